@@ -1,0 +1,471 @@
+/* The data structures of the whole compiler, one section per file.
+ *
+ * A Model is what one file holds: header, a Graph, functions, annotations.  A Graph is an array of Nodes in
+ * topological order over Values in static single assignment.  Nodes and values are made by the readers
+ * (parse.c, onnx_read.c) and by passes through graph.c; nothing is ever freed alone: a model lives in one Arena.
+ *
+ * Names are interned: two names are equal when their pointers are.  Every node, value, tensor, attribute and
+ * annotation keeps a Loc, so that a message can point at what the user wrote, to the very end.
+ */
+#ifndef SBPCC_IR_H
+#define SBPCC_IR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* arena.c: memory by lifetime.  Zeroed, 16-byte aligned.  Sanitizer builds give each object its own malloc. */
+typedef struct Arena {
+	struct ArenaBlock *head;
+	size_t bytes;                   /* all that was asked for, against the cap */
+} Arena;
+
+void *arena_alloc(Arena *, size_t bytes);
+char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void  arena_free(Arena *);
+void *arena_grow(Arena *, void *list, int n, size_t itembytes);
+
+#define arena_new(a, T)      ((T *)arena_alloc((a), sizeof(T)))
+#define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))
+/* Append to a list that lives in an arena: capacity is the next power of two, so only list and count are stored. */
+#define arena_push(a, list, n, item) \
+	((list) = arena_grow((a), (list), (n), sizeof *(list)), (list)[(n)++] = (item))
+
+extern Arena process;               /* lives as long as the program: names, files, the operator table */
+
+/* name.c: interned strings.  Equal text is equal pointer; NULL is "no name". */
+typedef const char *Name;
+
+Name   name_of(const char *text);
+Name   name_n(const char *text, size_t len);
+Name   name_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int    name_distance(const char *a, const char *b);      /* edits between two words, for "did you mean" */
+bool   name_match(const char *pattern, const char *s);   /* shell pattern: * ? and [..] */
+
+/* A map from interned names (or any pointers) to pointers, in an arena. */
+typedef struct Map { Arena *arena; const void **key; void **val; int n, cap; } Map;
+
+void  map_init(Map *, Arena *);
+void *map_get(const Map *, const void *key);
+void  map_put(Map *, const void *key, void *val);
+
+/* diag.c: messages with source line and caret; exit codes; caps. */
+typedef struct Loc {
+	uint32_t file;                  /* index into the table of files; 0 is "nowhere" */
+	uint32_t len;                   /* bytes to underline, at least 1 */
+	uint64_t off;                   /* byte offset */
+} Loc;
+
+typedef enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_NOPLAN = 3, EXIT_ENV = 4, EXIT_LIMIT = 5, EXIT_BUG = 70 } ExitCode;
+
+typedef struct SrcFile {
+	const char *path;               /* as given by the user */
+	const uint8_t *data;            /* the mapped bytes */
+	size_t bytes;
+	bool binary;                    /* .onnx: messages give byte, node index, operator and name instead of line and caret */
+	struct SrcNode { uint64_t off, end; int index; Name op, name; } *node;   /* binary: where each node stands, ascending */
+	int nnode;
+	Arena *arena;
+} SrcFile;
+
+uint32_t file_open(const char *path, ExitCode *why);     /* maps a file; 0 after explaining (EXIT_ENV, EXIT_LIMIT) */
+uint32_t file_memory(const char *path, const void *data, size_t bytes);  /* text that is in memory: --train, definitions, fuzzers */
+SrcFile *file_of(uint32_t file);
+void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns count bytes after a BOM */
+const char *loc_text(Loc);                               /* "mlp.ir:14:20" or "m.onnx: node 3 (Add \"x\"), byte 81"; escaped */
+
+/* One message each; the whole text is escaped, so names of any bytes may be given to %s.  The first error decides
+ * the exit code; after diag_max errors the rest is counted only.  A note belongs to the message before it. */
+void err_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));                  /* EXIT_INPUT */
+void fail_at(ExitCode, Loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void warn_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void note_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));                /* our mistake: EXIT_BUG */
+int  diag_errors(void);             /* how many so far */
+ExitCode diag_exit(void);           /* EXIT_OK, or the code of the first error */
+void diag_finish(void);             /* prints what was only counted */
+void diag_reset(void);              /* forget all: fuzzers, tests */
+extern FILE *diag_out;              /* stderr; NULL is silent */
+extern const char *diag_pass;       /* the running pass, for die() */
+extern int diag_max;
+char *escape_text(Arena *, const char *text, size_t n);  /* printable ASCII and valid UTF-8 stay, the rest becomes \xNN */
+/* "did you mean X?" from a NULL-terminated list: NULL when nothing is near. */
+const char *suggest(const char *word, const char *const *list);
+
+/* Caps; all are flags (--max-...). */
+typedef struct Limits {
+	int64_t file_bytes;             /* text input, 256 MiB */
+	int64_t onnx_bytes;             /* .onnx input without external data, 2 GiB - 1 */
+	int64_t name_bytes;             /* one name or string, 64 KiB */
+	int64_t nodes;                  /* 4 M, after inlining */
+	int64_t depth;                  /* nesting of brackets, messages, functions: 100 */
+	int64_t elements;               /* of one constant or evaluated tensor: 2^31 */
+	int64_t const_bytes;            /* folded constants are at most this large each: 64 KiB (but never larger than their inputs need) */
+	int64_t unroll;                 /* nodes that one recurrent operator or Loop may become: 100,000 */
+} Limits;
+extern Limits limits;
+
+/* type.c: element types (numbers are ONNX's) and value types. */
+typedef enum {
+	DT_UNDEFINED, DT_FLOAT, DT_UINT8, DT_INT8, DT_UINT16, DT_INT16, DT_INT32, DT_INT64, DT_STRING, DT_BOOL, DT_FLOAT16, DT_DOUBLE,
+	DT_UINT32, DT_UINT64, DT_COMPLEX64, DT_COMPLEX128, DT_BFLOAT16, DT_FLOAT8E4M3FN, DT_FLOAT8E4M3FNUZ, DT_FLOAT8E5M2,
+	DT_FLOAT8E5M2FNUZ, DT_UINT4, DT_INT4, DT_FLOAT4E2M1, DT_FLOAT8E8M0, DT_UINT2, DT_INT2, DT_COUNT
+} DType;
+
+const char *dtype_name(DType);               /* "float", "int64", ... as in the text syntax */
+DType dtype_of(const char *name, size_t len);/* DT_UNDEFINED when it is none */
+int   dtype_bits(DType);                     /* 32 for float, 4 for int4; 0 for string */
+bool  dtype_is_float(DType);                 /* float double float16 bfloat16 float8* float4* */
+bool  dtype_is_int(DType);                   /* signed or unsigned integers, not bool */
+bool  dtype_is_signed(DType);
+
+/* dim.c: a dimension is a number, unknown, or a symbolic expression kept as its canonical text ("N", "2*N*T + 1").
+ * Arithmetic keeps sums of products exact; what it cannot express is DIM_UNKNOWN; overflow is DIM_OVERFLOW. */
+typedef int64_t Dim;
+#define DIM_UNKNOWN  ((Dim)-1)
+#define DIM_OVERFLOW ((Dim)-2)
+static inline bool dim_known(Dim d) { return d >= 0; }
+static inline bool dim_symbolic(Dim d) { return d <= -16; }
+Dim  dim_symbol(Name text);                  /* "N", or an expression in the notation that dim_text prints; any other text is one opaque symbol */
+Name dim_text(Dim);                          /* "32", "N", "2*N", "?" */
+Dim  dim_add(Dim, Dim), dim_sub(Dim, Dim), dim_mul(Dim, Dim);
+Dim  dim_div(Dim, Dim);                      /* exact division; DIM_UNKNOWN when the remainder is not known to be 0 */
+Dim  dim_floordiv(Dim, Dim), dim_ceildiv(Dim, Dim);
+bool dim_same(Dim a, Dim b);                 /* known to be equal: equal numbers or equal expressions, never two unknowns */
+bool dim_differ(Dim a, Dim b);               /* known to differ: two numbers that are not equal */
+void dim_bind(Name symbol, int64_t value);   /* --set N=32 */
+Dim  dim_bound(Dim);                         /* with all bindings put in */
+
+typedef enum { TY_TENSOR, TY_SEQ, TY_OPTIONAL, TY_MAP, TY_SPARSE, TY_OPAQUE } TypeKind;
+typedef struct Type {
+	TypeKind kind;
+	DType elem;                     /* tensor, sparse: element; map: key */
+	int rank;                       /* -1: unknown */
+	Dim *dim;
+	Name *denote;                   /* per dimension, NULL when none */
+	struct Type *sub;               /* seq, optional: element; map: value */
+	Name domain, name;              /* opaque */
+	Name denotation;
+} Type;
+
+Type *type_tensor(Arena *, DType, int rank, const Dim *dim);         /* copies dim; rank -1 is unknown */
+bool  type_equal(const Type *, const Type *);
+const char *type_text(const Type *);         /* "float[32, N]": valid until the eighth call after it */
+int64_t type_elements(const Type *);         /* number of elements; -1 when not all known, -2 on overflow */
+
+/* tensor.c: constants.  data is little-endian, dense, row-major; sub-byte types packed as ONNX's raw_data. */
+typedef struct Pair { Name key, value; Loc loc; } Pair;
+typedef struct Blob { const uint8_t *data; size_t bytes; uint32_t field; } Blob;     /* an unknown protobuf field, tag included */
+
+typedef struct Tensor {
+	Name name;
+	DType dtype;
+	int rank;
+	int64_t *dim;
+	const void *data;               /* in the mapped file where possible: weights are never copied */
+	size_t bytes;
+	Name *str;                      /* DT_STRING only */
+	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by tensor_load */
+	Pair *meta; int nmeta;
+	Name doc;
+	Blob *unknown; int nunknown;
+	Loc loc;
+	uint32_t file;                  /* data points into this file (0: memory of ours): lets the printer refer to it */
+	uint64_t file_off;
+} Tensor;
+
+Tensor *tensor_new(Arena *, DType, int rank, const int64_t *dim);    /* zeroed data of ours */
+int64_t tensor_elements(const Tensor *);
+size_t  tensor_bytes(DType, int64_t elements);                       /* packed size; SIZE_MAX on overflow */
+double  tensor_get(const Tensor *, int64_t i);                       /* element as double */
+int64_t tensor_int(const Tensor *, int64_t i);                       /* element as integer (floats are truncated) */
+void    tensor_set(Tensor *, int64_t i, double v);                   /* rounds to nearest even; saturates 8-bit floats as ONNX Cast does */
+void    tensor_set_int(Tensor *, int64_t i, int64_t v);
+int     tensor_load(Tensor *);                                       /* maps external data under R3; 0 or -1 after explaining */
+Tensor *tensor_ints(Arena *, const int64_t *v, int n);               /* int64[n] */
+Tensor *tensor_scalar(Arena *, DType, double v);
+bool    tensor_equal(const Tensor *, const Tensor *);
+double  float_decode(DType, uint32_t bits);                          /* float16, bfloat16, float8*, float4 -> double */
+uint32_t float_encode(DType, double v, bool saturate);
+extern const char *data_root;                                        /* --data-root: where links may be followed */
+
+/* graph.c */
+typedef struct Graph Graph;
+typedef struct Node Node;
+typedef struct Value Value;
+typedef struct Model Model;
+typedef struct Op Op;
+typedef struct Function Function;
+typedef struct Annot Annot;
+struct FactorRule;                  /* factors.c */
+
+typedef enum {
+	AT_UNDEFINED, AT_FLOAT, AT_INT, AT_STRING, AT_TENSOR, AT_GRAPH, AT_FLOATS, AT_INTS, AT_STRINGS, AT_TENSORS, AT_GRAPHS,
+	AT_SPARSE, AT_SPARSES, AT_TYPE, AT_TYPES
+} AttrType;
+
+typedef struct Attr {
+	Name name;
+	AttrType type;
+	Name ref;                       /* "@outer": the value comes from the attribute of the function */
+	int n;                          /* length of a list */
+	union {
+		float f; int64_t i; Name s; Tensor *t; Graph *g; Type *tp;
+		float *fs; int64_t *is; Name *ss; Tensor **ts; Graph **gs; Type **tps;
+	} u;                            /* AT_SPARSE is read into a dense t */
+	Name doc;
+	Blob *unknown; int nunknown;
+	Loc loc;
+} Attr;
+
+struct Value {
+	Name name;
+	int id;                         /* index in graph->value */
+	Graph *graph;
+	Type *type;                     /* NULL: nothing known */
+	Node *def; int defidx;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
+	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
+	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
+	bool input, output;             /* of the graph */
+	bool init;                      /* stands in graph->init */
+	bool declared;                  /* its type was written by the user (value_info): printed again */
+	bool param;                     /* trained: has @init, or train.c decided */
+	Value *into;                    /* lives in the storage of that older value (an update) */
+	Annot *annot;
+	Pair *meta; int nmeta;
+	Name doc;
+	Blob *unknown; int nunknown;
+	Loc loc;
+	struct Factors *factors;        /* factors.c: each axis as a product of factors */
+	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
+	struct Sbp *sbp;                /* plan.c: one entry per mesh axis */
+};
+
+struct Node {
+	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
+	const Op *row;                  /* bound by op.c; NULL before */
+	int version;                    /* the opset version that the model imports for its domain; 0: newest */
+	Name name;                      /* "" when none */
+	Graph *graph;
+	Value **in;  int nin;           /* NULL entry: optional operand left out */
+	Value **out; int nout;          /* NULL entry: output not wanted */
+	Attr *attr;  int nattr;
+	Annot *annot;
+	Pair *meta; int nmeta;
+	Name doc;
+	Blob *unknown; int nunknown;
+	Loc loc;                        /* of the operator's name in the text */
+	Loc *inloc;                     /* of each operand, or NULL */
+	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
+	int stage;                      /* pipeline stage, -1 unknown */
+	int mark;                       /* free for one pass */
+};
+
+struct Graph {
+	Arena *arena;                   /* the model's */
+	Arena *scratch;                 /* gone when the pass returns */
+	Model *model;
+	Graph *outer;                   /* of a subgraph: names are looked up there next */
+	Name name, doc;
+	Value **value; int nvalue;
+	Value **in; int nin;
+	Value **out; int nout;
+	Value **init; int ninit;        /* initialisers (data set) and parameters with @init, in file order */
+	Node **node; int nnode;
+	Map byname;
+	Pair *meta; int nmeta;
+	Blob *unknown; int nunknown;
+	Annot *annot;
+	uint32_t facts;                 /* what passes have established (compiler.h) */
+	Loc loc;
+};
+
+struct Function {
+	Name domain, name, overload, doc;
+	int since, until;               /* definitions of ours: which opset versions of the operator it defines (until 0: open) */
+	Attr *attr; int nattr;          /* type AT_UNDEFINED: no default, required */
+	Graph *body;                    /* in and out are its operands and results */
+	struct Opset *opset; int nopset;
+	Annot *annot;
+	Pair *meta; int nmeta;
+	Blob *unknown; int nunknown;
+	Loc loc;
+};
+
+typedef struct Opset { Name domain; int64_t version; Loc loc; } Opset;
+
+struct Model {
+	Arena arena, scratch;
+	uint32_t file;
+	int64_t ir_version, model_version;
+	bool has_ir_version, has_model_version;
+	Name producer_name, producer_version, domain, doc;
+	Opset *opset; int nopset;
+	Pair *meta; int nmeta;
+	Graph *graph;
+	Function **function; int nfunction;
+	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
+	Blob *unknown; int nunknown;    /* of ModelProto */
+	bool from_onnx;
+};
+
+Model *model_new(void);
+void   model_free(Model *);
+Graph *graph_new(Model *, Graph *outer, Name name);
+Value *graph_find(const Graph *, Name);                      /* here or in an outer graph; NULL */
+Value *graph_value(Graph *, Name, Loc);                      /* here or outer; made here when missing */
+Value *graph_value_here(Graph *, Name, Loc);                 /* made here when missing here */
+Value *graph_fresh(Graph *, const char *hint);               /* a new value: hint, or hint.1, hint.2 ... */
+Node  *graph_node(Graph *, Name domain, Name op, Loc);       /* appended to graph->node */
+void   node_in(Node *, Value *);                             /* append operand / result */
+void   node_out(Node *, Value *);
+Attr  *node_attr(const Node *, const char *name);            /* as written; NULL */
+Attr  *node_attr_add(Node *, Name name, AttrType);
+Value *graph_const(Graph *, Tensor *, const char *hint);     /* a fresh value holding a constant (an initialiser) */
+void   graph_replace(Graph *, Value *old, Value *by);        /* every use, outputs included, in this graph and its subgraphs */
+void   graph_sweep(Graph *);                                 /* drop nodes and constants that nothing uses */
+int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
+Graph *graph_copy(Model *to, const Graph *);
+int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
+
+/* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
+typedef struct Cost { double flops, bytes; } Cost;
+
+struct Op {
+	const char *name;
+	const char *domain;             /* NULL is ai.onnx; ours is "sbpcc" */
+	int since, until;               /* opset versions; until 0: still so */
+	const char *sig;                /* "x:T w:T b:T? -> y:T": ? optional, * variadic (last), + variadic at least 1; types below */
+	const char *attrs;              /* "axis:int=-1 perm:ints mode:string=\"nearest\" to:int!": ! required */
+	int (*shape)(Node *);           /* sets out[i]->type from operands and constants; 0, or -1 after err_at */
+	const char *expr;               /* pointwise: scalar expression over operand names ("x > 0 ? x : 0") */
+	const char *kernel;             /* else the kernel's name */
+	int (*eval)(Node *, Tensor **in, Tensor **out);   /* reference meaning; out has type and zeroed data. NULL with expr or body */
+	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: every axis stays whole, or factor_fn */
+	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
+	const char *linear;             /* operands through which P passes, one at a time: "a b"; together: "a+b" */
+	const char *extra;              /* signatures that factors cannot express */
+	const char *grad;               /* "da = ...; db = ...": in the language; names: operands, results, d + name */
+	int (*grad_fn)(Node *, Value **dout, Value **din);/* builds nodes at the end of n->graph; NULL entries: not wanted / none */
+	bool nograd;                    /* the mathematics has no gradient (comparisons, indices): it is zero or stops here */
+	Cost (*cost)(const Node *);     /* flops and bytes; NULL: pointwise by .flops */
+	int flops;                      /* per output element, pointwise */
+	int (*expand)(Node *);          /* a definition that text cannot say: replaces n by nodes appended to n->graph */
+	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
+	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
+};
+
+/* Types in .sig, after the colon: a fixed name (int64, bool, float) or a variable: T any tensor type, N numeric,
+ * F floating, I int32 or int64, B bool, followed by digits for a second variable of the class (F1).  Operands with
+ * the same variable must have the same type; none given means T. */
+
+void op_init(void);                                          /* collects rows, parses definitions; once */
+const Op *op_find(Name domain, Name op, int64_t version);    /* the row for that opset; NULL */
+Function *op_definition(Name domain, Name op, int64_t version);/* the text definition; NULL */
+int  op_bind(Graph *, bool report_all);                      /* gives every node its row; unsupported ones in one report; -1 */
+int  op_count(void);
+const Op *op_at(int i);
+int  op_list(FILE *);                                        /* --list-ops */
+int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
+enum { OPSET_MIN = 9, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
+
+/* Attributes with the defaults of the row's .attrs. */
+int64_t attr_int(const Node *, const char *name);
+double  attr_float(const Node *, const char *name);
+Name    attr_str(const Node *, const char *name);
+const int64_t *attr_ints(const Node *, const char *name, int *n);   /* NULL, n 0 when absent */
+bool    attr_has(const Node *, const char *name);
+
+/* For shape rules (ops/shape.h has the shared rules). */
+Type   *in_type(const Node *, int i);                        /* NULL when left out or unknown */
+int     in_rank(const Node *, int i);                        /* -1 unknown */
+DType   in_dtype(const Node *, int i);
+const Tensor *in_const(const Node *, int i);                 /* constant contents, or NULL */
+int     in_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
+void    out_set(Node *, int i, DType, int rank, const Dim *dim);
+int     op_axis(Node *, int64_t axis, int rank, int *out);   /* normalises a negative axis; -1 after err_at */
+Loc     in_loc(const Node *, int i);
+
+/* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
+int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */
+int inline_node(Graph *, Node *, Function *);                /* one call: appends the body's nodes, rewires, n is dead after */
+int inline_composites(Graph *);                              /* lower composites to core operators too */
+Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
+
+/* infer.c: shapes of one node or all, with contents of shape vectors. */
+int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */
+int infer_graph(Graph *);
+
+/* grad.c: the backward pass of a graph. */
+/* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it. */
+int grad_build(Graph *, Value *loss, Value **want, int nwant, Value **grad);
+
+/* annot.c: @name(args).  One table says what each annotation takes and where it may stand. */
+typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG_RANGE, ARG_STAR, ARG_INDEX } ArgKind;
+typedef struct Arg {
+	ArgKind kind;
+	Name key;                       /* "lr" of "lr: 0.1"; NULL when positional */
+	int64_t i, j;                   /* int; range i:j (inclusive) */
+	double f;
+	Name s;                         /* string, word, or the callee of a call / the base of an index */
+	struct Arg *arg; int narg;      /* of a call "adam(lr: 1)", a list "[1, 2]", an index "gpus[0:3, *]" */
+	bool arrow;                     /* "->" stands before this argument */
+	Loc loc;
+} Arg;
+
+struct Annot {
+	Name name;
+	Arg *arg; int narg;
+	Loc loc;
+	Annot *next;                    /* in source order */
+};
+
+typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16 } AnnotPlace;
+int    annot_check(const Annot *, AnnotPlace);               /* known name, legal place, argument kinds; -1 after err_at */
+Annot *annot_find(const Annot *list, const char *name);
+Arg   *arg_find(const Arg *arg, int n, const char *key);     /* by key; NULL */
+int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
+void   annot_add(Annot **list, Annot *);
+
+/* lex.c, parse.c: text -> Model. */
+typedef enum { PARSE_MODEL, PARSE_LIBRARY, PARSE_PLACE, PARSE_GRAD } ParseKind;
+Model    *parse_text(uint32_t file);                         /* NULL after explaining */
+int       parse_library(uint32_t file, Model *into);         /* functions only: definitions of operators; nested calls and literals allowed */
+int       parse_place(uint32_t file, Model *);               /* a side file: annotations naming nodes and values */
+int       parse_train(const char *text, Model *);            /* --train 'TEXT' */
+Function *parse_grad(const Op *row, const char *text);       /* a gradient as a function: operands, results, dresults -> doperands */
+Annot    *parse_annots(uint32_t file, Arena *);              /* annotations alone: the metadata entry of an .onnx file */
+
+/* print.c: the only dumper. */
+void print_model(FILE *, const Model *);
+void print_annots(FILE *, const Annot *);                    /* " @on(gpus[0:3]) @stage(1)" */
+void print_name(FILE *, Name);                               /* id or "quoted" */
+
+/* onnx_read.c, onnx_write.c */
+Model *onnx_read(uint32_t file);
+int    onnx_write(FILE *, const Model *);
+Model *model_read(const char *path);                         /* text or binary, by content; NULL after explaining */
+
+/* verify.c */
+int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, row bound, shapes: -1 after err_at */
+
+/* expr.c: scalar expressions of pointwise rows. */
+typedef struct Expr Expr;
+Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* dies on our own mistake */
+double expr_eval(const Expr *, const double *args);
+void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
+
+/* eval.c: evaluates any Graph plainly. */
+typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;
+int eval_graph(Graph *, Tensor **in, Tensor **out, Arena *, EvalOpts);       /* by position; 0 or -1 after explaining */
+int eval_node(Node *, Tensor **in, Tensor **out, Arena *, bool wide);        /* one node on constants: the folder uses it */
+int eval_files(Model *, const char *indir, const char *outdir);              /* --eval */
+
+/* npy.c: reading and writing .npy; TensorProto files by onnx_read.c */
+Tensor *npy_read(const char *path, Arena *);
+int     npy_write(const char *path, const Tensor *);
+Tensor *onnx_tensor_file(const char *path, Arena *);         /* input_N.pb */
+
+#endif

@@ -1,0 +1,5 @@
+#include "ops.h"
+
+const Op ops_resize[] = {
+	{ 0 },
+};

@@ -1,0 +1,5 @@
+#include "ops.h"
+
+const Op ops_shape[] = {
+	{ 0 },
+};
