@@ -17,7 +17,7 @@ shift
 	echo 'extern const char *const ops_text[];'
 	n=0
 	for f in "$@"; do
-		echo "static const char text$n[] = {"
+		echo "static const char text${n}[] = {"
 		od -An -v -to1 "$f" | sed "s/ \([0-7]*\)/'\\\\\\1',/g"
 		echo '0 };'
 		n=$((n + 1))
