@@ -1,0 +1,340 @@
+/* Messages: where, what, the source line with a caret; the table of input files; caps; exit codes.
+ *
+ * Everything that is printed passes through escape_text, so no byte of an input reaches a terminal raw. */
+#define _GNU_SOURCE
+#include "ir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+FILE *diag_out;
+const char *diag_pass;
+int diag_max = 20;
+Limits limits = {
+	.file_bytes = 256ll << 20, .onnx_bytes = (2ll << 30) - 1, .name_bytes = 64 << 10, .nodes = 4 << 20, .depth = 100,
+	.elements = 1ll << 31, .const_bytes = 64 << 10, .unroll = 100000,
+};
+
+/* stderr is no constant in C. */
+__attribute__((constructor)) static void diag_start(void)
+{
+	diag_out = stderr;
+}
+
+static SrcFile **files;
+static int nfile;
+static int nerror;
+static ExitCode first_code;
+static bool muted;                      /* the last error was only counted: its notes are dropped too */
+
+SrcFile *file_of(uint32_t f)
+{
+	return f && f <= (uint32_t)nfile ? files[f - 1] : NULL;
+}
+
+uint32_t file_memory(const char *path, const void *data, size_t bytes)
+{
+	SrcFile *f = arena_new(&process, SrcFile);
+
+	f->path = name_of(path);
+	f->data = data;
+	f->bytes = bytes;
+	f->arena = &process;
+	arena_push(&process, files, nfile, f);
+	return (uint32_t)nfile;
+}
+
+uint32_t file_open(const char *path, ExitCode *why)
+{
+	struct stat st;
+	const char *p = escape_text(&process, path, strlen(path));
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	*why = EXIT_ENV;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot read %s: %s", p, strerror(errno));
+	} else if (!S_ISREG(st.st_mode)) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot read %s: it is %s", p, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+	} else if (st.st_size > limits.onnx_bytes) {
+		*why = EXIT_LIMIT;
+		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %lld bytes, more than --max-onnx-bytes=%lld", p, (long long)st.st_size, (long long)limits.onnx_bytes);
+	} else {
+		void *map = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : (void *)"";
+
+		if (map == MAP_FAILED) {
+			fail_at(EXIT_ENV, (Loc){ 0 }, "cannot map %s: %s", p, strerror(errno));
+		} else {
+			close(fd);
+			*why = EXIT_OK;
+			return file_memory(path, map, (size_t)st.st_size);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+static size_t line_start(const SrcFile *f, size_t off)
+{
+	while (off > 0 && f->data[off - 1] != '\n')
+		off--;
+	return off;
+}
+
+static size_t bom(const SrcFile *f)
+{
+	return f->bytes >= 3 && !memcmp(f->data, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
+void loc_linecol(Loc loc, int *line, int *col)
+{
+	const SrcFile *f = file_of(loc.file);
+	size_t off = f && loc.off < f->bytes ? loc.off : f ? f->bytes : 0;
+
+	*line = *col = 1;
+	if (!f)
+		return;
+	for (const uint8_t *p = f->data, *end = f->data + off; (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
+		++*line;
+	size_t start = line_start(f, off);
+	if (start == 0 && off >= bom(f))
+		start = bom(f);
+	*col = (int)(off - start) + 1;
+}
+
+static const struct SrcNode *node_at(const SrcFile *f, uint64_t off)
+{
+	int lo = 0, hi = f->nnode;
+
+	while (lo < hi) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (f->node[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && off < f->node[lo - 1].end ? &f->node[lo - 1] : NULL;
+}
+
+const char *loc_text(Loc loc)
+{
+	const SrcFile *f = file_of(loc.file);
+
+	if (!f)
+		return "sbpcc";
+	const char *path = escape_text(&process, f->path, strlen(f->path));
+	if (f->binary) {
+		const struct SrcNode *n = node_at(f, loc.off);
+
+		if (!n)
+			return name_fmt("%s: byte %llu", path, (unsigned long long)loc.off);
+		return name_fmt("%s: node %d (%s \"%s\"), byte %llu", path, n->index, escape_text(&process, n->op ? n->op : "", n->op ? strlen(n->op) : 0),
+		                escape_text(&process, n->name ? n->name : "", n->name ? strlen(n->name) : 0), (unsigned long long)loc.off);
+	}
+	int line, col;
+	loc_linecol(loc, &line, &col);
+	return name_fmt("%s:%d:%d", path, line, col);
+}
+
+static int utf8_len(const uint8_t *p, size_t n)
+{
+	int len = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+
+	if (!len || (size_t)len > n)
+		return 0;
+	for (int i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	/* C1 controls, bidirectional overrides and line separators act on a terminal or hide text. */
+	if ((len == 2 && p[0] == 0xc2 && p[1] < 0xa0) || (len == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0x8b && p[2] <= 0xaf) || (p[1] == 0x81 && p[2] >= 0xa0))))
+		return 0;
+	return len;
+}
+
+char *escape_text(Arena *a, const char *text, size_t n)
+{
+	char *out = arena_alloc(a, 4 * n + 1), *q = out;
+
+	for (size_t i = 0; i < n;) {
+		const uint8_t *p = (const uint8_t *)text + i;
+		int len = *p >= 0x20 && *p < 0x7f ? 1 : *p >= 0x80 ? utf8_len(p, n - i) : 0;
+
+		if (len) {
+			memcpy(q, p, (size_t)len);
+			q += len;
+			i += (size_t)len;
+		} else {
+			q += sprintf(q, "\\x%02x", *p);
+			i++;
+		}
+	}
+	*q = 0;
+	return out;
+}
+
+/* The line around a place, cut to a window of 160 bytes, tabs as they are under tabs in the caret line. */
+static void show_source(Loc loc)
+{
+	const SrcFile *f = file_of(loc.file);
+	enum { WINDOW = 160 };
+	int line, col;
+
+	if (!f || f->binary || loc.off > f->bytes)
+		return;
+	loc_linecol(loc, &line, &col);
+	size_t start = line_start(f, loc.off), end = loc.off;
+	if (start == 0)
+		start = bom(f);
+	if (start > loc.off)
+		return;
+	while (end < f->bytes && f->data[end] != '\n' && f->data[end] != '\r' && end - loc.off < WINDOW)
+		end++;
+	if (loc.off - start > WINDOW / 2)
+		start = loc.off - WINDOW / 2;
+	if (end - start > WINDOW)
+		end = start + WINDOW;
+	Arena tmp = { 0 };
+	char *text = arena_alloc(&tmp, end - start + 1);
+	memcpy(text, f->data + start, end - start);
+	for (char *p = text; *p; p++)
+		*p = *p == '\t' ? ' ' : *p;
+	fprintf(diag_out, "%5d | %s\n", line, escape_text(&tmp, text, end - start));
+	char *before = escape_text(&tmp, text, loc.off - start);
+	int width = 0;
+	for (const char *p = before; *p; p++)
+		width += ((uint8_t)*p & 0xc0) != 0x80;
+	size_t len = loc.len ? loc.len : 1;
+	if (loc.off + len > end)
+		len = end > loc.off ? end - loc.off : 1;
+	fprintf(diag_out, "      | %*s^", width, "");
+	for (size_t i = 1; i < len; i++)
+		if (loc.off + i >= f->bytes || (f->data[loc.off + i] & 0xc0) != 0x80)
+			fputc('~', diag_out);
+	fputc('\n', diag_out);
+	arena_free(&tmp);
+}
+
+static void say(Loc loc, const char *kind, const char *fmt, va_list ap)
+{
+	Arena tmp = { 0 };
+	va_list again;
+
+	if (!diag_out)
+		return;
+	fflush(stdout);
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	char *text = arena_alloc(&tmp, (size_t)n + 1);
+	vsnprintf(text, (size_t)n + 1, fmt, ap);
+	fprintf(diag_out, "%s: %s: %s\n", loc_text(loc), kind, escape_text(&tmp, text, (size_t)n));
+	show_source(loc);
+	arena_free(&tmp);
+}
+
+static void vfail(ExitCode code, Loc loc, const char *fmt, va_list ap)
+{
+	if (nerror++ == 0)
+		first_code = code;
+	muted = nerror > diag_max;
+	if (!muted)
+		say(loc, "error", fmt, ap);
+}
+
+void err_at(Loc loc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfail(EXIT_INPUT, loc, fmt, ap);
+	va_end(ap);
+}
+
+void fail_at(ExitCode code, Loc loc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfail(code, loc, fmt, ap);
+	va_end(ap);
+}
+
+void warn_at(Loc loc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	muted = false;
+	say(loc, "warning", fmt, ap);
+	va_end(ap);
+}
+
+void note_at(Loc loc, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (muted)
+		return;
+	va_start(ap, fmt);
+	say(loc, "note", fmt, ap);
+	va_end(ap);
+}
+
+void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "sbpcc: internal error%s%s: ", diag_pass ? " in pass " : "", diag_pass ? diag_pass : "");
+	vfprintf(stderr, fmt, ap);
+	fprintf(stderr, "\nsbpcc: this is a bug of ours; the same command with --dump-after=all shows how far it came\n");
+	va_end(ap);
+	exit(EXIT_BUG);
+}
+
+int diag_errors(void)
+{
+	return nerror;
+}
+
+ExitCode diag_exit(void)
+{
+	return nerror ? first_code : EXIT_OK;
+}
+
+void diag_finish(void)
+{
+	if (nerror > diag_max && diag_out)
+		fprintf(diag_out, "sbpcc: %d more errors not shown\n", nerror - diag_max);
+}
+
+void diag_reset(void)
+{
+	nerror = 0;
+	first_code = EXIT_OK;
+	muted = false;
+}
+
+const char *suggest(const char *word, const char *const *list)
+{
+	const char *best = NULL;
+	int least = (int)strlen(word) / 3 + 2;
+
+	for (; *list; list++) {
+		int d = name_distance(word, *list);
+
+		if (d < least) {
+			least = d;
+			best = *list;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,199 @@
+/* Interned names, maps keyed by them, and how near two words are. */
+#include "ir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct { const char **slot; size_t n, cap; } table;
+
+static uint64_t hash(const char *s, size_t n)
+{
+	uint64_t h = 1469598103934665603u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (uint8_t)s[i]) * 1099511628211u;
+	return h ^ h >> 29;
+}
+
+static void place(const char **slot, size_t cap, const char *s)
+{
+	size_t i = hash(s, strlen(s)) & (cap - 1);
+
+	while (slot[i])
+		i = (i + 1) & (cap - 1);
+	slot[i] = s;
+}
+
+Name name_n(const char *text, size_t n)
+{
+	if (table.n * 2 >= table.cap) {
+		size_t cap = table.cap ? table.cap * 2 : 1024;
+		const char **slot = calloc(cap, sizeof *slot);
+
+		if (!slot)
+			die("out of memory for names");
+		for (size_t i = 0; i < table.cap; i++)
+			if (table.slot[i])
+				place(slot, cap, table.slot[i]);
+		free(table.slot);
+		table.slot = slot;
+		table.cap = cap;
+	}
+	size_t i = hash(text, n) & (table.cap - 1);
+	for (; table.slot[i]; i = (i + 1) & (table.cap - 1))
+		if (!strncmp(table.slot[i], text, n) && !table.slot[i][n])
+			return table.slot[i];
+	char *s = arena_alloc(&process, n + 1);
+	if (n)
+		memcpy(s, text, n);
+	table.slot[i] = s;
+	table.n++;
+	return s;
+}
+
+Name name_of(const char *text)
+{
+	return name_n(text, strlen(text));
+}
+
+Name name_fmt(const char *fmt, ...)
+{
+	char small[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = vsnprintf(small, sizeof small, fmt, ap);
+	va_end(ap);
+	if ((size_t)n < sizeof small)
+		return name_n(small, (size_t)n);
+	char *big = malloc((size_t)n + 1);
+	if (!big)
+		die("out of memory for a name");
+	va_start(ap, fmt);
+	vsnprintf(big, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	Name name = name_n(big, (size_t)n);
+	free(big);
+	return name;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two words; words over 63 bytes are far from all. */
+int name_distance(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	int row[3][64];
+
+	if (n > 63 || m > 63)
+		return 99;
+	for (size_t j = 0; j <= m; j++)
+		row[0][j] = (int)j;
+	for (size_t i = 1; i <= n; i++) {
+		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
+
+		now[0] = (int)i;
+		for (size_t j = 1; j <= m; j++) {
+			int d = up[j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (up[j] + 1 < d)
+				d = up[j] + 1;
+			if (now[j - 1] + 1 < d)
+				d = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && upup[j - 2] + 1 < d)
+				d = upup[j - 2] + 1;
+			now[j] = d;
+		}
+	}
+	return row[n % 3][m];
+}
+
+/* One character class "[a-z]" or "[!abc]" at p; *end is after it.  A '[' that is never closed stands for itself. */
+static bool in_class(const char *p, char c, const char **end)
+{
+	const char *q = p + 1;
+	bool not = *q == '!', hit = false;
+
+	q += not;
+	for (const char *start = q; *q && (*q != ']' || q == start); q++) {
+		if (q[1] == '-' && q[2] && q[2] != ']') {
+			hit |= (uint8_t)c >= (uint8_t)q[0] && (uint8_t)c <= (uint8_t)q[2];
+			q += 2;
+		} else {
+			hit |= c == *q;
+		}
+	}
+	if (*q != ']') {
+		*end = p + 1;
+		return c == '[';
+	}
+	*end = q + 1;
+	return hit != not;
+}
+
+bool name_match(const char *p, const char *s)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*s) {
+		const char *next = p + 1;
+
+		if (*p == '*') {
+			star = p++;
+			from = s;
+		} else if (*p && (*p == '?' || (*p == '[' ? in_class(p, *s, &next) : *p == *s))) {
+			p = next;
+			s++;
+		} else if (star) {
+			p = star + 1;
+			s = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*p == '*')
+		p++;
+	return !*p;
+}
+
+void map_init(Map *m, Arena *a)
+{
+	*m = (Map){ .arena = a };
+}
+
+static size_t mix(const void *key)
+{
+	uint64_t x = (uint64_t)(uintptr_t)key;
+
+	x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
+	return (size_t)(x ^ x >> 29);
+}
+
+void *map_get(const Map *m, const void *key)
+{
+	if (!m->cap)
+		return NULL;
+	for (size_t i = mix(key) & (size_t)(m->cap - 1); m->key[i]; i = (i + 1) & (size_t)(m->cap - 1))
+		if (m->key[i] == key)
+			return m->val[i];
+	return NULL;
+}
+
+void map_put(Map *m, const void *key, void *val)
+{
+	if (m->n * 2 >= m->cap) {
+		Map old = *m;
+
+		m->cap = old.cap ? old.cap * 2 : 16;
+		m->key = arena_array(m->arena, const void *, m->cap);
+		m->val = arena_array(m->arena, void *, m->cap);
+		m->n = 0;
+		for (int i = 0; i < old.cap; i++)
+			if (old.key[i])
+				map_put(m, old.key[i], old.val[i]);
+	}
+	size_t i = mix(key) & (size_t)(m->cap - 1);
+	while (m->key[i] && m->key[i] != key)
+		i = (i + 1) & (size_t)(m->cap - 1);
+	m->n += !m->key[i];
+	m->key[i] = key;
+	m->val[i] = val;
+}

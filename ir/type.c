@@ -1,0 +1,148 @@
+/* Element types and value types: one table of the element types, numbered as ONNX numbers them. */
+#include "ir.h"
+
+#include <string.h>
+
+static const struct { const char *name; int bits; bool isfloat, isint, sign; } dtypes[DT_COUNT] = {
+	[DT_UNDEFINED] = { "undefined", 0, 0, 0, 0 },
+	[DT_FLOAT] = { "float", 32, 1, 0, 1 },
+	[DT_UINT8] = { "uint8", 8, 0, 1, 0 },
+	[DT_INT8] = { "int8", 8, 0, 1, 1 },
+	[DT_UINT16] = { "uint16", 16, 0, 1, 0 },
+	[DT_INT16] = { "int16", 16, 0, 1, 1 },
+	[DT_INT32] = { "int32", 32, 0, 1, 1 },
+	[DT_INT64] = { "int64", 64, 0, 1, 1 },
+	[DT_STRING] = { "string", 0, 0, 0, 0 },
+	[DT_BOOL] = { "bool", 8, 0, 0, 0 },
+	[DT_FLOAT16] = { "float16", 16, 1, 0, 1 },
+	[DT_DOUBLE] = { "double", 64, 1, 0, 1 },
+	[DT_UINT32] = { "uint32", 32, 0, 1, 0 },
+	[DT_UINT64] = { "uint64", 64, 0, 1, 0 },
+	[DT_COMPLEX64] = { "complex64", 64, 0, 0, 1 },
+	[DT_COMPLEX128] = { "complex128", 128, 0, 0, 1 },
+	[DT_BFLOAT16] = { "bfloat16", 16, 1, 0, 1 },
+	[DT_FLOAT8E4M3FN] = { "float8e4m3fn", 8, 1, 0, 1 },
+	[DT_FLOAT8E4M3FNUZ] = { "float8e4m3fnuz", 8, 1, 0, 1 },
+	[DT_FLOAT8E5M2] = { "float8e5m2", 8, 1, 0, 1 },
+	[DT_FLOAT8E5M2FNUZ] = { "float8e5m2fnuz", 8, 1, 0, 1 },
+	[DT_UINT4] = { "uint4", 4, 0, 1, 0 },
+	[DT_INT4] = { "int4", 4, 0, 1, 1 },
+	[DT_FLOAT4E2M1] = { "float4e2m1", 4, 1, 0, 1 },
+	[DT_FLOAT8E8M0] = { "float8e8m0", 8, 1, 0, 0 },
+	[DT_UINT2] = { "uint2", 2, 0, 1, 0 },
+	[DT_INT2] = { "int2", 2, 0, 1, 1 },
+};
+
+const char *dtype_name(DType t)
+{
+	return (unsigned)t < DT_COUNT ? dtypes[t].name : "undefined";
+}
+
+DType dtype_of(const char *name, size_t len)
+{
+	for (int t = 1; t < DT_COUNT; t++)
+		if (strlen(dtypes[t].name) == len && !memcmp(dtypes[t].name, name, len))
+			return (DType)t;
+	return DT_UNDEFINED;
+}
+
+int dtype_bits(DType t) { return dtypes[t].bits; }
+bool dtype_is_float(DType t) { return dtypes[t].isfloat; }
+bool dtype_is_int(DType t) { return dtypes[t].isint; }
+bool dtype_is_signed(DType t) { return dtypes[t].sign; }
+
+Type *type_tensor(Arena *a, DType elem, int rank, const Dim *dim)
+{
+	Type *t = arena_new(a, Type);
+
+	t->elem = elem;
+	t->rank = rank;
+	if (rank > 0) {
+		t->dim = arena_array(a, Dim, rank);
+		memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
+	}
+	return t;
+}
+
+bool type_equal(const Type *a, const Type *b)
+{
+	for (; a && b; a = a->sub, b = b->sub) {
+		if (a == b)
+			return true;
+		if (a->kind != b->kind || a->elem != b->elem || a->domain != b->domain || a->name != b->name || a->rank != b->rank)
+			return false;
+		for (int i = 0; i < a->rank; i++)
+			if (a->dim[i] != b->dim[i])
+				return false;
+	}
+	return a == b;
+}
+
+static size_t put(char *buf, size_t cap, size_t at, const char *s)
+{
+	size_t n = strlen(s);
+
+	if (at + n >= cap)
+		n = at + 1 < cap ? cap - at - 1 : 0;
+	memcpy(buf + at, s, n);
+	buf[at + n] = 0;
+	return at + n;
+}
+
+/* The text goes around in eight buffers, so that one message can name several types. */
+const char *type_text(const Type *t)
+{
+	static char ring[8][512];
+	static int turn;
+	char *buf = ring[turn++ & 7], close[64] = "";
+	size_t at = 0, cap = sizeof ring[0];
+	int nclose = 0;
+
+	buf[0] = 0;
+	if (!t)
+		return "unknown";
+	for (; t && nclose < 60; t = t->sub) {
+		static const char *const open[] = { "", "seq(", "optional(", "map(", "sparse_tensor(", "opaque(" };
+
+		at = put(buf, cap, at, open[t->kind]);
+		if (t->kind != TY_TENSOR)
+			close[nclose++] = ')';
+		if (t->kind == TY_MAP) {
+			at = put(buf, cap, at, dtype_name(t->elem));
+			at = put(buf, cap, at, ", ");
+		} else if (t->kind == TY_OPAQUE) {
+			at = put(buf, cap, at, t->domain ? t->domain : "");
+			at = put(buf, cap, at, t->domain && t->name ? ", " : "");
+			at = put(buf, cap, at, t->name ? t->name : "");
+		} else if (t->kind == TY_TENSOR || t->kind == TY_SPARSE) {
+			at = put(buf, cap, at, dtype_name(t->elem));
+			if (t->rank < 0)
+				at = put(buf, cap, at, "[]");
+			for (int i = 0; i < t->rank; i++) {
+				at = put(buf, cap, at, i ? ", " : "[");
+				at = put(buf, cap, at, dim_text(t->dim[i]));
+			}
+			if (t->rank > 0)
+				at = put(buf, cap, at, "]");
+		}
+	}
+	close[nclose] = 0;
+	put(buf, cap, at, close);
+	return buf;
+}
+
+int64_t type_elements(const Type *t)
+{
+	int64_t n = 1;
+	bool zero = false, over = false;
+
+	if (!t || t->rank < 0)
+		return -1;
+	for (int i = 0; i < t->rank; i++) {
+		if (!dim_known(t->dim[i]))
+			return -1;
+		zero |= t->dim[i] == 0;
+		over |= t->dim[i] && __builtin_mul_overflow(n, t->dim[i], &n);
+	}
+	return zero ? 0 : over ? -2 : n;
+}
