@@ -210,6 +210,7 @@ typedef struct Attr {
 	Name name;
 	AttrType type;
 	Name ref;                       /* "@outer": the value comes from the attribute of the function */
+	bool absent;                    /* of a Function: declared (type AT_UNDEFINED when that is not said) but without a default */
 	int n;                          /* length of a list */
 	union {
 		float f; int64_t i; Name s; Tensor *t; Graph *g; Type *tp;
@@ -285,7 +286,7 @@ struct Graph {
 struct Function {
 	Name domain, name, overload, doc;
 	int since, until;               /* definitions of ours: which opset versions of the operator it defines (until 0: open) */
-	Attr *attr; int nattr;          /* type AT_UNDEFINED: no default, required */
+	Attr *attr; int nattr;          /* with their defaults, or absent */
 	Graph *body;                    /* in and out are its operands and results */
 	struct Opset *opset; int nopset;
 	Annot *annot;
@@ -403,11 +404,11 @@ int infer_graph(Graph *);
 int grad_build(Graph *, Value *loss, Value **want, int nwant, Value **grad);
 
 /* annot.c: @name(args).  One table says what each annotation takes and where it may stand. */
-typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG_RANGE, ARG_STAR, ARG_INDEX } ArgKind;
+typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG_RANGE, ARG_STAR, ARG_INDEX, ARG_FACTOR } ArgKind;
 typedef struct Arg {
 	ArgKind kind;
 	Name key;                       /* "lr" of "lr: 0.1"; NULL when positional */
-	int64_t i, j;                   /* int; range i:j (inclusive) */
+	int64_t i, j;                   /* int; range i:j (inclusive); factor j of axis i: "1/2" */
 	double f;
 	Name s;                         /* string, word, or the callee of a call / the base of an index */
 	struct Arg *arg; int narg;      /* of a call "adam(lr: 1)", a list "[1, 2]", an index "gpus[0:3, *]" */
@@ -429,7 +430,24 @@ Arg   *arg_find(const Arg *arg, int n, const char *key);     /* by key; NULL */
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);
 
-/* lex.c, parse.c: text -> Model. */
+/* lex.c: text -> tokens.  Punctuation is its own character. */
+typedef enum { TOK_EOF = 0, TOK_ID = 256, TOK_STRING, TOK_INT, TOK_FLOAT, TOK_GIVES /* => */, TOK_TO /* -> */, TOK_BAD } TokKind;
+typedef struct Token {
+	int kind;
+	Name name;                      /* id, string */
+	Loc loc;
+	bool line;                      /* the first of its line */
+} Token;
+typedef struct Lex { const uint8_t *text, *at, *end; uint32_t file; bool line; } Lex;
+
+int    lex_open(Lex *, uint32_t file);                       /* checks that the text is UTF-8 without NUL; -1 after explaining */
+Token  lex_next(Lex *);                                      /* TOK_BAD after explaining */
+int    lex_int(Token, int64_t *);                            /* of TOK_INT; -1 after explaining: it does not fit */
+int    lex_float(Token, double *wide, float *narrow);        /* of TOK_INT and TOK_FLOAT, or inf and nan; either may be NULL */
+bool   lex_is_float_word(Name);                              /* inf, infinity, nan in any case */
+bool   lex_is_id(const char *);                              /* needs no quotes */
+
+/* parse.c: tokens -> Model. */
 typedef enum { PARSE_MODEL, PARSE_LIBRARY, PARSE_PLACE, PARSE_GRAD } ParseKind;
 Model    *parse_text(uint32_t file);                         /* NULL after explaining */
 int       parse_library(uint32_t file, Model *into);         /* functions only: definitions of operators; nested calls and literals allowed */
