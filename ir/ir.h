@@ -472,8 +472,14 @@ int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scop
 /* expr.c: scalar expressions of pointwise rows. */
 typedef struct Expr Expr;
 Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* dies on our own mistake */
+Expr  *expr_of(const Node *);                                                /* of the node's row: attributes and missing operands put in; args are n->in */
 double expr_eval(const Expr *, const double *args);
 void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
+extern const char expr_prelude[];                                            /* the functions e_* that printed expressions call */
+/* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
+typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;
+enum { EXPR_BLOCK = 256 };
+void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
 
 /* eval.c: evaluates any Graph plainly. */
 typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;
