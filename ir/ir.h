@@ -199,7 +199,7 @@ typedef struct Model Model;
 typedef struct Op Op;
 typedef struct Function Function;
 typedef struct Annot Annot;
-struct FactorRule;                  /* factors.c */
+typedef struct FactorRule FactorRule;
 
 typedef enum {
 	AT_UNDEFINED, AT_FLOAT, AT_INT, AT_STRING, AT_TENSOR, AT_GRAPH, AT_FLOATS, AT_INTS, AT_STRINGS, AT_TENSORS, AT_GRAPHS,
@@ -310,6 +310,7 @@ struct Model {
 	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
 	Blob *unknown; int nunknown;    /* of ModelProto */
 	bool from_onnx;
+	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
 };
 
 Model *model_new(void);
@@ -388,6 +389,24 @@ int     in_dims(const Node *, int i, Dim *dim, int max);     /* contents of a sh
 void    out_set(Node *, int i, DType, int rank, const Dim *dim);
 int     op_axis(Node *, int64_t axis, int rank, int *out);   /* normalises a negative axis; -1 after err_at */
 Loc     in_loc(const Node *, int i);
+
+/* factor.c: which axes of operands and results travel together, for one node.  From the row's .factors: operands, then
+ * results, separated by commas and "->"; a letter names a factor, "..." stands for any axes in front, aligned at the
+ * right ("... m k, ... k n -> ... m n"), "*" is one axis that stays whole.  A factor that a result lacks is summed over:
+ * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it stays whole. */
+typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
+struct FactorRule {
+	Arena *arena;
+	int nfactor;
+	int64_t *len;                   /* of each factor: the length of its axes */
+	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole.  NULL: left out */
+	Reduce red;                     /* how partial results combine over a factor that they lack */
+};
+FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
+FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
+int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
+/* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
+void factor_linear(const Node *, int *group);
 
 /* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
 int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */
