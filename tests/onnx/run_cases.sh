@@ -1,0 +1,33 @@
+# The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models.
+# seconds: 1800
+set -u
+cases() { # prefix, compiler, arguments
+	local prefix=$1 sbpcc=$2
+	shift 2
+	"$BUILD/test-onnx-run_cases" -j "$JOBS" --sbpcc "$sbpcc" --prefix "$prefix/" \
+		--refused "$HERE/expected-refused.txt" --random "$HERE/random.txt" "$@"
+}
+
+if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then
+	cases debian "$BUILD/sbpcc" /usr/share/libonnx-testdata/data
+else
+	echo "skip debian: $why"
+fi
+
+version=${ONNX_VERSION:-1.19.1}
+cache=$ROOT/build/cache/onnx-$version
+if [ ! -d "$cache" ]; then
+	if ! why=$("$ROOT/tests/setup" python3-pip 2>&1); then
+		echo "skip wheel: $why"
+		exit
+	fi
+	if ! why=$(python3 -m pip download -q --no-deps --only-binary=:all: -d . "onnx==$version" 2>&1); then
+		echo "skip wheel: pip could not fetch onnx $version: $(tail -n 1 <<<"$why")"
+		exit
+	fi
+	mkdir -p "$cache.part" && python3 -m zipfile -e onnx-*.whl "$cache.part" && mv "$cache.part" "$cache"
+fi
+data=$cache/onnx/backend/test/data
+cases "wheel" "$BUILD/sbpcc" "$data"
+# Whole networks: without the sanitizers, which would make minutes of them.
+cases "light" "$PLAIN/sbpcc" --light "$data/light"
