@@ -1,5 +1,278 @@
+/* Matrix products.
+ *
+ * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a column.  Gemm is
+ * defined over it.  matmul_run below is the one inner loop of the evaluator: convolutions use it too.  It copies both
+ * operands into panels and multiplies tiles of 4 x 12, always in double and always in the same order of k, so results
+ * do not depend on the machine (multiply and add stay separate: no fused operation changes the bits).
+ */
+#include <stdlib.h>
+#include <string.h>
+
 #include "ops.h"
 
+enum { MR = 4, NR = 12, KC = 256, MC = 64, NC = 480 };
+
+typedef double Vec __attribute__((vector_size(32)));
+
+static inline __attribute__((always_inline)) void tile_body(int64_t k, const double *a, const double *b, double *t)
+{
+	Vec s00 = { 0 }, s01 = { 0 }, s02 = { 0 }, s10 = { 0 }, s11 = { 0 }, s12 = { 0 };
+	Vec s20 = { 0 }, s21 = { 0 }, s22 = { 0 }, s30 = { 0 }, s31 = { 0 }, s32 = { 0 };
+	for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
+		Vec b0, b1, b2;
+		memcpy(&b0, b, sizeof b0);
+		memcpy(&b1, b + 4, sizeof b1);
+		memcpy(&b2, b + 8, sizeof b2);
+#define ROW(i) { Vec x = { a[i], a[i], a[i], a[i] }; s##i##0 += x * b0; s##i##1 += x * b1; s##i##2 += x * b2; }
+		ROW(0) ROW(1) ROW(2) ROW(3)
+#undef ROW
+	}
+#define ROW(i) memcpy(t + i * NR, &s##i##0, 32); memcpy(t + i * NR + 4, &s##i##1, 32); memcpy(t + i * NR + 8, &s##i##2, 32);
+	ROW(0) ROW(1) ROW(2) ROW(3)
+#undef ROW
+}
+
+static void tile_plain(int64_t k, const double *a, const double *b, double *t)
+{
+	tile_body(k, a, b, t);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void tile_avx2(int64_t k, const double *a, const double *b, double *t)
+{
+	tile_body(k, a, b, t);
+}
+#endif
+
+typedef void (*Tile)(int64_t k, const double *a, const double *b, double *t);
+
+static Tile tile_best(void)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2"))
+		return tile_avx2;
+#endif
+	return tile_plain;
+}
+
+static double mat_get(const Mat *m, int64_t i)
+{
+	if (m->single) {
+		float f;
+		memcpy(&f, (const char *)m->data + i * (int64_t)sizeof f, sizeof f);
+		return f;
+	}
+	double d;
+	memcpy(&d, (const char *)m->data + i * (int64_t)sizeof d, sizeof d);
+	return d;
+}
+
+static void pack_strided(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
+{
+	int64_t fold = m->fold ? m->fold : INT64_MAX;
+	for (int64_t o = 0; o < no; o += width, to += nk * width) {
+		int64_t have = no - o < width ? no - o : width;
+		int64_t q = k0 / fold, r = k0 % fold;
+		for (int64_t k = 0; k < nk; k++) {
+			double *row = to + k * width;
+			int64_t at = (o0 + o) * m->outer + q * m->far + r * m->inner;
+			for (int64_t j = 0; j < have; j++)
+				row[j] = mat_get(m, at + j * m->outer);
+			for (int64_t j = have; j < width; j++)
+				row[j] = 0;
+			if (++r == fold)
+				r = 0, q++;
+		}
+	}
+}
+
+static void pack(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
+{
+	(m->pack ? m->pack : pack_strided)(m, o0, no, k0, nk, width, to);
+}
+
+/* One block of c: mc rows by nc columns from packed panels. */
+static void block(Tile tile, int64_t mc, int64_t nc, int64_t kc, const double *pa, const double *pb, double *c, int64_t crow)
+{
+	double t[MR * NR];
+	for (int64_t j = 0; j < nc; j += NR) {
+		int64_t w = nc - j < NR ? nc - j : NR;
+		for (int64_t i = 0; i < mc; i += MR) {
+			int64_t h = mc - i < MR ? mc - i : MR;
+			tile(kc, pa + i * kc, pb + j * kc, t);
+			for (int64_t y = 0; y < h; y++)
+				for (int64_t x = 0; x < w; x++)
+					c[(i + y) * crow + j + x] += t[y * NR + x];
+		}
+	}
+}
+
+void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, double *c, int64_t crow)
+{
+	if (m <= 0 || n <= 0 || k <= 0)
+		return;
+	Tile tile = tile_best();
+	int64_t kmax = k < KC ? k : KC;
+	double *pa = malloc(sizeof(double) * (size_t)(MC * kmax));
+	double *pb = malloc(sizeof(double) * (size_t)(NC * kmax));
+	if (!pa || !pb)
+		die("out of memory");
+	for (int64_t j = 0; j < n; j += NC) {
+		int64_t nc = n - j < NC ? n - j : NC;
+		for (int64_t p = 0; p < k; p += KC) {
+			int64_t kc = k - p < KC ? k - p : KC;
+			pack(b, j, nc, p, kc, NR, pb);
+			for (int64_t i = 0; i < m; i += MC) {
+				int64_t mc = m - i < MC ? m - i : MC;
+				pack(a, i, mc, p, kc, MR, pa);
+				block(tile, mc, nc, kc, pa, pb, c + i * crow + j, crow);
+			}
+		}
+	}
+	free(pa);
+	free(pb);
+}
+
+Mat mat_of(const Tensor *t)
+{
+	Mat m = { .data = t->data, .single = t->dtype == DT_FLOAT };
+	if (t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE)
+		m.data = eval_doubles(t);
+	return m;
+}
+
+Mat mat_at(Mat m, int64_t elements)
+{
+	m.data = (const char *)m.data + elements * (int64_t)(m.single ? sizeof(float) : sizeof(double));
+	return m;
+}
+
+static int shape_matmul(Node *n)
+{
+	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	int ra = in_rank(n, 0), rb = in_rank(n, 1);
+	if (ra == 0 || rb == 0) {
+		err_at(in_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar", n->op);
+		return -1;
+	}
+	if (ra < 0 || rb < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	Dim ka = a->dim[ra - 1], kb = b->dim[rb == 1 ? 0 : rb - 2];
+	if (dim_differ(ka, kb)) {
+		err_at(in_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op, dim_text(ka), dim_text(kb),
+		       type_text(a), type_text(b));
+		return -1;
+	}
+	int la = ra > 2 ? ra - 2 : 0, lb = rb > 2 ? rb - 2 : 0, most = la > lb ? la : lb;
+	Dim *dim = arena_array(n->graph->arena, Dim, most + 2);
+	memcpy(dim, a->dim, sizeof *dim * (size_t)la);
+	int rank = broadcast_dims(n, la, dim, lb, b->dim);
+	if (rank < 0)
+		return -1;
+	if (ra > 1)
+		dim[rank++] = a->dim[ra - 2];
+	if (rb > 1)
+		dim[rank++] = b->dim[rb - 1];
+	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	return 0;
+}
+
+/* The steps through the leading axes of one operand: 0 where it is broadcast. */
+static void batch_steps(const Tensor *t, int lead, const Tensor *out, int64_t *step)
+{
+	int mine = t->rank > 2 ? t->rank - 2 : 0;
+	int64_t s = t->rank >= 2 ? t->dim[t->rank - 2] * t->dim[t->rank - 1] : 0;
+	for (int i = lead - 1, j = mine - 1; i >= 0; i--, j--) {
+		step[i] = j < 0 || (t->dim[j] == 1 && out->dim[i] != 1) ? 0 : s;
+		if (j >= 0)
+			s *= t->dim[j];
+	}
+}
+
+static void product_ints(int64_t m, int64_t n, int64_t k, const int64_t *a, const int64_t *b, int64_t *c)
+{
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t p = 0; p < k; p++)
+			for (int64_t j = 0; j < n; j++)
+				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] + (uint64_t)a[i * k + p] * (uint64_t)b[p * n + j]);
+}
+
+static int eval_matmul(Node *node, Tensor **in, Tensor **out)
+{
+	Tensor *a = in[0], *b = in[1], *c = out[0];
+	(void)node;
+	int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1], n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+	int lead = c->rank - (a->rank > 1) - (b->rank > 1);
+	int64_t *sa = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1)), *sb = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
+	int64_t *at = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
+	batch_steps(a, lead, c, sa);
+	batch_steps(b, lead, c, sb);
+	int64_t batches = 1, oa = 0, ob = 0, total = tensor_elements(c);
+	for (int i = 0; i < lead; i++)
+		batches *= c->dim[i];
+	bool ints = !dtype_is_float(c->dtype);
+	int64_t *ia = NULL, *ib = NULL, *ic = NULL;
+	double *dc = NULL;
+	Mat ma = { 0 }, mb = { 0 };
+	if (ints) {
+		ia = eval_ints(a);
+		ib = eval_ints(b);
+		ic = eval_scratch(sizeof(int64_t) * (size_t)(total + 1));
+	} else {
+		ma = mat_of(a);
+		mb = mat_of(b);
+		ma.outer = k, ma.inner = 1;
+		mb.outer = 1, mb.inner = n;
+		dc = eval_scratch(sizeof(double) * (size_t)(total + 1));
+	}
+	for (int64_t q = 0; q < batches && total > 0; q++) {
+		if (ints) {
+			product_ints(m, n, k, ia + oa, ib + ob, ic + q * m * n);
+		} else {
+			Mat x = mat_at(ma, oa), y = mat_at(mb, ob);
+			matmul_run(m, n, k, &x, &y, dc + q * m * n, n);
+		}
+		for (int i = lead - 1; i >= 0; i--) {
+			oa += sa[i], ob += sb[i];
+			if (++at[i] < c->dim[i])
+				break;
+			oa -= sa[i] * at[i], ob -= sb[i] * at[i];
+			at[i] = 0;
+		}
+	}
+	if (ints)
+		eval_store_ints(c, ic);
+	else
+		eval_store(c, dc);
+	return 0;
+}
+
+static Cost cost_matmul(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	Type *a = in_type(n, 0), *y = n->out[0]->type;
+	int64_t out = y ? type_elements(y) : -1;
+	if (a && a->rank > 0 && out >= 0 && dim_known(a->dim[a->rank - 1]))
+		c.flops = 2.0 * (double)out * (double)a->dim[a->rank - 1];
+	return c;
+}
+
 const Op ops_matmul[] = {
+	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one operand. */
+	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
+	  .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
+	  .grad = "da = ReduceTo(MatMul(dc, Swap(b)), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
+		  "db = ReduceTo(MatMul(Swap(a), dc), b) @when(\"rank(a) > 1 && rank(b) > 1\");"
+		  "da = Mul(dc, b) @when(\"rank(a) == 1 && rank(b) == 1\");"
+		  "db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) == 1\");"
+		  "row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");"
+		  "da = ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > 1\");"
+		  "db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > 1\");"
+		  "col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");"
+		  "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
+		  "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
+	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | a:[3,0] b:[0,2]" },
 	{ 0 },
 };

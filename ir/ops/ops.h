@@ -21,6 +21,33 @@ int shape_compare(Node *);          /* as shape_broadcast, but bool */
 int broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
 int shape_pool(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
 
+/* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
+ * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */
+typedef struct Mat {
+	const void *data;               /* need not be aligned: constants stand in mapped files */
+	bool single;                    /* float, else double */
+	int64_t outer;                  /* elements from one outer index to the next */
+	int64_t inner, fold, far;       /* inner index k stands at k / fold * far + k % fold * inner; fold 0: k * inner */
+	/* Writes outer indices o0 .. o0+no-1, inner k0 .. k0+nk-1 as panels: to[(o / width * nk + k) * width + o % width],
+	 * the last panel filled up with zeros.  NULL: by the strides above. */
+	void (*pack)(const struct Mat *, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to);
+	const void *ctx;
+} Mat;
+Mat  mat_of(const Tensor *);        /* data and single; other types are converted */
+Mat  mat_at(Mat, int64_t elements); /* the same, beginning further on */
+void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, double *c, int64_t crow);
+
+/* conv.c: where the windows of a convolution or pool stand. */
+enum { SPATIAL_MAX = 8 };
+typedef struct Window {
+	int nd;                         /* spatial axes */
+	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
+	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
+	int64_t nin, nout, nk;          /* products of in, out, k */
+} Window;
+int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
+int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
+
 /* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
 double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);
