@@ -1,5 +1,594 @@
+/* Convolutions of any number of spatial axes, and where the windows of convolutions and pools stand.
+ *
+ * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g and w) and
+ * ConvGradW (given x and g), and the gradient of each of the three is made of the other two.  ConvTranspose is
+ * ConvGradX with explicit padding.  All are matrix products whose patches are read in place (matmul_run).
+ */
+#include <string.h>
+
 #include "ops.h"
 
+enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };
+
+static int pad_mode(Node *n, int *mode)
+{
+	static const char *const names[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID" };
+	Name s = attr_str(n, "auto_pad");
+	*mode = PAD_NOTSET;
+	if (!s || !*s)
+		return 0;
+	for (*mode = 0; *mode < 4; ++*mode)
+		if (!strcmp(s, names[*mode]))
+			return 0;
+	err_at(n->loc, "%s: auto_pad \"%s\" is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID", n->op, s);
+	return -1;
+}
+
+/* A list attribute with one entry per spatial axis (or two): at least `least` each. */
+static int read_list(Node *n, const char *name, int want, int64_t least, int64_t init, int64_t *to)
+{
+	int len;
+	const int64_t *v = attr_ints(n, name, &len);
+	for (int i = 0; i < want; i++)
+		to[i] = init;
+	if (!v || len == 0)
+		return 0;
+	if (len != want) {
+		err_at(n->loc, "%s: %s has %d entries, this operand needs %d", n->op, name, len, want);
+		return -1;
+	}
+	for (int i = 0; i < want; i++) {
+		if (v[i] < least || v[i] > INT32_MAX) {
+			err_at(n->loc, "%s: %s must be at least %lld, entry %d is %lld", n->op, name, (long long)least, i, (long long)v[i]);
+			return -1;
+		}
+		to[i] = v[i];
+	}
+	return 0;
+}
+
+int window_read(Node *n, int nd, const int64_t *kernel, Window *w)
+{
+	int64_t pads[2 * SPATIAL_MAX];
+	int mode;
+	memset(w, 0, sizeof *w);
+	if (nd > SPATIAL_MAX) {
+		fail_at(EXIT_LIMIT, n->loc, "%s over %d spatial axes: at most %d are supported", n->op, nd, (int)SPATIAL_MAX);
+		return -1;
+	}
+	w->nd = nd;
+	w->nk = 1;
+	if (pad_mode(n, &mode) || read_list(n, "strides", nd, 1, 1, w->stride) || read_list(n, "dilations", nd, 1, 1, w->dil) ||
+	    read_list(n, "pads", 2 * nd, 0, 0, pads))
+		return -1;
+	for (int i = 0; i < nd; i++) {
+		if (kernel[i] < 1 || kernel[i] > INT32_MAX || __builtin_mul_overflow(w->nk, kernel[i], &w->nk)) {
+			err_at(n->loc, "%s: a window of %lld elements along spatial axis %d", n->op, (long long)kernel[i], i);
+			return -1;
+		}
+		w->k[i] = kernel[i];
+		if (mode == PAD_NOTSET)
+			w->lo[i] = pads[i], w->hi[i] = pads[nd + i];
+	}
+	return 0;
+}
+
+/* Elements from the first to the last that a window touches. */
+static int64_t window_span(const Window *w, int i)
+{
+	return (w->k[i] - 1) * w->dil[i] + 1;
+}
+
+/* How many windows fit along axis i of size in.  With ceil_mode the last one may stick out, but must begin before the
+ * padding at the end. */
+static Dim window_count(const Window *w, int i, int mode, bool ceil, Dim in)
+{
+	int64_t span = window_span(w, i), s = w->stride[i], lo = w->lo[i], hi = w->hi[i];
+	if (mode == PAD_UPPER || mode == PAD_LOWER)
+		return dim_ceildiv(in, s);
+	if (dim_known(in) && in > INT64_MAX / 4)
+		return DIM_OVERFLOW;
+	Dim room = dim_sub(dim_add(in, lo + hi), span);
+	if (dim_known(in) && in + lo + hi < span && !(ceil && in + lo + hi + s > span))
+		return 0;
+	if (!ceil)
+		return dim_add(dim_floordiv(room, s), 1);
+	if (!dim_known(in))
+		return hi + s - 1 <= span - 1 ? dim_add(dim_ceildiv(room, s), 1) : DIM_UNKNOWN;
+	int64_t over = in + lo + hi - span, out = (over > 0 ? (over + s - 1) / s : 0) + 1;
+	return (out - 1) * s >= in + lo ? out - 1 : out;
+}
+
+int window_fit(Node *n, Window *w, const int64_t *in)
+{
+	int mode;
+	if (pad_mode(n, &mode))
+		return -1;
+	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0;
+	w->nin = w->nout = 1;
+	for (int i = 0; i < w->nd; i++) {
+		w->in[i] = in[i];
+		w->out[i] = window_count(w, i, mode, ceil, in[i]);
+		if (mode == PAD_UPPER || mode == PAD_LOWER) {
+			int64_t total = (w->out[i] - 1) * w->stride[i] + window_span(w, i) - in[i];
+			if (total < 0)
+				total = 0;
+			w->lo[i] = mode == PAD_UPPER ? total / 2 : total - total / 2;
+			w->hi[i] = total - w->lo[i];
+		}
+		w->nin *= w->in[i];
+		w->nout *= w->out[i];
+	}
+	return 0;
+}
+
+/* The window's size along each axis: kernel_shape, or the spatial axes of the weight; false when not all known. */
+static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known)
+{
+	int len;
+	const int64_t *attr = attr_ints(n, "kernel_shape", &len);
+	Type *w = conv ? in_type(n, wi) : NULL;
+	*known = true;
+	if (attr && len != nd) {
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op, len, nd);
+		return -1;
+	}
+	for (int i = 0; i < nd; i++) {
+		Dim d = w && w->rank == nd + 2 ? w->dim[i + 2] : DIM_UNKNOWN;
+		if (attr && dim_differ(d, attr[i])) {
+			err_at(n->loc, "%s: kernel_shape says %lld along spatial axis %d, the weight is %s", n->op, (long long)attr[i], i,
+			       type_text(w));
+			return -1;
+		}
+		k[i] = attr ? attr[i] : dim_known(d) ? d : 1;
+		if (!attr && !dim_known(d))
+			*known = false;
+	}
+	return 0;
+}
+
+/* x and w of a convolution agree; o and c are the channels of the result and of x. */
+static int check_weight(Node *n, int xi, int wi)
+{
+	Type *x = in_type(n, xi), *w = in_type(n, wi);
+	int64_t group = attr_int(n, "group");
+	if (group < 1) {
+		err_at(n->loc, "%s: group must be at least 1, not %lld", n->op, (long long)group);
+		return -1;
+	}
+	if (!w || w->rank < 0)
+		return 0;
+	if (x && x->rank >= 0 && w->rank != x->rank) {
+		err_at(in_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op, type_text(w), w->rank, type_text(x),
+		       x->rank);
+		return -1;
+	}
+	if (dim_known(w->dim[0]) && w->dim[0] % group) {
+		err_at(in_loc(n, wi), "%s: %lld groups do not divide the %lld output channels of the weight", n->op, (long long)group,
+		       (long long)w->dim[0]);
+		return -1;
+	}
+	return 0;
+}
+
+int shape_pool(Node *n, bool conv)
+{
+	Type *x = in_type(n, 0), *wt = conv ? in_type(n, 1) : NULL;
+	int64_t k[SPATIAL_MAX + 1];
+	bool known;
+	Window w;
+	int mode;
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int nd = x->rank - 2;
+	if (nd < 1 || nd > SPATIAL_MAX) {
+		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX,
+		       type_text(x));
+		return -1;
+	}
+	if ((conv && check_weight(n, 0, 1)) || kernel_of(n, conv, 1, nd, k, &known) || window_read(n, nd, k, &w) || pad_mode(n, &mode))
+		return -1;
+	bool ceil = !conv && node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0;
+	Dim dim[SPATIAL_MAX + 2] = { x->dim[0], conv ? wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN : x->dim[1] };
+	for (int i = 0; i < nd; i++) {
+		bool same = mode == PAD_UPPER || mode == PAD_LOWER;
+		dim[i + 2] = known || same ? window_count(&w, i, mode, ceil, x->dim[i + 2]) : DIM_UNKNOWN;
+		if (dim_known(dim[i + 2]) && dim[i + 2] < 1 && !(same && x->dim[i + 2] == 0)) {
+			err_at(in_loc(n, 0), "%s: a window of %lld does not fit into axis %d of %s with padding %lld and %lld", n->op,
+			       (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i], (long long)w.hi[i]);
+			return -1;
+		}
+	}
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+static int shape_conv(Node *n)
+{
+	Type *x = in_type(n, 0), *w = in_type(n, 1), *b = in_type(n, 2);
+	if (shape_pool(n, true))
+		return -1;
+	if (x && w && x->rank > 1 && w->rank > 1 && dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
+		err_at(in_loc(n, 1), "Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s", type_text(x),
+		       dim_text(x->dim[1]), type_text(w), (long long)attr_int(n, "group"), dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
+		return -1;
+	}
+	if (b && b->rank >= 0 && (b->rank != 1 || (w && w->rank > 0 && dim_differ(b->dim[0], w->dim[0])))) {
+		err_at(in_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted", type_text(b), type_text(w));
+		return -1;
+	}
+	return 0;
+}
+
+/* g and w -> x.  The size of x is the operand `shape`, or follows from output_padding. */
+static int shape_gradx(Node *n)
+{
+	Type *g = in_type(n, 0), *wt = in_type(n, 1);
+	int64_t k[SPATIAL_MAX + 1], extra[SPATIAL_MAX + 1];
+	Dim dim[SPATIAL_MAX + 2], given[SPATIAL_MAX + 2];
+	bool known;
+	Window w;
+	if (!g || g->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int nd = g->rank - 2;
+	if (nd < 1 || nd > SPATIAL_MAX) {
+		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX,
+		       type_text(g));
+		return -1;
+	}
+	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
+	    read_list(n, "output_padding", nd, 0, 0, extra))
+		return -1;
+	if (wt && wt->rank > 0 && dim_differ(g->dim[1], wt->dim[0])) {
+		err_at(in_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op, type_text(g), dim_text(g->dim[1]),
+		       type_text(wt), dim_text(wt->dim[0]));
+		return -1;
+	}
+	dim[0] = g->dim[0];
+	dim[1] = wt && wt->rank > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
+	int ngiven = n->nin > 2 && n->in[2] ? in_dims(n, 2, given, nd + 2) : -1;
+	for (int i = 0; i < nd; i++) {
+		dim[i + 2] = DIM_UNKNOWN;
+		if (ngiven == nd + 2)
+			dim[i + 2] = given[i + 2];
+		else if ((n->nin <= 2 || !n->in[2]) && known)
+			dim[i + 2] = dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]),
+					     window_span(&w, i) + extra[i] - w.lo[i] - w.hi[i]);
+		if (dim_known(g->dim[i + 2]) && dim_known(dim[i + 2]) && dim[i + 2] < 1 && g->dim[i + 2] > 0) {
+			err_at(n->loc, "%s: padding %lld and %lld leaves nothing of axis %d", n->op, (long long)w.lo[i], (long long)w.hi[i], i + 2);
+			return -1;
+		}
+	}
+	out_set(n, 0, g->elem, g->rank, dim);
+	return 0;
+}
+
+/* x and g -> w, whose size is the operand `shape`. */
+static int shape_gradw(Node *n)
+{
+	Type *x = in_type(n, 0), *g = in_type(n, 1);
+	Dim dim[SPATIAL_MAX + 2];
+	int rank = x && x->rank >= 0 ? x->rank : g ? g->rank : -1;
+	if (rank > SPATIAL_MAX + 2 || (rank >= 0 && rank < 3)) {
+		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op, (int)SPATIAL_MAX);
+		return -1;
+	}
+	if (rank >= 0 && in_dims(n, 2, dim, rank) != rank)
+		for (int i = 0; i < rank; i++)
+			dim[i] = DIM_UNKNOWN;
+	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	return 0;
+}
+
+/* How pack finds patches: elements of a plane per channel, addressed by pixel and by place in the window. */
+typedef struct Patch {
+	const Window *w;
+	bool back;                      /* pixels are of x and elements of g: the transposed walk */
+	int64_t plane;                  /* elements of one channel */
+	int64_t *kcoord;                /* nk x nd */
+	int64_t *off;                   /* nk x width, for one panel */
+} Patch;
+
+static void unravel(int nd, const int64_t *size, int64_t i, int64_t *at)
+{
+	for (int d = nd - 1; d >= 0; d--) {
+		at[d] = i % size[d];
+		i /= size[d];
+	}
+}
+
+/* Where the element stands that window place kc sees from the pixel at; -1 in the padding. */
+static int64_t patch_offset(const Patch *p, const int64_t *at, const int64_t *kc)
+{
+	const Window *w = p->w;
+	int64_t off = 0;
+	for (int d = 0; d < w->nd; d++) {
+		int64_t t, size;
+		if (p->back) {
+			t = at[d] + w->lo[d] - kc[d] * w->dil[d];
+			size = w->out[d];
+			if (t < 0 || t % w->stride[d])
+				return -1;
+			t /= w->stride[d];
+		} else {
+			t = at[d] * w->stride[d] - w->lo[d] + kc[d] * w->dil[d];
+			size = w->in[d];
+		}
+		if (t < 0 || t >= size)
+			return -1;
+		off = off * size + t;
+	}
+	return off;
+}
+
+static double patch_get(const Mat *m, int64_t i)
+{
+	if (m->single) {
+		float f;
+		memcpy(&f, (const char *)m->data + i * (int64_t)sizeof f, sizeof f);
+		return f;
+	}
+	double d;
+	memcpy(&d, (const char *)m->data + i * (int64_t)sizeof d, sizeof d);
+	return d;
+}
+
+/* Outer index: pixel; inner index: channel and place in the window. */
+static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
+{
+	const Patch *p = m->ctx;
+	const Window *w = p->w;
+	int64_t at[SPATIAL_MAX];
+	for (int64_t o = 0; o < no; o += width, to += nk * width) {
+		for (int j = 0; j < width; j++) {
+			if (o + j < no)
+				unravel(w->nd, p->back ? w->in : w->out, o0 + o + j, at);
+			for (int64_t q = 0; q < w->nk; q++)
+				p->off[q * width + j] = o + j < no ? patch_offset(p, at, p->kcoord + q * w->nd) : -1;
+		}
+		int64_t base = k0 / w->nk * p->plane, q = k0 % w->nk;
+		for (int64_t k = 0; k < nk; k++) {
+			const int64_t *off = p->off + q * width;
+			double *row = to + k * width;
+			for (int j = 0; j < width; j++)
+				row[j] = off[j] < 0 ? 0 : patch_get(m, base + off[j]);
+			if (++q == w->nk)
+				q = 0, base += p->plane;
+		}
+	}
+}
+
+/* Outer index: channel and place in the window; inner index: pixel. */
+static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
+{
+	const Patch *p = m->ctx;
+	const Window *w = p->w;
+	int64_t at[SPATIAL_MAX];
+	for (int64_t o = 0; o < no; o += width, to += nk * width)
+		for (int64_t k = 0; k < nk; k++) {
+			unravel(w->nd, w->out, k0 + k, at);
+			for (int j = 0; j < width; j++) {
+				int64_t i = o0 + o + j;
+				int64_t off = o + j < no ? patch_offset(p, at, p->kcoord + i % w->nk * w->nd) : -1;
+				to[k * width + j] = off < 0 ? 0 : patch_get(m, i / w->nk * p->plane + off);
+			}
+		}
+}
+
+static Patch patch_of(const Window *w, bool back)
+{
+	enum { WIDEST = 16 };
+	Patch p = { .w = w, .back = back, .plane = back ? w->nout : w->nin };
+	p.kcoord = eval_scratch(sizeof(int64_t) * (size_t)(w->nk * w->nd));
+	p.off = eval_scratch(sizeof(int64_t) * (size_t)(w->nk * WIDEST));
+	for (int64_t q = 0; q < w->nk; q++)
+		unravel(w->nd, w->k, q, p.kcoord + q * w->nd);
+	return p;
+}
+
+/* The window of a convolution from the sizes of x (in), w and g (out), all with batch and channel axes before. */
+static int conv_window(Node *n, int rank, const int64_t *x, const int64_t *wt, const int64_t *g, Window *w)
+{
+	if (window_read(n, rank - 2, wt + 2, w) || window_fit(n, w, x + 2))
+		return -1;
+	w->nout = 1;
+	for (int i = 0; i < w->nd; i++) {
+		w->out[i] = g[i + 2];
+		w->nout *= g[i + 2];
+	}
+	return 0;
+}
+
+static int eval_conv(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *x = in[0], *wt = in[1], *b = n->nin > 2 ? in[2] : NULL, *y = out[0];
+	Window w;
+	if (conv_window(n, x->rank, x->dim, wt->dim, y->dim, &w))
+		return -1;
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(y) + 1));
+	if (b) {
+		double *bias = eval_doubles(b);
+		for (int64_t i = 0; i < batch * o; i++)
+			for (int64_t j = 0; j < w.nout; j++)
+				sum[i * w.nout + j] = bias[i % o];
+	}
+	Mat mw = mat_of(wt), mx = mat_of(x);
+	Patch patch = patch_of(&w, false);
+	mw.outer = cg * w.nk, mw.inner = 1;
+	mx.pack = pack_pixels, mx.ctx = &patch;
+	for (int64_t i = 0; i < batch; i++)
+		for (int64_t g = 0; g < groups; g++) {
+			Mat a = mat_at(mw, g * og * cg * w.nk), p = mat_at(mx, (i * c + g * cg) * w.nin);
+			matmul_run(og, w.nout, cg * w.nk, &a, &p, sum + (i * o + g * og) * w.nout, w.nout);
+		}
+	eval_store(y, sum);
+	return 0;
+}
+
+static int eval_gradx(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *g = in[0], *wt = in[1], *x = out[0];
+	Window w;
+	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
+		return -1;
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(x) + 1));
+	Mat mw = mat_of(wt), mg = mat_of(g);
+	Patch patch = patch_of(&w, true);
+	mw.outer = w.nk, mw.inner = 1, mw.fold = w.nk, mw.far = cg * w.nk;
+	mg.pack = pack_pixels, mg.ctx = &patch;
+	for (int64_t i = 0; i < batch; i++)
+		for (int64_t q = 0; q < groups; q++) {
+			Mat a = mat_at(mw, q * og * cg * w.nk), p = mat_at(mg, (i * o + q * og) * w.nout);
+			matmul_run(cg, w.nin, og * w.nk, &a, &p, sum + (i * c + q * cg) * w.nin, w.nin);
+		}
+	eval_store(x, sum);
+	return 0;
+}
+
+static int eval_gradw(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *x = in[0], *g = in[1], *wt = out[0];
+	Window w;
+	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
+		return -1;
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(wt) + 1));
+	Mat mg = mat_of(g), mx = mat_of(x);
+	Patch patch = patch_of(&w, false);
+	mg.outer = w.nout, mg.inner = 1;
+	mx.pack = pack_places, mx.ctx = &patch;
+	for (int64_t i = 0; i < batch; i++)
+		for (int64_t q = 0; q < groups; q++) {
+			Mat a = mat_at(mg, (i * o + q * og) * w.nout), p = mat_at(mx, (i * c + q * cg) * w.nin);
+			matmul_run(og, cg * w.nk, w.nout, &a, &p, sum + q * og * cg * w.nk, cg * w.nk);
+		}
+	eval_store(wt, sum);
+	return 0;
+}
+
+/* Twice the multiplications: output elements of the forward convolution times the weights that meet in one. */
+static Cost cost_conv(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	const Type *w = !strcmp(n->op, "ConvGradW") ? n->out[0]->type : in_type(n, 1);
+	const Type *g = !strcmp(n->op, "Conv") ? n->out[0]->type : in_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
+	int64_t all = w ? type_elements(w) : -1, out = g ? type_elements(g) : -1;
+	if (all >= 0 && out >= 0 && w->rank > 0 && w->dim[0] > 0)
+		c.flops = 2.0 * (double)out * (double)(all / w->dim[0]);
+	return c;
+}
+
+/* "pads=[1, 1]" for build(). */
+static const char *ints_text(Arena *a, const char *name, const int64_t *v, int n)
+{
+	char *s = arena_printf(a, "%s=[", name);
+	for (int i = 0; i < n; i++)
+		s = arena_printf(a, "%s%s%lld", s, i ? ", " : "", (long long)v[i]);
+	return arena_printf(a, "%s]", s);
+}
+
+/* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has the wanted size.  What
+ * would be negative padding becomes output padding. */
+static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
+{
+	int nd = w->nd, mode, nshape;
+	Type *x = in_type(n, 0);
+	const int64_t *shape = attr_ints(n, "output_shape", &nshape);
+	if (pad_mode(n, &mode) || read_list(n, "output_padding", nd, 0, 0, extra))
+		return -1;
+	if (shape && nshape != nd && nshape != nd + 2) {
+		err_at(n->loc, "ConvTranspose: output_shape has %d entries for %d spatial axes", nshape, nd);
+		return -1;
+	}
+	for (int i = 0; i < nd; i++) {
+		int64_t total = w->lo[i] + w->hi[i], full = window_span(w, i) + extra[i];
+		if (shape) {
+			if (!dim_known(x->dim[i + 2])) {
+				err_at(n->loc, "ConvTranspose: output_shape needs an operand of known size, it is %s", type_text(x));
+				return -1;
+			}
+			total = (x->dim[i + 2] - 1) * w->stride[i] + full - shape[nshape - nd + i];
+		} else if (mode == PAD_UPPER || mode == PAD_LOWER) {
+			total = full - w->stride[i];
+		} else {
+			pads[i] = w->lo[i], pads[nd + i] = w->hi[i];
+			continue;
+		}
+		if (total < 0)
+			extra[i] -= total, total = 0;
+		pads[i] = mode == PAD_UPPER ? total / 2 : total - total / 2;
+		pads[nd + i] = total - pads[i];
+	}
+	return 0;
+}
+
+static int expand_transpose(Node *n)
+{
+	Graph *g = n->graph;
+	Type *x = in_type(n, 0), *wt = in_type(n, 1);
+	int64_t k[SPATIAL_MAX + 1], pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
+	bool known;
+	Window w;
+	if (!x || x->rank < 0 || !wt || wt->rank < 0) {
+		err_at(n->loc, "ConvTranspose needs operands with a known number of axes");
+		return -1;
+	}
+	int nd = x->rank - 2;
+	if (nd < 1 || nd > SPATIAL_MAX) {
+		err_at(in_loc(n, 0), "ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s", (int)SPATIAL_MAX,
+		       type_text(x));
+		return -1;
+	}
+	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
+	    transpose_pads(n, &w, pads, extra))
+		return -1;
+	const char *attrs = arena_printf(g->arena, "%s, %s, %s, %s, %s, group=%lld", ints_text(g->arena, "kernel_shape", k, nd),
+					 ints_text(g->arena, "strides", w.stride, nd), ints_text(g->arena, "dilations", w.dil, nd),
+					 ints_text(g->arena, "pads", pads, 2 * nd), ints_text(g->arena, "output_padding", extra, nd),
+					 (long long)attr_int(n, "group"));
+	Value *y = build(g, n->loc, "ConvGradX", attrs, 1, NULL, 2, n->in[0], n->in[1]);
+	if (!y)
+		return -1;
+	if (n->nin > 2 && n->in[2]) {
+		int64_t axes[SPATIAL_MAX];
+		for (int i = 0; i < nd; i++)
+			axes[i] = i + 1;
+		Value *at = graph_const(g, tensor_ints(g->arena, axes, nd), "axes");
+		Value *b = build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, n->in[2], at);
+		y = build(g, n->loc, "Add", NULL, 1, NULL, 2, y, b);
+	}
+	graph_replace(g, n->out[0], y);
+	return 0;
+}
+
+#define CONV_ATTRS "auto_pad:string=\"NOTSET\" dilations:ints group:int=1 kernel_shape:ints pads:ints strides:ints"
+#define CONV_SAME "<auto_pad=@auto_pad, dilations=@dilations, group=@group, pads=@pads, strides=@strides>"
+
 const Op ops_conv[] = {
+	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels, one group: S1 S1 -> P. */
+	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv, .kernel = "conv",
+	  .eval = eval_conv, .linear = "x+b w+b", .cost = cost_conv,
+	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, Shape(w));"
+		  "db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
+	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] =group:2 =dilations:[2] | "
+		  "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:SAME_LOWER =strides:[2,2] | x:[1,1,3,3,3] w:[1,1,2,2,2]" },
+	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
+	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x", .eval = eval_gradx,
+	  .linear = "g w", .cost = cost_conv,
+	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
+	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] w:[6,2,3] =group:2 =strides:[2] "
+		  "=output_padding:[1]" },
+	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F", .attrs = CONV_ATTRS,
+	  .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw, .linear = "x g", .cost = cost_conv,
+	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
+	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
+	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS " output_padding:ints output_shape:ints",
+	  .expand = expand_transpose },
 	{ 0 },
 };
