@@ -134,7 +134,7 @@ static Token string(Lex *lx, Token t)
 	const uint8_t *start = lx->at, *s = start, *end = lx->end;
 	char small[256], *buf = small;
 	size_t n = 0, room = sizeof small;
-	int byte;
+	int byte = 0;
 
 	while (s < end && (*s == '"' || (byte = hex_byte(s, end)) >= 0)) {
 		const uint8_t *open = s;
