@@ -357,7 +357,20 @@ struct Op {
 	int (*expand)(Node *);          /* a definition that text cannot say: replaces n by nodes appended to n->graph */
 	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
 	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
+	bool random;                    /* gives other values each step: never folded */
+	/* Filled in by op_init, never written in a row: */
+	struct Function *def;           /* the text definition: of a composite, or of an operator that is nothing else */
+	struct Function *gradient;      /* .grad, parsed when first asked for */
+	struct Schema *schema;          /* .sig and .attrs, parsed; of a definition: from its head */
 };
+
+typedef struct Operand { Name name, type; bool optional, variadic; } Operand;
+typedef struct Schema {
+	Operand *in;  int nin;
+	Operand *out; int nout;
+	Attr *attr;   int nattr;        /* with defaults */
+	bool *hasdefault, *required;    /* per attribute */
+} Schema;
 
 /* Types in .sig, after the colon: a fixed name (int64, bool, float) or a variable: T any tensor type, N numeric,
  * F floating, I int32 or int64, B bool, followed by digits for a second variable of the class (F1).  Operands with
@@ -365,7 +378,7 @@ struct Op {
 
 void op_init(void);                                          /* collects rows, parses definitions; once */
 const Op *op_find(Name domain, Name op, int64_t version);    /* the row for that opset; NULL */
-Function *op_definition(Name domain, Name op, int64_t version);/* the text definition; NULL */
+Function *op_gradient(const Op *);                           /* its gradient as a function; NULL when it has none in text */
 int  op_bind(Graph *, bool report_all);                      /* gives every node its row; unsupported ones in one report; -1 */
 int  op_count(void);
 const Op *op_at(int i);
@@ -410,13 +423,17 @@ void factor_linear(const Node *, int *group);
 
 /* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
 int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */
-int inline_node(Graph *, Node *, Function *);                /* one call: appends the body's nodes, rewires, n is dead after */
+/* Appends the body of f with operands args (NULL: left out) and results outs (NULL: not wanted, a fresh value is used);
+ * attributes and guards are those of call.  Types of all new values are inferred. */
+int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
+int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
 
 /* infer.c: shapes of one node or all, with contents of shape vectors. */
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */
 int infer_graph(Graph *);
+Node *node_new(Graph *, Name domain, Name op, Loc);          /* detached: not in graph->node */
 
 /* grad.c: the backward pass of a graph. */
 /* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it. */

@@ -1,0 +1,211 @@
+/* The backward pass: d loss / d v for every wanted value, from the gradient column of the table.
+ *
+ * Nodes are walked once, last to first.  A value's gradient is the sum of what its users give; it is summed when its
+ * own node is reached, in the order of the users, so that results do not depend on hashing.  Only values that lie
+ * between a wanted value and the loss are differentiated.  A composite without a gradient of its own is lowered first:
+ * then its definition's operators speak. */
+#include "ir.h"
+
+#include <string.h>
+
+typedef struct Back {
+	Graph *g;
+	bool *need;             /* by value id: depends on a wanted value */
+	Value ***part;          /* by value id: contributions */
+	int *npart;
+	int nvalue;             /* ids below this existed before */
+} Back;
+
+static bool differentiable(const Op *op)
+{
+	return op->grad || op->grad_fn;
+}
+
+static bool floating(const Value *v)
+{
+	return v && v->type && v->type->kind == TY_TENSOR && dtype_is_float(v->type->elem);
+}
+
+static void mark_needed(Back *b, Value **want, int nwant)
+{
+	Graph *g = b->g;
+
+	for (int i = 0; i < nwant; i++)
+		b->need[want[i]->id] = true;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool any = false;
+
+		for (int j = 0; j < n->nin; j++)
+			any |= n->in[j] && n->in[j]->graph == g && b->need[n->in[j]->id];
+		for (int j = 0; j < n->nout && any && !n->row->nograd; j++)
+			if (floating(n->out[j]))
+				b->need[n->out[j]->id] = true;
+	}
+}
+
+/* Composites on the way that have no gradient are replaced by their definitions. */
+static int lower_for_gradient(Graph *g)
+{
+	bool any = false;
+
+	for (int i = 0; i < g->nnode; i++)
+		any |= g->node[i]->row->composite && !differentiable(g->node[i]->row) && !g->node[i]->row->nograd;
+	if (!any)
+		return 0;
+	Node **old = g->node;
+	int n = g->nnode;
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i < n; i++) {
+		const Op *row = old[i]->row;
+		int bad;
+
+		if (!row->composite || differentiable(row) || row->nograd) {
+			arena_push(g->arena, g->node, g->nnode, old[i]);
+			continue;
+		}
+		if (row->def)
+			bad = inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout);
+		else if (row->expand)
+			bad = row->expand(old[i]);
+		else
+			die("%s is a composite without a definition", row->name);
+		if (bad)
+			return -1;
+	}
+	return lower_for_gradient(g);   /* a definition may use another composite */
+}
+
+static void give(Back *b, Value *v, Value *part)
+{
+	if (part && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
+		arena_push(b->g->scratch, b->part[v->id], b->npart[v->id], part);
+}
+
+/* The sum of the contributions, named v.grad; NULL when there are none. */
+static Value *total(Back *b, Value *v, Loc loc)
+{
+	Value *sum = NULL;
+	int n = b->npart[v->id];
+
+	if (n == 0)
+		return NULL;
+	for (int i = 0; i < n; i++) {
+		Value *p = b->part[v->id][i];
+
+		if (!sum) {
+			sum = p;
+			continue;
+		}
+		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : NULL;
+		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
+			return NULL;
+	}
+	b->part[v->id][0] = sum;
+	b->npart[v->id] = 1;
+	return sum;
+}
+
+static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value **din)
+{
+	const Schema *s = n->row->schema;
+	Value *args[192], *outs[192] = { 0 };
+	int nargs = 0;
+
+	if (s->nin + 2 * s->nout > 192)
+		die("gradient of %s: too many operands", n->op);
+	for (int i = 0; i < s->nin; i++)
+		args[nargs++] = i < n->nin ? n->in[i] : NULL;
+	for (int i = 0; i < s->nout; i++)
+		args[nargs++] = i < n->nout ? n->out[i] : NULL;
+	for (int i = 0; i < s->nout; i++)
+		args[nargs++] = i < n->nout ? dout[i] : NULL;
+	/* The function's results are d + operand, for those that the text assigns. */
+	for (int k = 0; k < f->body->nout; k++)
+		for (int i = 0; i < s->nin && i < n->nin; i++)
+			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id]) {
+				Name hint = name_fmt("%s.grad", n->in[i]->name);
+
+				outs[k] = din[i] = graph_fresh(b->g, hint);
+			}
+	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
+}
+
+/* Says how the loss depends on a wanted value through a node without gradient. */
+static int no_gradient(Back *b, Node *n, Value *loss)
+{
+	err_at(n->loc, "%s has no gradient, but the loss %s depends on it through %s", n->op, loss->name, n->nout && n->out[0] ? n->out[0]->name : "it");
+	Value *v = n->out[0];
+	for (int i = 0, steps = 0; i < b->g->nnode && v != loss && steps < 6; i++) {
+		Node *u = b->g->node[i];
+
+		for (int j = 0; j < u->nin; j++)
+			if (u->in[j] == v && u->nout && u->out[0]) {
+				note_at(u->loc, "%s goes into %s", v->name, u->out[0]->name);
+				v = u->out[0];
+				steps++;
+				break;
+			}
+	}
+	return -1;
+}
+
+static int step(Back *b, Node *n, Value *loss)
+{
+	Value *dout[64] = { 0 }, *din[256] = { 0 };
+	bool flows = false, wanted = false;
+
+	for (int i = 0; i < n->nout && i < 64; i++)
+		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0;
+	for (int i = 0; i < n->nin; i++)
+		wanted |= n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id];
+	if (!flows || !wanted || n->row->nograd)
+		return 0;
+	if (n->nin > 256 || n->nout > 64)
+		die("gradient of %s: too many operands", n->op);
+	if (!differentiable(n->row))
+		return no_gradient(b, n, loss);
+	for (int i = 0; i < n->nout; i++) {
+		if (!n->out[i])
+			continue;
+		dout[i] = total(b, n->out[i], n->loc);
+		if (!dout[i] && floating(n->out[i]))
+			dout[i] = build(b->g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
+	}
+	const Function *f = op_gradient(n->row);
+	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
+		din[i] = n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id] ? n->in[i] : NULL;
+	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
+		return -1;
+	for (int i = 0; i < n->nin; i++)
+		if (din[i] && din[i] != n->in[i])
+			give(b, n->in[i], din[i]);
+	return 0;
+}
+
+int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
+{
+	if (lower_for_gradient(g) < 0)
+		return -1;
+	int nnode = g->nnode;
+	Back b = { .g = g, .nvalue = g->nvalue };
+
+	b.need = arena_array(g->scratch, bool, g->nvalue + 1);
+	b.part = arena_array(g->scratch, Value **, g->nvalue + 1);
+	b.npart = arena_array(g->scratch, int, g->nvalue + 1);
+	mark_needed(&b, want, nwant);
+	if (b.need[loss->id]) {
+		Value *one = build(g, loss->loc, "OnesLike", NULL, 1, (Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);
+
+		if (!one)
+			return -1;
+		give(&b, loss, one);
+	}
+	for (int i = nnode; i-- > 0;)
+		if (step(&b, g->node[i], loss) < 0)
+			return -1;
+	for (int i = 0; i < nwant; i++)
+		grad[i] = want[i]->id < b.nvalue ? total(&b, want[i], want[i]->loc) : NULL;
+	return 0;
+}

@@ -1,0 +1,440 @@
+/* Calls become their bodies: functions of the model, definitions of the table, composites when they are lowered.
+ *
+ * One walk in order binds, expands and infers, so that a guard (@when) or a C expander can ask for the type, shape or
+ * constant contents of what it works on.  What is left is core operators and, until lowered, composites. */
+#include "ir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool guard_holds(const char *, const Function *, const Node *call, Value **args, int narg);
+int  infer_step(Node *);
+int  infer_values(Graph *);
+
+static int depth;               /* of calls within calls */
+static bool lowering;           /* composites too */
+
+Node *node_new(Graph *g, Name domain, Name op, Loc loc)
+{
+	Node *n = graph_node(g, domain, op, loc);
+
+	g->nnode--;             /* made, but not placed */
+	return n;
+}
+
+static Function *call_of(const Graph *g, const Node *n)
+{
+	for (int i = 0; i < g->model->nfunction; i++) {
+		Function *f = g->model->function[i];
+
+		if (f->name == n->op && f->domain == n->domain && (f->overload ? f->overload : name_of("")) == (n->overload ? n->overload : name_of("")))
+			return f;
+	}
+	return NULL;
+}
+
+/* ---- copying a body ---- */
+
+typedef struct Copy { Graph *to; const Graph *body; const Function *f; const Node *call; Map map; const char *prefix; int64_t version; } Copy;
+
+static Value *mapped(Copy *c, const Value *v)
+{
+	Value *w;
+
+	if (!v)
+		return NULL;
+	if (map_get(&c->map, v) == (void *)c)
+		return NULL;                    /* an operand that the caller left out */
+	if ((w = map_get(&c->map, v)) != NULL)
+		return w;
+	if (v->graph != c->body)
+		return (Value *)v;              /* captured from outside */
+	w = graph_fresh(c->to, name_fmt("%s.%s", c->prefix, v->name));
+	w->loc = c->call->loc;
+	if (v->data) {
+		w->data = v->data;
+		w->type = v->type;
+		w->init = true;
+		arena_push(c->to->arena, c->to->init, c->to->ninit, w);
+	}
+	map_put(&c->map, v, w);
+	return w;
+}
+
+static const Attr *outer_attr(const Copy *c, Name name)
+{
+	const Attr *a = node_attr(c->call, name);
+	const Schema *s = c->call->row ? c->call->row->schema : NULL;
+
+	for (int i = 0; !a && i < c->f->nattr; i++)
+		if (c->f->attr[i].name == name && c->f->attr[i].type != AT_UNDEFINED && !c->f->attr[i].ref && c->f->attr[i].loc.len != UINT32_MAX)
+			a = &c->f->attr[i];
+	for (int i = 0; !a && s && i < s->nattr; i++)
+		if (s->attr[i].name == name && s->hasdefault && s->hasdefault[i])
+			a = &s->attr[i];
+	return a;
+}
+
+static Graph *copy_graph(Copy *c, const Graph *g, Graph *outer);
+
+/* false: the attribute refers to one that the caller did not give */
+static bool copy_attr(Copy *c, const Attr *a, Graph *inside, Attr *out)
+{
+	*out = *a;
+	if (a->ref) {
+		const Attr *given = outer_attr(c, a->ref);
+
+		if (!given)
+			return false;
+		*out = *given;
+		out->name = a->name;
+		return true;
+	}
+	if (a->type == AT_GRAPH)
+		out->u.g = copy_graph(c, a->u.g, inside);
+	return true;
+}
+
+static int copy_node(Copy *c, const Node *n, Node *m)
+{
+	m->overload = n->overload;
+	m->version = n->version ? n->version : (int)c->version;
+	m->name = c->call->name;
+	m->stage = c->call->stage;
+	m->from = c->call->from;
+	for (int i = 0; i < n->nattr; i++) {
+		Attr a;
+
+		if (copy_attr(c, &n->attr[i], m->graph, &a))
+			arena_push(m->graph->arena, m->attr, m->nattr, a);
+	}
+	for (const Annot *a = c->call->annot; a; a = a->next)
+		if (strcmp(a->name, "sbp")) {
+			Annot *b = arena_new(m->graph->arena, Annot);
+
+			*b = *a;
+			b->next = NULL;
+			annot_add(&m->annot, b);
+		}
+	for (int i = 0; i < n->nin; i++)
+		node_in(m, mapped(c, n->in[i]));
+	for (int i = 0; i < n->nout; i++)
+		node_out(m, mapped(c, n->out[i]));
+	return 0;
+}
+
+/* A subgraph inside a body: its own values are new, what it captures is mapped. */
+static Graph *copy_graph(Copy *c, const Graph *g, Graph *outer)
+{
+	Graph *r = graph_new(outer->model, outer, g->name), *saved = c->to;
+
+	r->loc = g->loc;
+	for (int i = 0; i < g->nvalue; i++) {
+		Value *v = graph_value_here(r, g->value[i]->name, g->value[i]->loc);
+		int id = v->id;
+
+		*v = *g->value[i];
+		v->id = id;
+		v->graph = r;
+		v->def = NULL;
+		map_put(&c->map, g->value[i], v);
+	}
+	c->to = r;
+	for (int i = 0; i < g->nnode; i++)
+		copy_node(c, g->node[i], graph_node(r, g->node[i]->domain, g->node[i]->op, g->node[i]->loc));
+	for (int i = 0; i < g->nin; i++)
+		arena_push(r->arena, r->in, r->nin, mapped(c, g->in[i]));
+	for (int i = 0; i < g->nout; i++)
+		arena_push(r->arena, r->out, r->nout, mapped(c, g->out[i]));
+	for (int i = 0; i < g->ninit; i++)
+		arena_push(r->arena, r->init, r->ninit, mapped(c, g->init[i]));
+	c->to = saved;
+	return r;
+}
+
+static int64_t body_version(const Function *f, const Node *n)
+{
+	for (int i = 0; i < f->nopset; i++)
+		if (f->opset[i].domain == n->domain)
+			return f->opset[i].version;
+	return 0;
+}
+
+int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts)
+{
+	Copy c = { .to = g, .body = f->body, .f = f, .call = call };
+	const Graph *b = f->body;
+
+	map_init(&c.map, g->scratch);
+	c.prefix = nouts && outs[0] ? outs[0]->name : call->nout && call->out[0] ? call->out[0]->name : f->name;
+	for (int i = 0; i < b->nin; i++)
+		map_put(&c.map, b->in[i], i < nargs && args[i] ? (void *)args[i] : (void *)&c);
+	for (int i = 0; i < b->nout && i < nouts; i++)
+		if (outs[i] && !map_get(&c.map, b->out[i]))
+			map_put(&c.map, b->out[i], outs[i]);
+	for (int i = 0; i < b->nnode; i++) {
+		const Node *n = b->node[i];
+		const Annot *when = annot_find(n->annot, "when");
+
+		if (when && !guard_holds(when->arg[0].s, f, call, args, nargs))
+			continue;
+		c.version = body_version(f, n);
+		Node *m = node_new(g, n->domain, n->op, call->loc);
+		copy_node(&c, n, m);
+		if (inline_append(g, m) < 0)
+			return -1;
+	}
+	/* A result that is an operand itself, or the same as another result. */
+	for (int i = 0; i < b->nout && i < nouts; i++) {
+		Value *got = outs[i] ? map_get(&c.map, b->out[i]) : NULL;
+
+		if (!got || got == outs[i])
+			continue;
+		if (got == (void *)&c) {
+			err_at(call->loc, "%s passes on its operand %s, which is not given", call->op, b->out[i]->name);
+			return -1;
+		}
+		Node *id = node_new(g, name_of(""), name_of("Identity"), call->loc);
+		node_in(id, got);
+		node_out(id, outs[i]);
+		if (inline_append(g, id) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- control flow whose condition is constant ---- */
+
+static int splice(Graph *g, Node *n, const Graph *sub)
+{
+	Function f = { .name = n->op, .body = (Graph *)sub };
+	Copy c = { .to = g, .body = sub, .f = &f, .call = n, .version = n->version };
+
+	c.prefix = n->nout && n->out[0] ? n->out[0]->name : n->op;
+	map_init(&c.map, g->scratch);
+	for (int i = 0; i < n->nout && i < sub->nout; i++)
+		if (n->out[i] && sub->out[i]->graph == sub && sub->out[i]->def)
+			map_put(&c.map, sub->out[i], n->out[i]);
+	for (int i = 0; i < sub->nnode; i++) {
+		Node *m = node_new(g, sub->node[i]->domain, sub->node[i]->op, sub->node[i]->loc);
+
+		copy_node(&c, sub->node[i], m);
+		m->loc = sub->node[i]->loc;
+		m->version = sub->node[i]->version ? sub->node[i]->version : n->version;
+		if (inline_append(g, m) < 0)
+			return -1;
+	}
+	for (int i = 0; i < n->nout && i < sub->nout; i++) {
+		Value *got = n->out[i] ? mapped(&c, sub->out[i]) : NULL;
+
+		if (!got || got == n->out[i])
+			continue;
+		Node *id = node_new(g, name_of(""), name_of("Identity"), n->loc);
+		node_in(id, got);
+		node_out(id, n->out[i]);
+		if (inline_append(g, id) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int resolve_if(Graph *g, Node *n)
+{
+	const Tensor *cond = in_const(n, 0);
+	const Attr *then = node_attr(n, "then_branch"), *other = node_attr(n, "else_branch");
+
+	if (!cond || tensor_elements(cond) != 1) {
+		err_at(n->loc, "If is supported only where its condition is known at compile time; %s is not constant", n->nin && n->in[0] ? n->in[0]->name : "it");
+		return -1;
+	}
+	if (!then || !other || then->type != AT_GRAPH || other->type != AT_GRAPH) {
+		err_at(n->loc, "If needs the attributes then_branch and else_branch");
+		return -1;
+	}
+	return splice(g, n, tensor_int(cond, 0) ? then->u.g : other->u.g);
+}
+
+static int append(Graph *g, Node *n)
+{
+	Function *f = call_of(g, n);
+
+	if (g->nnode >= limits.nodes) {
+		fail_at(EXIT_LIMIT, n->loc, "the graph has more than --max-nodes=%lld nodes", (long long)limits.nodes);
+		return -1;
+	}
+	if (!f && !*n->domain && !strcmp(n->op, "If"))
+		return resolve_if(g, n);
+	if (!f && !n->row) {
+		n->row = op_find(n->domain, n->op, n->version);
+		if (!n->row && !*n->domain)
+			n->row = op_find(name_of("sbpcc"), n->op, 0);
+		if (!n->row) {
+			err_at(n->loc, "operator %s%s%s is not supported", n->domain, *n->domain ? "." : "", n->op);
+			return -1;
+		}
+	}
+	bool expand = f || (n->row->composite ? lowering && (n->row->def || n->row->expand) : n->row->def || n->row->expand);
+	if (!expand) {
+		arena_push(g->arena, g->node, g->nnode, n);
+		for (int i = 0; i < n->nout; i++)
+			if (n->out[i]) {
+				n->out[i]->def = n;
+				n->out[i]->defidx = i;
+			}
+		return infer_step(n);
+	}
+	if (f || n->row->def) {
+		const Function *body = f ? f : n->row->def;
+
+		if (n->nin > body->body->nin) {
+			err_at(n->loc, "%s takes at most %d operands, not %d", n->op, body->body->nin, n->nin);
+			return -1;
+		}
+		return inline_body(g, body, n, n->in, n->nin, n->out, n->nout);
+	}
+	return n->row->expand(n);
+}
+
+int inline_append(Graph *g, Node *n)
+{
+	if (depth >= limits.depth) {
+		Function *f = call_of(g, n);
+
+		fail_at(f ? EXIT_INPUT : EXIT_LIMIT, n->loc, f ? "function %s calls itself, directly or through others (%lld calls deep)" :
+		        "%s: definitions nest more than %lld deep", n->op, (long long)limits.depth);
+		return -1;
+	}
+	depth++;
+	int bad = append(g, n);
+	depth--;
+	return bad;
+}
+
+/* A function that reaches itself is found before anything is expanded: each is walked once. */
+static int check_calls(const Model *m, Function *f, Map *state, int level)
+{
+	if (map_get(state, f) == (void *)2)
+		return 0;
+	if (map_get(state, f) == (void *)1 || level > limits.depth) {
+		fail_at(level > limits.depth ? EXIT_LIMIT : EXIT_INPUT, f->loc, level > limits.depth ? "functions call each other more than 100 deep at %s" : "function %s calls itself", f->name);
+		return -1;
+	}
+	map_put(state, f, (void *)1);
+	for (int i = 0; i < f->body->nnode; i++) {
+		Function *callee = call_of(f->body, f->body->node[i]);
+
+		if (callee && check_calls(m, callee, state, level + 1) < 0)
+			return -1;
+	}
+	map_put(state, f, (void *)2);
+	return 0;
+}
+
+static int walk(Graph *g)
+{
+	Node **old = g->node;
+	int n = g->nnode, bad = 0;
+
+	g->node = NULL;
+	g->nnode = 0;
+	infer_values(g);
+	for (int i = 0; i < n; i++)
+		if (diag_errors() >= diag_max || inline_append(g, old[i]) < 0)
+			bad = -1;
+	return bad;
+}
+
+int inline_run(Graph *g)
+{
+	Map state;
+
+	map_init(&state, g->scratch);
+	for (int i = 0; i < g->model->nfunction; i++)
+		if (check_calls(g->model, g->model->function[i], &state, 0) < 0)
+			return -1;
+	lowering = false;
+	if (walk(g) < 0)
+		return -1;
+	g->model->nfunction = 0;        /* nothing calls them any more */
+	return 0;
+}
+
+int inline_composites(Graph *g)
+{
+	bool was = lowering;
+
+	lowering = true;
+	int bad = walk(g);
+	lowering = was;
+	return bad;
+}
+
+/* ---- building nodes from C ---- */
+
+static void build_attrs(Node *n, const char *p)
+{
+	while (*p) {
+		while (*p == ' ' || *p == ',')
+			p++;
+		const char *eq = strchr(p, '=');
+		if (!eq)
+			break;
+		Name name = name_n(p, (size_t)(eq - p));
+		char *end;
+		p = eq + 1;
+		if (*p == '"') {
+			const char *q = strchr(p + 1, '"');
+
+			node_attr_add(n, name, AT_STRING)->u.s = name_n(p + 1, (size_t)(q - p) - 1);
+			p = q + 1;
+		} else if (*p == '[') {
+			Attr *a = node_attr_add(n, name, AT_INTS);
+
+			for (p++; *p && *p != ']'; p += strspn(p, ", ")) {
+				arena_push(n->graph->arena, a->u.is, a->n, strtoll(p, &end, 10));
+				if (end == p)
+					die("build: attributes \"%s\"", p);
+				p = end;
+			}
+			p++;
+		} else {
+			int64_t i = strtoll(p, &end, 10);
+
+			if (*end == '.' || *end == 'e')
+				node_attr_add(n, name, AT_FLOAT)->u.f = strtof(p, &end);
+			else
+				node_attr_add(n, name, AT_INT)->u.i = i;
+			if (end == p)
+				die("build: attributes \"%s\"", p);
+			p = end;
+		}
+	}
+}
+
+/* Makes, expands, infers and appends a node: operands are Value *, NULL for one left out.  outs may be NULL, or give
+ * the values that the results shall be (NULL entries: fresh ones, stored back).  Returns the first result, or NULL
+ * after an error was reported. */
+Value *build(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...)
+{
+	Node *n = node_new(g, name_of(""), name_of(op), loc);
+	Value *first = NULL;
+	va_list ap;
+
+	build_attrs(n, attrs ? attrs : "");
+	va_start(ap, nin);
+	for (int i = 0; i < nin; i++)
+		node_in(n, va_arg(ap, Value *));
+	va_end(ap);
+	for (int i = 0; i < nout; i++) {
+		Value *v = outs ? outs[i] : NULL;
+
+		if (!v)
+			v = graph_fresh(g, name_fmt("%s.%d", op, g->nvalue));
+		v->loc = v->loc.file ? v->loc : loc;
+		if (outs)
+			outs[i] = v;
+		first = i ? first : v;
+		node_out(n, v);
+	}
+	return inline_append(g, n) < 0 ? NULL : first;
+}

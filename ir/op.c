@@ -1,0 +1,444 @@
+/* The operator table: rows of ops/ *.c and definitions of ops/ *.ir, found by domain, name and opset version.
+ *
+ * Three kinds of entry share one struct.  A core operator is a row with a shape rule and a meaning (expression or
+ * eval).  A definition is a function in the language: its row has only a schema and .def.  A composite has both: it
+ * stays one node through the passes, and its definition says what it means.  Passes ask the row, never the name.
+ *
+ * The rows in the sources are constant; op_init copies them once, so that the parsed schema, definition and gradient
+ * can be attached. */
+#include "ops/ops.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char *const ops_text[], *const ops_text_name[];
+extern const int nops_text;
+
+static const Op *const sources[] = {
+	ops_pointwise, ops_movement, ops_index, ops_reduce, ops_shape, ops_matmul, ops_conv, ops_pool, ops_norm, ops_loss,
+	ops_attention, ops_recurrent, ops_resize, ops_spectral, ops_random, ops_quant, ops_einsum, ops_misc,
+	ops_optimizer, ops_boxing,
+};
+
+typedef struct Entry { Op **op; int n; } Entry;         /* all versions of one operator */
+
+static Op **table;
+static int ntable;
+static Map by_name;                                     /* "domain:Op" -> Entry */
+static Model *library;                                  /* holds the definitions */
+
+/* One word of a .sig or .attrs text; blanks are skipped before it.  Quoted text and brackets are kept whole. */
+static const char *word(const char **p, size_t *len)
+{
+	while (**p == ' ')
+		++*p;
+	const char *start = *p;
+	bool quoted = false;
+	for (int depth = 0; **p && (quoted || depth || **p != ' '); ++*p) {
+		quoted ^= **p == '"';
+		depth += !quoted && **p == '[';
+		depth -= !quoted && **p == ']';
+	}
+	*len = (size_t)(*p - start);
+	return start;
+}
+
+static Operand read_operand(const char *w, size_t len)
+{
+	Operand o = { 0 };
+
+	if (w[len - 1] == '?' || w[len - 1] == '*' || w[len - 1] == '+') {
+		o.optional = w[len - 1] != '+';
+		o.variadic = w[len - 1] != '?';
+		len--;
+	}
+	const char *colon = memchr(w, ':', len);
+	o.name = name_n(w, colon ? (size_t)(colon - w) : len);
+	o.type = colon ? name_n(colon + 1, len - (size_t)(colon - w) - 1) : name_of("T");
+	return o;
+}
+
+static const struct { const char *name; AttrType type; } attr_types[] = {
+	{ "int", AT_INT }, { "float", AT_FLOAT }, { "string", AT_STRING }, { "ints", AT_INTS }, { "floats", AT_FLOATS },
+	{ "strings", AT_STRINGS }, { "tensor", AT_TENSOR }, { "graph", AT_GRAPH }, { "type", AT_TYPE }, { "sparse_tensor", AT_SPARSE },
+};
+
+static void read_value(Attr *a, const char *v, size_t len)
+{
+	char text[128];
+
+	if (len >= sizeof text)
+		die("attribute default too long: %.*s", (int)len, v);
+	memcpy(text, v, len);
+	text[len] = 0;
+	switch (a->type) {
+	case AT_INT: a->u.i = strtoll(text, NULL, 10); break;
+	case AT_FLOAT: a->u.f = strtof(text, NULL); break;
+	case AT_STRING: a->u.s = name_n(v + 1, len - 2); break;
+	case AT_INTS:
+		for (char *p = text + 1; *p && *p != ']';) {
+			arena_push(&process, a->u.is, a->n, strtoll(p, &p, 10));
+			p += strspn(p, ", ");
+		}
+		break;
+	case AT_STRINGS:
+		for (char *p = strchr(text, '"'); p; p = strchr(p, '"')) {
+			char *end = strchr(p + 1, '"');
+
+			arena_push(&process, a->u.ss, a->n, name_n(p + 1, (size_t)(end - p) - 1));
+			p = end + 1;
+		}
+		break;
+	default: die("no defaults of this attribute type: %s", text);
+	}
+}
+
+/* "axis:int=-1 perm:ints to:int!" */
+static void read_attrs(Schema *s, const char *text)
+{
+	size_t len;
+	const char *w;
+
+	for (int n = 0; text && (w = word(&text, &len), len); n++) {
+		const char *colon = memchr(w, ':', len), *eq = memchr(w, '=', len);
+		bool required = w[len - 1] == '!' && !eq;
+		size_t typelen = (size_t)((eq ? eq : w + len - required) - colon) - 1;
+		Attr a = { .name = name_n(w, (size_t)(colon - w)) };
+
+		for (size_t i = 0; i < sizeof attr_types / sizeof *attr_types; i++)
+			if (strlen(attr_types[i].name) == typelen && !memcmp(attr_types[i].name, colon + 1, typelen))
+				a.type = attr_types[i].type;
+		if (!a.type)
+			die("attribute type in \"%s\"", w);
+		if (eq)
+			read_value(&a, eq + 1, len - (size_t)(eq - w) - 1);
+		arena_push(&process, s->attr, s->nattr, a);
+		s->hasdefault = arena_grow(&process, s->hasdefault, n, sizeof(bool));
+		s->required = arena_grow(&process, s->required, n, sizeof(bool));
+		s->hasdefault[n] = eq != NULL;
+		s->required[n] = required;
+	}
+}
+
+static Schema *row_schema(const Op *op)
+{
+	Schema *s = arena_new(&process, Schema);
+	const char *p = op->sig ? op->sig : "->", *w;
+	bool results = false;
+	size_t len;
+
+	while (w = word(&p, &len), len) {
+		if (w[0] == '-' && len == 2)
+			results = true;
+		else if (results)
+			arena_push(&process, s->out, s->nout, read_operand(w, len));
+		else
+			arena_push(&process, s->in, s->nin, read_operand(w, len));
+	}
+	read_attrs(s, op->attrs);
+	return s;
+}
+
+static Schema *definition_schema(const Function *f)
+{
+	Schema *s = arena_new(&process, Schema);
+
+	for (int i = 0; i < f->body->nin; i++)
+		arena_push(&process, s->in, s->nin, ((Operand){ .name = f->body->in[i]->name, .type = name_of("?"), .optional = true }));
+	for (int i = 0; i < f->body->nout; i++)
+		arena_push(&process, s->out, s->nout, ((Operand){ .name = f->body->out[i]->name, .type = name_of("?") }));
+	for (int i = 0; i < f->nattr; i++) {
+		arena_push(&process, s->attr, s->nattr, f->attr[i]);
+		s->hasdefault = arena_grow(&process, s->hasdefault, i, sizeof(bool));
+		s->required = arena_grow(&process, s->required, i, sizeof(bool));
+	}
+	return s;
+}
+
+static Entry *entry(Name domain, Name op, bool make)
+{
+	Name key = name_fmt("%s:%s", domain, op);
+	Entry *e = map_get(&by_name, key);
+
+	if (!e && make)
+		map_put(&by_name, key, e = arena_new(&process, Entry));
+	return e;
+}
+
+static Op *add(const Op *row)
+{
+	Op *op = arena_new(&process, Op);
+	Entry *e = entry(name_of(row->domain ? row->domain : ""), name_of(row->name), true);
+
+	*op = *row;
+	arena_push(&process, e->op, e->n, op);
+	arena_push(&process, table, ntable, op);
+	return op;
+}
+
+/* A definition belongs to the composite of its name and versions, or becomes a row of its own. */
+static void add_definition(Function *f)
+{
+	const Annot *at = annot_find(f->annot, "op");
+	const Arg *since = at ? arg_find(at->arg, at->narg, "since") : NULL, *until = at ? arg_find(at->arg, at->narg, "until") : NULL;
+	Entry *e = entry(f->domain ? f->domain : name_of(""), f->name, true);
+
+	f->since = since ? (int)since->i : 1;
+	f->until = until ? (int)until->i : 0;
+	for (int i = 0; i < e->n; i++)
+		if (e->op[i]->composite && e->op[i]->since == f->since) {
+			e->op[i]->def = f;
+			return;
+		}
+	Op *op = add(&(Op){ .name = f->name, .domain = f->domain, .since = f->since, .until = f->until });
+	op->def = f;
+	op->schema = definition_schema(f);
+}
+
+void op_init(void)
+{
+	if (ntable)
+		return;
+	map_init(&by_name, &process);
+	for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+		for (const Op *row = sources[i]; row->name; row++)
+			add(row)->schema = row_schema(row);
+	library = model_new();
+	for (int i = 0; i < nops_text; i++)
+		if (parse_library(file_memory(ops_text_name[i], ops_text[i], strlen(ops_text[i])), library) < 0)
+			die("the definitions in %s do not parse", ops_text_name[i]);
+	for (int i = 0; i < library->nfunction; i++)
+		add_definition(library->function[i]);
+}
+
+const Op *op_find(Name domain, Name name, int64_t version)
+{
+	op_init();
+	if (!strcmp(domain, "ai.onnx"))
+		domain = name_of("");
+	const Entry *e = entry(domain, name, false);
+	const Op *best = NULL;
+	if (version <= 0)
+		version = INT_MAX;
+	for (int i = 0; e && i < e->n; i++) {
+		const Op *op = e->op[i];
+
+		if (op->since <= version && (!op->until || version <= op->until || (version == INT_MAX && !op->until)) &&
+		    (!best || op->since > best->since))
+			best = op;
+	}
+	return best;
+}
+
+int op_count(void)
+{
+	op_init();
+	return ntable;
+}
+
+const Op *op_at(int i)
+{
+	return table[i];
+}
+
+Function *op_gradient(const Op *op)
+{
+	Op *own = (Op *)op;     /* rows live in our own table: see op_init */
+
+	if (!op->gradient && op->grad)
+		own->gradient = parse_grad(op, op->grad);
+	return op->gradient;
+}
+
+int64_t opset_version(const Model *m, Name domain)
+{
+	for (int i = 0; i < m->nopset; i++)
+		if (m->opset[i].domain == domain || (!*domain && !strcmp(m->opset[i].domain, "ai.onnx")))
+			return m->opset[i].version;
+	return -1;
+}
+
+static bool is_call(const Graph *g, const Node *n)
+{
+	for (int i = 0; i < g->model->nfunction; i++)
+		if (g->model->function[i]->name == n->op && g->model->function[i]->domain == n->domain)
+			return true;
+	return false;
+}
+
+/* Nodes without an operator of ours, all of one name under one error. */
+static int report(Graph *g, Node **missing, int n)
+{
+	for (int i = 0; i < n; i++) {
+		Node *m = missing[i];
+		int same = 0;
+
+		if (m->mark)
+			continue;
+		for (int j = i; j < n; j++)
+			if (missing[j]->op == m->op && missing[j]->domain == m->domain) {
+				missing[j]->mark = 1;
+				same++;
+			}
+		Entry *e = entry(m->domain, m->op, false);
+		const char *names[512];
+		int nn = 0;
+		for (int k = 0; k < ntable && nn < 511; k++)
+			names[nn++] = table[k]->name;
+		names[nn] = NULL;
+		const char *near = e ? NULL : suggest(m->op, names);
+		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s%s%s", m->domain, *m->domain ? "." : "", m->op,
+		       e ? " in this opset version" : "", same, same == 1 ? "" : "s", near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+		for (int j = i + 1, shown = 0; j < n && shown < 100; j++)
+			if (missing[j]->op == m->op && missing[j]->domain == m->domain) {
+				note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
+				shown++;
+			}
+	}
+	(void)g;
+	return -1;
+}
+
+int op_bind(Graph *g, bool report_all)
+{
+	Node **missing = NULL;
+	int n = 0;
+
+	op_init();
+	for (int i = 0; i < g->nnode; i++) {
+		Node *x = g->node[i];
+
+		x->mark = 0;
+		if (x->row || is_call(g, x))
+			continue;
+		if (!x->version) {
+			int64_t v = opset_version(g->model, x->domain);
+
+			x->version = v > 0 ? (int)v : 0;
+		}
+		x->row = op_find(x->domain, x->op, x->version);
+		if (!x->row)
+			arena_push(g->scratch, missing, n, x);
+		for (int j = 0; j < x->nattr; j++)
+			if (x->attr[j].type == AT_GRAPH && x->attr[j].u.g && op_bind(x->attr[j].u.g, report_all) < 0)
+				return -1;
+	}
+	return n && report_all ? report(g, missing, n) : n ? -1 : 0;
+}
+
+/* ---- what shape rules ask ---- */
+
+static const Attr *schema_attr(const Node *n, const char *name, AttrType type)
+{
+	const Attr *a = node_attr(n, name);
+	const Schema *s = n->row ? n->row->schema : NULL;
+
+	if (a && a->type == type)
+		return a;
+	for (int i = 0; s && i < s->nattr; i++)
+		if (!strcmp(s->attr[i].name, name))
+			return a && a->type != type ? NULL : (s->hasdefault && s->hasdefault[i]) || s->attr[i].type == type ? &s->attr[i] : NULL;
+	return NULL;
+}
+
+int64_t attr_int(const Node *n, const char *name)
+{
+	const Attr *a = schema_attr(n, name, AT_INT);
+
+	return a ? a->u.i : 0;
+}
+
+double attr_float(const Node *n, const char *name)
+{
+	const Attr *a = schema_attr(n, name, AT_FLOAT);
+
+	return a ? (double)a->u.f : 0;
+}
+
+Name attr_str(const Node *n, const char *name)
+{
+	const Attr *a = schema_attr(n, name, AT_STRING);
+
+	return a && a->u.s ? a->u.s : name_of("");
+}
+
+const int64_t *attr_ints(const Node *n, const char *name, int *count)
+{
+	const Attr *a = schema_attr(n, name, AT_INTS);
+
+	*count = a ? a->n : 0;
+	return a ? a->u.is : NULL;
+}
+
+bool attr_has(const Node *n, const char *name)
+{
+	return node_attr(n, name) != NULL;
+}
+
+Type *in_type(const Node *n, int i)
+{
+	return i < n->nin && n->in[i] ? n->in[i]->type : NULL;
+}
+
+int in_rank(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+
+	return t && t->kind == TY_TENSOR ? t->rank : -1;
+}
+
+DType in_dtype(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+
+	return t && t->kind == TY_TENSOR ? t->elem : DT_UNDEFINED;
+}
+
+const Tensor *in_const(const Node *n, int i)
+{
+	if (i >= n->nin || !n->in[i] || n->in[i]->param || !n->in[i]->data)
+		return NULL;
+	return tensor_load(n->in[i]->data) < 0 ? NULL : n->in[i]->data;
+}
+
+int in_dims(const Node *n, int i, Dim *dim, int max)
+{
+	const Tensor *t = in_const(n, i);
+
+	if (t) {
+		int64_t count = tensor_elements(t);
+
+		if (count > max)
+			return -1;
+		for (int k = 0; k < count; k++)
+			dim[k] = tensor_int(t, k);
+		return (int)count;
+	}
+	if (i >= n->nin || !n->in[i] || n->in[i]->nelem < 0 || n->in[i]->nelem > max)
+		return -1;
+	for (int k = 0; k < n->in[i]->nelem; k++)
+		dim[k] = n->in[i]->elem[k];
+	return n->in[i]->nelem;
+}
+
+void out_set(Node *n, int i, DType elem, int rank, const Dim *dim)
+{
+	if (i < n->nout && n->out[i])
+		n->out[i]->type = type_tensor(n->graph->arena, elem, rank, dim);
+}
+
+Loc in_loc(const Node *n, int i)
+{
+	return n->inloc && i < n->nin && n->inloc[i].file ? n->inloc[i] : n->loc;
+}
+
+int op_axis(Node *n, int64_t axis, int rank, int *out)
+{
+	if (axis < -rank || axis >= rank) {
+		err_at(n->loc, "%s: axis %lld is outside [%d, %d]", n->op, (long long)axis, -rank, rank - 1);
+		return -1;
+	}
+	*out = (int)(axis < 0 ? axis + rank : axis);
+	return 0;
+}
