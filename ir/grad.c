@@ -98,10 +98,12 @@ static Value *total(Back *b, Value *v, Loc loc)
 			sum = p;
 			continue;
 		}
-		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : NULL;
+		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : graph_fresh(b->g, name_fmt("%s.part", v->name));
 		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
 			return NULL;
 	}
+	if (n == 1 && strstr(sum->name, ".part"))
+		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
 	b->part[v->id][0] = sum;
 	b->npart[v->id] = 1;
 	return sum;
@@ -125,9 +127,7 @@ static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value
 	for (int k = 0; k < f->body->nout; k++)
 		for (int i = 0; i < s->nin && i < n->nin; i++)
 			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id]) {
-				Name hint = name_fmt("%s.grad", n->in[i]->name);
-
-				outs[k] = din[i] = graph_fresh(b->g, hint);
+				outs[k] = din[i] = graph_fresh(b->g, name_fmt("%s.part", n->in[i]->name));
 			}
 	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
 }

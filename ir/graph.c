@@ -89,6 +89,15 @@ Value *graph_fresh(Graph *g, const char *hint)
 	return graph_value_here(g, name, (Loc){ 0 });
 }
 
+void graph_rename(Graph *g, Value *v, Name name)
+{
+	if (graph_find(g, name))
+		return;
+	map_put(&g->byname, v->name, NULL);
+	v->name = name;
+	map_put(&g->byname, name, v);
+}
+
 Node *graph_node(Graph *g, Name domain, Name op, Loc loc)
 {
 	Node *n = arena_new(g->arena, Node);

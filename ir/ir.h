@@ -320,6 +320,7 @@ Value *graph_find(const Graph *, Name);                      /* here or in an ou
 Value *graph_value(Graph *, Name, Loc);                      /* here or outer; made here when missing */
 Value *graph_value_here(Graph *, Name, Loc);                 /* made here when missing here */
 Value *graph_fresh(Graph *, const char *hint);               /* a new value: hint, or hint.1, hint.2 ... */
+void   graph_rename(Graph *, Value *, Name);                 /* unless the name is taken */
 Node  *graph_node(Graph *, Name domain, Name op, Loc);       /* appended to graph->node */
 void   node_in(Node *, Value *);                             /* append operand / result */
 void   node_out(Node *, Value *);
