@@ -280,6 +280,10 @@ static int shape_gradw(Node *n)
 	if (rank >= 0 && in_dims(n, 2, dim, rank) != rank)
 		for (int i = 0; i < rank; i++)
 			dim[i] = DIM_UNKNOWN;
+	if (rank >= 0) {                /* from the operands: they may be shards, `shape` speaks of the whole */
+		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
+		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
+	}
 	out_set(n, 0, in_dtype(n, 0), rank, dim);
 	return 0;
 }
@@ -472,6 +476,47 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* Batch n, output channels o, input channels c; the places of x, w and g among operands and results are given.  With
+ * groups only the batch may be split; the contracted channels only where no bias would be added once per part. */
+static void conv_factors(Node *n, FactorRule *r, int *x, int *w, int *g, int *bias)
+{
+	Type *xt = x == r->out[0] ? n->out[0]->type : in_type(n, 0);
+	Type *gt = g == r->out[0] ? n->out[0]->type : in_type(n, g == r->in[0] ? 0 : 1);
+	x[0] = g[0] = factor_add(r, xt->dim[0]);
+	if (attr_int(n, "group") != 1)
+		return;
+	w[0] = g[1] = factor_add(r, gt->dim[1]);
+	if (bias)
+		bias[0] = w[0];
+	else
+		x[1] = w[1] = factor_add(r, xt->dim[1]);
+}
+
+static int factor_conv(Node *n, FactorRule *r)
+{
+	int *bias = n->nin > 2 ? r->in[2] : NULL;
+	if (!r->in[0] || !r->in[1] || !r->out[0])
+		return -1;
+	conv_factors(n, r, r->in[0], r->in[1], r->out[0], bias);
+	return 0;
+}
+
+static int factor_gradx(Node *n, FactorRule *r)
+{
+	if (!r->in[0] || !r->in[1] || !r->out[0])
+		return -1;
+	conv_factors(n, r, r->out[0], r->in[1], r->in[0], NULL);
+	return 0;
+}
+
+static int factor_gradw(Node *n, FactorRule *r)
+{
+	if (!r->in[0] || !r->in[1] || !r->out[0])
+		return -1;
+	conv_factors(n, r, r->in[0], r->out[0], r->in[1], NULL);
+	return 0;
+}
+
 /* Twice the multiplications: output elements of the forward convolution times the weights that meet in one. */
 static Cost cost_conv(const Node *n)
 {
@@ -573,19 +618,20 @@ static int expand_transpose(Node *n)
 const Op ops_conv[] = {
 	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels, one group: S1 S1 -> P. */
 	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv, .kernel = "conv",
-	  .eval = eval_conv, .linear = "x+b w+b", .cost = cost_conv,
+	  .eval = eval_conv, .factor_fn = factor_conv, .linear = "x+b", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, Shape(w));"
 		  "db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
 	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] =group:2 =dilations:[2] | "
 		  "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:SAME_LOWER =strides:[2,2] | x:[1,1,3,3,3] w:[1,1,2,2,2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
 	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x", .eval = eval_gradx,
-	  .linear = "g w", .cost = cost_conv,
+	  .factor_fn = factor_gradx, .linear = "g w", .cost = cost_conv,
 	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
 	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] w:[6,2,3] =group:2 =strides:[2] "
 		  "=output_padding:[1]" },
 	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F", .attrs = CONV_ATTRS,
-	  .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw, .linear = "x g", .cost = cost_conv,
+	  .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
+	  .factor_fn = factor_gradw, .linear = "x g", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
 	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
 	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS " output_padding:ints output_shape:ints",

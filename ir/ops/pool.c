@@ -1,5 +1,377 @@
+/* Pools: the largest, the mean or the sum of each window.
+ *
+ * Windows stand as in conv.c says.  Padding never wins a maximum; a mean counts it only with count_include_pad, and
+ * never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners again from x instead of keeping
+ * ONNX's indices, which count through the whole tensor and so change meaning when the batch is split.
+ */
+#include <math.h>
+#include <string.h>
+
 #include "ops.h"
 
+/* One window: the elements of a plane that it sees, and how many places it has inside the padded plane. */
+typedef struct Seen { int64_t *off, n, padded; } Seen;
+
+static void seen_at(const Window *w, int64_t pixel, const int64_t *kcoord, Seen *s)
+{
+	int64_t at[SPATIAL_MAX];
+	for (int d = w->nd - 1; d >= 0; d--) {
+		at[d] = pixel % w->out[d] * w->stride[d] - w->lo[d];
+		pixel /= w->out[d];
+	}
+	s->n = s->padded = 0;
+	for (int64_t q = 0; q < w->nk; q++, kcoord += w->nd) {
+		int64_t off = 0;
+		bool inside = true, padded = true;
+		for (int d = 0; d < w->nd; d++) {
+			int64_t t = at[d] + kcoord[d] * w->dil[d];
+			inside &= t >= 0 && t < w->in[d];
+			padded &= t < w->in[d] + w->hi[d];
+			off = off * w->in[d] + t;
+		}
+		s->padded += padded;
+		if (inside)
+			s->off[s->n++] = off;
+	}
+}
+
+/* The window of a pool over an operand of these sizes, with room for what one window sees. */
+static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, int64_t **kcoord, Seen *s)
+{
+	int len;
+	const int64_t *k = attr_ints(n, "kernel_shape", &len);
+	if (!k || len != rank - 2) {
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op, len, rank - 2);
+		return -1;
+	}
+	if (window_read(n, len, k, w) || window_fit(n, w, dim + 2))
+		return -1;
+	*kcoord = eval_scratch(sizeof(int64_t) * (size_t)(w->nk * w->nd));
+	s->off = eval_scratch(sizeof(int64_t) * (size_t)w->nk);
+	for (int64_t q = 0; q < w->nk; q++) {
+		int64_t rest = q;
+		for (int d = w->nd - 1; d >= 0; d--) {
+			(*kcoord)[q * w->nd + d] = rest % w->k[d];
+			rest /= w->k[d];
+		}
+	}
+	return 0;
+}
+
+/* The first largest element of a window, -1 when it sees none; a NaN counts as largest. */
+static int64_t largest(const double *plane, const Seen *s)
+{
+	int64_t best = s->n ? s->off[0] : -1;
+	for (int64_t i = 1; i < s->n; i++)
+		if (plane[s->off[i]] > plane[best] || (isnan(plane[s->off[i]]) && !isnan(plane[best])))
+			best = s->off[i];
+	return best;
+}
+
+/* ONNX's storage_order 1 counts the first spatial axis fastest. */
+static int64_t column_major(const Window *w, int64_t off)
+{
+	int64_t at[SPATIAL_MAX], r = 0;
+	for (int d = w->nd - 1; d >= 0; d--) {
+		at[d] = off % w->in[d];
+		off /= w->in[d];
+	}
+	for (int d = w->nd - 1; d >= 0; d--)
+		r = r * w->in[d] + at[d];
+	return r;
+}
+
+static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *x = in[0];
+	Window w;
+	int64_t *kcoord;
+	Seen s;
+	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+		return -1;
+	int64_t planes = x->dim[0] * x->dim[1];
+	bool columns = attr_int(n, "storage_order") == 1, places = n->nout > 1 && out[1];
+	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
+	int64_t *idx = places ? eval_scratch(sizeof(int64_t) * (size_t)(planes * w.nout + 1)) : NULL;
+	for (int64_t o = 0; o < w.nout; o++) {
+		seen_at(&w, o, kcoord, &s);
+		for (int64_t p = 0; p < planes; p++) {
+			int64_t best = largest(v + p * w.nin, &s);
+			y[p * w.nout + o] = best < 0 ? -INFINITY : v[p * w.nin + best];
+			if (idx)
+				idx[p * w.nout + o] = best < 0 ? -1 : p * w.nin + (columns ? column_major(&w, best) : best);
+		}
+	}
+	eval_store(out[0], y);
+	if (idx)
+		eval_store_ints(out[1], idx);
+	return 0;
+}
+
+static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *g = in[0], *x = in[1];
+	Window w;
+	int64_t *kcoord;
+	Seen s;
+	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+		return -1;
+	int64_t planes = x->dim[0] * x->dim[1];
+	double *v = eval_doubles(x), *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
+	for (int64_t o = 0; o < w.nout; o++) {
+		seen_at(&w, o, kcoord, &s);
+		for (int64_t p = 0; p < planes; p++) {
+			int64_t best = largest(v + p * w.nin, &s);
+			if (best >= 0)
+				dx[p * w.nin + best] += dy[p * w.nout + o];
+		}
+	}
+	eval_store(out[0], dx);
+	return 0;
+}
+
+/* What a window's sum is multiplied by. */
+static double window_weight(const Node *n, const Seen *s, bool mean)
+{
+	int64_t count = mean ? attr_int(n, "count_include_pad") ? s->padded : s->n : 1;
+	return count ? 1.0 / (double)count : 0;
+}
+
+static bool is_mean(const Node *n)
+{
+	return !strncmp(n->op, "AveragePool", strlen("AveragePool"));
+}
+
+static int eval_sumpool(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *x = in[0];
+	Window w;
+	int64_t *kcoord;
+	Seen s;
+	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+		return -1;
+	int64_t planes = x->dim[0] * x->dim[1];
+	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
+	for (int64_t o = 0; o < w.nout; o++) {
+		seen_at(&w, o, kcoord, &s);
+		double weight = window_weight(n, &s, is_mean(n));
+		for (int64_t p = 0; p < planes; p++) {
+			double sum = 0;
+			for (int64_t i = 0; i < s.n; i++)
+				sum += v[p * w.nin + s.off[i]];
+			y[p * w.nout + o] = sum * weight;
+		}
+	}
+	eval_store(out[0], y);
+	return 0;
+}
+
+static int eval_sumpool_grad(Node *n, Tensor **in, Tensor **out)
+{
+	Tensor *g = in[0], *x = out[0];
+	Window w;
+	int64_t *kcoord;
+	Seen s;
+	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+		return -1;
+	int64_t planes = x->dim[0] * x->dim[1];
+	double *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
+	for (int64_t o = 0; o < w.nout; o++) {
+		seen_at(&w, o, kcoord, &s);
+		double weight = window_weight(n, &s, is_mean(n));
+		for (int64_t p = 0; p < planes; p++)
+			for (int64_t i = 0; i < s.n; i++)
+				dx[p * w.nin + s.off[i]] += dy[p * w.nout + o] * weight;
+	}
+	eval_store(x, dx);
+	return 0;
+}
+
+static int shape_plain(Node *n)
+{
+	return shape_pool(n, false);
+}
+
+static int shape_maxpool(Node *n)
+{
+	if (shape_pool(n, false))
+		return -1;
+	Type *y = n->out[0]->type;
+	if (n->nout > 1 && n->out[1])
+		out_set(n, 1, DT_INT64, y->rank, y->dim);
+	return 0;
+}
+
+static int shape_maxpool_grad(Node *n)
+{
+	Type *x = in_type(n, 1);
+	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	return 0;
+}
+
+/* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` speaks of the whole. */
+static int shape_pool_grad(Node *n)
+{
+	Type *g = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	int rank = g ? g->rank : -1;
+	if (rank >= 0 && in_dims(n, 1, dim, rank) != rank)
+		for (int i = 0; i < rank; i++)
+			dim[i] = DIM_UNKNOWN;
+	for (int i = 0; i < 2 && i < rank; i++)
+		dim[i] = g->dim[i];
+	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	return 0;
+}
+
+/* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be split. */
+static int factor_pool(Node *n, FactorRule *r)
+{
+	Type *x = in_type(n, 0);
+	if (!x || x->rank < 3 || (n->nout > 1 && n->out[1]))
+		return -1;
+	for (int axis = 0; axis < 2; axis++) {
+		int f = factor_add(r, x->dim[axis]);
+		for (int i = 0; i < n->nin; i++)
+			if (r->in[i] && in_rank(n, i) == x->rank)
+				r->in[i][axis] = f;
+		if (r->out[0])
+			r->out[0][axis] = f;
+	}
+	return 0;
+}
+
+/* One operation per place of each window. */
+static Cost cost_pool(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	const Type *small = strstr(n->op, "Grad") ? in_type(n, 0) : n->out[0]->type;
+	int64_t e = small ? type_elements(small) : -1;
+	int len;
+	const int64_t *k = attr_ints(n, "kernel_shape", &len);
+	c.flops = e > 0 ? (double)e : 0;
+	for (int i = 0; i < len; i++)
+		c.flops *= (double)k[i];
+	return c;
+}
+
+static Value *axes_from(Node *n, int first, int rank)
+{
+	int64_t axes[RANK_MAX];
+	for (int i = first; i < rank; i++)
+		axes[i - first] = i;
+	return graph_const(n->graph, tensor_ints(n->graph->arena, axes, rank - first), "axes");
+}
+
+/* GlobalAveragePool, GlobalMaxPool, GlobalLpPool: reductions over all spatial axes. */
+static int expand_global(Node *n)
+{
+	Graph *g = n->graph;
+	Type *x = in_type(n, 0);
+	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
+	if (!x || x->rank < 3) {
+		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op, x ? type_text(x) : "of unknown shape");
+		return -1;
+	}
+	Value *v = n->in[0], *y;
+	if (!strcmp(n->op, "GlobalLpPool")) {
+		int64_t p = attr_int(n, "p");
+		op = p == 1 ? "ReduceL1" : p == 2 ? "ReduceL2" : "ReduceSum";
+		if (p > 2)
+			v = build(g, n->loc, "Pow", NULL, 1, NULL, 2, build(g, n->loc, "Abs", NULL, 1, NULL, 1, v),
+				  graph_const(g, tensor_scalar(g->arena, x->elem, (double)p), "p"));
+		y = build(g, n->loc, op, "keepdims=1", 1, NULL, 2, v, axes_from(n, 2, x->rank));
+		if (p > 2)
+			y = build(g, n->loc, "Pow", NULL, 1, NULL, 2, y,
+				  graph_const(g, tensor_scalar(g->arena, x->elem, 1.0 / (double)p), "p"));
+	} else {
+		y = build(g, n->loc, op, "keepdims=1", 1, NULL, 2, v, axes_from(n, 2, x->rank));
+	}
+	graph_replace(g, n->out[0], y);
+	return 0;
+}
+
+/* Each element goes to its index in a tensor of zeros as large as MaxPool's operand was; a larger output_shape adds
+ * zeros behind. */
+static int expand_unpool(Node *n)
+{
+	Graph *g = n->graph;
+	Type *x = in_type(n, 0);
+	int len;
+	const int64_t *k = attr_ints(n, "kernel_shape", &len);
+	int64_t shape[RANK_MAX], pads[2 * RANK_MAX] = { 0 }, total = 1;
+	Dim want[RANK_MAX];
+	Window w;
+	if (!x || x->rank != len + 2 || type_elements(x) < 0) {
+		err_at(n->loc, "MaxUnpool needs an operand of known size with %d spatial axes", len);
+		return -1;
+	}
+	if (window_read(n, len, k, &w))
+		return -1;
+	for (int i = 0; i < x->rank; i++) {
+		shape[i] = i < 2 ? x->dim[i] : (x->dim[i] - 1) * w.stride[i - 2] - w.lo[i - 2] - w.hi[i - 2] + w.k[i - 2];
+		if (shape[i] < 0 || __builtin_mul_overflow(total, shape[i], &total)) {
+			err_at(n->loc, "MaxUnpool: axis %d of the result has no legal size", i);
+			return -1;
+		}
+	}
+	int64_t minus = -1;
+	Value *flat = graph_const(g, tensor_ints(g->arena, &minus, 1), "flat");
+	Value *zero = build(g, n->loc, "Expand", NULL, 1, NULL, 2, graph_const(g, tensor_scalar(g->arena, x->elem, 0), "zero"),
+			    graph_const(g, tensor_ints(g->arena, &total, 1), "size"));
+	Value *y = build(g, n->loc, "ScatterElements", "axis=0", 1, NULL, 3, zero,
+			 build(g, n->loc, "Reshape", NULL, 1, NULL, 2, n->in[1], flat),
+			 build(g, n->loc, "Reshape", NULL, 1, NULL, 2, n->in[0], flat));
+	y = build(g, n->loc, "Reshape", NULL, 1, NULL, 2, y, graph_const(g, tensor_ints(g->arena, shape, x->rank), "shape"));
+	if (n->nin > 2 && n->in[2]) {
+		if (in_dims(n, 2, want, x->rank) != x->rank) {
+			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries", x->rank);
+			return -1;
+		}
+		for (int i = 0; i < x->rank; i++)
+			pads[x->rank + i] = want[i] - shape[i];
+		y = build(g, n->loc, "Pad", NULL, 1, NULL, 2, y, graph_const(g, tensor_ints(g->arena, pads, 2 * x->rank), "pads"));
+	}
+	graph_replace(g, n->out[0], y);
+	return 0;
+}
+
+#define POOL_ATTRS "auto_pad:string=\"NOTSET\" ceil_mode:int=0 dilations:ints kernel_shape:ints! pads:ints strides:ints"
+#define POOL_SAME "auto_pad=@auto_pad, ceil_mode=@ceil_mode, dilations=@dilations, kernel_shape=@kernel_shape, pads=@pads, strides=@strides"
+
 const Op ops_pool[] = {
+	{ .name = "MaxPool", .since = 1, .sig = "x:N -> y:N indices:int64?", .attrs = POOL_ATTRS " storage_order:int=0",
+	  .shape = shape_maxpool, .kernel = "maxpool", .eval = eval_maxpool, .factor_fn = factor_pool, .cost = cost_pool,
+	  .grad = "dx = MaxPoolGrad<" POOL_SAME ">(dy, x)",
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] =kernel_shape:[3] =dilations:[2] "
+		  "=ceil_mode:1 =strides:[2]" },
+	{ .name = "MaxPoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F x:F -> y:F", .attrs = POOL_ATTRS,
+	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad, .factor_fn = factor_pool, .linear = "g",
+	  .cost = cost_pool,
+	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)",
+	  .test = "g:[2,2,3,6] x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain,
+	  .kernel = "avgpool", .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
+	  .grad = "dx = AveragePoolGrad<" POOL_SAME ", count_include_pad=@count_include_pad>(dy, Shape(x))",
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] =kernel_shape:[3] =strides:[2] "
+		  "=count_include_pad:1 =pads:[1,1]" },
+	{ .name = "AveragePoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
+	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad", .eval = eval_sumpool_grad,
+	  .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
+	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)",
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS, .shape = shape_plain,
+	  .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
+	  .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))",
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F", .attrs = POOL_ATTRS,
+	  .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad, .factor_fn = factor_pool, .linear = "g",
+	  .cost = cost_pool, .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global },
+	{ .name = "GlobalMaxPool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global },
+	{ .name = "GlobalLpPool", .since = 1, .sig = "x:F -> y:F", .attrs = "p:int=2", .expand = expand_global },
+	{ .name = "MaxUnpool", .since = 9, .sig = "x:F i:int64 output_shape:int64? -> y:F",
+	  .attrs = "kernel_shape:ints! pads:ints strides:ints", .expand = expand_unpool },
 	{ 0 },
 };
