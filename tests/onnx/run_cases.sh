@@ -1,4 +1,5 @@
-# The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models.
+# The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models, and
+# folders of more cases named in ONNX_CASES.
 # seconds: 1800
 set -u
 cases() { # prefix, compiler, arguments
@@ -13,6 +14,10 @@ if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then
 else
 	echo "skip debian: $why"
 fi
+
+for more in ${ONNX_CASES:-}; do
+	cases "$(basename "$more")" "$BUILD/sbpcc" "$more"
+done
 
 version=${ONNX_VERSION:-1.19.1}
 cache=$ROOT/build/cache/onnx-$version
