@@ -142,8 +142,10 @@ const char *loc_text(Loc loc)
 	return name_fmt("%s:%d:%d", path, line, col);
 }
 
-static int utf8_len(const uint8_t *p, size_t n)
+int utf8_printable(const uint8_t *p, size_t n)
 {
+	if (p[0] < 0x80)
+		return p[0] >= 0x20 && p[0] < 0x7f;
 	int len = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
 
 	if (!len || (size_t)len > n)
@@ -165,7 +167,7 @@ char *escape_text(Arena *a, const char *text, size_t n)
 
 	for (size_t i = 0; i < n;) {
 		const uint8_t *p = (const uint8_t *)text + i;
-		int len = *p >= 0x20 && *p < 0x7f ? 1 : *p >= 0x80 ? utf8_len(p, n - i) : 0;
+		int len = utf8_printable(p, n - i);
 
 		if (len) {
 			memcpy(q, p, (size_t)len);

@@ -91,6 +91,7 @@ extern FILE *diag_out;              /* stderr; NULL is silent */
 extern const char *diag_pass;       /* the running pass, for die() */
 extern int diag_max;
 char *escape_text(Arena *, const char *text, size_t n);  /* printable ASCII and valid UTF-8 stay, the rest becomes \xNN */
+int   utf8_printable(const uint8_t *s, size_t n);        /* bytes of the character at s; 0: malformed, or it acts on a terminal */
 /* "did you mean X?" from a NULL-terminated list: NULL when nothing is near. */
 const char *suggest(const char *word, const char *const *list);
 
@@ -124,6 +125,7 @@ bool  dtype_is_signed(DType);
 /* dim.c: a dimension is a number, unknown, or a symbolic expression kept as its canonical text ("N", "2*N*T + 1").
  * Arithmetic keeps sums of products exact; what it cannot express is DIM_UNKNOWN; overflow is DIM_OVERFLOW. */
 typedef int64_t Dim;
+enum { RANK_MAX = 32 };                      /* dimensions of one tensor; readers refuse more */
 #define DIM_UNKNOWN  ((Dim)-1)
 #define DIM_OVERFLOW ((Dim)-2)
 static inline bool dim_known(Dim d) { return d >= 0; }
@@ -460,7 +462,7 @@ struct Annot {
 	Annot *next;                    /* in source order */
 };
 
-typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16 } AnnotPlace;
+typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32 } AnnotPlace;
 int    annot_check(const Annot *, AnnotPlace);               /* known name, legal place, argument kinds; -1 after err_at */
 Annot *annot_find(const Annot *list, const char *name);
 Arg   *arg_find(const Arg *arg, int n, const char *key);     /* by key; NULL */
@@ -491,7 +493,7 @@ int       parse_library(uint32_t file, Model *into);         /* functions only: 
 int       parse_place(uint32_t file, Model *);               /* a side file: annotations naming nodes and values */
 int       parse_train(const char *text, Model *);            /* --train 'TEXT' */
 Function *parse_grad(const Op *row, const char *text);       /* a gradient as a function: operands, results, dresults -> doperands */
-Annot    *parse_annots(uint32_t file, Arena *);              /* annotations alone: the metadata entry of an .onnx file */
+int       parse_annots(uint32_t file, Model *, AnnotPlace, Annot **list);   /* annotations alone, appended: a metadata entry of an .onnx file */
 
 /* print.c: the only dumper. */
 void print_model(FILE *, const Model *);

@@ -128,68 +128,66 @@ static int hex_byte(const uint8_t *s, const uint8_t *end)
 	return hi < 0 || lo < 0 ? -1 : hi * 16 + lo;
 }
 
-/* A string is one or more pieces without blanks between them: "..." and \xNN. */
-static Token string(Lex *lx, Token t)
+/* A string is one or more pieces without blanks between them: "..." and \xNN.  Returns its end, NULL after explaining. */
+static const uint8_t *string_end(const Lex *lx)
 {
-	const uint8_t *start = lx->at, *s = start, *end = lx->end;
-	char small[256], *buf = small;
-	size_t n = 0, room = sizeof small;
-	int byte = 0;
+	const uint8_t *s = lx->at, *end = lx->end;
+	int byte;
 
-	while (s < end && (*s == '"' || (byte = hex_byte(s, end)) >= 0)) {
+	while (s < end) {
 		const uint8_t *open = s;
 
-		if (room - n < 2 || *s == '"') {        /* a quoted piece is as long as its text at most */
-			const uint8_t *q = s + 1;
-
-			if (*s == '"')
-				while (q < end && *q != '"')
-					q += *q == '\\' && q + 1 < end ? 2 : 1;
-			if (*s == '"' && q >= end) {
-				err_at(loc_of(lx, open, open + 1), "this string is not closed");
-				goto fail;
-			}
-			if (too_long(lx, start, n + (size_t)(q - s), "string"))
-				goto fail;
-			if (room - n <= (size_t)(q - s) + 1) {
-				room = 2 * (n + (size_t)(q - s)) + 16;
-				char *more = malloc(room);
-				if (!more)
-					die("out of memory");
-				memcpy(more, buf, n);
-				if (buf != small)
-					free(buf);
-				buf = more;
-			}
-		}
 		if (*s != '"') {
+			byte = hex_byte(s, end);
+			if (byte < 0)
+				break;
 			if (byte == 0) {
 				err_at(loc_of(lx, s, s + 4), "a string cannot hold a NUL byte");
-				goto fail;
+				return NULL;
 			}
-			buf[n++] = (char)byte;
+			s += 4;
+			continue;
+		}
+		for (s++; s < end && *s != '"'; s++)
+			s += *s == '\\' && s + 1 < end;
+		if (s == end) {
+			err_at(loc_of(lx, open, open + 1), "this string is not closed");
+			return NULL;
+		}
+		s++;
+	}
+	return s;
+}
+
+static Token string(Lex *lx, Token t)
+{
+	const uint8_t *s = lx->at, *end = string_end(lx);
+	char small[256] = "", *buf = small;
+	size_t n = 0;
+
+	lx->at = end ? end : lx->end;
+	if (!end || too_long(lx, s, (size_t)(end - s), "string"))
+		return bad(t);
+	t.kind = TOK_STRING;
+	t.loc = loc_of(lx, s, end);
+	if (t.loc.len > sizeof small && !(buf = malloc(t.loc.len)))
+		die("out of memory for a string");
+	while (s < end) {
+		if (*s != '"') {
+			buf[n++] = (char)hex_byte(s, end);
 			s += 4;
 			continue;
 		}
 		for (s++; *s != '"'; s++) {
-			if (*s == '\\')
-				s++;
+			s += *s == '\\';
 			buf[n++] = (char)*s;
 		}
 		s++;
 	}
-	lx->at = s;
-	t.kind = TOK_STRING;
-	t.loc = loc_of(lx, start, s);
 	t.name = name_n(buf, n);
 	if (buf != small)
 		free(buf);
 	return t;
-fail:
-	if (buf != small)
-		free(buf);
-	lx->at = end;
-	return bad(t);
 }
 
 /* The end of the number at s: digits, at most one dot, an exponent. */

@@ -1,0 +1,678 @@
+/* A Model as text: the only dumper.
+ *
+ * What is printed parses back to the same model, and that prints as the same bytes.  So numbers are printed with as many
+ * digits as they need, names are quoted when they are no ids, bytes that would act on a terminal become \xNN, and
+ * what ONNX's syntax cannot say (documentation, metadata of nodes) is printed as annotations.  Constants that lie in a mapped
+ * file are printed as a reference to it when they are large, so that the dump of a large model stays small. */
+#include "ir.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 110, SMALL_DATA = 1024 };
+
+static bool dump;                       /* the model states which passes are done: nodes state where they came from */
+
+/* ---- Words and numbers */
+
+static void quoted(FILE *o, const char *s)
+{
+	bool open = true;
+
+	fputc('"', o);
+	while (*s) {
+		int n = utf8_printable((const uint8_t *)s, strlen(s));
+
+		if (n == 0) {
+			fprintf(o, "%s\\x%02x", open ? "\"" : "", (uint8_t)*s++);
+			open = false;
+			continue;
+		}
+		if (!open)
+			fputc('"', o);
+		open = true;
+		if (*s == '"' || *s == '\\')
+			fputc('\\', o);
+		fwrite(s, 1, (size_t)n, o);
+		s += n;
+	}
+	if (open)
+		fputc('"', o);
+}
+
+/* Words that mean something where a name may stand. */
+static bool reserved(Name s)
+{
+	static const char *const words[] = { "seq", "optional", "map", "sparse_tensor", "opaque", NULL };
+
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(s, words[i]))
+			return true;
+	return lex_is_float_word(s) || dtype_of(s, strlen(s)) != DT_UNDEFINED;
+}
+
+void print_name(FILE *o, Name s)
+{
+	if (s && lex_is_id(s) && !reserved(s))
+		fputs(s, o);
+	else
+		quoted(o, s ? s : "");
+}
+
+/* "a.b.c" when each part is an id, else quoted. */
+static void dotted(FILE *o, Name s)
+{
+	char part[256];
+	const char *p = s;
+
+	for (;; p++) {
+		size_t n = strcspn(p, ".");
+
+		if (n >= sizeof part)
+			break;
+		memcpy(part, p, n);
+		part[n] = 0;
+		if (!lex_is_id(part))
+			break;
+		p += n;
+		if (!*p) {
+			fputs(s, o);
+			return;
+		}
+	}
+	quoted(o, s);
+}
+
+/* The fewest digits that read back as the same number, and always a sign that it is no integer. */
+static void number(FILE *o, double v, bool single)
+{
+	char buf[40];
+
+	if (isnan(v) || isinf(v)) {
+		fprintf(o, "%s%s", signbit(v) ? "-" : "", isnan(v) ? "nan" : "inf");
+		return;
+	}
+	for (int digits = single ? 6 : 15; digits <= 17; digits++) {
+		snprintf(buf, sizeof buf, "%.*g", digits, v);
+		if (single ? strtof(buf, NULL) == (float)v : strtod(buf, NULL) == v)
+			break;
+	}
+	for (char *p = buf; *p; p++)
+		if (!strchr("0123456789-+e", *p))
+			*p = '.';               /* whatever the locale has for it */
+	fputs(buf, o);
+	if (!strpbrk(buf, ".e"))
+		fputs(".0", o);
+}
+
+/* ---- Annotations */
+
+static void args(FILE *o, const Arg *arg, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const Arg *a = &arg[i];
+		const char *close = NULL;
+
+		if (a->arrow)
+			fputs(i ? " -> " : "-> ", o);
+		else if (i)
+			fputs(", ", o);
+		if (a->key)
+			fprintf(o, "%s: ", a->key);
+		switch (a->kind) {
+		case ARG_INT: fprintf(o, "%lld", (long long)a->i); break;
+		case ARG_RANGE: fprintf(o, "%lld:%lld", (long long)a->i, (long long)a->j); break;
+		case ARG_FACTOR: fprintf(o, "%lld/%lld", (long long)a->i, (long long)a->j); break;
+		case ARG_FLOAT: number(o, a->f, false); break;
+		case ARG_STRING: quoted(o, a->s); break;
+		case ARG_WORD: fputs(a->s, o); break;
+		case ARG_STAR: fputc('*', o); break;
+		case ARG_LIST: fputc('[', o); close = "]"; break;
+		case ARG_INDEX: fprintf(o, "%s[", a->s); close = "]"; break;
+		case ARG_CALL: fprintf(o, "%s(", a->s); close = ")"; break;
+		}
+		if (close) {
+			args(o, a->arg, a->narg);
+			fputs(close, o);
+		}
+	}
+}
+
+static void annot(FILE *o, const Annot *a)
+{
+	fprintf(o, "@%s", a->name);
+	if (!a->narg)
+		return;
+	fputc('(', o);
+	args(o, a->arg, a->narg);
+	fputc(')', o);
+}
+
+void print_annots(FILE *o, const Annot *list)
+{
+	for (; list; list = list->next) {
+		fputc(' ', o);
+		annot(o, list);
+	}
+}
+
+static void text_annot(FILE *o, const char *name, const char *text)
+{
+	if (!text)
+		return;
+	fprintf(o, " @%s(", name);
+	quoted(o, text);
+	fputc(')', o);
+}
+
+static void metas(FILE *o, const Pair *meta, int n)
+{
+	for (int i = 0; i < n; i++) {
+		fputs(" @meta(", o);
+		quoted(o, meta[i].key);
+		fputs(", ", o);
+		quoted(o, meta[i].value);
+		fputc(')', o);
+	}
+}
+
+/* ---- Types and tensors */
+
+static void dims(FILE *o, const Type *t)
+{
+	if (t->rank < 0)
+		fputs("[]", o);
+	for (int i = 0; i < t->rank; i++) {
+		fputs(i ? ", " : "[", o);
+		if (t->dim[i] >= 0)
+			fprintf(o, "%lld", (long long)t->dim[i]);
+		else if (!dim_symbolic(t->dim[i]))
+			fputc('?', o);
+		else
+			print_name(o, dim_text(t->dim[i]));
+	}
+	if (t->rank > 0)
+		fputc(']', o);
+}
+
+static void type(FILE *o, const Type *t)
+{
+	switch (t->kind) {
+	case TY_TENSOR:
+		fputs(dtype_name(t->elem), o);
+		dims(o, t);
+		return;
+	case TY_SPARSE:
+		fprintf(o, "sparse_tensor(%s", dtype_name(t->elem));
+		dims(o, t);
+		break;
+	case TY_SEQ:
+	case TY_OPTIONAL:
+		fputs(t->kind == TY_SEQ ? "seq(" : "optional(", o);
+		type(o, t->sub);
+		break;
+	case TY_MAP:
+		fprintf(o, "map(%s, ", dtype_name(t->elem));
+		type(o, t->sub);
+		break;
+	case TY_OPAQUE:
+		fputs("opaque(", o);
+		if (t->domain)
+			dotted(o, t->domain);
+		if (t->domain)
+			fputs(", ", o);
+		if (t->name || t->domain)
+			dotted(o, t->name ? t->name : "");
+		break;
+	}
+	fputc(')', o);
+}
+
+static void tensor_type(FILE *o, const Tensor *t)
+{
+	fputs(dtype_name(t->dtype), o);
+	for (int i = 0; i < t->rank; i++)
+		fprintf(o, "%s%lld", i ? ", " : "[", (long long)t->dim[i]);
+	if (t->rank)
+		fputc(']', o);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void element(FILE *o, const Tensor *t, size_t i)
+{
+	const uint8_t *at = t->data;
+	float f;
+	double d;
+	uint64_t u = 0;
+	int bits = dtype_bits(t->dtype);
+
+	switch (t->dtype) {
+	case DT_FLOAT:
+	case DT_COMPLEX64:
+		memcpy(&f, at + 4 * i, 4);
+		number(o, f, true);
+		return;
+	case DT_DOUBLE:
+	case DT_COMPLEX128:
+		memcpy(&d, at + 8 * i, 8);
+		number(o, d, false);
+		return;
+	default:
+		break;
+	}
+	if (bits < 8)
+		bits = 8;
+	memcpy(&u, at + i * (size_t)bits / 8, (size_t)bits / 8);
+	if (dtype_is_int(t->dtype) && dtype_is_signed(t->dtype) && dtype_bits(t->dtype) >= 8)
+		fprintf(o, "%lld", (long long)((int64_t)(u << (64 - bits)) >> (64 - bits)));
+	else
+		fprintf(o, "%llu", (unsigned long long)u);
+}
+
+static void data(FILE *o, const Tensor *t)
+{
+	size_t n;
+
+	if (t->next) {
+		for (int i = 0; i < t->next; i++) {
+			fprintf(o, "%s%s: ", i ? ", " : "[", t->ext[i].key);
+			quoted(o, t->ext[i].value);
+		}
+		fputc(']', o);
+		return;
+	}
+	if (t->file && t->bytes > SMALL_DATA) {
+		fputs("[location: ", o);
+		quoted(o, base_name(file_of(t->file)->path));
+		fprintf(o, ", offset: \"%llu\", length: \"%zu\"]", (unsigned long long)t->file_off, t->bytes);
+		return;
+	}
+	fputc('{', o);
+	n = t->dtype == DT_STRING ? (size_t)tensor_elements(t) :
+		t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128 ? (size_t)tensor_elements(t) * 2 :
+		dtype_bits(t->dtype) < 8 ? t->bytes : (size_t)tensor_elements(t);
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			fputs(", ", o);
+		if (t->dtype == DT_STRING)
+			quoted(o, t->str[i]);
+		else
+			element(o, t, i);
+	}
+	fputc('}', o);
+}
+
+/* ---- Values */
+
+static void value_annots(FILE *o, const Value *v)
+{
+	print_annots(o, v->annot);
+	if (v->into) {
+		fputs(" @into(", o);
+		quoted(o, v->into->name);
+		fputc(')', o);
+	}
+	text_annot(o, "doc", v->doc);
+	metas(o, v->meta, v->nmeta);
+}
+
+static bool has_type(const Type *t)
+{
+	return t && (t->kind == TY_OPAQUE || t->kind == TY_SEQ || t->kind == TY_OPTIONAL || t->elem != DT_UNDEFINED);
+}
+
+/* A value annotates itself where it first stands: input, result of a node, output, or the list of a graph. */
+static void interface_value(FILE *o, const Value *v, bool annots)
+{
+	if (has_type(v->type)) {
+		type(o, v->type);
+		fputc(' ', o);
+	}
+	print_name(o, v->name);
+	if (annots)
+		value_annots(o, v);
+}
+
+static void extra_value(FILE *o, const Value *v)
+{
+	if (v->data)
+		tensor_type(o, v->data);
+	else
+		type(o, v->type);
+	fputc(' ', o);
+	print_name(o, v->name);
+	if (!v->input && !v->def)
+		value_annots(o, v);
+	if (v->data) {
+		fputs(" = ", o);
+		data(o, v->data);
+	}
+}
+
+static void indentation(FILE *o, int depth)
+{
+	for (int i = 0; i < depth; i++)
+		fputs("  ", o);
+}
+
+/* "(a, b)", or one per line when that is longer than a line. */
+static void interface(FILE *o, Value **v, int n, bool in, int depth)
+{
+	char *text = NULL;
+	size_t len = 0;
+	bool lines;
+
+	for (int pass = 0; pass < 2; pass++) {
+		FILE *to = pass ? o : open_memstream(&text, &len);
+
+		if (!to)
+			die("out of memory for a list");
+		lines = pass && len > COLUMNS - 20;
+		for (int i = 0; i < n; i++) {
+			if (lines) {
+				fputs(i ? ",\n" : "\n", to);
+				indentation(to, depth + 1);
+			} else if (i) {
+				fputs(", ", to);
+			}
+			interface_value(to, v[i], in || (!v[i]->def && !v[i]->input && !v[i]->init));
+		}
+		if (!pass) {
+			fclose(to);
+			fputc('(', o);
+		}
+	}
+	free(text);
+	fputc(')', o);
+}
+
+static bool plain_declared(const Value *v)
+{
+	return v->declared && !v->input && !v->output && !v->init && v->type;
+}
+
+static void extras(FILE *o, const Graph *g, int depth)
+{
+	int n = 0;
+
+	for (int i = 0; i < g->ninit + g->nvalue; i++) {
+		const Value *v = i < g->ninit ? g->init[i] : g->value[i - g->ninit];
+
+		if (i >= g->ninit && !plain_declared(v))
+			continue;
+		fputs(n++ ? ",\n" : "\n", o);
+		if (n == 1) {
+			indentation(o, depth);
+			fputs("<\n", o);
+		}
+		indentation(o, depth + 1);
+		extra_value(o, v);
+	}
+	if (n) {
+		fputc('\n', o);
+		indentation(o, depth);
+		fputc('>', o);
+	}
+}
+
+/* ---- Attributes and nodes */
+
+static void graph(FILE *o, const Graph *g, int depth);
+
+static void attr_tensor(FILE *o, const Tensor *t)
+{
+	tensor_type(o, t);
+	fputc(' ', o);
+	if (t->name && *t->name) {
+		print_name(o, t->name);
+		fputs(" = ", o);
+	}
+	data(o, t);
+}
+
+static void attr_item(FILE *o, const Attr *a, int i, int depth)
+{
+	switch (a->type) {
+	case AT_UNDEFINED: break;
+	case AT_FLOAT: number(o, a->u.f, true); break;
+	case AT_INT: fprintf(o, "%lld", (long long)a->u.i); break;
+	case AT_STRING: quoted(o, a->u.s); break;
+	case AT_SPARSE:
+	case AT_TENSOR: attr_tensor(o, a->u.t); break;
+	case AT_GRAPH: graph(o, a->u.g, depth); break;
+	case AT_TYPE: type(o, a->u.tp); break;
+	case AT_FLOATS: number(o, a->u.fs[i], true); break;
+	case AT_INTS: fprintf(o, "%lld", (long long)a->u.is[i]); break;
+	case AT_STRINGS: quoted(o, a->u.ss[i]); break;
+	case AT_SPARSES:
+	case AT_TENSORS: attr_tensor(o, a->u.ts[i]); break;
+	case AT_GRAPHS: graph(o, a->u.gs[i], depth); break;
+	case AT_TYPES: type(o, a->u.tps[i]); break;
+	}
+}
+
+static bool plural(AttrType t)
+{
+	return (t >= AT_FLOATS && t <= AT_GRAPHS) || t == AT_SPARSES || t == AT_TYPES;
+}
+
+static void attribute(FILE *o, const Attr *a, int depth)
+{
+	static const char *const words[] = { "", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
+		"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos" };
+	bool typed = a->type != AT_UNDEFINED && (a->ref || a->absent || (plural(a->type) && !a->n));
+
+	print_name(o, a->name);
+	if (typed)
+		fprintf(o, ": %s", words[a->type]);
+	if (a->absent)
+		return;
+	fputs(typed ? " = " : "=", o);
+	if (a->ref) {
+		fputc('@', o);
+		print_name(o, a->ref);
+	} else if (plural(a->type)) {
+		fputc('[', o);
+		for (int i = 0; i < a->n; i++) {
+			if (i)
+				fputs(", ", o);
+			attr_item(o, a, i, depth);
+		}
+		fputc(']', o);
+	} else {
+		attr_item(o, a, 0, depth);
+	}
+}
+
+static void attributes(FILE *o, const Attr *attr, int n, int depth)
+{
+	if (!n)
+		return;
+	fputc('<', o);
+	for (int i = 0; i < n; i++) {
+		if (i)
+			fputs(", ", o);
+		attribute(o, &attr[i], depth);
+	}
+	fputc('>', o);
+}
+
+static void node(FILE *o, const Node *n, int depth)
+{
+	indentation(o, depth);
+	if (n->name && *n->name) {
+		fputc('[', o);
+		print_name(o, n->name);
+		fputs("] ", o);
+	}
+	for (int i = 0; i < n->nout; i++) {
+		if (i)
+			fputs(", ", o);
+		print_name(o, n->out[i] ? n->out[i]->name : "");
+		if (n->out[i] && n->out[i]->def == n)
+			value_annots(o, n->out[i]);
+	}
+	fputs(" = ", o);
+	if (n->domain && *n->domain) {
+		dotted(o, n->domain);
+		fputc('.', o);
+	}
+	print_name(o, n->op);
+	if (n->overload && *n->overload) {
+		fputc(':', o);
+		print_name(o, n->overload);
+	}
+	attributes(o, n->attr, n->nattr, depth);
+	fputc('(', o);
+	for (int i = 0; i < n->nin; i++) {
+		if (i)
+			fputs(", ", o);
+		print_name(o, n->in[i] ? n->in[i]->name : "");
+	}
+	fputc(')', o);
+	print_annots(o, n->annot);
+	text_annot(o, "doc", n->doc);
+	metas(o, n->meta, n->nmeta);
+	if (n->from || (dump && n->loc.file))
+		text_annot(o, "from", n->from ? n->from : loc_text(n->loc));
+	fputc('\n', o);
+}
+
+/* ---- Graphs, functions, the model */
+
+
+/* Everything of a graph but its name. */
+static void graph_rest(FILE *o, const Graph *g, int depth)
+{
+	interface(o, g->in, g->nin, true, depth);
+	fputs(" => ", o);
+	interface(o, g->out, g->nout, false, depth);
+	extras(o, g, depth);
+	print_annots(o, g->annot);
+	text_annot(o, "doc", g->doc);
+	metas(o, g->meta, g->nmeta);
+	fputs(" {\n", o);
+	for (int i = 0; i < g->nnode; i++)
+		node(o, g->node[i], depth + 1);
+	indentation(o, depth);
+	fputc('}', o);
+}
+
+static void graph(FILE *o, const Graph *g, int depth)
+{
+	print_name(o, g->name);
+	fputc(' ', o);
+	graph_rest(o, g, depth);
+}
+
+static const char *sep(int *n, const char *first, const char *next)
+{
+	return (*n)++ ? next : first;
+}
+
+static void header_string(FILE *o, int *n, const char *key, Name s)
+{
+	if (!s)
+		return;
+	fprintf(o, "%s%s: ", sep(n, "<", ", "), key);
+	quoted(o, s);
+}
+
+static void opsets(FILE *o, int *n, const Opset *set, int nset)
+{
+	if (!nset)
+		return;
+	fprintf(o, "%sopset_import: [", sep(n, "<", ", "));
+	for (int i = 0; i < nset; i++) {
+		if (i)
+			fputs(", ", o);
+		quoted(o, set[i].domain);
+		fprintf(o, " : %lld", (long long)set[i].version);
+	}
+	fputc(']', o);
+}
+
+static void model_header(FILE *o, const Model *m)
+{
+	int n = 0;
+
+	if (m->has_ir_version)
+		fprintf(o, "%sir_version: %lld", sep(&n, "<", ", "), (long long)m->ir_version);
+	opsets(o, &n, m->opset, m->nopset);
+	header_string(o, &n, "producer_name", m->producer_name);
+	header_string(o, &n, "producer_version", m->producer_version);
+	header_string(o, &n, "domain", m->domain);
+	if (m->has_model_version)
+		fprintf(o, "%smodel_version: %lld", sep(&n, "<", ", "), (long long)m->model_version);
+	header_string(o, &n, "doc_string", m->doc);
+	for (int i = 0; i < m->nmeta; i++) {
+		if (i)
+			fputs(", ", o);
+		else
+			fprintf(o, "%smetadata_props: [", sep(&n, "<", ", "));
+		quoted(o, m->meta[i].key);
+		fputs(" : ", o);
+		quoted(o, m->meta[i].value);
+	}
+	if (m->nmeta)
+		fputc(']', o);
+	if (n)
+		fputs(">\n", o);
+}
+
+static void function(FILE *o, const Function *f)
+{
+	int n = 0;
+
+	fputc('\n', o);
+	if (f->since > 1 || f->until) {
+		fprintf(o, "@op(since: %d", f->since);
+		if (f->until)
+			fprintf(o, ", until: %d", f->until);
+		fputs(")\n", o);
+	}
+	for (int i = 0; i < f->nmeta; i++) {
+		fputs("@meta(", o);
+		quoted(o, f->meta[i].key);
+		fputs(", ", o);
+		quoted(o, f->meta[i].value);
+		fputs(")\n", o);
+	}
+	header_string(o, &n, "domain", f->domain && *f->domain ? f->domain : NULL);
+	header_string(o, &n, "overload", f->overload && *f->overload ? f->overload : NULL);
+	opsets(o, &n, f->opset, f->nopset);
+	header_string(o, &n, "doc_string", f->doc);
+	if (n)
+		fputs(">\n", o);
+	print_name(o, f->name);
+	fputc(' ', o);
+	if (f->nattr) {
+		attributes(o, f->attr, f->nattr, 0);
+		fputc(' ', o);
+	}
+	graph_rest(o, f->body, 0);
+	fputc('\n', o);
+}
+
+void print_model(FILE *o, const Model *m)
+{
+	dump = annot_find(m->annot, "done") != NULL;
+	model_header(o, m);
+	for (const Annot *a = m->annot; a; a = a->next) {
+		annot(o, a);
+		fputc('\n', o);
+	}
+	if (m->graph) {
+		graph(o, m->graph, 0);
+		fputc('\n', o);
+	}
+	for (int i = 0; i < m->nfunction; i++)
+		function(o, m->function[i]);
+}
