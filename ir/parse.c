@@ -829,7 +829,7 @@ static void attributes(Parser *p, bool declaration, Attr **list, int *n)
 
 /* One operand as written.  Literals become Constant nodes when all operands of the call are known, because they take
  * the type of the first operand that is none. */
-typedef struct Operand {
+typedef struct Opd {
 	enum { OPD_NONE, OPD_VALUE, OPD_INT, OPD_FLOAT, OPD_INTS, OPD_FLOATS, OPD_ATTR } kind;
 	Value *v;
 	int64_t i;
@@ -838,14 +838,14 @@ typedef struct Operand {
 	double *fs; int nfs;            /* OPD_FLOATS */
 	const Attr *attr;               /* OPD_ATTR: of the function */
 	Loc loc;
-} Operand;
+} Opd;
 
 /* A call as written, before its node exists. */
 typedef struct Call {
 	Name domain, op, overload;
 	Loc loc;
 	Attr *attr; int nattr;
-	Operand *in; int nin;
+	Opd *in; int nin;
 } Call;
 
 static Value *call_value(Parser *p, const char *hint);
@@ -857,7 +857,7 @@ static bool at_call(const Parser *p)
 	return at_name(p) && (next == '(' || next == '<' || next == '.' || next == ':');
 }
 
-static void list_operand(Parser *p, Operand *o)
+static void list_operand(Parser *p, Opd *o)
 {
 	Attr a = { .name = name_of("value") };
 	Token first = p->next;
@@ -892,9 +892,9 @@ static void list_operand(Parser *p, Operand *o)
 	attr_list(p, &o->list);
 }
 
-static Operand operand(Parser *p, const char *hint)
+static Opd operand(Parser *p, const char *hint)
 {
-	Operand o = { .kind = OPD_VALUE, .loc = p->tok.loc };
+	Opd o = { .kind = OPD_VALUE, .loc = p->tok.loc };
 
 	enter(p);
 	if (p->tok.kind == TOK_INT) {
@@ -929,13 +929,13 @@ static Node *make_node(Parser *p, const char *op, Loc loc)
 	return graph_node(p->g, NULL, name_of(op), loc);
 }
 
-static bool literal(const Operand *o)
+static bool literal(const Opd *o)
 {
 	return o->kind > OPD_VALUE;
 }
 
 /* The Constant node of a literal.  Numbers that will be cast are kept in double until then. */
-static Value *constant(Parser *p, const Operand *o, bool cast, const char *hint)
+static Value *constant(Parser *p, const Opd *o, bool cast, const char *hint)
 {
 	static const struct { AttrType type; const char *name; } by_type[] = { { AT_INT, "value_int" },
 		{ AT_INTS, "value_ints" }, { AT_FLOAT, "value_float" }, { AT_FLOATS, "value_floats" },
@@ -975,7 +975,7 @@ static Value *constant(Parser *p, const Operand *o, bool cast, const char *hint)
 	return n->out[0];
 }
 
-static bool wants_cast(const Operand *o)
+static bool wants_cast(const Opd *o)
 {
 	return o->kind == OPD_INT || o->kind == OPD_FLOAT || o->kind == OPD_FLOATS ||
 		(o->kind == OPD_ATTR && (o->attr->type == AT_FLOAT || o->attr->type == AT_FLOATS));
@@ -988,7 +988,7 @@ static void literals(Parser *p, Call *c, const char *hint)
 	for (int i = 0; i < c->nin && !like; i++)
 		like = c->in[i].kind == OPD_VALUE ? c->in[i].v : NULL;
 	for (int i = 0; i < c->nin; i++) {
-		Operand *o = &c->in[i];
+		Opd *o = &c->in[i];
 		Value *v;
 		Node *n;
 
@@ -1025,7 +1025,7 @@ static void call(Parser *p, Call *c, const char *hint)
 		attributes(p, false, &c->attr, &c->nattr);
 	expect(p, '(');
 	while (p->tok.kind != ')') {
-		Operand o = { .kind = OPD_NONE, .loc = p->tok.loc };
+		Opd o = { .kind = OPD_NONE, .loc = p->tok.loc };
 
 		if (p->tok.kind != ',')
 			o = operand(p, hint);
@@ -1081,7 +1081,7 @@ static Value *call_value(Parser *p, const char *hint)
 static Node *right_side(Parser *p, const char *hint)
 {
 	Call c = { .op = name_of("Identity"), .loc = p->tok.loc };
-	Operand o;
+	Opd o;
 
 	if (at_call(p)) {
 		call(p, &c, hint);
