@@ -152,6 +152,7 @@ static Schema *definition_schema(const Function *f)
 		arena_push(&process, s->attr, s->nattr, f->attr[i]);
 		s->hasdefault = arena_grow(&process, s->hasdefault, i, sizeof(bool));
 		s->required = arena_grow(&process, s->required, i, sizeof(bool));
+		s->hasdefault[i] = !f->attr[i].absent;
 	}
 	return s;
 }
@@ -180,12 +181,8 @@ static Op *add(const Op *row)
 /* A definition belongs to the composite of its name and versions, or becomes a row of its own. */
 static void add_definition(Function *f)
 {
-	const Annot *at = annot_find(f->annot, "op");
-	const Arg *since = at ? arg_find(at->arg, at->narg, "since") : NULL, *until = at ? arg_find(at->arg, at->narg, "until") : NULL;
-	Entry *e = entry(f->domain ? f->domain : name_of(""), f->name, true);
+	Entry *e = entry(f->domain, f->name, true);
 
-	f->since = since ? (int)since->i : 1;
-	f->until = until ? (int)until->i : 0;
 	for (int i = 0; i < e->n; i++)
 		if (e->op[i]->composite && e->op[i]->since == f->since) {
 			e->op[i]->def = f;

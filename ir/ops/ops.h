@@ -5,7 +5,7 @@
 
 #include "../ir.h"
 
-/* Operands have at most this many axes: infer.c refuses more, so rules keep shapes in arrays of this size. */
+/* Operands have at most RANK_MAX axes: rules keep shapes in arrays of this size. */
 
 extern const Op ops_pointwise[], ops_movement[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
 extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[];
