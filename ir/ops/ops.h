@@ -5,8 +5,6 @@
 
 #include "../ir.h"
 
-/* Operands have at most RANK_MAX axes: rules keep shapes in arrays of this size. */
-
 extern const Op ops_pointwise[], ops_movement[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
 extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[];
 extern const Op ops_resize[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_misc[];
@@ -16,6 +14,7 @@ extern const Op ops_optimizer[], ops_boxing[];
 int shape_like_first(Node *);       /* out[0] is as in[0] */
 int shape_broadcast(Node *);        /* out[0] has the dtype of in[0] and the broadcast shape of all operands */
 int shape_compare(Node *);          /* as shape_broadcast, but bool */
+int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that element type */
 /* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
 int broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
 int shape_pool(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
@@ -47,6 +46,11 @@ typedef struct Window {
 int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
 int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
 
+/* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */
+int shape_contents(Node *);
+/* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (movement.c). */
+void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
+
 /* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
 double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);
@@ -58,5 +62,6 @@ void     eval_strides(const Tensor *, int64_t *stride);       /* in elements, ro
 /* costs */
 Cost cost_pointwise(const Node *);
 Cost cost_bytes(const Node *);      /* no flops, all operands and results moved once */
+Cost cost_reduce(const Node *);     /* one flop per element of the first operand */
 
 #endif

@@ -1,5 +1,668 @@
+/* Shapes: rules that many rows share, the operators that ask for a shape or make a constant, and the contents of
+ * small integer vectors with symbols in them, from which the shape arithmetic of exporters is seen through. */
 #include "ops.h"
+#include <math.h>
+#include <string.h>
 
+/* Shared rules. */
+static bool unknown_shape(Node *n)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && in_rank(n, i) < 0)
+			return true;
+	return false;
+}
+
+int shape_like_first(Node *n)
+{
+	const Type *t = in_type(n, 0);
+	if (t)
+		out_set(n, 0, t->elem, t->rank, t->dim);
+	return 0;
+}
+
+static Dim broadcast_dim(Dim a, Dim b)
+{
+	if (a == 1 || dim_same(a, b))
+		return b;
+	if (b == 1)
+		return a;
+	if (dim_known(a) && !dim_known(b))      /* the other must be 1 or the same */
+		return a;
+	if (dim_known(b) && !dim_known(a))
+		return b;
+	return dim_known(a) ? DIM_OVERFLOW : DIM_UNKNOWN;
+}
+
+int broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
+{
+	int r = rank > brank ? rank : brank;
+	Dim was[RANK_MAX];
+	memcpy(was, dim, (size_t)rank * sizeof *dim);
+	for (int i = r; i-- > 0;) {
+		int ia = i - (r - rank), ib = i - (r - brank);
+		Dim a = ia >= 0 ? was[ia] : 1, b = ib >= 0 ? bdim[ib] : 1;
+		dim[i] = broadcast_dim(a, b);
+		if (dim[i] == DIM_OVERFLOW) {
+			err_at(n->loc, "%s cannot broadcast %lld with %lld: the shapes are %s and %s", n->op, (long long)a, (long long)b,
+			       type_text(&(Type){ .elem = in_dtype(n, 0), .rank = rank, .dim = was }),
+			       type_text(&(Type){ .elem = in_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
+			return -1;
+		}
+	}
+	return r;
+}
+
+int shape_broadcast_as(Node *n, DType elem)
+{
+	Dim dim[RANK_MAX];
+	int rank = 0;
+	if (unknown_shape(n)) {
+		out_set(n, 0, elem, -1, NULL);
+		return 0;
+	}
+	for (int i = 0; i < n->nin; i++) {
+		const Type *t = in_type(n, i);
+		if (t && (rank = broadcast_dims(n, rank, dim, t->rank, t->dim)) < 0)
+			return -1;
+	}
+	out_set(n, 0, elem, rank, dim);
+	return 0;
+}
+
+int shape_broadcast(Node *n)
+{
+	return shape_broadcast_as(n, in_dtype(n, 0));
+}
+
+int shape_compare(Node *n)
+{
+	return shape_broadcast_as(n, DT_BOOL);
+}
+
+/* Costs. */
+static double elements(const Value *v)
+{
+	double n = 1;
+	if (!v || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+		return 0;
+	for (int i = 0; i < v->type->rank; i++)
+		n *= dim_known(v->type->dim[i]) ? (double)v->type->dim[i] : 1;
+	return n;
+}
+
+static double bytes(const Value *v)
+{
+	return v && v->type ? elements(v) * dtype_bits(v->type->elem) / 8 : 0;
+}
+
+Cost cost_bytes(const Node *n)
+{
+	Cost c = { 0 };
+	for (int i = 0; i < n->nin; i++)
+		c.bytes += bytes(n->in[i]);
+	for (int i = 0; i < n->nout; i++)
+		c.bytes += bytes(n->out[i]);
+	return c;
+}
+
+Cost cost_pointwise(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	c.flops = n->nout ? elements(n->out[0]) * (n->row->flops ? n->row->flops : 1) : 0;
+	return c;
+}
+
+Cost cost_reduce(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	c.flops = n->nin ? elements(n->in[0]) : 0;
+	return c;
+}
+
+/* Shape and Size. */
+static void shape_range(Node *n, int rank, int *from, int *to)
+{
+	int64_t s = attr_int(n, "start"), e = attr_has(n, "end") ? attr_int(n, "end") : rank;
+	s = s < 0 ? s + rank : s;
+	e = e < 0 ? e + rank : e;
+	s = s < 0 ? 0 : s > rank ? rank : s;
+	e = e < 0 ? 0 : e > rank ? rank : e;
+	*from = (int)s;
+	*to = e < s ? (int)s : (int)e;
+}
+
+static int shape_shape(Node *n)
+{
+	int rank = in_rank(n, 0), from, to;
+	Dim d = DIM_UNKNOWN;
+	if (rank >= 0) {
+		shape_range(n, rank, &from, &to);
+		d = to - from;
+	}
+	out_set(n, 0, DT_INT64, 1, &d);
+	return 0;
+}
+
+static int eval_shape(Node *n, Tensor **in, Tensor **out)
+{
+	int from, to;
+	shape_range(n, in[0]->rank, &from, &to);
+	for (int i = from; i < to; i++)
+		tensor_set_int(out[0], i - from, in[0]->dim[i]);
+	return 0;
+}
+
+static int shape_size(Node *n)
+{
+	out_set(n, 0, DT_INT64, 0, NULL);
+	return 0;
+}
+
+static int eval_size(Node *n, Tensor **in, Tensor **out)
+{
+	(void)n;
+	tensor_set_int(out[0], 0, tensor_elements(in[0]));
+	return 0;
+}
+
+/* Constant: exactly one of the attributes gives the value. */
+static const Attr *constant_attr(Node *n)
+{
+	static const char *const names[] = { "value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints",
+	                                     "value_string", "value_strings" };
+	const Attr *found = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const Attr *a = node_attr(n, names[i]);
+		if (a && found) {
+			err_at(n->loc, "Constant has both %s and %s", found->name, a->name);
+			return NULL;
+		}
+		found = a ? a : found;
+	}
+	if (!found)
+		err_at(n->loc, "Constant has no value");
+	else if (found->type == AT_STRING || found->type == AT_STRINGS) {
+		err_at(n->loc, "Constant %s: strings are not supported", found->name);
+		return NULL;
+	}
+	return found;
+}
+
+static int shape_constant(Node *n)
+{
+	const Attr *a = constant_attr(n);
+	if (!a)
+		return -1;
+	Dim len = a->n;
+	switch (a->type) {
+	case AT_TENSOR: case AT_SPARSE:
+		if (!a->u.t)
+			break;
+		out_set(n, 0, a->u.t->dtype, a->u.t->rank, a->u.t->dim);
+		return 0;
+	case AT_FLOAT: out_set(n, 0, DT_FLOAT, 0, NULL); return 0;
+	case AT_FLOATS: out_set(n, 0, DT_FLOAT, 1, &len); return 0;
+	case AT_INT: out_set(n, 0, DT_INT64, 0, NULL); return 0;
+	case AT_INTS: out_set(n, 0, DT_INT64, 1, &len); return 0;
+	default: break;
+	}
+	err_at(n->loc, "Constant: attribute %s has the wrong type", a->name);
+	return -1;
+}
+
+static int eval_constant(Node *n, Tensor **in, Tensor **out)
+{
+	const Attr *a = constant_attr(n);
+	Tensor *t = out[0];
+	int64_t len = tensor_elements(t);
+	(void)in;
+	if (!a)
+		return -1;
+	if (a->type == AT_TENSOR || a->type == AT_SPARSE) {
+		if (tensor_load(a->u.t) != 0)
+			return -1;
+		if (t->dtype == a->u.t->dtype)
+			memcpy((void *)t->data, a->u.t->data, t->bytes);
+		else
+			eval_store(t, eval_doubles(a->u.t));
+		return 0;
+	}
+	for (int64_t i = 0; i < len; i++)
+		switch (a->type) {
+		case AT_FLOAT: tensor_set(t, i, a->u.f); break;
+		case AT_FLOATS: tensor_set(t, i, a->u.fs[i]); break;
+		case AT_INT: tensor_set_int(t, i, a->u.i); break;
+		default: tensor_set_int(t, i, a->u.is[i]);
+		}
+	return 0;
+}
+
+/* ConstantOfShape. */
+static const Tensor *fill_value(Node *n)
+{
+	const Attr *a = node_attr(n, "value");
+	return a && a->type == AT_TENSOR ? a->u.t : NULL;
+}
+
+static int shape_constant_of_shape(Node *n)
+{
+	Dim dim[RANK_MAX];
+	const Tensor *fill = fill_value(n), *t = in_const(n, 0);
+	DType elem = fill ? fill->dtype : DT_FLOAT;
+	if (fill && tensor_elements(fill) != 1) {
+		err_at(n->loc, "ConstantOfShape: value must have one element, not %lld", (long long)tensor_elements(fill));
+		return -1;
+	}
+	if (elem == DT_STRING) {
+		err_at(n->loc, "ConstantOfShape: strings are not supported");
+		return -1;
+	}
+	const Type *s = in_type(n, 0);
+	if (s && s->rank == 1 && dim_known(s->dim[0]) && s->dim[0] > RANK_MAX) {
+		err_at(in_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0], RANK_MAX);
+		return -1;
+	}
+	for (int64_t i = 0; t && i < tensor_elements(t); i++)
+		if (tensor_int(t, i) < 0) {
+			err_at(in_loc(n, 0), "ConstantOfShape: the shape has a negative size, %lld", (long long)tensor_int(t, i));
+			return -1;
+		}
+	int rank = in_dims(n, 0, dim, RANK_MAX);
+	if (rank < 0 && s && s->rank == 1 && dim_known(s->dim[0])) {
+		rank = (int)s->dim[0];
+		for (int i = 0; i < rank; i++)
+			dim[i] = DIM_UNKNOWN;
+	}
+	out_set(n, 0, elem, rank, dim);
+	return 0;
+}
+
+static int eval_constant_of_shape(Node *n, Tensor **in, Tensor **out)
+{
+	const Tensor *fill = fill_value(n);
+	int64_t len = tensor_elements(out[0]);
+	(void)in;
+	if (!fill)
+		return 0;
+	if (tensor_load((Tensor *)fill) != 0)
+		return -1;
+	if (dtype_is_float(fill->dtype)) {
+		double v = tensor_get(fill, 0);
+		for (int64_t i = 0; v != 0 && i < len; i++)
+			tensor_set(out[0], i, v);
+	} else {
+		int64_t v = tensor_int(fill, 0);
+		for (int64_t i = 0; v != 0 && i < len; i++)
+			tensor_set_int(out[0], i, v);
+	}
+	return 0;
+}
+
+/* Range. */
+static int range_length(Node *n, const Tensor *s, const Tensor *e, const Tensor *d, int64_t *len)
+{
+	if (tensor_elements(s) != 1 || tensor_elements(e) != 1 || tensor_elements(d) != 1) {
+		err_at(n->loc, "Range: start, limit and delta must be scalars");
+		return -1;
+	}
+	if (tensor_get(d, 0) == 0) {
+		err_at(in_loc(n, 2), "Range: delta is zero");
+		return -1;
+	}
+	if (dtype_is_float(d->dtype)) {
+		double k = ceil((tensor_get(e, 0) - tensor_get(s, 0)) / tensor_get(d, 0));
+		if (!(k <= (double)limits.elements)) {
+			fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)", (long long)limits.elements);
+			return -1;
+		}
+		*len = k > 0 ? (int64_t)k : 0;
+		return 0;
+	}
+	int64_t from = tensor_int(s, 0), to = tensor_int(e, 0), step = tensor_int(d, 0);
+	if ((step > 0) != (to > from)) {
+		*len = 0;
+		return 0;
+	}
+	uint64_t span = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+	uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, k = span / by + (span % by != 0);
+	if (k > (uint64_t)limits.elements) {
+		fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)", (long long)limits.elements);
+		return -1;
+	}
+	*len = (int64_t)k;
+	return 0;
+}
+
+static int shape_range_op(Node *n)
+{
+	const Tensor *s = in_const(n, 0), *e = in_const(n, 1), *d = in_const(n, 2);
+	Dim from, to, step, len = DIM_UNKNOWN;
+	int64_t k;
+	if (s && e && d) {
+		if (range_length(n, s, e, d, &k) != 0)
+			return -1;
+		len = k;
+	} else if (!dtype_is_float(in_dtype(n, 0)) && in_dims(n, 0, &from, 1) == 1 && in_dims(n, 1, &to, 1) == 1 &&
+	           in_dims(n, 2, &step, 1) == 1 && from != DIM_UNKNOWN && to != DIM_UNKNOWN && dim_known(step) && step > 0) {
+		len = dim_ceildiv(dim_sub(to, from), step);
+	}
+	out_set(n, 0, in_dtype(n, 0), 1, &len);
+	return 0;
+}
+
+static int eval_range(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t len = out[0]->dim[0];
+	(void)n;
+	for (int64_t i = 0; i < len; i++)
+		if (dtype_is_float(in[0]->dtype))
+			tensor_set(out[0], i, tensor_get(in[0], 0) + (double)i * tensor_get(in[2], 0));
+		else
+			tensor_set_int(out[0], i, (int64_t)((uint64_t)tensor_int(in[0], 0) + (uint64_t)i * (uint64_t)tensor_int(in[2], 0)));
+	return 0;
+}
+
+/* Contents of small integer vectors.  An element is a number, which may be negative, or a dimension. */
+enum { CONTENTS_MAX = 64 };
+typedef struct El { bool isnum; int64_t num; Dim dim; } El;
+typedef struct Vec { int n; El el[CONTENTS_MAX]; } Vec;
+
+static El el_num(int64_t v)
+{
+	return (El){ true, v, v >= 0 ? v : DIM_UNKNOWN };
+}
+
+static El el_dim(Dim d)
+{
+	return dim_known(d) ? el_num(d) : (El){ false, 0, d == DIM_OVERFLOW ? DIM_UNKNOWN : d };
+}
+
+static bool vec_tensor(const Tensor *t, Vec *v)
+{
+	if (!t || t->rank > 1 || !t->data || (!dtype_is_int(t->dtype) && t->dtype != DT_BOOL) || tensor_elements(t) > CONTENTS_MAX)
+		return false;
+	v->n = (int)tensor_elements(t);
+	for (int i = 0; i < v->n; i++)
+		v->el[i] = el_num(tensor_int(t, i));
+	return true;
+}
+
+/* Operand i as a vector: constants, or what is known of it. */
+static bool vec_in(const Node *n, int i, Vec *v)
+{
+	if (i >= n->nin || !n->in[i])
+		return false;
+	if (vec_tensor(in_const(n, i), v))
+		return true;
+	const Value *x = n->in[i];
+	if (x->nelem < 0 || x->nelem > CONTENTS_MAX || (x->nelem && !x->elem))
+		return false;
+	v->n = x->nelem;
+	for (int k = 0; k < v->n; k++)
+		v->el[k] = el_dim(x->elem[k]);
+	return true;
+}
+
+static El el_arith(Name op, El a, El b)
+{
+	int64_t r;
+	if (a.isnum && b.isnum) {
+		if (!strcmp(op, "Add") && !__builtin_add_overflow(a.num, b.num, &r))
+			return el_num(r);
+		if (!strcmp(op, "Sub") && !__builtin_sub_overflow(a.num, b.num, &r))
+			return el_num(r);
+		if (!strcmp(op, "Mul") && !__builtin_mul_overflow(a.num, b.num, &r))
+			return el_num(r);
+		if (!strcmp(op, "Div") && b.num > 0)
+			return el_num(a.num / b.num);
+		if (!strcmp(op, "Mod") && b.num > 0 && a.num >= 0)
+			return el_num(a.num % b.num);
+		if (!strcmp(op, "Min"))
+			return el_num(a.num < b.num ? a.num : b.num);
+		if (!strcmp(op, "Max"))
+			return el_num(a.num > b.num ? a.num : b.num);
+		if (!strcmp(op, "Equal"))
+			return el_num(a.num == b.num);
+		return el_dim(DIM_UNKNOWN);
+	}
+	if (!strcmp(op, "Add"))
+		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN ? dim_sub(a.dim, -b.num) : a.isnum && a.num < 0 && a.num > INT64_MIN ? dim_sub(b.dim, -a.num) : dim_add(a.dim, b.dim));
+	if (!strcmp(op, "Sub"))
+		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN ? dim_add(a.dim, -b.num) : dim_sub(a.dim, b.dim));
+	if (!strcmp(op, "Equal"))       /* a dimension is never negative */
+		return (a.isnum && a.num < 0 && dim_symbolic(b.dim)) || (b.isnum && b.num < 0 && dim_symbolic(a.dim)) ? el_num(0)
+		       : dim_same(a.dim, b.dim) ? el_num(1) : el_dim(DIM_UNKNOWN);
+	if ((a.isnum && a.num < 0) || (b.isnum && b.num < 0))
+		return el_dim(DIM_UNKNOWN);
+	if (!strcmp(op, "Mul"))
+		return el_dim(dim_mul(a.dim, b.dim));
+	if (!strcmp(op, "Div"))
+		return b.isnum && b.num == 0 ? el_dim(DIM_UNKNOWN) : el_dim(dim_floordiv(a.dim, b.dim));
+	return dim_same(a.dim, b.dim) && strcmp(op, "Mod") ? a : el_dim(DIM_UNKNOWN);
+}
+
+static bool arith_contents(const Node *n, Vec *r)
+{
+	static const char *const ops[] = { "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Equal", NULL };
+	Vec b;
+	int k = 0;
+	while (ops[k] && strcmp(ops[k], n->op))
+		k++;
+	if (!ops[k] || n->nin != 2 || !vec_in(n, 0, r) || !vec_in(n, 1, &b))
+		return false;
+	int len = r->n == 1 ? b.n : r->n;
+	if (b.n != 1 && b.n != len)
+		return false;
+	for (int i = len; i-- > 0;)
+		r->el[i] = el_arith(n->op, r->el[r->n == 1 ? 0 : i], b.el[b.n == 1 ? 0 : i]);
+	r->n = len;
+	return true;
+}
+
+static bool where_contents(const Node *n, Vec *r)
+{
+	Vec c, a, b;
+	if (!vec_in(n, 0, &c) || !vec_in(n, 1, &a) || !vec_in(n, 2, &b))
+		return false;
+	int len = c.n > a.n ? c.n : a.n;
+	len = b.n > len ? b.n : len;
+	if ((c.n != 1 && c.n != len) || (a.n != 1 && a.n != len) || (b.n != 1 && b.n != len))
+		return false;
+	for (int i = 0; i < len; i++) {
+		El e = c.el[c.n == 1 ? 0 : i], x = a.el[a.n == 1 ? 0 : i], y = b.el[b.n == 1 ? 0 : i];
+		r->el[i] = e.isnum ? (e.num ? x : y) : el_dim(DIM_UNKNOWN);
+	}
+	r->n = len;
+	return true;
+}
+
+static bool gather_contents(const Node *n, Vec *r)
+{
+	Vec x;
+	const Tensor *idx = in_const(n, 1);
+	if (!idx || idx->rank > 1 || !vec_in(n, 0, &x) || in_rank(n, 0) != 1 || !vec_tensor(idx, r))
+		return false;
+	for (int i = 0; i < r->n; i++) {
+		int64_t k = r->el[i].num;
+		k = k < 0 ? k + x.n : k;
+		if (k < 0 || k >= x.n)
+			return false;
+		r->el[i] = x.el[k];
+	}
+	return true;
+}
+
+static bool concat_contents(const Node *n, Vec *r)
+{
+	Vec x;
+	r->n = 0;
+	for (int i = 0; i < n->nin; i++) {
+		if (!vec_in(n, i, &x)) {
+			const Type *t = in_type(n, i);  /* unknown numbers, but how many is known */
+			if (!t || t->rank != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
+				return false;
+			x.n = (int)t->dim[0];
+			for (int k = 0; k < x.n; k++)
+				x.el[k] = el_dim(DIM_UNKNOWN);
+		}
+		if (r->n + x.n > CONTENTS_MAX)
+			return false;
+		memcpy(r->el + r->n, x.el, (size_t)x.n * sizeof *x.el);
+		r->n += x.n;
+	}
+	return true;
+}
+
+static bool slice_contents(const Node *n, Vec *r)
+{
+	Vec x;
+	const Tensor *s = in_const(n, 1), *e = in_const(n, 2), *d = in_const(n, 4);
+	if (!s || !e || tensor_elements(s) != 1 || tensor_elements(e) != 1 || (n->nin > 4 && n->in[4] && !d) || in_rank(n, 0) != 1 ||
+	    !vec_in(n, 0, &x))
+		return false;
+	int64_t from = tensor_int(s, 0), to = tensor_int(e, 0), step = d ? tensor_int(d, 0) : 1;
+	slice_clamp(&from, &to, step, x.n);
+	r->n = 0;
+	for (int64_t i = from; step > 0 ? i < to : step < 0 && i > to; i += step)
+		r->el[r->n++] = x.el[i];
+	return true;
+}
+
+static bool shape_op_contents(const Node *n, Vec *r)
+{
+	const Type *t = in_type(n, 0);
+	int from, to;
+	if (!t || t->rank < 0)
+		return false;
+	if (!strcmp(n->op, "Size")) {
+		Dim d = 1;
+		for (int i = 0; i < t->rank; i++)
+			d = dim_mul(d, t->dim[i]);
+		r->n = 1;
+		r->el[0] = el_dim(d);
+		return true;
+	}
+	shape_range((Node *)n, t->rank, &from, &to);
+	r->n = to - from;
+	for (int i = from; i < to; i++)
+		r->el[i - from] = el_dim(t->dim[i]);
+	return true;
+}
+
+static bool fill_contents(const Node *n, Vec *r)
+{
+	const Attr *a = node_attr(n, "value");
+	const Type *t = n->out[0]->type;
+	if (!a || a->type != AT_TENSOR || t->rank > 1 || type_elements(t) < 0 || type_elements(t) > CONTENTS_MAX || !vec_tensor(a->u.t, r))
+		return false;
+	r->n = (int)type_elements(t);
+	for (int i = r->n; i-- > 0;)
+		r->el[i] = r->el[0];
+	return true;
+}
+
+static bool constant_contents(const Node *n, Vec *r)
+{
+	const Attr *a = node_attr(n, "value"), *v = node_attr(n, "value_int"), *l = node_attr(n, "value_ints");
+	if (a && a->type == AT_TENSOR)
+		return vec_tensor(a->u.t, r);
+	if (v && v->type == AT_INT) {
+		r->n = 1;
+		r->el[0] = el_num(v->u.i);
+		return true;
+	}
+	if (!l || l->type != AT_INTS || l->n > CONTENTS_MAX)
+		return false;
+	r->n = l->n;
+	for (int i = 0; i < l->n; i++)
+		r->el[i] = el_num(l->u.is[i]);
+	return true;
+}
+
+static bool product_contents(const Node *n, Vec *r)
+{
+	if (!vec_in(n, 0, r) || in_rank(n, 0) != 1 || n->out[0]->type->rank < 0 || type_elements(n->out[0]->type) != 1)
+		return false;
+	El p = el_num(!strcmp(n->op, "ReduceProd"));
+	for (int i = 0; i < r->n; i++)
+		p = el_arith(strcmp(n->op, "ReduceProd") ? "Add" : "Mul", p, r->el[i]);
+	r->n = 1;
+	r->el[0] = p;
+	return true;
+}
+
+static bool same_contents(const Node *n, Vec *r)
+{
+	return vec_in(n, 0, r);
+}
+
+static bool same_length_contents(const Node *n, Vec *r)         /* Reshape, Expand of one element, ... */
+{
+	return vec_in(n, 0, r) && type_elements(n->out[0]->type) == r->n;
+}
+
+static bool expand_contents(const Node *n, Vec *r)
+{
+	int64_t len = type_elements(n->out[0]->type);
+	if (!vec_in(n, 0, r) || len < 0 || len > CONTENTS_MAX || (r->n != 1 && r->n != len))
+		return false;
+	for (int i = (int)len; r->n == 1 && i-- > 0;)
+		r->el[i] = r->el[0];
+	r->n = (int)len;
+	return true;
+}
+
+static const struct { const char *op; bool (*f)(const Node *, Vec *); } content_rules[] = {
+	{ "Shape", shape_op_contents },    { "Size", shape_op_contents },       { "Gather", gather_contents },
+	{ "Concat", concat_contents },     { "Slice", slice_contents },         { "Unsqueeze", same_contents },
+	{ "Squeeze", same_contents },      { "Cast", same_contents },           { "CastLike", same_contents },
+	{ "Identity", same_contents },     { "Reshape", same_length_contents }, { "ConstantOfShape", fill_contents },
+	{ "Constant", constant_contents }, { "Where", where_contents },         { "ReduceProd", product_contents },
+	{ "ReduceSum", product_contents }, { "Expand", expand_contents },       { "Flatten", same_length_contents },
+};
+
+/* Sets elem of the first result of n when it is a small integer vector whose contents are known, at least in part. */
+int shape_contents(Node *n)
+{
+	Vec r;
+	Value *y = n->nout > 0 ? n->out[0] : NULL;
+	if (!y || y->data || !y->type || y->type->kind != TY_TENSOR || y->type->rank < 0 || y->type->rank > 1 || *n->domain)
+		return 0;
+	if (y->type->elem != DT_INT64 && y->type->elem != DT_INT32 && y->type->elem != DT_BOOL)
+		return 0;
+	if (n->nin && in_type(n, 0) && dtype_is_float(in_dtype(n, 0)) && strcmp(n->op, "Shape") && strcmp(n->op, "Size"))
+		return 0;
+	bool known = arith_contents(n, &r);
+	for (size_t i = 0; !known && i < sizeof content_rules / sizeof *content_rules; i++)
+		if (!strcmp(content_rules[i].op, n->op))
+			known = content_rules[i].f(n, &r);
+	if (!known || (y->type->rank == 0 && r.n != 1))
+		return 0;
+	y->nelem = r.n;
+	y->elem = arena_array(n->graph->arena, Dim, r.n + 1);
+	for (int i = 0; i < r.n; i++)
+		y->elem[i] = r.el[i].dim;
+	return 0;
+}
+
+/* clang-format off */
 const Op ops_shape[] = {
+	{ .name = "Shape", .since = 1, .sig = "x:T -> y:int64", .attrs = "start:int=0 end:int", .shape = shape_shape,
+	  .eval = eval_shape, .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
+	{ .name = "Size", .since = 1, .sig = "x:T -> y:int64", .shape = shape_size, .eval = eval_size, .nograd = true,
+	  .cost = cost_bytes, .test = "x:[2,3]" },
+	{ .name = "Constant", .since = 1, .sig = "-> y:T",
+	  .attrs = "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats value_int:int value_ints:ints "
+	           "value_string:string value_strings:strings",
+	  .shape = shape_constant, .eval = eval_constant, .nograd = true, .cost = cost_bytes, .test = "=value_float:1.5" },
+	{ .name = "ConstantOfShape", .since = 9, .sig = "shape:int64 -> y:T", .attrs = "value:tensor", .shape = shape_constant_of_shape,
+	  .eval = eval_constant_of_shape, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
+	{ .name = "Range", .since = 11, .sig = "start:N limit:N delta:N -> y:N", .shape = shape_range_op, .eval = eval_range,
+	  .nograd = true, .cost = cost_bytes, .test = "start:{1} limit:{9} delta:{3}" },
+	{ .name = "ZerosLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "0",
+	  .factors = "... -> ...", .linear = "x", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
+	{ .name = "OnesLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "1",
+	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
 	{ 0 },
 };
