@@ -386,36 +386,22 @@ Expr *expr_parse(const char *text, const char *const *names, int nnames)
 	return parse(&process, text, names, nnames, NULL);
 }
 
-/* Names of the operands in a signature: "x:T w:T b:T? -> y". */
-static int sig_names(const char *sig, const char **name, int max, Arena *a)
-{
-	int n = 0;
-	while (n < max) {
-		sig += strspn(sig, " ,");
-		size_t len = strcspn(sig, " :?*+,");
-		if (!*sig || strncmp(sig, "->", 2) == 0)
-			break;
-		name[n++] = arena_printf(a, "%.*s", (int)len, sig);
-		sig += strcspn(sig, " ");
-	}
-	return n;
-}
-
 Expr *expr_of(const Node *n)
 {
 	static Map cache;
+	const Schema *schema = n->row->schema;
 	if (!cache.arena)
 		map_init(&cache, &process);
 	Expr *e = map_get(&cache, n->row);
 	if (e)
 		return e;
-	const char *names[16];
-	int nnames = sig_names(n->row->sig, names, 16, n->graph->arena);
-	e = parse(n->graph->arena, n->row->expr, names, nnames, n);
+	const char **names = arena_array(n->graph->arena, const char *, schema->nin + 1);
+	for (int i = 0; i < schema->nin; i++)
+		names[i] = schema->in[i].name;
+	e = parse(n->graph->arena, n->row->expr, names, schema->nin, n);
 	if (!e->fixed)
 		return e;
-	nnames = sig_names(n->row->sig, names, 16, &process);
-	e = expr_parse(n->row->expr, names, nnames);
+	e = expr_parse(n->row->expr, names, schema->nin);
 	map_put(&cache, n->row, e);
 	return e;
 }
