@@ -68,7 +68,7 @@ static int lower_for_gradient(Graph *g)
 		if (row->def)
 			bad = inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout);
 		else if (row->expand)
-			bad = row->expand(old[i]);
+			bad = inline_expand(old[i]);
 		else
 			die("%s is a composite without a definition", row->name);
 		if (bad)

@@ -232,6 +232,8 @@ int infer_node(Node *n)
 		return 0;
 	if (check_schema(n) < 0)
 		return -1;
+	if (!n->row->shape && n->row->expand)
+		return 0;               /* what it expands to has shapes */
 	if (!n->row->shape)
 		die("no shape rule for %s", n->op);
 	for (int i = 0; i < n->nout && i < 64; i++)

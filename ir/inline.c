@@ -292,7 +292,35 @@ static int append(Graph *g, Node *n)
 		}
 		return inline_body(g, body, n, n->in, n->nin, n->out, n->nout);
 	}
-	return n->row->expand(n);
+	return inline_expand(n);
+}
+
+/* What a C expander builds inherits name, stage and annotations of the node it replaces, as a body does. */
+int inline_expand(Node *n)
+{
+	Graph *g = n->graph;
+	int first = g->nnode;
+
+	if (infer_node(n) < 0 || n->row->expand(n) < 0)
+		return -1;
+	for (int i = first; i < g->nnode; i++) {
+		Node *m = g->node[i];
+
+		if (m->annot || (m->name && *m->name))
+			continue;
+		m->name = n->name;
+		m->stage = n->stage;
+		m->from = n->from;
+		for (const Annot *a = n->annot; a; a = a->next)
+			if (strcmp(a->name, "sbp")) {
+				Annot *b = arena_new(g->arena, Annot);
+
+				*b = *a;
+				b->next = NULL;
+				annot_add(&m->annot, b);
+			}
+	}
+	return 0;
 }
 
 int inline_append(Graph *g, Node *n)

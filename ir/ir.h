@@ -429,6 +429,7 @@ int inline_run(Graph *);                                     /* every call of a 
 /* Appends the body of f with operands args (NULL: left out) and results outs (NULL: not wanted, a fresh value is used);
  * attributes and guards are those of call.  Types of all new values are inferred. */
 int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
+int inline_expand(Node *);                                   /* by the row's C expander; the node's own results are made by what it builds */
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */

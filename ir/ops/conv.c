@@ -597,19 +597,11 @@ static int expand_transpose(Node *n)
 					 ints_text(g->arena, "strides", w.stride, nd), ints_text(g->arena, "dilations", w.dil, nd),
 					 ints_text(g->arena, "pads", pads, 2 * nd), ints_text(g->arena, "output_padding", extra, nd),
 					 (long long)attr_int(n, "group"));
-	Value *y = build(g, n->loc, "ConvGradX", attrs, 1, NULL, 2, n->in[0], n->in[1]);
-	if (!y)
-		return -1;
-	if (n->nin > 2 && n->in[2]) {
-		int64_t axes[SPATIAL_MAX];
-		for (int i = 0; i < nd; i++)
-			axes[i] = i + 1;
-		Value *at = graph_const(g, tensor_ints(g->arena, axes, nd), "axes");
-		Value *b = build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, n->in[2], at);
-		y = build(g, n->loc, "Add", NULL, 1, NULL, 2, y, b);
-	}
-	graph_replace(g, n->out[0], y);
-	return 0;
+	Value *b = in_value(n, 2), *y = out_value(n, 0);
+	Value *x1 = make(n, b ? NULL : y, "ConvGradX", attrs, n->in[0], n->in[1], NULL);
+	if (b)
+		x1 = make(n, y, "Add", NULL, x1, make2(n, "Unsqueeze", b, make_axes(n, 1, nd + 1)), NULL);
+	return x1 ? 0 : -1;
 }
 
 #define CONV_ATTRS "auto_pad:string=\"NOTSET\" dilations:ints group:int=1 kernel_shape:ints pads:ints strides:ints"

@@ -1,5 +1,73 @@
+/* Classification losses.  Their meaning is text (nn.ir): through LogSoftmax, so that no probability is ever divided by
+ * and the gradient is softmax minus one-hot.  Here are shapes and factors.
+ */
+#include <string.h>
+
 #include "ops.h"
 
+/* x [N, C, d1 ...], target [N, d1 ...], weight [C]. */
+static int shape_loss(Node *n)
+{
+	Type *x = in_type(n, 0), *t = in_type(n, 1), *w = in_type(n, 2);
+	Name r = attr_str(n, "reduction");
+	bool none = !strcmp(r, "none");
+	if (!none && strcmp(r, "mean") && strcmp(r, "sum")) {
+		err_at(n->loc, "%s: reduction \"%s\" is none of none, sum, mean", n->op, r);
+		return -1;
+	}
+	if (x && x->rank >= 0 && x->rank < 2) {
+		err_at(in_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op, type_text(x));
+		return -1;
+	}
+	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
+	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
+		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
+	if (clash) {
+		err_at(in_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op, type_text(t), type_text(x));
+		return -1;
+	}
+	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && dim_differ(w->dim[0], x->dim[1])))) {
+		err_at(in_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op, type_text(w), x ? type_text(x) : "the scores");
+		return -1;
+	}
+	if (none)
+		out_set(n, 0, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	else
+		out_set(n, 0, in_dtype(n, 0), 0, NULL);
+	out_set(n, 1, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	return 0;
+}
+
+/* Every axis but the classes; with "sum" they are summed over (P), a mean divides by a count of the whole. */
+static int factor_loss(Node *n, FactorRule *r)
+{
+	Type *x = in_type(n, 0);
+	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1 || !strcmp(attr_str(n, "reduction"), "mean"))
+		return -1;
+	bool none = !strcmp(attr_str(n, "reduction"), "none");
+	for (int a = 0; a < x->rank; a++) {
+		if (a == 1)
+			continue;
+		int f = factor_add(r, x->dim[a]);
+		r->in[0][a] = r->in[1][a ? a - 1 : 0] = f;
+		if (none && r->out[0])
+			r->out[0][a ? a - 1 : 0] = f;
+		if (n->nout > 1 && r->out[1])
+			r->out[1][a] = f;
+	}
+	return 0;
+}
+
 const Op ops_loss[] = {
+	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .sig = "x:F target:I weight:F? -> loss:F",
+	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss", .composite = true,
+	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 4,
+	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:sum | x:[3,5] target:{0,4,2} "
+		  "weight:(0.1,1)[5] =ignore_index:4" },
+	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .sig = "scores:F labels:I weights:F? -> output:F log_prob:F?",
+	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "softmax_xent", .composite = true,
+	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 10,
+	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] =reduction:none | scores:[3,5] "
+		  "labels:{-1,4,2} =ignore_index:-1" },
 	{ 0 },
 };

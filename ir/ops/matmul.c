@@ -259,6 +259,56 @@ static Cost cost_matmul(const Node *n)
 	return c;
 }
 
+static int shape_gemm(Node *n)
+{
+	Type *a = in_type(n, 0), *b = in_type(n, 1), *c = in_type(n, 2);
+	bool ta = attr_int(n, "transA") != 0, tb = attr_int(n, "transB") != 0;
+	for (int i = 0; i < 2; i++)
+		if (in_rank(n, i) >= 0 && in_rank(n, i) != 2) {
+			err_at(in_loc(n, i), "Gemm multiplies matrices, this operand is %s", type_text(in_type(n, i)));
+			return -1;
+		}
+	bool known_a = a && a->rank == 2, known_b = b && b->rank == 2;
+	Dim dim[2] = { known_a ? a->dim[ta] : DIM_UNKNOWN, known_b ? b->dim[!tb] : DIM_UNKNOWN };
+	if (known_a && known_b && dim_differ(a->dim[!ta], b->dim[tb])) {
+		err_at(in_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s", dim_text(a->dim[!ta]),
+		       dim_text(b->dim[tb]), type_text(a), ta ? " transposed" : "", type_text(b), tb ? " transposed" : "");
+		return -1;
+	}
+	for (int i = 0; c && i < c->rank; i++) {
+		int axis = i + 2 - c->rank;
+		if (axis < 0 || (dim_differ(c->dim[i], 1) && dim_differ(c->dim[i], dim[axis]))) {
+			err_at(in_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c), dim_text(dim[0]), dim_text(dim[1]));
+			return -1;
+		}
+	}
+	out_set(n, 0, in_dtype(n, 0), 2, dim);
+	return 0;
+}
+
+/* alpha * a b + beta * c.  Factors of 1 and a scaled zero are not written. */
+static int expand_gemm(Node *n)
+{
+	Value *a = n->in[0], *b = n->in[1], *c = in_value(n, 2), *y = out_value(n, 0);
+	double alpha = attr_float(n, "alpha"), beta = attr_float(n, "beta");
+	if (attr_int(n, "transA"))
+		a = make(n, NULL, "Transpose", "perm=[1, 0]", a, NULL, NULL);
+	if (attr_int(n, "transB"))
+		b = make(n, NULL, "Transpose", "perm=[1, 0]", b, NULL, NULL);
+	if (!b)
+		return -1;
+	if (beta == 0)
+		c = NULL;
+	Value *p = make(n, alpha == 1 && !c ? y : NULL, "MatMul", NULL, a, b, NULL);
+	if (alpha != 1)
+		p = make(n, c ? NULL : y, "Mul", NULL, p, make_num(n, n->in[0], alpha), NULL);
+	if (c && beta != 1)
+		c = make2(n, "Mul", c, make_num(n, n->in[0], beta));
+	if (c)
+		p = make(n, y, "Add", NULL, p, c, NULL);
+	return p ? 0 : -1;
+}
+
 const Op ops_matmul[] = {
 	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one operand. */
 	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
@@ -274,5 +324,8 @@ const Op ops_matmul[] = {
 		  "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
 		  "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
 	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | a:[3,0] b:[0,2]" },
+	{ .name = "Gemm", .since = 1, .sig = "a:N b:N c:N? -> y:N",
+	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm, .expand = expand_gemm,
+	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 =beta:2.0" },
 	{ 0 },
 };

@@ -1,5 +1,497 @@
+/* Normalisations: composites whose meaning depends on the number of axes, built here, and Softmax, LogSoftmax, Gelu and
+ * Dropout, whose meaning is text (nn.ir).
+ *
+ * Statistics are computed in stash_type (float) where the operand is narrower, and never in less than the operand has.
+ * Variance is the mean of squared differences, not a difference of means: it cannot cancel to something negative.
+ */
+#include <string.h>
+
 #include "ops.h"
 
+Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c)
+{
+	Value *out[1] = { to };
+	return a ? build(n->graph, n->loc, op, attrs, 1, out, c ? 3 : b ? 2 : 1, a, b, c) : NULL;
+}
+
+Value *make_ints(Node *n, int count, const int64_t *v)
+{
+	return graph_const(n->graph, tensor_ints(n->graph->arena, v, count), "ints");
+}
+
+Value *make_axes(Node *n, int first, int end)
+{
+	int64_t axes[RANK_MAX];
+	for (int i = first; i < end; i++)
+		axes[i - first] = i;
+	return make_ints(n, end > first ? end - first : 0, axes);
+}
+
+Value *make_num(Node *n, const Value *like, double v)
+{
+	return graph_const(n->graph, tensor_scalar(n->graph->arena, like->type->elem, v), "num");
+}
+
+static Value *cast(Node *n, Value *to, Value *v, DType t)
+{
+	if (v && v->type && v->type->elem == t && !to)
+		return v;
+	if (v && v->type && v->type->elem == t)
+		return make(n, to, "Identity", NULL, v, NULL, NULL);
+	return make(n, to, "Cast", arena_printf(n->graph->arena, "to=%d", (int)t), v, NULL, NULL);
+}
+
+/* The type that statistics are computed in: the wider of the operand's and the stash's. */
+static DType stat_type(const Node *n, DType x)
+{
+	DType stash = node_attr(n, "stash_type") ? (DType)attr_int(n, "stash_type") : DT_FLOAT;
+	return dtype_bits(stash) > dtype_bits(x) ? stash : x;
+}
+
+static Value *mean(Node *n, Value *to, Value *x, Value *axes)
+{
+	return make(n, to, "ReduceMean", "keepdims=1", x, axes, NULL);
+}
+
+/* 1 / sqrt(v + epsilon) */
+static Value *inverse_root(Node *n, Value *v)
+{
+	if (!v)
+		return NULL;
+	Value *shifted = make2(n, "Add", v, make_num(n, v, attr_float(n, "epsilon")));
+	return make1(n, "Reciprocal", make1(n, "Sqrt", shifted));
+}
+
+/* A vector over channels made fit to multiply an operand of this rank: [C] -> [C, 1, 1]. */
+static Value *per_channel(Node *n, Value *v, int rank)
+{
+	return rank > 2 ? make2(n, "Unsqueeze", v, make_axes(n, 1, rank - 1)) : v;
+}
+
+static bool wanted(const Node *n, int i)
+{
+	return out_value(n, i) != NULL;
+}
+
+/* ---- BatchNormalization ---- */
+
+static int shape_batchnorm(Node *n)
+{
+	Type *x = in_type(n, 0);
+	if (x && x->rank >= 0 && x->rank < 2) {
+		err_at(in_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s", type_text(x));
+		return -1;
+	}
+	for (int i = 1; i < 5; i++) {
+		Type *v = in_type(n, i);
+		if (v && v->rank >= 0 && (v->rank != 1 || (x && x->rank > 1 && dim_differ(v->dim[0], x->dim[1])))) {
+			err_at(in_loc(n, i), "BatchNormalization: %s is %s, one number per channel of %s is wanted", n->in[i]->name, type_text(v),
+			       x ? type_text(x) : "the operand");
+			return -1;
+		}
+	}
+	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	Type *m = in_type(n, 3);
+	for (int i = 1; i < n->nout; i++)
+		out_set(n, i, in_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
+	return 0;
+}
+
+/* momentum * old + (1 - momentum) * batch */
+static Value *running(Node *n, Value *to, Value *old, Value *batch, DType t)
+{
+	double keep = attr_float(n, "momentum");
+	Value *fresh = cast(n, NULL, batch, t);
+	if (!fresh)
+		return NULL;
+	return make(n, to, "Add", NULL, make2(n, "Mul", old, make_num(n, old, keep)), make2(n, "Mul", fresh, make_num(n, fresh, 1 - keep)), NULL);
+}
+
+/* Before opset 14 training was asked for by wanting the statistics. */
+static bool batch_training(const Node *n)
+{
+	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0 : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
+}
+
+static int expand_batchnorm(Node *n)
+{
+	Type *xt = in_type(n, 0);
+	if (!xt || xt->rank < 2) {
+		err_at(n->loc, "BatchNormalization needs an operand with a known number of axes");
+		return -1;
+	}
+	int rank = xt->rank;
+	DType st = in_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
+	Value *x = cast(n, NULL, n->in[0], t), *m = n->in[3], *v = n->in[4];
+	if (batch_training(n)) {
+		int64_t axes[RANK_MAX] = { 0 };
+		for (int i = 2; i < rank; i++)
+			axes[i - 1] = i;
+		Value *over = make_ints(n, rank - 1, axes);
+		Value *bm = make(n, NULL, "ReduceMean", "keepdims=0", x, over, NULL);
+		Value *d = make2(n, "Sub", x, per_channel(n, bm, rank));
+		Value *bv = make(n, NULL, "ReduceMean", "keepdims=0", d ? make2(n, "Mul", d, d) : NULL, over, NULL);
+		if (!bm || !bv)
+			return -1;
+		if ((wanted(n, 1) && !running(n, n->out[1], m, bm, st)) || (wanted(n, 2) && !running(n, n->out[2], v, bv, st)))
+			return -1;
+		if ((wanted(n, 3) && !cast(n, n->out[3], bm, st)) || (wanted(n, 4) && !cast(n, n->out[4], bv, st)))
+			return -1;
+		m = bm, v = bv;
+	} else if ((wanted(n, 1) && !make(n, n->out[1], "Identity", NULL, m, NULL, NULL)) ||
+		   (wanted(n, 2) && !make(n, n->out[2], "Identity", NULL, v, NULL, NULL))) {
+		return -1;
+	}
+	Value *scale = make2(n, "Mul", cast(n, NULL, n->in[1], t), inverse_root(n, cast(n, NULL, v, t)));
+	Value *d = make2(n, "Sub", x, per_channel(n, cast(n, NULL, m, t), rank));
+	Value *y = out_value(n, 0), *b = cast(n, NULL, n->in[2], t);
+	bool back = t != xt->elem;
+	if (!scale || !d || !b)
+		return -1;
+	Value *r = make(n, back ? NULL : y, "Add", NULL, make2(n, "Mul", d, per_channel(n, scale, rank)), per_channel(n, b, rank), NULL);
+	if (back)
+		r = cast(n, y, r, xt->elem);
+	return r ? 0 : -1;
+}
+
+/* ---- LayerNormalization, RMSNormalization ---- */
+
+static int shape_layernorm(Node *n)
+{
+	Type *x = in_type(n, 0);
+	bool rms = !strcmp(n->op, "RMSNormalization");
+	DType stash = (DType)attr_int(n, "stash_type");
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		for (int i = 1; i < n->nout; i++)
+			out_set(n, i, stash, -1, NULL);
+		return 0;
+	}
+	int axis, last = rms ? 1 : 2;
+	Dim dim[RANK_MAX];
+	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+		return -1;
+	if (!dtype_is_float(stash)) {
+		err_at(n->loc, "%s: stash_type %d is no floating type", n->op, (int)stash);
+		return -1;
+	}
+	for (int i = 1; i <= last; i++) {
+		Type *s = in_type(n, i);
+		for (int k = 0; s && k < s->rank; k++) {
+			int at = k + x->rank - s->rank;
+			if (at < 0 || (dim_differ(s->dim[k], 1) && dim_differ(s->dim[k], x->dim[at]))) {
+				err_at(in_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op, type_text(s), type_text(x));
+				return -1;
+			}
+		}
+	}
+	for (int i = 0; i < x->rank; i++)
+		dim[i] = i < axis ? x->dim[i] : 1;
+	out_set(n, 0, x->elem, x->rank, x->dim);
+	for (int i = 1; i < n->nout; i++)
+		out_set(n, i, stash, x->rank, dim);
+	return 0;
+}
+
+static int expand_layernorm(Node *n)
+{
+	Type *xt = in_type(n, 0);
+	bool rms = !strcmp(n->op, "RMSNormalization");
+	int axis;
+	if (!xt || xt->rank < 0) {
+		err_at(n->loc, "%s needs an operand with a known number of axes", n->op);
+		return -1;
+	}
+	if (op_axis(n, attr_int(n, "axis"), xt->rank, &axis))
+		return -1;
+	DType t = stat_type(n, xt->elem), stash = (DType)attr_int(n, "stash_type");
+	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x, *y = out_value(n, 0);
+	if (!rms) {
+		Value *m = mean(n, wanted(n, 1) && stash == t ? n->out[1] : NULL, x, axes);
+		if (wanted(n, 1) && stash != t && !cast(n, n->out[1], m, stash))
+			return -1;
+		d = m ? make2(n, "Sub", x, m) : NULL;
+	}
+	Value *inv = d ? inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes)) : NULL;
+	if (!inv || (wanted(n, 2) && !rms && !cast(n, n->out[2], inv, stash)))
+		return -1;
+	Value *norm = cast(n, NULL, make2(n, "Mul", d, inv), xt->elem), *b = rms ? NULL : in_value(n, 2);
+	bool back = norm && in_dtype(n, 1) != xt->elem;         /* RMSNormalization may scale in another type: V */
+	Value *r = make(n, b || back ? NULL : y, "Mul", NULL, back ? cast(n, NULL, norm, in_dtype(n, 1)) : norm, n->in[1], NULL);
+	if (b)
+		r = make(n, back ? NULL : y, "Add", NULL, r, b, NULL);
+	if (back)
+		r = cast(n, y, r, y->type ? y->type->elem : xt->elem);
+	return r ? 0 : -1;
+}
+
+/* ---- GroupNormalization, InstanceNormalization ---- */
+
+static int shape_channels(Node *n)
+{
+	Type *x = in_type(n, 0);
+	if (x && x->rank >= 0 && x->rank < 3 && strcmp(n->op, "GroupNormalization")) {
+		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op, type_text(x));
+		return -1;
+	}
+	Dim want = x && x->rank > 1 ? x->dim[1] : DIM_UNKNOWN;
+	if (!strcmp(n->op, "GroupNormalization")) {
+		int64_t groups = attr_int(n, "num_groups");
+		if (groups < 1 || (dim_known(want) && want % groups)) {
+			err_at(n->loc, "GroupNormalization: %lld groups do not divide %s channels", (long long)groups, dim_text(want));
+			return -1;
+		}
+		if (n->row->since < 21)
+			want = groups;
+	}
+	for (int i = 1; i < 3; i++) {
+		Type *v = in_type(n, i);
+		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
+			err_at(in_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name, type_text(v), dim_text(want));
+			return -1;
+		}
+	}
+	return shape_like_first(n);
+}
+
+/* (x - mean) / sqrt(var + epsilon) over the given axes. */
+static Value *standard(Node *n, Value *x, Value *axes)
+{
+	Value *m = mean(n, NULL, x, axes), *d = m ? make2(n, "Sub", x, m) : NULL;
+	return d ? make2(n, "Mul", d, inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes))) : NULL;
+}
+
+static int expand_instancenorm(Node *n)
+{
+	Type *xt = in_type(n, 0);
+	if (!xt || xt->rank < 3) {
+		err_at(n->loc, "InstanceNormalization needs an operand with a known number of axes");
+		return -1;
+	}
+	Value *norm = standard(n, n->in[0], make_axes(n, 2, xt->rank));
+	if (!norm)
+		return -1;
+	Value *scaled = make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank));
+	return make(n, out_value(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0 : -1;
+}
+
+static int expand_groupnorm(Node *n)
+{
+	Type *xt = in_type(n, 0);
+	if (!xt || xt->rank < 2) {
+		err_at(n->loc, "GroupNormalization needs an operand with a known number of axes");
+		return -1;
+	}
+	bool by_group = n->row->since < 21;
+	DType t = stat_type(n, xt->elem);
+	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
+	int64_t grouped[3] = { 0, attr_int(n, "num_groups"), -1 };
+	Value *norm = standard(n, cast(n, NULL, make2(n, "Reshape", x, make_ints(n, 3, grouped)), t), make_axes(n, 2, 3));
+	if (!shape || !norm)
+		return -1;
+	norm = cast(n, NULL, norm, xt->elem);
+	if (by_group) {
+		norm = make2(n, "Mul", norm, per_channel(n, n->in[1], 3));
+		norm = norm ? make2(n, "Add", norm, per_channel(n, n->in[2], 3)) : NULL;
+		return make(n, y, "Reshape", NULL, norm, shape, NULL) ? 0 : -1;
+	}
+	norm = make2(n, "Reshape", norm, shape);
+	norm = norm ? make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank)) : NULL;
+	return make(n, y, "Add", NULL, norm, per_channel(n, n->in[2], xt->rank), NULL) ? 0 : -1;
+}
+
+/* ---- LRN ---- */
+
+/* x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta.  Channels become a spatial axis. */
+static int expand_lrn(Node *n)
+{
+	Type *xt = in_type(n, 0);
+	int64_t size = attr_int(n, "size");
+	if (!xt || xt->rank < 2 || xt->rank > SPATIAL_MAX + 1 || size < 1) {
+		err_at(n->loc, "LRN needs a size of at least 1 and an operand with 2 to %d axes", SPATIAL_MAX + 1);
+		return -1;
+	}
+	Arena *a = n->graph->arena;
+	int nd = xt->rank - 1;
+	const char *kernel = arena_printf(a, "kernel_shape=[%lld", (long long)size), *pads = arena_printf(a, "pads=[%lld", (long long)((size - 1) / 2));
+	for (int i = 1; i < nd; i++)
+		kernel = arena_printf(a, "%s, 1", kernel), pads = arena_printf(a, "%s, 0", pads);
+	pads = arena_printf(a, "%s, %lld", pads, (long long)(size / 2));
+	for (int i = 1; i < nd; i++)
+		pads = arena_printf(a, "%s, 0", pads);
+	Value *x = n->in[0], *one = make_ints(n, 1, (int64_t[]){ 1 });
+	Value *sum = make(n, NULL, "WindowSum", arena_printf(a, "%s], %s]", kernel, pads), make2(n, "Unsqueeze", make2(n, "Mul", x, x), one), NULL, NULL);
+	sum = make2(n, "Squeeze", sum, one);
+	sum = make2(n, "Mul", sum, make_num(n, x, attr_float(n, "alpha") / (double)size));
+	sum = make2(n, "Add", sum, make_num(n, x, attr_float(n, "bias")));
+	Value *power = make2(n, "Pow", sum, make_num(n, x, attr_float(n, "beta")));
+	return power && make(n, out_value(n, 0), "Div", NULL, x, power, NULL) ? 0 : -1;
+}
+
+/* ---- Softmax and friends: meaning in nn.ir ---- */
+
+static int shape_axis(Node *n)
+{
+	int axis, rank = in_rank(n, 0);
+	if (rank > 0 && op_axis(n, attr_int(n, "axis"), rank, &axis))
+		return -1;
+	return shape_like_first(n);
+}
+
+static int shape_dropout(Node *n)
+{
+	Type *x = in_type(n, 0);
+	for (int i = 1; i < 3; i++)
+		if (in_rank(n, i) > 0 && type_elements(in_type(n, i)) != 1) {
+			err_at(in_loc(n, i), "Dropout: %s must be a scalar, it is %s", i == 1 ? "ratio" : "training_mode", type_text(in_type(n, i)));
+			return -1;
+		}
+	out_set(n, 1, DT_BOOL, x ? x->rank : -1, x ? x->dim : NULL);
+	return shape_like_first(n);
+}
+
+/* ratio and training_mode are operands, but which program is meant must be known. */
+static int expand_dropout(Node *n)
+{
+	const Tensor *ratio = in_const(n, 1), *mode = in_const(n, 2);
+	Value *x = n->in[0], *mask = out_value(n, 1), *y = out_value(n, 0);
+	if (in_value(n, 2) && !mode) {
+		err_at(in_loc(n, 2), "Dropout: training_mode must be a constant");
+		return -1;
+	}
+	if (in_value(n, 1) && !ratio && mode && tensor_int(mode, 0)) {
+		err_at(in_loc(n, 1), "Dropout: ratio must be a constant");
+		return -1;
+	}
+	double drop = ratio ? tensor_get(ratio, 0) : 0.5;
+	if (!(drop >= 0 && drop < 1) && mode && tensor_int(mode, 0)) {
+		err_at(in_loc(n, 1), "Dropout: ratio %g is not in [0, 1)", drop);
+		return -1;
+	}
+	if (!mode || !tensor_int(mode, 0) || drop == 0) {
+		if (mask && !make(n, mask, "Cast", "to=9", make1(n, "OnesLike", x), NULL, NULL))
+			return -1;
+		return !y || make(n, y, "Identity", NULL, x, NULL, NULL) ? 0 : -1;
+	}
+	const char *seed = attr_has(n, "seed") ? arena_printf(n->graph->arena, "seed=%lld.0", (long long)attr_int(n, "seed")) : NULL;
+	Value *u = make(n, NULL, "RandomUniformLike", seed, x, NULL, NULL);
+	Value *keep = u ? make(n, mask, "GreaterOrEqual", NULL, u, make_num(n, u, drop), NULL) : NULL;
+	Value *scaled = make2(n, "Mul", x, make_num(n, x, 1 / (1 - drop)));
+	return keep && make(n, y, "Where", NULL, keep, scaled, make_num(n, x, 0)) ? 0 : -1;
+}
+
+/* ---- factors ---- */
+
+/* Axes of x that are not `whole` travel from x to the first result, and to the statistics where they keep their size. */
+static int factors_but(Node *n, FactorRule *r, const bool *whole)
+{
+	Type *x = in_type(n, 0);
+	if (!x || x->rank < 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		if (whole[a])
+			continue;
+		int f = factor_add(r, x->dim[a]);
+		r->in[0][a] = f;
+		for (int i = 0; i < n->nout; i++)
+			if (r->out[i] && n->out[i]->type->rank == x->rank)
+				r->out[i][a] = f;
+	}
+	return 0;
+}
+
+static int factor_softmax(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int axis, rank = in_rank(n, 0);
+	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
+		return -1;
+	whole[axis] = true;
+	return factors_but(n, r, whole);
+}
+
+static int factor_layernorm(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int axis, rank = in_rank(n, 0);
+	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
+		return -1;
+	for (int i = axis; i < rank; i++)
+		whole[i] = true;
+	return factors_but(n, r, whole);
+}
+
+/* Channels with their vectors; the batch and the rest unless statistics are taken over them. */
+static int factor_channels(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int rank = in_rank(n, 0);
+	bool batch = !strcmp(n->op, "BatchNormalization"), instance = !strcmp(n->op, "InstanceNormalization");
+	if (rank < 2)
+		return -1;
+	for (int i = 0; i < rank; i++)
+		whole[i] = batch ? i != 1 && batch_training(n) : instance ? i > 1 : i > 0;
+	if (factors_but(n, r, whole))
+		return -1;
+	for (int i = 1; (batch || instance) && i < n->nin; i++)
+		if (r->in[i])
+			r->in[i][0] = r->in[0][1];
+	for (int i = 1; batch && i < n->nout; i++)
+		if (r->out[i])
+			r->out[i][0] = r->in[0][1];
+	return 0;
+}
+
+static int factor_lrn(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false, true };
+	return factors_but(n, r, whole);
+}
+
 const Op ops_norm[] = {
+	{ .name = "BatchNormalization", .since = 14, .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2?",
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm, .kernel = "batchnorm",
+	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 8,
+	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:[3,2,2,2] scale:[2] b:[2] mean:[2] var:(0.1,2)[2] =training_mode:1" },
+	{ .name = "BatchNormalization", .since = 9, .until = 13,
+	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm", .composite = true,
+	  .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 8,
+	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
+	{ .name = "LayerNormalization", .since = 17, .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
+	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm, .kernel = "layernorm",
+	  .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm, .cost = cost_pointwise, .flops = 10,
+	  .test = "x:[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
+	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1", .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1",
+	  .shape = shape_layernorm, .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
+	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
+	{ .name = "GroupNormalization", .since = 21, .sig = "x:F scale:F bias:F -> y:F",
+	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels, .kernel = "groupnorm",
+	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
+	  .test = "x:[2,4,3] scale:[4] bias:[4] =num_groups:2" },
+	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F",
+	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm", .composite = true,
+	  .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
+	  .test = "x:[2,4,3] scale:[2] bias:[2] =num_groups:2" },
+	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F", .attrs = "epsilon:float=1e-5",
+	  .shape = shape_channels, .kernel = "instancenorm", .composite = true, .expand = expand_instancenorm,
+	  .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10, .test = "x:[2,3,4,2] scale:[3] b:[3]" },
+	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F", .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!",
+	  .shape = shape_like_first, .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
+	  .cost = cost_pointwise, .flops = 20, .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
+	{ .name = "Softmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis, .kernel = "softmax",
+	  .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise, .flops = 6,
+	  .grad = "dx = Mul(y, Sub(dy, ReduceSum<keepdims=1>(Mul(dy, y), Unsqueeze(@axis, [0]))))",
+	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
+	{ .name = "LogSoftmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis, .kernel = "logsoftmax",
+	  .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise, .flops = 6,
+	  .grad = "dx = Sub(dy, Mul(Exp(y), ReduceSum<keepdims=1>(dy, Unsqueeze(@axis, [0]))))",
+	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
+	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"", .shape = shape_like_first,
+	  .kernel = "gelu", .composite = true, .factors = "... -> ...", .cost = cost_pointwise, .flops = 12,
+	  .test = "x:[3,4] | x:[3,4] =approximate:tanh" },
+	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?", .attrs = "seed:int",
+	  .shape = shape_dropout, .kernel = "dropout", .composite = true, .expand = expand_dropout, .factors = "..., , -> ..., ...",
+	  .cost = cost_pointwise, .flops = 2, .random = true, .test = "x:[3,4]" },
 	{ 0 },
 };

@@ -255,47 +255,30 @@ static Cost cost_pool(const Node *n)
 	return c;
 }
 
-static Value *axes_from(Node *n, int first, int rank)
-{
-	int64_t axes[RANK_MAX];
-	for (int i = first; i < rank; i++)
-		axes[i - first] = i;
-	return graph_const(n->graph, tensor_ints(n->graph->arena, axes, rank - first), "axes");
-}
-
 /* GlobalAveragePool, GlobalMaxPool, GlobalLpPool: reductions over all spatial axes. */
 static int expand_global(Node *n)
 {
-	Graph *g = n->graph;
 	Type *x = in_type(n, 0);
 	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
 	if (!x || x->rank < 3) {
 		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op, x ? type_text(x) : "of unknown shape");
 		return -1;
 	}
-	Value *v = n->in[0], *y;
-	if (!strcmp(n->op, "GlobalLpPool")) {
-		int64_t p = attr_int(n, "p");
-		op = p == 1 ? "ReduceL1" : p == 2 ? "ReduceL2" : "ReduceSum";
-		if (p > 2)
-			v = build(g, n->loc, "Pow", NULL, 1, NULL, 2, build(g, n->loc, "Abs", NULL, 1, NULL, 1, v),
-				  graph_const(g, tensor_scalar(g->arena, x->elem, (double)p), "p"));
-		y = build(g, n->loc, op, "keepdims=1", 1, NULL, 2, v, axes_from(n, 2, x->rank));
-		if (p > 2)
-			y = build(g, n->loc, "Pow", NULL, 1, NULL, 2, y,
-				  graph_const(g, tensor_scalar(g->arena, x->elem, 1.0 / (double)p), "p"));
-	} else {
-		y = build(g, n->loc, op, "keepdims=1", 1, NULL, 2, v, axes_from(n, 2, x->rank));
-	}
-	graph_replace(g, n->out[0], y);
-	return 0;
+	Value *v = n->in[0], *axes = make_axes(n, 2, x->rank), *y = out_value(n, 0);
+	if (strcmp(n->op, "GlobalLpPool"))
+		return make(n, y, op, "keepdims=1", v, axes, NULL) ? 0 : -1;
+	int64_t p = attr_int(n, "p");
+	if (p == 1 || p == 2)
+		return make(n, y, p == 1 ? "ReduceL1" : "ReduceL2", "keepdims=1", v, axes, NULL) ? 0 : -1;
+	Value *power = make2(n, "Pow", make1(n, "Abs", v), make_num(n, v, (double)p));
+	Value *sum = make(n, NULL, "ReduceSum", "keepdims=1", power, axes, NULL);
+	return make(n, y, "Pow", NULL, sum, make_num(n, v, 1.0 / (double)p), NULL) ? 0 : -1;
 }
 
 /* Each element goes to its index in a tensor of zeros as large as MaxPool's operand was; a larger output_shape adds
  * zeros behind. */
 static int expand_unpool(Node *n)
 {
-	Graph *g = n->graph;
 	Type *x = in_type(n, 0);
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
@@ -315,25 +298,21 @@ static int expand_unpool(Node *n)
 			return -1;
 		}
 	}
-	int64_t minus = -1;
-	Value *flat = graph_const(g, tensor_ints(g->arena, &minus, 1), "flat");
-	Value *zero = build(g, n->loc, "Expand", NULL, 1, NULL, 2, graph_const(g, tensor_scalar(g->arena, x->elem, 0), "zero"),
-			    graph_const(g, tensor_ints(g->arena, &total, 1), "size"));
-	Value *y = build(g, n->loc, "ScatterElements", "axis=0", 1, NULL, 3, zero,
-			 build(g, n->loc, "Reshape", NULL, 1, NULL, 2, n->in[1], flat),
-			 build(g, n->loc, "Reshape", NULL, 1, NULL, 2, n->in[0], flat));
-	y = build(g, n->loc, "Reshape", NULL, 1, NULL, 2, y, graph_const(g, tensor_ints(g->arena, shape, x->rank), "shape"));
-	if (n->nin > 2 && n->in[2]) {
+	Value *flat = make_ints(n, 1, (int64_t[]){ -1 }), *last = in_value(n, 2), *y = out_value(n, 0);
+	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), make_ints(n, 1, &total));
+	Value *full = make(n, NULL, "ScatterElements", "axis=0", zero, make2(n, "Reshape", n->in[1], flat),
+			   make2(n, "Reshape", n->in[0], flat));
+	full = make(n, last ? NULL : y, "Reshape", NULL, full, make_ints(n, x->rank, shape), NULL);
+	if (last) {
 		if (in_dims(n, 2, want, x->rank) != x->rank) {
 			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries", x->rank);
 			return -1;
 		}
 		for (int i = 0; i < x->rank; i++)
 			pads[x->rank + i] = want[i] - shape[i];
-		y = build(g, n->loc, "Pad", NULL, 1, NULL, 2, y, graph_const(g, tensor_ints(g->arena, pads, 2 * x->rank), "pads"));
+		full = make(n, y, "Pad", NULL, full, make_ints(n, 2 * x->rank, pads), NULL);
 	}
-	graph_replace(g, n->out[0], y);
-	return 0;
+	return full ? 0 : -1;
 }
 
 #define POOL_ATTRS "auto_pad:string=\"NOTSET\" ceil_mode:int=0 dilations:ints kernel_shape:ints! pads:ints strides:ints"
