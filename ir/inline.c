@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool control_is(const Node *);          /* control.c */
+int  control_resolve(Graph *, Node *);
 bool guard_holds(const char *, const Function *, const Node *call, Value **args, int narg);
 int  infer_step(Node *);
 int  infer_values(Graph *);
@@ -203,55 +205,42 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 	return 0;
 }
 
-/* ---- control flow whose condition is constant ---- */
-
-static int splice(Graph *g, Node *n, const Graph *sub)
+/* A subgraph of n in place of n: operands args for its inputs, results in outs (a NULL entry is filled in with the
+ * value that stands for that result). */
+int inline_graph(Graph *g, Node *n, const Graph *sub, Value **args, Value **outs)
 {
 	Function f = { .name = n->op, .body = (Graph *)sub };
-	Copy c = { .to = g, .body = sub, .f = &f, .call = n, .version = n->version };
+	Copy c = { .to = g, .body = sub, .f = &f, .call = n };
 
 	c.prefix = n->nout && n->out[0] ? n->out[0]->name : n->op;
 	map_init(&c.map, g->scratch);
-	for (int i = 0; i < n->nout && i < sub->nout; i++)
-		if (n->out[i] && sub->out[i]->graph == sub && sub->out[i]->def)
-			map_put(&c.map, sub->out[i], n->out[i]);
+	for (int i = 0; i < sub->nin; i++)
+		map_put(&c.map, sub->in[i], args[i]);
+	for (int i = 0; i < sub->nout; i++)
+		if (outs[i] && sub->out[i]->def && !map_get(&c.map, sub->out[i]))
+			map_put(&c.map, sub->out[i], outs[i]);
 	for (int i = 0; i < sub->nnode; i++) {
 		Node *m = node_new(g, sub->node[i]->domain, sub->node[i]->op, sub->node[i]->loc);
 
 		copy_node(&c, sub->node[i], m);
-		m->loc = sub->node[i]->loc;
 		m->version = sub->node[i]->version ? sub->node[i]->version : n->version;
 		if (inline_append(g, m) < 0)
 			return -1;
 	}
-	for (int i = 0; i < n->nout && i < sub->nout; i++) {
-		Value *got = n->out[i] ? mapped(&c, sub->out[i]) : NULL;
+	for (int i = 0; i < sub->nout; i++) {
+		Value *got = mapped(&c, sub->out[i]);
 
-		if (!got || got == n->out[i])
+		if (!outs[i])
+			outs[i] = got;
+		if (got == outs[i])
 			continue;
 		Node *id = node_new(g, name_of(""), name_of("Identity"), n->loc);
 		node_in(id, got);
-		node_out(id, n->out[i]);
+		node_out(id, outs[i]);
 		if (inline_append(g, id) < 0)
 			return -1;
 	}
 	return 0;
-}
-
-static int resolve_if(Graph *g, Node *n)
-{
-	const Tensor *cond = in_const(n, 0);
-	const Attr *then = node_attr(n, "then_branch"), *other = node_attr(n, "else_branch");
-
-	if (!cond || tensor_elements(cond) != 1) {
-		err_at(n->loc, "If is supported only where its condition is known at compile time; %s is not constant", n->nin && n->in[0] ? n->in[0]->name : "it");
-		return -1;
-	}
-	if (!then || !other || then->type != AT_GRAPH || other->type != AT_GRAPH) {
-		err_at(n->loc, "If needs the attributes then_branch and else_branch");
-		return -1;
-	}
-	return splice(g, n, tensor_int(cond, 0) ? then->u.g : other->u.g);
 }
 
 static int append(Graph *g, Node *n)
@@ -262,8 +251,8 @@ static int append(Graph *g, Node *n)
 		fail_at(EXIT_LIMIT, n->loc, "the graph has more than --max-nodes=%lld nodes", (long long)limits.nodes);
 		return -1;
 	}
-	if (!f && !*n->domain && !strcmp(n->op, "If"))
-		return resolve_if(g, n);
+	if (!f && control_is(n))
+		return control_resolve(g, n);
 	if (!f && !n->row) {
 		n->row = op_find(n->domain, n->op, n->version);
 		if (!n->row && !*n->domain)
@@ -380,6 +369,8 @@ int inline_run(Graph *g)
 	for (int i = 0; i < g->model->nfunction; i++)
 		if (check_calls(g->model, g->model->function[i], &state, 0) < 0)
 			return -1;
+	if (op_bind(g, true) < 0)
+		return -1;
 	lowering = false;
 	if (walk(g) < 0)
 		return -1;

@@ -21,6 +21,8 @@ static const Op *const sources[] = {
 	ops_optimizer, ops_boxing,
 };
 
+bool control_is(const Node *);                          /* control.c */
+
 typedef struct Entry { Op **op; int n; } Entry;         /* all versions of one operator */
 
 static Op **table;
@@ -265,7 +267,7 @@ static bool is_call(const Graph *g, const Node *n)
 }
 
 /* Nodes without an operator of ours, all of one name under one error. */
-static int report(Graph *g, Node **missing, int n)
+static void report(Node **missing, int n)
 {
 	for (int i = 0; i < n; i++) {
 		Node *m = missing[i];
@@ -293,35 +295,47 @@ static int report(Graph *g, Node **missing, int n)
 				shown++;
 			}
 	}
-	(void)g;
-	return -1;
 }
 
-int op_bind(Graph *g, bool report_all)
-{
-	Node **missing = NULL;
-	int n = 0;
+typedef struct Missing { Node **node; int n; Arena *arena; } Missing;
 
-	op_init();
+/* Binds the nodes of a graph and of the graphs inside it; f: the function whose body it is. */
+static void bind(Graph *g, const Function *f, Missing *m)
+{
 	for (int i = 0; i < g->nnode; i++) {
 		Node *x = g->node[i];
 
 		x->mark = 0;
-		if (x->row || is_call(g, x))
-			continue;
+		for (int k = 0; f && k < f->nopset && !x->version; k++)
+			if (f->opset[k].domain == x->domain)
+				x->version = (int)f->opset[k].version;
 		if (!x->version) {
 			int64_t v = opset_version(g->model, x->domain);
 
 			x->version = v > 0 ? (int)v : 0;
 		}
+		for (int j = 0; j < x->nattr; j++)
+			if (x->attr[j].type == AT_GRAPH && x->attr[j].u.g)
+				bind(x->attr[j].u.g, f, m);
+		if (x->row || control_is(x) || is_call(g, x))
+			continue;
 		x->row = op_find(x->domain, x->op, x->version);
 		if (!x->row)
-			arena_push(g->scratch, missing, n, x);
-		for (int j = 0; j < x->nattr; j++)
-			if (x->attr[j].type == AT_GRAPH && x->attr[j].u.g && op_bind(x->attr[j].u.g, report_all) < 0)
-				return -1;
+			arena_push(m->arena, m->node, m->n, x);
 	}
-	return n && report_all ? report(g, missing, n) : n ? -1 : 0;
+}
+
+int op_bind(Graph *g, bool report_all)
+{
+	Missing m = { .arena = g->scratch };
+
+	op_init();
+	bind(g, NULL, &m);
+	for (int i = 0; g == g->model->graph && i < g->model->nfunction; i++)
+		bind(g->model->function[i]->body, g->model->function[i], &m);
+	if (m.n && report_all)
+		report(m.node, m.n);
+	return m.n ? -1 : 0;
 }
 
 /* ---- what shape rules ask ---- */
