@@ -282,7 +282,9 @@ static void data(FILE *o, const Tensor *t)
 
 	if (t->next) {
 		for (int i = 0; i < t->next; i++) {
-			fprintf(o, "%s%s: ", i ? ", " : "[", t->ext[i].key);
+			fputs(i ? ", " : "[", o);
+			print_name(o, t->ext[i].key);
+			fputs(": ", o);
 			quoted(o, t->ext[i].value);
 		}
 		fputc(']', o);

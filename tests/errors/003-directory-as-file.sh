@@ -1,0 +1,3 @@
+# exit: 4
+mkdir model.ir
+"$SBPCC" model.ir -o out
