@@ -166,7 +166,7 @@ typedef struct Tensor {
 	DType dtype;
 	int rank;
 	int64_t *dim;
-	const void *data;               /* in the mapped file where possible: weights are never copied */
+	const void *data;               /* in the mapped file where possible: weights are never copied.  Any alignment: memcpy */
 	size_t bytes;
 	Name *str;                      /* DT_STRING only */
 	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by tensor_load */
@@ -185,13 +185,11 @@ double  tensor_get(const Tensor *, int64_t i);                       /* element 
 int64_t tensor_int(const Tensor *, int64_t i);                       /* element as integer (floats are truncated) */
 void    tensor_set(Tensor *, int64_t i, double v);                   /* rounds to nearest even; saturates 8-bit floats as ONNX Cast does */
 void    tensor_set_int(Tensor *, int64_t i, int64_t v);
-int     tensor_load(Tensor *);                                       /* maps external data under R3; 0 or -1 after explaining */
 Tensor *tensor_ints(Arena *, const int64_t *v, int n);               /* int64[n] */
 Tensor *tensor_scalar(Arena *, DType, double v);
 bool    tensor_equal(const Tensor *, const Tensor *);
 double  float_decode(DType, uint32_t bits);                          /* float16, bfloat16, float8*, float4 -> double */
 uint32_t float_encode(DType, double v, bool saturate);
-extern const char *data_root;                                        /* --data-root: where links may be followed */
 
 /* graph.c */
 typedef struct Graph Graph;
@@ -506,7 +504,14 @@ Model *onnx_read(uint32_t file);
 int    onnx_write(FILE *, const Model *);
 Model *model_read(const char *path);                         /* text or binary, by content; NULL after explaining */
 
-/* verify.c */
+/* extdata.c: data outside of the model's file is mapped, never through a link or outside the folder of the model. */
+int tensor_load(Tensor *);                                   /* 0, or -1 after explaining */
+int extdata_load(Model *);                                   /* tensor_load for every tensor of a model; model_read calls it */
+extern const char *data_root;                                /* --data-root: a folder in which links may be followed */
+
+/* verify.c: what passes have established as facts; those of the compiler's own passes begin at FACT_NEXT (compiler.h). */
+enum { FACT_BOUND = 1 /* op_bind */, FACT_SHAPES = 2 /* infer_graph */, FACT_NEXT = 1 << 8 };
+int verify_model(Model *);                                   /* after reading: operator sets, functions, every graph; -1 after err_at */
 int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, row bound, shapes: -1 after err_at */
 
 /* expr.c: scalar expressions of pointwise rows. */

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *data_root;
-
 size_t tensor_bytes(DType t, int64_t n)
 {
 	size_t bits;

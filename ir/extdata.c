@@ -1,0 +1,288 @@
+/* External data: tensors whose bytes stand in another file, named by the model and therefore by a stranger.
+ *
+ * The kernel resolves the name (openat2): beneath the folder of the model and through no symbolic link.  Checking
+ * the text of the name has failed others three times.  What was opened is then asked what it is: a regular file with
+ * one name only, large enough.  Nothing is opened by name again, so a file that is exchanged meanwhile does not matter.
+ * With --data-root, links are followed as long as they stay beneath that folder.  A file is mapped once. */
+#include "ir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+const char *data_root;
+
+typedef struct Mapped {
+	Name folder, location;          /* of the model; as written */
+	const uint8_t *data;
+	uint64_t bytes;
+	uint32_t file;
+	struct Mapped *next;
+} Mapped;
+
+static Map known;                   /* location -> list of Mapped */
+
+static int beneath(int dir, const char *path, bool links)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (links ? 0 : RESOLVE_NO_SYMLINKS) };
+
+	if (!links)
+		how.flags |= O_NOFOLLOW;
+	return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+/* Where the kernel has no openat2: one component after the other, none of them a link, and each one opened is the
+ * one that was looked at. */
+static int step_by_step(int dir, const char *path)
+{
+	int fd = dup(dir);
+
+	while (fd >= 0) {
+		size_t n = strcspn(path, "/");
+		char part[NAME_MAX + 1];
+		struct stat seen, got;
+
+		if (n == 0 || n > NAME_MAX || (n == 2 && path[0] == '.' && path[1] == '.')) {
+			close(fd);
+			errno = n > NAME_MAX ? ENAMETOOLONG : EXDEV;
+			return -1;
+		}
+		memcpy(part, path, n);
+		part[n] = 0;
+		bool last = !path[n + strspn(path + n, "/")];
+		int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | (last ? 0 : O_DIRECTORY);
+		int next = fstatat(fd, part, &seen, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : openat(fd, part, flags);
+		int why = errno;
+		if (next >= 0 && (fstat(next, &got) < 0 || got.st_ino != seen.st_ino || got.st_dev != seen.st_dev)) {
+			close(next);
+			next = -1;
+			why = ESTALE;
+		}
+		close(fd);
+		fd = next;
+		errno = why;
+		if (last || fd < 0)
+			return fd;
+		path += n;
+		path += strspn(path, "/");
+	}
+	return -1;
+}
+
+/* The location as seen from data_root, when the folder of the model is beneath it; else NULL. */
+static char *from_root(const char *folder, const char *location)
+{
+	char *root = realpath(data_root, NULL), *here = realpath(folder, NULL), *path = NULL;
+	size_t n = root ? strlen(root) : 0;
+
+	while (n > 1 && root[n - 1] == '/')
+		n--;
+	if (root && here && !strncmp(root, here, n) && (here[n] == '/' || !here[n] || n == 1)) {
+		const char *rest = here + n + strspn(here + n, "/");
+
+		if (asprintf(&path, "%s%s%s", rest, *rest ? "/" : "", location) < 0)
+			path = NULL;
+	}
+	free(root);
+	free(here);
+	return path;
+}
+
+static int open_data(const char *folder, const char *location, bool *links)
+{
+	char *path = data_root ? from_root(folder, location) : NULL;
+	int dir = open(path ? data_root : folder, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+
+	*links = path != NULL;
+	if (dir >= 0) {
+		fd = location[0] == '/' ? (errno = EXDEV, -1) : beneath(dir, path ? path : location, *links);
+		if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+			fd = step_by_step(dir, path ? path : location);
+		int why = errno;
+		close(dir);
+		errno = why;
+	}
+	free(path);
+	return fd;
+}
+
+static const char *reason(int why)
+{
+	switch (why) {
+	case EXDEV: return "it leads out of the folder of the model";
+	case ELOOP: return "a symbolic link is on the way (--data-root=FOLDER allows links beneath FOLDER)";
+	default:    return strerror(why);
+	}
+}
+
+/* NULL when the open file may be used; else what is wrong with it. */
+static const char *unfit(int fd, const struct stat *st, bool links)
+{
+	enum { PROC = 0x9fa0, SYS = 0x62656572 };
+	struct statfs fs;
+
+	if (S_ISDIR(st->st_mode))
+		return "it is a directory";
+	if (!S_ISREG(st->st_mode))
+		return "it is not a regular file";
+	if (st->st_nlink != 1 && !links)
+		return "it has several names (hard links; --data-root=FOLDER allows them)";
+	if (!fstatfs(fd, &fs) && (fs.f_type == PROC || fs.f_type == SYS))
+		return "it is no file on a disk";
+	return NULL;
+}
+
+static Mapped *map_file(Loc loc, Name folder, Name location)
+{
+	struct stat st;
+	bool links;
+	int fd = open_data(folder, location, &links);
+	const char *why = fd < 0 || fstat(fd, &st) < 0 ? reason(errno) : unfit(fd, &st, links);
+	void *map = NULL;
+
+	if (!why && st.st_size) {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (map == MAP_FAILED)
+			why = strerror(errno);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (why) {
+		err_at(loc, "external data %s cannot be used: %s", location, why);
+		return NULL;
+	}
+	Mapped *m = arena_new(&process, Mapped);
+	*m = (Mapped){ folder, location, map ? map : (const void *)"", (uint64_t)st.st_size, 0, NULL };
+	m->file = file_memory(name_fmt("%s/%s", folder, location), m->data, (size_t)m->bytes);
+	file_of(m->file)->binary = true;
+	return m;
+}
+
+static Mapped *find(Loc loc, Name location)
+{
+	const SrcFile *model = file_of(loc.file);
+	const char *slash = model ? strrchr(model->path, '/') : NULL;
+	Name folder = !slash ? name_of(".") : slash == model->path ? name_of("/") : name_n(model->path, (size_t)(slash - model->path));
+
+	if (!known.arena)
+		map_init(&known, &process);
+	Mapped *first = map_get(&known, location), *m = first;
+	while (m && m->folder != folder)
+		m = m->next;
+	if (!m && (m = map_file(loc, folder, location)) != NULL) {
+		m->next = first;
+		map_put(&known, location, m);
+	}
+	return m;
+}
+
+/* A decimal number of at most 63 bits. */
+static int number(const Tensor *t, const Pair *p, uint64_t *v)
+{
+	const char *s = p->value;
+
+	*v = 0;
+	for (; *s >= '0' && *s <= '9'; s++)
+		if (__builtin_mul_overflow(*v, 10u, v) || __builtin_add_overflow(*v, (uint64_t)(*s - '0'), v) || *v > INT64_MAX)
+			break;
+	if (!*s && s != p->value)
+		return 0;
+	err_at(p->loc.file ? p->loc : t->loc, "the %s of external data is no number of bytes: %s", p->key, p->value);
+	return -1;
+}
+
+int tensor_load(Tensor *t)
+{
+	Name location = NULL;
+	uint64_t offset = 0, length = t->bytes;
+	Loc loc = t->loc;
+
+	if (t->data || !t->next)
+		return 0;
+	for (int i = 0; i < t->next; i++) {
+		const Pair *p = &t->ext[i];
+
+		if (!strcmp(p->key, "location"))
+			location = p->value;
+		else if (!strcmp(p->key, "offset")) {
+			if (number(t, p, &offset))
+				return -1;
+		} else if (!strcmp(p->key, "length")) {
+			if (number(t, p, &length))
+				return -1;
+		} else if (strcmp(p->key, "checksum"))
+			warn_at(p->loc.file ? p->loc : loc, "external data has a key that is not known: %s", p->key);
+	}
+	if (t->dtype == DT_STRING || !location || !*location) {
+		err_at(loc, t->dtype == DT_STRING ? "strings cannot be external data" : "external data has no location");
+		return -1;
+	}
+	if (length != t->bytes) {
+		err_at(loc, "external data has a length of %llu bytes, but dimensions and type of %s ask for %zu", (unsigned long long)length,
+		       t->name ? t->name : "the tensor", t->bytes);
+		return -1;
+	}
+	Mapped *m = find(loc, location);
+	if (!m)
+		return -1;
+	if (offset > m->bytes || length > m->bytes - offset) {
+		err_at(loc, "external data %s has %llu bytes; %llu bytes from %llu on are not in it", location, (unsigned long long)m->bytes,
+		       (unsigned long long)length, (unsigned long long)offset);
+		return -1;
+	}
+	t->data = m->data + offset;
+	t->file = m->file;
+	t->file_off = offset;
+	return 0;
+}
+
+static int load_attr(const Attr *a);
+
+static int load_graph(const Graph *g)
+{
+	int bad = 0;
+
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->data)
+			bad |= tensor_load(g->init[i]->data);
+	for (int i = 0; i < g->nnode; i++)
+		for (int j = 0; j < g->node[i]->nattr; j++)
+			bad |= load_attr(&g->node[i]->attr[j]);
+	return bad;
+}
+
+/* Graphs in attributes are at most limits.depth deep: the readers saw to that. */
+static int load_attr(const Attr *a)
+{
+	int bad = 0;
+
+	if (a->ref || a->absent)
+		return 0;
+	if (a->type == AT_TENSOR && a->u.t)
+		bad |= tensor_load(a->u.t);
+	if (a->type == AT_GRAPH && a->u.g)
+		bad |= load_graph(a->u.g);
+	for (int i = 0; a->type == AT_TENSORS && i < a->n; i++)
+		bad |= tensor_load(a->u.ts[i]);
+	for (int i = 0; a->type == AT_GRAPHS && i < a->n; i++)
+		bad |= load_graph(a->u.gs[i]);
+	return bad;
+}
+
+int extdata_load(Model *m)
+{
+	int bad = m->graph ? load_graph(m->graph) : 0;
+
+	for (int i = 0; i < m->nfunction; i++)
+		bad |= load_graph(m->function[i]->body);
+	return bad ? -1 : 0;
+}

@@ -1,0 +1,84 @@
+/* The protobuf wire format, as far as ONNX uses it.  Private to the files that read and write .onnx.
+ *
+ * Reading walks over mapped bytes: a Msg is a span with the description of its message, wire_next gives its known
+ * fields one after the other.  What every message needs is done there once: bounds, wire types, fields that are not
+ * known (kept as Blobs), singular fields that stand twice (the last one wins).  A malformed byte is reported where it
+ * stands and ends all walks of that file.  Writing appends to one growing buffer; messages that contain others are
+ * closed by moving what was written up by the size of their length. */
+#ifndef SBPCC_WIRE_H
+#define SBPCC_WIRE_H
+
+#include "ir.h"
+
+enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 };
+
+/* One letter for each field number: i varint, f fixed32, d fixed64, s bytes, text or message; capitals repeat (numbers
+ * also packed); k is kept as it is, a space is unknown. */
+typedef struct Spec { const char *name, *kind; } Spec;
+
+typedef struct Wire {
+	uint32_t file;
+	const uint8_t *base;
+	Arena *arena;
+	int depth;                      /* of the message being read */
+	bool bad;                       /* a mistake was reported */
+	int nunknown, ndropped;         /* fields nobody knows; those of them that have no place to be kept */
+	int ntwice;                     /* singular fields that stood twice */
+	Loc unknown, twice;             /* the first of each */
+	const Spec *twice_in;
+	uint32_t twice_field;
+} Wire;
+
+typedef struct Msg {
+	Wire *w;
+	const Spec *spec;
+	size_t nkind;
+	const uint8_t *start, *p, *end;
+	uint32_t seen;                  /* singular fields so far */
+	Blob *blob; int nblob;
+	bool keep;                      /* blobs are wanted */
+	bool again;                     /* a second walk: nothing is counted or kept */
+} Msg;
+
+typedef struct Field {
+	uint32_t num;
+	int wire;
+	const uint8_t *at;              /* the tag */
+	uint64_t v;                     /* varint */
+	const uint8_t *p; size_t n;     /* payload */
+} Field;
+
+Loc  wire_loc(const Wire *, const uint8_t *at, size_t len);
+Msg  wire_msg(Wire *, const Spec *, const uint8_t *p, size_t n, bool keep);
+Msg  wire_again(const Msg *);                            /* the same message from its start */
+bool wire_next(Msg *, Field *);                          /* false at the end, or when something is bad */
+bool wire_enter(Wire *, const uint8_t *at);              /* one message deeper: false when that is too deep */
+bool wire_varint(Wire *, const uint8_t **p, const uint8_t *end, uint64_t *v);
+int64_t wire_count(const Field *, int width);            /* numbers in one field, packed or not; width 0: varints */
+Name wire_name(Wire *, const Field *);                   /* a name: at most limits.name_bytes, no NUL */
+Name wire_text(Wire *, const Field *);                   /* any text without a NUL */
+void wire_ints(Wire *, const Field *, int64_t **list, int *n);   /* append, packed or not */
+void wire_warn(const Wire *);                            /* one line for what was counted */
+
+/* Entries of ours in metadata_props: annotations as text; the place of a node in its original file; of an input that is
+ * a parameter without data, its place among the initialisers. */
+#define KEY_ANNOT "sbpcc.annot"
+#define KEY_FROM  "sbpcc.from"
+#define KEY_INIT  "sbpcc.init"
+
+/* Writing.  Large data is not copied: a span says what stands at a place of the buffer when it goes to the file. */
+typedef struct Span { size_t at, n; const void *p; } Span;
+typedef struct Out { uint8_t *p; size_t n, cap; Span *span; int nspan; Arena *arena; } Out;
+
+void   out_bytes(Out *, const void *p, size_t n);
+void   out_int(Out *, uint32_t field, int64_t v);
+void   out_data(Out *, uint32_t field, const void *p, size_t n);
+void   out_text(Out *, uint32_t field, Name s);          /* nothing for NULL */
+void   out_float(Out *, uint32_t field, float v);
+void   out_ints(Out *, uint32_t field, const int64_t *v, int n, bool packed);
+size_t out_open(Out *, uint32_t field);                  /* a message inside: out_close(o, what out_open gave) */
+void   out_close(Out *, size_t at);
+void   out_blobs(Out *, const Blob *, int n);
+int    out_write(Out *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
+
+#endif
