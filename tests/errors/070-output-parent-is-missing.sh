@@ -1,0 +1,2 @@
+# exit: 4
+"$SBPCC" "$ROOT/examples/mlp.ir" -o no/such/folder
