@@ -1,5 +1,518 @@
+/* Attention, rotary position embedding and the gate of SwiGLU: composites, built into core operators here (SwiGLU in
+ * nn.ir).
+ *
+ * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool masks, the
+ * causal triangle, windows, padding of the keys).  The latter select -inf after everything else, and a row in which
+ * nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.
+ */
+#include <math.h>
+#include <string.h>
+
 #include "ops.h"
 
+enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
+
+static const char *intern(Node *n, const char *fmt, long long v)
+{
+	return arena_printf(n->graph->arena, fmt, v);
+}
+
+static Value *cast_to(Node *n, Value *v, DType t)
+{
+	return v && v->type->elem != t ? make(n, NULL, "Cast", intern(n, "to=%lld", t), v, NULL, NULL) : v;
+}
+
+/* The size of an axis as an int64 scalar: a constant where it is known. */
+static Value *size_of(Node *n, Value *v, int axis)
+{
+	Dim d = v->type->dim[axis];
+	Graph *g = n->graph;
+	if (dim_known(d))
+		return graph_const(g, tensor_scalar(g->arena, DT_INT64, (double)d), "size");
+	return make(n, NULL, "Gather", "axis=0", make1(n, "Shape", v), graph_const(g, tensor_scalar(g->arena, DT_INT64, axis), "axis"), NULL);
+}
+
+static Value *int_scalar(Node *n, int64_t v)
+{
+	Tensor *t = tensor_new(n->graph->arena, DT_INT64, 0, NULL);
+	tensor_set_int(t, 0, v);
+	return graph_const(n->graph, t, "int");
+}
+
+/* ---- shape ---- */
+
+typedef struct Heads { int64_t q, kv; Dim dq, dk, dv, sq, sk, batch, past; bool flat; } Heads;
+
+static int bad_heads(Node *n, int i, const char *what, int64_t heads)
+{
+	err_at(in_loc(n, i), "Attention: the last axis of %s does not divide into %s=%lld heads", type_text(in_type(n, i)), what,
+	       (long long)heads);
+	return -1;
+}
+
+/* What the operands say; heads are -1 when a 4-axis operand does not tell. */
+static int read_heads(Node *n, Heads *h)
+{
+	Type *q = in_type(n, Q), *k = in_type(n, K), *v = in_type(n, V), *past = in_type(n, PAST_K);
+	int axes = q->rank;
+	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
+		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s", type_text(q), type_text(k), type_text(v));
+		return -1;
+	}
+	*h = (Heads){ .flat = axes == 3, .batch = q->dim[0], .sq = q->dim[axes - 2], .sk = k->dim[axes - 2] };
+	h->q = h->flat ? attr_int(n, "q_num_heads") : dim_known(q->dim[1]) ? q->dim[1] : -1;
+	h->kv = h->flat ? attr_int(n, "kv_num_heads") : dim_known(k->dim[1]) ? k->dim[1] : -1;
+	if (h->flat && (h->q < 1 || h->kv < 1)) {
+		err_at(n->loc, "Attention of operands with 3 axes needs the attributes q_num_heads and kv_num_heads");
+		return -1;
+	}
+	if (h->q > 0 && h->kv > 0 && h->q % h->kv) {
+		err_at(n->loc, "Attention: %lld query heads cannot share %lld key heads evenly", (long long)h->q, (long long)h->kv);
+		return -1;
+	}
+	h->dq = h->flat ? dim_div(q->dim[2], h->q) : q->dim[3];
+	h->dk = h->flat ? dim_div(k->dim[2], h->kv) : k->dim[3];
+	h->dv = h->flat ? dim_div(v->dim[2], h->kv) : v->dim[3];
+	if (h->flat && dim_known(q->dim[2]) && q->dim[2] % h->q)
+		return bad_heads(n, Q, "q_num_heads", h->q);
+	if (h->flat && dim_known(k->dim[2]) && k->dim[2] % h->kv)
+		return bad_heads(n, K, "kv_num_heads", h->kv);
+	if (h->flat && dim_known(v->dim[2]) && v->dim[2] % h->kv)
+		return bad_heads(n, V, "kv_num_heads", h->kv);
+	if (dim_differ(h->dq, h->dk) || dim_differ(h->sk, v->dim[axes - 2]) || dim_differ(h->batch, k->dim[0])) {
+		err_at(in_loc(n, K), "Attention: queries %s, keys %s and values %s do not fit together", type_text(q), type_text(k), type_text(v));
+		return -1;
+	}
+	h->past = past && past->rank == 4 ? past->dim[2] : in_value(n, PAST_K) ? DIM_UNKNOWN : 0;
+	return 0;
+}
+
+static int shape_attention(Node *n)
+{
+	Heads h;
+	for (int i = Q; i <= V; i++)
+		if (in_rank(n, i) < 0) {
+			for (int o = 0; o < n->nout; o++)
+				out_set(n, o, in_dtype(n, o == 2 ? V : Q), -1, NULL);
+			return 0;
+		}
+	if (read_heads(n, &h))
+		return -1;
+	if (!in_value(n, PAST_K) != !in_value(n, PAST_V) || (in_value(n, NONPAD) && in_value(n, PAST_K))) {
+		err_at(n->loc, "Attention: past_key and past_value come together, and never with nonpad_kv_seqlen");
+		return -1;
+	}
+	Type *q = in_type(n, Q), *k = in_type(n, K);
+	Dim hq = h.flat ? h.q : q->dim[1], hk = h.flat ? h.kv : k->dim[1], total = dim_add(h.past, h.sk);
+	if (h.flat)
+		out_set(n, 0, q->elem, 3, (Dim[]){ h.batch, h.sq, dim_mul(h.q, h.dv) });
+	else
+		out_set(n, 0, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, h.dv });
+	out_set(n, 1, k->elem, 4, (Dim[]){ h.batch, hk, total, h.dk });
+	out_set(n, 2, in_dtype(n, V), 4, (Dim[]){ h.batch, hk, total, h.dv });
+	out_set(n, 3, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, total });
+	return 0;
+}
+
+/* ---- meaning ---- */
+
+/* [B, S, H * D] -> [B, H, S, D] */
+static Value *split_heads(Node *n, Value *x, int64_t heads, Dim width)
+{
+	int64_t shape[4] = { 0, 0, heads, dim_known(width) ? width : -1 };
+	return make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", make2(n, "Reshape", x, make_ints(n, 4, shape)), NULL, NULL);
+}
+
+/* Every key head serves `times` query heads in a row. */
+static Value *repeat_heads(Node *n, Value *x, int64_t times)
+{
+	if (!x || times == 1)
+		return x;
+	const Dim *d = x->type->dim;
+	int64_t heads = d[1] * times, shape[4] = { 0, heads, dim_known(d[2]) ? d[2] : -1, d[3] };
+	if (!dim_known(d[3])) {
+		err_at(n->loc, "Attention with shared key heads needs a known head size");
+		return NULL;
+	}
+	Value *wide = make2(n, "Expand", make2(n, "Unsqueeze", x, make_ints(n, 1, (int64_t[]){ 2 })), make_ints(n, 5, (int64_t[]){ 1, 1, times, 1, 1 }));
+	return make2(n, "Reshape", wide, make_ints(n, 4, shape));
+}
+
+static Value *both(Node *n, Value *a, Value *b)
+{
+	return !a ? b : !b ? a : make2(n, "And", a, b);
+}
+
+/* [0, 1, ... size - 1], as a column when asked. */
+static Value *count(Node *n, Value *size, bool column)
+{
+	Value *r = make(n, NULL, "Range", NULL, int_scalar(n, 0), size, int_scalar(n, 1));
+	return column ? make2(n, "Unsqueeze", r, make_ints(n, 1, (int64_t[]){ 1 })) : r;
+}
+
+/* Places that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq, Sk]; *all is
+ * set when there is nothing to forbid. */
+static Value *allowed(Node *n, Value *q, Value *k, bool *all)
+{
+	bool causal = attr_int(n, "is_causal") != 0;
+	int64_t left = n->row->since >= 25 ? attr_int(n, "left_window_size") : -1, right = n->row->since >= 25 ? attr_int(n, "right_window_size") : -1;
+	Value *pad = in_value(n, NONPAD), *ok = NULL, *sq = size_of(n, q, 2), *j = NULL;
+	*all = !causal && left < 0 && right < 0 && !pad;
+	if (*all)
+		return NULL;
+	j = count(n, size_of(n, k, 2), false);
+	if (pad)
+		pad = make2(n, "Reshape", pad, make_ints(n, 4, (int64_t[]){ -1, 1, 1, 1 }));
+	if (causal || left >= 0 || right >= 0) {
+		Value *at = count(n, sq, true);         /* where query i stands among the keys */
+		if (pad)
+			at = make2(n, "Add", at, make2(n, "Sub", pad, sq));
+		else if (in_value(n, PAST_K))
+			at = make2(n, "Add", at, size_of(n, n->in[PAST_K], 2));
+		if (causal)
+			ok = make2(n, "LessOrEqual", j, at);
+		if (left >= 0)
+			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", at, j), int_scalar(n, left)));
+		if (right >= 0)
+			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", j, at), int_scalar(n, right)));
+	}
+	return pad ? both(n, ok, make2(n, "Less", j, pad)) : ok;
+}
+
+/* The mask, filled up with "not allowed" where it is shorter than the keys. */
+static Value *padded_mask(Node *n, Value *mask, const Value *k)
+{
+	Type *m = mask->type;
+	Dim want = k->type->dim[2], have = m->rank > 0 ? m->dim[m->rank - 1] : 1;
+	if (m->rank < 1 || !dim_known(want) || !dim_known(have) || have >= want)
+		return mask;
+	int64_t pads[2 * RANK_MAX] = { 0 };
+	pads[2 * m->rank - 1] = want - have;
+	if (m->elem == DT_BOOL) {               /* Pad takes numbers everywhere, bool only lately */
+		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL), make_ints(n, 2 * m->rank, pads), NULL);
+		return make(n, NULL, "Cast", "to=9", w, NULL, NULL);
+	}
+	return make(n, NULL, "Pad", NULL, mask, make_ints(n, 2 * m->rank, pads), make_num(n, mask, -INFINITY));
+}
+
+static Value *soften(Node *n, Value *s, double cap)
+{
+	Value *t = s && cap > 0 ? make1(n, "Tanh", make2(n, "Div", s, make_num(n, s, cap))) : s;
+	return t && cap > 0 ? make2(n, "Mul", t, make_num(n, s, cap)) : s;
+}
+
+typedef struct Scores { Value *raw, *capped, *biased, *prob; } Scores;
+
+/* softcap, masks, softmax.  Before opset 25 the order changed in place between releases of ONNX: first the mask was
+ * added, then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now mode 1 is capped and
+ * mode 2 biased.  Of what the two releases disagree on, the older reading is taken where only it makes sense: mode 2
+ * with a cap, mode 1 without. */
+static int scores(Node *n, Value *q, Value *k, Scores *s)
+{
+	double cap = attr_float(n, "softcap");
+	bool all, late = n->row->since < 25 && cap > 0 && attr_int(n, "qk_matmul_output_mode") == 2;
+	Value *mask = in_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
+	if ((in_value(n, MASK) && !mask) || (!all && !ok))
+		return -1;
+	bool may_be_empty = mask || in_value(n, NONPAD) || (n->row->since >= 25 && (attr_int(n, "left_window_size") >= 0 || attr_int(n, "right_window_size") >= 0));
+	if (mask && mask->type->elem == DT_BOOL) {
+		ok = both(n, ok, mask);
+		mask = NULL;
+	}
+	Value *v = s->raw;
+	v = late ? v : soften(n, v, cap);
+	s->capped = v;
+	if (mask)
+		v = make2(n, "Add", v, cast_to(n, mask, v->type->elem));
+	if (late)
+		s->capped = v = soften(n, v, cap);
+	if (ok && v)
+		v = make(n, NULL, "Where", NULL, ok, v, make_num(n, v, -INFINITY));
+	if (!v)
+		return -1;
+	s->biased = v;
+	DType precise = attr_has(n, "softmax_precision") ? (DType)attr_int(n, "softmax_precision") : v->type->elem;
+	if (!dtype_is_float(precise)) {
+		err_at(n->loc, "Attention: softmax_precision %d is no floating type", (int)precise);
+		return -1;
+	}
+	Value *empty = NULL;
+	if (may_be_empty) {
+		Value *top = make(n, NULL, "ReduceMax", "keepdims=1", v, make_ints(n, 1, (int64_t[]){ -1 }), NULL);
+		empty = make(n, NULL, "IsInf", "detect_negative=1, detect_positive=0", top, NULL, NULL);
+		if (!empty)
+			return -1;
+		v = make(n, NULL, "Where", NULL, empty, make_num(n, v, 0), v);
+	}
+	Value *p = cast_to(n, make(n, NULL, "Softmax", "axis=-1", cast_to(n, v, precise), NULL, NULL), s->raw->type->elem);
+	if (empty && p)
+		p = make(n, NULL, "Where", NULL, empty, make_num(n, p, 0), p);
+	s->prob = p;
+	return p ? 0 : -1;
+}
+
+static Value *chosen(const Node *n, const Scores *s)
+{
+	bool old = n->row->since < 25;
+	double cap = attr_float(n, "softcap");
+	switch (attr_int(n, "qk_matmul_output_mode")) {
+	case 1: return old && !(cap > 0) ? s->biased : s->capped;
+	case 2: return s->biased;
+	case 3: return s->prob;
+	default: return s->raw;
+	}
+}
+
+static int expand_attention(Node *n)
+{
+	Heads h;
+	for (int i = Q; i <= V; i++)
+		if (in_rank(n, i) < 0) {
+			err_at(in_loc(n, i), "Attention needs operands with a known number of axes");
+			return -1;
+		}
+	if (read_heads(n, &h))
+		return -1;
+	Value *q = n->in[Q], *k = n->in[K], *v = n->in[V], *y = out_value(n, 0);
+	if (h.q < 1 || h.kv < 1 || (!attr_has(n, "scale") && !dim_known(h.dq))) {
+		err_at(n->loc, "Attention needs a known number of heads and a known head size");
+		return -1;
+	}
+	if (h.flat) {
+		q = split_heads(n, q, h.q, h.dq);
+		k = split_heads(n, k, h.kv, h.dk);
+		v = split_heads(n, v, h.kv, h.dv);
+	}
+	for (int i = 0; i < 2; i++) {
+		Value **it = i ? &v : &k, *past = in_value(n, PAST_K + i), *present = out_value(n, 1 + i);
+		if (past)
+			*it = make(n, present, "Concat", "axis=2", past, *it, NULL);
+		else if (present && !make(n, present, "Identity", NULL, *it, NULL, NULL))
+			return -1;
+	}
+	if (!q || !k || !v)
+		return -1;
+	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq);
+	Scores s = { 0 };
+	Value *kt = make(n, NULL, "Transpose", "perm=[0, 1, 3, 2]", repeat_heads(n, k, h.q / h.kv), NULL, NULL);
+	Value *vv = repeat_heads(n, v, h.q / h.kv);
+	if (!kt || !vv)
+		return -1;
+	s.raw = make2(n, "MatMul", make2(n, "Mul", q, make_num(n, q, scale)), kt);
+	if (!s.raw || scores(n, q, k, &s))
+		return -1;
+	if (out_value(n, 3) && !make(n, n->out[3], "Identity", NULL, chosen(n, &s), NULL, NULL))
+		return -1;
+	bool narrow = vv->type->elem != q->type->elem;
+	Value *r = make(n, h.flat || narrow ? NULL : y, "MatMul", NULL, cast_to(n, s.prob, vv->type->elem), vv, NULL);
+	if (narrow)
+		r = make(n, h.flat ? NULL : y, "Cast", intern(n, "to=%lld", q->type->elem), r, NULL, NULL);
+	if (h.flat) {
+		int64_t shape[3] = { 0, 0, dim_known(h.dv) ? h.q * h.dv : -1 };
+		r = make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", r, NULL, NULL);
+		r = make(n, y, "Reshape", NULL, r, make_ints(n, 3, shape), NULL);
+	}
+	return r ? 0 : -1;
+}
+
+/* ---- rotary embedding ---- */
+
+static int shape_rotary(Node *n)
+{
+	Type *x = in_type(n, 0), *c = in_type(n, 1), *s = in_type(n, 2);
+	bool ids = in_value(n, 3) != NULL;
+	if (x && x->rank >= 0 && x->rank != 3 && x->rank != 4) {
+		err_at(in_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s", type_text(x));
+		return -1;
+	}
+	if (x && x->rank == 3 && attr_int(n, "num_heads") < 1) {
+		err_at(n->loc, "RotaryEmbedding of an operand with 3 axes needs the attribute num_heads");
+		return -1;
+	}
+	for (int i = 1; i < 3; i++)
+		if (in_rank(n, i) >= 0 && in_rank(n, i) != (ids ? 2 : 3)) {
+			err_at(in_loc(n, i), "RotaryEmbedding: the cache %s must have %d axes %s position_ids", type_text(in_type(n, i)), ids ? 2 : 3,
+			       ids ? "with" : "without");
+			return -1;
+		}
+	if (c && s && c->rank > 0 && s->rank > 0 && dim_differ(c->dim[c->rank - 1], s->dim[s->rank - 1])) {
+		err_at(in_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c), type_text(s));
+		return -1;
+	}
+	return shape_like_first(n);
+}
+
+/* Elements first, first + step, ... before end of the last axis. */
+static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
+{
+	if (!x)
+		return NULL;
+	return build(n->graph, n->loc, "Slice", NULL, 1, NULL, 5, x, make_ints(n, 1, &first), make_ints(n, 1, &end), make_ints(n, 1, (int64_t[]){ -1 }),
+		     make_ints(n, 1, &step));
+}
+
+static int expand_rotary(Node *n)
+{
+	Type *t = in_type(n, 0);
+	if (!t || t->rank < 3) {
+		err_at(n->loc, "RotaryEmbedding needs an operand with a known number of axes");
+		return -1;
+	}
+	bool flat = t->rank == 3;
+	int64_t heads = attr_int(n, "num_heads"), rot = attr_int(n, "rotary_embedding_dim");
+	Dim width = flat ? dim_div(t->dim[2], heads) : t->dim[3];
+	if (!dim_known(width) || rot < 0 || rot > width || (rot ? rot : width) % 2) {
+		err_at(n->loc, "RotaryEmbedding cannot rotate %lld of %s elements of each head", (long long)rot, dim_text(width));
+		return -1;
+	}
+	rot = rot ? rot : width;
+	Type *ct = in_type(n, 1);
+	if (ct && ct->rank > 0 && dim_differ(ct->dim[ct->rank - 1], rot / 2)) {
+		err_at(in_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs", type_text(ct), (long long)(rot / 2));
+		return -1;
+	}
+	bool inter = attr_int(n, "interleaved") != 0, rest = rot < width;
+	Value *x = n->in[0], *y = out_value(n, 0), *angle[2];
+	if (flat)
+		x = make2(n, "Reshape", x, make_ints(n, 4, (int64_t[]){ 0, 0, heads, width }));
+	for (int i = 0; i < 2; i++) {
+		Value *c = n->in[1 + i];
+		if (in_value(n, 3))
+			c = make(n, NULL, "Gather", "axis=0", c, n->in[3], NULL);
+		angle[i] = make2(n, "Unsqueeze", c, make_ints(n, 1, (int64_t[]){ flat ? 2 : 1 }));
+		if (!angle[i])
+			return -1;
+	}
+	Value *a = inter ? part(n, x, 0, rot, 2) : part(n, x, 0, rot / 2, 1), *b = inter ? part(n, x, 1, rot, 2) : part(n, x, rot / 2, rot, 1);
+	if (!a || !b)
+		return -1;
+	Value *re = make2(n, "Sub", make2(n, "Mul", angle[0], a), make2(n, "Mul", angle[1], b));
+	Value *im = make2(n, "Add", make2(n, "Mul", angle[1], a), make2(n, "Mul", angle[0], b));
+	bool last = !flat && !inter && !rest;   /* the next node gives the result */
+	Value *r;
+	if (inter) {
+		Value *end = make_ints(n, 1, (int64_t[]){ 4 });
+		r = make(n, NULL, "Concat", "axis=4", make2(n, "Unsqueeze", re, end), make2(n, "Unsqueeze", im, end), NULL);
+		r = make(n, flat || rest ? NULL : y, "Reshape", NULL, r, make_ints(n, 4, (int64_t[]){ 0, 0, 0, rot }), NULL);
+	} else {
+		r = make(n, last ? y : NULL, "Concat", "axis=3", re, im, NULL);
+	}
+	if (rest)
+		r = make(n, flat ? NULL : y, "Concat", "axis=3", r, part(n, x, rot, width, 1), NULL);
+	if (flat)
+		r = make(n, y, "Reshape", NULL, r, make_ints(n, 3, (int64_t[]){ 0, 0, heads * width }), NULL);
+	return r ? 0 : -1;
+}
+
+/* No broadcasting. */
+static int shape_swiglu(Node *n)
+{
+	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
+	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
+		clash = dim_differ(a->dim[i], b->dim[i]);
+	if (clash) {
+		err_at(in_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a), type_text(b));
+		return -1;
+	}
+	return shape_like_first(n);
+}
+
+/* ---- factors and cost ---- */
+
+/* Batch; heads where each query head has its own key head; the queries' places where no rule counts them. */
+static int factor_attention(Node *n, FactorRule *r)
+{
+	Heads h;
+	for (int i = Q; i <= V; i++)
+		if (in_rank(n, i) < 0)
+			return -1;
+	if (read_heads(n, &h))
+		return -1;
+	int batch = factor_add(r, h.batch), head = -1, place = -1;
+	if (!h.flat && h.q > 0 && h.q == h.kv)
+		head = factor_add(r, h.q);
+	if (!attr_int(n, "is_causal") && !attr_has(n, "left_window_size") && !attr_has(n, "right_window_size"))
+		place = factor_add(r, h.sq);
+	for (int i = 0; i < n->nin; i++)
+		if (r->in[i] && i != MASK) {
+			r->in[i][0] = batch;
+			if (in_rank(n, i) == 4)
+				r->in[i][1] = head;
+		}
+	for (int i = 0; i < n->nout; i++)
+		if (r->out[i]) {
+			r->out[i][0] = batch;
+			if (n->out[i]->type->rank == 4)
+				r->out[i][1] = head;
+		}
+	r->in[Q][h.flat ? 1 : 2] = place;
+	if (r->out[0])
+		r->out[0][h.flat ? 1 : 2] = place;
+	if (n->nout > 3 && r->out[3])
+		r->out[3][2] = place;
+	Type *m = in_type(n, MASK);
+	for (int a = 0; m && a < m->rank; a++) {
+		int at = a + 4 - m->rank;               /* right-aligned with [batch, heads, queries, keys] */
+		if (!dim_same(m->dim[a], 1))
+			r->in[MASK][a] = at == 0 ? batch : at == 1 ? head : at == 2 ? place : -1;
+	}
+	return 0;
+}
+
+static int factor_rotary(Node *n, FactorRule *r)
+{
+	Type *x = in_type(n, 0);
+	if (!x || x->rank < 3 || !r->out[0])
+		return -1;
+	int seq = x->rank == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), place = factor_add(r, x->dim[seq]);
+	r->in[0][0] = r->out[0][0] = batch;
+	r->in[0][seq] = r->out[0][seq] = place;
+	if (x->rank == 4)
+		r->in[0][1] = r->out[0][1] = factor_add(r, x->dim[1]);
+	for (int i = 1; i < n->nin; i++)
+		if (r->in[i] && (i == 3 || in_rank(n, i) == 3)) {       /* caches by place, or the places themselves */
+			r->in[i][0] = batch;
+			r->in[i][1] = place;
+		}
+	return 0;
+}
+
+/* Two products of [Sq, D] by [D, Sk] per head; half of them where the triangle is cut off. */
+static Cost cost_attention(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	Type *q = in_type(n, Q), *k = in_type(n, K);
+	int64_t e = q ? type_elements(q) : -1;
+	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2]))
+		c.flops = 4.0 * (double)e * (double)k->dim[k->rank - 2] * (attr_int(n, "is_causal") ? 0.5 : 1.0);
+	return c;
+}
+
+#define ATTENTION_ATTRS "is_causal:int=0 kv_num_heads:int q_num_heads:int qk_matmul_output_mode:int=0 scale:float softcap:float=0.0 " \
+	"softmax_precision:int"
+#define ATTENTION_OUT " -> y:F present_key:F? present_value:F1? qk_matmul_output:F?"
+#define ATTENTION_ROW .shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
+	.factor_fn = factor_attention, .cost = cost_attention
+
 const Op ops_attention[] = {
+	{ .name = "Attention", .since = 25,
+	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
+	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,
+	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] =is_causal:1 "
+		  "=softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] =left_window_size:1" },
+	{ .name = "Attention", .since = 24, .until = 24,
+	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT, .attrs = ATTENTION_ATTRS,
+	  ATTENTION_ROW, .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
+	{ .name = "Attention", .since = 23, .until = 23, .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
+	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
+	{ .name = "RotaryEmbedding", .since = 23, .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
+	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary, .kernel = "rotary",
+	  .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary, .cost = cost_pointwise, .flops = 3,
+	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | x:[1,3,8] cos_cache:[1,3,2] sin_cache:[1,3,2] "
+		  "=num_heads:2 =interleaved:1" },
+	{ .name = "SwiGLU", .since = 28, .sig = "a:F b:F -> y:F", .attrs = "alpha:float=1.0", .shape = shape_swiglu, .kernel = "swiglu",
+	  .composite = true, .factors = "..., ... -> ...", .linear = "b", .cost = cost_pointwise, .flops = 8,
+	  .test = "a:[3,4] b:[3,4] | a:[3,4] b:[3,4] =alpha:1.5" },
 	{ 0 },
 };
