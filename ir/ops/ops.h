@@ -70,6 +70,23 @@ void     eval_store_ints(Tensor *out, const int64_t *v);
 void    *eval_scratch(size_t bytes);                /* gone when the node is done */
 void     eval_strides(const Tensor *, int64_t *stride);       /* in elements, row-major */
 
+/* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
+ * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */
+Value *expand_ints(Node *, const int64_t *v, int n);           /* int64 vector */
+Value *expand_num(Node *, DType, double v);                    /* scalar */
+Value *expand_table(Node *, DType, const double *v, int rank, const int64_t *dim);
+char  *expand_attr(Node *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char  *expand_list(Node *, const char *name, const int64_t *v, int n);   /* "name=[1, 2]" */
+Value *expand_cast(Node *, Value *, DType);
+int    expand_result(Node *, int i, Value *);                  /* is what n gives as result i; -1 for NULL */
+int    expand_shape(Node *, int i, int64_t *dim);              /* sizes of operand i, all numbers; its rank, or -1 after err_at */
+const Tensor *expand_const(Node *, int i, const char *what);   /* operand i, which must be constant; NULL after err_at */
+bool   expand_oneof(Node *, const char *attr, const char *const *list);  /* the attribute is in the list; else err_at */
+/* One node with one result, whose operands are the last arguments. */
+Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *const *in);
+#define EXPAND_COUNT(...) ((int)(sizeof((Value *[]){ __VA_ARGS__ }) / sizeof(Value *)))
+#define expand_op(n, op, attrs, ...) expand_node((n), (op), (attrs), EXPAND_COUNT(__VA_ARGS__), (Value *[]){ __VA_ARGS__ })
+
 /* costs */
 Cost cost_pointwise(const Node *);
 Cost cost_bytes(const Node *);      /* no flops, all operands and results moved once */

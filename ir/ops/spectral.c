@@ -1,5 +1,310 @@
+/* Fourier transforms as products with constant matrices, the mel filter bank as a constant, and the determinant.
+ *
+ * A transform along an axis of n (real or complex) numbers is linear, so it is one matrix of (n * parts in) rows and
+ * (m * parts out) columns: padding, truncation, one-sided spectra and the inverse only change its entries. */
 #include "ops.h"
 
+#include <math.h>
+#include <string.h>
+
+typedef struct Dft {
+	int64_t in, len, out;           /* elements given, length of the transform, elements wanted */
+	int pin, pout;                  /* 1 real, 2 complex */
+	bool inverse, half;             /* half: one side of a spectrum, as result or (inverse) as operand */
+} Dft;
+
+/* The weight of part q of element k of the result for part p of element i of the operand. */
+static double entry(const Dft *d, int64_t i, int p, int64_t k, int q)
+{
+	double turn = 2 * M_PI * (double)(i * k % d->len) / (double)d->len, c = cos(turn), s = sin(turn), w = 1;
+
+	if (!d->inverse)
+		return q == p ? c : p ? s : -s;
+	if (d->half) {                  /* the other half is the conjugate of this one */
+		if (i > d->len / 2)
+			return 0;
+		w = i == 0 || 2 * i == d->len ? 1 : 2;
+	}
+	return w / (double)d->len * (q == p ? c : p ? -s : s);
+}
+
+static Value *matrix(Node *n, DType type, const Dft *d)
+{
+	int64_t dim[2] = { d->in * d->pin, d->out * d->pout }, cells;
+
+	if (__builtin_mul_overflow(dim[0], dim[1], &cells) || cells > limits.elements) {
+		fail_at(EXIT_LIMIT, n->loc, "%s of %lld elements does not fit --max-elements", n->op, (long long)d->len);
+		return NULL;
+	}
+	double *w = arena_array(n->graph->scratch, double, cells);
+	for (int64_t i = 0; i < d->in && i < d->len; i++)
+		for (int p = 0; p < d->pin; p++)
+			for (int64_t k = 0; k < d->out; k++)
+				for (int q = 0; q < d->pout; q++)
+					w[(i * d->pin + p) * dim[1] + k * d->pout + q] = entry(d, i, p, k, q);
+	return expand_table(n, type, w, 2, dim);
+}
+
+/* The transform of x along axis, which has rank axes, the last of them the parts of a number. */
+static Value *transform(Node *n, Value *x, DType type, int rank, int axis, const Dft *d)
+{
+	int64_t perm[RANK_MAX], flat = d->in * d->pin, back[2] = { d->out, d->pout };
+	DType work = type == DT_DOUBLE ? type : DT_FLOAT;
+
+	for (int i = 0; i < rank; i++)
+		perm[i] = i;
+	perm[axis] = rank - 2;
+	perm[rank - 2] = axis;
+	char *swap = expand_list(n, "perm", perm, rank);
+	if (work != type)
+		x = expand_cast(n, x, work);
+	if (axis != rank - 2)
+		x = expand_op(n, "Transpose", swap, x);
+	Value *lead = expand_op(n, "Shape", "end=-2", x);
+	Value *y = expand_op(n, "Reshape", "allowzero=1", x, expand_op(n, "Concat", "axis=0", lead, expand_ints(n, &flat, 1)));
+	y = expand_op(n, "MatMul", NULL, y, matrix(n, work, d));
+	y = expand_op(n, "Reshape", "allowzero=1", y, expand_op(n, "Concat", "axis=0", lead, expand_ints(n, back, 2)));
+	if (axis != rank - 2)
+		y = expand_op(n, "Transpose", swap, y);
+	return work != type ? expand_cast(n, y, type) : y;
+}
+
+static int read_int(Node *n, int i, const char *what, int64_t *v)
+{
+	if (i >= n->nin || !n->in[i])
+		return 0;
+	const Tensor *t = expand_const(n, i, what);
+	if (!t)
+		return -1;
+	if (tensor_elements(t) != 1) {
+		err_at(in_loc(n, i), "%s: %s must be one number", n->op, what);
+		return -1;
+	}
+	*v = tensor_int(t, 0);
+	return 0;
+}
+
+static int expand_dft(Node *n)
+{
+	Type *t = in_type(n, 0);
+	bool old = n->row->until != 0;
+	int64_t at = old ? attr_int(n, "axis") : -2, len = -1;
+	Dft d = { .inverse = attr_int(n, "inverse") != 0, .half = attr_int(n, "onesided") != 0 };
+	int axis;
+
+	if (read_int(n, 1, "a length", &len) || (!old && read_int(n, 2, "an axis", &at)))
+		return -1;
+	if (!t || t->rank < 2 || !dim_known(t->dim[t->rank - 1]) || t->dim[t->rank - 1] < 1 || t->dim[t->rank - 1] > 2) {
+		err_at(in_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s", type_text(t));
+		return -1;
+	}
+	if (op_axis(n, at, t->rank, &axis))
+		return -1;
+	d.pin = (int)t->dim[t->rank - 1];
+	d.in = t->dim[axis];
+	if (!dim_known(d.in) || axis == t->rank - 1) {
+		err_at(in_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis, type_text(t));
+		return -1;
+	}
+	d.len = n->nin > 1 && n->in[1] ? len : d.inverse && d.half ? 2 * (d.in - 1) : d.in;
+	if (d.len <= 0 || d.len > INT32_MAX) {
+		err_at(n->loc, "DFT of length %lld", (long long)d.len);
+		return -1;
+	}
+	d.out = d.half && !d.inverse ? d.len / 2 + 1 : d.len;
+	d.pout = d.half && d.inverse ? 1 : 2;
+	return expand_result(n, 0, transform(n, n->in[0], t->elem, t->rank, axis, &d));
+}
+
+static int expand_stft(Node *n)
+{
+	Type *t = in_type(n, 0), *w = in_type(n, 2);
+	int64_t step = 0, len = -1;
+	Dft d = { .half = attr_int(n, "onesided") != 0, .pout = 2 };
+
+	if (read_int(n, 1, "a frame step", &step) || read_int(n, 3, "a frame length", &len))
+		return -1;
+	if (!t || t->rank != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 || t->dim[2] > 2) {
+		err_at(in_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s", type_text(t));
+		return -1;
+	}
+	if (len < 0)
+		len = w && w->rank == 1 && dim_known(w->dim[0]) ? w->dim[0] : t->dim[1];
+	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
+		err_at(in_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len, type_text(w));
+		return -1;
+	}
+	if (len <= 0 || len > t->dim[1] || step <= 0) {
+		err_at(n->loc, "STFT of frames of %lld, every %lld, of a signal of %lld", (long long)len, (long long)step, (long long)t->dim[1]);
+		return -1;
+	}
+	int64_t frames = 1 + (t->dim[1] - len) / step, cells, dim[2] = { frames, len }, column[2] = { len, 1 };
+	if (__builtin_mul_overflow(frames, len, &cells) || cells > limits.elements) {
+		fail_at(EXIT_LIMIT, n->loc, "STFT: %lld frames of %lld do not fit --max-elements", (long long)frames, (long long)len);
+		return -1;
+	}
+	double *idx = arena_array(n->graph->scratch, double, cells);
+	for (int64_t f = 0; f < frames; f++)
+		for (int64_t i = 0; i < len; i++)
+			idx[f * len + i] = (double)(f * step + i);
+	Value *x = expand_op(n, "Gather", "axis=1", n->in[0], expand_table(n, DT_INT64, idx, 2, dim));
+	if (w)
+		x = expand_op(n, "Mul", NULL, x, expand_op(n, "Reshape", NULL, n->in[2], expand_ints(n, column, 2)));
+	d.in = d.len = len;
+	d.pin = (int)t->dim[2];
+	d.out = d.half ? len / 2 + 1 : len;
+	return expand_result(n, 0, transform(n, x, t->elem, 4, 2, &d));
+}
+
+/* Triangles whose corners are equally spaced on the mel scale, in bins of the spectrum. */
+static int expand_mel(Node *n)
+{
+	double v[5];
+	static const char *const what[] = { "a number of bands", "a length", "a sample rate", "a lower edge", "an upper edge" };
+
+	for (int i = 0; i < 5; i++) {
+		const Tensor *t = expand_const(n, i, what[i]);
+
+		if (!t || tensor_elements(t) != 1)
+			return -1;
+		v[i] = tensor_get(t, 0);
+	}
+	int64_t bands = (int64_t)v[0], len = (int64_t)v[1], bins = len / 2 + 1, dim[2] = { bins, bands }, cells;
+	if (!(v[0] >= 0 && v[0] < INT32_MAX && v[1] >= 0 && v[1] < INT32_MAX && v[2] > 0 && v[3] >= 0 && v[4] >= v[3]) ||
+	    __builtin_mul_overflow(bins, bands, &cells) || cells > limits.elements) {
+		err_at(n->loc, "MelWeightMatrix: %g bands, length %g, rate %g, from %g to %g", v[0], v[1], v[2], v[3], v[4]);
+		return -1;
+	}
+	double low = 2595 * log10(1 + v[3] / 700), high = 2595 * log10(1 + v[4] / 700), step = (high - low) / (double)(bands + 2);
+	double *w = arena_array(n->graph->scratch, double, cells);
+	int64_t *bin = arena_array(n->graph->scratch, int64_t, bands + 2);
+	for (int64_t i = 0; i < bands + 2; i++) {
+		double hertz = 700 * (pow(10, (low + (double)i * step) / 2595) - 1);
+		double at = floor((double)(len + 1) * hertz / v[2]);
+
+		bin[i] = at < 0 ? 0 : at > (double)(bins - 1) ? bins - 1 : (int64_t)at;
+	}
+	for (int64_t i = 0; i < bands; i++) {
+		int64_t l = bin[i], c = bin[i + 1], r = bin[i + 2];
+
+		w[c * bands + i] = 1;
+		for (int64_t j = l; j < c; j++)
+			w[j * bands + i] = (double)(j - l) / (double)(c - l);
+		for (int64_t j = c; j < r; j++)
+			w[j * bands + i] = (double)(r - j) / (double)(r - c);
+	}
+	return expand_result(n, 0, expand_table(n, (DType)attr_int(n, "output_datatype"), w, 2, dim));
+}
+
+/* ---- the determinant ---- */
+
+/* Of the m by m matrix a, which is used up: elimination with the largest pivot. */
+static double determinant(double *a, int64_t m)
+{
+	double det = 1;
+
+	for (int64_t c = 0; c < m; c++) {
+		int64_t p = c;
+
+		for (int64_t r = c + 1; r < m; r++)
+			if (fabs(a[r * m + c]) > fabs(a[p * m + c]))
+				p = r;
+		if (a[p * m + c] == 0)
+			return 0;
+		for (int64_t k = 0; k < m && p != c; k++) {
+			double t = a[p * m + k];
+
+			a[p * m + k] = a[c * m + k];
+			a[c * m + k] = t;
+		}
+		det *= p == c ? a[c * m + c] : -a[c * m + c];
+		for (int64_t r = c + 1; r < m; r++) {
+			double f = a[r * m + c] / a[c * m + c];
+
+			for (int64_t k = c; k < m; k++)
+				a[r * m + k] -= f * a[c * m + k];
+		}
+	}
+	return det;
+}
+
+static int square(Node *n)
+{
+	Type *t = in_type(n, 0);
+
+	if (t && t->rank >= 0 && (t->rank < 2 || dim_differ(t->dim[t->rank - 1], t->dim[t->rank - 2]))) {
+		err_at(in_loc(n, 0), "%s takes square matrices, not %s", n->op, type_text(t));
+		return -1;
+	}
+	return 0;
+}
+
+static int shape_det(Node *n)
+{
+	Type *t = in_type(n, 0);
+
+	if (square(n))
+		return -1;
+	out_set(n, 0, in_dtype(n, 0), t && t->rank >= 0 ? t->rank - 2 : -1, t ? t->dim : NULL);
+	return 0;
+}
+
+static int shape_cofactor(Node *n)
+{
+	return square(n) ? -1 : shape_like_first(n);
+}
+
+static int eval_det(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t m = in[0]->dim[in[0]->rank - 1], count = tensor_elements(out[0]);
+	double *a = eval_doubles(in[0]);
+
+	(void)n;
+	for (int64_t b = 0; b < count; b++)
+		tensor_set(out[0], b, determinant(a + b * m * m, m));
+	return 0;
+}
+
+/* The derivative of the determinant: the signed minors.  They exist where the inverse does not. */
+static int eval_cofactor(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t m = in[0]->dim[in[0]->rank - 1], count = tensor_elements(in[0]);
+	double *a = eval_doubles(in[0]), *minor = eval_scratch(sizeof(double) * (size_t)(m * m + 1));
+
+	(void)n;
+	for (int64_t i = 0; i < count; i++) {
+		const double *x = a + i / (m * m) * (m * m);
+		int64_t row = i / m % m, col = i % m, k = 0;
+
+		for (int64_t r = 0; r < m; r++)
+			for (int64_t c = 0; c < m; c++)
+				if (r != row && c != col)
+					minor[k++] = x[r * m + c];
+		tensor_set(out[0], i, ((row + col) % 2 ? -1 : 1) * determinant(minor, m - 1));
+	}
+	return 0;
+}
+
+static Cost cost_det(const Node *n)
+{
+	Type *t = in_type(n, 0);
+	Cost c = cost_bytes(n);
+	int64_t e = t ? type_elements(t) : -1, m = t && t->rank >= 2 ? t->dim[t->rank - 1] : -1;
+
+	if (e >= 0 && m >= 0)
+		c.flops = (double)e * (double)m * (!strcmp(n->op, "Det") ? 2.0 / 3 : 2.0 / 3 * (double)m * (double)m);
+	return c;
+}
+
 const Op ops_spectral[] = {
+	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F", .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft },
+	{ .name = "DFT", .since = 17, .until = 19, .sig = "x:F dft_length:I? -> y:F", .attrs = "axis:int=1 inverse:int=0 onesided:int=0", .expand = expand_dft },
+	{ .name = "STFT", .since = 17, .sig = "signal:F frame_step:I window:F? frame_length:I? -> y:F", .attrs = "onesided:int=1", .expand = expand_stft },
+	{ .name = "MelWeightMatrix", .since = 17, .sig = "num_mel_bins:I dft_length:I sample_rate:I lower_edge_hertz:F upper_edge_hertz:F -> y:N",
+	  .attrs = "output_datatype:int=1", .expand = expand_mel },
+	{ .name = "Det", .since = 11, .sig = "x:F -> y:F", .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
+	  .grad = "dx = Mul(Unsqueeze(dy, [-2, -1]), Cofactor(x))", .cost = cost_det, .test = "x:[3,3] | x:[2,4,4]" },
+	{ .name = "Cofactor", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_cofactor, .kernel = "cofactor", .eval = eval_cofactor,
+	  .factors = "... * * -> ... * *", .nograd = true, .cost = cost_det, .test = "x:[3,3]" },
 	{ 0 },
 };

@@ -1,0 +1,111 @@
+/* What definitions in C are made of: constants, attribute texts, and the checks that every one of them needs.  A
+ * definition is in C where the nodes depend on ranks, on sizes or on the contents of operands. */
+#include "ops.h"
+
+#include <string.h>
+
+Value *expand_ints(Node *n, const int64_t *v, int count)
+{
+	return graph_const(n->graph, tensor_ints(n->graph->arena, v, count), "ints");
+}
+
+Value *expand_num(Node *n, DType type, double v)
+{
+	return graph_const(n->graph, tensor_scalar(n->graph->arena, type, v), "num");
+}
+
+Value *expand_table(Node *n, DType type, const double *v, int rank, const int64_t *dim)
+{
+	Tensor *t = tensor_new(n->graph->arena, type, rank, dim);
+	int64_t count = tensor_elements(t);
+
+	for (int64_t i = 0; i < count; i++)
+		tensor_set(t, i, v[i]);
+	return graph_const(n->graph, t, "table");
+}
+
+char *expand_attr(Node *n, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int len = vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (len < 0 || (size_t)len >= sizeof text)
+		die("%s: attribute text is too long", n->op);
+	return arena_printf(n->graph->arena, "%s", text);
+}
+
+char *expand_list(Node *n, const char *name, const int64_t *v, int count)
+{
+	char *s = arena_printf(n->graph->arena, "%s=[", name);
+
+	for (int i = 0; i < count; i++)
+		s = arena_printf(n->graph->arena, "%s%s%lld", s, i ? ", " : "", (long long)v[i]);
+	return arena_printf(n->graph->arena, "%s]", s);
+}
+
+Value *expand_node(Node *n, const char *op, const char *attrs, int nin, Value *const *in)
+{
+	Value *v[8] = { 0 };
+
+	if (nin > 8)
+		die("%s: too many operands for %s", n->op, op);
+	for (int i = 0; i < nin; i++)
+		if (!(v[i] = in[i]))
+			return NULL;
+	return build(n->graph, n->loc, op, attrs, 1, NULL, nin, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+}
+
+Value *expand_cast(Node *n, Value *v, DType type)
+{
+	return expand_op(n, "Cast", expand_attr(n, "to=%d", type), v);
+}
+
+int expand_result(Node *n, int i, Value *v)
+{
+	if (!v)
+		return -1;
+	if (i >= n->nout || !n->out[i])
+		return 0;
+	return build(n->graph, n->loc, "Identity", NULL, 1, &n->out[i], 1, v) ? 0 : -1;
+}
+
+int expand_shape(Node *n, int i, int64_t *dim)
+{
+	Type *t = in_type(n, i);
+
+	if (!t || t->rank < 0) {
+		err_at(in_loc(n, i), "%s needs an operand of known shape", n->op);
+		return -1;
+	}
+	for (int k = 0; k < t->rank; k++) {
+		if (!dim_known(t->dim[k])) {
+			err_at(in_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op, type_text(t));
+			return -1;
+		}
+		dim[k] = t->dim[k];
+	}
+	return t->rank;
+}
+
+const Tensor *expand_const(Node *n, int i, const char *what)
+{
+	const Tensor *t = in_const(n, i);
+
+	if (!t)
+		err_at(in_loc(n, i), "%s needs %s that can be computed before the program runs", n->op, what);
+	return t;
+}
+
+bool expand_oneof(Node *n, const char *attr, const char *const *list)
+{
+	Name s = attr_str(n, attr);
+
+	for (int i = 0; list[i]; i++)
+		if (!strcmp(s, list[i]))
+			return true;
+	err_at(n->loc, "%s does not know %s \"%s\"", n->op, attr, s);
+	return false;
+}
