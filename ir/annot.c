@@ -1,22 +1,503 @@
-/* Annotations. */
+/* Annotations: @name(arguments).
+ *
+ * One table says of each annotation where it may stand and what it takes; the same table holds the words that may stand as
+ * values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it.  annot_resolve
+ * then checks what needs the whole model: that meshes, names and axes exist; and gives nodes and values
+ * the annotations that name them by pattern. */
 #include "ir.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Arguments: "key:kind", in the order in which they may stand without their keys; ! is required, * takes all that
+ * follow, a key of * takes any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this table. */
+typedef struct Form {
+	const char *family, *name, *args, *help;
+	int places;                     /* of the family "@" */
+} Form;
+
+/* clang-format off */
+static const Form forms[] = {
+	/* the whole model */
+	{ "@", "mesh",      "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",     "a named array of devices; ranks default to 0, 1, 2, ...", ON_MODEL },
+	{ "@", "train",     "loss:name optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
+	                    "accumulate:count steps:count epochs:count data:data seed:index ema:unit group:group*",
+	                                                                                  "what is trained, how, on which data", ON_MODEL },
+	{ "@", "place",     "names:names* on:place stage:index sbp:sbps recompute:flag precision:type frozen:flag",
+	                                                                                  "annotates nodes and values by name or pattern", ON_MODEL },
+	{ "@", "pin",       "names:names* on:place sbp:sbps",                             "annotates values, also those that the compiler adds (w.grad)", ON_MODEL },
+	{ "@", "param",     "names:names*",                                               "these initialisers are trained", ON_MODEL },
+	{ "@", "state",     "names:names*",                                               "these initialisers are kept but not trained", ON_MODEL },
+	{ "@", "freeze",    "names:names*",                                               "these parameters stay as they are", ON_MODEL },
+	{ "@", "batchnorm", "names:names* frozen:flag",                                   "batch normalisation that keeps its stored statistics", ON_MODEL },
+	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
+	/* nodes and groups of nodes */
+	{ "@", "on",        "mesh:place!",                                                "the devices that do it or hold it", ON_NODE | ON_VALUE },
+	{ "@", "sbp",       "operand:sbps*",                                              "the signature: operands -> results", ON_NODE },
+	{ "@", "stage",     "number:index!",                                              "the stage of the pipeline", ON_NODE },
+	{ "@", "recompute", "",                                                           "computed again in the backward pass instead of kept", ON_NODE },
+	{ "@", "precision", "type:type!",                                                 "computed in this type", ON_NODE },
+	{ "@", "frozen",    "",                                                           "batch normalisation: stored statistics; others: no gradient", ON_NODE },
+	{ "@", "when",      "condition:str!",                                             "in a definition: the node exists only if this holds", ON_NODE },
+	{ "@", "from",      "place:str!",                                                 "a dump: where the node stood originally", ON_NODE },
+	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
+	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
+	/* values */
+	{ "@", "sbp",       "axis:sbp*",                                                  "how it lies on its mesh, one per axis", ON_VALUE },
+	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
+	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
+	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
+	{ "@", "denotation","meaning:str! axes:str*",                                     "what the value and its axes stand for", ON_VALUE },
+	/* anything */
+	{ "@", "op",        "since:count until:count",                                    "a definition: the versions of the operator that it defines", ON_FUNCTION },
+	{ "@", "meta",      "key:str! value:str!",                                        "a metadata entry", ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION },
+	{ "@", "doc",       "text:str!",                                                  "documentation", ON_NODE | ON_VALUE | ON_GRAPH },
+
+	{ "optimizer", "sgd",      "lr:nonneg! momentum:unit weight_decay:nonneg dampening:unit nesterov:flag", "w -= lr * g, with momentum if given", 0 },
+	{ "optimizer", "momentum", "lr:nonneg! momentum:unit weight_decay:nonneg",                      "sgd with momentum 0.9", 0 },
+	{ "optimizer", "nesterov", "lr:nonneg! momentum:unit weight_decay:nonneg",                      "sgd with Nesterov's momentum 0.9", 0 },
+	{ "optimizer", "adam",     "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",   "Adam; weight decay is added to the gradient", 0 },
+	{ "optimizer", "adamw",    "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",   "Adam with decoupled weight decay", 0 },
+	{ "optimizer", "lamb",     "lr:nonneg! betas:betas eps:pos weight_decay:nonneg",                "Adam scaled by layer", 0 },
+	{ "optimizer", "lars",     "lr:nonneg! momentum:unit weight_decay:nonneg trust:pos eps:pos",    "momentum scaled by layer", 0 },
+	{ "optimizer", "rmsprop",  "lr:nonneg! alpha:unit eps:pos momentum:unit weight_decay:nonneg centered:flag", "RMSProp", 0 },
+	{ "optimizer", "adagrad",  "lr:nonneg! eps:pos lr_decay:nonneg weight_decay:nonneg initial:nonneg", "Adagrad", 0 },
+	{ "optimizer", "lion",     "lr:nonneg! betas:betas weight_decay:nonneg",                        "the sign of an interpolated momentum", 0 },
+
+	{ "group", "group", "names:names* lr:nonneg lr_scale:nonneg weight_decay:nonneg momentum:unit betas:betas eps:pos",
+	                                                                                  "other hyper-parameters for some parameters", 0 },
+
+	{ "schedule", "constant",     "warmup:index",                                     "lr, after a linear warm-up", 0 },
+	{ "schedule", "linear",       "total:count! warmup:index min:nonneg",             "down to min at step total", 0 },
+	{ "schedule", "cosine",       "total:count! warmup:index min:nonneg",             "down to min along half a cosine", 0 },
+	{ "schedule", "step",         "every:count! factor:nonneg warmup:index",          "times factor (0.1) every so many steps", 0 },
+	{ "schedule", "multistep",    "at:counts! factor:nonneg warmup:index",            "times factor (0.1) at each of these steps", 0 },
+	{ "schedule", "polynomial",   "total:count! power:pos min:nonneg warmup:index",   "down to min along (1 - t)^power", 0 },
+	{ "schedule", "exponential",  "factor:nonneg! every:count warmup:index",          "times factor^(step / every)", 0 },
+	{ "schedule", "inverse_sqrt", "warmup:count!",                                    "lr * sqrt(warmup / step) after the warm-up", 0 },
+	{ "schedule", "wsd",          "total:count! warmup:index decay:count! min:nonneg","warm-up, stable, then down to min in the last decay steps", 0 },
+
+	{ "clip", "norm",  "max:pos!", "the norm of all gradients together", 0 },
+	{ "clip", "value", "max:pos!", "each element of each gradient", 0 },
+
+	{ "precision", "f32",  "*:type",                 "everything in float", 0 },
+	{ "precision", "bf16", "*:type",                 "bfloat16 with float master weights; Softmax: f32 excepts an operator", 0 },
+	{ "precision", "fp16", "loss_scale:pos *:type",  "float16 with float master weights and a loss scale", 0 },
+
+	{ "data", "bytes",       "file:str!",            "each byte is a token", 0 },
+	{ "data", "tokens16",    "file:str!",            "little-endian 16-bit tokens", 0 },
+	{ "data", "tokens32",    "file:str!",            "little-endian 32-bit tokens", 0 },
+	{ "data", "npy",         "*:str",                "one .npy file per input: x: \"x.npy\", y: \"y.npy\"", 0 },
+	{ "data", "idx",         "*:str",                "one IDX file per input, as MNIST", 0 },
+	{ "data", "cifar",       "files:str*",           "CIFAR-10 binary batches", 0 },
+	{ "data", "safetensors", "file:str!",            "one tensor per input, by name", 0 },
+
+	{ "init", "zeros",           "",                               "0", 0 },
+	{ "init", "ones",            "",                               "1", 0 },
+	{ "init", "constant",        "value:num!",                     "one number", 0 },
+	{ "init", "normal",          "mean:num std:nonneg",            "normal(0, 1) unless said otherwise", 0 },
+	{ "init", "uniform",         "low:num high:num",               "uniform from 0 to 1 unless said otherwise", 0 },
+	{ "init", "xavier_uniform",  "gain:pos fan_in:count fan_out:count", "gain * sqrt(6 / (fan_in + fan_out)) to both sides", 0 },
+	{ "init", "xavier_normal",   "gain:pos fan_in:count fan_out:count", "deviation gain * sqrt(2 / (fan_in + fan_out))", 0 },
+	{ "init", "kaiming_uniform", "gain:pos mode:fan_in|fan_out fan:count", "gain * sqrt(3 / fan) to both sides; gain sqrt(2)", 0 },
+	{ "init", "kaiming_normal",  "gain:pos mode:fan_in|fan_out fan:count", "deviation gain / sqrt(fan); gain sqrt(2)", 0 },
+	{ "init", "file",            "path:str! key:str",              "an .npy file, or a tensor of a .safetensors file", 0 },
+};
+/* clang-format on */
+
+enum { NFORM = sizeof forms / sizeof *forms, MAXKEYS = 24, MESH_AXES = 8, MAX_RANKS = 1 << 20 };
+
+/* ---- Kinds of arguments */
+
+static bool is(const char *a, const char *b)
+{
+	return !strcmp(a, b);
+}
+
+static bool is_int(const Arg *a)
+{
+	return a->kind == ARG_INT;
+}
+
+static bool is_index(const Arg *a)
+{
+	return is_int(a) && a->i >= 0 && a->i <= INT32_MAX;
+}
+
+static bool is_count(const Arg *a)
+{
+	return is_index(a) && a->i > 0;
+}
+
+static bool is_num(const Arg *a)
+{
+	return a->kind == ARG_INT || (a->kind == ARG_FLOAT && a->f - a->f == 0);
+}
+
+static bool is_nonneg(const Arg *a)
+{
+	return is_num(a) && a->f >= 0;
+}
+
+static bool is_pos(const Arg *a)
+{
+	return is_num(a) && a->f > 0;
+}
+
+static bool is_unit(const Arg *a)
+{
+	return is_num(a) && a->f >= 0 && a->f <= 1;
+}
+
+static bool is_str(const Arg *a)
+{
+	return a->kind == ARG_STRING;
+}
+
+static bool is_word(const Arg *a)
+{
+	return a->kind == ARG_WORD;
+}
+
+static bool is_name(const Arg *a)
+{
+	return is_word(a) || is_str(a);
+}
+
+static bool all(const Arg *a, bool (*ok)(const Arg *))
+{
+	if (a->kind != ARG_LIST || !a->narg)
+		return false;
+	for (int i = 0; i < a->narg; i++)
+		if (!ok(&a->arg[i]))
+			return false;
+	return true;
+}
+
+static bool is_names(const Arg *a)
+{
+	return is_name(a) || all(a, is_name);
+}
+
+static bool is_counts(const Arg *a)
+{
+	return all(a, is_count);
+}
+
+static bool is_beta(const Arg *a)
+{
+	return is_unit(a) && a->f < 1;
+}
+
+static bool is_betas(const Arg *a)
+{
+	return all(a, is_beta) && a->narg == 2;
+}
+
+static bool is_range(const Arg *a)
+{
+	return is_index(a) || (a->kind == ARG_RANGE && a->i >= 0 && a->j >= a->i && a->j < MAX_RANKS);
+}
+
+static bool is_ranks(const Arg *a)
+{
+	return is_range(a) || all(a, is_range);
+}
+
+static bool is_slice(const Arg *a)
+{
+	return is_range(a) || a->kind == ARG_STAR;
+}
+
+static bool is_place(const Arg *a)
+{
+	if (a->kind == ARG_INDEX)
+		for (int i = 0; i < a->narg; i++)
+			if (!is_slice(&a->arg[i]))
+				return false;
+	return is_word(a) || (a->kind == ARG_INDEX && a->narg);
+}
+
+/* S(axis), S(axis/factor), B, P, P(sum), P(max), P(min), P(prod), and _ for free. */
+static bool is_sbp(const Arg *a)
+{
+	const Arg *x = a->arg;
+
+	if (is_word(a))
+		return is(a->s, "B") || is(a->s, "P") || is(a->s, "_");
+	if (a->kind != ARG_CALL || a->narg != 1 || x->key)
+		return false;
+	if (is(a->s, "S"))
+		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < RANK_MAX && x->j >= 0;
+	return is(a->s, "P") && is_word(x) && (is(x->s, "sum") || is(x->s, "max") || is(x->s, "min") || is(x->s, "prod"));
+}
+
+static bool is_sbps(const Arg *a)
+{
+	return is_sbp(a) || all(a, is_sbp);
+}
+
+static bool is_type(const Arg *a)
+{
+	return is_word(a) && (is(a->s, "f32") || is(a->s, "bf16") || is(a->s, "fp16"));
+}
+
+static bool is_flag(const Arg *a)
+{
+	return is_word(a) && (is(a->s, "true") || is(a->s, "false"));
+}
+
+static bool is_any(const Arg *a)
+{
+	(void)a;
+	return true;
+}
+
+static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } kinds[] = {
+	{ "index", "an integer of at least 0", is_index },
+	{ "count", "an integer of at least 1", is_count },
+	{ "num", "a number", is_num },
+	{ "nonneg", "a number of at least 0", is_nonneg },
+	{ "pos", "a number above 0", is_pos },
+	{ "unit", "a number from 0 to 1", is_unit },
+	{ "str", "a string", is_str },
+	{ "word", "a word", is_word },
+	{ "name", "a name or a string", is_name },
+	{ "names", "a name, a pattern, or a list of them", is_names },
+	{ "counts", "a list of positive integers", is_counts },
+	{ "betas", "two numbers below 1: [0.9, 0.999]", is_betas },
+	{ "ranks", "ranks: 3, 0:7, or a list of these", is_ranks },
+	{ "place", "a mesh or a part of one: gpus, gpus[0:3, *]", is_place },
+	{ "sbp", "S(axis), S(axis/factor), B, P, P(max), P(min), P(prod) or _", is_sbp },
+	{ "sbps", "S(axis), B, P or _, or a list with one per mesh axis", is_sbps },
+	{ "type", "f32, bf16 or fp16", is_type },
+	{ "flag", "true or false", is_flag },
+	{ "any", "anything", is_any },
+};
+
+/* ---- Checking one annotation against its form */
+
+typedef struct Spec { char key[24], kind[40]; bool required, many; } Spec;
+
+static int read_specs(const char *s, Spec *spec)
+{
+	int n = 0;
+
+	while (*s && n < MAXKEYS) {
+		Spec *at = &spec[n++];
+		size_t key = strcspn(s, ":"), kind = strcspn(s + key + 1, " !*");
+
+		snprintf(at->key, sizeof at->key, "%.*s", (int)key, s);
+		snprintf(at->kind, sizeof at->kind, "%.*s", (int)kind, s + key + 1);
+		s += key + 1 + kind;
+		at->required = *s == '!';
+		at->many = *s == '*';
+		s += strcspn(s, " ");
+		s += strspn(s, " ");
+	}
+	return n;
+}
+
+static void unknown(Loc loc, const char *what, const char *word, const char *const *list)
+{
+	const char *near = suggest(word, list);
+
+	if (near)
+		err_at(loc, "%s %s; did you mean %s?", what, word, near);
+	else
+		err_at(loc, "%s %s", what, word);
+}
+
+static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int n);
+
+/* A word or call of a family: adamw(lr: 1e-3), zeros. */
+static int check_family(const char *who, const char *key, const char *family, Arg *a)
+{
+	const char *list[NFORM + 1], *text;
+	int n = 0;
+
+	for (int i = 0; i < NFORM; i++) {
+		if (!is(forms[i].family, family))
+			continue;
+		if ((a->kind == ARG_WORD || a->kind == ARG_CALL) && is(a->s, forms[i].name))
+			return check_args(forms[i].name, a->loc, forms[i].args, a->arg, a->narg);
+		list[n++] = forms[i].name;
+	}
+	list[n] = NULL;
+	if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
+		text = name_fmt("%s: unknown %s", who, key);
+		unknown(a->loc, text, a->s, list);
+	} else {
+		err_at(a->loc, "%s: %s must be a word or a call such as %s(...)", who, key, list[0]);
+	}
+	return -1;
+}
+
+static int check_choice(const char *who, const Spec *spec, const Arg *a)
+{
+	const char *list[16];
+	char *words = strdupa(spec->kind), *save = NULL;
+	int n = 0;
+
+	for (char *w = strtok_r(words, "|", &save); w && n < 15; w = strtok_r(NULL, "|", &save)) {
+		if (a->kind == ARG_WORD && is(a->s, w))
+			return 0;
+		list[n++] = w;
+	}
+	list[n] = NULL;
+	if (a->kind == ARG_WORD)
+		unknown(a->loc, name_fmt("%s: unknown %s", who, spec->key), a->s, list);
+	else
+		err_at(a->loc, "%s: %s must be one of %s", who, spec->key, spec->kind);
+	return -1;
+}
+
+static int check_kind(const char *who, const Spec *spec, Arg *a)
+{
+	if (a->arrow && !is(spec->kind, "sbps")) {
+		err_at(a->loc, "%s: '->' cannot stand here", who);
+		return -1;
+	}
+	if (strchr(spec->kind, '|'))
+		return check_choice(who, spec, a);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		if (!is(kinds[i].name, spec->kind))
+			continue;
+		if (kinds[i].ok(a))
+			return 0;
+		err_at(a->loc, "%s: %s must be %s", who, is(spec->key, "*") ? a->key : spec->key, kinds[i].text);
+		return -1;
+	}
+	return check_family(who, spec->key, spec->kind, a);
+}
+
+/* Which argument of the form a is, by key, by the word of a flag, or as the next one; -1 after explaining. */
+static int find_spec(const char *who, const Spec *spec, int nspec, const bool *used, const Arg *a)
+{
+	const char *list[MAXKEYS + 1];
+	int i;
+
+	if (a->key) {
+		for (i = 0; i < nspec; i++) {
+			if (is(spec[i].key, a->key) || is(spec[i].key, "*"))
+				return i;
+			list[i] = spec[i].key;
+		}
+		list[nspec] = NULL;
+		unknown(a->loc, name_fmt("%s has no argument", who), a->key, list);
+		return -1;
+	}
+	for (i = 0; i < nspec; i++)
+		if (a->kind == ARG_WORD && is(spec[i].kind, "flag") && is(spec[i].key, a->s))
+			return i;
+	for (i = 0; i < nspec; i++)
+		if ((!used[i] || spec[i].many) && !is(spec[i].key, "*") && !is(spec[i].kind, "flag") &&
+			!(is(who, "@train") && !spec[i].many))
+			return i;
+	err_at(a->loc, nspec ? "%s: an argument too many" : "%s takes no arguments", who);
+	return -1;
+}
+
+static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int n)
+{
+	Spec spec[MAXKEYS];
+	bool used[MAXKEYS] = { false };
+	int nspec = read_specs(form, spec), bad = 0;
+
+	for (int i = 0; i < n; i++) {
+		Arg *a = &arg[i];
+		int s = find_spec(who, spec, nspec, used, a);
+		bool word = s >= 0 && !a->key && is(spec[s].kind, "flag");
+
+		if (s < 0) {
+			bad = -1;
+			continue;
+		}
+		if (used[s] && !spec[s].many && !is(spec[s].key, "*")) {
+			err_at(a->loc, "%s: %s is given twice", who, spec[s].key);
+			bad = -1;
+		}
+		used[s] = true;
+		a->param = is(spec[s].key, "*") ? a->key : name_of(spec[s].key);
+		if (!word && check_kind(who, &spec[s], a))
+			bad = -1;
+	}
+	for (int i = 0; i < nspec; i++)
+		if (spec[i].required && !used[i]) {
+			err_at(loc, "%s needs %s", who, spec[i].key);
+			bad = -1;
+		}
+	return bad;
+}
+
+static const char *place_text(int places)
+{
+	return places & ON_NODE && places & ON_VALUE ? "after a node or the name of a value" :
+		places & ON_NODE ? "after a node" : places & ON_VALUE ? "after the name of a value" :
+		places & ON_GROUP ? "before { nodes } in a graph" : places & ON_MODEL ? "before the graph or between functions" :
+		"before a function";
+}
+
+int annot_check(Annot *a, AnnotPlace place)
+{
+	const Form *same = NULL;
+	const char *who = name_fmt("@%s", a->name), *list[NFORM + 1];
+	int n = 0;
+
+	for (int i = 0; i < NFORM && is(forms[i].family, "@"); i++) {
+		if (forms[i].places & (int)place)
+			list[n++] = forms[i].name;
+		if (!is(forms[i].name, a->name))
+			continue;
+		same = &forms[i];
+		if (same->places & (int)place)
+			return check_args(who, a->loc, same->args, a->arg, a->narg);
+	}
+	list[n] = NULL;
+	if (same)
+		err_at(a->loc, "@%s cannot stand here; it stands %s", a->name, place_text(same->places));
+	else
+		unknown(a->loc, "unknown annotation", a->name, list);
+	return -1;
+}
+
+void annot_list(FILE *o)
+{
+	const char *family = "";
+
+	for (int i = 0; i < NFORM; i++) {
+		const Form *f = &forms[i];
+
+		if (!is(f->family, family))
+			fprintf(o, "%s%s\n", i ? "\n" : "", is(f->family, "@") ? "annotation" : f->family);
+		family = f->family;
+		fprintf(o, "  %s%s(%s)\n      %s\n", is(family, "@") ? "@" : "", f->name, f->args, f->help);
+	}
+}
+
+/* ---- Lists */
 
 Annot *annot_find(const Annot *list, const char *name)
 {
 	for (; list; list = list->next)
-		if (!strcmp(list->name, name))
+		if (is(list->name, name))
 			return (Annot *)list;
 	return NULL;
 }
 
-Arg *arg_find(const Arg *arg, int n, const char *key)
+Arg *arg_find(const Arg *arg, int n, const char *param)
 {
 	for (int i = 0; i < n; i++)
-		if (arg[i].key && !strcmp(arg[i].key, key))
+		if (arg[i].param && is(arg[i].param, param))
 			return (Arg *)&arg[i];
 	return NULL;
+}
+
+bool arg_flag(const Arg *arg, int n, const char *param)
+{
+	const Arg *a = arg_find(arg, n, param);
+
+	return a && !is(a->s, "false");
 }
 
 void annot_add(Annot **list, Annot *a)
@@ -26,15 +507,401 @@ void annot_add(Annot **list, Annot *a)
 	*list = a;
 }
 
-int annot_check(const Annot *a, AnnotPlace place)
+static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg)
 {
-	(void)a;
-	(void)place;
-	return 0;
+	Annot *a = arena_new(arena, Annot);
+
+	if (annot_find(*list, name))
+		return;                         /* what stands at the node itself wins */
+	a->name = name_of(name);
+	a->loc = arg->loc;
+	if (!is(name, "recompute") && !is(name, "frozen")) {
+		a->narg = 1;
+		a->arg = arena_new(arena, Arg);
+		*a->arg = *arg;
+		a->arg->key = NULL;
+		if (arg->kind == ARG_LIST && is(name, "sbp")) {
+			a->arg = arg->arg;
+			a->narg = arg->narg;
+		}
+	}
+	annot_add(list, a);
+}
+
+/* ---- Meshes */
+
+typedef struct Mesh { Name name; int rank; int64_t dim[MESH_AXES]; Loc loc; } Mesh;
+
+typedef struct Resolve {
+	Model *m;
+	Mesh *mesh; int nmesh;
+	Map said;                       /* where something was wrong: nodes of a group share their annotations */
+	int bad;
+} Resolve;
+
+/* Something is wrong here; true when it is to be said. */
+static bool wrong(Resolve *r, Loc loc)
+{
+	void *key = (void *)(uintptr_t)(loc.off + 1);
+
+	r->bad = -1;
+	if (map_get(&r->said, key))
+		return false;
+	map_put(&r->said, key, r);
+	return true;
+}
+
+/* Marks the ranks i..j; each may stand once. */
+static int64_t take_ranks(Resolve *r, const Arg *a, bool *seen, int64_t count)
+{
+	int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
+
+	for (int k = 0; a->kind == ARG_LIST && k < a->narg; k++)
+		count = take_ranks(r, &a->arg[k], seen, count);
+	if (a->kind == ARG_LIST)
+		return count;
+	if (last >= MAX_RANKS) {
+		if (wrong(r, a->loc))
+			err_at(a->loc, "ranks are below %d", MAX_RANKS);
+		return count;
+	}
+	for (int64_t i = a->i; i <= last; i++, count++) {
+		if (seen[i]) {
+			if (wrong(r, a->loc))
+				err_at(a->loc, "rank %lld stands twice in this mesh", (long long)i);
+			return count + last - i + 1;
+		}
+		seen[i] = true;
+	}
+	return count;
+}
+
+static void add_mesh(Resolve *r, const Annot *a)
+{
+	const Arg *shape = arg_find(a->arg, a->narg, "shape");
+	Mesh mesh = { .name = arg_find(a->arg, a->narg, "name")->s, .loc = a->loc };
+	int64_t size = 1, given = 0;
+	bool *seen = calloc(MAX_RANKS, 1);
+
+	if (!seen)
+		die("out of memory for ranks");
+	for (int i = 0; i < a->narg; i++)
+		if (is(a->arg[i].param, "ranks"))
+			given = take_ranks(r, &a->arg[i], seen, given);
+	free(seen);
+	mesh.rank = shape->narg;
+	if (mesh.rank > MESH_AXES) {
+		if (wrong(r, shape->loc))
+			err_at(shape->loc, "a mesh has at most %d axes", MESH_AXES);
+		return;
+	}
+	for (int i = 0; i < mesh.rank; i++) {
+		mesh.dim[i] = shape->arg[i].i;
+		if (__builtin_mul_overflow(size, mesh.dim[i], &size) || size > MAX_RANKS) {
+			if (wrong(r, shape->loc))
+				err_at(shape->loc, "a mesh has at most %d devices", MAX_RANKS);
+			return;
+		}
+	}
+	if (given && given != size) {
+		if (wrong(r, a->loc))
+			err_at(a->loc, "mesh %s has %lld places, but %lld rank%s given", mesh.name, (long long)size, (long long)given,
+				given == 1 ? " is" : "s are");
+	}
+	for (int i = 0; i < r->nmesh; i++)
+		if (r->mesh[i].name == mesh.name) {
+			err_at(a->loc, "mesh %s is declared twice", mesh.name);
+			note_at(r->mesh[i].loc, "first here");
+			r->bad = -1;
+			return;
+		}
+	arena_push(&r->m->scratch, r->mesh, r->nmesh, mesh);
+}
+
+static const Mesh *find_mesh(Resolve *r, const Arg *place)
+{
+	const char **list = arena_array(&r->m->scratch, const char *, r->nmesh + 1);
+	const Mesh *mesh = NULL;
+
+	for (int i = 0; i < r->nmesh; i++) {
+		list[i] = r->mesh[i].name;
+		if (r->mesh[i].name == place->s)
+			mesh = &r->mesh[i];
+	}
+	if (!mesh) {
+		if (wrong(r, place->loc))
+			unknown(place->loc, "no mesh is called", place->s, list);
+		return NULL;
+	}
+	for (int i = 0; place->kind == ARG_INDEX && i < place->narg; i++) {
+		const Arg *a = &place->arg[i];
+		int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
+
+		if (i >= mesh->rank) {
+			if (wrong(r, a->loc))
+				err_at(a->loc, "mesh %s has %d ax%s", mesh->name, mesh->rank, mesh->rank == 1 ? "is" : "es");
+			break;
+		}
+		if (a->kind != ARG_STAR && last >= mesh->dim[i]) {
+			if (wrong(r, a->loc))
+				err_at(a->loc, "axis %d of mesh %s has %lld devices: 0:%lld", i, mesh->name, (long long)mesh->dim[i],
+					(long long)mesh->dim[i] - 1);
+		}
+	}
+	return mesh;
+}
+
+/* The mesh of a list of annotations: its @on, or the only mesh there is. */
+static const Mesh *mesh_of(Resolve *r, const Annot *list)
+{
+	const Annot *on = annot_find(list, "on");
+
+	if (on)
+		return find_mesh(r, on->arg);
+	return r->nmesh == 1 ? &r->mesh[0] : NULL;
+}
+
+/* ---- SBP */
+
+static void check_axis(Resolve *r, const Arg *a, const Value *v)
+{
+	if (a->kind != ARG_CALL || !is(a->s, "S") || !v || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+		return;
+	if (a->arg->i < v->type->rank)
+		return;
+	if (wrong(r, a->loc))
+		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)a->arg->i, type_text(v->type));
+}
+
+/* Entries for one value: one per mesh axis. */
+static void check_entries(Resolve *r, const Arg *a, int n, Loc loc, const Mesh *mesh, const Value *v)
+{
+	if (!r->nmesh) {
+		if (wrong(r, loc))
+			err_at(loc, "@sbp needs a mesh: declare one with @mesh(name, cpu, [2])");
+		return;
+	}
+	if (mesh && n != mesh->rank) {
+		if (wrong(r, loc))
+			err_at(loc, "%d entr%s for mesh %s, which has %d ax%s", n, n == 1 ? "y" : "ies", mesh->name, mesh->rank,
+				mesh->rank == 1 ? "is" : "es");
+	}
+	for (int i = 0; i < n; i++)
+		check_axis(r, &a[i], v);
+}
+
+static void check_one(Resolve *r, const Arg *a, const Mesh *mesh, const Value *v)
+{
+	if (a->kind == ARG_LIST)
+		check_entries(r, a->arg, a->narg, a->loc, mesh, v);
+	else if (!(a->kind == ARG_WORD && is(a->s, "_")))
+		check_entries(r, a, 1, a->loc, mesh, v);
+}
+
+static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mesh *mesh)
+{
+	int nin = 0;
+
+	while (nin < a->narg && !a->arg[nin].arrow)
+		nin++;
+	for (int i = nin + 1; i < a->narg; i++)
+		if (a->arg[i].arrow) {
+			if (wrong(r, a->arg[i].loc))
+				err_at(a->arg[i].loc, "a second '->' in @sbp");
+			return;
+		}
+	if (nin != n->nin || a->narg - nin != n->nout) {
+		if (wrong(r, a->loc))
+			err_at(a->loc, "@sbp has %d entries for operands and %d for results; %s has %d and %d", nin, a->narg - nin, n->op,
+				n->nin, n->nout);
+		return;
+	}
+	for (int i = 0; i < a->narg; i++)
+		check_one(r, &a->arg[i], mesh, i < nin ? n->in[i] : n->out[i - nin]);
+}
+
+static void resolve_value(Resolve *r, const Value *v)
+{
+	const Annot *sbp = annot_find(v->annot, "sbp");
+	const Mesh *mesh = v->annot ? mesh_of(r, v->annot) : NULL;
+
+	if (sbp)
+		check_entries(r, sbp->arg, sbp->narg, sbp->loc, mesh, v);
+}
+
+static void resolve_node(Resolve *r, Node *n)
+{
+	const Annot *sbp = annot_find(n->annot, "sbp"), *stage = annot_find(n->annot, "stage");
+	const Mesh *mesh = n->annot ? mesh_of(r, n->annot) : NULL;
+
+	if (sbp)
+		check_signature(r, n, sbp, mesh);
+	if (stage)
+		n->stage = (int)stage->arg->i;
+}
+
+static void resolve_graph(Resolve *r, Graph *g)
+{
+	for (int i = 0; i < g->nvalue; i++)
+		resolve_value(r, g->value[i]);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+
+		resolve_node(r, n);
+		for (int j = 0; j < n->nattr; j++)
+			if (n->attr[j].type == AT_GRAPH && n->attr[j].u.g)
+				resolve_graph(r, n->attr[j].u.g);
+	}
+}
+
+/* ---- Names and patterns */
+
+static bool matches(const Arg *a, const char *name)
+{
+	if (a->kind == ARG_LIST) {
+		for (int i = 0; i < a->narg; i++)
+			if (matches(&a->arg[i], name))
+				return true;
+		return false;
+	}
+	return is(a->s, name) || name_match(a->s, name);
+}
+
+bool annot_names(const Annot *a, const char *name)
+{
+	for (int i = 0; i < a->narg; i++)
+		if (is(a->arg[i].param, "names") && matches(&a->arg[i], name))
+			return true;
+	return false;
+}
+
+/* The names that the compiler derives from a value: see train.c. */
+static const char *const derived[] = { "", ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
+
+static bool named(const Arg *a, Name name, bool also_derived)
+{
+	for (int i = 0; derived[i] && (!i || also_derived); i++)
+		if (matches(a, i ? name_fmt("%s%s", name, derived[i]) : name))
+			return true;
+	return false;
+}
+
+/* Each name in a must mean something: a value, a node, or (for @pin) a value that the compiler will add. */
+static void check_names(Resolve *r, const Annot *a, const Arg *arg)
+{
+	const Graph *g = r->m->graph;
+	const char **list;
+	int n = 0;
+
+	if (arg->kind == ARG_LIST) {
+		for (int i = 0; i < arg->narg; i++)
+			check_names(r, a, &arg->arg[i]);
+		return;
+	}
+	list = arena_array(&r->m->scratch, const char *, g->nvalue + g->nnode + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		if (named(arg, g->value[i]->name, is(a->name, "pin")))
+			return;
+		list[n++] = g->value[i]->name;
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		if (matches(arg, g->node[i]->name))
+			return;
+		list[n++] = g->node[i]->name;
+	}
+	list[n] = NULL;
+	if (wrong(r, arg->loc))
+		unknown(arg->loc, name_fmt("@%s: nothing is called", a->name), arg->s, list);
+}
+
+static void place_node(Resolve *r, const Annot *a, Node *n)
+{
+	static const char *const keys[] = { "on", "stage", "precision", "recompute", "frozen", NULL };
+	bool hit = *n->name && annot_names(a, n->name);
+
+	for (int i = 0; i < n->nout && !hit; i++)
+		hit = n->out[i] && annot_names(a, n->out[i]->name);
+	if (!hit)
+		return;
+	for (int i = 0; keys[i]; i++) {
+		const Arg *arg = arg_find(a->arg, a->narg, keys[i]);
+
+		if (arg && (i < 3 || arg_flag(a->arg, a->narg, keys[i])))
+			add_arg(&r->m->arena, &n->annot, keys[i], arg);
+	}
+}
+
+static void place_value(Resolve *r, const Annot *a, Value *v)
+{
+	const Arg *on = arg_find(a->arg, a->narg, "on"), *sbp = arg_find(a->arg, a->narg, "sbp");
+
+	if (!annot_names(a, v->name))
+		return;
+	if (on && (!v->def || is(a->name, "pin")))
+		add_arg(&r->m->arena, &v->annot, "on", on);
+	if (sbp)
+		add_arg(&r->m->arena, &v->annot, "sbp", sbp);
+}
+
+/* Gives nodes and values what @place and @pin say of them.  @place is then done; @pin stays for values to come. */
+static bool apply(Resolve *r, const Annot *a)
+{
+	Graph *g = r->m->graph;
+	const Arg *on = arg_find(a->arg, a->narg, "on");
+	bool any = false;
+
+	if (on && !find_mesh(r, on))
+		return false;
+	for (int i = 0; i < a->narg; i++)
+		if (is(a->arg[i].param, "names")) {
+			check_names(r, a, &a->arg[i]);
+			any = true;
+		}
+	if (!any) {
+		if (wrong(r, a->loc))
+			err_at(a->loc, "@%s names nothing", a->name);
+	}
+	if (!is(a->name, "place") && !is(a->name, "pin"))
+		return false;
+	for (int i = 0; i < g->nnode && is(a->name, "place"); i++)
+		place_node(r, a, g->node[i]);
+	for (int i = 0; i < g->nvalue; i++)
+		place_value(r, a, g->value[i]);
+	return is(a->name, "place");
+}
+
+static bool selects(const Annot *a)
+{
+	return is(a->name, "place") || is(a->name, "pin") || is(a->name, "param") || is(a->name, "state") ||
+		is(a->name, "freeze") || is(a->name, "batchnorm");
 }
 
 int annot_resolve(Model *m)
 {
-	(void)m;
-	return 0;
+	Resolve r = { .m = m };
+	const Annot *train = NULL;
+
+	map_init(&r.said, &m->scratch);
+	for (const Annot *a = m->annot; a; a = a->next) {
+		if (is(a->name, "mesh"))
+			add_mesh(&r, a);
+		if (is(a->name, "train") && train) {
+			err_at(a->loc, "a second @train");
+			note_at(train->loc, "first here");
+			r.bad = -1;
+		}
+		if (is(a->name, "train"))
+			train = a;
+	}
+	for (Annot **at = &m->annot; *at;) {
+		if (m->graph && selects(*at) && apply(&r, *at))
+			*at = (*at)->next;
+		else
+			at = &(*at)->next;
+	}
+	if (m->graph)
+		resolve_graph(&r, m->graph);
+	for (int i = 0; i < m->nfunction; i++)
+		resolve_graph(&r, m->function[i]->body);
+	return r.bad;
 }

@@ -446,6 +446,7 @@ typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG
 typedef struct Arg {
 	ArgKind kind;
 	Name key;                       /* "lr" of "lr: 0.1"; NULL when positional */
+	Name param;                     /* which argument it is, with or without its key: set by annot_check */
 	int64_t i, j;                   /* int; range i:j (inclusive); factor j of axis i: "1/2" */
 	double f;
 	Name s;                         /* string, word, or the callee of a call / the base of an index */
@@ -462,11 +463,14 @@ struct Annot {
 };
 
 typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32 } AnnotPlace;
-int    annot_check(const Annot *, AnnotPlace);               /* known name, legal place, argument kinds; -1 after err_at */
+int    annot_check(Annot *, AnnotPlace);                     /* known name, legal place, argument kinds; -1 after err_at */
 Annot *annot_find(const Annot *list, const char *name);
-Arg   *arg_find(const Arg *arg, int n, const char *key);     /* by key; NULL */
+Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */
+bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);
+bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
+void   annot_list(FILE *);                                   /* the table of annotations */
 
 /* lex.c: text -> tokens.  Punctuation is its own character. */
 typedef enum { TOK_EOF = 0, TOK_ID = 256, TOK_STRING, TOK_INT, TOK_FLOAT, TOK_GIVES /* => */, TOK_TO /* -> */, TOK_BAD } TokKind;

@@ -185,13 +185,16 @@ static void annot_args(Parser *p, int close, Arg **list, int *n)
 	leave(p);
 }
 
+/* "a.b.c", or one string. */
 static Name dotted(Parser *p, const char *what)
 {
+	bool word = p->tok.kind == TOK_ID;
 	Name s = name(p, what);
 
-	while (p->tok.kind == '.') {
-		advance(p);
-		s = name_fmt("%s.%s", s, name(p, "a name"));
+	while (word && accept(p, '.')) {
+		if (p->tok.kind != TOK_ID)
+			expected(p, "a word");
+		s = name_fmt("%s.%s", s, name(p, ""));
 	}
 	return s;
 }
@@ -270,12 +273,17 @@ static bool is(Name name, const char *word)
 	return !strcmp(name, word);
 }
 
+static Name text_arg(const Annot *a, const char *param)
+{
+	return arg_find(a->arg, a->narg, param)->s;
+}
+
 /* @meta("key", "value") is a metadata entry, not an annotation. */
 static bool took_meta(Parser *p, const Annot *a, Pair **list, int *n)
 {
 	if (!is(a->name, "meta"))
 		return false;
-	arena_push(p->arena, *list, *n, ((Pair){ a->arg[0].s, a->arg[1].s, a->loc }));
+	arena_push(p->arena, *list, *n, ((Pair){ text_arg(a, "key"), text_arg(a, "value"), a->loc }));
 	return true;
 }
 
@@ -1126,16 +1134,16 @@ static void group(Parser *p)
 		Arg *arg = &a->arg[i];
 		Annot *each = arena_new(p->arena, Annot);
 
-		each->name = arg->key ? arg->key : arg->s;
+		each->name = arg->param;
 		each->loc = arg->loc;
-		if (arg->key) {
+		if (is(arg->param, "recompute") || is(arg->param, "frozen")) {
+			if (!arg_flag(a->arg, a->narg, arg->param))
+				continue;
+		} else {
 			each->narg = 1;
 			each->arg = arena_new(p->arena, Arg);
 			*each->arg = *arg;
 			each->arg->key = NULL;
-		} else {
-			each->arg = arg->arg;
-			each->narg = arg->narg;
 		}
 		if (annot_check(each, ON_NODE))
 			continue;
