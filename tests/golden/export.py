@@ -28,6 +28,7 @@ import onnx.reference
 import onnxruntime
 import torch
 
+sys.dont_write_bytecode = True
 from models import MODELS, RANDOM
 
 torch.set_num_threads(1)   # so that the same bits come out everywhere

@@ -1,6 +1,6 @@
 """The models that export.py writes: small, but built the way people build them, in the variants that matter to a reader of ONNX.
 
-Sizes are chosen to differ (batch 3, length 6, width 8, heads 2, vocabulary 29 ...) so that a confusion of axes is an error of shape.
+Sizes are chosen to differ (batch 3, length 7, width 8, heads 2, vocabulary 29 ...) so that a confusion of axes is an error of shape.
 MODELS, at the end, lists each model with its example inputs and the exports to make of it.
 """
 import math
@@ -252,7 +252,7 @@ class Encoder(nn.Module):
 
     def __init__(self, vocab=29, width=8, heads=2, layers=2, dropout=0.0):
         super().__init__()
-        self.tokens, self.places = nn.Embedding(vocab, width, padding_idx=0), nn.Embedding(6, width)
+        self.tokens, self.places = nn.Embedding(vocab, width, padding_idx=0), nn.Embedding(7, width)
         layer = nn.TransformerEncoderLayer(width, heads, 20, dropout, activation="gelu", batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.head = nn.Linear(width, 4)
@@ -456,7 +456,7 @@ class Vit(nn.Module):
 class Attentions(nn.Module):
     """One attention in the forms that are found in the wild; each is one output. q, k, v: [batch, heads, length, width]."""
 
-    def __init__(self, heads=2, length=6):
+    def __init__(self, heads=2, length=7):
         super().__init__()
         self.register_buffer("tril", torch.tril(torch.ones(length, length, dtype=torch.bool)))
         self.register_buffer("lowest", torch.tensor(torch.finfo(torch.float32).min))
@@ -591,16 +591,16 @@ MODELS = {
     "resnet": (ResNet, lambda: {"x": torch.randn(4, 3, 12, 16), "label": ids(4, below=7)},
                (*BOTH, "folded", *FREE), {"x": {0: "batch"}, "label": {0: "batch"}}),
     "mobilenet": (MobileNet, lambda: {"x": torch.randn(3, 3, 12, 16)}, BOTH, {}),
-    "gpt2-manual": (lambda: Gpt(True), lambda: {"ids": ids(3, 6), "labels": labels(3, 6)},
+    "gpt2-manual": (lambda: Gpt(True), lambda: {"ids": ids(3, 7), "labels": labels(3, 7)},
                     (*BOTH, *FREE, *OLD), {"ids": {0: "batch", 1: "length"}, "labels": {0: "batch", 1: "length"}}),
-    "gpt2-sdpa": (lambda: Gpt(False), lambda: {"ids": ids(3, 6), "labels": labels(3, 6)},
+    "gpt2-sdpa": (lambda: Gpt(False), lambda: {"ids": ids(3, 7), "labels": labels(3, 7)},
                   (*BOTH, "folded"), {}),
-    "encoder": (Encoder, lambda: {"ids": padded(3, 6), "label": ids(3, below=4)},
+    "encoder": (Encoder, lambda: {"ids": padded(3, 7), "label": ids(3, below=4)},
                 (*BOTH, "folded", "script-dyn"), {"ids": {0: "batch"}, "label": {0: "batch"}}),
-    "dropout": (lambda: Encoder(layers=1, dropout=0.1), lambda: {"ids": padded(3, 6), "label": ids(3, below=4)}, BOTH, {}),
-    "bert": (Bert, lambda: {"ids": ids(3, 6), "mask": (padded(3, 6) > 0).long(), "kinds": ids(3, 6, below=3) - 1},
+    "dropout": (lambda: Encoder(layers=1, dropout=0.1), lambda: {"ids": padded(3, 7), "label": ids(3, below=4)}, BOTH, {}),
+    "bert": (Bert, lambda: {"ids": ids(3, 7), "mask": (padded(3, 7) > 0).long(), "kinds": ids(3, 7, below=3) - 1},
              (*BOTH, *FREE, *OLD), {n: {0: "batch", 1: "length"} for n in ("ids", "mask", "kinds")}),
-    "decoder": (Decoder, lambda: {"x": torch.randn(3, 6, 8), "memory": torch.randn(3, 5, 10), "padding": padded(3, 5) == 0}, BOTH, {}),
+    "decoder": (Decoder, lambda: {"x": torch.randn(3, 7, 8), "memory": torch.randn(3, 5, 10), "padding": padded(3, 5) == 0}, BOTH, {}),
     "llama": (Llama, lambda: {"ids": ids(3, 7), "labels": labels(3, 7)},
               (*BOTH, *FREE), {"ids": {0: "batch", 1: "length"}, "labels": {0: "batch", 1: "length"}}),
     "llama-sdpa": (lambda: Llama(False), lambda: {"ids": ids(3, 7), "labels": labels(3, 7)}, BOTH, {}),
@@ -609,9 +609,9 @@ MODELS = {
                      ("dynamo", "dynamo-dyn", "dynamo23"), {"ids": {0: "batch", 1: "length"}, "labels": {0: "batch", 1: "length"}}),
     "vit": (Vit, lambda: {"x": torch.randn(4, 3, 8, 12), "label": ids(4, below=5)},
             (*BOTH, *FREE), {"x": {0: "batch"}, "label": {0: "batch"}}),
-    "attentions": (Attentions, lambda: {**{n: torch.randn(3, 2, 6, 4) for n in "qkv"}, "keep": padded(3, 6) > 0,
-                                        "bias": torch.randn(3, 1, 6, 6)}, (*BOTH, "dynamo23"), {}),
-    "rotations": (Rotations, lambda: {"x": torch.randn(3, 2, 6, 8), "positions": ids(3, 6, below=16)}, BOTH, {}),
+    "attentions": (Attentions, lambda: {**{n: torch.randn(3, 2, 7, 4) for n in "qkv"}, "keep": padded(3, 7) > 0,
+                                        "bias": torch.randn(3, 1, 7, 7)}, (*BOTH, "dynamo23"), {}),
+    "rotations": (Rotations, lambda: {"x": torch.randn(3, 2, 7, 8), "positions": ids(3, 7, below=16)}, BOTH, {}),
     "lstm": (Lstm, lambda: {"ids": ids(3, 6), "labels": labels(3, 6)},
              (*BOTH, "script-dyn"), {"ids": {0: "batch"}, "labels": {0: "batch"}}),
     "gru": (Gru, lambda: {"ids": ids(6, 3), "labels": labels(6, 3), "start": torch.randn(2, 3, 8)}, BOTH, {}),
