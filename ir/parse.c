@@ -26,6 +26,7 @@ typedef struct Parser {
 	bool fatal;                     /* a limit was hit: no going on */
 	Loc longstring;                 /* the last string that went over a line end */
 	char *buf; size_t room;         /* elements of the tensor being read */
+	AnnotPlace place; Annot **list; /* of annotations that are read alone */
 } Parser;
 
 /* ---- Tokens and errors */
@@ -1537,39 +1538,45 @@ static void model(Parser *p)
 static void annotations(Parser *p)
 {
 	while (p->tok.kind != TOK_EOF) {
+		Annot *a;
+
 		if (p->tok.kind != '@')
-			expected(p, "an annotation (@mesh, @place, @pin, @train, ...)");
-		loose_annots(p, NULL);
+			expected(p, "an annotation");
+		a = annot(p, p->place);
+		if (a)
+			annot_add(p->list, a);
 	}
 }
 
 /* ---- Entries */
 
-/* Applies a rule to a whole file; f is the function whose body it reads, if it reads only that. */
-static int parse(Model *m, Function *f, uint32_t file, void (*rule)(Parser *))
+/* Applies a rule to a whole file. */
+static int parse(Parser *p, Model *m, uint32_t file, void (*rule)(Parser *))
 {
-	Parser p = { .m = m, .arena = &m->arena, .f = f, .g = f ? f->body : NULL };
 	int errors = diag_errors();
 	bool ok;
 
-	if (lex_open(&p.lex, file))
+	p->m = m;
+	p->arena = &m->arena;
+	if (lex_open(&p->lex, file))
 		return -1;
-	advance(&p);
-	advance(&p);
-	ok = attempt(&p, rule);
-	free(p.buf);
+	advance(p);
+	advance(p);
+	ok = attempt(p, rule);
+	free(p->buf);
 	return ok && diag_errors() == errors ? 0 : -1;
 }
 
 Model *parse_text(uint32_t file)
 {
+	Parser p = { 0 };
 	Model *m = model_new();
 
 	m->file = file;
 	if ((int64_t)file_of(file)->bytes > limits.file_bytes) {
 		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %zu bytes, more than --max-file-bytes=%lld", file_of(file)->path,
 			file_of(file)->bytes, (long long)limits.file_bytes);
-	} else if (!parse(m, NULL, file, model)) {
+	} else if (!parse(&p, m, file, model)) {
 		return m;
 	}
 	model_free(m);
@@ -1578,35 +1585,51 @@ Model *parse_text(uint32_t file)
 
 int parse_library(uint32_t file, Model *into)
 {
-	return parse(into, NULL, file, functions);
+	Parser p = { 0 };
+
+	return parse(&p, into, file, functions);
 }
 
 int parse_place(uint32_t file, Model *m)
 {
-	return parse(m, NULL, file, annotations);
+	Parser p = { .place = ON_MODEL, .list = &m->annot };
+
+	return parse(&p, m, file, annotations);
 }
 
 int parse_annots(uint32_t file, Model *m, AnnotPlace place, Annot **list)
 {
-	(void)place;
-	(void)list;
-	return parse(m, NULL, file, annotations);
+	Parser p = { .place = place, .list = list };
+
+	return parse(&p, m, file, annotations);
 }
 
+/* The arguments of @train.  What is given here goes before what the model itself says. */
 static void train_args(Parser *p)
 {
-	Annot *a = arena_new(p->arena, Annot);
+	Annot *a = arena_new(p->arena, Annot), *old = annot_find(p->m->annot, "train");
 
 	a->name = name_of("train");
 	a->loc = p->tok.loc;
 	annot_args(p, TOK_EOF, &a->arg, &a->narg);
-	if (!annot_check(a, ON_MODEL))
+	if (annot_check(a, ON_MODEL))
+		return;
+	if (!old) {
 		annot_add(&p->m->annot, a);
+		return;
+	}
+	for (int i = 0; i < old->narg; i++)
+		if (is(old->arg[i].param, "group") || !arg_find(a->arg, a->narg, old->arg[i].param))
+			arena_push(p->arena, a->arg, a->narg, old->arg[i]);
+	old->arg = a->arg;
+	old->narg = a->narg;
 }
 
 int parse_train(const char *text, Model *m)
 {
-	return parse(m, NULL, file_memory("<--train>", text, strlen(text)), train_args);
+	Parser p = { 0 };
+
+	return parse(&p, m, file_memory("<--train>", text, strlen(text)), train_args);
 }
 
 /* ---- Gradients */
@@ -1687,6 +1710,7 @@ Function *parse_grad(const Op *row, const char *text)
 {
 	static Model *all;              /* gradients live as long as the table */
 	const char *arrow = strstr(row->sig, "->");
+	Parser p = { 0 };
 	Function *f;
 	uint32_t file = file_memory(name_fmt("<gradient of %s>", row->name), text, strlen(text));
 
@@ -1699,7 +1723,9 @@ Function *parse_grad(const Op *row, const char *text)
 	grad_inputs(f->body, row->sig, "");
 	grad_inputs(f->body, arrow + 2, "");
 	grad_inputs(f->body, arrow + 2, "d");
-	if (parse(all, f, file, grad_body))
+	p.f = f;
+	p.g = f->body;
+	if (parse(&p, all, file, grad_body))
 		return NULL;
 	grad_outputs(f->body, row->sig);
 	return f;

@@ -400,7 +400,7 @@ static bool plain_declared(const Value *v)
 	return v->declared && !v->input && !v->output && !v->init && v->type;
 }
 
-static void extras(FILE *o, const Graph *g, int depth)
+static int extras(FILE *o, const Graph *g, int depth)
 {
 	int n = 0;
 
@@ -422,6 +422,7 @@ static void extras(FILE *o, const Graph *g, int depth)
 		indentation(o, depth);
 		fputc('>', o);
 	}
+	return n;
 }
 
 /* ---- Attributes and nodes */
@@ -476,7 +477,7 @@ static void attribute(FILE *o, const Attr *a, int depth)
 		fprintf(o, ": %s", words[a->type]);
 	if (a->absent)
 		return;
-	fputs(typed ? " = " : "=", o);
+	fputs(" = ", o);
 	if (a->ref) {
 		fputc('@', o);
 		print_name(o, a->ref);
@@ -553,14 +554,22 @@ static void node(FILE *o, const Node *n, int depth)
 /* Everything of a graph but its name. */
 static void graph_rest(FILE *o, const Graph *g, int depth)
 {
+	int n;
+
 	interface(o, g->in, g->nin, true, depth);
 	fputs(" => ", o);
 	interface(o, g->out, g->nout, false, depth);
-	extras(o, g, depth);
+	n = extras(o, g, depth);
 	print_annots(o, g->annot);
 	text_annot(o, "doc", g->doc);
 	metas(o, g->meta, g->nmeta);
-	fputs(" {\n", o);
+	if (n) {
+		fputc('\n', o);
+		indentation(o, depth);
+	} else {
+		fputc(' ', o);
+	}
+	fputs("{\n", o);
 	for (int i = 0; i < g->nnode; i++)
 		node(o, g->node[i], depth + 1);
 	indentation(o, depth);
