@@ -82,43 +82,6 @@ static int expand_compress(Node *n)
 	return expand_result(n, 0, expand_op(n, "Gather", expand_attr(n, "axis=%d", axis), x, expand_ints(n, idx, count)));
 }
 
-/* ---- TensorScatter: writes into a cache along one axis, from a place that each sample gives ---- */
-
-static int expand_tensor_scatter(Node *n)
-{
-	static const char *const modes[] = { "linear", "circular", NULL };
-	Type *x = in_type(n, 0), *u = in_type(n, 1);
-	int64_t axes[RANK_MAX];
-	int axis, k = 0;
-
-	if (!x || x->rank < 2 || !u || u->rank != x->rank) {
-		err_at(n->loc, "TensorScatter needs a cache and an update of the same known rank, not %s and %s", type_text(x), type_text(u));
-		return -1;
-	}
-	if (!expand_oneof(n, "mode", modes) || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
-		return -1;
-	if (axis == 0) {
-		err_at(n->loc, "TensorScatter cannot write along axis 0, the samples");
-		return -1;
-	}
-	char *which = expand_attr(n, "start=%d, end=%d", axis, axis + 1);
-	Value *len = op2(n, "Reshape", expand_op(n, "Shape", which, n->in[1]), expand_ints(n, NULL, 0));
-	Value *at = expand_op(n, "Range", NULL, expand_num(n, DT_INT64, 0), len, expand_num(n, DT_INT64, 1));
-	if (n->nin > 2 && n->in[2])
-		at = op2(n, "Add", op2(n, "Unsqueeze", n->in[2], one_int(n, 1)), at);
-	else
-		at = op2(n, "Unsqueeze", at, one_int(n, 0));
-	if (!strcmp(attr_str(n, "mode"), "circular"))
-		at = op2(n, "Mod", at, expand_op(n, "Shape", which, n->in[0]));
-	for (int i = 1; i < x->rank; i++)
-		if (i != axis)
-			axes[k++] = i;
-	if (k)
-		at = op2(n, "Unsqueeze", at, expand_ints(n, axes, k));
-	at = op2(n, "Expand", at, expand_op(n, "Shape", NULL, n->in[1]));
-	return expand_result(n, 0, expand_op(n, "ScatterElements", expand_attr(n, "axis=%d", axis), n->in[0], at, n->in[1]));
-}
-
 /* ---- Col2Im: every element of every window is added at its place in the image ---- */
 
 typedef struct Image {
@@ -456,8 +419,6 @@ const Op ops_misc[] = {
 	{ .name = "OneHot", .since = 9, .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .expand = expand_onehot },
 	{ .name = "Split", .since = 2, .until = 12, .sig = "x:T -> y:T+", .attrs = "axis:int=0 split:ints", .expand = expand_split },
 	{ .name = "Compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .expand = expand_compress },
-	{ .name = "TensorScatter", .since = 24, .sig = "past_cache:T update:T write_indices:int64? -> y:T", .attrs = "axis:int=-2 mode:string=\"linear\"",
-	  .expand = expand_tensor_scatter },
 	{ .name = "Col2Im", .since = 18, .sig = "x:N image_shape:int64 block_shape:int64 -> y:N", .attrs = "dilations:ints pads:ints strides:ints",
 	  .expand = expand_col2im },
 	{ .name = "CumProd", .since = 26, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .expand = expand_cumprod },
