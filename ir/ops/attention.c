@@ -26,17 +26,9 @@ static Value *cast_to(Node *n, Value *v, DType t)
 static Value *size_of(Node *n, Value *v, int axis)
 {
 	Dim d = v->type->dim[axis];
-	Graph *g = n->graph;
 	if (dim_known(d))
-		return graph_const(g, tensor_scalar(g->arena, DT_INT64, (double)d), "size");
-	return make(n, NULL, "Gather", "axis=0", make1(n, "Shape", v), graph_const(g, tensor_scalar(g->arena, DT_INT64, axis), "axis"), NULL);
-}
-
-static Value *int_scalar(Node *n, int64_t v)
-{
-	Tensor *t = tensor_new(n->graph->arena, DT_INT64, 0, NULL);
-	tensor_set_int(t, 0, v);
-	return graph_const(n->graph, t, "int");
+		return make_int(n, d);
+	return make(n, NULL, "Gather", "axis=0", make1(n, "Shape", v), make_int(n, axis), NULL);
 }
 
 /* ---- shape ---- */
@@ -146,7 +138,7 @@ static Value *both(Node *n, Value *a, Value *b)
 /* [0, 1, ... size - 1], as a column when asked. */
 static Value *count(Node *n, Value *size, bool column)
 {
-	Value *r = make(n, NULL, "Range", NULL, int_scalar(n, 0), size, int_scalar(n, 1));
+	Value *r = make(n, NULL, "Range", NULL, make_int(n, 0), size, make_int(n, 1));
 	return column ? make2(n, "Unsqueeze", r, make_ints(n, 1, (int64_t[]){ 1 })) : r;
 }
 
@@ -172,9 +164,9 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 		if (causal)
 			ok = make2(n, "LessOrEqual", j, at);
 		if (left >= 0)
-			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", at, j), int_scalar(n, left)));
+			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", at, j), make_int(n, left)));
 		if (right >= 0)
-			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", j, at), int_scalar(n, right)));
+			ok = both(n, ok, make2(n, "LessOrEqual", make2(n, "Sub", j, at), make_int(n, right)));
 	}
 	return pad ? both(n, ok, make2(n, "Less", j, pad)) : ok;
 }

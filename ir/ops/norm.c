@@ -19,6 +19,13 @@ Value *make_ints(Node *n, int count, const int64_t *v)
 	return graph_const(n->graph, tensor_ints(n->graph->arena, v, count), "ints");
 }
 
+Value *make_int(Node *n, int64_t v)
+{
+	Tensor *t = tensor_new(n->graph->arena, DT_INT64, 0, NULL);
+	tensor_set_int(t, 0, v);
+	return graph_const(n->graph, t, "int");
+}
+
 Value *make_axes(Node *n, int first, int end)
 {
 	int64_t axes[RANK_MAX];

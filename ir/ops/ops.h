@@ -55,6 +55,7 @@ void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
  * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
 Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c);
 Value *make_ints(Node *n, int count, const int64_t *v);
+Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
 Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
 Value *make_num(Node *n, const Value *like, double v);
 static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }

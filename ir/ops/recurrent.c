@@ -148,8 +148,8 @@ static Value *activate(Cell *c, const Act *a, Value *v)
 		v = make(n, NULL, "Clip", NULL, v, num(c, v, -clip), num(c, v, clip));
 	if (!v)
 		return NULL;
-	const char *both = arena_printf(n->graph->arena, "alpha=%.9ge0, beta=%.9ge0", a->alpha, a->beta);
-	const char *one = arena_printf(n->graph->arena, "alpha=%.9ge0", a->alpha);
+	const char *both = arena_printf(n->graph->arena, "alpha=%.9e, beta=%.9e", a->alpha, a->beta);
+	const char *one = arena_printf(n->graph->arena, "alpha=%.9e", a->alpha);
 	if (!strcmp(a->name, "Affine"))
 		return make2(n, "Add", make2(n, "Mul", v, num(c, v, a->alpha)), num(c, v, a->beta));
 	if (!strcmp(a->name, "ScaledTanh"))
@@ -266,7 +266,7 @@ static Value *direction(Cell *c, Value *v, int d)
 		return NULL;
 	if (c->dirs == 1)
 		return make2(n, "Squeeze", v, make_ints(n, 1, (int64_t[]){ 0 }));
-	return make(n, NULL, "Gather", "axis=0", v, make_num(n, &(Value){ .type = &(Type){ .elem = DT_INT64 } }, d), NULL);
+	return make(n, NULL, "Gather", "axis=0", v, make_int(n, d), NULL);
 }
 
 static Value *turned(Cell *c, Value *v)
