@@ -8,6 +8,7 @@ its gradient with respect to that parameter, the same for all exports of the mod
     dynamo      dynamo=True, optimize=False: to be trained
     script      dynamo=False, training, no constant folding: to be trained
     folded      dynamo=True, optimize=True: weights folded into other weights, not to be trained
+    eval        dynamo=False with its defaults: the same, by the other exporter
 -dyn after it: the batch axis, in some models also the length, is symbolic. A number after it: another opset than 20.
 A file `tolerance` stands where 1e-4, relative to the largest element of an output, cannot be asked. Every file is also run by
 ONNX Runtime, or ONNX's reference, and compared with PyTorch: the exit status is 0 if all agree.
@@ -29,10 +30,11 @@ import onnxruntime
 import torch
 
 sys.dont_write_bytecode = True
-from models import MODELS, RANDOM
+from models import FRESH, MODELS, RANDOM
 
 torch.set_num_threads(1)   # so that the same bits come out everywhere
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "exported"
+FOLDED = "folded", "eval"
 KEEP_SCOPES = 60   # nodes; a larger file loses the notes that dynamo puts on nodes, which would be most of its bytes
 
 
@@ -40,7 +42,9 @@ def export(module, inputs, kind, free, path):
     opset = re.search(r"\d+$", kind)
     common = {"input_names": list(inputs), "opset_version": int(opset.group()) if opset else None, "verbose": False}
     free = free if kind.endswith("-dyn") else {}
-    if kind.startswith("script"):
+    if kind == "eval":
+        torch.onnx.export(module, tuple(inputs.values()), path, dynamo=False, **common)
+    elif kind.startswith("script"):
         torch.onnx.export(module, tuple(inputs.values()), path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
                           do_constant_folding=False, dynamic_axes=free or None, **common)
     else:
@@ -130,7 +134,7 @@ def main(wanted):
             directory.mkdir(parents=True)
             torch.manual_seed(20)
             module = make().train()
-            for n, p in (*module.named_parameters(), *module.named_buffers()):
+            for n, p in (*module.named_parameters(), *module.named_buffers()) if name not in FRESH else ():
                 if p.dim() == 1 and (n.endswith(("weight", "bias", "running_mean"))):   # constants would hide mistakes
                     torch.nn.init.normal_(p, 1.0 if n.endswith("weight") else 0.0, 0.2)
                 elif n.endswith("running_var"):
@@ -140,7 +144,7 @@ def main(wanted):
             path = directory / "model.onnx"
             export(module, inputs, kind, free, path)
             module.load_state_dict(state)   # exporting runs the module, which moves the statistics of batch norm
-            module.train(kind != "folded")  # which has them folded away
+            module.train(kind not in FOLDED)
             model = clean(path)
             found = [i.name for i in model.graph.input]
             assert found == list(inputs), f"{directory.name}: inputs became {found}"
@@ -162,7 +166,7 @@ def main(wanted):
                     np.save(directory / f"{stem}_{i}.npy", a)
             gone = lost(module, model)
             verdict = judge(model, dict(zip(found, inputs)), outputs, tolerance)
-            bad += verdict.startswith("WRONG") or bool(gone) and kind != "folded"
+            bad += verdict.startswith("WRONG") or bool(gone) and kind not in FOLDED
             print(about, verdict + (f"; {len(gone)} parameters gone" if gone else ""), flush=True)
     return bad > 0
 

@@ -40,6 +40,18 @@ class Mlp(nn.Module):
         return F.mse_loss(y, target), y
 
 
+class Fresh(nn.Module):
+    """Two norms as they are at the start, all ones and zeros: exporters that look for equal values make them one parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2, self.linear = nn.LayerNorm(8), nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x, target):
+        y = self.norm2(self.linear(self.norm1(x)))
+        return F.mse_loss(y, target), y
+
+
 class Norms(nn.Module):
     """Norms as modules and as people write them by hand; each is one output."""
 
@@ -579,6 +591,7 @@ OLD = ("script13",)                   # opset 13: LayerNorm and GELU arrive deco
 MODELS = {
     "mlp": (Mlp, lambda: {"x": torch.randn(4, 5), "target": torch.randn(4, 3)},
             (*BOTH, "folded", *FREE, "script11", *OLD), {"x": {0: "batch"}, "target": {0: "batch"}}),
+    "fresh": (Fresh, lambda: {"x": torch.randn(3, 6, 8), "target": torch.randn(3, 6, 8)}, (*BOTH, "folded", "eval"), {}),
     "norms": (Norms, lambda: {"x": torch.randn(3, 6, 8)}, (*BOTH, *OLD), {}),
     "rmsnorms": (RmsNorms, lambda: {"x": torch.randn(3, 6, 8)}, ("dynamo", "dynamo23"), {}),
     "activations": (Activations, lambda: {"x": 2 * torch.randn(3, 8)}, (*BOTH, *OLD), {}),
@@ -616,4 +629,5 @@ MODELS = {
              (*BOTH, "script-dyn"), {"ids": {0: "batch"}, "labels": {0: "batch"}}),
     "gru": (Gru, lambda: {"ids": ids(6, 3), "labels": labels(6, 3), "start": torch.randn(2, 3, 8)}, BOTH, {}),
 }
+FRESH = {"fresh"}      # keeps PyTorch's initial values
 RANDOM = {"dropout"}   # training is random on purpose: such a file is read, not compared
