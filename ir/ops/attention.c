@@ -112,7 +112,7 @@ static int shape_attention(Node *n)
 static Value *split_heads(Node *n, Value *x, int64_t heads, Dim width)
 {
 	int64_t shape[4] = { 0, 0, heads, dim_known(width) ? width : -1 };
-	return make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", make2(n, "Reshape", x, make_ints(n, 4, shape)), NULL, NULL);
+	return make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", make2(n, "Reshape", x, expand_ints(n, shape, 4)), NULL, NULL);
 }
 
 /* Every key head serves `times` query heads in a row. */
@@ -126,8 +126,8 @@ static Value *repeat_heads(Node *n, Value *x, int64_t times)
 		err_at(n->loc, "Attention with shared key heads needs a known head size");
 		return NULL;
 	}
-	Value *wide = make2(n, "Expand", make2(n, "Unsqueeze", x, make_ints(n, 1, (int64_t[]){ 2 })), make_ints(n, 5, (int64_t[]){ 1, 1, times, 1, 1 }));
-	return make2(n, "Reshape", wide, make_ints(n, 4, shape));
+	Value *wide = make2(n, "Expand", make2(n, "Unsqueeze", x, expand_ints(n, (int64_t[]){ 2 }, 1)), expand_ints(n, (int64_t[]){ 1, 1, times, 1, 1 }, 5));
+	return make2(n, "Reshape", wide, expand_ints(n, shape, 4));
 }
 
 static Value *both(Node *n, Value *a, Value *b)
@@ -139,7 +139,7 @@ static Value *both(Node *n, Value *a, Value *b)
 static Value *count(Node *n, Value *size, bool column)
 {
 	Value *r = make(n, NULL, "Range", NULL, make_int(n, 0), size, make_int(n, 1));
-	return column ? make2(n, "Unsqueeze", r, make_ints(n, 1, (int64_t[]){ 1 })) : r;
+	return column ? make2(n, "Unsqueeze", r, expand_ints(n, (int64_t[]){ 1 }, 1)) : r;
 }
 
 /* Places that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq, Sk]; *all is
@@ -154,7 +154,7 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 		return NULL;
 	j = count(n, size_of(n, k, 2), false);
 	if (pad)
-		pad = make2(n, "Reshape", pad, make_ints(n, 4, (int64_t[]){ -1, 1, 1, 1 }));
+		pad = make2(n, "Reshape", pad, expand_ints(n, (int64_t[]){ -1, 1, 1, 1 }, 4));
 	if (causal || left >= 0 || right >= 0) {
 		Value *at = count(n, sq, true);         /* where query i stands among the keys */
 		if (pad)
@@ -181,10 +181,10 @@ static Value *padded_mask(Node *n, Value *mask, const Value *k)
 	int64_t pads[2 * RANK_MAX] = { 0 };
 	pads[2 * m->rank - 1] = want - have;
 	if (m->elem == DT_BOOL) {               /* Pad takes numbers everywhere, bool only lately */
-		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL), make_ints(n, 2 * m->rank, pads), NULL);
+		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL), expand_ints(n, pads, 2 * m->rank), NULL);
 		return make(n, NULL, "Cast", "to=9", w, NULL, NULL);
 	}
-	return make(n, NULL, "Pad", NULL, mask, make_ints(n, 2 * m->rank, pads), make_num(n, mask, -INFINITY));
+	return make(n, NULL, "Pad", NULL, mask, expand_ints(n, pads, 2 * m->rank), make_num(n, mask, -INFINITY));
 }
 
 static Value *soften(Node *n, Value *s, double cap)
@@ -230,7 +230,7 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 	}
 	Value *empty = NULL;
 	if (may_be_empty) {
-		Value *top = make(n, NULL, "ReduceMax", "keepdims=1", v, make_ints(n, 1, (int64_t[]){ -1 }), NULL);
+		Value *top = make(n, NULL, "ReduceMax", "keepdims=1", v, expand_ints(n, (int64_t[]){ -1 }, 1), NULL);
 		empty = make(n, NULL, "IsInf", "detect_negative=1, detect_positive=0", top, NULL, NULL);
 		if (!empty)
 			return -1;
@@ -302,7 +302,7 @@ static int expand_attention(Node *n)
 	if (h.flat) {
 		int64_t shape[3] = { 0, 0, dim_known(h.dv) ? h.q * h.dv : -1 };
 		r = make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", r, NULL, NULL);
-		r = make(n, y, "Reshape", NULL, r, make_ints(n, 3, shape), NULL);
+		r = make(n, y, "Reshape", NULL, r, expand_ints(n, shape, 3), NULL);
 	}
 	return r ? 0 : -1;
 }
@@ -339,8 +339,8 @@ static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
 {
 	if (!x)
 		return NULL;
-	return build(n->graph, n->loc, "Slice", NULL, 1, NULL, 5, x, make_ints(n, 1, &first), make_ints(n, 1, &end), make_ints(n, 1, (int64_t[]){ -1 }),
-		     make_ints(n, 1, &step));
+	return build(n->graph, n->loc, "Slice", NULL, 1, NULL, 5, x, expand_ints(n, &first, 1), expand_ints(n, &end, 1), expand_ints(n, (int64_t[]){ -1 }, 1),
+		     expand_ints(n, &step, 1));
 }
 
 static int expand_rotary(Node *n)
@@ -366,12 +366,12 @@ static int expand_rotary(Node *n)
 	bool inter = attr_int(n, "interleaved") != 0, rest = rot < width;
 	Value *x = n->in[0], *y = out_value(n, 0), *angle[2];
 	if (flat)
-		x = make2(n, "Reshape", x, make_ints(n, 4, (int64_t[]){ 0, 0, heads, width }));
+		x = make2(n, "Reshape", x, expand_ints(n, (int64_t[]){ 0, 0, heads, width }, 4));
 	for (int i = 0; i < 2; i++) {
 		Value *c = n->in[1 + i];
 		if (in_value(n, 3))
 			c = make(n, NULL, "Gather", "axis=0", c, n->in[3], NULL);
-		angle[i] = make2(n, "Unsqueeze", c, make_ints(n, 1, (int64_t[]){ flat ? 2 : 1 }));
+		angle[i] = make2(n, "Unsqueeze", c, expand_ints(n, (int64_t[]){ flat ? 2 : 1 }, 1));
 		if (!angle[i])
 			return -1;
 	}
@@ -383,16 +383,16 @@ static int expand_rotary(Node *n)
 	bool last = !flat && !inter && !rest;   /* the next node gives the result */
 	Value *r;
 	if (inter) {
-		Value *end = make_ints(n, 1, (int64_t[]){ 4 });
+		Value *end = expand_ints(n, (int64_t[]){ 4 }, 1);
 		r = make(n, NULL, "Concat", "axis=4", make2(n, "Unsqueeze", re, end), make2(n, "Unsqueeze", im, end), NULL);
-		r = make(n, flat || rest ? NULL : y, "Reshape", NULL, r, make_ints(n, 4, (int64_t[]){ 0, 0, 0, rot }), NULL);
+		r = make(n, flat || rest ? NULL : y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, 0, rot }, 4), NULL);
 	} else {
 		r = make(n, last ? y : NULL, "Concat", "axis=3", re, im, NULL);
 	}
 	if (rest)
 		r = make(n, flat ? NULL : y, "Concat", "axis=3", r, part(n, x, rot, width, 1), NULL);
 	if (flat)
-		r = make(n, y, "Reshape", NULL, r, make_ints(n, 3, (int64_t[]){ 0, 0, heads * width }), NULL);
+		r = make(n, y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, heads * width }, 3), NULL);
 	return r ? 0 : -1;
 }
 

@@ -256,8 +256,8 @@ static int shape_gradx(Node *n)
 		if (ngiven == nd + 2)
 			dim[i + 2] = given[i + 2];
 		else if ((n->nin <= 2 || !n->in[2]) && known)
-			dim[i + 2] = dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]),
-					     window_span(&w, i) + extra[i] - w.lo[i] - w.hi[i]);
+			dim[i + 2] = dim_sub(dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]), window_span(&w, i) + extra[i]),
+					     w.lo[i] + w.hi[i]);
 		if (dim_known(g->dim[i + 2]) && dim_known(dim[i + 2]) && dim[i + 2] < 1 && g->dim[i + 2] > 0) {
 			err_at(n->loc, "%s: padding %lld and %lld leaves nothing of axis %d", n->op, (long long)w.lo[i], (long long)w.hi[i], i + 2);
 			return -1;
@@ -529,15 +529,6 @@ static Cost cost_conv(const Node *n)
 	return c;
 }
 
-/* "pads=[1, 1]" for build(). */
-static const char *ints_text(Arena *a, const char *name, const int64_t *v, int n)
-{
-	char *s = arena_printf(a, "%s=[", name);
-	for (int i = 0; i < n; i++)
-		s = arena_printf(a, "%s%s%lld", s, i ? ", " : "", (long long)v[i]);
-	return arena_printf(a, "%s]", s);
-}
-
 /* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has the wanted size.  What
  * would be negative padding becomes output padding. */
 static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
@@ -593,9 +584,9 @@ static int expand_transpose(Node *n)
 	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
 	    transpose_pads(n, &w, pads, extra))
 		return -1;
-	const char *attrs = arena_printf(g->arena, "%s, %s, %s, %s, %s, group=%lld", ints_text(g->arena, "kernel_shape", k, nd),
-					 ints_text(g->arena, "strides", w.stride, nd), ints_text(g->arena, "dilations", w.dil, nd),
-					 ints_text(g->arena, "pads", pads, 2 * nd), ints_text(g->arena, "output_padding", extra, nd),
+	const char *attrs = arena_printf(g->arena, "%s, %s, %s, %s, %s, group=%lld", expand_list(n, "kernel_shape", k, nd),
+					 expand_list(n, "strides", w.stride, nd), expand_list(n, "dilations", w.dil, nd),
+					 expand_list(n, "pads", pads, 2 * nd), expand_list(n, "output_padding", extra, nd),
 					 (long long)attr_int(n, "group"));
 	Value *b = in_value(n, 2), *y = out_value(n, 0);
 	Value *x1 = make(n, b ? NULL : y, "ConvGradX", attrs, n->in[0], n->in[1], NULL);

@@ -8,37 +8,6 @@
 
 #include "ops.h"
 
-Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c)
-{
-	Value *out[1] = { to };
-	return a ? build(n->graph, n->loc, op, attrs, 1, out, c ? 3 : b ? 2 : 1, a, b, c) : NULL;
-}
-
-Value *make_ints(Node *n, int count, const int64_t *v)
-{
-	return graph_const(n->graph, tensor_ints(n->graph->arena, v, count), "ints");
-}
-
-Value *make_int(Node *n, int64_t v)
-{
-	Tensor *t = tensor_new(n->graph->arena, DT_INT64, 0, NULL);
-	tensor_set_int(t, 0, v);
-	return graph_const(n->graph, t, "int");
-}
-
-Value *make_axes(Node *n, int first, int end)
-{
-	int64_t axes[RANK_MAX];
-	for (int i = first; i < end; i++)
-		axes[i - first] = i;
-	return make_ints(n, end > first ? end - first : 0, axes);
-}
-
-Value *make_num(Node *n, const Value *like, double v)
-{
-	return graph_const(n->graph, tensor_scalar(n->graph->arena, like->type->elem, v), "num");
-}
-
 static Value *cast(Node *n, Value *to, Value *v, DType t)
 {
 	if (v && v->type && v->type->elem == t && !to)
@@ -134,7 +103,7 @@ static int expand_batchnorm(Node *n)
 		int64_t axes[RANK_MAX] = { 0 };
 		for (int i = 2; i < rank; i++)
 			axes[i - 1] = i;
-		Value *over = make_ints(n, rank - 1, axes);
+		Value *over = expand_ints(n, axes, rank - 1);
 		Value *bm = make(n, NULL, "ReduceMean", "keepdims=0", x, over, NULL);
 		Value *d = make2(n, "Sub", x, per_channel(n, bm, rank));
 		Value *bv = make(n, NULL, "ReduceMean", "keepdims=0", d ? make2(n, "Mul", d, d) : NULL, over, NULL);
@@ -293,7 +262,7 @@ static int expand_groupnorm(Node *n)
 	DType t = stat_type(n, xt->elem);
 	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
 	int64_t grouped[3] = { 0, attr_int(n, "num_groups"), -1 };
-	Value *norm = standard(n, cast(n, NULL, make2(n, "Reshape", x, make_ints(n, 3, grouped)), t), make_axes(n, 2, 3));
+	Value *norm = standard(n, cast(n, NULL, make2(n, "Reshape", x, expand_ints(n, grouped, 3)), t), make_axes(n, 2, 3));
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);
@@ -326,7 +295,7 @@ static int expand_lrn(Node *n)
 	pads = arena_printf(a, "%s, %lld", pads, (long long)(size / 2));
 	for (int i = 1; i < nd; i++)
 		pads = arena_printf(a, "%s, 0", pads);
-	Value *x = n->in[0], *one = make_ints(n, 1, (int64_t[]){ 1 });
+	Value *x = n->in[0], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
 	Value *sum = make(n, NULL, "WindowSum", arena_printf(a, "%s], %s]", kernel, pads), make2(n, "Unsqueeze", make2(n, "Mul", x, x), one), NULL, NULL);
 	sum = make2(n, "Squeeze", sum, one);
 	sum = make2(n, "Mul", sum, make_num(n, x, attr_float(n, "alpha") / (double)size));

@@ -51,18 +51,6 @@ int shape_contents(Node *);
 /* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (movement.c). */
 void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
 
-/* norm.c: building nodes in an expander.  make gives the value `to` when that is not NULL (one of n->out); without its first
- * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
-Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c);
-Value *make_ints(Node *n, int count, const int64_t *v);
-Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
-Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
-Value *make_num(Node *n, const Value *like, double v);
-static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
-static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return make(n, NULL, op, NULL, a, b, NULL); }
-static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
-static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
-
 /* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
 double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);
@@ -87,6 +75,16 @@ bool   expand_oneof(Node *, const char *attr, const char *const *list);  /* the 
 Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *const *in);
 #define EXPAND_COUNT(...) ((int)(sizeof((Value *[]){ __VA_ARGS__ }) / sizeof(Value *)))
 #define expand_op(n, op, attrs, ...) expand_node((n), (op), (attrs), EXPAND_COUNT(__VA_ARGS__), (Value *[]){ __VA_ARGS__ })
+/* make builds one node and gives the value `to` when that is not NULL (one of n->out); without its first
+ * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
+Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c);
+Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
+Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
+Value *make_num(Node *n, const Value *like, double v);
+static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
+static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return make(n, NULL, op, NULL, a, b, NULL); }
+static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
+static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 
 /* costs */
 Cost cost_pointwise(const Node *);

@@ -298,11 +298,11 @@ static int expand_unpool(Node *n)
 			return -1;
 		}
 	}
-	Value *flat = make_ints(n, 1, (int64_t[]){ -1 }), *last = in_value(n, 2), *y = out_value(n, 0);
-	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), make_ints(n, 1, &total));
+	Value *flat = expand_ints(n, (int64_t[]){ -1 }, 1), *last = in_value(n, 2), *y = out_value(n, 0);
+	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), expand_ints(n, &total, 1));
 	Value *full = make(n, NULL, "ScatterElements", "axis=0", zero, make2(n, "Reshape", n->in[1], flat),
 			   make2(n, "Reshape", n->in[0], flat));
-	full = make(n, last ? NULL : y, "Reshape", NULL, full, make_ints(n, x->rank, shape), NULL);
+	full = make(n, last ? NULL : y, "Reshape", NULL, full, expand_ints(n, shape, x->rank), NULL);
 	if (last) {
 		if (in_dims(n, 2, want, x->rank) != x->rank) {
 			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries", x->rank);
@@ -310,7 +310,7 @@ static int expand_unpool(Node *n)
 		}
 		for (int i = 0; i < x->rank; i++)
 			pads[x->rank + i] = want[i] - shape[i];
-		full = make(n, y, "Pad", NULL, full, make_ints(n, 2 * x->rank, pads), NULL);
+		full = make(n, y, "Pad", NULL, full, expand_ints(n, pads, 2 * x->rank), NULL);
 	}
 	return full ? 0 : -1;
 }

@@ -177,7 +177,7 @@ static int cut(Cell *c, Value *v, int axis, int count, int64_t size, Value **par
 		part[0] = v;
 		return 0;
 	}
-	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, part, 2, v, make_ints(n, count, sizes)) ? 0 : -1;
+	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, part, 2, v, expand_ints(n, sizes, count)) ? 0 : -1;
 }
 
 /* The weights of one direction, ready for the right side of a product. */
@@ -265,7 +265,7 @@ static Value *direction(Cell *c, Value *v, int d)
 	if (!v)
 		return NULL;
 	if (c->dirs == 1)
-		return make2(n, "Squeeze", v, make_ints(n, 1, (int64_t[]){ 0 }));
+		return make2(n, "Squeeze", v, expand_ints(n, (int64_t[]){ 0 }, 1));
 	return make(n, NULL, "Gather", "axis=0", v, make_int(n, d), NULL);
 }
 
@@ -281,10 +281,10 @@ static Value *zero_state(Cell *c, Value *x)
 	Dim batch = x->type->dim[1];
 	Value *shape;
 	if (dim_known(batch)) {
-		shape = make_ints(n, 3, (int64_t[]){ 1, batch, c->hidden });
+		shape = expand_ints(n, (int64_t[]){ 1, batch, c->hidden }, 3);
 	} else {
-		Value *size = make(n, NULL, "Gather", "axis=0", make1(n, "Shape", x), make_ints(n, 1, (int64_t[]){ 1 }), NULL);
-		shape = make(n, NULL, "Concat", "axis=0", make_ints(n, 1, (int64_t[]){ 1 }), size, make_ints(n, 1, &c->hidden));
+		Value *size = make(n, NULL, "Gather", "axis=0", make1(n, "Shape", x), expand_ints(n, (int64_t[]){ 1 }, 1), NULL);
+		shape = make(n, NULL, "Concat", "axis=0", expand_ints(n, (int64_t[]){ 1 }, 1), size, expand_ints(n, &c->hidden, 1));
 	}
 	return shape ? make2(n, "Expand", num(c, x, 0), shape) : NULL;
 }
@@ -300,7 +300,7 @@ static Value *first_state(Cell *c, int operand, int d, Value *x)
 		v = make(n, NULL, "Transpose", "perm=[1, 0, 2]", v, NULL, NULL);
 	if (c->dirs == 1)
 		return v;
-	return make(n, NULL, "Gather", "axis=0", v, make_ints(n, 1, (int64_t[]){ d }), NULL);
+	return make(n, NULL, "Gather", "axis=0", v, expand_ints(n, (int64_t[]){ d }, 1), NULL);
 }
 
 /* Biases: all that can be added before the steps goes into *early. */
@@ -318,7 +318,7 @@ static int read_bias(Cell *c, int d, Side *s, Value **early)
 		*early = add(c, half[0], half[1]);
 		return *early ? 0 : -1;
 	}
-	Value *sizes = make_ints(n, 2, (int64_t[]){ 2 * h, h });
+	Value *sizes = expand_ints(n, (int64_t[]){ 2 * h, h }, 2);
 	wg[0] = wg[1] = rg[0] = rg[1] = NULL;
 	if (!build(n->graph, n->loc, "Split", "axis=0", 2, wg, 2, half[0], sizes) || !build(n->graph, n->loc, "Split", "axis=0", 2, rg, 2, half[1], sizes))
 		return -1;
@@ -337,7 +337,7 @@ static int read_side(Cell *c, int d, Side *s, Value **early)
 	if (!s->rt || read_bias(c, d, s, early))
 		return -1;
 	if (c->gates == 3 && !attr_int(n, "linear_before_reset")) {
-		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, s->rt, make_ints(n, 2, (int64_t[]){ 2 * h, h })))
+		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, s->rt, expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
 			return -1;
 		s->rzr = part[0], s->rh = part[1];
 	}
@@ -354,7 +354,7 @@ static Value *alive(Cell *c, int64_t t)
 	if (!lens)
 		return NULL;
 	Value *yes = make2(n, "Greater", lens, make_num(n, lens, (double)t));
-	return make2(n, "Unsqueeze", yes, make_ints(n, 1, (int64_t[]){ 1 }));
+	return make2(n, "Unsqueeze", yes, expand_ints(n, (int64_t[]){ 1 }, 1));
 }
 
 static Value *choose(Cell *c, Value *cond, Value *yes, Value *no)
@@ -455,7 +455,7 @@ static int expand_recurrent(Node *n)
 		return -1;
 	if (!to)
 		return 0;
-	Value *axis = make_ints(n, 1, (int64_t[]){ 1 });        /* [steps, dirs, batch, hidden] */
+	Value *axis = expand_ints(n, (int64_t[]){ 1 }, 1);        /* [steps, dirs, batch, hidden] */
 	bool last = c.dirs == 1 && !c.batch_first;
 	for (int d = 0; d < c.dirs; d++)
 		y[d] = make(n, last ? to : NULL, "Unsqueeze", NULL, y[d], axis, NULL);
