@@ -50,6 +50,7 @@ static const Form forms[] = {
 	{ "@", "denotation","meaning:str! axes:str*",                                     "what the value and its axes stand for", ON_VALUE },
 	/* anything */
 	{ "@", "op",        "since:count until:count",                                    "a definition: the versions of the operator that it defines", ON_FUNCTION },
+	{ "@", "test",      "operands:str!",                                              "a definition: operands for the test that walks the table", ON_FUNCTION },
 	{ "@", "meta",      "key:str! value:str!",                                        "a metadata entry", ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION },
 	{ "@", "doc",       "text:str!",                                                  "documentation", ON_NODE | ON_VALUE | ON_GRAPH },
 

@@ -108,8 +108,10 @@ static int expand_dequantize(Node *n)
 
 const Op ops_quant[] = {
 	{ .name = "QuantizeLinear", .since = 10, .sig = "x:N y_scale:F y_zero_point:N1? -> y:N1",
-	  .attrs = "axis:int=1 saturate:int=1 block_size:int=0 output_dtype:int=0 precision:int=0", .expand = expand_quantize },
+	  .attrs = "axis:int=1 saturate:int=1 block_size:int=0 output_dtype:int=0 precision:int=0", .expand = expand_quantize,
+	  .test = "x:[2,3] y_scale:(0.1,0.2)[] y_zero_point:uint8[] | x:[2,3] y_scale:(0.1,0.2)[3] y_zero_point:int8[3] | x:[4,6] y_scale:(0.1,0.2)[4,2] =block_size:3" },
 	{ .name = "DequantizeLinear", .since = 10, .sig = "x:N x_scale:F x_zero_point:N? -> y:F",
-	  .attrs = "axis:int=1 block_size:int=0 output_dtype:int=0", .expand = expand_dequantize },
+	  .attrs = "axis:int=1 block_size:int=0 output_dtype:int=0", .expand = expand_dequantize,
+	  .test = "x:int8[2,3] x_scale:(0.1,1)[3] x_zero_point:int8[3] | x:uint8[4,6] x_scale:(0.1,1)[2,6] =axis:0 =block_size:2" },
 	{ 0 },
 };

@@ -397,9 +397,13 @@ static int expand_upsample_old(Node *n)
 	"extrapolation_value:float=0 axes:ints keep_aspect_ratio_policy:string=\"stretch\""
 
 const Op ops_resize[] = {
-	{ .name = "Resize", .since = 11, .sig = "x:T roi:F? scales:float? sizes:int64? -> y:T", .attrs = RESIZE_ATTRS, .expand = expand_resize },
-	{ .name = "Resize", .since = 10, .until = 10, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample },
-	{ .name = "Upsample", .since = 9, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample },
-	{ .name = "Upsample", .since = 7, .until = 8, .sig = "x:T -> y:T", .attrs = "mode:string=\"nearest\" scales:floats!", .expand = expand_upsample_old },
+	{ .name = "Resize", .since = 11, .sig = "x:T roi:F? scales:float? sizes:int64? -> y:T", .attrs = RESIZE_ATTRS, .expand = expand_resize,
+	  .test = "x:[1,1,3,4] scales:{1,1,2,2} =mode:\"linear\" | x:[1,2,4,3] sizes:{1,2,3,5} =mode:\"cubic\" | x:[4,3] sizes:{2,6} =antialias:1 =mode:\"linear\" | x:[3,4] scales:{2,3}" },
+	{ .name = "Resize", .since = 10, .until = 10, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample,
+	  .test = "x:[2,3] scales:{2,2}" },
+	{ .name = "Upsample", .since = 9, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample,
+	  .test = "x:[2,3] scales:{2,2} =mode:\"linear\"" },
+	{ .name = "Upsample", .since = 7, .until = 8, .sig = "x:T -> y:T", .attrs = "mode:string=\"nearest\" scales:floats!", .expand = expand_upsample_old,
+	  .test = "x:[2,3] =scales:[2.0,1.0]" },
 	{ 0 },
 };

@@ -314,9 +314,12 @@ static int expand_deform(Node *n)
 #define GRID_ATTRS "align_corners:int=0 padding_mode:string=\"zeros\""
 
 const Op ops_sample[] = {
-	{ .name = "GridSample", .since = 20, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"linear\" " GRID_ATTRS, .expand = expand_grid },
-	{ .name = "GridSample", .since = 16, .until = 19, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"bilinear\" " GRID_ATTRS, .expand = expand_grid },
+	{ .name = "GridSample", .since = 20, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"linear\" " GRID_ATTRS, .expand = expand_grid,
+	  .test = "x:[1,2,3,4] grid:[1,2,3,2] | x:[2,1,3,3] grid:[2,2,2,2] =mode:\"cubic\" =padding_mode:\"border\" | x:[1,1,2,3,3] grid:[1,2,2,1,3] =align_corners:1 =padding_mode:\"reflection\" | x:[1,2,3,4] grid:[1,2,3,2] =mode:\"nearest\"" },
+	{ .name = "GridSample", .since = 16, .until = 19, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"bilinear\" " GRID_ATTRS, .expand = expand_grid,
+	  .test = "x:[1,2,3,4] grid:[1,2,3,2]" },
 	{ .name = "DeformConv", .since = 19, .sig = "x:F w:F offset:F b:F? mask:F? -> y:F",
-	  .attrs = "dilations:ints group:int=1 kernel_shape:ints offset_group:int=1 pads:ints strides:ints", .expand = expand_deform },
+	  .attrs = "dilations:ints group:int=1 kernel_shape:ints offset_group:int=1 pads:ints strides:ints", .expand = expand_deform,
+	  .test = "x:[1,2,4,4] w:[2,2,2,2] offset:[1,8,3,3] b:[2] mask:[1,4,3,3] | x:[1,2,3,3] w:[2,1,2,2] offset:[1,16,2,2] =group:2 =offset_group:2" },
 	{ 0 },
 };

@@ -297,11 +297,15 @@ static Cost cost_det(const Node *n)
 }
 
 const Op ops_spectral[] = {
-	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F", .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft },
-	{ .name = "DFT", .since = 17, .until = 19, .sig = "x:F dft_length:I? -> y:F", .attrs = "axis:int=1 inverse:int=0 onesided:int=0", .expand = expand_dft },
-	{ .name = "STFT", .since = 17, .sig = "signal:F frame_step:I window:F? frame_length:I? -> y:F", .attrs = "onesided:int=1", .expand = expand_stft },
+	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F", .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft,
+	  .test = "x:[2,5,1] | x:[2,4,2] =inverse:1 | x:[3,4,1] axis:{0} =onesided:1 | x:[2,4,2] =inverse:1 =onesided:1" },
+	{ .name = "DFT", .since = 17, .until = 19, .sig = "x:F dft_length:I? -> y:F", .attrs = "axis:int=1 inverse:int=0 onesided:int=0", .expand = expand_dft,
+	  .test = "x:[2,5,1] dft_length:{6} | x:[2,4,2] =axis:0" },
+	{ .name = "STFT", .since = 17, .sig = "signal:F frame_step:I window:F? frame_length:I? -> y:F", .attrs = "onesided:int=1", .expand = expand_stft,
+	  .test = "signal:[1,12,1] frame_step:{3} window:[4] | signal:[2,8,2] frame_step:{2} frame_length:{4} =onesided:0" },
 	{ .name = "MelWeightMatrix", .since = 17, .sig = "num_mel_bins:I dft_length:I sample_rate:I lower_edge_hertz:F upper_edge_hertz:F -> y:N",
-	  .attrs = "output_datatype:int=1", .expand = expand_mel },
+	  .attrs = "output_datatype:int=1", .expand = expand_mel,
+	  .test = "num_mel_bins:{4} dft_length:{16} sample_rate:{8192} lower_edge_hertz:float{0} upper_edge_hertz:float{4096}" },
 	{ .name = "Det", .since = 11, .sig = "x:F -> y:F", .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
 	  .grad = "dx = Mul(Unsqueeze(dy, [-2, -1]), Cofactor(x))", .cost = cost_det, .test = "x:[3,3] | x:[2,4,4]" },
 	{ .name = "Cofactor", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_cofactor, .kernel = "cofactor", .eval = eval_cofactor,

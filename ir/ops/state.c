@@ -200,10 +200,13 @@ static int expand_linear_attention(Node *n)
 
 const Op ops_state[] = {
 	{ .name = "TensorScatter", .since = 24, .sig = "past_cache:T update:T write_indices:int64? -> y:T", .attrs = "axis:int=-2 mode:string=\"linear\"",
-	  .expand = expand_tensor_scatter },
+	  .expand = expand_tensor_scatter,
+	  .test = "past_cache:[2,4,3] update:[2,2,3] write_indices:{1,2} | past_cache:[2,4,3] update:[2,2,3] write_indices:{3,2} =mode:\"circular\"" },
 	{ .name = "CausalConvWithState", .since = 27, .sig = "input:F weight:F bias:F? past_state:F? -> output:F present_state:F?",
-	  .attrs = "activation:string=\"none\"", .expand = expand_causal_conv },
+	  .attrs = "activation:string=\"none\"", .expand = expand_causal_conv,
+	  .test = "input:[2,3,5] weight:[3,1,2] bias:[3] past_state:[2,3,1] =activation:\"silu\" | input:[1,2,4] weight:[2,1,3]" },
 	{ .name = "LinearAttention", .since = 27, .sig = "query:F key:F value:F past_state:F1? decay:F? beta:F? -> output:F present_state:F1?",
-	  .attrs = "chunk_size:int=64 kv_num_heads:int! q_num_heads:int! scale:float=0 update_rule:string=\"gated_delta\"", .expand = expand_linear_attention },
+	  .attrs = "chunk_size:int=64 kv_num_heads:int! q_num_heads:int! scale:float=0 update_rule:string=\"gated_delta\"", .expand = expand_linear_attention,
+	  .test = "query:[1,3,4] key:[1,3,4] value:[1,3,6] decay:[1,3,2] beta:[1,3,2] =q_num_heads:2 =kv_num_heads:2 | query:[1,2,4] key:[1,2,2] value:[1,2,3] =q_num_heads:2 =kv_num_heads:1 =update_rule:\"linear\"" },
 	{ 0 },
 };
