@@ -153,17 +153,17 @@ static int no_gradient(Back *b, Node *n, Value *loss)
 
 static int step(Back *b, Node *n, Value *loss)
 {
-	Value *dout[64] = { 0 }, *din[256] = { 0 };
+	Value **dout, **din;
 	bool flows = false, wanted = false;
 
-	for (int i = 0; i < n->nout && i < 64; i++)
+	for (int i = 0; i < n->nout; i++)
 		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0;
 	for (int i = 0; i < n->nin; i++)
 		wanted |= n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id];
 	if (!flows || !wanted || n->row->nograd)
 		return 0;
-	if (n->nin > 256 || n->nout > 64)
-		die("gradient of %s: too many operands", n->op);
+	dout = arena_array(b->g->scratch, Value *, n->nout + 1);
+	din = arena_array(b->g->scratch, Value *, n->nin + 1);
 	if (!differentiable(n->row))
 		return no_gradient(b, n, loss);
 	for (int i = 0; i < n->nout; i++) {

@@ -82,7 +82,7 @@ Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
 Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
 Value *make_num(Node *n, const Value *like, double v);
 static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
-static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return make(n, NULL, op, NULL, a, b, NULL); }
+static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return b ? make(n, NULL, op, NULL, a, b, NULL) : NULL; }
 static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 
