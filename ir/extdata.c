@@ -200,14 +200,31 @@ static int number(const Tensor *t, const Pair *p, uint64_t *v)
 	return -1;
 }
 
+/* -1 when there are too many to count. */
+static int64_t elements(const Tensor *t)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		if (t->dim[i] < 0 || __builtin_mul_overflow(n, t->dim[i], &n))
+			return -1;
+	return n;
+}
+
 int tensor_load(Tensor *t)
 {
 	Name location = NULL;
-	uint64_t offset = 0, length = t->bytes;
+	uint64_t offset = 0, length;
 	Loc loc = t->loc;
+	int64_t n;
 
 	if (t->data || !t->next)
 		return 0;
+	if ((n = elements(t)) < 0 || (t->bytes = tensor_bytes(t->dtype, n)) == SIZE_MAX) {
+		err_at(loc, "the dimensions of %s multiply to too many bytes", t->name ? t->name : "a tensor");
+		return -1;
+	}
+	length = t->bytes;
 	for (int i = 0; i < t->next; i++) {
 		const Pair *p = &t->ext[i];
 

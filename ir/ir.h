@@ -499,6 +499,7 @@ Function *parse_grad(const Op *row, const char *text);       /* a gradient as a 
 int       parse_annots(uint32_t file, Model *, AnnotPlace, Annot **list);   /* annotations alone, appended: a metadata entry of an .onnx file */
 
 /* print.c: the only dumper. */
+enum { SMALL_DATA = 1024 };                                  /* larger constants that stand in a file are printed as a reference to it */
 void print_model(FILE *, const Model *);
 void print_annots(FILE *, const Annot *);                    /* " @on(gpus[0:3]) @stage(1)" */
 void print_name(FILE *, Name);                               /* id or "quoted" */

@@ -375,7 +375,7 @@ static void tensor_data(Reader *r, Tensor *t, const Msg *m, const Found *d)
 	uint32_t num = d->used ? (uint32_t)__builtin_ctz(d->used) : 0;
 	if (num == RAW || (d->pieces == 1 && (num == FLOATS || num == DOUBLES))) {
 		t->data = d->piece.p;
-		t->file = r->w.file;
+		t->file = take(t->meta, &t->nmeta, KEY_LITERAL) ? 0 : r->w.file;
 		t->file_off = (uint64_t)(d->piece.p - r->w.base);
 	} else {
 		decode(r, t, m, num, d->entries);
@@ -687,8 +687,17 @@ static void node(Reader *r, const Field *field, Graph *g)
 
 typedef struct Fields { Field *f; int n; } Fields;
 
-/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, -1 for others. */
-static Value *value(Reader *r, const Field *field, Graph *g, int *position)
+static void into(Reader *r, Value *v, Pair *meta, int *nmeta)
+{
+	Name name = take(meta, nmeta, KEY_INTO);
+
+	if (name)
+		v->into = graph_value(v->graph, name, (Loc){ .file = r->w.file, .len = 1 });
+}
+
+/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, -1 for others;
+ * *input: it is an input in any case. */
+static Value *value(Reader *r, const Field *field, Graph *g, int *position, bool *input)
 {
 	Msg m = wire_msg(&r->w, &VALUE, field->p, field->n, true);
 	Field f, ty = { 0 };
@@ -697,6 +706,7 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 	int nmeta = 0;
 
 	*position = -1;
+	*input = true;
 	if (!wire_enter(&r->w, field->p))
 		return NULL;
 	while (wire_next(&m, &f)) {
@@ -720,8 +730,11 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 		v->declared = true;
 	}
 	Name pos = take(meta, &nmeta, KEY_INIT);
-	if (pos)
+	if (pos) {
 		*position = atoi(pos);
+		*input = strstr(pos, "input") != NULL;
+	}
+	into(r, v, meta, &nmeta);
 	annots(r, meta, &nmeta, ON_VALUE, &v->annot);
 	if (doc)
 		v->doc = doc;
@@ -775,7 +788,16 @@ static void initialiser(Reader *r, const Field *f, Graph *g)
 		r->w.bad = true;
 		return;
 	}
-	annots(r, t->meta, &t->nmeta, ON_VALUE, &v->annot);
+	if (!v->input) {
+		into(r, v, t->meta, &t->nmeta);
+		annots(r, t->meta, &t->nmeta, ON_VALUE, &v->annot);
+		v->doc = t->doc;
+		v->meta = t->meta;
+		v->nmeta = t->nmeta;
+		t->doc = NULL;
+		t->meta = NULL;
+		t->nmeta = 0;
+	}
 	v->type = own;
 	v->data = t;
 	v->init = true;
@@ -806,10 +828,11 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 {
 	Value **param = NULL;
 	int *position = NULL, nparam = 0, pos;
+	bool input;
 	Value *v;
 
 	for (int i = 0; i < in->n && !r->w.bad; i++) {
-		if (!(v = value(r, &in->f[i], g, &pos)))
+		if (!(v = value(r, &in->f[i], g, &pos, &input)))
 			return;
 		if (pos >= 0) {
 			int k = nparam;
@@ -817,7 +840,8 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 			v->init = v->param = true;
 			arena_push(r->w.arena, position, k, pos);
 			arena_push(r->w.arena, param, nparam, v);
-			continue;
+			if (!input)
+				continue;
 		}
 		if (v->input) {
 			twice(at(r, &in->f[i]), "input", v, v->loc);
@@ -827,7 +851,7 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 		arena_push(r->w.arena, g->in, g->nin, v);
 	}
 	for (int i = 0; i < out->n && !r->w.bad; i++) {
-		if (!(v = value(r, &out->f[i], g, &pos)))
+		if (!(v = value(r, &out->f[i], g, &pos, &input)))
 			return;
 		v->output = true;
 		arena_push(r->w.arena, g->out, g->nout, v);
@@ -835,7 +859,7 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 	for (int i = 0; i < init->n && !r->w.bad; i++)
 		initialiser(r, &init->f[i], g);
 	for (int i = 0; i < info->n && !r->w.bad; i++)
-		value(r, &info->f[i], g, &pos);
+		value(r, &info->f[i], g, &pos, &input);
 	parameters(r, g, param, position, nparam);
 }
 
@@ -874,7 +898,7 @@ static Graph *graph(Reader *r, const Field *field, Graph *outer)
 	}
 	g->unknown = m.blob;
 	g->nunknown = m.nblob;
-	annots(r, g->meta, &g->nmeta, ON_MODEL, &g->annot);
+	annots(r, g->meta, &g->nmeta, ON_GRAPH, &g->annot);
 	graph_values(r, g, &in, &out, &init, &info);
 	graph_nodes(r, &m, 1, g);
 	r->w.depth--;
@@ -908,17 +932,66 @@ static void function_names(Reader *r, Function *fn, const Field *f)
 	}
 }
 
+/* What ONNX can say of a graph but not of the body of a function. */
+static void body_metadata(Reader *r, Function *fn)
+{
+	size_t n = strlen(KEY_BODY);
+	int keep = 0;
+
+	annots(r, fn->meta, &fn->nmeta, ON_GRAPH, &fn->body->annot);
+	fn->body->doc = take(fn->meta, &fn->nmeta, KEY_DOC);
+	for (int i = 0; i < fn->nmeta; i++) {
+		Pair p = fn->meta[i];
+
+		if (strncmp(p.key, KEY_BODY, n)) {
+			fn->meta[keep++] = p;
+			continue;
+		}
+		p.key = name_of(p.key + n);
+		arena_push(r->w.arena, fn->body->meta, fn->body->nmeta, p);
+	}
+	fn->nmeta = keep;
+}
+
+/* "2 0:7": attribute 2 of those read comes first, then attribute 0, whose type is 7. */
+static void attr_order(Reader *r, Function *fn, const char *text)
+{
+	Attr *old = fn->attr;
+	int n = fn->nattr;
+
+	fn->attr = arena_array(r->w.arena, Attr, n + 1);
+	fn->nattr = 0;
+	while (*text && fn->nattr < n) {
+		char *end;
+		long i = strtol(text, &end, 10), type = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+
+		if (end == text || i < 0 || i >= n || type < 0 || type > AT_TYPES)
+			break;
+		Attr a = old[i];
+		if (type)
+			a.type = (AttrType)type;
+		fn->attr[fn->nattr++] = a;
+		text = end + strspn(end, " ");
+	}
+	if (fn->nattr < n) {
+		fn->attr = old;
+		fn->nattr = n;
+	}
+}
+
 static void function(Reader *r, const Field *field)
 {
 	Msg m = wire_msg(&r->w, &FUNCTION, field->p, field->n, true), again;
 	Function *fn = arena_new(r->w.arena, Function);
 	Field f;
+	bool input;
 	int pos;
 
 	if (!wire_enter(&r->w, field->p))
 		return;
 	fn->loc = at(r, field);
-	fn->domain = fn->name = name_of("");
+	fn->domain = fn->name = fn->overload = name_of("");
+	fn->since = 1;
 	fn->body = graph_new(r->m, NULL, fn->name);
 	fn->body->loc = fn->loc;
 	while (wire_next(&m, &f)) {
@@ -927,14 +1000,15 @@ static void function(Reader *r, const Field *field)
 		case 8:  fn->doc = wire_text(&r->w, &f); break;
 		case 9:  opset(r, &f, &fn->opset, &fn->nopset); break;
 		case 10: fn->domain = wire_name(&r->w, &f); break;
-		case 13: fn->overload = f.n ? wire_name(&r->w, &f) : NULL; break;
+		case 13: fn->overload = wire_name(&r->w, &f); break;
 		case 14: entry(r, &f, &fn->meta, &fn->nmeta); break;
 		}
 	}
 	fn->body->name = fn->name;
 	fn->unknown = m.blob;
 	fn->nunknown = m.nblob;
-	annots(r, fn->meta, &fn->nmeta, ON_FUNCTION, &fn->annot);
+	Name header = take(fn->meta, &fn->nmeta, KEY_HEADER), attrs = take(fn->meta, &fn->nmeta, KEY_ATTRS);
+	body_metadata(r, fn);
 	static const uint8_t order[] = { 4, 5, 6, 11, 12 };
 	for (size_t i = 0; i < sizeof order; i++)
 		for (again = wire_again(&m); wire_next(&again, &f);) {
@@ -943,11 +1017,15 @@ static void function(Reader *r, const Field *field)
 			if (f.num == 11)
 				arena_push(r->w.arena, fn->attr, fn->nattr, attribute(r, &f, fn->body));
 			else if (f.num == 12)
-				value(r, &f, fn->body, &pos);
+				value(r, &f, fn->body, &pos, &input);
 			else
 				function_names(r, fn, &f);
 		}
+	if (attrs)
+		attr_order(r, fn, attrs);
 	graph_nodes(r, &m, 7, fn->body);
+	if (header && !r->w.bad)
+		fn->nopset = 0;
 	arena_push(r->w.arena, r->m->function, r->m->nfunction, fn);
 	r->w.depth--;
 }
@@ -988,6 +1066,17 @@ static void check_header(Reader *r)
 	r->w.bad = true;
 }
 
+/* The text that this file was written from said less than a file must. */
+static void restore_header(Model *m, const char *text)
+{
+	char *end;
+
+	m->ir_version = strtol(text, &end, 10);
+	m->has_ir_version = m->ir_version != 0;
+	if (*end == ' ' && end[1] == '0')
+		m->nopset = 0;
+}
+
 Model *onnx_read(uint32_t file)
 {
 	SrcFile *src = file_of(file);
@@ -1011,6 +1100,7 @@ Model *onnx_read(uint32_t file)
 		err_at((Loc){ .file = file, .off = src->bytes, .len = 1 }, "the model has no graph");
 		r.w.bad = true;
 	}
+	Name as_written = take(model->meta, &model->nmeta, KEY_HEADER);
 	annots(&r, model->meta, &model->nmeta, ON_MODEL, &model->annot);
 	/* In file order, so that the table of nodes ascends; of several graphs the last one counts. */
 	for (Msg again = wire_again(&m); wire_next(&again, &f);) {
@@ -1026,6 +1116,8 @@ Model *onnx_read(uint32_t file)
 		return NULL;
 	}
 	wire_warn(&r.w);
+	if (as_written)
+		restore_header(model, as_written);
 	return model;
 }
 

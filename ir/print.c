@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 110, SMALL_DATA = 1024 };
+enum { COLUMNS = 110 };
 
 static bool dump;                       /* the model states which passes are done: nodes state where they came from */
 

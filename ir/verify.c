@@ -89,6 +89,8 @@ static void result(Scope *s, const Node *n, int i)
 		err_at(n->loc, "%s makes %s, which is %s already", n->op, v->name, v->input ? "an input" : "an initialiser");
 		note_at(v->data && !v->input ? v->data->loc : v->loc, "%s stands here", v->name);
 		s->bad++;
+	} else if (v->def != n && v->def && annot_find(n->annot, "when") && annot_find(v->def->annot, "when")) {
+		;                               /* one of them remains when the guards are decided */
 	} else if (v->def != n || v->defidx != i) {
 		const Node *other = v->def;
 

@@ -382,6 +382,15 @@ void out_close(Out *o, size_t at)
 		o->span[first].at += n - 1;
 }
 
+size_t out_size(const Out *o)
+{
+	size_t n = o->n;
+
+	for (int i = 0; i < o->nspan; i++)
+		n += o->span[i].n;
+	return n;
+}
+
 int out_write(Out *o, FILE *f)
 {
 	size_t done = 0;

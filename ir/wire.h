@@ -60,11 +60,16 @@ Name wire_text(Wire *, const Field *);                   /* any text without a N
 void wire_ints(Wire *, const Field *, int64_t **list, int *n);   /* append, packed or not */
 void wire_warn(const Wire *);                            /* one line for what was counted */
 
-/* Entries of ours in metadata_props: annotations as text; the place of a node in its original file; of an input that is
- * a parameter without data, its place among the initialisers. */
-#define KEY_ANNOT "sbpcc.annot"
-#define KEY_FROM  "sbpcc.from"
-#define KEY_INIT  "sbpcc.init"
+/* Entries of ours in metadata_props, for what ONNX has no field for.  The reader takes them out again. */
+#define KEY_ANNOT   "sbpcc.annot"       /* annotations as text */
+#define KEY_FROM    "sbpcc.from"        /* of a node: its place in its original file */
+#define KEY_INTO    "sbpcc.into"        /* of a value: the older value in whose storage it lives */
+#define KEY_INIT    "sbpcc.init"        /* of an input that is a parameter without data: its place among the initialisers */
+#define KEY_LITERAL "sbpcc.literal"     /* of a tensor: it stood in the text as literals */
+#define KEY_HEADER  "sbpcc.header"      /* of a model: the ir_version that was written, or 0; 1 if opset_import was */
+#define KEY_ATTRS   "sbpcc.attrs"       /* of a function: order and types of attributes without a default */
+#define KEY_DOC     "sbpcc.doc"         /* of a function: doc string of its body */
+#define KEY_BODY    "sbpcc.body:"       /* of a function: before each metadata key of its body */
 
 /* Writing.  Large data is not copied: a span says what stands at a place of the buffer when it goes to the file. */
 typedef struct Span { size_t at, n; const void *p; } Span;
@@ -79,6 +84,7 @@ void   out_ints(Out *, uint32_t field, const int64_t *v, int n, bool packed);
 size_t out_open(Out *, uint32_t field);                  /* a message inside: out_close(o, what out_open gave) */
 void   out_close(Out *, size_t at);
 void   out_blobs(Out *, const Blob *, int n);
+size_t out_size(const Out *);
 int    out_write(Out *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
 
 #endif
