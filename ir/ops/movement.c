@@ -1,5 +1,1413 @@
+/* Operators that move elements without changing them, and the two that undo broadcasting for gradients.  Elements are
+ * copied as bytes, so every type passes, 4-bit ones included. */
 #include "ops.h"
+#include <string.h>
+
+/* Copying. */
+static void copy_bits(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count)
+{
+	int bits = dtype_bits(from->dtype), per = 8 / bits;
+	unsigned mask = (1u << bits) - 1;
+	for (int64_t k = 0; k < count; k++, i++, j++) {
+		unsigned v = ((const uint8_t *)from->data)[i / per] >> (i % per * bits) & mask;
+		uint8_t *p = (uint8_t *)to->data + j / per;
+		int shift = (int)(j % per) * bits;
+		*p = (uint8_t)((*p & ~(mask << shift)) | v << shift);
+	}
+}
+
+void eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count)
+{
+	size_t size = (size_t)dtype_bits(from->dtype) / 8;
+	if (count <= 0)
+		return;
+	if (size == 0)
+		copy_bits(from, i, to, j, count);
+	else
+		memcpy((char *)to->data + (size_t)j * size, (const char *)from->data + (size_t)i * size, (size_t)count * size);
+}
+
+static void eval_copy_all(const Tensor *from, Tensor *to)
+{
+	eval_copy(from, 0, to, 0, tensor_elements(to));
+}
+
+/* to[i0, i1, ...] = from[base + i0 * stride0 + i1 * stride1 + ...], a row of the last axis at a time. */
+void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to)
+{
+	int64_t idx[RANK_MAX] = { 0 }, total = tensor_elements(to), at = base;
+	int last = to->rank - 1;
+	if (to->rank == 0) {
+		eval_copy(from, base, to, 0, 1);
+		return;
+	}
+	int64_t row = to->dim[last], step = stride[last];
+	for (int64_t j = 0; j < total; j += row) {
+		if (step == 1)
+			eval_copy(from, at, to, j, row);
+		else if (dtype_bits(from->dtype) == 32)
+			for (int64_t k = 0; k < row; k++)
+				memcpy((char *)to->data + (j + k) * 4, (const char *)from->data + (at + k * step) * 4, 4);
+		else
+			for (int64_t k = 0; k < row; k++)
+				eval_copy(from, at + k * step, to, j + k, 1);
+		for (int a = last; a-- > 0;) {
+			at += stride[a];
+			if (++idx[a] < to->dim[a])
+				break;
+			at -= stride[a] * to->dim[a];
+			idx[a] = 0;
+		}
+	}
+}
+
+/* Strides of a tensor seen in a larger shape: 0 on axes that are broadcast. */
+static void broadcast_strides(const Tensor *t, const Tensor *in, int64_t *stride)
+{
+	int64_t s = 1;
+	for (int a = in->rank; a-- > 0;) {
+		int k = a - (in->rank - t->rank);
+		stride[a] = k < 0 || t->dim[k] == 1 ? 0 : s;
+		s *= k < 0 ? 1 : t->dim[k];
+	}
+}
+
+static int too_many_axes(Node *n, int64_t rank)
+{
+	if (rank <= RANK_MAX)
+		return 0;
+	err_at(n->loc, "%s: %lld axes are more than %d", n->op, (long long)rank, RANK_MAX);
+	return -1;
+}
+
+/* A result of known rank about whose lengths nothing is known. */
+static int any_dims(Node *n, int i, DType elem, int rank)
+{
+	Dim dim[RANK_MAX];
+	for (int a = 0; a < rank; a++)
+		dim[a] = DIM_UNKNOWN;
+	out_set(n, i, elem, rank, dim);
+	return 0;
+}
+
+/* The length of a vector operand, or -1. */
+static int64_t vector_length(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
+}
+
+/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
+static int factor_keep(Node *n, FactorRule *r, const bool *whole)
+{
+	int rank = in_rank(n, 0);
+	if (rank < 0)
+		return -1;
+	for (int a = 0; a < rank; a++) {
+		if (whole[a])
+			continue;
+		int f = factor_add(r, in_type(n, 0)->dim[a]);
+		for (int i = 0; i < n->nin; i++)
+			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || !strcmp(n->op, "Concat")))
+				r->in[i][a] = f;
+		for (int i = 0; i < n->nout; i++)
+			if (r->out[i])
+				r->out[i][a] = f;
+	}
+	return 0;
+}
+
+static int factor_but_axis(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int axis;
+	if (in_rank(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis) != 0)
+		return -1;
+	whole[axis] = true;
+	return factor_keep(n, r, whole);
+}
+
+/* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
+static int factor_same_length(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	if (!x || !y || x->rank != y->rank || x->rank < 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++)
+		whole[a] = !dim_same(x->dim[a], y->dim[a]);
+	return factor_keep(n, r, whole);
+}
+
+/* Axes aligned at the right; an axis that only the result has is split there alone. */
+static int factor_expand(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	if (!x || !y || x->rank < 0 || y->rank < x->rank)
+		return -1;
+	for (int a = 0; a < y->rank; a++) {
+		int k = a - (y->rank - x->rank);
+		r->out[0][a] = factor_add(r, y->dim[a]);
+		if (k >= 0 && dim_same(x->dim[k], y->dim[a]))
+			r->in[0][k] = r->out[0][a];
+	}
+	return 0;
+}
+
+/* Reshape. */
+static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
+{
+	Dim total = 1, rest = 1;
+	for (int a = 0; a < x->rank; a++)
+		total = dim_mul(total, x->dim[a]);
+	for (int a = 0; a < rank; a++)
+		if (a != hole)
+			rest = dim_mul(rest, dim[a]);
+	if (hole >= 0 && dim_known(total) && dim_known(rest) && (rest == 0 || total % rest != 0)) {
+		err_at(n->loc, "Reshape: %s has %lld elements, which %lld does not divide", type_text(x), (long long)total, (long long)rest);
+		return -1;
+	}
+	if (hole >= 0)
+		dim[hole] = rest == DIM_UNKNOWN || total == DIM_UNKNOWN ? DIM_UNKNOWN : dim_div(total, rest);
+	else if (dim_differ(total, rest)) {
+		err_at(n->loc, "Reshape cannot turn %s (%lld elements) into %s (%lld)", type_text(x), (long long)total,
+		       type_text(&(Type){ .elem = x->elem, .rank = rank, .dim = dim }), (long long)rest);
+		return -1;
+	}
+	return 0;
+}
+
+static int shape_reshape(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	int64_t len = vector_length(n, 1);
+	bool allowzero = attr_int(n, "allowzero") != 0, exact = in_const(n, 1) != NULL;
+	int rank = in_dims(n, 1, dim, RANK_MAX), hole = -1, holes = 0;
+	if (too_many_axes(n, len) != 0)
+		return -1;
+	if (rank < 0)
+		return len < 0 ? (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0) : any_dims(n, 0, in_dtype(n, 0), (int)len);
+	for (int a = 0; a < rank; a++) {
+		if (exact && dim[a] < -1) {
+			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)dim[a]);
+			return -1;
+		}
+		if (dim[a] == 0 && !allowzero) {
+			if (x && x->rank >= 0 && a >= x->rank) {
+				err_at(in_loc(n, 1), "Reshape: 0 stands at place %d of the shape, but %s has only %d axes", a, type_text(x), x->rank);
+				return -1;
+			}
+			dim[a] = x && x->rank >= 0 ? x->dim[a] : DIM_UNKNOWN;
+			if (dim[a] != DIM_UNKNOWN)
+				continue;
+			holes += x && x->rank >= 0 ? 2 : 0;
+		} else if (dim[a] == DIM_UNKNOWN) {
+			hole = a;
+			holes++;
+		}
+	}
+	if (exact && x && x->rank >= 0) {
+		const Tensor *t = in_const(n, 1);
+		int minus = 0;
+		for (int a = 0; a < rank; a++)
+			minus += tensor_int(t, a) == -1;
+		if (minus > 1) {
+			err_at(in_loc(n, 1), "Reshape: -1 stands %d times in the shape", minus);
+			return -1;
+		}
+	}
+	if (x && x->rank >= 0 && holes <= 1 && reshape_infer(n, x, dim, rank, hole) != 0)
+		return -1;
+	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	return 0;
+}
+
+static int eval_same_order(Node *n, Tensor **in, Tensor **out)
+{
+	(void)n;
+	eval_copy_all(in[0], out[0]);
+	return 0;
+}
+
+/* Transpose. */
+static int read_perm(Node *n, int rank, int *perm)
+{
+	int k;
+	const int64_t *p = attr_ints(n, "perm", &k);
+	bool seen[RANK_MAX] = { false };
+	for (int a = 0; a < rank; a++)
+		perm[a] = rank - 1 - a;
+	if (!attr_has(n, "perm"))
+		return 0;
+	for (int a = 0; a < k && k == rank; a++) {
+		if (p[a] < 0 || p[a] >= rank || seen[p[a]])
+			break;
+		seen[p[a]] = true;
+		perm[a] = (int)p[a];
+		if (a == rank - 1)
+			return 0;
+	}
+	if (k == 0 && rank == 0)
+		return 0;
+	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", rank, type_text(in_type(n, 0)));
+	return -1;
+}
+
+static int shape_transpose(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	int perm[RANK_MAX], k;
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		attr_ints(n, "perm", &k);
+		return attr_has(n, "perm") && k <= RANK_MAX ? any_dims(n, 0, in_dtype(n, 0), k) : (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0);
+	}
+	if (read_perm(n, x->rank, perm) != 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++)
+		dim[a] = x->dim[perm[a]];
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+static int eval_transpose(Node *n, Tensor **in, Tensor **out)
+{
+	int perm[RANK_MAX];
+	int64_t stride[RANK_MAX], s[RANK_MAX];
+	if (read_perm(n, in[0]->rank, perm) != 0)
+		return -1;
+	eval_strides(in[0], s);
+	for (int a = 0; a < in[0]->rank; a++)
+		stride[a] = s[perm[a]];
+	eval_strided(in[0], 0, stride, out[0]);
+	return 0;
+}
+
+static int factor_transpose(Node *n, FactorRule *r)
+{
+	int perm[RANK_MAX], rank = in_rank(n, 0);
+	if (rank < 0 || read_perm(n, rank, perm) != 0)
+		return -1;
+	for (int a = 0; a < rank; a++)
+		r->in[0][perm[a]] = r->out[0][a] = factor_add(r, in_type(n, 0)->dim[perm[a]]);
+	return 0;
+}
+
+static int grad_transpose(Node *n, Value **dout, Value **din)
+{
+	int perm[RANK_MAX], back[RANK_MAX], rank = in_rank(n, 0), at = 6;
+	char text[6 + 4 * RANK_MAX + 2] = "perm=[";
+	if (rank < 0)
+		die("Transpose of unknown rank has no gradient");
+	if (read_perm(n, rank, perm) != 0)
+		return -1;
+	for (int a = 0; a < rank; a++)
+		back[perm[a]] = a;
+	for (int a = 0; a < rank; a++)
+		at += snprintf(text + at, sizeof text - (size_t)at, "%s%d", a ? "," : "", back[a]);
+	snprintf(text + at, sizeof text - (size_t)at, "]");
+	din[0] = build(n->graph, n->loc, "Transpose", text, 1, NULL, 1, dout[0]);
+	return din[0] ? 0 : -1;
+}
+
+/* Swap: the last two axes. */
+static int shape_swap(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	if (x->rank < 2) {
+		err_at(in_loc(n, 0), "Swap needs two axes, not %s", type_text(x));
+		return -1;
+	}
+	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	dim[x->rank - 1] = x->dim[x->rank - 2];
+	dim[x->rank - 2] = x->dim[x->rank - 1];
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+static int eval_swap(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t s[RANK_MAX];
+	int r = in[0]->rank;
+	(void)n;
+	eval_strides(in[0], s);
+	int64_t t = s[r - 1];
+	s[r - 1] = s[r - 2];
+	s[r - 2] = t;
+	eval_strided(in[0], 0, s, out[0]);
+	return 0;
+}
+
+/* Expand, LikeShape, ReduceTo. */
+static int shape_expand(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	const Tensor *t = in_const(n, 1);
+	Dim dim[RANK_MAX];
+	int64_t len = vector_length(n, 1);
+	int rank = in_dims(n, 1, dim, RANK_MAX);
+	if (too_many_axes(n, len) != 0)
+		return -1;
+	for (int64_t i = 0; t && i < tensor_elements(t); i++)
+		if (tensor_int(t, i) < 0) {
+			err_at(in_loc(n, 1), "Expand: the shape has a negative size, %lld", (long long)tensor_int(t, i));
+			return -1;
+		}
+	if (!x || x->rank < 0 || (rank < 0 && len < 0)) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	if (rank < 0) {
+		rank = (int)len;
+		for (int a = 0; a < rank; a++)
+			dim[a] = DIM_UNKNOWN;
+	}
+	if ((rank = broadcast_dims(n, rank, dim, x->rank, x->dim)) < 0)
+		return -1;
+	out_set(n, 0, x->elem, rank, dim);
+	return 0;
+}
+
+static int eval_expand(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t stride[RANK_MAX];
+	(void)n;
+	broadcast_strides(in[0], out[0], stride);
+	eval_strided(in[0], 0, stride, out[0]);
+	return 0;
+}
+
+/* small can be broadcast to large: checked as far as both are known. */
+static int fits(Node *n, const Type *small, const Type *large)
+{
+	bool bad = small->rank > large->rank;
+	for (int a = 0; !bad && a < small->rank; a++)
+		bad = small->dim[a] != 1 && dim_differ(small->dim[a], large->dim[a + large->rank - small->rank]);
+	if (!bad)
+		return 0;
+	err_at(n->loc, "%s: %s does not broadcast to %s", n->op, type_text(small), type_text(large));
+	return -1;
+}
+
+static int shape_like_second(Node *n)
+{
+	const Type *x = in_type(n, 0), *like = in_type(n, 1);
+	if (!like || like->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	bool up = !strcmp(n->op, "LikeShape");
+	if (x && x->rank >= 0 && (up || !strcmp(n->op, "ReduceTo")) && fits(n, up ? x : like, up ? like : x) != 0)
+		return -1;
+	out_set(n, 0, in_dtype(n, 0), like->rank, like->dim);
+	return 0;
+}
+
+static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(in[0]), at = 0;
+	(void)n;
+	if (total == tensor_elements(out[0])) {
+		eval_copy_all(in[0], out[0]);
+		return 0;
+	}
+	broadcast_strides(out[0], in[0], stride);
+	bool real = dtype_is_float(in[0]->dtype);
+	double *x = real ? eval_doubles(in[0]) : NULL, *sum = eval_scratch((size_t)tensor_elements(out[0]) * 8);
+	int64_t *xi = real ? NULL : eval_ints(in[0]), *isum = (int64_t *)sum;
+	for (int64_t i = 0; i < total; i++) {
+		if (real)
+			sum[at] += x[i];
+		else
+			isum[at] = (int64_t)((uint64_t)isum[at] + (uint64_t)xi[i]);
+		for (int a = in[0]->rank; a-- > 0;) {
+			at += stride[a];
+			if (++idx[a] < in[0]->dim[a])
+				break;
+			at -= stride[a] * in[0]->dim[a];
+			idx[a] = 0;
+		}
+	}
+	if (real)
+		eval_store(out[0], sum);
+	else
+		eval_store_ints(out[0], isum);
+	return 0;
+}
+
+/* Axes that the result lacks, or has with length 1, are summed: splitting them gives P. */
+static int factor_reduce_to(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	if (!x || !y || y->rank < 0 || x->rank < y->rank)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		int k = a - (x->rank - y->rank);
+		r->in[0][a] = factor_add(r, x->dim[a]);
+		if (k >= 0 && dim_same(x->dim[a], y->dim[k]))
+			r->out[0][k] = r->in[0][a];
+	}
+	return 0;
+}
+
+/* Concat and Split. */
+static int shape_concat(Node *n)
+{
+	int rank = -1, axis = 0;
+	Dim dim[RANK_MAX];
+	for (int i = 0; i < n->nin; i++)
+		if (in_rank(n, i) < 0) {
+			out_set(n, 0, in_dtype(n, 0), -1, NULL);
+			return 0;
+		}
+	for (int i = 0; i < n->nin; i++) {
+		const Type *t = in_type(n, i);
+		if (rank < 0) {
+			rank = t->rank;
+			if (op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
+				return -1;
+			memcpy(dim, t->dim, (size_t)rank * sizeof *dim);
+			continue;
+		}
+		bool bad = t->rank != rank;
+		for (int a = 0; !bad && a < rank; a++) {
+			if (a == axis)
+				dim[a] = dim_add(dim[a], t->dim[a]);
+			else if (dim_differ(dim[a], t->dim[a]))
+				bad = true;
+			else if (!dim_known(dim[a]) && t->dim[a] != DIM_UNKNOWN)
+				dim[a] = t->dim[a];
+		}
+		if (bad) {
+			err_at(in_loc(n, i), "Concat along axis %d: %s is %s, %s is %s", axis, n->in[0]->name, type_text(in_type(n, 0)),
+			       n->in[i]->name, type_text(t));
+			return -1;
+		}
+	}
+	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	return 0;
+}
+
+static int eval_concat(Node *n, Tensor **in, Tensor **out)
+{
+	int axis;
+	int64_t outer = 1, inner = 1, at = 0;
+	if (op_axis(n, attr_int(n, "axis"), out[0]->rank, &axis) != 0)
+		return -1;
+	for (int a = 0; a < axis; a++)
+		outer *= out[0]->dim[a];
+	for (int a = axis + 1; a < out[0]->rank; a++)
+		inner *= out[0]->dim[a];
+	for (int64_t o = 0; o < outer; o++)
+		for (int i = 0; i < n->nin; i++) {
+			int64_t run = in[i]->dim[axis] * inner;
+			eval_copy(in[i], o * run, out[0], at, run);
+			at += run;
+		}
+	return 0;
+}
+
+/* Lengths along the axis as a value: constants where they are known. */
+static Value *lengths_along(Node *n, int axis)
+{
+	Graph *g = n->graph;
+	int64_t *len = arena_array(g->arena, int64_t, n->nin);
+	bool known = true;
+	for (int i = 0; i < n->nin && known; i++) {
+		const Type *t = in_type(n, i);
+		known = t && t->rank > axis && dim_known(t->dim[axis]);
+		len[i] = known ? t->dim[axis] : 0;
+	}
+	if (known)
+		return graph_const(g, tensor_ints(g->arena, len, n->nin), "lengths");
+	char text[48];
+	snprintf(text, sizeof text, "start=%d,end=%d", axis, axis + 1);
+	Value *all = NULL;
+	for (int i = 0; i < n->nin; i++) {
+		Value *one = build(g, n->loc, "Shape", text, 1, NULL, 1, n->in[i]);
+		all = all ? build(g, n->loc, "Concat", "axis=0", 1, NULL, 2, all, one) : one;
+	}
+	return all;
+}
+
+static int grad_concat(Node *n, Value **dout, Value **din)
+{
+	int axis;
+	if (in_rank(n, 0) < 0)
+		die("Concat of unknown rank has no gradient");
+	if (op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis) != 0)
+		return -1;
+	char text[24];
+	snprintf(text, sizeof text, "axis=%d", axis);
+	Value **part = arena_array(n->graph->arena, Value *, n->nin);
+	if (!build(n->graph, n->loc, "Split", text, n->nin, part, 2, dout[0], lengths_along(n, axis)))
+		return -1;
+	for (int i = 0; i < n->nin; i++)
+		din[i] = part[i];
+	return 0;
+}
+
+static int split_sizes(Node *n, Dim whole, Dim *size)
+{
+	const Tensor *t = n->nin > 1 && n->in[1] ? in_const(n, 1) : NULL;
+	int k = n->nout;
+	if (n->nin > 1 && n->in[1]) {
+		Dim sum = 0;
+		int got = in_dims(n, 1, size, k);
+		int64_t len = t ? tensor_elements(t) : vector_length(n, 1);
+		if (len >= 0 && len != k) {
+			err_at(in_loc(n, 1), "Split: %d results, but %lld lengths", k, (long long)len);
+			return -1;
+		}
+		for (int i = 0; i < k && got < 0; i++)
+			size[i] = DIM_UNKNOWN;
+		for (int i = 0; i < k; i++) {
+			if (t && size[i] < 0) {
+				err_at(in_loc(n, 1), "Split: a length is negative, %lld", (long long)size[i]);
+				return -1;
+			}
+			sum = dim_add(sum, size[i]);
+		}
+		if (dim_differ(sum, whole)) {
+			err_at(in_loc(n, 1), "Split: the lengths add up to %lld, but the axis has %lld", (long long)sum, (long long)whole);
+			return -1;
+		}
+		return 0;
+	}
+	if (attr_has(n, "num_outputs") && attr_int(n, "num_outputs") != k) {
+		err_at(n->loc, "Split: num_outputs is %lld, but there are %d results", (long long)attr_int(n, "num_outputs"), k);
+		return -1;
+	}
+	if (!attr_has(n, "num_outputs") && dim_known(whole) && whole % k != 0) {
+		err_at(n->loc, "Split: an axis of %lld cannot be cut into %d equal parts", (long long)whole, k);
+		return -1;
+	}
+	Dim chunk = dim_known(whole) ? (whole + k - 1) / k : dim_div(whole, k), left = whole;
+	for (int i = 0; i < k; i++) {
+		size[i] = dim_known(left) && dim_known(chunk) && left < chunk ? left : chunk;
+		left = dim_known(left) ? left - size[i] : left;
+	}
+	return 0;
+}
+
+static int shape_split(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	int axis;
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		for (int i = 0; i < n->nout; i++)
+			out_set(n, i, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+		return -1;
+	Dim *size = arena_array(n->graph->arena, Dim, n->nout + 1);
+	if (split_sizes(n, x->dim[axis], size) != 0)
+		return -1;
+	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	for (int i = 0; i < n->nout; i++) {
+		dim[axis] = size[i];
+		out_set(n, i, x->elem, x->rank, dim);
+	}
+	return 0;
+}
+
+static int eval_split(Node *n, Tensor **in, Tensor **out)
+{
+	int axis;
+	int64_t outer = 1, inner = 1, at = 0;
+	if (op_axis(n, attr_int(n, "axis"), in[0]->rank, &axis) != 0)
+		return -1;
+	for (int a = 0; a < axis; a++)
+		outer *= in[0]->dim[a];
+	for (int a = axis + 1; a < in[0]->rank; a++)
+		inner *= in[0]->dim[a];
+	Dim *size = eval_scratch((size_t)n->nout * sizeof *size);
+	if (split_sizes(n, in[0]->dim[axis], size) != 0)
+		return -1;
+	for (int64_t o = 0; o < outer; o++)
+		for (int i = 0; i < n->nout; i++) {
+			int64_t run = size[i] * inner;
+			if (out[i])
+				eval_copy(in[0], at, out[i], o * run, run);
+			at += run;
+		}
+	return 0;
+}
+
+static int grad_split(Node *n, Value **dout, Value **din)
+{
+	Graph *g = n->graph;
+	char text[24];
+	snprintf(text, sizeof text, "axis=%lld", (long long)attr_int(n, "axis"));
+	Value *all = NULL;
+	for (int i = 0; i < n->nout; i++) {
+		Value *d = dout[i];
+		if (!d && n->out[i])
+			d = build(g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
+		if (!d)
+			die("Split: a result that is not there has no gradient");
+		all = all ? build(g, n->loc, "Concat", text, 1, NULL, 2, all, d) : d;
+	}
+	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, all) : all;
+	return din[0] ? 0 : -1;
+}
+
+/* Slice. */
+void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size)
+{
+	int64_t lo = step > 0 ? 0 : -1, hi = step > 0 ? size : size - 1;
+	*start += *start < 0 ? size : 0;
+	*end += *end < 0 ? size : 0;
+	*start = *start < 0 ? 0 : *start;
+	*start = *start > hi ? hi : *start;
+	*end = *end < lo ? lo : *end > hi ? hi : *end;
+}
+
+static int64_t slice_length(int64_t start, int64_t end, int64_t step)
+{
+	if (step > 0)
+		return end > start ? (end - start - 1) / step + 1 : 0;
+	uint64_t by = 0 - (uint64_t)step;
+	return start > end ? (int64_t)(((uint64_t)(start - end) - 1) / by) + 1 : 0;
+}
+
+/* The axis that the k-th entry of starts speaks of. */
+static int slice_axis(Node *n, const Tensor *axes, int k, int rank, int *axis)
+{
+	if (!axes) {
+		*axis = k;
+		return 0;
+	}
+	return op_axis(n, tensor_int(axes, k), rank, axis);
+}
+
+typedef struct Slices { int64_t start[RANK_MAX], step[RANK_MAX]; } Slices;
+
+static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
+{
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = in_const(n, at + 2), *st = in_const(n, at + 3);
+	Dim end[RANK_MAX];
+	int64_t len = s ? tensor_elements(s) : vector_length(n, at);
+	bool axes = n->nin > at + 2 && n->in[at + 2], steps = n->nin > at + 3 && n->in[at + 3];
+	if ((axes && !ax) || len < 0) {
+		for (int a = 0; a < x->rank; a++)
+			dim[a] = DIM_UNKNOWN;
+		return 0;
+	}
+	if (!axes && len > x->rank) {
+		err_at(in_loc(n, at), "%s: %lld starts for %s", n->op, (long long)len, type_text(x));
+		return -1;
+	}
+	if ((axes && tensor_elements(ax) != len) || (s && e && tensor_elements(e) != len) || (st && tensor_elements(st) != len)) {
+		err_at(n->loc, "%s: starts, ends, axes and steps must have the same length", n->op);
+		return -1;
+	}
+	int got = in_dims(n, at + 1, end, RANK_MAX);
+	for (int k = 0; k < len; k++) {
+		int axis;
+		if (slice_axis(n, axes ? ax : NULL, k, x->rank, &axis) != 0)
+			return -1;
+		int64_t step = st ? tensor_int(st, k) : 1;
+		if (step == 0) {
+			err_at(in_loc(n, at + 3), "%s: a step is zero", n->op);
+			return -1;
+		}
+		Dim d = x->dim[axis], *r = &dim[axis];
+		*r = DIM_UNKNOWN;
+		if (!s || (steps && !st) || (!e && got != len))
+			continue;
+		int64_t from = tensor_int(s, k), to = e ? tensor_int(e, k) : INT64_MAX;
+		if (e && dim_known(d)) {
+			slice_clamp(&from, &to, step, d);
+			*r = slice_length(from, to, step);
+		} else if (step == 1 && e && to >= INT32_MAX && from >= 0 && d != DIM_UNKNOWN) {
+			*r = from ? dim_sub(d, from) : d;
+		} else if (step == 1 && e && to < 0 && to > -INT32_MAX && from >= 0 && d != DIM_UNKNOWN) {
+			*r = dim_sub(d, from - to);
+		} else if (step == 1 && from == -1 && (to >= INT32_MAX)) {
+			*r = 1;         /* the last one */
+		} else if (step == 1 && !e && from >= 0 && end[k] != DIM_UNKNOWN) {
+			*r = dim_sub(end[k], from);     /* a symbolic end lies within the axis */
+		}
+	}
+	return 0;
+}
+
+static int shape_slice(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	if (slice_symbolic(n, x, dim, 1) != 0)
+		return -1;
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+/* The slices of a tensor of the given shape, operands at in[at] to in[at + 3]. */
+static int read_slices(Node *n, Tensor **in, int at, const Tensor *x, Slices *s)
+{
+	const Tensor *axes = n->nin > at + 2 ? in[at + 2] : NULL, *steps = n->nin > at + 3 ? in[at + 3] : NULL;
+	for (int a = 0; a < x->rank; a++) {
+		s->start[a] = 0;
+		s->step[a] = 1;
+	}
+	for (int k = 0; k < tensor_elements(in[at]); k++) {
+		int a;
+		if (slice_axis(n, axes, k, x->rank, &a) != 0)
+			return -1;
+		int64_t end = tensor_int(in[at + 1], k);
+		s->start[a] = tensor_int(in[at], k);
+		s->step[a] = steps ? tensor_int(steps, k) : 1;
+		slice_clamp(&s->start[a], &end, s->step[a], x->dim[a]);
+	}
+	return 0;
+}
+
+static int eval_slice(Node *n, Tensor **in, Tensor **out)
+{
+	Slices s;
+	int64_t stride[RANK_MAX], base = 0;
+	if (tensor_elements(out[0]) == 0)
+		return 0;
+	if (read_slices(n, in, 1, in[0], &s) != 0)
+		return -1;
+	eval_strides(in[0], stride);
+	for (int a = 0; a < in[0]->rank; a++) {
+		base += s.start[a] * stride[a];
+		stride[a] = out[0]->dim[a] > 1 ? stride[a] * s.step[a] : 0;
+	}
+	eval_strided(in[0], base, stride, out[0]);
+	return 0;
+}
+
+/* SliceGrad: a tensor of zeros with dy where Slice took its elements from. */
+static int eval_slice_grad(Node *n, Tensor **in, Tensor **out)
+{
+	Slices s;
+	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, at = 0, total = tensor_elements(in[0]);
+	const Tensor *dy = in[0];
+	if (total == 0)
+		return 0;
+	if (read_slices(n, in, 2, out[0], &s) != 0)
+		return -1;
+	eval_strides(out[0], stride);
+	for (int a = 0; a < dy->rank; a++) {
+		at += s.start[a] * stride[a];
+		stride[a] = dy->dim[a] > 1 ? stride[a] * s.step[a] : 0;
+	}
+	for (int64_t i = 0; i < total; i++) {
+		eval_copy(dy, i, out[0], at, 1);
+		for (int a = dy->rank; a-- > 0;) {
+			at += stride[a];
+			if (++idx[a] < dy->dim[a])
+				break;
+			at -= stride[a] * dy->dim[a];
+			idx[a] = 0;
+		}
+	}
+	return 0;
+}
+
+/* The operands of a slice must fit the shapes of dy and like. */
+static int shape_slice_grad(Node *n)
+{
+	const Type *dy = in_type(n, 0), *like = in_type(n, 1);
+	Dim dim[RANK_MAX];
+	if (dy && like && dy->rank >= 0 && like->rank >= 0) {
+		memcpy(dim, like->dim, (size_t)like->rank * sizeof *dim);
+		if (slice_symbolic(n, like, dim, 2) != 0)
+			return -1;
+		bool bad = dy->rank != like->rank;
+		for (int a = 0; !bad && a < dy->rank; a++)
+			bad = dim_differ(dy->dim[a], dim[a]);
+		if (bad) {
+			err_at(n->loc, "SliceGrad: the slice of %s is not %s", type_text(like), type_text(dy));
+			return -1;
+		}
+	}
+	return shape_like_second(n);
+}
+
+/* Pad. */
+typedef enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_WRONG } PadMode;
+
+static PadMode pad_mode(Node *n)
+{
+	static const char *const names[] = { "constant", "reflect", "edge", "wrap" };
+	Name s = attr_str(n, "mode");
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(s, names[i]))
+			return (PadMode)i;
+	err_at(n->loc, "%s: mode must be constant, reflect, edge or wrap, not %s", n->op, s);
+	return PAD_WRONG;
+}
+
+/* Pads before and after each axis, from operands at and axes_at; 1 when they are not known. */
+static int read_pads(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
+{
+	const Tensor *p = in_const(n, at), *axes = in_const(n, axes_at);
+	bool has_axes = n->nin > axes_at && n->in[axes_at];
+	if (!p || (has_axes && !axes))
+		return 1;
+	int64_t k = has_axes ? tensor_elements(axes) : rank;
+	if (tensor_elements(p) != 2 * k) {
+		err_at(in_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p), (long long)k);
+		return -1;
+	}
+	for (int a = 0; a < rank; a++)
+		before[a] = after[a] = 0;
+	for (int i = 0; i < k; i++) {
+		int a = i;
+		if (has_axes && op_axis(n, tensor_int(axes, i), rank, &a) != 0)
+			return -1;
+		before[a] = tensor_int(p, i);
+		after[a] = tensor_int(p, i + k);
+		if (before[a] < -limits.elements || before[a] > limits.elements || after[a] < -limits.elements || after[a] > limits.elements) {
+			err_at(in_loc(n, at), "%s: the pads %lld and %lld of axis %d are out of range", n->op, (long long)before[a], (long long)after[a], a);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static Dim padded(Dim d, int64_t by)
+{
+	return by >= 0 ? dim_add(d, by) : dim_sub(d, -by);
+}
+
+static int shape_pad(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	int64_t before[RANK_MAX], after[RANK_MAX];
+	PadMode mode = pad_mode(n);
+	if (mode == PAD_WRONG)
+		return -1;
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int bad = read_pads(n, 1, 3, x->rank, before, after);
+	if (bad)
+		return bad < 0 ? -1 : any_dims(n, 0, x->elem, x->rank);
+	for (int a = 0; a < x->rank; a++) {
+		dim[a] = padded(x->dim[a], before[a] + after[a]);
+		if (dim_known(x->dim[a]) && x->dim[a] + before[a] + after[a] < 0) {
+			err_at(in_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x), (long long)-(before[a] + after[a]));
+			return -1;
+		}
+		if (mode != PAD_CONSTANT && x->dim[a] == 0 && dim[a] != 0) {
+			err_at(in_loc(n, 1), "Pad: axis %d of %s is empty, so mode %s has nothing to repeat", a, type_text(x), attr_str(n, "mode"));
+			return -1;
+		}
+	}
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+/* Which element of an axis of n elements stands at place i of the padded axis; -1: none. */
+static int64_t pad_source(PadMode mode, int64_t i, int64_t n)
+{
+	if (i >= 0 && i < n)
+		return i;
+	switch (mode) {
+	case PAD_EDGE: return i < 0 ? 0 : n - 1;
+	case PAD_WRAP: return (i % n + n) % n;
+	case PAD_REFLECT: {
+		int64_t period = n > 1 ? 2 * (n - 1) : 1, k = (i % period + period) % period;
+		return k < n ? k : period - k;
+	}
+	default: return -1;
+	}
+}
+
+/* For every element of the padded tensor, the element of the plain one, or -1. */
+static int64_t *pad_map(Node *n, PadMode mode, int at, int axes_at, const Tensor *plain, const Tensor *big)
+{
+	int64_t before[RANK_MAX], after[RANK_MAX], stride[RANK_MAX], total = tensor_elements(big);
+	if (read_pads(n, at, axes_at, plain->rank, before, after) != 0)
+		return NULL;
+	int64_t *map = eval_scratch((size_t)total * sizeof *map), inner = 1;
+	eval_strides(plain, stride);
+	for (int a = big->rank; a-- > 0; inner *= big->dim[a])
+		for (int64_t i = 0; i < total; i++) {
+			if (map[i] < 0)
+				continue;
+			int64_t s = pad_source(mode, i / inner % big->dim[a] - before[a], plain->dim[a]);
+			map[i] = s < 0 ? -1 : map[i] + s * stride[a];
+		}
+	return map;
+}
+
+static int eval_pad(Node *n, Tensor **in, Tensor **out)
+{
+	PadMode mode = pad_mode(n);
+	const Tensor *fill = n->nin > 2 ? in[2] : NULL;
+	if (mode == PAD_WRONG)
+		return -1;
+	if (fill && tensor_elements(fill) != 1) {
+		err_at(in_loc(n, 2), "Pad: the value must be a scalar");
+		return -1;
+	}
+	int64_t *map = pad_map(n, mode, 1, 3, in[0], out[0]);
+	for (int64_t i = 0; map && i < tensor_elements(out[0]); i++)
+		if (map[i] >= 0)
+			eval_copy(in[0], map[i], out[0], i, 1);
+		else if (fill)
+			eval_copy(fill, 0, out[0], i, 1);
+	return map ? 0 : -1;
+}
+
+static int shape_pad_grad(Node *n)
+{
+	return pad_mode(n) == PAD_WRONG ? -1 : shape_like_second(n);
+}
+
+static int eval_pad_grad(Node *n, Tensor **in, Tensor **out)
+{
+	PadMode mode = pad_mode(n);
+	if (mode == PAD_WRONG)
+		return -1;
+	int64_t *map = pad_map(n, mode, 2, 3, out[0], in[0]);
+	if (!map)
+		return -1;
+	double *dy = eval_doubles(in[0]), *dx = eval_scratch((size_t)tensor_elements(out[0]) * sizeof *dx);
+	for (int64_t i = 0; i < tensor_elements(in[0]); i++)
+		if (map[i] >= 0)
+			dx[map[i]] += dy[i];
+	eval_store(out[0], dx);
+	return 0;
+}
+
+/* Squeeze, Unsqueeze, Flatten. */
+static int marked_axes(Node *n, int i, int rank, bool *mark)
+{
+	const Tensor *t = in_const(n, i);
+	for (int64_t k = 0; k < tensor_elements(t); k++) {
+		int a;
+		if (op_axis(n, tensor_int(t, k), rank, &a) != 0)
+			return -1;
+		if (mark[a]) {
+			err_at(in_loc(n, i), "%s: axis %d stands twice", n->op, a);
+			return -1;
+		}
+		mark[a] = true;
+	}
+	return 0;
+}
+
+static int shape_squeeze(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	bool gone[RANK_MAX] = { false }, given = n->nin > 1 && n->in[1];
+	Dim dim[RANK_MAX];
+	int rank = 0;
+	if (!x || x->rank < 0 || (given && !in_const(n, 1))) {
+		int64_t len = vector_length(n, 1);
+		if (x && x->rank >= 0 && len >= 0 && len <= x->rank)
+			return any_dims(n, 0, x->elem, x->rank - (int)len);
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	if (given && marked_axes(n, 1, x->rank, gone) != 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		if (!given && x->dim[a] == DIM_UNKNOWN) {
+			out_set(n, 0, x->elem, -1, NULL);
+			return 0;
+		}
+		if (!given)
+			gone[a] = x->dim[a] == 1;
+		if (gone[a] && dim_differ(x->dim[a], 1)) {
+			err_at(in_loc(n, 0), "Squeeze: axis %d of %s is not 1", a, type_text(x));
+			return -1;
+		}
+		if (!gone[a])
+			dim[rank++] = x->dim[a];
+	}
+	out_set(n, 0, x->elem, rank, dim);
+	return 0;
+}
+
+static int shape_unsqueeze(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	const Tensor *axes = in_const(n, 1);
+	int64_t len = axes ? tensor_elements(axes) : vector_length(n, 1);
+	bool fresh[RANK_MAX] = { false };
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0 || len < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	if (too_many_axes(n, len) != 0 || too_many_axes(n, x->rank + len) != 0)
+		return -1;
+	int rank = x->rank + (int)len;
+	if (!axes)
+		return any_dims(n, 0, x->elem, rank);
+	if (marked_axes(n, 1, rank, fresh) != 0)
+		return -1;
+	for (int a = 0, k = 0; a < rank; a++)
+		dim[a] = fresh[a] ? 1 : x->dim[k++];
+	out_set(n, 0, x->elem, rank, dim);
+	return 0;
+}
+
+/* Axes that stay, in order: Squeeze and Unsqueeze leave out those of length 1 on one side. */
+static int factor_squeeze(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Tensor *axes = in_const(n, 1);
+	bool on[RANK_MAX] = { false };
+	if (!x || !y || x->rank < 0 || y->rank < 0)
+		return -1;
+	const Type *big = x->rank > y->rank ? x : y;
+	for (int64_t k = 0; axes && k < tensor_elements(axes); k++) {
+		int a;
+		if (op_axis(n, tensor_int(axes, k), big->rank, &a) != 0)
+			return -1;
+		on[a] = true;
+	}
+	for (int a = 0, k = 0; a < big->rank; a++) {
+		if (axes ? on[a] : big->dim[a] == 1 && big->rank != (big == x ? y : x)->rank)
+			continue;
+		int f = factor_add(r, big->dim[a]);
+		if (k >= (big == x ? y->rank : x->rank))
+			return -1;
+		r->in[0][big == x ? a : k] = f;
+		r->out[0][big == x ? k : a] = f;
+		k++;
+	}
+	return 0;
+}
+
+static int shape_flatten(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	int64_t axis = attr_int(n, "axis");
+	Dim dim[2] = { 1, 1 };
+	if (!x || x->rank < 0)
+		return any_dims(n, 0, in_dtype(n, 0), 2);
+	if (axis < -x->rank || axis > x->rank) {
+		err_at(n->loc, "Flatten: axis %lld is outside [%d, %d]", (long long)axis, -x->rank, x->rank);
+		return -1;
+	}
+	axis += axis < 0 ? x->rank : 0;
+	for (int a = 0; a < x->rank; a++)
+		dim[a >= axis] = dim_mul(dim[a >= axis], x->dim[a]);
+	out_set(n, 0, x->elem, 2, dim);
+	return 0;
+}
+
+/* Tile. */
+static int shape_tile(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	const Tensor *t = in_const(n, 1);
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int64_t len = t ? tensor_elements(t) : vector_length(n, 1);
+	if (len >= 0 && len != x->rank) {
+		err_at(in_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
+		return -1;
+	}
+	if (in_dims(n, 1, dim, RANK_MAX) != x->rank)
+		return any_dims(n, 0, x->elem, x->rank);
+	for (int a = 0; a < x->rank; a++) {
+		if (t && dim[a] < 0) {
+			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)dim[a]);
+			return -1;
+		}
+		dim[a] = dim_mul(x->dim[a], dim[a]);
+	}
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+static int eval_tile(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t stride[RANK_MAX], total = tensor_elements(out[0]);
+	const Tensor *x = in[0];
+	int last = x->rank - 1;
+	(void)n;
+	if (x->rank == 0) {
+		eval_copy_all(x, out[0]);
+		return 0;
+	}
+	eval_strides(x, stride);
+	for (int64_t i = 0; i < total; i += x->dim[last]) {
+		int64_t from = 0, rest = i / out[0]->dim[last];
+		for (int a = last; a-- > 0;) {
+			from += rest % out[0]->dim[a] % x->dim[a] * stride[a];
+			rest /= out[0]->dim[a];
+		}
+		eval_copy(x, from, out[0], i, x->dim[last]);
+	}
+	return 0;
+}
+
+/* Trilu. */
+static int shape_trilu(Node *n)
+{
+	if (in_rank(n, 0) >= 0 && in_rank(n, 0) < 2) {
+		err_at(in_loc(n, 0), "Trilu needs two axes, not %s", type_text(in_type(n, 0)));
+		return -1;
+	}
+	return shape_like_first(n);
+}
+
+static int eval_trilu(Node *n, Tensor **in, Tensor **out)
+{
+	const Tensor *x = in[0];
+	if (n->nin > 1 && in[1] && tensor_elements(in[1]) != 1) {
+		err_at(in_loc(n, 1), "Trilu: k must be a scalar");
+		return -1;
+	}
+	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->rank - 1], rows = x->dim[x->rank - 2];
+	int64_t total = tensor_elements(x);
+	bool upper = attr_int(n, "upper") != 0;
+	k = k > cols ? cols : k < -rows ? -rows : k;
+	for (int64_t i = 0, r = 0; i < total; i += cols, r = (r + 1) % rows) {
+		int64_t cut = r + k;    /* upper keeps columns from here, lower up to here */
+		cut = upper ? cut : cut + 1;
+		cut = cut < 0 ? 0 : cut > cols ? cols : cut;
+		if (upper)
+			eval_copy(x, i + cut, out[0], i + cut, cols - cut);
+		else
+			eval_copy(x, i, out[0], i, cut);
+	}
+	return 0;
+}
+
+/* CumSum. */
+static int cumsum_axis(Node *n, const Tensor *t, int rank, int *axis)
+{
+	if (tensor_elements(t) != 1) {
+		err_at(in_loc(n, 1), "%s: axis must be a scalar", n->op);
+		return -1;
+	}
+	return op_axis(n, tensor_int(t, 0), rank, axis);
+}
+
+static int shape_cumsum(Node *n)
+{
+	int axis;
+	if (in_rank(n, 0) >= 0 && in_const(n, 1) && cumsum_axis(n, in_const(n, 1), in_rank(n, 0), &axis) != 0)
+		return -1;
+	return shape_like_first(n);
+}
+
+static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
+{
+	int axis;
+	const Tensor *x = in[0];
+	int64_t inner = 1, total = tensor_elements(x);
+	bool exclusive = attr_int(n, "exclusive") != 0, reverse = attr_int(n, "reverse") != 0, real = dtype_is_float(x->dtype);
+	if (cumsum_axis(n, in[1], x->rank, &axis) != 0)
+		return -1;
+	int64_t len = x->dim[axis];
+	for (int a = axis + 1; a < x->rank; a++)
+		inner *= x->dim[a];
+	double *v = real ? eval_doubles(x) : NULL;
+	int64_t *w = real ? NULL : eval_ints(x);
+	for (int64_t o = 0; o < total; o++) {
+		if (o / inner % len != 0)
+			continue;
+		double s = 0;
+		uint64_t si = 0;
+		for (int64_t k = 0; k < len; k++) {
+			int64_t at = o + (reverse ? len - 1 - k : k) * inner;
+			double t = s + (real ? v[at] : 0);
+			uint64_t ti = si + (real ? 0 : (uint64_t)w[at]);
+			if (real)
+				v[at] = exclusive ? s : t;
+			else
+				w[at] = (int64_t)(exclusive ? si : ti);
+			s = t;
+			si = ti;
+		}
+	}
+	if (real)
+		eval_store(out[0], v);
+	else
+		eval_store_ints(out[0], w);
+	return 0;
+}
+
+static int factor_cumsum(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int axis;
+	if (in_rank(n, 0) < 0 || !in_const(n, 1) || cumsum_axis(n, in_const(n, 1), in_rank(n, 0), &axis) != 0)
+		return -1;
+	whole[axis] = true;
+	return factor_keep(n, r, whole);
+}
+
+/* EyeLike. */
+static int shape_eye(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	int64_t to = attr_has(n, "dtype") ? attr_int(n, "dtype") : in_dtype(n, 0);
+	if (to < 0 || to >= DT_COUNT || to == DT_STRING || to == DT_COMPLEX64 || to == DT_COMPLEX128) {
+		err_at(n->loc, "EyeLike: element type %lld is not supported", (long long)to);
+		return -1;
+	}
+	if (x && x->rank >= 0 && x->rank != 2) {
+		err_at(in_loc(n, 0), "EyeLike needs two axes, not %s", type_text(x));
+		return -1;
+	}
+	if (x && x->rank == 2)
+		out_set(n, 0, (DType)to, 2, x->dim);
+	else
+		any_dims(n, 0, (DType)to, 2);
+	return 0;
+}
+
+static int eval_eye(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t k = attr_int(n, "k"), rows = out[0]->dim[0], cols = out[0]->dim[1];
+	(void)in;
+	for (int64_t r = 0; r < rows; r++)
+		if (k >= -r && k < cols - r)
+			tensor_set(out[0], r * cols + r + k, 1);
+	return 0;
+}
+
+/* ReverseSequence. */
+static int reverse_axes(Node *n, int64_t *time, int64_t *batch)
+{
+	*time = attr_int(n, "time_axis");
+	*batch = attr_int(n, "batch_axis");
+	if ((*time == 0 && *batch == 1) || (*time == 1 && *batch == 0))
+		return 0;
+	err_at(n->loc, "ReverseSequence: time_axis and batch_axis must be 0 and 1, in one order or the other");
+	return -1;
+}
+
+static int shape_reverse(Node *n)
+{
+	const Type *x = in_type(n, 0), *l = in_type(n, 1);
+	int64_t time, batch;
+	if (reverse_axes(n, &time, &batch) != 0)
+		return -1;
+	if (x && x->rank >= 0 && (x->rank < 2 || (l && l->rank >= 0 && (l->rank != 1 || dim_differ(l->dim[0], x->dim[batch]))))) {
+		err_at(n->loc, "ReverseSequence: %s does not fit lengths %s", type_text(x), l ? type_text(l) : "of any kind");
+		return -1;
+	}
+	return shape_like_first(n);
+}
+
+static int eval_reverse(Node *n, Tensor **in, Tensor **out)
+{
+	const Tensor *x = in[0];
+	int64_t time, batch, inner = 1;
+	if (reverse_axes(n, &time, &batch) != 0)
+		return -1;
+	for (int a = 2; a < x->rank; a++)
+		inner *= x->dim[a];
+	int64_t st = time == 0 ? x->dim[1] * inner : inner, sb = time == 0 ? inner : x->dim[1] * inner;
+	for (int64_t b = 0; b < x->dim[batch]; b++) {
+		int64_t len = tensor_int(in[1], b);
+		if (len < 0 || len > x->dim[time]) {
+			err_at(in_loc(n, 1), "ReverseSequence: length %lld is outside [0, %lld]", (long long)len, (long long)x->dim[time]);
+			return -1;
+		}
+		for (int64_t t = 0; t < x->dim[time]; t++)
+			eval_copy(x, (t < len ? len - 1 - t : t) * st + b * sb, out[0], t * st + b * sb, inner);
+	}
+	return 0;
+}
+
+/* clang-format off */
+#define RESHAPED "dx = Reshape<allowzero=1>(dy, Shape(x))"
 
 const Op ops_movement[] = {
+	{ .name = "Reshape", .since = 5, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0", .shape = shape_reshape,
+	  .eval = eval_same_order, .kernel = "copy", .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .test = "x:[2,3,4] shape:{0,-1} | x:[2,3,4] shape:{4,6} | x:[2,3] shape:{6} | x:[1] shape:{}" },
+	{ .name = "Transpose", .since = 1, .sig = "x:T -> y:T", .attrs = "perm:ints", .shape = shape_transpose, .eval = eval_transpose,
+	  .kernel = "transpose", .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
+	  .test = "x:[2,3,4] | x:[2,3,4] =perm:[1,2,0] | x:[3]" },
+	{ .name = "Swap", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_swap, .eval = eval_swap, .kernel = "transpose",
+	  .factors = "... a b -> ... b a", .linear = "x", .grad = "dx = Swap(dy)", .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3]" },
+	{ .name = "Expand", .since = 8, .sig = "x:T shape:int64 -> y:T", .shape = shape_expand, .eval = eval_expand, .kernel = "expand",
+	  .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
+	  .test = "x:[3,1] shape:{2,1,4} | x:[3] shape:{1} | x:[1] shape:{2,3}" },
+	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T", .shape = shape_like_second, .eval = eval_expand,
+	  .kernel = "expand", .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
+	  .test = "x:[3,1] like:[2,3,4]" },
+	{ .name = "ReduceTo", .domain = "sbpcc", .since = 1, .sig = "x:N like:N1 -> y:N", .shape = shape_like_second, .eval = eval_reduce_to,
+	  .kernel = "reduce_to", .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
+	  .test = "x:[2,3,4] like:[3,1] | x:[2,3] like:[2,3] | x:[2,3] like:[]" },
+	{ .name = "Concat", .since = 4, .sig = "x:T+ -> y:T", .attrs = "axis:int!", .shape = shape_concat, .eval = eval_concat,
+	  .kernel = "concat", .factor_fn = factor_but_axis, .linear = "x", .grad_fn = grad_concat, .cost = cost_bytes,
+	  .test = "x:[2,3] x:[2,1] x:[2,2] =axis:1 | x:[2,3] =axis:-1" },
+	{ .name = "Split", .since = 13, .sig = "x:T split:int64? -> y:T+", .attrs = "axis:int=0 num_outputs:int", .shape = shape_split,
+	  .eval = eval_split, .kernel = "split", .factor_fn = factor_but_axis, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
+	  .test = "x:[4,3] split:{4} | x:[4,3] =axis:1 =num_outputs:1" },
+	{ .name = "Slice", .since = 10, .sig = "x:T starts:I ends:I axes:I? steps:I? -> y:T", .shape = shape_slice, .eval = eval_slice,
+	  .kernel = "slice", .factor_fn = factor_same_length, .linear = "x", .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)",
+	  .cost = cost_bytes,
+	  .test = "x:[4,5] starts:{1,0} ends:{3,4} | x:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2} | x:[4,5] starts:{3} ends:{100} axes:{0}" },
+	{ .name = "SliceGrad", .domain = "sbpcc", .since = 1, .sig = "dy:T like:T starts:I ends:I axes:I? steps:I? -> dx:T",
+	  .shape = shape_slice_grad, .eval = eval_slice_grad, .kernel = "slice_grad", .factor_fn = factor_same_length, .linear = "dy",
+	  .grad = "ddy = Slice(ddx, starts, ends, axes, steps)", .cost = cost_bytes,
+	  .test = "dy:[2,4] like:[4,5] starts:{1,0} ends:{3,4} | dy:[4,3] like:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2}" },
+	{ .name = "Pad", .since = 11, .sig = "x:T pads:int64 value:T? axes:I? -> y:T", .attrs = "mode:string=\"constant\"", .shape = shape_pad,
+	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_same_length, .linear = "x",
+	  .grad = "dx = PadGrad<mode=@mode>(dy, x, pads, axes);"
+	          "dvalue = Reshape(Sub(ReduceSum<keepdims=0>(dy), ReduceSum<keepdims=0>(PadGrad<mode=@mode>(dy, x, pads, axes))), Shape(value))"
+	          " @when(\"has(value)\")",
+	  .cost = cost_bytes,
+	  .test = "x:[3,4] pads:{1,0,2,-1} | x:[3,4] pads:{1,2,2,1} value:[] | x:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | x:[3,4] pads:{1,2} axes:{1} =mode:\"edge\""
+	          " | x:[3,4] pads:{4,0,1,2} =mode:\"wrap\"" },
+	{ .name = "PadGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F pads:int64 axes:I? -> dx:F", .attrs = "mode:string=\"constant\"",
+	  .shape = shape_pad_grad, .eval = eval_pad_grad, .kernel = "pad_grad", .factor_fn = factor_same_length, .linear = "dy",
+	  .grad = "ddy = Pad<mode=@mode>(ddx, pads, , axes)", .cost = cost_bytes,
+	  .test = "dy:[6,7] like:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | dy:[6,7] like:[3,4] pads:{1,2,2,1}" },
+	{ .name = "Squeeze", .since = 13, .sig = "x:T axes:int64? -> y:T", .shape = shape_squeeze, .eval = eval_same_order, .kernel = "copy",
+	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
+	{ .name = "Unsqueeze", .since = 13, .sig = "x:T axes:int64 -> y:T", .shape = shape_unsqueeze, .eval = eval_same_order, .kernel = "copy",
+	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
+	{ .name = "Flatten", .since = 1, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
+	  .kernel = "copy", .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
+	/* Each axis of dy is repeats times the length: summed over the repeats. */
+	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile",
+	  .factor_fn = factor_same_length, .linear = "x",
+	  .grad = "s = Reshape(Concat<axis=1>(Unsqueeze(repeats, [1]), Unsqueeze(Shape(x), [1])), [-1]);"
+	          "axes = Range(0, Mul(Size(repeats), 2), 2);"
+	          "dx = ReduceSum<keepdims=0, noop_with_empty_axes=1>(Reshape<allowzero=1>(dy, s), axes)",
+	  .cost = cost_bytes, .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3}" },
+	{ .name = "Trilu", .since = 14, .sig = "x:T k:int64? -> y:T", .attrs = "upper:int=1", .shape = shape_trilu, .eval = eval_trilu,
+	  .kernel = "trilu", .factors = "... * *, -> ... * *", .linear = "x", .grad = "dx = Trilu<upper=@upper>(dy, k)", .cost = cost_bytes,
+	  .test = "x:[2,3,4] | x:[3,4] k:{1} =upper:0 | x:[3,4] k:{-1}" },
+	{ .name = "CumSum", .since = 11, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .shape = shape_cumsum,
+	  .eval = eval_cumsum, .kernel = "cumsum", .factor_fn = factor_cumsum, .linear = "x",
+	  .grad = "dx = CumSum<exclusive=@exclusive, reverse=1>(dy, axis) @when(\"reverse == 0\");"
+	          "dx = CumSum<exclusive=@exclusive, reverse=0>(dy, axis) @when(\"reverse != 0\")",
+	  .cost = cost_reduce, .test = "x:[2,3,4] axis:{1} | x:[2,3] axis:{-1} =exclusive:1 =reverse:1" },
+	{ .name = "EyeLike", .since = 9, .sig = "x:T -> y:T1", .attrs = "dtype:int k:int=0", .shape = shape_eye, .eval = eval_eye, .nograd = true,
+	  .kernel = "eye", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
+	{ .name = "ReverseSequence", .since = 10, .sig = "x:T lengths:int64 -> y:T", .attrs = "batch_axis:int=1 time_axis:int=0",
+	  .shape = shape_reverse, .eval = eval_reverse, .kernel = "reverse_sequence", .linear = "x",
+	  .grad = "dx = ReverseSequence<batch_axis=@batch_axis, time_axis=@time_axis>(dy, lengths)", .cost = cost_bytes,
+	  .test = "x:[4,3,2] lengths:{1,4,2} | x:[3,4] lengths:{2,0,4} =batch_axis:0 =time_axis:1" },
 	{ 0 },
 };

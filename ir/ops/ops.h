@@ -58,6 +58,8 @@ void     eval_store(Tensor *out, const double *v);  /* rounds each element to ou
 void     eval_store_ints(Tensor *out, const int64_t *v);
 void    *eval_scratch(size_t bytes);                /* gone when the node is done */
 void     eval_strides(const Tensor *, int64_t *stride);       /* in elements, row-major */
+void     eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count);   /* elements of one type, any bits (movement.c) */
+void     eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to);  /* to[i0, ..] = from[base + i0 * stride0 + ..] */
 
 /* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
  * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */

@@ -265,7 +265,7 @@ const Op ops_pointwise[] = {
 	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "x:{3,5}" },
 	{ .name = "BitShift", .since = 11, .sig = "a:N b:N -> c:N", .attrs = "direction:string!", .shape = shape_shift,
 	  .expr = "is(direction, LEFT) ? a << b : a >> b", .factors = "..., ... -> ...", .cost = cost_pointwise, .flops = 1, .nograd = true,
-	  .test = "a:{3,5} b:{1,2} =direction:LEFT | a:{3,5} b:{1,2} =direction:RIGHT" },
+	  .test = "a:{3,5} b:{1,2} =direction:\"LEFT\" | a:{3,5} b:{1,2} =direction:\"RIGHT\"" },
 	{ .name = "Where", .since = 9, .sig = "c:bool x:T y:T -> z:T", .shape = shape_where, .expr = "c ? x : y",
 	  .factors = "..., ..., ... -> ...", .linear = "x+y",
 	  .grad = "zero = ZerosLike(dz); dx = ReduceTo(Where(c, dz, zero), x); dy = ReduceTo(Where(c, zero, dz), y)",

@@ -1,5 +1,195 @@
+/* Reductions over axes.  Sums and products accumulate in double (integers in 64 bits, wrapping).  Where a maximum or
+ * minimum is reached more than once its gradient is shared equally among the places: a subgradient, and the same on
+ * every plan. */
 #include "ops.h"
+#include <math.h>
+#include <string.h>
+
+/* Which axes are reduced; 1 when that is not known yet. */
+static int reduced(Node *n, int rank, bool *gone)
+{
+	bool given = n->nin > 1 && n->in[1], noop = attr_int(n, "noop_with_empty_axes") != 0;
+	const Tensor *t = given ? in_const(n, 1) : NULL;
+	if (given && !t)
+		return 1;
+	int64_t k = t ? tensor_elements(t) : 0;
+	for (int a = 0; a < rank; a++)
+		gone[a] = k == 0 && !noop;
+	for (int64_t i = 0; i < k; i++) {
+		int a;
+		if (op_axis(n, tensor_int(t, i), rank, &a) != 0)
+			return -1;
+		gone[a] = true;
+	}
+	return 0;
+}
+
+static int shape_reduce(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	bool gone[RANK_MAX], keep = attr_int(n, "keepdims") != 0;
+	Dim dim[RANK_MAX];
+	int rank = 0;
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int bad = reduced(n, x->rank, gone);
+	if (bad < 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++)
+		if (bad)
+			dim[rank++] = DIM_UNKNOWN;
+		else if (!gone[a] || keep)
+			dim[rank++] = gone[a] ? 1 : x->dim[a];
+	out_set(n, 0, x->elem, bad && !keep ? -1 : rank, dim);
+	return 0;
+}
+
+typedef enum { R_SUM, R_MEAN, R_PROD, R_MAX, R_MIN } Kind;
+
+static Kind kind_of(const Node *n)
+{
+	static const char *const names[] = { "ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin" };
+	for (int i = 0; i < 5; i++)
+		if (!strcmp(n->op, names[i]))
+			return (Kind)i;
+	die("%s is no reduction", n->op);
+}
+
+static int64_t first_int(Kind k, DType t)
+{
+	int bits = dtype_bits(t);
+	if (k != R_MAX && k != R_MIN)
+		return k == R_PROD;
+	if (t == DT_BOOL)
+		return k == R_MIN;
+	if (!dtype_is_signed(t))
+		return k == R_MAX ? 0 : bits == 64 ? -1 : ((int64_t)1 << bits) - 1;
+	return k == R_MAX ? (int64_t)(UINT64_MAX << (bits - 1)) : (int64_t)(((uint64_t)1 << (bits - 1)) - 1);
+}
+
+static double join(Kind k, double a, double x)
+{
+	switch (k) {
+	case R_PROD: return a * x;
+	case R_MAX: return isnan(a) || a > x ? a : x;
+	case R_MIN: return isnan(a) || a < x ? a : x;
+	default: return a + x;
+	}
+}
+
+static int64_t join_int(Kind k, int64_t a, int64_t x, bool isuint64)
+{
+	bool less = isuint64 ? (uint64_t)a < (uint64_t)x : a < x;
+	switch (k) {
+	case R_PROD: return (int64_t)((uint64_t)a * (uint64_t)x);
+	case R_MAX: return less ? x : a;
+	case R_MIN: return less ? a : x;
+	default: return (int64_t)((uint64_t)a + (uint64_t)x);
+	}
+}
+
+/* The element of the result that each element of the operand goes to is found by an odometer with these strides. */
+static void result_strides(const Tensor *x, const bool *gone, int64_t *stride)
+{
+	int64_t s = 1;
+	for (int a = x->rank; a-- > 0;) {
+		stride[a] = gone[a] ? 0 : s;
+		s *= gone[a] ? 1 : x->dim[a];
+	}
+}
+
+static int eval_reduce(Node *n, Tensor **in, Tensor **out)
+{
+	const Tensor *x = in[0];
+	Kind kind = kind_of(n);
+	bool gone[RANK_MAX], real = dtype_is_float(x->dtype), u64 = x->dtype == DT_UINT64;
+	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(x), many = tensor_elements(out[0]), at = 0;
+	if (reduced(n, x->rank, gone) != 0)
+		return -1;
+	result_strides(x, gone, stride);
+	double *v = real ? eval_doubles(x) : NULL, *r = eval_scratch((size_t)many * 8);
+	int64_t *vi = real ? NULL : eval_ints(x), *ri = (int64_t *)r;
+	for (int64_t i = 0; i < many; i++)
+		if (real)
+			r[i] = kind == R_PROD ? 1 : kind == R_MAX ? -INFINITY : kind == R_MIN ? INFINITY : 0;
+		else
+			ri[i] = first_int(kind, x->dtype);
+	for (int64_t i = 0; i < total; i++) {
+		if (real)
+			r[at] = join(kind, r[at], v[i]);
+		else
+			ri[at] = join_int(kind, ri[at], vi[i], u64);
+		for (int a = x->rank; a-- > 0;) {
+			at += stride[a];
+			if (++idx[a] < x->dim[a])
+				break;
+			at -= stride[a] * x->dim[a];
+			idx[a] = 0;
+		}
+	}
+	for (int64_t i = 0; kind == R_MEAN && i < many; i++)
+		if (real)
+			r[i] = r[i] / ((double)total / (double)many);
+		else
+			ri[i] = total ? ri[i] / (total / many) : 0;
+	if (real)
+		eval_store(out[0], r);
+	else
+		eval_store_ints(out[0], ri);
+	return 0;
+}
+
+/* Reduced axes are factors that the result lacks.  A mean divides by the whole count, so its axes stay whole. */
+static int factor_reduce(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	bool gone[RANK_MAX];
+	Kind kind = kind_of(n);
+	if (!x || !y || x->rank < 0 || y->rank < 0 || reduced(n, x->rank, gone) != 0)
+		return -1;
+	r->red = kind == R_MAX ? RED_MAX : kind == R_MIN ? RED_MIN : kind == R_PROD ? RED_PROD : RED_SUM;
+	bool keep = x->rank == y->rank;
+	for (int a = 0, k = 0; a < x->rank; a++) {
+		if (!gone[a])
+			r->in[0][a] = r->out[0][k] = factor_add(r, x->dim[a]);
+		else if (kind != R_MEAN)
+			r->in[0][a] = factor_add(r, x->dim[a]);
+		k += keep || !gone[a];
+	}
+	return 0;
+}
+
+/* clang-format off */
+/* "w" is dy, and "v" is y, seen in the shape of x. */
+#define BACK(NAME, OF) \
+	NAME " = LikeShape(" OF ", x) @when(\"keepdims != 0 || !has(axes)\"); " \
+	NAME " = LikeShape(Unsqueeze(" OF ", axes), x) @when(\"keepdims == 0 && has(axes)\"); "
+#define KEEP "<keepdims=1, noop_with_empty_axes=@noop_with_empty_axes>"
+#define EXTREME \
+	BACK("w", "dy") BACK("v", "y") \
+	"m = CastLike(Equal(x, v), x); dx = Mul(m, Div(w, ReduceSum" KEEP "(m, axes)))"
+/* The product of the others: of all but the zeros, where no other element is zero; so a zero never divides. */
+#define PRODUCT \
+	BACK("w", "dy") \
+	"z = Equal(x, 0); zf = CastLike(z, x); k = ReduceSum" KEEP "(zf, axes); s = Where(z, OnesLike(x), x);" \
+	"p = ReduceProd" KEEP "(s, axes); o = Div(p, s); dx = Mul(w, Where(Equal(k, zf), o, ZerosLike(x)))"
+#define TESTS "x:[2,3,4] axes:{1} | x:[2,3,4] axes:{0,-1} =keepdims:0 | x:[2,3] =keepdims:0 | x:[2,3] axes:{} =noop_with_empty_axes:1"
+#define REDUCE(NAME, SINCE, T, GRAD) \
+	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
+	  .shape = shape_reduce, .eval = eval_reduce, .kernel = "reduce", .factor_fn = factor_reduce, .grad = GRAD, .cost = cost_reduce, \
+	  .test = TESTS }
+#define REDUCE_LINEAR(NAME, SINCE, T, GRAD) \
+	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
+	  .shape = shape_reduce, .eval = eval_reduce, .kernel = "reduce", .factor_fn = factor_reduce, .linear = "x", .grad = GRAD, \
+	  .cost = cost_reduce, .test = TESTS }
 
 const Op ops_reduce[] = {
+	REDUCE_LINEAR("ReduceSum", 13, "N", BACK("dx", "dy")),
+	REDUCE_LINEAR("ReduceMean", 18, "N", BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
+	REDUCE("ReduceProd", 18, "N", PRODUCT),
+	REDUCE("ReduceMax", 18, "T", EXTREME),
+	REDUCE("ReduceMin", 18, "T", EXTREME),
 	{ 0 },
 };
