@@ -120,8 +120,7 @@ static int64_t integer(Parser *p, const char *what)
 
 	if (p->tok.kind != TOK_INT)
 		expected(p, what);
-	if (lex_int(p->tok, &v))
-		jump(p);
+	lex_int(p->tok, &v);                    /* 0 after explaining: the text goes on well */
 	advance(p);
 	return v;
 }
@@ -220,8 +219,7 @@ static Arg annot_arg(Parser *p)
 		}
 	} else if (at_number(p)) {
 		a.kind = ARG_FLOAT;
-		if (lex_float(p->tok, &a.f, NULL))
-			jump(p);
+		lex_float(p->tok, &a.f, NULL);
 		advance(p);
 	} else if (p->tok.kind == TOK_STRING) {
 		a.kind = ARG_STRING;
@@ -491,13 +489,12 @@ static void element(Parser *p, DType t, size_t at, size_t width)
 
 	element_room(p, at + width);
 	if (t == DT_FLOAT || t == DT_DOUBLE || t == DT_COMPLEX64 || t == DT_COMPLEX128) {
-		double wide;
-		float narrow;
+		double wide = 0;
+		float narrow = 0;
 
 		if (!at_number(p))
 			expected(p, "a number");
-		if (width == 4 ? lex_float(tok, NULL, &narrow) : lex_float(tok, &wide, NULL))
-			jump(p);
+		lex_float(tok, width == 8 ? &wide : NULL, width == 4 ? &narrow : NULL);
 		memcpy(p->buf + at, width == 4 ? (void *)&narrow : (void *)&wide, width);
 		advance(p);
 		return;
@@ -511,7 +508,7 @@ static void element(Parser *p, DType t, size_t at, size_t width)
 			if (__builtin_mul_overflow(u, 10u, &u) ||
 				__builtin_add_overflow(u, (uint64_t)(p->lex.text[tok.loc.off + i] - '0'), &u)) {
 				err_at(tok.loc, "this integer does not fit uint64");
-				jump(p);
+				break;
 			}
 		memcpy(p->buf + at, &u, 8);
 		advance(p);
@@ -692,8 +689,7 @@ static float narrow(Parser *p)
 
 	if (!at_number(p))
 		expected(p, "a number");
-	if (lex_float(p->tok, NULL, &f))
-		jump(p);
+	lex_float(p->tok, NULL, &f);
 	advance(p);
 	return f;
 }
@@ -889,8 +885,7 @@ static void list_operand(Parser *p, Opd *o)
 
 			if (!at_number(p))
 				expected(p, "a number");
-			if (lex_float(p->tok, &f, NULL))
-				jump(p);
+			lex_float(p->tok, &f, NULL);
 			advance(p);
 			arena_push(p->arena, o->fs, o->nfs, f);
 		} while (accept(p, ','));
@@ -912,8 +907,7 @@ static Opd operand(Parser *p, const char *hint)
 	} else if (p->tok.kind == TOK_FLOAT ||
 		(p->tok.kind == TOK_ID && lex_is_float_word(p->tok.name) && !graph_find(p->g, p->tok.name))) {
 		o.kind = OPD_FLOAT;
-		if (lex_float(p->tok, &o.f, NULL))
-			jump(p);
+		lex_float(p->tok, &o.f, NULL);
 		advance(p);
 	} else if (p->tok.kind == '[') {
 		list_operand(p, &o);
@@ -943,76 +937,111 @@ static bool literal(const Opd *o)
 	return o->kind > OPD_VALUE;
 }
 
-/* The Constant node of a literal.  Numbers that will be cast are kept in double until then. */
-static Value *constant(Parser *p, const Opd *o, bool cast, const char *hint)
+/* The attribute of a Constant node that takes an attribute of each type. */
+static const char *const constant_attr[] = { [AT_INT] = "value_int", [AT_INTS] = "value_ints", [AT_FLOAT] = "value_float",
+	[AT_FLOATS] = "value_floats", [AT_STRING] = "value_string", [AT_STRINGS] = "value_strings", [AT_TENSOR] = "value" };
+
+/* The Constant node of a literal, whose numbers are of type t. */
+static Node *constant(Parser *p, const Opd *o, DType t)
 {
-	static const struct { AttrType type; const char *name; } by_type[] = { { AT_INT, "value_int" },
-		{ AT_INTS, "value_ints" }, { AT_FLOAT, "value_float" }, { AT_FLOATS, "value_floats" },
-		{ AT_STRING, "value_string" }, { AT_STRINGS, "value_strings" }, { AT_TENSOR, "value" } };
 	Node *n = make_node(p, "Constant", o->loc);
 	Attr *a;
 
-	if (o->kind == OPD_INT) {
+	if (o->kind == OPD_INT && t == DT_INT64) {
 		node_attr_add(n, name_of("value_int"), AT_INT)->u.i = o->i;
 	} else if (o->kind == OPD_INTS) {
 		a = node_attr_add(n, name_of("value_ints"), AT_INTS);
 		a->n = o->list.n;
 		a->u.is = o->list.u.is;
-	} else if (o->kind == OPD_FLOAT) {
-		a = node_attr_add(n, name_of("value"), AT_TENSOR);
-		a->u.t = tensor_scalar(p->arena, cast ? DT_DOUBLE : DT_FLOAT, o->f);
+	} else if (o->kind == OPD_ATTR) {
+		AttrType type = o->attr->type;
+
+		if (type >= (int)(sizeof constant_attr / sizeof *constant_attr) || !constant_attr[type]) {
+			err_at(o->loc, "attribute %s needs a declared type (int, ints, float) to be an operand", o->attr->name);
+			jump(p);
+		}
+		node_attr_add(n, name_of(constant_attr[type]), type)->ref = o->attr->name;
 	} else if (o->kind == OPD_FLOATS) {
 		int64_t dim = o->nfs;
 
 		a = node_attr_add(n, name_of("value"), AT_TENSOR);
-		a->u.t = tensor_new(p->arena, cast ? DT_DOUBLE : DT_FLOAT, 1, &dim);
+		a->u.t = tensor_new(p->arena, t, 1, &dim);
 		for (int i = 0; i < o->nfs; i++)
 			tensor_set(a->u.t, i, o->fs[i]);
 	} else {
-		size_t i = 0;
-
-		for (; i < sizeof by_type / sizeof *by_type && by_type[i].type != o->attr->type; i++)
-			;
-		if (i == sizeof by_type / sizeof *by_type) {
-			err_at(o->loc, "attribute %s needs a declared type (int, ints, float) to be an operand", o->attr->name);
-			jump(p);
-		}
-		node_attr_add(n, name_of(by_type[i].name), o->attr->type)->ref = o->attr->name;
+		a = node_attr_add(n, name_of("value"), AT_TENSOR);
+		a->u.t = tensor_scalar(p->arena, t, o->kind == OPD_INT ? (double)o->i : o->f);
 	}
-	node_out(n, graph_fresh(p->g, hint));
-	n->out[0]->loc = o->loc;
-	return n->out[0];
+	return n;
 }
 
-static bool wants_cast(const Opd *o)
+static Value *fresh_result(Parser *p, Node *n, const char *hint)
+{
+	Value *v = graph_fresh(p->g, hint);
+
+	v->loc = n->loc;
+	node_out(n, v);
+	return v;
+}
+
+static bool is_number(const Opd *o)
 {
 	return o->kind == OPD_INT || o->kind == OPD_FLOAT || o->kind == OPD_FLOATS ||
 		(o->kind == OPD_ATTR && (o->attr->type == AT_FLOAT || o->attr->type == AT_FLOATS));
 }
 
-static void literals(Parser *p, Call *c, const char *hint)
+static Name operand_type(const Schema *s, int i)
+{
+	if (!s || !s->nin)
+		return name_of("?");
+	return s->in[i < s->nin ? i : s->nin - 1].type;
+}
+
+/* The operand whose type the number at position i takes: the first that must have the same type, else the first that is
+ * no literal. */
+static Value *number_like(const Call *c, const Schema *s, int i)
 {
 	Value *like = NULL;
 
-	for (int i = 0; i < c->nin && !like; i++)
-		like = c->in[i].kind == OPD_VALUE ? c->in[i].v : NULL;
+	for (int k = 0; k < c->nin; k++) {
+		if (c->in[k].kind != OPD_VALUE)
+			continue;
+		if (s && operand_type(s, k) == operand_type(s, i))
+			return c->in[k].v;
+		if (!like)
+			like = c->in[k].v;
+	}
+	return like;
+}
+
+/* Numbers become constants: of the type that the operator fixes; else in double, cast to the type of another operand;
+ * else int64 or float. */
+static void literals(Parser *p, Call *c, const char *hint)
+{
+	const Op *row = NULL;
+	const Schema *s;
+
+	for (int i = 0; i < c->nin && !row; i++)
+		if (is_number(&c->in[i]))
+			row = op_find(name_of(c->domain ? c->domain : ""), c->op, 0);
+	s = row ? row->schema : NULL;
 	for (int i = 0; i < c->nin; i++) {
 		Opd *o = &c->in[i];
-		Value *v;
+		Name type = operand_type(s, i);
+		DType fixed = dtype_of(type, strlen(type));
+		Value *like = is_number(o) && !fixed && !(*type == 'I' && o->kind == OPD_INT) ? number_like(c, s, i) : NULL;
 		Node *n;
 
 		if (!literal(o))
 			continue;
-		v = constant(p, o, like && wants_cast(o), hint);
-		o->v = v;
-		if (!like || !wants_cast(o))
+		n = constant(p, o, fixed ? fixed : o->kind == OPD_INT ? DT_INT64 : like ? DT_DOUBLE : DT_FLOAT);
+		o->v = fresh_result(p, n, hint);
+		if (!like)
 			continue;
 		n = make_node(p, "CastLike", o->loc);
-		node_in(n, v);
+		node_in(n, o->v);
 		node_in(n, like);
-		node_out(n, graph_fresh(p->g, hint));
-		n->out[0]->loc = o->loc;
-		o->v = n->out[0];
+		o->v = fresh_result(p, n, hint);
 	}
 }
 
@@ -1081,9 +1110,7 @@ static Value *call_value(Parser *p, const char *hint)
 
 	call(p, &c, hint);
 	n = call_node(p, &c, hint);
-	node_out(n, graph_fresh(p->g, hint));
-	n->out[0]->loc = c.loc;
-	return n->out[0];
+	return fresh_result(p, n, hint);
 }
 
 /* What stands right of "=": usually a call; a lone operand is Identity or a Constant. */
@@ -1097,14 +1124,8 @@ static Node *right_side(Parser *p, const char *hint)
 		return call_node(p, &c, hint);
 	}
 	o = operand(p, hint);
-	if (literal(&o)) {
-		Value *v = constant(p, &o, false, hint);
-		Node *n = v->def;
-
-		n->nout = 0;            /* the result is named by the statement */
-		v->def = NULL;
-		return n;
-	}
+	if (literal(&o))
+		return constant(p, &o, o.kind == OPD_INT ? DT_INT64 : DT_FLOAT);
 	arena_push(p->arena, c.in, c.nin, o);
 	return call_node(p, &c, hint);
 }

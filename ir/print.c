@@ -18,11 +18,13 @@ static bool dump;                       /* the model states which passes are don
 
 static void quoted(FILE *o, const char *s)
 {
-	bool open = true;
+	const char *end = s + strlen(s);
+	bool open = s == end || utf8_printable((const uint8_t *)s, (size_t)(end - s)) > 0;
 
-	fputc('"', o);
-	while (*s) {
-		int n = utf8_printable((const uint8_t *)s, strlen(s));
+	if (open)
+		fputc('"', o);
+	while (s < end) {
+		int n = utf8_printable((const uint8_t *)s, (size_t)(end - s));
 
 		if (n == 0) {
 			fprintf(o, "%s\\x%02x", open ? "\"" : "", (uint8_t)*s++);
