@@ -605,7 +605,7 @@ const Op ops_conv[] = {
 	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, Shape(w));"
 		  "db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
 	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] =group:2 =dilations:[2] | "
-		  "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:SAME_LOWER =strides:[2,2] | x:[1,1,3,3,3] w:[1,1,2,2,2]" },
+		  "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] | x:[1,1,3,3,3] w:[1,1,2,2,2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
 	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x", .eval = eval_gradx,
 	  .factor_fn = factor_gradx, .linear = "g w", .cost = cost_conv,
@@ -618,6 +618,8 @@ const Op ops_conv[] = {
 	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
 	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
 	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS " output_padding:ints output_shape:ints",
-	  .expand = expand_transpose },
+	  .expand = expand_transpose,
+	  .test = "x:[1,2,3,3] w:[2,3,3,2] b:[3] =strides:[2,1] =pads:[1,0,0,1] =output_padding:[1,0] | x:[1,2,4] w:[2,1,3] =group:2 "
+		  "=auto_pad:\"SAME_UPPER\" =strides:[2] | x:[1,1,3] w:[1,1,3] =output_shape:[8] =strides:[3]" },
 	{ 0 },
 };

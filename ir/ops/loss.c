@@ -62,12 +62,12 @@ const Op ops_loss[] = {
 	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .sig = "x:F target:I weight:F? -> loss:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss", .composite = true,
 	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 4,
-	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:sum | x:[3,5] target:{0,4,2} "
+	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | x:[3,5] target:{0,4,2} "
 		  "weight:(0.1,1)[5] =ignore_index:4" },
 	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .sig = "scores:F labels:I weights:F? -> output:F log_prob:F?",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "softmax_xent", .composite = true,
 	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 10,
-	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] =reduction:none | scores:[3,5] "
+	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] =reduction:\"none\" | scores:[3,5] "
 		  "labels:{-1,4,2} =ignore_index:-1" },
 	{ 0 },
 };

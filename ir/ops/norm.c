@@ -465,7 +465,7 @@ const Op ops_norm[] = {
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
 	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"", .shape = shape_like_first,
 	  .kernel = "gelu", .composite = true, .factors = "... -> ...", .cost = cost_pointwise, .flops = 12,
-	  .test = "x:[3,4] | x:[3,4] =approximate:tanh" },
+	  .test = "x:[3,4] | x:[3,4] =approximate:\"tanh\"" },
 	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?", .attrs = "seed:int",
 	  .shape = shape_dropout, .kernel = "dropout", .composite = true, .expand = expand_dropout, .factors = "..., , -> ..., ...",
 	  .cost = cost_pointwise, .flops = 2, .random = true, .test = "x:[3,4]" },

@@ -501,15 +501,15 @@ static Cost cost_recurrent(const Node *n)
 const Op ops_recurrent[] = {
 	{ .name = "RNN", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?", .attrs = CELL_ATTRS,
 	  .kernel = "rnn", CELL_ROW,
-	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] =direction:bidirectional =layout:1" },
+	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] =direction:\"bidirectional\" =layout:1" },
 	{ .name = "GRU", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
 	  .attrs = CELL_ATTRS " linear_before_reset:int=0", .kernel = "gru", CELL_ROW,
 	  .test = "x:[3,2,4] w:[1,9,4] r:[1,9,3] b:[1,18] | x:[3,2,2] w:[2,9,2] r:[2,9,3] b:[2,18] initial_h:[2,2,3] "
-		  "=direction:bidirectional =linear_before_reset:1 | x:[3,2,2] w:[1,6,2] r:[1,6,2] =direction:reverse" },
+		  "=direction:\"bidirectional\" =linear_before_reset:1 | x:[3,2,2] w:[1,6,2] r:[1,6,2] =direction:\"reverse\"" },
 	{ .name = "LSTM", .since = 1,
 	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? initial_c:F? p:F? -> y:F? y_h:F? y_c:F?",
 	  .attrs = CELL_ATTRS " input_forget:int=0", .kernel = "lstm", CELL_ROW,
 	  .test = "x:[3,2,4] w:[1,12,4] r:[1,12,3] b:[1,24] | x:[3,2,2] w:[2,12,2] r:[2,12,3] b:[2,24] initial_h:[2,2,3] initial_c:[2,2,3] "
-		  "p:[2,9] =direction:bidirectional | x:[2,3,2] w:[1,8,2] r:[1,8,2] =direction:reverse =input_forget:1 =layout:1" },
+		  "p:[2,9] =direction:\"bidirectional\" | x:[2,3,2] w:[1,8,2] r:[1,8,2] =direction:\"reverse\" =input_forget:1 =layout:1" },
 	{ 0 },
 };
