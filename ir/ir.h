@@ -244,6 +244,9 @@ struct Value {
 	struct Sbp *sbp;                /* plan.c: one entry per mesh axis */
 };
 
+/* factors.c: each axis of a value as a product of factors, major to minor; equal numbers travel together. */
+typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
+
 struct Node {
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
 	const Op *row;                  /* bound by op.c; NULL before */
@@ -280,6 +283,7 @@ struct Graph {
 	Blob *unknown; int nunknown;
 	Annot *annot;
 	uint32_t facts;                 /* what passes have established (compiler.h) */
+	Dim *factor; int nfactor;       /* factors.c: the length of each factor */
 	Loc loc;
 };
 
