@@ -4,49 +4,66 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct { const char **slot; size_t n, cap; } table;
+typedef struct Slot { const char *s; uint32_t len, hash; } Slot;
 
-static uint64_t hash(const char *s, size_t n)
+static struct { Slot *slot; size_t n, cap; } table;
+
+/* Eight bytes at a time: names of exported models are long paths. */
+static uint32_t hash(const char *s, size_t n)
 {
-	uint64_t h = 1469598103934665603u;
+	uint64_t h = n * 0x9e3779b97f4a7c15u, w = 0;
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (uint8_t)s[i]) * 1099511628211u;
-	return h ^ h >> 29;
+	for (; n >= 8; s += 8, n -= 8) {
+		memcpy(&w, s, 8);
+		h = (h ^ w) * 0xff51afd7ed558ccdu;
+		h ^= h >> 32;
+	}
+	w = 0;
+	if (n)
+		memcpy(&w, s, n);
+	return (uint32_t)((h ^ w) * 0xff51afd7ed558ccdu >> 32);
 }
 
-static void place(const char **slot, size_t cap, const char *s)
+static void grow(void)
 {
-	size_t i = hash(s, strlen(s)) & (cap - 1);
+	size_t cap = table.cap ? table.cap * 2 : 4096;
+	Slot *slot = calloc(cap, sizeof *slot);
 
-	while (slot[i])
-		i = (i + 1) & (cap - 1);
-	slot[i] = s;
+	if (!slot)
+		die("out of memory for names");
+	for (size_t i = 0; i < table.cap; i++) {
+		size_t k = table.slot[i].hash & (cap - 1);
+
+		if (!table.slot[i].s)
+			continue;
+		while (slot[k].s)
+			k = (k + 1) & (cap - 1);
+		slot[k] = table.slot[i];
+	}
+	free(table.slot);
+	table.slot = slot;
+	table.cap = cap;
 }
 
 Name name_n(const char *text, size_t n)
 {
-	if (table.n * 2 >= table.cap) {
-		size_t cap = table.cap ? table.cap * 2 : 1024;
-		const char **slot = calloc(cap, sizeof *slot);
+	uint32_t h = hash(text, n);
 
-		if (!slot)
-			die("out of memory for names");
-		for (size_t i = 0; i < table.cap; i++)
-			if (table.slot[i])
-				place(slot, cap, table.slot[i]);
-		free(table.slot);
-		table.slot = slot;
-		table.cap = cap;
+	if (n > UINT32_MAX)
+		die("a name of %zu bytes", n);
+	if (table.n * 2 >= table.cap)
+		grow();
+	size_t i = h & (table.cap - 1);
+	for (; table.slot[i].s; i = (i + 1) & (table.cap - 1)) {
+		const Slot *t = &table.slot[i];
+
+		if (t->hash == h && t->len == n && (!n || !memcmp(t->s, text, n)))
+			return t->s;
 	}
-	size_t i = hash(text, n) & (table.cap - 1);
-	for (; table.slot[i]; i = (i + 1) & (table.cap - 1))
-		if (!strncmp(table.slot[i], text, n) && !table.slot[i][n])
-			return table.slot[i];
 	char *s = arena_alloc(&process, n + 1);
 	if (n)
 		memcpy(s, text, n);
-	table.slot[i] = s;
+	table.slot[i] = (Slot){ s, (uint32_t)n, h };
 	table.n++;
 	return s;
 }

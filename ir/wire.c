@@ -17,6 +17,16 @@ static bool wrong(Wire *w, const uint8_t *at, const char *what)
 	return false;
 }
 
+/* Most numbers are tags and lengths of one byte. */
+static inline bool varint_in(Wire *w, const uint8_t **p, const uint8_t *end, uint64_t *v)
+{
+	if (*p < end && **p < 0x80) {
+		*v = *(*p)++;
+		return true;
+	}
+	return wire_varint(w, p, end, v);
+}
+
 bool wire_varint(Wire *w, const uint8_t **p, const uint8_t *end, uint64_t *v)
 {
 	const uint8_t *q = *p;
@@ -103,7 +113,7 @@ static bool field(Wire *w, const uint8_t **pp, const uint8_t *end, Field *f)
 	const uint8_t *at = *pp;
 	uint64_t tag, len;
 
-	if (!wire_varint(w, pp, end, &tag))
+	if (!varint_in(w, pp, end, &tag))
 		return false;
 	if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
 		return wrong(w, at, "here should be a field, but its number is out of range");
@@ -127,7 +137,7 @@ static bool field(Wire *w, const uint8_t **pp, const uint8_t *end, Field *f)
 		*pp += f->n;
 		return true;
 	case WIRE_BYTES:
-		if (!wire_varint(w, pp, end, &len))
+		if (!varint_in(w, pp, end, &len))
 			return false;
 		if (len > (uint64_t)(end - *pp)) {
 			err_at(wire_loc(w, at, 1), len >> 63 ? "field %u has a negative length (%lld)" :
@@ -193,9 +203,9 @@ bool wire_next(Msg *m, Field *f)
 		if (!field(w, &m->p, m->end, f))
 			return false;
 		char kind = f->num < m->nkind ? m->spec->kind[f->num] : ' ';
-		if (f->wire == WIRE_GROUP_END)
+		if (__builtin_expect(f->wire == WIRE_GROUP_END, 0))
 			return wrong(w, at, "this end of a group belongs to no group");
-		if (f->wire == WIRE_GROUP && !skip_group(w, &m->p, m->end, f->num))
+		if (__builtin_expect(f->wire == WIRE_GROUP, 0) && !skip_group(w, &m->p, m->end, f->num))
 			return false;
 		if (kind == ' ' || kind == 'k') {
 			unknown(m, f, at, kind == 'k');
