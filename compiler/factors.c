@@ -68,15 +68,32 @@ static void split(State *s, Fac *f, Dim outer, Dim inner)
 	f->inner = fac_new(s, inner);
 }
 
+/* The leaf at place i: a factor that was split while the lists are walked is replaced by its two parts. */
+static Fac *leaf(List *l, int i)
+{
+	Fac *f = find(l->f[i]);
+
+	while (f->outer && l->n < 256) {
+		memmove(&l->f[i + 1], &l->f[i], sizeof *l->f * (size_t)(l->n - i));
+		l->n++;
+		l->f[i] = f->outer;
+		l->f[i + 1] = f->inner;
+		f = find(l->f[i]);
+	}
+	return f->outer ? NULL : f;
+}
+
 /* Two lists of leaves that spell the same number.  Aligned from the left as far as lengths divide. */
 static void align(State *s, List *a, List *b)
 {
 	int i = 0, j = 0;
 
 	while (i < a->n && j < b->n) {
-		Fac *x = find(a->f[i]), *y = find(b->f[j]);
+		Fac *x = leaf(a, i), *y = leaf(b, j);
 		Dim q;
 
+		if (!x || !y)
+			return;
 		if (x == y) {
 			i++;
 			j++;
