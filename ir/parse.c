@@ -22,9 +22,11 @@ typedef struct Parser {
 	Function *f;                    /* the function being read, or NULL */
 	Annot *with;                    /* from the groups around the node, innermost first */
 	int depth;                      /* of brackets and nested rules */
+	int braces, base;               /* open before this token; open where the last mistake was made */
 	jmp_buf *recover;
 	bool fatal;                     /* a limit was hit: no going on */
-	Loc longstring;                 /* the last string that went over a line end */
+	Loc longstring;                 /* a string that went over a line end, if it ended a few tokens ago */
+	int longage;
 	char *buf; size_t room;         /* elements of the tensor being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
 } Parser;
@@ -35,13 +37,18 @@ static void advance(Parser *p)
 {
 	const uint8_t *s;
 
+	p->braces += (p->tok.kind == '{') - (p->tok.kind == '}');
 	p->tok = p->next;
 	p->next = lex_next(&p->lex);
+	if (p->longstring.file && ++p->longage > 3)
+		p->longstring.file = 0;
 	if (p->tok.kind != TOK_STRING)
 		return;
 	s = p->lex.text + p->tok.loc.off;
-	if (memchr(s, '\n', p->tok.loc.len))
+	if (memchr(s, '\n', p->tok.loc.len)) {
 		p->longstring = (Loc){ p->tok.loc.file, 1, p->tok.loc.off };
+		p->longage = 0;
+	}
 }
 
 static _Noreturn void jump(Parser *p)
@@ -135,7 +142,7 @@ static bool at_number(const Parser *p)
 static bool attempt(Parser *p, void (*f)(Parser *))
 {
 	jmp_buf here, *outer = p->recover;
-	struct { Graph *g; Function *f; Annot *with; int depth; } was = { p->g, p->f, p->with, p->depth };
+	struct { Graph *g; Function *f; Annot *with; int depth, braces; } was = { p->g, p->f, p->with, p->depth, p->braces };
 
 	p->recover = &here;
 	if (setjmp(here) == 0) {
@@ -148,10 +155,11 @@ static bool attempt(Parser *p, void (*f)(Parser *))
 	p->f = was.f;
 	p->with = was.with;
 	p->depth = was.depth;
+	p->base = was.braces;
 	return false;
 }
 
-/* To what looks like the next node or the end of the body: the first word of a line before '=' or ',', or '}'. */
+/* To the next node of the same body, which is taken to begin a line, or to the end of the body. */
 static void resync(Parser *p)
 {
 	if (p->fatal)
@@ -159,9 +167,10 @@ static void resync(Parser *p)
 	for (; p->tok.kind != TOK_EOF; advance(p)) {
 		int next = p->next.kind;
 
-		if (!p->tok.line)
+		if (p->braces > p->base)
 			continue;
-		if (p->tok.kind == '}' || p->tok.kind == '[' || (at_name(p) && (next == '=' || next == ',')))
+		if (p->tok.kind == '}' || (p->tok.line && (p->tok.kind == '[' || p->tok.kind == '@' ||
+			(at_name(p) && (next == '=' || next == ',' || next == '@')))))
 			return;
 	}
 	jump(p);
@@ -784,6 +793,8 @@ static void attr_value(Parser *p, Attr *a)
 	} else if (at_type(p) || at_element_type(p)) {
 		attr_typed(p, a);
 	} else if (at_name(p)) {
+		if (p->next.kind == '[' || p->next.kind == '{')
+			element_type(p);        /* explains that it is none */
 		if (p->next.kind != '(')
 			expected(p, "a value (words are types, inf, nan or the name of a graph)");
 		a->type = AT_GRAPH;
@@ -1140,7 +1151,7 @@ static void result(Parser *p, Node *n, Value *v, Loc loc)
 	}
 	if (v && (v->def || v->input || v->init)) {
 		err_at(loc, "%s is already %s", v->name, v->input ? "an operand of the graph" : v->init ? "an initialiser" : "made by another node");
-		note_at(v->loc, "%s first stands here", v->name);
+		note_at(v->def ? v->def->loc : v->loc, "%s is made here", v->name);
 	}
 	node_out(n, v);
 }
