@@ -69,7 +69,7 @@ static const Attr *outer_attr(const Copy *c, Name name)
 	const Schema *s = c->call->row ? c->call->row->schema : NULL;
 
 	for (int i = 0; !a && i < c->f->nattr; i++)
-		if (c->f->attr[i].name == name && c->f->attr[i].type != AT_UNDEFINED && !c->f->attr[i].ref && c->f->attr[i].loc.len != UINT32_MAX)
+		if (c->f->attr[i].name == name && !c->f->attr[i].absent)
 			a = &c->f->attr[i];
 	for (int i = 0; !a && s && i < s->nattr; i++)
 		if (s->attr[i].name == name && s->hasdefault && s->hasdefault[i])

@@ -272,7 +272,9 @@ static int expand_global(Node *n)
 		return make(n, y, p == 1 ? "ReduceL1" : "ReduceL2", "keepdims=1", v, axes, NULL) ? 0 : -1;
 	Value *power = make2(n, "Pow", make1(n, "Abs", v), make_num(n, v, (double)p));
 	Value *sum = make(n, NULL, "ReduceSum", "keepdims=1", power, axes, NULL);
-	return make(n, y, "Pow", NULL, sum, make_num(n, v, 1.0 / (double)p), NULL) ? 0 : -1;
+	Value *zero = make_num(n, v, 0), *some = make2(n, "Greater", sum, zero);        /* at 0 the root has no slope: 0 */
+	Value *safe = make(n, NULL, "Where", NULL, some, sum, make_num(n, v, 1));
+	return make(n, y, "Where", NULL, some, make2(n, "Pow", safe, make_num(n, v, 1.0 / (double)p)), zero) ? 0 : -1;
 }
 
 /* Each element goes to its index in a tensor of zeros as large as MaxPool's operand was; a larger output_shape adds
