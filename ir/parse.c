@@ -1516,6 +1516,8 @@ static void loose_annots(Parser *p, Function *f)
 			continue;
 		if (is(a->name, "op"))
 			op_annot(f, a);
+		else if (f && is(a->name, "test"))
+			annot_add(&f->annot, a);
 		else if (f && took_meta(p, a, &f->meta, &f->nmeta))
 			continue;
 		else
