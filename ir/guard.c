@@ -67,12 +67,12 @@ static const Attr *attr(const Scan *s, Name name)
 
 	if (a)
 		return a;
-	for (int i = 0; i < s->f->nattr; i++)
-		if (s->f->attr[i].name == name && (s->f->attr[i].type == AT_UNDEFINED || s->f->attr[i].n >= 0))
-			a = &s->f->attr[i];
 	for (int i = 0; sc && i < sc->nattr; i++)
 		if (sc->attr[i].name == name)
 			a = &sc->attr[i];
+	for (int i = 0; i < s->f->nattr; i++)
+		if (s->f->attr[i].name == name && (!a || !s->f->attr[i].absent))
+			a = &s->f->attr[i];
 	return a;
 }
 
