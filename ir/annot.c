@@ -91,6 +91,7 @@ static const Form forms[] = {
 	{ "data", "npy",         "folder:str *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
 	{ "data", "idx",         "folder:str *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
 	{ "data", "cifar",       "files:str*",           "CIFAR-10 binary batches", 0 },
+	{ "data", "points",      "classes:count noise:nonneg", "made up, for trying a model out: points around one centre per class (10), with noise (1)", 0 },
 	{ "data", "safetensors", "file:str!",            "one tensor per input, by name", 0 },
 
 	{ "init", "zeros",           "",                               "0", 0 },

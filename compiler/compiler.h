@@ -1,0 +1,214 @@
+/* From a logical graph to one program per role: the data structures of the back half, one section per file.
+ *
+ * A Plan hangs on the model.  Passes fill it from the top: meshes and the SBP of every value (plan, also written as
+ * annotations, so that a dump holds them), transfers as nodes (boxing), what each rank holds of each value (project), the
+ * list of actions (schedule), offsets (memplan).  prove reads all of it; emit prints it. */
+#ifndef SBPCC_COMPILER_H
+#define SBPCC_COMPILER_H
+
+#include "ir.h"
+
+typedef struct Mesh Mesh;
+typedef struct Place Place;
+typedef struct Sbp Sbp;
+typedef struct Plan Plan;
+
+/* main.c: options.  One table gives --help, parsing and these. */
+typedef enum { TARGET_C, TARGET_CUDA } Target;
+typedef struct Options {
+	const char *input, *out, *place, *train, *write;
+	const char *dump_after, *stop_after;
+	const char *inputs, *outputs;
+	const char *explain;            /* "" explains everything */
+	bool print, eval, list_ops, list_passes, help, version;
+	int64_t ranks;                  /* 0: as the model says, else 1 */
+	int64_t seed;                   /* -1: as the model says, else 1 */
+	int64_t steps;                  /* -1: as the model says */
+	Target target;
+} Options;
+extern Options opt;
+
+/* passes.c: the passes in order, and what each needs, gives and spoils. */
+typedef enum {
+	BOUND   = 1 << 0,               /* every node has its row; definitions are inlined */
+	SHAPES  = 1 << 1,               /* every value has a type of known rank and element */
+	FOLDED  = 1 << 2,               /* what depends on constants only is a constant */
+	LIFTED  = 1 << 3,               /* decomposed composites recognised */
+	TRAIN   = 1 << 4,               /* loss, backward and update are in the graph */
+	PLACED  = 1 << 5,               /* every value has a place and an SBP */
+	BOXED   = 1 << 6,               /* every operand has the SBP that its node's signature wants */
+	ROLES   = 1 << 7,               /* what each rank holds is known */
+	ORDERED = 1 << 8,               /* actions in order */
+	PLANNED = 1 << 9,               /* offsets */
+	PROVED  = 1 << 10
+} Fact;
+
+typedef struct Pass {
+	const char *name;
+	int (*run)(Graph *);
+	uint32_t needs, gives, drops;
+	bool dumps;                     /* its result is all in the graph: the dump can be read back */
+	const char *does;
+} Pass;
+
+int  passes_run(Model *);           /* 0, or -1 after explaining */
+void passes_list(FILE *);
+bool passes_known(const char *name);
+bool pass_done(const Model *, const char *name);         /* the input was a dump in which this pass was done */
+
+/* machine.c: meshes of ranks, from @mesh or --ranks.  A place is a mesh, or later a part of one. */
+enum { MESH_DIMS = 4, RANKS_MAX = 1 << 20 };
+struct Mesh {
+	Name name;
+	bool cuda;
+	int ndim, dim[MESH_DIMS];
+	int nrank;                      /* rank at coordinate (i, j) is i * dim[1] + j */
+	Loc loc;
+};
+struct Place { const Mesh *mesh; };
+
+int  machine_read(Model *, Plan *);
+void mesh_coord(const Mesh *, int rank, int *coord);
+
+/* sbp.c: what every rank holds of a value along each mesh axis; signatures from factors; the choice for each node. */
+typedef enum { SBP_B, SBP_S, SBP_P } SbpKind;
+struct Sbp {
+	SbpKind kind;
+	int axis;                       /* S: of the tensor */
+	Reduce red;                     /* P */
+};
+/* One legal way to run a node, along one mesh axis. */
+typedef struct Sig { Sbp *in, *out; } Sig;
+
+Sig  *sbp_signatures(Node *, int parts, Arena *, int *n);    /* "everything B" is the first */
+bool  sbp_equal(const Sbp *, const Sbp *, int ndim);
+const char *sbp_text(const Sbp *, int ndim);                 /* "S(0)", "B", "P": valid until the eighth call after it */
+int   sbp_solve(Graph *, Plan *);
+Sig  *sbp_choose(Node *, int parts, Arena *);                  /* the cheapest, given operands and settled results */
+void  sbp_note(Graph *, Value *, const Mesh *);               /* its SBP as an annotation */
+/* Part number c of m of an axis of length n: the only place that says where a shard begins. */
+void  sbp_shard(int64_t n, int m, int c, int64_t *origin, int64_t *len);
+
+/* train.c: reads @train. */
+typedef struct Training {
+	Value *loss;
+	Name optimizer;
+	double lr, momentum;
+	int64_t steps, seed;
+	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
+	Loc loc;
+} Training;
+int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
+void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
+
+/* cost.c: flops and bytes to seconds; what a transfer moves. */
+double cost_node(Node *, double share);                      /* of a device that does this share of the work */
+double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
+const char *boxing_kind(const Sbp *from, const Sbp *to);     /* "all_reduce", "slice", ...; NULL: there is no way yet */
+
+/* project.c: what each rank holds. */
+typedef struct Split {              /* one way in which an axis is cut: ranks find their origin by its index */
+	int64_t n;
+	int meshdim;
+	int64_t *origin, *len;          /* by rank */
+} Split;
+typedef enum { KEEP_INPUT, KEEP_PARAM, KEEP_STATE, KEEP_CONST, KEEP_GRAD, KEEP_ACT } Keep;
+/* A value as ranks hold it.  Slots of values that are updated in place are one. */
+typedef struct Slot {
+	Value *v;
+	int id;                         /* t<id> in generated code */
+	int rank;
+	int64_t dim[RANK_MAX];          /* logical */
+	int split[RANK_MAX];            /* index into plan->split, or -1 */
+	int64_t bytes;                  /* of the largest shard */
+	int copies;                     /* credits: how many unread outputs its actor may have */
+	Keep keep;
+	bool window;                    /* peers read it */
+	struct Slot *store;             /* the slot whose memory this is: itself, or that of the value it updates */
+	int64_t offset;
+	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
+} Slot;
+
+/* schedule.c: one list of actions per role. */
+typedef enum { ACT_START, ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
+typedef struct Action {
+	ActKind kind;
+	int id;                         /* a<id> in generated code: the position in the list */
+	Node *n;                        /* compute, collective */
+	Slot **take; int ntake;         /* read; NULL entries: operands left out */
+	Slot **make; int nmake;
+	const char *how;                /* collective: all_reduce, all_gather; compute of a boxing: slice, zero */
+} Action;
+typedef struct Role {
+	int id;
+	int nrank, *rank;               /* the ranks that play it */
+	Action *start; int nstart;
+	Action *step; int nstep;
+} Role;
+
+/* memplan.c */
+typedef struct Layout { int64_t slab, window; int64_t by[KEEP_ACT + 1]; } Layout;
+
+struct Plan {
+	Training train;
+	bool training;
+	Mesh **mesh; int nmesh;
+	Mesh *main;                     /* the default mesh */
+	Split *split; int nsplit;
+	Slot **slot;                    /* by value id; NULL: never in memory (a constant written into the code) */
+	int nslot;                      /* length of the array */
+	Role *role; int nrole;
+	int *role_of;                   /* by rank */
+	Layout layout;
+	int64_t batch;
+};
+
+Slot   *plan_slot(const Plan *, const Value *);
+int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
+int64_t slot_elements(const Plan *, const Slot *, int rank);
+
+/* emit.c: files in memory, then a tree on the disk, whole or not at all. */
+typedef struct Text { char *s; size_t n, cap; } Text;
+void text_add(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_raw(Text *, const char *s, size_t n);
+typedef struct OutFile { const char *path; Text text; } OutFile;
+typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
+Text *tree_file(Tree *, const char *path);
+void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
+/* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
+void  template_fill(Text *, const char *name, ...);
+const char *emit_comment(Arena *, const char *name);                     /* a name of the model, fit for a comment */
+const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
+int  tree_write(const Tree *, const char *dir);                          /* emit_make.c */
+
+/* emit_c.c: schedules.  A file of kernels/ is part of the tree when a call of it was printed. */
+typedef struct Emit {
+	Graph *g;
+	Plan *plan;
+	Tree tree;
+	Target target;
+	struct Pointwise *pw; int npw;          /* functions written from expressions */
+	Name *kernel; int nkernel;              /* files of kernels/ */
+} Emit;
+const char *emit_banner(const Emit *, const char *what);
+const char *emit_ctype(DType);                               /* NULL: none in this back end */
+int  emit_schedule(Emit *, const Role *);
+bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
+bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
+
+/* emit_pointwise.c, emit_cuda.c, emit_make.c */
+bool emit_literal(const Value *);                            /* a scalar constant: written into the text */
+void emit_pointwise(Emit *, Text *, const Action *, int rank);
+void emit_kernels(Emit *);
+void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
+void emit_make(Emit *);
+
+/* The passes. */
+int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
+int schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
+int params_run(Graph *), fold_run(Graph *);
+
+/* explain.c */
+void explain(const Model *, const char *what);
+
+#endif

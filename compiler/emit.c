@@ -1,0 +1,289 @@
+/* From a proved plan to files: what stands in which file.
+ *
+ * Files are made in memory and written together (emit_make.c).  Fixed text is never in this program's strings: it comes
+ * from templates/, runtime/ and kernels/, real files that compile on their own and are embedded here; a hole is a pair of
+ * comments, and what stands between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file only
+ * in a comment and only through emit_comment. */
+#include "compiler.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const int nemit_text;
+extern const char *const emit_text_name[];
+extern const char *const emit_text[];
+
+/* ---- text ---- */
+
+void text_raw(Text *t, const char *s, size_t n)
+{
+	if (t->n + n + 1 > t->cap) {
+		size_t cap = (t->n + n + 1) * 2;
+		char *grown = arena_alloc(&process, cap);
+		if (t->n)
+			memcpy(grown, t->s, t->n);
+		t->s = grown;
+		t->cap = cap;
+	}
+	memcpy(t->s + t->n, s, n);
+	t->n += n;
+	t->s[t->n] = 0;
+}
+
+void text_add(Text *t, const char *fmt, ...)
+{
+	va_list ap;
+	char *s = NULL;
+	va_start(ap, fmt);
+	int n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		die("out of memory");
+	text_raw(t, s, (size_t)n);
+	free(s);
+}
+
+Text *tree_file(Tree *t, const char *path)
+{
+	for (int i = 0; i < t->nfile; i++)
+		if (!strcmp(t->file[i]->path, path))
+			return &t->file[i]->text;
+	OutFile *f = arena_new(t->arena, OutFile);
+	f->path = arena_printf(t->arena, "%s", path);
+	arena_push(t->arena, t->file, t->nfile, f);
+	return &f->text;
+}
+
+static const char *embedded(const char *name)
+{
+	for (int i = 0; i < nemit_text; i++)
+		if (!strcmp(emit_text_name[i], name))
+			return emit_text[i];
+	die("no embedded file %s", name);
+}
+
+void tree_copy(Tree *t, const char *path, const char *from)
+{
+	const char *s = embedded(from);
+	Text *f = tree_file(t, path);
+	if (!f->n)
+		text_raw(f, s, strlen(s));
+}
+
+/* ---- templates ---- */
+
+/* How a hole is written, by the kind of file. */
+static void marks(const char *name, const char **open, const char **shut, const char **end)
+{
+	*open = "/*{", *shut = "*/\n", *end = "/*}*/\n";
+	if (!strncmp(name, "Makefile", 8))
+		*open = "#{", *shut = "\n", *end = "#}\n";
+	else if (strstr(name, ".md"))
+		*open = "<!--{", *shut = "-->\n", *end = "<!--}-->\n";
+}
+
+void template_fill(Text *out, const char *name, ...)
+{
+	const char *s = embedded(name), *open, *shut, *end;
+	marks(name, &open, &shut, &end);
+	for (;;) {
+		const char *hole = strstr(s, open);
+		if (!hole)
+			break;
+		text_raw(out, s, (size_t)(hole - s));
+		hole += strlen(open);
+		const char *stop = strstr(hole, shut), *after = stop ? strstr(stop, end) : NULL;
+		if (!after)
+			die("%s: a hole has no end", name);
+		size_t len = (size_t)(stop - hole);
+		const char *fill = NULL, *key;
+		va_list ap;
+		va_start(ap, name);
+		while ((key = va_arg(ap, const char *)) != NULL) {
+			const char *text = va_arg(ap, const char *);
+			if (strlen(key) == len && !strncmp(key, hole, len))
+				fill = text;
+		}
+		va_end(ap);
+		if (!fill)
+			die("%s: nothing for hole %.*s", name, (int)len, hole);
+		text_raw(out, fill, strlen(fill));
+		s = after + strlen(end);
+	}
+	text_raw(out, s, strlen(s));
+}
+
+/* ---- names ---- */
+
+const char *emit_comment(Arena *a, const char *name)
+{
+	size_t n = strlen(name);
+	char *out = arena_array(a, char, 4 * n + 1), *o = out;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)name[i];
+		bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("_.:/-", c);
+		/* "/" after "*" cannot happen, "*" is not plain; but "//" and "/-" are harmless inside a comment. */
+		if (c && plain)
+			*o++ = (char)c;
+		else
+			o += sprintf(o, "\\x%02X", c);
+	}
+	*o = 0;
+	return out;
+}
+
+const char *emit_from(Arena *a, const Node *n)
+{
+	const char *s = n->from ? n->from : n->loc.file ? loc_text(n->loc) : "";
+	const char *slash = strrchr(s, '/');
+	return emit_comment(a, slash ? slash + 1 : s);
+}
+
+/* ---- the plan as bytes, and its hash ---- */
+
+static uint64_t hash_text(const Text *t)
+{
+	uint64_t h = 0xCBF29CE484222325u;
+	for (size_t i = 0; i < t->n; i++)
+		h = (h ^ (unsigned char)t->s[i]) * 0x100000001B3u;
+	return h;
+}
+
+static void print_plan(const Model *m, Text *out)
+{
+	char *s = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&s, &n);
+	if (!f)
+		die("out of memory");
+	print_model(f, m);
+	fclose(f);
+	text_raw(out, s, n);
+	free(s);
+}
+
+/* ---- trainer.c and buffers.h ---- */
+
+static const char *banner(const Emit *e, const char *what)
+{
+	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc for model %s on %d rank%s. */\n", what, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
+	                    e->plan->main->nrank, e->plan->main->nrank == 1 ? "" : "s");
+}
+
+const char *emit_banner(const Emit *e, const char *what)
+{
+	return banner(e, what);
+}
+
+static const char *text_of(const Text *t)
+{
+	return t->s ? t->s : "";
+}
+
+static void emit_trainer(Emit *e, uint64_t hash)
+{
+	const Plan *p = e->plan;
+	Text roles = { 0 }, ranks = { 0 }, program = { 0 };
+	for (int i = 0; i < p->nrole; i++)
+		text_add(&roles, "extern const RtRole role%d;\n", i);
+	text_add(&roles, "static const RtRole *const roles[] = {");
+	for (int i = 0; i < p->nrole; i++)
+		text_add(&roles, "%s &role%d", i ? "," : "", i);
+	text_add(&roles, " };\n");
+	for (int r = 0; r < p->main->nrank; r++) {
+		int coord[MESH_DIMS];
+		mesh_coord(p->main, r, coord);
+		text_add(&ranks, "\t{ %d, {", p->role_of[r]);
+		for (int k = 0; k < p->main->ndim; k++)
+			text_add(&ranks, "%s %d", k ? "," : "", coord[k]);
+		text_add(&ranks, " }, {");
+		for (int k = 0; k < p->nsplit; k++)
+			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].origin[r]);
+		text_add(&ranks, "%s } },\n", p->nsplit ? "" : " 0");
+	}
+	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
+	         p->train.steps, p->train.seed);
+	template_fill(tree_file(&e->tree, "trainer.c"), "trainer.c", "banner", banner(e, "The trainer: start-up, and what differs between ranks."),
+	              "roles", text_of(&roles), "ranks", text_of(&ranks), "program", text_of(&program), NULL);
+}
+
+const char *emit_ctype(DType t)
+{
+	switch (t) {
+	case DT_FLOAT: return "float";
+	case DT_DOUBLE: return "double";
+	case DT_INT64: return "int64_t";
+	case DT_INT32: return "int32_t";
+	case DT_BOOL: case DT_UINT8: return "uint8_t";
+	default: return NULL;
+	}
+}
+
+static const char *const keep_name[] = { "input", "parameter", "state", "constant", "gradient", "activation" };
+
+static void emit_buffers(Emit *e)
+{
+	const Plan *p = e->plan;
+	Text sizes = { 0 }, splits = { 0 }, values = { 0 };
+	text_add(&sizes, "/* Bytes of one rank, by what they hold (memory is reused, so the areas are smaller than the sum):\n");
+	for (int i = 0; i <= KEEP_ACT; i++)
+		text_add(&sizes, " *   %-11s %12" PRId64 "\n", keep_name[i], p->layout.by[i]);
+	text_add(&sizes, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
+	         p->layout.slab, p->layout.window);
+	if (p->nsplit)
+		text_add(&splits, "enum {\n");
+	for (int i = 0; i < p->nsplit; i++)
+		text_add(&splits, "\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n", i, i, p->split[i].n, p->split[i].meshdim);
+	if (p->nsplit)
+		text_add(&splits, "};\n");
+	for (int i = 0; i < p->nslot; i++) {
+		const Slot *s = p->slot[i];
+		if (!s)
+			continue;
+		Arena *a = e->tree.arena;
+		text_add(&values, "/* t%-3d %s %s  %s  %s", s->id, emit_comment(a, s->v->name), emit_comment(a, type_text(s->v->type)),
+		         sbp_text(s->v->sbp, p->main->ndim), keep_name[s->keep]);
+		if (s->store != s)
+			text_add(&values, ", in t%d", s->store->id);
+		if (s->first >= 0)
+			text_add(&values, ", a%d to a%d", s->first, s->last);
+		text_add(&values, " */\n#define T%d_BYTES %" PRId64 "\n", s->id, s->bytes);
+		text_add(&values, "static inline %s *t%d(const Ctx *c) { return (void *)(c->%s + %" PRId64 "); }\n", emit_ctype(s->v->type->elem), s->id,
+		         s->window ? "window" : "slab", s->offset);
+	}
+	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", banner(e, "The memory plan."), "sizes", text_of(&sizes), "splits", text_of(&splits),
+	              "values", text_of(&values), NULL);
+}
+
+static void report(const Emit *e)
+{
+	const Plan *p = e->plan;
+	const int64_t *by = p->layout.by;
+	if (opt.dump_after)
+		return;
+	printf("%s: %d rank%s, %d role%s, %d actions; %" PRId64 " bytes per rank (parameters %" PRId64 ", state %" PRId64 ", gradients %" PRId64 ", others %" PRId64 ")\n",
+	       opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep, p->layout.slab + p->layout.window,
+	        by[KEEP_PARAM], by[KEEP_STATE], by[KEEP_GRAD], by[KEEP_INPUT] + by[KEEP_CONST] + by[KEEP_ACT]);
+}
+
+int emit_run(Graph *g)
+{
+	if (!opt.out)
+		return 0;
+	Model *m = g->model;
+	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
+	Text *plan = tree_file(&e.tree, "plan.ir");
+	print_plan(m, plan);
+	emit_trainer(&e, hash_text(plan));
+	emit_buffers(&e);
+	for (int i = 0; i < e.plan->nrole; i++)
+		if (emit_schedule(&e, &e.plan->role[i]))
+			return -1;
+	emit_kernels(&e);
+	emit_make(&e);
+	if (tree_write(&e.tree, opt.out))
+		return -1;
+	report(&e);
+	return 0;
+}

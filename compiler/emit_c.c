@@ -1,0 +1,722 @@
+/* Schedules: one C function per action, and the list of them.
+ *
+ * A node becomes one call.  What is called is found by the kernel that its operator's row names, or by its scalar
+ * expression; the table below says how the arguments of each kernel are read off the shapes.  All shapes are those of the
+ * part that the role's ranks hold.  Schedules are the same text for C and for CUDA: kernels have one prototype. */
+#include "compiler.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call is printed from. */
+typedef struct Print {
+	Emit *e;
+	Text *t;
+	const Action *a;
+	Node *n;
+	int rank;                       /* of the role: any has the same shapes */
+} Print;
+
+typedef struct Kernel {
+	const char *name;               /* the row's kernel, or the operator's name */
+	const char *file;               /* in kernels/, without the ending */
+	unsigned reads;                 /* bit i: operand i is read at run time; the last bit stands for all that follow */
+	bool (*can)(const Node *);
+	void (*call)(const Print *);
+} Kernel;
+
+/* ---- shapes ---- */
+
+typedef struct Shape { int rank; int64_t d[8]; } Shape;
+
+static Shape shape_of(const Print *p, const Slot *s)
+{
+	Shape r = { .rank = s->rank };
+	for (int a = 0; a < s->rank; a++)
+		r.d[a] = slot_len(p->e->plan, s, a, p->rank);
+	return r;
+}
+
+static Shape in_shape(const Print *p, int i)
+{
+	const Slot *s = plan_slot(p->e->plan, p->n->in[i]);
+	return shape_of(p, s);
+}
+
+static Shape out_shape(const Print *p, int i)
+{
+	return shape_of(p, p->a->make[i]);
+}
+
+static int64_t product(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+	for (int a = from; a < to; a++)
+		n *= s->d[a];
+	return n;
+}
+
+static void strides_of(const Shape *s, int64_t *stride)
+{
+	int64_t n = 1;
+	for (int a = s->rank - 1; a >= 0; a--) {
+		stride[a] = n;
+		n *= s->d[a];
+	}
+}
+
+/* Loops that walk the axes of one shape with strides of another: axes of length 1 vanish, neighbours are joined. */
+typedef struct Loops { int n; int64_t len[8], stride[8]; } Loops;
+
+static void loop_add(Loops *l, int64_t len, int64_t stride)
+{
+	if (len == 1)
+		return;
+	if (l->n && l->stride[l->n - 1] == len * stride) {
+		l->len[l->n - 1] *= len;
+		l->stride[l->n - 1] = stride;
+		return;
+	}
+	l->len[l->n] = len;
+	l->stride[l->n++] = stride;
+}
+
+static void print_loops(const Print *p, const Loops *l)
+{
+	text_add(p->t, "(KLoops){ %d, {", l->n);
+	for (int i = 0; i < l->n; i++)
+		text_add(p->t, "%s %" PRId64, i ? "," : "", l->len[i]);
+	text_add(p->t, "%s }, {", l->n ? "" : " 0");
+	for (int i = 0; i < l->n; i++)
+		text_add(p->t, "%s %" PRId64, i ? "," : "", l->stride[i]);
+	text_add(p->t, "%s } }", l->n ? "" : " 0");
+}
+
+static int width(const Value *v)
+{
+	return dtype_bits(v->type->elem);
+}
+
+/* ---- pointers ---- */
+
+static const char *make_ptr(const Print *p, int i)
+{
+	const Slot *s = i < p->a->nmake ? p->a->make[i] : NULL;
+	return s ? arena_printf(p->e->tree.arena, "t%d(c)", s->id) : "NULL";
+}
+
+static const char *take_ptr(const Print *p, int i)
+{
+	const Slot *s = i < p->a->ntake ? p->a->take[i] : NULL;
+	return s ? arena_printf(p->e->tree.arena, "t%d(c)", s->id) : "NULL";
+}
+
+/* ---- calls ---- */
+
+/* x read with strides into y: transposes, broadcasts, slices. */
+static void call_copy(const Print *p, int64_t offset, const Loops *l)
+{
+	text_add(p->t, "k_copy_%d(c, %s, %s, %" PRId64 ", ", width(p->n->in[0]), make_ptr(p, 0), take_ptr(p, 0), offset);
+	print_loops(p, l);
+	text_add(p->t, ")");
+}
+
+static bool can_copy(const Node *n)
+{
+	int w = dtype_bits(n->in[0]->type->elem);
+	return w == 8 || w == 32 || w == 64;
+}
+
+static void call_same(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	Loops l = { 0 };
+	loop_add(&l, product(&y, 0, y.rank), 1);
+	call_copy(p, 0, &l);
+}
+
+static void call_swap(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < y.rank; a++)
+		loop_add(&l, y.d[a], st[a < y.rank - 2 ? a : 2 * y.rank - 3 - a]);
+	call_copy(p, 0, &l);
+}
+
+static void call_transpose(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t st[8];
+	int np;
+	const int64_t *perm = attr_ints(p->n, "perm", &np);
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < y.rank; a++)
+		loop_add(&l, y.d[a], st[np ? perm[a] : y.rank - 1 - a]);
+	call_copy(p, 0, &l);
+}
+
+static void call_expand(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < y.rank; a++) {
+		int b = a - (y.rank - x.rank);
+		loop_add(&l, y.d[a], b < 0 || x.d[b] == 1 ? 0 : st[b]);
+	}
+	call_copy(p, 0, &l);
+}
+
+static void print_reduce(const Print *p, const Shape *x, const bool *gone, const char *how)
+{
+	int64_t st[8];
+	Loops keep = { 0 }, over = { 0 };
+	strides_of(x, st);
+	for (int a = 0; a < x->rank; a++)
+		loop_add(gone[a] ? &over : &keep, x->d[a], st[a]);
+	text_add(p->t, "k_reduce_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_loops(p, &keep);
+	text_add(p->t, ", ");
+	print_loops(p, &over);
+	text_add(p->t, ", %s)", how);
+}
+
+static void call_reduce_to(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	bool gone[8];
+	for (int a = 0; a < x.rank; a++) {
+		int b = a - (x.rank - y.rank);
+		gone[a] = b < 0 || (y.d[b] == 1 && x.d[a] != 1);
+	}
+	print_reduce(p, &x, gone, "K_SUM");
+}
+
+static bool const_axes(const Node *n)
+{
+	return n->nin < 2 || !n->in[1] || in_const(n, 1);
+}
+
+static bool can_reduce(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && const_axes(n);
+}
+
+static void call_reduce(const Print *p)
+{
+	static const struct { const char *op, *how; } kinds[] = { { "ReduceSum", "K_SUM" }, { "ReduceMean", "K_MEAN" }, { "ReduceMax", "K_MAX" },
+		{ "ReduceMin", "K_MIN" }, { "ReduceProd", "K_PROD" } };
+	Shape x = in_shape(p, 0);
+	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? in_const(p->n, 1) : NULL;
+	int64_t n = axes ? tensor_elements(axes) : 0;
+	bool gone[8], all = n == 0;
+	for (int a = 0; a < x.rank; a++)
+		gone[a] = all;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = tensor_int(axes, i);
+		gone[a < 0 ? a + x.rank : a] = true;
+	}
+	const char *how = "K_SUM";
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (!strcmp(kinds[i].op, p->n->op))
+			how = kinds[i].how;
+	print_reduce(p, &x, gone, how);
+}
+
+static bool is_float(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT;
+}
+
+/* Batched only over leading axes that are those of both operands, or of one. */
+static bool can_matmul(const Node *n)
+{
+	const Type *a = n->in[0]->type, *b = n->in[1]->type, *y = n->out[0]->type;
+	if (a->elem != DT_FLOAT || a->rank < 1 || b->rank < 1)
+		return false;
+	if (a->rank <= 2 || b->rank <= 2)
+		return true;
+	if (a->rank != y->rank || b->rank != y->rank)
+		return false;
+	bool same = true, aone = true, bone = true;
+	for (int i = 0; i < y->rank - 2; i++) {
+		same &= a->dim[i] == b->dim[i];
+		aone &= a->dim[i] == 1;
+		bone &= b->dim[i] == 1;
+	}
+	return same || aone || bone;
+}
+
+static void call_matmul(const Print *p)
+{
+	Shape a = in_shape(p, 0), b = in_shape(p, 1);
+	int64_t k = a.d[a.rank - 1], m = a.rank > 1 ? a.d[a.rank - 2] : 1, n = b.rank > 1 ? b.d[b.rank - 1] : 1;
+	int64_t ab = a.rank > 2 ? product(&a, 0, a.rank - 2) : 1, bb = b.rank > 2 ? product(&b, 0, b.rank - 2) : 1;
+	int64_t batch = ab > bb ? ab : bb;
+	if (bb == 1 && ab > 1) {        /* one matrix on the right: the batch is more rows */
+		m *= ab;
+		batch = ab = 1;
+	}
+	text_add(p->t, "k_matmul_f32(c, %s, %s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ")", make_ptr(p, 0), take_ptr(p, 0),
+	         take_ptr(p, 1), batch, m, n, k, ab == 1 ? 0 : m * k, bb == 1 ? 0 : k * n);
+}
+
+/* outer x n x inner around one axis. */
+static void print_axis(const Print *p, const Shape *s, int axis)
+{
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64, product(s, 0, axis), s->d[axis], product(s, axis + 1, s->rank));
+}
+
+static int axis_attr(const Node *n, int rank)
+{
+	int64_t a = attr_int(n, "axis");
+	return (int)(a < 0 ? a + rank : a);
+}
+
+static void call_softmax(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_%s_f32(c, %s, %s, ", p->n->row->kernel, make_ptr(p, 0), take_ptr(p, 0));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ")");
+}
+
+static bool can_loss(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && (n->nin < 3 || !n->in[2]);
+}
+
+static const char *loss_kind(const Node *n)
+{
+	const char *r = attr_str(n, "reduction");
+	return !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN";
+}
+
+static void print_loss_tail(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	print_axis(p, &x, 1);
+	if (attr_has(p->n, "ignore_index"))
+		text_add(p->t, ", %" PRId64 ", %s)", attr_int(p->n, "ignore_index"), loss_kind(p->n));
+	else
+		text_add(p->t, ", INT64_MIN, %s)", loss_kind(p->n));
+}
+
+static void call_xent(const Print *p)
+{
+	text_add(p->t, "k_xent_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0), take_ptr(p, 1));
+	print_loss_tail(p);
+}
+
+static void call_nll(const Print *p)
+{
+	text_add(p->t, "k_nll_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_loss_tail(p);
+}
+
+static bool can_gather(const Node *n)
+{
+	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+}
+
+static void call_gather(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	text_add(p->t, "k_gather_32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
+}
+
+static const Kernel kernels[] = {
+	{ "matmul", "matmul", 3, can_matmul, call_matmul },
+	{ "softmax", "softmax", 1, is_float, call_softmax },
+	{ "logsoftmax", "softmax", 1, is_float, call_softmax },
+	{ "softmax_xent", "loss", 3, can_loss, call_xent },
+	{ "nll_loss", "loss", 3, can_loss, call_nll },
+	{ "Gather", "index", 3, can_gather, call_gather },
+	{ "Reshape", "copy", 1, can_copy, call_same },
+	{ "Squeeze", "copy", 1, can_copy, call_same },
+	{ "Unsqueeze", "copy", 1, can_copy, call_same },
+	{ "Flatten", "copy", 1, can_copy, call_same },
+	{ "Swap", "copy", 1, can_copy, call_swap },
+	{ "Transpose", "copy", 1, can_copy, call_transpose },
+	{ "Expand", "copy", 1, can_copy, call_expand },
+	{ "LikeShape", "copy", 1, can_copy, call_expand },
+	{ "ReduceTo", "reduce", 1, is_float, call_reduce_to },
+	{ "ReduceSum", "reduce", 1, can_reduce, call_reduce },
+	{ "ReduceMean", "reduce", 1, can_reduce, call_reduce },
+	{ "ReduceMax", "reduce", 1, can_reduce, call_reduce },
+	{ "ReduceMin", "reduce", 1, can_reduce, call_reduce },
+	{ "ReduceProd", "reduce", 1, can_reduce, call_reduce },
+};
+
+static const Kernel *kernel_of(const Node *n)
+{
+	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+		if ((n->row->kernel && !strcmp(n->row->kernel, kernels[i].name)) || !strcmp(n->row->name, kernels[i].name))
+			return &kernels[i];
+	return NULL;
+}
+
+static bool boxing(const Node *n)
+{
+	return n->row->domain && !strcmp(n->row->domain, "sbpcc") && !strcmp(n->row->name, "Boxing");
+}
+
+bool emit_reads(const Node *n, int i)
+{
+	if (boxing(n))
+		return true;
+	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
+	if (k)
+		return i < 31 && (k->reads >> i & 1);
+	return !emit_literal(n->in[i]);
+}
+
+static bool typed(const Node *n, const Value *v)
+{
+	if (emit_ctype(v->type->elem))
+		return true;
+	err_at(n->loc, "this back end has no %s yet (%s)", dtype_name(v->type->elem), v->name);
+	return false;
+}
+
+bool emit_can(Node *n)
+{
+	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
+	if (!n->row->expr && !boxing(n) && (!k || (k->can && !k->can(n)))) {
+		if (k)
+			err_at(n->loc, "no C kernel for %s of %s yet in this back end", n->op, type_text(n->in[0]->type));
+		else
+			err_at(n->loc, "no C kernel for %s yet in this back end", n->op);
+		return false;
+	}
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && emit_reads(n, i) && !typed(n, n->in[i]))
+			return false;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !typed(n, n->out[i]))
+			return false;
+	return true;
+}
+
+/* ---- transfers ---- */
+
+static void print_box(const Print *p, const Slot *s)
+{
+	text_add(p->t, "&(RtBox){ %d, {", s->rank);
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, "%s %" PRId64, a ? "," : "", s->dim[a]);
+	text_add(p->t, "%s }, {", s->rank ? "" : " 0");
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, "%s %" PRId64, a ? "," : "", slot_len(p->e->plan, s, a, p->rank));
+	text_add(p->t, "%s }, {", s->rank ? "" : " 0");
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, s->split[a] < 0 ? "%s -1" : "%s SPLIT%d", a ? "," : "", s->split[a]);
+	text_add(p->t, "%s } }", s->rank ? "" : " 0");
+}
+
+static void call_boxing(const Print *p)
+{
+	const Slot *x = p->a->take[0], *y = p->a->make[0];
+	int64_t n = slot_elements(p->e->plan, y, p->rank);
+	if (!strcmp(p->a->how, "all_reduce")) {
+		text_add(p->t, "c->comm->all_reduce(c, %s, %s, %" PRId64 ")", make_ptr(p, 0), take_ptr(p, 0), n);
+	} else if (!strcmp(p->a->how, "all_gather")) {
+		text_add(p->t, "c->comm->all_gather(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+		print_box(p, x);
+		text_add(p->t, ", %d)", width(x->v) / 8);
+	} else if (!strcmp(p->a->how, "slice")) {
+		Shape xs = shape_of(p, x), ys = shape_of(p, y);
+		int64_t st[8];
+		Loops l = { 0 };
+		strides_of(&xs, st);
+		text_add(p->t, "k_copy_%d(c, %s, %s, ", width(x->v), make_ptr(p, 0), take_ptr(p, 0));
+		bool any = false;
+		for (int a = 0; a < y->rank; a++) {
+			loop_add(&l, ys.d[a], st[a]);
+			if (y->split[a] >= 0) {
+				text_add(p->t, "%sc->me->origin[SPLIT%d] * %" PRId64, any ? " + " : "", y->split[a], st[a]);
+				any = true;
+			}
+		}
+		text_add(p->t, any ? ", " : "0, ");
+		print_loops(p, &l);
+		text_add(p->t, ")");
+	} else {                        /* zero: rank 0 keeps the value, the others hold 0 */
+		text_add(p->t, "k_keep_%d(c, %s, %s, %" PRId64 ", c->me->coord[0] == 0)", width(x->v), make_ptr(p, 0), take_ptr(p, 0), n);
+	}
+}
+
+/* ---- start values and data ---- */
+
+static uint64_t name_key(const char *s)
+{
+	uint64_t h = 0xCBF29CE484222325u;
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001B3u;
+	return h;
+}
+
+static double arg_number(const Arg *call, const char *key, double otherwise)
+{
+	const Arg *a = arg_find(call->arg, call->narg, key);
+	return !a ? otherwise : a->kind == ARG_INT ? (double)a->i : a->f;
+}
+
+/* Fans of a weight: [in, out] of a matrix, [out, in, window...] of a convolution. */
+static void fans(const Type *t, double *in, double *out)
+{
+	*in = *out = 1;
+	if (t->rank == 1)
+		*in = *out = (double)t->dim[0];
+	if (t->rank == 2) {
+		*in = (double)t->dim[0];
+		*out = (double)t->dim[1];
+	}
+	if (t->rank > 2) {
+		double window = 1;
+		for (int a = 2; a < t->rank; a++)
+			window *= (double)t->dim[a];
+		*in = (double)t->dim[1] * window;
+		*out = (double)t->dim[0] * window;
+	}
+}
+
+/* %.9g without a point is an int to C. */
+static const char *real(const Emit *e, double v)
+{
+	char *s = arena_printf(e->tree.arena, "%.9g", v);
+	return strpbrk(s, ".en") ? s : arena_printf(e->tree.arena, "%s.0", s);
+}
+
+static int print_random(const Print *p, const Slot *s, const char *how, double a, double b)
+{
+	text_add(p->t, "rt_%s(c, t%d(c), ", how, s->id);
+	print_box(p, s);
+	text_add(p->t, ", 0x%016" PRIx64 "u, %sf, %sf)", name_key(s->v->name), real(p->e, a), real(p->e, b));
+	return 0;
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n >= k && !strcmp(s + n - k, end);
+}
+
+static int print_init(const Print *p, const Slot *s)
+{
+	const Annot *an = annot_find(s->v->annot, "init");
+	const Arg *a = an && an->narg ? &an->arg[0] : NULL;
+	const char *k = a && a->s ? a->s : "";
+	double in, out;
+	fans(s->v->type, &in, &out);
+	if (!strcmp(k, "zeros") || !strcmp(k, "ones") || !strcmp(k, "constant")) {
+		double v = *k == 'z' ? 0 : *k == 'o' ? 1 : arg_number(a, "value", 0);
+		text_add(p->t, "rt_fill(c, t%d(c), ", s->id);
+		print_box(p, s);
+		text_add(p->t, ", %sf)", real(p->e, v));
+		return 0;
+	}
+	if (!strcmp(k, "normal"))
+		return print_random(p, s, "normal", arg_number(a, "mean", 0), arg_number(a, "std", 1));
+	if (!strcmp(k, "uniform"))
+		return print_random(p, s, "uniform", arg_number(a, "low", 0), arg_number(a, "high", 1));
+	bool uniform = ends_in(k, "_uniform");
+	if (!strncmp(k, "xavier", 6)) {
+		double dev = arg_number(a, "gain", 1) * sqrt(2 / (arg_number(a, "fan_in", in) + arg_number(a, "fan_out", out)));
+		return uniform ? print_random(p, s, "uniform", -dev * sqrt(3), dev * sqrt(3)) : print_random(p, s, "normal", 0, dev);
+	}
+	if (!strncmp(k, "kaiming", 7)) {
+		const Arg *mode = arg_find(a->arg, a->narg, "mode");
+		double fan = arg_number(a, "fan", mode && mode->s && !strcmp(mode->s, "fan_out") ? out : in);
+		double dev = arg_number(a, "gain", sqrt(2)) / sqrt(fan);
+		return uniform ? print_random(p, s, "uniform", -dev * sqrt(3), dev * sqrt(3)) : print_random(p, s, "normal", 0, dev);
+	}
+	err_at(an ? an->loc : s->v->loc, "this back end has no initialiser %s yet", *k ? k : "of this form");
+	return -1;
+}
+
+/* A constant as an array of its bits: exact for every type. */
+static int print_constant(const Emit *e, Text *t, const Slot *s)
+{
+	const Tensor *d = s->v->data;
+	int64_t n = tensor_elements(d);
+	int w = dtype_bits(d->dtype) / 8;
+	if (n > 1 << 20) {
+		err_at(s->v->loc, "%s has %" PRId64 " elements; this back end writes constants of up to %d", s->v->name, n, 1 << 20);
+		return -1;
+	}
+	text_add(t, "static const uint%d_t k%d[] = {      /* %s */", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t bits = 0;
+		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
+		text_add(t, "%s0x%0*" PRIx64 "u,", i % 10 ? " " : "\n\t", w * 2, bits);
+	}
+	text_add(t, "%s\n};\n", n ? "" : "\n\t0,");
+	return 0;
+}
+
+static int print_start(const Print *p, Text *constants)
+{
+	const Slot *s = p->a->make[0];
+	if (!s->v->data) {
+		if (s->v->type->elem == DT_FLOAT)
+			return print_init(p, s);
+		err_at(s->v->loc, "this back end initialises float parameters only; %s is %s", s->v->name, type_text(s->v->type));
+		return -1;
+	}
+	if (tensor_load(s->v->data) || print_constant(p->e, constants, s))
+		return -1;
+	text_add(p->t, "rt_copy(c, t%d(c), ", s->id);
+	print_box(p, s);
+	text_add(p->t, ", k%d, %d)", s->id, dtype_bits(s->v->type->elem) / 8);
+	return 0;
+}
+
+static int print_load(const Print *p)
+{
+	const Slot *s = p->a->make[0];
+	const Training *t = &p->e->plan->train;
+	const Arg *d = t->data;
+	if (!d) {
+		err_at(t->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
+		return -1;
+	}
+	if (!d->s || strcmp(d->s, "points")) {
+		err_at(d->loc, "this back end has no data source %s yet; it has points(classes: 10, noise: 1)", d->s ? d->s : "of this form");
+		return -1;
+	}
+	int64_t classes = (int64_t)arg_number(d, "classes", 10);
+	DType dt = s->v->type->elem;
+	if (s->rank < 1 || (dt != DT_FLOAT && dt != DT_INT64) || classes < 1) {
+		err_at(s->v->loc, "points gives float rows and int64 labels of at least one class; %s is %s", s->v->name, type_text(s->v->type));
+		return -1;
+	}
+	text_add(p->t, "rt_data_%s(c, t%d(c), ", dt == DT_FLOAT ? "points" : "labels", s->id);
+	print_box(p, s);
+	text_add(p->t, ", %" PRId64, classes);
+	if (dt == DT_FLOAT)
+		text_add(p->t, ", %sf", real(p->e, arg_number(d, "noise", 1)));
+	text_add(p->t, ")");
+	return 0;
+}
+
+/* ---- actions ---- */
+
+static void print_about(const Print *p)
+{
+	Arena *a = p->e->tree.arena;
+	const Node *n = p->n;
+	int nd = p->e->plan->main->ndim;
+	text_add(p->t, "/* a%d %s  ", p->a->id, emit_from(a, n));
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			text_add(p->t, "%s%s", i ? ", " : "", emit_comment(a, n->out[i]->name));
+	text_add(p->t, " = %s(", emit_comment(a, n->op));
+	for (int i = 0; i < n->nin; i++)
+		text_add(p->t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
+	text_add(p->t, ")  ");
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			text_add(p->t, "%s ", sbp_text(n->in[i]->sbp, nd));
+	text_add(p->t, "->");
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			text_add(p->t, " %s", sbp_text(n->out[i]->sbp, nd));
+	text_add(p->t, " */\n");
+}
+
+static void print_asserts(const Print *p)
+{
+	for (int i = 0; i < p->a->nmake; i++) {
+		const Slot *s = p->a->make[i];
+		if (!s)
+			continue;
+		text_add(p->t, "\t_Static_assert(");
+		for (int a = 0; a < s->rank; a++)
+			text_add(p->t, "%" PRId64 " * ", slot_len(p->e->plan, s, a, p->rank));
+		text_add(p->t, "%d <= T%d_BYTES, \"t%d\");\n", width(s->v) / 8, s->id, s->id);
+	}
+}
+
+static const char *const kind_name[] = { [ACT_START] = "RT_COMPUTE", [ACT_LOAD] = "RT_LOAD", [ACT_COMPUTE] = "RT_COMPUTE",
+	[ACT_COLLECTIVE] = "RT_COLLECTIVE", [ACT_SAVE] = "RT_SAVE" };
+
+static void use_file(Emit *e, const char *file)
+{
+	Name f = name_of(file);
+	for (int i = 0; i < e->nkernel; i++)
+		if (e->kernel[i] == f)
+			return;
+	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
+}
+
+static int print_action(Emit *e, Text *t, const Action *a, int rank, const char *prefix, Text *constants)
+{
+	Print p = { e, t, a, a->n, rank };
+	int bad = 0;
+	if (a->n)
+		print_about(&p);
+	else
+		text_add(t, "/* %s%d %s %s */\n", prefix, a->id, a->kind == ACT_START ? "start value of" : a->kind == ACT_LOAD ? "load" : "report",
+		         emit_comment(e->tree.arena, (a->nmake ? a->make[0] : a->take[0])->v->name));
+	text_add(t, "static int %s%d(Ctx *c)\n{\n", prefix, a->id);
+	print_asserts(&p);
+	text_add(t, "\treturn ");
+	if (a->kind == ACT_START)
+		bad = print_start(&p, constants);
+	else if (a->kind == ACT_LOAD)
+		bad = print_load(&p);
+	else if (a->kind == ACT_SAVE)
+		text_add(t, "rt_save_loss(c, t%d(c))", a->take[0]->id);
+	else if (boxing(a->n)) {
+		call_boxing(&p);
+		if (a->kind == ACT_COMPUTE)
+			use_file(e, "copy");
+	} else if (a->n->row->expr) {
+		emit_pointwise(e, t, a, rank);
+	} else {
+		const Kernel *k = kernel_of(a->n);
+		k->call(&p);
+		use_file(e, k->file);
+	}
+	text_add(t, ";\n}\n\n");
+	return bad;
+}
+
+static void print_list(Text *t, const Action *list, int n, const char *prefix, const char *array, const char *count)
+{
+	text_add(t, "static const RtAction %s[] = {\n", array);
+	for (int i = 0; i < n; i++)
+		text_add(t, "\t{ %s, \"%s%d\", %s%d },\n", kind_name[list[i].kind], prefix, list[i].id, prefix, list[i].id);
+	if (!n)
+		text_add(t, "\t{ RT_COMPUTE, \"none\", NULL },\n");
+	text_add(t, "};\nenum { %s = %d };\n", count, n);
+}
+
+int emit_schedule(Emit *e, const Role *r)
+{
+	Text constants = { 0 }, start = { 0 }, step = { 0 }, role = { 0 };
+	int bad = 0;
+	for (int i = 0; i < r->nstart && !bad; i++)
+		bad |= print_action(e, &start, &r->start[i], r->rank[0], "s", &constants);
+	for (int i = 0; i < r->nstep && !bad; i++)
+		bad |= print_action(e, &step, &r->step[i], r->rank[0], "a", &constants);
+	if (bad)
+		return -1;
+	print_list(&start, r->start, r->nstart, "s", "start", "NSTART");
+	print_list(&step, r->step, r->nstep, "a", "step", "NSTEP");
+	text_add(&role, "extern const RtRole role%d;\nconst RtRole role%d = { start, NSTART, step, NSTEP };\n", r->id, r->id);
+	const char *path = arena_printf(e->tree.arena, "role%d/schedule.c", r->id);
+	template_fill(tree_file(&e->tree, path), "schedule.c", "banner", emit_banner(e, arena_printf(e->tree.arena, "The schedule of role %d, played by %d rank%s.",
+	              r->id, r->nrank, r->nrank == 1 ? "" : "s")), "constants", constants.s ? constants.s : "", "start", start.s, "step", step.s, "role", role.s, NULL);
+	return 0;
+}

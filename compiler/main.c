@@ -1,0 +1,281 @@
+/* Options, files, exit status.  Everything that the command line can say stands in one table, from which --help is
+ * printed and which parsing walks. */
+#include "compiler.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+Options opt = { .seed = -1, .steps = -1 };
+
+typedef enum { FLAG, TEXT, NUMBER, FUNCTION } OptKind;
+typedef struct Option {
+	const char *name, *arg;         /* arg NULL: takes none; "[X]": may have one */
+	OptKind kind;
+	void *to;
+	int (*set)(const char *);       /* FUNCTION */
+	int64_t low, high;              /* NUMBER */
+	const char *help;
+} Option;
+
+static int set_dim(const char *), set_target(const char *);
+
+#define CAP(n, f, text) { "max-" n, "N", NUMBER, &limits.f, NULL, 0, INT64_MAX, text }
+static const Option options[] = {
+	{ "output", "DIR", TEXT, &opt.out, NULL, 0, 0, "write the program into DIR (also -o DIR)" },
+	{ "ranks", "N", NUMBER, &opt.ranks, NULL, 1, 65536, "spread the training step over N ranks" },
+	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
+	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
+	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },
+	{ "place", "FILE", TEXT, &opt.place, NULL, 0, 0, "annotations for a model that carries none" },
+	{ "seed", "N", NUMBER, &opt.seed, NULL, 0, INT64_MAX, "of every random choice, here and in the program" },
+	{ "steps", "N", NUMBER, &opt.steps, NULL, 0, INT64_MAX, "how many steps the program trains unless told otherwise" },
+	{ "data-root", "DIR", TEXT, &data_root, NULL, 0, 0, "below DIR, external data may be reached through links" },
+	{ "print", NULL, FLAG, &opt.print, NULL, 0, 0, "print the model as text and stop" },
+	{ "write", "FILE.onnx", TEXT, &opt.write, NULL, 0, 0, "write the model as ONNX and stop" },
+	{ "eval", NULL, FLAG, &opt.eval, NULL, 0, 0, "evaluate the model on --inputs and write --outputs" },
+	{ "inputs", "DIR", TEXT, &opt.inputs, NULL, 0, 0, "input_N.npy, input_N.pb or NAME.npy" },
+	{ "outputs", "DIR", TEXT, &opt.outputs, NULL, 0, 0, "where output_N.npy go" },
+	{ "list-ops", NULL, FLAG, &opt.list_ops, NULL, 0, 0, "print the operator table" },
+	{ "list-passes", NULL, FLAG, &opt.list_passes, NULL, 0, 0, "print the passes in order" },
+	{ "dump-after", "PASS|all", TEXT, &opt.dump_after, NULL, 0, 0, "print the graph after a pass; it can be read back" },
+	{ "stop-after", "PASS", TEXT, &opt.stop_after, NULL, 0, 0, "run no pass after this one" },
+	{ "explain", "[NAME]", TEXT, &opt.explain, NULL, 0, 0, "tell how values are placed, split, moved and stored" },
+	CAP("file-bytes", file_bytes, "of a text input"),
+	CAP("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
+	CAP("name-bytes", name_bytes, "of one name or string"),
+	CAP("nodes", nodes, "in a graph, after inlining"),
+	CAP("depth", depth, "of nested brackets, messages, functions"),
+	CAP("elements", elements, "of one constant or evaluated tensor"),
+	CAP("const-bytes", const_bytes, "of one folded constant"),
+	CAP("unroll", unroll, "nodes that one loop may become"),
+	{ "version", NULL, FLAG, &opt.version, NULL, 0, 0, "print the version" },
+	{ "help", NULL, FLAG, &opt.help, NULL, 0, 0, "print this" },
+};
+enum { NOPTION = sizeof options / sizeof options[0] };
+
+static int usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int usage(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *text = NULL;
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n", n < 0 ? "?" : escape_text(&process, text, (size_t)n));
+	free(text);
+	return -1;
+}
+
+static void help(void)
+{
+	puts("usage: sbpcc MODEL.ir|MODEL.onnx -o DIR [OPTION...]\n");
+	for (int i = 0; i < NOPTION; i++) {
+		const Option *o = &options[i];
+		char left[64];
+		snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? (o->arg[0] == '[' ? "" : "=") : "", o->arg ? o->arg : "");
+		if (o->kind == NUMBER && !strncmp(o->name, "max-", 4))
+			printf("  %-24s cap %s (default %" PRId64 ")\n", left, o->help, *(int64_t *)o->to);
+		else
+			printf("  %-24s %s\n", left, o->help);
+	}
+	puts("\nexit status: 0 done, 1 bad input, 2 bad usage, 3 no plan, 4 files or system, 5 a cap was hit, 70 a bug of sbpcc");
+}
+
+static int number(const char *name, const char *s, int64_t low, int64_t high, int64_t *out)
+{
+	char *end;
+	errno = 0;
+	long long v = strtoll(s, &end, 10);
+	if (end == s || *end || errno || v < low || v > high) {
+		if (high == INT64_MAX)
+			return usage("--%s=%s: must be a number of at least %" PRId64, name, s, low);
+		return usage("--%s=%s: must be a number from %" PRId64 " to %" PRId64, name, s, low, high);
+	}
+	*out = v;
+	return 0;
+}
+
+static int set_dim(const char *s)
+{
+	const char *eq = strchr(s, '=');
+	int64_t v;
+	if (!eq || eq == s)
+		return usage("--set=%s: must be NAME=NUMBER", s);
+	if (number("set", eq + 1, 0, INT64_MAX, &v))
+		return -1;
+	dim_bind(name_n(s, (size_t)(eq - s)), v);
+	return 0;
+}
+
+static int set_target(const char *s)
+{
+	if (!strcmp(s, "c") || !strcmp(s, "cuda")) {
+		opt.target = *s && s[1] ? TARGET_CUDA : TARGET_C;
+		return 0;
+	}
+	return usage("--target=%s: must be c or cuda", s);
+}
+
+static int apply(const Option *o, const char *value)
+{
+	switch (o->kind) {
+	case FLAG: *(bool *)o->to = true; return 0;
+	case TEXT: *(const char **)o->to = value; return 0;
+	case NUMBER: return number(o->name, value, o->low, o->high, o->to);
+	case FUNCTION: return o->set(value);
+	}
+	return -1;
+}
+
+static int unknown(const char *arg, size_t len)
+{
+	const char *names[NOPTION + 1] = { 0 };
+	for (int i = 0; i < NOPTION; i++)
+		names[i] = options[i].name;
+	const char *near = suggest(name_n(arg, len), names);
+	return near ? usage("unknown option --%.*s; did you mean --%s?", (int)len, arg, near) : usage("unknown option --%.*s", (int)len, arg);
+}
+
+/* "--name", "--name=value" or "--name value" at argv[*i]. */
+static int long_option(int argc, char **argv, int *i)
+{
+	const char *arg = argv[*i] + 2;
+	size_t len = strcspn(arg, "=");
+	for (int k = 0; k < NOPTION; k++) {
+		const Option *o = &options[k];
+		if (strlen(o->name) != len || strncmp(o->name, arg, len))
+			continue;
+		if (!o->arg)
+			return arg[len] ? usage("--%s takes no value", o->name) : apply(o, NULL);
+		if (arg[len])
+			return apply(o, arg + len + 1);
+		if (o->arg[0] == '[')
+			return apply(o, "");
+		if (*i + 1 >= argc)
+			return usage("--%s needs a value: --%s=%s", o->name, o->name, o->arg);
+		return apply(o, argv[++*i]);
+	}
+	return unknown(arg, len);
+}
+
+static int parse_options(int argc, char **argv)
+{
+	bool plain = false;
+	for (int i = 1; i < argc; i++) {
+		const char *a = argv[i];
+		if (!plain && !strcmp(a, "--")) {
+			plain = true;
+		} else if (!plain && !strncmp(a, "--", 2)) {
+			if (long_option(argc, argv, &i))
+				return -1;
+		} else if (!plain && !strncmp(a, "-o", 2)) {
+			if (!a[2] && i + 1 >= argc)
+				return usage("-o needs a directory");
+			opt.out = a[2] ? a + 2 : argv[++i];
+		} else if (!plain && a[0] == '-' && a[1]) {
+			return usage("unknown option %s", a);
+		} else if (opt.input) {
+			return usage("two models: %s and %s", opt.input, a);
+		} else {
+			opt.input = a;
+		}
+	}
+	return 0;
+}
+
+static int check_options(void)
+{
+	if (!opt.input)
+		return usage("no model given");
+	if (opt.dump_after && strcmp(opt.dump_after, "all") && !passes_known(opt.dump_after))
+		return usage("--dump-after=%s: there is no such pass; --list-passes lists them", opt.dump_after);
+	if (opt.stop_after && !passes_known(opt.stop_after))
+		return usage("--stop-after=%s: there is no such pass; --list-passes lists them", opt.stop_after);
+	if (opt.eval && (!opt.inputs || !opt.outputs))
+		return usage("--eval needs --inputs and --outputs");
+	if (opt.out && !*opt.out)
+		return usage("-o needs a directory");
+	return 0;
+}
+
+/* All that the command line adds to the model. */
+static int annotate(Model *m)
+{
+	ExitCode why;
+	if (opt.place) {
+		uint32_t f = file_open(opt.place, &why);
+		if (!f || parse_place(f, m))
+			return -1;
+	}
+	if (opt.train && parse_train(opt.train, m))
+		return -1;
+	return annot_resolve(m);
+}
+
+static int write_onnx(const Model *m)
+{
+	FILE *f = fopen(opt.write, "wb");
+	if (!f) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", opt.write, strerror(errno));
+		return -1;
+	}
+	int bad = onnx_write(f, m);
+	if (fclose(f) && !bad) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", opt.write, strerror(errno));
+		bad = -1;
+	}
+	if (bad)
+		remove(opt.write);
+	return bad;
+}
+
+static int work(Model *m)
+{
+	if (annotate(m) || verify_graph(m->graph, 0))
+		return -1;
+	train_bind_batch(m);
+	if (opt.print) {
+		print_model(stdout, m);
+		return 0;
+	}
+	if (opt.write)
+		return write_onnx(m);
+	if (opt.eval)
+		return eval_files(m, opt.inputs, opt.outputs);
+	return passes_run(m);
+}
+
+int main(int argc, char **argv)
+{
+	if (parse_options(argc, argv))
+		return EXIT_USAGE;
+	if (opt.help || argc == 1) {
+		help();
+		return opt.help ? EXIT_OK : EXIT_USAGE;
+	}
+	if (opt.version) {
+		puts("sbpcc 0.1.0");
+		return EXIT_OK;
+	}
+	if (opt.list_passes) {
+		passes_list(stdout);
+		return EXIT_OK;
+	}
+	op_init();
+	if (opt.list_ops)
+		return op_list(stdout) ? EXIT_ENV : EXIT_OK;
+	if (check_options())
+		return EXIT_USAGE;
+	Model *m = model_read(opt.input);
+	int bad = !m || work(m);
+	if (m && fflush(stdout)) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the standard output: %s", strerror(errno));
+		bad = 1;
+	}
+	diag_finish();
+	ExitCode code = diag_exit();
+	model_free(m);
+	return bad && code == EXIT_OK ? EXIT_BUG : (int)code;
+}

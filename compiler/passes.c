@@ -1,0 +1,133 @@
+/* The passes in order: read this file first.
+ *
+ * A pass needs facts, gives facts, and may spoil some.  The table is checked against itself as it runs: a pass whose needs
+ * do not hold is our mistake.  After every pass the verifier looks at the graph with the facts that hold then. */
+#include "compiler.h"
+
+#include <string.h>
+
+static const Pass passes[] = {
+	/* name        run            needs            gives            drops    dumps */
+	{ "inline",    bind_run,      0,               BOUND | SHAPES,  0,       true,  "operators bound, functions and definitions inlined, shapes inferred" },
+	{ "params",    params_run,    SHAPES | BOUND,  0,               0,       true,  "which initialisers are trained" },
+	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "constants, copies and equal nodes gone" },
+	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       true,  "loss, backward pass and update added" },
+	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       true,  "mesh, place and SBP of every value" },
+	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       true,  "a transfer wherever producer and consumer disagree" },
+	{ "project",   project_run,   BOXED,           ROLES,           0,       true,  "what each rank holds; ranks that are alike share a role" },
+	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       true,  "actions in order, slots" },
+	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       true,  "an offset for every slot" },
+	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       true,  "transfers match, nothing overlaps, every transition is legal" },
+	{ "emit",      emit_run,      PROVED,          0,               0,       true,  "the program, as files" },
+};
+enum { NPASS = sizeof passes / sizeof passes[0] };
+
+static const char *const fact_names[] = {
+	"bound", "shapes", "folded", "lifted", "train", "placed", "boxed", "roles", "ordered", "planned", "proved", NULL,
+};
+
+static void print_facts(FILE *f, uint32_t facts)
+{
+	bool any = false;
+	for (int i = 0; fact_names[i]; i++)
+		if (facts & (1u << i))
+			any = fprintf(f, "%s%s", any ? "," : " ", fact_names[i]) > 0;
+	if (!any)
+		fputs(" -", f);
+}
+
+void passes_list(FILE *f)
+{
+	for (int i = 0; i < NPASS; i++) {
+		const Pass *p = &passes[i];
+		fprintf(f, "%-9s %s\n          needs", p->name, p->does);
+		print_facts(f, p->needs);
+		fputs("; gives", f);
+		print_facts(f, p->gives);
+		if (p->drops) {
+			fputs("; drops", f);
+			print_facts(f, p->drops);
+		}
+		fputc('\n', f);
+	}
+}
+
+bool passes_known(const char *name)
+{
+	for (int i = 0; i < NPASS; i++)
+		if (!strcmp(passes[i].name, name))
+			return true;
+	return false;
+}
+
+/* A dump says which passes are done: @done(inline, train). */
+static bool is_done(const Model *m, const char *name)
+{
+	const Annot *a = annot_find(m->annot, "done");
+	for (int i = 0; a && i < a->narg; i++)
+		if (a->arg[i].s && !strcmp(a->arg[i].s, name))
+			return true;
+	return false;
+}
+
+static void mark_done(Model *m, const char *name)
+{
+	if (is_done(m, name))
+		return;
+	Annot *a = annot_find(m->annot, "done");
+	if (!a) {
+		a = arena_new(&m->arena, Annot);
+		a->name = name_of("done");
+		annot_add(&m->annot, a);
+	}
+	Arg arg = { .kind = ARG_WORD, .s = name_of(name), .param = name_of("passes") };
+	arena_push(&m->arena, a->arg, a->narg, arg);
+}
+
+static int run_pass(Model *m, const Pass *p)
+{
+	Graph *g = m->graph;
+	diag_pass = p->name;
+	if ((g->facts & p->needs) != p->needs)
+		die("pass %s needs facts %x, but only %x hold", p->name, p->needs, g->facts);
+	int errors = diag_errors();
+	if (p->run(g) || diag_errors() > errors) {
+		if (diag_errors() == errors)
+			die("pass %s failed without a reason", p->name);
+		return -1;
+	}
+	g->facts = (g->facts & ~p->drops) | p->gives;
+	arena_free(&m->scratch);
+	m->scratch = (Arena){ 0 };
+	return verify_graph(g, g->facts);
+}
+
+int passes_run(Model *m)
+{
+	for (int i = 0; i < NPASS; i++) {
+		const Pass *p = &passes[i];
+		if (run_pass(m, p))
+			return -1;
+		if (opt.dump_after && (!strcmp(opt.dump_after, p->name) || !strcmp(opt.dump_after, "all"))) {
+			mark_done(m, p->name);
+			print_model(stdout, m);
+		}
+		mark_done(m, p->name);
+		if (opt.stop_after && !strcmp(opt.stop_after, p->name))
+			break;
+	}
+	diag_pass = NULL;
+	if (opt.explain)
+		explain(m, *opt.explain ? opt.explain : NULL);
+	return 0;
+}
+
+int bind_run(Graph *g)
+{
+	return inline_run(g);
+}
+
+bool pass_done(const Model *m, const char *name)
+{
+	return is_done(m, name);
+}

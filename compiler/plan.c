@@ -1,0 +1,39 @@
+/* The plan: on which mesh the model runs, and the SBP of every value.  All of it is written into the graph as annotations,
+ * so the dump after this pass, read again, is pinned everywhere and gives the same program. */
+#include "compiler.h"
+
+static int check_static(Graph *g)
+{
+	int bad = 0;
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		if (!v->def && !v->input && !v->init)
+			continue;
+		if (v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0)
+			continue;
+		err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
+		if (v->type)
+			for (int k = 0; v->type->rank > 0 && k < v->type->rank; k++)
+				if (dim_symbolic(v->type->dim[k])) {
+					note_at(v->loc, "bind it with --set %s=NUMBER", dim_text(v->type->dim[k]));
+					break;
+				}
+		bad = -1;
+		if (diag_errors() > 5)
+			break;
+	}
+	return bad;
+}
+
+int plan_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	Place *place = arena_new(g->arena, Place);
+	if (check_static(g) || machine_read(g->model, p))
+		return -1;
+	place->mesh = p->main;
+	for (int i = 0; i < g->nvalue; i++)
+		g->value[i]->place = place;
+	p->batch = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1;
+	return sbp_solve(g, p);
+}

@@ -1,0 +1,171 @@
+/* What each rank holds of every value, and which ranks can share a program.
+ *
+ * An axis that is split is described once per (length, mesh axis); a rank finds where its part begins in a table by that
+ * index.  Ranks whose parts all have the same lengths run the same program, a role.  All roles share one layout, sized by
+ * the largest part, so a value has the same offset on every rank. */
+#include "compiler.h"
+
+#include <string.h>
+
+Slot *plan_slot(const Plan *p, const Value *v)
+{
+	return v && v->id < p->nslot ? p->slot[v->id] : NULL;
+}
+
+int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
+{
+	return s->split[axis] < 0 ? s->dim[axis] : p->split[s->split[axis]].len[rank];
+}
+
+int64_t slot_elements(const Plan *p, const Slot *s, int rank)
+{
+	int64_t n = 1;
+	for (int a = 0; a < s->rank; a++)
+		n *= slot_len(p, s, a, rank);
+	return n;
+}
+
+static int find_split(Graph *g, Plan *p, int64_t n, int meshdim)
+{
+	for (int i = 0; i < p->nsplit; i++)
+		if (p->split[i].n == n && p->split[i].meshdim == meshdim)
+			return i;
+	Split s = { .n = n, .meshdim = meshdim };
+	s.origin = arena_array(g->arena, int64_t, p->main->nrank);
+	s.len = arena_array(g->arena, int64_t, p->main->nrank);
+	for (int r = 0; r < p->main->nrank; r++) {
+		int coord[MESH_DIMS];
+		mesh_coord(p->main, r, coord);
+		sbp_shard(n, p->main->dim[meshdim], coord[meshdim], &s.origin[r], &s.len[r]);
+	}
+	arena_push(g->arena, p->split, p->nsplit, s);
+	return p->nsplit - 1;
+}
+
+static bool ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n > k && !strcmp(s + n - k, end);
+}
+
+static Keep keep_of(const Graph *g, const Value *v)
+{
+	if (v->init && v->param)
+		return graph_find(g, name_fmt("%s.grad", v->name)) ? KEEP_PARAM : KEEP_STATE;
+	if (v->init || v->data)
+		return KEEP_CONST;
+	if (v->input)
+		return KEEP_INPUT;
+	return ends(v->name, ".grad") ? KEEP_GRAD : KEEP_ACT;
+}
+
+/* A slot for v, once. */
+static int hold(Graph *g, Plan *p, Value *v, int *next)
+{
+	if (!v || p->slot[v->id])
+		return 0;
+	Slot *s = arena_new(g->arena, Slot);
+	const Type *t = v->type;
+	if (t->rank > 8) {
+		err_at(v->loc, "%s has %d axes; this back end takes up to 8", v->name, t->rank);
+		return -1;
+	}
+	s->v = v;
+	s->id = (*next)++;
+	s->rank = t->rank;
+	s->copies = 1;
+	s->keep = keep_of(g, v);
+	s->store = s;
+	int64_t n = 1;
+	for (int a = 0; a < t->rank; a++) {
+		s->dim[a] = t->dim[a];
+		s->split[a] = -1;
+		for (int k = 0; k < p->main->ndim; k++)
+			if (p->main->dim[k] > 1 && v->sbp[k].kind == SBP_S && v->sbp[k].axis == a)
+				s->split[a] = find_split(g, p, t->dim[a], k);
+		if (__builtin_mul_overflow(n, slot_len(p, s, a, 0), &n)) {
+			fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
+			return -1;
+		}
+	}
+	size_t bytes = tensor_bytes(t->elem, n);
+	if (bytes > (size_t)INT64_MAX / 4) {
+		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
+		return -1;
+	}
+	s->bytes = (int64_t)bytes;
+	p->slot[v->id] = s;
+	return 0;
+}
+
+/* Results that nobody reads are not wanted, except the first. */
+static void drop_unused(Graph *g)
+{
+	int *uses = graph_uses(g, g->scratch);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 1; k < g->node[i]->nout; k++)
+			if (g->node[i]->out[k] && !uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
+				g->node[i]->out[k] = NULL;
+}
+
+static bool same_shapes(const Plan *p, int a, int b)
+{
+	for (int i = 0; i < p->nsplit; i++)
+		if (p->split[i].len[a] != p->split[i].len[b])
+			return false;
+	return true;
+}
+
+static void find_roles(Graph *g, Plan *p)
+{
+	p->role_of = arena_array(g->arena, int, p->main->nrank);
+	for (int r = 0; r < p->main->nrank; r++) {
+		int k = 0;
+		while (k < p->nrole && !same_shapes(p, p->role[k].rank[0], r))
+			k++;
+		if (k == p->nrole) {
+			Role role = { .id = k };
+			arena_push(g->arena, p->role, p->nrole, role);
+		}
+		p->role_of[r] = k;
+		arena_push(g->arena, p->role[k].rank, p->role[k].nrank, r);
+	}
+}
+
+int project_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	int next = 0, bad = 0;
+	drop_unused(g);
+	for (int i = 0; i < g->nnode; i++)
+		bad |= !emit_can(g->node[i]);
+	if (bad)
+		return -1;
+	p->nslot = g->nvalue;
+	p->slot = arena_array(g->arena, Slot *, g->nvalue + 1);
+	for (int i = 0; i < g->nin; i++)
+		bad |= hold(g, p, g->in[i], &next);
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param)
+			bad |= hold(g, p, g->init[i], &next);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && emit_reads(n, k))
+				bad |= hold(g, p, n->in[k], &next);
+		for (int k = 0; k < n->nout; k++)
+			bad |= hold(g, p, n->out[k], &next);
+	}
+	for (int i = 0; i < g->nout; i++)
+		bad |= hold(g, p, g->out[i], &next);
+	for (int i = 0; i < g->nvalue && !bad; i++) {
+		Slot *s = p->slot[i];
+		for (Value *v = s ? s->v->into : NULL; v; v = v->into)
+			if (plan_slot(p, v))
+				s->store = plan_slot(p, v)->store;
+	}
+	if (bad)
+		return -1;
+	find_roles(g, p);
+	return 0;
+}

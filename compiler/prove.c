@@ -1,0 +1,154 @@
+/* Proves the plan before any file is written; a plan that fails is our mistake or the model's, and is refused either way.
+ *
+ * 1. Every node runs by a legal signature, and every transfer leads from the SBP of its operand to that of its result.
+ * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks
+ *    reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
+ * 3. No value is read before it is made, or after its memory was given to another; nothing that lives at the same time
+ *    overlaps; everything lies inside its area. */
+#include "compiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool matches(const Node *n, const Sig *s)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && !sbp_equal(n->in[i]->sbp, &s->in[i], 1))
+			return false;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !sbp_equal(n->out[i]->sbp, &s->out[i], 1))
+			return false;
+	return true;
+}
+
+static int legal(Graph *g, Node *n, int parts)
+{
+	if (!strcmp(n->op, "Boxing")) {
+		const char *kind = boxing_kind(n->in[0]->sbp, n->out[0]->sbp);
+		if (kind && !strcmp(kind, attr_str(n, "how")))
+			return 0;
+		err_at(n->loc, "%s does not lead from %s to %s", attr_str(n, "how"), sbp_text(n->in[0]->sbp, 1), sbp_text(n->out[0]->sbp, 1));
+		return -1;
+	}
+	int count;
+	const Sig *list = sbp_signatures(n, parts, g->scratch, &count);
+	for (int i = 0; i < count; i++)
+		if (matches(n, &list[i]))
+			return 0;
+	err_at(n->loc, "%s has no signature for these operands and results", n->op);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, 1));
+	return -1;
+}
+
+/* ---- transfers ---- */
+
+static int mismatch(const Action *a, int ra, const Action *b, int rb)
+{
+	fail_at(EXIT_NOPLAN, a->n ? a->n->loc : (Loc){ 0 }, "rank %d is at action %d, a transfer of %s, while rank %d is at action %d%s", ra, a->id,
+	        a->take[0]->v->name, rb, b ? b->id : -1, b ? ", another one" : ", the end");
+	return -1;
+}
+
+/* The next transfer of a rank at or after i; NULL at the end. */
+static const Action *next_transfer(const Role *r, int *i)
+{
+	while (*i < r->nstep && r->step[*i].kind != ACT_COLLECTIVE)
+		(*i)++;
+	return *i < r->nstep ? &r->step[(*i)++] : NULL;
+}
+
+/* Every transfer is over the whole mesh: the ranks must agree on each in turn.  Ranks of one role have one list, so one
+ * rank of each role speaks for it. */
+static int play(Graph *g, const Plan *p)
+{
+	int *at = arena_array(g->scratch, int, p->nrole);
+	for (;;) {
+		const Action *first = next_transfer(&p->role[0], &at[0]);
+		for (int k = 1; k < p->nrole; k++) {
+			const Action *a = next_transfer(&p->role[k], &at[k]);
+			if (!a && !first)
+				continue;
+			if (!a || !first || a->n != first->n || strcmp(a->how, first->how) || a->take[0] != first->take[0] || a->make[0] != first->make[0])
+				return first ? mismatch(first, p->role[0].rank[0], a, p->role[k].rank[0]) : mismatch(a, p->role[k].rank[0], first, p->role[0].rank[0]);
+		}
+		if (!first)
+			return 0;
+		if (!first->take[0]->window || !first->make[0]->window)
+			die("a transfer of %s outside the window", first->take[0]->v->name);
+	}
+}
+
+/* ---- memory ---- */
+
+/* Plays one role's list over its slots: what each memory holds at any time. */
+static int play_slots(Graph *g, const Plan *p, const Role *r)
+{
+	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
+	for (int i = 0; i < r->nstart; i++)
+		for (int k = 0; k < r->start[i].nmake; k++)
+			holds[r->start[i].make[k]->store->v->id] = r->start[i].make[k];
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		for (int k = 0; k < a->ntake; k++) {
+			const Slot *s = a->take[k];
+			if (!s || holds[s->store->v->id] == s)
+				continue;
+			err_at(a->n ? a->n->loc : s->v->loc, "%s is read when its memory holds %s", s->v->name,
+			       holds[s->store->v->id] ? holds[s->store->v->id]->v->name : "nothing yet");
+			return -1;
+		}
+		for (int k = 0; k < a->nmake; k++)
+			if (a->make[k])
+				holds[a->make[k]->store->v->id] = a->make[k];
+	}
+	return 0;
+}
+
+static int by_area(const void *a, const void *b)
+{
+	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
+	if (x->window != y->window)
+		return x->window - y->window;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->id - y->id;
+}
+
+static int overlaps(Graph *g, const Plan *p)
+{
+	Slot **list = arena_array(g->scratch, Slot *, p->nslot + 1);
+	int n = 0;
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i] && p->slot[i]->store == p->slot[i] && p->slot[i]->bytes)
+			list[n++] = p->slot[i];
+	qsort(list, (size_t)n, sizeof *list, by_area);
+	for (int i = 0; i < n; i++) {
+		const Slot *a = list[i];
+		if (a->offset < 0 || a->offset + a->bytes > (a->window ? p->layout.window : p->layout.slab))
+			die("%s lies outside its area", a->v->name);
+		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + a->bytes; k++)
+			if (list[k]->first <= a->last && a->first <= list[k]->last)
+				die("%s and %s overlap while both live", a->v->name, list[k]->v->name);
+	}
+	return 0;
+}
+
+int prove_run(Graph *g)
+{
+	const Plan *p = g->model->plan;
+	int bad = 0;
+	for (int i = 0; i < g->nnode; i++)
+		bad |= legal(g, g->node[i], p->main->dim[0]);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		if (v->into && plan_slot(p, v) && !sbp_equal(v->sbp, v->into->sbp, 1)) {
+			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, 1), sbp_text(v->into->sbp, 1));
+			bad = -1;
+		}
+	}
+	for (int i = 0; i < p->nrole && !bad; i++)
+		bad |= play_slots(g, p, &p->role[i]);
+	return bad || play(g, p) || overlaps(g, p) ? -1 : 0;
+}

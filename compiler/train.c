@@ -1,0 +1,316 @@
+/* The training graph: loss, backward pass, update.
+ *
+ * A loss that is a mean over the batch is first written as a sum divided by a count, because a sum can be split over
+ * ranks and micro-batches and a mean cannot; the count is a constant, or a value of its own when labels can be ignored.
+ * The backward pass comes from the gradient column of the table (ir/grad.c).  An update makes a new value that lives in
+ * the storage of the old one (into), at the end of the graph, after every reader of the old one. */
+#include "compiler.h"
+
+#include <math.h>
+#include <string.h>
+
+static double number(const Arg *a)
+{
+	return a->kind == ARG_INT ? (double)a->i : a->f;
+}
+
+/* The value of a numeric argument, or otherwise when it is not there. */
+static int get_number(const Arg *arg, int n, const char *key, double otherwise, double *out)
+{
+	const Arg *a = arg_find(arg, n, key);
+	*out = otherwise;
+	if (!a)
+		return 0;
+	if (a->kind != ARG_INT && a->kind != ARG_FLOAT) {
+		err_at(a->loc, "%s must be a number", key);
+		return -1;
+	}
+	*out = number(a);
+	return 0;
+}
+
+static int read_optimizer(const Arg *a, Training *t)
+{
+	t->optimizer = a ? a->s : name_of("sgd");
+	t->lr = 0.1;
+	if (!a)
+		return 0;
+	bool momentum = !strcmp(a->s, "momentum");
+	if (!momentum && strcmp(a->s, "sgd")) {
+		err_at(a->loc, "this back end has no optimizer %s yet; it has sgd and momentum", a->s);
+		return -1;
+	}
+	for (int i = 0; i < a->narg; i++)
+		if (strcmp(a->arg[i].param, "lr") && strcmp(a->arg[i].param, "momentum")) {
+			err_at(a->arg[i].loc, "this back end has no %s in %s yet", a->arg[i].param, a->s);
+			return -1;
+		}
+	return get_number(a->arg, a->narg, "lr", 0.1, &t->lr) || get_number(a->arg, a->narg, "momentum", momentum ? 0.9 : 0, &t->momentum) ? -1 : 0;
+}
+
+/* What a training section may say and this back end does not do yet is refused, never passed over. */
+static int read_others(const Annot *a)
+{
+	static const char *const known[] = { "loss", "optimizer", "batch", "steps", "data", "seed", NULL };
+	for (int i = 0; i < a->narg; i++) {
+		bool ok = false;
+		for (int k = 0; known[k]; k++)
+			ok |= !strcmp(a->arg[i].param, known[k]);
+		if (!ok) {
+			err_at(a->arg[i].loc, "this back end has no %s yet", a->arg[i].param);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* The loss: named in @train, or the only output of the graph. */
+static int read_loss(const Model *m, const Arg *a, Training *t)
+{
+	const Graph *g = m->graph;
+	if (a) {
+		if (!a->s || !(t->loss = graph_find(g, a->s))) {
+			err_at(a->loc, "there is no value %s to be the loss", a->s ? a->s : "of this form");
+			return -1;
+		}
+		return 0;
+	}
+	if (g->nout != 1) {
+		err_at(t->loc, "the loss is not named, and the graph has %d outputs: write loss: NAME", g->nout);
+		return -1;
+	}
+	t->loss = g->out[0];
+	return 0;
+}
+
+int train_read(Model *m, Training *t)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	*t = (Training){ 0 };
+	if (!a)
+		return 0;
+	double steps, seed;
+	t->loc = a->loc;
+	t->data = arg_find(a->arg, a->narg, "data");
+	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || read_optimizer(arg_find(a->arg, a->narg, "optimizer"), t) ||
+	    get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
+		return -1;
+	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
+	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
+	return 1;
+}
+
+void train_bind_batch(const Model *m)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	const Arg *b = a ? arg_find(a->arg, a->narg, "batch") : NULL;
+	if (!b || b->kind != ARG_INT)
+		return;
+	for (int i = 0; i < m->graph->nin; i++) {
+		const Type *t = m->graph->in[i]->type;
+		if (t && t->kind == TY_TENSOR && t->rank > 0 && dim_symbolic(t->dim[0]) && dim_symbolic(dim_bound(t->dim[0]))) {
+			dim_bind(dim_text(t->dim[0]), b->i);
+			return;
+		}
+	}
+}
+
+static bool scalar(const Value *v)
+{
+	return v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0 && type_elements(v->type) == 1;
+}
+
+/* How many labels count: a constant without ignore_index, else the sum of a mask. */
+static Value *label_count(Graph *g, Node *n, DType dt)
+{
+	Value *label = n->in[1];
+	Loc loc = n->loc;
+	if (!attr_has(n, "ignore_index")) {
+		int64_t k = type_elements(label->type);
+		if (k < 0) {
+			err_at(loc, "the number of labels is not known: %s", type_text(label->type));
+			return NULL;
+		}
+		return graph_const(g, tensor_scalar(g->arena, dt, (double)k), "loss.count");
+	}
+	Tensor *ig = tensor_new(g->arena, label->type->elem, 0, NULL);
+	tensor_set_int(ig, 0, attr_int(n, "ignore_index"));
+	Value *is = build(g, loc, "Equal", NULL, 1, NULL, 2, label, graph_const(g, ig, "loss.ignore"));
+	Value *used = is ? build(g, loc, "Not", NULL, 1, NULL, 1, is) : NULL;
+	char to[32];
+	snprintf(to, sizeof to, "to=%d", (int)dt);
+	Value *mask = used ? build(g, loc, "Cast", to, 1, NULL, 1, used) : NULL;
+	Value *out = graph_fresh(g, "loss.count");
+	return mask ? build(g, loc, "ReduceSum", "keepdims=0", 1, &out, 1, mask) : NULL;
+}
+
+/* mean -> sum / count, for a loss node whose schema has a reduction.  1: rewritten. */
+static int split_mean(Graph *g, Node *n)
+{
+	Name mean = name_of("mean");
+	if (!n->row || !n->row->composite || !n->nout || !n->out[0] || n->nin < 2 || (n->nin > 2 && n->in[2]))
+		return 0;
+	bool has = false;
+	for (int i = 0; i < n->row->schema->nattr; i++)
+		has |= !strcmp(n->row->schema->attr[i].name, "reduction");
+	if (!has || attr_str(n, "reduction") != mean)
+		return 0;
+	Value *loss = n->out[0];
+	Attr *a = node_attr(n, "reduction");
+	if (!a)
+		a = node_attr_add(n, name_of("reduction"), AT_STRING);
+	a->u.s = name_of("sum");
+	Value *sum = graph_fresh(g, name_fmt("%s.sum", loss->name));
+	sum->type = loss->type;
+	sum->loc = loss->loc;
+	loss->def = NULL;
+	n->out[0] = sum;
+	sum->def = n;
+	sum->defidx = 0;
+	Value *count = label_count(g, n, loss->type->elem);
+	return count && build(g, n->loc, "Div", NULL, 1, &loss, 2, sum, count) ? 1 : -1;
+}
+
+static int split_means(Graph *g)
+{
+	Node **old = g->node;
+	int n = g->nnode;
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i < n; i++) {
+		arena_push(g->arena, g->node, g->nnode, old[i]);
+		if (split_mean(g, old[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Parameters: what has @init, or, in a file that names none, every initialiser of a floating type with axes. */
+static Value **parameters(Graph *g, int *n)
+{
+	Value **p = NULL;
+	*n = 0;
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param)
+			arena_push(g->scratch, p, *n, g->init[i]);
+	if (*n)
+		return p;
+	for (int i = 0; i < g->ninit; i++) {
+		Value *v = g->init[i];
+		if (v->type && v->type->rank > 0 && dtype_is_float(v->type->elem)) {
+			v->param = true;
+			arena_push(g->scratch, p, *n, v);
+		}
+	}
+	return p;
+}
+
+/* The gradient of the loss by itself is one: a constant. */
+static void fold_seed(Graph *g)
+{
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool ones = !strcmp(n->op, "OnesLike"), zeros = !strcmp(n->op, "ZerosLike");
+		if ((!ones && !zeros) || !scalar(n->out[0]) || n->out[0]->type->rank != 0)
+			continue;
+		Value *c = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, ones), name_fmt("%s.one", n->in[0]->name));
+		graph_replace(g, n->out[0], c);
+	}
+}
+
+static Value *state(Graph *g, const Value *w, const char *suffix)
+{
+	Value *v = graph_fresh(g, name_fmt("%s.%s", w->name, suffix));
+	Annot *a = arena_new(g->arena, Annot);
+	Arg zero = { .kind = ARG_WORD, .s = name_of("zeros") };
+	a->name = name_of("init");
+	arena_push(g->arena, a->arg, a->narg, zero);
+	if (annot_check(a, ON_VALUE))
+		die("@init(zeros) is refused");
+	annot_add(&v->annot, a);
+	v->type = w->type;
+	v->loc = w->loc;
+	v->init = v->param = v->declared = true;
+	arena_push(g->arena, g->init, g->ninit, v);
+	return v;
+}
+
+static int update(Graph *g, const Training *t, Value *w, Value *grad)
+{
+	DType dt = w->type->elem;
+	Loc loc = w->loc;
+	Value *lr = graph_find(g, name_of("lr.const"));
+	if (!lr)
+		lr = graph_const(g, tensor_scalar(g->arena, dt, t->lr), "lr.const");
+	if (t->momentum != 0) {
+		Value *m = state(g, w, "m"), *next = graph_fresh(g, name_fmt("%s.m.next", w->name));
+		Value *mu = graph_const(g, tensor_scalar(g->arena, dt, t->momentum), "momentum.const");
+		Value *old = build(g, loc, "Mul", NULL, 1, NULL, 2, m, mu);
+		if (!old || !(grad = build(g, loc, "Add", NULL, 1, &next, 2, old, grad)))
+			return -1;
+		next->into = m;
+	}
+	Value *next = graph_fresh(g, name_fmt("%s.next", w->name));
+	if (!build(g, loc, "SGD", NULL, 1, &next, 3, w, grad, lr))
+		return -1;
+	next->into = w;
+	return 0;
+}
+
+static int build_training(Graph *g, Training *t)
+{
+	Value *loss = t->loss;
+	if (!scalar(loss)) {
+		err_at(loss->loc, "the loss %s must be a scalar, but is %s", loss->name, loss->type ? type_text(loss->type) : "of unknown type");
+		return -1;
+	}
+	if (split_means(g))
+		return -1;
+	for (int i = 0; i < g->nout; i++)
+		g->out[i]->output = false;
+	g->nout = 0;
+	loss->output = true;
+	arena_push(g->arena, g->out, g->nout, loss);
+	graph_sweep(g);
+
+	int np;
+	Value **param = parameters(g, &np);
+	if (!np) {
+		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
+		return -1;
+	}
+	Value **grad = arena_array(g->scratch, Value *, np);
+	if (grad_build(g, loss, param, np, grad))
+		return -1;
+	for (int i = 0; i < np; i++) {
+		if (!grad[i]) {
+			warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained", param[i]->name);
+			continue;
+		}
+		graph_rename(g, grad[i], name_fmt("%s.grad", param[i]->name));
+		if (update(g, t, param[i], grad[i]))
+			return -1;
+	}
+	fold_seed(g);
+	graph_sweep(g);
+	return graph_sort(g);
+}
+
+int train_run(Graph *g)
+{
+	Model *m = g->model;
+	if (!m->plan)
+		m->plan = arena_new(&m->arena, Plan);
+	Training *t = &m->plan->train;
+	int has = train_read(m, t);
+	if (has < 0)
+		return -1;
+	if (!has) {
+		err_at(g->loc, "there is no training section: write @train(...) in the model, or give --train");
+		return -1;
+	}
+	m->plan->training = true;
+	if (!pass_done(m, "train") && build_training(g, t))
+		return -1;
+	return annot_resolve(m);        /* pins on what was added */
+}

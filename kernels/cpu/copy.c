@@ -1,0 +1,66 @@
+/* Copies with strides: transposes, broadcasts and slices are all this loop. */
+#include "kernels.h"
+
+/* Moves idx to the next element in row-major order; the new position in x, by strides. */
+static int64_t next(const KLoops *l, int64_t *idx, int64_t at)
+{
+	for (int a = l->n - 1; a >= 0; a--) {
+		at += l->stride[a];
+		if (++idx[a] < l->len[a])
+			return at;
+		at -= l->len[a] * l->stride[a];
+		idx[a] = 0;
+	}
+	return at;
+}
+
+static int64_t count(const KLoops *l)
+{
+	int64_t n = 1;
+	for (int a = 0; a < l->n; a++)
+		n *= l->len[a];
+	return n;
+}
+
+int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	(void)c;
+	uint8_t *to = y;
+	const uint8_t *from = x;
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
+		to[i] = from[at];
+	return 0;
+}
+
+int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	(void)c;
+	uint32_t *to = y;
+	const uint32_t *from = x;
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
+		to[i] = from[at];
+	return 0;
+}
+
+int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	(void)c;
+	uint64_t *to = y;
+	const uint64_t *from = x;
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
+		to[i] = from[at];
+	return 0;
+}
+
+int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
+{
+	(void)c;
+	uint32_t *to = y;
+	const uint32_t *from = x;
+	for (int64_t i = 0; i < n; i++)
+		to[i] = mine ? from[i] : 0;
+	return 0;
+}

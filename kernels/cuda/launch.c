@@ -1,0 +1,101 @@
+/* Typed launchers: each kernel of kernels.h as a plain C function that starts the device code of the same name.  The list
+ * of arguments that CUDA takes untyped is built here, once per kernel, beside the prototype that checks its callers. */
+#include "kernels.h"
+#include "slab_cuda.h"
+
+static int64_t count(const KLoops *l)
+{
+	int64_t n = 1;
+	for (int a = 0; a < l->n; a++)
+		n *= l->len[a];
+	return n;
+}
+
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
+                 int64_t astride, int64_t bstride)
+{
+	void *args[] = { &y, &a, &b, &m, &n, &k, &astride, &bstride };
+	int64_t tiles = (m + 15) / 16 * ((n + 15) / 16);
+	return rt_launch(c, "g_matmul_f32", tiles, batch, args);
+}
+
+int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	int64_t n = count(&l);
+	void *args[] = { &y, &x, &offset, &l, &n };
+	return rt_launch(c, "g_copy_8", rt_blocks(n), 1, args);
+}
+
+int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
+{
+	int own = mine;
+	void *args[] = { &y, &x, &n, &own };
+	return rt_launch(c, "g_keep_32", rt_blocks(n), 1, args);
+}
+
+int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	int64_t n = count(&l);
+	void *args[] = { &y, &x, &offset, &l, &n };
+	return rt_launch(c, "g_copy_32", rt_blocks(n), 1, args);
+}
+
+int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+{
+	int64_t n = count(&l);
+	void *args[] = { &y, &x, &offset, &l, &n };
+	return rt_launch(c, "g_copy_64", rt_blocks(n), 1, args);
+}
+
+int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+{
+	int64_t rows = count(&keep), n = count(&over);
+	int what = (int)op;
+	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
+	return rt_launch(c, "g_reduce_f32", rt_blocks(rows), 1, args);
+}
+
+int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &y, &x, &rows, &n, &inner };
+	return rt_launch(c, "g_softmax_f32", rt_blocks(rows), 1, args);
+}
+
+int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &y, &x, &rows, &n, &inner };
+	return rt_launch(c, "g_logsoftmax_f32", rt_blocks(rows), 1, args);
+}
+
+int k_xent_f32(Ctx *c, float *y, float *logp, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner,
+               int64_t ignore, KLoss kind)
+{
+	int64_t rows = outer * inner;
+	int what = (int)kind;
+	void *args[] = { &y, &logp, &x, &label, &rows, &n, &inner, &ignore, &what };
+	return rt_launch(c, "g_xent_f32", 1, 1, args);
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	int64_t rows = outer * inner;
+	int what = (int)kind;
+	void *args[] = { &y, &x, &label, &rows, &n, &inner, &ignore, &what };
+	return rt_launch(c, "g_nll_f32", 1, 1, args);
+}
+
+int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)
+{
+	int64_t n = outer * depth * inner;
+	void *args[] = { &y, &x, &depth, &inner, &off, &on, &n };
+	return rt_launch(c, "g_onehot_f32", rt_blocks(n), 1, args);
+}
+
+int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t m)
+{
+	int64_t total = outer * m * inner;
+	void *args[] = { &y, &x, &index, &n, &inner, &m, &total };
+	return rt_launch(c, "g_gather_32", rt_blocks(total), 1, args);
+}

@@ -1,0 +1,26 @@
+/* Matrix products in tiles of 16 x 16; the sum over k runs in order for every element. */
+#include "dialect.h"
+
+enum { TILE = 16 };
+
+KERNEL g_matmul_f32(float *y, const float *a, const float *b, i64 m, i64 n, i64 k, i64 astride, i64 bstride)
+{
+	__shared__ float as[TILE][TILE], bs[TILE][TILE];
+	int tx = (int)threadIdx.x % TILE, ty = (int)threadIdx.x / TILE;
+	i64 tiles = (n + TILE - 1) / TILE;
+	i64 row = (i64)blockIdx.x / tiles * TILE + ty, col = (i64)blockIdx.x % tiles * TILE + tx;
+	a += (i64)blockIdx.y * astride;
+	b += (i64)blockIdx.y * bstride;
+	y += (i64)blockIdx.y * m * n;
+	float sum = 0;
+	for (i64 p = 0; p < k; p += TILE) {
+		as[ty][tx] = row < m && p + tx < k ? a[row * k + p + tx] : 0;
+		bs[ty][tx] = p + ty < k && col < n ? b[(p + ty) * n + col] : 0;
+		__syncthreads();
+		for (int q = 0; q < TILE; q++)
+			sum += as[ty][q] * bs[q][tx];
+		__syncthreads();
+	}
+	if (row < m && col < n)
+		y[row * n + col] = sum;
+}

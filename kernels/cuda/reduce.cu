@@ -1,0 +1,25 @@
+/* Reductions over any set of axes: one thread per result, in row-major order of the axes that vanish. */
+#include "dialect.h"
+
+enum { SUM, MEAN, MAX, MIN, PROD };
+
+KERNEL g_reduce_f32(float *y, const float *x, Loops keep, Loops over, int op, i64 rows, i64 n)
+{
+	i64 i = element();
+	if (i >= rows)
+		return;
+	const float *from = x + place(keep, i);
+	float v = op == MAX ? NEG_INF : op == MIN ? -NEG_INF : op == PROD ? 1.0f : 0.0f;
+	for (i64 j = 0; j < n; j++) {
+		float e = from[place(over, j)];
+		if (op == MAX)
+			v = e > v || e != e ? e : v;
+		else if (op == MIN)
+			v = e < v || e != e ? e : v;
+		else if (op == PROD)
+			v *= e;
+		else
+			v += e;
+	}
+	y[i] = op == MEAN ? v / (float)n : v;
+}

@@ -1,0 +1,35 @@
+/* Softmax and its logarithm over one axis: one thread per row. */
+#include "dialect.h"
+
+__device__ static float scan(const float *x, i64 n, i64 inner, float *sum)
+{
+	float top = NEG_INF, s = 0;
+	for (i64 j = 0; j < n; j++)
+		top = fmaxf(top, x[j * inner]);
+	for (i64 j = 0; j < n; j++)
+		s += expf(x[j * inner] - top);
+	*sum = s;
+	return top;
+}
+
+KERNEL g_softmax_f32(float *y, const float *x, i64 rows, i64 n, i64 inner)
+{
+	i64 i = element();
+	if (i >= rows)
+		return;
+	i64 at = i / inner * n * inner + i % inner;
+	float sum, top = scan(x + at, n, inner, &sum);
+	for (i64 j = 0; j < n; j++)
+		y[at + j * inner] = expf(x[at + j * inner] - top) / sum;
+}
+
+KERNEL g_logsoftmax_f32(float *y, const float *x, i64 rows, i64 n, i64 inner)
+{
+	i64 i = element();
+	if (i >= rows)
+		return;
+	i64 at = i / inner * n * inner + i % inner;
+	float sum, top = scan(x + at, n, inner, &sum), shift = top + logf(sum);
+	for (i64 j = 0; j < n; j++)
+		y[at + j * inner] = x[at + j * inner] - shift;
+}

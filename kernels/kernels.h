@@ -1,0 +1,49 @@
+/* The kernels that generated programs call: the same prototypes on the CPU and for CUDA.
+ *
+ * kernels/cpu holds the definition of each, in plain C; kernels/cuda the device code and its typed launchers, which have
+ * these same names.  A kernel takes the context, then results, then operands, then sizes; it returns 0 or an exit code
+ * after rt_error.  Pointwise operators are not here: their loops are written into the program from the operator table. */
+#ifndef KERNELS_H
+#define KERNELS_H
+
+#include "rt.h"
+
+/* Up to RT_AXES nested loops: how many times each runs, and how far it moves in an operand (in elements). */
+typedef struct KLoops {
+	int n;
+	int64_t len[RT_AXES], stride[RT_AXES];
+} KLoops;
+
+typedef enum { K_SUM, K_MEAN, K_MAX, K_MIN, K_PROD } KReduce;
+typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
+
+/* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order.  A stride of 0 uses one matrix for the whole batch. */
+int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
+                 int64_t astride, int64_t bstride);
+
+/* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies. */
+int k_copy_8(Ctx *, void *y, const void *x, int64_t offset, KLoops);
+int k_copy_32(Ctx *, void *y, const void *x, int64_t offset, KLoops);
+int k_copy_64(Ctx *, void *y, const void *x, int64_t offset, KLoops);
+
+/* keep: y is x where mine, else zero: one rank holds a value that is to be a sum over ranks. */
+int k_keep_32(Ctx *, void *y, const void *x, int64_t n, bool mine);
+
+/* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
+int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
+
+/* softmax over the middle of outer x n x inner. */
+int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
+int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
+
+/* loss: the negative logarithm of the softmax (or, given logarithms already, of nothing) at the label.  Labels equal to
+ * ignore count nothing; y is outer x inner for K_LOSS_NONE, else one number.  logp, when wanted, is as x. */
+int k_xent_f32(Ctx *, float *y, float *logp, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner,
+               int64_t ignore, KLoss);
+int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+
+/* index: onehot, y is outer x depth x inner; gather, y is outer x count x inner of x, which is outer x n x inner. */
+int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);
+int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+
+#endif

@@ -1,0 +1,103 @@
+/* The command line of a trainer, and the loop over steps.  Options stand in one table, from which help is printed. */
+#include "rt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct Args { int64_t steps, every, seed, help; } Args;
+
+static const struct Option {
+	const char *name;
+	size_t at;                      /* in Args */
+	bool value;
+	int64_t low;
+	const char *help;
+} options[] = {
+	{ "steps", offsetof(Args, steps), true, 0, "how many steps to train" },
+	{ "every", offsetof(Args, every), true, 1, "print the loss of every N-th step" },
+	{ "seed", offsetof(Args, seed), true, 0, "of the parameters at the start" },
+	{ "help", offsetof(Args, help), false, 0, "print this" },
+};
+enum { NOPTION = sizeof options / sizeof options[0] };
+
+static void help(const RtProgram *p)
+{
+	printf("usage: trainer [OPTION...]\n%d rank%s, %zu bytes each, of which %zu are seen by other ranks\n\n", p->nrank,
+	       p->nrank == 1 ? "" : "s", p->slab_bytes + p->window_bytes, p->window_bytes);
+	for (int i = 0; i < NOPTION; i++)
+		printf("  --%s%-*s %s\n", options[i].name, (int)(12 - strlen(options[i].name)), options[i].value ? "=N" : "", options[i].help);
+}
+
+static int parse_one(const char *arg, int argc, char **argv, int *i, Args *a)
+{
+	size_t len = strcspn(arg, "=");
+	for (int k = 0; k < NOPTION; k++) {
+		const struct Option *o = &options[k];
+		if (strlen(o->name) != len || strncmp(o->name, arg, len) != 0)
+			continue;
+		int64_t *to = (int64_t *)(void *)((char *)a + o->at);
+		if (!o->value) {
+			*to = 1;
+			return 0;
+		}
+		const char *s = arg[len] ? arg + len + 1 : *i + 1 < argc ? argv[++*i] : "";
+		char *end;
+		errno = 0;
+		long long v = strtoll(s, &end, 10);
+		if (end == s || *end || errno || v < o->low) {
+			fprintf(stderr, "trainer: --%s needs a number of at least %" PRId64 "\n", o->name, o->low);
+			return RT_USAGE;
+		}
+		*to = v;
+		return 0;
+	}
+	fprintf(stderr, "trainer: unknown option; --help lists them\n");
+	return RT_USAGE;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One rank, from start to end. */
+static int train(Ctx *c, void *arg)
+{
+	const Args *a = arg;
+	const RtRole *role = c->program->role[c->me->role];
+	c->seed = (uint64_t)a->seed;
+	int code = rt_walk(c, role->start, role->nstart);
+	double begin = seconds();
+	for (c->step = 0; !code && c->step < a->steps; c->step++) {
+		code = rt_walk(c, role->step, role->nstep);
+		if (!code && c->rank == 0 && (c->step % a->every == 0 || c->step == a->steps - 1))
+			printf("step %6" PRId64 "  loss %.7f\n", c->step, c->loss);
+	}
+	if (!code)
+		code = rt_sync(c);
+	double t = seconds() - begin;
+	if (!code && c->rank == 0 && a->steps > 0)
+		printf("%" PRId64 " steps, %.1f samples/s\n", a->steps, (double)(a->steps * c->program->batch) / (t > 0 ? t : 1e-9));
+	return code;
+}
+
+int rt_main(const RtProgram *p, int argc, char **argv)
+{
+	Args a = { .steps = p->steps, .every = 10, .seed = (int64_t)p->seed };
+	for (int i = 1; i < argc; i++) {
+		int code = strncmp(argv[i], "--", 2) == 0 ? parse_one(argv[i] + 2, argc, argv, &i, &a) : parse_one("?", argc, argv, &i, &a);
+		if (code)
+			return code;
+	}
+	if (a.help) {
+		help(p);
+		return RT_OK;
+	}
+	return rt_run(p, train, &a);
+}

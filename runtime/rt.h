@@ -1,0 +1,122 @@
+/* The runtime that generated trainers link: a slab, a list of actions, data, start-up values, a transport.
+ *
+ * A trainer holds the program of every role; a rank looks up its role in a table and walks that role's actions, step
+ * after step.  The order of actions and every offset were decided and proved when the program was generated, so nothing
+ * here decides anything: it starts processes, fills memory, walks, and reports. */
+#ifndef RT_H
+#define RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RT_AXES = 8, RT_MESH = 4, RT_SPLITS = 64 };
+
+/* Exit status of a trainer. */
+enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
+
+typedef struct Ctx Ctx;
+
+/* One entry of a schedule.  The id is that of the node in plan.ir and in the comments of schedule.c. */
+typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_LOAD, RT_SAVE } RtKind;
+typedef struct RtAction {
+	RtKind kind;
+	const char *id;
+	int (*run)(Ctx *);              /* 0, or one of the exit codes after rt_error */
+} RtAction;
+
+typedef struct RtRole {
+	const RtAction *start; int nstart;      /* once: fills parameters and constants */
+	const RtAction *step; int nstep;        /* one training step */
+} RtRole;
+
+/* What differs between ranks that share a role. */
+typedef struct RtRank {
+	int role;
+	int coord[RT_MESH];             /* on the mesh */
+	int64_t origin[RT_SPLITS];      /* where this rank's part of each split axis begins */
+} RtRank;
+
+typedef struct RtProgram {
+	uint64_t hash;                  /* of the plan: ranks compare it before step 0 */
+	int nrank;
+	const RtRank *rank;
+	const RtRole *const *role; int nrole;
+	size_t slab_bytes;              /* private values of a rank */
+	size_t window_bytes;            /* values that meet transfers: peers read them */
+	int64_t batch;                  /* samples per step, all ranks together */
+	int64_t steps;                  /* unless --steps says otherwise */
+	uint64_t seed;
+} RtProgram;
+
+/* The context that every kernel takes first. */
+struct Ctx {
+	const RtProgram *program;
+	const RtRank *me;
+	int rank, nrank;
+	unsigned char *slab, *window;   /* on the device */
+	struct RtComm *comm;
+	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
+	uint64_t seed;
+	int64_t step;
+	double loss;                    /* what the last RT_SAVE reported */
+	const RtAction *at;             /* the action that runs, for messages */
+};
+
+/* Prints "rank 3 step 812 action n41: ..." and gives back code. */
+int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* actor.c: walks a list of actions.  0, or the code of the first that failed. */
+int rt_walk(Ctx *, const RtAction *, int n);
+
+/* slab.c or slab_cuda.c: memory of the device.  A value is filled on the host through rt_host and rt_put. */
+int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */
+void  rt_device_close(Ctx *);
+void *rt_host(Ctx *, void *value, size_t bytes);        /* where the host may write bytes that belong into value */
+int   rt_put(Ctx *, void *value, size_t bytes);         /* what was written at rt_host is now in value */
+int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
+int   rt_sync(Ctx *);
+
+/* A box of a logical tensor: what one rank holds of it. */
+typedef struct RtBox {
+	int rank;
+	int64_t dim[RT_AXES];           /* of the logical tensor */
+	int64_t len[RT_AXES];           /* of the part held here */
+	int split[RT_AXES];             /* which entry of RtRank.origin says where the part begins; -1: whole */
+} RtBox;
+
+/* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
+int rt_fill(Ctx *, float *value, const RtBox *, float v);
+int rt_normal(Ctx *, float *value, const RtBox *, uint64_t key, float mean, float dev);
+int rt_uniform(Ctx *, float *value, const RtBox *, uint64_t key, float low, float high);
+int rt_copy(Ctx *, void *value, const RtBox *, const void *logical, size_t elem);
+
+/* data.c: samples.  Which samples a step takes depends on the step only, never on the number of ranks.
+ * classes: points around one centre per class, the same for every sample of that class, with noise. */
+int rt_data_points(Ctx *, float *x, const RtBox *, int64_t classes, float noise);
+int rt_data_labels(Ctx *, int64_t *y, const RtBox *, int64_t classes);
+uint64_t rt_hash(uint64_t a, uint64_t b);
+double rt_gauss(uint64_t key, uint64_t index);
+double rt_unit(uint64_t key, uint64_t index);           /* in (0, 1) */
+
+/* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
+int rt_save_loss(Ctx *, const float *value);
+
+/* Transports: comm_local.c, comm_nccl.c.  A collective runs over all ranks of the program. */
+typedef struct RtComm {
+	const char *name;
+	int (*all_reduce)(Ctx *, float *y, const float *x, int64_t n);                     /* P -> B: sum over ranks */
+	int (*all_gather)(Ctx *, void *y, const void *x, const RtBox *, size_t elem);      /* S -> B: box is x's part of y */
+	int (*barrier)(Ctx *);
+	void *state;
+} RtComm;
+
+/* comm_local.c: ranks are processes of this machine.  rt_run starts them, runs body in each, and gives back the worst
+ * exit code; a rank that dies takes the others with it. */
+int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
+void *rt_shared(const Ctx *, size_t *bytes);            /* a few bytes that all ranks see, zero at the start */
+
+/* main.c: the command line, then the steps. */
+int rt_main(const RtProgram *, int argc, char **argv);
+
+#endif

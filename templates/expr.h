@@ -1,0 +1,26 @@
+/* The functions that pointwise operators are written with. */
+#ifndef EXPR_H
+#define EXPR_H
+
+#ifdef __CUDACC_RTC__
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef int int32_t;
+typedef unsigned char uint8_t;
+#define INFINITY (__int_as_float(0x7F800000))
+#define NAN (__int_as_float(0x7FC00000))
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+
+#ifdef __CUDACC__
+#define EXPR_FN __device__ static inline
+#else
+#define EXPR_FN static inline
+#endif
+
+/*{functions*/
+/*}*/
+
+#endif

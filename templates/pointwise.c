@@ -1,0 +1,8 @@
+/*{banner*/
+/* Pointwise operators of this model, each with its shape; this file, as it stands, is the template. */
+/*}*/
+#include "pointwise.h"
+#include "expr.h"
+
+/*{functions*/
+/*}*/

@@ -1,0 +1,38 @@
+/*{banner*/
+/* A trainer as sbpcc writes it; this file, as it stands, is the template and trains nothing. */
+/*}*/
+#include "rt.h"
+#include "buffers.h"
+
+/* One entry per role: ranks with equal programs share one. */
+/*{roles*/
+static const RtRole role0;
+static const RtRole *const roles[] = { &role0 };
+/*}*/
+
+/* What differs between ranks: role, coordinates on the mesh, where the part of each split axis begins. */
+static const RtRank ranks[] = {
+/*{ranks*/
+	{ 0, { 0 }, { 0 } },
+/*}*/
+};
+
+static const RtProgram program = {
+/*{program*/
+	.hash = 0,
+	.batch = 1,
+	.steps = 0,
+	.seed = 1,
+/*}*/
+	.nrank = sizeof ranks / sizeof ranks[0],
+	.rank = ranks,
+	.role = roles,
+	.nrole = sizeof roles / sizeof roles[0],
+	.slab_bytes = SLAB_BYTES,
+	.window_bytes = WINDOW_BYTES,
+};
+
+int main(int argc, char **argv)
+{
+	return rt_main(&program, argc, argv);
+}
