@@ -330,7 +330,7 @@ const Op ops_pool[] = {
 	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad, .factor_fn = factor_pool, .linear = "g",
 	  .cost = cost_pool,
 	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)",
-	  .test = "g:[2,2,3,6] x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
 	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain,
 	  .kernel = "avgpool", .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
 	  .grad = "dx = AveragePoolGrad<" POOL_SAME ", count_include_pad=@count_include_pad>(dy, Shape(x))",
