@@ -342,8 +342,8 @@ int lex_float(Token t, double *wide, float *narrow)
 	const uint8_t *s = file_of(t.loc.file)->data + t.loc.off, *end = s + t.loc.len;
 	char small[128], *buf = small, *o;
 	long exponent = 0;
-	double w;
-	float f;
+	double w = 0;
+	float f = 0;
 	bool dot = false;
 
 	if (t.loc.len + 32 > sizeof small && !(buf = malloc(t.loc.len + 32)))
@@ -377,13 +377,15 @@ int lex_float(Token t, double *wide, float *narrow)
 		o += sprintf(o, "e%ld", (minus ? -e : e) + exponent);
 	}
 	*o = 0;
-	w = strtod(buf, NULL);
-	f = strtof(buf, NULL);
+	if (wide)
+		w = strtod(buf, NULL);
+	if (narrow)
+		f = strtof(buf, NULL);
 	o = buf + (*buf == '-');
 	dot = digit(*o);                        /* a number, not the word inf */
 	if (buf != small)
 		free(buf);
-	if (dot && ((wide && w - w != 0) || (narrow && f - f != 0))) {
+	if (dot && (w - w != 0 || f - f != 0)) {
 		err_at(t.loc, "this number is too large for %s", narrow ? "float" : "double");
 		return -1;
 	}

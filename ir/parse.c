@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A list that grows while it is read; what is kept is copied from it. */
+typedef struct Stack { char *item; size_t bytes, room; } Stack;
+
 typedef struct Parser {
 	Lex lex;
 	Token tok, next;
@@ -27,7 +30,7 @@ typedef struct Parser {
 	bool fatal;                     /* a limit was hit: no going on */
 	Loc longstring;                 /* a string that went over a line end, if it ended a few tokens ago */
 	int longage;
-	char *buf; size_t room;         /* elements of the tensor being read */
+	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
 } Parser;
 
@@ -142,7 +145,8 @@ static bool at_number(const Parser *p)
 static bool attempt(Parser *p, void (*f)(Parser *))
 {
 	jmp_buf here, *outer = p->recover;
-	struct { Graph *g; Function *f; Annot *with; int depth, braces; } was = { p->g, p->f, p->with, p->depth, p->braces };
+	struct { Graph *g; Function *f; Annot *with; int depth, braces; size_t operands, args; } was = { p->g, p->f, p->with,
+		p->depth, p->braces, p->operands.bytes, p->args.bytes };
 
 	p->recover = &here;
 	if (setjmp(here) == 0) {
@@ -156,7 +160,35 @@ static bool attempt(Parser *p, void (*f)(Parser *))
 	p->with = was.with;
 	p->depth = was.depth;
 	p->base = was.braces;
+	p->operands.bytes = was.operands;
+	p->args.bytes = was.args;
 	return false;
+}
+
+static void *stack_push(Stack *s, const void *item, size_t bytes)
+{
+	if (s->bytes + bytes > s->room) {
+		s->room = 2 * (s->bytes + bytes);
+		s->item = realloc(s->item, s->room);
+		if (!s->item)
+			die("out of memory while parsing");
+	}
+	if (bytes)
+		memcpy(s->item + s->bytes, item, bytes);
+	s->bytes += bytes;
+	return s->item + s->bytes - bytes;
+}
+
+/* Takes what was pushed since mark off the stack, into the arena. */
+static void *stack_take(Arena *a, Stack *s, size_t mark)
+{
+	size_t bytes = s->bytes - mark;
+	void *kept = bytes ? arena_alloc(a, bytes) : NULL;
+
+	if (bytes)
+		memcpy(kept, s->item + mark, bytes);
+	s->bytes = mark;
+	return kept;
 }
 
 /* To the next node of the same body, which is taken to begin a line, or to the end of the body. */
@@ -182,16 +214,20 @@ static Arg annot_arg(Parser *);
 
 static void annot_args(Parser *p, int close, Arg **list, int *n)
 {
+	size_t mark = p->args.bytes;
+
 	enter(p);
 	while (p->tok.kind != close) {
 		Arg a = annot_arg(p);
 
-		arena_push(p->arena, *list, *n, a);
+		stack_push(&p->args, &a, sizeof a);
+		++*n;
 		if (p->tok.kind != TOK_TO && !accept(p, ','))
 			break;
 	}
 	expect(p, close);
 	leave(p);
+	*list = stack_take(p->arena, &p->args, mark);
 }
 
 /* "a.b.c", or one string. */
@@ -478,25 +514,13 @@ static Type *type(Parser *p)
 
 /* ---- Tensors */
 
-static void *element_room(Parser *p, size_t bytes)
-{
-	if (bytes > p->room) {
-		p->room = bytes * 2;
-		p->buf = realloc(p->buf, p->room);
-		if (!p->buf)
-			die("out of memory for a constant");
-	}
-	return p->buf;
-}
-
 /* One literal as the bytes of one element (or one half of a complex number, or one packed byte). */
-static void element(Parser *p, DType t, size_t at, size_t width)
+static void element(Parser *p, DType t, size_t width)
 {
 	int bits = dtype_bits(t) < 8 ? 8 : dtype_bits(t);
 	Token tok = p->tok;
 	int64_t v;
 
-	element_room(p, at + width);
 	if (t == DT_FLOAT || t == DT_DOUBLE || t == DT_COMPLEX64 || t == DT_COMPLEX128) {
 		double wide = 0;
 		float narrow = 0;
@@ -504,7 +528,7 @@ static void element(Parser *p, DType t, size_t at, size_t width)
 		if (!at_number(p))
 			expected(p, "a number");
 		lex_float(tok, width == 8 ? &wide : NULL, width == 4 ? &narrow : NULL);
-		memcpy(p->buf + at, width == 4 ? (void *)&narrow : (void *)&wide, width);
+		stack_push(&p->data, width == 4 ? (void *)&narrow : (void *)&wide, width);
 		advance(p);
 		return;
 	}
@@ -519,7 +543,7 @@ static void element(Parser *p, DType t, size_t at, size_t width)
 				err_at(tok.loc, "this integer does not fit uint64");
 				break;
 			}
-		memcpy(p->buf + at, &u, 8);
+		stack_push(&p->data, &u, 8);
 		advance(p);
 		return;
 	}
@@ -532,7 +556,7 @@ static void element(Parser *p, DType t, size_t at, size_t width)
 		if (v < low || v > high)
 			err_at(tok.loc, "%lld does not fit %s", (long long)v, dtype_name(t));
 	}
-	memcpy(p->buf + at, &v, width);         /* little-endian: the low bytes come first */
+	stack_push(&p->data, &v, width);        /* little-endian: the low bytes come first */
 }
 
 static void elements(Parser *p, Tensor *t)
@@ -554,6 +578,7 @@ static void elements(Parser *p, Tensor *t)
 	}
 	if (complex)
 		want *= 2;
+	p->data.bytes = 0;
 	expect(p, '{');
 	for (; p->tok.kind != '}'; n++) {
 		if (t->dtype == DT_STRING) {
@@ -562,7 +587,7 @@ static void elements(Parser *p, Tensor *t)
 			arena_push(p->arena, t->str, nstr, p->tok.name);
 			advance(p);
 		} else {
-			element(p, t->dtype, n * width, width);
+			element(p, t->dtype, width);
 		}
 		if (!accept(p, ',')) {
 			n++;
@@ -579,10 +604,8 @@ static void elements(Parser *p, Tensor *t)
 	}
 	if (t->dtype == DT_STRING)
 		return;
-	t->bytes = n * width;
-	t->data = arena_alloc(p->arena, t->bytes ? t->bytes : 1);
-	if (t->bytes)
-		memcpy((void *)t->data, p->buf, t->bytes);
+	t->bytes = p->data.bytes;
+	t->data = t->bytes ? stack_take(p->arena, &p->data, 0) : arena_alloc(p->arena, 1);
 }
 
 static void external(Parser *p, Tensor *t)
@@ -861,7 +884,7 @@ typedef struct Call {
 	Name domain, op, overload;
 	Loc loc;
 	Attr *attr; int nattr;
-	Opd *in; int nin;
+	Opd *in; int nin;               /* on the stack of operands: until the next call is read */
 } Call;
 
 static Value *call_value(Parser *p, const char *hint);
@@ -1059,6 +1082,8 @@ static void literals(Parser *p, Call *c, const char *hint)
 /* "domain.op:overload<attributes>(operands)<attributes>". */
 static void call(Parser *p, Call *c, const char *hint)
 {
+	size_t mark = p->operands.bytes;
+
 	c->loc = p->tok.loc;
 	c->op = name(p, "an operator");
 	while (accept(p, '.')) {
@@ -1078,7 +1103,8 @@ static void call(Parser *p, Call *c, const char *hint)
 
 		if (p->tok.kind != ',')
 			o = operand(p, hint);
-		arena_push(p->arena, c->in, c->nin, o);
+		stack_push(&p->operands, &o, sizeof o);
+		c->nin++;
 		if (!accept(p, ','))
 			break;
 	}
@@ -1090,6 +1116,9 @@ static void call(Parser *p, Call *c, const char *hint)
 		}
 		attributes(p, false, &c->attr, &c->nattr);
 	}
+	if (c->nin)
+		c->in = (Opd *)(void *)(p->operands.item + mark);
+	p->operands.bytes = mark;
 }
 
 static Node *call_node(Parser *p, Call *c, const char *hint)
@@ -1137,7 +1166,8 @@ static Node *right_side(Parser *p, const char *hint)
 	o = operand(p, hint);
 	if (literal(&o))
 		return constant(p, &o, o.kind == OPD_INT ? DT_INT64 : DT_FLOAT);
-	arena_push(p->arena, c.in, c.nin, o);
+	c.in = &o;
+	c.nin = 1;
 	return call_node(p, &c, hint);
 }
 
@@ -1597,7 +1627,9 @@ static int parse(Parser *p, Model *m, uint32_t file, void (*rule)(Parser *))
 	advance(p);
 	advance(p);
 	ok = attempt(p, rule);
-	free(p->buf);
+	free(p->data.item);
+	free(p->operands.item);
+	free(p->args.item);
 	return ok && diag_errors() == errors ? 0 : -1;
 }
 
