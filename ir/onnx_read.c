@@ -37,6 +37,7 @@ typedef struct Reader {
 	Model *m;
 	SrcFile *src;
 	int64_t nodes;
+	ShardReader *shard;
 } Reader;
 
 static Loc at(const Reader *r, const Field *f)
@@ -98,6 +99,12 @@ static void opset(Reader *r, const Field *f, Opset **list, int *n)
 			o.version = (int64_t)g.v;
 	}
 	arena_push(r->w.arena, *list, *n, o);
+}
+
+/* Keeps a field that was understood but shall be written again as it is. */
+static void keep(Reader *r, const Field *f, Blob **list, int *n)
+{
+	arena_push(r->w.arena, *list, *n, ((Blob){ f->at, (size_t)(f->p + f->n - f->at), f->num }));
 }
 
 /* Types. */
@@ -673,12 +680,14 @@ static void node(Reader *r, const Field *field, Graph *g)
 		err_at(n->loc, "a node has no operator");
 		r->w.bad = true;
 	}
-	m = wire_again(&m);
-	while (wire_next(&m, &f)) {
+	Msg again = wire_again(&m);
+	while (wire_next(&again, &f)) {
 		if (f.num <= 2)
 			node_names(r, n, &f);
 		else if (f.num == 5)
 			arena_push(r->w.arena, n->attr, n->nattr, attribute(r, &f, g));
+		else if (f.num == 10 && shard_node(r->shard, n, &f))
+			keep(r, &f, &n->unknown, &n->nunknown);
 	}
 	r->w.depth--;
 }
@@ -1045,6 +1054,10 @@ static void header(Reader *r, const Field *f)
 	case 6: m->doc = wire_text(&r->w, f); break;
 	case 8: opset(r, f, &m->opset, &m->nopset); break;
 	case 14: entry(r, f, &m->meta, &m->nmeta); break;
+	case 26:
+		if (shard_config(r->shard, f))
+			keep(r, f, &m->unknown, &m->nunknown);
+		break;
 	}
 }
 
@@ -1087,6 +1100,7 @@ Model *onnx_read(uint32_t file)
 	int ngraph = 0;
 
 	src->binary = true;
+	r.shard = shard_reader(&r.w);
 	model->file = file;
 	model->from_onnx = true;
 	while (wire_next(&m, &f)) {
@@ -1109,8 +1123,9 @@ Model *onnx_read(uint32_t file)
 		else if (f.num == 25)
 			function(&r, &f);
 	}
-	model->unknown = m.blob;
-	model->nunknown = m.nblob;
+	for (int i = 0; i < m.nblob; i++)
+		arena_push(&model->arena, model->unknown, model->nunknown, m.blob[i]);
+	shard_finish(r.shard, model);
 	if (r.w.bad) {
 		model_free(model);
 		return NULL;

@@ -256,6 +256,8 @@ static void node(Writer *w, uint32_t num, const Node *n)
 	if (n->from)
 		entry(w, 9, KEY_FROM, n->from);
 	entries(w, 9, n->meta, n->nmeta);
+	if (shard_put_node(o, 10, w->m, n))
+		need(w, 11);
 	out_blobs(o, n->unknown, n->nunknown);
 	out_close(o, at);
 }
@@ -408,6 +410,10 @@ static void body(Writer *w)
 	w->model = false;
 	for (int i = 0; i < m->nfunction; i++)
 		function(w, 25, m->function[i]);
+	if (w->need >= 11 || annot_find(m->annot, "mesh")) {
+		need(w, 11);
+		shard_put_configs(&w->o, 26, m);
+	}
 	out_blobs(&w->o, m->unknown, m->nunknown);
 }
 

@@ -87,4 +87,14 @@ void   out_blobs(Out *, const Blob *, int n);
 size_t out_size(const Out *);
 int    out_write(Out *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
 
+/* onnx_shard.c: multi-device messages. */
+typedef struct ShardReader ShardReader;
+
+bool shard_put_node(Out *, uint32_t field, const Model *, const Node *);         /* true when something was written */
+void shard_put_configs(Out *, uint32_t field, const Model *);
+ShardReader *shard_reader(Wire *);
+bool shard_config(ShardReader *, const Field *);                                 /* false: a message of ours, not to be kept */
+bool shard_node(ShardReader *, Node *, const Field *);
+void shard_finish(ShardReader *, Model *);                                       /* gives the model the annotations */
+
 #endif
