@@ -734,7 +734,7 @@ const Op ops_index[] = {
 	  .grad = SCATTER_GRAD("GatherElements<axis=@axis>", "ScatterElements<axis=@axis>",
 	                       "ScatterElements<axis=@axis, reduction=\"add\">", "ScatterElements<axis=@axis, reduction=\"mul\">"),
 	  .cost = cost_bytes,
-	  .test = "x:[3,3] indices:{0,2,1} updates:[3] =axis:0 | x:[5] indices:{0,2,4} updates:[3] | x:[5] indices:{0,2,0} updates:[3] =reduction:\"add\""
+	  .test = "x:[3,3] indices:[1,3] updates:[1,3] =axis:0 | x:[5] indices:{0,2,4} updates:[3] | x:[5] indices:{0,2,0} updates:[3] =reduction:\"add\""
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"mul\" | x:[5] indices:{0,2,0} updates:[3] =reduction:\"max\""
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"min\"" },
 	{ .name = "ScatterND", .since = 11, .sig = "x:T indices:int64 updates:T -> y:T", .attrs = "reduction:string=\"none\"",
