@@ -286,7 +286,12 @@ static int expand_attention(Node *n)
 		return -1;
 	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq);
 	Scores s = { 0 };
-	Value *kt = make(n, NULL, "Transpose", "perm=[0, 1, 3, 2]", repeat_heads(n, k, h.q / h.kv), NULL, NULL);
+	Value *kt = k;
+	if (dtype_bits(q->type->elem) < 32) {   /* half of the scale on each side: products stay in range */
+		scale = sqrt(scale);
+		kt = make2(n, "Mul", k, make_num(n, k, scale));
+	}
+	kt = make(n, NULL, "Transpose", "perm=[0, 1, 3, 2]", repeat_heads(n, kt, h.q / h.kv), NULL, NULL);
 	Value *vv = repeat_heads(n, v, h.q / h.kv);
 	if (!kt || !vv)
 		return -1;
