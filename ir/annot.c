@@ -113,7 +113,7 @@ enum { NFORM = sizeof forms / sizeof *forms, MAXKEYS = 24, MESH_AXES = 8, MAX_RA
 
 static bool is(const char *a, const char *b)
 {
-	return !strcmp(a, b);
+	return a && !strcmp(a, b);
 }
 
 static bool is_int(const Arg *a)
