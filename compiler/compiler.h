@@ -20,7 +20,7 @@ typedef struct Options {
 	const char *dump_after, *stop_after;
 	const char *inputs, *outputs;
 	const char *explain;            /* "" explains everything */
-	bool print, eval, list_ops, list_passes, help, version;
+	bool print, eval, list_ops, list_annotations, list_passes, help, version;
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */

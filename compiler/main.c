@@ -38,6 +38,7 @@ static const Option options[] = {
 	{ "inputs", "DIR", TEXT, &opt.inputs, NULL, 0, 0, "input_N.npy, input_N.pb or NAME.npy" },
 	{ "outputs", "DIR", TEXT, &opt.outputs, NULL, 0, 0, "where output_N.npy go" },
 	{ "list-ops", NULL, FLAG, &opt.list_ops, NULL, 0, 0, "print the operator table" },
+	{ "list-annotations", NULL, FLAG, &opt.list_annotations, NULL, 0, 0, "print the table of annotations" },
 	{ "list-passes", NULL, FLAG, &opt.list_passes, NULL, 0, 0, "print the passes in order" },
 	{ "dump-after", "PASS|all", TEXT, &opt.dump_after, NULL, 0, 0, "print the graph after a pass; it can be read back" },
 	{ "stop-after", "PASS", TEXT, &opt.stop_after, NULL, 0, 0, "run no pass after this one" },
@@ -257,6 +258,10 @@ int main(int argc, char **argv)
 	}
 	if (opt.version) {
 		puts("sbpcc 0.1.0");
+		return EXIT_OK;
+	}
+	if (opt.list_annotations) {
+		annot_list(stdout);
 		return EXIT_OK;
 	}
 	if (opt.list_passes) {

@@ -347,6 +347,29 @@ static void node_annots(Parser *p, Node *n)
 	}
 }
 
+/* @denotation("IMAGE", "DATA_BATCH", ...): of the type and of its axes; "" is none. */
+static void denotation(Parser *p, Value *v, const Annot *a)
+{
+	Name none = name_of("");
+	int axis = 0;
+
+	if (!v->type) {
+		err_at(a->loc, "@denotation needs the type of %s", v->name);
+		return;
+	}
+	v->type->denote = arena_array(p->arena, Name, v->type->rank > 0 ? v->type->rank : 1);
+	for (int i = 0; i < a->narg; i++) {
+		Name s = a->arg[i].s == none ? NULL : a->arg[i].s;
+
+		if (is(a->arg[i].param, "meaning"))
+			v->type->denotation = s;
+		else if (axis < v->type->rank)
+			v->type->denote[axis++] = s;
+		else
+			err_at(a->arg[i].loc, "%s has no axis %d: it is %s", v->name, axis, type_text(v->type));
+	}
+}
+
 static void value_annots(Parser *p, Value *v)
 {
 	while (at_annot(p)) {
@@ -358,6 +381,8 @@ static void value_annots(Parser *p, Value *v)
 			v->doc = a->arg[0].s;
 		else if (is(a->name, "into"))
 			v->into = graph_value(p->g, a->arg[0].s, a->arg[0].loc);
+		else if (is(a->name, "denotation"))
+			denotation(p, v, a);
 		else
 			annot_add(&v->annot, a);
 	}

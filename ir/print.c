@@ -151,6 +151,34 @@ static void annot(FILE *o, const Annot *a)
 	fputc(')', o);
 }
 
+/* The same on lines of its own, broken between arguments. */
+static void annot_lines(FILE *o, const Annot *a)
+{
+	size_t indent = strlen(a->name) + 2, col = indent;
+
+	fprintf(o, "@%s", a->name);
+	for (int i = 0; i < a->narg; i++) {
+		char *text = NULL;
+		size_t len = 0;
+		FILE *to = open_memstream(&text, &len);
+
+		if (!to)
+			die("out of memory for an annotation");
+		args(to, &a->arg[i], 1);
+		fclose(to);
+		if (i && col + len > COLUMNS) {
+			fprintf(o, ",\n%*s", (int)indent, "");
+			col = indent;
+		} else {
+			fputs(i ? ", " : "(", o);
+		}
+		fputs(text, o);
+		col += len + 2;
+		free(text);
+	}
+	fputs(a->narg ? ")\n" : "\n", o);
+}
+
 void print_annots(FILE *o, const Annot *list)
 {
 	for (; list; list = list->next) {
@@ -315,15 +343,34 @@ static void data(FILE *o, const Tensor *t)
 
 /* ---- Values */
 
+static void denotation(FILE *o, const Type *t)
+{
+	int n = t->denote && t->rank > 0 ? t->rank : 0;
+
+	while (n && !t->denote[n - 1])
+		n--;
+	if (!t->denotation && !n)
+		return;
+	fputs(" @denotation(", o);
+	quoted(o, t->denotation ? t->denotation : "");
+	for (int i = 0; i < n; i++) {
+		fputs(", ", o);
+		quoted(o, t->denote[i] ? t->denote[i] : "");
+	}
+	fputc(')', o);
+}
+
 static void value_annots(FILE *o, const Value *v)
 {
 	print_annots(o, v->annot);
+	if (v->type && (v->input || v->output || v->declared || v->init))
+		denotation(o, v->type);
 	if (v->into) {
 		fputs(" @into(", o);
 		quoted(o, v->into->name);
 		fputc(')', o);
 	}
-	text_annot(o, "doc", v->doc);
+	text_annot(o, "doc", v->doc ? v->doc : v->data ? v->data->doc : NULL);
 	metas(o, v->meta, v->nmeta);
 }
 
@@ -651,6 +698,8 @@ static void function(FILE *o, const Function *f)
 			fprintf(o, ", until: %d", f->until);
 		fputs(")\n", o);
 	}
+	for (const Annot *a = f->annot; a; a = a->next)
+		annot_lines(o, a);
 	for (int i = 0; i < f->nmeta; i++) {
 		fputs("@meta(", o);
 		quoted(o, f->meta[i].key);
@@ -678,10 +727,8 @@ void print_model(FILE *o, const Model *m)
 {
 	dump = annot_find(m->annot, "done") != NULL;
 	model_header(o, m);
-	for (const Annot *a = m->annot; a; a = a->next) {
-		annot(o, a);
-		fputc('\n', o);
-	}
+	for (const Annot *a = m->annot; a; a = a->next)
+		annot_lines(o, a);
 	if (m->graph) {
 		graph(o, m->graph, 0);
 		fputc('\n', o);
