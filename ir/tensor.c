@@ -125,7 +125,7 @@ uint32_t float_encode(DType t, double v, bool saturate)
 	int e;
 
 	if (isnan(v))
-		return has_inf_or_nan ? nan : sign | max;
+		return has_inf_or_nan ? nan : 1u << (s.exp + s.man);    /* no NaN: the code of -0, as ONNX's cases have it */
 	double a = fabs(v);
 	if (isinf(v))
 		return saturate && t != DT_FLOAT16 && t != DT_BFLOAT16 ? sign | max : has_inf_or_nan ? inf : sign | max;
