@@ -1218,7 +1218,7 @@ static void group(Parser *p)
 {
 	Annot *a = annot(p, ON_GROUP), *outer = p->with;
 
-	for (int i = 0; a && i < a->narg; i++) {
+	for (int i = a ? a->narg - 1 : -1; i >= 0; i--) {
 		Arg *arg = &a->arg[i];
 		Annot *each = arena_new(p->arena, Annot);
 

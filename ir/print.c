@@ -367,7 +367,7 @@ static void value_annots(FILE *o, const Value *v)
 		denotation(o, v->type);
 	if (v->into) {
 		fputs(" @into(", o);
-		quoted(o, v->into->name);
+		dotted(o, v->into->name);
 		fputc(')', o);
 	}
 	text_annot(o, "doc", v->doc ? v->doc : v->data ? v->data->doc : NULL);
@@ -418,7 +418,7 @@ static void interface(FILE *o, Value **v, int n, bool in, int depth)
 {
 	char *text = NULL;
 	size_t len = 0;
-	bool lines;
+	bool lines = false;
 
 	for (int pass = 0; pass < 2; pass++) {
 		FILE *to = pass ? o : open_memstream(&text, &len);
@@ -441,6 +441,10 @@ static void interface(FILE *o, Value **v, int n, bool in, int depth)
 		}
 	}
 	free(text);
+	if (lines) {
+		fputc('\n', o);
+		indentation(o, depth);
+	}
 	fputc(')', o);
 }
 
@@ -632,65 +636,95 @@ static void graph(FILE *o, const Graph *g, int depth)
 	graph_rest(o, g, depth);
 }
 
-static const char *sep(int *n, const char *first, const char *next)
+/* ---- Headers: entries are joined by separators, over several lines when one is too short */
+
+typedef struct Header { FILE *out; const char *sep; int n; } Header;
+
+static FILE *entry(Header *h, const char *key)
 {
-	return (*n)++ ? next : first;
+	fprintf(h->out, "%s%s: ", h->n++ ? h->sep : "", key);
+	return h->out;
 }
 
-static void header_string(FILE *o, int *n, const char *key, Name s)
+static void header_string(Header *h, const char *key, Name s)
 {
-	if (!s)
-		return;
-	fprintf(o, "%s%s: ", sep(n, "<", ", "), key);
-	quoted(o, s);
+	if (s && *s)
+		quoted(entry(h, key), s);
 }
 
-static void opsets(FILE *o, int *n, const Opset *set, int nset)
+static void header_int(Header *h, const char *key, bool given, int64_t v)
 {
-	if (!nset)
-		return;
-	fprintf(o, "%sopset_import: [", sep(n, "<", ", "));
-	for (int i = 0; i < nset; i++) {
-		if (i)
-			fputs(", ", o);
-		quoted(o, set[i].domain);
-		fprintf(o, " : %lld", (long long)set[i].version);
+	if (given)
+		fprintf(entry(h, key), "%lld", (long long)v);
+}
+
+static void opsets(Header *h, const Opset *set, int n)
+{
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ", " : "[", i ? h->out : entry(h, "opset_import"));
+		quoted(h->out, set[i].domain);
+		fprintf(h->out, " : %lld%s", (long long)set[i].version, i == n - 1 ? "]" : "");
 	}
-	fputc(']', o);
 }
 
-static void model_header(FILE *o, const Model *m)
+static void pairs(Header *h, const Pair *pair, int n)
 {
-	int n = 0;
-
-	if (m->has_ir_version)
-		fprintf(o, "%sir_version: %lld", sep(&n, "<", ", "), (long long)m->ir_version);
-	opsets(o, &n, m->opset, m->nopset);
-	header_string(o, &n, "producer_name", m->producer_name);
-	header_string(o, &n, "producer_version", m->producer_version);
-	header_string(o, &n, "domain", m->domain);
-	if (m->has_model_version)
-		fprintf(o, "%smodel_version: %lld", sep(&n, "<", ", "), (long long)m->model_version);
-	header_string(o, &n, "doc_string", m->doc);
-	for (int i = 0; i < m->nmeta; i++) {
-		if (i)
-			fputs(", ", o);
-		else
-			fprintf(o, "%smetadata_props: [", sep(&n, "<", ", "));
-		quoted(o, m->meta[i].key);
-		fputs(" : ", o);
-		quoted(o, m->meta[i].value);
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ", " : "[", i ? h->out : entry(h, "metadata_props"));
+		quoted(h->out, pair[i].key);
+		fputs(" : ", h->out);
+		quoted(h->out, pair[i].value);
+		fputs(i == n - 1 ? "]" : "", h->out);
 	}
-	if (m->nmeta)
-		fputc(']', o);
-	if (n)
-		fputs(">\n", o);
+}
+
+static void model_entries(Header *h, const void *of)
+{
+	const Model *m = of;
+
+	header_int(h, "ir_version", m->has_ir_version, m->ir_version);
+	opsets(h, m->opset, m->nopset);
+	header_string(h, "producer_name", m->producer_name);
+	header_string(h, "producer_version", m->producer_version);
+	header_string(h, "domain", m->domain);
+	header_int(h, "model_version", m->has_model_version, m->model_version);
+	header_string(h, "doc_string", m->doc);
+	pairs(h, m->meta, m->nmeta);
+}
+
+static void function_entries(Header *h, const void *of)
+{
+	const Function *f = of;
+
+	header_string(h, "domain", f->domain);
+	header_string(h, "overload", f->overload);
+	opsets(h, f->opset, f->nopset);
+	header_string(h, "doc_string", f->doc);
+}
+
+static void header(FILE *o, void (*entries)(Header *, const void *), const void *of)
+{
+	char *text = NULL;
+	size_t len = 0;
+	Header one = { .sep = ", " }, many = { .sep = ",\n  ", .out = o };
+
+	one.out = open_memstream(&text, &len);
+	if (!one.out)
+		die("out of memory for a header");
+	entries(&one, of);
+	fclose(one.out);
+	if (len + 2 > COLUMNS) {
+		fputs("<\n  ", o);
+		entries(&many, of);
+		fputs("\n>\n", o);
+	} else if (len) {
+		fprintf(o, "<%s>\n", text);
+	}
+	free(text);
 }
 
 static void function(FILE *o, const Function *f)
 {
-	int n = 0;
-
 	fputc('\n', o);
 	if (f->since > 1 || f->until) {
 		fprintf(o, "@op(since: %d", f->since);
@@ -707,12 +741,7 @@ static void function(FILE *o, const Function *f)
 		quoted(o, f->meta[i].value);
 		fputs(")\n", o);
 	}
-	header_string(o, &n, "domain", f->domain && *f->domain ? f->domain : NULL);
-	header_string(o, &n, "overload", f->overload && *f->overload ? f->overload : NULL);
-	opsets(o, &n, f->opset, f->nopset);
-	header_string(o, &n, "doc_string", f->doc);
-	if (n)
-		fputs(">\n", o);
+	header(o, function_entries, f);
 	print_name(o, f->name);
 	fputc(' ', o);
 	if (f->nattr) {
@@ -726,7 +755,7 @@ static void function(FILE *o, const Function *f)
 void print_model(FILE *o, const Model *m)
 {
 	dump = annot_find(m->annot, "done") != NULL;
-	model_header(o, m);
+	header(o, model_entries, m);
 	for (const Annot *a = m->annot; a; a = a->next)
 		annot_lines(o, a);
 	if (m->graph) {
