@@ -233,10 +233,27 @@ static int shape_bitcast(Node *n)
 	return 0;
 }
 
+/* The tensor in its declared type: the evaluator may hold floats as doubles. */
+static const Tensor *declared(const Tensor *t, DType type, Arena *a)
+{
+	if (t->dtype == type)
+		return t;
+	Tensor *r = tensor_new(a, type, t->rank, t->dim);
+	for (int64_t i = 0; i < tensor_elements(t); i++)
+		tensor_set(r, i, tensor_get(t, i));
+	return r;
+}
+
 static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 {
-	(void)n;
-	memcpy((void *)out[0]->data, in[0]->data, out[0]->bytes);
+	Arena a = { 0 };
+	const Tensor *from = declared(in[0], in_dtype(n, 0), &a);
+	Tensor *to = out[0]->dtype == (DType)attr_int(n, "to") ? out[0] : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->rank, out[0]->dim);
+
+	memcpy((void *)to->data, from->data, from->bytes);
+	for (int64_t i = 0; to != out[0] && i < tensor_elements(to); i++)
+		tensor_set(out[0], i, tensor_get(to, i));
+	arena_free(&a);
 	return 0;
 }
 
