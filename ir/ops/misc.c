@@ -433,6 +433,9 @@ const Op ops_misc[] = {
 	/* x itself, through which no gradient flows */
 	{ .name = "Detach", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...",
 	  .linear = "x", .nograd = true, .flops = 0, .cost = cost_pointwise, .test = "x:[2,3]" },
+	/* e^x - 1 without cancellation near 0 */
+	{ .name = "Expm1", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_like_first, .expr = "expm1(x)", .factors = "... -> ...",
+	  .grad = "dx = Mul(dy, Add(y, 1))", .flops = 8, .cost = cost_pointwise, .test = "x:[2,3]" },
 	{ .name = "OneHot", .since = 9, .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .expand = expand_onehot,
 	  .test = "indices:int64[2,3] depth:{4} values:[2] | indices:int64[2,3] depth:{3} values:[2] =axis:0" },
 	{ .name = "Split", .since = 2, .until = 12, .sig = "x:T -> y:T+", .attrs = "axis:int=0 split:ints", .expand = expand_split,

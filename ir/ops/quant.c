@@ -27,15 +27,8 @@ static Value *spread(Node *n, int i)
 			dim[k] = k == axis ? -1 : 1;
 		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, dim, x->rank));
 	}
-	if (block <= 0 && t->rank == x->rank && t->rank > 1) {  /* QLinearMatMul: one per row of a stack of matrices */
-		for (int k = 0; k < x->rank; k++)
-			if (dim_differ(t->dim[k], x->dim[k]) && t->dim[k] != 1)
-				t = NULL, k = x->rank;
-		if (t)
-			return n->in[i];
-	}
 	Dim len = x->dim[axis];
-	if (block <= 0 || !t || t->rank != x->rank || !dim_known(len) || len > INT32_MAX || !dim_same(t->dim[axis], (len + block - 1) / block)) {
+	if (block <= 0 || t->rank != x->rank || !dim_known(len) || len > INT32_MAX || !dim_same(t->dim[axis], (len + block - 1) / block)) {
 		err_at(in_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis, type_text(x), type_text(in_type(n, i)), (long long)block);
 		return NULL;
 	}
