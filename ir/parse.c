@@ -777,6 +777,14 @@ static void attr_list(Parser *p, Attr *a)
 	}
 	a->type = want;
 	while (p->tok.kind != ']') {
+		if (p->tok.kind == '[') {
+			while (p->tok.kind == '[') {
+				enter(p);
+				advance(p);
+			}
+			err_at(open, "lists of lists cannot be written");
+			jump(p);
+		}
 		if (want == AT_INTS) {
 			int64_t v = integer(p, a->n ? "an integer or ']'" : "integers, numbers or strings");
 			arena_push(p->arena, a->u.is, a->n, v);
