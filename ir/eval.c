@@ -465,18 +465,30 @@ static Tensor *copied(const Tensor *t, Arena *a)
 	return c;
 }
 
-static int fetch(Node *n, Value *v, Cell *cell, bool wide)
+/* A value of an enclosing graph, used by a body that was inlined from there: lent() has put its tensor into the value. */
+static bool foreign(const Graph *g, const Value *v)
 {
-	if (v->graph != n->graph) {
-		err_at(n->loc, "%s uses %s of an enclosing graph: control flow is evaluated only where it folds away", n->op, v->name);
-		return -1;
+	return v->graph != g;
+}
+
+static DType declared(const Value *v, bool wide)
+{
+	const Type *t = v->type;
+	return t && t->kind == TY_TENSOR && t->elem && widened(t->elem, wide) == v->data->dtype ? t->elem : v->data->dtype;
+}
+
+static int fetch(const Graph *g, Value *v, Cell *cell, bool wide)
+{
+	if (foreign(g, v)) {
+		if (!v->data)
+			err_at(v->loc, "%s has no value where a graph inside needs it", v->name);
+		return v->data ? 0 : -1;
 	}
 	Cell *c = &cell[v->id];
 	if (!c->t && v->data) {
 		if (tensor_load(v->data) != 0)
 			return -1;
-		c->type = v->type && v->type->kind == TY_TENSOR && v->type->elem && widened(v->type->elem, wide) == v->data->dtype
-		                  ? v->type->elem : v->data->dtype;
+		c->type = declared(v, wide);
 		c->t = widen(v->data, &c->mem, wide);
 	}
 	if (!c->t) {
@@ -486,8 +498,10 @@ static int fetch(Node *n, Value *v, Cell *cell, bool wide)
 	return 0;
 }
 
-static void done_with(Value *v, Cell *cell)
+static void done_with(const Graph *g, Value *v, Cell *cell)
 {
+	if (foreign(g, v))
+		return;
 	Cell *c = &cell[v->id];
 	if (--c->uses > 0)
 		return;
@@ -504,23 +518,60 @@ static bool known(const Node *n)
 	return true;
 }
 
+/* While a node with graphs inside (If, Loop, Scan) runs, the values of g that they use carry their tensors. */
+typedef struct Loan { Value *v; Saved was; struct Loan *next; } Loan;
+
+static int lend_value(Graph *g, Value *v, Cell *cell, bool wide, Loan **loans, Arena *a)
+{
+	if (!v || v->graph != g)
+		return 0;
+	for (Loan *l = *loans; l; l = l->next)
+		if (l->v == v)
+			return 0;
+	if (fetch(g, v, cell, wide) != 0)
+		return -1;
+	Loan *l = arena_new(a, Loan);
+	*l = (Loan){ v, save(v), *loans };
+	*loans = l;
+	restore(v, &(Saved){ tensor_type(a, cell[v->id].t, cell[v->id].type), cell[v->id].t, NULL, -1 });
+	return 0;
+}
+
+static int lend(Graph *g, const Node *n, Cell *cell, bool wide, Loan **loans, Arena *a, int level)
+{
+	int bad = level > limits.depth ? -1 : 0;
+	for (int i = 0; i < n->nattr && !bad; i++) {
+		const Graph *sub = n->attr[i].type == AT_GRAPH ? n->attr[i].u.g : NULL;
+		for (int k = 0; sub && k < sub->nnode && !bad; k++) {
+			for (int j = 0; j < sub->node[k]->nin && !bad; j++)
+				bad = lend_value(g, sub->node[k]->in[j], cell, wide, loans, a);
+			bad = bad ? bad : lend(g, sub->node[k], cell, wide, loans, a, level + 1);
+		}
+		for (int k = 0; sub && k < sub->nout && !bad; k++)
+			bad = lend_value(g, sub->out[k], cell, wide, loans, a);
+	}
+	return bad;
+}
+
 static int step(Graph *g, Node *n, Cell *cell, Arena **mem, bool wide)
 {
 	if (depth > 0 && known(n))
 		return 0;
 	Arena tmp = { 0 };
 	Job j = { .n = n, .wide = wide };
-	int bad = 0;
+	Loan *loans = NULL;
+	int bad = lend(g, n, cell, wide, &loans, &tmp, 0);
 	j.in = arena_array(&tmp, Tensor *, n->nin + 1);
 	j.out = arena_array(&tmp, Tensor *, n->nout + 1);
 	j.tin = arena_array(&tmp, DType, n->nin + 1);
 	j.tout = arena_array(&tmp, DType, n->nout + 1);
 	j.mem = arena_array(&tmp, Arena *, n->nout + 1);
 	for (int i = 0; i < n->nin && !bad; i++) {
-		if (!n->in[i] || (bad = fetch(n, n->in[i], cell, wide)))
+		if (!n->in[i] || (bad = fetch(g, n->in[i], cell, wide)))
 			continue;
-		j.in[i] = cell[n->in[i]->id].t;
-		j.tin[i] = cell[n->in[i]->id].type;
+		bool far = foreign(g, n->in[i]);
+		j.in[i] = far ? widen(n->in[i]->data, &tmp, wide) : cell[n->in[i]->id].t;
+		j.tin[i] = far ? declared(n->in[i], wide) : cell[n->in[i]->id].type;
 	}
 	for (int i = 0; i < n->nout; i++) {
 		if (!n->out[i])
@@ -531,17 +582,19 @@ static int step(Graph *g, Node *n, Cell *cell, Arena **mem, bool wide)
 				j.mem[i] = mem[k];
 	}
 	bad = bad ? bad : run_node(&j);
+	for (; loans; loans = loans->next)
+		restore(loans->v, &loans->was);
 	for (int i = 0; i < n->nout && !bad; i++)
 		if (n->out[i]) {
 			cell[n->out[i]->id].t = j.out[i];
 			cell[n->out[i]->id].type = j.tout[i];
 			cell[n->out[i]->id].made = true;
 			if (cell[n->out[i]->id].uses == 0)
-				done_with(n->out[i], cell);
+				done_with(g, n->out[i], cell);
 		}
 	for (int i = 0; i < n->nin && !bad; i++)
 		if (n->in[i])
-			done_with(n->in[i], cell);
+			done_with(g, n->in[i], cell);
 	arena_free(&tmp);
 	return bad;
 }
@@ -563,9 +616,13 @@ static int run_graph(Graph *g, Tensor **in, const DType *tin, Tensor **out, DTyp
 		bad = step(g, g->node[i], cell, mem, wide);
 	for (int i = 0; i < g->nout && !bad; i++) {
 		Value *v = g->out[i];
-		Node at = { .op = name_of("the graph"), .graph = g, .loc = v->loc };
-		if ((bad = fetch(&at, v, cell, wide)))
+		if ((bad = fetch(g, v, cell, wide)))
 			break;
+		if (foreign(g, v)) {
+			tout[i] = declared(v, wide);
+			out[i] = copied(widen(v->data, &tmp, wide), mem[i]);
+			continue;
+		}
 		tout[i] = cell[v->id].type;
 		out[i] = cell[v->id].made ? cell[v->id].t : copied(cell[v->id].t, mem[i]);
 		for (int k = 0; k < i; k++)
@@ -616,6 +673,14 @@ static Tensor *read_first(Arena *a, const char *dir, int position, Name name, co
 	return NULL;
 }
 
+/* .npy has no bfloat16 and no 8-bit floats: their bits may stand there as unsigned integers. */
+static void take_bits(const Value *v, Tensor *t)
+{
+	DType want = v->type && v->type->kind == TY_TENSOR ? v->type->elem : DT_UNDEFINED;
+	if (dtype_is_float(want) && ((dtype_bits(want) == 16 && t->dtype == DT_UINT16) || (dtype_bits(want) == 8 && t->dtype == DT_UINT8)))
+		t->dtype = want;
+}
+
 /* Symbols of the declared shape take the sizes that the file has. */
 static void bind_dims(const Type *want, const Tensor *t)
 {
@@ -646,6 +711,27 @@ static int check_input(const Value *v, const Tensor *t, const char *path)
 	return bad;
 }
 
+/* Parameters and other initialisers may be given too, by name. */
+static int read_params(Graph *g, const char *dir, Arena *a)
+{
+	int bad = 0;
+	for (int i = 0; i < g->ninit && !bad; i++) {
+		Value *v = g->init[i];
+		const char *path;
+		if (v->input)
+			continue;
+		Tensor *t = read_first(a, dir, -1, v->name, &path);
+		if (!t && path)
+			bad = -1;
+		if (!t)
+			continue;
+		take_bits(v, t);
+		bad = check_input(v, t, path);
+		v->data = t;
+	}
+	return bad;
+}
+
 static int read_inputs(Graph *g, const char *dir, Tensor **in, Arena *a)
 {
 	const char **path = arena_array(a, const char *, g->nin + 1);
@@ -665,8 +751,10 @@ static int read_inputs(Graph *g, const char *dir, Tensor **in, Arena *a)
 			        position - 1, dir, v->name);
 			bad = -1;
 		}
-		if (in[i])
+		if (in[i]) {
+			take_bits(v, in[i]);
 			bind_dims(v->type, in[i]);
+		}
 	}
 	for (int i = 0; i < g->nin && !bad; i++)
 		if (in[i])
@@ -710,7 +798,7 @@ int eval_files(Model *m, const char *indir, const char *outdir)
 	Graph *g = m->graph;
 	Arena mem = { 0 };
 	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1), **out = arena_array(&mem, Tensor *, g->nout + 1);
-	int bad = read_inputs(g, indir, in, &mem);
+	int bad = op_bind(g, true) != 0 || graph_sort(g) != 0 || read_inputs(g, indir, in, &mem) != 0 || read_params(g, indir, &mem) != 0 ? -1 : 0;
 	if (!bad)
 		bad = eval_graph(g, in, out, &mem, (EvalOpts){ 0 });
 	if (!bad)
