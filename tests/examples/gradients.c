@@ -27,7 +27,7 @@ static Tensor *fill(Arena *a, const Type *t, bool param)
 	Tensor *x = tensor_new(a, dtype_is_float(t->elem) ? DT_DOUBLE : t->elem, t->rank, dim);
 	for (int64_t i = 0; i < tensor_elements(x); i++) {
 		if (!dtype_is_float(t->elem))
-			tensor_set_int(x, i, t->elem == DT_BOOL ? i % 5 != 4 : (int64_t)uniform(0, 3));
+			tensor_set_int(x, i, t->elem == DT_BOOL ? i % 5 != 4 : (int64_t)uniform(0, 2));
 		else
 			tensor_set(x, i, !param ? uniform(-1, 1) : t->rank == 1 ? uniform(0.5, 1.5) : uniform(-0.3, 0.3));
 	}
