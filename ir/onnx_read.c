@@ -98,6 +98,13 @@ static void opset(Reader *r, const Field *f, Opset **list, int *n)
 		else
 			o.version = (int64_t)g.v;
 	}
+	for (int i = 0; i < *n; i++)
+		if ((*list)[i].domain == o.domain) {
+			if ((*list)[i].version != o.version)
+				err_at(o.loc, "domain \"%s\" is imported twice, in versions %lld and %lld", o.domain,
+					(long long)(*list)[i].version, (long long)o.version);
+			return;
+		}
 	arena_push(r->w.arena, *list, *n, o);
 }
 
