@@ -1,109 +1,226 @@
 /* Which initialisers are trained, and what an exporter left unsaid about training.
  *
- * A file in our language says it: a value with @init is a parameter.  An .onnx file does not, so: a parameter is a
- * floating initialiser of more than one element that no graph input overrides, unless the operator that reads it
- * treats it as state (running mean and variance of batch norm) or the user says otherwise (@param, @state, @freeze
- * with a name or pattern).  The training pass keeps those through which a gradient flows.
+ * A file in our language says it: a value with @init is a parameter.  An .onnx file may say it too: PyTorch's newer
+ * exporter marks every initialiser as PARAMETER or BUFFER.  Where nothing is marked, a parameter is a floating
+ * initialiser with at least one axis that no graph input overrides, unless what reads it treats it as state: running
+ * statistics of batch norm, class weights of a loss, tables that go into Cos and Sin only.  @param, @state and @freeze with a
+ * name or pattern have the last word.  What was decided is noted as @param, so that a dump says it.
  *
- * Exporters write batch norm for inference even from a model in training mode: it is put back into training mode, with
- * a note, unless @batchnorm("name", frozen) or @frozen keeps it.  A file whose weights were folded into copies
- * (float initialisers val_N beside X.bias without X.weight) is not what was trained: that is a warning. */
+ * Exporters write batch norm for inference even from a model in training mode, and dropout inside of attention as well:
+ * both are put back, with a note, unless @frozen or @batchnorm("name", frozen: true) keeps a norm, or its name tells that the
+ * module was in evaluation mode.  A file whose weights were folded into copies is not what was trained: a warning. */
 #include "compiler.h"
 
 #include <string.h>
 
-static const Annot *named(const Model *m, const char *kind, Name name, const Annot *after)
+static bool is(const Node *n, const char *op)
 {
-	for (const Annot *a = after ? after->next : m->annot; a; a = a->next)
-		if (!strcmp(a->name, kind) && a->narg && a->arg[0].s && name_match(a->arg[0].s, name))
+	return !*n->domain && !strcmp(n->op, op);
+}
+
+/* Is it named by an annotation of the model of this kind? */
+static const Annot *named(const Model *m, const char *kind, Name name)
+{
+	for (const Annot *a = m->annot; a; a = a->next)
+		if (!strcmp(a->name, kind) && annot_names(a, name))
 			return a;
 	return NULL;
 }
 
-/* By value id: read as running statistics somewhere. */
-static bool *states(Graph *g)
+/* "PARAMETER", "BUFFER", or NULL when the exporter says nothing. */
+static const char *mark_of(const Value *v)
 {
-	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
-
-	for (int i = 0; i < g->nnode; i++)
-		if (!strcmp(g->node[i]->op, "BatchNormalization"))
-			for (int k = 3; k < g->node[i]->nin && k < 5; k++)
-				if (g->node[i]->in[k] && g->node[i]->in[k]->graph == g)
-					state[g->node[i]->in[k]->id] = true;
-	return state;
+	for (int i = 0; i < v->nmeta; i++)
+		if (!strcmp(v->meta[i].key, "pkg.torch.export.graph_signature.InputSpec.kind"))
+			return v->meta[i].value;
+	return NULL;
 }
 
-static void warn_folded(Graph *g)
+/* Operand k of n is state by its place. */
+static bool state_operand(const Node *n, int k)
 {
-	int copies = 0, orphans = 0;
+	if (is(n, "BatchNormalization"))
+		return k >= 3;
+	return k == 2 && (is(n, "SoftmaxCrossEntropyLoss") || is(n, "NegativeLogLikelihoodLoss"));
+}
+
+static bool moves(const Node *n)
+{
+	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND", "Unsqueeze", "Squeeze", "Reshape", "Expand",
+		"Concat", "Transpose", NULL };
+
+	for (int i = 0; list[i]; i++)
+		if (is(n, list[i]))
+			return true;
+	return false;
+}
+
+enum { ANGLE = 1, OTHER = 2, STATE = 4 };
+
+/* By value id: how it is used.  Last node first, so that what a table becomes is known before the table. */
+static uint8_t *uses_of(Graph *g)
+{
+	uint8_t *use = arena_array(g->scratch, uint8_t, g->nvalue + 1);
+
+	for (int i = 0; i < g->nout; i++)
+		use[g->out[i]->id] |= OTHER;
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		bool trig = is(n, "Cos") || is(n, "Sin"), only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
+
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				use[n->in[k]->id] |= state_operand(n, k) ? STATE : trig || (only && moves(n)) ? ANGLE : OTHER;
+	}
+	return use;
+}
+
+static bool floating(const Value *v)
+{
+	return v->data ? dtype_is_float(v->data->dtype) : v->type && dtype_is_float(v->type->elem);
+}
+
+static bool numbered(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(name, prefix, len) && name[len] && name[len + strspn(name + len, "0123456789")] == 0;
+}
+
+/* Signs of a file that was optimised: initialisers without a mark where others have one; copies under a number. */
+static void warn_folded(Graph *g, bool marked)
+{
+	int copies = 0;
 	Value *first = NULL;
 
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
-		size_t len = strlen(v->name);
 
-		if (v->data && dtype_is_float(v->data->dtype) && v->data->rank >= 2 && !strncmp(v->name, "val_", 4) && strspn(v->name + 4, "0123456789") == len - 4) {
+		if (!v->data || !floating(v) || v->data->rank < 1)
+			continue;
+		bool unmarked = marked && !mark_of(v), copy = v->data->rank > 1 && (numbered(v->name, "val_") || numbered(v->name, "onnx::MatMul_"));
+		if (unmarked || copy) {
 			copies++;
 			first = first ? first : v;
 		}
-		if (len > 5 && !strcmp(v->name + len - 5, ".bias") && !graph_find(g, name_fmt("%.*s.weight", (int)len - 5, v->name)))
-			orphans++;
 	}
-	if (copies && orphans) {
-		warn_at(first->loc, "this file looks optimised for inference: %d weight%s (such as %s) stand as folded copies, %d bias%s without a weight; training would not update the model that was exported",
-		        copies, copies == 1 ? "" : "s", first->name, orphans, orphans == 1 ? "" : "es");
-		note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
-	}
+	if (!copies)
+		return;
+	warn_at(first->loc, "this file was optimised for inference: %d initialiser%s (such as %s) %s not parameters of the model but computed from them; training them is not training that model",
+	        copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is" : "are");
+	note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
 }
 
-/* Before inlining: marks candidates, so that folding leaves them alone. */
+/* The decision as an annotation of the model, for dumps. */
+static void note_params(Graph *g)
+{
+	Annot *a = arena_new(g->arena, Annot);
+
+	a->name = name_of("param");
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param && !named(g->model, "param", g->init[i]->name))
+			arena_push(g->arena, a->arg, a->narg, ((Arg){ .kind = ARG_STRING, .s = g->init[i]->name, .param = name_of("names") }));
+	if (a->narg)
+		annot_add(&g->model->annot, a);
+}
+
+/* Before inlining: marks parameters, so that inference does not take them for constants. */
 int params_run(Graph *g)
 {
 	Model *m = g->model;
-	bool *state = states(g);
+	uint8_t *use = uses_of(g);
+	bool marked = false;
 
+	for (int i = 0; i < g->ninit; i++)
+		marked |= mark_of(g->init[i]) != NULL;
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
-		bool isfloat = v->data ? dtype_is_float(v->data->dtype) : true;
-		bool candidate = v->data ? isfloat && tensor_elements(v->data) > 1 && !v->input && v->data->rank > 0 && m->from_onnx : v->param;
+		const char *mark = mark_of(v);
+		bool param = v->param;
 
-		if (state[v->id] || named(m, "state", v->name, NULL) || named(m, "freeze", v->name, NULL))
-			candidate = false;
-		if (named(m, "param", v->name, NULL))
-			candidate = isfloat;
-		v->param = candidate;
+		if (m->from_onnx && v->data)
+			param = mark ? !strcmp(mark, "PARAMETER") && floating(v) :
+				floating(v) && v->data->rank > 0 && !v->input && !(use[v->id] & STATE) && use[v->id] != ANGLE;
+		if (named(m, "state", v->name) || named(m, "freeze", v->name))
+			param = false;
+		if (named(m, "param", v->name))
+			param = floating(v);
+		v->param = param;
 	}
-	if (m->from_onnx)
-		warn_folded(g);
+	if (m->from_onnx) {
+		warn_folded(g, marked);
+		note_params(g);
+	}
 	return 0;
 }
 
-/* Batch norm as the training step means it.  Returns how many were changed. */
-int params_training_norms(Graph *g)
+static bool kept_frozen(const Node *n)
 {
-	int changed = 0;
-	Node *first = NULL;
+	for (const Annot *a = n->graph->model->annot; a; a = a->next)
+		if (!strcmp(a->name, "batchnorm") && annot_names(a, n->name))
+			return true;
+	return annot_find(n->annot, "frozen") || strstr(n->name, "_legit_no_training") != NULL;
+}
 
-	for (int i = 0; i < g->nnode; i++) {
-		Node *n = g->node[i];
-		bool keep = annot_find(n->annot, "frozen") != NULL;
+static int train_norm(Graph *g, Node *n)
+{
+	static const char *const part[] = { "", "mean", "var" };
+	Attr *a = node_attr(n, "training_mode");
 
-		if (*n->domain || strcmp(n->op, "BatchNormalization") || attr_int(n, "training_mode"))
-			continue;
-		for (const Annot *a = NULL; (a = named(g->model, "batchnorm", n->name, a)) != NULL;)
-			keep |= arg_find(a->arg, a->narg, "frozen") != NULL || (a->narg > 1 && a->arg[1].s && !strcmp(a->arg[1].s, "frozen"));
-		if (keep)
-			continue;
-		Attr *a = node_attr(n, "training_mode");
+	if (n->row->since < 14)         /* there, wanting the statistics asked for training */
+		a = NULL;
+	else
 		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;
-		while (n->nout < 3)
-			node_out(n, graph_fresh(g, name_fmt("%s.%s", n->in[3 + n->nout - 1]->name, "next")));
-		changed++;
-		first = first ? first : n;
-		if (infer_node(n) < 0)
-			return -1;
+	while (n->nout < 3)
+		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name : part[n->nout])));
+	return infer_node(n);
+}
+
+/* Dropout that is given a ratio but no mode: inside of attention exporters forget it. */
+static int train_dropout(Graph *g, Node *n)
+{
+	Tensor *yes = tensor_new(g->arena, DT_BOOL, 0, NULL);
+
+	tensor_set_int(yes, 0, 1);
+	while (n->nin < 3)
+		node_in(n, NULL);
+	n->in[2] = graph_const(g, yes, "training");
+	return infer_node(n);
+}
+
+static bool drops(const Node *n)
+{
+	const Tensor *ratio = is(n, "Dropout") ? in_const(n, 1) : NULL;
+
+	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
+}
+
+/* After inlining: what the training step means. */
+int params_training(Graph *g)
+{
+	int norms = 0, dropouts = 0;
+	Node *norm = NULL, *dropout = NULL;
+
+	for (int i = 0; g->model->from_onnx && i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool idle = is(n, "BatchNormalization") && !attr_int(n, "training_mode") && !(n->row->since < 14 && n->nout > 1);
+
+		if (idle && !kept_frozen(n)) {
+			norm = norms++ ? norm : n;
+			if (train_norm(g, n) < 0)
+				return -1;
+		}
+		if (drops(n)) {
+			dropout = dropouts++ ? dropout : n;
+			if (train_dropout(g, n) < 0)
+				return -1;
+		}
 	}
-	if (changed)
-		warn_at(first->loc, "%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the running statistics instead", changed, changed == 1 ? " was" : "s were");
-	return changed;
+	if (norms)
+		warn_at(norm->loc, "%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the stored statistics instead", norms,
+		        norms == 1 ? " is" : "s are");
+	if (dropouts)
+		warn_at(dropout->loc, "%d dropout%s put back into training mode: the exporter left %s switched off", dropouts, dropouts == 1 ? " is" : "s are",
+		        dropouts == 1 ? "it" : "them");
+	return 0;
 }

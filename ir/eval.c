@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool sequence_any(const Graph *);       /* sequence.c */
+
 static Arena node_scratch;              /* of the node that is being evaluated */
 static int depth;                       /* definitions inside definitions */
 static bool all_wide;                   /* a wide evaluation is running: what it folds on the way is wide too */
@@ -799,6 +801,8 @@ int eval_files(Model *m, const char *indir, const char *outdir)
 	Arena mem = { 0 };
 	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1), **out = arena_array(&mem, Tensor *, g->nout + 1);
 	int bad = op_bind(g, true) != 0 || graph_sort(g) != 0 || read_inputs(g, indir, in, &mem) != 0 || read_params(g, indir, &mem) != 0 ? -1 : 0;
+	if (!bad && sequence_any(g))
+		bad = inline_run(g);
 	if (!bad)
 		bad = eval_graph(g, in, out, &mem, (EvalOpts){ 0 });
 	if (!bad)

@@ -9,6 +9,8 @@
 
 bool control_is(const Node *);          /* control.c */
 int  control_resolve(Graph *, Node *);
+bool sequence_is(const Node *);         /* sequence.c */
+int  sequence_resolve(Graph *, Node *);
 bool guard_holds(const char *, const Function *, const Node *call, Value **args, int narg);
 int  infer_step(Node *);
 int  infer_values(Graph *);
@@ -253,6 +255,8 @@ static int append(Graph *g, Node *n)
 	}
 	if (!f && control_is(n))
 		return control_resolve(g, n);
+	if (!f && sequence_is(n))
+		return sequence_resolve(g, n);
 	if (!f && !n->row) {
 		n->row = op_find(n->domain, n->op, n->version);
 		if (!n->row && !*n->domain)

@@ -229,6 +229,7 @@ struct Value {
 	Node *def; int defidx;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
 	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
 	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
+	Value **item; int nitem;        /* a sequence of known length: what it holds (sequence.c) */
 	bool input, output;             /* of the graph */
 	bool init;                      /* stands in graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */

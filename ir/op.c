@@ -22,6 +22,7 @@ static const Op *const sources[] = {
 };
 
 bool control_is(const Node *);                          /* control.c */
+bool sequence_is(const Node *);  /* sequence.c */
 
 typedef struct Entry { Op **op; int n; } Entry;         /* all versions of one operator */
 
@@ -317,7 +318,7 @@ static void bind(Graph *g, const Function *f, Missing *m)
 		for (int j = 0; j < x->nattr; j++)
 			if (x->attr[j].type == AT_GRAPH && x->attr[j].u.g)
 				bind(x->attr[j].u.g, f, m);
-		if (x->row || control_is(x) || is_call(g, x))
+		if (x->row || control_is(x) || sequence_is(x) || is_call(g, x))
 			continue;
 		x->row = op_find(x->domain, x->op, x->version);
 		if (!x->row)
