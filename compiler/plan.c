@@ -2,26 +2,28 @@
  * so the dump after this pass, read again, is pinned everywhere and gives the same program. */
 #include "compiler.h"
 
+static int check_shape(const Value *v)
+{
+	if (v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0)
+		return 0;
+	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
+	for (int k = 0; v->type && k < v->type->rank; k++)
+		if (dim_symbolic(v->type->dim[k])) {
+			note_at(v->loc, "bind it with --set %s=NUMBER", dim_text(v->type->dim[k]));
+			break;
+		}
+	return -1;
+}
+
+/* Inputs first: what is unknown there makes the rest unknown. */
 static int check_static(Graph *g)
 {
 	int bad = 0;
-	for (int i = 0; i < g->nvalue; i++) {
-		const Value *v = g->value[i];
-		if (!v->def && !v->input && !v->init)
-			continue;
-		if (v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0)
-			continue;
-		err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
-		if (v->type)
-			for (int k = 0; v->type->rank > 0 && k < v->type->rank; k++)
-				if (dim_symbolic(v->type->dim[k])) {
-					note_at(v->loc, "bind it with --set %s=NUMBER", dim_text(v->type->dim[k]));
-					break;
-				}
-		bad = -1;
-		if (diag_errors() > 5)
-			break;
-	}
+	for (int i = 0; i < g->nin; i++)
+		bad |= check_shape(g->in[i]);
+	for (int i = 0; i < g->nvalue && !bad; i++)
+		if (g->value[i]->def || g->value[i]->init)
+			bad = check_shape(g->value[i]);
 	return bad;
 }
 

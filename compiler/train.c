@@ -83,6 +83,40 @@ static int read_loss(const Model *m, const Arg *a, Training *t)
 	return 0;
 }
 
+/* For each value that the loss is computed from, the next value on a way to it, by id. */
+static Value **ways(Graph *g, Value *loss)
+{
+	Value **next = arena_array(g->scratch, Value *, g->nvalue);
+	next[loss->id] = loss;
+	for (int i = g->nnode; i-- > 0;) {
+		Node *n = g->node[i];
+		Value *to = NULL;
+		for (int j = 0; j < n->nout && !to; j++)
+			if (n->out[j] && next[n->out[j]->id])
+				to = n->out[j];
+		for (int j = 0; j < n->nin && to; j++)
+			if (n->in[j] && n->in[j]->graph == g && !next[n->in[j]->id])
+				next[n->in[j]->id] = to;
+	}
+	return next;
+}
+
+/* Does the loss depend on a parameter after all, through something without a gradient?  Then tells the way.  An
+ * initialiser that nobody called a parameter may be a constant. */
+static bool blocked(Value **next, const Value *p, const Value *loss)
+{
+	if (!next[p->id] || p == loss || !annot_find(p->annot, "init"))
+		return false;
+	const Value *at = next[p->id];
+	while (at != loss && at->def->row && !at->def->row->nograd)
+		at = next[at->id];
+	err_at(at->def->loc, "%s has no gradient: the loss %s depends on %s only through it", at->def->op, loss->name, p->name);
+	int steps = 0;
+	for (const Value *v = p; v != loss && steps++ < 10; v = next[v->id])
+		note_at(next[v->id]->def->loc, "%s goes into %s", v->name, next[v->id]->name);
+	return true;
+}
+
 int train_read(Model *m, Training *t)
 {
 	const Annot *a = annot_find(m->annot, "train");
@@ -279,11 +313,13 @@ static int build_training(Graph *g, Training *t)
 		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
-	Value **grad = arena_array(g->scratch, Value *, np);
+	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	if (grad_build(g, loss, param, np, grad))
 		return -1;
 	for (int i = 0; i < np; i++) {
 		if (!grad[i]) {
+			if (blocked(next, param[i], loss))
+				return -1;
 			warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained", param[i]->name);
 			continue;
 		}

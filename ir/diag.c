@@ -328,7 +328,7 @@ void diag_reset(void)
 const char *suggest(const char *word, const char *const *list)
 {
 	const char *best = NULL;
-	int least = (int)strlen(word) / 3 + 2;
+	int least = strlen(word) < 3 ? 0 : (int)strlen(word) / 3 + 2;        /* every word of one letter is near any other */
 
 	for (; *list; list++) {
 		int d = name_distance(word, *list);

@@ -367,7 +367,7 @@ static void tensor_data(Reader *r, Tensor *t, const Msg *m, const Found *d)
 {
 	int64_t n;
 
-	if (t->dtype == DT_UNDEFINED) {
+	if (t->dtype == DT_UNDEFINED && !r->w.bad) {
 		err_at(t->loc, "tensor %s has no element type", or_empty(t->name));
 		bad_tensor(r);
 	}
@@ -683,10 +683,6 @@ static void node(Reader *r, const Field *field, Graph *g)
 	r->src->node[src].name = n->name;
 	annots(r, n->meta, &n->nmeta, ON_NODE, &n->annot);
 	n->from = take(n->meta, &n->nmeta, KEY_FROM);
-	if (!*n->op && !r->w.bad) {
-		err_at(n->loc, "a node has no operator");
-		r->w.bad = true;
-	}
 	Msg again = wire_again(&m);
 	while (wire_next(&again, &f)) {
 		if (f.num <= 2)
@@ -695,6 +691,10 @@ static void node(Reader *r, const Field *field, Graph *g)
 			arena_push(r->w.arena, n->attr, n->nattr, attribute(r, &f, g));
 		else if (f.num == 10 && shard_node(r->shard, n, &f))
 			keep(r, &f, &n->unknown, &n->nunknown);
+	}
+	if (!*n->op && !r->w.bad) {
+		err_at(n->loc, "a node has no operator");
+		r->w.bad = true;
 	}
 	r->w.depth--;
 }
@@ -1116,11 +1116,6 @@ Model *onnx_read(uint32_t file)
 		else
 			header(&r, &f);
 	}
-	check_header(&r);
-	if (!r.w.bad && !ngraph) {
-		err_at((Loc){ .file = file, .off = src->bytes, .len = 1 }, "the model has no graph");
-		r.w.bad = true;
-	}
 	Name as_written = take(model->meta, &model->nmeta, KEY_HEADER);
 	annots(&r, model->meta, &model->nmeta, ON_MODEL, &model->annot);
 	/* In file order, so that the table of nodes ascends; of several graphs the last one counts. */
@@ -1132,7 +1127,13 @@ Model *onnx_read(uint32_t file)
 	}
 	for (int i = 0; i < m.nblob; i++)
 		arena_push(&model->arena, model->unknown, model->nunknown, m.blob[i]);
-	shard_finish(r.shard, model);
+	check_header(&r);
+	if (!r.w.bad && !ngraph) {
+		err_at((Loc){ .file = file, .off = src->bytes, .len = 1 }, "the model has no graph");
+		r.w.bad = true;
+	}
+	if (!r.w.bad)
+		shard_finish(r.shard, model);
 	if (r.w.bad) {
 		model_free(model);
 		return NULL;
