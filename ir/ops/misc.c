@@ -8,34 +8,6 @@ static Value *op2(Node *n, const char *op, Value *a, Value *b) { return expand_o
 
 static Value *one_int(Node *n, int64_t v) { return expand_ints(n, &v, 1); }
 
-/* ---- OneHot ---- */
-
-/* Where(index == position, on, off); an index outside of [-depth, depth - 1] meets no position. */
-static int expand_onehot(Node *n)
-{
-	int rank = in_rank(n, 0), axis, k = 0;
-	int64_t axes[RANK_MAX];
-	Value *zero = expand_num(n, DT_INT64, 0), *one = expand_num(n, DT_INT64, 1);
-
-	if (rank < 0 || rank >= RANK_MAX) {
-		err_at(in_loc(n, 0), "OneHot needs indices of known rank");
-		return -1;
-	}
-	if (op_axis(n, attr_int(n, "axis"), rank + 1, &axis))
-		return -1;
-	Value *depth = expand_cast(n, op2(n, "Reshape", n->in[1], expand_ints(n, NULL, 0)), DT_INT64);
-	Value *idx = expand_cast(n, n->in[0], DT_INT64);
-	idx = expand_op(n, "Where", NULL, op2(n, "Less", idx, zero), op2(n, "Add", idx, depth), idx);
-	idx = op2(n, "Unsqueeze", idx, one_int(n, axis));
-	Value *at = expand_op(n, "Range", NULL, zero, depth, one);
-	for (int i = axis + 1; i <= rank; i++, k++)
-		axes[k] = k + 1;
-	if (k)
-		at = op2(n, "Unsqueeze", at, expand_ints(n, axes, k));
-	Value *off = expand_op(n, "Gather", "axis=0", n->in[2], zero), *on = expand_op(n, "Gather", "axis=0", n->in[2], one);
-	return expand_result(n, 0, expand_op(n, "Where", NULL, op2(n, "Equal", idx, at), on, off));
-}
-
 /* ---- Split as it was until opset 12 ---- */
 
 static int expand_split(Node *n)
@@ -53,33 +25,6 @@ static int expand_split(Node *n)
 	if (split)
 		return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d", axis), n->nout, outs, 2, n->in[0], expand_ints(n, split, count)) ? 0 : -1;
 	return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d, num_outputs=%d", axis, n->nout), n->nout, outs, 1, n->in[0]) ? 0 : -1;
-}
-
-/* ---- Compress: a Gather, because its condition must be known ---- */
-
-static int expand_compress(Node *n)
-{
-	const Tensor *c = expand_const(n, 1, "a condition");
-	Value *x = n->in[0];
-	int axis = 0, count = 0;
-
-	if (!c)
-		return -1;
-	if (attr_has(n, "axis")) {
-		if (in_rank(n, 0) < 0) {
-			err_at(in_loc(n, 0), "Compress needs an operand of known rank");
-			return -1;
-		}
-		if (op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis))
-			return -1;
-	} else {
-		x = op2(n, "Reshape", x, one_int(n, -1));
-	}
-	int64_t len = tensor_elements(c), *idx = arena_array(n->graph->scratch, int64_t, len);
-	for (int64_t i = 0; i < len; i++)
-		if (tensor_int(c, i))
-			idx[count++] = i;
-	return expand_result(n, 0, expand_op(n, "Gather", expand_attr(n, "axis=%d", axis), x, expand_ints(n, idx, count)));
 }
 
 /* ---- Col2Im: every element of every window is added at its place in the image ---- */
@@ -436,12 +381,8 @@ const Op ops_misc[] = {
 	/* e^x - 1 without cancellation near 0 */
 	{ .name = "Expm1", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_like_first, .expr = "expm1(x)", .factors = "... -> ...",
 	  .grad = "dx = Mul(dy, Add(y, 1))", .flops = 8, .cost = cost_pointwise, .test = "x:[2,3]" },
-	{ .name = "OneHot", .since = 9, .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .expand = expand_onehot,
-	  .test = "indices:int64[2,3] depth:{4} values:[2] | indices:int64[2,3] depth:{3} values:[2] =axis:0" },
 	{ .name = "Split", .since = 2, .until = 12, .sig = "x:T -> y:T+", .attrs = "axis:int=0 split:ints", .expand = expand_split,
 	  .test = "x:[4,3] =split:[4]" },
-	{ .name = "Compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .expand = expand_compress,
-	  .test = "x:[3,2] condition:{1,0,1} =axis:0 | x:[2,3] condition:{0,1,1,0,1}" },
 	{ .name = "Col2Im", .since = 18, .sig = "x:N image_shape:int64 block_shape:int64 -> y:N", .attrs = "dilations:ints pads:ints strides:ints",
 	  .expand = expand_col2im,
 	  .test = "x:[1,4,4] image_shape:{3,3} block_shape:{2,2} | x:[2,6,4] image_shape:{4,4} block_shape:{1,3} =strides:[2,2] =pads:[0,0,0,1]" },
