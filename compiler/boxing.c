@@ -99,7 +99,7 @@ int boxing_run(Graph *g)
 		bool box = n->domain == name_of("sbpcc") && !strcmp(n->op, "Boxing");
 		Sig *s = box ? NULL : sbp_choose(n, parts, g->scratch);
 		for (int k = 0; s && k < n->nin; k++)
-			if (n->in[k])
+			if (n->in[k] && emit_reads(n, k))
 				n->in[k] = boxed(g, &made, n->in[k], &s->in[k], n->loc);
 		arena_push(g->arena, g->node, g->nnode, n);
 		for (int k = 0; s && k < n->nout; k++)

@@ -33,7 +33,7 @@ double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int p)
 		return 0;
 	double t = (double)bytes, f = (double)(p - 1) / p;
 	if (from->kind == SBP_P)
-		return machine.latency * 2 + 2 * f * t / machine.link + (to->kind == SBP_B ? 0 : t / machine.bytes);
+		return machine.latency + 2 * f * t / machine.link + (to->kind == SBP_B ? 0 : t / machine.bytes);
 	if (from->kind == SBP_S)
 		return machine.latency + f * t / machine.link + (to->kind == SBP_B ? 0 : t / machine.bytes);
 	return t / machine.bytes;       /* B: a slice, or zeros on all ranks but one */

@@ -222,6 +222,20 @@ const char *emit_ctype(DType t)
 
 static const char *const keep_name[] = { "input", "parameter", "state", "constant", "gradient", "activation" };
 
+static int by_id(const void *a, const void *b)
+{
+	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
+}
+
+/* "float[32, 64]": numbers only, nothing of the model's. */
+static const char *shape_text(Arena *a, const Slot *s)
+{
+	const char *t = dtype_name(s->v->type->elem);
+	for (int k = 0; k < s->rank; k++)
+		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", s->dim[k], k == s->rank - 1 ? "]" : "");
+	return t;
+}
+
 static void emit_buffers(Emit *e)
 {
 	const Plan *p = e->plan;
@@ -237,13 +251,16 @@ static void emit_buffers(Emit *e)
 		text_add(&splits, "\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n", i, i, p->split[i].n, p->split[i].meshdim);
 	if (p->nsplit)
 		text_add(&splits, "};\n");
-	for (int i = 0; i < p->nslot; i++) {
-		const Slot *s = p->slot[i];
-		if (!s)
-			continue;
+	Slot **order = arena_array(e->tree.arena, Slot *, p->nslot + 1);
+	int n = 0;
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			order[n++] = p->slot[i];
+	qsort(order, (size_t)n, sizeof *order, by_id);
+	for (int i = 0; i < n; i++) {
+		const Slot *s = order[i];
 		Arena *a = e->tree.arena;
-		text_add(&values, "/* t%-3d %s %s  %s  %s", s->id, emit_comment(a, s->v->name), emit_comment(a, type_text(s->v->type)),
-		         sbp_text(s->v->sbp, p->main->ndim), keep_name[s->keep]);
+		text_add(&values, "/* t%-3d %s %s  %s  %s", s->id, emit_comment(a, s->v->name), shape_text(a, s), sbp_text(s->v->sbp, p->main->ndim), keep_name[s->keep]);
 		if (s->store != s)
 			text_add(&values, ", in t%d", s->store->id);
 		if (s->first >= 0)

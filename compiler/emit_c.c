@@ -20,7 +20,7 @@ typedef struct Print {
 } Print;
 
 typedef struct Kernel {
-	const char *name;               /* the row's kernel, or the operator's name */
+	const char *name;               /* as the row of the operator has it */
 	const char *file;               /* in kernels/, without the ending */
 	unsigned reads;                 /* bit i: operand i is read at run time; the last bit stands for all that follow */
 	bool (*can)(const Node *);
@@ -137,27 +137,17 @@ static void call_same(const Print *p)
 	call_copy(p, 0, &l);
 }
 
-static void call_swap(const Print *p)
-{
-	Shape x = in_shape(p, 0), y = out_shape(p, 0);
-	int64_t st[8];
-	Loops l = { 0 };
-	strides_of(&x, st);
-	for (int a = 0; a < y.rank; a++)
-		loop_add(&l, y.d[a], st[a < y.rank - 2 ? a : 2 * y.rank - 3 - a]);
-	call_copy(p, 0, &l);
-}
-
 static void call_transpose(const Print *p)
 {
 	Shape x = in_shape(p, 0), y = out_shape(p, 0);
 	int64_t st[8];
-	int np;
-	const int64_t *perm = attr_ints(p->n, "perm", &np);
+	bool swap = !strcmp(p->n->op, "Swap");          /* the last two axes */
+	int np = 0;
+	const int64_t *perm = swap ? NULL : attr_ints(p->n, "perm", &np);
 	Loops l = { 0 };
 	strides_of(&x, st);
 	for (int a = 0; a < y.rank; a++)
-		loop_add(&l, y.d[a], st[np ? perm[a] : y.rank - 1 - a]);
+		loop_add(&l, y.d[a], st[np ? perm[a] : !swap ? y.rank - 1 - a : a < y.rank - 2 ? a : 2 * y.rank - 3 - a]);
 	call_copy(p, 0, &l);
 }
 
@@ -334,33 +324,63 @@ static void call_gather(const Print *p)
 	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
 }
 
+static bool can_gather_elements(const Node *n)
+{
+	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+}
+
+/* Loops over the index that move in x, but not along the axis that is indexed. */
+static void print_elements(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	int axis = axis_attr(p->n, x.rank);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < i.rank; a++)
+		loop_add(&l, i.d[a], a == axis ? 0 : st[a]);
+	print_loops(p, &l);
+	text_add(p->t, ", %" PRId64 ", %" PRId64 ")", x.d[axis], st[axis]);
+}
+
+static void call_gather_elements(const Print *p)
+{
+	text_add(p->t, "k_gather_elements_32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_elements(p);
+}
+
+static bool can_scatter_elements(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && !strcmp(attr_str(n, "reduction"), "add");
+}
+
+static void call_scatter_elements(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_scatter_add_f32(c, %s, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), product(&x, 0, x.rank));
+	print_elements(p);
+}
+
 static const Kernel kernels[] = {
 	{ "matmul", "matmul", 3, can_matmul, call_matmul },
 	{ "softmax", "softmax", 1, is_float, call_softmax },
 	{ "logsoftmax", "softmax", 1, is_float, call_softmax },
 	{ "softmax_xent", "loss", 3, can_loss, call_xent },
 	{ "nll_loss", "loss", 3, can_loss, call_nll },
-	{ "Gather", "index", 3, can_gather, call_gather },
-	{ "Reshape", "copy", 1, can_copy, call_same },
-	{ "Squeeze", "copy", 1, can_copy, call_same },
-	{ "Unsqueeze", "copy", 1, can_copy, call_same },
-	{ "Flatten", "copy", 1, can_copy, call_same },
-	{ "Swap", "copy", 1, can_copy, call_swap },
-	{ "Transpose", "copy", 1, can_copy, call_transpose },
-	{ "Expand", "copy", 1, can_copy, call_expand },
-	{ "LikeShape", "copy", 1, can_copy, call_expand },
-	{ "ReduceTo", "reduce", 1, is_float, call_reduce_to },
-	{ "ReduceSum", "reduce", 1, can_reduce, call_reduce },
-	{ "ReduceMean", "reduce", 1, can_reduce, call_reduce },
-	{ "ReduceMax", "reduce", 1, can_reduce, call_reduce },
-	{ "ReduceMin", "reduce", 1, can_reduce, call_reduce },
-	{ "ReduceProd", "reduce", 1, can_reduce, call_reduce },
+	{ "gather", "index", 3, can_gather, call_gather },
+	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements },
+	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements },
+	{ "copy", "copy", 1, can_copy, call_same },
+	{ "transpose", "copy", 1, can_copy, call_transpose },
+	{ "expand", "copy", 1, can_copy, call_expand },
+	{ "reduce_to", "reduce", 1, is_float, call_reduce_to },
+	{ "reduce", "reduce", 1, can_reduce, call_reduce },
 };
 
 static const Kernel *kernel_of(const Node *n)
 {
 	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-		if ((n->row->kernel && !strcmp(n->row->kernel, kernels[i].name)) || !strcmp(n->row->name, kernels[i].name))
+		if (n->row->kernel && !strcmp(n->row->kernel, kernels[i].name))
 			return &kernels[i];
 	return NULL;
 }
@@ -377,7 +397,7 @@ bool emit_reads(const Node *n, int i)
 	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
 	if (k)
 		return i < 31 && (k->reads >> i & 1);
-	return !emit_literal(n->in[i]);
+	return !n->row->expr || (!emit_literal(n->in[i]) && expr_uses(expr_of(n), i));
 }
 
 static bool typed(const Node *n, const Value *v)

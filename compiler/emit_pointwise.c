@@ -44,7 +44,7 @@ static Loop loops_of(const Plan *p, const Action *a, int rank)
 		if (len == 1)
 			continue;
 		for (int i = 0; i < a->ntake; i++)
-			join &= !a->take[i] || l.stride[i][l.n - 1] == stride[i][k] * len;
+			join = join && (!a->take[i] || l.stride[i][l.n - 1] == stride[i][k] * len);
 		if (join)
 			l.len[l.n - 1] *= len;
 		else
@@ -193,11 +193,11 @@ void emit_pointwise(Emit *e, Text *t, const Action *act, int rank)
 		if (!n->in[i])
 			continue;
 		if (!act->take[i]) {
-			arg[i] = literal(a, n->in[i]);
+			arg[i] = emit_literal(n->in[i]) ? literal(a, n->in[i]) : "0";   /* else: not used */
 			continue;
 		}
 		DType xt = n->in[i]->type->elem;
-		arg[i] = arena_printf(a, "%s%s[%s]", xt == ct ? "" : arena_printf(a, "(%s)", emit_ctype(ct)), names[i], place(a, &l, l.stride[i]));
+		arg[i] = arena_printf(a, "%s%s[%s]", xt == ct || xt == DT_BOOL ? "" : arena_printf(a, "(%s)", emit_ctype(ct)), names[i], place(a, &l, l.stride[i]));
 	}
 	const char *value = arena_printf(a, "(%s)%s", emit_ctype(n->out[0]->type->elem), expression(a, n, arg, ct));
 	int id = function(e, act, &l, names, value);

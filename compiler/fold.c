@@ -39,12 +39,27 @@ static void become_constant(Graph *g, Value *v)
 	arena_push(g->arena, g->init, g->ninit, v);
 }
 
+/* A shape whose every entry became known is data. */
+static void settle_contents(Value *v)
+{
+	if (v->data || v->param || v->nelem < 0 || !v->type || v->type->elem != DT_INT64 || v->type->rank < 0 || v->type->rank > 1)
+		return;
+	for (int i = 0; i < v->nelem; i++)
+		if (!dim_known(v->elem[i]))
+			return;
+	int64_t n = v->nelem;
+	v->data = tensor_new(v->graph->arena, DT_INT64, v->type->rank, &n);
+	for (int i = 0; i < v->nelem; i++)
+		tensor_set_int(v->data, i, v->elem[i]);
+}
+
 static bool all_constant(const Node *n)
 {
 	bool any = false;
 
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
+			settle_contents(n->out[i]);
 			if (!n->out[i]->data || n->out[i]->param)
 				return false;
 			any = true;
@@ -273,6 +288,14 @@ static bool removable(const Node *n)
 	return true;
 }
 
+/* The node goes: what it made has no maker any more. */
+static void drop(Node *n)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && n->out[i]->def == n)
+			n->out[i]->def = NULL;
+}
+
 int fold_run(Graph *g)
 {
 	Fold f = { .g = g, .nby = g->nvalue };
@@ -290,20 +313,24 @@ int fold_run(Graph *g)
 		Node *n = g->node[i], *twin;
 		Value *from;
 
-		if (all_constant(n))
+		if (all_constant(n)) {
+			drop(n);
 			continue;
+		}
 		for (int k = 0; k < n->nin; k++)
 			n->in[k] = now(&f, n->in[k]);
 		shorten(n);
 		fix_target(n);
 		if (removable(n) && (from = copy_of(n)) != NULL) {
 			forward(&f, n->out[0], from);
+			drop(n);
 			continue;
 		}
 		if (removable(n) && comparable(n) && (twin = stood_before(&f, n)) != NULL) {
 			for (int k = 0; k < n->nout; k++)
 				if (n->out[k])
 					forward(&f, n->out[k], twin->out[k]);
+			drop(n);
 			continue;
 		}
 		g->node[keep++] = n;

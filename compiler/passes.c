@@ -12,6 +12,7 @@ static const Pass passes[] = {
 	{ "params",    params_run,    SHAPES | BOUND,  0,               0,       true,  "which initialisers are trained" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "constants, copies and equal nodes gone" },
 	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       true,  "loss, backward pass and update added" },
+	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "again: new nodes" },
 	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       true,  "mesh, place and SBP of every value" },
 	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       true,  "a transfer wherever producer and consumer disagree" },
 	{ "project",   project_run,   BOXED,           ROLES,           0,       true,  "what each rank holds; ranks that are alike share a role" },
@@ -108,11 +109,9 @@ int passes_run(Model *m)
 		const Pass *p = &passes[i];
 		if (run_pass(m, p))
 			return -1;
-		if (opt.dump_after && (!strcmp(opt.dump_after, p->name) || !strcmp(opt.dump_after, "all"))) {
-			mark_done(m, p->name);
-			print_model(stdout, m);
-		}
 		mark_done(m, p->name);
+		if (opt.dump_after && (!strcmp(opt.dump_after, p->name) || !strcmp(opt.dump_after, "all")))
+			print_model(stdout, m);
 		if (opt.stop_after && !strcmp(opt.stop_after, p->name))
 			break;
 	}

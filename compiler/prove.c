@@ -13,7 +13,7 @@
 static bool matches(const Node *n, const Sig *s)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && !sbp_equal(n->in[i]->sbp, &s->in[i], 1))
+		if (n->in[i] && emit_reads(n, i) && !sbp_equal(n->in[i]->sbp, &s->in[i], 1))
 			return false;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && !sbp_equal(n->out[i]->sbp, &s->out[i], 1))

@@ -73,15 +73,12 @@ static bool floating(const Value *v)
 /* Splitting factor f, when every operand and result allows it. */
 static bool split_factor(Node *n, const FactorRule *r, int f, Sig *s)
 {
-	bool any = false;
 	for (int i = 0; i < n->nin; i++) {
 		int axis = n->in[i] ? axis_of(r->in[i], n->in[i]->type->rank, f) : -1;
 		if (axis == -2)
 			return false;
-		if (axis >= 0) {
+		if (axis >= 0)
 			s->in[i] = (Sbp){ .kind = SBP_S, .axis = axis };
-			any = true;
-		}
 	}
 	for (int i = 0; i < n->nout; i++) {
 		int axis = n->out[i] ? axis_of(r->out[i], n->out[i]->type->rank, f) : -1;
@@ -89,7 +86,7 @@ static bool split_factor(Node *n, const FactorRule *r, int f, Sig *s)
 			return false;
 		s->out[i] = axis >= 0 ? (Sbp){ .kind = SBP_S, .axis = axis } : (Sbp){ .kind = SBP_P, .red = r->red };
 	}
-	return any;
+	return true;
 }
 
 static bool ranked(const Node *n)
@@ -212,9 +209,13 @@ static double price(Node *n, const Sig *s, int parts)
 	for (int i = 0; i < n->nin; i++) {
 		if (!n->in[i])
 			continue;
-		t += cost_box(n->in[i]->sbp, &s->in[i], bytes_of(n->in[i]), parts);
 		split |= s->in[i].kind == SBP_S;
+		if (!emit_reads(n, i))          /* only its shape matters: any form will do */
+			continue;
+		t += cost_box(n->in[i]->sbp, &s->in[i], bytes_of(n->in[i]), parts);
 	}
+	for (int i = 0; i < n->nout; i++)
+		split |= n->out[i] && s->out[i].kind == SBP_S;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && n->out[i]->sbp)
 			t += cost_box(&s->out[i], n->out[i]->sbp, bytes_of(n->out[i]), parts);

@@ -14,6 +14,12 @@ static double number(const Arg *a)
 	return a->kind == ARG_INT ? (double)a->i : a->f;
 }
 
+static bool ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n > k && !strcmp(s + n - k, end);
+}
+
 /* The value of a numeric argument, or otherwise when it is not there. */
 static int get_number(const Arg *arg, int n, const char *key, double otherwise, double *out)
 {
@@ -252,6 +258,42 @@ static void fold_seed(Graph *g)
 	}
 }
 
+/* A sum to the shape that a value has already, and its like, vanish; the name of a gradient passes to what it was made
+ * from, so that w.grad is always there to be pinned. */
+static void drop_copies(Graph *g, Value **grad, int ngrad)
+{
+	Value **by = arena_array(g->scratch, Value *, g->nvalue + 1);
+	int keep = 0, nvalue = g->nvalue;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && n->in[k]->graph == g && n->in[k]->id < nvalue && by[n->in[k]->id])
+				n->in[k] = by[n->in[k]->id];
+		if (!strcmp(n->op, "CastLike") && n->in[0]->data && !n->in[0]->param && scalar(n->in[0]) && n->in[0]->type->rank == 0) {
+			by[n->out[0]->id] = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, tensor_get(n->in[0]->data, 0)), n->in[0]->name);
+			n->out[0]->def = NULL;
+			continue;
+		}
+		bool like = !strcmp(n->op, "ReduceTo") || !strcmp(n->op, "LikeShape") || !strcmp(n->op, "CastLike");
+		if (!like || n->out[0]->output || !type_equal(n->in[0]->type, n->out[0]->type)) {
+			g->node[keep++] = n;
+			continue;
+		}
+		Value *x = n->in[0], *y = n->out[0];
+		Name name = y->name;
+		by[y->id] = x;
+		y->def = NULL;
+		if (x->def && !ends(x->name, ".grad") && ends(name, ".grad")) {
+			graph_rename(g, y, name_fmt("%s.same", name));
+			graph_rename(g, x, name);
+		}
+	}
+	g->nnode = keep;
+	for (int i = 0; i < ngrad; i++)
+		if (grad[i] && by[grad[i]->id])
+			grad[i] = by[grad[i]->id];
+}
+
 static Value *state(Graph *g, const Value *w, const char *suffix)
 {
 	Value *v = graph_fresh(g, name_fmt("%s.%s", w->name, suffix));
@@ -316,6 +358,7 @@ static int build_training(Graph *g, Training *t)
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	if (grad_build(g, loss, param, np, grad))
 		return -1;
+	drop_copies(g, grad, np);
 	for (int i = 0; i < np; i++) {
 		if (!grad[i]) {
 			if (blocked(next, param[i], loss))

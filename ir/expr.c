@@ -646,28 +646,30 @@ const char expr_prelude[] =
 	"\tEXPR_FN T e_fmod##F(T x, T y) { return fmod##F(x, y); } \\\n"
 	"\tEXPR_FN T e_mod##F(T x, T y) { T r = fmod##F(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { return y == 2 ? x * x : y == 1 ? x : pow##F(x, y); }\n"
-	"#define E_WHOLE(T, F, S) \\\n"
-	"\tEXPR_FN T e_abs##F(T x) { return S && x < 0 ? (T)(0 - (uint64_t)x) : x; } \\\n"
-	"\tEXPR_FN T e_sign##F(T x) { return (T)(x > 0) - (T)(S && x < 0); } \\\n"
+	"#define E_WHOLE(T, F, BELOW) \\\n"
+	"\tEXPR_FN T e_abs##F(T x) { return BELOW(x) ? (T)(0 - (uint64_t)x) : x; } \\\n"
+	"\tEXPR_FN T e_sign##F(T x) { return BELOW(x) ? (T)-1 : (T)(x != 0); } \\\n"
 	"\tEXPR_FN T e_isnan##F(T x) { return 0 * x; } \\\n"
 	"\tEXPR_FN T e_isinf##F(T x) { return 0 * x; } \\\n"
 	"\tEXPR_FN T e_min##F(T x, T y) { return x < y ? x : y; } \\\n"
 	"\tEXPR_FN T e_max##F(T x, T y) { return x > y ? x : y; } \\\n"
 	"\tEXPR_FN T e_sum##F(T x, T y) { return (T)((uint64_t)x + (uint64_t)y); } \\\n"
-	"\tEXPR_FN T e_div##F(T x, T y) { return y == 0 ? 0 : S && y == (T)-1 ? (T)(0 - (uint64_t)x) : x / y; } \\\n"
-	"\tEXPR_FN T e_fmod##F(T x, T y) { return y == 0 || (S && y == (T)-1) ? 0 : x % y; } \\\n"
-	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && S && (r < 0) != (y < 0) ? r + y : r; } \\\n"
+	"\tEXPR_FN T e_div##F(T x, T y) { return y == 0 ? 0 : BELOW(y) && y == (T)-1 ? (T)(0 - (uint64_t)x) : x / y; } \\\n"
+	"\tEXPR_FN T e_fmod##F(T x, T y) { return y == 0 || (BELOW(y) && y == (T)-1) ? 0 : x % y; } \\\n"
+	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && BELOW(r) != BELOW(y) ? r + y : r; } \\\n"
 	"\tEXPR_FN T e_shl##F(T x, T y) { return (uint64_t)y < 64 ? (T)((uint64_t)x << y) : 0; } \\\n"
 	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : 0; } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { \\\n"
-	"\t\tif (S && y < 0) return x == 1 ? 1 : x == (T)-1 ? (y % 2 ? (T)-1 : 1) : 0; \\\n"
+	"\t\tif (BELOW(y)) return x == 1 ? 1 : x == (T)-1 ? (y % 2 ? (T)-1 : 1) : 0; \\\n"
 	"\t\tuint64_t r = 1, b = (uint64_t)x; \\\n"
 	"\t\tfor (; y; y /= 2, b *= b) if (y % 2) r *= b; \\\n"
 	"\t\treturn (T)r; }\n"
+	"#define E_BELOW(x) ((x) < 0)\n"
+	"#define E_NEVER(x) 0\n"
 	"E_REAL(float, f)\n"
 	"E_REAL(double, )\n"
-	"E_WHOLE(int64_t, _i, 1)\n"
-	"E_WHOLE(uint64_t, _u, 0)\n";
+	"E_WHOLE(int64_t, _i, E_BELOW)\n"
+	"E_WHOLE(uint64_t, _u, E_NEVER)\n";
 
 typedef struct Printer {
 	FILE *f;
@@ -769,6 +771,14 @@ static void print_node(const Printer *p, int k)
 	}
 	default: print_binary(p, x);
 	}
+}
+
+bool expr_uses(const Expr *e, int arg)
+{
+	for (int k = 0; k < e->nnode; k++)
+		if (e->node[k].kind == E_ARG && e->node[k].arg == arg)
+			return true;
+	return false;
 }
 
 void expr_print_c(FILE *f, const Expr *e, const char *const *args, DType t)

@@ -530,6 +530,7 @@ Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* 
 Expr  *expr_of(const Node *);                                                /* of the node's row: attributes and missing operands put in; args are n->in */
 double expr_eval(const Expr *, const double *args);
 void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
+bool   expr_uses(const Expr *, int arg);                                     /* whether it names that operand */
 extern const char expr_prelude[];                                            /* the functions e_* that printed expressions call */
 /* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
 typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;

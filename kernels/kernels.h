@@ -46,4 +46,10 @@ int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, int64_t out
 int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);
 int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
 
+/* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index; or as x, with
+ * updates added at the indices.  The loops run over index and move in x, by 0 along the indexed axis, which has length n
+ * and this stride in x. */
+int k_gather_elements_32(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride);
+int k_scatter_add_f32(Ctx *, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops, int64_t n, int64_t stride);
+
 #endif

@@ -155,6 +155,26 @@ static int factor_gather_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* GatherElements and ScatterElements: every axis but the indexed one, where all operands are as long. */
+static int factor_elements(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *i = in_type(n, 1);
+	int axis;
+	if (!x || !i || x->rank < 1 || i->rank != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		if (a == axis || !dim_same(x->dim[a], i->dim[a]))
+			continue;
+		int f = factor_add(r, x->dim[a]);
+		for (int k = 0; k < n->nin; k++)
+			if (r->in[k])
+				r->in[k][a] = f;
+		if (r->out[0])
+			r->out[0][a] = f;
+	}
+	return 0;
+}
+
 /* GatherElements and ScatterElements: one index per element. */
 static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 {
@@ -720,7 +740,7 @@ const Op ops_index[] = {
 	  .test = "dy:[3,3] like:[4,3] indices:{0,-1,0} | dy:[2,2,2,4] like:[2,3,4] indices:[2,2] =axis:1" },
 	{ .name = "GatherElements", .since = 11, .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather_elements,
 	  .eval = eval_gather_elements, .kernel = "gather_elements", .linear = "x",
-	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)", .cost = cost_bytes,
+	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)", .factor_fn = factor_elements, .cost = cost_bytes,
 	  .test = "x:[3,3] indices:[2,3] | x:[3,3] indices:[3,2] =axis:1" },
 	{ .name = "GatherND", .since = 11, .sig = "x:T indices:int64 -> y:T", .attrs = "batch_dims:int=0", .shape = shape_gather_nd,
 	  .eval = eval_gather_nd, .kernel = "gather_nd", .linear = "x", .grad = "dx = GatherNDGrad<batch_dims=@batch_dims>(dy, x, indices)",
@@ -733,7 +753,7 @@ const Op ops_index[] = {
 	  .shape = shape_scatter_elements, .eval = eval_scatter_elements, .kernel = "scatter_elements",
 	  .grad = SCATTER_GRAD("GatherElements<axis=@axis>", "ScatterElements<axis=@axis>",
 	                       "ScatterElements<axis=@axis, reduction=\"add\">", "ScatterElements<axis=@axis, reduction=\"mul\">"),
-	  .cost = cost_bytes,
+	  .factor_fn = factor_elements, .cost = cost_bytes,
 	  .test = "x:[3,3] indices:[1,3] updates:[1,3] =axis:0 | x:[5] indices:{0,2,4} updates:[3] | x:[5] indices:{0,2,0} updates:[3] =reduction:\"add\""
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"mul\" | x:[5] indices:{0,2,0} updates:[3] =reduction:\"max\""
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"min\"" },

@@ -22,3 +22,27 @@ KERNEL g_gather_32(u32 *y, const u32 *x, const i64 *index, i64 n, i64 inner, i64
 		k += n;
 	y[i] = k < 0 || k >= n ? 0x7FC00000u : x[(o * n + k) * inner + i % inner];
 }
+
+KERNEL g_gather_elements_32(u32 *y, const u32 *x, const i64 *index, Loops l, i64 n, i64 stride, i64 total)
+{
+	i64 i = element();
+	if (i >= total)
+		return;
+	i64 k = index[i] < 0 ? index[i] + n : index[i];
+	y[i] = k < 0 || k >= n ? 0x7FC00000u : x[place(l, i) + k * stride];
+}
+
+/* One thread adds everything: indices may repeat, and the order of the sum is to be one. */
+KERNEL g_scatter_add_f32(float *y, const float *x, const i64 *index, const float *updates, i64 total, Loops l, i64 n, i64 stride, i64 m)
+{
+	for (i64 i = (i64)threadIdx.x; y != x && i < total; i += BLOCK)
+		y[i] = x[i];
+	__syncthreads();
+	if (threadIdx.x != 0)
+		return;
+	for (i64 i = 0; i < m; i++) {
+		i64 k = index[i] < 0 ? index[i] + n : index[i];
+		if (k >= 0 && k < n)
+			y[place(l, i) + k * stride] += updates[i];
+	}
+}

@@ -99,3 +99,17 @@ int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t ou
 	void *args[] = { &y, &x, &index, &n, &inner, &m, &total };
 	return rt_launch(c, "g_gather_32", rt_blocks(total), 1, args);
 }
+
+int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
+{
+	int64_t total = count(&l);
+	void *args[] = { &y, &x, &index, &l, &n, &stride, &total };
+	return rt_launch(c, "g_gather_elements_32", rt_blocks(total), 1, args);
+}
+
+int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
+{
+	int64_t m = count(&l);
+	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &m };
+	return rt_launch(c, "g_scatter_add_f32", 1, 1, args);
+}
