@@ -171,36 +171,49 @@ static int check_weight(Node *n, int xi, int wi)
 	return 0;
 }
 
+int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
+{
+	Window w;
+	int mode, nd = x->rank - 2;
+	if (nd < 1 || nd > SPATIAL_MAX) {
+		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX, type_text(x));
+		return -1;
+	}
+	if (window_read(n, nd, kernel, &w) || pad_mode(n, &mode))
+		return -1;
+	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0, same = mode == PAD_UPPER || mode == PAD_LOWER;
+	for (int i = 0; i < nd; i++) {
+		Dim in = x->dim[i + 2];
+		out[i] = window_count(&w, i, mode, ceil, in);
+		if (dim_known(out[i]) && out[i] < 1 && !(same && in == 0)) {
+			err_at(n->loc, "%s: a window of %lld does not fit into axis %d of %s with padding %lld and %lld", n->op,
+			       (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i], (long long)w.hi[i]);
+			return -1;
+		}
+	}
+	return 0;
+}
+
 int shape_pool(Node *n, bool conv)
 {
 	Type *x = in_type(n, 0), *wt = conv ? in_type(n, 1) : NULL;
-	int64_t k[SPATIAL_MAX + 1];
-	bool known;
-	Window w;
-	int mode;
+	int64_t k[SPATIAL_MAX];
+	Dim dim[SPATIAL_MAX + 2];
+	bool known = true;
 	if (!x || x->rank < 0) {
 		out_set(n, 0, in_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	int nd = x->rank - 2;
-	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX,
-		       type_text(x));
+	for (int i = 0; i < SPATIAL_MAX; i++)
+		k[i] = 1;
+	if ((conv && check_weight(n, 0, 1)) || (nd >= 1 && nd <= SPATIAL_MAX && kernel_of(n, conv, 1, nd, k, &known)) ||
+	    window_dims(n, x, k, dim + 2))
 		return -1;
-	}
-	if ((conv && check_weight(n, 0, 1)) || kernel_of(n, conv, 1, nd, k, &known) || window_read(n, nd, k, &w) || pad_mode(n, &mode))
-		return -1;
-	bool ceil = !conv && node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0;
-	Dim dim[SPATIAL_MAX + 2] = { x->dim[0], conv ? wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN : x->dim[1] };
-	for (int i = 0; i < nd; i++) {
-		bool same = mode == PAD_UPPER || mode == PAD_LOWER;
-		dim[i + 2] = known || same ? window_count(&w, i, mode, ceil, x->dim[i + 2]) : DIM_UNKNOWN;
-		if (dim_known(dim[i + 2]) && dim[i + 2] < 1 && !(same && x->dim[i + 2] == 0)) {
-			err_at(in_loc(n, 0), "%s: a window of %lld does not fit into axis %d of %s with padding %lld and %lld", n->op,
-			       (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i], (long long)w.hi[i]);
-			return -1;
-		}
-	}
+	dim[0] = x->dim[0];
+	dim[1] = !conv ? x->dim[1] : wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN;
+	for (int i = 0; !known && i < nd; i++)
+		dim[i + 2] = DIM_UNKNOWN;
 	out_set(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
@@ -219,6 +232,20 @@ static int shape_conv(Node *n)
 		err_at(in_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted", type_text(b), type_text(w));
 		return -1;
 	}
+	return 0;
+}
+
+int window_sizes(Node *n, int i, int rank, Dim *dim)
+{
+	const Tensor *t = in_const(n, i);
+	bool told = in_dims(n, i, dim, rank) == rank;
+	for (int k = 0; k < rank; k++)
+		if (!told) {
+			dim[k] = DIM_UNKNOWN;
+		} else if (t && tensor_int(t, k) < 0) {
+			err_at(in_loc(n, i), "%s: a size of %lld", n->op, (long long)tensor_int(t, k));
+			return -1;
+		}
 	return 0;
 }
 
@@ -250,12 +277,14 @@ static int shape_gradx(Node *n)
 	}
 	dim[0] = g->dim[0];
 	dim[1] = wt && wt->rank > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
-	int ngiven = n->nin > 2 && n->in[2] ? in_dims(n, 2, given, nd + 2) : -1;
+	bool told = in_value(n, 2) != NULL;
+	if (told && window_sizes(n, 2, nd + 2, given))
+		return -1;
 	for (int i = 0; i < nd; i++) {
 		dim[i + 2] = DIM_UNKNOWN;
-		if (ngiven == nd + 2)
+		if (told)
 			dim[i + 2] = given[i + 2];
-		else if ((n->nin <= 2 || !n->in[2]) && known)
+		else if (known)
 			dim[i + 2] = dim_sub(dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]), window_span(&w, i) + extra[i]),
 					     w.lo[i] + w.hi[i]);
 		if (dim_known(g->dim[i + 2]) && dim_known(dim[i + 2]) && dim[i + 2] < 1 && g->dim[i + 2] > 0) {
@@ -277,9 +306,25 @@ static int shape_gradw(Node *n)
 		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op, (int)SPATIAL_MAX);
 		return -1;
 	}
-	if (rank >= 0 && in_dims(n, 2, dim, rank) != rank)
-		for (int i = 0; i < rank; i++)
-			dim[i] = DIM_UNKNOWN;
+	if (x && g && x->rank >= 0 && g->rank >= 0 && (x->rank != g->rank || dim_differ(x->dim[0], g->dim[0]))) {
+		err_at(n->loc, "%s: %s and %s do not belong to one convolution", n->op, type_text(x), type_text(g));
+		return -1;
+	}
+	int64_t group = attr_int(n, "group");
+	for (int i = 0; i < 2; i++) {
+		Dim c = in_rank(n, i) > 1 ? in_type(n, i)->dim[1] : DIM_UNKNOWN;
+		if (group < 1 || (dim_known(c) && c % group)) {
+			err_at(in_loc(n, i), "%s: %lld groups do not divide %s channels", n->op, (long long)group, dim_text(c));
+			return -1;
+		}
+	}
+	if (rank >= 0 && window_sizes(n, 2, rank, dim))
+		return -1;
+	for (int i = 2; i < rank; i++)
+		if (dim_known(dim[i]) && (dim[i] < 1 || dim[i] > INT32_MAX)) {
+			err_at(in_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op, (long long)dim[i], i);
+			return -1;
+		}
 	if (rank >= 0) {                /* from the operands: they may be shards, `shape` speaks of the whole */
 		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
 		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;

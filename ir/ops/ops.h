@@ -44,6 +44,8 @@ typedef struct Window {
 	int64_t nin, nout, nk;          /* products of in, out, k */
 } Window;
 int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
+int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
+int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not told */
 int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
 
 /* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */

@@ -202,11 +202,33 @@ static int shape_maxpool(Node *n)
 	return 0;
 }
 
+/* g is as large as a pool of x gives. */
+static int check_pooled(Node *n, const Type *x, const Type *g)
+{
+	int len;
+	const int64_t *k = attr_ints(n, "kernel_shape", &len);
+	Dim want[SPATIAL_MAX];
+	if (!x || x->rank < 0 || !g || g->rank < 0)
+		return 0;
+	if (len != x->rank - 2) {
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand %s has %d spatial axes", n->op, len, type_text(x), x->rank - 2);
+		return -1;
+	}
+	if (window_dims(n, x, k, want))
+		return -1;
+	bool clash = g->rank != x->rank;
+	for (int i = 0; !clash && i < g->rank; i++)
+		clash = dim_differ(g->dim[i], i < 2 ? x->dim[i] : want[i - 2]);
+	if (clash)
+		err_at(in_loc(n, 0), "%s: %s is no pool of %s", n->op, type_text(g), type_text(x));
+	return clash ? -1 : 0;
+}
+
 static int shape_maxpool_grad(Node *n)
 {
 	Type *x = in_type(n, 1);
 	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	return 0;
+	return check_pooled(n, x, in_type(n, 0));
 }
 
 /* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` speaks of the whole. */
@@ -215,13 +237,12 @@ static int shape_pool_grad(Node *n)
 	Type *g = in_type(n, 0);
 	Dim dim[RANK_MAX];
 	int rank = g ? g->rank : -1;
-	if (rank >= 0 && in_dims(n, 1, dim, rank) != rank)
-		for (int i = 0; i < rank; i++)
-			dim[i] = DIM_UNKNOWN;
+	if (rank >= 0 && window_sizes(n, 1, rank, dim))
+		return -1;
 	for (int i = 0; i < 2 && i < rank; i++)
 		dim[i] = g->dim[i];
 	out_set(n, 0, in_dtype(n, 0), rank, dim);
-	return 0;
+	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g);
 }
 
 /* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be split. */
