@@ -724,9 +724,11 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 
 static void resolve_value(Resolve *r, const Value *v)
 {
-	const Annot *sbp = annot_find(v->annot, "sbp");
+	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init");
 	const Mesh *mesh = v->annot ? mesh_of(r, v->annot) : NULL;
 
+	if (init && !v->init && wrong(r, init->loc))
+		err_at(init->loc, "%s cannot have @init: parameters are entries of <...> after the outputs of the graph", v->name);
 	if (sbp)
 		check_entries(r, sbp->arg, sbp->narg, sbp->loc, mesh, v);
 }

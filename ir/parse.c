@@ -1369,8 +1369,6 @@ static Value *declared(Parser *p, bool data)
 		initialiser(p, v, tensor(p, ty, v->name, loc));
 		value_annots(p, v);
 	}
-	if (data && ty && !v->init && annot_find(v->annot, "init"))
-		initialiser(p, v, NULL);
 	return v;
 }
 
@@ -1414,7 +1412,10 @@ static void extras(Parser *p, bool data)
 	if (!accept(p, '<'))
 		return;
 	while (p->tok.kind != '>') {
-		declared(p, data);
+		Value *v = declared(p, data);
+
+		if (data && !v->init && v->type && annot_find(v->annot, "init"))
+			initialiser(p, v, NULL);        /* a parameter */
 		if (!accept(p, ','))
 			break;
 	}

@@ -726,12 +726,6 @@ static void header(FILE *o, void (*entries)(Header *, const void *), const void 
 static void function(FILE *o, const Function *f)
 {
 	fputc('\n', o);
-	if (f->since > 1 || f->until) {
-		fprintf(o, "@op(since: %d", f->since);
-		if (f->until)
-			fprintf(o, ", until: %d", f->until);
-		fputs(")\n", o);
-	}
 	for (const Annot *a = f->annot; a; a = a->next)
 		annot_lines(o, a);
 	for (int i = 0; i < f->nmeta; i++) {
