@@ -324,7 +324,7 @@ const Op ops_matmul[] = {
 		  "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
 		  "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
 	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | a:[3,0] b:[0,2]" },
-	{ .name = "Gemm", .since = 1, .sig = "a:N b:N c:N? -> y:N",
+	{ .name = "Gemm", .since = 7, .sig = "a:N b:N c:N? -> y:N",
 	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm, .expand = expand_gemm,
 	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 =beta:2.0" },
 	{ 0 },

@@ -700,6 +700,17 @@ static void try_case(const Case *c, Result *r, const char *tmp)
 		free(json);
 	} else {
 		in = text("%s/test_data_set_0", c->dir);
+		for (int i = 0; i < h.nin; i++) {       /* data that contradict their own model */
+			char *p = text("%s/input_%d.pb", in, i);
+			Array a;
+			if (access(p, R_OK) == 0 && array_proto(p, &a, &why, 0)) {
+				if (a.rank != h.in[i].rank)
+					list_add(&h.kinds, "input:rank");
+				array_free(&a);
+			}
+			free(why), why = NULL;
+			free(p);
+		}
 		char *json = text("%s/data.json", c->dir);
 		rtol = json_number(json, "\"rtol\"", rtol);
 		atol = json_number(json, "\"atol\"", atol);
