@@ -2,12 +2,15 @@
  * computed once.
  *
  * Inference has already evaluated small nodes on constants (ir/infer.c) and knows the contents of shape vectors with
- * their symbols, so that the Shape, Gather, Unsqueeze, Concat chains of exporters end here: a Reshape whose target is
- * known but for one symbol gets a constant target with -1 in its place.  Three rules then run over the nodes in order:
+ * their symbols, so that the Shape, Gather, Unsqueeze, Concat chains of exporters end here: a Reshape whose target can be
+ * said with numbers, 0 (as before) and one -1 gets that as a constant.  Then, over the nodes in order:
  *
  *   constant    all results known: they become initialisers
+ *   plain       one way to write what can be written in several: axes from 0 on in ascending order, a bias of zeros left
+ *               out, a reduced axis kept instead of put back, GatherND of rows as Gather
+ *   shorten     a Reshape of a Reshape, a Transpose of a Transpose, a Cast there and back
  *   copy        Identity, Cast to the same type, Reshape or Expand to the same shape, Transpose that moves nothing,
- *               Slice of everything, a Reshape of a Reshape, a Transpose of a Transpose
+ *               Slice of everything, Dropout that drops nothing, times 1, plus 0
  *   same        an equal node with equal operands and attributes stands before it
  *
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
@@ -15,7 +18,12 @@
 
 #include <string.h>
 
-typedef struct Fold { Graph *g; Value **by; int nby; Map seen; } Fold;      /* by[id]: the value to use instead */
+typedef struct Fold {
+	Graph *g;
+	Value **by; int nby;            /* by[id]: the value to use instead */
+	Map seen;                       /* nodes by hash */
+	Map small;                      /* small constants by hash */
+} Fold;
 
 static Value *now(Fold *f, Value *v)
 {
@@ -39,27 +47,12 @@ static void become_constant(Graph *g, Value *v)
 	arena_push(g->arena, g->init, g->ninit, v);
 }
 
-/* A shape whose every entry became known is data. */
-static void settle_contents(Value *v)
-{
-	if (v->data || v->param || v->nelem < 0 || !v->type || v->type->elem != DT_INT64 || v->type->rank < 0 || v->type->rank > 1)
-		return;
-	for (int i = 0; i < v->nelem; i++)
-		if (!dim_known(v->elem[i]))
-			return;
-	int64_t n = v->nelem;
-	v->data = tensor_new(v->graph->arena, DT_INT64, v->type->rank, &n);
-	for (int i = 0; i < v->nelem; i++)
-		tensor_set_int(v->data, i, v->elem[i]);
-}
-
 static bool all_constant(const Node *n)
 {
 	bool any = false;
 
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
-			settle_contents(n->out[i]);
 			if (!n->out[i]->data || n->out[i]->param)
 				return false;
 			any = true;
@@ -85,7 +78,7 @@ static bool is(const Node *n, const char *op)
 static bool still_perm(const Node *n)
 {
 	int count;
-	const int64_t *perm = attr_ints(n, "perm", &count);
+	const int64_t *perm = attr_ints(f, "perm", &count);
 
 	for (int i = 0; i < count; i++)
 		if (perm[i] != i)
@@ -104,16 +97,55 @@ static bool forward_slice(const Node *n)
 	return n->nin < 5 || !n->in[4] || step;
 }
 
+/* A constant all of whose elements are v. */
+static bool filled_with(const Node *n, int i, double v)
+{
+	const Tensor *t = in_const(n, i);
+	int64_t count = t ? tensor_elements(t) : 0;
+
+	for (int64_t k = 0; k < count; k++)
+		if (tensor_get(t, k) != v)
+			return false;
+	return count > 0;
+}
+
+static bool drops_nothing(const Node *n)
+{
+	const Tensor *mode = in_const(n, 2);
+
+	return is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
+}
+
+/* The operand that arithmetic with a neutral element leaves as it is. */
+static Value *unchanged(const Node *n)
+{
+	bool mul = is(n, "Mul"), add = is(n, "Add"), div = is(n, "Div"), sub = is(n, "Sub");
+
+	if (n->nin != 2 || !n->in[1] || !(mul || add || div || sub))
+		return NULL;
+	double neutral = mul || div ? 1 : 0;
+	if (filled_with(n, 1, neutral) && same_type(n->in[0], n->out[0]))
+		return n->in[0];
+	if ((mul || add) && filled_with(n, 0, neutral) && same_type(n->in[1], n->out[0]))
+		return n->in[1];
+	return NULL;
+}
+
 /* The operand that the node's only result equals, or NULL. */
 static Value *copy_of(const Node *n)
 {
-	if (n->nin < 1 || n->nout < 1 || !n->in[0] || !n->out[0] || n->row->random)
+	if (n->nin < 1 || n->nout < 1 || !n->in[0] || !n->out[0])
 		return NULL;
 	for (int i = 1; i < n->nout; i++)
 		if (n->out[i])
 			return NULL;
-	if (is(n, "Identity"))
+	if (is(n, "Identity") || drops_nothing(n))
 		return n->in[0];
+	if (n->row->random)
+		return NULL;
+	Value *same = unchanged(n);
+	if (same)
+		return same;
 	if (!same_type(n->in[0], n->out[0]))
 		return NULL;
 	if (is(n, "Cast") || is(n, "CastLike") || is(n, "Reshape") || is(n, "Expand") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten") ||
@@ -123,24 +155,203 @@ static Value *copy_of(const Node *n)
 	return NULL;
 }
 
-/* Two movements in a row are one: a Reshape does not care for the shape before it, permutations compose. */
-static void shorten(Node *n)
+/* ---- one way to write it ---- */
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static const void *tensor_key(const Tensor *t)
+{
+	uint64_t h = mix(1, (uint64_t)t->dtype * 64 + (uint64_t)t->rank);
+
+	for (size_t k = 0; k < t->bytes; k++)
+		h = mix(h, ((const uint8_t *)t->data)[k]);
+	return (const void *)(uintptr_t)(h | 1);
+}
+
+/* A constant vector: one that is there, or a new one. */
+static Value *ints(Fold *f, const int64_t *v, int count, const char *hint)
+{
+	Tensor *t = tensor_ints(f->g->arena, v, count);
+	Value *old = map_get(&f->small, tensor_key(t));
+
+	if (old && tensor_equal(old->data, t))
+		return old;
+	Value *fresh = graph_const(f->g, t, hint);
+	if (!old)
+		map_put(&f->small, tensor_key(t), fresh);
+	return fresh;
+}
+
+/* The target that turns a value of type from into one of type to: numbers, 0 for a length that stays, -1 once. */
+static bool target_of(const Type *from, const Type *to, int64_t *want)
+{
+	int unknown = 0;
+
+	if (!from || !to || from->rank < 0 || to->rank < 0 || to->rank > RANK_MAX)
+		return false;
+	for (int i = 0; i < to->rank; i++) {
+		Dim d = to->dim[i];
+
+		if (dim_known(d)) {
+			if (d == 0)
+				return false;
+			want[i] = d;
+		} else if (i < from->rank && dim_same(d, from->dim[i])) {
+			want[i] = 0;
+		} else {
+			want[i] = -1;
+			unknown++;
+		}
+	}
+	return unknown <= 1;
+}
+
+/* A Reshape of `from` whose target is a constant; false when that cannot be said. */
+static bool retarget(Fold *f, Node *n, Value *from)
+{
+	const Tensor *old = in_const(n, 1);
+	int64_t want[RANK_MAX], *same = old && old->dtype == DT_INT64 ? arena_array(n->graph->scratch, int64_t, tensor_elements(old) + 1) : NULL;
+	const Type *to = n->out[0] ? n->out[0]->type : NULL;
+	Attr *allow = node_attr(n, "allowzero");
+
+	if (!from->type || !target_of(from->type, to, want))
+		return false;
+	n->in[0] = from;
+	for (int i = 0; same && i < (int)tensor_elements(old); i++)
+		same[i] = tensor_int(old, i);
+	bool equal = same && tensor_elements(old) == to->rank && (!to->rank || !memcmp(same, want, sizeof *want * (size_t)to->rank));
+	if (allow)
+		allow->u.i = 0;
+	if (!equal)
+		n->in[1] = ints(f, want, to->rank, "shape");
+	return true;
+}
+
+static bool reshapes(const Node *n)
+{
+	return is(n, "Reshape") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten");
+}
+
+static bool reduces(const Node *n)
+{
+	static const char *const list[] = { "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", NULL };
+
+	for (int i = 0; n && list[i]; i++)
+		if (is(n, list[i]))
+			return true;
+	return false;
+}
+
+/* Axes counted from 0, ascending. */
+static void plain_axes(Fold *f, Node *n)
+{
+	const Tensor *t = in_const(n, 1);
+	int rank = in_rank(n, 0), count = t ? (int)tensor_elements(t) : 0;
+	int64_t axis[RANK_MAX];
+	bool changed = false;
+
+	if (rank < 1 || count < 1 || count > RANK_MAX)
+		return;
+	for (int i = 0; i < count; i++) {
+		int64_t a = tensor_int(t, i);
+		int k = i;
+
+		changed |= a < 0;
+		for (a += a < 0 ? rank : 0; k && axis[k - 1] > a; k--) {
+			axis[k] = axis[k - 1];
+			changed = true;
+		}
+		axis[k] = a;
+	}
+	if (changed)
+		n->in[1] = ints(f, axis, count, "axes");
+}
+
+/* Reduced axes that are put back as lengths of 1 are kept instead. */
+static bool keep_axes(Node *n)
+{
+	Node *p = n->in[0]->def;
+	const Type *x, *y = n->out[0] ? n->out[0]->type : NULL;
+	const Tensor *t = reduces(p) ? in_const(p, 1) : NULL;
+
+	if (!t || attr_int(p, "keepdims") || !reshapes(n) || !(x = in_type(p, 0)) || x->rank < 0 || !y || y->rank != x->rank)
+		return false;
+	for (int i = 0; i < x->rank; i++) {
+		bool reduced = false;
+
+		for (int64_t k = 0; k < tensor_elements(t); k++)
+			reduced |= (tensor_int(t, k) + x->rank) % x->rank == i;
+		if (!dim_same(y->dim[i], reduced ? 1 : x->dim[i]))
+			return false;
+	}
+	n->op = p->op;
+	n->row = p->row;
+	n->version = p->version;
+	n->in = NULL;
+	n->nin = 0;
+	n->inloc = NULL;
+	n->attr = NULL;
+	n->nattr = 0;
+	for (int i = 0; i < p->nattr; i++)
+		arena_push(n->graph->arena, n->attr, n->nattr, p->attr[i]);
+	Attr *keep = node_attr(n, "keepdims");
+	(keep ? keep : node_attr_add(n, name_of("keepdims"), AT_INT))->u.i = 1;
+	node_in(n, p->in[0]);
+	node_in(n, p->in[1]);
+	return true;
+}
+
+/* Row numbers that were given an axis of their own for GatherND are what Gather takes. */
+static void plain_gather(Node *n)
+{
+	Node *p = n->nin > 1 && n->in[1] ? n->in[1]->def : NULL;
+	const Tensor *t = p && is(p, "Unsqueeze") ? in_const(p, 1) : NULL;
+	int rank = in_rank(n, 1);
+
+	if (!is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1 ||
+	    (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1))
+		return;
+	n->op = name_of("Gather");
+	n->row = op_find(n->domain, n->op, 0);
+	n->version = 0;
+	n->attr = NULL;
+	n->nattr = 0;
+	n->in[1] = p->in[0];
+}
+
+/* A bias of zeros is no bias. */
+static void drop_bias(Node *n)
+{
+	if (n->nin == 3 && n->in[2] && (is(n, "Conv") || is(n, "ConvTranspose") || is(n, "Gemm") || is(n, "LayerNormalization")) && filled_with(n, 2, 0))
+		n->nin = 2;
+}
+
+static bool widens(DType from, DType to)
+{
+	if (from == DT_BOOL)
+		return to != DT_BOOL;
+	if (from == DT_FLOAT16 || from == DT_BFLOAT16)
+		return to == DT_FLOAT || to == DT_DOUBLE;
+	return (from == DT_FLOAT && to == DT_DOUBLE) || (from == DT_INT32 && to == DT_INT64);
+}
+
+/* Two movements in a row are one: a Reshape does not care for the shape before it, permutations compose, a Cast to a
+ * wider type loses nothing. */
+static void shorten(Fold *f, Node *n)
 {
 	Node *p = n->nin && n->in[0] ? n->in[0]->def : NULL;
 
 	if (!p || n->in[0]->graph != p->graph || p->nin < 1 || !p->in[0])
 		return;
-	bool moves = is(p, "Reshape") || is(p, "Squeeze") || is(p, "Unsqueeze") || is(p, "Flatten");
-	if (is(n, "Reshape") && moves && in_const(n, 1)) {
-		const Tensor *t = in_const(n, 1);
-
-		for (int64_t i = 0; i < tensor_elements(t); i++)
-			if (tensor_int(t, i) == 0)
-				return;         /* 0 copies a length of what stood before it */
-		n->in[0] = p->in[0];
+	if (is(n, "Reshape") && reshapes(p)) {
+		retarget(f, n, p->in[0]);
 	} else if (is(n, "Transpose") && is(p, "Transpose")) {
 		int a, b;
-		const int64_t *outer = attr_ints(n, "perm", &a), *inner = attr_ints(p, "perm", &b);
+		const int64_t *outer = attr_ints(f, "perm", &a), *inner = attr_ints(p, "perm", &b);
 		Attr *at = node_attr(n, "perm");
 
 		if (!a || a != b || !at)
@@ -150,43 +361,26 @@ static void shorten(Node *n)
 			perm[i] = inner[outer[i]];
 		at->u.is = perm;
 		n->in[0] = p->in[0];
+	} else if ((is(n, "Cast") || is(n, "CastLike")) && (is(p, "Cast") || is(p, "CastLike")) && p->in[0]->type && n->in[0]->type &&
+		   widens(p->in[0]->type->elem, n->in[0]->type->elem)) {
+		n->in[0] = p->in[0];
 	}
 }
 
-/* A Reshape whose target is known up to one symbol: constant, with -1 for the symbol. */
-static void fix_target(Node *n)
+static void plain(Fold *f, Node *n)
 {
-	Dim want[RANK_MAX];
-	int unknown = 0, count;
-
-	if (!is(n, "Reshape") || n->nin < 2 || !n->in[1] || n->in[1]->data || !n->out[0] || !n->out[0]->type)
+	if (reduces(n))
+		plain_axes(f, n);
+	drop_bias(n);
+	plain_gather(n);
+	if (n->nin && n->in[0] && reshapes(n) && keep_axes(n))
 		return;
-	const Type *t = n->out[0]->type;
-	count = t->rank;
-	if (count < 0 || count > RANK_MAX || attr_int(n, "allowzero"))
-		return;
-	for (int i = 0; i < count; i++) {
-		want[i] = t->dim[i];
-		if (!dim_known(want[i])) {
-			want[i] = -1;
-			unknown++;
-		} else if (want[i] == 0) {
-			return;
-		}
-	}
-	if (unknown > 1)
-		return;
-	n->in[1] = graph_const(n->graph, tensor_ints(n->graph->arena, want, count), "shape");
-	n->in[1]->nelem = -1;
+	shorten(f, n);
+	if (is(n, "Reshape") && n->nin > 1 && n->in[1] && !n->in[1]->data)
+		retarget(f, n, n->in[0]);
 }
 
 /* ---- equal nodes ---- */
-
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
 
 static bool comparable(const Node *n)
 {
@@ -259,25 +453,34 @@ static Node *stood_before(Fold *f, Node *n)
 /* Small equal constants are one, so that equal nodes that use them are seen as equal. */
 static void join_constants(Fold *f)
 {
-	Map seen;
-
-	map_init(&seen, f->g->scratch);
 	for (int i = 0; i < f->g->ninit; i++) {
 		Value *v = f->g->init[i];
-		uint64_t h = 1;
 
 		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > 64 || v->data->dtype == DT_STRING || tensor_load(v->data) < 0)
 			continue;
-		h = mix(h, (uint64_t)v->data->dtype * 64 + (uint64_t)v->data->rank);
-		for (size_t k = 0; k < v->data->bytes; k++)
-			h = mix(h, ((const uint8_t *)v->data->data)[k]);
-		const void *key = (const void *)(uintptr_t)(h | 1);
-		Value *first = map_get(&seen, key);
+		const void *key = tensor_key(v->data);
+		Value *first = map_get(&f->small, key);
 		if (!first)
-			map_put(&seen, key, v);
-		else if (first->id < f->nby && v->id < f->nby && tensor_equal(first->data, v->data))
+			map_put(&f->small, key, v);
+		else if (v->id < f->nby && tensor_equal(first->data, v->data))
 			forward(f, v, first);
 	}
+}
+
+/* A copy that is an output: what it copies takes its name and place, unless that is known by a name of its own. */
+static bool rename_to(Fold *f, Value *out, Value *from)
+{
+	Node *p = from->def;
+
+	if (!out->output || out->into || out->annot || !p || p->graph != f->g || from->output || from->annot || from->into || from->input || from->init ||
+	    from->id >= f->nby)
+		return false;
+	p->out[from->defidx] = out;
+	out->def = p;
+	out->defidx = from->defidx;
+	from->def = NULL;
+	forward(f, from, out);
+	return true;
 }
 
 static bool removable(const Node *n)
@@ -303,6 +506,7 @@ int fold_run(Graph *g)
 
 	f.by = arena_array(g->scratch, Value *, g->nvalue + 1);
 	map_init(&f.seen, g->scratch);
+	map_init(&f.small, g->scratch);
 	for (int i = 0; i < nnode; i++)
 		if (all_constant(g->node[i]))
 			for (int k = 0; k < g->node[i]->nout; k++)
@@ -319,10 +523,11 @@ int fold_run(Graph *g)
 		}
 		for (int k = 0; k < n->nin; k++)
 			n->in[k] = now(&f, n->in[k]);
-		shorten(n);
-		fix_target(n);
-		if (removable(n) && (from = copy_of(n)) != NULL) {
-			forward(&f, n->out[0], from);
+		plain(&f, n);
+		from = copy_of(n);
+		if (from && (removable(n) || rename_to(&f, n->out[0], from))) {
+			if (!n->out[0]->output)
+				forward(&f, n->out[0], from);
 			drop(n);
 			continue;
 		}
@@ -336,8 +541,9 @@ int fold_run(Graph *g)
 		g->node[keep++] = n;
 	}
 	g->nnode = keep;
-	for (int i = 0; i < g->nout; i++)
-		g->out[i] = now(&f, g->out[i]);
+	for (int i = 0; i < keep; i++)
+		for (int k = 0; k < g->node[i]->nin; k++)
+			g->node[i]->in[k] = now(&f, g->node[i]->in[k]);
 	graph_sweep(g);
 	return 0;
 }

@@ -191,6 +191,34 @@ static int merge_declared(Node *n, int i, const Type *declared)
 	return 0;
 }
 
+/* Contents that inference knows without a symbol are a constant. */
+static bool known_contents(Node *n)
+{
+	Value *v = n->nout == 1 ? n->out[0] : NULL;
+
+	if (!v || v->data || v->nelem < 0 || !v->type || v->type->rank < 0 || v->type->rank > 1 || !dtype_is_int(v->type->elem))
+		return v && v->data;
+	int64_t count = type_elements(v->type);
+	for (int i = 0; i < v->nelem; i++)
+		if (!dim_known(v->elem[i]))
+			return false;
+	if (count != v->nelem)
+		return false;
+	Tensor *t = tensor_new(n->graph->arena, v->type->elem, v->type->rank, &count);
+	for (int i = 0; i < v->nelem; i++)
+		tensor_set_int(t, i, v->elem[i]);
+	v->data = t;
+	return true;
+}
+
+/* The second operand of CastLike gives its type only: it need not be constant. */
+static Tensor *type_only(const Node *n, int i)
+{
+	const Type *t = i == 1 && !*n->domain && !strcmp(n->op, "CastLike") ? in_type(n, 1) : NULL;
+
+	return t && t->elem ? tensor_new(n->graph->arena, t->elem, 0, NULL) : NULL;
+}
+
 /* Results of a node on constants are constants, when they are small or no larger than what they are made from. */
 static int propagate(Node *n)
 {
@@ -199,8 +227,12 @@ static int propagate(Node *n)
 
 	if (n->row->random || n->nin > 64 || n->nout > 64 || n->nout == 0)
 		return 0;
+	if (known_contents(n))
+		return 0;
 	for (int i = 0; i < n->nin; i++) {
 		in[i] = n->in[i] ? (Tensor *)in_const(n, i) : NULL;
+		if (n->in[i] && !in[i])
+			in[i] = type_only(n, i);
 		if (n->in[i] && !in[i])
 			return 0;
 		inbytes += in[i] ? in[i]->bytes : 0;
