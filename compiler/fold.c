@@ -78,7 +78,7 @@ static bool is(const Node *n, const char *op)
 static bool still_perm(const Node *n)
 {
 	int count;
-	const int64_t *perm = attr_ints(f, "perm", &count);
+	const int64_t *perm = attr_ints(n, "perm", &count);
 
 	for (int i = 0; i < count; i++)
 		if (perm[i] != i)
@@ -351,7 +351,7 @@ static void shorten(Fold *f, Node *n)
 		retarget(f, n, p->in[0]);
 	} else if (is(n, "Transpose") && is(p, "Transpose")) {
 		int a, b;
-		const int64_t *outer = attr_ints(f, "perm", &a), *inner = attr_ints(p, "perm", &b);
+		const int64_t *outer = attr_ints(n, "perm", &a), *inner = attr_ints(p, "perm", &b);
 		Attr *at = node_attr(n, "perm");
 
 		if (!a || a != b || !at)
