@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 Options opt = { .seed = -1, .steps = -1 };
 
@@ -101,7 +102,7 @@ static int number(const char *name, const char *s, int64_t low, int64_t high, in
 static int set_dim(const char *s)
 {
 	const char *eq = strchr(s, '=');
-	int64_t v;
+	int64_t v = 0;
 	if (!eq || eq == s)
 		return usage("--set=%s: must be NAME=NUMBER", s);
 	if (number("set", eq + 1, 0, INT64_MAX, &v))
@@ -215,20 +216,20 @@ static int annotate(Model *m)
 	return annot_resolve(m);
 }
 
+/* Under another name first: the model that is written may still be mapped from the very file. */
 static int write_onnx(const Model *m)
 {
-	FILE *f = fopen(opt.write, "wb");
-	if (!f) {
-		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", opt.write, strerror(errno));
-		return -1;
-	}
-	int bad = onnx_write(f, m);
-	if (fclose(f) && !bad) {
-		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", opt.write, strerror(errno));
+	const char *tmp = name_fmt("%s.tmp%ld", opt.write, (long)getpid());
+	FILE *f = fopen(tmp, "wbx");
+	int bad = f ? onnx_write(f, m) : -1;
+	if (f && fclose(f))
 		bad = -1;
-	}
-	if (bad)
-		remove(opt.write);
+	if (!bad && rename(tmp, opt.write))
+		bad = -1;
+	if (bad && !diag_errors())
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", opt.write, strerror(errno));
+	if (bad && f)
+		remove(tmp);
 	return bad;
 }
 

@@ -22,7 +22,6 @@ typedef struct Grid {               /* a mesh or a part of one */
 	Name mesh;
 	int naxis;
 	int64_t size[AXES], stride[AXES], first;
-	bool single[AXES];              /* the axis was given one index */
 } Grid;
 
 static const Annot *find_mesh(const Model *m, Name name, int *count)
@@ -60,7 +59,7 @@ static bool grid_of(const Model *m, const Annot *on, Grid *g)
 		if (s && s->kind == ARG_RANGE)
 			from = s->i, to = s->j;
 		else if (s && s->kind == ARG_INT)
-			from = to = s->i, g->single[k] = true;
+			from = to = s->i;
 		if (from < 0 || to >= all || from > to)
 			return false;
 		g->size[k] = to - from + 1;
@@ -73,23 +72,18 @@ static bool grid_of(const Model *m, const Annot *on, Grid *g)
 /* The signature of one tensor as the tensor axis that each mesh axis splits, -1 for none. */
 static bool splits(const Grid *g, const Arg *sbp, int n, int *split)
 {
-	int k = 0, whole = 0;
+	if (n != g->naxis)
+		return false;
+	for (int i = 0; i < n; i++) {
+		const Arg *a = &sbp[i];
 
-	for (int i = 0; i < g->naxis; i++)
-		whole += !g->single[i];
-	for (int i = 0; i < g->naxis; i++) {
 		split[i] = -1;
-		if (n != g->naxis && g->single[i])
-			continue;
-		if (k == n)
-			return false;
-		const Arg *a = &sbp[k++];
 		if (a->kind == ARG_CALL && a->s[0] == 'S' && a->narg == 1 && a->arg[0].kind == ARG_INT)
 			split[i] = (int)a->arg[0].i;
 		else if ((a->kind != ARG_WORD && a->kind != ARG_CALL) || (a->s[0] != 'B' && a->s[0] != 'P'))
 			return false;
 	}
-	return k == n && (n == g->naxis || n == whole);
+	return true;
 }
 
 /* Device of a shard: coordinates on the axes of one kind (splitting a tensor axis, or none) from a running number. */

@@ -11,6 +11,7 @@
 typedef struct Writer {
 	Out o;
 	const Model *m;
+	bool dump;                      /* nodes state where they came from, as print.c does it */
 	bool model;                     /* the fields of the model itself are being written */
 	int64_t need;                   /* the IR version that the features used so far ask for */
 } Writer;
@@ -253,8 +254,8 @@ static void node(Writer *w, uint32_t num, const Node *n)
 	if (n->overload && *n->overload)
 		need(w, 10);
 	annots(w, 9, n->annot);
-	if (n->from)
-		entry(w, 9, KEY_FROM, n->from);
+	if (n->from || (w->dump && n->loc.file))
+		entry(w, 9, KEY_FROM, n->from ? n->from : loc_text(n->loc));
 	entries(w, 9, n->meta, n->nmeta);
 	if (shard_put_node(o, 10, w->m, n))
 		need(w, 11);
@@ -427,6 +428,7 @@ int onnx_write(FILE *f, const Model *m)
 
 	if (m->has_ir_version)
 		w.need = IR_MIN;
+	w.dump = annot_find(m->annot, "done") != NULL;
 	body(&w);
 	int64_t version = written > w.need ? written : w.need;
 	if (version != written || !m->nopset) {
