@@ -542,7 +542,7 @@ static void step_int(const ENode *e, int n, const int64_t *x, const int64_t *y, 
 	switch (e->kind) {
 	case E_DIV: LOOP(int64_t, div_int(x[i], y[i])); break;
 	case E_REM: LOOP(int64_t, rem_int(x[i], y[i])); break;
-	case E_SHR: LOOP(int64_t, (uint64_t)y[i] < 64 ? x[i] >> y[i] : 0); break;
+	case E_SHR: LOOP(int64_t, (uint64_t)y[i] < 64 ? x[i] >> y[i] : -(int64_t)(x[i] < 0)); break;    /* the sign moves in */
 	case E_LT: LOOP(int64_t, x[i] < y[i]); break;
 	case E_LE: LOOP(int64_t, x[i] <= y[i]); break;
 	case E_GT: LOOP(int64_t, x[i] > y[i]); break;
@@ -658,7 +658,7 @@ const char expr_prelude[] =
 	"\tEXPR_FN T e_fmod##F(T x, T y) { return y == 0 || (BELOW(y) && y == (T)-1) ? 0 : x % y; } \\\n"
 	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && BELOW(r) != BELOW(y) ? r + y : r; } \\\n"
 	"\tEXPR_FN T e_shl##F(T x, T y) { return (uint64_t)y < 64 ? (T)((uint64_t)x << y) : 0; } \\\n"
-	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : 0; } \\\n"
+	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : (T)-(x < 0); } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { \\\n"
 	"\t\tif (BELOW(y)) return x == 1 ? 1 : x == (T)-1 ? (y % 2 ? (T)-1 : 1) : 0; \\\n"
 	"\t\tuint64_t r = 1, b = (uint64_t)x; \\\n"

@@ -390,6 +390,7 @@ int  op_count(void);
 const Op *op_at(int i);
 int  op_list(FILE *);                                        /* --list-ops */
 int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
+/* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */
 enum { OPSET_MIN = 1, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
 
 /* Attributes with the defaults of the row's .attrs. */
