@@ -137,15 +137,9 @@ static Value *num(Cell *c, Value *like, double v)
 	return make_num(c->n, like, v);
 }
 
-/* f(v), clipped first. */
-static Value *activate(Cell *c, const Act *a, Value *v)
+static Value *apply(Cell *c, const Act *a, Value *v)
 {
 	Node *n = c->n;
-	double clip = attr_float(n, "clip");
-	if (!v)
-		return NULL;
-	if (clip > 0)
-		v = make(n, NULL, "Clip", NULL, v, num(c, v, -clip), num(c, v, clip));
 	if (!v)
 		return NULL;
 	const char *both = arena_printf(n->graph->arena, "alpha=%.9e, beta=%.9e", a->alpha, a->beta);
@@ -159,6 +153,15 @@ static Value *activate(Cell *c, const Act *a, Value *v)
 	if (!strcmp(a->name, "LeakyRelu") || !strcmp(a->name, "ThresholdedRelu") || !strcmp(a->name, "Elu"))
 		return make(n, NULL, a->name, one, v, NULL, NULL);
 	return make1(n, a->name, v);
+}
+
+/* The same for a gate: clipped first.  The cell state of an LSTM is not, as in ONNX Runtime. */
+static Value *activate(Cell *c, const Act *a, Value *v)
+{
+	double clip = attr_float(c->n, "clip");
+	if (v && clip > 0)
+		v = make(c->n, NULL, "Clip", NULL, v, num(c, v, -clip), num(c, v, clip));
+	return apply(c, a, v);
 }
 
 /* v cut into equal parts along an axis; part gets the values. */
@@ -252,7 +255,7 @@ static Value *step_lstm(Cell *c, const Side *s, Value *x, Value *h, Value *state
 	if (!*next)
 		return NULL;
 	Value *o = activate(c, &s->act[0], peep ? add(c, g[1], mul(c, *next, s->peep[1])) : g[1]);
-	Value *out = activate(c, &s->act[2], *next);
+	Value *out = apply(c, &s->act[2], *next);
 	return o && out ? mul(c, o, out) : NULL;
 }
 
