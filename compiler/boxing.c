@@ -22,15 +22,16 @@ const char *boxing_kind(const Sbp *from, const Sbp *to)
 	return NULL;
 }
 
-static Value *hop(Graph *g, Value *v, const Sbp *to, Loc loc, Value *result)
+/* One transfer, on behalf of a node. */
+static Value *hop(Graph *g, Value *v, const Sbp *to, const Node *by, Value *result)
 {
-	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), loc);
+	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), by->loc);
 	Value *out = result ? result : graph_fresh(g, name_fmt("%s.%s", v->name, to->kind == SBP_B ? "whole" : to->kind == SBP_S ? "part" : "term"));
 	node_attr_add(n, name_of("how"), AT_STRING)->u.s = name_of(boxing_kind(v->sbp, to));
 	node_in(n, v);
 	node_out(n, out);
-	n->from = v->def ? v->def->from : NULL;
-	out->loc = loc;
+	n->from = by->from;
+	out->loc = by->loc;
 	out->place = v->place;
 	out->type = v->type;
 	out->sbp = arena_new(g->arena, Sbp);
@@ -43,7 +44,7 @@ static Value *hop(Graph *g, Value *v, const Sbp *to, Loc loc, Value *result)
 /* v in the form `to`; made once for each form. */
 typedef struct Made { Value *v, *boxed; struct Made *next; } Made;
 
-static Value *boxed(Graph *g, Made **made, Value *v, const Sbp *to, Loc loc)
+static Value *boxed(Graph *g, Made **made, Value *v, const Sbp *to, const Node *by)
 {
 	if (sbp_equal(v->sbp, to, 1))
 		return v;
@@ -51,9 +52,9 @@ static Value *boxed(Graph *g, Made **made, Value *v, const Sbp *to, Loc loc)
 		if (m->v == v && sbp_equal(m->boxed->sbp, to, 1))
 			return m->boxed;
 	Sbp whole = { .kind = SBP_B };
-	Value *from = boxing_kind(v->sbp, to) ? v : boxed(g, made, v, &whole, loc);
+	Value *from = boxing_kind(v->sbp, to) ? v : boxed(g, made, v, &whole, by);
 	Made *m = arena_new(g->scratch, Made);
-	*m = (Made){ v, hop(g, from, to, loc, NULL), *made };
+	*m = (Made){ v, hop(g, from, to, by, NULL), *made };
 	*made = m;
 	return m->boxed;
 }
@@ -73,8 +74,8 @@ static void box_result(Graph *g, Node *n, int i, const Sbp *from)
 	n->out[i] = raw;
 	v->def = NULL;
 	if (!boxing_kind(from, v->sbp))
-		raw = hop(g, raw, &whole, n->loc, NULL);
-	hop(g, raw, v->sbp, n->loc, v);
+		raw = hop(g, raw, &whole, n, NULL);
+	hop(g, raw, v->sbp, n, v);
 }
 
 static int check_reducible(const Node *n)
@@ -100,7 +101,7 @@ int boxing_run(Graph *g)
 		Sig *s = box ? NULL : sbp_choose(n, parts, g->scratch);
 		for (int k = 0; s && k < n->nin; k++)
 			if (n->in[k] && emit_reads(n, k))
-				n->in[k] = boxed(g, &made, n->in[k], &s->in[k], n->loc);
+				n->in[k] = boxed(g, &made, n->in[k], &s->in[k], n);
 		arena_push(g->arena, g->node, g->nnode, n);
 		for (int k = 0; s && k < n->nout; k++)
 			if (n->out[k] && !sbp_equal(n->out[k]->sbp, &s->out[k], 1))

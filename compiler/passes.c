@@ -81,8 +81,13 @@ static void mark_done(Model *m, const char *name)
 		a->name = name_of("done");
 		annot_add(&m->annot, a);
 	}
-	Arg arg = { .kind = ARG_WORD, .s = name_of(name), .param = name_of("passes") };
-	arena_push(&m->arena, a->arg, a->narg, arg);
+	Arg arg = { .kind = ARG_WORD, .s = name_of(name), .param = name_of("passes") }, *list = NULL;
+	int n = 0;
+	for (int i = 0; i < a->narg; i++)
+		arena_push(&m->arena, list, n, a->arg[i]);
+	arena_push(&m->arena, list, n, arg);
+	a->arg = list;
+	a->narg = n;
 }
 
 static int run_pass(Model *m, const Pass *p)

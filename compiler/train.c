@@ -372,7 +372,7 @@ static int build_training(Graph *g, Training *t)
 	}
 	fold_seed(g);
 	graph_sweep(g);
-	return graph_sort(g);
+	return graph_sort(g) || infer_graph(g) ? -1 : 0;
 }
 
 int train_run(Graph *g)

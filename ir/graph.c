@@ -265,7 +265,7 @@ void graph_sweep(Graph *g)
 		if (c.n[v->id] > 0 || v->param || v->input)
 			g->init[keep++] = v;
 		else
-			v->init = false;
+			v->init = v->declared = false;
 	}
 	g->ninit = keep;
 }

@@ -261,6 +261,8 @@ static int append(Graph *g, Node *n)
 		n->row = op_find(n->domain, n->op, n->version);
 		if (!n->row && !*n->domain)
 			n->row = op_find(name_of("sbpcc"), n->op, 0);
+		if (n->row && n->row->domain)
+			n->domain = name_of(n->row->domain);    /* so that a dump says it */
 		if (!n->row) {
 			err_at(n->loc, "operator %s%s%s is not supported", n->domain, *n->domain ? "." : "", n->op);
 			return -1;
