@@ -191,14 +191,17 @@ void factor_linear(const Node *n, int *group)
 		group[i] = 0;
 	if (!n->row || !n->row->linear || !n->row->sig)
 		return;
+	if (dtype_is_float(in_dtype(n, 0)) && n->nout && n->out[0] && n->out[0]->type && !dtype_is_float(n->out[0]->type->elem))
+		return;                         /* a Cast that drops fractions */
 	int g = 1;
 	for (const char *s = n->row->linear; *s;) {
 		size_t k = strcspn(s, " +");
 		int i = operand(n->row->sig, s, k);
 		if (i < 0)
 			die("%s: .linear names an operand that .sig does not have", n->row->name);
-		if (i < n->nin)
-			group[i] = g;
+		bool variadic = n->row->schema && i < n->row->schema->nin && n->row->schema->in[i].variadic;
+		for (int v = i; v < n->nin && (v == i || variadic); v++)
+			group[v] = g;           /* operands of one list: together */
 		s += k;
 		if (*s == ' ')
 			g++;

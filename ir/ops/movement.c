@@ -1371,7 +1371,7 @@ const Op ops_movement[] = {
 	  .grad = "ddy = Slice(ddx, starts, ends, axes, steps)", .cost = cost_bytes,
 	  .test = "dy:[2,4] like:[4,5] starts:{1,0} ends:{3,4} | dy:[4,3] like:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2}" },
 	{ .name = "Pad", .since = 11, .sig = "x:T pads:int64 value:T? axes:I? -> y:T", .attrs = "mode:string=\"constant\"", .shape = shape_pad,
-	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_same_length, .linear = "x",
+	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_same_length, .linear = "x+value",
 	  .grad = "dx = PadGrad<mode=@mode>(dy, x, pads, axes);"
 	          "dvalue = Reshape(Sub(ReduceSum<keepdims=0>(dy), ReduceSum<keepdims=0>(PadGrad<mode=@mode>(dy, x, pads, axes))), Shape(value))"
 	          " @when(\"has(value)\")",
