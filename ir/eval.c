@@ -20,7 +20,7 @@ bool sequence_any(const Graph *);       /* sequence.c */
 
 static Arena node_scratch;              /* of the node that is being evaluated */
 static int depth;                       /* definitions inside definitions */
-static bool all_wide;                   /* a wide evaluation is running: what it folds on the way is wide too */
+static bool all_wide; /* a wide evaluation is running: what it folds on the way is wide too */
 
 /* Elements to and from vectors. */
 #define CONVERT(T) do { const T *s_ = (const T *)t->data + from; for (int64_t i = 0; i < n; i++) v[i] = s_[i]; } while (0)
@@ -48,7 +48,8 @@ static void load_ints(const Tensor *t, int64_t from, int64_t n, int64_t *v)
 {
 	DType type = aligned(t) ? t->dtype : DT_UNDEFINED;
 	switch (type) {
-	case DT_INT64: case DT_UINT64: memcpy(v, (const int64_t *)t->data + from, (size_t)n * sizeof *v); break;
+	case DT_INT64:
+	case DT_UINT64: memcpy(v, (const int64_t *)t->data + from, (size_t)n * sizeof *v); break;
 	case DT_INT32: CONVERT(int32_t); break;
 	case DT_BOOL: case DT_UINT8: CONVERT(uint8_t); break;
 	default:
@@ -244,13 +245,15 @@ static Tensor *result(Node *n, int i, Arena *a, bool wide)
 {
 	const Type *t = n->out[i]->type;
 	if (!t || t->kind != TY_TENSOR || t->rank < 0 || type_elements(t) == -1) {
-		err_at(n->loc, "%s: the shape of result %s is not known: %s", n->op, n->out[i]->name, t ? type_text(t) : "nothing is known");
+		err_at(n->loc, "%s: the shape of result %s is not known: %s", n->op, n->out[i]->name,
+			t ? type_text(t) : "nothing is known");
 		return NULL;
 	}
 	int64_t total = type_elements(t);
 	if (total < 0 || total > limits.elements) {
-		fail_at(EXIT_LIMIT, n->loc, "%s: result %s of type %s has more than %lld elements (--max-elements)", n->op,
-		        n->out[i]->name, type_text(t), (long long)limits.elements);
+		fail_at(EXIT_LIMIT, n->loc,
+			"%s: result %s of type %s has more than %lld elements (--max-elements)", n->op,
+			n->out[i]->name, type_text(t), (long long)limits.elements);
 		return NULL;
 	}
 	return tensor_new(a, widened(t->elem, wide), t->rank, t->dim);
@@ -307,7 +310,8 @@ static int infer_and_run(Job *j)
 		in[i] = save(n->in[i]);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			restore(n->in[i], &(Saved){ tensor_type(&tmp, j->in[i], j->tin[i]), j->in[i], NULL, -1 });
+			restore(n->in[i],
+				&(Saved){ tensor_type(&tmp, j->in[i], j->tin[i]), j->in[i], NULL, -1 });
 	for (int i = 0; i < n->nout; i++) {
 		out[i] = save(n->out[i]);
 		if (n->out[i])
@@ -334,14 +338,16 @@ static Function *model_function(const Model *m, const Node *n)
 	return NULL;
 }
 
-static int run_graph(Graph *g, Tensor **in, const DType *tin, Tensor **out, DType *tout, Arena **mem, bool wide);
+static int run_graph(
+	Graph *g, Tensor **in, const DType *tin, Tensor **out, DType *tout, Arena **mem, bool wide);
 
 /* A call: the node alone in a graph of its own, its operands constants, inlined and evaluated. */
 static int run_call(Job *j)
 {
 	Node *n = j->n;
 	if (depth >= limits.depth) {
-		fail_at(EXIT_LIMIT, n->loc, "%s: definitions are nested more than %lld deep (--max-depth)", n->op, (long long)limits.depth);
+		fail_at(EXIT_LIMIT, n->loc, "%s: definitions are nested more than %lld deep (--max-depth)",
+			n->op, (long long)limits.depth);
 		return -1;
 	}
 	Model *m = model_new();
@@ -437,7 +443,9 @@ int eval_node(Node *n, Tensor **in, Tensor **out, Arena *a, bool wide)
 			continue;
 		const Type *t = n->in[i]->type;
 		j.in[i] = widen(in[i], &tmp, wide);
-		j.tin[i] = t && t->kind == TY_TENSOR && widened(t->elem, wide) == j.in[i]->dtype ? t->elem : in[i]->dtype;
+		j.tin[i] = t && t->kind == TY_TENSOR && widened(t->elem, wide) == j.in[i]->dtype
+		                   ? t->elem
+		                   : in[i]->dtype;
 	}
 	for (int i = 0; i < n->nout; i++) {
 		out[i] = NULL;
@@ -452,7 +460,7 @@ int eval_node(Node *n, Tensor **in, Tensor **out, Arena *a, bool wide)
 typedef struct Cell {
 	Tensor *t;
 	DType type;                     /* as declared; the tensor may be wider */
-	Arena mem;                      /* what t lives in, unless it is an operand, a constant or a result of the graph */
+	Arena mem; /* what t lives in, unless it is an operand, a constant or a result of the graph */
 	int uses;
 	bool made;                      /* by a node of this evaluation */
 } Cell;
@@ -476,7 +484,9 @@ static bool foreign(const Graph *g, const Value *v)
 static DType declared(const Value *v, bool wide)
 {
 	const Type *t = v->type;
-	return t && t->kind == TY_TENSOR && t->elem && widened(t->elem, wide) == v->data->dtype ? t->elem : v->data->dtype;
+	return t && t->kind == TY_TENSOR && t->elem && widened(t->elem, wide) == v->data->dtype
+	               ? t->elem
+	               : v->data->dtype;
 }
 
 static int fetch(const Graph *g, Value *v, Cell *cell, bool wide)
@@ -494,7 +504,9 @@ static int fetch(const Graph *g, Value *v, Cell *cell, bool wide)
 		c->t = widen(v->data, &c->mem, wide);
 	}
 	if (!c->t) {
-		err_at(v->loc, "%s has no value: %s", v->name, v->init ? "a parameter is initialised only when training starts" : "no node makes it");
+		err_at(v->loc, "%s has no value: %s", v->name,
+			v->init ? "a parameter is initialised only when training starts"
+				: "no node makes it");
 		return -1;
 	}
 	return 0;
@@ -601,7 +613,8 @@ static int step(Graph *g, Node *n, Cell *cell, Arena **mem, bool wide)
 	return bad;
 }
 
-static int run_graph(Graph *g, Tensor **in, const DType *tin, Tensor **out, DType *tout, Arena **mem, bool wide)
+static int run_graph(
+	Graph *g, Tensor **in, const DType *tin, Tensor **out, DType *tout, Arena **mem, bool wide)
 {
 	Arena tmp = { 0 };
 	Cell *cell = arena_array(&tmp, Cell, g->nvalue + 1);
@@ -648,7 +661,10 @@ int eval_graph(Graph *g, Tensor **in, Tensor **out, Arena *a, EvalOpts opts)
 		const Type *t = g->in[i]->type;
 		if (!in[i])
 			continue;
-		tin[i] = t && t->kind == TY_TENSOR && t->elem && widened(t->elem, opts.wide) == widened(in[i]->dtype, opts.wide) ? t->elem : in[i]->dtype;
+		tin[i] = t && t->kind == TY_TENSOR && t->elem &&
+		                         widened(t->elem, opts.wide) == widened(in[i]->dtype, opts.wide)
+		                 ? t->elem
+		                 : in[i]->dtype;
 	}
 	int bad = run_graph(g, in, tin, out, tout, mem, opts.wide);
 	arena_free(&tmp);
@@ -679,7 +695,8 @@ static Tensor *read_first(Arena *a, const char *dir, int position, Name name, co
 static void take_bits(const Value *v, Tensor *t)
 {
 	DType want = v->type && v->type->kind == TY_TENSOR ? v->type->elem : DT_UNDEFINED;
-	if (dtype_is_float(want) && ((dtype_bits(want) == 16 && t->dtype == DT_UINT16) || (dtype_bits(want) == 8 && t->dtype == DT_UINT8)))
+	if (dtype_is_float(want) && ((dtype_bits(want) == 16 && t->dtype == DT_UINT16) ||
+					    (dtype_bits(want) == 8 && t->dtype == DT_UINT8)))
 		t->dtype = want;
 }
 
@@ -708,7 +725,8 @@ static int check_input(const Value *v, const Tensor *t, const char *path)
 		if (dim_differ(dim_bound(want->dim[i]), t->dim[i]))
 			bad = -1;
 	if (bad)
-		err_at(v->loc, "input %s is declared %s, but %s holds %s", v->name, type_text(want), path, have);
+		err_at(v->loc, "input %s is declared %s, but %s holds %s", v->name, type_text(want), path,
+			have);
 	arena_free(&tmp);
 	return bad;
 }
@@ -741,7 +759,8 @@ static int read_inputs(Graph *g, const char *dir, Tensor **in, Arena *a)
 	for (int i = 0; i < g->nin; i++) {
 		Value *v = g->in[i];
 		if (v->type && v->type->kind != TY_TENSOR) {
-			err_at(v->loc, "input %s is %s: only tensors are evaluated", v->name, type_text(v->type));
+			err_at(v->loc, "input %s is %s: only tensors are evaluated", v->name,
+				type_text(v->type));
 			bad = -1;
 			continue;
 		}
@@ -749,8 +768,9 @@ static int read_inputs(Graph *g, const char *dir, Tensor **in, Arena *a)
 		if (!in[i] && path[i])
 			bad = -1;
 		else if (!in[i] && !v->init) {
-			fail_at(EXIT_ENV, v->loc, "input %s is missing: there is neither %s/input_%d.pb nor .npy nor %s/%s.npy", v->name, dir,
-			        position - 1, dir, v->name);
+			fail_at(EXIT_ENV, v->loc,
+				"input %s is missing: there is neither %s/input_%d.pb nor .npy nor %s/%s.npy",
+				v->name, dir, position - 1, dir, v->name);
 			bad = -1;
 		}
 		if (in[i]) {
@@ -776,7 +796,8 @@ static Tensor *for_npy(const Value *v, Tensor *t, Arena *a)
 		to = DT_UINT8;
 	if (to == t->dtype)
 		return t;
-	fprintf(stderr, "note: output %s is %s, written as %s\n", escape_text(a, v->name, strlen(v->name)), dtype_name(t->dtype), dtype_name(to));
+	fprintf(stderr, "note: output %s is %s, written as %s\n", escape_text(a, v->name, strlen(v->name)),
+		dtype_name(t->dtype), dtype_name(to));
 	Tensor *w = tensor_new(a, to, t->rank, t->dim);
 	for (int64_t i = 0; i < tensor_elements(t); i++)
 		tensor_set(w, i, tensor_get(t, i));
@@ -790,7 +811,7 @@ static int write_outputs(Graph *g, const char *dir, Tensor **out, Arena *a)
 		return -1;
 	}
 	for (int i = 0; i < g->nout; i++)
-		if (npy_write(arena_printf(a, "%s/output_%d.npy", dir, i), for_npy(g->out[i], out[i], a)) != 0)
+		if (npy_write(arena_printf(a, "%s/output_%d.npy", dir, i), for_npy(g->out[i], out[i], a)))
 			return -1;
 	return 0;
 }
@@ -799,8 +820,9 @@ int eval_files(Model *m, const char *indir, const char *outdir)
 {
 	Graph *g = m->graph;
 	Arena mem = { 0 };
-	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1), **out = arena_array(&mem, Tensor *, g->nout + 1);
-	int bad = op_bind(g, true) != 0 || graph_sort(g) != 0 || read_inputs(g, indir, in, &mem) != 0 || read_params(g, indir, &mem) != 0 ? -1 : 0;
+	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1),
+	       **out = arena_array(&mem, Tensor *, g->nout + 1);
+	int bad = op_bind(g, true) || graph_sort(g) || read_inputs(g, indir, in, &mem) || read_params(g, indir, &mem);
 	if (!bad && sequence_any(g))
 		bad = inline_run(g);
 	if (!bad)

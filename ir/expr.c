@@ -33,7 +33,7 @@ typedef struct ENode {
 struct Expr {
 	Arena *arena;
 	ENode *node; int nnode;         /* the last one is the root */
-	bool fixed;                     /* no attribute, no has(), no variadic operand: the same for every node of a row */
+	bool fixed; /* no attribute, no has(), no variadic operand: the same for every node of a row */
 };
 
 enum { STACK = 24 };
@@ -292,7 +292,10 @@ static int primary(Parser *s)
 
 static int unary(Parser *s)
 {
-	static const struct { const char *text; Kind kind; } ops[] = { { "-", E_NEG }, { "!", E_NOT }, { "~", E_COM } };
+	static const struct {
+		const char *text;
+		Kind kind;
+	} ops[] = { { "-", E_NEG }, { "!", E_NOT }, { "~", E_COM } };
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
 		if (take(s, ops[i].text)) {
 			int a = unary(s);
@@ -469,7 +472,10 @@ static int64_t pow_int(int64_t x, int64_t y)
 
 static int64_t to_int(double v)
 {
-	return isnan(v) ? 0 : v >= 9223372036854775808.0 ? INT64_MAX : v < -9223372036854775808.0 ? INT64_MIN : (int64_t)v;
+	return isnan(v)                     ? 0
+	       : v >= 9223372036854775808.0 ? INT64_MAX
+	       : v < -9223372036854775808.0 ? INT64_MIN
+	                                    : (int64_t)v;
 }
 
 static int64_t call1_int(const struct Fn *f, int64_t x)
@@ -511,7 +517,8 @@ static uint64_t call2_uint(const struct Fn *f, uint64_t x, uint64_t y)
 }
 
 /* What is the same for signed and unsigned numbers: 1 when done. */
-static bool step_bits(const ENode *e, int n, const uint64_t *x, const uint64_t *y, const uint64_t *z, uint64_t *r)
+static bool step_bits(
+	const ENode *e, int n, const uint64_t *x, const uint64_t *y, const uint64_t *z, uint64_t *r)
 {
 	switch (e->kind) {
 	case E_NUM: LOOP(uint64_t, e->num < 0 ? (uint64_t)to_int(e->num) : (uint64_t)e->num); break;
@@ -542,7 +549,9 @@ static void step_int(const ENode *e, int n, const int64_t *x, const int64_t *y, 
 	switch (e->kind) {
 	case E_DIV: LOOP(int64_t, div_int(x[i], y[i])); break;
 	case E_REM: LOOP(int64_t, rem_int(x[i], y[i])); break;
-	case E_SHR: LOOP(int64_t, (uint64_t)y[i] < 64 ? x[i] >> y[i] : -(int64_t)(x[i] < 0)); break;    /* the sign moves in */
+	case E_SHR:
+		LOOP(int64_t, (uint64_t)y[i] < 64 ? x[i] >> y[i] : -(int64_t)(x[i] < 0));
+		break; /* the sign moves in */
 	case E_LT: LOOP(int64_t, x[i] < y[i]); break;
 	case E_LE: LOOP(int64_t, x[i] <= y[i]); break;
 	case E_GT: LOOP(int64_t, x[i] > y[i]); break;
@@ -553,7 +562,8 @@ static void step_int(const ENode *e, int n, const int64_t *x, const int64_t *y, 
 	}
 }
 
-static void step_uint(const ENode *e, int n, const uint64_t *x, const uint64_t *y, const uint64_t *z, uint64_t *r)
+static void step_uint(
+	const ENode *e, int n, const uint64_t *x, const uint64_t *y, const uint64_t *z, uint64_t *r)
 {
 	if (step_bits(e, n, x, y, z, r))
 		return;
@@ -591,7 +601,7 @@ static int children(const ENode *e)
 void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void *out)
 {
 	union { double d[EXPR_BLOCK]; int64_t i[EXPR_BLOCK]; uint64_t u[EXPR_BLOCK]; } buf[STACK];
-	const void *at[STACK];          /* where the vector of each stack place is: buf, or an operand itself */
+	const void *at[STACK]; /* where the vector of each stack place is: buf, or an operand itself */
 	int top = 0;
 	for (int k = 0; k < e->nnode; k++) {
 		const ENode *x = &e->node[k];
@@ -603,7 +613,8 @@ void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void
 		}
 		int nc = children(x);
 		top -= nc;
-		const void *a = nc > 0 ? at[top] : NULL, *b = nc > 1 ? at[top + 1] : NULL, *c = nc > 2 ? at[top + 2] : NULL;
+		const void *a = nc > 0 ? at[top] : NULL, *b = nc > 1 ? at[top + 1] : NULL,
+			   *c = nc > 2 ? at[top + 2] : NULL;
 		void *r = k == e->nnode - 1 ? out : (void *)&buf[top];
 		if (mode == EXPR_FLOAT)
 			step_float(x, n, a, b, c, r);
@@ -709,7 +720,11 @@ static void print_two(const Printer *p, const char *open, const char *mid, const
 
 static void print_binary(const Printer *p, const ENode *x)
 {
-	const char *fn = x->kind == E_DIV ? "div" : x->kind == E_SHL ? "shl" : x->kind == E_SHR ? "shr" : x->kind == E_REM ? "fmod" : NULL;
+	const char *fn = x->kind == E_DIV   ? "div"
+	                 : x->kind == E_SHL ? "shl"
+	                 : x->kind == E_SHR ? "shr"
+	                 : x->kind == E_REM ? "fmod"
+	                                    : NULL;
 	char text[32];
 	if (fn && (!p->real || x->kind == E_REM)) {
 		snprintf(text, sizeof text, "e_%s%s(", fn, p->suffix);
@@ -720,7 +735,8 @@ static void print_binary(const Printer *p, const ENode *x)
 	for (int i = 0; i < NBINARY; i++)
 		if (binary_ops[i].kind == x->kind)
 			op = binary_ops[i].text;
-	if (!p->real && (x->kind == E_ADD || x->kind == E_SUB || x->kind == E_MUL)) {   /* wraps, never undefined */
+	if (!p->real &&
+		(x->kind == E_ADD || x->kind == E_SUB || x->kind == E_MUL)) { /* wraps, never undefined */
 		fprintf(p->f, "(%s)((uint64_t)", p->type);
 		print_node(p, x->a);
 		fprintf(p->f, " %s (uint64_t)", op);

@@ -25,7 +25,8 @@ static int64_t checked(Node *n, int operand, int64_t i, int64_t len)
 {
 	if (i >= -len && i < len)
 		return i < 0 ? i + len : i;
-	err_at(in_loc(n, operand), "%s: index %lld is outside [%lld, %lld]", n->op, (long long)i, (long long)-len, (long long)(len - 1));
+	err_at(in_loc(n, operand), "%s: index %lld is outside [%lld, %lld]", n->op, (long long)i,
+		(long long)-len, (long long)(len - 1));
 	return -1;
 }
 
@@ -45,7 +46,8 @@ static int shape_gather(Node *n)
 	int axis, rank = 0;
 	if (!x || x->rank < 0 || !idx || idx->rank < 0)
 		return no_shape(n, 0, in_dtype(n, 0));
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0 || too_many_axes(n, x->rank - 1 + idx->rank) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0 ||
+		too_many_axes(n, x->rank - 1 + idx->rank) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
 		dim[rank++] = x->dim[a];
@@ -72,7 +74,8 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
-	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank);
+	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
+		inner = product(x->dim, axis + 1, x->rank);
 	int64_t many = tensor_elements(in[1]), *idx = checked_indices(n, 1, in[1], len);
 	if (!idx)
 		return -1;
@@ -90,7 +93,8 @@ static int factor_gather(Node *n, FactorRule *r)
 		return -1;
 	for (int a = 0; a < rx; a++)
 		if (a != axis)
-			r->in[0][a] = r->out[0][a < axis ? a : a - 1 + ri] = factor_add(r, in_type(n, 0)->dim[a]);
+			r->in[0][a] = r->out[0][a < axis ? a : a - 1 + ri] =
+				factor_add(r, in_type(n, 0)->dim[a]);
 	for (int a = 0; a < ri; a++)
 		r->in[1][a] = r->out[0][axis + a] = factor_add(r, in_type(n, 1)->dim[a]);
 	return 0;
@@ -113,9 +117,12 @@ static int shape_gather_grad(Node *n)
 			return -1;
 		bool bad = dy->rank != x->rank - 1 + idx->rank;
 		for (int a = 0; !bad && a < dy->rank; a++)
-			bad = dim_differ(dy->dim[a], a < axis ? x->dim[a] : a < axis + idx->rank ? idx->dim[a - axis] : x->dim[a - idx->rank + 1]);
+			bad = dim_differ(dy->dim[a], a < axis               ? x->dim[a]
+						     : a < axis + idx->rank ? idx->dim[a - axis]
+									    : x->dim[a - idx->rank + 1]);
 		if (bad) {
-			err_at(n->loc, "GatherGrad: %s is not gathered from %s by %s", type_text(dy), type_text(x), type_text(idx));
+			err_at(n->loc, "GatherGrad: %s is not gathered from %s by %s", type_text(dy),
+				type_text(x), type_text(idx));
 			return -1;
 		}
 	}
@@ -128,7 +135,8 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
-	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank);
+	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
+		inner = product(x->dim, axis + 1, x->rank);
 	int64_t many = tensor_elements(in[2]), *idx = checked_indices(n, 2, in[2], len);
 	if (!idx)
 		return -1;
@@ -145,11 +153,13 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 static int factor_gather_grad(Node *n, FactorRule *r)
 {
 	int axis, ri = in_rank(n, 2), rx = in_rank(n, 1);
-	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0] || in_rank(n, 0) != rx - 1 + ri)
+	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0] ||
+		in_rank(n, 0) != rx - 1 + ri)
 		return -1;
 	for (int a = 0; a < rx; a++)
 		if (a != axis)
-			r->in[1][a] = r->out[0][a] = r->in[0][a < axis ? a : a - 1 + ri] = factor_add(r, in_type(n, 1)->dim[a]);
+			r->in[1][a] = r->out[0][a] = r->in[0][a < axis ? a : a - 1 + ri] =
+				factor_add(r, in_type(n, 1)->dim[a]);
 	for (int a = 0; a < ri; a++)
 		r->in[2][a] = r->in[0][axis + a] = factor_add(r, in_type(n, 2)->dim[a]);
 	return 0;
@@ -160,7 +170,8 @@ static int factor_elements(Node *n, FactorRule *r)
 {
 	const Type *x = in_type(n, 0), *i = in_type(n, 1);
 	int axis;
-	if (!x || !i || x->rank < 1 || i->rank != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (!x || !i || x->rank < 1 || i->rank != x->rank ||
+		op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
 		if (a == axis || !dim_same(x->dim[a], i->dim[a]))
@@ -178,7 +189,8 @@ static int factor_elements(Node *n, FactorRule *r)
 /* GatherElements and ScatterElements: one index per element. */
 static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 {
-	const Type *x = in_type(n, 0), *idx = in_type(n, at_idx), *upd = at_upd < 0 ? NULL : in_type(n, at_upd);
+	const Type *x = in_type(n, 0), *idx = in_type(n, at_idx),
+		   *upd = at_upd < 0 ? NULL : in_type(n, at_upd);
 	if (!x || x->rank < 0)
 		return 0;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, axis) != 0)
@@ -187,14 +199,16 @@ static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 	for (int a = 0; !bad && idx && a < idx->rank; a++)
 		bad = a != *axis && dim_known(idx->dim[a]) && dim_known(x->dim[a]) && idx->dim[a] > x->dim[a];
 	if (bad) {
-		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s", n->op, type_text(idx), type_text(x));
+		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s", n->op, type_text(idx),
+			type_text(x));
 		return -1;
 	}
 	bad = idx && upd && idx->rank >= 0 && upd->rank >= 0 && idx->rank != upd->rank;
 	for (int a = 0; !bad && idx && upd && upd->rank >= 0 && a < idx->rank; a++)
 		bad = dim_differ(idx->dim[a], upd->dim[a]);
 	if (bad) {
-		err_at(in_loc(n, at_upd), "%s: updates %s do not fit indices %s", n->op, type_text(upd), type_text(idx));
+		err_at(in_loc(n, at_upd), "%s: updates %s do not fit indices %s", n->op, type_text(upd),
+			type_text(idx));
 		return -1;
 	}
 	return 0;
@@ -277,7 +291,8 @@ static int64_t join_int(Reduction r, int64_t a, int64_t b, bool isuint64)
 }
 
 /* out = x; then out[map[i] ...] takes runs of `run` elements of the updates. */
-static void scatter(Reduction r, const Tensor *x, const Tensor *upd, const int64_t *map, int64_t many, int64_t run, Tensor *out)
+static void scatter(Reduction r, const Tensor *x, const Tensor *upd, const int64_t *map, int64_t many,
+	int64_t run, Tensor *out)
 {
 	if (r == S_NONE) {
 		eval_copy(x, 0, out, 0, tensor_elements(x));
@@ -291,7 +306,8 @@ static void scatter(Reduction r, const Tensor *x, const Tensor *upd, const int64
 	} else {
 		int64_t *v = eval_ints(x), *u = eval_ints(upd);
 		for (int64_t i = 0; i < many * run; i++)
-			v[map[i / run] + i % run] = join_int(r, v[map[i / run] + i % run], u[i], x->dtype == DT_UINT64);
+			v[map[i / run] + i % run] =
+				join_int(r, v[map[i / run] + i % run], u[i], x->dtype == DT_UINT64);
 		eval_store_ints(out, v);
 	}
 }
@@ -319,15 +335,17 @@ typedef struct Nd { int batch, depth, irank, xrank; } Nd;
 static int read_nd(Node *n, int at_x, int at_idx, bool batched, Nd *d)
 {
 	const Type *x = in_type(n, at_x), *idx = in_type(n, at_idx);
-	if (!x || !idx || x->rank < 0 || idx->rank < 0 || (idx->rank > 0 && !dim_known(idx->dim[idx->rank - 1])))
+	if (!x || !idx || x->rank < 0 || idx->rank < 0 ||
+		(idx->rank > 0 && !dim_known(idx->dim[idx->rank - 1])))
 		return 1;
 	int64_t b = batched ? attr_int(n, "batch_dims") : 0;
-	bool bad = x->rank < 1 || idx->rank < 1 || b < 0 || b >= idx->rank || b >= x->rank || idx->dim[idx->rank - 1] < 1 ||
-	           idx->dim[idx->rank - 1] > x->rank - b;
+	bool bad = x->rank < 1 || idx->rank < 1 || b < 0 || b >= idx->rank || b >= x->rank ||
+	           idx->dim[idx->rank - 1] < 1 || idx->dim[idx->rank - 1] > x->rank - b;
 	for (int a = 0; !bad && a < b; a++)
 		bad = dim_differ(x->dim[a], idx->dim[a]);
 	if (bad) {
-		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s%s", n->op, type_text(idx), type_text(x), b ? " with these batch_dims" : "");
+		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s%s", n->op, type_text(idx),
+			type_text(x), b ? " with these batch_dims" : "");
 		return -1;
 	}
 	*d = (Nd){ (int)b, (int)idx->dim[idx->rank - 1], idx->rank, x->rank };
@@ -360,13 +378,15 @@ static int shape_gather_nd(Node *n)
 }
 
 /* Where each tuple of the indices points in x; *run is how many elements it takes there. */
-static int64_t *nd_map(Node *n, const Tensor *x, const Tensor *index, int operand, int batch, int64_t *many, int64_t *run)
+static int64_t *nd_map(
+	Node *n, const Tensor *x, const Tensor *index, int operand, int batch, int64_t *many, int64_t *run)
 {
 	int depth = (int)index->dim[index->rank - 1];
 	int64_t stride[RANK_MAX], *v = eval_ints(index);
 	*many = product(index->dim, 0, index->rank - 1);
 	*run = product(x->dim, batch + depth, x->rank);
-	int64_t perbatch = product(index->dim, batch, index->rank - 1), slab = product(x->dim, batch, x->rank);
+	int64_t perbatch = product(index->dim, batch, index->rank - 1),
+		slab = product(x->dim, batch, x->rank);
 	int64_t *map = eval_scratch((size_t)*many * sizeof *map);
 	eval_strides(x, stride);
 	for (int64_t i = 0; i < *many; i++) {
@@ -402,7 +422,8 @@ static int shape_gather_nd_grad(Node *n)
 		for (int a = 0; !bad && a < dy->rank; a++)
 			bad = dim_differ(dim[a], dy->dim[a]);
 		if (bad) {
-			err_at(n->loc, "GatherNDGrad: %s is not gathered from %s by %s", type_text(dy), type_text(in_type(n, 1)), type_text(in_type(n, 2)));
+			err_at(n->loc, "GatherNDGrad: %s is not gathered from %s by %s", type_text(dy),
+				type_text(in_type(n, 1)), type_text(in_type(n, 2)));
 			return -1;
 		}
 	}
@@ -437,7 +458,8 @@ static int shape_scatter_nd(Node *n)
 		for (int a = 0; !bad && a < rank; a++)
 			bad = dim_differ(dim[a], upd->dim[a]);
 		if (bad) {
-			err_at(in_loc(n, 2), "ScatterND: updates %s do not fit %s by indices %s", type_text(upd), type_text(in_type(n, 0)), type_text(in_type(n, 1)));
+			err_at(in_loc(n, 2), "ScatterND: updates %s do not fit %s by indices %s",
+				type_text(upd), type_text(in_type(n, 0)), type_text(in_type(n, 1)));
 			return -1;
 		}
 	}
@@ -475,7 +497,8 @@ static int shape_one_hot(Node *n)
 		d = DIM_UNKNOWN;
 	if (!idx || idx->rank < 0)
 		return no_shape(n, 0, in_dtype(n, 2));
-	if (too_many_axes(n, idx->rank + 1) != 0 || op_axis(n, attr_int(n, "axis"), idx->rank + 1, &axis) != 0)
+	if (too_many_axes(n, idx->rank + 1) != 0 ||
+		op_axis(n, attr_int(n, "axis"), idx->rank + 1, &axis) != 0)
 		return -1;
 	for (int a = 0, k = 0; a <= idx->rank; a++)
 		dim[a] = a == axis ? d : idx->dim[k++];
@@ -489,7 +512,8 @@ static int eval_one_hot(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	if (op_axis(n, attr_int(n, "axis"), y->rank, &axis) != 0)
 		return -1;
-	int64_t depth = y->dim[axis], inner = product(y->dim, axis + 1, y->rank), total = tensor_elements(y), *idx = eval_ints(in[0]);
+	int64_t depth = y->dim[axis], inner = product(y->dim, axis + 1, y->rank), total = tensor_elements(y),
+		*idx = eval_ints(in[0]);
 	for (int64_t i = 0; i < total; i++) {
 		int64_t k = i / inner % depth, at = idx[i / inner / depth * inner + i % inner];
 		eval_copy(in[2], k == (at < 0 ? at + depth : at), out[0], i, 1);
@@ -519,7 +543,8 @@ static int shape_topk(Node *n)
 	else if (in_dims(n, 1, &many, 1) != 1)
 		many = DIM_UNKNOWN;
 	if (dim_known(many) && dim_known(x->dim[axis]) && many > x->dim[axis]) {
-		err_at(in_loc(n, 1), "TopK: axis %d of %s has fewer than %lld elements", axis, type_text(x), (long long)many);
+		err_at(in_loc(n, 1), "TopK: axis %d of %s has fewer than %lld elements", axis, type_text(x),
+			(long long)many);
 		return -1;
 	}
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
@@ -562,13 +587,15 @@ static int eval_topk(Node *n, Tensor **in, Tensor **out)
 		return 0;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
-	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank), outer = product(x->dim, 0, axis), k = y->dim[axis];
+	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank),
+		outer = product(x->dim, 0, axis), k = y->dim[axis];
 	Ranked *r = eval_scratch((size_t)len * sizeof *r);
 	bool real = dtype_is_float(x->dtype);
 	for (int64_t o = 0; o < outer * inner; o++) {
 		int64_t base = o / inner * len * inner + o % inner, to = o / inner * k * inner + o % inner;
 		for (int64_t i = 0; i < len; i++)
-			r[i] = (Ranked){ tensor_get(x, base + i * inner), real ? 0 : tensor_int(x, base + i * inner), i };
+			r[i] = (Ranked){ tensor_get(x, base + i * inner),
+				real ? 0 : tensor_int(x, base + i * inner), i };
 		qsort(r, (size_t)len, sizeof *r, attr_int(n, "largest") ? descending : ascending);
 		for (int64_t i = 0; i < k; i++) {
 			if (out[0])
@@ -606,13 +633,16 @@ static int eval_arg(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
-	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank), outer = product(x->dim, 0, axis);
-	bool max = !strcmp(n->op, "ArgMax"), last = attr_int(n, "select_last_index") != 0, real = dtype_is_float(x->dtype);
+	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank),
+		outer = product(x->dim, 0, axis);
+	bool max = !strcmp(n->op, "ArgMax"), last = attr_int(n, "select_last_index") != 0,
+	     real = dtype_is_float(x->dtype);
 	for (int64_t o = 0; o < outer * inner; o++) {
 		int64_t base = o / inner * len * inner + o % inner;
 		Ranked best = { 0 };
 		for (int64_t i = 0; i < len; i++) {
-			Ranked r = { tensor_get(x, base + i * inner), real ? 0 : tensor_int(x, base + i * inner), i };
+			Ranked r = { tensor_get(x, base + i * inner),
+				real ? 0 : tensor_int(x, base + i * inner), i };
 			int c = i ? by_value(&r, &best) : 1;
 			if (i == 0 || (max ? c > 0 : c < 0) || (last && c == 0))
 				best = r;
@@ -695,7 +725,8 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 	bool flat = !attr_has(n, "axis");
 	if (!flat && op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
-	int64_t len = flat ? tensor_elements(x) : x->dim[axis], inner = flat ? 1 : product(x->dim, axis + 1, x->rank);
+	int64_t len = flat ? tensor_elements(x) : x->dim[axis],
+		inner = flat ? 1 : product(x->dim, axis + 1, x->rank);
 	int64_t outer = flat ? 1 : product(x->dim, 0, axis), to = 0, most = tensor_elements(c);
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < len && i < most; i++)

@@ -24,7 +24,8 @@ void eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t cou
 	if (size == 0)
 		copy_bits(from, i, to, j, count);
 	else
-		memcpy((char *)to->data + (size_t)j * size, (const char *)from->data + (size_t)i * size, (size_t)count * size);
+		memcpy((char *)to->data + (size_t)j * size, (const char *)from->data + (size_t)i * size,
+			(size_t)count * size);
 }
 
 static void eval_copy_all(const Tensor *from, Tensor *to)
@@ -47,7 +48,8 @@ void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tenso
 			eval_copy(from, at, to, j, row);
 		else if (dtype_bits(from->dtype) == 32)
 			for (int64_t k = 0; k < row; k++)
-				memcpy((char *)to->data + (j + k) * 4, (const char *)from->data + (at + k * step) * 4, 4);
+				memcpy((char *)to->data + (j + k) * 4,
+					(const char *)from->data + (at + k * step) * 4, 4);
 		else
 			for (int64_t k = 0; k < row; k++)
 				eval_copy(from, at + k * step, to, j + k, 1);
@@ -164,14 +166,16 @@ static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
 		if (a != hole)
 			rest = dim_mul(rest, dim[a]);
 	if (hole >= 0 && dim_known(total) && dim_known(rest) && (rest == 0 || total % rest != 0)) {
-		err_at(n->loc, "Reshape: %s has %lld elements, which %lld does not divide", type_text(x), (long long)total, (long long)rest);
+		err_at(n->loc, "Reshape: %s has %lld elements, which %lld does not divide", type_text(x),
+			(long long)total, (long long)rest);
 		return -1;
 	}
 	if (hole >= 0)
 		dim[hole] = rest == DIM_UNKNOWN || total == DIM_UNKNOWN ? DIM_UNKNOWN : dim_div(total, rest);
 	else if (dim_differ(total, rest)) {
-		err_at(n->loc, "Reshape cannot turn %s (%lld elements) into %s (%lld)", type_text(x), (long long)total,
-		       type_text(&(Type){ .elem = x->elem, .rank = rank, .dim = dim }), (long long)rest);
+		err_at(n->loc, "Reshape cannot turn %s (%lld elements) into %s (%lld)", type_text(x),
+			(long long)total, type_text(&(Type){ .elem = x->elem, .rank = rank, .dim = dim }),
+			(long long)rest);
 		return -1;
 	}
 	return 0;
@@ -187,15 +191,19 @@ static int shape_reshape(Node *n)
 	if (too_many_axes(n, len) != 0)
 		return -1;
 	if (rank < 0)
-		return len < 0 ? (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0) : any_dims(n, 0, in_dtype(n, 0), (int)len);
+		return len < 0 ? (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0)
+		               : any_dims(n, 0, in_dtype(n, 0), (int)len);
 	for (int a = 0; a < rank; a++) {
 		if (exact && dim[a] < -1) {
-			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)dim[a]);
+			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld",
+				(long long)dim[a]);
 			return -1;
 		}
 		if (dim[a] == 0 && !allowzero) {
 			if (x && x->rank >= 0 && a >= x->rank) {
-				err_at(in_loc(n, 1), "Reshape: 0 stands at place %d of the shape, but %s has only %d axes", a, type_text(x), x->rank);
+				err_at(in_loc(n, 1),
+					"Reshape: 0 stands at place %d of the shape, but %s has only %d axes",
+					a, type_text(x), x->rank);
 				return -1;
 			}
 			dim[a] = x && x->rank >= 0 ? x->dim[a] : DIM_UNKNOWN;
@@ -250,7 +258,8 @@ static int read_perm(Node *n, int rank, int *perm)
 	}
 	if (k == 0 && rank == 0)
 		return 0;
-	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", rank, type_text(in_type(n, 0)));
+	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", rank,
+		type_text(in_type(n, 0)));
 	return -1;
 }
 
@@ -261,7 +270,8 @@ static int shape_transpose(Node *n)
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
 		attr_ints(n, "perm", &k);
-		return attr_has(n, "perm") && k <= RANK_MAX ? any_dims(n, 0, in_dtype(n, 0), k) : (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0);
+		return attr_has(n, "perm") && k <= RANK_MAX ? any_dims(n, 0, in_dtype(n, 0), k)
+		                                            : (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0);
 	}
 	if (read_perm(n, x->rank, perm) != 0)
 		return -1;
@@ -356,7 +366,8 @@ static int shape_expand(Node *n)
 		return -1;
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
 		if (tensor_int(t, i) < 0) {
-			err_at(in_loc(n, 1), "Expand: the shape has a negative size, %lld", (long long)tensor_int(t, i));
+			err_at(in_loc(n, 1), "Expand: the shape has a negative size, %lld",
+				(long long)tensor_int(t, i));
 			return -1;
 		}
 	if (!x || x->rank < 0 || (rank < 0 && len < 0)) {
@@ -388,7 +399,8 @@ static int fits(Node *n, const Type *small, const Type *large)
 {
 	bool bad = small->rank > large->rank;
 	for (int a = 0; !bad && a < small->rank; a++)
-		bad = small->dim[a] != 1 && dim_differ(small->dim[a], large->dim[a + large->rank - small->rank]);
+		bad = small->dim[a] != 1 &&
+		      dim_differ(small->dim[a], large->dim[a + large->rank - small->rank]);
 	if (!bad)
 		return 0;
 	err_at(n->loc, "%s: %s does not broadcast to %s", n->op, type_text(small), type_text(large));
@@ -403,7 +415,8 @@ static int shape_like_second(Node *n)
 		return 0;
 	}
 	bool up = !strcmp(n->op, "LikeShape");
-	if (x && x->rank >= 0 && (up || !strcmp(n->op, "ReduceTo")) && fits(n, up ? x : like, up ? like : x) != 0)
+	if (x && x->rank >= 0 && (up || !strcmp(n->op, "ReduceTo")) &&
+		fits(n, up ? x : like, up ? like : x) != 0)
 		return -1;
 	out_set(n, 0, in_dtype(n, 0), like->rank, like->dim);
 	return 0;
@@ -419,7 +432,8 @@ static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 	}
 	broadcast_strides(out[0], in[0], stride);
 	bool real = dtype_is_float(in[0]->dtype);
-	double *x = real ? eval_doubles(in[0]) : NULL, *sum = eval_scratch((size_t)tensor_elements(out[0]) * 8);
+	double *x = real ? eval_doubles(in[0]) : NULL,
+	       *sum = eval_scratch((size_t)tensor_elements(out[0]) * 8);
 	int64_t *xi = real ? NULL : eval_ints(in[0]), *isum = (int64_t *)sum;
 	for (int64_t i = 0; i < total; i++) {
 		if (real)
@@ -485,8 +499,8 @@ static int shape_concat(Node *n)
 				dim[a] = t->dim[a];
 		}
 		if (bad) {
-			err_at(in_loc(n, i), "Concat along axis %d: %s is %s, %s is %s", axis, n->in[0]->name, type_text(in_type(n, 0)),
-			       n->in[i]->name, type_text(t));
+			err_at(in_loc(n, i), "Concat along axis %d: %s is %s, %s is %s", axis, n->in[0]->name,
+				type_text(in_type(n, 0)), n->in[i]->name, type_text(t));
 			return -1;
 		}
 	}
@@ -575,17 +589,20 @@ static int split_sizes(Node *n, Dim whole, Dim *size)
 			sum = dim_add(sum, size[i]);
 		}
 		if (dim_differ(sum, whole)) {
-			err_at(in_loc(n, 1), "Split: the lengths add up to %lld, but the axis has %lld", (long long)sum, (long long)whole);
+			err_at(in_loc(n, 1), "Split: the lengths add up to %lld, but the axis has %lld",
+				(long long)sum, (long long)whole);
 			return -1;
 		}
 		return 0;
 	}
 	if (attr_has(n, "num_outputs") && attr_int(n, "num_outputs") != k) {
-		err_at(n->loc, "Split: num_outputs is %lld, but there are %d results", (long long)attr_int(n, "num_outputs"), k);
+		err_at(n->loc, "Split: num_outputs is %lld, but there are %d results",
+			(long long)attr_int(n, "num_outputs"), k);
 		return -1;
 	}
 	if (!attr_has(n, "num_outputs") && dim_known(whole) && whole % k != 0) {
-		err_at(n->loc, "Split: an axis of %lld cannot be cut into %d equal parts", (long long)whole, k);
+		err_at(n->loc, "Split: an axis of %lld cannot be cut into %d equal parts", (long long)whole,
+			k);
 		return -1;
 	}
 	Dim chunk = dim_known(whole) ? (whole + k - 1) / k : dim_div(whole, k), left = whole;
@@ -693,7 +710,8 @@ typedef struct Slices { int64_t start[RANK_MAX], step[RANK_MAX]; } Slices;
 
 static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 {
-	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = in_const(n, at + 2), *st = in_const(n, at + 3);
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = in_const(n, at + 2),
+		     *st = in_const(n, at + 3);
 	Dim end[RANK_MAX];
 	int64_t len = s ? tensor_elements(s) : vector_length(n, at);
 	bool axes = n->nin > at + 2 && n->in[at + 2], steps = n->nin > at + 3 && n->in[at + 3];
@@ -706,7 +724,8 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 		err_at(in_loc(n, at), "%s: %lld starts for %s", n->op, (long long)len, type_text(x));
 		return -1;
 	}
-	if ((axes && tensor_elements(ax) != len) || (s && e && tensor_elements(e) != len) || (st && tensor_elements(st) != len)) {
+	if ((axes && tensor_elements(ax) != len) || (s && e && tensor_elements(e) != len) ||
+		(st && tensor_elements(st) != len)) {
 		err_at(n->loc, "%s: starts, ends, axes and steps must have the same length", n->op);
 		return -1;
 	}
@@ -759,7 +778,8 @@ static int shape_slice(Node *n)
 /* The slices of a tensor of the given shape, operands at in[at] to in[at + 3]. */
 static int read_slices(Node *n, Tensor **in, int at, const Tensor *x, Slices *s)
 {
-	const Tensor *axes = n->nin > at + 2 ? in[at + 2] : NULL, *steps = n->nin > at + 3 ? in[at + 3] : NULL;
+	const Tensor *axes = n->nin > at + 2 ? in[at + 2] : NULL,
+		     *steps = n->nin > at + 3 ? in[at + 3] : NULL;
 	for (int a = 0; a < x->rank; a++) {
 		s->start[a] = 0;
 		s->step[a] = 1;
@@ -834,7 +854,8 @@ static int shape_slice_grad(Node *n)
 		for (int a = 0; !bad && a < dy->rank; a++)
 			bad = dim_differ(dy->dim[a], dim[a]);
 		if (bad) {
-			err_at(n->loc, "SliceGrad: the slice of %s is not %s", type_text(like), type_text(dy));
+			err_at(n->loc, "SliceGrad: the slice of %s is not %s", type_text(like),
+				type_text(dy));
 			return -1;
 		}
 	}
@@ -864,7 +885,8 @@ static int read_pads(Node *n, int at, int axes_at, int rank, int64_t *before, in
 		return 1;
 	int64_t k = has_axes ? tensor_elements(axes) : rank;
 	if (tensor_elements(p) != 2 * k) {
-		err_at(in_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p), (long long)k);
+		err_at(in_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p),
+			(long long)k);
 		return -1;
 	}
 	for (int a = 0; a < rank; a++)
@@ -875,8 +897,10 @@ static int read_pads(Node *n, int at, int axes_at, int rank, int64_t *before, in
 			return -1;
 		before[a] = tensor_int(p, i);
 		after[a] = tensor_int(p, i + k);
-		if (before[a] < -limits.elements || before[a] > limits.elements || after[a] < -limits.elements || after[a] > limits.elements) {
-			err_at(in_loc(n, at), "%s: the pads %lld and %lld of axis %d are out of range", n->op, (long long)before[a], (long long)after[a], a);
+		if (before[a] < -limits.elements || before[a] > limits.elements ||
+			after[a] < -limits.elements || after[a] > limits.elements) {
+			err_at(in_loc(n, at), "%s: the pads %lld and %lld of axis %d are out of range", n->op,
+				(long long)before[a], (long long)after[a], a);
 			return -1;
 		}
 	}
@@ -906,11 +930,13 @@ static int shape_pad(Node *n)
 	for (int a = 0; a < x->rank; a++) {
 		dim[a] = padded(x->dim[a], before[a] + after[a]);
 		if (dim_known(x->dim[a]) && x->dim[a] + before[a] + after[a] < 0) {
-			err_at(in_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x), (long long)-(before[a] + after[a]));
+			err_at(in_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x),
+				(long long)-(before[a] + after[a]));
 			return -1;
 		}
 		if (mode != PAD_CONSTANT && x->dim[a] == 0 && dim[a] != 0) {
-			err_at(in_loc(n, 1), "Pad: axis %d of %s is empty, so mode %s has nothing to repeat", a, type_text(x), attr_str(n, "mode"));
+			err_at(in_loc(n, 1), "Pad: axis %d of %s is empty, so mode %s has nothing to repeat",
+				a, type_text(x), attr_str(n, "mode"));
 			return -1;
 		}
 	}
@@ -1179,7 +1205,8 @@ static int eval_trilu(Node *n, Tensor **in, Tensor **out)
 		err_at(in_loc(n, 1), "Trilu: k must be a scalar");
 		return -1;
 	}
-	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->rank - 1], rows = x->dim[x->rank - 2];
+	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->rank - 1],
+		rows = x->dim[x->rank - 2];
 	int64_t total = tensor_elements(x);
 	bool upper = attr_int(n, "upper") != 0;
 	k = k > cols ? cols : k < -rows ? -rows : k;
@@ -1218,7 +1245,8 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	const Tensor *x = in[0];
 	int64_t inner = 1, total = tensor_elements(x);
-	bool exclusive = attr_int(n, "exclusive") != 0, reverse = attr_int(n, "reverse") != 0, real = dtype_is_float(x->dtype);
+	bool exclusive = attr_int(n, "exclusive") != 0, reverse = attr_int(n, "reverse") != 0,
+	     real = dtype_is_float(x->dtype);
 	if (cumsum_axis(n, in[1], x->rank, &axis) != 0)
 		return -1;
 	int64_t len = x->dim[axis];
@@ -1297,7 +1325,8 @@ static int reverse_axes(Node *n, int64_t *time, int64_t *batch)
 	*batch = attr_int(n, "batch_axis");
 	if ((*time == 0 && *batch == 1) || (*time == 1 && *batch == 0))
 		return 0;
-	err_at(n->loc, "ReverseSequence: time_axis and batch_axis must be 0 and 1, in one order or the other");
+	err_at(n->loc,
+		"ReverseSequence: time_axis and batch_axis must be 0 and 1, in one order or the other");
 	return -1;
 }
 
@@ -1307,8 +1336,11 @@ static int shape_reverse(Node *n)
 	int64_t time, batch;
 	if (reverse_axes(n, &time, &batch) != 0)
 		return -1;
-	if (x && x->rank >= 0 && (x->rank < 2 || (l && l->rank >= 0 && (l->rank != 1 || dim_differ(l->dim[0], x->dim[batch]))))) {
-		err_at(n->loc, "ReverseSequence: %s does not fit lengths %s", type_text(x), l ? type_text(l) : "of any kind");
+	if (x && x->rank >= 0 &&
+		(x->rank < 2 ||
+			(l && l->rank >= 0 && (l->rank != 1 || dim_differ(l->dim[0], x->dim[batch]))))) {
+		err_at(n->loc, "ReverseSequence: %s does not fit lengths %s", type_text(x),
+			l ? type_text(l) : "of any kind");
 		return -1;
 	}
 	return shape_like_first(n);
@@ -1326,11 +1358,13 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 	for (int64_t b = 0; b < x->dim[batch]; b++) {
 		int64_t len = tensor_int(in[1], b);
 		if (len < 0 || len > x->dim[time]) {
-			err_at(in_loc(n, 1), "ReverseSequence: length %lld is outside [0, %lld]", (long long)len, (long long)x->dim[time]);
+			err_at(in_loc(n, 1), "ReverseSequence: length %lld is outside [0, %lld]",
+				(long long)len, (long long)x->dim[time]);
 			return -1;
 		}
 		for (int64_t t = 0; t < x->dim[time]; t++)
-			eval_copy(x, (t < len ? len - 1 - t : t) * st + b * sb, out[0], t * st + b * sb, inner);
+			eval_copy(
+				x, (t < len ? len - 1 - t : t) * st + b * sb, out[0], t * st + b * sb, inner);
 	}
 	return 0;
 }

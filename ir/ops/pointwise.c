@@ -51,7 +51,8 @@ static int shape_clip(Node *n)
 	for (int i = 1; i < 3; i++) {
 		const Type *t = in_type(n, i);
 		if (t && t->rank >= 0 && type_elements(t) >= 0 && type_elements(t) != 1) {
-			err_at(in_loc(n, i), "Clip: the %s bound must be a scalar, not %s", i == 1 ? "lower" : "upper", type_text(t));
+			err_at(in_loc(n, i), "Clip: the %s bound must be a scalar, not %s",
+				i == 1 ? "lower" : "upper", type_text(t));
 			return -1;
 		}
 	}
@@ -100,7 +101,8 @@ static double to_power(double v, Name mode)
 static void cast_float(Node *n, const Tensor *in, Tensor *out)
 {
 	int64_t len = tensor_elements(in);
-	bool small = dtype_is_float(out->dtype) && dtype_bits(out->dtype) == 8, sat = attr_int(n, "saturate") != 0;
+	bool small = dtype_is_float(out->dtype) && dtype_bits(out->dtype) == 8,
+	     sat = attr_int(n, "saturate") != 0;
 	Name mode = out->dtype == DT_FLOAT8E8M0 ? attr_str(n, "round_mode") : NULL;
 	for (int64_t i = 0; i < len; i++) {
 		double v = tensor_get(in, i);
@@ -120,7 +122,8 @@ static int eval_cast(Node *n, Tensor **in, Tensor **out)
 		return 0;
 	else if (!dtype_is_float(from) && !dtype_is_float(to))
 		eval_store_ints(out[0], eval_ints(in[0]));
-	else if ((from == DT_FLOAT || from == DT_DOUBLE || !dtype_is_float(from)) && (to == DT_FLOAT || to == DT_DOUBLE))
+	else if ((from == DT_FLOAT || from == DT_DOUBLE || !dtype_is_float(from)) &&
+		 (to == DT_FLOAT || to == DT_DOUBLE))
 		eval_store(out[0], eval_doubles(in[0]));
 	else
 		cast_float(n, in[0], out[0]);
@@ -146,7 +149,9 @@ static int grad_sum(Node *n, Value **dout, Value **din)
 	Graph *g = n->graph;
 	Value *d = dout[0];
 	if (!strcmp(n->op, "Mean")) {
-		Value *k = graph_const(g, tensor_scalar(g->arena, n->in[0]->type ? n->in[0]->type->elem : DT_FLOAT, n->nin), "count");
+		Value *k = graph_const(g,
+			tensor_scalar(g->arena, n->in[0]->type ? n->in[0]->type->elem : DT_FLOAT, n->nin),
+			"count");
 		d = build(g, n->loc, "Div", NULL, 1, NULL, 2, d, k);
 	}
 	for (int i = 0; i < n->nin; i++)
@@ -160,7 +165,8 @@ static int grad_extreme(Node *n, Value **dout, Value **din)
 	Value *count = NULL, *y = n->out[0], *d = dout[0];
 	Value **hit = arena_array(g->arena, Value *, n->nin);
 	for (int i = 0; i < n->nin; i++) {
-		hit[i] = build(g, n->loc, "CastLike", NULL, 1, NULL, 2, build(g, n->loc, "Equal", NULL, 1, NULL, 2, n->in[i], y), d);
+		hit[i] = build(g, n->loc, "CastLike", NULL, 1, NULL, 2,
+			build(g, n->loc, "Equal", NULL, 1, NULL, 2, n->in[i], y), d);
 		count = count ? build(g, n->loc, "Add", NULL, 1, NULL, 2, count, hit[i]) : hit[i];
 	}
 	Value *share = build(g, n->loc, "Div", NULL, 1, NULL, 2, d, count);

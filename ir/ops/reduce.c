@@ -50,7 +50,8 @@ typedef enum { R_SUM, R_MEAN, R_PROD, R_MAX, R_MIN } Kind;
 
 static Kind kind_of(const Node *n)
 {
-	static const char *const names[] = { "ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin" };
+	static const char *const names[] = { "ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax",
+		"ReduceMin" };
 	for (int i = 0; i < 5; i++)
 		if (!strcmp(n->op, names[i]))
 			return (Kind)i;
@@ -105,7 +106,8 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	const Tensor *x = in[0];
 	Kind kind = kind_of(n);
 	bool gone[RANK_MAX], real = dtype_is_float(x->dtype), u64 = x->dtype == DT_UINT64;
-	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(x), many = tensor_elements(out[0]), at = 0;
+	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(x),
+				  many = tensor_elements(out[0]), at = 0;
 	if (reduced(n, x->rank, gone) != 0)
 		return -1;
 	result_strides(x, gone, stride);

@@ -44,9 +44,11 @@ int broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
 		Dim a = ia >= 0 ? was[ia] : 1, b = ib >= 0 ? bdim[ib] : 1;
 		dim[i] = broadcast_dim(a, b);
 		if (dim[i] == DIM_OVERFLOW) {
-			err_at(n->loc, "%s cannot broadcast %lld with %lld: the shapes are %s and %s", n->op, (long long)a, (long long)b,
-			       type_text(&(Type){ .elem = in_dtype(n, 0), .rank = rank, .dim = was }),
-			       type_text(&(Type){ .elem = in_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
+			err_at(n->loc, "%s cannot broadcast %lld with %lld: the shapes are %s and %s", n->op,
+				(long long)a, (long long)b,
+				type_text(&(Type){ .elem = in_dtype(n, 0), .rank = rank, .dim = was }),
+				type_text(&(Type){
+					.elem = in_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
 			return -1;
 		}
 	}
@@ -169,8 +171,8 @@ static int eval_size(Node *n, Tensor **in, Tensor **out)
 /* Constant: exactly one of the attributes gives the value. */
 static const Attr *constant_attr(Node *n)
 {
-	static const char *const names[] = { "value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints",
-	                                     "value_string", "value_strings" };
+	static const char *const names[] = { "value", "sparse_value", "value_float", "value_floats",
+		"value_int", "value_ints", "value_string", "value_strings" };
 	const Attr *found = NULL;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const Attr *a = node_attr(n, names[i]);
@@ -251,7 +253,8 @@ static int shape_constant_of_shape(Node *n)
 	const Tensor *fill = fill_value(n), *t = in_const(n, 0);
 	DType elem = fill ? fill->dtype : DT_FLOAT;
 	if (fill && tensor_elements(fill) != 1) {
-		err_at(n->loc, "ConstantOfShape: value must have one element, not %lld", (long long)tensor_elements(fill));
+		err_at(n->loc, "ConstantOfShape: value must have one element, not %lld",
+			(long long)tensor_elements(fill));
 		return -1;
 	}
 	if (elem == DT_STRING) {
@@ -260,12 +263,14 @@ static int shape_constant_of_shape(Node *n)
 	}
 	const Type *s = in_type(n, 0);
 	if (s && s->rank == 1 && dim_known(s->dim[0]) && s->dim[0] > RANK_MAX) {
-		err_at(in_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0], RANK_MAX);
+		err_at(in_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0],
+			RANK_MAX);
 		return -1;
 	}
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
 		if (tensor_int(t, i) < 0) {
-			err_at(in_loc(n, 0), "ConstantOfShape: the shape has a negative size, %lld", (long long)tensor_int(t, i));
+			err_at(in_loc(n, 0), "ConstantOfShape: the shape has a negative size, %lld",
+				(long long)tensor_int(t, i));
 			return -1;
 		}
 	int rank = in_dims(n, 0, dim, RANK_MAX);
@@ -313,7 +318,8 @@ static int range_length(Node *n, const Tensor *s, const Tensor *e, const Tensor 
 	if (dtype_is_float(d->dtype)) {
 		double k = ceil((tensor_get(e, 0) - tensor_get(s, 0)) / tensor_get(d, 0));
 		if (!(k <= (double)limits.elements)) {
-			fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)", (long long)limits.elements);
+			fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)",
+				(long long)limits.elements);
 			return -1;
 		}
 		*len = k > 0 ? (int64_t)k : 0;
@@ -327,7 +333,8 @@ static int range_length(Node *n, const Tensor *s, const Tensor *e, const Tensor 
 	uint64_t span = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
 	uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, k = span / by + (span % by != 0);
 	if (k > (uint64_t)limits.elements) {
-		fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)", (long long)limits.elements);
+		fail_at(EXIT_LIMIT, n->loc, "Range: more than %lld elements (--max-elements)",
+			(long long)limits.elements);
 		return -1;
 	}
 	*len = (int64_t)k;
@@ -343,8 +350,9 @@ static int shape_range_op(Node *n)
 		if (range_length(n, s, e, d, &k) != 0)
 			return -1;
 		len = k;
-	} else if (!dtype_is_float(in_dtype(n, 0)) && in_dims(n, 0, &from, 1) == 1 && in_dims(n, 1, &to, 1) == 1 &&
-	           in_dims(n, 2, &step, 1) == 1 && from != DIM_UNKNOWN && to != DIM_UNKNOWN && dim_known(step) && step > 0) {
+	} else if (!dtype_is_float(in_dtype(n, 0)) && in_dims(n, 0, &from, 1) == 1 &&
+		   in_dims(n, 1, &to, 1) == 1 && in_dims(n, 2, &step, 1) == 1 && from != DIM_UNKNOWN &&
+		   to != DIM_UNKNOWN && dim_known(step) && step > 0) {
 		len = dim_ceildiv(dim_sub(to, from), step);
 	}
 	out_set(n, 0, in_dtype(n, 0), 1, &len);
@@ -359,7 +367,9 @@ static int eval_range(Node *n, Tensor **in, Tensor **out)
 		if (dtype_is_float(in[0]->dtype))
 			tensor_set(out[0], i, tensor_get(in[0], 0) + (double)i * tensor_get(in[2], 0));
 		else
-			tensor_set_int(out[0], i, (int64_t)((uint64_t)tensor_int(in[0], 0) + (uint64_t)i * (uint64_t)tensor_int(in[2], 0)));
+			tensor_set_int(out[0], i,
+				(int64_t)((uint64_t)tensor_int(in[0], 0) +
+					  (uint64_t)i * (uint64_t)tensor_int(in[2], 0)));
 	return 0;
 }
 
@@ -380,7 +390,8 @@ static El el_dim(Dim d)
 
 static bool vec_tensor(const Tensor *t, Vec *v)
 {
-	if (!t || t->rank > 1 || !t->data || (!dtype_is_int(t->dtype) && t->dtype != DT_BOOL) || tensor_elements(t) > CONTENTS_MAX)
+	if (!t || t->rank > 1 || !t->data || (!dtype_is_int(t->dtype) && t->dtype != DT_BOOL) ||
+		tensor_elements(t) > CONTENTS_MAX)
 		return false;
 	v->n = (int)tensor_elements(t);
 	for (int i = 0; i < v->n; i++)
@@ -427,12 +438,18 @@ static El el_arith(Name op, El a, El b)
 		return el_dim(DIM_UNKNOWN);
 	}
 	if (!strcmp(op, "Add"))
-		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN ? dim_sub(a.dim, -b.num) : a.isnum && a.num < 0 && a.num > INT64_MIN ? dim_sub(b.dim, -a.num) : dim_add(a.dim, b.dim));
+		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN   ? dim_sub(a.dim, -b.num)
+			      : a.isnum && a.num < 0 && a.num > INT64_MIN ? dim_sub(b.dim, -a.num)
+									  : dim_add(a.dim, b.dim));
 	if (!strcmp(op, "Sub"))
-		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN ? dim_add(a.dim, -b.num) : dim_sub(a.dim, b.dim));
+		return el_dim(b.isnum && b.num < 0 && b.num > INT64_MIN ? dim_add(a.dim, -b.num)
+									: dim_sub(a.dim, b.dim));
 	if (!strcmp(op, "Equal"))       /* a dimension is never negative */
-		return (a.isnum && a.num < 0 && dim_symbolic(b.dim)) || (b.isnum && b.num < 0 && dim_symbolic(a.dim)) ? el_num(0)
-		       : dim_same(a.dim, b.dim) ? el_num(1) : el_dim(DIM_UNKNOWN);
+		return (a.isnum && a.num < 0 && dim_symbolic(b.dim)) ||
+		                       (b.isnum && b.num < 0 && dim_symbolic(a.dim))
+		               ? el_num(0)
+		       : dim_same(a.dim, b.dim) ? el_num(1)
+		                                : el_dim(DIM_UNKNOWN);
 	if ((a.isnum && a.num < 0) || (b.isnum && b.num < 0))
 		return el_dim(DIM_UNKNOWN);
 	if (!strcmp(op, "Mul"))
@@ -518,8 +535,8 @@ static bool slice_contents(const Node *n, Vec *r)
 {
 	Vec x;
 	const Tensor *s = in_const(n, 1), *e = in_const(n, 2), *d = in_const(n, 4);
-	if (!s || !e || tensor_elements(s) != 1 || tensor_elements(e) != 1 || (n->nin > 4 && n->in[4] && !d) || in_rank(n, 0) != 1 ||
-	    !vec_in(n, 0, &x))
+	if (!s || !e || tensor_elements(s) != 1 || tensor_elements(e) != 1 ||
+		(n->nin > 4 && n->in[4] && !d) || in_rank(n, 0) != 1 || !vec_in(n, 0, &x))
 		return false;
 	int64_t from = tensor_int(s, 0), to = tensor_int(e, 0), step = d ? tensor_int(d, 0) : 1;
 	slice_clamp(&from, &to, step, x.n);
@@ -554,7 +571,8 @@ static bool fill_contents(const Node *n, Vec *r)
 {
 	const Attr *a = node_attr(n, "value");
 	const Type *t = n->out[0]->type;
-	if (!a || a->type != AT_TENSOR || t->rank > 1 || type_elements(t) < 0 || type_elements(t) > CONTENTS_MAX || !vec_tensor(a->u.t, r))
+	if (!a || a->type != AT_TENSOR || t->rank > 1 || type_elements(t) < 0 ||
+		type_elements(t) > CONTENTS_MAX || !vec_tensor(a->u.t, r))
 		return false;
 	r->n = (int)type_elements(t);
 	for (int i = r->n; i-- > 0;)
@@ -564,7 +582,8 @@ static bool fill_contents(const Node *n, Vec *r)
 
 static bool constant_contents(const Node *n, Vec *r)
 {
-	const Attr *a = node_attr(n, "value"), *v = node_attr(n, "value_int"), *l = node_attr(n, "value_ints");
+	const Attr *a = node_attr(n, "value"), *v = node_attr(n, "value_int"),
+		   *l = node_attr(n, "value_ints");
 	if (a && a->type == AT_TENSOR)
 		return vec_tensor(a->u.t, r);
 	if (v && v->type == AT_INT) {
@@ -582,7 +601,8 @@ static bool constant_contents(const Node *n, Vec *r)
 
 static bool product_contents(const Node *n, Vec *r)
 {
-	if (!vec_in(n, 0, r) || in_rank(n, 0) != 1 || n->out[0]->type->rank < 0 || type_elements(n->out[0]->type) != 1)
+	if (!vec_in(n, 0, r) || in_rank(n, 0) != 1 || n->out[0]->type->rank < 0 ||
+		type_elements(n->out[0]->type) != 1)
 		return false;
 	El p = el_num(!strcmp(n->op, "ReduceProd"));
 	for (int i = 0; i < r->n; i++)
@@ -613,13 +633,26 @@ static bool expand_contents(const Node *n, Vec *r)
 	return true;
 }
 
-static const struct { const char *op; bool (*f)(const Node *, Vec *); } content_rules[] = {
-	{ "Shape", shape_op_contents },    { "Size", shape_op_contents },       { "Gather", gather_contents },
-	{ "Concat", concat_contents },     { "Slice", slice_contents },         { "Unsqueeze", same_contents },
-	{ "Squeeze", same_contents },      { "Cast", same_contents },           { "CastLike", same_contents },
-	{ "Identity", same_contents },     { "Reshape", same_length_contents }, { "ConstantOfShape", fill_contents },
-	{ "Constant", constant_contents }, { "Where", where_contents },         { "ReduceProd", product_contents },
-	{ "ReduceSum", product_contents }, { "Expand", expand_contents },       { "Flatten", same_length_contents },
+static const struct { const char *op; bool (*f)(const Node *, Vec *);
+} content_rules[] = {
+	{ "Shape", shape_op_contents },
+	{ "Size", shape_op_contents },
+	{ "Gather", gather_contents },
+	{ "Concat", concat_contents },
+	{ "Slice", slice_contents },
+	{ "Unsqueeze", same_contents },
+	{ "Squeeze", same_contents },
+	{ "Cast", same_contents },
+	{ "CastLike", same_contents },
+	{ "Identity", same_contents },
+	{ "Reshape", same_length_contents },
+	{ "ConstantOfShape", fill_contents },
+	{ "Constant", constant_contents },
+	{ "Where", where_contents },
+	{ "ReduceProd", product_contents },
+	{ "ReduceSum", product_contents },
+	{ "Expand", expand_contents },
+	{ "Flatten", same_length_contents },
 };
 
 /* Sets elem of the first result of n when it is a small integer vector whose contents are known, at least in part. */
@@ -627,11 +660,13 @@ int shape_contents(Node *n)
 {
 	Vec r;
 	Value *y = n->nout > 0 ? n->out[0] : NULL;
-	if (!y || y->data || !y->type || y->type->kind != TY_TENSOR || y->type->rank < 0 || y->type->rank > 1 || *n->domain)
+	if (!y || y->data || !y->type || y->type->kind != TY_TENSOR || y->type->rank < 0 ||
+		y->type->rank > 1 || *n->domain)
 		return 0;
 	if (y->type->elem != DT_INT64 && y->type->elem != DT_INT32 && y->type->elem != DT_BOOL)
 		return 0;
-	if (n->nin && in_type(n, 0) && dtype_is_float(in_dtype(n, 0)) && strcmp(n->op, "Shape") && strcmp(n->op, "Size"))
+	if (n->nin && in_type(n, 0) && dtype_is_float(in_dtype(n, 0)) && strcmp(n->op, "Shape") &&
+		strcmp(n->op, "Size"))
 		return 0;
 	bool known = arith_contents(n, &r);
 	for (size_t i = 0; !known && i < sizeof content_rules / sizeof *content_rules; i++)

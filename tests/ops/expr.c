@@ -42,7 +42,10 @@ static void print_case(const Node *n, DType t)
 	static const char *const args[] = { "a", "b", "c", "d" };
 	const Expr *e = expr_of(n);
 	bool real = dtype_is_float(t);
-	const char *type = t == DT_FLOAT ? "float" : t == DT_DOUBLE ? "double" : t == DT_INT64 ? "int64_t" : "uint64_t";
+	const char *type = t == DT_FLOAT    ? "float"
+	                   : t == DT_DOUBLE ? "double"
+	                   : t == DT_INT64  ? "int64_t"
+	                                    : "uint64_t";
 	ExprMode mode = real ? EXPR_FLOAT : t == DT_INT64 ? EXPR_INT : EXPR_UINT;
 	printf("static %s f%d(", type, count);
 	for (int i = 0; i < n->nin; i++)
@@ -83,7 +86,8 @@ static void print_op(Graph *g, const Op *op)
 {
 	static const DType types[] = { DT_FLOAT, DT_DOUBLE, DT_INT64, DT_UINT64 };
 	const char *e = op->expr;
-	bool bits = strpbrk(e, "^~") || strstr(e, " & ") || strstr(e, " | ") || strstr(e, "<<") || strstr(e, ">>");
+	bool bits = strpbrk(e, "^~") || strstr(e, " & ") || strstr(e, " | ") || strstr(e, "<<") ||
+	            strstr(e, ">>");
 	char class = 'T';
 	for (int i = 0; i < op->schema->nin; i++)
 		if (op->schema->in[i].type[0] == 'F')
