@@ -296,6 +296,7 @@ int factors_run(Graph *g)
 	g->factor = NULL;
 	for (int i = 0; i < g->nnode; i++)
 		relate(&s, g->node[i]);
+	bool show = opt.dump_after && (!strcmp(opt.dump_after, "factors") || !strcmp(opt.dump_after, "all"));
 	int *uses = graph_uses(g, g->scratch);
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
@@ -303,7 +304,8 @@ int factors_run(Graph *g)
 		v->factors = NULL;
 		if (uses[v->id] || (v->def && v->def->graph == g) || v->input) {
 			settle(&s, v);
-			note(g, v);
+			if (show)
+				note(g, v);
 		}
 	}
 	arena_free(&tmp);

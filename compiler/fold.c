@@ -23,6 +23,7 @@ typedef struct Fold {
 	Value **by; int nby;            /* by[id]: the value to use instead */
 	Map seen;                       /* nodes by hash */
 	Map small;                      /* small constants by hash */
+	int *uses;                      /* by id, before anything went */
 } Fold;
 
 static Value *now(Fold *f, Value *v)
@@ -111,7 +112,7 @@ static bool filled_with(const Node *n, int i, double v)
 
 static bool drops_nothing(const Node *n)
 {
-	const Tensor *mode = in_const(n, 2);
+	const Tensor *mode = is(n, "Dropout") ? in_const(n, 2) : NULL;
 
 	return is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
 }
@@ -369,6 +370,8 @@ static void shorten(Fold *f, Node *n)
 
 static void plain(Fold *f, Node *n)
 {
+	if (is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id])
+		n->nout = 1;            /* its mask is not wanted */
 	if (reduces(n))
 		plain_axes(f, n);
 	drop_bias(n);
@@ -505,6 +508,7 @@ int fold_run(Graph *g)
 	int keep = 0, nnode = g->nnode;
 
 	f.by = arena_array(g->scratch, Value *, g->nvalue + 1);
+	f.uses = graph_uses(g, g->scratch);
 	map_init(&f.seen, g->scratch);
 	map_init(&f.small, g->scratch);
 	for (int i = 0; i < nnode; i++)

@@ -344,15 +344,11 @@ static int *use(Lift *l, const Value *v)
 	return &l->uses[v->id];
 }
 
-/* Costly enough that computing it twice is worse than leaving the pattern alone. */
+/* Costly enough that computing it twice is worse than leaving the pattern alone: the weights of attention, a norm.  Scores
+ * are not, for attention computes them anew rather than keep them. */
 static bool costly(const Node *n)
 {
-	static const char *const list[] = { "MatMul", "Softmax", "Exp", "Tanh", "Erf", "Sigmoid", "InstanceNormalization", NULL };
-
-	for (int i = 0; list[i]; i++)
-		if (is(n, list[i]))
-			return true;
-	return false;
+	return is(n, "Softmax") || is(n, "Exp") || is(n, "InstanceNormalization");
 }
 
 /* How often covered nodes that go read v. */
@@ -1083,6 +1079,10 @@ static Value *cache_of(Lift *l, Value *c, Dim width, Dim pairs, bool neighbours)
 	}
 	if (!r)
 		die("lift: the table %s", c->name);
+	if (r != c && constant(r)) {
+		r = graph_const(g, r->data, name_fmt("%s.cache", c->name));
+		g->nnode = 0;
+	}
 	map_put(&l->table, c, r);
 	take(l, !d ? 0 : d->mark < l->nold && l->old[d->mark] == d ? d->mark + 1 : d->mark);
 	return r;

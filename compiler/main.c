@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-Options opt = { .seed = -1, .steps = -1 };
-
 typedef enum { FLAG, TEXT, NUMBER, FUNCTION } OptKind;
 typedef struct Option {
 	const char *name, *arg;         /* arg NULL: takes none; "[X]": may have one */

@@ -6,13 +6,18 @@
 
 #include <string.h>
 
+Options opt = { .seed = -1, .steps = -1 };
+
 static const Pass passes[] = {
 	/* name        run            needs            gives            drops    dumps */
+	{ "params",    params_run,    0,               0,               0,       true,  "which initialisers are trained" },
 	{ "inline",    bind_run,      0,               BOUND | SHAPES,  0,       true,  "operators bound, functions and definitions inlined, shapes inferred" },
-	{ "params",    params_run,    SHAPES | BOUND,  0,               0,       true,  "which initialisers are trained" },
+	{ "mode",      mode_run,      SHAPES | BOUND,  0,               0,       true,  "batch norm and dropout that an exporter left switched off" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "constants, copies and equal nodes gone" },
+	{ "lift",      lift_run,      SHAPES | FOLDED, LIFTED,          0,       true,  "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
 	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       true,  "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "again: new nodes" },
+	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       true,  "axes as products of factors" },
 	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       true,  "mesh, place and SBP of every value" },
 	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       true,  "a transfer wherever producer and consumer disagree" },
 	{ "project",   project_run,   BOXED,           ROLES,           0,       true,  "what each rank holds; ranks that are alike share a role" },
@@ -129,6 +134,12 @@ int passes_run(Model *m)
 int bind_run(Graph *g)
 {
 	return inline_run(g);
+}
+
+/* Only a training step means batch statistics. */
+int mode_run(Graph *g)
+{
+	return annot_find(g->model->annot, "train") ? params_training(g) : 0;
 }
 
 bool pass_done(const Model *m, const char *name)
