@@ -33,7 +33,7 @@ static const Form forms[] = {
 	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
 	/* nodes and groups of nodes */
 	{ "@", "on",        "mesh:place!",                                                "the devices that do it or hold it", ON_NODE | ON_VALUE },
-	{ "@", "sbp",       "operand:sbps*",                                              "the signature: operands -> results", ON_NODE },
+	{ "@", "sbp",       "entry:sbps*",                                                "the signature: operands -> results", ON_NODE },
 	{ "@", "stage",     "number:index!",                                              "the stage of the pipeline", ON_NODE },
 	{ "@", "recompute", "",                                                           "computed again in the backward pass instead of kept", ON_NODE },
 	{ "@", "precision", "type:type!",                                                 "computed in this type", ON_NODE },
@@ -43,7 +43,7 @@ static const Form forms[] = {
 	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
 	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
 	/* values */
-	{ "@", "sbp",       "axis:sbp*",                                                  "how it lies on its mesh, one per axis", ON_VALUE },
+	{ "@", "sbp",       "entry:sbp*",                                                 "how it lies on its mesh, one per axis", ON_VALUE },
 	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
 	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
 	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
@@ -268,7 +268,7 @@ static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } k
 	{ "names", "a name, a pattern, or a list of them", is_names },
 	{ "counts", "a list of positive integers", is_counts },
 	{ "betas", "two numbers below 1: [0.9, 0.999]", is_betas },
-	{ "ranks", "ranks: 3, 0:7, or a list of these", is_ranks },
+	{ "ranks", "integers, ranges such as 0:7, or a list of these", is_ranks },
 	{ "place", "a mesh or a part of one: gpus, gpus[0:3, *]", is_place },
 	{ "sbp", "S(axis), S(axis/factor), B, P, P(max), P(min), P(prod) or _", is_sbp },
 	{ "sbps", "S(axis), B, P or _, or a list with one per mesh axis", is_sbps },
@@ -300,16 +300,6 @@ static int read_specs(const char *s, Spec *spec)
 	return n;
 }
 
-static void unknown(Loc loc, const char *what, const char *word, const char *const *list)
-{
-	const char *near = suggest(word, list);
-
-	if (near)
-		err_at(loc, "%s %s; did you mean %s?", what, word, near);
-	else
-		err_at(loc, "%s %s", what, word);
-}
-
 static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int n);
 
 /* A word or call of a family: adamw(lr: 1e-3), zeros. */
@@ -326,9 +316,11 @@ static int check_family(const char *who, const char *key, const char *family, Ar
 		list[n++] = forms[i].name;
 	}
 	list[n] = NULL;
-	if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
+	if (n == 1) {
+		err_at(a->loc, "%s: %s(...) or a key is expected here", who, list[0]);
+	} else if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
 		text = name_fmt("%s: unknown %s", who, key);
-		unknown(a->loc, text, a->s, list);
+		err_unknown(a->loc, text, a->s, list);
 	} else {
 		err_at(a->loc, "%s: %s must be a word or a call such as %s(...)", who, key, list[0]);
 	}
@@ -348,7 +340,7 @@ static int check_choice(const char *who, const Spec *spec, const Arg *a)
 	}
 	list[n] = NULL;
 	if (a->kind == ARG_WORD)
-		unknown(a->loc, name_fmt("%s: unknown %s", who, spec->key), a->s, list);
+		err_unknown(a->loc, name_fmt("%s: unknown %s", who, spec->key), a->s, list);
 	else
 		err_at(a->loc, "%s: %s must be one of %s", who, spec->key, spec->kind);
 	return -1;
@@ -386,7 +378,7 @@ static int find_spec(const char *who, const Spec *spec, int nspec, const bool *u
 			list[i] = spec[i].key;
 		}
 		list[nspec] = NULL;
-		unknown(a->loc, name_fmt("%s has no argument", who), a->key, list);
+		err_unknown(a->loc, name_fmt("%s has no argument", who), a->key, list);
 		return -1;
 	}
 	for (i = 0; i < nspec; i++)
@@ -459,7 +451,7 @@ int annot_check(Annot *a, AnnotPlace place)
 	if (same)
 		err_at(a->loc, "@%s cannot stand here; it stands %s", a->name, place_text(same->places));
 	else
-		unknown(a->loc, "unknown annotation", a->name, list);
+		err_unknown(a->loc, "unknown annotation", a->name, list);
 	return -1;
 }
 
@@ -632,7 +624,7 @@ static const Mesh *find_mesh(Resolve *r, const Arg *place)
 	}
 	if (!mesh) {
 		if (wrong(r, place->loc))
-			unknown(place->loc, "no mesh is called", place->s, list);
+			err_unknown(place->loc, "no mesh is called", place->s, list);
 		return NULL;
 	}
 	for (int i = 0; place->kind == ARG_INDEX && i < place->narg; i++) {
@@ -714,7 +706,7 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 		}
 	if (nin != n->nin || a->narg - nin != n->nout) {
 		if (wrong(r, a->loc))
-			err_at(a->loc, "@sbp has %d entries for operands and %d for results; %s has %d and %d", nin, a->narg - nin, n->op,
+			err_at(a->loc, "@sbp speaks of %d operands and %d results; %s has %d and %d", nin, a->narg - nin, n->op,
 				n->nin, n->nout);
 		return;
 	}
@@ -815,7 +807,7 @@ static void check_names(Resolve *r, const Annot *a, const Arg *arg)
 	}
 	list[n] = NULL;
 	if (wrong(r, arg->loc))
-		unknown(arg->loc, name_fmt("@%s: nothing is called", a->name), arg->s, list);
+		err_unknown(arg->loc, name_fmt("@%s: nothing is called", a->name), arg->s, list);
 }
 
 static void place_node(Resolve *r, const Annot *a, Node *n)

@@ -340,3 +340,13 @@ const char *suggest(const char *word, const char *const *list)
 	}
 	return best;
 }
+
+void err_unknown(Loc loc, const char *what, const char *word, const char *const *list)
+{
+	const char *near = suggest(word, list);
+
+	if (near)
+		err_at(loc, "%s %s; did you mean %s?", what, word, near);
+	else
+		err_at(loc, "%s %s", what, word);
+}

@@ -94,6 +94,7 @@ char *escape_text(Arena *, const char *text, size_t n);  /* printable ASCII and 
 int   utf8_printable(const uint8_t *s, size_t n);        /* bytes of the character at s; 0: malformed, or it acts on a terminal */
 /* "did you mean X?" from a NULL-terminated list: NULL when nothing is near. */
 const char *suggest(const char *word, const char *const *list);
+void err_unknown(Loc, const char *what, const char *word, const char *const *list);  /* "what word; did you mean X?" */
 
 /* Caps; all are flags (--max-...). */
 typedef struct Limits {
@@ -486,7 +487,12 @@ typedef struct Token {
 	Loc loc;
 	bool line;                      /* the first of its line */
 } Token;
-typedef struct Lex { const uint8_t *text, *at, *end; uint32_t file; bool line; } Lex;
+typedef struct Lex {
+	const uint8_t *text, *at, *end;
+	const uint8_t *longstring;      /* the last string that went over the end of its line */
+	uint32_t file;
+	bool line;
+} Lex;
 
 int    lex_open(Lex *, uint32_t file);                       /* checks that the text is UTF-8 without NUL; -1 after explaining */
 Token  lex_next(Lex *);                                      /* TOK_BAD after explaining */

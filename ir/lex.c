@@ -152,6 +152,8 @@ static const uint8_t *string_end(const Lex *lx)
 			s += *s == '\\' && s + 1 < end;
 		if (s == end) {
 			err_at(loc_of(lx, open, open + 1), "this string is not closed");
+			if (lx->longstring)
+				note_at(loc_of(lx, lx->longstring, lx->longstring + 1), "this one goes over the end of its line");
 			return NULL;
 		}
 		s++;
@@ -170,7 +172,9 @@ static Token string(Lex *lx, Token t)
 		return bad(t);
 	t.kind = TOK_STRING;
 	t.loc = loc_of(lx, s, end);
-	if (t.loc.len > sizeof small && !(buf = malloc(t.loc.len)))
+	if (memchr(s, '\n', t.loc.len))
+		lx->longstring = s;
+	if (t.loc.len > sizeof small && !(buf = calloc(t.loc.len, 1)))
 		die("out of memory for a string");
 	while (s < end) {
 		if (*s != '"') {

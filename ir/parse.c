@@ -19,6 +19,7 @@ typedef struct Stack { char *item; size_t bytes, room; } Stack;
 typedef struct Parser {
 	Lex lex;
 	Token tok, next;
+	Loc last;                       /* of the token before tok */
 	Model *m;
 	Arena *arena;
 	Graph *g;                       /* the graph or body being read */
@@ -41,6 +42,7 @@ static void advance(Parser *p)
 	const uint8_t *s;
 
 	p->braces += (p->tok.kind == '{') - (p->tok.kind == '}');
+	p->last = p->tok.loc;
 	p->tok = p->next;
 	p->next = lex_next(&p->lex);
 	if (p->longstring.file && ++p->longage > 3)
@@ -287,6 +289,7 @@ static Arg annot_arg(Parser *p)
 	} else {
 		expected(p, "an argument");
 	}
+	a.loc.len = (uint32_t)(p->last.off + p->last.len - a.loc.off);
 	return a;
 }
 
@@ -437,13 +440,11 @@ static DType element_type(Parser *p)
 
 	if (t == DT_UNDEFINED) {
 		if (p->tok.kind == TOK_ID) {
-			const char *list[DT_COUNT + 1] = { 0 }, *near;
+			const char *list[DT_COUNT + 1] = { 0 };
 
 			for (int i = 1; i < DT_COUNT; i++)
 				list[i - 1] = dtype_name((DType)i);
-			near = suggest(p->tok.name, list);
-			err_at(p->tok.loc, "%s is no element type%s%s%s", p->tok.name, near ? "; did you mean " : "",
-				near ? near : "", near ? "?" : "");
+			err_unknown(p->tok.loc, "unknown element type", p->tok.name, list);
 			jump(p);
 		}
 		expected(p, "an element type");
@@ -464,7 +465,7 @@ static Dim dimension(Parser *p)
 	v = integer(p, "");
 	if (v < 0) {
 		err_at(loc, "a dimension cannot be negative; an unknown one is written ?");
-		jump(p);
+		return DIM_UNKNOWN;
 	}
 	return v;
 }
@@ -697,8 +698,6 @@ static Graph *graph(Parser *);
 
 static AttrType attr_type(Parser *p)
 {
-	const char *near;
-
 	for (int i = 1; p->tok.kind == TOK_ID && attr_words[i]; i++)
 		if (is(p->tok.name, attr_words[i])) {
 			advance(p);
@@ -706,9 +705,7 @@ static AttrType attr_type(Parser *p)
 		}
 	if (p->tok.kind != TOK_ID)
 		expected(p, "the type of an attribute");
-	near = suggest(p->tok.name, attr_words + 1);
-	err_at(p->tok.loc, "%s is no type of attributes%s%s%s", p->tok.name, near ? "; did you mean " : "", near ? near : "",
-		near ? "?" : "");
+	err_unknown(p->tok.loc, "unknown type of attributes", p->tok.name, attr_words + 1);
 	jump(p);
 }
 
@@ -729,7 +726,7 @@ static Attr *attr_ref(Parser *p)
 	expect(p, '@');
 	loc = p->tok.loc;
 	if (!p->f) {
-		err_at(loc, "@%s: attributes can be referred to in a function only", token_text(p, p->tok));
+		err_at(loc, "only a function has attributes to refer to");
 		jump(p);
 	}
 	a = function_attr(p->f, name(p, "the name of an attribute"));
@@ -763,7 +760,7 @@ static void attr_list(Parser *p, Attr *a)
 		for (want = AT_INTS; t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == ',' || t.kind == TOK_ID; t = lex_next(&ahead))
 			if (t.kind == TOK_FLOAT || t.kind == TOK_ID)
 				want = AT_FLOATS;
-	if (t.kind == TOK_STRING && a->type == AT_UNDEFINED)
+	if (p->next.kind == TOK_STRING && a->type == AT_UNDEFINED)
 		want = AT_STRINGS;
 	expect(p, '[');
 	if (p->tok.kind == ']' && a->type == AT_UNDEFINED) {
@@ -1350,10 +1347,14 @@ static void initialiser(Parser *p, Value *v, Tensor *t)
 /* "[T] name [annotations] [= DATA]". */
 static Value *declared(Parser *p, bool data)
 {
+	int next = p->next.kind;
 	Type *ty = at_type(p) ? type(p) : NULL;
 	Loc loc = p->tok.loc;
-	Value *v = graph_value_here(p->g, name(p, "a name"), loc);
+	Value *v;
 
+	if (!ty && p->tok.kind == TOK_ID && (next == '[' || next == TOK_ID || next == TOK_STRING))
+		element_type(p);                /* explains that it is none */
+	v = graph_value_here(p->g, name(p, "a name"), loc);
 	if (ty && !v->type)
 		v->type = ty;
 	if (ty)
@@ -1485,15 +1486,13 @@ static void pair_list(Parser *p, Pair **list, int *n)
 static int header_key(Parser *p, const char *const *keys)
 {
 	Token t = p->tok;
-	const char *near;
 
 	name(p, "a key of the header");
 	expect(p, ':');
 	for (int i = 0; keys[i]; i++)
 		if (is(t.name, keys[i]))
 			return i;
-	near = suggest(t.name, keys);
-	err_at(t.loc, "unknown key %s%s%s%s", t.name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	err_unknown(t.loc, "unknown key", t.name, keys);
 	jump(p);
 }
 
@@ -1580,11 +1579,9 @@ static void loose_annots(Parser *p, Function *f)
 			continue;
 		if (is(a->name, "op"))
 			op_annot(f, a);
-		else if (f && is(a->name, "test"))
+		if (is(a->name, "op") || is(a->name, "test"))
 			annot_add(&f->annot, a);
-		else if (f && took_meta(p, a, &f->meta, &f->nmeta))
-			continue;
-		else
+		else if (!f || !took_meta(p, a, &f->meta, &f->nmeta))
 			annot_add(&p->m->annot, a);
 	}
 }

@@ -31,6 +31,9 @@ for f in [0-9]*.*; do
 	esac
 	if [ $status -ne 0 ]; then
 		fail "$kind" "$line" "exit status $status" <err
+	elif [ "$kind" = table ] && [ -n "${ACCEPT:-}" ] && ! cmp -s "$f" got; then
+		awk '/^```table/ { print; while ((getline l <"got") > 0) print l; skip = 1; next } /^```/ { skip = 0 } !skip' \
+			"$ROOT/ir/LANGUAGE.md" >new.md && cp new.md "$ROOT/ir/LANGUAGE.md" && echo "ok line $line, $kind accepted"
 	elif [ "$kind" = table ]; then
 		if diff -u "$f" got >diff; then echo "ok line $line, $kind"; else fail "$kind" "$line" "differs from --list-annotations" <diff; fi
 	else
