@@ -11,7 +11,8 @@
  *   shorten     a Reshape of a Reshape, a Transpose of a Transpose, a Cast there and back
  *   copy        Identity, Cast to the same type, Reshape or Expand to the same shape, Transpose that moves nothing,
  *               Slice of everything, Dropout that drops nothing, times 1, plus 0
- *   same        an equal node with equal operands and attributes stands before it
+ *   same        an equal node with equal operands and attributes stands before it, or a vector with the same contents,
+ *               symbols included
  *
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
 #include "compiler.h"
@@ -23,6 +24,7 @@ typedef struct Fold {
 	Value **by; int nby;            /* by[id]: the value to use instead */
 	Map seen;                       /* nodes by hash */
 	Map small;                      /* small constants by hash */
+	Map contents;                   /* vectors of lengths by hash of what is known of them */
 	int *uses;                      /* by id, before anything went */
 } Fold;
 
@@ -168,8 +170,12 @@ static const void *tensor_key(const Tensor *t)
 {
 	uint64_t h = mix(1, (uint64_t)t->dtype * 64 + (uint64_t)t->rank);
 
-	for (size_t k = 0; k < t->bytes; k++)
-		h = mix(h, ((const uint8_t *)t->data)[k]);
+	for (size_t k = 0; k < t->bytes; k += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, (const uint8_t *)t->data + k, t->bytes - k < 8 ? t->bytes - k : 8);
+		h = mix(h, word);
+	}
 	return (const void *)(uintptr_t)(h | 1);
 }
 
@@ -453,13 +459,34 @@ static Node *stood_before(Fold *f, Node *n)
 	return NULL;
 }
 
+/* A vector of lengths, not all of them numbers, that another value before it equals. */
+static Value *same_contents(Fold *f, Value *v)
+{
+	uint64_t h = 2;
+
+	if (v->nelem < 0 || v->data || !v->type || v->type->rank < 0 || v->type->rank > 1 || v->nelem > 64)
+		return NULL;
+	for (int i = 0; i < v->nelem; i++) {
+		if (v->elem[i] == DIM_UNKNOWN || v->elem[i] == DIM_OVERFLOW)
+			return NULL;
+		h = mix(h, (uint64_t)v->elem[i]);
+	}
+	const void *key = (const void *)(uintptr_t)(mix(h, (uint64_t)v->type->elem * 2 + (uint64_t)v->type->rank) | 1);
+	Value *first = map_get(&f->contents, key);
+	if (!first)
+		map_put(&f->contents, key, v);
+	if (!first || first->nelem != v->nelem || !same_type(first, v) || memcmp(first->elem, v->elem, sizeof *v->elem * (size_t)v->nelem))
+		return NULL;
+	return first;
+}
+
 /* Small equal constants are one, so that equal nodes that use them are seen as equal. */
 static void join_constants(Fold *f)
 {
 	for (int i = 0; i < f->g->ninit; i++) {
 		Value *v = f->g->init[i];
 
-		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > 64 || v->data->dtype == DT_STRING || tensor_load(v->data) < 0)
+		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0)
 			continue;
 		const void *key = tensor_key(v->data);
 		Value *first = map_get(&f->small, key);
@@ -511,6 +538,7 @@ int fold_run(Graph *g)
 	f.uses = graph_uses(g, g->scratch);
 	map_init(&f.seen, g->scratch);
 	map_init(&f.small, g->scratch);
+	map_init(&f.contents, g->scratch);
 	for (int i = 0; i < nnode; i++)
 		if (all_constant(g->node[i]))
 			for (int k = 0; k < g->node[i]->nout; k++)
@@ -532,6 +560,11 @@ int fold_run(Graph *g)
 		if (from && (removable(n) || rename_to(&f, n->out[0], from))) {
 			if (!n->out[0]->output)
 				forward(&f, n->out[0], from);
+			drop(n);
+			continue;
+		}
+		if (n->nout == 1 && n->out[0] && removable(n) && (from = same_contents(&f, n->out[0])) != NULL) {
+			forward(&f, n->out[0], from);
 			drop(n);
 			continue;
 		}

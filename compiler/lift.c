@@ -779,39 +779,163 @@ static Value *unrepeated(const Value *x)
 	return good ? apart->in[0] : NULL;
 }
 
-/* Number (i, j) of a mask of queries by keys. */
-static bool triangle(const Tensor *t, Dim queries, Dim keys, bool (*hidden)(double), bool (*shown)(double))
+/* A matrix of queries by keys whose element depends on one thing: whether the key comes after the query. */
+typedef struct Triangle { double upto, after; } Triangle;
+
+static bool uniform(const Value *v, double *x)
+{
+	const Tensor *t = constant(v);
+	const Node *n = v->def;
+
+	if (t) {
+		*x = tensor_elements(t) ? tensor_get(t, 0) : 0;
+		return tensor_elements(t) > 0 && filled(t, *x);
+	}
+	if (is(n, "ConstantOfShape")) {
+		const Attr *a = node_attr(n, "value");
+
+		*x = a && a->type == AT_TENSOR ? tensor_get(a->u.t, 0) : 0;
+		return true;
+	}
+	return is(n, "Expand") && uniform(n->in[0], x);
+}
+
+static bool triangle_data(const Tensor *t, Triangle *y)
 {
 	int r = t->rank;
+	int64_t rows = r < 2 ? 0 : t->dim[r - 2], cols = r < 2 ? 0 : t->dim[r - 1];
 
-	if (r < 2 || !dim_same(t->dim[r - 2], queries) || !dim_same(t->dim[r - 1], keys))
+	if (rows < 1 || cols < 2 || tensor_elements(t) != rows * cols)
 		return false;
-	if (tensor_elements(t) != queries * keys)
-		return false;
-	for (int64_t i = 0; i < queries; i++)
-		for (int64_t j = 0; j < keys; j++) {
-			double v = tensor_get(t, i * keys + j);
-
-			if (j > i ? !hidden(v) : !shown(v))
+	*y = (Triangle){ tensor_get(t, 0), tensor_get(t, 1) };
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j++)
+			if (tensor_get(t, i * cols + j) != (j > i ? y->after : y->upto))
 				return false;
-		}
 	return true;
 }
 
-static bool is_low(double v) { return v <= -1e9; }
-static bool is_zero(double v) { return v == 0; }
-static bool is_one(double v) { return v != 0; }
+/* 0, 1, 2 ... along the last axis but one (way 1) or the last (way 0). */
+static bool counts(const Value *v, int way)
+{
+	const Node *n = v->def, *r = is(n, "Unsqueeze") || is(n, "Reshape") ? n->in[0]->def : n;
+	int rank = rank_of(v);
+	double first, step;
+
+	if (!is(r, "Range") || rank < 1 || (way && (rank < 2 || !dim_same(v->type->dim[rank - 1], 1))))
+		return false;
+	for (int i = 0; i < rank; i++)
+		if (i != rank - 1 - way && !dim_same(v->type->dim[i], 1))
+			return false;
+	return uniform(r->in[0], &first) && uniform(r->in[2], &step) && first == 0 && step == 1;
+}
+
+static bool from_the_corner(const Node *n)
+{
+	const Tensor *start = in_const(n, 1), *step = in_const(n, 4);
+
+	return start && filled(start, 0) && (n->nin < 5 || !n->in[4] || (step && filled(step, 1)));
+}
+
+static double compare(const char *op, double a, double b)
+{
+	return !strcmp(op, "Equal") ? a == b : !strcmp(op, "Less") ? a < b : !strcmp(op, "LessOrEqual") ? a <= b : !strcmp(op, "Greater") ? a > b :
+	       !strcmp(op, "GreaterOrEqual") ? a >= b : NAN;
+}
+
+static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
+{
+	const Tensor *t = constant(v);
+	const Node *n = v->def;
+	double a, b;
+
+	if (t)
+		return triangle_data(t, y);
+	if (!n || depth == EVAL_DEPTH || n->nin < 1 || !n->in[0])
+		return false;
+	if (is(n, "Trilu")) {
+		const Tensor *k = in_const(n, 1);
+		bool upper = attr_int(n, "upper") != 0, given = n->nin > 1 && n->in[1];
+
+		if (!uniform(n->in[0], &a) || (given && !k) || (given ? tensor_int(k, 0) : 0) != (upper ? 1 : 0))
+			return false;
+		*y = upper ? (Triangle){ 0, a } : (Triangle){ a, 0 };
+		return true;
+	}
+	if (n->nin == 2 && n->in[1] && !isnan(compare(n->op, 0, 0))) {
+		if (counts(n->in[0], 1) && counts(n->in[1], 0))
+			*y = (Triangle){ compare(n->op, 1, 0), compare(n->op, 0, 1) };
+		else if (counts(n->in[0], 0) && counts(n->in[1], 1))
+			*y = (Triangle){ compare(n->op, 0, 1), compare(n->op, 1, 0) };
+		else if (uniform(n->in[1], &b) && triangle_of(l, n->in[0], depth + 1, y))
+			*y = (Triangle){ compare(n->op, y->upto, b), compare(n->op, y->after, b) };
+		else
+			return false;
+		/* on the diagonal both are equal: that must be on the side of what came before */
+		return !counts(n->in[0], 1) && !counts(n->in[0], 0) ? true : compare(n->op, 0, 0) == y->upto;
+	}
+	if (is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) && triangle_of(l, n->in[0], depth + 1, y)) {
+		*y = (Triangle){ y->upto != 0 ? a : b, y->after != 0 ? a : b };
+		return true;
+	}
+	if ((is(n, "Mul") || is(n, "Sub")) && n->nin == 2) {
+		int at = uniform(n->in[1], &b) ? 0 : 1;
+
+		if ((at && !uniform(n->in[0], &b)) || !triangle_of(l, n->in[at], depth + 1, y))
+			return false;
+		*y = is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b } : at ? (Triangle){ b - y->upto, b - y->after } : (Triangle){ y->upto - b, y->after - b };
+		return !isnan(y->upto) && !isnan(y->after);
+	}
+	if (is(n, "Not")) {
+		if (!triangle_of(l, n->in[0], depth + 1, y))
+			return false;
+		*y = (Triangle){ y->upto == 0, y->after == 0 };
+		return true;
+	}
+	/* Views that keep rows and columns: only axes of length 1 in front of them come or go. */
+	if (is(n, "Slice") ? from_the_corner(n) : is(n, "Cast") || is(n, "Unsqueeze") || is(n, "Reshape") || is(n, "Expand") || is(n, "Identity")) {
+		int r = rank_of(v), s = rank_of(n->in[0]);
+
+		for (int i = 1; i <= 2 && !is(n, "Slice"); i++)
+			if (r < 2 || s < 2 || !dim_same(v->type->dim[r - i], n->in[0]->type->dim[s - i]))
+				return false;
+		return triangle_of(l, n->in[0], depth + 1, y);
+	}
+	return false;
+}
+
+/* Is it such a matrix, and no larger than one per batch and head? */
+static bool causal(Lift *l, Value *v, Dim queries, Dim keys, Triangle *y)
+{
+	int r = rank_of(v);
+
+	if (r < 2 || !dim_same(v->type->dim[r - 2], queries) || !dim_same(v->type->dim[r - 1], keys))
+		return false;
+	for (int i = 0; i < r - 2; i++)
+		if (!dim_same(v->type->dim[i], 1))
+			return false;
+	if (triangle_of(l, v, 0, y))
+		return true;
+	const Tensor *t = value_of(l, v, 0);
+	return t && triangle_data(t, y);
+}
+
+static bool is_low(double v)
+{
+	return v <= -1e9;
+}
 
 /* A mask that is added.  One that only hides by -inf is a bool mask. */
 static bool added_mask(Lift *l, Heads *h, Value *mask, Value **rest)
 {
 	const Tensor *t = value_of(l, mask, 0);
+	Triangle y;
 
 	if (!mask->type || !dtype_is_float(mask->type->elem))
 		return false;
 	if (t && filled(t, 0))
 		return true;
-	if (t && triangle(t, h->queries, h->keys, is_low, is_zero)) {
+	if (causal(l, mask, h->queries, h->keys, &y) && y.upto == 0 && is_low(y.after)) {
 		h->causal = true;
 		return true;
 	}
@@ -838,11 +962,11 @@ static bool some_row_empty(const Tensor *t, bool shown_is)
 }
 
 /* Where(hide, low, s) or Where(show, s, low). */
-static bool chosen_mask(Lift *l, const Match *m, Heads *h, Value *cond, Value *lowv, bool shown_is, Value **build_from)
+static bool chosen_mask(Lift *l, Heads *h, Value *cond, Value *lowv, bool shown_is, Value **build_from)
 {
 	const Tensor *t = value_of(l, cond, 0), *lt = value_of(l, lowv, 0);
+	Triangle y;
 
-	(void)m;
 	if (!lt || tensor_elements(lt) != 1)
 		return false;
 	double low = tensor_get(lt, 0);
@@ -850,7 +974,7 @@ static bool chosen_mask(Lift *l, const Match *m, Heads *h, Value *cond, Value *l
 		return false;
 	if (t && filled(t, shown_is))
 		return true;
-	if (t && (shown_is ? triangle(t, h->queries, h->keys, is_zero, is_one) : triangle(t, h->queries, h->keys, is_one, is_zero))) {
+	if (causal(l, cond, h->queries, h->keys, &y) && (y.upto != 0) == shown_is && (y.after != 0) != shown_is) {
 		h->causal = true;
 		return true;
 	}
@@ -924,8 +1048,8 @@ static bool put_attention(Lift *l, Match *m)
 	    !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
 		return false;
 	if ((mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add))) || (mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add))) ||
-	    (hide && (!broadcasts(hide, p) || !chosen_mask(l, m, &h, hide, low, false, &cond))) ||
-	    (show && (!broadcasts(show, p) || !chosen_mask(l, m, &h, show, low, true, &cond))))
+	    (hide && (!broadcasts(hide, p) || !chosen_mask(l, &h, hide, low, false, &cond))) ||
+	    (show && (!broadcasts(show, p) || !chosen_mask(l, &h, show, low, true, &cond))))
 		return false;
 	if (!replaceable(l, m))
 		return false;
