@@ -223,11 +223,9 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 	if (!v)
 		return -1;
 	s->biased = v;
-	DType precise = attr_has(n, "softmax_precision") ? (DType)attr_int(n, "softmax_precision") : v->type->elem;
-	if (!dtype_is_float(precise)) {
-		err_at(n->loc, "Attention: softmax_precision %d is no floating type", (int)precise);
+	DType precise = v->type->elem;
+	if (attr_has(n, "softmax_precision") && expand_float(n, "softmax_precision", &precise))
 		return -1;
-	}
 	Value *empty = NULL;
 	if (may_be_empty) {
 		Value *top = make(n, NULL, "ReduceMax", "keepdims=1", v, expand_ints(n, (int64_t[]){ -1 }, 1), NULL);

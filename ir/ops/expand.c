@@ -99,6 +99,18 @@ const Tensor *expand_const(Node *n, int i, const char *what)
 	return t;
 }
 
+int expand_float(Node *n, const char *attr, DType *type)
+{
+	int64_t t = attr_int(n, attr);
+
+	if (t <= 0 || t >= DT_COUNT || !dtype_is_float((DType)t)) {
+		err_at(n->loc, "%s: %s %lld is no floating type", n->op, attr, (long long)t);
+		return -1;
+	}
+	*type = (DType)t;
+	return 0;
+}
+
 bool expand_oneof(Node *n, const char *attr, const char *const *list)
 {
 	Name s = attr_str(n, attr);

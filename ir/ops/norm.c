@@ -17,13 +17,6 @@ static Value *cast(Node *n, Value *to, Value *v, DType t)
 	return make(n, to, "Cast", arena_printf(n->graph->arena, "to=%d", (int)t), v, NULL, NULL);
 }
 
-/* The type that statistics are computed in: the wider of the operand's and the stash's. */
-static DType stat_type(const Node *n, DType x)
-{
-	DType stash = node_attr(n, "stash_type") ? (DType)attr_int(n, "stash_type") : DT_FLOAT;
-	return dtype_bits(stash) > dtype_bits(x) ? stash : x;
-}
-
 static Value *mean(Node *n, Value *to, Value *x, Value *axes)
 {
 	return make(n, to, "ReduceMean", "keepdims=1", x, axes, NULL);
@@ -136,7 +129,9 @@ static int shape_layernorm(Node *n)
 {
 	Type *x = in_type(n, 0);
 	bool rms = !strcmp(n->op, "RMSNormalization");
-	DType stash = (DType)attr_int(n, "stash_type");
+	DType stash;
+	if (expand_float(n, "stash_type", &stash))
+		return -1;
 	if (!x || x->rank < 0) {
 		out_set(n, 0, in_dtype(n, 0), -1, NULL);
 		for (int i = 1; i < n->nout; i++)
@@ -147,10 +142,6 @@ static int shape_layernorm(Node *n)
 	Dim dim[RANK_MAX];
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis))
 		return -1;
-	if (!dtype_is_float(stash)) {
-		err_at(n->loc, "%s: stash_type %d is no floating type", n->op, (int)stash);
-		return -1;
-	}
 	for (int i = 1; i <= last; i++) {
 		Type *s = in_type(n, i);
 		for (int k = 0; s && k < s->rank; k++) {
@@ -180,7 +171,11 @@ static int expand_layernorm(Node *n)
 	}
 	if (op_axis(n, attr_int(n, "axis"), xt->rank, &axis))
 		return -1;
-	DType t = stat_type(n, xt->elem), stash = (DType)attr_int(n, "stash_type");
+	DType stash, t = xt->elem;
+	if (expand_float(n, "stash_type", &stash))
+		return -1;
+	if (dtype_bits(stash) > dtype_bits(t))
+		t = stash;
 	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x, *y = out_value(n, 0);
 	if (!rms) {
 		Value *m = mean(n, wanted(n, 1) && stash == t ? n->out[1] : NULL, x, axes);
@@ -259,7 +254,11 @@ static int expand_groupnorm(Node *n)
 		return -1;
 	}
 	bool by_group = n->row->since < 21;
-	DType t = stat_type(n, xt->elem);
+	DType t = xt->elem, stash = DT_FLOAT;
+	if (!by_group && expand_float(n, "stash_type", &stash))
+		return -1;
+	if (dtype_bits(stash) > dtype_bits(t))
+		t = stash;
 	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
 	int64_t grouped[3] = { 0, attr_int(n, "num_groups"), -1 };
 	Value *norm = standard(n, cast(n, NULL, make2(n, "Reshape", x, expand_ints(n, grouped, 3)), t), make_axes(n, 2, 3));
