@@ -9,6 +9,7 @@
  * types.  What a graph must fulfil besides is checked in verify.c, for text and protobuf alike. */
 #include "wire.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -630,6 +631,25 @@ static Attr attribute(Reader *r, const Field *field, Graph *g)
 	return a;
 }
 
+static void unique_attrs(Reader *r, const Attr *a, int n)
+{
+	Arena tmp = { 0 };
+	Map seen;
+
+	map_init(&seen, &tmp);
+	for (int i = 0; i < n && n > 1 && !r->w.bad; i++) {
+		const Attr *first = map_get(&seen, a[i].name);
+
+		if (first) {
+			err_at(a[i].loc, "attribute %s stands twice", a[i].name);
+			note_at(first->loc, "%s stands here first", a[i].name);
+			r->w.bad = true;
+		}
+		map_put(&seen, a[i].name, (void *)&a[i]);
+	}
+	arena_free(&tmp);
+}
+
 /* Nodes. */
 
 static void node_names(Reader *r, Node *n, const Field *f)
@@ -692,6 +712,7 @@ static void node(Reader *r, const Field *field, Graph *g)
 		else if (f.num == 10 && shard_node(r->shard, n, &f))
 			keep(r, &f, &n->unknown, &n->nunknown);
 	}
+	unique_attrs(r, n->attr, n->nattr);
 	if (!*n->op && !r->w.bad) {
 		err_at(n->loc, "a node has no operator");
 		r->w.bad = true;
@@ -711,9 +732,8 @@ static void into(Reader *r, Value *v, Pair *meta, int *nmeta)
 		v->into = graph_value(v->graph, name, (Loc){ .file = r->w.file, .len = 1 });
 }
 
-/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, -1 for others;
- * *input: it is an input in any case. */
-static Value *value(Reader *r, const Field *field, Graph *g, int *position, bool *input)
+/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, if it is said. */
+static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 {
 	Msg m = wire_msg(&r->w, &VALUE, field->p, field->n, true);
 	Field f, ty = { 0 };
@@ -721,8 +741,7 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position, bool
 	Pair *meta = NULL;
 	int nmeta = 0;
 
-	*position = -1;
-	*input = true;
+	*position = INT_MAX;
 	if (!wire_enter(&r->w, field->p))
 		return NULL;
 	while (wire_next(&m, &f)) {
@@ -746,10 +765,8 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position, bool
 		v->declared = true;
 	}
 	Name pos = take(meta, &nmeta, KEY_INIT);
-	if (pos) {
+	if (pos)
 		*position = atoi(pos);
-		*input = strstr(pos, "input") != NULL;
-	}
 	into(r, v, meta, &nmeta);
 	annots(r, meta, &nmeta, ON_VALUE, &v->annot);
 	if (doc)
@@ -844,30 +861,29 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 {
 	Value **param = NULL;
 	int *position = NULL, nparam = 0, pos;
-	bool input;
 	Value *v;
 
 	for (int i = 0; i < in->n && !r->w.bad; i++) {
-		if (!(v = value(r, &in->f[i], g, &pos, &input)))
+		if (!(v = value(r, &in->f[i], g, &pos)))
 			return;
-		if (pos >= 0) {
+		if (v->input || v->init) {
+			twice(at(r, &in->f[i]), "input", v, v->loc);
+			r->w.bad = true;
+			return;
+		}
+		if (annot_find(v->annot, "init")) {
 			int k = nparam;
 
 			v->init = v->param = true;
 			arena_push(r->w.arena, position, k, pos);
 			arena_push(r->w.arena, param, nparam, v);
-			if (!input)
-				continue;
-		}
-		if (v->input) {
-			twice(at(r, &in->f[i]), "input", v, v->loc);
-			r->w.bad = true;
+			continue;
 		}
 		v->input = true;
 		arena_push(r->w.arena, g->in, g->nin, v);
 	}
 	for (int i = 0; i < out->n && !r->w.bad; i++) {
-		if (!(v = value(r, &out->f[i], g, &pos, &input)))
+		if (!(v = value(r, &out->f[i], g, &pos)))
 			return;
 		v->output = true;
 		arena_push(r->w.arena, g->out, g->nout, v);
@@ -875,7 +891,7 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 	for (int i = 0; i < init->n && !r->w.bad; i++)
 		initialiser(r, &init->f[i], g);
 	for (int i = 0; i < info->n && !r->w.bad; i++)
-		value(r, &info->f[i], g, &pos, &input);
+		value(r, &info->f[i], g, &pos);
 	parameters(r, g, param, position, nparam);
 }
 
@@ -975,14 +991,16 @@ static void attr_order(Reader *r, Function *fn, const char *text)
 	Attr *old = fn->attr;
 	int n = fn->nattr;
 
+	bool *used = arena_array(r->w.arena, bool, n + 1);
 	fn->attr = arena_array(r->w.arena, Attr, n + 1);
 	fn->nattr = 0;
 	while (*text && fn->nattr < n) {
 		char *end;
 		long i = strtol(text, &end, 10), type = *end == ':' ? strtol(end + 1, &end, 10) : 0;
 
-		if (end == text || i < 0 || i >= n || type < 0 || type > AT_TYPES)
+		if (end == text || i < 0 || i >= n || used[i] || type < 0 || type > AT_TYPES || (type && !old[i].absent))
 			break;
+		used[i] = true;
 		Attr a = old[i];
 		if (type)
 			a.type = (AttrType)type;
@@ -1000,7 +1018,6 @@ static void function(Reader *r, const Field *field)
 	Msg m = wire_msg(&r->w, &FUNCTION, field->p, field->n, true), again;
 	Function *fn = arena_new(r->w.arena, Function);
 	Field f;
-	bool input;
 	int pos;
 
 	if (!wire_enter(&r->w, field->p))
@@ -1033,11 +1050,12 @@ static void function(Reader *r, const Field *field)
 			if (f.num == 11)
 				arena_push(r->w.arena, fn->attr, fn->nattr, attribute(r, &f, fn->body));
 			else if (f.num == 12)
-				value(r, &f, fn->body, &pos, &input);
+				value(r, &f, fn->body, &pos);
 			else
 				function_names(r, fn, &f);
 		}
-	if (attrs)
+	unique_attrs(r, fn->attr, fn->nattr);
+	if (attrs && !r->w.bad)
 		attr_order(r, fn, attrs);
 	graph_nodes(r, &m, 7, fn->body);
 	if (header && !r->w.bad)

@@ -175,7 +175,7 @@ static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta, int position)
 {
 	size_t at = out_open(&w->o, num);
-	char where[40];
+	char where[16];
 
 	out_text(&w->o, 1, v->name);
 	if (v->type && typed)
@@ -186,7 +186,7 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 		out_blobs(&w->o, v->unknown, v->nunknown);
 	}
 	if (position >= 0) {
-		snprintf(where, sizeof where, "%d%s", position, v->input ? " input" : "");
+		snprintf(where, sizeof where, "%d", position);
 		entry(w, 4, KEY_INIT, where);
 	}
 	out_close(&w->o, at);
