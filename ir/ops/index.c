@@ -476,6 +476,37 @@ static int eval_scatter_nd(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* Places travel with the result; so do the axes that they do not name.  Batch axes are shared by all. */
+static int factor_nd(Node *n, FactorRule *r, int at_x, int at_idx, int *taken)
+{
+	Nd d;
+	if (read_nd(n, at_x, at_idx, true, &d) != 0 || !taken || !r->out[0])
+		return -1;
+	for (int a = 0; a < d.irank - 1; a++) {
+		taken[a] = r->in[at_idx][a] = factor_add(r, in_type(n, at_idx)->dim[a]);
+		if (a < d.batch)
+			r->in[at_x][a] = taken[a];
+	}
+	for (int a = d.batch + d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
+		taken[k] = r->in[at_x][a] = factor_add(r, in_type(n, at_x)->dim[a]);
+	return 0;
+}
+
+static int factor_gather_nd(Node *n, FactorRule *r)
+{
+	return factor_nd(n, r, 0, 1, r->out[0]);
+}
+
+/* Places that are no batch axes are lacking in the result: their shares are summed. */
+static int factor_gather_nd_grad(Node *n, FactorRule *r)
+{
+	if (factor_nd(n, r, 1, 2, r->in[0]) != 0)
+		return -1;
+	for (int a = 0; a < in_rank(n, 1); a++)
+		r->out[0][a] = r->in[1][a];
+	return 0;
+}
+
 /* OneHot. */
 static int shape_one_hot(Node *n)
 {
@@ -503,6 +534,16 @@ static int shape_one_hot(Node *n)
 	for (int a = 0, k = 0; a <= idx->rank; a++)
 		dim[a] = a == axis ? d : idx->dim[k++];
 	out_set(n, 0, in_dtype(n, 2), idx->rank + 1, dim);
+	return 0;
+}
+
+static int factor_one_hot(Node *n, FactorRule *r)
+{
+	int axis, rank = in_rank(n, 0);
+	if (rank < 0 || !r->out[0] || op_axis(n, attr_int(n, "axis"), rank + 1, &axis) != 0)
+		return -1;
+	for (int a = 0; a < rank; a++)
+		r->in[0][a] = r->out[0][a < axis ? a : a + 1] = factor_add(r, in_type(n, 0)->dim[a]);
 	return 0;
 }
 
@@ -602,6 +643,25 @@ static int eval_topk(Node *n, Tensor **in, Tensor **out)
 				eval_copy(x, base + r[i].at * inner, out[0], to + i * inner, 1);
 			if (n->nout > 1 && out[1])
 				tensor_set_int(out[1], to + i * inner, r[i].at);
+		}
+	}
+	return 0;
+}
+
+/* All axes but the one that is searched. */
+static int factor_search(Node *n, FactorRule *r)
+{
+	int axis, rank = in_rank(n, 0);
+	if (rank < 0 || op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
+		return -1;
+	for (int a = 0; a < rank; a++) {
+		if (a == axis)
+			continue;
+		r->in[0][a] = factor_add(r, in_type(n, 0)->dim[a]);
+		for (int i = 0; i < n->nout; i++) {
+			bool dropped = r->out[i] && n->out[i]->type->rank < rank;
+			if (r->out[i])
+				r->out[i][a - (dropped && a > axis)] = r->in[0][a];
 		}
 	}
 	return 0;
@@ -774,10 +834,11 @@ const Op ops_index[] = {
 	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)", .factor_fn = factor_elements, .cost = cost_bytes,
 	  .test = "x:[3,3] indices:[2,3] | x:[3,3] indices:[3,2] =axis:1" },
 	{ .name = "GatherND", .since = 11, .sig = "x:T indices:int64 -> y:T", .attrs = "batch_dims:int=0", .shape = shape_gather_nd,
-	  .eval = eval_gather_nd, .kernel = "gather_nd", .linear = "x", .grad = "dx = GatherNDGrad<batch_dims=@batch_dims>(dy, x, indices)",
+	  .eval = eval_gather_nd, .kernel = "gather_nd", .factor_fn = factor_gather_nd, .linear = "x", .grad = "dx = GatherNDGrad<batch_dims=@batch_dims>(dy, x, indices)",
 	  .cost = cost_bytes, .test = "x:[2,3,4] indices:[5,2] | x:[2,3,4] indices:[2,2,1] =batch_dims:1" },
 	{ .name = "GatherNDGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:int64 -> dx:F", .attrs = "batch_dims:int=0",
-	  .shape = shape_gather_nd_grad, .eval = eval_gather_nd_grad, .kernel = "gather_nd_grad", .linear = "dy",
+	  .shape = shape_gather_nd_grad, .eval = eval_gather_nd_grad, .kernel = "gather_nd_grad",
+	  .factor_fn = factor_gather_nd_grad, .linear = "dy",
 	  .grad = "ddy = GatherND<batch_dims=@batch_dims>(ddx, indices)", .cost = cost_bytes,
 	  .test = "dy:[5,4] like:[2,3,4] indices:[5,2]" },
 	{ .name = "ScatterElements", .since = 11, .sig = "x:T indices:I updates:T -> y:T", .attrs = "axis:int=0 reduction:string=\"none\"",
@@ -794,18 +855,18 @@ const Op ops_index[] = {
 	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\""
 	          " | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
 	{ .name = "OneHot", .since = 9, .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .shape = shape_one_hot,
-	  .eval = eval_one_hot, .kernel = "one_hot", .linear = "values",
+	  .eval = eval_one_hot, .kernel = "one_hot", .factor_fn = factor_one_hot, .linear = "values",
 	  .grad = "m = OneHot<axis=@axis>(indices, depth, CastLike([0, 1], values)); s = ReduceSum<keepdims=0>(Mul(dy, m));"
 	          "dvalues = Concat<axis=0>(Reshape(Sub(ReduceSum<keepdims=0>(dy), s), [1]), Reshape(s, [1]))",
 	  .cost = cost_bytes, .test = "indices:{0,2,1,-1} depth:{3} values:[2] | indices:{0,2,1} depth:{3} values:[2] =axis:0" },
 	{ .name = "TopK", .since = 10, .sig = "x:N k:int64 -> values:N indices:int64", .attrs = "axis:int=-1 largest:int=1 sorted:int=1",
-	  .shape = shape_topk, .eval = eval_topk, .kernel = "topk",
+	  .shape = shape_topk, .eval = eval_topk, .kernel = "topk", .factor_fn = factor_search,
 	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dvalues)", .cost = cost_reduce,
 	  .test = "x:[3,5] k:{2} | x:[5,3] k:{3} =axis:0 =largest:0" },
 	{ .name = "ArgMax", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
-	  .eval = eval_arg, .kernel = "argmax", .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
+	  .eval = eval_arg, .kernel = "argmax", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
 	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
-	  .eval = eval_arg, .kernel = "argmin", .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
+	  .eval = eval_arg, .kernel = "argmin", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
 	{ .name = "NonZero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .nograd = true, .cost = cost_bytes,
 	  .test = "x:{1,0,3}" },
 	{ .name = "Compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,

@@ -156,6 +156,21 @@ static int factor_expand(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* Elements keep their order: axes that are equal counted from the left, or from the right, are the same axes.  What
+ * lies between is refined across the graph (compiler/factors.c). */
+static int factor_reshape(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	if (!x || !y || x->rank < 0 || y->rank < 0)
+		return -1;
+	int left = 0, most = x->rank < y->rank ? x->rank : y->rank;
+	for (; left < most && dim_same(x->dim[left], y->dim[left]); left++)
+		r->in[0][left] = r->out[0][left] = factor_add(r, x->dim[left]);
+	for (int k = 1; k <= most - left && dim_same(x->dim[x->rank - k], y->dim[y->rank - k]); k++)
+		r->in[0][x->rank - k] = r->out[0][y->rank - k] = factor_add(r, x->dim[x->rank - k]);
+	return 0;
+}
+
 /* Reshape. */
 static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
 {
@@ -1374,7 +1389,7 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 
 const Op ops_movement[] = {
 	{ .name = "Reshape", .since = 5, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0", .shape = shape_reshape,
-	  .eval = eval_same_order, .kernel = "copy", .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] shape:{0,-1} | x:[2,3,4] shape:{4,6} | x:[2,3] shape:{6} | x:[1] shape:{}" },
 	{ .name = "Transpose", .since = 1, .sig = "x:T -> y:T", .attrs = "perm:ints", .shape = shape_transpose, .eval = eval_transpose,
 	  .kernel = "transpose", .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
@@ -1421,7 +1436,8 @@ const Op ops_movement[] = {
 	{ .name = "Unsqueeze", .since = 13, .sig = "x:T axes:int64 -> y:T", .shape = shape_unsqueeze, .eval = eval_same_order, .kernel = "copy",
 	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
 	{ .name = "Flatten", .since = 1, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
-	  .kernel = "copy", .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
+	  .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
 	/* Each axis of dy is repeats times the length: summed over the repeats. */
 	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile",
 	  .factor_fn = factor_same_length, .linear = "x",
