@@ -529,6 +529,7 @@ typedef struct Mesh { Name name; int rank; int64_t dim[MESH_AXES]; Loc loc; } Me
 typedef struct Resolve {
 	Model *m;
 	Mesh *mesh; int nmesh;
+	Map first; Node **same;         /* nodes by name: see index_nodes */
 	Map said;                       /* where something was wrong: nodes of a group share their annotations */
 	int bad;
 } Resolve;
@@ -536,7 +537,7 @@ typedef struct Resolve {
 /* Something is wrong here; true when it is to be said. */
 static bool wrong(Resolve *r, Loc loc)
 {
-	void *key = (void *)(uintptr_t)(loc.off + 1);
+	void *key = (void *)(uintptr_t)(loc.off * 256 + loc.file + 1);
 
 	r->bad = -1;
 	if (map_get(&r->said, key))
@@ -771,55 +772,16 @@ bool annot_names(const Annot *a, const char *name)
 	return false;
 }
 
-/* The names that the compiler derives from a value: see train.c. */
-static const char *const derived[] = { "", ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
-
-static bool named(const Arg *a, Name name, bool also_derived)
+static bool is_pattern(const char *s)
 {
-	for (int i = 0; derived[i] && (!i || also_derived); i++)
-		if (matches(a, i ? name_fmt("%s%s", name, derived[i]) : name))
-			return true;
-	return false;
-}
-
-/* Each name in a must mean something: a value, a node, or (for @pin) a value that the compiler will add. */
-static void check_names(Resolve *r, const Annot *a, const Arg *arg)
-{
-	const Graph *g = r->m->graph;
-	const char **list;
-	int n = 0;
-
-	if (arg->kind == ARG_LIST) {
-		for (int i = 0; i < arg->narg; i++)
-			check_names(r, a, &arg->arg[i]);
-		return;
-	}
-	list = arena_array(&r->m->scratch, const char *, g->nvalue + g->nnode + 1);
-	for (int i = 0; i < g->nvalue; i++) {
-		if (named(arg, g->value[i]->name, is(a->name, "pin")))
-			return;
-		list[n++] = g->value[i]->name;
-	}
-	for (int i = 0; i < g->nnode; i++) {
-		if (matches(arg, g->node[i]->name))
-			return;
-		list[n++] = g->node[i]->name;
-	}
-	list[n] = NULL;
-	if (wrong(r, arg->loc))
-		err_unknown(arg->loc, name_fmt("@%s: nothing is called", a->name), arg->s, list);
+	return strpbrk(s, "*?[") != NULL;
 }
 
 static void place_node(Resolve *r, const Annot *a, Node *n)
 {
 	static const char *const keys[] = { "on", "stage", "precision", "recompute", "frozen", NULL };
-	bool hit = *n->name && annot_names(a, n->name);
 
-	for (int i = 0; i < n->nout && !hit; i++)
-		hit = n->out[i] && annot_names(a, n->out[i]->name);
-	if (!hit)
-		return;
-	for (int i = 0; keys[i]; i++) {
+	for (int i = 0; is(a->name, "place") && keys[i]; i++) {
 		const Arg *arg = arg_find(a->arg, a->narg, keys[i]);
 
 		if (arg && (i < 3 || arg_flag(a->arg, a->narg, keys[i])))
@@ -831,40 +793,180 @@ static void place_value(Resolve *r, const Annot *a, Value *v)
 {
 	const Arg *on = arg_find(a->arg, a->narg, "on"), *sbp = arg_find(a->arg, a->narg, "sbp");
 
-	if (!annot_names(a, v->name))
-		return;
 	if (on && (!v->def || is(a->name, "pin")))
 		add_arg(&r->m->arena, &v->annot, "on", on);
 	if (sbp)
 		add_arg(&r->m->arena, &v->annot, "sbp", sbp);
+	if (v->def)
+		place_node(r, a, v->def);               /* a node is also called as its results are */
+}
+
+/* Nodes by name: the first of each in a map, those of the same name after it in a chain. */
+static void index_nodes(Resolve *r)
+{
+	const Graph *g = r->m->graph;
+
+	map_init(&r->first, &r->m->scratch);
+	r->same = arena_array(&r->m->scratch, Node *, g->nnode + 1);
+	for (int i = g->nnode - 1; i >= 0; i--) {
+		r->same[i] = map_get(&r->first, g->node[i]->name);
+		g->node[i]->mark = i;
+		map_put(&r->first, g->node[i]->name, g->node[i]);
+	}
+}
+
+/* Gives what one name or pattern means its annotations; how much that was. */
+static int place_all(Resolve *r, const Annot *a, const char *name)
+{
+	Graph *g = r->m->graph;
+	int hits = 0;
+
+	if (!is_pattern(name)) {
+		Value *v = map_get(&g->byname, name_of(name));
+
+		for (Node *n = map_get(&r->first, name_of(name)); n; n = r->same[n->mark], hits++)
+			place_node(r, a, n);
+		if (v)
+			place_value(r, a, v);
+		return hits + (v != NULL);
+	}
+	for (int i = 0; i < g->nnode; i++)
+		if (name_match(name, g->node[i]->name)) {
+			place_node(r, a, g->node[i]);
+			hits++;
+		}
+	for (int i = 0; i < g->nvalue; i++)
+		if (name_match(name, g->value[i]->name)) {
+			place_value(r, a, g->value[i]);
+			hits++;
+		}
+	return hits;
+}
+
+/* Will the compiler add a value of this name, or one that the pattern matches? */
+static bool will_exist(const Graph *g, const char *name)
+{
+	static const char *const derived[] = { ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
+	const char *dot = strrchr(name, '.');
+
+	for (int k = 0; dot && derived[k]; k++) {
+		if (!is_pattern(name) && is(dot, derived[k]))
+			return map_get(&g->byname, name_n(name, (size_t)(dot - name))) != NULL;
+		for (int i = 0; is_pattern(name) && i < g->nvalue; i++)
+			if (name_match(name, name_fmt("%s%s", g->value[i]->name, derived[k])))
+				return true;
+	}
+	return false;
+}
+
+static void nothing_called(Resolve *r, const char *who, const Arg *arg)
+{
+	const Graph *g = r->m->graph;
+	const char **list;
+	int n = 0;
+
+	if (!wrong(r, arg->loc))
+		return;
+	list = arena_array(&r->m->scratch, const char *, g->nvalue + g->nnode + 1);
+	for (int i = 0; i < g->nvalue && diag_errors() < diag_max; i++)
+		list[n++] = g->value[i]->name;
+	for (int i = 0; i < g->nnode && diag_errors() < diag_max; i++)
+		list[n++] = g->node[i]->name;
+	err_unknown(arg->loc, name_fmt("%s: nothing is called", who), arg->s, list);
+}
+
+/* Each name must mean something: a value, a node, or (for @pin) a value that the compiler will add. */
+static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
+{
+	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
+		apply_names(r, a, &arg->arg[i]);
+	if (arg->kind != ARG_LIST && !place_all(r, a, arg->s) && !(is(a->name, "pin") && will_exist(r->m->graph, arg->s)))
+		nothing_called(r, name_fmt("@%s", a->name), arg);
 }
 
 /* Gives nodes and values what @place and @pin say of them.  @place is then done; @pin stays for values to come. */
 static bool apply(Resolve *r, const Annot *a)
 {
-	Graph *g = r->m->graph;
 	const Arg *on = arg_find(a->arg, a->narg, "on");
-	bool any = false;
 
 	if (on && !find_mesh(r, on))
 		return false;
+	if (!arg_find(a->arg, a->narg, "names") && wrong(r, a->loc))
+		err_at(a->loc, "@%s names nothing", a->name);
 	for (int i = 0; i < a->narg; i++)
-		if (is(a->arg[i].param, "names")) {
-			check_names(r, a, &a->arg[i]);
-			any = true;
-		}
-	if (!any) {
-		if (wrong(r, a->loc))
-			err_at(a->loc, "@%s names nothing", a->name);
-	}
-	if (!is(a->name, "place") && !is(a->name, "pin"))
-		return false;
-	for (int i = 0; i < g->nnode && is(a->name, "place"); i++)
-		place_node(r, a, g->node[i]);
-	for (int i = 0; i < g->nvalue; i++)
-		place_value(r, a, g->value[i]);
+		if (is(a->arg[i].param, "names"))
+			apply_names(r, a, &a->arg[i]);
 	return is(a->name, "place");
 }
+
+/* ---- The training section: names of inputs, operators and parameters */
+
+static void check_inputs(Resolve *r, const Arg *data)
+{
+	const Graph *g = r->m->graph;
+	const char **list = arena_array(&r->m->scratch, const char *, g->nin + 1);
+
+	for (int i = 0; i < g->nin; i++)
+		list[i] = g->in[i]->name;
+	for (int i = 0; i < data->narg; i++) {
+		const Arg *a = &data->arg[i];
+		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
+
+		if (a->key && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) && !(v && v->input) && wrong(r, a->loc))
+			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
+	}
+}
+
+static void check_operators(Resolve *r, const Arg *precision)
+{
+	for (int i = 0; i < precision->narg; i++) {
+		const Arg *a = &precision->arg[i];
+		const char **list;
+
+		if (!a->key || is(a->key, "loss_scale") || op_find(name_of(""), a->key, 0) || !wrong(r, a->loc))
+			continue;
+		list = arena_array(&r->m->scratch, const char *, op_count() + 1);
+		for (int k = 0; k < op_count(); k++)
+			list[k] = op_at(k)->name;
+		err_unknown(a->loc, name_fmt("%s: there is no operator", precision->s), a->key, list);
+	}
+}
+
+static void check_group(Resolve *r, const Arg *group, const Arg *arg)
+{
+	const Graph *g = r->m->graph;
+
+	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
+		check_group(r, group, &arg->arg[i]);
+	if (arg->kind == ARG_LIST || (!is_pattern(arg->s) && map_get(&g->byname, name_of(arg->s))))
+		return;
+	for (int i = 0; is_pattern(arg->s) && i < g->nvalue; i++)
+		if (name_match(arg->s, g->value[i]->name))
+			return;
+	if (is_pattern(arg->s))                 /* one text may serve many models */
+		warn_at(arg->loc, "no parameter is called %s", arg->s);
+	else
+		nothing_called(r, group->s, arg);
+}
+
+static void check_train(Resolve *r, const Annot *a)
+{
+	const Arg *data = arg_find(a->arg, a->narg, "data"), *precision = arg_find(a->arg, a->narg, "precision");
+
+	if (data)
+		check_inputs(r, data);
+	if (precision)
+		check_operators(r, precision);
+	for (int i = 0; i < a->narg; i++) {
+		const Arg *group = &a->arg[i];
+
+		for (int k = 0; is(group->param, "group") && k < group->narg; k++)
+			if (is(group->arg[k].param, "names"))
+				check_group(r, group, &group->arg[k]);
+	}
+}
+
+/* ---- The whole model */
 
 static bool selects(const Annot *a)
 {
@@ -878,6 +980,9 @@ int annot_resolve(Model *m)
 	const Annot *train = NULL;
 
 	map_init(&r.said, &m->scratch);
+	if (!m->graph)
+		return 0;
+	index_nodes(&r);
 	for (const Annot *a = m->annot; a; a = a->next) {
 		if (is(a->name, "mesh"))
 			add_mesh(&r, a);
@@ -887,16 +992,15 @@ int annot_resolve(Model *m)
 			r.bad = -1;
 		}
 		if (is(a->name, "train"))
-			train = a;
+			check_train(&r, train = a);
 	}
 	for (Annot **at = &m->annot; *at;) {
-		if (m->graph && selects(*at) && apply(&r, *at))
+		if (selects(*at) && apply(&r, *at))
 			*at = (*at)->next;
 		else
 			at = &(*at)->next;
 	}
-	if (m->graph)
-		resolve_graph(&r, m->graph);
+	resolve_graph(&r, m->graph);
 	for (int i = 0; i < m->nfunction; i++)
 		resolve_graph(&r, m->function[i]->body);
 	return r.bad;

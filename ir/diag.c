@@ -91,16 +91,43 @@ static size_t bom(const SrcFile *f)
 	return f->bytes >= 3 && !memcmp(f->data, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
+/* Dumps ask for the line of every node: every 64th line is remembered when lines are first asked for. */
+static int line_of(SrcFile *f, size_t off)
+{
+	enum { STEP = 64 };
+	const uint8_t *p, *end = f->data + f->bytes;
+	int lo = 0, hi, line = 0;
+
+	if (!f->mark) {
+		arena_push(f->arena, f->mark, f->nmark, 0);
+		for (p = f->data; p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
+			if (++line % STEP == 0)
+				arena_push(f->arena, f->mark, f->nmark, (size_t)(p + 1 - f->data));
+	}
+	for (hi = f->nmark; hi - lo > 1;) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (f->mark[mid] <= off)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	line = lo * STEP + 1;
+	end = f->data + off;
+	for (p = f->data + f->mark[lo]; p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
+		line++;
+	return line;
+}
+
 void loc_linecol(Loc loc, int *line, int *col)
 {
-	const SrcFile *f = file_of(loc.file);
+	SrcFile *f = file_of(loc.file);
 	size_t off = f && loc.off < f->bytes ? loc.off : f ? f->bytes : 0;
 
 	*line = *col = 1;
 	if (!f)
 		return;
-	for (const uint8_t *p = f->data, *end = f->data + off; (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
-		++*line;
+	*line = line_of(f, off);
 	size_t start = line_start(f, off);
 	if (start == 0 && off >= bom(f))
 		start = bom(f);

@@ -67,6 +67,7 @@ typedef struct SrcFile {
 	bool binary;                    /* .onnx: messages give byte, node index, operator and name instead of line and caret */
 	struct SrcNode { uint64_t off, end; int index; Name op, name; } *node;   /* binary: where each node stands, ascending */
 	int nnode;
+	size_t *mark; int nmark;        /* text: where some lines begin, for loc_linecol */
 	Arena *arena;
 } SrcFile;
 

@@ -33,6 +33,7 @@ typedef struct Parser {
 	int longage;
 	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
+	Annot **end;                    /* where the next annotation of the model, or of that list, goes */
 } Parser;
 
 /* ---- Tokens and errors */
@@ -1569,6 +1570,15 @@ static void op_annot(Function *f, const Annot *a)
 		f->until = (int)until->i;
 }
 
+/* Model annotations may be many: the end of the list is kept. */
+static void add_at_end(Parser *p, Annot **list, Annot *a)
+{
+	if (!p->end)
+		p->end = list;
+	annot_add(p->end, a);
+	p->end = &a->next;
+}
+
 /* Annotations between functions: those of functions belong to the next one, the others to the model. */
 static void loose_annots(Parser *p, Function *f)
 {
@@ -1582,7 +1592,7 @@ static void loose_annots(Parser *p, Function *f)
 		if (is(a->name, "op") || is(a->name, "test"))
 			annot_add(&f->annot, a);
 		else if (!f || !took_meta(p, a, &f->meta, &f->nmeta))
-			annot_add(&p->m->annot, a);
+			add_at_end(p, &p->m->annot, a);
 	}
 }
 
@@ -1639,7 +1649,7 @@ static void annotations(Parser *p)
 			expected(p, "an annotation");
 		a = annot(p, p->place);
 		if (a)
-			annot_add(p->list, a);
+			add_at_end(p, p->list, a);
 	}
 }
 
