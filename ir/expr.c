@@ -669,7 +669,7 @@ const char expr_prelude[] =
 	"\tEXPR_FN T e_fmod##F(T x, T y) { return y == 0 || (BELOW(y) && y == (T)-1) ? 0 : x % y; } \\\n"
 	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && BELOW(r) != BELOW(y) ? r + y : r; } \\\n"
 	"\tEXPR_FN T e_shl##F(T x, T y) { return (uint64_t)y < 64 ? (T)((uint64_t)x << y) : 0; } \\\n"
-	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : (T)-(x < 0); } \\\n"
+	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : BELOW(x) ? (T)-1 : 0; } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { \\\n"
 	"\t\tif (BELOW(y)) return x == 1 ? 1 : x == (T)-1 ? (y % 2 ? (T)-1 : 1) : 0; \\\n"
 	"\t\tuint64_t r = 1, b = (uint64_t)x; \\\n"

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Trains examples/mlp.ir on one rank and on two local processes, and shows the plan and that the losses agree.
+set -eu
+"$SBPCC" examples/mlp.ir --ranks 1 -o "$OUT/one" "$@"
+"$SBPCC" examples/mlp.ir --ranks 2 -o "$OUT/two" "$@"
+make -s -C "$OUT/one"
+make -s -C "$OUT/two"
+echo "the plan for two ranks (all of it: $OUT/two/plan.ir)"
+"$SBPCC" examples/mlp.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(x|w1|h|scores|loss|w1\.grad|w1\.grad\.[a-z]*) ' || true
+"$OUT/one/trainer" >"$OUT/one.log"
+"$OUT/two/trainer" >"$OUT/two.log"
+echo "loss on one rank and on two"
+paste "$OUT/one.log" "$OUT/two.log"
