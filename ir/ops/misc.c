@@ -389,7 +389,7 @@ const Op ops_misc[] = {
 	{ .name = "CumProd", .since = 26, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .expand = expand_cumprod,
 	  .test = "x:[2,4] axis:{1} | x:[3,2] axis:{0} =reverse:1 =exclusive:1" },
 	{ .name = "BitCast", .since = 26, .sig = "x:T -> y:T1", .attrs = "to:int!", .shape = shape_bitcast, .kernel = "copy", .eval = eval_bitcast,
-	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3] =to:6" },
+	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3] =to:7" },
 	{ .name = "Unique", .since = 11, .sig = "x:T -> y:T indices:int64? inverse_indices:int64? counts:int64?", .attrs = "axis:int sorted:int=1",
 	  .shape = shape_unique, .kernel = "unique", .eval = eval_unique, .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
 	{ 0 },

@@ -129,7 +129,7 @@ static int expand_stft(Node *n)
 		return -1;
 	}
 	if (len < 0)
-		len = w && w->rank == 1 && dim_known(w->dim[0]) ? w->dim[0] : t->dim[1];
+		len = w ? w->rank == 1 ? w->dim[0] : -1 : t->dim[1];
 	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
 		err_at(in_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len, type_text(w));
 		return -1;
