@@ -1107,23 +1107,23 @@ static int shape_unsqueeze(Node *n)
 	return 0;
 }
 
-/* Axes that stay, in order: Squeeze and Unsqueeze leave out those of length 1 on one side. */
+/* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then all stay whole. */
 static int factor_squeeze(Node *n, FactorRule *r)
 {
 	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	const Tensor *axes = in_const(n, 1);
 	bool on[RANK_MAX] = { false };
-	if (!x || !y || x->rank < 0 || y->rank < 0)
+	if (!x || !y || x->rank < 0 || y->rank < 0 || !axes)
 		return -1;
 	const Type *big = x->rank > y->rank ? x : y;
-	for (int64_t k = 0; axes && k < tensor_elements(axes); k++) {
+	for (int64_t k = 0; k < tensor_elements(axes); k++) {
 		int a;
 		if (op_axis(n, tensor_int(axes, k), big->rank, &a) != 0)
 			return -1;
 		on[a] = true;
 	}
 	for (int a = 0, k = 0; a < big->rank; a++) {
-		if (axes ? on[a] : big->dim[a] == 1 && big->rank != (big == x ? y : x)->rank)
+		if (on[a])
 			continue;
 		int f = factor_add(r, big->dim[a]);
 		if (k >= (big == x ? y->rank : x->rank))
