@@ -1,5 +1,5 @@
 # exit: 0
 # The name holds a newline, a tab and a call of make's shell function.
-awk '{ gsub(/\<w1\>/, "\"a\n\t$(shell touch hit)\\`touch hit\\`\"") } 1' "$ROOT/examples/mlp.ir" >model.ir
+sed 's/\<w1\>/"a\n\t$(shell touch hit)`touch hit`"/g' "$ROOT/examples/mlp.ir" >model.ir
 grep -q shell model.ir && "$SBPCC" model.ir -o out && make -s -C out && [ ! -e hit ] && [ ! -e out/hit ] &&
-	! grep -rF '$(shell touch' out/Makefile
+	! grep -rF --exclude=plan.ir --exclude=plan.json '$(shell touch' out >&2

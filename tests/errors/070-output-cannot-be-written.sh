@@ -1,11 +1,12 @@
 # exit: 4
 # The superuser may write everywhere: it lays down that right first.
+cp "$ROOT/examples/mlp.ir" .
 mkdir locked
 chmod 555 locked
 without="setpriv --bounding-set=-dac_override,-dac_read_search"
 if touch locked/x 2>/dev/null; then
 	rm locked/x
 	! $without touch locked/x 2>/dev/null || { echo "this user can write everywhere"; exit 77; }
-	exec $without "$SBPCC" "$ROOT/examples/mlp.ir" -o locked/tree
+	exec $without "$SBPCC" mlp.ir -o locked/tree
 fi
-"$SBPCC" "$ROOT/examples/mlp.ir" -o locked/tree
+"$SBPCC" mlp.ir -o locked/tree

@@ -1,7 +1,8 @@
 # exit: 4
+cp "$ROOT/examples/mlp.ir" .
 mkdir elsewhere
 ln -s elsewhere link
-"$SBPCC" "$ROOT/examples/mlp.ir" -o link
+"$SBPCC" mlp.ir -o link
 status=$?
 [ -z "$(ls elsewhere)" ] && [ -L link ] || exit 9
 exit $status

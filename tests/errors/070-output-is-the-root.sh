@@ -1,2 +1,3 @@
 # exit: 4
-"$SBPCC" "$ROOT/examples/mlp.ir" -o /
+cp "$ROOT/examples/mlp.ir" .
+"$SBPCC" mlp.ir -o /

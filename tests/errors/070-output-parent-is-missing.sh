@@ -1,2 +1,3 @@
 # exit: 4
-"$SBPCC" "$ROOT/examples/mlp.ir" -o no/such/folder
+cp "$ROOT/examples/mlp.ir" .
+"$SBPCC" mlp.ir -o no/such/folder
