@@ -590,11 +590,12 @@ static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 	for (int i = 0; i < nd; i++) {
 		int64_t total = w->lo[i] + w->hi[i], full = window_span(w, i) + extra[i];
 		if (shape) {
-			if (!dim_known(x->dim[i + 2])) {
-				err_at(n->loc, "ConvTranspose: output_shape needs an operand of known size, it is %s", type_text(x));
+			int64_t want = shape[nshape - nd + i];
+			if (!dim_known(x->dim[i + 2]) || x->dim[i + 2] > INT32_MAX || want < 1 || want > INT32_MAX) {
+				err_at(n->loc, "ConvTranspose: no output_shape of %lld along axis %d of %s", (long long)want, i + 2, type_text(x));
 				return -1;
 			}
-			total = (x->dim[i + 2] - 1) * w->stride[i] + full - shape[nshape - nd + i];
+			total = (x->dim[i + 2] - 1) * w->stride[i] + full - want;
 		} else if (mode == PAD_UPPER || mode == PAD_LOWER) {
 			total = full - w->stride[i];
 		} else {

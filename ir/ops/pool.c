@@ -12,31 +12,43 @@
 /* One window: the elements of a plane that it sees, and how many places it has inside the padded plane. */
 typedef struct Seen { int64_t *off, n, padded; } Seen;
 
-static void seen_at(const Window *w, int64_t pixel, const int64_t *kcoord, Seen *s)
+/* How many of the places at, at + dil, ... (k of them) stand before end. */
+static int64_t places_before(int64_t at, int64_t dil, int64_t k, int64_t end)
 {
-	int64_t at[SPATIAL_MAX];
+	int64_t count = at >= end ? 0 : (end - 1 - at) / dil + 1;
+	return count < k ? count : k;
+}
+
+static void seen_at(const Window *w, int64_t pixel, Seen *s)
+{
+	int64_t at[SPATIAL_MAX], first[SPATIAL_MAX], end[SPATIAL_MAX], k[SPATIAL_MAX];
+	s->n = 0;
+	s->padded = 1;
+	bool none = false;
 	for (int d = w->nd - 1; d >= 0; d--) {
 		at[d] = pixel % w->out[d] * w->stride[d] - w->lo[d];
 		pixel /= w->out[d];
+		k[d] = first[d] = places_before(at[d], w->dil[d], w->k[d], 0);
+		end[d] = places_before(at[d], w->dil[d], w->k[d], w->in[d]);
+		s->padded *= places_before(at[d], w->dil[d], w->k[d], w->in[d] + w->hi[d]);
+		none |= first[d] >= end[d];
 	}
-	s->n = s->padded = 0;
-	for (int64_t q = 0; q < w->nk; q++, kcoord += w->nd) {
+	while (!none) {
 		int64_t off = 0;
-		bool inside = true, padded = true;
-		for (int d = 0; d < w->nd; d++) {
-			int64_t t = at[d] + kcoord[d] * w->dil[d];
-			inside &= t >= 0 && t < w->in[d];
-			padded &= t < w->in[d] + w->hi[d];
-			off = off * w->in[d] + t;
+		for (int d = 0; d < w->nd; d++)
+			off = off * w->in[d] + at[d] + k[d] * w->dil[d];
+		s->off[s->n++] = off;
+		int d = w->nd - 1;
+		while (d >= 0 && ++k[d] == end[d]) {
+			k[d] = first[d];
+			d--;
 		}
-		s->padded += padded;
-		if (inside)
-			s->off[s->n++] = off;
+		none = d < 0;
 	}
 }
 
 /* The window of a pool over an operand of these sizes, with room for what one window sees. */
-static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, int64_t **kcoord, Seen *s)
+static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, Seen *s)
 {
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
@@ -46,15 +58,7 @@ static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, int64_t
 	}
 	if (window_read(n, len, k, w) || window_fit(n, w, dim + 2))
 		return -1;
-	*kcoord = eval_scratch(sizeof(int64_t) * (size_t)(w->nk * w->nd));
-	s->off = eval_scratch(sizeof(int64_t) * (size_t)w->nk);
-	for (int64_t q = 0; q < w->nk; q++) {
-		int64_t rest = q;
-		for (int d = w->nd - 1; d >= 0; d--) {
-			(*kcoord)[q * w->nd + d] = rest % w->k[d];
-			rest /= w->k[d];
-		}
-	}
+	s->off = eval_scratch(sizeof(int64_t) * (size_t)((w->nk < w->nin ? w->nk : w->nin) + 1));
 	return 0;
 }
 
@@ -85,16 +89,15 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *x = in[0];
 	Window w;
-	int64_t *kcoord;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	bool columns = attr_int(n, "storage_order") == 1, places = n->nout > 1 && out[1];
 	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
 	int64_t *idx = places ? eval_scratch(sizeof(int64_t) * (size_t)(planes * w.nout + 1)) : NULL;
 	for (int64_t o = 0; o < w.nout; o++) {
-		seen_at(&w, o, kcoord, &s);
+		seen_at(&w, o, &s);
 		for (int64_t p = 0; p < planes; p++) {
 			int64_t best = largest(v + p * w.nin, &s);
 			y[p * w.nout + o] = best < 0 ? -INFINITY : v[p * w.nin + best];
@@ -112,14 +115,13 @@ static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *g = in[0], *x = in[1];
 	Window w;
-	int64_t *kcoord;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	double *v = eval_doubles(x), *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
-		seen_at(&w, o, kcoord, &s);
+		seen_at(&w, o, &s);
 		for (int64_t p = 0; p < planes; p++) {
 			int64_t best = largest(v + p * w.nin, &s);
 			if (best >= 0)
@@ -146,14 +148,13 @@ static int eval_sumpool(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *x = in[0];
 	Window w;
-	int64_t *kcoord;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
-		seen_at(&w, o, kcoord, &s);
+		seen_at(&w, o, &s);
 		double weight = window_weight(n, &s, is_mean(n));
 		for (int64_t p = 0; p < planes; p++) {
 			double sum = 0;
@@ -170,14 +171,13 @@ static int eval_sumpool_grad(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *g = in[0], *x = out[0];
 	Window w;
-	int64_t *kcoord;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &kcoord, &s))
+	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	double *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
-		seen_at(&w, o, kcoord, &s);
+		seen_at(&w, o, &s);
 		double weight = window_weight(n, &s, is_mean(n));
 		for (int64_t p = 0; p < planes; p++)
 			for (int64_t i = 0; i < s.n; i++)
