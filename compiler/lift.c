@@ -126,6 +126,7 @@ struct Lift {
 	Map table;                      /* cos and sin as a cache, by value */
 	Map value;                      /* contents of values that depend on constants only */
 	Arena values;
+	int lifted;
 };
 
 static Model *patterns;
@@ -1343,6 +1344,7 @@ static void visit(Lift *l, const Map *roots, int i)
 		if (may >> r & 1 && try_rule(l, n, &rules[r])) {
 			take(l, i);
 			remove_node(l, i);
+			l->lifted++;
 			return;
 		}
 }
@@ -1372,6 +1374,5 @@ int lift_run(Graph *g)
 			arena_push(g->arena, g->node, g->nnode, l.old[i]);
 	}
 	arena_free(&l.values);
-	graph_sweep(g);
-	return 0;
+	return l.lifted ? fold_run(g) : 0;      /* what was built is written in one way too */
 }

@@ -40,6 +40,7 @@ static const Form forms[] = {
 	{ "@", "frozen",    "",                                                           "batch normalisation: stored statistics; others: no gradient", ON_NODE },
 	{ "@", "when",      "condition:str!",                                             "in a definition: the node exists only if this holds", ON_NODE },
 	{ "@", "from",      "place:str!",                                                 "a dump: where the node stood originally", ON_NODE },
+	{ "@", "opset",     "version:count!",                                             "a dump: the operator as of this version, not the newest", ON_NODE },
 	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
 	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
 	/* values */

@@ -113,7 +113,7 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 			arena_push(m->graph->arena, m->attr, m->nattr, a);
 	}
 	for (const Annot *a = c->call->annot; a; a = a->next)
-		if (strcmp(a->name, "sbp")) {
+		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
 			Annot *b = arena_new(m->graph->arena, Annot);
 
 			*b = *a;
@@ -307,7 +307,7 @@ int inline_expand(Node *n)
 		m->stage = n->stage;
 		m->from = n->from;
 		for (const Annot *a = n->annot; a; a = a->next)
-			if (strcmp(a->name, "sbp")) {
+			if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
 				Annot *b = arena_new(g->arena, Annot);
 
 				*b = *a;
@@ -367,6 +367,30 @@ static int walk(Graph *g)
 	return bad;
 }
 
+/* What is left means the newest version of its operator, and so the model says; a node of an older one says it itself. */
+static void settle_versions(Graph *g)
+{
+	Model *m = g->model;
+	Opset *list = arena_array(g->arena, Opset, m->nopset + 1);
+
+	for (int i = 0; i < m->nopset; i++) {
+		list[i] = m->opset[i];
+		if (!*list[i].domain)
+			list[i].version = OPSET_MAX;
+	}
+	m->opset = list;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+
+		if (*n->domain || !n->row || !n->row->until || annot_find(n->annot, "opset"))
+			continue;
+		Annot *a = arena_new(g->arena, Annot);
+		a->name = name_of("opset");
+		arena_push(g->arena, a->arg, a->narg, ((Arg){ .kind = ARG_INT, .i = n->version ? n->version : n->row->until, .param = name_of("version") }));
+		annot_add(&n->annot, a);
+	}
+}
+
 int inline_run(Graph *g)
 {
 	Map state;
@@ -381,6 +405,8 @@ int inline_run(Graph *g)
 	if (walk(g) < 0)
 		return -1;
 	g->model->nfunction = 0;        /* nothing calls them any more */
+	if (g == g->model->graph)
+		settle_versions(g);
 	return 0;
 }
 

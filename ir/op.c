@@ -307,6 +307,9 @@ static void bind(Graph *g, const Function *f, Missing *m)
 		Node *x = g->node[i];
 
 		x->mark = 0;
+		const Annot *as = annot_find(x->annot, "opset");
+		if (as && as->narg)
+			x->version = (int)as->arg[0].i;
 		for (int k = 0; f && k < f->nopset && !x->version; k++)
 			if (f->opset[k].domain == x->domain)
 				x->version = (int)f->opset[k].version;
