@@ -116,15 +116,18 @@ void template_fill(Text *out, const char *name, ...)
 
 /* ---- names ---- */
 
+static bool plain(unsigned char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("_.:/-", c));
+}
+
 const char *emit_comment(Arena *a, const char *name)
 {
 	size_t n = strlen(name);
 	char *out = arena_array(a, char, 4 * n + 1), *o = out;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)name[i];
-		bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("_.:/-", c);
-		/* "/" after "*" cannot happen, "*" is not plain; but "//" and "/-" are harmless inside a comment. */
-		if (c && plain)
+		if (plain(c))
 			*o++ = (char)c;
 		else
 			o += sprintf(o, "\\x%02X", c);
@@ -150,6 +153,25 @@ static uint64_t hash_text(const Text *t)
 	return h;
 }
 
+/* A string of the printed plan, from after its opening quote: every byte that is not plain as \\xNN, which in our language
+ * stands between the quoted pieces of a string.  Returns what follows the string. */
+static const char *plan_string(Text *out, const char *s, const char *end)
+{
+	bool open = false, any = false;
+	for (; s < end && *s != '"'; s++, any = true) {
+		s += *s == '\\' && s + 1 < end;
+		if (plain((unsigned char)*s) != open)
+			text_raw(out, "\"", 1);
+		open = plain((unsigned char)*s);
+		if (open)
+			text_raw(out, s, 1);
+		else
+			text_add(out, "\\x%02x", (unsigned char)*s);
+	}
+	text_raw(out, "\"\"", open ? 1 : any ? 0 : 2);
+	return s < end ? s + 1 : s;
+}
+
 static void print_plan(const Model *m, Text *out)
 {
 	char *s = NULL;
@@ -159,7 +181,11 @@ static void print_plan(const Model *m, Text *out)
 		die("out of memory");
 	print_model(f, m);
 	fclose(f);
-	text_raw(out, s, n);
+	for (const char *at = s, *end = s + n; at < end;) {
+		const char *quote = memchr(at, '"', (size_t)(end - at));
+		text_raw(out, at, (size_t)((quote ? quote : end) - at));
+		at = quote ? plan_string(out, quote + 1, end) : end;
+	}
 	free(s);
 }
 
