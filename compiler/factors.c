@@ -8,6 +8,7 @@
  *   Reshape, Squeeze...   the axes of operand and result, read as one list, are the same number: the lists are aligned
  *                         from the left, and a factor of 12 that meets one of 3 is refined into 3 x 4, everywhere
  *   Split, Concat         k equal parts: the whole axis is k x part
+ *   Conv, Attention       channels are groups x channels of each, query heads are key heads x sharers
  *
  * A factor is a union-find node that may later get two children (outer, inner); whoever mentions it sees them.  Where
  * lengths do not divide (3 x 4 against 2 x 6) the axes stay unrelated from there on: S on them needs a transfer, as it
@@ -191,6 +192,57 @@ static void parts(State *s, Node *n, Value *whole, Value **part, int count)
 	}
 }
 
+/* An axis as a product of two: the outer factor, and what remains. */
+static void refine(State *s, Fac *axis, Fac *outer, Fac *inner)
+{
+	List a = { .n = 0 }, b = { .n = 0 };
+
+	if (leaves(axis, &a) && leaves(outer, &b) && leaves(inner, &b))
+		align(s, &a, &b);
+}
+
+static Fac **axes_if(State *s, Node *n, bool out, int i, int rank)
+{
+	const Value *v = out ? i < n->nout ? n->out[i] : NULL : i < n->nin ? n->in[i] : NULL;
+
+	return v && v->type && v->type->rank >= rank ? axes_of(s, v) : NULL;
+}
+
+/* Channels of a grouped convolution: groups x inputs of each, groups x outputs of each. */
+static void groups(State *s, Node *n)
+{
+	int64_t count = attr_int(n, "group");
+	Fac **x = axes_if(s, n, false, 0, 3), **w = axes_if(s, n, false, 1, 3), **b = axes_if(s, n, false, 2, 1), **y = axes_if(s, n, true, 0, 3);
+
+	if (!x || !w || !y || count < 2 || !is(n, "Conv"))
+		return;
+	Dim each = dim_div(find(y[1])->len, count);
+	if (!dim_known(each))
+		return;
+	Fac *group = fac_new(s, count), *inner = fac_new(s, each);
+	refine(s, x[1], group, w[1]);
+	refine(s, w[0], group, inner);
+	refine(s, y[1], group, inner);
+	if (b)
+		refine(s, b[0], group, inner);
+}
+
+/* Query heads that share key heads: key heads x sharers. */
+static void shared_heads(State *s, Node *n)
+{
+	Fac **q = axes_if(s, n, false, 0, 4), **k = axes_if(s, n, false, 1, 4), **v = axes_if(s, n, false, 2, 4), **y = axes_if(s, n, true, 0, 4);
+
+	if (!q || !k || !v || !y || !is(n, "Attention"))
+		return;
+	Dim each = dim_div(find(q[1])->len, find(k[1])->len);
+	if (!dim_known(each) || each < 2)
+		return;
+	Fac *sharer = fac_new(s, each);
+	unite(s, k[1], v[1]);
+	refine(s, q[1], k[1], sharer);
+	refine(s, y[1], k[1], sharer);
+}
+
 static void by_rule(State *s, Node *n)
 {
 	FactorRule *r = factor_rule(n, s->a);
@@ -225,6 +277,8 @@ static void relate(State *s, Node *n)
 		parts(s, n, n->out[0], n->in, n->nin);
 	else
 		by_rule(s, n);
+	groups(s, n);
+	shared_heads(s, n);
 }
 
 /* Numbers the factors in the order in which values mention them, and writes them down. */

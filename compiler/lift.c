@@ -93,6 +93,7 @@ static const char grammar[] =
 	/* pairs (a, b) turned by an angle: halves of the last axis, or neighbours on it */
 	"Turned (a, b, cos, sin) => (y) { y = Sub(Mul(a, cos), Mul(b, sin)) }\n"
 	"Crossed (a, b, cos, sin) => (y) { y = Add(Mul(a, sin), Mul(b, cos)) }\n"
+	"Rotary (x, a, b, cos, sin, rest) => (y) { y = Concat<axis=-1>(Add(Mul(x, cos), Mul(Concat<axis=-1>(Neg(b), a), sin)), rest) }\n"
 	"Rotary (x, a, b, cos, sin) => (y) { y = Add(Mul(x, cos), Mul(Concat<axis=-1>(Neg(b), a), sin)) }\n"
 	"Rotary (a, b, cos, sin) => (y) { y = Concat<axis=-1>(Turned(a, b, cos, sin), Crossed(a, b, cos, sin)) }\n"
 	"Rotary (a, b, cos, sin, end, shape) => (y) {\n"
@@ -1213,10 +1214,27 @@ static Value *cache_of(Lift *l, Value *c, Dim width, Dim pairs, bool neighbours)
 	return r;
 }
 
+typedef struct Turn { bool neighbours; Dim front; } Turn;
+
 static void rotary_attrs(Node *n, const void *arg)
 {
-	if (*(const bool *)arg)
+	const Turn *t = arg;
+
+	if (t->neighbours)
 		add_int(n, "interleaved", 1);
+	if (t->front)
+		add_int(n, "rotary_embedding_dim", t->front);
+}
+
+/* The value of whose heads x is the front and rest is the remainder; NULL when they are not. */
+static Value *whole_heads(const Value *x, const Value *rest)
+{
+	Part p, q;
+
+	if (!part_of(x, &p) || !part_of(rest, &q) || p.of != q.of || p.first != 0 || p.step != 1 || q.step != 1 || !dim_same(p.len, q.first) ||
+	    !dim_same(p.of->type->dim[3], dim_add(p.len, q.len)))
+		return NULL;
+	return p.of;
 }
 
 static bool put_rotary(Lift *l, Match *m)
@@ -1237,11 +1255,14 @@ static bool put_rotary(Lift *l, Match *m)
 	if (neighbours && (!end || tensor_elements(end) != 1 || (tensor_int(end, 0) != -1 && tensor_int(end, 0) != 4)))
 		return false;
 	Dim have = full ? width : width / 2;
-	if (!same_type(x, y) || !table_fits(cos, x, have) || !table_fits(sin, x, have) || (full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
+	Value *whole = x;
+	if (hole(m, "rest") && !(whole = whole_heads(x, hole(m, "rest"))))
+		return false;
+	if (!same_type(whole, y) || !table_fits(cos, x, have) || !table_fits(sin, x, have) || (full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
 	    !replaceable(l, m))
 		return false;
 	Value *c = cache_of(l, cos, have, width / 2, neighbours), *s = cache_of(l, sin, have, width / 2, neighbours);
-	put_node(l, m, "RotaryEmbedding", y, 3, (Value *[]){ x, c, s }, rotary_attrs, &neighbours);
+	put_node(l, m, "RotaryEmbedding", y, 3, (Value *[]){ whole, c, s }, rotary_attrs, &(Turn){ neighbours, whole == x ? 0 : width });
 	return true;
 }
 
