@@ -1,9 +1,9 @@
-/* Attention, rotary position embedding and the gate of SwiGLU: composites, built into core operators here (SwiGLU in
- * nn.ir).
+/* Attention, rotary position embedding and the gate of SwiGLU: composites, built into core operators here
+ * (SwiGLU in nn.ir).
  *
- * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool masks, the
- * causal triangle, windows, padding of the keys).  The latter select -inf after everything else, and a row in which
- * nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.
+ * * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool
+ * masks, the causal triangle, windows, padding of the keys).  The latter select -inf after everything else,
+ * and a row in which nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.
  */
 #include <math.h>
 #include <string.h>
@@ -33,12 +33,16 @@ static Value *size_of(Node *n, Value *v, int axis)
 
 /* ---- shape ---- */
 
-typedef struct Heads { int64_t q, kv; Dim dq, dk, dv, sq, sk, batch, past; bool flat; } Heads;
+typedef struct Heads {
+	int64_t q, kv;
+	Dim dq, dk, dv, sq, sk, batch, past;
+	bool flat;
+} Heads;
 
 static int bad_heads(Node *n, int i, const char *what, int64_t heads)
 {
-	err_at(in_loc(n, i), "Attention: the last axis of %s does not divide into %s=%lld heads", type_text(in_type(n, i)), what,
-	       (long long)heads);
+	err_at(in_loc(n, i), "Attention: the last axis of %s does not divide into %s=%lld heads",
+		type_text(in_type(n, i)), what, (long long)heads);
 	return -1;
 }
 
@@ -48,18 +52,21 @@ static int read_heads(Node *n, Heads *h)
 	Type *q = in_type(n, Q), *k = in_type(n, K), *v = in_type(n, V), *past = in_type(n, PAST_K);
 	int axes = q->rank;
 	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
-		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s", type_text(q), type_text(k), type_text(v));
+		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
+			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
 	*h = (Heads){ .flat = axes == 3, .batch = q->dim[0], .sq = q->dim[axes - 2], .sk = k->dim[axes - 2] };
 	h->q = h->flat ? attr_int(n, "q_num_heads") : dim_known(q->dim[1]) ? q->dim[1] : -1;
 	h->kv = h->flat ? attr_int(n, "kv_num_heads") : dim_known(k->dim[1]) ? k->dim[1] : -1;
 	if (h->flat && (h->q < 1 || h->kv < 1)) {
-		err_at(n->loc, "Attention of operands with 3 axes needs the attributes q_num_heads and kv_num_heads");
+		err_at(n->loc, "Attention of operands with 3 axes needs the attributes q_num_heads and "
+		               "kv_num_heads");
 		return -1;
 	}
 	if (h->q > 0 && h->kv > 0 && h->q % h->kv) {
-		err_at(n->loc, "Attention: %lld query heads cannot share %lld key heads evenly", (long long)h->q, (long long)h->kv);
+		err_at(n->loc, "Attention: %lld query heads cannot share %lld key heads evenly",
+			(long long)h->q, (long long)h->kv);
 		return -1;
 	}
 	h->dq = h->flat ? dim_div(q->dim[2], h->q) : q->dim[3];
@@ -71,8 +78,10 @@ static int read_heads(Node *n, Heads *h)
 		return bad_heads(n, K, "kv_num_heads", h->kv);
 	if (h->flat && dim_known(v->dim[2]) && v->dim[2] % h->kv)
 		return bad_heads(n, V, "kv_num_heads", h->kv);
-	if (dim_differ(h->dq, h->dk) || dim_differ(h->sk, v->dim[axes - 2]) || dim_differ(h->batch, k->dim[0])) {
-		err_at(in_loc(n, K), "Attention: queries %s, keys %s and values %s do not fit together", type_text(q), type_text(k), type_text(v));
+	if (dim_differ(h->dq, h->dk) || dim_differ(h->sk, v->dim[axes - 2]) ||
+		dim_differ(h->batch, k->dim[0])) {
+		err_at(in_loc(n, K), "Attention: queries %s, keys %s and values %s do not fit together",
+			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
 	h->past = past && past->rank == 4 ? past->dim[2] : in_value(n, PAST_K) ? DIM_UNKNOWN : 0;
@@ -91,7 +100,8 @@ static int shape_attention(Node *n)
 	if (read_heads(n, &h))
 		return -1;
 	if (!in_value(n, PAST_K) != !in_value(n, PAST_V) || (in_value(n, NONPAD) && in_value(n, PAST_K))) {
-		err_at(n->loc, "Attention: past_key and past_value come together, and never with nonpad_kv_seqlen");
+		err_at(n->loc,
+			"Attention: past_key and past_value come together, and never with nonpad_kv_seqlen");
 		return -1;
 	}
 	Type *q = in_type(n, Q), *k = in_type(n, K);
@@ -112,7 +122,8 @@ static int shape_attention(Node *n)
 static Value *split_heads(Node *n, Value *x, int64_t heads, Dim width)
 {
 	int64_t shape[4] = { 0, 0, heads, dim_known(width) ? width : -1 };
-	return make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", make2(n, "Reshape", x, expand_ints(n, shape, 4)), NULL, NULL);
+	return make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]",
+		make2(n, "Reshape", x, expand_ints(n, shape, 4)), NULL, NULL);
 }
 
 /* Every key head serves `times` query heads in a row. */
@@ -126,7 +137,8 @@ static Value *repeat_heads(Node *n, Value *x, int64_t times)
 		err_at(n->loc, "Attention with shared key heads needs a known head size");
 		return NULL;
 	}
-	Value *wide = make2(n, "Expand", make2(n, "Unsqueeze", x, expand_ints(n, (int64_t[]){ 2 }, 1)), expand_ints(n, (int64_t[]){ 1, 1, times, 1, 1 }, 5));
+	Value *wide = make2(n, "Expand", make2(n, "Unsqueeze", x, expand_ints(n, (int64_t[]){ 2 }, 1)),
+		expand_ints(n, (int64_t[]){ 1, 1, times, 1, 1 }, 5));
 	return make2(n, "Reshape", wide, expand_ints(n, shape, 4));
 }
 
@@ -142,12 +154,13 @@ static Value *count(Node *n, Value *size, bool column)
 	return column ? make2(n, "Unsqueeze", r, expand_ints(n, (int64_t[]){ 1 }, 1)) : r;
 }
 
-/* Places that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq, Sk]; *all is
- * set when there is nothing to forbid. */
+/* Places that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq,
+ * Sk]; *all is set when there is nothing to forbid. */
 static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 {
 	bool causal = attr_int(n, "is_causal") != 0;
-	int64_t left = n->row->since >= 25 ? attr_int(n, "left_window_size") : -1, right = n->row->since >= 25 ? attr_int(n, "right_window_size") : -1;
+	int64_t left = n->row->since >= 25 ? attr_int(n, "left_window_size") : -1,
+		right = n->row->since >= 25 ? attr_int(n, "right_window_size") : -1;
 	Value *pad = in_value(n, NONPAD), *ok = NULL, *sq = size_of(n, q, 2), *j = NULL;
 	*all = !causal && left < 0 && right < 0 && !pad;
 	if (*all)
@@ -156,7 +169,7 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 	if (pad)
 		pad = make2(n, "Reshape", pad, expand_ints(n, (int64_t[]){ -1, 1, 1, 1 }, 4));
 	if (causal || left >= 0 || right >= 0) {
-		Value *at = count(n, sq, true);         /* where query i stands among the keys */
+		Value *at = count(n, sq, true); /* where query i stands among the keys */
 		if (pad)
 			at = make2(n, "Add", at, make2(n, "Sub", pad, sq));
 		else if (in_value(n, PAST_K))
@@ -180,11 +193,13 @@ static Value *padded_mask(Node *n, Value *mask, const Value *k)
 		return mask;
 	int64_t pads[2 * RANK_MAX] = { 0 };
 	pads[2 * m->rank - 1] = want - have;
-	if (m->elem == DT_BOOL) {               /* Pad takes numbers everywhere, bool only lately */
-		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL), expand_ints(n, pads, 2 * m->rank), NULL);
+	if (m->elem == DT_BOOL) { /* Pad takes numbers everywhere, bool only lately */
+		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL),
+			expand_ints(n, pads, 2 * m->rank), NULL);
 		return make(n, NULL, "Cast", "to=9", w, NULL, NULL);
 	}
-	return make(n, NULL, "Pad", NULL, mask, expand_ints(n, pads, 2 * m->rank), make_num(n, mask, -INFINITY));
+	return make(
+		n, NULL, "Pad", NULL, mask, expand_ints(n, pads, 2 * m->rank), make_num(n, mask, -INFINITY));
 }
 
 static Value *soften(Node *n, Value *s, double cap)
@@ -193,12 +208,14 @@ static Value *soften(Node *n, Value *s, double cap)
 	return t && cap > 0 ? make2(n, "Mul", t, make_num(n, s, cap)) : s;
 }
 
-typedef struct Scores { Value *raw, *capped, *biased, *prob; } Scores;
+typedef struct Scores {
+	Value *raw, *capped, *biased, *prob;
+} Scores;
 
-/* softcap, masks, softmax.  Before opset 25 the order changed in place between releases of ONNX: first the mask was
- * added, then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now mode 1 is capped and
- * mode 2 biased.  Of what the two releases disagree on, the older reading is taken where only it makes sense: mode 2
- * with a cap, mode 1 without. */
+/* softcap, masks, softmax.  Before opset 25 the order changed in place between releases of ONNX: first the
+ * mask was added, then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now
+ * mode 1 is capped and mode 2 biased.  Of what the two releases disagree on, the older reading is taken
+ * where only it makes sense: mode 2 with a cap, mode 1 without. */
 static int scores(Node *n, Value *q, Value *k, Scores *s)
 {
 	double cap = attr_float(n, "softcap");
@@ -206,7 +223,9 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 	Value *mask = in_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
 	if ((in_value(n, MASK) && !mask) || (!all && !ok))
 		return -1;
-	bool may_be_empty = mask || in_value(n, NONPAD) || (n->row->since >= 25 && (attr_int(n, "left_window_size") >= 0 || attr_int(n, "right_window_size") >= 0));
+	bool may_be_empty = mask || in_value(n, NONPAD) ||
+	                    (n->row->since >= 25 && (attr_int(n, "left_window_size") >= 0 ||
+							    attr_int(n, "right_window_size") >= 0));
 	if (mask && mask->type->elem == DT_BOOL) {
 		ok = both(n, ok, mask);
 		mask = NULL;
@@ -228,13 +247,15 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 		return -1;
 	Value *empty = NULL;
 	if (may_be_empty) {
-		Value *top = make(n, NULL, "ReduceMax", "keepdims=1", v, expand_ints(n, (int64_t[]){ -1 }, 1), NULL);
+		Value *top = make(
+			n, NULL, "ReduceMax", "keepdims=1", v, expand_ints(n, (int64_t[]){ -1 }, 1), NULL);
 		empty = make(n, NULL, "IsInf", "detect_negative=1, detect_positive=0", top, NULL, NULL);
 		if (!empty)
 			return -1;
 		v = make(n, NULL, "Where", NULL, empty, make_num(n, v, 0), v);
 	}
-	Value *p = cast_to(n, make(n, NULL, "Softmax", "axis=-1", cast_to(n, v, precise), NULL, NULL), s->raw->type->elem);
+	Value *p = cast_to(n, make(n, NULL, "Softmax", "axis=-1", cast_to(n, v, precise), NULL, NULL),
+		s->raw->type->elem);
 	if (empty && p)
 		p = make(n, NULL, "Where", NULL, empty, make_num(n, p, 0), p);
 	s->prob = p;
@@ -285,7 +306,7 @@ static int expand_attention(Node *n)
 	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq);
 	Scores s = { 0 };
 	Value *kt = k;
-	if (dtype_bits(q->type->elem) < 32) {   /* half of the scale on each side: products stay in range */
+	if (dtype_bits(q->type->elem) < 32) { /* half of the scale on each side: products stay in range */
 		scale = sqrt(scale);
 		kt = make2(n, "Mul", k, make_num(n, k, scale));
 	}
@@ -299,7 +320,8 @@ static int expand_attention(Node *n)
 	if (out_value(n, 3) && !make(n, n->out[3], "Identity", NULL, chosen(n, &s), NULL, NULL))
 		return -1;
 	bool narrow = vv->type->elem != q->type->elem;
-	Value *r = make(n, h.flat || narrow ? NULL : y, "MatMul", NULL, cast_to(n, s.prob, vv->type->elem), vv, NULL);
+	Value *r = make(
+		n, h.flat || narrow ? NULL : y, "MatMul", NULL, cast_to(n, s.prob, vv->type->elem), vv, NULL);
 	if (narrow)
 		r = make(n, h.flat ? NULL : y, "Cast", intern(n, "to=%lld", q->type->elem), r, NULL, NULL);
 	if (h.flat) {
@@ -317,7 +339,8 @@ static int shape_rotary(Node *n)
 	Type *x = in_type(n, 0), *c = in_type(n, 1), *s = in_type(n, 2);
 	bool ids = in_value(n, 3) != NULL;
 	if (x && x->rank >= 0 && x->rank != 3 && x->rank != 4) {
-		err_at(in_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s", type_text(x));
+		err_at(in_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s",
+			type_text(x));
 		return -1;
 	}
 	if (x && x->rank == 3 && attr_int(n, "num_heads") < 1) {
@@ -326,12 +349,14 @@ static int shape_rotary(Node *n)
 	}
 	for (int i = 1; i < 3; i++)
 		if (in_rank(n, i) >= 0 && in_rank(n, i) != (ids ? 2 : 3)) {
-			err_at(in_loc(n, i), "RotaryEmbedding: the cache %s must have %d axes %s position_ids", type_text(in_type(n, i)), ids ? 2 : 3,
-			       ids ? "with" : "without");
+			err_at(in_loc(n, i),
+				"RotaryEmbedding: the cache %s must have %d axes %s position_ids",
+				type_text(in_type(n, i)), ids ? 2 : 3, ids ? "with" : "without");
 			return -1;
 		}
 	if (c && s && c->rank > 0 && s->rank > 0 && dim_differ(c->dim[c->rank - 1], s->dim[s->rank - 1])) {
-		err_at(in_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c), type_text(s));
+		err_at(in_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c),
+			type_text(s));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -342,8 +367,8 @@ static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
 {
 	if (!x)
 		return NULL;
-	return build(n->graph, n->loc, "Slice", NULL, 1, NULL, 5, x, expand_ints(n, &first, 1), expand_ints(n, &end, 1), expand_ints(n, (int64_t[]){ -1 }, 1),
-		     expand_ints(n, &step, 1));
+	return build(n->graph, n->loc, "Slice", NULL, 1, NULL, 5, x, expand_ints(n, &first, 1),
+		expand_ints(n, &end, 1), expand_ints(n, (int64_t[]){ -1 }, 1), expand_ints(n, &step, 1));
 }
 
 static int expand_rotary(Node *n)
@@ -357,13 +382,15 @@ static int expand_rotary(Node *n)
 	int64_t heads = attr_int(n, "num_heads"), rot = attr_int(n, "rotary_embedding_dim");
 	Dim width = flat ? dim_div(t->dim[2], heads) : t->dim[3];
 	if (!dim_known(width) || rot < 0 || rot > width || (rot ? rot : width) % 2) {
-		err_at(n->loc, "RotaryEmbedding cannot rotate %lld of %s elements of each head", (long long)rot, dim_text(width));
+		err_at(n->loc, "RotaryEmbedding cannot rotate %lld of %s elements of each head",
+			(long long)rot, dim_text(width));
 		return -1;
 	}
 	rot = rot ? rot : width;
 	Type *ct = in_type(n, 1);
 	if (ct && ct->rank > 0 && dim_differ(ct->dim[ct->rank - 1], rot / 2)) {
-		err_at(in_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs", type_text(ct), (long long)(rot / 2));
+		err_at(in_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs",
+			type_text(ct), (long long)(rot / 2));
 		return -1;
 	}
 	bool inter = attr_int(n, "interleaved") != 0, rest = rot < width;
@@ -378,24 +405,28 @@ static int expand_rotary(Node *n)
 		if (!angle[i])
 			return -1;
 	}
-	Value *a = inter ? part(n, x, 0, rot, 2) : part(n, x, 0, rot / 2, 1), *b = inter ? part(n, x, 1, rot, 2) : part(n, x, rot / 2, rot, 1);
+	Value *a = inter ? part(n, x, 0, rot, 2) : part(n, x, 0, rot / 2, 1),
+	      *b = inter ? part(n, x, 1, rot, 2) : part(n, x, rot / 2, rot, 1);
 	if (!a || !b)
 		return -1;
 	Value *re = make2(n, "Sub", make2(n, "Mul", angle[0], a), make2(n, "Mul", angle[1], b));
 	Value *im = make2(n, "Add", make2(n, "Mul", angle[1], a), make2(n, "Mul", angle[0], b));
-	bool last = !flat && !inter && !rest;   /* the next node gives the result */
+	bool last = !flat && !inter && !rest; /* the next node gives the result */
 	Value *r;
 	if (inter) {
 		Value *end = expand_ints(n, (int64_t[]){ 4 }, 1);
-		r = make(n, NULL, "Concat", "axis=4", make2(n, "Unsqueeze", re, end), make2(n, "Unsqueeze", im, end), NULL);
-		r = make(n, flat || rest ? NULL : y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, 0, rot }, 4), NULL);
+		r = make(n, NULL, "Concat", "axis=4", make2(n, "Unsqueeze", re, end),
+			make2(n, "Unsqueeze", im, end), NULL);
+		r = make(n, flat || rest ? NULL : y, "Reshape", NULL, r,
+			expand_ints(n, (int64_t[]){ 0, 0, 0, rot }, 4), NULL);
 	} else {
 		r = make(n, last ? y : NULL, "Concat", "axis=3", re, im, NULL);
 	}
 	if (rest)
 		r = make(n, flat ? NULL : y, "Concat", "axis=3", r, part(n, x, rot, width, 1), NULL);
 	if (flat)
-		r = make(n, y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, heads * width }, 3), NULL);
+		r = make(n, y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, heads * width }, 3),
+			NULL);
 	return r ? 0 : -1;
 }
 
@@ -407,7 +438,8 @@ static int shape_swiglu(Node *n)
 	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(in_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a), type_text(b));
+		err_at(in_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a),
+			type_text(b));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -427,7 +459,8 @@ static int factor_attention(Node *n, FactorRule *r)
 	int batch = factor_add(r, h.batch), head = -1, place = -1;
 	if (!h.flat && h.q > 0 && h.q == h.kv)
 		head = factor_add(r, h.q);
-	if (!attr_int(n, "is_causal") && !attr_has(n, "left_window_size") && !attr_has(n, "right_window_size"))
+	if (!attr_int(n, "is_causal") && !attr_has(n, "left_window_size") &&
+		!attr_has(n, "right_window_size"))
 		place = factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
@@ -448,7 +481,7 @@ static int factor_attention(Node *n, FactorRule *r)
 		r->out[3][2] = place;
 	Type *m = in_type(n, MASK);
 	for (int a = 0; m && a < m->rank; a++) {
-		int at = a + 4 - m->rank;               /* right-aligned with [batch, heads, queries, keys] */
+		int at = a + 4 - m->rank; /* right-aligned with [batch, heads, queries, keys] */
 		if (!dim_same(m->dim[a], 1))
 			r->in[MASK][a] = at == 0 ? batch : at == 1 ? head : at == 2 ? place : -1;
 	}
@@ -466,7 +499,8 @@ static int factor_rotary(Node *n, FactorRule *r)
 	if (x->rank == 4)
 		r->in[0][1] = r->out[0][1] = factor_add(r, x->dim[1]);
 	for (int i = 1; i < n->nin; i++)
-		if (r->in[i] && (i == 3 || in_rank(n, i) == 3)) {       /* caches by place, or the places themselves */
+		if (r->in[i] &&
+			(i == 3 || in_rank(n, i) == 3)) { /* caches by place, or the places themselves */
 			r->in[i][0] = batch;
 			r->in[i][1] = place;
 		}
@@ -480,34 +514,46 @@ static Cost cost_attention(const Node *n)
 	Type *q = in_type(n, Q), *k = in_type(n, K);
 	int64_t e = q ? type_elements(q) : -1;
 	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2]))
-		c.flops = 4.0 * (double)e * (double)k->dim[k->rank - 2] * (attr_int(n, "is_causal") ? 0.5 : 1.0);
+		c.flops = 4.0 * (double)e * (double)k->dim[k->rank - 2] *
+		          (attr_int(n, "is_causal") ? 0.5 : 1.0);
 	return c;
 }
 
-#define ATTENTION_ATTRS "is_causal:int=0 kv_num_heads:int q_num_heads:int qk_matmul_output_mode:int=0 scale:float softcap:float=0.0 " \
+#define ATTENTION_ATTRS                                                                             \
+	"is_causal:int=0 kv_num_heads:int q_num_heads:int qk_matmul_output_mode:int=0 scale:float " \
+	"softcap:float=0.0 "                                                                        \
 	"softmax_precision:int"
 #define ATTENTION_OUT " -> y:F present_key:F? present_value:F1? qk_matmul_output:F?"
-#define ATTENTION_ROW .shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
+#define ATTENTION_ROW                                                                                   \
+	.shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
 	.factor_fn = factor_attention, .cost = cost_attention
 
+/* clang-format off */
 const Op ops_attention[] = {
 	{ .name = "Attention", .since = 25,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,
-	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] =is_causal:1 "
-		  "=softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] =left_window_size:1" },
+	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] "
+		  "v:[1,2,3,2] =is_causal:1 =softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] "
+		  "attn_mask:[4,4] =left_window_size:1" },
 	{ .name = "Attention", .since = 24, .until = 24,
-	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT, .attrs = ATTENTION_ATTRS,
-	  ATTENTION_ROW, .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
-	{ .name = "Attention", .since = 23, .until = 23, .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
+	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
+	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW,
+	  .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
+	{ .name = "Attention", .since = 23, .until = 23,
+	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
-	{ .name = "RotaryEmbedding", .since = 23, .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
-	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary, .kernel = "rotary",
-	  .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary, .cost = cost_pointwise, .flops = 3,
-	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | x:[1,3,8] cos_cache:[1,3,2] sin_cache:[1,3,2] "
-		  "=num_heads:2 =interleaved:1" },
-	{ .name = "SwiGLU", .since = 28, .sig = "a:F b:F -> y:F", .attrs = "alpha:float=1.0", .shape = shape_swiglu, .kernel = "swiglu",
-	  .composite = true, .factors = "..., ... -> ...", .linear = "b", .cost = cost_pointwise, .flops = 8,
+	{ .name = "RotaryEmbedding", .since = 23,
+	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
+	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,
+	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary,
+	  .cost = cost_pointwise, .flops = 3,
+	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | x:[1,3,8] "
+		  "cos_cache:[1,3,2] sin_cache:[1,3,2] =num_heads:2 =interleaved:1" },
+	{ .name = "SwiGLU", .since = 28, .sig = "a:F b:F -> y:F", .attrs = "alpha:float=1.0",
+	  .shape = shape_swiglu, .kernel = "swiglu", .composite = true, .factors = "..., ... -> ...",
+	  .linear = "b", .cost = cost_pointwise, .flops = 8,
 	  .test = "a:[3,4] b:[3,4] | a:[3,4] b:[3,4] =alpha:1.5" },
 	{ 0 },
 };
+/* clang-format on */

@@ -1,8 +1,9 @@
 /* Convolutions of any number of spatial axes, and where the windows of convolutions and pools stand.
  *
- * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g and w) and
- * ConvGradW (given x and g), and the gradient of each of the three is made of the other two.  ConvTranspose is
- * ConvGradX with explicit padding.  All are matrix products whose patches are read in place (matmul_run).
+ * * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g
+ * and w) and ConvGradW (given x and g), and the gradient of each of the three is made of the other
+ * two.  ConvTranspose is ConvGradX with explicit padding.  All are matrix products whose patches are read
+ * in place (matmul_run).
  */
 #include <string.h>
 
@@ -39,7 +40,8 @@ static int read_list(Node *n, const char *name, int want, int64_t least, int64_t
 	}
 	for (int i = 0; i < want; i++) {
 		if (v[i] < least || v[i] > INT32_MAX) {
-			err_at(n->loc, "%s: %s must be at least %lld, entry %d is %lld", n->op, name, (long long)least, i, (long long)v[i]);
+			err_at(n->loc, "%s: %s must be at least %lld, entry %d is %lld", n->op, name,
+				(long long)least, i, (long long)v[i]);
 			return -1;
 		}
 		to[i] = v[i];
@@ -53,17 +55,20 @@ int window_read(Node *n, int nd, const int64_t *kernel, Window *w)
 	int mode;
 	memset(w, 0, sizeof *w);
 	if (nd > SPATIAL_MAX) {
-		fail_at(EXIT_LIMIT, n->loc, "%s over %d spatial axes: at most %d are supported", n->op, nd, (int)SPATIAL_MAX);
+		fail_at(EXIT_LIMIT, n->loc, "%s over %d spatial axes: at most %d are supported", n->op, nd,
+			(int)SPATIAL_MAX);
 		return -1;
 	}
 	w->nd = nd;
 	w->nk = 1;
-	if (pad_mode(n, &mode) || read_list(n, "strides", nd, 1, 1, w->stride) || read_list(n, "dilations", nd, 1, 1, w->dil) ||
-	    read_list(n, "pads", 2 * nd, 0, 0, pads))
+	if (pad_mode(n, &mode) || read_list(n, "strides", nd, 1, 1, w->stride) ||
+		read_list(n, "dilations", nd, 1, 1, w->dil) || read_list(n, "pads", 2 * nd, 0, 0, pads))
 		return -1;
 	for (int i = 0; i < nd; i++) {
-		if (kernel[i] < 1 || kernel[i] > INT32_MAX || __builtin_mul_overflow(w->nk, kernel[i], &w->nk)) {
-			err_at(n->loc, "%s: a window of %lld elements along spatial axis %d", n->op, (long long)kernel[i], i);
+		if (kernel[i] < 1 || kernel[i] > INT32_MAX ||
+			__builtin_mul_overflow(w->nk, kernel[i], &w->nk)) {
+			err_at(n->loc, "%s: a window of %lld elements along spatial axis %d", n->op,
+				(long long)kernel[i], i);
 			return -1;
 		}
 		w->k[i] = kernel[i];
@@ -79,8 +84,8 @@ static int64_t window_span(const Window *w, int i)
 	return (w->k[i] - 1) * w->dil[i] + 1;
 }
 
-/* How many windows fit along axis i of size in.  With ceil_mode the last one may stick out, but must begin before the
- * padding at the end. */
+/* How many windows fit along axis i of size in.  With ceil_mode the last one may stick out, but must begin
+ * before the padding at the end. */
 static Dim window_count(const Window *w, int i, int mode, bool ceil, Dim in)
 {
 	int64_t span = window_span(w, i), s = w->stride[i], lo = w->lo[i], hi = w->hi[i];
@@ -122,7 +127,8 @@ int window_fit(Node *n, Window *w, const int64_t *in)
 	return 0;
 }
 
-/* The window's size along each axis: kernel_shape, or the spatial axes of the weight; false when not all known. */
+/* The window's size along each axis: kernel_shape, or the spatial axes of the weight; false when not all
+ * known. */
 static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known)
 {
 	int len;
@@ -130,14 +136,15 @@ static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known
 	Type *w = conv ? in_type(n, wi) : NULL;
 	*known = true;
 	if (attr && len != nd) {
-		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op, len, nd);
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op,
+			len, nd);
 		return -1;
 	}
 	for (int i = 0; i < nd; i++) {
 		Dim d = w && w->rank == nd + 2 ? w->dim[i + 2] : DIM_UNKNOWN;
 		if (attr && dim_differ(d, attr[i])) {
-			err_at(n->loc, "%s: kernel_shape says %lld along spatial axis %d, the weight is %s", n->op, (long long)attr[i], i,
-			       type_text(w));
+			err_at(n->loc, "%s: kernel_shape says %lld along spatial axis %d, the weight is %s",
+				n->op, (long long)attr[i], i, type_text(w));
 			return -1;
 		}
 		k[i] = attr ? attr[i] : dim_known(d) ? d : 1;
@@ -159,13 +166,13 @@ static int check_weight(Node *n, int xi, int wi)
 	if (!w || w->rank < 0)
 		return 0;
 	if (x && x->rank >= 0 && w->rank != x->rank) {
-		err_at(in_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op, type_text(w), w->rank, type_text(x),
-		       x->rank);
+		err_at(in_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op,
+			type_text(w), w->rank, type_text(x), x->rank);
 		return -1;
 	}
 	if (dim_known(w->dim[0]) && w->dim[0] % group) {
-		err_at(in_loc(n, wi), "%s: %lld groups do not divide the %lld output channels of the weight", n->op, (long long)group,
-		       (long long)w->dim[0]);
+		err_at(in_loc(n, wi), "%s: %lld groups do not divide the %lld output channels of the weight",
+			n->op, (long long)group, (long long)w->dim[0]);
 		return -1;
 	}
 	return 0;
@@ -176,18 +183,23 @@ int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 	Window w;
 	int mode, nd = x->rank - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX, type_text(x));
+		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op,
+			(int)SPATIAL_MAX, type_text(x));
 		return -1;
 	}
 	if (window_read(n, nd, kernel, &w) || pad_mode(n, &mode))
 		return -1;
-	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0, same = mode == PAD_UPPER || mode == PAD_LOWER;
+	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0,
+	     same = mode == PAD_UPPER || mode == PAD_LOWER;
 	for (int i = 0; i < nd; i++) {
 		Dim in = x->dim[i + 2];
 		out[i] = window_count(&w, i, mode, ceil, in);
 		if (dim_known(out[i]) && out[i] < 1 && !(same && in == 0)) {
-			err_at(n->loc, "%s: a window of %lld does not fit into axis %d of %s with padding %lld and %lld", n->op,
-			       (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i], (long long)w.hi[i]);
+			err_at(n->loc,
+				"%s: a window of %lld does not fit into axis %d of %s with padding %lld and "
+			        "%lld",
+				n->op, (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i],
+				(long long)w.hi[i]);
 			return -1;
 		}
 	}
@@ -207,8 +219,9 @@ int shape_pool(Node *n, bool conv)
 	int nd = x->rank - 2;
 	for (int i = 0; i < SPATIAL_MAX; i++)
 		k[i] = 1;
-	if ((conv && check_weight(n, 0, 1)) || (nd >= 1 && nd <= SPATIAL_MAX && kernel_of(n, conv, 1, nd, k, &known)) ||
-	    window_dims(n, x, k, dim + 2))
+	if ((conv && check_weight(n, 0, 1)) ||
+		(nd >= 1 && nd <= SPATIAL_MAX && kernel_of(n, conv, 1, nd, k, &known)) ||
+		window_dims(n, x, k, dim + 2))
 		return -1;
 	dim[0] = x->dim[0];
 	dim[1] = !conv ? x->dim[1] : wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN;
@@ -223,13 +236,17 @@ static int shape_conv(Node *n)
 	Type *x = in_type(n, 0), *w = in_type(n, 1), *b = in_type(n, 2);
 	if (shape_pool(n, true))
 		return -1;
-	if (x && w && x->rank > 1 && w->rank > 1 && dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
-		err_at(in_loc(n, 1), "Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s", type_text(x),
-		       dim_text(x->dim[1]), type_text(w), (long long)attr_int(n, "group"), dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
+	if (x && w && x->rank > 1 && w->rank > 1 &&
+		dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
+		err_at(in_loc(n, 1),
+			"Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s",
+			type_text(x), dim_text(x->dim[1]), type_text(w), (long long)attr_int(n, "group"),
+			dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
 		return -1;
 	}
 	if (b && b->rank >= 0 && (b->rank != 1 || (w && w->rank > 0 && dim_differ(b->dim[0], w->dim[0])))) {
-		err_at(in_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted", type_text(b), type_text(w));
+		err_at(in_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted",
+			type_text(b), type_text(w));
 		return -1;
 	}
 	return 0;
@@ -263,16 +280,16 @@ static int shape_gradx(Node *n)
 	}
 	int nd = g->rank - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op, (int)SPATIAL_MAX,
-		       type_text(g));
+		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s",
+			n->op, (int)SPATIAL_MAX, type_text(g));
 		return -1;
 	}
 	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
-	    read_list(n, "output_padding", nd, 0, 0, extra))
+		read_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
 	if (wt && wt->rank > 0 && dim_differ(g->dim[1], wt->dim[0])) {
-		err_at(in_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op, type_text(g), dim_text(g->dim[1]),
-		       type_text(wt), dim_text(wt->dim[0]));
+		err_at(in_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
+			type_text(g), dim_text(g->dim[1]), type_text(wt), dim_text(wt->dim[0]));
 		return -1;
 	}
 	dim[0] = g->dim[0];
@@ -285,10 +302,13 @@ static int shape_gradx(Node *n)
 		if (told)
 			dim[i + 2] = given[i + 2];
 		else if (known)
-			dim[i + 2] = dim_sub(dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]), window_span(&w, i) + extra[i]),
-					     w.lo[i] + w.hi[i]);
-		if (dim_known(g->dim[i + 2]) && dim_known(dim[i + 2]) && dim[i + 2] < 1 && g->dim[i + 2] > 0) {
-			err_at(n->loc, "%s: padding %lld and %lld leaves nothing of axis %d", n->op, (long long)w.lo[i], (long long)w.hi[i], i + 2);
+			dim[i + 2] = dim_sub(dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]),
+						     window_span(&w, i) + extra[i]),
+				w.lo[i] + w.hi[i]);
+		if (dim_known(g->dim[i + 2]) && dim_known(dim[i + 2]) && dim[i + 2] < 1 &&
+			g->dim[i + 2] > 0) {
+			err_at(n->loc, "%s: padding %lld and %lld leaves nothing of axis %d", n->op,
+				(long long)w.lo[i], (long long)w.hi[i], i + 2);
 			return -1;
 		}
 	}
@@ -303,18 +323,22 @@ static int shape_gradw(Node *n)
 	Dim dim[SPATIAL_MAX + 2];
 	int rank = x && x->rank >= 0 ? x->rank : g ? g->rank : -1;
 	if (rank > SPATIAL_MAX + 2 || (rank >= 0 && rank < 3)) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op, (int)SPATIAL_MAX);
+		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op,
+			(int)SPATIAL_MAX);
 		return -1;
 	}
-	if (x && g && x->rank >= 0 && g->rank >= 0 && (x->rank != g->rank || dim_differ(x->dim[0], g->dim[0]))) {
-		err_at(n->loc, "%s: %s and %s do not belong to one convolution", n->op, type_text(x), type_text(g));
+	if (x && g && x->rank >= 0 && g->rank >= 0 &&
+		(x->rank != g->rank || dim_differ(x->dim[0], g->dim[0]))) {
+		err_at(n->loc, "%s: %s and %s do not belong to one convolution", n->op, type_text(x),
+			type_text(g));
 		return -1;
 	}
 	int64_t group = attr_int(n, "group");
 	for (int i = 0; i < 2; i++) {
 		Dim c = in_rank(n, i) > 1 ? in_type(n, i)->dim[1] : DIM_UNKNOWN;
 		if (group < 1 || (dim_known(c) && c % group)) {
-			err_at(in_loc(n, i), "%s: %lld groups do not divide %s channels", n->op, (long long)group, dim_text(c));
+			err_at(in_loc(n, i), "%s: %lld groups do not divide %s channels", n->op,
+				(long long)group, dim_text(c));
 			return -1;
 		}
 	}
@@ -322,10 +346,11 @@ static int shape_gradw(Node *n)
 		return -1;
 	for (int i = 2; i < rank; i++)
 		if (dim_known(dim[i]) && (dim[i] < 1 || dim[i] > INT32_MAX)) {
-			err_at(in_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op, (long long)dim[i], i);
+			err_at(in_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op,
+				(long long)dim[i], i);
 			return -1;
 		}
-	if (rank >= 0) {                /* from the operands: they may be shards, `shape` speaks of the whole */
+	if (rank >= 0) { /* from the operands: they may be shards, `shape` speaks of the whole */
 		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
 		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	}
@@ -336,10 +361,10 @@ static int shape_gradw(Node *n)
 /* How pack finds patches: elements of a plane per channel, addressed by pixel and by place in the window. */
 typedef struct Patch {
 	const Window *w;
-	bool back;                      /* pixels are of x and elements of g: the transposed walk */
-	int64_t plane;                  /* elements of one channel */
-	int64_t *kcoord;                /* nk x nd */
-	int64_t *off;                   /* nk x width, for one panel */
+	bool back;       /* pixels are of x and elements of g: the transposed walk */
+	int64_t plane;   /* elements of one channel */
+	int64_t *kcoord; /* nk x nd */
+	int64_t *off;    /* nk x width, for one panel */
 } Patch;
 
 static void unravel(int nd, const int64_t *size, int64_t i, int64_t *at)
@@ -397,7 +422,8 @@ static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 			if (o + j < no)
 				unravel(w->nd, p->back ? w->in : w->out, o0 + o + j, at);
 			for (int64_t q = 0; q < w->nk; q++)
-				p->off[q * width + j] = o + j < no ? patch_offset(p, at, p->kcoord + q * w->nd) : -1;
+				p->off[q * width + j] =
+					o + j < no ? patch_offset(p, at, p->kcoord + q * w->nd) : -1;
 		}
 		int64_t base = k0 / w->nk * p->plane, q = k0 % w->nk;
 		for (int64_t k = 0; k < nk; k++) {
@@ -422,7 +448,8 @@ static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 			unravel(w->nd, w->out, k0 + k, at);
 			for (int j = 0; j < width; j++) {
 				int64_t i = o0 + o + j;
-				int64_t off = o + j < no ? patch_offset(p, at, p->kcoord + i % w->nk * w->nd) : -1;
+				int64_t off =
+					o + j < no ? patch_offset(p, at, p->kcoord + i % w->nk * w->nd) : -1;
 				to[k * width + j] = off < 0 ? 0 : patch_get(m, i / w->nk * p->plane + off);
 			}
 		}
@@ -439,7 +466,8 @@ static Patch patch_of(const Window *w, bool back)
 	return p;
 }
 
-/* The window of a convolution from the sizes of x (in), w and g (out), all with batch and channel axes before. */
+/* The window of a convolution from the sizes of x (in), w and g (out), all with batch and channel axes
+ * before. */
 static int conv_window(Node *n, int rank, const int64_t *x, const int64_t *wt, const int64_t *g, Window *w)
 {
 	if (window_read(n, rank - 2, wt + 2, w) || window_fit(n, w, x + 2))
@@ -458,7 +486,8 @@ static int eval_conv(Node *n, Tensor **in, Tensor **out)
 	Window w;
 	if (conv_window(n, x->rank, x->dim, wt->dim, y->dim, &w))
 		return -1;
-	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
+		og = o / groups, cg = wt->dim[1];
 	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(y) + 1));
 	if (b) {
 		double *bias = eval_doubles(b);
@@ -485,7 +514,8 @@ static int eval_gradx(Node *n, Tensor **in, Tensor **out)
 	Window w;
 	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
 		return -1;
-	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
+		og = o / groups, cg = wt->dim[1];
 	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(x) + 1));
 	Mat mw = mat_of(wt), mg = mat_of(g);
 	Patch patch = patch_of(&w, true);
@@ -506,7 +536,8 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	Window w;
 	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
 		return -1;
-	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1], og = o / groups, cg = wt->dim[1];
+	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
+		og = o / groups, cg = wt->dim[1];
 	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(wt) + 1));
 	Mat mg = mat_of(g), mx = mat_of(x);
 	Patch patch = patch_of(&w, false);
@@ -514,15 +545,17 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	mx.pack = pack_places, mx.ctx = &patch;
 	for (int64_t i = 0; i < batch; i++)
 		for (int64_t q = 0; q < groups; q++) {
-			Mat a = mat_at(mg, (i * o + q * og) * w.nout), p = mat_at(mx, (i * c + q * cg) * w.nin);
+			Mat a = mat_at(mg, (i * o + q * og) * w.nout),
+			    p = mat_at(mx, (i * c + q * cg) * w.nin);
 			matmul_run(og, cg * w.nk, w.nout, &a, &p, sum + q * og * cg * w.nk, cg * w.nk);
 		}
 	eval_store(wt, sum);
 	return 0;
 }
 
-/* Batch n, output channels o, input channels c; the places of x, w and g among operands and results are given.  With
- * groups only the batch may be split; the contracted channels only where no bias would be added once per part. */
+/* Batch n, output channels o, input channels c; the places of x, w and g among operands and results are
+ * given.  With groups only the batch may be split; the contracted channels only where no bias would be
+ * added once per part. */
 static void conv_factors(Node *n, FactorRule *r, int *x, int *w, int *g, int *bias)
 {
 	Type *xt = x == r->out[0] ? n->out[0]->type : in_type(n, 0);
@@ -567,15 +600,16 @@ static Cost cost_conv(const Node *n)
 {
 	Cost c = cost_bytes(n);
 	const Type *w = !strcmp(n->op, "ConvGradW") ? n->out[0]->type : in_type(n, 1);
-	const Type *g = !strcmp(n->op, "Conv") ? n->out[0]->type : in_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
+	const Type *g =
+		!strcmp(n->op, "Conv") ? n->out[0]->type : in_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
 	int64_t all = w ? type_elements(w) : -1, out = g ? type_elements(g) : -1;
 	if (all >= 0 && out >= 0 && w->rank > 0 && w->dim[0] > 0)
 		c.flops = 2.0 * (double)out * (double)(all / w->dim[0]);
 	return c;
 }
 
-/* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has the wanted size.  What
- * would be negative padding becomes output padding. */
+/* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has the wanted
+ * size.  What would be negative padding becomes output padding. */
 static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 {
 	int nd = w->nd, mode, nshape;
@@ -591,8 +625,10 @@ static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 		int64_t total = w->lo[i] + w->hi[i], full = window_span(w, i) + extra[i];
 		if (shape) {
 			int64_t want = shape[nshape - nd + i];
-			if (!dim_known(x->dim[i + 2]) || x->dim[i + 2] > INT32_MAX || want < 1 || want > INT32_MAX) {
-				err_at(n->loc, "ConvTranspose: no output_shape of %lld along axis %d of %s", (long long)want, i + 2, type_text(x));
+			if (!dim_known(x->dim[i + 2]) || x->dim[i + 2] > INT32_MAX || want < 1 ||
+				want > INT32_MAX) {
+				err_at(n->loc, "ConvTranspose: no output_shape of %lld along axis %d of %s",
+					(long long)want, i + 2, type_text(x));
 				return -1;
 			}
 			total = (x->dim[i + 2] - 1) * w->stride[i] + full - want;
@@ -623,17 +659,18 @@ static int expand_transpose(Node *n)
 	}
 	int nd = x->rank - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(in_loc(n, 0), "ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s", (int)SPATIAL_MAX,
-		       type_text(x));
+		err_at(in_loc(n, 0),
+			"ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s",
+			(int)SPATIAL_MAX, type_text(x));
 		return -1;
 	}
 	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
-	    transpose_pads(n, &w, pads, extra))
+		transpose_pads(n, &w, pads, extra))
 		return -1;
-	const char *attrs = arena_printf(g->arena, "%s, %s, %s, %s, %s, group=%lld", expand_list(n, "kernel_shape", k, nd),
-					 expand_list(n, "strides", w.stride, nd), expand_list(n, "dilations", w.dil, nd),
-					 expand_list(n, "pads", pads, 2 * nd), expand_list(n, "output_padding", extra, nd),
-					 (long long)attr_int(n, "group"));
+	const char *attrs = arena_printf(g->arena, "%s, %s, %s, %s, %s, group=%lld",
+		expand_list(n, "kernel_shape", k, nd), expand_list(n, "strides", w.stride, nd),
+		expand_list(n, "dilations", w.dil, nd), expand_list(n, "pads", pads, 2 * nd),
+		expand_list(n, "output_padding", extra, nd), (long long)attr_int(n, "group"));
 	Value *b = in_value(n, 2), *y = out_value(n, 0);
 	Value *x1 = make(n, b ? NULL : y, "ConvGradX", attrs, n->in[0], n->in[1], NULL);
 	if (b)
@@ -641,31 +678,36 @@ static int expand_transpose(Node *n)
 	return x1 ? 0 : -1;
 }
 
-#define CONV_ATTRS "auto_pad:string=\"NOTSET\" dilations:ints group:int=1 kernel_shape:ints pads:ints strides:ints"
+#define CONV_ATTRS \
+	"auto_pad:string=\"NOTSET\" dilations:ints group:int=1 kernel_shape:ints pads:ints strides:ints"
 #define CONV_SAME "<auto_pad=@auto_pad, dilations=@dilations, group=@group, pads=@pads, strides=@strides>"
 
+/* clang-format off */
 const Op ops_conv[] = {
 	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels, one group: S1 S1 -> P. */
-	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv, .kernel = "conv",
-	  .eval = eval_conv, .factor_fn = factor_conv, .linear = "x+b", .cost = cost_conv,
-	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, Shape(w));"
-		  "db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
-	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] =group:2 =dilations:[2] | "
-		  "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] | x:[1,1,3,3,3] w:[1,1,2,2,2]" },
+	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
+	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .linear = "x+b", .cost = cost_conv,
+	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, "
+		  "Shape(w));db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
+	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] "
+		  "=group:2 =dilations:[2] | x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] "
+		  "| x:[1,1,3,3,3] w:[1,1,2,2,2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
-	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x", .eval = eval_gradx,
-	  .factor_fn = factor_gradx, .linear = "g w", .cost = cost_conv,
+	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x",
+	  .eval = eval_gradx, .factor_fn = factor_gradx, .linear = "g w", .cost = cost_conv,
 	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
-	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] w:[6,2,3] =group:2 =strides:[2] "
-		  "=output_padding:[1]" },
-	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F", .attrs = CONV_ATTRS,
-	  .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
+	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] "
+		  "w:[6,2,3] =group:2 =strides:[2] =output_padding:[1]" },
+	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F",
+	  .attrs = CONV_ATTRS, .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
 	  .factor_fn = factor_gradw, .linear = "x g", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
 	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
-	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS " output_padding:ints output_shape:ints",
-	  .expand = expand_transpose,
-	  .test = "x:[1,2,3,3] w:[2,3,3,2] b:[3] =strides:[2,1] =pads:[1,0,0,1] =output_padding:[1,0] | x:[1,2,4] w:[2,1,3] =group:2 "
-		  "=auto_pad:\"SAME_UPPER\" =strides:[2] | x:[1,1,3] w:[1,1,3] =output_shape:[8] =strides:[3]" },
+	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F",
+	  .attrs = CONV_ATTRS " output_padding:ints output_shape:ints", .expand = expand_transpose,
+	  .test = "x:[1,2,3,3] w:[2,3,3,2] b:[3] =strides:[2,1] =pads:[1,0,0,1] =output_padding:[1,0] | "
+		  "x:[1,2,4] w:[2,1,3] =group:2 =auto_pad:\"SAME_UPPER\" =strides:[2] | x:[1,1,3] w:[1,1,3] "
+		  "=output_shape:[8] =strides:[3]" },
 	{ 0 },
 };
+/* clang-format on */

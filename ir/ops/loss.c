@@ -1,5 +1,5 @@
-/* Classification losses.  Their meaning is text (nn.ir): through LogSoftmax, so that no probability is ever divided by
- * and the gradient is softmax minus one-hot.  Here are shapes and factors.
+/* Classification losses.  Their meaning is text (nn.ir): through LogSoftmax, so that no probability is ever
+ * divided by and the gradient is softmax minus one-hot.  Here are shapes and factors.
  */
 #include <string.h>
 
@@ -16,18 +16,21 @@ static int shape_loss(Node *n)
 		return -1;
 	}
 	if (x && x->rank >= 0 && x->rank < 2) {
-		err_at(in_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op, type_text(x));
+		err_at(in_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op,
+			type_text(x));
 		return -1;
 	}
 	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
 	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
 	if (clash) {
-		err_at(in_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op, type_text(t), type_text(x));
+		err_at(in_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op,
+			type_text(t), type_text(x));
 		return -1;
 	}
 	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && dim_differ(w->dim[0], x->dim[1])))) {
-		err_at(in_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op, type_text(w), x ? type_text(x) : "the scores");
+		err_at(in_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
+			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
 	}
 	if (none)
@@ -42,7 +45,8 @@ static int shape_loss(Node *n)
 static int factor_loss(Node *n, FactorRule *r)
 {
 	Type *x = in_type(n, 0);
-	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1 || !strcmp(attr_str(n, "reduction"), "mean"))
+	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1 ||
+		!strcmp(attr_str(n, "reduction"), "mean"))
 		return -1;
 	bool none = !strcmp(attr_str(n, "reduction"), "none");
 	for (int a = 0; a < x->rank; a++) {
@@ -58,16 +62,20 @@ static int factor_loss(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* clang-format off */
 const Op ops_loss[] = {
 	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .sig = "x:F target:I weight:F? -> loss:F",
-	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss", .composite = true,
-	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 4,
-	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | x:[3,5] target:{0,4,2} "
-		  "weight:(0.1,1)[5] =ignore_index:4" },
-	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .sig = "scores:F labels:I weights:F? -> output:F log_prob:F?",
-	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "softmax_xent", .composite = true,
-	  .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 10,
-	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] =reduction:\"none\" | scores:[3,5] "
-		  "labels:{-1,4,2} =ignore_index:-1" },
+	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss",
+	  .composite = true, .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 4,
+	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | "
+		  "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
+	{ .name = "SoftmaxCrossEntropyLoss", .since = 12,
+	  .sig = "scores:F labels:I weights:F? -> output:F log_prob:F?",
+	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss,
+	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_loss, .cost = cost_pointwise,
+	  .flops = 10,
+	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
+		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1" },
 	{ 0 },
 };
+/* clang-format on */

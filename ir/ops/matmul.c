@@ -1,9 +1,10 @@
 /* Matrix products.
  *
- * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a column.  Gemm is
- * defined over it.  matmul_run below is the one inner loop of the evaluator: convolutions use it too.  It copies both
- * operands into panels and multiplies tiles of 4 x 12, always in double and always in the same order of k, so results
- * do not depend on the machine (multiply and add stay separate: no fused operation changes the bits).
+ * * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
+ * column.  Gemm is defined over it.  matmul_run below is the one inner loop of the evaluator: convolutions
+ * use it too.  It copies both operands into panels and multiplies tiles of 4 x 12, always in double and
+ * always in the same order of k, so results do not depend on the machine (multiply and add stay separate:
+ * no fused operation changes the bits).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ enum { MR = 4, NR = 12, KC = 256, MC = 64, NC = 480 };
 
 typedef double Vec __attribute__((vector_size(32)));
 
-static inline __attribute__((always_inline)) void tile_body(int64_t k, const double *a, const double *b, double *t)
+static inline __attribute__((always_inline)) void tile_body(
+	int64_t k, const double *a, const double *b, double *t)
 {
 	Vec s00 = { 0 }, s01 = { 0 }, s02 = { 0 }, s10 = { 0 }, s11 = { 0 }, s12 = { 0 };
 	Vec s20 = { 0 }, s21 = { 0 }, s22 = { 0 }, s30 = { 0 }, s31 = { 0 }, s32 = { 0 };
@@ -23,11 +25,20 @@ static inline __attribute__((always_inline)) void tile_body(int64_t k, const dou
 		memcpy(&b0, b, sizeof b0);
 		memcpy(&b1, b + 4, sizeof b1);
 		memcpy(&b2, b + 8, sizeof b2);
-#define ROW(i) { Vec x = { a[i], a[i], a[i], a[i] }; s##i##0 += x * b0; s##i##1 += x * b1; s##i##2 += x * b2; }
+#define ROW(i)                                      \
+	{                                           \
+		Vec x = { a[i], a[i], a[i], a[i] }; \
+		s##i##0 += x * b0;                  \
+		s##i##1 += x * b1;                  \
+		s##i##2 += x * b2;                  \
+	}
 		ROW(0) ROW(1) ROW(2) ROW(3)
 #undef ROW
 	}
-#define ROW(i) memcpy(t + i * NR, &s##i##0, 32); memcpy(t + i * NR + 4, &s##i##1, 32); memcpy(t + i * NR + 8, &s##i##2, 32);
+#define ROW(i)                                \
+	memcpy(t + i * NR, &s##i##0, 32);     \
+	memcpy(t + i * NR + 4, &s##i##1, 32); \
+	memcpy(t + i * NR + 8, &s##i##2, 32);
 	ROW(0) ROW(1) ROW(2) ROW(3)
 #undef ROW
 }
@@ -92,7 +103,8 @@ static void pack(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, i
 }
 
 /* One block of c: mc rows by nc columns from packed panels. */
-static void block(Tile tile, int64_t mc, int64_t nc, int64_t kc, const double *pa, const double *pb, double *c, int64_t crow)
+static void block(Tile tile, int64_t mc, int64_t nc, int64_t kc, const double *pa, const double *pb,
+	double *c, int64_t crow)
 {
 	double t[MR * NR];
 	for (int64_t j = 0; j < nc; j += NR) {
@@ -152,7 +164,8 @@ static int shape_matmul(Node *n)
 	Type *a = in_type(n, 0), *b = in_type(n, 1);
 	int ra = in_rank(n, 0), rb = in_rank(n, 1);
 	if (ra == 0 || rb == 0) {
-		err_at(in_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar", n->op);
+		err_at(in_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar",
+			n->op);
 		return -1;
 	}
 	if (ra < 0 || rb < 0) {
@@ -161,8 +174,8 @@ static int shape_matmul(Node *n)
 	}
 	Dim ka = a->dim[ra - 1], kb = b->dim[rb == 1 ? 0 : rb - 2];
 	if (dim_differ(ka, kb)) {
-		err_at(in_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op, dim_text(ka), dim_text(kb),
-		       type_text(a), type_text(b));
+		err_at(in_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op,
+			dim_text(ka), dim_text(kb), type_text(a), type_text(b));
 		return -1;
 	}
 	int la = ra > 2 ? ra - 2 : 0, lb = rb > 2 ? rb - 2 : 0, most = la > lb ? la : lb;
@@ -196,16 +209,19 @@ static void product_ints(int64_t m, int64_t n, int64_t k, const int64_t *a, cons
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t p = 0; p < k; p++)
 			for (int64_t j = 0; j < n; j++)
-				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] + (uint64_t)a[i * k + p] * (uint64_t)b[p * n + j]);
+				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] +
+							 (uint64_t)a[i * k + p] * (uint64_t)b[p * n + j]);
 }
 
 static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 {
 	Tensor *a = in[0], *b = in[1], *c = out[0];
 	(void)node;
-	int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1], n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+	int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1],
+		n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
 	int lead = c->rank - (a->rank > 1) - (b->rank > 1);
-	int64_t *sa = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1)), *sb = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
+	int64_t *sa = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1)),
+		*sb = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
 	int64_t *at = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
 	batch_steps(a, lead, c, sa);
 	batch_steps(b, lead, c, sb);
@@ -265,20 +281,23 @@ static int shape_gemm(Node *n)
 	bool ta = attr_int(n, "transA") != 0, tb = attr_int(n, "transB") != 0;
 	for (int i = 0; i < 2; i++)
 		if (in_rank(n, i) >= 0 && in_rank(n, i) != 2) {
-			err_at(in_loc(n, i), "Gemm multiplies matrices, this operand is %s", type_text(in_type(n, i)));
+			err_at(in_loc(n, i), "Gemm multiplies matrices, this operand is %s",
+				type_text(in_type(n, i)));
 			return -1;
 		}
 	bool known_a = a && a->rank == 2, known_b = b && b->rank == 2;
 	Dim dim[2] = { known_a ? a->dim[ta] : DIM_UNKNOWN, known_b ? b->dim[!tb] : DIM_UNKNOWN };
 	if (known_a && known_b && dim_differ(a->dim[!ta], b->dim[tb])) {
-		err_at(in_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s", dim_text(a->dim[!ta]),
-		       dim_text(b->dim[tb]), type_text(a), ta ? " transposed" : "", type_text(b), tb ? " transposed" : "");
+		err_at(in_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s",
+			dim_text(a->dim[!ta]), dim_text(b->dim[tb]), type_text(a), ta ? " transposed" : "",
+			type_text(b), tb ? " transposed" : "");
 		return -1;
 	}
 	for (int i = 0; c && i < c->rank; i++) {
 		int axis = i + 2 - c->rank;
 		if (axis < 0 || (dim_differ(c->dim[i], 1) && dim_differ(c->dim[i], dim[axis]))) {
-			err_at(in_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c), dim_text(dim[0]), dim_text(dim[1]));
+			err_at(in_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c),
+				dim_text(dim[0]), dim_text(dim[1]));
 			return -1;
 		}
 	}
@@ -309,23 +328,28 @@ static int expand_gemm(Node *n)
 	return p ? 0 : -1;
 }
 
+/* clang-format off */
 const Op ops_matmul[] = {
-	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one operand. */
-	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
-	  .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
-	  .grad = "da = ReduceTo(MatMul(dc, Swap(b)), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
-		  "db = ReduceTo(MatMul(Swap(a), dc), b) @when(\"rank(a) > 1 && rank(b) > 1\");"
-		  "da = Mul(dc, b) @when(\"rank(a) == 1 && rank(b) == 1\");"
-		  "db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) == 1\");"
-		  "row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");"
-		  "da = ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > 1\");"
-		  "db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > 1\");"
-		  "col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");"
-		  "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
-		  "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
-	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | a:[3,0] b:[0,2]" },
+	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one
+	 * operand. */
+	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul",
+	  .eval = eval_matmul, .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
+	  .grad = "da = ReduceTo(MatMul(dc, Swap(b)), a) @when(\"rank(a) > 1 && rank(b) > 1\");db = "
+		  "ReduceTo(MatMul(Swap(a), dc), b) @when(\"rank(a) > 1 && rank(b) > 1\");da = Mul(dc, b) "
+		  "@when(\"rank(a) == 1 && rank(b) == 1\");db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) "
+		  "== 1\");row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");da = "
+		  "ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > "
+		  "1\");db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > "
+		  "1\");col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");da = "
+		  "ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");db = "
+		  "ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
+	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] "
+		  "| a:[3,0] b:[0,2]" },
 	{ .name = "Gemm", .since = 7, .sig = "a:N b:N c:N? -> y:N",
-	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm, .expand = expand_gemm,
-	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 =beta:2.0" },
+	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm,
+	  .expand = expand_gemm,
+	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 "
+		  "=beta:2.0" },
 	{ 0 },
 };
+/* clang-format on */

@@ -1,8 +1,9 @@
-/* Normalisations: composites whose meaning depends on the number of axes, built here, and Softmax, LogSoftmax, Gelu and
- * Dropout, whose meaning is text (nn.ir).
+/* Normalisations: composites whose meaning depends on the number of axes, built here, and Softmax,
+ * LogSoftmax, Gelu and Dropout, whose meaning is text (nn.ir).
  *
- * Statistics are computed in stash_type (float) where the operand is narrower, and never in less than the operand has.
- * Variance is the mean of squared differences, not a difference of means: it cannot cancel to something negative.
+ * * Statistics are computed in stash_type (float) where the operand is narrower, and never in less than the
+ * operand has. Variance is the mean of squared differences, not a difference of means: it cannot cancel to
+ * something negative.
  */
 #include <string.h>
 
@@ -48,14 +49,17 @@ static int shape_batchnorm(Node *n)
 {
 	Type *x = in_type(n, 0);
 	if (x && x->rank >= 0 && x->rank < 2) {
-		err_at(in_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s", type_text(x));
+		err_at(in_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s",
+			type_text(x));
 		return -1;
 	}
 	for (int i = 1; i < 5; i++) {
 		Type *v = in_type(n, i);
-		if (v && v->rank >= 0 && (v->rank != 1 || (x && x->rank > 1 && dim_differ(v->dim[0], x->dim[1])))) {
-			err_at(in_loc(n, i), "BatchNormalization: %s is %s, one number per channel of %s is wanted", n->in[i]->name, type_text(v),
-			       x ? type_text(x) : "the operand");
+		if (v && v->rank >= 0 &&
+			(v->rank != 1 || (x && x->rank > 1 && dim_differ(v->dim[0], x->dim[1])))) {
+			err_at(in_loc(n, i),
+				"BatchNormalization: %s is %s, one number per channel of %s is wanted",
+				n->in[i]->name, type_text(v), x ? type_text(x) : "the operand");
 			return -1;
 		}
 	}
@@ -73,13 +77,15 @@ static Value *running(Node *n, Value *to, Value *old, Value *batch, DType t)
 	Value *fresh = cast(n, NULL, batch, t);
 	if (!fresh)
 		return NULL;
-	return make(n, to, "Add", NULL, make2(n, "Mul", old, make_num(n, old, keep)), make2(n, "Mul", fresh, make_num(n, fresh, 1 - keep)), NULL);
+	return make(n, to, "Add", NULL, make2(n, "Mul", old, make_num(n, old, keep)),
+		make2(n, "Mul", fresh, make_num(n, fresh, 1 - keep)), NULL);
 }
 
 /* Before opset 14 training was asked for by wanting the statistics. */
 static bool batch_training(const Node *n)
 {
-	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0 : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
+	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0
+	                           : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
 }
 
 static int expand_batchnorm(Node *n)
@@ -99,12 +105,15 @@ static int expand_batchnorm(Node *n)
 		Value *over = expand_ints(n, axes, rank - 1);
 		Value *bm = make(n, NULL, "ReduceMean", "keepdims=0", x, over, NULL);
 		Value *d = make2(n, "Sub", x, per_channel(n, bm, rank));
-		Value *bv = make(n, NULL, "ReduceMean", "keepdims=0", d ? make2(n, "Mul", d, d) : NULL, over, NULL);
+		Value *bv = make(
+			n, NULL, "ReduceMean", "keepdims=0", d ? make2(n, "Mul", d, d) : NULL, over, NULL);
 		if (!bm || !bv)
 			return -1;
-		if ((wanted(n, 1) && !running(n, n->out[1], m, bm, st)) || (wanted(n, 2) && !running(n, n->out[2], v, bv, st)))
+		if ((wanted(n, 1) && !running(n, n->out[1], m, bm, st)) ||
+			(wanted(n, 2) && !running(n, n->out[2], v, bv, st)))
 			return -1;
-		if ((wanted(n, 3) && !cast(n, n->out[3], bm, st)) || (wanted(n, 4) && !cast(n, n->out[4], bv, st)))
+		if ((wanted(n, 3) && !cast(n, n->out[3], bm, st)) ||
+			(wanted(n, 4) && !cast(n, n->out[4], bv, st)))
 			return -1;
 		m = bm, v = bv;
 	} else if ((wanted(n, 1) && !make(n, n->out[1], "Identity", NULL, m, NULL, NULL)) ||
@@ -117,7 +126,8 @@ static int expand_batchnorm(Node *n)
 	bool back = t != xt->elem;
 	if (!scale || !d || !b)
 		return -1;
-	Value *r = make(n, back ? NULL : y, "Add", NULL, make2(n, "Mul", d, per_channel(n, scale, rank)), per_channel(n, b, rank), NULL);
+	Value *r = make(n, back ? NULL : y, "Add", NULL, make2(n, "Mul", d, per_channel(n, scale, rank)),
+		per_channel(n, b, rank), NULL);
 	if (back)
 		r = cast(n, y, r, xt->elem);
 	return r ? 0 : -1;
@@ -147,7 +157,8 @@ static int shape_layernorm(Node *n)
 		for (int k = 0; s && k < s->rank; k++) {
 			int at = k + x->rank - s->rank;
 			if (at < 0 || (dim_differ(s->dim[k], 1) && dim_differ(s->dim[k], x->dim[at]))) {
-				err_at(in_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op, type_text(s), type_text(x));
+				err_at(in_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op,
+					type_text(s), type_text(x));
 				return -1;
 			}
 		}
@@ -176,7 +187,8 @@ static int expand_layernorm(Node *n)
 		return -1;
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
-	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x, *y = out_value(n, 0);
+	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x,
+	      *y = out_value(n, 0);
 	if (!rms) {
 		Value *m = mean(n, wanted(n, 1) && stash == t ? n->out[1] : NULL, x, axes);
 		if (wanted(n, 1) && stash != t && !cast(n, n->out[1], m, stash))
@@ -187,8 +199,9 @@ static int expand_layernorm(Node *n)
 	if (!inv || (wanted(n, 2) && !rms && !cast(n, n->out[2], inv, stash)))
 		return -1;
 	Value *norm = cast(n, NULL, make2(n, "Mul", d, inv), xt->elem), *b = rms ? NULL : in_value(n, 2);
-	bool back = norm && in_dtype(n, 1) != xt->elem;         /* RMSNormalization may scale in another type: V */
-	Value *r = make(n, b || back ? NULL : y, "Mul", NULL, back ? cast(n, NULL, norm, in_dtype(n, 1)) : norm, n->in[1], NULL);
+	bool back = norm && in_dtype(n, 1) != xt->elem; /* RMSNormalization may scale in another type: V */
+	Value *r = make(n, b || back ? NULL : y, "Mul", NULL,
+		back ? cast(n, NULL, norm, in_dtype(n, 1)) : norm, n->in[1], NULL);
 	if (b)
 		r = make(n, back ? NULL : y, "Add", NULL, r, b, NULL);
 	if (back)
@@ -202,14 +215,16 @@ static int shape_channels(Node *n)
 {
 	Type *x = in_type(n, 0);
 	if (x && x->rank >= 0 && x->rank < 3 && strcmp(n->op, "GroupNormalization")) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op, type_text(x));
+		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+			type_text(x));
 		return -1;
 	}
 	Dim want = x && x->rank > 1 ? x->dim[1] : DIM_UNKNOWN;
 	if (!strcmp(n->op, "GroupNormalization")) {
 		int64_t groups = attr_int(n, "num_groups");
 		if (groups < 1 || (dim_known(want) && want % groups)) {
-			err_at(n->loc, "GroupNormalization: %lld groups do not divide %s channels", (long long)groups, dim_text(want));
+			err_at(n->loc, "GroupNormalization: %lld groups do not divide %s channels",
+				(long long)groups, dim_text(want));
 			return -1;
 		}
 		if (n->row->since < 21)
@@ -218,7 +233,8 @@ static int shape_channels(Node *n)
 	for (int i = 1; i < 3; i++) {
 		Type *v = in_type(n, i);
 		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
-			err_at(in_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name, type_text(v), dim_text(want));
+			err_at(in_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name,
+				type_text(v), dim_text(want));
 			return -1;
 		}
 	}
@@ -243,7 +259,8 @@ static int expand_instancenorm(Node *n)
 	if (!norm)
 		return -1;
 	Value *scaled = make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank));
-	return make(n, out_value(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0 : -1;
+	return make(n, out_value(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0
+	                                                                                               : -1;
 }
 
 static int expand_groupnorm(Node *n)
@@ -261,7 +278,8 @@ static int expand_groupnorm(Node *n)
 		t = stash;
 	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
 	int64_t grouped[3] = { 0, attr_int(n, "num_groups"), -1 };
-	Value *norm = standard(n, cast(n, NULL, make2(n, "Reshape", x, expand_ints(n, grouped, 3)), t), make_axes(n, 2, 3));
+	Value *norm = standard(
+		n, cast(n, NULL, make2(n, "Reshape", x, expand_ints(n, grouped, 3)), t), make_axes(n, 2, 3));
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);
@@ -277,25 +295,29 @@ static int expand_groupnorm(Node *n)
 
 /* ---- LRN ---- */
 
-/* x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta.  Channels become a spatial axis. */
+/* x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta.  Channels become a
+ * spatial axis. */
 static int expand_lrn(Node *n)
 {
 	Type *xt = in_type(n, 0);
 	int64_t size = attr_int(n, "size");
 	if (!xt || xt->rank < 2 || xt->rank > SPATIAL_MAX + 1 || size < 1) {
-		err_at(n->loc, "LRN needs a size of at least 1 and an operand with 2 to %d axes", SPATIAL_MAX + 1);
+		err_at(n->loc, "LRN needs a size of at least 1 and an operand with 2 to %d axes",
+			SPATIAL_MAX + 1);
 		return -1;
 	}
 	Arena *a = n->graph->arena;
 	int nd = xt->rank - 1;
-	const char *kernel = arena_printf(a, "kernel_shape=[%lld", (long long)size), *pads = arena_printf(a, "pads=[%lld", (long long)((size - 1) / 2));
+	const char *kernel = arena_printf(a, "kernel_shape=[%lld", (long long)size),
+		   *pads = arena_printf(a, "pads=[%lld", (long long)((size - 1) / 2));
 	for (int i = 1; i < nd; i++)
 		kernel = arena_printf(a, "%s, 1", kernel), pads = arena_printf(a, "%s, 0", pads);
 	pads = arena_printf(a, "%s, %lld", pads, (long long)(size / 2));
 	for (int i = 1; i < nd; i++)
 		pads = arena_printf(a, "%s, 0", pads);
 	Value *x = n->in[0], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
-	Value *sum = make(n, NULL, "WindowSum", arena_printf(a, "%s], %s]", kernel, pads), make2(n, "Unsqueeze", make2(n, "Mul", x, x), one), NULL, NULL);
+	Value *sum = make(n, NULL, "WindowSum", arena_printf(a, "%s], %s]", kernel, pads),
+		make2(n, "Unsqueeze", make2(n, "Mul", x, x), one), NULL, NULL);
 	sum = make2(n, "Squeeze", sum, one);
 	sum = make2(n, "Mul", sum, make_num(n, x, attr_float(n, "alpha") / (double)size));
 	sum = make2(n, "Add", sum, make_num(n, x, attr_float(n, "bias")));
@@ -318,7 +340,8 @@ static int shape_dropout(Node *n)
 	Type *x = in_type(n, 0);
 	for (int i = 1; i < 3; i++)
 		if (in_rank(n, i) > 0 && type_elements(in_type(n, i)) != 1) {
-			err_at(in_loc(n, i), "Dropout: %s must be a scalar, it is %s", i == 1 ? "ratio" : "training_mode", type_text(in_type(n, i)));
+			err_at(in_loc(n, i), "Dropout: %s must be a scalar, it is %s",
+				i == 1 ? "ratio" : "training_mode", type_text(in_type(n, i)));
 			return -1;
 		}
 	out_set(n, 1, DT_BOOL, x ? x->rank : -1, x ? x->dim : NULL);
@@ -348,7 +371,9 @@ static int expand_dropout(Node *n)
 			return -1;
 		return !y || make(n, y, "Identity", NULL, x, NULL, NULL) ? 0 : -1;
 	}
-	const char *seed = attr_has(n, "seed") ? arena_printf(n->graph->arena, "seed=%lld.0", (long long)attr_int(n, "seed")) : NULL;
+	const char *seed = attr_has(n, "seed") ? arena_printf(n->graph->arena, "seed=%lld.0",
+							 (long long)attr_int(n, "seed"))
+	                                       : NULL;
 	Value *u = make(n, NULL, "RandomUniformLike", seed, x, NULL, NULL);
 	Value *keep = u ? make(n, mask, "GreaterOrEqual", NULL, u, make_num(n, u, drop), NULL) : NULL;
 	Value *scaled = make2(n, "Mul", x, make_num(n, x, 1 / (1 - drop)));
@@ -357,7 +382,8 @@ static int expand_dropout(Node *n)
 
 /* ---- factors ---- */
 
-/* Axes of x that are not `whole` travel from x to the first result, and to the statistics where they keep their size. */
+/* Axes of x that are not `whole` travel from x to the first result, and to the statistics where they keep
+ * their size. */
 static int factors_but(Node *n, FactorRule *r, const bool *whole)
 {
 	Type *x = in_type(n, 0);
@@ -423,51 +449,68 @@ static int factor_lrn(Node *n, FactorRule *r)
 	return factors_but(n, r, whole);
 }
 
+/* clang-format off */
 const Op ops_norm[] = {
-	{ .name = "BatchNormalization", .since = 14, .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2?",
-	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm, .kernel = "batchnorm",
-	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 8,
-	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] mean:[2] var:(0.1,2)[2] "
-		  "=training_mode:1 | x:[3,2,2,2] scale:[2] b:[2] mean:[2] var:(0.1,2)[2] =training_mode:1 =epsilon:1000000.0" },
+	{ .name = "BatchNormalization", .since = 14,
+	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2?",
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm,
+	  .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels,
+	  .cost = cost_pointwise, .flops = 8,
+	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] "
+		  "mean:[2] var:(0.1,2)[2] =training_mode:1 | x:[3,2,2,2] scale:[2] b:[2] mean:[2] "
+		  "var:(0.1,2)[2] =training_mode:1 =epsilon:1000000.0" },
 	{ .name = "BatchNormalization", .since = 9, .until = 13,
 	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
-	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm", .composite = true,
-	  .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 8,
-	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
-	{ .name = "LayerNormalization", .since = 17, .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
-	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm, .kernel = "layernorm",
-	  .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm, .cost = cost_pointwise, .flops = 10,
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm",
+	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
+	  .flops = 8, .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
+	{ .name = "LayerNormalization", .since = 17,
+	  .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
+	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
+	  .kernel = "layernorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
+	  .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1 =epsilon:1000000.0" },
-	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1", .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1",
-	  .shape = shape_layernorm, .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
+	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1",
+	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
+	  .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
 	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
 	{ .name = "GroupNormalization", .since = 21, .sig = "x:F scale:F bias:F -> y:F",
-	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels, .kernel = "groupnorm",
-	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,4,3] scale:[4] bias:[4] =num_groups:2 =epsilon:1000000.0" },
+	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels,
+	  .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels,
+	  .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,4,3] scale:[4] bias:[4] "
+		  "=num_groups:2 =epsilon:1000000.0" },
 	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F",
-	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm", .composite = true,
-	  .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] =num_groups:2 =epsilon:1000000.0" },
-	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F", .attrs = "epsilon:float=1e-5",
-	  .shape = shape_channels, .kernel = "instancenorm", .composite = true, .expand = expand_instancenorm,
-	  .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10, .test = "x:(0.1,2)[2,3,4,2] scale:[3] b:[3] | x:[2,3,4,2] scale:[3] b:[3] =epsilon:1000000.0" },
-	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F", .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!",
-	  .shape = shape_like_first, .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
-	  .cost = cost_pointwise, .flops = 20, .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
-	{ .name = "Softmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis, .kernel = "softmax",
-	  .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise, .flops = 6,
+	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm",
+	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
+	  .flops = 10,
+	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] "
+		  "=num_groups:2 =epsilon:1000000.0" },
+	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F",
+	  .attrs = "epsilon:float=1e-5", .shape = shape_channels, .kernel = "instancenorm", .composite = true,
+	  .expand = expand_instancenorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,3,4,2] scale:[3] b:[3] | x:[2,3,4,2] scale:[3] b:[3] =epsilon:1000000.0" },
+	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F",
+	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!", .shape = shape_like_first,
+	  .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
+	  .cost = cost_pointwise, .flops = 20,
+	  .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
+	{ .name = "Softmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
+	  .kernel = "softmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
+	  .flops = 6,
 	  .grad = "dx = Mul(y, Sub(dy, ReduceSum<keepdims=1>(Mul(dy, y), Unsqueeze(@axis, [0]))))",
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
-	{ .name = "LogSoftmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis, .kernel = "logsoftmax",
-	  .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise, .flops = 6,
-	  .grad = "dx = Sub(dy, Mul(Exp(y), ReduceSum<keepdims=1>(dy, Unsqueeze(@axis, [0]))))",
+	{ .name = "LogSoftmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
+	  .kernel = "logsoftmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
+	  .flops = 6, .grad = "dx = Sub(dy, Mul(Exp(y), ReduceSum<keepdims=1>(dy, Unsqueeze(@axis, [0]))))",
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
-	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"", .shape = shape_like_first,
-	  .kernel = "gelu", .composite = true, .factors = "... -> ...", .cost = cost_pointwise, .flops = 12,
-	  .test = "x:[3,4] | x:[3,4] =approximate:\"tanh\"" },
-	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?", .attrs = "seed:int",
-	  .shape = shape_dropout, .kernel = "dropout", .composite = true, .expand = expand_dropout, .factors = "..., , -> ..., ...",
-	  .cost = cost_pointwise, .flops = 2, .random = true, .test = "x:[3,4]" },
+	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"",
+	  .shape = shape_like_first, .kernel = "gelu", .composite = true, .factors = "... -> ...",
+	  .cost = cost_pointwise, .flops = 12, .test = "x:[3,4] | x:[3,4] =approximate:\"tanh\"" },
+	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?",
+	  .attrs = "seed:int", .shape = shape_dropout, .kernel = "dropout", .composite = true,
+	  .expand = expand_dropout, .factors = "..., , -> ..., ...", .cost = cost_pointwise, .flops = 2,
+	  .random = true, .test = "x:[3,4]" },
 	{ 0 },
 };
+/* clang-format on */

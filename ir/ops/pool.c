@@ -1,8 +1,9 @@
 /* Pools: the largest, the mean or the sum of each window.
  *
- * Windows stand as in conv.c says.  Padding never wins a maximum; a mean counts it only with count_include_pad, and
- * never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners again from x instead of keeping
- * ONNX's indices, which count through the whole tensor and so change meaning when the batch is split.
+ * * Windows stand as conv.c says.  Padding never wins a maximum; a mean counts it only with
+ * count_include_pad, and never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners
+ * again from x instead of keeping ONNX's indices, which count through the whole tensor and so change
+ * meaning when the batch is split.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 #include "ops.h"
 
 /* One window: the elements of a plane that it sees, and how many places it has inside the padded plane. */
-typedef struct Seen { int64_t *off, n, padded; } Seen;
+typedef struct Seen {
+	int64_t *off, n, padded;
+} Seen;
 
 /* How many of the places at, at + dil, ... (k of them) stand before end. */
 static int64_t places_before(int64_t at, int64_t dil, int64_t k, int64_t end)
@@ -53,7 +56,8 @@ static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, Seen *s
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
 	if (!k || len != rank - 2) {
-		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op, len, rank - 2);
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op,
+			len, rank - 2);
 		return -1;
 	}
 	if (window_read(n, len, k, w) || window_fit(n, w, dim + 2))
@@ -102,7 +106,8 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 			int64_t best = largest(v + p * w.nin, &s);
 			y[p * w.nout + o] = best < 0 ? -INFINITY : v[p * w.nin + best];
 			if (idx)
-				idx[p * w.nout + o] = best < 0 ? -1 : p * w.nin + (columns ? column_major(&w, best) : best);
+				idx[p * w.nout + o] =
+					best < 0 ? -1 : p * w.nin + (columns ? column_major(&w, best) : best);
 		}
 	}
 	eval_store(out[0], y);
@@ -119,7 +124,8 @@ static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
-	double *v = eval_doubles(x), *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
+	double *v = eval_doubles(x), *dy = eval_doubles(g),
+	       *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
 		seen_at(&w, o, &s);
 		for (int64_t p = 0; p < planes; p++) {
@@ -211,7 +217,8 @@ static int check_pooled(Node *n, const Type *x, const Type *g)
 	if (!x || x->rank < 0 || !g || g->rank < 0)
 		return 0;
 	if (len != x->rank - 2) {
-		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand %s has %d spatial axes", n->op, len, type_text(x), x->rank - 2);
+		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand %s has %d spatial axes",
+			n->op, len, type_text(x), x->rank - 2);
 		return -1;
 	}
 	if (window_dims(n, x, k, want))
@@ -245,7 +252,8 @@ static int shape_pool_grad(Node *n)
 	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g);
 }
 
-/* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be split. */
+/* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be
+ * split. */
 static int factor_pool(Node *n, FactorRule *r)
 {
 	Type *x = in_type(n, 0);
@@ -282,7 +290,8 @@ static int expand_global(Node *n)
 	Type *x = in_type(n, 0);
 	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
 	if (!x || x->rank < 3) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op, x ? type_text(x) : "of unknown shape");
+		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+			x ? type_text(x) : "of unknown shape");
 		return -1;
 	}
 	Value *v = n->in[0], *axes = make_axes(n, 2, x->rank), *y = out_value(n, 0);
@@ -293,13 +302,16 @@ static int expand_global(Node *n)
 		return make(n, y, p == 1 ? "ReduceL1" : "ReduceL2", "keepdims=1", v, axes, NULL) ? 0 : -1;
 	Value *power = make2(n, "Pow", make1(n, "Abs", v), make_num(n, v, (double)p));
 	Value *sum = make(n, NULL, "ReduceSum", "keepdims=1", power, axes, NULL);
-	Value *zero = make_num(n, v, 0), *some = make2(n, "Greater", sum, zero);        /* at 0 the root has no slope: 0 */
+	Value *zero = make_num(n, v, 0),
+	      *some = make2(n, "Greater", sum, zero); /* at 0 the root has no slope: 0 */
 	Value *safe = make(n, NULL, "Where", NULL, some, sum, make_num(n, v, 1));
-	return make(n, y, "Where", NULL, some, make2(n, "Pow", safe, make_num(n, v, 1.0 / (double)p)), zero) ? 0 : -1;
+	return make(n, y, "Where", NULL, some, make2(n, "Pow", safe, make_num(n, v, 1.0 / (double)p)), zero)
+	               ? 0
+	               : -1;
 }
 
-/* Each element goes to its index in a tensor of zeros as large as MaxPool's operand was; a larger output_shape adds
- * zeros behind. */
+/* Each element goes to its index in a tensor of zeros as large as MaxPool's operand was; a larger
+ * output_shape adds zeros behind. */
 static int expand_unpool(Node *n)
 {
 	Type *x = in_type(n, 0);
@@ -315,7 +327,8 @@ static int expand_unpool(Node *n)
 	if (window_read(n, len, k, &w))
 		return -1;
 	for (int i = 0; i < x->rank; i++) {
-		shape[i] = i < 2 ? x->dim[i] : (x->dim[i] - 1) * w.stride[i - 2] - w.lo[i - 2] - w.hi[i - 2] + w.k[i - 2];
+		shape[i] = i < 2 ? x->dim[i]
+		                 : (x->dim[i] - 1) * w.stride[i - 2] - w.lo[i - 2] - w.hi[i - 2] + w.k[i - 2];
 		if (shape[i] < 0 || __builtin_mul_overflow(total, shape[i], &total)) {
 			err_at(n->loc, "MaxUnpool: axis %d of the result has no legal size", i);
 			return -1;
@@ -324,11 +337,12 @@ static int expand_unpool(Node *n)
 	Value *flat = expand_ints(n, (int64_t[]){ -1 }, 1), *last = in_value(n, 2), *y = out_value(n, 0);
 	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), expand_ints(n, &total, 1));
 	Value *full = make(n, NULL, "ScatterElements", "axis=0", zero, make2(n, "Reshape", n->in[1], flat),
-			   make2(n, "Reshape", n->in[0], flat));
+		make2(n, "Reshape", n->in[0], flat));
 	full = make(n, last ? NULL : y, "Reshape", NULL, full, expand_ints(n, shape, x->rank), NULL);
 	if (last) {
 		if (in_dims(n, 2, want, x->rank) != x->rank) {
-			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries", x->rank);
+			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries",
+				x->rank);
 			return -1;
 		}
 		for (int i = 0; i < x->rank; i++)
@@ -338,44 +352,55 @@ static int expand_unpool(Node *n)
 	return full ? 0 : -1;
 }
 
-#define POOL_ATTRS "auto_pad:string=\"NOTSET\" ceil_mode:int=0 dilations:ints kernel_shape:ints! pads:ints strides:ints"
-#define POOL_SAME "auto_pad=@auto_pad, ceil_mode=@ceil_mode, dilations=@dilations, kernel_shape=@kernel_shape, pads=@pads, strides=@strides"
+#define POOL_ATTRS                                                                                \
+	"auto_pad:string=\"NOTSET\" ceil_mode:int=0 dilations:ints kernel_shape:ints! pads:ints " \
+	"strides:ints"
+#define POOL_SAME                                                                                      \
+	"auto_pad=@auto_pad, ceil_mode=@ceil_mode, dilations=@dilations, kernel_shape=@kernel_shape, " \
+	"pads=@pads, strides=@strides"
 
+/* clang-format off */
 const Op ops_pool[] = {
-	{ .name = "MaxPool", .since = 1, .sig = "x:N -> y:N indices:int64?", .attrs = POOL_ATTRS " storage_order:int=0",
-	  .shape = shape_maxpool, .kernel = "maxpool", .eval = eval_maxpool, .factor_fn = factor_pool, .cost = cost_pool,
+	{ .name = "MaxPool", .since = 1, .sig = "x:N -> y:N indices:int64?",
+	  .attrs = POOL_ATTRS " storage_order:int=0", .shape = shape_maxpool, .kernel = "maxpool",
+	  .eval = eval_maxpool, .factor_fn = factor_pool, .cost = cost_pool,
 	  .grad = "dx = MaxPoolGrad<" POOL_SAME ">(dy, x)",
-	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] =kernel_shape:[3] =dilations:[2] "
-		  "=ceil_mode:1 =strides:[2]" },
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
+		  "=kernel_shape:[3] =dilations:[2] =ceil_mode:1 =strides:[2]" },
 	{ .name = "MaxPoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F x:F -> y:F", .attrs = POOL_ATTRS,
-	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad, .factor_fn = factor_pool, .linear = "g",
-	  .cost = cost_pool,
+	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad,
+	  .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
 	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)",
 	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
-	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain,
-	  .kernel = "avgpool", .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
+	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F",
+	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain, .kernel = "avgpool",
+	  .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
 	  .grad = "dx = AveragePoolGrad<" POOL_SAME ", count_include_pad=@count_include_pad>(dy, Shape(x))",
-	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] =kernel_shape:[3] =strides:[2] "
-		  "=count_include_pad:1 =pads:[1,1]" },
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
+		  "=kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1]" },
 	{ .name = "AveragePoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
-	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad", .eval = eval_sumpool_grad,
-	  .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
+	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad",
+	  .eval = eval_sumpool_grad, .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
 	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)",
 	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
-	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS, .shape = shape_plain,
-	  .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
-	  .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))",
+	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS,
+	  .shape = shape_plain, .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_pool,
+	  .linear = "x", .cost = cost_pool, .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))",
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
-	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F", .attrs = POOL_ATTRS,
-	  .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad, .factor_fn = factor_pool, .linear = "g",
-	  .cost = cost_pool, .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
+	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
+	  .attrs = POOL_ATTRS, .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad,
+	  .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
+	  .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
 	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
-	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global, .test = "x:[2,3,4] | x:[1,2,3,2]" },
-	{ .name = "GlobalMaxPool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global, .test = "x:[2,3,4] | x:[1,2,3,2]" },
-	{ .name = "GlobalLpPool", .since = 1, .sig = "x:F -> y:F", .attrs = "p:int=2", .expand = expand_global,
-	  .test = "x:[2,3,4] | x:[1,2,3,2] =p:1 | x:[1,2,3,2] =p:3" },
+	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,
+	  .test = "x:[2,3,4] | x:[1,2,3,2]" },
+	{ .name = "GlobalMaxPool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,
+	  .test = "x:[2,3,4] | x:[1,2,3,2]" },
+	{ .name = "GlobalLpPool", .since = 1, .sig = "x:F -> y:F", .attrs = "p:int=2",
+	  .expand = expand_global, .test = "x:[2,3,4] | x:[1,2,3,2] =p:1 | x:[1,2,3,2] =p:3" },
 	{ .name = "MaxUnpool", .since = 9, .sig = "x:F i:int64 output_shape:int64? -> y:F",
 	  .attrs = "kernel_shape:ints! pads:ints strides:ints", .expand = expand_unpool,
 	  .test = "x:[1,1,2] i:{1,3} =kernel_shape:[2] =strides:[2]" },
 	{ 0 },
 };
+/* clang-format on */

@@ -1,9 +1,10 @@
 /* RNN, GRU and LSTM: composites, unrolled over time into core operators.
  *
- * The product of all steps' operands with W is one MatMul; it is then split by step, so that a step holds only the
- * product with R, the gates and the masking.  States keep a leading axis of 1 ([1, batch, hidden]): steps join by Concat
- * without reshaping.  A sequence that is shorter keeps its last state and gives zeros beyond its end; walking in reverse
- * it keeps the initial state until its end is reached.  limits.unroll caps the nodes.
+ * * The product of all steps' operands with W is one MatMul; it is then split by step, so that a step holds
+ * only the product with R, the gates and the masking.  States keep a leading axis of 1 ([1, batch,
+ * hidden]): steps join by Concat without reshaping.  A sequence that is shorter keeps its last state and
+ * gives zeros beyond its end; walking in reverse it keeps the initial state until its end is
+ * reached.  limits.unroll caps the nodes.
  */
 #include <ctype.h>
 #include <string.h>
@@ -13,22 +14,37 @@
 enum { X, W, R, B, LENS, H0, C0, PEEP };
 enum { ACTS_MAX = 6, STEP_NODES = 24 };
 
-typedef struct Act { const char *name; double alpha, beta; } Act;
+typedef struct Act {
+	const char *name;
+	double alpha, beta;
+} Act;
 
 typedef struct Cell {
 	Node *n;
-	int gates;                      /* 1 RNN, 3 GRU, 4 LSTM */
+	int gates; /* 1 RNN, 3 GRU, 4 LSTM */
 	int dirs;
 	bool batch_first, reverse_only;
 	int64_t steps, hidden;
-	Act act[ACTS_MAX];              /* nact per direction */
+	Act act[ACTS_MAX]; /* nact per direction */
 	int nact;
 } Cell;
 
-static const struct { const char *name; bool alpha, beta; double a, b; } known_acts[] = {
-	{ "Relu", false, false, 0, 0 }, { "Tanh", false, false, 0, 0 }, { "Sigmoid", false, false, 0, 0 }, { "Affine", true, true, 1, 0 },
-	{ "LeakyRelu", true, false, 0.01, 0 }, { "ThresholdedRelu", true, false, 1, 0 }, { "ScaledTanh", true, true, 1, 1 },
-	{ "HardSigmoid", true, true, 0.2, 0.5 }, { "Elu", true, false, 1, 0 }, { "Softsign", false, false, 0, 0 }, { "Softplus", false, false, 0, 0 },
+static const struct {
+	const char *name;
+	bool alpha, beta;
+	double a, b;
+} known_acts[] = {
+	{ "Relu", false, false, 0, 0 },
+	{ "Tanh", false, false, 0, 0 },
+	{ "Sigmoid", false, false, 0, 0 },
+	{ "Affine", true, true, 1, 0 },
+	{ "LeakyRelu", true, false, 0.01, 0 },
+	{ "ThresholdedRelu", true, false, 1, 0 },
+	{ "ScaledTanh", true, true, 1, 1 },
+	{ "HardSigmoid", true, true, 0.2, 0.5 },
+	{ "Elu", true, false, 1, 0 },
+	{ "Softsign", false, false, 0, 0 },
+	{ "Softplus", false, false, 0, 0 },
 };
 
 static int gates_of(const Node *n)
@@ -48,15 +64,19 @@ static int read_acts(Cell *c)
 {
 	static const char *const defaults[] = { "Sigmoid", "Tanh", "Tanh" };
 	Node *n = c->n;
-	const Attr *names = node_attr(n, "activations"), *alpha = node_attr(n, "activation_alpha"), *beta = node_attr(n, "activation_beta");
+	const Attr *names = node_attr(n, "activations"), *alpha = node_attr(n, "activation_alpha"),
+		   *beta = node_attr(n, "activation_beta");
 	int used_a = 0, used_b = 0;
 	c->nact = c->gates == 1 ? 1 : c->gates == 3 ? 2 : 3;
 	if (names && names->type == AT_STRINGS && names->n != 0 && names->n != c->nact * c->dirs) {
-		err_at(n->loc, "%s: %d activations are given, %d are wanted", n->op, names->n, c->nact * c->dirs);
+		err_at(n->loc, "%s: %d activations are given, %d are wanted", n->op, names->n,
+			c->nact * c->dirs);
 		return -1;
 	}
 	for (int i = 0; i < c->nact * c->dirs; i++) {
-		const char *name = names && names->n ? names->u.ss[i] : c->gates == 1 ? "Tanh" : defaults[i % c->nact];
+		const char *name = names && names->n ? names->u.ss[i]
+		                   : c->gates == 1   ? "Tanh"
+		                                     : defaults[i % c->nact];
 		size_t k = 0, all = sizeof known_acts / sizeof *known_acts;
 		while (k < all && !same_word(known_acts[k].name, name))
 			k++;
@@ -84,7 +104,9 @@ static int read_cell(Node *n, Cell *c)
 		err_at(n->loc, "%s: direction \"%s\" is none of forward, reverse, bidirectional", n->op, dir);
 		return -1;
 	}
-	c->hidden = attr_has(n, "hidden_size") ? attr_int(n, "hidden_size") : r && r->rank == 3 && dim_known(r->dim[2]) ? r->dim[2] : -1;
+	c->hidden = attr_has(n, "hidden_size")                  ? attr_int(n, "hidden_size")
+	            : r && r->rank == 3 && dim_known(r->dim[2]) ? r->dim[2]
+	                                                        : -1;
 	return read_acts(c);
 }
 
@@ -96,7 +118,8 @@ static int want_shape(Node *n, int i, int rank, const Dim *dim, const char *what
 		clash = dim_differ(t->dim[k], dim[k]);
 	if (!clash)
 		return 0;
-	err_at(in_loc(n, i), "%s: %s is %s, %s is wanted", n->op, what, type_text(t), type_text(type_tensor(n->graph->arena, t->elem, rank, dim)));
+	err_at(in_loc(n, i), "%s: %s is %s, %s is wanted", n->op, what, type_text(t),
+		type_text(type_tensor(n->graph->arena, t->elem, rank, dim)));
 	return -1;
 }
 
@@ -111,15 +134,18 @@ static int shape_recurrent(Node *n)
 		return -1;
 	}
 	bool known = x && x->rank == 3;
-	Dim seq = known ? x->dim[c.batch_first] : DIM_UNKNOWN, batch = known ? x->dim[!c.batch_first] : DIM_UNKNOWN;
+	Dim seq = known ? x->dim[c.batch_first] : DIM_UNKNOWN,
+	    batch = known ? x->dim[!c.batch_first] : DIM_UNKNOWN;
 	Dim hidden = c.hidden < 0 ? DIM_UNKNOWN : c.hidden, all = dim_mul(hidden, c.gates), dirs = c.dirs;
 	Dim in = known ? x->dim[2] : DIM_UNKNOWN;
 	Dim state[3] = { c.batch_first ? batch : dirs, c.batch_first ? dirs : batch, hidden };
-	if (want_shape(n, W, 3, (Dim[]){ dirs, all, in }, "W") || want_shape(n, R, 3, (Dim[]){ dirs, all, hidden }, "R") ||
-	    want_shape(n, B, 2, (Dim[]){ dirs, dim_mul(all, 2) }, "B") || want_shape(n, LENS, 1, &batch, "sequence_lens") ||
-	    want_shape(n, H0, 3, state, "initial_h"))
+	if (want_shape(n, W, 3, (Dim[]){ dirs, all, in }, "W") ||
+		want_shape(n, R, 3, (Dim[]){ dirs, all, hidden }, "R") ||
+		want_shape(n, B, 2, (Dim[]){ dirs, dim_mul(all, 2) }, "B") ||
+		want_shape(n, LENS, 1, &batch, "sequence_lens") || want_shape(n, H0, 3, state, "initial_h"))
 		return -1;
-	if (c.gates == 4 && (want_shape(n, C0, 3, state, "initial_c") || want_shape(n, PEEP, 2, (Dim[]){ dirs, dim_mul(hidden, 3) }, "P")))
+	if (c.gates == 4 && (want_shape(n, C0, 3, state, "initial_c") ||
+				    want_shape(n, PEEP, 2, (Dim[]){ dirs, dim_mul(hidden, 3) }, "P")))
 		return -1;
 	if (c.batch_first)
 		out_set(n, 0, in_dtype(n, X), 4, (Dim[]){ batch, seq, dirs, hidden });
@@ -147,7 +173,8 @@ static Value *apply(Cell *c, const Act *a, Value *v)
 	if (!strcmp(a->name, "Affine"))
 		return make2(n, "Add", make2(n, "Mul", v, num(c, v, a->alpha)), num(c, v, a->beta));
 	if (!strcmp(a->name, "ScaledTanh"))
-		return make2(n, "Mul", make1(n, "Tanh", make2(n, "Mul", v, num(c, v, a->beta))), num(c, v, a->alpha));
+		return make2(n, "Mul", make1(n, "Tanh", make2(n, "Mul", v, num(c, v, a->beta))),
+			num(c, v, a->alpha));
 	if (!strcmp(a->name, "HardSigmoid"))
 		return make(n, NULL, a->name, both, v, NULL, NULL);
 	if (!strcmp(a->name, "LeakyRelu") || !strcmp(a->name, "ThresholdedRelu") || !strcmp(a->name, "Elu"))
@@ -180,15 +207,18 @@ static int cut(Cell *c, Value *v, int axis, int count, int64_t size, Value **par
 		part[0] = v;
 		return 0;
 	}
-	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, part, 2, v, expand_ints(n, sizes, count)) ? 0 : -1;
+	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, part, 2, v,
+		       expand_ints(n, sizes, count))
+	               ? 0
+	               : -1;
 }
 
 /* The weights of one direction, ready for the right side of a product. */
 typedef struct Side {
-	Value *rt;                      /* [hidden, gates * hidden] */
-	Value *rzr, *rh;                /* GRU: the parts of rt before the reset and after */
-	Value *rbh;                     /* GRU with linear_before_reset: the bias inside the reset */
-	Value *peep[3];                 /* LSTM: i, o, f */
+	Value *rt;       /* [hidden, gates * hidden] */
+	Value *rzr, *rh; /* GRU: the parts of rt before the reset and after */
+	Value *rbh;      /* GRU with linear_before_reset: the bias inside the reset */
+	Value *peep[3];  /* LSTM: i, o, f */
 	const Act *act;
 } Side;
 
@@ -243,12 +273,13 @@ static Value *step_gru(Cell *c, const Side *s, Value *x, Value *h)
 static Value *step_lstm(Cell *c, const Side *s, Value *x, Value *h, Value *state, Value **next)
 {
 	Node *n = c->n;
-	Value *hr = make2(n, "MatMul", h, s->rt), *g[4];        /* i o f c */
+	Value *hr = make2(n, "MatMul", h, s->rt), *g[4]; /* i o f c */
 	if (!hr || cut(c, add(c, x, hr), 2, 4, c->hidden, g))
 		return NULL;
 	bool peep = s->peep[0] != NULL, coupled = attr_int(n, "input_forget") != 0;
 	Value *i = activate(c, &s->act[0], peep ? add(c, g[0], mul(c, state, s->peep[0])) : g[0]);
-	Value *f = coupled ? from_one(c, i) : activate(c, &s->act[0], peep ? add(c, g[2], mul(c, state, s->peep[2])) : g[2]);
+	Value *f = coupled ? from_one(c, i)
+	                   : activate(c, &s->act[0], peep ? add(c, g[2], mul(c, state, s->peep[2])) : g[2]);
 	Value *cand = activate(c, &s->act[1], g[3]);
 	Value *kept = mul(c, f, state), *fresh = i ? mul(c, i, cand) : NULL;
 	*next = kept && fresh ? add(c, kept, fresh) : NULL;
@@ -286,8 +317,10 @@ static Value *zero_state(Cell *c, Value *x)
 	if (dim_known(batch)) {
 		shape = expand_ints(n, (int64_t[]){ 1, batch, c->hidden }, 3);
 	} else {
-		Value *size = make(n, NULL, "Gather", "axis=0", make1(n, "Shape", x), expand_ints(n, (int64_t[]){ 1 }, 1), NULL);
-		shape = make(n, NULL, "Concat", "axis=0", expand_ints(n, (int64_t[]){ 1 }, 1), size, expand_ints(n, &c->hidden, 1));
+		Value *size = make(n, NULL, "Gather", "axis=0", make1(n, "Shape", x),
+			expand_ints(n, (int64_t[]){ 1 }, 1), NULL);
+		shape = make(n, NULL, "Concat", "axis=0", expand_ints(n, (int64_t[]){ 1 }, 1), size,
+			expand_ints(n, &c->hidden, 1));
 	}
 	return shape ? make2(n, "Expand", num(c, x, 0), shape) : NULL;
 }
@@ -323,7 +356,8 @@ static int read_bias(Cell *c, int d, Side *s, Value **early)
 	}
 	Value *sizes = expand_ints(n, (int64_t[]){ 2 * h, h }, 2);
 	wg[0] = wg[1] = rg[0] = rg[1] = NULL;
-	if (!build(n->graph, n->loc, "Split", "axis=0", 2, wg, 2, half[0], sizes) || !build(n->graph, n->loc, "Split", "axis=0", 2, rg, 2, half[1], sizes))
+	if (!build(n->graph, n->loc, "Split", "axis=0", 2, wg, 2, half[0], sizes) ||
+		!build(n->graph, n->loc, "Split", "axis=0", 2, rg, 2, half[1], sizes))
 		return -1;
 	s->rbh = rg[1];
 	*early = make(n, NULL, "Concat", "axis=0", add(c, wg[0], rg[0]), wg[1], NULL);
@@ -340,7 +374,8 @@ static int read_side(Cell *c, int d, Side *s, Value **early)
 	if (!s->rt || read_bias(c, d, s, early))
 		return -1;
 	if (c->gates == 3 && !attr_int(n, "linear_before_reset")) {
-		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, s->rt, expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
+		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, s->rt,
+			    expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
 			return -1;
 		s->rzr = part[0], s->rh = part[1];
 	}
@@ -379,7 +414,8 @@ static Value *joined(Cell *c, int axis, int count, Value **v)
 	return inline_append(g, m) < 0 ? NULL : out;
 }
 
-/* Runs direction d over x [steps, batch, input]: *y is [steps, batch, hidden], *h and *state the last of each. */
+/* Runs direction d over x [steps, batch, input]: *y is [steps, batch, hidden], *h and *state the last of
+ * each. */
 static int run(Cell *c, int d, Value *x, Value **y, Value **h, Value **state)
 {
 	Node *n = c->n;
@@ -426,7 +462,10 @@ static int give_state(Cell *c, int result, Value **v)
 	if (!to)
 		return 0;
 	Value *all = joined(c, 0, c->dirs, v);
-	return all && make(n, to, c->batch_first ? "Transpose" : "Identity", c->batch_first ? "perm=[1, 0, 2]" : NULL, all, NULL, NULL) ? 0 : -1;
+	return all && make(n, to, c->batch_first ? "Transpose" : "Identity",
+			      c->batch_first ? "perm=[1, 0, 2]" : NULL, all, NULL, NULL)
+	               ? 0
+	               : -1;
 }
 
 static int expand_recurrent(Node *n)
@@ -437,12 +476,15 @@ static int expand_recurrent(Node *n)
 		return -1;
 	Dim steps = xt && xt->rank == 3 ? xt->dim[c.batch_first] : DIM_UNKNOWN;
 	if (!dim_known(steps) || c.hidden < 1 || steps < 1) {
-		err_at(n->loc, "%s is unrolled: it needs a known number of steps and a known hidden size, the operand is %s", n->op,
-		       xt ? type_text(xt) : "of unknown shape");
+		err_at(n->loc,
+			"%s is unrolled: it needs a known number of steps and a known hidden size, the "
+		        "operand is %s",
+			n->op, xt ? type_text(xt) : "of unknown shape");
 		return -1;
 	}
 	if (steps > limits.unroll / (STEP_NODES * c.dirs)) {
-		fail_at(EXIT_LIMIT, n->loc, "%s over %lld steps becomes more than --max-unroll=%lld nodes", n->op, (long long)steps, (long long)limits.unroll);
+		fail_at(EXIT_LIMIT, n->loc, "%s over %lld steps becomes more than --max-unroll=%lld nodes",
+			n->op, (long long)steps, (long long)limits.unroll);
 		return -1;
 	}
 	c.steps = steps;
@@ -458,11 +500,12 @@ static int expand_recurrent(Node *n)
 		return -1;
 	if (!to)
 		return 0;
-	Value *axis = expand_ints(n, (int64_t[]){ 1 }, 1);        /* [steps, dirs, batch, hidden] */
+	Value *axis = expand_ints(n, (int64_t[]){ 1 }, 1); /* [steps, dirs, batch, hidden] */
 	bool last = c.dirs == 1 && !c.batch_first;
 	for (int d = 0; d < c.dirs; d++)
 		y[d] = make(n, last ? to : NULL, "Unsqueeze", NULL, y[d], axis, NULL);
-	Value *all = c.dirs == 2 ? make(n, c.batch_first ? NULL : to, "Concat", "axis=1", y[0], y[1], NULL) : y[0];
+	Value *all =
+		c.dirs == 2 ? make(n, c.batch_first ? NULL : to, "Concat", "axis=1", y[0], y[1], NULL) : y[0];
 	if (c.batch_first)
 		all = make(n, to, "Transpose", "perm=[2, 0, 1, 3]", all, NULL, NULL);
 	return all ? 0 : -1;
@@ -497,22 +540,33 @@ static Cost cost_recurrent(const Node *n)
 	return c;
 }
 
-#define CELL_ATTRS "activation_alpha:floats activation_beta:floats activations:strings clip:float direction:string=\"forward\" " \
+#define CELL_ATTRS                                                                       \
+	"activation_alpha:floats activation_beta:floats activations:strings clip:float " \
+	"direction:string=\"forward\" "                                                  \
 	"hidden_size:int layout:int=0"
-#define CELL_ROW .shape = shape_recurrent, .composite = true, .expand = expand_recurrent, .factor_fn = factor_recurrent, .cost = cost_recurrent
+#define CELL_ROW                                                                 \
+	.shape = shape_recurrent, .composite = true, .expand = expand_recurrent, \
+	.factor_fn = factor_recurrent, .cost = cost_recurrent
 
+/* clang-format off */
 const Op ops_recurrent[] = {
-	{ .name = "RNN", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?", .attrs = CELL_ATTRS,
+	{ .name = "RNN", .since = 1,
+	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?", .attrs = CELL_ATTRS,
 	  .kernel = "rnn", CELL_ROW,
-	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] =direction:\"bidirectional\" =layout:1" },
-	{ .name = "GRU", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
+	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] "
+		  "=direction:\"bidirectional\" =layout:1" },
+	{ .name = "GRU", .since = 1,
+	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
 	  .attrs = CELL_ATTRS " linear_before_reset:int=0", .kernel = "gru", CELL_ROW,
-	  .test = "x:[3,2,4] w:[1,9,4] r:[1,9,3] b:[1,18] | x:[3,2,2] w:[2,9,2] r:[2,9,3] b:[2,18] initial_h:[2,2,3] "
-		  "=direction:\"bidirectional\" =linear_before_reset:1 | x:[3,2,2] w:[1,6,2] r:[1,6,2] =direction:\"reverse\"" },
+	  .test = "x:[3,2,4] w:[1,9,4] r:[1,9,3] b:[1,18] | x:[3,2,2] w:[2,9,2] r:[2,9,3] b:[2,18] "
+		  "initial_h:[2,2,3] =direction:\"bidirectional\" =linear_before_reset:1 | x:[3,2,2] "
+		  "w:[1,6,2] r:[1,6,2] =direction:\"reverse\"" },
 	{ .name = "LSTM", .since = 1,
 	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? initial_c:F? p:F? -> y:F? y_h:F? y_c:F?",
 	  .attrs = CELL_ATTRS " input_forget:int=0", .kernel = "lstm", CELL_ROW,
-	  .test = "x:[3,2,4] w:[1,12,4] r:[1,12,3] b:[1,24] | x:[3,2,2] w:[2,12,2] r:[2,12,3] b:[2,24] initial_h:[2,2,3] initial_c:[2,2,3] "
-		  "p:[2,9] =direction:\"bidirectional\" | x:[2,3,2] w:[1,8,2] r:[1,8,2] =direction:\"reverse\" =input_forget:1 =layout:1" },
+	  .test = "x:[3,2,4] w:[1,12,4] r:[1,12,3] b:[1,24] | x:[3,2,2] w:[2,12,2] r:[2,12,3] b:[2,24] "
+		  "initial_h:[2,2,3] initial_c:[2,2,3] p:[2,9] =direction:\"bidirectional\" | x:[2,3,2] "
+		  "w:[1,8,2] r:[1,8,2] =direction:\"reverse\" =input_forget:1 =layout:1" },
 	{ 0 },
 };
+/* clang-format on */
