@@ -1,7 +1,7 @@
 /* Attention, rotary position embedding and the gate of SwiGLU: composites, built into core operators here
  * (SwiGLU in nn.ir).
  *
- * * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool
+ * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool
  * masks, the causal triangle, windows, padding of the keys).  The latter select -inf after everything else,
  * and a row in which nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.
  */

@@ -1,6 +1,6 @@
 /* Convolutions of any number of spatial axes, and where the windows of convolutions and pools stand.
  *
- * * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g
+ * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g
  * and w) and ConvGradW (given x and g), and the gradient of each of the three is made of the other
  * two.  ConvTranspose is ConvGradX with explicit padding.  All are matrix products whose patches are read
  * in place (matmul_run).
@@ -595,7 +595,7 @@ static int factor_gradw(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Twice the multiplications: output elements of the forward convolution times the weights that meet in one. */
+/* Twice the multiplications: outputs of the forward convolution times the weights that meet in one. */
 static Cost cost_conv(const Node *n)
 {
 	Cost c = cost_bytes(n);

@@ -1,6 +1,6 @@
 /* Matrix products.
  *
- * * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
+ * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
  * column.  Gemm is defined over it.  matmul_run below is the one inner loop of the evaluator: convolutions
  * use it too.  It copies both operands into panels and multiplies tiles of 4 x 12, always in double and
  * always in the same order of k, so results do not depend on the machine (multiply and add stay separate:

@@ -1,7 +1,7 @@
 /* Normalisations: composites whose meaning depends on the number of axes, built here, and Softmax,
  * LogSoftmax, Gelu and Dropout, whose meaning is text (nn.ir).
  *
- * * Statistics are computed in stash_type (float) where the operand is narrower, and never in less than the
+ * Statistics are computed in stash_type (float) where the operand is narrower, and never in less than the
  * operand has. Variance is the mean of squared differences, not a difference of means: it cannot cancel to
  * something negative.
  */

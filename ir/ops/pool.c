@@ -1,6 +1,6 @@
 /* Pools: the largest, the mean or the sum of each window.
  *
- * * Windows stand as conv.c says.  Padding never wins a maximum; a mean counts it only with
+ * Windows stand as conv.c says.  Padding never wins a maximum; a mean counts it only with
  * count_include_pad, and never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners
  * again from x instead of keeping ONNX's indices, which count through the whole tensor and so change
  * meaning when the batch is split.

@@ -1,6 +1,6 @@
 /* RNN, GRU and LSTM: composites, unrolled over time into core operators.
  *
- * * The product of all steps' operands with W is one MatMul; it is then split by step, so that a step holds
+ * The product of all steps' operands with W is one MatMul; it is then split by step, so that a step holds
  * only the product with R, the gates and the masking.  States keep a leading axis of 1 ([1, batch,
  * hidden]): steps join by Concat without reshaping.  A sequence that is shorter keeps its last state and
  * gives zeros beyond its end; walking in reverse it keeps the initial state until its end is
