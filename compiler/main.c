@@ -47,6 +47,7 @@ static const Option options[] = {
 	CAP("name-bytes", name_bytes, "of one name or string"),
 	CAP("nodes", nodes, "in a graph, after inlining"),
 	CAP("depth", depth, "of nested brackets, messages, functions"),
+	CAP("table", table, "of a constant that the definition of an operator makes"),
 	CAP("elements", elements, "of one constant or evaluated tensor"),
 	CAP("const-bytes", const_bytes, "of one folded constant"),
 	CAP("unroll", unroll, "nodes that one loop may become"),

@@ -106,6 +106,7 @@ typedef struct Limits {
 	int64_t depth;                  /* nesting of brackets, messages, functions: 100 */
 	int64_t elements;               /* of one constant or evaluated tensor: 2^31 */
 	int64_t const_bytes;            /* folded constants are at most this large each: 64 KiB (but never larger than their inputs need) */
+	int64_t table;                  /* numbers in a constant that an operator's definition makes: 4 M */
 	int64_t unroll;                 /* nodes that one recurrent operator or Loop may become: 100,000 */
 } Limits;
 extern Limits limits;

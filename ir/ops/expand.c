@@ -111,6 +111,17 @@ int expand_float(Node *n, const char *attr, DType *type)
 	return 0;
 }
 
+bool expand_room(Node *n, int64_t a, int64_t b)
+{
+	int64_t cells;
+
+	if (a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, &cells) && cells <= limits.table)
+		return true;
+	fail_at(EXIT_LIMIT, n->loc, "%s needs a table of %lld by %lld numbers, more than --max-table=%lld", n->op, (long long)a,
+		(long long)b, (long long)limits.table);
+	return false;
+}
+
 bool expand_oneof(Node *n, const char *attr, const char *const *list)
 {
 	Name s = attr_str(n, attr);

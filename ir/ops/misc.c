@@ -95,19 +95,16 @@ static int expand_col2im(Node *n)
 	Type *x = in_type(n, 0);
 	DType type = in_dtype(n, 0);
 	Image m;
-	int64_t total;
 
 	if (read_image(n, &m))
 		return -1;
-	if (__builtin_mul_overflow(m.cells, m.windows, &total) || total > limits.elements || m.points >= limits.elements) {
-		fail_at(EXIT_LIMIT, n->loc, "Col2Im: the windows do not fit --max-elements");
+	if (!expand_room(n, m.cells, m.windows))
 		return -1;
-	}
 	if (!x || x->rank != 3 || dim_differ(x->dim[2], m.windows) || (dim_known(x->dim[1]) && x->dim[1] % m.cells)) {
 		err_at(in_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s", (long long)m.cells, (long long)m.windows, type_text(x));
 		return -1;
 	}
-	int64_t column[2] = { total, 1 }, cells[1] = { m.cells }, all[1] = { total }, slots[1] = { m.points + 1 };
+	int64_t total = m.cells * m.windows, column[2] = { total, 1 }, cells[1] = { m.cells }, all[1] = { total }, slots[1] = { m.points + 1 };
 	double *idx = arena_array(n->graph->scratch, double, total);
 	for (int64_t c = 0; c < m.cells; c++)
 		for (int64_t w = 0; w < m.windows; w++)

@@ -75,6 +75,7 @@ int    expand_result(Node *, int i, Value *);                  /* is what n give
 int    expand_shape(Node *, int i, int64_t *dim);              /* sizes of operand i, all numbers; its rank, or -1 after err_at */
 const Tensor *expand_const(Node *, int i, const char *what);   /* operand i, which must be constant; NULL after err_at */
 int    expand_float(Node *, const char *attr, DType *);           /* an attribute that names a floating type; -1 after err_at */
+bool   expand_room(Node *, int64_t a, int64_t b);              /* a table of a * b elements may be made; else fail_at */
 bool   expand_oneof(Node *, const char *attr, const char *const *list);  /* the attribute is in the list; else err_at */
 /* One node with one result, whose operands are the last arguments. */
 Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *const *in);

@@ -28,10 +28,12 @@ static Value *spread(Node *n, int i)
 		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, dim, x->rank));
 	}
 	Dim len = x->dim[axis];
-	if (block <= 0 || t->rank != x->rank || !dim_known(len) || len > INT32_MAX || !dim_same(t->dim[axis], (len + block - 1) / block)) {
+	if (block <= 0 || t->rank != x->rank || !dim_known(len) || !dim_same(t->dim[axis], len / block + (len % block != 0))) {
 		err_at(in_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis, type_text(x), type_text(in_type(n, i)), (long long)block);
 		return NULL;
 	}
+	if (!expand_room(n, len, 1))
+		return NULL;
 	int64_t *idx = arena_array(n->graph->scratch, int64_t, len);
 	for (int64_t k = 0; k < len; k++)
 		idx[k] = k / block;

@@ -1,5 +1,5 @@
 /* Resize works along one axis after the other, each time with a constant matrix of weights (a MatMul) or, for the
- * nearest neighbour, constant indices (a Gather): gradients and signatures come with these. */
+ * nearest neighbour and long axes, constant indices (Gather): gradients and signatures come with these. */
 #include "ops.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static bool beyond(const Mode *m, const Axis *x, double p)
 
 static int64_t clamp(double v, int64_t n)
 {
-	return v < 0 ? 0 : v > (double)(n - 1) ? n - 1 : (int64_t)v;
+	return !(v > 0) ? 0 : v > (double)(n - 1) ? n - 1 : (int64_t)v;
 }
 
 static int64_t nearest(const Mode *m, const Axis *x, double p)
@@ -71,25 +71,38 @@ static double filter(const Mode *m, double d)
 	return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-/* One row of the weight matrix: the filter, stretched when antialiased, edges repeated or left out. */
-static void weights(const Mode *m, const Axis *x, double p, double *row)
+/* How far the filter reaches to the left of the neighbour at or left of a position, as a number of neighbours <= 0. */
+static int64_t reach(const Mode *m, const Axis *x)
 {
-	double stretch = m->antialias && x->scale < 1 ? x->scale : 1, sum = 0;
-	double reach = !strcmp(m->kind, "linear") ? 1 : 2;
-	int64_t start = (int64_t)floor(-reach / stretch) + 1, end = 2 - start;
-	double base = ceil(p) - 1;      /* the neighbour at or left of p; p itself counts as right */
+	double stretch = m->antialias && x->scale < 1 ? x->scale : 1;
 
-	for (int64_t i = start; i < end; i++) {
-		double at = base + (double)i, w = filter(m, stretch * (at - p));
+	return (int64_t)floor((!strcmp(m->kind, "linear") ? -1 : -2) / stretch) + 1;
+}
 
-		if (m->exclude && (at < 0 || at > (double)(x->in - 1)))
-			continue;
-		row[clamp(at, x->in)] += w;
-		sum += w;
+static int64_t taps(const Mode *m, const Axis *x)
+{
+	return 2 - 2 * reach(m, x);
+}
+
+/* The elements that make up output element j, with their weights: the filter, stretched when antialiased, edges
+ * repeated or left out. */
+static void read_taps(const Mode *m, const Axis *x, int64_t j, int64_t *idx, double *w)
+{
+	double stretch = m->antialias && x->scale < 1 ? x->scale : 1, sum = 0, p = position(m, x, j);
+	double base = ceil(p) - 1 + (double)reach(m, x);         /* p itself counts as right */
+	int64_t n = taps(m, x);
+
+	for (int64_t i = 0; i < n; i++) {
+		double at = base + (double)i;
+
+		idx[i] = clamp(at, x->in);
+		w[i] = filter(m, stretch * (at - p));
+		if (beyond(m, x, p) || (m->exclude && (at < 0 || at > (double)(x->in - 1))))
+			w[i] = 0;
+		sum += w[i];
 	}
-	if (m->exclude || m->antialias)
-		for (int64_t i = 0; i < x->in && sum != 0; i++)
-			row[i] /= sum;
+	for (int64_t i = 0; (m->exclude || m->antialias) && sum != 0 && i < n; i++)
+		w[i] /= sum;
 }
 
 static Value *pick(Node *n, Value *v, const Mode *m, const Axis *x)
@@ -101,27 +114,49 @@ static Value *pick(Node *n, Value *v, const Mode *m, const Axis *x)
 	return expand_op(n, "Gather", expand_attr(n, "axis=%d", x->axis), v, expand_ints(n, idx, (int)x->out));
 }
 
-/* Multiplies axis x of v by the matrix of weights, at the left or at the right of a matrix product. */
-static Value *blend(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
+/* A sum of gathered and weighted copies, one for each tap: for long axes, where a matrix would be mostly zeros. */
+static Value *blend_taps(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
 {
-	double *w = arena_array(n->graph->scratch, double, x->out * x->in);
+	int64_t count = taps(m, x), dim[RANK_MAX], *idx = arena_array(n->graph->scratch, int64_t, count);
+	int64_t *at = arena_array(n->graph->scratch, int64_t, count * x->out);
+	double *w = arena_array(n->graph->scratch, double, count), *weight = arena_array(n->graph->scratch, double, count * x->out);
+	char *axis = expand_attr(n, "axis=%d", x->axis);
+	Value *sum = NULL;
+
+	for (int64_t j = 0; j < x->out; j++) {
+		read_taps(m, x, j, idx, w);
+		for (int64_t k = 0; k < count; k++) {
+			at[k * x->out + j] = idx[k];
+			weight[k * x->out + j] = w[k];
+		}
+	}
+	for (int i = 0; i < rank; i++)
+		dim[i] = i < x->axis ? 1 : i == x->axis ? x->out : 1;
+	for (int64_t k = 0; k < count; k++) {
+		Value *t = expand_op(n, "Gather", axis, v, expand_ints(n, at + k * x->out, (int)x->out));
+
+		t = expand_op(n, "Mul", NULL, t, expand_table(n, type, weight + k * x->out, rank, dim));
+		sum = k ? expand_op(n, "Add", NULL, sum, t) : t;
+	}
+	return sum;
+}
+
+/* Multiplies axis x of v by the matrix of weights, at the left or at the right of a matrix product. */
+static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
+{
+	int64_t count = taps(m, x), *idx = arena_array(n->graph->scratch, int64_t, count);
+	double *w = arena_array(n->graph->scratch, double, x->out * x->in), *one = arena_array(n->graph->scratch, double, count);
 	bool left = x->axis == rank - 2;
 	int64_t perm[RANK_MAX], dim[2] = { left ? x->out : x->in, left ? x->in : x->out };
 
 	for (int64_t j = 0; j < x->out; j++) {
-		double p = position(m, x, j);
-
-		if (!beyond(m, x, p))
-			weights(m, x, p, w + j * x->in);
+		read_taps(m, x, j, idx, one);
+		for (int64_t k = 0; k < count; k++)
+			w[left ? j * x->in + idx[k] : idx[k] * x->out + j] += one[k];
 	}
+	Value *mat = expand_table(n, type, w, 2, dim);
 	if (left)
-		return expand_op(n, "MatMul", NULL, expand_table(n, type, w, 2, dim), v);
-
-	double *t = arena_array(n->graph->scratch, double, x->out * x->in);
-	for (int64_t j = 0; j < x->out; j++)
-		for (int64_t i = 0; i < x->in; i++)
-			t[i * x->out + j] = w[j * x->in + i];
-	Value *mat = expand_table(n, type, t, 2, dim);
+		return expand_op(n, "MatMul", NULL, mat, v);
 	if (x->axis == rank - 1)
 		return expand_op(n, "MatMul", NULL, v, mat);
 	for (int i = 0; i < rank; i++)
@@ -159,21 +194,22 @@ static int resample(Node *n, const Mode *m, Axis *x, int nx)
 	Value *v = n->in[0];
 
 	for (int a = 0; a < nx; a++) {
-		int64_t cells;
-
-		if (__builtin_mul_overflow(x[a].in, x[a].out, &cells) || cells > limits.elements || x[a].out > INT32_MAX) {
-			fail_at(EXIT_LIMIT, n->loc, "%s: the weights from %lld to %lld elements do not fit --max-elements", n->op, (long long)x[a].in, (long long)x[a].out);
-			return -1;
-		}
 		if (x[a].in == 0 && x[a].out) {
 			err_at(in_loc(n, 0), "%s cannot enlarge axis %d, which is empty", n->op, x[a].axis);
 			return -1;
 		}
+		if (!expand_room(n, x[a].in, 1) || !expand_room(n, x[a].out, near || x[a].out == 0 ? 1 : taps(m, &x[a])))
+			return -1;
 	}
 	if (!near && work != type)
 		v = expand_cast(n, v, work);
-	for (int a = 0; a < nx; a++)
-		v = near ? pick(n, v, m, &x[a]) : blend(n, v, work, rank, m, &x[a]);
+	for (int a = 0; a < nx; a++) {
+		bool dense = x[a].in <= 64 || x[a].in <= 4 * taps(m, &x[a]);
+
+		v = near    ? pick(n, v, m, &x[a])
+		    : dense ? blend_matrix(n, v, work, rank, m, &x[a])
+		            : blend_taps(n, v, work, rank, m, &x[a]);
+	}
 	if (crop)
 		v = fill_outside(n, v, near ? type : work, rank, m, x, nx);
 	if (!near && work != type) {
@@ -211,7 +247,7 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 			return -1;
 		}
 		double out = floor(scale[i] * (double)d);
-		if (out > (double)INT32_MAX) {
+		if (!(out <= (double)INT32_MAX)) {
 			fail_at(EXIT_LIMIT, n->loc, "%s: axis %d becomes too long", n->op, axes[i]);
 			return -1;
 		}
@@ -248,7 +284,7 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 	}
 	for (int i = 0; keep && i < nx; i++) {
 		x[i].scale = best;
-		x[i].out = (int64_t)(best * (double)x[i].in + 0.5);
+		x[i].out = (int64_t)fmin(best * (double)x[i].in + 0.5, (double)INT32_MAX);
 	}
 	return nx;
 }

@@ -244,13 +244,12 @@ static int read_deform(Node *n, Grid *g, Deform *d)
 	}
 	d->channels = xd[1];
 	d->filters = wd[0];
-	if (bad || d->channels != wd[1] * d->group || d->filters % d->group || d->channels % d->spots || od[1] != d->spots * d->nk * g->r ||
-	    d->nk * d->np > limits.elements) {
+	if (bad || d->channels != wd[1] * d->group || d->filters % d->group || d->channels % d->spots || od[1] != d->spots * d->nk * g->r) {
 		err_at(n->loc, "DeformConv: x %s, w %s and offset %s do not fit each other with %lld groups and %lld offset groups", type_text(x),
 		       type_text(in_type(n, 1)), type_text(in_type(n, 2)), (long long)d->group, (long long)d->spots);
 		return -1;
 	}
-	return 0;
+	return expand_room(n, d->nk, d->np) ? 0 : -1;
 }
 
 /* Where each element of each window would be read without an offset, along one axis: [elements of a window, windows]. */

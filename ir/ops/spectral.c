@@ -30,13 +30,11 @@ static double entry(const Dft *d, int64_t i, int p, int64_t k, int q)
 
 static Value *matrix(Node *n, DType type, const Dft *d)
 {
-	int64_t dim[2] = { d->in * d->pin, d->out * d->pout }, cells;
+	int64_t dim[2] = { d->in * d->pin, d->out * d->pout };
 
-	if (__builtin_mul_overflow(dim[0], dim[1], &cells) || cells > limits.elements) {
-		fail_at(EXIT_LIMIT, n->loc, "%s of %lld elements does not fit --max-elements", n->op, (long long)d->len);
+	if (!expand_room(n, dim[0], dim[1]))
 		return NULL;
-	}
-	double *w = arena_array(n->graph->scratch, double, cells);
+	double *w = arena_array(n->graph->scratch, double, dim[0] * dim[1]);
 	for (int64_t i = 0; i < d->in && i < d->len; i++)
 		for (int p = 0; p < d->pin; p++)
 			for (int64_t k = 0; k < d->out; k++)
@@ -102,7 +100,7 @@ static int expand_dft(Node *n)
 		return -1;
 	d.pin = (int)t->dim[t->rank - 1];
 	d.in = t->dim[axis];
-	if (!dim_known(d.in) || axis == t->rank - 1) {
+	if (!dim_known(d.in) || d.in > INT32_MAX || axis == t->rank - 1) {
 		err_at(in_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis, type_text(t));
 		return -1;
 	}
@@ -138,12 +136,10 @@ static int expand_stft(Node *n)
 		err_at(n->loc, "STFT of frames of %lld, every %lld, of a signal of %lld", (long long)len, (long long)step, (long long)t->dim[1]);
 		return -1;
 	}
-	int64_t frames = 1 + (t->dim[1] - len) / step, cells, dim[2] = { frames, len }, column[2] = { len, 1 };
-	if (__builtin_mul_overflow(frames, len, &cells) || cells > limits.elements) {
-		fail_at(EXIT_LIMIT, n->loc, "STFT: %lld frames of %lld do not fit --max-elements", (long long)frames, (long long)len);
+	int64_t frames = 1 + (t->dim[1] - len) / step, dim[2] = { frames, len }, column[2] = { len, 1 };
+	if (!expand_room(n, frames, len))
 		return -1;
-	}
-	double *idx = arena_array(n->graph->scratch, double, cells);
+	double *idx = arena_array(n->graph->scratch, double, frames * len);
 	for (int64_t f = 0; f < frames; f++)
 		for (int64_t i = 0; i < len; i++)
 			idx[f * len + i] = (double)(f * step + i);
@@ -169,14 +165,15 @@ static int expand_mel(Node *n)
 			return -1;
 		v[i] = tensor_get(t, 0);
 	}
-	int64_t bands = (int64_t)v[0], len = (int64_t)v[1], bins = len / 2 + 1, dim[2] = { bins, bands }, cells;
-	if (!(v[0] >= 0 && v[0] < INT32_MAX && v[1] >= 0 && v[1] < INT32_MAX && v[2] > 0 && v[3] >= 0 && v[4] >= v[3]) ||
-	    __builtin_mul_overflow(bins, bands, &cells) || cells > limits.elements) {
+	if (!(v[0] >= 0 && v[0] < INT32_MAX && v[1] >= 0 && v[1] < INT32_MAX && v[2] > 0 && v[3] >= 0 && v[4] >= v[3] && isfinite(v[4]))) {
 		err_at(n->loc, "MelWeightMatrix: %g bands, length %g, rate %g, from %g to %g", v[0], v[1], v[2], v[3], v[4]);
 		return -1;
 	}
+	int64_t bands = (int64_t)v[0], len = (int64_t)v[1], bins = len / 2 + 1, dim[2] = { bins, bands };
+	if (!expand_room(n, bins, bands + 2))
+		return -1;
 	double low = 2595 * log10(1 + v[3] / 700), high = 2595 * log10(1 + v[4] / 700), step = (high - low) / (double)(bands + 2);
-	double *w = arena_array(n->graph->scratch, double, cells);
+	double *w = arena_array(n->graph->scratch, double, bins * bands + 1);
 	int64_t *bin = arena_array(n->graph->scratch, int64_t, bands + 2);
 	for (int64_t i = 0; i < bands + 2; i++) {
 		double hertz = 700 * (pow(10, (low + (double)i * step) / 2595) - 1);
