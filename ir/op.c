@@ -426,8 +426,11 @@ int in_dims(const Node *n, int i, Dim *dim, int max)
 
 		if (count > max)
 			return -1;
-		for (int k = 0; k < count; k++)
-			dim[k] = tensor_int(t, k);
+		for (int k = 0; k < count; k++) {
+			int64_t v = tensor_int(t, k);
+
+			dim[k] = v < 0 ? DIM_UNKNOWN : v;       /* never a number that looks like a symbol */
+		}
 		return (int)count;
 	}
 	if (i >= n->nin || !n->in[i] || n->in[i]->nelem < 0 || n->in[i]->nelem > max)

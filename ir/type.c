@@ -57,10 +57,10 @@ Type *type_tensor(Arena *a, DType elem, int rank, const Dim *dim)
 
 	t->elem = elem;
 	t->rank = rank;
-	if (rank > 0) {
-		t->dim = arena_array(a, Dim, rank);
+	if (rank >= 0)
+		t->dim = arena_array(a, Dim, rank + 1);         /* never NULL: may be given to memcpy */
+	if (rank > 0)
 		memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
-	}
 	return t;
 }
 

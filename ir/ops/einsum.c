@@ -289,7 +289,8 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 			t->label[at++] = (unsigned char)*q;
 		}
 	}
-	memcpy(t->dim, type->dim, sizeof(Dim) * (size_t)type->rank);
+	if (type->rank)
+		memcpy(t->dim, type->dim, sizeof(Dim) * (size_t)type->rank);
 	for (int a = 0; a < t->rank; a++)
 		for (int b = a + 1; b < t->rank; b++)
 			if (t->label[a] == t->label[b]) {

@@ -598,7 +598,7 @@ static int split_sizes(Node *n, Dim whole, Dim *size)
 			size[i] = DIM_UNKNOWN;
 		for (int i = 0; i < k; i++) {
 			if (t && size[i] < 0) {
-				err_at(in_loc(n, 1), "Split: a length is negative, %lld", (long long)size[i]);
+				err_at(in_loc(n, 1), "Split: a length is negative, %lld", (long long)tensor_int(t, i));
 				return -1;
 			}
 			sum = dim_add(sum, size[i]);
