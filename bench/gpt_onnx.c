@@ -61,7 +61,7 @@ static void put_msg(Buf *b, int field, Buf *inner)
 
 /* ---- Nodes and initialisers of one graph. */
 typedef struct Gpt { Buf nodes, inits; int nnode, fresh; } Gpt;
-typedef struct Val { char s[24]; } Val;
+typedef struct Val { char s[64]; } Val;
 
 static Val named(const char *s)
 {
