@@ -231,8 +231,10 @@ static bool is_sbp(const Arg *a)
 	if (a->kind != ARG_CALL || a->narg != 1 || x->key)
 		return false;
 	if (is(a->s, "S"))
-		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < RANK_MAX && x->j >= 0;
-	return is(a->s, "P") && is_word(x) && (is(x->s, "sum") || is(x->s, "max") || is(x->s, "min") || is(x->s, "prod"));
+		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < RANK_MAX &&
+		       x->j >= 0;
+	return is(a->s, "P") && is_word(x) &&
+	       (is(x->s, "sum") || is(x->s, "max") || is(x->s, "min") || is(x->s, "prod"));
 }
 
 static bool is_sbps(const Arg *a)
@@ -360,7 +362,8 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 			continue;
 		if (kinds[i].ok(a))
 			return 0;
-		err_at(a->loc, "%s: %s must be %s", who, is(spec->key, "*") ? a->key : spec->key, kinds[i].text);
+		err_at(a->loc, "%s: %s must be %s", who, is(spec->key, "*") ? a->key : spec->key,
+			kinds[i].text);
 		return -1;
 	}
 	return check_family(who, spec->key, spec->kind, a);
@@ -427,10 +430,12 @@ static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int 
 
 static const char *place_text(int places)
 {
-	return places & ON_NODE && places & ON_VALUE ? "after a node or the name of a value" :
-		places & ON_NODE ? "after a node" : places & ON_VALUE ? "after the name of a value" :
-		places & ON_GROUP ? "before { nodes } in a graph" : places & ON_MODEL ? "before the graph or between functions" :
-		"before a function";
+	return places & ON_NODE && places & ON_VALUE ? "after a node or the name of a value"
+	       : places & ON_NODE                    ? "after a node"
+	       : places & ON_VALUE                   ? "after the name of a value"
+	       : places & ON_GROUP                   ? "before { nodes } in a graph"
+	       : places & ON_MODEL                   ? "before the graph or between functions"
+	                                             : "before a function";
 }
 
 int annot_check(Annot *a, AnnotPlace place)
@@ -601,8 +606,8 @@ static void add_mesh(Resolve *r, const Annot *a)
 	}
 	if (given && given != size) {
 		if (wrong(r, a->loc))
-			err_at(a->loc, "mesh %s has %lld places, but %lld rank%s given", mesh.name, (long long)size, (long long)given,
-				given == 1 ? " is" : "s are");
+			err_at(a->loc, "mesh %s has %lld places, but %lld rank%s given", mesh.name,
+				(long long)size, (long long)given, given == 1 ? " is" : "s are");
 	}
 	for (int i = 0; i < r->nmesh; i++)
 		if (r->mesh[i].name == mesh.name) {
@@ -635,13 +640,14 @@ static const Mesh *find_mesh(Resolve *r, const Arg *place)
 
 		if (i >= mesh->rank) {
 			if (wrong(r, a->loc))
-				err_at(a->loc, "mesh %s has %d ax%s", mesh->name, mesh->rank, mesh->rank == 1 ? "is" : "es");
+				err_at(a->loc, "mesh %s has %d ax%s", mesh->name, mesh->rank,
+					mesh->rank == 1 ? "is" : "es");
 			break;
 		}
 		if (a->kind != ARG_STAR && last >= mesh->dim[i]) {
 			if (wrong(r, a->loc))
-				err_at(a->loc, "axis %d of mesh %s has %lld devices: 0:%lld", i, mesh->name, (long long)mesh->dim[i],
-					(long long)mesh->dim[i] - 1);
+				err_at(a->loc, "axis %d of mesh %s has %lld devices: 0:%lld", i, mesh->name,
+					(long long)mesh->dim[i], (long long)mesh->dim[i] - 1);
 		}
 	}
 	return mesh;
@@ -661,12 +667,14 @@ static const Mesh *mesh_of(Resolve *r, const Annot *list)
 
 static void check_axis(Resolve *r, const Arg *a, const Value *v)
 {
-	if (a->kind != ARG_CALL || !is(a->s, "S") || !v || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+	if (a->kind != ARG_CALL || !is(a->s, "S") || !v || !v->type || v->type->kind != TY_TENSOR ||
+		v->type->rank < 0)
 		return;
 	if (a->arg->i < v->type->rank)
 		return;
 	if (wrong(r, a->loc))
-		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)a->arg->i, type_text(v->type));
+		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)a->arg->i,
+			type_text(v->type));
 }
 
 /* Entries for one value: one per mesh axis. */
@@ -679,8 +687,8 @@ static void check_entries(Resolve *r, const Arg *a, int n, Loc loc, const Mesh *
 	}
 	if (mesh && n != mesh->rank) {
 		if (wrong(r, loc))
-			err_at(loc, "%d entr%s for mesh %s, which has %d ax%s", n, n == 1 ? "y" : "ies", mesh->name, mesh->rank,
-				mesh->rank == 1 ? "is" : "es");
+			err_at(loc, "%d entr%s for mesh %s, which has %d ax%s", n, n == 1 ? "y" : "ies",
+				mesh->name, mesh->rank, mesh->rank == 1 ? "is" : "es");
 	}
 	for (int i = 0; i < n; i++)
 		check_axis(r, &a[i], v);
@@ -708,8 +716,8 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 		}
 	if (nin != n->nin || a->narg - nin != n->nout) {
 		if (wrong(r, a->loc))
-			err_at(a->loc, "@sbp speaks of %d operands and %d results; %s has %d and %d", nin, a->narg - nin, n->op,
-				n->nin, n->nout);
+			err_at(a->loc, "@sbp speaks of %d operands and %d results; %s has %d and %d", nin,
+				a->narg - nin, n->op, n->nin, n->nout);
 		return;
 	}
 	for (int i = 0; i < a->narg; i++)
@@ -722,7 +730,10 @@ static void resolve_value(Resolve *r, const Value *v)
 	const Mesh *mesh = v->annot ? mesh_of(r, v->annot) : NULL;
 
 	if (init && !v->init && wrong(r, init->loc))
-		err_at(init->loc, "%s cannot have @init: parameters are entries of <...> after the outputs of the graph", v->name);
+		err_at(init->loc,
+			"%s cannot have @init: parameters are entries of <...> after the outputs of the "
+		        "graph",
+			v->name);
 	if (sbp)
 		check_entries(r, sbp->arg, sbp->narg, sbp->loc, mesh, v);
 }
@@ -881,7 +892,8 @@ static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
 {
 	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
 		apply_names(r, a, &arg->arg[i]);
-	if (arg->kind != ARG_LIST && !place_all(r, a, arg->s) && !(is(a->name, "pin") && will_exist(r->m->graph, arg->s)))
+	if (arg->kind != ARG_LIST && !place_all(r, a, arg->s) &&
+		!(is(a->name, "pin") && will_exist(r->m->graph, arg->s)))
 		nothing_called(r, name_fmt("@%s", a->name), arg);
 }
 
@@ -913,7 +925,8 @@ static void check_inputs(Resolve *r, const Arg *data)
 		const Arg *a = &data->arg[i];
 		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
 
-		if (a->key && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) && !(v && v->input) && wrong(r, a->loc))
+		if (a->key && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) &&
+			!(v && v->input) && wrong(r, a->loc))
 			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}
 }
@@ -924,7 +937,8 @@ static void check_operators(Resolve *r, const Arg *precision)
 		const Arg *a = &precision->arg[i];
 		const char **list;
 
-		if (!a->key || is(a->key, "loss_scale") || op_find(name_of(""), a->key, 0) || !wrong(r, a->loc))
+		if (!a->key || is(a->key, "loss_scale") || op_find(name_of(""), a->key, 0) ||
+			!wrong(r, a->loc))
 			continue;
 		list = arena_array(&r->m->scratch, const char *, op_count() + 1);
 		for (int k = 0; k < op_count(); k++)
@@ -952,7 +966,8 @@ static void check_group(Resolve *r, const Arg *group, const Arg *arg)
 
 static void check_train(Resolve *r, const Annot *a)
 {
-	const Arg *data = arg_find(a->arg, a->narg, "data"), *precision = arg_find(a->arg, a->narg, "precision");
+	const Arg *data = arg_find(a->arg, a->narg, "data"),
+		  *precision = arg_find(a->arg, a->narg, "precision");
 
 	if (data)
 		check_inputs(r, data);

@@ -491,7 +491,7 @@ typedef struct Token {
 } Token;
 typedef struct Lex {
 	const uint8_t *text, *at, *end;
-	const uint8_t *longstring;      /* the last string that went over the end of its line */
+	Loc longstring;                 /* the last string that went over the end of its line */
 	uint32_t file;
 	bool line;
 } Lex;

@@ -106,14 +106,18 @@ static bool too_long(const Lex *lx, const uint8_t *from, size_t len, const char 
 {
 	if (len <= (size_t)limits.name_bytes)
 		return false;
-	fail_at(EXIT_LIMIT, loc_of(lx, from, from + 1), "%s of %zu bytes; the limit is %lld (--max-name-bytes)", what, len,
+	fail_at(EXIT_LIMIT, loc_of(lx, from, from + 1),
+		"%s of %zu bytes; the limit is %lld (--max-name-bytes)", what, len,
 		(long long)limits.name_bytes);
 	return true;
 }
 
 static int hex_value(int c)
 {
-	return digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return digit(c)               ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	                              : -1;
 }
 
 /* The byte that "\xNN" at s stands for, -1 when s is nothing of the kind. */
@@ -152,8 +156,8 @@ static const uint8_t *string_end(const Lex *lx)
 			s += *s == '\\' && s + 1 < end;
 		if (s == end) {
 			err_at(loc_of(lx, open, open + 1), "this string is not closed");
-			if (lx->longstring)
-				note_at(loc_of(lx, lx->longstring, lx->longstring + 1), "this one goes over the end of its line");
+			if (lx->longstring.file)
+				note_at(lx->longstring, "this string goes over the end of its line");
 			return NULL;
 		}
 		s++;
@@ -173,7 +177,7 @@ static Token string(Lex *lx, Token t)
 	t.kind = TOK_STRING;
 	t.loc = loc_of(lx, s, end);
 	if (memchr(s, '\n', t.loc.len))
-		lx->longstring = s;
+		lx->longstring = t.loc;
 	if (t.loc.len > sizeof small && !(buf = calloc(t.loc.len, 1)))
 		die("out of memory for a string");
 	while (s < end) {
@@ -312,7 +316,8 @@ Token lex_next(Lex *lx)
 		e = s + 1;
 	t.loc = loc_of(lx, s, e);
 	if (*s >= 0x80)
-		err_at(t.loc, "'%.*s' cannot stand here; a name with such characters is written in quotes", (int)(e - s), s);
+		err_at(t.loc, "'%.*s' cannot stand here; a name with such characters is written in quotes",
+			(int)(e - s), s);
 	else if (*s > ' ' && *s < 0x7f)
 		err_at(t.loc, "'%c' cannot stand here", *s);
 	else

@@ -29,8 +29,6 @@ typedef struct Parser {
 	int braces, base;               /* open before this token; open where the last mistake was made */
 	jmp_buf *recover;
 	bool fatal;                     /* a limit was hit: no going on */
-	Loc longstring;                 /* a string that went over a line end, if it ended a few tokens ago */
-	int longage;
 	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
 	Annot **end;                    /* where the next annotation of the model, or of that list, goes */
@@ -40,21 +38,10 @@ typedef struct Parser {
 
 static void advance(Parser *p)
 {
-	const uint8_t *s;
-
 	p->braces += (p->tok.kind == '{') - (p->tok.kind == '}');
 	p->last = p->tok.loc;
 	p->tok = p->next;
 	p->next = lex_next(&p->lex);
-	if (p->longstring.file && ++p->longage > 3)
-		p->longstring.file = 0;
-	if (p->tok.kind != TOK_STRING)
-		return;
-	s = p->lex.text + p->tok.loc.off;
-	if (memchr(s, '\n', p->tok.loc.len)) {
-		p->longstring = (Loc){ p->tok.loc.file, 1, p->tok.loc.off };
-		p->longage = 0;
-	}
 }
 
 static _Noreturn void jump(Parser *p)
@@ -74,9 +61,17 @@ static _Noreturn void expected(Parser *p, const char *what)
 {
 	if (p->tok.kind != TOK_BAD) {
 		err_at(p->tok.loc, "expected %s, found %s", what, token_text(p, p->tok));
-		if (p->longstring.file)
-			note_at(p->longstring, "this string goes over the end of its line: is its closing quote missing?");
+		if (p->lex.longstring.file &&
+			p->tok.loc.off - p->lex.longstring.off - p->lex.longstring.len < 80)
+			note_at(p->lex.longstring, "this string goes over the end of its line");
 	}
+	jump(p);
+}
+
+/* A limit was hit, and said: there is no going on. */
+static _Noreturn void give_up(Parser *p)
+{
+	p->fatal = true;
 	jump(p);
 }
 
@@ -84,9 +79,9 @@ static void enter(Parser *p)
 {
 	if (++p->depth <= limits.depth)
 		return;
-	fail_at(EXIT_LIMIT, p->tok.loc, "nested deeper than %lld levels (--max-depth)", (long long)limits.depth);
-	p->fatal = true;
-	jump(p);
+	fail_at(EXIT_LIMIT, p->tok.loc, "nested deeper than %lld levels (--max-depth)",
+		(long long)limits.depth);
+	give_up(p);
 }
 
 static void leave(Parser *p)
@@ -148,8 +143,13 @@ static bool at_number(const Parser *p)
 static bool attempt(Parser *p, void (*f)(Parser *))
 {
 	jmp_buf here, *outer = p->recover;
-	struct { Graph *g; Function *f; Annot *with; int depth, braces; size_t operands, args; } was = { p->g, p->f, p->with,
-		p->depth, p->braces, p->operands.bytes, p->args.bytes };
+	struct {
+		Graph *g;
+		Function *f;
+		Annot *with;
+		int depth, braces;
+		size_t operands, args;
+	} was = { p->g, p->f, p->with, p->depth, p->braces, p->operands.bytes, p->args.bytes };
 
 	p->recover = &here;
 	if (setjmp(here) == 0) {
@@ -370,7 +370,8 @@ static void denotation(Parser *p, Value *v, const Annot *a)
 		else if (axis < v->type->rank)
 			v->type->denote[axis++] = s;
 		else
-			err_at(a->arg[i].loc, "%s has no axis %d: it is %s", v->name, axis, type_text(v->type));
+			err_at(a->arg[i].loc, "%s has no axis %d: it is %s", v->name, axis,
+				type_text(v->type));
 	}
 }
 
@@ -427,7 +428,8 @@ static bool at_type(const Parser *p)
 		return false;
 	if (type_word(p->tok.name))
 		return next == '(';
-	return dtype_of(p->tok.name, strlen(p->tok.name)) != DT_UNDEFINED && next != ',' && next != ')' && next != '@';
+	return dtype_of(p->tok.name, strlen(p->tok.name)) != DT_UNDEFINED && next != ',' && next != ')' &&
+	       next != '@';
 }
 
 static bool at_element_type(const Parser *p)
@@ -523,9 +525,9 @@ static Type *type(Parser *p)
 			t->rank = 0;
 			while (p->tok.kind != ']') {
 				if (t->rank == RANK_MAX) {
-					fail_at(EXIT_LIMIT, p->tok.loc, "a tensor has at most %d dimensions", RANK_MAX);
-					p->fatal = true;
-					jump(p);
+					fail_at(EXIT_LIMIT, p->tok.loc, "a tensor has at most %d dimensions",
+						RANK_MAX);
+					give_up(p);
 				}
 				dim[t->rank++] = dimension(p);
 				if (!accept(p, ','))
@@ -566,7 +568,8 @@ static void element(Parser *p, DType t, size_t width)
 
 		for (uint32_t i = 0; i < tok.loc.len; i++)
 			if (__builtin_mul_overflow(u, 10u, &u) ||
-				__builtin_add_overflow(u, (uint64_t)(p->lex.text[tok.loc.off + i] - '0'), &u)) {
+				__builtin_add_overflow(
+					u, (uint64_t)(p->lex.text[tok.loc.off + i] - '0'), &u)) {
 				err_at(tok.loc, "this integer does not fit uint64");
 				break;
 			}
@@ -578,7 +581,10 @@ static void element(Parser *p, DType t, size_t width)
 	if (bits < 64 || t == DT_UINT64) {
 		bool sign = dtype_is_int(t) && dtype_is_signed(t), packed = dtype_bits(t) < 8;
 		int64_t low = sign || packed ? -((int64_t)1 << (bits - 1)) : 0;
-		int64_t high = t == DT_BOOL ? 1 : t == DT_UINT64 ? INT64_MAX : sign && !packed ? -(low + 1) : ((int64_t)1 << bits) - 1;
+		int64_t high = t == DT_BOOL      ? 1
+		               : t == DT_UINT64  ? INT64_MAX
+		               : sign && !packed ? -(low + 1)
+		                                 : ((int64_t)1 << bits) - 1;
 
 		if (v < low || v > high)
 			err_at(tok.loc, "%lld does not fit %s", (long long)v, dtype_name(t));
@@ -595,9 +601,9 @@ static void elements(Parser *p, Tensor *t)
 	Loc open = p->tok.loc;
 
 	if (count < 0 || count > limits.elements) {
-		fail_at(EXIT_LIMIT, t->loc, "more elements than the limit of %lld (--max-elements)", (long long)limits.elements);
-		p->fatal = true;
-		jump(p);
+		fail_at(EXIT_LIMIT, t->loc, "more elements than the limit of %lld (--max-elements)",
+			(long long)limits.elements);
+		give_up(p);
 	}
 	if (dtype_bits(t->dtype) < 8 && t->dtype != DT_STRING) {
 		width = 1;
@@ -692,8 +698,9 @@ static Tensor *tensor(Parser *p, const Type *ty, Name name, Loc loc)
 
 /* ---- Attributes */
 
-static const char *const attr_words[] = { "", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
-	"tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos", NULL };
+static const char *const attr_words[] = { "", "float", "int", "string", "tensor", "graph", "floats", "ints",
+	"strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos",
+	NULL };
 
 static Graph *graph(Parser *);
 
@@ -758,7 +765,9 @@ static void attr_list(Parser *p, Attr *a)
 	Token t = p->next;
 
 	if (want == AT_UNDEFINED)               /* one float makes all floats: look ahead over the numbers */
-		for (want = AT_INTS; t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == ',' || t.kind == TOK_ID; t = lex_next(&ahead))
+		for (want = AT_INTS;
+			t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == ',' || t.kind == TOK_ID;
+			t = lex_next(&ahead))
 			if (t.kind == TOK_FLOAT || t.kind == TOK_ID)
 				want = AT_FLOATS;
 	if (p->next.kind == TOK_STRING && a->type == AT_UNDEFINED)
@@ -769,8 +778,11 @@ static void attr_list(Parser *p, Attr *a)
 		jump(p);
 	}
 	if (want != AT_INTS && want != AT_FLOATS && want != AT_STRINGS) {
-		err_at(open, want == AT_TENSORS || want == AT_GRAPHS || want == AT_SPARSES || want == AT_TYPES ?
-			"a list of %s cannot be written as text" : "a list is no %s", attr_words[want]);
+		err_at(open,
+			want == AT_TENSORS || want == AT_GRAPHS || want == AT_SPARSES || want == AT_TYPES
+				? "a list of %s cannot be written as text"
+				: "a list is no %s",
+			attr_words[want]);
 		jump(p);
 	}
 	a->type = want;
@@ -857,7 +869,8 @@ static void attr_value(Parser *p, Attr *a)
 		expected(p, "the value of an attribute");
 	}
 	if (said != AT_UNDEFINED && said != a->type)
-		err_at(loc, "%s is said to be %s, but its value is %s", a->name, attr_words[said], attr_words[a->type]);
+		err_at(loc, "%s is said to be %s, but its value is %s", a->name, attr_words[said],
+			attr_words[a->type]);
 	leave(p);
 }
 
@@ -1003,8 +1016,13 @@ static bool literal(const Opd *o)
 }
 
 /* The attribute of a Constant node that takes an attribute of each type. */
-static const char *const constant_attr[] = { [AT_INT] = "value_int", [AT_INTS] = "value_ints", [AT_FLOAT] = "value_float",
-	[AT_FLOATS] = "value_floats", [AT_STRING] = "value_string", [AT_STRINGS] = "value_strings", [AT_TENSOR] = "value" };
+static const char *const constant_attr[] = { [AT_INT] = "value_int",
+	[AT_INTS] = "value_ints",
+	[AT_FLOAT] = "value_float",
+	[AT_FLOATS] = "value_floats",
+	[AT_STRING] = "value_string",
+	[AT_STRINGS] = "value_strings",
+	[AT_TENSOR] = "value" };
 
 /* The Constant node of a literal, whose numbers are of type t. */
 static Node *constant(Parser *p, const Opd *o, DType t)
@@ -1022,7 +1040,9 @@ static Node *constant(Parser *p, const Opd *o, DType t)
 		AttrType type = o->attr->type;
 
 		if (type >= (int)(sizeof constant_attr / sizeof *constant_attr) || !constant_attr[type]) {
-			err_at(o->loc, "attribute %s needs a declared type (int, ints, float) to be an operand", o->attr->name);
+			err_at(o->loc,
+				"attribute %s needs a declared type (int, ints, float) to be an operand",
+				o->attr->name);
 			jump(p);
 		}
 		node_attr_add(n, name_of(constant_attr[type]), type)->ref = o->attr->name;
@@ -1094,12 +1114,18 @@ static void literals(Parser *p, Call *c, const char *hint)
 		Opd *o = &c->in[i];
 		Name type = operand_type(s, i);
 		DType fixed = dtype_of(type, strlen(type));
-		Value *like = is_number(o) && !fixed && !(*type == 'I' && o->kind == OPD_INT) ? number_like(c, s, i) : NULL;
+		Value *like = is_number(o) && !fixed && !(*type == 'I' && o->kind == OPD_INT)
+		                      ? number_like(c, s, i)
+		                      : NULL;
 		Node *n;
 
 		if (!literal(o))
 			continue;
-		n = constant(p, o, fixed ? fixed : o->kind == OPD_INT ? DT_INT64 : like ? DT_DOUBLE : DT_FLOAT);
+		n = constant(p, o,
+			fixed                ? fixed
+			: o->kind == OPD_INT ? DT_INT64
+			: like               ? DT_DOUBLE
+					     : DT_FLOAT);
 		o->v = fresh_result(p, n, hint);
 		if (!like)
 			continue;
@@ -1159,8 +1185,7 @@ static Node *call_node(Parser *p, Call *c, const char *hint)
 	literals(p, c, hint);
 	if (p->g->nnode >= limits.nodes) {
 		fail_at(EXIT_LIMIT, c->loc, "more than %lld nodes (--max-nodes)", (long long)limits.nodes);
-		p->fatal = true;
-		jump(p);
+		give_up(p);
 	}
 	n = graph_node(p->g, c->domain, c->op, c->loc);
 	n->overload = c->overload;
@@ -1211,7 +1236,10 @@ static void result(Parser *p, Node *n, Value *v, Loc loc)
 		return;
 	}
 	if (v && (v->def || v->input || v->init)) {
-		err_at(loc, "%s is already %s", v->name, v->input ? "an operand of the graph" : v->init ? "an initialiser" : "made by another node");
+		err_at(loc, "%s is already %s", v->name,
+			v->input  ? "an operand of the graph"
+			: v->init ? "an initialiser"
+				  : "made by another node");
 		note_at(v->def ? v->def->loc : v->loc, "%s is made here", v->name);
 	}
 	node_out(n, v);
@@ -1506,8 +1534,8 @@ static Name header_string(Parser *p)
 
 static void model_header(Parser *p)
 {
-	static const char *const keys[] = { "ir_version", "model_version", "producer_name", "producer_version", "domain",
-		"doc_string", "opset_import", "metadata_props", NULL };
+	static const char *const keys[] = { "ir_version", "model_version", "producer_name",
+		"producer_version", "domain", "doc_string", "opset_import", "metadata_props", NULL };
 	Model *m = p->m;
 
 	if (!accept(p, '<'))
@@ -1681,8 +1709,8 @@ Model *parse_text(uint32_t file)
 
 	m->file = file;
 	if ((int64_t)file_of(file)->bytes > limits.file_bytes) {
-		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %zu bytes, more than --max-file-bytes=%lld", file_of(file)->path,
-			file_of(file)->bytes, (long long)limits.file_bytes);
+		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %zu bytes, more than --max-file-bytes=%lld",
+			file_of(file)->path, file_of(file)->bytes, (long long)limits.file_bytes);
 	} else if (!parse(&p, m, file, model)) {
 		return m;
 	}

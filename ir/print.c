@@ -376,7 +376,8 @@ static void value_annots(FILE *o, const Value *v)
 
 static bool has_type(const Type *t)
 {
-	return t && (t->kind == TY_OPAQUE || t->kind == TY_SEQ || t->kind == TY_OPTIONAL || t->elem != DT_UNDEFINED);
+	return t && (t->kind == TY_OPAQUE || t->kind == TY_SEQ || t->kind == TY_OPTIONAL ||
+			    t->elem != DT_UNDEFINED);
 }
 
 /* A value annotates itself where it first stands: input, result of a node, output, or the list of a graph. */
@@ -521,8 +522,9 @@ static bool plural(AttrType t)
 
 static void attribute(FILE *o, const Attr *a, int depth)
 {
-	static const char *const words[] = { "", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
-		"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos" };
+	static const char *const words[] = { "", "float", "int", "string", "tensor", "graph", "floats",
+		"ints", "strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto",
+		"type_protos" };
 	bool typed = a->type != AT_UNDEFINED && (a->ref || a->absent || (plural(a->type) && !a->n));
 
 	print_name(o, a->name);
