@@ -209,6 +209,10 @@ typedef enum {
 	AT_SPARSE, AT_SPARSES, AT_TYPE, AT_TYPES
 } AttrType;
 
+const char *attr_type_name(AttrType);        /* "ints", "type_proto", ... (type.c) */
+AttrType attr_type_of(const char *name, size_t len);         /* AT_UNDEFINED when it is none */
+const char *const *attr_type_names(void);    /* all, for "did you mean" */
+
 typedef struct Attr {
 	Name name;
 	AttrType type;

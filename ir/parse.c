@@ -698,23 +698,21 @@ static Tensor *tensor(Parser *p, const Type *ty, Name name, Loc loc)
 
 /* ---- Attributes */
 
-static const char *const attr_words[] = { "", "float", "int", "string", "tensor", "graph", "floats", "ints",
-	"strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos",
-	NULL };
-
 static Graph *graph(Parser *);
 
 static AttrType attr_type(Parser *p)
 {
-	for (int i = 1; p->tok.kind == TOK_ID && attr_words[i]; i++)
-		if (is(p->tok.name, attr_words[i])) {
-			advance(p);
-			return (AttrType)i;
-		}
+	AttrType t;
+
 	if (p->tok.kind != TOK_ID)
 		expected(p, "the type of an attribute");
-	err_unknown(p->tok.loc, "unknown type of attributes", p->tok.name, attr_words + 1);
-	jump(p);
+	t = attr_type_of(p->tok.name, strlen(p->tok.name));
+	if (t == AT_UNDEFINED) {
+		err_unknown(p->tok.loc, "unknown type of attributes", p->tok.name, attr_type_names());
+		jump(p);
+	}
+	advance(p);
+	return t;
 }
 
 static Attr *function_attr(const Function *f, Name name)
@@ -782,7 +780,7 @@ static void attr_list(Parser *p, Attr *a)
 			want == AT_TENSORS || want == AT_GRAPHS || want == AT_SPARSES || want == AT_TYPES
 				? "a list of %s cannot be written as text"
 				: "a list is no %s",
-			attr_words[want]);
+			attr_type_name(want));
 		jump(p);
 	}
 	a->type = want;
@@ -869,8 +867,8 @@ static void attr_value(Parser *p, Attr *a)
 		expected(p, "the value of an attribute");
 	}
 	if (said != AT_UNDEFINED && said != a->type)
-		err_at(loc, "%s is said to be %s, but its value is %s", a->name, attr_words[said],
-			attr_words[a->type]);
+		err_at(loc, "%s is said to be %s, but its value is %s", a->name, attr_type_name(said),
+			attr_type_name(a->type));
 	leave(p);
 }
 
@@ -1826,11 +1824,8 @@ static void grad_attrs(Arena *a, Function *f, const char *words)
 	Name word;
 
 	while (words && (word = schema_word(&words, &type, &ntype)) != NULL) {
-		Attr at = { .name = word, .absent = true };
+		Attr at = { .name = word, .absent = true, .type = attr_type_of(type, ntype) };
 
-		for (int i = 1; attr_words[i]; i++)
-			if (strlen(attr_words[i]) == ntype && !strncmp(type, attr_words[i], ntype))
-				at.type = (AttrType)i;
 		arena_push(a, f->attr, f->nattr, at);
 	}
 }

@@ -522,14 +522,11 @@ static bool plural(AttrType t)
 
 static void attribute(FILE *o, const Attr *a, int depth)
 {
-	static const char *const words[] = { "", "float", "int", "string", "tensor", "graph", "floats",
-		"ints", "strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto",
-		"type_protos" };
 	bool typed = a->type != AT_UNDEFINED && (a->ref || a->absent || (plural(a->type) && !a->n));
 
 	print_name(o, a->name);
 	if (typed)
-		fprintf(o, ": %s", words[a->type]);
+		fprintf(o, ": %s", attr_type_name(a->type));
 	if (a->absent)
 		return;
 	fputs(" = ", o);
