@@ -209,9 +209,9 @@ static int shape_reshape(Node *n)
 		return len < 0 ? (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0)
 		               : any_dims(n, 0, in_dtype(n, 0), (int)len);
 	for (int a = 0; a < rank; a++) {
-		if (exact && dim[a] < -1) {
-			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld",
-				(long long)dim[a]);
+		int64_t given = exact ? tensor_int(in_const(n, 1), a) : 0;
+		if (given < -1) {
+			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)given);
 			return -1;
 		}
 		if (dim[a] == 0 && !allowzero) {
@@ -1172,7 +1172,7 @@ static int shape_tile(Node *n)
 		return any_dims(n, 0, x->elem, x->rank);
 	for (int a = 0; a < x->rank; a++) {
 		if (t && dim[a] < 0) {
-			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)dim[a]);
+			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
 			return -1;
 		}
 		dim[a] = dim_mul(x->dim[a], dim[a]);
