@@ -76,13 +76,6 @@ static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbin
 	return 0;
 }
 
-static const char *attr_type_name(AttrType t)
-{
-	static const char *const names[] = { "?", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors", "graphs",
-		                             "sparse_tensor", "sparse_tensors", "type_proto", "type_protos" };
-	return names[t];
-}
-
 static int check_attrs(Node *n, const Schema *s)
 {
 	for (int i = 0; i < n->nattr; i++) {
