@@ -89,6 +89,37 @@ void  sbp_note(Graph *, Value *, const Mesh *);               /* its SBP as an a
 /* Part number c of m of an axis of length n: the only place that says where a shard begins. */
 void  sbp_shard(int64_t n, int m, int c, int64_t *origin, int64_t *len);
 
+/* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
+enum { MATCHED_MAX = 64 };
+typedef struct Match {
+	Node *root;
+	const char *name;               /* of the pattern */
+	Node *node[MATCHED_MAX]; int n; /* the nodes that it covers, from the root on */
+	struct Frame *top;
+	Arena *arena;
+	bool (*accept)(void *, struct Match *);
+	void *arg;
+} Match;
+void   match_read(const char *text, const char *const *names, Map *roots);   /* roots: operator -> bits of the names that may end with it */
+bool   match_try(Node *root, const char *name, bool (*accept)(void *, Match *), void *arg);
+Value *match_hole(const Match *, const char *name);          /* what an operand of the pattern stands for; NULL */
+bool   match_near(double, double);
+
+/* lift.c, lift_attention.c: what rules ask and do. */
+typedef struct Lift Lift;
+bool   lift_replaceable(Lift *, const Match *);              /* nobody else needs what would go */
+Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in, void (*attrs)(Node *, const void *), const void *arg);
+void   lift_int(Node *, const char *name, int64_t), lift_float(Node *, const char *name, double);
+bool   lift_same_type(const Value *, const Value *);
+int    lift_rank(const Value *);                             /* -1: unknown */
+Dim    lift_aligned(const Value *, int rank, int i);         /* axis i when aligned at the right with a value of that rank */
+const Tensor *lift_constant(const Value *);
+const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
+bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */
+bool   lift_filled(const Tensor *, double);
+bool   lift_attention(void *, Match *), lift_rotary(void *, Match *);
+Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);  /* made once, right after `from` */
+
 /* train.c: reads @train. */
 typedef struct Training {
 	Value *loss;
@@ -176,6 +207,7 @@ typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 Text *tree_file(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
 /* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
+const char *emit_embedded(const char *name);                             /* the text of an embedded file */
 void  template_fill(Text *, const char *name, ...);
 const char *emit_comment(Arena *, const char *name);                     /* a name of the model, fit for a comment */
 const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */

@@ -55,7 +55,7 @@ Text *tree_file(Tree *t, const char *path)
 	return &f->text;
 }
 
-static const char *embedded(const char *name)
+const char *emit_embedded(const char *name)
 {
 	for (int i = 0; i < nemit_text; i++)
 		if (!strcmp(emit_text_name[i], name))
@@ -65,7 +65,7 @@ static const char *embedded(const char *name)
 
 void tree_copy(Tree *t, const char *path, const char *from)
 {
-	const char *s = embedded(from);
+	const char *s = emit_embedded(from);
 	Text *f = tree_file(t, path);
 	if (!f->n)
 		text_raw(f, s, strlen(s));
@@ -85,7 +85,7 @@ static void marks(const char *name, const char **open, const char **shut, const 
 
 void template_fill(Text *out, const char *name, ...)
 {
-	const char *s = embedded(name), *open, *shut, *end;
+	const char *s = emit_embedded(name), *open, *shut, *end;
 	marks(name, &open, &shut, &end);
 	for (;;) {
 		const char *hole = strstr(s, open);
