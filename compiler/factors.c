@@ -227,20 +227,39 @@ static void groups(State *s, Node *n)
 		refine(s, b[0], group, inner);
 }
 
-/* Query heads that share key heads: key heads x sharers. */
-static void shared_heads(State *s, Node *n)
+/* Heads of attention.  With four axes they are one: query heads are key heads x sharers.  With three, the last axis is
+ * heads x width, which is how a fused QKV weight is seen as 3 x heads x width. */
+static void heads(State *s, Node *n)
 {
-	Fac **q = axes_if(s, n, false, 0, 4), **k = axes_if(s, n, false, 1, 4), **v = axes_if(s, n, false, 2, 4), **y = axes_if(s, n, true, 0, 4);
+	if (!is(n, "Attention") || !n->nout || !n->out[0])
+		return;
+	int rank = in_rank(n, 0), at = rank == 4 ? 1 : 2;
+	Fac **q = axes_if(s, n, false, 0, rank), **k = axes_if(s, n, false, 1, rank), **v = axes_if(s, n, false, 2, rank), **y = axes_if(s, n, true, 0, rank);
 
-	if (!q || !k || !v || !y || !is(n, "Attention"))
+	if (rank < 3 || !q || !k || !v || !y)
 		return;
-	Dim each = dim_div(find(q[1])->len, find(k[1])->len);
-	if (!dim_known(each) || each < 2)
+	Dim nq = rank == 4 ? find(q[1])->len : attr_int(n, "q_num_heads"), nk = rank == 4 ? find(k[1])->len : attr_int(n, "kv_num_heads");
+	Dim each = dim_div(nq, nk), width = dim_div(find(k[at])->len, nk), vwidth = dim_div(find(v[at])->len, nk);
+	if (!dim_known(each) || each < 1)
 		return;
-	Fac *sharer = fac_new(s, each);
-	unite(s, k[1], v[1]);
-	refine(s, q[1], k[1], sharer);
-	refine(s, y[1], k[1], sharer);
+	Fac *sharer = fac_new(s, each), *head = rank == 4 ? k[1] : fac_new(s, nk);
+	if (rank == 4) {
+		if (each < 2)
+			return;
+		unite(s, k[1], v[1]);
+		refine(s, q[1], head, sharer);
+		refine(s, y[1], head, sharer);
+		return;
+	}
+	if (!dim_known(width) || !dim_known(vwidth))
+		return;
+	Fac *inner = fac_new(s, width), *vinner = fac_new(s, vwidth), *qrest = fac_new(s, each * width), *yrest = fac_new(s, each * vwidth);
+	refine(s, qrest, sharer, inner);
+	refine(s, yrest, sharer, vinner);
+	refine(s, k[2], head, inner);
+	refine(s, v[2], head, vinner);
+	refine(s, q[2], head, qrest);
+	refine(s, y[2], head, yrest);
 }
 
 static void by_rule(State *s, Node *n)
@@ -278,7 +297,7 @@ static void relate(State *s, Node *n)
 	else
 		by_rule(s, n);
 	groups(s, n);
-	shared_heads(s, n);
+	heads(s, n);
 }
 
 /* Numbers the factors in the order in which values mention them, and writes them down. */

@@ -1751,11 +1751,16 @@ static void train_args(Parser *p)
 		annot_add(&p->m->annot, a);
 		return;
 	}
+	Arg *all = NULL;
+	int n = 0;
+
+	for (int i = 0; i < a->narg; i++)
+		arena_push(p->arena, all, n, a->arg[i]);
 	for (int i = 0; i < old->narg; i++)
 		if (is(old->arg[i].param, "group") || !arg_find(a->arg, a->narg, old->arg[i].param))
-			arena_push(p->arena, a->arg, a->narg, old->arg[i]);
-	old->arg = a->arg;
-	old->narg = a->narg;
+			arena_push(p->arena, all, n, old->arg[i]);
+	old->arg = all;
+	old->narg = n;
 }
 
 int parse_train(const char *text, Model *m)
