@@ -14,13 +14,13 @@ typedef struct Tap {
 } Tap;
 
 typedef struct Roi {
-	int64_t h, w, ph, pw;           /* of the image, of the result */
-	bool align, half, mean;         /* RoiAlign, its half_pixel; mean instead of maximum */
+	int64_t h, w, ph, pw;   /* of the image, of the result */
+	bool align, half, mean; /* RoiAlign, its half_pixel; mean instead of maximum */
 	double scale;
-	int64_t samples;                /* per bin and axis; 0: as many as the bin has pixels */
+	int64_t samples; /* per bin and axis; 0: as many as the bin has pixels */
 	Tap *tap;
 	int64_t ntap, cap;
-	int64_t count;                  /* what the mean is divided by */
+	int64_t count; /* what the mean is divided by */
 } Roi;
 
 static void add_tap(Roi *r, int64_t pixel, double weight)
@@ -132,9 +132,13 @@ static int run_roi(Node *n, Tensor **in, int first, const double *dy, Tensor *ou
 {
 	const Tensor *image = in[first], *rois = in[first + 1];
 	bool align = !strncmp(n->op, "RoiAlign", 8);
-	Roi r = { .h = image->dim[2], .w = image->dim[3], .align = align, .scale = attr_float(n, "spatial_scale") };
+	Roi r = { .h = image->dim[2],
+		.w = image->dim[3],
+		.align = align,
+		.scale = attr_float(n, "spatial_scale") };
 	int64_t channels = image->dim[1], boxes = rois->dim[0], cols = rois->dim[1], plane = r.h * r.w;
-	double *x = eval_doubles(image), *box = eval_doubles(rois), *res = eval_scratch(sizeof *res * (size_t)(tensor_elements(out) + 1));
+	double *x = eval_doubles(image), *box = eval_doubles(rois),
+	       *res = eval_scratch(sizeof *res * (size_t)(tensor_elements(out) + 1));
 
 	if (align) {
 		r.ph = attr_int(n, "output_height");
@@ -154,7 +158,8 @@ static int run_roi(Node *n, Tensor **in, int first, const double *dy, Tensor *ou
 		int64_t batch = align ? tensor_int(in[first + 2], b) : (int64_t)box[b * cols];
 
 		if (batch < 0 || batch >= image->dim[0]) {
-			err_at(n->loc, "%s: region %lld is in image %lld of %lld", n->op, (long long)b, (long long)batch, (long long)image->dim[0]);
+			err_at(n->loc, "%s: region %lld is in image %lld of %lld", n->op, (long long)b,
+				(long long)batch, (long long)image->dim[0]);
 			return -1;
 		}
 		for (int64_t i = 0; i < r.ph; i++)
@@ -165,7 +170,8 @@ static int run_roi(Node *n, Tensor **in, int first, const double *dy, Tensor *ou
 				else
 					pool_bin(&r, box + b * cols + 1, i, j);
 				for (int64_t c = 0; c < channels; c++) {
-					int64_t at = (batch * channels + c) * plane, y = ((b * channels + c) * r.ph + i) * r.pw + j, best;
+					int64_t at = (batch * channels + c) * plane,
+						y = ((b * channels + c) * r.ph + i) * r.pw + j, best;
 
 					if (dy)
 						spread(&r, x + at, dy[y], res + at);
@@ -192,7 +198,8 @@ static int eval_roi_grad(Node *n, Tensor **in, Tensor **out)
 static int roi_shape(Node *n, int first, Dim *dim)
 {
 	bool align = !strncmp(n->op, "RoiAlign", 8);
-	Type *x = in_type(n, first), *rois = in_type(n, first + 1), *batch = align ? in_type(n, first + 2) : NULL;
+	Type *x = in_type(n, first), *rois = in_type(n, first + 1),
+	     *batch = align ? in_type(n, first + 2) : NULL;
 	int64_t cols = align ? 4 : 5, out[2] = { attr_int(n, "output_height"), attr_int(n, "output_width") };
 	int k;
 
@@ -208,9 +215,12 @@ static int roi_shape(Node *n, int first, Dim *dim)
 	}
 	bool bad = (x && x->rank >= 0 && (x->rank != 4 || x->dim[2] == 0 || x->dim[3] == 0)) ||
 	           (rois && rois->rank >= 0 && (rois->rank != 2 || dim_differ(rois->dim[1], cols))) ||
-	           (batch && batch->rank >= 0 && (batch->rank != 1 || (rois && rois->rank == 2 && dim_differ(batch->dim[0], rois->dim[0]))));
+	           (batch && batch->rank >= 0 &&
+			   (batch->rank != 1 ||
+				   (rois && rois->rank == 2 && dim_differ(batch->dim[0], rois->dim[0]))));
 	if (bad) {
-		err_at(n->loc, "%s needs an image [N, C, H, W] and regions [R, %lld], not %s and %s", n->op, (long long)cols, type_text(x), type_text(rois));
+		err_at(n->loc, "%s needs an image [N, C, H, W] and regions [R, %lld], not %s and %s", n->op,
+			(long long)cols, type_text(x), type_text(rois));
 		return -1;
 	}
 	dim[0] = rois && rois->rank == 2 ? rois->dim[0] : DIM_UNKNOWN;
@@ -239,7 +249,8 @@ static int shape_roi_grad(Node *n)
 		return -1;
 	for (int i = 0; dy && dy->rank >= 0 && i < 4; i++)
 		if (dy->rank != 4 || dim_differ(dy->dim[i], dim[i])) {
-			err_at(in_loc(n, 0), "%s: the gradient is %s, which is no result of these operands", n->op, type_text(dy));
+			err_at(in_loc(n, 0), "%s: the gradient is %s, which is no result of these operands",
+				n->op, type_text(dy));
 			return -1;
 		}
 	out_set(n, 0, in_dtype(n, 1), x ? x->rank : -1, x ? x->dim : NULL);
@@ -251,7 +262,7 @@ static int shape_roi_grad(Node *n)
 typedef struct Boxes {
 	int64_t batches, classes, n, most;
 	double overlap, least;
-	bool centre, cut;               /* cut: scores must be above least */
+	bool centre, cut; /* cut: scores must be above least */
 	const double *box, *score;
 } Boxes;
 
@@ -292,7 +303,8 @@ static int by_score(const void *a, const void *b, void *arg)
 /* The boxes of one batch and class that stay, best first; their number. */
 static int64_t keep(const Boxes *s, int64_t batch, int64_t class, int64_t *order, int64_t *kept)
 {
-	const double *score = s->score + (batch * s->classes + class) * s->n, *box = s->box + batch * s->n * 4;
+	const double *score = s->score + (batch * s->classes + class) * s->n,
+		     *box = s->box + batch * s->n * 4;
 	int64_t n = 0, count = 0;
 
 	for (int64_t i = 0; i < s->n; i++)
@@ -323,7 +335,10 @@ static double *doubles(const Tensor *t, Arena *a)
 static int64_t suppress(Node *n, const Tensor *const *in, Tensor *out)
 {
 	Arena a = { 0 };
-	Boxes s = { .batches = in[0]->dim[0], .n = in[0]->dim[1], .classes = in[1]->dim[1], .centre = attr_int(n, "center_point_box") != 0 };
+	Boxes s = { .batches = in[0]->dim[0],
+		.n = in[0]->dim[1],
+		.classes = in[1]->dim[1],
+		.centre = attr_int(n, "center_point_box") != 0 };
 	int64_t rows = 0;
 
 	s.box = doubles(in[0], &a);
@@ -356,8 +371,10 @@ static int shape_suppress(Node *n)
 	bool known = true;
 
 	if (box && score && box->rank >= 0 && score->rank >= 0 &&
-	    (box->rank != 3 || score->rank != 3 || dim_differ(box->dim[2], 4) || dim_differ(box->dim[1], score->dim[2]) || dim_differ(box->dim[0], score->dim[0]))) {
-		err_at(n->loc, "NonMaxSuppression needs boxes [N, B, 4] and scores [N, C, B], not %s and %s", type_text(box), type_text(score));
+		(box->rank != 3 || score->rank != 3 || dim_differ(box->dim[2], 4) ||
+			dim_differ(box->dim[1], score->dim[2]) || dim_differ(box->dim[0], score->dim[0]))) {
+		err_at(n->loc, "NonMaxSuppression needs boxes [N, B, 4] and scores [N, C, B], not %s and %s",
+			type_text(box), type_text(score));
 		return -1;
 	}
 	for (int i = 0; i < n->nin && i < 5; i++)
@@ -390,6 +407,7 @@ static Cost cost_roi(const Node *n)
 	return c;
 }
 
+/* clang-format off */
 /* Regions are a choice, made elsewhere: no gradient flows into them. */
 #define ALIGN(MODE)                                                                                                             \
 	"coordinate_transformation_mode:string=\"" MODE "\" mode:string=\"avg\" output_height:int=1 output_width:int=1 "        \
@@ -424,3 +442,4 @@ const Op ops_detect[] = {
 	  .cost = cost_bytes, .test = "boxes:(0,1)[1,4,4] scores:(0,1)[1,2,4] most:{3} overlap:(0.4,0.6)[]" },
 	{ 0 },
 };
+/* clang-format on */

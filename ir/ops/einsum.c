@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-enum { LETTERS = 256, LABELS = LETTERS + RANK_MAX };    /* a letter is its own label; LETTERS + k: axis k of "...", from the right */
+enum {
+	LETTERS = 256,
+	LABELS = LETTERS + RANK_MAX
+}; /* a letter is its own label; LETTERS + k: axis k of "...", from the right */
 
 typedef struct Term {
 	Value *v;
@@ -21,7 +24,7 @@ typedef struct Sum {
 	Term *term;
 	int nterm;
 	int out[RANK_MAX], nout;
-	int uses[LABELS];               /* terms not yet combined that carry it, and one for the result */
+	int uses[LABELS]; /* terms not yet combined that carry it, and one for the result */
 } Sum;
 
 static int find(const Term *t, int label)
@@ -84,7 +87,9 @@ static int diagonal(Sum *s, Term *t, int i, int j)
 	int r = 0;
 
 	if (!dim_known(t->dim[i]) || !dim_same(t->dim[i], t->dim[j])) {
-		err_at(n->loc, "Einsum takes the diagonal of axes %d and %d, whose sizes must be known and equal, not %s and %s",
+		err_at(n->loc,
+			"Einsum takes the diagonal of axes %d and %d, whose sizes must be known and equal, "
+		        "not %s and %s",
 			i, j, dim_text(t->dim[i]), dim_text(t->dim[j]));
 		return -1;
 	}
@@ -117,8 +122,10 @@ static Value *join(Sum *s, Term *t, int from, int n1, int n2)
 	if (n1 == 1 && n2 == 1)
 		return t->v;
 	Value *lead = expand_op(n, "Shape", expand_attr(n, "end=%d", from), t->v);
-	Value *one = expand_op(n, "ReduceProd", "keepdims=1", expand_op(n, "Shape", expand_attr(n, "start=%d, end=%d", from, from + n1), t->v));
-	Value *two = expand_op(n, "ReduceProd", "keepdims=1", expand_op(n, "Shape", expand_attr(n, "start=%d, end=%d", from + n1, from + n1 + n2), t->v));
+	Value *one = expand_op(n, "ReduceProd", "keepdims=1",
+		expand_op(n, "Shape", expand_attr(n, "start=%d, end=%d", from, from + n1), t->v));
+	Value *two = expand_op(n, "ReduceProd", "keepdims=1",
+		expand_op(n, "Shape", expand_attr(n, "start=%d, end=%d", from + n1, from + n1 + n2), t->v));
 	return expand_op(n, "Reshape", "allowzero=1", t->v, expand_op(n, "Concat", "axis=0", lead, one, two));
 }
 
@@ -183,7 +190,8 @@ static int settle(Sum *s, Term *a, Term *b)
 			char name[] = { (char)a->label[i], 0 };
 
 			err_at(n->loc, "Einsum: index %s has size %s in one operand and %s in another",
-				a->label[i] < LETTERS ? name : "...", dim_text(a->dim[i]), dim_text(b->dim[j]));
+				a->label[i] < LETTERS ? name : "...", dim_text(a->dim[i]),
+				dim_text(b->dim[j]));
 			return -1;
 		}
 		if (t == b)
@@ -204,7 +212,7 @@ static int combine(Sum *s, Term *a, Term *b)
 		return -1;
 	for (int i = 0; i < b->rank; i++)
 		s->uses[b->label[i]]--;
-	for (int side = 0; side < 2; side++) {          /* indices of one side that nothing needs */
+	for (int side = 0; side < 2; side++) { /* indices of one side that nothing needs */
 		Term *t = side ? b : a, *o = side ? a : b;
 		int64_t axes[RANK_MAX];
 		int count = 0;
@@ -214,7 +222,7 @@ static int combine(Sum *s, Term *a, Term *b)
 				axes[count++] = i;
 		sum_axes(s, t, axes, count);
 	}
-	for (int i = 0; i < a->rank; i++) {             /* batch first, in a's order */
+	for (int i = 0; i < a->rank; i++) { /* batch first, in a's order */
 		int j = find(b, a->label[i]);
 
 		if (j >= 0 && s->uses[a->label[i]] > 0) {
@@ -265,7 +273,10 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 		} else if ((*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z')) {
 			letters++;
 		} else {
-			err_at(n->loc, "Einsum: operand %d of the equation \"%s\" is not letters and at most one \"...\"", i, attr_str(n, "equation"));
+			err_at(n->loc,
+				"Einsum: operand %d of the equation \"%s\" is not letters and at most one "
+			        "\"...\"",
+				i, attr_str(n, "equation"));
 			return -1;
 		}
 	}
@@ -275,7 +286,8 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 	}
 	int more = type->rank - letters;
 	if (more < 0 || (more && !dots)) {
-		err_at(in_loc(n, i), "Einsum: the equation \"%s\" gives operand %d %d indices, and it is %s", attr_str(n, "equation"), i, letters, type_text(type));
+		err_at(in_loc(n, i), "Einsum: the equation \"%s\" gives operand %d %d indices, and it is %s",
+			attr_str(n, "equation"), i, letters, type_text(type));
 		return -1;
 	}
 	t->v = n->in[i];
@@ -296,7 +308,7 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 			if (t->label[a] == t->label[b]) {
 				if (diagonal(s, t, a, b))
 					return -1;
-				a = -1;                 /* axes moved: look again */
+				a = -1; /* axes moved: look again */
 				break;
 			}
 	for (int a = 0; a < t->rank; a++)
@@ -326,8 +338,11 @@ static int read_result(Sum *s, const char *eq, const char *p)
 	for (; *p; p++) {
 		bool ell = !strncmp(p, "...", 3);
 
-		if (s->nout + (ell ? dots : 1) > RANK_MAX || (!ell && (*p == '.' || !count[(unsigned char)*p])) || (!ell && strchr(p + 1, *p))) {
-			err_at(s->n->loc, "Einsum: the result of the equation \"%s\" has an index that no operand has, or has it twice",
+		if (s->nout + (ell ? dots : 1) > RANK_MAX ||
+			(!ell && (*p == '.' || !count[(unsigned char)*p])) || (!ell && strchr(p + 1, *p))) {
+			err_at(s->n->loc,
+				"Einsum: the result of the equation \"%s\" has an index that no operand has, "
+			        "or has it twice",
 				attr_str(s->n, "equation"));
 			return -1;
 		}
@@ -359,7 +374,10 @@ static int read_equation(Sum *s)
 		if (!stop)
 			stop = end;
 		if ((stop == end) != (i == s->nterm - 1)) {
-			err_at(n->loc, "Einsum: the equation \"%s\" does not have as many operands as the node, which has %d", text, s->nterm);
+			err_at(n->loc,
+				"Einsum: the equation \"%s\" does not have as many operands as the node, "
+			        "which has %d",
+				text, s->nterm);
 			return -1;
 		}
 		if (read_term(s, i, at, stop))
@@ -392,9 +410,11 @@ static int expand_einsum(Node *n)
 	return expand_result(n, 0, s.term[0].v);
 }
 
+/* clang-format off */
 const Op ops_einsum[] = {
 	{ .name = "Einsum", .since = 12, .sig = "x:N+ -> y:N", .attrs = "equation:string!", .expand = expand_einsum,
 	  .test = "x:[2,3,4] b:[4,5] =equation:\"bij,jk->bik\" | x:[3,3] =equation:\"ii->i\" | x:[2,3] b:[3] c:[2] =equation:\"ij,j,i->\" "
 	          "| x:[2,3,4] b:[2,4,5] =equation:\"...ij,...jk\" | x:[3,3,2] =equation:\"iij->j\" | x:[2,1,4] b:[2,3,5] =equation:\"abc,abd->acd\"" },
 	{ 0 },
 };
+/* clang-format on */

@@ -55,7 +55,8 @@ Value *expand_node(Node *n, const char *op, const char *attrs, int nin, Value *c
 	for (int i = 0; i < nin; i++)
 		if (!(v[i] = in[i]))
 			return NULL;
-	return build(n->graph, n->loc, op, attrs, 1, NULL, nin, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+	return build(
+		n->graph, n->loc, op, attrs, 1, NULL, nin, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
 }
 
 Value *expand_cast(Node *n, Value *v, DType type)
@@ -82,7 +83,8 @@ int expand_shape(Node *n, int i, int64_t *dim)
 	}
 	for (int k = 0; k < t->rank; k++) {
 		if (!dim_known(t->dim[k])) {
-			err_at(in_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op, type_text(t));
+			err_at(in_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op,
+				type_text(t));
 			return -1;
 		}
 		dim[k] = t->dim[k];
@@ -117,8 +119,8 @@ bool expand_room(Node *n, int64_t a, int64_t b)
 
 	if (a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, &cells) && cells <= limits.table)
 		return true;
-	fail_at(EXIT_LIMIT, n->loc, "%s needs a table of %lld by %lld numbers, more than --max-table=%lld", n->op, (long long)a,
-		(long long)b, (long long)limits.table);
+	fail_at(EXIT_LIMIT, n->loc, "%s needs a table of %lld by %lld numbers, more than --max-table=%lld",
+		n->op, (long long)a, (long long)b, (long long)limits.table);
 	return false;
 }
 

@@ -4,9 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Value *op2(Node *n, const char *op, Value *a, Value *b) { return expand_op(n, op, NULL, a, b); }
+static Value *op2(Node *n, const char *op, Value *a, Value *b)
+{
+	return expand_op(n, op, NULL, a, b);
+}
 
-static Value *one_int(Node *n, int64_t v) { return expand_ints(n, &v, 1); }
+static Value *one_int(Node *n, int64_t v)
+{
+	return expand_ints(n, &v, 1);
+}
 
 /* ---- Split as it was until opset 12 ---- */
 
@@ -23,30 +29,41 @@ static int expand_split(Node *n)
 		return -1;
 	}
 	if (split)
-		return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d", axis), n->nout, outs, 2, n->in[0], expand_ints(n, split, count)) ? 0 : -1;
-	return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d, num_outputs=%d", axis, n->nout), n->nout, outs, 1, n->in[0]) ? 0 : -1;
+		return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d", axis), n->nout, outs, 2,
+			       n->in[0], expand_ints(n, split, count))
+		               ? 0
+		               : -1;
+	return build(n->graph, n->loc, "Split", expand_attr(n, "axis=%d, num_outputs=%d", axis, n->nout),
+		       n->nout, outs, 1, n->in[0])
+	               ? 0
+	               : -1;
 }
 
 /* ---- Col2Im: every element of every window is added at its place in the image ---- */
 
 typedef struct Image {
-	int r;                          /* spatial axes */
-	int64_t size[RANK_MAX], block[RANK_MAX], dil[RANK_MAX], stride[RANK_MAX], lo[RANK_MAX], steps[RANK_MAX];
+	int r; /* spatial axes */
+	int64_t size[RANK_MAX], block[RANK_MAX], dil[RANK_MAX], stride[RANK_MAX], lo[RANK_MAX],
+		steps[RANK_MAX];
 	int64_t points, cells, windows; /* products of size, block and steps */
 } Image;
 
 static int read_image(Node *n, Image *m)
 {
-	const Tensor *size = expand_const(n, 1, "an image shape"), *block = size ? expand_const(n, 2, "a block shape") : NULL;
+	const Tensor *size = expand_const(n, 1, "an image shape"),
+		     *block = size ? expand_const(n, 2, "a block shape") : NULL;
 	int nd, np, ns;
-	const int64_t *dil = attr_ints(n, "dilations", &nd), *pad = attr_ints(n, "pads", &np), *stride = attr_ints(n, "strides", &ns);
+	const int64_t *dil = attr_ints(n, "dilations", &nd), *pad = attr_ints(n, "pads", &np),
+		      *stride = attr_ints(n, "strides", &ns);
 
 	if (!block)
 		return -1;
 	m->r = (int)tensor_elements(size);
 	m->points = m->cells = m->windows = 1;
-	if (m->r < 1 || m->r > 16 || tensor_elements(block) != m->r || (dil && nd != m->r) || (stride && ns != m->r) || (pad && np != 2 * m->r)) {
-		err_at(n->loc, "Col2Im: image, block, dilations, pads and strides do not have the same number of axes");
+	if (m->r < 1 || m->r > 16 || tensor_elements(block) != m->r || (dil && nd != m->r) ||
+		(stride && ns != m->r) || (pad && np != 2 * m->r)) {
+		err_at(n->loc, "Col2Im: image, block, dilations, pads and strides do not have the same "
+		               "number of axes");
 		return -1;
 	}
 	for (int i = 0; i < m->r; i++) {
@@ -57,14 +74,18 @@ static int read_image(Node *n, Image *m)
 		m->lo[i] = pad ? pad[i] : 0;
 		int64_t hi = pad ? pad[m->r + i] : 0, most = INT32_MAX;
 
-		if (m->size[i] < 1 || m->size[i] > most || m->block[i] < 1 || m->block[i] > most || m->dil[i] < 1 || m->dil[i] > most ||
-		    m->stride[i] < 1 || m->lo[i] < 0 || m->lo[i] > most || hi < 0 || hi > most) {
-			err_at(n->loc, "Col2Im: sizes, dilations and strides must be at least 1, pads at least 0");
+		if (m->size[i] < 1 || m->size[i] > most || m->block[i] < 1 || m->block[i] > most ||
+			m->dil[i] < 1 || m->dil[i] > most || m->stride[i] < 1 || m->lo[i] < 0 ||
+			m->lo[i] > most || hi < 0 || hi > most) {
+			err_at(n->loc,
+				"Col2Im: sizes, dilations and strides must be at least 1, pads at least 0");
 			return -1;
 		}
-		m->steps[i] = (m->size[i] + m->lo[i] + hi - m->dil[i] * (m->block[i] - 1) - 1) / m->stride[i] + 1;
+		m->steps[i] =
+			(m->size[i] + m->lo[i] + hi - m->dil[i] * (m->block[i] - 1) - 1) / m->stride[i] + 1;
 		if (m->steps[i] < 1 || __builtin_mul_overflow(m->points, m->size[i], &m->points) ||
-		    __builtin_mul_overflow(m->cells, m->block[i], &m->cells) || __builtin_mul_overflow(m->windows, m->steps[i], &m->windows)) {
+			__builtin_mul_overflow(m->cells, m->block[i], &m->cells) ||
+			__builtin_mul_overflow(m->windows, m->steps[i], &m->windows)) {
 			err_at(n->loc, "Col2Im: axis %d holds no window, or the image is too large", i);
 			return -1;
 		}
@@ -100,25 +121,34 @@ static int expand_col2im(Node *n)
 		return -1;
 	if (!expand_room(n, m.cells, m.windows))
 		return -1;
-	if (!x || x->rank != 3 || dim_differ(x->dim[2], m.windows) || (dim_known(x->dim[1]) && x->dim[1] % m.cells)) {
-		err_at(in_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s", (long long)m.cells, (long long)m.windows, type_text(x));
+	if (!x || x->rank != 3 || dim_differ(x->dim[2], m.windows) ||
+		(dim_known(x->dim[1]) && x->dim[1] % m.cells)) {
+		err_at(in_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s",
+			(long long)m.cells, (long long)m.windows, type_text(x));
 		return -1;
 	}
-	int64_t total = m.cells * m.windows, column[2] = { total, 1 }, cells[1] = { m.cells }, all[1] = { total }, slots[1] = { m.points + 1 };
+	int64_t total = m.cells * m.windows, column[2] = { total, 1 }, cells[1] = { m.cells },
+		all[1] = { total }, slots[1] = { m.points + 1 };
 	double *idx = arena_array(n->graph->scratch, double, total);
 	for (int64_t c = 0; c < m.cells; c++)
 		for (int64_t w = 0; w < m.windows; w++)
 			idx[c * m.windows + w] = (double)place(&m, c, w);
 	Value *batch = expand_op(n, "Shape", "start=0, end=1", n->in[0]);
-	Value *chan = op2(n, "Div", expand_op(n, "Shape", "start=1, end=2", n->in[0]), expand_ints(n, cells, 1));
+	Value *chan =
+		op2(n, "Div", expand_op(n, "Shape", "start=1, end=2", n->in[0]), expand_ints(n, cells, 1));
 	/* [N, C, cells * windows] -> [cells * windows, N, C], added into [points + 1, N, C]: the last is for the padding */
-	Value *v = expand_op(n, "Reshape", "allowzero=1", n->in[0], expand_op(n, "Concat", "axis=0", batch, chan, expand_ints(n, all, 1)));
+	Value *v = expand_op(n, "Reshape", "allowzero=1", n->in[0],
+		expand_op(n, "Concat", "axis=0", batch, chan, expand_ints(n, all, 1)));
 	v = expand_op(n, "Transpose", "perm=[2, 0, 1]", v);
-	Value *zeros = op2(n, "Expand", expand_num(n, type, 0), expand_op(n, "Concat", "axis=0", expand_ints(n, slots, 1), batch, chan));
-	v = expand_op(n, "ScatterND", "reduction=\"add\"", zeros, expand_table(n, DT_INT64, idx, 2, column), v);
+	Value *zeros = op2(n, "Expand", expand_num(n, type, 0),
+		expand_op(n, "Concat", "axis=0", expand_ints(n, slots, 1), batch, chan));
+	v = expand_op(
+		n, "ScatterND", "reduction=\"add\"", zeros, expand_table(n, DT_INT64, idx, 2, column), v);
 	v = expand_op(n, "Slice", NULL, v, one_int(n, 0), one_int(n, m.points), one_int(n, 0));
 	v = expand_op(n, "Transpose", "perm=[1, 2, 0]", v);
-	return expand_result(n, 0, expand_op(n, "Reshape", "allowzero=1", v, expand_op(n, "Concat", "axis=0", batch, chan, expand_ints(n, m.size, m.r))));
+	return expand_result(n, 0,
+		expand_op(n, "Reshape", "allowzero=1", v,
+			expand_op(n, "Concat", "axis=0", batch, chan, expand_ints(n, m.size, m.r))));
 }
 
 /* ---- CumProd: products over spans of 1, 2, 4, ... elements, so that zeros have their gradient too ---- */
@@ -129,7 +159,8 @@ static Value *shift(Node *n, Value *v, DType type, int64_t axis, int64_t len, in
 	int64_t pads[2] = { up ? s : 0, up ? 0 : s }, from = up ? 0 : s, to = up ? len - s : len;
 	Value *cut = expand_op(n, "Slice", NULL, v, one_int(n, from), one_int(n, to), one_int(n, axis));
 
-	return expand_op(n, "Pad", NULL, cut, expand_ints(n, pads, 2), expand_num(n, type, 1), one_int(n, axis));
+	return expand_op(
+		n, "Pad", NULL, cut, expand_ints(n, pads, 2), expand_num(n, type, 1), one_int(n, axis));
 }
 
 static int expand_cumprod(Node *n)
@@ -167,8 +198,10 @@ static int shape_bitcast(Node *n)
 	Type *x = in_type(n, 0);
 	int64_t to = attr_int(n, "to");
 
-	if (to <= 0 || to >= DT_COUNT || to == DT_STRING || (x && dtype_bits(x->elem) != dtype_bits((DType)to))) {
-		err_at(n->loc, "BitCast cannot see %s as %s: the widths differ", type_text(x), to > 0 && to < DT_COUNT ? dtype_name((DType)to) : "an unknown type");
+	if (to <= 0 || to >= DT_COUNT || to == DT_STRING ||
+		(x && dtype_bits(x->elem) != dtype_bits((DType)to))) {
+		err_at(n->loc, "BitCast cannot see %s as %s: the widths differ", type_text(x),
+			to > 0 && to < DT_COUNT ? dtype_name((DType)to) : "an unknown type");
 		return -1;
 	}
 	out_set(n, 0, (DType)to, x ? x->rank : -1, x ? x->dim : NULL);
@@ -190,7 +223,9 @@ static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 {
 	Arena a = { 0 };
 	const Tensor *from = declared(in[0], in_dtype(n, 0), &a);
-	Tensor *to = out[0]->dtype == (DType)attr_int(n, "to") ? out[0] : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->rank, out[0]->dim);
+	Tensor *to = out[0]->dtype == (DType)attr_int(n, "to")
+	                     ? out[0]
+	                     : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->rank, out[0]->dim);
 
 	memcpy((void *)to->data, from->data, from->bytes);
 	for (int64_t i = 0; to != out[0] && i < tensor_elements(to); i++)
@@ -202,9 +237,10 @@ static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 /* ---- Unique: its results' sizes depend on the contents, so the operand must be known ---- */
 
 typedef struct Items {
-	int64_t n, len, outer, inner;   /* items, elements of each; element e of item i is at (e / inner) * n * inner + i * inner + e % inner */
+	int64_t n, len, outer,
+		inner; /* items, elements of each; element e of item i is at (e / inner) * n * inner + i * inner + e % inner */
 	const double *f;
-	const int64_t *i;               /* integers are compared as such */
+	const int64_t *i; /* integers are compared as such */
 } Items;
 
 static int64_t element(const Items *s, int64_t item, int64_t e)
@@ -219,7 +255,8 @@ static int compare(const void *a, const void *b, void *arg)
 
 	for (int64_t e = 0; e < s->len; e++) {
 		int64_t p = element(s, x, e), q = element(s, y, e);
-		int c = s->f ? (s->f[p] > s->f[q]) - (s->f[p] < s->f[q]) : (s->i[p] > s->i[q]) - (s->i[p] < s->i[q]);
+		int c = s->f ? (s->f[p] > s->f[q]) - (s->f[p] < s->f[q])
+		             : (s->i[p] > s->i[q]) - (s->i[p] < s->i[q]);
 
 		if (c)
 			return c;
@@ -247,7 +284,8 @@ static int by_first(const void *a, const void *b)
 /* Finds the groups of equal items: group[g] = { first item, count, rank when sorted }; of[item] is its group's rank. */
 static int64_t unique(const Items *s, Arena *a, int64_t (**groups)[3], int64_t **of)
 {
-	int64_t *order = arena_array(a, int64_t, s->n + 1), (*g)[3] = arena_alloc(a, sizeof *g * (size_t)(s->n + 1)), n = 0;
+	int64_t *order = arena_array(a, int64_t, s->n + 1),
+		(*g)[3] = arena_alloc(a, sizeof *g * (size_t)(s->n + 1)), n = 0;
 
 	*of = arena_array(a, int64_t, s->n + 1);
 	for (int64_t i = 0; i < s->n; i++)
@@ -309,7 +347,7 @@ static int shape_unique(Node *n)
 	if (t) {
 		Arena a = { 0 };
 		Items s;
-		int64_t (*g)[3], *of;
+		int64_t(*g)[3], *of;
 
 		if (items_of(n, t, &a, &s) < 0) {
 			arena_free(&a);
@@ -339,7 +377,7 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 {
 	Arena a = { 0 };
 	Items s;
-	int64_t (*g)[3], *of, count;
+	int64_t(*g)[3], *of, count;
 
 	if (items_of(n, in[0], &a, &s) < 0) {
 		arena_free(&a);
@@ -353,7 +391,8 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 		rank[g[i][2]] = i;
 	for (int64_t i = 0; i < count; i++) {
 		for (int64_t e = 0; n->out[0] && e < s.len; e++) {
-			int64_t to = (e / s.inner * count + i) * s.inner + e % s.inner, from = element(&s, g[i][0], e);
+			int64_t to = (e / s.inner * count + i) * s.inner + e % s.inner,
+				from = element(&s, g[i][0], e);
 
 			if (s.f)
 				tensor_set(out[0], to, s.f[from]);
@@ -371,6 +410,7 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* clang-format off */
 const Op ops_misc[] = {
 	/* x itself, through which no gradient flows */
 	{ .name = "Detach", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...",
@@ -391,3 +431,4 @@ const Op ops_misc[] = {
 	  .shape = shape_unique, .kernel = "unique", .eval = eval_unique, .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
 	{ 0 },
 };
+/* clang-format on */

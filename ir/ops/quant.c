@@ -28,8 +28,10 @@ static Value *spread(Node *n, int i)
 		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, dim, x->rank));
 	}
 	Dim len = x->dim[axis];
-	if (block <= 0 || t->rank != x->rank || !dim_known(len) || !dim_same(t->dim[axis], len / block + (len % block != 0))) {
-		err_at(in_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis, type_text(x), type_text(in_type(n, i)), (long long)block);
+	if (block <= 0 || t->rank != x->rank || !dim_known(len) ||
+		!dim_same(t->dim[axis], len / block + (len % block != 0))) {
+		err_at(in_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis,
+			type_text(x), type_text(in_type(n, i)), (long long)block);
 		return NULL;
 	}
 	if (!expand_room(n, len, 1))
@@ -37,7 +39,8 @@ static Value *spread(Node *n, int i)
 	int64_t *idx = arena_array(n->graph->scratch, int64_t, len);
 	for (int64_t k = 0; k < len; k++)
 		idx[k] = k / block;
-	return expand_op(n, "Gather", expand_attr(n, "axis=%d", axis), n->in[i], expand_ints(n, idx, (int)len));
+	return expand_op(
+		n, "Gather", expand_attr(n, "axis=%d", axis), n->in[i], expand_ints(n, idx, (int)len));
 }
 
 static Value *as(Node *n, Value *v, DType from, DType to)
@@ -64,29 +67,36 @@ static Value *to_integer(Node *n, Value *v, DType work, DType type)
 {
 	bool sign = dtype_is_signed(type);
 	double hi = ldexp(1, dtype_bits(type) - sign) - 1, lo = sign ? -hi - 1 : 0;
-	DType sum = work == DT_DOUBLE ? work : DT_FLOAT;        /* a zero point needs up to 16 bits */
+	DType sum = work == DT_DOUBLE ? work : DT_FLOAT; /* a zero point needs up to 16 bits */
 
 	v = as(n, expand_op(n, "Round", NULL, v), work, sum);
 	if (has_zero_point(n))
 		v = expand_op(n, "Add", NULL, v, as(n, spread(n, 2), type, sum));
-	return expand_cast(n, expand_op(n, "Clip", NULL, v, expand_num(n, sum, lo), expand_num(n, sum, hi)), type);
+	return expand_cast(
+		n, expand_op(n, "Clip", NULL, v, expand_num(n, sum, lo), expand_num(n, sum, hi)), type);
 }
 
 static int expand_quantize(Node *n)
 {
-	DType type = has_zero_point(n) ? in_dtype(n, 2) : attr_int(n, "output_dtype") ? (DType)attr_int(n, "output_dtype") : DT_UINT8;
+	DType type = has_zero_point(n)             ? in_dtype(n, 2)
+	             : attr_int(n, "output_dtype") ? (DType)attr_int(n, "output_dtype")
+	                                           : DT_UINT8;
 	DType work = precision(n);
-	Value *v = expand_op(n, "Div", NULL, as(n, n->in[0], in_dtype(n, 0), work), as(n, spread(n, 1), in_dtype(n, 1), work));
+	Value *v = expand_op(n, "Div", NULL, as(n, n->in[0], in_dtype(n, 0), work),
+		as(n, spread(n, 1), in_dtype(n, 1), work));
 
 	if (dtype_is_int(type) && dtype_bits(type) <= 16)
 		return expand_result(n, 0, to_integer(n, v, work, type));
 	if (!dtype_is_float(type) || dtype_bits(type) > 8) {
-		err_at(n->loc, "QuantizeLinear does not give %s", type < DT_COUNT ? dtype_name(type) : "this type");
+		err_at(n->loc, "QuantizeLinear does not give %s",
+			type < DT_COUNT ? dtype_name(type) : "this type");
 		return -1;
 	}
 	if (has_zero_point(n))
 		v = expand_op(n, "Add", NULL, v, as(n, spread(n, 2), type, work));
-	return expand_result(n, 0, expand_op(n, "Cast", expand_attr(n, "to=%d, saturate=%d", type, (int)attr_int(n, "saturate")), v));
+	return expand_result(n, 0,
+		expand_op(n, "Cast", expand_attr(n, "to=%d, saturate=%d", type, (int)attr_int(n, "saturate")),
+			v));
 }
 
 static int expand_dequantize(Node *n)
@@ -101,6 +111,7 @@ static int expand_dequantize(Node *n)
 	return expand_result(n, 0, as(n, v, work, type));
 }
 
+/* clang-format off */
 const Op ops_quant[] = {
 	{ .name = "QuantizeLinear", .since = 10, .sig = "x:N y_scale:F y_zero_point:N1? -> y:N1",
 	  .attrs = "axis:int=1 saturate:int=1 block_size:int=0 output_dtype:int=0 precision:int=0", .expand = expand_quantize,
@@ -110,3 +121,4 @@ const Op ops_quant[] = {
 	  .test = "x:int8[2,3] x_scale:(0.1,1)[3] x_zero_point:int8[3] | x:uint8[4,6] x_scale:(0.1,1)[2,6] =axis:0 =block_size:2" },
 	{ 0 },
 };
+/* clang-format on */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-uint64_t random_seed;           /* of nodes that give none: --seed */
+uint64_t random_seed; /* of nodes that give none: --seed */
 
 static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
 {
@@ -44,7 +44,7 @@ double random_uniform(uint64_t seed, uint64_t step, uint64_t key, uint64_t index
 
 uint64_t random_key(const char *name)
 {
-	uint64_t h = 0xCBF29CE484222325;        /* FNV-1a */
+	uint64_t h = 0xCBF29CE484222325; /* FNV-1a */
 
 	for (; *name; name++)
 		h = (h ^ (unsigned char)*name) * 0x100000001B3;
@@ -67,7 +67,8 @@ static int shape_uniform(Node *n)
 	DType type = (DType)attr_int(n, "dtype");
 
 	if (!dtype_is_float(type)) {
-		err_at(n->loc, "%s makes floating numbers, not %s", n->op, type < DT_COUNT ? dtype_name(type) : "this type");
+		err_at(n->loc, "%s makes floating numbers, not %s", n->op,
+			type < DT_COUNT ? dtype_name(type) : "this type");
 		return -1;
 	}
 	if (rank < 0 && t && t->rank == 1 && dim_known(t->dim[0]) && t->dim[0] <= RANK_MAX) {
@@ -136,7 +137,8 @@ static Value *normal(Node *n, Value *shape, DType type)
 	Value *u = draw(n, shape, w, 0), *v = draw(n, shape, w, 1);
 	Value *one = k(n, "Add", expand_op(n, "Neg", NULL, u), w, 1);
 	Value *r = expand_op(n, "Sqrt", NULL, k(n, "Mul", expand_op(n, "Log", NULL, one), w, -2));
-	Value *z = expand_op(n, "Mul", NULL, r, expand_op(n, "Cos", NULL, k(n, "Mul", v, w, 6.283185307179586)));
+	Value *z =
+		expand_op(n, "Mul", NULL, r, expand_op(n, "Cos", NULL, k(n, "Mul", v, w, 6.283185307179586)));
 
 	z = k(n, "Add", k(n, "Mul", z, w, attr_float(n, "scale")), w, attr_float(n, "mean"));
 	return w == type ? z : expand_cast(n, z, type);
@@ -203,14 +205,19 @@ static int expand_multinomial(Node *n)
 	Value *cdf = expand_op(n, "CumSum", NULL, p, expand_num(n, DT_INT64, 1));
 	/* without the last class, whose bound is 1 but for rounding */
 	int64_t zero = 0, minus = -1;
-	cdf = expand_op(n, "Slice", NULL, cdf, expand_ints(n, &zero, 1), expand_ints(n, &minus, 1), expand_ints(n, &one, 1));
-	Value *shape = expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "start=0, end=1", n->in[0]), expand_ints(n, &samples, 1));
+	cdf = expand_op(n, "Slice", NULL, cdf, expand_ints(n, &zero, 1), expand_ints(n, &minus, 1),
+		expand_ints(n, &one, 1));
+	Value *shape = expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "start=0, end=1", n->in[0]),
+		expand_ints(n, &samples, 1));
 	Value *u = expand_op(n, "Unsqueeze", NULL, draw(n, shape, DT_DOUBLE, 0), expand_ints(n, &two, 1));
-	Value *below = expand_op(n, "LessOrEqual", NULL, expand_op(n, "Unsqueeze", NULL, cdf, expand_ints(n, &one, 1)), u);
-	Value *count = expand_op(n, "ReduceSum", "keepdims=0", expand_cast(n, below, type), expand_ints(n, &two, 1));
+	Value *below = expand_op(
+		n, "LessOrEqual", NULL, expand_op(n, "Unsqueeze", NULL, cdf, expand_ints(n, &one, 1)), u);
+	Value *count =
+		expand_op(n, "ReduceSum", "keepdims=0", expand_cast(n, below, type), expand_ints(n, &two, 1));
 	return expand_result(n, 0, count);
 }
 
+/* clang-format off */
 #define UNIFORM "high:float=1 low:float=0 seed:float dtype:int"
 #define NORMAL  "mean:float=0 scale:float=1 seed:float dtype:int"
 
@@ -233,3 +240,4 @@ const Op ops_random[] = {
 	  .test = "x:[2,3] =sample_size:4" },
 	{ 0 },
 };
+/* clang-format on */

@@ -8,15 +8,15 @@
 typedef struct Axis {
 	int axis;
 	int64_t in, out;
-	double scale;                   /* out / in before rounding */
-	double lo, hi;                  /* region of interest, tf_crop_and_resize only */
+	double scale;  /* out / in before rounding */
+	double lo, hi; /* region of interest, tf_crop_and_resize only */
 } Axis;
 
 typedef struct Mode {
 	Name kind, nearest, coord;
-	double a;                       /* cubic coefficient */
+	double a; /* cubic coefficient */
 	bool antialias, exclude;
-	double outside;                 /* value beyond the region of interest */
+	double outside; /* value beyond the region of interest */
 } Mode;
 
 /* Where output element j lies on the input axis. */
@@ -29,7 +29,8 @@ static double position(const Mode *m, const Axis *x, int64_t j)
 	if (!strcmp(m->coord, "asymmetric"))
 		return y / x->scale;
 	if (!strcmp(m->coord, "tf_crop_and_resize"))
-		return width == 1 ? 0.5 * (x->lo + x->hi) * last : y * (x->hi - x->lo) * last / (width - 1) + x->lo * last;
+		return width == 1 ? 0.5 * (x->lo + x->hi) * last
+		                  : y * (x->hi - x->lo) * last / (width - 1) + x->lo * last;
 	if (!strcmp(m->coord, "pytorch_half_pixel") && width == 1)
 		return 0;
 	if (!strcmp(m->coord, "tf_half_pixel_for_nn"))
@@ -51,10 +52,10 @@ static int64_t clamp(double v, int64_t n)
 
 static int64_t nearest(const Mode *m, const Axis *x, double p)
 {
-	double v = !strcmp(m->nearest, "floor")            ? floor(p)
-	         : !strcmp(m->nearest, "ceil")             ? ceil(p)
-	         : !strcmp(m->nearest, "round_prefer_ceil") ? floor(p + 0.5)
-	                                                    : ceil(p - 0.5);
+	double v = !strcmp(m->nearest, "floor")               ? floor(p)
+	           : !strcmp(m->nearest, "ceil")              ? ceil(p)
+	           : !strcmp(m->nearest, "round_prefer_ceil") ? floor(p + 0.5)
+	                                                      : ceil(p - 0.5);
 	return clamp(v, x->in);
 }
 
@@ -89,7 +90,7 @@ static int64_t taps(const Mode *m, const Axis *x)
 static void read_taps(const Mode *m, const Axis *x, int64_t j, int64_t *idx, double *w)
 {
 	double stretch = m->antialias && x->scale < 1 ? x->scale : 1, sum = 0, p = position(m, x, j);
-	double base = ceil(p) - 1 + (double)reach(m, x);         /* p itself counts as right */
+	double base = ceil(p) - 1 + (double)reach(m, x); /* p itself counts as right */
 	int64_t n = taps(m, x);
 
 	for (int64_t i = 0; i < n; i++) {
@@ -111,7 +112,8 @@ static Value *pick(Node *n, Value *v, const Mode *m, const Axis *x)
 
 	for (int64_t j = 0; j < x->out; j++)
 		idx[j] = nearest(m, x, position(m, x, j));
-	return expand_op(n, "Gather", expand_attr(n, "axis=%d", x->axis), v, expand_ints(n, idx, (int)x->out));
+	return expand_op(
+		n, "Gather", expand_attr(n, "axis=%d", x->axis), v, expand_ints(n, idx, (int)x->out));
 }
 
 /* A sum of gathered and weighted copies, one for each tap: for long axes, where a matrix would be mostly zeros. */
@@ -119,7 +121,8 @@ static Value *blend_taps(Node *n, Value *v, DType type, int rank, const Mode *m,
 {
 	int64_t count = taps(m, x), dim[RANK_MAX], *idx = arena_array(n->graph->scratch, int64_t, count);
 	int64_t *at = arena_array(n->graph->scratch, int64_t, count * x->out);
-	double *w = arena_array(n->graph->scratch, double, count), *weight = arena_array(n->graph->scratch, double, count * x->out);
+	double *w = arena_array(n->graph->scratch, double, count),
+	       *weight = arena_array(n->graph->scratch, double, count * x->out);
 	char *axis = expand_attr(n, "axis=%d", x->axis);
 	Value *sum = NULL;
 
@@ -145,7 +148,8 @@ static Value *blend_taps(Node *n, Value *v, DType type, int rank, const Mode *m,
 static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
 {
 	int64_t count = taps(m, x), *idx = arena_array(n->graph->scratch, int64_t, count);
-	double *w = arena_array(n->graph->scratch, double, x->out * x->in), *one = arena_array(n->graph->scratch, double, count);
+	double *w = arena_array(n->graph->scratch, double, x->out * x->in),
+	       *one = arena_array(n->graph->scratch, double, count);
 	bool left = x->axis == rank - 2;
 	int64_t perm[RANK_MAX], dim[2] = { left ? x->out : x->in, left ? x->in : x->out };
 
@@ -164,7 +168,8 @@ static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *
 	perm[x->axis] = rank - 1;
 	perm[rank - 1] = x->axis;
 	char *swap = expand_list(n, "perm", perm, rank);
-	return expand_op(n, "Transpose", swap, expand_op(n, "MatMul", NULL, expand_op(n, "Transpose", swap, v), mat));
+	return expand_op(
+		n, "Transpose", swap, expand_op(n, "MatMul", NULL, expand_op(n, "Transpose", swap, v), mat));
 }
 
 /* What lies beyond the region of interest along any axis is one given value. */
@@ -198,7 +203,8 @@ static int resample(Node *n, const Mode *m, Axis *x, int nx)
 			err_at(in_loc(n, 0), "%s cannot enlarge axis %d, which is empty", n->op, x[a].axis);
 			return -1;
 		}
-		if (!expand_room(n, x[a].in, 1) || !expand_room(n, x[a].out, near || x[a].out == 0 ? 1 : taps(m, &x[a])))
+		if (!expand_room(n, x[a].in, 1) ||
+			!expand_room(n, x[a].out, near || x[a].out == 0 ? 1 : taps(m, &x[a])))
 			return -1;
 	}
 	if (!near && work != type)
@@ -217,7 +223,8 @@ static int resample(Node *n, const Mode *m, Axis *x, int nx)
 		int bits = dtype_bits(type);
 		double hi = ldexp(1, sign ? bits - 1 : bits) - 1, lo = sign ? -hi - 1 : 0;
 
-		v = expand_op(n, "Clip", NULL, expand_op(n, "Round", NULL, v), expand_num(n, work, lo), expand_num(n, work, hi));
+		v = expand_op(n, "Clip", NULL, expand_op(n, "Round", NULL, v), expand_num(n, work, lo),
+			expand_num(n, work, hi));
 		v = expand_cast(n, v, type);
 	}
 	return expand_result(n, 0, v);
@@ -228,7 +235,7 @@ static bool given(Node *n, int i)
 	if (i >= n->nin || !n->in[i])
 		return false;
 	Type *t = in_type(n, i);
-	return !(t && t->rank == 1 && t->dim[0] == 0);          /* before opset 13 an empty tensor stood for "none" */
+	return !(t && t->rank == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor stood for "none" */
 }
 
 /* The axes that change, from scales; axes of unknown size must have scale 1. */
@@ -243,7 +250,9 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 		if (scale[i] == 1 && !dim_known(d))
 			continue;
 		if (!dim_known(d) || !(scale[i] > 0)) {
-			err_at(in_loc(n, 0), "%s scales axis %d of %s by %g: the size must be known and the scale above 0", n->op, axes[i], type_text(t), scale[i]);
+			err_at(in_loc(n, 0),
+				"%s scales axis %d of %s by %g: the size must be known and the scale above 0",
+				n->op, axes[i], type_text(t), scale[i]);
 			return -1;
 		}
 		double out = floor(scale[i] * (double)d);
@@ -266,7 +275,8 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 	int nx = 0;
 
 	if (in_dims(n, 3, size, RANK_MAX) != naxes) {
-		err_at(in_loc(n, 3), "Resize needs %d sizes that can be computed before the program runs", naxes);
+		err_at(in_loc(n, 3), "Resize needs %d sizes that can be computed before the program runs",
+			naxes);
 		return -1;
 	}
 	for (int i = 0; i < naxes; i++) {
@@ -275,7 +285,8 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 		if (!keep && dim_same(d, size[i]) && !dim_known(d))
 			continue;
 		if (!dim_known(d) || !dim_known(size[i])) {
-			err_at(in_loc(n, 3), "Resize from %s to %s along axis %d: both must be known", dim_text(d), dim_text(size[i]), axes[i]);
+			err_at(in_loc(n, 3), "Resize from %s to %s along axis %d: both must be known",
+				dim_text(d), dim_text(size[i]), axes[i]);
 			return -1;
 		}
 		double s = d ? (double)size[i] / (double)d : 1;
@@ -309,7 +320,9 @@ static int read_roi(Node *n, const int *axes, int naxes, Axis *x, int nx)
 
 	if (!roi || tensor_elements(roi) != 2 * naxes) {
 		if (!given(n, 1) || roi)
-			err_at(n->loc, "Resize with tf_crop_and_resize needs a region of interest of %d numbers", 2 * naxes);
+			err_at(n->loc,
+				"Resize with tf_crop_and_resize needs a region of interest of %d numbers",
+				2 * naxes);
 		return -1;
 	}
 	for (int i = 0; i < nx; i++)
@@ -344,17 +357,19 @@ static int known_rank(Node *n)
 static int expand_resize(Node *n)
 {
 	static const char *const kinds[] = { "nearest", "linear", "cubic", NULL };
-	static const char *const coords[] = { "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-		"asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", NULL };
-	Mode m = { attr_str(n, "mode"), attr_str(n, "nearest_mode"), attr_str(n, "coordinate_transformation_mode"),
-		attr_float(n, "cubic_coeff_a"), attr_int(n, "antialias") != 0, attr_int(n, "exclude_outside") != 0,
+	static const char *const coords[] = { "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+		"align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", NULL };
+	Mode m = { attr_str(n, "mode"), attr_str(n, "nearest_mode"),
+		attr_str(n, "coordinate_transformation_mode"), attr_float(n, "cubic_coeff_a"),
+		attr_int(n, "antialias") != 0, attr_int(n, "exclude_outside") != 0,
 		attr_float(n, "extrapolation_value") };
 	int rank = known_rank(n), axes[RANK_MAX], naxes, nx;
 	const int64_t *list = attr_ints(n, "axes", &naxes);
 	double scale[RANK_MAX];
 	Axis x[RANK_MAX];
 
-	if (rank < 0 || !expand_oneof(n, "mode", kinds) || !expand_oneof(n, "coordinate_transformation_mode", coords))
+	if (rank < 0 || !expand_oneof(n, "mode", kinds) ||
+		!expand_oneof(n, "coordinate_transformation_mode", coords))
 		return -1;
 	if (list && naxes > rank) {
 		err_at(n->loc, "Resize has %d axes for %s", naxes, type_text(in_type(n, 0)));
@@ -428,6 +443,7 @@ static int expand_upsample_old(Node *n)
 	return upsample(n, scale, rank);
 }
 
+/* clang-format off */
 #define RESIZE_ATTRS "mode:string=\"nearest\" nearest_mode:string=\"round_prefer_floor\" " \
 	"coordinate_transformation_mode:string=\"half_pixel\" cubic_coeff_a:float=-0.75 antialias:int=0 exclude_outside:int=0 " \
 	"extrapolation_value:float=0 axes:ints keep_aspect_ratio_policy:string=\"stretch\""
@@ -443,3 +459,4 @@ const Op ops_resize[] = {
 	  .test = "x:[2,3] =scales:[2.0,1.0]" },
 	{ 0 },
 };
+/* clang-format on */

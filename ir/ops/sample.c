@@ -9,18 +9,24 @@
 
 typedef struct Grid {
 	Node *n;
-	DType gtype, work;              /* of positions; of values and weights */
-	int r;                          /* spatial axes */
-	int64_t len[RANK_MAX];          /* of each */
+	DType gtype, work;     /* of positions; of values and weights */
+	int r;                 /* spatial axes */
+	int64_t len[RANK_MAX]; /* of each */
 	Name mode, pad;
 	bool align;
-	int taps;                       /* neighbours per axis: 1, 2 or 4 */
-	int batch;                      /* axes before the points */
+	int taps;  /* neighbours per axis: 1, 2 or 4 */
+	int batch; /* axes before the points */
 	Value *idx[RANK_MAX][4], *w[RANK_MAX][4];
 } Grid;
 
-static Value *g2(Grid *g, const char *op, Value *a, Value *b) { return expand_op(g->n, op, NULL, a, b); }
-static Value *gk(Grid *g, const char *op, Value *a, double k) { return g2(g, op, a, expand_num(g->n, g->gtype, k)); }
+static Value *g2(Grid *g, const char *op, Value *a, Value *b)
+{
+	return expand_op(g->n, op, NULL, a, b);
+}
+static Value *gk(Grid *g, const char *op, Value *a, double k)
+{
+	return g2(g, op, a, expand_num(g->n, g->gtype, k));
+}
 
 /* Mirrors positions at lo and hi until they lie between. */
 static Value *reflect(Grid *g, Value *p, double lo, double hi)
@@ -37,7 +43,8 @@ static Value *reflect(Grid *g, Value *p, double lo, double hi)
 
 static Value *clip(Grid *g, Value *p, double lo, double hi)
 {
-	return expand_op(g->n, "Clip", NULL, p, expand_num(g->n, g->gtype, lo), expand_num(g->n, g->gtype, hi));
+	return expand_op(
+		g->n, "Clip", NULL, p, expand_num(g->n, g->gtype, lo), expand_num(g->n, g->gtype, hi));
 }
 
 /* A neighbour at integral position p: its index, within the image, and the factor that cancels it when outside. */
@@ -63,9 +70,11 @@ static Value *neighbour(Grid *g, int axis, Value *p, Value **inside)
 static Value *cubic(Grid *g, Value *t, int tap)
 {
 	double a = -0.75;
-	Value *d = tap == 0 ? gk(g, "Add", t, 1) : tap == 1 ? t : gk(g, "Add", expand_op(g->n, "Neg", NULL, t), tap - 1);
+	Value *d = tap == 0   ? gk(g, "Add", t, 1)
+	           : tap == 1 ? t
+	                      : gk(g, "Add", expand_op(g->n, "Neg", NULL, t), tap - 1);
 
-	if (tap == 1 || tap == 2) {     /* ((a + 2) d - (a + 3)) d d + 1 */
+	if (tap == 1 || tap == 2) { /* ((a + 2) d - (a + 3)) d d + 1 */
 		Value *u = gk(g, "Sub", gk(g, "Mul", d, a + 2), a + 3);
 
 		return gk(g, "Add", g2(g, "Mul", g2(g, "Mul", u, d), d), 1);
@@ -89,7 +98,8 @@ static void along(Grid *g, int axis, Value *p)
 	} else if (!strcmp(g->pad, "reflection")) {
 		p = reflect(g, p, lo, hi);
 	}
-	Value *base = g->taps == 1 ? p : expand_op(n, "Floor", NULL, p), *t = g->taps == 1 ? NULL : g2(g, "Sub", p, base);
+	Value *base = g->taps == 1 ? p : expand_op(n, "Floor", NULL, p),
+	      *t = g->taps == 1 ? NULL : g2(g, "Sub", p, base);
 	for (int k = 0; k < g->taps; k++) {
 		Value *inside, *w = NULL;
 		int step = g->taps == 4 ? k - 1 : k;
@@ -122,7 +132,10 @@ static Value *gather_all(Grid *g, Value *x)
 		for (int i = 0; i < g->r; i++, rest /= g->taps) {
 			Value *idx = g->idx[i][rest % g->taps], *f = g->w[i][rest % g->taps];
 
-			flat = flat ? g2(g, "Add", g2(g, "Mul", flat, expand_num(n, DT_INT64, (double)g->len[i])), idx) : idx;
+			flat = flat ? g2(g, "Add",
+					      g2(g, "Mul", flat, expand_num(n, DT_INT64, (double)g->len[i])),
+					      idx)
+			            : idx;
 			w = w && f ? g2(g, "Mul", w, f) : w ? w : f;
 		}
 		Value *v = expand_op(n, "GatherND", attrs, x, g2(g, "Unsqueeze", flat, column));
@@ -139,7 +152,8 @@ static Value *pixels(Grid *g, int axis, Value *p)
 	double len = (double)g->len[axis];
 
 	p = gk(g, "Add", p, 1);
-	return g->align ? gk(g, "Mul", p, (len - 1) / 2) : gk(g, "Mul", gk(g, "Sub", gk(g, "Mul", p, len), 1), 0.5);
+	return g->align ? gk(g, "Mul", p, (len - 1) / 2)
+	                : gk(g, "Mul", gk(g, "Sub", gk(g, "Mul", p, len), 1), 0.5);
 }
 
 static int read_grid(Grid *g)
@@ -153,8 +167,12 @@ static int read_grid(Grid *g)
 		return -1;
 	g->mode = attr_str(n, "mode");
 	g->taps = !strcmp(g->mode, "nearest") ? 1 : strstr(g->mode, "cubic") ? 4 : 2;
-	if (!x || !p || x->rank < 3 || p->rank != x->rank || (dim_known(p->dim[p->rank - 1]) && p->dim[p->rank - 1] != x->rank - 2)) {
-		err_at(n->loc, "GridSample needs an image [N, C, D1, ..., Dr] and positions [N, O1, ..., Or, r], not %s and %s", type_text(x), type_text(p));
+	if (!x || !p || x->rank < 3 || p->rank != x->rank ||
+		(dim_known(p->dim[p->rank - 1]) && p->dim[p->rank - 1] != x->rank - 2)) {
+		err_at(n->loc,
+			"GridSample needs an image [N, C, D1, ..., Dr] and positions [N, O1, ..., Or, r], "
+		        "not %s and %s",
+			type_text(x), type_text(p));
 		return -1;
 	}
 	g->r = x->rank - 2;
@@ -165,7 +183,8 @@ static int read_grid(Grid *g)
 	for (int i = 0; i < g->r; i++) {
 		g->len[i] = x->dim[i + 2];
 		if (g->len[i] <= 0) {
-			err_at(in_loc(n, 0), "GridSample needs an image of known size above 0, not %s", type_text(x));
+			err_at(in_loc(n, 0), "GridSample needs an image of known size above 0, not %s",
+				type_text(x));
 			return -1;
 		}
 	}
@@ -176,7 +195,10 @@ static int read_grid(Grid *g)
 
 static int expand_grid(Node *n)
 {
-	Grid g = { .n = n, .batch = 1, .pad = attr_str(n, "padding_mode"), .align = attr_int(n, "align_corners") != 0 };
+	Grid g = { .n = n,
+		.batch = 1,
+		.pad = attr_str(n, "padding_mode"),
+		.align = attr_int(n, "align_corners") != 0 };
 	int64_t flat[3] = { 0, 0, 1 }, points[3] = { 0, -1, 0 };
 
 	if (read_grid(&g))
@@ -195,7 +217,8 @@ static int expand_grid(Node *n)
 		along(&g, i, pixels(&g, i, expand_op(n, "Gather", "axis=2", grid, which)));
 	}
 	Value *x = type == g.work ? n->in[0] : expand_cast(n, n->in[0], g.work);
-	x = expand_op(n, "Transpose", "perm=[0, 2, 1]", expand_op(n, "Reshape", NULL, x, expand_ints(n, flat, 3)));
+	x = expand_op(
+		n, "Transpose", "perm=[0, 2, 1]", expand_op(n, "Reshape", NULL, x, expand_ints(n, flat, 3)));
 	Value *y = expand_op(n, "Transpose", "perm=[0, 2, 1]", gather_all(&g, x));
 	Value *shape = expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "start=0, end=2", n->in[0]),
 		expand_op(n, "Shape", "start=1, end=-1", n->in[1]));
@@ -206,8 +229,9 @@ static int expand_grid(Node *n)
 /* ---- DeformConv ---- */
 
 typedef struct Deform {
-	int64_t group, spots, k[RANK_MAX], out[RANK_MAX];       /* spots: groups of channels with offsets of their own */
-	int64_t nk, np, channels, filters;                      /* elements of a window, windows, sizes of axis 1 of x and y */
+	int64_t group, spots, k[RANK_MAX],
+		out[RANK_MAX];             /* spots: groups of channels with offsets of their own */
+	int64_t nk, np, channels, filters; /* elements of a window, windows, sizes of axis 1 of x and y */
 } Deform;
 
 static int64_t nth(const int64_t *list, int i, int64_t none)
@@ -239,21 +263,27 @@ static int read_deform(Node *n, Grid *g, Deform *d)
 		g->len[i] = xd[i + 2];
 		d->k[i] = wd[i + 2];
 		d->out[i] = od[i + 2];
-		bad = __builtin_mul_overflow(d->nk, d->k[i], &d->nk) || __builtin_mul_overflow(d->np, d->out[i], &d->np) ||
-		      d->nk > INT32_MAX || d->np > INT32_MAX;
+		bad = __builtin_mul_overflow(d->nk, d->k[i], &d->nk) ||
+		      __builtin_mul_overflow(d->np, d->out[i], &d->np) || d->nk > INT32_MAX ||
+		      d->np > INT32_MAX;
 	}
 	d->channels = xd[1];
 	d->filters = wd[0];
-	if (bad || d->channels != wd[1] * d->group || d->filters % d->group || d->channels % d->spots || od[1] != d->spots * d->nk * g->r) {
-		err_at(n->loc, "DeformConv: x %s, w %s and offset %s do not fit each other with %lld groups and %lld offset groups", type_text(x),
-		       type_text(in_type(n, 1)), type_text(in_type(n, 2)), (long long)d->group, (long long)d->spots);
+	if (bad || d->channels != wd[1] * d->group || d->filters % d->group || d->channels % d->spots ||
+		od[1] != d->spots * d->nk * g->r) {
+		err_at(n->loc,
+			"DeformConv: x %s, w %s and offset %s do not fit each other with %lld groups and "
+		        "%lld offset groups",
+			type_text(x), type_text(in_type(n, 1)), type_text(in_type(n, 2)), (long long)d->group,
+			(long long)d->spots);
 		return -1;
 	}
 	return expand_room(n, d->nk, d->np) ? 0 : -1;
 }
 
 /* Where each element of each window would be read without an offset, along one axis: [elements of a window, windows]. */
-static Value *regular(Node *n, const Grid *g, const Deform *d, int axis, const int64_t *stride, const int64_t *dil, const int64_t *pad)
+static Value *regular(Node *n, const Grid *g, const Deform *d, int axis, const int64_t *stride,
+	const int64_t *dil, const int64_t *pad)
 {
 	double *v = arena_array(n->graph->scratch, double, d->nk * d->np);
 	int64_t kin = 1, pin = 1, dim[2] = { d->nk, d->np };
@@ -264,16 +294,25 @@ static Value *regular(Node *n, const Grid *g, const Deform *d, int axis, const i
 	}
 	for (int64_t k = 0; k < d->nk; k++)
 		for (int64_t p = 0; p < d->np; p++)
-			v[k * d->np + p] = (double)(p / pin % d->out[axis] * nth(stride, axis, 1) + k / kin % d->k[axis] * nth(dil, axis, 1) - nth(pad, axis, 0));
+			v[k * d->np + p] =
+				(double)(p / pin % d->out[axis] * nth(stride, axis, 1) +
+					 k / kin % d->k[axis] * nth(dil, axis, 1) - nth(pad, axis, 0));
 	return expand_table(n, g->gtype, v, 2, dim);
 }
 
 static int expand_deform(Node *n)
 {
-	Grid g = { .n = n, .batch = 2, .pad = name_of("zeros"), .taps = 2, .align = true, .gtype = in_dtype(n, 2), .work = in_dtype(n, 0) };
+	Grid g = { .n = n,
+		.batch = 2,
+		.pad = name_of("zeros"),
+		.taps = 2,
+		.align = true,
+		.gtype = in_dtype(n, 2),
+		.work = in_dtype(n, 0) };
 	Deform d;
 	int ns, nd, np;
-	const int64_t *stride = attr_ints(n, "strides", &ns), *dil = attr_ints(n, "dilations", &nd), *pad = attr_ints(n, "pads", &np);
+	const int64_t *stride = attr_ints(n, "strides", &ns), *dil = attr_ints(n, "dilations", &nd),
+		      *pad = attr_ints(n, "pads", &np);
 
 	if (read_deform(n, &g, &d))
 		return -1;
@@ -282,7 +321,8 @@ static int expand_deform(Node *n)
 		return -1;
 	}
 	/* positions [N, spots, window elements, r, windows] -> per axis [N, spots, window elements * windows] */
-	int64_t o5[5] = { 0, d.spots, d.nk, g.r, d.np }, o3[3] = { 0, d.spots, d.nk * d.np }, o4[4] = { 0, d.spots, d.nk * d.np, 1 };
+	int64_t o5[5] = { 0, d.spots, d.nk, g.r, d.np }, o3[3] = { 0, d.spots, d.nk * d.np },
+		o4[4] = { 0, d.spots, d.nk * d.np, 1 };
 	Value *off = g2(&g, "Reshape", n->in[2], expand_ints(n, o5, 5));
 	for (int i = 0; i < g.r; i++) {
 		Value *p = expand_op(n, "Gather", "axis=3", off, expand_num(n, DT_INT64, i));
@@ -291,13 +331,17 @@ static int expand_deform(Node *n)
 		along(&g, i, g2(&g, "Reshape", p, expand_ints(n, o3, 3)));
 	}
 	int64_t per = d.channels / d.spots, wide = d.channels / d.group * d.nk;
-	int64_t x4[4] = { 0, d.spots, per, -1 }, c5[5] = { 0, d.spots, d.nk, d.np, per }, c4[4] = { 0, d.group, wide, d.np };
-	int64_t w3[3] = { d.group, d.filters / d.group, wide }, y[RANK_MAX] = { 0, d.filters }, b[RANK_MAX] = { -1 };
-	Value *x = expand_op(n, "Transpose", "perm=[0, 1, 3, 2]", g2(&g, "Reshape", n->in[0], expand_ints(n, x4, 4)));
+	int64_t x4[4] = { 0, d.spots, per, -1 }, c5[5] = { 0, d.spots, d.nk, d.np, per },
+		c4[4] = { 0, d.group, wide, d.np };
+	int64_t w3[3] = { d.group, d.filters / d.group, wide }, y[RANK_MAX] = { 0, d.filters },
+		b[RANK_MAX] = { -1 };
+	Value *x = expand_op(
+		n, "Transpose", "perm=[0, 1, 3, 2]", g2(&g, "Reshape", n->in[0], expand_ints(n, x4, 4)));
 	Value *cols = gather_all(&g, x);
 	if (n->nin > 4 && n->in[4])
 		cols = g2(&g, "Mul", cols, g2(&g, "Reshape", n->in[4], expand_ints(n, o4, 4)));
-	cols = expand_op(n, "Transpose", "perm=[0, 1, 4, 2, 3]", g2(&g, "Reshape", cols, expand_ints(n, c5, 5)));
+	cols = expand_op(
+		n, "Transpose", "perm=[0, 1, 4, 2, 3]", g2(&g, "Reshape", cols, expand_ints(n, c5, 5)));
 	cols = g2(&g, "Reshape", cols, expand_ints(n, c4, 4));
 	Value *v = g2(&g, "MatMul", g2(&g, "Reshape", n->in[1], expand_ints(n, w3, 3)), cols);
 	for (int i = 0; i < g.r; i++) {
@@ -310,6 +354,7 @@ static int expand_deform(Node *n)
 	return expand_result(n, 0, v);
 }
 
+/* clang-format off */
 #define GRID_ATTRS "align_corners:int=0 padding_mode:string=\"zeros\""
 
 const Op ops_sample[] = {
@@ -322,3 +367,4 @@ const Op ops_sample[] = {
 	  .test = "x:[1,2,4,4] w:[2,2,2,2] offset:[1,8,3,3] b:[2] mask:[1,4,3,3] | x:[1,2,3,3] w:[2,1,2,2] offset:[1,16,2,2] =group:2 =offset_group:2" },
 	{ 0 },
 };
+/* clang-format on */

@@ -8,19 +8,20 @@
 #include <string.h>
 
 typedef struct Dft {
-	int64_t in, len, out;           /* elements given, length of the transform, elements wanted */
-	int pin, pout;                  /* 1 real, 2 complex */
-	bool inverse, half;             /* half: one side of a spectrum, as result or (inverse) as operand */
+	int64_t in, len, out; /* elements given, length of the transform, elements wanted */
+	int pin, pout;        /* 1 real, 2 complex */
+	bool inverse, half;   /* half: one side of a spectrum, as result or (inverse) as operand */
 } Dft;
 
 /* The weight of part q of element k of the result for part p of element i of the operand. */
 static double entry(const Dft *d, int64_t i, int p, int64_t k, int q)
 {
-	double turn = 2 * M_PI * (double)(i * k % d->len) / (double)d->len, c = cos(turn), s = sin(turn), w = 1;
+	double turn = 2 * M_PI * (double)(i * k % d->len) / (double)d->len, c = cos(turn), s = sin(turn),
+	       w = 1;
 
 	if (!d->inverse)
 		return q == p ? c : p ? s : -s;
-	if (d->half) {                  /* the other half is the conjugate of this one */
+	if (d->half) { /* the other half is the conjugate of this one */
 		if (i > d->len / 2)
 			return 0;
 		w = i == 0 || 2 * i == d->len ? 1 : 2;
@@ -59,9 +60,11 @@ static Value *transform(Node *n, Value *x, DType type, int rank, int axis, const
 	if (axis != rank - 2)
 		x = expand_op(n, "Transpose", swap, x);
 	Value *lead = expand_op(n, "Shape", "end=-2", x);
-	Value *y = expand_op(n, "Reshape", "allowzero=1", x, expand_op(n, "Concat", "axis=0", lead, expand_ints(n, &flat, 1)));
+	Value *y = expand_op(n, "Reshape", "allowzero=1", x,
+		expand_op(n, "Concat", "axis=0", lead, expand_ints(n, &flat, 1)));
 	y = expand_op(n, "MatMul", NULL, y, matrix(n, work, d));
-	y = expand_op(n, "Reshape", "allowzero=1", y, expand_op(n, "Concat", "axis=0", lead, expand_ints(n, back, 2)));
+	y = expand_op(n, "Reshape", "allowzero=1", y,
+		expand_op(n, "Concat", "axis=0", lead, expand_ints(n, back, 2)));
 	if (axis != rank - 2)
 		y = expand_op(n, "Transpose", swap, y);
 	return work != type ? expand_cast(n, y, type) : y;
@@ -92,8 +95,10 @@ static int expand_dft(Node *n)
 
 	if (read_int(n, 1, "a length", &len) || (!old && read_int(n, 2, "an axis", &at)))
 		return -1;
-	if (!t || t->rank < 2 || !dim_known(t->dim[t->rank - 1]) || t->dim[t->rank - 1] < 1 || t->dim[t->rank - 1] > 2) {
-		err_at(in_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s", type_text(t));
+	if (!t || t->rank < 2 || !dim_known(t->dim[t->rank - 1]) || t->dim[t->rank - 1] < 1 ||
+		t->dim[t->rank - 1] > 2) {
+		err_at(in_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s",
+			type_text(t));
 		return -1;
 	}
 	if (op_axis(n, at, t->rank, &axis))
@@ -101,7 +106,8 @@ static int expand_dft(Node *n)
 	d.pin = (int)t->dim[t->rank - 1];
 	d.in = t->dim[axis];
 	if (!dim_known(d.in) || d.in > INT32_MAX || axis == t->rank - 1) {
-		err_at(in_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis, type_text(t));
+		err_at(in_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis,
+			type_text(t));
 		return -1;
 	}
 	d.len = n->nin > 1 && n->in[1] ? len : d.inverse && d.half ? 2 * (d.in - 1) : d.in;
@@ -122,30 +128,35 @@ static int expand_stft(Node *n)
 
 	if (read_int(n, 1, "a frame step", &step) || read_int(n, 3, "a frame length", &len))
 		return -1;
-	if (!t || t->rank != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 || t->dim[2] > 2) {
-		err_at(in_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s", type_text(t));
+	if (!t || t->rank != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 ||
+		t->dim[2] > 2) {
+		err_at(in_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s",
+			type_text(t));
 		return -1;
 	}
 	if (len < 0)
 		len = w ? w->rank == 1 ? w->dim[0] : -1 : t->dim[1];
 	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
-		err_at(in_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len, type_text(w));
+		err_at(in_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len,
+			type_text(w));
 		return -1;
 	}
 	if (len <= 0 || len > t->dim[1] || step <= 0) {
-		err_at(n->loc, "STFT of frames of %lld, every %lld, of a signal of %lld", (long long)len, (long long)step, (long long)t->dim[1]);
+		err_at(n->loc, "STFT of frames of %lld, every %lld, of a signal of %lld", (long long)len,
+			(long long)step, (long long)t->dim[1]);
 		return -1;
 	}
 	int64_t frames = 1 + (t->dim[1] - len) / step, dim[2] = { frames, len }, column[2] = { len, 1 };
 	if (!expand_room(n, frames, len))
 		return -1;
-	double *idx = arena_array(n->graph->scratch, double, frames * len);
+	double *idx = arena_array(n->graph->scratch, double, frames *len);
 	for (int64_t f = 0; f < frames; f++)
 		for (int64_t i = 0; i < len; i++)
 			idx[f * len + i] = (double)(f * step + i);
 	Value *x = expand_op(n, "Gather", "axis=1", n->in[0], expand_table(n, DT_INT64, idx, 2, dim));
 	if (w)
-		x = expand_op(n, "Mul", NULL, x, expand_op(n, "Reshape", NULL, n->in[2], expand_ints(n, column, 2)));
+		x = expand_op(n, "Mul", NULL, x,
+			expand_op(n, "Reshape", NULL, n->in[2], expand_ints(n, column, 2)));
 	d.in = d.len = len;
 	d.pin = (int)t->dim[2];
 	d.out = d.half ? len / 2 + 1 : len;
@@ -156,7 +167,8 @@ static int expand_stft(Node *n)
 static int expand_mel(Node *n)
 {
 	double v[5];
-	static const char *const what[] = { "a number of bands", "a length", "a sample rate", "a lower edge", "an upper edge" };
+	static const char *const what[] = { "a number of bands", "a length", "a sample rate", "a lower edge",
+		"an upper edge" };
 
 	for (int i = 0; i < 5; i++) {
 		const Tensor *t = expand_const(n, i, what[i]);
@@ -165,15 +177,18 @@ static int expand_mel(Node *n)
 			return -1;
 		v[i] = tensor_get(t, 0);
 	}
-	if (!(v[0] >= 0 && v[0] < INT32_MAX && v[1] >= 0 && v[1] < INT32_MAX && v[2] > 0 && v[3] >= 0 && v[4] >= v[3] && isfinite(v[4]))) {
-		err_at(n->loc, "MelWeightMatrix: %g bands, length %g, rate %g, from %g to %g", v[0], v[1], v[2], v[3], v[4]);
+	if (!(v[0] >= 0 && v[0] < INT32_MAX && v[1] >= 0 && v[1] < INT32_MAX && v[2] > 0 && v[3] >= 0 &&
+		    v[4] >= v[3] && isfinite(v[4]))) {
+		err_at(n->loc, "MelWeightMatrix: %g bands, length %g, rate %g, from %g to %g", v[0], v[1],
+			v[2], v[3], v[4]);
 		return -1;
 	}
 	int64_t bands = (int64_t)v[0], len = (int64_t)v[1], bins = len / 2 + 1, dim[2] = { bins, bands };
 	if (!expand_room(n, bins, bands + 2))
 		return -1;
-	double low = 2595 * log10(1 + v[3] / 700), high = 2595 * log10(1 + v[4] / 700), step = (high - low) / (double)(bands + 2);
-	double *w = arena_array(n->graph->scratch, double, bins * bands + 1);
+	double low = 2595 * log10(1 + v[3] / 700), high = 2595 * log10(1 + v[4] / 700),
+	       step = (high - low) / (double)(bands + 2);
+	double *w = arena_array(n->graph->scratch, double, bins *bands + 1);
 	int64_t *bin = arena_array(n->graph->scratch, int64_t, bands + 2);
 	for (int64_t i = 0; i < bands + 2; i++) {
 		double hertz = 700 * (pow(10, (low + (double)i * step) / 2595) - 1);
@@ -289,10 +304,12 @@ static Cost cost_det(const Node *n)
 	int64_t e = t ? type_elements(t) : -1, m = t && t->rank >= 2 ? t->dim[t->rank - 1] : -1;
 
 	if (e >= 0 && m >= 0)
-		c.flops = (double)e * (double)m * (!strcmp(n->op, "Det") ? 2.0 / 3 : 2.0 / 3 * (double)m * (double)m);
+		c.flops = (double)e * (double)m *
+		          (!strcmp(n->op, "Det") ? 2.0 / 3 : 2.0 / 3 * (double)m * (double)m);
 	return c;
 }
 
+/* clang-format off */
 const Op ops_spectral[] = {
 	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F", .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft,
 	  .test = "x:[2,5,1] | x:[2,4,2] =inverse:1 | x:[3,4,1] axis:{0} =onesided:1 | x:[2,4,2] =inverse:1 =onesided:1" },
@@ -309,3 +326,4 @@ const Op ops_spectral[] = {
 	  .factors = "... * * -> ... * *", .nograd = true, .cost = cost_det, .test = "x:[3,3]" },
 	{ 0 },
 };
+/* clang-format on */

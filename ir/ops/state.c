@@ -6,11 +6,20 @@
 #include <math.h>
 #include <string.h>
 
-static Value *op2(Node *n, const char *op, Value *a, Value *b) { return expand_op(n, op, NULL, a, b); }
+static Value *op2(Node *n, const char *op, Value *a, Value *b)
+{
+	return expand_op(n, op, NULL, a, b);
+}
 
-static Value *one_int(Node *n, int64_t v) { return expand_ints(n, &v, 1); }
+static Value *one_int(Node *n, int64_t v)
+{
+	return expand_ints(n, &v, 1);
+}
 
-static bool given(const Node *n, int i) { return i < n->nin && n->in[i]; }
+static bool given(const Node *n, int i)
+{
+	return i < n->nin && n->in[i];
+}
 
 /* ---- TensorScatter: writes into a cache along one axis, from a place that each sample gives ---- */
 
@@ -22,7 +31,9 @@ static int expand_tensor_scatter(Node *n)
 	int axis, k = 0;
 
 	if (!x || x->rank < 2 || !u || u->rank != x->rank) {
-		err_at(n->loc, "TensorScatter needs a cache and an update of the same known rank, not %s and %s", type_text(x), type_text(u));
+		err_at(n->loc,
+			"TensorScatter needs a cache and an update of the same known rank, not %s and %s",
+			type_text(x), type_text(u));
 		return -1;
 	}
 	if (!expand_oneof(n, "mode", modes) || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
@@ -46,7 +57,8 @@ static int expand_tensor_scatter(Node *n)
 	if (k)
 		at = op2(n, "Unsqueeze", at, expand_ints(n, axes, k));
 	at = op2(n, "Expand", at, expand_op(n, "Shape", NULL, n->in[1]));
-	return expand_result(n, 0, expand_op(n, "ScatterElements", expand_attr(n, "axis=%d", axis), n->in[0], at, n->in[1]));
+	return expand_result(n, 0,
+		expand_op(n, "ScatterElements", expand_attr(n, "axis=%d", axis), n->in[0], at, n->in[1]));
 }
 
 /* ---- CausalConvWithState ---- */
@@ -58,9 +70,12 @@ static int expand_causal_conv(Node *n)
 
 	if (!expand_oneof(n, "activation", kinds))
 		return -1;
-	if (!x || x->rank != 3 || !w || w->rank != 3 || !dim_known(w->dim[2]) || w->dim[2] < 1 || !dim_known(w->dim[0]) ||
-	    dim_differ(x->dim[1], w->dim[0]) || dim_differ(w->dim[1], 1)) {
-		err_at(n->loc, "CausalConvWithState needs x [batch, channels, length] and w [channels, 1, k], not %s and %s", type_text(x), type_text(w));
+	if (!x || x->rank != 3 || !w || w->rank != 3 || !dim_known(w->dim[2]) || w->dim[2] < 1 ||
+		!dim_known(w->dim[0]) || dim_differ(x->dim[1], w->dim[0]) || dim_differ(w->dim[1], 1)) {
+		err_at(n->loc,
+			"CausalConvWithState needs x [batch, channels, length] and w [channels, 1, k], not "
+		        "%s and %s",
+			type_text(x), type_text(w));
 		return -1;
 	}
 	int64_t k = w->dim[2], pads[2] = { k - 1, 0 };
@@ -68,16 +83,19 @@ static int expand_causal_conv(Node *n)
 	if (given(n, 3))
 		all = expand_op(n, "Concat", "axis=2", n->in[3], n->in[0]);
 	else
-		all = expand_op(n, "Pad", NULL, n->in[0], expand_ints(n, pads, 2), expand_num(n, x->elem, 0), one_int(n, 2));
+		all = expand_op(n, "Pad", NULL, n->in[0], expand_ints(n, pads, 2), expand_num(n, x->elem, 0),
+			one_int(n, 2));
 	char *group = expand_attr(n, "group=%lld", (long long)w->dim[0]);
-	Value *y = given(n, 2) ? expand_op(n, "Conv", group, all, n->in[1], n->in[2]) : expand_op(n, "Conv", group, all, n->in[1]);
+	Value *y = given(n, 2) ? expand_op(n, "Conv", group, all, n->in[1], n->in[2])
+	                       : expand_op(n, "Conv", group, all, n->in[1]);
 	if (strcmp(attr_str(n, "activation"), "none"))
 		y = op2(n, "Mul", y, expand_op(n, "Sigmoid", NULL, y));
 	if (expand_result(n, 0, y))
 		return -1;
 	if (n->nout < 2 || !n->out[1])
 		return 0;
-	Value *end = expand_op(n, "Shape", "start=2, end=3", all), *from = op2(n, "Sub", end, one_int(n, k - 1));
+	Value *end = expand_op(n, "Shape", "start=2, end=3", all),
+	      *from = op2(n, "Sub", end, one_int(n, k - 1));
 	return expand_result(n, 1, expand_op(n, "Slice", NULL, all, from, end, one_int(n, 2)));
 }
 
@@ -85,10 +103,10 @@ static int expand_causal_conv(Node *n)
 
 typedef struct Linear {
 	Node *n;
-	int64_t tokens, heads, group, dk, dv;   /* heads of keys and values; queries per head; widths */
+	int64_t tokens, heads, group, dk, dv; /* heads of keys and values; queries per head; widths */
 	DType type, work;
 	bool gated, delta;
-	Value *q, *k, *kt, *v, *decay, *beta;   /* [B, T, heads, ...] */
+	Value *q, *k, *kt, *v, *decay, *beta; /* [B, T, heads, ...] */
 } Linear;
 
 /* Operand i as [B, T, dims...], in the type we compute in. */
@@ -111,12 +129,17 @@ static int read_linear(Linear *a)
 	a->heads = attr_int(n, "kv_num_heads");
 	a->gated = !strncmp(rule, "gated", 5);
 	a->delta = strstr(rule, "delta") != NULL;
-	if (!expand_oneof(n, "update_rule", rules) || expand_shape(n, 0, qd) < 0 || expand_shape(n, 2, vd) < 0)
+	if (!expand_oneof(n, "update_rule", rules) || expand_shape(n, 0, qd) < 0 ||
+		expand_shape(n, 2, vd) < 0)
 		return -1;
-	if (in_rank(n, 0) != 3 || in_rank(n, 1) != 3 || in_rank(n, 2) != 3 || a->heads < 1 || heads < 1 || heads % a->heads || qd[2] % heads ||
-	    vd[2] % a->heads || a->gated != given(n, 4) || a->delta != given(n, 5)) {
-		err_at(n->loc, "LinearAttention \"%s\" of query %s and value %s with %lld and %lld heads: operands do not fit", rule,
-		       type_text(in_type(n, 0)), type_text(in_type(n, 2)), (long long)heads, (long long)a->heads);
+	if (in_rank(n, 0) != 3 || in_rank(n, 1) != 3 || in_rank(n, 2) != 3 || a->heads < 1 || heads < 1 ||
+		heads % a->heads || qd[2] % heads || vd[2] % a->heads || a->gated != given(n, 4) ||
+		a->delta != given(n, 5)) {
+		err_at(n->loc,
+			"LinearAttention \"%s\" of query %s and value %s with %lld and %lld heads: operands "
+		        "do not fit",
+			rule, type_text(in_type(n, 0)), type_text(in_type(n, 2)), (long long)heads,
+			(long long)a->heads);
 		return -1;
 	}
 	a->tokens = qd[1];
@@ -126,7 +149,9 @@ static int read_linear(Linear *a)
 	a->type = in_dtype(n, 0);
 	a->work = a->type == DT_DOUBLE ? a->type : DT_FLOAT;
 	if (a->tokens * 16 > limits.unroll) {
-		fail_at(EXIT_LIMIT, n->loc, "LinearAttention over %lld tokens becomes more nodes than --max-unroll", (long long)a->tokens);
+		fail_at(EXIT_LIMIT, n->loc,
+			"LinearAttention over %lld tokens becomes more nodes than --max-unroll",
+			(long long)a->tokens);
 		return -1;
 	}
 	return 0;
@@ -160,8 +185,10 @@ static int expand_linear_attention(Node *n)
 
 	if (read_linear(&a))
 		return -1;
-	int64_t h = a.heads, qs[3] = { h, a.group, a.dk }, ks[3] = { h, a.dk, 1 }, kts[3] = { h, 1, a.dk }, vs[3] = { h, 1, a.dv };
-	int64_t ds[3] = { h, -1, 1 }, bs[3] = { -1, 1, 1 }, ss[3] = { h, a.dk, a.dv }, token_shape[3] = { 0, 1, h * a.group * a.dv };
+	int64_t h = a.heads, qs[3] = { h, a.group, a.dk }, ks[3] = { h, a.dk, 1 }, kts[3] = { h, 1, a.dk },
+		vs[3] = { h, 1, a.dv };
+	int64_t ds[3] = { h, -1, 1 }, bs[3] = { -1, 1, 1 }, ss[3] = { h, a.dk, a.dv },
+		token_shape[3] = { 0, 1, h * a.group * a.dv };
 	double scale = attr_float(n, "scale") != 0 ? attr_float(n, "scale") : 1 / sqrt((double)a.dk);
 	a.q = op2(n, "Mul", unpack(&a, 0, qs, 3), expand_num(n, a.work, scale));
 	a.k = unpack(&a, 1, ks, 3);
@@ -174,18 +201,22 @@ static int expand_linear_attention(Node *n)
 	if (given(n, 3))
 		state = keep == a.work ? n->in[3] : expand_cast(n, n->in[3], a.work);
 	else
-		state = op2(n, "Expand", expand_num(n, a.work, 0), expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "end=1", n->in[0]), expand_ints(n, ss, 3)));
+		state = op2(n, "Expand", expand_num(n, a.work, 0),
+			expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "end=1", n->in[0]),
+				expand_ints(n, ss, 3)));
 	Value **row = arena_array(n->graph->scratch, Value *, a.tokens + 1);
 	for (int64_t t = 0; t < a.tokens && state; t++) {
 		state = remember(&a, state, t);
-		row[t] = op2(n, "Reshape", op2(n, "MatMul", token(&a, a.q, t), state), expand_ints(n, token_shape, 3));
+		row[t] = op2(n, "Reshape", op2(n, "MatMul", token(&a, a.q, t), state),
+			expand_ints(n, token_shape, 3));
 	}
 	/* joined eight by eight */
 	for (int64_t count = a.tokens; state && count > 0 && !y;) {
 		int64_t next = 0;
 
 		for (int64_t i = 0; i < count; i += 8)
-			row[next++] = expand_node(n, "Concat", "axis=1", (int)(count - i < 8 ? count - i : 8), row + i);
+			row[next++] = expand_node(
+				n, "Concat", "axis=1", (int)(count - i < 8 ? count - i : 8), row + i);
 		y = next == 1 ? row[0] : NULL;
 		count = next;
 	}
@@ -198,6 +229,7 @@ static int expand_linear_attention(Node *n)
 	return n->nout > 1 ? expand_result(n, 1, keep == a.work ? state : expand_cast(n, state, keep)) : 0;
 }
 
+/* clang-format off */
 const Op ops_state[] = {
 	{ .name = "TensorScatter", .since = 24, .sig = "past_cache:T update:T write_indices:int64? -> y:T", .attrs = "axis:int=-2 mode:string=\"linear\"",
 	  .expand = expand_tensor_scatter,
@@ -210,3 +242,4 @@ const Op ops_state[] = {
 	  .test = "query:[1,3,4] key:[1,3,4] value:[1,3,6] decay:[1,3,2] beta:[1,3,2] =q_num_heads:2 =kv_num_heads:2 | query:[1,2,4] key:[1,2,2] value:[1,2,3] =q_num_heads:2 =kv_num_heads:1 =update_rule:\"linear\"" },
 	{ 0 },
 };
+/* clang-format on */
