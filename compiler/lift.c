@@ -1,6 +1,7 @@
 /* Lifting: arithmetic that is the meaning of a composite operator becomes that operator, which has a kernel, a stable
- * gradient and a factor rule of its own.  Recognised: layer, RMS and group normalisation, GELU (erf and tanh), SwiGLU, and
- * in lift_attention.c scaled dot-product attention with its masks and rotary embedding.
+ * gradient and a factor rule of its own.  Recognised: layer, RMS and group normalisation, GELU (erf and tanh), SwiGLU, the
+ * logarithm of a sigmoid (which gets a form that does not underflow), and in lift_attention.c scaled dot-product
+ * attention with its masks and rotary embedding.
  *
  * What exporters write is a grammar in our own language: patterns.ir, read by match.c.  A complete match is handed to the
  * function of its rule, which checks what a pattern cannot say (axes, shapes, types, the contents of masks and tables) and
@@ -14,15 +15,22 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Rule { const char *name; bool (*put)(void *, Match *); } Rule;
+typedef struct Rule {
+	const char *name;
+	bool (*put)(void *, Match *);
+} Rule;
 
 struct Lift {
 	Graph *g;
-	Node **old; int nold;
-	struct Put { Node **node; int n; } *before;     /* new nodes that stand before old[i] */
+	Node **old;
+	int nold;
+	struct Put {
+		Node **node;
+		int n;
+	} * before; /* new nodes that stand before old[i] */
 	int *uses, nuses;
-	Map table;                      /* by value: what lift_once built from it */
-	Map value;                      /* contents of values that depend on constants only */
+	Map table; /* by value: what lift_once built from it */
+	Map value; /* contents of values that depend on constants only */
 	Arena values;
 	int lifted;
 };
@@ -102,7 +110,8 @@ bool lift_replaceable(Lift *l, const Match *m)
 }
 
 /* A node in place of the match: its place in the source, name, stage and annotations are those of the root. */
-Value *lift_put(Lift *l, const Match *m, const char *op, Value *to, int nin, Value **in, void (*attrs)(Node *, const void *), const void *arg)
+Value *lift_put(Lift *l, const Match *m, const char *op, Value *to, int nin, Value **in,
+	void (*attrs)(Node *, const void *), const void *arg)
 {
 	Graph *g = l->g;
 	const Node *r = m->root;
@@ -140,7 +149,8 @@ void lift_float(Node *n, const char *name, double v)
 
 bool lift_same_type(const Value *a, const Value *b)
 {
-	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem || a->type->rank != b->type->rank || a->type->rank < 0)
+	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem ||
+		a->type->rank != b->type->rank || a->type->rank < 0)
 		return false;
 	for (int i = 0; i < a->type->rank; i++)
 		if (!dim_same(a->type->dim[i], b->type->dim[i]))
@@ -194,8 +204,8 @@ const Tensor *lift_value(Lift *l, Value *v, int depth)
 	if ((t = map_get(&l->value, v)) != NULL)
 		return t == (const Tensor *)l ? NULL : t;
 	map_put(&l->value, v, l);
-	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random || !v->type || type_elements(v->type) < 0 ||
-	    type_elements(v->type) > 1 << 24)
+	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random ||
+		!v->type || type_elements(v->type) < 0 || type_elements(v->type) > 1 << 24)
 		return NULL;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !(in[i] = (Tensor *)lift_value(l, n->in[i], depth + 1)))
@@ -225,7 +235,8 @@ static void take(Lift *l, int index)
 }
 
 /* What a rule makes from a value for all its uses: once, right after the value itself.  kind tells several makings apart. */
-Value *lift_once(Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
+Value *lift_once(
+	Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
 {
 	Graph *g = l->g;
 	const void *key = (const char *)from + kind;
@@ -302,7 +313,10 @@ static Value *ones(Lift *l, const Value *x, int k)
 	return graph_const(l->g, t, "ones");
 }
 
-typedef struct Norm { int k; double eps; } Norm;
+typedef struct Norm {
+	int k;
+	double eps;
+} Norm;
 
 static void norm_attrs(Node *n, const void *arg)
 {
@@ -315,16 +329,17 @@ static void norm_attrs(Node *n, const void *arg)
 static bool put_norm(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"), *y = m->root->out[0];
+	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
+	      *y = m->root->out[0];
 	Norm a = { last_axes(x, match_hole(m, "axes")), 0 };
 
-	if (!a.k || !lift_scalar(match_hole(m, "eps"), &a.eps) || !(a.eps >= 0) || !lift_same_type(x, y) || (scale && !fits(scale, x, a.k)) || (bias && !fits(bias, x, a.k)) ||
-	    !lift_replaceable(l, m))
+	if (!a.k || !lift_scalar(match_hole(m, "eps"), &a.eps) || !(a.eps >= 0) || !lift_same_type(x, y) ||
+		(scale && !fits(scale, x, a.k)) || (bias && !fits(bias, x, a.k)) || !lift_replaceable(l, m))
 		return false;
 	if (!scale)
 		scale = ones(l, x, a.k);
-	lift_put(l, m, !strcmp(m->name, "RmsNorm") ? "RMSNormalization" : "LayerNormalization", y, bias ? 3 : 2, (Value *[]){ x, scale, bias },
-	         norm_attrs, &a);
+	lift_put(l, m, !strcmp(m->name, "RmsNorm") ? "RMSNormalization" : "LayerNormalization", y,
+		bias ? 3 : 2, (Value *[]){ x, scale, bias }, norm_attrs, &a);
 	return true;
 }
 
@@ -339,8 +354,10 @@ static void group_attrs(Node *n, const void *arg)
 static bool put_group_norm(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"), *y = m->root->out[0];
-	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero")), *axes = lift_constant(match_hole(m, "axes"));
+	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
+	      *y = m->root->out[0];
+	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero")),
+		     *axes = lift_constant(match_hole(m, "axes"));
 	int rank = lift_rank(x);
 	const Node *inner = NULL;
 
@@ -348,16 +365,19 @@ static bool put_group_norm(void *lift, Match *m)
 		if (is(m->node[i], "InstanceNormalization"))
 			inner = m->node[i];
 	const Type *t = inner ? in_type(inner, 0) : NULL;
-	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t || t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) ||
-	    tensor_elements(axes) != rank - 2 || !lift_same_type(x, y))
+	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t ||
+		t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || tensor_elements(axes) != rank - 2 ||
+		!lift_same_type(x, y))
 		return false;
 	for (int i = 0; i < rank - 2; i++)
 		if (tensor_int(axes, i) != i + 1)
 			return false;
-	if (lift_rank(scale) != 1 || lift_rank(bias) != 1 || !dim_same(scale->type->dim[0], x->type->dim[1]) || !dim_same(bias->type->dim[0], x->type->dim[1]) ||
-	    !lift_replaceable(l, m))
+	if (lift_rank(scale) != 1 || lift_rank(bias) != 1 ||
+		!dim_same(scale->type->dim[0], x->type->dim[1]) ||
+		!dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
 		return false;
-	lift_put(l, m, "GroupNormalization", y, 3, (Value *[]){ x, scale, bias }, group_attrs, &(Norm){ (int)tensor_elements(one), attr_float(inner, "epsilon") });
+	lift_put(l, m, "GroupNormalization", y, 3, (Value *[]){ x, scale, bias }, group_attrs,
+		&(Norm){ (int)tensor_elements(one), attr_float(inner, "epsilon") });
 	return true;
 }
 
@@ -390,12 +410,29 @@ static void alpha_attr(Node *n, const void *arg)
 static bool put_gated(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *a = match_hole(m, "a"), *b = match_hole(m, "b"), *alpha = match_hole(m, "alpha"), *y = m->root->out[0];
+	Value *a = match_hole(m, "a"), *b = match_hole(m, "b"), *alpha = match_hole(m, "alpha"),
+	      *y = m->root->out[0];
 	double by = 1;
 
-	if (lift_constant(b) || !lift_same_type(a, b) || !lift_same_type(a, y) || (alpha && !lift_scalar(alpha, &by)) || !lift_replaceable(l, m))
+	if (lift_constant(b) || !lift_same_type(a, b) || !lift_same_type(a, y) ||
+		(alpha && !lift_scalar(alpha, &by)) || !lift_replaceable(l, m))
 		return false;
 	lift_put(l, m, "SwiGLU", y, 2, (Value *[]){ a, b }, alpha_attr, &by);
+	return true;
+}
+
+/* Binary cross entropy as exporters write it. */
+static bool put_log_sigmoid(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *z = match_hole(m, "z"), *y = m->root->out[0];
+
+	if (!lift_same_type(z, y) || !lift_replaceable(l, m))
+		return false;
+	if (!strcmp(m->name, "LogSigmoid"))
+		z = lift_put(l, m, "Neg", NULL, 1, &z, NULL, NULL);
+	Value *s = lift_put(l, m, "Softplus", NULL, 1, &z, NULL, NULL);
+	lift_put(l, m, "Neg", y, 1, &s, NULL, NULL);
 	return true;
 }
 
@@ -408,6 +445,8 @@ static const Rule rules[] = {
 	{ "GeluErf", put_gelu },
 	{ "GeluTanh", put_gelu },
 	{ "Gated", put_gated },
+	{ "LogSigmoid", put_log_sigmoid },
+	{ "LogRest", put_log_sigmoid },
 	{ "Attend", lift_attention },
 	{ "Rotary", lift_rotary },
 };
@@ -491,5 +530,5 @@ int lift_run(Graph *g)
 			arena_push(g->arena, g->node, g->nnode, l.old[i]);
 	}
 	arena_free(&l.values);
-	return l.lifted ? fold_run(g) : 0;      /* what was built is written in one way too */
+	return l.lifted ? fold_run(g) : 0; /* what was built is written in one way too */
 }

@@ -24,12 +24,11 @@ static Value *vector(Graph *g, int64_t v)
 	return graph_const(g, tensor_ints(g->arena, &v, 1), "part");
 }
 
-
 typedef struct Heads {
 	Value *q, *k, *v, *mask;
 	double scale, cap;
 	bool causal;
-	int heads;                      /* 1 for operands with 3 axes, each a head of its own; 0 for 4 */
+	int heads; /* 1 for operands with 3 axes, each a head of its own; 0 for 4 */
 	Dim queries, keys;
 } Heads;
 
@@ -50,7 +49,10 @@ static void attention_attrs(Node *n, const void *arg)
 		lift_float(n, "softcap", h->cap);
 }
 
-typedef struct Perm { int n; int64_t axis[RANK_MAX]; } Perm;
+typedef struct Perm {
+	int n;
+	int64_t axis[RANK_MAX];
+} Perm;
 
 static void perm_attr(Node *n, const void *arg)
 {
@@ -73,7 +75,8 @@ static Value *permuted(Lift *l, const Match *m, Value *x, const Perm *p)
 /* The matrices of k, turned by way of a Reshape to three axes and back. */
 static Value *turned_flat(const Value *kt)
 {
-	const Node *back = kt->def, *turn = is(back, "Reshape") ? back->in[0]->def : NULL, *flat = is(turn, "Transpose") ? turn->in[0]->def : NULL;
+	const Node *back = kt->def, *turn = is(back, "Reshape") ? back->in[0]->def : NULL,
+		   *flat = is(turn, "Transpose") ? turn->in[0]->def : NULL;
 	int n;
 	const int64_t *perm = flat ? attr_ints(turn, "perm", &n) : NULL;
 
@@ -83,8 +86,9 @@ static Value *turned_flat(const Value *kt)
 	const Type *t = lift_rank(k) == 4 ? k->type : NULL, *f = flat->out[0]->type, *r = kt->type;
 	if (!t || r->rank != 4 || f->rank != 3)
 		return NULL;
-	bool good = dim_same(f->dim[1], t->dim[2]) && dim_same(f->dim[2], t->dim[3]) && dim_same(r->dim[0], t->dim[0]) && dim_same(r->dim[1], t->dim[1]) &&
-		    dim_same(r->dim[2], t->dim[3]) && dim_same(r->dim[3], t->dim[2]);
+	bool good = dim_same(f->dim[1], t->dim[2]) && dim_same(f->dim[2], t->dim[3]) &&
+	            dim_same(r->dim[0], t->dim[0]) && dim_same(r->dim[1], t->dim[1]) &&
+	            dim_same(r->dim[2], t->dim[3]) && dim_same(r->dim[3], t->dim[2]);
 	return good ? k : NULL;
 }
 
@@ -107,7 +111,8 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 		for (int i = 0; i < rank; i++)
 			perm.axis[i] = n == rank ? p[i] : rank - 1 - i;
 		for (int i = 0; is(inner->def, "Mul") && i < 2; i++)
-			if (lift_scalar(inner->def->in[i], &by) && lift_same_type(inner->def->in[1 - i], inner)) {
+			if (lift_scalar(inner->def->in[i], &by) &&
+				lift_same_type(inner->def->in[1 - i], inner)) {
 				*scale *= by;
 				inner = inner->def->in[1 - i];
 			}
@@ -121,24 +126,30 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 /* The heads from which x was made by repeating each of them; NULL when it was not. */
 static Value *unrepeated(const Value *x)
 {
-	const Node *back = x->def, *wide = is(back, "Reshape") ? back->in[0]->def : NULL, *apart = is(wide, "Expand") ? wide->in[0]->def : NULL;
+	const Node *back = x->def, *wide = is(back, "Reshape") ? back->in[0]->def : NULL,
+		   *apart = is(wide, "Expand") ? wide->in[0]->def : NULL;
 	const Type *w = apart && wide->out[0] ? wide->out[0]->type : NULL, *t;
 
-	if (!w || w->rank != 5 || lift_rank(x) != 4 || (!is(apart, "Unsqueeze") && !is(apart, "Reshape")) || lift_rank(apart->in[0]) != 4)
+	if (!w || w->rank != 5 || lift_rank(x) != 4 || (!is(apart, "Unsqueeze") && !is(apart, "Reshape")) ||
+		lift_rank(apart->in[0]) != 4)
 		return NULL;
 	t = apart->in[0]->type;
 	const Type *a = apart->out[0]->type;
-	bool good = a->rank == 5 && dim_same(a->dim[2], 1) && dim_known(t->dim[1]) && dim_known(w->dim[2]) && dim_same(x->type->dim[1], t->dim[1] * w->dim[2]);
+	bool good = a->rank == 5 && dim_same(a->dim[2], 1) && dim_known(t->dim[1]) && dim_known(w->dim[2]) &&
+	            dim_same(x->type->dim[1], t->dim[1] * w->dim[2]);
 	for (int i = 0; i < 4; i++) {
 		int at = i < 2 ? i : i + 1;
 
-		good &= dim_same(a->dim[at], t->dim[i]) && dim_same(w->dim[at], t->dim[i]) && (i == 1 || dim_same(x->type->dim[i], t->dim[i]));
+		good &= dim_same(a->dim[at], t->dim[i]) && dim_same(w->dim[at], t->dim[i]) &&
+		        (i == 1 || dim_same(x->type->dim[i], t->dim[i]));
 	}
 	return good ? apart->in[0] : NULL;
 }
 
 /* A matrix of queries by keys whose element depends on one thing: whether the key comes after the query. */
-typedef struct Triangle { double upto, after; } Triangle;
+typedef struct Triangle {
+	double upto, after;
+} Triangle;
 
 static bool uniform(const Value *v, double *x)
 {
@@ -197,8 +208,12 @@ static bool from_the_corner(const Node *n)
 
 static double compare(const char *op, double a, double b)
 {
-	return !strcmp(op, "Equal") ? a == b : !strcmp(op, "Less") ? a < b : !strcmp(op, "LessOrEqual") ? a <= b : !strcmp(op, "Greater") ? a > b :
-	       !strcmp(op, "GreaterOrEqual") ? a >= b : NAN;
+	return !strcmp(op, "Equal")            ? a == b
+	       : !strcmp(op, "Less")           ? a < b
+	       : !strcmp(op, "LessOrEqual")    ? a <= b
+	       : !strcmp(op, "Greater")        ? a > b
+	       : !strcmp(op, "GreaterOrEqual") ? a >= b
+	                                       : NAN;
 }
 
 static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
@@ -215,7 +230,8 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		const Tensor *k = in_const(n, 1);
 		bool upper = attr_int(n, "upper") != 0, given = n->nin > 1 && n->in[1];
 
-		if (!uniform(n->in[0], &a) || (given && !k) || (given ? tensor_int(k, 0) : 0) != (upper ? 1 : 0))
+		if (!uniform(n->in[0], &a) || (given && !k) ||
+			(given ? tensor_int(k, 0) : 0) != (upper ? 1 : 0))
 			return false;
 		*y = upper ? (Triangle){ 0, a } : (Triangle){ a, 0 };
 		return true;
@@ -232,7 +248,8 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		/* on the diagonal both are equal: that must be on the side of what came before */
 		return !counts(n->in[0], 1) && !counts(n->in[0], 0) ? true : compare(n->op, 0, 0) == y->upto;
 	}
-	if (is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) && triangle_of(l, n->in[0], depth + 1, y)) {
+	if (is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) &&
+		triangle_of(l, n->in[0], depth + 1, y)) {
 		*y = (Triangle){ y->upto != 0 ? a : b, y->after != 0 ? a : b };
 		return true;
 	}
@@ -241,7 +258,9 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 
 		if ((at && !uniform(n->in[0], &b)) || !triangle_of(l, n->in[at], depth + 1, y))
 			return false;
-		*y = is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b } : at ? (Triangle){ b - y->upto, b - y->after } : (Triangle){ y->upto - b, y->after - b };
+		*y = is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b }
+		     : at         ? (Triangle){ b - y->upto, b - y->after }
+		                  : (Triangle){ y->upto - b, y->after - b };
 		return !isnan(y->upto) && !isnan(y->after);
 	}
 	if (is(n, "Not")) {
@@ -251,7 +270,9 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		return true;
 	}
 	/* Views that keep rows and columns: only axes of length 1 in front of them come or go. */
-	if (is(n, "Slice") ? from_the_corner(n) : is(n, "Cast") || is(n, "Unsqueeze") || is(n, "Reshape") || is(n, "Expand") || is(n, "Identity")) {
+	if (is(n, "Slice") ? from_the_corner(n)
+			   : is(n, "Cast") || is(n, "Unsqueeze") || is(n, "Reshape") || is(n, "Expand") ||
+				     is(n, "Identity")) {
 		int r = lift_rank(v), s = lift_rank(n->in[0]);
 
 		for (int i = 1; i <= 2 && !is(n, "Slice"); i++)
@@ -332,7 +353,8 @@ static bool chosen_mask(Lift *l, Heads *h, Value *cond, Value *lowv, bool shown_
 		return false;
 	if (t && lift_filled(t, shown_is))
 		return true;
-	if (causal(l, cond, h->queries, h->keys, &y) && (y.upto != 0) == shown_is && (y.after != 0) != shown_is) {
+	if (causal(l, cond, h->queries, h->keys, &y) && (y.upto != 0) == shown_is &&
+		(y.after != 0) != shown_is) {
 		h->causal = true;
 		return true;
 	}
@@ -350,7 +372,8 @@ static bool broadcasts(const Value *mask, const Value *p)
 	if (lift_rank(mask) < 0 || mask->type->rank > rank)
 		return false;
 	for (int i = 0; i < rank; i++)
-		if (!dim_same(lift_aligned(mask, rank, i), 1) && !dim_same(lift_aligned(mask, rank, i), p->type->dim[i]))
+		if (!dim_same(lift_aligned(mask, rank, i), 1) &&
+			!dim_same(lift_aligned(mask, rank, i), p->type->dim[i]))
 			return false;
 	return true;
 }
@@ -370,9 +393,10 @@ static bool scale_of(const Match *m, double *scale)
 		if (!lift_scalar(x, &v) || v == 0)
 			return false;
 		bool divides = i == 3;
-		if (i == 0)             /* is q divided by it? */
+		if (i == 0) /* is q divided by it? */
 			for (int k = 0; k < m->n; k++)
-				divides |= is(m->node[k], "Div") && m->node[k]->in[1] == x && m->node[k]->in[0] == match_hole(m, "q");
+				divides |= is(m->node[k], "Div") && m->node[k]->in[1] == x &&
+				           m->node[k]->in[0] == match_hole(m, "q");
 		*scale = divides ? *scale / v : *scale * v;
 	}
 	return true;
@@ -392,23 +416,29 @@ bool lift_attention(void *lift, Match *m)
 	Lift *l = lift;
 	Heads h = { .q = match_hole(m, "q"), .v = match_hole(m, "v") };
 	Value *kt = match_hole(m, "kt"), *y = m->root->out[0], *p = m->root->in[0], *add = NULL, *cond = NULL;
-	Value *mask = match_hole(m, "mask"), *mask2 = match_hole(m, "mask2"), *hide = match_hole(m, "hide"), *show = match_hole(m, "show"), *low = match_hole(m, "low");
+	Value *mask = match_hole(m, "mask"), *mask2 = match_hole(m, "mask2"), *hide = match_hole(m, "hide"),
+	      *show = match_hole(m, "show"), *low = match_hole(m, "low");
 	int rank = lift_rank(h.q);
 
-	if ((rank != 3 && rank != 4) || lift_rank(kt) != rank || lift_rank(h.v) != rank || lift_rank(p) != rank || lift_rank(y) != rank ||
-	    !dtype_is_float(h.q->type->elem) || kt->type->elem != h.q->type->elem || h.v->type->elem != h.q->type->elem || !dim_known(kt->type->dim[rank - 2]))
+	if ((rank != 3 && rank != 4) || lift_rank(kt) != rank || lift_rank(h.v) != rank ||
+		lift_rank(p) != rank || lift_rank(y) != rank || !dtype_is_float(h.q->type->elem) ||
+		kt->type->elem != h.q->type->elem || h.v->type->elem != h.q->type->elem ||
+		!dim_known(kt->type->dim[rank - 2]))
 		return false;
 	for (int i = 0; i < rank - 2; i++)
-		if (!dim_same(h.q->type->dim[i], kt->type->dim[i]) || !dim_same(h.q->type->dim[i], h.v->type->dim[i]) || !dim_same(h.q->type->dim[i], p->type->dim[i]))
+		if (!dim_same(h.q->type->dim[i], kt->type->dim[i]) ||
+			!dim_same(h.q->type->dim[i], h.v->type->dim[i]) ||
+			!dim_same(h.q->type->dim[i], p->type->dim[i]))
 			return false;
 	h.queries = h.q->type->dim[rank - 2];
 	h.keys = kt->type->dim[rank - 1];
-	if (!dim_same(p->type->dim[rank - 2], h.queries) || !dim_same(p->type->dim[rank - 1], h.keys) || (rank == 4 && !dim_known(h.q->type->dim[1])) ||
-	    !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
+	if (!dim_same(p->type->dim[rank - 2], h.queries) || !dim_same(p->type->dim[rank - 1], h.keys) ||
+		(rank == 4 && !dim_known(h.q->type->dim[1])) || !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
 		return false;
-	if ((mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add))) || (mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add))) ||
-	    (hide && (!broadcasts(hide, p) || !chosen_mask(l, &h, hide, low, false, &cond))) ||
-	    (show && (!broadcasts(show, p) || !chosen_mask(l, &h, show, low, true, &cond))))
+	if ((mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add))) ||
+		(mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add))) ||
+		(hide && (!broadcasts(hide, p) || !chosen_mask(l, &h, hide, low, false, &cond))) ||
+		(show && (!broadcasts(show, p) || !chosen_mask(l, &h, show, low, true, &cond))))
 		return false;
 	if (!lift_replaceable(l, m))
 		return false;
@@ -422,26 +452,33 @@ bool lift_attention(void *lift, Match *m)
 	h.mask = add;
 	const Node *w = add ? add->def : NULL;
 	double shown, hidden;
-	if (is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 && hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) &&
-	    w->in[0]->type->rank == add->type->rank)
+	if (is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 &&
+		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) &&
+		w->in[0]->type->rank == add->type->rank)
 		h.mask = w->in[0];
 	if (cond && show)
 		h.mask = cond;
 	if (cond && hide)
-		h.mask = is(cond->def, "Not") ? cond->def->in[0] : lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
+		h.mask = is(cond->def, "Not") ? cond->def->in[0]
+		                              : lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
 	h.heads = rank == 3;
 	if (rank == 3 && h.mask && h.mask->type->rank == 3) {
 		Value *axes = vector(y->graph, 1);
 
 		h.mask = lift_put(l, m, "Unsqueeze", NULL, 2, (Value *[]){ h.mask, axes }, NULL, NULL);
 	}
-	lift_put(l, m, "Attention", y, h.mask ? 4 : 3, (Value *[]){ h.q, h.k, h.v, h.mask }, attention_attrs, &h);
+	lift_put(l, m, "Attention", y, h.mask ? 4 : 3, (Value *[]){ h.q, h.k, h.v, h.mask }, attention_attrs,
+		&h);
 	return true;
 }
 
 /* ---- rotary embedding ---- */
 
-typedef struct Part { Value *of; int64_t first, step; Dim len; } Part;
+typedef struct Part {
+	Value *of;
+	int64_t first, step;
+	Dim len;
+} Part;
 
 /* v as a regular part of the last axis of another value. */
 static bool part_of(const Value *v, Part *p)
@@ -461,7 +498,8 @@ static bool part_of(const Value *v, Part *p)
 		return true;
 	}
 	const Tensor *start = in_const(n, 1), *axes = in_const(n, 3), *step = in_const(n, 4);
-	if (!is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 || (n->nin > 4 && n->in[4] && !step))
+	if (!is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 ||
+		(n->nin > 4 && n->in[4] && !step))
 		return false;
 	int64_t a = tensor_int(axes, 0), first = tensor_int(start, 0);
 	Dim whole = p->of->type->dim[rank - 1];
@@ -502,10 +540,13 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	if (is(n, "Concat") && n->nin == 2 && !pairs)
 		return n->in[0] == n->in[1] && (attr_int(n, "axis") == -1 || attr_int(n, "axis") == rank - 1);
 	if (is(n, "Gather"))
-		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 && repeats(l, n->in[0], pairs, depth + 1);
+		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 &&
+		       repeats(l, n->in[0], pairs, depth + 1);
 	if (is(n, "Unsqueeze") || is(n, "Squeeze") || is(n, "Reshape") || is(n, "Expand") || is(n, "Slice"))
-		return lift_rank(n->in[0]) > 0 && dim_same(n->in[0]->type->dim[n->in[0]->type->rank - 1], v->type->dim[rank - 1]) && dim_known(v->type->dim[rank - 1]) &&
-		       v->type->dim[rank - 1] > 1 && repeats(l, n->in[0], pairs, depth + 1);
+		return lift_rank(n->in[0]) > 0 &&
+		       dim_same(n->in[0]->type->dim[n->in[0]->type->rank - 1], v->type->dim[rank - 1]) &&
+		       dim_known(v->type->dim[rank - 1]) && v->type->dim[rank - 1] > 1 &&
+		       repeats(l, n->in[0], pairs, depth + 1);
 	return false;
 }
 
@@ -514,11 +555,15 @@ static bool table_fits(const Value *c, const Value *x, Dim width)
 {
 	if (lift_rank(c) < 2 || c->type->rank > 4 || c->type->elem != x->type->elem)
 		return false;
-	return (dim_same(lift_aligned(c, 4, 0), 1) || dim_same(lift_aligned(c, 4, 0), x->type->dim[0])) && dim_same(lift_aligned(c, 4, 1), 1) &&
-	       dim_same(lift_aligned(c, 4, 2), x->type->dim[2]) && dim_same(lift_aligned(c, 4, 3), width);
+	return (dim_same(lift_aligned(c, 4, 0), 1) || dim_same(lift_aligned(c, 4, 0), x->type->dim[0])) &&
+	       dim_same(lift_aligned(c, 4, 1), 1) && dim_same(lift_aligned(c, 4, 2), x->type->dim[2]) &&
+	       dim_same(lift_aligned(c, 4, 3), width);
 }
 
-typedef struct Table { Dim width, pairs; bool neighbours; } Table;
+typedef struct Table {
+	Dim width, pairs;
+	bool neighbours;
+} Table;
 
 /* The table as [batch or 1, places, pairs]. */
 static Value *cache_of(Graph *g, Value *c, const void *arg)
@@ -528,14 +573,19 @@ static Value *cache_of(Graph *g, Value *c, const void *arg)
 	Loc loc = c->def ? c->def->loc : c->loc;
 
 	if (!dim_same(t->width, t->pairs))
-		c = build(g, loc, "Slice", NULL, 1, NULL, 5, c, vector(g, 0), vector(g, t->neighbours ? t->width : t->pairs), vector(g, rank - 1),
-		          vector(g, t->neighbours ? 2 : 1));
+		c = build(g, loc, "Slice", NULL, 1, NULL, 5, c, vector(g, 0),
+			vector(g, t->neighbours ? t->width : t->pairs), vector(g, rank - 1),
+			vector(g, t->neighbours ? 2 : 1));
 	if (c && rank != 3)
-		c = build(g, loc, rank == 4 ? "Squeeze" : "Unsqueeze", NULL, 1, NULL, 2, c, vector(g, rank == 4 ? 1 : 0));
+		c = build(g, loc, rank == 4 ? "Squeeze" : "Unsqueeze", NULL, 1, NULL, 2, c,
+			vector(g, rank == 4 ? 1 : 0));
 	return c;
 }
 
-typedef struct Turn { bool neighbours; Dim front; } Turn;
+typedef struct Turn {
+	bool neighbours;
+	Dim front;
+} Turn;
 
 static void rotary_attrs(Node *n, const void *arg)
 {
@@ -552,8 +602,9 @@ static Value *whole_heads(const Value *x, const Value *rest)
 {
 	Part p, q;
 
-	if (!part_of(x, &p) || !part_of(rest, &q) || p.of != q.of || p.first != 0 || p.step != 1 || q.step != 1 || !dim_same(p.len, q.first) ||
-	    !dim_same(p.of->type->dim[3], dim_add(p.len, q.len)))
+	if (!part_of(x, &p) || !part_of(rest, &q) || p.of != q.of || p.first != 0 || p.step != 1 ||
+		q.step != 1 || !dim_same(p.len, q.first) ||
+		!dim_same(p.of->type->dim[3], dim_add(p.len, q.len)))
 		return NULL;
 	return p.of;
 }
@@ -561,31 +612,38 @@ static Value *whole_heads(const Value *x, const Value *rest)
 bool lift_rotary(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *a = match_hole(m, "a"), *b = match_hole(m, "b"), *cos = match_hole(m, "cos"), *sin = match_hole(m, "sin"), *y = m->root->out[0];
+	Value *x = match_hole(m, "x"), *a = match_hole(m, "a"), *b = match_hole(m, "b"),
+	      *cos = match_hole(m, "cos"), *sin = match_hole(m, "sin"), *y = m->root->out[0];
 	bool neighbours = match_hole(m, "shape") != NULL, full = x != NULL;
 	Part pa, pb;
 
-	if (!part_of(a, &pa) || !part_of(b, &pb) || pa.of != pb.of || (x && x != pa.of) || lift_rank(pa.of) != 4)
+	if (!part_of(a, &pa) || !part_of(b, &pb) || pa.of != pb.of || (x && x != pa.of) ||
+		lift_rank(pa.of) != 4)
 		return false;
 	x = pa.of;
 	Dim width = x->type->dim[3];
-	if (!dim_known(width) || width % 2 || !dim_same(pa.len, width / 2) || !dim_same(pb.len, width / 2) || pa.first != 0)
+	if (!dim_known(width) || width % 2 || !dim_same(pa.len, width / 2) || !dim_same(pb.len, width / 2) ||
+		pa.first != 0)
 		return false;
-	if (neighbours ? pa.step != 2 || pb.step != 2 || pb.first != 1 : pa.step != 1 || pb.step != 1 || pb.first != width / 2)
+	if (neighbours ? pa.step != 2 || pb.step != 2 || pb.first != 1
+		       : pa.step != 1 || pb.step != 1 || pb.first != width / 2)
 		return false;
 	const Tensor *end = neighbours ? lift_constant(match_hole(m, "end")) : NULL;
-	if (neighbours && (!end || tensor_elements(end) != 1 || (tensor_int(end, 0) != -1 && tensor_int(end, 0) != 4)))
+	if (neighbours &&
+		(!end || tensor_elements(end) != 1 || (tensor_int(end, 0) != -1 && tensor_int(end, 0) != 4)))
 		return false;
 	Dim have = full ? width : width / 2;
 	Value *whole = x;
 	if (match_hole(m, "rest") && !(whole = whole_heads(x, match_hole(m, "rest"))))
 		return false;
-	if (!lift_same_type(whole, y) || !table_fits(cos, x, have) || !table_fits(sin, x, have) || (full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
-	    !lift_replaceable(l, m))
+	if (!lift_same_type(whole, y) || !table_fits(cos, x, have) || !table_fits(sin, x, have) ||
+		(full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
+		!lift_replaceable(l, m))
 		return false;
 	Table t = { have, width / 2, neighbours };
-	Value *c = lift_once(l, cos, neighbours, cache_of, &t), *s = lift_once(l, sin, neighbours, cache_of, &t);
-	lift_put(l, m, "RotaryEmbedding", y, 3, (Value *[]){ whole, c, s }, rotary_attrs, &(Turn){ neighbours, whole == x ? 0 : width });
+	Value *c = lift_once(l, cos, neighbours, cache_of, &t),
+	      *s = lift_once(l, sin, neighbours, cache_of, &t);
+	lift_put(l, m, "RotaryEmbedding", y, 3, (Value *[]){ whole, c, s }, rotary_attrs,
+		&(Turn){ neighbours, whole == x ? 0 : width });
 	return true;
 }
-

@@ -9,8 +9,18 @@
 #include <string.h>
 
 /* One use of a pattern: what its names stand for.  Operands that the caller gives are looked up in the caller's frame. */
-typedef struct Frame { const Function *f; const Node *call; struct Frame *outer; Value **is; } Frame;
-typedef struct Goal { const Value *p; Frame *f; Value *v; const struct Goal *next; } Goal;
+typedef struct Frame {
+	const Function *f;
+	const Node *call;
+	struct Frame *outer;
+	Value **is;
+} Frame;
+typedef struct Goal {
+	const Value *p;
+	Frame *f;
+	Value *v;
+	const struct Goal *next;
+} Goal;
 
 static Model *patterns;
 
@@ -32,7 +42,8 @@ static void resolve(const Value **p, Frame **f)
 {
 	int i;
 
-	while ((*f)->call && (i = input_index((*f)->f, *p)) >= 0 && i < (*f)->call->nin && (*f)->call->in[i]) {
+	while ((*f)->call && (i = input_index((*f)->f, *p)) >= 0 && i < (*f)->call->nin &&
+		(*f)->call->in[i]) {
 		*p = (*f)->call->in[i];
 		*f = (*f)->outer;
 	}
@@ -57,7 +68,9 @@ static bool literal_equals(const Node *n, const Value *v)
 {
 	const Tensor *t = lift_constant(v);
 	const Attr *a = &n->attr[0];
-	double want = a->type == AT_INT ? (double)a->u.i : a->type == AT_FLOAT ? (double)a->u.f : tensor_get(a->u.t, 0);
+	double want = a->type == AT_INT     ? (double)a->u.i
+	              : a->type == AT_FLOAT ? (double)a->u.f
+	                                    : tensor_get(a->u.t, 0);
 	int64_t count = t ? tensor_elements(t) : 0;
 
 	for (int64_t i = 0; i < count; i++)
@@ -90,12 +103,14 @@ static bool attr_default(const Node *d, const Attr *a)
 	const Schema *s = d->row->schema;
 
 	if (!strcmp(a->name, "allowzero") || !strcmp(a->name, "to"))
-		return true;            /* decided by the types */
+		return true; /* decided by the types */
 	for (int i = 0; i < s->nattr; i++)
 		if (s->attr[i].name == a->name)
 			return s->hasdefault && s->hasdefault[i] && s->attr[i].type == a->type &&
-			       (a->type == AT_INT ? s->attr[i].u.i == a->u.i : a->type == AT_FLOAT ? s->attr[i].u.f == a->u.f :
-				a->type == AT_STRING && s->attr[i].u.s == a->u.s);
+			       (a->type == AT_INT ? s->attr[i].u.i == a->u.i
+				       : a->type == AT_FLOAT
+					       ? s->attr[i].u.f == a->u.f
+					       : a->type == AT_STRING && s->attr[i].u.s == a->u.s);
 	return false;
 }
 
@@ -162,13 +177,15 @@ static bool solve_node(Match *m, const Node *n, Frame *f, const Goal *g)
 	int count = operands(n);
 	Goal part[8];
 
-	if (!d || d->graph != m->root->graph || d->op != n->op || (*d->domain && strcmp(d->domain, "sbpcc")) || g->v->defidx != 0 || operands(d) != count || count > 8 ||
-	    m->n == MATCHED_MAX || !same_attrs(n, d))
+	if (!d || d->graph != m->root->graph || d->op != n->op ||
+		(*d->domain && strcmp(d->domain, "sbpcc")) || g->v->defidx != 0 || operands(d) != count ||
+		count > 8 || m->n == MATCHED_MAX || !same_attrs(n, d))
 		return false;
 	m->node[m->n++] = d;
 	for (int order = 0; order < (commutes(n) && count == 2 ? 2 : 1); order++) {
 		for (int i = 0; i < count; i++)
-			part[i] = (Goal){ n->in[i], f, d->in[order ? count - 1 - i : i], i + 1 < count ? &part[i + 1] : g->next };
+			part[i] = (Goal){ n->in[i], f, d->in[order ? count - 1 - i : i],
+				i + 1 < count ? &part[i + 1] : g->next };
 		bool given = true;
 		for (int i = 0; i < count; i++)
 			given &= part[i].v != NULL;
@@ -208,7 +225,6 @@ static bool solve(Match *m, const Goal *g)
 	}
 	return good;
 }
-
 
 Value *match_hole(const Match *m, const char *name)
 {

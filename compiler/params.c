@@ -46,8 +46,8 @@ static bool state_operand(const Node *n, int k)
 
 static bool moves(const Node *n)
 {
-	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND", "Unsqueeze", "Squeeze", "Reshape", "Expand",
-		"Concat", "Transpose", NULL };
+	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND",
+		"Unsqueeze", "Squeeze", "Reshape", "Expand", "Concat", "Transpose", NULL };
 
 	for (int i = 0; list[i]; i++)
 		if (is(n, list[i]))
@@ -66,11 +66,14 @@ static uint8_t *uses_of(Graph *g)
 		use[g->out[i]->id] |= OTHER;
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
-		bool trig = is(n, "Cos") || is(n, "Sin"), only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
+		bool trig = is(n, "Cos") || is(n, "Sin"),
+		     only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
 
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] && n->in[k]->graph == g)
-				use[n->in[k]->id] |= state_operand(n, k) ? STATE : trig || (only && moves(n)) ? ANGLE : OTHER;
+				use[n->in[k]->id] |= state_operand(n, k)          ? STATE
+				                     : trig || (only && moves(n)) ? ANGLE
+				                                                  : OTHER;
 	}
 	return use;
 }
@@ -98,7 +101,9 @@ static void warn_folded(Graph *g, bool marked)
 
 		if (!v->data || !floating(v) || v->data->rank < 1)
 			continue;
-		bool unmarked = marked && !mark_of(v), copy = v->data->rank > 1 && (numbered(v->name, "val_") || numbered(v->name, "onnx::MatMul_"));
+		bool unmarked = marked && !mark_of(v),
+		     copy = v->data->rank > 1 &&
+		            (numbered(v->name, "val_") || numbered(v->name, "onnx::MatMul_"));
 		if (unmarked || copy) {
 			copies++;
 			first = first ? first : v;
@@ -106,8 +111,10 @@ static void warn_folded(Graph *g, bool marked)
 	}
 	if (!copies)
 		return;
-	warn_at(first->loc, "this file was optimised for inference: %d initialiser%s (such as %s) %s not parameters of the model but computed from them; training them is not training that model",
-	        copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is" : "are");
+	warn_at(first->loc,
+		"this file was optimised for inference: %d initialiser%s (such as %s) %s not parameters of "
+	        "the model but computed from them; training them is not training that model",
+		copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is" : "are");
 	note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
 }
 
@@ -119,7 +126,10 @@ static void note_params(Graph *g)
 	a->name = name_of("param");
 	for (int i = 0; i < g->ninit; i++)
 		if (g->init[i]->param && !named(g->model, "param", g->init[i]->name))
-			arena_push(g->arena, a->arg, a->narg, ((Arg){ .kind = ARG_STRING, .s = g->init[i]->name, .param = name_of("names") }));
+			arena_push(g->arena, a->arg, a->narg,
+				((Arg){ .kind = ARG_STRING,
+					.s = g->init[i]->name,
+					.param = name_of("names") }));
 	if (a->narg)
 		annot_add(&g->model->annot, a);
 }
@@ -139,8 +149,9 @@ int params_run(Graph *g)
 		bool param = v->param;
 
 		if (m->from_onnx && v->data)
-			param = mark ? !strcmp(mark, "PARAMETER") && floating(v) :
-				floating(v) && v->data->rank > 0 && !v->input && !(use[v->id] & STATE) && use[v->id] != ANGLE;
+			param = mark ? !strcmp(mark, "PARAMETER") && floating(v)
+			             : floating(v) && v->data->rank > 0 && !v->input &&
+			                        !(use[v->id] & STATE) && use[v->id] != ANGLE;
 		if (named(m, "state", v->name) || named(m, "freeze", v->name))
 			param = false;
 		if (named(m, "param", v->name))
@@ -167,12 +178,13 @@ static int train_norm(Graph *g, Node *n)
 	static const char *const part[] = { "", "mean", "var" };
 	Attr *a = node_attr(n, "training_mode");
 
-	if (n->row->since < 14)         /* there, wanting the statistics asked for training */
+	if (n->row->since < 14) /* there, wanting the statistics asked for training */
 		a = NULL;
 	else
 		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;
 	while (n->nout < 3)
-		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name : part[n->nout])));
+		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name
+										  : part[n->nout])));
 	return infer_node(n);
 }
 
@@ -203,7 +215,8 @@ int params_training(Graph *g)
 
 	for (int i = 0; g->model->from_onnx && i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool idle = is(n, "BatchNormalization") && !attr_int(n, "training_mode") && !(n->row->since < 14 && n->nout > 1);
+		bool idle = is(n, "BatchNormalization") && !attr_int(n, "training_mode") &&
+		            !(n->row->since < 14 && n->nout > 1);
 
 		if (idle && !kept_frozen(n)) {
 			norm = norms++ ? norm : n;
@@ -217,10 +230,13 @@ int params_training(Graph *g)
 		}
 	}
 	if (norms)
-		warn_at(norm->loc, "%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the stored statistics instead", norms,
-		        norms == 1 ? " is" : "s are");
+		warn_at(norm->loc,
+			"%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the "
+		        "stored statistics instead",
+			norms, norms == 1 ? " is" : "s are");
 	if (dropouts)
-		warn_at(dropout->loc, "%d dropout%s put back into training mode: the exporter left %s switched off", dropouts, dropouts == 1 ? " is" : "s are",
-		        dropouts == 1 ? "it" : "them");
+		warn_at(dropout->loc,
+			"%d dropout%s put back into training mode: the exporter left %s switched off",
+			dropouts, dropouts == 1 ? " is" : "s are", dropouts == 1 ? "it" : "them");
 	return 0;
 }

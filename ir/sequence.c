@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-static const char *const names[] = { "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase",
-	"SequenceLength", "ConcatFromSequence", NULL };
+static const char *const names[] = { "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
+	"SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence", NULL };
 
 bool sequence_is(const Node *n)
 {
@@ -74,7 +74,8 @@ static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 	int64_t i = tensor_int(t, 0);
 	i += i < 0 ? count : 0;
 	if (i < 0 || i > otherwise) {
-		err_at(in_loc(n, operand_at), "%s: position %lld is outside of a sequence of %d", n->op, (long long)tensor_int(t, 0), count);
+		err_at(in_loc(n, operand_at), "%s: position %lld is outside of a sequence of %d", n->op,
+			(long long)tensor_int(t, 0), count);
 		return -1;
 	}
 	*at = (int)i;
@@ -99,7 +100,8 @@ static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 	if (!dim_known(length))
 		return refuse(n, "the length of the axis is");
 	if (each < 1 || length / each >= limits.unroll) {
-		err_at(n->loc, "%s cannot cut a length of %lld into parts of %lld", n->op, (long long)length, (long long)each);
+		err_at(n->loc, "%s cannot cut a length of %lld into parts of %lld", n->op, (long long)length,
+			(long long)each);
 		return -1;
 	}
 	for (int64_t at = 0; at < length; at += each)
@@ -115,7 +117,8 @@ static int split(Graph *g, Node *n)
 
 	if (!x || x->rank < 0)
 		return refuse(n, "the rank of its operand is");
-	if (op_axis(n, number(n, "axis", 0), x->rank, &axis) < 0 || sizes_of(n, x->dim[axis], &size, &count) < 0)
+	if (op_axis(n, number(n, "axis", 0), x->rank, &axis) < 0 ||
+		sizes_of(n, x->dim[axis], &size, &count) < 0)
 		return -1;
 	Value **part = arena_array(g->arena, Value *, count + 1);
 	Node *s = node_new(g, name_of(""), name_of("Split"), n->loc);
@@ -126,12 +129,14 @@ static int split(Graph *g, Node *n)
 	node_in(s, n->in[0]);
 	node_in(s, graph_const(g, tensor_ints(g->arena, size, count), "sizes"));
 	for (int i = 0; i < count; i++)
-		node_out(s, part[i] = graph_fresh(g, name_fmt("%s.%d", n->nout && n->out[0] ? n->out[0]->name : "part", i)));
+		node_out(s, part[i] = graph_fresh(g,
+				    name_fmt("%s.%d", n->nout && n->out[0] ? n->out[0]->name : "part", i)));
 	if (inline_append(g, s) < 0)
 		return -1;
 	bool squeeze = !operand(n, 1) && !number(n, "keepdims", 1);
 	for (int i = 0; squeeze && i < count; i++)
-		if (!(part[i] = build(g, n->loc, "Squeeze", NULL, 1, NULL, 2, part[i], graph_const(g, tensor_ints(g->arena, (int64_t[]){ axis }, 1), "axis"))))
+		if (!(part[i] = build(g, n->loc, "Squeeze", NULL, 1, NULL, 2, part[i],
+			      graph_const(g, tensor_ints(g->arena, (int64_t[]){ axis }, 1), "axis"))))
 			return -1;
 	return give(n, part, count);
 }
@@ -171,7 +176,8 @@ static int join(Graph *g, Node *n, const Value *s)
 		Value *v = s->item[i];
 
 		if (fresh)
-			v = build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, v, graph_const(g, tensor_ints(g->arena, &axis, 1), "axis"));
+			v = build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, v,
+				graph_const(g, tensor_ints(g->arena, &axis, 1), "axis"));
 		if (!v)
 			return -1;
 		node_in(cat, v);

@@ -134,7 +134,7 @@ static bool same_outputs(Case *c)
 	double limit = tolerance(c);
 
 	if (g->nin && !c->in[0])
-		return true;            /* random: only read */
+		return true; /* random: only read */
 	if (eval_graph(g, c->in, out, &c->a, (EvalOpts){ 0 }))
 		return fails(c, "it cannot be evaluated");
 	for (int i = 0; i < g->nout; i++) {
@@ -164,7 +164,8 @@ static bool same_gradients(Case *c)
 	for (int i = 0; i < g->ninit && n < 1024; i++) {
 		const char *p = path(c, "grads/%.*s/%s.npy", (int)(dot - c->name), c->name, g->init[i]->name);
 
-		if (!strchr(g->init[i]->name, '/') && access(p, F_OK) == 0 && (expected[n] = npy_read(p, &c->a)) != NULL) {
+		if (!strchr(g->init[i]->name, '/') && access(p, F_OK) == 0 &&
+			(expected[n] = npy_read(p, &c->a)) != NULL) {
 			if (!g->init[i]->param)
 				return fails(c, "%s is not seen as a parameter", g->init[i]->name);
 			want[n++] = g->init[i];
@@ -199,8 +200,8 @@ static bool same_gradients(Case *c)
 /* "gpt2.dynamo 1085 > 513 > 333: Attention 12, Gelu 12, LayerNormalization 25" */
 static const char *summary(Case *c)
 {
-	static const char *const composites[] = { "Attention", "Gelu", "GroupNormalization", "LayerNormalization", "RMSNormalization",
-		"RotaryEmbedding", "SwiGLU", NULL };
+	static const char *const composites[] = { "Attention", "Gelu", "GroupNormalization",
+		"LayerNormalization", "RMSNormalization", "RotaryEmbedding", "SwiGLU", NULL };
 	char *s = arena_printf(&c->a, "%s %d > %d > %d:", c->name, c->written, c->folded, c->lifted);
 	bool any = false;
 
@@ -273,7 +274,9 @@ int main(int argc, char **argv)
 	op_init();
 	DIR *d = opendir(arena_printf(&mem, "%s/tests/exported", root));
 	for (struct dirent *e; d && (e = readdir(d)) != NULL && n < 256;)
-		if (e->d_name[0] != '.' && access(arena_printf(&mem, "%s/tests/exported/%s/model.onnx", root, e->d_name), F_OK) == 0)
+		if (e->d_name[0] != '.' &&
+			access(arena_printf(&mem, "%s/tests/exported/%s/model.onnx", root, e->d_name),
+				F_OK) == 0)
 			names[n++] = name_of(e->d_name);
 	if (d)
 		closedir(d);
@@ -282,7 +285,9 @@ int main(int argc, char **argv)
 	qsort(names, (size_t)n, sizeof *names, by_name);
 	char *expected = read_expected(&mem);
 	bool accepting = getenv("ACCEPT") && *getenv("ACCEPT");
-	FILE *accept = accepting && first >= argc ? fopen(arena_printf(&mem, "%s/tests/exported/expected-lifts.txt", root), "w") : NULL;
+	FILE *accept = accepting && first >= argc
+	                       ? fopen(arena_printf(&mem, "%s/tests/exported/expected-lifts.txt", root), "w")
+	                       : NULL;
 	for (int i = 0; i < n; i++) {
 		Case c = { .name = names[i] };
 		bool chosen = first >= argc;

@@ -65,11 +65,12 @@ static double apart(const Tensor *x, const Tensor *y)
 	if (tensor_elements(x) != tensor_elements(y) || x->dtype != y->dtype)
 		return INFINITY;
 	for (int64_t i = 0; i < tensor_elements(x); i++) {
-		double v = tensor_get(x, i), w = tensor_get(y, i), d = v == w || (isnan(v) && isnan(w)) ? 0 : fabs(v - w);
+		double v = tensor_get(x, i), w = tensor_get(y, i),
+		       d = v == w || (isnan(v) && isnan(w)) ? 0 : fabs(v - w);
 
 		most = fmax(most, isnan(d) ? INFINITY : d);
 	}
-	return x->dtype == DT_FLOAT ? most : most / 1e4;        /* narrow types */
+	return x->dtype == DT_FLOAT ? most : most / 1e4; /* narrow types */
 }
 
 static void check(const char *path, const char *name)
@@ -115,7 +116,8 @@ int main(void)
 			closedir(d);
 		qsort(names, (size_t)n, sizeof *names, by_name);
 		for (int i = 0; i < n; i++)
-			check(name_fmt("%s/tests/%s/%s", root, folders[k], names[i]), name_fmt("same-meaning/%s/%s", folders[k], names[i]));
+			check(name_fmt("%s/tests/%s/%s", root, folders[k], names[i]),
+				name_fmt("same-meaning/%s/%s", folders[k], names[i]));
 		if (!n)
 			printf("not ok same-meaning/%s: there are no models\n", folders[k]);
 	}
