@@ -210,9 +210,8 @@ static double price(Node *n, const Sig *s, int parts)
 		if (!n->in[i])
 			continue;
 		split |= s->in[i].kind == SBP_S;
-		if (!emit_reads(n, i))          /* only its shape matters: any form will do */
-			continue;
-		t += cost_box(n->in[i]->sbp, &s->in[i], bytes_of(n->in[i]), parts);
+		double move = cost_box(n->in[i]->sbp, &s->in[i], bytes_of(n->in[i]), parts);
+		t += emit_reads(n, i) ? move : 1e-3 * move;     /* only its shape matters: any form will do, its own is neater */
 	}
 	for (int i = 0; i < n->nout; i++)
 		split |= n->out[i] && s->out[i].kind == SBP_S;

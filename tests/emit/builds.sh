@@ -1,0 +1,37 @@
+# Generated trees build without a warning, as C with gcc and clang and as CUDA with nvcc, and run.
+# seconds: 300
+export CUDA=${CUDA:-/usr/local/cuda}
+quiet() { # name, command...
+	local name=$1
+	shift
+	"$@" >log 2>&1 && [ ! -s log ] && echo "ok $name" || { echo "not ok $name: it fails or warns" && sed 's/^/ /' log; }
+}
+model=$ROOT/examples/mlp.ir
+for cc in gcc clang; do
+	command -v $cc >/dev/null || { echo "skip c-with-$cc: no $cc here" && continue; }
+	"$SBPCC" "$model" --ranks=2 -o "c-$cc" >/dev/null
+	quiet "c-with-$cc" make -s -C "c-$cc" CC=$cc WARN='-Wall -Wextra -Wconversion -Werror'
+done
+"$SBPCC" "$model" --ranks=2 -o asan >/dev/null
+quiet c-with-sanitizers make -s -C asan STATIC= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
+asan/trainer --steps=3 >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
+[ "$(ldd c-gcc/trainer 2>&1 | grep -c '=>')" -eq 0 ] && echo "ok static" || echo "not ok static: needs shared libraries"
+
+"$SBPCC" "$model" --ranks=2 --target=cuda -o cuda >/dev/null
+if [ -x "$CUDA/bin/nvcc" ]; then
+	quiet cuda-with-nvcc make -s -C cuda CUDA="$CUDA" WARN='-Wall -Wextra -Wconversion -Werror'
+	cuda/trainer --steps=1 >log 2>&1
+	case $? in
+	0) echo "ok cuda-runs" ;;
+	*) grep -q '^rank . step 0 action start: ' log && echo "skip cuda-runs: no GPU here, so nothing ran on one; the program says so: $(head -n 1 log)" || echo "not ok cuda-runs: $(head -n 1 log)" ;;
+	esac
+else
+	echo "skip cuda-with-nvcc: no nvcc here"
+fi
+diff -r c-gcc/role0/schedule.c cuda/role0/schedule.c >log && echo "ok one-schedule-for-both-targets" || { echo "not ok one-schedule-for-both-targets: they differ" && sed 's/^/ /' log; }
+
+# Templates are files that compile on their own.
+for f in "$ROOT"/templates/*.c; do
+	quiet "template-$(basename "$f")" gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror -I"$ROOT/templates" -I"$ROOT/runtime" -I"$ROOT/kernels" \
+		$([ -d "$CUDA/include" ] && echo "-isystem $CUDA/include") -c "$f" -o /dev/null
+done

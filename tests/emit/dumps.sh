@@ -1,0 +1,12 @@
+# The dump after any pass, read back, gives the same tree; so does plan.ir of the tree itself.
+cp "$ROOT/examples/mlp.ir" .
+"$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null || exit 1
+for p in train plan boxing project schedule memplan prove; do
+	"$SBPCC" mlp.ir --ranks=2 --dump-after=$p --stop-after=$p >dump.ir && "$SBPCC" dump.ir --ranks=2 -o "$p" >/dev/null || exit 1
+	diff -r tree "$p" >log && echo "ok after-$p" || { echo "not ok after-$p: another tree" && sed 's/^/ /' log; }
+done
+cp tree/plan.ir . && "$SBPCC" plan.ir -o again >/dev/null
+diff -r tree again >log && echo "ok plan-of-the-tree" || { echo "not ok plan-of-the-tree: another tree" && sed 's/^/ /' log; }
+# Written over a tree of ours: what else lies there is kept.
+echo mine >tree/notes.txt
+"$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null && [ "$(cat tree/notes.txt)" = mine ] && [ ! -e .tree.sbpcc-tmp ] && echo "ok rewritten-in-place" || echo "not ok rewritten-in-place: a file of the user is gone"

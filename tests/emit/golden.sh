@@ -1,0 +1,8 @@
+# What is generated for tiny.ir on two ranks, to the byte.
+cp "$HERE/tiny.ir" .
+"$SBPCC" tiny.ir --ranks=2 -o tree || exit 1
+cat tree/.sbpcc
+for f in plan.ir trainer.c buffers.h role0/schedule.c kernels/pointwise.c Makefile README.md; do
+	echo "==> $f"
+	cat "tree/$f"
+done
