@@ -6,7 +6,9 @@ rounding() { # file A, file B: all losses agree to 1e-5 of their size
 train() { # name, options of sbpcc...: losses in NAME.txt
 	local name=$1
 	shift
-	"$SBPCC" "$@" -o "tree-$name" >/dev/null && make -s -C "tree-$name" STATIC= && "tree-$name/trainer" --steps=20 --every=1 | grep ^step >"$name.txt"
+	"$SBPCC" "$@" -o "tree-$name" >/dev/null && make -s -C "tree-$name" STATIC= && "tree-$name/trainer" --steps=20 --every=1 | grep ^step >"$name.txt" && return
+	echo "not ok $name: does not compile, build or run"
+	return 1
 }
 agrees() { # name, what
 	if rounding one.txt "$1.txt" >why; then echo "ok $2"; else echo "not ok $2: losses differ from one rank's" && sed 's/^/ /' why; fi
