@@ -81,7 +81,7 @@ static Name take(Pair *list, int *n, const char *key)
 
 static void annots(Reader *r, Pair *list, int *n, AnnotPlace place, Annot **to)
 {
-	Name text = take(list, n, KEY_ANNOT);
+	Name text = take(list, n, place == ON_GRAPH ? KEY_GRAPH : KEY_ANNOT);
 
 	if (text && parse_annots(file_memory(name_fmt("%s (annotation)", r->src->path), text, strlen(text)), r->m, place, to))
 		r->w.bad = true;
@@ -167,6 +167,8 @@ static void shape(Reader *r, const Field *f, Type *t)
 	}
 	if (!denoted)
 		t->denote = NULL;
+	if (!t->dim)
+		t->dim = arena_array(r->w.arena, Dim, 1);
 	if (t->rank > RANK_MAX && !r->w.bad) {
 		fail_at(EXIT_LIMIT, at(r, f), "a type has %d axes; at most %d are possible", t->rank, RANK_MAX);
 		r->w.bad = true;
@@ -971,6 +973,11 @@ static void body_metadata(Reader *r, Function *fn)
 	int keep = 0;
 
 	annots(r, fn->meta, &fn->nmeta, ON_GRAPH, &fn->body->annot);
+	annots(r, fn->meta, &fn->nmeta, ON_FUNCTION, &fn->annot);
+	const Annot *op = annot_find(fn->annot, "op");
+	const Arg *since = op ? arg_find(op->arg, op->narg, "since") : NULL, *until = op ? arg_find(op->arg, op->narg, "until") : NULL;
+	fn->since = since ? (int)since->i : 1;
+	fn->until = until ? (int)until->i : 0;
 	fn->body->doc = take(fn->meta, &fn->nmeta, KEY_DOC);
 	for (int i = 0; i < fn->nmeta; i++) {
 		Pair p = fn->meta[i];

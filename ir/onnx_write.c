@@ -46,7 +46,7 @@ static void entries(Writer *w, uint32_t num, const Pair *list, int n)
 		entry(w, num, list[i].key, list[i].value);
 }
 
-static void annots(Writer *w, uint32_t num, const Annot *list)
+static void annots_as(Writer *w, uint32_t num, const char *key, const Annot *list)
 {
 	char *buf = NULL;
 	size_t n = 0;
@@ -58,8 +58,13 @@ static void annots(Writer *w, uint32_t num, const Annot *list)
 		die("out of memory for annotations");
 	print_annots(f, list);
 	fclose(f);
-	entry(w, num, KEY_ANNOT, name_of(buf + (*buf == ' ')));
+	entry(w, num, key, name_of(buf + (*buf == ' ')));
 	free(buf);
+}
+
+static void annots(Writer *w, uint32_t num, const Annot *list)
+{
+	annots_as(w, num, KEY_ANNOT, list);
 }
 
 static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
@@ -314,7 +319,7 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 		done[v->id] = true;
 	}
 	infos(w, 13, g, false);
-	annots(w, 16, g->annot);
+	annots_as(w, 16, KEY_GRAPH, g->annot);
 	entries(w, 16, g->meta, g->nmeta);
 	out_blobs(o, g->unknown, g->nunknown);
 	out_close(o, at);
@@ -381,7 +386,8 @@ static void function(Writer *w, uint32_t num, const Function *f)
 	if (!f->nopset && w->m->nopset)
 		entry(w, 14, KEY_HEADER, "0 0");
 	attr_order(w, f);
-	annots(w, 14, g->annot);
+	annots(w, 14, f->annot);
+	annots_as(w, 14, KEY_GRAPH, g->annot);
 	if (g->doc)
 		entry(w, 14, KEY_DOC, g->doc);
 	for (int i = 0; i < g->nmeta; i++)

@@ -519,7 +519,7 @@ static Type *type(Parser *p)
 		}
 		expect(p, ')');
 	} else {
-		t->elem = element_type(p);
+		t = type_tensor(p->arena, element_type(p), 0, NULL);
 		if (at_dimensions(p)) {
 			advance(p);
 			t->rank = 0;

@@ -46,10 +46,10 @@ DType dtype_of(const char *name, size_t len)
 	return DT_UNDEFINED;
 }
 
-int dtype_bits(DType t) { return dtypes[t].bits; }
-bool dtype_is_float(DType t) { return dtypes[t].isfloat; }
-bool dtype_is_int(DType t) { return dtypes[t].isint; }
-bool dtype_is_signed(DType t) { return dtypes[t].sign; }
+int dtype_bits(DType t) { return (unsigned)t < DT_COUNT ? dtypes[t].bits : 0; }
+bool dtype_is_float(DType t) { return (unsigned)t < DT_COUNT && dtypes[t].isfloat; }
+bool dtype_is_int(DType t) { return (unsigned)t < DT_COUNT && dtypes[t].isint; }
+bool dtype_is_signed(DType t) { return (unsigned)t < DT_COUNT && dtypes[t].sign; }
 
 Type *type_tensor(Arena *a, DType elem, int rank, const Dim *dim)
 {

@@ -68,6 +68,7 @@ void wire_warn(const Wire *);                            /* one line for what wa
 #define KEY_LITERAL "sbpcc.literal"     /* of a tensor: it stood in the text as literals */
 #define KEY_HEADER  "sbpcc.header"      /* of a model: the ir_version that was written, or 0; 1 if opset_import was */
 #define KEY_ATTRS   "sbpcc.attrs"       /* of a function: order and types of attributes without a default */
+#define KEY_GRAPH   "sbpcc.graph"       /* annotations of a graph, or of the body of a function */
 #define KEY_DOC     "sbpcc.doc"         /* of a function: doc string of its body */
 #define KEY_BODY    "sbpcc.body:"       /* of a function: before each metadata key of its body */
 

@@ -1,0 +1,3 @@
+# seconds: 600
+. "$HERE/fuzz"
+fuzz passes "$ROOT"/tests/ir/*.ir "$ROOT"/examples/*.ir
