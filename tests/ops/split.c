@@ -4,6 +4,8 @@
  *             both parts, and the results are put together (S), or combined where they lack the factor (P)
  *   linear    the operands of every group of .linear are written as a sum of two: the results add up
  *
+ * seconds: 900
+ *
  * From these two follow all SBP signatures.  A node whose attributes or constants speak of the whole axis cannot be
  * evaluated on a part as it stands (the compiler adapts them); such a factor is passed over. */
 #include "case.h"
