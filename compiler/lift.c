@@ -274,9 +274,9 @@ static int last_axes(const Value *x, const Value *axes)
 
 		if (a < rank - k || a >= rank)
 			return 0;
-		seen |= 1u << (a - (rank - k));
+		seen |= (uint64_t)1 << (a - (rank - k));
 	}
-	return seen == (1u << k) - 1 ? k : 0;
+	return seen == ((uint64_t)1 << k) - 1 ? k : 0;
 }
 
 /* A scale or bias over the last k axes of x. */

@@ -486,7 +486,7 @@ static bool part_of(const Value *v, Part *p)
 	const Node *n = v->def;
 	int rank = lift_rank(v), axis;
 
-	if (!n || rank < 1)
+	if (!n || rank < 1 || n->nin < 1 || !n->in[0])
 		return false;
 	*p = (Part){ n->in[0], 0, 1, v->type->dim[rank - 1] };
 	if (is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), rank, &axis) == 0 && axis == rank - 1) {
@@ -530,7 +530,7 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 		}
 		return true;
 	}
-	if (!n || !n->in[0])
+	if (!n || n->nin < 1 || !n->in[0])
 		return false;
 	double by;
 	if (is(n, "Cos") || is(n, "Sin") || is(n, "Cast"))

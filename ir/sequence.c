@@ -104,8 +104,8 @@ static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 			(long long)each);
 		return -1;
 	}
-	for (int64_t at = 0; at < length; at += each)
-		arena_push(n->graph->arena, *size, *count, at + each > length ? length - at : each);
+	for (int64_t left = length; left > 0; left -= left < each ? left : each)
+		arena_push(n->graph->arena, *size, *count, left < each ? left : each);
 	return 0;
 }
 
