@@ -463,7 +463,7 @@ typedef struct Arg {
 	int64_t i, j;                   /* int; range i:j (inclusive); factor j of axis i: "1/2" */
 	double f;
 	Name s;                         /* string, word, or the callee of a call / the base of an index */
-	struct Arg *arg; int narg;      /* of a call "adam(lr: 1)", a list "[1, 2]", an index "gpus[0:3, *]" */
+	struct Arg *arg; int narg;      /* of a call "adam(lr: 1)", a list "[1, 2]", an index "gpus[0:3, *]"; never pushed to */
 	bool arrow;                     /* "->" stands before this argument */
 	Loc loc;
 } Arg;
