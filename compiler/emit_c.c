@@ -4,6 +4,7 @@
  * expression; the table below says how the arguments of each kernel are read off the shapes.  All shapes are those of the
  * part that the role's ranks hold.  Schedules are the same text for C and for CUDA: kernels have one prototype. */
 #include "compiler.h"
+#include "ops/ops.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,6 +26,7 @@ typedef struct Kernel {
 	unsigned reads;                 /* bit i: operand i is read at run time; the last bit stands for all that follow */
 	bool (*can)(const Node *);
 	void (*call)(const Print *);
+	bool several;                   /* call prints statements that set `code`, not one expression */
 } Kernel;
 
 /* ---- shapes ---- */
@@ -361,20 +363,238 @@ static void call_scatter_elements(const Print *p)
 	print_elements(p);
 }
 
+/* Loops over the axes of a part, with the strides of what it is a part of and of itself; joined where both allow. */
+static void print_move(const Print *p, int w, const char *y, int64_t yoff, const Shape *len, const int64_t *yst, const char *x, int64_t xoff, const int64_t *xst)
+{
+	Loops to = { 0 }, from = { 0 };
+	for (int a = 0; a < len->rank; a++) {
+		if (len->d[a] == 1)
+			continue;
+		bool join = to.n && to.stride[to.n - 1] == len->d[a] * yst[a] && from.stride[from.n - 1] == len->d[a] * xst[a];
+		if (!join) {
+			to.len[to.n++] = 1;
+			from.len[from.n++] = 1;
+		}
+		to.len[to.n - 1] *= len->d[a];
+		from.len[from.n - 1] *= len->d[a];
+		to.stride[to.n - 1] = yst[a];
+		from.stride[from.n - 1] = xst[a];
+	}
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move_%d(c, %s, %" PRId64 ", %s, %" PRId64 ", ", w, y, yoff, x, xoff);
+	print_loops(p, &to);
+	text_add(p->t, ", ");
+	print_loops(p, &from);
+	text_add(p->t, ");\n");
+}
+
+static bool can_move(const Node *n)
+{
+	int w = dtype_bits(n->in[0]->type->elem);
+	return w == 32 || w == 64;
+}
+
+static void call_concat(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	int axis = axis_attr(p->n, y.rank);
+	int64_t yst[8], xst[8], at = 0;
+	strides_of(&y, yst);
+	for (int i = 0; i < p->n->nin; i++) {
+		Shape x = in_shape(p, i);
+		strides_of(&x, xst);
+		print_move(p, width(p->n->in[0]), make_ptr(p, 0), at * yst[axis], &x, yst, take_ptr(p, i), 0, xst);
+		at += x.d[axis];
+	}
+}
+
+static void call_split(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	int axis = axis_attr(p->n, x.rank);
+	int64_t yst[8], xst[8], at = 0;
+	strides_of(&x, xst);
+	for (int i = 0; i < p->n->nout; i++) {
+		Shape y = out_shape(p, i);
+		strides_of(&y, yst);
+		print_move(p, width(p->n->in[0]), make_ptr(p, i), 0, &y, yst, take_ptr(p, 0), at * xst[axis], xst);
+		at += y.d[axis];
+	}
+}
+
+/* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
+static int64_t slices(const Print *p, int at, const Shape *x, int64_t *stride)
+{
+	const Node *n = p->n;
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? in_const(n, at + 2) : NULL;
+	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? in_const(n, at + 3) : NULL;
+	int64_t offset = 0, dense[8];
+	strides_of(x, dense);
+	memcpy(stride, dense, sizeof dense);
+	for (int64_t k = 0; k < tensor_elements(s); k++) {
+		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
+		a = a < 0 ? a + x->rank : a;
+		slice_clamp(&from, &to, step, x->d[a]);
+		offset += from * dense[a];
+		stride[a] = step * dense[a];
+	}
+	return offset;
+}
+
+static bool can_slice_at(const Node *n, int at)
+{
+	for (int i = at; i < n->nin; i++)
+		if (n->in[i] && !in_const(n, i))
+			return false;
+	return can_move(n) && type_elements(n->out[0]->type) > 0;
+}
+
+static bool can_slice(const Node *n)
+{
+	return can_slice_at(n, 1);
+}
+
+static bool can_slice_grad(const Node *n)
+{
+	return can_slice_at(n, 2) && dtype_bits(n->in[0]->type->elem) == 32;
+}
+
+static void call_slice(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t xst[8], yst[8], offset = slices(p, 1, &x, xst);
+	strides_of(&y, yst);
+	print_move(p, width(p->n->in[0]), make_ptr(p, 0), 0, &y, yst, take_ptr(p, 0), offset, xst);
+}
+
+static void call_slice_grad(const Print *p)
+{
+	Shape dy = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t xst[8], yst[8], offset = slices(p, 2, &y, yst);
+	strides_of(&dy, xst);
+	text_add(p->t, "\tcode = k_zero_32(c, %s, %" PRId64 ");\n", make_ptr(p, 0), product(&y, 0, y.rank));
+	print_move(p, 32, make_ptr(p, 0), offset, &dy, yst, take_ptr(p, 0), 0, xst);
+}
+
+static bool can_gather_grad(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[2]->type->elem == DT_INT64;
+}
+
+static void call_gather_grad(const Print *p)
+{
+	Shape y = out_shape(p, 0), i = in_shape(p, 2);
+	text_add(p->t, "k_gather_grad_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 2));
+	print_axis(p, &y, axis_attr(p->n, y.rank));
+	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
+}
+
+/* ---- windows ---- */
+
+static bool planes(const Type *t)
+{
+	return t->elem == DT_FLOAT && (t->rank == 3 || t->rank == 4);
+}
+
+static bool can_conv(const Node *n)
+{
+	return planes(n->in[0]->type);
+}
+
+static bool can_maxpool(const Node *n)
+{
+	return planes(n->in[0]->type) && (n->nout < 2 || !n->out[1]);
+}
+
+/* One spatial axis is a plane of one row. */
+static void print_window(const Print *p, const Shape *x, const int64_t *kernel, const Shape *y)
+{
+	Window w;
+	int nd = x->rank - 2;
+	if (window_read(p->n, nd, kernel, &w) || window_fit(p->n, &w, x->d + 2))
+		return;
+	const int64_t *field[] = { w.k, w.stride, w.dil, w.lo, x->d + 2, y->d + 2 };
+	text_add(p->t, "(KWindow){");
+	for (int i = 0; i < 6; i++) {
+		int64_t one = i == 3 ? 0 : 1;
+		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", nd == 2 ? field[i][0] : one, field[i][nd - 1]);
+	}
+	text_add(p->t, " })");
+}
+
+static void print_conv(const Print *p, const Shape *x, const Shape *w, const Shape *y)
+{
+	int64_t groups = attr_int(p->n, "group");
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", x->d[0], groups, w->d[1], w->d[0] / groups);
+	print_window(p, x, w->d + 2, y);
+}
+
+static void call_conv(const Print *p)
+{
+	Shape x = in_shape(p, 0), w = in_shape(p, 1), y = out_shape(p, 0);
+	text_add(p->t, "k_conv_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2));
+	print_conv(p, &x, &w, &y);
+}
+
+static void call_conv_grad_x(const Print *p)
+{
+	Shape g = in_shape(p, 0), w = in_shape(p, 1), x = out_shape(p, 0);
+	text_add(p->t, "k_conv_grad_x_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_conv(p, &x, &w, &g);
+}
+
+static void call_conv_grad_w(const Print *p)
+{
+	Shape x = in_shape(p, 0), g = in_shape(p, 1), w = out_shape(p, 0);
+	text_add(p->t, "k_conv_grad_w_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_conv(p, &x, &w, &g);
+}
+
+static void print_pool(const Print *p, const Shape *x, const Shape *y)
+{
+	int len;
+	const int64_t *k = attr_ints(p->n, "kernel_shape", &len);
+	text_add(p->t, "%" PRId64 ", ", x->d[0] * x->d[1]);
+	print_window(p, x, k, y);
+}
+
+static void call_maxpool(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	text_add(p->t, "k_maxpool_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_pool(p, &x, &y);
+}
+
+static void call_maxpool_grad(const Print *p)
+{
+	Shape g = in_shape(p, 0), x = in_shape(p, 1);
+	text_add(p->t, "k_maxpool_grad_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_pool(p, &x, &g);
+}
+
 static const Kernel kernels[] = {
-	{ "matmul", "matmul", 3, can_matmul, call_matmul },
-	{ "softmax", "softmax", 1, is_float, call_softmax },
-	{ "logsoftmax", "softmax", 1, is_float, call_softmax },
-	{ "softmax_xent", "loss", 3, can_loss, call_xent },
-	{ "nll_loss", "loss", 3, can_loss, call_nll },
-	{ "gather", "index", 3, can_gather, call_gather },
-	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements },
-	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements },
-	{ "copy", "copy", 1, can_copy, call_same },
-	{ "transpose", "copy", 1, can_copy, call_transpose },
-	{ "expand", "copy", 1, can_copy, call_expand },
-	{ "reduce_to", "reduce", 1, is_float, call_reduce_to },
-	{ "reduce", "reduce", 1, can_reduce, call_reduce },
+	{ "concat", "copy", ~0u, can_move, call_concat, true },
+	{ "split", "copy", 1, can_move, call_split, true },
+	{ "slice", "copy", 1, can_slice, call_slice, true },
+	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
+	{ "gather_grad", "index", 5, can_gather_grad, call_gather_grad, false },
+	{ "conv", "conv", 7, can_conv, call_conv, false },
+	{ "conv_grad_x", "conv", 3, can_conv, call_conv_grad_x, false },
+	{ "conv_grad_w", "conv", 3, can_conv, call_conv_grad_w, false },
+	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
+	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
+	{ "matmul", "matmul", 3, can_matmul, call_matmul, false },
+	{ "softmax", "softmax", 1, is_float, call_softmax, false },
+	{ "logsoftmax", "softmax", 1, is_float, call_softmax, false },
+	{ "softmax_xent", "loss", 3, can_loss, call_xent, false },
+	{ "nll_loss", "loss", 3, can_loss, call_nll, false },
+	{ "gather", "index", 3, can_gather, call_gather, false },
+	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements, false },
+	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements, false },
+	{ "copy", "copy", 1, can_copy, call_same, false },
+	{ "transpose", "copy", 1, can_copy, call_transpose, false },
+	{ "expand", "copy", 1, can_copy, call_expand, false },
+	{ "reduce_to", "reduce", 1, is_float, call_reduce_to, false },
+	{ "reduce", "reduce", 1, can_reduce, call_reduce, false },
 };
 
 static const Kernel *kernel_of(const Node *n)
@@ -396,7 +616,7 @@ bool emit_reads(const Node *n, int i)
 		return true;
 	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
 	if (k)
-		return i < 31 && (k->reads >> i & 1);
+		return k->reads >> (i < 31 ? i : 31) & 1;
 	return !n->row->expr || (!emit_literal(n->in[i]) && expr_uses(expr_of(n), i));
 }
 
@@ -690,7 +910,8 @@ static int print_action(Emit *e, Text *t, const Action *a, int rank, const char 
 		         emit_comment(e->tree.arena, (a->nmake ? a->make[0] : a->take[0])->v->name));
 	text_add(t, "static int %s%d(Ctx *c)\n{\n", prefix, a->id);
 	print_asserts(&p);
-	text_add(t, "\treturn ");
+	const Kernel *k = a->kind == ACT_COMPUTE && !a->n->row->expr && !boxing(a->n) ? kernel_of(a->n) : NULL;
+	text_add(t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
 	if (a->kind == ACT_START)
 		bad = print_start(&p, constants);
 	else if (a->kind == ACT_LOAD)
@@ -704,11 +925,10 @@ static int print_action(Emit *e, Text *t, const Action *a, int rank, const char 
 	} else if (a->n->row->expr) {
 		emit_pointwise(e, t, a, rank);
 	} else {
-		const Kernel *k = kernel_of(a->n);
 		k->call(&p);
 		use_file(e, k->file);
 	}
-	text_add(t, ";\n}\n\n");
+	text_add(t, k && k->several ? "\treturn code;\n}\n\n" : ";\n}\n\n");
 	return bad;
 }
 

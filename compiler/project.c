@@ -98,13 +98,13 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	return 0;
 }
 
-/* Results that nobody reads are not wanted, except the first. */
+/* Results that nobody reads are not wanted, except the first, and except those of a variadic list, whose places matter. */
 static void drop_unused(Graph *g)
 {
 	int *uses = graph_uses(g, g->scratch);
 	for (int i = 0; i < g->nnode; i++)
-		for (int k = 1; k < g->node[i]->nout; k++)
-			if (g->node[i]->out[k] && !uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
+		for (int k = 1; k < g->node[i]->nout && k < g->node[i]->row->schema->nout; k++)
+			if (g->node[i]->out[k] && !g->node[i]->row->schema->out[k].variadic && !uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
 				g->node[i]->out[k] = NULL;
 }
 

@@ -14,6 +14,9 @@ typedef struct KLoops {
 	int64_t len[RT_AXES], stride[RT_AXES];
 } KLoops;
 
+/* Windows over a plane: size, step, spacing of their places, padding before, and how large the planes are. */
+typedef struct KWindow { int64_t k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
+
 typedef enum { K_SUM, K_MEAN, K_MAX, K_MIN, K_PROD } KReduce;
 typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
 
@@ -28,6 +31,11 @@ int k_copy_64(Ctx *, void *y, const void *x, int64_t offset, KLoops);
 
 /* keep: y is x where mine, else zero: one rank holds a value that is to be a sum over ranks. */
 int k_keep_32(Ctx *, void *y, const void *x, int64_t n, bool mine);
+
+/* zero: all of y.  move: loops of equal lengths, one through y and one through x, from these offsets. */
+int k_zero_32(Ctx *, void *y, int64_t n);
+int k_move_32(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from);
+int k_move_64(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from);
 
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
@@ -45,6 +53,18 @@ int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, int64_t out
 /* index: onehot, y is outer x depth x inner; gather, y is outer x count x inner of x, which is outer x n x inner. */
 int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);
 int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+
+/* gather_grad: y, outer x n x inner, is zero but where index points: there the rows of dy, outer x count x inner, are summed. */
+int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+
+/* conv: planes of batch x groups x channels; cin and cout are channels of one group; b may be missing. */
+int k_conv_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
+int k_conv_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
+int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
+
+/* pool: the largest of each window, the first where several are equal; its gradient finds it again. */
+int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
+int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 
 /* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index; or as x, with
  * updates added at the indices.  The loops run over index and move in x, by 0 along the indexed axis, which has length n

@@ -64,3 +64,40 @@ int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
 		to[i] = mine ? from[i] : 0;
 	return 0;
 }
+
+int k_zero_32(Ctx *c, void *y, int64_t n)
+{
+	(void)c;
+	uint32_t *to = y;
+	for (int64_t i = 0; i < n; i++)
+		to[i] = 0;
+	return 0;
+}
+
+int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
+{
+	(void)c;
+	uint32_t *a = y;
+	const uint32_t *b = x;
+	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = count(&to);
+	for (int64_t k = 0; k < n; k++) {
+		a[yoffset] = b[xoffset];
+		yoffset = next(&to, i, yoffset);
+		xoffset = next(&from, j, xoffset);
+	}
+	return 0;
+}
+
+int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
+{
+	(void)c;
+	uint64_t *a = y;
+	const uint64_t *b = x;
+	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = count(&to);
+	for (int64_t k = 0; k < n; k++) {
+		a[yoffset] = b[xoffset];
+		yoffset = next(&to, i, yoffset);
+		xoffset = next(&from, j, xoffset);
+	}
+	return 0;
+}

@@ -84,3 +84,18 @@ int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, co
 	}
 	return 0;
 }
+
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
+{
+	for (int64_t i = 0; i < outer * n * inner; i++)
+		y[i] = 0;
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < many; i++) {
+			int64_t k = within(c, index[i], n);
+			if (k < 0)
+				return RT_DATA;
+			for (int64_t j = 0; j < inner; j++)
+				y[(o * n + k) * inner + j] += dy[(o * many + i) * inner + j];
+		}
+	return 0;
+}

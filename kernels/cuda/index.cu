@@ -46,3 +46,19 @@ KERNEL g_scatter_add_f32(float *y, const float *x, const i64 *index, const float
 			y[place(l, i) + k * stride] += updates[i];
 	}
 }
+
+/* One thread per column of the result: indices may repeat, and the order of the sum is to be one. */
+KERNEL g_gather_grad_f32(float *y, const float *dy, const i64 *index, i64 n, i64 inner, i64 many, i64 total)
+{
+	i64 e = element();
+	if (e >= total)
+		return;
+	i64 o = e / inner, j = e % inner;
+	for (i64 k = 0; k < n; k++)
+		y[(o * n + k) * inner + j] = 0;
+	for (i64 i = 0; i < many; i++) {
+		i64 k = index[i] < 0 ? index[i] + n : index[i];
+		if (k >= 0 && k < n)
+			y[(o * n + k) * inner + j] += dy[(o * many + i) * inner + j];
+	}
+}

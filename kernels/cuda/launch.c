@@ -113,3 +113,64 @@ int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, co
 	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &m };
 	return rt_launch(c, "g_scatter_add_f32", 1, 1, args);
 }
+
+int k_zero_32(Ctx *c, void *y, int64_t n)
+{
+	void *args[] = { &y, &n };
+	return rt_launch(c, "g_zero_32", rt_blocks(n), 1, args);
+}
+
+int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
+{
+	int64_t n = count(&to);
+	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
+	return rt_launch(c, "g_move_32", rt_blocks(n), 1, args);
+}
+
+int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
+{
+	int64_t n = count(&to);
+	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
+	return rt_launch(c, "g_move_64", rt_blocks(n), 1, args);
+}
+
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
+{
+	int64_t total = outer * inner;
+	void *args[] = { &y, &dy, &index, &n, &inner, &many, &total };
+	return rt_launch(c, "g_gather_grad_f32", rt_blocks(total), 1, args);
+}
+
+int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+{
+	int64_t total = batch * groups * cout * v.out[0] * v.out[1];
+	void *args[] = { &y, &x, &w, &b, &groups, &cin, &cout, &v, &total };
+	return rt_launch(c, "g_conv_f32", rt_blocks(total), 1, args);
+}
+
+int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+{
+	int64_t total = batch * groups * cin * v.in[0] * v.in[1];
+	void *args[] = { &x, &g, &w, &groups, &cin, &cout, &v, &total };
+	return rt_launch(c, "g_conv_grad_x_f32", rt_blocks(total), 1, args);
+}
+
+int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+{
+	int64_t total = groups * cout * cin * v.k[0] * v.k[1];
+	void *args[] = { &w, &x, &g, &batch, &groups, &cin, &cout, &v, &total };
+	return rt_launch(c, "g_conv_grad_w_f32", rt_blocks(total), 1, args);
+}
+
+int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t planes, KWindow w)
+{
+	int64_t total = planes * w.out[0] * w.out[1];
+	void *args[] = { &y, &x, &w, &total };
+	return rt_launch(c, "g_maxpool_f32", rt_blocks(total), 1, args);
+}
+
+int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
+{
+	void *args[] = { &dx, &g, &x, &w, &planes };
+	return rt_launch(c, "g_maxpool_grad_f32", rt_blocks(planes), 1, args);
+}
