@@ -11,15 +11,6 @@ static int no_shape(Node *n, int i, DType t)
 	return 0;
 }
 
-
-static int too_many_axes(Node *n, int rank)
-{
-	if (rank <= RANK_MAX)
-		return 0;
-	err_at(n->loc, "%s: %d axes are more than %d", n->op, rank, RANK_MAX);
-	return -1;
-}
-
 /* An index into an axis of that length; negative ones count from the end.  -1 after err_at. */
 static int64_t checked(Node *n, int operand, int64_t i, int64_t len)
 {
@@ -47,7 +38,7 @@ static int shape_gather(Node *n)
 	if (!x || x->rank < 0 || !idx || idx->rank < 0)
 		return no_shape(n, 0, in_dtype(n, 0));
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0 ||
-		too_many_axes(n, x->rank - 1 + idx->rank) != 0)
+		rank_check(n, x->rank - 1 + idx->rank) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
 		dim[rank++] = x->dim[a];
@@ -371,7 +362,7 @@ static int shape_gather_nd(Node *n)
 	if (bad)
 		return bad < 0 ? -1 : no_shape(n, 0, in_dtype(n, 0));
 	int rank = nd_dims(n, 0, 1, &d, dim);
-	if (too_many_axes(n, rank) != 0)
+	if (rank_check(n, rank) != 0)
 		return -1;
 	out_set(n, 0, in_dtype(n, 0), rank, dim);
 	return 0;
@@ -528,7 +519,7 @@ static int shape_one_hot(Node *n)
 		d = DIM_UNKNOWN;
 	if (!idx || idx->rank < 0)
 		return no_shape(n, 0, in_dtype(n, 2));
-	if (too_many_axes(n, idx->rank + 1) != 0 ||
+	if (rank_check(n, idx->rank + 1) != 0 ||
 		op_axis(n, attr_int(n, "axis"), idx->rank + 1, &axis) != 0)
 		return -1;
 	for (int a = 0, k = 0; a <= idx->rank; a++)

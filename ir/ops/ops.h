@@ -5,7 +5,7 @@
 
 #include "../ir.h"
 
-extern const Op ops_pointwise[], ops_movement[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
+extern const Op ops_pointwise[], ops_movement[], ops_cut[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
 extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[];
 extern const Op ops_resize[], ops_sample[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_state[], ops_detect[], ops_misc[];
 extern const Op ops_optimizer[], ops_boxing[];
@@ -18,6 +18,14 @@ int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that eleme
 /* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
 int broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
 int shape_pool(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
+
+/* movement.c: rules for rows that keep most axes of the first operand. */
+int shape_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
+int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank, about whose lengths nothing is known; 0 */
+int rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
+int64_t in_length(const Node *, int i);             /* the length of a vector operand, or -1 */
+int factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but the whole ones, of operands and results alike */
+int factor_same_length(Node *, FactorRule *);       /* a factor for each axis whose length does not change */
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
  * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */
@@ -50,7 +58,7 @@ int window_fit(Node *, Window *, const int64_t *in);               /* in, out, a
 
 /* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */
 int shape_contents(Node *);
-/* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (movement.c). */
+/* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (cut.c). */
 void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
 
 /* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
