@@ -1238,7 +1238,8 @@ static void result(Parser *p, Node *n, Value *v, Loc loc)
 			v->input  ? "an operand of the graph"
 			: v->init ? "an initialiser"
 				  : "made by another node");
-		note_at(v->def ? v->def->loc : v->loc, "%s is made here", v->name);
+		if (v->loc.file)
+			note_at(v->def ? v->def->loc : v->loc, "%s is made here", v->name);
 	}
 	node_out(n, v);
 }
