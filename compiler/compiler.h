@@ -123,14 +123,16 @@ Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *,
 /* train.c: reads @train. */
 typedef struct Training {
 	Value *loss;
-	Name optimizer;
-	double lr, momentum;
 	int64_t steps, seed;
 	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
 	Loc loc;
 } Training;
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
+
+/* optimizer.c: clipping, learning rate and updates, as nodes. */
+int optimizer_check(const Arg *);                            /* -1 after saying what this back end does not have */
+int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, int n);
 
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
 double cost_node(Node *, double share);                      /* of a device that does this share of the work */

@@ -826,6 +826,10 @@ static int print_load(const Print *p)
 	const Slot *s = p->a->make[0];
 	const Training *t = &p->e->plan->train;
 	const Arg *d = t->data;
+	if (!strcmp(s->v->name, "train.step")) {
+		text_add(p->t, "rt_step(c, t%d(c))", s->id);
+		return 0;
+	}
 	if (!d) {
 		err_at(t->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
 		return -1;
@@ -836,13 +840,14 @@ static int print_load(const Print *p)
 	}
 	int64_t classes = (int64_t)arg_number(d, "classes", 10);
 	DType dt = s->v->type->elem;
-	if (s->rank < 1 || (dt != DT_FLOAT && dt != DT_INT64) || classes < 1) {
-		err_at(s->v->loc, "points gives float rows and int64 labels of at least one class; %s is %s", s->v->name, type_text(s->v->type));
+	if (s->rank < 1 || (dt != DT_FLOAT && dt != DT_INT64 && dt != DT_BOOL) || classes < 1) {
+		err_at(s->v->loc, "points gives float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
 		return -1;
 	}
-	text_add(p->t, "rt_data_%s(c, t%d(c), ", dt == DT_FLOAT ? "points" : "labels", s->id);
+	text_add(p->t, "rt_data_%s(c, t%d(c), ", dt == DT_FLOAT ? "points" : dt == DT_INT64 ? "labels" : "present", s->id);
 	print_box(p, s);
-	text_add(p->t, ", %" PRId64, classes);
+	if (dt != DT_BOOL)
+		text_add(p->t, ", %" PRId64, classes);
 	if (dt == DT_FLOAT)
 		text_add(p->t, ", %sf", real(p->e, arg_number(d, "noise", 1)));
 	text_add(p->t, ")");

@@ -35,29 +35,10 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 	return 0;
 }
 
-static int read_optimizer(const Arg *a, Training *t)
-{
-	t->optimizer = a ? a->s : name_of("sgd");
-	t->lr = 0.1;
-	if (!a)
-		return 0;
-	bool momentum = !strcmp(a->s, "momentum");
-	if (!momentum && strcmp(a->s, "sgd")) {
-		err_at(a->loc, "this back end has no optimizer %s yet; it has sgd and momentum", a->s);
-		return -1;
-	}
-	for (int i = 0; i < a->narg; i++)
-		if (strcmp(a->arg[i].param, "lr") && strcmp(a->arg[i].param, "momentum")) {
-			err_at(a->arg[i].loc, "this back end has no %s in %s yet", a->arg[i].param, a->s);
-			return -1;
-		}
-	return get_number(a->arg, a->narg, "lr", 0.1, &t->lr) || get_number(a->arg, a->narg, "momentum", momentum ? 0.9 : 0, &t->momentum) ? -1 : 0;
-}
-
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "batch", "steps", "data", "seed", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -132,7 +113,7 @@ int train_read(Model *m, Training *t)
 	double steps, seed;
 	t->loc = a->loc;
 	t->data = arg_find(a->arg, a->narg, "data");
-	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || read_optimizer(arg_find(a->arg, a->narg, "optimizer"), t) ||
+	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || (arg_find(a->arg, a->narg, "optimizer") && optimizer_check(arg_find(a->arg, a->narg, "optimizer"))) ||
 	    get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
 		return -1;
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
@@ -294,45 +275,6 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			grad[i] = by[grad[i]->id];
 }
 
-static Value *state(Graph *g, const Value *w, const char *suffix)
-{
-	Value *v = graph_fresh(g, name_fmt("%s.%s", w->name, suffix));
-	Annot *a = arena_new(g->arena, Annot);
-	Arg zero = { .kind = ARG_WORD, .s = name_of("zeros") };
-	a->name = name_of("init");
-	arena_push(g->arena, a->arg, a->narg, zero);
-	if (annot_check(a, ON_VALUE))
-		die("@init(zeros) is refused");
-	annot_add(&v->annot, a);
-	v->type = w->type;
-	v->loc = w->loc;
-	v->init = v->param = v->declared = true;
-	arena_push(g->arena, g->init, g->ninit, v);
-	return v;
-}
-
-static int update(Graph *g, const Training *t, Value *w, Value *grad)
-{
-	DType dt = w->type->elem;
-	Loc loc = w->loc;
-	Value *lr = graph_find(g, name_of("lr.const"));
-	if (!lr)
-		lr = graph_const(g, tensor_scalar(g->arena, dt, t->lr), "lr.const");
-	if (t->momentum != 0) {
-		Value *m = state(g, w, "m"), *next = graph_fresh(g, name_fmt("%s.m.next", w->name));
-		Value *mu = graph_const(g, tensor_scalar(g->arena, dt, t->momentum), "momentum.const");
-		Value *old = build(g, loc, "Mul", NULL, 1, NULL, 2, m, mu);
-		if (!old || !(grad = build(g, loc, "Add", NULL, 1, &next, 2, old, grad)))
-			return -1;
-		next->into = m;
-	}
-	Value *next = graph_fresh(g, name_fmt("%s.next", w->name));
-	if (!build(g, loc, "SGD", NULL, 1, &next, 3, w, grad, lr))
-		return -1;
-	next->into = w;
-	return 0;
-}
-
 static int build_training(Graph *g, Training *t)
 {
 	Value *loss = t->loss;
@@ -367,9 +309,9 @@ static int build_training(Graph *g, Training *t)
 			continue;
 		}
 		graph_rename(g, grad[i], name_fmt("%s.grad", param[i]->name));
-		if (update(g, t, param[i], grad[i]))
-			return -1;
 	}
+	if (optimizer_build(g, annot_find(g->model->annot, "train"), param, grad, np))
+		return -1;
 	fold_seed(g);
 	graph_sweep(g);
 	return graph_sort(g) || infer_graph(g) ? -1 : 0;

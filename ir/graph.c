@@ -262,10 +262,12 @@ void graph_sweep(Graph *g)
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
 
-		if (c.n[v->id] > 0 || v->param || v->input)
+		if (c.n[v->id] > 0 || v->param || v->input) {
 			g->init[keep++] = v;
-		else
+		} else {
 			v->init = v->declared = false;
+			v->annot = NULL;        /* nobody is left whom it concerns */
+		}
 	}
 	g->ninit = keep;
 }

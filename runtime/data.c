@@ -55,6 +55,24 @@ int rt_data_labels(Ctx *c, int64_t *y, const RtBox *b, int64_t classes)
 	return rt_put(c, y, bytes);
 }
 
+int rt_data_present(Ctx *c, uint8_t *mask, const RtBox *b)
+{
+	size_t n = 1;
+	for (int a = 0; a < b->rank; a++)
+		n *= (size_t)b->len[a];
+	uint8_t *p = rt_host(c, mask, n);
+	for (size_t i = 0; i < n; i++)
+		p[i] = 1;
+	return rt_put(c, mask, n);
+}
+
+int rt_step(Ctx *c, float *value)
+{
+	float *p = rt_host(c, value, sizeof *p);
+	*p = (float)c->step;
+	return rt_put(c, value, sizeof *p);
+}
+
 int rt_save_loss(Ctx *c, const float *value)
 {
 	float v = 0;
