@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arguments: "key:kind", in the order in which they may stand without their keys; ! is required, * takes all that
- * follow, a key of * takes any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this table. */
+/* Arguments: "key:kind", in the order in which they may stand without their keys; ! is required, * takes all without a
+ * key from there on, a key of * is any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this table. */
 typedef struct Form {
 	const char *family, *name, *args, *help;
 	int places;                     /* of the family "@" */
@@ -20,8 +20,8 @@ typedef struct Form {
 static const Form forms[] = {
 	/* the whole model */
 	{ "@", "mesh",      "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",     "a named array of devices; ranks default to 0, 1, 2, ...", ON_MODEL },
-	{ "@", "train",     "loss:name optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
-	                    "accumulate:count steps:count epochs:count data:data seed:index ema:unit group:group*",
+	{ "@", "train",     "group:group* loss:name optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
+	                    "accumulate:count steps:count epochs:count data:data seed:index ema:unit",
 	                                                                                  "what is trained, how, on which data", ON_MODEL },
 	{ "@", "place",     "names:names* on:place stage:index sbp:sbps recompute:flag precision:type frozen:flag",
 	                                                                                  "annotates nodes and values by name or pattern", ON_MODEL },
@@ -389,8 +389,7 @@ static int find_spec(const char *who, const Spec *spec, int nspec, const bool *u
 		if (a->kind == ARG_WORD && is(spec[i].kind, "flag") && is(spec[i].key, a->s))
 			return i;
 	for (i = 0; i < nspec; i++)
-		if ((!used[i] || spec[i].many) && !is(spec[i].key, "*") && !is(spec[i].kind, "flag") &&
-			!(is(who, "@train") && !spec[i].many))
+		if ((!used[i] || spec[i].many) && !is(spec[i].key, "*") && !is(spec[i].kind, "flag"))
 			return i;
 	err_at(a->loc, nspec ? "%s: an argument too many" : "%s takes no arguments", who);
 	return -1;

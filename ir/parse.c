@@ -1235,7 +1235,7 @@ static void result(Parser *p, Node *n, Value *v, Loc loc)
 	}
 	if (v && (v->def || v->input || v->init)) {
 		err_at(loc, "%s is already %s", v->name,
-			v->input  ? "an operand of the graph"
+			v->input  ? "an input of the graph"
 			: v->init ? "an initialiser"
 				  : "made by another node");
 		if (v->loc.file)
