@@ -382,6 +382,9 @@ static void tensor_data(Reader *r, Tensor *t, const Msg *m, const Found *d)
 			err_at(t->loc, d->used ? "tensor %s has external data and also %s" : "tensor %s names external data, but data_location does not say so",
 			       or_empty(t->name), data_field[d->used ? __builtin_ctz(d->used) : RAW]);
 			bad_tensor(r);
+		} else if (!t->next) {
+			err_at(t->loc, "the data of tensor %s are external, but nothing says where", or_empty(t->name));
+			bad_tensor(r);
 		}
 		return;
 	}
@@ -592,6 +595,13 @@ static void attr_value(Reader *r, Attr *a, const Msg *msg, Graph *g)
 	}
 	if (!given && !a->ref && !r->w.bad && (a->type == AT_TENSOR || a->type == AT_GRAPH || a->type == AT_SPARSE || a->type == AT_TYPE)) {
 		err_at(a->loc, "attribute %s has no value", a->name);
+		r->w.bad = true;
+	}
+	bool hollow = a->type == AT_TYPE && given && !a->u.tp;
+	for (int i = 0; a->type == AT_TYPES && i < a->n; i++)
+		hollow |= !a->u.tps[i];
+	if (hollow && !a->ref && !r->w.bad) {
+		err_at(a->loc, "attribute %s holds a type that says nothing", a->name);
 		r->w.bad = true;
 	}
 	/* Sparse tensors have become dense ones. */

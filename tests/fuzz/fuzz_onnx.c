@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	Model *m = onnx_read(file_memory("fuzz.onnx", data, n));
 	if (!m && diag_errors() == 0)
 		abort();
-	if (m && diag_errors() == 0 && verify_graph(m->graph, 0) == 0) {
+	if (m && diag_errors() == 0 && verify_model(m) == 0) {
 		bool text = has_text(m->graph);
 		for (int i = 0; i < m->nfunction; i++)
 			text = text && has_text(m->function[i]->body);
