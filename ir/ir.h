@@ -507,8 +507,7 @@ int    lex_float(Token, double *wide, float *narrow);        /* of TOK_INT and T
 bool   lex_is_float_word(Name);                              /* inf, infinity, nan in any case */
 bool   lex_is_id(const char *);                              /* needs no quotes */
 
-/* parse.c: tokens -> Model. */
-typedef enum { PARSE_MODEL, PARSE_LIBRARY, PARSE_PLACE, PARSE_GRAD } ParseKind;
+/* parse.c, parse_value.c, parse_annot.c: tokens -> Model. */
 Model    *parse_text(uint32_t file);                         /* NULL after explaining */
 int       parse_library(uint32_t file, Model *into);         /* functions only: definitions of operators; nested calls and literals allowed */
 int       parse_place(uint32_t file, Model *);               /* a side file: annotations naming nodes and values */
