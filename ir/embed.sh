@@ -1,20 +1,20 @@
 #!/bin/sh
-# embed.sh OUT FILE...: writes OUT, a C file that holds the text of every FILE.
+# embed.sh NAME OUT FILE...: writes OUT, a C file that holds the text of every FILE.
 #
-#     const int nops_text;                    how many files
-#     const char *const ops_text_name[];      "norm.ir", without folders
-#     const char *const ops_text[];           the text, ended by '\0'
+#     const int nNAME;                        how many files
+#     const char *const NAME_name[];          "norm.ir", without folders
+#     const char *const NAME[];               the text, ended by '\0'
 #
 # The text is written as character constants, not as string literals: C promises only 4095 characters in a literal.
 # Octal escapes, because an ASCII-only int such as '\342' fits a char without a warning wherever char is signed.
 set -eu
-out=$1
-shift
+name=$1 out=$2
+shift 2
 {
 	echo '/* Written by embed.sh. Do not edit. */'
-	echo 'extern const int nops_text;'
-	echo 'extern const char *const ops_text_name[];'
-	echo 'extern const char *const ops_text[];'
+	echo "extern const int n$name;"
+	echo "extern const char *const ${name}_name[];"
+	echo "extern const char *const ${name}[];"
 	n=0
 	for f in "$@"; do
 		echo "static const char text${n}[] = {"
@@ -22,13 +22,13 @@ shift
 		echo '0 };'
 		n=$((n + 1))
 	done
-	echo "const int nops_text = $n;"
-	echo 'const char *const ops_text_name[] = {'
+	echo "const int n$name = $n;"
+	echo "const char *const ${name}_name[] = {"
 	for f in "$@"; do
 		echo "	\"${f##*/}\","
 	done
 	echo '	0 };'
-	echo 'const char *const ops_text[] = {'
+	echo "const char *const ${name}[] = {"
 	i=0
 	while [ "$i" -lt "$n" ]; do
 		echo "	text$i,"
