@@ -183,6 +183,18 @@ typedef struct Tensor {
 
 Tensor *tensor_new(Arena *, DType, int rank, const int64_t *dim);    /* zeroed data of ours */
 int64_t tensor_elements(const Tensor *);
+/* Moves idx to the next element of a shape in row-major order; returns where it stands by strides, given where the last one did. */
+static inline int64_t tensor_next(int rank, const int64_t *dim, const int64_t *stride, int64_t *idx, int64_t at)
+{
+	for (int a = rank; a-- > 0;) {
+		at += stride[a];
+		if (++idx[a] < dim[a])
+			break;
+		at -= stride[a] * dim[a];
+		idx[a] = 0;
+	}
+	return at;
+}
 size_t  tensor_bytes(DType, int64_t elements);                       /* packed size; SIZE_MAX on overflow */
 double  tensor_get(const Tensor *, int64_t i);                       /* element as double */
 int64_t tensor_int(const Tensor *, int64_t i);                       /* element as integer (floats are truncated) */

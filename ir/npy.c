@@ -100,13 +100,7 @@ static void convert(Tensor *t, const uint8_t *in, const Header *h)
 		memcpy(out, in + (size_t)(h->fortran ? from : i) * width, width);
 		for (size_t b = 0; h->big && b < width; b += part)
 			swap_bytes(out + b, part);
-		for (int k = t->rank - 1; k >= 0; k--) {
-			from += stride[k];
-			if (++index[k] < t->dim[k])
-				break;
-			from -= stride[k] * t->dim[k];
-			index[k] = 0;
-		}
+		from = tensor_next(t->rank, t->dim, stride, index, from);
 	}
 }
 

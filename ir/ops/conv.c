@@ -399,18 +399,6 @@ static int64_t patch_offset(const Patch *p, const int64_t *at, const int64_t *kc
 	return off;
 }
 
-static double patch_get(const Mat *m, int64_t i)
-{
-	if (m->single) {
-		float f;
-		memcpy(&f, (const char *)m->data + i * (int64_t)sizeof f, sizeof f);
-		return f;
-	}
-	double d;
-	memcpy(&d, (const char *)m->data + i * (int64_t)sizeof d, sizeof d);
-	return d;
-}
-
 /* Outer index: pixel; inner index: channel and place in the window. */
 static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
 {
@@ -430,7 +418,7 @@ static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 			const int64_t *off = p->off + q * width;
 			double *row = to + k * width;
 			for (int j = 0; j < width; j++)
-				row[j] = off[j] < 0 ? 0 : patch_get(m, base + off[j]);
+				row[j] = off[j] < 0 ? 0 : mat_get(m, base + off[j]);
 			if (++q == w->nk)
 				q = 0, base += p->plane;
 		}
@@ -450,7 +438,7 @@ static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 				int64_t i = o0 + o + j;
 				int64_t off =
 					o + j < no ? patch_offset(p, at, p->kcoord + i % w->nk * w->nd) : -1;
-				to[k * width + j] = off < 0 ? 0 : patch_get(m, i / w->nk * p->plane + off);
+				to[k * width + j] = off < 0 ? 0 : mat_get(m, i / w->nk * p->plane + off);
 			}
 		}
 }

@@ -374,13 +374,7 @@ static int eval_slice_grad(Node *n, Tensor **in, Tensor **out)
 	}
 	for (int64_t i = 0; i < total; i++) {
 		eval_copy(dy, i, out[0], at, 1);
-		for (int a = dy->rank; a-- > 0;) {
-			at += stride[a];
-			if (++idx[a] < dy->dim[a])
-				break;
-			at -= stride[a] * dy->dim[a];
-			idx[a] = 0;
-		}
+		at = tensor_next(dy->rank, dy->dim, stride, idx, at);
 	}
 	return 0;
 }

@@ -219,21 +219,16 @@ static int shape_gather_elements(Node *n)
 static int64_t *element_map(Node *n, const Tensor *x, const Tensor *index, int operand)
 {
 	int axis;
-	int64_t stride[RANK_MAX], at[RANK_MAX] = { 0 }, total = tensor_elements(index);
+	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(index), at = 0;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return NULL;
 	int64_t *map = checked_indices(n, operand, index, x->dim[axis]);
 	eval_strides(x, stride);
+	int64_t along = stride[axis];
+	stride[axis] = 0;
 	for (int64_t i = 0; map && i < total; i++) {
-		int64_t off = map[i] * stride[axis];
-		for (int a = 0; a < x->rank; a++)
-			off += a == axis ? 0 : at[a] * stride[a];
-		map[i] = off;
-		for (int a = x->rank; a-- > 0;) {
-			if (++at[a] < index->dim[a])
-				break;
-			at[a] = 0;
-		}
+		map[i] = at + map[i] * along;
+		at = tensor_next(x->rank, index->dim, stride, idx, at);
 	}
 	return map;
 }

@@ -66,18 +66,6 @@ static Tile tile_best(void)
 	return tile_plain;
 }
 
-static double mat_get(const Mat *m, int64_t i)
-{
-	if (m->single) {
-		float f;
-		memcpy(&f, (const char *)m->data + i * (int64_t)sizeof f, sizeof f);
-		return f;
-	}
-	double d;
-	memcpy(&d, (const char *)m->data + i * (int64_t)sizeof d, sizeof d);
-	return d;
-}
-
 static void pack_strided(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
 {
 	int64_t fold = m->fold ? m->fold : INT64_MAX;

@@ -53,13 +53,7 @@ void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tenso
 		else
 			for (int64_t k = 0; k < row; k++)
 				eval_copy(from, at + k * step, to, j + k, 1);
-		for (int a = last; a-- > 0;) {
-			at += stride[a];
-			if (++idx[a] < to->dim[a])
-				break;
-			at -= stride[a] * to->dim[a];
-			idx[a] = 0;
-		}
+		at = tensor_next(last, to->dim, stride, idx, at);
 	}
 }
 
@@ -445,13 +439,7 @@ static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 			sum[at] += x[i];
 		else
 			isum[at] = (int64_t)((uint64_t)isum[at] + (uint64_t)xi[i]);
-		for (int a = in[0]->rank; a-- > 0;) {
-			at += stride[a];
-			if (++idx[a] < in[0]->dim[a])
-				break;
-			at -= stride[a] * in[0]->dim[a];
-			idx[a] = 0;
-		}
+		at = tensor_next(in[0]->rank, in[0]->dim, stride, idx, at);
 	}
 	if (real)
 		eval_store(out[0], sum);

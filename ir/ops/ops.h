@@ -5,6 +5,8 @@
 
 #include "../ir.h"
 
+#include <string.h>
+
 extern const Op ops_pointwise[], ops_movement[], ops_cut[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
 extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[];
 extern const Op ops_resize[], ops_sample[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_state[], ops_detect[], ops_misc[];
@@ -41,6 +43,17 @@ typedef struct Mat {
 } Mat;
 Mat  mat_of(const Tensor *);        /* data and single; other types are converted */
 Mat  mat_at(Mat, int64_t elements); /* the same, beginning further on */
+static inline double mat_get(const Mat *m, int64_t i)         /* the element at that place */
+{
+	if (m->single) {
+		float f;
+		memcpy(&f, (const char *)m->data + i * (int64_t)sizeof f, sizeof f);
+		return f;
+	}
+	double d;
+	memcpy(&d, (const char *)m->data + i * (int64_t)sizeof d, sizeof d);
+	return d;
+}
 void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, double *c, int64_t crow);
 
 /* conv.c: where the windows of a convolution or pool stand. */

@@ -123,13 +123,7 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 			r[at] = join(kind, r[at], v[i]);
 		else
 			ri[at] = join_int(kind, ri[at], vi[i], u64);
-		for (int a = x->rank; a-- > 0;) {
-			at += stride[a];
-			if (++idx[a] < x->dim[a])
-				break;
-			at -= stride[a] * x->dim[a];
-			idx[a] = 0;
-		}
+		at = tensor_next(x->rank, x->dim, stride, idx, at);
 	}
 	for (int64_t i = 0; kind == R_MEAN && i < many; i++)
 		if (real)
