@@ -14,6 +14,26 @@ typedef struct KLoops {
 	int64_t len[RT_AXES], stride[RT_AXES];
 } KLoops;
 
+/* How often the innermost loop runs. */
+static inline int64_t k_count(const KLoops *l)
+{
+	int64_t n = 1;
+	for (int a = 0; a < l->n; a++)
+		n *= l->len[a];
+	return n;
+}
+
+/* How far the operand has moved at its i-th turn. */
+static inline int64_t k_place(const KLoops *l, int64_t i)
+{
+	int64_t at = 0;
+	for (int a = l->n - 1; a >= 0; a--) {
+		at += i % l->len[a] * l->stride[a];
+		i /= l->len[a];
+	}
+	return at;
+}
+
 /* Windows over a plane: size, step, spacing of their places, padding before, and how large the planes are. */
 typedef struct KWindow { int64_t k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
 

@@ -14,20 +14,12 @@ static int64_t next(const KLoops *l, int64_t *idx, int64_t at)
 	return at;
 }
 
-static int64_t count(const KLoops *l)
-{
-	int64_t n = 1;
-	for (int a = 0; a < l->n; a++)
-		n *= l->len[a];
-	return n;
-}
-
 int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 {
 	(void)c;
 	uint8_t *to = y;
 	const uint8_t *from = x;
-	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = k_count(&l);
 	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
 		to[i] = from[at];
 	return 0;
@@ -38,7 +30,7 @@ int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 	(void)c;
 	uint32_t *to = y;
 	const uint32_t *from = x;
-	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = k_count(&l);
 	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
 		to[i] = from[at];
 	return 0;
@@ -49,7 +41,7 @@ int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 	(void)c;
 	uint64_t *to = y;
 	const uint64_t *from = x;
-	int64_t idx[RT_AXES] = { 0 }, at = offset, n = count(&l);
+	int64_t idx[RT_AXES] = { 0 }, at = offset, n = k_count(&l);
 	for (int64_t i = 0; i < n; i++, at = next(&l, idx, at))
 		to[i] = from[at];
 	return 0;
@@ -79,7 +71,7 @@ int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, 
 	(void)c;
 	uint32_t *a = y;
 	const uint32_t *b = x;
-	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = count(&to);
+	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = k_count(&to);
 	for (int64_t k = 0; k < n; k++) {
 		a[yoffset] = b[xoffset];
 		yoffset = next(&to, i, yoffset);
@@ -93,7 +85,7 @@ int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, 
 	(void)c;
 	uint64_t *a = y;
 	const uint64_t *b = x;
-	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = count(&to);
+	int64_t i[RT_AXES] = { 0 }, j[RT_AXES] = { 0 }, n = k_count(&to);
 	for (int64_t k = 0; k < n; k++) {
 		a[yoffset] = b[xoffset];
 		yoffset = next(&to, i, yoffset);

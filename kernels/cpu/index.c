@@ -30,24 +30,6 @@ int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t ou
 	return 0;
 }
 
-static int64_t place(const KLoops *l, int64_t i)
-{
-	int64_t at = 0;
-	for (int a = l->n - 1; a >= 0; a--) {
-		at += i % l->len[a] * l->stride[a];
-		i /= l->len[a];
-	}
-	return at;
-}
-
-static int64_t count(const KLoops *l)
-{
-	int64_t n = 1;
-	for (int a = 0; a < l->n; a++)
-		n *= l->len[a];
-	return n;
-}
-
 /* The index, counted from the end when negative; -1 after an error. */
 static int64_t within(Ctx *c, int64_t k, int64_t n)
 {
@@ -61,26 +43,26 @@ int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, K
 {
 	uint32_t *to = y;
 	const uint32_t *from = x;
-	int64_t total = count(&l);
+	int64_t total = k_count(&l);
 	for (int64_t i = 0; i < total; i++) {
 		int64_t k = within(c, index[i], n);
 		if (k < 0)
 			return RT_DATA;
-		to[i] = from[place(&l, i) + k * stride];
+		to[i] = from[k_place(&l, i) + k * stride];
 	}
 	return 0;
 }
 
 int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
 {
-	int64_t m = count(&l);
+	int64_t m = k_count(&l);
 	if (y != x)
 		memcpy(y, x, (size_t)total * sizeof *y);
 	for (int64_t i = 0; i < m; i++) {
 		int64_t k = within(c, index[i], n);
 		if (k < 0)
 			return RT_DATA;
-		y[place(&l, i) + k * stride] += updates[i];
+		y[k_place(&l, i) + k * stride] += updates[i];
 	}
 	return 0;
 }

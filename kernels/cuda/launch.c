@@ -3,14 +3,6 @@
 #include "kernels.h"
 #include "slab_cuda.h"
 
-static int64_t count(const KLoops *l)
-{
-	int64_t n = 1;
-	for (int a = 0; a < l->n; a++)
-		n *= l->len[a];
-	return n;
-}
-
 int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
                  int64_t astride, int64_t bstride)
 {
@@ -21,7 +13,7 @@ int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch
 
 int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 {
-	int64_t n = count(&l);
+	int64_t n = k_count(&l);
 	void *args[] = { &y, &x, &offset, &l, &n };
 	return rt_launch(c, "g_copy_8", rt_blocks(n), 1, args);
 }
@@ -35,21 +27,21 @@ int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
 
 int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 {
-	int64_t n = count(&l);
+	int64_t n = k_count(&l);
 	void *args[] = { &y, &x, &offset, &l, &n };
 	return rt_launch(c, "g_copy_32", rt_blocks(n), 1, args);
 }
 
 int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
 {
-	int64_t n = count(&l);
+	int64_t n = k_count(&l);
 	void *args[] = { &y, &x, &offset, &l, &n };
 	return rt_launch(c, "g_copy_64", rt_blocks(n), 1, args);
 }
 
 int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
 {
-	int64_t rows = count(&keep), n = count(&over);
+	int64_t rows = k_count(&keep), n = k_count(&over);
 	int what = (int)op;
 	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
 	return rt_launch(c, "g_reduce_f32", rt_blocks(rows), 1, args);
@@ -102,14 +94,14 @@ int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t ou
 
 int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
 {
-	int64_t total = count(&l);
+	int64_t total = k_count(&l);
 	void *args[] = { &y, &x, &index, &l, &n, &stride, &total };
 	return rt_launch(c, "g_gather_elements_32", rt_blocks(total), 1, args);
 }
 
 int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
 {
-	int64_t m = count(&l);
+	int64_t m = k_count(&l);
 	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &m };
 	return rt_launch(c, "g_scatter_add_f32", 1, 1, args);
 }
@@ -122,14 +114,14 @@ int k_zero_32(Ctx *c, void *y, int64_t n)
 
 int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
 {
-	int64_t n = count(&to);
+	int64_t n = k_count(&to);
 	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
 	return rt_launch(c, "g_move_32", rt_blocks(n), 1, args);
 }
 
 int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
 {
-	int64_t n = count(&to);
+	int64_t n = k_count(&to);
 	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
 	return rt_launch(c, "g_move_64", rt_blocks(n), 1, args);
 }
