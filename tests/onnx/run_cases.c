@@ -853,7 +853,7 @@ static void print_tally(const char *title, const Result *r, Verdict verdict, boo
 int main(int argc, char **argv)
 {
 	int jobs = 2;
-	List folders = { 0 };
+	static List folders;
 	sbpcc = getenv("SBPCC");
 	for (int i = 1; i < argc; i++) {
 		const char *a = argv[i];
