@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains examples/mlp.ir on one rank and on two local processes, and shows the plan and that the losses agree.
 set -eu
+mkdir -p "$OUT"
 "$SBPCC" examples/mlp.ir --ranks 1 -o "$OUT/one" "$@"
 "$SBPCC" examples/mlp.ir --ranks 2 -o "$OUT/two" "$@"
 make -s -C "$OUT/one"
