@@ -16,6 +16,12 @@ static bool dump;                       /* the model states which passes are don
 
 /* ---- Words and numbers */
 
+static void indentation(FILE *o, int depth)
+{
+	for (int i = 0; i < depth; i++)
+		fputs("  ", o);
+}
+
 static void quoted(FILE *o, const char *s)
 {
 	const char *end = s + strlen(s);
@@ -189,7 +195,7 @@ void print_annots(FILE *o, const Annot *list)
 
 static void text_annot(FILE *o, const char *name, const char *text)
 {
-	if (!text)
+	if (!text || !*text)
 		return;
 	fprintf(o, " @%s(", name);
 	quoted(o, text);
@@ -306,9 +312,22 @@ static void element(FILE *o, const Tensor *t, size_t i)
 		fprintf(o, "%llu", (unsigned long long)u);
 }
 
-static void data(FILE *o, const Tensor *t)
+/* How many literals the data has, and how many stand on a line. */
+static size_t literals(const Tensor *t, size_t *per_line)
 {
-	size_t n;
+	int bits = dtype_bits(t->dtype);
+	bool complex = t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128;
+
+	*per_line = t->dtype == DT_FLOAT || t->dtype == DT_COMPLEX64 ? 8 :
+		dtype_is_int(t->dtype) || (bits && bits <= 16) ? 16 : 4;
+	if (bits < 8 && t->dtype != DT_STRING)
+		return t->bytes;
+	return (size_t)tensor_elements(t) * (complex ? 2 : 1);
+}
+
+static void data(FILE *o, const Tensor *t, int depth)
+{
+	size_t n, per_line;
 
 	if (t->next) {
 		for (int i = 0; i < t->next; i++) {
@@ -327,16 +346,24 @@ static void data(FILE *o, const Tensor *t)
 		return;
 	}
 	fputc('{', o);
-	n = t->dtype == DT_STRING ? (size_t)tensor_elements(t) :
-		t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128 ? (size_t)tensor_elements(t) * 2 :
-		dtype_bits(t->dtype) < 8 ? t->bytes : (size_t)tensor_elements(t);
+	n = literals(t, &per_line);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
-			fputs(", ", o);
+			fputc(',', o);
+		if (n > per_line && i % per_line == 0) {
+			fputc('\n', o);
+			indentation(o, depth + 1);
+		} else if (i) {
+			fputc(' ', o);
+		}
 		if (t->dtype == DT_STRING)
 			quoted(o, t->str[i]);
 		else
 			element(o, t, i);
+	}
+	if (n > per_line) {
+		fputc('\n', o);
+		indentation(o, depth);
 	}
 	fputc('}', o);
 }
@@ -392,7 +419,7 @@ static void interface_value(FILE *o, const Value *v, bool annots)
 		value_annots(o, v);
 }
 
-static void extra_value(FILE *o, const Value *v)
+static void extra_value(FILE *o, const Value *v, int depth)
 {
 	if (v->data)
 		tensor_type(o, v->data);
@@ -404,14 +431,8 @@ static void extra_value(FILE *o, const Value *v)
 		value_annots(o, v);
 	if (v->data) {
 		fputs(" = ", o);
-		data(o, v->data);
+		data(o, v->data, depth);
 	}
-}
-
-static void indentation(FILE *o, int depth)
-{
-	for (int i = 0; i < depth; i++)
-		fputs("  ", o);
 }
 
 /* "(a, b)", or one per line when that is longer than a line. */
@@ -469,7 +490,7 @@ static int extras(FILE *o, const Graph *g, int depth)
 			fputs("<\n", o);
 		}
 		indentation(o, depth + 1);
-		extra_value(o, v);
+		extra_value(o, v, depth + 1);
 	}
 	if (n) {
 		fputc('\n', o);
@@ -483,7 +504,7 @@ static int extras(FILE *o, const Graph *g, int depth)
 
 static void graph(FILE *o, const Graph *g, int depth);
 
-static void attr_tensor(FILE *o, const Tensor *t)
+static void attr_tensor(FILE *o, const Tensor *t, int depth)
 {
 	tensor_type(o, t);
 	fputc(' ', o);
@@ -491,7 +512,7 @@ static void attr_tensor(FILE *o, const Tensor *t)
 		print_name(o, t->name);
 		fputs(" = ", o);
 	}
-	data(o, t);
+	data(o, t, depth);
 }
 
 static void attr_item(FILE *o, const Attr *a, int i, int depth)
@@ -502,14 +523,14 @@ static void attr_item(FILE *o, const Attr *a, int i, int depth)
 	case AT_INT: fprintf(o, "%lld", (long long)a->u.i); break;
 	case AT_STRING: quoted(o, a->u.s); break;
 	case AT_SPARSE:
-	case AT_TENSOR: attr_tensor(o, a->u.t); break;
+	case AT_TENSOR: attr_tensor(o, a->u.t, depth); break;
 	case AT_GRAPH: graph(o, a->u.g, depth); break;
 	case AT_TYPE: type(o, a->u.tp); break;
 	case AT_FLOATS: number(o, a->u.fs[i], true); break;
 	case AT_INTS: fprintf(o, "%lld", (long long)a->u.is[i]); break;
 	case AT_STRINGS: quoted(o, a->u.ss[i]); break;
 	case AT_SPARSES:
-	case AT_TENSORS: attr_tensor(o, a->u.ts[i]); break;
+	case AT_TENSORS: attr_tensor(o, a->u.ts[i], depth); break;
 	case AT_GRAPHS: graph(o, a->u.gs[i], depth); break;
 	case AT_TYPES: type(o, a->u.tps[i]); break;
 	}
