@@ -723,10 +723,12 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 		check_one(r, &a->arg[i], mesh, i < nin ? n->in[i] : n->out[i - nin]);
 }
 
+/* A value lies where it is placed, else where the node that makes it is. */
 static void resolve_value(Resolve *r, const Value *v)
 {
 	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init");
-	const Mesh *mesh = v->annot ? mesh_of(r, v->annot) : NULL;
+	bool placed = annot_find(v->annot, "on") || !v->def;
+	const Mesh *mesh = v->annot ? mesh_of(r, placed ? v->annot : v->def->annot) : NULL;
 
 	if (init && !v->init && wrong(r, init->loc))
 		err_at(init->loc,
