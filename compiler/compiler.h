@@ -227,6 +227,8 @@ typedef struct Emit {
 const char *emit_banner(const Emit *, const char *what);
 const char *emit_ctype(DType);                               /* NULL: none in this back end */
 int  emit_schedule(Emit *, const Role *);
+const char *emit_init(const Value *, double *a, double *b);
+uint64_t emit_key(const char *name);
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
 

@@ -697,7 +697,8 @@ static void call_boxing(const Print *p)
 
 /* ---- start values and data ---- */
 
-static uint64_t name_key(const char *s)
+/* The key of a value in random numbers: of its name. */
+uint64_t emit_key(const char *s)
 {
 	uint64_t h = 0xCBF29CE484222325u;
 	for (; *s; s++)
@@ -741,7 +742,7 @@ static int print_random(const Print *p, const Slot *s, const char *how, double a
 {
 	text_add(p->t, "rt_%s(c, t%d(c), ", how, s->id);
 	print_box(p, s);
-	text_add(p->t, ", 0x%016" PRIx64 "u, %sf, %sf)", name_key(s->v->name), real(p->e, a), real(p->e, b));
+	text_add(p->t, ", 0x%016" PRIx64 "u, %sf, %sf)", emit_key(s->v->name), real(p->e, a), real(p->e, b));
 	return 0;
 }
 
@@ -751,37 +752,56 @@ static bool ends_in(const char *s, const char *end)
 	return n >= k && !strcmp(s + n - k, end);
 }
 
+/* What @init says: "fill" with a, "normal" of mean a and deviation b, or "uniform" from a to b.  NULL after explaining. */
+const char *emit_init(const Value *v, double *a, double *b)
+{
+	const Annot *an = annot_find(v->annot, "init");
+	const Arg *how = an && an->narg ? &an->arg[0] : NULL;
+	const char *k = how && how->s ? how->s : "";
+	double in, out, dev = -1;
+	fans(v->type, &in, &out);
+	*a = *b = 0;
+	if (!strcmp(k, "zeros") || !strcmp(k, "ones") || !strcmp(k, "constant")) {
+		*a = *k == 'z' ? 0 : *k == 'o' ? 1 : arg_number(how, "value", 0);
+		return "fill";
+	}
+	if (!strcmp(k, "normal") || !strcmp(k, "uniform")) {
+		bool normal = *k == 'n';
+		*a = arg_number(how, normal ? "mean" : "low", 0);
+		*b = arg_number(how, normal ? "std" : "high", 1);
+		return normal ? "normal" : "uniform";
+	}
+	if (!strncmp(k, "xavier", 6))
+		dev = arg_number(how, "gain", 1) * sqrt(2 / (arg_number(how, "fan_in", in) + arg_number(how, "fan_out", out)));
+	if (!strncmp(k, "kaiming", 7)) {
+		const Arg *mode = arg_find(how->arg, how->narg, "mode");
+		dev = arg_number(how, "gain", sqrt(2)) / sqrt(arg_number(how, "fan", mode && mode->s && !strcmp(mode->s, "fan_out") ? out : in));
+	}
+	if (dev < 0) {
+		err_at(an ? an->loc : v->loc, "this back end has no initialiser %s yet", *k ? k : "of this form");
+		return NULL;
+	}
+	if (!ends_in(k, "_uniform")) {
+		*b = dev;
+		return "normal";
+	}
+	*b = dev * sqrt(3);
+	*a = -*b;
+	return "uniform";
+}
+
 static int print_init(const Print *p, const Slot *s)
 {
-	const Annot *an = annot_find(s->v->annot, "init");
-	const Arg *a = an && an->narg ? &an->arg[0] : NULL;
-	const char *k = a && a->s ? a->s : "";
-	double in, out;
-	fans(s->v->type, &in, &out);
-	if (!strcmp(k, "zeros") || !strcmp(k, "ones") || !strcmp(k, "constant")) {
-		double v = *k == 'z' ? 0 : *k == 'o' ? 1 : arg_number(a, "value", 0);
-		text_add(p->t, "rt_fill(c, t%d(c), ", s->id);
-		print_box(p, s);
-		text_add(p->t, ", %sf)", real(p->e, v));
-		return 0;
-	}
-	if (!strcmp(k, "normal"))
-		return print_random(p, s, "normal", arg_number(a, "mean", 0), arg_number(a, "std", 1));
-	if (!strcmp(k, "uniform"))
-		return print_random(p, s, "uniform", arg_number(a, "low", 0), arg_number(a, "high", 1));
-	bool uniform = ends_in(k, "_uniform");
-	if (!strncmp(k, "xavier", 6)) {
-		double dev = arg_number(a, "gain", 1) * sqrt(2 / (arg_number(a, "fan_in", in) + arg_number(a, "fan_out", out)));
-		return uniform ? print_random(p, s, "uniform", -dev * sqrt(3), dev * sqrt(3)) : print_random(p, s, "normal", 0, dev);
-	}
-	if (!strncmp(k, "kaiming", 7)) {
-		const Arg *mode = arg_find(a->arg, a->narg, "mode");
-		double fan = arg_number(a, "fan", mode && mode->s && !strcmp(mode->s, "fan_out") ? out : in);
-		double dev = arg_number(a, "gain", sqrt(2)) / sqrt(fan);
-		return uniform ? print_random(p, s, "uniform", -dev * sqrt(3), dev * sqrt(3)) : print_random(p, s, "normal", 0, dev);
-	}
-	err_at(an ? an->loc : s->v->loc, "this back end has no initialiser %s yet", *k ? k : "of this form");
-	return -1;
+	double a, b;
+	const char *how = emit_init(s->v, &a, &b);
+	if (!how)
+		return -1;
+	if (strcmp(how, "fill"))
+		return print_random(p, s, how, a, b);
+	text_add(p->t, "rt_fill(c, t%d(c), ", s->id);
+	print_box(p, s);
+	text_add(p->t, ", %sf)", real(p->e, a));
+	return 0;
 }
 
 /* A constant as an array of its bits: exact for every type. */

@@ -1,0 +1,98 @@
+/* evaluator MODEL STEPS: trains as a generated program of one rank does, but by the reference evaluator: the training graph is
+ * evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in the same form. */
+#include "compiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../runtime/actor.c"
+#include "../../runtime/data.c"
+#include "../../runtime/init.c"
+#include "../../runtime/slab.c"
+
+static RtBox whole(const Type *t)
+{
+	RtBox b = { .rank = t->rank };
+	for (int a = 0; a < t->rank; a++) {
+		b.dim[a] = b.len[a] = t->dim[a];
+		b.split[a] = -1;
+	}
+	return b;
+}
+
+static Tensor *room(Arena *a, const Type *t)
+{
+	return tensor_new(a, t->elem, t->rank, t->dim);
+}
+
+static int start(Ctx *c, Value *v, Arena *a)
+{
+	double x, y;
+	RtBox b = whole(v->type);
+	const char *how = emit_init(v, &x, &y);
+	if (!how)
+		return -1;
+	v->data = room(a, v->type);
+	float *to = (float *)v->data->data;
+	if (!strcmp(how, "fill"))
+		return rt_fill(c, to, &b, (float)x);
+	return !strcmp(how, "normal") ? rt_normal(c, to, &b, emit_key(v->name), (float)x, (float)y) : rt_uniform(c, to, &b, emit_key(v->name), (float)x, (float)y);
+}
+
+static Tensor *load(Ctx *c, const Value *v, Arena *a)
+{
+	Tensor *t = room(a, v->type);
+	RtBox b = whole(v->type);
+	void *to = (void *)t->data;
+	if (!strcmp(v->name, "train.step"))
+		rt_step(c, to);
+	else if (t->dtype == DT_FLOAT)
+		rt_data_points(c, to, &b, 2, 1);
+	else if (t->dtype == DT_INT64)
+		rt_data_labels(c, to, &b, 2);
+	else
+		rt_data_present(c, to, &b);
+	return t;
+}
+
+static int train(Model *m, int steps)
+{
+	Graph *g = m->graph;
+	Plan *p = m->plan;
+	RtRank me = { 0 };
+	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .seed = (uint64_t)p->train.seed };
+	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
+	int nloss = g->nout;
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param && !g->init[i]->data && start(&c, g->init[i], &m->arena))
+			return 1;
+	for (int i = 0; i < g->nvalue; i++)
+		if (g->value[i]->into)
+			arena_push(&m->arena, g->out, g->nout, g->value[i]);
+	for (c.step = 0; c.step < steps; c.step++) {
+		Tensor **in = arena_array(&m->arena, Tensor *, g->nin + 1), **out = arena_array(&m->arena, Tensor *, g->nout + 1);
+		for (int i = 0; i < g->nin; i++)
+			in[i] = load(&c, g->in[i], &m->arena);
+		if (eval_graph(g, in, out, &m->arena, (EvalOpts){ 0 }))
+			return 1;
+		for (int i = nloss; i < g->nout; i++)
+			g->out[i]->into->data = out[i];
+		printf("step %6d  loss %.7f\n", (int)c.step, tensor_get(out[0], 0));
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	op_init();
+	opt.stop_after = "plan";
+	Model *m = model_read(argv[1]);
+	if (!m || parse_train("data: points(classes: 2)", m) || annot_resolve(m))
+		return 1;
+	train_bind_batch(m);
+	int bad = passes_run(m) || train(m, atoi(argv[2]));
+	model_free(m);
+	return bad;
+}
