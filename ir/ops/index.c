@@ -853,9 +853,9 @@ const Op ops_index[] = {
 	  .eval = eval_arg, .kernel = "argmax", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
 	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
 	  .eval = eval_arg, .kernel = "argmin", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
-	{ .name = "NonZero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .nograd = true, .cost = cost_bytes,
+	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .nograd = true, .cost = cost_bytes,
 	  .test = "x:{1,0,3}" },
-	{ .name = "Compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,
+	{ .name = "Compress", .kernel = "compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,
 	  .linear = "x",
 	  .grad = "at = Squeeze(NonZero(condition), [0]);"
 	          "dx = GatherGrad<axis=@axis>(dy, x, at) @when(\"has(axis)\");"

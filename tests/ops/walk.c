@@ -376,6 +376,19 @@ static const char *test_of(const Op *op)
 	return op->test ? op->test : a && a->narg ? a->arg[0].s : NULL;
 }
 
+/* What every row of a core or composite operator carries; NULL, or what is missing.  No factor rule means that every axis
+ * stays whole. */
+static const char *missing(const Op *op)
+{
+	if (op->def && !op->composite)
+		return op->shape ? "a definition has no shape rule" : NULL;
+	if (op->expand && !op->composite)
+		return NULL;
+	return !op->shape ? "no shape rule" : !op->sig ? "no schema" : !op->expr && !op->kernel ? "no expression and no kernel" :
+	       !op->cost && !op->expr ? "no cost" : !op->expr && !op->eval && !op->def && !op->expand ? "no meaning" :
+	       !op->grad && !op->grad_fn && !op->nograd && !op->def && !op->expand ? "no gradient, and it does not say that there is none" : NULL;
+}
+
 static void walk(const Op *op)
 {
 	const char *p = test_of(op);
@@ -388,8 +401,8 @@ static void walk(const Op *op)
 			snprintf(guess + strlen(guess), sizeof guess - strlen(guess), "%s:[2,3] ", op->schema->in[i].name);
 		p = guess;
 	}
-	if (!p) {
-		printf("not ok %s: no test column\n", name);
+	if (missing(op) || !p) {
+		printf("not ok %s: %s\n", name, p ? missing(op) : "no test column");
 		return;
 	}
 	int variant = 0, good = 0;
