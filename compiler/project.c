@@ -132,14 +132,29 @@ static void find_roles(Graph *g, Plan *p)
 	}
 }
 
+/* Whether there is a kernel for everything; an operator of one line is named once, whatever its gradient needs. */
+static bool all_can(Graph *g)
+{
+	Map told;
+	bool ok = true;
+	map_init(&told, g->scratch);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		Name key = name_fmt("%s@%u:%llu", n->op, n->loc.file, (unsigned long long)n->loc.off);
+		if (map_get(&told, key) || emit_can(n))
+			continue;
+		map_put(&told, key, n);
+		ok = false;
+	}
+	return ok;
+}
+
 int project_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	int next = 0, bad = 0;
 	drop_unused(g);
-	for (int i = 0; i < g->nnode; i++)
-		bad |= !emit_can(g->node[i]);
-	if (bad)
+	if (!all_can(g))
 		return -1;
 	p->nslot = g->nvalue;
 	p->slot = arena_array(g->arena, Slot *, g->nvalue + 1);
