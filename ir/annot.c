@@ -581,9 +581,9 @@ static void add_mesh(Resolve *r, const Annot *a)
 	const Arg *shape = arg_find(a->arg, a->narg, "shape");
 	Mesh mesh = { .name = arg_find(a->arg, a->narg, "name")->s, .loc = a->loc };
 	int64_t size = 1, given = 0;
-	bool *seen = calloc(MAX_RANKS, 1);
+	bool *seen = arg_find(a->arg, a->narg, "ranks") ? calloc(MAX_RANKS, 1) : NULL;
 
-	if (!seen)
+	if (!seen && arg_find(a->arg, a->narg, "ranks"))
 		die("out of memory for ranks");
 	for (int i = 0; i < a->narg; i++)
 		if (is(a->arg[i].param, "ranks"))

@@ -65,12 +65,13 @@ static void resync(Parser *p)
  * the type of the first operand that is none. */
 typedef struct Opd {
 	enum { OPD_NONE, OPD_VALUE, OPD_INT, OPD_FLOAT, OPD_INTS, OPD_FLOATS, OPD_ATTR } kind;
+	int n;                          /* length of a list */
 	Value *v;
-	int64_t i;
-	double f;
-	Attr list;                      /* OPD_INTS */
-	double *fs; int nfs;            /* OPD_FLOATS */
-	const Attr *attr;               /* OPD_ATTR: of the function */
+	union {
+		int64_t i, *is;
+		double f, *fs;
+		const Attr *attr;       /* of the function */
+	} u;
 	Loc loc;
 } Opd;
 
@@ -91,38 +92,34 @@ static bool at_call(const Parser *p)
 	return at_name(p) && (next == '(' || next == '<' || next == '.' || next == ':');
 }
 
+/* "[...]": one float makes all floats. */
 static void list_operand(Parser *p, Opd *o)
 {
-	Attr a = { .name = name_of("value") };
-	Token first = p->next;
+	Attr list = { .name = name_of("value"), .type = AT_INTS };
+	Token t = p->next;
 
-	if (first.kind == ']') {
-		advance(p);
-		advance(p);
-		o->kind = OPD_INTS;
-		return;
-	}
-	o->list = a;
-	o->kind = OPD_INTS;
-	for (Lex ahead = p->lex; first.kind == TOK_INT || first.kind == ','; first = lex_next(&ahead))
+	for (Lex ahead = p->lex; t.kind == TOK_INT || t.kind == ','; t = lex_next(&ahead))
 		;
-	if (first.kind == TOK_FLOAT || first.kind == TOK_ID) {
-		o->kind = OPD_FLOATS;
-		advance(p);
-		do {
-			double f = 0;
-
-			if (!at_number(p))
-				expected(p, "a number");
-			lex_float(p->tok, &f, NULL);
-			advance(p);
-			arena_push(p->arena, o->fs, o->nfs, f);
-		} while (accept(p, ','));
-		expect(p, ']');
+	if (t.kind != TOK_FLOAT && t.kind != TOK_ID) {
+		parse_attr_list(p, &list);
+		o->kind = OPD_INTS;
+		o->u.is = list.u.is;
+		o->n = list.n;
 		return;
 	}
-	o->list.type = AT_INTS;
-	parse_attr_list(p, &o->list);
+	o->kind = OPD_FLOATS;
+	o->u.fs = NULL;
+	advance(p);
+	do {
+		double f = 0;
+
+		if (!at_number(p))
+			expected(p, "a number");
+		lex_float(p->tok, &f, NULL);
+		advance(p);
+		arena_push(p->arena, o->u.fs, o->n, f);
+	} while (accept(p, ','));
+	expect(p, ']');
 }
 
 static Opd operand(Parser *p, const char *hint)
@@ -132,17 +129,17 @@ static Opd operand(Parser *p, const char *hint)
 	enter(p);
 	if (p->tok.kind == TOK_INT) {
 		o.kind = OPD_INT;
-		o.i = integer(p, "");
+		o.u.i = integer(p, "");
 	} else if (p->tok.kind == TOK_FLOAT ||
 		(p->tok.kind == TOK_ID && lex_is_float_word(p->tok.name) && !graph_find(p->g, p->tok.name))) {
 		o.kind = OPD_FLOAT;
-		lex_float(p->tok, &o.f, NULL);
+		lex_float(p->tok, &o.u.f, NULL);
 		advance(p);
 	} else if (p->tok.kind == '[') {
 		list_operand(p, &o);
 	} else if (p->tok.kind == '@') {
 		o.kind = OPD_ATTR;
-		o.attr = parse_attr_ref(p);
+		o.u.attr = parse_attr_ref(p);
 	} else if (p->tok.kind == TOK_STRING && !*p->tok.name) {
 		o.kind = OPD_NONE;
 		advance(p);
@@ -182,31 +179,31 @@ static Node *constant(Parser *p, const Opd *o, DType t)
 	Attr *a;
 
 	if (o->kind == OPD_INT && t == DT_INT64) {
-		node_attr_add(n, name_of("value_int"), AT_INT)->u.i = o->i;
+		node_attr_add(n, name_of("value_int"), AT_INT)->u.i = o->u.i;
 	} else if (o->kind == OPD_INTS) {
 		a = node_attr_add(n, name_of("value_ints"), AT_INTS);
-		a->n = o->list.n;
-		a->u.is = o->list.u.is;
+		a->n = o->n;
+		a->u.is = o->u.is;
 	} else if (o->kind == OPD_ATTR) {
-		AttrType type = o->attr->type;
+		AttrType type = o->u.attr->type;
 
 		if (type >= (int)(sizeof constant_attr / sizeof *constant_attr) || !constant_attr[type]) {
 			err_at(o->loc,
 				"attribute %s needs a declared type (int, ints, float) to be an operand",
-				o->attr->name);
+				o->u.attr->name);
 			jump(p);
 		}
-		node_attr_add(n, name_of(constant_attr[type]), type)->ref = o->attr->name;
+		node_attr_add(n, name_of(constant_attr[type]), type)->ref = o->u.attr->name;
 	} else if (o->kind == OPD_FLOATS) {
-		int64_t dim = o->nfs;
+		int64_t dim = o->n;
 
 		a = node_attr_add(n, name_of("value"), AT_TENSOR);
 		a->u.t = tensor_new(p->arena, t, 1, &dim);
-		for (int i = 0; i < o->nfs; i++)
-			tensor_set(a->u.t, i, o->fs[i]);
+		for (int i = 0; i < o->n; i++)
+			tensor_set(a->u.t, i, o->u.fs[i]);
 	} else {
 		a = node_attr_add(n, name_of("value"), AT_TENSOR);
-		a->u.t = tensor_scalar(p->arena, t, o->kind == OPD_INT ? (double)o->i : o->f);
+		a->u.t = tensor_scalar(p->arena, t, o->kind == OPD_INT ? (double)o->u.i : o->u.f);
 	}
 	return n;
 }
@@ -223,7 +220,7 @@ static Value *fresh_result(Parser *p, Node *n, const char *hint)
 static bool is_number(const Opd *o)
 {
 	return o->kind == OPD_INT || o->kind == OPD_FLOAT || o->kind == OPD_FLOATS ||
-		(o->kind == OPD_ATTR && (o->attr->type == AT_FLOAT || o->attr->type == AT_FLOATS));
+		(o->kind == OPD_ATTR && (o->u.attr->type == AT_FLOAT || o->u.attr->type == AT_FLOATS));
 }
 
 static Name operand_type(const Schema *s, int i)
@@ -309,6 +306,10 @@ static void call(Parser *p, Call *c, const char *hint)
 	while (p->tok.kind != ')') {
 		Opd o = { .kind = OPD_NONE, .loc = p->tok.loc };
 
+		if (c->nin == MAX_OPERANDS) {
+			fail_at(EXIT_LIMIT, p->tok.loc, "more than %d operands of one node", MAX_OPERANDS);
+			give_up(p);
+		}
 		if (p->tok.kind != ',')
 			o = operand(p, hint);
 		stack_push(&p->operands, &o, sizeof o);
@@ -637,7 +638,7 @@ static void opset_list(Parser *p, Opset **list, int *n)
 		o.domain = name(p, "a domain");
 		expect(p, ':');
 		o.version = integer(p, "the version of an operator set");
-		for (int i = 0; i < *n; i++)
+		for (int i = *n > NEAR ? *n - NEAR : 0; i < *n; i++)
 			if ((*list)[i].domain == o.domain)
 				err_at(o.loc, "domain \"%s\" is imported twice", o.domain);
 		arena_push(p->arena, *list, *n, o);

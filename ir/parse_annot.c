@@ -120,6 +120,19 @@ static bool took_meta(Parser *p, const Annot *a, Pair **list, int *n)
 	return true;
 }
 
+/* A node, a value or a graph has each annotation once. */
+static void add_once(Annot **list, Annot *a)
+{
+	const Annot *old = annot_find(*list, a->name);
+
+	if (!old) {
+		annot_add(list, a);
+		return;
+	}
+	err_at(a->loc, "@%s is given twice", a->name);
+	note_at(old->loc, "first here");
+}
+
 void parse_node_annots(Parser *p, Node *n)
 {
 	while (at_annot(p)) {
@@ -132,7 +145,7 @@ void parse_node_annots(Parser *p, Node *n)
 		else if (is(a->name, "from"))
 			n->from = a->arg[0].s;
 		else
-			annot_add(&n->annot, a);
+			add_once(&n->annot, a);
 	}
 }
 
@@ -174,7 +187,7 @@ void parse_value_annots(Parser *p, Value *v)
 		else if (is(a->name, "denotation"))
 			denotation(p, v, a);
 		else
-			annot_add(&v->annot, a);
+			add_once(&v->annot, a);
 	}
 }
 
@@ -188,7 +201,7 @@ void parse_graph_annots(Parser *p, Graph *g)
 		if (is(a->name, "doc"))
 			g->doc = a->arg[0].s;
 		else
-			annot_add(&g->annot, a);
+			add_once(&g->annot, a);
 	}
 }
 

@@ -489,7 +489,7 @@ void parse_attributes(Parser *p, bool declaration, Attr **list, int *n)
 	while (p->tok.kind != '>') {
 		Attr a = attribute(p, declaration);
 
-		for (int i = 0; i < *n; i++)
+		for (int i = *n > NEAR ? *n - NEAR : 0; i < *n; i++)
 			if ((*list)[i].name == a.name)
 				err_at(a.loc, "attribute %s is given twice", a.name);
 		arena_push(p->arena, *list, *n, a);
