@@ -47,7 +47,7 @@ typedef struct Pass {
 	const char *name;
 	int (*run)(Graph *);
 	uint32_t needs, gives, drops;
-	bool dumps;                     /* its result is all in the graph: the dump can be read back */
+	bool once;                      /* not run again on a dump in which it is done: it would see its own work, or later passes' */
 	const char *does;
 } Pass;
 

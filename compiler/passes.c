@@ -9,23 +9,23 @@
 Options opt = { .seed = -1, .steps = -1 };
 
 static const Pass passes[] = {
-	/* name        run            needs            gives            drops    dumps */
-	{ "params",    params_run,    0,               0,               0,       true,  "which initialisers are trained" },
-	{ "inline",    bind_run,      0,               BOUND | SHAPES,  0,       true,  "operators bound, functions and definitions inlined, shapes inferred" },
+	/* name        run            needs            gives            drops    once */
+	{ "params",    params_run,    0,               0,               0,       false, "which initialisers are trained" },
+	{ "inline",    bind_run,      0,               BOUND | SHAPES,  0,       false, "operators bound, functions and definitions inlined, shapes inferred" },
 	{ "mode",      mode_run,      SHAPES | BOUND,  0,               0,       true,  "batch norm and dropout that an exporter left switched off" },
-	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "constants, copies and equal nodes gone" },
+	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "constants, copies and equal nodes gone" },
 	{ "lift",      lift_run,      SHAPES | FOLDED, LIFTED,          0,       true,  "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
-	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       true,  "axes as products of factors" },
-	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       true,  "loss, backward pass and update added" },
-	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       true,  "again: new nodes" },
-	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       true,  "again: new nodes" },
-	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       true,  "mesh, place and SBP of every value" },
-	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       true,  "a transfer wherever producer and consumer disagree" },
-	{ "project",   project_run,   BOXED,           ROLES,           0,       true,  "what each rank holds; ranks that are alike share a role" },
-	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       true,  "actions in order, slots" },
-	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       true,  "an offset for every slot" },
-	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       true,  "transfers match, nothing overlaps, every transition is legal" },
-	{ "emit",      emit_run,      PROVED,          0,               0,       true,  "the program, as files" },
+	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
+	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
+	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
+	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
+	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       false, "mesh, place and SBP of every value" },
+	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       false, "a transfer wherever producer and consumer disagree" },
+	{ "project",   project_run,   BOXED,           ROLES,           0,       false, "what each rank holds; ranks that are alike share a role" },
+	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       false, "actions in order, slots" },
+	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       false, "an offset for every slot" },
+	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       false, "transfers match, nothing overlaps, every transition is legal" },
+	{ "emit",      emit_run,      PROVED,          0,               0,       false, "the program, as files" },
 };
 enum { NPASS = sizeof passes / sizeof passes[0] };
 
@@ -118,7 +118,9 @@ int passes_run(Model *m)
 {
 	for (int i = 0; i < NPASS; i++) {
 		const Pass *p = &passes[i];
-		if (run_pass(m, p))
+		if (p->once && is_done(m, p->name))
+			m->graph->facts |= p->gives;
+		else if (run_pass(m, p))
 			return -1;
 		mark_done(m, p->name);
 		if (opt.dump_after && (!strcmp(opt.dump_after, p->name) || !strcmp(opt.dump_after, "all")))

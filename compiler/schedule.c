@@ -29,8 +29,12 @@ static void take(List *l, Action *a, Slot *s)
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List start = { g->arena, &r->start, &r->nstart }, step = { g->arena, &r->step, &r->nstep };
+	Slot **order = arena_array(g->scratch, Slot *, p->nslot + 1);   /* by id: the same for a graph that was read back */
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			order[p->slot[i]->id] = p->slot[i];
 	for (int i = 0; i < p->nslot; i++) {
-		Slot *s = p->slot[i];
+		Slot *s = order[i];
 		if (s && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
 			make(&start, add(&start, ACT_START, NULL), s);
 	}

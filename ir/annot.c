@@ -878,6 +878,8 @@ static void nothing_called(Resolve *r, const char *who, const Arg *arg)
 	const char **list;
 	int n = 0;
 
+	if (annot_find(r->m->annot, "done"))
+		return;         /* a dump: passes may have dropped what this named */
 	if (!wrong(r, arg->loc))
 		return;
 	list = arena_array(&r->m->scratch, const char *, g->nvalue + g->nnode + 1);
