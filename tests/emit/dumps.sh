@@ -1,4 +1,5 @@
 # The dump after any pass, read back, gives the same tree; so does plan.ir of the tree itself.
+# seconds: 400
 cp "$ROOT/examples/mlp.ir" .
 "$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null || exit 1
 for p in train plan boxing project schedule memplan prove; do
@@ -10,3 +11,14 @@ diff -r tree again >log && echo "ok plan-of-the-tree" || { echo "not ok plan-of-
 # Written over a tree of ours: what else lies there is kept.
 echo mine >tree/notes.txt
 "$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null && [ "$(cat tree/notes.txt)" = mine ] && [ ! -e .tree.sbpcc-tmp ] && echo "ok rewritten-in-place" || echo "not ok rewritten-in-place: a file of the user is gone"
+# The same for every example, after the plan and after boxing.
+for f in "$ROOT"/examples/*.ir; do
+	name=$(basename "$f" .ir)
+	cp "$f" model.ir
+	rm -rf want got
+	"$SBPCC" model.ir --ranks=2 --train='data: points(classes: 2)' -o want >log 2>&1 || { echo "not ok $name: $(head -n 1 log)" && continue; }
+	for p in plan boxing; do
+		"$SBPCC" model.ir --ranks=2 --train='data: points(classes: 2)' --dump-after=$p --stop-after=$p >dump.ir && "$SBPCC" dump.ir -o got >/dev/null 2>log
+		diff -r want got >>log && echo "ok $name-after-$p" || { echo "not ok $name-after-$p: another tree" && head -n 5 log | sed 's/^/ /'; }
+	done
+done
