@@ -144,7 +144,7 @@ static Value *copy_of(const Node *n)
 			return NULL;
 	if (is(n, "Identity") || drops_nothing(n))
 		return n->in[0];
-	if (n->row->random)
+	if (n->row->random || n->row->moves)
 		return NULL;
 	Value *same = unchanged(n);
 	if (same)
@@ -396,7 +396,7 @@ static bool comparable(const Node *n)
 	for (int i = 0; i < n->nattr; i++)
 		if (n->attr[i].type != AT_INT && n->attr[i].type != AT_FLOAT && n->attr[i].type != AT_STRING && n->attr[i].type != AT_INTS)
 			return false;
-	return !n->row->random && !n->annot && n->nout > 0;
+	return !n->row->random && !n->row->moves && !n->annot && n->nout > 0;
 }
 
 static uint64_t node_hash(const Node *n)

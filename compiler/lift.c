@@ -204,7 +204,7 @@ const Tensor *lift_value(Lift *l, Value *v, int depth)
 	if ((t = map_get(&l->value, v)) != NULL)
 		return t == (const Tensor *)l ? NULL : t;
 	map_put(&l->value, v, l);
-	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random ||
+	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random || n->row->moves ||
 		!v->type || type_elements(v->type) < 0 || type_elements(v->type) > 1 << 24)
 		return NULL;
 	for (int i = 0; i < n->nin; i++)

@@ -218,7 +218,7 @@ static int propagate(Node *n)
 	size_t inbytes = 0;
 	Tensor *in[64], *out[64] = { 0 };
 
-	if (n->row->random || n->nin > 64 || n->nout > 64 || n->nout == 0)
+	if (n->row->random || n->row->moves || n->nin > 64 || n->nout > 64 || n->nout == 0)
 		return 0;
 	if (known_contents(n))
 		return 0;

@@ -383,6 +383,7 @@ struct Op {
 	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
 	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
 	bool random;                    /* gives other values each step: never folded */
+	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
 	/* Filled in by op_init, never written in a row: */
 	struct Function *def;           /* the text definition: of a composite, or of an operator that is nothing else */
 	struct Function *gradient;      /* .grad, parsed when first asked for */

@@ -24,7 +24,7 @@ static int eval_boxing(Node *n, Tensor **in, Tensor **out)
 const Op ops_boxing[] = {
 	{ .name = "Boxing", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .attrs = "how:string!", .shape = shape_boxing, .kernel = "boxing",
 	  .eval = eval_boxing, .linear = "x", .grad = "dx = Identity(dy)", .cost = cost_bytes,
-	  .random = true,       /* never folded: the result is held in another way, even that of a constant */
+	  .moves = true,
 	  .test = "x:[2,3] =how:\"slice\"" },
 	{ 0 },
 };
