@@ -7,9 +7,8 @@ if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then
 else
 	echo "skip debian: $why"
 fi
-wheel=$(ls -d "$ROOT"/build/cache/onnx-*/onnx/backend/test/data 2>/dev/null | head -n 1)
-if [ -n "$wheel" ]; then
-	"$BUILD/test-onnx-round_trip" "$wheel"/*
+if data=$("$HERE/wheel" "$ROOT"); then
+	"$BUILD/test-onnx-round_trip" "$data"/*
 else
-	echo "skip wheel: onnx/run_cases has not fetched it yet"
+	echo "skip wheel: $data"
 fi

@@ -19,20 +19,10 @@ for more in ${ONNX_CASES:-}; do
 	cases "$(basename "$more")" "$BUILD/sbpcc" "$more"
 done
 
-version=${ONNX_VERSION:-1.19.1}
-cache=$ROOT/build/cache/onnx-$version
-if [ ! -d "$cache" ]; then
-	if ! why=$("$ROOT/tests/setup" python3-pip 2>&1); then
-		echo "skip wheel: $why"
-		exit
-	fi
-	if ! why=$(python3 -m pip download -q --no-deps --only-binary=:all: -d . "onnx==$version" 2>&1); then
-		echo "skip wheel: pip could not fetch onnx $version: $(tail -n 1 <<<"$why")"
-		exit
-	fi
-	mkdir -p "$cache.part" && python3 -m zipfile -e onnx-*.whl "$cache.part" && mv "$cache.part" "$cache"
+if ! data=$("$HERE/wheel" "$ROOT"); then
+	echo "skip wheel: $data"
+	exit
 fi
-data=$cache/onnx/backend/test/data
 cases "wheel" "$BUILD/sbpcc" "$data"
 # Whole networks: without the sanitizers, which would make minutes of them.
 cases "light" "$PLAIN/sbpcc" --light "$data/light"
