@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct Args { int64_t steps, every, seed, help; } Args;
+enum { MAX_THREADS = 1024 };
+
+typedef struct Args { int64_t steps, every, seed, threads, help; } Args;
 
 static const struct Option {
 	const char *name;
@@ -20,6 +22,7 @@ static const struct Option {
 	{ "steps", offsetof(Args, steps), true, 0, "how many steps to train" },
 	{ "every", offsetof(Args, every), true, 1, "print the loss of every N-th step" },
 	{ "seed", offsetof(Args, seed), true, 0, "of the parameters at the start" },
+	{ "threads", offsetof(Args, threads), true, 1, "threads of each rank; else the processors divided by the ranks" },
 	{ "help", offsetof(Args, help), false, 0, "print this" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
@@ -72,7 +75,9 @@ static int train(Ctx *c, void *arg)
 	const Args *a = arg;
 	const RtRole *role = c->program->role[c->me->role];
 	c->seed = (uint64_t)a->seed;
-	int code = rt_walk(c, role->start, role->nstart);
+	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
+	if (!code)
+		code = rt_walk(c, role->start, role->nstart);
 	double begin = seconds();
 	for (c->step = 0; !code && c->step < a->steps; c->step++) {
 		code = rt_walk(c, role->step, role->nstep);
@@ -81,6 +86,7 @@ static int train(Ctx *c, void *arg)
 	}
 	if (!code)
 		code = rt_sync(c);
+	rt_pool_close(c);
 	double t = seconds() - begin;
 	if (!code && c->rank == 0 && a->steps > 0)
 		printf("%" PRId64 " steps, %.1f samples/s\n", a->steps, (double)(a->steps * c->program->batch) / (t > 0 ? t : 1e-9));

@@ -16,6 +16,10 @@ enum { RT_AXES = 8, RT_MESH = 4, RT_SPLITS = 64 };
 enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
 
 typedef struct Ctx Ctx;
+typedef struct RtPool RtPool;
+
+/* The instructions that kernels may use, each with all before it. */
+typedef enum { RT_PLAIN, RT_AVX2, RT_AVX512 } RtIsa;
 
 /* One entry of a schedule.  The id is that of the node in plan.ir and in the comments of schedule.c. */
 typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_LOAD, RT_SAVE } RtKind;
@@ -44,6 +48,7 @@ typedef struct RtProgram {
 	const RtRole *const *role; int nrole;
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
+	size_t work_shared, work_each;  /* scratch of kernels: for all threads together, and for each */
 	int64_t batch;                  /* samples per step, all ranks together */
 	int64_t steps;                  /* unless --steps says otherwise */
 	uint64_t seed;
@@ -56,6 +61,11 @@ struct Ctx {
 	int rank, nrank;
 	unsigned char *slab, *window;   /* on the device */
 	struct RtComm *comm;
+	RtPool *pool;                   /* NULL: this thread alone */
+	int nthread;
+	RtIsa isa;
+	unsigned char *shared, *work;   /* scratch: of all threads; of thread i at work + i * work_each */
+	size_t work_shared, work_each;
 	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
 	uint64_t seed;
 	int64_t step;
@@ -76,6 +86,17 @@ void *rt_host(Ctx *, void *value, size_t bytes);        /* where the host may wr
 int   rt_put(Ctx *, void *value, size_t bytes);         /* what was written at rt_host is now in value */
 int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
 int   rt_sync(Ctx *);
+
+/* What kernels may use of scratch at most: they fit their blocks into what there is. */
+enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 1 << 20 };
+
+/* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the
+ * results must not depend on how the loop was cut.  A body calls no other loop. */
+typedef void RtBody(void *arg, int64_t lo, int64_t hi, int thread);
+void rt_parallel(Ctx *, int64_t n, int64_t grain, RtBody *body, void *arg);
+int  rt_pool_open(Ctx *, int nthread);
+void rt_pool_close(Ctx *);
+int  rt_threads(const Ctx *);           /* processors that this process may use, over the ranks of the machine */
 
 /* A box of a logical tensor: what one rank holds of it. */
 typedef struct RtBox {

@@ -30,6 +30,8 @@ static const RtProgram program = {
 	.nrole = sizeof roles / sizeof roles[0],
 	.slab_bytes = SLAB_BYTES,
 	.window_bytes = WINDOW_BYTES,
+	.work_shared = RT_WORK_SHARED,
+	.work_each = RT_WORK_EACH,
 };
 
 int main(int argc, char **argv)

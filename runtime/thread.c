@@ -1,0 +1,221 @@
+/* The threads of a rank: one loop is split over them at a time.
+ *
+ * The pool is made once, with the context; a loop costs one store and one wake.  A thread that waits looks at the number of
+ * the loop for a few microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Pieces are
+ * taken in order from one counter by whoever is free: which thread runs a piece is chance, and so the body may use its
+ * thread's number for scratch only, and never to decide what is summed with what. */
+#include "rt.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STACK = 256 << 10, SPINS = 2000 };
+
+typedef struct Worker { struct RtPool *pool; pthread_t id; int thread; } Worker;
+
+struct RtPool {
+	int n;                          /* threads, the caller included */
+	_Atomic uint32_t turn;          /* counts loops: a change starts one */
+	_Atomic uint32_t busy;          /* workers that have not finished this loop */
+	_Atomic uint32_t asleep;        /* who waits in the kernel for turn */
+	_Atomic int64_t next;           /* first piece that nobody has taken */
+	bool stop;
+	int64_t len, step;              /* the loop, and how much of it is taken at once */
+	RtBody *body;
+	void *arg;
+	void *work;
+	size_t bytes;
+	Worker worker[];
+};
+
+static void futex(_Atomic uint32_t *at, int what, uint32_t value)
+{
+	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static void breathe(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static void take_pieces(RtPool *p, int thread)
+{
+	for (;;) {
+		int64_t lo = atomic_fetch_add(&p->next, p->step);
+		if (lo >= p->len)
+			return;
+		p->body(p->arg, lo, p->len - lo < p->step ? p->len : lo + p->step, thread);
+	}
+}
+
+/* Until turn is no longer old. */
+static void wait_turn(RtPool *p, uint32_t old)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load(&p->turn) != old)
+			return;
+		breathe();
+	}
+	atomic_fetch_add(&p->asleep, 1);
+	while (atomic_load(&p->turn) == old)
+		futex(&p->turn, FUTEX_WAIT, old);
+	atomic_fetch_sub(&p->asleep, 1);
+}
+
+static void next_turn(RtPool *p)
+{
+	atomic_store(&p->busy, (uint32_t)p->n - 1);
+	atomic_fetch_add(&p->turn, 1);
+	if (atomic_load(&p->asleep))
+		futex(&p->turn, FUTEX_WAKE, INT_MAX);
+}
+
+static void wait_workers(RtPool *p)
+{
+	uint32_t left;
+	for (int i = 0; i < SPINS; i++) {
+		if (!atomic_load(&p->busy))
+			return;
+		breathe();
+	}
+	while ((left = atomic_load(&p->busy)) != 0)
+		futex(&p->busy, FUTEX_WAIT, left);
+}
+
+static void *work(void *arg)
+{
+	Worker *w = arg;
+	RtPool *p = w->pool;
+	for (uint32_t turn = 0;; turn++) {
+		wait_turn(p, turn);
+		if (p->stop)
+			return NULL;
+		take_pieces(p, w->thread);
+		if (atomic_fetch_sub(&p->busy, 1) == 1)
+			futex(&p->busy, FUTEX_WAKE, 1);
+	}
+}
+
+void rt_parallel(Ctx *c, int64_t n, int64_t grain, RtBody *body, void *arg)
+{
+	RtPool *p = c->pool;
+	if (n <= 0)
+		return;
+	if (grain < 1)
+		grain = 1;
+	if (!p || p->n == 1 || n <= grain) {
+		body(arg, 0, n, 0);
+		return;
+	}
+	/* About four pieces each, so that a thread that is held up is not waited for. */
+	int64_t step = (n + 4 * p->n - 1) / (4 * p->n);
+	p->step = (step + grain - 1) / grain * grain;
+	p->len = n;
+	p->body = body;
+	p->arg = arg;
+	atomic_store(&p->next, 0);
+	next_turn(p);
+	take_pieces(p, 0);
+	wait_workers(p);
+}
+
+int rt_threads(const Ctx *c)
+{
+	cpu_set_t set;
+	int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return cpus > c->nrank ? cpus / c->nrank : 1;
+}
+
+/* RT_ISA names a lower one than the processor has: tests compare them. */
+static RtIsa choose_isa(void)
+{
+	RtIsa isa = RT_PLAIN;
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		isa = RT_AVX2;
+	if (isa == RT_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+		isa = RT_AVX512;
+#endif
+	const char *want = getenv("RT_ISA");
+	if (want && !strcmp(want, "plain"))
+		return RT_PLAIN;
+	if (want && !strcmp(want, "avx2") && isa > RT_AVX2)
+		return RT_AVX2;
+	return isa;
+}
+
+static size_t round_up(size_t n)
+{
+	return (n + 4095) / 4096 * 4096;
+}
+
+/* The scratch of kernels: first what all threads share, then each thread's own. */
+static int open_work(Ctx *c, RtPool *p)
+{
+	c->work_shared = round_up(c->program->work_shared);
+	c->work_each = round_up(c->program->work_each);
+	p->bytes = c->work_shared + (size_t)p->n * c->work_each;
+	if (!p->bytes)
+		return 0;
+	p->work = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p->work == MAP_FAILED) {
+		p->work = NULL;
+		return rt_error(c, RT_MEMORY, "cannot map %zu bytes of workspace", p->bytes);
+	}
+	c->shared = p->work;
+	c->work = c->shared + c->work_shared;
+	return 0;
+}
+
+int rt_pool_open(Ctx *c, int nthread)
+{
+	RtPool *p = calloc(1, sizeof *p + (size_t)nthread * sizeof p->worker[0]);
+	if (!p)
+		return rt_error(c, RT_MEMORY, "no memory for %d threads", nthread);
+	p->n = 1;
+	c->isa = choose_isa();
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	while (p->n < nthread) {        /* fewer, where the system gives no more */
+		Worker *w = &p->worker[p->n];
+		*w = (Worker){ .pool = p, .thread = p->n };
+		if (pthread_create(&w->id, &attr, work, w))
+			break;
+		p->n++;
+	}
+	pthread_attr_destroy(&attr);
+	c->pool = p;
+	c->nthread = p->n;
+	int code = open_work(c, p);
+	if (code)
+		rt_pool_close(c);
+	return code;
+}
+
+void rt_pool_close(Ctx *c)
+{
+	RtPool *p = c->pool;
+	if (!p)
+		return;
+	p->stop = true;
+	next_turn(p);
+	for (int t = 1; t < p->n; t++)
+		pthread_join(p->worker[t].id, NULL);
+	if (p->work)
+		munmap(p->work, p->bytes);
+	free(p);
+	c->pool = NULL;
+	c->work = c->shared = NULL;
+	c->nthread = 1;
+}
