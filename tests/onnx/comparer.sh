@@ -24,9 +24,16 @@ floats='\x0a\x01\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\x40'      # flo
 one right "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x00\x00\x40'
 one near "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x01\x00\x00\x40'
 one far "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x80\x00\x40'
+one zero '\x0a\x01\x02\x10\x01\x22\x08\x00\x24\x74\x49\x00\x00\x00\x00' '<f4' '2,' '\x00\x24\x74\x49\x0a\xd7\x23\x3c'  # 1e6, 0 and 0.01: no scale but its own
 one shape "$floats" '<f4' '1, 2' '\x00\x00\x80\x3f\x00\x00\x00\x40'
 one type "$floats" '<i4' '2,' '\x01\x00\x00\x00\x02\x00\x00\x00'
 one nan "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x00\xc0\x7f'
+wantnan='\x0a\x01\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\xc0\x7f'
+one amended-nan "$wantnan" '<f4' '2,' '\x00\x00\x80\x3f\x00\x00\x00\x00'
+one amended-nan-stays "$wantnan" '<f4' '2,' '\x00\x00\x80\x3f\x00\x00\xc0\x7f'
+one amended-random "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x80\x00\x40'
+one amended-atol "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x80\x00\x40'
+one amended-atol-beyond "$floats" '<f4' '2,' '\x00\x00\x80\x3f\x00\x80\x10\x40'
 one int4 '\x0a\x01\x03\x10\x16\x4a\x02\x2f\x01' '|i1' '3,' '\xff\x02\x01'  # int4[3] = -1, 2, 1 packed
 one int4-wrong '\x0a\x01\x03\x10\x16\x4a\x02\x2f\x01' '|i1' '3,' '\x0f\x02\x01'
 one half '\x0a\x01\x01\x10\x0a\x4a\x02\x00\x3c' '<f2' '1,' '\x00\x3c'      # float16[1] = 1
@@ -37,8 +44,14 @@ status=1 err='m.onnx: node 0 (Abs), byte 4: error: no' one refused "$floats" '<f
 model='\x3a\x08\x0a\x06\x22\x04Loop' status=1 err='m.onnx: node 0 (Loop), byte 4: error: no' one refused-loop "$floats" '<f4' '2,' ''
 model='\x3a\x08\x0a\x06\x22\x04Loop' status=1 err='' one refused-mute "$floats" '<f4' '2,' ''
 
-"$BUILD/test-onnx-run_cases" --sbpcc "$PWD/sbpcc" --refused "$HERE/expected-refused.txt" "$PWD/cases" >got
+printf '%s\n' '# a list' 'amended-nan* nan=0 # why' 'amended-random random' 'amended-atol* atol=0.01' >amended.txt
+"$BUILD/test-onnx-run_cases" --sbpcc "$PWD/sbpcc" --amended amended.txt --refused "$HERE/expected-refused.txt" "$PWD/cases" >got
 cat >want <<'END'
+ok node/amended-atol
+not ok node/amended-atol-beyond: output 0: element 1 is 2.2578125, expected 2 (1 of 2 differ)
+ok node/amended-nan
+not ok node/amended-nan-stays: output 0: element 1 is nan, expected 0 (1 of 2 differ)
+ok node/amended-random
 not ok node/crashed: exit status 66: 
 ok node/e4m3
 not ok node/far: output 0: element 1 is 2.0078125, expected 2 (1 of 2 differ)
@@ -54,8 +67,9 @@ not ok node/refused-mute: exit status 1:
 ok node/right
 not ok node/shape: output 0: shape is [1,2], expected [2]
 not ok node/type: output 0: type is int32, expected float
-# 15 cases: 5 passed, 1 refused, 9 wrong
+not ok node/zero: output 0: element 1 is 0.00999999978, expected 0 (1 of 2 differ)
+# 21 cases: 8 passed, 1 refused, 12 wrong
 # 1 refused: Loop 1
-# 9 wrong: Abs 8, Loop 1
+# 12 wrong: Abs 11, Loop 1
 END
 diff -u want got >diff || { cat diff >&2; exit 1; }
