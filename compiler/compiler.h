@@ -130,8 +130,21 @@ typedef struct Training {
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
 
-/* optimizer.c: clipping, learning rate and updates, as nodes. */
-int optimizer_check(const Arg *);                            /* -1 after saying what this back end does not have */
+/* calc.c: arithmetic as nodes. */
+typedef struct Calc { Graph *g; Loc loc; DType dt; bool bad; } Calc;     /* dt: of numbers; bad: something was refused */
+Value *calc_num(Calc *, double);
+Value *calc_op1(Calc *, const char *op, Value *);
+Value *calc_op2(Calc *, const char *op, Value *, Value *);
+Value *calc_scaled(Calc *, Value *, double factor);
+Value *calc_cast(Calc *, Value *, DType);
+double calc_given(const Arg *call, const char *key, double otherwise);   /* a number among the arguments of a call */
+
+/* rate.c: the learning rate, as nodes. */
+Value *rate_schedule(Calc *, const Arg *, double lr);        /* what lr is multiplied with, in double; NULL: always 1 */
+Value *rate_step(Calc *);                                    /* the number of the step, 0 first */
+Value *rate_step_input(Graph *, Loc);                        /* the same as the int64 input train.step */
+
+/* optimizer.c: clipping and updates, as nodes. */
 int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, int n);
 
 /* cost.c: flops and bytes to seconds; what a transfer moves. */

@@ -1,46 +1,22 @@
-/* Updates, schedules and clipping, as nodes.
+/* Clipping and updates, as nodes.
  *
- * The learning rate is a value: a constant, or computed from the number of the step, which is an input of the training graph
- * that the program loads like any other (train.step, 0 first).  State of an optimizer (w.m, w.v) is a parameter that no
- * gradient reaches, updated in place.  Formulas are those of PyTorch: weight decay is added to the gradient, except in the
- * decoupled optimizers (adamw, lion); moments are corrected for their start. */
+ * State of an optimizer (w.m, w.v) and averages of weights (w.ema) are parameters that no gradient reaches, updated in place.
+ * Formulas are those of PyTorch: weight decay is added to the gradient, except in the decoupled optimizers (adamw, lion);
+ * moments are corrected for their start.  LAMB is You et al. 2020 (arXiv 1904.00962, algorithm 2) without a bound on the
+ * trust ratio, LARS You et al. 2017 (arXiv 1708.03888, algorithm 1) with the rate applied after the momentum.
+ * The rate and the norm that clipping finds are values with names of their own: train.rate, train.norm. */
 #include "compiler.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct Make { Graph *g; Loc loc; DType dt; bool bad; } Make;
-
-static Value *num(Make *m, double v)
-{
-	return graph_const(m->g, tensor_scalar(m->g->arena, m->dt, v), "num");
-}
-
-static Value *op2(Make *m, const char *op, Value *a, Value *b)
-{
-	Value *r = a && b ? build(m->g, m->loc, op, NULL, 1, NULL, 2, a, b) : NULL;
-	m->bad |= !r;
-	return r;
-}
-
-static Value *op1(Make *m, const char *op, Value *a)
-{
-	Value *r = a ? build(m->g, m->loc, op, NULL, 1, NULL, 1, a) : NULL;
-	m->bad |= !r;
-	return r;
-}
-
-static Value *add(Make *m, Value *a, Value *b) { return op2(m, "Add", a, b); }
-static Value *mul(Make *m, Value *a, Value *b) { return op2(m, "Mul", a, b); }
-static Value *scale(Make *m, Value *a, double f) { return f == 1 ? a : mul(m, a, num(m, f)); }
+static Value *add(Calc *m, Value *a, Value *b) { return calc_op2(m, "Add", a, b); }
+static Value *mul(Calc *m, Value *a, Value *b) { return calc_op2(m, "Mul", a, b); }
+static Value *divide(Calc *m, Value *a, Value *b) { return calc_op2(m, "Div", a, b); }
+static Value *scale(Calc *m, Value *a, double f) { return calc_scaled(m, a, f); }
+static Value *plus(Calc *m, Value *a, double f) { return f == 0 ? a : add(m, a, calc_num(m, f)); }
 
 /* ---- arguments ---- */
-
-static double given(const Arg *call, const char *key, double otherwise)
-{
-	const Arg *a = call ? arg_find(call->arg, call->narg, key) : NULL;
-	return !a ? otherwise : a->kind == ARG_INT ? (double)a->i : a->f;
-}
 
 static double beta(const Arg *call, int i, double otherwise)
 {
@@ -69,111 +45,47 @@ static const Arg *group_of(const Annot *train, const Value *w)
 	return found;
 }
 
-/* ---- the learning rate ---- */
+/* ---- norms and clipping ---- */
 
-/* The number of the step, as an input of the graph. */
-static Value *step_value(Make *m)
+static Value *squares(Calc *m, Value *v)
 {
-	Name name = name_of("train.step");
-	Value *v = graph_find(m->g, name);
-	if (v)
-		return v;
-	v = graph_value_here(m->g, name, m->loc);
-	v->type = type_tensor(m->g->arena, DT_FLOAT, 0, NULL);
-	v->input = v->declared = true;
-	arena_push(m->g->arena, m->g->in, m->g->nin, v);
-	return v;
-}
-
-static Value *clamp01(Make *m, Value *v)
-{
-	return op2(m, "Min", op2(m, "Max", v, num(m, 0)), num(m, 1));
-}
-
-/* low + (lr - low) * share, as a share of lr. */
-static Value *down_to(Make *m, Value *share, double low, double lr)
-{
-	double f = lr > 0 ? low / lr : 0;
-	return add(m, scale(m, share, 1 - f), num(m, f));
-}
-
-/* What the learning rate is multiplied with at a step; NULL: always 1. */
-static Value *schedule(Make *m, const Arg *s, double lr)
-{
-	if (!s)
-		return NULL;
-	const char *k = s->s;
-	double warm = given(s, "warmup", 0), total = given(s, "total", 1), low = given(s, "min", 0), gamma = given(s, "gamma", 0.1);
-	double every = given(s, "every", 1);
-	Value *t = step_value(m), *f = NULL;
-	Value *done = clamp01(m, scale(m, add(m, t, num(m, -warm)), 1 / fmax(total - warm, 1)));
-	if (!strcmp(k, "linear"))
-		f = down_to(m, op2(m, "Sub", num(m, 1), done), low, lr);
-	else if (!strcmp(k, "cosine"))
-		f = down_to(m, scale(m, add(m, op1(m, "Cos", scale(m, done, acos(-1))), num(m, 1)), 0.5), low, lr);
-	else if (!strcmp(k, "polynomial"))
-		f = down_to(m, op2(m, "Pow", op2(m, "Sub", num(m, 1), done), num(m, given(s, "power", 1))), low, lr);
-	else if (!strcmp(k, "step"))
-		f = op2(m, "Pow", num(m, gamma), op1(m, "Floor", scale(m, t, 1 / every)));
-	else if (!strcmp(k, "exponential"))
-		f = op2(m, "Pow", num(m, given(s, "gamma", 1)), scale(m, t, 1 / every));
-	else if (!strcmp(k, "wsd")) {
-		double decay = given(s, "decay", 1);
-		Value *end = clamp01(m, scale(m, add(m, t, num(m, decay - total)), 1 / decay));
-		f = down_to(m, op2(m, "Sub", num(m, 1), end), low, lr);
-	} else if (!strcmp(k, "inverse_sqrt")) {
-		Value *n = add(m, t, num(m, 1));
-		return op2(m, "Min", scale(m, n, 1 / warm), op1(m, "Sqrt", op2(m, "Div", num(m, warm), n)));
-	} else if (!strcmp(k, "multistep")) {
-		const Arg *at = arg_find(s->arg, s->narg, "milestones");
-		Value *count = num(m, 0);
-		for (int i = 0; at && i < at->narg; i++)
-			count = add(m, count, clamp01(m, add(m, t, num(m, 1 - (double)at->arg[i].i))));
-		f = op2(m, "Pow", num(m, gamma), count);
-	} else if (strcmp(k, "constant")) {
-		err_at(s->loc, "this back end has no schedule %s yet", k);
-		m->bad = true;
-	}
-	Value *rise = warm > 0 ? op2(m, "Min", scale(m, add(m, t, num(m, 1)), 1 / warm), num(m, 1)) : NULL;
-	return f && rise ? mul(m, f, rise) : f ? f : rise;
-}
-
-/* ---- clipping ---- */
-
-static Value *sum_all(Make *m, Value *v)
-{
-	Value *r = v ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, v) : NULL;
+	Value *s = mul(m, v, v), *r = s ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, s) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
-static void clip(Make *m, const Arg *c, Value **grad, int n)
+static Value *norm(Calc *m, Value *v) { return calc_op1(m, "Sqrt", squares(m, v)); }
+
+static void clip(Calc *m, const Arg *c, Value **grad, int n)
 {
-	double max = given(c, "max", 1);
+	double max = calc_given(c, "max", 1);
 	if (!strcmp(c->s, "value")) {
 		for (int i = 0; i < n; i++)
 			if (grad[i])
-				grad[i] = op2(m, "Max", op2(m, "Min", grad[i], num(m, max)), num(m, -max));
+				grad[i] = calc_op2(m, "Max", calc_op2(m, "Min", grad[i], calc_num(m, max)), calc_num(m, -max));
 		return;
 	}
 	Value *all = NULL;
 	for (int i = 0; i < n; i++)
 		if (grad[i]) {
-			Value *s = sum_all(m, mul(m, grad[i], grad[i]));
+			Value *s = calc_cast(m, squares(m, grad[i]), m->dt);
 			all = all ? add(m, all, s) : s;
 		}
 	if (!all)
 		return;
-	Value *f = op2(m, "Min", op2(m, "Div", num(m, max), add(m, op1(m, "Sqrt", all), num(m, 1e-6))), num(m, 1));
+	Value *length = calc_op1(m, "Sqrt", all);
+	if (length)
+		graph_rename(m->g, length, name_of("train.norm"));
+	Value *f = calc_op2(m, "Min", divide(m, calc_num(m, max), plus(m, length, 1e-6)), calc_num(m, 1));
 	for (int i = 0; i < n; i++)
 		if (grad[i])
-			grad[i] = mul(m, grad[i], f);
+			grad[i] = mul(m, grad[i], calc_cast(m, f, grad[i]->type->elem));
 }
 
-/* ---- updates ---- */
+/* ---- state ---- */
 
 /* State of w: zero (or another constant) at the start. */
-static Value *state(Make *m, const Value *w, const char *suffix, double start)
+static Value *state(Calc *m, const Value *w, const char *suffix, double start)
 {
 	Graph *g = m->g;
 	Value *v = graph_fresh(g, name_fmt("%s.%s", w->name, suffix));
@@ -194,8 +106,8 @@ static Value *state(Make *m, const Value *w, const char *suffix, double start)
 	return v;
 }
 
-/* The value that takes the place of old: old * keep + more, or whatever is given. */
-static Value *into(Make *m, Value *v, Value *old)
+/* v takes the place of old. */
+static Value *into(Calc *m, Value *v, Value *old)
 {
 	if (!v)
 		return NULL;
@@ -204,107 +116,232 @@ static Value *into(Make *m, Value *v, Value *old)
 	return v;
 }
 
-static Value *average(Make *m, Value *old, double keep, Value *more)
+/* keep * old + (1 - keep) * more, in the place of old */
+static Value *average(Calc *m, Value *old, double keep, Value *more)
 {
 	return into(m, add(m, scale(m, old, keep), scale(m, more, 1 - keep)), old);
 }
 
-/* v / (1 - b^(t + 1)) */
-static Value *corrected(Make *m, Value *v, double b)
+/* ---- updates ---- */
+
+/* What one update is made from. */
+typedef struct Update {
+	Calc m;
+	const Arg *o, *grp;             /* the optimizer, the group of w; each may be NULL */
+	Value *w, *g, *lr;
+	double wd, eps, mu, b1, b2;
+} Update;
+
+static bool flag(const Update *u, const char *key)
 {
-	Value *t = add(m, step_value(m), num(m, 1));
-	return op2(m, "Div", v, op2(m, "Sub", num(m, 1), op2(m, "Pow", num(m, b), t)));
+	return u->o && arg_flag(u->o->arg, u->o->narg, key);
 }
 
-static void sgd(Make *m, Value *w, Value *g, Value *lr, double mu, double damp, bool nesterov)
+/* w - lr * direction, in the place of w */
+static void apply(Update *u, Value *direction)
 {
-	if (mu != 0) {
-		Value *old = state(m, w, "m", 0), *v = into(m, add(m, scale(m, old, mu), scale(m, g, 1 - damp)), old);
-		g = nesterov ? add(m, g, scale(m, v, mu)) : v;
+	Value *next = graph_fresh(u->m.g, name_fmt("%s.next", u->w->name));
+	if (!direction || !build(u->m.g, u->m.loc, "SGD", NULL, 1, &next, 3, u->w, direction, u->lr))
+		u->m.bad = true;
+	next->into = u->w;
+}
+
+/* Weight decay as a part of the direction, or of the gradient. */
+static Value *decayed(Update *u, Value *d)
+{
+	return u->wd != 0 ? add(&u->m, d, scale(&u->m, u->w, u->wd)) : d;
+}
+
+/* 1 / (1 - b^(t + 1)), or its root: computed in double. */
+static Value *correction(Update *u, double b, bool root)
+{
+	Calc d = { u->m.g, u->m.loc, DT_DOUBLE, false };
+	Value *t = plus(&d, rate_step(&d), 1), *c = calc_op2(&d, "Sub", calc_num(&d, 1), calc_op2(&d, "Pow", calc_num(&d, b), t));
+	c = calc_cast(&d, divide(&d, calc_num(&d, 1), root ? calc_op1(&d, "Sqrt", c) : c), u->m.dt);
+	u->m.bad |= d.bad;
+	return c;
+}
+
+/* Adam's direction: the corrected first moment over the root of the corrected second. */
+static Value *adam_direction(Update *u)
+{
+	Calc *m = &u->m;
+	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *m2 = average(m, state(m, u->w, "v", 0), u->b2, mul(m, u->g, u->g));
+	if (flag(u, "amsgrad")) {
+		Value *most = state(m, u->w, "vmax", 0);
+		m2 = into(m, calc_op2(m, "Max", most, m2), most);
 	}
-	Value *next = graph_fresh(m->g, name_fmt("%s.next", w->name));
-	if (!g || !build(m->g, m->loc, "SGD", NULL, 1, &next, 3, w, g, lr))
-		m->bad = true;
-	next->into = w;
+	Value *root = mul(m, calc_op1(m, "Sqrt", m2), correction(u, u->b2, true));
+	return divide(m, mul(m, m1, correction(u, u->b1, false)), plus(m, root, u->eps));
 }
 
-static void apply(Make *m, Value *w, Value *direction, Value *lr)
+static void adam(Update *u)
 {
-	sgd(m, w, direction, lr, 0, 0, false);
+	u->g = decayed(u, u->g);
+	apply(u, adam_direction(u));
 }
 
-/* Which arguments an optimizer has here; others are refused. */
-static const struct { const char *name, *args; } known[] = {
-	{ "sgd", " lr momentum weight_decay dampening nesterov " }, { "momentum", " lr momentum weight_decay " }, { "nesterov", " lr momentum weight_decay " },
-	{ "adam", " lr betas eps weight_decay " }, { "adamw", " lr betas eps weight_decay " }, { "rmsprop", " lr alpha eps weight_decay " },
-	{ "adagrad", " lr eps lr_decay weight_decay initial " }, { "lion", " lr betas weight_decay " },
+static void adamw(Update *u)
+{
+	apply(u, decayed(u, adam_direction(u)));
+}
+
+/* a where both norms are above 0, else 1 */
+static Value *where_both(Update *u, Value *p, Value *q, Value *a)
+{
+	Calc *m = &u->m;
+	Value *yes = calc_op2(m, "And", calc_op2(m, "Greater", p, calc_num(m, 0)), calc_op2(m, "Greater", q, calc_num(m, 0)));
+	Value *r = yes && a ? build(m->g, m->loc, "Where", NULL, 1, NULL, 3, yes, a, calc_num(m, 1)) : NULL;
+	m->bad |= !r;
+	return r;
+}
+
+static void lamb(Update *u)
+{
+	Calc *m = &u->m;
+	Value *d = decayed(u, adam_direction(u)), *wn = norm(m, u->w), *dn = norm(m, d);
+	apply(u, mul(m, d, where_both(u, wn, dn, divide(m, wn, dn))));
+}
+
+static void lars(Update *u)
+{
+	Calc *m = &u->m;
+	Value *wn = norm(m, u->w), *gn = norm(m, u->g);
+	Value *both = plus(m, u->wd != 0 ? add(m, gn, scale(m, wn, u->wd)) : gn, u->eps);
+	Value *trust = where_both(u, wn, gn, divide(m, scale(m, wn, calc_given(u->o, "trust", 0.001)), both));
+	Value *d = mul(m, decayed(u, u->g), trust);
+	if (u->mu != 0) {
+		Value *old = state(m, u->w, "m", 0);
+		d = into(m, add(m, scale(m, old, u->mu), d), old);
+	}
+	apply(u, d);
+}
+
+static void rmsprop(Update *u)
+{
+	Calc *m = &u->m;
+	double alpha = calc_given(u->o, "alpha", 0.99);
+	u->g = decayed(u, u->g);
+	Value *v = average(m, state(m, u->w, "v", 0), alpha, mul(m, u->g, u->g));
+	if (flag(u, "centered")) {
+		Value *mean = average(m, state(m, u->w, "mean", 0), alpha, u->g);
+		v = calc_op2(m, "Sub", v, mul(m, mean, mean));
+	}
+	Value *d = divide(m, u->g, plus(m, calc_op1(m, "Sqrt", v), u->eps));
+	if (u->mu != 0) {
+		Value *old = state(m, u->w, "m", 0);
+		d = into(m, add(m, scale(m, old, u->mu), d), old);
+	}
+	apply(u, d);
+}
+
+static void adagrad(Update *u)
+{
+	Calc *m = &u->m;
+	double slow = calc_given(u->o, "lr_decay", 0);
+	u->g = decayed(u, u->g);
+	Value *old = state(m, u->w, "v", calc_given(u->o, "initial", 0)), *v = into(m, add(m, old, mul(m, u->g, u->g)), old);
+	Value *d = divide(m, u->g, plus(m, calc_op1(m, "Sqrt", v), u->eps));
+	apply(u, slow != 0 ? divide(m, d, plus(m, scale(m, rate_step(m), slow), 1)) : d);
+}
+
+static void lion(Update *u)
+{
+	Calc *m = &u->m;
+	Value *old = state(m, u->w, "m", 0), *d = calc_op1(m, "Sign", add(m, scale(m, old, u->b1), scale(m, u->g, 1 - u->b1)));
+	average(m, old, u->b2, u->g);
+	apply(u, decayed(u, d));
+}
+
+/* Dampening does not hold for the first step. */
+static void momentum(Update *u, bool nesterov)
+{
+	Calc *m = &u->m;
+	double damp = calc_given(u->o, "dampening", 0);
+	u->g = decayed(u, u->g);
+	if (u->mu != 0) {
+		Value *old = state(m, u->w, "m", 0), *more = u->g;
+		if (damp != 0)
+			more = mul(m, more, plus(m, scale(m, calc_op2(m, "Min", rate_step(m), calc_num(m, 1)), -damp), 1));
+		Value *v = into(m, add(m, scale(m, old, u->mu), more), old);
+		u->g = nesterov ? add(m, u->g, scale(m, v, u->mu)) : v;
+	}
+	apply(u, u->g);
+}
+
+static void sgd(Update *u) { momentum(u, flag(u, "nesterov")); }
+static void nesterov(Update *u) { momentum(u, true); }
+
+static const struct Rule { const char *name; void (*update)(Update *); double wd, eps, mu, b1, b2; } rules[] = {
+	{ "sgd", sgd, 0, 0, 0, 0, 0 },
+	{ "momentum", sgd, 0, 0, 0.9, 0, 0 },
+	{ "nesterov", nesterov, 0, 0, 0.9, 0, 0 },
+	{ "adam", adam, 0, 1e-8, 0, 0.9, 0.999 },
+	{ "adamw", adamw, 0.01, 1e-8, 0, 0.9, 0.999 },
+	{ "lamb", lamb, 0.01, 1e-6, 0, 0.9, 0.999 },
+	{ "lars", lars, 0, 1e-9, 0.9, 0, 0 },
+	{ "rmsprop", rmsprop, 0, 1e-8, 0, 0, 0 },
+	{ "adagrad", adagrad, 0, 1e-10, 0, 0, 0 },
+	{ "lion", lion, 0, 0, 0, 0.9, 0.99 },
 };
 
-int optimizer_check(const Arg *a)
+static const struct Rule *rule_of(const Arg *o)
 {
-	const char *args = NULL;
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (!strcmp(known[i].name, a->s))
-			args = known[i].args;
-	if (!args) {
-		err_at(a->loc, "this back end has no optimizer %s yet", a->s);
-		return -1;
-	}
-	for (int i = 0; i < a->narg; i++)
-		if (!strstr(args, name_fmt(" %s ", a->arg[i].param))) {
-			err_at(a->arg[i].loc, "this back end has no %s in %s yet", a->arg[i].param, a->s);
-			return -1;
-		}
-	return 0;
+	for (size_t i = 0; o && i < sizeof rules / sizeof rules[0]; i++)
+		if (!strcmp(rules[i].name, o->s))
+			return &rules[i];
+	return &rules[0];
 }
 
-/* One parameter: hyper-parameters come from its group, else from the optimizer. */
-static void update(Make *m, const Arg *o, const Arg *grp, Value *w, Value *g, Value *lr)
+/* One of a group, else of the optimizer, else its default. */
+static double hyper(const Update *u, const char *key, double otherwise)
 {
-	const char *k = o ? o->s : "sgd";
-	double wd = given(grp, "weight_decay", given(o, "weight_decay", !strcmp(k, "adamw") ? 0.01 : 0)), eps = given(grp, "eps", given(o, "eps", !strcmp(k, "adagrad") ? 1e-10 : 1e-8));
-	double mu = given(grp, "momentum", given(o, "momentum", !strcmp(k, "sgd") ? 0 : 0.9));
-	double b1 = beta(grp, 0, beta(o, 0, 0.9)), b2 = beta(grp, 1, beta(o, 1, !strcmp(k, "lion") ? 0.99 : 0.999));
-	bool apart = !strcmp(k, "adamw") || !strcmp(k, "lion");
-	if (wd != 0 && !apart)
-		g = add(m, g, scale(m, w, wd));
-	if (!strcmp(k, "adam") || !strcmp(k, "adamw")) {
-		Value *m1 = average(m, state(m, w, "m", 0), b1, g), *m2 = average(m, state(m, w, "v", 0), b2, mul(m, g, g));
-		Value *d = op2(m, "Div", corrected(m, m1, b1), add(m, op1(m, "Sqrt", corrected(m, m2, b2)), num(m, eps)));
-		apply(m, w, apart && wd != 0 ? add(m, d, scale(m, w, wd)) : d, lr);
-	} else if (!strcmp(k, "rmsprop")) {
-		Value *v = average(m, state(m, w, "v", 0), given(o, "alpha", 0.99), mul(m, g, g));
-		apply(m, w, op2(m, "Div", g, add(m, op1(m, "Sqrt", v), num(m, eps))), lr);
-	} else if (!strcmp(k, "adagrad")) {
-		double slow = given(o, "lr_decay", 0);
-		Value *old = state(m, w, "v", given(o, "initial", 0)), *v = into(m, add(m, old, mul(m, g, g)), old);
-		Value *d = op2(m, "Div", g, add(m, op1(m, "Sqrt", v), num(m, eps)));
-		apply(m, w, slow != 0 ? op2(m, "Div", d, add(m, scale(m, step_value(m), slow), num(m, 1))) : d, lr);
-	} else if (!strcmp(k, "lion")) {
-		Value *old = state(m, w, "m", 0), *u = op1(m, "Sign", add(m, scale(m, old, b1), scale(m, g, 1 - b1)));
-		average(m, old, b2, g);
-		apply(m, w, wd != 0 ? add(m, u, scale(m, w, wd)) : u, lr);
-	} else {
-		sgd(m, w, g, lr, mu, given(o, "dampening", 0), !strcmp(k, "nesterov") || (o && arg_flag(o->arg, o->narg, "nesterov")));
-	}
+	return calc_given(u->grp, key, calc_given(u->o, key, otherwise));
+}
+
+static void update(Update *u)
+{
+	const struct Rule *r = rule_of(u->o);
+	u->wd = hyper(u, "weight_decay", r->wd);
+	u->eps = hyper(u, "eps", r->eps);
+	u->mu = hyper(u, "momentum", r->mu);
+	u->b1 = beta(u->grp, 0, beta(u->o, 0, r->b1));
+	u->b2 = beta(u->grp, 1, beta(u->o, 1, r->b2));
+	r->update(u);
+}
+
+/* The average of the weights after each step; that of the first step is the weights themselves: keep is 0 then. */
+static void ema(Calc *m, double keep, Value *w)
+{
+	Value *old = state(m, w, "ema", 0), *now = graph_find(m->g, name_fmt("%s.next", w->name));
+	Value *k = calc_op2(m, "Min", rate_step(m), calc_num(m, keep));
+	into(m, add(m, mul(m, old, k), mul(m, now, calc_op2(m, "Sub", calc_num(m, 1), k))), old);
 }
 
 int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, int n)
 {
 	const Arg *o = arg_find(train->arg, train->narg, "optimizer"), *c = arg_find(train->arg, train->narg, "clip");
-	double lr = given(o, "lr", 0.1);
-	Make m = { g, train->loc, DT_FLOAT, false };
-	Value *rate = schedule(&m, arg_find(train->arg, train->narg, "schedule"), lr);
+	const Arg *keep = arg_find(train->arg, train->narg, "ema");
+	double lr = calc_given(o, "lr", 0.1);
+	Calc m = { g, train->loc, n ? param[0]->type->elem : DT_FLOAT, false };
+	Value *rate = rate_schedule(&m, arg_find(train->arg, train->narg, "schedule"), lr);
+	Calc exact = { g, m.loc, DT_DOUBLE, false };
+	Value *base = rate ? calc_scaled(&exact, rate, lr) : calc_num(&m, lr);
+	if (base)
+		graph_rename(g, base, name_of("train.rate"));
 	if (c)
 		clip(&m, c, grad, n);
 	for (int i = 0; i < n && !m.bad; i++) {
 		if (!grad[i])
 			continue;
-		const Arg *grp = group_of(train, param[i]);
-		double mine = given(grp, "lr", lr) * given(grp, "lr_scale", 1);
-		m.loc = param[i]->loc;
-		m.dt = param[i]->type->elem;
-		update(&m, o, grp, param[i], grad[i], rate ? scale(&m, rate, mine) : num(&m, mine));
+		Calc at = { g, param[i]->loc, param[i]->type->elem, false }, wide = { g, param[i]->loc, DT_DOUBLE, false };
+		Update u = { .m = at, .o = o, .grp = group_of(train, param[i]), .w = param[i], .g = grad[i] };
+		double mine = calc_given(u.grp, "lr", lr) * calc_given(u.grp, "lr_scale", 1);
+		u.lr = calc_cast(&wide, mine == lr ? base : rate ? calc_scaled(&wide, rate, mine) : calc_num(&wide, mine), at.dt);
+		update(&u);
+		if (keep && !u.m.bad)
+			ema(&u.m, keep->kind == ARG_INT ? (double)keep->i : keep->f, param[i]);
+		m.bad |= u.m.bad || exact.bad || wide.bad;
 	}
 	return m.bad ? -1 : 0;
 }

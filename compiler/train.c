@@ -38,7 +38,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -70,6 +70,25 @@ static int read_loss(const Model *m, const Arg *a, Training *t)
 	return 0;
 }
 
+/* A frozen node trains none of its parameters. */
+static bool frozen(const Node *n, const Value *v)
+{
+	return v->param && annot_find(n->annot, "frozen");
+}
+
+static bool only_frozen(const Graph *g, const Value *p)
+{
+	bool any = false;
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin; k++)
+			if (g->node[i]->in[k] == p) {
+				if (!frozen(g->node[i], p))
+					return false;
+				any = true;
+			}
+	return any;
+}
+
 /* For each value that the loss is computed from, the next value on a way to it, by id. */
 static Value **ways(Graph *g, Value *loss)
 {
@@ -82,7 +101,7 @@ static Value **ways(Graph *g, Value *loss)
 			if (n->out[j] && next[n->out[j]->id])
 				to = n->out[j];
 		for (int j = 0; j < n->nin && to; j++)
-			if (n->in[j] && n->in[j]->graph == g && !next[n->in[j]->id])
+			if (n->in[j] && n->in[j]->graph == g && !next[n->in[j]->id] && !frozen(n, n->in[j]))
 				next[n->in[j]->id] = to;
 	}
 	return next;
@@ -113,8 +132,7 @@ int train_read(Model *m, Training *t)
 	double steps, seed;
 	t->loc = a->loc;
 	t->data = arg_find(a->arg, a->narg, "data");
-	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || (arg_find(a->arg, a->narg, "optimizer") && optimizer_check(arg_find(a->arg, a->narg, "optimizer"))) ||
-	    get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
+	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
 		return -1;
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
@@ -275,6 +293,15 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			grad[i] = by[grad[i]->id];
 }
 
+/* w.grad is always there to be pinned: whoever else had the name was dropped. */
+static void name_gradient(Graph *g, Value *grad, Name name)
+{
+	Value *old = graph_find(g, name);
+	if (old && old != grad && !old->def)
+		graph_rename(g, old, name_fmt("%s.same", name));
+	graph_rename(g, grad, name);
+}
+
 static int build_training(Graph *g, Training *t)
 {
 	Value *loss = t->loss;
@@ -305,10 +332,11 @@ static int build_training(Graph *g, Training *t)
 		if (!grad[i]) {
 			if (blocked(next, param[i], loss))
 				return -1;
-			warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained", param[i]->name);
+			if (!only_frozen(g, param[i]))
+				warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained", param[i]->name);
 			continue;
 		}
-		graph_rename(g, grad[i], name_fmt("%s.grad", param[i]->name));
+		name_gradient(g, grad[i], name_fmt("%s.grad", param[i]->name));
 	}
 	if (optimizer_build(g, annot_find(g->model->annot, "train"), param, grad, np))
 		return -1;

@@ -26,6 +26,15 @@ static bool floating(const Value *v)
 	return v && v->type && v->type->kind == TY_TENSOR && dtype_is_float(v->type->elem);
 }
 
+/* Is a gradient of operand i wanted from n?  A frozen node gives none to its parameters (frozen batch norm means its statistics). */
+static bool wants(const Back *b, const Node *n, int i)
+{
+	const Value *v = n->in[i];
+	if (!v || v->graph != b->g || v->id >= b->nvalue || !b->need[v->id])
+		return false;
+	return !v->param || !annot_find(n->annot, "frozen") || !strcmp(n->op, "BatchNormalization");
+}
+
 static void mark_needed(Back *b, Value **want, int nwant)
 {
 	Graph *g = b->g;
@@ -37,7 +46,7 @@ static void mark_needed(Back *b, Value **want, int nwant)
 		bool any = false;
 
 		for (int j = 0; j < n->nin; j++)
-			any |= n->in[j] && n->in[j]->graph == g && b->need[n->in[j]->id];
+			any |= wants(b, n, j);
 		for (int j = 0; j < n->nout && any && !n->row->nograd; j++)
 			if (floating(n->out[j]))
 				b->need[n->out[j]->id] = true;
@@ -126,7 +135,7 @@ static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value
 	/* The function's results are d + operand, for those that the text assigns. */
 	for (int k = 0; k < f->body->nout; k++)
 		for (int i = 0; i < s->nin && i < n->nin; i++)
-			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id]) {
+			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && wants(b, n, i)) {
 				outs[k] = din[i] = graph_fresh(b->g, name_fmt("%s.part", n->in[i]->name));
 			}
 	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
@@ -159,7 +168,7 @@ static int step(Back *b, Node *n, Value *loss)
 	for (int i = 0; i < n->nout; i++)
 		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0;
 	for (int i = 0; i < n->nin; i++)
-		wanted |= n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id];
+		wanted |= wants(b, n, i);
 	if (!flows || !wanted || n->row->nograd)
 		return 0;
 	dout = arena_array(b->g->scratch, Value *, n->nout + 1);
@@ -175,7 +184,7 @@ static int step(Back *b, Node *n, Value *loss)
 	}
 	const Function *f = op_gradient(n->row);
 	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
-		din[i] = n->in[i] && n->in[i]->graph == b->g && b->need[n->in[i]->id] ? n->in[i] : NULL;
+		din[i] = wants(b, n, i) ? n->in[i] : NULL;
 	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
 		return -1;
 	for (int i = 0; i < n->nin; i++)

@@ -66,10 +66,10 @@ int rt_data_present(Ctx *c, uint8_t *mask, const RtBox *b)
 	return rt_put(c, mask, n);
 }
 
-int rt_step(Ctx *c, float *value)
+int rt_step(Ctx *c, int64_t *value)
 {
-	float *p = rt_host(c, value, sizeof *p);
-	*p = (float)c->step;
+	int64_t *p = rt_host(c, value, sizeof *p);
+	*p = c->step;
 	return rt_put(c, value, sizeof *p);
 }
 

@@ -117,7 +117,7 @@ int rt_copy(Ctx *, void *value, const RtBox *, const void *logical, size_t elem)
 int rt_data_points(Ctx *, float *x, const RtBox *, int64_t classes, float noise);
 int rt_data_labels(Ctx *, int64_t *y, const RtBox *, int64_t classes);
 int rt_data_present(Ctx *, uint8_t *mask, const RtBox *);       /* all true */
-int rt_step(Ctx *, float *value);                               /* the number of the step, 0 first */
+int rt_step(Ctx *, int64_t *value);                             /* the number of the step, 0 first */
 uint64_t rt_hash(uint64_t a, uint64_t b);
 double rt_gauss(uint64_t key, uint64_t index);
 double rt_unit(uint64_t key, uint64_t index);           /* in (0, 1) */

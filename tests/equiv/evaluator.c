@@ -1,5 +1,6 @@
-/* evaluator MODEL STEPS: trains as a generated program of one rank does, but by the reference evaluator: the training graph is
- * evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in the same form. */
+/* evaluator MODEL STEPS [TRAIN [NAME...]]: trains as a generated program of one rank does, but by the reference evaluator: the
+ * training graph is evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in
+ * the same form, and after each step the elements of the named parameters and states.  TRAIN goes before what the model says. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -55,7 +56,19 @@ static Tensor *load(Ctx *c, const Value *v, Arena *a)
 	return t;
 }
 
-static int train(Model *m, int steps)
+static int print_state(const Graph *g, const char *name)
+{
+	const Value *v = graph_find(g, name_of(name));
+	if (!v || !v->data)
+		return -1;
+	printf("%s", name);
+	for (int64_t i = 0; i < tensor_elements(v->data); i++)
+		printf(" %.9g", tensor_get(v->data, i));
+	putchar('\n');
+	return 0;
+}
+
+static int train(Model *m, int steps, char **names)
 {
 	Graph *g = m->graph;
 	Plan *p = m->plan;
@@ -64,7 +77,7 @@ static int train(Model *m, int steps)
 	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
 	int nloss = g->nout;
 	for (int i = 0; i < g->ninit; i++)
-		if (g->init[i]->param && !g->init[i]->data && start(&c, g->init[i], &m->arena))
+		if (!g->init[i]->data && start(&c, g->init[i], &m->arena))
 			return 1;
 	for (int i = 0; i < g->nvalue; i++)
 		if (g->value[i]->into)
@@ -78,21 +91,24 @@ static int train(Model *m, int steps)
 		for (int i = nloss; i < g->nout; i++)
 			g->out[i]->into->data = out[i];
 		printf("step %6d  loss %.7f\n", (int)c.step, tensor_get(out[0], 0));
+		for (char **n = names; *n; n++)
+			if (print_state(g, *n))
+				return 1;
 	}
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	op_init();
 	opt.stop_after = "plan";
 	Model *m = model_read(argv[1]);
-	if (!m || parse_train("data: points(classes: 2)", m) || annot_resolve(m))
+	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) || annot_resolve(m))
 		return 1;
 	train_bind_batch(m);
-	int bad = passes_run(m) || train(m, atoi(argv[2]));
+	int bad = passes_run(m) || train(m, atoi(argv[2]), argv + (argc > 4 ? 4 : argc));
 	model_free(m);
 	return bad;
 }
