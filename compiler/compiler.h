@@ -242,6 +242,30 @@ const char *emit_ctype(DType);                               /* NULL: none in th
 int  emit_schedule(Emit *, const Role *);
 const char *emit_init(const Value *, double *a, double *b);
 uint64_t emit_key(const char *name);
+
+/* emit_calls.c: how kernels are called.  What a call is printed from: */
+typedef struct Print {
+	Emit *e;
+	Text *t;
+	const Action *a;
+	Node *n;
+	Slot **take, **make;            /* of the node's operands and results; NULL: left out, or not read at run time */
+	int rank;                       /* of the role: any has the same shapes */
+	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
+} Print;
+typedef struct Kernel {
+	const char *name;               /* as the row of the operator has it */
+	const char *file;               /* in kernels/, without the ending */
+	unsigned reads;                 /* bit i: operand i is read at run time; the last bit stands for all that follow */
+	bool (*can)(const Node *);
+	void (*call)(const Print *);
+	bool several;                   /* call prints statements that set `code`, not one expression */
+} Kernel;
+const Kernel *emit_kernel(const Node *);                     /* NULL: none */
+bool emit_boxing(const Node *);                              /* a transfer */
+void emit_transfer(const Print *);                           /* its call */
+void emit_box(const Print *, const Slot *);                  /* "&(RtBox){ ... }" */
+int  emit_bits(const Value *);                               /* of one element */
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
 

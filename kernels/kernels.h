@@ -40,9 +40,20 @@ typedef struct KWindow { int64_t k[2], stride[2], dil[2], lo[2], in[2], out[2]; 
 typedef enum { K_SUM, K_MEAN, K_MAX, K_MIN, K_PROD } KReduce;
 typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
 
-/* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order.  A stride of 0 uses one matrix for the whole batch. */
-int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
-                 int64_t astride, int64_t bstride);
+/* A matrix: how far its rows, its columns and the matrices of a batch lie apart, in elements.  Transposed operands are read
+ * where they lie; 0 for the batch uses one matrix for all. */
+typedef struct KMat { int64_t row, col, batch; } KMat;
+
+/* What is done to a tile of a finished result y, whose rows are dense and counted over the whole batch: bias, activation and
+ * the like, once for each element.  NULL in programs for CUDA. */
+typedef struct KEpilogue {
+	void (*run)(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol);
+	const void *arg;
+} KEpilogue;
+
+/* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order; y is dense. */
+int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+                 const KEpilogue *);
 
 /* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies. */
 int k_copy_8(Ctx *, void *y, const void *x, int64_t offset, KLoops);

@@ -17,6 +17,11 @@ struct Loops {
 	i64 len[AXES], stride[AXES];
 };
 
+/* As KMat in kernels.h. */
+struct Matrix {
+	i64 row, col, batch;
+};
+
 /* As KWindow in kernels.h. */
 struct Window {
 	i64 k[2], stride[2], dil[2], lo[2], in[2], out[2];

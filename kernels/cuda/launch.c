@@ -3,10 +3,12 @@
 #include "kernels.h"
 #include "slab_cuda.h"
 
-int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
-                 int64_t astride, int64_t bstride)
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+                 const KEpilogue *e)
 {
-	void *args[] = { &y, &a, &b, &m, &n, &k, &astride, &bstride };
+	if (e)
+		return rt_error(c, RT_PLAN, "an epilogue is a function of the host");
+	void *args[] = { &y, &a, &b, &m, &n, &k, &as, &bs };
 	int64_t tiles = (m + 15) / 16 * ((n + 15) / 16);
 	return rt_launch(c, "g_matmul_f32", tiles, batch, args);
 }

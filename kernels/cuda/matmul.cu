@@ -3,22 +3,22 @@
 
 enum { TILE = 16 };
 
-KERNEL g_matmul_f32(float *y, const float *a, const float *b, i64 m, i64 n, i64 k, i64 astride, i64 bstride)
+KERNEL g_matmul_f32(float *y, const float *a, const float *b, i64 m, i64 n, i64 k, Matrix as, Matrix bs)
 {
-	__shared__ float as[TILE][TILE], bs[TILE][TILE];
+	__shared__ float at[TILE][TILE], bt[TILE][TILE];
 	int tx = (int)threadIdx.x % TILE, ty = (int)threadIdx.x / TILE;
 	i64 tiles = (n + TILE - 1) / TILE;
 	i64 row = (i64)blockIdx.x / tiles * TILE + ty, col = (i64)blockIdx.x % tiles * TILE + tx;
-	a += (i64)blockIdx.y * astride;
-	b += (i64)blockIdx.y * bstride;
+	a += (i64)blockIdx.y * as.batch;
+	b += (i64)blockIdx.y * bs.batch;
 	y += (i64)blockIdx.y * m * n;
 	float sum = 0;
 	for (i64 p = 0; p < k; p += TILE) {
-		as[ty][tx] = row < m && p + tx < k ? a[row * k + p + tx] : 0;
-		bs[ty][tx] = p + ty < k && col < n ? b[(p + ty) * n + col] : 0;
+		at[ty][tx] = row < m && p + tx < k ? a[row * as.row + (p + tx) * as.col] : 0;
+		bt[ty][tx] = p + ty < k && col < n ? b[(p + ty) * bs.row + col * bs.col] : 0;
 		__syncthreads();
 		for (int q = 0; q < TILE; q++)
-			sum += as[ty][q] * bs[q][tx];
+			sum += at[ty][q] * bt[q][tx];
 		__syncthreads();
 	}
 	if (row < m && col < n)

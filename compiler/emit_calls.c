@@ -1,0 +1,724 @@
+/* Calls of kernels: how the arguments of each are read off a node and the shapes of what the role's ranks hold.
+ *
+ * The table at the end has a row per kernel that rows of operators name: the file it is in, the operands that are read at
+ * run time, which nodes it can do, and how its call is printed.  The text is the same for C and for CUDA. */
+#include "compiler.h"
+#include "ops/ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- shapes ---- */
+
+typedef struct Shape { int rank; int64_t d[8]; } Shape;
+
+static Shape shape_of(const Print *p, const Slot *s)
+{
+	Shape r = { .rank = s->rank };
+	for (int a = 0; a < s->rank; a++)
+		r.d[a] = slot_len(p->e->plan, s, a, p->rank);
+	return r;
+}
+
+static Shape in_shape(const Print *p, int i)
+{
+	const Slot *s = plan_slot(p->e->plan, p->n->in[i]);
+	return shape_of(p, s);
+}
+
+static Shape out_shape(const Print *p, int i)
+{
+	return shape_of(p, p->make[i]);
+}
+
+static int64_t product(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+	for (int a = from; a < to; a++)
+		n *= s->d[a];
+	return n;
+}
+
+static void strides_of(const Shape *s, int64_t *stride)
+{
+	int64_t n = 1;
+	for (int a = s->rank - 1; a >= 0; a--) {
+		stride[a] = n;
+		n *= s->d[a];
+	}
+}
+
+/* Loops that walk the axes of one shape with strides of another: axes of length 1 vanish, neighbours are joined. */
+typedef struct Loops { int n; int64_t len[8], stride[8]; } Loops;
+
+static void loop_add(Loops *l, int64_t len, int64_t stride)
+{
+	if (len == 1)
+		return;
+	if (l->n && l->stride[l->n - 1] == len * stride) {
+		l->len[l->n - 1] *= len;
+		l->stride[l->n - 1] = stride;
+		return;
+	}
+	l->len[l->n] = len;
+	l->stride[l->n++] = stride;
+}
+
+static void print_loops(const Print *p, const Loops *l)
+{
+	text_add(p->t, "(KLoops){ %d, {", l->n);
+	for (int i = 0; i < l->n; i++)
+		text_add(p->t, "%s %" PRId64, i ? "," : "", l->len[i]);
+	text_add(p->t, "%s }, {", l->n ? "" : " 0");
+	for (int i = 0; i < l->n; i++)
+		text_add(p->t, "%s %" PRId64, i ? "," : "", l->stride[i]);
+	text_add(p->t, "%s } }", l->n ? "" : " 0");
+}
+
+int emit_bits(const Value *v)
+{
+	return dtype_bits(v->type->elem);
+}
+
+/* ---- pointers ---- */
+
+/* Where a value lies. */
+static const char *ptr(const Print *p, const Slot *s)
+{
+	return s ? arena_printf(p->e->tree.arena, "t%d(c)", s->id) : "NULL";
+}
+
+static const char *make_ptr(const Print *p, int i)
+{
+	return ptr(p, i < p->n->nout ? p->make[i] : NULL);
+}
+
+static const char *take_ptr(const Print *p, int i)
+{
+	return ptr(p, i < p->n->nin ? p->take[i] : NULL);
+}
+
+/* ---- calls ---- */
+
+/* x read with strides into y: transposes, broadcasts, slices. */
+static void call_copy(const Print *p, int64_t offset, const Loops *l)
+{
+	text_add(p->t, "k_copy_%d(c, %s, %s, %" PRId64 ", ", emit_bits(p->n->in[0]), make_ptr(p, 0), take_ptr(p, 0), offset);
+	print_loops(p, l);
+	text_add(p->t, ")");
+}
+
+static bool can_copy(const Node *n)
+{
+	int w = dtype_bits(n->in[0]->type->elem);
+	return w == 8 || w == 32 || w == 64;
+}
+
+static void call_same(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	Loops l = { 0 };
+	loop_add(&l, product(&y, 0, y.rank), 1);
+	call_copy(p, 0, &l);
+}
+
+static void call_transpose(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t st[8];
+	bool swap = !strcmp(p->n->op, "Swap");          /* the last two axes */
+	int np = 0;
+	const int64_t *perm = swap ? NULL : attr_ints(p->n, "perm", &np);
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < y.rank; a++)
+		loop_add(&l, y.d[a], st[np ? perm[a] : !swap ? y.rank - 1 - a : a < y.rank - 2 ? a : 2 * y.rank - 3 - a]);
+	call_copy(p, 0, &l);
+}
+
+static void call_expand(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < y.rank; a++) {
+		int b = a - (y.rank - x.rank);
+		loop_add(&l, y.d[a], b < 0 || x.d[b] == 1 ? 0 : st[b]);
+	}
+	call_copy(p, 0, &l);
+}
+
+static void print_reduce(const Print *p, const Shape *x, const bool *gone, const char *how)
+{
+	int64_t st[8];
+	Loops keep = { 0 }, over = { 0 };
+	strides_of(x, st);
+	for (int a = 0; a < x->rank; a++)
+		loop_add(gone[a] ? &over : &keep, x->d[a], st[a]);
+	text_add(p->t, "k_reduce_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_loops(p, &keep);
+	text_add(p->t, ", ");
+	print_loops(p, &over);
+	text_add(p->t, ", %s)", how);
+}
+
+static void call_reduce_to(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	bool gone[8];
+	for (int a = 0; a < x.rank; a++) {
+		int b = a - (x.rank - y.rank);
+		gone[a] = b < 0 || (y.d[b] == 1 && x.d[a] != 1);
+	}
+	print_reduce(p, &x, gone, "K_SUM");
+}
+
+static bool const_axes(const Node *n)
+{
+	return n->nin < 2 || !n->in[1] || in_const(n, 1);
+}
+
+static bool can_reduce(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && const_axes(n);
+}
+
+static void call_reduce(const Print *p)
+{
+	static const struct { const char *op, *how; } kinds[] = { { "ReduceSum", "K_SUM" }, { "ReduceMean", "K_MEAN" }, { "ReduceMax", "K_MAX" },
+		{ "ReduceMin", "K_MIN" }, { "ReduceProd", "K_PROD" } };
+	Shape x = in_shape(p, 0);
+	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? in_const(p->n, 1) : NULL;
+	int64_t n = axes ? tensor_elements(axes) : 0;
+	bool gone[8], all = n == 0;
+	for (int a = 0; a < x.rank; a++)
+		gone[a] = all;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = tensor_int(axes, i);
+		gone[a < 0 ? a + x.rank : a] = true;
+	}
+	const char *how = "K_SUM";
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (!strcmp(kinds[i].op, p->n->op))
+			how = kinds[i].how;
+	print_reduce(p, &x, gone, how);
+}
+
+static bool is_float(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT;
+}
+
+static bool can_matmul(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
+}
+
+/* One operand of a product: its matrix, and how far each axis of the batch of the result moves it. */
+typedef struct Factor {
+	struct { int64_t row, col, batch; } m;
+	int64_t batch[8];
+} Factor;
+
+static Factor factor_of(const Shape *s, int nbatch, bool transposed, int64_t vector_row, int64_t vector_col)
+{
+	int64_t st[8];
+	Factor f = { { vector_row, vector_col, 0 }, { 0 } };
+	strides_of(s, st);
+	if (s->rank > 1) {
+		f.m.row = st[s->rank - (transposed ? 1 : 2)];
+		f.m.col = st[s->rank - (transposed ? 2 : 1)];
+	}
+	for (int a = 0; a < s->rank - 2; a++)
+		f.batch[a + nbatch - (s->rank - 2)] = s->d[a] == 1 ? 0 : st[a];
+	return f;
+}
+
+/* Axes of the batch are joined as far as both operands allow; what cannot be one batch is a loop around the call. */
+static void call_matmul(const Print *p)
+{
+	Shape a = in_shape(p, 0), b = in_shape(p, 1), y = out_shape(p, 0);
+	int64_t k = a.d[a.rank - 1], m = a.rank > 1 ? a.d[a.rank - 2] : 1, n = b.rank > 1 ? b.d[b.rank - 1] : 1;
+	int nb = y.rank - (a.rank > 1) - (b.rank > 1), outer = 0;
+	Factor fa = factor_of(&a, nb, false, 0, 1), fb = factor_of(&b, nb, false, 1, 0);
+	int64_t len[8] = { 0 }, as[8] = { 0 }, bs[8] = { 0 };
+	for (int i = 0; i < nb; i++) {
+		if (y.d[i] == 1)
+			continue;
+		if (!outer || as[outer - 1] != fa.batch[i] * y.d[i] || bs[outer - 1] != fb.batch[i] * y.d[i])
+			len[outer++] = 1;
+		len[outer - 1] *= y.d[i];
+		as[outer - 1] = fa.batch[i];
+		bs[outer - 1] = fb.batch[i];
+	}
+	int64_t batch = 1;
+	if (outer) {
+		outer--;
+		batch = len[outer];
+		fa.m.batch = as[outer];
+		fb.m.batch = bs[outer];
+	}
+	if (fb.m.batch == 0 && (batch == 1 || m == 1 || fa.m.batch == m * fa.m.row)) {  /* one matrix on the right: the batch is more rows */
+		if (m == 1)
+			fa.m.row = fa.m.batch;
+		m *= batch;
+		batch = 1;
+		fa.m.batch = 0;
+	}
+	const char *ao = "", *bo = "", *yo = "";
+	Arena *ar = p->e->tree.arena;
+	int64_t step = batch * m * n;
+	for (int i = outer - 1; i >= 0; i--) {
+		char v = "ijkopq"[i];
+		yo = arena_printf(ar, " + %c * %" PRId64 "%s", v, step, yo);
+		if (as[i])
+			ao = arena_printf(ar, " + %c * %" PRId64 "%s", v, as[i], ao);
+		if (bs[i])
+			bo = arena_printf(ar, " + %c * %" PRId64 "%s", v, bs[i], bo);
+		step *= len[i];
+	}
+	for (int i = 0; i < outer; i++) {
+		char v = "ijkopq"[i];
+		text_add(p->t, "%.*sfor (int64_t %c = 0; %c < %" PRId64 " && !code; %c++)\n", i + 1, "\t\t\t\t\t\t\t\t\t", v, v, len[i], v);
+	}
+	text_add(p->t, "%.*scode = k_matmul_f32(c, %s%s, %s%s, %s%s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", outer + 1, "\t\t\t\t\t\t\t\t\t", make_ptr(p, 0), yo,
+	         take_ptr(p, 0), ao, take_ptr(p, 1), bo, batch, m, n, k);
+	text_add(p->t, "(KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, (KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s);\n", fa.m.row, fa.m.col, fa.m.batch, fb.m.row,
+	         fb.m.col, fb.m.batch, p->epilogue ? p->epilogue : "NULL");
+}
+
+/* outer x n x inner around one axis. */
+static void print_axis(const Print *p, const Shape *s, int axis)
+{
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64, product(s, 0, axis), s->d[axis], product(s, axis + 1, s->rank));
+}
+
+static int axis_attr(const Node *n, int rank)
+{
+	int64_t a = attr_int(n, "axis");
+	return (int)(a < 0 ? a + rank : a);
+}
+
+static void call_softmax(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_%s_f32(c, %s, %s, ", p->n->row->kernel, make_ptr(p, 0), take_ptr(p, 0));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ")");
+}
+
+static bool can_loss(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && (n->nin < 3 || !n->in[2]);
+}
+
+static const char *loss_kind(const Node *n)
+{
+	const char *r = attr_str(n, "reduction");
+	return !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN";
+}
+
+static void print_loss_tail(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	print_axis(p, &x, 1);
+	if (attr_has(p->n, "ignore_index"))
+		text_add(p->t, ", %" PRId64 ", %s)", attr_int(p->n, "ignore_index"), loss_kind(p->n));
+	else
+		text_add(p->t, ", INT64_MIN, %s)", loss_kind(p->n));
+}
+
+static void call_xent(const Print *p)
+{
+	text_add(p->t, "k_xent_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0), take_ptr(p, 1));
+	print_loss_tail(p);
+}
+
+static void call_nll(const Print *p)
+{
+	text_add(p->t, "k_nll_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_loss_tail(p);
+}
+
+static bool can_gather(const Node *n)
+{
+	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+}
+
+static void call_gather(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	text_add(p->t, "k_gather_32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
+}
+
+static bool can_gather_elements(const Node *n)
+{
+	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+}
+
+/* Loops over the index that move in x, but not along the axis that is indexed. */
+static void print_elements(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	int axis = axis_attr(p->n, x.rank);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < i.rank; a++)
+		loop_add(&l, i.d[a], a == axis ? 0 : st[a]);
+	print_loops(p, &l);
+	text_add(p->t, ", %" PRId64 ", %" PRId64 ")", x.d[axis], st[axis]);
+}
+
+static void call_gather_elements(const Print *p)
+{
+	text_add(p->t, "k_gather_elements_32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_elements(p);
+}
+
+static bool can_scatter_elements(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && !strcmp(attr_str(n, "reduction"), "add");
+}
+
+static void call_scatter_elements(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_scatter_add_f32(c, %s, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), product(&x, 0, x.rank));
+	print_elements(p);
+}
+
+/* Loops over the axes of a part, with the strides of what it is a part of and of itself; joined where both allow. */
+static void print_move(const Print *p, int w, const char *y, int64_t yoff, const Shape *len, const int64_t *yst, const char *x, int64_t xoff, const int64_t *xst)
+{
+	Loops to = { 0 }, from = { 0 };
+	for (int a = 0; a < len->rank; a++) {
+		if (len->d[a] == 1)
+			continue;
+		bool join = to.n && to.stride[to.n - 1] == len->d[a] * yst[a] && from.stride[from.n - 1] == len->d[a] * xst[a];
+		if (!join) {
+			to.len[to.n++] = 1;
+			from.len[from.n++] = 1;
+		}
+		to.len[to.n - 1] *= len->d[a];
+		from.len[from.n - 1] *= len->d[a];
+		to.stride[to.n - 1] = yst[a];
+		from.stride[from.n - 1] = xst[a];
+	}
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move_%d(c, %s, %" PRId64 ", %s, %" PRId64 ", ", w, y, yoff, x, xoff);
+	print_loops(p, &to);
+	text_add(p->t, ", ");
+	print_loops(p, &from);
+	text_add(p->t, ");\n");
+}
+
+static bool can_move(const Node *n)
+{
+	int w = dtype_bits(n->in[0]->type->elem);
+	return w == 32 || w == 64;
+}
+
+static void call_concat(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	int axis = axis_attr(p->n, y.rank);
+	int64_t yst[8], xst[8], at = 0;
+	strides_of(&y, yst);
+	for (int i = 0; i < p->n->nin; i++) {
+		Shape x = in_shape(p, i);
+		strides_of(&x, xst);
+		print_move(p, emit_bits(p->n->in[0]), make_ptr(p, 0), at * yst[axis], &x, yst, take_ptr(p, i), 0, xst);
+		at += x.d[axis];
+	}
+}
+
+static void call_split(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	int axis = axis_attr(p->n, x.rank);
+	int64_t yst[8], xst[8], at = 0;
+	strides_of(&x, xst);
+	for (int i = 0; i < p->n->nout; i++) {
+		Shape y = out_shape(p, i);
+		strides_of(&y, yst);
+		print_move(p, emit_bits(p->n->in[0]), make_ptr(p, i), 0, &y, yst, take_ptr(p, 0), at * xst[axis], xst);
+		at += y.d[axis];
+	}
+}
+
+/* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
+static int64_t slices(const Print *p, int at, const Shape *x, int64_t *stride)
+{
+	const Node *n = p->n;
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? in_const(n, at + 2) : NULL;
+	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? in_const(n, at + 3) : NULL;
+	int64_t offset = 0, dense[8];
+	strides_of(x, dense);
+	memcpy(stride, dense, sizeof dense);
+	for (int64_t k = 0; k < tensor_elements(s); k++) {
+		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
+		a = a < 0 ? a + x->rank : a;
+		slice_clamp(&from, &to, step, x->d[a]);
+		offset += from * dense[a];
+		stride[a] = step * dense[a];
+	}
+	return offset;
+}
+
+static bool can_slice_at(const Node *n, int at)
+{
+	for (int i = at; i < n->nin; i++)
+		if (n->in[i] && !in_const(n, i))
+			return false;
+	return can_move(n) && type_elements(n->out[0]->type) > 0;
+}
+
+static bool can_slice(const Node *n)
+{
+	return can_slice_at(n, 1);
+}
+
+static bool can_slice_grad(const Node *n)
+{
+	return can_slice_at(n, 2) && dtype_bits(n->in[0]->type->elem) == 32;
+}
+
+static void call_slice(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t xst[8], yst[8], offset = slices(p, 1, &x, xst);
+	strides_of(&y, yst);
+	print_move(p, emit_bits(p->n->in[0]), make_ptr(p, 0), 0, &y, yst, take_ptr(p, 0), offset, xst);
+}
+
+static void call_slice_grad(const Print *p)
+{
+	Shape dy = in_shape(p, 0), y = out_shape(p, 0);
+	int64_t xst[8], yst[8], offset = slices(p, 2, &y, yst);
+	strides_of(&dy, xst);
+	text_add(p->t, "\tcode = k_zero_32(c, %s, %" PRId64 ");\n", make_ptr(p, 0), product(&y, 0, y.rank));
+	print_move(p, 32, make_ptr(p, 0), offset, &dy, yst, take_ptr(p, 0), 0, xst);
+}
+
+static bool can_gather_grad(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[2]->type->elem == DT_INT64;
+}
+
+static void call_gather_grad(const Print *p)
+{
+	Shape y = out_shape(p, 0), i = in_shape(p, 2);
+	text_add(p->t, "k_gather_grad_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 2));
+	print_axis(p, &y, axis_attr(p->n, y.rank));
+	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
+}
+
+/* ---- windows ---- */
+
+static bool planes(const Type *t)
+{
+	return t->elem == DT_FLOAT && (t->rank == 3 || t->rank == 4);
+}
+
+static bool can_conv(const Node *n)
+{
+	return planes(n->in[0]->type);
+}
+
+static bool can_maxpool(const Node *n)
+{
+	return planes(n->in[0]->type) && (n->nout < 2 || !n->out[1]);
+}
+
+/* One spatial axis is a plane of one row. */
+static void print_window(const Print *p, const Shape *x, const int64_t *kernel, const Shape *y)
+{
+	Window w;
+	int nd = x->rank - 2;
+	if (window_read(p->n, nd, kernel, &w) || window_fit(p->n, &w, x->d + 2))
+		return;
+	const int64_t *field[] = { w.k, w.stride, w.dil, w.lo, x->d + 2, y->d + 2 };
+	text_add(p->t, "(KWindow){");
+	for (int i = 0; i < 6; i++) {
+		int64_t one = i == 3 ? 0 : 1;
+		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", nd == 2 ? field[i][0] : one, field[i][nd - 1]);
+	}
+	text_add(p->t, " })");
+}
+
+static void print_conv(const Print *p, const Shape *x, const Shape *w, const Shape *y)
+{
+	int64_t groups = attr_int(p->n, "group");
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", x->d[0], groups, w->d[1], w->d[0] / groups);
+	print_window(p, x, w->d + 2, y);
+}
+
+static void call_conv(const Print *p)
+{
+	Shape x = in_shape(p, 0), w = in_shape(p, 1), y = out_shape(p, 0);
+	text_add(p->t, "k_conv_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2));
+	print_conv(p, &x, &w, &y);
+}
+
+static void call_conv_grad_x(const Print *p)
+{
+	Shape g = in_shape(p, 0), w = in_shape(p, 1), x = out_shape(p, 0);
+	text_add(p->t, "k_conv_grad_x_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_conv(p, &x, &w, &g);
+}
+
+static void call_conv_grad_w(const Print *p)
+{
+	Shape x = in_shape(p, 0), g = in_shape(p, 1), w = out_shape(p, 0);
+	text_add(p->t, "k_conv_grad_w_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_conv(p, &x, &w, &g);
+}
+
+static void print_pool(const Print *p, const Shape *x, const Shape *y)
+{
+	int len;
+	const int64_t *k = attr_ints(p->n, "kernel_shape", &len);
+	text_add(p->t, "%" PRId64 ", ", x->d[0] * x->d[1]);
+	print_window(p, x, k, y);
+}
+
+static void call_maxpool(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	text_add(p->t, "k_maxpool_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_pool(p, &x, &y);
+}
+
+static void call_maxpool_grad(const Print *p)
+{
+	Shape g = in_shape(p, 0), x = in_shape(p, 1);
+	text_add(p->t, "k_maxpool_grad_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_pool(p, &x, &g);
+}
+
+static const Kernel kernels[] = {
+	{ "concat", "copy", ~0u, can_move, call_concat, true },
+	{ "split", "copy", 1, can_move, call_split, true },
+	{ "slice", "copy", 1, can_slice, call_slice, true },
+	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
+	{ "gather_grad", "index", 5, can_gather_grad, call_gather_grad, false },
+	{ "conv", "conv", 7, can_conv, call_conv, false },
+	{ "conv_grad_x", "conv", 3, can_conv, call_conv_grad_x, false },
+	{ "conv_grad_w", "conv", 3, can_conv, call_conv_grad_w, false },
+	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
+	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
+	{ "matmul", "matmul", 3, can_matmul, call_matmul, true },
+	{ "softmax", "softmax", 1, is_float, call_softmax, false },
+	{ "logsoftmax", "softmax", 1, is_float, call_softmax, false },
+	{ "softmax_xent", "loss", 3, can_loss, call_xent, false },
+	{ "nll_loss", "loss", 3, can_loss, call_nll, false },
+	{ "gather", "index", 3, can_gather, call_gather, false },
+	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements, false },
+	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements, false },
+	{ "copy", "copy", 1, can_copy, call_same, false },
+	{ "transpose", "copy", 1, can_copy, call_transpose, false },
+	{ "expand", "copy", 1, can_copy, call_expand, false },
+	{ "reduce_to", "reduce", 1, is_float, call_reduce_to, false },
+	{ "reduce", "reduce", 1, can_reduce, call_reduce, false },
+};
+
+const Kernel *emit_kernel(const Node *n)
+{
+	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+		if (n->row->kernel && !strcmp(n->row->kernel, kernels[i].name))
+			return &kernels[i];
+	return NULL;
+}
+
+bool emit_boxing(const Node *n)
+{
+	return n->row->domain && !strcmp(n->row->domain, "sbpcc") && !strcmp(n->row->name, "Boxing");
+}
+
+bool emit_reads(const Node *n, int i)
+{
+	if (emit_boxing(n))
+		return true;
+	const Kernel *k = n->row->expr ? NULL : emit_kernel(n);
+	if (k)
+		return k->reads >> (i < 31 ? i : 31) & 1;
+	return !n->row->expr || (!emit_literal(n->in[i]) && expr_uses(expr_of(n), i));
+}
+
+static bool typed(const Node *n, const Value *v)
+{
+	if (emit_ctype(v->type->elem))
+		return true;
+	err_at(n->loc, "this back end has no %s yet (%s)", dtype_name(v->type->elem), v->name);
+	return false;
+}
+
+bool emit_can(Node *n)
+{
+	const Kernel *k = n->row->expr ? NULL : emit_kernel(n);
+	if (!n->row->expr && !emit_boxing(n) && (!k || (k->can && !k->can(n)))) {
+		if (k)
+			err_at(n->loc, "no C kernel for %s of %s yet in this back end", n->op, type_text(n->in[0]->type));
+		else
+			err_at(n->loc, "no C kernel for %s yet in this back end", n->op);
+		return false;
+	}
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && emit_reads(n, i) && !typed(n, n->in[i]))
+			return false;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !typed(n, n->out[i]))
+			return false;
+	return true;
+}
+
+/* ---- transfers ---- */
+
+void emit_box(const Print *p, const Slot *s)
+{
+	text_add(p->t, "&(RtBox){ %d, {", s->rank);
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, "%s %" PRId64, a ? "," : "", s->dim[a]);
+	text_add(p->t, "%s }, {", s->rank ? "" : " 0");
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, "%s %" PRId64, a ? "," : "", slot_len(p->e->plan, s, a, p->rank));
+	text_add(p->t, "%s }, {", s->rank ? "" : " 0");
+	for (int a = 0; a < s->rank; a++)
+		text_add(p->t, s->split[a] < 0 ? "%s -1" : "%s SPLIT%d", a ? "," : "", s->split[a]);
+	text_add(p->t, "%s } }", s->rank ? "" : " 0");
+}
+
+void emit_transfer(const Print *p)
+{
+	const Slot *x = p->take[0], *y = p->make[0];
+	int64_t n = slot_elements(p->e->plan, y, p->rank);
+	if (!strcmp(p->a->how, "all_reduce")) {
+		text_add(p->t, "c->comm->all_reduce(c, %s, %s, %" PRId64 ")", make_ptr(p, 0), take_ptr(p, 0), n);
+	} else if (!strcmp(p->a->how, "all_gather")) {
+		text_add(p->t, "c->comm->all_gather(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+		emit_box(p, x);
+		text_add(p->t, ", %d)", emit_bits(x->v) / 8);
+	} else if (!strcmp(p->a->how, "slice")) {
+		Shape xs = shape_of(p, x), ys = shape_of(p, y);
+		int64_t st[8];
+		Loops l = { 0 };
+		strides_of(&xs, st);
+		text_add(p->t, "k_copy_%d(c, %s, %s, ", emit_bits(x->v), make_ptr(p, 0), take_ptr(p, 0));
+		bool any = false;
+		for (int a = 0; a < y->rank; a++) {
+			loop_add(&l, ys.d[a], st[a]);
+			if (y->split[a] >= 0) {
+				text_add(p->t, "%sc->me->origin[SPLIT%d] * %" PRId64, any ? " + " : "", y->split[a], st[a]);
+				any = true;
+			}
+		}
+		text_add(p->t, any ? ", " : "0, ");
+		print_loops(p, &l);
+		text_add(p->t, ")");
+	} else {                        /* zero: rank 0 keeps the value, the others hold 0 */
+		text_add(p->t, "k_keep_%d(c, %s, %s, %" PRId64 ", c->me->coord[0] == 0)", emit_bits(x->v), make_ptr(p, 0), take_ptr(p, 0), n);
+	}
+}
