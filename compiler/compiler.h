@@ -170,7 +170,8 @@ typedef struct Slot {
 	int copies;                     /* credits: how many unread outputs its actor may have */
 	Keep keep;
 	bool window;                    /* peers read it */
-	struct Slot *store;             /* the slot whose memory this is: itself, or that of the value it updates */
+	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
+	struct Slot *store;             /* the slot whose memory this is: itself, that of the value it updates, is a view of, or takes over */
 	int64_t offset;
 	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
 } Slot;
@@ -184,6 +185,7 @@ typedef struct Action {
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* collective: all_reduce, all_gather; compute of a boxing: slice, zero */
+	bool elementwise;               /* an element of a result depends on the operands' elements at its own place only: a result may lie on them */
 } Action;
 typedef struct Role {
 	int id;
@@ -193,7 +195,13 @@ typedef struct Role {
 } Role;
 
 /* memplan.c */
-typedef struct Layout { int64_t slab, window; int64_t by[KEEP_ACT + 1]; } Layout;
+typedef struct Layout {
+	int64_t slab, window;
+	int64_t kept;                   /* of the slab, from 0: what lives from step to step */
+	int peak;                       /* the busiest action; -1: between steps */
+	int64_t by[KEEP_ACT + 1];       /* what lives there, by class */
+	int64_t bound;                  /* all of that: no plan of this schedule needs less */
+} Layout;
 
 struct Plan {
 	Training train;
@@ -210,6 +218,7 @@ struct Plan {
 };
 
 Slot   *plan_slot(const Plan *, const Value *);
+Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
 

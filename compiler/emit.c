@@ -246,7 +246,7 @@ const char *emit_ctype(DType t)
 	}
 }
 
-static const char *const keep_name[] = { "input", "parameter", "state", "constant", "gradient", "activation" };
+static const char *const keep_name[] = { "input", "parameter", "optimizer", "constant", "gradient", "activation" };
 
 static int by_id(const void *a, const void *b)
 {
@@ -266,7 +266,7 @@ static void emit_buffers(Emit *e)
 {
 	const Plan *p = e->plan;
 	Text sizes = { 0 }, splits = { 0 }, values = { 0 };
-	text_add(&sizes, "/* Bytes of one rank, by what they hold (memory is reused, so the areas are smaller than the sum):\n");
+	text_add(&sizes, "/* Bytes of one rank, by what they hold when most is in use:\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(&sizes, " *   %-11s %12" PRId64 "\n", keep_name[i], p->layout.by[i]);
 	text_add(&sizes, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
@@ -299,15 +299,21 @@ static void emit_buffers(Emit *e)
 	              "values", text_of(&values), NULL);
 }
 
+/* What the program will need, before anything is built. */
 static void report(const Emit *e)
 {
 	const Plan *p = e->plan;
-	const int64_t *by = p->layout.by;
+	const Layout *l = &p->layout;
 	if (opt.dump_after)
 		return;
-	printf("%s: %d rank%s, %d role%s, %d actions; %" PRId64 " bytes per rank (parameters %" PRId64 ", state %" PRId64 ", gradients %" PRId64 ", others %" PRId64 ")\n",
-	       opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep, p->layout.slab + p->layout.window,
-	        by[KEEP_PARAM], by[KEEP_STATE], by[KEEP_GRAD], by[KEEP_INPUT] + by[KEEP_CONST] + by[KEEP_ACT]);
+	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
+	printf("memory of a rank: %" PRId64 " bytes;", l->slab + l->window);
+	if (l->peak >= 0)
+		printf(" most is in use at a%d:", l->peak);
+	for (int i = 0; i <= KEEP_ACT; i++)
+		if (l->by[i])
+			printf(" %s %" PRId64 ",", keep_name[i], l->by[i]);
+	printf(" gaps %" PRId64 "\n", l->slab + l->window - l->bound);
 }
 
 int emit_run(Graph *g)

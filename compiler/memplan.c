@@ -1,16 +1,43 @@
-/* Offsets.  A slot lives from the action that makes it to the last that reads it; parameters, state and constants live
- * always.  Slots whose lives meet may not overlap.  The largest are placed first, each at the lowest offset that is free
- * for its whole life.  There are two areas: the private slab, and the window that peers read. */
+/* Offsets.  What is kept from step to step (parameters, optimizer state, constants) lies at the bottom of the slab, in the
+ * order of its ids; what a step makes lies above and is reused.  There are two areas: the private slab, and the window
+ * that peers read.
+ *
+ * 1. Lives.  A memory lives from the action that first makes a value in it to the last that reads one.
+ * 2. In place.  A result of an elementwise action takes the memory of an operand of equal shape that dies there.
+ * 3. Offsets.  Slots whose lives meet may not overlap.  Several orders are tried (large first, long and large first,
+ *    early first), each slot going to the tightest gap that is free for its whole life; the smallest area wins.  The
+ *    bytes that live at the busiest action are a lower bound, so the plan knows how far from the best it can be. */
 #include "compiler.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGN = 64 };
+
+static int64_t aligned(int64_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
 
 static bool always(const Slot *s)
 {
 	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
+}
+
+/* ---- lives ---- */
+
+static Slot *root(Slot *s)
+{
+	while (s->store != s)
+		s = s->store;
+	return s;
+}
+
+static void widen(Slot *s, int first, int last)
+{
+	s->first = first < s->first ? first : s->first;
+	s->last = last > s->last ? last : s->last;
 }
 
 /* Lives, over all roles: they have the same list of actions. */
@@ -26,27 +53,96 @@ static void lives(const Plan *p)
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake + a->nmake; k++) {
 			Slot *s = k < a->ntake ? a->take[k] : a->make[k - a->ntake];
-			if (!s)
-				continue;
-			s->first = i < s->first ? i : s->first;
-			s->last = i > s->last ? i : s->last;
+			if (s)
+				widen(s, i, i);
 		}
 	}
-	for (int i = 0; i < p->nslot; i++) {    /* a memory lives as long as any value in it */
-		Slot *s = p->slot[i];
-		if (!s || s->store == s)
-			continue;
-		s->store->first = s->first < s->store->first ? s->first : s->store->first;
-		s->store->last = s->last > s->store->last ? s->last : s->store->last;
-	}
+	for (int i = 0; i < p->nslot; i++)      /* a memory lives as long as any value in it */
+		if (p->slot[i] && p->slot[i]->store != p->slot[i])
+			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
 }
 
-static int larger(const void *a, const void *b)
+/* ---- in place ---- */
+
+static bool same_shape(const Slot *a, const Slot *b)
+{
+	if (a->rank != b->rank || a->bytes != b->bytes || a->v->type->elem != b->v->type->elem)
+		return false;
+	for (int k = 0; k < a->rank; k++)
+		if (a->dim[k] != b->dim[k] || a->split[k] != b->split[k])
+			return false;
+	return true;
+}
+
+/* May result y of action i take the memory of its operand x? */
+static bool takes_over(const Action *a, int i, const Slot *y, const Slot *x)
+{
+	const Slot *from = root((Slot *)x);
+	if (!same_shape(x, y) || from->last != i || always(from) || from->window != y->window || from->first == i)
+		return false;
+	for (int k = 0; k < a->ntake; k++)      /* seen otherwise too: broadcast, or as another shape */
+		if (a->take[k] && root(a->take[k]) == from && !same_shape(a->take[k], y))
+			return false;
+	return true;
+}
+
+static void in_place(const Plan *p)
+{
+	const Role *r = &p->role[0];
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		for (int m = 0; a->elementwise && m < a->nmake; m++) {
+			Slot *y = a->make[m];
+			if (!y || y->store != y || always(y) || y->first != i)
+				continue;
+			for (int k = 0; k < a->ntake; k++) {
+				Slot *x = a->take[k];
+				if (!x || !takes_over(a, i, y, x))
+					continue;
+				y->store = root(x);
+				widen(y->store, y->first, y->last);
+				break;
+			}
+		}
+	}
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			p->slot[i]->store = root(p->slot[i]);
+}
+
+/* ---- offsets ---- */
+
+static int by_id(const void *a, const void *b)
+{
+	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
+}
+
+static int compare(int64_t x, int64_t y, const void *a, const void *b)
+{
+	return x != y ? (x < y ? 1 : -1) : by_id(a, b);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	return compare((*(Slot *const *)a)->bytes, (*(Slot *const *)b)->bytes, a, b);
+}
+
+static int by_extent(const void *a, const void *b)
 {
 	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return x->id - y->id;
+	double ex = (double)x->bytes * (x->last - x->first + 1), ey = (double)y->bytes * (y->last - y->first + 1);
+	return ex != ey ? (ex < ey ? 1 : -1) : by_id(a, b);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	return compare((*(Slot *const *)b)->first, (*(Slot *const *)a)->first, a, b);
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
+	return x->last - x->first != y->last - y->first ? compare(x->last - x->first, y->last - y->first, a, b) : by_size(a, b);
 }
 
 static bool meet(const Slot *a, const Slot *b)
@@ -54,42 +150,108 @@ static bool meet(const Slot *a, const Slot *b)
 	return a->window == b->window && a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest free offset among those placed already: try 0 and the end of each that it meets. */
-static int64_t fit(Slot **list, int n, const Slot *s)
+/* The tightest gap among those placed already, which are in the order of their offsets. */
+static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 {
-	int64_t at = 0;
-	for (bool moved = true; moved;) {
-		moved = false;
-		for (int i = 0; i < n; i++) {
-			const Slot *o = list[i];
-			if (meet(s, o) && at < o->offset + o->bytes && o->offset < at + s->bytes) {
-				at = (o->offset + o->bytes + ALIGN - 1) / ALIGN * ALIGN;
-				moved = true;
-			}
+	int64_t at = base, best = -1, slack = INT64_MAX, need = aligned(s->bytes);
+	for (int i = 0; i < n; i++) {
+		const Slot *o = placed[i];
+		if (!meet(s, o))
+			continue;
+		if (o->offset - at >= need && o->offset - at < slack) {
+			best = at;
+			slack = o->offset - at;
+		}
+		int64_t end = o->offset + aligned(o->bytes);
+		at = end > at ? end : at;
+	}
+	return best >= 0 ? best : at;
+}
+
+typedef struct Base { int64_t area[2]; } Base;  /* slab, window */
+
+/* Places the slots of a list in this order; how far they reach. */
+static Base place(Slot **list, int n, Slot **placed, Base base)
+{
+	Base end = base;
+	for (int i = 0; i < n; i++) {
+		Slot *s = list[i];
+		s->offset = fit(placed, i, s, base.area[s->window]);
+		if (s->offset + aligned(s->bytes) > end.area[s->window])
+			end.area[s->window] = s->offset + aligned(s->bytes);
+		int k = i;
+		for (; k > 0 && placed[k - 1]->offset > s->offset; k--)
+			placed[k] = placed[k - 1];
+		placed[k] = s;
+	}
+	return end;
+}
+
+/* Tries the orders; the best stays. */
+static Base place_best(Graph *g, Slot **list, int n, Base base)
+{
+	static int (*const orders[])(const void *, const void *) = { by_size, by_extent, by_length, by_start };
+	enum { NORDER = sizeof orders / sizeof orders[0] };
+	Slot **placed = arena_array(g->scratch, Slot *, n + 1);
+	Base end[NORDER];
+	int best = 0;
+	for (int k = 0; k < NORDER; k++) {
+		qsort(list, (size_t)n, sizeof *list, orders[k]);
+		end[k] = place(list, n, placed, base);
+		if (end[k].area[0] + end[k].area[1] < end[best].area[0] + end[best].area[1])
+			best = k;
+	}
+	qsort(list, (size_t)n, sizeof *list, orders[best]);
+	return place(list, n, placed, base);
+}
+
+/* ---- what lives when ---- */
+
+/* Bytes by class at the busiest action: what the plan is judged by. */
+static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
+{
+	int steps = p->role[0].nstep + 2;
+	int64_t *change = arena_array(g->scratch, int64_t, steps + 1), now = 0, most = -1;
+	for (int i = 0; i < n; i++) {           /* action -1 is entry 0 */
+		change[list[i]->first + 1] += aligned(list[i]->bytes);
+		change[list[i]->last + 2] -= aligned(list[i]->bytes);
+	}
+	for (int i = 0; i < steps; i++) {
+		now += change[i];
+		if (now > most) {
+			most = now;
+			l->peak = i - 1;
 		}
 	}
-	return at;
+	l->bound = most;
+	for (int i = 0; i < n; i++)
+		if (list[i]->first <= l->peak && l->peak <= list[i]->last)
+			l->by[list[i]->keep] += aligned(list[i]->bytes);
 }
 
 int memplan_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	Slot **list = arena_array(g->scratch, Slot *, p->nslot + 1);
-	int n = 0;
+	int n = 0, kept = 0;
+	Base base = { { 0 } };
 	lives(p);
+	in_place(p);
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && p->slot[i]->store == p->slot[i] && p->slot[i]->bytes)
 			list[n++] = p->slot[i];
-	qsort(list, (size_t)n, sizeof *list, larger);
-	p->layout = (Layout){ 0 };
-	for (int i = 0; i < n; i++) {
-		Slot *s = list[i];
-		s->offset = fit(list, i, s);
-		int64_t end = (s->offset + s->bytes + ALIGN - 1) / ALIGN * ALIGN, *area = s->window ? &p->layout.window : &p->layout.slab;
-		if (end > *area)
-			*area = end;
-		p->layout.by[s->keep] += s->bytes;
-	}
+	qsort(list, (size_t)n, sizeof *list, by_id);
+	for (int i = 0; i < n; i++)             /* to the front, order kept */
+		if (always(list[i])) {
+			Slot *s = list[i];
+			memmove(list + kept + 1, list + kept, (size_t)(i - kept) * sizeof *list);
+			list[kept++] = s;
+			s->offset = base.area[s->window];
+			base.area[s->window] += aligned(s->bytes);
+		}
+	Base end = place_best(g, list + kept, n - kept, base);
+	p->layout = (Layout){ .slab = end.area[0], .window = end.area[1], .kept = base.area[0] };
+	busiest(g, p, list, n, &p->layout);
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i])
 			p->slot[i]->offset = p->slot[i]->store->offset;

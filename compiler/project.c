@@ -48,15 +48,38 @@ static bool ends(const char *s, const char *end)
 	return n > k && !strcmp(s + n - k, end);
 }
 
+/* The parameter whose name this is but for its last part: w of w.grad, w.m; NULL. */
+static const Value *owner(const Graph *g, const Value *v)
+{
+	const char *dot = strrchr(v->name, '.');
+	const Value *w = dot ? graph_find(g, name_n(v->name, (size_t)(dot - v->name))) : NULL;
+	return w && w->init && w->param ? w : NULL;
+}
+
 static Keep keep_of(const Graph *g, const Value *v)
 {
+	const Value *w = owner(g, v);
 	if (v->init && v->param)
-		return graph_find(g, name_fmt("%s.grad", v->name)) ? KEEP_PARAM : KEEP_STATE;
+		return w && !graph_find(g, name_fmt("%s.grad", v->name)) ? KEEP_STATE : KEEP_PARAM;
 	if (v->init || v->data)
 		return KEEP_CONST;
 	if (v->input)
 		return KEEP_INPUT;
-	return ends(v->name, ".grad") ? KEEP_GRAD : KEEP_ACT;
+	return w && ends(v->name, ".grad") ? KEEP_GRAD : KEEP_ACT;
+}
+
+Slot *slot_value(Slot *s)
+{
+	while (s->view)
+		s = s->view;
+	return s;
+}
+
+/* A node that only sees its operand as another shape: the bytes of a part stay where they are, in their order. */
+static bool only_sees(const Plan *p, const Node *n)
+{
+	return n->row->kernel && !strcmp(n->row->kernel, "copy") && plan_slot(p, n->in[0]) && !n->out[0]->into &&
+	       plan_slot(p, n->in[0])->bytes == plan_slot(p, n->out[0])->bytes;
 }
 
 /* A slot for v, once. */
@@ -173,6 +196,13 @@ int project_run(Graph *g)
 	}
 	for (int i = 0; i < g->nout; i++)
 		bad |= hold(g, p, g->out[i], &next);
+	for (int i = 0; i < g->nnode && !bad; i++)
+		if (only_sees(p, g->node[i])) {
+			Slot *s = plan_slot(p, g->node[i]->out[0]);
+			s->view = plan_slot(p, g->node[i]->in[0]);
+			s->store = s->view->store;
+			s->keep = s->view->keep;
+		}
 	for (int i = 0; i < g->nvalue && !bad; i++) {
 		Slot *s = p->slot[i];
 		for (Value *v = s ? s->v->into : NULL; v; v = v->into)

@@ -92,7 +92,7 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake; k++) {
-			const Slot *s = a->take[k];
+			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
 			if (!s || holds[s->store->v->id] == s)
 				continue;
 			err_at(a->n ? a->n->loc : s->v->loc, "%s is read when its memory holds %s", s->v->name,

@@ -35,7 +35,7 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 			order[p->slot[i]->id] = p->slot[i];
 	for (int i = 0; i < p->nslot; i++) {
 		Slot *s = order[i];
-		if (s && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
+		if (s && !s->view && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
 			make(&start, add(&start, ACT_START, NULL), s);
 	}
 	for (int i = 0; i < g->nin; i++)
@@ -44,9 +44,12 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;
+		if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
+			continue;               /* no work: the same bytes */
 		bool moves = how && (!strcmp(how, "all_reduce") || !strcmp(how, "all_gather"));
 		Action *a = add(&step, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
 		a->how = how;
+		a->elementwise = n->row->expr != NULL;
 		for (int k = 0; k < n->nin; k++)
 			take(&step, a, n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL);
 		for (int k = 0; k < n->nout; k++)
