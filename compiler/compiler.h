@@ -230,6 +230,7 @@ typedef struct OutFile { const char *path; Text text; } OutFile;
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 Text *tree_file(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
+void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
 /* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
 const char *emit_embedded(const char *name);                             /* the text of an embedded file */
 void  template_fill(Text *, const char *name, ...);

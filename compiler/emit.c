@@ -44,23 +44,39 @@ void text_add(Text *t, const char *fmt, ...)
 	free(s);
 }
 
-Text *tree_file(Tree *t, const char *path)
+static OutFile *tree_find(const Tree *t, const char *path)
 {
 	for (int i = 0; i < t->nfile; i++)
 		if (!strcmp(t->file[i]->path, path))
-			return &t->file[i]->text;
+			return t->file[i];
+	return NULL;
+}
+
+Text *tree_file(Tree *t, const char *path)
+{
+	OutFile *old = tree_find(t, path);
+	if (old)
+		return &old->text;
 	OutFile *f = arena_new(t->arena, OutFile);
 	f->path = arena_printf(t->arena, "%s", path);
 	arena_push(t->arena, t->file, t->nfile, f);
 	return &f->text;
 }
 
-const char *emit_embedded(const char *name)
+static const char *embedded(const char *name)
 {
 	for (int i = 0; i < nemit_text; i++)
 		if (!strcmp(emit_text_name[i], name))
 			return emit_text[i];
-	die("no embedded file %s", name);
+	return NULL;
+}
+
+const char *emit_embedded(const char *name)
+{
+	const char *s = embedded(name);
+	if (!s)
+		die("no embedded file %s", name);
+	return s;
 }
 
 void tree_copy(Tree *t, const char *path, const char *from)
@@ -69,6 +85,29 @@ void tree_copy(Tree *t, const char *path, const char *from)
 	Text *f = tree_file(t, path);
 	if (!f->n)
 		text_raw(f, s, strlen(s));
+}
+
+/* A file of kernels/cpu with the headers that it includes, and the files of code that belong to these. */
+static void copy_with_headers(Tree *t, const char *name)
+{
+	static const char key[] = "#include \"";
+	for (const char *at = strstr(emit_embedded(name), key); at; at = strstr(at, key)) {
+		at += sizeof key - 1;
+		size_t n = strcspn(at, "\"");
+		char *h = arena_printf(t->arena, "%.*s", (int)n, at), *c = arena_printf(t->arena, "%.*sc", (int)n - 1, at);
+		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
+			continue;
+		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h);
+		if (embedded(c))
+			tree_copy(t, arena_printf(t->arena, "kernels/%s", c), c), copy_with_headers(t, c);
+	}
+}
+
+void tree_kernel(Tree *t, const char *name)
+{
+	char *fast = arena_printf(t->arena, "%s_fast.c", name), *plain = arena_printf(t->arena, "%s.c", name), *file = embedded(fast) ? fast : plain;
+	tree_copy(t, arena_printf(t->arena, "kernels/%s", file), file);
+	copy_with_headers(t, file);
 }
 
 /* ---- templates ---- */

@@ -225,7 +225,11 @@ void emit_kernels(Emit *e)
 	template_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
 	template_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", expr_prelude, NULL);
 	for (int i = 0; i < e->nkernel; i++) {
-		const char *file = arena_printf(e->tree.arena, "%s.%s", e->kernel[i], gpu ? "cu" : "c");
+		if (!gpu) {
+			tree_kernel(&e->tree, e->kernel[i]);
+			continue;
+		}
+		const char *file = arena_printf(e->tree.arena, "%s.cu", e->kernel[i]);
 		tree_copy(&e->tree, arena_printf(e->tree.arena, "kernels/%s", file), file);
 		text_add(&inc, "#include \"%s\"\n", file);
 	}

@@ -1,0 +1,45 @@
+/* Matrix products for all kernels that are one: matmul, convolution, attention.
+ *
+ * y = a b, where a is m x k and b is k x n, is computed in tiles that stay in registers.  The k axis is cut into blocks of
+ * GEMM_K: a tile starts each block from zero, sums it in order, and adds it to y, again in order.  So the bits of an element
+ * depend on its row of a, its column of b and k alone, not on m, n, its place or the number of threads. */
+#ifndef GEMM_H
+#define GEMM_H
+
+#include "kernels.h"
+
+enum { GEMM_K = 256, GEMM_ROWS = 266, GEMM_WIDTH = 32 };        /* blocks of k and m; the widest tile */
+
+/* Copies elements at .. at + count - 1 of the m axis (or of n), each with k's from .. from + len - 1, into panels
+ * to[len][width], where what is missing to width is zero. */
+typedef void GemmPack(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len);
+
+/* Where an operand is: strided, or known to a function alone. */
+typedef struct GemmSide {
+	const float *x;
+	int64_t batch, at, k;           /* strides, `at` along m or n */
+	GemmPack *pack;                 /* NULL: strided */
+	const void *arg;
+} GemmSide;
+
+/* Takes a tile that is finished but for the sum over blocks: rows x cols at (row, col), `width` apart. */
+typedef void GemmStore(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, bool first);
+
+typedef struct Gemm {
+	int64_t batch, m, n, k;
+	GemmSide a, b;
+	float *y;
+	int64_t yrow, ybatch;           /* strides; columns are next to each other */
+	bool add;                       /* to what y holds */
+	GemmStore *store;               /* NULL: into y */
+	const void *arg;
+	const KEpilogue *e;             /* y is dense, if there is one */
+} Gemm;
+
+void gemm_run(Ctx *, const Gemm *);
+
+/* The same within one thread: work has GEMM_WORK bytes. */
+enum { GEMM_WORK = (GEMM_ROWS * GEMM_K + GEMM_K * GEMM_WIDTH + 64) * 4 };
+void gemm_one(RtIsa, const Gemm *, float *work);
+
+#endif

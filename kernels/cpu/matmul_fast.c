@@ -1,0 +1,19 @@
+/* Matrix products by gemm.c. */
+#include "gemm.h"
+
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+                 const KEpilogue *e)
+{
+	if (batch > 1 && !bs.batch && as.batch == m * as.row) {         /* one matrix on the right: the batch is more rows */
+		m *= batch;
+		batch = 1;
+	}
+	Gemm g = {
+		.batch = batch, .m = m, .n = n, .k = k, .e = e,
+		.a = { .x = a, .batch = as.batch, .at = as.row, .k = as.col },
+		.b = { .x = b, .batch = bs.batch, .at = bs.col, .k = bs.row },
+		.y = y, .yrow = n, .ybatch = m * n,
+	};
+	gemm_run(c, &g);
+	return 0;
+}

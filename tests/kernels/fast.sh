@@ -1,0 +1,19 @@
+# seconds: 600
+# Fast kernels against plain ones: optimised as in a generated tree, and under the address, undefined-behaviour and thread sanitizers.
+build() { # name, flags
+	local name=$1
+	shift
+	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g "$@" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" -o "$name" \
+		"$HERE"/fast*.c "$ROOT"/kernels/cpu/*_fast.c "$ROOT/kernels/cpu/gemm.c" "$ROOT/runtime/thread.c" "$ROOT/runtime/actor.c" -pthread -lm
+}
+try() { # name, flags
+	local name=$1 why
+	shift
+	build "$name" "$@" || { echo "not ok $name: does not build"; return; }
+	./"$name" >"$name.out" 2>"$name.err" || why="exit $?"
+	sed "s/^\(ok\|not ok\) /\1 $name-/" "$name.out"
+	[ -z "$why" ] || { echo "not ok $name: $why"; head -n 40 "$name.err" | sed 's/^/    /'; }
+}
+try plain -O2
+try asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+try tsan -O1 -fsanitize=thread

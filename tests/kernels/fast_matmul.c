@@ -1,0 +1,106 @@
+/* Matrix products: shapes around the sizes of tiles and blocks, strided operands, batches, epilogues; and that a part of a
+ * product has the bits of the whole. */
+#include "fast.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define k_matmul_f32 k_plain_matmul_f32
+#include "../../kernels/cpu/matmul.c"
+#undef k_matmul_f32
+int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, const KEpilogue *);
+
+typedef struct Case { const float *a, *b; int64_t batch, m, n, k; KMat as, bs; const KEpilogue *e; } Case;
+
+static void run(Ctx *c, float *y, void *arg)
+{
+	Case *s = arg;
+	k_matmul_f32(c, y, s->a, s->b, s->batch, s->m, s->n, s->k, s->as, s->bs, s->e);
+}
+
+/* Only rows and columns from..: all others are put back from the whole product. */
+typedef struct Part { Case whole; const float *y; int64_t row, rows, col, cols; } Part;
+
+/* y = 2 y and a number of the row, for each element once. */
+static void twice(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol)
+{
+	int64_t n = *(const int64_t *)arg;
+	for (int64_t i = row; i < row + nrow; i++)
+		for (int64_t j = col; j < col + ncol; j++)
+			y[i * n + j] = 2 * y[i * n + j] + (float)(i % 7);
+}
+
+static int one(int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, bool shared, bool epilogue)
+{
+	char what[128];
+	KEpilogue e = { twice, &n };
+	Case s = { .batch = batch, .m = m, .n = n, .k = k, .e = epilogue ? &e : NULL };
+	/* ta: 0 rows, 1 turned, 2 every second column of a wider matrix */
+	s.as = ta == 0 ? (KMat){ k, 1, m * k } : ta == 1 ? (KMat){ 1, m, m * k } : (KMat){ 2 * k, 2, 2 * m * k };
+	s.bs = tb == 0 ? (KMat){ n, 1, k * n } : tb == 1 ? (KMat){ 1, k, k * n } : (KMat){ 2 * n, 2, 2 * k * n };
+	if (shared)
+		s.bs.batch = 0;
+	float *a = numbers(batch * m * k * 2, (uint64_t)(m * 7 + k)), *b = numbers(batch * n * k * 2, (uint64_t)(n * 3 + k));
+	float *want = malloc((size_t)(batch * m * n + 1) * sizeof *want);
+	if (!want)
+		exit(1);
+	s.a = a, s.b = b;
+	k_plain_matmul_f32(NULL, want, a, b, batch, m, n, k, s.as, s.bs, s.e);
+	snprintf(what, sizeof what, "%lld x %lld x %lld x %lld, ta %d, tb %d%s%s", (long long)batch, (long long)m, (long long)n, (long long)k, ta, tb, shared ? ", one b" : "",
+	         epilogue ? ", epilogue" : "");
+	int bad = compare(what, run, &s, want, batch * m * n, 1.5e-6, 4 * sqrt((double)k + 1), NULL);
+	free(a), free(b), free(want);
+	return bad;
+}
+
+/* The product of some rows and columns, alone, has the bits that it has within the whole. */
+static void run_part(Ctx *c, float *y, void *arg)
+{
+	Part *p = arg;
+	Case s = p->whole;
+	k_matmul_f32(c, y, s.a, s.b, 1, s.m, s.n, s.k, s.as, s.bs, NULL);
+	float *part = malloc((size_t)(p->rows * p->cols) * sizeof *part);
+	if (!part)
+		exit(1);
+	k_matmul_f32(c, part, s.a + p->row * s.as.row, s.b + p->col * s.bs.col, 1, p->rows, p->cols, s.k, s.as, s.bs, NULL);
+	for (int64_t i = 0; i < p->rows; i++)
+		for (int64_t j = 0; j < p->cols; j++)
+			if (memcmp(&y[(p->row + i) * s.n + p->col + j], &part[i * p->cols + j], sizeof *y))
+				y[0] = NAN;
+	free(part);
+}
+
+static int parts(void)
+{
+	int64_t m = 97, n = 131, k = 700;
+	int bad = 0;
+	float *a = numbers(m * k, 1), *b = numbers(k * n, 2), *want = malloc((size_t)(m * n) * sizeof *want);
+	if (!want)
+		exit(1);
+	Part p = { .whole = { a, b, 1, m, n, k, { k, 1, 0 }, { n, 1, 0 }, NULL } };
+	k_plain_matmul_f32(NULL, want, a, b, 1, m, n, k, p.whole.as, p.whole.bs, NULL);
+	static const int64_t cuts[][4] = { { 0, 1, 0, 131 }, { 13, 50, 7, 90 }, { 96, 1, 130, 1 }, { 0, 97, 64, 16 }, { 5, 6, 3, 17 } };
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+		p.row = cuts[i][0], p.rows = cuts[i][1], p.col = cuts[i][2], p.cols = cuts[i][3];
+		bad += compare("a part has other bits than the whole", run_part, &p, want, m * n, 1.5e-6, 4 * sqrt((double)k), NULL);
+	}
+	free(a), free(b), free(want);
+	return bad;
+}
+
+int test_matmul(void)
+{
+	static const int64_t ms[] = { 1, 2, 5, 6, 7, 13, 14, 15, 32, 97, 269 }, ns[] = { 1, 7, 10, 16, 17, 31, 33, 130, 300 }, ks[] = { 0, 1, 9, 64, 255, 256, 257, 600 };
+	enum { NM = sizeof ms / sizeof ms[0], NN = sizeof ns / sizeof ns[0], NK = sizeof ks / sizeof ks[0] };
+	int bad = 0, turn = 0;
+	for (int i = 0; i < NM; i++)
+		for (int j = 0; j < NN; j++)
+			for (int k = 0; k < NK; k++, turn++)
+				if (ms[i] * ns[j] * ks[k] < 4000000)
+					bad += one(1, ms[i], ns[j], ks[k], turn % 3, turn / 3 % 3, false, turn % 4 == 0);
+	bad += one(12, 17, 33, 20, 0, 1, false, true) + one(5, 64, 64, 64, 1, 0, false, false) + one(6, 9, 40, 30, 0, 0, true, true) + one(3, 30, 20, 10, 1, 0, true, false);
+	bad += one(1, 600, 1700, 3, 0, 0, false, true) + one(1, 2, 4000, 40, 0, 1, false, true);
+	return group("matmul", bad) + group("parts-of-a-product-have-its-bits", parts());
+}
