@@ -221,6 +221,7 @@ typedef struct Factor {
 	int64_t batch[8];
 } Factor;
 
+/* A vector is a row on the left and a column on the right. */
 static Factor factor_of(const Shape *s, int nbatch, bool transposed, int64_t vector_row, int64_t vector_col)
 {
 	int64_t st[8];
@@ -235,14 +236,22 @@ static Factor factor_of(const Shape *s, int nbatch, bool transposed, int64_t vec
 	return f;
 }
 
+static void print_matmul(const Print *p, const char *y, const char *a, const char *b, int64_t batch, int64_t m, int64_t n, int64_t k, const Factor *fa, const Factor *fb)
+{
+	text_add(p->t, "code = k_matmul_f32(c, %s, %s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", y, a, b, batch, m, n, k);
+	text_add(p->t, "(KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, (KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s);\n", fa->m.row, fa->m.col, fa->m.batch,
+	         fb->m.row, fb->m.col, fb->m.batch, p->epilogue ? p->epilogue : "NULL");
+}
+
 /* Axes of the batch are joined as far as both operands allow; what cannot be one batch is a loop around the call. */
 static void call_matmul(const Print *p)
 {
 	Shape a = in_shape(p, 0), b = in_shape(p, 1), y = out_shape(p, 0);
-	int64_t k = a.d[a.rank - 1], m = a.rank > 1 ? a.d[a.rank - 2] : 1, n = b.rank > 1 ? b.d[b.rank - 1] : 1;
+	bool t = !strcmp(p->n->op, "MatMulT"), ta = t && attr_int(p->n, "transA"), tb = t && attr_int(p->n, "transB");
+	int64_t k = a.d[a.rank - (ta ? 2 : 1)], m = a.rank > 1 ? a.d[a.rank - (ta ? 1 : 2)] : 1, n = b.rank > 1 ? b.d[b.rank - (tb ? 2 : 1)] : 1;
 	int nb = y.rank - (a.rank > 1) - (b.rank > 1), outer = 0;
-	Factor fa = factor_of(&a, nb, false, 0, 1), fb = factor_of(&b, nb, false, 1, 0);
-	int64_t len[8] = { 0 }, as[8] = { 0 }, bs[8] = { 0 };
+	Factor fa = factor_of(&a, nb, ta, 0, 1), fb = factor_of(&b, nb, tb, 1, 0);
+	int64_t len[8] = { 0 }, as[8] = { 0 }, bs[8] = { 0 }, batch = 1;
 	for (int i = 0; i < nb; i++) {
 		if (y.d[i] == 1)
 			continue;
@@ -252,7 +261,6 @@ static void call_matmul(const Print *p)
 		as[outer - 1] = fa.batch[i];
 		bs[outer - 1] = fb.batch[i];
 	}
-	int64_t batch = 1;
 	if (outer) {
 		outer--;
 		batch = len[outer];
@@ -266,26 +274,32 @@ static void call_matmul(const Print *p)
 		batch = 1;
 		fa.m.batch = 0;
 	}
-	const char *ao = "", *bo = "", *yo = "";
+	static const char tabs[] = "\t\t\t\t\t\t\t\t\t";
 	Arena *ar = p->e->tree.arena;
+	const char *at = take_ptr(p, 0), *bt = take_ptr(p, 1), *yt = make_ptr(p, 0);
 	int64_t step = batch * m * n;
-	for (int i = outer - 1; i >= 0; i--) {
+	for (int i = outer - 1; i >= 0; i--, step *= len[i + 1]) {
 		char v = "ijkopq"[i];
-		yo = arena_printf(ar, " + %c * %" PRId64 "%s", v, step, yo);
-		if (as[i])
-			ao = arena_printf(ar, " + %c * %" PRId64 "%s", v, as[i], ao);
-		if (bs[i])
-			bo = arena_printf(ar, " + %c * %" PRId64 "%s", v, bs[i], bo);
-		step *= len[i];
+		yt = arena_printf(ar, "%s + %c * %" PRId64, yt, v, step);
+		at = as[i] ? arena_printf(ar, "%s + %c * %" PRId64, at, v, as[i]) : at;
+		bt = bs[i] ? arena_printf(ar, "%s + %c * %" PRId64, bt, v, bs[i]) : bt;
 	}
 	for (int i = 0; i < outer; i++) {
 		char v = "ijkopq"[i];
-		text_add(p->t, "%.*sfor (int64_t %c = 0; %c < %" PRId64 " && !code; %c++)\n", i + 1, "\t\t\t\t\t\t\t\t\t", v, v, len[i], v);
+		text_add(p->t, "%.*sfor (int64_t %c = 0; %c < %" PRId64 " && !code; %c++)\n", i + 1, tabs, v, v, len[i], v);
 	}
-	text_add(p->t, "%.*scode = k_matmul_f32(c, %s%s, %s%s, %s%s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", outer + 1, "\t\t\t\t\t\t\t\t\t", make_ptr(p, 0), yo,
-	         take_ptr(p, 0), ao, take_ptr(p, 1), bo, batch, m, n, k);
-	text_add(p->t, "(KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, (KMat){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s);\n", fa.m.row, fa.m.col, fa.m.batch, fb.m.row,
-	         fb.m.col, fb.m.batch, p->epilogue ? p->epilogue : "NULL");
+	text_add(p->t, "%.*s", outer + 1, tabs);
+	print_matmul(p, yt, at, bt, batch, m, n, k, &fa, &fb);
+}
+
+/* One product: all axes but the last are k. */
+static void call_matmul_over(const Print *p)
+{
+	Shape a = in_shape(p, 0), b = in_shape(p, 1);
+	int64_t m = a.d[a.rank - 1], n = b.d[b.rank - 1];
+	Factor fa = { { 1, m, 0 }, { 0 } }, fb = { { n, 1, 0 }, { 0 } };
+	text_add(p->t, "\t");
+	print_matmul(p, make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), 1, m, n, product(&a, 0, a.rank - 1), &fa, &fb);
 }
 
 /* outer x n x inner around one axis. */
@@ -611,6 +625,7 @@ static const Kernel kernels[] = {
 	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
 	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
 	{ "matmul", "matmul", 3, can_matmul, call_matmul, true },
+	{ "matmul_over", "matmul", 3, can_matmul, call_matmul_over, true },
 	{ "softmax", "softmax", 1, is_float, call_softmax, false },
 	{ "logsoftmax", "softmax", 1, is_float, call_softmax, false },
 	{ "softmax_xent", "loss", 3, can_loss, call_xent, false },

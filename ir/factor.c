@@ -142,34 +142,35 @@ static bool settle(const FactorRule *r, const Value *v, int *row)
 	return true;
 }
 
-FactorRule *factor_rule(Node *n, Arena *a)
+int factor_text(Node *n, FactorRule *r, const char *text)
 {
-	FactorRule *r = factor_new(n, a);
-	if (!n->row)
-		return NULL;
-	if (n->row->factor_fn)
-		return n->row->factor_fn(n, r) == 0 ? r : NULL;
-	if (!n->row->factors)
-		return NULL;
-
 	Spec spec[SPEC_MAX];
-	int nall, nin = text_parse(n->row->factors, spec, &nall);
+	int nall, nin = text_parse(text, spec, &nall);
 	Table t = { .r = r };
 	memset(t.letter, -1, sizeof t.letter);
 	memset(t.dots, -1, sizeof t.dots);
 	for (int i = 0; i < n->nin; i++)        /* the last operand of the text stands for all that follow */
 		if (!lay(&t, &spec[i < nin ? i : nin - 1], n->in[i], r->in[i]))
-			return NULL;
+			return -1;
 	for (int i = 0; i < n->nout; i++)
 		if (!lay(&t, &spec[nin + i < nall ? nin + i : nall - 1], n->out[i], r->out[i]))
-			return NULL;
+			return -1;
 	for (int i = 0; i < n->nin; i++)
 		if (!settle(r, n->in[i], r->in[i]))
-			return NULL;
+			return -1;
 	for (int i = 0; i < n->nout; i++)
 		if (!settle(r, n->out[i], r->out[i]))
-			return NULL;
-	return r;
+			return -1;
+	return 0;
+}
+
+FactorRule *factor_rule(Node *n, Arena *a)
+{
+	FactorRule *r = factor_new(n, a);
+	if (!n->row)
+		return NULL;
+	int bad = n->row->factor_fn ? n->row->factor_fn(n, r) : n->row->factors ? factor_text(n, r, n->row->factors) : -1;
+	return bad ? NULL : r;
 }
 
 /* The index of an operand by its name in .sig ("x:T w:T? -> y:T"). */

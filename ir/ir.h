@@ -444,6 +444,7 @@ struct FactorRule {
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
 FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
+int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);

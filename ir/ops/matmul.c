@@ -1,7 +1,9 @@
 /* Matrix products.
  *
  * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
- * column.  Gemm is defined over it.  matmul_run below is the one inner loop of the evaluator: convolutions
+ * column.  MatMulT reads either operand transposed, where it lies; MatMulOver sums over all axes but the
+ * last, which makes the gradient of a weight one product however many axes the batch has.  Gemm is
+ * defined over MatMul.  matmul_run below is the one inner loop of the evaluator: convolutions
  * use it too.  It copies both operands into panels and multiplies tiles of 4 x 12, always in double and
  * always in the same order of k, so results do not depend on the machine (multiply and add stay separate:
  * no fused operation changes the bits).
@@ -147,6 +149,12 @@ Mat mat_at(Mat m, int64_t elements)
 	return m;
 }
 
+/* Whether operand i is read transposed: transA and transB of MatMulT. */
+static bool transposed(const Node *n, int i)
+{
+	return !strcmp(n->op, "MatMulT") && attr_int(n, i ? "transB" : "transA") != 0;
+}
+
 static int shape_matmul(Node *n)
 {
 	Type *a = in_type(n, 0), *b = in_type(n, 1);
@@ -160,7 +168,12 @@ static int shape_matmul(Node *n)
 		out_set(n, 0, in_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	Dim ka = a->dim[ra - 1], kb = b->dim[rb == 1 ? 0 : rb - 2];
+	bool ta = transposed(n, 0), tb = transposed(n, 1);
+	if ((ta && ra < 2) || (tb && rb < 2)) {
+		err_at(in_loc(n, ta && ra < 2 ? 0 : 1), "%s cannot transpose a vector", n->op);
+		return -1;
+	}
+	Dim ka = a->dim[ra - (ta ? 2 : 1)], kb = b->dim[rb == 1 ? 0 : rb - (tb ? 1 : 2)];
 	if (dim_differ(ka, kb)) {
 		err_at(in_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op,
 			dim_text(ka), dim_text(kb), type_text(a), type_text(b));
@@ -173,9 +186,9 @@ static int shape_matmul(Node *n)
 	if (rank < 0)
 		return -1;
 	if (ra > 1)
-		dim[rank++] = a->dim[ra - 2];
+		dim[rank++] = a->dim[ra - (ta ? 1 : 2)];
 	if (rb > 1)
-		dim[rank++] = b->dim[rb - 1];
+		dim[rank++] = b->dim[rb - (tb ? 2 : 1)];
 	out_set(n, 0, in_dtype(n, 0), rank, dim);
 	return 0;
 }
@@ -192,21 +205,23 @@ static void batch_steps(const Tensor *t, int lead, const Tensor *out, int64_t *s
 	}
 }
 
-static void product_ints(int64_t m, int64_t n, int64_t k, const int64_t *a, const int64_t *b, int64_t *c)
+static void product_ints(int64_t m, int64_t n, int64_t k, const Mat *a, const int64_t *ia, const Mat *b,
+	const int64_t *ib, int64_t *c)
 {
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t p = 0; p < k; p++)
 			for (int64_t j = 0; j < n; j++)
 				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] +
-							 (uint64_t)a[i * k + p] * (uint64_t)b[p * n + j]);
+							 (uint64_t)ia[i * a->outer + p * a->inner] *
+								 (uint64_t)ib[j * b->outer + p * b->inner]);
 }
 
 static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 {
 	Tensor *a = in[0], *b = in[1], *c = out[0];
-	(void)node;
-	int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1],
-		n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+	bool ta = transposed(node, 0), tb = transposed(node, 1);
+	int64_t m = a->rank > 1 ? a->dim[a->rank - (ta ? 1 : 2)] : 1, k = a->dim[a->rank - (ta ? 2 : 1)],
+		n = b->rank > 1 ? b->dim[b->rank - (tb ? 2 : 1)] : 1;
 	int lead = c->rank - (a->rank > 1) - (b->rank > 1);
 	int64_t *sa = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1)),
 		*sb = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
@@ -227,13 +242,13 @@ static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 	} else {
 		ma = mat_of(a);
 		mb = mat_of(b);
-		ma.outer = k, ma.inner = 1;
-		mb.outer = 1, mb.inner = n;
 		dc = eval_scratch(sizeof(double) * (size_t)(total + 1));
 	}
+	ma.outer = ta ? 1 : k, ma.inner = ta ? m : 1;
+	mb.outer = tb ? k : 1, mb.inner = tb ? 1 : n;
 	for (int64_t q = 0; q < batches && total > 0; q++) {
 		if (ints) {
-			product_ints(m, n, k, ia + oa, ib + ob, ic + q * m * n);
+			product_ints(m, n, k, &ma, ia + oa, &mb, ib + ob, ic + q * m * n);
 		} else {
 			Mat x = mat_at(ma, oa), y = mat_at(mb, ob);
 			matmul_run(m, n, k, &x, &y, dc + q * m * n, n);
@@ -258,8 +273,61 @@ static Cost cost_matmul(const Node *n)
 	Cost c = cost_bytes(n);
 	Type *a = in_type(n, 0), *y = n->out[0]->type;
 	int64_t out = y ? type_elements(y) : -1;
-	if (a && a->rank > 0 && out >= 0 && dim_known(a->dim[a->rank - 1]))
-		c.flops = 2.0 * (double)out * (double)a->dim[a->rank - 1];
+	int k = a ? a->rank - (transposed(n, 0) ? 2 : 1) : -1;
+	if (k >= 0 && out >= 0 && dim_known(a->dim[k]))
+		c.flops = 2.0 * (double)out * (double)a->dim[k];
+	return c;
+}
+
+static int factor_matmul_t(Node *n, FactorRule *r)
+{
+	static const char *const text[] = { "... m k, ... k n -> ... m n", "... m k, ... n k -> ... m n",
+		"... k m, ... k n -> ... m n", "... k m, ... n k -> ... m n" };
+	return factor_text(n, r, text[transposed(n, 0) * 2 + transposed(n, 1)]);
+}
+
+/* ---- MatMulOver ---- */
+
+static int shape_over(Node *n)
+{
+	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	int ra = in_rank(n, 0), rb = in_rank(n, 1);
+	Dim dim[2] = { ra > 0 ? a->dim[ra - 1] : DIM_UNKNOWN, rb > 0 ? b->dim[rb - 1] : DIM_UNKNOWN };
+	bool bad = ra == 0 || rb == 0 || (ra > 0 && rb > 0 && ra != rb);
+	for (int i = 0; !bad && ra > 0 && rb > 0 && i < ra - 1; i++)
+		bad = dim_differ(a->dim[i], b->dim[i]);
+	if (bad) {
+		err_at(in_loc(n, 1), "MatMulOver sums over all axes but the last: %s and %s differ in one",
+			type_text(a), type_text(b));
+		return -1;
+	}
+	out_set(n, 0, in_dtype(n, 0), 2, dim);
+	return 0;
+}
+
+static int eval_over(Node *node, Tensor **in, Tensor **out)
+{
+	Tensor *a = in[0], *b = in[1], *c = out[0];
+	(void)node;
+	int64_t m = c->dim[0], n = c->dim[1], k = 1;
+	for (int i = 0; i < a->rank - 1; i++)
+		k *= a->dim[i];
+	Mat ma = mat_of(a), mb = mat_of(b);
+	double *dc = eval_scratch(sizeof(double) * (size_t)(m * n + 1));
+	ma.outer = mb.outer = 1;
+	ma.inner = m, mb.inner = n;
+	matmul_run(m, n, k, &ma, &mb, dc, n);
+	eval_store(c, dc);
+	return 0;
+}
+
+static Cost cost_over(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	int64_t e = a ? type_elements(a) : -1;
+	if (e >= 0 && b && b->rank > 0 && dim_known(b->dim[b->rank - 1]))
+		c.flops = 2.0 * (double)e * (double)b->dim[b->rank - 1];
 	return c;
 }
 
@@ -322,8 +390,9 @@ const Op ops_matmul[] = {
 	 * operand. */
 	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul",
 	  .eval = eval_matmul, .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
-	  .grad = "da = ReduceTo(MatMul(dc, Swap(b)), a) @when(\"rank(a) > 1 && rank(b) > 1\");db = "
-		  "ReduceTo(MatMul(Swap(a), dc), b) @when(\"rank(a) > 1 && rank(b) > 1\");da = Mul(dc, b) "
+	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
+		  "db = MatMulOver(a, dc) @when(\"rank(a) > 1 && rank(b) == 2\");"
+		  "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"rank(a) > 1 && rank(b) > 2\");da = Mul(dc, b) "
 		  "@when(\"rank(a) == 1 && rank(b) == 1\");db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) "
 		  "== 1\");row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");da = "
 		  "ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > "
@@ -333,6 +402,25 @@ const Op ops_matmul[] = {
 		  "ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
 	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] "
 		  "| a:[3,0] b:[0,2]" },
+	{ .name = "MatMulT", .domain = "sbpcc", .since = 1, .sig = "a:N b:N -> c:N", .attrs = "transA:int=0 transB:int=0",
+	  .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul, .factor_fn = factor_matmul_t, .linear = "a b",
+	  .cost = cost_matmul,
+	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"transA == 0 && transB == 0\");"
+		  "da = ReduceTo(MatMul(dc, b), a) @when(\"transA == 0 && transB != 0\");"
+		  "da = ReduceTo(MatMulT<transB=1>(b, dc), a) @when(\"transA != 0 && transB == 0\");"
+		  "da = ReduceTo(MatMulT<transA=1, transB=1>(b, dc), a) @when(\"transA != 0 && transB != 0\");"
+		  "db = MatMulOver(a, dc) @when(\"transA == 0 && transB == 0 && rank(b) == 2\");"
+		  "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"transA == 0 && transB == 0 && rank(b) > 2\");"
+		  "db = MatMulOver(dc, a) @when(\"transA == 0 && transB != 0 && rank(b) == 2\");"
+		  "db = ReduceTo(MatMulT<transA=1>(dc, a), b) @when(\"transA == 0 && transB != 0 && rank(b) > 2\");"
+		  "db = ReduceTo(MatMul(a, dc), b) @when(\"transA != 0 && transB == 0\");"
+		  "db = ReduceTo(MatMulT<transA=1, transB=1>(dc, a), b) @when(\"transA != 0 && transB != 0\")",
+	  .test = "a:[2,3] b:[3,4] | a:[2,3,4] b:[5,4] =transB:1 | a:[2,1,4,3] b:[5,4,2] =transA:1 | a:[3,4] b:[2,5,3] "
+		  "=transA:1 =transB:1 | a:[2,3,4] b:[2,5,4] =transB:1 | a:[2,3,4] b:[4,5] | a:[2,3,4] b:[2,4,5]" },
+	/* The sum over every leading axis of the outer products of rows. */
+	{ .name = "MatMulOver", .domain = "sbpcc", .since = 1, .sig = "a:F b:F -> c:F", .shape = shape_over,
+	  .kernel = "matmul_over", .eval = eval_over, .factors = "... m, ... n -> m n", .linear = "a b", .cost = cost_over,
+	  .grad = "da = MatMulT<transB=1>(b, dc); db = MatMul(a, dc)", .test = "a:[5,3] b:[5,4] | a:[2,3,4] b:[2,3,2]" },
 	{ .name = "Gemm", .since = 7, .sig = "a:N b:N c:N? -> y:N",
 	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm,
 	  .expand = expand_gemm,
