@@ -20,6 +20,7 @@ typedef struct Options {
 	const char *dump_after, *stop_after;
 	const char *inputs, *outputs;
 	const char *explain;            /* "" explains everything */
+	bool infer;                     /* no training, whatever the model says */
 	bool print, eval, list_ops, list_annotations, list_passes, help, version;
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
@@ -144,6 +145,15 @@ Value *rate_schedule(Calc *, const Arg *, double lr);        /* what lr is multi
 Value *rate_step(Calc *);                                    /* the number of the step, 0 first */
 Value *rate_step_input(Graph *, Loc);                        /* the same as the int64 input train.step */
 
+int train_split_means(Graph *);                              /* losses that are means become sums divided by counts */
+
+/* programs.c: step, eval and infer over one set of parameters. */
+int    programs_make(Model *);                               /* adds eval and infer to m->others */
+int    programs_alone(Model *);                              /* the model itself becomes infer */
+int    programs_resolve(Model *);                            /* once more for what a dump holds */
+Value *programs_same(const Model *, const Value *);          /* the value of the main program that this kept value is; NULL */
+void   programs_pin(Model *);
+
 /* optimizer.c: clipping and updates, as nodes. */
 int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, int n);
 
@@ -215,6 +225,9 @@ struct Plan {
 	int *role_of;                   /* by rank */
 	Layout layout;
 	int64_t batch;
+	Value *count;                   /* eval: what the loss is divided by */
+	Slot **kept; int nkept;         /* main program: what lives from step to step, of all programs, in the order of offsets */
+	int next;                       /* the next slot's id, over all programs */
 };
 
 Slot   *plan_slot(const Plan *, const Value *);
@@ -276,6 +289,7 @@ bool emit_boxing(const Node *);                              /* a transfer */
 void emit_transfer(const Print *);                           /* its call */
 void emit_box(const Print *, const Slot *);                  /* "&(RtBox){ ... }" */
 int  emit_bits(const Value *);                               /* of one element */
+bool emit_has(const Node *);                                 /* there is a kernel or an expression for it */
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
 
@@ -289,7 +303,7 @@ void emit_make(Emit *);
 /* The passes. */
 int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
-int mode_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+int mode_run(Graph *), lower_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 
 /* explain.c */
 void explain(const Model *, const char *what);

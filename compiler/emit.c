@@ -357,9 +357,9 @@ static void report(const Emit *e)
 
 int emit_run(Graph *g)
 {
-	if (!opt.out)
-		return 0;
 	Model *m = g->model;
+	if (!opt.out || m->main)
+		return 0;
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	Text *plan = tree_file(&e.tree, "plan.ir");
 	print_plan(m, plan);

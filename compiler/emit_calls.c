@@ -671,11 +671,16 @@ static bool typed(const Node *n, const Value *v)
 	return false;
 }
 
-bool emit_can(Node *n)
+bool emit_has(const Node *n)
 {
 	const Kernel *k = n->row->expr ? NULL : emit_kernel(n);
-	if (!n->row->expr && !emit_boxing(n) && (!k || (k->can && !k->can(n)))) {
-		if (k)
+	return n->row->expr || emit_boxing(n) || (k && (!k->can || k->can(n)));
+}
+
+bool emit_can(Node *n)
+{
+	if (!emit_has(n)) {
+		if (emit_kernel(n))
 			err_at(n->loc, "no C kernel for %s of %s yet in this back end", n->op, type_text(n->in[0]->type));
 		else
 			err_at(n->loc, "no C kernel for %s yet in this back end", n->op);

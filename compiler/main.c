@@ -27,6 +27,7 @@ static const Option options[] = {
 	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
 	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
 	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },
+	{ "infer", NULL, FLAG, &opt.infer, NULL, 0, 0, "write a program that computes the outputs, without training" },
 	{ "place", "FILE", TEXT, &opt.place, NULL, 0, 0, "annotations for a model that carries none" },
 	{ "seed", "N", NUMBER, &opt.seed, NULL, 0, INT64_MAX, "of every random choice, here and in the program" },
 	{ "steps", "N", NUMBER, &opt.steps, NULL, 0, INT64_MAX, "how many steps the program trains unless told otherwise" },

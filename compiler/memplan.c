@@ -229,31 +229,94 @@ static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
 			l->by[list[i]->keep] += aligned(list[i]->bytes);
 }
 
-int memplan_run(Graph *g)
+/* The slots of a program that have memory of their own; those that are kept come first, by id. */
+static int gather(Graph *g, const Plan *p, Slot ***to, int *kept)
 {
-	Plan *p = g->model->plan;
 	Slot **list = arena_array(g->scratch, Slot *, p->nslot + 1);
-	int n = 0, kept = 0;
-	Base base = { { 0 } };
-	lives(p);
-	in_place(p);
+	int n = 0;
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && p->slot[i]->store == p->slot[i] && p->slot[i]->bytes)
 			list[n++] = p->slot[i];
 	qsort(list, (size_t)n, sizeof *list, by_id);
-	for (int i = 0; i < n; i++)             /* to the front, order kept */
+	*kept = 0;
+	for (int i = 0; i < n; i++)
 		if (always(list[i])) {
 			Slot *s = list[i];
-			memmove(list + kept + 1, list + kept, (size_t)(i - kept) * sizeof *list);
-			list[kept++] = s;
-			s->offset = base.area[s->window];
-			base.area[s->window] += aligned(s->bytes);
+			memmove(list + *kept + 1, list + *kept, (size_t)(i - *kept) * sizeof *list);
+			list[(*kept)++] = s;
 		}
-	Base end = place_best(g, list + kept, n - kept, base);
-	p->layout = (Layout){ .slab = end.area[0], .window = end.area[1], .kept = base.area[0] };
-	busiest(g, p, list, n, &p->layout);
-	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i])
-			p->slot[i]->offset = p->slot[i]->store->offset;
+	*to = list;
+	return n;
+}
+
+/* Whether peers read a kept value is asked of all programs. */
+static void share_windows(const Model *m)
+{
+	for (int i = 0; i < m->nothers; i++)
+		for (int k = 0; k < m->others[i]->plan->nslot; k++) {
+			Slot *s = m->others[i]->plan->slot[k];
+			const Value *same = s ? programs_same(m->others[i], s->v) : NULL;
+			Slot *first = same ? plan_slot(m->plan, same) : NULL;
+			if (first)
+				first->window = first->store->window |= s->window;
+		}
+	for (int i = 0; i < m->nothers; i++)
+		for (int k = 0; k < m->others[i]->plan->nslot; k++) {
+			Slot *s = m->others[i]->plan->slot[k];
+			const Value *same = s ? programs_same(m->others[i], s->v) : NULL;
+			if (same && plan_slot(m->plan, same))
+				s->window = plan_slot(m->plan, same)->window;
+		}
+}
+
+/* What lives from step to step, of all programs: below everything else. */
+static Base place_kept(Graph *g, Slot **list, int n, Base base)
+{
+	Plan *first = g->model->main ? g->model->main->plan : g->model->plan;
+	for (int i = 0; i < n; i++) {
+		Slot *s = list[i];
+		const Value *same = programs_same(g->model, s->v);
+		const Slot *there = same ? plan_slot(first, same) : NULL;
+		if (there) {
+			s->offset = there->store->offset;
+			continue;
+		}
+		s->offset = base.area[s->window];
+		base.area[s->window] += aligned(s->bytes);
+		arena_push((g->model->main ? g->model->main : g->model)->graph->arena, first->kept, first->nkept, s);
+	}
+	return base;
+}
+
+enum { PROGRAMS = 3 };
+typedef struct Program { Graph *g; Plan *p; Slot **list; int n, kept; } Program;
+
+int memplan_run(Graph *g)
+{
+	Model *m = g->model;
+	Program prog[PROGRAMS] = { { .g = g, .p = m->plan } };
+	int nprog = 1;
+	Base base = { { 0 } };
+	if (m->main)
+		return 0;               /* together with the main program */
+	for (int i = 0; i < m->nothers && nprog < PROGRAMS; i++)
+		prog[nprog++] = (Program){ .g = m->others[i]->graph, .p = m->others[i]->plan };
+	share_windows(m);
+	m->plan->nkept = 0;
+	for (int i = 0; i < nprog; i++) {
+		lives(prog[i].p);
+		in_place(prog[i].p);
+		prog[i].n = gather(g, prog[i].p, &prog[i].list, &prog[i].kept);
+		base = place_kept(prog[i].g, prog[i].list, prog[i].kept, base);
+	}
+	for (int i = 0; i < nprog; i++) {
+		Plan *p = prog[i].p;
+		Base end = place_best(g, prog[i].list + prog[i].kept, prog[i].n - prog[i].kept, base);
+		p->layout = (Layout){ .slab = end.area[0], .window = end.area[1], .kept = base.area[0] };
+		busiest(g, p, prog[i].list, prog[i].n, &p->layout);
+		for (int k = 0; k < p->nslot; k++)
+			if (p->slot[k])
+				p->slot[k]->offset = p->slot[k]->store->offset;
+	}
 	return 0;
 }

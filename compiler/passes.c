@@ -19,6 +19,7 @@ static const Pass passes[] = {
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
 	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
+	{ "lower",     lower_run,     SHAPES | BOUND,  0,               0,       false, "composites without a kernel replaced by their definitions" },
 	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
 	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       false, "mesh, place and SBP of every value" },
@@ -116,15 +117,30 @@ static int run_pass(Model *m, const Pass *p)
 	return verify_graph(g, g->facts);
 }
 
+/* One pass on one program, unless it is done. */
+static int step(Model *m, const Pass *p)
+{
+	if (p->once && is_done(m, p->name))
+		m->graph->facts |= p->gives;
+	else if (run_pass(m, p))
+		return -1;
+	mark_done(m, p->name);
+	return 0;
+}
+
 int passes_run(Model *m)
 {
 	for (int i = 0; i < NPASS; i++) {
 		const Pass *p = &passes[i];
-		if (p->once && is_done(m, p->name))
-			m->graph->facts |= p->gives;
-		else if (run_pass(m, p))
+		if (step(m, p))
 			return -1;
-		mark_done(m, p->name);
+		for (int k = 0; k < m->nothers; k++)
+			if (!(p->gives & TRAIN) && step(m->others[k], p))
+				return -1;
+		for (int k = 0; k < m->nothers && (p->gives & TRAIN); k++) {     /* which makes them */
+			m->others[k]->graph->facts |= p->gives;
+			mark_done(m->others[k], p->name);
+		}
 		if (opt.dump_after && (!strcmp(opt.dump_after, p->name) || !strcmp(opt.dump_after, "all")))
 			print_model(stdout, m);
 		if (opt.stop_after && !strcmp(opt.stop_after, p->name))
@@ -144,7 +160,17 @@ int bind_run(Graph *g)
 /* Only a training step means batch statistics. */
 int mode_run(Graph *g)
 {
-	return annot_find(g->model->annot, "train") ? params_training(g) : 0;
+	return annot_find(g->model->annot, "train") && !opt.infer ? params_training(g) : 0;
+}
+
+static bool no_kernel(const Node *n)
+{
+	return !emit_has(n);
+}
+
+int lower_run(Graph *g)
+{
+	return inline_lower(g, no_kernel) ? -1 : fold_run(g);
 }
 
 bool pass_done(const Model *m, const char *name)

@@ -30,6 +30,7 @@ static int check_static(Graph *g)
 int plan_run(Graph *g)
 {
 	Plan *p = g->model->plan;
+	programs_pin(g->model);
 	Place *place = arena_new(g->arena, Place);
 	if (check_static(g) || machine_read(g->model, p))
 		return -1;

@@ -93,8 +93,10 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 		err_at(v->loc, "%s has %d axes; this back end takes up to 8", v->name, t->rank);
 		return -1;
 	}
+	const Value *same = programs_same(g->model, v);
+	const Slot *old = same ? plan_slot(g->model->main->plan, same) : NULL;
 	s->v = v;
-	s->id = (*next)++;
+	s->id = old ? old->id : (*next)++;
 	s->rank = t->rank;
 	s->copies = 1;
 	s->keep = keep_of(g, v);
@@ -175,27 +177,30 @@ static bool all_can(Graph *g)
 int project_run(Graph *g)
 {
 	Plan *p = g->model->plan;
-	int next = 0, bad = 0;
+	Plan *first = g->model->main ? g->model->main->plan : p;
+	int bad = 0, *next = &first->next;
 	drop_unused(g);
 	if (!all_can(g))
 		return -1;
+	for (int i = 0; p != first && i < first->nsplit; i++)      /* one table of splits for all programs */
+		arena_push(g->arena, p->split, p->nsplit, first->split[i]);
 	p->nslot = g->nvalue;
 	p->slot = arena_array(g->arena, Slot *, g->nvalue + 1);
 	for (int i = 0; i < g->nin; i++)
-		bad |= hold(g, p, g->in[i], &next);
+		bad |= hold(g, p, g->in[i], next);
 	for (int i = 0; i < g->ninit; i++)
 		if (g->init[i]->param)
-			bad |= hold(g, p, g->init[i], &next);
+			bad |= hold(g, p, g->init[i], next);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] && emit_reads(n, k))
-				bad |= hold(g, p, n->in[k], &next);
+				bad |= hold(g, p, n->in[k], next);
 		for (int k = 0; k < n->nout; k++)
-			bad |= hold(g, p, n->out[k], &next);
+			bad |= hold(g, p, n->out[k], next);
 	}
 	for (int i = 0; i < g->nout; i++)
-		bad |= hold(g, p, g->out[i], &next);
+		bad |= hold(g, p, g->out[i], next);
 	for (int i = 0; i < g->nnode && !bad; i++)
 		if (only_sees(p, g->node[i])) {
 			Slot *s = plan_slot(p, g->node[i]->out[0]);
@@ -212,5 +217,9 @@ int project_run(Graph *g)
 	if (bad)
 		return -1;
 	find_roles(g, p);
+	if (p != first) {
+		first->split = p->split;
+		first->nsplit = p->nsplit;
+	}
 	return 0;
 }

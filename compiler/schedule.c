@@ -29,11 +29,12 @@ static void take(List *l, Action *a, Slot *s)
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List start = { g->arena, &r->start, &r->nstart }, step = { g->arena, &r->step, &r->nstep };
-	Slot **order = arena_array(g->scratch, Slot *, p->nslot + 1);   /* by id: the same for a graph that was read back */
+	int nid = (g->model->main ? g->model->main : g->model)->plan->next;
+	Slot **order = arena_array(g->scratch, Slot *, nid + 1);   /* by id: the same for a graph that was read back */
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i])
 			order[p->slot[i]->id] = p->slot[i];
-	for (int i = 0; i < p->nslot; i++) {
+	for (int i = 0; i < nid; i++) {
 		Slot *s = order[i];
 		if (s && !s->view && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
 			make(&start, add(&start, ACT_START, NULL), s);
@@ -59,7 +60,9 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 		for (int k = 0; moves && k < a->nmake; k++)
 			a->make[k]->window = true;
 	}
-	take(&step, add(&step, ACT_SAVE, NULL), plan_slot(p, p->train.loss));
+	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
+	for (int i = 0; i < g->nout; i++)
+		take(&step, save, plan_slot(p, g->out[i]));
 }
 
 int schedule_run(Graph *g)

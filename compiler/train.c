@@ -210,7 +210,7 @@ static int split_mean(Graph *g, Node *n)
 	return count && build(g, n->loc, "Div", NULL, 1, &loss, 2, sum, count) ? 1 : -1;
 }
 
-static int split_means(Graph *g)
+int train_split_means(Graph *g)
 {
 	Node **old = g->node;
 	int n = g->nnode;
@@ -309,7 +309,13 @@ static int build_training(Graph *g, Training *t)
 		err_at(loss->loc, "the loss %s must be a scalar, but is %s", loss->name, loss->type ? type_text(loss->type) : "of unknown type");
 		return -1;
 	}
-	if (split_means(g))
+	int np;
+	Value **param = parameters(g, &np);
+	if (!np) {
+		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
+		return -1;
+	}
+	if (programs_make(g->model) || train_split_means(g))
 		return -1;
 	for (int i = 0; i < g->nout; i++)
 		g->out[i]->output = false;
@@ -317,13 +323,6 @@ static int build_training(Graph *g, Training *t)
 	loss->output = true;
 	arena_push(g->arena, g->out, g->nout, loss);
 	graph_sweep(g);
-
-	int np;
-	Value **param = parameters(g, &np);
-	if (!np) {
-		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
-		return -1;
-	}
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	if (grad_build(g, loss, param, np, grad))
 		return -1;
@@ -354,12 +353,8 @@ int train_run(Graph *g)
 	int has = train_read(m, t);
 	if (has < 0)
 		return -1;
-	if (!has) {
-		err_at(g->loc, "there is no training section: write @train(...) in the model, or give --train");
+	m->plan->training = has && !opt.infer;
+	if (!pass_done(m, "train") && (m->plan->training ? build_training(g, t) : programs_alone(m)))
 		return -1;
-	}
-	m->plan->training = true;
-	if (!pass_done(m, "train") && build_training(g, t))
-		return -1;
-	return annot_resolve(m);        /* pins on what was added */
+	return programs_resolve(m) || annot_resolve(m) ? -1 : 0;        /* pins on what was added */
 }

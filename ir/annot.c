@@ -31,6 +31,7 @@ static const Form forms[] = {
 	{ "@", "freeze",    "names:names*",                                               "these parameters stay as they are", ON_MODEL },
 	{ "@", "batchnorm", "names:names* frozen:flag",                                   "batch normalisation that keeps its stored statistics", ON_MODEL },
 	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
+	{ "@", "program",   "name:eval|infer!",                                           "a dump: what follows is this other program of the model", ON_MODEL },
 	/* nodes and groups of nodes */
 	{ "@", "on",        "mesh:place!",                                                "the devices that do it or hold it", ON_NODE | ON_VALUE },
 	{ "@", "sbp",       "entry:sbps*",                                                "the signature: operands -> results", ON_NODE },

@@ -54,36 +54,9 @@ static void mark_needed(Back *b, Value **want, int nwant)
 }
 
 /* Composites on the way that have no gradient are replaced by their definitions. */
-static int lower_for_gradient(Graph *g)
+static bool lower_for_gradient(const Node *n)
 {
-	bool any = false;
-
-	for (int i = 0; i < g->nnode; i++)
-		any |= g->node[i]->row->composite && !differentiable(g->node[i]->row) && !g->node[i]->row->nograd;
-	if (!any)
-		return 0;
-	Node **old = g->node;
-	int n = g->nnode;
-	g->node = NULL;
-	g->nnode = 0;
-	for (int i = 0; i < n; i++) {
-		const Op *row = old[i]->row;
-		int bad;
-
-		if (!row->composite || differentiable(row) || row->nograd) {
-			arena_push(g->arena, g->node, g->nnode, old[i]);
-			continue;
-		}
-		if (row->def)
-			bad = inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout);
-		else if (row->expand)
-			bad = inline_expand(old[i]);
-		else
-			die("%s is a composite without a definition", row->name);
-		if (bad)
-			return -1;
-	}
-	return lower_for_gradient(g);   /* a definition may use another composite */
+	return !differentiable(n->row) && !n->row->nograd;
 }
 
 static void give(Back *b, Value *v, Value *part)
@@ -195,7 +168,7 @@ static int step(Back *b, Node *n, Value *loss)
 
 int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
 {
-	if (lower_for_gradient(g) < 0)
+	if (inline_lower(g, lower_for_gradient) < 0)
 		return -1;
 	int nnode = g->nnode;
 	Back b = { .g = g, .nvalue = g->nvalue };

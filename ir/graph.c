@@ -17,6 +17,8 @@ void model_free(Model *m)
 {
 	if (!m)
 		return;
+	for (int i = 0; i < m->nothers; i++)
+		model_free(m->others[i]);
 	Arena own = m->arena, scratch = m->scratch;
 
 	arena_free(&scratch);

@@ -420,6 +420,37 @@ int inline_composites(Graph *g)
 	return bad;
 }
 
+int inline_lower(Graph *g, bool (*wanted)(const Node *))
+{
+	for (bool any = true; any;) {   /* a definition may use another composite */
+		Node **old = g->node;
+		int n = g->nnode, bad = 0;
+
+		any = false;
+		for (int i = 0; i < n; i++)
+			any |= old[i]->row->composite && wanted(old[i]);
+		if (!any)
+			break;
+		g->node = NULL;
+		g->nnode = 0;
+		for (int i = 0; i < n && !bad; i++) {
+			const Op *row = old[i]->row;
+
+			if (!row->composite || !wanted(old[i]))
+				arena_push(g->arena, g->node, g->nnode, old[i]);
+			else if (row->def)
+				bad = inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout);
+			else if (row->expand)
+				bad = inline_expand(old[i]);
+			else
+				die("%s is a composite without a definition", row->name);
+		}
+		if (bad)
+			return -1;
+	}
+	return 0;
+}
+
 /* ---- building nodes from C ---- */
 
 static void build_attrs(Node *n, const char *p)

@@ -335,6 +335,9 @@ struct Model {
 	Blob *unknown; int nunknown;    /* of ModelProto */
 	bool from_onnx;
 	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
+	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
+	Model *main;
+	Model **others; int nothers;    /* of the main model */
 };
 
 Model *model_new(void);
@@ -456,6 +459,7 @@ int inline_run(Graph *);                                     /* every call of a 
 int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
 int inline_expand(Node *);                                   /* by the row's C expander; the node's own results are made by what it builds */
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
+int inline_lower(Graph *, bool (*wanted)(const Node *));     /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
 

@@ -767,13 +767,19 @@ static void function(Parser *p)
 	arena_push(p->arena, p->m->function, p->m->nfunction, f);
 }
 
+/* "@program(eval)": another model of the same file begins. */
+static bool at_program(const Parser *p)
+{
+	return p->tok.kind == '@' && p->next.name == name_of("program");
+}
+
 static void functions(Parser *p)
 {
-	while (p->tok.kind != TOK_EOF)
+	while (p->tok.kind != TOK_EOF && !at_program(p))
 		function(p);
 }
 
-static void model(Parser *p)
+static void one_model(Parser *p)
 {
 	model_header(p);
 	parse_loose_annots(p, NULL);
@@ -783,6 +789,28 @@ static void model(Parser *p)
 	}
 	parse_graph(p);
 	functions(p);
+}
+
+static void model(Parser *p)
+{
+	Model *main = p->m;
+
+	one_model(p);
+	while (at_program(p)) {
+		Annot *a = parse_annot(p, ON_MODEL);
+		Model *m = model_new();
+
+		m->main = main;
+		m->file = main->file;
+		m->program = a && a->narg ? a->arg[0].s : name_of("eval");
+		arena_push(&main->arena, main->others, main->nothers, m);
+		p->m = m;
+		p->arena = &m->arena;
+		p->end = NULL;
+		one_model(p);
+	}
+	p->m = main;
+	p->arena = &main->arena;
 }
 
 /* ---- Entries */

@@ -778,4 +778,8 @@ void print_model(FILE *o, const Model *m)
 	}
 	for (int i = 0; i < m->nfunction; i++)
 		function(o, m->function[i]);
+	for (int i = 0; i < m->nothers; i++) {
+		fprintf(o, "\n@program(%s)\n", m->others[i]->program);
+		print_model(o, m->others[i]);
+	}
 }

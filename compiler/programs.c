@@ -1,0 +1,249 @@
+/* Programs: what a tree can do with one set of parameters.
+ *
+ * The model that was read becomes the training step.  Beside it stand, each a model of its own with a graph of its own:
+ *   eval   the loss of a batch as a sum and a count, so that batches of unlike weight can be added up;
+ *   infer  the other outputs, from the inputs that they need.
+ * Both are copies made before the backward pass is built, with batch statistics and dropout switched off.  Without a
+ * training section, or with --infer, the model itself is the inference program and stands alone.
+ *
+ * Passes run on the main model first and then on the others.  What a rank holds of a parameter, and where, is decided by
+ * the main model and taken over here: values are the same if their names are, except for constants, which must also be
+ * equal, because folding makes up names. */
+#include "compiler.h"
+
+#include <string.h>
+
+static bool is(const Node *n, const char *op)
+{
+	return !strcmp(n->op, op);
+}
+
+static bool unused(const int *uses, const Node *n, int from)
+{
+	for (int k = from; k < n->nout; k++)
+		if (n->out[k] && uses[n->out[k]->id])
+			return false;
+	return true;
+}
+
+/* Stored statistics instead of those of the batch, nothing dropped. */
+static int infer_mode(Graph *g)
+{
+	int *uses = graph_uses(g, g->scratch);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		if (is(n, "BatchNormalization") && n->nout > 1 && unused(uses, n, 1)) {
+			for (int k = 1; k < n->nout; k++)
+				if (n->out[k])
+					n->out[k]->def = NULL;
+			n->nout = 1;
+			Attr *a = node_attr(n, "training_mode");
+			if (a)
+				a->u.i = 0;
+		}
+		if (is(n, "Dropout") && n->nin > 2 && n->in[2] && unused(uses, n, 1))
+			graph_replace(g, n->out[0], n->in[0]);
+	}
+	graph_sweep(g);
+	return infer_graph(g);
+}
+
+static bool reaches(const Graph *g, const Value *from, const Value *to)
+{
+	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
+	on[to->id] = true;
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		bool any = false;
+		for (int k = 0; k < n->nout; k++)
+			any |= n->out[k] && on[n->out[k]->id];
+		for (int k = 0; k < n->nin && any; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				on[n->in[k]->id] = true;
+	}
+	return on[from->id];
+}
+
+/* Only these outputs, and the inputs that they need. */
+static void narrow(Graph *g, Value **out, int nout)
+{
+	for (int i = 0; i < g->nout; i++)
+		g->out[i]->output = false;
+	g->out = NULL;
+	g->nout = 0;
+	for (int i = 0; i < nout; i++) {
+		out[i]->output = true;
+		arena_push(g->arena, g->out, g->nout, out[i]);
+	}
+	graph_sweep(g);
+	int keep = 0;
+	for (int i = 0; i < g->nin; i++) {
+		bool needed = false;
+		for (int k = 0; k < g->nout && !needed; k++)
+			needed = reaches(g, g->in[i], g->out[k]);
+		g->in[i]->input = needed;
+		if (needed)
+			g->in[keep++] = g->in[i];
+	}
+	g->nin = keep;
+	for (int i = 0; i < g->nvalue; i++)     /* nobody makes it any more */
+		g->value[i]->declared &= g->value[i]->def || g->value[i]->input || g->value[i]->init;
+}
+
+/* Annotations of one's own: those of the copy will differ. */
+static Annot *copy_annots(Arena *arena, const Annot *list)
+{
+	Annot *first = NULL, **end = &first;
+	for (; list; list = list->next) {
+		*end = arena_new(arena, Annot);
+		**end = *list;
+		(*end)->next = NULL;
+		end = &(*end)->next;
+	}
+	return first;
+}
+
+/* A copy of the model's graph, with the meshes and pins of the model. */
+static Model *copy(Model *m, const char *name)
+{
+	Model *c = model_new();
+	c->main = m;
+	c->program = name_of(name);
+	c->file = m->file;
+	c->ir_version = m->ir_version;
+	c->has_ir_version = m->has_ir_version;
+	c->from_onnx = m->from_onnx;
+	c->opset = m->opset;
+	c->nopset = m->nopset;
+	c->graph = graph_copy(c, m->graph);
+	for (int i = 0; i < c->graph->nvalue; i++)
+		c->graph->value[i]->annot = copy_annots(&c->arena, c->graph->value[i]->annot);
+	for (int i = 0; i < c->graph->nnode; i++)
+		c->graph->node[i]->annot = copy_annots(&c->arena, c->graph->node[i]->annot);
+	for (const Annot *a = m->annot; a; a = a->next)
+		if (!strcmp(a->name, "mesh") || !strcmp(a->name, "done")) {
+			Annot one = *a;
+			one.next = NULL;
+			annot_add(&c->annot, copy_annots(&c->arena, &one));
+		}
+	c->plan = arena_new(&c->arena, Plan);
+	c->plan->train = m->plan->train;
+	arena_push(&m->arena, m->others, m->nothers, c);
+	return c;
+}
+
+/* The loss as sum and count; a loss of another form counts once. */
+static int make_eval(Model *m)
+{
+	Model *e = copy(m, "eval");
+	Graph *g = e->graph;
+	Value *loss = graph_find(g, m->plan->train.loss->name), *out[2];
+	e->plan->train.loss = loss;
+	narrow(g, &loss, 1);
+	if (infer_mode(g) || train_split_means(g))
+		return -1;
+	Node *n = loss->def;
+	bool ratio = n && is(n, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
+	out[0] = ratio ? n->in[0] : loss;
+	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, loss->type->elem, 1), "loss.count");
+	e->plan->train.loss = out[0];
+	e->plan->count = out[1];
+	narrow(g, out, 2);
+	return graph_sort(g) || infer_graph(g) ? -1 : 0;
+}
+
+static int make_infer(Model *m)
+{
+	const Value *loss = m->plan->train.loss;
+	int wanted = 0;
+	for (int i = 0; i < m->graph->nout; i++)
+		wanted += m->graph->out[i] != loss;
+	if (!wanted)
+		return 0;
+	Model *f = copy(m, "infer");
+	Graph *g = f->graph;
+	Value **out = NULL;
+	int n = 0;
+	for (int i = 0; i < g->nout; i++)
+		if (strcmp(g->out[i]->name, loss->name))
+			arena_push(g->scratch, out, n, g->out[i]);
+	f->plan->train.loss = NULL;
+	narrow(g, out, n);
+	return infer_mode(g) || graph_sort(g) ? -1 : 0;
+}
+
+int programs_make(Model *m)
+{
+	return make_eval(m) || make_infer(m) ? -1 : 0;
+}
+
+/* The model itself becomes the inference program: all outputs but the loss, unless that is all there is. */
+int programs_alone(Model *m)
+{
+	Graph *g = m->graph;
+	const Value *loss = m->plan->train.loss;
+	Value **out = NULL;
+	int n = 0;
+	for (int i = 0; i < g->nout; i++)
+		if (g->out[i] != loss || g->nout == 1)
+			arena_push(g->scratch, out, n, g->out[i]);
+	m->plan->train.loss = NULL;
+	narrow(g, out, n);
+	return infer_mode(g) || graph_sort(g) ? -1 : 0;
+}
+
+/* Programs that were read from a dump. */
+int programs_resolve(Model *m)
+{
+	for (int i = 0; i < m->nothers; i++) {
+		Model *o = m->others[i];
+		bool eval = !strcmp(o->program, "eval");
+		if (annot_resolve(o))
+			return -1;
+		if (o->graph->nout < 1 + eval) {
+			err_at(o->graph->loc, "the program %s has %d outputs", o->program, o->graph->nout);
+			return -1;
+		}
+		if (!o->plan)
+			o->plan = arena_new(&o->arena, Plan);
+		o->plan->train = m->plan->train;
+		o->plan->train.loss = eval ? o->graph->out[0] : NULL;
+		o->plan->count = eval ? o->graph->out[1] : NULL;
+	}
+	return 0;
+}
+
+/* ---- what the others take over ---- */
+
+static bool updated(const Graph *g, const Value *v)
+{
+	for (int i = 0; i < g->nvalue; i++)
+		if (g->value[i]->into == v)
+			return true;
+	return false;
+}
+
+Value *programs_same(const Model *m, const Value *v)
+{
+	if (!m->main || !v->init)
+		return NULL;
+	Value *w = graph_find(m->main->graph, v->name);
+	if (!w || !w->init || !type_equal(w->type, v->type))
+		return NULL;
+	return w->param || (v->data && w->data && tensor_equal(v->data, w->data)) || updated(m->main->graph, w) ? w : NULL;
+}
+
+/* Parameters and inputs lie as they do in the main program. */
+void programs_pin(Model *m)
+{
+	Graph *g = m->graph;
+	for (int i = 0; i < g->nvalue && m->main; i++) {
+		Value *v = g->value[i], *w = v->input ? graph_find(m->main->graph, v->name) : programs_same(m, v);
+		const Annot *a = w ? annot_find(w->annot, "sbp") : NULL;
+		if (!a || annot_find(v->annot, "sbp"))
+			continue;
+		Annot one = *a;
+		one.next = NULL;
+		annot_add(&v->annot, copy_annots(g->arena, &one));
+	}
+}
