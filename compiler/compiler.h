@@ -303,7 +303,7 @@ void emit_make(Emit *);
 /* The passes. */
 int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
-int mode_run(Graph *), lower_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+int mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 
 /* explain.c */
 void explain(const Model *, const char *what);

@@ -37,6 +37,7 @@ static const Form forms[] = {
 	{ "@", "sbp",       "entry:sbps*",                                                "the signature: operands -> results", ON_NODE },
 	{ "@", "stage",     "number:index!",                                              "the stage of the pipeline", ON_NODE },
 	{ "@", "recompute", "",                                                           "computed again in the backward pass instead of kept", ON_NODE },
+	{ "@", "again",     "",                                                           "a dump: computed again for the backward pass", ON_NODE },
 	{ "@", "precision", "type:type!",                                                 "computed in this type", ON_NODE },
 	{ "@", "frozen",    "",                                                           "batch normalisation: stored statistics; others: no gradient for their parameters", ON_NODE },
 	{ "@", "when",      "condition:str!",                                             "in a definition: the node exists only if this holds", ON_NODE },
