@@ -115,11 +115,13 @@ extern Limits limits;
 typedef enum {
 	DT_UNDEFINED, DT_FLOAT, DT_UINT8, DT_INT8, DT_UINT16, DT_INT16, DT_INT32, DT_INT64, DT_STRING, DT_BOOL, DT_FLOAT16, DT_DOUBLE,
 	DT_UINT32, DT_UINT64, DT_COMPLEX64, DT_COMPLEX128, DT_BFLOAT16, DT_FLOAT8E4M3FN, DT_FLOAT8E4M3FNUZ, DT_FLOAT8E5M2,
-	DT_FLOAT8E5M2FNUZ, DT_UINT4, DT_INT4, DT_FLOAT4E2M1, DT_FLOAT8E8M0, DT_UINT2, DT_INT2, DT_COUNT
+	DT_FLOAT8E5M2FNUZ, DT_UINT4, DT_INT4, DT_FLOAT4E2M1, DT_FLOAT8E8M0, DT_UINT2, DT_INT2,
+	DT_FLOAT6E2M3, DT_FLOAT6E3M2, DT_COUNT
 } DType;
 
 const char *dtype_name(DType);               /* "float", "int64", ... as in the text syntax */
 DType dtype_of(const char *name, size_t len);/* DT_UNDEFINED when it is none */
+bool  dtype_literal_is_byte(DType);          /* 2-bit and 4-bit types: a literal holds several elements */
 int   dtype_bits(DType);                     /* 32 for float, 4 for int4; 0 for string */
 bool  dtype_is_float(DType);                 /* float double float16 bfloat16 float8* float4* */
 bool  dtype_is_int(DType);                   /* signed or unsigned integers, not bool */
@@ -196,6 +198,8 @@ static inline int64_t tensor_next(int rank, const int64_t *dim, const int64_t *s
 	return at;
 }
 size_t  tensor_bytes(DType, int64_t elements);                       /* packed size; SIZE_MAX on overflow */
+uint32_t tensor_packed(const Tensor *, int64_t i);                   /* bits of an element narrower than a byte */
+void    tensor_pack(Tensor *, int64_t i, uint32_t bits);
 double  tensor_get(const Tensor *, int64_t i);                       /* element as double */
 int64_t tensor_int(const Tensor *, int64_t i);                       /* element as integer (floats are truncated) */
 void    tensor_set(Tensor *, int64_t i, double v);                   /* rounds to nearest even; saturates 8-bit floats as ONNX Cast does */

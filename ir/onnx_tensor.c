@@ -66,7 +66,8 @@ static uint32_t home(DType t, int64_t n, int64_t *entries)
 	case DT_UINT32: case DT_UINT64: return UINT64S;
 	case DT_STRING:     return STRINGS;
 	default:
-		*entries = dtype_bits(t) == 4 ? n / 2 + n % 2 : dtype_bits(t) == 2 ? n / 4 + (n % 4 != 0) : n;
+		if (dtype_literal_is_byte(t))
+			*entries = (int64_t)tensor_bytes(t, n);
 		return INT32S;
 	}
 }
@@ -97,7 +98,10 @@ static void decode(Reader *r, Tensor *t, const Msg *msg, uint32_t num, int64_t e
 					return;
 				if (t->dtype == DT_BOOL)
 					v = v != 0;
-				memcpy(out, &v, (size_t)width);
+				if (dtype_bits(t->dtype) == 6)
+					tensor_pack(t, i, (uint32_t)v);
+				else
+					memcpy(out, &v, (size_t)width);
 			}
 		}
 	}

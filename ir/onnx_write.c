@@ -82,7 +82,7 @@ static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
 
 static void need_type(Writer *w, DType t)
 {
-	need(w, t == DT_UINT2 || t == DT_INT2 ? 13 : t == DT_FLOAT8E8M0 ? 12 : t == DT_FLOAT4E2M1 ? 11 : t == DT_UINT4 || t == DT_INT4 ? 10 :
+	need(w, t == DT_FLOAT6E2M3 || t == DT_FLOAT6E3M2 ? 14 : t == DT_UINT2 || t == DT_INT2 ? 13 : t == DT_FLOAT8E8M0 ? 12 : t == DT_FLOAT4E2M1 ? 11 : t == DT_UINT4 || t == DT_INT4 ? 10 :
 	        t >= DT_FLOAT8E4M3FN && t <= DT_FLOAT8E5M2FNUZ ? 9 : 3);
 }
 

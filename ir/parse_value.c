@@ -141,7 +141,7 @@ Type *parse_type(Parser *p)
 /* One literal as the bytes of one element (or one half of a complex number, or one packed byte). */
 static void element(Parser *p, DType t, size_t width)
 {
-	int bits = dtype_bits(t) < 8 ? 8 : dtype_bits(t);
+	int bits = dtype_literal_is_byte(t) ? 8 : dtype_bits(t);
 	Token tok = p->tok;
 	int64_t v;
 
@@ -174,7 +174,7 @@ static void element(Parser *p, DType t, size_t width)
 	}
 	v = integer(p, "");
 	if (bits < 64 || t == DT_UINT64) {
-		bool sign = dtype_is_int(t) && dtype_is_signed(t), packed = dtype_bits(t) < 8;
+		bool sign = dtype_is_int(t) && dtype_is_signed(t), packed = dtype_literal_is_byte(t);
 		int64_t low = sign || packed ? -((int64_t)1 << (bits - 1)) : 0;
 		int64_t high = t == DT_BOOL      ? 1
 		               : t == DT_UINT64  ? INT64_MAX
@@ -200,10 +200,10 @@ static void elements(Parser *p, Tensor *t)
 			(long long)limits.elements);
 		give_up(p);
 	}
-	if (dtype_bits(t->dtype) < 8 && t->dtype != DT_STRING) {
-		width = 1;
+	if (dtype_literal_is_byte(t->dtype))
 		want = (int64_t)tensor_bytes(t->dtype, count);
-	}
+	if (dtype_bits(t->dtype) < 8 && t->dtype != DT_STRING)
+		width = 1;
 	if (complex)
 		want *= 2;
 	p->data.bytes = 0;
@@ -232,6 +232,13 @@ static void elements(Parser *p, Tensor *t)
 	}
 	if (t->dtype == DT_STRING)
 		return;
+	if (dtype_bits(t->dtype) == 6) {
+		t->bytes = tensor_bytes(t->dtype, want);
+		t->data = arena_alloc(p->arena, t->bytes + 1);
+		for (int64_t i = 0; i < want && i < (int64_t)n; i++)
+			tensor_pack(t, i, ((const uint8_t *)p->data.item)[i]);
+		return;
+	}
 	t->bytes = p->data.bytes;
 	t->data = t->bytes ? stack_take(p->arena, &p->data, 0) : arena_alloc(p->arena, 1);
 }

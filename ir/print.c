@@ -305,7 +305,10 @@ static void element(FILE *o, const Tensor *t, size_t i)
 	}
 	if (bits < 8)
 		bits = 8;
-	memcpy(&u, at + i * (size_t)bits / 8, (size_t)bits / 8);
+	if (dtype_bits(t->dtype) == 6)
+		u = tensor_packed(t, (int64_t)i);
+	else
+		memcpy(&u, at + i * (size_t)bits / 8, (size_t)bits / 8);
 	if (dtype_is_int(t->dtype) && dtype_is_signed(t->dtype) && dtype_bits(t->dtype) >= 8)
 		fprintf(o, "%lld", (long long)((int64_t)(u << (64 - bits)) >> (64 - bits)));
 	else
@@ -320,7 +323,7 @@ static size_t literals(const Tensor *t, size_t *per_line)
 
 	*per_line = t->dtype == DT_FLOAT || t->dtype == DT_COMPLEX64 ? 8 :
 		dtype_is_int(t->dtype) || (bits && bits <= 16) ? 16 : 4;
-	if (bits < 8 && t->dtype != DT_STRING)
+	if (dtype_literal_is_byte(t->dtype))
 		return t->bytes;
 	return (size_t)tensor_elements(t) * (complex ? 2 : 1);
 }

@@ -77,6 +77,8 @@ static Small small(DType t)
 	case DT_FLOAT8E5M2:      return (Small){ 5, 2, 15, true, false, false };
 	case DT_FLOAT8E5M2FNUZ:  return (Small){ 5, 2, 16, false, false, true };
 	case DT_FLOAT4E2M1:      return (Small){ 2, 1, 1, false, false, false };
+	case DT_FLOAT6E2M3:      return (Small){ 2, 3, 1, false, false, false };
+	case DT_FLOAT6E3M2:      return (Small){ 3, 2, 3, false, false, false };
 	default:                 die("%s is no small float", dtype_name(t));
 	}
 }
@@ -142,11 +144,28 @@ uint32_t float_encode(DType t, double v, bool saturate)
 	return code || !s.uz ? sign | (uint32_t)code : 0;
 }
 
-static uint32_t packed(const Tensor *t, int64_t i, int bits)
+/* Elements narrower than a byte, without gaps: one of 6 bits may begin in one byte and end in the next. */
+uint32_t tensor_packed(const Tensor *t, int64_t i)
 {
-	int per = 8 / bits;
+	int bits = dtype_bits(t->dtype), from = (int)(i % 8 * bits);
+	const uint8_t *p = (const uint8_t *)t->data + i / 8 * bits + from / 8;
+	uint32_t v = (uint32_t)*p >> from % 8;
 
-	return ((const uint8_t *)t->data)[i / per] >> (i % per * bits) & ((1u << bits) - 1);
+	if (from % 8 + bits > 8)
+		v |= (uint32_t)p[1] << (8 - from % 8);
+	return v & ((1u << bits) - 1);
+}
+
+void tensor_pack(Tensor *t, int64_t i, uint32_t v)
+{
+	int bits = dtype_bits(t->dtype), from = (int)(i % 8 * bits);
+	uint8_t *p = (uint8_t *)t->data + i / 8 * bits + from / 8;
+	uint32_t mask = ((1u << bits) - 1) << from % 8;
+
+	v = v << from % 8 & mask;
+	*p = (uint8_t)((*p & ~mask) | v);
+	if (mask >> 8)
+		p[1] = (uint8_t)((p[1] & ~(mask >> 8)) | v >> 8);
 }
 
 #define LOAD(T, t, i) ({ T x_; memcpy(&x_, (const char *)(t)->data + (size_t)(i) * sizeof x_, sizeof x_); x_; })
@@ -161,10 +180,9 @@ int64_t tensor_int(const Tensor *t, int64_t i)
 	case DT_INT32:  return LOAD(int32_t, t, i);
 	case DT_UINT32: return LOAD(uint32_t, t, i);
 	case DT_INT64: case DT_UINT64: return LOAD(int64_t, t, i);
-	case DT_UINT4:  return packed(t, i, 4);
-	case DT_INT4:   return (int64_t)(packed(t, i, 4) ^ 8) - 8;
-	case DT_UINT2:  return packed(t, i, 2);
-	case DT_INT2:   return (int64_t)(packed(t, i, 2) ^ 2) - 2;
+	case DT_UINT4: case DT_UINT2: return tensor_packed(t, i);
+	case DT_INT4:   return (int64_t)(tensor_packed(t, i) ^ 8) - 8;
+	case DT_INT2:   return (int64_t)(tensor_packed(t, i) ^ 2) - 2;
 	default: {
 		double v = tensor_get(t, i);
 
@@ -182,19 +200,11 @@ double tensor_get(const Tensor *t, int64_t i)
 	case DT_FLOAT16: case DT_BFLOAT16: return float_decode(t->dtype, LOAD(uint16_t, t, i));
 	case DT_FLOAT8E4M3FN: case DT_FLOAT8E4M3FNUZ: case DT_FLOAT8E5M2: case DT_FLOAT8E5M2FNUZ: case DT_FLOAT8E8M0:
 		return float_decode(t->dtype, LOAD(uint8_t, t, i));
-	case DT_FLOAT4E2M1: return float_decode(t->dtype, packed(t, i, 4));
+	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: return float_decode(t->dtype, tensor_packed(t, i));
 	case DT_STRING: case DT_COMPLEX64: case DT_COMPLEX128: case DT_UNDEFINED: case DT_COUNT:
 		die("tensor_get of %s", dtype_name(t->dtype));
 	default: return (double)tensor_int(t, i);
 	}
-}
-
-static void pack(Tensor *t, int64_t i, int bits, uint32_t v)
-{
-	int per = 8 / bits, shift = (int)(i % per) * bits;
-	uint8_t *p = (uint8_t *)t->data + i / per;
-
-	*p = (uint8_t)((*p & ~(((1u << bits) - 1) << shift)) | (v & ((1u << bits) - 1)) << shift);
 }
 
 #define STORE(T, t, i, v) do { T x_ = (T)(v); memcpy((char *)(t)->data + (size_t)(i) * sizeof x_, &x_, sizeof x_); } while (0)
@@ -207,8 +217,7 @@ void tensor_set_int(Tensor *t, int64_t i, int64_t v)
 	case DT_INT16: case DT_UINT16: STORE(uint16_t, t, i, v); break;
 	case DT_INT32: case DT_UINT32: STORE(uint32_t, t, i, v); break;
 	case DT_INT64: case DT_UINT64: STORE(int64_t, t, i, v); break;
-	case DT_INT4: case DT_UINT4: pack(t, i, 4, (uint32_t)v); break;
-	case DT_INT2: case DT_UINT2: pack(t, i, 2, (uint32_t)v); break;
+	case DT_INT4: case DT_UINT4: case DT_INT2: case DT_UINT2: tensor_pack(t, i, (uint32_t)v); break;
 	default: tensor_set(t, i, (double)v);
 	}
 }
@@ -222,7 +231,7 @@ void tensor_set(Tensor *t, int64_t i, double v)
 	case DT_FLOAT8E4M3FN: case DT_FLOAT8E4M3FNUZ: case DT_FLOAT8E5M2: case DT_FLOAT8E5M2FNUZ: case DT_FLOAT8E8M0:
 		STORE(uint8_t, t, i, float_encode(t->dtype, v, true));
 		break;
-	case DT_FLOAT4E2M1: pack(t, i, 4, float_encode(t->dtype, v, true)); break;
+	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: tensor_pack(t, i, float_encode(t->dtype, v, true)); break;
 	case DT_UINT64: STORE(uint64_t, t, i, v >= 9223372036854775808.0 && v < 18446744073709551616.0 ? (uint64_t)v : (uint64_t)(v > -9e18 && v < 9e18 ? (int64_t)v : 0)); break;
 	case DT_BOOL: STORE(uint8_t, t, i, v != 0); break;
 	case DT_STRING: case DT_COMPLEX64: case DT_COMPLEX128: case DT_UNDEFINED: case DT_COUNT:

@@ -31,6 +31,8 @@ static const struct { const char *name; int bits; bool isfloat, isint, sign; } d
 	[DT_FLOAT8E8M0] = { "float8e8m0", 8, 1, 0, 0 },
 	[DT_UINT2] = { "uint2", 2, 0, 1, 0 },
 	[DT_INT2] = { "int2", 2, 0, 1, 1 },
+	[DT_FLOAT6E2M3] = { "float6e2m3", 6, 1, 0, 1 },
+	[DT_FLOAT6E3M2] = { "float6e3m2", 6, 1, 0, 1 },
 };
 
 const char *dtype_name(DType t)
@@ -45,6 +47,9 @@ DType dtype_of(const char *name, size_t len)
 			return (DType)t;
 	return DT_UNDEFINED;
 }
+
+/* Literals and int32_data entries of 2-bit and 4-bit types are packed bytes; 6-bit types, four in three bytes, have one per element. */
+bool dtype_literal_is_byte(DType t) { return dtype_bits(t) == 2 || dtype_bits(t) == 4; }
 
 int dtype_bits(DType t) { return (unsigned)t < DT_COUNT ? dtypes[t].bits : 0; }
 bool dtype_is_float(DType t) { return (unsigned)t < DT_COUNT && dtypes[t].isfloat; }

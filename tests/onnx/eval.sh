@@ -89,3 +89,17 @@ g (float[N] x) => (float[1] y) {
 }
 EOF
 is index-outside '1 index.ir:4:16: error: Gather: index 7 is outside [-4, 3]' "$(run index.ir in)"
+
+# Casting to the floats of 6 bits rounds to even, saturates and has no NaN: expected values are those of ml_dtypes.
+constant 'float[11]' '0.0625, 0.07, 0.1875, 1.0625, 1.19, 3.3, 7.6, 100, -100, -inf, nan' in/x.npy
+for t in 27 28; do
+	printf '%s\ng (float[N] x) => (float[N] y) { s = Cast<to = %d>(x) y = Cast<to = 1>(s) }\n' "${head/18/28}" $t >six.ir
+	is cast-$t '0 ' "$(run six.ir in)"
+	[ $t = 27 ] && want='0 0.125 0.25 1 1.25 3.25 7.5 7.5 -7.5 -7.5 -0' || want='0.0625 0.0625 0.1875 1 1.25 3.5 8 28 -28 -28 -0'
+	is values-$t "$want" "$(values out/output_0.npy f4)"
+done
+printf '%s\ng (float[N] x) => (float6e3m2[N] q, float[N] y) { h = Constant<value = float {0.5}>() q = QuantizeLinear<output_dtype = 28>(x, h) y = DequantizeLinear(q, h) }\n' "${head/18/28}" >quant.ir
+constant 'float[3]' '1, 2.2, 100' in/x.npy
+is quantize-6-bits '0 note: output q is float6e3m2, written as float' "$(run quant.ir in)"
+is quantized-6-bits '2 4 28' "$(values out/output_0.npy f4)"
+is dequantized-6-bits '1 2 14' "$(values out/output_1.npy f4)"

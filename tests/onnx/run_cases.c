@@ -245,7 +245,8 @@ static const struct { const char *name, *npy; int bits; char kind; } dtypes[] = 
 	[16] = { "bfloat16", "f4", 16, 'f' },   [17] = { "float8e4m3fn", "f4", 8, 'f' },  [18] = { "float8e4m3fnuz", "f4", 8, 'f' },
 	[19] = { "float8e5m2", "f4", 8, 'f' },  [20] = { "float8e5m2fnuz", "f4", 8, 'f' }, [21] = { "uint4", "u1", 4, 'u' },
 	[22] = { "int4", "i1", 4, 'i' },        [23] = { "float4e2m1", "f4", 4, 'f' },    [24] = { "float8e8m0", "f4", 8, 'f' },
-	[25] = { "uint2", "u1", 2, 'u' },       [26] = { "int2", "i1", 2, 'i' },
+	[25] = { "uint2", "u1", 2, 'u' },       [26] = { "int2", "i1", 2, 'i' },          [27] = { "float6e2m3", "f4", 6, 'f' },
+	[28] = { "float6e3m2", "f4", 6, 'f' },
 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -259,7 +260,7 @@ static double small_float(uint32_t bits, int ebits, int mbits, int bias, bool in
 	if (!fnuz && e == (1u << ebits) - 1) {
 		if (inf)
 			return m ? NAN : s ? -INFINITY : INFINITY;
-		if (mbits == 3 && m == 7)
+		if (ebits == 4 && mbits == 3 && m == 7)
 			return NAN;
 	}
 	double v = e ? ldexp(m + (double)(1u << mbits), (int)e - bias - mbits) : ldexp(m, 1 - bias - mbits);
@@ -281,6 +282,8 @@ static double decode(int dtype, uint64_t bits)
 	case 19: return small_float(b, 5, 2, 15, true, false);
 	case 20: return small_float(b, 5, 2, 16, false, true);
 	case 23: return small_float(b, 2, 1, 1, false, false);
+	case 27: return small_float(b, 2, 3, 1, false, false);
+	case 28: return small_float(b, 3, 2, 3, false, false);
 	case 24: return b == 255 ? NAN : ldexp(1, (int)b - 127);
 	}
 	return NAN;
@@ -293,7 +296,8 @@ static uint64_t element(Bytes raw, int bits, int64_t k)
 	if (bits >= 8)
 		memcpy(&v, raw.p + k * (bits / 8), (size_t)bits / 8);
 	else
-		v = (raw.p[k * bits / 8] >> (k * bits % 8)) & ((1u << bits) - 1);
+		for (int64_t j = 0, at = k * bits; j < bits; j++, at++)
+			v |= (uint64_t)(raw.p[at / 8] >> at % 8 & 1) << j;
 	return v;
 }
 
@@ -377,7 +381,7 @@ static bool array_proto(const char *path, Array *a, char **why, int declared)
 		goto out;
 	}
 	int64_t k = 0;
-	int bits = dtypes[a->dtype].bits, per = bits < 8 ? 8 / bits : 1;
+	int bits = dtypes[a->dtype].bits, per = bits < 8 && bits != 6 ? 8 / bits : 1;   /* elements in an int32_data entry */
 	in = file;
 	while (field(&in, &f)) {
 		bool fixed = f.number == 4 || f.number == 10;
