@@ -1,7 +1,10 @@
 /* Fourier transforms as products with constant matrices, the mel filter bank as a constant, and the determinant.
  *
  * A transform along an axis of n (real or complex) numbers is linear, so it is one matrix of (n * parts in) rows and
- * (m * parts out) columns: padding, truncation, one-sided spectra and the inverse only change its entries. */
+ * (m * parts out) columns: padding, truncation, one-sided spectra and the inverse only change its entries.  Beyond DIRECT
+ * points the matrix would be mostly wasted work: the axis is then made n complex numbers, and n = a * b is done as
+ * transforms of a and of b with a product between them (Cooley and Tukey 1965); a length without a divisor that helps
+ * is a convolution, done by transforms of a power of two (Bluestein 1970). */
 #include "ops.h"
 
 #include <math.h>
@@ -11,6 +14,7 @@ typedef struct Dft {
 	int64_t in, len, out; /* elements given, length of the transform, elements wanted */
 	int pin, pout;        /* 1 real, 2 complex */
 	bool inverse, half;   /* half: one side of a spectrum, as result or (inverse) as operand */
+	bool bare;            /* an inverse that is not divided by its length */
 } Dft;
 
 /* The weight of part q of element k of the result for part p of element i of the operand. */
@@ -26,7 +30,7 @@ static double entry(const Dft *d, int64_t i, int p, int64_t k, int q)
 			return 0;
 		w = i == 0 || 2 * i == d->len ? 1 : 2;
 	}
-	return w / (double)d->len * (q == p ? c : p ? -s : s);
+	return w / (d->bare ? 1 : (double)d->len) * (q == p ? c : p ? -s : s);
 }
 
 static Value *matrix(Node *n, DType type, const Dft *d)
@@ -42,6 +46,163 @@ static Value *matrix(Node *n, DType type, const Dft *d)
 				for (int q = 0; q < d->pout; q++)
 					w[(i * d->pin + p) * dim[1] + k * d->pout + q] = entry(d, i, p, k, q);
 	return expand_table(n, type, w, 2, dim);
+}
+
+enum { DIRECT = 512 };
+
+/* x times constants, complex both: x is [m, count, 2], t holds count pairs. */
+static Value *times(Node *n, Value *x, DType type, const double *t, int64_t count)
+{
+	int64_t dim[2] = { count, 2 }, other[2] = { 1, 0 };
+
+	if (!expand_room(n, count, 2))
+		return NULL;
+	double *same = arena_array(n->graph->scratch, double, 2 * count), *cross = arena_array(n->graph->scratch, double, 2 * count);
+	for (int64_t i = 0; i < count; i++) {
+		same[2 * i] = same[2 * i + 1] = t[2 * i];
+		cross[2 * i] = -t[2 * i + 1];
+		cross[2 * i + 1] = t[2 * i + 1];
+	}
+	Value *swapped = expand_op(n, "Gather", "axis=-1", x, expand_ints(n, other, 2));
+	return expand_op(n, "Add", NULL, expand_op(n, "Mul", NULL, x, expand_table(n, type, same, 2, dim)),
+		expand_op(n, "Mul", NULL, swapped, expand_table(n, type, cross, 2, dim)));
+}
+
+/* The transform of m = 2^k pairs in place. */
+static void power_of_two(double *v, int64_t m)
+{
+	for (int64_t i = 1, j = 0; i < m; i++) {        /* bits of the index reversed */
+		int64_t bit = m >> 1;
+
+		for (; j & bit; bit >>= 1)
+			j ^= bit;
+		j ^= bit;
+		for (int p = 0; p < 2 && i < j; p++) {
+			double t = v[2 * i + p];
+
+			v[2 * i + p] = v[2 * j + p];
+			v[2 * j + p] = t;
+		}
+	}
+	for (int64_t len = 2; len <= m; len *= 2)
+		for (int64_t k = 0; k < len / 2; k++) {
+			double c = cos(2 * M_PI * (double)k / (double)len), s = -sin(2 * M_PI * (double)k / (double)len);
+
+			for (int64_t i = k; i < m; i += len) {
+				double *x = v + 2 * i, *y = x + len, re = y[0] * c - y[1] * s, im = y[0] * s + y[1] * c;
+
+				y[0] = x[0] - re;
+				y[1] = x[1] - im;
+				x[0] += re;
+				x[1] += im;
+			}
+		}
+}
+
+static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign);
+
+/* j k = (j^2 + k^2 - (k - j)^2) / 2: the sum over j is a convolution with e^(i pi j^2 / len), its ends multiplied by the
+ * conjugate; long enough that nothing wraps around, it is done in the spectrum. */
+static Value *convolved(Node *n, Value *x, DType type, int64_t len, int sign)
+{
+	int64_t m = 1, pads[6] = { 0 }, from = 0, axis = 1;
+
+	while (m < 2 * len - 1)
+		m *= 2;
+	if (!expand_room(n, m, 4))
+		return NULL;
+	double *chirp = arena_array(n->graph->scratch, double, 2 * len), *kernel = arena_array(n->graph->scratch, double, 2 * m);
+	for (int64_t j = 0; j < len; j++) {
+		double turn = M_PI * (double)(j * j % (2 * len)) / (double)len, c = cos(turn), s = sign * sin(turn);
+
+		chirp[2 * j] = c;
+		chirp[2 * j + 1] = s;
+		kernel[2 * j] = c;
+		kernel[2 * j + 1] = -s;
+		kernel[2 * ((m - j) % m)] = c;
+		kernel[2 * ((m - j) % m) + 1] = -s;
+	}
+	power_of_two(kernel, m);
+	for (int64_t i = 0; i < 2 * m; i++)
+		kernel[i] /= (double)m;         /* the inverse transform's share */
+	pads[4] = m - len;
+	x = expand_op(n, "Pad", NULL, times(n, x, type, chirp, len), expand_ints(n, pads, 6), expand_num(n, type, 0));
+	x = times(n, fourier(n, x, type, m, -1), type, kernel, m);
+	x = expand_op(n, "Slice", NULL, fourier(n, x, type, m, 1), expand_ints(n, &from, 1), expand_ints(n, &len, 1), expand_ints(n, &axis, 1));
+	return times(n, x, type, chirp, len);
+}
+
+/* x is [m, len, 2]: each row's transform, with e^(sign 2 pi i j k / len), not scaled. */
+static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign)
+{
+	int64_t flat[2] = { -1, 2 * len }, pairs[3] = { -1, len, 2 }, a = DIRECT;
+
+	if (len <= DIRECT) {
+		Dft d = { len, len, len, 2, 2, .inverse = sign > 0, .bare = true };
+
+		x = expand_op(n, "Reshape", NULL, x, expand_ints(n, flat, 2));
+		return expand_op(n, "Reshape", NULL, expand_op(n, "MatMul", NULL, x, matrix(n, type, &d)), expand_ints(n, pairs, 3));
+	}
+	while (len % a)
+		a--;
+	if (a == 1)
+		return convolved(n, x, type, len, sign);
+	/* j = j1 b + j2 and k = k1 + a k2: over j1, then e^(j2 k1), then over j2. */
+	int64_t b = len / a, split[4] = { -1, a, b, 2 }, rows[3] = { -1, a, 2 }, mid[4] = { -1, b, a, 2 }, cols[3] = { -1, b, 2 };
+	if (!expand_room(n, len, 4))
+		return NULL;
+	double *turns = arena_array(n->graph->scratch, double, 2 * len);
+	for (int64_t j = 0; j < b; j++)
+		for (int64_t k = 0; k < a; k++) {
+			double turn = 2 * M_PI * (double)(j * k) / (double)len;
+
+			turns[2 * (j * a + k)] = cos(turn);
+			turns[2 * (j * a + k) + 1] = sign * sin(turn);
+		}
+	x = expand_op(n, "Transpose", "perm=[0, 2, 1, 3]", expand_op(n, "Reshape", NULL, x, expand_ints(n, split, 4)));
+	x = fourier(n, expand_op(n, "Reshape", NULL, x, expand_ints(n, rows, 3)), type, a, sign);
+	x = times(n, expand_op(n, "Reshape", NULL, x, expand_ints(n, pairs, 3)), type, turns, len);
+	x = expand_op(n, "Transpose", "perm=[0, 2, 1, 3]", expand_op(n, "Reshape", NULL, x, expand_ints(n, mid, 4)));
+	x = fourier(n, expand_op(n, "Reshape", NULL, x, expand_ints(n, cols, 3)), type, b, sign);
+	x = expand_op(n, "Transpose", "perm=[0, 2, 1, 3]", expand_op(n, "Reshape", NULL, x, expand_ints(n, split, 4)));
+	return expand_op(n, "Reshape", NULL, x, expand_ints(n, pairs, 3));
+}
+
+static Value *until(Node *n, Value *x, int64_t axis, int64_t end)
+{
+	int64_t from = 0;
+
+	return expand_op(n, "Slice", NULL, x, expand_ints(n, &from, 1), expand_ints(n, &end, 1), expand_ints(n, &axis, 1));
+}
+
+/* x is [m, d->in, d->pin]: as complex numbers, as many as the transform is long; transformed; and what is wanted of it. */
+static Value *long_transform(Node *n, Value *x, DType type, const Dft *d)
+{
+	int64_t pads[6] = { 0 }, rows[3] = { -1, d->in, d->pin }, in = d->in < d->len ? d->in : d->len;
+
+	x = expand_op(n, "Reshape", NULL, x, expand_ints(n, rows, 3));
+	if (d->inverse && d->half && in > d->len / 2 + 1)
+		in = d->len / 2 + 1;
+	if (in < d->in)
+		x = until(n, x, 1, in);
+	if (d->inverse && d->half) {    /* the other half is the conjugate of this one; only the real part is wanted */
+		int64_t dim[2] = { in, 1 };
+		double *w = arena_array(n->graph->scratch, double, in);
+
+		for (int64_t i = 0; i < in; i++)
+			w[i] = i == 0 || 2 * i == d->len ? 1 : 2;
+		x = expand_op(n, "Mul", NULL, x, expand_table(n, type, w, 2, dim));
+	}
+	pads[4] = d->len - in;
+	pads[5] = 2 - d->pin;
+	if (pads[4] || pads[5])
+		x = expand_op(n, "Pad", NULL, x, expand_ints(n, pads, 6), expand_num(n, type, 0));
+	x = fourier(n, x, type, d->len, d->inverse ? 1 : -1);
+	if (d->inverse)
+		x = expand_op(n, "Mul", NULL, x, expand_num(n, type, 1 / (double)d->len));
+	if (d->out < d->len)
+		x = until(n, x, 1, d->out);
+	return d->pout == 1 ? until(n, x, 2, 1) : x;
 }
 
 /* The transform of x along axis, which has rank axes, the last of them the parts of a number. */
@@ -60,9 +221,14 @@ static Value *transform(Node *n, Value *x, DType type, int rank, int axis, const
 	if (axis != rank - 2)
 		x = expand_op(n, "Transpose", swap, x);
 	Value *lead = expand_op(n, "Shape", "end=-2", x);
-	Value *y = expand_op(n, "Reshape", "allowzero=1", x,
-		expand_op(n, "Concat", "axis=0", lead, expand_ints(n, &flat, 1)));
-	y = expand_op(n, "MatMul", NULL, y, matrix(n, work, d));
+	Value *y;
+	if (d->len <= DIRECT) {
+		y = expand_op(n, "Reshape", "allowzero=1", x,
+			expand_op(n, "Concat", "axis=0", lead, expand_ints(n, &flat, 1)));
+		y = expand_op(n, "MatMul", NULL, y, matrix(n, work, d));
+	} else {
+		y = long_transform(n, x, work, d);
+	}
 	y = expand_op(n, "Reshape", "allowzero=1", y,
 		expand_op(n, "Concat", "axis=0", lead, expand_ints(n, back, 2)));
 	if (axis != rank - 2)

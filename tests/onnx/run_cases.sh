@@ -12,13 +12,13 @@ cases() { # prefix, compiler, arguments
 if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then
 	cases debian "$BUILD/sbpcc" /usr/share/libonnx-testdata/data
 else
-	echo "skip debian: $why"
+	echo "skip debian: ${why##*$'\n'}"
 fi
 
 if why=$("$ROOT/tests/setup" xz-utils 2>&1); then
 	mkdir newer && tar -xJf "$HERE/newer.tar.xz" -C newer && cases newer "$BUILD/sbpcc" "$PWD/newer"
 else
-	echo "skip newer: $why"
+	echo "skip newer: ${why##*$'\n'}"
 fi
 
 for more in ${ONNX_CASES:-}; do
