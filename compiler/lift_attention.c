@@ -4,7 +4,10 @@
  * q is multiplied with, so it does not matter how that was made; heads that were repeated are taken from before.  A mask
  * that hides exactly the keys after each query is the attribute is_causal: told by its contents, or with lengths unknown
  * by its form.  Another mask is passed on, as bool only where that means the same: a row in which nothing is shown gives
- * zeros for -inf, but is even for a finite number. */
+ * zeros for -inf, but is even for a finite number.  Dropout of the weights is not lifted over: Attention has no place for
+ * it, so a model trained with it keeps its two products, softmax and Dropout.
+ *
+ * Rotary embedding: whether the heads stand before or after the places is told by which axis the tables broadcast over. */
 #include "compiler.h"
 
 #include <math.h>
@@ -542,6 +545,13 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	if (is(n, "Gather"))
 		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 &&
 		       repeats(l, n->in[0], pairs, depth + 1);
+	Part p;
+	if (is(n, "Slice") && !pairs && part_of(v, &p) && p.step > 1) { /* as many of one half as of the other */
+		Dim whole = p.of->type->dim[rank - 1];
+
+		return whole % (2 * p.step) == 0 && p.first < p.step && dim_same(p.len, whole / p.step) &&
+		       repeats(l, p.of, pairs, depth + 1);
+	}
 	if (is(n, "Unsqueeze") || is(n, "Squeeze") || is(n, "Reshape") || is(n, "Expand") || is(n, "Slice"))
 		return lift_rank(n->in[0]) > 0 &&
 		       dim_same(n->in[0]->type->dim[n->in[0]->type->rank - 1], v->type->dim[rank - 1]) &&
@@ -550,19 +560,23 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	return false;
 }
 
-/* Does the table broadcast over the heads of x, [batch, heads, places, width], with this width? */
-static bool table_fits(const Value *c, const Value *x, Dim width)
+/* Does the table broadcast over the heads of x, with this width?  x is [batch, heads, places, width] or, when the heads
+ * come last, [batch, places, heads, width]. */
+static bool table_fits(const Value *c, const Value *x, Dim width, bool heads_last)
 {
-	if (lift_rank(c) < 2 || c->type->rank > 4 || c->type->elem != x->type->elem)
+	int heads = heads_last ? 2 : 1, places = 3 - heads;
+
+	if (lift_rank(c) < 4 - places || c->type->rank > 4 || c->type->elem != x->type->elem)
 		return false;
 	return (dim_same(lift_aligned(c, 4, 0), 1) || dim_same(lift_aligned(c, 4, 0), x->type->dim[0])) &&
-	       dim_same(lift_aligned(c, 4, 1), 1) && dim_same(lift_aligned(c, 4, 2), x->type->dim[2]) &&
+	       dim_same(lift_aligned(c, 4, heads), 1) &&
+	       dim_same(lift_aligned(c, 4, places), x->type->dim[places]) &&
 	       dim_same(lift_aligned(c, 4, 3), width);
 }
 
 typedef struct Table {
 	Dim width, pairs;
-	bool neighbours;
+	bool neighbours, heads_last;
 } Table;
 
 /* The table as [batch or 1, places, pairs]. */
@@ -576,9 +590,11 @@ static Value *cache_of(Graph *g, Value *c, const void *arg)
 		c = build(g, loc, "Slice", NULL, 1, NULL, 5, c, vector(g, 0),
 			vector(g, t->neighbours ? t->width : t->pairs), vector(g, rank - 1),
 			vector(g, t->neighbours ? 2 : 1));
+	if (c && rank == 3 && t->heads_last) /* [places, 1, pairs] */
+		return build(g, loc, "Transpose", "perm=[1, 0, 2]", 1, NULL, 1, c);
 	if (c && rank != 3)
 		c = build(g, loc, rank == 4 ? "Squeeze" : "Unsqueeze", NULL, 1, NULL, 2, c,
-			vector(g, rank == 4 ? 1 : 0));
+			vector(g, rank < 4 ? 0 : t->heads_last ? 2 : 1));
 	return c;
 }
 
@@ -636,14 +652,21 @@ bool lift_rotary(void *lift, Match *m)
 	Value *whole = x;
 	if (match_hole(m, "rest") && !(whole = whole_heads(x, match_hole(m, "rest"))))
 		return false;
-	if (!lift_same_type(whole, y) || !table_fits(cos, x, have) || !table_fits(sin, x, have) ||
+	bool last = !table_fits(cos, x, have, false);
+	if (!lift_same_type(whole, y) || !table_fits(cos, x, have, last) || !table_fits(sin, x, have, last) ||
 		(full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
 		!lift_replaceable(l, m))
 		return false;
-	Table t = { have, width / 2, neighbours };
-	Value *c = lift_once(l, cos, neighbours, cache_of, &t),
-	      *s = lift_once(l, sin, neighbours, cache_of, &t);
-	lift_put(l, m, "RotaryEmbedding", y, 3, (Value *[]){ whole, c, s }, rotary_attrs,
-		&(Turn){ neighbours, whole == x ? 0 : width });
+	Table t = { have, width / 2, neighbours, last };
+	Value *c = lift_once(l, cos, neighbours + 2 * last, cache_of, &t),
+	      *s = lift_once(l, sin, neighbours + 2 * last, cache_of, &t);
+	/* With four axes the operator has the heads second; what is turned for it meets the turn before attention. */
+	static const Perm turn = { 4, { 0, 2, 1, 3 } };
+	Turn how = { neighbours, whole == x ? 0 : width };
+	if (last)
+		whole = permuted(l, m, whole, &turn);
+	Value *r = lift_put(l, m, "RotaryEmbedding", last ? NULL : y, 3, (Value *[]){ whole, c, s }, rotary_attrs, &how);
+	if (last)
+		lift_put(l, m, "Transpose", y, 1, &r, perm_attr, &turn);
 	return true;
 }

@@ -534,6 +534,32 @@ class Rotations(nn.Module):
         return turned, picked, halves, pairs, repeated, partial
 
 
+class RotationsLate(nn.Module):
+    """Rotary embeddings before the heads are moved: x: [batch, length, heads, width]; then attention over what was turned."""
+
+    def __init__(self, width=8, length=16):
+        super().__init__()
+        angles = torch.outer(torch.arange(length).float(), 10000.0 ** (-torch.arange(0, width, 2).float() / width))
+        self.register_buffer("angles", angles)
+        self.register_buffer("twice", torch.cat((angles, angles), -1))
+
+    def forward(self, x, positions):
+        T = x.shape[1]
+        cos, sin = self.twice[None, :T, None].cos(), self.twice[None, :T, None].sin()                # [1, length, 1, width]
+        turned = x * cos + rotate_half(x) * sin
+        picked_cos, picked_sin = self.twice.cos()[positions].unsqueeze(2), self.twice.sin()[positions].unsqueeze(2)
+        picked = x * picked_cos + rotate_half(x) * picked_sin                                       # Hugging Face, unsqueeze_dim=2
+        c, s = self.angles[:T, None].cos(), self.angles[:T, None].sin()                             # [length, 1, width / 2]
+        a, b = x.chunk(2, dim=-1)
+        halves = torch.cat((a * c - b * s, b * c + a * s), dim=-1)
+        even, odd = x[..., ::2], x[..., 1::2]
+        pairs = torch.stack((even * c - odd * s, odd * c + even * s), dim=-1).flatten(-2)            # original Llama
+        rot, rest = x[..., :4], x[..., 4:]
+        partial = torch.cat((rot * cos[..., ::2] + rotate_half(rot) * sin[..., ::2], rest), dim=-1)
+        attended = F.scaled_dot_product_attention(turned.transpose(1, 2), halves.transpose(1, 2), x.transpose(1, 2), is_causal=True)
+        return turned, picked, halves, pairs, partial, attended
+
+
 # ---- recurrent ----
 
 class Lstm(nn.Module):
@@ -624,6 +650,7 @@ MODELS = {
             (*BOTH, *FREE), {"x": {0: "batch"}, "label": {0: "batch"}}),
     "attentions": (Attentions, lambda: {**{n: torch.randn(3, 2, 7, 4) for n in "qkv"}, "keep": padded(3, 7) > 0,
                                         "bias": torch.randn(3, 1, 7, 7)}, (*BOTH, "dynamo23"), {}),
+    "rotations-late": (RotationsLate, lambda: {"x": torch.randn(3, 7, 2, 8), "positions": ids(3, 7, below=16)}, (*BOTH, "dynamo-dyn", "script-dyn"), {"x": {0: "B", 1: "T"}, "positions": {0: "B", 1: "T"}}),
     "rotations": (Rotations, lambda: {"x": torch.randn(3, 2, 7, 8), "positions": ids(3, 7, below=16)}, BOTH, {}),
     "lstm": (Lstm, lambda: {"ids": ids(3, 6), "labels": labels(3, 6)},
              (*BOTH, "script-dyn"), {"ids": {0: "batch"}, "labels": {0: "batch"}}),
