@@ -396,7 +396,20 @@ static bool comparable(const Node *n)
 	for (int i = 0; i < n->nattr; i++)
 		if (n->attr[i].type != AT_INT && n->attr[i].type != AT_FLOAT && n->attr[i].type != AT_STRING && n->attr[i].type != AT_INTS)
 			return false;
-	return !n->row->random && !n->row->moves && !n->annot && n->nout > 0;
+	for (const Annot *a = n->annot; a; a = a->next)
+		if (strcmp(a->name, "part"))
+			return false;
+	return !n->row->random && !n->row->moves && n->nout > 0;
+}
+
+/* What both halves of the backward pass need belongs to the first of them, B. */
+static void join_parts(Node *first, const Node *again)
+{
+	Annot *a = annot_find(first->annot, "part");
+	const Annot *b = annot_find(again->annot, "part");
+
+	if (a && b && strcmp(a->arg[0].s, b->arg[0].s))
+		a->arg[0].s = name_of("B");
 }
 
 static uint64_t node_hash(const Node *n)
@@ -572,6 +585,7 @@ int fold_run(Graph *g)
 			for (int k = 0; k < n->nout; k++)
 				if (n->out[k])
 					forward(&f, n->out[k], twin->out[k]);
+			join_parts(twin, n);
 			drop(n);
 			continue;
 		}

@@ -3,7 +3,11 @@
  * Nodes are walked once, last to first.  A value's gradient is the sum of what its users give; it is summed when its
  * own node is reached, in the order of the users, so that results do not depend on hashing.  Only values that lie
  * between a wanted value and the loss are differentiated.  A composite without a gradient of its own is lowered first:
- * then its definition's operators speak. */
+ * then its definition's operators speak.
+ *
+ * Pipelines run the two halves of an operator's backward pass apart, so each node is marked: @part(B) when the gradient of
+ * something computed from the inputs needs it, @part(W) when only gradients of weights (or of what is made of weights alone) do.
+ * Where the model has stages, a node that makes both kinds becomes two, each with the results of its half. */
 #include "ir.h"
 
 #include <string.h>
@@ -14,7 +18,12 @@ typedef struct Back {
 	Value ***part;          /* by value id: contributions */
 	int *npart;
 	int nvalue;             /* ids below this existed before */
+	bool *want;             /* by value id: asked for */
+	bool staged;            /* some node has @stage */
+	bool *moving;           /* by value id: computed from an input of the graph, not from weights alone */
 } Back;
+
+enum { PART_B = 1, PART_W = 2 };
 
 static bool differentiable(const Op *op)
 {
@@ -40,7 +49,7 @@ static void mark_needed(Back *b, Value **want, int nwant)
 	Graph *g = b->g;
 
 	for (int i = 0; i < nwant; i++)
-		b->need[want[i]->id] = true;
+		b->need[want[i]->id] = b->want[want[i]->id] = true;
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool any = false;
@@ -50,6 +59,26 @@ static void mark_needed(Back *b, Value **want, int nwant)
 		for (int j = 0; j < n->nout && any && !n->row->nograd; j++)
 			if (floating(n->out[j]))
 				b->need[n->out[j]->id] = true;
+	}
+}
+
+static void mark_moving(Back *b)
+{
+	Graph *g = b->g;
+
+	for (int i = 0; i < g->nin; i++)
+		b->moving[g->in[i]->id] = !g->in[i]->param;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool any = n->row->random;
+
+		b->staged |= annot_find(n->annot, "stage") != NULL;
+
+		for (int j = 0; j < n->nin; j++)
+			any |= n->in[j] && n->in[j]->graph == g && b->moving[n->in[j]->id];
+		for (int j = 0; j < n->nout; j++)
+			if (n->out[j])
+				b->moving[n->out[j]->id] = any;
 	}
 }
 
@@ -63,6 +92,91 @@ static void give(Back *b, Value *v, Value *part)
 {
 	if (part && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
 		arena_push(b->g->scratch, b->part[v->id], b->npart[v->id], part);
+}
+
+static void note_part(Node *n, const char *which)
+{
+	Annot *a = arena_new(n->graph->arena, Annot);
+	Arg arg = { .kind = ARG_WORD, .s = name_of(which), .loc = n->loc };
+
+	a->name = name_of("part");
+	arena_push(n->graph->arena, a->arg, a->narg, arg);
+	if (annot_check(a, ON_NODE))
+		die("@part(%s) is refused", which);
+	annot_add(&n->annot, a);
+}
+
+/* m belongs where n stands: its annotations but those of one signature. */
+static void inherit(Node *m, const Node *n)
+{
+	if (m->annot)
+		return;
+	m->from = n->from;
+	m->stage = n->stage;
+	for (const Annot *a = n->annot; a; a = a->next)
+		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
+			Annot *copy = arena_new(m->graph->arena, Annot);
+
+			*copy = *a;
+			copy->next = NULL;
+			annot_add(&m->annot, copy);
+		}
+}
+
+static int part_of(const Back *b, const Value *v)
+{
+	return b->moving[v->id] ? PART_B : PART_W;
+}
+
+/* The results of m that only gradients of weights need move to a copy of it, if there are others too. */
+static void take_apart(Node *m, const uint8_t *need, int new)
+{
+	bool some = false;
+
+	for (int k = 0; k < m->nout; k++)
+		some |= m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W;
+	if (!some)
+		return;
+	Node *w = graph_node(m->graph, m->domain, m->op, m->loc);
+
+	*w = *m;
+	w->annot = NULL;
+	inherit(w, m);
+	w->out = arena_array(m->graph->arena, Value *, m->nout);
+	w->in = arena_array(m->graph->arena, Value *, m->nin + 1);
+	memcpy(w->in, m->in, sizeof *m->in * (size_t)m->nin);
+	for (int k = 0; k < m->nout; k++)
+		if (m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W) {
+			w->out[k] = m->out[k];
+			w->out[k]->def = w;
+			m->out[k] = NULL;
+		}
+	note_part(w, "W");
+}
+
+/* Marks the nodes from number `first` on, with values from `new` on, which are the gradient of n: whose gradients need them? */
+static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
+{
+	Graph *g = b->g;
+	uint8_t *need = arena_array(g->scratch, uint8_t, g->nvalue - new + 1);
+
+	for (int i = 0; i < n->nin; i++)
+		if (din[i] && din[i] != n->in[i] && din[i]->id >= new)
+			need[din[i]->id - new] |= (uint8_t)part_of(b, n->in[i]);
+	for (int i = g->nnode; i-- > first;) {
+		Node *m = g->node[i];
+		uint8_t all = 0;
+
+		for (int k = 0; k < m->nout; k++)
+			all |= m->out[k] && m->out[k]->id >= new ? need[m->out[k]->id - new] : 0;
+		for (int k = 0; k < m->nin; k++)
+			if (m->in[k] && m->in[k]->graph == g && m->in[k]->id >= new)
+				need[m->in[k]->id - new] |= all;
+		if (b->staged && all == (PART_B | PART_W) && m->nout > 1)
+			take_apart(m, need, new);
+		if (all)
+			note_part(m, all & PART_B ? "B" : "W");
+	}
 }
 
 /* The sum of the contributions, named v.grad; NULL when there are none. */
@@ -83,6 +197,9 @@ static Value *total(Back *b, Value *v, Loc loc)
 		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : graph_fresh(b->g, name_fmt("%s.part", v->name));
 		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
 			return NULL;
+		if (v->def)
+			inherit(sum->def, v->def);
+		note_part(sum->def, part_of(b, v) == PART_B ? "B" : "W");
 	}
 	if (n == 1 && strstr(sum->name, ".part"))
 		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
@@ -139,7 +256,7 @@ static int step(Back *b, Node *n, Value *loss)
 	bool flows = false, wanted = false;
 
 	for (int i = 0; i < n->nout; i++)
-		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0;
+		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0 && !b->want[n->out[i]->id];
 	for (int i = 0; i < n->nin; i++)
 		wanted |= wants(b, n, i);
 	if (!flows || !wanted || n->row->nograd)
@@ -151,15 +268,19 @@ static int step(Back *b, Node *n, Value *loss)
 	for (int i = 0; i < n->nout; i++) {
 		if (!n->out[i])
 			continue;
-		dout[i] = total(b, n->out[i], n->loc);
+		dout[i] = b->want[n->out[i]->id] ? NULL : total(b, n->out[i], n->loc);
 		if (!dout[i] && floating(n->out[i]))
 			dout[i] = build(b->g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
 	}
 	const Function *f = op_gradient(n->row);
+	int first = b->g->nnode, new = b->g->nvalue;
 	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
 		din[i] = wants(b, n, i) ? n->in[i] : NULL;
 	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
 		return -1;
+	for (int i = first; i < b->g->nnode; i++)
+		inherit(b->g->node[i], n);
+	note_parts(b, n, din, first, new);
 	for (int i = 0; i < n->nin; i++)
 		if (din[i] && din[i] != n->in[i])
 			give(b, n->in[i], din[i]);
@@ -176,7 +297,10 @@ int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
 	b.need = arena_array(g->scratch, bool, g->nvalue + 1);
 	b.part = arena_array(g->scratch, Value **, g->nvalue + 1);
 	b.npart = arena_array(g->scratch, int, g->nvalue + 1);
+	b.want = arena_array(g->scratch, bool, g->nvalue + 1);
+	b.moving = arena_array(g->scratch, bool, g->nvalue + 1);
 	mark_needed(&b, want, nwant);
+	mark_moving(&b);
 	if (b.need[loss->id]) {
 		Value *one = build(g, loss->loc, "OnesLike", NULL, 1, (Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);
 

@@ -473,7 +473,8 @@ int infer_graph(Graph *);
 Node *node_new(Graph *, Name domain, Name op, Loc);          /* detached: not in graph->node */
 
 /* grad.c: the backward pass of a graph. */
-/* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it. */
+/* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it.  The loss
+ * is taken as a function of all wanted values together: one that is computed from another is as independent as any. */
 int grad_build(Graph *, Value *loss, Value **want, int nwant, Value **grad);
 
 /* annot.c: @name(args).  One table says what each annotation takes and where it may stand. */
