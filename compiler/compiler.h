@@ -258,11 +258,13 @@ typedef struct Emit {
 	Tree tree;
 	Target target;
 	struct Pointwise *pw; int npw;          /* functions written from expressions */
+	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
+	int *entry;                             /* by value id: the entry of its slot in the table of values */
 } Emit;
 const char *emit_banner(const Emit *, const char *what);
+extern const char *const emit_keep[];                        /* names of Keep */
 const char *emit_ctype(DType);                               /* NULL: none in this back end */
-int  emit_schedule(Emit *, const Role *);
 const char *emit_init(const Value *, double *a, double *b);
 uint64_t emit_key(const char *name);
 
@@ -293,9 +295,27 @@ bool emit_has(const Node *);                                 /* there is a kerne
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
 
+/* emit_c.c: start values and data. */
+int  emit_start(const Print *, Text *constants);             /* -1 after explaining */
+int  emit_load(const Print *);
+
+/* emit_values.c: the table of values. */
+void emit_values(Emit *);
+int  emit_entry(const Emit *, const Slot *);
+void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
+
+/* emit_blocks.c: a list of rows, cut into stretches of `period` rows that are repeated `times` times. */
+typedef struct Repeat { int from, period, times; } Repeat;
+Repeat *emit_repeats(Arena *, const int *row, int n, int *count);
+
+/* emit_schedule.c: the tables of a role. */
+int  emit_schedule(Emit *, const Role *);
+const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */
+const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
+
 /* emit_pointwise.c, emit_cuda.c, emit_make.c */
 bool emit_literal(const Value *);                            /* a scalar constant: written into the text */
-void emit_pointwise(Emit *, Text *, const Action *, int rank);
+const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of its function */
 void emit_kernels(Emit *);
 void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
 void emit_make(Emit *);

@@ -285,58 +285,7 @@ const char *emit_ctype(DType t)
 	}
 }
 
-static const char *const keep_name[] = { "input", "parameter", "optimizer", "constant", "gradient", "activation" };
-
-static int by_id(const void *a, const void *b)
-{
-	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
-}
-
-/* "float[32, 64]": numbers only, nothing of the model's. */
-static const char *shape_text(Arena *a, const Slot *s)
-{
-	const char *t = dtype_name(s->v->type->elem);
-	for (int k = 0; k < s->rank; k++)
-		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", s->dim[k], k == s->rank - 1 ? "]" : "");
-	return t;
-}
-
-static void emit_buffers(Emit *e)
-{
-	const Plan *p = e->plan;
-	Text sizes = { 0 }, splits = { 0 }, values = { 0 };
-	text_add(&sizes, "/* Bytes of one rank, by what they hold when most is in use:\n");
-	for (int i = 0; i <= KEEP_ACT; i++)
-		text_add(&sizes, " *   %-11s %12" PRId64 "\n", keep_name[i], p->layout.by[i]);
-	text_add(&sizes, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
-	         p->layout.slab, p->layout.window);
-	if (p->nsplit)
-		text_add(&splits, "enum {\n");
-	for (int i = 0; i < p->nsplit; i++)
-		text_add(&splits, "\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n", i, i, p->split[i].n, p->split[i].meshdim);
-	if (p->nsplit)
-		text_add(&splits, "};\n");
-	Slot **order = arena_array(e->tree.arena, Slot *, p->nslot + 1);
-	int n = 0;
-	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i])
-			order[n++] = p->slot[i];
-	qsort(order, (size_t)n, sizeof *order, by_id);
-	for (int i = 0; i < n; i++) {
-		const Slot *s = order[i];
-		Arena *a = e->tree.arena;
-		text_add(&values, "/* t%-3d %s %s  %s  %s", s->id, emit_comment(a, s->v->name), shape_text(a, s), sbp_text(s->v->sbp, p->main->ndim), keep_name[s->keep]);
-		if (s->store != s)
-			text_add(&values, ", in t%d", s->store->id);
-		if (s->first >= 0)
-			text_add(&values, ", a%d to a%d", s->first, s->last);
-		text_add(&values, " */\n#define T%d_BYTES %" PRId64 "\n", s->id, s->bytes);
-		text_add(&values, "static inline %s *t%d(const Ctx *c) { return (void *)(c->%s + %" PRId64 "); }\n", emit_ctype(s->v->type->elem), s->id,
-		         s->window ? "window" : "slab", s->offset);
-	}
-	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", banner(e, "The memory plan."), "sizes", text_of(&sizes), "splits", text_of(&splits),
-	              "values", text_of(&values), NULL);
-}
+const char *const emit_keep[] = { "input", "parameter", "optimizer", "constant", "gradient", "activation" };
 
 /* What the program will need, before anything is built. */
 static void report(const Emit *e)
@@ -351,7 +300,7 @@ static void report(const Emit *e)
 		printf(" most is in use at a%d:", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
-			printf(" %s %" PRId64 ",", keep_name[i], l->by[i]);
+			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
 	printf(" gaps %" PRId64 "\n", l->slab + l->window - l->bound);
 }
 
@@ -364,7 +313,7 @@ int emit_run(Graph *g)
 	Text *plan = tree_file(&e.tree, "plan.ir");
 	print_plan(m, plan);
 	emit_trainer(&e, hash_text(plan));
-	emit_buffers(&e);
+	emit_values(&e);
 	for (int i = 0; i < e.plan->nrole; i++)
 		if (emit_schedule(&e, &e.plan->role[i]))
 			return -1;

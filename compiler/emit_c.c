@@ -1,8 +1,4 @@
-/* Schedules: one C function per action, and the list of them.
- *
- * A node becomes one call.  What is called is found by the kernel that its operator's row names, or by its scalar
- * expression; emit_calls.c says how the arguments of each kernel are read off the shapes.  All shapes are those of the part
- * that the role's ranks hold.  Schedules are the same text for C and for CUDA: kernels have one prototype. */
+/* Start values and data: how the calls that fill parameters, constants and inputs are printed. */
 #include "compiler.h"
 #include "ops/ops.h"
 
@@ -10,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- start values and data ---- */
 
 /* The key of a value in random numbers: of its name. */
 uint64_t emit_key(const char *s)
@@ -56,7 +50,7 @@ static const char *real(const Emit *e, double v)
 
 static int print_random(const Print *p, const Slot *s, const char *how, double a, double b)
 {
-	text_add(p->t, "rt_%s(c, t%d(c), ", how, s->id);
+	text_add(p->t, "rt_%s(c, t[0], ", how);
 	emit_box(p, s);
 	text_add(p->t, ", 0x%016" PRIx64 "u, %sf, %sf)", emit_key(s->v->name), real(p->e, a), real(p->e, b));
 	return 0;
@@ -114,7 +108,7 @@ static int print_init(const Print *p, const Slot *s)
 		return -1;
 	if (strcmp(how, "fill"))
 		return print_random(p, s, how, a, b);
-	text_add(p->t, "rt_fill(c, t%d(c), ", s->id);
+	text_add(p->t, "rt_fill(c, t[0], ");
 	emit_box(p, s);
 	text_add(p->t, ", %sf)", real(p->e, a));
 	return 0;
@@ -140,7 +134,7 @@ static int print_constant(const Emit *e, Text *t, const Slot *s)
 	return 0;
 }
 
-static int print_start(const Print *p, Text *constants)
+int emit_start(const Print *p, Text *constants)
 {
 	const Slot *s = p->a->make[0];
 	if (!s->v->data) {
@@ -151,19 +145,19 @@ static int print_start(const Print *p, Text *constants)
 	}
 	if (tensor_load(s->v->data) || print_constant(p->e, constants, s))
 		return -1;
-	text_add(p->t, "rt_copy(c, t%d(c), ", s->id);
+	text_add(p->t, "rt_copy(c, t[0], ");
 	emit_box(p, s);
 	text_add(p->t, ", k%d, %d)", s->id, dtype_bits(s->v->type->elem) / 8);
 	return 0;
 }
 
-static int print_load(const Print *p)
+int emit_load(const Print *p)
 {
 	const Slot *s = p->a->make[0];
 	const Training *t = &p->e->plan->train;
 	const Arg *d = t->data;
 	if (!strcmp(s->v->name, "train.step")) {
-		text_add(p->t, "rt_step(c, t%d(c))", s->id);
+		text_add(p->t, "rt_step(c, t[0])");
 		return 0;
 	}
 	if (!d) {
@@ -180,124 +174,12 @@ static int print_load(const Print *p)
 		err_at(s->v->loc, "points gives float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
 		return -1;
 	}
-	text_add(p->t, "rt_data_%s(c, t%d(c), ", dt == DT_FLOAT ? "points" : dt == DT_INT64 ? "labels" : "present", s->id);
+	text_add(p->t, "rt_data_%s(c, t[0], ", dt == DT_FLOAT ? "points" : dt == DT_INT64 ? "labels" : "present");
 	emit_box(p, s);
 	if (dt != DT_BOOL)
 		text_add(p->t, ", %" PRId64, classes);
 	if (dt == DT_FLOAT)
 		text_add(p->t, ", %sf", real(p->e, arg_number(d, "noise", 1)));
 	text_add(p->t, ")");
-	return 0;
-}
-
-/* ---- actions ---- */
-
-static void print_about(const Print *p)
-{
-	Arena *a = p->e->tree.arena;
-	const Node *n = p->n;
-	int nd = p->e->plan->main->ndim;
-	text_add(p->t, "/* a%d %s  ", p->a->id, emit_from(a, n));
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			text_add(p->t, "%s%s", i ? ", " : "", emit_comment(a, n->out[i]->name));
-	text_add(p->t, " = %s(", emit_comment(a, n->op));
-	for (int i = 0; i < n->nin; i++)
-		text_add(p->t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
-	text_add(p->t, ")  ");
-	for (int i = 0; i < n->nin; i++)
-		if (n->in[i])
-			text_add(p->t, "%s ", sbp_text(n->in[i]->sbp, nd));
-	text_add(p->t, "->");
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			text_add(p->t, " %s", sbp_text(n->out[i]->sbp, nd));
-	text_add(p->t, " */\n");
-}
-
-static void print_asserts(const Print *p)
-{
-	for (int i = 0; i < p->a->nmake; i++) {
-		const Slot *s = p->a->make[i];
-		if (!s)
-			continue;
-		text_add(p->t, "\t_Static_assert(");
-		for (int a = 0; a < s->rank; a++)
-			text_add(p->t, "%" PRId64 " * ", slot_len(p->e->plan, s, a, p->rank));
-		text_add(p->t, "%d <= T%d_BYTES, \"t%d\");\n", emit_bits(s->v) / 8, s->id, s->id);
-	}
-}
-
-static const char *const kind_name[] = { [ACT_START] = "RT_COMPUTE", [ACT_LOAD] = "RT_LOAD", [ACT_COMPUTE] = "RT_COMPUTE",
-	[ACT_COLLECTIVE] = "RT_COLLECTIVE", [ACT_SAVE] = "RT_SAVE" };
-
-static void use_file(Emit *e, const char *file)
-{
-	Name f = name_of(file);
-	for (int i = 0; i < e->nkernel; i++)
-		if (e->kernel[i] == f)
-			return;
-	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
-}
-
-static int print_action(Emit *e, Text *t, const Action *a, int rank, const char *prefix, Text *constants)
-{
-	Print p = { e, t, a, a->n, a->take, a->make, rank, NULL };
-	int bad = 0;
-	if (a->n)
-		print_about(&p);
-	else
-		text_add(t, "/* %s%d %s %s */\n", prefix, a->id, a->kind == ACT_START ? "start value of" : a->kind == ACT_LOAD ? "load" : "report",
-		         emit_comment(e->tree.arena, (a->nmake ? a->make[0] : a->take[0])->v->name));
-	text_add(t, "static int %s%d(Ctx *c)\n{\n", prefix, a->id);
-	print_asserts(&p);
-	const Kernel *k = a->kind == ACT_COMPUTE && !a->n->row->expr && !emit_boxing(a->n) ? emit_kernel(a->n) : NULL;
-	text_add(t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
-	if (a->kind == ACT_START)
-		bad = print_start(&p, constants);
-	else if (a->kind == ACT_LOAD)
-		bad = print_load(&p);
-	else if (a->kind == ACT_SAVE)
-		text_add(t, "rt_save_loss(c, t%d(c))", a->take[0]->id);
-	else if (emit_boxing(a->n)) {
-		emit_transfer(&p);
-		if (a->kind == ACT_COMPUTE)
-			use_file(e, "copy");
-	} else if (a->n->row->expr) {
-		emit_pointwise(e, t, a, rank);
-	} else {
-		k->call(&p);
-		use_file(e, k->file);
-	}
-	text_add(t, k && k->several ? "\treturn code;\n}\n\n" : ";\n}\n\n");
-	return bad;
-}
-
-static void print_list(Text *t, const Action *list, int n, const char *prefix, const char *array, const char *count)
-{
-	text_add(t, "static const RtAction %s[] = {\n", array);
-	for (int i = 0; i < n; i++)
-		text_add(t, "\t{ %s, \"%s%d\", %s%d },\n", kind_name[list[i].kind], prefix, list[i].id, prefix, list[i].id);
-	if (!n)
-		text_add(t, "\t{ RT_COMPUTE, \"none\", NULL },\n");
-	text_add(t, "};\nenum { %s = %d };\n", count, n);
-}
-
-int emit_schedule(Emit *e, const Role *r)
-{
-	Text constants = { 0 }, start = { 0 }, step = { 0 }, role = { 0 };
-	int bad = 0;
-	for (int i = 0; i < r->nstart && !bad; i++)
-		bad |= print_action(e, &start, &r->start[i], r->rank[0], "s", &constants);
-	for (int i = 0; i < r->nstep && !bad; i++)
-		bad |= print_action(e, &step, &r->step[i], r->rank[0], "a", &constants);
-	if (bad)
-		return -1;
-	print_list(&start, r->start, r->nstart, "s", "start", "NSTART");
-	print_list(&step, r->step, r->nstep, "a", "step", "NSTEP");
-	text_add(&role, "extern const RtRole role%d;\nconst RtRole role%d = { start, NSTART, step, NSTEP };\n", r->id, r->id);
-	const char *path = arena_printf(e->tree.arena, "role%d/schedule.c", r->id);
-	template_fill(tree_file(&e->tree, path), "schedule.c", "banner", emit_banner(e, arena_printf(e->tree.arena, "The schedule of role %d, played by %d rank%s.",
-	              r->id, r->nrank, r->nrank == 1 ? "" : "s")), "constants", constants.s ? constants.s : "", "start", start.s, "step", step.s, "role", role.s, NULL);
 	return 0;
 }

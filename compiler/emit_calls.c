@@ -82,20 +82,14 @@ int emit_bits(const Value *v)
 
 /* ---- pointers ---- */
 
-/* Where a value lies. */
-static const char *ptr(const Print *p, const Slot *s)
-{
-	return s ? arena_printf(p->e->tree.arena, "t%d(c)", s->id) : "NULL";
-}
-
 static const char *make_ptr(const Print *p, int i)
 {
-	return ptr(p, i < p->n->nout ? p->make[i] : NULL);
+	return i < p->n->nout && p->make[i] ? emit_param(p, p->make[i], true) : "NULL";
 }
 
 static const char *take_ptr(const Print *p, int i)
 {
-	return ptr(p, i < p->n->nin ? p->take[i] : NULL);
+	return i < p->n->nin && p->take[i] ? emit_param(p, p->take[i], false) : "NULL";
 }
 
 /* ---- calls ---- */
@@ -278,6 +272,11 @@ static void call_matmul(const Print *p)
 	Arena *ar = p->e->tree.arena;
 	const char *at = take_ptr(p, 0), *bt = take_ptr(p, 1), *yt = make_ptr(p, 0);
 	int64_t step = batch * m * n;
+	if (outer) {
+		yt = arena_printf(ar, "(float *)%s", yt);
+		at = arena_printf(ar, "(const float *)%s", at);
+		bt = arena_printf(ar, "(const float *)%s", bt);
+	}
 	for (int i = outer - 1; i >= 0; i--, step *= len[i + 1]) {
 		char v = "ijkopq"[i];
 		yt = arena_printf(ar, "%s + %c * %" PRId64, yt, v, step);

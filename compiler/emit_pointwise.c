@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Pointwise { const char *body; const char *c, *cuda, *launch, *proto; } Pointwise;
+typedef struct Pointwise { const char *c, *cuda, *launch, *proto; } Pointwise;
 
 enum { AXES = 8, OPERANDS = 32 };
 
@@ -105,13 +105,14 @@ static const char *expression(Arena *a, Node *n, const char *const *arg, DType t
 	return r;
 }
 
-/* Parameters of the function: the result, then the operands that are read. */
-static const char *params(Arena *a, const Action *act, const char *const *names)
+/* Pointers: the result y, then the operands that are read.  For C they are taken from t, for CUDA they are parameters. */
+static const char *pointers(Arena *a, const Action *act, const char *const *names, bool cuda)
 {
-	const char *s = arena_printf(a, "%s *y", emit_ctype(act->make[0]->v->type->elem));
-	for (int i = 0; i < act->ntake; i++)
+	const char *s = arena_printf(a, cuda ? "%s *y" : "\t%s *y = t[0];\n", emit_ctype(act->make[0]->v->type->elem));
+	for (int i = 0, k = 1; i < act->ntake; i++)
 		if (act->take[i])
-			s = arena_printf(a, "%s, const %s *%s", s, emit_ctype(act->take[i]->v->type->elem), names[i]);
+			s = cuda ? arena_printf(a, "%s, const %s *%s", s, emit_ctype(act->take[i]->v->type->elem), names[i])
+			         : arena_printf(a, "%s\tconst %s *%s = t[%d];\n", s, emit_ctype(act->take[i]->v->type->elem), names[i], k++);
 	return s;
 }
 
@@ -150,38 +151,40 @@ static const char *cuda_body(Arena *a, const Loop *l, int64_t total, const char 
 	return arena_printf(a, "%s", t.s);
 }
 
-/* The number of the function for this action; made when no other has the same text. */
-static int function(Emit *e, const Action *act, const Loop *l, const char *const *names, const char *value)
+/* The name of the function for this action; made when no other has the same text. */
+static const char *function(Emit *e, const Action *act, const Loop *l, const char *const *names, const char *value, int rank)
 {
 	Arena *a = e->tree.arena;
-	int64_t dense[AXES], total = 1;
+	int64_t dense[AXES] = { 0 }, total = 1;
 	for (int k = l->n - 1; k >= 0; k--) {
 		dense[k] = total;
 		total *= l->len[k];
 	}
-	const char *par = params(a, act, names), *c = c_body(a, l, place(a, l, dense), value);
-	const char *body = arena_printf(a, "%s\n%s", par, c);
-	for (int i = 0; i < e->npw; i++)
-		if (!strcmp(e->pw[i].body, body))
-			return i;
-	int id = e->npw;
-	Pointwise p = { .body = body };
-	const char *op = emit_comment(a, act->n->op);
-	p.proto = arena_printf(a, "int pw%d(Ctx *c, %s);\n", id, par);
-	p.c = arena_printf(a, "/* %s */\nint pw%d(Ctx *c, %s)\n{\n%s\treturn 0;\n}\n\n", op, id, par, c);
-	p.cuda = arena_printf(a, "/* %s */\nKERNEL g_pw%d(%s)\n{\n%s}\n\n", op, id, par, cuda_body(a, l, total, value));
+	const char *body = arena_printf(a, "%s%s", pointers(a, act, names, false), c_body(a, l, place(a, l, dense), value));
+	if (!e->pwbyname.arena)
+		map_init(&e->pwbyname, a);
+	const char *known = map_get(&e->pwbyname, name_of(body));
+	if (known)
+		return known;
+	char *name = arena_printf(a, "pw%d", e->npw);
+	Pointwise p = { 0 };
+	const char *about = arena_printf(a, "/* %s  %s */", emit_comment(a, act->n->op), emit_shapes(e, act, rank));
+	p.proto = arena_printf(a, "int %s(Ctx *c, void *const *t);\n", name);
+	p.c = arena_printf(a, "%s\nint %s(Ctx *c, void *const *t)\n{\n%s\treturn 0;\n}\n\n", about, name, body);
+	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, pointers(a, act, names, true), cuda_body(a, l, total, value));
 	Text args = { 0 };
-	text_add(&args, "&y");
-	for (int i = 0; i < act->ntake; i++)
+	text_add(&args, "(void *)&t[0]");
+	for (int i = 0, k = 1; i < act->ntake; i++)
 		if (act->take[i])
-			text_add(&args, ", &%s", names[i]);
-	p.launch = arena_printf(a, "int pw%d(Ctx *c, %s)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_pw%d\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", id, par,
-	                        args.s, id, total);
+			text_add(&args, ", (void *)&t[%d]", k++);
+	p.launch = arena_printf(a, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", name,
+	                        args.s, name, total);
 	arena_push(a, e->pw, e->npw, p);
-	return id;
+	map_put(&e->pwbyname, name_of(body), name);
+	return name;
 }
 
-void emit_pointwise(Emit *e, Text *t, const Action *act, int rank)
+const char *emit_pointwise(Emit *e, const Action *act, int rank)
 {
 	Arena *a = e->tree.arena;
 	Node *n = act->n;
@@ -200,12 +203,7 @@ void emit_pointwise(Emit *e, Text *t, const Action *act, int rank)
 		arg[i] = arena_printf(a, "%s%s[%s]", xt == ct || xt == DT_BOOL ? "" : arena_printf(a, "(%s)", emit_ctype(ct)), names[i], place(a, &l, l.stride[i]));
 	}
 	const char *value = arena_printf(a, "(%s)%s", emit_ctype(n->out[0]->type->elem), expression(a, n, arg, ct));
-	int id = function(e, act, &l, names, value);
-	text_add(t, "pw%d(c, t%d(c)", id, act->make[0]->id);
-	for (int i = 0; i < act->ntake; i++)
-		if (act->take[i])
-			text_add(t, ", t%d(c)", act->take[i]->id);
-	text_add(t, ")");
+	return function(e, act, &l, names, value, rank);
 }
 
 /* kernels/: the pointwise functions of this model and the files of the library that it uses. */

@@ -4,6 +4,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* "a41 (MatMul h)" */
+static void print_action(FILE *f, const Ctx *c)
+{
+	if (!c->at) {
+		fprintf(f, "start");
+		return;
+	}
+	fprintf(f, "a%d (%s", c->id, c->at->op);
+	if (c->at->nmake + c->at->ntake)
+		fprintf(f, " %s", c->program->value[c->values[0]].name);
+	fprintf(f, ")");
+}
+
 int rt_error(const Ctx *c, int code, const char *fmt, ...)
 {
 	char text[512];
@@ -11,18 +24,53 @@ int rt_error(const Ctx *c, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "rank %d step %lld action %s: %s\n", c->rank, (long long)c->step, c->at ? c->at->id : "start", text);
+	fprintf(stderr, "rank %d step %lld action ", c->rank, (long long)c->step);
+	print_action(stderr, c);
+	fprintf(stderr, ": %s\n", text);
 	return code;
 }
 
-int rt_walk(Ctx *c, const RtAction *list, int n)
+void *rt_value(const Ctx *c, int value)
 {
-	for (int i = 0; i < n; i++) {
-		c->at = &list[i];
-		int code = list[i].run(c);
-		if (code)
-			return code;
-	}
-	c->at = NULL;
+	const RtValue *v = &c->program->value[value];
+	return (v->window ? c->window : c->slab) + v->offset;
+}
+
+static int walk_segment(Ctx *c, const RtSegment *s)
+{
+	void *t[c->program->most + 1];
+	c->values = s->value;
+	for (int k = 0; k < s->times; k++)
+		for (int i = 0; i < s->count; i++) {
+			c->at = &s->action[i];
+			int n = c->at->nmake + c->at->ntake;
+			for (int j = 0; j < n; j++)
+				t[j] = rt_value(c, c->values[j]);
+			int code = c->at->run(c, t);
+			if (code)
+				return code;
+			c->values += n;
+			c->id++;
+		}
 	return 0;
+}
+
+int rt_walk(Ctx *c, const RtSchedule *s)
+{
+	int code = 0, first = 0;
+	c->micro = 0;
+	c->id = 0;
+	for (int i = 0; !code && i < s->nsegment; i++) {
+		if (i == s->from)
+			first = c->id;
+		code = walk_segment(c, &s->segment[i]);
+		if (!code && i == s->to - 1 && c->micro + 1 < s->micro) {
+			c->micro++;
+			c->id = first;
+			i = s->from - 1;
+		}
+	}
+	if (!code)
+		c->at = NULL;
+	return code;
 }

@@ -21,17 +21,40 @@ typedef struct RtPool RtPool;
 /* The instructions that kernels may use, each with all before it. */
 typedef enum { RT_PLAIN, RT_AVX2, RT_AVX512 } RtIsa;
 
-/* One entry of a schedule.  The id is that of the node in plan.ir and in the comments of schedule.c. */
+/* A value: where it lies, the same on every rank. */
+typedef enum { RT_F32, RT_F64, RT_I64, RT_I32, RT_U8 } RtType;
+typedef struct RtValue {
+	const char *name;               /* the model's; bytes that are not plain are escaped */
+	RtType type;
+	bool window;                    /* in the window, else in the slab */
+	int64_t offset, bytes;
+} RtValue;
+
+/* An action: a call over values. */
 typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_LOAD, RT_SAVE } RtKind;
 typedef struct RtAction {
 	RtKind kind;
-	const char *id;
-	int (*run)(Ctx *);              /* 0, or one of the exit codes after rt_error */
+	const char *op;                 /* the operator of its node */
+	int (*run)(Ctx *, void *const *t);      /* t: results, then operands; 0, or one of the exit codes after rt_error */
+	int nmake, ntake;
 } RtAction;
 
+/* A stretch of actions that is done several times, each time over other values: the layers of a model. */
+typedef struct RtSegment {
+	const RtAction *action; int count;
+	int times;
+	const int *value;               /* indices of values: results and operands of each action in turn, `times` times */
+} RtSegment;
+
+/* Actions are called a0, a1, ... by their place in the flat list.  Segments from..to - 1 are walked once per micro-batch. */
+typedef struct RtSchedule {
+	const RtSegment *segment; int nsegment;
+	int from, to, micro;
+} RtSchedule;
+
 typedef struct RtRole {
-	const RtAction *start; int nstart;      /* once: fills parameters and constants */
-	const RtAction *step; int nstep;        /* one training step */
+	RtSchedule start;               /* once: fills parameters and constants */
+	RtSchedule step;                /* one training step */
 } RtRole;
 
 /* What differs between ranks that share a role. */
@@ -46,6 +69,8 @@ typedef struct RtProgram {
 	int nrank;
 	const RtRank *rank;
 	const RtRole *const *role; int nrole;
+	const RtValue *value; int nvalue;
+	int most;                       /* values of any one action, at most */
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
 	size_t work_shared, work_each;  /* scratch of kernels: for all threads together, and for each */
@@ -70,14 +95,18 @@ struct Ctx {
 	uint64_t seed;
 	int64_t step;
 	double loss;                    /* what the last RT_SAVE reported */
-	const RtAction *at;             /* the action that runs, for messages */
+	int64_t micro;                  /* the micro-batch, 0 first */
+	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
+	int id;
+	const int *values;
 };
 
-/* Prints "rank 3 step 812 action n41: ..." and gives back code. */
+/* Prints "rank 3 step 812 action a41 (MatMul h): ..." and gives back code. */
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* actor.c: walks a list of actions.  0, or the code of the first that failed. */
-int rt_walk(Ctx *, const RtAction *, int n);
+/* actor.c: walks a schedule.  0, or the code of the first action that failed. */
+int   rt_walk(Ctx *, const RtSchedule *);
+void *rt_value(const Ctx *, int value);                 /* where it lies on this rank */
 
 /* slab.c or slab_cuda.c: memory of the device.  A value is filled on the host through rt_host and rt_put. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */

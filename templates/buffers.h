@@ -1,5 +1,5 @@
 /*{banner*/
-/* The memory plan as sbpcc writes it; this file, as it stands, is the template and holds no value. */
+/* The memory plan as sbpcc writes it; this file, as it stands, is the template and holds one value. */
 /*}*/
 #ifndef BUFFERS_H
 #define BUFFERS_H
@@ -7,16 +7,22 @@
 #include "rt.h"
 
 /*{sizes*/
-#define SLAB_BYTES   ((size_t)0)
+#define SLAB_BYTES   ((size_t)64)
 #define WINDOW_BYTES ((size_t)0)
+enum { NVALUE = 1, MOST = 1 };
 /*}*/
 
 /* Splits: the index into RtRank.origin of each way in which an axis is cut. */
 /*{splits*/
 /*}*/
 
-/* Where each value is.  An offset is the same on every rank. */
-/*{values*/
+/* Bytes of each value, by its place in the table. */
+/*{bytes*/
+enum {
+	T0 = 4,
+};
 /*}*/
+
+extern const RtValue values[NVALUE];
 
 #endif

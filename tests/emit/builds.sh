@@ -10,7 +10,7 @@ model=$ROOT/examples/mlp.ir
 for cc in gcc clang; do
 	command -v $cc >/dev/null || { echo "skip c-with-$cc: no $cc here" && continue; }
 	"$SBPCC" "$model" --ranks=2 -o "c-$cc" >/dev/null
-	quiet "c-with-$cc" make -s -C "c-$cc" CC=$cc WARN='-Wall -Wextra -Wconversion -Werror'
+	quiet "c-with-$cc" make -s -C "c-$cc" CC=$cc WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'
 done
 "$SBPCC" "$model" --ranks=2 -o asan >/dev/null
 quiet c-with-sanitizers make -s -C asan STATIC= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -19,7 +19,7 @@ asan/trainer --steps=3 >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "n
 
 "$SBPCC" "$model" --ranks=2 --target=cuda -o cuda >/dev/null
 if [ -x "$CUDA/bin/nvcc" ]; then
-	quiet cuda-with-nvcc make -s -C cuda CUDA="$CUDA" WARN='-Wall -Wextra -Wconversion -Werror'
+	quiet cuda-with-nvcc make -s -C cuda CUDA="$CUDA" WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'
 	cuda/trainer --steps=1 >log 2>&1
 	case $? in
 	0) echo "ok cuda-runs" ;;
@@ -36,6 +36,6 @@ for f in "$ROOT"/templates/*.c; do
 		echo "skip template-$(basename "$f"): no CUDA headers here"
 		continue
 	fi
-	quiet "template-$(basename "$f")" gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror -I"$ROOT/templates" -I"$ROOT/runtime" -I"$ROOT/kernels" \
+	quiet "template-$(basename "$f")" gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wpointer-arith -Werror -I"$ROOT/templates" -I"$ROOT/runtime" -I"$ROOT/kernels" \
 		$([ -d "$CUDA/include" ] && echo "-isystem $CUDA/include") -c "$f" -o /dev/null
 done

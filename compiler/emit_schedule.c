@@ -1,0 +1,270 @@
+/* Schedules: what the ranks of a role do, in order, as tables over a few functions.
+ *
+ * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls are the
+ * same text share a function; stretches of actions that repeat (emit_blocks.c) are one table, walked several times with
+ * other values.  Comments tell about the first of them.  The text is the same for C and for CUDA. */
+#include "compiler.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What is printed for one action. */
+typedef struct Row {
+	const Action *a;
+	const char *run;                /* the function */
+	Name key;                       /* equal rows have equal keys */
+} Row;
+
+typedef struct Sched {
+	Emit *e;
+	int rank;                       /* of the role: any has the same shapes */
+	Map byname;                     /* body -> name of its function */
+	int nfn;
+	Text functions, constants;
+} Sched;
+
+static const char *const kind_name[] = { [ACT_START] = "COMPUTE", [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
+	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_SAVE] = "SAVE" };
+
+static int count(Slot *const *list, int n)
+{
+	int k = 0;
+	for (int i = 0; i < n; i++)
+		k += list[i] != NULL;
+	return k;
+}
+
+const char *emit_param(const Print *p, const Slot *s, bool result)
+{
+	const Action *a = p->a;
+	Slot *const *list = result ? a->make : a->take;
+	int at = result ? 0 : count(a->make, a->nmake);
+	for (int i = 0; i < (result ? a->nmake : a->ntake); i++) {
+		if (list[i] == s)
+			return arena_printf(p->e->tree.arena, "t[%d]", at);
+		at += list[i] != NULL;
+	}
+	die("%s is no value of action a%d", s->v->name, a->id);
+}
+
+/* ---- functions ---- */
+
+static void use_file(Emit *e, const char *file)
+{
+	Name f = name_of(file);
+	for (int i = 0; i < e->nkernel; i++)
+		if (e->kernel[i] == f)
+			return;
+	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
+}
+
+/* The statements of an action.  NULL after explaining. */
+static const char *body_of(Sched *s, const Action *a)
+{
+	Emit *e = s->e;
+	Text t = { 0 };
+	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL };
+	bool transfer = a->n && emit_boxing(a->n);
+	const Kernel *k = a->n && !transfer ? emit_kernel(a->n) : NULL;
+	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
+	if (a->kind == ACT_START && emit_start(&p, &s->constants))
+		return NULL;
+	if (a->kind == ACT_LOAD && emit_load(&p))
+		return NULL;
+	if (a->kind == ACT_SAVE)
+		text_add(&t, "rt_save_loss(c, %s)", emit_param(&p, a->take[0], false));
+	if (transfer)
+		emit_transfer(&p);
+	if (transfer && a->kind == ACT_COMPUTE)
+		use_file(e, "copy");
+	if (k) {
+		k->call(&p);
+		use_file(e, k->file);
+	}
+	text_add(&t, k && k->several ? "\treturn code;\n" : ";\n");
+	return t.s;
+}
+
+const char *emit_shape(const Emit *e, const Slot *s, int rank)
+{
+	Arena *a = e->tree.arena;
+	const char *t = dtype_name(s->v->type->elem);
+	for (int k = 0; k < s->rank; k++)
+		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", slot_len(e->plan, s, k, rank), k == s->rank - 1 ? "]" : "");
+	return t;
+}
+
+/* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *emit_shapes(const Emit *e, const Action *a, int rank)
+{
+	Text t = { 0 };
+	text_raw(&t, "", 0);
+	for (int i = 0, any = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(&t, "%s%s", any++ ? ", " : "", emit_shape(e, a->make[i], rank));
+	for (int i = 0, any = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(&t, "%s%s", any++ ? ", " : t.n ? " = " : "", emit_shape(e, a->take[i], rank));
+	return t.s;
+}
+
+static const char *op_of(const Action *a)
+{
+	return a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : a->kind == ACT_SAVE ? "report" : "start";
+}
+
+/* The name of the function that does an action; written when no other has the same text. */
+static const char *function_of(Sched *s, const Action *a)
+{
+	Arena *ar = s->e->tree.arena;
+	if (a->n && a->n->row->expr && !emit_boxing(a->n))
+		return emit_pointwise(s->e, a, s->rank);
+	const char *body = body_of(s, a);
+	if (!body)
+		return NULL;
+	Name key = name_of(body);
+	const char *known = map_get(&s->byname, key);
+	if (known)
+		return known;
+	char *name = arena_printf(ar, "f%d", s->nfn++);
+	text_add(&s->functions, "/* %s  %s */\nstatic int %s(Ctx *c, void *const *t)\n{\n%s}\n\n", emit_comment(ar, op_of(a)), emit_shapes(s->e, a, s->rank), name, body);
+	map_put(&s->byname, key, name);
+	return name;
+}
+
+/* ---- tables ---- */
+
+/* "up0 = MatMul(n2, h0.up.w)  B B -> B" */
+static void print_node(const Emit *e, Text *t, const Node *n)
+{
+	Arena *a = e->tree.arena;
+	int nd = e->plan->main->ndim;
+	for (int i = 0, any = 0; i < n->nout; i++)
+		if (n->out[i])
+			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(a, n->out[i]->name));
+	text_add(t, " = %s(", emit_comment(a, n->op));
+	for (int i = 0; i < n->nin; i++)
+		text_add(t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
+	text_add(t, ")  ");
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			text_add(t, "%s ", sbp_text(n->in[i]->sbp, nd));
+	text_add(t, "->");
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			text_add(t, " %s", sbp_text(n->out[i]->sbp, nd));
+}
+
+static void print_about(const Sched *s, Text *t, const Action *a)
+{
+	Arena *ar = s->e->tree.arena;
+	text_add(t, "\t/* a%d ", a->id);
+	if (a->n) {
+		text_add(t, "%s  ", emit_from(ar, a->n));
+		print_node(s->e, t, a->n);
+	} else {
+		text_add(t, "%s %s", op_of(a), emit_comment(ar, (a->nmake ? a->make[0] : a->take[0])->v->name));
+	}
+	text_add(t, " */\n");
+}
+
+/* "4 * 64 * 4 <= T12 && ...": every result fits. */
+static void print_fits(const Sched *s, Text *t, const Action *a)
+{
+	bool any = false;
+	for (int i = 0; i < a->nmake; i++) {
+		const Slot *y = a->make[i];
+		if (!y)
+			continue;
+		text_add(t, any ? " && " : "");
+		for (int k = 0; k < y->rank; k++)
+			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
+		text_add(t, "%d <= T%d", emit_bits(y->v) / 8, emit_entry(s->e, y));
+		any = true;
+	}
+	text_add(t, any ? "" : "1");
+}
+
+static void print_row(const Sched *s, Text *t, const Row *r)
+{
+	const Action *a = r->a;
+	print_about(s, t, a);
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, ", kind_name[a->kind], emit_comment(s->e->tree.arena, op_of(a)), r->run, count(a->make, a->nmake), count(a->take, a->ntake));
+	print_fits(s, t, a);
+	text_add(t, "),\n");
+}
+
+static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *r)
+{
+	Arena *ar = s->e->tree.arena;
+	for (int k = 0; k < r->times; k++) {
+		size_t line = 0;
+		emit_pack(t, &line, arena_printf(ar, "/* a%d */", row[r->from + k * r->period].a->id));
+		for (int i = 0; i < r->period; i++) {
+			const Action *a = row[r->from + k * r->period + i].a;
+			for (int v = 0; v < a->nmake + a->ntake; v++) {
+				const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
+				if (x)
+					emit_pack(t, &line, arena_printf(ar, "%d,", emit_entry(s->e, x)));
+			}
+		}
+		text_add(t, "\n");
+	}
+}
+
+/* The tables of one list of actions, called by its name. */
+static int print_list(Sched *s, Text *t, const Action *list, int n, const char *name)
+{
+	Arena *ar = s->e->tree.arena;
+	Row *row = arena_array(ar, Row, n + 1);
+	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0;
+	Map seen;
+	map_init(&seen, ar);
+	for (int i = 0; i < n; i++) {
+		const Action *a = &list[i];
+		row[i] = (Row){ a, function_of(s, a), NULL };
+		if (!row[i].run)
+			return -1;
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, op_of(a), count(a->make, a->nmake), count(a->take, a->ntake));
+		if (!map_get(&seen, row[i].key))
+			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
+		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
+	}
+	Repeat *rep = emit_repeats(ar, number, n, &nrepeat);
+	for (int k = 0; k < nrepeat; k++) {
+		const Repeat *r = &rep[k];
+		if (r->times > 1)
+			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id, list[r->from].id + r->period * r->times - 1, r->period, r->times);
+		text_add(t, "static const RtAction %s%d[] = {\n", name, k);
+		for (int i = 0; i < r->period; i++)
+			print_row(s, t, &row[r->from + i]);
+		text_add(t, "};\nstatic const int %s%d_values[] = {\n", name, k);
+		print_values(s, t, row, r);
+		text_add(t, "};\n\n");
+	}
+	text_add(t, "static const RtSegment %s[] = {\n", name);
+	for (int k = 0; k < nrepeat; k++)
+		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].times, name, k);
+	if (!nrepeat)
+		text_add(t, "\t{ 0 },\n");
+	text_add(t, "};\nenum { N_%s = %d };\n", name, nrepeat);
+	return 0;
+}
+
+int emit_schedule(Emit *e, const Role *r)
+{
+	Arena *ar = e->tree.arena;
+	Sched s = { .e = e, .rank = r->rank[0] };
+	Text start = { 0 }, step = { 0 };
+	map_init(&s.byname, ar);
+	text_raw(&s.constants, "", 0);
+	text_raw(&s.functions, "", 0);
+	if (print_list(&s, &start, r->start, r->nstart, "start") || print_list(&s, &step, r->step, r->nstep, "step"))
+		return -1;
+	const char *role = arena_printf(ar, "extern const RtRole role%d;\nconst RtRole role%d = { .start = { start, N_start, 0, 0, 1 }, .step = { step, N_step, 0, 0, 1 } };\n",
+	                                r->id, r->id);
+	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner",
+	              emit_banner(e, arena_printf(ar, "The schedule of role %d, played by %d rank%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s")), "constants", s.constants.s,
+	              "functions", s.functions.s, "start", start.s, "step", step.s, "role", role, NULL);
+	return 0;
+}
