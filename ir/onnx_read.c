@@ -128,6 +128,25 @@ static void restore_header(Model *m, const char *text)
 		m->nopset = 0;
 }
 
+/* The other programs of a dump. */
+static void programs(Reader *r)
+{
+	static const char *const names[] = { "eval", "infer" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		Name text = onnx_take(r->m->meta, &r->m->nmeta, name_fmt(KEY_PROGRAM "%s", names[i]));
+		Model *o = text ? parse_text(file_memory(name_fmt("<program %s>", names[i]), text, strlen(text))) : NULL;
+
+		if (text && !o)
+			r->w.bad = true;
+		if (!o)
+			continue;
+		o->main = r->m;
+		o->program = name_of(names[i]);
+		arena_push(&r->m->arena, r->m->others, r->m->nothers, o);
+	}
+}
+
 Model *onnx_read(uint32_t file)
 {
 	SrcFile *src = file_of(file);
@@ -149,6 +168,7 @@ Model *onnx_read(uint32_t file)
 	}
 	Name as_written = onnx_take(model->meta, &model->nmeta, KEY_HEADER);
 	onnx_annots(&r, model->meta, &model->nmeta, ON_MODEL, &model->annot);
+	programs(&r);
 	/* In file order, so that the table of nodes ascends; of several graphs the last one counts. */
 	for (Msg again = wire_again(&m); wire_next(&again, &f);) {
 		if (f.num == 7 && f.p == last.p)

@@ -424,6 +424,25 @@ static void body(Writer *w)
 	out_blobs(&w->o, m->unknown, m->nunknown);
 }
 
+/* The other programs of a dump, as text. */
+static void programs(Writer *w)
+{
+	for (int i = 0; i < w->m->nothers; i++) {
+		const Model *o = w->m->others[i];
+		char *text = NULL;
+		size_t n = 0;
+		FILE *f = open_memstream(&text, &n);
+
+		if (!f)
+			die("out of memory");
+		print_model(f, o);
+		fclose(f);
+		w->model = true;
+		entry(w, 14, name_fmt(KEY_PROGRAM "%s", o->program), text);
+		free(text);
+	}
+}
+
 int onnx_write(FILE *f, const Model *m)
 {
 	Arena tmp = { 0 };
@@ -436,6 +455,7 @@ int onnx_write(FILE *f, const Model *m)
 		w.need = IR_MIN;
 	w.dump = annot_find(m->annot, "done") != NULL;
 	body(&w);
+	programs(&w);
 	int64_t version = written > w.need ? written : w.need;
 	if (version != written || !m->nopset) {
 		snprintf(header, sizeof header, "%lld %d", (long long)written, m->nopset != 0);

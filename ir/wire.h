@@ -66,6 +66,7 @@ void wire_warn(const Wire *);                            /* one line for what wa
 #define KEY_INTO    "sbpcc.into"        /* of a value: the older value in whose storage it lives */
 #define KEY_INIT    "sbpcc.init"        /* of an input that is a parameter without data: its place among the initialisers */
 #define KEY_LITERAL "sbpcc.literal"     /* of a tensor: it stood in the text as literals */
+#define KEY_PROGRAM "sbpcc.program."    /* and its name: another program of a dump, as text */
 #define KEY_HEADER  "sbpcc.header"      /* of a model: the ir_version that was written, or 0; 1 if opset_import was */
 #define KEY_ATTRS   "sbpcc.attrs"       /* of a function: order and types of attributes without a default */
 #define KEY_GRAPH   "sbpcc.graph"       /* annotations of a graph, or of the body of a function */
