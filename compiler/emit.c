@@ -103,9 +103,25 @@ static void copy_with_headers(Tree *t, const char *name)
 	}
 }
 
+/* Does the text define every kernel that the plain text does? */
+static bool covers(const char *text, const char *plain)
+{
+	static const char key[] = "\nint k_";
+	for (const char *at = strstr(plain, key); at; at = strstr(at + 1, key)) {
+		size_t n = strcspn(at, "(") + 1;
+		const char *k = text;
+		while ((k = strstr(k, key)) && strncmp(k, at, n))
+			k++;
+		if (!k)
+			return false;
+	}
+	return true;
+}
+
 void tree_kernel(Tree *t, const char *name)
 {
-	char *fast = arena_printf(t->arena, "%s_fast.c", name), *plain = arena_printf(t->arena, "%s.c", name), *file = embedded(fast) ? fast : plain;
+	char *fast = arena_printf(t->arena, "%s_fast.c", name), *plain = arena_printf(t->arena, "%s.c", name);
+	const char *text = embedded(fast), *file = text && covers(text, emit_embedded(plain)) ? fast : plain;
 	tree_copy(t, arena_printf(t->arena, "kernels/%s", file), file);
 	copy_with_headers(t, file);
 }

@@ -18,5 +18,9 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 int group(const char *name, int bad);
 
 int test_matmul(void);
+int test_copies(void);
+int test_reductions(void);
+int test_rows(void);
+int test_pools(void);
 
 #endif

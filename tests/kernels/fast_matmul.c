@@ -10,7 +10,6 @@
 #define k_matmul_f32 k_plain_matmul_f32
 #include "../../kernels/cpu/matmul.c"
 #undef k_matmul_f32
-int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, const KEpilogue *);
 
 typedef struct Case { const float *a, *b; int64_t batch, m, n, k; KMat as, bs; const KEpilogue *e; } Case;
 

@@ -1,0 +1,126 @@
+/* Operators whose indices are data.  All indices are checked first, by one thread; then rows are copied, or columns summed:
+ * a thread owns some columns and adds all rows to them in order, so no two threads ever add to one number. */
+#include "kernels.h"
+#include "isa.h"
+
+#include <string.h>
+
+static int64_t from_end(int64_t k, int64_t n)
+{
+	return k < 0 ? k + n : k;
+}
+
+static int check(Ctx *c, const int64_t *index, int64_t count, int64_t n)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (index[i] < -n || index[i] >= n)
+			return rt_error(c, RT_DATA, "index %lld of an axis of length %lld", (long long)index[i], (long long)n);
+	return 0;
+}
+
+/* ---- one-hot ---- */
+
+typedef struct Hot { float *y; const int64_t *x; int64_t depth, inner; float off, on; } Hot;
+
+static void hot(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Hot *h = arg;
+	(void)thread;
+	for (int64_t o = lo; o < hi; o++) {
+		float *y = h->y + o * h->depth * h->inner;
+		for (int64_t j = 0; j < h->depth * h->inner; j++)
+			y[j] = h->off;
+		for (int64_t i = 0; i < h->inner; i++) {
+			int64_t k = from_end(h->x[o * h->inner + i], h->depth);
+			if (k >= 0 && k < h->depth)
+				y[k * h->inner + i] = h->on;
+		}
+	}
+}
+
+int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)
+{
+	Hot h = { y, x, depth, inner, off, on };
+	rt_parallel(c, outer, 1 + 16384 / (depth * inner + 1), hot, &h);
+	return 0;
+}
+
+/* ---- rows ---- */
+
+typedef struct Rows { unsigned char *y; const unsigned char *x; const int64_t *index; int64_t n, count; size_t run; } Rows;
+
+static void take(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Rows *r = arg;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++)
+		memcpy(r->y + (size_t)i * r->run, r->x + (size_t)(i / r->count * r->n + from_end(r->index[i % r->count], r->n)) * r->run, r->run);
+}
+
+int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
+{
+	int code = check(c, index, count, n);
+	if (code)
+		return code;
+	Rows r = { y, x, index, n, count, (size_t)inner * 4 };
+	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take, &r);
+	return 0;
+}
+
+typedef struct Sums { float *y; const float *dy; const int64_t *index; int64_t outer, n, inner, count; } Sums;
+
+static void clear(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Sums *s = arg;
+	(void)thread;
+	memset(s->y + lo, 0, (size_t)(hi - lo) * sizeof *s->y);
+}
+
+K_LOOP void add(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Sums *s = arg;
+	(void)thread;
+	for (int64_t o = 0; o < s->outer; o++)
+		for (int64_t i = 0; i < s->count; i++) {
+			float *restrict y = s->y + (o * s->n + from_end(s->index[i], s->n)) * s->inner;
+			const float *restrict dy = s->dy + (o * s->count + i) * s->inner;
+			for (int64_t j = lo; j < hi; j++)
+				y[j] += dy[j];
+		}
+}
+K_EACH_ISA(add)
+
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
+{
+	int code = check(c, index, count, n);
+	if (code)
+		return code;
+	Sums s = { y, dy, index, outer, n, inner, count };
+	rt_parallel(c, outer * n * inner, 65536, clear, &s);
+	rt_parallel(c, inner, 64, K_PICK(c, add), &s);
+	return 0;
+}
+
+/* ---- elements ---- */
+
+int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
+{
+	uint32_t *to = y;
+	const uint32_t *from = x;
+	int64_t total = k_count(&l);
+	int code = check(c, index, total, n);
+	for (int64_t i = 0; i < total && !code; i++)
+		to[i] = from[k_place(&l, i) + from_end(index[i], n) * stride];
+	return code;
+}
+
+int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
+{
+	int64_t m = k_count(&l);
+	int code = check(c, index, m, n);
+	if (!code && y != x)
+		memcpy(y, x, (size_t)total * sizeof *y);
+	for (int64_t i = 0; i < m && !code; i++)
+		y[k_place(&l, i) + from_end(index[i], n) * stride] += updates[i];
+	return code;
+}

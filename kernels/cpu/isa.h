@@ -1,0 +1,30 @@
+/* Loops compiled for each instruction set.  A loop is written once,
+ *
+ *     K_LOOP void scale(void *arg, int64_t lo, int64_t hi, int thread) { ... }
+ *     K_EACH_ISA(scale)
+ *
+ * and rt_parallel(c, n, grain, K_PICK(c, scale), arg) runs the copy that the processor of c understands.  Sums are kept in
+ * K_LANES numbers side by side and added in one order, so all copies give the same bits. */
+#ifndef ISA_H
+#define ISA_H
+
+#include "rt.h"
+
+enum { K_LANES = 16 };
+
+#define K_LOOP static inline __attribute__((always_inline))
+
+#if defined(__x86_64__)
+#define K_AVX2 __attribute__((target("avx2,fma")))
+#define K_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")))
+#define K_EACH_ISA(name) \
+	static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); } \
+	K_AVX2 static void name##_avx2(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); } \
+	K_AVX512 static void name##_avx512(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
+#define K_PICK(c, name) ((c)->isa == RT_AVX512 ? name##_avx512 : (c)->isa == RT_AVX2 ? name##_avx2 : name##_plain)
+#else
+#define K_EACH_ISA(name) static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
+#define K_PICK(c, name) ((void)(c), name##_plain)
+#endif
+
+#endif

@@ -1,0 +1,122 @@
+/* Pools over planes, one thread per plane.  Where whole rows of windows lie on the input, a row of results is found by
+ * comparing shifted rows; the windows at the edge, and all gradients, are looked at one by one, as in the definition. */
+#include "kernels.h"
+#include "isa.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Pool { float *y; const float *x, *g; KWindow w; } Pool;
+
+/* Where in the plane the largest element of a window is; -1 when it sees none. */
+K_LOOP int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
+{
+	int64_t best = -1;
+	int64_t iy0 = oy * w->stride[0] - w->lo[0], ix0 = ox * w->stride[1] - w->lo[1];
+	for (int64_t ky = 0; ky < w->k[0]; ky++) {
+		int64_t iy = iy0 + ky * w->dil[0];
+		if (iy < 0 || iy >= w->in[0])
+			continue;
+		for (int64_t kx = 0; kx < w->k[1]; kx++) {
+			int64_t ix = ix0 + kx * w->dil[1], at = iy * w->in[1] + ix;
+			if (ix < 0 || ix >= w->in[1])
+				continue;
+			if (best < 0 || x[at] > x[best] || (x[at] != x[at] && x[best] == x[best]))
+				best = at;
+		}
+	}
+	return best;
+}
+
+K_LOOP void edge(const float *x, float *y, const KWindow *w, int64_t oy, int64_t from, int64_t to)
+{
+	for (int64_t ox = from; ox < to; ox++) {
+		int64_t at = largest(x, w, oy, ox);
+		y[ox] = at < 0 ? -INFINITY : x[at];
+	}
+}
+
+/* Results from..to - 1 of a row, whose windows lie on the input along this axis. */
+K_LOOP void inside(const float *restrict x, float *restrict y, const KWindow *w, int64_t oy, int64_t from, int64_t to)
+{
+	for (int64_t ox = from; ox < to; ox++)
+		y[ox] = -INFINITY;
+	for (int64_t ky = 0; ky < w->k[0]; ky++) {
+		int64_t iy = oy * w->stride[0] - w->lo[0] + ky * w->dil[0];
+		if (iy < 0 || iy >= w->in[0])
+			continue;
+		for (int64_t kx = 0; kx < w->k[1]; kx++) {
+			const float *restrict in = x + iy * w->in[1] + kx * w->dil[1] - w->lo[1];
+			if (w->stride[1] == 2)
+				for (int64_t ox = from; ox < to; ox++)
+					y[ox] = in[2 * ox] > y[ox] || in[2 * ox] != in[2 * ox] ? in[2 * ox] : y[ox];
+			else
+				for (int64_t ox = from; ox < to; ox++)
+					y[ox] = in[w->stride[1] * ox] > y[ox] || in[w->stride[1] * ox] != in[w->stride[1] * ox] ? in[w->stride[1] * ox] : y[ox];
+		}
+	}
+}
+
+/* The results along a row whose windows lie wholly on the input. */
+static void whole(const KWindow *w, int64_t *from, int64_t *to)
+{
+	int64_t s = w->stride[1], span = (w->k[1] - 1) * w->dil[1];
+	*from = (w->lo[1] + s - 1) / s;
+	int64_t last = w->in[1] - 1 - span + w->lo[1];
+	*to = last < 0 ? 0 : last / s + 1;
+	if (*to > w->out[1])
+		*to = w->out[1];
+	if (*from > *to)
+		*from = *to;
+}
+
+K_LOOP void planes(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Pool *p = arg;
+	const KWindow *w = &p->w;
+	int64_t from, to;
+	(void)thread;
+	whole(w, &from, &to);
+	for (int64_t i = lo; i < hi; i++) {
+		const float *x = p->x + i * w->in[0] * w->in[1];
+		for (int64_t oy = 0; oy < w->out[0]; oy++) {
+			float *y = p->y + (i * w->out[0] + oy) * w->out[1];
+			edge(x, y, w, oy, 0, from);
+			edge(x, y, w, oy, to, w->out[1]);
+			inside(x, y, w, oy, from, to);
+		}
+	}
+}
+K_EACH_ISA(planes)
+
+int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t n, KWindow w)
+{
+	Pool p = { .y = y, .x = x, .w = w };
+	rt_parallel(c, n, 1, K_PICK(c, planes), &p);
+	return 0;
+}
+
+static void grads(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Pool *p = arg;
+	const KWindow w = p->w;
+	int64_t nin = w.in[0] * w.in[1], nout = w.out[0] * w.out[1];
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		float *dx = p->y + i * nin;
+		memset(dx, 0, (size_t)nin * sizeof *dx);
+		for (int64_t oy = 0; oy < w.out[0]; oy++)
+			for (int64_t ox = 0; ox < w.out[1]; ox++) {
+				int64_t at = largest(p->x + i * nin, &w, oy, ox);
+				if (at >= 0)
+					dx[at] += p->g[i * nout + oy * w.out[1] + ox];
+			}
+	}
+}
+
+int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w)
+{
+	Pool p = { .y = dx, .x = x, .g = g, .w = w };
+	rt_parallel(c, n, 1, grads, &p);
+	return 0;
+}

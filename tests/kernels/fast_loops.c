@@ -1,0 +1,243 @@
+/* Copies, reductions, softmax, rows by index, pools. */
+#include "fast.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define next plain_next
+#define join plain_join
+#define k_copy_8 k_plain_copy_8
+#define k_copy_32 k_plain_copy_32
+#define k_copy_64 k_plain_copy_64
+#define k_keep_32 k_plain_keep_32
+#define k_zero_32 k_plain_zero_32
+#define k_move_32 k_plain_move_32
+#define k_move_64 k_plain_move_64
+#include "../../kernels/cpu/copy.c"
+#undef k_copy_8
+#undef k_copy_32
+#undef k_copy_64
+#undef k_keep_32
+#undef k_zero_32
+#undef k_move_32
+#undef k_move_64
+#define k_reduce_f32 k_plain_reduce_f32
+#include "../../kernels/cpu/reduce.c"
+#undef k_reduce_f32
+#define k_softmax_f32 k_plain_softmax_f32
+#define k_logsoftmax_f32 k_plain_logsoftmax_f32
+#include "../../kernels/cpu/softmax.c"
+#undef k_softmax_f32
+#undef k_logsoftmax_f32
+#define k_onehot_f32 k_plain_onehot_f32
+#define k_gather_32 k_plain_gather_32
+#define k_gather_grad_f32 k_plain_gather_grad_f32
+#define k_gather_elements_32 k_plain_gather_elements_32
+#define k_scatter_add_f32 k_plain_scatter_add_f32
+#include "../../kernels/cpu/index.c"
+#undef k_onehot_f32
+#undef k_gather_32
+#undef k_gather_grad_f32
+#undef k_gather_elements_32
+#undef k_scatter_add_f32
+#define k_maxpool_f32 k_plain_maxpool_f32
+#define k_maxpool_grad_f32 k_plain_maxpool_grad_f32
+#include "../../kernels/cpu/pool.c"
+#undef k_maxpool_f32
+#undef k_maxpool_grad_f32
+
+static float *space(int64_t n)
+{
+	float *y = calloc((size_t)(n + 1), sizeof *y);
+	if (!y)
+		exit(1);
+	return y;
+}
+
+/* ---- copies ---- */
+
+typedef struct Copy { const float *x; KLoops to, from; int64_t offset, n; int kind; } Copy;
+
+static void run_copy(Ctx *c, float *y, void *arg)
+{
+	Copy *s = arg;
+	memset(y, 0, (size_t)s->n * sizeof *y);
+	if (s->kind == 0)
+		k_copy_32(c, y, s->x, s->offset, s->from);
+	else if (s->kind == 1)
+		k_move_32(c, y, 3, s->x, s->offset, s->to, s->from);
+	else if (s->kind == 2)
+		k_copy_64(c, y, s->x, s->offset, s->from);
+	else
+		k_copy_8(c, y, s->x, s->offset, s->from);
+}
+
+static void plain_copy(float *y, Copy *s)
+{
+	if (s->kind == 0)
+		k_plain_copy_32(NULL, y, s->x, s->offset, s->from);
+	else if (s->kind == 1)
+		k_plain_move_32(NULL, y, 3, s->x, s->offset, s->to, s->from);
+	else if (s->kind == 2)
+		k_plain_copy_64(NULL, y, s->x, s->offset, s->from);
+	else
+		k_plain_copy_8(NULL, y, s->x, s->offset, s->from);
+}
+
+int test_copies(void)
+{
+	static const KLoops loops[] = { { 0, { 0 }, { 0 } }, { 1, { 1000 }, { 1 } }, { 1, { 77 }, { 0 } }, { 1, { 50 }, { 3 } }, { 1, { 50 }, { -2 } }, { 2, { 33, 70 }, { 1, 33 } },
+		{ 2, { 64, 64 }, { 1, 64 } }, { 3, { 5, 17, 40 }, { 680, 1, 17 } }, { 4, { 3, 4, 16, 20 }, { 1280, 20, 80, 1 } }, { 3, { 7, 9, 11 }, { 1, 7, 63 } },
+		{ 3, { 4, 1, 30 }, { 0, 5, 1 } }, { 2, { 0, 5 }, { 5, 1 } }, { 2, { 200, 3 }, { 1, 200 } } };
+	int bad = 0;
+	float *x = numbers(20000, 1);
+	for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+		for (int kind = 0; kind < 4; kind++) {
+			Copy s = { .x = x, .from = loops[i], .to = loops[i], .offset = loops[i].n == 1 && loops[i].stride[0] < 0 ? 300 : 2, .kind = kind };
+			int64_t n = k_count(&s.from), at = 1;
+			for (int a = s.to.n - 1; a >= 0; a--) {         /* every second element, axes backwards */
+				s.to.stride[a] = at * 2;
+				at *= s.to.len[a];
+			}
+			s.n = kind == 1 ? 2 * n + 8 : kind == 2 ? 2 * n : kind == 0 ? n : (n + 3) / 4;
+			float *want = space(s.n);
+			plain_copy(want, &s);
+			char what[64];
+			snprintf(what, sizeof what, "copy %zu kind %d", i, kind);
+			bad += compare(what, run_copy, &s, want, s.n, 0, 0, NULL);
+			free(want);
+		}
+	free(x);
+	return group("copies", bad);
+}
+
+/* ---- reductions ---- */
+
+typedef struct Red { const float *x; KLoops keep, over; KReduce op; } Red;
+
+static void run_reduce(Ctx *c, float *y, void *arg)
+{
+	Red *s = arg;
+	k_reduce_f32(c, y, s->x, s->keep, s->over, s->op);
+}
+
+int test_reductions(void)
+{
+	static const struct { KLoops keep, over; } cases[] = {
+		{ { 1, { 300 }, { 1 } }, { 1, { 700 }, { 300 } } }, { { 1, { 13 }, { 700 } }, { 1, { 700 }, { 1 } } }, { { 0, { 0 }, { 0 } }, { 1, { 90001 }, { 1 } } },
+		{ { 1, { 5 }, { 49 } }, { 2, { 300, 49 }, { 245, 1 } } }, { { 2, { 3, 40 }, { 4000, 1 } }, { 1, { 100 }, { 40 } } }, { { 2, { 3, 4 }, { 100, 5 } }, { 2, { 5, 5 }, { 20, 1 } } },
+		{ { 1, { 7 }, { 1 } }, { 0, { 0 }, { 0 } } }, { { 1, { 10 }, { 1 } }, { 1, { 0 }, { 10 } } }, { { 1, { 6 }, { 2 } }, { 1, { 500 }, { 12 } } }, { { 1, { 1 }, { 1 } }, { 1, { 33 }, { 1 } } } };
+	int bad = 0;
+	float *x = numbers(220000, 5);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (KReduce op = K_SUM; op <= K_PROD; op++) {
+			Red s = { x, cases[i].keep, cases[i].over, op };
+			int64_t kept = k_count(&s.keep), n = k_count(&s.over);
+			if (n == 0 && op == K_MEAN)
+				continue;
+			float *want = space(kept);
+			k_plain_reduce_f32(NULL, want, x, s.keep, s.over, op);
+			char what[64];
+			snprintf(what, sizeof what, "reduce %zu kind %d", i, (int)op);
+			bad += compare(what, run_reduce, &s, want, kept, 2e-6, op == K_SUM ? sqrt((double)n) * 4 : 1, NULL);
+			free(want);
+		}
+	free(x);
+	return group("reductions", bad);
+}
+
+/* ---- softmax, rows by index ---- */
+
+typedef struct Soft { const float *x; const int64_t *index; int64_t outer, n, inner, count; int kind; } Soft;
+
+static void run_row(Ctx *c, float *y, void *arg)
+{
+	Soft *s = arg;
+	switch (s->kind) {
+	case 0: k_softmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
+	case 1: k_logsoftmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
+	case 2: k_gather_32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 3: k_gather_grad_f32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 4: k_onehot_f32(c, y, s->index, s->outer, s->n, s->inner, 0.25f, 2); break;
+	}
+}
+
+static void plain_row(float *y, const Soft *s)
+{
+	switch (s->kind) {
+	case 0: k_plain_softmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
+	case 1: k_plain_logsoftmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
+	case 2: k_plain_gather_32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 3: k_plain_gather_grad_f32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 4: k_plain_onehot_f32(NULL, y, s->index, s->outer, s->n, s->inner, 0.25f, 2); break;
+	}
+}
+
+int test_rows(void)
+{
+	static const int64_t sizes[][4] = { { 37, 10, 1, 5 }, { 5, 1000, 1, 300 }, { 300, 1, 1, 1 }, { 4, 17, 9, 40 }, { 1, 50, 200, 77 }, { 64, 64, 1, 64 }, { 2, 3, 5, 1000 } };
+	int bad = 0;
+	float *x = numbers(400000, 9);
+	int64_t *index = malloc(20000 * sizeof *index);
+	if (!index)
+		exit(1);
+	for (int64_t i = 0; i < 400000; i++)
+		x[i] *= 20;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		for (int kind = 0; kind < 5; kind++) {
+			Soft s = { x, index, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], kind };
+			for (int64_t k = 0; k < 20000; k++)
+				index[k] = k * 7919 % (2 * s.n) - s.n;
+			int64_t n = s.outer * (kind == 2 ? s.count : s.n) * s.inner;
+			float *want = space(n);
+			plain_row(want, &s);
+			char what[64];
+			snprintf(what, sizeof what, "rows %zu kind %d", i, kind);
+			bad += compare(what, run_row, &s, want, n, 2e-6, kind == 0 ? 0.5 : kind == 1 ? 40 : kind == 3 ? 0 : 0, NULL);
+			free(want);
+		}
+	free(index), free(x);
+	return group("softmax-and-rows", bad);
+}
+
+/* ---- pools ---- */
+
+typedef struct Pools { const float *x, *g; KWindow w; int64_t planes; bool grad; } Pools;
+
+static void run_pool(Ctx *c, float *y, void *arg)
+{
+	Pools *s = arg;
+	if (s->grad)
+		k_maxpool_grad_f32(c, y, s->g, s->x, s->planes, s->w);
+	else
+		k_maxpool_f32(c, y, s->x, s->planes, s->w);
+}
+
+int test_pools(void)
+{
+	static const KWindow windows[] = { { { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 8, 10 }, { 4, 5 } }, { { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 23, 31 }, { 12, 16 } },
+		{ { 3, 2 }, { 1, 1 }, { 2, 2 }, { 1, 0 }, { 9, 9 }, { 7, 7 } }, { { 1, 5 }, { 1, 3 }, { 1, 1 }, { 0, 4 }, { 1, 40 }, { 1, 15 } }, { { 5, 5 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 3, 3 }, { 3, 3 } } };
+	int bad = 0;
+	float *x = numbers(20 * 800, 3), *g = numbers(20 * 800, 4);
+	x[100] = NAN, x[301] = INFINITY;
+	for (int64_t i = 0; i < 400; i++)
+		x[500 + i] = (float)(i % 3);            /* ties: the first wins */
+	for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
+		for (int grad = 0; grad < 2; grad++) {
+			Pools s = { x, g, windows[i], 7, grad };
+			int64_t n = 7 * (grad ? s.w.in[0] * s.w.in[1] : s.w.out[0] * s.w.out[1]);
+			float *want = space(n);
+			if (grad)
+				k_plain_maxpool_grad_f32(NULL, want, g, x, 7, s.w);
+			else
+				k_plain_maxpool_f32(NULL, want, x, 7, s.w);
+			char what[64];
+			snprintf(what, sizeof what, "pool %zu%s", i, grad ? ", gradient" : "");
+			bad += compare(what, run_pool, &s, want, n, 0, 0, NULL);
+			free(want);
+		}
+	free(x), free(g);
+	return group("pools", bad);
+}

@@ -1,0 +1,9 @@
+# A file NAME_fast.c stands for NAME.c in generated trees, so it must have every kernel of it; else trees take the plain one.
+for f in "$ROOT"/kernels/cpu/*_fast.c; do
+	name=$(basename "$f" _fast.c)
+	kernels() { grep -o '^int k_[a-z0-9_]*' "$1" | sort; }
+	kernels "$ROOT/kernels/cpu/$name.c" >plain.txt
+	kernels "$f" >fast.txt
+	missing=$(comm -23 plain.txt fast.txt | tr '\n' ' ')
+	[ -z "$missing" ] && echo "ok $name" || echo "not ok $name: no fast $missing"
+done
