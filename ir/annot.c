@@ -51,12 +51,14 @@ static const Form forms[] = {
 	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
 	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
 	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
-	{ "@", "denotation","meaning:str! axes:str*",                                     "what the value and its axes stand for", ON_VALUE },
+	{ "@", "denotation","meaning:str! axes:str* at:str",                              "what the value and its axes stand for", ON_VALUE | ON_ATTR },
 	/* anything */
 	{ "@", "op",        "since:count until:count",                                    "a definition: the versions of the operator that it defines", ON_FUNCTION },
 	{ "@", "test",      "operands:str!",                                              "a definition: operands for the test that walks the table", ON_FUNCTION },
-	{ "@", "meta",      "key:str! value:str!",                                        "a metadata entry", ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION },
-	{ "@", "doc",       "text:str!",                                                  "documentation", ON_NODE | ON_VALUE | ON_GRAPH },
+	{ "@", "meta",      "key:str! value:str! at:str",                                 "a metadata entry", ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR },
+	{ "@", "doc",       "text:str! at:str",                                           "documentation", ON_NODE | ON_VALUE | ON_GRAPH | ON_ATTR },
+	{ "@", "unknown",   "bytes:str* at:str",                                          "protobuf fields that sbpcc does not know, in hexadecimal",
+	                                                                                  ON_MODEL | ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR },
 
 	{ "optimizer", "sgd",      "lr:nonneg! momentum:unit weight_decay:nonneg dampening:unit nesterov:flag", "w -= lr * g, with momentum if given", 0 },
 	{ "optimizer", "momentum", "lr:nonneg! momentum:unit weight_decay:nonneg",                      "sgd with momentum 0.9", 0 },

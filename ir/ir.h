@@ -145,6 +145,10 @@ bool dim_differ(Dim a, Dim b);               /* known to differ: two numbers tha
 void dim_bind(Name symbol, int64_t value);   /* --set N=32 */
 Dim  dim_bound(Dim);                         /* with all bindings put in */
 
+/* Protobuf fields that nobody here knows, tag included, of one message of an .onnx file: kept and written back. */
+typedef struct Blob { const uint8_t *data; size_t bytes; uint32_t field; } Blob;
+typedef struct Blobs { Blob *blob; int n; } Blobs;
+
 typedef enum { TY_TENSOR, TY_SEQ, TY_OPTIONAL, TY_MAP, TY_SPARSE, TY_OPAQUE } TypeKind;
 typedef struct Type {
 	TypeKind kind;
@@ -155,6 +159,7 @@ typedef struct Type {
 	struct Type *sub;               /* seq, optional: element; map: value */
 	Name domain, name;              /* opaque */
 	Name denotation;
+	struct TypeBlobs { Blobs type, kind, shape, *dim; } *unknown;   /* of TypeProto, of its case, of the shape, of each axis; or NULL */
 } Type;
 
 Type *type_tensor(Arena *, DType, int rank, const Dim *dim);         /* copies dim; rank -1 is unknown */
@@ -163,8 +168,8 @@ const char *type_text(const Type *);         /* "float[32, N]": valid until the 
 int64_t type_elements(const Type *);         /* number of elements; -1 when not all known, -2 on overflow */
 
 /* tensor.c: constants.  data is little-endian, dense, row-major; sub-byte types packed as ONNX's raw_data. */
-typedef struct Pair { Name key, value; Loc loc; } Pair;
-typedef struct Blob { const uint8_t *data; size_t bytes; uint32_t field; } Blob;     /* an unknown protobuf field, tag included */
+
+typedef struct Pair { Name key, value; Loc loc; Blobs unknown; } Pair;
 
 typedef struct Tensor {
 	Name name;
@@ -177,7 +182,8 @@ typedef struct Tensor {
 	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by tensor_load */
 	Pair *meta; int nmeta;
 	Name doc;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
+	struct Sparse { struct Tensor *values, *indices; Blobs unknown; } *sparse;   /* it stood in the file like this; or NULL */
 	Loc loc;
 	uint32_t file;                  /* data points into this file (0: memory of ours): lets the printer refer to it */
 	uint64_t file_off;
@@ -240,7 +246,7 @@ typedef struct Attr {
 		float *fs; int64_t *is; Name *ss; Tensor **ts; Graph **gs; Type **tps;
 	} u;                            /* AT_SPARSE is read into a dense t */
 	Name doc;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
 	Loc loc;
 } Attr;
 
@@ -261,7 +267,7 @@ struct Value {
 	Annot *annot;
 	Pair *meta; int nmeta;
 	Name doc;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
 	Loc loc;
 	struct Factors *factors;        /* factors.c: each axis as a product of factors */
 	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
@@ -283,7 +289,7 @@ struct Node {
 	Annot *annot;
 	Pair *meta; int nmeta;
 	Name doc;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
 	Loc loc;                        /* of the operator's name in the text */
 	Loc *inloc;                     /* of each operand, or NULL */
 	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
@@ -304,7 +310,7 @@ struct Graph {
 	Node **node; int nnode;
 	Map byname;
 	Pair *meta; int nmeta;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
 	Annot *annot;
 	uint32_t facts;                 /* what passes have established (compiler.h) */
 	Dim *factor; int nfactor;       /* factors.c: the length of each factor */
@@ -319,11 +325,11 @@ struct Function {
 	struct Opset *opset; int nopset;
 	Annot *annot;
 	Pair *meta; int nmeta;
-	Blob *unknown; int nunknown;
+	Blobs unknown;
 	Loc loc;
 };
 
-typedef struct Opset { Name domain; int64_t version; Loc loc; } Opset;
+typedef struct Opset { Name domain; int64_t version; Loc loc; Blobs unknown; } Opset;
 
 struct Model {
 	Arena arena, scratch;
@@ -336,7 +342,7 @@ struct Model {
 	Graph *graph;
 	Function **function; int nfunction;
 	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
-	Blob *unknown; int nunknown;    /* of ModelProto */
+	Blobs unknown;                  /* of ModelProto */
 	bool from_onnx;
 	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
@@ -498,7 +504,7 @@ struct Annot {
 	Annot *next;                    /* in source order */
 };
 
-typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32 } AnnotPlace;
+typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32, ON_ATTR = 64 } AnnotPlace;
 int    annot_check(Annot *, AnnotPlace);                     /* known name, legal place, argument kinds; -1 after err_at */
 Annot *annot_find(const Annot *list, const char *name);
 Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */

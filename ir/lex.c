@@ -241,6 +241,16 @@ static bool float_word(const uint8_t *s, size_t n)
 	return is_word(s, n, "inf") || is_word(s, n, "infinity") || is_word(s, n, "nan");
 }
 
+/* The end of "nan(0x7fc00001)" at s: a NaN by its bits; NULL when it is none. */
+static const uint8_t *nan_end(const uint8_t *s, const uint8_t *end)
+{
+	if (end - s < 8 || !is_word(s, 3, "nan") || memcmp(s + 3, "(0x", 3))
+		return NULL;
+	for (s += 6; s < end && isxdigit(*s); s++)
+		;
+	return s < end && *s == ')' ? s + 1 : NULL;
+}
+
 bool lex_is_float_word(Name s)
 {
 	return float_word((const uint8_t *)s, strlen(s));
@@ -284,6 +294,8 @@ Token lex_next(Lex *lx)
 	t.loc = loc_of(lx, s, s);
 	if (s == end)
 		return t;
+	if ((*s == 'n' || *s == 'N') && (e = nan_end(s, end)) != NULL)
+		return simple(lx, t, TOK_FLOAT, e);
 	if (id_first(*s)) {
 		e = id_end(s, end);
 		if (too_long(lx, s, (size_t)(e - s), "name")) {
@@ -345,6 +357,31 @@ int lex_int(Token t, int64_t *out)
 	return 0;
 }
 
+/* "nan(0x7fc00001)": all bits of the number. */
+static int nan_bits(Token t, const uint8_t *s, double *wide, float *narrow)
+{
+	uint64_t u = 0;
+	uint32_t low;
+	bool ok = t.loc.len <= 7 + 16;
+	double w;
+	float f;
+
+	for (s += 6; ok && *s != ')'; s++)
+		u = u << 4 | (unsigned)hex_value(*s);
+	low = (uint32_t)u;
+	memcpy(&w, &u, sizeof w);
+	memcpy(&f, &low, sizeof f);
+	if (!ok || (wide && w == w) || (narrow && (u >> 32 || f == f))) {
+		err_at(t.loc, "these are not the bits of a NaN of type %s", narrow ? "float" : "double");
+		return -1;
+	}
+	if (wide)
+		memcpy(wide, &u, sizeof *wide);
+	if (narrow)
+		memcpy(narrow, &low, sizeof *narrow);
+	return 0;
+}
+
 /* The dot is taken out and its place put into the exponent: strtod reads "15e-1" alike in every locale. */
 int lex_float(Token t, double *wide, float *narrow)
 {
@@ -355,6 +392,8 @@ int lex_float(Token t, double *wide, float *narrow)
 	float f = 0;
 	bool dot = false;
 
+	if (t.loc.len > 7 && end[-1] == ')')
+		return nan_bits(t, s, wide, narrow);
 	if (t.loc.len + 32 > sizeof small && !(buf = malloc(t.loc.len + 32)))
 		die("out of memory");
 	o = buf;

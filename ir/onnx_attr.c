@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static const Spec ATTRIBUTE = { "AttributeProto",      " sfisssFISSS ssS    issS" };
-
 /* The field that carries an attribute of each type. */
 static const uint8_t attr_field[] = { [AT_FLOAT] = 2, [AT_INT] = 3, [AT_STRING] = 4, [AT_TENSOR] = 5, [AT_GRAPH] = 6, [AT_FLOATS] = 7,
 	[AT_INTS] = 8, [AT_STRINGS] = 9, [AT_TENSORS] = 10, [AT_GRAPHS] = 11, [AT_SPARSE] = 22, [AT_SPARSES] = 23, [AT_TYPE] = 14, [AT_TYPES] = 15 };
@@ -49,7 +47,7 @@ static void attr_value(Reader *r, Attr *a, const Msg *msg, Graph *g)
 {
 	Msg m = wire_again(msg);
 	Arena *mem = r->w.arena;
-	bool given = false;
+	bool given = false, said;
 	Field f;
 
 	if (a->type == AT_STRING)
@@ -73,8 +71,8 @@ static void attr_value(Reader *r, Attr *a, const Msg *msg, Graph *g)
 		case AT_GRAPHS:  arena_push(mem, a->u.gs, a->n, onnx_graph(r, &f, g)); break;
 		case AT_SPARSE:  a->u.t = onnx_sparse(r, &f); break;
 		case AT_SPARSES: arena_push(mem, a->u.ts, a->n, onnx_sparse(r, &f)); break;
-		case AT_TYPE:    a->u.tp = onnx_type(r, &f); break;
-		case AT_TYPES:   arena_push(mem, a->u.tps, a->n, onnx_type(r, &f)); break;
+		case AT_TYPE:    a->u.tp = onnx_type(r, &f, &said); break;
+		case AT_TYPES:   arena_push(mem, a->u.tps, a->n, onnx_type(r, &f, &said)); break;
 		default: break;
 		}
 	}
@@ -90,14 +88,14 @@ static void attr_value(Reader *r, Attr *a, const Msg *msg, Graph *g)
 		r->w.bad = true;
 	}
 	/* Sparse tensors have become dense ones. */
-	if (a->type == AT_SPARSE || a->type == AT_SPARSES)
+	if (given && !a->ref && (a->type == AT_SPARSE || a->type == AT_SPARSES))
 		a->type = a->type == AT_SPARSE ? AT_TENSOR : AT_TENSORS;
 }
 
 Attr onnx_attribute(Reader *r, const Field *field, Graph *g)
 {
-	Msg m = wire_msg(&r->w, &ATTRIBUTE, field->p, field->n, true);
 	Attr a = { .name = name_of(""), .loc = at(r, field) };
+	Msg m = wire_msg(&r->w, &spec_attribute, field, &a.unknown);
 	uint32_t used = 0;
 	Field f;
 
@@ -119,8 +117,6 @@ Attr onnx_attribute(Reader *r, const Field *field, Graph *g)
 		default: used |= 1u << f.num;
 		}
 	}
-	a.unknown = m.blob;
-	a.nunknown = m.nblob;
 	attr_type(r, &a, used);
 	if (!r->w.bad)
 		attr_value(r, &a, &m, g);

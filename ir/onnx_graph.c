@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const Spec NODE      = { "NodeProto",           " SSssSsssSS" };
-static const Spec VALUE     = { "ValueInfoProto",      " sssS" };
-static const Spec GRAPH     = { "GraphProto",          " Ss  S    sSSSkSS" };
-static const Spec FUNCTION  = { "FunctionProto",       " s  SSSSsSsSSsS" };
-
 /* Nodes. */
 
 static void node_names(Reader *r, Node *n, const Field *f)
@@ -38,8 +33,8 @@ static void node_names(Reader *r, Node *n, const Field *f)
 /* Name and operator first, so that messages about the rest can tell them. */
 static void node(Reader *r, const Field *field, Graph *g)
 {
-	Msg m = wire_msg(&r->w, &NODE, field->p, field->n, true);
 	Node *n = graph_node(g, NULL, name_of(""), at(r, field));
+	Msg m = wire_msg(&r->w, &spec_node, field, &n->unknown);
 	int src = r->src->nnode;
 	Field f;
 
@@ -61,8 +56,6 @@ static void node(Reader *r, const Field *field, Graph *g)
 		case 9: onnx_entry(r, &f, &n->meta, &n->nmeta); break;
 		}
 	}
-	n->unknown = m.blob;
-	n->nunknown = m.nblob;
 	r->src->node[src].op = n->op;
 	r->src->node[src].name = n->name;
 	onnx_annots(r, n->meta, &n->nmeta, ON_NODE, &n->annot);
@@ -73,9 +66,8 @@ static void node(Reader *r, const Field *field, Graph *g)
 			node_names(r, n, &f);
 		else if (f.num == 5)
 			arena_push(r->w.arena, n->attr, n->nattr, onnx_attribute(r, &f, g));
-		else if (f.num == 10 && shard_node(r->shard, n, &f))
-			onnx_keep(r, &f, &n->unknown, &n->nunknown);
 	}
+	onnx_shards(r, &n->unknown, 10, n);
 	onnx_unique_attrs(r, n->attr, n->nattr);
 	if (!*n->op && !r->w.bad) {
 		err_at(n->loc, "a node has no operator");
@@ -99,7 +91,8 @@ static void into(Reader *r, Value *v, Pair *meta, int *nmeta)
 /* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, if it is said. */
 static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 {
-	Msg m = wire_msg(&r->w, &VALUE, field->p, field->n, true);
+	Blobs unknown = { 0 };
+	Msg m = wire_msg(&r->w, &spec_value, field, &unknown);
 	Field f, ty = { 0 };
 	Name name = NULL, doc = NULL;
 	Pair *meta = NULL;
@@ -123,8 +116,14 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 	if (r->w.bad)
 		return NULL;
 	Value *v = graph_value_here(g, name, at(r, field));
-	Type *t = ty.p ? onnx_type(r, &ty) : NULL;
-	if (t) {
+	bool hollow = false;
+	Type *t = ty.p ? onnx_type(r, &ty, &hollow) : NULL;
+	if (t && v->data) {
+		onnx_type_merge(r, v->type, t);         /* the data say what the type is */
+		v->declared = true;
+	} else if (t) {
+		if (v->type)
+			onnx_type_merge(r, t, v->type);
 		v->type = t;
 		v->declared = true;
 	}
@@ -137,8 +136,10 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 		v->doc = doc;
 	for (int i = 0; i < nmeta; i++)
 		arena_push(r->w.arena, v->meta, v->nmeta, meta[i]);
-	for (int i = 0; i < m.nblob; i++)
-		arena_push(r->w.arena, v->unknown, v->nunknown, m.blob[i]);
+	for (int i = 0; i < unknown.n; i++)
+		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, unknown.blob[i]);
+	if (hollow)             /* the text syntax and a Type cannot say it: kept like an unknown field */
+		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, ((Blob){ ty.at, (size_t)(ty.p + ty.n - ty.at), ty.num }));
 	r->w.depth--;
 	return v;
 }
@@ -195,6 +196,8 @@ static void initialiser(Reader *r, const Field *f, Graph *g)
 		t->meta = NULL;
 		t->nmeta = 0;
 	}
+	if (v->type)
+		onnx_type_merge(r, own, v->type);
 	v->type = own;
 	v->data = t;
 	v->init = true;
@@ -272,7 +275,7 @@ static void graph_nodes(Reader *r, const Msg *msg, uint32_t num, Graph *g)
 Graph *onnx_graph(Reader *r, const Field *field, Graph *outer)
 {
 	Graph *g = graph_new(r->m, outer, name_of(""));
-	Msg m = wire_msg(&r->w, &GRAPH, field->p, field->n, true);
+	Msg m = wire_msg(&r->w, &spec_graph, field, &g->unknown);
 	Fields in = { 0 }, out = { 0 }, init = { 0 }, info = { 0 };
 	Arena tmp = { 0 };
 	Field f;
@@ -292,8 +295,6 @@ Graph *onnx_graph(Reader *r, const Field *field, Graph *outer)
 		else if (f.num == 16)
 			onnx_entry(r, &f, &g->meta, &g->nmeta);
 	}
-	g->unknown = m.blob;
-	g->nunknown = m.nblob;
 	onnx_annots(r, g->meta, &g->nmeta, ON_GRAPH, &g->annot);
 	graph_values(r, g, &in, &out, &init, &info);
 	graph_nodes(r, &m, 1, g);
@@ -384,8 +385,8 @@ static void attr_order(Reader *r, Function *fn, const char *text)
 
 void onnx_function(Reader *r, const Field *field)
 {
-	Msg m = wire_msg(&r->w, &FUNCTION, field->p, field->n, true), again;
 	Function *fn = arena_new(r->w.arena, Function);
+	Msg m = wire_msg(&r->w, &spec_function, field, &fn->unknown), again;
 	Field f;
 	int pos;
 
@@ -407,8 +408,6 @@ void onnx_function(Reader *r, const Field *field)
 		}
 	}
 	fn->body->name = fn->name;
-	fn->unknown = m.blob;
-	fn->nunknown = m.nblob;
 	Name header = onnx_take(fn->meta, &fn->nmeta, KEY_HEADER), attrs = onnx_take(fn->meta, &fn->nmeta, KEY_ATTRS);
 	body_metadata(r, fn);
 	static const uint8_t order[] = { 4, 5, 6, 11, 12 };

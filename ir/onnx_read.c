@@ -12,14 +12,10 @@
 #include <string.h>
 #include <strings.h>
 
-static const Spec MODEL     = { "ModelProto",          " isssissS     S     k    SS" };
-static const Spec OPSET     = { "OperatorSetIdProto",  " si" };
-static const Spec ENTRY     = { "StringStringEntryProto", " ss" };
-
 void onnx_entry(Reader *r, const Field *f, Pair **list, int *n)
 {
-	Msg m = wire_msg(&r->w, &ENTRY, f->p, f->n, false);
 	Pair p = { .key = name_of(""), .value = name_of(""), .loc = at(r, f) };
+	Msg m = wire_msg(&r->w, &spec_entry, f, &p.unknown);
 	Field g;
 
 	while (wire_next(&m, &g)) {
@@ -54,8 +50,8 @@ void onnx_annots(Reader *r, Pair *list, int *n, AnnotPlace place, Annot **to)
 
 void onnx_opset(Reader *r, const Field *f, Opset **list, int *n)
 {
-	Msg m = wire_msg(&r->w, &OPSET, f->p, f->n, false);
 	Opset o = { .domain = name_of(""), .loc = at(r, f) };
+	Msg m = wire_msg(&r->w, &spec_opset, f, &o.unknown);
 	Field g;
 
 	while (wire_next(&m, &g)) {
@@ -69,16 +65,27 @@ void onnx_opset(Reader *r, const Field *f, Opset **list, int *n)
 			if ((*list)[i].version != o.version)
 				err_at(o.loc, "domain \"%s\" is imported twice, in versions %lld and %lld", o.domain,
 					(long long)(*list)[i].version, (long long)o.version);
+			for (int k = 0; k < o.unknown.n; k++)
+				arena_push(r->w.arena, (*list)[i].unknown.blob, (*list)[i].unknown.n, o.unknown.blob[k]);
 			return;
 		}
 	arena_push(r->w.arena, *list, *n, o);
 }
 
-/* Keeps a field that was understood but shall be written again as it is. */
-void onnx_keep(Reader *r, const Field *f, Blob **list, int *n)
+void onnx_shards(Reader *r, Blobs *list, uint32_t num, Node *n)
 {
-	arena_push(r->w.arena, *list, *n, ((Blob){ f->at, (size_t)(f->p + f->n - f->at), f->num }));
+	int kept = 0;
+	Field f;
+
+	for (int i = 0; i < list->n; i++) {
+		bool found = list->blob[i].field == num && wire_field(&r->w, &list->blob[i], &f) && f.wire == WIRE_BYTES;
+
+		if (!found || (n ? shard_node(r->shard, n, &f) : shard_config(r->shard, &f)))
+			list->blob[kept++] = list->blob[i];
+	}
+	list->n = kept;
 }
+
 static void header(Reader *r, const Field *f)
 {
 	Model *m = r->m;
@@ -92,10 +99,6 @@ static void header(Reader *r, const Field *f)
 	case 6: m->doc = wire_text(&r->w, f); break;
 	case 8: onnx_opset(r, f, &m->opset, &m->nopset); break;
 	case 14: onnx_entry(r, f, &m->meta, &m->nmeta); break;
-	case 26:
-		if (shard_config(r->shard, f))
-			onnx_keep(r, f, &m->unknown, &m->nunknown);
-		break;
 	}
 }
 
@@ -152,7 +155,7 @@ Model *onnx_read(uint32_t file)
 	SrcFile *src = file_of(file);
 	Model *model = model_new();
 	Reader r = { .w = { .file = file, .base = src->data, .arena = &model->arena }, .m = model, .src = src };
-	Msg m = wire_msg(&r.w, &MODEL, src->data, src->bytes, true);
+	Msg m = wire_msg(&r.w, &spec_model, &(Field){ .p = src->data, .n = src->bytes }, &model->unknown);
 	Field f, last = { 0 };
 	int ngraph = 0;
 
@@ -176,8 +179,7 @@ Model *onnx_read(uint32_t file)
 		else if (f.num == 25)
 			onnx_function(&r, &f);
 	}
-	for (int i = 0; i < m.nblob; i++)
-		arena_push(&model->arena, model->unknown, model->nunknown, m.blob[i]);
+	onnx_shards(&r, &model->unknown, 26, NULL);
 	check_header(&r);
 	if (!r.w.bad && !ngraph) {
 		err_at((Loc){ .file = file, .off = src->bytes, .len = 1 }, "the model has no graph");

@@ -18,11 +18,12 @@ void onnx_entry(Reader *, const Field *, Pair **list, int *n);                  
 Name onnx_take(Pair *list, int *n, const char *key);                            /* takes the entry of ours with that key out; NULL */
 void onnx_annots(Reader *, Pair *list, int *n, AnnotPlace, Annot **to);         /* takes the annotations out */
 void onnx_opset(Reader *, const Field *, Opset **list, int *n);
-void onnx_keep(Reader *, const Field *, Blob **list, int *n);                   /* a field that was understood and shall be written again as it is */
+void onnx_shards(Reader *, Blobs *, uint32_t num, Node *);                      /* reads multi-device messages among kept fields; takes those of ours out */
 
 /* onnx_type.c */
 DType onnx_elem(Reader *, const Field *);
-Type *onnx_type(Reader *, const Field *);                                       /* NULL when nothing is said */
+Type *onnx_type(Reader *, const Field *, bool *hollow);                         /* NULL when neither elements nor kind are said */
+void  onnx_type_merge(Reader *, Type *to, const Type *from);
 
 /* onnx_tensor.c */
 Tensor *onnx_tensor(Reader *, const Field *);

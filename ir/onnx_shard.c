@@ -323,7 +323,7 @@ static bool ours(Name config)
 /* False: the message is ours, and need not be kept. */
 bool shard_config(ShardReader *r, const Field *f)
 {
-	Msg m = wire_msg(r->w, &CONFIG, f->p, f->n, false);
+	Msg m = wire_msg(r->w, &CONFIG, f, NULL);
 	Name name = name_of("");
 	bool cuda = false;
 	Field g;
@@ -347,7 +347,7 @@ bool shard_config(ShardReader *r, const Field *f)
 
 static void read_group(ShardReader *r, const Field *f, Sharding *s)
 {
-	Msg m = wire_msg(r->w, &GROUP, f->p, f->n, false);
+	Msg m = wire_msg(r->w, &GROUP, f, NULL);
 	struct Group group = { 0 };
 	Field g;
 
@@ -363,7 +363,7 @@ static void read_group(ShardReader *r, const Field *f, Sharding *s)
 /* Several splits of one axis belong to axes that were fused; only a split of the outermost one is a plain S. */
 static void read_dim(ShardReader *r, const Field *f, Sharding *s)
 {
-	Msg m = wire_msg(r->w, &SHARD_DIM, f->p, f->n, false);
+	Msg m = wire_msg(r->w, &SHARD_DIM, f, NULL);
 	int64_t axis = 0, shards = 1;
 	int simple = 0;
 	Field g;
@@ -373,7 +373,7 @@ static void read_dim(ShardReader *r, const Field *f, Sharding *s)
 			axis = (int64_t)g.v;
 			continue;
 		}
-		Msg in = wire_msg(r->w, &SIMPLE_DIM, g.p, g.n, false);
+		Msg in = wire_msg(r->w, &SIMPLE_DIM, &g, NULL);
 		int64_t n = 1;
 		Field h;
 
@@ -393,7 +393,7 @@ static void read_dim(ShardReader *r, const Field *f, Sharding *s)
 
 static Sharding read_sharding(ShardReader *r, const Field *f)
 {
-	Msg m = wire_msg(r->w, &SHARDING, f->p, f->n, false);
+	Msg m = wire_msg(r->w, &SHARDING, f, NULL);
 	Sharding s = { .tensor = name_of("") };
 	Field g;
 
@@ -411,7 +411,7 @@ static Sharding read_sharding(ShardReader *r, const Field *f)
 /* False: the message is ours, and need not be kept. */
 bool shard_node(ShardReader *r, Node *n, const Field *f)
 {
-	Msg m = wire_msg(r->w, &NODE_CFG, f->p, f->n, false);
+	Msg m = wire_msg(r->w, &NODE_CFG, f, NULL);
 	NodeSpec s = { .n = n, .config = name_of(""), .stage = -1 };
 	Field g;
 

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-static const Spec TENSOR    = { "TensorProto",         " IisFISIssDIsSi S" };
-static const Spec SPARSE    = { "SparseTensorProto",   " ssI" };
-
 static Name or_empty(Name s)
 {
 	return s ? s : name_of("");
@@ -189,8 +186,8 @@ static void tensor_data(Reader *r, Tensor *t, const Msg *m, const Found *d)
 
 Tensor *onnx_tensor(Reader *r, const Field *field)
 {
-	Msg m = wire_msg(&r->w, &TENSOR, field->p, field->n, true);
 	Tensor *t = arena_new(r->w.arena, Tensor);
+	Msg m = wire_msg(&r->w, &spec_tensor, field, &t->unknown);
 	Found d = { 0 };
 	Field f;
 
@@ -223,8 +220,6 @@ Tensor *onnx_tensor(Reader *r, const Field *field)
 			d.piece = f;
 		}
 	}
-	t->unknown = m.blob;
-	t->nunknown = m.nblob;
 	if (!t->dim)
 		t->dim = arena_array(r->w.arena, int64_t, 1);
 	tensor_data(r, t, &m, &d);
@@ -235,9 +230,10 @@ Tensor *onnx_tensor(Reader *r, const Field *field)
 /* A sparse tensor as a dense one: values [nnz], indices [nnz] into the flattened tensor or [nnz, rank]. */
 Tensor *onnx_sparse(Reader *r, const Field *field)
 {
-	Msg m = wire_msg(&r->w, &SPARSE, field->p, field->n, false);
 	Field f, parts[3] = { 0 };
 	Tensor *t = arena_new(r->w.arena, Tensor), *val, *idx;
+	struct Sparse *whole = arena_new(r->w.arena, struct Sparse);
+	Msg m = wire_msg(&r->w, &spec_sparse, field, &whole->unknown);
 	int64_t n;
 
 	t->loc = at(r, field);
@@ -264,6 +260,12 @@ Tensor *onnx_sparse(Reader *r, const Field *field)
 	t->meta = val->meta;
 	t->nmeta = val->nmeta;
 	t->dtype = val->dtype;
+	val->doc = NULL;
+	val->meta = NULL;
+	val->nmeta = 0;
+	whole->values = val;
+	whole->indices = idx;
+	t->sparse = whole;
 	if (r->w.bad || !elements(r, t, &n))
 		return t;
 	int64_t nnz = val->rank == 1 ? val->dim[0] : -1;

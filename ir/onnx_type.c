@@ -1,13 +1,9 @@
 /* The types of an .onnx file: TypeProto and the messages in it. */
 #include "onnx_read.h"
 
-static const Spec TYPE      = { "TypeProto",           " s  ssssss" };
-static const Spec TENSOR_TY = { "TypeProto.Tensor",    " is" };
-static const Spec SUB_TY    = { "TypeProto.Sequence",  " s" };
-static const Spec MAP_TY    = { "TypeProto.Map",       " is" };
-static const Spec OPAQUE_TY = { "TypeProto.Opaque",    " ss" };
-static const Spec SHAPE     = { "TensorShapeProto",    " S" };
-static const Spec DIMENSION = { "TensorShapeProto.Dimension", " iss" };
+#include <string.h>
+
+typedef struct TypeBlobs TypeBlobs;
 
 DType onnx_elem(Reader *r, const Field *f)
 {
@@ -18,9 +14,9 @@ DType onnx_elem(Reader *r, const Field *f)
 	return DT_UNDEFINED;
 }
 
-static Dim dimension(Reader *r, const Field *f, Name *denote)
+static Dim dimension(Reader *r, const Field *f, Name *denote, Blobs *keep)
 {
-	Msg m = wire_msg(&r->w, &DIMENSION, f->p, f->n, false);
+	Msg m = wire_msg(&r->w, &spec_dimension, f, keep);
 	Dim d = DIM_UNKNOWN;
 	Field g;
 
@@ -39,9 +35,9 @@ static Dim dimension(Reader *r, const Field *f, Name *denote)
 	return d;
 }
 
-static void shape(Reader *r, const Field *f, Type *t)
+static void shape(Reader *r, const Field *f, Type *t, TypeBlobs *keep)
 {
-	Msg m = wire_msg(&r->w, &SHAPE, f->p, f->n, false);
+	Msg m = wire_msg(&r->w, &spec_shape, f, &keep->shape);
 	bool denoted = false;
 	Field g;
 	int n = 0;
@@ -49,9 +45,16 @@ static void shape(Reader *r, const Field *f, Type *t)
 	t->rank = 0;
 	t->dim = NULL;
 	t->denote = NULL;
+	keep->dim = NULL;
 	while (wire_next(&m, &g)) {
+		Blobs unknown = { 0 };
 		Name denote = NULL;
-		Dim d = dimension(r, &g, &denote);
+		Dim d = dimension(r, &g, &denote, &unknown);
+
+		if (unknown.n && !keep->dim)
+			keep->dim = arena_array(r->w.arena, Blobs, RANK_MAX);
+		if (unknown.n && t->rank < RANK_MAX)
+			keep->dim[t->rank] = unknown;
 
 		arena_push(r->w.arena, t->dim, t->rank, d);
 		arena_push(r->w.arena, t->denote, n, denote);
@@ -68,43 +71,47 @@ static void shape(Reader *r, const Field *f, Type *t)
 }
 
 /* One case of TypeProto's oneof. */
-static void type_case(Reader *r, const Field *f, Type *t)
+static void type_case(Reader *r, const Field *f, Type *t, TypeBlobs *keep)
 {
 	static const TypeKind kinds[] = { [1] = TY_TENSOR, [4] = TY_SEQ, [5] = TY_MAP, [7] = TY_OPAQUE, [8] = TY_SPARSE, [9] = TY_OPTIONAL };
-	static const Spec *const specs[] = { [1] = &TENSOR_TY, [4] = &SUB_TY, [5] = &MAP_TY, [7] = &OPAQUE_TY, [8] = &TENSOR_TY, [9] = &SUB_TY };
+	static const Spec *const specs[] = { [1] = &spec_tensor_type, [4] = &spec_sub_type, [5] = &spec_map_type, [7] = &spec_opaque_type, [8] = &spec_tensor_type, [9] = &spec_sub_type };
 	Name denotation = t->denotation;
-	Msg m = wire_msg(&r->w, specs[f->num], f->p, f->n, false);
+	bool hollow;
+	Msg m = wire_msg(&r->w, specs[f->num], f, &keep->kind);
 	Field g;
 
+	*keep = (TypeBlobs){ .type = keep->type };
 	*t = (Type){ .kind = kinds[f->num], .rank = -1, .denotation = denotation };
 	while (wire_next(&m, &g)) {
 		if (t->kind == TY_OPAQUE && g.num == 1)
 			t->domain = wire_name(&r->w, &g);
 		else if (t->kind == TY_OPAQUE)
 			t->name = wire_name(&r->w, &g);
-		else if (m.spec == &SUB_TY || (t->kind == TY_MAP && g.num == 2))
-			t->sub = onnx_type(r, &g);
+		else if (m.spec == &spec_sub_type || (t->kind == TY_MAP && g.num == 2))
+			t->sub = onnx_type(r, &g, &hollow);
 		else if (g.num == 1)
 			t->elem = onnx_elem(r, &g);
 		else
-			shape(r, &g, t);
+			shape(r, &g, t, keep);
 	}
 	if (r->w.bad)
 		return;
-	if ((m.spec == &SUB_TY || t->kind == TY_MAP) && !t->sub) {
+	if ((m.spec == &spec_sub_type || t->kind == TY_MAP) && !t->sub) {
 		err_at(at(r, f), "the type of the elements is missing");
 		r->w.bad = true;
 	}
 }
 
-/* NULL when nothing is said: no case is given, or a tensor of elements that are not known. */
-Type *onnx_type(Reader *r, const Field *f)
+/* *hollow: NULL is given, but something was said. */
+Type *onnx_type(Reader *r, const Field *f, bool *hollow)
 {
-	Msg m = wire_msg(&r->w, &TYPE, f->p, f->n, false);
+	TypeBlobs keep = { 0 };
+	Msg m = wire_msg(&r->w, &spec_type, f, &keep.type);
 	Type *t = arena_new(r->w.arena, Type);
 	bool given = false;
 	Field g;
 
+	*hollow = false;
 	if (!wire_enter(&r->w, f->p))
 		return NULL;
 	while (wire_next(&m, &g)) {
@@ -112,9 +119,60 @@ Type *onnx_type(Reader *r, const Field *f)
 			t->denotation = g.n ? wire_name(&r->w, &g) : NULL;
 			continue;
 		}
-		type_case(r, &g, t);
+		type_case(r, &g, t, &keep);
 		given = true;
 	}
 	r->w.depth--;
-	return given && !(t->kind == TY_TENSOR && t->elem == DT_UNDEFINED) ? t : NULL;
+	if (keep.type.n || keep.kind.n || keep.shape.n || keep.dim) {
+		t->unknown = arena_new(r->w.arena, TypeBlobs);
+		*t->unknown = keep;
+	}
+	if (given && !(t->kind == TY_TENSOR && t->elem == DT_UNDEFINED))
+		return t;
+	*hollow = t->unknown || t->denotation || (given && t->rank >= 0);
+	return NULL;
+}
+
+/* What from has and to has not goes to to. */
+static void merge(Arena *mem, Blobs *to, const Blobs *from)
+{
+	int n = to->n;
+
+	for (int i = 0; i < from->n; i++) {
+		const Blob *b = &from->blob[i];
+		bool same = false;
+
+		for (int k = 0; k < n && !same; k++)
+			same = to->blob[k].bytes == b->bytes && !memcmp(to->blob[k].data, b->data, b->bytes);
+		if (!same)
+			arena_push(mem, to->blob, to->n, *b);
+	}
+}
+
+/* A value whose type is said twice: denotations and unknown fields of the first saying go to the second. */
+void onnx_type_merge(Reader *r, Type *to, const Type *from)
+{
+	int rank = to->kind == from->kind && to->rank == from->rank ? to->rank : 0;
+
+	if (to == from)
+		return;
+	if (!to->denotation)
+		to->denotation = from->denotation;
+	if (from->denote && rank > 0 && !to->denote)
+		to->denote = from->denote;
+	if (from->unknown && !to->unknown)
+		to->unknown = arena_new(r->w.arena, TypeBlobs);
+	if (from->unknown) {
+		merge(r->w.arena, &to->unknown->type, &from->unknown->type);
+		if (to->kind == from->kind) {
+			merge(r->w.arena, &to->unknown->kind, &from->unknown->kind);
+			merge(r->w.arena, &to->unknown->shape, &from->unknown->shape);
+		}
+		if (from->unknown->dim && rank > 0 && !to->unknown->dim)
+			to->unknown->dim = arena_array(r->w.arena, Blobs, RANK_MAX);
+		for (int i = 0; from->unknown->dim && i < rank; i++)
+			merge(r->w.arena, &to->unknown->dim[i], &from->unknown->dim[i]);
+	}
+	if (to->sub && from->sub)
+		onnx_type_merge(r, to->sub, from->sub);
 }

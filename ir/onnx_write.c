@@ -1,4 +1,4 @@
-/* Model -> .onnx.  The bytes depend on the model alone: fields in ascending order, unknown fields last.
+/* Model -> .onnx.  The bytes depend on the model alone: fields in ascending order (but initialisers in theirs), unknown fields last.
  *
  * What ONNX has no field for stands in metadata_props under keys of ours (wire.h), so that reading gives the same
  * model again; S, B, stages and meshes are written a second time as ONNX's own multi-device messages (onnx_shard.c)
@@ -29,21 +29,27 @@ static void text(Writer *w, uint32_t num, Name s)
 }
 
 /* A model always had metadata; everything else has it since IR version 10. */
-static void entry(Writer *w, uint32_t num, const char *key, const char *value)
+static void entry_with(Writer *w, uint32_t num, const char *key, const char *value, const Blobs *unknown)
 {
 	size_t at = out_open(&w->o, num);
 
 	out_data(&w->o, 1, key, strlen(key));
 	out_data(&w->o, 2, value, strlen(value));
+	out_blobs(&w->o, unknown);
 	out_close(&w->o, at);
 	if (!w->model)
 		need(w, 10);
 }
 
+static void entry(Writer *w, uint32_t num, const char *key, const char *value)
+{
+	entry_with(w, num, key, value, &(Blobs){ 0 });
+}
+
 static void entries(Writer *w, uint32_t num, const Pair *list, int n)
 {
 	for (int i = 0; i < n; i++)
-		entry(w, num, list[i].key, list[i].value);
+		entry_with(w, num, list[i].key, list[i].value, &list[i].unknown);
 }
 
 static void annots_as(Writer *w, uint32_t num, const char *key, const Annot *list)
@@ -74,6 +80,7 @@ static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
 
 		text(w, 1, list[i].domain);
 		out_int(&w->o, 2, list[i].version);
+		out_blobs(&w->o, &list[i].unknown);
 		out_close(&w->o, at);
 	}
 }
@@ -86,7 +93,7 @@ static void need_type(Writer *w, DType t)
 	        t >= DT_FLOAT8E4M3FN && t <= DT_FLOAT8E5M2FNUZ ? 9 : 3);
 }
 
-static void shape(Writer *w, const Type *t)
+static void shape(Writer *w, const Type *t, const struct TypeBlobs *b)
 {
 	size_t at = out_open(&w->o, 2);
 
@@ -99,8 +106,11 @@ static void shape(Writer *w, const Type *t)
 			out_text(&w->o, 2, dim_text(t->dim[i]));
 		if (t->denote)
 			text(w, 3, t->denote[i]);
+		if (b->dim)
+			out_blobs(&w->o, &b->dim[i]);
 		out_close(&w->o, dim);
 	}
+	out_blobs(&w->o, &b->shape);
 	out_close(&w->o, at);
 }
 
@@ -108,6 +118,7 @@ static void type(Writer *w, uint32_t num, const Type *t)
 {
 	static const uint8_t cases[] = { [TY_TENSOR] = 1, [TY_SEQ] = 4, [TY_MAP] = 5, [TY_OPAQUE] = 7, [TY_SPARSE] = 8, [TY_OPTIONAL] = 9 };
 	size_t at = out_open(&w->o, num), one = out_open(&w->o, cases[t->kind]);
+	const struct TypeBlobs none = { 0 }, *b = t->unknown ? t->unknown : &none;
 
 	switch (t->kind) {
 	case TY_TENSOR:
@@ -115,7 +126,7 @@ static void type(Writer *w, uint32_t num, const Type *t)
 		need_type(w, t->elem);
 		out_int(&w->o, 1, t->elem);
 		if (t->rank >= 0)
-			shape(w, t);
+			shape(w, t, b);
 		break;
 	case TY_SEQ:
 	case TY_OPTIONAL:
@@ -131,8 +142,10 @@ static void type(Writer *w, uint32_t num, const Type *t)
 		text(w, 2, t->name);
 		break;
 	}
+	out_blobs(&w->o, &b->kind);
 	out_close(&w->o, one);
 	text(w, 6, t->denotation);
+	out_blobs(&w->o, &b->type);
 	out_close(&w->o, at);
 }
 
@@ -164,6 +177,7 @@ static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 
 		out_text(o, 1, t->ext[i].key);
 		out_text(o, 2, t->ext[i].value);
+		out_blobs(o, &t->ext[i].unknown);
 		out_close(o, kv);
 	}
 	if (t->next)
@@ -173,11 +187,30 @@ static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	entries(w, 16, t->meta, t->nmeta);
 	if (!t->file && !t->next && t->bytes > SMALL_DATA)
 		entry(w, 16, KEY_LITERAL, "1");
-	out_blobs(o, t->unknown, t->nunknown);
+	out_blobs(o, &t->unknown);
 	out_close(o, at);
 }
 
-static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta, int position)
+/* As it stood in the file; name, documentation and metadata are those of the values. */
+static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
+{
+	Tensor values = *t->sparse->values;
+	size_t at = out_open(&w->o, num);
+
+	need(w, 6);
+	values.doc = t->doc;
+	values.meta = t->meta;
+	values.nmeta = t->nmeta;
+	tensor(w, 1, &values, v);
+	tensor(w, 2, t->sparse->indices, NULL);
+	out_ints(&w->o, 3, t->dim, t->rank, false);
+	out_blobs(&w->o, &t->sparse->unknown);
+	out_close(&w->o, at);
+}
+
+/* meta: documentation and metadata stand here.  fields: those that are not known do; a type that says nothing to us is
+ * among them. */
+static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta, bool fields, int position)
 {
 	size_t at = out_open(&w->o, num);
 	char where[16];
@@ -188,12 +221,14 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 	if (meta) {
 		out_text(&w->o, 3, v->doc);
 		value_meta(w, 4, v);
-		out_blobs(&w->o, v->unknown, v->nunknown);
 	}
 	if (position >= 0) {
 		snprintf(where, sizeof where, "%d", position);
 		entry(w, 4, KEY_INIT, where);
 	}
+	for (int i = 0; fields && i < v->unknown.n; i++)
+		if (v->unknown.blob[i].field != 2 || !(v->type && typed))
+			out_bytes(&w->o, v->unknown.blob[i].data, v->unknown.blob[i].bytes);
 	out_close(&w->o, at);
 }
 
@@ -201,11 +236,26 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 
 static void graph(Writer *w, uint32_t num, const Graph *g);
 
+/* Sparse tensors were read as dense ones; those that the text says to be sparse are dense. */
+static AttrType form(const Attr *a)
+{
+	AttrType t = a->type == AT_SPARSE ? AT_TENSOR : a->type == AT_SPARSES ? AT_TENSORS : a->type;
+	int nsparse = 0;
+
+	if (a->ref || a->absent)
+		return a->type;
+	for (int i = 0; t == AT_TENSORS && i < a->n; i++)
+		nsparse += a->u.ts[i]->sparse != NULL;
+	if (t == AT_TENSOR && a->u.t->sparse)
+		return AT_SPARSE;
+	return nsparse == a->n && (nsparse || a->type == AT_SPARSES) && t == AT_TENSORS ? AT_SPARSES : t;
+}
+
 static void attribute(Writer *w, uint32_t num, const Attr *a)
 {
 	Out *o = &w->o;
 	size_t at = out_open(o, num);
-	AttrType t = a->type == AT_SPARSE ? AT_TENSOR : a->type == AT_SPARSES ? AT_TENSORS : a->type;
+	AttrType t = form(a);
 
 	out_text(o, 1, a->name);
 	if (!a->ref)
@@ -215,7 +265,8 @@ static void attribute(Writer *w, uint32_t num, const Attr *a)
 		case AT_STRING: out_text(o, 4, a->u.s); break;
 		case AT_TENSOR: tensor(w, 5, a->u.t, NULL); break;
 		case AT_GRAPH:  graph(w, 6, a->u.g); break;
-		case AT_TYPE:   break;                          /* after the doc string */
+		case AT_TYPE:                                   /* after the doc string */
+		case AT_SPARSE: break;                          /* at the end */
 		case AT_INTS:   out_ints(o, 8, a->u.is, a->n, false); break;
 		default:
 			for (int i = 0; i < a->n; i++)
@@ -236,7 +287,11 @@ static void attribute(Writer *w, uint32_t num, const Attr *a)
 	if (t != AT_UNDEFINED)
 		out_int(o, 20, t);
 	text(w, 21, a->ref);
-	out_blobs(o, a->unknown, a->nunknown);
+	if (!a->ref && t == AT_SPARSE)
+		sparse(w, 22, a->u.t, NULL);
+	for (int i = 0; !a->ref && t == AT_SPARSES && i < a->n; i++)
+		sparse(w, 23, a->u.ts[i], NULL);
+	out_blobs(o, &a->unknown);
 	out_close(o, at);
 }
 
@@ -264,7 +319,7 @@ static void node(Writer *w, uint32_t num, const Node *n)
 	entries(w, 9, n->meta, n->nmeta);
 	if (shard_put_node(o, 10, w->m, n))
 		need(w, 11);
-	out_blobs(o, n->unknown, n->nunknown);
+	out_blobs(o, &n->unknown);
 	out_close(o, at);
 }
 
@@ -273,7 +328,7 @@ static void node(Writer *w, uint32_t num, const Node *n)
 
 static bool has_meta(const Value *v)
 {
-	return v->annot || v->into || v->doc || v->nmeta || v->nunknown;
+	return v->annot || v->into || v->doc || v->nmeta || v->unknown.n;
 }
 
 static void infos(Writer *w, uint32_t num, const Graph *g, bool function)
@@ -282,10 +337,13 @@ static void infos(Writer *w, uint32_t num, const Graph *g, bool function)
 		const Value *v = g->value[i];
 		bool typed = function ? v->type && (v->declared || v->input || v->output) : v->declared && v->type;
 		bool elsewhere = !function && (v->input || v->output || v->init);
+		bool more = elsewhere && v->data && !v->input && !v->output && (v->unknown.n || (v->type && v->type->unknown));
 
+		if (more)       /* what its tensor cannot hold */
+			value(w, num, v, true, false, true, -1);
 		if (elsewhere || !(typed || has_meta(v)))
 			continue;
-		value(w, num, v, typed, true, -1);
+		value(w, num, v, typed, true, true, -1);
 		if (function)
 			need(w, 10);
 	}
@@ -301,27 +359,32 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 	out_text(o, 2, g->name);
 	for (int i = 0; i < g->ninit; i++)
 		if (g->init[i]->data) {
-			tensor(w, 5, g->init[i]->data, g->init[i]->input ? NULL : g->init[i]);
+			const Value *v = g->init[i]->input ? NULL : g->init[i];
+
+			if (g->init[i]->data->sparse)
+				sparse(w, 15, g->init[i]->data, v);
+			else
+				tensor(w, 5, g->init[i]->data, v);
 			need(w, g->init[i]->input ? 3 : 4);
 		}
 	out_text(o, 10, g->doc);
 	for (int i = 0; i < g->nin; i++)
 		if (!g->in[i]->init || g->in[i]->data)
-			value(w, 11, g->in[i], true, true, -1);
+			value(w, 11, g->in[i], true, true, true, -1);
 	for (int i = 0; i < g->ninit; i++)
 		if (!g->init[i]->data)
-			value(w, 11, g->init[i], true, true, i);
+			value(w, 11, g->init[i], true, true, true, i);
 	bool *done = arena_array(w->o.arena, bool, g->nvalue + 1);
 	for (int i = 0; i < g->nout; i++) {
 		const Value *v = g->out[i];
 
-		value(w, 12, v, true, !v->input && !v->init && !done[v->id], -1);
+		value(w, 12, v, true, !v->input && !v->init && !done[v->id], !v->input && (!v->init || v->data) && !done[v->id], -1);
 		done[v->id] = true;
 	}
 	infos(w, 13, g, false);
 	annots_as(w, 16, KEY_GRAPH, g->annot);
 	entries(w, 16, g->meta, g->nmeta);
-	out_blobs(o, g->unknown, g->nunknown);
+	out_blobs(o, &g->unknown);
 	out_close(o, at);
 }
 
@@ -393,7 +456,7 @@ static void function(Writer *w, uint32_t num, const Function *f)
 	for (int i = 0; i < g->nmeta; i++)
 		entry(w, 14, name_fmt("%s%s", KEY_BODY, g->meta[i].key), g->meta[i].value);
 	entries(w, 14, f->meta, f->nmeta);
-	out_blobs(o, f->unknown, f->nunknown);
+	out_blobs(o, &f->unknown);
 	out_close(o, at);
 }
 
@@ -421,7 +484,7 @@ static void body(Writer *w)
 		need(w, 11);
 		shard_put_configs(&w->o, 26, m);
 	}
-	out_blobs(&w->o, m->unknown, m->nunknown);
+	out_blobs(&w->o, &m->unknown);
 }
 
 /* The other programs of a dump, as text. */

@@ -827,7 +827,9 @@ static int parse(Parser *p, Model *m, uint32_t file, void (*rule)(Parser *))
 		return -1;
 	advance(p);
 	advance(p);
-	ok = attempt(p, rule);
+	ok = attempt(p, rule) && diag_errors() == errors;
+	if (ok)
+		parse_later(p);
 	free(p->data.item);
 	free(p->operands.item);
 	free(p->args.item);

@@ -35,6 +35,7 @@ typedef struct Parser {
 	bool fatal;                     /* a limit was hit: no going on */
 	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
+	struct Later { AnnotPlace place; void *of; Annot *annot; } *later; int nlater;  /* annotations of messages inside, for the end of the text */
 	Annot **end;                    /* where the next annotation of the model, or of that list, goes */
 } Parser;
 
@@ -50,7 +51,7 @@ DType  parse_element_type(Parser *);                    /* also explains that a 
 Type  *parse_type(Parser *);
 Tensor *parse_tensor(Parser *, const Type *, Name, Loc);        /* DATA for a tensor of that type */
 Attr  *parse_attr_ref(Parser *);                        /* "@outer" in a function body */
-void   parse_attr_list(Parser *, Attr *);               /* "[...]": integers, numbers or strings */
+void   parse_attr_list(Parser *, Attr *);               /* "[...]" */
 void   parse_attributes(Parser *, bool declaration, Attr **list, int *n);       /* "<...>" */
 
 /* parse_annot.c */
@@ -59,6 +60,8 @@ Annot *parse_annot(Parser *, AnnotPlace);               /* NULL after explaining
 void   parse_node_annots(Parser *, Node *);
 void   parse_value_annots(Parser *, Value *);
 void   parse_graph_annots(Parser *, Graph *);
+void   parse_attr_annots(Parser *, Attr *);
+void   parse_later(Parser *);                           /* annotations of messages inside, once those are known */
 void   parse_loose_annots(Parser *, Function *);        /* between functions; NULL: before the graph */
 void   parse_annots_only(Parser *);                     /* a text of nothing else, for p->list */
 void   parse_train_args(Parser *);                      /* a text that is the arguments of @train */

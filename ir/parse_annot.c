@@ -2,6 +2,7 @@
  * arguments they take is the table in annot.c; those for which the graph has a field of its own (@doc, @meta,
  * @from, @into, @denotation, @op) go there. */
 #include "parse.h"
+#include "parts.h"
 
 static Arg annot_arg(Parser *);
 
@@ -116,9 +117,136 @@ static bool took_meta(Parser *p, const Annot *a, Pair **list, int *n)
 {
 	if (!is(a->name, "meta"))
 		return false;
-	arena_push(p->arena, *list, *n, ((Pair){ text_arg(a, "key"), text_arg(a, "value"), a->loc }));
+	arena_push(p->arena, *list, *n, ((Pair){ .key = text_arg(a, "key"), .value = text_arg(a, "value"), .loc = a->loc }));
 	return true;
 }
+
+/* @denotation("IMAGE", "DATA_BATCH", ...): of the type and of its axes; "" is none. */
+static void denotation(Parser *p, Type *t, const Annot *a)
+{
+	Name none = name_of("");
+	int axis = 0;
+
+	t->denote = arena_array(p->arena, Name, t->rank > 0 ? t->rank : 1);
+	for (int i = 0; i < a->narg; i++) {
+		Name s = a->arg[i].s == none ? NULL : a->arg[i].s;
+
+		if (is(a->arg[i].param, "meaning"))
+			t->denotation = s;
+		else if (is(a->arg[i].param, "axes") && axis < t->rank)
+			t->denote[axis++] = s;
+		else if (is(a->arg[i].param, "axes"))
+			err_at(a->arg[i].loc, "there is no axis %d: the type is %s", axis, type_text(t));
+	}
+}
+
+/* ---- Messages inside (parts.c) */
+
+/* @unknown("hex", ...): whole fields, none of which such a message has. */
+static void unknown(Parser *p, const Annot *a, const Part *part)
+{
+	static const Spec nothing = { "", "" };
+	uint8_t *bytes = NULL;
+	int n = 0, digits = 0;
+	Blobs all = { 0 };
+	Field f = { 0 };
+
+	for (int i = 0; i < a->narg; i++)
+		for (const char *s = is(a->arg[i].param, "bytes") ? a->arg[i].s : ""; *s; s++, digits++) {
+			int c = *s >= '0' && *s <= '9' ? *s - '0' : *s >= 'a' && *s <= 'f' ? *s - 'a' + 10 : -1;
+
+			if (c < 0) {
+				err_at(a->arg[i].loc, "@unknown takes hexadecimal digits, 0 to 9 and a to f");
+				return;
+			}
+			if (digits % 2)
+				bytes[n - 1] = (uint8_t)(bytes[n - 1] << 4 | c);
+			else
+				arena_push(p->arena, bytes, n, (uint8_t)c);
+		}
+	if (!n || digits % 2) {
+		err_at(a->loc, "@unknown takes two digits for each byte, and not none");
+		return;
+	}
+	f.p = bytes;
+	f.n = (size_t)n;
+	Wire w = { .file = file_memory("@unknown", bytes, f.n), .base = bytes, .arena = p->arena };
+	file_of(w.file)->binary = true;
+	for (Msg m = wire_msg(&w, &nothing, &f, &all); wire_next(&m, &f);)
+		;
+	for (int i = 0; i < all.n && !w.bad; i++) {
+		uint32_t num = all.blob[i].field;
+		char kind = num < strlen(part->spec->kind) ? part->spec->kind[num] : ' ';
+
+		/* A type that says too little to be one is kept in this way. */
+		if (kind != ' ' && kind != 'k' && !(part->spec == &spec_value && num == 2)) {
+			err_at(a->loc, "field %u of %s is not unknown", num, part->spec->name);
+			return;
+		}
+		arena_push(p->arena, part->unknown->blob, part->unknown->n, all.blob[i]);
+	}
+	if (w.bad)
+		note_at(a->loc, "in these bytes");
+}
+
+typedef struct Wanted { Parser *p; const Annot *a; Name at; bool found; } Wanted;
+
+static void annotate(void *ctx, const Part *part)
+{
+	Wanted *w = ctx;
+	const Annot *a = w->a;
+
+	if (w->found || strcmp(part->path, w->at))
+		return;
+	if (is(a->name, "unknown"))
+		unknown(w->p, a, part);
+	else if (is(a->name, "doc") && part->doc)
+		*part->doc = text_arg(a, "text");
+	else if (is(a->name, "meta") && part->meta)
+		took_meta(w->p, a, part->meta, part->nmeta);
+	else if (is(a->name, "denotation") && part->type)
+		denotation(w->p, part->type, a);
+	else
+		return;
+	w->found = true;
+}
+
+static void annotate_part(Parser *p, AnnotPlace place, void *of, const Annot *a)
+{
+	const Arg *at = arg_find(a->arg, a->narg, "at");
+	Wanted w = { p, a, at ? at->s : name_of(""), false };
+
+	parts_each(place, of, p->arena, annotate, &w);
+	if (!w.found)
+		err_at(at ? at->loc : a->loc, "@%s has no %s to speak of here", a->name, at ? at->s : "message");
+}
+
+void parse_later(Parser *p)
+{
+	for (int i = 0; i < p->nlater; i++)
+		annotate_part(p, p->later[i].place, p->later[i].of, p->later[i].annot);
+}
+
+/* Annotations of messages inside wait until all of those are read. */
+static bool took_part(Parser *p, AnnotPlace place, void *of, Annot *a)
+{
+	if (!is(a->name, "unknown") && !arg_find(a->arg, a->narg, "at"))
+		return false;
+	arena_push(p->arena, p->later, p->nlater, ((struct Later){ place, of, a }));
+	return true;
+}
+
+void parse_attr_annots(Parser *p, Attr *at)
+{
+	while (p->tok.kind == '@') {
+		Annot *a = parse_annot(p, ON_ATTR);
+
+		if (a)
+			annotate_part(p, ON_ATTR, at, a);
+	}
+}
+
+/* ---- What each may have */
 
 /* A node, a value or a graph has each annotation once. */
 static void add_once(Annot **list, Annot *a)
@@ -138,7 +266,7 @@ void parse_node_annots(Parser *p, Node *n)
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_NODE);
 
-		if (!a || took_meta(p, a, &n->meta, &n->nmeta))
+		if (!a || took_part(p, ON_NODE, n, a) || took_meta(p, a, &n->meta, &n->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			n->doc = a->arg[0].s;
@@ -149,43 +277,21 @@ void parse_node_annots(Parser *p, Node *n)
 	}
 }
 
-/* @denotation("IMAGE", "DATA_BATCH", ...): of the type and of its axes; "" is none. */
-static void denotation(Parser *p, Value *v, const Annot *a)
-{
-	Name none = name_of("");
-	int axis = 0;
-
-	if (!v->type) {
-		err_at(a->loc, "@denotation needs the type of %s", v->name);
-		return;
-	}
-	v->type->denote = arena_array(p->arena, Name, v->type->rank > 0 ? v->type->rank : 1);
-	for (int i = 0; i < a->narg; i++) {
-		Name s = a->arg[i].s == none ? NULL : a->arg[i].s;
-
-		if (is(a->arg[i].param, "meaning"))
-			v->type->denotation = s;
-		else if (axis < v->type->rank)
-			v->type->denote[axis++] = s;
-		else
-			err_at(a->arg[i].loc, "%s has no axis %d: it is %s", v->name, axis,
-				type_text(v->type));
-	}
-}
-
 void parse_value_annots(Parser *p, Value *v)
 {
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_VALUE);
 
-		if (!a || took_meta(p, a, &v->meta, &v->nmeta))
+		if (!a || took_part(p, ON_VALUE, v, a) || took_meta(p, a, &v->meta, &v->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			v->doc = a->arg[0].s;
 		else if (is(a->name, "into"))
 			v->into = graph_value(p->g, a->arg[0].s, a->arg[0].loc);
+		else if (is(a->name, "denotation") && v->type)
+			denotation(p, v->type, a);
 		else if (is(a->name, "denotation"))
-			denotation(p, v, a);
+			err_at(a->loc, "@denotation needs the type of %s", v->name);
 		else
 			add_once(&v->annot, a);
 	}
@@ -196,7 +302,11 @@ void parse_graph_annots(Parser *p, Graph *g)
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_GRAPH);
 
-		if (!a || took_meta(p, a, &g->meta, &g->nmeta))
+		if (a && p->f && p->f->body == g && is(a->name, "unknown")) {
+			err_at(a->loc, "@unknown of a function stands before it");
+			continue;
+		}
+		if (!a || took_part(p, ON_GRAPH, g, a) || took_meta(p, a, &g->meta, &g->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			g->doc = a->arg[0].s;
@@ -232,6 +342,10 @@ void parse_loose_annots(Parser *p, Function *f)
 
 		if (!a)
 			continue;
+		if (f && p->tok.kind == TOK_EOF && (is(a->name, "op") || is(a->name, "test") || is(a->name, "meta") || is(a->name, "unknown")))
+			err_at(a->loc, "@%s stands before a function, and none follows", a->name);
+		if (took_part(p, f ? ON_FUNCTION : ON_MODEL, f ? (void *)f : p->m, a))
+			continue;
 		if (is(a->name, "op"))
 			op_annot(f, a);
 		if (is(a->name, "op") || is(a->name, "test"))
@@ -239,6 +353,16 @@ void parse_loose_annots(Parser *p, Function *f)
 		else if (!f || !took_meta(p, a, &f->meta, &f->nmeta))
 			add_at_end(p, &p->m->annot, a);
 	}
+}
+
+static bool own_field(const Annot *a)
+{
+	static const char *const names[] = { "doc", "meta", "unknown", "denotation", "from", "into", NULL };
+
+	for (int i = 0; names[i]; i++)
+		if (is(a->name, names[i]))
+			return true;
+	return false;
 }
 
 void parse_annots_only(Parser *p)
@@ -249,7 +373,11 @@ void parse_annots_only(Parser *p)
 		if (p->tok.kind != '@')
 			expected(p, "an annotation");
 		a = parse_annot(p, p->place);
-		if (a)
+		if (a && own_field(a))
+			err_at(a->loc, "@%s has a field of its own and cannot stand here", a->name);
+		else if (a && p->place & (ON_NODE | ON_VALUE | ON_GRAPH))
+			add_once(p->list, a);
+		else if (a)
 			add_at_end(p, p->list, a);
 	}
 }

@@ -354,7 +354,77 @@ static float narrow(Parser *p)
 	return f;
 }
 
-/* "[...]": integers, numbers or strings. */
+static void attr_typed(Parser *p, Attr *a)
+{
+	Loc loc = p->tok.loc;
+	Type *ty = parse_type(p);
+	Name name = NULL;
+
+	if (at_name(p) && (p->next.kind == '=' || p->next.kind == '{' || p->next.kind == '[')) {
+		name = p->tok.name;
+		advance(p);
+	}
+	if (accept(p, '=') || at_data(p)) {
+		a->type = AT_TENSOR;
+		a->u.t = parse_tensor(p, ty, name, loc);
+	} else {
+		a->type = AT_TYPE;
+		a->u.tp = ty;
+	}
+}
+
+/* The items of a list of tensors, graphs or types, which all are of the kind of the first. */
+static void attr_items(Parser *p, Attr *a)
+{
+	while (p->tok.kind != ']') {
+		Attr one = { .name = a->name };
+		Loc loc = p->tok.loc;
+		AttrType list;
+
+		enter(p);
+		if (at_type(p) || at_element_type(p)) {
+			attr_typed(p, &one);
+		} else if (at_name(p) && p->next.kind == '(') {
+			one.type = AT_GRAPH;
+			one.u.g = parse_graph(p);
+		} else {
+			expected(p, "a tensor, a graph or a type");
+		}
+		leave(p);
+		list = one.type == AT_TENSOR ? AT_TENSORS : one.type == AT_GRAPH ? AT_GRAPHS : AT_TYPES;
+		if (a->type != AT_UNDEFINED && a->type != list) {
+			err_at(loc, "%s is a list of %s, and this is a %s", a->name, attr_type_name(a->type), attr_type_name(one.type));
+			jump(p);
+		}
+		a->type = list;
+		if (list == AT_TENSORS)
+			arena_push(p->arena, a->u.ts, a->n, one.u.t);
+		else if (list == AT_GRAPHS)
+			arena_push(p->arena, a->u.gs, a->n, one.u.g);
+		else
+			arena_push(p->arena, a->u.tps, a->n, one.u.tp);
+		if (!accept(p, ','))
+			break;
+	}
+	expect(p, ']');
+}
+
+/* "[...]" of anything but integers, numbers and strings. */
+static bool at_items(const Parser *p, AttrType said)
+{
+	Lex ahead = p->lex;
+	Token t = p->next;
+
+	if (said == AT_TENSORS || said == AT_GRAPHS || said == AT_TYPES || said == AT_SPARSES)
+		return true;
+	if (said != AT_UNDEFINED || (t.kind != TOK_ID && t.kind != TOK_STRING))
+		return false;
+	if (t.kind == TOK_ID && (dtype_of(t.name, strlen(t.name)) != DT_UNDEFINED))
+		return true;
+	return lex_next(&ahead).kind == '(';
+}
+
+/* "[...]". */
 void parse_attr_list(Parser *p, Attr *a)
 {
 	Loc open = p->tok.loc;
@@ -362,6 +432,11 @@ void parse_attr_list(Parser *p, Attr *a)
 	AttrType want = a->type;
 	Token t = p->next;
 
+	if (at_items(p, want)) {
+		advance(p);
+		attr_items(p, a);
+		return;
+	}
 	if (want == AT_UNDEFINED)               /* one float makes all floats: look ahead over the numbers */
 		for (want = AT_INTS;
 			t.kind == TOK_INT || t.kind == TOK_FLOAT || t.kind == ',' || t.kind == TOK_ID;
@@ -376,11 +451,7 @@ void parse_attr_list(Parser *p, Attr *a)
 		jump(p);
 	}
 	if (want != AT_INTS && want != AT_FLOATS && want != AT_STRINGS) {
-		err_at(open,
-			want == AT_TENSORS || want == AT_GRAPHS || want == AT_SPARSES || want == AT_TYPES
-				? "a list of %s cannot be written as text"
-				: "a list is no %s",
-			attr_type_name(want));
+		err_at(open, "a list is no %s", attr_type_name(want));
 		jump(p);
 	}
 	a->type = want;
@@ -409,25 +480,6 @@ void parse_attr_list(Parser *p, Attr *a)
 			break;
 	}
 	expect(p, ']');
-}
-
-static void attr_typed(Parser *p, Attr *a)
-{
-	Loc loc = p->tok.loc;
-	Type *ty = parse_type(p);
-	Name name = NULL;
-
-	if (at_name(p) && (p->next.kind == '=' || p->next.kind == '{' || p->next.kind == '[')) {
-		name = p->tok.name;
-		advance(p);
-	}
-	if (accept(p, '=') || at_data(p)) {
-		a->type = AT_TENSOR;
-		a->u.t = parse_tensor(p, ty, name, loc);
-	} else {
-		a->type = AT_TYPE;
-		a->u.tp = ty;
-	}
 }
 
 static void attr_value(Parser *p, Attr *a)
@@ -487,6 +539,7 @@ static Attr attribute(Parser *p, bool declaration)
 	}
 	expect(p, '=');
 	attr_value(p, &a);
+	parse_attr_annots(p, &a);
 	return a;
 }
 

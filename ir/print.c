@@ -4,7 +4,7 @@
  * digits as they need, names are quoted when they are no ids, bytes that would act on a terminal become \xNN, and
  * what ONNX's syntax cannot say (documentation, metadata of nodes) is printed as annotations.  Constants that lie in a mapped
  * file are printed as a reference to it when they are large, so that the dump of a large model stays small. */
-#include "ir.h"
+#include "parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,6 +114,33 @@ static void number(FILE *o, double v, bool single)
 		fputs(".0", o);
 }
 
+/* The number at that address; a NaN that is not the usual one by its bits. */
+static void float_at(FILE *o, const void *at)
+{
+	uint32_t u;
+	float f;
+
+	memcpy(&u, at, sizeof u);
+	memcpy(&f, at, sizeof f);
+	if (isnan(f) && (u & 0x7fffffff) != 0x7fc00000)
+		fprintf(o, "nan(0x%08x)", u);
+	else
+		number(o, f, true);
+}
+
+static void double_at(FILE *o, const void *at)
+{
+	uint64_t u;
+	double d;
+
+	memcpy(&u, at, sizeof u);
+	memcpy(&d, at, sizeof d);
+	if (isnan(d) && (u << 1 >> 1) != 0x7ff8000000000000)
+		fprintf(o, "nan(0x%016llx)", (unsigned long long)u);
+	else
+		number(o, d, false);
+}
+
 /* ---- Annotations */
 
 static void args(FILE *o, const Arg *arg, int n)
@@ -193,22 +220,33 @@ void print_annots(FILE *o, const Annot *list)
 	}
 }
 
-static void text_annot(FILE *o, const char *name, const char *text)
+/* The last argument of an annotation that speaks of a message inside. */
+static void where(FILE *o, const char *path)
+{
+	if (!*path)
+		return;
+	fputs(", at: ", o);
+	quoted(o, path);
+}
+
+static void text_annot(FILE *o, const char *name, const char *text, const char *path)
 {
 	if (!text || !*text)
 		return;
 	fprintf(o, " @%s(", name);
 	quoted(o, text);
+	where(o, path);
 	fputc(')', o);
 }
 
-static void metas(FILE *o, const Pair *meta, int n)
+static void metas(FILE *o, const Pair *meta, int n, const char *path)
 {
 	for (int i = 0; i < n; i++) {
 		fputs(" @meta(", o);
 		quoted(o, meta[i].key);
 		fputs(", ", o);
 		quoted(o, meta[i].value);
+		where(o, path);
 		fputc(')', o);
 	}
 }
@@ -284,21 +322,17 @@ static const char *base_name(const char *path)
 static void element(FILE *o, const Tensor *t, size_t i)
 {
 	const uint8_t *at = t->data;
-	float f;
-	double d;
 	uint64_t u = 0;
 	int bits = dtype_bits(t->dtype);
 
 	switch (t->dtype) {
 	case DT_FLOAT:
 	case DT_COMPLEX64:
-		memcpy(&f, at + 4 * i, 4);
-		number(o, f, true);
+		float_at(o, at + 4 * i);
 		return;
 	case DT_DOUBLE:
 	case DT_COMPLEX128:
-		memcpy(&d, at + 8 * i, 8);
-		number(o, d, false);
+		double_at(o, at + 8 * i);
 		return;
 	default:
 		break;
@@ -373,7 +407,7 @@ static void data(FILE *o, const Tensor *t, int depth)
 
 /* ---- Values */
 
-static void denotation(FILE *o, const Type *t)
+static void denotation(FILE *o, const Type *t, const char *path)
 {
 	int n = t->denote && t->rank > 0 ? t->rank : 0;
 
@@ -387,21 +421,77 @@ static void denotation(FILE *o, const Type *t)
 		fputs(", ", o);
 		quoted(o, t->denote[i] ? t->denote[i] : "");
 	}
+	where(o, path);
+	fputs(")", o);
+}
+
+/* Fields that nobody knows, in strings of a length that is read back. */
+static void unknown(FILE *o, const Part *p)
+{
+	enum { PIECE = 16384 };
+	size_t n = 0;
+
+	if (!p->unknown->n)
+		return;
+	fputs(" @unknown(", o);
+	for (int i = 0; i < p->unknown->n; i++)
+		for (size_t k = 0; k < p->unknown->blob[i].bytes; k++, n++)
+			fprintf(o, "%s%02x", n % PIECE ? "" : n ? "\", \"" : "\"", p->unknown->blob[i].data[k]);
+	fputc('"', o);
+	where(o, p->path);
 	fputc(')', o);
+}
+
+/* A message inside of what is printed; of that itself only what is not printed elsewhere. */
+static void part(void *ctx, const Part *p)
+{
+	FILE *o = ctx;
+
+	if (*p->path && p->doc)
+		text_annot(o, "doc", *p->doc, p->path);
+	if (*p->path && p->meta)
+		metas(o, *p->meta, *p->nmeta, p->path);
+	if (p->type && strcmp(p->path, "type"))
+		denotation(o, p->type, p->path);
+	unknown(o, p);
+}
+
+static void parts(FILE *o, AnnotPlace place, const void *of)
+{
+	parts_each(place, (void *)(uintptr_t)of, NULL, part, o);
+}
+
+/* The same on lines of their own. */
+static void parts_lines(FILE *o, AnnotPlace place, const void *of)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+
+	if (!to)
+		die("out of memory for annotations");
+	parts(to, place, of);
+	fclose(to);
+	for (char *s = text + 1; len && *s; s++)        /* hexadecimal digits and paths: a blank before @ stands between two */
+		fputc(s[0] == ' ' && s[1] == '@' ? '\n' : *s, o);
+	if (len)
+		fputc('\n', o);
+	free(text);
 }
 
 static void value_annots(FILE *o, const Value *v)
 {
 	print_annots(o, v->annot);
 	if (v->type && (v->input || v->output || v->declared || v->init))
-		denotation(o, v->type);
+		denotation(o, v->type, "");
 	if (v->into) {
 		fputs(" @into(", o);
 		dotted(o, v->into->name);
 		fputc(')', o);
 	}
-	text_annot(o, "doc", v->doc ? v->doc : v->data ? v->data->doc : NULL);
-	metas(o, v->meta, v->nmeta);
+	text_annot(o, "doc", v->doc, "");
+	metas(o, v->meta, v->nmeta, "");
+	parts(o, ON_VALUE, v);
 }
 
 static bool has_type(const Type *t)
@@ -522,14 +612,14 @@ static void attr_item(FILE *o, const Attr *a, int i, int depth)
 {
 	switch (a->type) {
 	case AT_UNDEFINED: break;
-	case AT_FLOAT: number(o, a->u.f, true); break;
+	case AT_FLOAT: float_at(o, &a->u.f); break;
 	case AT_INT: fprintf(o, "%lld", (long long)a->u.i); break;
 	case AT_STRING: quoted(o, a->u.s); break;
 	case AT_SPARSE:
 	case AT_TENSOR: attr_tensor(o, a->u.t, depth); break;
 	case AT_GRAPH: graph(o, a->u.g, depth); break;
 	case AT_TYPE: type(o, a->u.tp); break;
-	case AT_FLOATS: number(o, a->u.fs[i], true); break;
+	case AT_FLOATS: float_at(o, &a->u.fs[i]); break;
 	case AT_INTS: fprintf(o, "%lld", (long long)a->u.is[i]); break;
 	case AT_STRINGS: quoted(o, a->u.ss[i]); break;
 	case AT_SPARSES:
@@ -568,6 +658,8 @@ static void attribute(FILE *o, const Attr *a, int depth)
 	} else {
 		attr_item(o, a, 0, depth);
 	}
+	text_annot(o, "doc", a->doc, "");
+	parts(o, ON_ATTR, a);
 }
 
 static void attributes(FILE *o, const Attr *attr, int n, int depth)
@@ -617,10 +709,11 @@ static void node(FILE *o, const Node *n, int depth)
 	}
 	fputc(')', o);
 	print_annots(o, n->annot);
-	text_annot(o, "doc", n->doc);
-	metas(o, n->meta, n->nmeta);
+	text_annot(o, "doc", n->doc, "");
+	metas(o, n->meta, n->nmeta, "");
+	parts(o, ON_NODE, n);
 	if (n->from || (dump && n->loc.file))
-		text_annot(o, "from", n->from ? n->from : loc_text(n->loc));
+		text_annot(o, "from", n->from ? n->from : loc_text(n->loc), "");
 	fputc('\n', o);
 }
 
@@ -637,8 +730,9 @@ static void graph_rest(FILE *o, const Graph *g, int depth)
 	interface(o, g->out, g->nout, false, depth);
 	n = extras(o, g, depth);
 	print_annots(o, g->annot);
-	text_annot(o, "doc", g->doc);
-	metas(o, g->meta, g->nmeta);
+	text_annot(o, "doc", g->doc, "");
+	metas(o, g->meta, g->nmeta, "");
+	parts(o, ON_GRAPH, g);
 	if (n) {
 		fputc('\n', o);
 		indentation(o, depth);
@@ -758,6 +852,7 @@ static void function(FILE *o, const Function *f)
 		quoted(o, f->meta[i].value);
 		fputs(")\n", o);
 	}
+	parts_lines(o, ON_FUNCTION, f);
 	header(o, function_entries, f);
 	print_name(o, f->name);
 	fputc(' ', o);
@@ -775,6 +870,7 @@ void print_model(FILE *o, const Model *m)
 	header(o, model_entries, m);
 	for (const Annot *a = m->annot; a; a = a->next)
 		annot_lines(o, a);
+	parts_lines(o, ON_MODEL, m);
 	if (m->graph) {
 		graph(o, m->graph, 0);
 		fputc('\n', o);

@@ -45,15 +45,17 @@ bool wire_varint(Wire *w, const uint8_t **p, const uint8_t *end, uint64_t *v)
 	return wrong(w, *p, "the file ends, or its message does, inside a number (varint)");
 }
 
-Msg wire_msg(Wire *w, const Spec *spec, const uint8_t *p, size_t n, bool keep)
+Msg wire_msg(Wire *w, const Spec *spec, const Field *f, Blobs *keep)
 {
-	return (Msg){ .w = w, .spec = spec, .nkind = strlen(spec->kind), .start = p, .p = p, .end = p + n, .keep = keep };
+	return (Msg){ .w = w, .spec = spec, .nkind = strlen(spec->kind), .start = f->p, .p = f->p, .end = f->p + f->n, .keep = keep };
 }
 
 Msg wire_again(const Msg *m)
 {
-	Msg again = wire_msg(m->w, m->spec, m->start, (size_t)(m->end - m->start), false);
+	Msg again = *m;
 
+	again.p = m->start;
+	again.keep = NULL;
 	again.again = true;
 	return again;
 }
@@ -157,6 +159,13 @@ static bool field(Wire *w, const uint8_t **pp, const uint8_t *end, Field *f)
 	}
 }
 
+bool wire_field(Wire *w, const Blob *b, Field *f)
+{
+	const uint8_t *p = b->data;
+
+	return field(w, &p, b->data + b->bytes, f);
+}
+
 /* The wire type that the letter of a field asks for; a repeated number may also be packed. */
 static bool fits(char kind, int wire)
 {
@@ -184,13 +193,10 @@ static void unknown(Msg *m, const Field *f, const uint8_t *at, bool known)
 {
 	Wire *w = m->w;
 
-	if (!known && !m->again) {
-		if (!w->nunknown++)
-			w->unknown = wire_loc(w, at, 1);
-		w->ndropped += !m->keep;
-	}
+	if (!known && !m->again && !w->nunknown++)
+		w->unknown = wire_loc(w, at, 1);
 	if (m->keep)
-		arena_push(w->arena, m->blob, m->nblob, ((Blob){ at, (size_t)(m->p - at), f->num }));
+		arena_push(w->arena, m->keep->blob, m->keep->n, ((Blob){ at, (size_t)(m->p - at), f->num }));
 }
 
 bool wire_next(Msg *m, Field *f)
@@ -275,9 +281,7 @@ void wire_ints(Wire *w, const Field *f, int64_t **list, int *n)
 
 void wire_warn(const Wire *w)
 {
-	if (w->nunknown && w->ndropped)
-		warn_at(w->unknown, "%d unknown field%s, the first one here; %d of them cannot be kept", w->nunknown, w->nunknown > 1 ? "s" : "", w->ndropped);
-	else if (w->nunknown)
+	if (w->nunknown)
 		warn_at(w->unknown, "%d unknown field%s kept, the first one here", w->nunknown, w->nunknown > 1 ? "s are" : " is");
 	if (w->ntwice == 1)
 		warn_at(w->twice, "field %u of %s stands twice, the last one counts", w->twice_field, w->twice_in->name);
@@ -418,8 +422,8 @@ int out_write(Out *o, FILE *f)
 	return ok ? 0 : -1;
 }
 
-void out_blobs(Out *o, const Blob *b, int n)
+void out_blobs(Out *o, const Blobs *b)
 {
-	for (int i = 0; i < n; i++)
-		out_bytes(o, b[i].data, b[i].bytes);
+	for (int i = 0; i < b->n; i++)
+		out_bytes(o, b->blob[i].data, b->blob[i].bytes);
 }

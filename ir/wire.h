@@ -2,7 +2,7 @@
  *
  * Reading walks over mapped bytes: a Msg is a span with the description of its message, wire_next gives its known
  * fields one after the other.  What every message needs is done there once: bounds, wire types, fields that are not
- * known (kept as Blobs), singular fields that stand twice (the last one wins).  A malformed byte is reported where it
+ * known (kept as Blobs where the caller says), singular fields that stand twice (the last one wins).  A malformed byte is reported where it
  * stands and ends all walks of that file.  Writing appends to one growing buffer; messages that contain others are
  * closed by moving what was written up by the size of their length. */
 #ifndef SBPCC_WIRE_H
@@ -22,7 +22,7 @@ typedef struct Wire {
 	Arena *arena;
 	int depth;                      /* of the message being read */
 	bool bad;                       /* a mistake was reported */
-	int nunknown, ndropped;         /* fields nobody knows; those of them that have no place to be kept */
+	int nunknown;                   /* fields nobody knows */
 	int ntwice;                     /* singular fields that stood twice */
 	Loc unknown, twice;             /* the first of each */
 	const Spec *twice_in;
@@ -35,8 +35,7 @@ typedef struct Msg {
 	size_t nkind;
 	const uint8_t *start, *p, *end;
 	uint32_t seen;                  /* singular fields so far */
-	Blob *blob; int nblob;
-	bool keep;                      /* blobs are wanted */
+	Blobs *keep;                    /* where fields go that are not known; NULL: the message as a whole is kept */
 	bool again;                     /* a second walk: nothing is counted or kept */
 } Msg;
 
@@ -49,8 +48,9 @@ typedef struct Field {
 } Field;
 
 Loc  wire_loc(const Wire *, const uint8_t *at, size_t len);
-Msg  wire_msg(Wire *, const Spec *, const uint8_t *p, size_t n, bool keep);
+Msg  wire_msg(Wire *, const Spec *, const Field *, Blobs *keep);
 Msg  wire_again(const Msg *);                            /* the same message from its start */
+bool wire_field(Wire *, const Blob *, Field *);          /* a field that was kept */
 bool wire_next(Msg *, Field *);                          /* false at the end, or when something is bad */
 bool wire_enter(Wire *, const uint8_t *at);              /* one message deeper: false when that is too deep */
 bool wire_varint(Wire *, const uint8_t **p, const uint8_t *end, uint64_t *v);
@@ -59,6 +59,10 @@ Name wire_name(Wire *, const Field *);                   /* a name: at most limi
 Name wire_text(Wire *, const Field *);                   /* any text without a NUL */
 void wire_ints(Wire *, const Field *, int64_t **list, int *n);   /* append, packed or not */
 void wire_warn(const Wire *);                            /* one line for what was counted */
+
+/* parts.c: the messages of onnx.proto. */
+extern const Spec spec_model, spec_graph, spec_node, spec_attribute, spec_tensor, spec_sparse, spec_value, spec_type, spec_tensor_type, spec_sub_type,
+	spec_map_type, spec_opaque_type, spec_shape, spec_dimension, spec_opset, spec_entry, spec_function;
 
 /* Entries of ours in metadata_props, for what ONNX has no field for.  The reader takes them out again. */
 #define KEY_ANNOT   "sbpcc.annot"       /* annotations as text */
@@ -85,7 +89,7 @@ void   out_float(Out *, uint32_t field, float v);
 void   out_ints(Out *, uint32_t field, const int64_t *v, int n, bool packed);
 size_t out_open(Out *, uint32_t field);                  /* a message inside: out_close(o, what out_open gave) */
 void   out_close(Out *, size_t at);
-void   out_blobs(Out *, const Blob *, int n);
+void   out_blobs(Out *, const Blobs *);
 size_t out_size(const Out *);
 int    out_write(Out *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
 
