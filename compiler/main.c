@@ -33,7 +33,7 @@ static const Option options[] = {
 	{ "steps", "N", NUMBER, &opt.steps, NULL, 0, INT64_MAX, "how many steps the program trains unless told otherwise" },
 	{ "data-root", "DIR", TEXT, &data_root, NULL, 0, 0, "below DIR, external data may be reached through links" },
 	{ "print", NULL, FLAG, &opt.print, NULL, 0, 0, "print the model as text and stop" },
-	{ "write", "FILE.onnx", TEXT, &opt.write, NULL, 0, 0, "write the model as ONNX and stop" },
+	{ "write", "FILE.onnx", TEXT, &opt.write, NULL, 0, 0, "write the model as ONNX, and the external data that it names beside it, and stop" },
 	{ "eval", NULL, FLAG, &opt.eval, NULL, 0, 0, "evaluate the model on --inputs and write --outputs" },
 	{ "inputs", "DIR", TEXT, &opt.inputs, NULL, 0, 0, "input_N.npy, input_N.pb or NAME.npy" },
 	{ "outputs", "DIR", TEXT, &opt.outputs, NULL, 0, 0, "where output_N.npy go" },
@@ -52,6 +52,7 @@ static const Option options[] = {
 	CAP("elements", elements, "of one constant or evaluated tensor"),
 	CAP("const-bytes", const_bytes, "of one folded constant"),
 	CAP("unroll", unroll, "nodes that one loop may become"),
+	CAP("checksum-bytes", checksum_bytes, "of external data that is compared with its checksum; 0: none is"),
 	{ "version", NULL, FLAG, &opt.version, NULL, 0, 0, "print the version" },
 	{ "help", NULL, FLAG, &opt.help, NULL, 0, 0, "print this" },
 };
@@ -221,7 +222,7 @@ static int write_onnx(const Model *m)
 {
 	const char *tmp = name_fmt("%s.tmp%ld", opt.write, (long)getpid());
 	FILE *f = fopen(tmp, "wbx");
-	int bad = f ? onnx_write(f, m) : -1;
+	int bad = f && !extdata_copy(m, opt.write) ? onnx_write(f, m) : -1;
 	if (f && fclose(f))
 		bad = -1;
 	if (!bad && rename(tmp, opt.write))

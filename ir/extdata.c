@@ -3,7 +3,8 @@
  * The kernel resolves the name (openat2): beneath the folder of the model and through no symbolic link.  Checking
  * the text of the name has failed others three times.  What was opened is then asked what it is: a regular file with
  * one name only, large enough.  Nothing is opened by name again, so a file that is exchanged meanwhile does not matter.
- * With --data-root, links are followed as long as they stay beneath that folder.  A file is mapped once. */
+ * With --data-root, links are followed as long as they stay beneath that folder.  A file is mapped once, and its checksum
+ * is compared once when the model gives it: SHA-1 of the whole file. */
 #include "ir.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ typedef struct Mapped {
 	const uint8_t *data;
 	uint64_t bytes;
 	uint32_t file;
+	char sha1[41];                  /* "" until it is asked for */
 	struct Mapped *next;
 } Mapped;
 
@@ -161,7 +163,7 @@ static Mapped *map_file(Loc loc, Name folder, Name location)
 		return NULL;
 	}
 	Mapped *m = arena_new(&process, Mapped);
-	*m = (Mapped){ folder, location, map ? map : (const void *)"", (uint64_t)st.st_size, 0, NULL };
+	*m = (Mapped){ .folder = folder, .location = location, .data = map ? map : (const void *)"", .bytes = (uint64_t)st.st_size };
 	m->file = file_memory(name_fmt("%s/%s", folder, location), m->data, (size_t)m->bytes);
 	file_of(m->file)->binary = true;
 	return m;
@@ -211,8 +213,34 @@ static int64_t elements(const Tensor *t)
 	return n;
 }
 
+/* The checksum that the model gives is that of the whole file. */
+static int verify_checksum(const Tensor *t, Mapped *m, const Pair *sum)
+{
+	Loc loc = sum->loc.file ? sum->loc : t->loc;
+	const char *name = t->name && *t->name ? t->name : "a tensor";
+
+	if (strlen(sum->value) != 40 || strspn(sum->value, "0123456789abcdefABCDEF") != 40) {
+		err_at(loc, "the checksum of %s, external data of %s, is no SHA-1 (40 hexadecimal digits): %s", m->location, name, sum->value);
+		return -1;
+	}
+	if (m->bytes > (uint64_t)limits.checksum_bytes) {
+		if (limits.checksum_bytes && !m->sha1[0])
+			warn_at(loc, "%s has %llu bytes, more than --max-checksum-bytes=%lld: its checksum is not compared", m->location,
+			        (unsigned long long)m->bytes, (long long)limits.checksum_bytes);
+		m->sha1[0] = '?';
+		return 0;
+	}
+	if (!m->sha1[0])
+		sha1_text(m->data, m->bytes, m->sha1);
+	if (!strcasecmp(m->sha1, sum->value))
+		return 0;
+	err_at(loc, "%s, external data of %s, is not the file that the model was made with: its SHA-1 is %s, not %s", m->location, name, m->sha1, sum->value);
+	return -1;
+}
+
 int tensor_load(Tensor *t)
 {
+	const Pair *sum = NULL;
 	Name location = NULL;
 	uint64_t offset = 0, length;
 	Loc loc = t->loc;
@@ -236,7 +264,9 @@ int tensor_load(Tensor *t)
 		} else if (!strcmp(p->key, "length")) {
 			if (number(t, p, &length))
 				return -1;
-		} else if (strcmp(p->key, "checksum"))
+		} else if (!strcmp(p->key, "checksum"))
+			sum = p;
+		else
 			warn_at(p->loc.file ? p->loc : loc, "external data has a key that is not known: %s", p->key);
 	}
 	if (t->dtype == DT_STRING || !location || !*location) {
@@ -256,50 +286,192 @@ int tensor_load(Tensor *t)
 		       (unsigned long long)length, (unsigned long long)offset);
 		return -1;
 	}
+	if (sum && verify_checksum(t, m, sum))
+		return -1;
 	t->data = m->data + offset;
 	t->file = m->file;
 	t->file_off = offset;
 	return 0;
 }
 
-static int load_attr(const Attr *a);
+/* ---- All tensors of a model */
 
-static int load_graph(const Graph *g)
+typedef struct Each { int (*f)(Tensor *, void *); void *ctx; } Each;
+
+static int each_attr(const Each *, const Attr *a, int n);
+
+static int each_graph(const Each *e, const Graph *g)
 {
 	int bad = 0;
 
 	for (int i = 0; i < g->ninit; i++)
 		if (g->init[i]->data)
-			bad |= tensor_load(g->init[i]->data);
+			bad |= e->f(g->init[i]->data, e->ctx);
 	for (int i = 0; i < g->nnode; i++)
-		for (int j = 0; j < g->node[i]->nattr; j++)
-			bad |= load_attr(&g->node[i]->attr[j]);
+		bad |= each_attr(e, g->node[i]->attr, g->node[i]->nattr);
 	return bad;
 }
 
 /* Graphs in attributes are at most limits.depth deep: the readers saw to that. */
-static int load_attr(const Attr *a)
+static int each_attr(const Each *e, const Attr *list, int n)
 {
 	int bad = 0;
 
-	if (a->ref || a->absent)
-		return 0;
-	if (a->type == AT_TENSOR && a->u.t)
-		bad |= tensor_load(a->u.t);
-	if (a->type == AT_GRAPH && a->u.g)
-		bad |= load_graph(a->u.g);
-	for (int i = 0; a->type == AT_TENSORS && i < a->n; i++)
-		bad |= tensor_load(a->u.ts[i]);
-	for (int i = 0; a->type == AT_GRAPHS && i < a->n; i++)
-		bad |= load_graph(a->u.gs[i]);
+	for (const Attr *a = list; a < list + n; a++) {
+		if (a->ref || a->absent)
+			continue;
+		if (a->type == AT_TENSOR && a->u.t)
+			bad |= e->f(a->u.t, e->ctx);
+		if (a->type == AT_GRAPH && a->u.g)
+			bad |= each_graph(e, a->u.g);
+		for (int i = 0; a->type == AT_TENSORS && i < a->n; i++)
+			bad |= e->f(a->u.ts[i], e->ctx);
+		for (int i = 0; a->type == AT_GRAPHS && i < a->n; i++)
+			bad |= each_graph(e, a->u.gs[i]);
+	}
 	return bad;
+}
+
+static int each_tensor(const Model *m, int (*f)(Tensor *, void *), void *ctx)
+{
+	Each e = { f, ctx };
+	int bad = m->graph ? each_graph(&e, m->graph) : 0;
+
+	for (int i = 0; i < m->nfunction; i++) {
+		bad |= each_attr(&e, m->function[i]->attr, m->function[i]->nattr);
+		bad |= each_graph(&e, m->function[i]->body);
+	}
+	return bad ? -1 : 0;
+}
+
+static int load(Tensor *t, void *ctx)
+{
+	(void)ctx;
+	return tensor_load(t);
 }
 
 int extdata_load(Model *m)
 {
-	int bad = m->graph ? load_graph(m->graph) : 0;
+	return each_tensor(m, load, NULL);
+}
 
-	for (int i = 0; i < m->nfunction; i++)
-		bad |= load_graph(m->function[i]->body);
-	return bad ? -1 : 0;
+/* ---- Beside a model that is written */
+
+typedef struct Copy {
+	const char *path;               /* of the model */
+	int dir;                        /* its folder */
+	Map done;                       /* by the text of a file's path */
+} Copy;
+
+/* Opens the file for writing, folders on the way made; -1 and errno. */
+static int create(int dir, const char *location)
+{
+	int at = dup(dir);
+
+	for (const char *p = location; at >= 0;) {
+		size_t n = strcspn(p, "/");
+		char part[NAME_MAX + 1];
+		bool last = !p[n];
+
+		if (!n || n > NAME_MAX || !strncmp(p, "..", n < 2 ? 2 : n)) {
+			close(at);
+			errno = n > NAME_MAX ? ENAMETOOLONG : EINVAL;
+			return -1;
+		}
+		memcpy(part, p, n);
+		part[n] = 0;
+		if (!last)
+			mkdirat(at, part, 0777);
+		int next = openat(at, part, last ? O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int why = errno;
+		close(at);
+		errno = why;
+		at = next;
+		if (last)
+			return at;
+		p += n + 1;
+	}
+	return -1;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno != EINTR)
+			return -1;
+		if (k > 0)
+			p += k, n -= (size_t)k;
+	}
+	return 0;
+}
+
+/* A file that is there already may stay when it is the same. */
+static bool same_file(int dir, const char *location, const SrcFile *data)
+{
+	int fd = beneath(dir, location, false);
+	struct stat st;
+	bool same = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && (size_t)st.st_size == data->bytes;
+
+	if (same && data->bytes) {
+		void *map = mmap(NULL, data->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
+		same = map != MAP_FAILED && !memcmp(map, data->data, data->bytes);
+		if (map != MAP_FAILED)
+			munmap(map, data->bytes);
+	}
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+static bool same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int copy(Tensor *t, void *ctx)
+{
+	Copy *c = ctx;
+	const SrcFile *data = t->next && t->file ? file_of(t->file) : NULL;
+	const char *location = NULL, *why = NULL;
+	struct stat there, here, model;
+
+	for (int i = 0; data && i < t->next; i++)
+		location = !strcmp(t->ext[i].key, "location") ? t->ext[i].value : location;
+	if (!location || map_get(&c->done, name_of(data->path)))
+		return 0;
+	map_put(&c->done, name_of(data->path), c);
+	bool beside = !stat(data->path, &here) && !fstatat(c->dir, location, &there, 0) && same_inode(&here, &there);
+	int fd = beside ? -1 : create(c->dir, location);
+	if (fd < 0 && !beside && errno == EEXIST)
+		why = same_file(c->dir, location, data) ? NULL : "a file of that name is there, and it is another one";
+	else if (!beside && (fd < 0 || write_all(fd, data->data, data->bytes)))
+		why = strerror(errno);
+	if (!why && !fstatat(c->dir, location, &there, 0) && !stat(c->path, &model) && same_inode(&there, &model))
+		why = "both would be the same file";
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && why)
+		unlinkat(c->dir, location, 0);
+	if (why)
+		fail_at(EXIT_ENV, (Loc){ 0 }, "the external data %s cannot stand beside %s: %s", location, c->path, why);
+	return why ? -1 : 0;
+}
+
+int extdata_copy(const Model *m, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	Name folder = !slash ? name_of(".") : slash == path ? name_of("/") : name_n(path, (size_t)(slash - path));
+	Copy c = { .path = path, .dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };
+	Arena tmp = { 0 };
+
+	if (c.dir < 0)
+		return -1;
+	map_init(&c.done, &tmp);
+	int bad = each_tensor(m, copy, &c);
+	arena_free(&tmp);
+	close(c.dir);
+	return bad;
 }

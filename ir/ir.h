@@ -107,6 +107,7 @@ typedef struct Limits {
 	int64_t elements;               /* of one constant or evaluated tensor: 2^31 */
 	int64_t const_bytes;            /* folded constants are at most this large each: 64 KiB (but never larger than their inputs need) */
 	int64_t table;                  /* numbers in a constant that an operator's definition makes: 4 M */
+	int64_t checksum_bytes;         /* larger files of external data are not compared with their checksum: 4 GiB */
 	int64_t unroll;                 /* nodes that one recurrent operator or Loop may become: 100,000 */
 } Limits;
 extern Limits limits;
@@ -558,7 +559,11 @@ Model *model_read(const char *path);                         /* text or binary, 
 /* extdata.c: data outside of the model's file is mapped, never through a link or outside the folder of the model. */
 int tensor_load(Tensor *);                                   /* 0, or -1 after explaining */
 int extdata_load(Model *);                                   /* tensor_load for every tensor of a model; model_read calls it */
+int extdata_copy(const Model *, const char *path);           /* to the folder of path, a model that is written there; -1 after explaining */
 extern const char *data_root;                                /* --data-root: a folder in which links may be followed */
+
+/* sha1.c */
+void sha1_text(const void *data, size_t bytes, char text[41]);       /* 40 hexadecimal digits */
 
 /* verify.c: what passes have established as facts; those of the compiler's own passes begin at FACT_NEXT (compiler.h). */
 enum { FACT_BOUND = 1 /* op_bind */, FACT_SHAPES = 2 /* infer_graph */, FACT_NEXT = 1 << 8 };

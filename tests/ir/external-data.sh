@@ -4,7 +4,7 @@ cat >model.ir <<'END'
 g () => (float y)
 <
   float[4] w = [location: "w.bin", offset: "16", length: "16"],
-  float[2, 2] q = ["location": "w.bin", "checksum": "00"], float one = {1}
+  float[2, 2] q = ["location": "w.bin", "checksum": "de8a847bff8c343d69b853a215e6ee775ef2ef96"], float one = {1}
 >
 {
   a = Constant<value = float[2] named = [location: "w.bin"]>()
