@@ -395,6 +395,8 @@ int main(void)
 		return puts("not ok reading: refused"), 1;
 	bytes = written(model, &n);
 	compare("written", (uint8_t *)bytes, n);
+	free(bytes);
+	model_free(model);
 
 	make(false);
 	model = onnx_read(file_memory("marks.onnx", o.p, o.n));
@@ -402,6 +404,7 @@ int main(void)
 	FILE *f = open_memstream(&text, &len);
 	print_model(f, model);
 	fclose(f);
+	model_free(model);
 	diag_out = stderr;
 	model = parse_text(file_memory("marks.ir", text, len));
 	if (!model)
@@ -409,5 +412,11 @@ int main(void)
 	second = written(model, &m);
 	compare("printed, read and written", (uint8_t *)second, m);
 	puts(n == m && !memcmp(bytes, second, n) ? "ok text gives the same bytes" : "not ok text gives the same bytes: it does not");
+	free(bytes);
+	free(second);
+	free(text);
+	free(o.p);
+	model_free(model);
+	arena_free(&arena);
 	return 0;
 }
