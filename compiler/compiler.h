@@ -187,7 +187,7 @@ typedef struct Slot {
 } Slot;
 
 /* schedule.c: one list of actions per role. */
-typedef enum { ACT_START, ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
+typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
 typedef struct Action {
 	ActKind kind;
 	int id;                         /* a<id> in generated code: the position in the list */
@@ -200,7 +200,6 @@ typedef struct Action {
 typedef struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
-	Action *start; int nstart;
 	Action *step; int nstep;
 } Role;
 
@@ -239,9 +238,11 @@ int64_t slot_elements(const Plan *, const Slot *, int rank);
 typedef struct Text { char *s; size_t n, cap; } Text;
 void text_add(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_raw(Text *, const char *s, size_t n);
-typedef struct OutFile { const char *path; Text text; } OutFile;
+typedef struct Piece { const void *data; size_t bytes; } Piece;
+typedef struct OutFile { const char *path; Text text; Piece *piece; int npiece; } OutFile;   /* the text, then the pieces */
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 Text *tree_file(Tree *, const char *path);
+OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
 void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
 /* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
@@ -251,7 +252,7 @@ const char *emit_comment(Arena *, const char *name);                     /* a na
 const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
 int  tree_write(const Tree *, const char *dir);                          /* emit_make.c */
 
-/* emit_c.c: schedules.  A file of kernels/ is part of the tree when a call of it was printed. */
+/* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
 typedef struct Emit {
 	Graph *g;
 	Plan *plan;
@@ -265,8 +266,6 @@ typedef struct Emit {
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
 const char *emit_ctype(DType);                               /* NULL: none in this back end */
-const char *emit_init(const Value *, double *a, double *b);
-uint64_t emit_key(const char *name);
 
 /* emit_calls.c: how kernels are called.  What a call is printed from: */
 typedef struct Print {
@@ -295,9 +294,12 @@ bool emit_has(const Node *);                                 /* there is a kerne
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */
 
-/* emit_c.c: start values and data. */
-int  emit_start(const Print *, Text *constants);             /* -1 after explaining */
-int  emit_load(const Print *);
+/* emit_tables.c: what the runtime reads. */
+int emit_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
+int emit_inputs(Emit *, Text *rows, Text *program);
+uint64_t emit_key(const char *name);
+/* What @init says: "fill" with a, "normal" of mean a and deviation b, or "uniform" from a to b.  NULL after explaining. */
+const char *emit_init(const Value *, double *a, double *b);
 
 /* emit_values.c: the table of values. */
 void emit_values(Emit *);

@@ -52,15 +52,20 @@ static OutFile *tree_find(const Tree *t, const char *path)
 	return NULL;
 }
 
-Text *tree_file(Tree *t, const char *path)
+OutFile *tree_data(Tree *t, const char *path)
 {
-	OutFile *old = tree_find(t, path);
-	if (old)
-		return &old->text;
-	OutFile *f = arena_new(t->arena, OutFile);
+	OutFile *f = tree_find(t, path);
+	if (f)
+		return f;
+	f = arena_new(t->arena, OutFile);
 	f->path = arena_printf(t->arena, "%s", path);
 	arena_push(t->arena, t->file, t->nfile, f);
-	return &f->text;
+	return f;
+}
+
+Text *tree_file(Tree *t, const char *path)
+{
+	return &tree_data(t, path)->text;
 }
 
 static const char *embedded(const char *name)
@@ -262,10 +267,10 @@ static const char *text_of(const Text *t)
 	return t->s ? t->s : "";
 }
 
-static void emit_trainer(Emit *e, uint64_t hash)
+static int emit_trainer(Emit *e, uint64_t hash)
 {
 	const Plan *p = e->plan;
-	Text roles = { 0 }, ranks = { 0 }, program = { 0 };
+	Text roles = { 0 }, ranks = { 0 }, inputs = { 0 }, program = { 0 };
 	for (int i = 0; i < p->nrole; i++)
 		text_add(&roles, "extern const RtRole role%d;\n", i);
 	text_add(&roles, "static const RtRole *const roles[] = {");
@@ -281,12 +286,18 @@ static void emit_trainer(Emit *e, uint64_t hash)
 		text_add(&ranks, " }, {");
 		for (int k = 0; k < p->nsplit; k++)
 			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].origin[r]);
+		text_add(&ranks, "%s }, {", p->nsplit ? "" : " 0");
+		for (int k = 0; k < p->nsplit; k++)
+			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].len[r]);
 		text_add(&ranks, "%s } },\n", p->nsplit ? "" : " 0");
 	}
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.steps, p->train.seed);
+	if (emit_params(e, &program) || emit_inputs(e, &inputs, &program))
+		return -1;
 	template_fill(tree_file(&e->tree, "trainer.c"), "trainer.c", "banner", banner(e, "The trainer: start-up, and what differs between ranks."),
-	              "roles", text_of(&roles), "ranks", text_of(&ranks), "program", text_of(&program), NULL);
+	              "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	return 0;
 }
 
 const char *emit_ctype(DType t)
@@ -328,7 +339,8 @@ int emit_run(Graph *g)
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	Text *plan = tree_file(&e.tree, "plan.ir");
 	print_plan(m, plan);
-	emit_trainer(&e, hash_text(plan));
+	if (emit_trainer(&e, hash_text(plan)))
+		return -1;
 	emit_values(&e);
 	for (int i = 0; i < e.plan->nrole; i++)
 		if (emit_schedule(&e, &e.plan->role[i]))

@@ -33,7 +33,7 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 
 void emit_make(Emit *e)
 {
-	static const char *const runtime[] = { "rt.h", "main.c", "actor.c", "init.c", "data.c", "thread.c", "comm_local.c", NULL };
+	static const char *const runtime[] = { "rt.h", "run.h", "main.c", "actor.c", "init.c", "file.c", "json.c", "safetensors.c", "data.c", "thread.c", "comm_local.c", NULL };
 	Tree *t = &e->tree;
 	Arena *a = t->arena;
 	const Plan *p = e->plan;
@@ -83,24 +83,26 @@ static int refuse(const char *path, const char *why)
 	return -1;
 }
 
-static int write_file(int dir, const char *path, const Text *t)
+static int write_all(int fd, const void *data, size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t k = write(fd, (const char *)data + at, n - at);
+		if (k < 0 && errno != EINTR)
+			return -1;
+		at += k < 0 ? 0 : (size_t)k;
+	}
+	return 0;
+}
+
+static int write_file(int dir, const char *path, const OutFile *f)
 {
 	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return -1;
-	for (size_t at = 0; at < t->n;) {
-		ssize_t k = write(fd, t->s + at, t->n - at);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0) {
-			int why = errno;
-			close(fd);
-			errno = why;
-			return -1;
-		}
-		at += (size_t)k;
-	}
-	if (fsync(fd)) {
+	int bad = write_all(fd, f->text.s, f->text.n);
+	for (int i = 0; i < f->npiece && !bad; i++)
+		bad = write_all(fd, f->piece[i].data, f->piece[i].bytes);
+	if (bad || fsync(fd)) {
 		int why = errno;
 		close(fd);
 		errno = why;
@@ -191,12 +193,13 @@ static int open_beside(const char *path, int *fd)
 
 static int fill(const Tree *t, int fd)
 {
-	Text list = { 0 };
+	OutFile names = { 0 };
+	Text *list = &names.text;
 	for (int i = 0; i < t->nfile; i++)
-		if (make_folder(fd, t->file[i]->path, t->arena) || write_file(fd, t->file[i]->path, &t->file[i]->text))
+		if (make_folder(fd, t->file[i]->path, t->arena) || write_file(fd, t->file[i]->path, t->file[i]))
 			return -1;
 	for (int i = 0; i < t->nfile; i++) {
-		text_add(&list, "%s\n", t->file[i]->path);
+		text_add(list, "%s\n", t->file[i]->path);
 		const char *slash = strchr(t->file[i]->path, '/');
 		if (slash) {
 			int sub = openat(fd, arena_printf(t->arena, "%.*s", (int)(slash - t->file[i]->path), t->file[i]->path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -205,7 +208,7 @@ static int fill(const Tree *t, int fd)
 			close(sub);
 		}
 	}
-	return write_file(fd, marker, &list) || fsync(fd) ? -1 : 0;
+	return write_file(fd, marker, &names) || fsync(fd) ? -1 : 0;
 }
 
 /* After the exchange `old` holds the older tree: what it lists goes; the rest moves into the new one. */

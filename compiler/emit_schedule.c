@@ -20,10 +20,10 @@ typedef struct Sched {
 	int rank;                       /* of the role: any has the same shapes */
 	Map byname;                     /* body -> name of its function */
 	int nfn;
-	Text functions, constants;
+	Text functions;
 } Sched;
 
-static const char *const kind_name[] = { [ACT_START] = "COMPUTE", [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
+static const char *const kind_name[] = { [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
 	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_SAVE] = "SAVE" };
 
 static int count(Slot *const *list, int n)
@@ -67,10 +67,8 @@ static const char *body_of(Sched *s, const Action *a)
 	bool transfer = a->n && emit_boxing(a->n);
 	const Kernel *k = a->n && !transfer ? emit_kernel(a->n) : NULL;
 	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
-	if (a->kind == ACT_START && emit_start(&p, &s->constants))
-		return NULL;
-	if (a->kind == ACT_LOAD && emit_load(&p))
-		return NULL;
+	if (a->kind == ACT_LOAD)
+		text_add(&t, "t ? rt_load(c) : RT_PLAN");
 	if (a->kind == ACT_SAVE)
 		text_add(&t, "rt_save_loss(c, %s)", emit_param(&p, a->take[0], false));
 	if (transfer)
@@ -110,7 +108,7 @@ const char *emit_shapes(const Emit *e, const Action *a, int rank)
 
 static const char *op_of(const Action *a)
 {
-	return a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : a->kind == ACT_SAVE ? "report" : "start";
+	return a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : "report";
 }
 
 /* The name of the function that does an action; written when no other has the same text. */
@@ -163,7 +161,9 @@ static void print_about(const Sched *s, Text *t, const Action *a)
 		text_add(t, "%s  ", emit_from(ar, a->n));
 		print_node(s->e, t, a->n);
 	} else {
-		text_add(t, "%s %s", op_of(a), emit_comment(ar, (a->nmake ? a->make[0] : a->take[0])->v->name));
+		text_add(t, "%s", op_of(a));
+		for (int i = 0; i < a->nmake + a->ntake; i++)
+			text_add(t, " %s", emit_comment(ar, (i < a->nmake ? a->make[i] : a->take[i - a->nmake])->v->name));
 	}
 	text_add(t, " */\n");
 }
@@ -255,16 +255,14 @@ int emit_schedule(Emit *e, const Role *r)
 {
 	Arena *ar = e->tree.arena;
 	Sched s = { .e = e, .rank = r->rank[0] };
-	Text start = { 0 }, step = { 0 };
+	Text step = { 0 };
 	map_init(&s.byname, ar);
-	text_raw(&s.constants, "", 0);
 	text_raw(&s.functions, "", 0);
-	if (print_list(&s, &start, r->start, r->nstart, "start") || print_list(&s, &step, r->step, r->nstep, "step"))
+	if (print_list(&s, &step, r->step, r->nstep, "step"))
 		return -1;
-	const char *role = arena_printf(ar, "extern const RtRole role%d;\nconst RtRole role%d = { .start = { start, N_start, 0, 0, 1 }, .step = { step, N_step, 0, 0, 1 } };\n",
+	const char *role = arena_printf(ar, "extern const RtRole role%d;\nconst RtRole role%d = { .step = { step, N_step, 0, 0, 1 } };\n",
 	                                r->id, r->id);
 	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner",
-	              emit_banner(e, arena_printf(ar, "The schedule of role %d, played by %d rank%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s")), "constants", s.constants.s,
-	              "functions", s.functions.s, "start", start.s, "step", step.s, "role", role, NULL);
+	              emit_banner(e, arena_printf(ar, "The schedule of role %d, played by %d rank%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s")), "functions", s.functions.s, "step", step.s, "role", role, NULL);
 	return 0;
 }

@@ -86,9 +86,9 @@ static int play(Graph *g, const Plan *p)
 static int play_slots(Graph *g, const Plan *p, const Role *r)
 {
 	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
-	for (int i = 0; i < r->nstart; i++)
-		for (int k = 0; k < r->start[i].nmake; k++)
-			holds[r->start[i].make[k]->store->v->id] = r->start[i].make[k];
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i] && !p->slot[i]->view && (p->slot[i]->keep == KEEP_PARAM || p->slot[i]->keep == KEEP_STATE || p->slot[i]->keep == KEEP_CONST))
+			holds[p->slot[i]->store->v->id] = p->slot[i];
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake; k++) {

@@ -1,8 +1,8 @@
 /* The schedule: for each role a list of actions, in the order in which a rank runs them.
  *
- * One thread of execution.  First what is done once: parameters, state and constants are filled.  Then the step: the
- * inputs are loaded, nodes run in the order of the graph, transfers stand where their value is first wanted, and the loss
- * is handed out.  Every output has one slot: its actor has one credit, which the last reader gives back. */
+ * One thread of execution.  One action loads all inputs of the step, nodes run in the order of the graph, transfers stand
+ * where their value is first wanted, and the loss is handed out.  Parameters, state and constants are filled before the
+ * first step, from a table (emit_tables.c).  Every output has one slot: its actor has one credit, which the last reader gives back. */
 #include "compiler.h"
 
 #include <string.h>
@@ -28,20 +28,11 @@ static void take(List *l, Action *a, Slot *s)
 
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
-	List start = { g->arena, &r->start, &r->nstart }, step = { g->arena, &r->step, &r->nstep };
-	int nid = (g->model->main ? g->model->main : g->model)->plan->next;
-	Slot **order = arena_array(g->scratch, Slot *, nid + 1);   /* by id: the same for a graph that was read back */
-	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i])
-			order[p->slot[i]->id] = p->slot[i];
-	for (int i = 0; i < nid; i++) {
-		Slot *s = order[i];
-		if (s && !s->view && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
-			make(&start, add(&start, ACT_START, NULL), s);
-	}
+	List step = { g->arena, &r->step, &r->nstep };
+	Action *load = add(&step, ACT_LOAD, NULL);
 	for (int i = 0; i < g->nin; i++)
 		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
-			make(&step, add(&step, ACT_LOAD, NULL), plan_slot(p, g->in[i]));
+			make(&step, load, plan_slot(p, g->in[i]));
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;

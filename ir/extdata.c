@@ -187,6 +187,13 @@ static Mapped *find(Loc loc, Name location)
 	return m;
 }
 
+uint32_t extdata_file(Loc loc, Name location)
+{
+	Mapped *m = find(loc, location);
+
+	return m ? m->file : 0;
+}
+
 /* A decimal number of at most 63 bits. */
 static int number(const Tensor *t, const Pair *p, uint64_t *v)
 {

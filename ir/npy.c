@@ -146,10 +146,14 @@ Tensor *npy_read(const char *path, Arena *a)
 {
 	ExitCode code;
 	uint32_t file = file_open(path, &code);
+
+	return file ? npy_decode(file, a) : NULL;
+}
+
+Tensor *npy_decode(uint32_t file, Arena *a)
+{
 	Tensor *t = NULL;
 
-	if (!file)
-		return NULL;
 	file_of(file)->binary = true;
 	const char *why = decode(file_of(file), file, a, &t);
 	if (why)

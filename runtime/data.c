@@ -6,6 +6,7 @@
 #include "rt.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { KEY_LABEL = 1, KEY_CENTRE = 2, KEY_NOISE = 3, KEY_DATA = 0x64617461 };
 
@@ -24,53 +25,57 @@ static int64_t class_of(const Ctx *c, uint64_t sample, int64_t classes)
 	return (int64_t)(rt_hash(key(c, KEY_LABEL), sample) % (uint64_t)classes);
 }
 
-int rt_data_points(Ctx *c, float *x, const RtBox *b, int64_t classes, float noise)
+static int64_t row_width(const RtBox *b)
 {
-	int64_t rows = b->len[0], width = 1;
+	int64_t width = 1;
 	for (int a = 1; a < b->rank; a++)
 		width *= b->len[a];
-	size_t bytes = (size_t)(rows * width) * sizeof *x;
-	float *p = rt_host(c, x, bytes);
+	return width;
+}
+
+static void points(const Ctx *c, float *p, const RtBox *b, int64_t classes, float noise)
+{
+	int64_t width = row_width(b);
 	uint64_t centre = key(c, KEY_CENTRE), jitter = key(c, KEY_NOISE), at = first(c, b);
-	for (int64_t i = 0; i < rows; i++) {
+	for (int64_t i = 0; i < b->len[0]; i++) {
 		uint64_t sample = at + (uint64_t)i, k = (uint64_t)class_of(c, sample, classes);
 		for (int64_t j = 0; j < width; j++)
 			p[i * width + j] = (float)(rt_gauss(centre, k * (uint64_t)width + (uint64_t)j) +
 				(double)noise * rt_gauss(jitter, sample * (uint64_t)width + (uint64_t)j));
 	}
-	return rt_put(c, x, bytes);
 }
 
-int rt_data_labels(Ctx *c, int64_t *y, const RtBox *b, int64_t classes)
+static void labels(const Ctx *c, int64_t *p, const RtBox *b, int64_t classes)
 {
-	int64_t rows = b->len[0], width = 1;
-	for (int a = 1; a < b->rank; a++)
-		width *= b->len[a];
-	size_t bytes = (size_t)(rows * width) * sizeof *y;
-	int64_t *p = rt_host(c, y, bytes);
-	uint64_t at = first(c, b);
-	for (int64_t i = 0; i < rows; i++)
+	int64_t width = row_width(b);
+	for (int64_t i = 0; i < b->len[0]; i++)
 		for (int64_t j = 0; j < width; j++)
-			p[i * width + j] = class_of(c, at + (uint64_t)i, classes);
-	return rt_put(c, y, bytes);
+			p[i * width + j] = class_of(c, first(c, b) + (uint64_t)i, classes);
 }
 
-int rt_data_present(Ctx *c, uint8_t *mask, const RtBox *b)
+int rt_load_one(Ctx *c, const RtInput *in)
 {
-	size_t n = 1;
-	for (int a = 0; a < b->rank; a++)
-		n *= (size_t)b->len[a];
-	uint8_t *p = rt_host(c, mask, n);
-	for (size_t i = 0; i < n; i++)
-		p[i] = 1;
-	return rt_put(c, mask, n);
+	const RtData *d = &c->program->data;
+	RtBox b = rt_box(c, &in->t);
+	size_t bytes = (size_t)rt_elements(&b) * rt_width(in->t.type);
+	void *to = rt_place(c, &in->t), *p = rt_host(c, to, bytes);
+	if (in->feed == RT_STEP)
+		*(int64_t *)p = c->step;
+	else if (in->t.type == RT_F32)
+		points(c, p, &b, d->classes, d->noise);
+	else if (in->t.type == RT_I64)
+		labels(c, p, &b, d->classes);
+	else
+		memset(p, 1, bytes);    /* a mask: all are there */
+	return rt_put(c, to, bytes);
 }
 
-int rt_step(Ctx *c, int64_t *value)
+int rt_load(Ctx *c)
 {
-	int64_t *p = rt_host(c, value, sizeof *p);
-	*p = c->step;
-	return rt_put(c, value, sizeof *p);
+	int code = 0;
+	for (int i = 0; i < c->program->ninput && !code; i++)
+		code = rt_load_one(c, &c->program->input[i]);
+	return code;
 }
 
 int rt_save_loss(Ctx *c, const float *value)

@@ -1,11 +1,12 @@
-/* Values at the start: constants and random numbers.
+/* Values at the start: constants, random numbers, weights.
  *
  * A random number is a function of (seed, key of the tensor, index of the element in the logical tensor), so a shard
  * holds exactly what the whole tensor would hold there: no plan and no number of ranks changes a bit. */
-#include "rt.h"
+#include "run.h"
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Mixes two words; the finaliser is that of splitmix64. */
 uint64_t rt_hash(uint64_t a, uint64_t b)
@@ -27,7 +28,14 @@ double rt_gauss(uint64_t key, uint64_t index)
 	return r * cos(6.283185307179586 * rt_unit(key, 2 * index + 1));
 }
 
-static int64_t elements(const RtBox *b)
+size_t rt_width(RtType t)
+{
+	static const uint8_t width[RT_TYPES] = { [RT_F32] = 4, [RT_F64] = 8, [RT_F16] = 2, [RT_BF16] = 2, [RT_I64] = 8, [RT_I32] = 4, [RT_I16] = 2,
+		[RT_I8] = 1, [RT_U64] = 8, [RT_U32] = 4, [RT_U16] = 2, [RT_U8] = 1, [RT_BOOL] = 1 };
+	return width[t];
+}
+
+int64_t rt_elements(const RtBox *b)
 {
 	int64_t n = 1;
 	for (int a = 0; a < b->rank; a++)
@@ -35,53 +43,136 @@ static int64_t elements(const RtBox *b)
 	return n;
 }
 
-/* The index in the logical tensor of the i-th element held here. */
-static uint64_t logical(const Ctx *c, const RtBox *b, int64_t i)
+RtBox rt_box(const Ctx *c, const RtTensor *t)
+{
+	RtBox b = { .rank = t->rank };
+	for (int a = 0; a < t->rank; a++) {
+		b.dim[a] = t->dim[a];
+		b.split[a] = t->split[a] - 1;
+		b.len[a] = b.split[a] < 0 ? t->dim[a] : c->me->len[b.split[a]];
+	}
+	return b;
+}
+
+void *rt_place(const Ctx *c, const RtTensor *t)
+{
+	return (t->window ? c->window : c->slab) + t->offset;
+}
+
+/* A row: elements that lie side by side here and in the logical tensor, which is along the last axis.  Gives the index in the
+ * logical tensor at which row i begins. */
+static int64_t row_at(const Ctx *c, const RtBox *b, int64_t i)
 {
 	int64_t at = 0, stride = 1;
 	for (int a = b->rank - 1; a >= 0; a--) {
-		int64_t k = i % b->len[a] + (b->split[a] < 0 ? 0 : c->me->origin[b->split[a]]);
-		i /= b->len[a];
+		int64_t origin = b->split[a] < 0 ? 0 : c->me->origin[b->split[a]];
+		int64_t k = a == b->rank - 1 ? origin : i % b->len[a] + origin;
+		if (a < b->rank - 1)
+			i /= b->len[a];
 		at += k * stride;
 		stride *= b->dim[a];
 	}
-	return (uint64_t)at;
+	return at;
 }
 
-int rt_fill(Ctx *c, float *value, const RtBox *b, float v)
+void rt_rows(const Ctx *c, const RtBox *b, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg)
 {
-	int64_t n = elements(b);
-	float *p = rt_host(c, value, (size_t)n * sizeof *p);
-	for (int64_t i = 0; i < n; i++)
-		p[i] = v;
-	return rt_put(c, value, (size_t)n * sizeof *p);
+	int64_t n = rt_elements(b), width = b->rank ? b->len[b->rank - 1] : 1;
+	for (int64_t i = 0; n && i < n / width; i++)
+		row(arg, i * width, row_at(c, b, i), width);
 }
 
-int rt_normal(Ctx *c, float *value, const RtBox *b, uint64_t key, float mean, float dev)
+typedef struct Fill { const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
+
+static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 {
-	int64_t n = elements(b);
-	float *p = rt_host(c, value, (size_t)n * sizeof *p);
-	uint64_t k = rt_hash(c->seed, key);
+	const Fill *f = arg;
+	float *p = (float *)(void *)f->to + here;
+	(void)there;
 	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)((double)mean + (double)dev * rt_gauss(k, logical(c, b, i)));
-	return rt_put(c, value, (size_t)n * sizeof *p);
+		p[i] = f->v->a;
 }
 
-int rt_uniform(Ctx *c, float *value, const RtBox *b, uint64_t key, float low, float high)
+static void normal(void *arg, int64_t here, int64_t there, int64_t n)
 {
-	int64_t n = elements(b);
-	float *p = rt_host(c, value, (size_t)n * sizeof *p);
-	uint64_t k = rt_hash(c->seed, key);
+	const Fill *f = arg;
+	float *p = (float *)(void *)f->to + here;
 	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)((double)low + ((double)high - (double)low) * rt_unit(k, logical(c, b, i)));
-	return rt_put(c, value, (size_t)n * sizeof *p);
+		p[i] = (float)((double)f->v->a + (double)f->v->b * rt_gauss(f->key, (uint64_t)(there + i)));
 }
 
-int rt_copy(Ctx *c, void *value, const RtBox *b, const void *from, size_t elem)
+static void uniform(void *arg, int64_t here, int64_t there, int64_t n)
 {
-	int64_t n = elements(b);
-	unsigned char *p = rt_host(c, value, (size_t)n * elem);
+	const Fill *f = arg;
+	float *p = (float *)(void *)f->to + here;
 	for (int64_t i = 0; i < n; i++)
-		memcpy(p + (size_t)i * elem, (const unsigned char *)from + logical(c, b, i) * elem, elem);
-	return rt_put(c, value, (size_t)n * elem);
+		p[i] = (float)((double)f->v->a + ((double)f->v->b - (double)f->v->a) * rt_unit(f->key, (uint64_t)(there + i)));
+}
+
+static void copy(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	const Fill *f = arg;
+	memcpy(f->to + (size_t)here * f->elem, f->from + (size_t)there * f->elem, (size_t)n * f->elem);
+}
+
+int rt_start(Ctx *c, const RtKept *v, const void *logical)
+{
+	static void (*const how[])(void *, int64_t, int64_t, int64_t) = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform,
+		[RT_DATA_HERE] = copy, [RT_DATA_FILE] = copy };
+	RtBox b = rt_box(c, &v->t);
+	size_t elem = rt_width(v->t.type), bytes = (size_t)rt_elements(&b) * elem;
+	void *to = rt_place(c, &v->t);
+	Fill f = { v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
+	if (v->start < RT_DATA_HERE && v->t.type != RT_F32)
+		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
+	if (v->start == RT_FILL && v->a == 0)
+		memset(f.to, 0, bytes);
+	else
+		rt_rows(c, &b, how[v->start], &f);
+	return rt_put(c, to, bytes);
+}
+
+/* The weights file lies beside the program, wherever that is. */
+static int open_weights(Ctx *c, const char *path, RtSafe *s)
+{
+	char beside[4096];
+	static const char name[] = "weights.safetensors";
+	ssize_t n = path ? 0 : readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
+	if (n < 0)
+		return rt_error(c, RT_DATA, "cannot tell where this program lies, to find %s: give --weights FILE", name);
+	while (n > 0 && beside[n - 1] != '/')
+		n--;
+	strcpy(beside + n, name);
+	return rt_safe_open(c, RT_DATA, path ? path : beside, s);
+}
+
+static int from_weights(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
+{
+	const RtEntry *e = rt_safe_find(s, v->t.name);
+	char is[256], want[256];
+	if (!e)
+		return rt_error(c, RT_DATA, "the weights file has no %s", v->t.name);
+	if (!rt_safe_fits(e, &v->t))
+		return rt_error(c, RT_DATA, "the weights file has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
+		                rt_shape_text(want, sizeof want, v->t.type, v->t.rank, v->t.dim));
+	*from = s->data + e->from;
+	return 0;
+}
+
+int rt_start_all(Ctx *c, const char *weights)
+{
+	RtSafe file = { 0 };
+	int code = 0;
+	for (int i = 0; i < c->program->nkept && !code; i++) {
+		const RtKept *v = &c->program->kept[i];
+		const void *from = NULL;
+		if (v->start == RT_DATA_FILE && !file.file.data)
+			code = open_weights(c, weights, &file);
+		if (v->start == RT_DATA_FILE && !code)
+			code = from_weights(c, &file, v, &from);
+		if (!code)
+			code = rt_start(c, v, from);
+	}
+	rt_safe_close(&file);
+	return code;
 }

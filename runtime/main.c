@@ -1,5 +1,5 @@
 /* The command line of a trainer, and the loop over steps.  Options stand in one table, from which help is printed. */
-#include "rt.h"
+#include "run.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,20 +10,26 @@
 
 enum { MAX_THREADS = 1024 };
 
-typedef struct Args { int64_t steps, every, seed, threads, help; } Args;
+typedef struct Args {
+	int64_t steps, every, seed, threads;
+	const char *weights;
+	bool help;
+} Args;
 
+typedef enum { FLAG, NUMBER, TEXT } Kind;
 static const struct Option {
 	const char *name;
 	size_t at;                      /* in Args */
-	bool value;
+	Kind kind;
 	int64_t low;
-	const char *help;
+	const char *word, *help;
 } options[] = {
-	{ "steps", offsetof(Args, steps), true, 0, "how many steps to train" },
-	{ "every", offsetof(Args, every), true, 1, "print the loss of every N-th step" },
-	{ "seed", offsetof(Args, seed), true, 0, "of the parameters at the start" },
-	{ "threads", offsetof(Args, threads), true, 1, "threads of each rank; else the processors divided by the ranks" },
-	{ "help", offsetof(Args, help), false, 0, "print this" },
+	{ "steps", offsetof(Args, steps), NUMBER, 0, "N", "how many steps to train" },
+	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print the loss of every N-th step" },
+	{ "seed", offsetof(Args, seed), NUMBER, 0, "N", "of the parameters at the start" },
+	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
+	{ "weights", offsetof(Args, weights), TEXT, 0, "FILE", "the weights to start from, if not weights.safetensors beside this program" },
+	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
 
@@ -31,31 +37,44 @@ static void help(const RtProgram *p)
 {
 	printf("usage: trainer [OPTION...]\n%d rank%s, %zu bytes each, of which %zu are seen by other ranks\n\n", p->nrank,
 	       p->nrank == 1 ? "" : "s", p->slab_bytes + p->window_bytes, p->window_bytes);
-	for (int i = 0; i < NOPTION; i++)
-		printf("  --%s%-*s %s\n", options[i].name, (int)(12 - strlen(options[i].name)), options[i].value ? "=N" : "", options[i].help);
+	for (int i = 0; i < NOPTION; i++) {
+		int n = printf("  --%s%s%s", options[i].name, *options[i].word ? "=" : "", options[i].word);
+		printf("%*s%s\n", n < 24 ? 24 - n : 1, "", options[i].help);
+	}
 }
 
-static int parse_one(const char *arg, int argc, char **argv, int *i, Args *a)
+static int parse_value(const struct Option *o, const char *s, Args *a)
 {
+	char *end;
+	void *to = (char *)a + o->at;
+	if (o->kind == TEXT && s && *s) {
+		*(const char **)to = s;
+		return 0;
+	}
+	errno = 0;
+	long long v = s && o->kind == NUMBER ? strtoll(s, &end, 10) : 0;
+	if (o->kind == NUMBER && s && end != s && !*end && !errno && v >= o->low) {
+		*(int64_t *)to = v;
+		return 0;
+	}
+	if (o->kind == NUMBER)
+		fprintf(stderr, "trainer: --%s needs a number of at least %" PRId64 "\n", o->name, o->low);
+	else
+		fprintf(stderr, "trainer: --%s needs %s\n", o->name, o->word);
+	return RT_USAGE;
+}
+
+static int parse_one(int argc, char **argv, int *i, Args *a)
+{
+	const char *arg = argv[*i] + (strncmp(argv[*i], "--", 2) ? 0 : 2);
 	size_t len = strcspn(arg, "=");
-	for (int k = 0; k < NOPTION; k++) {
+	for (int k = 0; k < NOPTION && arg != argv[*i]; k++) {
 		const struct Option *o = &options[k];
 		if (strlen(o->name) != len || strncmp(o->name, arg, len) != 0)
 			continue;
-		int64_t *to = (int64_t *)(void *)((char *)a + o->at);
-		if (!o->value) {
-			*to = 1;
-			return 0;
-		}
-		const char *s = arg[len] ? arg + len + 1 : *i + 1 < argc ? argv[++*i] : "";
-		char *end;
-		errno = 0;
-		long long v = strtoll(s, &end, 10);
-		if (end == s || *end || errno || v < o->low) {
-			fprintf(stderr, "trainer: --%s needs a number of at least %" PRId64 "\n", o->name, o->low);
-			return RT_USAGE;
-		}
-		*to = v;
+		if (o->kind != FLAG)
+			return parse_value(o, arg[len] ? arg + len + 1 : *i + 1 < argc ? argv[++*i] : NULL, a);
+		*(bool *)((char *)a + o->at) = true;
 		return 0;
 	}
 	fprintf(stderr, "trainer: unknown option; --help lists them\n");
@@ -77,7 +96,7 @@ static int train(Ctx *c, void *arg)
 	c->seed = (uint64_t)a->seed;
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	if (!code)
-		code = rt_walk(c, &role->start);
+		code = rt_start_all(c, a->weights);
 	double begin = seconds();
 	for (c->step = 0; !code && c->step < a->steps; c->step++) {
 		code = rt_walk(c, &role->step);
@@ -97,7 +116,7 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 {
 	Args a = { .steps = p->steps, .every = 10, .seed = (int64_t)p->seed };
 	for (int i = 1; i < argc; i++) {
-		int code = strncmp(argv[i], "--", 2) == 0 ? parse_one(argv[i] + 2, argc, argv, &i, &a) : parse_one("?", argc, argv, &i, &a);
+		int code = parse_one(argc, argv, &i, &a);
 		if (code)
 			return code;
 	}

@@ -22,7 +22,7 @@ typedef struct RtPool RtPool;
 typedef enum { RT_PLAIN, RT_AVX2, RT_AVX512 } RtIsa;
 
 /* A value: where it lies, the same on every rank. */
-typedef enum { RT_F32, RT_F64, RT_I64, RT_I32, RT_U8 } RtType;
+typedef enum { RT_F32, RT_F64, RT_F16, RT_BF16, RT_I64, RT_I32, RT_I16, RT_I8, RT_U64, RT_U32, RT_U16, RT_U8, RT_BOOL, RT_TYPES } RtType;
 typedef struct RtValue {
 	const char *name;               /* the model's; bytes that are not plain are escaped */
 	RtType type;
@@ -53,7 +53,6 @@ typedef struct RtSchedule {
 } RtSchedule;
 
 typedef struct RtRole {
-	RtSchedule start;               /* once: fills parameters and constants */
 	RtSchedule step;                /* one training step */
 } RtRole;
 
@@ -62,7 +61,46 @@ typedef struct RtRank {
 	int role;
 	int coord[RT_MESH];             /* on the mesh */
 	int64_t origin[RT_SPLITS];      /* where this rank's part of each split axis begins */
+	int64_t len[RT_SPLITS];         /* and how long it is */
 } RtRank;
+
+/* What a row of the tables says of a tensor and of the memory that holds a rank's part of it. */
+typedef struct RtTensor {
+	const char *name;               /* of the model; every byte but letters, digits and _.:/- as \xNN */
+	RtType type;
+	int rank;
+	int64_t dim[RT_AXES];           /* of the logical tensor */
+	int8_t split[RT_AXES];          /* 1 + the index into RtRank.origin; 0: whole */
+	bool window;
+	int64_t offset;                 /* in the slab or the window */
+} RtTensor;
+
+/* Values that live from step to step, and what they are at the start. */
+typedef enum { RT_PARAMETER, RT_STATE, RT_CONSTANT } RtKeep;
+typedef enum { RT_FILL, RT_NORMAL, RT_UNIFORM, RT_DATA_HERE, RT_DATA_FILE } RtStart;
+typedef struct RtKept {
+	RtTensor t;
+	RtKeep keep;
+	RtStart start;
+	float a, b;                     /* fill: a; normal: mean and deviation; uniform: from and to */
+	uint64_t key;                   /* of random numbers */
+	const void *data;               /* RT_DATA_HERE: the logical tensor; RT_DATA_FILE: it is in the weights file */
+} RtKept;
+
+/* What a step takes from outside. */
+typedef enum { RT_SAMPLES, RT_STEP } RtFeed;
+typedef struct RtInput {
+	RtTensor t;
+	RtFeed feed;
+	int64_t range;                  /* labels and tokens are at least 0 and below this; 0: anything */
+} RtInput;
+
+typedef enum { RT_NO_DATA, RT_POINTS } RtFormat;
+typedef struct RtData {
+	RtFormat format;
+	int64_t classes;                /* points */
+	float noise;
+} RtData;
 
 typedef struct RtProgram {
 	uint64_t hash;                  /* of the plan: ranks compare it before step 0 */
@@ -71,6 +109,9 @@ typedef struct RtProgram {
 	const RtRole *const *role; int nrole;
 	const RtValue *value; int nvalue;
 	int most;                       /* values of any one action, at most */
+	const RtKept *kept; int nkept;
+	const RtInput *input; int ninput;
+	RtData data;
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
 	size_t work_shared, work_each;  /* scratch of kernels: for all threads together, and for each */
@@ -135,21 +176,22 @@ typedef struct RtBox {
 	int split[RT_AXES];             /* which entry of RtRank.origin says where the part begins; -1: whole */
 } RtBox;
 
-/* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
-int rt_fill(Ctx *, float *value, const RtBox *, float v);
-int rt_normal(Ctx *, float *value, const RtBox *, uint64_t key, float mean, float dev);
-int rt_uniform(Ctx *, float *value, const RtBox *, uint64_t key, float low, float high);
-int rt_copy(Ctx *, void *value, const RtBox *, const void *logical, size_t elem);
+/* The part that this rank holds, and where it is. */
+RtBox rt_box(const Ctx *, const RtTensor *);
+void *rt_place(const Ctx *, const RtTensor *);
+int64_t rt_elements(const RtBox *);
+size_t rt_width(RtType);                                /* bytes of an element */
 
-/* data.c: samples.  Which samples a step takes depends on the step only, never on the number of ranks.
- * classes: points around one centre per class, the same for every sample of that class, with noise. */
-int rt_data_points(Ctx *, float *x, const RtBox *, int64_t classes, float noise);
-int rt_data_labels(Ctx *, int64_t *y, const RtBox *, int64_t classes);
-int rt_data_present(Ctx *, uint8_t *mask, const RtBox *);       /* all true */
-int rt_step(Ctx *, int64_t *value);                             /* the number of the step, 0 first */
+/* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
+int rt_start(Ctx *, const RtKept *, const void *logical);      /* logical: of RT_DATA_FILE */
+int rt_start_all(Ctx *, const char *weights);
 uint64_t rt_hash(uint64_t a, uint64_t b);
 double rt_gauss(uint64_t key, uint64_t index);
 double rt_unit(uint64_t key, uint64_t index);           /* in (0, 1) */
+
+/* data.c: samples.  Which samples a step takes depends on the step only, never on the number of ranks. */
+int rt_load(Ctx *);                                     /* fills all inputs of this step */
+int rt_load_one(Ctx *, const RtInput *);
 
 /* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
 int rt_save_loss(Ctx *, const float *value);

@@ -5,9 +5,6 @@
 #include "buffers.h"
 #include "pointwise.h"
 
-/*{constants*/
-/*}*/
-
 /* Calls over values t[0], t[1], ...: results, then operands. */
 /*{functions*/
 static int f0(Ctx *c, void *const *t)
@@ -19,26 +16,18 @@ static int f0(Ctx *c, void *const *t)
 /* One action: its kind, operator, function, and how many results and operands it has; fits is true by its shapes. */
 #define A(kind, op, run, make, take, fits) { RT_##kind, op, run, (make) + 0 * (int)sizeof(struct { _Static_assert(fits, op); int x; }), take }
 
-/* Once, before the first step. */
-/*{start*/
-static const RtAction start0[] = {
-	A(COMPUTE, "none", f0, 0, 0, 1),
-};
-static const RtSegment start[] = {
-	{ start0, 1, 1, 0 },
-};
-enum { N_start = 0 };
-/*}*/
-
 /* One training step. */
 /*{step*/
+static const RtAction step0[] = {
+	A(COMPUTE, "none", f0, 0, 0, 1),
+};
 static const RtSegment step[] = {
-	{ start0, 1, 1, 0 },
+	{ step0, 1, 1, 0 },
 };
 enum { N_step = 0 };
 /*}*/
 
 /*{role*/
 extern const RtRole role0;
-const RtRole role0 = { .start = { start, N_start, 0, 0, 1 }, .step = { step, N_step, 0, 0, 1 } };
+const RtRole role0 = { .step = { step, N_step, 0, 0, 1 } };
 /*}*/

@@ -10,12 +10,22 @@ static const RtRole role0;
 static const RtRole *const roles[] = { &role0 };
 /*}*/
 
-/* What differs between ranks: role, coordinates on the mesh, where the part of each split axis begins. */
+/* What differs between ranks: role, coordinates on the mesh, where the part of each split axis begins and how long it is. */
 static const RtRank ranks[] = {
 /*{ranks*/
-	{ 0, { 0 }, { 0 } },
+	{ 0, { 0 }, { 0 }, { 0 } },
 /*}*/
 };
+
+/* Values that live from step to step: params.c. */
+extern const RtKept params[];
+
+/* What a step takes from outside: name, type, shape, splits, whether peers see it, offset; how it is fed, range of labels. */
+/*{inputs*/
+static const RtInput inputs[] = {
+	{ { 0 }, RT_STEP, 0 },
+};
+/*}*/
 
 static const RtProgram program = {
 /*{program*/
@@ -23,6 +33,8 @@ static const RtProgram program = {
 	.batch = 1,
 	.steps = 0,
 	.seed = 1,
+	.kept = params,
+	.input = inputs,
 /*}*/
 	.nrank = sizeof ranks / sizeof ranks[0],
 	.rank = ranks,

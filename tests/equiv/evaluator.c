@@ -2,57 +2,43 @@
  * training graph is evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in
  * the same form, and after each step the elements of the named parameters and states.  TRAIN goes before what the model says. */
 #include "compiler.h"
+#include "rt.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "../../runtime/actor.c"
-#include "../../runtime/data.c"
-#include "../../runtime/init.c"
-#include "../../runtime/slab.c"
-
-static RtBox whole(const Type *t)
-{
-	RtBox b = { .rank = t->rank };
-	for (int a = 0; a < t->rank; a++) {
-		b.dim[a] = b.len[a] = t->dim[a];
-		b.split[a] = -1;
-	}
-	return b;
-}
 
 static Tensor *room(Arena *a, const Type *t)
 {
 	return tensor_new(a, t->elem, t->rank, t->dim);
 }
 
+/* A value as a row of the tables, alone in the slab. */
+static RtTensor row(Ctx *c, const Value *v, Tensor *t)
+{
+	RtTensor r = { .name = v->name, .type = t->dtype == DT_FLOAT ? RT_F32 : t->dtype == DT_INT64 ? RT_I64 : RT_BOOL, .rank = t->rank };
+	for (int a = 0; a < t->rank; a++)
+		r.dim[a] = t->dim[a];
+	c->slab = (unsigned char *)t->data;
+	return r;
+}
+
 static int start(Ctx *c, Value *v, Arena *a)
 {
 	double x, y;
-	RtBox b = whole(v->type);
 	const char *how = emit_init(v, &x, &y);
 	if (!how)
 		return -1;
 	v->data = room(a, v->type);
-	float *to = (float *)v->data->data;
-	if (!strcmp(how, "fill"))
-		return rt_fill(c, to, &b, (float)x);
-	return !strcmp(how, "normal") ? rt_normal(c, to, &b, emit_key(v->name), (float)x, (float)y) : rt_uniform(c, to, &b, emit_key(v->name), (float)x, (float)y);
+	RtKept r = { .t = row(c, v, v->data), .a = (float)x, .b = (float)y, .key = emit_key(v->name) };
+	r.start = !strcmp(how, "fill") ? RT_FILL : !strcmp(how, "normal") ? RT_NORMAL : RT_UNIFORM;
+	return rt_start(c, &r, NULL);
 }
 
 static Tensor *load(Ctx *c, const Value *v, Arena *a)
 {
 	Tensor *t = room(a, v->type);
-	RtBox b = whole(v->type);
-	void *to = (void *)t->data;
-	if (!strcmp(v->name, "train.step"))
-		rt_step(c, to);
-	else if (t->dtype == DT_FLOAT)
-		rt_data_points(c, to, &b, 2, 1);
-	else if (t->dtype == DT_INT64)
-		rt_data_labels(c, to, &b, 2);
-	else
-		rt_data_present(c, to, &b);
+	RtInput r = { .t = row(c, v, t), .feed = strcmp(v->name, "train.step") ? RT_SAMPLES : RT_STEP };
+	rt_load_one(c, &r);
 	return t;
 }
 
@@ -73,7 +59,7 @@ static int train(Model *m, int steps, char **names)
 	Graph *g = m->graph;
 	Plan *p = m->plan;
 	RtRank me = { 0 };
-	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .seed = (uint64_t)p->train.seed };
+	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .seed = (uint64_t)p->train.seed, .data = { RT_POINTS, 2, 1 } };
 	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
 	int nloss = g->nout;
 	for (int i = 0; i < g->ninit; i++)

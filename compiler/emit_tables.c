@@ -1,0 +1,421 @@
+/* The tables of a tree: values that live from step to step (params.c), inputs and the data they come from (in trainer.c).
+ *
+ * The runtime fills, loads, saves and restores by these rows, so there is no function per value.  What a parameter starts as
+ * is a rule (@init), an array of bits in params.c when it is small, or else a tensor of weights.safetensors, which lies beside
+ * the program.  Labels and tokens have a range: that of the axis which they are an index into. */
+#include "compiler.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL_CONSTANT = 4096, SMALL_WEIGHT = 256, COLUMNS = 150 };
+
+static const char *type_of(DType t)
+{
+	switch (t) {
+	case DT_FLOAT: return "F32";
+	case DT_DOUBLE: return "F64";
+	case DT_FLOAT16: return "F16";
+	case DT_BFLOAT16: return "BF16";
+	case DT_INT64: return "I64";
+	case DT_INT32: return "I32";
+	case DT_INT16: return "I16";
+	case DT_INT8: return "I8";
+	case DT_UINT64: return "U64";
+	case DT_UINT32: return "U32";
+	case DT_UINT16: return "U16";
+	case DT_UINT8: return "U8";
+	case DT_BOOL: return "BOOL";
+	default: return NULL;
+	}
+}
+
+/* %.9g without a point is an int to C. */
+static const char *real(Arena *a, double v)
+{
+	char *s = arena_printf(a, "%.9g", v);
+	if (!strcmp(s, "0"))
+		return s;
+	return arena_printf(a, strpbrk(s, ".en") ? "%sf" : "%s.0f", s);
+}
+
+/* A name as a string of C: the escape of emit_comment, its backslashes doubled. */
+static void c_string(Arena *a, Text *t, const char *name)
+{
+	text_add(t, "\"");
+	for (const char *s = emit_comment(a, name); *s; s++)
+		text_add(t, *s == '\\' ? "\\\\" : "%c", *s);
+	text_add(t, "\"");
+}
+
+static int print_tensor(const Emit *e, Text *t, const Slot *s)
+{
+	const char *type = type_of(s->v->type->elem);
+	bool split = false;
+	if (!type) {
+		err_at(s->v->loc, "this back end cannot keep %s, which is %s", s->v->name, type_text(s->v->type));
+		return -1;
+	}
+	text_add(t, "{ ");
+	c_string(e->tree.arena, t, s->v->name);
+	text_add(t, ", RT_%s, %d, {", type, s->rank);
+	for (int a = 0; a < s->rank; a++) {
+		text_add(t, "%s %" PRId64, a ? "," : "", s->dim[a]);
+		split |= s->split[a] >= 0;
+	}
+	text_add(t, "%s }, {", s->rank ? "" : " 0");
+	for (int a = 0; a < s->rank && split; a++)
+		text_add(t, s->split[a] < 0 ? "%s 0" : "%s SPLIT%d + 1", a ? "," : "", s->split[a]);
+	text_add(t, "%s }, %s, %" PRId64 " }", split ? "" : " 0", s->window ? "true" : "false", s->offset);
+	return 0;
+}
+
+/* ---- start values ---- */
+
+static double arg_number(const Arg *call, const char *key, double otherwise)
+{
+	const Arg *a = arg_find(call->arg, call->narg, key);
+	return !a ? otherwise : a->kind == ARG_INT ? (double)a->i : a->f;
+}
+
+/* Fans of a weight: [in, out] of a matrix, [out, in, window...] of a convolution. */
+static void fans(const Type *t, double *in, double *out)
+{
+	*in = *out = 1;
+	if (t->rank == 1)
+		*in = *out = (double)t->dim[0];
+	if (t->rank == 2) {
+		*in = (double)t->dim[0];
+		*out = (double)t->dim[1];
+	}
+	if (t->rank > 2) {
+		double window = 1;
+		for (int a = 2; a < t->rank; a++)
+			window *= (double)t->dim[a];
+		*in = (double)t->dim[1] * window;
+		*out = (double)t->dim[0] * window;
+	}
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n >= k && !strcmp(s + n - k, end);
+}
+
+/* The key of a value in random numbers: of its name. */
+uint64_t emit_key(const char *s)
+{
+	uint64_t h = 0xCBF29CE484222325u;
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001B3u;
+	return h;
+}
+
+const char *emit_init(const Value *v, double *a, double *b)
+{
+	const Annot *an = annot_find(v->annot, "init");
+	const Arg *how = an && an->narg ? &an->arg[0] : NULL;
+	const char *k = how && how->s ? how->s : "";
+	double in, out, dev = -1;
+	fans(v->type, &in, &out);
+	*a = *b = 0;
+	if (!strcmp(k, "zeros") || !strcmp(k, "ones") || !strcmp(k, "constant")) {
+		*a = *k == 'z' ? 0 : *k == 'o' ? 1 : arg_number(how, "value", 0);
+		return "fill";
+	}
+	if (!strcmp(k, "normal") || !strcmp(k, "uniform")) {
+		bool normal = *k == 'n';
+		*a = arg_number(how, normal ? "mean" : "low", 0);
+		*b = arg_number(how, normal ? "std" : "high", 1);
+		return normal ? "normal" : "uniform";
+	}
+	if (!strncmp(k, "xavier", 6))
+		dev = arg_number(how, "gain", 1) * sqrt(2 / (arg_number(how, "fan_in", in) + arg_number(how, "fan_out", out)));
+	if (!strncmp(k, "kaiming", 7)) {
+		const Arg *mode = arg_find(how->arg, how->narg, "mode");
+		dev = arg_number(how, "gain", sqrt(2)) / sqrt(arg_number(how, "fan", mode && mode->s && !strcmp(mode->s, "fan_out") ? out : in));
+	}
+	if (dev < 0) {
+		err_at(an ? an->loc : v->loc, "this back end has no initialiser %s", *k ? k : "of this form");
+		return NULL;
+	}
+	if (!ends_in(k, "_uniform")) {
+		*b = dev;
+		return "normal";
+	}
+	*b = dev * sqrt(3);
+	*a = -*b;
+	return "uniform";
+}
+
+/* What @init(file("w.npy")) names: beside the model, of the declared type and shape. */
+static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
+{
+	const Arg *path = arg_find(how->arg, how->narg, "path"), *key = arg_find(how->arg, how->narg, "key");
+	uint32_t file = extdata_file(path->loc, path->s);
+	Tensor *t = !file ? NULL : ends_in(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name, a) : npy_decode(file, a);
+	if (!t)
+		return NULL;
+	bool same = t->dtype == v->type->elem && t->rank == v->type->rank;
+	for (int k = 0; same && k < t->rank; k++)
+		same = t->dim[k] == v->type->dim[k];
+	if (same)
+		return t;
+	err_at(path->loc, "%s is %s, but the file holds %s", v->name, type_text(v->type), type_text(type_tensor(a, t->dtype, t->rank, t->dim)));
+	return NULL;
+}
+
+/* A constant as an array of its bits: exact for every type. */
+static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
+{
+	int64_t n = tensor_elements(d);
+	int w = dtype_bits(d->dtype) / 8;
+	text_add(t, "static const uint%d_t k%d[] = {      /* %s */", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t bits = 0;
+		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
+		text_add(t, "%s0x%0*" PRIx64 "u,", i % 10 ? " " : "\n\t", w * 2, bits);
+	}
+	text_add(t, "%s\n};\n", n ? "" : "\n\t0,");
+}
+
+/* A float tensor that is one number all over. */
+static bool uniform(const Tensor *d, double *v)
+{
+	if (d->dtype != DT_FLOAT || tensor_elements(d) < 1)
+		return false;
+	for (size_t i = 4; i < d->bytes; i += 4)
+		if (memcmp(d->data, (const char *)d->data + i, 4))
+			return false;
+	*v = tensor_get(d, 0);
+	return isfinite(*v) && !(*v == 0 && signbit(*v));
+}
+
+typedef struct Weights { Text head; const Tensor **t; int n; uint64_t bytes; } Weights;
+
+static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d)
+{
+	text_add(&w->head, "%s", w->n ? ",\n" : "{");
+	c_string(e->tree.arena, &w->head, s->v->name);
+	text_add(&w->head, ":{\"dtype\":\"%s\",\"shape\":[", type_of(d->dtype));
+	for (int a = 0; a < d->rank; a++)
+		text_add(&w->head, "%s%" PRId64, a ? "," : "", d->dim[a]);
+	text_add(&w->head, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", w->bytes, w->bytes + d->bytes);
+	w->bytes += d->bytes;
+	arena_push(e->tree.arena, w->t, w->n, d);
+}
+
+/* The header is padded with blanks to a multiple of 8, so that tensors are aligned when mapped. */
+static void write_weights(Emit *e, Weights *w)
+{
+	if (!w->n)
+		return;
+	OutFile *f = tree_data(&e->tree, "weights.safetensors");
+	text_add(&w->head, "}");
+	while (w->head.n % 8)
+		text_add(&w->head, " ");
+	for (int i = 0; i < 8; i++)
+		text_raw(&f->text, &(char){ (char)(w->head.n >> 8 * i) }, 1);
+	text_raw(&f->text, w->head.s, w->head.n);
+	for (int i = 0; i < w->n; i++) {
+		Piece p = { w->t[i]->data, w->t[i]->bytes };
+		arena_push(e->tree.arena, f->piece, f->npiece, p);
+	}
+}
+
+static void print_fill(Text *row, Arena *a, double v)
+{
+	text_add(row, v == 0 ? ".start = RT_FILL" : ".start = RT_FILL, .a = %s", real(a, v));
+}
+
+/* What a row starts as. */
+static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
+{
+	Arena *a = e->tree.arena;
+	const Value *v = s->v;
+	double x, y;
+	Tensor *d = v->data ? v->data : NULL;
+	const Annot *an = annot_find(v->annot, "init");
+	if (!d && an && an->narg && an->arg[0].s && !strcmp(an->arg[0].s, "file") && !(d = from_file(v, &an->arg[0], a)))
+		return -1;
+	if (d) {
+		if (tensor_load(d))
+			return -1;
+		if (uniform(d, &x))
+			print_fill(row, a, x);
+		else if (d->bytes <= (s->keep == KEEP_CONST ? SMALL_CONSTANT : SMALL_WEIGHT)) {
+			print_bits(e, bits, s, d);
+			text_add(row, ".start = RT_DATA_HERE, .data = k%d", s->id);
+		} else {
+			add_weight(e, w, s, d);
+			text_add(row, ".start = RT_DATA_FILE");
+		}
+		return 0;
+	}
+	const char *how = emit_init(v, &x, &y);
+	if (!how)
+		return -1;
+	if (v->type->elem != DT_FLOAT) {
+		err_at(v->loc, "this back end initialises float parameters only; %s is %s", v->name, type_text(v->type));
+		return -1;
+	}
+	if (!strcmp(how, "fill"))
+		print_fill(row, a, x);
+	else
+		text_add(row, ".start = RT_%s, .a = %s, .b = %s, .key = 0x%016" PRIx64 "u", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), emit_key(v->name));
+	return 0;
+}
+
+/* Rows side by side as long as they fit. */
+static void add_row(Text *t, size_t *line, const Text *row)
+{
+	bool same = *line && *line + row->n + 2 <= COLUMNS;
+	text_add(t, "%s%s,", same ? " " : *line ? "\n\t" : "\t", row->s);
+	*line = (same ? *line + 1 : 8) + row->n + 1;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
+}
+
+/* The slots of some kinds, by id: the same order for a graph that was read back. */
+static Slot **slots_of(const Emit *e, unsigned keeps, int *n)
+{
+	const Plan *p = e->plan;
+	Slot **list = arena_array(e->tree.arena, Slot *, p->nslot + 1);
+	*n = 0;
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i] && !p->slot[i]->view && keeps >> p->slot[i]->keep & 1)
+			list[(*n)++] = p->slot[i];
+	qsort(list, (size_t)*n, sizeof *list, by_id);
+	return list;
+}
+
+int emit_params(Emit *e, Text *program)
+{
+	static const char *const keep[] = { [KEEP_PARAM] = "RT_PARAMETER", [KEEP_STATE] = "RT_STATE", [KEEP_CONST] = "RT_CONSTANT" };
+	Text rows = { 0 }, bits = { 0 };
+	Weights w = { 0 };
+	size_t line = 0;
+	int n;
+	Slot **list = slots_of(e, 1u << KEEP_PARAM | 1u << KEEP_STATE | 1u << KEEP_CONST, &n);
+	for (int i = 0; i < n; i++) {
+		Text row = { 0 };
+		text_add(&row, "{ ");
+		if (print_tensor(e, &row, list[i]))
+			return -1;
+		text_add(&row, ", %s, ", keep[list[i]->keep]);
+		if (print_start(e, &row, &bits, &w, list[i]))
+			return -1;
+		text_add(&row, " }");
+		add_row(&rows, &line, &row);
+	}
+	text_add(&rows, n ? "\n" : "\t{ .start = RT_FILL },\n");
+	text_add(program, "\t.kept = params,\n\t.nkept = %d,\n", n);
+	template_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
+	              "constants", bits.s ? bits.s : "", "rows", rows.s, NULL);
+	write_weights(e, &w);
+	return 0;
+}
+
+/* ---- inputs and data ---- */
+
+static bool op_is(const Node *n, const char *op)
+{
+	return !strcmp(n->op, op);
+}
+
+/* The length of the axis that operand k of n is an index into; 0: it is none. */
+static int64_t index_range(const Node *n, int k)
+{
+	int axis;
+	if (k == 1 && (op_is(n, "SoftmaxCrossEntropyLoss") || op_is(n, "NegativeLogLikelihoodLoss")))
+		return attr_has(n, "ignore_index") ? 0 : n->in[0]->type->dim[1];
+	if (k == 1 && (op_is(n, "Gather") || op_is(n, "GatherElements"))) {
+		axis = (int)attr_int(n, "axis");
+		return n->in[0]->type->dim[axis < 0 ? axis + n->in[0]->type->rank : axis];
+	}
+	return 0;
+}
+
+static bool keeps_elements(const Node *n, int k)
+{
+	static const char *const list[] = { "Boxing", "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", NULL };
+	for (int i = 0; list[i] && k == 0; i++)
+		if (op_is(n, list[i]))
+			return true;
+	return false;
+}
+
+/* The smallest range that anything computed from v by moving its elements is used with. */
+static int64_t range_of(const Graph *g, const Value *input)
+{
+	uint8_t *is = arena_array(g->scratch, uint8_t, g->nvalue + 1);
+	int64_t range = 0;
+	is[input->id] = 1;
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++) {
+			if (!n->in[k] || !is[n->in[k]->id])
+				continue;
+			int64_t r = index_range(n, k);
+			range = r && (!range || r < range) ? r : range;
+			if (keeps_elements(n, k) && n->out[0])
+				is[n->out[0]->id] = 1;
+		}
+	}
+	return range;
+}
+
+static int print_data(const Emit *e, Text *t)
+{
+	const Training *tr = &e->plan->train;
+	const Arg *d = tr->data;
+	if (!d) {
+		err_at(tr->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
+		return -1;
+	}
+	if (!d->s || strcmp(d->s, "points")) {
+		err_at(d->loc, "this back end has no data source %s yet; it has points(classes: 10, noise: 1)", d->s ? d->s : "of this form");
+		return -1;
+	}
+	text_add(t, "\t.data = { RT_POINTS, %" PRId64 ", %s },\n", (int64_t)arg_number(d, "classes", 10), real(e->tree.arena, arg_number(d, "noise", 1)));
+	return 0;
+}
+
+static int check_points(const Slot *s)
+{
+	DType dt = s->v->type->elem;
+	if (s->rank >= 1 && (dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL))
+		return 0;
+	err_at(s->v->loc, "points gives float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
+	return -1;
+}
+
+int emit_inputs(Emit *e, Text *rows, Text *program)
+{
+	size_t line = 0;
+	int n, samples = 0;
+	Slot **list = slots_of(e, 1u << KEEP_INPUT, &n);
+	text_add(rows, "static const RtInput inputs[] = {\n");
+	for (int i = 0; i < n; i++) {
+		const Slot *s = list[i];
+		bool step = !strcmp(s->v->name, "train.step");
+		Text row = { 0 };
+		text_add(&row, "{ ");
+		if ((!step && check_points(s)) || print_tensor(e, &row, s))
+			return -1;
+		text_add(&row, ", %s, %" PRId64 " }", step ? "RT_STEP" : "RT_SAMPLES", step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
+		add_row(rows, &line, &row);
+		samples += !step;
+	}
+	text_add(rows, n ? "\n};\n" : "\t{ { 0 }, RT_STEP, 0 },\n};\n");
+	if (samples && print_data(e, program))
+		return -1;
+	text_add(program, "\t.input = inputs,\n\t.ninput = %d,\n", n);
+	return 0;
+}

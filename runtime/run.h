@@ -1,0 +1,42 @@
+/* What the files of the runtime share, and generated programs do not see: one section per file. */
+#ifndef RUN_H
+#define RUN_H
+
+#include "rt.h"
+
+/* init.c: calls row for every run of elements that lie side by side here and in the logical tensor. */
+void rt_rows(const Ctx *, const RtBox *, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg);
+
+/* file.c: files that are mapped and only read. */
+typedef struct RtFile { const unsigned char *data; size_t bytes; } RtFile;
+int  rt_file_open(Ctx *, int code, const char *path, RtFile *);          /* 0, or code after rt_error */
+void rt_file_close(RtFile *);
+uint32_t rt_crc32c(uint32_t crc, const void *, size_t bytes);            /* begins with 0 */
+
+/* json.c: reads JSON text from front to back.  The first thing that is not as asked sets bad, after which all give nothing. */
+typedef struct RtJson { const char *at, *end; bool bad; } RtJson;
+bool rt_json_open(RtJson *, char bracket);                               /* { or [ */
+bool rt_json_more(RtJson *, char bracket);                               /* another entry follows; else the } or ] is taken */
+int  rt_json_key(RtJson *, char *to, size_t room);                       /* a string and its colon; its length */
+int  rt_json_string(RtJson *, char *to, size_t room);
+int64_t rt_json_int(RtJson *);
+double rt_json_real(RtJson *);
+void rt_json_skip(RtJson *);                                             /* one value of any kind */
+
+/* safetensors.c: a header of JSON, then the bytes of tensors. */
+enum { RT_NAME = 1024 };
+typedef struct RtEntry { const char *name; RtType type; int rank; int64_t dim[RT_AXES]; uint64_t from, to; } RtEntry;
+typedef struct RtSafe {
+	RtFile file;
+	RtEntry *entry; int n, next;
+	char *names;
+	const unsigned char *data;
+} RtSafe;
+int  rt_safe_open(Ctx *, int code, const char *path, RtSafe *);
+void rt_safe_close(RtSafe *);
+const RtEntry *rt_safe_find(RtSafe *, const char *name);                 /* NULL: not there */
+bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same type and shape */
+const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
+const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
+
+#endif

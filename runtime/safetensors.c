@@ -1,0 +1,149 @@
+/* safetensors: eight bytes that give the length of a header, the header, which is JSON and says type, shape and place of each
+ * tensor, then the bytes.  Everything in it is checked before it is used: it may come from anywhere. */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_name[RT_TYPES] = { [RT_F32] = "F32", [RT_F64] = "F64", [RT_F16] = "F16", [RT_BF16] = "BF16", [RT_I64] = "I64",
+	[RT_I32] = "I32", [RT_I16] = "I16", [RT_I8] = "I8", [RT_U64] = "U64", [RT_U32] = "U32", [RT_U16] = "U16", [RT_U8] = "U8", [RT_BOOL] = "BOOL" };
+
+const char *rt_type_name(RtType t)
+{
+	return type_name[t];
+}
+
+const char *rt_shape_text(char *to, size_t room, RtType t, int rank, const int64_t *dim)
+{
+	size_t n = (size_t)snprintf(to, room, "%s[", type_name[t]);
+	for (int a = 0; a < rank && n < room; a++)
+		n += (size_t)snprintf(to + n, room - n, "%s%" PRId64, a ? ", " : "", dim[a]);
+	if (n < room)
+		snprintf(to + n, room - n, "]");
+	return to;
+}
+
+bool rt_safe_fits(const RtEntry *e, const RtTensor *t)
+{
+	bool same = e->type == t->type && e->rank == t->rank;
+	for (int a = 0; same && a < e->rank; a++)
+		same = e->dim[a] == t->dim[a];
+	return same;
+}
+
+/* {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} */
+static const char *read_entry(RtJson *j, RtEntry *e)
+{
+	char key[64], word[64] = "";
+	int64_t at[2] = { -1, -1 }, n = 1;
+	const char *why = NULL;
+	rt_json_open(j, '{');
+	while (rt_json_more(j, '{')) {
+		rt_json_key(j, key, sizeof key);
+		if (!strcmp(key, "dtype")) {
+			rt_json_string(j, word, sizeof word);
+		} else if (!strcmp(key, "shape")) {
+			for (rt_json_open(j, '['); rt_json_more(j, '[');) {
+				int64_t d = rt_json_int(j);
+				if (e->rank == RT_AXES)
+					return "has too many axes";
+				if (d < 0 || (d && __builtin_mul_overflow(n, d, &n)))
+					why = "has dimensions that multiply to too many elements";
+				n = d ? n : 0;
+				e->dim[e->rank++] = d;
+			}
+		} else if (!strcmp(key, "data_offsets")) {
+			int k = 0;
+			for (rt_json_open(j, '['); rt_json_more(j, '['); k++)
+				at[k < 2 ? k : 1] = rt_json_int(j);
+		} else
+			rt_json_skip(j);
+	}
+	int t = 0;
+	while (t < RT_TYPES && strcmp(type_name[t], word))
+		t++;
+	if (j->bad || why)
+		return why ? why : "is not described in JSON";
+	if (t == RT_TYPES)
+		return "has an unknown type";
+	e->type = (RtType)t;
+	if (at[0] < 0 || at[1] < at[0] || __builtin_mul_overflow(n, (int64_t)rt_width(e->type), &n) || at[1] - at[0] != n)
+		return "has a place that does not fit its shape";
+	e->from = (uint64_t)at[0];
+	e->to = (uint64_t)at[1];
+	return NULL;
+}
+
+static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char *text, size_t n, uint64_t room)
+{
+	RtJson j = { text, text + n, false };
+	size_t used = 0, cap = 0;
+	s->names = malloc(n + 1);
+	if (!s->names)
+		return rt_error(c, RT_MEMORY, "no memory for the header of %s", path);
+	for (rt_json_open(&j, '{'); rt_json_more(&j, '{');) {
+		char *name = s->names + used;
+		size_t len = (size_t)rt_json_key(&j, name, n + 1 - used > RT_NAME ? RT_NAME : n + 1 - used);
+		if (!j.bad && !strcmp(name, "__metadata__")) {
+			rt_json_skip(&j);
+			continue;
+		}
+		RtEntry e = { .name = name };
+		const char *why = j.bad ? NULL : read_entry(&j, &e);
+		if (!why && !j.bad && e.to > room)
+			why = "lies beyond the end of the file";
+		if (why)
+			return rt_error(c, code, "%s: %s %s", path, name, why);
+		used += len + 1;
+		if ((size_t)s->n == cap) {
+			RtEntry *grown = realloc(s->entry, (cap = cap ? 2 * cap : 64) * sizeof *grown);
+			if (!grown)
+				return rt_error(c, RT_MEMORY, "no memory for the header of %s", path);
+			s->entry = grown;
+		}
+		s->entry[s->n++] = e;
+	}
+	return j.bad ? rt_error(c, code, "%s: its header is damaged", path) : 0;
+}
+
+int rt_safe_open(Ctx *c, int code, const char *path, RtSafe *s)
+{
+	uint64_t len = 0;
+	*s = (RtSafe){ 0 };
+	int bad = rt_file_open(c, code, path, &s->file);
+	if (bad)
+		return bad;
+	for (int i = 7; i >= 0 && s->file.bytes >= 8; i--)
+		len = len << 8 | s->file.data[i];
+	if (s->file.bytes < 8 || len > s->file.bytes - 8 || len > 100 << 20)
+		bad = rt_error(c, code, "%s is no safetensors file, or is cut off", path);
+	else
+		bad = read_header(c, code, path, s, (const char *)s->file.data + 8, (size_t)len, s->file.bytes - 8 - len);
+	s->data = s->file.data + 8 + len;
+	if (bad)
+		rt_safe_close(s);
+	return bad;
+}
+
+void rt_safe_close(RtSafe *s)
+{
+	free(s->entry);
+	free(s->names);
+	rt_file_close(&s->file);
+	*s = (RtSafe){ 0 };
+}
+
+/* Callers ask in the order of the file more often than not. */
+const RtEntry *rt_safe_find(RtSafe *s, const char *name)
+{
+	for (int i = 0; i < s->n; i++) {
+		int k = (s->next + i) % s->n;
+		if (!strcmp(s->entry[k].name, name)) {
+			s->next = k + 1;
+			return &s->entry[k];
+		}
+	}
+	return NULL;
+}
