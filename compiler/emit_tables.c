@@ -282,14 +282,14 @@ static int by_id(const void *a, const void *b)
 	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
 }
 
-/* The slots of some kinds, by id: the same order for a graph that was read back. */
-static Slot **slots_of(const Emit *e, unsigned keeps, int *n)
+/* The inputs by id: the same order for a graph that was read back. */
+static Slot **inputs_of(const Emit *e, int *n)
 {
 	const Plan *p = e->plan;
 	Slot **list = arena_array(e->tree.arena, Slot *, p->nslot + 1);
 	*n = 0;
 	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i] && !p->slot[i]->view && keeps >> p->slot[i]->keep & 1)
+		if (p->slot[i] && !p->slot[i]->view && p->slot[i]->keep == KEEP_INPUT)
 			list[(*n)++] = p->slot[i];
 	qsort(list, (size_t)*n, sizeof *list, by_id);
 	return list;
@@ -301,8 +301,8 @@ int emit_params(Emit *e, Text *program)
 	Text rows = { 0 }, bits = { 0 };
 	Weights w = { 0 };
 	size_t line = 0;
-	int n;
-	Slot **list = slots_of(e, 1u << KEEP_PARAM | 1u << KEEP_STATE | 1u << KEEP_CONST, &n);
+	Slot **list = e->plan->kept;
+	int n = e->plan->nkept;
 	for (int i = 0; i < n; i++) {
 		Text row = { 0 };
 		text_add(&row, "{ ");
@@ -400,7 +400,7 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 {
 	size_t line = 0;
 	int n, samples = 0;
-	Slot **list = slots_of(e, 1u << KEEP_INPUT, &n);
+	Slot **list = inputs_of(e, &n);
 	text_add(rows, "static const RtInput inputs[] = {\n");
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
