@@ -170,7 +170,7 @@ int64_t type_elements(const Type *);         /* number of elements; -1 when not 
 
 /* tensor.c: constants.  data is little-endian, dense, row-major; sub-byte types packed as ONNX's raw_data. */
 
-typedef struct Pair { Name key, value; Loc loc; Blobs unknown; } Pair;
+typedef struct Pair { Name key, value; Loc loc; Blobs unknown; bool plain; /* not of ours, whatever its key */ } Pair;
 
 typedef struct Tensor {
 	Name name;

@@ -345,7 +345,7 @@ static void body_metadata(Reader *r, Function *fn)
 	for (int i = 0; i < fn->nmeta; i++) {
 		Pair p = fn->meta[i];
 
-		if (strncmp(p.key, KEY_BODY, n)) {
+		if (p.plain || strncmp(p.key, KEY_BODY, n)) {
 			fn->meta[keep++] = p;
 			continue;
 		}

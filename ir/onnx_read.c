@@ -24,6 +24,9 @@ void onnx_entry(Reader *r, const Field *f, Pair **list, int *n)
 		else
 			p.value = wire_text(&r->w, &g);
 	}
+	p.plain = !strncmp(p.key, KEY_PLAIN, strlen(KEY_PLAIN));
+	if (p.plain)
+		p.key = name_of(p.key + strlen(KEY_PLAIN));
 	arena_push(r->w.arena, *list, *n, p);
 }
 
@@ -31,7 +34,7 @@ void onnx_entry(Reader *r, const Field *f, Pair **list, int *n)
 Name onnx_take(Pair *list, int *n, const char *key)
 {
 	for (int i = 0; i < *n; i++)
-		if (!strcmp(list[i].key, key)) {
+		if (!list[i].plain && !strcmp(list[i].key, key)) {
 			Name value = list[i].value;
 
 			memmove(list + i, list + i + 1, sizeof *list * (size_t)(--*n - i));

@@ -49,7 +49,8 @@ static void entry(Writer *w, uint32_t num, const char *key, const char *value)
 static void entries(Writer *w, uint32_t num, const Pair *list, int n)
 {
 	for (int i = 0; i < n; i++)
-		entry_with(w, num, list[i].key, list[i].value, &list[i].unknown);
+		entry_with(w, num, strncmp(list[i].key, "sbpcc.", 6) ? list[i].key : name_fmt("%s%s", KEY_PLAIN, list[i].key), list[i].value,
+		           &list[i].unknown);
 }
 
 static void annots_as(Writer *w, uint32_t num, const char *key, const Annot *list)

@@ -75,6 +75,7 @@ extern const Spec spec_model, spec_graph, spec_node, spec_attribute, spec_tensor
 #define KEY_ATTRS   "sbpcc.attrs"       /* of a function: order and types of attributes without a default */
 #define KEY_GRAPH   "sbpcc.graph"       /* annotations of a graph, or of the body of a function */
 #define KEY_DOC     "sbpcc.doc"         /* of a function: doc string of its body */
+#define KEY_PLAIN   "sbpcc.meta:"       /* before a key that looks like one of ours and is the user's */
 #define KEY_BODY    "sbpcc.body:"       /* of a function: before each metadata key of its body */
 
 /* Writing.  Large data is not copied: a span says what stands at a place of the buffer when it goes to the file. */
