@@ -135,7 +135,7 @@ static Value *convolved(Node *n, Value *x, DType type, int64_t len, int sign)
 /* x is [m, len, 2]: each row's transform, with e^(sign 2 pi i j k / len), not scaled. */
 static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign)
 {
-	int64_t flat[2] = { -1, 2 * len }, pairs[3] = { -1, len, 2 }, a = DIRECT;
+	int64_t flat[2] = { -1, 2 * len }, pairs[3] = { -1, len, 2 }, a = (int64_t)sqrt((double)len);
 
 	if (len <= DIRECT) {
 		Dft d = { len, len, len, 2, 2, .inverse = sign > 0, .bare = true };
@@ -143,7 +143,7 @@ static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign)
 		x = expand_op(n, "Reshape", NULL, x, expand_ints(n, flat, 2));
 		return expand_op(n, "Reshape", NULL, expand_op(n, "MatMul", NULL, x, matrix(n, type, &d)), expand_ints(n, pairs, 3));
 	}
-	while (len % a)
+	for (a = a > DIRECT ? DIRECT : a; len % a;)     /* the nearest to the root: both products small */
 		a--;
 	if (a == 1)
 		return convolved(n, x, type, len, sign);
@@ -193,9 +193,10 @@ static Value *long_transform(Node *n, Value *x, DType type, const Dft *d)
 			w[i] = i == 0 || 2 * i == d->len ? 1 : 2;
 		x = expand_op(n, "Mul", NULL, x, expand_table(n, type, w, 2, dim));
 	}
+	if (d->pin == 1)                /* times (1, 0) */
+		x = expand_op(n, "Mul", NULL, x, expand_table(n, type, (double[]){ 1, 0 }, 1, (int64_t[]){ 2 }));
 	pads[4] = d->len - in;
-	pads[5] = 2 - d->pin;
-	if (pads[4] || pads[5])
+	if (pads[4])
 		x = expand_op(n, "Pad", NULL, x, expand_ints(n, pads, 6), expand_num(n, type, 0));
 	x = fourier(n, x, type, d->len, d->inverse ? 1 : -1);
 	if (d->inverse)
