@@ -552,16 +552,19 @@ int fold_run(Graph *g)
 	map_init(&f.seen, g->scratch);
 	map_init(&f.small, g->scratch);
 	map_init(&f.contents, g->scratch);
-	for (int i = 0; i < nnode; i++)
+	for (int i = 0; i < nnode; i++) {
+		ahead_node(g->node, i, nnode);
 		if (all_constant(g->node[i]))
 			for (int k = 0; k < g->node[i]->nout; k++)
 				if (g->node[i]->out[k])
 					become_constant(g, g->node[i]->out[k]);
+	}
 	join_constants(&f);
 	for (int i = 0; i < nnode; i++) {
 		Node *n = g->node[i], *twin;
 		Value *from;
 
+		ahead_node(g->node, i, nnode);
 		if (all_constant(n)) {
 			drop(n);
 			continue;

@@ -758,11 +758,14 @@ static void resolve_node(Resolve *r, Node *n)
 
 static void resolve_graph(Resolve *r, Graph *g)
 {
-	for (int i = 0; i < g->nvalue; i++)
+	for (int i = 0; i < g->nvalue; i++) {
+		ahead_value(g->value, i, g->nvalue);
 		resolve_value(r, g->value[i]);
+	}
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
+		ahead_node(g->node, i, g->nnode);
 		resolve_node(r, n);
 		for (int j = 0; j < n->nattr; j++)
 			if (n->attr[j].type == AT_GRAPH && n->attr[j].u.g)

@@ -1,11 +1,14 @@
 /* Memory by lifetime: objects are allocated one by one and freed all together.
  *
- * Blocks grow to 1 MiB; larger objects get a block of their own.  Under the address sanitizer every object has its
- * own block, so that a read past the end or after arena_free is seen. */
+ * Blocks grow with the arena, from 4 KiB to 32 MiB; a large object gets a block of its own.  From 2 MiB on a
+ * block is mapped on a boundary of 2 MiB and asks for huge pages: a model of 100,000 nodes is 150 MiB that every pass
+ * walks, and with small pages a third of that time went into page faults and the TLB.  Under the address sanitizer every
+ * object has its own block, so that a read past the end or after arena_free is seen. */
 #include "ir.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define OWN_BLOCKS 1
@@ -18,25 +21,97 @@
 #define OWN_BLOCKS 0
 #endif
 
+enum { SMALL = 4 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20 };
+
 struct ArenaBlock {
-	struct ArenaBlock *next;
+	struct ArenaBlock *next, *prev;
 	size_t used, cap;
 	_Alignas(16) char mem[];
 };
 
 Arena process;
 
+/* The block of an object that has one to itself, and its size with its head. */
+static struct ArenaBlock *own_block(void *p)
+{
+	return (struct ArenaBlock *)(void *)((char *)p - offsetof(struct ArenaBlock, mem));
+}
+
+static size_t whole(const struct ArenaBlock *b)
+{
+	return sizeof *b + b->cap;
+}
+
+static bool mapped(size_t bytes)
+{
+	return !OWN_BLOCKS && bytes >= HUGE_PAGE;
+}
+
+/* Zeroed pages that begin on a boundary of a huge page. */
+static void *map_pages(size_t bytes)
+{
+	size_t room = bytes + HUGE_PAGE;
+	char *p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	size_t skip = -(uintptr_t)p & (HUGE_PAGE - 1), end = skip + ((bytes + 4095) & ~(size_t)4095);
+	if (skip)
+		munmap(p, skip);
+	if (end < room)
+		munmap(p + end, room - end);
+	madvise(p + skip, bytes & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
+	return p + skip;
+}
+
 static struct ArenaBlock *block(size_t cap)
 {
-	struct ArenaBlock *b = malloc(sizeof *b + cap);
+	size_t bytes = sizeof(struct ArenaBlock) + cap;
+	struct ArenaBlock *b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
 
 	if (!b) {
 		fprintf(stderr, "sbpcc: error: out of memory (%zu bytes asked for)\n", cap);
 		exit(EXIT_ENV);
 	}
+	b->next = b->prev = NULL;
 	b->used = 0;
 	b->cap = cap;
 	return b;
+}
+
+static void drop(struct ArenaBlock *b)
+{
+	if (mapped(whole(b)))
+		munmap(b, (whole(b) + 4095) & ~(size_t)4095);
+	else
+		free(b);
+}
+
+/* Puts b in front, or behind the open block, which then stays open. */
+static void chain(Arena *a, struct ArenaBlock *b, bool front)
+{
+	if (a->head && !front) {
+		b->next = a->head->next;
+		b->prev = a->head;
+		a->head->next = b;
+	} else {
+		b->next = a->head;
+		a->head = b;
+	}
+	if (b->next)
+		b->next->prev = b;
+}
+
+/* How large the next block is: as large as the last one twice over, but no more than an eighth of the arena above 2 MiB. */
+static size_t next_cap(const Arena *a)
+{
+	size_t cap = a->head ? 2 * whole(a->head) : SMALL;
+
+	if (cap > HUGE_PAGE && cap > a->bytes / 8)
+		cap = a->bytes / 8 < HUGE_PAGE ? HUGE_PAGE : a->bytes / 8 & ~(size_t)(HUGE_PAGE - 1);
+	if (cap > LARGE)
+		cap = LARGE;
+	return cap - sizeof(struct ArenaBlock);
 }
 
 void *arena_alloc(Arena *a, size_t bytes)
@@ -49,25 +124,16 @@ void *arena_alloc(Arena *a, size_t bytes)
 	if (!OWN_BLOCKS)
 		need = (bytes + 15) & ~(size_t)15;
 	a->bytes += need;
-	if (OWN_BLOCKS || !b || b->cap - b->used < need) {
-		size_t cap = b && !OWN_BLOCKS ? b->cap * 2 : 4096;
+	if (OWN_BLOCKS || !b || b->cap - b->used < need || bytes >= ALONE) {
+		size_t cap = next_cap(a);
+		bool own = OWN_BLOCKS || bytes >= ALONE || need > cap / 4;
 
-		if (cap > 1 << 20)
-			cap = 1 << 20;
-		if (OWN_BLOCKS || cap < need)
-			cap = need;
-		b = block(cap);
-		if (a->head && cap == need && a->head->cap - a->head->used > 64 && !OWN_BLOCKS) {
-			b->next = a->head->next;      /* a large object: the open block stays open */
-			a->head->next = b;
-		} else {
-			b->next = a->head;
-			a->head = b;
-		}
+		b = block(own ? need : cap);
+		chain(a, b, !own);
 	}
 	void *p = b->mem + b->used;
 	b->used += need;
-	return memset(p, 0, bytes);
+	return mapped(whole(b)) ? p : memset(p, 0, bytes);
 }
 
 char *arena_printf(Arena *a, const char *fmt, ...)
@@ -84,22 +150,42 @@ char *arena_printf(Arena *a, const char *fmt, ...)
 	return s;
 }
 
-/* Room for one more item: the capacity of a list of n is n rounded up to a power of two, at least 4. */
+/* Room for one more item: the capacity of a list of n is n rounded up to a power of two, at least 4 unless the items are
+ * large: nearly all nodes have one attribute or none. */
 void *arena_grow(Arena *a, void *list, int n, size_t itembytes)
 {
-	if (n != 0 && (n < 4 || (n & (n - 1)) != 0))
+	int least = itembytes < 64 ? 4 : 1;
+
+	if (n != 0 && (n < least || (n & (n - 1)) != 0))
 		return list;
-	void *more = arena_alloc(a, itembytes * (size_t)(n < 4 ? 4 : 2 * n));
+	void *more = arena_alloc(a, itembytes * (size_t)(n < least ? least : 2 * n));
 	if (n)
 		memcpy(more, list, itembytes * (size_t)n);
 	return more;
+}
+
+/* Gives back at once what stands in a block of its own: the old half of a list that has doubled.  Nobody else may hold it. */
+void arena_release(Arena *a, void *p, size_t bytes)
+{
+	if (!p || (!OWN_BLOCKS && bytes < ALONE))
+		return;                 /* smaller objects may share their block */
+	struct ArenaBlock *b = own_block(p);
+
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		a->head = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+	a->bytes -= b->used;
+	drop(b);
 }
 
 void arena_free(Arena *a)
 {
 	for (struct ArenaBlock *b = a->head, *next; b; b = next) {
 		next = b->next;
-		free(b);
+		drop(b);
 	}
 	*a = (Arena){ 0 };
 }

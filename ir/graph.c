@@ -164,6 +164,7 @@ static void each_use(Graph *g, void (*f)(Value **, void *), void *arg)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
+		ahead_node(g->node, i, g->nnode);
 		for (int j = 0; j < n->nin; j++)
 			if (n->in[j])
 				f(&n->in[j], arg);

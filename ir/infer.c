@@ -303,8 +303,10 @@ static void bind_type(Graph *g, Value *v)
 
 int infer_values(Graph *g)
 {
-	for (int i = 0; i < g->nvalue; i++)
+	for (int i = 0; i < g->nvalue; i++) {
+		ahead_value(g->value, i, g->nvalue);
 		bind_type(g, g->value[i]);
+	}
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
 		Dim dim[64];

@@ -361,9 +361,11 @@ static int walk(Graph *g)
 	g->node = NULL;
 	g->nnode = 0;
 	infer_values(g);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		ahead_node(old, i, n);
 		if (diag_errors() >= diag_max || inline_append(g, old[i]) < 0)
 			bad = -1;
+	}
 	return bad;
 }
 

@@ -24,6 +24,7 @@ typedef struct Arena {
 
 void *arena_alloc(Arena *, size_t bytes);
 char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void  arena_release(Arena *, void *, size_t bytes);    /* what nobody else holds, before its time */
 void  arena_free(Arena *);
 void *arena_grow(Arena *, void *list, int n, size_t itembytes);
 
@@ -40,12 +41,13 @@ typedef const char *Name;
 
 Name   name_of(const char *text);
 Name   name_n(const char *text, size_t len);
+void   name_ahead(const char *text, size_t len);         /* it will be asked for soon */
 Name   name_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int    name_distance(const char *a, const char *b);      /* edits between two words, for "did you mean" */
 bool   name_match(const char *pattern, const char *s);   /* shell pattern: * ? and [..] */
 
 /* A map from interned names (or any pointers) to pointers, in an arena. */
-typedef struct Map { Arena *arena; const void **key; void **val; int n, cap; } Map;
+typedef struct Map { Arena *arena; struct MapSlot { const void *key; void *val; } *slot; int n, cap; } Map;
 
 void  map_init(Map *, Arena *);
 void *map_get(const Map *, const void *key);
@@ -251,51 +253,52 @@ typedef struct Attr {
 	Loc loc;
 } Attr;
 
+/* What most passes ask of a value or a node stands in its first 64 bytes: large models do not fit a processor's cache. */
 struct Value {
 	Name name;
-	int id;                         /* index in graph->value */
 	Graph *graph;
+	int id;                         /* index in graph->value */
+	int defidx; Node *def;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
 	Type *type;                     /* NULL: nothing known */
-	Node *def; int defidx;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
 	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
-	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
-	Value **item; int nitem;        /* a sequence of known length: what it holds (sequence.c) */
+	Annot *annot;
 	bool input, output;             /* of the graph */
 	bool init;                      /* stands in graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */
 	bool param;                     /* trained: has @init, or train.c decided */
+	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
+	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
 	Value *into;                    /* lives in the storage of that older value (an update) */
-	Annot *annot;
-	Pair *meta; int nmeta;
-	Name doc;
-	Blobs unknown;
 	Loc loc;
 	struct Factors *factors;        /* factors.c: each axis as a product of factors */
 	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
 	struct Sbp *sbp;                /* plan.c: one entry per mesh axis */
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Name doc;
 };
 
 /* factors.c: each axis of a value as a product of factors, major to minor; equal numbers travel together. */
 typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
 
 struct Node {
-	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
 	const Op *row;                  /* bound by op.c; NULL before */
-	int version;                    /* the opset version that the model imports for its domain; 0: newest */
-	Name name;                      /* "" when none */
 	Graph *graph;
-	Value **in;  int nin;           /* NULL entry: optional operand left out */
-	Value **out; int nout;          /* NULL entry: output not wanted */
-	Attr *attr;  int nattr;
+	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
+	int nin, nout, nattr;
+	int mark;                       /* free for one pass */
+	Attr *attr;
 	Annot *annot;
-	Pair *meta; int nmeta;
-	Name doc;
-	Blobs unknown;
+	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
+	Name name;                      /* "" when none */
 	Loc loc;                        /* of the operator's name in the text */
 	Loc *inloc;                     /* of each operand, or NULL */
-	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
+	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
-	int mark;                       /* free for one pass */
+	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Name doc;
 };
 
 struct Graph {
@@ -350,6 +353,31 @@ struct Model {
 	Model *main;
 	Model **others; int nothers;    /* of the main model */
 };
+
+/* A loop over all nodes or values of a large graph waits for memory at each step.  These fetch what it will need some steps on:
+ * the node, then its lists, then what stands in them. */
+static inline void ahead_node(Node *const *node, int i, int n)
+{
+	if (i + 16 < n)
+		__builtin_prefetch(node[i + 16]);
+	if (i + 10 < n) {
+		__builtin_prefetch(node[i + 10]->in);
+		__builtin_prefetch(node[i + 10]->out);
+	}
+	if (i + 5 < n) {
+		const Node *to = node[i + 5];
+
+		for (int k = 0; k < to->nin && k < 3; k++)
+			__builtin_prefetch(to->in[k]);
+		if (to->nout)
+			__builtin_prefetch(to->out[0]);
+	}
+}
+static inline void ahead_value(Value *const *value, int i, int n)
+{
+	if (i + 16 < n)
+		__builtin_prefetch(value[i + 16]);
+}
 
 Model *model_new(void);
 void   model_free(Model *);

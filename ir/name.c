@@ -68,6 +68,12 @@ Name name_n(const char *text, size_t n)
 	return s;
 }
 
+void name_ahead(const char *text, size_t n)
+{
+	if (table.cap)
+		__builtin_prefetch(&table.slot[hash(text, n) & (table.cap - 1)]);
+}
+
 Name name_of(const char *text)
 {
 	return name_n(text, strlen(text));
@@ -188,9 +194,9 @@ void *map_get(const Map *m, const void *key)
 {
 	if (!m->cap)
 		return NULL;
-	for (size_t i = mix(key) & (size_t)(m->cap - 1); m->key[i]; i = (i + 1) & (size_t)(m->cap - 1))
-		if (m->key[i] == key)
-			return m->val[i];
+	for (size_t i = mix(key) & (size_t)(m->cap - 1); m->slot[i].key; i = (i + 1) & (size_t)(m->cap - 1))
+		if (m->slot[i].key == key)
+			return m->slot[i].val;
 	return NULL;
 }
 
@@ -200,17 +206,16 @@ void map_put(Map *m, const void *key, void *val)
 		Map old = *m;
 
 		m->cap = old.cap ? old.cap * 2 : 16;
-		m->key = arena_array(m->arena, const void *, m->cap);
-		m->val = arena_array(m->arena, void *, m->cap);
+		m->slot = arena_array(m->arena, struct MapSlot, m->cap);
 		m->n = 0;
 		for (int i = 0; i < old.cap; i++)
-			if (old.key[i])
-				map_put(m, old.key[i], old.val[i]);
+			if (old.slot[i].key)
+				map_put(m, old.slot[i].key, old.slot[i].val);
+		arena_release(m->arena, old.slot, sizeof *old.slot * (size_t)old.cap);
 	}
 	size_t i = mix(key) & (size_t)(m->cap - 1);
-	while (m->key[i] && m->key[i] != key)
+	while (m->slot[i].key && m->slot[i].key != key)
 		i = (i + 1) & (size_t)(m->cap - 1);
-	m->n += !m->key[i];
-	m->key[i] = key;
-	m->val[i] = val;
+	m->n += !m->slot[i].key;
+	m->slot[i] = (struct MapSlot){ key, val };
 }

@@ -48,6 +48,8 @@ static void node(Reader *r, const Field *field, Graph *g)
 	           ((struct SrcNode){ n->loc.off, n->loc.off + field->n, g->nnode - 1, n->op, n->name }));
 	while (wire_next(&m, &f)) {
 		switch (f.num) {
+		case 1:
+		case 2: name_ahead((const char *)f.p, f.n); break;
 		case 3: n->name = wire_name(&r->w, &f); break;
 		case 4: n->op = wire_name(&r->w, &f); break;
 		case 6: n->doc = wire_text(&r->w, &f); break;

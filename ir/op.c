@@ -306,6 +306,7 @@ static void bind(Graph *g, const Function *f, Missing *m)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *x = g->node[i];
 
+		ahead_node(g->node, i, g->nnode);
 		x->mark = 0;
 		const Annot *as = annot_find(x->annot, "opset");
 		if (as && as->narg)

@@ -219,6 +219,7 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 	Scope s = { .g = g, .made = arena_array(tmp, bool, g->nvalue + 1), .outer = outer, .facts = facts, .tmp = tmp };
 
 	for (int i = 0; i < g->nvalue; i++) {
+		ahead_value(g->value, i, g->nvalue);
 		if (g->value[i]->id != i || g->value[i]->graph != g)
 			die("value %s is not where it should be", g->value[i]->name);
 		s.made[i] = g->value[i]->input || g->value[i]->init || (g->value[i]->data && !g->value[i]->def);
@@ -226,6 +227,7 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
 
+		ahead_node(g->node, i, g->nnode);
 		if (n->graph != g)
 			die("node %s stands in two graphs", n->op);
 		for (int j = 0; j < n->nin; j++)
