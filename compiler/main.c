@@ -51,6 +51,8 @@ static const Option options[] = {
 	CAP("table", table, "of a constant that the definition of an operator makes"),
 	CAP("elements", elements, "of one constant or evaluated tensor"),
 	CAP("const-bytes", const_bytes, "of one folded constant"),
+	CAP("compared", compared, "names held against patterns that begin and end with a wildcard"),
+	CAP("memory", memory, "bytes held while a model is read; 0 is 64 MiB and eight times the input"),
 	CAP("unroll", unroll, "nodes that one loop may become"),
 	CAP("checksum-bytes", checksum_bytes, "of external data that is compared with its checksum; 0: none is"),
 	{ "version", NULL, FLAG, &opt.version, NULL, 0, 0, "print the version" },
@@ -238,6 +240,7 @@ static int work(Model *m)
 {
 	if (annotate(m) || verify_graph(m->graph, 0))
 		return -1;
+	arena_bound(0);
 	train_bind_batch(m);
 	if (opt.print) {
 		print_model(stdout, m);
@@ -275,6 +278,7 @@ int main(int argc, char **argv)
 		return op_list(stdout) ? EXIT_ENV : EXIT_OK;
 	if (check_options())
 		return EXIT_USAGE;
+	arena_bound(limits.memory ? limits.memory : 56 << 20);   /* of 64 MiB: the rest is code and tables */
 	Model *m = model_read(opt.input);
 	int bad = !m || work(m);
 	if (m && fflush(stdout)) {

@@ -537,10 +537,20 @@ static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg
 
 typedef struct Mesh { Name name; int rank; int64_t dim[MESH_AXES]; Loc loc; } Mesh;
 
+/* Something that a name may mean, in any graph of the model. */
+typedef struct Target { Name name; Node *node; Value *value; int same; } Target;
+
 typedef struct Resolve {
 	Model *m;
 	Mesh *mesh; int nmesh;
-	Map first; Node **same;         /* nodes by name: see index_nodes */
+	Map meshes;                     /* name -> 1 + index */
+	int *seen;                      /* by rank: the last mesh that holds it, counted from 1 */
+	int nmeshes;
+	Target *target; int ntarget;    /* all nodes and values, once something asks for them by name */
+	Map first;                      /* name -> 1 + index of the first; the others of that name follow by .same */
+	int *forward, *backward;        /* targets in the order of their names, and of their names read from the end */
+	int64_t compared;               /* names held against patterns that have no fixed beginning or end */
+	bool dump;                      /* passes may have dropped what something named */
 	Map said;                       /* where something was wrong: nodes of a group share their annotations */
 	int bad;
 } Resolve;
@@ -558,12 +568,12 @@ static bool wrong(Resolve *r, Loc loc)
 }
 
 /* Marks the ranks i..j; each may stand once. */
-static int64_t take_ranks(Resolve *r, const Arg *a, bool *seen, int64_t count)
+static int64_t take_ranks(Resolve *r, const Arg *a, int64_t count)
 {
 	int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
 
 	for (int k = 0; a->kind == ARG_LIST && k < a->narg; k++)
-		count = take_ranks(r, &a->arg[k], seen, count);
+		count = take_ranks(r, &a->arg[k], count);
 	if (a->kind == ARG_LIST)
 		return count;
 	if (last >= MAX_RANKS) {
@@ -572,14 +582,21 @@ static int64_t take_ranks(Resolve *r, const Arg *a, bool *seen, int64_t count)
 		return count;
 	}
 	for (int64_t i = a->i; i <= last; i++, count++) {
-		if (seen[i]) {
+		if (r->seen[i] == r->nmeshes) {
 			if (wrong(r, a->loc))
 				err_at(a->loc, "rank %lld stands twice in this mesh", (long long)i);
 			return count + last - i + 1;
 		}
-		seen[i] = true;
+		r->seen[i] = r->nmeshes;
 	}
 	return count;
+}
+
+static const Mesh *mesh_called(const Resolve *r, Name name)
+{
+	intptr_t i = (intptr_t)map_get(&r->meshes, name);
+
+	return i ? &r->mesh[i - 1] : NULL;
 }
 
 static void add_mesh(Resolve *r, const Annot *a)
@@ -587,14 +604,13 @@ static void add_mesh(Resolve *r, const Annot *a)
 	const Arg *shape = arg_find(a->arg, a->narg, "shape");
 	Mesh mesh = { .name = arg_find(a->arg, a->narg, "name")->s, .loc = a->loc };
 	int64_t size = 1, given = 0;
-	bool *seen = arg_find(a->arg, a->narg, "ranks") ? calloc(MAX_RANKS, 1) : NULL;
 
-	if (!seen && arg_find(a->arg, a->narg, "ranks"))
-		die("out of memory for ranks");
+	r->nmeshes++;
+	if (!r->seen && arg_find(a->arg, a->narg, "ranks"))
+		r->seen = arena_array(&r->m->scratch, int, MAX_RANKS);
 	for (int i = 0; i < a->narg; i++)
 		if (is(a->arg[i].param, "ranks"))
-			given = take_ranks(r, &a->arg[i], seen, given);
-	free(seen);
+			given = take_ranks(r, &a->arg[i], given);
 	mesh.rank = shape->narg;
 	if (mesh.rank > MESH_AXES) {
 		if (wrong(r, shape->loc))
@@ -614,31 +630,31 @@ static void add_mesh(Resolve *r, const Annot *a)
 			err_at(a->loc, "mesh %s has %lld places, but %lld rank%s given", mesh.name,
 				(long long)size, (long long)given, given == 1 ? " is" : "s are");
 	}
-	for (int i = 0; i < r->nmesh; i++)
-		if (r->mesh[i].name == mesh.name) {
-			err_at(a->loc, "mesh %s is declared twice", mesh.name);
-			note_at(r->mesh[i].loc, "first here");
-			r->bad = -1;
-			return;
-		}
+	const Mesh *old = mesh_called(r, mesh.name);
+	if (old) {
+		err_at(a->loc, "mesh %s is declared twice", mesh.name);
+		note_at(old->loc, "first here");
+		r->bad = -1;
+		return;
+	}
+	map_put(&r->meshes, mesh.name, (void *)(intptr_t)(r->nmesh + 1));
 	arena_push(&r->m->scratch, r->mesh, r->nmesh, mesh);
 }
 
 static const Mesh *find_mesh(Resolve *r, const Arg *place)
 {
-	const char **list = arena_array(&r->m->scratch, const char *, r->nmesh + 1);
-	const Mesh *mesh = NULL;
+	const Mesh *mesh = mesh_called(r, place->s);
 
-	for (int i = 0; i < r->nmesh; i++) {
-		list[i] = r->mesh[i].name;
-		if (r->mesh[i].name == place->s)
-			mesh = &r->mesh[i];
+	if (!mesh && wrong(r, place->loc)) {
+		bool say = diag_errors() < diag_max;
+		const char **list = arena_array(&r->m->scratch, const char *, say ? r->nmesh + 1 : 1);
+
+		for (int i = 0; say && i < r->nmesh; i++)
+			list[i] = r->mesh[i].name;
+		err_unknown(place->loc, "no mesh is called", place->s, list);
 	}
-	if (!mesh) {
-		if (wrong(r, place->loc))
-			err_unknown(place->loc, "no mesh is called", place->s, list);
+	if (!mesh)
 		return NULL;
-	}
 	for (int i = 0; place->kind == ARG_INDEX && i < place->narg; i++) {
 		const Arg *a = &place->arg[i];
 		int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
@@ -823,79 +839,193 @@ static void place_value(Resolve *r, const Annot *a, Value *v)
 		place_node(r, a, v->def);               /* a node is also called as its results are */
 }
 
-/* Nodes by name: the first of each in a map, those of the same name after it in a chain. */
-static void index_nodes(Resolve *r)
+static void add_target(Resolve *r, Name name, Node *n, Value *v)
 {
-	const Graph *g = r->m->graph;
+	if (name && *name)
+		arena_push(&r->m->scratch, r->target, r->ntarget, ((Target){ name, n, v, 0 }));
+}
 
+/* The nodes and values of a graph and of those inside it, which are at most limits.depth deep: the readers saw to that. */
+static void add_targets(Resolve *r, Graph *g)
+{
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+
+		add_target(r, n->name, n, NULL);
+		for (int j = 0; j < n->nattr; j++) {
+			if (n->attr[j].type == AT_GRAPH && n->attr[j].u.g)
+				add_targets(r, n->attr[j].u.g);
+			for (int k = 0; n->attr[j].type == AT_GRAPHS && k < n->attr[j].n; k++)
+				add_targets(r, n->attr[j].u.gs[k]);
+		}
+	}
+	for (int i = 0; i < g->nvalue; i++)
+		add_target(r, g->value[i]->name, NULL, g->value[i]);
+}
+
+/* All that a name can mean: in the graph, in graphs inside nodes, in the functions of the model. */
+static void index_targets(Resolve *r)
+{
+	if (r->first.arena)
+		return;
 	map_init(&r->first, &r->m->scratch);
-	r->same = arena_array(&r->m->scratch, Node *, g->nnode + 1);
-	for (int i = g->nnode - 1; i >= 0; i--) {
-		r->same[i] = map_get(&r->first, g->node[i]->name);
-		g->node[i]->mark = i;
-		map_put(&r->first, g->node[i]->name, g->node[i]);
+	add_targets(r, r->m->graph);
+	for (int i = 0; i < r->m->nfunction; i++)
+		add_targets(r, r->m->function[i]->body);
+	for (int i = r->ntarget; i-- > 0;) {
+		r->target[i].same = (int)(intptr_t)map_get(&r->first, r->target[i].name);
+		map_put(&r->first, r->target[i].name, (void *)(intptr_t)(i + 1));
 	}
 }
 
-/* Gives what one name or pattern means its annotations; how much that was. */
-static int place_all(Resolve *r, const Annot *a, const char *name)
+static int compare_ends(const char *a, size_t na, const char *b, size_t nb)
 {
-	Graph *g = r->m->graph;
+	while (na && nb && a[na - 1] == b[nb - 1])
+		na--, nb--;
+	return !na || !nb ? (na > 0) - (nb > 0) : (uint8_t)a[na - 1] - (uint8_t)b[nb - 1];
+}
+
+static int by_beginning(const void *a, const void *b, void *target)
+{
+	const Target *t = target;
+
+	return strcmp(t[*(const int *)a].name, t[*(const int *)b].name);
+}
+
+static int by_end(const void *a, const void *b, void *target)
+{
+	const Target *t = target;
+	const char *x = t[*(const int *)a].name, *y = t[*(const int *)b].name;
+
+	return compare_ends(x, strlen(x), y, strlen(y));
+}
+
+static int *sorted(Resolve *r, int (*order)(const void *, const void *, void *))
+{
+	int *list = arena_array(&r->m->scratch, int, r->ntarget + 1);
+
+	for (int i = 0; i < r->ntarget; i++)
+		list[i] = i;
+	if (r->ntarget)
+		qsort_r(list, (size_t)r->ntarget, sizeof *list, order, r->target);
+	return list;
+}
+
+/* Where the name stands to all those that begin (or end) with n bytes of text: before, among or after them. */
+static int stands(const char *name, const char *text, size_t n, bool end)
+{
+	size_t len = strlen(name), k = len < n ? len : n;
+
+	if (end)
+		return compare_ends(name + len - k, k, text, n);
+	return strncmp(name, text, n);
+}
+
+/* The first in order that does not stand before (or, with past, among) the names that begin or end so. */
+static int bound(const Resolve *r, const int *order, const char *text, size_t n, bool end, bool past)
+{
+	int low = 0, high = r->ntarget;
+
+	while (low < high) {
+		int mid = low + (high - low) / 2, c = stands(r->target[order[mid]].name, text, n, end);
+
+		if (c < 0 || (c == 0 && past))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Calls f on all that a name or pattern means; how much that was.  A pattern is held only against the
+ * names that share its fixed beginning, or else its fixed end. */
+static int each_target(Resolve *r, const Arg *arg, void (*f)(Resolve *, const void *, Target *), const void *with)
+{
+	const char *name = arg->s;
+	size_t len = strlen(name), front = strcspn(name, "*?["), back = 0;
 	int hits = 0;
 
+	index_targets(r);
 	if (!is_pattern(name)) {
-		Value *v = map_get(&g->byname, name_of(name));
-
-		for (Node *n = map_get(&r->first, name_of(name)); n; n = r->same[n->mark], hits++)
-			place_node(r, a, n);
-		if (v)
-			place_value(r, a, v);
-		return hits + (v != NULL);
+		for (int i = (int)(intptr_t)map_get(&r->first, name_of(name)); i; i = r->target[i - 1].same, hits++)
+			f(r, with, &r->target[i - 1]);
+		return hits;
 	}
-	for (int i = 0; i < g->nnode; i++)
-		if (name_match(name, g->node[i]->name)) {
-			place_node(r, a, g->node[i]);
+	while (back < len && !strchr("*?[]", name[len - back - 1]))
+		back++;
+	bool end = !front && back;
+	int **order = end ? &r->backward : &r->forward;
+	const char *text = end ? name + len - back : name;
+	size_t n = end ? back : front;
+
+	if (!*order)
+		*order = sorted(r, end ? by_end : by_beginning);
+	int low = bound(r, *order, text, n, end, false), high = bound(r, *order, text, n, end, true);
+	bool before = r->compared > limits.compared;
+
+	r->compared += n ? 0 : r->ntarget;
+	if (r->compared > limits.compared && !before) {
+		r->bad = -1;
+		fail_at(EXIT_LIMIT, arg->loc, "patterns without a fixed beginning or end are held against more than %lld names (--max-compared)",
+			(long long)limits.compared);
+	}
+	for (int i = low; i < high && r->compared <= limits.compared; i++)
+		if (name_match(name, r->target[(*order)[i]].name)) {
 			hits++;
+			f(r, with, &r->target[(*order)[i]]);
 		}
-	for (int i = 0; i < g->nvalue; i++)
-		if (name_match(name, g->value[i]->name)) {
-			place_value(r, a, g->value[i]);
-			hits++;
-		}
-	return hits;
+	return hits + (r->compared > limits.compared);
+}
+
+static void place_target(Resolve *r, const void *annot, Target *t)
+{
+	if (t->node)
+		place_node(r, annot, t->node);
+	else
+		place_value(r, annot, t->value);
+}
+
+static void count_value(Resolve *r, const void *count, Target *t)
+{
+	(void)r;
+	*(int *)(uintptr_t)count += t->value != NULL;
+}
+
+/* Is there a value that a name or pattern means? */
+static bool any_value(Resolve *r, Arg arg, Name name)
+{
+	int count = 0;
+
+	arg.s = name;
+	each_target(r, &arg, count_value, &count);
+	return count > 0;
 }
 
 /* Will the compiler add a value of this name, or one that the pattern matches? */
-static bool will_exist(const Graph *g, const char *name)
+static bool will_exist(Resolve *r, const Arg *arg)
 {
 	static const char *const derived[] = { ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
-	const char *dot = strrchr(name, '.');
+	const char *dot = strrchr(arg->s, '.'), *star = strrchr(arg->s, '*');
 
-	for (int k = 0; dot && derived[k]; k++) {
-		if (!is_pattern(name) && is(dot, derived[k]))
-			return map_get(&g->byname, name_n(name, (size_t)(dot - name))) != NULL;
-		for (int i = 0; is_pattern(name) && i < g->nvalue; i++)
-			if (name_match(name, name_fmt("%s%s", g->value[i]->name, derived[k])))
-				return true;
+	for (int k = 0; derived[k]; k++) {
+		if (dot && name_match(dot, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(dot - arg->s))))
+			return true;
+		if (star && name_match(star, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(star + 1 - arg->s))))
+			return true;
 	}
 	return false;
 }
 
 static void nothing_called(Resolve *r, const char *who, const Arg *arg)
 {
-	const Graph *g = r->m->graph;
-	const char **list;
-	int n = 0;
-
-	if (annot_find(r->m->annot, "done"))
-		return;         /* a dump: passes may have dropped what this named */
-	if (!wrong(r, arg->loc))
+	if (r->dump || !wrong(r, arg->loc))
 		return;
-	list = arena_array(&r->m->scratch, const char *, g->nvalue + g->nnode + 1);
-	for (int i = 0; i < g->nvalue && diag_errors() < diag_max; i++)
-		list[n++] = g->value[i]->name;
-	for (int i = 0; i < g->nnode && diag_errors() < diag_max; i++)
-		list[n++] = g->node[i]->name;
+	index_targets(r);
+	bool say = diag_errors() < diag_max;
+	const char **list = arena_array(&r->m->scratch, const char *, say ? r->ntarget + 1 : 1);
+
+	for (int i = 0; say && i < r->ntarget; i++)
+		list[i] = r->target[i].name;
 	err_unknown(arg->loc, name_fmt("%s: nothing is called", who), arg->s, list);
 }
 
@@ -904,8 +1034,8 @@ static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
 {
 	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
 		apply_names(r, a, &arg->arg[i]);
-	if (arg->kind != ARG_LIST && !place_all(r, a, arg->s) &&
-		!(is(a->name, "pin") && will_exist(r->m->graph, arg->s)))
+	if (arg->kind != ARG_LIST && !each_target(r, arg, place_target, a) &&
+		!(is(a->name, "pin") && will_exist(r, arg)))
 		nothing_called(r, name_fmt("@%s", a->name), arg);
 }
 
@@ -961,15 +1091,10 @@ static void check_operators(Resolve *r, const Arg *precision)
 
 static void check_group(Resolve *r, const Arg *group, const Arg *arg)
 {
-	const Graph *g = r->m->graph;
-
 	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
 		check_group(r, group, &arg->arg[i]);
-	if (arg->kind == ARG_LIST || (!is_pattern(arg->s) && map_get(&g->byname, name_of(arg->s))))
+	if (arg->kind == ARG_LIST || any_value(r, *arg, arg->s) || r->compared > limits.compared)
 		return;
-	for (int i = 0; is_pattern(arg->s) && i < g->nvalue; i++)
-		if (name_match(arg->s, g->value[i]->name))
-			return;
 	if (is_pattern(arg->s))                 /* one text may serve many models */
 		warn_at(arg->loc, "no parameter is called %s", arg->s);
 	else
@@ -1008,9 +1133,10 @@ int annot_resolve(Model *m)
 	const Annot *train = NULL;
 
 	map_init(&r.said, &m->scratch);
+	map_init(&r.meshes, &m->scratch);
 	if (!m->graph)
 		return 0;
-	index_nodes(&r);
+	r.dump = annot_find(m->annot, "done") != NULL;
 	for (const Annot *a = m->annot; a; a = a->next) {
 		if (is(a->name, "mesh"))
 			add_mesh(&r, a);

@@ -64,9 +64,37 @@ static void *map_pages(size_t bytes)
 	return p + skip;
 }
 
+static int64_t held, allowed;
+
+void arena_bound(int64_t bytes)
+{
+	allowed = bytes;
+}
+
+/* Eight times the input, of which the mapped file is one. */
+void arena_input(int64_t bytes)
+{
+	if (allowed && !limits.memory)
+		allowed += 7 * bytes;
+}
+
+void arena_charge(int64_t bytes)
+{
+	held += bytes;
+	if (!allowed || held <= allowed)
+		return;
+	arena_bound(0);                 /* the message needs some, too */
+	fail_at(EXIT_LIMIT, (Loc){ 0 }, "reading this takes more memory than %s (--max-memory)",
+		limits.memory ? "is allowed" : "64 MiB and eight times the input");
+	diag_finish();
+	exit(diag_exit());
+}
+
 static struct ArenaBlock *block(size_t cap)
 {
 	size_t bytes = sizeof(struct ArenaBlock) + cap;
+
+	arena_charge((int64_t)bytes);
 	struct ArenaBlock *b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
 
 	if (!b) {
@@ -81,6 +109,7 @@ static struct ArenaBlock *block(size_t cap)
 
 static void drop(struct ArenaBlock *b)
 {
+	arena_charge(-(int64_t)whole(b));
 	if (mapped(whole(b)))
 		munmap(b, (whole(b) + 4095) & ~(size_t)4095);
 	else

@@ -41,6 +41,19 @@ static Function *call_of(const Graph *g, const Node *n)
 
 typedef struct Copy { Graph *to; const Graph *body; const Function *f; const Node *call; Map map; const char *prefix; int64_t version; } Copy;
 
+/* Copies of the annotations in from, except those that to has already and those that are named. */
+static void take_annots(Graph *g, Annot **to, const Annot *from, const char *except, const char *also)
+{
+	for (const Annot *a = from; a; a = a->next)
+		if (strcmp(a->name, except) && strcmp(a->name, also) && !annot_find(*to, a->name)) {
+			Annot *b = arena_new(g->arena, Annot);
+
+			*b = *a;
+			b->next = NULL;
+			annot_add(to, b);
+		}
+}
+
 static Value *mapped(Copy *c, const Value *v)
 {
 	Value *w;
@@ -55,6 +68,7 @@ static Value *mapped(Copy *c, const Value *v)
 		return (Value *)v;              /* captured from outside */
 	w = graph_fresh(c->to, name_fmt("%s.%s", c->prefix, v->name));
 	w->loc = c->call->loc;
+	take_annots(c->to, &w->annot, v->annot, "init", "factors");
 	if (v->data) {
 		w->data = v->data;
 		w->type = v->type;
@@ -104,7 +118,7 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 	m->overload = n->overload;
 	m->version = n->version ? n->version : (int)c->version;
 	m->name = c->call->name;
-	m->stage = c->call->stage;
+	m->stage = n->stage >= 0 ? n->stage : c->call->stage;
 	m->from = c->call->from;
 	for (int i = 0; i < n->nattr; i++) {
 		Attr a;
@@ -112,14 +126,8 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 		if (copy_attr(c, &n->attr[i], m->graph, &a))
 			arena_push(m->graph->arena, m->attr, m->nattr, a);
 	}
-	for (const Annot *a = c->call->annot; a; a = a->next)
-		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
-			Annot *b = arena_new(m->graph->arena, Annot);
-
-			*b = *a;
-			b->next = NULL;
-			annot_add(&m->annot, b);
-		}
+	take_annots(m->graph, &m->annot, n->annot, "when", "opset");      /* what stands at the node itself wins */
+	take_annots(m->graph, &m->annot, c->call->annot, "sbp", "opset");
 	for (int i = 0; i < n->nin; i++)
 		node_in(m, mapped(c, n->in[i]));
 	for (int i = 0; i < n->nout; i++)
@@ -174,8 +182,10 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 	for (int i = 0; i < b->nin; i++)
 		map_put(&c.map, b->in[i], i < nargs && args[i] ? (void *)args[i] : (void *)&c);
 	for (int i = 0; i < b->nout && i < nouts; i++)
-		if (outs[i] && !map_get(&c.map, b->out[i]))
+		if (outs[i] && !map_get(&c.map, b->out[i])) {
 			map_put(&c.map, b->out[i], outs[i]);
+			take_annots(g, &outs[i]->annot, b->out[i]->annot, "init", "factors");
+		}
 	for (int i = 0; i < b->nnode; i++) {
 		const Node *n = b->node[i];
 		const Annot *when = annot_find(n->annot, "when");
@@ -219,8 +229,10 @@ int inline_graph(Graph *g, Node *n, const Graph *sub, Value **args, Value **outs
 	for (int i = 0; i < sub->nin; i++)
 		map_put(&c.map, sub->in[i], args[i]);
 	for (int i = 0; i < sub->nout; i++)
-		if (outs[i] && sub->out[i]->def && !map_get(&c.map, sub->out[i]))
+		if (outs[i] && sub->out[i]->def && !map_get(&c.map, sub->out[i])) {
 			map_put(&c.map, sub->out[i], outs[i]);
+			take_annots(g, &outs[i]->annot, sub->out[i]->annot, "init", "factors");
+		}
 	for (int i = 0; i < sub->nnode; i++) {
 		Node *m = node_new(g, sub->node[i]->domain, sub->node[i]->op, sub->node[i]->loc);
 
@@ -306,14 +318,7 @@ int inline_expand(Node *n)
 		m->name = n->name;
 		m->stage = n->stage;
 		m->from = n->from;
-		for (const Annot *a = n->annot; a; a = a->next)
-			if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
-				Annot *b = arena_new(g->arena, Annot);
-
-				*b = *a;
-				b->next = NULL;
-				annot_add(&m->annot, b);
-			}
+		take_annots(g, &m->annot, n->annot, "sbp", "opset");
 	}
 	return 0;
 }

@@ -34,6 +34,11 @@ void *arena_grow(Arena *, void *list, int n, size_t itembytes);
 #define arena_push(a, list, n, item) \
 	((list) = arena_grow((a), (list), (n), sizeof *(list)), (list)[(n)++] = (item))
 
+/* While a model is read, what is held is bounded: arena_charge counts it and ends the program when it is too much. */
+void arena_bound(int64_t bytes);    /* from now on; 0: no bound any more */
+void arena_input(int64_t bytes);    /* so much is to be read: it may take more */
+void arena_charge(int64_t bytes);   /* held now; negative: given back */
+
 extern Arena process;               /* lives as long as the program: names, files, the operator table */
 
 /* name.c: interned strings.  Equal text is equal pointer; NULL is "no name". */
@@ -110,6 +115,8 @@ typedef struct Limits {
 	int64_t const_bytes;            /* folded constants are at most this large each: 64 KiB (but never larger than their inputs need) */
 	int64_t table;                  /* numbers in a constant that an operator's definition makes: 4 M */
 	int64_t checksum_bytes;         /* larger files of external data are not compared with their checksum: 4 GiB */
+	int64_t compared;               /* names held against patterns that begin and end with a wildcard: 20 M */
+	int64_t memory;                 /* held while a model is read; 0: 64 MiB and eight times the input */
 	int64_t unroll;                 /* nodes that one recurrent operator or Loop may become: 100,000 */
 } Limits;
 extern Limits limits;

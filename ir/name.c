@@ -27,6 +27,7 @@ static uint32_t hash(const char *s, size_t n)
 static void grow(void)
 {
 	size_t cap = table.cap ? table.cap * 2 : 4096;
+	arena_charge((int64_t)(cap * sizeof(Slot)));
 	Slot *slot = calloc(cap, sizeof *slot);
 
 	if (!slot)
@@ -41,6 +42,7 @@ static void grow(void)
 		slot[k] = table.slot[i];
 	}
 	free(table.slot);
+	arena_charge(-(int64_t)(table.cap * sizeof *slot));
 	table.slot = slot;
 	table.cap = cap;
 }

@@ -174,6 +174,7 @@ static inline bool at_number(const Parser *p)
 static inline void *stack_push(Stack *s, const void *item, size_t bytes)
 {
 	if (s->bytes + bytes > s->room) {
+		arena_charge((int64_t)(2 * (s->bytes + bytes) - s->room));
 		s->room = 2 * (s->bytes + bytes);
 		s->item = realloc(s->item, s->room);
 		if (!s->item)
