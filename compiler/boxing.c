@@ -26,7 +26,7 @@ const char *boxing_kind(const Sbp *from, const Sbp *to)
 static Value *hop(Graph *g, Value *v, const Sbp *to, const Node *by, Value *result)
 {
 	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), by->loc);
-	Value *out = result ? result : graph_fresh(g, name_fmt("%s.%s", v->name, to->kind == SBP_B ? "whole" : to->kind == SBP_S ? "part" : "term"));
+	Value *out = result ? result : graph_fresh(g, name_fmt("%s.%s", v->name, to->kind == SBP_B ? "whole" : to->kind == SBP_S ? "shard" : "term"));
 	node_attr_add(n, name_of("how"), AT_STRING)->u.s = name_of(boxing_kind(v->sbp, to));
 	node_in(n, v);
 	node_out(n, out);

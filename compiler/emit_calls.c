@@ -321,9 +321,17 @@ static void call_softmax(const Print *p)
 	text_add(p->t, ")");
 }
 
+static void call_softmax_grad(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_%s_f32(c, %s, %s, %s, ", p->n->row->kernel, make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ")");
+}
+
 static bool can_loss(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && (n->nin < 3 || !n->in[2]);
+	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64;
 }
 
 static const char *loss_kind(const Node *n)
@@ -344,14 +352,136 @@ static void print_loss_tail(const Print *p)
 
 static void call_xent(const Print *p)
 {
-	text_add(p->t, "k_xent_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0), take_ptr(p, 1));
+	text_add(p->t, "k_xent_f32(c, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), make_ptr(p, 2), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2));
+	print_loss_tail(p);
+}
+
+static void call_xent_grad(const Print *p)
+{
+	text_add(p->t, "k_xent_grad_f32(c, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3), take_ptr(p, 4));
 	print_loss_tail(p);
 }
 
 static void call_nll(const Print *p)
 {
-	text_add(p->t, "k_nll_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	text_add(p->t, "k_nll_f32(c, %s, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2));
 	print_loss_tail(p);
+}
+
+/* ---- norms ---- */
+
+static bool all_float(const Node *n)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && n->in[i]->type->elem != DT_FLOAT)
+			return false;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && n->out[i]->type->elem != DT_FLOAT)
+			return false;
+	return true;
+}
+
+/* A vector of parameters has an element for each of the normalised axes: nothing is broadcast. */
+static bool fills_axes(const Value *v, const Type *x, int axis)
+{
+	int64_t n = 1;
+	for (int i = axis; i < x->rank; i++)
+		n *= x->dim[i];
+	return !v || type_elements(v->type) == n;
+}
+
+static bool can_layernorm(const Node *n)
+{
+	const Type *x = n->in[0]->type;
+	int axis = axis_attr(n, x->rank);
+	return all_float(n) && fills_axes(n->in[1], x, axis) && (n->nin < 3 || fills_axes(n->in[2], x, axis));
+}
+
+static bool can_layernorm_grad(const Node *n)
+{
+	const Type *x = n->in[1]->type;
+	return all_float(n) && fills_axes(n->in[2], x, axis_attr(n, x->rank));
+}
+
+/* Rows and their length. */
+static void print_rows(const Print *p, const Shape *x)
+{
+	int axis = axis_attr(p->n, x->rank);
+	text_add(p->t, "%" PRId64 ", %" PRId64, product(x, 0, axis), product(x, axis, x->rank));
+}
+
+static const char *real(const Print *p, double v)
+{
+	char *s = arena_printf(p->e->tree.arena, "%.9g", v);
+	return arena_printf(p->e->tree.arena, "%s%sf", s, strpbrk(s, ".en") ? "" : ".0");
+}
+
+static void call_layernorm(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	bool rms = !strcmp(p->n->op, "RMSNormalization");
+	text_add(p->t, "k_layernorm_f32(c, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), rms ? "NULL" : make_ptr(p, 1), make_ptr(p, rms ? 1 : 2), take_ptr(p, 0),
+	         take_ptr(p, 1), take_ptr(p, 2));
+	print_rows(p, &x);
+	text_add(p->t, ", %s, %s)", rms ? "false" : "true", real(p, attr_float(p->n, "epsilon")));
+}
+
+/* batch, groups, channels of a group, the rest; groups < 1: one channel each. */
+static void print_groups(const Print *p, const Shape *x, int64_t groups)
+{
+	groups = groups < 1 ? x->d[1] : groups;
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64, x->d[0], groups, x->d[1] / groups, product(x, 2, x->rank));
+}
+
+static void print_channels(const Print *p, const Shape *x)
+{
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64, x->d[0], x->d[1], product(x, 2, x->rank));
+}
+
+static bool can_groupnorm(const Node *n)
+{
+	return all_float(n) && n->in[1]->type->dim[0] == n->in[0]->type->dim[1];
+}
+
+static void call_groupnorm(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_groupnorm_f32(c, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), make_ptr(p, 2), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2));
+	print_groups(p, &x, strcmp(p->n->op, "GroupNormalization") ? 0 : attr_int(p->n, "num_groups"));
+	text_add(p->t, ", %s)", real(p, attr_float(p->n, "epsilon")));
+}
+
+/* Statistics of the batch; others make it pointwise. */
+static bool can_batchnorm(const Node *n)
+{
+	return all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode");
+}
+
+static void call_batchnorm(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_batchnorm_f32(c, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), make_ptr(p, 2), make_ptr(p, 3), make_ptr(p, 4),
+	         take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3), take_ptr(p, 4));
+	print_channels(p, &x);
+	text_add(p->t, ", %s, %s)", real(p, attr_float(p->n, "epsilon")), real(p, attr_float(p->n, "momentum")));
+}
+
+static void call_norm_grad(const Print *p)
+{
+	Shape x = in_shape(p, 1);
+	text_add(p->t, "k_%s_f32(c, %s, %s, %s, %s, %s, %s, ", p->n->row->kernel, make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3),
+	         take_ptr(p, 4));
+	*p->n->op == 'L' ? print_rows(p, &x) : *p->n->op == 'G' ? print_groups(p, &x, attr_int(p->n, "num_groups")) : print_channels(p, &x);
+	text_add(p->t, ")");
+}
+
+static void call_norm_grad_w(const Print *p)
+{
+	Shape x = in_shape(p, 1);
+	text_add(p->t, "k_%s_f32(c, %s, %s, %s, %s, %s, %s, ", p->n->row->kernel, make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 3),
+	         take_ptr(p, 4));
+	*p->n->op == 'L' ? print_rows(p, &x) : *p->n->op == 'G' ? print_groups(p, &x, attr_int(p->n, "num_groups")) : print_channels(p, &x);
+	text_add(p->t, ")");
 }
 
 static bool can_gather(const Node *n)
@@ -627,8 +757,22 @@ static const Kernel kernels[] = {
 	{ "matmul_over", "matmul", 3, can_matmul, call_matmul_over, true },
 	{ "softmax", "softmax", 1, is_float, call_softmax, false },
 	{ "logsoftmax", "softmax", 1, is_float, call_softmax, false },
-	{ "softmax_xent", "loss", 3, can_loss, call_xent, false },
-	{ "nll_loss", "loss", 3, can_loss, call_nll, false },
+	{ "softmax_grad", "softmax", 3, is_float, call_softmax_grad, false },
+	{ "logsoftmax_grad", "softmax", 3, is_float, call_softmax_grad, false },
+	{ "softmax_xent", "loss", 7, can_loss, call_xent, false },
+	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, false },
+	{ "nll_loss", "loss", 7, can_loss, call_nll, false },
+	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, false },
+	{ "rmsnorm", "norm", 3, can_layernorm, call_layernorm, false },
+	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_norm_grad, false },
+	{ "layernorm_grad_w", "norm", 27, can_layernorm_grad, call_norm_grad_w, false },
+	{ "groupnorm", "norm", 7, can_groupnorm, call_groupnorm, false },
+	{ "instancenorm", "norm", 7, can_groupnorm, call_groupnorm, false },
+	{ "groupnorm_grad", "norm", 31, all_float, call_norm_grad, false },
+	{ "groupnorm_grad_w", "norm", 27, all_float, call_norm_grad_w, false },
+	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, false },
+	{ "batchnorm_grad", "norm", 31, all_float, call_norm_grad, false },
+	{ "batchnorm_grad_w", "norm", 27, all_float, call_norm_grad_w, false },
 	{ "gather", "index", 3, can_gather, call_gather, false },
 	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements, false },
 	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements, false },

@@ -3,7 +3,8 @@
  * Nodes are walked once, last to first.  A value's gradient is the sum of what its users give; it is summed when its
  * own node is reached, in the order of the users, so that results do not depend on hashing.  Only values that lie
  * between a wanted value and the loss are differentiated.  A composite without a gradient of its own is lowered first:
- * then its definition's operators speak.
+ * then its definition's operators speak.  One with a gradient stays, and gives the results that the gradient reads (its
+ * stash) from then on.
  *
  * Pipelines run the two halves of an operator's backward pass apart, so each node is marked: @part(B) when the gradient of
  * something computed from the inputs needs it, @part(W) when only gradients of weights (or of what is made of weights alone) do.
@@ -82,10 +83,64 @@ static void mark_moving(Back *b)
 	}
 }
 
-/* Composites on the way that have no gradient are replaced by their definitions. */
-static bool lower_for_gradient(const Node *n)
+/* Whether a composite speaks through its definition. */
+static bool by_definition(const Node *n, void *arg)
 {
-	return !differentiable(n->row) && !n->row->nograd;
+	const Back *b = arg;
+	bool want[64] = { false }, any = false;
+
+	for (int i = 0; i < n->nin && i < 64; i++)      /* of values made since, nothing is known: perhaps */
+		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
+	if (n->row->nograd)
+		return false;
+	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
+}
+
+static void back_start(Back *b, Graph *g, Value **want, int nwant)
+{
+	*b = (Back){ .g = g, .nvalue = g->nvalue };
+	b->need = arena_array(g->scratch, bool, g->nvalue + 1);
+	b->part = arena_array(g->scratch, Value **, g->nvalue + 1);
+	b->npart = arena_array(g->scratch, int, g->nvalue + 1);
+	b->want = arena_array(g->scratch, bool, g->nvalue + 1);
+	b->moving = arena_array(g->scratch, bool, g->nvalue + 1);
+	mark_needed(b, want, nwant);
+}
+
+/* Gives n the results that its gradient reads. */
+static int add_stash(Back *b, Node *n)
+{
+	const Schema *s = n->row->schema;
+	bool fresh = false;
+
+	for (const char *p = n->row->stash; p && *p;) {
+		size_t len = strcspn(p, " ");
+		int at = 0;
+
+		while (at < s->nout && (strlen(s->out[at].name) != len || strncmp(s->out[at].name, p, len) != 0))
+			at++;
+		if (at == s->nout)
+			die("%s: .stash names a result that .sig does not have", n->op);
+		while (n->nout <= at)
+			node_out(n, NULL);
+		if (!n->out[at]) {
+			Value *v = graph_fresh(b->g, name_fmt("%s.%s", n->out[0]->name, s->out[at].name));
+
+			n->out[at] = v;
+			v->def = n;
+			v->defidx = at;
+			v->loc = n->loc;
+			fresh = true;
+		}
+		p += len + strspn(p + len, " ");
+	}
+	return fresh ? infer_node(n) : 0;
+}
+
+/* Whether a value stood in the graph before the backward pass. */
+static bool old(const Back *b, const Value *v)
+{
+	return v && v->id < b->nvalue;
 }
 
 static void give(Back *b, Value *v, Value *part)
@@ -183,7 +238,7 @@ static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 static Value *total(Back *b, Value *v, Loc loc)
 {
 	Value *sum = NULL;
-	int n = b->npart[v->id];
+	int n = old(b, v) ? b->npart[v->id] : 0;
 
 	if (n == 0)
 		return NULL;
@@ -261,12 +316,14 @@ static int step(Back *b, Node *n, Value *loss)
 		wanted |= wants(b, n, i);
 	if (!flows || !wanted || n->row->nograd)
 		return 0;
+	if (add_stash(b, n) < 0)
+		return -1;
 	dout = arena_array(b->g->scratch, Value *, n->nout + 1);
 	din = arena_array(b->g->scratch, Value *, n->nin + 1);
 	if (!differentiable(n->row))
 		return no_gradient(b, n, loss);
 	for (int i = 0; i < n->nout; i++) {
-		if (!n->out[i])
+		if (!old(b, n->out[i]))
 			continue;
 		dout[i] = b->want[n->out[i]->id] ? NULL : total(b, n->out[i], n->loc);
 		if (!dout[i] && floating(n->out[i]))
@@ -289,17 +346,14 @@ static int step(Back *b, Node *n, Value *loss)
 
 int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
 {
-	if (inline_lower(g, lower_for_gradient) < 0)
-		return -1;
-	int nnode = g->nnode;
-	Back b = { .g = g, .nvalue = g->nvalue };
+	Back b;
 
-	b.need = arena_array(g->scratch, bool, g->nvalue + 1);
-	b.part = arena_array(g->scratch, Value **, g->nvalue + 1);
-	b.npart = arena_array(g->scratch, int, g->nvalue + 1);
-	b.want = arena_array(g->scratch, bool, g->nvalue + 1);
-	b.moving = arena_array(g->scratch, bool, g->nvalue + 1);
-	mark_needed(&b, want, nwant);
+	back_start(&b, g, want, nwant);
+	if (inline_lower(g, by_definition, &b) < 0)
+		return -1;
+	back_start(&b, g, want, nwant);
+	int nnode = g->nnode;
+
 	mark_moving(&b);
 	if (b.need[loss->id]) {
 		Value *one = build(g, loss->loc, "OnesLike", NULL, 1, (Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);

@@ -427,34 +427,39 @@ int inline_composites(Graph *g)
 	return bad;
 }
 
-int inline_lower(Graph *g, bool (*wanted)(const Node *))
+/* One round: a definition may use other composites. */
+static int lower(Graph *g, bool (*which)(const Node *, void *), void *arg, bool *any)
 {
-	for (bool any = true; any;) {   /* a definition may use another composite */
-		Node **old = g->node;
-		int n = g->nnode, bad = 0;
+	Node **old = g->node;
+	int n = g->nnode;
+	const Op *row;
 
-		any = false;
-		for (int i = 0; i < n; i++)
-			any |= old[i]->row->composite && wanted(old[i]);
-		if (!any)
-			break;
-		g->node = NULL;
-		g->nnode = 0;
-		for (int i = 0; i < n && !bad; i++) {
-			const Op *row = old[i]->row;
-
-			if (!row->composite || !wanted(old[i]))
-				arena_push(g->arena, g->node, g->nnode, old[i]);
-			else if (row->def)
-				bad = inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout);
-			else if (row->expand)
-				bad = inline_expand(old[i]);
-			else
-				die("%s is a composite without a definition", row->name);
-		}
-		if (bad)
+	*any = false;
+	for (int i = 0; i < n && !*any; i++)
+		*any = old[i]->row->composite && which(old[i], arg);
+	if (!*any)
+		return 0;
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i < n; i++) {
+		row = old[i]->row;
+		if (!row->composite || !which(old[i], arg))
+			arena_push(g->arena, g->node, g->nnode, old[i]);
+		else if (!row->def && !row->expand)
+			die("%s is a composite without a definition", row->name);
+		else if (row->def ? inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout) : inline_expand(old[i]))
 			return -1;
 	}
+	return 0;
+}
+
+int inline_lower(Graph *g, bool (*which)(const Node *, void *), void *arg)
+{
+	bool any = true;
+
+	while (any)
+		if (lower(g, which, arg, &any))
+			return -1;
 	return 0;
 }
 

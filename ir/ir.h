@@ -429,6 +429,8 @@ struct Op {
 	Cost (*cost)(const Node *);     /* flops and bytes; NULL: pointwise by .flops */
 	int flops;                      /* per output element, pointwise */
 	int (*expand)(Node *);          /* a definition that text cannot say: replaces n by nodes appended to n->graph */
+	const char *stash;              /* a composite: optional results that its gradient reads, made when it is differentiated */
+	bool (*own)(const Node *, const bool *wants);     /* whether its gradient serves this node, whose operands wants[i] are differentiated; else its definition's */
 	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
 	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
 	bool random;                    /* gives other values each step: never folded */
@@ -505,7 +507,7 @@ int inline_run(Graph *);                                     /* every call of a 
 int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
 int inline_expand(Node *);                                   /* by the row's C expander; the node's own results are made by what it builds */
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
-int inline_lower(Graph *, bool (*wanted)(const Node *));     /* these composites by their definitions, until none is left */
+int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);     /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
 

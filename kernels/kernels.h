@@ -75,11 +75,38 @@ int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KRed
 int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
 int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
 
-/* loss: the negative logarithm of the softmax (or, given logarithms already, of nothing) at the label.  Labels equal to
- * ignore count nothing; y is outer x inner for K_LOSS_NONE, else one number.  logp, when wanted, is as x. */
-int k_xent_f32(Ctx *, float *y, float *logp, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner,
-               int64_t ignore, KLoss);
-int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_softmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner);
+int k_logsoftmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner);
+
+/* loss: the negative logarithm of the softmax (or, given logarithms already, of nothing) at the label, times the weight of its
+ * class where there are weights.  Labels equal to ignore count nothing; y is outer x inner for K_LOSS_NONE, else one number.
+ * logp, when wanted, is as x; lse, the logarithm of the sum of exponentials, as label: the gradient reads it. */
+int k_xent_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+               int64_t inner, int64_t ignore, KLoss);
+int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+
+/* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel, are made
+ * where they are wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */
+int k_layernorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n,
+                    bool centre, float eps);
+int k_layernorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows,
+                         int64_t n);
+int k_layernorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows,
+                           int64_t n);
+int k_groupnorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups,
+                    int64_t each, int64_t inner, float eps);
+int k_groupnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
+                         int64_t groups, int64_t each, int64_t inner);
+int k_groupnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
+                           int64_t groups, int64_t each, int64_t inner);
+int k_batchnorm_f32(Ctx *, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
+                    const float *oldmean, const float *oldvar, int64_t batch, int64_t channels, int64_t inner, float eps, float momentum);
+int k_batchnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
+                         int64_t channels, int64_t inner);
+int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
+                           int64_t channels, int64_t inner);
 
 /* index: onehot, y is outer x depth x inner; gather, y is outer x count x inner of x, which is outer x n x inner. */
 int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);

@@ -38,6 +38,7 @@ static int shape_loss(Node *n)
 	else
 		out_set(n, 0, in_dtype(n, 0), 0, NULL);
 	out_set(n, 1, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	out_set(n, 2, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -58,8 +59,44 @@ static int factor_loss(Node *n, FactorRule *r)
 			r->out[0][a ? a - 1 : 0] = f;
 		if (n->nout > 1 && r->out[1])
 			r->out[1][a] = f;
+		if (n->nout > 2 && r->out[2])
+			r->out[2][a ? a - 1 : 0] = f;
 	}
 	return 0;
+}
+
+/* The gradient by the scores: operands as above, then lse as the labels are, and dy. */
+static int shape_xent_grad(Node *n)
+{
+	Type *x = in_type(n, 0), *t = in_type(n, 1), *lse = in_type(n, 3), *dy = in_type(n, 4);
+	bool none = !strcmp(attr_str(n, "reduction"), "none"), clash = t && lse && t->rank >= 0 && lse->rank >= 0 && t->rank != lse->rank;
+	for (int i = 0; !clash && t && lse && lse->rank >= 0 && i < t->rank; i++)
+		clash = dim_differ(t->dim[i], lse->dim[i]);
+	if (clash || (dy && dy->rank >= 0 && (none ? t && t->rank >= 0 && dy->rank != t->rank : dy->rank != 0)) || (x && x->rank >= 0 && x->rank < 2)) {
+		err_at(in_loc(n, 3), "%s: the operands do not fit scores of %s", n->op, type_text(x));
+		return -1;
+	}
+	return shape_like_first(n);
+}
+
+static int factor_xent_grad(Node *n, FactorRule *r)
+{
+	if (factor_loss(n, r))
+		return -1;
+	for (int a = 0; a < in_rank(n, 1); a++) {
+		int f = r->in[1][a];
+		r->in[3][a] = f;
+		if (in_rank(n, 4) == in_rank(n, 1))
+			r->in[4][a] = f;
+		r->out[0][a ? a + 1 : 0] = f;
+	}
+	return 0;
+}
+
+/* Nobody else reads the logarithms. */
+static bool own_xent(const Node *n, const bool *wants)
+{
+	return (n->nout < 2 || !n->out[1]) && !wants[2];
 }
 
 /* clang-format off */
@@ -70,12 +107,21 @@ const Op ops_loss[] = {
 	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | "
 		  "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
 	{ .name = "SoftmaxCrossEntropyLoss", .since = 12,
-	  .sig = "scores:F labels:I weights:F? -> output:F log_prob:F?",
+	  .sig = "scores:F labels:I weights:F? -> output:F log_prob:F? lse:F?",
+	  .own = own_xent, .stash = "lse",
+	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, labels, weights, lse, doutput)",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss,
 	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_loss, .cost = cost_pointwise,
 	  .flops = 10,
 	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
-		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1" },
+		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | scores:[3,5] labels:{-1,4,2} "
+		  "weights:(0.1,1)[5] =ignore_index:-1 | scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
+	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1, .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
+	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_xent_grad, .kernel = "softmax_xent_grad",
+	  .composite = true, .factor_fn = factor_xent_grad, .linear = "dy", .cost = cost_pointwise, .flops = 6,
+	  .test = "scores:[3,5] labels:{0,4,2} lse:(2,3)[3] dy:[] | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] lse:(2,3)[3] "
+		  "dy:[3] =reduction:\"none\" | scores:[2,5,3] labels:(0,5)[2,3] lse:(2,3)[2,3] dy:[] =reduction:\"sum\" | "
+		  "scores:[3,5] labels:{-1,4,2} weights:(0.1,1)[5] lse:(2,3)[3] dy:[] =ignore_index:-1" },
 	{ 0 },
 };
 /* clang-format on */

@@ -65,7 +65,7 @@ static int shape_batchnorm(Node *n)
 	}
 	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
 	Type *m = in_type(n, 3);
-	for (int i = 1; i < n->nout; i++)
+	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
 		out_set(n, i, in_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
 	return 0;
 }
@@ -113,14 +113,17 @@ static int expand_batchnorm(Node *n)
 			(wanted(n, 2) && !running(n, n->out[2], v, bv, st)))
 			return -1;
 		if ((wanted(n, 3) && !cast(n, n->out[3], bm, st)) ||
-			(wanted(n, 4) && !cast(n, n->out[4], bv, st)))
+			(wanted(n, 4) && n->row->since < 14 && !cast(n, n->out[4], bv, st)))
 			return -1;
 		m = bm, v = bv;
 	} else if ((wanted(n, 1) && !make(n, n->out[1], "Identity", NULL, m, NULL, NULL)) ||
 		   (wanted(n, 2) && !make(n, n->out[2], "Identity", NULL, v, NULL, NULL))) {
 		return -1;
 	}
-	Value *scale = make2(n, "Mul", cast(n, NULL, n->in[1], t), inverse_root(n, cast(n, NULL, v, t)));
+	Value *inv = inverse_root(n, cast(n, NULL, v, t));
+	if (wanted(n, 4) && n->row->since >= 14 && !cast(n, n->out[4], inv, st))
+		return -1;
+	Value *scale = make2(n, "Mul", cast(n, NULL, n->in[1], t), inv);
 	Value *d = make2(n, "Sub", x, per_channel(n, cast(n, NULL, m, t), rank));
 	Value *y = out_value(n, 0), *b = cast(n, NULL, n->in[2], t);
 	bool back = t != xt->elem;
@@ -196,7 +199,7 @@ static int expand_layernorm(Node *n)
 		d = m ? make2(n, "Sub", x, m) : NULL;
 	}
 	Value *inv = d ? inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes)) : NULL;
-	if (!inv || (wanted(n, 2) && !rms && !cast(n, n->out[2], inv, stash)))
+	if (!inv || (wanted(n, rms ? 1 : 2) && !cast(n, n->out[rms ? 1 : 2], inv, stash)))
 		return -1;
 	Value *norm = cast(n, NULL, make2(n, "Mul", d, inv), xt->elem), *b = rms ? NULL : in_value(n, 2);
 	bool back = norm && in_dtype(n, 1) != xt->elem; /* RMSNormalization may scale in another type: V */
@@ -230,6 +233,10 @@ static int shape_channels(Node *n)
 		if (n->row->since < 21)
 			want = groups;
 	}
+	Dim each[2] = { x && x->rank > 0 ? x->dim[0] : DIM_UNKNOWN,
+		strcmp(n->op, "GroupNormalization") ? want : attr_int(n, "num_groups") };
+	for (int i = 1; i < n->nout; i++) /* mean and reciprocal deviation of each group */
+		out_set(n, i, dtype_bits(in_dtype(n, 0)) < 32 ? DT_FLOAT : in_dtype(n, 0), 2, each);
 	for (int i = 1; i < 3; i++) {
 		Type *v = in_type(n, i);
 		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
@@ -241,11 +248,21 @@ static int shape_channels(Node *n)
 	return shape_like_first(n);
 }
 
-/* (x - mean) / sqrt(var + epsilon) over the given axes. */
+/* One result of statistics, [N, G] from [N, G, 1...], where it is wanted. */
+static int stash(Node *n, int i, Value *v, Value *axes)
+{
+	if (!wanted(n, i))
+		return 0;
+	Value *flat = make2(n, "Squeeze", v, axes);
+	return flat && cast(n, n->out[i], flat, n->out[i]->type->elem) ? 0 : -1;
+}
+
+/* (x - mean) / sqrt(var + epsilon) over the given axes; results 1 and 2 are the statistics. */
 static Value *standard(Node *n, Value *x, Value *axes)
 {
 	Value *m = mean(n, NULL, x, axes), *d = m ? make2(n, "Sub", x, m) : NULL;
-	return d ? make2(n, "Mul", d, inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes))) : NULL;
+	Value *inv = d ? inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes)) : NULL;
+	return inv && !stash(n, 1, m, axes) && !stash(n, 2, inv, axes) ? make2(n, "Mul", d, inv) : NULL;
 }
 
 static int expand_instancenorm(Node *n)
@@ -293,6 +310,181 @@ static int expand_groupnorm(Node *n)
 	return make(n, y, "Add", NULL, norm, per_channel(n, n->in[2], xt->rank), NULL) ? 0 : -1;
 }
 
+/* ---- gradients of the norms ---- */
+
+/* Operands: dy, x, scale, mean, inv.  Layer norms have statistics over the last axes, group norms over [N, G, the rest],
+ * batch norms over all but the channels.  With g = dy scale and h = (x - mean) inv, averages being over those axes:
+ * dx = inv (g - average(g) - h average(g h)), without average(g) where there is no mean; dscale = sum(dy h), db = sum(dy). */
+enum { DY, X, SCALE, MEAN, INV };
+typedef enum { BY_LAYER, BY_GROUP, BY_BATCH } NormKind;
+
+static NormKind norm_kind(const Node *n)
+{
+	return *n->op == 'L' ? BY_LAYER : *n->op == 'G' ? BY_GROUP : BY_BATCH;
+}
+
+static int shape_norm_grad(Node *n)
+{
+	Type *dy = in_type(n, DY), *x = in_type(n, X), *s = in_type(n, SCALE);
+	bool clash = dy && x && dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank, w = !strcmp(n->op + strlen(n->op) - 1, "W");
+	for (int i = 0; !clash && dy && x && x->rank >= 0 && i < dy->rank; i++)
+		clash = dim_differ(dy->dim[i], x->dim[i]);
+	if (clash || (norm_kind(n) != BY_LAYER && x && x->rank >= 0 && x->rank < 2)) {
+		err_at(in_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy), type_text(x));
+		return -1;
+	}
+	for (int i = 0; i < n->nout; i++)
+		out_set(n, i, in_dtype(n, w ? SCALE : X), w ? (s ? s->rank : -1) : x ? x->rank : -1, w ? (s ? s->dim : NULL) : x ? x->dim : NULL);
+	return 0;
+}
+
+/* [N, C, ...] as [N, G, rest] for group norms. */
+static Value *by_group(Node *n, Value *v)
+{
+	int64_t grouped[3] = { 0, norm_kind(n) == BY_GROUP ? attr_int(n, "num_groups") : 0, -1 }; /* 0 groups: one per channel */
+	return norm_kind(n) == BY_GROUP ? make2(n, "Reshape", v, expand_ints(n, grouped, 3)) : v;
+}
+
+static Value *statistic(Node *n, Value *v, DType t)
+{
+	NormKind kind = norm_kind(n);
+	v = cast(n, NULL, v, t);
+	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, 3)) : kind == BY_BATCH ? per_channel(n, v, in_rank(n, X)) : v;
+}
+
+/* The normalised operand, in [N, G, rest] for group norms. */
+static Value *normalised(Node *n, DType t)
+{
+	Value *d = by_group(n, cast(n, NULL, n->in[X], t)), *m = in_value(n, MEAN);
+	if (m)
+		d = make2(n, "Sub", d, statistic(n, m, t));
+	return make2(n, "Mul", d, statistic(n, n->in[INV], t));
+}
+
+static Value *norm_axes(Node *n)
+{
+	int rank = in_rank(n, X), axis = 0, k = 0;
+	int64_t axes[RANK_MAX];
+	if (norm_kind(n) == BY_GROUP)
+		return make_axes(n, 2, 3);
+	if (norm_kind(n) == BY_LAYER)
+		return op_axis(n, attr_int(n, "axis"), rank, &axis) ? NULL : make_axes(n, axis, rank);
+	for (int i = 0; i < rank; i++)
+		if (i != 1)
+			axes[k++] = i;
+	return expand_ints(n, axes, k);
+}
+
+static DType widest(const Node *n)
+{
+	DType x = in_dtype(n, X), s = in_dtype(n, INV);
+	return dtype_bits(s) > dtype_bits(x) ? s : x;
+}
+
+static int expand_norm_grad(Node *n)
+{
+	if (in_rank(n, X) < 1 || in_rank(n, DY) < 1) {
+		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
+		return -1;
+	}
+	DType t = widest(n);
+	NormKind kind = norm_kind(n);
+	Value *scale = cast(n, NULL, n->in[SCALE], t), *axes = norm_axes(n), *h = normalised(n, t);
+	if (kind != BY_LAYER)
+		scale = per_channel(n, scale, in_rank(n, X));
+	Value *g = scale ? by_group(n, make2(n, "Mul", cast(n, NULL, n->in[DY], t), scale)) : NULL;
+	if (!g || !h || !axes)
+		return -1;
+	Value *slope = mean(n, NULL, make2(n, "Mul", g, h), axes), *d = g;
+	if (in_value(n, MEAN))
+		d = make2(n, "Sub", g, mean(n, NULL, g, axes));
+	d = d ? make2(n, "Sub", d, make2(n, "Mul", h, slope)) : NULL;
+	d = d ? make2(n, "Mul", d, statistic(n, n->in[INV], t)) : NULL;
+	if (kind == BY_GROUP)
+		d = make2(n, "Reshape", d, make1(n, "Shape", n->in[X]));
+	return d && cast(n, out_value(n, 0), d, in_dtype(n, X)) ? 0 : -1;
+}
+
+/* A sum to the shape of the scale. */
+static int sum_to_scale(Node *n, int i, Value *v)
+{
+	if (!wanted(n, i))
+		return 0;
+	int rank = in_rank(n, X), k = 0;
+	int64_t axes[RANK_MAX];
+	for (int a = 0; a < rank; a++)
+		if (a != 1)
+			axes[k++] = a;
+	Value *sum = norm_kind(n) == BY_LAYER ? make2(n, "ReduceTo", v, n->in[SCALE])
+	                                      : make(n, NULL, "ReduceSum", "keepdims=0", v, expand_ints(n, axes, k), NULL);
+	return sum && cast(n, n->out[i], sum, in_dtype(n, SCALE)) ? 0 : -1;
+}
+
+static int expand_norm_grad_w(Node *n)
+{
+	if (in_rank(n, X) < 1 || in_rank(n, DY) < 1) {
+		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
+		return -1;
+	}
+	DType t = widest(n);
+	Value *h = normalised(n, t), *dy = cast(n, NULL, n->in[DY], t);
+	if (norm_kind(n) == BY_GROUP && h)
+		h = make2(n, "Reshape", h, make1(n, "Shape", n->in[X]));
+	return h && dy && !sum_to_scale(n, 0, make2(n, "Mul", dy, h)) && !sum_to_scale(n, 1, dy) ? 0 : -1;
+}
+
+/* Layer norms: the axes before the statistics'; group norms: the batch; batch norms: the channels.  What the gradient of
+ * the scale lacks of them it is summed over. */
+static int factor_norm_grad(Node *n, FactorRule *r)
+{
+	int rank = in_rank(n, X), axis = 0;
+	NormKind kind = norm_kind(n);
+	if (rank < 1 || in_rank(n, DY) != rank || (kind == BY_LAYER && op_axis(n, attr_int(n, "axis"), rank, &axis)))
+		return -1;
+	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
+	int from = kind == BY_BATCH ? 1 : 0, to = kind == BY_LAYER ? axis : from + 1;
+	for (int a = from; a < to; a++) {
+		int f = factor_add(r, in_type(n, X)->dim[a]), at = kind == BY_BATCH ? 0 : a;
+		r->in[DY][a] = r->in[X][a] = f;
+		for (int i = MEAN; i <= INV; i++)
+			if (i < n->nin && r->in[i] && in_rank(n, i) > at)
+				r->in[i][at] = f;
+		if (kind == BY_BATCH)
+			r->in[SCALE][0] = f;
+		for (int i = 0; i < n->nout; i++)
+			if (r->out[i] && (!w || kind == BY_BATCH))
+				r->out[i][w ? 0 : a] = f;
+	}
+	return 0;
+}
+
+static bool only_first(const Node *n)
+{
+	for (int i = 1; i < n->nout; i++)
+		if (n->out[i])
+			return false;
+	return true;
+}
+
+static bool own_norm(const Node *n, const bool *wants)
+{
+	(void)wants;
+	return only_first(n);
+}
+
+/* Statistics of the batch; those that were kept from training make it pointwise. */
+static bool own_batchnorm(const Node *n, const bool *wants)
+{
+	return batch_training(n) && !wants[3] && !wants[4];
+}
+
+/* One scale per channel. */
+static bool own_groupnorm(const Node *n, const bool *wants)
+{
+	(void)wants;
+	return only_first(n) && (n->row->since >= 21 || in_type(n, 1)->dim[0] == in_type(n, 0)->dim[1]);
+}
+
 /* ---- LRN ---- */
 
 /* x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta.  Channels become a
@@ -332,6 +524,20 @@ static int shape_axis(Node *n)
 	int axis, rank = in_rank(n, 0);
 	if (rank > 0 && op_axis(n, attr_int(n, "axis"), rank, &axis))
 		return -1;
+	return shape_like_first(n);
+}
+
+/* Two operands of one shape. */
+static int shape_pair(Node *n)
+{
+	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
+	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
+		clash = dim_differ(a->dim[i], b->dim[i]);
+	if (clash) {
+		err_at(in_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a), type_text(b));
+		return -1;
+	}
 	return shape_like_first(n);
 }
 
@@ -394,6 +600,8 @@ static int factors_but(Node *n, FactorRule *r, const bool *whole)
 			continue;
 		int f = factor_add(r, x->dim[a]);
 		r->in[0][a] = f;
+		if (n->nin == 2 && r->in[1] && in_rank(n, 1) == x->rank && *n->domain) /* a gradient: dy and y */
+			r->in[1][a] = f;
 		for (int i = 0; i < n->nout; i++)
 			if (r->out[i] && n->out[i]->type->rank == x->rank)
 				r->out[i][a] = f;
@@ -437,9 +645,12 @@ static int factor_channels(Node *n, FactorRule *r)
 	for (int i = 1; (batch || instance) && i < n->nin; i++)
 		if (r->in[i])
 			r->in[i][0] = r->in[0][1];
-	for (int i = 1; batch && i < n->nout; i++)
+	for (int i = 1; i < n->nout; i++) {
 		if (r->out[i])
-			r->out[i][0] = r->in[0][1];
+			r->out[i][0] = r->in[0][batch ? 1 : 0];
+		if (r->out[i] && instance)
+			r->out[i][1] = r->in[0][1];
+	}
 	return 0;
 }
 
@@ -452,8 +663,11 @@ static int factor_lrn(Node *n, FactorRule *r)
 /* clang-format off */
 const Op ops_norm[] = {
 	{ .name = "BatchNormalization", .since = 14,
-	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2?",
+	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2? saved_mean:F2? saved_inv:F2?",
 	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm,
+	  .own = own_batchnorm, .stash = "saved_mean saved_inv",
+	  .grad = "dx = BatchNormGrad(dy, x, scale, saved_mean, saved_inv);"
+		  "dscale, db = BatchNormGradW(dy, x, scale, saved_mean, saved_inv)",
 	  .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels,
 	  .cost = cost_pointwise, .flops = 8,
 	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] "
@@ -468,28 +682,65 @@ const Op ops_norm[] = {
 	  .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
 	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
 	  .kernel = "layernorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
+	  .own = own_norm, .stash = "mean inv_std_dev",
+	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, mean, inv_std_dev);"
+		  "dscale, db = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"has(b)\");"
+		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"!has(b)\")",
 	  .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1",
+	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1 inv_rms:F2?",
+	  .own = own_norm, .stash = "inv_rms",
+	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, , inv_rms);"
+		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, , inv_rms)",
 	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
 	  .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
 	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "GroupNormalization", .since = 21, .sig = "x:F scale:F bias:F -> y:F",
+	{ .name = "GroupNormalization", .since = 21, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
+	  .own = own_groupnorm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
+		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels,
 	  .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels,
 	  .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,4,3] scale:[4] bias:[4] "
 		  "=num_groups:2" },
-	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F",
+	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
+	  .own = own_groupnorm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
+		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm",
 	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
 	  .flops = 10,
 	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] "
 		  "=num_groups:2" },
-	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F",
+	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F mean:F1? inv:F1?",
+	  .own = own_norm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad(dy, x, scale, mean, inv); dscale, db = GroupNormGradW(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5", .shape = shape_channels, .kernel = "instancenorm", .composite = true,
 	  .expand = expand_instancenorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,3,4,2] scale:[3] b:[3] | x:[2,3,4,2] scale:[3] b:[3]" },
+#define NORM_GRAD(op, kern, attributes) \
+	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dx:F", .attrs = attributes, \
+	.shape = shape_norm_grad, .kernel = kern, .composite = true, .expand = expand_norm_grad, \
+	.factor_fn = factor_norm_grad, .linear = "dy", .cost = cost_pointwise, .flops = 12
+#define NORM_GRAD_W(op, kern, attributes) \
+	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dscale:F1 db:F1?", \
+	.attrs = attributes, .shape = shape_norm_grad, .kernel = kern, .composite = true, \
+	.expand = expand_norm_grad_w, .factor_fn = factor_norm_grad, .linear = "dy", .cost = cost_reduce
+	{ NORM_GRAD("LayerNormGrad", "layernorm_grad", "axis:int=-1"),
+	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | dy:[2,3,4] x:[2,3,4] scale:[3,4] "
+		  "inv:(0.1,2)[2,1,1] =axis:1" },
+	{ NORM_GRAD_W("LayerNormGradW", "layernorm_grad_w", "axis:int=-1"),
+	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | dy:[2,3,4] x:[2,3,4] scale:[3,4] "
+		  "inv:(0.1,2)[2,1,1] =axis:1" },
+	{ NORM_GRAD("GroupNormGrad", "groupnorm_grad", "num_groups:int=0"),
+	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
+		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3]" },
+	{ NORM_GRAD_W("GroupNormGradW", "groupnorm_grad_w", "num_groups:int=0"),
+	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
+		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3]" },
+	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2]" },
+	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2]" },
 	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F",
 	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!", .shape = shape_like_first,
 	  .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
@@ -497,16 +748,30 @@ const Op ops_norm[] = {
 	  .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
 	{ .name = "Softmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
 	  .kernel = "softmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
-	  .flops = 6,
-	  .grad = "dx = Mul(y, Sub(dy, ReduceSum<keepdims=1>(Mul(dy, y), Unsqueeze(@axis, [0]))))",
+	  .flops = 6, .grad = "dx = SoftmaxGrad<axis=@axis>(dy, y)",
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
 	{ .name = "LogSoftmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
 	  .kernel = "logsoftmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
-	  .flops = 6, .grad = "dx = Sub(dy, Mul(Exp(y), ReduceSum<keepdims=1>(dy, Unsqueeze(@axis, [0]))))",
-	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
+	  .flops = 6, .grad = "dx = LogSoftmaxGrad<axis=@axis>(dy, y)", .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
+	{ .name = "SoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1", .shape = shape_pair,
+	  .kernel = "softmax_grad", .composite = true, .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
+	  .test = "dy:[2,3,4] y:(0.1,2)[2,3,4] | dy:[2,3,4] y:(0.1,2)[2,3,4] =axis:1" },
+	{ .name = "LogSoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1", .shape = shape_pair,
+	  .kernel = "logsoftmax_grad", .composite = true, .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
+	  .test = "dy:[2,3,4] y:(0.1,2)[2,3,4] | dy:[2,3,4] y:(0.1,2)[2,3,4] =axis:1" },
 	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"",
-	  .shape = shape_like_first, .kernel = "gelu", .composite = true, .factors = "... -> ...",
+	  .shape = shape_like_first, .composite = true, .factors = "... -> ...",
+	  .expr = "is(approximate, tanh) ? 0.5 * x * (1 + tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) : "
+		  "0.5 * x * (1 + erf(0.7071067811865476 * x))",
+	  .grad = "dx = GeluGrad<approximate=@approximate>(dy, x)",
 	  .cost = cost_pointwise, .flops = 12, .test = "x:[3,4] | x:[3,4] =approximate:\"tanh\"" },
+	{ .name = "GeluGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F x:F -> dx:F", .attrs = "approximate:string=\"none\"",
+	  .shape = shape_pair, .composite = true, .factors = "..., ... -> ...", .linear = "dy",
+	  .expr = "is(approximate, tanh) ? dy * (0.5 * (1 + tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) + 0.5 * x * "
+		  "(1 - tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x)) * tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) * "
+		  "(0.7978845608028654 + 0.1070322243 * x * x)) : "
+		  "dy * (0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(0 - 0.5 * x * x))",
+	  .cost = cost_pointwise, .flops = 20, .test = "dy:[3,4] x:[3,4] | dy:[3,4] x:[3,4] =approximate:\"tanh\"" },
 	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?",
 	  .attrs = "seed:int", .shape = shape_dropout, .kernel = "dropout", .composite = true,
 	  .expand = expand_dropout, .factors = "..., , -> ..., ...", .cost = cost_pointwise, .flops = 2,

@@ -18,52 +18,82 @@ static int bad_label(Ctx *c, int64_t row, int64_t label, int64_t n)
 	return rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)row, (long long)label, (long long)n);
 }
 
-int k_xent_f32(Ctx *c, float *y, float *logp, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner,
-               int64_t ignore, KLoss kind)
+/* How much a label counts: its class's weight, or 0 where it is to be ignored.  *bad is set when it is no class. */
+static float share(const float *weight, int64_t label, int64_t n, int64_t ignore, bool *bad)
 {
-	float sum = 0;
-	int64_t used = 0;
+	if (label == ignore)
+		return 0;
+	*bad = label < 0 || label >= n;
+	return *bad ? 0 : weight ? weight[label] : 1;
+}
+
+int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+               int64_t inner, int64_t ignore, KLoss kind)
+{
+	float sum = 0, used = 0;
+	bool bad = false;
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i, row = o * inner + i;
-			float shift = logsum(x + at, n, inner), v = 0;
+			float shift = logsum(x + at, n, inner), w = share(weight, label[row], n, ignore, &bad), v = 0;
+			if (bad)
+				return bad_label(c, row, label[row], n);
 			if (logp)
 				for (int64_t j = 0; j < n; j++)
 					logp[at + j * inner] = x[at + j * inner] - shift;
-			if (label[row] != ignore) {
-				if (label[row] < 0 || label[row] >= n)
-					return bad_label(c, row, label[row], n);
-				v = shift - x[at + label[row] * inner];
-				used++;
-			}
+			if (lse)
+				lse[row] = shift;
+			if (label[row] != ignore)
+				v = w * (shift - x[at + label[row] * inner]);
 			if (kind == K_LOSS_NONE)
 				y[row] = v;
 			sum += v;
+			used += w;
 		}
 	if (kind != K_LOSS_NONE)
-		*y = kind == K_LOSS_MEAN ? sum / (float)used : sum;
+		*y = kind == K_LOSS_MEAN ? sum / used : sum;
 	return 0;
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	float sum = 0;
-	int64_t used = 0;
+	float used = 0;
+	bool bad = false;
+	for (int64_t row = 0; row < outer * inner; row++) {
+		used += share(weight, label[row], n, ignore, &bad);
+		if (bad)
+			return bad_label(c, row, label[row], n);
+	}
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < inner; i++) {
+			int64_t at = o * n * inner + i, row = o * inner + i;
+			float w = share(weight, label[row], n, ignore, &bad) * dy[kind == K_LOSS_NONE ? row : 0] / (kind == K_LOSS_MEAN ? used : 1);
+			for (int64_t j = 0; j < n; j++)
+				dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[row]) - (j == label[row] ? 1.0f : 0.0f));
+		}
+	return 0;
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+              KLoss kind)
+{
+	float sum = 0, used = 0;
+	bool bad = false;
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t row = o * inner + i;
-			float v = 0;
-			if (label[row] != ignore) {
-				if (label[row] < 0 || label[row] >= n)
-					return bad_label(c, row, label[row], n);
-				v = -x[(o * n + label[row]) * inner + i];
-				used++;
-			}
+			float w = share(weight, label[row], n, ignore, &bad), v = 0;
+			if (bad)
+				return bad_label(c, row, label[row], n);
+			if (label[row] != ignore)
+				v = -w * x[(o * n + label[row]) * inner + i];
 			if (kind == K_LOSS_NONE)
 				y[row] = v;
 			sum += v;
+			used += w;
 		}
 	if (kind != K_LOSS_NONE)
-		*y = kind == K_LOSS_MEAN ? sum / (float)used : sum;
+		*y = kind == K_LOSS_MEAN ? sum / used : sum;
 	return 0;
 }

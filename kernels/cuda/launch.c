@@ -63,21 +63,111 @@ int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n,
 	return rt_launch(c, "g_logsoftmax_f32", rt_blocks(rows), 1, args);
 }
 
-int k_xent_f32(Ctx *c, float *y, float *logp, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner,
-               int64_t ignore, KLoss kind)
+int k_softmax_grad_f32(Ctx *c, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &dx, &dy, &y, &rows, &n, &inner };
+	return rt_launch(c, "g_softmax_grad_f32", rt_blocks(rows), 1, args);
+}
+
+int k_logsoftmax_grad_f32(Ctx *c, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &dx, &dy, &y, &rows, &n, &inner };
+	return rt_launch(c, "g_logsoftmax_grad_f32", rt_blocks(rows), 1, args);
+}
+
+int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+               int64_t inner, int64_t ignore, KLoss kind)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
-	void *args[] = { &y, &logp, &x, &label, &rows, &n, &inner, &ignore, &what };
+	void *args[] = { &y, &logp, &lse, &x, &label, &weight, &rows, &n, &inner, &ignore, &what };
 	return rt_launch(c, "g_xent_f32", 1, 1, args);
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
-	void *args[] = { &y, &x, &label, &rows, &n, &inner, &ignore, &what };
+	void *args[] = { &dx, &x, &label, &weight, &lse, &dy, &rows, &n, &inner, &ignore, &what };
+	return rt_launch(c, "g_xent_grad_f32", 1, 1, args);
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+              KLoss kind)
+{
+	int64_t rows = outer * inner;
+	int what = (int)kind;
+	void *args[] = { &y, &x, &label, &weight, &rows, &n, &inner, &ignore, &what };
 	return rt_launch(c, "g_nll_f32", 1, 1, args);
+}
+
+int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n, bool centre,
+                    float eps)
+{
+	int what = centre;
+	void *args[] = { &y, &mean, &inv, &x, &scale, &b, &rows, &n, &what, &eps };
+	return rt_launch(c, "g_layernorm_f32", rt_blocks(rows), 1, args);
+}
+
+int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows, int64_t n)
+{
+	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &rows, &n };
+	return rt_launch(c, "g_layernorm_grad_f32", rt_blocks(rows), 1, args);
+}
+
+int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows, int64_t n)
+{
+	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &rows, &n };
+	return rt_launch(c, "g_layernorm_grad_w_f32", rt_blocks(n), 1, args);
+}
+
+int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups, int64_t each,
+                    int64_t inner, float eps)
+{
+	int64_t total = batch * groups;
+	void *args[] = { &y, &mean, &inv, &x, &scale, &b, &total, &groups, &each, &inner, &eps };
+	return rt_launch(c, "g_groupnorm_f32", rt_blocks(total), 1, args);
+}
+
+int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
+                         int64_t groups, int64_t each, int64_t inner)
+{
+	int64_t total = batch * groups;
+	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &total, &groups, &each, &inner };
+	return rt_launch(c, "g_groupnorm_grad_f32", rt_blocks(total), 1, args);
+}
+
+int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
+                           int64_t groups, int64_t each, int64_t inner)
+{
+	int64_t channels = groups * each;
+	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &batch, &channels, &inner, &groups, &each };
+	return rt_launch(c, "g_channels_grad_w_f32", rt_blocks(channels), 1, args);
+}
+
+int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
+                    const float *oldmean, const float *oldvar, int64_t batch, int64_t channels, int64_t inner, float eps, float momentum)
+{
+	void *args[] = { &y, &newmean, &newvar, &mean, &inv, &x, &scale, &b, &oldmean, &oldvar, &batch, &channels, &inner, &eps, &momentum };
+	return rt_launch(c, "g_batchnorm_f32", rt_blocks(channels), 1, args);
+}
+
+int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
+                         int64_t channels, int64_t inner)
+{
+	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &batch, &channels, &inner };
+	return rt_launch(c, "g_batchnorm_grad_f32", rt_blocks(channels), 1, args);
+}
+
+int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
+                           int64_t channels, int64_t inner)
+{
+	int64_t step = 0, each = 1;
+	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &batch, &channels, &inner, &step, &each };
+	return rt_launch(c, "g_channels_grad_w_f32", rt_blocks(channels), 1, args);
 }
 
 int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)

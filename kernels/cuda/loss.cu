@@ -14,58 +14,80 @@ __device__ static float logsum(const float *x, i64 n, i64 inner)
 	return top + logf(s);
 }
 
-/* Each thread holds a partial sum and a count; the first adds them up in the order of threads. */
-__device__ static void finish(float *y, float sum, i64 used, int kind)
+/* Each thread holds partial sums; the first adds them up in the order of threads.  The total of `used` is everybody's. */
+__device__ static float total(float v)
 {
-	__shared__ float sums[BLOCK];
-	__shared__ i64 count[BLOCK];
-	sums[threadIdx.x] = sum;
-	count[threadIdx.x] = used;
+	__shared__ float part[BLOCK];
 	__syncthreads();
-	if (threadIdx.x != 0 || kind == LOSS_NONE)
-		return;
-	for (int i = 1; i < BLOCK; i++) {
-		sum += sums[i];
-		used += count[i];
-	}
-	*y = kind == LOSS_MEAN ? sum / (float)used : sum;
+	part[threadIdx.x] = v;
+	__syncthreads();
+	float sum = 0;
+	for (int i = 0; i < BLOCK; i++)
+		sum += part[i];
+	return sum;
 }
 
-KERNEL g_xent_f32(float *y, float *logp, const float *x, const i64 *label, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+__device__ static void finish(float *y, float sum, float used, int kind)
 {
-	float sum = 0;
-	i64 used = 0;
+	sum = total(sum);
+	used = total(used);
+	if (threadIdx.x == 0 && kind != LOSS_NONE)
+		*y = kind == LOSS_MEAN ? sum / used : sum;
+}
+
+__device__ static float share(const float *weight, i64 label, i64 n, i64 ignore)
+{
+	return label == ignore ? 0.0f : label < 0 || label >= n ? NEG_INF - NEG_INF : weight ? weight[label] : 1.0f;
+}
+
+KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+{
+	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner, k = label[i];
-		float shift = logsum(x + at, n, inner), v = 0;
+		float shift = logsum(x + at, n, inner), w = share(weight, k, n, ignore), v = w;
 		if (logp)
 			for (i64 j = 0; j < n; j++)
 				logp[at + j * inner] = x[at + j * inner] - shift;
-		if (k != ignore) {
-			v = k < 0 || k >= n ? NEG_INF - NEG_INF : shift - x[at + k * inner];
-			used++;
-		}
+		if (lse)
+			lse[i] = shift;
+		if (k != ignore && k >= 0 && k < n)
+			v = w * (shift - x[at + k * inner]);
 		if (kind == LOSS_NONE)
 			y[i] = v;
 		sum += v;
+		used += w;
 	}
 	finish(y, sum, used, kind);
 }
 
-KERNEL g_nll_f32(float *y, const float *x, const i64 *label, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float *weight, const float *lse, const float *dy, i64 rows, i64 n, i64 inner,
+                       i64 ignore, int kind)
 {
-	float sum = 0;
-	i64 used = 0;
+	float used = 0;
+	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK)
+		used += share(weight, label[i], n, ignore);
+	used = total(used);
+	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
+		i64 at = i / inner * n * inner + i % inner;
+		float w = share(weight, label[i], n, ignore) * dy[kind == LOSS_NONE ? i : 0] / (kind == LOSS_MEAN ? used : 1.0f);
+		for (i64 j = 0; j < n; j++)
+			dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[i]) - (j == label[i] ? 1.0f : 0.0f));
+	}
+}
+
+KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+{
+	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner, k = label[i];
-		float v = 0;
-		if (k != ignore) {
-			v = k < 0 || k >= n ? NEG_INF - NEG_INF : -x[at + k * inner];
-			used++;
-		}
+		float w = share(weight, k, n, ignore), v = w;
+		if (k != ignore && k >= 0 && k < n)
+			v = -w * x[at + k * inner];
 		if (kind == LOSS_NONE)
 			y[i] = v;
 		sum += v;
+		used += w;
 	}
 	finish(y, sum, used, kind);
 }
