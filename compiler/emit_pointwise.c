@@ -116,14 +116,23 @@ static const char *pointers(Arena *a, const Action *act, const char *const *name
 	return s;
 }
 
+/* The first axis runs from lo to hi, so that threads share it; the innermost is the one that becomes vector code.  A result
+ * may lie exactly on an operand, never across one. */
 static const char *c_body(Arena *a, const Loop *l, const char *y, const char *value)
 {
 	static const char *const var[] = { "i", "j", "k", "l", "m", "n", "o", "p" };
+	static const char tabs[] = "\t\t\t\t\t\t\t\t\t";
 	Text t = { 0 };
-	text_add(&t, "\t(void)c;\n");
-	for (int k = 0; k < l->n; k++)
-		text_add(&t, "%.*sfor (int64_t %s = 0; %s < %" PRId64 "; %s++)\n", k + 1, "\t\t\t\t\t\t\t\t\t", var[k], var[k], l->len[k], var[k]);
-	text_add(&t, "%.*sy[%s] = %s;\n", l->n + 1, "\t\t\t\t\t\t\t\t\t", y, value);
+	int n = l->n ? l->n : 1;
+	for (int k = 0; k < n; k++) {
+		const char *v = var[k];
+		text_add(&t, "%.*s%s", k + 1, tabs, k == n - 1 ? "K_VECTOR " : "");
+		if (k == 0)
+			text_add(&t, "for (int64_t %s = lo; %s < hi; %s++)\n", v, v, v);
+		else
+			text_add(&t, "for (int64_t %s = 0; %s < %" PRId64 "; %s++)\n", v, v, l->len[k], v);
+	}
+	text_add(&t, "%.*sy[%s] = %s;\n", n + 1, tabs, y, value);
 	return arena_printf(a, "%s", t.s);
 }
 
@@ -160,17 +169,20 @@ static const char *function(Emit *e, const Action *act, const Loop *l, const cha
 		dense[k] = total;
 		total *= l->len[k];
 	}
+	int64_t first = l->n ? l->len[0] : 1, each = first ? total / first : 0;
+	const char *run = arena_printf(a, "%" PRId64 ", %" PRId64, first, 1 + 16384 / (each + 1));
 	const char *body = arena_printf(a, "%s%s", pointers(a, act, names, false), c_body(a, l, place(a, l, dense), value));
 	if (!e->pwbyname.arena)
 		map_init(&e->pwbyname, a);
-	const char *known = map_get(&e->pwbyname, name_of(body));
+	Name key = name_of(arena_printf(a, "%s %s", run, body));
+	const char *known = map_get(&e->pwbyname, key);
 	if (known)
 		return known;
 	char *name = arena_printf(a, "pw%d", e->npw);
 	Pointwise p = { 0 };
 	const char *about = arena_printf(a, "/* %s  %s */", emit_comment(a, act->n->op), emit_shapes(e, act, rank));
 	p.proto = arena_printf(a, "int %s(Ctx *c, void *const *t);\n", name);
-	p.c = arena_printf(a, "%s\nint %s(Ctx *c, void *const *t)\n{\n%s\treturn 0;\n}\n\n", about, name, body);
+	p.c = arena_printf(a, "%s\nLOOP(%s)\n{\n%s}\nRUN(%s, %s)\n\n", about, name, body, name, run);
 	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, pointers(a, act, names, true), cuda_body(a, l, total, value));
 	Text args = { 0 };
 	text_add(&args, "(void *)&t[0]");
@@ -180,7 +192,7 @@ static const char *function(Emit *e, const Action *act, const Loop *l, const cha
 	p.launch = arena_printf(a, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", name,
 	                        args.s, name, total);
 	arena_push(a, e->pw, e->npw, p);
-	map_put(&e->pwbyname, name_of(body), name);
+	map_put(&e->pwbyname, key, name);
 	return name;
 }
 
@@ -233,6 +245,9 @@ void emit_kernels(Emit *e)
 	}
 	if (gpu)
 		emit_cuda(e, inc.s, cuda.s, launch.s);
-	else
+	else {
+		tree_copy(&e->tree, "kernels/isa.h", "isa.h");
+		tree_copy(&e->tree, "kernels/fastmath.h", "fastmath.h");
 		template_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);
+	}
 }

@@ -14,6 +14,14 @@ typedef unsigned char uint8_t;
 #include <stdint.h>
 #endif
 
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#include "fastmath.h"
+#define expf fast_expf
+#define logf fast_logf
+#define tanhf fast_tanhf
+#define erff fast_erff
+#endif
+
 #ifdef __CUDACC__
 #define EXPR_FN __device__ static inline
 #else

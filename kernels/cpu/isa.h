@@ -14,6 +14,13 @@ enum { K_LANES = 16 };
 
 #define K_LOOP static inline __attribute__((always_inline))
 
+/* Stands before a loop whose turns do not depend on each other. */
+#if defined(__clang__)
+#define K_VECTOR _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define K_VECTOR _Pragma("GCC ivdep")
+#endif
+
 #if defined(__x86_64__)
 #define K_AVX2 __attribute__((target("avx2,fma")))
 #define K_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")))

@@ -71,7 +71,7 @@ K_LOOP void columns(const Reduce *r, KReduce op, float *restrict y, const float 
 		for (int64_t j = 0; j < n; j++)
 			y[j] = join(op, y[j], piece[j]);
 	}
-	for (int64_t j = 0; j < n && op == K_MEAN; j++)
+	for (int64_t j = 0; j < n && r->op == K_MEAN; j++)
 		y[j] *= r->scale;
 }
 
@@ -120,7 +120,7 @@ K_LOOP float whole(const Reduce *r, KReduce op, const float *x)
 		}
 		all = join(op, all, piece);
 	}
-	return op == K_MEAN ? all * r->scale : all;
+	return r->op == K_MEAN ? all * r->scale : all;
 }
 
 K_LOOP void stays_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
@@ -137,35 +137,46 @@ K_LOOP void goes_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 		r->y[i] = whole(r, op, r->x + k_place(&r->keep, i));
 }
 
-/* The operation is known in each call, so no loop asks for it. */
-#define FOR_EACH_OP(name) \
-	K_LOOP void name(void *arg, int64_t lo, int64_t hi, int thread) \
-	{ \
-		const Reduce *r = arg; \
-		(void)thread; \
-		switch (r->op) { \
-		case K_SUM: name##_op(r, K_SUM, lo, hi); break; \
-		case K_MEAN: name##_op(r, K_MEAN, lo, hi); break; \
-		case K_MAX: name##_op(r, K_MAX, lo, hi); break; \
-		case K_MIN: name##_op(r, K_MIN, lo, hi); break; \
-		case K_PROD: name##_op(r, K_PROD, lo, hi); break; \
-		} \
-	}
-FOR_EACH_OP(stays)
-FOR_EACH_OP(goes)
+/* Sums are what takes time: they are compiled for each instruction set.  A mean is a sum that is scaled. */
+K_LOOP void stays(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	(void)thread;
+	stays_op(arg, K_SUM, lo, hi);
+}
 K_EACH_ISA(stays)
+
+K_LOOP void goes(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	(void)thread;
+	goes_op(arg, K_SUM, lo, hi);
+}
 K_EACH_ISA(goes)
+
+static void other_stays(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Reduce *r = arg;
+	(void)thread;
+	stays_op(r, r->op, lo, hi);
+}
+
+static void other_goes(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Reduce *r = arg;
+	(void)thread;
+	goes_op(r, r->op, lo, hi);
+}
 
 int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
 {
 	int64_t kept = k_count(&keep), n = k_count(&over);
+	bool sum = op == K_SUM || op == K_MEAN;
 	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1, .scale = 1 / (float)n, .op = op };
 	if (keep.n && keep.stride[keep.n - 1] == 1) {
 		r.run = keep.len[--r.keep.n];
 		r.rows = n;
 		r.blocks = (r.run + COLS - 1) / COLS;
 		int64_t all = k_count(&r.keep) * r.blocks;
-		rt_parallel(c, all, 1 + 16384 / (n * COLS + 1), K_PICK(c, stays), &r);
+		rt_parallel(c, all, 1 + 16384 / (n * COLS + 1), sum ? K_PICK(c, stays) : other_stays, &r);
 		return 0;
 	}
 	if (over.n) {
@@ -174,6 +185,6 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 		r.over.n--;
 	}
 	r.rows = k_count(&r.over);
-	rt_parallel(c, kept, 1 + 16384 / (n + 1), K_PICK(c, goes), &r);
+	rt_parallel(c, kept, 1 + 16384 / (n + 1), sum ? K_PICK(c, goes) : other_goes, &r);
 	return 0;
 }

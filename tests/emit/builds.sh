@@ -36,6 +36,6 @@ for f in "$ROOT"/templates/*.c; do
 		echo "skip template-$(basename "$f"): no CUDA headers here"
 		continue
 	fi
-	quiet "template-$(basename "$f")" gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wpointer-arith -Werror -I"$ROOT/templates" -I"$ROOT/runtime" -I"$ROOT/kernels" \
+	quiet "template-$(basename "$f")" gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wpointer-arith -Werror -I"$ROOT/templates" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" \
 		$([ -d "$CUDA/include" ] && echo "-isystem $CUDA/include") -c "$f" -o /dev/null
 done
