@@ -183,6 +183,7 @@ typedef struct Slot {
 	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
 	struct Slot *store;             /* the slot whose memory this is: itself, that of the value it updates, is a view of, or takes over */
 	int64_t offset;
+	int entry;                      /* emit_values.c: its place in the table of values */
 	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
 } Slot;
 
@@ -230,6 +231,7 @@ struct Plan {
 };
 
 Slot   *plan_slot(const Plan *, const Value *);
+void    project_roles(Graph *);                                          /* once the splits of all programs are known */
 Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
@@ -254,15 +256,17 @@ int  tree_write(const Tree *, const char *dir);                          /* emit
 
 /* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
 typedef struct Emit {
-	Graph *g;
+	Graph *g;                               /* of the program that is being written */
 	Plan *plan;
+	const Model *part[3]; int npart;        /* all programs; the main one first */
 	Tree tree;
 	Target target;
 	struct Pointwise *pw; int npw;          /* functions written from expressions */
 	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
-	int *entry;                             /* by value id: the entry of its slot in the table of values */
 } Emit;
+const char *emit_part(const Emit *);                         /* "step", "eval", "infer" */
+int  emit_part_id(const Emit *);                             /* 0, 1, 2 */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
 const char *emit_ctype(DType);                               /* NULL: none in this back end */
@@ -303,7 +307,7 @@ const char *emit_init(const Value *, double *a, double *b);
 
 /* emit_values.c: the table of values. */
 void emit_values(Emit *);
-int  emit_entry(const Emit *, const Slot *);
+int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
 void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
 
 /* emit_blocks.c: a list of rows, cut into stretches of `period` rows that are repeated `times` times. */

@@ -267,16 +267,74 @@ static const char *text_of(const Text *t)
 	return t->s ? t->s : "";
 }
 
+const char *emit_part(const Emit *e)
+{
+	const Model *m = e->g->model;
+	return m->program ? m->program : m->plan->training ? "step" : "infer";
+}
+
+int emit_part_id(const Emit *e)
+{
+	const char *s = emit_part(e);
+	return *s == 's' ? 0 : *s == 'e' ? 1 : 2;
+}
+
+static void turn_to(Emit *e, const Model *m)
+{
+	e->g = m->graph;
+	e->plan = m->plan;
+}
+
+int64_t emit_slab(const Emit *e)
+{
+	int64_t n = 0;
+	for (int i = 0; i < e->npart; i++)
+		n = e->part[i]->plan->layout.slab > n ? e->part[i]->plan->layout.slab : n;
+	return n;
+}
+
+int64_t emit_window(const Emit *e)
+{
+	int64_t n = 0;
+	for (int i = 0; i < e->npart; i++)
+		n = e->part[i]->plan->layout.window > n ? e->part[i]->plan->layout.window : n;
+	return n;
+}
+
+/* One entry per role, with the schedules that it has. */
+static void print_roles(Emit *e, Text *t)
+{
+	static const char *const part[] = { "step", "eval", "infer" };
+	bool has[3] = { 0 };
+	for (int i = 0; i < e->npart; i++) {
+		turn_to(e, e->part[i]);
+		has[emit_part_id(e)] = true;
+	}
+	turn_to(e, e->part[0]);
+	for (int r = 0; r < e->plan->nrole; r++) {
+		text_add(t, "extern const RtSchedule");
+		for (int i = 0, any = 0; i < 3; i++)
+			if (has[i])
+				text_add(t, "%s role%d_%s", any++ ? "," : "", r, part[i]);
+		text_add(t, ";\n");
+	}
+	for (int r = 0; r < e->plan->nrole; r++) {
+		text_add(t, "static const RtRole role%d = { {", r);
+		for (int i = 0; i < 3; i++)
+			text_add(t, has[i] ? "%s &role%d_%s" : "%s NULL", i ? "," : "", r, part[i]);
+		text_add(t, " } };\n");
+	}
+	text_add(t, "static const RtRole *const roles[] = {");
+	for (int r = 0; r < e->plan->nrole; r++)
+		text_add(t, "%s &role%d", r ? "," : "", r);
+	text_add(t, " };\n");
+}
+
 static int emit_trainer(Emit *e, uint64_t hash)
 {
 	const Plan *p = e->plan;
 	Text roles = { 0 }, ranks = { 0 }, inputs = { 0 }, program = { 0 };
-	for (int i = 0; i < p->nrole; i++)
-		text_add(&roles, "extern const RtRole role%d;\n", i);
-	text_add(&roles, "static const RtRole *const roles[] = {");
-	for (int i = 0; i < p->nrole; i++)
-		text_add(&roles, "%s &role%d", i ? "," : "", i);
-	text_add(&roles, " };\n");
+	print_roles(e, &roles);
 	for (int r = 0; r < p->main->nrank; r++) {
 		int coord[MESH_DIMS];
 		mesh_coord(p->main, r, coord);
@@ -293,7 +351,13 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	}
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.steps, p->train.seed);
-	if (emit_params(e, &program) || emit_inputs(e, &inputs, &program))
+	int bad = emit_params(e, &program);
+	for (int i = 0; i < e->npart && !bad; i++) {
+		turn_to(e, e->part[i]);
+		bad = emit_inputs(e, &inputs, &program);
+	}
+	turn_to(e, e->part[0]);
+	if (bad)
 		return -1;
 	template_fill(tree_file(&e->tree, "trainer.c"), "trainer.c", "banner", banner(e, "The trainer: start-up, and what differs between ranks."),
 	              "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
@@ -322,13 +386,13 @@ static void report(const Emit *e)
 	if (opt.dump_after)
 		return;
 	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
-	printf("memory of a rank: %" PRId64 " bytes;", l->slab + l->window);
+	printf("memory of a rank: %" PRId64 " bytes;", emit_slab(e) + emit_window(e));
 	if (l->peak >= 0)
 		printf(" most is in use at a%d:", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
-	printf(" gaps %" PRId64 "\n", l->slab + l->window - l->bound);
+	printf(" gaps %" PRId64 "\n", emit_slab(e) + emit_window(e) - l->bound);
 }
 
 int emit_run(Graph *g)
@@ -338,13 +402,20 @@ int emit_run(Graph *g)
 		return 0;
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	Text *plan = tree_file(&e.tree, "plan.ir");
+	e.part[e.npart++] = m;
+	for (int i = 0; i < m->nothers && e.npart < 3; i++)
+		e.part[e.npart++] = m->others[i];
 	print_plan(m, plan);
 	if (emit_trainer(&e, hash_text(plan)))
 		return -1;
 	emit_values(&e);
-	for (int i = 0; i < e.plan->nrole; i++)
-		if (emit_schedule(&e, &e.plan->role[i]))
-			return -1;
+	for (int k = 0; k < e.npart; k++) {
+		turn_to(&e, e.part[k]);
+		for (int i = 0; i < e.plan->nrole; i++)
+			if (emit_schedule(&e, &e.plan->role[i]))
+				return -1;
+	}
+	turn_to(&e, m);
 	emit_kernels(&e);
 	emit_make(&e);
 	if (tree_write(&e.tree, opt.out))

@@ -69,8 +69,12 @@ static const char *body_of(Sched *s, const Action *a)
 	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
-	if (a->kind == ACT_SAVE)
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
 		text_add(&t, "rt_save_loss(c, %s)", emit_param(&p, a->take[0], false));
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 1)
+		text_add(&t, "rt_save_eval(c, %s, %s)", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 2)
+		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)
 		emit_transfer(&p);
 	if (transfer && a->kind == ACT_COMPUTE)
@@ -179,7 +183,7 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 		text_add(t, any ? " && " : "");
 		for (int k = 0; k < y->rank; k++)
 			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
-		text_add(t, "%d <= T%d", emit_bits(y->v) / 8, emit_entry(s->e, y));
+		text_add(t, "%d <= T%d", emit_bits(y->v) / 8, y->entry);
 		any = true;
 	}
 	text_add(t, any ? "" : "1");
@@ -205,7 +209,7 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 			for (int v = 0; v < a->nmake + a->ntake; v++) {
 				const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
 				if (x)
-					emit_pack(t, &line, arena_printf(ar, "%d,", emit_entry(s->e, x)));
+					emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
 			}
 		}
 		text_add(t, "\n");
@@ -253,16 +257,18 @@ static int print_list(Sched *s, Text *t, const Action *list, int n, const char *
 
 int emit_schedule(Emit *e, const Role *r)
 {
+	static const char *const about[] = { "One training step", "The loss of a batch", "The outputs" };
 	Arena *ar = e->tree.arena;
 	Sched s = { .e = e, .rank = r->rank[0] };
-	Text step = { 0 };
+	Text list = { 0 };
 	map_init(&s.byname, ar);
 	text_raw(&s.functions, "", 0);
-	if (print_list(&s, &step, r->step, r->nstep, "step"))
+	if (print_list(&s, &list, r->step, r->nstep, "list"))
 		return -1;
-	const char *role = arena_printf(ar, "extern const RtRole role%d;\nconst RtRole role%d = { .step = { step, N_step, 0, 0, 1 } };\n",
-	                                r->id, r->id);
-	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner",
-	              emit_banner(e, arena_printf(ar, "The schedule of role %d, played by %d rank%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s")), "functions", s.functions.s, "step", step.s, "role", role, NULL);
+	const char *name = emit_part(e), *what = about[emit_part_id(e)];
+	const char *schedule = arena_printf(ar, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { list, N_list, 0, 0, 1 };\n", r->id, name, r->id, name);
+	const char *title = arena_printf(ar, "%s, as role %d does it, which %d rank%s play%s.", what, r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
+	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/%s.c", r->id, name)), "schedule.c", "banner", emit_banner(e, title), "functions", s.functions.s,
+	              "list", list.s, "schedule", schedule, NULL);
 	return 0;
 }

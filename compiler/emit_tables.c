@@ -396,26 +396,43 @@ static int check_points(const Slot *s)
 	return -1;
 }
 
-int emit_inputs(Emit *e, Text *rows, Text *program)
+/* Outputs in their order. */
+static int print_outputs(Emit *e, Text *rows, const char *part)
 {
 	size_t line = 0;
-	int n, samples = 0;
+	text_add(rows, "static const RtTensor %s_outputs[] = {\n", part);
+	for (int i = 0; i < e->g->nout; i++) {
+		Text row = { 0 };
+		if (print_tensor(e, &row, plan_slot(e->plan, e->g->out[i])))
+			return -1;
+		add_row(rows, &line, &row);
+	}
+	text_add(rows, "\n};\n");
+	return 0;
+}
+
+int emit_inputs(Emit *e, Text *rows, Text *program)
+{
+	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
+	size_t line = 0;
+	int n, samples = 0, part = emit_part_id(e);
 	Slot **list = inputs_of(e, &n);
-	text_add(rows, "static const RtInput inputs[] = {\n");
+	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_part(e));
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
 		bool step = !strcmp(s->v->name, "train.step");
 		Text row = { 0 };
 		text_add(&row, "{ ");
-		if ((!step && check_points(s)) || print_tensor(e, &row, s))
+		if ((!step && part < 2 && check_points(s)) || print_tensor(e, &row, s))
 			return -1;
-		text_add(&row, ", %s, %" PRId64 " }", step ? "RT_STEP" : "RT_SAMPLES", step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
+		text_add(&row, ", %s, %" PRId64 " }", part == 2 ? "RT_CALLER" : step ? "RT_STEP" : "RT_SAMPLES",
+		         step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
 		add_row(rows, &line, &row);
 		samples += !step;
 	}
 	text_add(rows, n ? "\n};\n" : "\t{ { 0 }, RT_STEP, 0 },\n};\n");
-	if (samples && print_data(e, program))
+	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program)))
 		return -1;
-	text_add(program, "\t.input = inputs,\n\t.ninput = %d,\n", n);
+	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout);
 	return 0;
 }

@@ -49,10 +49,10 @@ void emit_pack(Text *t, size_t *line, const char *item)
 }
 
 /* What a slot is another state or another shape of, at the same place; itself otherwise. */
-static Slot *origin(const Plan *p, Slot *s)
+static Slot *origin(Slot *s)
 {
 	for (;;) {
-		Slot *older = s->view ? s->view : s->v->into ? plan_slot(p, s->v->into) : NULL;
+		Slot *older = s->view ? s->view : s->v->into ? plan_slot(s->v->graph->model->plan, s->v->into) : NULL;
 		if (!older || older->window != s->window || older->offset != s->offset || older->bytes != s->bytes)
 			return s;
 		s = older;
@@ -64,42 +64,49 @@ static int by_id(const void *a, const void *b)
 	return (*(Slot *const *)a)->id - (*(Slot *const *)b)->id;
 }
 
-/* Numbers the entries of the table. */
+/* The slots of all programs, by id. */
+static Slot **all_slots(const Emit *e, int *n)
+{
+	Slot **list = NULL;
+	*n = 0;
+	for (int k = 0; k < e->npart; k++)
+		for (int i = 0; i < e->part[k]->plan->nslot; i++)
+			if (e->part[k]->plan->slot[i])
+				arena_push(e->tree.arena, list, *n, e->part[k]->plan->slot[i]);
+	if (*n)
+		qsort(list, (size_t)*n, sizeof *list, by_id);
+	return list;
+}
+
+/* Numbers the entries of the table.  What several programs keep has one id, and is one entry. */
 static Slot **number(Emit *e, int *count)
 {
-	const Plan *p = e->plan;
-	Slot **order = arena_array(e->tree.arena, Slot *, p->nslot + 1), **row = arena_array(e->tree.arena, Slot *, p->nslot + 1);
-	int n = 0, nrow = 0;
-	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i])
-			order[n++] = p->slot[i];
-	qsort(order, (size_t)n, sizeof *order, by_id);
-	e->entry = arena_array(e->tree.arena, int, p->nslot + 1);
+	int n, nrow = 0;
+	Slot **order = all_slots(e, &n), **row = arena_array(e->tree.arena, Slot *, n + 1);
 	for (int i = 0; i < n; i++)
-		if (origin(p, order[i]) == order[i]) {
-			e->entry[order[i]->v->id] = nrow;
-			row[nrow++] = order[i];
+		if (origin(order[i]) == order[i]) {
+			if (!nrow || row[nrow - 1]->id != order[i]->id)
+				row[nrow++] = order[i];
+			order[i]->entry = nrow - 1;
 		}
 	for (int i = 0; i < n; i++)
-		e->entry[order[i]->v->id] = e->entry[origin(p, order[i])->v->id];
+		order[i]->entry = origin(order[i])->entry;
 	*count = nrow;
 	return row;
 }
 
-int emit_entry(const Emit *e, const Slot *s)
+static int most_values(const Emit *e)
 {
-	return e->entry[s->v->id];
-}
-
-static int most_values(const Plan *p)
-{
-	int most = 0;
-	for (int r = 0; r < p->nrole; r++)
-		for (int i = 0; i < p->role[r].nstep; i++) {
-			const Action *a = &p->role[r].step[i];
-			most = a->nmake + a->ntake > most ? a->nmake + a->ntake : most;
-		}
-	return most ? most : 1;
+	int most = 1;
+	for (int k = 0; k < e->npart; k++) {
+		const Plan *p = e->part[k]->plan;
+		for (int r = 0; r < p->nrole; r++)
+			for (int i = 0; i < p->role[r].nstep; i++) {
+				const Action *a = &p->role[r].step[i];
+				most = a->nmake + a->ntake > most ? a->nmake + a->ntake : most;
+			}
+	}
+	return most;
 }
 
 static void print_sizes(const Emit *e, Text *t, int n)
@@ -109,8 +116,8 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
 	text_add(t, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
-	         p->layout.slab, p->layout.window);
-	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* entries of the table; values of one action, at most */\n", n, most_values(p));
+	         emit_slab(e), emit_window(e));
+	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* entries of the table; values of one action, at most */\n", n, most_values(e));
 }
 
 void emit_values(Emit *e)

@@ -141,8 +141,12 @@ static bool same_shapes(const Plan *p, int a, int b)
 	return true;
 }
 
-static void find_roles(Graph *g, Plan *p)
+void project_roles(Graph *g)
 {
+	Plan *p = g->model->plan, *first = g->model->main ? g->model->main->plan : p;
+	p->split = first->split;
+	p->nsplit = first->nsplit;
+	p->nrole = 0;
 	p->role_of = arena_array(g->arena, int, p->main->nrank);
 	for (int r = 0; r < p->main->nrank; r++) {
 		int k = 0;
@@ -216,7 +220,6 @@ int project_run(Graph *g)
 	}
 	if (bad)
 		return -1;
-	find_roles(g, p);
 	if (p != first) {
 		first->split = p->split;
 		first->nsplit = p->nsplit;

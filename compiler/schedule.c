@@ -59,6 +59,7 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 int schedule_run(Graph *g)
 {
 	Plan *p = g->model->plan;
+	project_roles(g);
 	for (int i = 0; i < p->nrole; i++)
 		schedule_role(g, p, &p->role[i]);
 	for (int i = 0; i < p->nslot; i++)      /* one memory, one area */

@@ -74,3 +74,12 @@ int rt_walk(Ctx *c, const RtSchedule *s)
 		c->at = NULL;
 	return code;
 }
+
+int rt_do(Ctx *c, int part)
+{
+	const RtSchedule *s = c->program->role[c->me->role]->part[part];
+	if (!s)
+		return rt_error(c, RT_PLAN, "this program has no such part");
+	c->part = part;
+	return rt_walk(c, s);
+}

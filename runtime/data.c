@@ -56,6 +56,8 @@ static void labels(const Ctx *c, int64_t *p, const RtBox *b, int64_t classes)
 int rt_load_one(Ctx *c, const RtInput *in)
 {
 	const RtData *d = &c->program->data;
+	if (in->feed == RT_CALLER)
+		return 0;
 	RtBox b = rt_box(c, &in->t);
 	size_t bytes = (size_t)rt_elements(&b) * rt_width(in->t.type);
 	void *to = rt_place(c, &in->t), *p = rt_host(c, to, bytes);
@@ -73,8 +75,9 @@ int rt_load_one(Ctx *c, const RtInput *in)
 int rt_load(Ctx *c)
 {
 	int code = 0;
-	for (int i = 0; i < c->program->ninput && !code; i++)
-		code = rt_load_one(c, &c->program->input[i]);
+	const RtPart *part = &c->program->part[c->part];
+	for (int i = 0; i < part->ninput && !code; i++)
+		code = rt_load_one(c, &part->input[i]);
 	return code;
 }
 
@@ -88,4 +91,15 @@ int rt_save_loss(Ctx *c, const float *value)
 	if (!isfinite(v))
 		return rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
 	return 0;
+}
+
+int rt_save_eval(Ctx *c, const float *sum, const float *count)
+{
+	float s = 0, n = 0;
+	int code = rt_get(c, &s, sum, sizeof s);
+	if (!code)
+		code = rt_get(c, &n, count, sizeof n);
+	c->sum = (double)s;
+	c->count = (double)n;
+	return code;
 }

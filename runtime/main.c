@@ -92,14 +92,13 @@ static double seconds(void)
 static int train(Ctx *c, void *arg)
 {
 	const Args *a = arg;
-	const RtRole *role = c->program->role[c->me->role];
 	c->seed = (uint64_t)a->seed;
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	if (!code)
 		code = rt_start_all(c, a->weights);
 	double begin = seconds();
 	for (c->step = 0; !code && c->step < a->steps; c->step++) {
-		code = rt_walk(c, &role->step);
+		code = rt_do(c, RT_TRAIN);
 		if (!code && c->rank == 0 && (c->step % a->every == 0 || c->step == a->steps - 1))
 			printf("step %6" PRId64 "  loss %.7f\n", c->step, c->loss);
 	}

@@ -52,8 +52,11 @@ typedef struct RtSchedule {
 	int from, to, micro;
 } RtSchedule;
 
+/* What a program can do with its parameters; a part that it does not have has no schedule. */
+enum { RT_TRAIN, RT_EVAL, RT_INFER, RT_PARTS };
+
 typedef struct RtRole {
-	RtSchedule step;                /* one training step */
+	const RtSchedule *part[RT_PARTS];       /* one training step, the loss of a batch, the outputs; NULL: there is none */
 } RtRole;
 
 /* What differs between ranks that share a role. */
@@ -88,12 +91,18 @@ typedef struct RtKept {
 } RtKept;
 
 /* What a step takes from outside. */
-typedef enum { RT_SAMPLES, RT_STEP } RtFeed;
+typedef enum { RT_SAMPLES, RT_STEP, RT_CALLER } RtFeed;  /* from the data set; the number of the step; written before the call */
 typedef struct RtInput {
 	RtTensor t;
 	RtFeed feed;
 	int64_t range;                  /* labels and tokens are at least 0 and below this; 0: anything */
 } RtInput;
+
+/* Inputs and outputs of a part: of eval, the sum of the losses and what it is to be divided by. */
+typedef struct RtPart {
+	const RtInput *input; int ninput;
+	const RtTensor *output; int noutput;
+} RtPart;
 
 typedef enum { RT_NO_DATA, RT_POINTS } RtFormat;
 typedef struct RtData {
@@ -110,7 +119,7 @@ typedef struct RtProgram {
 	const RtValue *value; int nvalue;
 	int most;                       /* values of any one action, at most */
 	const RtKept *kept; int nkept;
-	const RtInput *input; int ninput;
+	RtPart part[RT_PARTS];
 	RtData data;
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
@@ -135,7 +144,9 @@ struct Ctx {
 	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
 	uint64_t seed;
 	int64_t step;
-	double loss;                    /* what the last RT_SAVE reported */
+	int part;                       /* what it does now: RT_TRAIN, RT_EVAL, RT_INFER */
+	double loss;                    /* what the last step reported */
+	double sum, count;              /* what the last batch of an evaluation reported */
 	int64_t micro;                  /* the micro-batch, 0 first */
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
@@ -146,6 +157,7 @@ struct Ctx {
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* actor.c: walks a schedule.  0, or the code of the first action that failed. */
+int   rt_do(Ctx *, int part);                           /* one step, one batch, one inference */
 int   rt_walk(Ctx *, const RtSchedule *);
 void *rt_value(const Ctx *, int value);                 /* where it lies on this rank */
 
@@ -195,6 +207,7 @@ int rt_load_one(Ctx *, const RtInput *);
 
 /* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
 int rt_save_loss(Ctx *, const float *value);
+int rt_save_eval(Ctx *, const float *sum, const float *count);
 
 /* Transports: comm_local.c, comm_nccl.c.  A collective runs over all ranks of the program. */
 typedef struct RtComm {

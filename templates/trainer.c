@@ -6,7 +6,7 @@
 
 /* One entry per role: ranks with equal programs share one. */
 /*{roles*/
-static const RtRole role0;
+static const RtRole role0 = { { NULL } };
 static const RtRole *const roles[] = { &role0 };
 /*}*/
 
@@ -22,9 +22,10 @@ extern const RtKept params[];
 
 /* What a step takes from outside: name, type, shape, splits, whether peers see it, offset; how it is fed, range of labels. */
 /*{inputs*/
-static const RtInput inputs[] = {
+static const RtInput step_inputs[] = {
 	{ { 0 }, RT_STEP, 0 },
 };
+static const RtTensor step_outputs[] = { { 0 } };
 /*}*/
 
 static const RtProgram program = {
@@ -34,7 +35,7 @@ static const RtProgram program = {
 	.steps = 0,
 	.seed = 1,
 	.kept = params,
-	.input = inputs,
+	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0 },
 /*}*/
 	.nrank = sizeof ranks / sizeof ranks[0],
 	.rank = ranks,
