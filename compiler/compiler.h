@@ -187,12 +187,16 @@ typedef struct Slot {
 	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
 } Slot;
 
+/* fuse.c: nodes that run as one action, in the order of the graph. */
+typedef struct Group { Node **node; int nnode; } Group;
+
 /* schedule.c: one list of actions per role. */
 typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
 typedef struct Action {
 	ActKind kind;
 	int id;                         /* a<id> in generated code: the position in the list */
-	Node *n;                        /* compute, collective */
+	Node *n;                        /* compute, collective: the last of the group */
+	Node **node; int nnode;         /* all of them */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* collective: all_reduce, all_gather; compute of a boxing: slice, zero */
@@ -221,6 +225,7 @@ struct Plan {
 	Split *split; int nsplit;
 	Slot **slot;                    /* by value id; NULL: never in memory (a constant written into the code) */
 	int nslot;                      /* length of the array */
+	Group *group; int ngroup;       /* in the order in which they run */
 	Role *role; int nrole;
 	int *role_of;                   /* by rank */
 	Layout layout;
@@ -328,7 +333,7 @@ void emit_make(Emit *);
 
 /* The passes. */
 int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
-int schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
+int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 
 /* explain.c */

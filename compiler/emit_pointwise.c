@@ -1,7 +1,9 @@
-/* Pointwise operators: a loop for C and a kernel for CUDA, both written from the scalar expression of the operator's row.
+/* Pointwise operators: a loop for C and a kernel for CUDA, both written from the scalar expressions of the operators' rows.
  *
- * The axes of the result are joined as far as every operand allows, so most loops are flat.  A scalar constant becomes a
- * number in the text.  Two nodes whose loops are the same text share one function. */
+ * All nodes of a group are one loop: operands are read, every node is a variable, results that others read are written at
+ * the end, so that a result may lie on an operand.  The axes of the results are joined as far as every operand allows, so
+ * most loops are flat; else the innermost axis is a loop inside of one over all others together, which are the rows.  A
+ * scalar constant becomes a number in the text.  Two groups whose loops are the same text share one function. */
 #include "compiler.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 
 typedef struct Pointwise { const char *c, *cuda, *launch, *proto; } Pointwise;
 
-enum { AXES = 8, OPERANDS = 32 };
+enum { AXES = 8, OPERANDS = 64, GRAIN = 16384 };      /* elements that are worth handing to another thread */
 
 typedef struct Loop {
 	int n;                          /* nested loops */
@@ -19,20 +21,34 @@ typedef struct Loop {
 	int64_t stride[OPERANDS][AXES]; /* of each operand; 0 where it is broadcast */
 } Loop;
 
+/* What a group is printed from. */
+typedef struct Gen {
+	Emit *e;
+	const Action *act;
+	int rank;
+	Loop l;
+	bool cuda;
+	bool comments;                  /* the model's names beside each line: not part of what makes two texts equal */
+} Gen;
+
 bool emit_literal(const Value *v)
 {
 	return v && v->data && !v->param && type_elements(v->type) == 1 && (dtype_is_float(v->type->elem) || dtype_is_int(v->type->elem) || v->type->elem == DT_BOOL);
 }
 
-static Loop loops_of(const Plan *p, const Action *a, int rank)
+/* ---- loops ---- */
+
+static Loop loops_of(const Plan *p, const Action *a, int rank, bool keep_last)
 {
 	const Slot *y = a->make[0];
 	Loop l = { 0 };
 	int64_t stride[OPERANDS][AXES] = { { 0 } };
+	if (a->ntake > OPERANDS)
+		die("a loop over %d operands", a->ntake);
 	for (int i = 0; i < a->ntake; i++) {
 		const Slot *x = a->take[i];
 		int64_t n = 1;
-		for (int k = x ? x->rank - 1 : -1; k >= 0; k--) {
+		for (int k = x->rank - 1; k >= 0; k--) {
 			int64_t len = slot_len(p, x, k, rank);
 			stride[i][k + y->rank - x->rank] = len == 1 ? 0 : n;
 			n *= len;
@@ -40,11 +56,11 @@ static Loop loops_of(const Plan *p, const Action *a, int rank)
 	}
 	for (int k = 0; k < y->rank; k++) {
 		int64_t len = slot_len(p, y, k, rank);
-		bool join = l.n > 0;
-		if (len == 1)
+		bool last = keep_last && k == y->rank - 1, join = l.n > 0 && !last;
+		if (len == 1 && !last)
 			continue;
 		for (int i = 0; i < a->ntake; i++)
-			join = join && (!a->take[i] || l.stride[i][l.n - 1] == stride[i][k] * len);
+			join = join && l.stride[i][l.n - 1] == stride[i][k] * len;
 		if (join)
 			l.len[l.n - 1] *= len;
 		else
@@ -53,6 +69,14 @@ static Loop loops_of(const Plan *p, const Action *a, int rank)
 			l.stride[i][l.n - 1] = stride[i][k];
 	}
 	return l;
+}
+
+static int64_t elements(const Loop *l, int from, int to)
+{
+	int64_t n = 1;
+	for (int k = from; k < to; k++)
+		n *= l->len[k];
+	return n;
 }
 
 static const char *literal(Arena *a, const Value *v)
@@ -68,19 +92,29 @@ static const char *literal(Arena *a, const Value *v)
 	return d < 0 ? arena_printf(a, "(%s)", s) : s;
 }
 
-/* "i * 128 + j" */
-static const char *place(Arena *a, const Loop *l, const int64_t *stride)
+/* Where an operand is, when the first `loops` loops are at place number `at` of all of them together: "r * 64", "r / 8 * 64 + r % 8". */
+static const char *place(Arena *a, const Loop *l, const int64_t *stride, int loops, const char *at)
 {
-	static const char *const var[] = { "i", "j", "k", "l", "m", "n", "o", "p" };
 	const char *s = NULL;
-	for (int k = 0; k < l->n; k++) {
-		if (!stride[k])
-			continue;
-		const char *term = stride[k] == 1 ? var[k] : arena_printf(a, "%s * %" PRId64, var[k], stride[k]);
-		s = s ? arena_printf(a, "%s + %s", s, term) : term;
+	int64_t inner = 1;
+	for (int k = loops - 1, from; k >= 0; k = from - 1) {
+		int64_t len = l->len[k];
+		for (from = k; from > 0 && stride[from - 1] == stride[from] * l->len[from]; from--)     /* loops that move as one */
+			len *= l->len[from - 1];
+		if (stride[k]) {
+			const char *i = inner == 1 ? at : arena_printf(a, "%s / %" PRId64, at, inner);
+			if (from > 0)
+				i = arena_printf(a, "%s %% %" PRId64, i, len);
+			if (stride[k] != 1)
+				i = arena_printf(a, "%s * %" PRId64, i, stride[k]);
+			s = s ? arena_printf(a, "%s + %s", i, s) : i;
+		}
+		inner *= len;
 	}
-	return s ? s : "0";
+	return s;
 }
+
+/* ---- expressions ---- */
 
 /* The type in which the expression is computed: that of the first operand that is not bool, else of the result. */
 static DType compute_type(const Node *n)
@@ -105,130 +139,220 @@ static const char *expression(Arena *a, Node *n, const char *const *arg, DType t
 	return r;
 }
 
-/* Pointers: the result y, then the operands that are read.  For C they are taken from t, for CUDA they are parameters. */
-static const char *pointers(Arena *a, const Action *act, const char *const *names, bool cuda)
+static int taken(const Action *a, const Slot *s)
 {
-	const char *s = arena_printf(a, cuda ? "%s *y" : "\t%s *y = t[0];\n", emit_ctype(act->make[0]->v->type->elem));
-	for (int i = 0, k = 1; i < act->ntake; i++)
-		if (act->take[i])
-			s = cuda ? arena_printf(a, "%s, const %s *%s", s, emit_ctype(act->take[i]->v->type->elem), names[i])
-			         : arena_printf(a, "%s\tconst %s *%s = t[%d];\n", s, emit_ctype(act->take[i]->v->type->elem), names[i], k++);
-	return s;
+	for (int i = 0; i < a->ntake; i++)
+		if (a->take[i] == s)
+			return i;
+	return -1;
 }
 
-/* The first axis runs from lo to hi, so that threads share it; the innermost is the one that becomes vector code.  A result
- * may lie exactly on an operand, never across one. */
-static const char *c_body(Arena *a, const Loop *l, const char *y, const char *value)
+/* Which node before number m of the group makes v; -1: none. */
+static int made(const Action *a, int m, const Value *v)
 {
-	static const char *const var[] = { "i", "j", "k", "l", "m", "n", "o", "p" };
-	static const char tabs[] = "\t\t\t\t\t\t\t\t\t";
-	Text t = { 0 };
-	int n = l->n ? l->n : 1;
-	for (int k = 0; k < n; k++) {
-		const char *v = var[k];
-		text_add(&t, "%.*s%s", k + 1, tabs, k == n - 1 ? "K_VECTOR " : "");
-		if (k == 0)
-			text_add(&t, "for (int64_t %s = lo; %s < hi; %s++)\n", v, v, v);
-		else
-			text_add(&t, "for (int64_t %s = 0; %s < %" PRId64 "; %s++)\n", v, v, l->len[k], v);
+	for (int i = 0; i < m; i++)
+		if (a->node[i]->out[0] == v)
+			return i;
+	return -1;
+}
+
+/* The type of a variable: a truth value is an int, which has the width of a float. */
+static const char *var_type(DType t)
+{
+	return t == DT_BOOL ? "int" : emit_ctype(t);
+}
+
+static void print_about(const Gen *g, Text *t, const Node *n)
+{
+	Arena *a = g->e->tree.arena;
+	if (!g->comments)
+		return;
+	text_add(t, "      /* %s = %s(", emit_comment(a, n->out[0]->name), emit_comment(a, n->op));
+	for (int i = 0; i < n->nin; i++)
+		text_add(t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
+	text_add(t, ") */");
+}
+
+/* One element: a variable per node, then the results.  load[i] is the text that reads operand i; at is where results stand. */
+static void print_element(const Gen *g, Text *t, const char *tabs, const char *const *load, const char *at)
+{
+	Arena *a = g->e->tree.arena;
+	const Action *act = g->act;
+	for (int m = 0; m < act->nnode; m++) {
+		Node *n = act->node[m];
+		const char *arg[OPERANDS] = { 0 };
+		DType ct = compute_type(n);
+		if (n->nin > OPERANDS)
+			die("%s of %d operands", n->op, n->nin);
+		for (int i = 0; i < n->nin; i++) {
+			if (!n->in[i])
+				continue;
+			Slot *s = plan_slot(g->e->plan, n->in[i]);
+			int from = made(act, m, n->in[i]), k = s ? taken(act, s) : -1;
+			DType xt = n->in[i]->type->elem;
+			if (from < 0 && !emit_reads(n, i)) {
+				arg[i] = emit_literal(n->in[i]) ? literal(a, n->in[i]) : "0";   /* else: not used */
+				continue;
+			}
+			arg[i] = from >= 0 ? arena_printf(a, "v%d", from) : load[k];
+			if (xt != ct && xt != DT_BOOL)
+				arg[i] = arena_printf(a, "(%s)%s", emit_ctype(ct), arg[i]);
+		}
+		DType yt = n->out[0]->type->elem;
+		text_add(t, "%sconst %s v%d = (%s)%s;", tabs, var_type(yt), m, var_type(yt), expression(a, n, arg, ct));
+		print_about(g, t, n);
+		text_add(t, "\n");
 	}
-	text_add(&t, "%.*sy[%s] = %s;\n", n + 1, tabs, y, value);
-	return arena_printf(a, "%s", t.s);
+	for (int m = 0, y = 0; m < act->nnode; m++) {
+		DType yt = act->node[m]->out[0]->type->elem;
+		if (plan_slot(g->e->plan, act->node[m]->out[0]))
+			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m), y++;
+	}
 }
 
-static const char *cuda_body(Arena *a, const Loop *l, int64_t total, const char *value)
+static const char *ctype_of(const Slot *s)
 {
-	static const char *const var[] = { "i", "j", "k", "l", "m", "n", "o", "p" };
-	Text t = { 0 };
-	text_add(&t, "\ti64 e = element();\n\tif (e >= %" PRId64 ")\n\t\treturn;\n", total);
-	int64_t inner = total;
-	for (int k = 0; k < l->n; k++) {
-		inner /= l->len[k] ? l->len[k] : 1;
-		if (!strstr(value, arena_printf(a, "%s", var[k])))
+	return emit_ctype(s->v->type->elem);
+}
+
+/* Pointers to results and operands at a row (none: NULL) of a loop, and variables for operands that a row has one of.
+ * load is filled with what reads an operand at the place j of the innermost loop. */
+static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *row, const char *j, const char **load)
+{
+	Arena *a = g->e->tree.arena;
+	const Action *act = g->act;
+	const Loop *l = &g->l;
+	int outer = row ? l->n - 1 : 0;
+	int64_t len = l->n ? l->len[l->n - 1] : 1;
+	for (int i = 0; i < act->nmake; i++) {
+		const char *c = ctype_of(act->make[i]);
+		if (row)
+			text_add(t, "%s%s *y%d = (%s *)t[%d] + %s * %" PRId64 ";\n", tabs, c, i, c, i, row, len);
+		else
+			text_add(t, "%s%s *y%d = t[%d];\n", tabs, c, i, i);
+	}
+	for (int i = 0; i < act->ntake; i++) {
+		const char *c = ctype_of(act->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL;
+		int64_t step = l->n ? l->stride[i][l->n - 1] : 0;
+		int k = act->nmake + i;
+		if (step == 0) {
+			text_add(t, at ? "%sconst %s x%d = ((const %s *)t[%d])[%s];\n" : "%sconst %s x%d = *(const %s *)t[%d];\n", tabs, c, i, c, k, at);
+			load[i] = arena_printf(a, "x%d", i);
 			continue;
-		if (k == 0 && inner == 1)
-			text_add(&t, "\ti64 %s = e;\n", var[k]);
-		else if (k == 0)
-			text_add(&t, "\ti64 %s = e / %" PRId64 ";\n", var[k], inner);
-		else if (inner == 1)
-			text_add(&t, "\ti64 %s = e %% %" PRId64 ";\n", var[k], l->len[k]);
+		}
+		if (at)
+			text_add(t, "%sconst %s *x%d = (const %s *)t[%d] + %s;\n", tabs, c, i, c, k, at);
 		else
-			text_add(&t, "\ti64 %s = e / %" PRId64 " %% %" PRId64 ";\n", var[k], inner, l->len[k]);
-		text_add(&t, "\t(void)%s;\n", var[k]);
+			text_add(t, "%sconst %s *x%d = t[%d];\n", tabs, c, i, k);
+		load[i] = step == 1 ? arena_printf(a, "x%d[%s]", i, j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
 	}
-	text_add(&t, "\ty[e] = %s;\n", value);
-	return arena_printf(a, "%s", t.s);
 }
 
-/* The name of the function for this action; made when no other has the same text. */
-static const char *function(Emit *e, const Action *act, const Loop *l, const char *const *names, const char *value, int rank)
+/* The statements of a loop over part of the group's elements, or of its rows. */
+static const char *c_body(const Gen *g)
 {
-	Arena *a = e->tree.arena;
-	int64_t dense[AXES] = { 0 }, total = 1;
-	for (int k = l->n - 1; k >= 0; k--) {
-		dense[k] = total;
-		total *= l->len[k];
+	Text t = { 0 };
+	const char *load[OPERANDS] = { 0 };
+	const Loop *l = &g->l;
+	if (l->n < 2) {
+		print_pointers(g, &t, "\t", NULL, "i", load);
+		text_add(&t, "\tK_VECTOR\n\tfor (int64_t i = lo; i < hi; i++) {\n");
+		print_element(g, &t, "\t\t", load, "i");
+		text_add(&t, "\t}\n");
+		return t.s;
 	}
-	int64_t first = l->n ? l->len[0] : 1, each = first ? total / first : 0;
-	const char *run = arena_printf(a, "%" PRId64 ", %" PRId64, first, 1 + 16384 / (each + 1));
-	const char *body = arena_printf(a, "%s%s", pointers(a, act, names, false), c_body(a, l, place(a, l, dense), value));
-	if (!e->pwbyname.arena)
-		map_init(&e->pwbyname, a);
-	Name key = name_of(arena_printf(a, "%s %s", run, body));
-	const char *known = map_get(&e->pwbyname, key);
-	if (known)
-		return known;
-	char *name = arena_printf(a, "pw%d", e->npw);
-	Pointwise p = { 0 };
-	const char *about = arena_printf(a, "/* %s  %s */", emit_comment(a, act->n->op), emit_shapes(e, act, rank));
-	p.proto = arena_printf(a, "int %s(Ctx *c, void *const *t);\n", name);
-	p.c = arena_printf(a, "%s\nLOOP(%s)\n{\n%s}\nRUN(%s, %s)\n\n", about, name, body, name, run);
-	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, pointers(a, act, names, true), cuda_body(a, l, total, value));
+	text_add(&t, "\tfor (int64_t r = lo; r < hi; r++) {\n");
+	print_pointers(g, &t, "\t\t", "r", "i", load);
+	text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
+	print_element(g, &t, "\t\t\t", load, "i");
+	text_add(&t, "\t\t}\n\t}\n");
+	return t.s;
+}
+
+/* ---- CUDA ---- */
+
+static const char *cuda_params(const Gen *g)
+{
+	Text t = { 0 };
+	for (int i = 0; i < g->act->nmake; i++)
+		text_add(&t, "%s%s *y%d", i ? ", " : "", ctype_of(g->act->make[i]), i);
+	for (int i = 0; i < g->act->ntake; i++)
+		text_add(&t, ", const %s *x%d", ctype_of(g->act->take[i]), i);
+	return t.s;
+}
+
+static const char *cuda_body(const Gen *g)
+{
+	Arena *a = g->e->tree.arena;
+	Text t = { 0 };
+	const char *load[OPERANDS] = { 0 };
+	for (int i = 0; i < g->act->ntake; i++) {
+		const char *at = place(a, &g->l, g->l.stride[i], g->l.n, "e");
+		load[i] = arena_printf(a, "x%d[%s]", i, at ? at : "0");
+	}
+	text_add(&t, "\ti64 e = element();\n\tif (e >= %" PRId64 ")\n\t\treturn;\n", elements(&g->l, 0, g->l.n));
+	print_element(g, &t, "\t", load, "e");
+	return t.s;
+}
+
+/* ---- functions ---- */
+
+static const char *ops_of(Arena *a, const Action *act)
+{
+	Text t = { 0 };
+	for (int m = 0; m < act->nnode; m++)
+		text_add(&t, "%s%s", m ? " " : "", emit_comment(a, act->node[m]->op));
+	return t.s;
+}
+
+static const char *launcher(const Gen *g, const char *name)
+{
 	Text args = { 0 };
-	text_add(&args, "(void *)&t[0]");
-	for (int i = 0, k = 1; i < act->ntake; i++)
-		if (act->take[i])
-			text_add(&args, ", (void *)&t[%d]", k++);
-	p.launch = arena_printf(a, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", name,
-	                        args.s, name, total);
-	arena_push(a, e->pw, e->npw, p);
-	map_put(&e->pwbyname, key, name);
-	return name;
+	for (int i = 0; i < g->act->nmake + g->act->ntake; i++)
+		text_add(&args, "%s(void *)&t[%d]", i ? ", " : "", i);
+	return arena_printf(g->e->tree.arena, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64
+	                    "), 1, args);\n}\n\n", name, args.s, name, elements(&g->l, 0, g->l.n));
 }
 
 const char *emit_pointwise(Emit *e, const Action *act, int rank)
 {
 	Arena *a = e->tree.arena;
-	Node *n = act->n;
-	Loop l = loops_of(e->plan, act, rank);
-	DType ct = compute_type(n);
-	const char *names[OPERANDS] = { 0 }, *arg[OPERANDS] = { 0 };
-	for (int i = 0; i < n->nin; i++) {
-		names[i] = arena_printf(a, "x%d", i);
-		if (!n->in[i])
-			continue;
-		if (!act->take[i]) {
-			arg[i] = emit_literal(n->in[i]) ? literal(a, n->in[i]) : "0";   /* else: not used */
-			continue;
-		}
-		DType xt = n->in[i]->type->elem;
-		arg[i] = arena_printf(a, "%s%s[%s]", xt == ct || xt == DT_BOOL ? "" : arena_printf(a, "(%s)", emit_ctype(ct)), names[i], place(a, &l, l.stride[i]));
-	}
-	const char *value = arena_printf(a, "(%s)%s", emit_ctype(n->out[0]->type->elem), expression(a, n, arg, ct));
-	return function(e, act, &l, names, value, rank);
+	Gen g = { e, act, rank, loops_of(e->plan, act, rank, false), false, false };
+	const Loop *l = &g.l;
+	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1), grain = GRAIN / (inner ? inner : 1);
+	const char *key = arena_printf(a, "%" PRId64 "\n%s", count, c_body(&g));
+	if (!e->pwbyname.arena)
+		map_init(&e->pwbyname, a);
+	const char *known = map_get(&e->pwbyname, name_of(key));
+	if (known)
+		return known;
+	char *name = arena_printf(a, "pw%d", e->npw);
+	const char *about = arena_printf(a, "/* %s\n * %s */", ops_of(a, act), emit_shapes(e, act, rank));
+	Pointwise p = { .proto = arena_printf(a, "RtRun %s;", name) };
+	g.comments = true;
+	p.c = arena_printf(a, "%s\nPART(%s)\n{\n%s}\nRUN(%s, %" PRId64 ", %" PRId64 ")\n\n", about, name, c_body(&g), name, count,
+	                   grain > 1 ? grain : 1);
+	g.cuda = true;
+	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, cuda_params(&g), cuda_body(&g));
+	p.launch = launcher(&g, name);
+	arena_push(a, e->pw, e->npw, p);
+	map_put(&e->pwbyname, name_of(key), name);
+	return name;
 }
 
 /* kernels/: the pointwise functions of this model and the files of the library that it uses. */
 void emit_kernels(Emit *e)
 {
 	Text proto = { 0 }, c = { 0 }, cuda = { 0 }, launch = { 0 }, inc = { 0 };
+	size_t line = 0;
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
-		text_add(&proto, "%s", e->pw[i].proto);
+		emit_pack(&proto, &line, e->pw[i].proto);
 		text_add(&c, "%s", e->pw[i].c);
 		text_add(&cuda, "%s", e->pw[i].cuda);
 		text_add(&launch, "%s", e->pw[i].launch);
 	}
+	text_add(&proto, "\n");
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
@@ -243,9 +367,9 @@ void emit_kernels(Emit *e)
 		tree_copy(&e->tree, arena_printf(e->tree.arena, "kernels/%s", file), file);
 		text_add(&inc, "#include \"%s\"\n", file);
 	}
-	if (gpu)
+	if (gpu) {
 		emit_cuda(e, inc.s, cuda.s, launch.s);
-	else {
+	} else {
 		tree_copy(&e->tree, "kernels/isa.h", "isa.h");
 		tree_copy(&e->tree, "kernels/fastmath.h", "fastmath.h");
 		template_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);

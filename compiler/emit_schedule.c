@@ -110,9 +110,16 @@ const char *emit_shapes(const Emit *e, const Action *a, int rank)
 	return t.s;
 }
 
-static const char *op_of(const Action *a)
+/* "MatMul", "Add+Gelu", "Mul+..+Sub" */
+static const char *op_of(const Sched *s, const Action *a)
 {
-	return a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : "report";
+	Arena *ar = s->e->tree.arena;
+	if (!a->n)
+		return a->kind == ACT_LOAD ? "load" : "report";
+	const char *t = emit_comment(ar, a->node[0]->op);
+	for (int i = 1; i < a->nnode && a->nnode <= 3; i++)
+		t = arena_printf(ar, "%s+%s", t, emit_comment(ar, a->node[i]->op));
+	return a->nnode > 3 ? arena_printf(ar, "%s+..+%s", t, emit_comment(ar, a->n->op)) : t;
 }
 
 /* The name of the function that does an action; written when no other has the same text. */
@@ -129,32 +136,33 @@ static const char *function_of(Sched *s, const Action *a)
 	if (known)
 		return known;
 	char *name = arena_printf(ar, "f%d", s->nfn++);
-	text_add(&s->functions, "/* %s  %s */\nstatic int %s(Ctx *c, void *const *t)\n{\n%s}\n\n", emit_comment(ar, op_of(a)), emit_shapes(s->e, a, s->rank), name, body);
+	text_add(&s->functions, "/* %s  %s */\nstatic int %s(Ctx *c, void *const *t)\n{\n%s}\n\n", op_of(s, a), emit_shapes(s->e, a, s->rank), name, body);
 	map_put(&s->byname, key, name);
 	return name;
 }
 
 /* ---- tables ---- */
 
-/* "up0 = MatMul(n2, h0.up.w)  B B -> B" */
-static void print_node(const Emit *e, Text *t, const Node *n)
+/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; of several nodes, what they read and what is read of them */
+static void print_nodes(const Sched *s, Text *t, const Action *a)
 {
-	Arena *a = e->tree.arena;
-	int nd = e->plan->main->ndim;
-	for (int i = 0, any = 0; i < n->nout; i++)
-		if (n->out[i])
-			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(a, n->out[i]->name));
-	text_add(t, " = %s(", emit_comment(a, n->op));
-	for (int i = 0; i < n->nin; i++)
-		text_add(t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
+	Arena *ar = s->e->tree.arena;
+	int nd = s->e->plan->main->ndim;
+	for (int i = 0, any = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
+	text_add(t, " = %s(", op_of(s, a));
+	for (int i = 0, any = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->take[i]->v->name));
 	text_add(t, ")  ");
-	for (int i = 0; i < n->nin; i++)
-		if (n->in[i])
-			text_add(t, "%s ", sbp_text(n->in[i]->sbp, nd));
+	for (int i = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(t, "%s ", sbp_text(a->take[i]->v->sbp, nd));
 	text_add(t, "->");
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			text_add(t, " %s", sbp_text(n->out[i]->sbp, nd));
+	for (int i = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, nd));
 }
 
 static void print_about(const Sched *s, Text *t, const Action *a)
@@ -163,9 +171,9 @@ static void print_about(const Sched *s, Text *t, const Action *a)
 	text_add(t, "\t/* a%d ", a->id);
 	if (a->n) {
 		text_add(t, "%s  ", emit_from(ar, a->n));
-		print_node(s->e, t, a->n);
+		print_nodes(s, t, a);
 	} else {
-		text_add(t, "%s", op_of(a));
+		text_add(t, "%s", op_of(s, a));
 		for (int i = 0; i < a->nmake + a->ntake; i++)
 			text_add(t, " %s", emit_comment(ar, (i < a->nmake ? a->make[i] : a->take[i - a->nmake])->v->name));
 	}
@@ -193,7 +201,7 @@ static void print_row(const Sched *s, Text *t, const Row *r)
 {
 	const Action *a = r->a;
 	print_about(s, t, a);
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, ", kind_name[a->kind], emit_comment(s->e->tree.arena, op_of(a)), r->run, count(a->make, a->nmake), count(a->take, a->ntake));
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, ", kind_name[a->kind], op_of(s, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }
@@ -229,7 +237,7 @@ static int print_list(Sched *s, Text *t, const Action *list, int n, const char *
 		row[i] = (Row){ a, function_of(s, a), NULL };
 		if (!row[i].run)
 			return -1;
-		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, op_of(a), count(a->make, a->nmake), count(a->take, a->ntake));
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, op_of(s, a), count(a->make, a->nmake), count(a->take, a->ntake));
 		if (!map_get(&seen, row[i].key))
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);

@@ -26,6 +26,7 @@ static const Pass passes[] = {
 	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       false, "mesh, place and SBP of every value" },
 	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       false, "a transfer wherever producer and consumer disagree" },
 	{ "project",   project_run,   BOXED,           ROLES,           0,       false, "what each rank holds; ranks that are alike share a role" },
+	{ "fuse",      fuse_run,      ROLES,           0,               0,       false, "pointwise chains and epilogues joined" },
 	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       false, "actions in order, slots" },
 	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       false, "an offset for every slot" },
 	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       false, "transfers match, nothing overlaps, every transition is legal" },

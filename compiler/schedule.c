@@ -1,7 +1,7 @@
 /* The schedule: for each role a list of actions, in the order in which a rank runs them.
  *
- * One thread of execution.  One action loads all inputs of the step, nodes run in the order of the graph, transfers stand
- * where their value is first wanted, and the loss is handed out.  Parameters, state and constants are filled before the
+ * One thread of execution.  One action loads all inputs of the step, groups of nodes run in the order that fuse found, transfers
+ * stand where their value is first wanted, and the loss is handed out.  Parameters, state and constants are filled before the
  * first step, from a table (emit_tables.c).  Every output has one slot: its actor has one credit, which the last reader gives back. */
 #include "compiler.h"
 
@@ -26,6 +26,55 @@ static void take(List *l, Action *a, Slot *s)
 	arena_push(l->a, a->take, a->ntake, s);
 }
 
+static bool listed(Slot *const *list, int n, const Slot *s)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == s)
+			return true;
+	return false;
+}
+
+/* Results and operands of a loop over several nodes: those with memory, each once. */
+static void schedule_loop(const Plan *p, List *l, Action *a)
+{
+	for (int i = 0; i < a->nnode; i++) {
+		const Node *n = a->node[i];
+		for (int k = 0; k < n->nin; k++) {
+			Slot *s = n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL;
+			if (s && !listed(a->make, a->nmake, s) && !listed(a->take, a->ntake, s))
+				take(l, a, s);
+		}
+		if (plan_slot(p, n->out[0]))
+			make(l, a, plan_slot(p, n->out[0]));
+	}
+}
+
+static void schedule_group(const Plan *p, List *l, const Group *grp)
+{
+	Node *n = grp->node[grp->nnode - 1];
+	const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;
+	if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
+		return;                         /* no work: the same bytes */
+	bool moves = how && (!strcmp(how, "all_reduce") || !strcmp(how, "all_gather"));
+	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
+	a->node = grp->node;
+	a->nnode = grp->nnode;
+	a->how = how;
+	a->elementwise = n->row->expr != NULL;
+	if (a->elementwise) {
+		schedule_loop(p, l, a);
+		return;
+	}
+	for (int k = 0; k < n->nin; k++)
+		take(l, a, n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL);
+	for (int k = 0; k < n->nout; k++)
+		make(l, a, plan_slot(p, n->out[k]));
+	for (int k = 0; moves && k < a->ntake; k++)
+		a->take[k]->window = true;
+	for (int k = 0; moves && k < a->nmake; k++)
+		a->make[k]->window = true;
+}
+
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List step = { g->arena, &r->step, &r->nstep };
@@ -33,24 +82,8 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	for (int i = 0; i < g->nin; i++)
 		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
 			make(&step, load, plan_slot(p, g->in[i]));
-	for (int i = 0; i < g->nnode; i++) {
-		Node *n = g->node[i];
-		const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;
-		if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
-			continue;               /* no work: the same bytes */
-		bool moves = how && (!strcmp(how, "all_reduce") || !strcmp(how, "all_gather"));
-		Action *a = add(&step, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
-		a->how = how;
-		a->elementwise = n->row->expr != NULL;
-		for (int k = 0; k < n->nin; k++)
-			take(&step, a, n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL);
-		for (int k = 0; k < n->nout; k++)
-			make(&step, a, plan_slot(p, n->out[k]));
-		for (int k = 0; moves && k < a->ntake; k++)
-			a->take[k]->window = true;
-		for (int k = 0; moves && k < a->nmake; k++)
-			a->make[k]->window = true;
-	}
+	for (int i = 0; i < p->ngroup; i++)
+		schedule_group(p, &step, &p->group[i]);
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, plan_slot(p, g->out[i]));

@@ -32,10 +32,11 @@ typedef struct RtValue {
 
 /* An action: a call over values. */
 typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_LOAD, RT_SAVE } RtKind;
+typedef int RtRun(Ctx *, void *const *t);       /* t: results, then operands; 0, or one of the exit codes after rt_error */
 typedef struct RtAction {
 	RtKind kind;
 	const char *op;                 /* the operator of its node */
-	int (*run)(Ctx *, void *const *t);      /* t: results, then operands; 0, or one of the exit codes after rt_error */
+	RtRun *run;
 	int nmake, ntake;
 } RtAction;
 

@@ -25,7 +25,7 @@ typedef unsigned char uint8_t;
 #ifdef __CUDACC__
 #define EXPR_FN __device__ static inline
 #else
-#define EXPR_FN static inline
+#define EXPR_FN __attribute__((always_inline)) static inline
 #endif
 
 /*{functions*/
