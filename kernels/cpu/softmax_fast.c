@@ -1,73 +1,54 @@
-/* Softmax and its logarithm: rows where the axis is the last, else one column of the inner axes after the other. */
+/* Softmax, its logarithm, and their gradients: rows where the axis is the last, else one column of the inner axes after the
+ * other. */
 #include "kernels.h"
-#include "isa.h"
-#include "fastmath.h"
+#include "rows.h"
 
-typedef struct Soft { float *y; const float *x; int64_t n, inner; bool log; } Soft;
+typedef enum { SOFT, LOG, SOFT_GRAD, LOG_GRAD } Kind;
+typedef struct Soft { float *y; const float *x, *dy; int64_t n, inner; Kind kind; } Soft;
 
-K_LOOP float most(const float *restrict x, int64_t n)
+K_LOOP void one_row(const Soft *s, float *y, const float *x, const float *dy)
 {
-	float s[K_LANES], top = -INFINITY;
-	int64_t i = 0;
-	for (int j = 0; j < K_LANES; j++)
-		s[j] = -INFINITY;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++)
-			s[j] = x[i + j] > s[j] ? x[i + j] : s[j];
-	for (int j = 0; i < n; i++, j++)
-		s[j] = x[i] > s[j] ? x[i] : s[j];
-	for (int j = 0; j < K_LANES; j++)
-		top = s[j] > top ? s[j] : top;
-	return top;
-}
-
-/* y = exp(x - top), where y is wanted; the sum of it. */
-K_LOOP float exps(float *restrict y, const float *restrict x, int64_t n, float top)
-{
-	float s[K_LANES] = { 0 }, sum = 0;
-	int64_t i = 0;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++) {
-			float e = fast_expf(x[i + j] - top);
-			if (y)
-				y[i + j] = e;
-			s[j] += e;
-		}
-	for (int j = 0; i < n; i++, j++) {
-		float e = fast_expf(x[i] - top);
-		if (y)
-			y[i] = e;
-		s[j] += e;
-	}
-	for (int j = 0; j < K_LANES; j++)
-		sum += s[j];
-	return sum;
-}
-
-K_LOOP void row(const Soft *s, float *restrict y, const float *restrict x)
-{
-	float top = most(x, s->n);
-	if (s->log) {
-		float shift = top + logf(exps(NULL, x, s->n, top));
-		for (int64_t j = 0; j < s->n; j++)
+	int64_t n = s->n;
+	if (s->kind == SOFT) {
+		float top = row_most(x, n);
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			y[j] = fast_expf(x[j] - top);
+		float scale = 1 / row_sum(y, NULL, n);
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			y[j] *= scale;
+	} else if (s->kind == LOG) {
+		float top = row_most(x, n), shift = top + logf(row_exps(x, n, top));
+		K_VECTOR for (int64_t j = 0; j < n; j++)
 			y[j] = x[j] - shift;
+	} else if (s->kind == SOFT_GRAD) {
+		float sum = row_sum(dy, x, n);
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			y[j] = x[j] * (dy[j] - sum);
+	} else {
+		float sum = row_sum(dy, NULL, n);
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			y[j] = dy[j] - fast_expf(x[j]) * sum;
+	}
+}
+
+static void one_column(const Soft *s, float *y, const float *x, const float *dy)
+{
+	int64_t all = s->n * s->inner, step = s->inner;
+	float top = -INFINITY, sum = 0;
+	if (s->kind == SOFT || s->kind == LOG) {
+		for (int64_t j = 0; j < all; j += step)
+			top = x[j] > top ? x[j] : top;
+		for (int64_t j = 0; j < all; j += step)
+			sum += fast_expf(x[j] - top);
+		float shift = top + logf(sum);
+		for (int64_t j = 0; j < all; j += step)
+			y[j] = s->kind == LOG ? x[j] - shift : fast_expf(x[j] - top) / sum;
 		return;
 	}
-	float scale = 1 / exps(y, x, s->n, top);
-	for (int64_t j = 0; j < s->n; j++)
-		y[j] *= scale;
-}
-
-static void column(const Soft *s, float *y, const float *x)
-{
-	float top = -INFINITY, sum = 0;
-	for (int64_t j = 0; j < s->n; j++)
-		top = x[j * s->inner] > top ? x[j * s->inner] : top;
-	for (int64_t j = 0; j < s->n; j++)
-		sum += fast_expf(x[j * s->inner] - top);
-	float shift = top + logf(sum);
-	for (int64_t j = 0; j < s->n; j++)
-		y[j * s->inner] = s->log ? x[j * s->inner] - shift : fast_expf(x[j * s->inner] - top) / sum;
+	for (int64_t j = 0; j < all; j += step)
+		sum += s->kind == SOFT_GRAD ? dy[j] * x[j] : dy[j];
+	for (int64_t j = 0; j < all; j += step)
+		y[j] = s->kind == SOFT_GRAD ? x[j] * (dy[j] - sum) : dy[j] - fast_expf(x[j]) * sum;
 }
 
 K_LOOP void rows(void *arg, int64_t lo, int64_t hi, int thread)
@@ -76,24 +57,38 @@ K_LOOP void rows(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t at = i / s->inner * s->n * s->inner + i % s->inner;
+		const float *dy = s->dy ? s->dy + at : NULL;
 		if (s->inner == 1)
-			row(s, s->y + at, s->x + at);
+			one_row(s, s->y + at, s->x + at, dy);
 		else
-			column(s, s->y + at, s->x + at);
+			one_column(s, s->y + at, s->x + at, dy);
 	}
 }
 K_EACH_ISA(rows)
 
-int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
+static int run(Ctx *c, Kind kind, float *y, const float *x, const float *dy, int64_t outer, int64_t n, int64_t inner)
 {
-	Soft s = { y, x, n, inner, false };
+	Soft s = { y, x, dy, n, inner, kind };
 	rt_parallel(c, outer * inner, 1 + 4096 / (n + 1), K_PICK(c, rows), &s);
 	return 0;
 }
 
+int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
+{
+	return run(c, SOFT, y, x, NULL, outer, n, inner);
+}
+
 int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
 {
-	Soft s = { y, x, n, inner, true };
-	rt_parallel(c, outer * inner, 1 + 4096 / (n + 1), K_PICK(c, rows), &s);
-	return 0;
+	return run(c, LOG, y, x, NULL, outer, n, inner);
+}
+
+int k_softmax_grad_f32(Ctx *c, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner)
+{
+	return run(c, SOFT_GRAD, dx, y, dy, outer, n, inner);
+}
+
+int k_logsoftmax_grad_f32(Ctx *c, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner)
+{
+	return run(c, LOG_GRAD, dx, y, dy, outer, n, inner);
 }

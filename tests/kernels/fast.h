@@ -22,5 +22,7 @@ int test_copies(void);
 int test_reductions(void);
 int test_rows(void);
 int test_pools(void);
+int test_norms(void);
+int test_losses(void);
 
 #endif

@@ -1,0 +1,131 @@
+/* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is kept
+ * in scratch and summed in order.  A label that is no class ends the job: it would read what is not there. */
+#include "kernels.h"
+#include "rows.h"
+
+typedef struct Loss {
+	float *y, *logp, *lse, *each;   /* each: what a row adds, from row `first` on */
+	const float *x, *weight, *klse, *dy;
+	const int64_t *label;
+	int64_t n, inner, ignore, first;
+	float used;
+	KLoss kind;
+	bool plain;                     /* x holds logarithms already */
+} Loss;
+
+K_LOOP float share(const Loss *l, int64_t row)
+{
+	return l->label[row] == l->ignore ? 0 : l->weight ? l->weight[l->label[row]] : 1;
+}
+
+/* The sum of the shares of all rows, in order; *code is set when a label is no class. */
+static float check(Ctx *c, const Loss *l, int64_t rows, int *code)
+{
+	float used = 0;
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t k = l->label[r];
+		if (k != l->ignore && (k < 0 || k >= l->n)) {
+			*code = rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)r, (long long)k, (long long)l->n);
+			return 0;
+		}
+		used += share(l, r);
+	}
+	return used;
+}
+
+K_LOOP float shift_of(const float *x, int64_t n, int64_t inner)
+{
+	if (inner == 1) {
+		float top = row_most(x, n);
+		return top + logf(row_exps(x, n, top));
+	}
+	float top = -INFINITY, sum = 0;
+	for (int64_t j = 0; j < n * inner; j += inner)
+		top = x[j] > top ? x[j] : top;
+	for (int64_t j = 0; j < n * inner; j += inner)
+		sum += fast_expf(x[j] - top);
+	return top + logf(sum);
+}
+
+K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Loss *l = arg;
+	(void)thread;
+	for (int64_t r = l->first + lo; r < l->first + hi; r++) {
+		int64_t at = r / l->inner * l->n * l->inner + r % l->inner;
+		const float *x = l->x + at;
+		float shift = l->plain ? 0 : shift_of(x, l->n, l->inner), w = share(l, r);
+		float v = l->label[r] == l->ignore ? 0 : w * (shift - x[l->label[r] * l->inner]);
+		if (l->logp)
+			for (int64_t j = 0; j < l->n; j++)
+				l->logp[at + j * l->inner] = x[j * l->inner] - shift;
+		if (l->lse)
+			l->lse[r] = shift;
+		l->each[r - l->first] = v;
+	}
+}
+K_EACH_ISA(losses)
+
+/* All rows; where they are summed, as many at a time as the scratch holds. */
+static int run(Ctx *c, Loss *l, int64_t rows)
+{
+	int code = 0;
+	float sum = 0, used = check(c, l, rows, &code);
+	int64_t room = l->kind == K_LOSS_NONE ? rows : (int64_t)(c->work_shared / sizeof(float));
+	for (l->first = 0; !code && l->first < rows; l->first += room) {
+		int64_t m = rows - l->first < room ? rows - l->first : room;
+		l->each = l->kind == K_LOSS_NONE ? l->y : (float *)(void *)c->shared;
+		rt_parallel(c, m, 1 + 2048 / (l->n + 1), K_PICK(c, losses), l);
+		for (int64_t r = 0; r < m && l->kind != K_LOSS_NONE; r++)
+			sum += l->each[r];
+	}
+	if (!code && l->kind != K_LOSS_NONE)
+		*l->y = l->kind == K_LOSS_MEAN ? sum / used : sum;
+	return code;
+}
+
+int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+               int64_t inner, int64_t ignore, KLoss kind)
+{
+	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	return run(c, &l, outer * inner);
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+              KLoss kind)
+{
+	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .inner = inner, .ignore = ignore, .kind = kind, .plain = true };
+	return run(c, &l, outer * inner);
+}
+
+K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Loss *l = arg;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r];
+		const float *x = l->x + at;
+		float *dx = l->y + at, shift = l->klse[r];
+		float w = share(l, r) * l->dy[l->kind == K_LOSS_NONE ? r : 0] / (l->kind == K_LOSS_MEAN ? l->used : 1);
+		if (l->inner == 1)
+			K_VECTOR for (int64_t j = 0; j < l->n; j++)
+				dx[j] = w * fast_expf(x[j] - shift);
+		else
+			for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
+				dx[j] = w * fast_expf(x[j] - shift);
+		if (k != l->ignore)
+			dx[k * l->inner] -= w;
+	}
+}
+K_EACH_ISA(grads)
+
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	Loss l = { .y = dx, .x = x, .label = label, .weight = weight, .klse = lse, .dy = dy, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	int code = 0;
+	l.used = check(c, &l, outer * inner, &code);
+	if (!code)
+		rt_parallel(c, outer * inner, 1 + 2048 / (n + 1), K_PICK(c, grads), &l);
+	return code;
+}
