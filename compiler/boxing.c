@@ -31,6 +31,7 @@ static Value *hop(Graph *g, Value *v, const Sbp *to, const Node *by, Value *resu
 	node_in(n, v);
 	node_out(n, out);
 	n->from = by->from;
+	micro_inherit(n, by);
 	out->loc = by->loc;
 	out->place = v->place;
 	out->type = v->type;

@@ -125,11 +125,20 @@ Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *,
 typedef struct Training {
 	Value *loss;
 	int64_t steps, seed;
+	int64_t times;                  /* micro-batches of a step */
 	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
 	Loc loc;
 } Training;
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
+
+/* micro.c: a step in several micro-batches that means the same as one. */
+int64_t micro_times(const Model *);                          /* how many, by @train; 1: the whole batch at once */
+int  micro_check(const Model *);                             /* -1 after saying what does not fit */
+int  micro_means(Graph *, int64_t times);                    /* means over the batch become sums divided by its size */
+int  micro_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad);   /* as grad_build */
+void micro_inherit(Node *, const Node *by);                  /* runs when `by` runs */
+bool micro_begins(const Node *), micro_updates(const Node *);        /* runs once, before or after the body; else in the body */
 
 /* calc.c: arithmetic as nodes. */
 typedef struct Calc { Graph *g; Loc loc; DType dt; bool bad; } Calc;     /* dt: of numbers; bad: something was refused */
@@ -145,7 +154,7 @@ Value *rate_schedule(Calc *, const Arg *, double lr);        /* what lr is multi
 Value *rate_step(Calc *);                                    /* the number of the step, 0 first */
 Value *rate_step_input(Graph *, Loc);                        /* the same as the int64 input train.step */
 
-int train_split_means(Graph *);                              /* losses that are means become sums divided by counts */
+int train_split_means(Graph *, int64_t times);                              /* losses that are means become sums divided by counts */
 
 /* programs.c: step, eval and infer over one set of parameters. */
 int    programs_make(Model *);                               /* adds eval and infer to m->others */
@@ -206,6 +215,7 @@ typedef struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
 	Action *step; int nstep;
+	int body, after;                /* actions body .. after - 1 are done once per micro-batch */
 } Role;
 
 /* memplan.c */
@@ -332,7 +342,7 @@ void emit_cuda(Emit *, const char *includes, const char *functions, const char *
 void emit_make(Emit *);
 
 /* The passes. */
-int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
+int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 

@@ -349,8 +349,8 @@ static int emit_trainer(Emit *e, uint64_t hash)
 			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].len[r]);
 		text_add(&ranks, "%s } },\n", p->nsplit ? "" : " 0");
 	}
-	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
-	         p->train.steps, p->train.seed);
+	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
+	         p->train.times ? p->train.times : 1, p->train.steps, p->train.seed);
 	int bad = emit_params(e, &program);
 	for (int i = 0; i < e->npart && !bad; i++) {
 		turn_to(e, e->part[i]);

@@ -742,7 +742,20 @@ static void call_maxpool_grad(const Print *p)
 	print_pool(p, &x, &g);
 }
 
+static bool can_zeros(const Node *n)
+{
+	int w = dtype_bits(n->out[0]->type->elem);
+	return w == 32 || w == 64;
+}
+
+static void call_zeros(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	text_add(p->t, "k_zero_32(c, %s, %" PRId64 ")", make_ptr(p, 0), product(&y, 0, y.rank) * (emit_bits(p->n->out[0]) / 32));
+}
+
 static const Kernel kernels[] = {
+	{ "zeros", "copy", 0, can_zeros, call_zeros, false },
 	{ "concat", "copy", ~0u, can_move, call_concat, true },
 	{ "split", "copy", 1, can_move, call_split, true },
 	{ "slice", "copy", 1, can_slice, call_slice, true },

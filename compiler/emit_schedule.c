@@ -224,9 +224,30 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 	}
 }
 
-/* The tables of one list of actions, called by its name. */
-static int print_list(Sched *s, Text *t, const Action *list, int n, const char *name)
+/* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
+static Repeat *stretches(Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
+	int cut[] = { 0, role->body, role->after, n };
+	Repeat *all = NULL;
+	*count = 0;
+	for (int part = 0; part < 3; part++) {
+		int k = 0;
+		Repeat *rep = cut[part] < cut[part + 1] ? emit_repeats(ar, number + cut[part], cut[part + 1] - cut[part], &k) : NULL;
+		if (part)
+			*(part == 1 ? from : to) = *count;
+		for (int i = 0; i < k; i++) {
+			rep[i].from += cut[part];
+			arena_push(ar, all, *count, rep[i]);
+		}
+	}
+	return all;
+}
+
+/* The tables of one list of actions, called by its name. */
+static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to)
+{
+	const Action *list = role->step;
+	int n = role->nstep;
 	Arena *ar = s->e->tree.arena;
 	Row *row = arena_array(ar, Row, n + 1);
 	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0;
@@ -242,7 +263,7 @@ static int print_list(Sched *s, Text *t, const Action *list, int n, const char *
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
 	}
-	Repeat *rep = emit_repeats(ar, number, n, &nrepeat);
+	Repeat *rep = stretches(ar, role, number, n, &nrepeat, from, to);
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
 		if (r->times > 1)
@@ -271,10 +292,13 @@ int emit_schedule(Emit *e, const Role *r)
 	Text list = { 0 };
 	map_init(&s.byname, ar);
 	text_raw(&s.functions, "", 0);
-	if (print_list(&s, &list, r->step, r->nstep, "list"))
+	int from = 0, to = 0;
+	int64_t times = emit_part_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
+	if (print_list(&s, &list, r, "list", &from, &to))
 		return -1;
 	const char *name = emit_part(e), *what = about[emit_part_id(e)];
-	const char *schedule = arena_printf(ar, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { list, N_list, 0, 0, 1 };\n", r->id, name, r->id, name);
+	const char *schedule = arena_printf(ar, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { list, N_list, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name,
+	                                    from, to, times);
 	const char *title = arena_printf(ar, "%s, as role %d does it, which %d rank%s play%s.", what, r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
 	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/%s.c", r->id, name)), "schedule.c", "banner", emit_banner(e, title), "functions", s.functions.s,
 	              "list", list.s, "schedule", schedule, NULL);

@@ -397,7 +397,7 @@ static bool comparable(const Node *n)
 		if (n->attr[i].type != AT_INT && n->attr[i].type != AT_FLOAT && n->attr[i].type != AT_STRING && n->attr[i].type != AT_INTS)
 			return false;
 	for (const Annot *a = n->annot; a; a = a->next)
-		if (strcmp(a->name, "part"))
+		if (strcmp(a->name, "part") && strcmp(a->name, "update"))
 			return false;
 	return !n->row->random && !n->row->moves && n->nout > 0;
 }
@@ -442,7 +442,8 @@ static bool attr_equal(const Attr *a, const Attr *b)
 
 static bool node_equal(const Node *a, const Node *b)
 {
-	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || a->stage != b->stage)
+	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || a->stage != b->stage ||
+	    micro_updates(a) != micro_updates(b))
 		return false;
 	for (int i = 0; i < a->nin; i++)
 		if (a->in[i] != b->in[i])

@@ -203,7 +203,7 @@ static bool join(Fuse *f, int a, int b)
 {
 	int n = f->nmember[a] + f->nmember[b];
 	Sizes za = { 0 }, zb = { 0 };
-	if (n > NODES)
+	if (n > NODES || micro_updates(f->g->node[f->member[a][0]]) != micro_updates(f->g->node[f->member[b][0]]))
 		return false;
 	bool sink = down(f, a, b), rise = !sink && up(f, b, a);
 	if (!sink && !rise)

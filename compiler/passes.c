@@ -19,6 +19,7 @@ static const Pass passes[] = {
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
 	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
+	{ "micro",     micro_run,     SHAPES | TRAIN,  0,               0,       true,  "a step in micro-batches: sums over them, what runs in each and what after" },
 	{ "recompute", recompute_run, SHAPES | TRAIN,  0,               0,       true,  "copies of nodes whose values are not kept for the backward pass" },
 	{ "lower",     lower_run,     SHAPES | BOUND,  0,               0,       false, "composites without a kernel replaced by their definitions" },
 	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "again: new nodes" },

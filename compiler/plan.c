@@ -37,6 +37,6 @@ int plan_run(Graph *g)
 	place->mesh = p->main;
 	for (int i = 0; i < g->nvalue; i++)
 		g->value[i]->place = place;
-	p->batch = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1;
+	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
 	return sbp_solve(g, p);
 }

@@ -140,7 +140,7 @@ static int make_eval(Model *m)
 	Value *loss = graph_find(g, m->plan->train.loss->name), *out[2];
 	e->plan->train.loss = loss;
 	narrow(g, &loss, 1);
-	if (infer_mode(g) || train_split_means(g))
+	if (infer_mode(g) || train_split_means(g, 1) || micro_means(g, 1))
 		return -1;
 	Node *n = loss->def;
 	bool ratio = n && is(n, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;

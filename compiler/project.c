@@ -65,7 +65,8 @@ static Keep keep_of(const Graph *g, const Value *v)
 		return KEEP_CONST;
 	if (v->input)
 		return KEEP_INPUT;
-	return w && ends(v->name, ".grad") ? KEEP_GRAD : KEEP_ACT;
+	bool sum = v->def && !strcmp(v->def->op, "Zeros");      /* over micro-batches */
+	return sum || ends(v->name, ".grad.micro") || (w && ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 
 Slot *slot_value(Slot *s)

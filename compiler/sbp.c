@@ -115,6 +115,11 @@ Sig *sbp_signatures(Node *n, int parts, Arena *a, int *count)
 		if (!split_factor(n, r, f, &list[*count - 1]))
 			(*count)--;
 	}
+	if (!strcmp(n->op, "Zeros")) {          /* any part of it, and any term of it, is zero */
+		for (int k = 0; k < n->out[0]->type->rank; k++)
+			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
+		new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_P };
+	}
 	int *group = arena_array(a, int, n->nin + 1), most = 0;
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
@@ -270,6 +275,11 @@ int sbp_solve(Graph *g, Plan *p)
 			settle(g, g->out[i], (Sbp){ .kind = SBP_B });
 	for (int i = 0; i < g->nnode && !bad; i++) {
 		Node *n = g->node[i];
+		Value *sum = n->nout && n->out[0] && n->out[0]->into && n->nin ? n->in[0] : NULL;
+		if (!strcmp(n->op, "Zeros"))
+			continue;               /* as what is added to it */
+		if (sum && !sum->sbp)
+			settle(g, sum, n->out[0]->sbp ? *n->out[0]->sbp : *n->in[1]->sbp);
 		Sig *s = sbp_choose(n, parts, g->scratch);
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] && !n->out[k]->sbp)

@@ -75,14 +75,27 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 		a->make[k]->window = true;
 }
 
+static void load_inputs(Graph *g, Plan *p, List *step)
+{
+	Action *load = add(step, ACT_LOAD, NULL);
+	for (int i = 0; i < g->nin; i++)
+		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
+			make(step, load, plan_slot(p, g->in[i]));
+}
+
+/* The body begins with loading a micro-batch; groups stand in the order begin, body, update. */
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List step = { g->arena, &r->step, &r->nstep };
-	Action *load = add(&step, ACT_LOAD, NULL);
-	for (int i = 0; i < g->nin; i++)
-		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
-			make(&step, load, plan_slot(p, g->in[i]));
-	for (int i = 0; i < p->ngroup; i++)
+	int i = 0;
+	for (; i < p->ngroup && micro_begins(p->group[i].node[0]); i++)
+		schedule_group(p, &step, &p->group[i]);
+	r->body = r->nstep;
+	load_inputs(g, p, &step);
+	for (; i < p->ngroup && !micro_updates(p->group[i].node[0]); i++)
+		schedule_group(p, &step, &p->group[i]);
+	r->after = r->nstep;
+	for (; i < p->ngroup; i++)
 		schedule_group(p, &step, &p->group[i]);
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)

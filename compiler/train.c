@@ -38,7 +38,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", "microbatch", "accumulate", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -134,6 +134,9 @@ int train_read(Model *m, Training *t)
 	t->data = arg_find(a->arg, a->narg, "data");
 	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
 		return -1;
+	if (micro_check(m))
+		return -1;
+	t->times = micro_times(m);
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
 	return 1;
@@ -148,7 +151,7 @@ void train_bind_batch(const Model *m)
 	for (int i = 0; i < m->graph->nin; i++) {
 		const Type *t = m->graph->in[i]->type;
 		if (t && t->kind == TY_TENSOR && t->rank > 0 && dim_symbolic(t->dim[0]) && dim_symbolic(dim_bound(t->dim[0]))) {
-			dim_bind(dim_text(t->dim[0]), b->i);
+			dim_bind(dim_text(t->dim[0]), b->i / micro_times(m));
 			return;
 		}
 	}
@@ -160,7 +163,7 @@ static bool scalar(const Value *v)
 }
 
 /* How many labels count: a constant without ignore_index, else the sum of a mask. */
-static Value *label_count(Graph *g, Node *n, DType dt)
+static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
 {
 	Value *label = n->in[1];
 	Loc loc = n->loc;
@@ -170,7 +173,7 @@ static Value *label_count(Graph *g, Node *n, DType dt)
 			err_at(loc, "the number of labels is not known: %s", type_text(label->type));
 			return NULL;
 		}
-		return graph_const(g, tensor_scalar(g->arena, dt, (double)k), "loss.count");
+		return graph_const(g, tensor_scalar(g->arena, dt, (double)k * (double)times), "loss.count");
 	}
 	Tensor *ig = tensor_new(g->arena, label->type->elem, 0, NULL);
 	tensor_set_int(ig, 0, attr_int(n, "ignore_index"));
@@ -184,7 +187,7 @@ static Value *label_count(Graph *g, Node *n, DType dt)
 }
 
 /* mean -> sum / count, for a loss node whose schema has a reduction.  1: rewritten. */
-static int split_mean(Graph *g, Node *n)
+static int split_mean(Graph *g, Node *n, int64_t times)
 {
 	Name mean = name_of("mean");
 	if (!n->row || !n->row->composite || !n->nout || !n->out[0] || n->nin < 2 || (n->nin > 2 && n->in[2]))
@@ -206,11 +209,11 @@ static int split_mean(Graph *g, Node *n)
 	n->out[0] = sum;
 	sum->def = n;
 	sum->defidx = 0;
-	Value *count = label_count(g, n, loss->type->elem);
+	Value *count = label_count(g, n, loss->type->elem, times);
 	return count && build(g, n->loc, "Div", NULL, 1, &loss, 2, sum, count) ? 1 : -1;
 }
 
-int train_split_means(Graph *g)
+int train_split_means(Graph *g, int64_t times)
 {
 	Node **old = g->node;
 	int n = g->nnode;
@@ -218,7 +221,7 @@ int train_split_means(Graph *g)
 	g->nnode = 0;
 	for (int i = 0; i < n; i++) {
 		arena_push(g->arena, g->node, g->nnode, old[i]);
-		if (split_mean(g, old[i]) < 0)
+		if (split_mean(g, old[i], times) < 0)
 			return -1;
 	}
 	return 0;
@@ -293,12 +296,12 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			grad[i] = by[grad[i]->id];
 }
 
-/* w.grad is always there to be pinned: whoever else had the name was dropped. */
+/* w.grad is always there to be pinned: whoever else had the name was dropped, or is a part of it. */
 static void name_gradient(Graph *g, Value *grad, Name name)
 {
 	Value *old = graph_find(g, name);
-	if (old && old != grad && !old->def)
-		graph_rename(g, old, name_fmt("%s.same", name));
+	if (old && old != grad)
+		graph_rename(g, old, name_fmt(old->def ? "%s.part" : "%s.same", name));
 	graph_rename(g, grad, name);
 }
 
@@ -315,7 +318,7 @@ static int build_training(Graph *g, Training *t)
 		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
-	if (programs_make(g->model) || train_split_means(g))
+	if (programs_make(g->model) || train_split_means(g, t->times) || micro_means(g, t->times))
 		return -1;
 	for (int i = 0; i < g->nout; i++)
 		g->out[i]->output = false;
@@ -324,7 +327,7 @@ static int build_training(Graph *g, Training *t)
 	arena_push(g->arena, g->out, g->nout, loss);
 	graph_sweep(g);
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
-	if (grad_build(g, loss, param, np, grad))
+	if (t->times > 1 ? micro_grad(g, t->times, loss, param, np, grad) : grad_build(g, loss, param, np, grad))
 		return -1;
 	drop_copies(g, grad, np);
 	for (int i = 0; i < np; i++) {

@@ -44,6 +44,8 @@ static const Form forms[] = {
 	{ "@", "from",      "place:str!",                                                 "a dump: where the node stood originally", ON_NODE },
 	{ "@", "opset",     "version:count!",                                             "a dump: the operator as of this version, not the newest", ON_NODE },
 	{ "@", "part",      "which:B|W!",                                                 "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of weights (W)", ON_NODE },
+	{ "@", "begin",     "",                                                           "a dump: runs once, before the micro-batches of a step", ON_NODE },
+	{ "@", "update",    "",                                                           "a dump: runs once, after the micro-batches of a step", ON_NODE },
 	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
 	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
 	/* values */

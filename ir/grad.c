@@ -91,7 +91,7 @@ static bool by_definition(const Node *n, void *arg)
 
 	for (int i = 0; i < n->nin && i < 64; i++)      /* of values made since, nothing is known: perhaps */
 		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
-	if (n->row->nograd)
+	if (n->row->nograd || annot_find(n->annot, "part"))     /* of another loss's backward pass: not on the way to this one */
 		return false;
 	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
 }

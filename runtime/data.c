@@ -1,5 +1,5 @@
-/* Samples.  Sample i of the data set is a function of (seed, i); step s takes samples s*batch .. s*batch + batch - 1,
- * and a rank loads the rows that its part of the batch axis begins with.
+/* Samples.  Sample i of the data set is a function of (seed, i); step s takes samples s*batch .. s*batch + batch - 1, micro-batch
+ * after micro-batch, and a rank loads the rows that its part of the batch axis begins with.
  *
  * The set made here is for trying a model out: class k has a centre, a fixed random point; a sample is its class's centre
  * plus noise.  A model that learns anything learns it. */
@@ -17,7 +17,8 @@ static uint64_t key(const Ctx *c, uint64_t what)
 
 static uint64_t first(const Ctx *c, const RtBox *b)
 {
-	return (uint64_t)(c->step * c->program->batch + (b->split[0] < 0 ? 0 : c->me->origin[b->split[0]]));
+	int64_t part = c->program->batch / c->program->times;
+	return (uint64_t)(c->step * c->program->batch + c->micro * part + (b->split[0] < 0 ? 0 : c->me->origin[b->split[0]]));
 }
 
 static int64_t class_of(const Ctx *c, uint64_t sample, int64_t classes)

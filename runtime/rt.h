@@ -125,7 +125,8 @@ typedef struct RtProgram {
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
 	size_t work_shared, work_each;  /* scratch of kernels: for all threads together, and for each */
-	int64_t batch;                  /* samples per step, all ranks together */
+	int64_t batch;                  /* samples per step, all ranks and micro-batches together */
+	int64_t times;                  /* micro-batches of a step */
 	int64_t steps;                  /* unless --steps says otherwise */
 	uint64_t seed;
 } RtProgram;

@@ -22,7 +22,39 @@ static int shape_update(Node *n)
 	return shape_like_first(n);
 }
 
+/* Where a sum over micro-batches begins. */
+static int shape_zeros(Node *n)
+{
+	int rank;
+	const int64_t *shape = attr_ints(n, "shape", &rank);
+	Dim dim[RANK_MAX];
+	int64_t type = attr_int(n, "dtype");
+
+	if (type <= DT_UNDEFINED || type >= DT_COUNT || type == DT_STRING || rank > RANK_MAX) {
+		err_at(n->loc, "%s: no such type or shape", n->op);
+		return -1;
+	}
+	for (int a = 0; a < rank; a++) {
+		if (shape[a] < 0) {
+			err_at(n->loc, "%s: the length %lld is negative", n->op, (long long)shape[a]);
+			return -1;
+		}
+		dim[a] = shape[a];
+	}
+	out_set(n, 0, (DType)type, rank, dim);
+	return 0;
+}
+
+static int eval_zeros(Node *n, Tensor **in, Tensor **out)
+{
+	(void)n, (void)in, (void)out;   /* results are zero to begin with */
+	return 0;
+}
+
 const Op ops_optimizer[] = {
+	/* An accumulator: its storage changes, so it is never a constant. */
+	{ .name = "Zeros", .domain = "sbpcc", .since = 1, .sig = "-> y:T", .attrs = "shape:ints! dtype:int=1", .shape = shape_zeros, .kernel = "zeros",
+	  .eval = eval_zeros, .nograd = true, .moves = true, .cost = cost_bytes, .test = "=shape:[2,3]" },
 	/* w - lr * g */
 	{ .name = "SGD", .domain = "sbpcc", .since = 1, .sig = "w:F g:F lr:F -> y:F", .shape = shape_update, .expr = "w - lr * g",
 	  .factors = "..., ..., -> ...", .nograd = true, .flops = 2, .test = "w:[3,4] g:[3,4] lr:[]" },

@@ -22,14 +22,14 @@ static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 	return r;
 }
 
-static int start(Ctx *c, Value *v, Arena *a)
+static int start(Ctx *c, Value *v, Tensor **held, Arena *a)
 {
 	double x, y;
 	const char *how = emit_init(v, &x, &y);
 	if (!how)
 		return -1;
-	v->data = room(a, v->type);
-	RtKept r = { .t = row(c, v, v->data), .a = (float)x, .b = (float)y, .key = emit_key(v->name) };
+	held[v->id] = room(a, v->type);
+	RtKept r = { .t = row(c, v, held[v->id]), .a = (float)x, .b = (float)y, .key = emit_key(v->name) };
 	r.start = !strcmp(how, "fill") ? RT_FILL : !strcmp(how, "normal") ? RT_NORMAL : RT_UNIFORM;
 	return rt_start(c, &r, NULL);
 }
@@ -42,15 +42,54 @@ static Tensor *load(Ctx *c, const Value *v, Arena *a)
 	return t;
 }
 
-static int print_state(const Graph *g, const char *name)
+static int print_state(const Graph *g, Tensor **held, const char *name)
 {
 	const Value *v = graph_find(g, name_of(name));
-	if (!v || !v->data)
+	const Tensor *t = v ? held[v->id] : NULL;
+	if (!t)
 		return -1;
 	printf("%s", name);
-	for (int64_t i = 0; i < tensor_elements(v->data); i++)
-		printf(" %.9g", tensor_get(v->data, i));
+	for (int64_t i = 0; i < tensor_elements(t); i++)
+		printf(" %.9g", tensor_get(t, i));
 	putchar('\n');
+	return 0;
+}
+
+/* One node on what the values hold now.  A result that lives in the storage of another value is seen there, too. */
+static int run(Node *n, Tensor **held, Arena *a)
+{
+	Tensor *in[64] = { 0 }, *out[64] = { 0 };
+	if (n->nin > 64 || n->nout > 64)
+		return -1;
+	for (int i = 0; i < n->nin; i++)
+		in[i] = !n->in[i] ? NULL : held[n->in[i]->id] ? held[n->in[i]->id] : n->in[i]->data;
+	if (eval_node(n, in, out, a, false))
+		return -1;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i]) {
+			held[n->out[i]->id] = out[i];
+			if (n->out[i]->into)
+				held[n->out[i]->into->id] = out[i];
+		}
+	return 0;
+}
+
+/* A step: what begins it, the body once for each micro-batch, the update. */
+static int step(Ctx *c, Graph *g, Tensor **held, Arena *a)
+{
+	for (int i = 0; i < g->nnode; i++)
+		if (micro_begins(g->node[i]) && run(g->node[i], held, a))
+			return -1;
+	for (c->micro = 0; c->micro < c->program->times; c->micro++) {
+		for (int i = 0; i < g->nin; i++)
+			held[g->in[i]->id] = load(c, g->in[i], a);
+		for (int i = 0; i < g->nnode; i++)
+			if (!micro_begins(g->node[i]) && !micro_updates(g->node[i]) && run(g->node[i], held, a))
+				return -1;
+	}
+	for (int i = 0; i < g->nnode; i++)
+		if (micro_updates(g->node[i]) && run(g->node[i], held, a))
+			return -1;
 	return 0;
 }
 
@@ -59,26 +98,18 @@ static int train(Model *m, int steps, char **names)
 	Graph *g = m->graph;
 	Plan *p = m->plan;
 	RtRank me = { 0 };
-	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .seed = (uint64_t)p->train.seed, .data = { RT_POINTS, 2, 1 } };
+	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .times = p->train.times, .seed = (uint64_t)p->train.seed, .data = { RT_POINTS, 2, 1 } };
 	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
-	int nloss = g->nout;
+	Tensor **held = arena_array(&m->arena, Tensor *, g->nvalue + 1);
 	for (int i = 0; i < g->ninit; i++)
-		if (!g->init[i]->data && start(&c, g->init[i], &m->arena))
+		if (!g->init[i]->data && start(&c, g->init[i], held, &m->arena))
 			return 1;
-	for (int i = 0; i < g->nvalue; i++)
-		if (g->value[i]->into)
-			arena_push(&m->arena, g->out, g->nout, g->value[i]);
 	for (c.step = 0; c.step < steps; c.step++) {
-		Tensor **in = arena_array(&m->arena, Tensor *, g->nin + 1), **out = arena_array(&m->arena, Tensor *, g->nout + 1);
-		for (int i = 0; i < g->nin; i++)
-			in[i] = load(&c, g->in[i], &m->arena);
-		if (eval_graph(g, in, out, &m->arena, (EvalOpts){ 0 }))
+		if (step(&c, g, held, &m->arena))
 			return 1;
-		for (int i = nloss; i < g->nout; i++)
-			g->out[i]->into->data = out[i];
-		printf("step %6d  loss %.7f\n", (int)c.step, tensor_get(out[0], 0));
+		printf("step %6d  loss %.7f\n", (int)c.step, tensor_get(held[g->out[0]->id], 0));
 		for (char **n = names; *n; n++)
-			if (print_state(g, *n))
+			if (print_state(g, held, *n))
 				return 1;
 	}
 	return 0;

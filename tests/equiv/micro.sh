@@ -1,0 +1,29 @@
+# A step in 2, 4 or 8 micro-batches has the losses of one in one: in the reference evaluator to 1e-6, for every example and for losses
+# whose count is known only at the end; and in programs of one and two ranks.
+# seconds: 900
+for f in "$HERE/micro.ir" "$ROOT"/examples/*.ir; do
+	name=$(basename "$f" .ir) why=''
+	[ "$name" = resnet ] && continue        # has statistics of the batch
+	for m in 8 4 2 1; do
+		timeout 300 "$PLAIN/test-equiv-evaluator" "$f" 3 "batch: 8, microbatch: $m, data: points(classes: 2)" 2>log | grep ^step >"$m.txt"
+		[ -s log ] && why="micro-batches of $m: $(head -n 1 log)" && break
+		paste 8.txt "$m.txt" | awk '{ d = $4 - $8; s = $4 < 0 ? -$4 : $4; if (d < 0) d = -d; if (d > 1e-6 * (s + 0.1)) { print "step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 3 }' >diff || {
+			why="micro-batches of $m: $(tr '\n' ';' <diff)" && break
+		}
+	done
+	if [ -z "$why" ]; then echo "ok $name"; else echo "not ok $name: $why"; fi
+done
+
+agree() { # what, file: as the evaluator with the whole batch
+	paste 8.txt "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-5 * $4) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 3 }' >why && echo "ok $1" || { echo "not ok $1: losses differ" && cat why; }
+}
+for f in "$HERE/micro.ir" "$ROOT/examples/gpt.ir"; do
+	name=$(basename "$f" .ir)
+	"$PLAIN/test-equiv-evaluator" "$f" 3 'batch: 8, data: points(classes: 2)' | grep ^step >8.txt || exit 1
+	for ranks in 1 2; do
+		"$SBPCC" "$f" --ranks=$ranks --train='batch: 8, microbatch: 2, data: points(classes: 2), steps: 3' -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 &&
+			tree/trainer --every=1 2>log | grep ^step >got.txt || { echo "not ok program $name on $ranks: $(head -n 1 log)" && continue; }
+		agree "program $name on $ranks" got.txt
+		rm -rf tree
+	done
+done
