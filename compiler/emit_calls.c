@@ -6,6 +6,7 @@
 #include "ops/ops.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -659,6 +660,116 @@ static void call_gather_grad(const Print *p)
 	text_add(p->t, ", %" PRId64 ")", product(&i, 0, i.rank));
 }
 
+/* ---- attention ---- */
+
+/* [B, S, H * D] or [B, H, S, D]. */
+typedef struct HeadShape { int64_t batch, heads, seq, width, sbatch, shead, srow; } HeadShape;
+
+static HeadShape head_shape(const Shape *s, int64_t heads)
+{
+	if (s->rank == 3)
+		return (HeadShape){ s->d[0], heads, s->d[1], s->d[2] / heads, s->d[1] * s->d[2], s->d[2] / heads, s->d[2] };
+	return (HeadShape){ s->d[0], s->d[1], s->d[2], s->d[3], s->d[1] * s->d[2] * s->d[3], s->d[2] * s->d[3], s->d[3] };
+}
+
+static void print_heads(const Print *p, const HeadShape *h)
+{
+	text_add(p->t, ", { %" PRId64 ", %" PRId64 ", %" PRId64 " }", h->sbatch, h->shead, h->srow);
+}
+
+static int64_t heads_of(const Node *n, const char *attr)
+{
+	return n->in[0]->type->rank == 3 ? attr_int(n, attr) : 0;
+}
+
+/* No cache, no lengths, no other result; a mask covers all keys, or is broadcast over them. */
+static bool can_attention(const Node *n)
+{
+	bool grad = !strcmp(n->op, "AttentionGrad");
+	const Type *q = n->in[0]->type, *k = n->in[1]->type, *m = n->nin > 3 && n->in[3] ? n->in[3]->type : NULL;
+	for (int i = 0; i < 3; i++)
+		if (n->in[i]->type->elem != DT_FLOAT)
+			return false;
+	for (int i = 4; i < n->nin && !grad; i++)
+		if (n->in[i])
+			return false;
+	for (int i = 1; i < n->nout && i < 4 && !grad; i++)
+		if (n->out[i])
+			return false;
+	if (m && ((m->elem != DT_FLOAT && m->elem != DT_BOOL) || m->rank < 1 || m->rank > 4 || (m->dim[m->rank - 1] != 1 && m->dim[m->rank - 1] != k->dim[k->rank - 2])))
+		return false;
+	return !attr_has(n, "softmax_precision") && q->rank == k->rank;
+}
+
+static int64_t window_attr(const Node *n, const char *name)
+{
+	return n->row->since >= 25 || !strcmp(n->op, "AttentionGrad") ? attr_int(n, name) : -1;
+}
+
+static void print_attention(const Print *p)
+{
+	const Node *n = p->n;
+	Shape qs = in_shape(p, 0), ks = in_shape(p, 1), vs = in_shape(p, 2);
+	HeadShape q = head_shape(&qs, heads_of(n, "q_num_heads")), k = head_shape(&ks, heads_of(n, "kv_num_heads")), v = head_shape(&vs, heads_of(n, "kv_num_heads"));
+	HeadShape y = q, m = { 0 };
+	y.width = v.width;
+	y.shead = qs.rank == 3 ? v.width : q.seq * v.width;
+	y.srow = qs.rank == 3 ? q.heads * v.width : v.width;
+	y.sbatch = q.heads * q.seq * v.width;
+	int64_t mcol = 0, left = window_attr(n, "left_window_size"), right = window_attr(n, "right_window_size"), none = q.seq + k.seq;
+	const char *mask = "K_MASK_NONE";
+	if (n->nin > 3 && n->in[3]) {
+		Shape s = in_shape(p, 3);
+		int64_t st[8], *to[4] = { &m.sbatch, &m.shead, &m.srow, &mcol };
+		strides_of(&s, st);
+		for (int a = 0; a < s.rank; a++)
+			*to[a + 4 - s.rank] = s.d[a] == 1 ? 0 : st[a];
+		mask = n->in[3]->type->elem == DT_BOOL ? "K_MASK_BOOL" : "K_MASK_ADD";
+	}
+	left = left < 0 ? none : left;
+	right = right < 0 ? none : right;
+	if (attr_int(n, "is_causal"))
+		right = 0;
+	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)q.width);
+	text_add(p->t, "&(KAttention){ %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64, q.batch, q.heads, k.heads, q.seq, k.seq,
+	         q.width, v.width);
+	print_heads(p, &q), print_heads(p, &k), print_heads(p, &v), print_heads(p, &y), print_heads(p, &m);
+	text_add(p->t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s, %s })", mcol, left, right, real(p, scale), real(p, attr_float(n, "softcap")), mask);
+}
+
+static void call_attention(const Print *p)
+{
+	text_add(p->t, "k_attention_f32(c, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 4), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3));
+	print_attention(p);
+}
+
+static void call_attention_grad(const Print *p)
+{
+	text_add(p->t, "k_attention_grad_f32(c, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), make_ptr(p, 2), take_ptr(p, 0),
+	         take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3), take_ptr(p, 4), take_ptr(p, 5), take_ptr(p, 6));
+	print_attention(p);
+}
+
+static bool can_rotary(const Node *n)
+{
+	for (int i = 0; i < 3; i++)
+		if (n->in[i]->type->elem != DT_FLOAT)
+			return false;
+	return n->in[1]->type->rank == 2 || n->in[1]->type->dim[0] == n->in[0]->type->dim[0];
+}
+
+static void call_rotary(const Print *p)
+{
+	const Node *n = p->n;
+	Shape xs = in_shape(p, 0), cs = in_shape(p, 1);
+	HeadShape x = head_shape(&xs, heads_of(n, "num_heads"));
+	int64_t rot = attr_int(n, "rotary_embedding_dim");
+	text_add(p->t, "k_rotary_f32(c, %s, %s, %s, %s, %s, &(KRotary){ %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64, make_ptr(p, 0),
+	         take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), take_ptr(p, 3), x.batch, x.heads, x.seq, x.width, rot ? rot : x.width, cs.d[0]);
+	print_heads(p, &x);
+	text_add(p->t, ", %d })", attr_int(n, "interleaved") != 0);
+}
+
 /* ---- windows ---- */
 
 static bool planes(const Type *t)
@@ -775,6 +886,9 @@ static const Kernel kernels[] = {
 	{ "softmax_xent", "loss", 7, can_loss, call_xent, false },
 	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, false },
 	{ "nll_loss", "loss", 7, can_loss, call_nll, false },
+	{ "attention", "attention", 15, can_attention, call_attention, false },
+	{ "attention_grad", "attention", 127, can_attention, call_attention_grad, false },
+	{ "rotary", "attention", 15, can_rotary, call_rotary, false },
 	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, false },
 	{ "rmsnorm", "norm", 3, can_layernorm, call_layernorm, false },
 	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_norm_grad, false },

@@ -108,6 +108,32 @@ int k_batchnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, cons
 int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
                            int64_t channels, int64_t inner);
 
+/* attention: y of query i is the average of the values of keys i - left to i + right, by the softmax of their scores: scale q k,
+ * capped at softcap (0: not), plus a mask or where a mask allows.  lse, [batch, heads, sq] dense, when wanted, is the logarithm of
+ * the sum of exponentials, +inf where nothing is allowed; the gradient reads it.  Strides are in elements; those of dq, dk, dv are
+ * those of q, k, v, and of dy those of y; the elements of one head at one place are neighbours. */
+typedef struct KHeads { int64_t batch, head, row; } KHeads;
+typedef enum { K_MASK_NONE, K_MASK_ADD, K_MASK_BOOL } KMask;
+typedef struct KAttention {
+	int64_t batch, heads, kvheads, sq, sk, d, dv;
+	KHeads q, k, v, y, m;
+	int64_t mcol, left, right;
+	float scale, softcap;
+	KMask mask;
+} KAttention;
+int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *);
+int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
+                         const float *lse, const float *dy, const KAttention *);
+
+/* rotary: turns the first rot elements of each head, in pairs, by the angle of its place: given, or the place itself (of caches that
+ * hold one row per sample and place). */
+typedef struct KRotary {
+	int64_t batch, heads, seq, width, rot, places;
+	KHeads x;
+	int interleaved;
+} KRotary;
+int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *);
+
 /* index: onehot, y is outer x depth x inner; gather, y is outer x count x inner of x, which is outer x n x inner. */
 int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);
 int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);

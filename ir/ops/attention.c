@@ -3,7 +3,9 @@
  *
  * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool
  * masks, the causal triangle, windows, padding of the keys).  The latter select -inf after everything else,
- * and a row in which nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.
+ * and a row in which nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.  For the
+ * gradient each row keeps the logarithm of the sum of exponentials (+inf where nothing is allowed), from
+ * which AttentionGrad computes the probabilities again.
  */
 #include <math.h>
 #include <string.h>
@@ -11,6 +13,24 @@
 #include "ops.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
+enum { G_Y = 4, G_LSE, G_DY }; /* of AttentionGrad, whose first four operands are those of Attention */
+enum { LSE = 4 };              /* result */
+
+static bool is_grad(const Node *n)
+{
+	return !strcmp(n->op, "AttentionGrad");
+}
+
+/* Operands that AttentionGrad does not have. */
+static Value *past(const Node *n, int i)
+{
+	return is_grad(n) ? NULL : in_value(n, i);
+}
+
+static int64_t window(const Node *n, const char *which)
+{
+	return is_grad(n) || n->row->since >= 25 ? attr_int(n, which) : -1;
+}
 
 static const char *intern(Node *n, const char *fmt, long long v)
 {
@@ -49,7 +69,7 @@ static int bad_heads(Node *n, int i, const char *what, int64_t heads)
 /* What the operands say; heads are -1 when a 4-axis operand does not tell. */
 static int read_heads(Node *n, Heads *h)
 {
-	Type *q = in_type(n, Q), *k = in_type(n, K), *v = in_type(n, V), *past = in_type(n, PAST_K);
+	Type *q = in_type(n, Q), *k = in_type(n, K), *v = in_type(n, V), *old = past(n, PAST_K) ? in_type(n, PAST_K) : NULL;
 	int axes = q->rank;
 	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
 		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
@@ -84,7 +104,7 @@ static int read_heads(Node *n, Heads *h)
 			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
-	h->past = past && past->rank == 4 ? past->dim[2] : in_value(n, PAST_K) ? DIM_UNKNOWN : 0;
+	h->past = old && old->rank == 4 ? old->dim[2] : past(n, PAST_K) ? DIM_UNKNOWN : 0;
 	return 0;
 }
 
@@ -113,6 +133,29 @@ static int shape_attention(Node *n)
 	out_set(n, 1, k->elem, 4, (Dim[]){ h.batch, hk, total, h.dk });
 	out_set(n, 2, in_dtype(n, V), 4, (Dim[]){ h.batch, hk, total, h.dv });
 	out_set(n, 3, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, total });
+	out_set(n, LSE, q->elem, 3, (Dim[]){ h.batch, hq, h.sq });
+	return 0;
+}
+
+static int shape_attention_grad(Node *n)
+{
+	Heads h;
+	for (int i = Q; i <= V; i++) {
+		Type *t = in_type(n, i);
+		out_set(n, i, in_dtype(n, i), t ? t->rank : -1, t ? t->dim : NULL);
+		if (in_rank(n, i) < 0)
+			return 0;
+	}
+	if (read_heads(n, &h))
+		return -1;
+	Type *y = in_type(n, G_Y), *dy = in_type(n, G_DY), *lse = in_type(n, G_LSE);
+	bool clash = (y && y->rank != in_rank(n, Q)) || (dy && dy->rank != in_rank(n, Q)) || (lse && lse->rank != 3);
+	for (int a = 0; !clash && y && dy && a < y->rank; a++)
+		clash = dim_differ(y->dim[a], dy->dim[a]);
+	if (clash || (y && dim_differ(y->dim[y->rank - 2], h.sq)) || (lse && dim_differ(lse->dim[2], h.sq))) {
+		err_at(in_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s", type_text(in_type(n, Q)));
+		return -1;
+	}
 	return 0;
 }
 
@@ -159,9 +202,8 @@ static Value *count(Node *n, Value *size, bool column)
 static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 {
 	bool causal = attr_int(n, "is_causal") != 0;
-	int64_t left = n->row->since >= 25 ? attr_int(n, "left_window_size") : -1,
-		right = n->row->since >= 25 ? attr_int(n, "right_window_size") : -1;
-	Value *pad = in_value(n, NONPAD), *ok = NULL, *sq = size_of(n, q, 2), *j = NULL;
+	int64_t left = window(n, "left_window_size"), right = window(n, "right_window_size");
+	Value *pad = past(n, NONPAD), *ok = NULL, *sq = size_of(n, q, 2), *j = NULL;
 	*all = !causal && left < 0 && right < 0 && !pad;
 	if (*all)
 		return NULL;
@@ -172,7 +214,7 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 		Value *at = count(n, sq, true); /* where query i stands among the keys */
 		if (pad)
 			at = make2(n, "Add", at, make2(n, "Sub", pad, sq));
-		else if (in_value(n, PAST_K))
+		else if (past(n, PAST_K))
 			at = make2(n, "Add", at, size_of(n, n->in[PAST_K], 2));
 		if (causal)
 			ok = make2(n, "LessOrEqual", j, at);
@@ -212,20 +254,18 @@ typedef struct Scores {
 	Value *raw, *capped, *biased, *prob;
 } Scores;
 
-/* softcap, masks, softmax.  Before opset 25 the order changed in place between releases of ONNX: first the
+/* softcap and masks.  Before opset 25 the order changed in place between releases of ONNX: first the
  * mask was added, then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now
  * mode 1 is capped and mode 2 biased.  Of what the two releases disagree on, the older reading is taken
  * where only it makes sense: mode 2 with a cap, mode 1 without. */
-static int scores(Node *n, Value *q, Value *k, Scores *s)
+static int bias(Node *n, Value *q, Value *k, Scores *s, bool *may_be_empty)
 {
 	double cap = attr_float(n, "softcap");
-	bool all, late = n->row->since < 25 && cap > 0 && attr_int(n, "qk_matmul_output_mode") == 2;
+	bool all, late = !is_grad(n) && n->row->since < 25 && cap > 0 && attr_int(n, "qk_matmul_output_mode") == 2;
 	Value *mask = in_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
 	if ((in_value(n, MASK) && !mask) || (!all && !ok))
 		return -1;
-	bool may_be_empty = mask || in_value(n, NONPAD) ||
-	                    (n->row->since >= 25 && (attr_int(n, "left_window_size") >= 0 ||
-							    attr_int(n, "right_window_size") >= 0));
+	*may_be_empty = mask || past(n, NONPAD) || window(n, "left_window_size") >= 0 || window(n, "right_window_size") >= 0;
 	if (mask && mask->type->elem == DT_BOOL) {
 		ok = both(n, ok, mask);
 		mask = NULL;
@@ -239,13 +279,31 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 		s->capped = v = soften(n, v, cap);
 	if (ok && v)
 		v = make(n, NULL, "Where", NULL, ok, v, make_num(n, v, -INFINITY));
-	if (!v)
-		return -1;
 	s->biased = v;
+	return v ? 0 : -1;
+}
+
+/* The logarithm of the sum of exponentials of each row, without its last axis; +inf where the row is empty. */
+static int log_sum(Node *n, Value *v, Value *empty)
+{
+	Value *last = expand_ints(n, (int64_t[]){ -1 }, 1), *top = make(n, NULL, "ReduceMax", "keepdims=1", v, last, NULL);
+	Value *e = top ? make1(n, "Exp", make2(n, "Sub", v, top)) : NULL;
+	Value *sum = make(n, NULL, "ReduceSum", "keepdims=1", e, last, NULL);
+	Value *r = sum ? make2(n, "Add", top, make1(n, "Log", sum)) : NULL;
+	if (empty && r)
+		r = make(n, NULL, "Where", NULL, empty, make_num(n, r, INFINITY), r);
+	return make(n, n->out[LSE], "Squeeze", NULL, r, last, NULL) ? 0 : -1;
+}
+
+static int scores(Node *n, Value *q, Value *k, Scores *s)
+{
+	bool may_be_empty;
+	if (bias(n, q, k, s, &may_be_empty))
+		return -1;
+	Value *v = s->biased, *empty = NULL;
 	DType precise = v->type->elem;
 	if (attr_has(n, "softmax_precision") && expand_float(n, "softmax_precision", &precise))
 		return -1;
-	Value *empty = NULL;
 	if (may_be_empty) {
 		Value *top = make(
 			n, NULL, "ReduceMax", "keepdims=1", v, expand_ints(n, (int64_t[]){ -1 }, 1), NULL);
@@ -254,6 +312,8 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 			return -1;
 		v = make(n, NULL, "Where", NULL, empty, make_num(n, v, 0), v);
 	}
+	if (out_value(n, LSE) && log_sum(n, v, empty))
+		return -1;
 	Value *p = cast_to(n, make(n, NULL, "Softmax", "axis=-1", cast_to(n, v, precise), NULL, NULL),
 		s->raw->type->elem);
 	if (empty && p)
@@ -332,7 +392,107 @@ static int expand_attention(Node *n)
 	return r ? 0 : -1;
 }
 
+/* ---- gradient ---- */
+
+/* [B, H * times, S, D] -> [B, H, S, D]: what the query heads of one key head give is summed. */
+static Value *sum_heads(Node *n, Value *x, int64_t heads, int64_t times)
+{
+	if (!x || times == 1)
+		return x;
+	const Dim *d = x->type->dim;
+	Value *apart = make2(n, "Reshape", x, expand_ints(n, (int64_t[]){ 0, heads, times, dim_known(d[2]) ? d[2] : -1, d[3] }, 5));
+	return make(n, NULL, "ReduceSum", "keepdims=0", apart, expand_ints(n, (int64_t[]){ 2 }, 1), NULL);
+}
+
+static int give(Node *n, int i, Value *v, bool flat)
+{
+	if (!out_value(n, i))
+		return 0;
+	if (flat) {
+		v = make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", v, NULL, NULL);
+		return make(n, n->out[i], "Reshape", NULL, v, make1(n, "Shape", n->in[i]), NULL) ? 0 : -1;
+	}
+	return make(n, n->out[i], "Identity", NULL, v, NULL, NULL) ? 0 : -1;
+}
+
+/* With probabilities p = exp(scores - lse) and D = sum(dy y) of each row: dv = p^T dy, ds = p (dy v^T - D), times the slope
+ * of the cap, dq = scale ds k, dk = scale ds^T q. */
+static int expand_attention_grad(Node *n)
+{
+	Heads h;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && in_rank(n, i) < 0) {
+			err_at(in_loc(n, i), "AttentionGrad needs operands with a known number of axes");
+			return -1;
+		}
+	if (read_heads(n, &h))
+		return -1;
+	if (h.q < 1 || h.kv < 1 || !dim_known(h.dq) || !dim_known(h.dv)) {
+		err_at(n->loc, "AttentionGrad needs a known number of heads and a known head size");
+		return -1;
+	}
+	Value *q = n->in[Q], *k = n->in[K], *v = n->in[V], *y = n->in[G_Y], *dy = n->in[G_DY];
+	if (h.flat) {
+		q = split_heads(n, q, h.q, h.dq);
+		k = split_heads(n, k, h.kv, h.dk);
+		v = split_heads(n, v, h.kv, h.dv);
+		y = split_heads(n, y, h.q, h.dv);
+		dy = split_heads(n, dy, h.q, h.dv);
+	}
+	int64_t times = h.q / h.kv;
+	Value *kk = repeat_heads(n, k, times), *vv = repeat_heads(n, v, times), *last = expand_ints(n, (int64_t[]){ -1 }, 1);
+	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq), cap = attr_float(n, "softcap");
+	Scores s = { 0 };
+	bool may_be_empty;
+	if (!q || !kk || !vv || !y || !dy)
+		return -1;
+	Value *qs = make2(n, "Mul", q, make_num(n, q, scale));
+	s.raw = make(n, NULL, "MatMulT", "transB=1", qs, kk, NULL);
+	if (!s.raw || bias(n, q, k, &s, &may_be_empty))
+		return -1;
+	Value *p = make1(n, "Exp", make2(n, "Sub", s.biased, make2(n, "Unsqueeze", n->in[G_LSE], last)));
+	Value *rows = make(n, NULL, "ReduceSum", "keepdims=1", make2(n, "Mul", dy, y), last, NULL);
+	Value *dp = make(n, NULL, "MatMulT", "transB=1", dy, vv, NULL);
+	Value *ds = p && rows && dp ? make2(n, "Mul", p, make2(n, "Sub", dp, rows)) : NULL;
+	if (cap > 0 && ds) {
+		Value *part = make2(n, "Div", s.capped, make_num(n, s.capped, cap));
+		Value *slope = part ? make2(n, "Sub", make_num(n, part, 1), make2(n, "Mul", part, part)) : NULL;
+		ds = make2(n, "Mul", ds, slope);
+	}
+	if (!ds)
+		return -1;
+	Value *dq = make2(n, "MatMul", make2(n, "Mul", ds, make_num(n, ds, scale)), kk);
+	Value *dk = sum_heads(n, make(n, NULL, "MatMulT", "transA=1", ds, qs, NULL), h.kv, times);
+	Value *dv = sum_heads(n, make(n, NULL, "MatMulT", "transA=1", p, dy, NULL), h.kv, times);
+	return dq && dk && dv && !give(n, Q, dq, h.flat) && !give(n, K, dk, h.flat) && !give(n, V, dv, h.flat) ? 0 : -1;
+}
+
+/* Plain attention in one type: no cache, no lengths, no other result; nobody asks for the gradient of a mask. */
+static bool own_attention(const Node *n, const bool *wants)
+{
+	for (int i = 1; i < n->nout; i++)
+		if (n->out[i])
+			return false;
+	for (int i = PAST_K; i < n->nin; i++)
+		if (n->in[i])
+			return false;
+	Heads h;
+	DType t = in_dtype(n, Q);
+	for (int i = Q; i <= V; i++)
+		if (in_rank(n, i) < 0)
+			return false;
+	return !wants[MASK] && dtype_bits(t) >= 32 && in_dtype(n, V) == t && !attr_has(n, "softmax_precision") && !read_heads((Node *)n, &h) && h.q > 0 &&
+	       h.kv > 0 && dim_known(h.dq) && dim_known(h.dv);
+}
+
 /* ---- rotary embedding ---- */
+
+/* A rotation the other way, unless the angles are trained. */
+static bool own_rotary(const Node *n, const bool *wants)
+{
+	(void)n;
+	return !wants[1] && !wants[2];
+}
 
 static int shape_rotary(Node *n)
 {
@@ -457,10 +617,10 @@ static int factor_attention(Node *n, FactorRule *r)
 	if (read_heads(n, &h))
 		return -1;
 	int batch = factor_add(r, h.batch), head = -1, place = -1;
+	bool grad = is_grad(n);
 	if (!h.flat && h.q > 0 && h.q == h.kv)
 		head = factor_add(r, h.q);
-	if (!attr_int(n, "is_causal") && !attr_has(n, "left_window_size") &&
-		!attr_has(n, "right_window_size"))
+	if (!attr_int(n, "is_causal") && window(n, "left_window_size") < 0 && window(n, "right_window_size") < 0)
 		place = factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
@@ -479,6 +639,13 @@ static int factor_attention(Node *n, FactorRule *r)
 		r->out[0][h.flat ? 1 : 2] = place;
 	if (n->nout > 3 && r->out[3])
 		r->out[3][2] = place;
+	if (grad)
+		r->in[G_Y][h.flat ? 1 : 2] = r->in[G_DY][h.flat ? 1 : 2] = place;
+	int *lse = grad ? r->in[G_LSE] : n->nout > LSE ? r->out[LSE] : NULL;
+	if (lse) {
+		lse[1] = head;
+		lse[2] = place;
+	}
 	Type *m = in_type(n, MASK);
 	for (int a = 0; m && a < m->rank; a++) {
 		int at = a + 4 - m->rank; /* right-aligned with [batch, heads, queries, keys] */
@@ -519,34 +686,55 @@ static Cost cost_attention(const Node *n)
 	return c;
 }
 
+static Cost cost_attention_grad(const Node *n)
+{
+	Cost c = cost_attention(n);
+	c.flops *= 2.5;
+	return c;
+}
+
 #define ATTENTION_ATTRS                                                                             \
 	"is_causal:int=0 kv_num_heads:int q_num_heads:int qk_matmul_output_mode:int=0 scale:float " \
 	"softcap:float=0.0 "                                                                        \
 	"softmax_precision:int"
-#define ATTENTION_OUT " -> y:F present_key:F? present_value:F1? qk_matmul_output:F?"
+#define ATTENTION_OUT " -> y:F present_key:F? present_value:F1? qk_matmul_output:F? lse:F2?"
+#define ATTENTION_GRAD(windows)                                                                           \
+	"dq, dk, dv = AttentionGrad<is_causal=@is_causal, kv_num_heads=@kv_num_heads, q_num_heads=@q_num_heads, " \
+	"scale=@scale, softcap=@softcap" windows ">(q, k, v, attn_mask, y, lse, dy)"
 #define ATTENTION_ROW                                                                                   \
 	.shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
-	.factor_fn = factor_attention, .cost = cost_attention
+	.factor_fn = factor_attention, .cost = cost_attention, .own = own_attention, .stash = "lse"
 
 /* clang-format off */
 const Op ops_attention[] = {
 	{ .name = "Attention", .since = 25,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,
+	  .grad = ATTENTION_GRAD(", left_window_size=@left_window_size, right_window_size=@right_window_size"),
 	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] "
 		  "v:[1,2,3,2] =is_causal:1 =softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] "
 		  "attn_mask:[4,4] =left_window_size:1" },
 	{ .name = "Attention", .since = 24, .until = 24,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
-	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW,
+	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""),
 	  .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
 	{ .name = "Attention", .since = 23, .until = 23,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
-	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
+	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""), .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
+	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1, .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
+	  .attrs = "is_causal:int=0 kv_num_heads:int q_num_heads:int scale:float softcap:float=0.0 left_window_size:int=-1 "
+		   "right_window_size:int=-1", .shape = shape_attention_grad, .kernel = "attention_grad", .composite = true,
+	  .expand = expand_attention_grad, .factor_fn = factor_attention, .linear = "dy", .cost = cost_attention_grad,
+	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] =q_num_heads:2 =kv_num_heads:2 | "
+		  "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] =is_causal:1 =softcap:2.0 | "
+		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1" },
 	{ .name = "RotaryEmbedding", .since = 23,
 	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
 	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,
 	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary,
+	  .own = own_rotary, .linear = "x",
+	  .grad = "dx = RotaryEmbedding<interleaved=@interleaved, num_heads=@num_heads, "
+		  "rotary_embedding_dim=@rotary_embedding_dim>(dy, cos_cache, Neg(sin_cache), position_ids)",
 	  .cost = cost_pointwise, .flops = 3,
 	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | x:[1,3,8] "
 		  "cos_cache:[1,3,2] sin_cache:[1,3,2] =num_heads:2 =interleaved:1" },

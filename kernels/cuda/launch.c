@@ -170,6 +170,30 @@ int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, co
 	return rt_launch(c, "g_channels_grad_w_f32", rt_blocks(channels), 1, args);
 }
 
+int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *a)
+{
+	KAttention all = *a;
+	void *args[] = { &y, &lse, &q, &k, &v, &mask, &all };
+	return rt_launch(c, "g_attention_f32", rt_blocks(a->batch * a->heads * a->sq), 1, args);
+}
+
+int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
+                         const float *lse, const float *dy, const KAttention *a)
+{
+	KAttention all = *a;
+	void *args[] = { &dq, &q, &k, &v, &mask, &y, &lse, &dy, &all };
+	void *kvargs[] = { &dk, &dv, &q, &k, &v, &mask, &y, &lse, &dy, &all };
+	int code = rt_launch(c, "g_attention_grad_q_f32", rt_blocks(a->batch * a->heads * a->sq), 1, args);
+	return code ? code : rt_launch(c, "g_attention_grad_kv_f32", rt_blocks(a->batch * a->kvheads * a->sk), 1, kvargs);
+}
+
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *r)
+{
+	KRotary all = *r;
+	void *args[] = { &y, &x, &cosine, &sine, &place, &all };
+	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
+}
+
 int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)
 {
 	int64_t n = outer * depth * inner;
