@@ -273,6 +273,9 @@ int  tree_write(const Tree *, const char *dir);                          /* emit
 typedef struct Emit {
 	Graph *g;                               /* of the program that is being written */
 	Plan *plan;
+	Slot **value; int nvalue;               /* the entries of the table of values */
+	bool *checked;                          /* whether a schedule checks the bytes of an entry */
+	struct Sched *sched;                    /* by role: what is printed so far */
 	const Model *part[3]; int npart;        /* all programs; the main one first */
 	Tree tree;
 	Target target;
@@ -321,6 +324,8 @@ uint64_t emit_key(const char *name);
 const char *emit_init(const Value *, double *a, double *b);
 
 /* emit_values.c: the table of values. */
+void emit_number(Emit *);
+const char *emit_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
 void emit_values(Emit *);
 int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
 void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
@@ -330,7 +335,8 @@ typedef struct Repeat { int from, period, times; } Repeat;
 Repeat *emit_repeats(Arena *, const int *row, int n, int *count);
 
 /* emit_schedule.c: the tables of a role. */
-int  emit_schedule(Emit *, const Role *);
+int  emit_schedule(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
+void emit_schedules(Emit *);                                 /* writes all */
 const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */
 const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
 

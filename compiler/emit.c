@@ -408,7 +408,7 @@ int emit_run(Graph *g)
 	print_plan(m, plan);
 	if (emit_trainer(&e, hash_text(plan)))
 		return -1;
-	emit_values(&e);
+	emit_number(&e);
 	for (int k = 0; k < e.npart; k++) {
 		turn_to(&e, e.part[k]);
 		for (int i = 0; i < e.plan->nrole; i++)
@@ -416,6 +416,8 @@ int emit_run(Graph *g)
 				return -1;
 	}
 	turn_to(&e, m);
+	emit_schedules(&e);
+	emit_values(&e);
 	emit_kernels(&e);
 	emit_make(&e);
 	if (tree_write(&e.tree, opt.out))

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Pointwise { const char *c, *cuda, *launch, *proto; } Pointwise;
+typedef struct Pointwise {
+	const char *part;               /* the function that has its loop */
+	const char *c, *cuda, *launch, *proto;
+} Pointwise;
 
 enum { AXES = 8, OPERANDS = 64, GRAIN = 16384 };      /* elements that are worth handing to another thread */
 
@@ -215,6 +218,17 @@ static const char *ctype_of(const Slot *s)
 	return emit_ctype(s->v->type->elem);
 }
 
+/* One more declaration, in a statement with those before it when the type is the same: "const float *x0 = t[1], *x1 = t[2];" */
+static void declare(Text *t, const char *tabs, const char **type, const char *want, const char *what)
+{
+	bool same = *type && !strcmp(*type, want);
+	if (same)
+		text_add(t, ", %s", what);
+	else
+		text_add(t, "%s%s%s%s", *type ? ";\n" : "", tabs, want, what);
+	*type = want;
+}
+
 /* Pointers to results and operands at a row (none: NULL) of a loop, and variables for operands that a row has one of.
  * load is filled with what reads an operand at the place j of the innermost loop. */
 static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *row, const char *j, const char **load)
@@ -222,30 +236,26 @@ static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *
 	Arena *a = g->e->tree.arena;
 	const Action *act = g->act;
 	const Loop *l = &g->l;
+	const char *type = NULL;
 	int outer = row ? l->n - 1 : 0;
 	int64_t len = l->n ? l->len[l->n - 1] : 1;
 	for (int i = 0; i < act->nmake; i++) {
 		const char *c = ctype_of(act->make[i]);
-		if (row)
-			text_add(t, "%s%s *y%d = (%s *)t[%d] + %s * %" PRId64 ";\n", tabs, c, i, c, i, row, len);
-		else
-			text_add(t, "%s%s *y%d = t[%d];\n", tabs, c, i, i);
+		const char *at = row ? arena_printf(a, "(%s *)t[%d] + %s * %" PRId64, c, i, row, len) : arena_printf(a, "t[%d]", i);
+		declare(t, tabs, &type, arena_printf(a, "%s ", c), arena_printf(a, "*y%d = %s", i, at));
 	}
 	for (int i = 0; i < act->ntake; i++) {
-		const char *c = ctype_of(act->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL;
+		const char *c = ctype_of(act->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL, *from;
 		int64_t step = l->n ? l->stride[i][l->n - 1] : 0;
 		int k = act->nmake + i;
-		if (step == 0) {
-			text_add(t, at ? "%sconst %s x%d = ((const %s *)t[%d])[%s];\n" : "%sconst %s x%d = *(const %s *)t[%d];\n", tabs, c, i, c, k, at);
-			load[i] = arena_printf(a, "x%d", i);
-			continue;
-		}
-		if (at)
-			text_add(t, "%sconst %s *x%d = (const %s *)t[%d] + %s;\n", tabs, c, i, c, k, at);
+		load[i] = step == 0 ? arena_printf(a, "x%d", i) : step == 1 ? arena_printf(a, "x%d[%s]", i, j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
+		if (step == 0)
+			from = at ? arena_printf(a, "((const %s *)t[%d])[%s]", c, k, at) : arena_printf(a, "*(const %s *)t[%d]", c, k);
 		else
-			text_add(t, "%sconst %s *x%d = t[%d];\n", tabs, c, i, k);
-		load[i] = step == 1 ? arena_printf(a, "x%d[%s]", i, j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
+			from = at ? arena_printf(a, "(const %s *)t[%d] + %s", c, k, at) : arena_printf(a, "t[%d]", k);
+		declare(t, tabs, &type, arena_printf(a, "const %s ", c), arena_printf(a, "%sx%d = %s", step ? "*" : "", i, from));
 	}
+	text_add(t, ";\n");
 }
 
 /* The statements of a loop over part of the group's elements, or of its rows. */
@@ -320,18 +330,23 @@ const char *emit_pointwise(Emit *e, const Action *act, int rank)
 	Gen g = { e, act, rank, loops_of(e->plan, act, rank, false), false, false };
 	const Loop *l = &g.l;
 	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1), grain = GRAIN / (inner ? inner : 1);
-	const char *key = arena_printf(a, "%" PRId64 "\n%s", count, c_body(&g));
+	const char *body = c_body(&g), *key = arena_printf(a, "%" PRId64 "\n%s", count, body);
 	if (!e->pwbyname.arena)
 		map_init(&e->pwbyname, a);
-	const char *known = map_get(&e->pwbyname, name_of(key));
+	const char *known = map_get(&e->pwbyname, name_of(key)), *part = map_get(&e->pwbyname, name_of(body));
 	if (known)
 		return known;
 	char *name = arena_printf(a, "pw%d", e->npw);
 	const char *about = arena_printf(a, "/* %s\n * %s */", ops_of(a, act), emit_shapes(e, act, rank));
 	Pointwise p = { .proto = arena_printf(a, "RtRun %s;", name) };
 	g.comments = true;
-	p.c = arena_printf(a, "%s\nPART(%s)\n{\n%s}\nRUN(%s, %" PRId64 ", %" PRId64 ")\n\n", about, name, c_body(&g), name, count,
-	                   grain > 1 ? grain : 1);
+	if (!part) {                            /* loops of other lengths share it */
+		part = name;
+		map_put(&e->pwbyname, name_of(body), name);
+		p.c = arena_printf(a, "\n%s\nPART(%s)\n{\n%s}\n", about, name, c_body(&g));
+	}
+	p.c = arena_printf(a, "%sRUN(%s, %s, %" PRId64 ", %" PRId64 ")\n", p.c ? p.c : "", name, part, count, grain > 1 ? grain : 1);
+	p.part = part;
 	g.cuda = true;
 	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, cuda_params(&g), cuda_body(&g));
 	p.launch = launcher(&g, name);
@@ -348,7 +363,9 @@ void emit_kernels(Emit *e)
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
 		emit_pack(&proto, &line, e->pw[i].proto);
-		text_add(&c, "%s", e->pw[i].c);
+		for (int k = i; !strcmp(e->pw[i].part, arena_printf(e->tree.arena, "pw%d", i)) && k < e->npw; k++)
+			if (!strcmp(e->pw[k].part, e->pw[i].part))      /* a loop, then all that run it */
+				text_add(&c, "%s", e->pw[k].c);
 		text_add(&cuda, "%s", e->pw[i].cuda);
 		text_add(&launch, "%s", e->pw[i].launch);
 	}

@@ -20,7 +20,7 @@ typedef struct Sched {
 	int rank;                       /* of the role: any has the same shapes */
 	Map byname;                     /* body -> name of its function */
 	int nfn;
-	Text functions;
+	Text functions, lists;
 } Sched;
 
 static const char *const kind_name[] = { [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
@@ -192,6 +192,7 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 		for (int k = 0; k < y->rank; k++)
 			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
 		text_add(t, "%d <= T%d", emit_bits(y->v) / 8, y->entry);
+		s->e->checked[y->entry] = true;
 		any = true;
 	}
 	text_add(t, any ? "" : "1");
@@ -286,21 +287,33 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 
 int emit_schedule(Emit *e, const Role *r)
 {
-	static const char *const about[] = { "One training step", "The loss of a batch", "The outputs" };
-	Arena *ar = e->tree.arena;
-	Sched s = { .e = e, .rank = r->rank[0] };
-	Text list = { 0 };
-	map_init(&s.byname, ar);
-	text_raw(&s.functions, "", 0);
+	static const char *const about[] = { "One training step.", "The loss of a batch.", "The outputs." };
+	if (!e->sched)
+		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
+	Sched *s = &e->sched[r->id];
+	if (!s->e) {
+		*s = (Sched){ .e = e, .rank = r->rank[0] };
+		map_init(&s->byname, e->tree.arena);
+		text_raw(&s->functions, "", 0);
+	}
+	const char *name = emit_part(e);
+	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_part_id(e)]);
 	int from = 0, to = 0;
 	int64_t times = emit_part_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
-	if (print_list(&s, &list, r, "list", &from, &to))
+	if (print_list(s, &s->lists, r, name, &from, &to))
 		return -1;
-	const char *name = emit_part(e), *what = about[emit_part_id(e)];
-	const char *schedule = arena_printf(ar, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { list, N_list, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name,
-	                                    from, to, times);
-	const char *title = arena_printf(ar, "%s, as role %d does it, which %d rank%s play%s.", what, r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
-	template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/%s.c", r->id, name)), "schedule.c", "banner", emit_banner(e, title), "functions", s.functions.s,
-	              "list", list.s, "schedule", schedule, NULL);
+	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, N_%s, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, name, from, to,
+	         times);
 	return 0;
+}
+
+void emit_schedules(Emit *e)
+{
+	Arena *ar = e->tree.arena;
+	for (int i = 0; i < e->plan->nrole; i++) {
+		const Role *r = &e->plan->role[i];
+		const char *title = arena_printf(ar, "What role %d does, which %d rank%s play%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
+		template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner", emit_banner(e, title), "functions",
+		              e->sched[i].functions.s, "lists", e->sched[i].lists.s, NULL);
+	}
 }

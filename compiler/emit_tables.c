@@ -41,15 +41,6 @@ static const char *real(Arena *a, double v)
 	return arena_printf(a, strpbrk(s, ".en") ? "%sf" : "%s.0f", s);
 }
 
-/* A name as a string of C: the escape of emit_comment, its backslashes doubled. */
-static void c_string(Arena *a, Text *t, const char *name)
-{
-	text_add(t, "\"");
-	for (const char *s = emit_comment(a, name); *s; s++)
-		text_add(t, *s == '\\' ? "\\\\" : "%c", *s);
-	text_add(t, "\"");
-}
-
 static int print_tensor(const Emit *e, Text *t, const Slot *s)
 {
 	const char *type = type_of(s->v->type->elem);
@@ -59,7 +50,7 @@ static int print_tensor(const Emit *e, Text *t, const Slot *s)
 		return -1;
 	}
 	text_add(t, "{ ");
-	c_string(e->tree.arena, t, s->v->name);
+	text_add(t, "%s", emit_string(e->tree.arena, s->v->name));
 	text_add(t, ", RT_%s, %d, {", type, s->rank);
 	for (int a = 0; a < s->rank; a++) {
 		text_add(t, "%s %" PRId64, a ? "," : "", s->dim[a]);
@@ -173,13 +164,14 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 {
 	int64_t n = tensor_elements(d);
 	int w = dtype_bits(d->dtype) / 8;
-	text_add(t, "static const uint%d_t k%d[] = {      /* %s */", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
+	size_t line = 0;
+	text_add(t, "static const uint%d_t k%d[] = {      /* %s */\n", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = 0;
 		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
-		text_add(t, "%s0x%0*" PRIx64 "u,", i % 10 ? " " : "\n\t", w * 2, bits);
+		emit_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,", bits));
 	}
-	text_add(t, "%s\n};\n", n ? "" : "\n\t0,");
+	text_add(t, "%s\n};\n", n ? "" : "\t0,");
 }
 
 /* A float tensor that is one number all over. */
@@ -199,7 +191,7 @@ typedef struct Weights { Text head; const Tensor **t; int n; uint64_t bytes; } W
 static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d)
 {
 	text_add(&w->head, "%s", w->n ? ",\n" : "{");
-	c_string(e->tree.arena, &w->head, s->v->name);
+	text_add(&w->head, "%s", emit_string(e->tree.arena, s->v->name));
 	text_add(&w->head, ":{\"dtype\":\"%s\",\"shape\":[", type_of(d->dtype));
 	for (int a = 0; a < d->rank; a++)
 		text_add(&w->head, "%s%" PRId64, a ? "," : "", d->dim[a]);
@@ -228,7 +220,10 @@ static void write_weights(Emit *e, Weights *w)
 
 static void print_fill(Text *row, Arena *a, double v)
 {
-	text_add(row, v == 0 ? ".start = RT_FILL" : ".start = RT_FILL, .a = %s", real(a, v));
+	if (v == 0)
+		text_add(row, "ZERO");
+	else
+		text_add(row, "FILL(%s)", real(a, v));
 }
 
 /* What a row starts as. */
@@ -248,10 +243,10 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 			print_fill(row, a, x);
 		else if (d->bytes <= (s->keep == KEEP_CONST ? SMALL_CONSTANT : SMALL_WEIGHT)) {
 			print_bits(e, bits, s, d);
-			text_add(row, ".start = RT_DATA_HERE, .data = k%d", s->id);
+			text_add(row, "HERE(k%d)", s->id);
 		} else {
 			add_weight(e, w, s, d);
-			text_add(row, ".start = RT_DATA_FILE");
+			text_add(row, "FILE");
 		}
 		return 0;
 	}
@@ -265,7 +260,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	if (!strcmp(how, "fill"))
 		print_fill(row, a, x);
 	else
-		text_add(row, ".start = RT_%s, .a = %s, .b = %s, .key = 0x%016" PRIx64 "u", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), emit_key(v->name));
+		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), emit_key(v->name));
 	return 0;
 }
 
@@ -295,9 +290,39 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
+static bool is_whole(const Slot *s)
+{
+	for (int a = 0; a < s->rank; a++)
+		if (s->split[a] >= 0)
+			return false;
+	return !s->window;
+}
+
+/* Short where nothing is split and no peer looks; shortest for moments of an optimizer. */
+static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
+{
+	static const char *const keep[] = { [KEEP_PARAM] = "PARAMETER", [KEEP_STATE] = "STATE", [KEEP_CONST] = "CONSTANT" };
+	Arena *a = e->tree.arena;
+	Text tensor = { 0 }, start = { 0 };
+	if (print_tensor(e, &tensor, s) || print_start(e, &start, bits, w, s))
+		return -1;
+	if (!is_whole(s)) {
+		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep[s->keep], start.s);
+		return 0;
+	}
+	const char *name = emit_string(a, s->v->name), *type = type_of(s->v->type->elem);
+	if (s->keep == KEEP_STATE && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
+		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
+	else
+		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep[s->keep], name, type, s->offset, start.s, s->rank);
+	for (int k = 0; k < s->rank; k++)
+		text_add(row, ", %" PRId64, s->dim[k]);
+	text_add(row, s->rank ? ")" : ", 0)");
+	return 0;
+}
+
 int emit_params(Emit *e, Text *program)
 {
-	static const char *const keep[] = { [KEEP_PARAM] = "RT_PARAMETER", [KEEP_STATE] = "RT_STATE", [KEEP_CONST] = "RT_CONSTANT" };
 	Text rows = { 0 }, bits = { 0 };
 	Weights w = { 0 };
 	size_t line = 0;
@@ -305,16 +330,11 @@ int emit_params(Emit *e, Text *program)
 	int n = e->plan->nkept;
 	for (int i = 0; i < n; i++) {
 		Text row = { 0 };
-		text_add(&row, "{ ");
-		if (print_tensor(e, &row, list[i]))
+		if (print_kept(e, &row, &bits, &w, list[i]))
 			return -1;
-		text_add(&row, ", %s, ", keep[list[i]->keep]);
-		if (print_start(e, &row, &bits, &w, list[i]))
-			return -1;
-		text_add(&row, " }");
 		add_row(&rows, &line, &row);
 	}
-	text_add(&rows, n ? "\n" : "\t{ .start = RT_FILL },\n");
+	text_add(&rows, n ? "\n" : "\t{ ZERO },\n");
 	text_add(program, "\t.kept = params,\n\t.nkept = %d,\n", n);
 	template_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
 	              "constants", bits.s ? bits.s : "", "rows", rows.s, NULL);

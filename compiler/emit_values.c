@@ -1,12 +1,12 @@
-/* The memory plan as a table: buffers.h has the size of every value as a constant, by which schedules check their calls;
- * buffers.c its name, type and offset.  A value that is updated in place is one entry with what it updates. */
+/* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value; for those that schedules check their
+ * calls by, the bytes are constants in buffers.h.  A value that is updated in place is one entry with what it updates. */
 #include "compiler.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 140 };                   /* columns that rows of a table are packed into */
+enum { WIDTH = 150 };                   /* columns that rows of a table are packed into */
 
 static const char *type_word(DType t)
 {
@@ -19,22 +19,14 @@ static const char *type_word(DType t)
 	}
 }
 
-/* A name of the model as a string of C: whatever is not plain in octal, which ends by itself. */
-static const char *quoted(Arena *a, const char *name)
+const char *emit_string(Arena *a, const char *name)
 {
-	size_t n = strlen(name);
-	char *out = arena_array(a, char, 4 * n + 3), *o = out;
-	*o++ = '"';
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)name[i];
-		if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("_.:/-", c)))
-			*o++ = (char)c;
-		else
-			o += sprintf(o, "\\%03o", c);
-	}
-	*o++ = '"';
-	*o = 0;
-	return out;
+	Text t = { 0 };
+	text_add(&t, "\"");
+	for (const char *s = emit_comment(a, name); *s; s++)
+		text_add(&t, *s == '\\' ? "\\\\" : "%c", *s);
+	text_add(&t, "\"");
+	return t.s;
 }
 
 void emit_pack(Text *t, size_t *line, const char *item)
@@ -79,7 +71,7 @@ static Slot **all_slots(const Emit *e, int *n)
 }
 
 /* Numbers the entries of the table.  What several programs keep has one id, and is one entry. */
-static Slot **number(Emit *e, int *count)
+void emit_number(Emit *e)
 {
 	int n, nrow = 0;
 	Slot **order = all_slots(e, &n), **row = arena_array(e->tree.arena, Slot *, n + 1);
@@ -91,8 +83,9 @@ static Slot **number(Emit *e, int *count)
 		}
 	for (int i = 0; i < n; i++)
 		order[i]->entry = origin(order[i])->entry;
-	*count = nrow;
-	return row;
+	e->value = row;
+	e->nvalue = nrow;
+	e->checked = arena_array(e->tree.arena, bool, nrow + 1);
 }
 
 static int most_values(const Emit *e)
@@ -120,26 +113,42 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* entries of the table; values of one action, at most */\n", n, most_values(e));
 }
 
+/* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
+static const char *row_text(const Emit *e, int i)
+{
+	Arena *a = e->tree.arena;
+	const Slot *s = e->value[i];
+	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
+	const char *name = emit_string(a, s->v->name), *type = type_word(s->v->type->elem);
+	if (!s->window && s->v->type->elem == DT_FLOAT)
+		return arena_printf(a, "F(%s, %" PRId64 ", %s),", name, s->offset, bytes);
+	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
+}
+
 void emit_values(Emit *e)
 {
 	const Plan *p = e->plan;
 	Arena *a = e->tree.arena;
 	Text sizes = { 0 }, splits = { 0 }, bytes = { 0 }, values = { 0 };
-	int n;
 	size_t line = 0;
-	Slot **row = number(e, &n);
-	print_sizes(e, &sizes, n);
+	print_sizes(e, &sizes, e->nvalue);
 	for (int i = 0; i < p->nsplit; i++)
 		text_add(&splits, "%s\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n%s", i ? "" : "enum {\n", i, i, p->split[i].n, p->split[i].meshdim,
 		         i == p->nsplit - 1 ? "};\n" : "");
-	for (int i = 0; i < n; i++)
-		emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, row[i]->bytes));
+	for (int i = 0; i < e->nvalue; i++)
+		if (e->checked[i])
+			emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
 	line = 0;
-	for (int i = 0; i < n; i++)
-		emit_pack(&values, &line, arena_printf(a, "%c(%d, %s, %s, %" PRId64 "),", row[i]->window ? 'W' : 'S', i, quoted(a, row[i]->v->name),
-		                                     type_word(row[i]->v->type->elem), row[i]->offset));
+	for (int i = 0; i < e->nvalue; i++) {
+		if (i % 50 == 0) {              /* so that a number is found */
+			text_add(&values, "%s", line ? "\n" : "");
+			line = 0;
+			emit_pack(&values, &line, arena_printf(a, "/* %d */", i));
+		}
+		emit_pack(&values, &line, row_text(e, i));
+	}
 	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "splits", splits.s ? splits.s : "",
-	              "bytes", arena_printf(a, "enum {\n%s\n};\n", bytes.s), NULL);
+	              "bytes", bytes.s ? arena_printf(a, "enum {\n%s\n};\n", bytes.s) : "", NULL);
 	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies."), "values",
 	              arena_printf(a, "%s\n", values.s), NULL);
 }

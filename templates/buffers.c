@@ -3,13 +3,14 @@
 /*}*/
 #include "buffers.h"
 
-/* Name, type and offset, in the slab (S) or in the window (W), where it is known to fit. */
-#define INSIDE(id, offset, bytes) (T##id + (int64_t)(0 * sizeof(struct { _Static_assert((offset) + T##id <= (int64_t)(bytes), "T" #id); int x; })))
-#define S(id, name, type, offset) { name, RT_##type, false, offset, INSIDE(id, offset, SLAB_BYTES) }
-#define W(id, name, type, offset) { name, RT_##type, true, offset, INSIDE(id, offset, WINDOW_BYTES) }
+/* Name, type, offset and bytes, in the slab (S; F: of floats) or in the window (W), where it is known to fit. */
+#define INSIDE(offset, bytes, area) (offset) + (int64_t)(0 * sizeof(struct { _Static_assert((offset) + (int64_t)(bytes) <= (int64_t)(area), #offset); int x; }))
+#define S(name, type, offset, bytes) { name, RT_##type, false, INSIDE(offset, bytes, SLAB_BYTES), bytes }
+#define F(name, offset, bytes) S(name, F32, offset, bytes)
+#define W(name, type, offset, bytes) { name, RT_##type, true, INSIDE(offset, bytes, WINDOW_BYTES), bytes }
 
 const RtValue values[NVALUE] = {
 /*{values*/
-	S(0, "none", F32, 0),
+	F("none", 0, T0),
 /*}*/
 };

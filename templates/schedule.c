@@ -16,17 +16,14 @@ static int f0(Ctx *c, void *const *t)
 /* One action: its kind, operator, function, and how many results and operands it has; fits is true by its shapes. */
 #define A(kind, op, run, make, take, fits) { RT_##kind, op, run, (make) + 0 * (int)sizeof(struct { _Static_assert(fits, op); int x; }), take }
 
-/*{list*/
-static const RtAction list0[] = {
+/*{lists*/
+static const RtAction step0[] = {
 	A(COMPUTE, "none", f0, 0, 0, 1),
 };
-static const RtSegment list[] = {
-	{ list0, 1, 1, 0 },
+static const RtSegment step[] = {
+	{ step0, 1, 1, 0 },
 };
-enum { N_list = 0 };
-/*}*/
-
-/*{schedule*/
+enum { N_step = 0 };
 extern const RtSchedule role0_step;
-const RtSchedule role0_step = { list, N_list, 0, 0, 1 };
+const RtSchedule role0_step = { step, N_step, 0, 0, 1 };
 /*}*/
