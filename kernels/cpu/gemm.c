@@ -210,6 +210,11 @@ static const Kind *kind_of(RtIsa isa)
 	return &kinds[i < sizeof kinds / sizeof kinds[0] ? i : 0];
 }
 
+void gemm_turn(RtIsa isa, float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
+{
+	kind_of(isa)->turn(to, x, apart, count, width, len);
+}
+
 /* ---- packing ---- */
 
 INLINE void copy_rows(float *to, const float *x, int64_t apart, int64_t width, int64_t len)

@@ -42,4 +42,7 @@ void gemm_run(Ctx *, const Gemm *);
 enum { GEMM_WORK = (GEMM_ROWS * GEMM_K + GEMM_K * GEMM_WIDTH + 64) * 4 };
 void gemm_one(RtIsa, const Gemm *, float *work);
 
+/* For packers: `count` rows of x, `apart` from each other and `len` long, become the first columns of to[len][width]. */
+void gemm_turn(RtIsa, float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
+
 #endif

@@ -24,5 +24,6 @@ int test_rows(void);
 int test_pools(void);
 int test_norms(void);
 int test_losses(void);
+int test_convolutions(void);
 
 #endif
