@@ -41,6 +41,18 @@ static const char *real(Arena *a, double v)
 	return arena_printf(a, strpbrk(s, ".en") ? "%sf" : "%s.0f", s);
 }
 
+/* Any bytes as a string of C: what is not plain in octal, which ends by itself. */
+static void c_string(Arena *a, Text *t, const char *s)
+{
+	text_add(t, "\"");
+	for (; *s; s++)
+		if (strlen(emit_comment(a, (char[]){ *s, 0 })) == 1)
+			text_add(t, "%c", *s);
+		else
+			text_add(t, "\\%03o", (unsigned char)*s);
+	text_add(t, "\"");
+}
+
 static int print_tensor(const Emit *e, Text *t, const Slot *s)
 {
 	const char *type = type_of(s->v->type->elem);
@@ -391,28 +403,82 @@ static int64_t range_of(const Graph *g, const Value *input)
 	return range;
 }
 
-static int print_data(const Emit *e, Text *t)
+static const struct Format { const char *name, *word; bool tokens; } formats[] = {
+	{ "points", "POINTS", false }, { "bytes", "BYTES", true }, { "tokens16", "TOKENS16", true }, { "tokens32", "TOKENS32", true }, { "npy", "NPY", false },
+	{ "idx", "IDX", false }, { "cifar", "CIFAR", false }, { "safetensors", "SAFETENSORS", false },
+};
+
+static const struct Format *format_of(const Arg *d)
+{
+	for (size_t i = 0; d && d->s && i < sizeof formats / sizeof formats[0]; i++)
+		if (!strcmp(formats[i].name, d->s))
+			return &formats[i];
+	return NULL;
+}
+
+/* The file that npy(x: "a.npy") names for an input; NULL: none. */
+static const char *file_of_input(const Arg *d, const Value *v)
+{
+	for (int i = 0; d && i < d->narg; i++)
+		if (d->arg[i].key && d->arg[i].kind == ARG_STRING && d->arg[i].key == v->name && (!strcmp(d->s, "npy") || !strcmp(d->s, "idx")))
+			return d->arg[i].s;
+	return NULL;
+}
+
+static void print_share(const Emit *e, Text *t, const Arg *d, const char *key, const char *field)
+{
+	double v = arg_number(d, key, 0);
+	if (v != 0)
+		text_add(t, ", .%s = %s", field, real(e->tree.arena, v));
+}
+
+static int print_data(const Emit *e, Text *t, Text *more)
 {
 	const Training *tr = &e->plan->train;
 	const Arg *d = tr->data;
-	if (!d) {
-		err_at(tr->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
+	const struct Format *f = format_of(d);
+	Arena *a = e->tree.arena;
+	int npath = 0;
+	if (!f) {
+		err_at(d ? d->loc : tr->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
 		return -1;
 	}
-	if (!d->s || strcmp(d->s, "points")) {
-		err_at(d->loc, "this back end has no data source %s yet; it has points(classes: 10, noise: 1)", d->s ? d->s : "of this form");
-		return -1;
+	text_add(t, "\t.data = { .format = RT_%s", f->word);
+	if (!strcmp(f->name, "points"))
+		text_add(t, ", .classes = %" PRId64 ", .noise = %s", (int64_t)arg_number(d, "classes", 10), real(a, arg_number(d, "noise", 1)));
+	for (int i = 0; i < d->narg; i++) {
+		const char *param = d->arg[i].param;
+		if (!param || d->arg[i].kind != ARG_STRING || (strcmp(param, "file") && strcmp(param, "folder") && strcmp(param, "files")))
+			continue;
+		text_add(npath ? more : t, npath ? "%s" : "%s.path = ", npath ? (npath > 1 ? ", " : "") : ", ");
+		c_string(a, npath ? more : t, d->arg[i].s);
+		npath++;
 	}
-	text_add(t, "\t.data = { RT_POINTS, %" PRId64 ", %s },\n", (int64_t)arg_number(d, "classes", 10), real(e->tree.arena, arg_number(d, "noise", 1)));
+	if (npath > 1)
+		text_add(t, ", .more = more_data, .nmore = %d", npath - 1);
+	print_share(e, t, d, "validation", "validation");
+	print_share(e, t, d, "scale", "scale");
+	print_share(e, t, d, "mean", "mean");
+	print_share(e, t, d, "std", "dev");
+	text_add(t, " },\n");
 	return 0;
 }
 
-static int check_points(const Slot *s)
+/* Whether the source can give this input. */
+static int check_input(const Slot *s, const struct Format *f, int *tokens, int64_t *width)
 {
 	DType dt = s->v->type->elem;
-	if (s->rank >= 1 && (dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL))
+	bool integer = dt == DT_INT64 || dt == DT_INT32;
+	if (f && f->tokens && integer && s->rank == 2 && (!*tokens || *width == s->dim[1]) && ++*tokens <= 2) {
+		*width = s->dim[1];
 		return 0;
-	err_at(s->v->loc, "points gives float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
+	}
+	if (s->rank >= 1 && f && (f->tokens ? dt == DT_BOOL : dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL || (integer && strcmp(f->name, "points"))))
+		return 0;
+	if (f && f->tokens)
+		err_at(s->v->loc, "tokens are for one or two inputs int64[N, T], the second one token later than the first; %s is %s", s->v->name, type_text(s->v->type));
+	else
+		err_at(s->v->loc, "data are float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
 	return -1;
 }
 
@@ -435,24 +501,33 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 {
 	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
 	size_t line = 0;
-	int n, samples = 0, part = emit_part_id(e);
+	int n, samples = 0, tokens = 0, part = emit_part_id(e);
+	int64_t width = 0;
+	const struct Format *f = part < 2 ? format_of(e->plan->train.data) : NULL;
 	Slot **list = inputs_of(e, &n);
+	Text more = { 0 };
 	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_part(e));
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
 		bool step = !strcmp(s->v->name, "train.step");
+		const char *file = f ? file_of_input(e->plan->train.data, s->v) : NULL;
 		Text row = { 0 };
 		text_add(&row, "{ ");
-		if ((!step && part < 2 && check_points(s)) || print_tensor(e, &row, s))
+		if ((!step && f && check_input(s, f, &tokens, &width)) || print_tensor(e, &row, s))
 			return -1;
-		text_add(&row, ", %s, %" PRId64 " }", part == 2 ? "RT_CALLER" : step ? "RT_STEP" : "RT_SAMPLES",
+		text_add(&row, ", %s, %" PRId64 ", ", part == 2 ? "RT_CALLER" : step ? "RT_STEP" : "RT_SAMPLES",
 		         step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
+		if (file)
+			c_string(e->tree.arena, &row, file);
+		text_add(&row, file ? " }" : "NULL }");
 		add_row(rows, &line, &row);
 		samples += !step;
 	}
-	text_add(rows, n ? "\n};\n" : "\t{ { 0 }, RT_STEP, 0 },\n};\n");
-	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program)))
+	text_add(rows, n ? "\n};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
+	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program, &more)))
 		return -1;
+	if (more.n)
+		text_add(rows, "static const char *const more_data[] = { %s };\n", more.s);
 	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout);
 	return 0;
 }

@@ -94,14 +94,14 @@ static const Form forms[] = {
 	{ "precision", "bf16", "*:type",                 "bfloat16 with float master weights; Softmax: f32 excepts an operator", 0 },
 	{ "precision", "fp16", "loss_scale:pos *:type",  "float16 with float master weights and a loss scale", 0 },
 
-	{ "data", "bytes",       "file:str!",            "each byte is a token", 0 },
-	{ "data", "tokens16",    "file:str!",            "little-endian 16-bit tokens", 0 },
-	{ "data", "tokens32",    "file:str!",            "little-endian 32-bit tokens", 0 },
-	{ "data", "npy",         "folder:str *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
-	{ "data", "idx",         "folder:str *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
-	{ "data", "cifar",       "files:str*",           "CIFAR-10 binary batches", 0 },
+	{ "data", "bytes",       "file:str! validation:unit", "each byte is a token", 0 },
+	{ "data", "tokens16",    "file:str! validation:unit", "little-endian 16-bit tokens", 0 },
+	{ "data", "tokens32",    "file:str! validation:unit", "little-endian 32-bit tokens", 0 },
+	{ "data", "npy",         "folder:str validation:unit scale:num mean:num std:pos *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
+	{ "data", "idx",         "folder:str validation:unit scale:num mean:num std:pos *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
+	{ "data", "cifar",       "files:str* validation:unit scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
 	{ "data", "points",      "classes:count noise:nonneg", "made up, for trying a model out: points around one centre per class (10), with noise (1)", 0 },
-	{ "data", "safetensors", "file:str!",            "one tensor per input, by name", 0 },
+	{ "data", "safetensors", "file:str! validation:unit scale:num mean:num std:pos",           "one tensor per input, by name", 0 },
 
 	{ "init", "zeros",           "",                               "0", 0 },
 	{ "init", "ones",            "",                               "1", 0 },
@@ -1069,7 +1069,7 @@ static void check_inputs(Resolve *r, const Arg *data)
 		const Arg *a = &data->arg[i];
 		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
 
-		if (a->key && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) &&
+		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) &&
 			!(v && v->input) && wrong(r, a->loc))
 			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}

@@ -1,85 +1,323 @@
-/* Samples.  Sample i of the data set is a function of (seed, i); step s takes samples s*batch .. s*batch + batch - 1, micro-batch
- * after micro-batch, and a rank loads the rows that its part of the batch axis begins with.
+/* The order of samples, and a thread that fetches them ahead.
  *
- * The set made here is for trying a model out: class k has a centre, a fixed random point; a sample is its class's centre
- * plus noise.  A model that learns anything learns it. */
-#include "rt.h"
+ * Training walks the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p), where f is
+ * a keyed permutation computed when it is needed, never stored.  Step s takes positions s * batch on; what is left at the end
+ * of an epoch, less than a batch, is dropped.  The last share of a set may be held out: evaluation takes it in its own order.
+ *
+ * A rank fetches only the rows that it holds.  While a step runs, the thread fills the other of two buffers. */
+#include "data.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { KEY_LABEL = 1, KEY_CENTRE = 2, KEY_NOISE = 3, KEY_DATA = 0x64617461 };
+typedef struct Buffer { unsigned char *at; bool full; Wrong wrong; } Buffer;
 
-static uint64_t key(const Ctx *c, uint64_t what)
+typedef struct RtLoader RtLoader;
+struct RtLoader {
+	Set set;
+	Ctx view;                       /* what the thread sees: program and rank, never the step */
+	int64_t train, held;            /* samples */
+	Buffer buffer[2];
+	size_t bytes;                   /* of one */
+	unsigned char *memory;
+	pthread_t thread;
+	bool running, stop;
+	int64_t first;                  /* evaluation: the first held-out sample of this batch */
+	int64_t next;                   /* the load that the thread fills next */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+};
+
+/* ---- order ---- */
+
+/* A permutation of 0 .. n - 1: a Feistel network of four rounds over the next even power of two, walked until the result is
+ * in range. */
+uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n)
 {
-	return rt_hash(rt_hash(c->program->seed, KEY_DATA), what);
+	unsigned half = 1;
+	while (half < 31 && (uint64_t)1 << 2 * half < n)
+		half++;
+	uint64_t mask = ((uint64_t)1 << half) - 1;
+	do {
+		uint64_t l = i >> half, r = i & mask;
+		for (uint64_t k = 0; k < 4; k++) {
+			uint64_t t = l ^ (rt_hash(key + k, r) & mask);
+			l = r;
+			r = t;
+		}
+		i = l << half | r;
+	} while (i >= n);
+	return i;
 }
 
-static uint64_t first(const Ctx *c, const RtBox *b)
+int64_t rt_epoch_steps(const Ctx *c)
 {
-	int64_t part = c->program->batch / c->program->times;
-	return (uint64_t)(c->step * c->program->batch + c->micro * part + (b->split[0] < 0 ? 0 : c->me->origin[b->split[0]]));
+	return c->data && c->data->train ? c->data->train / c->program->batch : 0;
 }
 
-static int64_t class_of(const Ctx *c, uint64_t sample, int64_t classes)
+void rt_data_counts(const Ctx *c, int64_t *train, int64_t *held, int64_t *dropped)
 {
-	return (int64_t)(rt_hash(key(c, KEY_LABEL), sample) % (uint64_t)classes);
+	*train = c->data ? c->data->train : 0;
+	*held = c->data ? c->data->held : 0;
+	*dropped = *train ? *train % c->program->batch : 0;
 }
 
-static int64_t row_width(const RtBox *b)
+/* Sample j of a step. */
+static int64_t sample_of(const RtLoader *d, int64_t step, int64_t j)
 {
-	int64_t width = 1;
-	for (int a = 1; a < b->rank; a++)
-		width *= b->len[a];
-	return width;
+	const RtProgram *p = d->view.program;
+	if (!d->train)
+		return step * p->batch + j;
+	int64_t steps = d->train / p->batch, epoch = step / steps;
+	return (int64_t)rt_shuffle(rt_hash(d->view.seed, (uint64_t)epoch), (uint64_t)(step % steps * p->batch + j), (uint64_t)d->train);
 }
 
-static void points(const Ctx *c, float *p, const RtBox *b, int64_t classes, float noise)
+/* ---- one input ---- */
+
+/* step < 0: held-out samples from `first` on; those beyond the end repeat the last. */
+typedef struct Fetch { const RtLoader *d; const RtInput *in; int column; int64_t step, first, width; unsigned char *to; Wrong *wrong; } Fetch;
+
+static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 {
-	int64_t width = row_width(b);
-	uint64_t centre = key(c, KEY_CENTRE), jitter = key(c, KEY_NOISE), at = first(c, b);
-	for (int64_t i = 0; i < b->len[0]; i++) {
-		uint64_t sample = at + (uint64_t)i, k = (uint64_t)class_of(c, sample, classes);
-		for (int64_t j = 0; j < width; j++)
-			p[i * width + j] = (float)(rt_gauss(centre, k * (uint64_t)width + (uint64_t)j) +
-				(double)noise * rt_gauss(jitter, sample * (uint64_t)width + (uint64_t)j));
+	const Fetch *f = arg;
+	size_t elem = rt_width(f->in->t.type);
+	while (n > 0 && !f->wrong->code) {
+		int64_t j = f->first + there / f->width, from = there % f->width, k = n < f->width - from ? n : f->width - from;
+		int64_t held = j < f->d->held ? j : f->d->held - 1;
+		int64_t sample = f->step >= 0 ? sample_of(f->d, f->step, j) : f->d->held ? f->d->train + held : j;
+		void *to = f->to + (size_t)here * elem;
+		if (f->d->view.program->data.format == RT_POINTS)
+			points_fetch(&f->d->view, f->in, f->width, sample, from, k, to);
+		else
+			set_fetch(&f->d->set, f->in, f->column, sample, from, k, to, f->wrong);
+		here += k;
+		there += k;
+		n -= k;
 	}
 }
 
-static void labels(const Ctx *c, int64_t *p, const RtBox *b, int64_t classes)
+static void fetch_input(const RtLoader *d, const RtInput *in, int64_t step, int64_t first, void *to, Wrong *w)
 {
-	int64_t width = row_width(b);
-	for (int64_t i = 0; i < b->len[0]; i++)
-		for (int64_t j = 0; j < width; j++)
-			p[i * width + j] = class_of(c, first(c, b) + (uint64_t)i, classes);
+	const RtPart *t = &d->view.program->part[RT_TRAIN];
+	RtBox b = rt_box(&d->view, &in->t);
+	Fetch f = { d, in, 0, step, first, 1, to, w };
+	while (f.column < t->ninput && strcmp(t->input[f.column].t.name, in->t.name))
+		f.column++;
+	for (int a = 1; a < b.rank; a++)
+		f.width *= b.dim[a];
+	rt_rows(&d->view, &b, fetch_run, &f);
 }
 
-int rt_load_one(Ctx *c, const RtInput *in)
+static size_t input_bytes(const Ctx *c, const RtInput *in)
 {
-	const RtData *d = &c->program->data;
-	if (in->feed == RT_CALLER)
-		return 0;
 	RtBox b = rt_box(c, &in->t);
-	size_t bytes = (size_t)rt_elements(&b) * rt_width(in->t.type);
-	void *to = rt_place(c, &in->t), *p = rt_host(c, to, bytes);
-	if (in->feed == RT_STEP)
-		*(int64_t *)p = c->step;
-	else if (in->t.type == RT_F32)
-		points(c, p, &b, d->classes, d->noise);
-	else if (in->t.type == RT_I64)
-		labels(c, p, &b, d->classes);
-	else
-		memset(p, 1, bytes);    /* a mask: all are there */
+	return (size_t)rt_elements(&b) * rt_width(in->t.type);
+}
+
+static size_t aligned(size_t n)
+{
+	return (n + 63) / 64 * 64;
+}
+
+static size_t part_bytes(const Ctx *c, int part)
+{
+	const RtPart *p = &c->program->part[part];
+	size_t n = 0;
+	for (int i = 0; i < p->ninput; i++)
+		n += p->input[i].feed == RT_SAMPLES ? aligned(input_bytes(c, &p->input[i])) : 0;
+	return n;
+}
+
+/* ---- ahead ---- */
+
+static int64_t micros(const RtProgram *p)
+{
+	return p->times > 1 ? p->times : 1;
+}
+
+/* All samples of a part, one input after the other.  step < 0: held-out samples from `first` on. */
+static void fill_part(const RtLoader *d, int part, Buffer *b, int64_t step, int64_t first)
+{
+	const RtPart *p = &d->view.program->part[part];
+	size_t at = 0;
+	b->wrong.code = 0;
+	for (int i = 0; i < p->ninput; i++)
+		if (p->input[i].feed == RT_SAMPLES) {
+			fetch_input(d, &p->input[i], step, first, b->at + at, &b->wrong);
+			at += aligned(input_bytes(&d->view, &p->input[i]));
+		}
+}
+
+/* Load l is micro-batch l mod M of step l / M. */
+static void fill(const RtLoader *d, Buffer *b, int64_t load)
+{
+	int64_t m = micros(d->view.program);
+	fill_part(d, RT_TRAIN, b, load / m, load % m * (d->view.program->batch / m));
+}
+
+static void *ahead(void *arg)
+{
+	RtLoader *d = arg;
+	pthread_mutex_lock(&d->lock);
+	while (!d->stop) {
+		Buffer *b = &d->buffer[d->next & 1];
+		int64_t load = d->next;
+		if (b->full) {
+			pthread_cond_wait(&d->changed, &d->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&d->lock);
+		fill(d, b, load);
+		pthread_mutex_lock(&d->lock);
+		b->full = true;
+		d->next++;
+		pthread_cond_broadcast(&d->changed);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+static int open_set(Ctx *c, RtLoader *d, const char *path)
+{
+	const RtData *from = &c->program->data;
+	int code = set_open(c, &d->set, path);
+	if (code || from->format == RT_POINTS || from->format == RT_NO_DATA)
+		return code;
+	d->held = (int64_t)((double)d->set.n * from->validation);
+	d->train = d->set.n - d->held;
+	if (d->train < c->program->batch)
+		return rt_error(c, RT_DATA, "the data set has %" PRId64 " samples to train on; one step takes %" PRId64, d->train, c->program->batch);
+	return 0;
+}
+
+int rt_data_open(Ctx *c, const char *path, int64_t step)
+{
+	RtLoader *d = calloc(1, sizeof *d);
+	if (!d)
+		return rt_error(c, RT_MEMORY, "no memory");
+	c->data = d;
+	d->view = *c;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
+	int code = open_set(c, d, path);
+	if (code)
+		return code;
+	d->bytes = part_bytes(c, RT_TRAIN) > part_bytes(c, RT_EVAL) ? part_bytes(c, RT_TRAIN) : part_bytes(c, RT_EVAL);
+	if (!d->bytes)
+		return 0;
+	void *p = mmap(NULL, 2 * d->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return rt_error(c, RT_MEMORY, "cannot map two buffers of %zu bytes for data", d->bytes);
+	d->memory = d->buffer[0].at = p;
+	d->buffer[1].at = d->memory + d->bytes;
+	d->next = step * micros(c->program);
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 << 10);
+	d->running = !pthread_create(&d->thread, &attr, ahead, d);
+	pthread_attr_destroy(&attr);
+	return d->running ? 0 : rt_error(c, RT_MEMORY, "cannot start the thread that reads data");
+}
+
+void rt_data_pause(Ctx *c)
+{
+	RtLoader *d = c->data;
+	if (!d || !d->running)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->stop = true;
+	pthread_cond_broadcast(&d->changed);
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	d->running = false;
+}
+
+void rt_data_close(Ctx *c)
+{
+	RtLoader *d = c->data;
+	if (!d)
+		return;
+	rt_data_pause(c);
+	if (d->memory)
+		munmap(d->memory, 2 * d->bytes);
+	set_close(&d->set);
+	pthread_mutex_destroy(&d->lock);
+	pthread_cond_destroy(&d->changed);
+	free(d);
+	c->data = NULL;
+}
+
+uint64_t rt_data_print(const Ctx *c)
+{
+	return c->data ? set_print(&c->data->set) : 0;
+}
+
+/* ---- loads ---- */
+
+static int put(Ctx *c, const RtInput *in, const unsigned char *from)
+{
+	size_t bytes = input_bytes(c, in);
+	void *to = rt_place(c, &in->t);
+	memcpy(rt_host(c, to, bytes), from, bytes);
 	return rt_put(c, to, bytes);
+}
+
+static Buffer *wait_for(RtLoader *d, int64_t load)
+{
+	pthread_mutex_lock(&d->lock);
+	while (d->next <= load)
+		pthread_cond_wait(&d->changed, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+	return &d->buffer[load & 1];
+}
+
+static void give_back(RtLoader *d, Buffer *b)
+{
+	pthread_mutex_lock(&d->lock);
+	b->full = false;
+	pthread_cond_broadcast(&d->changed);
+	pthread_mutex_unlock(&d->lock);
 }
 
 int rt_load(Ctx *c)
 {
+	RtLoader *d = c->data;
+	const RtPart *p = &c->program->part[c->part];
+	int64_t load = c->step * micros(c->program) + c->micro;
+	if (!d || c->part == RT_INFER)
+		return 0;               /* the caller has written them */
+	bool ahead = d->running && c->part == RT_TRAIN;
+	Buffer *b = ahead ? wait_for(d, load) : &d->buffer[0];
+	size_t at = 0;
 	int code = 0;
-	const RtPart *part = &c->program->part[c->part];
-	for (int i = 0; i < part->ninput && !code; i++)
-		code = rt_load_one(c, &part->input[i]);
+	if (c->part == RT_EVAL)
+		fill_part(d, RT_EVAL, b, -1, d->first);
+	else if (!ahead)
+		fill(d, b, load);
+	if (b->wrong.code)
+		return rt_error(c, b->wrong.code, "%s", b->wrong.text);
+	for (int i = 0; i < p->ninput && !code; i++) {
+		if (p->input[i].feed == RT_STEP) {
+			code = put(c, &p->input[i], (const unsigned char *)&c->step);
+		} else if (p->input[i].feed == RT_SAMPLES) {
+			code = put(c, &p->input[i], b->at + at);
+			at += aligned(input_bytes(c, &p->input[i]));
+		}
+	}
+	if (ahead)
+		give_back(d, b);
 	return code;
+}
+
+void rt_data_held(Ctx *c, int64_t first)
+{
+	rt_data_pause(c);
+	c->data->first = first;
 }
 
 int rt_save_loss(Ctx *c, const float *value)
@@ -103,4 +341,16 @@ int rt_save_eval(Ctx *c, const float *sum, const float *count)
 	c->sum = (double)s;
 	c->count = (double)n;
 	return code;
+}
+
+int rt_load_one(Ctx *c, const RtInput *in)
+{
+	RtLoader d = { .view = *c };
+	Wrong w = { 0 };
+	void *to = rt_place(c, &in->t);
+	if (in->feed == RT_STEP)
+		memcpy(to, &c->step, sizeof c->step);
+	else
+		fetch_input(&d, in, c->step, c->micro * (c->program->batch / micros(c->program)), to, &w);
+	return w.code;
 }

@@ -12,7 +12,7 @@ enum { MAX_THREADS = 1024 };
 
 typedef struct Args {
 	int64_t steps, every, seed, threads;
-	const char *weights;
+	const char *weights, *data;
 	bool help;
 } Args;
 
@@ -28,6 +28,7 @@ static const struct Option {
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print the loss of every N-th step" },
 	{ "seed", offsetof(Args, seed), NUMBER, 0, "N", "of the parameters at the start" },
 	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
+	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data, instead of what the model names" },
 	{ "weights", offsetof(Args, weights), TEXT, 0, "FILE", "the weights to start from, if not weights.safetensors beside this program" },
 	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
 };
@@ -96,6 +97,8 @@ static int train(Ctx *c, void *arg)
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	if (!code)
 		code = rt_start_all(c, a->weights);
+	if (!code)
+		code = rt_data_open(c, a->data, 0);
 	double begin = seconds();
 	for (c->step = 0; !code && c->step < a->steps; c->step++) {
 		code = rt_do(c, RT_TRAIN);
@@ -104,6 +107,7 @@ static int train(Ctx *c, void *arg)
 	}
 	if (!code)
 		code = rt_sync(c);
+	rt_data_close(c);
 	rt_pool_close(c);
 	double t = seconds() - begin;
 	if (!code && c->rank == 0 && a->steps > 0)

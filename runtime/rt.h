@@ -97,6 +97,7 @@ typedef struct RtInput {
 	RtTensor t;
 	RtFeed feed;
 	int64_t range;                  /* labels and tokens are at least 0 and below this; 0: anything */
+	const char *file;               /* that the model names for it; NULL: the one named after it */
 } RtInput;
 
 /* Inputs and outputs of a part: of eval, the sum of the losses and what it is to be divided by. */
@@ -105,11 +106,15 @@ typedef struct RtPart {
 	const RtTensor *output; int noutput;
 } RtPart;
 
-typedef enum { RT_NO_DATA, RT_POINTS } RtFormat;
+typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS } RtFormat;
 typedef struct RtData {
 	RtFormat format;
 	int64_t classes;                /* points */
 	float noise;
+	const char *path;               /* a file, or the folder of one file per input; NULL: inputs name their files */
+	const char *const *more; int nmore;     /* more files of records */
+	double validation;              /* the share of the samples, from the end, that is held out */
+	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: as the format has it */
 } RtData;
 
 typedef struct RtProgram {
@@ -150,6 +155,7 @@ struct Ctx {
 	double loss;                    /* what the last step reported */
 	double sum, count;              /* what the last batch of an evaluation reported */
 	int64_t micro;                  /* the micro-batch, 0 first */
+	struct RtLoader *data;          /* data.c */
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
 	const int *values;

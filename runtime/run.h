@@ -39,4 +39,14 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
+/* data.c */
+int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
+void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
+void rt_data_held(Ctx *, int64_t first);                                 /* what an evaluation loads next; reading ahead ends */
+void rt_data_close(Ctx *);
+int64_t rt_epoch_steps(const Ctx *);                                     /* 0: there are no epochs */
+void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped);       /* samples; dropped: of each epoch */
+uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
+uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */
+
 #endif

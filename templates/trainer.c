@@ -23,7 +23,7 @@ extern const RtKept params[];
 /* What a step takes from outside: name, type, shape, splits, whether peers see it, offset; how it is fed, range of labels. */
 /*{inputs*/
 static const RtInput step_inputs[] = {
-	{ { 0 }, RT_STEP, 0 },
+	{ { 0 }, RT_STEP, 0, NULL },
 };
 static const RtTensor step_outputs[] = { { 0 } };
 /*}*/

@@ -1,0 +1,22 @@
+# For the scripts of tests/runtime.
+check() { # name, command...: prints ok or not ok
+	local name=$1
+	shift
+	if "$@" >log 2>&1; then echo "ok $name"; else echo "not ok $name: exit status $?: $(head -n 2 log)"; fi
+}
+refused() { # name, exit status, text, command...
+	local name=$1 want=$2 text=$3 status
+	shift 3
+	"$@" >log 2>&1
+	status=$?
+	if [ $status = "$want" ] && grep -q -- "$text" log; then echo "ok $name"; else echo "not ok $name: exit status $status: $(head -n 2 log)"; fi
+}
+sanitized='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
+tree() { # tree, options of sbpcc...: compiled with the sanitizers, or with FLAGS
+	local tree=$1
+	shift
+	"$SBPCC" "$@" -o "$tree" >log 2>&1 && make -s -C "$tree" STATIC= CFLAGS="${FLAGS:-$sanitized}" >log 2>&1 || { echo "not ok $tree: $(head -n 3 log)" && exit 1; }
+}
+losses() { # trainer, options...
+	"$@" --every=1 2>err | grep ^step
+}

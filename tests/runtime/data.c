@@ -1,0 +1,121 @@
+/* data FOLDER: writes the digits of FOLDER in every form that trainers read, 600 of them: idx/ npy/ float/ cifar.bin
+ * digits.safetensors; and a text as tokens of 8, 16 and 32 bits.  First checks that the order of samples is a permutation. */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { N = 600, PIXELS = 64 };
+
+static FILE *create(const char *path)
+{
+	FILE *f = fopen(path, "wb");
+	if (!f) {
+		perror(path);
+		exit(1);
+	}
+	return f;
+}
+
+static int check_order(void)
+{
+	static const uint64_t sizes[] = { 1, 2, 3, 4, 5, 16, 17, 1000, 1797, 65536, 100003 };
+	for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+		uint64_t n = sizes[k], same = 0;
+		unsigned char *seen = calloc(n, 1);
+		for (uint64_t i = 0; i < n; i++) {
+			uint64_t j = rt_shuffle(7, i, n);
+			if (j >= n || seen[j]++)
+				return printf("not ok permutation: %" PRIu64 " of %" PRIu64 "\n", i, n);
+			same += j == rt_shuffle(8, i, n);
+		}
+		if (n > 100 && same > 20)
+			return printf("not ok permutation: two keys agree on %" PRIu64 " of %" PRIu64 "\n", same, n);
+		free(seen);
+	}
+	return !printf("ok permutation\n");
+}
+
+static void npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
+{
+	FILE *f = create(path);
+	char head[118];
+	snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+	fprintf(f, "\x93NUMPY%c%c%c%c%-117s\n", 1, 0, 118, 0, head);
+	fwrite(data, 1, bytes, f);
+	fclose(f);
+}
+
+static void idx(const char *path, int rank, const void *data, size_t bytes)
+{
+	static const unsigned char head[3][16] = { { 0, 0, 8, 1, 0, 0, 2, 88 }, { 0 }, { 0, 0, 8, 3, 0, 0, 2, 88, 0, 0, 0, 8, 0, 0, 0, 8 } };
+	FILE *f = create(path);
+	fwrite(head[rank - 1], 1, 4 + 4 * (size_t)rank, f);
+	fwrite(data, 1, bytes, f);
+	fclose(f);
+}
+
+static void tokens(void)
+{
+	FILE *one = create("text"), *two = create("text.16"), *four = create("text.32");
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned char c[4] = { (unsigned char)("the quick brown fox "[i % 20] ^ (i / 20 % 7 == 0)), 0, 0, 0 };
+		fwrite(c, 1, 1, one);
+		fwrite(c, 1, 2, two);
+		fwrite(c, 1, 4, four);
+	}
+	fclose(one);
+	fclose(two);
+	fclose(four);
+}
+
+int main(int argc, char **argv)
+{
+	static unsigned char image[N * PIXELS], label[N], head[16];
+	static float wide[N * PIXELS];
+	static int64_t number[N];
+	char path[4096];
+	if (argc < 2 || check_order())
+		return argc < 2 ? 2 : 0;
+	snprintf(path, sizeof path, "%s/images.idx", argv[1]);
+	FILE *f = fopen(path, "rb");
+	snprintf(path, sizeof path, "%s/labels.idx", argv[1]);
+	FILE *g = fopen(path, "rb");
+	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image || fread(head, 1, 8, g) != 8 || fread(label, 1, N, g) != N)
+		return 1;
+	fclose(f);
+	fclose(g);
+	for (int i = 0; i < N * PIXELS; i++)
+		wide[i] = (float)((double)image[i] * (double)(1 / 255.0f));
+	for (int i = 0; i < N; i++)
+		number[i] = label[i];
+	mkdir("idx", 0777);
+	mkdir("npy", 0777);
+	mkdir("float", 0777);
+	idx("idx/image.idx", 3, image, sizeof image);
+	idx("idx/label.idx", 1, label, sizeof label);
+	npy("npy/image.npy", "|u1", "600, 8, 8", image, sizeof image);
+	npy("npy/label.npy", "<i8", "600,", number, sizeof number);
+	npy("float/image.npy", "<f4", "600, 1, 8, 8", wide, sizeof wide);
+	npy("float/label.npy", "|u1", "600,", label, sizeof label);
+	f = create("cifar.bin");
+	for (int i = 0; i < N; i++) {
+		fwrite(&label[i], 1, 1, f);
+		fwrite(image + i * PIXELS, 1, PIXELS, f);
+	}
+	fclose(f);
+	f = create("digits.safetensors");
+	char text[256];
+	uint64_t n = (uint64_t)snprintf(text, sizeof text, "{\"image\":{\"dtype\":\"U8\",\"shape\":[600,8,8],\"data_offsets\":[0,38400]},"
+	                                "\"label\":{\"dtype\":\"I64\",\"shape\":[600],\"data_offsets\":[38400,43200]}}");
+	fwrite(&n, 1, 8, f);
+	fwrite(text, 1, n, f);
+	fwrite(image, 1, sizeof image, f);
+	fwrite(number, 1, sizeof number, f);
+	fclose(f);
+	tokens();
+	return 0;
+}
