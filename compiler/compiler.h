@@ -19,6 +19,7 @@ typedef struct Options {
 	const char *input, *out, *place, *train, *write;
 	const char *dump_after, *stop_after;
 	const char *inputs, *outputs;
+	const char *prefix;             /* of the C interface; NULL: sbp */
 	const char *explain;            /* "" explains everything */
 	bool infer;                     /* no training, whatever the model says */
 	bool print, eval, list_ops, list_annotations, list_passes, help, version;
@@ -327,6 +328,7 @@ const char *emit_init(const Value *, double *a, double *b);
 void emit_number(Emit *);
 const char *emit_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
 void emit_values(Emit *);
+void emit_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
 int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
 void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
 

@@ -6,6 +6,7 @@
  * in a comment and only through emit_comment. */
 #include "compiler.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,6 +331,57 @@ static void print_roles(Emit *e, Text *t)
 	text_add(t, " };\n");
 }
 
+/* A file of the tree in which the names of the interface begin with the user's prefix instead of sbp_. */
+static void prefixed(Emit *e, const char *path, const Text *from)
+{
+	Text *to = tree_file(&e->tree, path);
+	const char *prefix = opt.prefix ? opt.prefix : "sbp";
+	for (const char *at = from->s; *at;) {
+		const char *next = strstr(at, "sbp_");
+		bool word = next && (next == from->s || !(isalnum((unsigned char)next[-1]) || next[-1] == '_'));
+		text_raw(to, at, next ? (size_t)(next - at) : strlen(at));
+		if (!next)
+			break;
+		text_add(to, "%s_", word ? prefix : "sbp");
+		at = next + 4;
+	}
+}
+
+/* "in[0] tokens int64[16, 64]" */
+static void print_order(const Emit *e, Text *t, const char *which, Value *const *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const Slot *s = plan_slot(e->plan, list[i]);
+		if (s)
+			text_add(t, "\n *   %s[%d]  %s  %s", which, i, emit_comment(e->tree.arena, list[i]->name), type_text(list[i]->type));
+	}
+}
+
+/* model.h and the program that is nothing but its main. */
+static void emit_header(Emit *e)
+{
+	Text header = { 0 }, main = { 0 }, infer = { 0 };
+	const Model *m = NULL;
+	for (int i = 0; i < e->npart; i++) {
+		turn_to(e, e->part[i]);
+		m = emit_part_id(e) == 2 ? e->part[i] : m;
+	}
+	turn_to(e, m ? m : e->part[0]);
+	if (m) {
+		text_add(&infer, "/* The outputs of one batch:");
+		emit_order_inputs(e, &infer);
+		print_order(e, &infer, "out", e->g->out, e->g->nout);
+		text_add(&infer, " */\n");
+	} else {
+		text_add(&infer, "/* This model has no outputs but the loss: sbp_infer fails. */\n");
+	}
+	turn_to(e, e->part[0]);
+	template_fill(&header, "model.h", "banner", banner(e, "The model as a library."), "infer", infer.s, NULL);
+	template_fill(&main, "trainer.c", "banner", banner(e, "The trainer: the command line is part of the library."), NULL);
+	prefixed(e, "model.h", &header);
+	prefixed(e, "trainer.c", &main);
+}
+
 static int emit_trainer(Emit *e, uint64_t hash)
 {
 	const Plan *p = e->plan;
@@ -359,8 +411,10 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	turn_to(e, e->part[0]);
 	if (bad)
 		return -1;
-	template_fill(tree_file(&e->tree, "trainer.c"), "trainer.c", "banner", banner(e, "The trainer: start-up, and what differs between ranks."),
-	              "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	Text model = { 0 };
+	template_fill(&model, "model.c", "banner", banner(e, "The model: its roles, what differs between ranks, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	prefixed(e, "model.c", &model);
+	emit_header(e);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 
 void emit_make(Emit *e)
 {
-	static const char *const runtime[] = { "rt.h", "run.h", "main.c", "actor.c", "init.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
+	static const char *const runtime[] = { "rt.h", "run.h", "main.c", "api.c", "evaluate.c", "actor.c", "init.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
 	Tree *t = &e->tree;
 	Arena *a = t->arena;
 	const Plan *p = e->plan;
@@ -54,7 +54,7 @@ void emit_make(Emit *e)
 		}
 	text_add(&obj, "\t%.*s.o\n", (int)strlen(last) - 2, last);
 	template_fill(tree_file(t, "Makefile"), gpu ? "Makefile.cuda" : "Makefile", "banner",
-	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc.\n", name), "objects", obj.s, NULL);
+	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc.\n", name), "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
 
 	Text about = { 0 };
 	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->main->nrank, "rank"), quantity(a, p->nrole, "role"),

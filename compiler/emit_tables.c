@@ -482,6 +482,14 @@ static int check_input(const Slot *s, const struct Format *f, int *tokens, int64
 	return -1;
 }
 
+void emit_order_inputs(const Emit *e, Text *t)
+{
+	int n;
+	Slot **list = inputs_of(e, &n);
+	for (int i = 0; i < n; i++)
+		text_add(t, "\n *   in[%d]  %s  %s", i, emit_comment(e->tree.arena, list[i]->v->name), type_text(list[i]->v->type));
+}
+
 /* Outputs in their order. */
 static int print_outputs(Emit *e, Text *rows, const char *part)
 {

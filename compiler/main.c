@@ -18,7 +18,7 @@ typedef struct Option {
 	const char *help;
 } Option;
 
-static int set_dim(const char *), set_target(const char *);
+static int set_dim(const char *), set_target(const char *), set_prefix(const char *);
 
 #define CAP(n, f, text) { "max-" n, "N", NUMBER, &limits.f, NULL, 0, INT64_MAX, text }
 static const Option options[] = {
@@ -27,6 +27,7 @@ static const Option options[] = {
 	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
 	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
 	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },
+	{ "prefix", "NAME", FUNCTION, NULL, set_prefix, 0, 0, "what the names of the C interface begin with, instead of sbp" },
 	{ "infer", NULL, FLAG, &opt.infer, NULL, 0, 0, "write a program that computes the outputs, without training" },
 	{ "place", "FILE", TEXT, &opt.place, NULL, 0, 0, "annotations for a model that carries none" },
 	{ "seed", "N", NUMBER, &opt.seed, NULL, 0, INT64_MAX, "of every random choice, here and in the program" },
@@ -111,6 +112,16 @@ static int set_dim(const char *s)
 	if (number("set", eq + 1, 0, INT64_MAX, &v))
 		return -1;
 	dim_bind(name_n(s, (size_t)(eq - s)), v);
+	return 0;
+}
+
+/* An identifier of C, so that what it begins is one too. */
+static int set_prefix(const char *s)
+{
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+	if (!n || s[n] || n > 64 || strchr("0123456789_", *s))
+		return usage("--prefix=%s: must be letters, digits and _, a letter first, at most 64", s);
+	opt.prefix = s;
 	return 0;
 }
 

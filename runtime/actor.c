@@ -5,28 +5,27 @@
 #include <stdio.h>
 
 /* "a41 (MatMul h)" */
-static void print_action(FILE *f, const Ctx *c)
+static void describe(const Ctx *c, char *to, size_t room)
 {
-	if (!c->at) {
-		fprintf(f, "start");
-		return;
-	}
-	fprintf(f, "a%d (%s", c->id, c->at->op);
-	if (c->at->nmake + c->at->ntake)
-		fprintf(f, " %s", c->program->value[c->values[0]].name);
-	fprintf(f, ")");
+	bool any = c->at && c->at->nmake + c->at->ntake;
+	if (!c->at)
+		snprintf(to, room, "start");
+	else
+		snprintf(to, room, "a%d (%s%s%s)", c->id, c->at->op, any ? " " : "", any ? c->program->value[c->values[0]].name : "");
 }
 
 int rt_error(const Ctx *c, int code, const char *fmt, ...)
 {
-	char text[512];
+	char text[RT_MESSAGE], action[RT_MESSAGE / 2];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "rank %d step %lld action ", c->rank, (long long)c->step);
-	print_action(stderr, c);
-	fprintf(stderr, ": %s\n", text);
+	describe(c, action, sizeof action);
+	if (c->error)
+		snprintf(c->error, RT_MESSAGE, "step %lld action %.128s: %.300s", (long long)c->step, action, text);
+	else
+		fprintf(stderr, "rank %d step %lld action %s: %s\n", c->rank, (long long)c->step, action, text);
 	return code;
 }
 

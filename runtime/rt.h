@@ -149,6 +149,7 @@ struct Ctx {
 	unsigned char *shared, *work;   /* scratch: of all threads; of thread i at work + i * work_each */
 	size_t work_shared, work_each;
 	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
+	char *error;                    /* of a library: messages go here instead of being printed; RT_MESSAGE bytes */
 	uint64_t seed;
 	int64_t step;
 	int part;                       /* what it does now: RT_TRAIN, RT_EVAL, RT_INFER */
@@ -230,6 +231,23 @@ typedef struct RtComm {
  * exit code; a rank that dies takes the others with it. */
 int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
 void *rt_shared(const Ctx *, size_t *bytes);            /* a few bytes that all ranks see, zero at the start */
+
+/* api.c: one rank as a library; codes as above, messages by rt_last_error. */
+enum { RT_MESSAGE = 512 };
+typedef struct RtConfig {
+	int threads;                    /* 0: as many as there are processors */
+	int64_t seed;                   /* -1: the program's */
+	const char *weights, *data;     /* NULL: the program's */
+} RtConfig;
+typedef struct RtSession RtSession;
+RtSession *rt_open(const RtProgram *, const RtConfig *);        /* NULL: out of memory; a session that failed says why at each call */
+void rt_close(RtSession *);
+int rt_step_once(RtSession *, float *loss);
+int rt_evaluate(RtSession *, double *loss);             /* over the samples that are held out */
+int rt_infer(RtSession *, const void *const *in, void *const *out);
+int rt_get_parameter(RtSession *, const char *name, void *to, size_t bytes);
+int rt_set_parameter(RtSession *, const char *name, const void *from, size_t bytes);
+const char *rt_last_error(const RtSession *);
 
 /* main.c: the command line, then the steps. */
 int rt_main(const RtProgram *, int argc, char **argv);

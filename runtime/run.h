@@ -39,6 +39,9 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
+/* evaluate.c */
+int  rt_eval_all(Ctx *, double *loss);                                   /* of what is held out */
+
 /* data.c */
 int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */

@@ -1,0 +1,72 @@
+/* A program that holds a model: it trains the perceptron of examples/mlp.ir for a while, looks at a parameter, and asks for
+ * scores.  Built and run by `examples/run api`; the model is a library, written with --prefix digits. */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(digits_context *c)
+{
+	fprintf(stderr, "api: %s\n", c ? digits_error(c) : "out of memory");
+	digits_context_free(c);
+	return 1;
+}
+
+/* The digit that the model takes the first image of a batch for. */
+static int guess(digits_context *c, const float *image, int *digit)
+{
+	enum { BATCH = 32, PIXELS = 64, CLASSES = 10 };
+	static float in[BATCH][PIXELS], out[BATCH][CLASSES];
+	const void *inputs[] = { in };
+	void *outputs[] = { out };
+	memcpy(in[0], image, sizeof in[0]);
+	int code = digits_infer(c, inputs, outputs);
+	*digit = 0;
+	for (int k = 1; k < CLASSES; k++)
+		if (out[0][k] > out[0][*digit])
+			*digit = k;
+	return code;
+}
+
+/* A seven, drawn by hand. */
+static const char *const drawing[8] = {
+	"..####..",
+	"..####..",
+	".....##.",
+	"....##..",
+	"...##...",
+	"..###...",
+	"..##....",
+	"..##....",
+};
+
+int main(void)
+{
+	digits_config *config = digits_config_new();
+	digits_config_threads(config, 1);
+	digits_context *c = digits_context_new(config);
+	digits_config_free(config);
+	if (!c || *digits_error(c))
+		return fail(c);
+	float loss = 0, bias[10];
+	double held_out;
+	for (int i = 0; i < 400; i++)
+		if (digits_step(c, &loss))
+			return fail(c);
+	if (digits_evaluate(c, &held_out) || digits_get(c, "b2", bias, sizeof bias))
+		return fail(c);
+	printf("loss of the last batch %.3f, of the digits held out %.3f\n", (double)loss, held_out);
+	printf("%d parameters; b2 is", digits_parameters());
+	for (int i = 0; i < 10; i++)
+		printf(" %.2f", (double)bias[i]);
+	float image[64];
+	for (int i = 0; i < 64; i++)
+		image[i] = drawing[i / 8][i % 8] == '#' ? 1.0f : 0.0f;
+	int digit;
+	if (guess(c, image, &digit))
+		return fail(c);
+	printf("\nthe drawing is taken for a %d\n", digit);
+	digits_context_free(c);
+	return 0;
+}

@@ -1,0 +1,174 @@
+/*{banner*/
+/* A model as sbpcc writes it; this file, as it stands, is the template and does nothing. */
+/*}*/
+#include "model.h"
+#include "buffers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One entry per role: ranks with equal programs share one. */
+/*{roles*/
+static const RtRole role0 = { { NULL } };
+static const RtRole *const roles[] = { &role0 };
+/*}*/
+
+/* What differs between ranks: role, coordinates on the mesh, where the part of each split axis begins and how long it is. */
+static const RtRank ranks[] = {
+/*{ranks*/
+	{ 0, { 0 }, { 0 }, { 0 } },
+/*}*/
+};
+
+/* Values that live from step to step: params.c. */
+extern const RtKept params[];
+
+/* What a step takes from outside: name, type, shape, splits, whether peers see it, offset; how it is fed, range of labels. */
+/*{inputs*/
+static const RtInput step_inputs[] = {
+	{ { 0 }, RT_STEP, 0, NULL },
+};
+static const RtTensor step_outputs[] = { { 0 } };
+/*}*/
+
+static const RtProgram program = {
+/*{program*/
+	.hash = 0,
+	.batch = 1,
+	.steps = 0,
+	.seed = 1,
+	.kept = params,
+	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0 },
+/*}*/
+	.nrank = sizeof ranks / sizeof ranks[0],
+	.rank = ranks,
+	.role = roles,
+	.nrole = sizeof roles / sizeof roles[0],
+	.value = values,
+	.nvalue = NVALUE,
+	.most = MOST,
+	.slab_bytes = SLAB_BYTES,
+	.window_bytes = WINDOW_BYTES,
+	.work_shared = RT_WORK_SHARED,
+	.work_each = RT_WORK_EACH,
+};
+
+/* ---- model.h ---- */
+
+struct sbp_config { RtConfig c; char *weights, *data; };
+
+sbp_config *sbp_config_new(void)
+{
+	sbp_config *c = calloc(1, sizeof *c);
+	if (c)
+		c->c.seed = -1;
+	return c;
+}
+
+void sbp_config_free(sbp_config *c)
+{
+	if (c) {
+		free(c->weights);
+		free(c->data);
+	}
+	free(c);
+}
+
+void sbp_config_threads(sbp_config *c, int threads)
+{
+	c->c.threads = threads;
+}
+
+void sbp_config_seed(sbp_config *c, uint32_t seed)
+{
+	c->c.seed = (int64_t)seed;
+}
+
+static int keep(char **to, const char **at, const char *path)
+{
+	char *copy = strdup(path);
+	if (!copy)
+		return RT_MEMORY;
+	free(*to);
+	*to = copy;
+	*at = copy;
+	return 0;
+}
+
+int sbp_config_weights(sbp_config *c, const char *path)
+{
+	return keep(&c->weights, &c->c.weights, path);
+}
+
+int sbp_config_data(sbp_config *c, const char *path)
+{
+	return keep(&c->data, &c->c.data, path);
+}
+
+sbp_context *sbp_context_new(const sbp_config *config)
+{
+	RtConfig c = { .seed = -1 };
+	return (sbp_context *)rt_open(&program, config ? &config->c : &c);
+}
+
+void sbp_context_free(sbp_context *c)
+{
+	rt_close((RtSession *)c);
+}
+
+int sbp_step(sbp_context *c, float *loss)
+{
+	return rt_step_once((RtSession *)c, loss);
+}
+
+int sbp_evaluate(sbp_context *c, double *loss)
+{
+	return rt_evaluate((RtSession *)c, loss);
+}
+
+int sbp_infer(sbp_context *c, const void *const *in, void *const *out)
+{
+	return rt_infer((RtSession *)c, in, out);
+}
+
+int sbp_get(sbp_context *c, const char *name, void *to, size_t bytes)
+{
+	return rt_get_parameter((RtSession *)c, name, to, bytes);
+}
+
+int sbp_set(sbp_context *c, const char *name, const void *from, size_t bytes)
+{
+	return rt_set_parameter((RtSession *)c, name, from, bytes);
+}
+
+const char *sbp_error(const sbp_context *c)
+{
+	return rt_last_error((const RtSession *)c);
+}
+
+int sbp_parameters(void)
+{
+	int n = 0;
+	for (int i = 0; i < program.nkept; i++)
+		n += program.kept[i].keep != RT_CONSTANT;
+	return n;
+}
+
+const char *sbp_parameter(int i, size_t *bytes)
+{
+	int k = 0;
+	while (k < program.nkept && (program.kept[k].keep == RT_CONSTANT || i-- > 0))
+		k++;
+	if (k == program.nkept)
+		return NULL;
+	const RtTensor *t = &program.kept[k].t;
+	*bytes = rt_width(t->type);
+	for (int a = 0; a < t->rank; a++)
+		*bytes *= (size_t)t->dim[a];
+	return t->name;
+}
+
+int sbp_main(int argc, char **argv)
+{
+	return rt_main(&program, argc, argv);
+}
