@@ -105,5 +105,5 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 
 int main(void)
 {
-	return test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() + test_losses() + test_convolutions() != 0;
+	return test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() + test_losses() + test_convolutions() + test_attention() + test_rotary() != 0;
 }

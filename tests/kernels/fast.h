@@ -25,5 +25,7 @@ int test_pools(void);
 int test_norms(void);
 int test_losses(void);
 int test_convolutions(void);
+int test_attention(void);
+int test_rotary(void);
 
 #endif
