@@ -4,7 +4,8 @@
  *     K_EACH_ISA(scale)
  *
  * and rt_parallel(c, n, grain, K_PICK(c, scale), arg) runs the copy that the processor of c understands.  Sums are kept in
- * K_LANES numbers side by side and added in one order, so all copies give the same bits. */
+ * K_LANES numbers side by side and added in one order, so all copies give the same bits.  There is no copy for AVX-512: these
+ * loops wait for memory, and each copy costs every program a third more time to compile.  Products (gemm.c) have one. */
 #ifndef ISA_H
 #define ISA_H
 
@@ -23,12 +24,10 @@ enum { K_LANES = 16 };
 
 #if defined(__x86_64__)
 #define K_AVX2 __attribute__((target("avx2,fma")))
-#define K_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")))
 #define K_EACH_ISA(name) \
 	static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); } \
-	K_AVX2 static void name##_avx2(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); } \
-	K_AVX512 static void name##_avx512(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
-#define K_PICK(c, name) ((c)->isa == RT_AVX512 ? name##_avx512 : (c)->isa == RT_AVX2 ? name##_avx2 : name##_plain)
+	K_AVX2 static void name##_avx2(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
+#define K_PICK(c, name) ((c)->isa >= RT_AVX2 ? name##_avx2 : name##_plain)
 #else
 #define K_EACH_ISA(name) static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
 #define K_PICK(c, name) ((void)(c), name##_plain)
