@@ -35,7 +35,7 @@ void *rt_value(const Ctx *c, int value)
 	return (v->window ? c->window : c->slab) + v->offset;
 }
 
-static int walk_segment(Ctx *c, const RtSegment *s)
+static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 {
 	void *t[c->program->most + 1];
 	c->values = s->value;
@@ -46,6 +46,8 @@ static int walk_segment(Ctx *c, const RtSegment *s)
 			for (int j = 0; j < n; j++)
 				t[j] = rt_value(c, c->values[j]);
 			int code = c->at->run(c, t);
+			if (!code && c->after)
+				code = c->after(c, micro);
 			if (code)
 				return code;
 			c->values += n;
@@ -62,7 +64,7 @@ int rt_walk(Ctx *c, const RtSchedule *s)
 	for (int i = 0; !code && i < s->nsegment; i++) {
 		if (i == s->from)
 			first = c->id;
-		code = walk_segment(c, &s->segment[i]);
+		code = walk_segment(c, &s->segment[i], s->micro > 1 && i >= s->from && i < s->to ? (int)c->micro : -1);
 		if (!code && i == s->to - 1 && c->micro + 1 < s->micro) {
 			c->micro++;
 			c->id = first;

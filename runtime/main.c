@@ -11,8 +11,8 @@
 enum { MAX_THREADS = 1024 };
 
 typedef struct Args {
-	int64_t steps, every, seed, threads;
-	const char *weights, *data;
+	int64_t steps, every, seed, threads, dump_step;
+	const char *weights, *data, *dump;
 	bool help;
 } Args;
 
@@ -30,6 +30,8 @@ static const struct Option {
 	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
 	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data, instead of what the model names" },
 	{ "weights", offsetof(Args, weights), TEXT, 0, "FILE", "the weights to start from, if not weights.safetensors beside this program" },
+	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step to DIR/step/NAME.npy, and to DIR/kept what is kept as it was before" },
+	{ "dump-step", offsetof(Args, dump_step), NUMBER, 0, "N", "of this step, not of step 0" },
 	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
@@ -101,7 +103,11 @@ static int train(Ctx *c, void *arg)
 		code = rt_data_open(c, a->data, 0);
 	double begin = seconds();
 	for (c->step = 0; !code && c->step < a->steps; c->step++) {
-		code = rt_do(c, RT_TRAIN);
+		c->after = NULL;
+		if (a->dump && c->step == a->dump_step)
+			code = rt_dump_begin(c, a->dump);
+		if (!code)
+			code = rt_do(c, RT_TRAIN);
 		if (!code && c->rank == 0 && (c->step % a->every == 0 || c->step == a->steps - 1))
 			printf("step %6" PRId64 "  loss %.7f\n", c->step, c->loss);
 	}

@@ -160,6 +160,8 @@ struct Ctx {
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
 	const int *values;
+	int (*after)(Ctx *, int micro); /* called when an action is done, NULL: nothing; micro: the micro-batch, -1 outside of them */
+	const char *dump;               /* dump.c: the folder that results are written to */
 };
 
 /* Prints "rank 3 step 812 action a41 (MatMul h): ..." and gives back code. */

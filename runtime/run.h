@@ -7,6 +7,9 @@
 /* init.c: calls row for every run of elements that lie side by side here and in the logical tensor. */
 void rt_rows(const Ctx *, const RtBox *, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg);
 
+/* dump.c: what is kept is written to files, and from then on the results of every action, until c->after is NULL. */
+int rt_dump_begin(Ctx *, const char *dir);
+
 /* file.c: files that are mapped and only read. */
 typedef struct RtFile { const unsigned char *data; size_t bytes; } RtFile;
 int  rt_file_open(Ctx *, int code, const char *path, RtFile *);          /* 0, or code after rt_error */
