@@ -207,6 +207,7 @@ typedef struct Action {
 	int id;                         /* a<id> in generated code: the position in the list */
 	Node *n;                        /* compute, collective: the last of the group */
 	Node **node; int nnode;         /* all of them */
+	Node *host;                     /* the product whose epilogue the others are; NULL: none.  Its operands are taken first */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* collective: all_reduce, all_gather; compute of a boxing: slice, zero */
@@ -247,6 +248,7 @@ struct Plan {
 };
 
 Slot   *plan_slot(const Plan *, const Value *);
+bool    fuse_room(const Plan *, const Value *);                          /* a product may be written there before its epilogue has run */
 void    project_roles(Graph *);                                          /* once the splits of all programs are known */
 Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
@@ -344,7 +346,7 @@ const char *emit_shapes(const Emit *, const Action *, int rank);         /* "flo
 
 /* emit_pointwise.c, emit_cuda.c, emit_make.c */
 bool emit_literal(const Value *);                            /* a scalar constant: written into the text */
-const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of its function */
+const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
 void emit_kernels(Emit *);
 void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
 void emit_make(Emit *);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 typedef struct Pointwise {
-	const char *part;               /* the function that has its loop */
+	const char *name, *part;        /* of the function, and of the one that has its loop */
 	const char *c, *cuda, *launch, *proto;
 } Pointwise;
 
@@ -29,6 +29,8 @@ typedef struct Gen {
 	Emit *e;
 	const Action *act;
 	int rank;
+	Slot **take; int ntake;         /* operands of the loop, and the place of the first in t */
+	int at;
 	Loop l;
 	bool cuda;
 	bool comments;                  /* the model's names beside each line: not part of what makes two texts equal */
@@ -41,34 +43,36 @@ bool emit_literal(const Value *v)
 
 /* ---- loops ---- */
 
-static Loop loops_of(const Plan *p, const Action *a, int rank, bool keep_last)
+/* An epilogue has the last axis by itself: its columns. */
+static Loop loops_of(const Gen *g)
 {
-	const Slot *y = a->make[0];
+	const Plan *p = g->e->plan;
+	const Slot *y = g->act->make[0];
 	Loop l = { 0 };
 	int64_t stride[OPERANDS][AXES] = { { 0 } };
-	if (a->ntake > OPERANDS)
-		die("a loop over %d operands", a->ntake);
-	for (int i = 0; i < a->ntake; i++) {
-		const Slot *x = a->take[i];
+	if (g->ntake > OPERANDS)
+		die("a loop over %d operands", g->ntake);
+	for (int i = 0; i < g->ntake; i++) {
+		const Slot *x = g->take[i];
 		int64_t n = 1;
 		for (int k = x->rank - 1; k >= 0; k--) {
-			int64_t len = slot_len(p, x, k, rank);
+			int64_t len = slot_len(p, x, k, g->rank);
 			stride[i][k + y->rank - x->rank] = len == 1 ? 0 : n;
 			n *= len;
 		}
 	}
 	for (int k = 0; k < y->rank; k++) {
-		int64_t len = slot_len(p, y, k, rank);
-		bool last = keep_last && k == y->rank - 1, join = l.n > 0 && !last;
+		int64_t len = slot_len(p, y, k, g->rank);
+		bool last = g->act->host && k == y->rank - 1, join = l.n > 0 && !last;
 		if (len == 1 && !last)
 			continue;
-		for (int i = 0; i < a->ntake; i++)
+		for (int i = 0; i < g->ntake; i++)
 			join = join && l.stride[i][l.n - 1] == stride[i][k] * len;
 		if (join)
 			l.len[l.n - 1] *= len;
 		else
 			l.len[l.n++] = len;
-		for (int i = 0; i < a->ntake; i++)
+		for (int i = 0; i < g->ntake; i++)
 			l.stride[i][l.n - 1] = stride[i][k];
 	}
 	return l;
@@ -142,10 +146,10 @@ static const char *expression(Arena *a, Node *n, const char *const *arg, DType t
 	return r;
 }
 
-static int taken(const Action *a, const Slot *s)
+static int taken(const Gen *g, const Slot *s)
 {
-	for (int i = 0; i < a->ntake; i++)
-		if (a->take[i] == s)
+	for (int i = 0; i < g->ntake; i++)
+		if (g->take[i] == s)
 			return i;
 	return -1;
 }
@@ -176,6 +180,16 @@ static void print_about(const Gen *g, Text *t, const Node *n)
 	text_add(t, ") */");
 }
 
+/* Which result the product of a host is written to. */
+static int host_room(const Gen *g)
+{
+	const Slot *own = plan_slot(g->e->plan, g->act->host->out[0]);
+	for (int i = 0; i < g->act->nmake; i++)
+		if (own ? g->act->make[i] == own : fuse_room(g->e->plan, g->act->make[i]->v))
+			return i;
+	die("%s has no room for its product", g->act->host->op);
+}
+
 /* One element: a variable per node, then the results.  load[i] is the text that reads operand i; at is where results stand. */
 static void print_element(const Gen *g, Text *t, const char *tabs, const char *const *load, const char *at)
 {
@@ -184,6 +198,12 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 	for (int m = 0; m < act->nnode; m++) {
 		Node *n = act->node[m];
 		const char *arg[OPERANDS] = { 0 };
+		if (n == act->host) {           /* what the product wrote */
+			text_add(t, "%sconst float v%d = y%d[%s];", tabs, m, host_room(g), at);
+			print_about(g, t, n);
+			text_add(t, "\n");
+			continue;
+		}
 		DType ct = compute_type(n);
 		if (n->nin > OPERANDS)
 			die("%s of %d operands", n->op, n->nin);
@@ -191,7 +211,7 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 			if (!n->in[i])
 				continue;
 			Slot *s = plan_slot(g->e->plan, n->in[i]);
-			int from = made(act, m, n->in[i]), k = s ? taken(act, s) : -1;
+			int from = made(act, m, n->in[i]), k = s ? taken(g, s) : -1;
 			DType xt = n->in[i]->type->elem;
 			if (from < 0 && !emit_reads(n, i)) {
 				arg[i] = emit_literal(n->in[i]) ? literal(a, n->in[i]) : "0";   /* else: not used */
@@ -208,8 +228,11 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 	}
 	for (int m = 0, y = 0; m < act->nnode; m++) {
 		DType yt = act->node[m]->out[0]->type->elem;
-		if (plan_slot(g->e->plan, act->node[m]->out[0]))
-			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m), y++;
+		if (!plan_slot(g->e->plan, act->node[m]->out[0]))
+			continue;
+		if (act->node[m] != act->host)
+			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m);
+		y++;
 	}
 }
 
@@ -244,10 +267,10 @@ static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *
 		const char *at = row ? arena_printf(a, "(%s *)t[%d] + %s * %" PRId64, c, i, row, len) : arena_printf(a, "t[%d]", i);
 		declare(t, tabs, &type, arena_printf(a, "%s ", c), arena_printf(a, "*y%d = %s", i, at));
 	}
-	for (int i = 0; i < act->ntake; i++) {
-		const char *c = ctype_of(act->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL, *from;
+	for (int i = 0; i < g->ntake; i++) {
+		const char *c = ctype_of(g->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL, *from;
 		int64_t step = l->n ? l->stride[i][l->n - 1] : 0;
-		int k = act->nmake + i;
+		int k = g->at + i;
 		load[i] = step == 0 ? arena_printf(a, "x%d", i) : step == 1 ? arena_printf(a, "x%d[%s]", i, j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
 		if (step == 0)
 			from = at ? arena_printf(a, "((const %s *)t[%d])[%s]", c, k, at) : arena_printf(a, "*(const %s *)t[%d]", c, k);
@@ -264,16 +287,22 @@ static const char *c_body(const Gen *g)
 	Text t = { 0 };
 	const char *load[OPERANDS] = { 0 };
 	const Loop *l = &g->l;
-	if (l->n < 2) {
+	const char *each = "lo; r < hi";
+	if (g->act->host) {
+		each = "row; r < row + nrow";
+	} else if (l->n < 2) {
 		print_pointers(g, &t, "\t", NULL, "i", load);
 		text_add(&t, "\tK_VECTOR\n\tfor (int64_t i = lo; i < hi; i++) {\n");
 		print_element(g, &t, "\t\t", load, "i");
 		text_add(&t, "\t}\n");
 		return t.s;
 	}
-	text_add(&t, "\tfor (int64_t r = lo; r < hi; r++) {\n");
+	text_add(&t, "\tfor (int64_t r = %s; r++) {\n", each);
 	print_pointers(g, &t, "\t\t", "r", "i", load);
-	text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
+	if (g->act->host)
+		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = col; i < col + ncol; i++) {\n");
+	else
+		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
 	print_element(g, &t, "\t\t\t", load, "i");
 	text_add(&t, "\t\t}\n\t}\n");
 	return t.s;
@@ -286,8 +315,8 @@ static const char *cuda_params(const Gen *g)
 	Text t = { 0 };
 	for (int i = 0; i < g->act->nmake; i++)
 		text_add(&t, "%s%s *y%d", i ? ", " : "", ctype_of(g->act->make[i]), i);
-	for (int i = 0; i < g->act->ntake; i++)
-		text_add(&t, ", const %s *x%d", ctype_of(g->act->take[i]), i);
+	for (int i = 0; i < g->ntake; i++)
+		text_add(&t, ", const %s *x%d", ctype_of(g->take[i]), i);
 	return t.s;
 }
 
@@ -296,7 +325,7 @@ static const char *cuda_body(const Gen *g)
 	Arena *a = g->e->tree.arena;
 	Text t = { 0 };
 	const char *load[OPERANDS] = { 0 };
-	for (int i = 0; i < g->act->ntake; i++) {
+	for (int i = 0; i < g->ntake; i++) {
 		const char *at = place(a, &g->l, g->l.stride[i], g->l.n, "e");
 		load[i] = arena_printf(a, "x%d[%s]", i, at ? at : "0");
 	}
@@ -317,36 +346,53 @@ static const char *ops_of(Arena *a, const Action *act)
 
 static const char *launcher(const Gen *g, const char *name)
 {
+	Arena *a = g->e->tree.arena;
 	Text args = { 0 };
-	for (int i = 0; i < g->act->nmake + g->act->ntake; i++)
-		text_add(&args, "%s(void *)&t[%d]", i ? ", " : "", i);
-	return arena_printf(g->e->tree.arena, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64
-	                    "), 1, args);\n}\n\n", name, args.s, name, elements(&g->l, 0, g->l.n));
+	int64_t n = elements(&g->l, 0, g->l.n);
+	for (int i = 0; i < g->act->nmake + g->ntake; i++)
+		text_add(&args, "%s(void *)&t[%d]", i ? ", " : "", i < g->act->nmake ? i : g->at + i - g->act->nmake);
+	if (!g->act->host)
+		return arena_printf(a, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n",
+		                    name, args.s, name, n);
+	return arena_printf(a, "TILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", name, args.s, name, n);
+}
+
+/* Turns of the loop that threads share: rows, or all elements; and how many of them are worth a thread. */
+static const char *turns(const Gen *g)
+{
+	const Loop *l = &g->l;
+	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1), grain = GRAIN / (inner ? inner : 1);
+	return arena_printf(g->e->tree.arena, "%" PRId64 ", %" PRId64, count, grain > 1 ? grain : 1);
 }
 
 const char *emit_pointwise(Emit *e, const Action *act, int rank)
 {
 	Arena *a = e->tree.arena;
-	Gen g = { e, act, rank, loops_of(e->plan, act, rank, false), false, false };
-	const Loop *l = &g.l;
-	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1), grain = GRAIN / (inner ? inner : 1);
-	const char *body = c_body(&g), *key = arena_printf(a, "%" PRId64 "\n%s", count, body);
+	int first = act->host ? act->host->nin : 0, at = act->nmake;
+	for (int i = 0; i < first; i++)
+		at += act->take[i] != NULL;
+	Gen g = { .e = e, .act = act, .rank = rank, .take = act->take + first, .ntake = act->ntake - first, .at = at };
+	g.l = loops_of(&g);
+	const char *body = arena_printf(a, "%s%s", act->host ? "tile\n" : "", c_body(&g)), *run = act->host ? "" : turns(&g), *key = arena_printf(a, "%s\n%s", run, body);
 	if (!e->pwbyname.arena)
 		map_init(&e->pwbyname, a);
 	const char *known = map_get(&e->pwbyname, name_of(key)), *part = map_get(&e->pwbyname, name_of(body));
 	if (known)
 		return known;
-	char *name = arena_printf(a, "pw%d", e->npw);
+	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
 	const char *about = arena_printf(a, "/* %s\n * %s */", ops_of(a, act), emit_shapes(e, act, rank));
-	Pointwise p = { .proto = arena_printf(a, "RtRun %s;", name) };
+	Pointwise p = { .proto = arena_printf(a, act->host ? "KTileRun %s;" : "RtRun %s;", name) };
 	g.comments = true;
+	p.c = "";
 	if (!part) {                            /* loops of other lengths share it */
 		part = name;
 		map_put(&e->pwbyname, name_of(body), name);
-		p.c = arena_printf(a, "\n%s\nPART(%s)\n{\n%s}\n", about, name, c_body(&g));
+		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "PART", name, c_body(&g));
 	}
-	p.c = arena_printf(a, "%sRUN(%s, %s, %" PRId64 ", %" PRId64 ")\n", p.c ? p.c : "", name, part, count, grain > 1 ? grain : 1);
+	if (!act->host)
+		p.c = arena_printf(a, "%sRUN(%s, %s, %s)\n", p.c, name, part, run);
 	p.part = part;
+	p.name = name;
 	g.cuda = true;
 	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, cuda_params(&g), cuda_body(&g));
 	p.launch = launcher(&g, name);
@@ -363,7 +409,7 @@ void emit_kernels(Emit *e)
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
 		emit_pack(&proto, &line, e->pw[i].proto);
-		for (int k = i; !strcmp(e->pw[i].part, arena_printf(e->tree.arena, "pw%d", i)) && k < e->npw; k++)
+		for (int k = i; !strcmp(e->pw[i].part, e->pw[i].name) && k < e->npw; k++)
 			if (!strcmp(e->pw[k].part, e->pw[i].part))      /* a loop, then all that run it */
 				text_add(&c, "%s", e->pw[k].c);
 		text_add(&cuda, "%s", e->pw[i].cuda);

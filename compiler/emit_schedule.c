@@ -58,14 +58,39 @@ static void use_file(Emit *e, const char *file)
 	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
 }
 
-/* The statements of an action.  NULL after explaining. */
+/* Where a product with an epilogue is written. */
+static Slot *room_of(const Emit *e, const Action *a)
+{
+	Slot *own = plan_slot(e->plan, a->host->out[0]);
+	for (int i = 0; !own && i < a->nmake; i++)
+		if (fuse_room(e->plan, a->make[i]->v))
+			own = a->make[i];
+	return own;
+}
+
+/* "int code = 0; code = call; return code;" is "return call;". */
+static const char *simpler(Arena *ar, const char *body)
+{
+	static const char begin[] = "\tint code = 0;\n\tcode = ", end[] = ";\n\treturn code;\n";
+	const char *call = body + sizeof begin - 1, *stop = strstr(body, end);
+	if (strncmp(body, begin, sizeof begin - 1) || strchr(call, '\n') != stop + 1)
+		return body;
+	return arena_printf(ar, "\treturn %.*s;\n", (int)(stop - call), call);
+}
+
+/* The statements of an action. */
 static const char *body_of(Sched *s, const Action *a)
 {
 	Emit *e = s->e;
 	Text t = { 0 };
 	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL };
 	bool transfer = a->n && emit_boxing(a->n);
-	const Kernel *k = a->n && !transfer ? emit_kernel(a->n) : NULL;
+	const Kernel *k = a->n && !transfer ? emit_kernel(a->host ? a->host : a->n) : NULL;
+	if (a->host) {
+		p.n = a->host;
+		p.make = (Slot *[]){ room_of(e, a) };
+		p.epilogue = arena_printf(e->tree.arena, "(const KEpilogue[]){ %s(&(KTile){ c, t }) }", emit_pointwise(e, a, s->rank));
+	}
 	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
@@ -84,7 +109,7 @@ static const char *body_of(Sched *s, const Action *a)
 		use_file(e, k->file);
 	}
 	text_add(&t, k && k->several ? "\treturn code;\n" : ";\n");
-	return t.s;
+	return k && k->several ? simpler(e->tree.arena, t.s) : t.s;
 }
 
 const char *emit_shape(const Emit *e, const Slot *s, int rank)
@@ -126,7 +151,7 @@ static const char *op_of(const Sched *s, const Action *a)
 static const char *function_of(Sched *s, const Action *a)
 {
 	Arena *ar = s->e->tree.arena;
-	if (a->n && a->n->row->expr && !emit_boxing(a->n))
+	if (a->elementwise)
 		return emit_pointwise(s->e, a, s->rank);
 	const char *body = body_of(s, a);
 	if (!body)

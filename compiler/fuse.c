@@ -242,6 +242,70 @@ static void join_operands(Fuse *f, int i)
 	}
 }
 
+/* ---- epilogues ---- */
+
+/* One product with one matrix on the right: its result is rows of the last axis, which an epilogue gets in tiles. */
+static bool takes_epilogue(const Fuse *f, const Node *n)
+{
+	const Kernel *k = n->row->expr || emit_boxing(n) ? NULL : emit_kernel(n);
+	const Slot *y = n->nout == 1 ? plan_slot(f->p, n->out[0]) : NULL;
+	if (!k || !y || y->rank < 2 || y->v->type->elem != DT_FLOAT || y->store != y || y->view)
+		return false;
+	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 && n->in[1]->type->rank == 2);
+}
+
+static bool all_pointwise(const Fuse *f, int a)
+{
+	for (int m = 0; m < f->nmember[a]; m++)
+		if (!pointwise(f->g->node[f->member[a][m]]))
+			return false;
+	return true;
+}
+
+/* Where the product itself can be written: its own result, or one of the group's that lies on nothing that is read. */
+static bool has_room(const Fuse *f, const Value *v, int a, int b)
+{
+	if (!may_vanish(f, v) || !read_inside(f, v, a, b))
+		return true;
+	for (int m = 0; m < f->nmember[b]; m++) {
+		const Value *y = f->g->node[f->member[b][m]]->out[0];
+		if (fuse_room(f->p, y) && !(may_vanish(f, y) && read_inside(f, y, a, b)))
+			return true;
+	}
+	return false;
+}
+
+bool fuse_room(const Plan *p, const Value *v)
+{
+	const Slot *s = plan_slot(p, v);
+	return s && s->store == s && !v->into && v->type->elem == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+}
+
+/* Does the group write where the product reads?  Tiles are finished while others are still computed. */
+static bool disturbs(const Fuse *f, const Node *n, int b)
+{
+	for (int m = 0; m < f->nmember[b]; m++)
+		for (int k = 0; k < n->nin; k++) {
+			const Slot *y = plan_slot(f->p, f->g->node[f->member[b][m]]->out[0]), *x = plan_slot(f->p, n->in[k]);
+			if (x && y && x->store == y->store)
+				return true;
+		}
+	return false;
+}
+
+static void join_epilogue(Fuse *f, int i)
+{
+	const Value *v = f->g->node[i]->out[0];
+	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
+		const Node *r = f->g->node[f->use.to[k]];
+		int a = f->group[i], b = f->group[f->use.to[k]];
+		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(plan_slot(f->p, v), plan_slot(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
+			continue;
+		if (f->place[a] < f->place[b] && join(f, a, b))
+			return;
+	}
+}
+
 /* ---- the result ---- */
 
 static void drop_slots(Fuse *f)
@@ -287,6 +351,9 @@ int fuse_run(Graph *g)
 	for (int i = 0; i < n; i++)
 		if (pointwise(g->node[i]))
 			join_operands(&f, i);
+	for (int i = n; i-- > 0;)               /* of two products that are added, the later has the other as operand */
+		if (takes_epilogue(&f, g->node[i]))
+			join_epilogue(&f, i);
 	drop_slots(&f);
 	put_groups(&f);
 	return 0;

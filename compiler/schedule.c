@@ -34,14 +34,17 @@ static bool listed(Slot *const *list, int n, const Slot *s)
 	return false;
 }
 
-/* Results and operands of a loop over several nodes: those with memory, each once. */
+/* Results and operands of a loop over several nodes: those with memory, each once; first those of the host, in their places. */
 static void schedule_loop(const Plan *p, List *l, Action *a)
 {
+	int first = a->host ? a->host->nin : 0;
+	for (int k = 0; k < first; k++)
+		take(l, a, a->host->in[k] && emit_reads(a->host, k) ? plan_slot(p, a->host->in[k]) : NULL);
 	for (int i = 0; i < a->nnode; i++) {
 		const Node *n = a->node[i];
-		for (int k = 0; k < n->nin; k++) {
+		for (int k = 0; k < n->nin && n != a->host; k++) {
 			Slot *s = n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL;
-			if (s && !listed(a->make, a->nmake, s) && !listed(a->take, a->ntake, s))
+			if (s && !listed(a->make, a->nmake, s) && !listed(a->take + first, a->ntake - first, s))
 				take(l, a, s);
 		}
 		if (plan_slot(p, n->out[0]))
@@ -60,8 +63,11 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 	a->node = grp->node;
 	a->nnode = grp->nnode;
 	a->how = how;
-	a->elementwise = n->row->expr != NULL;
-	if (a->elementwise) {
+	for (int i = 0; i < grp->nnode && grp->nnode > 1; i++)
+		if (!grp->node[i]->row->expr)
+			a->host = grp->node[i];
+	a->elementwise = n->row->expr && !a->host;
+	if (a->elementwise || a->host) {
 		schedule_loop(p, l, a);
 		return;
 	}

@@ -45,11 +45,14 @@ typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
 typedef struct KMat { int64_t row, col, batch; } KMat;
 
 /* What is done to a tile of a finished result y, whose rows are dense and counted over the whole batch: bias, activation and
- * the like, once for each element.  NULL in programs for CUDA. */
+ * the like, once for each element.  Those that are written for a model have a KTile as arg: the values of the action.  With
+ * CUDA one call starts the kernel for all of y. */
 typedef struct KEpilogue {
 	void (*run)(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol);
 	const void *arg;
 } KEpilogue;
+typedef struct KTile { Ctx *c; void *const *t; } KTile;
+typedef KEpilogue KTileRun(const KTile *);      /* the epilogue for this processor */
 
 /* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order; y is dense. */
 int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,

@@ -22,5 +22,22 @@
 		return 0; \
 	}
 
+/* A tile is an epilogue: rows and columns of a product that was just written to one of the results. */
+#define TILE_FOR(ep, isa) \
+	static void ep##_##isa(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol) \
+	{ \
+		(void)y, ep##_part(((const KTile *)arg)->t, row, nrow, col, ncol); \
+	}
+#ifdef __x86_64__
+#define TILE_EACH(ep) TILE_FOR(ep, plain) K_AVX2 TILE_FOR(ep, avx2) K_AVX512 TILE_FOR(ep, avx512)
+#else
+#define TILE_EACH(ep) TILE_FOR(ep, plain)
+#endif
+#define TILE(ep) \
+	K_LOOP void ep##_part(void *const *t, int64_t row, int64_t nrow, int64_t col, int64_t ncol); \
+	TILE_EACH(ep) \
+	KEpilogue ep(const KTile *tile) { return (KEpilogue){ K_PICK(tile->c, ep), tile }; } \
+	K_LOOP void ep##_part(void *const *t, int64_t row, int64_t nrow, int64_t col, int64_t ncol)
+
 /*{functions*/
 /*}*/

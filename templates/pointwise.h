@@ -4,7 +4,7 @@
 #ifndef POINTWISE_H
 #define POINTWISE_H
 
-#include "rt.h"
+#include "kernels.h"
 
 /*{prototypes*/
 /*}*/
