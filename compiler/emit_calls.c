@@ -853,6 +853,44 @@ static void call_maxpool_grad(const Print *p)
 	print_pool(p, &x, &g);
 }
 
+static bool can_random(const Node *n)
+{
+	return n->out[0]->type->elem == DT_FLOAT;
+}
+
+/* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */
+static void call_random(const Print *p)
+{
+	const Node *n = p->n;
+	const Slot *y = p->make[0];
+	Shape part = out_shape(p, 0), whole = { .rank = y->rank };
+	int64_t times = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
+	Loops l = { 0 };
+	for (int a = 0; a < y->rank; a++)
+		whole.d[a] = y->dim[a] * (a == axis ? times : 1);
+	strides_of(&whole, st);
+	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : emit_key(n->out[0]->name);
+	text_add(p->t, "k_random_uniform_f32(c, %s, ", make_ptr(p, 0));
+	if (attr_has(n, "seed"))
+		text_add(p->t, "0x%016" PRIx64 "u, ", (uint64_t)attr_int(n, "seed"));
+	else
+		text_add(p->t, "c->seed, ");
+	text_add(p->t, n->nin > 2 && n->in[2] ? "(uint64_t)c->step, " : "0, ");
+	text_add(p->t, "0x%016" PRIx64 "u, ", key);
+	if (times > 1)
+		text_add(p->t, "c->micro * %" PRId64, y->dim[axis] * st[axis]);
+	else
+		text_add(p->t, "0");
+	for (int a = 0; a < y->rank; a++)
+		if (y->split[a] >= 0)
+			text_add(p->t, " + c->me->origin[SPLIT%d] * %" PRId64, y->split[a], st[a]);
+	text_add(p->t, ", ");
+	for (int a = 0; a < y->rank; a++)
+		loop_add(&l, part.d[a], st[a]);
+	print_loops(p, &l);
+	text_add(p->t, ")");
+}
+
 static bool can_zeros(const Node *n)
 {
 	int w = dtype_bits(n->out[0]->type->elem);
@@ -866,6 +904,7 @@ static void call_zeros(const Print *p)
 }
 
 static const Kernel kernels[] = {
+	{ "random_uniform", "random", 0, can_random, call_random, false },
 	{ "zeros", "copy", 0, can_zeros, call_zeros, false },
 	{ "concat", "copy", ~0u, can_move, call_concat, true },
 	{ "split", "copy", 1, can_move, call_split, true },

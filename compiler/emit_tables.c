@@ -517,13 +517,13 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_part(e));
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
-		bool step = !strcmp(s->v->name, "train.step");
+		bool micro = !strcmp(s->v->name, "train.micro"), step = micro || !strcmp(s->v->name, "train.step");
 		const char *file = f ? file_of_input(e->plan->train.data, s->v) : NULL;
 		Text row = { 0 };
 		text_add(&row, "{ ");
 		if ((!step && f && check_input(s, f, &tokens, &width)) || print_tensor(e, &row, s))
 			return -1;
-		text_add(&row, ", %s, %" PRId64 ", ", part == 2 ? "RT_CALLER" : step ? "RT_STEP" : "RT_SAMPLES",
+		text_add(&row, ", %s, %" PRId64 ", ", part == 2 ? "RT_CALLER" : micro ? "RT_MICRO" : step ? "RT_STEP" : "RT_SAMPLES",
 		         step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
 		if (file)
 			c_string(e->tree.arena, &row, file);

@@ -376,8 +376,10 @@ static void shorten(Fold *f, Node *n)
 
 static void plain(Fold *f, Node *n)
 {
-	if (is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id])
+	if (is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id]) {
+		n->out[1]->def = NULL;
 		n->nout = 1;            /* its mask is not wanted */
+	}
 	if (reduces(n))
 		plain_axes(f, n);
 	drop_bias(n);

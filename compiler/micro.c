@@ -265,6 +265,10 @@ static void results(Micro *m, const Node *n, TimeKind kind)
 static int place_node(Micro *m, Node *n)
 {
 	bool has[4] = { false };
+	if (is(n, "Shape") || is(n, "Size")) {
+		results(m, n, TIME_B);
+		return 0;
+	}
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i]) {
 			TimeKind k = time_of(m, n->in[i]).kind;
@@ -465,9 +469,9 @@ void micro_inherit(Node *n, const Node *by)
 bool micro_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
 bool micro_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
 
-static Value *zeros(Graph *g, const Value *like, Name name)
+static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
 {
-	Node *n = node_new(g, name_of("sbpcc"), name_of("Zeros"), like->loc);
+	Node *n = node_new(g, name_of("sbpcc"), name_of("Zeros"), loc);
 	Value *v = graph_fresh(g, name);
 	Attr *shape = node_attr_add(n, name_of("shape"), AT_INTS);
 	shape->n = like->type->rank;
@@ -484,17 +488,21 @@ static Value *zeros(Graph *g, const Value *like, Name name)
 static Value *accumulate(Graph *g, Value *v)
 {
 	Name name = v->name;
+	Loc loc = v->def->loc;          /* gradients have none of their own */
 	bool output = v->output;
 	graph_rename(g, v, name_fmt("%s.micro", name));
-	Value *old = zeros(g, v, name_fmt("%s.sum", name)), *sum = graph_fresh(g, name);
-	if (!old || !build(g, v->loc, "Add", NULL, 1, &sum, 2, old, v))
+	Value *old = zeros(g, v, loc, name_fmt("%s.sum", name)), *sum = graph_fresh(g, name);
+	if (!old || !build(g, loc, "Add", NULL, 1, &sum, 2, old, v))
 		return NULL;
+	old->def->from = sum->def->from = v->def->from;
 	sum->into = old;
 	for (int i = 0; i < g->nout && output; i++)
 		if (g->out[i] == v)
 			g->out[i] = sum;
 	sum->output = output;
 	v->output = false;
+	if (g->model->plan->train.loss == v)
+		g->model->plan->train.loss = sum;
 	return sum;
 }
 
@@ -540,6 +548,28 @@ static void order(Graph *g, Node **adds, int nadd)
 	g->node = list;
 }
 
+/* A random node draws its part of the numbers of the whole batch. */
+static void draw_parts(Micro *m, Node *n)
+{
+	Graph *g = m->g;
+	Time t = time_of(m, n->out[0]);
+	if (!is(n, "RandomUniform01") || t.kind != TIME_S)
+		return;
+	Name name = name_of("train.micro");
+	Value *v = graph_find(g, name);
+	if (!v) {
+		v = graph_value_here(g, name, n->loc);
+		v->type = type_tensor(g->arena, DT_INT64, 0, NULL);
+		v->input = v->declared = true;
+		arena_push(g->arena, g->in, g->nin, v);
+	}
+	while (n->nin < 4)
+		node_in(n, NULL);
+	n->in[3] = v;
+	node_attr_add(n, name_of("axis"), AT_INT)->u.i = t.axis;
+	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->times;
+}
+
 int micro_run(Graph *g)
 {
 	int64_t times = g->model->plan->train.times;
@@ -551,6 +581,8 @@ int micro_run(Graph *g)
 	for (int i = 0; i < g->nnode; i++)
 		if (place_node(&m, g->node[i]))
 			return -1;
+	for (int i = 0; i < g->nnode; i++)
+		draw_parts(&m, g->node[i]);
 	bool *body = bodies(&m);
 	Value **sum = arena_array(g->scratch, Value *, g->nvalue + 1);
 	Node **adds = NULL;

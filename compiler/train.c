@@ -305,6 +305,28 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 	graph_rename(g, grad, name);
 }
 
+static bool draws(const Node *n, void *arg)
+{
+	(void)arg;
+	return n->row->random;
+}
+
+/* Random numbers are other ones each step. */
+static int give_steps(Graph *g)
+{
+	if (inline_lower(g, draws, NULL))
+		return -1;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		if (strcmp(n->op, "RandomUniform01") || (n->nin > 2 && n->in[2]))
+			continue;
+		while (n->nin < 3)
+			node_in(n, NULL);
+		n->in[2] = rate_step_input(g, n->loc);
+	}
+	return 0;
+}
+
 static int build_training(Graph *g, Training *t)
 {
 	Value *loss = t->loss;
@@ -318,7 +340,7 @@ static int build_training(Graph *g, Training *t)
 		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
-	if (programs_make(g->model) || train_split_means(g, t->times) || micro_means(g, t->times))
+	if (programs_make(g->model) || give_steps(g) || train_split_means(g, t->times) || micro_means(g, t->times))
 		return -1;
 	for (int i = 0; i < g->nout; i++)
 		g->out[i]->output = false;

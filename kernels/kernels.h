@@ -74,6 +74,10 @@ int k_move_64(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, K
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
 
+/* Numbers in [0, 1) by Philox 4x32-10: element i of y is that of index from + place(l, i) of the logical tensor, so that no split
+ * changes a bit.  The innermost axis moves by 1, or the tensor has one element. */
+int k_random_uniform_f32(Ctx *, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l);
+
 /* softmax over the middle of outer x n x inner. */
 int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
 int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);

@@ -302,8 +302,8 @@ int rt_load(Ctx *c)
 	if (b->wrong.code)
 		return rt_error(c, b->wrong.code, "%s", b->wrong.text);
 	for (int i = 0; i < p->ninput && !code; i++) {
-		if (p->input[i].feed == RT_STEP) {
-			code = put(c, &p->input[i], (const unsigned char *)&c->step);
+		if (p->input[i].feed == RT_STEP || p->input[i].feed == RT_MICRO) {
+			code = put(c, &p->input[i], (const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));
 		} else if (p->input[i].feed == RT_SAMPLES) {
 			code = put(c, &p->input[i], b->at + at);
 			at += aligned(input_bytes(c, &p->input[i]));
@@ -348,8 +348,8 @@ int rt_load_one(Ctx *c, const RtInput *in)
 	RtLoader d = { .view = *c };
 	Wrong w = { 0 };
 	void *to = rt_place(c, &in->t);
-	if (in->feed == RT_STEP)
-		memcpy(to, &c->step, sizeof c->step);
+	if (in->feed == RT_STEP || in->feed == RT_MICRO)
+		memcpy(to, in->feed == RT_STEP ? &c->step : &c->micro, sizeof c->step);
 	else
 		fetch_input(&d, in, c->step, c->micro * (c->program->batch / micros(c->program)), to, &w);
 	return w.code;

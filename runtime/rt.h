@@ -92,7 +92,7 @@ typedef struct RtKept {
 } RtKept;
 
 /* What a step takes from outside. */
-typedef enum { RT_SAMPLES, RT_STEP, RT_CALLER } RtFeed;  /* from the data set; the number of the step; written before the call */
+typedef enum { RT_SAMPLES, RT_STEP, RT_MICRO, RT_CALLER } RtFeed;        /* from the data set; numbers of the step and of the micro-batch; written before the call */
 typedef struct RtInput {
 	RtTensor t;
 	RtFeed feed;

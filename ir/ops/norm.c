@@ -577,10 +577,7 @@ static int expand_dropout(Node *n)
 			return -1;
 		return !y || make(n, y, "Identity", NULL, x, NULL, NULL) ? 0 : -1;
 	}
-	const char *seed = attr_has(n, "seed") ? arena_printf(n->graph->arena, "seed=%lld.0",
-							 (long long)attr_int(n, "seed"))
-	                                       : NULL;
-	Value *u = make(n, NULL, "RandomUniformLike", seed, x, NULL, NULL);
+	Value *u = random_like(n, x);
 	Value *keep = u ? make(n, mask, "GreaterOrEqual", NULL, u, make_num(n, u, drop), NULL) : NULL;
 	Value *scaled = make2(n, "Mul", x, make_num(n, x, 1 / (1 - drop)));
 	return keep && make(n, y, "Where", NULL, keep, scaled, make_num(n, x, 0)) ? 0 : -1;

@@ -104,6 +104,10 @@ Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *co
 #define expand_op(n, op, attrs, ...) expand_node((n), (op), (attrs), EXPAND_COUNT(__VA_ARGS__), (Value *[]){ __VA_ARGS__ })
 /* make builds one node and gives the value `to` when that is not NULL (one of n->out); without its first
  * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
+double random_uniform(uint64_t seed, uint64_t step, uint64_t key, uint64_t index);
+uint64_t random_key(const char *name);
+extern uint64_t random_seed;                           /* of random nodes that have none of their own */
+Value *random_like(Node *n, Value *x);                 /* random.c: numbers in [0, 1), of the shape of x, by the key of n */
 Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c);
 Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
 Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */

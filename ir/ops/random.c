@@ -2,6 +2,8 @@
  * a key for the node and the index of the element in the logical tensor: never on ranks, splits or the order of
  * evaluation.  ONNX's random operators and Dropout are made of it.
  *
+ * A micro-batch holds a part of the logical tensor: `times` parts along `axis`, of which operand micro gives the number.
+ *
  * The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
  * counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words. */
 #include "ops.h"
@@ -51,12 +53,14 @@ uint64_t random_key(const char *name)
 	return h;
 }
 
-/* What tells one random node from another: its name, or that of its first result. */
+/* What tells one random node from another: the name of its first result, which no other node has; nodes of one function share
+ * the name of the call. */
 static uint64_t node_key(const Node *n)
 {
-	const char *name = n->name && *n->name ? n->name : n->nout && n->out[0] ? n->out[0]->name : n->op;
-
-	return random_key(name);
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			return random_key(n->out[i]->name);
+	return random_key(n->op);
 }
 
 static int shape_uniform(Node *n)
@@ -84,18 +88,35 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 {
 	uint64_t seed = attr_has(n, "seed") ? (uint64_t)attr_int(n, "seed") : random_seed;
 	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : node_key(n);
-	uint64_t step = n->nin > 1 && in[1] ? (uint64_t)tensor_int(in[1], 0) : 0;
-	int64_t count = tensor_elements(out[0]);
+	uint64_t step = n->nin > 2 && in[2] ? (uint64_t)tensor_int(in[2], 0) : 0;
+	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, times = attr_int(n, "times"), axis = attr_int(n, "axis");
+	int64_t count = tensor_elements(out[0]), inner = 1;
 
-	for (int64_t i = 0; i < count; i++)
-		tensor_set(out[0], i, random_uniform(seed, step, key, (uint64_t)i));
+	for (int a = out[0]->rank; a-- > axis;)
+		inner *= out[0]->dim[a];
+	for (int64_t i = 0; i < count; i++) {
+		int64_t at = inner ? (i / inner * times + micro) * inner + i % inner : i;
+
+		tensor_set(out[0], i, random_uniform(seed, step, key, (uint64_t)at));
+	}
+	return 0;
+}
+
+static int factor_uniform(Node *n, FactorRule *r)
+{
+	const Type *like = in_type(n, 1), *u = n->out[0] ? n->out[0]->type : NULL;
+
+	if (!like || !u || like->rank != u->rank)
+		return -1;
+	for (int a = 0; a < u->rank; a++)
+		r->in[1][a] = r->out[0][a] = factor_add(r, u->dim[a]);
 	return 0;
 }
 
 /* ---- ONNX's operators ---- */
 
-/* Uniform numbers of a shape; stream tells apart several draws of one node. */
-static Value *draw(Node *n, Value *shape, DType type, int stream)
+/* Uniform numbers of a shape, which is that of `like` if there is one; stream tells apart several draws of one node. */
+static Value *draw(Node *n, Value *shape, Value *like, DType type, int stream)
 {
 	const Attr *a = node_attr(n, "seed");
 	uint64_t key = node_key(n) + (uint64_t)stream;
@@ -107,7 +128,14 @@ static Value *draw(Node *n, Value *shape, DType type, int stream)
 		memcpy(&bits, &a->u.f, sizeof bits);
 		attrs = arena_printf(n->graph->arena, "%s, seed=%u", attrs, bits);
 	}
-	return expand_op(n, "RandomUniform01", attrs, shape);
+	if (a && a->type == AT_INT)
+		attrs = arena_printf(n->graph->arena, "%s, seed=%lld", attrs, (long long)a->u.i);
+	return like ? expand_op(n, "RandomUniform01", attrs, shape, like) : expand_op(n, "RandomUniform01", attrs, shape);
+}
+
+Value *random_like(Node *n, Value *x)
+{
+	return draw(n, expand_op(n, "Shape", NULL, x), x, x->type->elem == DT_DOUBLE ? DT_DOUBLE : DT_FLOAT, 0);
 }
 
 static Value *k(Node *n, const char *op, Value *v, DType type, double c)
@@ -121,20 +149,20 @@ static DType wide(DType type)
 	return type == DT_DOUBLE ? DT_DOUBLE : DT_FLOAT;
 }
 
-static Value *uniform(Node *n, Value *shape, DType type)
+static Value *uniform(Node *n, Value *shape, Value *like, DType type)
 {
 	DType w = wide(type);
 	double low = attr_float(n, "low"), high = attr_float(n, "high");
-	Value *v = k(n, "Add", k(n, "Mul", draw(n, shape, w, 0), w, high - low), w, low);
+	Value *v = k(n, "Add", k(n, "Mul", draw(n, shape, like, w, 0), w, high - low), w, low);
 
 	return w == type ? v : expand_cast(n, v, type);
 }
 
 /* Box and Muller: sqrt(-2 ln(1 - u)) cos(2 pi v). */
-static Value *normal(Node *n, Value *shape, DType type)
+static Value *normal(Node *n, Value *shape, Value *like, DType type)
 {
 	DType w = wide(type);
-	Value *u = draw(n, shape, w, 0), *v = draw(n, shape, w, 1);
+	Value *u = draw(n, shape, like, w, 0), *v = draw(n, shape, like, w, 1);
 	Value *one = k(n, "Add", expand_op(n, "Neg", NULL, u), w, 1);
 	Value *r = expand_op(n, "Sqrt", NULL, k(n, "Mul", expand_op(n, "Log", NULL, one), w, -2));
 	Value *z =
@@ -160,7 +188,7 @@ static int expand_random(Node *n)
 {
 	DType type = result_type(n);
 	bool gauss = strstr(n->op, "Normal") != NULL;
-	Value *shape;
+	Value *shape, *like = n->nin ? n->in[0] : NULL;
 	int rank;
 
 	if (!type)
@@ -176,7 +204,7 @@ static int expand_random(Node *n)
 
 		shape = expand_ints(n, dim, rank);
 	}
-	return expand_result(n, 0, gauss ? normal(n, shape, type) : uniform(n, shape, type));
+	return expand_result(n, 0, gauss ? normal(n, shape, like, type) : uniform(n, shape, like, type));
 }
 
 static int expand_bernoulli(Node *n)
@@ -185,7 +213,7 @@ static int expand_bernoulli(Node *n)
 
 	if (!type || !p)
 		return -1;
-	Value *u = draw(n, expand_op(n, "Shape", NULL, n->in[0]), wide(p), 0);
+	Value *u = draw(n, expand_op(n, "Shape", NULL, n->in[0]), n->in[0], wide(p), 0);
 	Value *x = wide(p) == p ? n->in[0] : expand_cast(n, n->in[0], wide(p));
 	return expand_result(n, 0, expand_cast(n, expand_op(n, "Less", NULL, u, x), type));
 }
@@ -209,7 +237,7 @@ static int expand_multinomial(Node *n)
 		expand_ints(n, &one, 1));
 	Value *shape = expand_op(n, "Concat", "axis=0", expand_op(n, "Shape", "start=0, end=1", n->in[0]),
 		expand_ints(n, &samples, 1));
-	Value *u = expand_op(n, "Unsqueeze", NULL, draw(n, shape, DT_DOUBLE, 0), expand_ints(n, &two, 1));
+	Value *u = expand_op(n, "Unsqueeze", NULL, draw(n, shape, NULL, DT_DOUBLE, 0), expand_ints(n, &two, 1));
 	Value *below = expand_op(
 		n, "LessOrEqual", NULL, expand_op(n, "Unsqueeze", NULL, cdf, expand_ints(n, &one, 1)), u);
 	Value *count =
@@ -222,10 +250,11 @@ static int expand_multinomial(Node *n)
 #define NORMAL  "mean:float=0 scale:float=1 seed:float dtype:int"
 
 const Op ops_random[] = {
-	/* step is the training step, key the hash of the original node's name: without it that of this node */
-	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 step:int64? -> u:F", .attrs = "dtype:int=1 seed:int key:int",
-	  .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform, .nograd = true, .random = true, .cost = cost_bytes,
-	  .test = "shape:{4,3}" },
+	/* like has the shape of the result, and is split as it; step is the training step; key the hash of the original node's result's
+	 * name: without it that of this node's */
+	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:F",
+	  .attrs = "dtype:int=1 seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
+	  .factor_fn = factor_uniform, .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
 	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM, .expand = expand_random,
 	  .test = "=shape:[2,3]" },
 	{ .name = "RandomUniformLike", .since = 1, .sig = "x:T -> y:F", .attrs = UNIFORM, .expand = expand_random,

@@ -50,6 +50,21 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 	return rt_launch(c, "g_reduce_f32", rt_blocks(rows), 1, args);
 }
 
+static uint32_t mix(uint64_t v)
+{
+	v = (v ^ (v >> 33)) * 0xFF51AFD7ED558CCDu;
+	v = (v ^ (v >> 33)) * 0xC4CEB9FE1A85EC53u;
+	return (uint32_t)(v ^ (v >> 33));
+}
+
+int k_random_uniform_f32(Ctx *c, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l)
+{
+	int64_t n = k_count(&l);
+	uint32_t k0 = mix(seed), k1 = mix(key);
+	void *args[] = { &y, &k0, &k1, &step, &from, &l, &n };
+	return rt_launch(c, "g_random_uniform_f32", rt_blocks(n), 1, args);
+}
+
 int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
 {
 	int64_t rows = outer * inner;

@@ -11,6 +11,14 @@ diff -r tree again >log && echo "ok plan-of-the-tree" || { echo "not ok plan-of-
 # Written over a tree of ours: what else lies there is kept.
 echo mine >tree/notes.txt
 "$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null && [ "$(cat tree/notes.txt)" = mine ] && [ ! -e .tree.sbpcc-tmp ] && echo "ok rewritten-in-place" || echo "not ok rewritten-in-place: a file of the user is gone"
+# In micro-batches, with random numbers.
+cp "$ROOT/tests/equiv/dropout.ir" model.ir
+"$SBPCC" model.ir --train='microbatch: 2' -o small >/dev/null || exit 1
+for p in train micro plan; do
+	"$SBPCC" model.ir --train='microbatch: 2' --dump-after=$p --stop-after=$p >dump.ir && "$SBPCC" dump.ir -o got >/dev/null || exit 1
+	diff -r small got >log && echo "ok micro-after-$p" || { echo "not ok micro-after-$p: another tree" && head -n 5 log | sed 's/^/ /'; }
+	rm -rf got
+done
 # The same for every example, after the plan and after boxing.
 for f in "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir)

@@ -2,6 +2,7 @@
  * training graph is evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in
  * the same form, and after each step the elements of the named parameters and states.  TRAIN goes before what the model says. */
 #include "compiler.h"
+#include "ops/ops.h"
 #include "rt.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static int start(Ctx *c, Value *v, Tensor **held, Arena *a)
 static Tensor *load(Ctx *c, const Value *v, Arena *a)
 {
 	Tensor *t = room(a, v->type);
-	RtInput r = { .t = row(c, v, t), .feed = strcmp(v->name, "train.step") ? RT_SAMPLES : RT_STEP };
+	RtInput r = { .t = row(c, v, t), .feed = !strcmp(v->name, "train.step") ? RT_STEP : !strcmp(v->name, "train.micro") ? RT_MICRO : RT_SAMPLES };
 	rt_load_one(c, &r);
 	return t;
 }
@@ -100,6 +101,7 @@ static int train(Model *m, int steps, char **names)
 	RtRank me = { 0 };
 	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .times = p->train.times, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
 	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
+	random_seed = program.seed;
 	Tensor **held = arena_array(&m->arena, Tensor *, g->nvalue + 1);
 	for (int i = 0; i < g->ninit; i++)
 		if (!g->init[i]->data && start(&c, g->init[i], held, &m->arena))
