@@ -29,7 +29,7 @@
 		(void)y, ep##_part(((const KTile *)arg)->t, row, nrow, col, ncol); \
 	}
 #ifdef __x86_64__
-#define TILE_EACH(ep) TILE_FOR(ep, plain) K_AVX2 TILE_FOR(ep, avx2) K_AVX512 TILE_FOR(ep, avx512)
+#define TILE_EACH(ep) TILE_FOR(ep, plain) K_AVX2 TILE_FOR(ep, avx2)
 #else
 #define TILE_EACH(ep) TILE_FOR(ep, plain)
 #endif
