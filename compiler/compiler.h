@@ -168,6 +168,7 @@ void   programs_pin(Model *);
 int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, int n);
 
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
+double cost_flops(const Node *);                             /* of the whole value, all ranks together */
 double cost_node(Node *, double share);                      /* of a device that does this share of the work */
 double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
 const char *boxing_kind(const Sbp *from, const Sbp *to);     /* "all_reduce", "slice", ...; NULL: there is no way yet */

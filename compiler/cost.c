@@ -18,6 +18,13 @@ static double node_bytes(const Node *n)
 	return b;
 }
 
+double cost_flops(const Node *n)
+{
+	if (n->row && n->row->cost)
+		return n->row->cost(n).flops;
+	return n->nout && n->out[0] && n->row && n->row->expr ? (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1) : 0;
+}
+
 double cost_node(Node *n, double share)
 {
 	Cost c = { 0, node_bytes(n) };

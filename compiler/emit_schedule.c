@@ -58,6 +58,20 @@ static void use_file(Emit *e, const char *file)
 	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
 }
 
+/* Of a training step: its loss as soon as it is there; at the end, with it, rate and norm where they are. */
+static void emit_save(const Print *p)
+{
+	const Action *a = p->a;
+	if (a->ntake == 1) {
+		text_add(p->t, "rt_save_loss(c, %s)", emit_param(p, a->take[0], false));
+		return;
+	}
+	text_add(p->t, "rt_save_step(c, %s", emit_param(p, a->take[0], false));
+	for (int i = a->ntake - 2; i < a->ntake; i++)
+		text_add(p->t, ", %s", a->take[i] ? emit_param(p, a->take[i], false) : "NULL");
+	text_add(p->t, ")");
+}
+
 /* Where a product with an epilogue is written. */
 static Slot *room_of(const Emit *e, const Action *a)
 {
@@ -95,7 +109,7 @@ static const char *body_of(Sched *s, const Action *a)
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
-		text_add(&t, "rt_save_loss(c, %s)", emit_param(&p, a->take[0], false));
+		emit_save(&p);
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 1)
 		text_add(&t, "rt_save_eval(c, %s, %s)", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 2)
@@ -199,8 +213,11 @@ static void print_about(const Sched *s, Text *t, const Action *a)
 		print_nodes(s, t, a);
 	} else {
 		text_add(t, "%s", op_of(s, a));
-		for (int i = 0; i < a->nmake + a->ntake; i++)
-			text_add(t, " %s", emit_comment(ar, (i < a->nmake ? a->make[i] : a->take[i - a->nmake])->v->name));
+		for (int i = 0; i < a->nmake + a->ntake; i++) {
+			const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+			if (x)
+				text_add(t, " %s", emit_comment(ar, x->v->name));
+		}
 	}
 	text_add(t, " */\n");
 }
@@ -223,11 +240,27 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 	text_add(t, any ? "" : "1");
 }
 
+/* About: a rank that holds a part of any value does its share of the work. */
+static double flops_of(const Sched *s, const Action *a)
+{
+	double f = 0;
+	int parts = 1;
+	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
+		f += cost_flops(a->node[i]);
+	for (int i = 0; i < a->nmake + a->ntake; i++) {
+		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+		for (int k = 0; x && k < x->rank; k++)
+			if (x->split[k] >= 0)
+				parts = s->e->plan->main->nrank;
+	}
+	return f / parts;
+}
+
 static void print_row(const Sched *s, Text *t, const Row *r)
 {
 	const Action *a = r->a;
 	print_about(s, t, a);
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, ", kind_name[a->kind], op_of(s, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake));
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], op_of(s, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake), flops_of(s, a));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }

@@ -89,6 +89,41 @@ static void load_inputs(Graph *g, Plan *p, List *step)
 			make(step, load, plan_slot(p, g->in[i]));
 }
 
+/* s, when an action makes it: inside of a group a value has no memory. */
+static Slot *made(const Role *r, Slot *s)
+{
+	for (int i = 0; s && i < r->nstep; i++)
+		for (int k = 0; k < r->step[i].nmake; k++)
+			if (r->step[i].make[k] == s)
+				return s;
+	return NULL;
+}
+
+/* The loss is looked at as soon as it is there: when it is no number, nothing has been updated yet. */
+static void look_early(Graph *g, const Plan *p, Role *r)
+{
+	const Slot *loss = plan_slot(p, g->out[0]);
+	int at = r->nstep - 1;
+	for (; at >= 0; at--)
+		for (int k = 0; k < r->step[at].nmake; k++)
+			if (r->step[at].make[k] && slot_value(r->step[at].make[k]) == slot_value((Slot *)loss))
+				goto found;
+	return;
+found:
+	at++;
+	if (at < r->after && p->train.times > 1)
+		at = r->after;                  /* the loss is whole after the last micro-batch */
+	r->after += at < r->after;
+	List l = { g->arena, &r->step, &r->nstep };
+	Action *a = add(&l, ACT_SAVE, NULL);
+	take(&l, a, (Slot *)loss);
+	Action look = r->step[r->nstep - 1];
+	memmove(r->step + at + 1, r->step + at, (size_t)(r->nstep - 1 - at) * sizeof *r->step);
+	r->step[at] = look;
+	for (int i = 0; i < r->nstep; i++)
+		r->step[i].id = i;
+}
+
 /* The body begins with loading a micro-batch; groups stand in the order begin, body, update. */
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
@@ -106,6 +141,11 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, plan_slot(p, g->out[i]));
+	static const char *const more[] = { "train.rate", "train.norm" };
+	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
+		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(more[i])))));
+	if (!g->model->main && p->training)
+		look_early(g, p, r);
 }
 
 int schedule_run(Graph *g)

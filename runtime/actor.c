@@ -1,5 +1,5 @@
 /* Walks a schedule.  One list per rank, in the order that the compiler proved free of deadlock. */
-#include "rt.h"
+#include "run.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,9 +45,13 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 			int n = c->at->nmake + c->at->ntake;
 			for (int j = 0; j < n; j++)
 				t[j] = rt_value(c, c->values[j]);
+			if (c->watch)
+				c->watch->before(c);
 			int code = c->at->run(c, t);
 			if (!code && c->after)
 				code = c->after(c, micro);
+			if (!code && c->watch)
+				code = c->watch->after(c);
 			if (code)
 				return code;
 			c->values += n;

@@ -4,7 +4,7 @@
  * the program, and one window per rank: values that meet transfers live there, so a collective reads its peers' values
  * where they are.  Nothing has a name in the file system, so nothing can be left behind.
  *
- *   | Shared | scratch | window of rank 0 | window of rank 1 | ...
+ *   | Shared | scratch | window of rank 0 | window of rank 1 | ... | snapshot of rank 0 | ...
  *
  * Waiting is by futex.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
 #include "rt.h"
@@ -28,9 +28,11 @@ enum { PAGE = 4096, SCRATCH = PAGE };
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
 	_Atomic uint64_t hash;
+	_Atomic uint32_t stop;          /* signals that asked for the end */
+	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
 } Shared;
 
-typedef struct Local { Shared *shared; unsigned char *scratch, *window; size_t stride; } Local;
+typedef struct Local { Shared *shared; unsigned char *scratch, *window, *snapshot; size_t stride, snapshot_stride; uint32_t turn; } Local;
 
 static void futex_wait(_Atomic uint32_t *at, uint32_t old)
 {
@@ -128,6 +130,65 @@ void *rt_shared(const Ctx *c, size_t *bytes)
 	return l->scratch;
 }
 
+void *rt_snapshot(const Ctx *c, int rank)
+{
+	const Local *l = c->comm->state;
+	return l->snapshot + (size_t)rank * l->snapshot_stride;
+}
+
+/* Two places in turn: rank 0 can be one call ahead of a rank that has yet to read, never two. */
+uint32_t rt_agree(Ctx *c, uint32_t mine)
+{
+	Local *l = c->comm->state;
+	_Atomic uint32_t *said = &l->shared->said[l->turn++ & 1];
+	if (c->nrank == 1)
+		return mine;
+	if (c->rank == 0)
+		atomic_store(said, mine);
+	barrier(c);
+	return atomic_load(said);
+}
+
+uint32_t rt_stop_asked(const Ctx *c)
+{
+	const Local *l = c->comm->state;
+	return atomic_load(&l->shared->stop);
+}
+
+/* ---- signals ---- */
+
+static _Atomic uint32_t *stop_flag;     /* in shared memory: the parent counts, ranks look */
+
+static void ask(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(stop_flag, 1);
+}
+
+static void ask_once(int sig)
+{
+	uint32_t none = 0;
+	(void)sig;
+	atomic_compare_exchange_strong(stop_flag, &none, 1);
+}
+
+/* A mapped file that became shorter: its pages are gone. */
+static void lost_file(int sig)
+{
+	static const char text[] = "a file of the data set, or a checkpoint, became shorter while it was read\n";
+	(void)sig;
+	if (write(2, text, sizeof text - 1) < 0)
+		_exit(RT_DATA);
+	_exit(RT_DATA);
+}
+
+static void on(int sig, void (*what)(int))
+{
+	struct sigaction a = { .sa_handler = what };
+	sigemptyset(&a.sa_mask);
+	sigaction(sig, &a, NULL);
+}
+
 /* Ranks were built from one plan: with fork they always are, but a transport that starts programs apart relies on it. */
 static int agree(Ctx *c)
 {
@@ -143,6 +204,10 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return RT_PEER;
+	on(SIGINT, SIG_IGN);            /* the parent sees it, and counts it once */
+	on(SIGTERM, ask_once);
+	on(SIGBUS, lost_file);
+	on(SIGXFSZ, SIG_IGN);
 	RtComm comm = { "local", all_reduce, all_gather, barrier, l };
 	Ctx c = { .program = p, .me = &p->rank[rank], .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
 	int code = agree(&c);
@@ -157,12 +222,18 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 }
 
 /* Waits for all; the first that fails takes the others with it, and its code is the job's. */
-static int wait_all(const pid_t *pid, int n)
+static int wait_all(pid_t *pid, int n)
 {
 	int code = 0;
 	for (int left = n; left > 0;) {
 		int status;
 		pid_t p = wait(&status);
+		if (p < 0 && errno == EINTR && atomic_load(stop_flag) >= 2 && !code) {
+			code = RT_STOPPED;      /* asked twice: now */
+			for (int k = 0; k < n; k++)
+				if (pid[k])
+					kill(pid[k], SIGKILL);
+		}
 		if (p < 0 && errno == EINTR)
 			continue;
 		if (p < 0)
@@ -174,22 +245,26 @@ static int wait_all(const pid_t *pid, int n)
 			continue;
 		left--;
 		int mine = WIFEXITED(status) ? WEXITSTATUS(status) : RT_PEER;
-		if (!mine || code)
+		pid[r] = 0;
+		if (!mine || (code && code != RT_STOPPED))
 			continue;
 		code = mine;
+		if (mine == RT_STOPPED)
+			continue;               /* so do the others */
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "rank %d was ended by signal %d\n", r, WTERMSIG(status));
 		for (int k = 0; k < n; k++)
-			if (k != r)
+			if (pid[k])
 				kill(pid[k], SIGKILL);
 	}
 	return code;
 }
 
-int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
+int rt_run(const RtProgram *p, size_t snapshot, int (*body)(Ctx *, void *), void *arg)
 {
 	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE };
-	size_t bytes = PAGE + SCRATCH + l.stride * (size_t)p->nrank;
+	l.snapshot_stride = (snapshot + PAGE - 1) / PAGE * PAGE;
+	size_t bytes = PAGE + SCRATCH + (l.stride + l.snapshot_stride) * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *pid = calloc((size_t)p->nrank, sizeof *pid), parent = getpid();
 	if (base == MAP_FAILED || !pid) {
@@ -200,6 +275,10 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	l.shared = (Shared *)base;
 	l.scratch = base + PAGE;
 	l.window = l.scratch + SCRATCH;
+	l.snapshot = l.window + l.stride * (size_t)p->nrank;
+	stop_flag = &l.shared->stop;
+	on(SIGINT, ask);
+	on(SIGTERM, ask);
 	fflush(stdout);
 	for (int r = 0; r < p->nrank; r++) {
 		pid[r] = fork();

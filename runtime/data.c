@@ -332,6 +332,17 @@ int rt_save_loss(Ctx *c, const float *value)
 	return 0;
 }
 
+int rt_save_step(Ctx *c, const float *loss, const float *rate, const float *norm)
+{
+	float v;
+	int code = rt_save_loss(c, loss);
+	if (!code && rate && !(code = rt_get(c, &v, rate, sizeof v)))
+		c->rate = (double)v;
+	if (!code && norm && !(code = rt_get(c, &v, norm, sizeof v)))
+		c->norm = (double)v;
+	return code;
+}
+
 int rt_save_eval(Ctx *c, const float *sum, const float *count)
 {
 	float s = 0, n = 0;

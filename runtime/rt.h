@@ -13,7 +13,7 @@
 enum { RT_AXES = 8, RT_MESH = 4, RT_SPLITS = 64 };
 
 /* Exit status of a trainer. */
-enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
+enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_CHECKPOINT = 21, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
 
 typedef struct Ctx Ctx;
 typedef struct RtPool RtPool;
@@ -38,6 +38,7 @@ typedef struct RtAction {
 	const char *op;                 /* the operator of its node */
 	RtRun *run;
 	int nmake, ntake;
+	double flops;                   /* about: for profiles */
 } RtAction;
 
 /* A stretch of actions that is done several times, each time over other values: the layers of a model. */
@@ -157,6 +158,9 @@ struct Ctx {
 	double sum, count;              /* what the last batch of an evaluation reported */
 	int64_t micro;                  /* the micro-batch, 0 first */
 	struct RtLoader *data;          /* data.c */
+	struct RtSaver *saver;          /* checkpoint.c */
+	struct RtWatch *watch;          /* watch.c; NULL: nobody looks at single actions */
+	double rate, norm;              /* what the last step reported; NAN: nothing */
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
 	const int *values;
@@ -218,6 +222,7 @@ int rt_load_one(Ctx *, const RtInput *);
 
 /* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
 int rt_save_loss(Ctx *, const float *value);
+int rt_save_step(Ctx *, const float *loss, const float *rate, const float *norm);       /* rate, norm: NULL when there is none */
 int rt_save_eval(Ctx *, const float *sum, const float *count);
 
 /* Transports: comm_local.c, comm_nccl.c.  A collective runs over all ranks of the program. */
@@ -231,7 +236,7 @@ typedef struct RtComm {
 
 /* comm_local.c: ranks are processes of this machine.  rt_run starts them, runs body in each, and gives back the worst
  * exit code; a rank that dies takes the others with it. */
-int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
+int rt_run(const RtProgram *, size_t snapshot, int (*body)(Ctx *, void *arg), void *arg);       /* snapshot: bytes of each rank that rank 0 sees */
 void *rt_shared(const Ctx *, size_t *bytes);            /* a few bytes that all ranks see, zero at the start */
 
 /* api.c: one rank as a library; codes as above, messages by rt_last_error. */

@@ -55,4 +55,24 @@ void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped
 uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */
 
+/* checkpoint.c */
+typedef struct RtResume { char path[4096]; int64_t step; uint64_t seed, data; } RtResume;
+int  rt_resume_find(const RtProgram *, const char *dir, bool last_good, RtResume *);     /* before ranks start; RT_CHECKPOINT after explaining */
+int  rt_resume_load(Ctx *, const RtResume *);
+size_t rt_snapshot_bytes(const RtProgram *);
+int  rt_saver_open(Ctx *, const char *dir, int64_t keep);
+int  rt_save(Ctx *, int64_t done, bool last);                            /* all ranks, after `done` steps; last: waits until it is on the disk */
+void rt_saver_close(Ctx *);
+
+/* comm_local.c */
+void *rt_snapshot(const Ctx *, int rank);
+uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* what rank 0 says; all ranks call it */
+uint32_t rt_stop_asked(const Ctx *);                                     /* how many signals have asked for it */
+
+/* watch.c: what is called around every action */
+typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); } RtWatch;
+int  rt_watch_open(Ctx *, const char *trace, bool profile, bool check);
+int  rt_watch_close(Ctx *);
+double rt_seconds(void);                                                 /* monotonic */
+
 #endif

@@ -13,12 +13,12 @@ static int f0(Ctx *c, void *const *t)
 }
 /*}*/
 
-/* One action: its kind, operator, function, and how many results and operands it has; fits is true by its shapes. */
-#define A(kind, op, run, make, take, fits) { RT_##kind, op, run, (make) + 0 * (int)sizeof(struct { _Static_assert(fits, op); int x; }), take }
+/* One action: its kind, operator, function, and how many results, operands and floating operations it has; fits is true by its shapes. */
+#define A(kind, op, run, make, take, flops, fits) { RT_##kind, op, run, (make) + 0 * (int)sizeof(struct { _Static_assert(fits, op); int x; }), take, flops }
 
 /*{lists*/
 static const RtAction step0[] = {
-	A(COMPUTE, "none", f0, 0, 0, 1),
+	A(COMPUTE, "none", f0, 0, 0, 0, 1),
 };
 static const RtSegment step[] = {
 	{ step0, 1, 1, 0 },
