@@ -151,7 +151,8 @@ static void print_reduce(const Print *p, const Shape *x, const bool *gone, const
 	strides_of(x, st);
 	for (int a = 0; a < x->rank; a++)
 		loop_add(gone[a] ? &over : &keep, x->d[a], st[a]);
-	text_add(p->t, "k_reduce_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	DType dt = p->n->in[0]->type->elem;
+	text_add(p->t, "k_reduce_%s(c, %s, %s, ", dt == DT_DOUBLE ? "f64" : dt == DT_INT64 ? "i64" : "f32", make_ptr(p, 0), take_ptr(p, 0));
 	print_loops(p, &keep);
 	text_add(p->t, ", ");
 	print_loops(p, &over);
@@ -186,7 +187,7 @@ static void call_reduce(const Print *p)
 	Shape x = in_shape(p, 0);
 	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? in_const(p->n, 1) : NULL;
 	int64_t n = axes ? tensor_elements(axes) : 0;
-	bool gone[8], all = n == 0;
+	bool gone[8], all = n == 0 && !attr_int(p->n, "noop_with_empty_axes");
 	for (int a = 0; a < x.rank; a++)
 		gone[a] = all;
 	for (int64_t i = 0; i < n; i++) {
@@ -903,19 +904,449 @@ static void call_zeros(const Print *p)
 	text_add(p->t, "k_zero_32(c, %s, %" PRId64 ")", make_ptr(p, 0), product(&y, 0, y.rank) * (emit_bits(p->n->out[0]) / 32));
 }
 
+/* ---- windows over any number of axes ---- */
+
+static bool can_nd(const Node *n)
+{
+	const Type *t = n->in[0]->type;
+	return t->elem == DT_FLOAT && t->rank > 2 && t->rank <= 2 + 6;
+}
+
+static bool can_maxpool_nd(const Node *n)
+{
+	return can_nd(n) && (strcmp(n->op, "MaxPool") || !attr_int(n, "storage_order"));
+}
+
+static void print_windows(const Print *p, const Shape *x, const int64_t *kernel, const Shape *y)
+{
+	Window w;
+	int nd = x->rank - 2;
+	if (window_read(p->n, nd, kernel, &w) || window_fit(p->n, &w, x->d + 2))
+		return;
+	const int64_t *field[] = { w.k, w.stride, w.dil, w.lo, w.hi, x->d + 2, y->d + 2 };
+	text_add(p->t, "&(KWindows){ %d", nd);
+	for (int i = 0; i < 7; i++)
+		for (int a = 0; a < nd; a++)
+			text_add(p->t, "%s%" PRId64 "%s", a ? ", " : ", { ", field[i][a], a == nd - 1 ? " }" : "");
+	text_add(p->t, " }");
+}
+
+/* conv, conv_grad_x, conv_grad_w: the result and its two or three operands; x, w and y stand in different places. */
+static void call_conv_nd(const Print *p)
+{
+	const char *k = p->n->row->kernel;
+	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
+	Shape x = gx ? out_shape(p, 0) : in_shape(p, 0), w = gw ? out_shape(p, 0) : in_shape(p, 1), y = gx ? in_shape(p, 0) : gw ? in_shape(p, 1) : out_shape(p, 0);
+	int64_t groups = attr_int(p->n, "group");
+	text_add(p->t, "k_conv_nd%s_f32(c, %s, %s, %s, ", gx ? "_grad_x" : gw ? "_grad_w" : "", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	if (!gx && !gw)
+		text_add(p->t, "%s, ", take_ptr(p, 2));
+	text_add(p->t, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", x.d[0], groups, w.d[1], w.d[0] / groups);
+	print_windows(p, &x, w.d + 2, &y);
+	text_add(p->t, ")");
+}
+
+static void print_pool_nd(const Print *p, const Shape *x, const Shape *y)
+{
+	int len;
+	const int64_t *k = attr_ints(p->n, "kernel_shape", &len);
+	text_add(p->t, "%" PRId64 ", ", x->d[0] * x->d[1]);
+	print_windows(p, x, k, y);
+}
+
+static void call_maxpool_nd(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, p->make[0] ? 0 : 1);
+	text_add(p->t, "k_maxpool_nd_f32(c, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0));
+	print_pool_nd(p, &x, &y);
+	text_add(p->t, ")");
+}
+
+static void call_maxpool_nd_grad(const Print *p)
+{
+	Shape g = in_shape(p, 0), x = in_shape(p, 1);
+	text_add(p->t, "k_maxpool_nd_grad_f32(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_pool_nd(p, &x, &g);
+	text_add(p->t, ")");
+}
+
+/* sumpool, avgpool and their gradients: of what is small to what is large. */
+static void call_sumpool(const Print *p)
+{
+	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
+	Shape x = grad ? out_shape(p, 0) : in_shape(p, 0), y = grad ? in_shape(p, 0) : out_shape(p, 0);
+	text_add(p->t, "k_sumpool%s_f32(c, %s, %s, ", grad ? "_grad" : "", make_ptr(p, 0), take_ptr(p, 0));
+	print_pool_nd(p, &x, &y);
+	text_add(p->t, ", %s)", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
+}
+
+/* ---- elements of any width ---- */
+
+static int64_t bytes(const Value *v)
+{
+	return emit_bits(v) / 8;
+}
+
+static bool can_any(const Node *n)
+{
+	return emit_bits(n->in[0]) >= 8 && n->in[0]->type->rank <= 8 && n->out[0] && type_elements(n->out[0]->type) > 0;
+}
+
+static bool consts_from(const Node *n, int at)
+{
+	for (int i = at; i < n->nin; i++)
+		if (n->in[i] && !in_const(n, i))
+			return false;
+	return true;
+}
+
+static int64_t const_int(const Node *n, int i, int64_t otherwise)
+{
+	const Tensor *t = i < n->nin && n->in[i] ? in_const(n, i) : NULL;
+	return t ? tensor_int(t, 0) : otherwise;
+}
+
+/* Each axis is a repeat around it: axes of y by strides of x, of which a repeat moves 0. */
+static bool tile_loops(const Node *n, const Shape *x, Loops *l)
+{
+	const Tensor *r = in_const(n, 1);
+	int64_t st[8];
+	strides_of(x, st);
+	for (int a = 0; a < x->rank; a++)
+		for (int k = 0; k < 2; k++) {
+			if (l->n == 8)
+				return false;
+			loop_add(l, k ? x->d[a] : tensor_int(r, a), k ? st[a] : 0);
+		}
+	return true;
+}
+
+static Shape type_shape(const Type *t)
+{
+	Shape s = { .rank = t->rank };
+	for (int a = 0; a < t->rank; a++)
+		s.d[a] = t->dim[a];
+	return s;
+}
+
+static bool can_tile(const Node *n)
+{
+	Loops l = { 0 };
+	if (!can_any(n) || !consts_from(n, 1) || !can_copy(n))
+		return false;
+	Shape x = type_shape(n->in[0]->type);
+	return tile_loops(n, &x, &l);
+}
+
+static void call_tile(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	Loops l = { 0 };
+	tile_loops(p->n, &x, &l);
+	call_copy(p, 0, &l);
+}
+
+static bool can_pad(const Node *n)
+{
+	return can_any(n) && in_const(n, 1) && (n->nin < 4 || !n->in[3] || in_const(n, 3));
+}
+
+static bool can_pad_grad(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[0]->type->rank <= 8 && consts_from(n, 2);
+}
+
+static void print_dims(const Print *p, const int64_t *d, int n)
+{
+	for (int i = 0; i < n; i++)
+		text_add(p->t, "%s%" PRId64, i ? ", " : "{ ", d[i]);
+	text_add(p->t, n ? " }" : "{ 0 }");
+}
+
+static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
+{
+	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" }, { "wrap", "K_PAD_WRAP" } };
+	int64_t before[RANK_MAX], after[RANK_MAX];
+	const char *how = "K_PAD_CONSTANT";
+	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
+		if (!strcmp(attr_str(p->n, "mode"), mode[i][0]))
+			how = mode[i][1];
+	if (pad_read(p->n, at, 3, x->rank, before, after))
+		return;
+	text_add(p->t, "&(KPad){ %d, %s, ", x->rank, how);
+	print_dims(p, x->d, x->rank);
+	text_add(p->t, ", ");
+	print_dims(p, y->d, y->rank);
+	text_add(p->t, ", ");
+	print_dims(p, before, x->rank);
+	text_add(p->t, " }");
+}
+
+static void call_pad(const Print *p)
+{
+	Shape x = in_shape(p, 0), y = out_shape(p, 0);
+	text_add(p->t, "k_pad(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 2));
+	print_pad(p, 1, &x, &y);
+	text_add(p->t, ", %" PRId64 ")", bytes(p->n->in[0]));
+}
+
+static void call_pad_grad(const Print *p)
+{
+	Shape y = in_shape(p, 0), x = out_shape(p, 0);
+	text_add(p->t, "k_pad_grad_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_pad(p, 2, &x, &y);
+	text_add(p->t, ")");
+}
+
+static bool can_trilu(const Node *n)
+{
+	return can_any(n) && consts_from(n, 1);
+}
+
+static void call_trilu(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_trilu(c, %s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %" PRId64 ")", make_ptr(p, 0), take_ptr(p, 0),
+	         product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], const_int(p->n, 1, 0), attr_int(p->n, "upper") ? "true" : "false", bytes(p->n->in[0]));
+}
+
+static bool can_eye(const Node *n)
+{
+	const Type *y = n->out[0]->type;
+	return y->elem == DT_FLOAT || y->elem == DT_DOUBLE || y->elem == DT_INT64 || y->elem == DT_INT32 || y->elem == DT_BOOL;
+}
+
+/* Zeros, then ones along the diagonal. */
+static void call_eye(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k, len = k < 0 ? rows + k : cols - k;
+	Loops all = { 0 }, diagonal = { 0 };
+	const char *ct = emit_ctype(p->n->out[0]->type->elem);
+	loop_add(&all, rows * cols, 1);
+	len = len > rows ? rows : len > cols ? cols : len;
+	text_add(p->t, "\tcode = k_fill(c, %s, 0, ", make_ptr(p, 0));
+	print_loops(p, &all);
+	text_add(p->t, ", &(%s){ 0 }, %" PRId64 ");\n", ct, bytes(p->n->out[0]));
+	if (len < 1)
+		return;
+	loop_add(&diagonal, len, cols + 1);
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_fill(c, %s, %" PRId64 ", ", make_ptr(p, 0), from);
+	print_loops(p, &diagonal);
+	text_add(p->t, ", &(%s){ 1 }, %" PRId64 ");\n", ct, bytes(p->n->out[0]));
+}
+
+static bool can_reverse(const Node *n)
+{
+	return can_any(n) && n->in[1]->type->elem == DT_INT64;
+}
+
+/* The first two axes are batch and time, in one order or the other; what follows moves as one element. */
+static void call_reverse(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
+	text_add(p->t, "k_reverse_sequence(c, %s, %s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ")", make_ptr(p, 0), take_ptr(p, 0),
+	         take_ptr(p, 1), x.d[batch], x.d[time], batch == 0 ? x.d[1] : (int64_t)1, time == 0 ? x.d[1] : (int64_t)1, product(&x, 2, x.rank) * bytes(p->n->in[0]));
+}
+
+static bool by_int64(const Node *n)
+{
+	return can_any(n) && n->in[1]->type->elem == DT_INT64;
+}
+
+static void call_gather_any(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	text_add(p->t, "k_gather(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ", %" PRId64 ", %" PRId64 ")", product(&i, 0, i.rank), bytes(p->n->in[0]));
+}
+
+/* Loops over the index that move in x, but not along the axis that is indexed, then that axis. */
+static void print_elements_any(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	int axis = axis_attr(p->n, x.rank);
+	int64_t st[8];
+	Loops l = { 0 };
+	strides_of(&x, st);
+	for (int a = 0; a < i.rank; a++)
+		loop_add(&l, i.d[a], a == axis ? 0 : st[a]);
+	print_loops(p, &l);
+	text_add(p->t, ", %" PRId64 ", %" PRId64, x.d[axis], st[axis]);
+}
+
+static void call_gather_elements_any(const Print *p)
+{
+	text_add(p->t, "k_gather_elements(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_elements_any(p);
+	text_add(p->t, ", %" PRId64 ")", bytes(p->n->in[0]));
+}
+
+static const char *scatter_how(const Node *n)
+{
+	const char *r = attr_has(n, "reduction") ? attr_str(n, "reduction") : "none";
+	return !strcmp(r, "add") ? "K_ADD" : !strcmp(r, "mul") ? "K_MUL" : !strcmp(r, "max") ? "K_LARGEST" : !strcmp(r, "min") ? "K_SMALLEST" : "K_PUT";
+}
+
+static bool can_scatter(const Node *n)
+{
+	return by_int64(n) && (n->in[0]->type->elem == DT_FLOAT || !strcmp(scatter_how(n), "K_PUT"));
+}
+
+static void call_scatter_any(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_scatter_elements(c, %s, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), product(&x, 0, x.rank));
+	print_elements_any(p);
+	text_add(p->t, ", %s, %" PRId64 ")", scatter_how(p->n), bytes(p->n->in[0]));
+}
+
+static void print_nd(const Print *p, const Shape *x, const Shape *index, int batch)
+{
+	int depth = (int)index->d[index->rank - 1];
+	int64_t st[8];
+	strides_of(x, st);
+	text_add(p->t, "&(KNd){ %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", { %d, ", product(index, 0, batch), product(index, batch, index->rank - 1),
+	         product(x, batch, x->rank), product(x, batch + depth, x->rank), depth);
+	print_dims(p, x->d + batch, depth);
+	text_add(p->t, ", ");
+	print_dims(p, st + batch, depth);
+	text_add(p->t, " } }");
+}
+
+static bool can_gather_nd_grad(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && n->in[2]->type->elem == DT_INT64 && n->in[1]->type->rank <= 8;
+}
+
+static void call_gather_nd(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	text_add(p->t, "k_gather_nd(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1));
+	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
+	text_add(p->t, ", %" PRId64 ")", bytes(p->n->in[0]));
+}
+
+static void call_gather_nd_grad(const Print *p)
+{
+	Shape x = out_shape(p, 0), i = in_shape(p, 2);
+	text_add(p->t, "k_gather_nd_grad_f32(c, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 2), product(&x, 0, x.rank));
+	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
+	text_add(p->t, ")");
+}
+
+static void call_scatter_nd(const Print *p)
+{
+	Shape x = in_shape(p, 0), i = in_shape(p, 1);
+	text_add(p->t, "k_scatter_nd(c, %s, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), take_ptr(p, 2), product(&x, 0, x.rank));
+	print_nd(p, &x, &i, 0);
+	text_add(p->t, ", %s, %" PRId64 ")", scatter_how(p->n), bytes(p->n->in[0]));
+}
+
+static bool can_one_hot(const Node *n)
+{
+	return n->in[0]->type->elem == DT_INT64 && emit_bits(n->in[2]) >= 8 && type_elements(n->out[0]->type) > 0;
+}
+
+static void call_one_hot(const Print *p)
+{
+	Shape y = out_shape(p, 0);
+	text_add(p->t, "k_one_hot(c, %s, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 2));
+	print_axis(p, &y, axis_attr(p->n, y.rank));
+	text_add(p->t, ", %" PRId64 ")", bytes(p->n->in[2]));
+}
+
+static void call_compress(const Print *p)
+{
+	Shape x = in_shape(p, 0), k = in_shape(p, 1);
+	text_add(p->t, "k_compress(c, %s, %s, %s, %" PRId64 ", ", make_ptr(p, 0), take_ptr(p, 0), take_ptr(p, 1), k.d[0]);
+	if (attr_has(p->n, "axis"))
+		print_axis(p, &x, axis_attr(p->n, x.rank));
+	else
+		text_add(p->t, "1, %" PRId64 ", 1", product(&x, 0, x.rank));
+	text_add(p->t, ", %" PRId64 ")", bytes(p->n->in[0]));
+}
+
+static bool can_cumsum(const Node *n)
+{
+	return (n->in[0]->type->elem == DT_FLOAT || n->in[0]->type->elem == DT_INT64) && in_const(n, 1);
+}
+
+static void call_cumsum(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	int64_t axis = const_int(p->n, 1, 0);
+	text_add(p->t, "k_cumsum_%s(c, %s, %s, ", p->n->in[0]->type->elem == DT_FLOAT ? "f32" : "i64", make_ptr(p, 0), take_ptr(p, 0));
+	print_axis(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
+	text_add(p->t, ", %s, %s)", attr_int(p->n, "exclusive") ? "true" : "false", attr_int(p->n, "reverse") ? "true" : "false");
+}
+
+static bool can_topk(const Node *n)
+{
+	return n->in[0]->type->elem == DT_FLOAT && in_const(n, 1);
+}
+
+static void call_topk(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_topk_f32(c, %s, %s, %s, ", make_ptr(p, 0), make_ptr(p, 1), take_ptr(p, 0));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ", %" PRId64 ", %s)", const_int(p->n, 1, 0), attr_int(p->n, "largest") ? "true" : "false");
+}
+
+static void call_argmax(const Print *p)
+{
+	Shape x = in_shape(p, 0);
+	text_add(p->t, "k_argmax_f32(c, %s, %s, ", make_ptr(p, 0), take_ptr(p, 0));
+	print_axis(p, &x, axis_attr(p->n, x.rank));
+	text_add(p->t, ", %s, %s)", strcmp(p->n->op, "ArgMax") ? "false" : "true", attr_int(p->n, "select_last_index") ? "true" : "false");
+}
+
+static bool can_reduce_other(const Node *n)
+{
+	DType t = n->in[0]->type->elem;
+	return (t == DT_DOUBLE || t == DT_INT64) && const_axes(n);
+}
+
 static const Kernel kernels[] = {
 	{ "random_uniform", "random", 0, can_random, call_random, false },
 	{ "zeros", "copy", 0, can_zeros, call_zeros, false },
+	{ "tile", "copy", 1, can_tile, call_tile, false },
+	{ "pad", "any", 5, can_pad, call_pad, false },
+	{ "pad_grad", "any", 1, can_pad_grad, call_pad_grad, false },
+	{ "trilu", "any", 1, can_trilu, call_trilu, false },
+	{ "eye", "any", 0, can_eye, call_eye, true },
+	{ "reverse_sequence", "any", 3, can_reverse, call_reverse, false },
+	{ "gather_nd", "any", 3, by_int64, call_gather_nd, false },
+	{ "gather_nd_grad", "any", 5, can_gather_nd_grad, call_gather_nd_grad, false },
+	{ "scatter_nd", "any", 7, can_scatter, call_scatter_nd, false },
+	{ "one_hot", "any", 5, can_one_hot, call_one_hot, false },
+	{ "compress", "any", 3, can_any, call_compress, false },
+	{ "cumsum", "any", 1, can_cumsum, call_cumsum, false },
+	{ "topk", "any", 1, can_topk, call_topk, false },
+	{ "argmax", "any", 1, is_float, call_argmax, false },
+	{ "argmin", "any", 1, is_float, call_argmax, false },
+	{ "avgpool", "window", 1, can_nd, call_sumpool, false },
+	{ "avgpool_grad", "window", 1, can_nd, call_sumpool, false },
+	{ "sumpool", "window", 1, can_nd, call_sumpool, false },
+	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, false },
 	{ "concat", "copy", ~0u, can_move, call_concat, true },
 	{ "split", "copy", 1, can_move, call_split, true },
 	{ "slice", "copy", 1, can_slice, call_slice, true },
 	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
 	{ "gather_grad", "index", 5, can_gather_grad, call_gather_grad, false },
 	{ "conv", "conv", 7, can_conv, call_conv, false },
+	{ "conv", "window", 7, can_nd, call_conv_nd, false },
 	{ "conv_grad_x", "conv", 3, can_conv, call_conv_grad_x, false },
+	{ "conv_grad_x", "window", 3, can_nd, call_conv_nd, false },
 	{ "conv_grad_w", "conv", 3, can_conv, call_conv_grad_w, false },
+	{ "conv_grad_w", "window", 3, can_nd, call_conv_nd, false },
 	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
+	{ "maxpool", "window", 1, can_maxpool_nd, call_maxpool_nd, false },
 	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
+	{ "maxpool_grad", "window", 3, can_nd, call_maxpool_nd_grad, false },
 	{ "matmul", "matmul", 3, can_matmul, call_matmul, true },
 	{ "matmul_over", "matmul", 3, can_matmul, call_matmul_over, true },
 	{ "softmax", "softmax", 1, is_float, call_softmax, false },
@@ -940,21 +1371,31 @@ static const Kernel kernels[] = {
 	{ "batchnorm_grad", "norm", 31, all_float, call_norm_grad, false },
 	{ "batchnorm_grad_w", "norm", 27, all_float, call_norm_grad_w, false },
 	{ "gather", "index", 3, can_gather, call_gather, false },
+	{ "gather", "any", 3, by_int64, call_gather_any, false },
 	{ "gather_elements", "index", 3, can_gather_elements, call_gather_elements, false },
+	{ "gather_elements", "any", 3, by_int64, call_gather_elements_any, false },
 	{ "scatter_elements", "index", 7, can_scatter_elements, call_scatter_elements, false },
+	{ "scatter_elements", "any", 7, can_scatter, call_scatter_any, false },
 	{ "copy", "copy", 1, can_copy, call_same, false },
 	{ "transpose", "copy", 1, can_copy, call_transpose, false },
 	{ "expand", "copy", 1, can_copy, call_expand, false },
 	{ "reduce_to", "reduce", 1, is_float, call_reduce_to, false },
 	{ "reduce", "reduce", 1, can_reduce, call_reduce, false },
+	{ "reduce", "any", 1, can_reduce_other, call_reduce, false },
 };
 
 const Kernel *emit_kernel(const Node *n)
 {
-	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-		if (n->row->kernel && !strcmp(n->row->kernel, kernels[i].name))
-			return &kernels[i];
-	return NULL;
+	const Kernel *first = NULL;
+	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+		const Kernel *k = &kernels[i];
+		if (!n->row->kernel || strcmp(n->row->kernel, k->name))
+			continue;
+		if (!k->can || k->can(n))
+			return k;
+		first = first ? first : k;
+	}
+	return first;
 }
 
 bool emit_boxing(const Node *n)

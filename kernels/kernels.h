@@ -157,6 +157,47 @@ int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t b
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 
+/* window: the same over any number of axes; hi is the padding behind.  A maximum's index counts through all of x; a sum is divided by
+ * the places of its window that are not padding, or that are within the padded input, or by nothing. */
+enum { K_SPATIAL = 6 };
+typedef struct KWindows { int n; int64_t k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL], in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
+typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
+int k_conv_nd_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
+int k_conv_nd_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
+int k_conv_nd_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
+int k_maxpool_nd_f32(Ctx *, float *y, int64_t *index, const float *x, int64_t planes, const KWindows *);
+int k_maxpool_nd_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, const KWindows *);
+int k_sumpool_f32(Ctx *, float *y, const float *x, int64_t planes, const KWindows *, KPool);
+int k_sumpool_grad_f32(Ctx *, float *dx, const float *g, int64_t planes, const KWindows *, KPool);
+
+/* any: elements of any width, in bytes.  Indices may count from the end; one that is none ends the job. */
+typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;
+typedef struct KPad { int n; KPadMode mode; int64_t in[RT_AXES], out[RT_AXES], lo[RT_AXES]; } KPad;
+typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;  /* all but K_PUT: of float */
+/* Tuples of indices, many for each of the batch: each names a place along axes of x, where run elements are. */
+typedef struct KNd { int64_t batch, many, xbatch, run; KLoops axes; } KNd;
+int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
+int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width);
+int k_pad(Ctx *, void *y, const void *x, const void *value, const KPad *, int64_t width);
+int k_pad_grad_f32(Ctx *, float *dx, const float *dy, const KPad *);
+int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width);
+int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width);
+int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width);
+int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride, int64_t width);
+int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops, int64_t n, int64_t stride, KScatter,
+                       int64_t width);
+int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
+int k_gather_nd_grad_f32(Ctx *, float *dx, const float *dy, const int64_t *index, int64_t total, const KNd *);
+int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *, KScatter, int64_t width);
+int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width);
+int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width);
+int k_cumsum_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse);
+int k_cumsum_i64(Ctx *, int64_t *y, const int64_t *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse);
+int k_topk_f32(Ctx *, float *y, int64_t *index, const float *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest);
+int k_argmax_f32(Ctx *, int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last);
+int k_reduce_f64(Ctx *, double *y, const double *x, KLoops keep, KLoops over, KReduce);
+int k_reduce_i64(Ctx *, int64_t *y, const int64_t *x, KLoops keep, KLoops over, KReduce);
+
 /* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index; or as x, with
  * updates added at the indices.  The loops run over index and move in x, by 0 along the indexed axis, which has length n
  * and this stride in x. */

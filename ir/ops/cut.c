@@ -415,7 +415,7 @@ static PadMode pad_mode(Node *n)
 }
 
 /* Pads before and after each axis, from operands at and axes_at; 1 when they are not known. */
-static int read_pads(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
+int pad_read(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
 {
 	const Tensor *p = in_const(n, at), *axes = in_const(n, axes_at);
 	bool has_axes = n->nin > axes_at && n->in[axes_at];
@@ -462,7 +462,7 @@ static int shape_pad(Node *n)
 		out_set(n, 0, in_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int bad = read_pads(n, 1, 3, x->rank, before, after);
+	int bad = pad_read(n, 1, 3, x->rank, before, after);
 	if (bad)
 		return bad < 0 ? -1 : shape_any(n, 0, x->elem, x->rank);
 	for (int a = 0; a < x->rank; a++) {
@@ -502,7 +502,7 @@ static int64_t pad_source(PadMode mode, int64_t i, int64_t n)
 static int64_t *pad_map(Node *n, PadMode mode, int at, int axes_at, const Tensor *plain, const Tensor *big)
 {
 	int64_t before[RANK_MAX], after[RANK_MAX], stride[RANK_MAX], total = tensor_elements(big);
-	if (read_pads(n, at, axes_at, plain->rank, before, after) != 0)
+	if (pad_read(n, at, axes_at, plain->rank, before, after) != 0)
 		return NULL;
 	int64_t *map = eval_scratch((size_t)total * sizeof *map), inner = 1;
 	eval_strides(plain, stride);

@@ -72,6 +72,8 @@ int window_fit(Node *, Window *, const int64_t *in);               /* in, out, a
 /* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */
 int shape_contents(Node *);
 /* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (cut.c). */
+/* Padding before and after each axis, from constant operands; -1 when they are none (cut.c). */
+int pad_read(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
 void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
 
 /* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
