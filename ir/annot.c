@@ -648,7 +648,7 @@ static const Mesh *find_mesh(Resolve *r, const Arg *place)
 	const Mesh *mesh = mesh_called(r, place->s);
 
 	if (!mesh && wrong(r, place->loc)) {
-		bool say = diag_errors() < diag_max;
+		bool say = diag_errors() < limits.errors;
 		const char **list = arena_array(&r->m->scratch, const char *, say ? r->nmesh + 1 : 1);
 
 		for (int i = 0; say && i < r->nmesh; i++)
@@ -1023,7 +1023,7 @@ static void nothing_called(Resolve *r, const char *who, const Arg *arg)
 	if (r->dump || !wrong(r, arg->loc))
 		return;
 	index_targets(r);
-	bool say = diag_errors() < diag_max;
+	bool say = diag_errors() < limits.errors;
 	const char **list = arena_array(&r->m->scratch, const char *, say ? r->ntarget + 1 : 1);
 
 	for (int i = 0; say && i < r->ntarget; i++)

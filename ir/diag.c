@@ -14,11 +14,10 @@
 
 FILE *diag_out;
 const char *diag_pass;
-int diag_max = 20;
 Limits limits = {
 	.file_bytes = 256ll << 20, .onnx_bytes = (2ll << 30) - 1, .name_bytes = 64 << 10, .nodes = 4 << 20, .depth = 100,
 	.elements = 1ll << 31, .const_bytes = 64 << 10, .table = 4 << 20, .unroll = 100000, .checksum_bytes = 4ll << 30,
-	.compared = 20000000,
+	.compared = 20000000, .errors = 20,
 };
 
 /* stderr is no constant in C. */
@@ -29,7 +28,8 @@ __attribute__((constructor)) static void diag_start(void)
 
 static SrcFile **files;
 static int nfile;
-static int nerror;
+static int nerror, nhidden;
+static bool whole;                      /* all errors are shown, however many */
 static ExitCode first_code;
 static bool muted;                      /* the last error was only counted: its notes are dropped too */
 
@@ -275,7 +275,8 @@ static void vfail(ExitCode code, Loc loc, const char *fmt, va_list ap)
 {
 	if (nerror++ == 0)
 		first_code = code;
-	muted = nerror > diag_max;
+	muted = nerror > limits.errors && !whole;
+	nhidden += muted;
 	if (!muted)
 		say(loc, "error", fmt, ap);
 }
@@ -341,15 +342,20 @@ ExitCode diag_exit(void)
 	return nerror ? first_code : EXIT_OK;
 }
 
+void diag_whole(bool on)
+{
+	whole = on;
+}
+
 void diag_finish(void)
 {
-	if (nerror > diag_max && diag_out)
-		fprintf(diag_out, "sbpcc: %d more errors not shown\n", nerror - diag_max);
+	if (nhidden && diag_out)
+		fprintf(diag_out, "sbpcc: %d more error%s not shown (--max-errors)\n", nhidden, nhidden == 1 ? "" : "s");
 }
 
 void diag_reset(void)
 {
-	nerror = 0;
+	nerror = nhidden = 0;
 	first_code = EXIT_OK;
 	muted = false;
 }

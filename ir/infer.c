@@ -333,7 +333,7 @@ int infer_graph(Graph *g)
 	int bad = 0;
 
 	infer_values(g);
-	for (int i = 0; i < g->nnode && diag_errors() < diag_max; i++)
+	for (int i = 0; i < g->nnode && diag_errors() < limits.errors; i++)
 		bad |= infer_step(g->node[i]);
 	return bad ? -1 : 0;
 }

@@ -329,7 +329,7 @@ int inline_append(Graph *g, Node *n)
 		Function *f = call_of(g, n);
 
 		fail_at(f ? EXIT_INPUT : EXIT_LIMIT, n->loc, f ? "function %s calls itself, directly or through others (%lld calls deep)" :
-		        "%s: definitions nest more than %lld deep", n->op, (long long)limits.depth);
+		        "%s: definitions nest more than %lld deep (--max-depth)", n->op, (long long)limits.depth);
 		return -1;
 	}
 	depth++;
@@ -344,7 +344,8 @@ static int check_calls(const Model *m, Function *f, Map *state, int level)
 	if (map_get(state, f) == (void *)2)
 		return 0;
 	if (map_get(state, f) == (void *)1 || level > limits.depth) {
-		fail_at(level > limits.depth ? EXIT_LIMIT : EXIT_INPUT, f->loc, level > limits.depth ? "functions call each other more than 100 deep at %s" : "function %s calls itself", f->name);
+		fail_at(level > limits.depth ? EXIT_LIMIT : EXIT_INPUT, f->loc, level > limits.depth ?
+		        "at %s functions call each other more than %lld deep (--max-depth)" : "function %s calls itself", f->name, (long long)limits.depth);
 		return -1;
 	}
 	map_put(state, f, (void *)1);
@@ -368,7 +369,7 @@ static int walk(Graph *g)
 	infer_values(g);
 	for (int i = 0; i < n; i++) {
 		ahead_node(old, i, n);
-		if (diag_errors() >= diag_max || inline_append(g, old[i]) < 0)
+		if (diag_errors() >= limits.errors || inline_append(g, old[i]) < 0)
 			bad = -1;
 	}
 	return bad;

@@ -85,7 +85,7 @@ void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns cou
 const char *loc_text(Loc);                               /* "mlp.ir:14:20" or "m.onnx: node 3 (Add \"x\"), byte 81"; escaped */
 
 /* One message each; the whole text is escaped, so names of any bytes may be given to %s.  The first error decides
- * the exit code; after diag_max errors the rest is counted only.  A note belongs to the message before it. */
+ * the exit code; after --max-errors the rest is counted only.  A note belongs to the message before it. */
 void err_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));                  /* EXIT_INPUT */
 void fail_at(ExitCode, Loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void warn_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -93,11 +93,11 @@ void note_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));                /* our mistake: EXIT_BUG */
 int  diag_errors(void);             /* how many so far */
 ExitCode diag_exit(void);           /* EXIT_OK, or the code of the first error */
+void diag_whole(bool on);           /* while on, errors are shown even beyond --max-errors: reports that promise to be complete */
 void diag_finish(void);             /* prints what was only counted */
 void diag_reset(void);              /* forget all: fuzzers, tests */
 extern FILE *diag_out;              /* stderr; NULL is silent */
 extern const char *diag_pass;       /* the running pass, for die() */
-extern int diag_max;
 char *escape_text(Arena *, const char *text, size_t n);  /* printable ASCII and valid UTF-8 stay, the rest becomes \xNN */
 int   utf8_printable(const uint8_t *s, size_t n);        /* bytes of the character at s; 0: malformed, or it acts on a terminal */
 /* "did you mean X?" from a NULL-terminated list: NULL when nothing is near. */
@@ -118,6 +118,7 @@ typedef struct Limits {
 	int64_t compared;               /* names held against patterns that begin and end with a wildcard: 20 M */
 	int64_t memory;                 /* held while a model is read; 0: 64 MiB and eight times the input */
 	int64_t unroll;                 /* nodes that one recurrent operator or Loop may become: 100,000 */
+	int64_t errors;                 /* shown in one run, 20; more are counted */
 } Limits;
 extern Limits limits;
 

@@ -276,8 +276,9 @@ Tensor *onnx_sparse(Reader *r, const Field *field)
 		return t;
 	}
 	size_t width = (size_t)dtype_bits(t->dtype) / 8, bytes = tensor_bytes(t->dtype, n);
-	if (n > limits.elements || bytes > (16u << 20) + 4 * r->src->bytes) {
-		fail_at(EXIT_LIMIT, t->loc, "sparse tensor %s would have %lld elements when it is made dense", or_empty(t->name), (long long)n);
+	if (n > limits.elements || bytes > (limits.memory ? (size_t)limits.memory : (16u << 20) + 4 * r->src->bytes)) {
+		fail_at(EXIT_LIMIT, t->loc, "sparse tensor %s would have %lld elements when it is made dense (%s)", or_empty(t->name), (long long)n,
+		        n > limits.elements ? "--max-elements" : "--max-memory");
 		r->w.bad = true;
 		return t;
 	}

@@ -267,35 +267,54 @@ static bool is_call(const Graph *g, const Node *n)
 	return false;
 }
 
-/* Nodes without an operator of ours, all of one name under one error. */
-static void report(Node **missing, int n)
+/* What is near the name of an operator; nothing after many, because every name of the table is held against it. */
+static const char *near_op(Name op)
 {
+	const char *names[512];
+	int n = 0;
+
+	if (diag_errors() >= limits.errors)
+		return NULL;
+	for (int k = 0; k < ntable && n < 511; k++)
+		names[n++] = table[k]->name;
+	names[n] = NULL;
+	return suggest(op, names);
+}
+
+/* Nodes without an operator of ours: all of them, those of one name under one error. */
+static void report(Node **missing, int n, Arena *tmp)
+{
+	struct { int next, last, count; } *of = arena_alloc(tmp, sizeof *of * (size_t)n);     /* last, count: of the first of a name */
+	Map first;
+
+	map_init(&first, tmp);
+	for (int i = 0; i < n; i++) {
+		Name full = *missing[i]->domain ? name_fmt("%s.%s", missing[i]->domain, missing[i]->op) : missing[i]->op;
+		Node **head = map_get(&first, full);
+		int h = head ? (int)(head - missing) : i;
+
+		if (!head)
+			map_put(&first, full, &missing[i]);
+		else
+			of[of[h].last].next = i;
+		of[h].last = i;
+		of[h].count++;
+	}
+	diag_whole(true);
 	for (int i = 0; i < n; i++) {
 		Node *m = missing[i];
-		int same = 0;
 
-		if (m->mark)
+		if (!of[i].count)
 			continue;
-		for (int j = i; j < n; j++)
-			if (missing[j]->op == m->op && missing[j]->domain == m->domain) {
-				missing[j]->mark = 1;
-				same++;
-			}
-		Entry *e = entry(m->domain, m->op, false);
-		const char *names[512];
-		int nn = 0;
-		for (int k = 0; k < ntable && nn < 511; k++)
-			names[nn++] = table[k]->name;
-		names[nn] = NULL;
-		const char *near = e ? NULL : suggest(m->op, names);
+		bool other = entry(m->domain, m->op, false);
+		const char *near = other ? NULL : near_op(m->op);
 		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s%s%s", m->domain, *m->domain ? "." : "", m->op,
-		       e ? " in this opset version" : "", same, same == 1 ? "" : "s", near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-		for (int j = i + 1, shown = 0; j < n && shown < 100; j++)
-			if (missing[j]->op == m->op && missing[j]->domain == m->domain) {
-				note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
-				shown++;
-			}
+		       other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s", near ? "; did you mean " : "",
+		       near ? near : "", near ? "?" : "");
+		for (int j = of[i].next; j; j = of[j].next)
+			note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
 	}
+	diag_whole(false);
 }
 
 typedef struct Missing { Node **node; int n; Arena *arena; } Missing;
@@ -339,7 +358,7 @@ int op_bind(Graph *g, bool report_all)
 	for (int i = 0; g == g->model->graph && i < g->model->nfunction; i++)
 		bind(g->model->function[i]->body, g->model->function[i], &m);
 	if (m.n && report_all)
-		report(m.node, m.n);
+		report(m.node, m.n, g->scratch);
 	return m.n ? -1 : 0;
 }
 

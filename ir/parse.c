@@ -306,10 +306,6 @@ static void call(Parser *p, Call *c, const char *hint)
 	while (p->tok.kind != ')') {
 		Opd o = { .kind = OPD_NONE, .loc = p->tok.loc };
 
-		if (c->nin == MAX_OPERANDS) {
-			fail_at(EXIT_LIMIT, p->tok.loc, "more than %d operands of one node", MAX_OPERANDS);
-			give_up(p);
-		}
 		if (p->tok.kind != ',')
 			o = operand(p, hint);
 		stack_push(&p->operands, &o, sizeof o);

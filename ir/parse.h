@@ -14,7 +14,6 @@
 
 enum {
 	NEAR = 256,                     /* how far back doubles are looked for: a hostile list is read in linear time */
-	MAX_OPERANDS = 1 << 16,         /* of one node */
 };
 
 /* A list that grows while it is read; what is kept is copied from it. */

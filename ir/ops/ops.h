@@ -76,7 +76,7 @@ int shape_contents(Node *);
 int pad_read(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
 void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
 
-/* eval helpers (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
+/* What evaluators use (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
 double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);
 void     eval_store(Tensor *out, const double *v);  /* rounds each element to out's type */
