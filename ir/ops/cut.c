@@ -133,8 +133,8 @@ static int split_sizes(Node *n, Dim whole, Dim *size)
 			sum = dim_add(sum, size[i]);
 		}
 		if (dim_differ(sum, whole)) {
-			err_at(in_loc(n, 1), "Split: the lengths add up to %lld, but the axis has %lld",
-				(long long)sum, (long long)whole);
+			err_at(in_loc(n, 1), "Split: the lengths add up to %s, but the axis has %s",
+				dim_text(sum), dim_text(whole));
 			return -1;
 		}
 		return 0;

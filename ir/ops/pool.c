@@ -345,8 +345,13 @@ static int expand_unpool(Node *n)
 				x->rank);
 			return -1;
 		}
-		for (int i = 0; i < x->rank; i++)
+		for (int i = 0; i < x->rank; i++) {
+			if (!dim_known(want[i])) {
+				err_at(in_loc(n, 2), "MaxUnpool: entry %d of output_shape is negative or not known", i);
+				return -1;
+			}
 			pads[x->rank + i] = want[i] - shape[i];
+		}
 		full = make(n, y, "Pad", NULL, full, expand_ints(n, pads, 2 * x->rank), NULL);
 	}
 	return full ? 0 : -1;

@@ -202,6 +202,11 @@ static int expand_random(Node *n)
 	} else {
 		const int64_t *dim = attr_ints(n, "shape", &rank);
 
+		for (int i = 0; i < rank; i++)
+			if (dim[i] < 0) {
+				err_at(n->loc, "%s: the shape has a negative size, %lld", n->op, (long long)dim[i]);
+				return -1;
+			}
 		shape = expand_ints(n, dim, rank);
 	}
 	return expand_result(n, 0, gauss ? normal(n, shape, like, type) : uniform(n, shape, like, type));

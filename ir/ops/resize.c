@@ -268,6 +268,7 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 {
 	Type *t = in_type(n, 0);
+	const Tensor *given = in_const(n, 3);
 	Name policy = attr_str(n, "keep_aspect_ratio_policy");
 	Dim size[RANK_MAX];
 	bool keep = policy && strcmp(policy, "stretch"), less = policy && !strcmp(policy, "not_larger");
@@ -282,6 +283,10 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 	for (int i = 0; i < naxes; i++) {
 		Dim d = t->dim[axes[i]];
 
+		if (given && tensor_int(given, i) < 0) {
+			err_at(in_loc(n, 3), "Resize: a size is negative, %lld", (long long)tensor_int(given, i));
+			return -1;
+		}
 		if (!keep && dim_same(d, size[i]) && !dim_known(d))
 			continue;
 		if (!dim_known(d) || !dim_known(size[i])) {
