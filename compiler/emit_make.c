@@ -164,6 +164,8 @@ static int look(const char *path)
 		return refuse(path, "is a symbolic link");
 	if (!S_ISDIR(st.st_mode))
 		return refuse(path, "is not a folder");
+	if (access(path, W_OK))
+		return refuse(path, "may not be written");
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return trouble("cannot open", path);
