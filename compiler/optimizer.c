@@ -203,6 +203,15 @@ static void lamb(Update *u)
 	apply(u, mul(m, d, where_both(u, wn, dn, divide(m, wn, dn))));
 }
 
+/* The heavy ball: m = mu m + d. */
+static Value *heavy(Update *u, Value *d)
+{
+	if (u->mu == 0)
+		return d;
+	Value *old = state(&u->m, u->w, "m", 0);
+	return into(&u->m, add(&u->m, scale(&u->m, old, u->mu), d), old);
+}
+
 static void lars(Update *u)
 {
 	Calc *m = &u->m;
@@ -210,11 +219,7 @@ static void lars(Update *u)
 	Value *both = plus(m, u->wd != 0 ? add(m, gn, scale(m, wn, u->wd)) : gn, u->eps);
 	Value *trust = where_both(u, wn, gn, divide(m, scale(m, wn, calc_given(u->o, "trust", 0.001)), both));
 	Value *d = mul(m, decayed(u, u->g), trust);
-	if (u->mu != 0) {
-		Value *old = state(m, u->w, "m", 0);
-		d = into(m, add(m, scale(m, old, u->mu), d), old);
-	}
-	apply(u, d);
+	apply(u, heavy(u, d));
 }
 
 static void rmsprop(Update *u)
@@ -228,11 +233,7 @@ static void rmsprop(Update *u)
 		v = calc_op2(m, "Sub", v, mul(m, mean, mean));
 	}
 	Value *d = divide(m, u->g, plus(m, calc_op1(m, "Sqrt", v), u->eps));
-	if (u->mu != 0) {
-		Value *old = state(m, u->w, "m", 0);
-		d = into(m, add(m, scale(m, old, u->mu), d), old);
-	}
-	apply(u, d);
+	apply(u, heavy(u, d));
 }
 
 static void adagrad(Update *u)
