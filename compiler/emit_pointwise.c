@@ -292,7 +292,7 @@ static const char *c_body(const Gen *g)
 		each = "row; r < row + nrow";
 	} else if (l->n < 2) {
 		print_pointers(g, &t, "\t", NULL, "i", load);
-		text_add(&t, "\tK_VECTOR\n\tfor (int64_t i = lo; i < hi; i++) {\n");
+		text_add(&t, "\tK_VECTOR for (int64_t i = lo; i < hi; i++) {\n");
 		print_element(g, &t, "\t\t", load, "i");
 		text_add(&t, "\t}\n");
 		return t.s;
@@ -300,9 +300,9 @@ static const char *c_body(const Gen *g)
 	text_add(&t, "\tfor (int64_t r = %s; r++) {\n", each);
 	print_pointers(g, &t, "\t\t", "r", "i", load);
 	if (g->act->host)
-		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = col; i < col + ncol; i++) {\n");
+		text_add(&t, "\t\tK_VECTOR for (int64_t i = col; i < col + ncol; i++) {\n");
 	else
-		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
+		text_add(&t, "\t\tK_VECTOR for (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
 	print_element(g, &t, "\t\t\t", load, "i");
 	text_add(&t, "\t\t}\n\t}\n");
 	return t.s;

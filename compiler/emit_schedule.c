@@ -103,7 +103,7 @@ static const char *body_of(Sched *s, const Action *a)
 	if (a->host) {
 		p.n = a->host;
 		p.make = (Slot *[]){ room_of(e, a) };
-		p.epilogue = arena_printf(e->tree.arena, "(const KEpilogue[]){ %s(&(KTile){ c, t }) }", emit_pointwise(e, a, s->rank));
+		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
 	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
 	if (a->kind == ACT_LOAD)
@@ -175,7 +175,11 @@ static const char *function_of(Sched *s, const Action *a)
 	if (known)
 		return known;
 	char *name = arena_printf(ar, "f%d", s->nfn++);
-	text_add(&s->functions, "/* %s  %s */\nstatic int %s(Ctx *c, void *const *t)\n{\n%s}\n\n", op_of(s, a), emit_shapes(s->e, a, s->rank), name, body);
+	text_add(&s->functions, "/* %s  %s */\n", op_of(s, a), emit_shapes(s->e, a, s->rank));
+	if (!strncmp(body, "\treturn ", 8))
+		text_add(&s->functions, "CALL(%s, %.*s)\n", name, (int)strlen(body) - 10, body + 8);
+	else
+		text_add(&s->functions, "static int %s(Ctx *c, void *const *t)\n{\n%s}\n", name, body);
 	map_put(&s->byname, key, name);
 	return name;
 }
@@ -268,19 +272,18 @@ static void print_row(const Sched *s, Text *t, const Row *r)
 static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *r)
 {
 	Arena *ar = s->e->tree.arena;
-	for (int k = 0; k < r->times; k++) {
-		size_t line = 0;
-		emit_pack(t, &line, arena_printf(ar, "/* a%d */", row[r->from + k * r->period].a->id));
-		for (int i = 0; i < r->period; i++) {
-			const Action *a = row[r->from + k * r->period + i].a;
-			for (int v = 0; v < a->nmake + a->ntake; v++) {
-				const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
-				if (x)
-					emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
-			}
+	size_t line = 0;
+	for (int k = 0; k < r->times * r->period; k++) {
+		const Action *a = row[r->from + k].a;
+		if (k % r->period == 0)
+			emit_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
+		for (int v = 0; v < a->nmake + a->ntake; v++) {
+			const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
+			if (x)
+				emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
 		}
-		text_add(t, "\n");
 	}
+	text_add(t, "\n");
 }
 
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */

@@ -5,12 +5,11 @@
 #include "buffers.h"
 #include "pointwise.h"
 
-/* Calls over values t[0], t[1], ...: results, then operands. */
+/* Functions over values t[0], t[1], ...: results, then operands.  An epilogue finishes tiles of a product. */
+#define CALL(f, ...) static int f(Ctx *c, void *const *t) { return __VA_ARGS__; }
+#define EPILOGUE(ep) (const KEpilogue[]){ ep(&(KTile){ c, t }) }
 /*{functions*/
-static int f0(Ctx *c, void *const *t)
-{
-	return c && t ? 0 : RT_PLAN;
-}
+CALL(f0, c && t ? 0 : RT_PLAN)
 /*}*/
 
 /* One action: its kind, operator, function, and how many results, operands and floating operations it has; fits is true by its shapes. */
