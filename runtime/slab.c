@@ -1,27 +1,58 @@
-/* The memory of a rank on the CPU: one private slab, and its part of the window that peers read. */
+/* The memory of a rank on the CPU: one private slab, and its part of the window that peers read.
+ *
+ * The slab begins at a huge page and asks for such pages; all of it is touched at once, so that a machine without the memory
+ * says so before step 0, and no step waits for pages. */
 #include "rt.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { HUGE = 2 << 20, PAGE = 4096 };
+
+/* Maps more than is wanted, and gives back what lies before a multiple of HUGE and after the end. */
+static unsigned char *map_aligned(size_t bytes)
+{
+	unsigned char *p = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	size_t before = (HUGE - (uintptr_t)p % HUGE) % HUGE;
+	if (before)
+		munmap(p, before);
+	munmap(p + before + bytes, HUGE - before);
+	return p + before;
+}
+
+static size_t slab_bytes(const Ctx *c)
+{
+	return (c->program->slab_bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 int rt_device_open(Ctx *c, unsigned char *window)
 {
-	size_t bytes = c->program->slab_bytes;
+	size_t bytes = slab_bytes(c);
 	c->window = window;
 	c->slab = NULL;
 	if (!bytes)
 		return 0;
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
+	c->slab = map_aligned(bytes);
+	if (!c->slab)
 		return rt_error(c, RT_MEMORY, "cannot map a slab of %zu bytes", bytes);
-	c->slab = p;
+	if (bytes >= HUGE)
+		madvise(c->slab, bytes, MADV_HUGEPAGE);
+	if (madvise(c->slab, bytes, MADV_POPULATE_WRITE) && errno == ENOMEM)
+		return rt_error(c, RT_MEMORY, "there is no memory for a slab of %zu bytes", bytes);
 	return 0;
 }
 
 void rt_device_close(Ctx *c)
 {
 	if (c->slab)
-		munmap(c->slab, c->program->slab_bytes);
+		munmap(c->slab, slab_bytes(c));
 	c->slab = NULL;
 }
 

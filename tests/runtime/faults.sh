@@ -1,0 +1,172 @@
+# What can go wrong while a program runs: killed, stopped, damaged checkpoints, full disks, other data, no memory, a clock that
+# jumps, a loss that is no number.  The numbers are those of the list of bad inputs.
+# seconds: 900
+. "$HERE/common.bash"
+FLAGS=-O1
+"$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
+cat >text.ir <<'IR'
+<ir_version: 10, opset_import: ["" : 23]>
+@train(loss: loss, optimizer: adamw(lr: 0.05), batch: 16, steps: 60, data: bytes("text", validation: 0.1), seed: 3,
+       schedule: cosine(total: 60), clip: norm(1.0))
+text (int64[N, 8] tokens, int64[N, 8] next) => (float loss)
+<float[256, 32] "e 1" @init(normal(0, 1)), float[32, 256] w @init(zeros), int64[2] wide = {-1, 32}, int64[1] flat = {-1}>
+{ loss = SoftmaxCrossEntropyLoss(MatMul(Reshape(Gather("e 1", tokens), wide), w), Reshape(next, flat)) }
+IR
+tree one text.ir
+tree two text.ir --ranks=2
+losses one/trainer >want
+losses two/trainer >want2
+[ "$(wc -l <want)" = 60 ] || { echo "not ok trains: $(head -n 1 err)" && exit 1; }
+state() { cat "$1"/step-00000060/state.safetensors; }
+
+# Saved and gone on from, bit for bit; under another plan, to rounding.
+losses one/trainer --checkpoint=ck --every-checkpoint=10 --steps=35 >got && losses one/trainer --checkpoint=ck --resume >>got
+cmp -s got want && echo "ok resume-is-exact" || echo "not ok resume-is-exact: $(diff got want | head -n 2)"
+[ "$(ls ck | wc -l)" = 3 ] && echo "ok keeps-three" || echo "not ok keeps-three: $(ls ck | tr '\n' ' ')"
+losses one/trainer --checkpoint=whole >got && cmp -s got want && cmp -s <(state ck) <(state whole) && echo "ok same-state" || echo "not ok same-state: other bytes"
+losses two/trainer --resume=ck/step-00000035 | paste <(tail -n 25 want) - | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4) exit 1; n++ } END { exit n != 25 }' &&
+	echo "ok another-plan-80" || echo "not ok another-plan-80: $(head -n 1 err)"
+
+# Killed at any moment, again and again; whole processes, and one rank of two.
+for t in one two; do
+	rm -rf kill
+	for try in 1 2 3 4 5 6; do
+		$t/trainer --checkpoint=kill --every-checkpoint=3 $([ -n "$(ls kill 2>/dev/null)" ] && echo --resume) --steps=50 >/dev/null 2>&1 &
+		job=$!
+		sleep 0.0$((RANDOM % 9 + 1))
+		if [ $((try % 2)) = 0 ]; then kill -9 $job; else kill -9 "$(pgrep -P $job | tail -n 1)"; fi 2>/dev/null
+		wait $job 2>/dev/null
+	done
+	$t/trainer --checkpoint=kill $([ -n "$(ls kill 2>/dev/null)" ] && echo --resume) >log 2>&1 || echo "not ok killed-$t-86: $(head -n 1 log)"
+	$t/trainer --checkpoint=never >log 2>&1
+	cmp -s <(state kill) <(state never) && echo "ok killed-$t-86" || echo "not ok killed-$t-86: other weights"
+	rm -rf never
+done
+
+# Signals.
+for sig in TERM INT; do
+	rm -rf sig running
+	one/trainer --checkpoint=sig --steps=100000000 >running 2>&1 &
+	job=$!
+	until [ -s running ]; do sleep 0.05; done
+	kill -$sig $job
+	wait $job
+	status=$?
+	[ $status = 75 ] && [ "$(ls sig | grep -c '^step-')" = 1 ] && echo "ok signal-$sig-87" || echo "not ok signal-$sig-87: exit status $status, $(ls sig | tr '\n' ' ')"
+done
+rm -f running
+two/trainer --steps=100000000 >running 2>&1 &
+job=$!
+until [ -s running ]; do sleep 0.05; done
+kill -STOP $(pgrep -P $job)
+kill -TERM $job
+sleep 0.1
+kill -TERM $job
+wait $job
+status=$?
+[ $status = 75 ] && echo "ok second-signal-87" || echo "not ok second-signal-87: exit status $status"
+
+# Damaged checkpoints: the older one is offered, and loaded when asked.
+rm -rf ck && one/trainer --checkpoint=ck --every-checkpoint=20 --steps=40 >log 2>&1
+damaged() { # name, text: step 40 of bad is damaged
+	refused "$1-81" 21 "$2" one/trainer --resume=bad
+	grep -q 'bad/step-00000020 is good' log && losses one/trainer --resume=bad --last-good | cmp -s - <(tail -n 40 want) && echo "ok $1-last-good-81" || echo "not ok $1-last-good-81: $(head -n 2 log err)"
+	rm -rf bad && cp -r ck bad
+}
+rm -rf bad && cp -r ck bad
+printf 'x' | dd of=bad/step-00000040/state.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
+damaged bit 'its checksum differs'
+rm bad/step-00000040/manifest.json
+damaged manifest 'manifest.json: No such file'
+rm bad/step-00000040/state.safetensors
+damaged tensors 'state.safetensors: No such file'
+truncate -s 60000 bad/step-00000040/state.safetensors
+damaged cut 'beyond the end of the file'
+head -c 300 ck/step-00000040/manifest.json >bad/step-00000040/manifest.json
+damaged manifest-cut 'step-00000040'
+sed -i 's/\[256,32\]/[256,99]/' bad/step-00000040/state.safetensors
+damaged shape 'another model\|does not fit its shape'
+sed -i 's/\[256,32\]/[4611686018427387904,32]/' bad/step-00000040/state.safetensors
+refused huge-82 21 'too many elements\|no safetensors' one/trainer --resume=bad/step-00000040
+rm -rf bad && cp -r ck bad && sed -i 's/"w"/"v"/' bad/step-00000040/state.safetensors
+refused another-model-80 21 'it has no w' one/trainer --resume=bad/step-00000040
+refused nothing-there-81 21 'No such file' one/trainer --resume=nowhere
+rm -rf bad && cp -r ck bad && mkdir bad/.saving && head -c 999 ck/step-00000040/state.safetensors >bad/.saving/state.safetensors
+losses one/trainer --resume=bad | cmp -s - <(tail -n 20 want) && echo "ok cut-between-data-and-rename-84" || echo "not ok cut-between-data-and-rename-84: $(head -n 1 err)"
+
+# Saves that fail: training goes on, the last good one stays; the third in a row ends it.
+rm -rf bad && cp -r ck bad
+(ulimit -f 30 && one/trainer --checkpoint=bad --resume --every-checkpoint=5 --steps=55 --keep=9 >log 2>&1)
+status=$?
+[ $status = 21 ] && [ "$(grep -c 'was not written.*training goes on' log)" = 3 ] && [ "$(ls bad | tr '\n' ' ')" = 'step-00000020 step-00000040 ' ] &&
+	echo "ok full-disk-83" || echo "not ok full-disk-83: exit status $status: $(cat log | tr '\n' ' ') $(ls -a bad | tr '\n' ' ')"
+mkdir shut && chmod a-w shut && [ "$(id -u)" != 0 ] && refused no-place 21 'cannot' one/trainer --checkpoint=shut/ck
+rm -rf busy && losses one/trainer --checkpoint=busy --every-checkpoint=1 | cmp -s - want && echo "ok slower-than-the-interval-85" || echo "not ok slower-than-the-interval-85: $(head -n 1 err)"
+
+# Other data.
+cp text text.good && sed -i 's/quick/quack/' text
+refused changed-78 20 'not the one that the checkpoint was trained on' one/trainer --resume=ck
+check changed-forced-78 one/trainer --resume=ck --changed-data
+cp text.good text
+rm -f running
+one/trainer --steps=100000000 >running 2>&1 &
+job=$!
+until [ -s running ]; do sleep 0.05; done
+truncate -s 100 text
+wait $job
+status=$?
+[ $status = 20 ] && grep -q 'became shorter' running && echo "ok truncated-79" || echo "not ok truncated-79: exit status $status"
+cp text.good text
+
+# Memory.
+for kb in 7000 9000 12000; do
+	(ulimit -v $kb && one/trainer --steps=1 --threads=1) >log 2>&1
+	status=$?
+	[ $status = 25 ] && break
+done
+[ $status = 25 ] && ! grep -q '^step' log && echo "ok no-memory-91" || echo "not ok no-memory-91: exit status $status: $(head -n 1 log)"
+
+# A clock that jumps by days.
+cat >clock.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+static long jump(void) { static long n; return n++ % 2 ? 86400 : -86400; }
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	int (*real)(clockid_t, struct timespec *);
+	*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+	int r = real(id, t);
+	if (id == CLOCK_REALTIME)
+		t->tv_sec += jump();
+	return r;
+}
+int gettimeofday(struct timeval *restrict t, void *restrict z)
+{
+	struct timespec s;
+	(void)z;
+	clock_gettime(CLOCK_REALTIME, &s);
+	t->tv_sec = s.tv_sec;
+	t->tv_usec = s.tv_nsec / 1000;
+	return 0;
+}
+C
+gcc -shared -fPIC -o clock.so clock.c -ldl && LD_PRELOAD=$PWD/clock.so one/trainer --every=1 --checkpoint=clock --every-checkpoint=7 --log=clock.json | grep ^step | cmp -s - want &&
+	! grep -q '"seconds":-\|"seconds":[0-9]\{4,\}' clock.json && echo "ok clock-92" || echo "not ok clock-92: it matters"
+
+# The loss is not a number: the first value that is not is named, and the state is that before the step.
+sed 's/, clip: norm(1.0)//; s/adamw(lr: 0.05)/sgd(lr: 1e38)/' text.ir >nan.ir
+"$SBPCC" nan.ir -o other >log 2>&1 && make -s -C other STATIC= CFLAGS=-O1 >log 2>&1
+refused nan-77 23 'is the first value of this step that is not finite' other/trainer --checkpoint=nan --every=1
+grep -q 'the loss is' log && [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok state-saved-77" || echo "not ok state-saved-77: $(ls nan | tr '\n' ' ') $(cat log | tr '\n' ' ')"
+
+# What is told on the way.
+two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log 2>&1
+[ "$(wc -l <log.json)" = 6 ] && grep -q '{"step":3,"loss":.*"tokens_per_s":.*"seconds":.*}' log.json && grep -q '"dropped_per_epoch":' log.json && echo "ok log" || echo "not ok log: $(cat log.json)"
+head -n 1 trace.json | grep -q '^\[$' && tail -n 1 trace.json | grep -q '^\]$' && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" || echo "not ok trace: $(tail -n 2 trace.json)"
+grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
+check evaluates sh -c 'one/trainer --resume=whole --eval | grep "^249 held-out samples, loss [01]\.[0-9]*$"'
+refused usage 2 'needs a number of at least 1' one/trainer --every=0
+refused usage-resume 2 'needs DIR' one/trainer --resume
+check help sh -c 'one/trainer --help | grep -q -- "--every-checkpoint=N"'
