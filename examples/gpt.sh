@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains examples/gpt.ir on two local processes, on made-up bytes (the runtime does not read text files yet), and shows the plan.
+# Trains examples/gpt.ir on two local processes, on made-up bytes, and shows the plan.
 set -eu
 mkdir -p "$OUT"
 made='data: points(classes: 2), steps: 20'
