@@ -7,7 +7,7 @@ mkdir -p "$OUT"
 make -s -C "$OUT/one"
 make -s -C "$OUT/two"
 echo "the plan for two ranks (all of it: $OUT/two/plan.ir)"
-"$SBPCC" examples/mlp.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(x|w1|h|scores|loss|w1\.grad|w1\.grad\.[a-z]*) ' || true
+"$SBPCC" examples/mlp.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(image|w1|h|scores|loss|w1\.grad|w1\.grad\.[a-z]*) ' || true
 "$OUT/one/trainer" >"$OUT/one.log"
 "$OUT/two/trainer" >"$OUT/two.log"
 echo "loss on one rank and on two"

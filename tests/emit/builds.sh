@@ -14,13 +14,13 @@ for cc in gcc clang; do
 done
 "$SBPCC" "$model" --ranks=2 -o asan >/dev/null
 quiet c-with-sanitizers make -s -C asan STATIC= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
-asan/trainer --steps=3 >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
+asan/trainer --steps=3 --data="$ROOT/examples/data/digits" >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
 [ "$(ldd c-gcc/trainer 2>&1 | grep -c '=>')" -eq 0 ] && echo "ok static" || echo "not ok static: needs shared libraries"
 
 "$SBPCC" "$model" --ranks=2 --target=cuda -o cuda >/dev/null
 if [ -x "$CUDA/bin/nvcc" ]; then
 	quiet cuda-with-nvcc make -s -C cuda CUDA="$CUDA" WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'
-	cuda/trainer --steps=1 >log 2>&1
+	cuda/trainer --steps=1 --data="$ROOT/examples/data/digits" >log 2>&1
 	case $? in
 	0) echo "ok cuda-runs" ;;
 	*) grep -q '^rank . step 0 action start: ' log && echo "skip cuda-runs: no GPU here, so nothing ran on one; the program says so: $(head -n 1 log)" || echo "not ok cuda-runs: $(head -n 1 log)" ;;

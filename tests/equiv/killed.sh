@@ -1,6 +1,6 @@
 # A rank that is killed takes the job with it, within seconds and with exit status 22; no process is left.
 "$SBPCC" "$ROOT/examples/mlp.ir" --ranks=2 -o tree >/dev/null && make -s -C tree || exit 1
-tree/trainer --steps=100000000 >log 2>&1 &
+tree/trainer --steps=100000000 --data="$ROOT/examples/data/digits" >log 2>&1 &
 job=$!
 for ((i = 0; i < 100; i++)); do
 	ranks=$(pgrep -P $job) && [ "$(echo "$ranks" | wc -l)" = 2 ] && break

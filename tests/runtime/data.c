@@ -80,9 +80,9 @@ int main(int argc, char **argv)
 	char path[4096];
 	if (argc < 2 || check_order())
 		return argc < 2 ? 2 : 0;
-	snprintf(path, sizeof path, "%s/images.idx", argv[1]);
+	snprintf(path, sizeof path, "%s/image.idx", argv[1]);
 	FILE *f = fopen(path, "rb");
-	snprintf(path, sizeof path, "%s/labels.idx", argv[1]);
+	snprintf(path, sizeof path, "%s/label.idx", argv[1]);
 	FILE *g = fopen(path, "rb");
 	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image || fread(head, 1, 8, g) != 8 || fread(label, 1, N, g) != N)
 		return 1;
