@@ -3,6 +3,8 @@
 #include "kernels.h"
 #include "slab_cuda.h"
 
+#include <string.h>
+
 int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
                  const KEpilogue *e)
 {
@@ -297,4 +299,234 @@ int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_
 {
 	void *args[] = { &dx, &g, &x, &w, &planes };
 	return rt_launch(c, "g_maxpool_grad_f32", rt_blocks(planes), 1, args);
+}
+
+/* ---- window.cu ---- */
+
+static int64_t volume(const KWindows *w, const int64_t *d)
+{
+	int64_t n = 1;
+	for (int a = 0; a < w->n; a++)
+		n *= d[a];
+	return n;
+}
+
+int k_conv_nd_f32(Ctx *c, float *y, const float *x, const float *f, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+{
+	KWindows all = *w;
+	int64_t total = batch * groups * cout * volume(w, w->out);
+	void *args[] = { &y, &x, &f, &b, &groups, &cin, &cout, &all, &total };
+	return rt_launch(c, "g_conv_nd_f32", rt_blocks(total), 1, args);
+}
+
+int k_conv_nd_grad_x_f32(Ctx *c, float *x, const float *g, const float *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+{
+	KWindows all = *w;
+	int64_t total = batch * groups * cin;
+	void *args[] = { &x, &g, &f, &groups, &cin, &cout, &all, &total };
+	return rt_launch(c, "g_conv_nd_grad_x_f32", rt_blocks(total), 1, args);
+}
+
+int k_conv_nd_grad_w_f32(Ctx *c, float *f, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+{
+	KWindows all = *w;
+	int64_t total = groups * cout * cin * volume(w, w->k);
+	void *args[] = { &f, &x, &g, &batch, &groups, &cin, &cout, &all, &total };
+	return rt_launch(c, "g_conv_nd_grad_w_f32", rt_blocks(total), 1, args);
+}
+
+int k_maxpool_nd_f32(Ctx *c, float *y, int64_t *index, const float *x, int64_t planes, const KWindows *w)
+{
+	KWindows all = *w;
+	int64_t total = planes * volume(w, w->out);
+	void *args[] = { &y, &index, &x, &all, &total };
+	return rt_launch(c, "g_maxpool_nd_f32", rt_blocks(total), 1, args);
+}
+
+int k_maxpool_nd_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, const KWindows *w)
+{
+	KWindows all = *w;
+	void *args[] = { &dx, &g, &x, &all, &planes };
+	return rt_launch(c, "g_maxpool_nd_grad_f32", rt_blocks(planes), 1, args);
+}
+
+int k_sumpool_f32(Ctx *c, float *y, const float *x, int64_t planes, const KWindows *w, KPool kind)
+{
+	KWindows all = *w;
+	int64_t total = planes * volume(w, w->out);
+	int what = (int)kind;
+	void *args[] = { &y, &x, &all, &what, &total };
+	return rt_launch(c, "g_sumpool_f32", rt_blocks(total), 1, args);
+}
+
+int k_sumpool_grad_f32(Ctx *c, float *dx, const float *g, int64_t planes, const KWindows *w, KPool kind)
+{
+	KWindows all = *w;
+	int what = (int)kind;
+	void *args[] = { &dx, &g, &all, &what, &planes };
+	return rt_launch(c, "g_sumpool_grad_f32", rt_blocks(planes), 1, args);
+}
+
+/* ---- any.cu ---- */
+
+int k_fill(Ctx *c, void *y, int64_t offset, KLoops l, const void *value, int64_t width)
+{
+	int64_t n = k_count(&l);
+	uint64_t bits = 0;
+	memcpy(&bits, value, (size_t)width);
+	void *args[] = { &y, &offset, &l, &bits, &width, &n };
+	return rt_launch(c, "g_fill", rt_blocks(n), 1, args);
+}
+
+int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width)
+{
+	int64_t n = k_count(&to);
+	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &width, &n };
+	return rt_launch(c, "g_move", rt_blocks(n), 1, args);
+}
+
+static int64_t padded(const KPad *p, const int64_t *d)
+{
+	int64_t n = 1;
+	for (int a = 0; a < p->n; a++)
+		n *= d[a];
+	return n;
+}
+
+int k_pad(Ctx *c, void *y, const void *x, const void *value, const KPad *p, int64_t width)
+{
+	KPad all = *p;
+	int64_t n = padded(p, p->out);
+	void *args[] = { &y, &x, &value, &all, &width, &n };
+	return rt_launch(c, "g_pad", rt_blocks(n), 1, args);
+}
+
+int k_pad_grad_f32(Ctx *c, float *dx, const float *dy, const KPad *p)
+{
+	KPad all = *p;
+	int64_t nin = padded(p, p->in), nout = padded(p, p->out);
+	void *args[] = { &dx, &dy, &all, &nin, &nout };
+	return rt_launch(c, "g_pad_grad_f32", 1, 1, args);
+}
+
+int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width)
+{
+	int64_t n = batch * rows * cols;
+	int what = upper;
+	void *args[] = { &y, &x, &rows, &cols, &k, &what, &width, &n };
+	return rt_launch(c, "g_trilu", rt_blocks(n), 1, args);
+}
+
+int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width)
+{
+	int64_t n = batch * time;
+	void *args[] = { &y, &x, &len, &time, &bstride, &tstride, &width, &n };
+	return rt_launch(c, "g_reverse_sequence", rt_blocks(n), 1, args);
+}
+
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width)
+{
+	int64_t total = outer * many * inner;
+	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &total };
+	return rt_launch(c, "g_gather", rt_blocks(total), 1, args);
+}
+
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+{
+	int64_t total = k_count(&l);
+	void *args[] = { &y, &x, &index, &l, &n, &stride, &width, &total };
+	return rt_launch(c, "g_gather_elements", rt_blocks(total), 1, args);
+}
+
+int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
+                       KScatter how, int64_t width)
+{
+	int64_t many = k_count(&l);
+	int what = (int)how;
+	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &what, &width, &many };
+	return rt_launch(c, "g_scatter_elements", 1, 1, args);
+}
+
+int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd *d, int64_t width)
+{
+	KNd all = *d;
+	int64_t n = d->batch * d->many * d->run;
+	void *args[] = { &y, &x, &index, &all, &width, &n };
+	return rt_launch(c, "g_gather_nd", rt_blocks(n), 1, args);
+}
+
+int k_gather_nd_grad_f32(Ctx *c, float *dx, const float *dy, const int64_t *index, int64_t total, const KNd *d)
+{
+	KNd all = *d;
+	void *args[] = { &dx, &dy, &index, &total, &all };
+	return rt_launch(c, "g_gather_nd_grad_f32", 1, 1, args);
+}
+
+int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, int64_t width)
+{
+	KNd all = *d;
+	int what = (int)how;
+	void *args[] = { &y, &x, &index, &updates, &total, &all, &what, &width };
+	return rt_launch(c, "g_scatter_nd", 1, 1, args);
+}
+
+int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
+{
+	int64_t n = outer * depth * inner;
+	void *args[] = { &y, &index, &values, &depth, &inner, &width, &n };
+	return rt_launch(c, "g_one_hot", rt_blocks(n), 1, args);
+}
+
+int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width)
+{
+	void *args[] = { &y, &x, &keep, &nkeep, &outer, &n, &inner, &width };
+	return rt_launch(c, "g_compress", 1, 1, args);
+}
+
+int k_cumsum_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse)
+{
+	int64_t rows = outer * inner;
+	int without = exclusive, back = reverse;
+	void *args[] = { &y, &x, &rows, &n, &inner, &without, &back };
+	return rt_launch(c, "g_cumsum_f32", rt_blocks(rows), 1, args);
+}
+
+int k_cumsum_i64(Ctx *c, int64_t *y, const int64_t *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse)
+{
+	int64_t rows = outer * inner;
+	int without = exclusive, back = reverse;
+	void *args[] = { &y, &x, &rows, &n, &inner, &without, &back };
+	return rt_launch(c, "g_cumsum_i64", rt_blocks(rows), 1, args);
+}
+
+int k_topk_f32(Ctx *c, float *y, int64_t *index, const float *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest)
+{
+	int64_t rows = outer * inner;
+	int what = largest;
+	void *args[] = { &y, &index, &x, &rows, &n, &inner, &k, &what };
+	return rt_launch(c, "g_topk_f32", rt_blocks(rows), 1, args);
+}
+
+int k_argmax_f32(Ctx *c, int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last)
+{
+	int64_t rows = outer * inner;
+	int what = largest, which = last;
+	void *args[] = { &y, &x, &rows, &n, &inner, &what, &which };
+	return rt_launch(c, "g_argmax_f32", rt_blocks(rows), 1, args);
+}
+
+int k_reduce_f64(Ctx *c, double *y, const double *x, KLoops keep, KLoops over, KReduce op)
+{
+	int64_t rows = k_count(&keep), n = k_count(&over);
+	int what = (int)op;
+	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
+	return rt_launch(c, "g_reduce_f64", rt_blocks(rows), 1, args);
+}
+
+int k_reduce_i64(Ctx *c, int64_t *y, const int64_t *x, KLoops keep, KLoops over, KReduce op)
+{
+	int64_t rows = k_count(&keep), n = k_count(&over);
+	int what = (int)op;
+	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
+	return rt_launch(c, "g_reduce_i64", rt_blocks(rows), 1, args);
 }

@@ -1,0 +1,16 @@
+# The kernels for CUDA: each prototype of kernels.h has a launcher, each launcher its device code, and all of it compiles as one file.
+k=$ROOT/kernels
+grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k/kernels.h" | sort -u >want
+grep -ohE '^int k_[a-z0-9_]+\(Ctx' "$k/cuda/launch.c" | sed 's/^int //' | sort -u >got
+lack=$(comm -23 want got | tr '\n' ' ')
+[ -z "$lack" ] && echo "ok launchers" || echo "not ok launchers: none for $lack"
+grep -ohE '"g_[a-z0-9_]+"' "$k/cuda/launch.c" | tr -d '"' | sort -u >want
+grep -ohE '^KERNEL g_[a-z0-9_]+' "$k"/cuda/*.cu | sed 's/^KERNEL //' | sort -u >got
+lack=$(comm -23 want got | tr '\n' ' ')
+[ -z "$lack" ] && echo "ok device-code" || echo "not ok device-code: none for $lack"
+PATH=$PATH:/usr/local/cuda/bin
+command -v nvcc >/dev/null || { echo "skip compiles: there is no nvcc"; exit 0; }
+for f in "$k"/cuda/*.cu; do
+	echo "#include \"$(basename "$f")\""
+done >all.cu
+nvcc -I"$k/cuda" -cubin -o all.cubin all.cu 2>log && echo "ok compiles" || { echo "not ok compiles: $(head -n 1 log)"; sed 's/^/    /' log | head -n 20; }
