@@ -196,6 +196,15 @@ static void add_definition(Function *f)
 	op->schema = definition_schema(f);
 }
 
+/* What we wrote ourselves is read without the user's caps; returns those. */
+static Limits own_caps(void)
+{
+	Limits caps = limits;
+
+	limits.name_bytes = limits.file_bytes = limits.nodes = limits.depth = limits.elements = INT32_MAX;
+	return caps;
+}
+
 void op_init(void)
 {
 	if (ntable)
@@ -205,9 +214,11 @@ void op_init(void)
 		for (const Op *row = sources[i]; row->name; row++)
 			add(row)->schema = row_schema(row);
 	library = model_new();
+	Limits caps = own_caps();
 	for (int i = 0; i < nops_text; i++)
 		if (parse_library(file_memory(ops_text_name[i], ops_text[i], strlen(ops_text[i])), library) < 0)
 			die("the definitions in %s do not parse", ops_text_name[i]);
+	limits = caps;
 	for (int i = 0; i < library->nfunction; i++)
 		add_definition(library->function[i]);
 }
@@ -246,8 +257,11 @@ Function *op_gradient(const Op *op)
 {
 	Op *own = (Op *)op;     /* rows live in our own table: see op_init */
 
-	if (!op->gradient && op->grad)
+	if (!op->gradient && op->grad) {
+		Limits caps = own_caps();
 		own->gradient = parse_grad(op, op->grad);
+		limits = caps;
+	}
 	return op->gradient;
 }
 
