@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* One axis: n places of the window, place m being number first + m * step of the weight; result u reads source
  * u * stride + c0 + m * cstep, if that is on the source; results lie at u * ystep + y0 in a plane of `y`. */
 typedef struct Axis { int64_t n, first, step, c0, cstep, stride, src, out, ystep, y0, y; } Axis;
@@ -20,6 +22,7 @@ typedef struct Axis { int64_t n, first, step, c0, cstep, stride, src, out, ystep
 typedef struct Conv {
 	RtIsa isa;
 	const float *x, *w;
+	const float *begin, *end;       /* of all that may be read around x */
 	float *y;
 	Axis a[2];
 	int64_t pixels;                 /* results per plane */
@@ -71,27 +74,44 @@ static void copy_row(float *to, const float *row, int64_t col, int64_t n, int64_
 		to[j] = 0;
 }
 
-/* A panel of pixels, for k's (channel, place, place). */
-static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+/* The same for up to `width` numbers, a width known where this is inlined: all are copied, more than n, and what lies beside
+ * the row is made zero.  What is too much is written over by what comes next in the panel. */
+INLINE void copy_wide(int width, float *to, const float *x, int64_t col, int64_t n, int64_t stride, int64_t len)
 {
-	const Conv *v = arg;
+	if (stride == 1)
+		memcpy(to, x, (size_t)width * sizeof *to);
+	else
+		for (int j = 0; j < width; j++)
+			to[j] = x[2 * j];
+	for (int64_t j = 0, c = col; c < 0 && j < n; j++, c += stride)
+		to[j] = 0;
+	for (int64_t j = n - 1, c = col + (n - 1) * stride; c >= len && j >= 0; j--, c -= stride)
+		to[j] = 0;
+}
+
+/* A panel of pixels, for k's (channel, place, place). */
+INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
+{
 	const Axis *ay = &v->a[0], *ax = &v->a[1];
 	Part part[GEMM_WIDTH];
 	int np = parts_of(v, part, batch, at, count);
 	int64_t places = ay->n * ax->n, ch = places ? from / places : 0, my = places ? from % places / ax->n : 0, mx = places ? from % ax->n : 0;
-	bool inside = np == 1 && count == 16 && width == 16 && ax->stride == 1 && part->col + least(0, (ax->n - 1) * ax->cstep) >= 0 &&
-	              part->col + most(0, (ax->n - 1) * ax->cstep) + 16 <= ax->src;
+	bool wide = known && ax->stride <= 2;
 	for (int64_t k = 0; k < len; k++, to += width) {
 		for (int i = 0; i < np; i++) {
 			const Part *p = &part[i];
 			int64_t row = p->row + my * ay->cstep, col = p->col + mx * ax->cstep;
 			const float *x = p->x + ch * v->xplane + row * ax->src;
-			if (row < 0 || row >= ay->src)
+			if (row < 0 || row >= ay->src) {
 				memset(to + p->j, 0, (size_t)p->n * sizeof *to);
-			else if (inside)
-				memcpy(to, x + col, 16 * sizeof *to);
-			else
+			} else if (wide && x + col >= v->begin && x + col + 2 * width <= v->end) {
+				if (ax->stride == 1)
+					copy_wide(width, to + p->j, x + col, col, p->n, 1, ax->src);
+				else
+					copy_wide(width, to + p->j, x + col, col, p->n, 2, ax->src);
+			} else {
 				copy_row(to + p->j, x, col, p->n, ax->stride, ax->src);
+			}
 		}
 		for (int64_t j = count; j < width; j++)
 			to[j] = 0;
@@ -101,6 +121,16 @@ static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, i
 				my = 0, ch++;
 		}
 	}
+}
+
+static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+{
+	if (width == 16)
+		pack_width(16, true, arg, to, batch, at, count, from, len);
+	else if (width == 32)
+		pack_width(32, true, arg, to, batch, at, count, from, len);
+	else
+		pack_width((int)width, false, arg, to, batch, at, count, from, len);
 }
 
 /* A panel of the weight: rows at .. at + count - 1, k's (channel, place, place). */
@@ -113,13 +143,12 @@ static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, i
 	for (int64_t i = 0; i < count; i++) {
 		int64_t ch = places ? from / places : 0, my = places ? from % places / ax->n : 0, mx = places ? from % ax->n : 0;
 		const float *w = v->w + (at + i) * v->wout;
-		for (int64_t k = 0; k < len; k++) {
-			to[k * width + i] = w[ch * v->win + (ay->first + my * ay->step) * v->kw + ax->first + mx * ax->step];
-			if (++mx == ax->n) {
-				mx = 0;
-				if (++my == ay->n)
-					my = 0, ch++;
-			}
+		for (int64_t k = 0; k < len; my++, mx = 0) {
+			if (my == ay->n)
+				my = 0, ch++;
+			const float *row = w + ch * v->win + (ay->first + my * ay->step) * v->kw + ax->first;
+			for (; mx < ax->n && k < len; mx++, k++)
+				to[k * width + i] = row[mx * ax->step];
 		}
 	}
 }
@@ -139,6 +168,14 @@ static void put(const void *arg, const float *tile, int64_t width, int64_t batch
 		for (int64_t j = 0; j < cols; j++)
 			y[at[j]] = first ? tile[i * width + j] : y[at[j]] + tile[i * width + j];
 	}
+}
+
+/* Columns of one image, where results of a row are neighbours. */
+static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
+{
+	const Conv *v = arg;
+	int64_t image = v->together ? col / v->pixels : batch, p = v->together ? col % v->pixels : col;
+	return p + cols <= v->pixels ? v->y + image * v->yimage + row * v->yplane + p : NULL;
 }
 
 /* ---- gradient of the weight: k's are the pixels of all images ---- */
@@ -298,10 +335,17 @@ static void run_pixels(Ctx *c, Conv *v, int64_t batch, int64_t m, int64_t k, boo
 	v->together = batch > 1 && v->pixels < SMALL;
 	Gemm g = { .batch = v->together ? 1 : batch, .m = m, .n = v->together ? batch * v->pixels : v->pixels, .k = k,
 		.a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v }, .y = v->y, .yrow = v->yplane, .ybatch = v->yimage };
-	if (turned)
+	if (turned && v->nk == 1)
+		g.a = (GemmSide){ .x = v->w, .at = v->wout, .k = v->win };
+	else if (turned)
 		g.a.pack = pack_weight, g.a.arg = v;
 	if (v->together || !dense)
 		g.store = put, g.arg = v;
+	if (dense)
+		g.place = place;
+	if (!v->together && dense && v->a[0].n == 1 && v->a[1].n == 1 && v->a[0].stride == 1 && v->a[1].stride == 1 && v->a[0].c0 == 0 && v->a[1].c0 == 0 && v->a[0].src == v->a[0].out &&
+	    v->a[1].src == v->a[1].out)                     /* one place: the planes are the operand */
+		g.b = (GemmSide){ .x = v->x, .batch = v->ximage, .at = 1, .k = v->xplane };
 	gemm_run(c, &g);
 }
 
@@ -326,7 +370,7 @@ int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b,
 	else
 		for (int64_t g = 0; g < groups; g++) {
 			Conv s = { .isa = c->isa, .x = x + g * cin * nin, .w = w + g * cout * cin * nk, .y = y + g * cout * nout, .ximage = groups * cin * nin, .xplane = nin,
-				.yimage = groups * cout * nout, .yplane = nout, .wout = cin * nk, .win = nk, .nk = nk, .kw = v.k[1] };
+				.yimage = groups * cout * nout, .yplane = nout, .wout = cin * nk, .win = nk, .nk = nk, .kw = v.k[1], .begin = x, .end = x + batch * groups * cin * nin };
 			for (int a = 0; a < 2; a++)
 				s.a[a] = (Axis){ v.k[a], 0, 1, -v.lo[a], v.dil[a], v.stride[a], v.in[a], v.out[a], 1, 0, v.out[a] };
 			run_pixels(c, &s, batch, cout, cin * nk, true, false);
@@ -373,7 +417,7 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	for (int64_t i = 0; i < groups * v.stride[0] * v.stride[1]; i++) {
 		int64_t k = i / (v.stride[0] * v.stride[1]), ry = i / v.stride[1] % v.stride[0], rx = i % v.stride[1];
 		Conv s = { .isa = c->isa, .x = g + k * cout * nout, .w = w + k * cout * cin * nk, .y = x + k * cin * nin, .ximage = groups * cout * nout, .xplane = nout,
-			.yimage = groups * cin * nin, .yplane = nin, .wout = nk, .win = cin * nk, .nk = nk, .kw = v.k[1], .a = { axis_of_class(&v, 0, ry), axis_of_class(&v, 1, rx) } };
+			.yimage = groups * cin * nin, .yplane = nin, .wout = nk, .win = cin * nk, .nk = nk, .kw = v.k[1], .begin = g, .end = g + batch * groups * cout * nout, .a = { axis_of_class(&v, 0, ry), axis_of_class(&v, 1, rx) } };
 		run_pixels(c, &s, batch, cin, cout * s.a[0].n * s.a[1].n, v.stride[0] == 1 && v.stride[1] == 1, true);
 	}
 	return 0;

@@ -265,9 +265,9 @@ static void tile(const Kind *kind, const Gemm *g, const Block *b, Tile *run, con
                  int64_t col, bool first)
 {
 	int64_t cols = least(kind->nr, b->col + b->cols - col);
-	float *y = g->store ? NULL : g->y + b->batch * g->ybatch + row * g->yrow + col;
+	float *y = !g->store ? g->y + b->batch * g->ybatch + row * g->yrow + col : g->place && cols == kind->nr ? g->place(g->arg, b->batch, row, col, cols) : NULL;
 	bool add = g->add || !first;
-	if (cols == kind->nr && !g->store) {
+	if (cols == kind->nr && y) {
 		run(pa, pb, bs, k, y, g->yrow, add);
 		return;
 	}

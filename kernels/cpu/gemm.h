@@ -25,6 +25,9 @@ typedef struct GemmSide {
 /* Takes a tile that is finished but for the sum over blocks: rows x cols at (row, col), `width` apart. */
 typedef void GemmStore(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, bool first);
 
+/* Where `cols` columns of a row of y begin, if they are neighbours there and rows are yrow apart; else NULL. */
+typedef float *GemmPlace(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols);
+
 typedef struct Gemm {
 	int64_t batch, m, n, k;
 	GemmSide a, b;
@@ -32,6 +35,7 @@ typedef struct Gemm {
 	int64_t yrow, ybatch;           /* strides; columns are next to each other */
 	bool add;                       /* to what y holds */
 	GemmStore *store;               /* NULL: into y */
+	GemmPlace *place;               /* with store: tiles that have a place are not stored but summed there */
 	const void *arg;
 	const KEpilogue *e;             /* y is dense, if there is one */
 } Gemm;
