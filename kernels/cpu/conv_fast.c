@@ -97,7 +97,23 @@ INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t 
 	int np = parts_of(v, part, batch, at, count);
 	int64_t places = ay->n * ax->n, ch = places ? from / places : 0, my = places ? from % places / ax->n : 0, mx = places ? from % ax->n : 0;
 	bool wide = known && ax->stride <= 2;
-	for (int64_t k = 0; k < len; k++, to += width) {
+	/* Most panels of large planes: one part of a row, all of which is on the source whatever the place. */
+	bool easy = known && np == 1 && count == width && ax->stride == 1 && part->col + least(0, (ax->n - 1) * ax->cstep) >= 0 &&
+	            part->col + most(0, (ax->n - 1) * ax->cstep) + width <= ax->src;
+	for (int64_t k = 0; easy && k < len; mx = 0) {
+		int64_t row = part->row + my * ay->cstep, n = least(ax->n - mx, len - k);
+		const float *x = part->x + ch * v->xplane + row * ax->src + part->col + mx * ax->cstep;
+		if (row < 0 || row >= ay->src)
+			memset(to, 0, (size_t)(n * width) * sizeof *to);
+		else
+			for (int64_t m = 0; m < n; m++, x += ax->cstep)
+				memcpy(to + m * width, x, (size_t)width * sizeof *to);
+		to += n * width;
+		k += n;
+		if (++my == ay->n)
+			my = 0, ch++;
+	}
+	for (int64_t k = 0; !easy && k < len; k++, to += width) {
 		for (int i = 0; i < np; i++) {
 			const Part *p = &part[i];
 			int64_t row = p->row + my * ay->cstep, col = p->col + mx * ax->cstep;
@@ -123,14 +139,31 @@ INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t 
 	}
 }
 
+#if defined(__x86_64__)
+K_AVX2 static void pack_avx2(const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
+{
+	pack_width(16, true, v, to, batch, at, count, from, len);
+}
+
+K_AVX2 static void pack_avx512(const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
+{
+	pack_width(32, true, v, to, batch, at, count, from, len);
+}
+#endif
+
 static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
 {
-	if (width == 16)
-		pack_width(16, true, arg, to, batch, at, count, from, len);
-	else if (width == 32)
-		pack_width(32, true, arg, to, batch, at, count, from, len);
-	else
-		pack_width((int)width, false, arg, to, batch, at, count, from, len);
+#if defined(__x86_64__)
+	if (width == 16) {
+		pack_avx2(arg, to, batch, at, count, from, len);
+		return;
+	}
+	if (width == 32) {
+		pack_avx512(arg, to, batch, at, count, from, len);
+		return;
+	}
+#endif
+	pack_width((int)width, false, arg, to, batch, at, count, from, len);
 }
 
 /* A panel of the weight: rows at .. at + count - 1, k's (channel, place, place). */
@@ -407,6 +440,12 @@ static Axis axis_of_class(const KWindow *v, int a, int64_t r)
 	return x;
 }
 
+static void clear(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	(void)thread;
+	memset((float *)arg + lo, 0, (size_t)(hi - lo) * sizeof(float));
+}
+
 int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1];
@@ -414,10 +453,16 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 		run_direct(c, GRAD_X, x, g, w, batch, groups, cin, cout, &v);
 		return 0;
 	}
+	/* Windows smaller than their step leave pixels that nothing reaches. */
+	bool gaps = v.k[0] < v.stride[0] || v.k[1] < v.stride[1] || common(v.stride[0], v.dil[0]) > 1 || common(v.stride[1], v.dil[1]) > 1;
+	if (gaps)
+		rt_parallel(c, batch * groups * cin * nin, 65536, clear, x);
 	for (int64_t i = 0; i < groups * v.stride[0] * v.stride[1]; i++) {
 		int64_t k = i / (v.stride[0] * v.stride[1]), ry = i / v.stride[1] % v.stride[0], rx = i % v.stride[1];
 		Conv s = { .isa = c->isa, .x = g + k * cout * nout, .w = w + k * cout * cin * nk, .y = x + k * cin * nin, .ximage = groups * cout * nout, .xplane = nout,
 			.yimage = groups * cin * nin, .yplane = nin, .wout = nk, .win = cin * nk, .nk = nk, .kw = v.k[1], .begin = g, .end = g + batch * groups * cout * nout, .a = { axis_of_class(&v, 0, ry), axis_of_class(&v, 1, rx) } };
+		if (gaps && (s.a[0].n == 0 || s.a[1].n == 0))
+			continue;
 		run_pixels(c, &s, batch, cin, cout * s.a[0].n * s.a[1].n, v.stride[0] == 1 && v.stride[1] == 1, true);
 	}
 	return 0;
