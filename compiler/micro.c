@@ -19,11 +19,14 @@
 typedef enum { TIME_B, TIME_S, TIME_P, TIME_AFTER } TimeKind;     /* AFTER: whole, but known only after the body */
 typedef struct Time { TimeKind kind; int axis; } Time;
 
+enum { ASK_MAX = 256, ASK_DEPTH = 8 };
+
 typedef struct Micro {
 	Graph *g;
 	int64_t times;                  /* M */
 	int64_t rows;                   /* of one micro-batch */
 	Time *time; int ntime;          /* by value id */
+	int asked;                      /* nodes that serves() looked at for this one */
 	bool quiet;                     /* do not say what is refused */
 } Micro;
 
@@ -125,14 +128,14 @@ static int axis_of(const int *row, int rank, int f)
 
 /* Does v, which is the same every time, also serve as one of M parts along an axis?  Only if it is alike all along that axis:
  * such are start values of a recurrence, tables that were expanded to the batch, and what is computed from them alone. */
-static bool serves(const Micro *m, const Value *v, int axis, int depth)
+static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
 	if (v->type->dim[axis] == 1)
 		return true;
 	if (v->data && !v->param)
 		return v->data->rank == v->type->rank && v->data->dtype != DT_STRING && !tensor_load(v->data) && slices_equal(v->data, axis);
 	Node *n = v->def;
-	if (!n || depth == 0)
+	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;
 	if (is(n, "Expand") || is(n, "LikeShape")) {
 		const Type *x = n->in[0]->type;
@@ -171,7 +174,7 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 		if (axis == -2 || (t.kind == TIME_S && t.axis != axis && !silent))
 			return false;
 		spoken |= t.kind == TIME_S && t.axis == axis;
-		if (t.kind == TIME_B && axis >= 0 && !shape_only(n, i) && !serves(m, n->in[i], axis, 8))
+		if (t.kind == TIME_B && axis >= 0 && !shape_only(n, i) && !serves(m, n->in[i], axis, ASK_DEPTH))
 			return false;
 	}
 	for (int i = 0; i < n->nout; i++) {
@@ -265,6 +268,7 @@ static void results(Micro *m, const Node *n, TimeKind kind)
 static int place_node(Micro *m, Node *n)
 {
 	bool has[4] = { false };
+	m->asked = 0;
 	if (is(n, "Shape") || is(n, "Size")) {
 		results(m, n, TIME_B);
 		return 0;

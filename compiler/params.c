@@ -158,6 +158,13 @@ int params_run(Graph *g)
 			param = floating(v);
 		v->param = param;
 	}
+	for (int i = 0; i < g->nvalue; i++)     /* a dump: statistics are state */
+		if (g->value[i]->into && g->value[i]->into->init)
+			g->value[i]->into->param = true;
+	for (int i = 0; m->main && i < g->ninit; i++) {
+		const Value *v = graph_find(m->main->graph, g->init[i]->name);
+		g->init[i]->param |= v && v->init && v->param;
+	}
 	if (m->from_onnx) {
 		warn_folded(g, marked);
 		note_params(g);

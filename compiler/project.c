@@ -60,7 +60,7 @@ static Keep keep_of(const Graph *g, const Value *v)
 {
 	const Value *w = owner(g, v);
 	if (v->init && v->param)
-		return w && !graph_find(g, name_fmt("%s.grad", v->name)) ? KEEP_STATE : KEEP_PARAM;
+		return !graph_find(g, name_fmt("%s.grad", v->name)) && (w || graph_find(g, name_fmt("%s.next", v->name))) ? KEEP_STATE : KEEP_PARAM;
 	if (v->init || v->data)
 		return KEEP_CONST;
 	if (v->input)

@@ -43,6 +43,8 @@ static int read_others(const Annot *a)
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
 			ok |= !strcmp(a->arg[i].param, known[k]);
+		if (!strcmp(a->arg[i].param, "precision"))
+			ok = a->arg[i].s && !strcmp(a->arg[i].s, "f32");
 		if (!ok) {
 			err_at(a->arg[i].loc, "this back end has no %s yet", a->arg[i].param);
 			return -1;
@@ -305,6 +307,34 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 	graph_rename(g, grad, name);
 }
 
+/* Statistics of batch norm are state: other programs must not take them for constants, and its node updates them.  Of several
+ * nodes that share them, the first does. */
+static int keep_statistics(Graph *g, bool update)
+{
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool batch = !strcmp(n->op, "BatchNormalization") && !*n->domain && (n->row->since < 14 ? n->nout > 1 : attr_int(n, "training_mode") != 0);
+		for (int k = 1; batch && k < 3; k++) {
+			Value *old = k + 2 < n->nin ? n->in[k + 2] : NULL;
+			Name next = old ? name_fmt("%s.next", old->name) : NULL;
+			if (!old || !old->init || graph_find(g, next))
+				continue;
+			old->param = true;
+			if (!update)
+				continue;
+			if (n->nout <= k)
+				node_out(n, graph_fresh(g, next));
+			if (!n->out[k] || n->out[k]->output)
+				continue;
+			graph_rename(g, n->out[k], next);
+			n->out[k]->into = old;
+			if (infer_node(n))
+				return -1;
+		}
+	}
+	return 0;
+}
+
 static bool draws(const Node *n, void *arg)
 {
 	(void)arg;
@@ -340,8 +370,13 @@ static int build_training(Graph *g, Training *t)
 		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
-	if (programs_make(g->model) || give_steps(g) || train_split_means(g, t->times) || micro_means(g, t->times))
+	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g) || train_split_means(g, t->times) || micro_means(g, t->times))
 		return -1;
+	int trained = 0;
+	for (int i = 0; i < np; i++)            /* all but statistics */
+		if (!graph_find(g, name_fmt("%s.next", param[i]->name)))
+			param[trained++] = param[i];
+	np = trained;
 	for (int i = 0; i < g->nout; i++)
 		g->out[i]->output = false;
 	g->nout = 0;
