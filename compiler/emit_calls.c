@@ -553,10 +553,13 @@ static void print_move(const Print *p, int w, const char *y, int64_t yoff, const
 		to.stride[to.n - 1] = yst[a];
 		from.stride[from.n - 1] = xst[a];
 	}
-	text_add(p->t, "\tif (!code)\n\t\tcode = k_move_%d(c, %s, %" PRId64 ", %s, %" PRId64 ", ", w, y, yoff, x, xoff);
+	bool plain = w == 32 || w == 64;
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move%s(c, %s, %" PRId64 ", %s, %" PRId64 ", ", !plain ? "" : w == 32 ? "_32" : "_64", y, yoff, x, xoff);
 	print_loops(p, &to);
 	text_add(p->t, ", ");
 	print_loops(p, &from);
+	if (!plain)
+		text_add(p->t, ", %d", w / 8);
 	text_add(p->t, ");\n");
 }
 
@@ -618,10 +621,15 @@ static bool can_slice_at(const Node *n, int at)
 	for (int i = at; i < n->nin; i++)
 		if (n->in[i] && !in_const(n, i))
 			return false;
-	return can_move(n) && type_elements(n->out[0]->type) > 0;
+	return dtype_bits(n->in[0]->type->elem) >= 8 && type_elements(n->out[0]->type) > 0;
 }
 
 static bool can_slice(const Node *n)
+{
+	return can_move(n) && can_slice_at(n, 1);
+}
+
+static bool can_slice_any(const Node *n)
 {
 	return can_slice_at(n, 1);
 }
@@ -1333,8 +1341,11 @@ static const Kernel kernels[] = {
 	{ "sumpool", "window", 1, can_nd, call_sumpool, false },
 	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, false },
 	{ "concat", "copy", ~0u, can_move, call_concat, true },
+	{ "concat", "any", ~0u, can_any, call_concat, true },
 	{ "split", "copy", 1, can_move, call_split, true },
+	{ "split", "any", 1, can_any, call_split, true },
 	{ "slice", "copy", 1, can_slice, call_slice, true },
+	{ "slice", "any", 1, can_slice_any, call_slice, true },
 	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
 	{ "gather_grad", "index", 5, can_gather_grad, call_gather_grad, false },
 	{ "conv", "conv", 7, can_conv, call_conv, false },

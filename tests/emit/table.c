@@ -1,5 +1,5 @@
 /* Every operator that the table holds, as generated C, against the evaluator: the operands of each test column, in float where the
- * column leaves the type open, become inputs of one large model, whose program is built once.
+ * column leaves the type open (and in int64 and bool where any type will do), become inputs of one large model, whose program is built once.
  *
  *   table make    writes model.ir, inputs/NAME, want/NAME and list: a line per result, or why a row has no place in the model
  *   table compare reads list, want/NAME and got/NAME
@@ -100,16 +100,28 @@ static void append(Graph *g, const Case *c, Tensor **t, int nout, const char *na
 		die("%s: a node that was accepted alone is refused", name);
 }
 
-static void make_case(Graph *g, Case *c, int variant, Arena *a, FILE *list)
+/* The type of an operand that may have any: that of the round. */
+static bool any_type(const Case *c, int i)
+{
+	const Schema *s = c->op->schema;
+	const Operand *o = &s->in[i < s->nin ? i : s->nin - 1];
+	return s->nin && o->type[0] == 'T' && o->type == s->in[0].type && c->in[i].given && !c->in[i].isconst;
+}
+
+static void make_case(Graph *g, Case *c, const char *variant, DType any, Arena *a, FILE *list)
 {
 	Tensor *t[MAXIN] = { 0 }, *in[MAXIN], *out[64] = { 0 };
 	int nout = nresults(c->op);
 	Run r = { 0 };
 	char name[128];
-	snprintf(name, sizeof name, "%s-%d.%d", c->op->name, c->op->since, variant);
+	snprintf(name, sizeof name, "%s-%d.%s", c->op->name, c->op->since, variant);
 	for (int i = 0; i < c->nin; i++) {
+		if (any_type(c, i))
+			c->in[i].dtype = any;
 		if (c->in[i].dtype == DT_DOUBLE)
 			c->in[i].dtype = DT_FLOAT;
+		if (c->in[i].lo < 0 && !dtype_is_float(c->in[i].dtype))
+			c->in[i].lo = 0, c->in[i].hi = 2;
 		t[i] = c->in[i].given ? make(&c->in[i], a) : NULL;
 	}
 	memcpy(r.t, t, sizeof r.t);
@@ -152,7 +164,16 @@ static int make_all(void)
 			const char *next = read_case(&c, op, p, &m->arena);
 			if (!next)
 				die("%s: mistake in the test column", op->name);
-			make_case(g, &c, ++variant, &m->arena, list);
+			variant++;
+			bool any = false;
+			for (int k = 0; k < c.nin; k++)
+				any |= any_type(&c, k);
+			Case whole = c, flag = c;
+			make_case(g, &c, name_fmt("%d", variant), DT_FLOAT, &m->arena, list);
+			if (any)
+				make_case(g, &whole, name_fmt("%d.int64", variant), DT_INT64, &m->arena, list);
+			if (any)
+				make_case(g, &flag, name_fmt("%d.bool", variant), DT_BOOL, &m->arena, list);
 			p = *next == '|' ? next + 1 : next;
 		}
 	}
