@@ -1,7 +1,8 @@
 /* Lifting: arithmetic that is the meaning of a composite operator becomes that operator, which has a kernel, a stable
  * gradient and a factor rule of its own.  Recognised: layer, RMS and group normalisation, GELU (erf and tanh), SwiGLU, the
  * logarithm of a sigmoid (which gets a form that does not underflow), and in lift_attention.c scaled dot-product
- * attention with its masks and rotary embedding.
+ * attention with its masks and rotary embedding.  The likelihood of the logarithm of a softmax is cross-entropy, which does not
+ * keep the logarithms.
  *
  * What exporters write is a grammar in our own language: patterns.ir, read by match.c.  A complete match is handed to the
  * function of its rule, which checks what a pattern cannot say (axes, shapes, types, the contents of masks and tables) and
@@ -505,6 +506,23 @@ static void visit(Lift *l, const Map *roots, int i)
 		}
 }
 
+/* NegativeLogLikelihoodLoss(LogSoftmax(x)) over the classes: both have the same attributes as cross-entropy of x. */
+static bool put_cross_entropy(Lift *l, Node *n)
+{
+	const Value *logp = n->nin ? n->in[0] : NULL;
+	const Node *s = logp && logp->graph == l->g ? logp->def : NULL;
+	if (*n->domain || strcmp(n->op, "NegativeLogLikelihoodLoss") || !s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13 || logp->output ||
+	    l->uses[logp->id] != 1 || lift_rank(logp) < 2)
+		return false;
+	int64_t axis = attr_int(s, "axis");
+	if ((axis < 0 ? axis + logp->type->rank : axis) != 1)
+		return false;
+	n->op = name_of("SoftmaxCrossEntropyLoss");
+	n->row = op_find(n->domain, n->op, n->version);
+	n->in[0] = s->in[0];
+	return true;
+}
+
 int lift_run(Graph *g)
 {
 	const Map *roots = read_patterns();
@@ -519,6 +537,9 @@ int lift_run(Graph *g)
 		l.old[i]->mark = i;
 	g->node = NULL;
 	g->nnode = 0;
+	for (int i = l.nold; i-- > 0;)
+		if (put_cross_entropy(&l, l.old[i]))
+			l.lifted = true;
 	for (int i = l.nold; i-- > 0;)
 		visit(&l, roots, i);
 	g->node = NULL;
