@@ -202,6 +202,7 @@ typedef struct Slot {
 typedef struct Group { Node **node; int nnode; } Group;
 
 /* schedule.c: one list of actions per role. */
+bool schedule_tells(const Value *);                          /* reported at the end of a step, so it is in memory then */
 typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
 typedef struct Action {
 	ActKind kind;

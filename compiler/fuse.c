@@ -117,7 +117,7 @@ static bool same_shape(const Slot *a, const Slot *b)
 static bool may_vanish(const Fuse *f, const Value *v)
 {
 	const Slot *s = plan_slot(f->p, v);
-	return s && s->store == s && !v->output && !v->into && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->output && !schedule_tells(v) && !v->into && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Are all readers of a value in groups a and b? */

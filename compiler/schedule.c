@@ -89,13 +89,21 @@ static void load_inputs(Graph *g, Plan *p, List *step)
 			make(step, load, plan_slot(p, g->in[i]));
 }
 
+/* What a step tells besides its loss: the learning rate and the norm of the gradients. */
+static const char *const told[] = { "train.rate", "train.norm", NULL };
+
+bool schedule_tells(const Value *v)
+{
+	return v->name && !v->graph->model->main && (!strcmp(v->name, told[0]) || !strcmp(v->name, told[1]));
+}
+
 /* s, when an action makes it: inside of a group a value has no memory. */
 static Slot *made(const Role *r, Slot *s)
 {
 	for (int i = 0; s && i < r->nstep; i++)
 		for (int k = 0; k < r->step[i].nmake; k++)
 			if (r->step[i].make[k] == s)
-				return s;
+				return s->v->type->elem == (strcmp(s->v->name, told[0]) ? DT_FLOAT : DT_DOUBLE) ? s : NULL;
 	return NULL;
 }
 
@@ -141,9 +149,8 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, plan_slot(p, g->out[i]));
-	static const char *const more[] = { "train.rate", "train.norm" };
-	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
-		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(more[i])))));
+	for (int i = 0; told[i] && !g->model->main && p->training; i++)
+		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(told[i])))));
 	if (!g->model->main && p->training)
 		look_early(g, p, r);
 }

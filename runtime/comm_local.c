@@ -225,11 +225,13 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 static int wait_all(pid_t *pid, int n)
 {
 	int code = 0;
+	bool now = false;
 	for (int left = n; left > 0;) {
 		int status;
 		pid_t p = wait(&status);
 		if (p < 0 && errno == EINTR && atomic_load(stop_flag) >= 2 && !code) {
-			code = RT_STOPPED;      /* asked twice: now */
+			code = RT_STOPPED;      /* asked twice */
+			now = true;
 			for (int k = 0; k < n; k++)
 				if (pid[k])
 					kill(pid[k], SIGKILL);
@@ -246,7 +248,7 @@ static int wait_all(pid_t *pid, int n)
 		left--;
 		int mine = WIFEXITED(status) ? WEXITSTATUS(status) : RT_PEER;
 		pid[r] = 0;
-		if (!mine || (code && code != RT_STOPPED))
+		if (!mine || now || (code && code != RT_STOPPED))
 			continue;
 		code = mine;
 		if (mine == RT_STOPPED)

@@ -332,12 +332,12 @@ int rt_save_loss(Ctx *c, const float *value)
 	return 0;
 }
 
-int rt_save_step(Ctx *c, const float *loss, const float *rate, const float *norm)
+int rt_save_step(Ctx *c, const float *loss, const double *rate, const float *norm)
 {
 	float v;
 	int code = rt_save_loss(c, loss);
-	if (!code && rate && !(code = rt_get(c, &v, rate, sizeof v)))
-		c->rate = (double)v;
+	if (!code && rate)
+		code = rt_get(c, &c->rate, rate, sizeof c->rate);
 	if (!code && norm && !(code = rt_get(c, &v, norm, sizeof v)))
 		c->norm = (double)v;
 	return code;

@@ -172,11 +172,11 @@ static void report_step(const Ctx *c, const Args *a, const Report *r)
 	if (!line && !r->terminal)
 		return;
 	printf("%sstep %6" PRId64 "  loss %.7f", r->terminal ? "\r" : "", c->step, c->loss);
-	if (isfinite(c->rate))
-		printf("  rate %.3g", c->rate);
-	if (isfinite(c->norm))
-		printf("  norm %.3g", c->norm);
 	if (r->terminal) {
+		if (isfinite(c->rate))
+			printf("  rate %.3g", c->rate);
+		if (isfinite(c->norm))
+			printf("  norm %.3g", c->norm);
 		printf("  %.0f %s/s  ", rate, r->per_sample > 1 ? "tokens" : "samples");
 		time_left(t / (double)done * (double)(a->steps - c->step - 1));
 		printf("\033[K");

@@ -222,7 +222,7 @@ int rt_load_one(Ctx *, const RtInput *);
 
 /* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
 int rt_save_loss(Ctx *, const float *value);
-int rt_save_step(Ctx *, const float *loss, const float *rate, const float *norm);       /* rate, norm: NULL when there is none */
+int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm);       /* rate, norm: NULL when there is none */
 int rt_save_eval(Ctx *, const float *sum, const float *count);
 
 /* Transports: comm_local.c, comm_nccl.c.  A collective runs over all ranks of the program. */
