@@ -194,7 +194,7 @@ typedef struct Slot {
 	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
 	struct Slot *store;             /* the slot whose memory this is: itself, that of the value it updates, is a view of, or takes over */
 	int64_t offset;
-	int entry;                      /* emit_values.c: its place in the table of values */
+	int entry;                      /* emit_values.c: its number in generated code */
 	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
 } Slot;
 
@@ -278,7 +278,7 @@ int  tree_write(const Tree *, const char *dir);                          /* emit
 typedef struct Emit {
 	Graph *g;                               /* of the program that is being written */
 	Plan *plan;
-	Slot **value; int nvalue;               /* the entries of the table of values */
+	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept stand in params.c */
 	bool *checked;                          /* whether a schedule checks the bytes of an entry */
 	struct Sched *sched;                    /* by role: what is printed so far */
 	const Model *part[3]; int npart;        /* all programs; the main one first */

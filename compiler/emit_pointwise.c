@@ -16,7 +16,7 @@ typedef struct Pointwise {
 	const char *c, *cuda, *launch, *proto;
 } Pointwise;
 
-enum { AXES = 8, OPERANDS = 64, GRAIN = 16384 };      /* elements that are worth handing to another thread */
+enum { AXES = 8, OPERANDS = 64, COLUMNS = 140, GRAIN = 16384 };      /* grain: elements that are worth handing to another thread */
 
 typedef struct Loop {
 	int n;                          /* nested loops */
@@ -380,7 +380,8 @@ const char *emit_pointwise(Emit *e, const Action *act, int rank)
 	if (known)
 		return known;
 	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
-	const char *about = arena_printf(a, "/* %s\n * %s */", ops_of(a, act), emit_shapes(e, act, rank));
+	const char *ops = ops_of(a, act), *shapes = emit_shapes(e, act, rank);
+	const char *about = arena_printf(a, "/* %s%s%s */", ops, strlen(ops) + strlen(shapes) < COLUMNS ? "  " : "\n * ", shapes);
 	Pointwise p = { .proto = arena_printf(a, act->host ? "KTileRun %s;" : "RtRun %s;", name) };
 	g.comments = true;
 	p.c = "";

@@ -82,14 +82,19 @@ static Slot *room_of(const Emit *e, const Action *a)
 	return own;
 }
 
-/* "int code = 0; code = call; return code;" is "return call;". */
+/* The first call needs no "int code = 0; if (!code)", and a single one is "return call;". */
 static const char *simpler(Arena *ar, const char *body)
 {
-	static const char begin[] = "\tint code = 0;\n\tcode = ", end[] = ";\n\treturn code;\n";
-	const char *call = body + sizeof begin - 1, *stop = strstr(body, end);
-	if (strncmp(body, begin, sizeof begin - 1) || strchr(call, '\n') != stop + 1)
-		return body;
-	return arena_printf(ar, "\treturn %.*s;\n", (int)(stop - call), call);
+	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ", "\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
+	for (int i = 0; i < 2; i++) {
+		const char *call = body + strlen(begin[i]), *stop = strstr(body, end);
+		if (strncmp(body, begin[i], strlen(begin[i])))
+			continue;
+		if (strchr(call, '\n') == stop + 1)
+			return arena_printf(ar, "\treturn %.*s;\n", (int)(stop - call), call);
+		return arena_printf(ar, "\tint code = %s", call);
+	}
+	return body;
 }
 
 /* The statements of an action. */
@@ -287,9 +292,10 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 }
 
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
-static Repeat *stretches(Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
+static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
-	int cut[] = { 0, role->body, role->after, n };
+	bool once = s->e->plan->train.times < 2 || emit_part_id(s->e) != 0;      /* then all is the body */
+	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
 	for (int part = 0; part < 3; part++) {
@@ -306,7 +312,7 @@ static Repeat *stretches(Arena *ar, const Role *role, const int *number, int n, 
 }
 
 /* The tables of one list of actions, called by its name. */
-static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to)
+static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to, int *total)
 {
 	const Action *list = role->step;
 	int n = role->nstep;
@@ -325,7 +331,7 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
 	}
-	Repeat *rep = stretches(ar, role, number, n, &nrepeat, from, to);
+	Repeat *rep = stretches(s, ar, role, number, n, &nrepeat, from, to);
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
 		if (r->times > 1)
@@ -342,7 +348,8 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].times, name, k);
 	if (!nrepeat)
 		text_add(t, "\t{ 0 },\n");
-	text_add(t, "};\nenum { N_%s = %d };\n", name, nrepeat);
+	text_add(t, "};\n");
+	*total = nrepeat;
 	return 0;
 }
 
@@ -359,11 +366,11 @@ int emit_schedule(Emit *e, const Role *r)
 	}
 	const char *name = emit_part(e);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_part_id(e)]);
-	int from = 0, to = 0;
+	int from = 0, to = 0, total = 0;
 	int64_t times = emit_part_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
-	if (print_list(s, &s->lists, r, name, &from, &to))
+	if (print_list(s, &s->lists, r, name, &from, &to, &total))
 		return -1;
-	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, N_%s, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, name, from, to,
+	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,
 	         times);
 	return 0;
 }

@@ -325,6 +325,8 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	const char *name = emit_string(a, s->v->name), *type = type_of(s->v->type->elem);
 	if (s->keep == KEEP_STATE && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
 		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
+	else if (s->keep == KEEP_PARAM && s->v->type->elem == DT_FLOAT)
+		text_add(row, "PARAM(%s, %" PRId64 ", %s, %d", name, s->offset, start.s, s->rank);
 	else
 		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep[s->keep], name, type, s->offset, start.s, s->rank);
 	for (int k = 0; k < s->rank; k++)

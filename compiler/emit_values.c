@@ -1,5 +1,6 @@
-/* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value; for those that schedules check their
- * calls by, the bytes are constants in buffers.h.  A value that is updated in place is one entry with what it updates. */
+/* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value that a step makes (those that live from
+ * step to step stand in params.c); where schedules check their calls by them, the bytes are constants in buffers.h.  A value that is
+ * updated in place is one with what it updates. */
 #include "compiler.h"
 
 #include <inttypes.h>
@@ -70,22 +71,30 @@ static Slot **all_slots(const Emit *e, int *n)
 	return list;
 }
 
-/* Numbers the entries of the table.  What several programs keep has one id, and is one entry. */
+/* Numbers values: first those that are kept, which stand in params.c, then all others.  What several programs keep has one id. */
 void emit_number(Emit *e)
 {
-	int n, nrow = 0;
+	int n;
 	Slot **order = all_slots(e, &n), **row = arena_array(e->tree.arena, Slot *, n + 1);
+	int *number = arena_array(e->tree.arena, int, n ? order[n - 1]->id + 1 : 1);           /* by id: 1 + the number */
+	e->nkept = e->plan->nkept;
+	for (int i = 0; i < e->nkept; i++) {
+		row[i] = e->plan->kept[i];
+		number[row[i]->id] = i + 1;
+	}
+	e->nvalue = e->nkept;
 	for (int i = 0; i < n; i++)
 		if (origin(order[i]) == order[i]) {
-			if (!nrow || row[nrow - 1]->id != order[i]->id)
-				row[nrow++] = order[i];
-			order[i]->entry = nrow - 1;
+			if (!number[order[i]->id]) {
+				row[e->nvalue] = order[i];
+				number[order[i]->id] = ++e->nvalue;
+			}
+			order[i]->entry = number[order[i]->id] - 1;
 		}
 	for (int i = 0; i < n; i++)
 		order[i]->entry = origin(order[i])->entry;
 	e->value = row;
-	e->nvalue = nrow;
-	e->checked = arena_array(e->tree.arena, bool, nrow + 1);
+	e->checked = arena_array(e->tree.arena, bool, e->nvalue + 1);
 }
 
 static int most_values(const Emit *e)
@@ -110,7 +119,7 @@ static void print_sizes(const Emit *e, Text *t, int n)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
 	text_add(t, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
 	         emit_slab(e), emit_window(e));
-	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* entries of the table; values of one action, at most */\n", n, most_values(e));
+	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* values that a step makes; those of one action, at most */\n", n ? n : 1, most_values(e));
 }
 
 /* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
@@ -131,7 +140,7 @@ void emit_values(Emit *e)
 	Arena *a = e->tree.arena;
 	Text sizes = { 0 }, splits = { 0 }, bytes = { 0 }, values = { 0 };
 	size_t line = 0;
-	print_sizes(e, &sizes, e->nvalue);
+	print_sizes(e, &sizes, e->nvalue - e->nkept);
 	for (int i = 0; i < p->nsplit; i++)
 		text_add(&splits, "%s\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n%s", i ? "" : "enum {\n", i, i, p->split[i].n, p->split[i].meshdim,
 		         i == p->nsplit - 1 ? "};\n" : "");
@@ -139,14 +148,16 @@ void emit_values(Emit *e)
 		if (e->checked[i])
 			emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
 	line = 0;
-	for (int i = 0; i < e->nvalue; i++) {
-		if (i % 50 == 0) {              /* so that a number is found */
+	for (int i = e->nkept; i < e->nvalue; i++) {
+		if (i == e->nkept || i % 50 == 0) {              /* so that a number is found */
 			text_add(&values, "%s", line ? "\n" : "");
 			line = 0;
 			emit_pack(&values, &line, arena_printf(a, "/* %d */", i));
 		}
 		emit_pack(&values, &line, row_text(e, i));
 	}
+	if (e->nkept == e->nvalue)
+		text_add(&values, "\t{ 0 },");
 	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "splits", splits.s ? splits.s : "",
 	              "bytes", bytes.s ? arena_printf(a, "enum {\n%s\n};\n", bytes.s) : "", NULL);
 	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies."), "values",

@@ -4,6 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static const char *name_of(const RtProgram *p, int value)
+{
+	return value < p->nkept ? p->kept[value].t.name : p->value[value - p->nkept].name;
+}
+
 /* "a41 (MatMul h)" */
 static void describe(const Ctx *c, char *to, size_t room)
 {
@@ -11,7 +16,7 @@ static void describe(const Ctx *c, char *to, size_t room)
 	if (!c->at)
 		snprintf(to, room, "start");
 	else
-		snprintf(to, room, "a%d (%s%s%s)", c->id, c->at->op, any ? " " : "", any ? c->program->value[c->values[0]].name : "");
+		snprintf(to, room, "a%d (%s%s%s)", c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
 }
 
 int rt_error(const Ctx *c, int code, const char *fmt, ...)
@@ -31,8 +36,10 @@ int rt_error(const Ctx *c, int code, const char *fmt, ...)
 
 void *rt_value(const Ctx *c, int value)
 {
-	const RtValue *v = &c->program->value[value];
-	return (v->window ? c->window : c->slab) + v->offset;
+	const RtProgram *p = c->program;
+	bool kept = value < p->nkept;
+	bool window = kept ? p->kept[value].t.window : p->value[value - p->nkept].window;
+	return (window ? c->window : c->slab) + (kept ? p->kept[value].t.offset : p->value[value - p->nkept].offset);
 }
 
 static int walk_segment(Ctx *c, const RtSegment *s, int micro)

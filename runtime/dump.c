@@ -77,8 +77,8 @@ static int results(Ctx *c, int micro)
 {
 	int code = rt_sync(c);
 	for (int i = 0; i < c->at->nmake && !code; i++) {
-		const RtValue *v = &c->program->value[c->values[i]];
-		code = write_value(c, parts[c->part], v->name, micro, v->type, rt_value(c, c->values[i]), (size_t)v->bytes);
+		RtValue v = rt_about(c, c->values[i]);
+		code = write_value(c, parts[c->part], v.name, micro, v.type, rt_value(c, c->values[i]), (size_t)v.bytes);
 	}
 	return code;
 }

@@ -176,3 +176,13 @@ int rt_start_all(Ctx *c, const char *weights)
 	rt_safe_close(&file);
 	return code;
 }
+
+RtValue rt_about(const Ctx *c, int value)
+{
+	const RtProgram *p = c->program;
+	if (value >= p->nkept)
+		return p->value[value - p->nkept];
+	const RtTensor *t = &p->kept[value].t;
+	RtBox b = rt_box(c, t);
+	return (RtValue){ t->name, t->type, t->window, t->offset, (int64_t)((size_t)rt_elements(&b) * rt_width(t->type)) };
+}

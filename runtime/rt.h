@@ -45,7 +45,7 @@ typedef struct RtAction {
 typedef struct RtSegment {
 	const RtAction *action; int count;
 	int times;
-	const int *value;               /* indices of values: results and operands of each action in turn, `times` times */
+	const int *value;               /* numbers of values: results and operands of each action in turn, `times` times */
 } RtSegment;
 
 /* Actions are called a0, a1, ... by their place in the flat list.  Segments from..to - 1 are walked once per micro-batch. */
@@ -123,7 +123,7 @@ typedef struct RtProgram {
 	int nrank;
 	const RtRank *rank;
 	const RtRole *const *role; int nrole;
-	const RtValue *value; int nvalue;
+	const RtValue *value; int nvalue;       /* what a step makes: numbered behind what is kept */
 	int most;                       /* values of any one action, at most */
 	const RtKept *kept; int nkept;
 	RtPart part[RT_PARTS];
@@ -210,6 +210,7 @@ int64_t rt_elements(const RtBox *);
 size_t rt_width(RtType);                                /* bytes of an element */
 
 /* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
+RtValue rt_about(const Ctx *, int value);       /* what the tables say of a value */
 int rt_start(Ctx *, const RtKept *, const void *logical);      /* logical: of RT_DATA_FILE */
 int rt_start_all(Ctx *, const char *weights);
 uint64_t rt_hash(uint64_t a, uint64_t b);

@@ -3,7 +3,7 @@
 /*}*/
 #include "buffers.h"
 
-/* Name, type, offset and bytes, in the slab (S; F: of floats) or in the window (W), where it is known to fit. */
+/* What a step makes, numbered behind what is kept (params.c): name, type, offset and bytes, in the slab (S; F: of floats) or in the window (W), where it is known to fit. */
 #define INSIDE(offset, bytes, area) (offset) + (int64_t)(0 * sizeof(struct { _Static_assert((offset) + (int64_t)(bytes) <= (int64_t)(area), #offset); int x; }))
 #define S(name, type, offset, bytes) { name, RT_##type, false, INSIDE(offset, bytes, SLAB_BYTES), bytes }
 #define F(name, offset, bytes) S(name, F32, offset, bytes)

@@ -16,7 +16,7 @@ enum { NVALUE = 1, MOST = 1 };
 /*{splits*/
 /*}*/
 
-/* Bytes of values that schedules check, by their place in the table. */
+/* Bytes of values that schedules check, by their numbers. */
 /*{bytes*/
 enum {
 	T0 = 4,

@@ -14,9 +14,10 @@
 #define HERE(array) .start = RT_DATA_HERE, .data = array
 #define FILE .start = RT_DATA_FILE
 
-/* What it is, name, type, offset, start, rank and shape; ZEROS: state of floats. */
+/* What it is, name, type, offset, start, rank and shape; PARAM: a parameter of floats; ZEROS: state of floats. */
 #define KEPT(is, name, type, offset, start, rank, ...) { { name, RT_##type, rank, { __VA_ARGS__ }, { 0 }, false, offset }, RT_##is, start }
-#define ZEROS(name, offset, rank, ...) KEPT(STATE, name, F32, offset, ZERO, rank, __VA_ARGS__)
+#define PARAM(name, offset, start, rank, ...) { { name, RT_F32, rank, { __VA_ARGS__ }, { 0 }, false, offset }, RT_PARAMETER, start }
+#define ZEROS(name, offset, rank, ...) { { name, RT_F32, rank, { __VA_ARGS__ }, { 0 }, false, offset }, RT_STATE, ZERO }
 
 extern const RtKept params[];
 const RtKept params[] = {

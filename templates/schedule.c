@@ -22,7 +22,6 @@ static const RtAction step0[] = {
 static const RtSegment step[] = {
 	{ step0, 1, 1, 0 },
 };
-enum { N_step = 0 };
 extern const RtSchedule role0_step;
-const RtSchedule role0_step = { step, N_step, 0, 0, 1 };
+const RtSchedule role0_step = { step, 0, 0, 0, 1 };
 /*}*/
