@@ -82,7 +82,7 @@ static void box_result(Graph *g, Node *n, int i, const Sbp *from)
 static int check_reducible(const Node *n)
 {
 	const Value *v = n->in[0];
-	if (strcmp(attr_str(n, "how"), "all_reduce") || v->type->elem == DT_FLOAT)
+	if (strcmp(attr_str(n, "how"), "all_reduce") || emit_stored(v->type->elem) == DT_FLOAT)
 		return 0;
 	err_at(n->loc, "this back end sums float over ranks only; %s is %s", v->name, type_text(v->type));
 	return -1;

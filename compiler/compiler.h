@@ -12,6 +12,7 @@ typedef struct Mesh Mesh;
 typedef struct Place Place;
 typedef struct Sbp Sbp;
 typedef struct Plan Plan;
+typedef struct Scale Scale;
 
 /* main.c: options.  One table gives --help, parsing and these. */
 typedef enum { TARGET_C, TARGET_CUDA } Target;
@@ -137,7 +138,7 @@ void train_bind_batch(const Model *);                        /* batch: N gives t
 int64_t micro_times(const Model *);                          /* how many, by @train; 1: the whole batch at once */
 int  micro_check(const Model *);                             /* -1 after saying what does not fit */
 int  micro_means(Graph *, int64_t times);                    /* means over the batch become sums divided by its size */
-int  micro_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad);   /* as grad_build */
+int  micro_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad, Scale *);   /* as grad_build */
 void micro_inherit(Node *, const Node *by);                  /* runs when `by` runs */
 bool micro_begins(const Node *), micro_updates(const Node *);        /* runs once, before or after the body; else in the body */
 
@@ -164,7 +165,24 @@ int    programs_resolve(Model *);                            /* once more for wh
 Value *programs_same(const Model *, const Value *);          /* the value of the main program that this kept value is; NULL */
 void   programs_pin(Model *);
 
+/* precision.c: half precision, as Casts. */
+void precision_mark(Model *);                                /* before operators are replaced by their definitions */
+
+/* scale.c: the loss scale of float16.  Where a Scale * is NULL there is none. */
+struct Scale {
+	Calc m;
+	const Arg *call;                /* fp16(loss_scale: 65536) */
+	Value *scale, *good, *taken;    /* kept */
+	Value *finite;                  /* of this step: the update happens */
+};
+Scale *scale_begin(Graph *, const Annot *train);             /* NULL: the training section asks for none */
+int    scale_seed(Scale *, const Value *loss);               /* the backward pass that was built from loss starts from the scale */
+Value *scale_up(Scale *, Value *grad);                       /* a gradient that was not scaled */
+int    scale_gradients(Scale *, Value **param, Value **grad, int n);     /* each becomes what it would be without a scale */
+int    scale_end(Scale *);                                   /* after all updates */
+
 /* optimizer.c: clipping and updates, as nodes. */
+Value *optimizer_state(Graph *, Name, Type *, Loc, double start);        /* a value that lives from step to step */
 int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, int n);
 
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
@@ -287,11 +305,13 @@ typedef struct Emit {
 	struct Pointwise *pw; int npw;          /* functions written from expressions */
 	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
+	bool halves;                            /* something is rounded to half precision */
 } Emit;
 const char *emit_part(const Emit *);                         /* "step", "eval", "infer" */
 int  emit_part_id(const Emit *);                             /* 0, 1, 2 */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
+DType emit_stored(DType);                                    /* half precision is held as float, whose numbers are rounded */
 const char *emit_ctype(DType);                               /* NULL: none in this back end */
 
 /* emit_calls.c: how kernels are called.  What a call is printed from: */
@@ -356,7 +376,7 @@ void emit_make(Emit *);
 /* The passes. */
 int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
-int mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 
 /* explain.c */
 void explain(const Model *, const char *what);

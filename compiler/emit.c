@@ -418,9 +418,14 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	return 0;
 }
 
+DType emit_stored(DType t)
+{
+	return t == DT_FLOAT16 || t == DT_BFLOAT16 ? DT_FLOAT : t;
+}
+
 const char *emit_ctype(DType t)
 {
-	switch (t) {
+	switch (emit_stored(t)) {
 	case DT_FLOAT: return "float";
 	case DT_DOUBLE: return "double";
 	case DT_INT64: return "int64_t";

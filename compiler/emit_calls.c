@@ -78,7 +78,7 @@ static void print_loops(const Print *p, const Loops *l)
 
 int emit_bits(const Value *v)
 {
-	return dtype_bits(v->type->elem);
+	return dtype_bits(emit_stored(v->type->elem));
 }
 
 /* ---- pointers ---- */
@@ -105,7 +105,7 @@ static void call_copy(const Print *p, int64_t offset, const Loops *l)
 
 static bool can_copy(const Node *n)
 {
-	int w = dtype_bits(n->in[0]->type->elem);
+	int w = emit_bits(n->in[0]);
 	return w == 8 || w == 32 || w == 64;
 }
 
@@ -177,7 +177,7 @@ static bool const_axes(const Node *n)
 
 static bool can_reduce(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && const_axes(n);
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && const_axes(n);
 }
 
 static void call_reduce(const Print *p)
@@ -203,12 +203,12 @@ static void call_reduce(const Print *p)
 
 static bool is_float(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT;
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT;
 }
 
 static bool can_matmul(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
 }
 
 /* One operand of a product: its matrix, and how far each axis of the batch of the result moves it. */
@@ -333,7 +333,7 @@ static void call_softmax_grad(const Print *p)
 
 static bool can_loss(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64;
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[1]->type->elem == DT_INT64;
 }
 
 static const char *loss_kind(const Node *n)
@@ -375,10 +375,10 @@ static void call_nll(const Print *p)
 static bool all_float(const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && n->in[i]->type->elem != DT_FLOAT)
+		if (n->in[i] && emit_stored(n->in[i]->type->elem) != DT_FLOAT)
 			return false;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && n->out[i]->type->elem != DT_FLOAT)
+		if (n->out[i] && emit_stored(n->out[i]->type->elem) != DT_FLOAT)
 			return false;
 	return true;
 }
@@ -488,7 +488,7 @@ static void call_norm_grad_w(const Print *p)
 
 static bool can_gather(const Node *n)
 {
-	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+	return emit_bits(n->in[0]) == 32 && n->in[1]->type->elem == DT_INT64;
 }
 
 static void call_gather(const Print *p)
@@ -501,7 +501,7 @@ static void call_gather(const Print *p)
 
 static bool can_gather_elements(const Node *n)
 {
-	return dtype_bits(n->in[0]->type->elem) == 32 && n->in[1]->type->elem == DT_INT64;
+	return emit_bits(n->in[0]) == 32 && n->in[1]->type->elem == DT_INT64;
 }
 
 /* Loops over the index that move in x, but not along the axis that is indexed. */
@@ -526,7 +526,7 @@ static void call_gather_elements(const Print *p)
 
 static bool can_scatter_elements(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && !strcmp(attr_str(n, "reduction"), "add");
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[1]->type->elem == DT_INT64 && !strcmp(attr_str(n, "reduction"), "add");
 }
 
 static void call_scatter_elements(const Print *p)
@@ -565,7 +565,7 @@ static void print_move(const Print *p, int w, const char *y, int64_t yoff, const
 
 static bool can_move(const Node *n)
 {
-	int w = dtype_bits(n->in[0]->type->elem);
+	int w = emit_bits(n->in[0]);
 	return w == 32 || w == 64;
 }
 
@@ -636,7 +636,7 @@ static bool can_slice_any(const Node *n)
 
 static bool can_slice_grad(const Node *n)
 {
-	return can_slice_at(n, 2) && dtype_bits(n->in[0]->type->elem) == 32;
+	return can_slice_at(n, 2) && emit_bits(n->in[0]) == 32;
 }
 
 static void call_slice(const Print *p)
@@ -658,7 +658,7 @@ static void call_slice_grad(const Print *p)
 
 static bool can_gather_grad(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[2]->type->elem == DT_INT64;
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[2]->type->elem == DT_INT64;
 }
 
 static void call_gather_grad(const Print *p)
@@ -762,7 +762,7 @@ static void call_attention_grad(const Print *p)
 static bool can_rotary(const Node *n)
 {
 	for (int i = 0; i < 3; i++)
-		if (n->in[i]->type->elem != DT_FLOAT)
+		if (emit_stored(n->in[i]->type->elem) != DT_FLOAT)
 			return false;
 	return n->in[1]->type->rank == 2 || n->in[1]->type->dim[0] == n->in[0]->type->dim[0];
 }
@@ -783,7 +783,7 @@ static void call_rotary(const Print *p)
 
 static bool planes(const Type *t)
 {
-	return t->elem == DT_FLOAT && (t->rank == 3 || t->rank == 4);
+	return emit_stored(t->elem) == DT_FLOAT && (t->rank == 3 || t->rank == 4);
 }
 
 static bool can_conv(const Node *n)
@@ -902,7 +902,7 @@ static void call_random(const Print *p)
 
 static bool can_zeros(const Node *n)
 {
-	int w = dtype_bits(n->out[0]->type->elem);
+	int w = emit_bits(n->out[0]);
 	return w == 32 || w == 64;
 }
 
@@ -917,7 +917,7 @@ static void call_zeros(const Print *p)
 static bool can_nd(const Node *n)
 {
 	const Type *t = n->in[0]->type;
-	return t->elem == DT_FLOAT && t->rank > 2 && t->rank <= 2 + 6;
+	return emit_stored(t->elem) == DT_FLOAT && t->rank > 2 && t->rank <= 2 + 6;
 }
 
 static bool can_maxpool_nd(const Node *n)
@@ -1061,7 +1061,7 @@ static bool can_pad(const Node *n)
 
 static bool can_pad_grad(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[0]->type->rank <= 8 && consts_from(n, 2);
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[0]->type->rank <= 8 && consts_from(n, 2);
 }
 
 static void print_dims(const Print *p, const int64_t *d, int n)
@@ -1121,7 +1121,7 @@ static void call_trilu(const Print *p)
 static bool can_eye(const Node *n)
 {
 	const Type *y = n->out[0]->type;
-	return y->elem == DT_FLOAT || y->elem == DT_DOUBLE || y->elem == DT_INT64 || y->elem == DT_INT32 || y->elem == DT_BOOL;
+	return emit_stored(y->elem) == DT_FLOAT || y->elem == DT_DOUBLE || y->elem == DT_INT64 || y->elem == DT_INT32 || y->elem == DT_BOOL;
 }
 
 /* Zeros, then ones along the diagonal. */
@@ -1200,7 +1200,7 @@ static const char *scatter_how(const Node *n)
 
 static bool can_scatter(const Node *n)
 {
-	return by_int64(n) && (n->in[0]->type->elem == DT_FLOAT || !strcmp(scatter_how(n), "K_PUT"));
+	return by_int64(n) && (emit_stored(n->in[0]->type->elem) == DT_FLOAT || !strcmp(scatter_how(n), "K_PUT"));
 }
 
 static void call_scatter_any(const Print *p)
@@ -1226,7 +1226,7 @@ static void print_nd(const Print *p, const Shape *x, const Shape *index, int bat
 
 static bool can_gather_nd_grad(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && n->in[2]->type->elem == DT_INT64 && n->in[1]->type->rank <= 8;
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && n->in[2]->type->elem == DT_INT64 && n->in[1]->type->rank <= 8;
 }
 
 static void call_gather_nd(const Print *p)
@@ -1279,21 +1279,21 @@ static void call_compress(const Print *p)
 
 static bool can_cumsum(const Node *n)
 {
-	return (n->in[0]->type->elem == DT_FLOAT || n->in[0]->type->elem == DT_INT64) && in_const(n, 1);
+	return (emit_stored(n->in[0]->type->elem) == DT_FLOAT || n->in[0]->type->elem == DT_INT64) && in_const(n, 1);
 }
 
 static void call_cumsum(const Print *p)
 {
 	Shape x = in_shape(p, 0);
 	int64_t axis = const_int(p->n, 1, 0);
-	text_add(p->t, "k_cumsum_%s(c, %s, %s, ", p->n->in[0]->type->elem == DT_FLOAT ? "f32" : "i64", make_ptr(p, 0), take_ptr(p, 0));
+	text_add(p->t, "k_cumsum_%s(c, %s, %s, ", emit_stored(p->n->in[0]->type->elem) == DT_FLOAT ? "f32" : "i64", make_ptr(p, 0), take_ptr(p, 0));
 	print_axis(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
 	text_add(p->t, ", %s, %s)", attr_int(p->n, "exclusive") ? "true" : "false", attr_int(p->n, "reverse") ? "true" : "false");
 }
 
 static bool can_topk(const Node *n)
 {
-	return n->in[0]->type->elem == DT_FLOAT && in_const(n, 1);
+	return emit_stored(n->in[0]->type->elem) == DT_FLOAT && in_const(n, 1);
 }
 
 static void call_topk(const Print *p)

@@ -169,6 +169,12 @@ static const char *var_type(DType t)
 	return t == DT_BOOL ? "int" : emit_ctype(t);
 }
 
+/* What stands before a result that is rounded to half precision. */
+static const char *rounding(DType t)
+{
+	return t == DT_BFLOAT16 ? "e_bf16(" : t == DT_FLOAT16 ? "e_f16(" : "";
+}
+
 static void print_about(const Gen *g, Text *t, const Node *n)
 {
 	Arena *a = g->e->tree.arena;
@@ -199,7 +205,9 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 		Node *n = act->node[m];
 		const char *arg[OPERANDS] = { 0 };
 		if (n == act->host) {           /* what the product wrote */
-			text_add(t, "%sconst float v%d = y%d[%s];", tabs, m, host_room(g), at);
+			const char *round = rounding(n->out[0]->type->elem);
+			text_add(t, "%sconst float v%d = %sy%d[%s]%s;", tabs, m, round, host_room(g), at, *round ? ")" : "");
+			g->e->halves |= *round != 0;
 			print_about(g, t, n);
 			text_add(t, "\n");
 			continue;
@@ -218,11 +226,12 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 				continue;
 			}
 			arg[i] = from >= 0 ? arena_printf(a, "v%d", from) : load[k];
-			if (xt != ct && xt != DT_BOOL)
+			if (emit_stored(xt) != emit_stored(ct) && xt != DT_BOOL)
 				arg[i] = arena_printf(a, "(%s)%s", emit_ctype(ct), arg[i]);
 		}
 		DType yt = n->out[0]->type->elem;
-		text_add(t, "%sconst %s v%d = (%s)%s;", tabs, var_type(yt), m, var_type(yt), expression(a, n, arg, ct));
+		text_add(t, "%sconst %s v%d = %s(%s)%s%s;", tabs, var_type(yt), m, rounding(yt), var_type(yt), expression(a, n, arg, ct), *rounding(yt) ? ")" : "");
+		g->e->halves |= *rounding(yt) != 0;
 		print_about(g, t, n);
 		text_add(t, "\n");
 	}
@@ -230,7 +239,7 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 		DType yt = act->node[m]->out[0]->type->elem;
 		if (!plan_slot(g->e->plan, act->node[m]->out[0]))
 			continue;
-		if (act->node[m] != act->host)
+		if (act->node[m] != act->host || *rounding(yt))
 			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m);
 		y++;
 	}
@@ -421,7 +430,10 @@ void emit_kernels(Emit *e)
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
 	template_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
-	template_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", expr_prelude, NULL);
+	const char *halves = e->halves ? "\n#include \"halves.h\"\n" : "";
+	template_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s", expr_prelude, halves), NULL);
+	if (e->halves)
+		tree_copy(&e->tree, "kernels/halves.h", "halves.h");
 	for (int i = 0; i < e->nkernel; i++) {
 		if (!gpu) {
 			tree_kernel(&e->tree, e->kernel[i]);

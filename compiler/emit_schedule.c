@@ -97,7 +97,30 @@ static const char *simpler(Arena *ar, const char *body)
 	return body;
 }
 
-/* The statements of an action. */
+/* Whether a kernel makes new numbers, of half precision, which it leaves unrounded: an epilogue rounds them itself. */
+static bool leaves_float(const Action *a, const Kernel *k, const Slot *y)
+{
+	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
+	bool exact = k ? !strcmp(k->file, "copy") : !a->n || strcmp(a->how ? a->how : "", "all_reduce") != 0;
+	for (int i = 0; k && moves[i]; i++)
+		exact |= !strcmp(k->name, moves[i]);
+	return y && !exact && !a->host && emit_stored(y->v->type->elem) != y->v->type->elem;
+}
+
+static void round_results(const Sched *s, const Print *p, const Kernel *k)
+{
+	for (int i = 0; i < p->a->nmake; i++) {
+		const Slot *y = p->a->make[i];
+		if (!leaves_float(p->a, k, y))
+			continue;
+		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", emit_param(p, y, true),
+		         slot_elements(s->e->plan, y, s->rank));
+		use_file(s->e, "round");
+		s->e->halves = true;
+	}
+}
+
+/* The statements of an action.. */
 static const char *body_of(Sched *s, const Action *a)
 {
 	Emit *e = s->e;
@@ -110,7 +133,10 @@ static const char *body_of(Sched *s, const Action *a)
 		p.make = (Slot *[]){ room_of(e, a) };
 		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
-	text_add(&t, k && k->several ? "\tint code = 0;\n" : "\treturn ");
+	bool several = k && k->several, rounds = false;
+	for (int i = 0; i < a->nmake; i++)
+		rounds |= leaves_float(a, k, a->make[i]);
+	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
@@ -127,8 +153,10 @@ static const char *body_of(Sched *s, const Action *a)
 		k->call(&p);
 		use_file(e, k->file);
 	}
-	text_add(&t, k && k->several ? "\treturn code;\n" : ";\n");
-	return k && k->several ? simpler(e->tree.arena, t.s) : t.s;
+	text_add(&t, several ? "" : ";\n");
+	round_results(s, &p, k);
+	text_add(&t, several || rounds ? "\treturn code;\n" : "");
+	return several ? simpler(e->tree.arena, t.s) : t.s;
 }
 
 const char *emit_shape(const Emit *e, const Slot *s, int rank)

@@ -17,8 +17,6 @@ static const char *type_of(DType t)
 	switch (t) {
 	case DT_FLOAT: return "F32";
 	case DT_DOUBLE: return "F64";
-	case DT_FLOAT16: return "F16";
-	case DT_BFLOAT16: return "BF16";
 	case DT_INT64: return "I64";
 	case DT_INT32: return "I32";
 	case DT_INT16: return "I16";
@@ -55,7 +53,7 @@ static void c_string(Arena *a, Text *t, const char *s)
 
 static int print_tensor(const Emit *e, Text *t, const Slot *s)
 {
-	const char *type = type_of(s->v->type->elem);
+	const char *type = type_of(emit_stored(s->v->type->elem));
 	bool split = false;
 	if (!type) {
 		err_at(s->v->loc, "this back end cannot keep %s, which is %s", s->v->name, type_text(s->v->type));
@@ -186,6 +184,17 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 	text_add(t, "%s\n};\n", n ? "" : "\t0,");
 }
 
+/* A constant as memory holds it. */
+static Tensor *as_stored(Arena *a, Tensor *d)
+{
+	if (emit_stored(d->dtype) == d->dtype)
+		return d;
+	Tensor *t = tensor_new(a, emit_stored(d->dtype), d->rank, d->dim);
+	for (int64_t i = 0; i < tensor_elements(d); i++)
+		tensor_set(t, i, tensor_get(d, i));
+	return t;
+}
+
 /* A float tensor that is one number all over. */
 static bool uniform(const Tensor *d, double *v)
 {
@@ -251,6 +260,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	if (d) {
 		if (tensor_load(d))
 			return -1;
+		d = as_stored(a, d);
 		if (uniform(d, &x))
 			print_fill(row, a, x);
 		else if (d->bytes <= (s->keep == KEEP_CONST ? SMALL_CONSTANT : SMALL_WEIGHT)) {

@@ -11,7 +11,7 @@ enum { WIDTH = 150 };                   /* columns that rows of a table are pack
 
 static const char *type_word(DType t)
 {
-	switch (t) {
+	switch (emit_stored(t)) {
 	case DT_FLOAT: return "F32";
 	case DT_DOUBLE: return "F64";
 	case DT_INT64: return "I64";
@@ -129,7 +129,7 @@ static const char *row_text(const Emit *e, int i)
 	const Slot *s = e->value[i];
 	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
 	const char *name = emit_string(a, s->v->name), *type = type_word(s->v->type->elem);
-	if (!s->window && s->v->type->elem == DT_FLOAT)
+	if (!s->window && emit_stored(s->v->type->elem) == DT_FLOAT)
 		return arena_printf(a, "F(%s, %" PRId64 ", %s),", name, s->offset, bytes);
 	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
 }

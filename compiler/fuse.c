@@ -249,7 +249,7 @@ static bool takes_epilogue(const Fuse *f, const Node *n)
 {
 	const Kernel *k = n->row->expr || emit_boxing(n) ? NULL : emit_kernel(n);
 	const Slot *y = n->nout == 1 ? plan_slot(f->p, n->out[0]) : NULL;
-	if (!k || !y || y->rank < 2 || y->v->type->elem != DT_FLOAT || y->store != y || y->view)
+	if (!k || !y || y->rank < 2 || emit_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
 		return false;
 	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 && n->in[1]->type->rank == 2);
 }
@@ -278,7 +278,7 @@ static bool has_room(const Fuse *f, const Value *v, int a, int b)
 bool fuse_room(const Plan *p, const Value *v)
 {
 	const Slot *s = plan_slot(p, v);
-	return s && s->store == s && !v->into && v->type->elem == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->into && emit_stored(v->type->elem) == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Does the group write where the product reads?  Tiles are finished while others are still computed. */

@@ -258,6 +258,13 @@ static bool scales(const Micro *m, Node *n)
 	return p == 1 && n->nout == 1 && n->out[0] && type_elements(n->out[0]->type) == 1;
 }
 
+/* A term of half precision becomes float before it is added: sums are float. */
+static bool widens(const Node *n)
+{
+	return (is(n, "Cast") || is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
+	       dtype_bits(n->out[0]->type->elem) >= 32;
+}
+
 static void results(Micro *m, const Node *n, TimeKind kind)
 {
 	for (int i = 0; i < n->nout; i++)
@@ -282,7 +289,7 @@ static int place_node(Micro *m, Node *n)
 		return refuse(m, n);
 	if (has[TIME_S])
 		return along_batch(m, n);
-	if (has[TIME_P] && !has[TIME_AFTER] && (sums(m, n) || scales(m, n)))
+	if (has[TIME_P] && !has[TIME_AFTER] && (sums(m, n) || scales(m, n) || widens(n)))
 		results(m, n, TIME_P);
 	else
 		results(m, n, has[TIME_P] || has[TIME_AFTER] ? TIME_AFTER : TIME_B);
@@ -406,7 +413,7 @@ static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
 }
 
 /* d loss / d w = sum over terms of df / ds * ds / dw, and what f itself has of w. */
-int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad)
+int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad, Scale *scale)
 {
 	Micro m = { .g = g, .times = times };
 	room(&m);
@@ -419,7 +426,7 @@ int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Va
 		return -1;
 	}
 	if (m.time[loss->id].kind != TIME_AFTER)
-		return grad_build(g, loss, want, nwant, grad);
+		return grad_build(g, loss, want, nwant, grad) || scale_seed(scale, loss) ? -1 : 0;
 	int n;
 	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1), **dall = arena_array(g->scratch, Value *, nwant + n + 1);
 	Value **part = arena_array(g->scratch, Value *, nwant + 1);
@@ -428,12 +435,13 @@ int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Va
 		all[nwant + i] = term[i];
 	if (grad_build(g, loss, all, nwant + n, dall))
 		return -1;
-	memcpy(grad, dall, sizeof *grad * (size_t)nwant);
+	for (int i = 0; i < nwant; i++)
+		grad[i] = scale_up(scale, dall[i]);
 	for (int i = 0; i < n; i++) {
 		Value *seed = dall[nwant + i];
 		if (!seed)
 			continue;
-		if (grad_build(g, term[i], want, nwant, part))
+		if (grad_build(g, term[i], want, nwant, part) || scale_seed(scale, term[i]))
 			return -1;
 		for (int k = 0; k < nwant; k++) {
 			if (!part[k])

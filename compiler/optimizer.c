@@ -84,11 +84,9 @@ static void clip(Calc *m, const Arg *c, Value **grad, int n)
 
 /* ---- state ---- */
 
-/* State of w: zero (or another constant) at the start. */
-static Value *state(Calc *m, const Value *w, const char *suffix, double start)
+Value *optimizer_state(Graph *g, Name name, Type *type, Loc loc, double start)
 {
-	Graph *g = m->g;
-	Value *v = graph_fresh(g, name_fmt("%s.%s", w->name, suffix));
+	Value *v = graph_fresh(g, name);
 	Annot *a = arena_new(g->arena, Annot);
 	Arg how = { .kind = start == 0 ? ARG_WORD : ARG_CALL, .s = name_of(start == 0 ? "zeros" : "constant") };
 	Arg number = { .kind = ARG_FLOAT, .f = start };
@@ -99,11 +97,17 @@ static Value *state(Calc *m, const Value *w, const char *suffix, double start)
 	if (annot_check(a, ON_VALUE))
 		die("the start of %s is refused", v->name);
 	annot_add(&v->annot, a);
-	v->type = w->type;
-	v->loc = w->loc;
+	v->type = type;
+	v->loc = loc;
 	v->init = v->param = v->declared = true;
 	arena_push(g->arena, g->init, g->ninit, v);
 	return v;
+}
+
+/* State of w: zero (or another constant) at the start. */
+static Value *state(Calc *m, const Value *w, const char *suffix, double start)
+{
+	return optimizer_state(m->g, name_fmt("%s.%s", w->name, suffix), w->type, w->loc, start);
 }
 
 /* v takes the place of old. */

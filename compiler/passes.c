@@ -16,6 +16,7 @@ static const Pass passes[] = {
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "constants, copies and equal nodes gone" },
 	{ "lift",      lift_run,      SHAPES | FOLDED, LIFTED,          0,       true,  "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
 	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "transposes become part of the matrix products that read them" },
+	{ "precision", precision_run, SHAPES | BOUND,  0,               0,       true,  "casts to and from half precision" },
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
 	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
@@ -157,6 +158,7 @@ int passes_run(Model *m)
 
 int bind_run(Graph *g)
 {
+	precision_mark(g->model);
 	return inline_run(g);
 }
 

@@ -114,7 +114,7 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 			return -1;
 		}
 	}
-	size_t bytes = tensor_bytes(t->elem, n);
+	size_t bytes = tensor_bytes(emit_stored(t->elem), n);
 	if (bytes > (size_t)INT64_MAX / 4) {
 		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
 		return -1;

@@ -36,7 +36,8 @@ Value *rate_step_input(Graph *g, Loc loc)
 
 Value *rate_step(Calc *m)
 {
-	return calc_cast(m, rate_step_input(m->g, m->loc), m->dt);
+	Value *taken = graph_find(m->g, name_of("train.taken"));         /* steps may be skipped (scale.c) */
+	return calc_cast(m, taken ? taken : rate_step_input(m->g, m->loc), m->dt);
 }
 
 /* ---- schedules ---- */

@@ -38,7 +38,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", "microbatch", "accumulate", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", "microbatch", "accumulate", "precision", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -384,9 +384,13 @@ static int build_training(Graph *g, Training *t)
 	arena_push(g->arena, g->out, g->nout, loss);
 	graph_sweep(g);
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
-	if (t->times > 1 ? micro_grad(g, t->times, loss, param, np, grad) : grad_build(g, loss, param, np, grad))
+	const Annot *train = annot_find(g->model->annot, "train");
+	Scale *scale = scale_begin(g, train);
+	if (t->times > 1 ? micro_grad(g, t->times, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || scale_seed(scale, loss))
 		return -1;
 	drop_copies(g, grad, np);
+	if (scale_gradients(scale, param, grad, np))
+		return -1;
 	for (int i = 0; i < np; i++) {
 		if (!grad[i]) {
 			if (blocked(next, param[i], loss))
@@ -397,7 +401,7 @@ static int build_training(Graph *g, Training *t)
 		}
 		name_gradient(g, grad[i], name_fmt("%s.grad", param[i]->name));
 	}
-	if (optimizer_build(g, annot_find(g->model->annot, "train"), param, grad, np))
+	if (optimizer_build(g, train, param, grad, np) || scale_end(scale))
 		return -1;
 	fold_seed(g);
 	graph_sweep(g);

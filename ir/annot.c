@@ -90,9 +90,11 @@ static const Form forms[] = {
 	{ "clip", "norm",  "max:pos!", "the norm of all gradients together", 0 },
 	{ "clip", "value", "max:pos!", "each element of each gradient", 0 },
 
-	{ "precision", "f32",  "*:type",                 "everything in float", 0 },
-	{ "precision", "bf16", "*:type",                 "bfloat16 with float master weights; Softmax: f32 excepts an operator", 0 },
-	{ "precision", "fp16", "loss_scale:pos *:type",  "float16 with float master weights and a loss scale", 0 },
+	{ "precision", "f32",  "*:type",                 "everything in float; MatMul: bf16 excepts an operator", 0 },
+	{ "precision", "bf16", "*:type",                 "bfloat16 with float master weights; Conv: f32 excepts an operator", 0 },
+	{ "precision", "fp16", "loss_scale:pos growth:pos backoff:pos every:count *:type",
+	                                                 "float16 with float master weights and a loss scale (65536): times growth (2) after every (2000) "
+	                                                 "good steps, times backoff (0.5) when a gradient is not finite", 0 },
 
 	{ "data", "bytes",       "file:str! validation:unit", "each byte is a token", 0 },
 	{ "data", "tokens16",    "file:str! validation:unit", "little-endian 16-bit tokens", 0 },
@@ -1077,11 +1079,16 @@ static void check_inputs(Resolve *r, const Arg *data)
 
 static void check_operators(Resolve *r, const Arg *precision)
 {
+	static const char *const options[] = { "loss_scale", "growth", "backoff", "every", NULL };
+
 	for (int i = 0; i < precision->narg; i++) {
 		const Arg *a = &precision->arg[i];
 		const char **list;
+		bool option = false;
 
-		if (!a->key || is(a->key, "loss_scale") || op_find(name_of(""), a->key, 0) ||
+		for (int k = 0; a->key && options[k]; k++)
+			option |= is(a->key, options[k]);
+		if (!a->key || option || op_find(name_of(""), a->key, 0) ||
 			!wrong(r, a->loc))
 			continue;
 		list = arena_array(&r->m->scratch, const char *, op_count() + 1);

@@ -204,4 +204,8 @@ int k_reduce_i64(Ctx *, int64_t *y, const int64_t *x, KLoops keep, KLoops over, 
 int k_gather_elements_32(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride);
 int k_scatter_add_f32(Ctx *, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops, int64_t n, int64_t stride);
 
+/* round: y to the nearest number that bfloat16 or float16 has. */
+int k_round_bf16(Ctx *, float *y, int64_t n);
+int k_round_f16(Ctx *, float *y, int64_t n);
+
 #endif

@@ -530,3 +530,17 @@ int k_reduce_i64(Ctx *c, int64_t *y, const int64_t *x, KLoops keep, KLoops over,
 	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
 	return rt_launch(c, "g_reduce_i64", rt_blocks(rows), 1, args);
 }
+
+/* ---- round.cu ---- */
+
+int k_round_bf16(Ctx *c, float *y, int64_t n)
+{
+	void *args[] = { &y, &n };
+	return rt_launch(c, "g_round_bf16", rt_blocks(n), 1, args);
+}
+
+int k_round_f16(Ctx *c, float *y, int64_t n)
+{
+	void *args[] = { &y, &n };
+	return rt_launch(c, "g_round_f16", rt_blocks(n), 1, args);
+}
