@@ -43,8 +43,6 @@ static int read_others(const Annot *a)
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
 			ok |= !strcmp(a->arg[i].param, known[k]);
-		if (!strcmp(a->arg[i].param, "precision"))
-			ok = a->arg[i].s && !strcmp(a->arg[i].s, "f32");
 		if (!ok) {
 			err_at(a->arg[i].loc, "this back end has no %s yet", a->arg[i].param);
 			return -1;
