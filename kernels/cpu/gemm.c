@@ -283,13 +283,16 @@ static void tile(const Kind *kind, const Gemm *g, const Block *b, Tile *run, con
 }
 
 /* What the next panel will be packed from is asked for while this one is used, a little with each tile. */
-typedef struct Ahead { const float *x; int64_t apart, lines, each, wide; } Ahead;
+typedef struct Ahead { const float *x; int64_t apart, lines, each, row, at; } Ahead;    /* rows `apart`, of `row` lines; at: the next line of a row */
 
 static void ask(Ahead *n)
 {
 	for (int64_t i = 0; i < n->each && n->lines > 0; i++, n->lines--) {
-		__builtin_prefetch(n->x, 0, 2);
-		n->x += n->apart;
+		__builtin_prefetch(n->x + 16 * n->at, 0, 2);
+		if (++n->at == n->row) {
+			n->at = 0;
+			n->x += n->apart;
+		}
 	}
 }
 
@@ -298,16 +301,16 @@ static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, int64_t c
 	Ahead n = { 0 };
 	if (g->b.pack || col + kind->nr > b->col + b->cols)
 		return n;
-	int64_t tiles = (b->rows + kind->mr - 1) / kind->mr;
+	int64_t tiles = (b->rows + kind->mr - 1) / kind->mr, rows = 0;
 	n.x = g->b.x + b->batch * g->b.batch + col * g->b.at + from * g->b.k;
 	if (g->b.at == 1) {
-		n.apart = g->b.k;
-		n.lines = k;
-	} else if (g->b.k == 1 && k == GEMM_K) {
-		n.apart = 16;
-		n.lines = k / 16 * kind->nr;
-		n.wide = 1;
+		n.apart = g->b.k, rows = k;
+		n.row = (kind->nr + 15) / 16;
+	} else if (g->b.k == 1) {
+		n.apart = g->b.at, rows = kind->nr;
+		n.row = (k + 15) / 16;
 	}
+	n.lines = rows * n.row;
 	n.each = (n.lines + tiles - 1) / tiles;
 	return n;
 }
@@ -383,7 +386,8 @@ static void plan_blocks(Job *j, int nthread)
 static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
 {
 	for (int64_t i = lo; i < hi; i++) {
-		Block b = { .batch = i / (j->nrow * j->ncol), .row = i / j->ncol % j->nrow * j->rows, .col = i % j->ncol * j->cols };
+		/* Rows first: the columns of b that a block has read are still near for the next. */
+		Block b = { .batch = i / (j->nrow * j->ncol), .row = i % j->nrow * j->rows, .col = i / j->nrow % j->ncol * j->cols };
 		b.rows = least(j->rows, j->g->m - b.row);
 		b.cols = least(j->cols, j->g->n - b.col);
 		block(j->kind, j->g, &b, work);
