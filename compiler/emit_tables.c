@@ -160,7 +160,7 @@ static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
 	Tensor *t = !file ? NULL : ends_in(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name, a) : npy_decode(file, a);
 	if (!t)
 		return NULL;
-	bool same = t->dtype == v->type->elem && t->rank == v->type->rank;
+	bool same = emit_stored(t->dtype) == emit_stored(v->type->elem) && t->rank == v->type->rank;
 	for (int k = 0; same && k < t->rank; k++)
 		same = t->dim[k] == v->type->dim[k];
 	if (same)
@@ -332,7 +332,7 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep[s->keep], start.s);
 		return 0;
 	}
-	const char *name = emit_string(a, s->v->name), *type = type_of(s->v->type->elem);
+	const char *name = emit_string(a, s->v->name), *type = type_of(emit_stored(s->v->type->elem));
 	if (s->keep == KEEP_STATE && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
 		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
 	else if (s->keep == KEEP_PARAM && s->v->type->elem == DT_FLOAT)
