@@ -469,6 +469,9 @@ static int print_data(const Emit *e, Text *t, Text *more)
 	if (npath > 1)
 		text_add(t, ", .more = more_data, .nmore = %d", npath - 1);
 	print_share(e, t, d, "validation", "validation");
+	const Arg *shuffle = arg_find(d->arg, d->narg, "shuffle");
+	if (shuffle && !strcmp(shuffle->s, "false"))
+		text_add(t, ", .in_order = true");
 	print_share(e, t, d, "scale", "scale");
 	print_share(e, t, d, "mean", "mean");
 	print_share(e, t, d, "std", "dev");

@@ -252,6 +252,9 @@ Value *lift_once(
 		die("lift: what is made from %s", from->name);
 	if (r != from && lift_constant(r)) {
 		r = graph_const(g, r->data, name_fmt("%s.cache", from->name));
+		for (int i = 0; i < g->nnode; i++)
+			for (int k = 0; k < g->node[i]->nout; k++)
+				g->node[i]->out[k]->def = NULL;
 		g->nnode = 0;
 	}
 	map_put(&l->table, key, r);

@@ -96,14 +96,14 @@ static const Form forms[] = {
 	                                                 "float16 with float master weights and a loss scale (65536): times growth (2) after every (2000) "
 	                                                 "good steps, times backoff (0.5) when a gradient is not finite", 0 },
 
-	{ "data", "bytes",       "file:str! validation:unit", "each byte is a token", 0 },
-	{ "data", "tokens16",    "file:str! validation:unit", "little-endian 16-bit tokens", 0 },
-	{ "data", "tokens32",    "file:str! validation:unit", "little-endian 32-bit tokens", 0 },
-	{ "data", "npy",         "folder:str validation:unit scale:num mean:num std:pos *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
-	{ "data", "idx",         "folder:str validation:unit scale:num mean:num std:pos *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
-	{ "data", "cifar",       "files:str* validation:unit scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
+	{ "data", "bytes",       "file:str! validation:unit shuffle:flag", "each byte is a token", 0 },
+	{ "data", "tokens16",    "file:str! validation:unit shuffle:flag", "little-endian 16-bit tokens", 0 },
+	{ "data", "tokens32",    "file:str! validation:unit shuffle:flag", "little-endian 32-bit tokens", 0 },
+	{ "data", "npy",         "folder:str validation:unit shuffle:flag scale:num mean:num std:pos *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
+	{ "data", "idx",         "folder:str validation:unit shuffle:flag scale:num mean:num std:pos *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
+	{ "data", "cifar",       "files:str* validation:unit shuffle:flag scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
 	{ "data", "points",      "classes:count noise:nonneg", "made up, for trying a model out: points around one centre per class (10), with noise (1)", 0 },
-	{ "data", "safetensors", "file:str! validation:unit scale:num mean:num std:pos",           "one tensor per input, by name", 0 },
+	{ "data", "safetensors", "file:str! validation:unit shuffle:flag scale:num mean:num std:pos",           "one tensor per input, by name", 0 },
 
 	{ "init", "zeros",           "",                               "0", 0 },
 	{ "init", "ones",            "",                               "1", 0 },

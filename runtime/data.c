@@ -73,8 +73,8 @@ static int64_t sample_of(const RtLoader *d, int64_t step, int64_t j)
 	const RtProgram *p = d->view.program;
 	if (!d->train)
 		return step * p->batch + j;
-	int64_t steps = d->train / p->batch, epoch = step / steps;
-	return (int64_t)rt_shuffle(rt_hash(d->view.seed, (uint64_t)epoch), (uint64_t)(step % steps * p->batch + j), (uint64_t)d->train);
+	int64_t steps = d->train / p->batch, epoch = step / steps, i = step % steps * p->batch + j;
+	return p->data.in_order ? i : (int64_t)rt_shuffle(rt_hash(d->view.seed, (uint64_t)epoch), (uint64_t)i, (uint64_t)d->train);
 }
 
 /* ---- one input ---- */

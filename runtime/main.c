@@ -43,7 +43,7 @@ static const struct Option {
 	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON" },
 	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action ran, as Chrome's trace format has it" },
 	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print the time of each node at the end" },
-	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step to DIR/step/NAME.npy, and to DIR/kept what is kept as it was before" },
+	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, to DIR/step/NAME.npy or DIR/eval, and to DIR/kept what was kept before" },
 	{ "dump-step", offsetof(Args, dump_step), NUMBER, 0, "N", "of this step, not of step 0" },
 	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
 };
@@ -247,11 +247,13 @@ static int train_steps(Ctx *c, const Args *a, const Report *r)
 	return code ? code : rt_sync(c);
 }
 
-static int evaluate(Ctx *c)
+static int evaluate(Ctx *c, const Args *a)
 {
 	int64_t train, held, dropped;
 	double loss;
-	int code = rt_eval_all(c, &loss);
+	int code = a->dump ? rt_dump_begin(c, a->dump) : 0;
+	if (!code)
+		code = rt_eval_all(c, &loss);
 	rt_data_counts(c, &train, &held, &dropped);
 	if (!code && c->rank == 0)
 		printf("%" PRId64 " held-out samples, loss %.7f\n", held, loss);
@@ -288,7 +290,7 @@ static int run(Ctx *c, void *arg)
 		code = report_open(c, a, &r);
 	if (!code) {
 		r.begin = rt_seconds();
-		code = a->eval ? evaluate(c) : train_steps(c, a, &r);
+		code = a->eval ? evaluate(c, a) : train_steps(c, a, &r);
 		if (c->rank == 0)
 			report_end(c, &r, code);
 	}

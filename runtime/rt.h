@@ -115,6 +115,7 @@ typedef struct RtData {
 	const char *path;               /* a file, or the folder of one file per input; NULL: inputs name their files */
 	const char *const *more; int nmore;     /* more files of records */
 	double validation;              /* the share of the samples, from the end, that is held out */
+	bool in_order;                  /* not shuffled */
 	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: as the format has it */
 } RtData;
 

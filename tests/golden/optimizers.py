@@ -289,10 +289,11 @@ def by_torch(what):
     return out
 
 
-print("# The losses of 12 steps of optimizers.ir, in float64, by tests/golden/optimizers.py.")
-for what, got in CASES:
-    print(what + "|" + " ".join(f"{x:.9g}" for x in got))
-    want = by_torch(what) if "--torch" in sys.argv else None
-    if want:
-        far = max(abs(a - b) / abs(b) for a, b in zip(got, want))
-        print(f"{far:.1e}  {what}", file=sys.stderr)
+if __name__ == "__main__":
+    print("# The losses of 12 steps of optimizers.ir, in float64, by tests/golden/optimizers.py.")
+    for what, got in CASES:
+        print(what + "|" + " ".join(f"{x:.9g}" for x in got))
+        want = by_torch(what) if "--torch" in sys.argv else None
+        if want:
+            far = max(abs(a - b) / abs(b) for a, b in zip(got, want))
+            print(f"{far:.1e}  {what}", file=sys.stderr)

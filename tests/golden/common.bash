@@ -1,0 +1,44 @@
+# What the golden tests share.
+
+# tree MODEL OPTION...: the program of the model in tree/.  Files that are as they were in the last tree are not compiled again.
+tree() {
+	rm -rf new
+	"$SBPCC" "$@" -o new >log 2>&1 || return 1
+	(cd new && find . -type f) | while read -r f; do
+		cmp -s "new/$f" "tree/$f" || { mkdir -p "tree/$(dirname "$f")" && cp "new/$f" "tree/$f"; }
+	done
+	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
+}
+
+# golden NAME WANT MODEL TRAIN: trains and compares.
+golden() {
+	local name=$1 want=$2 code plain
+	tree "$3" --train="$4" && rm -rf dump && tree/trainer --every=1 --data="$(dirname "$want")/data" --dump=dump 2>log >out &&
+		awk '/^step/ { print $4 }' out >losses || { echo "not ok $name: $(head -n 1 log)" && return; }
+	"$PLAIN/test-golden-train" "$want" losses dump >why 2>&1
+	code=$?
+	if [ $code -eq 3 ]; then     # some gradients are in no memory: momentum has them
+		plain=$(sed 's/optimizer: .*, batch:/optimizer: momentum(lr: 0), batch:/' <<<"$4")
+		tree "$3" --train="$plain" && rm -rf dump && tree/trainer --steps=1 --data="$(dirname "$want")/data" --dump=dump >log 2>&1 ||
+			{ echo "not ok $name: $(head -n 1 log)" && return; }
+		"$PLAIN/test-golden-train" "$want" losses dump momentum >why 2>&1
+		code=$?
+	fi
+	if [ $code -eq 0 ]; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi
+	sed 's/^\([^#]\)/ \1/' why
+}
+
+# all WANT...: each as its file says, and in the other ways that must not differ.
+all() {
+	local want name model how also
+	for want in "$@"; do
+		name=$(basename "$(dirname "$want")") && name=${name%.onnx}
+		case $want in */want.txt) ;; *) name=$name.$(basename "${want%.txt}" | cut -d. -f2) ;; esac
+		model=$ROOT/tests/$(sed -n 's/^model //p' "$want") how=$(sed -n 's/^train //p' "$want")
+		golden "$name" "$want" "$model" "$how"
+		sed -n 's/^also //p' "$want" >also
+		while read -r also; do
+			golden "$name.${also//[: ]/}" "$want" "$model" "$how, $also"
+		done <also
+	done
+}
