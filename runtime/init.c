@@ -82,6 +82,25 @@ void rt_rows(const Ctx *c, const RtBox *b, void (*row)(void *arg, int64_t here, 
 		row(arg, i * width, row_at(c, b, i), width);
 }
 
+/* The same, over the threads of this rank. */
+typedef struct Rows { const Ctx *c; const RtBox *b; void (*row)(void *, int64_t, int64_t, int64_t); void *arg; int64_t width; } Rows;
+
+static void some_rows(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Rows *r = arg;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++)
+		r->row(r->arg, i * r->width, row_at(r->c, r->b, i), r->width);
+}
+
+static void rows_threaded(Ctx *c, const RtBox *b, void (*row)(void *, int64_t, int64_t, int64_t), void *arg)
+{
+	enum { GRAIN = 1 << 14 };
+	Rows r = { c, b, row, arg, b->rank ? b->len[b->rank - 1] : 1 };
+	if (rt_elements(b))
+		rt_parallel(c, rt_elements(b) / r.width, 1 + GRAIN / r.width, some_rows, &r);
+}
+
 typedef struct Fill { const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
 
 static void fill(void *arg, int64_t here, int64_t there, int64_t n)
@@ -128,7 +147,7 @@ int rt_start(Ctx *c, const RtKept *v, const void *logical)
 	if (v->start == RT_FILL && v->a == 0)
 		memset(f.to, 0, bytes);
 	else
-		rt_rows(c, &b, how[v->start], &f);
+		rows_threaded(c, &b, how[v->start], &f);
 	return rt_put(c, to, bytes);
 }
 

@@ -96,7 +96,7 @@ losses one/trainer --resume=bad | cmp -s - <(tail -n 20 want) && echo "ok cut-be
 
 # Saves that fail: training goes on, the last good one stays; the third in a row ends it.
 rm -rf bad && cp -r ck bad
-(ulimit -f 30 && one/trainer --checkpoint=bad --resume --every-checkpoint=5 --steps=55 --keep=9 >log 2>&1)
+(ulimit -f 30 && one/trainer --checkpoint=bad --resume --every-checkpoint=5 --steps=1000000 --every=100000 --keep=9 >log 2>&1)
 status=$?
 [ $status = 21 ] && [ "$(grep -c 'was not written.*training goes on' log)" = 3 ] && [ "$(ls bad | tr '\n' ' ')" = 'step-00000020 step-00000040 ' ] &&
 	echo "ok full-disk-83" || echo "not ok full-disk-83: exit status $status: $(cat log | tr '\n' ' ') $(ls -a bad | tr '\n' ' ')"
