@@ -372,6 +372,7 @@ const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of it
 void emit_kernels(Emit *);
 void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
 void emit_make(Emit *);
+void emit_report(const Emit *);                              /* emit_report.c */
 
 /* The passes. */
 int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);

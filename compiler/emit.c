@@ -437,23 +437,6 @@ const char *emit_ctype(DType t)
 
 const char *const emit_keep[] = { "input", "parameter", "optimizer", "constant", "gradient", "activation" };
 
-/* What the program will need, before anything is built. */
-static void report(const Emit *e)
-{
-	const Plan *p = e->plan;
-	const Layout *l = &p->layout;
-	if (opt.dump_after)
-		return;
-	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
-	printf("memory of a rank: %" PRId64 " bytes;", emit_slab(e) + emit_window(e));
-	if (l->peak >= 0)
-		printf(" most is in use at a%d:", l->peak);
-	for (int i = 0; i <= KEEP_ACT; i++)
-		if (l->by[i])
-			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
-	printf(" gaps %" PRId64 "\n", emit_slab(e) + emit_window(e) - l->bound);
-}
-
 int emit_run(Graph *g)
 {
 	Model *m = g->model;
@@ -481,6 +464,6 @@ int emit_run(Graph *g)
 	emit_make(&e);
 	if (tree_write(&e.tree, opt.out))
 		return -1;
-	report(&e);
+	emit_report(&e);
 	return 0;
 }

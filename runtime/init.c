@@ -134,8 +134,11 @@ static void copy(void *arg, int64_t here, int64_t there, int64_t n)
 	memcpy(f->to + (size_t)here * f->elem, f->from + (size_t)there * f->elem, (size_t)n * f->elem);
 }
 
-int rt_start(Ctx *c, const RtKept *v, const void *logical)
+int rt_start(Ctx *c, const RtKept *row, const void *logical)
 {
+	RtKept given = *row, *v = &given;
+	if (logical)
+		v->start = RT_DATA_FILE;        /* from a file, whatever the model says */
 	static void (*const how[])(void *, int64_t, int64_t, int64_t) = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform,
 		[RT_DATA_HERE] = copy, [RT_DATA_FILE] = copy };
 	RtBox b = rt_box(c, &v->t);
@@ -178,16 +181,19 @@ static int from_weights(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 	return 0;
 }
 
+/* Of a file that the caller names, all that it has counts, a checkpoint's for instance; the one beside the program has what the
+ * tables say. */
 int rt_start_all(Ctx *c, const char *weights)
 {
 	RtSafe file = { 0 };
-	int code = 0;
+	int code = weights ? open_weights(c, weights, &file) : 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
 		const RtKept *v = &c->program->kept[i];
 		const void *from = NULL;
-		if (v->start == RT_DATA_FILE && !file.file.data)
+		bool wanted = v->start == RT_DATA_FILE || (weights && v->keep != RT_CONSTANT && rt_safe_find(&file, v->t.name));
+		if (wanted && !file.file.data)
 			code = open_weights(c, weights, &file);
-		if (v->start == RT_DATA_FILE && !code)
+		if (wanted && !code)
 			code = from_weights(c, &file, v, &from);
 		if (!code)
 			code = rt_start(c, v, from);

@@ -111,7 +111,7 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 
 typedef struct Report {
 	FILE *log;
-	bool terminal;
+	bool terminal, saves;
 	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
 	double begin;
 } Report;
@@ -120,7 +120,7 @@ static int report_open(Ctx *c, const Args *a, Report *r)
 {
 	const RtData *d = &c->program->data;
 	const RtPart *p = &c->program->part[RT_TRAIN];
-	*r = (Report){ .per_sample = 1, .terminal = isatty(1), .first = c->step };
+	*r = (Report){ .per_sample = 1, .terminal = isatty(1), .saves = a->checkpoint != NULL, .first = c->step };
 	if (c->rank)
 		return 0;
 	if (d->format == RT_BYTES || d->format == RT_TOKENS16 || d->format == RT_TOKENS32)
@@ -195,6 +195,8 @@ static void report_end(const Ctx *c, const Report *r, int code)
 	}
 	if (!code && done > 0)
 		printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), r->per_sample > 1 ? "tokens" : "samples");
+	if (!code && done > 0 && rt_memory_measured())
+		printf("memory of rank 0: %zu bytes planned, %zu measured\n", rt_memory_planned(c->program, c->nthread, r->saves), rt_memory_measured());
 }
 
 /* ---- steps ---- */

@@ -186,6 +186,7 @@ int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
 int   rt_sync(Ctx *);
 
 /* What kernels may use of scratch at most: they fit their blocks into what there is. */
+enum { RT_BASE = 88 << 10, RT_STACK = 8 << 10 };       /* what a process has beside the plan; what a thread uses of its stack */
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 1 << 20 };
 
 /* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the

@@ -42,6 +42,10 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
+/* memory.c: bytes of one rank. */
+size_t rt_memory_planned(const RtProgram *, int threads, bool checkpoint);
+size_t rt_memory_measured(void);
+
 /* evaluate.c */
 int  rt_eval_all(Ctx *, double *loss);                                   /* of what is held out */
 

@@ -6,6 +6,7 @@
  * thread's number for scratch only, and never to decide what is summed with what. */
 #include "rt.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -16,6 +17,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 enum { STACK = 256 << 10, SPINS = 2000 };
 
@@ -172,6 +177,8 @@ static int open_work(Ctx *c, RtPool *p)
 		p->work = NULL;
 		return rt_error(c, RT_MEMORY, "cannot map %zu bytes of workspace", p->bytes);
 	}
+	if (madvise(p->work, p->bytes, MADV_POPULATE_WRITE) && errno == ENOMEM)
+		return rt_error(c, RT_MEMORY, "there is no memory for %zu bytes of workspace", p->bytes);
 	c->shared = p->work;
 	c->work = c->shared + c->work_shared;
 	return 0;

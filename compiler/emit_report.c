@@ -1,0 +1,44 @@
+/* What the program will need, told before anything is built: the bytes of a rank by what they hold when most is in use.  The
+ * runtime adds its own sizes, which are constants of its header, so that both say the same. */
+#include "compiler.h"
+
+#include "../runtime/rt.h"
+
+#include <inttypes.h>
+
+static int64_t pages(int64_t n)
+{
+	return (n + 4095) / 4096 * 4096;
+}
+
+/* Two buffers of the larger of the inputs of step and eval. */
+static int64_t data_bytes(const Emit *e)
+{
+	int64_t most = 0;
+	for (int k = 0; k < e->npart; k++) {
+		const Plan *p = e->part[k]->plan;
+		int64_t n = 0;
+		for (int i = 0; i < p->nslot; i++)
+			n += p->slot[i] && !p->slot[i]->view && p->slot[i]->keep == KEEP_INPUT ? p->slot[i]->bytes : 0;
+		most = n > most && !(e->part[k]->program && *e->part[k]->program == 'i') ? n : most;
+	}
+	return e->plan->training ? pages(2 * most) : 0;
+}
+
+void emit_report(const Emit *e)
+{
+	const Plan *p = e->plan;
+	const Layout *l = &p->layout;
+	if (opt.dump_after)
+		return;
+	int64_t slab = pages(emit_slab(e)) + pages(emit_window(e)), work = pages(RT_WORK_SHARED) + pages(RT_WORK_EACH), data = data_bytes(e), base = RT_BASE + RT_STACK;
+	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
+	printf("memory of a rank: %" PRId64 " bytes;", slab + work + data + base);
+	if (l->peak >= 0)
+		printf(" most is in use at a%d:", l->peak);
+	for (int i = 0; i <= KEEP_ACT; i++)
+		if (l->by[i])
+			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
+	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %d for each further thread\n", slab - l->bound, work, data, (int64_t)base,
+	       RT_WORK_EACH + RT_STACK);
+}
