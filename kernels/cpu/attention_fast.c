@@ -47,6 +47,17 @@ static void product(const Job *j, float *work, float *y, int64_t yrow, const flo
 	gemm_one(j->c->isa, &g, work);
 }
 
+/* Compiled once, for it is rare. */
+static void cap(const KAttention *a, float *s, float *slope, int64_t n)
+{
+	for (int64_t e = 0; e < n; e++) {
+		float t = fast_tanhf(a->scale * s[e] / a->softcap);
+		s[e] = a->softcap * t;
+		if (slope)
+			slope[e] = 1 - t * t;
+	}
+}
+
 /* Products of a query with keys key .. key + n - 1 become scores, -inf where it does not see them; t is the slope of the cap. */
 K_LOOP void scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, int64_t n)
 {
@@ -56,12 +67,7 @@ K_LOOP void scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, i
 	int64_t lo = least(n, most(0, from - key)), hi = most(lo, least(n, to - key));
 	int64_t at = b * a->m.batch + h * a->m.head + i * a->m.row + key * a->mcol;
 	if (a->softcap > 0)
-		for (int64_t e = lo; e < hi; e++) {
-			float t = fast_tanhf(a->scale * s[e] / a->softcap);
-			s[e] = a->softcap * t;
-			if (slope)
-				slope[e] = 1 - t * t;
-		}
+		cap(a, s + lo, slope ? slope + lo : NULL, hi - lo);
 	else
 		for (int64_t e = lo; e < hi; e++)
 			s[e] *= a->scale;
