@@ -769,6 +769,13 @@ static void header_string(Header *h, const char *key, Name s)
 		quoted(entry(h, key), s);
 }
 
+/* Also when it is empty: a file may say so. */
+static void header_given(Header *h, const char *key, Name s)
+{
+	if (s)
+		quoted(entry(h, key), s);
+}
+
 static void header_int(Header *h, const char *key, bool given, int64_t v)
 {
 	if (given)
@@ -801,11 +808,11 @@ static void model_entries(Header *h, const void *of)
 
 	header_int(h, "ir_version", m->has_ir_version, m->ir_version);
 	opsets(h, m->opset, m->nopset);
-	header_string(h, "producer_name", m->producer_name);
-	header_string(h, "producer_version", m->producer_version);
-	header_string(h, "domain", m->domain);
+	header_given(h, "producer_name", m->producer_name);
+	header_given(h, "producer_version", m->producer_version);
+	header_given(h, "domain", m->domain);
 	header_int(h, "model_version", m->has_model_version, m->model_version);
-	header_string(h, "doc_string", m->doc);
+	header_given(h, "doc_string", m->doc);
 	pairs(h, m->meta, m->nmeta);
 }
 
