@@ -120,17 +120,19 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 	}
 }
 
-/* The statements of an action.. */
+/* The statements of an action. */
 static const char *body_of(Sched *s, const Action *a)
 {
 	Emit *e = s->e;
 	Text t = { 0 };
+	Slot *room[1] = { NULL };
 	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL };
 	bool transfer = a->n && emit_boxing(a->n);
 	const Kernel *k = a->n && !transfer ? emit_kernel(a->host ? a->host : a->n) : NULL;
 	if (a->host) {
 		p.n = a->host;
-		p.make = (Slot *[]){ room_of(e, a) };
+		room[0] = room_of(e, a);
+		p.make = room;
 		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
 	bool several = k && k->several, rounds = false;
