@@ -10,7 +10,11 @@ lack=$(comm -23 want got | tr '\n' ' ')
 [ -z "$lack" ] && echo "ok device-code" || echo "not ok device-code: none for $lack"
 PATH=$PATH:/usr/local/cuda/bin
 command -v nvcc >/dev/null || { echo "skip compiles: there is no nvcc"; exit 0; }
-for f in "$k"/cuda/*.cu; do
-	echo "#include \"$(basename "$f")\""
-done >all.cu
-nvcc -I"$k/cuda" -cubin -o all.cubin all.cu 2>log && echo "ok compiles" || { echo "not ok compiles: $(head -n 1 log)"; sed 's/^/    /' log | head -n 20; }
+{
+	echo '#define EXPR_FN __device__ static inline'       # as expr.h of a tree has it
+	echo '#include "halves.h"'
+	for f in "$k"/cuda/*.cu; do
+		echo "#include \"$(basename "$f")\""
+	done
+} >all.cu
+nvcc -I"$k/cuda" -I"$k/cpu" -cubin -o all.cubin all.cu 2>log && echo "ok compiles" || { echo "not ok compiles: $(head -n 1 log)"; sed 's/^/    /' log | head -n 20; }

@@ -178,6 +178,7 @@ static int make_all(void)
 		}
 	}
 	print_model(ir, m);
+	model_free(m);
 	return fclose(list) || fclose(ir);
 }
 

@@ -1,3 +1,4 @@
+# long: yes
 # Every optimizer and every schedule has PyTorch's losses over 20 steps, or those of its paper's formula where PyTorch has it not.
 # seconds: 900
 . "$HERE/common.bash"
