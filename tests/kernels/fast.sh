@@ -16,4 +16,4 @@ try() { # name, flags
 }
 try plain -O3 -fno-trapping-math
 try asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
-try tsan -O1 -fsanitize=thread
+[ -z "$LONG" ] || try tsan -O1 -fsanitize=thread          # minutes; emit/sanitize runs whole programs under it
