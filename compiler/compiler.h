@@ -206,7 +206,6 @@ typedef struct Slot {
 	int64_t dim[RANK_MAX];          /* logical */
 	int split[RANK_MAX];            /* index into plan->split, or -1 */
 	int64_t bytes;                  /* of the largest shard */
-	int copies;                     /* credits: how many unread outputs its actor may have */
 	Keep keep;
 	bool window;                    /* peers read it */
 	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
@@ -375,7 +374,7 @@ void emit_make(Emit *);
 void emit_report(const Emit *);                              /* emit_report.c */
 
 /* The passes. */
-int bind_run(Graph *), shapes_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
+int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 

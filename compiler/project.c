@@ -99,7 +99,6 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	s->v = v;
 	s->id = old ? old->id : (*next)++;
 	s->rank = t->rank;
-	s->copies = 1;
 	s->keep = keep_of(g, v);
 	s->store = s;
 	int64_t n = 1;

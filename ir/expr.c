@@ -628,22 +628,6 @@ void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void
 		memcpy(out, at[0], (size_t)n * 8);
 }
 
-double expr_eval(const Expr *e, const double *args)
-{
-	const void *at[64];
-	int max = 0;
-	for (int k = 0; k < e->nnode; k++)
-		if (e->node[k].kind == E_ARG && e->node[k].arg > max)
-			max = e->node[k].arg;
-	if (max >= 64)
-		die("an expression of more than 64 operands");
-	for (int i = 0; i <= max; i++)
-		at[i] = &args[i];
-	double r;
-	expr_run(e, EXPR_FLOAT, 1, at, &r);
-	return r;
-}
-
 /* Printing.  EXPR_FN is "static inline" in C and "static __device__ inline" in CUDA; the text is the same. */
 const char expr_prelude[] =
 	"#define E_REAL(T, F) \\\n"

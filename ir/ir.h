@@ -613,7 +613,6 @@ int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scop
 typedef struct Expr Expr;
 Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* dies on our own mistake */
 Expr  *expr_of(const Node *);                                                /* of the node's row: attributes and missing operands put in; args are n->in */
-double expr_eval(const Expr *, const double *args);
 void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
 bool   expr_uses(const Expr *, int arg);                                     /* whether it names that operand */
 extern const char expr_prelude[];                                            /* the functions e_* that printed expressions call */

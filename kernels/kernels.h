@@ -141,8 +141,7 @@ typedef struct KRotary {
 } KRotary;
 int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *);
 
-/* index: onehot, y is outer x depth x inner; gather, y is outer x count x inner of x, which is outer x n x inner. */
-int k_onehot_f32(Ctx *, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on);
+/* index: gather, y is outer x count x inner of x, which is outer x n x inner. */
 int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
 
 /* gather_grad: y, outer x n x inner, is zero but where index points: there the rows of dy, outer x count x inner, are summed. */

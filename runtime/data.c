@@ -55,11 +55,6 @@ uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n)
 	return i;
 }
 
-int64_t rt_epoch_steps(const Ctx *c)
-{
-	return c->data && c->data->train ? c->data->train / c->program->batch : 0;
-}
-
 void rt_data_counts(const Ctx *c, int64_t *train, int64_t *held, int64_t *dropped)
 {
 	*train = c->data ? c->data->train : 0;

@@ -134,14 +134,6 @@ int64_t rt_json_int(RtJson *j)
 	return j->bad ? 0 : v;
 }
 
-double rt_json_real(RtJson *j)
-{
-	char text[64], *end;
-	double v = strtod(digits(j, text, sizeof text), &end);
-	j->bad |= *end != 0;
-	return j->bad ? 0 : v;
-}
-
 void rt_json_skip(RtJson *j)
 {
 	char text[2 * RT_NAME];

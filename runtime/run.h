@@ -23,7 +23,6 @@ bool rt_json_more(RtJson *, char bracket);                               /* anot
 int  rt_json_key(RtJson *, char *to, size_t room);                       /* a string and its colon; its length */
 int  rt_json_string(RtJson *, char *to, size_t room);
 int64_t rt_json_int(RtJson *);
-double rt_json_real(RtJson *);
 void rt_json_skip(RtJson *);                                             /* one value of any kind */
 
 /* safetensors.c: a header of JSON, then the bytes of tensors. */
@@ -54,7 +53,6 @@ int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
 void rt_data_held(Ctx *, int64_t first);                                 /* what an evaluation loads next; reading ahead ends */
 void rt_data_close(Ctx *);
-int64_t rt_epoch_steps(const Ctx *);                                     /* 0: there are no epochs */
 void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped);       /* samples; dropped: of each epoch */
 uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */

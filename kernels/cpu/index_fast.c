@@ -18,33 +18,6 @@ static int check(Ctx *c, const int64_t *index, int64_t count, int64_t n)
 	return 0;
 }
 
-/* ---- one-hot ---- */
-
-typedef struct Hot { float *y; const int64_t *x; int64_t depth, inner; float off, on; } Hot;
-
-static void hot(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	const Hot *h = arg;
-	(void)thread;
-	for (int64_t o = lo; o < hi; o++) {
-		float *y = h->y + o * h->depth * h->inner;
-		for (int64_t j = 0; j < h->depth * h->inner; j++)
-			y[j] = h->off;
-		for (int64_t i = 0; i < h->inner; i++) {
-			int64_t k = from_end(h->x[o * h->inner + i], h->depth);
-			if (k >= 0 && k < h->depth)
-				y[k * h->inner + i] = h->on;
-		}
-	}
-}
-
-int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)
-{
-	Hot h = { y, x, depth, inner, off, on };
-	rt_parallel(c, outer, 1 + 16384 / (depth * inner + 1), hot, &h);
-	return 0;
-}
-
 /* ---- rows ---- */
 
 typedef struct Rows { unsigned char *y; const unsigned char *x; const int64_t *index; int64_t n, count; size_t run; } Rows;

@@ -212,13 +212,6 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
-int k_onehot_f32(Ctx *c, float *y, const int64_t *x, int64_t outer, int64_t depth, int64_t inner, float off, float on)
-{
-	int64_t n = outer * depth * inner;
-	void *args[] = { &y, &x, &depth, &inner, &off, &on, &n };
-	return rt_launch(c, "g_onehot_f32", rt_blocks(n), 1, args);
-}
-
 int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t m)
 {
 	int64_t total = outer * m * inner;

@@ -9,7 +9,7 @@
 #define k_attention_f32 k_plain_attention_f32
 #define k_attention_grad_f32 k_plain_attention_grad_f32
 #define k_rotary_f32 k_plain_rotary_f32
-#include "../../kernels/cpu/attention.c"
+#include "../../../kernels/cpu/attention.c"
 #undef k_attention_f32
 #undef k_attention_grad_f32
 #undef k_rotary_f32

@@ -9,7 +9,7 @@
 #define k_conv_f32 k_plain_conv_f32
 #define k_conv_grad_x_f32 k_plain_conv_grad_x_f32
 #define k_conv_grad_w_f32 k_plain_conv_grad_w_f32
-#include "../../kernels/cpu/conv.c"
+#include "../../../kernels/cpu/conv.c"
 #undef k_conv_f32
 #undef k_conv_grad_x_f32
 #undef k_conv_grad_w_f32

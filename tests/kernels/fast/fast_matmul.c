@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define k_matmul_f32 k_plain_matmul_f32
-#include "../../kernels/cpu/matmul.c"
+#include "../../../kernels/cpu/matmul.c"
 #undef k_matmul_f32
 
 typedef struct Case { const float *a, *b; int64_t batch, m, n, k; KMat as, bs; const KEpilogue *e; } Case;

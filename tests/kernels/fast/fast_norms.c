@@ -22,10 +22,10 @@
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 #define k_softmax_grad_f32 k_plain_softmax_grad_f32
 #define k_logsoftmax_grad_f32 k_plain_logsoftmax_grad_f32
-#include "../../kernels/cpu/norm.c"
-#include "../../kernels/cpu/loss.c"
+#include "../../../kernels/cpu/norm.c"
+#include "../../../kernels/cpu/loss.c"
 #define scan plain_scan
-#include "../../kernels/cpu/softmax.c"
+#include "../../../kernels/cpu/softmax.c"
 #undef k_layernorm_f32
 #undef k_layernorm_grad_f32
 #undef k_layernorm_grad_w_f32
