@@ -5,22 +5,27 @@
 #include "../runtime/rt.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static int64_t pages(int64_t n)
 {
 	return (n + 4095) / 4096 * 4096;
 }
 
-/* Two buffers of the larger of the inputs of step and eval. */
+/* Two buffers of the larger of the samples of step and eval, as runtime/data.c lays them out. */
 static int64_t data_bytes(const Emit *e)
 {
 	int64_t most = 0;
 	for (int k = 0; k < e->npart; k++) {
 		const Plan *p = e->part[k]->plan;
 		int64_t n = 0;
-		for (int i = 0; i < p->nslot; i++)
-			n += p->slot[i] && !p->slot[i]->view && p->slot[i]->keep == KEEP_INPUT ? p->slot[i]->bytes : 0;
-		most = n > most && !(e->part[k]->program && *e->part[k]->program == 'i') ? n : most;
+		for (int i = 0; i < p->nslot; i++) {
+			const Slot *s = p->slot[i];
+			if (s && !s->view && s->keep == KEEP_INPUT && strcmp(s->v->name, "train.step"))
+				n += (s->bytes + 63) / 64 * 64;
+		}
+		bool fed = !e->part[k]->program || strcmp(e->part[k]->program, "infer");
+		most = fed && n > most ? n : most;
 	}
 	return e->plan->training ? pages(2 * most) : 0;
 }

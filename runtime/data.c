@@ -128,6 +128,12 @@ static size_t part_bytes(const Ctx *c, int part)
 	return n;
 }
 
+size_t rt_data_bytes(const Ctx *c)
+{
+	size_t step = part_bytes(c, RT_TRAIN), eval = part_bytes(c, RT_EVAL);
+	return step > eval ? step : eval;
+}
+
 /* ---- ahead ---- */
 
 static int64_t micros(const RtProgram *p)
@@ -202,7 +208,7 @@ int rt_data_open(Ctx *c, const char *path, int64_t step)
 	int code = open_set(c, d, path);
 	if (code)
 		return code;
-	d->bytes = part_bytes(c, RT_TRAIN) > part_bytes(c, RT_EVAL) ? part_bytes(c, RT_TRAIN) : part_bytes(c, RT_EVAL);
+	d->bytes = rt_data_bytes(c);
 	if (!d->bytes)
 		return 0;
 	void *p = mmap(NULL, 2 * d->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -196,7 +196,7 @@ static void report_end(const Ctx *c, const Report *r, int code)
 	if (!code && done > 0)
 		printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), r->per_sample > 1 ? "tokens" : "samples");
 	if (!code && done > 0 && rt_memory_measured())
-		printf("memory of rank 0: %zu bytes planned, %zu measured\n", rt_memory_planned(c->program, c->nthread, r->saves), rt_memory_measured());
+		printf("memory of rank 0: %zu bytes planned, %zu measured\n", rt_memory_planned(c, r->saves), rt_memory_measured());
 }
 
 /* ---- steps ---- */

@@ -42,13 +42,14 @@ const char *rt_type_name(RtType);                                        /* "F32
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
 /* memory.c: bytes of one rank. */
-size_t rt_memory_planned(const RtProgram *, int threads, bool checkpoint);
+size_t rt_memory_planned(const Ctx *, bool checkpoint);
 size_t rt_memory_measured(void);
 
 /* evaluate.c */
 int  rt_eval_all(Ctx *, double *loss);                                   /* of what is held out */
 
 /* data.c */
+size_t rt_data_bytes(const Ctx *);                                       /* of one of the two buffers */
 int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
 void rt_data_held(Ctx *, int64_t first);                                 /* what an evaluation loads next; reading ahead ends */
