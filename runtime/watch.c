@@ -54,16 +54,16 @@ static int count_actions(const Ctx *c)
 
 static const char *value_name(const Ctx *c)
 {
-	return c->at->nmake + c->at->ntake ? c->program->value[c->values[0]].name : "";
+	return c->at->nmake + c->at->ntake ? rt_about(c, c->values[0]).name : "";
 }
 
 static bool finite_all(Ctx *c, int value)
 {
-	const RtValue *v = &c->program->value[value];
+	RtValue v = rt_about(c, value);
 	const float *p = rt_value(c, value);
-	if (v->type != RT_F32 || c->device)
+	if (v.type != RT_F32 || c->device)
 		return true;
-	for (int64_t i = 0; i < v->bytes / 4; i++)
+	for (int64_t i = 0; i < v.bytes / 4; i++)
 		if (!isfinite(p[i]))
 			return false;
 	return true;
@@ -89,7 +89,7 @@ static int after(Ctx *c)
 	}
 	for (int i = 0; w->check && i < c->at->nmake; i++)
 		if (!finite_all(c, c->values[i]))
-			return rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", c->program->value[c->values[i]].name);
+			return rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", rt_about(c, c->values[i]).name);
 	return 0;
 }
 

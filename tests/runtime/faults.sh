@@ -165,7 +165,7 @@ grep -q 'the loss is' log && [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" 
 two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log 2>&1
 [ "$(wc -l <log.json)" = 6 ] && grep -q '{"step":3,"loss":.*,"rate":.*,"norm":.*,"tokens_per_s":.*,"seconds":.*}' log.json && grep -q '"dropped_per_epoch":' log.json && echo "ok log" || echo "not ok log: $(cat log.json)"
 head -n 1 trace.json | grep -q '^\[$' && tail -n 1 trace.json | grep -q '^\]$' && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" || echo "not ok trace: $(tail -n 2 trace.json)"
-grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
+grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && grep -q '%  SoftmaxCrossEntropyLoss loss.sum$' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
 script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { grep -q 'rate 0.05.*norm.*tokens/s.*left' terminal && echo "ok progress-on-a-terminal" || echo "not ok progress-on-a-terminal: $(cat -v terminal)"; }
 check evaluates sh -c 'one/trainer --resume=whole --eval | grep "^249 held-out samples, loss [01]\.[0-9]*$"'
 refused usage 2 'needs a number of at least 1' one/trainer --every=0
