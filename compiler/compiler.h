@@ -132,6 +132,15 @@ typedef struct Training {
 	Loc loc;
 } Training;
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
+/* whole.c */
+enum { WHOLE_SAME = -1, WHOLE_OTHER = -2, WHOLE_UNKNOWN = -3 };
+Model      *whole_model(Model *);                            /* a copy for all samples of a batch that comes in micro-batches, else NULL */
+void        whole_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
+int         whole_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
+const char *whole_text(const Graph *, const Value *);        /* its type there */
+bool        whole_differs(const Graph *, const Value *);     /* is it a constant with another value there? */
+void        whole_constants(Graph *);                        /* what nodes compute with has the value that it has for all samples */
+
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
 
 /* micro.c: a step in several micro-batches that means the same as one. */

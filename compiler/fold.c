@@ -104,7 +104,7 @@ static bool forward_slice(const Node *n)
 static bool filled_with(const Node *n, int i, double v)
 {
 	const Tensor *t = in_const(n, i);
-	int64_t count = t ? tensor_elements(t) : 0;
+	int64_t count = t && !whole_differs(n->graph, n->in[i]) ? tensor_elements(t) : 0;
 
 	for (int64_t k = 0; k < count; k++)
 		if (tensor_get(t, k) != v)

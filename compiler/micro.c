@@ -377,6 +377,33 @@ int micro_means(Graph *g, int64_t times)
 	return 0;
 }
 
+/* ---- the whole batch ---- */
+
+/* Is what the nodes do to parts what they do to the whole?  Parts lie along the axis that is longer there.  A value that is the same every
+ * time may be longer there, as one that was expanded to the batch is; but nothing of another length may follow from it. */
+static int compare(const Micro *m, const Node *n)
+{
+	const Graph *g = m->g;
+	const Value *longer = NULL;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && n->in[i]->graph == g && time_of(m, n->in[i]).kind == TIME_B && !shape_only(n, i) && whole_axis(g, n->in[i], m->times) >= 0)
+			longer = n->in[i];
+	for (int i = 0; i < n->nout; i++) {
+		const Value *v = n->out[i];
+		int axis = v ? whole_axis(g, v, m->times) : WHOLE_UNKNOWN;
+		if (axis == WHOLE_UNKNOWN)
+			continue;
+		Time t = time_of(m, v);
+		if (t.kind == TIME_S ? axis == t.axis : axis == WHOLE_SAME ? t.kind != TIME_B || !longer : t.kind == TIME_B && axis >= 0)
+			continue;
+		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->times);
+		v = axis == WHOLE_SAME && longer ? longer : v;
+		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_text(g, v), type_text(v->type));
+		return -1;
+	}
+	return 0;
+}
+
 /* ---- gradients ---- */
 
 /* Sums that what comes after the body reads on the way to the loss. */
@@ -419,7 +446,7 @@ int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Va
 	room(&m);
 	sources(&m);
 	for (int i = 0; i < g->nnode; i++)
-		if (place_node(&m, g->node[i]))
+		if (place_node(&m, g->node[i]) || compare(&m, g->node[i]))
 			return -1;
 	if (m.time[loss->id].kind == TIME_S) {
 		err_at(loss->loc, "the loss %s is that of one micro-batch, not a sum over the batch", loss->name);

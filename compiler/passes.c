@@ -132,8 +132,26 @@ static int step(Model *m, const Pass *p)
 	return 0;
 }
 
+/* What a model in micro-batches means is asked of the same model for the whole batch, as far as the training graph. */
+static int run_whole(Model *m)
+{
+	Model *w = whole_model(m);
+	int bad = 0;
+	if (!w)
+		return 0;
+	whole_bind(m, true);
+	diag_hush(true);
+	for (int i = 0; !bad && !(passes[i].gives & TRAIN); i++)
+		bad = step(w, &passes[i]);
+	diag_hush(false);
+	whole_bind(m, false);
+	return bad;
+}
+
 int passes_run(Model *m)
 {
+	if (run_whole(m))
+		return -1;
 	for (int i = 0; i < NPASS; i++) {
 		const Pass *p = &passes[i];
 		if (step(m, p))

@@ -162,11 +162,20 @@ static bool scalar(const Value *v)
 	return v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0 && type_elements(v->type) == 1;
 }
 
-/* How many labels count: a constant without ignore_index, else the sum of a mask. */
+static Value *sum_of(Graph *g, Loc loc, Value *v)
+{
+	Value *out = graph_fresh(g, "loss.count");
+	return v ? build(g, loc, "ReduceSum", "keepdims=0", 1, &out, 1, v) : NULL;
+}
+
+/* How much the labels count: their number, a constant, without ignore_index and weights; else the sum of a mask, or of the weights of
+ * their classes. */
 static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
 {
-	Value *label = n->in[1];
+	Value *label = n->in[1], *weight = n->nin > 2 ? n->in[2] : NULL;
 	Loc loc = n->loc;
+	if (!attr_has(n, "ignore_index") && weight)
+		return sum_of(g, loc, build(g, loc, "Gather", NULL, 1, NULL, 2, weight, label));
 	if (!attr_has(n, "ignore_index")) {
 		int64_t k = type_elements(label->type);
 		if (k < 0) {
@@ -178,19 +187,25 @@ static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
 	Tensor *ig = tensor_new(g->arena, label->type->elem, 0, NULL);
 	tensor_set_int(ig, 0, attr_int(n, "ignore_index"));
 	Value *is = build(g, loc, "Equal", NULL, 1, NULL, 2, label, graph_const(g, ig, "loss.ignore"));
+	if (is && weight) {
+		Tensor *none = tensor_new(g->arena, label->type->elem, 0, NULL);
+		Value *at = build(g, loc, "Where", NULL, 1, NULL, 3, is, graph_const(g, none, "loss.none"), label);
+		Value *each = at ? build(g, loc, "Gather", NULL, 1, NULL, 2, weight, at) : NULL;
+		Value *zero = graph_const(g, tensor_scalar(g->arena, dt, 0), "loss.zero");
+		return sum_of(g, loc, each ? build(g, loc, "Where", NULL, 1, NULL, 3, is, zero, each) : NULL);
+	}
 	Value *used = is ? build(g, loc, "Not", NULL, 1, NULL, 1, is) : NULL;
 	char to[32];
 	snprintf(to, sizeof to, "to=%d", (int)dt);
 	Value *mask = used ? build(g, loc, "Cast", to, 1, NULL, 1, used) : NULL;
-	Value *out = graph_fresh(g, "loss.count");
-	return mask ? build(g, loc, "ReduceSum", "keepdims=0", 1, &out, 1, mask) : NULL;
+	return sum_of(g, loc, mask);
 }
 
 /* mean -> sum / count, for a loss node whose schema has a reduction.  1: rewritten. */
 static int split_mean(Graph *g, Node *n, int64_t times)
 {
 	Name mean = name_of("mean");
-	if (!n->row || !n->row->composite || !n->nout || !n->out[0] || n->nin < 2 || (n->nin > 2 && n->in[2]))
+	if (!n->row || !n->row->composite || !n->nout || !n->out[0] || n->nin < 2)
 		return 0;
 	bool has = false;
 	for (int i = 0; i < n->row->schema->nattr; i++)
@@ -368,7 +383,10 @@ static int build_training(Graph *g, Training *t)
 		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
-	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g) || train_split_means(g, t->times) || micro_means(g, t->times))
+	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))
+		return -1;
+	whole_constants(g);
+	if (train_split_means(g, t->times) || micro_means(g, t->times))
 		return -1;
 	int trained = 0;
 	for (int i = 0; i < np; i++)            /* all but statistics */

@@ -299,12 +299,21 @@ void fail_at(ExitCode code, Loc loc, const char *fmt, ...)
 	va_end(ap);
 }
 
+static bool hushed;
+
+void diag_hush(bool on)
+{
+	hushed = on;
+}
+
 void warn_at(Loc loc, const char *fmt, ...)
 {
 	va_list ap;
 
+	muted = hushed;
+	if (hushed)
+		return;
 	va_start(ap, fmt);
-	muted = false;
 	say(loc, "warning", fmt, ap);
 	va_end(ap);
 }

@@ -19,6 +19,7 @@ void model_free(Model *m)
 		return;
 	for (int i = 0; i < m->nothers; i++)
 		model_free(m->others[i]);
+	model_free(m->whole);
 	Arena own = m->arena, scratch = m->scratch;
 
 	arena_free(&scratch);

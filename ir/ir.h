@@ -93,6 +93,7 @@ void note_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));                /* our mistake: EXIT_BUG */
 int  diag_errors(void);             /* how many so far */
 ExitCode diag_exit(void);           /* EXIT_OK, or the code of the first error */
+void diag_hush(bool on);            /* while on, warnings are not shown: they were, or will be */
 void diag_whole(bool on);           /* while on, errors are shown even beyond --max-errors: reports that promise to be complete */
 void diag_finish(void);             /* prints what was only counted */
 void diag_reset(void);              /* forget all: fuzzers, tests */
@@ -360,6 +361,7 @@ struct Model {
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */
+	Model *whole;                   /* compiler/whole.c: for all samples of a batch that comes in micro-batches */
 };
 
 /* A loop over all nodes or values of a large graph waits for memory at each step.  These fetch what it will need some steps on:

@@ -1,7 +1,7 @@
 # A step in 2, 4 or 8 micro-batches has the losses of one in one: in the reference evaluator to 1e-6, for every example and for losses
 # whose count is known only at the end; and in programs of one and two ranks.
 # seconds: 900
-for f in "$HERE/micro.ir" "$ROOT"/examples/*.ir; do
+for f in "$HERE/micro.ir" "$HERE/counts.ir" "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir) why=''
 	[ "$name" = resnet ] && continue        # has statistics of the batch
 	for m in 8 4 2 1; do
@@ -14,10 +14,17 @@ for f in "$HERE/micro.ir" "$ROOT"/examples/*.ir; do
 	if [ -z "$why" ]; then echo "ok $name"; else echo "not ok $name: $why"; fi
 done
 
+# Averages of the weights, too.
+for m in 8 4 2 1; do
+	"$PLAIN/test-equiv-evaluator" "$HERE/counts.ir" 6 "microbatch: $m" w.ema train.scale | grep -v ^step >"$m.txt" || exit 1
+	paste 8.txt "$m.txt" | awk '{ for (i = 2; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d > 1e-6 || d < -1e-6) { print " " $1 ": " $i " and " $(i + NF / 2); bad = 1 } } n++ } END { exit bad || n != 12 }' >why &&
+		echo "ok averages in micro-batches of $m" || { echo "not ok averages in micro-batches of $m: they differ" && head -n 3 why; }
+done
+
 agree() { # what, file: as the evaluator with the whole batch
 	paste 8.txt "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-5 * $4) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 3 }' >why && echo "ok $1" || { echo "not ok $1: losses differ" && cat why; }
 }
-for f in "$HERE/micro.ir" "$ROOT/examples/gpt.ir"; do
+for f in "$HERE/micro.ir" "$HERE/counts.ir" "$ROOT/examples/gpt.ir"; do
 	name=$(basename "$f" .ir)
 	"$PLAIN/test-equiv-evaluator" "$f" 3 'batch: 8, data: points(classes: 2)' | grep ^step >8.txt || exit 1
 	for ranks in 1 2; do

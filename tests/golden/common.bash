@@ -10,18 +10,25 @@ tree() {
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
 }
 
+# run WANT OPTION...: trains, from fresh files.
+run() {
+	local want=$1
+	shift
+	rm -rf dump state steps.log
+	tree/trainer --log=steps.log --checkpoint=state --data="$(dirname "$want")/data" --dump=dump "$@" >log 2>&1
+}
+
 # golden NAME WANT MODEL TRAIN: trains and compares.
 golden() {
 	local name=$1 want=$2 code plain
-	tree "$3" --train="$4" && rm -rf dump && tree/trainer --every=1 --data="$(dirname "$want")/data" --dump=dump 2>log >out &&
-		awk '/^step/ { print $4 }' out >losses || { echo "not ok $name: $(head -n 1 log)" && return; }
-	"$PLAIN/test-golden-train" "$want" losses dump >why 2>&1
+	tree "$3" --train="$4" && run "$want" || { echo "not ok $name: $(head -n 1 log)" && return; }
+	mv steps.log losses && mv state/step-*/state.safetensors end.safetensors
+	"$PLAIN/test-golden-train" "$want" losses dump end.safetensors >why 2>&1
 	code=$?
 	if [ $code -eq 3 ]; then     # some gradients are in no memory: momentum has them
 		plain=$(sed 's/optimizer: .*, batch:/optimizer: momentum(lr: 0), batch:/' <<<"$4")
-		tree "$3" --train="$plain" && rm -rf dump && tree/trainer --steps=1 --data="$(dirname "$want")/data" --dump=dump >log 2>&1 ||
-			{ echo "not ok $name: $(head -n 1 log)" && return; }
-		"$PLAIN/test-golden-train" "$want" losses dump momentum >why 2>&1
+		tree "$3" --train="$plain" && run "$want" --steps=1 || { echo "not ok $name: $(head -n 1 log)" && return; }
+		"$PLAIN/test-golden-train" "$want" losses dump end.safetensors momentum >why 2>&1
 		code=$?
 	fi
 	if [ $code -eq 0 ]; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi

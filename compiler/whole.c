@@ -1,0 +1,118 @@
+/* The graph of the whole batch, beside that of one micro-batch.
+ *
+ * A model is read with the batch axis bound to the samples of a micro-batch, and a number that a node takes from a shape is then that of
+ * the part: a sum divided by Shape(x)[0] would be divided by too little, and Reshape(x, [6, -1]) would keep 6 rows where the whole
+ * batch has its samples spread over them.  So the passes before the training graph also run on a copy with the axis bound
+ * to all samples, and what a part means is asked there: a value that is split along an axis is M times as long there, any other is the
+ * same, and a constant that a node computes with has the value that it has there.  A value is found by its name, its operator and its place
+ * in the source; what folding made up for one of the two only is not compared. */
+#include "compiler.h"
+
+#include <string.h>
+
+static Annot *copy_annots(Arena *arena, const Annot *list)
+{
+	Annot *first = NULL, **end = &first;
+	for (; list; list = list->next, end = &(*end)->next) {
+		*end = arena_new(arena, Annot);
+		**end = *list;
+		(*end)->next = NULL;
+	}
+	return first;
+}
+
+/* The symbol of the batch axis, and what it is bound to; NULL: it is a number. */
+static Name batch_symbol(const Graph *g, int64_t *rows)
+{
+	for (int i = 0; i < g->nin; i++) {
+		const Type *t = g->in[i]->type;
+		const char *s = t && t->kind == TY_TENSOR && t->rank > 0 && dim_symbolic(t->dim[0]) && !dim_symbolic(dim_bound(t->dim[0])) ? dim_text(t->dim[0]) : NULL;
+		if (s && !strpbrk(s, "*+-/() ")) {
+			*rows = dim_bound(t->dim[0]);
+			return name_of(s);
+		}
+	}
+	return NULL;
+}
+
+Model *whole_model(Model *m)
+{
+	int64_t times = annot_find(m->annot, "train") && !opt.infer ? micro_times(m) : 1, rows;
+	Name symbol = times > 1 && !pass_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
+	if (!symbol)
+		return NULL;
+	Model *w = model_new();
+	w->file = m->file;
+	w->ir_version = m->ir_version;
+	w->has_ir_version = m->has_ir_version;
+	w->from_onnx = m->from_onnx;
+	w->opset = m->opset;
+	w->nopset = m->nopset;
+	w->function = m->function;
+	w->nfunction = m->nfunction;
+	w->annot = copy_annots(&w->arena, m->annot);
+	w->graph = graph_copy(w, m->graph);
+	for (int i = 0; i < w->graph->nvalue; i++)
+		w->graph->value[i]->annot = copy_annots(&w->arena, w->graph->value[i]->annot);
+	for (int i = 0; i < w->graph->nnode; i++)
+		w->graph->node[i]->annot = copy_annots(&w->arena, w->graph->node[i]->annot);
+	m->whole = w;
+	return w;
+}
+
+void whole_bind(const Model *m, bool all)
+{
+	int64_t rows;
+	Name symbol = batch_symbol(m->graph, &rows);
+	dim_bind(symbol, all ? rows * micro_times(m) : rows / micro_times(m));
+}
+
+/* ---- what is asked ---- */
+
+static const Value *other(const Graph *g, const Value *v)
+{
+	const Model *w = g->model->whole;
+	const Value *o = w && v->type && v->type->kind == TY_TENSOR ? graph_find(w->graph, v->name) : NULL;
+	if (!o || !o->type || o->type->kind != TY_TENSOR || o->type->rank != v->type->rank || !o->def != !v->def || !o->data != !v->data)
+		return NULL;
+	return o->def && (strcmp(o->def->op, v->def->op) || memcmp(&o->def->loc, &v->def->loc, sizeof(Loc))) ? NULL : o;
+}
+
+int whole_axis(const Graph *g, const Value *v, int64_t times)
+{
+	const Value *o = other(g, v);
+	int axis = WHOLE_SAME;
+	for (int a = 0; o && a < v->type->rank; a++)
+		if (o->type->dim[a] != v->type->dim[a])
+			axis = axis == WHOLE_SAME && o->type->dim[a] == v->type->dim[a] * times ? a : WHOLE_OTHER;
+	return o ? axis : WHOLE_UNKNOWN;
+}
+
+const char *whole_text(const Graph *g, const Value *v)
+{
+	return type_text(other(g, v)->type);
+}
+
+/* Does the node compute with this operand, or only take a shape or bounds from it? */
+static bool computes(const Node *n, int i)
+{
+	return emit_reads(n, i) || emit_literal(n->in[i]);
+}
+
+bool whole_differs(const Graph *g, const Value *v)
+{
+	const Value *o = v->data && !v->param && v->graph == g ? other(g, v) : NULL;
+	return o && o->data != v->data && !tensor_equal(o->data, v->data);
+}
+
+void whole_constants(Graph *g)
+{
+	for (int i = 0; i < g->nnode && g->model->whole; i++) {
+		Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++) {
+			const Value *v = n->in[k], *o = v && whole_differs(g, v) ? other(g, v) : NULL;
+			if (o && type_equal(o->type, v->type) && computes(n, k))
+				n->in[k] = graph_const(g, o->data, name_fmt("%s.whole", v->name));
+		}
+	}
+}
