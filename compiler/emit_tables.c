@@ -368,31 +368,11 @@ int emit_params(Emit *e, Text *program)
 
 /* ---- inputs and data ---- */
 
-static bool op_is(const Node *n, const char *op)
-{
-	return !strcmp(n->op, op);
-}
-
-/* The length of the axis that operand k of n is an index into; 0: it is none. */
+/* The length of the axis that operand k of n is an index into; 0: it is none, or some of its elements are not. */
 static int64_t index_range(const Node *n, int k)
 {
 	int axis;
-	if (k == 1 && (op_is(n, "SoftmaxCrossEntropyLoss") || op_is(n, "NegativeLogLikelihoodLoss")))
-		return attr_has(n, "ignore_index") ? 0 : n->in[0]->type->dim[1];
-	if (k == 1 && (op_is(n, "Gather") || op_is(n, "GatherElements"))) {
-		axis = (int)attr_int(n, "axis");
-		return n->in[0]->type->dim[axis < 0 ? axis + n->in[0]->type->rank : axis];
-	}
-	return 0;
-}
-
-static bool keeps_elements(const Node *n, int k)
-{
-	static const char *const list[] = { "Boxing", "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", NULL };
-	for (int i = 0; list[i] && k == 0; i++)
-		if (op_is(n, list[i]))
-			return true;
-	return false;
+	return op_index(n, k, &axis) && !attr_has(n, "ignore_index") ? n->in[0]->type->dim[axis] : 0;
 }
 
 /* The smallest range that anything computed from v by moving its elements is used with. */
@@ -408,7 +388,7 @@ static int64_t range_of(const Graph *g, const Value *input)
 				continue;
 			int64_t r = index_range(n, k);
 			range = r && (!range || r < range) ? r : range;
-			if (keeps_elements(n, k) && n->out[0])
+			if (n->row->carries && k == 0 && n->out[0])
 				is[n->out[0]->id] = 1;
 		}
 	}

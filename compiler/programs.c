@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-static bool is(const Node *n, const char *op)
-{
-	return !strcmp(n->op, op);
-}
-
 static bool unused(const int *uses, const Node *n, int from)
 {
 	for (int k = from; k < n->nout; k++)
@@ -27,22 +22,13 @@ static bool unused(const int *uses, const Node *n, int from)
 }
 
 /* Stored statistics instead of those of the batch, nothing dropped. */
-static int infer_mode(Graph *g)
+static int outside_training(Graph *g)
 {
 	int *uses = graph_uses(g, g->scratch);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		if (is(n, "BatchNormalization") && n->nout > 1 && unused(uses, n, 1)) {
-			for (int k = 1; k < n->nout; k++)
-				if (n->out[k])
-					n->out[k]->def = NULL;
-			n->nout = 1;
-			Attr *a = node_attr(n, "training_mode");
-			if (a)
-				a->u.i = 0;
-		}
-		if (is(n, "Dropout") && n->nin > 2 && n->in[2] && unused(uses, n, 1))
-			graph_replace(g, n->out[0], n->in[0]);
+		if (n->row->infer && unused(uses, n, 1) && n->row->infer(n))
+			return -1;
 	}
 	graph_sweep(g);
 	return infer_graph(g);
@@ -140,10 +126,10 @@ static int make_eval(Model *m)
 	Value *loss = graph_find(g, m->plan->train.loss->name), *out[2];
 	e->plan->train.loss = loss;
 	narrow(g, &loss, 1);
-	if (infer_mode(g) || train_split_means(g, 1) || micro_means(g, 1))
+	if (outside_training(g) || train_split_means(g, 1) || micro_means(g, 1))
 		return -1;
 	Node *n = loss->def;
-	bool ratio = n && is(n, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
+	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
 	out[0] = ratio ? n->in[0] : loss;
 	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, loss->type->elem, 1), "loss.count");
 	e->plan->train.loss = out[0];
@@ -169,7 +155,7 @@ static int make_infer(Model *m)
 			arena_push(g->scratch, out, n, g->out[i]);
 	f->plan->train.loss = NULL;
 	narrow(g, out, n);
-	return infer_mode(g) || graph_sort(g) ? -1 : 0;
+	return outside_training(g) || graph_sort(g) ? -1 : 0;
 }
 
 int programs_make(Model *m)
@@ -189,7 +175,7 @@ int programs_alone(Model *m)
 			arena_push(g->scratch, out, n, g->out[i]);
 	m->plan->train.loss = NULL;
 	narrow(g, out, n);
-	return infer_mode(g) || graph_sort(g) ? -1 : 0;
+	return outside_training(g) || graph_sort(g) ? -1 : 0;
 }
 
 /* Programs that were read from a dump. */

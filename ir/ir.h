@@ -438,6 +438,9 @@ struct Op {
 	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
 	bool random;                    /* gives other values each step: never folded */
 	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
+	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
+	const char *index;              /* "indices axis", "target 1": an operand whose elements count along that axis of the first one */
+	int (*infer)(Node *);           /* only the first result is used: becomes what it means outside training */
 	/* Filled in by op_init, never written in a row: */
 	struct Function *def;           /* the text definition: of a composite, or of an operator that is nothing else */
 	struct Function *gradient;      /* .grad, parsed when first asked for */
@@ -462,6 +465,7 @@ Function *op_gradient(const Op *);                           /* its gradient as 
 int  op_bind(Graph *, bool report_all);                      /* gives every node its row; unsupported ones in one report; -1 */
 int  op_count(void);
 const Op *op_at(int i);
+bool op_index(const Node *, int operand, int *axis);          /* the operand counts along that axis of the first one, by .index of its row */
 int  op_list(FILE *);                                        /* --list-ops */
 int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
 /* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */

@@ -253,6 +253,20 @@ const Op *op_at(int i)
 	return table[i];
 }
 
+bool op_index(const Node *n, int operand, int *axis)
+{
+	const Schema *s = n->row->schema;
+	const char *at = n->row->index;
+	if (!at || !s || operand >= s->nin || operand >= n->nin)
+		return false;
+	size_t len = strcspn(at, " ");
+	if (strlen(s->in[operand].name) != len || strncmp(s->in[operand].name, at, len))
+		return false;
+	int64_t a = !strcmp(at + len, " axis") ? attr_int(n, "axis") : strtoll(at + len, NULL, 10);
+	*axis = (int)(a < 0 ? a + n->in[0]->type->rank : a);
+	return true;
+}
+
 Function *op_gradient(const Op *op)
 {
 	Op *own = (Op *)op;     /* rows live in our own table: see op_init */

@@ -808,14 +808,14 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 
 /* clang-format off */
 const Op ops_index[] = {
-	{ .name = "Gather", .since = 1, .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather, .eval = eval_gather,
+	{ .name = "Gather", .since = 1, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather, .eval = eval_gather,
 	  .kernel = "gather", .factor_fn = factor_gather, .linear = "x", .grad = "dx = GatherGrad<axis=@axis>(dy, x, indices)",
 	  .cost = cost_bytes, .test = "x:[4,3] indices:{0,-1,0} | x:[2,3,4] indices:[2,2] =axis:1" },
 	{ .name = "GatherGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:I -> dx:F", .attrs = "axis:int=0",
 	  .shape = shape_gather_grad, .eval = eval_gather_grad, .kernel = "gather_grad", .factor_fn = factor_gather_grad, .linear = "dy",
 	  .grad = "ddy = Gather<axis=@axis>(ddx, indices)", .cost = cost_bytes,
 	  .test = "dy:[3,3] like:[4,3] indices:{0,-1,0} | dy:[2,2,2,4] like:[2,3,4] indices:[2,2] =axis:1" },
-	{ .name = "GatherElements", .since = 11, .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather_elements,
+	{ .name = "GatherElements", .since = 11, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather_elements,
 	  .eval = eval_gather_elements, .kernel = "gather_elements", .linear = "x",
 	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)", .factor_fn = factor_elements, .cost = cost_bytes,
 	  .test = "x:[3,3] indices:[2,3] | x:[3,3] indices:[3,2] =axis:1" },

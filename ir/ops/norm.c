@@ -473,6 +473,21 @@ static bool own_norm(const Node *n, const bool *wants)
 }
 
 /* Statistics of the batch; those that were kept from training make it pointwise. */
+/* Stored statistics instead of those of the batch.  A node that names no statistics as results was written as it is meant. */
+static int infer_batchnorm(Node *n)
+{
+	Attr *mode = node_attr(n, "training_mode");
+	if (n->nout < 2)
+		return 0;
+	for (int k = 1; k < n->nout; k++)
+		if (n->out[k])
+			n->out[k]->def = NULL;
+	n->nout = 1;
+	if (mode)
+		mode->u.i = 0;
+	return 0;
+}
+
 static bool own_batchnorm(const Node *n, const bool *wants)
 {
 	return batch_training(n) && !wants[3] && !wants[4];
@@ -555,6 +570,13 @@ static int shape_dropout(Node *n)
 }
 
 /* ratio and training_mode are operands, but which program is meant must be known. */
+static int infer_dropout(Node *n)
+{
+	if (in_value(n, 2))
+		graph_replace(n->graph, n->out[0], n->in[0]);
+	return 0;
+}
+
 static int expand_dropout(Node *n)
 {
 	const Tensor *ratio = in_const(n, 1), *mode = in_const(n, 2);
@@ -662,7 +684,7 @@ const Op ops_norm[] = {
 	{ .name = "BatchNormalization", .since = 14,
 	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2? saved_mean:F2? saved_inv:F2?",
 	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm,
-	  .own = own_batchnorm, .stash = "saved_mean saved_inv",
+	  .infer = infer_batchnorm, .own = own_batchnorm, .stash = "saved_mean saved_inv",
 	  .grad = "dx = BatchNormGrad(dy, x, scale, saved_mean, saved_inv);"
 		  "dscale, db = BatchNormGradW(dy, x, scale, saved_mean, saved_inv)",
 	  .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels,
@@ -670,7 +692,7 @@ const Op ops_norm[] = {
 	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] "
 		  "mean:[2] var:(0.1,2)[2] =training_mode:1 | x:[3,2,2,2] scale:[2] b:[2] mean:[2] "
 		  "var:(0.1,2)[2] =training_mode:1" },
-	{ .name = "BatchNormalization", .since = 9, .until = 13,
+	{ .name = "BatchNormalization", .since = 9, .until = 13, .infer = infer_batchnorm,
 	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
 	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm",
 	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
@@ -769,7 +791,7 @@ const Op ops_norm[] = {
 		  "(0.7978845608028654 + 0.1070322243 * x * x)) : "
 		  "dy * (0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(0 - 0.5 * x * x))",
 	  .cost = cost_pointwise, .flops = 20, .test = "dy:[3,4] x:[3,4] | dy:[3,4] x:[3,4] =approximate:\"tanh\"" },
-	{ .name = "Dropout", .since = 12, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?",
+	{ .name = "Dropout", .since = 12, .infer = infer_dropout, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?",
 	  .attrs = "seed:int", .shape = shape_dropout, .kernel = "dropout", .composite = true,
 	  .expand = expand_dropout, .factors = "..., , -> ..., ...", .cost = cost_pointwise, .flops = 2,
 	  .random = true, .test = "x:[3,4]" },

@@ -1,0 +1,210 @@
+/* Calls that read or write where an index operand says: gathers, scatters, their gradients, one-hot, compress.  Kernels of
+ * index.c know elements of 32 bits; those of any.c take the bytes of an element. */
+#include "emit_calls.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- along one axis ---- */
+
+static bool can_32(const Node *n)
+{
+	return emit_bits(n->in[0]) == 32 && emit_int64(n->in[1]);
+}
+
+static void print_gather(const Print *p, const char *name)
+{
+	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	emit_call(p, name, "0", "01");
+	emit_around(p, &x, emit_axis(p->n, x.rank));
+	emit_sizes(p, emit_count(&i));
+}
+
+static void call_gather(const Print *p)
+{
+	print_gather(p, "k_gather_32");
+	emit_end(p);
+}
+
+static void call_gather_any(const Print *p)
+{
+	print_gather(p, "k_gather");
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+/* Of a gather and of one by tuples: dy, x for its shape, the index. */
+static bool can_grad(const Node *n)
+{
+	return emit_float(n->in[0]) && emit_int64(n->in[2]) && n->in[1]->type->rank <= 8;
+}
+
+static void call_gather_grad(const Print *p)
+{
+	Shape y = emit_out(p, 0), i = emit_in(p, 2);
+	emit_call(p, "k_gather_grad_f32", "0", "02");
+	emit_around(p, &y, emit_axis(p->n, y.rank));
+	emit_sizes(p, emit_count(&i));
+	emit_end(p);
+}
+
+/* Loops over the index that move in x, but not along the axis that is indexed, then that axis. */
+static void print_elements(const Print *p)
+{
+	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	int axis = emit_axis(p->n, x.rank);
+	int64_t st[8];
+	Loops l = { 0 };
+	emit_strides(&x, st);
+	for (int a = 0; a < i.rank; a++)
+		emit_loop(&l, i.d[a], a == axis ? 0 : st[a]);
+	emit_loops(p, &l);
+	emit_sizes(p, x.d[axis], st[axis]);
+}
+
+static void call_gather_elements(const Print *p)
+{
+	emit_call(p, "k_gather_elements_32", "0", "01");
+	print_elements(p);
+	emit_end(p);
+}
+
+static void call_gather_elements_any(const Print *p)
+{
+	emit_call(p, "k_gather_elements", "0", "01");
+	print_elements(p);
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+/* ---- scatters ---- */
+
+static const char *scatter_how(const Node *n)
+{
+	const char *r = attr_has(n, "reduction") ? attr_str(n, "reduction") : "none";
+	return !strcmp(r, "add") ? "K_ADD" : !strcmp(r, "mul") ? "K_MUL" : !strcmp(r, "max") ? "K_LARGEST" : !strcmp(r, "min") ? "K_SMALLEST" : "K_PUT";
+}
+
+static bool can_scatter_add(const Node *n)
+{
+	return emit_float(n->in[0]) && emit_int64(n->in[1]) && !strcmp(scatter_how(n), "K_ADD");
+}
+
+static bool can_scatter(const Node *n)
+{
+	return emit_indexed(n) && (emit_float(n->in[0]) || !strcmp(scatter_how(n), "K_PUT"));
+}
+
+static void print_scatter(const Print *p, const char *name)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, name, "0", "012");
+	emit_sizes(p, emit_count(&x));
+}
+
+static void print_how(const Print *p)
+{
+	text_add(p->t, ", %s", scatter_how(p->n));
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+static void call_scatter_add(const Print *p)
+{
+	print_scatter(p, "k_scatter_add_f32");
+	print_elements(p);
+	emit_end(p);
+}
+
+static void call_scatter(const Print *p)
+{
+	print_scatter(p, "k_scatter_elements");
+	print_elements(p);
+	print_how(p);
+}
+
+/* ---- by tuples ---- */
+
+static void print_nd(const Print *p, const Shape *x, const Shape *index, int batch)
+{
+	int depth = (int)index->d[index->rank - 1];
+	int64_t st[8];
+	emit_strides(x, st);
+	text_add(p->t, ", &(KNd){ %" PRId64, emit_product(index, 0, batch));
+	emit_sizes(p, emit_product(index, batch, index->rank - 1), emit_product(x, batch, x->rank), emit_product(x, batch + depth, x->rank));
+	text_add(p->t, ", { %d", depth);
+	emit_dims(p, x->d + batch, depth);
+	emit_dims(p, st + batch, depth);
+	text_add(p->t, " } }");
+}
+
+static void call_gather_nd(const Print *p)
+{
+	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	emit_call(p, "k_gather_nd", "0", "01");
+	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+static void call_gather_nd_grad(const Print *p)
+{
+	Shape x = emit_out(p, 0), i = emit_in(p, 2);
+	emit_call(p, "k_gather_nd_grad_f32", "0", "02");
+	emit_sizes(p, emit_count(&x));
+	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
+	emit_end(p);
+}
+
+static void call_scatter_nd(const Print *p)
+{
+	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	print_scatter(p, "k_scatter_nd");
+	print_nd(p, &x, &i, 0);
+	print_how(p);
+}
+
+/* ---- others ---- */
+
+static bool can_one_hot(const Node *n)
+{
+	return emit_int64(n->in[0]) && emit_bits(n->in[2]) >= 8 && type_elements(n->out[0]->type) > 0;
+}
+
+static void call_one_hot(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	emit_call(p, "k_one_hot", "0", "02");
+	emit_around(p, &y, emit_axis(p->n, y.rank));
+	emit_sizes(p, emit_bytes(p->n->in[2]));
+	emit_end(p);
+}
+
+static void call_compress(const Print *p)
+{
+	Shape x = emit_in(p, 0), k = emit_in(p, 1);
+	emit_call(p, "k_compress", "0", "01");
+	emit_sizes(p, k.d[0]);
+	if (attr_has(p->n, "axis"))
+		emit_around(p, &x, emit_axis(p->n, x.rank));
+	else
+		emit_sizes(p, 1, emit_count(&x), 1);
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+const Kernel calls_index[] = {
+	{ "gather", "index", 3, can_32, call_gather, false },
+	{ "gather", "any", 3, emit_indexed, call_gather_any, false },
+	{ "gather_grad", "index", 5, can_grad, call_gather_grad, false },
+	{ "gather_elements", "index", 3, can_32, call_gather_elements, false },
+	{ "gather_elements", "any", 3, emit_indexed, call_gather_elements_any, false },
+	{ "scatter_elements", "index", 7, can_scatter_add, call_scatter_add, false },
+	{ "scatter_elements", "any", 7, can_scatter, call_scatter, false },
+	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, false },
+	{ "gather_nd_grad", "any", 5, can_grad, call_gather_nd_grad, false },
+	{ "scatter_nd", "any", 7, can_scatter, call_scatter_nd, false },
+	{ "one_hot", "any", 5, can_one_hot, call_one_hot, false },
+	{ "compress", "any", 3, emit_any, call_compress, false },
+	{ 0 },
+};

@@ -1,0 +1,411 @@
+/* Calls that put elements elsewhere or make them from nothing: copies by strides, parts and wholes, padding, fills, random
+ * numbers. */
+#include "emit_calls.h"
+#include "ops/ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- x read with strides into y: transposes, broadcasts, repeats ---- */
+
+static void print_copy(const Print *p, const Loops *l)
+{
+	emit_call(p, arena_printf(p->e->tree.arena, "k_copy_%d", emit_bits(p->n->in[0])), "0", "0");
+	emit_sizes(p, 0);
+	emit_loops(p, l);
+	emit_end(p);
+}
+
+static bool can_copy(const Node *n)
+{
+	int w = emit_bits(n->in[0]);
+	return w == 8 || w == 32 || w == 64;
+}
+
+static void call_same(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	Loops l = { 0 };
+	emit_loop(&l, emit_count(&y), 1);
+	print_copy(p, &l);
+}
+
+static void print_transposed(const Print *p, const int64_t *perm)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	emit_strides(&x, st);
+	for (int a = 0; a < y.rank; a++)
+		emit_loop(&l, y.d[a], st[perm[a]]);
+	print_copy(p, &l);
+}
+
+/* All axes in reverse where nothing else is said. */
+static void call_transpose(const Print *p)
+{
+	int np = 0, rank = p->n->in[0]->type->rank;
+	const int64_t *given = attr_ints(p->n, "perm", &np);
+	int64_t perm[8];
+	for (int a = 0; a < rank; a++)
+		perm[a] = np ? given[a] : rank - 1 - a;
+	print_transposed(p, perm);
+}
+
+/* The last two axes. */
+static void call_swap(const Print *p)
+{
+	int rank = p->n->in[0]->type->rank;
+	int64_t perm[8];
+	for (int a = 0; a < rank; a++)
+		perm[a] = a < rank - 2 ? a : 2 * rank - 3 - a;
+	print_transposed(p, perm);
+}
+
+static void call_expand(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	emit_strides(&x, st);
+	for (int a = 0; a < y.rank; a++) {
+		int b = a - (y.rank - x.rank);
+		emit_loop(&l, y.d[a], b < 0 || x.d[b] == 1 ? 0 : st[b]);
+	}
+	print_copy(p, &l);
+}
+
+/* Each axis is a repeat around it: axes of y by strides of x, of which a repeat moves 0. */
+static bool tile_loops(const Node *n, const Shape *x, Loops *l)
+{
+	const Tensor *r = in_const(n, 1);
+	int64_t st[8];
+	emit_strides(x, st);
+	for (int a = 0; a < x->rank; a++)
+		for (int k = 0; k < 2; k++) {
+			if (l->n == 8)
+				return false;
+			emit_loop(l, k ? x->d[a] : tensor_int(r, a), k ? st[a] : 0);
+		}
+	return true;
+}
+
+static bool can_tile(const Node *n)
+{
+	Loops l = { 0 };
+	if (!emit_any(n) || !emit_consts(n, 1) || !can_copy(n))
+		return false;
+	Shape x = { .rank = n->in[0]->type->rank };
+	memcpy(x.d, n->in[0]->type->dim, (size_t)x.rank * sizeof x.d[0]);
+	return tile_loops(n, &x, &l);
+}
+
+static void call_tile(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	Loops l = { 0 };
+	tile_loops(p->n, &x, &l);
+	print_copy(p, &l);
+}
+
+/* ---- parts and wholes ---- */
+
+/* One side of a move: where it begins, and the stride of each axis. */
+typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;
+
+/* Loops over the axes of a part, with the strides of what it is a part of and of itself; joined where both allow. */
+static void print_move(const Print *p, const Shape *len, const Side *y, const Side *x)
+{
+	Loops to = { 0 }, from = { 0 };
+	for (int a = 0; a < len->rank; a++) {
+		if (len->d[a] == 1)
+			continue;
+		bool join = to.n && to.stride[to.n - 1] == len->d[a] * y->stride[a] && from.stride[from.n - 1] == len->d[a] * x->stride[a];
+		if (!join)
+			to.len[to.n++] = from.len[from.n++] = 1;
+		to.len[to.n - 1] *= len->d[a];
+		from.len[from.n - 1] *= len->d[a];
+		to.stride[to.n - 1] = y->stride[a];
+		from.stride[from.n - 1] = x->stride[a];
+	}
+	int w = emit_bits(p->n->in[0]);
+	bool plain = w == 32 || w == 64;
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move%s(c, %s, %" PRId64 ", %s, %" PRId64, !plain ? "" : w == 32 ? "_32" : "_64", y->text, y->offset, x->text, x->offset);
+	emit_loops(p, &to);
+	emit_loops(p, &from);
+	if (!plain)
+		emit_sizes(p, w / 8);
+	text_add(p->t, ");\n");
+}
+
+static bool can_move(const Node *n)
+{
+	int w = emit_bits(n->in[0]);
+	return w == 32 || w == 64;
+}
+
+static void call_concat(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	int axis = emit_axis(p->n, y.rank);
+	Side whole = { .text = emit_result(p, 0) }, part = { 0 };
+	emit_strides(&y, whole.stride);
+	for (int i = 0; i < p->n->nin; i++) {
+		Shape x = emit_in(p, i);
+		emit_strides(&x, part.stride);
+		part.text = emit_operand(p, i);
+		print_move(p, &x, &whole, &part);
+		whole.offset += x.d[axis] * whole.stride[axis];
+	}
+}
+
+static void call_split(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	int axis = emit_axis(p->n, x.rank);
+	Side whole = { .text = emit_operand(p, 0) }, part = { 0 };
+	emit_strides(&x, whole.stride);
+	for (int i = 0; i < p->n->nout; i++) {
+		Shape y = emit_out(p, i);
+		emit_strides(&y, part.stride);
+		part.text = emit_result(p, i);
+		print_move(p, &y, &part, &whole);
+		whole.offset += y.d[axis] * whole.stride[axis];
+	}
+}
+
+/* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
+static void read_slice(const Node *n, int at, const Shape *x, Side *side)
+{
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? in_const(n, at + 2) : NULL;
+	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? in_const(n, at + 3) : NULL;
+	int64_t dense[8];
+	emit_strides(x, dense);
+	memcpy(side->stride, dense, sizeof dense);
+	for (int64_t k = 0; k < tensor_elements(s); k++) {
+		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
+		a = a < 0 ? a + x->rank : a;
+		slice_clamp(&from, &to, step, x->d[a]);
+		side->offset += from * dense[a];
+		side->stride[a] = step * dense[a];
+	}
+}
+
+static bool can_slice_at(const Node *n, int at)
+{
+	return emit_consts(n, at) && dtype_bits(n->in[0]->type->elem) >= 8 && type_elements(n->out[0]->type) > 0;
+}
+
+static bool can_slice(const Node *n)
+{
+	return can_move(n) && can_slice_at(n, 1);
+}
+
+static bool can_slice_any(const Node *n)
+{
+	return can_slice_at(n, 1);
+}
+
+static bool can_slice_grad(const Node *n)
+{
+	return can_slice_at(n, 2) && emit_bits(n->in[0]) == 32;
+}
+
+static void call_slice(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	read_slice(p->n, 1, &x, &from);
+	emit_strides(&y, to.stride);
+	print_move(p, &y, &to, &from);
+}
+
+static void call_slice_grad(const Print *p)
+{
+	Shape dy = emit_in(p, 0), y = emit_out(p, 0);
+	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	read_slice(p->n, 2, &y, &to);
+	emit_strides(&dy, from.stride);
+	text_add(p->t, "\tcode = k_zero_32(c, %s, %" PRId64 ");\n", to.text, emit_count(&y));
+	print_move(p, &dy, &to, &from);
+}
+
+/* ---- padding ---- */
+
+static bool can_pad(const Node *n)
+{
+	return emit_any(n) && in_const(n, 1) && (n->nin < 4 || !n->in[3] || in_const(n, 3));
+}
+
+static bool can_pad_grad(const Node *n)
+{
+	return emit_float(n->in[0]) && n->in[0]->type->rank <= 8 && emit_consts(n, 2);
+}
+
+static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
+{
+	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" }, { "wrap", "K_PAD_WRAP" } };
+	int64_t before[RANK_MAX], after[RANK_MAX];
+	const char *how = "K_PAD_CONSTANT";
+	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
+		if (!strcmp(attr_str(p->n, "mode"), mode[i][0]))
+			how = mode[i][1];
+	if (pad_read(p->n, at, 3, x->rank, before, after))
+		return;
+	text_add(p->t, ", &(KPad){ %d, %s", x->rank, how);
+	emit_dims(p, x->d, x->rank);
+	emit_dims(p, y->d, y->rank);
+	emit_dims(p, before, x->rank);
+	text_add(p->t, " }");
+}
+
+static void call_pad(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	emit_call(p, "k_pad", "0", "02");
+	print_pad(p, 1, &x, &y);
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+static void call_pad_grad(const Print *p)
+{
+	Shape y = emit_in(p, 0), x = emit_out(p, 0);
+	emit_call(p, "k_pad_grad_f32", "0", "0");
+	print_pad(p, 2, &x, &y);
+	emit_end(p);
+}
+
+/* ---- what keeps or drops elements by their place ---- */
+
+static bool can_trilu(const Node *n)
+{
+	return emit_any(n) && emit_consts(n, 1);
+}
+
+static void call_trilu(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_trilu", "0", "0");
+	emit_sizes(p, emit_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], emit_const(p->n, 1, 0));
+	emit_word(p, attr_int(p->n, "upper"));
+	emit_sizes(p, emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+/* The first two axes are batch and time, in one order or the other; what follows moves as one element. */
+static void call_reverse(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
+	emit_call(p, "k_reverse_sequence", "0", "01");
+	emit_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1, emit_product(&x, 2, x.rank) * emit_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+/* ---- made from nothing ---- */
+
+static bool can_zeros(const Node *n)
+{
+	int w = emit_bits(n->out[0]);
+	return w == 32 || w == 64;
+}
+
+static void call_zeros(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	emit_call(p, "k_zero_32", "0", "");
+	emit_sizes(p, emit_count(&y) * (emit_bits(p->n->out[0]) / 32));
+	emit_end(p);
+}
+
+static bool can_eye(const Node *n)
+{
+	const Type *y = n->out[0]->type;
+	return emit_float(n->out[0]) || y->elem == DT_DOUBLE || y->elem == DT_INT64 || y->elem == DT_INT32 || y->elem == DT_BOOL;
+}
+
+static void print_fill(const Print *p, int64_t from, const Loops *l, int value)
+{
+	emit_call(p, "k_fill", "0", "");
+	emit_sizes(p, from);
+	emit_loops(p, l);
+	text_add(p->t, ", &(%s){ %d }, %" PRId64 ");\n", emit_ctype(p->n->out[0]->type->elem), value, emit_bytes(p->n->out[0]));
+}
+
+/* Zeros, then ones along the diagonal. */
+static void call_eye(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k, len = k < 0 ? rows + k : cols - k;
+	Loops all = { 0 }, diagonal = { 0 };
+	emit_loop(&all, rows * cols, 1);
+	len = len > rows ? rows : len > cols ? cols : len;
+	text_add(p->t, "\tcode = ");
+	print_fill(p, 0, &all, 0);
+	if (len < 1)
+		return;
+	emit_loop(&diagonal, len, cols + 1);
+	text_add(p->t, "\tif (!code)\n\t\tcode = ");
+	print_fill(p, from, &diagonal, 1);
+}
+
+static bool can_random(const Node *n)
+{
+	return n->out[0]->type->elem == DT_FLOAT;
+}
+
+/* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */
+static void call_random(const Print *p)
+{
+	const Node *n = p->n;
+	const Slot *y = p->make[0];
+	Shape part = emit_out(p, 0), whole = { .rank = y->rank };
+	int64_t times = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
+	Loops l = { 0 };
+	for (int a = 0; a < y->rank; a++)
+		whole.d[a] = y->dim[a] * (a == axis ? times : 1);
+	emit_strides(&whole, st);
+	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : emit_key(n->out[0]->name);
+	emit_call(p, "k_random_uniform_f32", "0", "");
+	if (attr_has(n, "seed"))
+		text_add(p->t, ", 0x%016" PRIx64 "u", (uint64_t)attr_int(n, "seed"));
+	else
+		text_add(p->t, ", c->seed");
+	text_add(p->t, n->nin > 2 && n->in[2] ? ", (uint64_t)c->step" : ", 0");
+	text_add(p->t, ", 0x%016" PRIx64 "u, ", key);
+	if (times > 1)
+		text_add(p->t, "c->micro * %" PRId64, y->dim[axis] * st[axis]);
+	else
+		text_add(p->t, "0");
+	for (int a = 0; a < y->rank; a++) {
+		emit_loop(&l, part.d[a], st[a]);
+		if (y->split[a] >= 0)
+			text_add(p->t, " + c->me->origin[SPLIT%d] * %" PRId64, y->split[a], st[a]);
+	}
+	emit_loops(p, &l);
+	emit_end(p);
+}
+
+const Kernel calls_move[] = {
+	{ "copy", "copy", 1, can_copy, call_same, false },
+	{ "transpose", "copy", 1, can_copy, call_transpose, false },
+	{ "swap", "copy", 1, can_copy, call_swap, false },
+	{ "expand", "copy", 1, can_copy, call_expand, false },
+	{ "tile", "copy", 1, can_tile, call_tile, false },
+	{ "concat", "copy", ~0u, can_move, call_concat, true },
+	{ "concat", "any", ~0u, emit_any, call_concat, true },
+	{ "split", "copy", 1, can_move, call_split, true },
+	{ "split", "any", 1, emit_any, call_split, true },
+	{ "slice", "copy", 1, can_slice, call_slice, true },
+	{ "slice", "any", 1, can_slice_any, call_slice, true },
+	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
+	{ "pad", "any", 5, can_pad, call_pad, false },
+	{ "pad_grad", "any", 1, can_pad_grad, call_pad_grad, false },
+	{ "trilu", "any", 1, can_trilu, call_trilu, false },
+	{ "reverse_sequence", "any", 3, emit_indexed, call_reverse, false },
+	{ "zeros", "copy", 0, can_zeros, call_zeros, false },
+	{ "eye", "any", 0, can_eye, call_eye, true },
+	{ "random_uniform", "random", 0, can_random, call_random, false },
+	{ 0 },
+};

@@ -1,0 +1,188 @@
+/* Calls of softmax, losses and norms: rows, channels or groups, and the statistics that a gradient reads. */
+#include "emit_calls.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- softmax and losses ---- */
+
+static void call_softmax(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, emit_name(p), "0", strstr(p->n->row->kernel, "_grad") ? "01" : "0");
+	emit_around(p, &x, emit_axis(p->n, x.rank));
+	emit_end(p);
+}
+
+static bool can_loss(const Node *n)
+{
+	return emit_float(n->in[0]) && emit_int64(n->in[1]);
+}
+
+static void print_loss(const Print *p, const char *name, const char *results, const char *operands)
+{
+	const char *r = attr_str(p->n, "reduction");
+	Shape x = emit_in(p, 0);
+	emit_call(p, name, results, operands);
+	emit_around(p, &x, 1);
+	if (attr_has(p->n, "ignore_index"))
+		emit_sizes(p, attr_int(p->n, "ignore_index"));
+	else
+		text_add(p->t, ", INT64_MIN");
+	text_add(p->t, ", %s)", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
+}
+
+static void call_xent(const Print *p)
+{
+	print_loss(p, "k_xent_f32", "012", "012");
+}
+
+static void call_xent_grad(const Print *p)
+{
+	print_loss(p, "k_xent_grad_f32", "0", "01234");
+}
+
+static void call_nll(const Print *p)
+{
+	print_loss(p, "k_nll_f32", "0", "012");
+}
+
+/* ---- norms ---- */
+
+/* A vector of parameters has an element for each of the normalised axes: nothing is broadcast. */
+static bool fills_axes(const Value *v, const Type *x, int axis)
+{
+	int64_t n = 1;
+	for (int i = axis; i < x->rank; i++)
+		n *= x->dim[i];
+	return !v || type_elements(v->type) == n;
+}
+
+static bool can_layernorm(const Node *n)
+{
+	const Type *x = n->in[0]->type;
+	int axis = emit_axis(n, x->rank);
+	return emit_all_float(n) && fills_axes(n->in[1], x, axis) && (n->nin < 3 || fills_axes(n->in[2], x, axis));
+}
+
+static bool can_layernorm_grad(const Node *n)
+{
+	const Type *x = n->in[1]->type;
+	return emit_all_float(n) && fills_axes(n->in[2], x, emit_axis(n, x->rank));
+}
+
+/* Rows and their length. */
+static void print_rows(const Print *p, const Shape *x)
+{
+	int axis = emit_axis(p->n, x->rank);
+	emit_sizes(p, emit_product(x, 0, axis), emit_product(x, axis, x->rank));
+}
+
+/* batch, groups, channels of a group, the rest. */
+static void print_groups(const Print *p, const Shape *x)
+{
+	int64_t groups = attr_has(p->n, "num_groups") ? attr_int(p->n, "num_groups") : 0;
+	groups = groups < 1 ? x->d[1] : groups;         /* one channel each */
+	emit_sizes(p, x->d[0], groups, x->d[1] / groups, emit_product(x, 2, x->rank));
+}
+
+static void print_channels(const Print *p, const Shape *x)
+{
+	emit_sizes(p, x->d[0], x->d[1], emit_product(x, 2, x->rank));
+}
+
+static void print_layernorm(const Print *p, bool centred)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_layernorm_f32", "0", "");
+	text_add(p->t, ", %s, %s", centred ? emit_result(p, 1) : "NULL", emit_result(p, centred ? 2 : 1));
+	for (int i = 0; i < 3; i++)
+		text_add(p->t, ", %s", emit_operand(p, i));
+	print_rows(p, &x);
+	emit_word(p, centred);
+	text_add(p->t, ", %s)", emit_real(p, attr_float(p->n, "epsilon")));
+}
+
+static void call_layernorm(const Print *p)
+{
+	print_layernorm(p, true);
+}
+
+static void call_rmsnorm(const Print *p)
+{
+	print_layernorm(p, false);
+}
+
+static bool can_groupnorm(const Node *n)
+{
+	return emit_all_float(n) && n->in[1]->type->dim[0] == n->in[0]->type->dim[1];
+}
+
+static void call_groupnorm(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_groupnorm_f32", "012", "012");
+	print_groups(p, &x);
+	text_add(p->t, ", %s)", emit_real(p, attr_float(p->n, "epsilon")));
+}
+
+/* Statistics of the batch; others make it pointwise. */
+static bool can_batchnorm(const Node *n)
+{
+	return emit_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode");
+}
+
+static void call_batchnorm(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_batchnorm_f32", "01234", "01234");
+	print_channels(p, &x);
+	text_add(p->t, ", %s, %s)", emit_real(p, attr_float(p->n, "epsilon")), emit_real(p, attr_float(p->n, "momentum")));
+}
+
+/* Gradients: of x, and with _w at the end of scale and bias. */
+static void print_grad(const Print *p, void (*sizes)(const Print *, const Shape *))
+{
+	Shape x = emit_in(p, 1);
+	bool w = strstr(p->n->row->kernel, "_w") != NULL;
+	emit_call(p, emit_name(p), w ? "01" : "0", w ? "0134" : "01234");
+	sizes(p, &x);
+	emit_end(p);
+}
+
+static void call_rows_grad(const Print *p)
+{
+	print_grad(p, print_rows);
+}
+
+static void call_groups_grad(const Print *p)
+{
+	print_grad(p, print_groups);
+}
+
+static void call_channels_grad(const Print *p)
+{
+	print_grad(p, print_channels);
+}
+
+const Kernel calls_norm[] = {
+	{ "softmax", "softmax", 1, emit_first_float, call_softmax, false },
+	{ "logsoftmax", "softmax", 1, emit_first_float, call_softmax, false },
+	{ "softmax_grad", "softmax", 3, emit_first_float, call_softmax, false },
+	{ "logsoftmax_grad", "softmax", 3, emit_first_float, call_softmax, false },
+	{ "softmax_xent", "loss", 7, can_loss, call_xent, false },
+	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, false },
+	{ "nll_loss", "loss", 7, can_loss, call_nll, false },
+	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, false },
+	{ "rmsnorm", "norm", 3, can_layernorm, call_rmsnorm, false },
+	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_rows_grad, false },
+	{ "layernorm_grad_w", "norm", 27, can_layernorm_grad, call_rows_grad, false },
+	{ "groupnorm", "norm", 7, can_groupnorm, call_groupnorm, false },
+	{ "instancenorm", "norm", 7, can_groupnorm, call_groupnorm, false },
+	{ "groupnorm_grad", "norm", 31, emit_all_float, call_groups_grad, false },
+	{ "groupnorm_grad_w", "norm", 27, emit_all_float, call_groups_grad, false },
+	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, false },
+	{ "batchnorm_grad", "norm", 31, emit_all_float, call_channels_grad, false },
+	{ "batchnorm_grad_w", "norm", 27, emit_all_float, call_channels_grad, false },
+	{ 0 },
+};

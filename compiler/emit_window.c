@@ -1,0 +1,158 @@
+/* Calls of convolutions and pools: windows over one or two axes for the fast kernels, over any number for the others. */
+#include "emit_calls.h"
+#include "ops/ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- what they can do ---- */
+
+static bool can_plane(const Node *n)
+{
+	const Type *t = n->in[0]->type;
+	return emit_float(n->in[0]) && (t->rank == 3 || t->rank == 4);
+}
+
+static bool can_nd(const Node *n)
+{
+	const Type *t = n->in[0]->type;
+	return emit_float(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
+}
+
+static bool can_maxpool(const Node *n)
+{
+	return can_plane(n) && (n->nout < 2 || !n->out[1]);
+}
+
+static bool can_maxpool_nd(const Node *n)
+{
+	return can_nd(n) && (!attr_has(n, "storage_order") || !attr_int(n, "storage_order"));
+}
+
+/* ---- windows ---- */
+
+/* One spatial axis is a plane of one row. */
+static void print_plane(const Print *p, const Window *w, const int64_t *x, const int64_t *y)
+{
+	const int64_t *field[] = { w->k, w->stride, w->dil, w->lo, x, y };
+	text_add(p->t, ", (KWindow){");
+	for (int i = 0; i < 6; i++) {
+		int64_t one = field[i] == w->lo ? 0 : 1;
+		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", w->nd == 2 ? field[i][0] : one, field[i][w->nd - 1]);
+	}
+	text_add(p->t, " }");
+}
+
+static void print_nd(const Print *p, const Window *w, const int64_t *x, const int64_t *y)
+{
+	const int64_t *field[] = { w->k, w->stride, w->dil, w->lo, w->hi, x, y };
+	text_add(p->t, ", &(KWindows){ %d", w->nd);
+	for (int i = 0; i < 7; i++)
+		emit_dims(p, field[i], w->nd);
+	text_add(p->t, " }");
+}
+
+static void print_window(const Print *p, bool nd, const Shape *x, const int64_t *kernel, const Shape *y)
+{
+	Window w;
+	if (window_read(p->n, x->rank - 2, kernel, &w) || window_fit(p->n, &w, x->d + 2))
+		return;
+	(nd ? print_nd : print_plane)(p, &w, x->d + 2, y->d + 2);
+}
+
+/* ---- convolutions ---- */
+
+/* x, w and y of a convolution stand in different places in its gradients. */
+static void print_conv(const Print *p, bool nd)
+{
+	const char *k = p->n->row->kernel;
+	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
+	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
+	int64_t groups = attr_int(p->n, "group");
+	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s_f32", nd ? "_nd" : "", k + strlen("conv")), "0", gx || gw ? "01" : "012");
+	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
+	print_window(p, nd, &x, w.d + 2, &y);
+	emit_end(p);
+}
+
+static void call_conv(const Print *p)
+{
+	print_conv(p, false);
+}
+
+static void call_conv_nd(const Print *p)
+{
+	print_conv(p, true);
+}
+
+/* ---- pools ---- */
+
+static void print_pool(const Print *p, bool nd, const Shape *x, const Shape *y)
+{
+	int len;
+	const int64_t *k = attr_ints(p->n, "kernel_shape", &len);
+	emit_sizes(p, x->d[0] * x->d[1]);
+	print_window(p, nd, x, k, y);
+}
+
+static void call_maxpool(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	emit_call(p, "k_maxpool_f32", "0", "0");
+	print_pool(p, false, &x, &y);
+	emit_end(p);
+}
+
+static void call_maxpool_nd(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, p->make[0] ? 0 : 1);
+	emit_call(p, "k_maxpool_nd_f32", "01", "0");
+	print_pool(p, true, &x, &y);
+	emit_end(p);
+}
+
+static void print_maxpool_grad(const Print *p, bool nd)
+{
+	Shape g = emit_in(p, 0), x = emit_in(p, 1);
+	emit_call(p, nd ? "k_maxpool_nd_grad_f32" : "k_maxpool_grad_f32", "0", "01");
+	print_pool(p, nd, &x, &g);
+	emit_end(p);
+}
+
+static void call_maxpool_grad(const Print *p)
+{
+	print_maxpool_grad(p, false);
+}
+
+static void call_maxpool_nd_grad(const Print *p)
+{
+	print_maxpool_grad(p, true);
+}
+
+/* sumpool, avgpool and their gradients: of what is small to what is large. */
+static void call_sumpool(const Print *p)
+{
+	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
+	Shape x = grad ? emit_out(p, 0) : emit_in(p, 0), y = grad ? emit_in(p, 0) : emit_out(p, 0);
+	emit_call(p, grad ? "k_sumpool_grad_f32" : "k_sumpool_f32", "0", "0");
+	print_pool(p, true, &x, &y);
+	text_add(p->t, ", %s)", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
+}
+
+const Kernel calls_window[] = {
+	{ "avgpool", "window", 1, can_nd, call_sumpool, false },
+	{ "avgpool_grad", "window", 1, can_nd, call_sumpool, false },
+	{ "sumpool", "window", 1, can_nd, call_sumpool, false },
+	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, false },
+	{ "conv", "conv", 7, can_plane, call_conv, false },
+	{ "conv", "window", 7, can_nd, call_conv_nd, false },
+	{ "conv_grad_x", "conv", 3, can_plane, call_conv, false },
+	{ "conv_grad_x", "window", 3, can_nd, call_conv_nd, false },
+	{ "conv_grad_w", "conv", 3, can_plane, call_conv, false },
+	{ "conv_grad_w", "window", 3, can_nd, call_conv_nd, false },
+	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
+	{ "maxpool", "window", 1, can_maxpool_nd, call_maxpool_nd, false },
+	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
+	{ "maxpool_grad", "window", 3, can_nd, call_maxpool_nd_grad, false },
+	{ 0 },
+};
