@@ -363,6 +363,7 @@ void emit_values(Emit *);
 void emit_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
 int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
 void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
+void emit_packed(Text *);                                     /* after the last: without a comma, so that formatters keep several on a line */
 
 /* emit_blocks.c: a list of rows, cut into stretches of `period` rows that are repeated `times` times. */
 typedef struct Repeat { int from, period, times; } Repeat;

@@ -13,7 +13,7 @@
 
 typedef struct Pointwise {
 	const char *name, *part;        /* of the function, and of the one that has its loop */
-	const char *c, *cuda, *launch, *proto;
+	const char *c, *cuda, *launch;
 } Pointwise;
 
 enum { AXES = 8, OPERANDS = 64, COLUMNS = 140, GRAIN = 16384 };      /* grain: elements that are worth handing to another thread */
@@ -180,7 +180,7 @@ static void print_about(const Gen *g, Text *t, const Node *n)
 	Arena *a = g->e->tree.arena;
 	if (!g->comments)
 		return;
-	text_add(t, "      /* %s = %s(", emit_comment(a, n->out[0]->name), emit_comment(a, n->op));
+	text_add(t, " /* %s = %s(", emit_comment(a, n->out[0]->name), emit_comment(a, n->op));
 	for (int i = 0; i < n->nin; i++)
 		text_add(t, "%s%s", i ? ", " : "", n->in[i] ? emit_comment(a, n->in[i]->name) : "");
 	text_add(t, ") */");
@@ -301,7 +301,7 @@ static const char *c_body(const Gen *g)
 		each = "row; r < row + nrow";
 	} else if (l->n < 2) {
 		print_pointers(g, &t, "\t", NULL, "i", load);
-		text_add(&t, "\tK_VECTOR for (int64_t i = lo; i < hi; i++) {\n");
+		text_add(&t, "\tK_VECTOR\n\tfor (int64_t i = lo; i < hi; i++) {\n");
 		print_element(g, &t, "\t\t", load, "i");
 		text_add(&t, "\t}\n");
 		return t.s;
@@ -309,9 +309,9 @@ static const char *c_body(const Gen *g)
 	text_add(&t, "\tfor (int64_t r = %s; r++) {\n", each);
 	print_pointers(g, &t, "\t\t", "r", "i", load);
 	if (g->act->host)
-		text_add(&t, "\t\tK_VECTOR for (int64_t i = col; i < col + ncol; i++) {\n");
+		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = col; i < col + ncol; i++) {\n");
 	else
-		text_add(&t, "\t\tK_VECTOR for (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
+		text_add(&t, "\t\tK_VECTOR\n\t\tfor (int64_t i = 0; i < %" PRId64 "; i++) {\n", l->len[l->n - 1]);
 	print_element(g, &t, "\t\t\t", load, "i");
 	text_add(&t, "\t\t}\n\t}\n");
 	return t.s;
@@ -361,9 +361,9 @@ static const char *launcher(const Gen *g, const char *name)
 	for (int i = 0; i < g->act->nmake + g->ntake; i++)
 		text_add(&args, "%s(void *)&t[%d]", i ? ", " : "", i < g->act->nmake ? i : g->at + i - g->act->nmake);
 	if (!g->act->host)
-		return arena_printf(a, "int %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n",
+		return arena_printf(a, "\nint %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n",
 		                    name, args.s, name, n);
-	return arena_printf(a, "TILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n\n", name, args.s, name, n);
+	return arena_printf(a, "\nTILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n", name, args.s, name, n);
 }
 
 /* Turns of the loop that threads share: rows, or all elements; and how many of them are worth a thread. */
@@ -391,7 +391,7 @@ const char *emit_pointwise(Emit *e, const Action *act, int rank)
 	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
 	const char *ops = ops_of(a, act), *shapes = emit_shapes(e, act, rank);
 	const char *about = arena_printf(a, "/* %s%s%s */", ops, strlen(ops) + strlen(shapes) < COLUMNS ? "  " : "\n * ", shapes);
-	Pointwise p = { .proto = arena_printf(a, act->host ? "KTileRun %s;" : "RtRun %s;", name) };
+	Pointwise p = { 0 };
 	g.comments = true;
 	p.c = "";
 	if (!part) {                            /* loops of other lengths share it */
@@ -411,21 +411,38 @@ const char *emit_pointwise(Emit *e, const Action *act, int rank)
 	return name;
 }
 
+/* "RtRun pw0, pw1;": the functions whose names begin so. */
+static void print_prototypes(const Emit *e, Text *t, char first, const char *type)
+{
+	size_t line = 0;
+	for (int i = 0; i < e->npw; i++) {
+		const char *name = e->pw[i].name;
+		if (*name != first)
+			continue;
+		bool more = line && line + strlen(name) + 3 < COLUMNS;
+		if (!more)
+			line = 0;
+		size_t n = t->n;
+		text_add(t, more ? ", %s" : "%s%s %s", more ? name : n ? ";\n" : "", type, name);
+		line += t->n - n;
+	}
+}
+
 /* kernels/: the pointwise functions of this model and the files of the library that it uses. */
 void emit_kernels(Emit *e)
 {
 	Text proto = { 0 }, c = { 0 }, cuda = { 0 }, launch = { 0 }, inc = { 0 };
-	size_t line = 0;
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
-		emit_pack(&proto, &line, e->pw[i].proto);
 		for (int k = i; !strcmp(e->pw[i].part, e->pw[i].name) && k < e->npw; k++)
 			if (!strcmp(e->pw[k].part, e->pw[i].part))      /* a loop, then all that run it */
 				text_add(&c, "%s", e->pw[k].c);
 		text_add(&cuda, "%s", e->pw[i].cuda);
 		text_add(&launch, "%s", e->pw[i].launch);
 	}
-	text_add(&proto, "\n");
+	print_prototypes(e, &proto, 'p', "RtRun");
+	print_prototypes(e, &proto, 'e', "KTileRun");
+	text_add(&proto, proto.n ? ";\n" : "");
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
@@ -447,6 +464,7 @@ void emit_kernels(Emit *e)
 		emit_cuda(e, inc.s, cuda.s, launch.s);
 	} else {
 		tree_copy(&e->tree, "kernels/isa.h", "isa.h");
+		tree_copy(&e->tree, "kernels/loops.h", "loops.h");
 		tree_copy(&e->tree, "kernels/fastmath.h", "fastmath.h");
 		template_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);
 	}

@@ -318,7 +318,7 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 				emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
 		}
 	}
-	text_add(t, "\n");
+	emit_packed(t);
 }
 
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */

@@ -175,13 +175,15 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 	int64_t n = tensor_elements(d);
 	int w = dtype_bits(d->dtype) / 8;
 	size_t line = 0;
-	text_add(t, "static const uint%d_t k%d[] = {      /* %s */\n", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
+	text_add(t, "static const uint%d_t k%d[] = { /* %s */\n", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = 0;
 		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
 		emit_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,", bits));
 	}
-	text_add(t, "%s\n};\n", n ? "" : "\t0,");
+	text_add(t, n ? "" : "\t0,");
+	emit_packed(t);
+	text_add(t, "};\n");
 }
 
 /* A constant as memory holds it. */
@@ -268,7 +270,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 			text_add(row, "HERE(k%d)", s->id);
 		} else {
 			add_weight(e, w, s, d);
-			text_add(row, "FILE");
+			text_add(row, "IN_FILE");
 		}
 		return 0;
 	}
@@ -358,7 +360,8 @@ int emit_params(Emit *e, Text *program)
 			return -1;
 		add_row(&rows, &line, &row);
 	}
-	text_add(&rows, n ? "\n" : "\t{ ZERO },\n");
+	text_add(&rows, n ? "" : "\t{ ZERO }");
+	emit_packed(&rows);
 	text_add(program, "\t.kept = params,\n\t.nkept = %d,\n", n);
 	template_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
 	              "constants", bits.s ? bits.s : "", "rows", rows.s, NULL);
@@ -488,22 +491,20 @@ void emit_order_inputs(const Emit *e, Text *t)
 /* Outputs in their order. */
 static int print_outputs(Emit *e, Text *rows, const char *part)
 {
-	size_t line = 0;
 	text_add(rows, "static const RtTensor %s_outputs[] = {\n", part);
 	for (int i = 0; i < e->g->nout; i++) {
 		Text row = { 0 };
 		if (print_tensor(e, &row, plan_slot(e->plan, e->g->out[i])))
 			return -1;
-		add_row(rows, &line, &row);
+		text_add(rows, "\t%s,\n", row.s);
 	}
-	text_add(rows, "\n};\n");
+	text_add(rows, "};\n");
 	return 0;
 }
 
 int emit_inputs(Emit *e, Text *rows, Text *program)
 {
 	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
-	size_t line = 0;
 	int n, samples = 0, tokens = 0, part = emit_part_id(e);
 	int64_t width = 0;
 	const struct Format *f = part < 2 ? format_of(e->plan->train.data) : NULL;
@@ -523,10 +524,10 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 		if (file)
 			c_string(e->tree.arena, &row, file);
 		text_add(&row, file ? " }" : "NULL }");
-		add_row(rows, &line, &row);
+		text_add(rows, "\t%s,\n", row.s);
 		samples += !step;
 	}
-	text_add(rows, n ? "\n};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
+	text_add(rows, n ? "};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
 	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program, &more)))
 		return -1;
 	if (more.n)

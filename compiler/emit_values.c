@@ -41,6 +41,13 @@ void emit_pack(Text *t, size_t *line, const char *item)
 	*line += n + (*line ? 1 : 8);
 }
 
+void emit_packed(Text *t)
+{
+	if (t->n && t->s[t->n - 1] == ',')
+		t->s[--t->n] = 0;
+	text_add(t, "\n");
+}
+
 /* What a slot is another state or another shape of, at the same place; itself otherwise. */
 static Slot *origin(Slot *s)
 {
@@ -117,9 +124,9 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	text_add(t, "/* Bytes of one rank, by what they hold when most is in use:\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
-	text_add(t, " */\n#define SLAB_BYTES   ((size_t)%" PRId64 ")      /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ")      /* read by other ranks */\n",
+	text_add(t, " */\n#define SLAB_BYTES ((size_t)%" PRId64 ") /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ") /* read by other ranks */\n",
 	         emit_slab(e), emit_window(e));
-	text_add(t, "enum { NVALUE = %d, MOST = %d };      /* values that a step makes; those of one action, at most */\n", n ? n : 1, most_values(e));
+	text_add(t, "#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most */\n", n ? n : 1, most_values(e));
 }
 
 /* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
@@ -142,8 +149,8 @@ void emit_values(Emit *e)
 	size_t line = 0;
 	print_sizes(e, &sizes, e->nvalue - e->nkept);
 	for (int i = 0; i < p->nsplit; i++)
-		text_add(&splits, "%s\tSPLIT%d = %d,      /* %" PRId64 " elements along mesh axis %d */\n%s", i ? "" : "enum {\n", i, i, p->split[i].n, p->split[i].meshdim,
-		         i == p->nsplit - 1 ? "};\n" : "");
+		text_add(&splits, "%s\tSPLIT%d = %d, /* %" PRId64 " elements along mesh axis %d */\n%s", i ? "" : "/* Splits: the index into RtRank.origin of each way in which an axis is cut. */\nenum {\n", i, i, p->split[i].n, p->split[i].meshdim,
+		         i == p->nsplit - 1 ? "};\n\n" : "");
 	for (int i = 0; i < e->nvalue; i++)
 		if (e->checked[i])
 			emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
@@ -157,9 +164,10 @@ void emit_values(Emit *e)
 		emit_pack(&values, &line, row_text(e, i));
 	}
 	if (e->nkept == e->nvalue)
-		text_add(&values, "\t{ 0 },");
+		text_add(&values, "\t{ 0 }");
+	emit_packed(&values);
 	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "splits", splits.s ? splits.s : "",
-	              "bytes", bytes.s ? arena_printf(a, "enum {\n%s\n};\n", bytes.s) : "", NULL);
+	              "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
 	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies."), "values",
-	              arena_printf(a, "%s\n", values.s), NULL);
+	              values.s, NULL);
 }

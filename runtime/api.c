@@ -19,8 +19,37 @@ static int ready(RtSession *s)
 	return s->opened ? 0 : RT_MEMORY;
 }
 
+RtConfig *rt_config_new(void)
+{
+	RtConfig *c = calloc(1, sizeof *c);
+	if (c)
+		c->seed = -1;
+	return c;
+}
+
+void rt_config_free(RtConfig *c)
+{
+	if (c) {
+		free(c->weights);
+		free(c->data);
+	}
+	free(c);
+}
+
+int rt_config_path(char **field, const char *path)
+{
+	char *copy = strdup(path);
+	if (!copy)
+		return RT_MEMORY;
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
 RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 {
+	static const RtConfig defaults = { .seed = -1 };
+	config = config ? config : &defaults;
 	RtSession *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
@@ -149,4 +178,26 @@ int rt_set_parameter(RtSession *s, const char *name, const void *from, size_t by
 	int code;
 	const RtTensor *t = find(s, name, bytes, &code);
 	return t ? write_tensor(&s->c, t, from) : code;
+}
+
+int rt_parameters(const RtProgram *p)
+{
+	int n = 0;
+	for (int i = 0; i < p->nkept; i++)
+		n += p->kept[i].keep != RT_CONSTANT;
+	return n;
+}
+
+const char *rt_parameter(const RtProgram *p, int i, size_t *bytes)
+{
+	int k = 0;
+	while (k < p->nkept && (p->kept[k].keep == RT_CONSTANT || i-- > 0))
+		k++;
+	if (k == p->nkept)
+		return NULL;
+	const RtTensor *t = &p->kept[k].t;
+	*bytes = rt_width(t->type);
+	for (int a = 0; a < t->rank; a++)
+		*bytes *= (size_t)t->dim[a];
+	return t->name;
 }

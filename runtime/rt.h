@@ -247,16 +247,21 @@ enum { RT_MESSAGE = 512 };
 typedef struct RtConfig {
 	int threads;                    /* 0: as many as there are processors */
 	int64_t seed;                   /* -1: the program's */
-	const char *weights, *data;     /* NULL: the program's */
+	char *weights, *data;           /* of its own; NULL: the program's */
 } RtConfig;
+RtConfig *rt_config_new(void);                                   /* NULL: out of memory */
+void rt_config_free(RtConfig *);
+int rt_config_path(char **field, const char *path);             /* keeps a copy */
 typedef struct RtSession RtSession;
-RtSession *rt_open(const RtProgram *, const RtConfig *);        /* NULL: out of memory; a session that failed says why at each call */
+RtSession *rt_open(const RtProgram *, const RtConfig *);        /* config NULL: the defaults.  NULL: out of memory; a session that failed says why at each call */
 void rt_close(RtSession *);
 int rt_step_once(RtSession *, float *loss);
 int rt_evaluate(RtSession *, double *loss);             /* over the samples that are held out */
 int rt_infer(RtSession *, const void *const *in, void *const *out);
 int rt_get_parameter(RtSession *, const char *name, void *to, size_t bytes);
 int rt_set_parameter(RtSession *, const char *name, const void *from, size_t bytes);
+int rt_parameters(const RtProgram *);                           /* how many have a name for users */
+const char *rt_parameter(const RtProgram *, int i, size_t *bytes);
 const char *rt_last_error(const RtSession *);
 
 /* main.c: the command line, then the steps. */

@@ -7,21 +7,22 @@
 #include "rt.h"
 
 /*{sizes*/
-#define SLAB_BYTES   ((size_t)64)
+#define SLAB_BYTES ((size_t)64)
 #define WINDOW_BYTES ((size_t)0)
-enum { NVALUE = 1, MOST = 1 };
+#define NVALUE 1
+#define MOST 1
 /*}*/
 
-/* Splits: the index into RtRank.origin of each way in which an axis is cut. */
 /*{splits*/
 /*}*/
-
 /* Bytes of values that schedules check, by their numbers. */
-/*{bytes*/
+/* clang-format off */
 enum {
+/*{bytes*/
 	T0 = 4,
-};
 /*}*/
+};
+/* clang-format on */
 
 extern const RtValue values[NVALUE];
 

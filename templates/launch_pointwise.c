@@ -12,8 +12,10 @@
 		(void)y, (void)row, (void)nrow, (void)col, (void)ncol; \
 		ep##_part(((const KTile *)arg)->c, ((const KTile *)arg)->t); \
 	} \
-	KEpilogue ep(const KTile *tile) { return (KEpilogue){ ep##_run, tile }; } \
+	KEpilogue ep(const KTile *tile) \
+	{ \
+		return (KEpilogue){ ep##_run, tile }; \
+	} \
 	static void ep##_part(Ctx *c, void *const *t)
-
 /*{functions*/
 /*}*/

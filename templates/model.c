@@ -4,9 +4,6 @@
 #include "model.h"
 #include "buffers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* One entry per role: ranks with equal programs share one. */
 /*{roles*/
 static const RtRole role0 = { { NULL } };
@@ -55,60 +52,39 @@ static const RtProgram program = {
 
 /* ---- model.h ---- */
 
-struct sbp_config { RtConfig c; char *weights, *data; };
-
 sbp_config *sbp_config_new(void)
 {
-	sbp_config *c = calloc(1, sizeof *c);
-	if (c)
-		c->c.seed = -1;
-	return c;
+	return (sbp_config *)rt_config_new();
 }
 
 void sbp_config_free(sbp_config *c)
 {
-	if (c) {
-		free(c->weights);
-		free(c->data);
-	}
-	free(c);
+	rt_config_free((RtConfig *)c);
 }
 
 void sbp_config_threads(sbp_config *c, int threads)
 {
-	c->c.threads = threads;
+	((RtConfig *)c)->threads = threads;
 }
 
 void sbp_config_seed(sbp_config *c, uint32_t seed)
 {
-	c->c.seed = (int64_t)seed;
-}
-
-static int keep(char **to, const char **at, const char *path)
-{
-	char *copy = strdup(path);
-	if (!copy)
-		return RT_MEMORY;
-	free(*to);
-	*to = copy;
-	*at = copy;
-	return 0;
+	((RtConfig *)c)->seed = (int64_t)seed;
 }
 
 int sbp_config_weights(sbp_config *c, const char *path)
 {
-	return keep(&c->weights, &c->c.weights, path);
+	return rt_config_path(&((RtConfig *)c)->weights, path);
 }
 
 int sbp_config_data(sbp_config *c, const char *path)
 {
-	return keep(&c->data, &c->c.data, path);
+	return rt_config_path(&((RtConfig *)c)->data, path);
 }
 
 sbp_context *sbp_context_new(const sbp_config *config)
 {
-	RtConfig c = { .seed = -1 };
-	return (sbp_context *)rt_open(&program, config ? &config->c : &c);
+	return (sbp_context *)rt_open(&program, (const RtConfig *)config);
 }
 
 void sbp_context_free(sbp_context *c)
@@ -148,24 +124,12 @@ const char *sbp_error(const sbp_context *c)
 
 int sbp_parameters(void)
 {
-	int n = 0;
-	for (int i = 0; i < program.nkept; i++)
-		n += program.kept[i].keep != RT_CONSTANT;
-	return n;
+	return rt_parameters(&program);
 }
 
 const char *sbp_parameter(int i, size_t *bytes)
 {
-	int k = 0;
-	while (k < program.nkept && (program.kept[k].keep == RT_CONSTANT || i-- > 0))
-		k++;
-	if (k == program.nkept)
-		return NULL;
-	const RtTensor *t = &program.kept[k].t;
-	*bytes = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
-		*bytes *= (size_t)t->dim[a];
-	return t->name;
+	return rt_parameter(&program, i, bytes);
 }
 
 int sbp_main(int argc, char **argv)

@@ -20,21 +20,21 @@ extern "C" {
 
 /* How a context is made.  The defaults are those of the program. */
 typedef struct sbp_config sbp_config;
-sbp_config *sbp_config_new(void);                       /* NULL: out of memory */
+sbp_config *sbp_config_new(void); /* NULL: out of memory */
 void sbp_config_free(sbp_config *);
-void sbp_config_threads(sbp_config *, int threads);     /* 0: as many as there are processors */
-void sbp_config_seed(sbp_config *, uint32_t seed);      /* of the parameters at the start */
-int  sbp_config_weights(sbp_config *, const char *path);        /* a safetensors file to start from */
-int  sbp_config_data(sbp_config *, const char *path);
+void sbp_config_threads(sbp_config *, int threads); /* 0: as many as there are processors */
+void sbp_config_seed(sbp_config *, uint32_t seed); /* of the parameters at the start */
+int sbp_config_weights(sbp_config *, const char *path); /* a safetensors file to start from */
+int sbp_config_data(sbp_config *, const char *path);
 
 /* Parameters, optimizer state and all memory that the program needs. */
 typedef struct sbp_context sbp_context;
-sbp_context *sbp_context_new(const sbp_config *);       /* NULL: out of memory; one that could not be made fails at each call */
+sbp_context *sbp_context_new(const sbp_config *); /* NULL: out of memory; one that could not be made fails at each call */
 void sbp_context_free(sbp_context *);
-const char *sbp_error(const sbp_context *);             /* of the last call that failed; "" before */
+const char *sbp_error(const sbp_context *); /* of the last call that failed; "" before */
 
-int sbp_step(sbp_context *, float *loss);               /* one training step on the next batch */
-int sbp_evaluate(sbp_context *, double *loss);          /* the mean loss of the samples that are held out */
+int sbp_step(sbp_context *, float *loss); /* one training step on the next batch */
+int sbp_evaluate(sbp_context *, double *loss); /* the mean loss of the samples that are held out */
 
 /*{infer*/
 /* in and out: one pointer for each input and output, in the order of the model. */
@@ -43,11 +43,11 @@ int sbp_infer(sbp_context *, const void *const *in, void *const *out);
 
 /* Parameters and optimizer state by name, whole and in row-major order. */
 int sbp_parameters(void);
-const char *sbp_parameter(int i, size_t *bytes);        /* its name; NULL: there is none */
+const char *sbp_parameter(int i, size_t *bytes); /* its name; NULL: there is none */
 int sbp_get(sbp_context *, const char *name, void *to, size_t bytes);
 int sbp_set(sbp_context *, const char *name, const void *from, size_t bytes);
 
-int sbp_main(int argc, char **argv);                    /* the trainer: options, steps, reports; returns its exit status */
+int sbp_main(int argc, char **argv); /* the trainer: options, steps, reports; returns its exit status */
 
 #if defined __GNUC__
 #pragma GCC visibility pop

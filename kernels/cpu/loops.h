@@ -1,0 +1,49 @@
+/* How pointwise.c of a tree writes its loops, each compiled for every instruction set. */
+#ifndef LOOPS_H
+#define LOOPS_H
+
+#include "kernels.h"
+#include "isa.h"
+
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that calls functions is no vector code */
+#endif
+
+/* A part is a loop from lo to hi - 1 over values t[0], t[1], ...; no turn depends on another.  RUN is an operator: threads
+ * do the n turns of a part, in pieces of at least grain, as it was compiled for this processor. */
+#define PART(pw) \
+	K_LOOP void pw##_part(void *const *t, int64_t lo, int64_t hi); \
+	K_LOOP void pw##_loop(void *t, int64_t lo, int64_t hi, int thread) \
+	{ \
+		(void)thread, pw##_part(t, lo, hi); \
+	} \
+	K_EACH_ISA(pw##_loop) \
+	K_LOOP void pw##_part(void *const *t, int64_t lo, int64_t hi)
+#define RUN(pw, part, n, grain) \
+	int pw(Ctx *c, void *const *t) \
+	{ \
+		rt_parallel(c, n, grain, K_PICK(c, part##_loop), (void *)t); \
+		return 0; \
+	}
+
+/* A tile is an epilogue: rows and columns of a product that was just written to one of the results. */
+#define TILE_FOR(ep, isa) \
+	static void ep##_##isa(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol) \
+	{ \
+		(void)y, ep##_part(((const KTile *)arg)->t, row, nrow, col, ncol); \
+	}
+#ifdef __x86_64__
+#define TILE_EACH(ep) TILE_FOR(ep, plain) K_AVX2 TILE_FOR(ep, avx2)
+#else
+#define TILE_EACH(ep) TILE_FOR(ep, plain)
+#endif
+#define TILE(ep) \
+	K_LOOP void ep##_part(void *const *t, int64_t row, int64_t nrow, int64_t col, int64_t ncol); \
+	TILE_EACH(ep) \
+	KEpilogue ep(const KTile *tile) \
+	{ \
+		return (KEpilogue){ K_PICK(tile->c, ep), tile }; \
+	} \
+	K_LOOP void ep##_part(void *const *t, int64_t row, int64_t nrow, int64_t col, int64_t ncol)
+
+#endif

@@ -1,0 +1,18 @@
+# What is generated is laid out as clang-format with the .clang-format of the tree lays it out: all of a tree but the copies
+# of runtime and kernels, of which only the macros that generated text uses are held to it.
+# seconds: 300
+why=$("$ROOT/tests/setup" clang-format 2>&1) || { echo "$why" | tail -n 1 && exit 77; }
+check() { # name, files...
+	local name=$1
+	shift
+	clang-format --dry-run -Werror "$@" >log 2>&1 && echo "ok $name" || { echo "not ok $name: clang-format would change it" && head -n 20 log | sed 's/^/ /'; }
+}
+check macros "$ROOT/runtime/tables.h" "$ROOT/kernels/cpu/loops.h"
+for m in "$ROOT"/examples/*.ir; do
+	name=$(basename "$m" .ir)
+	"$SBPCC" "$m" -o "$name" >/dev/null || { echo "not ok $name: does not compile" && continue; }
+	check "$name" "$name"/*.[ch] "$name"/role*/*.c "$name"/kernels/pointwise.[ch]
+done
+"$SBPCC" "$ROOT/examples/mlp.ir" --ranks=2 --prefix=own -o two >/dev/null && check two-ranks two/*.[ch] two/role*/*.c two/kernels/pointwise.[ch]
+"$SBPCC" "$ROOT/examples/resnet.ir" --infer -o infer >/dev/null && check infer infer/*.[ch] infer/role*/*.c infer/kernels/pointwise.[ch]
+"$SBPCC" "$ROOT/examples/mlp.ir" --target=cuda -o cuda >/dev/null && check cuda cuda/*.[ch] cuda/role*/*.c cuda/kernels/pointwise.h cuda/kernels/launch_pointwise.c
