@@ -1,4 +1,4 @@
-/* values MODEL DIR step|eval|infer [TRAIN]: a program of one rank wrote its values to DIR (--dump); the reference evaluator computes them
+/* values MODEL DIR step|eval|infer [TRAIN [--infer]]: a program of one rank wrote its values to DIR (--dump); the reference evaluator computes them
  * from the graph that the program was made of, and they agree, value by value.  This is done twice: from the inputs and what was
  * kept before the step, which says that the whole is right; and node by node on the operands that the program had itself, where
  * nothing adds up, so that the tolerance is tight and the first node that is wrong is named.
@@ -209,6 +209,7 @@ int main(int argc, char **argv)
 		return 2;
 	op_init();
 	opt.stop_after = "plan";
+	opt.infer = argc > 5;
 	Model *m = model_read(argv[1]);
 	if (!m || (argc > 4 && parse_train(argv[4], m)) || annot_resolve(m))
 		return 1;

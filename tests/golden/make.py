@@ -16,6 +16,7 @@ A directory holds
     want.bf16.txt, want.fp16.txt    the same model in mixed precision: the type that is tested is PyTorch's with casts where ours are
     grads.safetensors               the gradients of step 0 by float64, rounded to float32
 The distance of losses is the largest relative difference of the 20.
+scaler/want.txt has the losses and the scale after each step by PyTorch's GradScaler, where some steps overflow.
 sweep/cases.txt has one line for each optimizer and schedule: how it is trained, and the losses by float64 and float32.
 
 The models of .ir files are the examples, made smaller, and written down here a second time over PyTorch's functions.  Those of .onnx
@@ -633,6 +634,43 @@ def make_sweep():
     (where / "cases.txt").write_text("\n".join(lines) + "\n")
 
 
+# ---- the scale of a loss ----
+
+SCALER = """<ir_version: 10, opset_import: ["" : 23]>
+@train(loss: loss, optimizer: momentum(lr: 0.02), precision: fp16(loss_scale: 65536, every: 3), steps: 20)
+scaler () => (float loss)
+<float[3, 2] w @init(constant(0.5)), float[4, 3] x = {%s}, float[4, 2] t = {%s}>
+{
+  h = MatMul(x, w)
+  d = Sub(h, t) @precision(f32)
+  loss = ReduceMean<keepdims = 0>(Mul(d, d))
+}
+"""
+
+
+def make_scaler():
+    """Gradients that overflow at the first scales, and again whenever the scale has grown: losses and scales of PyTorch's GradScaler."""
+    where = fresh("scaler")
+    random = np.random.default_rng(10)
+    x, t = (torch.from_numpy(random.standard_normal(s).astype(np.float32)) for s in ((4, 3), (4, 2)))
+    x, t = (x * 64).round() / 64, (t * 64).round()   # exact in float16, so that the text can hold them
+    (where / "model.ir").write_text(SCALER % tuple(", ".join(repr(v) for v in a.flatten().tolist()) for a in (x, t)))
+    w = torch.full((3, 2), 0.5, requires_grad=True)
+    opt, scaler, lines = torch.optim.SGD([w], 0.02, 0.9), torch.amp.GradScaler("cpu", 65536.0, growth_interval=3), []
+    for step in range(STEPS):
+        opt.zero_grad()
+        loss = ((x.half() @ w.half()).float() - t).square().mean()
+        scaler.scale(loss).backward()
+        exact = (x.T @ (((x.half() @ w.half()).float() - t) * scaler.get_scale() / 4)).abs()
+        near = min(abs(v / 65520 - 1) for v in (exact.max().item(), (((x.half() @ w.half()).float() - t) * scaler.get_scale() / 4).abs().max().item()))
+        assert near > 0.02, f"step {step} is too near to an overflow to be told apart"
+        scaler.step(opt)
+        scaler.update()
+        lines.append(f"step {step} {loss.item():.9g} {scaler.get_scale():g}")
+    (where / "want.txt").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
 def main(wanted):
     for name in [*IR, *ONNX]:
         if wanted and name not in wanted:
@@ -643,6 +681,8 @@ def main(wanted):
             print(f"{what:24} {l64[0]:8.4f} -> {l64[-1]:8.4f}   {far:.1e} away   {sum(g.numel() for g in g64.values()):6} parameters", flush=True)
     if not wanted or "sweep" in wanted:
         make_sweep()
+    if not wanted or "scaler" in wanted:
+        make_scaler()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 grep -v '^#' "$HERE/sweep/cases.txt" | while IFS='|' read -r how wide narrow; do
 	name=$(echo "$how" | sed 's/^loss: loss, //; s/, batch:.*//')
 	tree "$HERE/sweep/model.ir" --train="$how" && run "$HERE/sweep/cases.txt" || { echo "not ok $name: $(head -n 1 log)" && continue; }
-	sed 's/.*"loss":\([^,}]*\).*/\1/' steps.log >got
+	sed -n 's/.*"loss":\([^,}]*\).*/\1/p' steps.log >got
 	paste <(tr ' ' '\n' <<<"$wide") <(tr ' ' '\n' <<<"$narrow") got | awk '
 		function off(x, y) { x = x / y - 1; return x < 0 ? -x : x }
 		{ w[NR] = $1; g[NR] = $3; d = 10 * off($2, $1); if (d > far) far = d }
