@@ -314,6 +314,7 @@ typedef struct Emit {
 	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
 	bool halves;                            /* something is rounded to half precision */
+	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
 const char *emit_part(const Emit *);                         /* "step", "eval", "infer" */
 int  emit_part_id(const Emit *);                             /* 0, 1, 2 */

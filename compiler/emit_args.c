@@ -4,6 +4,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* ---- scratch ---- */
+
+void emit_need(const Print *p, KWork w)
+{
+	Emit *e = p->e;
+	e->work_shared = w.shared > e->work_shared ? w.shared : e->work_shared;
+	e->work_each = w.each > e->work_each ? w.each : e->work_each;
+}
+
 /* ---- shapes ---- */
 
 Shape emit_held(const Print *p, const Slot *s)

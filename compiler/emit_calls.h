@@ -8,6 +8,8 @@
 
 #include "compiler.h"
 
+#include "cpu/work.h"
+
 /* Each ends with an empty row.  Of several rows with one name the first that can do the node is taken. */
 extern const Kernel calls_matmul[], calls_norm[], calls_attention[], calls_window[], calls_move[], calls_index[], calls_reduce[];
 
@@ -37,6 +39,8 @@ void emit_loops(const Print *, const Loops *);               /* ", (KLoops){ ...
 void emit_around(const Print *, const Shape *, int axis);    /* outer, n and inner around one axis */
 void emit_word(const Print *, bool);                         /* ", true" */
 void emit_end(const Print *);                                /* ")" */
+
+void emit_need(const Print *, KWork);                        /* of scratch, by this call; the plan has room for the largest */
 
 /* What many kernels ask of a node. */
 bool emit_float(const Value *), emit_int64(const Value *);

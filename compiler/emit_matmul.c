@@ -44,6 +44,7 @@ static void print_matrix(const Print *p, const Factor *f)
 
 static void print_product(const Print *p, const Product *x)
 {
+	emit_need(p, k_work_gemm());
 	text_add(p->t, "code = k_matmul_f32(c, %s, %s, %s", x->y, x->a, x->b);
 	emit_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);

@@ -23,6 +23,7 @@ static void print_loss(const Print *p, const char *name, const char *results, co
 {
 	const char *r = attr_str(p->n, "reduction");
 	Shape x = emit_in(p, 0);
+	emit_need(p, k_work_loss(x.d[1] ? emit_count(&x) / x.d[1] : 0, !strcmp(r, "none") ? K_LOSS_NONE : K_LOSS_SUM));
 	emit_call(p, name, results, operands);
 	emit_around(p, &x, 1);
 	if (attr_has(p->n, "ignore_index"))

@@ -36,7 +36,7 @@ void emit_report(const Emit *e)
 	const Layout *l = &p->layout;
 	if (opt.dump_after)
 		return;
-	int64_t slab = pages(emit_slab(e)) + pages(emit_window(e)), work = pages(RT_WORK_SHARED) + pages(RT_WORK_EACH), data = data_bytes(e), base = RT_BASE + RT_STACK;
+	int64_t slab = pages(emit_slab(e)) + pages(emit_window(e)), work = pages(e->work_shared) + pages(e->work_each), data = data_bytes(e), base = RT_BASE + RT_STACK;
 	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
 	printf("memory of a rank: %" PRId64 " bytes;", slab + work + data + base);
 	if (l->peak >= 0)
@@ -44,6 +44,6 @@ void emit_report(const Emit *e)
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
-	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %d for each further thread\n", slab - l->bound, work, data, (int64_t)base,
-	       RT_WORK_EACH + RT_STACK);
+	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread\n", slab - l->bound, work, data, (int64_t)base,
+	       pages(e->work_each) + RT_STACK);
 }

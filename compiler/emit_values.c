@@ -126,6 +126,8 @@ static void print_sizes(const Emit *e, Text *t, int n)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
 	text_add(t, " */\n#define SLAB_BYTES ((size_t)%" PRId64 ") /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ") /* read by other ranks */\n",
 	         emit_slab(e), emit_window(e));
+	text_add(t, "#define WORK_SHARED ((size_t)%" PRId64 ") /* scratch of kernels: of all threads together */\n#define WORK_EACH ((size_t)%" PRId64 ") /* and of each */\n",
+	         e->work_shared, e->work_each);
 	text_add(t, "#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most */\n", n ? n : 1, most_values(e));
 }
 

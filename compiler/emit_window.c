@@ -69,6 +69,8 @@ static void print_conv(const Print *p, bool nd)
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
 	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
+	if (!nd)
+		emit_need(p, k_work_gemm());
 	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s_f32", nd ? "_nd" : "", k + strlen("conv")), "0", gx || gw ? "01" : "012");
 	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);

@@ -2,7 +2,10 @@
  *
  * kernels/cpu holds the definition of each, in plain C; kernels/cuda the device code and its typed launchers, which have
  * these same names.  A kernel takes the context, then results, then operands, then sizes; it returns 0 or an exit code
- * after rt_error.  Pointwise operators are not here: their loops are written into the program from the operator table. */
+ * after rt_error.  Pointwise operators are not here: their loops are written into the program from the operator table.
+ *
+ * Scratch is c->shared and c->work, never malloc.  How much a kernel needs for given sizes is stated in kernels/cpu/work.h, from
+ * which sbpcc plans it: whoever changes what a kernel takes of it changes that function in the same commit. */
 #ifndef KERNELS_H
 #define KERNELS_H
 

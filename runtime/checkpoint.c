@@ -341,6 +341,7 @@ static void write_one(RtSaver *s)
 static void *writer(void *arg)
 {
 	RtSaver *s = arg;
+	rt_touch_stack();
 	for (;;) {
 		pthread_mutex_lock(&s->lock);
 		while (!s->busy && !s->stop)

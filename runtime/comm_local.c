@@ -199,6 +199,15 @@ static int agree(Ctx *c)
 	return 0;
 }
 
+/* A rank reads what belongs to its peers, and cannot write it. */
+static int only_read(const Ctx *c, unsigned char *base, size_t stride)
+{
+	for (int r = 0; r < c->nrank && stride; r++)
+		if (r != c->rank && mprotect(base + (size_t)r * stride, stride, PROT_READ))
+			return rt_error(c, RT_MEMORY, "cannot protect the memory of rank %d: %s", r, strerror(errno));
+	return 0;
+}
+
 static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*body)(Ctx *, void *), void *arg)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -211,6 +220,10 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	RtComm comm = { "local", all_reduce, all_gather, barrier, l };
 	Ctx c = { .program = p, .me = &p->rank[rank], .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
 	int code = agree(&c);
+	if (!code)
+		code = only_read(&c, l->window, l->stride);
+	if (!code)
+		code = only_read(&c, l->snapshot, l->snapshot_stride);
 	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
 	if (!code) {

@@ -164,6 +164,7 @@ static void fill(const RtLoader *d, Buffer *b, int64_t load)
 static void *ahead(void *arg)
 {
 	RtLoader *d = arg;
+	rt_touch_stack();
 	pthread_mutex_lock(&d->lock);
 	while (!d->stop) {
 		Buffer *b = &d->buffer[d->next & 1];

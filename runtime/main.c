@@ -195,8 +195,11 @@ static void report_end(const Ctx *c, const Report *r, int code)
 	}
 	if (!code && done > 0)
 		printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), r->per_sample > 1 ? "tokens" : "samples");
-	if (!code && done > 0 && rt_memory_measured())
-		printf("memory of rank 0: %zu bytes planned, %zu measured\n", rt_memory_planned(c, r->saves), rt_memory_measured());
+	size_t peers, measured = rt_memory_measured(&peers);
+	if (!code && done > 0 && measured && c->nrank > 1)
+		printf("memory of rank 0: %zu bytes planned, %zu measured, and %zu of other ranks mapped, which they count\n", rt_memory_planned(c, r->saves), measured, peers);
+	else if (!code && done > 0 && measured)
+		printf("memory of rank 0: %zu bytes planned, %zu measured\n", rt_memory_planned(c, r->saves), measured);
 }
 
 /* ---- steps ---- */

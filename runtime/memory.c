@@ -1,9 +1,10 @@
 /* The memory of a rank, as the plan has it and as it was.  Everything that a rank needs is known before step 0: the slab, its
  * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and what any process of ours has: its
- * stacks and the data of libc. */
+ * stacks and the data of libc.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner. */
 #include "run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static size_t pages(size_t n)
 {
@@ -15,12 +16,31 @@ size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) : 0) + RT_BASE + threads * RT_STACK;
+	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + threads * RT_STACK;
 }
 
-/* The peak of this process less what of it is files: 0 where /proc does not tell. */
-size_t rt_memory_measured(void)
+/* What is mapped of peers: shared, and not to be written. */
+static unsigned long long mapped_of_peers(void)
 {
+	char line[512], may[8];
+	unsigned long long sum = 0, v;
+	bool theirs = false;
+	FILE *f = fopen("/proc/self/smaps", "r");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%*x-%*x %7s", may) == 1)
+			theirs = !strcmp(may, "r--s");
+		if (theirs && sscanf(line, "Rss: %llu", &v) == 1)
+			sum += v;
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+/* The peak of this process less what of it is files, or peers': 0 where /proc does not tell. */
+size_t rt_memory_measured(size_t *peers)
+{
+	*peers = (size_t)mapped_of_peers() * 1024;
 	char line[128];
 	unsigned long long peak = 0, file = 0, v;
 	FILE *f = fopen("/proc/self/status", "r");
@@ -32,5 +52,6 @@ size_t rt_memory_measured(void)
 	}
 	if (f)
 		fclose(f);
+	file += *peers / 1024;
 	return peak > file ? (size_t)(peak - file) * 1024 : 0;
 }

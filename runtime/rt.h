@@ -185,9 +185,10 @@ int   rt_put(Ctx *, void *value, size_t bytes);         /* what was written at r
 int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
 int   rt_sync(Ctx *);
 
-/* What kernels may use of scratch at most: they fit their blocks into what there is. */
-enum { RT_BASE = 88 << 10, RT_STACK = 8 << 10 };       /* what a process has beside the plan; what a thread uses of its stack */
-enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 1 << 20 };
+/* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data; what each thread
+ * has of its stack from the start; the thread that writes checkpoints. */
+enum { RT_BASE = 104 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
+enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 1 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 
 /* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the
  * results must not depend on how the loop was cut.  A body calls no other loop. */
@@ -195,6 +196,7 @@ typedef void RtBody(void *arg, int64_t lo, int64_t hi, int thread);
 void rt_parallel(Ctx *, int64_t n, int64_t grain, RtBody *body, void *arg);
 int  rt_pool_open(Ctx *, int nthread);
 void rt_pool_close(Ctx *);
+void rt_touch_stack(void);              /* RT_STACK bytes of it: each thread, at its start */
 int  rt_threads(const Ctx *);           /* processors that this process may use, over the ranks of the machine */
 
 /* A box of a logical tensor: what one rank holds of it. */

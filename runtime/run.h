@@ -43,7 +43,7 @@ const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t
 
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
-size_t rt_memory_measured(void);
+size_t rt_memory_measured(size_t *peers);                                /* peers: bytes of theirs that are mapped here, not counted */
 
 /* evaluate.c */
 int  rt_eval_all(Ctx *, double *loss);                                   /* of what is held out */

@@ -97,8 +97,18 @@ static void wait_workers(RtPool *p)
 		futex(&p->busy, FUTEX_WAIT, left);
 }
 
+/* So that no step waits for pages, and the plan can count them. */
+void rt_touch_stack(void)
+{
+	volatile char page[RT_STACK - 4096];
+	for (int i = 0; i < (int)sizeof page; i += 4096)
+		page[i] = 0;
+	page[sizeof page - 1] = 0;
+}
+
 static void *work(void *arg)
 {
+	rt_touch_stack();
 	Worker *w = arg;
 	RtPool *p = w->pool;
 	for (uint32_t turn = 0;; turn++) {
@@ -164,11 +174,23 @@ static size_t round_up(size_t n)
 	return (n + 4095) / 4096 * 4096;
 }
 
+/* Part of programs that are built with the address sanitizer, and of no other. */
+void __asan_poison_memory_region(const volatile void *, size_t) __attribute__((weak));
+void __asan_unpoison_memory_region(const volatile void *, size_t) __attribute__((weak));
+
+/* What lies behind the planned bytes is not to be touched. */
+static void guard(unsigned char *at, size_t planned, size_t room)
+{
+	if (__asan_poison_memory_region)
+		__asan_poison_memory_region(at + planned, room - planned);
+}
+
 /* The scratch of kernels: first what all threads share, then each thread's own. */
 static int open_work(Ctx *c, RtPool *p)
 {
-	c->work_shared = round_up(c->program->work_shared);
-	c->work_each = round_up(c->program->work_each);
+	size_t between = __asan_poison_memory_region ? 4096 : 0;
+	c->work_shared = round_up(c->program->work_shared) + between;
+	c->work_each = round_up(c->program->work_each) + between;
 	p->bytes = c->work_shared + (size_t)p->n * c->work_each;
 	if (!p->bytes)
 		return 0;
@@ -181,6 +203,9 @@ static int open_work(Ctx *c, RtPool *p)
 		return rt_error(c, RT_MEMORY, "there is no memory for %zu bytes of workspace", p->bytes);
 	c->shared = p->work;
 	c->work = c->shared + c->work_shared;
+	guard(c->shared, c->program->work_shared, c->work_shared);
+	for (int t = 0; t < p->n; t++)
+		guard(c->work + (size_t)t * c->work_each, c->program->work_each, c->work_each);
 	return 0;
 }
 
@@ -190,6 +215,7 @@ int rt_pool_open(Ctx *c, int nthread)
 	if (!p)
 		return rt_error(c, RT_MEMORY, "no memory for %d threads", nthread);
 	p->n = 1;
+	rt_touch_stack();
 	c->isa = choose_isa();
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
@@ -219,6 +245,8 @@ void rt_pool_close(Ctx *c)
 	next_turn(p);
 	for (int t = 1; t < p->n; t++)
 		pthread_join(p->worker[t].id, NULL);
+	if (p->work && __asan_unpoison_memory_region)
+		__asan_unpoison_memory_region(p->work, p->bytes);
 	if (p->work)
 		munmap(p->work, p->bytes);
 	free(p);

@@ -9,6 +9,8 @@
 /*{sizes*/
 #define SLAB_BYTES ((size_t)64)
 #define WINDOW_BYTES ((size_t)0)
+#define WORK_SHARED ((size_t)0)
+#define WORK_EACH ((size_t)0)
 #define NVALUE 1
 #define MOST 1
 /*}*/

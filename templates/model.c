@@ -46,8 +46,8 @@ static const RtProgram program = {
 	.most = MOST,
 	.slab_bytes = SLAB_BYTES,
 	.window_bytes = WINDOW_BYTES,
-	.work_shared = RT_WORK_SHARED,
-	.work_each = RT_WORK_EACH,
+	.work_shared = WORK_SHARED,
+	.work_each = WORK_EACH,
 };
 
 /* ---- model.h ---- */

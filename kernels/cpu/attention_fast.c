@@ -6,12 +6,12 @@
  *
  * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention", 2022.
  * A thread owns a block of queries forward, and all queries of a head of keys backward. */
-#include "gemm.h"
+#include "work.h"
 #include "rows.h"
 
 #include <string.h>
 
-enum { QUERIES = 64, KEYS = 128, MOST = 1 << 16 };     /* MOST: numbers in a block of results */
+enum { QUERIES = ATTENTION_QUERIES, KEYS = ATTENTION_KEYS };
 
 typedef struct Job {
 	Ctx *c;
@@ -208,16 +208,15 @@ K_EACH_ISA(backward)
 static int cut(Ctx *c, Job *j)
 {
 	int64_t wide = most(1, most(j->a->d, j->a->dv));
-	if (wide > MOST)
+	if (wide > ATTENTION_MOST)
 		return rt_error(c, RT_PLAN, "a head of width %lld is wider than attention is made for", (long long)wide);
-	j->queries = least(QUERIES, MOST / wide);
+	j->queries = k_attention_queries(j->a->d, j->a->dv);
 	j->blocks = (j->a->sq + j->queries - 1) / j->queries;
 	return 0;
 }
 
 int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *a)
 {
-	_Static_assert(GEMM_WORK + 4 * (2 * QUERIES * KEYS + MOST) <= RT_WORK_EACH, "a thread's scratch holds a block");
 	Job j = { .c = c, .a = a, .y = y, .lse = lse, .q = q, .k = k, .v = v, .mask = mask };
 	int code = cut(c, &j);
 	if (!code)

@@ -31,7 +31,7 @@ static int check(int nthread, int64_t n, int64_t grain, int times)
 		rt_parallel(&c, n, grain, touch, &j);
 	int bad = j.count[N] != 0 || c.work_each < 5000;
 	for (int t = 0; t < c.nthread; t++)
-		memset(c.work + (size_t)t * c.work_each, 1, c.work_each);
+		memset(c.work + (size_t)t * c.work_each, 1, program.work_each);
 	for (int64_t i = 0; i < N; i++)
 		bad |= j.count[i] != (i < n ? times : 0);
 	free(j.count);

@@ -1,17 +1,29 @@
-# The memory that the compiler announces, the plan of the trainer and what the process measures agree within one part in a hundred.
-for m in mlp cnn gpt; do
-	"$SBPCC" "$ROOT/examples/$m.ir" --ranks 1 --train='data: points(classes: 2)' -o $m >$m.log 2>&1 && make -s -C $m STATIC=-static >log 2>&1 || { echo "not ok $m: $(head -n 1 $m.log log)"; continue; }
-	told=$(sed -n 's/.*memory of a rank: \([0-9]*\) bytes.*/\1/p' $m.log)
+# The memory that the compiler announces, the plan of the trainer and what the process measures agree within one part in a hundred;
+# of programs below two megabytes within five pages, because where the stack and the heap begin in a page is chance.
+# seconds: 600
+run() { # name, model, ranks, options of the trainer: one tree, whose files change from model to model
+	local name=$1 m=$2 told line
+	rm -rf new && "$SBPCC" "$ROOT/examples/$m.ir" --ranks "$3" --train='data: points(classes: 2)' -o new >told.log 2>&1 || { echo "not ok $name: $(head -n 1 told.log)" && return; }
+	(cd new && find . -type f) | while read -r g; do
+		cmp -s "new/$g" "tree/$g" || { mkdir -p "tree/$(dirname "$g")" && cp "new/$g" "tree/$g"; }
+	done
+	make -s -C tree >log 2>&1 || { echo "not ok $name: $(head -n 1 log)" && return; }
+	told=$(sed -n 's/.*memory of a rank: \([0-9]*\) bytes.*/\1/p' told.log)
 	for more in '' '--checkpoint=saved'; do
-		$m/trainer --steps=4 --threads=1 $more >run.log 2>&1
-		line=$(grep '^memory of rank 0' run.log)
-		set -- $(echo "$line" | grep -o '[0-9][0-9]*' | tail -n 2)
+		tree/trainer --steps=4 --threads=1 $more >run.log 2>&1
 		rm -rf saved
-		if [ -z "$more" ] && [ "$told" != "$1" ]; then echo "not ok $m-told: the compiler says $told, the trainer plans $1"; continue; fi
-		if awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && d <= 0.01 * a) }'; then
-			echo "ok $m${more:+-with-checkpoints}"
+		line=$(grep '^memory of rank 0' run.log)
+		set -- $(echo "${line#memory of rank 0}" | grep -o '[0-9][0-9]*')
+		if [ -z "$more" ] && [ "$told" != "$1" ]; then echo "not ok $name-told: the compiler says $told, the trainer plans $1"; continue; fi
+		if awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && (d <= 0.01 * a || (a < 2000000 && d <= 20480))) }'; then
+			echo "ok $name${more:+-with-checkpoints}"
 		else
-			echo "not ok $m${more:+-with-checkpoints}: $line"
+			echo "not ok $name${more:+-with-checkpoints}: $line"
 		fi
 	done
+}
+for m in mlp cnn gpt; do
+	run $m $m 1
 done
+run gpt-on-two-ranks gpt 2
+run gpt-on-three-ranks gpt 3

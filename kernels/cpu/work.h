@@ -1,0 +1,44 @@
+/* What kernels need of scratch, as a function of the sizes that they are called with.
+ *
+ * sbpcc asks these functions for every call that it prints and plans the largest answer (class "workspace" of the memory plan);
+ * at run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread * c->work_each, aligned to a page.
+ * A kernel that comes to need more says so here, and the plan follows; under the address sanitizer what lies behind the planned
+ * bytes is poisoned, so that a need which is stated too small is found (tests/memory/workspace.sh). */
+#ifndef WORK_H
+#define WORK_H
+
+#include "gemm.h"
+
+typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
+
+/* gemm_run, and so matmul and convolution. */
+static inline KWork k_work_gemm(void)
+{
+	return (KWork){ 0, GEMM_WORK };
+}
+
+/* Blocks of queries and keys; MOST numbers in a block of results, for one query at least. */
+enum { ATTENTION_QUERIES = 64, ATTENTION_KEYS = 128, ATTENTION_MOST = 1 << 16 };
+
+static inline int64_t k_attention_queries(int64_t d, int64_t dv)
+{
+	int64_t wide = d > dv ? d : dv, fit = wide > 0 ? ATTENTION_MOST / wide : ATTENTION_QUERIES;
+	return fit < ATTENTION_QUERIES ? fit : ATTENTION_QUERIES;
+}
+
+/* A product, then scores and results of a block, or scores and their gradients. */
+static inline KWork k_work_attention(int64_t d, int64_t dv, bool grad)
+{
+	int64_t scores = ATTENTION_QUERIES * ATTENTION_KEYS, results = k_attention_queries(d, dv) * dv;
+	return (KWork){ 0, GEMM_WORK + 4 * (scores + (grad ? scores : results)) };
+}
+
+/* Losses of single rows before they are summed, so many at a time. */
+enum { LOSS_ROWS = 1 << 16 };
+
+static inline KWork k_work_loss(int64_t rows, KLoss kind)
+{
+	return (KWork){ kind == K_LOSS_NONE ? 0 : 4 * (rows < LOSS_ROWS ? rows : LOSS_ROWS), 0 };
+}
+
+#endif
