@@ -126,7 +126,9 @@ Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *,
 /* train.c: reads @train. */
 typedef struct Training {
 	Value *loss;
-	int64_t steps, seed;
+	int64_t steps, epochs, seed;    /* epochs: 0, or instead of steps */
+	bool ema;                       /* w.ema is an average of parameter w */
+	double rate;                    /* of learning, before any schedule */
 	int64_t times;                  /* micro-batches of a step */
 	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
 	Loc loc;
@@ -169,6 +171,7 @@ int train_split_means(Graph *, int64_t times);                              /* l
 
 /* programs.c: step, eval and infer over one set of parameters. */
 int    programs_make(Model *);                               /* adds eval and infer to m->others */
+void   programs_average(Model *);                            /* eval and infer read averages of parameters, where there are any */
 int    programs_alone(Model *);                              /* the model itself becomes infer */
 int    programs_resolve(Model *);                            /* once more for what a dump holds */
 Value *programs_same(const Model *, const Value *);          /* the value of the main program that this kept value is; NULL */

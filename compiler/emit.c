@@ -403,6 +403,12 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	}
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.times ? p->train.times : 1, p->train.steps, p->train.seed);
+	if (p->training)
+		text_add(&program, "\t.rate = %.17g,\n", p->train.rate);
+	if (p->train.epochs)
+		text_add(&program, "\t.epochs = %" PRId64 ",\n", p->train.epochs);
+	if (p->train.ema)
+		text_add(&program, "\t.ema = true,\n");
 	int bad = emit_params(e, &program);
 	for (int i = 0; i < e->npart && !bad; i++) {
 		turn_to(e, e->part[i]);

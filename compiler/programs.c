@@ -163,6 +163,20 @@ int programs_make(Model *m)
 	return make_eval(m) || make_infer(m) ? -1 : 0;
 }
 
+/* w is w.ema there: the same memory, because it has the same name. */
+void programs_average(Model *m)
+{
+	for (int i = 0; i < m->nothers; i++) {
+		Graph *g = m->others[i]->graph;
+		for (int k = 0; k < g->nvalue; k++) {
+			const Value *v = g->value[k];
+			Name name = name_fmt("%s.ema", v->name);
+			if (v->init && v->param && graph_find(m->graph, name))
+				graph_rename(g, g->value[k], name);
+		}
+	}
+}
+
 /* The model itself becomes the inference program: all outputs but the loss, unless that is all there is. */
 int programs_alone(Model *m)
 {

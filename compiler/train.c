@@ -38,7 +38,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "seed", "ema", "microbatch", "accumulate", "precision", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema", "microbatch", "accumulate", "precision", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -123,6 +123,27 @@ static bool blocked(Value **next, const Value *p, const Value *loss)
 	return true;
 }
 
+/* Epochs stand in place of steps, where the data set has an end. */
+static int read_epochs(const Annot *a, Training *t)
+{
+	const Arg *epochs = arg_find(a->arg, a->narg, "epochs");
+	double n;
+	if (!epochs)
+		return 0;
+	if (arg_find(a->arg, a->narg, "steps")) {
+		err_at(epochs->loc, "steps and epochs both say how long to train: write one of them");
+		return -1;
+	}
+	if (!t->data || !t->data->s || !strcmp(t->data->s, "points")) {
+		err_at(epochs->loc, "epochs need a data set that has an end: write steps: N");
+		return -1;
+	}
+	if (get_number(a->arg, a->narg, "epochs", 0, &n))
+		return -1;
+	t->epochs = opt.steps >= 0 ? 0 : (int64_t)n;
+	return 0;
+}
+
 int train_read(Model *m, Training *t)
 {
 	const Annot *a = annot_find(m->annot, "train");
@@ -139,7 +160,9 @@ int train_read(Model *m, Training *t)
 	t->times = micro_times(m);
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
-	return 1;
+	t->ema = arg_find(a->arg, a->narg, "ema") != NULL;
+	t->rate = calc_given(arg_find(a->arg, a->narg, "optimizer"), "lr", 0.1);
+	return read_epochs(a, t) ? -1 : 1;
 }
 
 void train_bind_batch(const Model *m)
@@ -419,6 +442,8 @@ static int build_training(Graph *g, Training *t)
 	}
 	if (optimizer_build(g, train, param, grad, np) || scale_end(scale))
 		return -1;
+	if (t->ema)
+		programs_average(g->model);
 	fold_seed(g);
 	graph_sweep(g);
 	return graph_sort(g) || infer_graph(g) ? -1 : 0;

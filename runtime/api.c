@@ -66,7 +66,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		code = rt_pool_open(c, config->threads > 0 ? config->threads : rt_threads(c));
 	if (!code) {
 		s->opened = true;
-		code = rt_start_all(c, config->weights);
+		code = rt_start_all(c, config->weights, false);
 	}
 	if (code && s->opened) {
 		rt_pool_close(c);
@@ -118,8 +118,9 @@ int rt_step_once(RtSession *s, float *loss)
 
 int rt_evaluate(RtSession *s, double *loss)
 {
+	int64_t samples;
 	int code = feed(s);
-	return code ? code : rt_eval_all(&s->c, loss);
+	return code ? code : rt_eval_all(&s->c, &samples, loss);
 }
 
 static size_t bytes_of(const Ctx *c, const RtTensor *t)

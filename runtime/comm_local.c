@@ -30,9 +30,10 @@ typedef struct Shared {
 	_Atomic uint64_t hash;
 	_Atomic uint32_t stop;          /* signals that asked for the end */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
+	_Atomic uint32_t worst[2];      /* the largest that any rank said, in turn; it stays */
 } Shared;
 
-typedef struct Local { Shared *shared; unsigned char *scratch, *window, *snapshot; size_t stride, snapshot_stride; uint32_t turn; } Local;
+typedef struct Local { Shared *shared; unsigned char *scratch, *window, *snapshot; size_t stride, snapshot_stride; uint32_t turn, worst; } Local;
 
 static void futex_wait(_Atomic uint32_t *at, uint32_t old)
 {
@@ -147,6 +148,18 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 		atomic_store(said, mine);
 	barrier(c);
 	return atomic_load(said);
+}
+
+uint32_t rt_worst(Ctx *c, uint32_t mine)
+{
+	Local *l = c->comm ? c->comm->state : NULL;
+	if (c->nrank == 1)
+		return mine;
+	_Atomic uint32_t *worst = &l->shared->worst[l->worst++ & 1];
+	for (uint32_t old = atomic_load(worst); mine > old && !atomic_compare_exchange_weak(worst, &old, mine);)
+		;
+	barrier(c);
+	return atomic_load(worst);
 }
 
 uint32_t rt_stop_asked(const Ctx *c)

@@ -217,7 +217,16 @@ int rt_data_open(Ctx *c, const char *path, int64_t step)
 		return rt_error(c, RT_MEMORY, "cannot map two buffers of %zu bytes for data", d->bytes);
 	d->memory = d->buffer[0].at = p;
 	d->buffer[1].at = d->memory + d->bytes;
+	return rt_data_go_on(c, step);
+}
+
+int rt_data_go_on(Ctx *c, int64_t step)
+{
+	RtLoader *d = c->data;
+	if (!d || !d->memory || d->running)
+		return 0;
 	d->next = step * micros(c->program);
+	d->buffer[0].full = d->buffer[1].full = d->stop = false;
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 256 << 10);
@@ -302,7 +311,10 @@ int rt_load(Ctx *c)
 	else if (!ahead)
 		fill(d, b, load);
 	if (b->wrong.code)
-		return rt_error(c, b->wrong.code, "%s", b->wrong.text);
+		rt_error(c, b->wrong.code, "%s", b->wrong.text);
+	code = (int)rt_worst(c, (uint32_t)b->wrong.code);       /* what one rank sees in its samples ends the step of all */
+	if (code)
+		return code;
 	for (int i = 0; i < p->ninput && !code; i++) {
 		if (p->input[i].feed == RT_STEP || p->input[i].feed == RT_MICRO) {
 			code = put(c, &p->input[i], (const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));

@@ -21,8 +21,8 @@ void points_fetch(const Ctx *c, const RtInput *in, int64_t width, int64_t sample
 	uint64_t k = (uint64_t)class_of(c, sample), centre = key(c, KEY_CENTRE), jitter = key(c, KEY_NOISE);
 	if (in->t.type == RT_F32)
 		for (int64_t i = 0; i < n; i++)
-			((float *)to)[i] = (float)(rt_gauss(centre, k * (uint64_t)width + (uint64_t)(from + i)) +
-				(double)c->program->data.noise * rt_gauss(jitter, (uint64_t)(sample * width + from + i)));
+			((float *)to)[i] = rt_gauss(centre, k * (uint64_t)width + (uint64_t)(from + i)) +
+				c->program->data.noise * rt_gauss(jitter, (uint64_t)(sample * width + from + i));
 	else if (in->t.type == RT_I64)
 		for (int64_t i = 0; i < n; i++)
 			((int64_t *)to)[i] = (int64_t)k;

@@ -1,8 +1,31 @@
 /* The loss of the samples that are held out: the sum over all batches divided by the count over all batches.
  *
  * The last batch may not be full.  Its tail repeats the last sample, and a batch of nothing but that sample tells the share
- * that the repeats have in sum and count, which is taken off again: exact for every loss that adds up over samples. */
+ * that the repeats have in sum and count, which is taken off again: exact for every loss that adds up over samples.
+ *
+ * Where the model keeps averages of its parameters (ema), the programs eval and infer were compiled to read those. */
 #include "run.h"
+
+#include <string.h>
+
+int rt_average_off(Ctx *c)
+{
+	int code = 0;
+	for (int i = 0; i < c->program->nkept && !code; i++) {
+		const RtTensor *to = &c->program->kept[i].t, *from = rt_averaged(c->program, &c->program->kept[i]) ? &rt_averaged(c->program, &c->program->kept[i])->t : NULL;
+		RtBox b = rt_box(c, to);
+		if (!from)
+			continue;
+		if (memcmp(to->split, from->split, sizeof to->split))
+			return rt_error(c, RT_PLAN, "%s and %s are not split alike: only the average can be evaluated", from->name, to->name);
+		size_t bytes = (size_t)rt_elements(&b) * rt_width(to->type);
+		void *host = rt_host(c, rt_place(c, to), bytes);
+		code = rt_get(c, host, rt_place(c, from), bytes);
+		if (!code)
+			code = rt_put(c, rt_place(c, to), bytes);
+	}
+	return code;
+}
 
 static int batch_at(Ctx *c, int64_t first, double *sum, double *count)
 {
@@ -23,7 +46,7 @@ static int64_t batch_of(const Ctx *c)
 	return 1;
 }
 
-int rt_eval_all(Ctx *c, double *loss)
+int rt_eval_all(Ctx *c, int64_t *samples, double *loss)
 {
 	int64_t train, held, dropped, batch = batch_of(c);
 	double total = 0, n = 0, sum, count;
@@ -44,6 +67,7 @@ int rt_eval_all(Ctx *c, double *loss)
 		total -= spare * sum;
 		n -= spare * count;
 	}
+	*samples = held;
 	*loss = n != 0 ? total / n : 0;
 	return code;
 }

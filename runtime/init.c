@@ -4,29 +4,8 @@
  * holds exactly what the whole tensor would hold there: no plan and no number of ranks changes a bit. */
 #include "run.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Mixes two words; the finaliser is that of splitmix64. */
-uint64_t rt_hash(uint64_t a, uint64_t b)
-{
-	uint64_t x = a + 0x9E3779B97F4A7C15u * (b + 1);
-	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-	x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-	return x ^ (x >> 31);
-}
-
-double rt_unit(uint64_t key, uint64_t index)
-{
-	return ((double)(rt_hash(key, index) >> 11) + 0.5) * 0x1p-53;
-}
-
-double rt_gauss(uint64_t key, uint64_t index)
-{
-	double r = sqrt(-2.0 * log(rt_unit(key, 2 * index)));
-	return r * cos(6.283185307179586 * rt_unit(key, 2 * index + 1));
-}
 
 size_t rt_width(RtType t)
 {
@@ -93,15 +72,28 @@ static void some_rows(void *arg, int64_t lo, int64_t hi, int thread)
 		r->row(r->arg, i * r->width, row_at(r->c, r->b, i), r->width);
 }
 
+/* A tensor that is here whole lies as it does in the logical tensor. */
+static void some_of_all(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Rows *r = arg;
+	(void)thread;
+	r->row(r->arg, lo, lo, hi - lo);
+}
+
 static void rows_threaded(Ctx *c, const RtBox *b, void (*row)(void *, int64_t, int64_t, int64_t), void *arg)
 {
 	enum { GRAIN = 1 << 14 };
 	Rows r = { c, b, row, arg, b->rank ? b->len[b->rank - 1] : 1 };
-	if (rt_elements(b))
+	bool whole = true;
+	for (int a = 0; a < b->rank; a++)
+		whole &= b->split[a] < 0;
+	if (whole)
+		rt_parallel(c, rt_elements(b), GRAIN, some_of_all, &r);
+	else if (rt_elements(b))
 		rt_parallel(c, rt_elements(b) / r.width, 1 + GRAIN / r.width, some_rows, &r);
 }
 
-typedef struct Fill { const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
+typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
 
 static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 {
@@ -115,17 +107,13 @@ static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 static void normal(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fill *f = arg;
-	float *p = (float *)(void *)f->to + here;
-	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)((double)f->v->a + (double)f->v->b * rt_gauss(f->key, (uint64_t)(there + i)));
+	rt_gauss_many(f->isa, (float *)(void *)f->to + here, f->key, (uint64_t)there, n, f->v->a, f->v->b);
 }
 
 static void uniform(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fill *f = arg;
-	float *p = (float *)(void *)f->to + here;
-	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)((double)f->v->a + ((double)f->v->b - (double)f->v->a) * rt_unit(f->key, (uint64_t)(there + i)));
+	rt_unit_many(f->isa, (float *)(void *)f->to + here, f->key, (uint64_t)there, n, f->v->a, f->v->b - f->v->a);
 }
 
 static void copy(void *arg, int64_t here, int64_t there, int64_t n)
@@ -144,7 +132,7 @@ int rt_start(Ctx *c, const RtKept *row, const void *logical)
 	RtBox b = rt_box(c, &v->t);
 	size_t elem = rt_width(v->t.type), bytes = (size_t)rt_elements(&b) * elem;
 	void *to = rt_place(c, &v->t);
-	Fill f = { v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
+	Fill f = { c->isa, v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
 	if (v->start < RT_DATA_HERE && v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
 	if (v->start == RT_FILL && v->a == 0)
@@ -181,16 +169,50 @@ static int from_weights(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 	return 0;
 }
 
+const RtKept *rt_averaged(const RtProgram *p, const RtKept *v)
+{
+	size_t n = strlen(v->t.name);
+	if (!p->ema || v->keep != RT_STATE || n < 5 || strcmp(v->t.name + n - 4, ".ema"))
+		return NULL;
+	for (int i = 0; i < p->nkept; i++)
+		if (p->kept[i].keep == RT_PARAMETER && !strncmp(p->kept[i].t.name, v->t.name, n - 4) && !p->kept[i].t.name[n - 4])
+			return &p->kept[i];
+	return NULL;
+}
+
+/* The row by whose rule, and under whose name in a file, this one starts: an average starts as its parameter, unless the file has
+ * it; a program that only infers takes averages for its parameters, where the file has them. */
+static RtKept start_of(const RtProgram *p, const RtKept *v, RtSafe *file, char name[RT_NAME])
+{
+	RtKept k = *v;
+	const RtKept *of = rt_averaged(p, v);
+	bool alone = p->ema && !p->role[0]->part[RT_TRAIN] && v->keep == RT_PARAMETER;
+	if (of && !(file->file.data && rt_safe_find(file, v->t.name))) {
+		k = *of;
+		k.t = v->t;
+		k.t.name = of->t.name;
+	}
+	if (alone && file->file.data && strlen(v->t.name) + 5 < RT_NAME) {
+		strcat(strcpy(name, v->t.name), ".ema");
+		if (rt_safe_find(file, name))
+			k.t.name = name;
+	}
+	return k;
+}
+
 /* Of a file that the caller names, all that it has counts, a checkpoint's for instance; the one beside the program has what the
  * tables say. */
-int rt_start_all(Ctx *c, const char *weights)
+int rt_start_all(Ctx *c, const char *weights, bool resuming)
 {
 	RtSafe file = { 0 };
+	char name[RT_NAME];
 	int code = weights ? open_weights(c, weights, &file) : 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
-		const RtKept *v = &c->program->kept[i];
+		RtKept row = start_of(c->program, &c->program->kept[i], &file, name), *v = &row;
 		const void *from = NULL;
 		bool wanted = v->start == RT_DATA_FILE || (weights && v->keep != RT_CONSTANT && rt_safe_find(&file, v->t.name));
+		if (resuming && v->keep != RT_CONSTANT)
+			continue;
 		if (wanted && !file.file.data)
 			code = open_weights(c, weights, &file);
 		if (wanted && !code)

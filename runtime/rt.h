@@ -134,7 +134,9 @@ typedef struct RtProgram {
 	size_t work_shared, work_each;  /* scratch of kernels: for all threads together, and for each */
 	int64_t batch;                  /* samples per step, all ranks and micro-batches together */
 	int64_t times;                  /* micro-batches of a step */
-	int64_t steps;                  /* unless --steps says otherwise */
+	int64_t steps, epochs;          /* unless --steps says otherwise; epochs, if not 0, instead of steps */
+	double rate;                    /* of learning, where no schedule says it */
+	bool ema;                       /* NAME.ema is an average of parameter NAME: what eval and infer read */
 	uint64_t seed;
 } RtProgram;
 
@@ -216,10 +218,14 @@ size_t rt_width(RtType);                                /* bytes of an element *
 /* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
 RtValue rt_about(const Ctx *, int value);       /* what the tables say of a value */
 int rt_start(Ctx *, const RtKept *, const void *logical);      /* logical: of RT_DATA_FILE */
-int rt_start_all(Ctx *, const char *weights);
+int rt_start_all(Ctx *, const char *weights, bool resuming);   /* resuming: constants only, a checkpoint has the rest */
+
+/* normal.c: random numbers; many: a + b * number, for `n` indices from one on. */
 uint64_t rt_hash(uint64_t a, uint64_t b);
-double rt_gauss(uint64_t key, uint64_t index);
-double rt_unit(uint64_t key, uint64_t index);           /* in (0, 1) */
+float rt_gauss(uint64_t key, uint64_t index);
+float rt_unit(uint64_t key, uint64_t index);            /* in (0, 1] */
+void rt_gauss_many(RtIsa, float *to, uint64_t key, uint64_t index, int64_t n, float a, float b);
+void rt_unit_many(RtIsa, float *to, uint64_t key, uint64_t index, int64_t n, float a, float b);
 
 /* data.c: samples.  Which samples a step takes depends on the step only, never on the number of ranks. */
 int rt_load(Ctx *);                                     /* fills all inputs of this step */

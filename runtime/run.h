@@ -4,8 +4,13 @@
 
 #include "rt.h"
 
+#include <stdio.h>
+
 /* init.c: calls row for every run of elements that lie side by side here and in the logical tensor. */
 void rt_rows(const Ctx *, const RtBox *, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg);
+
+/* init.c: the parameter that this row is the average of; NULL: it is none. */
+const RtKept *rt_averaged(const RtProgram *, const RtKept *);
 
 /* dump.c: what is kept is written to files, and from then on the results of every action, until c->after is NULL. */
 int rt_dump_begin(Ctx *, const char *dir);
@@ -41,18 +46,34 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
+/* report.c: what a run tells; steps, every, log_to, append and saves are the caller's. */
+typedef struct RtReport {
+	const char *log_to;
+	int64_t steps, every;           /* in all; that many to a line */
+	bool append, saves, terminal;
+	FILE *log;
+	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
+	double begin;                   /* of training; evaluations in between are taken out */
+} RtReport;
+int  rt_report_open(Ctx *, RtReport *);
+void rt_report_step(const Ctx *, const RtReport *);                      /* on rank 0, as are those that follow */
+void rt_report_eval(const Ctx *, const RtReport *, int64_t samples, double loss);
+void rt_report_end(const Ctx *, RtReport *, int code);
+
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
 size_t rt_memory_measured(size_t *peers);                                /* peers: bytes of theirs that are mapped here, not counted */
 
 /* evaluate.c */
-int  rt_eval_all(Ctx *, double *loss);                                   /* of what is held out */
+int  rt_eval_all(Ctx *, int64_t *samples, double *loss);                 /* of what is held out */
+int  rt_average_off(Ctx *);                                              /* evaluations read the parameters themselves from now on; no step may follow */
 
 /* data.c */
 size_t rt_data_bytes(const Ctx *);                                       /* of one of the two buffers */
 int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
 void rt_data_held(Ctx *, int64_t first);                                 /* what an evaluation loads next; reading ahead ends */
+int  rt_data_go_on(Ctx *, int64_t step);                                 /* reads ahead again, for this step */
 void rt_data_close(Ctx *);
 void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped);       /* samples; dropped: of each epoch */
 uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
@@ -70,6 +91,7 @@ void rt_saver_close(Ctx *);
 /* comm_local.c */
 void *rt_snapshot(const Ctx *, int rank);
 uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* what rank 0 says; all ranks call it */
+uint32_t rt_worst(Ctx *, uint32_t mine);                                 /* the largest that any rank says; all ranks call it */
 uint32_t rt_stop_asked(const Ctx *);                                     /* how many signals have asked for it */
 
 /* watch.c: what is called around every action */

@@ -6,8 +6,9 @@
  *
  * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention", 2022.
  * A thread owns a block of queries forward, and all queries of a head of keys backward. */
-#include "work.h"
+#include "gemm.h"
 #include "rows.h"
+#include "work.h"
 
 #include <string.h>
 

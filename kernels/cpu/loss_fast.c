@@ -1,6 +1,6 @@
 /* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is kept
  * in scratch and summed in order.  A label that is no class ends the job: it would read what is not there. */
-#include "work.h"
+#include "kernels.h"
 #include "rows.h"
 
 typedef struct Loss {
@@ -71,7 +71,7 @@ static int run(Ctx *c, Loss *l, int64_t rows)
 {
 	int code = 0;
 	float sum = 0, used = check(c, l, rows, &code);
-	int64_t room = l->kind == K_LOSS_NONE ? rows : LOSS_ROWS;
+	int64_t room = l->kind == K_LOSS_NONE ? rows : (int64_t)(c->program->work_shared / sizeof(float));
 	for (l->first = 0; !code && l->first < rows; l->first += room) {
 		int64_t m = rows - l->first < room ? rows - l->first : room;
 		l->each = l->kind == K_LOSS_NONE ? l->y : (float *)(void *)c->shared;

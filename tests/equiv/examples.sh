@@ -6,7 +6,7 @@ for f in *.ir; do
 	for n in 1 2; do
 		"$SBPCC" "$f" --ranks=$n --train='data: points(classes: 2), steps: 3' -o "tree$n" >log 2>&1 && make -s -C "tree$n" STATIC= CFLAGS=-O1 >log 2>&1 &&
 			"tree$n/trainer" --every=1 >"$n.out" 2>log || { why="$n ranks: $(head -n 1 log)" && break; }
-		grep ^step "$n.out" >"$n.txt"
+		grep -o '^step *[0-9]* *loss [^ ]*' "$n.out" >"$n.txt"
 		rm -rf "tree$n"
 	done
 	if [ -z "$why" ]; then

@@ -15,7 +15,7 @@ g ($type[N, 8] x, int64[N] label) => ($type loss, $type[N, 2] s)
 }
 MODEL
 	why=''
-	"$SBPCC" m.ir -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 && tree/trainer --every=1 2>log | grep ^step >got.txt &&
+	"$SBPCC" m.ir -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 && tree/trainer --every=1 2>log | grep -o '^step *[0-9]* *loss [^ ]*' >got.txt &&
 		"$PLAIN/test-equiv-evaluator" m.ir 6 'data: points(classes: 2)' >want.txt 2>log || why=$(head -n 1 log)
 	grep -q 'float\[8, 16\] w ' tree/plan.ir || why="${why:-w is not float}"
 	[ -n "$why" ] || why=$(paste want.txt got.txt | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 0.01 * ($4 + 1)) print "step " $2 ": " $4 " and " $8; n++; last = $8; if (n == 1) first = $8 }

@@ -18,5 +18,5 @@ tree() { # tree, options of sbpcc...: compiled with the sanitizers, or with FLAG
 	"$SBPCC" "$@" -o "$tree" >log 2>&1 && make -s -C "$tree" STATIC= CFLAGS="${FLAGS:-$sanitized}" >log 2>&1 || { echo "not ok $tree: $(head -n 3 log)" && exit 1; }
 }
 losses() { # trainer, options...
-	"$@" --every=1 2>err | grep ^step
+	"$@" --every=1 2>err | grep -o '^step *[0-9]* *loss [^ ]*'
 }

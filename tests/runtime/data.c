@@ -1,8 +1,10 @@
 /* data FOLDER: writes the digits of FOLDER in every form that trainers read, 600 of them: idx/ npy/ float/ cifar.bin
- * digits.safetensors; and a text as tokens of 8, 16 and 32 bits.  First checks that the order of samples is a permutation. */
+ * digits.safetensors; and a text as tokens of 8, 16 and 32 bits.  First checks that the order of samples is a
+ * permutation, and that random numbers are normal, or uniform, and the same alone and in rows. */
 #include "run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,72 @@ static int check_order(void)
 		free(seen);
 	}
 	return !printf("ok permutation\n");
+}
+
+static int check_rows(RtIsa isa)
+{
+	static float row[1000];
+	for (uint64_t from = 0; from < 300; from += 13)
+		for (int64_t n = 0; n < 700; n += 129) {
+			rt_gauss_many(isa, row, 9, from, n, 0.5f, 2);
+			for (int64_t i = 0; i < n; i++) {
+				float g = 2 * rt_gauss(9, from + (uint64_t)i);
+				if (row[i] != 0.5f + g)
+					return printf("not ok normal: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n", i, n, from);
+			}
+			rt_unit_many(isa, row, 9, from, n, -1, 2);
+			for (int64_t i = 0; i < n; i++) {
+				float u = 2 * rt_unit(9, from + (uint64_t)i);
+				if (row[i] != u - 1)
+					return printf("not ok uniform: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n", i, n, from);
+			}
+		}
+	return 0;
+}
+
+static bool wide(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_supports("avx2");
+#else
+	return false;
+#endif
+}
+
+/* Moments of a million numbers, and how many lie within one, two, three and four deviations. */
+static int check_numbers(void)
+{
+	enum { MANY = 1 << 20 };
+	static const double within[] = { 0.6826895, 0.9544997, 0.9973002, 0.9999367 };
+	double sum[4] = { 0 }, unit[2] = { 0 }, next = 0, last = 0;
+	int near[4] = { 0 };
+	for (uint64_t i = 0; i < MANY; i++) {
+		double x = (double)rt_gauss(4, i), u = (double)rt_unit(4, i);
+		for (int k = 0; k < 4; k++) {
+			sum[k] += pow(x, k + 1);
+			near[k] += fabs(x) < k + 1;
+		}
+		next += x * last;
+		last = x;
+		unit[0] += u;
+		unit[1] += u * u;
+	}
+	bool bad = fabs(sum[0]) > 5000 || fabs(sum[1] / MANY - 1) > 0.007 || fabs(sum[2] / MANY) > 0.02 || fabs(sum[3] / MANY - 3) > 0.05 || fabs(next) > 5000;
+	for (int k = 0; k < 4; k++)
+		bad |= fabs(near[k] - within[k] * MANY) > 5 * sqrt(MANY * within[k] * (1 - within[k]));
+	bad |= fabs(unit[0] / MANY - 0.5) > 0.0015 || fabs(unit[1] / MANY - 1 / 3.0) > 0.0015;
+	int ends = 0;                           /* where the number under the root is zero */
+	for (uint64_t i = 0; i < 1 << 26; i++)
+		if (rt_hash(4, i) >> 32 >= 0xFFFFFF80u || rt_hash(4, i) >> 32 < 0x80) {
+			bad |= !isfinite(rt_gauss(4, 2 * i)) || !isfinite(rt_gauss(4, 2 * i + 1));
+			ends++;
+		}
+	bad |= !ends;
+	if (bad)
+		return printf("not ok normal: moments %g %g %g %g, neighbours %g\n", sum[0] / MANY, sum[1] / MANY, sum[2] / MANY, sum[3] / MANY, next / MANY);
+	if (check_rows(RT_PLAIN) || (wide() && check_rows(RT_AVX2)))
+		return 1;
+	return !printf("ok normal\n");
 }
 
 static void npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
@@ -78,7 +146,7 @@ int main(int argc, char **argv)
 	static float wide[N * PIXELS];
 	static int64_t number[N];
 	char path[4096];
-	if (argc < 2 || check_order())
+	if (argc < 2 || check_numbers() || check_order())
 		return argc < 2 ? 2 : 0;
 	snprintf(path, sizeof path, "%s/image.idx", argv[1]);
 	FILE *f = fopen(path, "rb");

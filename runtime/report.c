@@ -1,0 +1,121 @@
+/* What a run tells on its way: a line per step for people, a line of JSON per step for programs, both from rank 0.
+ *
+ * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a terminal the
+ * line of the step that was done last stays at the bottom. */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Tokens are counted where a sample is a row of them. */
+static int64_t per_sample(const RtProgram *p)
+{
+	const RtPart *t = &p->part[RT_TRAIN];
+	bool tokens = p->data.format == RT_BYTES || p->data.format == RT_TOKENS16 || p->data.format == RT_TOKENS32;
+	for (int i = 0; i < t->ninput && tokens; i++)
+		if (t->input[i].feed == RT_SAMPLES && t->input[i].t.rank == 2)
+			return t->input[i].t.dim[1];
+	return 1;
+}
+
+int rt_report_open(Ctx *c, RtReport *r)
+{
+	int64_t train, held, dropped;
+	r->per_sample = per_sample(c->program);
+	r->terminal = isatty(1);
+	r->first = c->step;
+	r->begin = rt_seconds();
+	if (c->rank || !r->log_to)
+		return 0;
+	r->log = fopen(r->log_to, r->append ? "a" : "w");
+	if (!r->log)
+		return rt_error(c, RT_USAGE, "cannot write %s: %s", r->log_to, strerror(errno));
+	rt_data_counts(c, &train, &held, &dropped);
+	fprintf(r->log, "{\"event\":\"start\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"batch\":%" PRId64 ",\"samples\":%" PRId64 ",\"held_out\":%" PRId64
+	        ",\"dropped_per_epoch\":%" PRId64 ",\"seed\":%" PRIu64 ",\"ranks\":%d,\"threads\":%d}\n", c->step, r->steps, c->program->batch, train, held, dropped, c->seed, c->nrank, c->nthread);
+	return 0;
+}
+
+static void log_number(FILE *f, const char *name, double v)
+{
+	if (isfinite(v))
+		fprintf(f, ",\"%s\":%.9g", name, v);
+}
+
+static void time_left(double seconds)
+{
+	int64_t s = (int64_t)(seconds + 0.5);
+	if (s >= 3600)
+		printf("%" PRId64 ":%02" PRId64 ":%02" PRId64 " left", s / 3600, s / 60 % 60, s % 60);
+	else
+		printf("%" PRId64 ":%02" PRId64 " left", s / 60, s % 60);
+}
+
+static const char *what(const RtReport *r)
+{
+	return r->per_sample > 1 ? "tokens" : "samples";
+}
+
+void rt_report_step(const Ctx *c, const RtReport *r)
+{
+	double t = rt_seconds() - r->begin;
+	int64_t done = c->step + 1 - r->first;
+	double speed = (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9);
+	if (r->log) {
+		fprintf(r->log, "{\"step\":%" PRId64, c->step);
+		log_number(r->log, "loss", c->loss);
+		log_number(r->log, "rate", c->rate);
+		log_number(r->log, "norm", c->norm);
+		log_number(r->log, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed);
+		log_number(r->log, "seconds", t);
+		fprintf(r->log, "}\n");
+		fflush(r->log);
+	}
+	bool line = c->step % r->every == 0 || c->step == r->steps - 1;
+	if (!line && !r->terminal)
+		return;
+	printf("%sstep %6" PRId64 "  loss %.7f", r->terminal ? "\r" : "", c->step, c->loss);
+	if (isfinite(c->rate))
+		printf("  rate %.3g", c->rate);
+	if (isfinite(c->norm))
+		printf("  norm %.3g", c->norm);
+	printf("  %.0f %s/s  ", speed, what(r));
+	time_left(t / (double)done * (double)(r->steps - c->step - 1));
+	printf("%s%s", r->terminal ? "\033[K" : "", line ? "\n" : "");
+	fflush(stdout);
+}
+
+void rt_report_eval(const Ctx *c, const RtReport *r, int64_t samples, double loss)
+{
+	if (r->log) {
+		fprintf(r->log, "{\"event\":\"eval\",\"step\":%" PRId64 ",\"samples\":%" PRId64, c->step, samples);
+		log_number(r->log, "loss", loss);
+		fprintf(r->log, "}\n");
+		fflush(r->log);
+	}
+	printf("%s%" PRId64 " held-out samples, loss %.7f%s\n", r->terminal ? "\r" : "", samples, loss, r->terminal ? "\033[K" : "");
+	fflush(stdout);
+}
+
+void rt_report_end(const Ctx *c, RtReport *r, int code)
+{
+	double t = rt_seconds() - r->begin;
+	int64_t done = c->step - r->first;
+	size_t peers, measured = rt_memory_measured(&peers);
+	if (r->log) {
+		fprintf(r->log, "{\"event\":\"end\",\"step\":%" PRId64 ",\"status\":%d}\n", c->step, code);
+		fclose(r->log);
+	}
+	r->log = NULL;
+	if (code || done <= 0)
+		return;
+	printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), what(r));
+	if (measured)
+		printf("memory of rank 0: %zu bytes planned, %zu measured", rt_memory_planned(c, r->saves), measured);
+	if (measured && c->nrank > 1)
+		printf(", and %zu of other ranks mapped, which they count", peers);
+	printf(measured ? "\n" : "");
+}
