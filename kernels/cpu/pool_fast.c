@@ -1,5 +1,5 @@
 /* Pools over planes, one thread per plane.  Where whole rows of windows lie on the input, a row of results is found by
- * comparing shifted rows; the windows at the edge, and all gradients, are looked at one by one, as in the definition. */
+ * comparing shifted rows, as is the place of each; the windows at the edge are looked at one by one, as in the definition. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -96,27 +96,86 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t n, KWindow w)
 	return 0;
 }
 
-static void grads(void *arg, int64_t lo, int64_t hi, int thread)
+/* The same for gradients: the places in the plane of the largest of windows from .. from + n - 1 of a row. */
+enum { SPAN = 64 };
+
+K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow *w, int64_t oy, int64_t from, int64_t n)
+{
+	float best[SPAN];
+	int64_t s = w->stride[1];
+	bool first = true;
+	for (int64_t ky = 0; ky < w->k[0]; ky++) {
+		int64_t iy = oy * w->stride[0] - w->lo[0] + ky * w->dil[0];
+		if (iy < 0 || iy >= w->in[0])
+			continue;
+		for (int64_t kx = 0; kx < w->k[1]; kx++, first = false) {
+			int64_t at = iy * w->in[1] + from * s + kx * w->dil[1] - w->lo[1];
+			const float *restrict in = x + at;
+			if (first)
+				for (int64_t i = 0; i < n; i++)
+					best[i] = in[s * i], place[i] = (int32_t)(at + s * i);
+			else if (s == 2)
+				K_VECTOR for (int32_t i = 0; i < (int32_t)n; i++) {
+					float v = in[2 * i];
+					bool more = (v > best[i]) | ((v != v) & (best[i] == best[i]));
+					best[i] = more ? v : best[i];
+					place[i] = more ? (int32_t)at + 2 * i : place[i];
+				}
+			else
+				K_VECTOR for (int32_t i = 0; i < (int32_t)n; i++) {
+					float v = in[s * i];
+					bool more = (v > best[i]) | ((v != v) & (best[i] == best[i]));
+					best[i] = more ? v : best[i];
+					place[i] = more ? (int32_t)(at + s * i) : place[i];
+				}
+		}
+	}
+	for (int64_t i = 0; first && i < n; i++)
+		place[i] = -1;
+}
+
+K_LOOP void give_edge(float *dx, const float *g, const float *x, const KWindow *w, int64_t oy, int64_t from, int64_t to)
+{
+	for (int64_t ox = from; ox < to; ox++) {
+		int64_t at = largest(x, w, oy, ox);
+		if (at >= 0)
+			dx[at] += g[ox];
+	}
+}
+
+K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *p = arg;
 	const KWindow w = p->w;
-	int64_t nin = w.in[0] * w.in[1], nout = w.out[0] * w.out[1];
+	int64_t nin = w.in[0] * w.in[1], from, to;
 	(void)thread;
+	whole(&w, &from, &to);
+	if (nin > INT32_MAX)
+		from = to = w.out[1];
 	for (int64_t i = lo; i < hi; i++) {
+		const float *x = p->x + i * nin;
 		float *dx = p->y + i * nin;
 		memset(dx, 0, (size_t)nin * sizeof *dx);
-		for (int64_t oy = 0; oy < w.out[0]; oy++)
-			for (int64_t ox = 0; ox < w.out[1]; ox++) {
-				int64_t at = largest(p->x + i * nin, &w, oy, ox);
-				if (at >= 0)
-					dx[at] += p->g[i * nout + oy * w.out[1] + ox];
+		for (int64_t oy = 0; oy < w.out[0]; oy++) {
+			const float *g = p->g + (i * w.out[0] + oy) * w.out[1];
+			give_edge(dx, g, x, &w, oy, 0, from);
+			for (int64_t ox = from; ox < to; ox += SPAN) {
+				int32_t place[SPAN];
+				int64_t n = to - ox < SPAN ? to - ox : SPAN;
+				find(x, place, &w, oy, ox, n);
+				for (int64_t k = 0; k < n; k++)
+					if (place[k] >= 0)
+						dx[place[k]] += g[ox + k];
 			}
+			give_edge(dx, g, x, &w, oy, to, w.out[1]);
+		}
 	}
 }
+K_EACH_ISA(grads)
 
 int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w)
 {
 	Pool p = { .y = dx, .x = x, .g = g, .w = w };
-	rt_parallel(c, n, 1, grads, &p);
+	rt_parallel(c, n, 1, K_PICK(c, grads), &p);
 	return 0;
 }
