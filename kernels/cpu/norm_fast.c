@@ -1,12 +1,34 @@
 /* Normalisations and their gradients; the formulas are those of the plain ones.  Rows (layer norm) or channels and groups
- * (batch and group norm) are shared by threads; sums of a row or run are K_LANES sums in double, joined in order.  The
+ * (batch and group norm) are shared by threads; sums of a row or run are K_LANES sums, joined in order.  The
  * gradients of scale and bias of a layer norm are column sums, shared by columns. */
 #include "kernels.h"
 #include "isa.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { COLS = 128, PIECE = 256 };
+
+/* Sums run over K_LANES numbers side by side: floats for a SHORT run, which are then added to doubles; what is left of n, in doubles
+ * one by one. */
+enum { SHORT = 8, HALF = K_LANES / 2, RUN = SHORT * K_LANES };
+typedef float Some __attribute__((vector_size(4 * HALF)));
+typedef float Anywhere __attribute__((vector_size(4 * HALF), aligned(4), may_alias));
+#define SOME(x) (*(const Anywhere *)(const void *)(x))
+
+K_LOOP void flush(double *restrict s, const Some *a, const Some *b)
+{
+	float f[K_LANES];
+	memcpy(f, a, sizeof *a);
+	memcpy(f + HALF, b, sizeof *b);
+	for (int j = 0; j < K_LANES; j++)
+		s[j] += (double)f[j];
+}
+
+K_LOOP int64_t run_end(int64_t i, int64_t n)
+{
+	return i + (n - i < RUN ? (n - i) / K_LANES * K_LANES : RUN);
+}
 
 K_LOOP double joined(const double *s)
 {
@@ -16,33 +38,49 @@ K_LOOP double joined(const double *s)
 	return t;
 }
 
-/* sum(x), or the sum of squares of x - mean. */
+/* sum(x), or the sum of squares of x - m. */
 K_LOOP double sum_of(const float *x, int64_t n)
 {
 	double s[K_LANES] = { 0 };
 	int64_t i = 0;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++)
-			s[j] += (double)x[i + j];
-	for (int j = 0; i < n; i++, j++)
-		s[j] += (double)x[i];
-	return joined(s);
+	for (int64_t end; i + K_LANES <= n;) {
+		Some a = { 0 }, b = { 0 };
+		for (end = run_end(i, n); i < end; i += K_LANES) {
+			a += SOME(x + i);
+			b += SOME(x + i + HALF);
+		}
+		flush(s, &a, &b);
+	}
+	double sum = joined(s);
+	for (; i < n; i++)
+		sum += (double)x[i];
+	return sum;
 }
 
-K_LOOP double squares_of(const float *x, int64_t n, double mean)
+K_LOOP double squares_of(const float *x, int64_t n, float m)
 {
 	double s[K_LANES] = { 0 };
 	int64_t i = 0;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++) {
-			double d = (double)x[i + j] - mean;
-			s[j] += d * d;
+	for (int64_t end; i + K_LANES <= n;) {
+		Some a = { 0 }, b = { 0 };
+		for (end = run_end(i, n); i < end; i += K_LANES) {
+			Some v = SOME(x + i) - m, w = SOME(x + i + HALF) - m;
+			a += v * v;
+			b += w * w;
 		}
-	for (int j = 0; i < n; i++, j++) {
-		double d = (double)x[i] - mean;
-		s[j] += d * d;
+		flush(s, &a, &b);
 	}
-	return joined(s);
+	double sum = joined(s);
+	for (; i < n; i++)
+		sum += (double)((x[i] - m) * (x[i] - m));
+	return sum;
+}
+
+/* The variance of n numbers from the sum of squares of x - m, where m is the mean rounded. */
+K_LOOP double variance(double squares, double n, double mean, float m)
+{
+	double off = mean - (double)m, v = squares / n - off * off;
+	return v < 0 ? 0 : v;
 }
 
 /* sum(g) and sum(g h), where g = dy scale (or dy, without a vector of scales) and h = (x - mean) inv. */
@@ -50,19 +88,30 @@ K_LOOP void products_of(const float *dy, const float *x, const float *scale, flo
 {
 	double s[K_LANES] = { 0 }, t[K_LANES] = { 0 };
 	int64_t i = 0;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++) {
-			float d = scale ? dy[i + j] * scale[i + j] : dy[i + j];
-			s[j] += (double)d;
-			t[j] += (double)d * (double)((x[i + j] - mean) * inv);
+	for (int64_t end; i + K_LANES <= n;) {
+		Some a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
+		for (end = run_end(i, n); i < end; i += K_LANES) {
+			Some v = SOME(dy + i), w = SOME(dy + i + HALF);
+			if (scale) {
+				v *= SOME(scale + i);
+				w *= SOME(scale + i + HALF);
+			}
+			a += v;
+			b += w;
+			c += v * (SOME(x + i) - mean);
+			d += w * (SOME(x + i + HALF) - mean);
 		}
-	for (int j = 0; i < n; i++, j++) {
-		float d = scale ? dy[i] * scale[i] : dy[i];
-		s[j] += (double)d;
-		t[j] += (double)d * (double)((x[i] - mean) * inv);
+		flush(s, &a, &b);
+		flush(t, &c, &d);
 	}
-	*g += joined(s);
-	*gh += joined(t);
+	double sum = joined(s), with = joined(t);
+	for (; i < n; i++) {
+		float one = scale ? dy[i] * scale[i] : dy[i];
+		sum += (double)one;
+		with += (double)one * (double)(x[i] - mean);
+	}
+	*g += sum;
+	*gh += with * (double)inv;
 }
 
 /* ---- layer norm, and root mean square ---- */
@@ -84,8 +133,8 @@ K_LOOP void layer_rows(void *arg, int64_t lo, int64_t hi, int thread)
 	for (int64_t r = lo; r < hi; r++) {
 		const float *x = l->x + r * n;
 		float *y = l->y + r * n;
-		double m = l->centre ? sum_of(x, n) / (double)n : 0, v = squares_of(x, n, m) / (double)n;
-		float fm = (float)m, fi = (float)(1 / sqrt(v + (double)l->eps));
+		double m = l->centre ? sum_of(x, n) / (double)n : 0;
+		float fm = (float)m, fi = (float)(1 / sqrt(variance(squares_of(x, n, fm), (double)n, m, fm) + (double)l->eps));
 		if (l->b)
 			K_VECTOR for (int64_t j = 0; j < n; j++)
 				y[j] = (x[j] - fm) * fi * l->scale[j] + l->b[j];
@@ -194,9 +243,11 @@ K_LOOP void sets(void *arg, int64_t lo, int64_t hi, int thread)
 		for (int64_t r = 0; r < s->runs; r++)
 			m += sum_of(s->x + at + r * s->step, s->len);
 		m /= n;
+		float fm = (float)m;
 		for (int64_t r = 0; r < s->runs; r++)
-			v += squares_of(s->x + at + r * s->step, s->len, m);
-		float fm = (float)m, fi = (float)(1 / sqrt(v / n + (double)s->eps));
+			v += squares_of(s->x + at + r * s->step, s->len, fm);
+		v = variance(v, n, m, fm);
+		float fi = (float)(1 / sqrt(v + (double)s->eps));
 		for (int64_t r = 0; r < s->runs; r++) {
 			const float *x = s->x + at + r * s->step;
 			float *y = s->y + at + r * s->step, w = scale_at(s, s->scale, i, r), b = scale_at(s, s->b, i, r);
@@ -206,7 +257,7 @@ K_LOOP void sets(void *arg, int64_t lo, int64_t hi, int thread)
 		if (s->newmean)
 			s->newmean[i] = s->momentum * s->oldmean[i] + (1 - s->momentum) * fm;
 		if (s->newvar)
-			s->newvar[i] = s->momentum * s->oldvar[i] + (1 - s->momentum) * (float)(v / n);
+			s->newvar[i] = s->momentum * s->oldvar[i] + (1 - s->momentum) * (float)v;
 		if (s->mean)
 			s->mean[i] = fm;
 		if (s->inv)
