@@ -103,7 +103,7 @@ static void copy_with_headers(Tree *t, const char *name)
 		char *h = arena_printf(t->arena, "%.*s", (int)n, at), *c = arena_printf(t->arena, "%.*sc", (int)n - 1, at);
 		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
 			continue;
-		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h);
+		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h), copy_with_headers(t, h);
 		if (embedded(c))
 			tree_copy(t, arena_printf(t->arena, "kernels/%s", c), c), copy_with_headers(t, c);
 	}

@@ -32,14 +32,23 @@ static bool can_maxpool_nd(const Node *n)
 /* ---- windows ---- */
 
 /* One spatial axis is a plane of one row. */
+static KWindow plane_of(const Window *w, const int64_t *x, const int64_t *y)
+{
+	KWindow v = { { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, { 1, 1 } };
+	for (int a = 2 - w->nd, i = 0; a < 2; a++, i++) {
+		v.k[a] = w->k[i], v.stride[a] = w->stride[i], v.dil[a] = w->dil[i];
+		v.lo[a] = w->lo[i], v.in[a] = x[i], v.out[a] = y[i];
+	}
+	return v;
+}
+
 static void print_plane(const Print *p, const Window *w, const int64_t *x, const int64_t *y)
 {
-	const int64_t *field[] = { w->k, w->stride, w->dil, w->lo, x, y };
+	KWindow v = plane_of(w, x, y);
+	const int64_t *field[] = { v.k, v.stride, v.dil, v.lo, v.in, v.out };
 	text_add(p->t, ", (KWindow){");
-	for (int i = 0; i < 6; i++) {
-		int64_t one = field[i] == w->lo ? 0 : 1;
-		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", w->nd == 2 ? field[i][0] : one, field[i][w->nd - 1]);
-	}
+	for (int i = 0; i < 6; i++)
+		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", field[i][0], field[i][1]);
 	text_add(p->t, " }");
 }
 
@@ -69,8 +78,11 @@ static void print_conv(const Print *p, bool nd)
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
 	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
-	if (!nd)
-		emit_need(p, k_work_gemm());
+	Window v;
+	if (!nd && !window_read(p->n, x.rank - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
+		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
+		emit_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
+	}
 	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s_f32", nd ? "_nd" : "", k + strlen("conv")), "0", gx || gw ? "01" : "012");
 	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);

@@ -5,68 +5,188 @@
  *   gradient x  x[i, pixel]   = sum over (o, place)       of  w[o, i, place]        g[o, pixel - place]
  *   gradient w  w[o, (i, place)] = sum over pixels        of  g[o, pixel]           x[i, pixel + place]
  *
- * With a step s > 1 the pixels of x fall into s x s classes, each of which sees some places of the window only: each class is
- * one product.  Small planes of a batch are taken together, so that the weight is packed once.  Groups of one channel have
- * nothing to multiply: they go plane by plane. */
+ * Where a window has one place and step 1, the planes are the operand.  Else they are first laid out for it, some images at a
+ * time: with their padding, and with a step s as s x s planes of every s-th pixel, so that each place of the window is a plane
+ * that is read from some point on.  With a step the pixels of a gradient of x fall into s x s classes, each of which sees some
+ * places of the window only: each class is one product, and the classes are put together afterwards.
+ *
+ * Windows of 3 x 3 with step 1 have a faster way (winograd.h).  Groups of one channel have nothing to multiply: they go plane by
+ * plane. */
 #include "gemm.h"
 #include "isa.h"
+#include "lay.h"
+#include "winograd.h"
 
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-
-/* One axis: n places of the window, place m being number first + m * step of the weight; result u reads source
- * u * stride + c0 + m * cstep, if that is on the source; results lie at u * ystep + y0 in a plane of `y`. */
-typedef struct Axis { int64_t n, first, step, c0, cstep, stride, src, out, ystep, y0, y; } Axis;
-
-typedef struct Conv {
-	RtIsa isa;
-	const float *x, *w;
-	const float *begin, *end;       /* of all that may be read around x */
-	float *y;
-	Axis a[2];
-	int64_t pixels;                 /* results per plane */
-	int64_t ximage, xplane;         /* strides of the source */
-	int64_t yimage, yplane;         /* of the result */
-	int64_t wout, win, nk, kw;      /* of the weight along rows and along channels of the sum; places in all; per row of the window */
-	bool together;                  /* pixels are counted over all images */
-	int64_t image;                  /* else: the one image is that of the batch */
-} Conv;
 
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+/* One product.  The pixel (u, v) of the result reads, for place p of the window and channel ch of the sum, the number at
+ * image * ximage + ch * xplane + off[p] + u * xrow + v; its weight is that at row * wout + ch * win + at[p]. */
+typedef struct Conv {
+	RtIsa isa;
+	const float *x, *w;
+	const float *end;               /* of what may be read around x */
+	float *y;
+	const int64_t *off, *at;
+	int64_t nk;
+	int64_t ximage, xplane, xrow;
+	int64_t rows, cols, pixels;     /* of a plane of the result */
+	int64_t yimage, yplane;
+	int64_t wout, win;
+} Conv;
 
-/* Part of a row of results: n of them from column j of a panel on. */
-typedef struct Part { const float *x; int64_t row, col, j, n; } Part;
+/* Part of a row of results: n of them, from column j of a panel on, and where they begin for place 0. */
+typedef struct Part { const float *x; int64_t j, n; } Part;
 
-static int parts_of(const Conv *v, Part *part, int64_t batch, int64_t at, int64_t count)
+static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
 {
 	int np = 0;
 	for (int64_t j = 0; j < count;) {
-		int64_t image = v->together ? (at + j) / v->pixels : batch, p = v->together ? (at + j) % v->pixels : at + j;
-		int64_t oy = p / v->a[1].out, ox = p % v->a[1].out, n = least(count - j, v->a[1].out - ox);
-		part[np++] = (Part){ v->x + image * v->ximage, oy * v->a[0].stride + v->a[0].c0, ox * v->a[1].stride + v->a[1].c0, j, n };
+		int64_t image = (at + j) / v->pixels, p = (at + j) % v->pixels, u = p / v->cols, c = p % v->cols, n = least(count - j, v->cols - c);
+		part[np++] = (Part){ v->x + image * v->ximage + u * v->xrow + c, j, n };
 		j += n;
 	}
 	return np;
 }
 
+/* A panel of pixels, for k's (channel, place).  Where a width is known all of it is copied: what is too much is written over by
+ * what comes next in the panel, and behind the planes there is room to read. */
+INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count, int64_t from, int64_t len)
+{
+	Part part[GEMM_WIDTH];
+	int np = parts_of(v, part, at, count);
+	int64_t ch = from / v->nk, m = from % v->nk;
+	const float *x = part[np - 1].x;
+	bool whole = known && np == 1 && count == width, loose = known && v->end - x >= ((from + len - 1) / v->nk + 1) * v->xplane + width;
+	for (int64_t k = 0; k < len; k++, to += width) {
+		int64_t off = ch * v->xplane + v->off[m];
+		if (whole)
+			memcpy(to, x + off, (size_t)width * sizeof *to);
+		else if (loose)
+			for (int i = 0; i < np; i++)
+				memcpy(to + part[i].j, part[i].x + off, (size_t)width * sizeof *to);
+		else
+			for (int i = 0; i < np; i++)
+				memcpy(to + part[i].j, part[i].x + off, (size_t)part[i].n * sizeof *to);
+		for (int64_t j = count; j < width; j++)
+			to[j] = 0;
+		if (++m == v->nk)
+			m = 0, ch++;
+	}
+}
+
+#if defined(__x86_64__)
+K_AVX2 static void pack_avx2(const Conv *v, float *to, int64_t at, int64_t count, int64_t from, int64_t len)
+{
+	pack_width(16, true, v, to, at, count, from, len);
+}
+
+K_AVX2 static void pack_avx512(const Conv *v, float *to, int64_t at, int64_t count, int64_t from, int64_t len)
+{
+	pack_width(32, true, v, to, at, count, from, len);
+}
+#endif
+
+static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+{
+	(void)batch;
+#if defined(__x86_64__)
+	if (width == 16) {
+		pack_avx2(arg, to, at, count, from, len);
+		return;
+	}
+	if (width == 32) {
+		pack_avx512(arg, to, at, count, from, len);
+		return;
+	}
+#endif
+	pack_width((int)width, false, arg, to, at, count, from, len);
+}
+
+/* A panel of the weight: rows at .. at + count - 1, k's (channel, place). */
+static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+{
+	const Conv *v = arg;
+	(void)batch;
+	for (int64_t i = 0; i < count; i++) {
+		int64_t ch = from / v->nk, m = from % v->nk;
+		const float *w = v->w + (at + i) * v->wout;
+		for (int64_t k = 0; k < len; k++) {
+			to[k * width + i] = w[ch * v->win + v->at[m]];
+			if (++m == v->nk)
+				m = 0, ch++;
+		}
+	}
+}
+
+/* A finished tile whose columns lie in several images. */
+static void put(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, bool first)
+{
+	const Conv *v = arg;
+	(void)batch;
+	for (int64_t j = 0; j < cols;) {
+		int64_t image = (col + j) / v->pixels, p = (col + j) % v->pixels, n = least(cols - j, v->pixels - p);
+		for (int64_t i = 0; i < rows; i++) {
+			float *y = v->y + image * v->yimage + (row + i) * v->yplane + p;
+			for (int64_t k = 0; k < n; k++)
+				y[k] = first ? tile[i * width + j + k] : y[k] + tile[i * width + j + k];
+		}
+		j += n;
+	}
+}
+
+/* Columns of one image are neighbours. */
+static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
+{
+	const Conv *v = arg;
+	int64_t image = col / v->pixels, p = col % v->pixels;
+	(void)batch;
+	return p + cols <= v->pixels ? v->y + image * v->yimage + row * v->yplane + p : NULL;
+}
+
+/* `images` images, m rows, k channels.  turned: the weight of neighbouring k's are not neighbours. */
+static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t channels, bool turned)
+{
+	v->pixels = v->rows * v->cols;
+	if (v->nk == 1 && v->xrow == v->cols)           /* the plane is one row */
+		v->cols = v->pixels, v->rows = 1;
+	Gemm g = { .batch = 1, .m = m, .n = images * v->pixels, .k = channels * v->nk, .a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v },
+		.y = v->y, .yrow = v->yplane, .store = put, .place = place, .arg = v };
+	if (turned && v->nk == 1)
+		g.a = (GemmSide){ .x = v->w + v->at[0], .at = v->wout, .k = v->win };
+	else if (turned)
+		g.a.pack = pack_weight, g.a.arg = v;
+	if (images == 1) {
+		g.store = NULL;
+		if (v->rows == 1 && v->nk == 1)         /* and the operand */
+			g.b = (GemmSide){ .x = v->x + v->off[0], .at = 1, .k = v->xplane };
+	}
+	gemm_run(c, &g);
+}
+
+/* ---- planes laid out ---- */
+
+typedef struct Layer { const float *x; float *to; int64_t ximage, channels; Lay l; } Layer;
+
 /* n numbers of a source row, from column col on, `stride` apart; zero beside the row. */
-static void copy_row(float *to, const float *row, int64_t col, int64_t n, int64_t stride, int64_t len)
+K_LOOP void copy_row(float *restrict to, const float *restrict row, int64_t col, int64_t n, int64_t stride, int64_t len)
 {
 	int64_t lo = col < 0 ? least(n, (-col + stride - 1) / stride) : 0, hi = len > col ? least(n, (len - col + stride - 1) / stride) : 0;
-	hi = most(hi, lo);
+	hi = hi < lo ? lo : hi;
 	for (int64_t j = 0; j < lo; j++)
 		to[j] = 0;
 	if (stride == 1)
-		memcpy(to + lo, row + col + lo, (size_t)(hi - lo) * sizeof *to);
+		K_VECTOR for (int64_t j = lo; j < hi; j++)
+			to[j] = row[col + j];
+	else if (stride == 2)
+		K_VECTOR for (int64_t j = lo; j < hi; j++)
+			to[j] = row[col + 2 * j];
 	else
 		for (int64_t j = lo; j < hi; j++)
 			to[j] = row[col + j * stride];
@@ -74,176 +194,77 @@ static void copy_row(float *to, const float *row, int64_t col, int64_t n, int64_
 		to[j] = 0;
 }
 
-/* The same for up to `width` numbers, a width known where this is inlined: all are copied, more than n, and what lies beside
- * the row is made zero.  What is too much is written over by what comes next in the panel. */
-INLINE void copy_wide(int width, float *to, const float *x, int64_t col, int64_t n, int64_t stride, int64_t len)
+K_LOOP void lay(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	if (stride == 1)
-		memcpy(to, x, (size_t)width * sizeof *to);
-	else
-		for (int j = 0; j < width; j++)
-			to[j] = x[2 * j];
-	for (int64_t j = 0, c = col; c < 0 && j < n; j++, c += stride)
-		to[j] = 0;
-	for (int64_t j = n - 1, c = col + (n - 1) * stride; c >= len && j >= 0; j--, c -= stride)
-		to[j] = 0;
-}
-
-/* A panel of pixels, for k's (channel, place, place). */
-INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
-{
-	const Axis *ay = &v->a[0], *ax = &v->a[1];
-	Part part[GEMM_WIDTH];
-	int np = parts_of(v, part, batch, at, count);
-	int64_t places = ay->n * ax->n, ch = places ? from / places : 0, my = places ? from % places / ax->n : 0, mx = places ? from % ax->n : 0;
-	bool wide = known && ax->stride <= 2;
-	/* Most panels of large planes: one part of a row, all of which is on the source whatever the place. */
-	bool easy = known && np == 1 && count == width && ax->stride == 1 && part->col + least(0, (ax->n - 1) * ax->cstep) >= 0 &&
-	            part->col + most(0, (ax->n - 1) * ax->cstep) + width <= ax->src;
-	for (int64_t k = 0; easy && k < len; mx = 0) {
-		int64_t row = part->row + my * ay->cstep, n = least(ax->n - mx, len - k);
-		const float *x = part->x + ch * v->xplane + row * ax->src + part->col + mx * ax->cstep;
-		if (row < 0 || row >= ay->src)
-			memset(to, 0, (size_t)(n * width) * sizeof *to);
-		else
-			for (int64_t m = 0; m < n; m++, x += ax->cstep)
-				memcpy(to + m * width, x, (size_t)width * sizeof *to);
-		to += n * width;
-		k += n;
-		if (++my == ay->n)
-			my = 0, ch++;
-	}
-	for (int64_t k = 0; !easy && k < len; k++, to += width) {
-		for (int i = 0; i < np; i++) {
-			const Part *p = &part[i];
-			int64_t row = p->row + my * ay->cstep, col = p->col + mx * ax->cstep;
-			const float *x = p->x + ch * v->xplane + row * ax->src;
-			if (row < 0 || row >= ay->src) {
-				memset(to + p->j, 0, (size_t)p->n * sizeof *to);
-			} else if (wide && x + col >= v->begin && x + col + 2 * width <= v->end) {
-				if (ax->stride == 1)
-					copy_wide(width, to + p->j, x + col, col, p->n, 1, ax->src);
+	const Layer *s = arg;
+	const Lay *l = &s->l;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const float *x = s->x + i / s->channels * s->ximage + i % s->channels * l->in[0] * l->in[1];
+		float *to = s->to + i * l->all;
+		for (int64_t p = 0; p < l->phase[0] * l->phase[1]; p++)
+			for (int64_t r = 0; r < l->rows; r++, to += l->cols) {
+				int64_t row = r * l->step[0] + p / l->phase[1] - l->lo[0];
+				if (row < 0 || row >= l->in[0])
+					memset(to, 0, (size_t)l->cols * sizeof *to);
 				else
-					copy_wide(width, to + p->j, x + col, col, p->n, 2, ax->src);
-			} else {
-				copy_row(to + p->j, x, col, p->n, ax->stride, ax->src);
+					copy_row(to, x + row * l->in[1], p % l->phase[1] - l->lo[1], l->cols, l->step[1], l->in[1]);
 			}
-		}
-		for (int64_t j = count; j < width; j++)
-			to[j] = 0;
-		if (++mx == ax->n) {
-			mx = 0;
-			if (++my == ay->n)
-				my = 0, ch++;
-		}
 	}
 }
+K_EACH_ISA(lay)
 
-#if defined(__x86_64__)
-K_AVX2 static void pack_avx2(const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
+/* Lays out `channels` planes of some images, unless they are as wanted; v reads them. */
+static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, int64_t ximage, int64_t images, int64_t channels)
 {
-	pack_width(16, true, v, to, batch, at, count, from, len);
-}
-
-K_AVX2 static void pack_avx512(const Conv *v, float *to, int64_t batch, int64_t at, int64_t count, int64_t from, int64_t len)
-{
-	pack_width(32, true, v, to, batch, at, count, from, len);
-}
-#endif
-
-static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
-{
-#if defined(__x86_64__)
-	if (width == 16) {
-		pack_avx2(arg, to, batch, at, count, from, len);
-		return;
-	}
-	if (width == 32) {
-		pack_avx512(arg, to, batch, at, count, from, len);
-		return;
-	}
-#endif
-	pack_width((int)width, false, arg, to, batch, at, count, from, len);
-}
-
-/* A panel of the weight: rows at .. at + count - 1, k's (channel, place, place). */
-static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
-{
-	const Conv *v = arg;
-	const Axis *ay = &v->a[0], *ax = &v->a[1];
-	int64_t places = ay->n * ax->n;
-	(void)batch;
-	for (int64_t i = 0; i < count; i++) {
-		int64_t ch = places ? from / places : 0, my = places ? from % places / ax->n : 0, mx = places ? from % ax->n : 0;
-		const float *w = v->w + (at + i) * v->wout;
-		for (int64_t k = 0; k < len; my++, mx = 0) {
-			if (my == ay->n)
-				my = 0, ch++;
-			const float *row = w + ch * v->win + (ay->first + my * ay->step) * v->kw + ax->first;
-			for (; mx < ax->n && k < len; mx++, k++)
-				to[k * width + i] = row[mx * ax->step];
-		}
-	}
-}
-
-/* A finished tile, where results of a row are not neighbours or lie in several images. */
-static void put(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, bool first)
-{
-	const Conv *v = arg;
-	int64_t at[GEMM_WIDTH];
-	for (int64_t j = 0; j < cols; j++) {
-		int64_t image = v->together ? (col + j) / v->pixels : batch, p = v->together ? (col + j) % v->pixels : col + j;
-		int64_t u = p / v->a[1].out, w = p % v->a[1].out;
-		at[j] = image * v->yimage + (u * v->a[0].ystep + v->a[0].y0) * v->a[1].y + w * v->a[1].ystep + v->a[1].y0;
-	}
-	for (int64_t i = 0; i < rows; i++) {
-		float *y = v->y + (row + i) * v->yplane;
-		for (int64_t j = 0; j < cols; j++)
-			y[at[j]] = first ? tile[i * width + j] : y[at[j]] + tile[i * width + j];
-	}
-}
-
-/* Columns of one image, where results of a row are neighbours. */
-static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
-{
-	const Conv *v = arg;
-	int64_t image = v->together ? col / v->pixels : batch, p = v->together ? col % v->pixels : col;
-	return p + cols <= v->pixels ? v->y + image * v->yimage + row * v->yplane + p : NULL;
+	Layer s = { x, to, ximage, channels, *l };
+	v->x = l->plain ? x : to;
+	v->ximage = l->plain ? ximage : channels * l->all;
+	v->end = l->plain ? x + (images - 1) * ximage + channels * l->all : to + images * channels * l->all + LAY_BEYOND;
+	v->xplane = l->all;
+	v->xrow = l->cols;
+	if (!l->plain)
+		rt_parallel(c, images * channels, 1 + 8192 / (l->all + 1), K_PICK(c, lay), &s);
 }
 
 /* ---- gradient of the weight: k's are the pixels of all images ---- */
 
 typedef struct Grad { Conv v; const float *g; int64_t gimage, gplane; } Grad;
 
+static void pack_rows(RtIsa isa, float *to, const float *x, int64_t image, int64_t plane, int64_t pixels, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+{
+	for (int64_t k = 0; k < len;) {
+		int64_t i = (from + k) / pixels, p = (from + k) % pixels, n = least(len - k, pixels - p);
+		gemm_turn(isa, to + k * width, x + i * image + at * plane + p, plane, count, width, n);
+		k += n;
+	}
+	for (int64_t k = 0; k < len && count < width; k++)
+		for (int64_t j = count; j < width; j++)
+			to[k * width + j] = 0;
+}
+
 static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
 {
 	const Grad *d = arg;
 	(void)batch;
-	for (int64_t k = 0; k < len;) {
-		int64_t image = (from + k) / d->v.pixels, p = (from + k) % d->v.pixels, n = least(len - k, d->v.pixels - p);
-		gemm_turn(d->v.isa, to + k * width, d->g + image * d->gimage + at * d->gplane + p, d->gplane, count, width, n);
-		k += n;
-	}
+	pack_rows(d->v.isa, to, d->g, d->gimage, d->gplane, d->v.pixels, at, count, width, from, len);
 }
 
 static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
 {
-	const Grad *d = arg;
-	const Conv *v = &d->v;
-	const Axis *ay = &v->a[0], *ax = &v->a[1];
+	const Conv *v = &((const Grad *)arg)->v;
 	float rows[GEMM_WIDTH * GEMM_K];
 	(void)batch;
+	if (v->nk == 1 && v->xrow == v->cols) {
+		pack_rows(v->isa, to, v->x + v->off[0], v->ximage, v->xplane, v->pixels, at, count, width, from, len);
+		return;
+	}
 	rows[0] = 0;
 	for (int64_t j = 0; j < count; j++) {
-		int64_t ch = (at + j) / v->nk, my = (at + j) % v->nk / ax->n, mx = (at + j) % ax->n;
+		const float *x = v->x + (at + j) / v->nk * v->xplane + v->off[(at + j) % v->nk];
 		for (int64_t k = 0; k < len;) {
-			int64_t image = (from + k) / v->pixels, p = (from + k) % v->pixels, oy = p / ax->out, ox = p % ax->out, n = least(len - k, ax->out - ox);
-			int64_t row = oy * ay->stride + ay->c0 + my * ay->cstep, col = ox * ax->stride + ax->c0 + mx * ax->cstep;
-			float *r = rows + j * GEMM_K + k;
-			if (row < 0 || row >= ay->src)
-				memset(r, 0, (size_t)n * sizeof *r);
-			else
-				copy_row(r, v->x + image * v->ximage + ch * v->xplane + row * ax->src, col, n, ax->stride, ax->src);
+			int64_t image = (from + k) / v->pixels, p = (from + k) % v->pixels, n = least(len - k, v->cols - p % v->cols);
+			memcpy(rows + j * GEMM_K + k, x + image * v->ximage + p / v->cols * v->xrow + p % v->cols, (size_t)n * sizeof *rows);
 			k += n;
 		}
 	}
@@ -347,11 +368,6 @@ static float *writable(const float *p)
 	return u.out;
 }
 
-static bool few(int64_t groups, int64_t cin, int64_t cout)
-{
-	return groups > 1 && cin * cout <= 4;
-}
-
 static void run_direct(Ctx *c, Way way, const float *x, const float *y, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindow *v)
 {
 	Direct d = { way, writable(x), writable(y), writable(w), batch, groups, cin, cout, *v };
@@ -359,28 +375,6 @@ static void run_direct(Ctx *c, Way way, const float *x, const float *y, const fl
 }
 
 /* ---- the kernels ---- */
-
-/* Products over the pixels of v: m rows, k terms. */
-static void run_pixels(Ctx *c, Conv *v, int64_t batch, int64_t m, int64_t k, bool dense, bool turned)
-{
-	enum { SMALL = 1024 };
-	v->pixels = v->a[0].out * v->a[1].out;
-	v->together = batch > 1 && v->pixels < SMALL;
-	Gemm g = { .batch = v->together ? 1 : batch, .m = m, .n = v->together ? batch * v->pixels : v->pixels, .k = k,
-		.a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v }, .y = v->y, .yrow = v->yplane, .ybatch = v->yimage };
-	if (turned && v->nk == 1)
-		g.a = (GemmSide){ .x = v->w, .at = v->wout, .k = v->win };
-	else if (turned)
-		g.a.pack = pack_weight, g.a.arg = v;
-	if (v->together || !dense)
-		g.store = put, g.arg = v;
-	if (dense)
-		g.place = place;
-	if (!v->together && dense && v->a[0].n == 1 && v->a[1].n == 1 && v->a[0].stride == 1 && v->a[1].stride == 1 && v->a[0].c0 == 0 && v->a[1].c0 == 0 && v->a[0].src == v->a[0].out &&
-	    v->a[1].src == v->a[1].out)                     /* one place: the planes are the operand */
-		g.b = (GemmSide){ .x = v->x, .batch = v->ximage, .at = 1, .k = v->xplane };
-	gemm_run(c, &g);
-}
 
 typedef struct Bias { float *y; const float *b; int64_t channels, n; } Bias;
 
@@ -395,25 +389,103 @@ static void add_bias(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
+/* Tables of places are the first scratch; planes follow. */
+static float *tables(Ctx *c, int64_t nk, int64_t **off, int64_t **at)
+{
+	*off = (int64_t *)(void *)c->shared;
+	*at = *off + nk;
+	return (float *)(void *)(*at + nk);
+}
+
+/* Where each place of the window begins in planes that are laid out for it. */
+static void find_places(const KWindow *v, const Lay *l, int64_t *off)
+{
+	for (int64_t m = 0; m < v->k[0] * v->k[1]; m++) {
+		int64_t y = m / v->k[1] * v->dil[0], x = m % v->k[1] * v->dil[1];
+		off[m] = (y % l->step[0] * l->phase[1] + x % l->step[1]) * l->rows * l->cols + y / l->step[0] * l->cols + x / l->step[1];
+	}
+}
+
+static Winograd winograd(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout)
+{
+	return (Winograd){ .batch = batch, .cin = cin, .cout = cout, .in = { v->in[0], v->in[1] }, .out = { v->out[0], v->out[1] }, .lo = { v->lo[0], v->lo[1] },
+		.ximage = groups * cin * v->in[0] * v->in[1], .yimage = groups * cout * v->out[0] * v->out[1], .wout = cin * 9, .win = 9 };
+}
+
+/* Group g of images from .. from + n - 1. */
+static void forward(Ctx *c, float *y, const float *x, const float *w, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v)
+{
+	int64_t *off, *at, nout = v->out[0] * v->out[1], nk = v->k[0] * v->k[1];
+	float *planes = tables(c, nk, &off, &at);
+	Lay l = lay_of_x(v);
+	Conv s = { .isa = c->isa, .w = w, .y = y, .off = off, .at = at, .nk = nk, .rows = v->out[0], .cols = v->out[1], .yimage = groups * cout * nout, .yplane = nout,
+		.wout = cin * nk, .win = nk };
+	find_places(v, &l, off);
+	lay_out(c, &s, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
+	run_pixels(c, &s, n, cout, cin, false);
+}
+
 int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
 {
-	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1];
-	if (few(groups, cin, cout))
+	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
+	if (lay_none(groups, cin, cout))
 		run_direct(c, FORWARD, x, y, w, batch, groups, cin, cout, &v);
-	else
-		for (int64_t g = 0; g < groups; g++) {
-			Conv s = { .isa = c->isa, .x = x + g * cin * nin, .w = w + g * cout * cin * nk, .y = y + g * cout * nout, .ximage = groups * cin * nin, .xplane = nin,
-				.yimage = groups * cout * nout, .yplane = nout, .wout = cin * nk, .win = nk, .nk = nk, .kw = v.k[1], .begin = x, .end = x + batch * groups * cin * nin };
-			for (int a = 0; a < 2; a++)
-				s.a[a] = (Axis){ v.k[a], 0, 1, -v.lo[a], v.dil[a], v.stride[a], v.in[a], v.out[a], 1, 0, v.out[a] };
-			run_pixels(c, &s, batch, cout, cin * nk, true, false);
+	for (int64_t g = 0; g < groups && !lay_none(groups, cin, cout); g++) {
+		if (winograd_fits(&v, cin, cout)) {
+			Winograd s = winograd(&v, batch, groups, cin, cout);
+			s.x = x + g * cin * nin, s.w = w + g * cout * cin * 9, s.y = y + g * cout * nout;
+			winograd_run(c, &s);
+		} else {
+			for (int64_t i = 0; i < batch; i += some)
+				forward(c, y + (i * groups + g) * cout * nout, x + (i * groups + g) * cin * nin, w + g * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
 		}
+	}
 	if (b) {
 		Bias s = { y, b, groups * cout, nout };
 		rt_parallel(c, batch * groups * cout, 1 + 8192 / (nout + 1), add_bias, &s);
 	}
 	return 0;
 }
+
+/* Results of all classes of an image's channel, put together. */
+typedef struct Join { float *x; const float *z; int64_t ximage, images, channels; KWindow v; } Join;
+
+static int64_t class_at(const Join *s, int64_t ry, int64_t rx)
+{
+	const KWindow *v = &s->v;
+	return s->images * s->channels * (lay_before(v, 0, ry) * lay_before(v, 1, v->stride[1]) + lay_class(v, 0, ry) * lay_before(v, 1, rx));
+}
+
+K_LOOP void join_row(float *restrict x, const float *restrict z, int64_t stride, int64_t n)
+{
+	if (!z)
+		for (int64_t j = 0; j < n; j++)
+			x[j * stride] = 0;
+	else if (stride == 2)
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			x[2 * j] = z[j];
+	else
+		for (int64_t j = 0; j < n; j++)
+			x[j * stride] = z[j];
+}
+
+K_LOOP void join(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Join *s = arg;
+	const KWindow *v = &s->v;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		float *x = s->x + i / s->channels * s->ximage + i % s->channels * v->in[0] * v->in[1];
+		for (int64_t ry = 0; ry < v->stride[0]; ry++)
+			for (int64_t rx = 0; rx < v->stride[1]; rx++) {
+				int64_t h = lay_class(v, 0, ry), w = lay_class(v, 1, rx), n = v->in[1] > rx ? (v->in[1] - rx + v->stride[1] - 1) / v->stride[1] : 0;
+				const float *z = h && w ? s->z + class_at(s, ry, rx) + i * h * w : NULL;
+				for (int64_t u = 0; u * v->stride[0] + ry < v->in[0]; u++)
+					join_row(x + (u * v->stride[0] + ry) * v->in[1] + rx, z ? z + u * w : NULL, v->stride[1], n);
+			}
+	}
+}
+K_EACH_ISA(join)
 
 static int64_t common(int64_t a, int64_t b)
 {
@@ -425,64 +497,95 @@ static int64_t common(int64_t a, int64_t b)
 	return a;
 }
 
-/* Pixels r, r + stride, ... of the input along one axis, and the places of the window that reach them. */
-static Axis axis_of_class(const KWindow *v, int a, int64_t r)
+/* The places that reach class (ry, rx): how many, where they begin among the planes of g, and which they are of the window. */
+static int64_t class_places(const KWindow *v, const Lay *l, int64_t ry, int64_t rx, int64_t *off, int64_t *at)
 {
-	int64_t s = v->stride[a], d = v->dil[a];
-	Axis x = { .step = s / common(s, d), .stride = 1, .src = v->out[a], .out = v->in[a] > r ? (v->in[a] - r + s - 1) / s : 0, .ystep = s, .y0 = r, .y = v->in[a] };
-	while (x.first < v->k[a] && (r + v->lo[a] - x.first * d) % s != 0)
-		x.first++;
-	if (x.first < v->k[a]) {
-		x.n = (v->k[a] - x.first + x.step - 1) / x.step;
-		x.c0 = (r + v->lo[a] - x.first * d) / s;
-		x.cstep = -x.step * d / s;
-	}
-	return x;
+	int64_t n = 0, fy = lay_first(v, 0, ry), fx = lay_first(v, 1, rx);
+	for (int64_t y = fy; y < v->k[0]; y += v->stride[0] / common(v->stride[0], v->dil[0]))
+		for (int64_t x = fx; x < v->k[1]; x += v->stride[1] / common(v->stride[1], v->dil[1]), n++) {
+			off[n] = ((ry + v->lo[0] - y * v->dil[0]) / v->stride[0] + l->lo[0]) * l->cols + (rx + v->lo[1] - x * v->dil[1]) / v->stride[1] + l->lo[1];
+			at[n] = y * v->k[1] + x;
+		}
+	return n;
 }
 
-static void clear(void *arg, int64_t lo, int64_t hi, int thread)
+/* One group of n images. */
+static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v)
 {
-	(void)thread;
-	memset((float *)arg + lo, 0, (size_t)(hi - lo) * sizeof(float));
+	int64_t *off, *at, nk = v->k[0] * v->k[1], ximage = groups * cin * v->in[0] * v->in[1];
+	bool whole = v->stride[0] == 1 && v->stride[1] == 1;
+	Lay l = lay_of_g(v);
+	float *planes = tables(c, nk, &off, &at), *z = planes + (l.plain ? 0 : n * cout * l.all + LAY_BEYOND);
+	Conv s = { .isa = c->isa, .w = w, .off = off, .at = at, .wout = nk, .win = cin * nk };
+	Join j = { x, z, ximage, n, cin, *v };
+	lay_out(c, &s, &l, planes, g, groups * cout * v->out[0] * v->out[1], n, cout);
+	for (int64_t i = 0; i < v->stride[0] * v->stride[1]; i++) {
+		int64_t ry = i / v->stride[1], rx = i % v->stride[1], h = lay_class(v, 0, ry), wide = lay_class(v, 1, rx);
+		if (!h || !wide)
+			continue;
+		s.rows = h, s.cols = wide;
+		s.nk = class_places(v, &l, ry, rx, off, at);
+		s.y = whole ? x : z + class_at(&j, ry, rx);
+		s.yplane = h * wide;
+		s.yimage = whole ? ximage : cin * h * wide;
+		run_pixels(c, &s, n, cin, cout, true);
+	}
+	if (!whole)
+		rt_parallel(c, n * cin, 1 + 8192 / (v->in[0] * v->in[1] + 1), K_PICK(c, join), &j);
 }
 
 int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
 {
-	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1];
-	if (few(groups, cin, cout)) {
+	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
+	if (lay_none(groups, cin, cout)) {
 		run_direct(c, GRAD_X, x, g, w, batch, groups, cin, cout, &v);
 		return 0;
 	}
-	/* Windows smaller than their step leave pixels that nothing reaches. */
-	bool gaps = v.k[0] < v.stride[0] || v.k[1] < v.stride[1] || common(v.stride[0], v.dil[0]) > 1 || common(v.stride[1], v.dil[1]) > 1;
-	if (gaps)
-		rt_parallel(c, batch * groups * cin * nin, 65536, clear, x);
-	for (int64_t i = 0; i < groups * v.stride[0] * v.stride[1]; i++) {
-		int64_t k = i / (v.stride[0] * v.stride[1]), ry = i / v.stride[1] % v.stride[0], rx = i % v.stride[1];
-		Conv s = { .isa = c->isa, .x = g + k * cout * nout, .w = w + k * cout * cin * nk, .y = x + k * cin * nin, .ximage = groups * cout * nout, .xplane = nout,
-			.yimage = groups * cin * nin, .yplane = nin, .wout = nk, .win = cin * nk, .nk = nk, .kw = v.k[1], .begin = g, .end = g + batch * groups * cout * nout, .a = { axis_of_class(&v, 0, ry), axis_of_class(&v, 1, rx) } };
-		if (gaps && (s.a[0].n == 0 || s.a[1].n == 0))
-			continue;
-		run_pixels(c, &s, batch, cin, cout * s.a[0].n * s.a[1].n, v.stride[0] == 1 && v.stride[1] == 1, true);
+	for (int64_t k = 0; k < groups; k++) {
+		if (winograd_fits(&v, cin, cout)) {
+			KWindow turned = { { 3, 3 }, { 1, 1 }, { 1, 1 }, { 2 - v.lo[0], 2 - v.lo[1] }, { v.out[0], v.out[1] }, { v.in[0], v.in[1] } };
+			Winograd s = winograd(&turned, batch, groups, cout, cin);
+			s.x = g + k * cout * nout, s.w = w + k * cout * cin * 9, s.y = x + k * cin * nin;
+			s.wout = 9, s.win = cin * 9, s.flip = true;
+			winograd_run(c, &s);
+		} else {
+			for (int64_t i = 0; i < batch; i += some)
+				grad_x(c, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout, w + k * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
+		}
 	}
 	return 0;
 }
 
+/* One group of n images; added to w unless it is the first. */
+static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v, bool first)
+{
+	int64_t *off, *at, nout = v->out[0] * v->out[1], nk = v->k[0] * v->k[1];
+	float *planes = tables(c, nk, &off, &at);
+	Lay l = lay_of_x(v);
+	Grad d = { .v = { .isa = c->isa, .off = off, .nk = nk, .rows = v->out[0], .cols = v->out[1], .pixels = nout }, .g = g, .gimage = groups * cout * nout, .gplane = nout };
+	find_places(v, &l, off);
+	lay_out(c, &d.v, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
+	gemm_run(c, &(Gemm){ .batch = 1, .m = cout, .n = cin * nk, .k = n * nout, .a = { .pack = pack_g, .arg = &d }, .b = { .pack = pack_places, .arg = &d }, .y = w,
+		.yrow = cin * nk, .add = !first });
+}
+
 int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
 {
-	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1];
-	if (few(groups, cin, cout)) {
+	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
+	if (lay_none(groups, cin, cout)) {
 		run_direct(c, GRAD_W, x, g, w, batch, groups, cin, cout, &v);
 		return 0;
 	}
 	for (int64_t k = 0; k < groups; k++) {
-		Grad d = { .v = { .isa = c->isa, .x = x + k * cin * nin, .ximage = groups * cin * nin, .xplane = nin, .nk = nk, .pixels = nout }, .g = g + k * cout * nout,
-			.gimage = groups * cout * nout, .gplane = nout };
-		for (int a = 0; a < 2; a++)
-			d.v.a[a] = (Axis){ v.k[a], 0, 1, -v.lo[a], v.dil[a], v.stride[a], v.in[a], v.out[a], 1, 0, v.out[a] };
-		Gemm p = { .batch = 1, .m = cout, .n = cin * nk, .k = batch * nout, .a = { .pack = pack_g, .arg = &d }, .b = { .pack = pack_places, .arg = &d },
-			.y = w + k * cout * cin * nk, .yrow = cin * nk };
-		gemm_run(c, &p);
+		if (winograd_fits(&v, cin, cout)) {
+			Winograd s = winograd(&v, batch, groups, cin, cout);
+			s.x = x + k * cin * nin;
+			winograd_grad_w(c, w + k * cout * cin * 9, g + k * cout * nout, &s);
+		} else {
+			for (int64_t i = 0; i < batch; i += some)
+				grad_w(c, w + k * cout * cin * nk, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout, groups, least(some, batch - i), cin, cout, &v,
+				       i == 0);
+		}
 	}
 	return 0;
 }

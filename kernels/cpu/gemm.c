@@ -22,7 +22,7 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
-typedef void Tile(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add);
+typedef GemmTile Tile;
 
 /* k is the axis whose elements lie next to each other: `count` rows become `count` columns of panels. */
 typedef void Turn(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
@@ -213,6 +213,12 @@ static const Kind *kind_of(RtIsa isa)
 void gemm_turn(RtIsa isa, float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
 {
 	kind_of(isa)->turn(to, x, apart, count, width, len);
+}
+
+GemmTiles gemm_tiles(RtIsa isa)
+{
+	const Kind *k = kind_of(isa);
+	return (GemmTiles){ k->mr, k->nr, k->tile };
 }
 
 /* ---- packing ---- */

@@ -49,4 +49,10 @@ void gemm_one(RtIsa, const Gemm *, float *work);
 /* For packers: `count` rows of x, `apart` from each other and `len` long, become the first columns of to[len][width]. */
 void gemm_turn(RtIsa, float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
 
+/* For kernels that lay out both operands themselves: y (or y +) = a b for a tile of `rows` <= mr rows and nr columns, where a is
+ * packed [k][rows] and rows of b are bs apart. */
+typedef void GemmTile(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add);
+typedef struct GemmTiles { int64_t mr, nr; GemmTile *const *of; } GemmTiles;      /* of: by rows */
+GemmTiles gemm_tiles(RtIsa);
+
 #endif

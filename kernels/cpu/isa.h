@@ -15,11 +15,14 @@ enum { K_LANES = 16 };
 
 #define K_LOOP static inline __attribute__((always_inline))
 
-/* Stands before a loop whose turns do not depend on each other. */
+/* Stands before a loop whose turns do not depend on each other.  K_APART: the same for loops that clang makes vectors of at high
+ * optimisation only, and would warn of at others. */
 #if defined(__clang__)
 #define K_VECTOR _Pragma("clang loop vectorize(assume_safety)")
+#define K_APART
 #else
 #define K_VECTOR _Pragma("GCC ivdep")
+#define K_APART _Pragma("GCC ivdep")
 #endif
 
 #if defined(__x86_64__)

@@ -8,13 +8,28 @@
 #define WORK_H
 
 #include "gemm.h"
+#include "lay.h"
 
 typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
 
-/* gemm_run, and so matmul and convolution. */
+/* gemm_run, and so matmul. */
 static inline KWork k_work_gemm(void)
 {
 	return (KWork){ 0, GEMM_WORK };
+}
+
+/* Planes laid out, or transformed tiles and weights. */
+typedef enum { K_CONV, K_CONV_GRAD_X, K_CONV_GRAD_W } KConv;
+
+static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout)
+{
+	if (lay_none(groups, cin, cout))
+		return (KWork){ 0, 0 };
+	if (!winograd_fits(v, cin, cout))
+		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout) : lay_bytes_x(v, batch, cin), GEMM_WORK };
+	int64_t wide = way == K_CONV_GRAD_X ? v->in[1] : v->out[1], each = winograd_each(wide);
+	bool gw = way == K_CONV_GRAD_W;
+	return (KWork){ winograd_shared(way == K_CONV_GRAD_X ? cout : cin, way == K_CONV_GRAD_X ? cin : cout, wide, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
 }
 
 /* Blocks of queries and keys; MOST numbers in a block of results, for one query at least. */

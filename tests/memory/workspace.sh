@@ -13,6 +13,9 @@ IR
 }
 model matmul 'float[70, 300] x, float[70, 90] y' 'float[300, 90] w @init(normal(0, 1))' 'loss = ReduceMean<keepdims: int = 0>(Mul(Sub(MatMul(x, w), y), Sub(MatMul(x, w), y)))'
 model conv 'float[3, 5, 19, 17] x' 'float[7, 5, 3, 3] w @init(normal(0, 1))' 'loss = ReduceMean<keepdims: int = 0>(Conv(x, w))'
+model winograd 'float[3, 9, 19, 17] x' 'float[11, 9, 3, 3] v @init(normal(0, 1)), float[8, 11, 3, 3] w @init(normal(0, 1))' 'loss = ReduceMean<keepdims: int = 0>(Conv(Conv(x, v), w))'
+model steps 'float[9, 4, 20, 18] x' 'float[11, 4, 3, 3] v @init(normal(0, 1)), float[5, 11, 3, 3] w @init(normal(0, 1))' \
+	'loss = ReduceMean<keepdims: int = 0>(Conv<strides: ints = [2, 2]>(Conv<strides: ints = [2, 2], pads: ints = [1, 1, 1, 1]>(x, v), w))'
 model attention 'float[2, 130, 96] x' 'float[1, 1, 96] w @init(normal(0, 1))' \
 	'q = Mul(x, w)
   loss = ReduceMean<keepdims: int = 0>(Attention<q_num_heads: int = 3, kv_num_heads: int = 3>(q, q, q))'
@@ -33,7 +36,7 @@ stops() { # which: with 4 bytes less
 	sed -i "/WORK_$1/s/)$n)/)$((n - 4)))/" tree/buffers.h
 	build && ! tree/trainer --threads=1 >log 2>&1 && grep -q 'ERROR: AddressSanitizer' log
 }
-for m in none matmul conv loss attention; do
+for m in none matmul conv winograd steps loss attention; do
 	into_tree $m || { echo "not ok $m: $(head -n 2 log)" && continue; }
 	tree/trainer --threads=2 >log 2>&1 && echo "ok $m" || { echo "not ok $m: it takes more than $(size SHARED) and $(size EACH) bytes" && grep -m 4 ERROR log; }
 	case $m in
