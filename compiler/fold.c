@@ -496,13 +496,14 @@ static Value *same_contents(Fold *f, Value *v)
 	return first;
 }
 
-/* Small equal constants are one, so that equal nodes that use them are seen as equal. */
+/* Small equal constants are one, so that equal nodes that use them are seen as equal; but two samples of a micro-batch are no other two. */
 static void join_constants(Fold *f)
 {
-	for (int i = 0; i < f->g->ninit; i++) {
+	for (int i = 0; i < f->g->ninit && !whole_is(f->g->model); i++) {
 		Value *v = f->g->init[i];
 
-		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0)
+		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0 ||
+		    whole_differs(f->g, v))
 			continue;
 		const void *key = tensor_key(v->data);
 		Value *first = map_get(&f->small, key);

@@ -190,24 +190,27 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	return true;
 }
 
-/* A batch axis with nothing but ones before it is the slowest index, and stays that in another shape: it is, or leads, the first
- * axis that is not 1 for another reason.  Factors cannot say this of [batch, length, width] -> [batch * length, width]. */
+/* What stands before the batch axis in one shape has as many elements as what stands before it in the other; there it is, or leads, an
+ * axis.  Factors cannot say this of [batch, length, width] -> [batch * length, width].  Where ones make several axes possible, the whole
+ * batch tells, else it is the first that is not 1 for another reason. */
 static bool reshaped(Micro *m, Node *n)
 {
 	Time t = time_of(m, n->in[0]);
 	const Type *x = n->in[0]->type, *y = n->out[0]->type;
 	if ((!is(n, "Reshape") && !is(n, "Flatten")) || t.kind != TIME_S || y->rank < 1)
 		return false;
+	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
-		if (x->dim[a] != 1)
-			return false;
-	int axis = 0;
-	while (m->rows > 1 && axis < y->rank - 1 && y->dim[axis] == 1)
-		axis++;
-	if (y->dim[axis] % m->rows)
-		return false;
-	m->time[n->out[0]->id] = (Time){ TIME_S, axis };
-	return true;
+		before *= x->dim[a];
+	int want = whole_axis(m->g, n->out[0], m->times);
+	for (int axis = 0; axis < y->rank; lead *= y->dim[axis++]) {
+		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
+		if (lead != before || y->dim[axis] % m->rows || !here)
+			continue;
+		m->time[n->out[0]->id] = (Time){ TIME_S, axis };
+		return true;
+	}
+	return false;
 }
 
 static int along_batch(Micro *m, Node *n)

@@ -57,7 +57,13 @@ Model *whole_model(Model *m)
 	for (int i = 0; i < w->graph->nnode; i++)
 		w->graph->node[i]->annot = copy_annots(&w->arena, w->graph->node[i]->annot);
 	m->whole = w;
+	w->of = m;
 	return w;
+}
+
+bool whole_is(const Model *m)
+{
+	return m->of != NULL;
 }
 
 void whole_bind(const Model *m, bool all)
@@ -96,7 +102,7 @@ const char *whole_text(const Graph *g, const Value *v)
 /* Does the node compute with this operand, or only take a shape or bounds from it? */
 static bool computes(const Node *n, int i)
 {
-	return emit_reads(n, i) || emit_literal(n->in[i]);
+	return emit_reads(n, i) || (n->row->expr && emit_literal(n->in[i]));
 }
 
 bool whole_differs(const Graph *g, const Value *v)

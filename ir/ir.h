@@ -361,7 +361,7 @@ struct Model {
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */
-	Model *whole;                   /* compiler/whole.c: for all samples of a batch that comes in micro-batches */
+	Model *whole, *of;              /* compiler/whole.c: for all samples of a batch that comes in micro-batches; whose whole this is */
 };
 
 /* A loop over all nodes or values of a large graph waits for memory at each step.  These fetch what it will need some steps on:

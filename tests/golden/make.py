@@ -111,8 +111,8 @@ OPTIMIZERS = {"sgd": torch.optim.SGD, "momentum": torch_sgd(False), "nesterov": 
 
 # ---- training ----
 
-def how(optimizer, schedule=None, clip=None, group=None, batch=4):
-    return {"optimizer": optimizer, "schedule": schedule, "clip": clip, "group": group, "batch": batch}
+def how(optimizer, schedule=None, clip=None, group=None, batch=4, also=()):
+    return {"also": also, "optimizer": optimizer, "schedule": schedule, "clip": clip, "group": group, "batch": batch}
 
 
 def how_text(h):
@@ -500,8 +500,8 @@ ONNX = {
     "gpt2.onnx": ("gpt2-sdpa", None, {"dynamo": how(("adamw", {"lr": 0.003}), batch=3), "script": how(("lamb", {"lr": 0.01}), batch=3)}),
     "encoder.onnx": ("encoder", None, {"dynamo": how(("adam", {"lr": 0.003}), batch=3), "script": how(("lars", {"lr": 1.0, "trust": 0.01}), batch=3)}),
     "llama.onnx": ("llama-native", None, {"dynamo": how(("adamw", {"lr": 0.003}), clip=("norm", 0.5), batch=3)}),
-    "vit.onnx": ("vit", None, {"script": how(("nesterov", {"lr": 0.01}))}),
-    "lstm.onnx": ("lstm", None, {"dynamo": how(("adam", {"lr": 0.01}), batch=3), "script": how(("rmsprop", {"lr": 0.003, "momentum": 0.5}), batch=3)}),
+    "vit.onnx": ("vit", None, {"script": how(("nesterov", {"lr": 0.01})), "dynamo-dyn": how(("sgd", {"lr": 0.01}), also=["microbatch: 2"])}),
+    "lstm.onnx": ("lstm", None, {"script-dyn": how(("sgd", {"lr": 0.1}), batch=3, also=["microbatch: 1"]), "dynamo": how(("adam", {"lr": 0.01}), batch=3), "script": how(("rmsprop", {"lr": 0.003, "momentum": 0.5}), batch=3)}),
     # exported here, because models.py has them without a loss
     "mobilenet.onnx": ("mobilenet", with_label("mobilenet", 3, 5), {"dynamo": how(("momentum", {"lr": 0.02}), batch=3), "script": how(("adam", {"lr": 0.005}), batch=3)}),
     "bert.onnx": ("bert", with_label("bert", 3, 4), {"script": how(("adamw", {"lr": 0.003}), batch=3)}),
@@ -577,7 +577,7 @@ def make_onnx(name):
             export.clean(path)
         results = out[f"{name} {kind}"] = train_export(module, path, batches, h)
         grads.update({n: g.numpy() for n, g in results[0][1].items()})
-        write_want(where / f"want.{kind}.txt", str(path.relative_to(ROOT.parent)), onnx.load(path).graph.output[0].name, h, results)
+        write_want(where / f"want.{kind}.txt", str(path.relative_to(ROOT.parent)), onnx.load(path).graph.output[0].name, h, results, h["also"])
     write_safetensors(where / "grads.safetensors", grads)
     return out
 
