@@ -378,7 +378,11 @@ Repeat *emit_repeats(Arena *, const int *row, int n, int *count);
 int  emit_schedule(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
 void emit_schedules(Emit *);                                 /* writes all */
 const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */
+const char *emit_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
 const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *emit_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
+void emit_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
+double emit_flops(const Emit *, const Action *);             /* of a rank */
 
 /* emit_pointwise.c, emit_cuda.c, emit_make.c */
 bool emit_literal(const Value *);                            /* a scalar constant: written into the text */
@@ -386,7 +390,14 @@ const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of it
 void emit_kernels(Emit *);
 void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
 void emit_make(Emit *);
-void emit_report(const Emit *);                              /* emit_report.c */
+
+/* emit_report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
+typedef struct RankMemory { int64_t total, slab, work, data, base, thread; } RankMemory;
+RankMemory emit_memory(const Emit *);
+void emit_report(const Emit *);                              /* told to the user */
+/* emit_plan.c, emit_html.c: plan.json and report.html. */
+void emit_turn(Emit *, const Model *);                       /* from here on of this program (emit.c) */
+void emit_plan(Emit *), emit_html(Emit *);
 
 /* The passes. */
 int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);

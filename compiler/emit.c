@@ -140,7 +140,7 @@ static void marks(const char *name, const char **open, const char **shut, const 
 	*open = "/*{", *shut = "*/\n", *end = "/*}*/\n";
 	if (!strncmp(name, "Makefile", 8))
 		*open = "#{", *shut = "\n", *end = "#}\n";
-	else if (strstr(name, ".md"))
+	else if (strstr(name, ".md") || strstr(name, ".html"))
 		*open = "<!--{", *shut = "-->\n", *end = "<!--}-->\n";
 }
 
@@ -280,7 +280,7 @@ int emit_part_id(const Emit *e)
 	return *s == 's' ? 0 : *s == 'e' ? 1 : 2;
 }
 
-static void turn_to(Emit *e, const Model *m)
+void emit_turn(Emit *e, const Model *m)
 {
 	e->g = m->graph;
 	e->plan = m->plan;
@@ -308,10 +308,10 @@ static void print_roles(Emit *e, Text *t)
 	static const char *const part[] = { "step", "eval", "infer" };
 	bool has[3] = { 0 };
 	for (int i = 0; i < e->npart; i++) {
-		turn_to(e, e->part[i]);
+		emit_turn(e, e->part[i]);
 		has[emit_part_id(e)] = true;
 	}
-	turn_to(e, e->part[0]);
+	emit_turn(e, e->part[0]);
 	for (int r = 0; r < e->plan->nrole; r++) {
 		text_add(t, "extern const RtSchedule");
 		for (int i = 0, any = 0; i < 3; i++)
@@ -363,10 +363,10 @@ static void emit_header(Emit *e)
 	Text header = { 0 }, main = { 0 }, infer = { 0 };
 	const Model *m = NULL;
 	for (int i = 0; i < e->npart; i++) {
-		turn_to(e, e->part[i]);
+		emit_turn(e, e->part[i]);
 		m = emit_part_id(e) == 2 ? e->part[i] : m;
 	}
-	turn_to(e, m ? m : e->part[0]);
+	emit_turn(e, m ? m : e->part[0]);
 	if (m) {
 		text_add(&infer, "/* The outputs of one batch:");
 		emit_order_inputs(e, &infer);
@@ -375,7 +375,7 @@ static void emit_header(Emit *e)
 	} else {
 		text_add(&infer, "/* This model has no outputs but the loss: sbp_infer fails. */\n");
 	}
-	turn_to(e, e->part[0]);
+	emit_turn(e, e->part[0]);
 	template_fill(&header, "model.h", "banner", banner(e, "The model as a library."), "infer", infer.s, NULL);
 	template_fill(&main, "trainer.c", "banner", banner(e, "The trainer: the command line is part of the library."), NULL);
 	prefixed(e, "model.h", &header);
@@ -411,10 +411,10 @@ static int emit_trainer(Emit *e, uint64_t hash)
 		text_add(&program, "\t.ema = true,\n");
 	int bad = emit_params(e, &program);
 	for (int i = 0; i < e->npart && !bad; i++) {
-		turn_to(e, e->part[i]);
+		emit_turn(e, e->part[i]);
 		bad = emit_inputs(e, &inputs, &program);
 	}
-	turn_to(e, e->part[0]);
+	emit_turn(e, e->part[0]);
 	if (bad)
 		return -1;
 	Text model = { 0 };
@@ -458,15 +458,17 @@ int emit_run(Graph *g)
 		return -1;
 	emit_number(&e);
 	for (int k = 0; k < e.npart; k++) {
-		turn_to(&e, e.part[k]);
+		emit_turn(&e, e.part[k]);
 		for (int i = 0; i < e.plan->nrole; i++)
 			if (emit_schedule(&e, &e.plan->role[i]))
 				return -1;
 	}
-	turn_to(&e, m);
+	emit_turn(&e, m);
 	emit_schedules(&e);
 	emit_values(&e);
 	emit_kernels(&e);
+	emit_plan(&e);
+	emit_html(&e);
 	emit_make(&e);
 	if (tree_write(&e.tree, opt.out))
 		return -1;

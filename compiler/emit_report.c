@@ -30,20 +30,29 @@ static int64_t data_bytes(const Emit *e)
 	return e->plan->training ? pages(2 * most) : 0;
 }
 
+RankMemory emit_memory(const Emit *e)
+{
+	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
+	m.base = RT_BASE + RT_STACK;
+	m.thread = pages(e->work_each) + RT_STACK;
+	m.total = m.slab + m.work + m.data + m.base;
+	return m;
+}
+
 void emit_report(const Emit *e)
 {
 	const Plan *p = e->plan;
 	const Layout *l = &p->layout;
+	const RankMemory m = emit_memory(e);
 	if (opt.dump_after)
 		return;
-	int64_t slab = pages(emit_slab(e)) + pages(emit_window(e)), work = pages(e->work_shared) + pages(e->work_each), data = data_bytes(e), base = RT_BASE + RT_STACK;
 	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->main->nrank, p->main->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
-	printf("memory of a rank: %" PRId64 " bytes;", slab + work + data + base);
+	printf("memory of a rank: %" PRId64 " bytes;", m.total);
 	if (l->peak >= 0)
 		printf(" most is in use at a%d:", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
-	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread\n", slab - l->bound, work, data, (int64_t)base,
-	       pages(e->work_each) + RT_STACK);
+	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread\n", m.slab - l->bound, m.work, m.data,
+	       m.base, m.thread);
 }

@@ -185,9 +185,9 @@ const char *emit_shapes(const Emit *e, const Action *a, int rank)
 }
 
 /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
-static const char *op_of(const Sched *s, const Action *a)
+const char *emit_op(const Emit *e, const Action *a)
 {
-	Arena *ar = s->e->tree.arena;
+	Arena *ar = e->tree.arena;
 	if (!a->n)
 		return a->kind == ACT_LOAD ? "load" : "report";
 	const char *t = emit_comment(ar, a->node[0]->op);
@@ -210,7 +210,7 @@ static const char *function_of(Sched *s, const Action *a)
 	if (known)
 		return known;
 	char *name = arena_printf(ar, "f%d", s->nfn++);
-	text_add(&s->functions, "/* %s  %s */\n", op_of(s, a), emit_shapes(s->e, a, s->rank));
+	text_add(&s->functions, "/* %s  %s */\n", emit_op(s->e, a), emit_shapes(s->e, a, s->rank));
 	if (!strncmp(body, "\treturn ", 8))
 		text_add(&s->functions, "CALL(%s, %.*s)\n", name, (int)strlen(body) - 10, body + 8);
 	else
@@ -222,14 +222,14 @@ static const char *function_of(Sched *s, const Action *a)
 /* ---- tables ---- */
 
 /* "up0 = MatMul(n2, h0.up.w)  B B -> B"; of several nodes, what they read and what is read of them */
-static void print_nodes(const Sched *s, Text *t, const Action *a)
+static void print_nodes(const Emit *e, Text *t, const Action *a)
 {
-	Arena *ar = s->e->tree.arena;
-	int nd = s->e->plan->main->ndim;
+	Arena *ar = e->tree.arena;
+	int nd = e->plan->main->ndim;
 	for (int i = 0, any = 0; i < a->nmake; i++)
 		if (a->make[i])
 			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
-	text_add(t, " = %s(", op_of(s, a));
+	text_add(t, " = %s(", emit_op(e, a));
 	for (int i = 0, any = 0; i < a->ntake; i++)
 		if (a->take[i])
 			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->take[i]->v->name));
@@ -243,22 +243,20 @@ static void print_nodes(const Sched *s, Text *t, const Action *a)
 			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, nd));
 }
 
-static void print_about(const Sched *s, Text *t, const Action *a)
+void emit_about(const Emit *e, Text *t, const Action *a)
 {
-	Arena *ar = s->e->tree.arena;
-	text_add(t, "\t/* a%d ", a->id);
+	Arena *ar = e->tree.arena;
 	if (a->n) {
 		text_add(t, "%s  ", emit_from(ar, a->n));
-		print_nodes(s, t, a);
+		print_nodes(e, t, a);
 	} else {
-		text_add(t, "%s", op_of(s, a));
+		text_add(t, "%s", emit_op(e, a));
 		for (int i = 0; i < a->nmake + a->ntake; i++) {
 			const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
 			if (x)
 				text_add(t, " %s", emit_comment(ar, x->v->name));
 		}
 	}
-	text_add(t, " */\n");
 }
 
 /* "4 * 64 * 4 <= T12 && ...": every result fits. */
@@ -280,7 +278,7 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 }
 
 /* About: a rank that holds a part of any value does its share of the work. */
-static double flops_of(const Sched *s, const Action *a)
+double emit_flops(const Emit *e, const Action *a)
 {
 	double f = 0;
 	int parts = 1;
@@ -290,7 +288,7 @@ static double flops_of(const Sched *s, const Action *a)
 		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
 		for (int k = 0; x && k < x->rank; k++)
 			if (x->split[k] >= 0)
-				parts = s->e->plan->main->nrank;
+				parts = e->plan->main->nrank;
 	}
 	return f / parts;
 }
@@ -298,8 +296,10 @@ static double flops_of(const Sched *s, const Action *a)
 static void print_row(const Sched *s, Text *t, const Row *r)
 {
 	const Action *a = r->a;
-	print_about(s, t, a);
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], op_of(s, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake), flops_of(s, a));
+	text_add(t, "\t/* a%d ", a->id);
+	emit_about(s->e, t, a);
+	text_add(t, " */\n");
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], emit_op(s->e, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake), emit_flops(s->e, a));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }
@@ -356,7 +356,7 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 		row[i] = (Row){ a, function_of(s, a), NULL };
 		if (!row[i].run)
 			return -1;
-		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, op_of(s, a), count(a->make, a->nmake), count(a->take, a->ntake));
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, emit_op(s->e, a), count(a->make, a->nmake), count(a->take, a->ntake));
 		if (!map_get(&seen, row[i].key))
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
