@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # bench/model.sh MODEL: prints a model of the step benchmark for sbpcc.
-#   gpt2:BATCH,LENGTH   bert:BATCH,LENGTH   resnet18:BATCH   resnet50:BATCH   mlp:BATCH
+#   gpt2:BATCH,LENGTH[,LAYERS]   bert:BATCH,LENGTH   resnet18:BATCH   resnet50:BATCH   mlp:BATCH
 # All train with AdamW on made-up data.
 set -eu
 name=${1%%:*} sizes=${1#*:}
-batch=${sizes%%,*} length=${sizes#*,}
+IFS=, read -r batch length layers <<<"$sizes"
 train() { # classes
 	echo "@train(loss: loss, optimizer: adamw(lr: 0.0001, weight_decay: 0.01), batch: $batch, steps: 10, data: points(classes: $1), seed: 1)"
 }
@@ -29,29 +29,30 @@ mlp (float[N, 784] x, int64[N] label) => (float loss)
 END
 }
 
-# Post-norm, bidirectional, exact GELU; the rest as GPT-2.
-bert() {
-	local i layers=12
+# A transformer of width 768 with 12 heads and tied embedding; the text of a block, from n1 or x on, comes on stdin.
+transformer() { # name, vocabulary, positions, layers
+	local name=$1 words=$2 positions=$3 layers=$4 i block
+	block=$(cat)
 	cat <<END
-<ir_version: 10, opset_import: ["" : 23, "bert" : 1]>
-$(train 30522)
-bert (int64[N, $length] tokens, int64[N, $length] targets) => (float loss)
+<ir_version: 10, opset_import: ["" : 23, "$name" : 1]>
+$(train "$words")
+$name (int64[N, $length] tokens, int64[N, $length] targets) => (float loss)
 <
-  float[30522, 768] "embed.w" @init(normal(0, 0.02)), float[512, 768] "position.w" @init(normal(0, 0.02)),
+  float[$words, 768] "embed.w" @init(normal(0, 0.02)), float[$positions, 768] "position.w" @init(normal(0, 0.02)),
 END
 	for ((i = 0; i < layers; i++)); do
 		cat <<END
+  float[768] "h$i.norm1.w" @init(ones), float[768] "h$i.norm1.b" @init(zeros),
   float[768, 2304] "h$i.qkv.w" @init(normal(0, 0.02)), float[2304] "h$i.qkv.b" @init(zeros),
   float[768, 768] "h$i.out.w" @init(normal(0, 0.02)), float[768] "h$i.out.b" @init(zeros),
-  float[768] "h$i.norm1.w" @init(ones), float[768] "h$i.norm1.b" @init(zeros),
+  float[768] "h$i.norm2.w" @init(ones), float[768] "h$i.norm2.b" @init(zeros),
   float[768, 3072] "h$i.up.w" @init(normal(0, 0.02)), float[3072] "h$i.up.b" @init(zeros),
   float[3072, 768] "h$i.down.w" @init(normal(0, 0.02)), float[768] "h$i.down.b" @init(zeros),
-  float[768] "h$i.norm2.w" @init(ones), float[768] "h$i.norm2.b" @init(zeros),
 END
 	done
 	cat <<END
   float[768] "norm.w" @init(ones), float[768] "norm.b" @init(zeros),
-  int64[2] rows = {-1, 30522}, int64[1] flat = {-1}, int64[1] first = {0}, int64[1] last = {$length}
+  int64[2] rows = {-1, $words}, int64[1] flat = {-1}, int64[1] first = {0}, int64[1] last = {$length}
 >
 {
   token = Gather("embed.w", tokens)
@@ -60,8 +61,8 @@ END
 END
 	for ((i = 0; i < layers; i++)); do
 		cat <<END
-  x$((i + 1)) = bert.block(x$i, "h$i.qkv.w", "h$i.qkv.b", "h$i.out.w", "h$i.out.b", "h$i.norm1.w", "h$i.norm1.b",
-       "h$i.up.w", "h$i.up.b", "h$i.down.w", "h$i.down.b", "h$i.norm2.w", "h$i.norm2.b")
+  x$((i + 1)) = $name.block(x$i, "h$i.norm1.w", "h$i.norm1.b", "h$i.qkv.w", "h$i.qkv.b", "h$i.out.w", "h$i.out.b",
+       "h$i.norm2.w", "h$i.norm2.b", "h$i.up.w", "h$i.up.b", "h$i.down.w", "h$i.down.b")
 END
 	done
 	cat <<END
@@ -73,9 +74,37 @@ END
   loss = SoftmaxCrossEntropyLoss(scores, labels)
 }
 
-<domain: "bert", opset_import: ["" : 23]>
-block (x, qkv_w, qkv_b, out_w, out_b, norm1_w, norm1_b, up_w, up_b, down_w, down_b, norm2_w, norm2_b) => (y)
+<domain: "$name", opset_import: ["" : 23]>
+block (x, norm1_w, norm1_b, qkv_w, qkv_b, out_w, out_b, norm2_w, norm2_b, up_w, up_b, down_w, down_b) => (y)
 {
+$block
+}
+END
+}
+
+gpt2() {
+	transformer gpt2 50257 1024 "${layers:-12}" <<END
+  n1 = LayerNormalization<axis = -1>(x, norm1_w, norm1_b)
+  qkv0 = MatMul(n1, qkv_w)
+  qkv = Add(qkv0, qkv_b)
+  q, k, v = Split<axis = -1, num_outputs = 3>(qkv)
+  seen = Attention<q_num_heads = 12, kv_num_heads = 12, is_causal = 1>(q, k, v)
+  out0 = MatMul(seen, out_w)
+  out = Add(out0, out_b)
+  mid = Add(x, out)
+  n2 = LayerNormalization<axis = -1>(mid, norm2_w, norm2_b)
+  up0 = MatMul(n2, up_w)
+  up = Add(up0, up_b)
+  act = Gelu<approximate = "tanh">(up)
+  down0 = MatMul(act, down_w)
+  down = Add(down0, down_b)
+  y = Add(mid, down)
+END
+}
+
+# Post-norm, bidirectional, exact GELU; the rest as GPT-2.
+bert() {
+	transformer bert 30522 512 12 <<END
   qkv0 = MatMul(x, qkv_w)
   qkv = Add(qkv0, qkv_b)
   q, k, v = Split<axis = -1, num_outputs = 3>(qkv)
@@ -91,7 +120,6 @@ block (x, qkv_w, qkv_b, out_w, out_b, norm1_w, norm1_b, up_w, up_b, down_w, down
   down = Add(down0, down_b)
   sum2 = Add(mid, down)
   y = LayerNormalization<axis = -1>(sum2, norm2_w, norm2_b)
-}
 END
 }
 
@@ -168,7 +196,7 @@ END
 }
 
 case $name in
-gpt2) "$(dirname "$0")/gpt2.sh" "$length" 12 "$batch" ;;
+gpt2) gpt2 ;;
 bert) bert ;;
 mlp) mlp ;;
 resnet18) resnet 0 2 2 2 2 ;;

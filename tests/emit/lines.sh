@@ -1,6 +1,6 @@
 # GPT-2 of 12 layers is at most 1,500 generated lines: layers stand once, and 12 more layers are rows of tables only.
-"$ROOT/bench/gpt2.sh" 64 12 >gpt2.ir
-"$ROOT/bench/gpt2.sh" 64 24 >long.ir
+"$ROOT/bench/model.sh" gpt2:4,64 >gpt2.ir
+"$ROOT/bench/model.sh" gpt2:4,64,24 >long.ir
 lines() { # tree: what was written for the model, without the runtime and the library's kernels
 	(cd "$1" && cat ./*.c ./*.h role*/*.c kernels/pointwise.* Makefile | wc -l)
 }
