@@ -250,7 +250,7 @@ static int write_onnx(const Model *m)
 
 static int work(Model *m)
 {
-	if (annotate(m) || verify_graph(m->graph, 0))
+	if (dim_check() || annotate(m) || verify_graph(m->graph, 0))
 		return -1;
 	arena_bound(0);
 	train_bind_batch(m);

@@ -12,7 +12,7 @@
 
 enum { MAXATOM = 8, MAXTERM = 12 };
 
-typedef struct Atom { Name text; Dim num, den; bool isfloor; bool bound; int64_t value; } Atom;
+typedef struct Atom { Name text; Dim num, den; bool isfloor, bound, given; int64_t value; } Atom;      /* given: it stands in a text that was read */
 typedef struct Term { int64_t coef; int n; int atom[MAXATOM]; } Term;       /* atoms ascending by index */
 typedef struct Poly { int n; Term term[MAXTERM]; bool bad; } Poly;          /* bad: cannot be expressed */
 
@@ -258,6 +258,19 @@ static Poly read_sum(Read *r)
 	return p;
 }
 
+static void given(const Poly *p)
+{
+	for (int i = 0; i < p->n; i++)
+		for (int k = 0; k < p->term[i].n; k++) {
+			Atom *a = &atom[p->term[i].atom[k]];
+			if (!a->given && a->isfloor) {
+				Poly num = poly_of(a->num), den = poly_of(a->den);
+				given(&num), given(&den);
+			}
+			a->given = true;
+		}
+}
+
 Dim dim_symbol(Name text)
 {
 	Read r = { .p = text };
@@ -269,6 +282,7 @@ Dim dim_symbol(Name text)
 		r.bad = true;
 	if (r.bad || p.bad || *r.p || (p.n == 1 && p.term[0].n == 0) || p.n == 0)
 		p = poly_atom(atom_of(text));
+	given(&p);
 	return dim_of(&p);
 }
 
@@ -392,6 +406,25 @@ void dim_bind(Name symbol, int64_t value)
 
 	atom[i].bound = true;
 	atom[i].value = value;
+}
+
+int dim_check(void)
+{
+	const char **list = arena_array(&process, const char *, natom + 1), *all = "";
+	int n = 0, bad = 0;
+	for (int i = 0; i < natom; i++)
+		if (atom[i].given && !atom[i].isfloor) {
+			all = arena_printf(&process, "%s%s%s", all, n ? ", " : "", atom[i].text);
+			list[n++] = atom[i].text;
+		}
+	for (int i = 0; i < natom; i++)
+		if (atom[i].bound && !atom[i].given) {
+			err_unknown((Loc){ 0 }, "--set: the model has no symbolic dimension", atom[i].text, list);
+			bad = -1;
+		}
+	if (bad)
+		note_at((Loc){ 0 }, n ? "its symbolic dimensions are %s" : "it has none%s", all);
+	return bad;
 }
 
 Dim dim_bound(Dim d)

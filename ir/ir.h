@@ -155,6 +155,7 @@ Dim  dim_floordiv(Dim, Dim), dim_ceildiv(Dim, Dim);
 bool dim_same(Dim a, Dim b);                 /* known to be equal: equal numbers or equal expressions, never two unknowns */
 bool dim_differ(Dim a, Dim b);               /* known to differ: two numbers that are not equal */
 void dim_bind(Name symbol, int64_t value);   /* --set N=32 */
+int  dim_check(void);                        /* -1 after an error for each symbol that was bound but stands in no text that was read */
 Dim  dim_bound(Dim);                         /* with all bindings put in */
 
 /* Protobuf fields that nobody here knows, tag included, of one message of an .onnx file: kept and written back. */
