@@ -59,17 +59,19 @@ static void cap(const KAttention *a, float *s, float *slope, int64_t n)
 	}
 }
 
-/* Products of a query with keys key .. key + n - 1 become scores, -inf where it does not see them; t is the slope of the cap. */
-K_LOOP void scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, int64_t n)
+/* Products of a query with keys key .. key + n - 1 become scores, -inf where it does not see them; the slope is that of the cap.
+ * Scores are to be multiplied by what is returned. */
+K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, int64_t n)
 {
 	const KAttention *a = j->a;
 	int64_t from, to;
 	reach(a, i, 1, &from, &to);
 	int64_t lo = least(n, most(0, from - key)), hi = most(lo, least(n, to - key));
 	int64_t at = b * a->m.batch + h * a->m.head + i * a->m.row + key * a->mcol;
+	bool plain = a->mask == K_MASK_NONE && !(a->softcap > 0) && a->scale > 0;
 	if (a->softcap > 0)
 		cap(a, s + lo, slope ? slope + lo : NULL, hi - lo);
-	else
+	else if (!plain)
 		for (int64_t e = lo; e < hi; e++)
 			s[e] *= a->scale;
 	if (a->mask == K_MASK_ADD)
@@ -82,12 +84,13 @@ K_LOOP void scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, i
 		s[e] = -INFINITY;
 	for (int64_t e = hi; e < n; e++)
 		s[e] = -INFINITY;
+	return plain ? a->scale : 1;
 }
 
 /* One more block of scores for a query: they become exponentials, and what was summed before shrinks. */
-K_LOOP void soften(float *s, int64_t n, float *top, float *sum, float *y, int64_t dv)
+K_LOOP void soften(float *s, int64_t n, float scale, float *top, float *sum, float *y, int64_t dv)
 {
-	float now = row_most(s, n);
+	float now = row_most(s, n) * scale;
 	now = now > *top ? now : *top;
 	if (now == -INFINITY) {
 		memset(s, 0, (size_t)n * sizeof *s);
@@ -101,7 +104,7 @@ K_LOOP void soften(float *s, int64_t n, float *top, float *sum, float *y, int64_
 		*top = now;
 	}
 	K_VECTOR for (int64_t e = 0; e < n; e++)
-		s[e] = fast_expf(s[e] - now);
+		s[e] = fast_exp_belowf(fmaf(s[e], scale, -now));
 	*sum += row_sum(s, NULL, n);
 }
 
@@ -119,8 +122,8 @@ K_LOOP void forward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *
 		int64_t m = least(KEYS, to - key);
 		product(j, work, s, m, q, a->q.row, 1, k + key * a->k.row, a->k.row, 1, n, m, a->d, false);
 		for (int64_t r = 0; r < n; r++) {
-			scores(j, s + r * m, NULL, b, h, i + r, key, m);
-			soften(s + r * m, m, &top[r], &sum[r], y + r * a->dv, a->dv);
+			float scale = scores(j, s + r * m, NULL, b, h, i + r, key, m);
+			soften(s + r * m, m, scale, &top[r], &sum[r], y + r * a->dv, a->dv);
 		}
 		product(j, work, y, a->dv, s, m, 1, v + key * a->v.row, 1, a->v.row, n, a->dv, m, true);
 	}
@@ -171,11 +174,11 @@ K_LOOP void backward_block(const Job *j, int64_t b, int64_t h, int64_t i, float 
 		product(j, work, p, m, j->q + qi, a->q.row, 1, j->k + kj, a->k.row, 1, n, m, a->d, false);
 		product(j, work, dp, m, j->dy + yi, a->y.row, 1, j->v + vj, a->v.row, 1, n, m, a->dv, false);
 		for (int64_t r = 0; r < n; r++) {
-			float *pr = p + r * m, *dr = dp + r * m, lse = j->klse[(b * a->heads + h) * a->sq + i + r], scale = a->scale;
-			scores(j, pr, slope, b, h, i + r, key, m);
+			float *pr = p + r * m, *dr = dp + r * m, lse = j->klse[(b * a->heads + h) * a->sq + i + r], scale = a->scale, t = total[r];
+			float each = scores(j, pr, slope, b, h, i + r, key, m);
 			K_VECTOR for (int64_t e = 0; e < m; e++) {
-				pr[e] = fast_expf(pr[e] - lse);
-				dr[e] = scale * pr[e] * (dr[e] - total[r]);
+				pr[e] = fast_exp_belowf(fmaf(pr[e], each, -lse));
+				dr[e] = scale * pr[e] * (dr[e] - t);
 			}
 			if (a->softcap > 0)
 				for (int64_t e = 0; e < m; e++)

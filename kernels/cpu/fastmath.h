@@ -1,5 +1,6 @@
 /* exp, log, tanh and erf of float without branches, so that loops around them become vector code.  Polynomials fitted for the
- * least largest relative error; results are within 2 units in the last place (erf, tanh: 3), infinities and NaN as in C.
+ * least largest relative error; results are within 2 units in the last place (erf, tanh: 3), infinities and NaN as in C.  Sums
+ * of a product are rounded once everywhere, so that all instruction sets give the same bits; one without fmaf calls it.
  * tests/kernels/math.c looks at many millions of arguments. */
 #ifndef FASTMATH_H
 #define FASTMATH_H
@@ -28,11 +29,11 @@ FASTMATH uint32_t fast_bits(float f)
 FASTMATH float fast_exp_rest(float r)
 {
 	float p = 0.00019919380429200828f;
-	p = p * r + 0.0013947224942967296f;
-	p = p * r + 0.008333262987434864f;
-	p = p * r + 0.04166625440120697f;
-	p = p * r + 0.1666666716337204f;
-	return p * r + 0.5f;
+	p = fmaf(p, r, 0.0013947224942967296f);
+	p = fmaf(p, r, 0.008333262987434864f);
+	p = fmaf(p, r, 0.04166625440120697f);
+	p = fmaf(p, r, 0.1666666716337204f);
+	return fmaf(p, r, 0.5f);
 }
 
 FASTMATH float fast_expf(float x)
@@ -40,25 +41,42 @@ FASTMATH float fast_expf(float x)
 	const float big = 12582912.0f;                  /* 3 * 2^22: adding it rounds to a whole number */
 	x = x > 89.0f ? 89.0f : x;
 	x = x < -104.0f ? -104.0f : x;
-	float t = x * 1.44269504f + big, n = t - big;
-	float r = x - n * 0.693359375f;                 /* log(2) in two parts: the first product is exact */
-	r = r + n * 2.12194440e-4f;
-	float e = (r * r) * fast_exp_rest(r) + r + 1.0f;
+	float t = fmaf(x, 1.44269504f, big), n = t - big;
+	float r = fmaf(n, -0.693359375f, x);            /* log(2) in two parts: the first product is exact */
+	r = fmaf(n, 2.12194440e-4f, r);
+	float e = fmaf(r * r, fast_exp_rest(r), r) + 1.0f;
 	/* Times 2^n, in two steps, since n may lie beyond the exponents. */
 	int32_t i = (int32_t)(fast_bits(t) - fast_bits(big)), half = i >> 1;
 	return e * fast_from_bits((uint32_t)(half + 127) << 23) * fast_from_bits((uint32_t)(i - half + 127) << 23);
+}
+
+/* exp(x) where it is a normal number: x between -87 and 88. */
+FASTMATH float fast_exp_near(float x)
+{
+	const float big = 12582912.0f;
+	float t = fmaf(x, 1.44269504f, big), n = t - big;
+	float r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
+	float e = fmaf(r * r, fast_exp_rest(r), r) + 1.0f;
+	return e * fast_from_bits((fast_bits(t) - fast_bits(big) + 127) << 23);
+}
+
+/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0. */
+FASTMATH float fast_exp_belowf(float x)
+{
+	float e = fast_exp_near(x < -87.0f ? -87.0f : x);
+	return x < -87.0f ? 0.0f : e;
 }
 
 FASTMATH float fast_tanhf(float x)
 {
 	float a = fabsf(x), z = x * x;
 	float p = -0.005155108403414488f;
-	p = p * z + 0.020111652091145515f;
-	p = p * z + -0.053566984832286835f;
-	p = p * z + 0.13329243659973145f;
-	p = p * z + -0.33333197236061096f;
-	float small = p * z * x + x;
-	float e = fast_expf(2.0f * a), large = copysignf(1.0f - 2.0f / (e + 1.0f), x);
+	p = fmaf(p, z, 0.020111652091145515f);
+	p = fmaf(p, z, -0.053566984832286835f);
+	p = fmaf(p, z, 0.13329243659973145f);
+	p = fmaf(p, z, -0.33333197236061096f);
+	float small = fmaf(p * z, x, x);
+	float e = fast_exp_near(a > 20.0f ? 40.0f : 2.0f * a), large = copysignf(1.0f - 2.0f / (e + 1.0f), x);  /* 1 from 10 on */
 	return a < 0.7f ? small : large;
 }
 
@@ -66,23 +84,23 @@ FASTMATH float fast_erff(float x)
 {
 	float a = fabsf(x), z = x * x;
 	float p = 7.889119297033176e-05f;
-	p = p * z + -0.0008020841050893068f;
-	p = p * z + 0.005189535208046436f;
-	p = p * z + -0.026854444295167923f;
-	p = p * z + 0.11283600330352783f;
-	p = p * z + -0.3761262595653534f;
-	p = p * z + 0.1283791065216064f;                /* the rest of 2 / sqrt(pi): 1.128... */
-	float small = p * x + x;
+	p = fmaf(p, z, -0.0008020841050893068f);
+	p = fmaf(p, z, 0.005189535208046436f);
+	p = fmaf(p, z, -0.026854444295167923f);
+	p = fmaf(p, z, 0.11283600330352783f);
+	p = fmaf(p, z, -0.3761262595653534f);
+	p = fmaf(p, z, 0.1283791065216064f);                /* the rest of 2 / sqrt(pi): 1.128... */
+	float small = fmaf(p, x, x);
 	float c = a > 4.0f ? 4.0f : a;                  /* erf is 1 from there */
 	float q = 2.1686813852284104e-05f;
-	q = q * c + -0.00044133589835837483f;
-	q = q * c + 0.00420455913990736f;
-	q = q * c + -0.02520824782550335f;
-	q = q * c + 0.10841856151819229f;
-	q = q * c + 0.6332198977470398f;
-	q = q * c + 1.1295784711837769f;
-	q = q * c + -0.0001880381751107052f;
-	float large = copysignf(1.0f - fast_expf(-q), x);
+	q = fmaf(q, c, -0.00044133589835837483f);
+	q = fmaf(q, c, 0.00420455913990736f);
+	q = fmaf(q, c, -0.02520824782550335f);
+	q = fmaf(q, c, 0.10841856151819229f);
+	q = fmaf(q, c, 0.6332198977470398f);
+	q = fmaf(q, c, 1.1295784711837769f);
+	q = fmaf(q, c, -0.0001880381751107052f);
+	float large = copysignf(1.0f - fast_exp_near(-q), x);
 	return a < 1.0f ? small : large;
 }
 
@@ -94,14 +112,14 @@ FASTMATH float fast_logf(float x)
 	int32_t e = (int32_t)(i - 0x3F3504F3u) >> 23;
 	float f = fast_from_bits(i - ((uint32_t)e << 23)) - 1.0f, n = (float)e - tiny * 23.0f;
 	float p = 0.06746601313352585f;
-	p = p * f + -0.11675640940666199f;
-	p = p * f + 0.11888174712657928f;
-	p = p * f + -0.12405591458082199f;
-	p = p * f + 0.14219550788402557f;
-	p = p * f + -0.1666799634695053f;
-	p = p * f + 0.2000211924314499f;
-	p = p * f + -0.25000008940696716f;
-	p = p * f + 0.3333331346511841f;
+	p = fmaf(p, f, -0.11675640940666199f);
+	p = fmaf(p, f, 0.11888174712657928f);
+	p = fmaf(p, f, -0.12405591458082199f);
+	p = fmaf(p, f, 0.14219550788402557f);
+	p = fmaf(p, f, -0.1666799634695053f);
+	p = fmaf(p, f, 0.2000211924314499f);
+	p = fmaf(p, f, -0.25000008940696716f);
+	p = fmaf(p, f, 0.3333331346511841f);
 	float z = f * f, r = p * f * z + n * -2.12194440e-4f - 0.5f * z;
 	r = r + f + n * 0.693359375f;
 	r = x == INFINITY ? x : r;

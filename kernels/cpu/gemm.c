@@ -22,7 +22,19 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* What the next panel of b is made of is asked for while this one is used, a little with each tile. */
+typedef struct Ahead { const float *x; int64_t apart, count, step, left, each; } Ahead;        /* `count` lines `apart`; then a step */
+
+INLINE void ask(Ahead *n)
+{
+	for (int64_t e = 0; e < n->each && n->left > 0; e++, n->left--, n->x += n->step)
+		for (int64_t i = 0; i < n->count; i++)
+			__builtin_prefetch(n->x + i * n->apart, 0, 2);
+}
+
 typedef GemmTile Tile;
+typedef void Keep(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *to);
+typedef void Strip(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, Ahead *next);
 
 /* k is the axis whose elements lie next to each other: `count` rows become `count` columns of panels. */
 typedef void Turn(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
@@ -30,6 +42,8 @@ typedef void Turn(float *to, const float *x, int64_t apart, int64_t count, int64
 typedef struct Kind {
 	int mr, nr;
 	Tile *const *tile;              /* by rows */
+	Keep *keep;                     /* mr rows, and b is packed */
+	Strip *strip;                   /* any number of times mr rows */
 	Turn *turn;
 } Kind;
 
@@ -52,9 +66,8 @@ INLINE void store_four(float *p, Four v)
 #define NAME(x) x##_plain
 #define TARGET
 #define V Four
-enum { MR_plain = 4, NV_plain = 2 };
-#define MR MR_plain
-#define NV NV_plain
+#define MR 4
+#define NV 2
 #define LANES 4
 #define ZERO() ((Four){ 0, 0, 0, 0 })
 #define LOAD(p) load_four(p)
@@ -63,8 +76,6 @@ enum { MR_plain = 4, NV_plain = 2 };
 #define ADD(a, b) ((a) + (b))
 #define FMA(a, b, c) ((a) * (b) + (c))
 #include "gemm_tile.h"
-ROWS(1) ROWS(2) ROWS(3) ROWS(4)
-static Tile *const tiles_plain[] = { NULL, tile1_plain, tile2_plain, tile3_plain, tile4_plain };
 
 static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
 {
@@ -74,27 +85,14 @@ static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, 
 }
 
 #if defined(__x86_64__)
-#undef NAME
-#undef TARGET
-#undef V
-#undef MR
-#undef NV
-#undef LANES
-#undef ZERO
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ADD
-#undef FMA
-
 /* ---- AVX2: 12 of 16 registers are sums ---- */
 
+#define AVX2 __attribute__((target("avx2,fma")))
 #define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET AVX2
 #define V __m256
-enum { MR_avx2 = 6, NV_avx2 = 2 };
-#define MR MR_avx2
-#define NV NV_avx2
+#define MR 6
+#define NV 2
 #define LANES 8
 #define ZERO() _mm256_setzero_ps()
 #define LOAD(p) _mm256_loadu_ps(p)
@@ -103,38 +101,35 @@ enum { MR_avx2 = 6, NV_avx2 = 2 };
 #define ADD(a, b) _mm256_add_ps(a, b)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #include "gemm_tile.h"
-ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
-static Tile *const tiles_avx2[] = { NULL, tile1_avx2, tile2_avx2, tile3_avx2, tile4_avx2, tile5_avx2, tile6_avx2 };
 
-/* Eight by eight, turned in registers. */
-INLINE TARGET void turn8(__m256 *r)
+/* Eight by eight, turned in registers: half rows 0 to 3 come with half rows 4 to 7 beside them. */
+INLINE AVX2 void turn4(const __m256 *x, __m256 *y)
 {
-	__m256 a[8], b[8];
-	UNROLL for (int i = 0; i < 4; i++) {
-		a[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-		a[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-	}
-	UNROLL for (int i = 0; i < 2; i++) {
-		b[4 * i] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
-		b[4 * i + 1] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0xEE);
-		b[4 * i + 2] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
-		b[4 * i + 3] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xEE);
-	}
-	UNROLL for (int i = 0; i < 4; i++) {
-		r[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
-		r[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
-	}
+	__m256 a = _mm256_unpacklo_ps(x[0], x[1]), b = _mm256_unpackhi_ps(x[0], x[1]), c = _mm256_unpacklo_ps(x[2], x[3]), d = _mm256_unpackhi_ps(x[2], x[3]);
+	y[0] = _mm256_shuffle_ps(a, c, 0x44);
+	y[1] = _mm256_shuffle_ps(a, c, 0xEE);
+	y[2] = _mm256_shuffle_ps(b, d, 0x44);
+	y[3] = _mm256_shuffle_ps(b, d, 0xEE);
+}
+
+INLINE AVX2 __m256 halves(const float *x, const float *z)
+{
+	return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(x)), z ? _mm_loadu_ps(z) : _mm_setzero_ps(), 1);
 }
 
 /* `count` rows, a number known where this is inlined, 8 k's at a time. */
-INLINE TARGET void turn_some(int count, float *to, const float *x, int64_t apart, int64_t width, int64_t len)
+INLINE AVX2 void turn_some(int count, float *to, const float *x, int64_t apart, int64_t width, int64_t len)
 {
 	int64_t p = 0;
 	for (; p + 8 <= len; p += 8) {
-		__m256 r[8];
-		UNROLL for (int i = 0; i < 8; i++)
-			r[i] = i < count ? _mm256_loadu_ps(x + i * apart + p) : _mm256_setzero_ps();
-		turn8(r);
+		__m256 lo[4], hi[4], r[8];
+		UNROLL for (int i = 0; i < 4; i++) {
+			const float *at = x + i * apart + p;
+			lo[i] = halves(at, i + 4 < count ? at + 4 * apart : NULL);
+			hi[i] = halves(at + 4, i + 4 < count ? at + 4 * apart + 4 : NULL);
+		}
+		turn4(lo, r);
+		turn4(hi, r + 4);
 		UNROLL for (int i = 0; i < 8; i++) {
 			float *at = to + (p + i) * width;
 			if (count == 8) {
@@ -150,7 +145,7 @@ INLINE TARGET void turn_some(int count, float *to, const float *x, int64_t apart
 			to[p * width + i] = x[i * apart + p];
 }
 
-static TARGET void turn_avx2(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
+static AVX2 void turn_avx2(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
 {
 	int64_t i = 0;
 	for (; i + 8 <= count; i += 8)
@@ -163,47 +158,44 @@ static TARGET void turn_avx2(float *to, const float *x, int64_t apart, int64_t c
 		turn_plain(to + i, x + i * apart, apart, count - i, width, len);
 }
 
-#undef NAME
-#undef TARGET
-#undef V
-#undef MR
-#undef NV
-#undef LANES
-#undef ZERO
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ADD
-#undef FMA
-
 /* ---- AVX-512: 28 of 32 registers are sums ---- */
 
 #define NAME(x) x##_avx512
+#define MR 14
+#define NV 2
+#define LANES 16
+#ifdef GEMM_ANY_LANES
+/* For tests: the same text in vectors that the compiler cuts into those of AVX2, so that it runs on processors without AVX-512. */
+typedef float Sixteen __attribute__((vector_size(64)));
+typedef float SixteenAnywhere __attribute__((vector_size(64), aligned(4), may_alias));
+#define TARGET AVX2
+#define V Sixteen
+#define ZERO() ((Sixteen){ 0 })
+#define LOAD(p) ((Sixteen)*(const SixteenAnywhere *)(p))
+#define STORE(p, v) (*(SixteenAnywhere *)(p) = (v))
+#define SPREAD(p) (*(p) - (Sixteen){ 0 })
+#define ADD(a, b) ((a) + (b))
+#define FMA(a, b, c) ((a) * (b) + (c))
+#else
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")))
 #define V __m512
-enum { MR_avx512 = 14, NV_avx512 = 2 };
-#define MR MR_avx512
-#define NV NV_avx512
-#define LANES 16
 #define ZERO() _mm512_setzero_ps()
 #define LOAD(p) _mm512_loadu_ps(p)
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define SPREAD(p) _mm512_set1_ps(*(p))
 #define ADD(a, b) _mm512_add_ps(a, b)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#endif
 #include "gemm_tile.h"
-ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
-static Tile *const tiles_avx512[] = { NULL, tile1_avx512, tile2_avx512, tile3_avx512, tile4_avx512, tile5_avx512, tile6_avx512, tile7_avx512,
-	tile8_avx512, tile9_avx512, tile10_avx512, tile11_avx512, tile12_avx512, tile13_avx512, tile14_avx512 };
 #endif
 
 static const Kind *kind_of(RtIsa isa)
 {
 	static const Kind kinds[] = {
-		{ MR_plain, NV_plain * 4, tiles_plain, turn_plain },
+		{ 4, 8, tiles_plain, keep_plain, strip_plain, turn_plain },
 #if defined(__x86_64__)
-		{ MR_avx2, NV_avx2 * 8, tiles_avx2, turn_avx2 },
-		{ MR_avx512, NV_avx512 * 16, tiles_avx512, turn_avx2 },
+		{ 6, 16, tiles_avx2, keep_avx2, strip_avx2, turn_avx2 },
+		{ 14, 32, tiles_avx512, keep_avx512, strip_avx512, turn_avx2 },
 #endif
 	};
 	size_t i = (size_t)isa;
@@ -246,7 +238,11 @@ static void pack(const Kind *kind, const GemmSide *s, float *to, int64_t batch, 
 		default: copy_rows(to, x, s->k, width, len); return;
 		}
 	}
-	if (s->k == 1)
+	if (s->at == 1)
+		for (int64_t p = 0; p < len; p++)
+			for (int64_t i = 0; i < count; i++)
+				to[p * width + i] = x[p * s->k + i];
+	else if (s->k == 1)
 		kind->turn(to, x, s->at, count, width, len);
 	else
 		for (int64_t p = 0; p < len; p++)
@@ -266,68 +262,103 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* One tile: into y where it is whole, else by way of a small buffer. */
-static void tile(const Kind *kind, const Gemm *g, const Block *b, Tile *run, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t row, int64_t rows,
-                 int64_t col, bool first)
+/* Panels of a whose rows lie next to each other are copied several at a time, so that lines are read whole. */
+INLINE void copy_panels(float *to, const float *x, int64_t apart, int64_t width, int64_t many, int64_t len)
+{
+	for (int64_t p = 0; p < len; p++)
+		for (int64_t i = 0; i < many; i++)
+			memcpy(to + (i * len + p) * width, x + p * apart + i * width, (size_t)width * sizeof *to);
+}
+
+/* All rows of the block, k's from .. from + k - 1. */
+static void pack_a(const Kind *kind, const Gemm *g, const Block *b, float *pa, int64_t from, int64_t k)
+{
+	enum { MANY = 8 };
+	const GemmSide *s = &g->a;
+	int64_t i = 0, mr = kind->mr;
+	for (; !s->pack && s->at == 1 && i + MANY * mr <= b->rows; i += MANY * mr) {
+		const float *x = s->x + b->batch * s->batch + b->row + i + from * s->k;
+		switch (mr) {
+		case 6: copy_panels(pa + i * k, x, s->k, 6, MANY, k); break;
+		case 14: copy_panels(pa + i * k, x, s->k, 14, MANY, k); break;
+		default: copy_panels(pa + i * k, x, s->k, mr, MANY, k); break;
+		}
+	}
+	for (; i < b->rows; i += mr) {
+		int64_t rows = least(mr, b->rows - i);
+		pack(kind, s, pa + i * k, b->batch, b->row + i, rows, rows, from, k);
+	}
+}
+
+/* Where a panel of the block goes, rows yrow apart; NULL: not whole, or to no one place. */
+static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row, int64_t col)
+{
+	int64_t cols = b->col + b->cols - col;
+	if (cols < kind->nr || (g->store && !g->place))
+		return NULL;
+	return g->store ? g->place(g->arg, b->batch, row, col, kind->nr) : g->y + b->batch * g->ybatch + row * g->yrow + col;
+}
+
+/* A tile that has no place, by way of a small buffer. */
+static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t row, int64_t rows, int64_t col,
+                 bool first, float *keep)
 {
 	int64_t cols = least(kind->nr, b->col + b->cols - col);
-	float *y = !g->store ? g->y + b->batch * g->ybatch + row * g->yrow + col : g->place && cols == kind->nr ? g->place(g->arg, b->batch, row, col, cols) : NULL;
-	bool add = g->add || !first;
-	if (cols == kind->nr && y) {
-		run(pa, pb, bs, k, y, g->yrow, add);
-		return;
-	}
 	float sum[14 * GEMM_WIDTH];
-	run(pa, pb, bs, k, sum, kind->nr, false);
+	if (keep)
+		kind->keep(pa, pb, bs, k, sum, kind->nr, false, keep);
+	else
+		kind->tile[rows](pa, pb, bs, k, sum, kind->nr, false);
 	if (g->store) {
 		g->store(g->arg, sum, kind->nr, b->batch, row, rows, col, cols, first);
 		return;
 	}
+	float *y = g->y + b->batch * g->ybatch + row * g->yrow + col;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++)
-			y[i * g->yrow + j] = add ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
-}
-
-/* What the next panel will be packed from is asked for while this one is used, a little with each tile. */
-typedef struct Ahead { const float *x; int64_t apart, lines, each, row, at; } Ahead;    /* rows `apart`, of `row` lines; at: the next line of a row */
-
-static void ask(Ahead *n)
-{
-	for (int64_t i = 0; i < n->each && n->lines > 0; i++, n->lines--) {
-		__builtin_prefetch(n->x + 16 * n->at, 0, 2);
-		if (++n->at == n->row) {
-			n->at = 0;
-			n->x += n->apart;
-		}
-	}
+			y[i * g->yrow + j] = g->add || !first ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
 }
 
 static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, int64_t col, int64_t from, int64_t k)
 {
+	enum { NEAR = 1 << 18 };                        /* a matrix of so few numbers is in some cache */
+	const GemmSide *s = &g->b;
 	Ahead n = { 0 };
-	if (g->b.pack || col + kind->nr > b->col + b->cols)
+	if (s->pack || col + kind->nr > b->col + b->cols || g->k * g->n <= NEAR)
 		return n;
-	int64_t tiles = (b->rows + kind->mr - 1) / kind->mr, rows = 0;
-	n.x = g->b.x + b->batch * g->b.batch + col * g->b.at + from * g->b.k;
-	if (g->b.at == 1) {
-		n.apart = g->b.k, rows = k;
-		n.row = (kind->nr + 15) / 16;
-	} else if (g->b.k == 1) {
-		n.apart = g->b.at, rows = kind->nr;
-		n.row = (k + 15) / 16;
-	}
-	n.lines = rows * n.row;
-	n.each = (n.lines + tiles - 1) / tiles;
+	n.x = s->x + b->batch * s->batch + col * s->at + from * s->k;
+	if (s->at == 1)
+		n.apart = 16, n.count = (kind->nr + 15) / 16, n.step = s->k, n.left = k;
+	else if (s->k == 1)
+		n.apart = s->at, n.count = kind->nr, n.step = 16, n.left = (k + 15) / 16;
+	int64_t tiles = (b->rows + kind->mr - 1) / kind->mr;
+	n.each = (n.left + tiles - 1) / tiles;
 	return n;
 }
 
-/* All rows of the block times one panel of b.  The last rows have a tile of their own height, so nothing beyond y is written. */
-static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t col, bool first, Ahead *next)
+/* All rows of the block times one panel of b, which is packed; or is packed to `keep` by the first tile.  The last rows have a
+ * tile of their own height, so nothing beyond y is written. */
+static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t col, bool first, Ahead *next, float *keep)
 {
-	for (int64_t i = 0; i < b->rows; i += kind->mr) {
+	int64_t i = keep ? kind->mr : 0, whole = b->rows / kind->mr * kind->mr, rest = b->rows - whole;
+	float *y = place(kind, g, b, b->row, col);
+	bool add = g->add || !first;
+	if (keep && y)
+		kind->keep(pa, pb, bs, k, y, g->yrow, add, keep);
+	else if (keep)
+		tile(kind, g, b, pa, pb, bs, k, b->row, kind->mr, col, first, keep);
+	if (keep)
+		pb = keep, bs = kind->nr;
+	if (y) {
+		kind->strip((whole - i) / kind->mr, pa + i * k, pb, bs, k, y + i * g->yrow, g->yrow, add, next);
+		if (rest)
+			kind->tile[rest](pa + whole * k, pb, bs, k, y + whole * g->yrow, g->yrow, add);
+		return;
+	}
+	for (; i < b->rows; i += kind->mr) {
 		int64_t rows = least(kind->mr, b->rows - i);
 		ask(next);
-		tile(kind, g, b, kind->tile[rows], pa + i * k, pb, bs, k, b->row + i, rows, col, first);
+		tile(kind, g, b, pa + i * k, pb, bs, k, b->row + i, rows, col, first, NULL);
 	}
 }
 
@@ -335,23 +366,20 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, float *work)
 {
 	enum { DONE = 128 };                            /* columns that an epilogue gets at once */
 	float *pa = work, *pb = work + GEMM_ROWS * GEMM_K + 32;
-	/* Few rows do not pay for a copy of b. */
-	bool direct = !g->b.pack && g->b.at == 1 && b->rows <= 2 * kind->mr;
+	/* Rows of b may be read where they are; few rows of a do not pay for a copy of them. */
+	bool rows = !g->b.pack && g->b.at == 1, few = rows && b->rows <= 2 * kind->mr;
 	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K) {
 		int64_t k = least(GEMM_K, g->k - from);
 		bool last = from + k >= g->k;
-		for (int64_t i = 0; i < b->rows; i += kind->mr) {
-			int64_t rows = least(kind->mr, b->rows - i);
-			pack(kind, &g->a, pa + i * k, b->batch, b->row + i, rows, rows, from, k);
-		}
+		pack_a(kind, g, b, pa, from, k);
 		for (int64_t j = 0; j < b->cols; j += kind->nr) {
 			int64_t cols = least(kind->nr, b->cols - j), col = b->col + j;
-			if (direct && cols == kind->nr) {
-				panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col, from == 0, &(Ahead){ 0 });
+			Ahead next = few ? (Ahead){ 0 } : ahead_of(kind, g, b, col + kind->nr, from, k);
+			if (rows && cols == kind->nr) {
+				panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col, from == 0, &next, few ? NULL : pb);
 			} else {
 				pack(kind, &g->b, pb, b->batch, col, cols, kind->nr, from, k);
-				Ahead next = ahead_of(kind, g, b, col + kind->nr, from, k);
-				panel(kind, g, b, pa, pb, kind->nr, k, col, from == 0, &next);
+				panel(kind, g, b, pa, pb, kind->nr, k, col, from == 0, &next, NULL);
 			}
 			int64_t end = j + cols, begin = j / DONE * DONE;
 			if (last && g->e && (end == b->cols || end % DONE == 0))

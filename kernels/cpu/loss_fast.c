@@ -43,7 +43,7 @@ K_LOOP float shift_of(const float *x, int64_t n, int64_t inner)
 	for (int64_t j = 0; j < n * inner; j += inner)
 		top = x[j] > top ? x[j] : top;
 	for (int64_t j = 0; j < n * inner; j += inner)
-		sum += fast_expf(x[j] - top);
+		sum += fast_exp_belowf(x[j] - top);
 	return top + logf(sum);
 }
 
@@ -109,10 +109,10 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 		float w = share(l, r) * l->dy[l->kind == K_LOSS_NONE ? r : 0] / (l->kind == K_LOSS_MEAN ? l->used : 1);
 		if (l->inner == 1)
 			K_VECTOR for (int64_t j = 0; j < l->n; j++)
-				dx[j] = w * fast_expf(x[j] - shift);
+				dx[j] = w * fast_exp_belowf(x[j] - shift);
 		else
 			for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
-				dx[j] = w * fast_expf(x[j] - shift);
+				dx[j] = w * fast_exp_belowf(x[j] - shift);
 		if (k != l->ignore)
 			dx[k * l->inner] -= w;
 	}

@@ -30,9 +30,9 @@ K_LOOP float row_exps(const float *x, int64_t n, float top)
 		float s[K_LANES] = { 0 }, piece = 0;
 		for (; i + K_LANES <= m; i += K_LANES)
 			for (int j = 0; j < K_LANES; j++)
-				s[j] += fast_expf(x[at + i + j] - top);
+				s[j] += fast_exp_belowf(x[at + i + j] - top);
 		for (int j = 0; i < m; i++, j++)
-			s[j] += fast_expf(x[at + i] - top);
+			s[j] += fast_exp_belowf(x[at + i] - top);
 		for (int j = 0; j < K_LANES; j++)
 			piece += s[j];
 		sum += piece;

@@ -12,7 +12,7 @@ K_LOOP void one_row(const Soft *s, float *y, const float *x, const float *dy)
 	if (s->kind == SOFT) {
 		float top = row_most(x, n);
 		K_VECTOR for (int64_t j = 0; j < n; j++)
-			y[j] = fast_expf(x[j] - top);
+			y[j] = fast_exp_belowf(x[j] - top);
 		float scale = 1 / row_sum(y, NULL, n);
 		K_VECTOR for (int64_t j = 0; j < n; j++)
 			y[j] *= scale;
@@ -39,10 +39,10 @@ static void one_column(const Soft *s, float *y, const float *x, const float *dy)
 		for (int64_t j = 0; j < all; j += step)
 			top = x[j] > top ? x[j] : top;
 		for (int64_t j = 0; j < all; j += step)
-			sum += fast_expf(x[j] - top);
+			sum += fast_exp_belowf(x[j] - top);
 		float shift = top + logf(sum);
 		for (int64_t j = 0; j < all; j += step)
-			y[j] = s->kind == LOG ? x[j] - shift : fast_expf(x[j] - top) / sum;
+			y[j] = s->kind == LOG ? x[j] - shift : fast_exp_belowf(x[j] - top) / sum;
 		return;
 	}
 	for (int64_t j = 0; j < all; j += step)

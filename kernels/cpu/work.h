@@ -33,7 +33,7 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 }
 
 /* Blocks of queries and keys; MOST numbers in a block of results, for one query at least. */
-enum { ATTENTION_QUERIES = 64, ATTENTION_KEYS = 128, ATTENTION_MOST = 1 << 16 };
+enum { ATTENTION_QUERIES = 64, ATTENTION_KEYS = 256, ATTENTION_MOST = 1 << 16 };
 
 static inline int64_t k_attention_queries(int64_t d, int64_t dv)
 {

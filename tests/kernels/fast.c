@@ -1,5 +1,6 @@
 /* Every fast kernel of kernels/cpu against the plain one, which is the definition: many shapes, every instruction set that
- * this machine has, one to four threads. */
+ * this machine has, one to four threads.  With GEMM_ANY_LANES the tiles of AVX-512 run as code for AVX2, on machines that have
+ * no more. */
 #include "fast.h"
 
 #include <math.h>
@@ -63,27 +64,47 @@ static int fences_broken(const float *base, int64_t n)
 	return 0;
 }
 
-int compare(const char *what, Run *run, void *arg, const float *want, int64_t n, double tol, double scale, const float *scales)
+/* The contexts are made once: each has its threads and their scratch. */
+static Ctx contexts[ISAS][THREADS];
+static bool has[ISAS];                  /* by instruction set: does this machine run it? */
+
+static void open_all(void)
 {
 	static const RtProgram program = { .nrank = 1, .work_shared = RT_WORK_SHARED, .work_each = RT_WORK_EACH };
+	for (int isa = 0; isa < ISAS; isa++)
+		for (int t = 0; t < THREADS; t++) {
+			Ctx *c = &contexts[isa][t];
+			*c = (Ctx){ .program = &program, .nrank = 1 };
+			setenv("RT_ISA", isa_name[isa], 1);
+			if (rt_pool_open(c, t + 1))
+				exit(1);
+#ifdef GEMM_ANY_LANES
+			if (isa == RT_AVX512 && c->isa == RT_AVX2)
+				c->isa = RT_AVX512;
+#endif
+			has[isa] = (int)c->isa == isa;
+		}
+	unsetenv("RT_ISA");
+}
+
+static void close_all(void)
+{
+	for (int isa = 0; isa < ISAS; isa++)
+		for (int t = 0; t < THREADS; t++)
+			rt_pool_close(&contexts[isa][t]);
+}
+
+int compare(const char *what, Run *run, void *arg, const float *want, int64_t n, double tol, double scale, const float *scales)
+{
 	float *base = malloc((size_t)(n + 2 * FENCE) * sizeof *base), *first = malloc((size_t)(n ? n : 1) * sizeof *first);
 	int bad = 0;
 	if (!base || !first)
 		exit(1);
 	for (int isa = 0; isa < ISAS && !bad; isa++)
-		for (int threads = 1; threads <= THREADS && !bad; threads++) {
-			Ctx c = { .program = &program, .nrank = 1 };
-			setenv("RT_ISA", isa_name[isa], 1);
-			if (rt_pool_open(&c, threads))
-				exit(1);
-			if ((int)c.isa != isa) {        /* not on this machine */
-				rt_pool_close(&c);
-				break;
-			}
+		for (int threads = 1; threads <= THREADS && has[isa] && !bad; threads++) {
 			for (int64_t i = 0; i < n + 2 * FENCE; i++)
 				base[i] = i < FENCE || i >= FENCE + n ? 12345.0f : NAN;
-			run(&c, base + FENCE, arg);
-			rt_pool_close(&c);
+			run(&contexts[isa][threads - 1], base + FENCE, arg);
 			int64_t at = 0;
 			bad = 1;
 			if (fences_broken(base, n))
@@ -97,7 +118,6 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 				bad = 0;
 			memcpy(first, base + FENCE, (size_t)n * sizeof *first);
 		}
-	unsetenv("RT_ISA");
 	free(base);
 	free(first);
 	return bad;
@@ -105,5 +125,8 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 
 int main(void)
 {
-	return test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() + test_losses() + test_convolutions() + test_attention() + test_rotary() != 0;
+	open_all();
+	int bad = test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() + test_losses() + test_convolutions() + test_attention() + test_rotary();
+	close_all();
+	return bad != 0;
 }
