@@ -157,7 +157,8 @@ int test_losses(void)
 			}
 	/* A label that is no class is refused. */
 	label[1] = 99;
-	Ctx c = { .nrank = 1, .at = NULL };
+	static const RtProgram program = { .nrank = 1 };
+	Ctx c = { .program = &program, .nrank = 1 };
 	float y[64];
 	bad += k_xent_f32(&c, y, NULL, NULL, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_grad_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
