@@ -317,9 +317,30 @@ static void drop_slots(Fuse *f)
 	}
 }
 
+/* What several nodes share is in the dump; what an older dump says is forgotten. */
+static void note(Node *n, int number)
+{
+	Annot **at = &n->annot;
+	while (*at)
+		if (!strcmp((*at)->name, "fused"))
+			*at = (*at)->next;
+		else
+			at = &(*at)->next;
+	if (!number)
+		return;
+	Annot *a = arena_new(n->graph->arena, Annot);
+	Arg arg = { .kind = ARG_INT, .i = number, .loc = n->loc };
+	a->name = name_of("fused");
+	arena_push(n->graph->arena, a->arg, a->narg, arg);
+	if (annot_check(a, ON_NODE))
+		die("@fused(%d) is refused", number);
+	annot_add(&n->annot, a);
+}
+
 static void put_groups(Fuse *f)
 {
 	Graph *g = f->g;
+	int shared = 0;
 	int *at = arena_array(g->scratch, int, g->nnode + 1);  /* by place: group + 1 */
 	for (int i = 0; i < g->nnode; i++)
 		if (f->nmember[i])
@@ -328,6 +349,9 @@ static void put_groups(Fuse *f)
 		Group grp = { 0 };
 		for (int m = 0; at[i] && m < f->nmember[at[i] - 1]; m++)
 			arena_push(g->arena, grp.node, grp.nnode, g->node[f->member[at[i] - 1][m]]);
+		shared += grp.nnode > 1;
+		for (int m = 0; m < grp.nnode; m++)
+			note(grp.node[m], grp.nnode > 1 ? shared : 0);
 		if (grp.nnode)
 			arena_push(g->arena, f->p->group, f->p->ngroup, grp);
 	}

@@ -46,6 +46,7 @@ static const Form forms[] = {
 	{ "@", "part",      "which:B|W!",                                                 "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of weights (W)", ON_NODE },
 	{ "@", "begin",     "",                                                           "a dump: runs once, before the micro-batches of a step", ON_NODE },
 	{ "@", "update",    "",                                                           "a dump: runs once, after the micro-batches of a step", ON_NODE },
+	{ "@", "fused",     "action:count!",                                              "a dump: runs as one action with the other nodes of that number", ON_NODE },
 	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
 	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
 	/* values */
