@@ -392,7 +392,7 @@ void emit_cuda(Emit *, const char *includes, const char *functions, const char *
 void emit_make(Emit *);
 
 /* emit_report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
-typedef struct RankMemory { int64_t total, slab, work, data, base, thread; } RankMemory;
+typedef struct RankMemory { int64_t total, slab, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
 RankMemory emit_memory(const Emit *);
 void emit_report(const Emit *);                              /* told to the user */
 /* emit_plan.c, emit_html.c: plan.json and report.html. */

@@ -30,11 +30,21 @@ static int64_t data_bytes(const Emit *e)
 	return e->plan->training ? pages(2 * most) : 0;
 }
 
+/* A copy of what a checkpoint holds, as runtime/checkpoint.c lays it out, and its thread. */
+static int64_t saver_bytes(const Emit *e)
+{
+	int64_t n = 0;
+	for (int i = 0; i < e->nkept; i++)
+		n += e->value[i]->keep == KEEP_PARAM || e->value[i]->keep == KEEP_STATE ? (e->value[i]->bytes + 63) / 64 * 64 : 0;
+	return e->plan->training ? pages(n) + RT_SAVER : 0;
+}
+
 RankMemory emit_memory(const Emit *e)
 {
 	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.base = RT_BASE + RT_STACK;
 	m.thread = pages(e->work_each) + RT_STACK;
+	m.saver = saver_bytes(e);
 	m.total = m.slab + m.work + m.data + m.base;
 	return m;
 }
@@ -53,6 +63,6 @@ void emit_report(const Emit *e)
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
-	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread\n", m.slab - l->bound, m.work, m.data,
-	       m.base, m.thread);
+	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
+	       m.slab - l->bound, m.work, m.data, m.base, m.thread, m.saver);
 }

@@ -341,6 +341,8 @@ int rt_save_loss(Ctx *c, const float *value)
 	if (code)
 		return code;
 	c->loss = (double)v;
+	if (!isfinite(v) && c->again)
+		return RT_NUMERIC;
 	if (!isfinite(v))
 		return rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
 	return 0;

@@ -149,8 +149,9 @@ static int not_a_number(Ctx *c, const Args *a)
 {
 	rt_data_pause(c);
 	rt_watch_close(c);
+	c->at = NULL;
 	if (!isfinite(c->loss) && !rt_watch_open(c, NULL, false, true)) {
-		c->loss = 0;
+		c->again = true;
 		rt_do(c, RT_TRAIN);
 	}
 	rt_watch_close(c);
@@ -227,7 +228,7 @@ static int prepare(Ctx *c, const Args *a)
 {
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	if (!code)
-		code = rt_start_all(c, a->resuming ? NULL : a->weights, a->resuming);
+		code = rt_start_all(c, a->weights, a->resuming);
 	if (!code && a->resuming)
 		code = rt_resume_load(c, &a->from);
 	if (!code)

@@ -164,6 +164,7 @@ struct Ctx {
 	struct RtSaver *saver;          /* checkpoint.c */
 	struct RtWatch *watch;          /* watch.c; NULL: nobody looks at single actions */
 	double rate, norm;              /* what the last step reported; NAN: nothing */
+	bool again;                     /* the step is walked once more, to find what is not a number */
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
 	const int *values;

@@ -88,9 +88,23 @@ static int after(Ctx *c)
 		t->times++;
 	}
 	for (int i = 0; w->check && i < c->at->nmake; i++)
-		if (!finite_all(c, c->values[i]))
-			return rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", rt_about(c, c->values[i]).name);
+		if (!finite_all(c, c->values[i])) {
+			rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", rt_about(c, c->values[i]).name);
+			w->check = false;       /* the walk goes on: other ranks wait for what this one sends */
+		}
 	return 0;
+}
+
+/* Whether all that is kept is finite; else says which is not, of parameters rather than of their moments. */
+static bool finite_kept(Ctx *c)
+{
+	for (int keep = RT_PARAMETER; keep <= RT_STATE; keep++)
+		for (int i = 0; i < c->program->nkept; i++)
+			if ((int)c->program->kept[i].keep == keep && !finite_all(c, i)) {
+				rt_error(c, RT_NUMERIC, "%s is not finite since the step before", c->program->kept[i].t.name);
+				return false;
+			}
+	return true;
 }
 
 int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
@@ -101,7 +115,7 @@ int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
 	c->watch = &w->calls;
 	w->calls = (RtWatch){ before, after };
 	w->trace = trace;
-	w->check = check;
+	w->check = check && finite_kept(c);
 	w->begin = rt_seconds();
 	if (profile)
 		w->ntotal = count_actions(c);

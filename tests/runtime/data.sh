@@ -59,6 +59,13 @@ same float-on-two 'npy("float")' two --ranks=2
 refused nan-on-one-of-two-77 23 'record 5: image is nan' float-on-two.tree/trainer --data=bad --checkpoint=nan --every=1
 [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok nan-state-saved-77" || echo "not ok nan-state-saved-77: $(ls -a nan | tr '\n' ' ') after $(grep -c ^step log) steps"
 check nan-state-loads-77 float-on-two.tree/trainer --data=float --resume=nan --changed-data
+# A value that is not a number on one rank of two, where the other waits for it.
+sed 's/Flatten(image)/Flatten(Sqrt(image))/; s/idx("idx")/npy("float")/' digits.ir >root.ir
+tree root root.ir --ranks=2
+cp float/image.npy bad && printf '\0\0\200\277' | dd of=bad/image.npy bs=1 seek=$((128 + 256 * 5)) conv=notrunc 2>/dev/null
+rm -rf nan
+refused nan-on-one-of-two-is-named-77 23 'rank [01] step [0-9]* action a[0-9]* (Sqrt.*is the first value of this step that is not finite' root/trainer --data=bad --checkpoint=nan --every=1
+[ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && [ "$(grep -c 'the loss is' log)" = 2 ] && echo "ok nan-on-one-of-two-is-saved-77" || echo "not ok nan-on-one-of-two-is-saved-77: $(ls -a nan | tr '\n' ' '): $(cat log)"
 
 # Text.
 cat >text.ir <<'IR'
