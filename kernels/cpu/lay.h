@@ -108,7 +108,7 @@ static inline int64_t lay_bytes_g(const KWindow *v, int64_t batch, int64_t cin, 
 
 /* ---- windows of 3 x 3 with step 1: winograd.h ---- */
 
-enum { WINOGRAD_TILES = 112, WINOGRAD_WIDE = 512, WINOGRAD_ROWS = 42, WINOGRAD_FEW = 8 };
+enum { WINOGRAD_TILES = 224, WINOGRAD_WIDE = 512, WINOGRAD_ROWS = 28, WINOGRAD_FEW = 8 };
 
 /* Is this a window for it?  Few channels do not pay; the limit is low, so that a convolution that is split by channels stays what it was. */
 static inline bool winograd_fits(const KWindow *v, int64_t cin, int64_t cout)
@@ -119,29 +119,29 @@ static inline bool winograd_fits(const KWindow *v, int64_t cin, int64_t cout)
 	return cin >= WINOGRAD_FEW && cout >= WINOGRAD_FEW && v->in[1] <= WINOGRAD_WIDE && v->out[1] <= WINOGRAD_WIDE;
 }
 
-/* Rows of tiles that are worked on at once, and the distance of channels among transformed tiles: an odd number of cache lines. */
-static inline int64_t winograd_rows(int64_t width)
+/* Rows of tiles that are worked on at once, of all there are in a batch of planes `high` and `wide`; and the distance of channels
+ * among transformed tiles: an odd number of cache lines. */
+static inline int64_t winograd_rows(int64_t batch, int64_t high, int64_t wide)
 {
-	int64_t tiles = (width + 1) / 2;
-	return tiles > WINOGRAD_TILES ? 1 : WINOGRAD_TILES / tiles;
+	int64_t tiles = (wide + 1) / 2, all = batch * ((high + 1) / 2), rows = tiles > WINOGRAD_TILES ? 1 : WINOGRAD_TILES / tiles;
+	return rows < all ? rows : all;
 }
 
-static inline int64_t winograd_apart(int64_t width)
+static inline int64_t winograd_apart(int64_t batch, int64_t high, int64_t wide)
 {
-	int64_t tiles = winograd_rows(width) * ((width + 1) / 2);
+	int64_t tiles = winograd_rows(batch, high, wide) * ((wide + 1) / 2);
 	return (tiles + 8 + 31) / 32 * 32 + 16;
 }
 
 /* Bytes of scratch: of all threads, and of each. */
-static inline int64_t winograd_shared(int64_t cin, int64_t cout, int64_t width, bool gradw)
+static inline int64_t winograd_shared(int64_t cin, int64_t cout, int64_t apart, bool gradw)
 {
-	int64_t tiles = cin + (gradw ? cout : 0);
-	return 64 * (cin * cout + tiles * winograd_apart(width)) + 512;
+	return 64 * (cin * cout + (cin + (gradw ? cout : 0)) * apart) + 512;
 }
 
-static inline int64_t winograd_each(int64_t width)
+static inline int64_t winograd_each(int64_t apart)
 {
-	return 64 * (WINOGRAD_ROWS * winograd_apart(width)) + 4 * 32 * (WINOGRAD_WIDE + 32);
+	return 64 * WINOGRAD_ROWS * apart + 4 * 32 * (WINOGRAD_WIDE + 32);
 }
 
 #endif

@@ -103,7 +103,11 @@ K_LOOP void weights_of_rows(void *arg, int64_t lo, int64_t hi, int thread)
 			for (int64_t e = 0; e < 16; e++)
 				for (int64_t r = 0; r < n; r += j->g.mr) {
 					int64_t rows = least(j->g.mr, n - r);
-					memcpy(j->u + (e * s->cout + row + r) * s->cin + k * rows, u + e * CHUNK + r, (size_t)rows * sizeof *u);
+					float *to = j->u + (e * s->cout + row + r) * s->cin + k * rows;
+					if (rows == 6)          /* a copy of known length is a few instructions */
+						memcpy(to, u + e * CHUNK + r, 6 * sizeof *u);
+					else
+						memcpy(to, u + e * CHUNK + r, (size_t)rows * sizeof *u);
 				}
 		}
 }
@@ -257,14 +261,14 @@ K_EACH_ISA(results)
 static Job job(Ctx *c, const Winograd *s)
 {
 	GemmTiles g = gemm_tiles(c->isa);
-	return (Job){ .s = s, .isa = c->isa, .g = g, .block = WINOGRAD_ROWS / g.mr * g.mr, .across = (s->out[1] + 1) / 2, .down = (s->out[0] + 1) / 2, .apart = winograd_apart(s->out[1]),
+	return (Job){ .s = s, .isa = c->isa, .g = g, .block = WINOGRAD_ROWS / g.mr * g.mr, .across = (s->out[1] + 1) / 2, .down = (s->out[0] + 1) / 2, .apart = winograd_apart(s->batch, s->out[0], s->out[1]),
 		.u = (float *)(void *)c->shared, .v = (float *)(void *)c->shared + 16 * s->cin * s->cout, .work = c->work, .each = c->work_each };
 }
 
 void winograd_run(Ctx *c, const Winograd *s)
 {
 	Job j = job(c, s);
-	int64_t most = winograd_rows(s->out[1]), all = s->batch * j.down, chunk = CHUNK / j.g.mr * j.g.mr;
+	int64_t most = winograd_rows(s->batch, s->out[0], s->out[1]), all = s->batch * j.down, chunk = CHUNK / j.g.mr * j.g.mr;
 	if (s->win == 9)
 		rt_parallel(c, (s->cout + j.g.mr - 1) / j.g.mr, 1, K_PICK(c, weights), &j);
 	else
@@ -311,7 +315,7 @@ K_EACH_ISA(windows)
 void winograd_grad_w(Ctx *c, float *w, const float *g, const Winograd *s)
 {
 	Job j = job(c, s);
-	int64_t most = winograd_rows(s->out[1]), all = s->batch * j.down;
+	int64_t most = winograd_rows(s->batch, s->out[0], s->out[1]), all = s->batch * j.down;
 	j.vg = j.v + 16 * s->cin * j.apart;
 	j.gy = g;
 	j.w = w;

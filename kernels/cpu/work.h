@@ -27,9 +27,9 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 		return (KWork){ 0, 0 };
 	if (!winograd_fits(v, cin, cout))
 		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout) : lay_bytes_x(v, batch, cin), GEMM_WORK };
-	int64_t wide = way == K_CONV_GRAD_X ? v->in[1] : v->out[1], each = winograd_each(wide);
-	bool gw = way == K_CONV_GRAD_W;
-	return (KWork){ winograd_shared(way == K_CONV_GRAD_X ? cout : cin, way == K_CONV_GRAD_X ? cin : cout, wide, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
+	bool gx = way == K_CONV_GRAD_X, gw = way == K_CONV_GRAD_W;
+	int64_t apart = gx ? winograd_apart(batch, v->in[0], v->in[1]) : winograd_apart(batch, v->out[0], v->out[1]), each = winograd_each(apart);
+	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
 }
 
 /* Blocks of queries and keys; MOST numbers in a block of results, for one query at least. */
