@@ -141,6 +141,8 @@ bool        whole_is(const Model *);                         /* such a copy? */
 void        whole_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
 int         whole_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
 const char *whole_text(const Graph *, const Value *);        /* its type there */
+bool        whole_parts(const Graph *, const Value *, const Value *);   /* are they of different types there? */
+const Tensor *whole_data(const Graph *, const Value *);      /* of a constant; its own where it is not known there */
 bool        whole_differs(const Graph *, const Value *);     /* is it a constant with another value there? */
 void        whole_constants(Graph *);                        /* what nodes compute with has the value that it has for all samples */
 

@@ -149,7 +149,7 @@ static Value *copy_of(const Node *n)
 	Value *same = unchanged(n);
 	if (same)
 		return same;
-	if (!same_type(n->in[0], n->out[0]))
+	if (!same_type(n->in[0], n->out[0]) || whole_parts(n->graph, n->in[0], n->out[0]))
 		return NULL;
 	if (is(n, "Cast") || is(n, "CastLike") || is(n, "Reshape") || is(n, "Expand") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten") ||
 	    (is(n, "Transpose") && still_perm(n)) || (is(n, "Slice") && forward_slice(n)) ||

@@ -130,10 +130,11 @@ static int axis_of(const int *row, int rank, int f)
  * such are start values of a recurrence, tables that were expanded to the batch, and what is computed from them alone. */
 static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
-	if (v->type->dim[axis] == 1)
+	const Tensor *t = whole_data(m->g, v);
+	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_axis(m->g, v, m->times) != axis)
 		return true;
-	if (v->data && !v->param)
-		return v->data->rank == v->type->rank && v->data->dtype != DT_STRING && !tensor_load(v->data) && slices_equal(v->data, axis);
+	if (t && !v->param)
+		return t->rank == v->type->rank && t->dtype != DT_STRING && !tensor_load((Tensor *)t) && slices_equal(t, axis);
 	Node *n = v->def;
 	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;
@@ -245,11 +246,18 @@ static bool sums(const Micro *m, Node *n)
 	return members > 1;
 }
 
-/* A number that is P, times a constant: dividing a loss by its count is not worth waiting for. */
+/* A number that is P, times a constant: dividing a loss by its count is not worth waiting for.  A constant that is added, linear together
+ * with the number, would be added every time. */
 static bool scales(const Micro *m, Node *n)
 {
-	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0;
+	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0, k = 0;
 	factor_linear(n, group);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_P)
+			k = group[i];
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind != TIME_P && group[i] == k)
+			return false;
 	for (int i = 0; i < n->nin; i++) {
 		const Value *v = n->in[i];
 		if (!v || (v->data && !v->param))

@@ -105,6 +105,18 @@ static bool computes(const Node *n, int i)
 	return emit_reads(n, i) || (n->row->expr && emit_literal(n->in[i]));
 }
 
+bool whole_parts(const Graph *g, const Value *a, const Value *b)
+{
+	const Value *x = other(g, a), *y = other(g, b);
+	return x && y && !type_equal(x->type, y->type);
+}
+
+const Tensor *whole_data(const Graph *g, const Value *v)
+{
+	const Value *o = v->data ? other(g, v) : NULL;
+	return o ? o->data : v->data;
+}
+
 bool whole_differs(const Graph *g, const Value *v)
 {
 	const Value *o = v->data && !v->param && v->graph == g ? other(g, v) : NULL;
