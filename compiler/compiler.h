@@ -405,6 +405,7 @@ void emit_plan(Emit *), emit_html(Emit *);
 int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+bool *params_state(const Graph *);                            /* by value id: is it a running statistic? */
 
 /* explain.c */
 void explain(const Model *, const char *what);

@@ -499,10 +499,12 @@ static Value *same_contents(Fold *f, Value *v)
 /* Small equal constants are one, so that equal nodes that use them are seen as equal; but two samples of a micro-batch are no other two. */
 static void join_constants(Fold *f)
 {
+	bool *state = params_state(f->g);
+
 	for (int i = 0; i < f->g->ninit && !whole_is(f->g->model); i++) {
 		Value *v = f->g->init[i];
 
-		if (!v->data || v->param || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0 ||
+		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0 ||
 		    whole_differs(f->g, v))
 			continue;
 		const void *key = tensor_key(v->data);

@@ -44,6 +44,18 @@ static bool state_operand(const Node *n, int k)
 	return k == 2 && (is(n, "SoftmaxCrossEntropyLoss") || is(n, "NegativeLogLikelihoodLoss"));
 }
 
+/* By value id: running statistics.  They start alike, but each norm will have its own. */
+bool *params_state(const Graph *g)
+{
+	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
+
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin && is(g->node[i], "BatchNormalization"); k++)
+			if (g->node[i]->in[k] && g->node[i]->in[k]->graph == g && state_operand(g->node[i], k))
+				state[g->node[i]->in[k]->id] = true;
+	return state;
+}
+
 static bool moves(const Node *n)
 {
 	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND",

@@ -353,7 +353,8 @@ static int keep_statistics(Graph *g, bool update)
 		for (int k = 1; batch && k < 3; k++) {
 			Value *old = k + 2 < n->nin ? n->in[k + 2] : NULL;
 			Name next = old ? name_fmt("%s.next", old->name) : NULL;
-			if (!old || !old->init || graph_find(g, next))
+			Value *known = next ? graph_find(g, next) : NULL;
+			if (!old || !old->init || (known && (known->into || k >= n->nout || known != n->out[k])))
 				continue;
 			old->param = true;
 			if (!update)

@@ -16,7 +16,7 @@ A directory holds
     want.bf16.txt, want.fp16.txt    the same model in mixed precision: the type that is tested is PyTorch's with casts where ours are
     grads.safetensors               the gradients of step 0 by float64, rounded to float32
 The distance of losses is the largest relative difference of the 20.
-scaler/want.txt has the losses and the scale after each step by PyTorch's GradScaler, where some steps overflow.
+scaler/scales.txt has the losses and the scale after each step by PyTorch's GradScaler, where some steps overflow.
 sweep/cases.txt has one line for each optimizer and schedule: how it is trained, and the losses by float64 and float32.
 
 The models of .ir files are the examples, made smaller, and written down here a second time over PyTorch's functions.  Those of .onnx
@@ -191,7 +191,7 @@ def write_want(path, model, loss, h, results, also=(), rule=FLOAT, more=""):
 def statistics(running, start, momentum, count):
     """Running statistics after training, as ONNX defines them: it averages the variance of the batch, PyTorch that times n / (n - 1)."""
     kept = (1 - momentum) ** STEPS * start
-    return kept + (running - kept) * (count - 1) / count if count else running
+    return kept + (running - kept) * (count - 1) / count if count else running.clone()
 
 
 def write_data(where, batches):
@@ -550,7 +550,7 @@ def train_export(module, path, batches, h):
         state = {}
         for n, m in module.named_modules():
             for stem, count in ("running_mean", None), ("running_var", counts.get(m)):
-                if m in counts and "script" in str(path):   # the other exporter writes no statistics
+                if m in counts:
                     state[f"{n}.{stem}"] = statistics(getattr(m, stem), start[f"{n}.{stem}"], m.momentum, count)
         results.append((losses, grads, state))
     return results
@@ -667,7 +667,7 @@ def make_scaler():
         scaler.step(opt)
         scaler.update()
         lines.append(f"step {step} {loss.item():.9g} {scaler.get_scale():g}")
-    (where / "want.txt").write_text("\n".join(lines) + "\n")
+    (where / "scales.txt").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

@@ -2,7 +2,7 @@
 # each of 20 steps in the reference evaluator and at the end of the program, and in both the losses to a step of float16.
 . "$HERE/common.bash"
 agree() { # what, file of "loss scale"
-	paste "$HERE/scaler/want.txt" "$2" | awk '{ d = $3 / $5 - 1; if ((NF > 5 && $4 != $6) || d > 0.001 || d < -0.001) { print " step " $2 ": " $5 ", scale " $6 ", not " $3 ", " $4; bad = 1 } n++
+	paste "$HERE/scaler/scales.txt" "$2" | awk '{ d = $3 / $5 - 1; if ((NF > 5 && $4 != $6) || d > 0.001 || d < -0.001) { print " step " $2 ": " $5 ", scale " $6 ", not " $3 ", " $4; bad = 1 } n++
 		left += $3 == before; before = $3; asked += NF > 5 } END { exit bad || n != 20 || left < 3 || !asked }' >why && echo "ok $1" || { echo "not ok $1: not as PyTorch" && head -n 3 why; }
 }
 "$PLAIN/test-equiv-evaluator" "$HERE/scaler/model.ir" 20 'steps: 20' train.scale 2>log | paste - - | awk '{ print $4, $6 }' >got
