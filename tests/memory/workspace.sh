@@ -16,7 +16,7 @@ model conv 'float[3, 5, 19, 17] x' 'float[7, 5, 3, 3] w @init(normal(0, 1))' 'lo
 model winograd 'float[3, 9, 19, 17] x' 'float[11, 9, 3, 3] v @init(normal(0, 1)), float[8, 11, 3, 3] w @init(normal(0, 1))' 'loss = ReduceMean<keepdims: int = 0>(Conv(Conv(x, v), w))'
 model steps 'float[9, 4, 20, 18] x' 'float[11, 4, 3, 3] v @init(normal(0, 1)), float[5, 11, 3, 3] w @init(normal(0, 1))' \
 	'loss = ReduceMean<keepdims: int = 0>(Conv<strides: ints = [2, 2]>(Conv<strides: ints = [2, 2], pads: ints = [1, 1, 1, 1]>(x, v), w))'
-model attention 'float[2, 130, 96] x' 'float[1, 1, 96] w @init(normal(0, 1))' \
+model attention 'float[2, 300, 96] x' 'float[1, 1, 96] w @init(normal(0, 1))' \
 	'q = Mul(x, w)
   loss = ReduceMean<keepdims: int = 0>(Attention<q_num_heads: int = 3, kv_num_heads: int = 3>(q, q, q))'
 model loss 'float[333, 3] x, int64[333] y' 'float[3] w @init(normal(0, 1))' 'loss = SoftmaxCrossEntropyLoss(Mul(x, w), y)'
