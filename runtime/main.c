@@ -44,7 +44,7 @@ static const struct Option {
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
 	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON: step, loss, rate (of learning), norm (of the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
 	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
-	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print at the end how long the start took, and the time of each node with its share of the peak of this processor" },
+	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print what the start took until step 0, and at the end the time of each node with its share of the peak of this processor" },
 	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, to DIR/step/NAME.npy or DIR/eval, and to DIR/kept what was kept before" },
 	{ "dump-step", offsetof(Args, dump_step), NUMBER, 0, "N", "of this step, not of step 0" },
 	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
@@ -224,15 +224,22 @@ static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 	return code ? code : evaluate(c, r);
 }
 
-static int prepare(Ctx *c, const Args *a)
+/* When the parts of the start were done: the process and its memory, threads and scratch, start values, data. */
+enum { MEMORY, THREADS, VALUES, SAMPLES, PARTS };
+
+static int prepare(Ctx *c, const Args *a, double *at)
 {
+	at[MEMORY] = rt_seconds();
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
+	at[THREADS] = rt_seconds();
 	if (!code)
 		code = rt_start_all(c, a->weights, a->resuming);
 	if (!code && a->resuming)
 		code = rt_resume_load(c, &a->from);
+	at[VALUES] = rt_seconds();
 	if (!code)
 		code = rt_data_open(c, a->data, c->step);
+	at[SAMPLES] = rt_seconds();
 	if (!code && a->resuming && c->rank == 0 && !a->changed_data && !a->eval && rt_data_print(c) != a->from.data)
 		code = rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on: --changed-data goes on with it");
 	if (!code && a->checkpoint && !a->eval)
@@ -259,13 +266,15 @@ static int run(Ctx *c, void *arg)
 	RtReport r = { .log_to = a->log, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
 	c->seed = (uint64_t)a->seed;
 	c->step = a->resuming ? a->from.step : 0;
-	int code = prepare(c, a);
+	double at[PARTS];
+	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);
 	if (!code)
 		code = rt_report_open(c, &r);
 	if (!code) {
 		if (a->profile && c->rank == 0)
-			printf("start %.1f ms\n", 1e3 * (rt_seconds() - a->begin));
+			printf("start %.1f ms: memory %.1f, threads %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin), 1e3 * (at[MEMORY] - a->begin),
+			       1e3 * (at[THREADS] - at[MEMORY]), 1e3 * (at[VALUES] - at[THREADS]), 1e3 * (at[SAMPLES] - at[VALUES]));
 		code = a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
 		if (c->rank == 0)
 			rt_report_end(c, &r, code);
