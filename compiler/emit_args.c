@@ -138,6 +138,22 @@ void emit_word(const Print *p, bool yes)
 	text_add(p->t, yes ? ", true" : ", false");
 }
 
+void emit_width(const Print *p, const Value *v)
+{
+	emit_sizes(p, emit_bytes(v));
+	emit_end(p);
+}
+
+void emit_type(const Print *p, const Value *v)
+{
+	static const struct { DType type; const char *name; } list[] = {
+		{ DT_FLOAT, "F32" }, { DT_DOUBLE, "F64" }, { DT_INT64, "I64" }, { DT_INT32, "I32" }, { DT_UINT8, "U8" }, { DT_BOOL, "BOOL" },
+	};
+	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+		if (list[i].type == emit_stored(v->type->elem))
+			text_add(p->t, ", K_%s)", list[i].name);
+}
+
 void emit_end(const Print *p)
 {
 	text_add(p->t, ")");
@@ -165,6 +181,11 @@ bool emit_int64(const Value *v)
 	return v->type->elem == DT_INT64;
 }
 
+bool emit_floating(const Value *v)
+{
+	return emit_float(v) || v->type->elem == DT_DOUBLE;
+}
+
 bool emit_first_float(const Node *n)
 {
 	return emit_float(n->in[0]);
@@ -183,7 +204,7 @@ bool emit_all_float(const Node *n)
 
 bool emit_any(const Node *n)
 {
-	return emit_bits(n->in[0]) >= 8 && n->in[0]->type->rank <= 8 && n->out[0] && type_elements(n->out[0]->type) > 0;
+	return emit_ctype(n->in[0]->type->elem) && n->in[0]->type->rank <= 8 && n->out[0] && type_elements(n->out[0]->type) > 0;
 }
 
 bool emit_indexed(const Node *n)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const Kernel *const tables[] = { calls_matmul, calls_norm, calls_attention, calls_window, calls_move, calls_index, calls_reduce };
+static const Kernel *const tables[] = { calls_matmul, calls_norm, calls_attention, calls_window, calls_move, calls_index, calls_reduce, calls_cells };
 
 const Kernel *emit_kernel(const Node *n)
 {
@@ -89,7 +89,7 @@ static void print_slice(const Print *p, const Slot *x, const Slot *y)
 	Loops l = { 0 };
 	const char *plus = ", ";
 	emit_strides(&xs, st);
-	emit_call(p, arena_printf(p->e->tree.arena, "k_copy_%d", emit_bits(x->v)), "0", "0");
+	emit_call(p, "k_copy", "0", "0");
 	for (int a = 0; a < y->rank; a++) {
 		emit_loop(&l, ys.d[a], st[a]);
 		if (y->split[a] < 0)
@@ -100,7 +100,7 @@ static void print_slice(const Print *p, const Slot *x, const Slot *y)
 	if (*plus == ',')
 		emit_sizes(p, 0);
 	emit_loops(p, &l);
-	emit_end(p);
+	emit_width(p, x->v);
 }
 
 void emit_transfer(const Print *p)
@@ -120,8 +120,8 @@ void emit_transfer(const Print *p)
 	} else if (!strcmp(p->a->how, "slice")) {
 		print_slice(p, x, y);
 	} else {                        /* zero: rank 0 keeps the value, the others hold 0 */
-		emit_call(p, arena_printf(p->e->tree.arena, "k_keep_%d", emit_bits(x->v)), "0", "0");
-		emit_sizes(p, n);
+		emit_call(p, "k_keep", "0", "0");
+		emit_sizes(p, n * emit_bytes(x->v));
 		text_add(p->t, ", c->me->coord[0] == 0)");
 	}
 }

@@ -1,6 +1,6 @@
 /* What the files of calls share.
  *
- * Each of emit_matmul.c, emit_norm.c, emit_attention.c, emit_window.c, emit_move.c, emit_index.c and emit_reduce.c has a
+ * Each of emit_matmul.c, emit_norm.c, emit_attention.c, emit_window.c, emit_move.c, emit_index.c, emit_reduce.c and emit_cells.c has a
  * table with a row per kernel of its subject: the file it is in, the operands that are read at run time, which nodes it can
  * do, and how its call is printed.  emit_calls.c finds the row of a node.  The text is the same for C and for CUDA. */
 #ifndef SBPCC_EMIT_CALLS_H
@@ -11,7 +11,7 @@
 #include "cpu/work.h"
 
 /* Each ends with an empty row.  Of several rows with one name the first that can do the node is taken. */
-extern const Kernel calls_matmul[], calls_norm[], calls_attention[], calls_window[], calls_move[], calls_index[], calls_reduce[];
+extern const Kernel calls_matmul[], calls_norm[], calls_attention[], calls_window[], calls_move[], calls_index[], calls_reduce[], calls_cells[];
 
 /* emit_args.c: shapes of what the role's ranks hold. */
 typedef struct Shape { int rank; int64_t d[8]; } Shape;
@@ -26,7 +26,7 @@ int     emit_axis(const Node *, int rank);                   /* the attribute ax
 typedef struct Loops { int n; int64_t len[8], stride[8]; } Loops;
 void emit_loop(Loops *, int64_t len, int64_t stride);
 
-/* Text.  Of a call first its name, results and operands: emit_call(p, "k_gather_32", "0", "01") prints "k_gather_32(c, t[2],
+/* Text.  Of a call first its name, results and operands: emit_call(p, "k_gather", "0", "01") prints "k_gather(c, t[2],
  * t[0], t[1]" with the pointers of result 0, operand 0 and operand 1.  What follows begins with a comma. */
 void emit_call(const Print *, const char *name, const char *results, const char *operands);
 const char *emit_name(const Print *);                        /* "k_NAME_f32", by the row of the operator */
@@ -38,6 +38,8 @@ void emit_dims(const Print *, const int64_t *d, int n);      /* ", { 3, 4 }" */
 void emit_loops(const Print *, const Loops *);               /* ", (KLoops){ ... }" */
 void emit_around(const Print *, const Shape *, int axis);    /* outer, n and inner around one axis */
 void emit_word(const Print *, bool);                         /* ", true" */
+void emit_width(const Print *, const Value *);               /* ", 4)": the bytes of an element end a call */
+void emit_type(const Print *, const Value *);                /* ", K_F32)": their type does */
 void emit_end(const Print *);                                /* ")" */
 
 void emit_need(const Print *, KWork);                        /* of scratch, by this call; the plan has room for the largest */
@@ -45,7 +47,8 @@ void emit_need(const Print *, KWork);                        /* of scratch, by t
 /* What many kernels ask of a node. */
 bool emit_float(const Value *), emit_int64(const Value *);
 bool emit_first_float(const Node *), emit_all_float(const Node *);
-bool emit_any(const Node *);                                 /* elements of whole bytes, and some of them */
+bool emit_floating(const Value *);                           /* float or double */
+bool emit_any(const Node *);                                 /* elements of a type that kernels know, and some of them */
 bool emit_indexed(const Node *);                             /* that, by an int64 second operand */
 bool emit_consts(const Node *, int from);                    /* operands from there on are constants, or left out */
 int64_t emit_const(const Node *, int i, int64_t otherwise);  /* the first element of a constant operand */

@@ -1,5 +1,4 @@
-/* Calls that read or write where an index operand says: gathers, scatters, their gradients, one-hot, compress.  Kernels of
- * index.c know elements of 32 bits; those of any.c take the bytes of an element. */
+/* Calls that read or write where an index operand says: gathers, scatters, their gradients, one-hot, compress. */
 #include "emit_calls.h"
 
 #include <inttypes.h>
@@ -7,45 +6,34 @@
 
 /* ---- along one axis ---- */
 
-static bool can_32(const Node *n)
-{
-	return emit_bits(n->in[0]) == 32 && emit_int64(n->in[1]);
-}
-
-static void print_gather(const Print *p, const char *name)
-{
-	Shape x = emit_in(p, 0), i = emit_in(p, 1);
-	emit_call(p, name, "0", "01");
-	emit_around(p, &x, emit_axis(p->n, x.rank));
-	emit_sizes(p, emit_count(&i));
-}
-
 static void call_gather(const Print *p)
 {
-	print_gather(p, "k_gather_32");
-	emit_end(p);
-}
-
-static void call_gather_any(const Print *p)
-{
-	print_gather(p, "k_gather");
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	emit_call(p, "k_gather", "0", "01");
+	emit_around(p, &x, emit_axis(p->n, x.rank));
+	emit_sizes(p, emit_count(&i));
+	emit_width(p, p->n->in[0]);
 }
 
 /* Of a gather and of one by tuples: dy, x for its shape, the index. */
 static bool can_grad(const Node *n)
 {
-	return emit_float(n->in[0]) && emit_int64(n->in[2]) && n->in[1]->type->rank <= 8;
+	return emit_any(n) && emit_int64(n->in[2]) && n->in[1]->type->rank <= 8;
+}
+
+static bool can_grad_float(const Node *n)
+{
+	return emit_float(n->in[0]) && can_grad(n);
 }
 
 static void call_gather_grad(const Print *p)
 {
 	Shape y = emit_out(p, 0), i = emit_in(p, 2);
-	emit_call(p, "k_gather_grad_f32", "0", "02");
+	bool single = emit_float(p->n->in[0]);
+	emit_call(p, single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
 	emit_around(p, &y, emit_axis(p->n, y.rank));
 	emit_sizes(p, emit_count(&i));
-	emit_end(p);
+	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 }
 
 /* Loops over the index that move in x, but not along the axis that is indexed, then that axis. */
@@ -64,17 +52,9 @@ static void print_elements(const Print *p)
 
 static void call_gather_elements(const Print *p)
 {
-	emit_call(p, "k_gather_elements_32", "0", "01");
-	print_elements(p);
-	emit_end(p);
-}
-
-static void call_gather_elements_any(const Print *p)
-{
 	emit_call(p, "k_gather_elements", "0", "01");
 	print_elements(p);
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
 /* ---- scatters ---- */
@@ -90,11 +70,6 @@ static bool can_scatter_add(const Node *n)
 	return emit_float(n->in[0]) && emit_int64(n->in[1]) && !strcmp(scatter_how(n), "K_ADD");
 }
 
-static bool can_scatter(const Node *n)
-{
-	return emit_indexed(n) && (emit_float(n->in[0]) || !strcmp(scatter_how(n), "K_PUT"));
-}
-
 static void print_scatter(const Print *p, const char *name)
 {
 	Shape x = emit_in(p, 0);
@@ -105,8 +80,7 @@ static void print_scatter(const Print *p, const char *name)
 static void print_how(const Print *p)
 {
 	text_add(p->t, ", %s", scatter_how(p->n));
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_type(p, p->n->in[0]);
 }
 
 static void call_scatter_add(const Print *p)
@@ -143,17 +117,19 @@ static void call_gather_nd(const Print *p)
 	Shape x = emit_in(p, 0), i = emit_in(p, 1);
 	emit_call(p, "k_gather_nd", "0", "01");
 	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
+/* dy added to zeros. */
 static void call_gather_nd_grad(const Print *p)
 {
 	Shape x = emit_out(p, 0), i = emit_in(p, 2);
-	emit_call(p, "k_gather_nd_grad_f32", "0", "02");
+	emit_call(p, "k_scatter_nd", "0", "");
+	text_add(p->t, ", NULL, %s, %s", emit_operand(p, 2), emit_operand(p, 0));
 	emit_sizes(p, emit_count(&x));
 	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
-	emit_end(p);
+	text_add(p->t, ", K_ADD");
+	emit_type(p, p->n->in[0]);
 }
 
 static void call_scatter_nd(const Print *p)
@@ -168,7 +144,7 @@ static void call_scatter_nd(const Print *p)
 
 static bool can_one_hot(const Node *n)
 {
-	return emit_int64(n->in[0]) && emit_bits(n->in[2]) >= 8 && type_elements(n->out[0]->type) > 0;
+	return emit_int64(n->in[0]) && emit_ctype(n->in[2]->type->elem) && type_elements(n->out[0]->type) > 0;
 }
 
 static void call_one_hot(const Print *p)
@@ -176,8 +152,7 @@ static void call_one_hot(const Print *p)
 	Shape y = emit_out(p, 0);
 	emit_call(p, "k_one_hot", "0", "02");
 	emit_around(p, &y, emit_axis(p->n, y.rank));
-	emit_sizes(p, emit_bytes(p->n->in[2]));
-	emit_end(p);
+	emit_width(p, p->n->in[2]);
 }
 
 static void call_compress(const Print *p)
@@ -189,21 +164,19 @@ static void call_compress(const Print *p)
 		emit_around(p, &x, emit_axis(p->n, x.rank));
 	else
 		emit_sizes(p, 1, emit_count(&x), 1);
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
 const Kernel calls_index[] = {
-	{ "gather", "index", 3, can_32, call_gather, false },
-	{ "gather", "any", 3, emit_indexed, call_gather_any, false },
-	{ "gather_grad", "index", 5, can_grad, call_gather_grad, false },
-	{ "gather_elements", "index", 3, can_32, call_gather_elements, false },
-	{ "gather_elements", "any", 3, emit_indexed, call_gather_elements_any, false },
+	{ "gather", "index", 3, emit_indexed, call_gather, false },
+	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, false },
+	{ "gather_grad", "typed", 5, can_grad, call_gather_grad, false },
+	{ "gather_elements", "index", 3, emit_indexed, call_gather_elements, false },
 	{ "scatter_elements", "index", 7, can_scatter_add, call_scatter_add, false },
-	{ "scatter_elements", "any", 7, can_scatter, call_scatter, false },
+	{ "scatter_elements", "typed", 7, emit_indexed, call_scatter, false },
 	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, false },
-	{ "gather_nd_grad", "any", 5, can_grad, call_gather_nd_grad, false },
-	{ "scatter_nd", "any", 7, can_scatter, call_scatter_nd, false },
+	{ "gather_nd_grad", "typed", 5, can_grad, call_gather_nd_grad, false },
+	{ "scatter_nd", "typed", 7, emit_indexed, call_scatter_nd, false },
 	{ "one_hot", "any", 5, can_one_hot, call_one_hot, false },
 	{ "compress", "any", 3, emit_any, call_compress, false },
 	{ 0 },

@@ -6,7 +6,12 @@
 
 static bool can_matmul(const Node *n)
 {
-	return emit_float(n->in[0]) && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
+	return emit_ctype(n->in[0]->type->elem) && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
+}
+
+static bool can_float(const Node *n)
+{
+	return emit_float(n->in[0]) && can_matmul(n);
 }
 
 /* One operand of a product: its matrix, and how far each axis of the batch of the result moves it. */
@@ -44,12 +49,18 @@ static void print_matrix(const Print *p, const Factor *f)
 
 static void print_product(const Print *p, const Product *x)
 {
-	emit_need(p, k_work_gemm());
-	text_add(p->t, "code = k_matmul_f32(c, %s, %s, %s", x->y, x->a, x->b);
+	bool single = emit_float(p->n->in[0]);
+	if (single)
+		emit_need(p, k_work_gemm());
+	text_add(p->t, "code = k_matmul%s(c, %s, %s, %s", single ? "_f32" : "", x->y, x->a, x->b);
 	emit_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);
 	print_matrix(p, &x->fb);
-	text_add(p->t, ", %s);\n", p->epilogue ? p->epilogue : "NULL");
+	if (single)
+		text_add(p->t, ", %s)", p->epilogue ? p->epilogue : "NULL");
+	else
+		emit_type(p, p->n->in[0]);
+	text_add(p->t, ";\n");
 }
 
 /* Axes of the batch that are one in both operands. */
@@ -95,9 +106,10 @@ static void print_outer(const Print *p, Product *x, const Batch *o)
 	Arena *ar = p->e->tree.arena;
 	int64_t step = x->batch * x->m * x->n;
 	if (o->n) {
-		x->y = arena_printf(ar, "(float *)%s", x->y);
-		x->a = arena_printf(ar, "(const float *)%s", x->a);
-		x->b = arena_printf(ar, "(const float *)%s", x->b);
+		const char *type = emit_ctype(p->n->in[0]->type->elem);
+		x->y = arena_printf(ar, "(%s *)%s", type, x->y);
+		x->a = arena_printf(ar, "(const %s *)%s", type, x->a);
+		x->b = arena_printf(ar, "(const %s *)%s", type, x->b);
 	}
 	for (int i = o->n - 1; i >= 0; i--, step *= o->len[i + 1]) {
 		x->y = arena_printf(ar, "%s + %c * %" PRId64, x->y, var[i], step);
@@ -137,7 +149,9 @@ static void call_matmul_over(const Print *p)
 }
 
 const Kernel calls_matmul[] = {
-	{ "matmul", "matmul", 3, can_matmul, call_matmul, true },
-	{ "matmul_over", "matmul", 3, can_matmul, call_matmul_over, true },
+	{ "matmul", "matmul", 3, can_float, call_matmul, true },
+	{ "matmul", "typed", 3, can_matmul, call_matmul, true },
+	{ "matmul_over", "matmul", 3, can_float, call_matmul_over, true },
+	{ "matmul_over", "typed", 3, can_matmul, call_matmul_over, true },
 	{ 0 },
 };

@@ -10,16 +10,15 @@
 
 static void print_copy(const Print *p, const Loops *l)
 {
-	emit_call(p, arena_printf(p->e->tree.arena, "k_copy_%d", emit_bits(p->n->in[0])), "0", "0");
+	emit_call(p, "k_copy", "0", "0");
 	emit_sizes(p, 0);
 	emit_loops(p, l);
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
 static bool can_copy(const Node *n)
 {
-	int w = emit_bits(n->in[0]);
-	return w == 8 || w == 32 || w == 64;
+	return emit_ctype(n->in[0]->type->elem) != NULL;
 }
 
 static void call_same(const Print *p)
@@ -93,7 +92,7 @@ static bool tile_loops(const Node *n, const Shape *x, Loops *l)
 static bool can_tile(const Node *n)
 {
 	Loops l = { 0 };
-	if (!emit_any(n) || !emit_consts(n, 1) || !can_copy(n))
+	if (!emit_any(n) || !emit_consts(n, 1))
 		return false;
 	Shape x = { .rank = n->in[0]->type->rank };
 	memcpy(x.d, n->in[0]->type->dim, (size_t)x.rank * sizeof x.d[0]);
@@ -128,20 +127,11 @@ static void print_move(const Print *p, const Shape *len, const Side *y, const Si
 		to.stride[to.n - 1] = y->stride[a];
 		from.stride[from.n - 1] = x->stride[a];
 	}
-	int w = emit_bits(p->n->in[0]);
-	bool plain = w == 32 || w == 64;
-	text_add(p->t, "\tif (!code)\n\t\tcode = k_move%s(c, %s, %" PRId64 ", %s, %" PRId64, !plain ? "" : w == 32 ? "_32" : "_64", y->text, y->offset, x->text, x->offset);
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move(c, %s, %" PRId64 ", %s, %" PRId64, y->text, y->offset, x->text, x->offset);
 	emit_loops(p, &to);
 	emit_loops(p, &from);
-	if (!plain)
-		emit_sizes(p, w / 8);
-	text_add(p->t, ");\n");
-}
-
-static bool can_move(const Node *n)
-{
-	int w = emit_bits(n->in[0]);
-	return w == 32 || w == 64;
+	emit_width(p, p->n->in[0]);
+	text_add(p->t, ";\n");
 }
 
 static void call_concat(const Print *p)
@@ -191,24 +181,14 @@ static void read_slice(const Node *n, int at, const Shape *x, Side *side)
 	}
 }
 
-static bool can_slice_at(const Node *n, int at)
-{
-	return emit_consts(n, at) && dtype_bits(n->in[0]->type->elem) >= 8 && type_elements(n->out[0]->type) > 0;
-}
-
 static bool can_slice(const Node *n)
 {
-	return can_move(n) && can_slice_at(n, 1);
-}
-
-static bool can_slice_any(const Node *n)
-{
-	return can_slice_at(n, 1);
+	return emit_any(n) && emit_consts(n, 1);
 }
 
 static bool can_slice_grad(const Node *n)
 {
-	return can_slice_at(n, 2) && emit_bits(n->in[0]) == 32;
+	return emit_any(n) && emit_consts(n, 2);
 }
 
 static void call_slice(const Print *p)
@@ -226,7 +206,7 @@ static void call_slice_grad(const Print *p)
 	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
 	read_slice(p->n, 2, &y, &to);
 	emit_strides(&dy, from.stride);
-	text_add(p->t, "\tcode = k_zero_32(c, %s, %" PRId64 ");\n", to.text, emit_count(&y));
+	text_add(p->t, "\tcode = k_zero(c, %s, %" PRId64 ");\n", to.text, emit_count(&y) * emit_bytes(p->n->in[0]));
 	print_move(p, &dy, &to, &from);
 }
 
@@ -239,7 +219,7 @@ static bool can_pad(const Node *n)
 
 static bool can_pad_grad(const Node *n)
 {
-	return emit_float(n->in[0]) && n->in[0]->type->rank <= 8 && emit_consts(n, 2);
+	return emit_any(n) && emit_consts(n, 2);
 }
 
 static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
@@ -264,16 +244,15 @@ static void call_pad(const Print *p)
 	Shape x = emit_in(p, 0), y = emit_out(p, 0);
 	emit_call(p, "k_pad", "0", "02");
 	print_pad(p, 1, &x, &y);
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
 static void call_pad_grad(const Print *p)
 {
 	Shape y = emit_in(p, 0), x = emit_out(p, 0);
-	emit_call(p, "k_pad_grad_f32", "0", "0");
+	emit_call(p, "k_pad_grad", "0", "0");
 	print_pad(p, 2, &x, &y);
-	emit_end(p);
+	emit_type(p, p->n->in[0]);
 }
 
 /* ---- what keeps or drops elements by their place ---- */
@@ -289,8 +268,7 @@ static void call_trilu(const Print *p)
 	emit_call(p, "k_trilu", "0", "0");
 	emit_sizes(p, emit_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], emit_const(p->n, 1, 0));
 	emit_word(p, attr_int(p->n, "upper"));
-	emit_sizes(p, emit_bytes(p->n->in[0]));
-	emit_end(p);
+	emit_width(p, p->n->in[0]);
 }
 
 /* The first two axes are batch and time, in one order or the other; what follows moves as one element. */
@@ -307,22 +285,15 @@ static void call_reverse(const Print *p)
 
 static bool can_zeros(const Node *n)
 {
-	int w = emit_bits(n->out[0]);
-	return w == 32 || w == 64;
+	return emit_ctype(n->out[0]->type->elem) != NULL;
 }
 
 static void call_zeros(const Print *p)
 {
 	Shape y = emit_out(p, 0);
-	emit_call(p, "k_zero_32", "0", "");
-	emit_sizes(p, emit_count(&y) * (emit_bits(p->n->out[0]) / 32));
+	emit_call(p, "k_zero", "0", "");
+	emit_sizes(p, emit_count(&y) * emit_bytes(p->n->out[0]));
 	emit_end(p);
-}
-
-static bool can_eye(const Node *n)
-{
-	const Type *y = n->out[0]->type;
-	return emit_float(n->out[0]) || y->elem == DT_DOUBLE || y->elem == DT_INT64 || y->elem == DT_INT32 || y->elem == DT_BOOL;
 }
 
 static void print_fill(const Print *p, int64_t from, const Loops *l, int value)
@@ -393,19 +364,16 @@ const Kernel calls_move[] = {
 	{ "swap", "copy", 1, can_copy, call_swap, false },
 	{ "expand", "copy", 1, can_copy, call_expand, false },
 	{ "tile", "copy", 1, can_tile, call_tile, false },
-	{ "concat", "copy", ~0u, can_move, call_concat, true },
-	{ "concat", "any", ~0u, emit_any, call_concat, true },
-	{ "split", "copy", 1, can_move, call_split, true },
-	{ "split", "any", 1, emit_any, call_split, true },
+	{ "concat", "copy", ~0u, emit_any, call_concat, true },
+	{ "split", "copy", 1, emit_any, call_split, true },
 	{ "slice", "copy", 1, can_slice, call_slice, true },
-	{ "slice", "any", 1, can_slice_any, call_slice, true },
 	{ "slice_grad", "copy", 1, can_slice_grad, call_slice_grad, true },
 	{ "pad", "any", 5, can_pad, call_pad, false },
-	{ "pad_grad", "any", 1, can_pad_grad, call_pad_grad, false },
+	{ "pad_grad", "typed", 1, can_pad_grad, call_pad_grad, false },
 	{ "trilu", "any", 1, can_trilu, call_trilu, false },
 	{ "reverse_sequence", "any", 3, emit_indexed, call_reverse, false },
 	{ "zeros", "copy", 0, can_zeros, call_zeros, false },
-	{ "eye", "any", 0, can_eye, call_eye, true },
+	{ "eye", "any", 0, can_zeros, call_eye, true },
 	{ "random_uniform", "random", 0, can_random, call_random, false },
 	{ 0 },
 };

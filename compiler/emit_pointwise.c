@@ -230,7 +230,10 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 				arg[i] = arena_printf(a, "(%s)%s", emit_ctype(ct), arg[i]);
 		}
 		DType yt = n->out[0]->type->elem;
-		text_add(t, "%sconst %s v%d = %s(%s)%s%s;", tabs, var_type(yt), m, rounding(yt), var_type(yt), expression(a, n, arg, ct), *rounding(yt) ? ")" : "");
+		if (yt == DT_BOOL && !strcmp(n->row->expr, "x"))        /* a cast: 0.5 is true */
+			text_add(t, "%sconst int v%d = %s != 0;", tabs, m, expression(a, n, arg, ct));
+		else
+			text_add(t, "%sconst %s v%d = %s(%s)%s%s;", tabs, var_type(yt), m, rounding(yt), var_type(yt), expression(a, n, arg, ct), *rounding(yt) ? ")" : "");
 		g->e->halves |= *rounding(yt) != 0;
 		print_about(g, t, n);
 		text_add(t, "\n");

@@ -7,16 +7,17 @@
 static void print_reduce(const Print *p, const bool *gone, const char *how)
 {
 	Shape x = emit_in(p, 0);
-	DType dt = p->n->in[0]->type->elem;
+	bool single = emit_float(p->n->in[0]);
 	int64_t st[8];
 	Loops keep = { 0 }, over = { 0 };
 	emit_strides(&x, st);
 	for (int a = 0; a < x.rank; a++)
 		emit_loop(gone[a] ? &over : &keep, x.d[a], st[a]);
-	emit_call(p, dt == DT_DOUBLE ? "k_reduce_f64" : dt == DT_INT64 ? "k_reduce_i64" : "k_reduce_f32", "0", "0");
+	emit_call(p, single ? "k_reduce_f32" : "k_reduce", "0", "0");
 	emit_loops(p, &keep);
 	emit_loops(p, &over);
-	text_add(p->t, ", %s)", how);
+	text_add(p->t, ", %s", how);
+	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 }
 
 /* Axes that the result lacks, or has once. */
@@ -43,8 +44,7 @@ static bool can_reduce(const Node *n)
 
 static bool can_reduce_other(const Node *n)
 {
-	DType t = n->in[0]->type->elem;
-	return (t == DT_DOUBLE || t == DT_INT64) && const_axes(n);
+	return emit_any(n) && const_axes(n);
 }
 
 /* reduce_sum is K_SUM. */
@@ -68,43 +68,43 @@ static void call_reduce(const Print *p)
 
 static bool can_cumsum(const Node *n)
 {
-	return (emit_float(n->in[0]) || emit_int64(n->in[0])) && in_const(n, 1);
+	return emit_any(n) && in_const(n, 1);
 }
 
 static void call_cumsum(const Print *p)
 {
 	Shape x = emit_in(p, 0);
 	int64_t axis = emit_const(p->n, 1, 0);
-	emit_call(p, emit_float(p->n->in[0]) ? "k_cumsum_f32" : "k_cumsum_i64", "0", "0");
+	emit_call(p, "k_cumsum", "0", "0");
 	emit_around(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
 	emit_word(p, attr_int(p->n, "exclusive"));
 	emit_word(p, attr_int(p->n, "reverse"));
-	emit_end(p);
+	emit_type(p, p->n->in[0]);
 }
 
 static bool can_topk(const Node *n)
 {
-	return emit_float(n->in[0]) && in_const(n, 1);
+	return emit_ctype(n->in[0]->type->elem) && in_const(n, 1);
 }
 
 static void call_topk(const Print *p)
 {
 	Shape x = emit_in(p, 0);
-	emit_call(p, "k_topk_f32", "01", "0");
+	emit_call(p, "k_topk", "01", "0");
 	emit_around(p, &x, emit_axis(p->n, x.rank));
 	emit_sizes(p, emit_const(p->n, 1, 0));
 	emit_word(p, attr_int(p->n, "largest"));
-	emit_end(p);
+	emit_type(p, p->n->in[0]);
 }
 
 static void print_argmax(const Print *p, bool largest)
 {
 	Shape x = emit_in(p, 0);
-	emit_call(p, "k_argmax_f32", "0", "0");
+	emit_call(p, "k_argmax", "0", "0");
 	emit_around(p, &x, emit_axis(p->n, x.rank));
 	emit_word(p, largest);
 	emit_word(p, attr_int(p->n, "select_last_index"));
-	emit_end(p);
+	emit_type(p, p->n->in[0]);
 }
 
 static void call_argmax(const Print *p)
@@ -117,19 +117,20 @@ static void call_argmin(const Print *p)
 	print_argmax(p, false);
 }
 
-/* Floats have a kernel of their own; doubles and integers that of any.c. */
-#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, false }, { NAME, "any", 1, can_reduce_other, call_reduce, false }
+/* Floats have a kernel of their own. */
+#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, false }, { NAME, "typed", 1, can_reduce_other, call_reduce, false }
 
 const Kernel calls_reduce[] = {
 	{ "reduce_to", "reduce", 1, emit_first_float, call_reduce_to, false },
+	{ "reduce_to", "typed", 1, emit_any, call_reduce_to, false },
 	REDUCE("reduce_sum"),
 	REDUCE("reduce_mean"),
 	REDUCE("reduce_prod"),
 	REDUCE("reduce_max"),
 	REDUCE("reduce_min"),
-	{ "cumsum", "any", 1, can_cumsum, call_cumsum, false },
-	{ "topk", "any", 1, can_topk, call_topk, false },
-	{ "argmax", "any", 1, emit_first_float, call_argmax, false },
-	{ "argmin", "any", 1, emit_first_float, call_argmin, false },
+	{ "cumsum", "typed", 1, can_cumsum, call_cumsum, false },
+	{ "topk", "typed", 1, can_topk, call_topk, false },
+	{ "argmax", "typed", 1, emit_any, call_argmax, false },
+	{ "argmin", "typed", 1, emit_any, call_argmin, false },
 	{ 0 },
 };

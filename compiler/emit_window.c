@@ -16,7 +16,7 @@ static bool can_plane(const Node *n)
 static bool can_nd(const Node *n)
 {
 	const Type *t = n->in[0]->type;
-	return emit_float(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
+	return emit_floating(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
 }
 
 static bool can_maxpool(const Node *n)
@@ -26,7 +26,8 @@ static bool can_maxpool(const Node *n)
 
 static bool can_maxpool_nd(const Node *n)
 {
-	return can_nd(n) && (!attr_has(n, "storage_order") || !attr_int(n, "storage_order"));
+	const Type *t = n->in[0]->type;
+	return emit_ctype(t->elem) && t->rank > 2 && t->rank <= 2 + 6;
 }
 
 /* ---- windows ---- */
@@ -83,10 +84,10 @@ static void print_conv(const Print *p, bool nd)
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
 		emit_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
 	}
-	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s_f32", nd ? "_nd" : "", k + strlen("conv")), "0", gx || gw ? "01" : "012");
+	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s", nd ? "_nd" : "", k + strlen("conv"), nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
 	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
-	emit_end(p);
+	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
 }
 
 static void call_conv(const Print *p)
@@ -120,17 +121,18 @@ static void call_maxpool(const Print *p)
 static void call_maxpool_nd(const Print *p)
 {
 	Shape x = emit_in(p, 0), y = emit_out(p, p->make[0] ? 0 : 1);
-	emit_call(p, "k_maxpool_nd_f32", "01", "0");
+	emit_call(p, "k_maxpool_nd", "01", "0");
 	print_pool(p, true, &x, &y);
-	emit_end(p);
+	emit_word(p, attr_int(p->n, "storage_order"));
+	emit_type(p, p->n->in[0]);
 }
 
 static void print_maxpool_grad(const Print *p, bool nd)
 {
 	Shape g = emit_in(p, 0), x = emit_in(p, 1);
-	emit_call(p, nd ? "k_maxpool_nd_grad_f32" : "k_maxpool_grad_f32", "0", "01");
+	emit_call(p, nd ? "k_maxpool_nd_grad" : "k_maxpool_grad_f32", "0", "01");
 	print_pool(p, nd, &x, &g);
-	emit_end(p);
+	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
 }
 
 static void call_maxpool_grad(const Print *p)
@@ -148,9 +150,57 @@ static void call_sumpool(const Print *p)
 {
 	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
 	Shape x = grad ? emit_out(p, 0) : emit_in(p, 0), y = grad ? emit_in(p, 0) : emit_out(p, 0);
-	emit_call(p, grad ? "k_sumpool_grad_f32" : "k_sumpool_f32", "0", "0");
+	emit_call(p, grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
 	print_pool(p, true, &x, &y);
-	text_add(p->t, ", %s)", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
+	text_add(p->t, ", %s", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
+	emit_type(p, p->n->in[0]);
+}
+
+/* ---- regions ---- */
+
+/* Regions are of the type of the image. */
+static bool can_roi(const Node *n)
+{
+	bool grad = strstr(n->row->kernel, "_grad") != NULL;
+	return emit_floating(n->in[0]) && emit_stored(n->in[1 + grad]->type->elem) == emit_stored(n->in[0]->type->elem) &&
+	       (n->nin < 3 + grad || emit_int64(n->in[2 + grad]));
+}
+
+/* x and regions are operands `first` and the next; aligned regions are followed by the image of each. */
+static void print_roi(const Print *p, int first, bool align)
+{
+	Shape x = emit_in(p, first), r = emit_in(p, first + 1);
+	int len;
+	const int64_t *size = align ? (int64_t[]){ attr_int(p->n, "output_height"), attr_int(p->n, "output_width") } : attr_ints(p->n, "pooled_shape", &len);
+	bool half = align && !strcmp(attr_str(p->n, "coordinate_transformation_mode"), "half_pixel"), mean = align && !strcmp(attr_str(p->n, "mode"), "avg");
+	emit_call(p, first ? "k_roi_grad" : "k_roi", "0", first ? align ? "0123" : "012" : align ? "012" : "01");
+	text_add(p->t, "%s, &(KRoi){ %" PRId64, align ? "" : ", NULL", x.d[0]);
+	emit_sizes(p, x.d[1], x.d[2], x.d[3], r.d[0], size[0], size[1], align ? attr_int(p->n, "sampling_ratio") : 0);
+	emit_word(p, align);
+	emit_word(p, half);
+	emit_word(p, mean);
+	text_add(p->t, ", %.17g }", attr_float(p->n, "spatial_scale"));
+	emit_type(p, p->n->in[0]);
+}
+
+static void call_roi_align(const Print *p)
+{
+	print_roi(p, 0, true);
+}
+
+static void call_roi_align_grad(const Print *p)
+{
+	print_roi(p, 1, true);
+}
+
+static void call_roi_pool(const Print *p)
+{
+	print_roi(p, 0, false);
+}
+
+static void call_roi_pool_grad(const Print *p)
+{
+	print_roi(p, 1, false);
 }
 
 const Kernel calls_window[] = {
@@ -168,5 +218,9 @@ const Kernel calls_window[] = {
 	{ "maxpool", "window", 1, can_maxpool_nd, call_maxpool_nd, false },
 	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
 	{ "maxpool_grad", "window", 3, can_nd, call_maxpool_nd_grad, false },
+	{ "roi_align", "roi", 7, can_roi, call_roi_align, false },
+	{ "roi_align_grad", "roi", 15, can_roi, call_roi_align_grad, false },
+	{ "max_roi_pool", "roi", 3, can_roi, call_roi_pool, false },
+	{ "max_roi_pool_grad", "roi", 7, can_roi, call_roi_pool_grad, false },
 	{ 0 },
 };

@@ -186,17 +186,6 @@ int mode_run(Graph *g)
 	return annot_find(g->model->annot, "train") && !opt.infer ? params_training(g) : 0;
 }
 
-static bool no_kernel(const Node *n, void *arg)
-{
-	(void)arg;
-	return !emit_has(n);
-}
-
-int lower_run(Graph *g)
-{
-	return inline_lower(g, no_kernel, NULL) ? -1 : fold_run(g);
-}
-
 bool pass_done(const Model *m, const char *name)
 {
 	return is_done(m, name);

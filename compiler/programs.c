@@ -34,10 +34,12 @@ static int outside_training(Graph *g)
 	return infer_graph(g);
 }
 
-static bool reaches(const Graph *g, const Value *from, const Value *to)
+/* By value: whether an output is made from it. */
+static bool *needed(const Graph *g)
 {
 	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
-	on[to->id] = true;
+	for (int i = 0; i < g->nout; i++)
+		on[g->out[i]->id] = true;
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
 		bool any = false;
@@ -47,7 +49,7 @@ static bool reaches(const Graph *g, const Value *from, const Value *to)
 			if (n->in[k] && n->in[k]->graph == g)
 				on[n->in[k]->id] = true;
 	}
-	return on[from->id];
+	return on;
 }
 
 /* Only these outputs, and the inputs that they need. */
@@ -62,13 +64,11 @@ static void narrow(Graph *g, Value **out, int nout)
 		arena_push(g->arena, g->out, g->nout, out[i]);
 	}
 	graph_sweep(g);
+	const bool *on = needed(g);
 	int keep = 0;
 	for (int i = 0; i < g->nin; i++) {
-		bool needed = false;
-		for (int k = 0; k < g->nout && !needed; k++)
-			needed = reaches(g, g->in[i], g->out[k]);
-		g->in[i]->input = needed;
-		if (needed)
+		g->in[i]->input = on[g->in[i]->id];
+		if (g->in[i]->input)
 			g->in[keep++] = g->in[i];
 	}
 	g->nin = keep;

@@ -40,6 +40,9 @@ static inline int64_t k_place(const KLoops *l, int64_t i)
 /* Windows over a plane: size, step, spacing of their places, padding before, and how large the planes are. */
 typedef struct KWindow { int64_t k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
 
+/* Types of elements, for kernels that take any. */
+typedef enum { K_F32, K_F64, K_I64, K_I32, K_U8, K_BOOL } KType;
+
 typedef enum { K_SUM, K_MEAN, K_MAX, K_MIN, K_PROD } KReduce;
 typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
 
@@ -61,18 +64,16 @@ typedef KEpilogue KTileRun(const KTile *);      /* the epilogue for this process
 int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
                  const KEpilogue *);
 
-/* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies. */
-int k_copy_8(Ctx *, void *y, const void *x, int64_t offset, KLoops);
-int k_copy_32(Ctx *, void *y, const void *x, int64_t offset, KLoops);
-int k_copy_64(Ctx *, void *y, const void *x, int64_t offset, KLoops);
+/* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies.  An element has
+ * width bytes: 1, 4 or 8. */
+int k_copy(Ctx *, void *y, const void *x, int64_t offset, KLoops, int64_t width);
 
 /* keep: y is x where mine, else zero: one rank holds a value that is to be a sum over ranks. */
-int k_keep_32(Ctx *, void *y, const void *x, int64_t n, bool mine);
+int k_keep(Ctx *, void *y, const void *x, int64_t bytes, bool mine);
 
 /* zero: all of y.  move: loops of equal lengths, one through y and one through x, from these offsets. */
-int k_zero_32(Ctx *, void *y, int64_t n);
-int k_move_32(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from);
-int k_move_64(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from);
+int k_zero(Ctx *, void *y, int64_t bytes);
+int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width);
 
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
@@ -144,8 +145,25 @@ typedef struct KRotary {
 } KRotary;
 int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *);
 
+/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added; r [gates * hidden,
+ * hidden]; gates stand in the order i o f c, or z r h.  Missing first states are zeros; a sequence ends after lens steps: its state stays,
+ * y is zero from there.  What the gradient reads is kept where it is wanted: the state before each step, gates, cell states, and what
+ * stands beside the reset of a GRU.  side is the gradient of the products with R. */
+enum { K_STATE = 8192 };                /* bytes of a state, at most */
+typedef struct KCells { int64_t steps, batch, hidden; bool linear; } KCells;      /* linear: the reset of a GRU comes after its product */
+int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
+           const void *c0, const KCells *, KType);
+int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
+                const void *c0, const int32_t *lens, const KCells *, KType);
+int k_gru(Ctx *, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r, const void *h0, const int32_t *lens, const void *rb,
+          const KCells *, KType);
+int k_gru_grad(Ctx *, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates, const void *r, const void *before, const void *inner,
+               const int32_t *lens, const KCells *, KType);
+int k_rnn(Ctx *, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens, const KCells *, KType);
+int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r, const int32_t *lens, const KCells *, KType);
+
 /* index: gather, y is outer x count x inner of x, which is outer x n x inner. */
-int k_gather_32(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width);
 
 /* gather_grad: y, outer x n x inner, is zero but where index points: there the rows of dy, outer x count x inner, are summed. */
 int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
@@ -159,51 +177,63 @@ int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t b
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 
-/* window: the same over any number of axes; hi is the padding behind.  A maximum's index counts through all of x; a sum is divided by
+/* window: the same over any number of axes; hi is the padding behind.  A maximum's index counts through all of x
+ * (with columns, through each plane by its first axis first); a sum is divided by
  * the places of its window that are not padding, or that are within the padded input, or by nothing. */
 enum { K_SPATIAL = 6 };
 typedef struct KWindows { int n; int64_t k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL], in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
 typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
-int k_conv_nd_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
-int k_conv_nd_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
-int k_conv_nd_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *);
-int k_maxpool_nd_f32(Ctx *, float *y, int64_t *index, const float *x, int64_t planes, const KWindows *);
-int k_maxpool_nd_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, const KWindows *);
-int k_sumpool_f32(Ctx *, float *y, const float *x, int64_t planes, const KWindows *, KPool);
-int k_sumpool_grad_f32(Ctx *, float *dx, const float *g, int64_t planes, const KWindows *, KPool);
+int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
+int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
+int k_conv_nd_grad_w(Ctx *, void *w, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
+int k_maxpool_nd(Ctx *, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *, bool columns, KType);
+int k_maxpool_nd_grad(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KType);
+int k_sumpool(Ctx *, void *y, const void *x, int64_t planes, const KWindows *, KPool, KType);
+int k_sumpool_grad(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KPool, KType);
 
 /* any: elements of any width, in bytes.  Indices may count from the end; one that is none ends the job. */
 typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;
 typedef struct KPad { int n; KPadMode mode; int64_t in[RT_AXES], out[RT_AXES], lo[RT_AXES]; } KPad;
-typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;  /* all but K_PUT: of float */
+typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;
 /* Tuples of indices, many for each of the batch: each names a place along axes of x, where run elements are. */
 typedef struct KNd { int64_t batch, many, xbatch, run; KLoops axes; } KNd;
 int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
-int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width);
 int k_pad(Ctx *, void *y, const void *x, const void *value, const KPad *, int64_t width);
-int k_pad_grad_f32(Ctx *, float *dx, const float *dy, const KPad *);
 int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width);
 int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width);
-int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width);
-int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride, int64_t width);
-int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops, int64_t n, int64_t stride, KScatter,
-                       int64_t width);
 int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
-int k_gather_nd_grad_f32(Ctx *, float *dx, const float *dy, const int64_t *index, int64_t total, const KNd *);
-int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *, KScatter, int64_t width);
 int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width);
 int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width);
-int k_cumsum_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse);
-int k_cumsum_i64(Ctx *, int64_t *y, const int64_t *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse);
-int k_topk_f32(Ctx *, float *y, int64_t *index, const float *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest);
-int k_argmax_f32(Ctx *, int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last);
-int k_reduce_f64(Ctx *, double *y, const double *x, KLoops keep, KLoops over, KReduce);
-int k_reduce_i64(Ctx *, int64_t *y, const int64_t *x, KLoops keep, KLoops over, KReduce);
+
+/* typed: elements of any type are computed with.  Whole numbers wrap around; a sum of bool says whether one is true.  scatter puts
+ * updates into a copy of x (of zeros: x is missing), gather_grad adds rows of dy where index points. */
+int k_reduce(Ctx *, void *y, const void *x, KLoops keep, KLoops over, KReduce, KType);
+int k_matmul(Ctx *, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType);
+int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops, int64_t n, int64_t stride, KScatter,
+                       KType);
+int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *, KScatter, KType);
+int k_gather_grad(Ctx *, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType);
+int k_pad_grad(Ctx *, void *dx, const void *dy, const KPad *, KType);
+int k_cumsum(Ctx *, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType);
+int k_topk(Ctx *, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType);
+int k_argmax(Ctx *, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType);
+
+/* det: of matrices of at most K_DET rows; cofactor: their signed minors, the derivative of the determinant. */
+enum { K_DET = 64 };
+int k_det(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
+int k_cofactor(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
+
+/* roi: each of ph x pw bins of each region is the mean or the largest of pixels with weights.  Aligned: of the four neighbours of
+ * equally spaced points (samples per axis; 0: as many as the bin has pixels), half of a pixel further or not; else of the pixels that
+ * the bin touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers says which image it is in. */
+typedef struct KRoi { int64_t images, channels, h, w, regions, ph, pw, samples; bool align, half, mean; double scale; } KRoi;
+int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
+int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 
 /* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index; or as x, with
  * updates added at the indices.  The loops run over index and move in x, by 0 along the indexed axis, which has length n
  * and this stride in x. */
-int k_gather_elements_32(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride);
+int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride, int64_t width);
 int k_scatter_add_f32(Ctx *, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops, int64_t n, int64_t stride);
 
 /* round: y to the nearest number that bfloat16 or float16 has. */

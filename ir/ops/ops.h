@@ -8,7 +8,7 @@
 #include <string.h>
 
 extern const Op ops_pointwise[], ops_movement[], ops_cut[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
-extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[];
+extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[], ops_steps[];
 extern const Op ops_resize[], ops_sample[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_state[], ops_detect[], ops_misc[];
 extern const Op ops_optimizer[], ops_boxing[];
 
@@ -118,6 +118,8 @@ static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, N
 static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return b ? make(n, NULL, op, NULL, a, b, NULL) : NULL; }
 static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
+
+bool steps_plain(const Node *);          /* steps.c: an RNN, GRU or LSTM of the usual kind */
 
 /* costs */
 Cost cost_pointwise(const Node *);

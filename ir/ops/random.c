@@ -68,19 +68,13 @@ static int shape_uniform(Node *n)
 	Dim dim[RANK_MAX];
 	int rank = in_dims(n, 0, dim, RANK_MAX);
 	const Type *t = in_type(n, 0);
-	DType type = (DType)attr_int(n, "dtype");
 
-	if (!dtype_is_float(type)) {
-		err_at(n->loc, "%s makes floating numbers, not %s", n->op,
-			type < DT_COUNT ? dtype_name(type) : "this type");
-		return -1;
-	}
 	if (rank < 0 && t && t->rank == 1 && dim_known(t->dim[0]) && t->dim[0] <= RANK_MAX) {
 		rank = (int)t->dim[0];
 		for (int i = 0; i < rank; i++)
 			dim[i] = DIM_UNKNOWN;
 	}
-	out_set(n, 0, type, rank, dim);
+	out_set(n, 0, DT_FLOAT, rank, dim);
 	return 0;
 }
 
@@ -115,12 +109,12 @@ static int factor_uniform(Node *n, FactorRule *r)
 
 /* ---- ONNX's operators ---- */
 
-/* Uniform numbers of a shape, which is that of `like` if there is one; stream tells apart several draws of one node. */
+/* Uniform numbers of a shape, which is that of `like` if there is one, in steps of 2^-24 whatever the type; stream tells apart several draws of one node. */
 static Value *draw(Node *n, Value *shape, Value *like, DType type, int stream)
 {
 	const Attr *a = node_attr(n, "seed");
 	uint64_t key = node_key(n) + (uint64_t)stream;
-	char *attrs = expand_attr(n, "dtype=%d, key=%lld", type, (long long)key);
+	char *attrs = expand_attr(n, "key=%lld", (long long)key);
 
 	if (a && a->type == AT_FLOAT) {
 		uint32_t bits;
@@ -130,7 +124,8 @@ static Value *draw(Node *n, Value *shape, Value *like, DType type, int stream)
 	}
 	if (a && a->type == AT_INT)
 		attrs = arena_printf(n->graph->arena, "%s, seed=%lld", attrs, (long long)a->u.i);
-	return like ? expand_op(n, "RandomUniform01", attrs, shape, like) : expand_op(n, "RandomUniform01", attrs, shape);
+	Value *u = like ? expand_op(n, "RandomUniform01", attrs, shape, like) : expand_op(n, "RandomUniform01", attrs, shape);
+	return u && type != DT_FLOAT ? expand_cast(n, u, type) : u;
 }
 
 Value *random_like(Node *n, Value *x)
@@ -257,8 +252,8 @@ static int expand_multinomial(Node *n)
 const Op ops_random[] = {
 	/* like has the shape of the result, and is split as it; step is the training step; key the hash of the original node's result's
 	 * name: without it that of this node's */
-	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:F",
-	  .attrs = "dtype:int=1 seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
+	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
+	  .attrs = "seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
 	  .factor_fn = factor_uniform, .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
 	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM, .expand = expand_random,
 	  .test = "=shape:[2,3]" },

@@ -1,4 +1,4 @@
-/* Copies with strides.  Axes are first put into one list with their steps in both arrays; then a run that is dense in both is
+/* Copies with strides, of elements of 1, 4 or 8 bytes.  Axes are first put into one list with their steps in both arrays; then a run that is dense in both is
  * copied whole, a transposition goes tile by tile so that lines of both arrays are used fully, and the rest is one loop. */
 #include "kernels.h"
 #include "isa.h"
@@ -92,7 +92,7 @@ static void drop(Move *m, int axis)
 	m->n--;
 }
 
-static void move(Ctx *c, int bits, void *y, const void *x, const KLoops *to, const KLoops *from)
+static void move(Ctx *c, int64_t width, void *y, const void *x, const KLoops *to, const KLoops *from)
 {
 	Move m = { .a = 1, .b = 1, .bto = 1, .bfrom = 1, .y = y, .x = x };
 	list_axes(&m, to, from);
@@ -109,67 +109,42 @@ static void move(Ctx *c, int bits, void *y, const void *x, const KLoops *to, con
 	int64_t runs = 1, each = m.a * m.b;
 	for (int a = 0; a < m.n; a++)
 		runs *= m.len[a];
-	rt_parallel(c, each ? runs : 0, 1 + 32768 / (each + 1), bits == 8 ? body_8 : bits == 32 ? body_32 : body_64, &m);
+	rt_parallel(c, each ? runs : 0, 1 + 32768 / (each + 1), width == 1 ? body_8 : width == 4 ? body_32 : body_64, &m);
 }
 
-static void copy(Ctx *c, int bits, void *y, const void *x, int64_t offset, const KLoops *l)
+int k_copy(Ctx *c, void *y, const void *x, int64_t offset, KLoops l, int64_t width)
 {
-	KLoops to = *l;
+	KLoops to = l;
 	int64_t n = 1;
-	for (int a = l->n - 1; a >= 0; a--) {
+	for (int a = l.n - 1; a >= 0; a--) {
 		to.stride[a] = n;
-		n *= l->len[a];
+		n *= l.len[a];
 	}
-	move(c, bits, y, (const unsigned char *)x + offset * (bits / 8), &to, l);
-}
-
-int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
-{
-	copy(c, 8, y, x, offset, &l);
+	move(c, width, y, (const unsigned char *)x + offset * width, &to, &l);
 	return 0;
 }
 
-int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width)
 {
-	copy(c, 32, y, x, offset, &l);
-	return 0;
-}
-
-int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
-{
-	copy(c, 64, y, x, offset, &l);
-	return 0;
-}
-
-int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
-{
-	move(c, 32, (unsigned char *)y + yoffset * 4, (const unsigned char *)x + xoffset * 4, &to, &from);
-	return 0;
-}
-
-int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
-{
-	move(c, 64, (unsigned char *)y + yoffset * 8, (const unsigned char *)x + xoffset * 8, &to, &from);
+	move(c, width, (unsigned char *)y + yoffset * width, (const unsigned char *)x + xoffset * width, &to, &from);
 	return 0;
 }
 
 static void zero(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	(void)thread;
-	memset((uint32_t *)arg + lo, 0, (size_t)(hi - lo) * 4);
+	memset((char *)arg + lo, 0, (size_t)(hi - lo));
 }
 
-int k_zero_32(Ctx *c, void *y, int64_t n)
+int k_zero(Ctx *c, void *y, int64_t bytes)
 {
-	rt_parallel(c, n, 65536, zero, y);
+	rt_parallel(c, bytes, 1 << 18, zero, y);
 	return 0;
 }
 
-int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
+int k_keep(Ctx *c, void *y, const void *x, int64_t bytes, bool mine)
 {
 	if (!mine)
-		return k_zero_32(c, y, n);
-	if (y != x)
-		copy(c, 32, y, x, 0, &(KLoops){ 1, { n }, { 1 } });
-	return 0;
+		return k_zero(c, y, bytes);
+	return y == x ? 0 : k_copy(c, y, x, 0, (KLoops){ 1, { bytes }, { 1 } }, 1);
 }

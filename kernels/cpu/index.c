@@ -3,19 +3,6 @@
 
 #include <string.h>
 
-int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
-{
-	size_t run = (size_t)inner * 4;
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t i = 0; i < count; i++) {
-			int64_t k = index[i] < 0 ? index[i] + n : index[i];
-			if (k < 0 || k >= n)
-				return rt_error(c, RT_DATA, "index %lld of an axis of length %lld", (long long)index[i], (long long)n);
-			memcpy((char *)y + (size_t)(o * count + i) * run, (const char *)x + (size_t)(o * n + k) * run, run);
-		}
-	return 0;
-}
-
 /* The index, counted from the end when negative; -1 after an error. */
 static int64_t within(Ctx *c, int64_t k, int64_t n)
 {
@@ -25,16 +12,26 @@ static int64_t within(Ctx *c, int64_t k, int64_t n)
 	return -1;
 }
 
-int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width)
 {
-	uint32_t *to = y;
-	const uint32_t *from = x;
-	int64_t total = k_count(&l);
-	for (int64_t i = 0; i < total; i++) {
+	size_t run = (size_t)(inner * width);
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < count; i++) {
+			int64_t k = within(c, index[i], n);
+			if (k < 0)
+				return RT_DATA;
+			memcpy((char *)y + (size_t)(o * count + i) * run, (const char *)x + (size_t)(o * n + k) * run, run);
+		}
+	return 0;
+}
+
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+{
+	for (int64_t i = 0; i < k_count(&l); i++) {
 		int64_t k = within(c, index[i], n);
 		if (k < 0)
 			return RT_DATA;
-		to[i] = from[k_place(&l, i) + k * stride];
+		memcpy((char *)y + i * width, (const char *)x + (k_place(&l, i) + k * stride) * width, (size_t)width);
 	}
 	return 0;
 }

@@ -30,12 +30,12 @@ static void take(void *arg, int64_t lo, int64_t hi, int thread)
 		memcpy(r->y + (size_t)i * r->run, r->x + (size_t)(i / r->count * r->n + from_end(r->index[i % r->count], r->n)) * r->run, r->run);
 }
 
-int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width)
 {
 	int code = check(c, index, count, n);
 	if (code)
 		return code;
-	Rows r = { y, x, index, n, count, (size_t)inner * 4 };
+	Rows r = { y, x, index, n, count, (size_t)(inner * width) };
 	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take, &r);
 	return 0;
 }
@@ -76,14 +76,27 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 
 /* ---- elements ---- */
 
-int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
+typedef struct Elements { unsigned char *y; const unsigned char *x; const int64_t *index; KLoops l; int64_t n, stride, width; } Elements;
+
+static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	uint32_t *to = y;
-	const uint32_t *from = x;
-	int64_t total = k_count(&l);
-	int code = check(c, index, total, n);
-	for (int64_t i = 0; i < total && !code; i++)
-		to[i] = from[k_place(&l, i) + from_end(index[i], n) * stride];
+	const Elements *e = arg;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const unsigned char *from = e->x + (k_place(&e->l, i) + from_end(e->index[i], e->n) * e->stride) * e->width;
+		if (e->width == 4)
+			memcpy(e->y + i * 4, from, 4);
+		else
+			memcpy(e->y + i * e->width, from, (size_t)e->width);
+	}
+}
+
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+{
+	int code = check(c, index, k_count(&l), n);
+	Elements e = { y, x, index, l, n, stride, width };
+	if (!code)
+		rt_parallel(c, k_count(&l), 4096, pick, &e);
 	return code;
 }
 

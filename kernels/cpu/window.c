@@ -1,5 +1,5 @@
-/* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes have kernels of their own; this is for
- * the others, and for sums. */
+/* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes of float have kernels of their own; this
+ * is for the others, and for sums.  The loops are in windows.h, written once for all types. */
 #include "kernels.h"
 
 #include <math.h>
@@ -30,154 +30,109 @@ static int64_t under(const KWindows *w, int64_t o, int64_t p, bool *inside)
 	return pad ? -1 : at;
 }
 
-typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
-
-static void conv(Way way, float *y, float *x, float *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+/* Place `at` of a plane, counted along its first axis first. */
+static int64_t by_columns(const KWindows *w, int64_t at)
 {
-	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
-	bool inside;
-	for (int64_t b = 0; b < batch; b++)
-		for (int64_t g = 0; g < groups; g++)
-			for (int64_t o = 0; o < cout; o++)
-				for (int64_t i = 0; i < cin; i++)
-					for (int64_t p = 0; p < nk; p++) {
-						float *fp = f + ((g * cout + o) * cin + i) * nk + p;
-						for (int64_t q = 0; q < nout; q++) {
-							int64_t at = under(w, q, p, &inside);
-							float *xp = x + ((b * groups + g) * cin + i) * nin + at, *yp = y + ((b * groups + g) * cout + o) * nout + q;
-							if (at < 0)
-								continue;
-							if (way == FORWARD)
-								*yp += *fp * *xp;
-							else if (way == GRAD_X)
-								*xp += *fp * *yp;
-							else
-								*fp += *xp * *yp;
-						}
-					}
+	int64_t to = 0, stride = product(w, w->in);
+	for (int a = w->n - 1; a >= 0; a--) {
+		stride /= w->in[a];
+		to += at % w->in[a] * stride;
+		at /= w->in[a];
+	}
+	return to;
 }
 
+typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
+
+#define T float
+#define NAME(f) f##_f32
+#define LEAST (-INFINITY)
+#define ISNAN(v) isnan(v)
+#define REAL
+#include "windows.h"
+
+#define T double
+#define NAME(f) f##_f64
+#define LEAST (-(double)INFINITY)
+#define ISNAN(v) isnan(v)
+#define REAL
+#include "windows.h"
+
+#define T int64_t
+#define NAME(f) f##_i64
+#define LEAST INT64_MIN
+#define ISNAN(v) (false)
+#include "windows.h"
+
+#define T int32_t
+#define NAME(f) f##_i32
+#define LEAST INT32_MIN
+#define ISNAN(v) (false)
+#include "windows.h"
+
+#define T uint8_t
+#define NAME(f) f##_u8
+#define LEAST 0
+#define ISNAN(v) (false)
+#include "windows.h"
+
 /* The operands that a way only reads are const to its caller. */
-static float *writable(const float *p)
+static void *writable(const void *p)
 {
-	union { const float *in; float *out; } u = { p };
+	union { const void *in; void *out; } u = { p };
 	return u.out;
 }
 
-int k_conv_nd_f32(Ctx *c, float *y, const float *x, const float *f, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+#define REAL_ONLY(name, ...) type == K_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__)
+
+int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	(void)c;
-	int64_t nout = product(w, w->out);
-	for (int64_t p = 0; p < batch * groups * cout; p++)
-		for (int64_t i = 0; i < nout; i++)
-			y[p * nout + i] = b ? b[p % (groups * cout)] : 0;
-	conv(FORWARD, y, writable(x), writable(f), batch, groups, cin, cout, w);
-	return 0;
+	REAL_ONLY(begin, y, b, batch * groups * cout, groups * cout, product(w, w->out));
+	return REAL_ONLY(conv, FORWARD, y, writable(x), writable(f), batch, groups, cin, cout, w);
 }
 
-int k_conv_nd_grad_x_f32(Ctx *c, float *x, const float *g, const float *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	(void)c;
-	for (int64_t i = 0; i < batch * groups * cin * product(w, w->in); i++)
-		x[i] = 0;
-	conv(GRAD_X, writable(g), x, writable(f), batch, groups, cin, cout, w);
-	return 0;
+	REAL_ONLY(begin, x, NULL, batch * groups * cin, 1, product(w, w->in));
+	return REAL_ONLY(conv, GRAD_X, writable(g), x, writable(f), batch, groups, cin, cout, w);
 }
 
-int k_conv_nd_grad_w_f32(Ctx *c, float *f, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	(void)c;
-	for (int64_t i = 0; i < groups * cout * cin * product(w, w->k); i++)
-		f[i] = 0;
-	conv(GRAD_W, writable(g), writable(x), f, batch, groups, cin, cout, w);
-	return 0;
+	REAL_ONLY(begin, f, NULL, groups * cout * cin, 1, product(w, w->k));
+	return REAL_ONLY(conv, GRAD_W, writable(g), writable(x), f, batch, groups, cin, cout, w);
 }
 
-static int64_t largest(const float *x, const KWindows *w, int64_t o)
+int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)
 {
-	int64_t best = -1;
-	bool inside;
-	for (int64_t p = 0, nk = product(w, w->k); p < nk; p++) {
-		int64_t at = under(w, o, p, &inside);
-		if (at >= 0 && (best < 0 || x[at] > x[best] || (isnan(x[at]) && !isnan(x[best]))))
-			best = at;
+	(void)c;
+	switch (type) {
+	case K_F32: return maxpool_f32(y, index, x, planes, w, columns);
+	case K_F64: return maxpool_f64(y, index, x, planes, w, columns);
+	case K_I64: return maxpool_i64(y, index, x, planes, w, columns);
+	case K_I32: return maxpool_i32(y, index, x, planes, w, columns);
+	case K_U8: case K_BOOL: break;
 	}
-	return best;
+	return maxpool_u8(y, index, x, planes, w, columns);
 }
 
-int k_maxpool_nd_f32(Ctx *c, float *y, int64_t *index, const float *x, int64_t planes, const KWindows *w)
+int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
 	(void)c;
-	int64_t nin = product(w, w->in), nout = product(w, w->out);
-	for (int64_t i = 0; i < planes * nout; i++) {
-		int64_t at = largest(x + i / nout * nin, w, i % nout);
-		if (y)
-			y[i] = at < 0 ? -INFINITY : x[i / nout * nin + at];
-		if (index)
-			index[i] = at < 0 ? -1 : i / nout * nin + at;
-	}
-	return 0;
+	return REAL_ONLY(maxpool_grad, dx, g, x, planes, w);
 }
 
-int k_maxpool_nd_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, const KWindows *w)
+int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
 	(void)c;
-	int64_t nin = product(w, w->in), nout = product(w, w->out);
-	for (int64_t i = 0; i < planes * nin; i++)
-		dx[i] = 0;
-	for (int64_t i = 0; i < planes * nout; i++) {
-		int64_t at = largest(x + i / nout * nin, w, i % nout);
-		if (at >= 0)
-			dx[i / nout * nin + at] += g[i];
-	}
-	return 0;
+	return REAL_ONLY(sumpool, y, x, planes, w, kind);
 }
 
-/* What the sum over a window is multiplied by. */
-static float weight(const KWindows *w, int64_t o, KPool kind)
-{
-	int64_t n = 0;
-	bool inside;
-	if (kind == K_POOL_SUM)
-		return 1;
-	for (int64_t p = 0, nk = product(w, w->k); p < nk; p++) {
-		int64_t at = under(w, o, p, &inside);
-		n += kind == K_POOL_PADDED ? inside : at >= 0;
-	}
-	return n ? 1 / (float)n : 0;
-}
-
-int k_sumpool_f32(Ctx *c, float *y, const float *x, int64_t planes, const KWindows *w, KPool kind)
+int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
 	(void)c;
-	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
-	bool inside;
-	for (int64_t i = 0; i < planes * nout; i++) {
-		float sum = 0;
-		for (int64_t p = 0; p < nk; p++) {
-			int64_t at = under(w, i % nout, p, &inside);
-			if (at >= 0)
-				sum += x[i / nout * nin + at];
-		}
-		y[i] = sum * weight(w, i % nout, kind);
-	}
-	return 0;
-}
-
-int k_sumpool_grad_f32(Ctx *c, float *dx, const float *g, int64_t planes, const KWindows *w, KPool kind)
-{
-	(void)c;
-	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
-	bool inside;
-	for (int64_t i = 0; i < planes * nin; i++)
-		dx[i] = 0;
-	for (int64_t i = 0; i < planes * nout; i++) {
-		float v = g[i] * weight(w, i % nout, kind);
-		for (int64_t p = 0; p < nk; p++) {
-			int64_t at = under(w, i % nout, p, &inside);
-			if (at >= 0)
-				dx[i / nout * nin + at] += v;
-		}
-	}
-	return 0;
+	return REAL_ONLY(sumpool_grad, dx, g, planes, w, kind);
 }

@@ -56,4 +56,22 @@ static inline KWork k_work_loss(int64_t rows, KLoss kind)
 	return (KWork){ kind == K_LOSS_NONE ? 0 : 4 * (rows < LOSS_ROWS ? rows : LOSS_ROWS), 0 };
 }
 
+/* det, cofactor: one matrix. */
+static inline KWork k_work_det(int64_t m)
+{
+	return (KWork){ 0, 8 * m * m };
+}
+
+/* Recurrent cells: how many sequences are taken through the steps together, and nine states of each beside a product. */
+static inline int64_t k_cell_rows(int64_t batch, int64_t hidden)
+{
+	int64_t fit = (1 << 15) / hidden, rows = fit < 8 ? 8 : fit > 64 ? 64 : fit;
+	return rows < batch ? rows : batch;
+}
+
+static inline KWork k_work_cells(int64_t batch, int64_t hidden, KType type)
+{
+	return (KWork){ 0, type == K_F64 ? 8 * 8 * hidden : GEMM_WORK + 4 * 9 * hidden * k_cell_rows(batch, hidden) };
+}
+
 #endif

@@ -1,24 +1,22 @@
-/* Operators whose indices are data; an index out of range reads nothing. */
+/* Operators whose indices are data; an index out of range reads zeros. */
 #include "dialect.h"
 
-KERNEL g_gather_32(u32 *y, const u32 *x, const i64 *index, i64 n, i64 inner, i64 count, i64 total)
+KERNEL g_gather(void *y, const void *x, const i64 *index, i64 n, i64 inner, i64 many, i64 width, i64 total)
 {
 	i64 i = element();
 	if (i >= total)
 		return;
-	i64 o = i / (count * inner), k = index[i / inner % count];
-	if (k < 0)
-		k += n;
-	y[i] = k < 0 || k >= n ? 0x7FC00000u : x[(o * n + k) * inner + i % inner];
+	i64 at = wrapped(index[i / inner % many], n);
+	put(y, i, at < 0 ? 0 : x, (i / inner / many * n + at) * inner + i % inner, width);
 }
 
-KERNEL g_gather_elements_32(u32 *y, const u32 *x, const i64 *index, Loops l, i64 n, i64 stride, i64 total)
+KERNEL g_gather_elements(void *y, const void *x, const i64 *index, Loops l, i64 n, i64 stride, i64 width, i64 total)
 {
 	i64 i = element();
 	if (i >= total)
 		return;
-	i64 k = index[i] < 0 ? index[i] + n : index[i];
-	y[i] = k < 0 || k >= n ? 0x7FC00000u : x[place(l, i) + k * stride];
+	i64 at = wrapped(index[i], n);
+	put(y, i, at < 0 ? 0 : x, place(l, i) + at * stride, width);
 }
 
 /* One thread adds everything: indices may repeat, and the order of the sum is to be one. */

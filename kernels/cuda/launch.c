@@ -16,32 +16,31 @@ int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch
 	return code;
 }
 
-int k_copy_8(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+int k_copy(Ctx *c, void *y, const void *x, int64_t offset, KLoops l, int64_t width)
 {
 	int64_t n = k_count(&l);
-	void *args[] = { &y, &x, &offset, &l, &n };
-	return rt_launch(c, "g_copy_8", rt_blocks(n), 1, args);
+	void *args[] = { &y, &x, &offset, &l, &width, &n };
+	return rt_launch(c, "g_copy", rt_blocks(n), 1, args);
 }
 
-int k_keep_32(Ctx *c, void *y, const void *x, int64_t n, bool mine)
+int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width)
+{
+	int64_t n = k_count(&to);
+	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &width, &n };
+	return rt_launch(c, "g_move", rt_blocks(n), 1, args);
+}
+
+int k_keep(Ctx *c, void *y, const void *x, int64_t bytes, bool mine)
 {
 	int own = mine;
-	void *args[] = { &y, &x, &n, &own };
-	return rt_launch(c, "g_keep_32", rt_blocks(n), 1, args);
+	void *args[] = { &y, &x, &bytes, &own };
+	return rt_launch(c, "g_keep", rt_blocks(bytes), 1, args);
 }
 
-int k_copy_32(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
+int k_zero(Ctx *c, void *y, int64_t bytes)
 {
-	int64_t n = k_count(&l);
-	void *args[] = { &y, &x, &offset, &l, &n };
-	return rt_launch(c, "g_copy_32", rt_blocks(n), 1, args);
-}
-
-int k_copy_64(Ctx *c, void *y, const void *x, int64_t offset, KLoops l)
-{
-	int64_t n = k_count(&l);
-	void *args[] = { &y, &x, &offset, &l, &n };
-	return rt_launch(c, "g_copy_64", rt_blocks(n), 1, args);
+	void *args[] = { &y, &bytes };
+	return rt_launch(c, "g_zero", rt_blocks(bytes), 1, args);
 }
 
 int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
@@ -212,45 +211,11 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
-int k_gather_32(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t m)
-{
-	int64_t total = outer * m * inner;
-	void *args[] = { &y, &x, &index, &n, &inner, &m, &total };
-	return rt_launch(c, "g_gather_32", rt_blocks(total), 1, args);
-}
-
-int k_gather_elements_32(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride)
-{
-	int64_t total = k_count(&l);
-	void *args[] = { &y, &x, &index, &l, &n, &stride, &total };
-	return rt_launch(c, "g_gather_elements_32", rt_blocks(total), 1, args);
-}
-
 int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
 {
 	int64_t m = k_count(&l);
 	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &m };
 	return rt_launch(c, "g_scatter_add_f32", 1, 1, args);
-}
-
-int k_zero_32(Ctx *c, void *y, int64_t n)
-{
-	void *args[] = { &y, &n };
-	return rt_launch(c, "g_zero_32", rt_blocks(n), 1, args);
-}
-
-int k_move_32(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
-{
-	int64_t n = k_count(&to);
-	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
-	return rt_launch(c, "g_move_32", rt_blocks(n), 1, args);
-}
-
-int k_move_64(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from)
-{
-	int64_t n = k_count(&to);
-	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &n };
-	return rt_launch(c, "g_move_64", rt_blocks(n), 1, args);
 }
 
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
@@ -304,60 +269,61 @@ static int64_t volume(const KWindows *w, const int64_t *d)
 	return n;
 }
 
-int k_conv_nd_f32(Ctx *c, float *y, const float *x, const float *f, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = batch * groups * cout * volume(w, w->out);
-	void *args[] = { &y, &x, &f, &b, &groups, &cin, &cout, &all, &total };
-	return rt_launch(c, "g_conv_nd_f32", rt_blocks(total), 1, args);
+	void *args[] = { &y, &x, &f, &b, &groups, &cin, &cout, &all, &total, &type };
+	return rt_launch(c, "g_conv_nd", rt_blocks(total), 1, args);
 }
 
-int k_conv_nd_grad_x_f32(Ctx *c, float *x, const float *g, const float *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = batch * groups * cin;
-	void *args[] = { &x, &g, &f, &groups, &cin, &cout, &all, &total };
-	return rt_launch(c, "g_conv_nd_grad_x_f32", rt_blocks(total), 1, args);
+	void *args[] = { &x, &g, &f, &groups, &cin, &cout, &all, &total, &type };
+	return rt_launch(c, "g_conv_nd_grad_x", rt_blocks(total), 1, args);
 }
 
-int k_conv_nd_grad_w_f32(Ctx *c, float *f, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = groups * cout * cin * volume(w, w->k);
-	void *args[] = { &f, &x, &g, &batch, &groups, &cin, &cout, &all, &total };
-	return rt_launch(c, "g_conv_nd_grad_w_f32", rt_blocks(total), 1, args);
+	void *args[] = { &f, &x, &g, &batch, &groups, &cin, &cout, &all, &total, &type };
+	return rt_launch(c, "g_conv_nd_grad_w", rt_blocks(total), 1, args);
 }
 
-int k_maxpool_nd_f32(Ctx *c, float *y, int64_t *index, const float *x, int64_t planes, const KWindows *w)
+int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)
 {
 	KWindows all = *w;
+	int order = columns;
 	int64_t total = planes * volume(w, w->out);
-	void *args[] = { &y, &index, &x, &all, &total };
-	return rt_launch(c, "g_maxpool_nd_f32", rt_blocks(total), 1, args);
+	void *args[] = { &y, &index, &x, &all, &order, &total, &type };
+	return rt_launch(c, "g_maxpool_nd", rt_blocks(total), 1, args);
 }
 
-int k_maxpool_nd_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, const KWindows *w)
+int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
 	KWindows all = *w;
-	void *args[] = { &dx, &g, &x, &all, &planes };
-	return rt_launch(c, "g_maxpool_nd_grad_f32", rt_blocks(planes), 1, args);
+	void *args[] = { &dx, &g, &x, &all, &planes, &type };
+	return rt_launch(c, "g_maxpool_nd_grad", rt_blocks(planes), 1, args);
 }
 
-int k_sumpool_f32(Ctx *c, float *y, const float *x, int64_t planes, const KWindows *w, KPool kind)
+int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
 	KWindows all = *w;
 	int64_t total = planes * volume(w, w->out);
 	int what = (int)kind;
-	void *args[] = { &y, &x, &all, &what, &total };
-	return rt_launch(c, "g_sumpool_f32", rt_blocks(total), 1, args);
+	void *args[] = { &y, &x, &all, &what, &total, &type };
+	return rt_launch(c, "g_sumpool", rt_blocks(total), 1, args);
 }
 
-int k_sumpool_grad_f32(Ctx *c, float *dx, const float *g, int64_t planes, const KWindows *w, KPool kind)
+int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
 	KWindows all = *w;
 	int what = (int)kind;
-	void *args[] = { &dx, &g, &all, &what, &planes };
-	return rt_launch(c, "g_sumpool_grad_f32", rt_blocks(planes), 1, args);
+	void *args[] = { &dx, &g, &all, &what, &planes, &type };
+	return rt_launch(c, "g_sumpool_grad", rt_blocks(planes), 1, args);
 }
 
 /* ---- any.cu ---- */
@@ -369,13 +335,6 @@ int k_fill(Ctx *c, void *y, int64_t offset, KLoops l, const void *value, int64_t
 	memcpy(&bits, value, (size_t)width);
 	void *args[] = { &y, &offset, &l, &bits, &width, &n };
 	return rt_launch(c, "g_fill", rt_blocks(n), 1, args);
-}
-
-int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoops to, KLoops from, int64_t width)
-{
-	int64_t n = k_count(&to);
-	void *args[] = { &y, &yoffset, &x, &xoffset, &to, &from, &width, &n };
-	return rt_launch(c, "g_move", rt_blocks(n), 1, args);
 }
 
 static int64_t padded(const KPad *p, const int64_t *d)
@@ -392,14 +351,6 @@ int k_pad(Ctx *c, void *y, const void *x, const void *value, const KPad *p, int6
 	int64_t n = padded(p, p->out);
 	void *args[] = { &y, &x, &value, &all, &width, &n };
 	return rt_launch(c, "g_pad", rt_blocks(n), 1, args);
-}
-
-int k_pad_grad_f32(Ctx *c, float *dx, const float *dy, const KPad *p)
-{
-	KPad all = *p;
-	int64_t nin = padded(p, p->in), nout = padded(p, p->out);
-	void *args[] = { &dx, &dy, &all, &nin, &nout };
-	return rt_launch(c, "g_pad_grad_f32", 1, 1, args);
 }
 
 int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width)
@@ -431,36 +382,12 @@ int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoo
 	return rt_launch(c, "g_gather_elements", rt_blocks(total), 1, args);
 }
 
-int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
-                       KScatter how, int64_t width)
-{
-	int64_t many = k_count(&l);
-	int what = (int)how;
-	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &what, &width, &many };
-	return rt_launch(c, "g_scatter_elements", 1, 1, args);
-}
-
 int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd *d, int64_t width)
 {
 	KNd all = *d;
 	int64_t n = d->batch * d->many * d->run;
 	void *args[] = { &y, &x, &index, &all, &width, &n };
 	return rt_launch(c, "g_gather_nd", rt_blocks(n), 1, args);
-}
-
-int k_gather_nd_grad_f32(Ctx *c, float *dx, const float *dy, const int64_t *index, int64_t total, const KNd *d)
-{
-	KNd all = *d;
-	void *args[] = { &dx, &dy, &index, &total, &all };
-	return rt_launch(c, "g_gather_nd_grad_f32", 1, 1, args);
-}
-
-int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, int64_t width)
-{
-	KNd all = *d;
-	int what = (int)how;
-	void *args[] = { &y, &x, &index, &updates, &total, &all, &what, &width };
-	return rt_launch(c, "g_scatter_nd", 1, 1, args);
 }
 
 int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
@@ -476,52 +403,155 @@ int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkee
 	return rt_launch(c, "g_compress", 1, 1, args);
 }
 
-int k_cumsum_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse)
+/* ---- typed.cu ---- */
+
+int k_reduce(Ctx *c, void *y, const void *x, KLoops keep, KLoops over, KReduce op, KType type)
+{
+	int64_t rows = k_count(&keep), n = k_count(&over);
+	int what = (int)op;
+	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n, &type };
+	return rt_launch(c, "g_reduce", rt_blocks(rows), 1, args);
+}
+
+int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType type)
+{
+	int64_t total = batch * m * n;
+	void *args[] = { &y, &a, &b, &m, &n, &k, &as, &bs, &total, &type };
+	return rt_launch(c, "g_matmul", rt_blocks(total), 1, args);
+}
+
+int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
+                       KScatter how, KType type)
+{
+	int64_t many = k_count(&l);
+	int what = (int)how;
+	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &what, &many, &type };
+	return rt_launch(c, "g_scatter_elements", 1, 1, args);
+}
+
+int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, KType type)
+{
+	KNd all = *d;
+	int what = (int)how;
+	void *args[] = { &y, &x, &index, &updates, &total, &all, &what, &type };
+	return rt_launch(c, "g_scatter_nd", 1, 1, args);
+}
+
+int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType type)
+{
+	int64_t total = outer * inner;
+	void *args[] = { &y, &dy, &index, &n, &inner, &many, &total, &type };
+	return rt_launch(c, "g_gather_grad", rt_blocks(total), 1, args);
+}
+
+int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
+{
+	KPad all = *p;
+	int64_t nin = padded(p, p->in), nout = padded(p, p->out);
+	void *args[] = { &dx, &dy, &all, &nin, &nout, &type };
+	return rt_launch(c, "g_pad_grad", 1, 1, args);
+}
+
+int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType type)
 {
 	int64_t rows = outer * inner;
 	int without = exclusive, back = reverse;
-	void *args[] = { &y, &x, &rows, &n, &inner, &without, &back };
-	return rt_launch(c, "g_cumsum_f32", rt_blocks(rows), 1, args);
+	void *args[] = { &y, &x, &rows, &n, &inner, &without, &back, &type };
+	return rt_launch(c, "g_cumsum", rt_blocks(rows), 1, args);
 }
 
-int k_cumsum_i64(Ctx *c, int64_t *y, const int64_t *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse)
-{
-	int64_t rows = outer * inner;
-	int without = exclusive, back = reverse;
-	void *args[] = { &y, &x, &rows, &n, &inner, &without, &back };
-	return rt_launch(c, "g_cumsum_i64", rt_blocks(rows), 1, args);
-}
-
-int k_topk_f32(Ctx *c, float *y, int64_t *index, const float *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest)
+int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType type)
 {
 	int64_t rows = outer * inner;
 	int what = largest;
-	void *args[] = { &y, &index, &x, &rows, &n, &inner, &k, &what };
-	return rt_launch(c, "g_topk_f32", rt_blocks(rows), 1, args);
+	void *args[] = { &y, &index, &x, &rows, &n, &inner, &k, &what, &type };
+	return rt_launch(c, "g_topk", rt_blocks(rows), 1, args);
 }
 
-int k_argmax_f32(Ctx *c, int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last)
+int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType type)
 {
 	int64_t rows = outer * inner;
 	int what = largest, which = last;
-	void *args[] = { &y, &x, &rows, &n, &inner, &what, &which };
-	return rt_launch(c, "g_argmax_f32", rt_blocks(rows), 1, args);
+	void *args[] = { &y, &x, &rows, &n, &inner, &what, &which, &type };
+	return rt_launch(c, "g_argmax", rt_blocks(rows), 1, args);
 }
 
-int k_reduce_f64(Ctx *c, double *y, const double *x, KLoops keep, KLoops over, KReduce op)
+/* ---- det.cu, roi.cu ---- */
+
+int k_det(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	int64_t rows = k_count(&keep), n = k_count(&over);
-	int what = (int)op;
-	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
-	return rt_launch(c, "g_reduce_f64", rt_blocks(rows), 1, args);
+	void *args[] = { &y, &x, &m, &type };
+	return rt_launch(c, "g_det", count, 1, args);
 }
 
-int k_reduce_i64(Ctx *c, int64_t *y, const int64_t *x, KLoops keep, KLoops over, KReduce op)
+int k_cofactor(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	int64_t rows = k_count(&keep), n = k_count(&over);
-	int what = (int)op;
-	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
-	return rt_launch(c, "g_reduce_i64", rt_blocks(rows), 1, args);
+	void *args[] = { &y, &x, &m, &type };
+	return rt_launch(c, "g_cofactor", count, 1, args);
+}
+
+int k_roi(Ctx *c, void *y, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
+{
+	KRoi all = *r;
+	int64_t total = r->regions * r->channels * r->ph * r->pw;
+	void *args[] = { &y, &x, &region, &image, &all, &total, &type };
+	return rt_launch(c, "g_roi", rt_blocks(total), 1, args);
+}
+
+int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
+{
+	KRoi all = *r;
+	int64_t total = r->regions * r->channels * r->ph * r->pw;
+	void *args[] = { &dx, &dy, &x, &region, &image, &all, &total, &type };
+	return rt_launch(c, "g_roi_grad", 1, 1, args);
+}
+
+/* ---- recurrent.cu ---- */
+
+int k_lstm(Ctx *c, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
+           const void *c0, const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &y, &yh, &before, &gates, &yc, &cells, &xw, &r, &h0, &lens, &c0, &all, &type };
+	return rt_launch(c, "g_lstm", k->batch, 1, args);
+}
+
+int k_lstm_grad(Ctx *c, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
+                const void *c0, const int32_t *lens, const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &dxw, &dh0, &dc0, &dy, &dyh, &gates, &r, &dyc, &cells, &c0, &lens, &all, &type };
+	return rt_launch(c, "g_lstm_grad", k->batch, 1, args);
+}
+
+int k_gru(Ctx *c, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r, const void *h0, const int32_t *lens, const void *rb,
+          const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &y, &yh, &before, &gates, &inner, &xw, &r, &h0, &lens, &rb, &all, &type };
+	return rt_launch(c, "g_gru", k->batch, 1, args);
+}
+
+int k_gru_grad(Ctx *c, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates, const void *r, const void *before, const void *inner,
+               const int32_t *lens, const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &dxw, &dh0, &side, &dy, &dyh, &gates, &r, &before, &inner, &lens, &all, &type };
+	return rt_launch(c, "g_gru_grad", k->batch, 1, args);
+}
+
+int k_rnn(Ctx *c, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens, const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &y, &yh, &before, &xw, &r, &h0, &lens, &all, &type };
+	return rt_launch(c, "g_rnn", k->batch, 1, args);
+}
+
+int k_rnn_grad(Ctx *c, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r, const int32_t *lens, const KCells *k, KType type)
+{
+	KCells all = *k;
+	void *args[] = { &dxw, &dh0, &dy, &dyh, &y, &r, &lens, &all, &type };
+	return rt_launch(c, "g_rnn_grad", k->batch, 1, args);
 }
 
 /* ---- round.cu ---- */

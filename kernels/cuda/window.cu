@@ -37,14 +37,14 @@ __device__ static i64 under(const Windows &w, i64 o, i64 p, int *inside)
 	return pad ? -1 : at;
 }
 
-KERNEL g_conv_nd_f32(float *y, const float *x, const float *f, const float *b, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, const T *b, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
 	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), q = e % nout, ch = e / nout % (groups * cout), n = e / nout / (groups * cout);
 	int inside;
-	float sum = b ? b[ch] : 0.0f;
+	T sum = b ? b[ch] : 0;
 	for (i64 i = 0; i < cin; i++)
 		for (i64 p = 0; p < nk; p++) {
 			i64 at = under(w, q, p, &inside);
@@ -54,7 +54,7 @@ KERNEL g_conv_nd_f32(float *y, const float *x, const float *f, const float *b, i
 	y[e] = sum;
 }
 
-KERNEL g_conv_nd_grad_x_f32(float *x, const float *g, const float *f, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const T *f, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -72,14 +72,14 @@ KERNEL g_conv_nd_grad_x_f32(float *x, const float *g, const float *f, i64 groups
 			}
 }
 
-KERNEL g_conv_nd_grad_w_f32(float *f, const float *x, const float *g, i64 batch, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const T *g, i64 batch, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
 	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), p = e % nk, i = e / nk % cin, ch = e / nk / cin;
 	int inside;
-	float sum = 0;
+	T sum = 0;
 	for (i64 n = 0; n < batch; n++)
 		for (i64 q = 0; q < nout; q++) {
 			i64 at = under(w, q, p, &inside);
@@ -89,7 +89,27 @@ KERNEL g_conv_nd_grad_w_f32(float *f, const float *x, const float *g, i64 batch,
 	f[e] = sum;
 }
 
-__device__ static i64 top(const float *x, const Windows &w, i64 o)
+/* What is below all others. */
+__device__ static inline float least(float) { return NEG_INF; }
+__device__ static inline double least(double) { return -1.7976931348623157e308 * 10; }
+__device__ static inline i64 least(i64) { return -0x7FFFFFFFFFFFFFFFll - 1; }
+__device__ static inline int least(int) { return -0x7FFFFFFF - 1; }
+__device__ static inline unsigned char least(unsigned char) { return 0; }
+__device__ static inline Flag least(Flag) { return Flag(0); }
+
+/* Place `at` of a plane, counted along its first axis first. */
+__device__ static i64 by_columns(const Windows &w, i64 at)
+{
+	i64 to = 0, stride = volume(w, w.in);
+	for (int a = w.n - 1; a >= 0; a--) {
+		stride /= w.in[a];
+		to += at % w.in[a] * stride;
+		at /= w.in[a];
+	}
+	return to;
+}
+
+template <class T> __device__ static i64 top(const T *x, const Windows &w, i64 o)
 {
 	i64 best = -1, nk = volume(w, w.k);
 	int inside;
@@ -101,19 +121,19 @@ __device__ static i64 top(const float *x, const Windows &w, i64 o)
 	return best;
 }
 
-KERNEL g_maxpool_nd_f32(float *y, i64 *index, const float *x, Windows w, i64 total)
+template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *x, Windows w, int columns, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
 	i64 nin = volume(w, w.in), nout = volume(w, w.out), base = e / nout * nin, at = top(x + base, w, e % nout);
 	if (y)
-		y[e] = at < 0 ? NEG_INF : x[base + at];
+		y[e] = at < 0 ? least((T)0) : x[base + at];
 	if (index)
-		index[e] = at < 0 ? -1 : base + at;
+		index[e] = at < 0 ? -1 : base + (columns ? by_columns(w, at) : at);
 }
 
-KERNEL g_maxpool_nd_grad_f32(float *dx, const float *g, const float *x, Windows w, i64 planes)
+template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, Windows w, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
@@ -128,36 +148,36 @@ KERNEL g_maxpool_nd_grad_f32(float *dx, const float *g, const float *x, Windows 
 	}
 }
 
-__device__ static float weight(const Windows &w, i64 o, int kind)
+template <class T> __device__ static T weight(const Windows &w, i64 o, int kind)
 {
 	i64 n = 0, nk = volume(w, w.k);
 	int inside;
 	if (kind == POOL_SUM)
-		return 1.0f;
+		return 1;
 	for (i64 p = 0; p < nk; p++) {
 		i64 at = under(w, o, p, &inside);
 		n += kind == POOL_PADDED ? inside : at >= 0;
 	}
-	return n ? 1.0f / (float)n : 0.0f;
+	return n ? 1 / (T)n : 0;
 }
 
-KERNEL g_sumpool_f32(float *y, const float *x, Windows w, int kind, i64 total)
+template <class T> __device__ static void sumpool(T *y, const T *x, Windows w, int kind, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
 	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k);
 	int inside;
-	float sum = 0;
+	T sum = 0;
 	for (i64 p = 0; p < nk; p++) {
 		i64 at = under(w, e % nout, p, &inside);
 		if (at >= 0)
 			sum += x[e / nout * nin + at];
 	}
-	y[e] = sum * weight(w, e % nout, kind);
+	y[e] = sum * weight<T>(w, e % nout, kind);
 }
 
-KERNEL g_sumpool_grad_f32(float *dx, const float *g, Windows w, int kind, i64 planes)
+template <class T> __device__ static void sumpool_grad(T *dx, const T *g, Windows w, int kind, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
@@ -167,11 +187,46 @@ KERNEL g_sumpool_grad_f32(float *dx, const float *g, Windows w, int kind, i64 pl
 	for (i64 i = 0; i < nin; i++)
 		dx[e * nin + i] = 0;
 	for (i64 o = 0; o < nout; o++) {
-		float v = g[e * nout + o] * weight(w, o, kind);
+		T v = g[e * nout + o] * weight<T>(w, o, kind);
 		for (i64 p = 0; p < nk; p++) {
 			i64 at = under(w, o, p, &inside);
 			if (at >= 0)
 				dx[e * nin + at] += v;
 		}
 	}
+}
+
+KERNEL g_conv_nd(Any y, Any x, Any f, Any b, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+{
+	BY_REAL(type, conv_nd, y, x, f, b, groups, cin, cout, w, total);
+}
+
+KERNEL g_conv_nd_grad_x(Any x, Any g, Any f, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+{
+	BY_REAL(type, conv_nd_grad_x, x, g, f, groups, cin, cout, w, total);
+}
+
+KERNEL g_conv_nd_grad_w(Any f, Any x, Any g, i64 batch, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+{
+	BY_REAL(type, conv_nd_grad_w, f, x, g, batch, groups, cin, cout, w, total);
+}
+
+KERNEL g_maxpool_nd(Any y, i64 *index, Any x, Windows w, int columns, i64 total, int type)
+{
+	BY_TYPE(type, maxpool_nd, y, index, x, w, columns, total);
+}
+
+KERNEL g_maxpool_nd_grad(Any dx, Any g, Any x, Windows w, i64 planes, int type)
+{
+	BY_REAL(type, maxpool_nd_grad, dx, g, x, w, planes);
+}
+
+KERNEL g_sumpool(Any y, Any x, Windows w, int kind, i64 total, int type)
+{
+	BY_REAL(type, sumpool, y, x, w, kind, total);
+}
+
+KERNEL g_sumpool_grad(Any dx, Any g, Windows w, int kind, i64 planes, int type)
+{
+	BY_REAL(type, sumpool_grad, dx, g, w, kind, planes);
 }

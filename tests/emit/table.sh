@@ -1,4 +1,4 @@
-# Every row of the table that has a kernel or an expression, compiled and run, gives what the evaluator gives.
+# Every row of the table, compiled and run, gives what the evaluator gives.
 # seconds: 900
 "$BUILD/test-emit-table" make || exit 1
 "$SBPCC" model.ir -o tree >log 2>&1 || { echo "not ok compiles: $(head -n 3 log | tr '\n' ' ')"; exit 0; }
@@ -57,9 +57,11 @@ int main(void)
 	return 0;
 }
 END
-flags="-std=c11 -D_GNU_SOURCE -O1 -g -Itree -Itree/rt -Itree/kernels -fsanitize=address,undefined -fno-sanitize-recover=all"
-sources=$(find tree -name '*.c' ! -name trainer.c)
+export flags="-std=c11 -D_GNU_SOURCE -O0 -g1 -Itree -Itree/rt -Itree/kernels -fsanitize=address,undefined -fno-sanitize-recover=all"
+mkdir objects
+# shellcheck disable=SC2016
+find tree -name '*.c' ! -name trainer.c | xargs -P "$JOBS" -I{} sh -c 'gcc $flags -c -o "objects/$(echo {} | tr / _).o" {}' 2>log || { echo "not ok builds: $(head -n 3 log | tr '\n' ' ')"; exit 0; }
 # shellcheck disable=SC2086
-gcc $flags -o feed feed.c $sources -pthread -lm 2>log || { echo "not ok builds: $(head -n 3 log | tr '\n' ' ')"; exit 0; }
+gcc $flags -o feed feed.c objects/*.o -pthread -lm 2>log || { echo "not ok builds: $(head -n 3 log | tr '\n' ' ')"; exit 0; }
 ASAN_OPTIONS=detect_leaks=0 ./feed 2>log || { echo "not ok runs: $(head -n 5 log | tr '\n' ' ')"; exit 0; }
 "$BUILD/test-emit-table" compare

@@ -27,5 +27,6 @@ int test_losses(void);
 int test_convolutions(void);
 int test_attention(void);
 int test_rotary(void);
+int test_cells(void);
 
 #endif

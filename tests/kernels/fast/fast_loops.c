@@ -6,23 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define next plain_next
-#define join plain_join
-#define k_copy_8 k_plain_copy_8
-#define k_copy_32 k_plain_copy_32
-#define k_copy_64 k_plain_copy_64
-#define k_keep_32 k_plain_keep_32
-#define k_zero_32 k_plain_zero_32
-#define k_move_32 k_plain_move_32
-#define k_move_64 k_plain_move_64
+#define k_copy k_plain_copy
+#define k_keep k_plain_keep
+#define k_zero k_plain_zero
+#define k_move k_plain_move
 #include "../../../kernels/cpu/copy.c"
-#undef k_copy_8
-#undef k_copy_32
-#undef k_copy_64
-#undef k_keep_32
-#undef k_zero_32
-#undef k_move_32
-#undef k_move_64
+#undef k_copy
+#undef k_keep
+#undef k_zero
+#undef k_move
 #define k_reduce_f32 k_plain_reduce_f32
 #include "../../../kernels/cpu/reduce.c"
 #undef k_reduce_f32
@@ -32,14 +24,14 @@ int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int
 int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
 #undef k_softmax_f32
 #undef k_logsoftmax_f32
-#define k_gather_32 k_plain_gather_32
+#define k_gather k_plain_gather
 #define k_gather_grad_f32 k_plain_gather_grad_f32
-#define k_gather_elements_32 k_plain_gather_elements_32
+#define k_gather_elements k_plain_gather_elements
 #define k_scatter_add_f32 k_plain_scatter_add_f32
 #include "../../../kernels/cpu/index.c"
-#undef k_gather_32
+#undef k_gather
 #undef k_gather_grad_f32
-#undef k_gather_elements_32
+#undef k_gather_elements
 #undef k_scatter_add_f32
 #define k_maxpool_f32 k_plain_maxpool_f32
 #define k_maxpool_grad_f32 k_plain_maxpool_grad_f32
@@ -63,26 +55,18 @@ static void run_copy(Ctx *c, float *y, void *arg)
 {
 	Copy *s = arg;
 	memset(y, 0, (size_t)s->n * sizeof *y);
-	if (s->kind == 0)
-		k_copy_32(c, y, s->x, s->offset, s->from);
-	else if (s->kind == 1)
-		k_move_32(c, y, 3, s->x, s->offset, s->to, s->from);
-	else if (s->kind == 2)
-		k_copy_64(c, y, s->x, s->offset, s->from);
+	if (s->kind == 1)
+		k_move(c, y, 3, s->x, s->offset, s->to, s->from, 4);
 	else
-		k_copy_8(c, y, s->x, s->offset, s->from);
+		k_copy(c, y, s->x, s->offset, s->from, s->kind == 0 ? 4 : s->kind == 2 ? 8 : 1);
 }
 
 static void plain_copy(float *y, Copy *s)
 {
-	if (s->kind == 0)
-		k_plain_copy_32(NULL, y, s->x, s->offset, s->from);
-	else if (s->kind == 1)
-		k_plain_move_32(NULL, y, 3, s->x, s->offset, s->to, s->from);
-	else if (s->kind == 2)
-		k_plain_copy_64(NULL, y, s->x, s->offset, s->from);
+	if (s->kind == 1)
+		k_plain_move(NULL, y, 3, s->x, s->offset, s->to, s->from, 4);
 	else
-		k_plain_copy_8(NULL, y, s->x, s->offset, s->from);
+		k_plain_copy(NULL, y, s->x, s->offset, s->from, s->kind == 0 ? 4 : s->kind == 2 ? 8 : 1);
 }
 
 int test_copies(void)
@@ -157,7 +141,7 @@ static void run_row(Ctx *c, float *y, void *arg)
 	switch (s->kind) {
 	case 0: k_softmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
 	case 1: k_logsoftmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
-	case 2: k_gather_32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 2: k_gather(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_gather_grad_f32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
 	}
 }
@@ -167,7 +151,7 @@ static void plain_row(float *y, const Soft *s)
 	switch (s->kind) {
 	case 0: k_plain_softmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
 	case 1: k_plain_logsoftmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
-	case 2: k_plain_gather_32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
+	case 2: k_plain_gather(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_plain_gather_grad_f32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
 	}
 }

@@ -1,0 +1,236 @@
+/* The steps of LSTM, GRU and RNN cells for one type of numbers T, one sequence after the other; EXP and TANH are those of the type, NAME(f)
+ * is f with its name.  `work` has room for eight states. */
+
+static T NAME(sigmoid)(T v)
+{
+	return 1 / (1 + EXP(-v));
+}
+
+/* v = x + R h, of n gates; r [n, hidden]. */
+static void NAME(gates_of)(T *v, const T *x, const T *r, const T *h, int64_t n, int64_t hidden)
+{
+	for (int64_t g = 0; g < n; g++) {
+		v[g] = x ? x[g] : 0;
+		for (int64_t k = 0; k < hidden; k++)
+			v[g] += r[g * hidden + k] * h[k];
+	}
+}
+
+/* dh += R' v, of n gates. */
+static void NAME(back_through)(T *dh, const T *v, const T *r, int64_t n, int64_t hidden)
+{
+	for (int64_t g = 0; g < n; g++)
+		for (int64_t k = 0; k < hidden; k++)
+			dh[k] += r[g * hidden + k] * v[g];
+}
+
+/* Copies n numbers, or zeros; does nothing without y. */
+static void NAME(put)(T *y, const T *x, int64_t n)
+{
+	for (int64_t i = 0; y && i < n; i++)
+		y[i] = x ? x[i] : 0;
+}
+
+static T *NAME(at)(T *p, int64_t i)
+{
+	return p ? p + i : NULL;
+}
+
+static const T *NAME(from)(const T *p, int64_t i)
+{
+	return p ? p + i : NULL;
+}
+
+static void NAME(lstm)(const KCells *k, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw, const T *r, const T *h0, const T *c0, const int32_t *lens, T *work)
+{
+	int64_t n = k->hidden;
+	T *h = work, *s = work + n, *v = work + 2 * n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(h, NAME(from)(h0, b * n), n);
+		NAME(put)(s, NAME(from)(c0, b * n), n);
+		for (int64_t t = 0; t < k->steps; t++) {
+			int64_t row = t * k->batch + b;
+			bool live = !lens || t < lens[b];
+			NAME(put)(NAME(at)(before, row * n), h, n);
+			NAME(gates_of)(v, xw + row * 4 * n, r, h, 4 * n, n);
+			for (int64_t j = 0; j < n; j++) {
+				T i = NAME(sigmoid)(v[j]), o = NAME(sigmoid)(v[n + j]), f = NAME(sigmoid)(v[2 * n + j]), g = TANH(v[3 * n + j]);
+				T next = f * s[j] + i * g, out = o * TANH(next);
+				v[j] = i;
+				v[n + j] = o;
+				v[2 * n + j] = f;
+				v[3 * n + j] = g;
+				if (y)
+					y[row * n + j] = live ? out : 0;
+				h[j] = live ? out : h[j];
+				s[j] = live ? next : s[j];
+			}
+			NAME(put)(NAME(at)(gates, row * 4 * n), v, 4 * n);
+			NAME(put)(NAME(at)(cells, row * n), s, n);
+		}
+		NAME(put)(NAME(at)(yh, b * n), h, n);
+		NAME(put)(NAME(at)(yc, b * n), s, n);
+	}
+}
+
+static void NAME(lstm_grad)(const KCells *k, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh, const T *gates, const T *r, const T *dyc, const T *cells, const T *c0,
+                            const int32_t *lens, T *work)
+{
+	int64_t n = k->hidden;
+	T *dh = work, *ds = work + n, *d = work + 2 * n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(dh, NAME(from)(dyh, b * n), n);
+		NAME(put)(ds, NAME(from)(dyc, b * n), n);
+		for (int64_t t = k->steps - 1; t >= 0; t--) {
+			int64_t row = t * k->batch + b;
+			const T *v = gates + row * 4 * n, *old = t ? cells + (row - k->batch) * n : NAME(from)(c0, b * n);
+			NAME(put)(NAME(at)(dxw, row * 4 * n), NULL, 4 * n);
+			if (lens && t >= lens[b])
+				continue;
+			for (int64_t j = 0; j < n; j++) {
+				T i = v[j], o = v[n + j], f = v[2 * n + j], g = v[3 * n + j], out = TANH(cells[row * n + j]);
+				T dout = dh[j] + dy[row * n + j], dnext = ds[j] + dout * o * (1 - out * out);
+				d[j] = dnext * g * i * (1 - i);
+				d[n + j] = dout * out * o * (1 - o);
+				d[2 * n + j] = dnext * (old ? old[j] : 0) * f * (1 - f);
+				d[3 * n + j] = dnext * i * (1 - g * g);
+				ds[j] = dnext * f;
+			}
+			NAME(put)(dh, NULL, n);
+			NAME(back_through)(dh, d, r, 4 * n, n);
+			NAME(put)(NAME(at)(dxw, row * 4 * n), d, 4 * n);
+		}
+		NAME(put)(NAME(at)(dh0, b * n), dh, n);
+		NAME(put)(NAME(at)(dc0, b * n), ds, n);
+	}
+}
+
+/* inner is what is added to the candidate before its activation, times the reset (linear), or the reset state. */
+static void NAME(gru)(const KCells *k, T *y, T *yh, T *before, T *gates, T *inner, const T *xw, const T *r, const T *h0, const int32_t *lens, const T *rb, T *work)
+{
+	int64_t n = k->hidden;
+	T *h = work, *v = work + n, *u = work + 4 * n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(h, NAME(from)(h0, b * n), n);
+		for (int64_t t = 0; t < k->steps; t++) {
+			int64_t row = t * k->batch + b;
+			const T *x = xw + row * 3 * n;
+			bool live = !lens || t < lens[b];
+			NAME(put)(NAME(at)(before, row * n), h, n);
+			NAME(gates_of)(v, x, r, h, 2 * n, n);
+			for (int64_t j = 0; j < 2 * n; j++)
+				v[j] = NAME(sigmoid)(v[j]);
+			if (k->linear) {
+				NAME(gates_of)(u, rb, r + 2 * n * n, h, n, n);
+				for (int64_t j = 0; j < n; j++)
+					v[2 * n + j] = TANH(x[2 * n + j] + v[n + j] * u[j]);
+			} else {
+				for (int64_t j = 0; j < n; j++)
+					u[j] = v[n + j] * h[j];
+				NAME(gates_of)(v + 2 * n, x + 2 * n, r + 2 * n * n, u, n, n);
+				for (int64_t j = 0; j < n; j++)
+					v[2 * n + j] = TANH(v[2 * n + j]);
+			}
+			for (int64_t j = 0; j < n; j++) {
+				T out = (1 - v[j]) * v[2 * n + j] + v[j] * h[j];
+				if (y)
+					y[row * n + j] = live ? out : 0;
+				h[j] = live ? out : h[j];
+			}
+			NAME(put)(NAME(at)(gates, row * 3 * n), v, 3 * n);
+			NAME(put)(NAME(at)(inner, row * n), u, n);
+		}
+		NAME(put)(NAME(at)(yh, b * n), h, n);
+	}
+}
+
+/* side is the gradient of what R gives: that of xw but for the candidate of a linear reset. */
+static void NAME(gru_grad)(const KCells *k, T *dxw, T *dh0, T *side, const T *dy, const T *dyh, const T *gates, const T *r, const T *before, const T *inner,
+                           const int32_t *lens, T *work)
+{
+	int64_t n = k->hidden;
+	T *dh = work, *dreset = work + n, *e = work + 2 * n, *d = work + 5 * n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(dh, NAME(from)(dyh, b * n), n);
+		for (int64_t t = k->steps - 1; t >= 0; t--) {
+			int64_t row = t * k->batch + b;
+			const T *z = gates + row * 3 * n, *reset = z + n, *g = z + 2 * n, *h = before + row * n;
+			NAME(put)(NAME(at)(dxw, row * 3 * n), NULL, 3 * n);
+			NAME(put)(NAME(at)(side, row * 3 * n), NULL, 3 * n);
+			if (lens && t >= lens[b])
+				continue;
+			for (int64_t j = 0; j < n; j++) {
+				T dout = dh[j] + dy[row * n + j];
+				d[j] = dout * (h[j] - g[j]) * z[j] * (1 - z[j]);
+				d[2 * n + j] = dout * (1 - z[j]) * (1 - g[j] * g[j]);
+				dh[j] = dout * z[j];
+				dreset[j] = k->linear ? d[2 * n + j] * inner[row * n + j] : 0;
+			}
+			if (!k->linear) {
+				NAME(back_through)(dreset, d + 2 * n, r + 2 * n * n, n, n);
+				for (int64_t j = 0; j < n; j++) {
+					dh[j] += dreset[j] * reset[j];
+					dreset[j] *= h[j];
+				}
+			}
+			for (int64_t j = 0; j < n; j++) {
+				d[n + j] = dreset[j] * reset[j] * (1 - reset[j]);
+				e[j] = d[j];
+				e[n + j] = d[n + j];
+				e[2 * n + j] = k->linear ? d[2 * n + j] * reset[j] : d[2 * n + j];
+			}
+			NAME(back_through)(dh, e, r, k->linear ? 3 * n : 2 * n, n);
+			NAME(put)(NAME(at)(dxw, row * 3 * n), d, 3 * n);
+			NAME(put)(NAME(at)(side, row * 3 * n), e, 3 * n);
+		}
+		NAME(put)(NAME(at)(dh0, b * n), dh, n);
+	}
+}
+
+static void NAME(rnn)(const KCells *k, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int32_t *lens, T *work)
+{
+	int64_t n = k->hidden;
+	T *h = work, *v = work + n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(h, NAME(from)(h0, b * n), n);
+		for (int64_t t = 0; t < k->steps; t++) {
+			int64_t row = t * k->batch + b;
+			bool live = !lens || t < lens[b];
+			NAME(put)(NAME(at)(before, row * n), h, n);
+			NAME(gates_of)(v, xw + row * n, r, h, n, n);
+			for (int64_t j = 0; j < n; j++) {
+				T out = TANH(v[j]);
+				if (y)
+					y[row * n + j] = live ? out : 0;
+				h[j] = live ? out : h[j];
+			}
+		}
+		NAME(put)(NAME(at)(yh, b * n), h, n);
+	}
+}
+
+static void NAME(rnn_grad)(const KCells *k, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int32_t *lens, T *work)
+{
+	int64_t n = k->hidden;
+	T *dh = work, *d = work + n;
+	for (int64_t b = 0; b < k->batch; b++) {
+		NAME(put)(dh, NAME(from)(dyh, b * n), n);
+		for (int64_t t = k->steps - 1; t >= 0; t--) {
+			int64_t row = t * k->batch + b;
+			NAME(put)(NAME(at)(dxw, row * n), NULL, n);
+			if (lens && t >= lens[b])
+				continue;
+			for (int64_t j = 0; j < n; j++)
+				d[j] = (dh[j] + dy[row * n + j]) * (1 - y[row * n + j] * y[row * n + j]);
+			NAME(put)(dh, NULL, n);
+			NAME(back_through)(dh, d, r, n, n);
+			NAME(put)(NAME(at)(dxw, row * n), d, n);
+		}
+		NAME(put)(NAME(at)(dh0, b * n), dh, n);
+	}
+}
+
+#undef T
+#undef NAME
+#undef EXP
+#undef TANH

@@ -1,0 +1,74 @@
+/* Where indices that are data, and places of a padded tensor, point. */
+#ifndef PLACES_H
+#define PLACES_H
+
+#include "kernels.h"
+
+/* An index, counted from the end where it is negative; -1 when it is none. */
+static inline int64_t index_of(int64_t i, int64_t n)
+{
+	i = i < 0 ? i + n : i;
+	return i < 0 || i >= n ? -1 : i;
+}
+
+static inline int bad_index(Ctx *c, int64_t at, int64_t i, int64_t n)
+{
+	return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)at, (long long)i, (long long)n);
+}
+
+/* Where in x place i of the indices points, or -1 after rt_error; *code is set then. */
+static inline int64_t nd_place(Ctx *c, const int64_t *index, int64_t i, const KNd *d, int *code)
+{
+	int64_t at = i / d->many * d->xbatch;
+	for (int a = 0; a < d->axes.n; a++) {
+		int64_t k = index_of(index[i * d->axes.n + a], d->axes.len[a]);
+		if (k < 0) {
+			*code = bad_index(c, i, index[i * d->axes.n + a], d->axes.len[a]);
+			return -1;
+		}
+		at += k * d->axes.stride[a];
+	}
+	return at;
+}
+
+/* Where on an axis of n elements place i of the padded axis comes from; -1: from nowhere. */
+static inline int64_t pad_source(KPadMode mode, int64_t i, int64_t n)
+{
+	if (i >= 0 && i < n)
+		return i;
+	switch (mode) {
+	case K_PAD_EDGE: return i < 0 ? 0 : n - 1;
+	case K_PAD_WRAP: return (i % n + n) % n;
+	case K_PAD_REFLECT: {
+		int64_t period = n > 1 ? 2 * (n - 1) : 1, k = (i % period + period) % period;
+		return k < n ? k : period - k;
+	}
+	case K_PAD_CONSTANT: break;
+	}
+	return -1;
+}
+
+/* The element of the plain tensor behind element i of the padded one, or -1. */
+static inline int64_t pad_behind(const KPad *p, int64_t i)
+{
+	int64_t at = 0, stride = 1;
+	for (int a = p->n - 1; a >= 0; a--) {
+		int64_t s = pad_source(p->mode, i % p->out[a] - p->lo[a], p->in[a]);
+		if (s < 0)
+			return -1;
+		at += s * stride;
+		stride *= p->in[a];
+		i /= p->out[a];
+	}
+	return at;
+}
+
+static inline int64_t pad_count(const KPad *p, const int64_t *dim)
+{
+	int64_t n = 1;
+	for (int a = 0; a < p->n; a++)
+		n *= dim[a];
+	return n;
+}
+
+#endif
