@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 		double top = 0, ours = 0, theirs = 0, work = 2.0 * s->m * s->n * s->k, begin = seconds();
 		int inner = work < 1e8 ? (int)(1e8 / work) : 1;
 		int turn = 0;
-		for (; turn < 3 || seconds() - begin < limit; turn++) {
+		for (; turn < 8 || seconds() - begin < limit; turn++) {
 			double p = peak(c.isa) * threads;
 			top = p > top ? p : top;
 			double t = now(clock);
