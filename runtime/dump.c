@@ -18,6 +18,11 @@ enum { LONGEST = 180 };                 /* bytes of a name that stand in a file 
 static const char *const letters[RT_TYPES] = { [RT_F32] = "<f4", [RT_F64] = "<f8", [RT_F16] = "<f2", [RT_BF16] = "<u2", [RT_I64] = "<i8", [RT_I32] = "<i4",
 	[RT_I16] = "<i2", [RT_I8] = "|i1", [RT_U64] = "<u8", [RT_U32] = "<u4", [RT_U16] = "<u2", [RT_U8] = "|u1", [RT_BOOL] = "|b1" };
 
+const char *rt_npy_letters(RtType t)
+{
+	return letters[t];
+}
+
 static void file_name(char *to, const char *name)
 {
 	uint64_t h = 0;

@@ -13,7 +13,7 @@ enum { MAX_THREADS = 1024 };
 
 typedef struct Args {
 	int64_t steps, every, seed, threads, save_every, eval_every, keep, dump_step;
-	const char *weights, *data, *checkpoint, *resume, *log, *trace, *dump, *eval_of;
+	const char *weights, *data, *checkpoint, *resume, *log, *trace, *dump, *eval_of, *infer;
 	bool last_good, changed_data, profile, help;
 	bool resuming, seed_given, steps_given, eval;
 	double begin;                   /* when the program was started */
@@ -40,6 +40,7 @@ static const struct Option {
 	{ "last-good", offsetof(Args, last_good), FLAG, 0, "", "with --resume: pass over checkpoints that are damaged" },
 	{ "changed-data", offsetof(Args, changed_data), FLAG, 0, "", "with --resume: go on although the data set is another one" },
 	{ "eval", offsetof(Args, eval_of), MAYBE, 0, "raw", "train no step; print the loss of the samples that are held out, with averaged weights where the model has `ema`, else or with =raw with the trained ones" },
+	{ "infer", offsetof(Args, infer), TEXT, 0, "DIR", "train no step; read DIR/INPUT.npy, samples along the first axis, and write DIR/OUTPUT.npy for each output" },
 	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print the loss of what is held out every N steps and at the end" },
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
 	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON: step, loss, rate (of learning), norm (of the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
@@ -73,15 +74,16 @@ static void wrap(const char *s, int indent)
 static void help(const RtProgram *p)
 {
 	enum { INDENT = 26 };
-	printf("usage: trainer [OPTION...]\n\nTrains the model that it was written for on %d rank%s, each with %zu bytes of values", p->nrank, p->nrank == 1 ? "" : "s",
-	       p->slab_bytes + p->window_bytes);
+	bool trains = p->role[0]->part[RT_TRAIN] != NULL;
+	printf("usage: trainer [OPTION...]\n\n%s the model that it was written for on %d rank%s, each with %zu bytes of values", trains ? "Trains" : "Infers with", p->nrank,
+	       p->nrank == 1 ? "" : "s", p->slab_bytes + p->window_bytes);
 	if (p->nrank > 1)
 		printf(", of which %zu are seen by other ranks", p->window_bytes);
-	if (p->epochs)
+	if (trains && p->epochs)
 		printf("; %" PRId64 " epochs", p->epochs);
-	else
+	else if (trains)
 		printf("; %" PRId64 " steps", p->steps);
-	printf(" of %" PRId64 " samples.\n\n", p->batch);
+	printf(trains ? " of %" PRId64 " samples.\n\n" : "; %" PRId64 " samples at a time.\n\n", p->batch);
 	for (int i = 0; i < NOPTION; i++) {
 		bool maybe = options[i].kind == MAYBE;
 		int n = printf("  --%s%s%s%s%s", options[i].name, maybe ? "[" : "", *options[i].word ? "=" : "", options[i].word, maybe ? "]" : "");
@@ -237,12 +239,12 @@ static int prepare(Ctx *c, const Args *a, double *at)
 	if (!code && a->resuming)
 		code = rt_resume_load(c, &a->from);
 	at[VALUES] = rt_seconds();
-	if (!code)
+	if (!code && !a->infer)
 		code = rt_data_open(c, a->data, c->step);
 	at[SAMPLES] = rt_seconds();
-	if (!code && a->resuming && c->rank == 0 && !a->changed_data && !a->eval && rt_data_print(c) != a->from.data)
+	if (!code && a->resuming && c->rank == 0 && !a->changed_data && !a->eval && !a->infer && rt_data_print(c) != a->from.data)
 		code = rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on: --changed-data goes on with it");
-	if (!code && a->checkpoint && !a->eval)
+	if (!code && a->checkpoint && !a->eval && !a->infer)
 		code = rt_saver_open(c, a->checkpoint, a->keep);
 	if (!code && (a->trace || a->profile))
 		code = rt_watch_open(c, a->trace, a->profile, false);
@@ -275,7 +277,7 @@ static int run(Ctx *c, void *arg)
 		if (a->profile && c->rank == 0)
 			printf("start %.1f ms: memory %.1f, threads %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin), 1e3 * (at[MEMORY] - a->begin),
 			       1e3 * (at[THREADS] - at[MEMORY]), 1e3 * (at[VALUES] - at[THREADS]), 1e3 * (at[SAMPLES] - at[VALUES]));
-		code = a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
+		code = a->infer ? rt_infer_files(c, a->infer) : a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
 		if (c->rank == 0)
 			rt_report_end(c, &r, code);
 	}
@@ -301,6 +303,14 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		help(p);
 		return RT_OK;
 	}
+	if (!a.infer && !p->role[0]->part[RT_TRAIN]) {
+		fprintf(stderr, "trainer: this program only infers: --infer=DIR reads DIR/INPUT.npy and writes DIR/OUTPUT.npy\n");
+		return RT_USAGE;
+	}
+	if (a.resuming && !p->role[0]->part[RT_TRAIN]) {
+		fprintf(stderr, "trainer: this program only infers: --weights=DIR/state.safetensors takes the parameters of a checkpoint\n");
+		return RT_USAGE;
+	}
 	if (a.eval_of && strcmp(a.eval_of, "raw")) {
 		fprintf(stderr, "trainer: --eval takes raw, or nothing\n");
 		return RT_USAGE;
@@ -324,5 +334,5 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		}
 		a.seed = (int64_t)a.from.seed;
 	}
-	return rt_run(p, a.checkpoint && !a.eval ? rt_snapshot_bytes(p) : 0, run, &a);
+	return rt_run(p, a.checkpoint && !a.eval && !a.infer ? rt_snapshot_bytes(p) : 0, run, &a);
 }

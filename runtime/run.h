@@ -14,6 +14,10 @@ const RtKept *rt_averaged(const RtProgram *, const RtKept *);
 
 /* dump.c: what is kept is written to files, and from then on the results of every action, until c->after is NULL. */
 int rt_dump_begin(Ctx *, const char *dir);
+const char *rt_npy_letters(RtType);                                      /* "<f4" */
+
+/* infer.c: outputs of all samples in folder, into it. */
+int rt_infer_files(Ctx *, const char *folder);
 
 /* file.c: files that are mapped and only read. */
 typedef struct RtFile { const unsigned char *data; size_t bytes; } RtFile;

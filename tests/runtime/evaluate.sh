@@ -67,6 +67,16 @@ infer() { # tree, weights
 want=$(infer plain average.safetensors) got=$(infer only $state)
 [ -n "$want" ] && [ "$want" = "$got" ] && [ "$want" = "$(infer one $state)" ] && echo "ok infer" || echo "not ok infer: $got, not $want: $(head -n 2 log)"
 
+# From files to files: the last batch is not full; samples alone give what they give among others.
+mkdir some few && cp float/image.npy some && sed '1s/(600,/(070,/' float/image.npy | head -c $((128 + 256 * 70)) >few/image.npy
+only/trainer --infer=some --weights=$state >log 2>&1 && grep -q '^600 samples$' log && [ "$(wc -c <some/scores.npy)" = $((128 + 4 * 10 * 600)) ] && head -c 128 some/scores.npy | grep -aq "'<f4'.*(600, 10,)" &&
+	echo "ok files" || echo "not ok files: $(head -n 2 log)"
+mv some/scores.npy whole.npy
+one/trainer --infer=some --resume=ck >log 2>&1 && cmp -s some/scores.npy whole.npy && echo "ok files-of-a-checkpoint" || echo "not ok files-of-a-checkpoint: $(head -n 2 log)"
+only/trainer --infer=few --weights=$state >log 2>&1 && cmp -s <(tail -c +129 few/scores.npy) <(head -c $((128 + 40 * 70)) whole.npy | tail -c +129) && echo "ok fewer-files" || echo "not ok fewer-files: $(head -n 2 log)"
+refused nothing-to-infer 2 'this program only infers' only/trainer
+refused files-missing 20 'cannot read nowhere' only/trainer --infer=nowhere
+
 sed 's/epochs: 3/epochs: 3, steps: 9/' digits.ir >both.ir
 refused steps-and-epochs 1 'steps and epochs both say' "$SBPCC" both.ir -o no
 sed 's/idx("idx", validation: 0.2)/points(classes: 10)/' digits.ir >endless.ir
