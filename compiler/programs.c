@@ -76,19 +76,6 @@ static void narrow(Graph *g, Value **out, int nout)
 		g->value[i]->declared &= g->value[i]->def || g->value[i]->input || g->value[i]->init;
 }
 
-/* Annotations of one's own: those of the copy will differ. */
-static Annot *copy_annots(Arena *arena, const Annot *list)
-{
-	Annot *first = NULL, **end = &first;
-	for (; list; list = list->next) {
-		*end = arena_new(arena, Annot);
-		**end = *list;
-		(*end)->next = NULL;
-		end = &(*end)->next;
-	}
-	return first;
-}
-
 /* A copy of the model's graph, with the meshes and pins of the model. */
 static Model *copy(Model *m, const char *name)
 {
@@ -103,14 +90,14 @@ static Model *copy(Model *m, const char *name)
 	c->nopset = m->nopset;
 	c->graph = graph_copy(c, m->graph);
 	for (int i = 0; i < c->graph->nvalue; i++)
-		c->graph->value[i]->annot = copy_annots(&c->arena, c->graph->value[i]->annot);
+		c->graph->value[i]->annot = annot_copy(&c->arena, c->graph->value[i]->annot);
 	for (int i = 0; i < c->graph->nnode; i++)
-		c->graph->node[i]->annot = copy_annots(&c->arena, c->graph->node[i]->annot);
+		c->graph->node[i]->annot = annot_copy(&c->arena, c->graph->node[i]->annot);
 	for (const Annot *a = m->annot; a; a = a->next)
 		if (!strcmp(a->name, "mesh") || !strcmp(a->name, "done")) {
 			Annot one = *a;
 			one.next = NULL;
-			annot_add(&c->annot, copy_annots(&c->arena, &one));
+			annot_add(&c->annot, annot_copy(&c->arena, &one));
 		}
 	c->plan = arena_new(&c->arena, Plan);
 	c->plan->train = m->plan->train;
@@ -244,6 +231,6 @@ void programs_pin(Model *m)
 			continue;
 		Annot one = *a;
 		one.next = NULL;
-		annot_add(&v->annot, copy_annots(g->arena, &one));
+		annot_add(&v->annot, annot_copy(g->arena, &one));
 	}
 }

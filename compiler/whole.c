@@ -10,17 +10,6 @@
 
 #include <string.h>
 
-static Annot *copy_annots(Arena *arena, const Annot *list)
-{
-	Annot *first = NULL, **end = &first;
-	for (; list; list = list->next, end = &(*end)->next) {
-		*end = arena_new(arena, Annot);
-		**end = *list;
-		(*end)->next = NULL;
-	}
-	return first;
-}
-
 /* The symbol of the batch axis, and what it is bound to; NULL: it is a number. */
 static Name batch_symbol(const Graph *g, int64_t *rows)
 {
@@ -50,12 +39,12 @@ Model *whole_model(Model *m)
 	w->nopset = m->nopset;
 	w->function = m->function;
 	w->nfunction = m->nfunction;
-	w->annot = copy_annots(&w->arena, m->annot);
+	w->annot = annot_copy(&w->arena, m->annot);
 	w->graph = graph_copy(w, m->graph);
 	for (int i = 0; i < w->graph->nvalue; i++)
-		w->graph->value[i]->annot = copy_annots(&w->arena, w->graph->value[i]->annot);
+		w->graph->value[i]->annot = annot_copy(&w->arena, w->graph->value[i]->annot);
 	for (int i = 0; i < w->graph->nnode; i++)
-		w->graph->node[i]->annot = copy_annots(&w->arena, w->graph->node[i]->annot);
+		w->graph->node[i]->annot = annot_copy(&w->arena, w->graph->node[i]->annot);
 	m->whole = w;
 	w->of = m;
 	return w;

@@ -517,6 +517,17 @@ void annot_add(Annot **list, Annot *a)
 	*list = a;
 }
 
+Annot *annot_copy(Arena *arena, const Annot *list)
+{
+	Annot *first = NULL, **end = &first;
+	for (; list; list = list->next, end = &(*end)->next) {
+		*end = arena_new(arena, Annot);
+		**end = *list;
+		(*end)->next = NULL;
+	}
+	return first;
+}
+
 static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg)
 {
 	Annot *a = arena_new(arena, Annot);

@@ -557,6 +557,7 @@ Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argu
 bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);
+Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
 bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
 void   annot_list(FILE *);                                   /* the table of annotations */
 

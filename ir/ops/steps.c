@@ -84,17 +84,29 @@ static int shape_steps(Node *n)
 	return 0;
 }
 
-/* Operand dy, or of the gates' shape `like`, tells all. */
+/* Operand dy tells all: what the others are is said by their names. */
 static int shape_steps_grad(Node *n)
 {
-	Type *dy = in_type(n, 0), *r = in_type(n, 3);
-	bool known = dy && dy->rank == 3 && r && r->rank == 2;
-	Dim seq = known ? dy->dim[0] : DIM_UNKNOWN, batch = known ? dy->dim[1] : DIM_UNKNOWN, hidden = known ? dy->dim[2] : DIM_UNKNOWN;
-	if (dy && r && (!known || dim_differ(r->dim[0], dim_mul(hidden, gates_of(n))) || dim_differ(r->dim[1], hidden))) {
-		err_at(n->loc, "%s: %s and %s do not fit together", n->op, type_text(dy), type_text(r));
+	Type *dy = in_type(n, 0);
+	if (dy && dy->rank >= 0 && dy->rank != 3) {
+		err_at(in_loc(n, 0), "%s wants dy of 3 axes, it is %s", n->op, type_text(dy));
 		return -1;
 	}
-	Dim state[3] = { 1, batch, hidden }, gates[3] = { seq, batch, dim_mul(hidden, gates_of(n)) };
+	bool known = dy && dy->rank == 3;
+	Dim seq = known ? dy->dim[0] : DIM_UNKNOWN, batch = known ? dy->dim[1] : DIM_UNKNOWN, hidden = known ? dy->dim[2] : DIM_UNKNOWN;
+	Dim all = dim_mul(hidden, gates_of(n)), state[3] = { 1, batch, hidden }, gates[3] = { seq, batch, all }, every[3] = { seq, batch, hidden };
+	for (int i = 1; i < n->nin; i++) {
+		const char *name = n->row->schema->in[i].name;
+		bool bad;
+		if (!strcmp(name, "r"))
+			bad = want_shape(n, i, 2, (Dim[]){ all, hidden });
+		else if (!strcmp(name, "lens"))
+			bad = want_shape(n, i, 1, &batch);
+		else
+			bad = want_shape(n, i, 3, !strcmp(name, "gates") ? gates : !strcmp(name, "c") || !strncmp(name, "dy_", 3) ? state : every);
+		if (bad)
+			return -1;
+	}
 	for (int i = 0; i < n->nout; i++)
 		out_set(n, i, in_dtype(n, 0), 3, i == 0 || (gates_of(n) == 3 && i == 2) ? gates : state);
 	return 0;

@@ -175,7 +175,7 @@ refused parameter-77 23 'action start: e.*1 is not finite since the step before'
 two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log 2>&1
 [ "$(wc -l <log.json)" = 6 ] && grep -q '{"step":3,"loss":.*,"rate":.*,"norm":.*,"tokens_per_s":.*,"seconds":.*}' log.json && grep -q '"dropped_per_epoch":' log.json && echo "ok log" || echo "not ok log: $(cat log.json)"
 n=$(grep -c '^ *[0-9.]* *[0-9.]*% ' log)     # actions of a step
-"$BUILD/test-runtime-trace" trace.json >spans && [ "$(tr '\n' ';' <spans)" = "0 $((4 * n)) 0;1 $((4 * n)) 0;" ] && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" ||
+"$BUILD/test-runtime-faults-trace" trace.json >spans && [ "$(tr '\n' ';' <spans)" = "0 $((4 * n)) 0;1 $((4 * n)) 0;" ] && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" ||
 	echo "not ok trace: $n actions; $(tr '\n' ';' <spans)"
 grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && grep -q '%  SoftmaxCrossEntropyLoss loss.sum$' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
 script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { grep -q 'rate 0.05.*norm.*tokens/s.*left' terminal && echo "ok progress-on-a-terminal" || echo "not ok progress-on-a-terminal: $(cat -v terminal)"; }

@@ -4,7 +4,7 @@
 . "$HERE/common.bash"
 FLAGS=-O1
 export ASAN_OPTIONS=verify_asan_link_order=0
-gcc -shared -fPIC -o preload.so "$HERE/preload.c" -ldl || exit 1
+gcc -shared -fPIC -o preload.so "$HERE/saves/preload.c" -ldl || exit 1
 cat >m.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adam(lr: 0.05), batch: 8, steps: 12, data: points(classes: 3), seed: 3)

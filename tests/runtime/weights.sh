@@ -42,7 +42,9 @@ grep -q '"layer\\\\x201/w"' one/weights.safetensors && echo "ok names-are-escape
 cp one/weights.safetensors other.safetensors
 sed 's|file("w.npy")|file("other.safetensors", key: "layer\\\\x201/w")|' model.ir >safe.ir
 check safetensors train two safe.ir --ranks=2
-check same-losses cmp one.txt two.txt
+# Two ranks add in another order: the last digits may differ.
+near() { awk '{ printf "%s %.5f\n", $2, $4 }' "$1"; }
+check same-losses cmp <(near one.txt) <(near two.txt)
 check split train split model.ir --ranks=2 --train='batch: 4, data: points(classes: 3)'
 
 check beside-the-program sh -c 'cd / && "$0"/one/trainer --steps=1' "$TMP"
