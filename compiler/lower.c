@@ -12,20 +12,6 @@ static bool no_kernel(const Node *n, void *arg)
 	return !emit_has(n);
 }
 
-/* m stands where n does. */
-static void stand_beside(Node *m, const Node *n)
-{
-	m->from = n->from;
-	m->stage = n->stage;
-	for (const Annot *a = n->annot; a; a = a->next)
-		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
-			Annot *copy = arena_new(m->graph->arena, Annot);
-			*copy = *a;
-			copy->next = NULL;
-			annot_add(&m->annot, copy);
-		}
-}
-
 /* The type in which the kernel of n reads operand i; DT_UNDEFINED: as it is. */
 static DType read_as(const Node *n, int i)
 {
@@ -48,7 +34,7 @@ static int cast_operands(Graph *g)
 			Value *v = build(g, n->loc, "Cast", arena_printf(g->scratch, "to=%d", (int)to), 1, NULL, 1, n->in[k]);
 			if (!v)
 				return -1;
-			stand_beside(v->def, n);
+			node_inherit(v->def, n);
 			n->in[k] = v;
 		}
 	}

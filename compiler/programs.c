@@ -79,20 +79,9 @@ static void narrow(Graph *g, Value **out, int nout)
 /* A copy of the model's graph, with the meshes and pins of the model. */
 static Model *copy(Model *m, const char *name)
 {
-	Model *c = model_new();
+	Model *c = model_copy(m);
 	c->main = m;
 	c->program = name_of(name);
-	c->file = m->file;
-	c->ir_version = m->ir_version;
-	c->has_ir_version = m->has_ir_version;
-	c->from_onnx = m->from_onnx;
-	c->opset = m->opset;
-	c->nopset = m->nopset;
-	c->graph = graph_copy(c, m->graph);
-	for (int i = 0; i < c->graph->nvalue; i++)
-		c->graph->value[i]->annot = annot_copy(&c->arena, c->graph->value[i]->annot);
-	for (int i = 0; i < c->graph->nnode; i++)
-		c->graph->node[i]->annot = annot_copy(&c->arena, c->graph->node[i]->annot);
 	for (const Annot *a = m->annot; a; a = a->next)
 		if (!strcmp(a->name, "mesh") || !strcmp(a->name, "done")) {
 			Annot one = *a;

@@ -30,21 +30,10 @@ Model *whole_model(Model *m)
 	Name symbol = times > 1 && !pass_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
 	if (!symbol)
 		return NULL;
-	Model *w = model_new();
-	w->file = m->file;
-	w->ir_version = m->ir_version;
-	w->has_ir_version = m->has_ir_version;
-	w->from_onnx = m->from_onnx;
-	w->opset = m->opset;
-	w->nopset = m->nopset;
+	Model *w = model_copy(m);
 	w->function = m->function;
 	w->nfunction = m->nfunction;
 	w->annot = annot_copy(&w->arena, m->annot);
-	w->graph = graph_copy(w, m->graph);
-	for (int i = 0; i < w->graph->nvalue; i++)
-		w->graph->value[i]->annot = annot_copy(&w->arena, w->graph->value[i]->annot);
-	for (int i = 0; i < w->graph->nnode; i++)
-		w->graph->node[i]->annot = annot_copy(&w->arena, w->graph->node[i]->annot);
 	m->whole = w;
 	w->of = m;
 	return w;

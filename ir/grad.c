@@ -161,21 +161,10 @@ static void note_part(Node *n, const char *which)
 	annot_add(&n->annot, a);
 }
 
-/* m belongs where n stands: its annotations but those of one signature. */
 static void inherit(Node *m, const Node *n)
 {
-	if (m->annot)
-		return;
-	m->from = n->from;
-	m->stage = n->stage;
-	for (const Annot *a = n->annot; a; a = a->next)
-		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
-			Annot *copy = arena_new(m->graph->arena, Annot);
-
-			*copy = *a;
-			copy->next = NULL;
-			annot_add(&m->annot, copy);
-		}
+	if (!m->annot)
+		node_inherit(m, n);
 }
 
 static int part_of(const Back *b, const Value *v)

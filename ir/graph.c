@@ -447,3 +447,32 @@ Graph *graph_copy(Model *to, const Graph *g)
 {
 	return copy_into(to, NULL, g);
 }
+
+Model *model_copy(const Model *m)
+{
+	Model *c = model_new();
+	c->file = m->file;
+	c->ir_version = m->ir_version;
+	c->has_ir_version = m->has_ir_version;
+	c->from_onnx = m->from_onnx;
+	c->opset = m->opset;
+	c->nopset = m->nopset;
+	c->graph = graph_copy(c, m->graph);
+	for (int i = 0; i < c->graph->nvalue; i++)
+		c->graph->value[i]->annot = annot_copy(&c->arena, c->graph->value[i]->annot);
+	for (int i = 0; i < c->graph->nnode; i++)
+		c->graph->node[i]->annot = annot_copy(&c->arena, c->graph->node[i]->annot);
+	return c;
+}
+
+void node_inherit(Node *m, const Node *from)
+{
+	m->from = from->from;
+	m->stage = from->stage;
+	for (const Annot *a = from->annot; a; a = a->next)
+		if (strcmp(a->name, "sbp") && strcmp(a->name, "opset")) {
+			Annot one = *a;
+			one.next = NULL;
+			annot_add(&m->annot, annot_copy(m->graph->arena, &one));
+		}
+}

@@ -408,6 +408,8 @@ void   graph_replace(Graph *, Value *old, Value *by);        /* every use, outpu
 void   graph_sweep(Graph *);                                 /* drop nodes and constants that nothing uses */
 int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
 Graph *graph_copy(Model *to, const Graph *);
+Model *model_copy(const Model *);               /* its graph, with annotations of its own; neither functions nor annotations of the model */
+void   node_inherit(Node *, const Node *from);  /* it stands where `from` does: all its annotations but those of one signature */
 int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
 
 /* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
