@@ -197,8 +197,6 @@ const char *rt_parameter(const RtProgram *p, int i, size_t *bytes)
 	if (k == p->nkept)
 		return NULL;
 	const RtTensor *t = &p->kept[k].t;
-	*bytes = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
-		*bytes *= (size_t)t->dim[a];
+	*bytes = rt_whole_bytes(t);
 	return t->name;
 }

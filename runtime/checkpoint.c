@@ -55,14 +55,6 @@ static size_t box_bytes(const RtProgram *p, int rank, const RtTensor *t)
 	return (size_t)rt_elements(&b) * rt_width(t->type);
 }
 
-static size_t whole_bytes(const RtTensor *t)
-{
-	size_t n = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
-		n *= (size_t)t->dim[a];
-	return n;
-}
-
 static size_t aligned(size_t n)
 {
 	return (n + 63) / 64 * 64;
@@ -147,8 +139,8 @@ static int make_head(RtSaver *s)
 			continue;
 		bad |= put(&s->head, &s->nhead, "%s", any++ ? ",\n" : "") | put_name(&s->head, &s->nhead, t->name);
 		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) | put_ints(&s->head, &s->nhead, t->dim, t->rank);
-		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + whole_bytes(t));
-		at += whole_bytes(t);
+		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_whole_bytes(t));
+		at += rt_whole_bytes(t);
 	}
 	bad |= put(&s->head, &s->nhead, "}");
 	while (s->nhead % 8)
@@ -227,7 +219,7 @@ static int write_tensors(const RtSaver *s, int fd, char **text, size_t *n)
 			       put_ints(text, n, b.len, t->rank) | put(text, n, ",\"crc\":%" PRIu32 "}", rt_crc32c(0, from, bytes));
 		}
 		bad |= put(text, n, "]}");
-		base += whole_bytes(t);
+		base += rt_whole_bytes(t);
 	}
 	return bad;
 }

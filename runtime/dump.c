@@ -12,42 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LONGEST = 180 };                 /* bytes of a name that stand in a file name; what is longer ends in a hash */
-
-/* bfloat16 has no letter: its bits as integers. */
-static const char *const letters[RT_TYPES] = { [RT_F32] = "<f4", [RT_F64] = "<f8", [RT_F16] = "<f2", [RT_BF16] = "<u2", [RT_I64] = "<i8", [RT_I32] = "<i4",
-	[RT_I16] = "<i2", [RT_I8] = "|i1", [RT_U64] = "<u8", [RT_U32] = "<u4", [RT_U16] = "<u2", [RT_U8] = "|u1", [RT_BOOL] = "|b1" };
-
-const char *rt_npy_letters(RtType t)
-{
-	return letters[t];
-}
-
-static void file_name(char *to, const char *name)
-{
-	uint64_t h = 0;
-	char *o = to;
-	for (const char *s = name; *s; s++) {
-		h = rt_hash(h, (unsigned char)*s);
-		if (o - to < LONGEST)
-			o += sprintf(o, *s == '/' ? "\\x2F" : "%c", *s);
-	}
-	if (strlen(name) > LONGEST)
-		o += sprintf(o, "-%016" PRIx64, h);
-	*o = 0;
-}
-
 static int write_all(const char *path, RtType type, const void *data, size_t bytes)
 {
-	char head[128];
-	int n = snprintf(head + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%zu,), }", letters[type], bytes / rt_width(type));
-	memset(head + 10 + n, ' ', (size_t)(118 - n));
-	memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-	head[127] = '\n';
+	char head[RT_NPY_HEAD];
+	size_t n = rt_npy_head(head, type, 1, (int64_t[]){ (int64_t)(bytes / rt_width(type)) });
 	FILE *f = fopen(path, "wb");
 	if (!f)
 		return -1;
-	bool bad = fwrite(head, 1, sizeof head, f) != sizeof head || fwrite(data, 1, bytes, f) != bytes;
+	bool bad = fwrite(head, 1, n, f) != n || fwrite(data, 1, bytes, f) != bytes;
 	return fclose(f) || bad ? -1 : 0;
 }
 
@@ -58,8 +30,8 @@ static int folder(const Ctx *c, const char *path)
 
 static int write_value(Ctx *c, const char *part, const char *name, int micro, RtType type, const void *value, size_t bytes)
 {
-	char file[LONGEST + 32], path[4096], rank[32] = "", turn[32] = "";
-	file_name(file, name);
+	char file[RT_NPY_NAME], path[4096], rank[32] = "", turn[32] = "";
+	rt_npy_name(file, name);
 	if (c->nrank > 1)
 		snprintf(rank, sizeof rank, ".rank%d", c->rank);
 	if (micro >= 0)

@@ -11,14 +11,6 @@
 
 enum { OUTPUTS = 64 };
 
-static size_t bytes_of(const RtTensor *t)
-{
-	size_t n = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
-		n *= (size_t)t->dim[a];
-	return n;
-}
-
 /* The inputs of inference as if they were those of a step that reads .npy files. */
 static int open_inputs(Ctx *c, const char *folder, Set *s)
 {
@@ -48,7 +40,7 @@ static int load(Ctx *c, const Set *s, int64_t first, int64_t batch)
 	int code = 0;
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
-		size_t bytes = bytes_of(&in->t), row = batch ? bytes / (size_t)batch : 0;
+		size_t bytes = rt_whole_bytes(&in->t), row = batch ? bytes / (size_t)batch : 0;
 		unsigned char *to = rt_host(c, rt_place(c, &in->t), bytes);
 		for (int64_t j = 0; j < batch && !w.code; j++)
 			set_fetch(s, in, i, first + j < s->n ? first + j : s->n - 1, 0, (int64_t)(row / rt_width(in->t.type)), to + (size_t)j * row, &w);
@@ -59,23 +51,24 @@ static int load(Ctx *c, const Set *s, int64_t first, int64_t batch)
 
 static FILE *create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch)
 {
-	char path[4096], shape[256] = "", head[256];
-	int at = 0;
+	char name[RT_NPY_NAME], path[4096], head[RT_NPY_HEAD];
+	int64_t dim[RT_AXES];
 	for (int a = 0; a < t->rank; a++)
-		at += snprintf(shape + at, sizeof shape - (size_t)at, "%" PRId64 ",%s", !a && t->dim[0] == batch ? samples : t->dim[a], a == t->rank - 1 ? "" : " ");
-	FILE *f = snprintf(path, sizeof path, "%s/%s.npy", folder, t->name) < (int)sizeof path ? fopen(path, "wb") : NULL;
-	if (!f) {
-		rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
-		return NULL;
-	}
-	int n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", rt_npy_letters(t->type), shape), len = (n + 11 + 63) / 64 * 64 - 10;
-	fprintf(f, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, len & 255, len >> 8, len - 1, head);
-	return f;
+		dim[a] = !a && t->dim[0] == batch ? samples : t->dim[a];
+	size_t n = rt_npy_head(head, t->type, t->rank, dim);
+	rt_npy_name(name, t->name);
+	FILE *f = snprintf(path, sizeof path, "%s/%s.npy", folder, name) < (int)sizeof path ? fopen(path, "wb") : NULL;
+	if (f && fwrite(head, 1, n, f) == n)
+		return f;
+	rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
+	if (f)
+		fclose(f);
+	return NULL;
 }
 
 static int store(Ctx *c, const RtTensor *t, FILE *f, unsigned char *host, int64_t first, int64_t samples, int64_t batch)
 {
-	size_t bytes = bytes_of(t), keep = bytes;
+	size_t bytes = rt_whole_bytes(t), keep = bytes;
 	bool rows = t->rank && t->dim[0] == batch;
 	int code = rt_get(c, host, rt_place(c, t), bytes);
 	if (rows && samples - first < batch)
@@ -115,7 +108,7 @@ int rt_infer_files(Ctx *c, const char *folder)
 	for (int i = 0; i < p->noutput && !code; i++) {
 		f[i] = create(c, folder, &p->output[i], s.n, batch);
 		code = f[i] ? 0 : RT_DATA;
-		most = bytes_of(&p->output[i]) > most ? bytes_of(&p->output[i]) : most;
+		most = rt_whole_bytes(&p->output[i]) > most ? rt_whole_bytes(&p->output[i]) : most;
 	}
 	unsigned char *host = code ? NULL : malloc(most);
 	if (!code)

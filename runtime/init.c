@@ -22,6 +22,14 @@ int64_t rt_elements(const RtBox *b)
 	return n;
 }
 
+size_t rt_whole_bytes(const RtTensor *t)
+{
+	size_t n = rt_width(t->type);
+	for (int a = 0; a < t->rank; a++)
+		n *= (size_t)t->dim[a];
+	return n;
+}
+
 RtBox rt_box(const Ctx *c, const RtTensor *t)
 {
 	RtBox b = { .rank = t->rank };

@@ -214,6 +214,7 @@ typedef struct RtBox {
 RtBox rt_box(const Ctx *, const RtTensor *);
 void *rt_place(const Ctx *, const RtTensor *);
 int64_t rt_elements(const RtBox *);
+size_t rt_whole_bytes(const RtTensor *);                 /* of the logical tensor, over all ranks */
 size_t rt_width(RtType);                                /* bytes of an element */
 
 /* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */

@@ -14,7 +14,11 @@ const RtKept *rt_averaged(const RtProgram *, const RtKept *);
 
 /* dump.c: what is kept is written to files, and from then on the results of every action, until c->after is NULL. */
 int rt_dump_begin(Ctx *, const char *dir);
-const char *rt_npy_letters(RtType);                                      /* "<f4" */
+
+/* npy.c: what stands before the numbers, its bytes returned; the name of a value in a file name: / is \x2F, and it is cut. */
+enum { RT_NPY_HEAD = 320, RT_NPY_NAME = 212 };
+size_t rt_npy_head(char head[RT_NPY_HEAD], RtType, int rank, const int64_t *dim);
+void rt_npy_name(char to[RT_NPY_NAME], const char *name);
 
 /* infer.c: outputs of all samples in folder, into it. */
 int rt_infer_files(Ctx *, const char *folder);

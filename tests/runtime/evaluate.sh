@@ -74,6 +74,13 @@ only/trainer --infer=some --weights=$state >log 2>&1 && grep -q '^600 samples$' 
 mv some/scores.npy whole.npy
 one/trainer --infer=some --resume=ck >log 2>&1 && cmp -s some/scores.npy whole.npy && echo "ok files-of-a-checkpoint" || echo "not ok files-of-a-checkpoint: $(head -n 2 log)"
 only/trainer --infer=few --weights=$state >log 2>&1 && cmp -s <(tail -c +129 few/scores.npy) <(head -c $((128 + 40 * 70)) whole.npy | tail -c +129) && echo "ok fewer-files" || echo "not ok fewer-files: $(head -n 2 log)"
+# Whatever outputs are called, they are written into the folder.
+cat >names.ir <<'IR'
+<ir_version: 10, opset_import: ["" : 23]>
+names (float[4, 1, 8, 8] image) => (float[4, 1, 8, 8] "../out", float[4, 1, 8, 8] "a/b") { "../out" = Neg(image) "a/b" = Abs(image) }
+IR
+mkdir named && cp few/image.npy named && "$SBPCC" names.ir --infer -o namer >log 2>&1 && make -s -C namer STATIC= >log 2>&1 && namer/trainer --infer=named >log 2>&1 &&
+	[ "$(ls -A named | sort | tr '\n' ' ')" = '..\x2Fout.npy a\x2Fb.npy image.npy ' ] && [ ! -e out.npy ] && echo "ok names-of-outputs" || echo "not ok names-of-outputs: $(head -n 2 log) $(ls named)"
 refused nothing-to-infer 2 'this program only infers' only/trainer
 refused files-missing 20 'cannot read nowhere' only/trainer --infer=nowhere
 
