@@ -19,7 +19,9 @@ static DType read_as(const Node *n, int i)
 	const Operand *o = s && s->nin ? &s->in[i < s->nin ? i : s->nin - 1] : NULL;
 	if (!o || !n->in[i] || !emit_reads(n, i))
 		return DT_UNDEFINED;
-	return *o->type == 'I' || !strcmp(o->name, "indices") ? DT_INT64 : !strcmp(o->name, "rois") ? n->in[0]->type->elem : DT_UNDEFINED;
+	if (*o->type == 'I' || (n->row->as_int64 && !strcmp(o->name, n->row->as_int64)))
+		return DT_INT64;
+	return n->row->as_first && !strcmp(o->name, n->row->as_first) ? n->in[0]->type->elem : DT_UNDEFINED;
 }
 
 static int cast_operands(Graph *g)

@@ -443,6 +443,7 @@ struct Op {
 	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
 	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
 	const char *index;              /* "indices axis", "target 1": an operand whose elements count along that axis of the first one */
+	const char *as_int64, *as_first;        /* an operand that the kernel reads as int64, or in the type of the first one, whatever its own */
 	int (*infer)(Node *);           /* only the first result is used: becomes what it means outside training */
 	/* Filled in by op_init, never written in a row: */
 	struct Function *def;           /* the text definition: of a composite, or of an operator that is nothing else */

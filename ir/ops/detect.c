@@ -419,22 +419,22 @@ static Cost cost_roi(const Node *n)
 	"spatial_scale=@spatial_scale>(dy, x, rois, batch)"
 
 const Op ops_detect[] = {
-	{ .name = "RoiAlign", .since = 16, .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("half_pixel"), .shape = shape_roi,
+	{ .name = "RoiAlign", .since = 16, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("half_pixel"), .shape = shape_roi,
 	  .kernel = "roi_align", .eval = eval_roi, .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD, .cost = cost_roi,
 	  .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2 =output_width:2 "
 	          "| x:[1,2,4,4] rois:int64(0,4)[1,4] batch:int64(0,1)[1] =mode:\"max\" =sampling_ratio:2" },
-	{ .name = "RoiAlign", .since = 10, .until = 15, .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("output_half_pixel"),
+	{ .name = "RoiAlign", .since = 10, .until = 15, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("output_half_pixel"),
 	  .shape = shape_roi, .kernel = "roi_align", .eval = eval_roi, .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD,
 	  .cost = cost_roi, .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2" },
-	{ .name = "RoiAlignGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F x:F rois:N1 batch:int64 -> dx:F", .attrs = ALIGN("half_pixel"),
+	{ .name = "RoiAlignGrad", .domain = "sbpcc", .since = 1, .as_first = "rois", .sig = "dy:F x:F rois:N1 batch:int64 -> dx:F", .attrs = ALIGN("half_pixel"),
 	  .shape = shape_roi_grad, .kernel = "roi_align_grad", .eval = eval_roi_grad, .factors = "n c * *, * c * *, n *, n -> * c * *",
 	  .nograd = true, .cost = cost_roi,
 	  .test = "dy:[2,3,1,1] x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2]" },
-	{ .name = "MaxRoiPool", .since = 1, .sig = "x:F rois:N1 -> y:F", .attrs = POOL, .shape = shape_roi, .kernel = "max_roi_pool",
+	{ .name = "MaxRoiPool", .since = 1, .as_first = "rois", .sig = "x:F rois:N1 -> y:F", .attrs = POOL, .shape = shape_roi, .kernel = "max_roi_pool",
 	  .eval = eval_roi, .factors = "* c * *, n * -> n c * *",
 	  .grad = "dx = MaxRoiPoolGrad<pooled_shape=@pooled_shape, spatial_scale=@spatial_scale>(dy, x, rois)", .cost = cost_roi,
 	  .test = "x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
-	{ .name = "MaxRoiPoolGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F x:F rois:N1 -> dx:F", .attrs = POOL, .shape = shape_roi_grad,
+	{ .name = "MaxRoiPoolGrad", .domain = "sbpcc", .since = 1, .as_first = "rois", .sig = "dy:F x:F rois:N1 -> dx:F", .attrs = POOL, .shape = shape_roi_grad,
 	  .kernel = "max_roi_pool_grad", .eval = eval_roi_grad, .factors = "n c * *, * c * *, n * -> * c * *", .nograd = true, .cost = cost_roi,
 	  .test = "dy:[2,3,2,2] x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
 	{ .name = "NonMaxSuppression", .since = 10, .sig = "boxes:F scores:F most:int64? overlap:F? least:F? -> y:int64",

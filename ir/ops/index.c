@@ -840,7 +840,7 @@ const Op ops_index[] = {
 	  .grad = SCATTER_GRAD("GatherND", "ScatterND", "ScatterND<reduction=\"add\">", "ScatterND<reduction=\"mul\">"), .cost = cost_bytes,
 	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\""
 	          " | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
-	{ .name = "OneHot", .since = 9, .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .shape = shape_one_hot,
+	{ .name = "OneHot", .since = 9, .as_int64 = "indices", .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .shape = shape_one_hot,
 	  .eval = eval_one_hot, .kernel = "one_hot", .factor_fn = factor_one_hot, .linear = "values",
 	  .grad = "m = OneHot<axis=@axis>(indices, depth, CastLike([0, 1], values)); s = ReduceSum<keepdims=0>(Mul(dy, m));"
 	          "dvalues = Concat<axis=0>(Reshape(Sub(ReduceSum<keepdims=0>(dy), s), [1]), Reshape(s, [1]))",
