@@ -7,6 +7,7 @@
 #define SBPCC_COMPILER_H
 
 #include "ir.h"
+#include "../runtime/form.h"
 
 typedef struct Mesh Mesh;
 typedef struct Place Place;
@@ -65,7 +66,8 @@ struct Mesh {
 	Name name;
 	bool cuda;
 	int ndim, dim[MESH_DIMS];
-	int nrank;                      /* rank at coordinate (i, j) is i * dim[1] + j */
+	int nrank;
+	const int *rank;                /* at coordinate (i, j): rank[i * dim[1] + j]; NULL: i * dim[1] + j */
 	Loc loc;
 };
 struct Place { const Mesh *mesh; };
@@ -78,19 +80,21 @@ typedef enum { SBP_B, SBP_S, SBP_P } SbpKind;
 struct Sbp {
 	SbpKind kind;
 	int axis;                       /* S: of the tensor */
+	int leaf;                       /* S: 0, or 1 + the factor of the axis that is cut (Value.factors), major first */
+	int before, after;              /* S: with so many elements of the neighbours: what a window of a convolution reaches */
 	Reduce red;                     /* P */
 };
 /* One legal way to run a node, along one mesh axis. */
 typedef struct Sig { Sbp *in, *out; } Sig;
 
+/* The same as a form: what every rank holds of v. */
+Form  sbp_form(const Value *v, const Sbp *, const Mesh *);
 Sig  *sbp_signatures(Node *, int parts, Arena *, int *n);    /* "everything B" is the first */
 bool  sbp_equal(const Sbp *, const Sbp *, int ndim);
 const char *sbp_text(const Sbp *, int ndim);                 /* "S(0)", "B", "P": valid until the eighth call after it */
 int   sbp_solve(Graph *, Plan *);
 Sig  *sbp_choose(Node *, int parts, Arena *);                  /* the cheapest, given operands and settled results */
 void  sbp_note(Graph *, Value *, const Mesh *);               /* its SBP as an annotation */
-/* Part number c of m of an axis of length n: the only place that says where a shard begins. */
-void  sbp_shard(int64_t n, int m, int c, int64_t *origin, int64_t *len);
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };

@@ -36,7 +36,7 @@ static int find_split(Graph *g, Plan *p, int64_t n, int meshdim)
 	for (int r = 0; r < p->main->nrank; r++) {
 		int coord[MESH_DIMS];
 		mesh_coord(p->main, r, coord);
-		sbp_shard(n, p->main->dim[meshdim], coord[meshdim], &s.origin[r], &s.len[r]);
+		form_share(n, p->main->dim[meshdim], coord[meshdim], &s.origin[r], &s.len[r]);
 	}
 	arena_push(g->arena, p->split, p->nsplit, s);
 	return p->nsplit - 1;

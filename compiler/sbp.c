@@ -14,7 +14,7 @@
 bool sbp_equal(const Sbp *a, const Sbp *b, int ndim)
 {
 	for (int i = 0; i < ndim; i++)
-		if (a[i].kind != b[i].kind || (a[i].kind == SBP_S && a[i].axis != b[i].axis) || (a[i].kind == SBP_P && a[i].red != b[i].red))
+		if (a[i].kind != b[i].kind || (a[i].kind == SBP_S && (a[i].axis != b[i].axis || a[i].leaf != b[i].leaf || a[i].before != b[i].before || a[i].after != b[i].after)) || (a[i].kind == SBP_P && a[i].red != b[i].red))
 			return false;
 	return true;
 }
@@ -30,7 +30,9 @@ const char *sbp_text(const Sbp *s, int ndim)
 	for (int i = 0; i < ndim && n < 48; i++) {
 		if (i)
 			n += (size_t)snprintf(t + n, 64 - n, " ");
-		if (s[i].kind == SBP_S)
+		if (s[i].kind == SBP_S && s[i].leaf)
+			n += (size_t)snprintf(t + n, 64 - n, "S(%d/%d)", s[i].axis, s[i].leaf - 1);
+		else if (s[i].kind == SBP_S)
 			n += (size_t)snprintf(t + n, 64 - n, "S(%d)", s[i].axis);
 		else
 			n += (size_t)snprintf(t + n, 64 - n, "%s", s[i].kind == SBP_B ? "B" : red[s[i].red]);
@@ -38,12 +40,31 @@ const char *sbp_text(const Sbp *s, int ndim)
 	return t;
 }
 
-/* n = q*m + r: the first r parts have q + 1 elements, the others q. */
-void sbp_shard(int64_t n, int m, int c, int64_t *origin, int64_t *len)
+Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 {
-	int64_t q = n / m, r = n % m;
-	*origin = c * q + (c < r ? c : r);
-	*len = q + (c < r);
+	Form f = { .ndim = m->ndim, .rank = m->rank, .naxis = v->type->rank };
+	for (int a = 0; a < f.naxis; a++)
+		f.dim[a] = v->type->dim[a];
+	for (int k = 0; k < m->ndim; k++) {
+		f.mesh[k] = m->dim[k];
+		FormCut *c = &f.cut[k];
+		c->kind = (int8_t)(s[k].kind == SBP_S ? FORM_S : s[k].kind == SBP_B ? FORM_B : FORM_P);
+		c->reduce = (int8_t)s[k].red;
+		if (s[k].kind != SBP_S)
+			continue;
+		c->axis = (int8_t)s[k].axis;
+		c->len = f.dim[s[k].axis];
+		c->inner = 1;
+		c->before = s[k].before;
+		c->after = s[k].after;
+		if (!s[k].leaf)
+			continue;
+		const struct FactorAxis *x = &v->factors->axis[s[k].axis];
+		c->len = v->graph->factor[x->factor[s[k].leaf - 1]];
+		for (int i = s[k].leaf; i < x->n; i++)
+			c->inner *= v->graph->factor[x->factor[i]];
+	}
+	return f;
 }
 
 /* ---- signatures ---- */

@@ -1,0 +1,397 @@
+#include "form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void form_share(int64_t n, int m, int c, int64_t *at, int64_t *len)
+{
+	int64_t q = n / m, r = n % m;
+	*at = c * q + (c < r ? c : r);
+	*len = q + (c < r);
+}
+
+int form_places(const Form *f)
+{
+	int n = 1;
+	for (int k = 0; k < f->ndim; k++)
+		n *= f->mesh[k];
+	return n;
+}
+
+int form_rank(const Form *f, int place)
+{
+	return f->rank ? f->rank[place] : f->first + place;
+}
+
+int form_place(const Form *f, int rank)
+{
+	int n = form_places(f);
+	if (!f->rank)
+		return rank >= f->first && rank < f->first + n ? rank - f->first : -1;
+	for (int i = 0; i < n; i++)
+		if (f->rank[i] == rank)
+			return i;
+	return -1;
+}
+
+void form_coord(const Form *f, int place, int *coord)
+{
+	for (int k = f->ndim - 1; k >= 0; k--) {
+		coord[k] = place % f->mesh[k];
+		place /= f->mesh[k];
+	}
+}
+
+static int place_at(const Form *f, const int *coord)
+{
+	int place = 0;
+	for (int k = 0; k < f->ndim; k++)
+		place = place * f->mesh[k] + coord[k];
+	return place;
+}
+
+/* ---- parts ---- */
+
+/* What is left of one factor of an axis: from .. from + n - 1 of len, each of `inner` elements. */
+typedef struct Factor { int64_t len, inner, from, n, before, after; } Factor;
+
+/* The factors of an axis that are cut, major first. */
+static int factors_of(const Form *f, const int *coord, int axis, Factor *list)
+{
+	int n = 0;
+	for (int k = 0; k < f->ndim; k++) {
+		const FormCut *c = &f->cut[k];
+		if (c->kind != FORM_S || c->axis != axis)
+			continue;
+		int i = 0;
+		while (i < n && list[i].inner != c->inner)
+			i++;
+		if (i == n) {
+			for (i = n; i > 0 && list[i - 1].inner < c->inner; i--)
+				list[i] = list[i - 1];
+			list[i] = (Factor){ c->len, c->inner, 0, c->len, 0, 0 };
+			n++;
+		}
+		int64_t at, len;
+		form_share(list[i].n, f->mesh[k], coord[k], &at, &len);
+		list[i].from += at;
+		list[i].n = len;
+		list[i].before = c->before;
+		list[i].after = c->after;
+	}
+	for (int i = 0; i < n; i++) {           /* an empty part has no edge */
+		if (!list[i].n || (!list[i].before && !list[i].after))
+			continue;
+		int64_t lo = list[i].from - list[i].before, hi = list[i].from + list[i].n + list[i].after;
+		list[i].from = lo < 0 ? 0 : lo;
+		list[i].n = (hi > list[i].len ? list[i].len : hi) - list[i].from;
+	}
+	return n;
+}
+
+/* Runs of one axis: every combination of the factors before the last, which gives one run each. */
+static int axis_runs(const Form *f, const int *coord, int axis, FormAxis *out)
+{
+	Factor list[FORM_MESH];
+	int n = factors_of(f, coord, axis, list);
+	int64_t count = 1, dim = f->dim[axis];
+	if (!n)
+		list[n++] = (Factor){ dim, 1, 0, dim, 0, 0 };
+	for (int i = 0; i < n; i++) {
+		int64_t above = i ? list[i - 1].inner : dim, each = list[i].len * list[i].inner;
+		count *= (each > 0 ? above / each : 0) * (i + 1 < n ? list[i].n : list[i].n > 0);
+	}
+	*out = (FormAxis){ .len = 0 };
+	if (!count)
+		return 0;
+	if (count > INT32_MAX || !(out->run = malloc((size_t)count * sizeof *out->run)))
+		return -1;
+	for (int64_t c = 0; c < count; c++) {
+		int64_t rest = c, at = 0;
+		for (int i = n - 1; i >= 0; i--) {
+			int64_t each = list[i].len * list[i].inner, above = i ? list[i - 1].inner : dim;
+			if (i < n - 1) {
+				at += (list[i].from + rest % list[i].n) * list[i].inner;
+				rest /= list[i].n;
+			}
+			at += rest % (above / each) * each;
+			rest /= above / each;
+		}
+		FormRun r = { at + list[n - 1].from * list[n - 1].inner, list[n - 1].n * list[n - 1].inner };
+		out->len += r.len;
+		if (out->n && out->run[out->n - 1].at + out->run[out->n - 1].len == r.at)
+			out->run[out->n - 1].len += r.len;
+		else
+			out->run[out->n++] = r;
+	}
+	return 0;
+}
+
+int form_part(const Form *f, int place, FormPart *p)
+{
+	int coord[FORM_MESH];
+	form_coord(f, place, coord);
+	*p = (FormPart){ .naxis = f->naxis };
+	for (int a = 0; a < f->naxis; a++)
+		if (axis_runs(f, coord, a, &p->axis[a])) {
+			form_part_free(p);
+			return -1;
+		}
+	return 0;
+}
+
+void form_part_free(FormPart *p)
+{
+	for (int a = 0; a < p->naxis; a++)
+		free(p->axis[a].run);
+	*p = (FormPart){ 0 };
+}
+
+int64_t form_elements(const FormPart *p)
+{
+	int64_t n = 1;
+	for (int a = 0; a < p->naxis; a++)
+		n *= p->axis[a].len;
+	return n;
+}
+
+static bool same_axis(const FormAxis *a, const FormAxis *b)
+{
+	return a->len == b->len && a->n == b->n && (!a->n || !memcmp(a->run, b->run, (size_t)a->n * sizeof *a->run));
+}
+
+static bool same_place(const Form *a, const Form *b, int place)
+{
+	FormPart x, y;
+	bool same = true;
+	if (form_part(a, place, &x))
+		return false;
+	if (form_part(b, place, &y)) {
+		form_part_free(&x);
+		return false;
+	}
+	bool empty = !form_elements(&x) && !form_elements(&y);
+	for (int i = 0; i < x.naxis && !empty; i++)
+		same &= same_axis(&x.axis[i], &y.axis[i]);
+	form_part_free(&x);
+	form_part_free(&y);
+	return same;
+}
+
+bool form_same(const Form *a, const Form *b)
+{
+	int n = form_places(a);
+	if (n != form_places(b) || a->naxis != b->naxis)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (form_rank(a, i) != form_rank(b, i))
+			return false;
+	bool cuts = a->ndim == b->ndim;
+	for (int k = 0; k < a->ndim && cuts; k++) {
+		const FormCut *x = &a->cut[k], *y = &b->cut[k];
+		bool alone = a->mesh[k] == 1 && b->mesh[k] == 1;
+		if (a->mesh[k] != b->mesh[k] || ((x->kind == FORM_P || y->kind == FORM_P) && !alone && (x->kind != y->kind || x->reduce != y->reduce)))
+			return false;
+	}
+	for (int k = 0; !cuts && k < a->ndim + b->ndim; k++)
+		if (k < a->ndim ? a->cut[k].kind == FORM_P : b->cut[k - a->ndim].kind == FORM_P)
+			return false;
+	for (int i = 0; i < n; i++)
+		if (!same_place(a, b, i))
+			return false;
+	return true;
+}
+
+/* ---- pieces ---- */
+
+static int meet_axis(const FormAxis *x, const FormAxis *y, FormMeet **out, int *count)
+{
+	int i = 0, j = 0;
+	int64_t from = 0, to = 0;
+	*count = 0;
+	*out = malloc((size_t)(x->n + y->n + 1) * sizeof **out);
+	if (!*out)
+		return -1;
+	while (i < x->n && j < y->n) {
+		const FormRun *a = &x->run[i], *b = &y->run[j];
+		int64_t lo = a->at > b->at ? a->at : b->at, ea = a->at + a->len, eb = b->at + b->len, hi = ea < eb ? ea : eb;
+		if (lo < hi)
+			(*out)[(*count)++] = (FormMeet){ from + lo - a->at, to + lo - b->at, hi - lo };
+		if (ea <= eb) {
+			from += a->len;
+			i++;
+		}
+		if (eb <= ea) {
+			to += b->len;
+			j++;
+		}
+	}
+	return 0;
+}
+
+/* 1: they meet; 0: not; -1: no memory. */
+static int meet(const FormPart *x, const FormPart *y, FormPiece *p)
+{
+	p->naxis = x->naxis;
+	p->elements = 1;
+	for (int a = 0; a < x->naxis; a++) {
+		if (meet_axis(&x->axis[a], &y->axis[a], &p->axis[a].meet, &p->axis[a].n)) {
+			p->naxis = a;
+			return -1;
+		}
+		int64_t n = 0;
+		for (int i = 0; i < p->axis[a].n; i++)
+			n += p->axis[a].meet[i].len;
+		p->elements *= n;
+		p->from_dim[a] = x->axis[a].len;
+		p->to_dim[a] = y->axis[a].len;
+	}
+	return p->elements > 0;
+}
+
+static void piece_free(FormPiece *p)
+{
+	for (int a = 0; a < p->naxis; a++)
+		free(p->axis[a].meet);
+}
+
+static bool same_ranks(const Form *a, const Form *b)
+{
+	bool same = a->ndim == b->ndim;
+	for (int k = 0; k < a->ndim && same; k++)
+		same = a->mesh[k] == b->mesh[k];
+	for (int i = 0, n = same ? form_places(a) : 0; i < n && same; i++)
+		same = form_rank(a, i) == form_rank(b, i);
+	return same;
+}
+
+/* Whether a piece of the source, made at these coordinates, is a term of the one that the destination keeps at `to`.  On one mesh a
+ * piece stays where it is: P keeps its own term, S its own part, and the first rank that of B.  Elsewhere the places of P take
+ * the pieces in turn. */
+static bool falls_on(const Form *src, const Form *dst, const int *from, int number, const int *to, bool one_mesh)
+{
+	for (int k = dst->ndim - 1; k >= 0; k--) {
+		if (dst->cut[k].kind != FORM_P)
+			continue;
+		int want = one_mesh ? (src->cut[k].kind == FORM_B ? 0 : from[k]) : number % dst->mesh[k];
+		number /= one_mesh ? 1 : dst->mesh[k];
+		if (want != to[k])
+			return false;
+	}
+	return true;
+}
+
+/* Which of the ranks that hold the same piece gives it: this one if it does, else the one that is nearest on the mesh, else they take turns. */
+static int holder(const Form *src, const Form *dst, const int *cell, int to, bool one_mesh)
+{
+	int at[FORM_MESH], mine[FORM_MESH], n = 1, own = form_place(src, form_rank(dst, to));
+	bool holds = own >= 0;
+	if (holds)
+		form_coord(src, own, mine);
+	for (int k = 0; k < src->ndim; k++) {
+		at[k] = cell[k];
+		if (src->cut[k].kind != FORM_B)
+			holds &= own >= 0 && mine[k] == cell[k];
+		else
+			n *= src->mesh[k];
+	}
+	if (holds)
+		return own;
+	int turn = one_mesh ? 0 : to % n;
+	if (one_mesh)
+		form_coord(dst, to, mine);
+	for (int k = src->ndim - 1; k >= 0; k--)
+		if (src->cut[k].kind == FORM_B) {
+			at[k] = one_mesh ? mine[k] : turn % src->mesh[k];
+			turn /= one_mesh ? 1 : src->mesh[k];
+		}
+	return place_at(src, at);
+}
+
+/* Pieces of the source are numbered with the cells of S first and the terms of P last: all terms of a cell follow each other. */
+int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *, const FormPiece *), void *arg)
+{
+	int order[FORM_MESH], n = 0, cells = 1, terms = 1, mine[FORM_MESH], code = 0;
+	bool one_mesh = same_ranks(src, dst);
+	int64_t wanted, given = 0;
+	FormPart part;
+	form_coord(dst, to, mine);
+	for (int k = 0; k < src->ndim; k++)
+		if (src->cut[k].kind == FORM_S) {
+			order[n++] = k;
+			cells *= src->mesh[k];
+		}
+	for (int k = 0; k < src->ndim; k++)
+		if (src->cut[k].kind == FORM_P) {
+			order[n++] = k;
+			terms *= src->mesh[k];
+		}
+	if (form_part(dst, to, &part))
+		return -1;
+	wanted = form_elements(&part);
+	for (int c = 0; c < cells && !code && wanted; c++) {
+		bool first = true;
+		for (int t = 0; t < terms && !code; t++) {
+			int cell[FORM_MESH] = { 0 }, rest = c * terms + t;
+			for (int i = n - 1; i >= 0; i--) {
+				cell[order[i]] = rest % src->mesh[order[i]];
+				rest /= src->mesh[order[i]];
+			}
+			if (!falls_on(src, dst, cell, c * terms + t, mine, one_mesh))
+				continue;
+			FormPart x;
+			FormPiece p = { .from = holder(src, dst, cell, to, one_mesh), .to = to, .first = first };
+			if (form_part(src, p.from, &x)) {
+				code = -1;
+				break;
+			}
+			int met = meet(&x, &part, &p);
+			if (met > 0) {
+				given += first ? p.elements : 0;
+				first = false;
+				code = piece ? piece(arg, &p) : 0;
+			}
+			code = met < 0 ? -1 : code;
+			piece_free(&p);
+			form_part_free(&x);
+		}
+	}
+	if (fill)
+		*fill = given < wanted;
+	form_part_free(&part);
+	return code;
+}
+
+/* ---- rows ---- */
+
+void form_rows(const FormPiece *p, void (*row)(void *, int64_t, int64_t, int64_t), void *arg)
+{
+	int last = p->naxis - 1, at[FORM_AXES] = { 0 };
+	int64_t k[FORM_AXES] = { 0 };
+	if (!p->elements)
+		return;
+	if (last < 0) {
+		row(arg, 0, 0, 1);
+		return;
+	}
+	for (;;) {
+		int64_t from = 0, to = 0;
+		for (int a = 0; a < last; a++) {
+			from = (from + p->axis[a].meet[at[a]].from + k[a]) * p->from_dim[a + 1];
+			to = (to + p->axis[a].meet[at[a]].to + k[a]) * p->to_dim[a + 1];
+		}
+		for (int i = 0; i < p->axis[last].n; i++)
+			row(arg, from + p->axis[last].meet[i].from, to + p->axis[last].meet[i].to, p->axis[last].meet[i].len);
+		int a = last - 1;
+		for (; a >= 0; a--) {
+			if (++k[a] < p->axis[a].meet[at[a]].len)
+				break;
+			k[a] = 0;
+			if (++at[a] < p->axis[a].n)
+				break;
+			at[a] = 0;
+		}
+		if (a < 0)
+			return;
+	}
+}
