@@ -65,11 +65,6 @@ static const char *scatter_how(const Node *n)
 	return !strcmp(r, "add") ? "K_ADD" : !strcmp(r, "mul") ? "K_MUL" : !strcmp(r, "max") ? "K_LARGEST" : !strcmp(r, "min") ? "K_SMALLEST" : "K_PUT";
 }
 
-static bool can_scatter_add(const Node *n)
-{
-	return emit_float(n->in[0]) && emit_int64(n->in[1]) && !strcmp(scatter_how(n), "K_ADD");
-}
-
 static void print_scatter(const Print *p, const char *name)
 {
 	Shape x = emit_in(p, 0);
@@ -81,13 +76,6 @@ static void print_how(const Print *p)
 {
 	text_add(p->t, ", %s", scatter_how(p->n));
 	emit_type(p, p->n->in[0]);
-}
-
-static void call_scatter_add(const Print *p)
-{
-	print_scatter(p, "k_scatter_add_f32");
-	print_elements(p);
-	emit_end(p);
 }
 
 static void call_scatter(const Print *p)
@@ -172,7 +160,6 @@ const Kernel calls_index[] = {
 	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, false },
 	{ "gather_grad", "typed", 5, can_grad, call_gather_grad, false },
 	{ "gather_elements", "index", 3, emit_indexed, call_gather_elements, false },
-	{ "scatter_elements", "index", 7, can_scatter_add, call_scatter_add, false },
 	{ "scatter_elements", "typed", 7, emit_indexed, call_scatter, false },
 	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, false },
 	{ "gather_nd_grad", "typed", 5, can_grad, call_gather_nd_grad, false },

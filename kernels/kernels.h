@@ -230,11 +230,9 @@ typedef struct KRoi { int64_t images, channels, h, w, regions, ph, pw, samples; 
 int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 
-/* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index; or as x, with
- * updates added at the indices.  The loops run over index and move in x, by 0 along the indexed axis, which has length n
- * and this stride in x. */
+/* elements: one index per element of index, whose axes are those of x but for the indexed one.  y is as index.  The loops run over index
+ * and move in x, by 0 along the indexed axis, which has length n and this stride in x.  (The same of scatter_elements, whose y is as x.) */
 int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride, int64_t width);
-int k_scatter_add_f32(Ctx *, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops, int64_t n, int64_t stride);
 
 /* round: y to the nearest number that bfloat16 or float16 has. */
 int k_round_bf16(Ctx *, float *y, int64_t n);

@@ -1,5 +1,5 @@
-/* The steps of LSTM, GRU and RNN cells for one type of numbers T, one sequence after the other; EXP and TANH are those of the type, NAME(f)
- * is f with its name.  `work` has room for eight states. */
+/* The steps of LSTM, GRU and RNN cells for one type of numbers T, of sequences lo to hi - 1, one after the other; EXP and TANH are those of
+ * the type, NAME(f) is f with its name.  The scratch of a thread has room for eight states. */
 
 static T NAME(sigmoid)(T v)
 {
@@ -41,11 +41,16 @@ static const T *NAME(from)(const T *p, int64_t i)
 	return p ? p + i : NULL;
 }
 
-static void NAME(lstm)(const KCells *k, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw, const T *r, const T *h0, const T *c0, const int32_t *lens, T *work)
+static void NAME(lstm)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *yc = a->yc, *cells = a->cells, *work = turns_work(a->c, thread);
+	const T *xw = a->xw, *r = a->r, *h0 = a->h0, *c0 = a->c0;
 	int64_t n = k->hidden;
 	T *h = work, *s = work + n, *v = work + 2 * n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(h, NAME(from)(h0, b * n), n);
 		NAME(put)(s, NAME(from)(c0, b * n), n);
 		for (int64_t t = 0; t < k->steps; t++) {
@@ -73,12 +78,16 @@ static void NAME(lstm)(const KCells *k, T *y, T *yh, T *before, T *gates, T *yc,
 	}
 }
 
-static void NAME(lstm_grad)(const KCells *k, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh, const T *gates, const T *r, const T *dyc, const T *cells, const T *c0,
-                            const int32_t *lens, T *work)
+static void NAME(lstm_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *dxw = a->dxw, *dh0 = a->dh0, *dc0 = a->dc0, *work = turns_work(a->c, thread);
+	const T *dy = a->dy, *dyh = a->dyh, *gates = a->stay, *r = a->r, *dyc = a->dyc, *cells = a->state, *c0 = a->c0;
 	int64_t n = k->hidden;
 	T *dh = work, *ds = work + n, *d = work + 2 * n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(dh, NAME(from)(dyh, b * n), n);
 		NAME(put)(ds, NAME(from)(dyc, b * n), n);
 		for (int64_t t = k->steps - 1; t >= 0; t--) {
@@ -106,11 +115,16 @@ static void NAME(lstm_grad)(const KCells *k, T *dxw, T *dh0, T *dc0, const T *dy
 }
 
 /* inner is what is added to the candidate before its activation, times the reset (linear), or the reset state. */
-static void NAME(gru)(const KCells *k, T *y, T *yh, T *before, T *gates, T *inner, const T *xw, const T *r, const T *h0, const int32_t *lens, const T *rb, T *work)
+static void NAME(gru)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *inner = a->inner, *work = turns_work(a->c, thread);
+	const T *xw = a->xw, *r = a->r, *h0 = a->h0, *rb = a->rb;
 	int64_t n = k->hidden;
 	T *h = work, *v = work + n, *u = work + 4 * n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(h, NAME(from)(h0, b * n), n);
 		for (int64_t t = 0; t < k->steps; t++) {
 			int64_t row = t * k->batch + b;
@@ -145,12 +159,16 @@ static void NAME(gru)(const KCells *k, T *y, T *yh, T *before, T *gates, T *inne
 }
 
 /* side is the gradient of what R gives: that of xw but for the candidate of a linear reset. */
-static void NAME(gru_grad)(const KCells *k, T *dxw, T *dh0, T *side, const T *dy, const T *dyh, const T *gates, const T *r, const T *before, const T *inner,
-                           const int32_t *lens, T *work)
+static void NAME(gru_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *dxw = a->dxw, *dh0 = a->dh0, *side = a->side, *work = turns_work(a->c, thread);
+	const T *dy = a->dy, *dyh = a->dyh, *gates = a->stay, *r = a->r, *before = a->was, *inner = a->saved;
 	int64_t n = k->hidden;
 	T *dh = work, *dreset = work + n, *e = work + 2 * n, *d = work + 5 * n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(dh, NAME(from)(dyh, b * n), n);
 		for (int64_t t = k->steps - 1; t >= 0; t--) {
 			int64_t row = t * k->batch + b;
@@ -187,11 +205,16 @@ static void NAME(gru_grad)(const KCells *k, T *dxw, T *dh0, T *side, const T *dy
 	}
 }
 
-static void NAME(rnn)(const KCells *k, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int32_t *lens, T *work)
+static void NAME(rnn)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *y = a->y, *yh = a->yh, *before = a->before, *work = turns_work(a->c, thread);
+	const T *xw = a->xw, *r = a->r, *h0 = a->h0;
 	int64_t n = k->hidden;
 	T *h = work, *v = work + n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(h, NAME(from)(h0, b * n), n);
 		for (int64_t t = 0; t < k->steps; t++) {
 			int64_t row = t * k->batch + b;
@@ -209,11 +232,16 @@ static void NAME(rnn)(const KCells *k, T *y, T *yh, T *before, const T *xw, cons
 	}
 }
 
-static void NAME(rnn_grad)(const KCells *k, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int32_t *lens, T *work)
+static void NAME(rnn_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Cells *a = arg;
+	const KCells *k = a->k;
+	const int32_t *lens = a->lens;
+	T *dxw = a->dxw, *dh0 = a->dh0, *work = turns_work(a->c, thread);
+	const T *dy = a->dy, *dyh = a->dyh, *y = a->state, *r = a->r;
 	int64_t n = k->hidden;
 	T *dh = work, *d = work + n;
-	for (int64_t b = 0; b < k->batch; b++) {
+	for (int64_t b = lo; b < hi; b++) {
 		NAME(put)(dh, NAME(from)(dyh, b * n), n);
 		for (int64_t t = k->steps - 1; t >= 0; t--) {
 			int64_t row = t * k->batch + b;

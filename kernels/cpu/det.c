@@ -1,21 +1,9 @@
 /* Determinants, and the minors that are their derivative: by elimination with the largest pivot, in double.  A matrix is worked on in
  * scratch. */
-#include "kernels.h"
+#include "real.h"
+#include "turns.h"
 
 #include <math.h>
-
-static double load(const void *x, int64_t i, KType type)
-{
-	return type == K_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-static void store(void *y, int64_t i, double v, KType type)
-{
-	if (type == K_F64)
-		((double *)y)[i] = v;
-	else
-		((float *)y)[i] = (float)v;
-}
 
 /* Of the m by m matrix a, which is used up. */
 static double determinant(double *a, int64_t m)
@@ -46,31 +34,43 @@ static double determinant(double *a, int64_t m)
 	return det;
 }
 
-/* x without one row and one column, or whole for row -1; what is left. */
-static double minor(Ctx *c, const void *x, int64_t at, int64_t m, int64_t row, int64_t col, KType type)
+typedef struct Job { const Ctx *c; void *y; const void *x; int64_t m; KType type; } Job;
+
+/* The matrix at `at` without one row and one column, or whole for row -1; what is left. */
+static double minor(const Job *b, int thread, int64_t at, int64_t row, int64_t col)
 {
-	double *a = (double *)(void *)c->work;
+	double *a = turns_work(b->c, thread);
 	int64_t n = 0;
-	for (int64_t i = 0; i < m; i++)
-		for (int64_t j = 0; j < m; j++)
+	for (int64_t i = 0; i < b->m; i++)
+		for (int64_t j = 0; j < b->m; j++)
 			if (i != row && j != col)
-				a[n++] = load(x, at + i * m + j, type);
-	return determinant(a, row < 0 ? m : m - 1);
+				a[n++] = load(b->x, at + i * b->m + j, b->type);
+	return determinant(a, row < 0 ? b->m : b->m - 1);
+}
+
+static void dets(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Job *b = arg;
+	for (int64_t i = lo; i < hi; i++)
+		store(b->y, i, minor(b, thread, i * b->m * b->m, -1, -1), b->type);
+}
+
+static void cofactors(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Job *b = arg;
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t row = i / b->m % b->m, col = i % b->m;
+		double d = minor(b, thread, i / b->m / b->m * b->m * b->m, row, col);
+		store(b->y, i, (row + col) % 2 ? -d : d, b->type);
+	}
 }
 
 int k_det(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	for (int64_t i = 0; i < count; i++)
-		store(y, i, minor(c, x, i * m * m, m, -1, -1, type), type);
-	return 0;
+	return turns(c, count, m * m * m, dets, &(Job){ c, y, x, m, type });
 }
 
 int k_cofactor(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	for (int64_t i = 0; i < count * m * m; i++) {
-		int64_t row = i / m % m, col = i % m;
-		double d = minor(c, x, i / m / m * m * m, m, row, col, type);
-		store(y, i, (row + col) % 2 ? -d : d, type);
-	}
-	return 0;
+	return turns(c, count * m * m, m * m * m, cofactors, &(Job){ c, y, x, m, type });
 }

@@ -4,16 +4,21 @@
  *     SUM      what sums and products are of:   FROM(s)  such a number as a T
  *              whole numbers wrap around there  ISNAN(v) whether v is no number
  *     MEAN     what is divided by a count
- */
+ *
+ * Each is turns lo to hi - 1 of the loop over its results. */
 
-static int NAME(reduce)(T *y, const T *x, const KLoops *keep, const KLoops *over, KReduce op)
+static void NAME(reduce)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t i = 0, n = k_count(over); i < k_count(keep); i++) {
-		const T *from = x + k_place(keep, i);
+	const Reduce *r = arg;
+	KReduce op = r->op;
+	int64_t n = k_count(&r->over);
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const T *from = (const T *)r->x + k_place(&r->keep, i);
 		T best = 0;
 		SUM sum = op == K_PROD ? 1 : 0;
 		for (int64_t j = 0; j < n; j++) {
-			T e = from[k_place(over, j)];
+			T e = from[k_place(&r->over, j)];
 			if (op == K_PROD)
 				sum *= (SUM)e;
 			else
@@ -21,21 +26,22 @@ static int NAME(reduce)(T *y, const T *x, const KLoops *keep, const KLoops *over
 			if (j == 0 || (op == K_MAX ? e > best : e < best) || ISNAN(e))
 				best = e;
 		}
-		y[i] = op == K_MAX || op == K_MIN ? best : op == K_MEAN ? FROM((MEAN)sum / (MEAN)n) : FROM(sum);
+		((T *)r->y)[i] = op == K_MAX || op == K_MIN ? best : op == K_MEAN ? FROM((MEAN)sum / (MEAN)n) : FROM(sum);
 	}
-	return 0;
 }
 
-static int NAME(matmul)(T *y, const T *a, const T *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs)
+static void NAME(matmul)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t i = 0; i < batch * m * n; i++) {
-		const T *row = a + i / n / m * as.batch + i / n % m * as.row, *col = b + i / n / m * bs.batch + i % n * bs.col;
+	const Product *p = arg;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t row = i / p->n, col = i % p->n, batch = row / p->m;
+		const T *a = (const T *)p->a + batch * p->as.batch + row % p->m * p->as.row, *b = (const T *)p->b + batch * p->bs.batch + col * p->bs.col;
 		SUM sum = 0;
-		for (int64_t j = 0; j < k; j++)
-			sum += (SUM)row[j * as.col] * (SUM)col[j * bs.row];
-		y[i] = FROM(sum);
+		for (int64_t j = 0; j < p->k; j++)
+			sum += (SUM)a[j * p->as.col] * (SUM)b[j * p->bs.row];
+		((T *)p->y)[i] = FROM(sum);
 	}
-	return 0;
 }
 
 /* What stands at y and v, combined. */
@@ -51,72 +57,80 @@ static void NAME(combine)(T *y, T v, KScatter how)
 		*y = v;
 }
 
-static int NAME(scatter_elements)(Ctx *c, T *y, const T *x, const int64_t *index, const T *updates, int64_t total, const KLoops *l, int64_t n,
-                                  int64_t stride, KScatter how)
+/* The elements of y before anything is scattered. */
+static void NAME(begin)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	memmove(y, x, (size_t)total * sizeof *y);
-	for (int64_t i = 0; i < k_count(l); i++) {
-		int64_t at = index_of(index[i], n);
-		if (at < 0)
-			return bad_index(c, i, index[i], n);
-		NAME(combine)(y + k_place(l, i) + at * stride, updates[i], how);
-	}
-	return 0;
+	const Scatter *s = arg;
+	(void)thread;
+	if (s->x)
+		memcpy((T *)s->y + lo, (const T *)s->x + lo, (size_t)(hi - lo) * sizeof(T));
+	else
+		memset((T *)s->y + lo, 0, (size_t)(hi - lo) * sizeof(T));
 }
 
-static int NAME(scatter_nd)(Ctx *c, T *y, const T *x, const int64_t *index, const T *updates, int64_t total, const KNd *d, KScatter how)
+/* Lines along the indexed axis. */
+static void NAME(scatter_lines)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	int code = 0;
-	for (int64_t i = 0; i < total; i++)
-		y[i] = x ? x[i] : 0;
-	for (int64_t i = 0; i < d->batch * d->many; i++) {
-		int64_t at = nd_place(c, index, i, d, &code);
-		if (code)
-			return code;
-		for (int64_t j = 0; j < d->run; j++)
-			NAME(combine)(y + at + j, updates[i * d->run + j], how);
+	const Scatter *s = arg;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		T *y = (T *)s->y + k_place(&s->to, i);
+		int64_t from = k_place(&s->from, i);
+		for (int64_t j = from; j < from + s->many * s->step; j += s->step)
+			NAME(combine)(y + index_of(s->index[j], s->n) * s->stride, ((const T *)s->updates)[j], s->how);
 	}
-	return 0;
 }
 
-static int NAME(gather_grad)(Ctx *c, T *y, const T *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
+/* Columns of the rows that tuples of indices point at: those of each of the batch in turn. */
+static void NAME(scatter_columns)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t i = 0; i < outer * n * inner; i++)
-		y[i] = 0;
-	for (int64_t i = 0; i < outer * many; i++) {
-		int64_t at = index_of(index[i % many], n);
-		if (at < 0)
-			return bad_index(c, i % many, index[i % many], n);
-		for (int64_t j = 0; j < inner; j++)
-			NAME(combine)(y + (i / many * n + at) * inner + j, dy[i * inner + j], K_ADD);
+	const Scatter *s = arg;
+	const KNd *d = &s->nd;
+	(void)thread;
+	for (int64_t b = lo / d->run; b * d->run < hi; b++) {
+		int64_t from = lo - b * d->run, to = hi - b * d->run;
+		from = from > 0 ? from : 0;
+		to = to < d->run ? to : d->run;
+		for (int64_t i = b * d->many; i < (b + 1) * d->many; i++) {
+			T *y = (T *)s->y + (s->shared ? b * d->xbatch + nd_place(s->index, i - b * d->many, d) : nd_place(s->index, i, d));
+			const T *update = (const T *)s->updates + i * d->run;
+			for (int64_t j = from; j < to; j++)
+				NAME(combine)(y + j, update[j], s->how);
+		}
 	}
-	return 0;
 }
 
-static int NAME(pad_grad)(T *dx, const T *dy, const KPad *p)
+/* Whole tensors of the axes that are padded. */
+static void NAME(pad_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t i = 0, n = pad_count(p, p->in); i < n; i++)
-		dx[i] = 0;
-	for (int64_t i = 0, n = pad_count(p, p->out); i < n; i++) {
-		int64_t at = pad_behind(p, i);
-		if (at >= 0)
-			NAME(combine)(dx + at, dy[i], K_ADD);
+	const PadGrad *g = arg;
+	int64_t nin = pad_count(&g->pad, g->pad.in), nout = pad_count(&g->pad, g->pad.out);
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		T *dx = (T *)g->dx + i * nin;
+		const T *dy = (const T *)g->dy + i * nout;
+		memset(dx, 0, (size_t)nin * sizeof *dx);
+		for (int64_t j = 0; j < nout; j++) {
+			int64_t at = pad_behind(&g->pad, j);
+			if (at >= 0)
+				NAME(combine)(dx + at, dy[j], K_ADD);
+		}
 	}
-	return 0;
 }
 
-static int NAME(cumsum)(T *y, const T *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse)
+static void NAME(cumsum)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t r = 0; r < outer * inner; r++) {
+	const Lines *l = arg;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
 		SUM sum = 0;
-		for (int64_t k = 0; k < n; k++) {
-			int64_t at = r / inner * n * inner + r % inner + (reverse ? n - 1 - k : k) * inner;
-			SUM v = (SUM)x[at];
-			y[at] = FROM(exclusive ? sum : sum + v);
+		for (int64_t k = 0; k < l->n; k++) {
+			int64_t at = r / l->inner * l->n * l->inner + r % l->inner + (l->reverse ? l->n - 1 - k : k) * l->inner;
+			SUM v = (SUM)((const T *)l->x)[at];
+			((T *)l->y)[at] = FROM(l->exclusive ? sum : sum + v);
 			sum += v;
 		}
 	}
-	return 0;
 }
 
 /* Which of two comes first among the largest (or smallest): NaN is the largest, and of equals the one that stands first. */
@@ -130,38 +144,41 @@ static bool NAME(before)(T a, int64_t i, T b, int64_t j, bool largest)
 	return i < j;
 }
 
-static int NAME(topk)(T *y, int64_t *index, const T *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest)
+static void NAME(topk)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t r = 0; r < outer * inner; r++) {
-		const T *v = x + r / inner * n * inner + r % inner;
+	const Lines *l = arg;
+	int64_t inner = l->inner;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		const T *v = (const T *)l->x + r / inner * l->n * inner + r % inner;
 		int64_t last = -1;
-		for (int64_t m = 0; m < k; m++) {
-			int64_t best = -1, to = r / inner * k * inner + r % inner + m * inner;
-			for (int64_t i = 0; i < n; i++)
-				if ((last < 0 || NAME(before)(v[last * inner], last, v[i * inner], i, largest)) &&
-				    (best < 0 || NAME(before)(v[i * inner], i, v[best * inner], best, largest)))
+		for (int64_t m = 0; m < l->k; m++) {
+			int64_t best = -1, to = r / inner * l->k * inner + r % inner + m * inner;
+			for (int64_t i = 0; i < l->n; i++)
+				if ((last < 0 || NAME(before)(v[last * inner], last, v[i * inner], i, l->largest)) &&
+				    (best < 0 || NAME(before)(v[i * inner], i, v[best * inner], best, l->largest)))
 					best = i;
-			if (y)
-				y[to] = v[best * inner];
-			if (index)
-				index[to] = best;
+			if (l->y)
+				((T *)l->y)[to] = v[best * inner];
+			if (l->index)
+				l->index[to] = best;
 			last = best;
 		}
 	}
-	return 0;
 }
 
-static int NAME(argmax)(int64_t *y, const T *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last)
+static void NAME(argmax)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t r = 0; r < outer * inner; r++) {
-		const T *v = x + r / inner * n * inner + r % inner;
+	const Lines *l = arg;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		const T *v = (const T *)l->x + r / l->inner * l->n * l->inner + r % l->inner;
 		int64_t best = 0;
-		for (int64_t i = 1; i < n; i++)         /* of equals the first, or the last: then the other way round */
-			if (NAME(before)(v[i * inner], last ? -i : i, v[best * inner], last ? -best : best, largest))
+		for (int64_t i = 1; i < l->n; i++)      /* of equals the first, or the last: then the other way round */
+			if (NAME(before)(v[i * l->inner], l->last ? -i : i, v[best * l->inner], l->last ? -best : best, l->largest))
 				best = i;
-		y[r] = best;
+		l->index[r] = best;
 	}
-	return 0;
 }
 
 #undef T

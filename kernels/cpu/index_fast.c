@@ -1,6 +1,6 @@
 /* Operators whose indices are data.  All indices are checked first, by one thread; then rows are copied, or columns summed:
  * a thread owns some columns and adds all rows to them in order, so no two threads ever add to one number. */
-#include "kernels.h"
+#include "places.h"
 #include "isa.h"
 
 #include <string.h>
@@ -8,14 +8,6 @@
 static int64_t from_end(int64_t k, int64_t n)
 {
 	return k < 0 ? k + n : k;
-}
-
-static int check(Ctx *c, const int64_t *index, int64_t count, int64_t n)
-{
-	for (int64_t i = 0; i < count; i++)
-		if (index[i] < -n || index[i] >= n)
-			return rt_error(c, RT_DATA, "index %lld of an axis of length %lld", (long long)index[i], (long long)n);
-	return 0;
 }
 
 /* ---- rows ---- */
@@ -32,7 +24,7 @@ static void take(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width)
 {
-	int code = check(c, index, count, n);
+	int code = check_indices(c, index, count, n);
 	if (code)
 		return code;
 	Rows r = { y, x, index, n, count, (size_t)(inner * width) };
@@ -65,7 +57,7 @@ K_EACH_ISA(add)
 
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
 {
-	int code = check(c, index, count, n);
+	int code = check_indices(c, index, count, n);
 	if (code)
 		return code;
 	Sums s = { y, dy, index, outer, n, inner, count };
@@ -93,20 +85,9 @@ static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
 {
-	int code = check(c, index, k_count(&l), n);
+	int code = check_indices(c, index, k_count(&l), n);
 	Elements e = { y, x, index, l, n, stride, width };
 	if (!code)
 		rt_parallel(c, k_count(&l), 4096, pick, &e);
-	return code;
-}
-
-int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
-{
-	int64_t m = k_count(&l);
-	int code = check(c, index, m, n);
-	if (!code && y != x)
-		memcpy(y, x, (size_t)total * sizeof *y);
-	for (int64_t i = 0; i < m && !code; i++)
-		y[k_place(&l, i) + from_end(index[i], n) * stride] += updates[i];
 	return code;
 }

@@ -11,23 +11,33 @@ static inline int64_t index_of(int64_t i, int64_t n)
 	return i < 0 || i >= n ? -1 : i;
 }
 
-static inline int bad_index(Ctx *c, int64_t at, int64_t i, int64_t n)
+/* All are checked before anything is done; one that is none ends the job. */
+static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int64_t n)
 {
-	return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)at, (long long)i, (long long)n);
+	for (int64_t i = 0; i < count; i++)
+		if (index_of(index[i], n) < 0)
+			return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)i, (long long)index[i], (long long)n);
+	return 0;
 }
 
-/* Where in x place i of the indices points, or -1 after rt_error; *code is set then. */
-static inline int64_t nd_place(Ctx *c, const int64_t *index, int64_t i, const KNd *d, int *code)
+/* The same of tuples. */
+static inline int check_tuples(Ctx *c, const int64_t *index, const KNd *d)
+{
+	for (int64_t i = 0; i < d->batch * d->many; i++)
+		for (int a = 0; a < d->axes.n; a++) {
+			int64_t k = index[i * d->axes.n + a], n = d->axes.len[a];
+			if (index_of(k, n) < 0)
+				return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)i, (long long)k, (long long)n);
+		}
+	return 0;
+}
+
+/* Where in x place i of the indices points. */
+static inline int64_t nd_place(const int64_t *index, int64_t i, const KNd *d)
 {
 	int64_t at = i / d->many * d->xbatch;
-	for (int a = 0; a < d->axes.n; a++) {
-		int64_t k = index_of(index[i * d->axes.n + a], d->axes.len[a]);
-		if (k < 0) {
-			*code = bad_index(c, i, index[i * d->axes.n + a], d->axes.len[a]);
-			return -1;
-		}
-		at += k * d->axes.stride[a];
-	}
+	for (int a = 0; a < d->axes.n; a++)
+		at += index_of(index[i * d->axes.n + a], d->axes.len[a]) * d->axes.stride[a];
 	return at;
 }
 

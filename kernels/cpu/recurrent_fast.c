@@ -1,5 +1,6 @@
 /* The steps of recurrent cells in float: a thread takes some sequences through all steps, so threads never wait for each other.  What
  * a step adds is one product with R by gemm.c for all of them, then one loop over gates.  Double is done by the plain loops. */
+#include "cells_list.h"
 #include "work.h"
 #include "isa.h"
 #include "fastmath.h"
@@ -317,69 +318,17 @@ ROWS(rnn_grad)
 /* ---- the kernels ---- */
 
 /* As many sequences at a time as threads share evenly and scratch has room for. */
-static void run(Ctx *c, RtBody *body, Job *j, int gates)
+static int run(Ctx *c, RtBody *body, const Cells *a)
 {
-	int64_t room = k_cell_rows(j->k->batch, j->k->hidden), threads = c->nthread > 1 ? c->nthread : 1, share = (j->k->batch + threads - 1) / threads;
-	j->c = c;
-	j->wide = gates * j->k->hidden;
-	j->each = share < room ? share : room;
-	rt_parallel(c, (j->k->batch + j->each - 1) / j->each, 1, body, j);
-}
-
-#define PLAIN(name, ...) \
-	if (type == K_F64) { \
-		name##_f64(__VA_ARGS__, (double *)(void *)c->work); \
-		return 0; \
-	}
-
-int k_lstm(Ctx *c, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
-           const void *c0, const KCells *k, KType type)
-{
-	PLAIN(lstm, k, y, yh, before, gates, yc, cells, xw, r, h0, c0, lens)
-	Job j = { .k = k, .y = y, .yh = yh, .before = before, .gates = gates, .yc = yc, .cells = cells, .xw = xw, .r = r, .h0 = h0, .c0 = c0, .lens = lens };
-	run(c, K_PICK(c, lstm), &j, 4);
+	int64_t room = k_cell_rows(a->k->batch, a->k->hidden), threads = c->nthread > 1 ? c->nthread : 1, share = (a->k->batch + threads - 1) / threads;
+	Job j = { .c = c, .k = a->k, .y = a->y, .yh = a->yh, .before = a->before, .gates = a->gates, .yc = a->yc, .cells = a->cells, .inner = a->inner,
+		  .xw = a->xw, .r = a->r, .h0 = a->h0, .c0 = a->c0, .rb = a->rb, .dxw = a->dxw, .dh0 = a->dh0, .dc0 = a->dc0, .side = a->side,
+		  .dy = a->dy, .dyh = a->dyh, .dyc = a->dyc, .stay = a->stay, .state = a->state, .saved = a->saved, .was = a->was, .lens = a->lens };
+	j.wide = a->gate * a->k->hidden;
+	j.each = share < room ? share : room;
+	rt_parallel(c, (a->k->batch + j.each - 1) / j.each, 1, body, &j);
 	return 0;
 }
 
-int k_lstm_grad(Ctx *c, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
-                const void *c0, const int32_t *lens, const KCells *k, KType type)
-{
-	PLAIN(lstm_grad, k, dxw, dh0, dc0, dy, dyh, gates, r, dyc, cells, c0, lens)
-	Job j = { .k = k, .dxw = dxw, .dh0 = dh0, .dc0 = dc0, .dy = dy, .dyh = dyh, .stay = gates, .r = r, .dyc = dyc, .state = cells, .c0 = c0, .lens = lens };
-	run(c, K_PICK(c, lstm_grad), &j, 4);
-	return 0;
-}
-
-int k_gru(Ctx *c, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r, const void *h0, const int32_t *lens, const void *rb,
-          const KCells *k, KType type)
-{
-	PLAIN(gru, k, y, yh, before, gates, inner, xw, r, h0, lens, rb)
-	Job j = { .k = k, .y = y, .yh = yh, .before = before, .gates = gates, .inner = inner, .xw = xw, .r = r, .h0 = h0, .lens = lens, .rb = rb };
-	run(c, K_PICK(c, gru), &j, 3);
-	return 0;
-}
-
-int k_gru_grad(Ctx *c, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates, const void *r, const void *before, const void *inner,
-               const int32_t *lens, const KCells *k, KType type)
-{
-	PLAIN(gru_grad, k, dxw, dh0, side, dy, dyh, gates, r, before, inner, lens)
-	Job j = { .k = k, .dxw = dxw, .dh0 = dh0, .side = side, .dy = dy, .dyh = dyh, .stay = gates, .r = r, .was = before, .saved = inner, .lens = lens };
-	run(c, K_PICK(c, gru_grad), &j, 3);
-	return 0;
-}
-
-int k_rnn(Ctx *c, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens, const KCells *k, KType type)
-{
-	PLAIN(rnn, k, y, yh, before, xw, r, h0, lens)
-	Job j = { .k = k, .y = y, .yh = yh, .before = before, .xw = xw, .r = r, .h0 = h0, .lens = lens };
-	run(c, K_PICK(c, rnn), &j, 1);
-	return 0;
-}
-
-int k_rnn_grad(Ctx *c, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r, const int32_t *lens, const KCells *k, KType type)
-{
-	PLAIN(rnn_grad, k, dxw, dh0, dy, dyh, y, r, lens)
-	Job j = { .k = k, .dxw = dxw, .dh0 = dh0, .dy = dy, .dyh = dyh, .state = y, .r = r, .lens = lens };
-	run(c, K_PICK(c, rnn_grad), &j, 1);
-	return 0;
-}
+#define RUN_CELLS(name) (type == K_F64 ? turns(c, k->batch, 1 << 20, name##_f64, &a) : run(c, K_PICK(c, name), &a))
+#include "cells_calls.h"

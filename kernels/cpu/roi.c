@@ -1,20 +1,8 @@
 /* Regions of interest.  What a bin sees is a list of taps, a pixel and a weight each; value and gradient walk the same list. */
-#include "kernels.h"
+#include "real.h"
+#include "turns.h"
 
 #include <math.h>
-
-static double load(const void *x, int64_t i, KType type)
-{
-	return type == K_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-static void store(void *y, int64_t i, double v, KType type)
-{
-	if (type == K_F64)
-		((double *)y)[i] = v;
-	else
-		((float *)y)[i] = (float)v;
-}
 
 typedef struct Bin {
 	double y, x, high, wide;        /* aligned: where it begins, how far its points lie apart */
@@ -119,39 +107,72 @@ static void spread(const KRoi *r, const Bin *b, void *dx, const void *x, int64_t
 	}
 }
 
-/* All bins of all regions: their values into y, or what dy gives to dx. */
-static int walk(Ctx *c, void *dx, const void *dy, void *y, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
+typedef struct Job { void *y; const void *dy, *x, *region; const int64_t *image; const KRoi *r; KType type; } Job;
+
+/* The image of region n; its corners. */
+static double place_of(const Job *b, int64_t n, double *box)
 {
-	int64_t wide = image ? 4 : 5, best;
-	for (int64_t n = 0; n < r->regions; n++) {
-		double box[4], of = image ? (double)image[n] : load(region, n * wide, type);
-		if (!(of >= 0 && of < (double)r->images))
-			return rt_error(c, RT_DATA, "region %lld is in image %g of %lld", (long long)n, of, (long long)r->images);
-		int64_t which = (int64_t)of;
-		for (int k = 0; k < 4; k++)
-			box[k] = load(region, n * wide + wide - 4 + k, type);
-		for (int64_t i = 0; i < r->ph * r->pw; i++) {
-			Bin b = bin_of(r, box, i / r->pw, i % r->pw);
-			for (int64_t k = 0; k < r->channels; k++) {
-				int64_t plane = (which * r->channels + k) * r->h * r->w, at = (n * r->channels + k) * r->ph * r->pw + i;
-				if (dx)
-					spread(r, &b, dx, x, plane, load(dy, at, type), type);
-				else
-					store(y, at, value(r, &b, x, plane, type, &best), type);
-			}
-		}
+	int64_t wide = b->image ? 4 : 5;
+	for (int k = 0; k < 4; k++)
+		box[k] = load(b->region, n * wide + wide - 4 + k, b->type);
+	return b->image ? (double)b->image[n] : load(b->region, n * wide, b->type);
+}
+
+static int check(Ctx *c, const Job *b)
+{
+	for (int64_t n = 0; n < b->r->regions; n++) {
+		double box[4], of = place_of(b, n, box);
+		if (!(of >= 0 && of < (double)b->r->images))
+			return rt_error(c, RT_DATA, "region %lld is in image %g of %lld", (long long)n, of, (long long)b->r->images);
 	}
 	return 0;
 }
 
+/* Bins of regions, all channels of each. */
+static void values(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Job *b = arg;
+	const KRoi *r = b->r;
+	int64_t bins = r->ph * r->pw, best;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		double box[4];
+		int64_t n = i / bins, image = (int64_t)place_of(b, n, box);
+		Bin bin = bin_of(r, box, i % bins / r->pw, i % r->pw);
+		for (int64_t k = 0; k < r->channels; k++)
+			store(b->y, (n * r->channels + k) * bins + i % bins, value(r, &bin, b->x, (image * r->channels + k) * r->h * r->w, b->type, &best), b->type);
+	}
+}
+
+/* Channels: regions overlap, but each adds to planes of its channel only. */
+static void gradients(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Job *b = arg;
+	const KRoi *r = b->r;
+	int64_t bins = r->ph * r->pw, pixels = r->h * r->w;
+	(void)thread;
+	for (int64_t image = 0; image < r->images; image++)
+		for (int64_t i = (image * r->channels + lo) * pixels; i < (image * r->channels + hi) * pixels; i++)
+			store(b->y, i, 0, b->type);
+	for (int64_t i = 0; i < r->regions * bins; i++) {
+		double box[4];
+		int64_t n = i / bins, image = (int64_t)place_of(b, n, box);
+		Bin bin = bin_of(r, box, i % bins / r->pw, i % r->pw);
+		for (int64_t k = lo; k < hi; k++)
+			spread(r, &bin, b->y, b->x, (image * r->channels + k) * pixels, load(b->dy, (n * r->channels + k) * bins + i % bins, b->type), b->type);
+	}
+}
+
 int k_roi(Ctx *c, void *y, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
 {
-	return walk(c, NULL, NULL, y, x, region, image, r, type);
+	Job b = { .y = y, .x = x, .region = region, .image = image, .r = r, .type = type };
+	int code = check(c, &b);
+	return code ? code : turns(c, r->regions * r->ph * r->pw, 16 * r->channels, values, &b);
 }
 
 int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
 {
-	for (int64_t i = 0; i < r->images * r->channels * r->h * r->w; i++)
-		store(dx, i, 0, type);
-	return walk(c, dx, dy, NULL, x, region, image, r, type);
+	Job b = { .y = dx, .dy = dy, .x = x, .region = region, .image = image, .r = r, .type = type };
+	int code = check(c, &b);
+	return code ? code : turns(c, r->channels, 16 * r->regions * r->ph * r->pw, gradients, &b);
 }

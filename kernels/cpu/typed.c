@@ -1,9 +1,28 @@
 /* Kernels that compute with elements of any type: the loops of elements.h, once for each.  Where a model spends its time, in float,
  * there are kernels for that type alone; these are for all others. */
 #include "places.h"
+#include "turns.h"
 
 #include <math.h>
 #include <string.h>
+
+typedef struct Reduce { void *y; const void *x; KLoops keep, over; KReduce op; } Reduce;
+typedef struct Product { void *y; const void *a, *b; int64_t m, n, k; KMat as, bs; } Product;
+typedef struct PadGrad { void *dx; const void *dy; KPad pad; } PadGrad;
+
+/* Lines along the middle of outer x n x inner. */
+typedef struct Lines { void *y; int64_t *index; const void *x; int64_t n, inner, k; bool exclusive, reverse, largest, last; } Lines;
+
+typedef struct Scatter {
+	void *y;
+	const void *x, *updates;        /* x NULL: zeros */
+	const int64_t *index;
+	KScatter how;
+	KLoops to, from;                /* single indices: where lines begin in y, and in the index; `many` indices each, `step` apart */
+	int64_t many, step, n, stride;  /* of an axis of n elements, which lie `stride` apart in y */
+	KNd nd;                         /* tuples; shared: the same for each of the batch */
+	bool shared;
+} Scatter;
 
 #define T float
 #define SUM float
@@ -53,65 +72,89 @@
 #define ISNAN(v) (false)
 #include "elements.h"
 
-#define BY_TYPE(name, ...) \
-	switch (type) { \
-	case K_F32: return name##_f32(__VA_ARGS__); \
-	case K_F64: return name##_f64(__VA_ARGS__); \
-	case K_I64: return name##_i64(__VA_ARGS__); \
-	case K_I32: return name##_i32(__VA_ARGS__); \
-	case K_U8: return name##_u8(__VA_ARGS__); \
-	case K_BOOL: break; \
-	} \
-	return name##_bool(__VA_ARGS__)
-
 int k_reduce(Ctx *c, void *y, const void *x, KLoops keep, KLoops over, KReduce op, KType type)
 {
-	(void)c;
-	BY_TYPE(reduce, y, x, &keep, &over, op);
+	return turns(c, k_count(&keep), k_count(&over), TURNS_ANY(reduce), &(Reduce){ y, x, keep, over, op });
 }
 
 int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType type)
 {
-	(void)c;
-	BY_TYPE(matmul, y, a, b, batch, m, n, k, as, bs);
+	return turns(c, batch * m * n, k, TURNS_ANY(matmul), &(Product){ y, a, b, m, n, k, as, bs });
 }
 
+/* Loops that run over the index and move in y are those over lines and, where y does not move, along one. */
 int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
                        KScatter how, KType type)
 {
-	BY_TYPE(scatter_elements, c, y, x, index, updates, total, &l, n, stride, how);
+	Scatter s = { .y = y, .x = x, .updates = updates, .index = index, .how = how, .many = 1, .step = 1, .n = n, .stride = stride };
+	int64_t dense = k_count(&l);
+	int code = check_indices(c, index, dense, n);
+	if (code)
+		return code;
+	for (int a = 0; a < l.n; a++) {
+		dense /= l.len[a];
+		if (l.stride[a] == 0) {
+			s.many = l.len[a];
+			s.step = dense;
+			continue;
+		}
+		s.to.len[s.to.n] = s.from.len[s.to.n] = l.len[a];
+		s.to.stride[s.to.n] = l.stride[a];
+		s.from.stride[s.to.n] = dense;
+		s.from.n = ++s.to.n;
+	}
+	if (x != y)
+		turns(c, total, 1, TURNS_ANY(begin), &s);
+	return turns(c, k_count(&s.to), s.many, TURNS_ANY(scatter_lines), &s);
+}
+
+static int scatter_nd(Ctx *c, const Scatter *s, int64_t total, KType type)
+{
+	if (s->x != s->y)
+		turns(c, total, 1, TURNS_ANY(begin), s);
+	return turns(c, s->nd.batch * s->nd.run, s->nd.many, TURNS_ANY(scatter_columns), s);
 }
 
 int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, KType type)
 {
-	BY_TYPE(scatter_nd, c, y, x, index, updates, total, d, how);
+	int code = check_tuples(c, index, d);
+	return code ? code : scatter_nd(c, &(Scatter){ .y = y, .x = x, .updates = updates, .index = index, .how = how, .nd = *d }, total, type);
 }
 
 int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType type)
 {
-	BY_TYPE(gather_grad, c, y, dy, index, outer, n, inner, many);
+	Scatter s = { .y = y, .updates = dy, .index = index, .how = K_ADD, .nd = { outer, many, n * inner, inner, { 1, { n }, { inner } } }, .shared = true };
+	int code = check_indices(c, index, many, n);
+	return code ? code : scatter_nd(c, &s, outer * n * inner, type);
 }
 
+/* Each padding may add to any place along its axis: turns are over the axes before the first that is padded. */
 int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
 {
-	(void)c;
-	BY_TYPE(pad_grad, dx, dy, p);
+	PadGrad g = { dx, dy, { .mode = p->mode } };
+	int64_t n = 1;
+	int a = 0;
+	for (; a < p->n && p->in[a] == p->out[a] && !p->lo[a]; a++)
+		n *= p->in[a];
+	for (; a < p->n; a++) {
+		g.pad.in[g.pad.n] = p->in[a];
+		g.pad.out[g.pad.n] = p->out[a];
+		g.pad.lo[g.pad.n++] = p->lo[a];
+	}
+	return turns(c, n, pad_count(&g.pad, g.pad.out), TURNS_ANY(pad_grad), &g);
 }
 
 int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType type)
 {
-	(void)c;
-	BY_TYPE(cumsum, y, x, outer, n, inner, exclusive, reverse);
+	return turns(c, outer * inner, n, TURNS_ANY(cumsum), &(Lines){ .y = y, .x = x, .n = n, .inner = inner, .exclusive = exclusive, .reverse = reverse });
 }
 
 int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType type)
 {
-	(void)c;
-	BY_TYPE(topk, y, index, x, outer, n, inner, k, largest);
+	return turns(c, outer * inner, n * k, TURNS_ANY(topk), &(Lines){ .y = y, .index = index, .x = x, .n = n, .inner = inner, .k = k, .largest = largest });
 }
 
 int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType type)
 {
-	(void)c;
-	BY_TYPE(argmax, y, x, outer, n, inner, largest, last);
+	return turns(c, outer * inner, n, TURNS_ANY(argmax), &(Lines){ .index = y, .x = x, .n = n, .inner = inner, .largest = largest, .last = last });
 }

@@ -1,6 +1,6 @@
 /* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes of float have kernels of their own; this
  * is for the others, and for sums.  The loops are in windows.h, written once for all types. */
-#include "kernels.h"
+#include "turns.h"
 
 #include <math.h>
 
@@ -42,7 +42,11 @@ static int64_t by_columns(const KWindows *w, int64_t at)
 	return to;
 }
 
+/* One of y, x and f is the result. */
 typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
+typedef struct Conv { Way way; void *y, *x, *f; const void *bias; int64_t batch, groups, cin, cout; const KWindows *w; } Conv;
+
+typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; bool columns; KPool kind; } Pool;
 
 #define T float
 #define NAME(f) f##_f32
@@ -76,6 +80,8 @@ typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
 #define ISNAN(v) (false)
 #include "windows.h"
 
+#define maxpool_bool maxpool_u8
+
 /* The operands that a way only reads are const to its caller. */
 static void *writable(const void *p)
 {
@@ -83,56 +89,43 @@ static void *writable(const void *p)
 	return u.out;
 }
 
-#define REAL_ONLY(name, ...) type == K_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__)
+/* One turn for each plane of the result; as much work as `others` planes over all windows. */
+static int run_conv(Ctx *c, const Conv *v, int64_t planes, int64_t others, KType type)
+{
+	return turns(c, planes, others * product(v->w, v->w->out) * product(v->w, v->w->k), TURNS_REAL(conv), v);
+}
 
 int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	(void)c;
-	REAL_ONLY(begin, y, b, batch * groups * cout, groups * cout, product(w, w->out));
-	return REAL_ONLY(conv, FORWARD, y, writable(x), writable(f), batch, groups, cin, cout, w);
+	return run_conv(c, &(Conv){ FORWARD, y, writable(x), writable(f), b, batch, groups, cin, cout, w }, batch * groups * cout, cin, type);
 }
 
 int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	(void)c;
-	REAL_ONLY(begin, x, NULL, batch * groups * cin, 1, product(w, w->in));
-	return REAL_ONLY(conv, GRAD_X, writable(g), x, writable(f), batch, groups, cin, cout, w);
+	return run_conv(c, &(Conv){ GRAD_X, writable(g), x, writable(f), NULL, batch, groups, cin, cout, w }, batch * groups * cin, cout, type);
 }
 
 int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	(void)c;
-	REAL_ONLY(begin, f, NULL, groups * cout * cin, 1, product(w, w->k));
-	return REAL_ONLY(conv, GRAD_W, writable(g), writable(x), f, batch, groups, cin, cout, w);
+	return run_conv(c, &(Conv){ GRAD_W, writable(g), writable(x), f, NULL, batch, groups, cin, cout, w }, groups * cout * cin, batch, type);
 }
 
 int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)
 {
-	(void)c;
-	switch (type) {
-	case K_F32: return maxpool_f32(y, index, x, planes, w, columns);
-	case K_F64: return maxpool_f64(y, index, x, planes, w, columns);
-	case K_I64: return maxpool_i64(y, index, x, planes, w, columns);
-	case K_I32: return maxpool_i32(y, index, x, planes, w, columns);
-	case K_U8: case K_BOOL: break;
-	}
-	return maxpool_u8(y, index, x, planes, w, columns);
+	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_ANY(maxpool), &(Pool){ .y = y, .index = index, .x = x, .w = w, .columns = columns });
 }
 
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
-	(void)c;
-	return REAL_ONLY(maxpool_grad, dx, g, x, planes, w);
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad), &(Pool){ .y = dx, .g = g, .x = x, .w = w });
 }
 
 int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	(void)c;
-	return REAL_ONLY(sumpool, y, x, planes, w, kind);
+	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_REAL(sumpool), &(Pool){ .y = y, .x = x, .w = w, .kind = kind });
 }
 
 int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	(void)c;
-	return REAL_ONLY(sumpool_grad, dx, g, planes, w, kind);
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad), &(Pool){ .y = dx, .g = g, .w = w, .kind = kind });
 }

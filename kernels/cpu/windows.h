@@ -1,4 +1,5 @@
-/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums where REAL is defined. */
+/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums where REAL is defined.  Each is turns lo to
+ * hi - 1 of the loop over its results. */
 
 static int64_t NAME(largest)(const T *x, const KWindows *w, int64_t o)
 {
@@ -12,67 +13,89 @@ static int64_t NAME(largest)(const T *x, const KWindows *w, int64_t o)
 	return best;
 }
 
-static int NAME(maxpool)(T *y, int64_t *index, const T *x, int64_t planes, const KWindows *w, bool columns)
+static void NAME(maxpool)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Pool *l = arg;
+	const KWindows *w = l->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out);
-	for (int64_t i = 0; i < planes * nout; i++) {
-		int64_t at = NAME(largest)(x + i / nout * nin, w, i % nout);
-		if (y)
-			y[i] = at < 0 ? LEAST : x[i / nout * nin + at];
-		if (index)
-			index[i] = at < 0 ? -1 : i / nout * nin + (columns ? by_columns(w, at) : at);
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const T *x = (const T *)l->x + i / nout * nin;
+		int64_t at = NAME(largest)(x, w, i % nout);
+		if (l->y)
+			((T *)l->y)[i] = at < 0 ? LEAST : x[at];
+		if (l->index)
+			l->index[i] = at < 0 ? -1 : i / nout * nin + (l->columns ? by_columns(w, at) : at);
 	}
-	return 0;
 }
 
 #ifdef REAL
 
-static int NAME(maxpool_grad)(T *dx, const T *g, const T *x, int64_t planes, const KWindows *w)
+/* Planes of dx: windows overlap, but not those of two planes. */
+static void NAME(maxpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Pool *l = arg;
+	const KWindows *w = l->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out);
-	for (int64_t i = 0; i < planes * nin; i++)
-		dx[i] = 0;
-	for (int64_t i = 0; i < planes * nout; i++) {
-		int64_t at = NAME(largest)(x + i / nout * nin, w, i % nout);
-		if (at >= 0)
-			dx[i / nout * nin + at] += g[i];
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const T *x = (const T *)l->x + i * nin, *g = (const T *)l->g + i * nout;
+		T *dx = (T *)l->y + i * nin;
+		for (int64_t k = 0; k < nin; k++)
+			dx[k] = 0;
+		for (int64_t o = 0; o < nout; o++) {
+			int64_t at = NAME(largest)(x, w, o);
+			if (at >= 0)
+				dx[at] += g[o];
+		}
 	}
-	return 0;
 }
 
-/* One of y, x and f is the result, to which products of the others are added. */
-static int NAME(conv)(Way way, T *y, T *x, T *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w)
+/* What input channel i and output channel o of group g of one image give to the result: one of y, x and f, to which products of the
+ * others are added. */
+static void NAME(add_planes)(const Conv *v, int64_t b, int64_t g, int64_t o, int64_t i)
 {
+	const KWindows *w = v->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
+	T *y = (T *)v->y + ((b * v->groups + g) * v->cout + o) * nout, *x = (T *)v->x + ((b * v->groups + g) * v->cin + i) * nin;
+	T *f = (T *)v->f + ((g * v->cout + o) * v->cin + i) * nk;
 	bool inside;
-	for (int64_t b = 0; b < batch; b++)
-		for (int64_t g = 0; g < groups; g++)
-			for (int64_t o = 0; o < cout; o++)
-				for (int64_t i = 0; i < cin; i++)
-					for (int64_t p = 0; p < nk; p++) {
-						T *fp = f + ((g * cout + o) * cin + i) * nk + p;
-						for (int64_t q = 0; q < nout; q++) {
-							int64_t at = under(w, q, p, &inside);
-							T *xp = x + ((b * groups + g) * cin + i) * nin + at, *yp = y + ((b * groups + g) * cout + o) * nout + q;
-							if (at < 0)
-								continue;
-							if (way == FORWARD)
-								*yp += *fp * *xp;
-							else if (way == GRAD_X)
-								*xp += *fp * *yp;
-							else
-								*fp += *xp * *yp;
-						}
-					}
-	return 0;
+	for (int64_t p = 0; p < nk; p++)
+		for (int64_t q = 0; q < nout; q++) {
+			int64_t at = under(w, q, p, &inside);
+			if (at < 0)
+				continue;
+			if (v->way == FORWARD)
+				y[q] += f[p] * x[at];
+			else if (v->way == GRAD_X)
+				x[at] += f[p] * y[q];
+			else
+				f[p] += x[at] * y[q];
+		}
 }
 
-/* y is the bias of its channel, or zero. */
-static int NAME(begin)(T *y, const T *b, int64_t planes, int64_t channels, int64_t nout)
+/* Planes of the result: each begins as the bias of its channel, or zero. */
+static void NAME(conv)(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	for (int64_t i = 0; i < planes * nout; i++)
-		y[i] = b ? b[i / nout % channels] : 0;
-	return 0;
+	const Conv *v = arg;
+	const KWindows *w = v->w;
+	int64_t n = product(w, v->way == FORWARD ? w->out : v->way == GRAD_X ? w->in : w->k), own = v->way == FORWARD ? v->cout : v->cin;
+	T *to = v->way == FORWARD ? v->y : v->way == GRAD_X ? v->x : v->f;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		int64_t mine = r % own, g = r / own % v->groups, b = r / own / v->groups;
+		for (int64_t k = 0; k < n; k++)
+			to[r * n + k] = v->bias ? ((const T *)v->bias)[g * own + mine] : 0;
+		if (v->way == FORWARD)
+			for (int64_t i = 0; i < v->cin; i++)
+				NAME(add_planes)(v, b, g, mine, i);
+		else if (v->way == GRAD_X)
+			for (int64_t o = 0; o < v->cout; o++)
+				NAME(add_planes)(v, b, g, o, mine);
+		else
+			for (int64_t image = 0; image < v->batch; image++)
+				NAME(add_planes)(v, image, r / own / v->cout, r / own % v->cout, mine);
+	}
 }
 
 /* What the sum over a window is multiplied by. */
@@ -89,37 +112,47 @@ static T NAME(weight)(const KWindows *w, int64_t o, KPool kind)
 	return n ? 1 / (T)n : 0;
 }
 
-static int NAME(sumpool)(T *y, const T *x, int64_t planes, const KWindows *w, KPool kind)
+static void NAME(sumpool)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Pool *l = arg;
+	const KWindows *w = l->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
 	bool inside;
-	for (int64_t i = 0; i < planes * nout; i++) {
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const T *x = (const T *)l->x + i / nout * nin;
 		T sum = 0;
 		for (int64_t p = 0; p < nk; p++) {
 			int64_t at = under(w, i % nout, p, &inside);
 			if (at >= 0)
-				sum += x[i / nout * nin + at];
+				sum += x[at];
 		}
-		y[i] = sum * NAME(weight)(w, i % nout, kind);
+		((T *)l->y)[i] = sum * NAME(weight)(w, i % nout, l->kind);
 	}
-	return 0;
 }
 
-static int NAME(sumpool_grad)(T *dx, const T *g, int64_t planes, const KWindows *w, KPool kind)
+/* Planes of dx. */
+static void NAME(sumpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
+	const Pool *l = arg;
+	const KWindows *w = l->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
 	bool inside;
-	for (int64_t i = 0; i < planes * nin; i++)
-		dx[i] = 0;
-	for (int64_t i = 0; i < planes * nout; i++) {
-		T v = g[i] * NAME(weight)(w, i % nout, kind);
-		for (int64_t p = 0; p < nk; p++) {
-			int64_t at = under(w, i % nout, p, &inside);
-			if (at >= 0)
-				dx[i / nout * nin + at] += v;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		const T *g = (const T *)l->g + i * nout;
+		T *dx = (T *)l->y + i * nin;
+		for (int64_t k = 0; k < nin; k++)
+			dx[k] = 0;
+		for (int64_t o = 0; o < nout; o++) {
+			T v = g[o] * NAME(weight)(w, o, l->kind);
+			for (int64_t p = 0; p < nk; p++) {
+				int64_t at = under(w, o, p, &inside);
+				if (at >= 0)
+					dx[at] += v;
+			}
 		}
 	}
-	return 0;
 }
 
 #undef REAL

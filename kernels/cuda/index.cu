@@ -19,21 +19,6 @@ KERNEL g_gather_elements(void *y, const void *x, const i64 *index, Loops l, i64 
 	put(y, i, at < 0 ? 0 : x, place(l, i) + at * stride, width);
 }
 
-/* One thread adds everything: indices may repeat, and the order of the sum is to be one. */
-KERNEL g_scatter_add_f32(float *y, const float *x, const i64 *index, const float *updates, i64 total, Loops l, i64 n, i64 stride, i64 m)
-{
-	for (i64 i = (i64)threadIdx.x; y != x && i < total; i += BLOCK)
-		y[i] = x[i];
-	__syncthreads();
-	if (threadIdx.x != 0)
-		return;
-	for (i64 i = 0; i < m; i++) {
-		i64 k = index[i] < 0 ? index[i] + n : index[i];
-		if (k >= 0 && k < n)
-			y[place(l, i) + k * stride] += updates[i];
-	}
-}
-
 /* One thread per column of the result: indices may repeat, and the order of the sum is to be one. */
 KERNEL g_gather_grad_f32(float *y, const float *dy, const i64 *index, i64 n, i64 inner, i64 many, i64 total)
 {

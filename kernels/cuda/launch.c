@@ -211,13 +211,6 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
-int k_scatter_add_f32(Ctx *c, float *y, const float *x, const int64_t *index, const float *updates, int64_t total, KLoops l, int64_t n, int64_t stride)
-{
-	int64_t m = k_count(&l);
-	void *args[] = { &y, &x, &index, &updates, &total, &l, &n, &stride, &m };
-	return rt_launch(c, "g_scatter_add_f32", 1, 1, args);
-}
-
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
 {
 	int64_t total = outer * inner;

@@ -27,12 +27,10 @@ int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, 
 #define k_gather k_plain_gather
 #define k_gather_grad_f32 k_plain_gather_grad_f32
 #define k_gather_elements k_plain_gather_elements
-#define k_scatter_add_f32 k_plain_scatter_add_f32
 #include "../../../kernels/cpu/index.c"
 #undef k_gather
 #undef k_gather_grad_f32
 #undef k_gather_elements
-#undef k_scatter_add_f32
 #define k_maxpool_f32 k_plain_maxpool_f32
 #define k_maxpool_grad_f32 k_plain_maxpool_grad_f32
 #include "../../../kernels/cpu/pool.c"
