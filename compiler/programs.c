@@ -131,7 +131,10 @@ static int make_infer(Model *m)
 			arena_push(g->scratch, out, n, g->out[i]);
 	f->plan->train.loss = NULL;
 	narrow(g, out, n);
-	return outside_training(g) || graph_sort(g) ? -1 : 0;
+	diag_hush(true);                /* what there is to say of nodes outside of training was said for eval */
+	int bad = outside_training(g);
+	diag_hush(false);
+	return bad || graph_sort(g) ? -1 : 0;
 }
 
 int programs_make(Model *m)

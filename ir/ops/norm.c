@@ -472,13 +472,19 @@ static bool own_norm(const Node *n, const bool *wants)
 	return only_first(n);
 }
 
-/* Statistics of the batch; those that were kept from training make it pointwise. */
-/* Stored statistics instead of those of the batch.  A node that names no statistics as results was written as it is meant. */
+/* Running statistics instead of those of the batch.  Those that are initialisers are kept by training, which updates them whether or not
+ * the node names its results for that; others are kept by whoever reads those results. */
 static int infer_batchnorm(Node *n)
 {
 	Attr *mode = node_attr(n, "training_mode");
-	if (n->nout < 2)
+	if (!batch_training(n))
 		return 0;
+	for (int k = 3; k < 5 && n->nout < 2; k++)
+		if (!n->in[k]->init) {
+			warn_at(in_loc(n, k), "BatchNormalization: outside of training too the statistics are those of the batch, because %s is no initialiser that keeps running ones",
+				n->in[k]->name);
+			return 0;
+		}
 	for (int k = 1; k < n->nout; k++)
 		if (n->out[k])
 			n->out[k]->def = NULL;
