@@ -230,6 +230,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	on(SIGTERM, ask_once);
 	on(SIGBUS, lost_file);
 	on(SIGXFSZ, SIG_IGN);
+	on(SIGPIPE, SIG_IGN);           /* who reads what is told may leave: report.c goes on without */
 	RtComm comm = { "local", all_reduce, all_gather, barrier, l };
 	Ctx c = { .program = p, .me = &p->rank[rank], .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
 	int code = agree(&c);

@@ -39,6 +39,15 @@ int rt_report_open(Ctx *c, RtReport *r)
 	return 0;
 }
 
+/* What was told is on its way.  Training does not end because nobody listens: that it cannot be told is said once. */
+static void flush(FILE *f, bool *lost, const char *name)
+{
+	if (fflush(f) == 0 || *lost)
+		return;
+	*lost = true;
+	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", name, strerror(errno));
+}
+
 static void log_number(FILE *f, const char *name, double v)
 {
 	if (isfinite(v))
@@ -59,7 +68,7 @@ static const char *what(const RtReport *r)
 	return r->per_sample > 1 ? "tokens" : "samples";
 }
 
-void rt_report_step(const Ctx *c, const RtReport *r)
+void rt_report_step(const Ctx *c, RtReport *r)
 {
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step + 1 - r->first;
@@ -72,10 +81,10 @@ void rt_report_step(const Ctx *c, const RtReport *r)
 		log_number(r->log, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed);
 		log_number(r->log, "seconds", t);
 		fprintf(r->log, "}\n");
-		fflush(r->log);
+		flush(r->log, &r->log_lost, r->log_to);
 	}
 	bool line = c->step % r->every == 0 || c->step == r->steps - 1;
-	if (!line && !r->terminal)
+	if (r->lost || (!line && !r->terminal))
 		return;
 	printf("%sstep %6" PRId64 "  loss %.7f", r->terminal ? "\r" : "", c->step, c->loss);
 	if (isfinite(c->rate))
@@ -85,19 +94,19 @@ void rt_report_step(const Ctx *c, const RtReport *r)
 	printf("  %.0f %s/s  ", speed, what(r));
 	time_left(t / (double)done * (double)(r->steps - c->step - 1));
 	printf("%s%s", r->terminal ? "\033[K" : "", line ? "\n" : "");
-	fflush(stdout);
+	flush(stdout, &r->lost, "standard output");
 }
 
-void rt_report_eval(const Ctx *c, const RtReport *r, int64_t samples, double loss)
+void rt_report_eval(const Ctx *c, RtReport *r, int64_t samples, double loss)
 {
 	if (r->log) {
 		fprintf(r->log, "{\"event\":\"eval\",\"step\":%" PRId64 ",\"samples\":%" PRId64, c->step, samples);
 		log_number(r->log, "loss", loss);
 		fprintf(r->log, "}\n");
-		fflush(r->log);
+		flush(r->log, &r->log_lost, r->log_to);
 	}
 	printf("%s%" PRId64 " held-out samples, loss %.7f%s\n", r->terminal ? "\r" : "", samples, loss, r->terminal ? "\033[K" : "");
-	fflush(stdout);
+	flush(stdout, &r->lost, "standard output");
 }
 
 void rt_report_end(const Ctx *c, RtReport *r, int code)

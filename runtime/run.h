@@ -59,13 +59,14 @@ typedef struct RtReport {
 	const char *log_to;
 	int64_t steps, every;           /* in all; that many to a line */
 	bool append, saves, terminal;
+	bool lost, log_lost;            /* standard output, the log: it cannot be written */
 	FILE *log;
 	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
 	double begin;                   /* of training; evaluations in between are taken out */
 } RtReport;
 int  rt_report_open(Ctx *, RtReport *);
-void rt_report_step(const Ctx *, const RtReport *);                      /* on rank 0, as are those that follow */
-void rt_report_eval(const Ctx *, const RtReport *, int64_t samples, double loss);
+void rt_report_step(const Ctx *, RtReport *);                            /* on rank 0, as are those that follow */
+void rt_report_eval(const Ctx *, RtReport *, int64_t samples, double loss);
 void rt_report_end(const Ctx *, RtReport *, int code);
 
 /* memory.c: bytes of one rank. */

@@ -27,6 +27,13 @@ losses one/trainer --checkpoint=whole >got && cmp -s got want && cmp -s <(state 
 losses two/trainer --resume=ck/step-00000035 | paste <(tail -n 25 want) - | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4) exit 1; n++ } END { exit n != 25 }' &&
 	echo "ok another-plan-80" || echo "not ok another-plan-80: $(head -n 1 err)"
 
+# Nobody reads what is told: training goes on, and logs and saves; as it does where the log cannot be written.
+{ one/trainer --every=1 --checkpoint=heard --log=heard.json 2>err; echo $? >status; } | head -n 1 >first
+[ "$(cat status)" = 0 ] && [ "$(wc -l <first)" = 1 ] && [ "$(grep -c '"loss"' heard.json)" = 60 ] && cmp -s <(state heard) <(state whole) && [ "$(grep -c 'warning: cannot write to standard output' err)" = 1 ] &&
+	echo "ok nobody-listens" || echo "not ok nobody-listens: exit status $(cat status), $(grep -c '"loss"' heard.json) steps: $(head -n 1 err)"
+losses one/trainer --log=/dev/full >got
+cmp -s got want && [ "$(grep -c 'warning: cannot write to /dev/full: No space' err)" = 1 ] && echo "ok log-is-full" || echo "not ok log-is-full: $(head -n 2 err)"
+
 # Killed at any moment, again and again, most often while it saves: whole processes, and one rank of two; with two threads each.
 for t in one two; do
 	for seed in 3 $RANDOM; do
