@@ -1,0 +1,126 @@
+/* The abstract problem behind the choice of signatures: one choice for each node, a cost for each choice and for each pair
+ * of choices at the two ends of an edge, the smallest sum.  Nothing here knows graphs, operators or machines.
+ *
+ *   solve.c         reading, limits (memory), what is told
+ *   solve_table.c   tables of costs, kept once each; what was computed from them, remembered
+ *   solve_prune.c   choices that are never needed, edges that say nothing, followers
+ *   solve_exact.c   elimination along narrow cuts
+ *   solve_wide.c    message passing with a lower bound, where the cut is wide
+ *
+ * All costs are rounded to a multiple of one power of two, so small that sums stay exact in a double.  So a sum does not
+ * depend on its order, results are the same on every machine, and two tables that are equal are equal in every bit. */
+#ifndef SBPCC_SOLVE_H
+#define SBPCC_SOLVE_H
+
+#include "ir.h"
+
+typedef struct SolveNode {
+	int n;                          /* choices */
+	const double *cost;             /* seconds, by choice; INFINITY: forbidden.  NULL: nothing */
+	const double *use;              /* [limit][choice]: what it takes of each limit, not negative.  NULL: nothing */
+} SolveNode;
+typedef struct SolveEdge {
+	int a, b;
+	const double *cost;             /* [choice of a][choice of b]; equal pointers are equal tables */
+} SolveEdge;
+typedef struct SolveProblem {
+	SolveNode *node; int nnode;
+	SolveEdge *edge; int nedge;
+	const double *limit; int nlimit;        /* the sums of use that may not be exceeded */
+	size_t cap;                     /* entries of the largest table of an elimination; 0: SOLVE_CAP */
+	bool forget;                    /* compute like parts again instead of remembering them: slower, the same result */
+} SolveProblem;
+enum { SOLVE_CAP = 1 << 21 };
+
+typedef struct SolveResult {
+	bool possible;                  /* there is a choice of finite cost; if not, nothing else is said */
+	bool fits;                      /* `choice` keeps the limits; if not, it is the one that needs least of the first that is broken */
+	int *choice;                    /* by node */
+	double cost, bound;             /* of `choice`; no choice that keeps the limits costs less than bound */
+	double *used;                   /* by limit */
+	double *least;                  /* by limit: the smallest use of it found, whatever the others; where fits is false */
+	bool exact;                     /* by elimination alone; else messages were passed */
+	int left, passes;               /* nodes that were left after pruning; passes of messages */
+	size_t table;                   /* entries of the largest table */
+} SolveResult;
+
+void solve_run(const SolveProblem *, Arena *, SolveResult *);
+
+/* ---- inside ---- */
+
+/* solve_table.c */
+typedef struct Table {
+	int id, rank, *dim;
+	size_t n;
+	double *v;                      /* row-major */
+	uint64_t hash;
+	struct Table *next;
+} Table;
+typedef struct Known {              /* what was computed once */
+	uint64_t hash;
+	int n; const int *key;
+	Table *t;
+	double least;                   /* was subtracted from t */
+	int *list, nlist;
+	struct Known *next;
+} Known;
+typedef struct Tables {
+	Arena *arena;
+	Table **table; Known **known;
+	int ntable;
+	int *key, nkey;                 /* being written */
+	bool forget;
+} Tables;
+
+void   tables_init(Tables *, Arena *, bool forget);
+Table *table_of(Tables *, int rank, const int *dim, double *v);  /* v belongs to it from now on */
+Table *table_sum(Tables *, Table *, Table *);                    /* of one shape; either may be NULL */
+Table *table_turn(Tables *, Table *);                            /* rows and columns exchanged */
+Table *table_keep(Tables *, Table *, int axis, const int *keep, int n);
+Table *table_row(Tables *, Table *, int axis);                   /* of two axes, that one of length 1: the other alone */
+double table_least(const Table *);
+void   key_begin(Tables *, int what);
+void   key_add(Tables *, int);
+Known *key_find(Tables *, bool *found);                          /* the entry of the key; new and empty where not found */
+
+/* What is left of a problem. */
+typedef struct Var {
+	int n, *choice;                 /* those left, as numbers of the problem */
+	Table *own;                     /* its costs */
+	int *edge, nedge;               /* some may be gone */
+} Var;
+typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
+typedef struct Net {
+	Arena *arena;
+	Tables tab;
+	Var *var; int nvar;
+	Link *link; int nlink;
+	double sum;                     /* paid whatever is chosen */
+	double unit;                    /* costs are multiples of it */
+	bool impossible;
+} Net;
+
+double net_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
+void   net_keep(Net *, int v, const int *keep, int n);
+int    link_other(const Link *, int v);
+double link_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
+
+/* solve_prune.c */
+void prune(Net *);
+
+/* solve_exact.c: a plan of elimination, and the tables of one run of it. */
+typedef struct Sweep {
+	Net *net;
+	int *order, n;                  /* variables as they are eliminated */
+	struct Factor ***had;           /* by variable: what it was eliminated from, NULL at the end */
+	size_t table;
+} Sweep;
+bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
+bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost */
+void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
+
+/* solve_wide.c */
+typedef struct Wide { double bound, cost; int *at; int passes; } Wide;
+void wide_run(Net *, Wide *);                                    /* also removes choices that cannot be in a better solution */
+
+#endif

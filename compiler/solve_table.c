@@ -1,0 +1,173 @@
+/* Tables of costs.  Equal tables are one table with one number, and what is computed from tables is remembered under the
+ * numbers of what it was computed from.  That is all that folding of identical layers needs: every layer asks for the same
+ * sums and the same eliminations, and a message that runs along a chain of layers soon repeats itself (in min-plus algebra
+ * every matrix has a cycle after which its powers differ by a constant), from where on each layer is found, not computed.
+ * The result is that of the whole problem in every bit. */
+#include "solve.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BUCKETS = 1 << 13 };
+
+void tables_init(Tables *s, Arena *a, bool forget)
+{
+	*s = (Tables){ .arena = a, .forget = forget };
+	s->table = arena_array(a, Table *, BUCKETS);
+	s->known = arena_array(a, Known *, BUCKETS);
+}
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint64_t hash_values(const double *v, size_t n)
+{
+	uint64_t h = n, x;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&x, &v[i], sizeof x);
+		h = mix(h, x);
+	}
+	return h;
+}
+
+Table *table_of(Tables *s, int rank, const int *dim, double *v)
+{
+	size_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= (size_t)dim[i];
+	uint64_t h = hash_values(v, n);
+	for (int i = 0; i < rank; i++)
+		h = mix(h, (uint64_t)dim[i]);
+	Table **at = &s->table[h % BUCKETS];
+	for (Table *t = *at; t; t = t->next)
+		if (t->hash == h && t->rank == rank && t->n == n && !memcmp(t->dim, dim, sizeof *dim * (size_t)rank) && !memcmp(t->v, v, sizeof *v * n)) {
+			arena_release(s->arena, v, sizeof *v * n);
+			return t;
+		}
+	Table *t = arena_new(s->arena, Table);
+	*t = (Table){ .id = s->ntable++, .rank = rank, .dim = arena_array(s->arena, int, rank + 1), .n = n, .v = v, .hash = h, .next = *at };
+	memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
+	return *at = t;
+}
+
+double table_least(const Table *t)
+{
+	double least = INFINITY;
+	for (size_t i = 0; i < t->n; i++)
+		least = t->v[i] < least ? t->v[i] : least;
+	return least;
+}
+
+/* ---- what is known ---- */
+
+enum { K_SUM, K_TURN, K_KEEP, K_ROW };
+
+void key_begin(Tables *s, int what)
+{
+	s->nkey = 0;
+	key_add(s, what);
+}
+
+void key_add(Tables *s, int x)
+{
+	arena_push(s->arena, s->key, s->nkey, x);
+}
+
+Known *key_find(Tables *s, bool *found)
+{
+	uint64_t h = 1;
+	for (int i = 0; i < s->nkey; i++)
+		h = mix(h, (uint64_t)s->key[i]);
+	Known **at = &s->known[h % BUCKETS];
+	for (Known *k = *at; k && !s->forget; k = k->next)
+		if (k->hash == h && k->n == s->nkey && !memcmp(k->key, s->key, sizeof *k->key * (size_t)k->n)) {
+			*found = true;
+			return k;
+		}
+	Known *k = arena_new(s->arena, Known);
+	int *key = arena_array(s->arena, int, s->nkey);
+	memcpy(key, s->key, sizeof *key * (size_t)s->nkey);
+	*k = (Known){ .hash = h, .n = s->nkey, .key = key, .next = *at };
+	*found = false;
+	return *at = k;
+}
+
+/* ---- arithmetic ---- */
+
+Table *table_sum(Tables *s, Table *a, Table *b)
+{
+	bool found;
+	if (!a || !b)
+		return a ? a : b;
+	key_begin(s, K_SUM);
+	key_add(s, a->id < b->id ? a->id : b->id);
+	key_add(s, a->id < b->id ? b->id : a->id);
+	Known *k = key_find(s, &found);
+	if (!found) {
+		double *v = arena_array(s->arena, double, a->n);
+		for (size_t i = 0; i < a->n; i++)
+			v[i] = a->v[i] + b->v[i];
+		k->t = table_of(s, a->rank, a->dim, v);
+	}
+	return k->t;
+}
+
+Table *table_turn(Tables *s, Table *t)
+{
+	bool found;
+	key_begin(s, K_TURN);
+	key_add(s, t->id);
+	Known *k = key_find(s, &found);
+	if (!found) {
+		int rows = t->dim[0], cols = t->dim[1], dim[2] = { cols, rows };
+		double *v = arena_array(s->arena, double, t->n);
+		for (int i = 0; i < rows; i++)
+			for (int j = 0; j < cols; j++)
+				v[(size_t)j * (size_t)rows + (size_t)i] = t->v[(size_t)i * (size_t)cols + (size_t)j];
+		k->t = table_of(s, 2, dim, v);
+	}
+	return k->t;
+}
+
+/* Of one or two axes. */
+Table *table_keep(Tables *s, Table *t, int axis, const int *keep, int n)
+{
+	bool found;
+	if (n == t->dim[axis])
+		return t;
+	key_begin(s, K_KEEP);
+	key_add(s, t->id);
+	key_add(s, axis);
+	for (int i = 0; i < n; i++)
+		key_add(s, keep[i]);
+	Known *k = key_find(s, &found);
+	if (!found) {
+		int dim[2] = { t->dim[0], t->rank > 1 ? t->dim[1] : 1 };
+		size_t cols = (size_t)dim[1];
+		dim[axis] = n;
+		double *v = arena_array(s->arena, double, (size_t)dim[0] * (size_t)dim[1]), *to = v;
+		for (int i = 0; i < dim[0]; i++)
+			for (int j = 0; j < dim[1]; j++)
+				*to++ = t->v[(size_t)(axis ? i : keep[i]) * cols + (size_t)(axis ? keep[j] : j)];
+		k->t = table_of(s, t->rank, dim, v);
+	}
+	return k->t;
+}
+
+Table *table_row(Tables *s, Table *t, int axis)
+{
+	bool found;
+	key_begin(s, K_ROW);
+	key_add(s, t->id);
+	key_add(s, axis);
+	Known *k = key_find(s, &found);
+	if (!found) {
+		double *v = arena_array(s->arena, double, t->n);
+		memcpy(v, t->v, sizeof *v * t->n);
+		k->t = table_of(s, 1, &t->dim[!axis], v);
+	}
+	return k->t;
+}

@@ -1,0 +1,377 @@
+/* The solver of signatures against enumeration: random small graphs, chains, ladders and grids, like layers, problems that
+ * are forced through message passing, and limits on sums. */
+#include "solve.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t state;
+
+static int below(int n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (int)((state >> 33) % (uint64_t)n);
+}
+
+static int done, bad;
+
+static void check(bool ok, const char *what, int i)
+{
+	done++;
+	if (!ok && bad++ < 10)
+		printf("not ok %s: case %d\n", what, i);
+}
+
+static double *numbers(Arena *a, int n, int most, int forbidden)
+{
+	double *v = arena_array(a, double, n);
+	for (int i = 0; i < n; i++)
+		v[i] = below(100) < forbidden ? INFINITY : below(most) * 0.125;
+	return v;
+}
+
+static void node(SolveProblem *p, Arena *a, int n, int forbidden)
+{
+	SolveNode x = { .n = n, .cost = below(5) ? numbers(a, n, 60, forbidden) : NULL };
+	arena_push(a, p->node, p->nnode, x);
+}
+
+static void edge(SolveProblem *p, Arena *a, int from, int to, int forbidden)
+{
+	SolveEdge e = { from, to, numbers(a, p->node[from].n * p->node[to].n, 40, forbidden) };
+	arena_push(a, p->edge, p->nedge, e);
+}
+
+static void graph(SolveProblem *p, Arena *a, int nodes, int choices, int edges, int forbidden)
+{
+	*p = (SolveProblem){ 0 };
+	for (int i = 0; i < nodes; i++)
+		node(p, a, 1 + below(choices), forbidden);
+	for (int i = 0; i < edges; i++)
+		edge(p, a, below(nodes), below(nodes), forbidden);      /* also twice, also of a node with itself */
+}
+
+static double cost(const SolveProblem *p, const int *at)
+{
+	double sum = 0;
+	for (int i = 0; i < p->nnode; i++)
+		sum += p->node[i].cost ? p->node[i].cost[at[i]] : 0;
+	for (int i = 0; i < p->nedge; i++)
+		sum += p->edge[i].cost[at[p->edge[i].a] * p->node[p->edge[i].b].n + at[p->edge[i].b]];
+	return sum;
+}
+
+static bool within(const SolveProblem *p, const int *at)
+{
+	for (int k = 0; k < p->nlimit; k++) {
+		double sum = 0;
+		for (int i = 0; i < p->nnode; i++)
+			sum += p->node[i].use ? p->node[i].use[k * p->node[i].n + at[i]] : 0;
+		if (sum > p->limit[k])
+			return false;
+	}
+	return true;
+}
+
+static double enumerate(const SolveProblem *p)
+{
+	int at[16] = { 0 }, i;
+	double least = INFINITY;
+	do {
+		double c = within(p, at) ? cost(p, at) : INFINITY;
+		least = c < least ? c : least;
+		for (i = 0; i < p->nnode && ++at[i] == p->node[i].n; i++)
+			at[i] = 0;
+	} while (i < p->nnode);
+	return least;
+}
+
+static bool legal(const SolveProblem *p, const SolveResult *r)
+{
+	for (int i = 0; i < p->nnode; i++)
+		if (r->choice[i] < 0 || r->choice[i] >= p->node[i].n)
+			return false;
+	return cost(p, r->choice) == r->cost;
+}
+
+static void small(void)
+{
+	for (int i = 0; i < 1500; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, again;
+		graph(&p, &a, 1 + below(7), 4, below(12), i % 3 ? 0 : 15);
+		double least = enumerate(&p);
+		solve_run(&p, &a, &r);
+		check(r.possible == (least < INFINITY), "possible", i);
+		if (r.possible)
+			check(r.exact && legal(&p, &r) && r.cost == least && r.bound == least, "small graphs are solved exactly", i);
+		p.forget = true;
+		solve_run(&p, &a, &again);
+		check(!r.possible || !memcmp(r.choice, again.choice, sizeof *r.choice * (size_t)p.nnode), "remembering changes nothing", i);
+		arena_free(&a);
+	}
+}
+
+/* Elimination is not allowed: messages, and what they rule out. */
+static void forced(void)
+{
+	int closed = 0, n = 300;
+	for (int i = 0; i < n; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r;
+		graph(&p, &a, 4 + below(4), 4, 10 + below(10), 0);
+		double least = enumerate(&p);
+		p.cap = 1;
+		solve_run(&p, &a, &r);
+		check(r.possible && legal(&p, &r) && r.bound <= least && least <= r.cost, "bound <= optimum <= found, by messages", i);
+		closed += r.cost == r.bound;
+		arena_free(&a);
+	}
+	check(closed > n / 2, "messages alone close the gap of most small graphs", closed);
+}
+
+/* Columns of `wide` nodes, edges down and across: the sum over columns by plain dynamic programming. */
+static double columns(const SolveProblem *p, Arena *a, int wide, int columns)
+{
+	int d = p->node[0].n, n = 1;
+	for (int k = 0; k < wide; k++)
+		n *= d;
+	double *best = arena_array(a, double, n), *next = arena_array(a, double, n);
+	for (int c = 0; c < columns; c++) {
+		for (int s = 0; s < n; s++) {
+			double least = c ? INFINITY : 0;
+			for (int t = 0; t < n && c; t++) {
+				double sum = best[t];
+				for (int e = 0; e < p->nedge; e++) {
+					const SolveEdge *x = &p->edge[e];
+					if (x->a / wide != c - 1 || x->b / wide != c)
+						continue;
+					int i = t, j = s;
+					for (int k = 0; k < x->a % wide; k++)
+						i /= d;
+					for (int k = 0; k < x->b % wide; k++)
+						j /= d;
+					sum += x->cost[i % d * d + j % d];
+				}
+				least = sum < least ? sum : least;
+			}
+			for (int k = 0, at = s; k < wide; k++, at /= d)
+				least += p->node[c * wide + k].cost ? p->node[c * wide + k].cost[at % d] : 0;
+			for (int e = 0; e < p->nedge; e++) {
+				const SolveEdge *x = &p->edge[e];
+				if (x->a / wide != c || x->b / wide != c)
+					continue;
+				int i = s, j = s;
+				for (int k = 0; k < x->a % wide; k++)
+					i /= d;
+				for (int k = 0; k < x->b % wide; k++)
+					j /= d;
+				least += x->cost[i % d * d + j % d];
+			}
+			next[s] = least;
+		}
+		double *t = best;
+		best = next;
+		next = t;
+	}
+	double least = INFINITY;
+	for (int s = 0; s < n; s++)
+		least = best[s] < least ? best[s] : least;
+	return least;
+}
+
+static void lattice(SolveProblem *p, Arena *a, int wide, int columns, int d)
+{
+	*p = (SolveProblem){ 0 };
+	for (int i = 0; i < wide * columns; i++)
+		node(p, a, d, 0);
+	for (int c = 0; c < columns; c++)
+		for (int k = 0; k < wide; k++) {
+			if (k + 1 < wide)
+				edge(p, a, c * wide + k, c * wide + k + 1, 0);
+			if (c + 1 < columns)
+				edge(p, a, c * wide + k, (c + 1) * wide + k, 0);
+		}
+}
+
+static void lattices(void)
+{
+	static const int shape[][3] = { { 1, 40, 9 }, { 2, 20, 6 }, { 3, 8, 4 }, { 4, 5, 3 } };
+	for (int i = 0; i < 40; i++) {
+		const int *s = shape[i % 4];
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r;
+		lattice(&p, &a, s[0], s[1], s[2]);
+		solve_run(&p, &a, &r);
+		check(r.exact && legal(&p, &r) && r.cost == columns(&p, &a, s[0], s[1]), "chains, ladders and grids", i);
+		arena_free(&a);
+	}
+}
+
+/* Like layers: tables shared, two values from layer to layer, one node that all are tied to, different ends. */
+static void layers(SolveProblem *p, Arena *a, int n, int per, int d)
+{
+	double *own[16], *in[32], *across[4];
+	int from[32], to[32], nin = per + per / 2;
+	*p = (SolveProblem){ 0 };
+	for (int k = 0; k < per; k++)
+		own[k] = numbers(a, d, 60, 0);
+	for (int k = 0; k < nin; k++) {
+		from[k] = k < per - 1 ? k : below(per);
+		to[k] = k < per - 1 ? k + 1 : below(per);
+		in[k] = numbers(a, d * d, 40, 0);
+	}
+	for (int k = 0; k < 4; k++)
+		across[k] = numbers(a, d * d, 40, 0);
+	node(p, a, 2, 0);
+	double *hub = numbers(a, 2 * d, 9, 0);
+	for (int l = 0; l < n; l++) {
+		int base = 1 + l * per;
+		for (int k = 0; k < per; k++) {
+			SolveNode x = { .n = d, .cost = own[k] };
+			arena_push(a, p->node, p->nnode, x);
+		}
+		for (int k = 0; k < nin; k++) {
+			SolveEdge e = { base + from[k], base + to[k], in[k] };
+			arena_push(a, p->edge, p->nedge, e);
+		}
+		SolveEdge h = { 0, base + per / 2, hub }, f = { base - 1, base, across[0] }, b = { base + per - 1, base - per, across[1] };
+		arena_push(a, p->edge, p->nedge, h);
+		if (l)
+			arena_push(a, p->edge, p->nedge, f);
+		if (l)
+			arena_push(a, p->edge, p->nedge, b);
+	}
+	edge(p, a, 1, p->nnode - 1, 0);
+}
+
+static void folding(void)
+{
+	for (int i = 0; i < 30; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, plain;
+		layers(&p, &a, 12 + 7 * (i % 12), 5 + below(4), 3 + below(3));
+		solve_run(&p, &a, &r);
+		p.forget = true;
+		solve_run(&p, &a, &plain);
+		check(r.exact && legal(&p, &r) && r.cost == r.bound && r.cost == plain.cost, "like layers, folded and not", i);
+		check(!memcmp(r.choice, plain.choice, sizeof *r.choice * (size_t)p.nnode), "the same choices, folded and not", i);
+		arena_free(&a);
+	}
+}
+
+/* Random graphs that no elimination can solve: the bound stays below every solution that is found. */
+static void wide(void)
+{
+	for (int i = 0; i < 6; i++) {
+		Arena a = { 0 };
+		SolveProblem p = { 0 };
+		SolveResult r;
+		for (int k = 0; k < 60; k++)
+			node(&p, &a, 12, 0);
+		for (int k = 0; k < 300; k++) {
+			int from = below(60), to = below(60);
+			if (from != to)
+				edge(&p, &a, from, to, i % 2 ? 3 : 0);
+		}
+		p.cap = 4096;
+		solve_run(&p, &a, &r);
+		check(r.possible && !r.exact && legal(&p, &r) && r.bound <= r.cost && r.passes, "wide graphs", i);
+		check(r.cost - r.bound < 0.5 * r.cost, "the gap of wide graphs", (int)(100 * (r.cost - r.bound) / r.cost));
+		for (int t = 0; t < 2000; t++) {
+			int at[60];
+			for (int k = 0; k < 60; k++)
+				at[k] = below(3) ? r.choice[k] : below(12);
+			check(r.bound <= cost(&p, at), "no solution is below the bound", i);
+		}
+		arena_free(&a);
+	}
+}
+
+static void limits_kept(void)
+{
+	int met = 0, exact = 0, can = 0, n = 400;
+	double over = 0;
+	for (int i = 0; i < n; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r;
+		double limit[2];
+		graph(&p, &a, 3 + below(5), 4, 3 + below(8), 0);
+		p.limit = limit;
+		p.nlimit = 1 + i % 2;
+		double most = 0;
+		for (int v = 0; v < p.nnode; v++) {
+			double *use = arena_array(&a, double, 2 * p.node[v].n);
+			for (int c = 0; c < 2 * p.node[v].n; c++)
+				most += (use[c] = below(9)) / p.node[v].n / 2;
+			p.node[v].use = use;
+		}
+		limit[0] = floor(most * (1 + below(4)) / 4);
+		limit[1] = floor(most);
+		double least = enumerate(&p);
+		solve_run(&p, &a, &r);
+		met += r.fits == (least < INFINITY);
+		can += least < INFINITY;
+		exact += r.fits && r.cost == least;
+		over += r.fits ? (r.cost - least) / fmax(least, 1) : 0;
+		check(!r.fits || (least < INFINITY && within(&p, r.choice) && legal(&p, &r)), "what is said to fit fits", i);
+		check(!r.fits || (r.bound <= least && least <= r.cost), "bound <= optimum <= found, within limits", i);
+		check(p.nlimit > 1 || r.fits == (least < INFINITY), "with one limit, what can fit is found", i);
+		if (p.nlimit == 1 && !r.fits) {
+			double need = r.least[0];
+			p.limit = &need;
+			check(enumerate(&p) < INFINITY, "the smallest limit that would do does", i);
+			need = r.least[0] - 1;
+			check(enumerate(&p) == INFINITY, "a smaller one does not", i);
+		}
+		arena_free(&a);
+	}
+	check(met > n * 95 / 100, "what fits is found", met);
+	check(exact > can * 3 / 4, "limits are mostly met at the least cost", exact);
+	check(over < 0.03 * can, "limits are met at a cost near the least", (int)(1000 * over / can));
+}
+
+/* Layers that are alike differ when that is what fits. */
+static void layers_differ(void)
+{
+	Arena a = { 0 };
+	SolveProblem p = { 0 };
+	SolveResult r;
+	static const double own[] = { 1, 2 }, use[] = { 10, 5 }, tie[] = { 0, 0.25, 0.25, 0 }, limit[] = { 80 };
+	for (int i = 0; i < 10; i++) {
+		SolveNode x = { 2, own, use };
+		SolveEdge e = { i - 1, i, tie };
+		arena_push(&a, p.node, p.nnode, x);
+		if (i)
+			arena_push(&a, p.edge, p.nedge, e);
+	}
+	p.limit = limit;
+	p.nlimit = 1;
+	solve_run(&p, &a, &r);
+	check(r.fits && r.used[0] == 80 && r.cost == 14.25, "like layers differ under a limit", (int)r.used[0]);
+	arena_free(&a);
+}
+
+int main(void)
+{
+	static const struct { void (*run)(void); const char *what; } part[] = {
+		{ small, "random small graphs against enumeration" }, { forced, "message passing against enumeration" },
+		{ lattices, "chains, ladders and grids against dynamic programming" }, { folding, "like layers, folded and not" },
+		{ wide, "wide graphs" }, { limits_kept, "limits against enumeration" }, { layers_differ, "layers of one kind may differ" },
+	};
+	int failed = 0;
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+		state = 20 + i;
+		done = bad = 0;
+		part[i].run();
+		if (!bad)
+			printf("ok %s: %d checks\n", part[i].what, done);
+		failed |= bad;
+	}
+	return failed != 0;
+}
