@@ -88,25 +88,44 @@ static int check_reducible(const Node *n)
 	return -1;
 }
 
+/* Transfers are for one axis of a mesh, whole axes of tensors, and sums. */
+static int check_served(const Graph *g, const Mesh *m)
+{
+	if (m->ndim != 1) {
+		err_at(m->loc, "this back end moves values on meshes of one dimension; %s has %d", m->name, m->ndim);
+		return -1;
+	}
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		if (v->sbp && (v->sbp->leaf || (v->sbp->kind == SBP_P && v->sbp->red != RED_SUM))) {
+			err_at(v->loc, "this back end does not move %s as %s", v->name, sbp_text(v->sbp, 1));
+			return -1;
+		}
+	}
+	return 0;
+}
+
 int boxing_run(Graph *g)
 {
 	Plan *p = g->model->plan;
-	int parts = p->main->dim[0], nold = g->nnode, bad = 0;
+	int nold = g->nnode, bad = 0;
 	Node **old = g->node;
 	Made *made = NULL;
+	if (check_served(g, p->main))
+		return -1;
 	g->node = NULL;
 	g->nnode = 0;
 	for (int i = 0; i < nold; i++) {
 		Node *n = old[i];
 		bool box = n->domain == name_of("sbpcc") && !strcmp(n->op, "Boxing");
-		Sig *s = box ? NULL : sbp_choose(n, parts, g->scratch);
+		NdSig *s = box ? NULL : sbp_choose(n, p->main, g->scratch);
 		for (int k = 0; s && k < n->nin; k++)
 			if (n->in[k] && emit_reads(n, k))
-				n->in[k] = boxed(g, &made, n->in[k], &s->in[k], n);
+				n->in[k] = boxed(g, &made, n->in[k], s->in[k], n);
 		arena_push(g->arena, g->node, g->nnode, n);
 		for (int k = 0; s && k < n->nout; k++)
-			if (n->out[k] && !sbp_equal(n->out[k]->sbp, &s->out[k], 1))
-				box_result(g, n, k, &s->out[k]);
+			if (n->out[k] && !sbp_equal(n->out[k]->sbp, s->out[k], 1))
+				box_result(g, n, k, s->out[k]);
 	}
 	for (int i = 0; i < g->nnode; i++)
 		if (!strcmp(g->node[i]->op, "Boxing"))

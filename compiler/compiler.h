@@ -73,10 +73,11 @@ struct Mesh {
 struct Place { const Mesh *mesh; };
 
 int  machine_read(Model *, Plan *);
+int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
 void mesh_coord(const Mesh *, int rank, int *coord);
 
-/* sbp.c: what every rank holds of a value along each mesh axis; signatures from factors; the choice for each node. */
-typedef enum { SBP_B, SBP_S, SBP_P } SbpKind;
+/* sbp.c: how a value lies along each axis of a mesh. */
+typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;        /* SBP_ANY: left to the compiler; in pins, and while a plan is being made */
 struct Sbp {
 	SbpKind kind;
 	int axis;                       /* S: of the tensor */
@@ -84,17 +85,35 @@ struct Sbp {
 	int before, after;              /* S: with so many elements of the neighbours: what a window of a convolution reaches */
 	Reduce red;                     /* P */
 };
-/* One legal way to run a node, along one mesh axis. */
-typedef struct Sig { Sbp *in, *out; } Sig;
-
 /* The same as a form: what every rank holds of v. */
 Form  sbp_form(const Value *v, const Sbp *, const Mesh *);
-Sig  *sbp_signatures(Node *, int parts, Arena *, int *n);    /* "everything B" is the first */
 bool  sbp_equal(const Sbp *, const Sbp *, int ndim);
-const char *sbp_text(const Sbp *, int ndim);                 /* "S(0)", "B", "P": valid until the eighth call after it */
-int   sbp_solve(Graph *, Plan *);
-Sig  *sbp_choose(Node *, int parts, Arena *);                  /* the cheapest, given operands and settled results */
-void  sbp_note(Graph *, Value *, const Mesh *);               /* its SBP as an annotation */
+const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0) P(max)": valid until the eighth call after it */
+void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
+
+/* signatures.c: the legal ways to run a node. */
+typedef struct Sig { Sbp *in, *out; } Sig;                   /* along one axis of a mesh */
+typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
+Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
+NdSig *sbp_product(Node *, const Mesh *, Arena *, int *n);   /* all mixtures of these along the axes of a mesh that forms can say */
+NdSig *sbp_together(const Node *, const Sig *const *, int ndim, Arena *);        /* one of them; NULL: no form can say it */
+bool   sbp_can(const Sbp *, int ndim);                       /* a form can say it */
+bool   sbp_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
+const char *sbp_sig_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
+
+/* pins.c: what the user says of values and of nodes. */
+typedef struct NodePin { Sbp **in, **out; } NodePin;         /* an entry per axis of the mesh; NULL: free */
+typedef struct Pins {
+	Sbp **value;                    /* by value id: an entry per axis of the mesh, SBP_ANY where free; NULL: not pinned */
+	NodePin **node;                 /* by index in graph->node; NULL: not pinned */
+} Pins;
+Pins *pins_read(Graph *, const Mesh *);                      /* NULL after explaining */
+NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
+bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
+
+/* choice.c: one signature for each node. */
+int    sbp_solve(Graph *, Plan *);
+NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };

@@ -10,18 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool matches(const Node *n, const Sig *s)
-{
-	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && emit_reads(n, i) && !sbp_equal(n->in[i]->sbp, &s->in[i], 1))
-			return false;
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && !sbp_equal(n->out[i]->sbp, &s->out[i], 1))
-			return false;
-	return true;
-}
-
-static int legal(Graph *g, Node *n, int parts)
+static int legal(Graph *g, Node *n, const Mesh *m)
 {
 	if (!strcmp(n->op, "Boxing")) {
 		const char *kind = boxing_kind(n->in[0]->sbp, n->out[0]->sbp);
@@ -30,15 +19,12 @@ static int legal(Graph *g, Node *n, int parts)
 		err_at(n->loc, "%s does not lead from %s to %s", attr_str(n, "how"), sbp_text(n->in[0]->sbp, 1), sbp_text(n->out[0]->sbp, 1));
 		return -1;
 	}
-	int count;
-	const Sig *list = sbp_signatures(n, parts, g->scratch, &count);
-	for (int i = 0; i < count; i++)
-		if (matches(n, &list[i]))
-			return 0;
+	if (sbp_legal(n, m, g->scratch))
+		return 0;
 	err_at(n->loc, "%s has no signature for these operands and results", n->op);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, 1));
+			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, m->ndim));
 	return -1;
 }
 
@@ -140,11 +126,11 @@ int prove_run(Graph *g)
 	const Plan *p = g->model->plan;
 	int bad = 0;
 	for (int i = 0; i < g->nnode; i++)
-		bad |= legal(g, g->node[i], p->main->dim[0]);
+		bad |= legal(g, g->node[i], p->main);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->into && plan_slot(p, v) && !sbp_equal(v->sbp, v->into->sbp, 1)) {
-			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, 1), sbp_text(v->into->sbp, 1));
+		if (v->into && plan_slot(p, v) && !sbp_equal(v->sbp, v->into->sbp, p->main->ndim)) {
+			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, p->main->ndim), sbp_text(v->into->sbp, p->main->ndim));
 			bad = -1;
 		}
 	}

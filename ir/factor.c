@@ -49,6 +49,16 @@ int factor_add(FactorRule *r, int64_t len)
 	return f;
 }
 
+void factor_product(FactorRule *r, bool out, int at, int axis, int n, const FactorPart *part)
+{
+	FactorProduct p = { out, at, axis, n, arena_array(r->arena, FactorPart, n) };
+	memcpy(p.part, part, (size_t)n * sizeof *part);
+	for (int i = 0; i < n; i++)
+		if (part[i].factor >= 0)
+			p.part[i].len = r->len[part[i].factor];
+	arena_push(r->arena, r->product, r->nproduct, p);
+}
+
 static const char *spec_parse(const char *s, Spec *sp)
 {
 	memset(sp, 0, sizeof *sp);

@@ -497,17 +497,22 @@ Loc     in_loc(const Node *, int i);
  * right ("... m k, ... k n -> ... m n"), "*" is one axis that stays whole.  A factor that a result lacks is summed over:
  * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it stays whole. */
 typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
+/* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x width. */
+typedef struct FactorPart { int factor; int64_t len; } FactorPart;      /* factor -1: stays whole */
+typedef struct FactorProduct { bool out; int at, axis; int npart; FactorPart *part; } FactorProduct;
 struct FactorRule {
 	Arena *arena;
 	int nfactor;
 	int64_t *len;                   /* of each factor: the length of its axes */
-	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole.  NULL: left out */
+	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole, or is a product.  NULL: left out */
+	FactorProduct *product; int nproduct;
 	Reduce red;                     /* how partial results combine over a factor that they lack */
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
 FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
 int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
+void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);
 

@@ -1,0 +1,175 @@
+/* Pins: what @sbp says of values and of nodes, read and held against what is possible.
+ *
+ * A pin of a value says how it is held; whoever makes or reads it in another form gets a transfer.  A pin of a node says by which
+ * signature it runs.  Both may leave entries open.  What cannot hold is refused here, before anything is chosen: a factor that
+ * an axis does not have, a mixture that no form can say, a parameter that would be kept as terms, a signature that the operator
+ * does not have, and two pins of values that live in one memory. */
+#include "compiler.h"
+
+#include <string.h>
+
+static const char *factors_text(const Value *v, int axis)
+{
+	const struct FactorAxis *x = v->factors ? &v->factors->axis[axis] : NULL;
+	const char *t = "";
+	for (int i = 0; x && i < x->n; i++)
+		t = name_fmt("%s%s%s", t, i ? " x " : "", dim_text(v->graph->factor[x->factor[i]]));
+	return *t ? t : "1";
+}
+
+static int read_split(const Arg *a, const Value *v, Sbp *out)
+{
+	const Arg *x = a->arg;
+	int rank = v->type ? v->type->rank : -1;
+	if (x->i >= rank) {
+		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)x->i, type_text(v->type));
+		return -1;
+	}
+	*out = (Sbp){ .kind = SBP_S, .axis = (int)x->i };
+	if (x->kind != ARG_FACTOR)
+		return 0;
+	int n = v->factors ? v->factors->axis[x->i].n : 0;
+	if (x->j >= (n ? n : 1)) {
+		err_at(a->loc, "axis %lld of %s has no factor %lld: it is %s", (long long)x->i, v->name, (long long)x->j, factors_text(v, (int)x->i));
+		return -1;
+	}
+	out->leaf = n > 1 ? 1 + (int)x->j : 0;
+	return 0;
+}
+
+static int read_entry(const Arg *a, const Value *v, Sbp *out)
+{
+	static const char *const red[] = { [RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
+	*out = (Sbp){ .kind = !strcmp(a->s, "B") ? SBP_B : !strcmp(a->s, "P") ? SBP_P : SBP_ANY };
+	if (!strcmp(a->s, "S"))
+		return read_split(a, v, out);
+	for (int i = 0; out->kind == SBP_P && a->narg && i < 4; i++)
+		if (!strcmp(a->arg[0].s, red[i]))
+			out->red = (Reduce)i;
+	return 0;
+}
+
+/* The entries of one value, one per axis of the mesh; NULL after explaining. */
+static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mesh *m, Arena *arena)
+{
+	Sbp *s = arena_array(arena, Sbp, m->ndim);
+	if (n != m->ndim) {
+		err_at(loc, "mesh %s has %d ax%s, but %d SBP%s given for %s", m->name, m->ndim, m->ndim == 1 ? "is" : "es", n, n == 1 ? " is" : "s are", v->name);
+		return NULL;
+	}
+	for (int i = 0; i < n; i++)
+		if (read_entry(&a[i], v, &s[i]))
+			return NULL;
+	if (sbp_can(s, n))
+		return s;
+	err_at(loc, "%s cannot be %s: all P of a value have one reduction, and an axis is split by whole ranges or by its factors, not both", v->name, sbp_text(s, n));
+	return NULL;
+}
+
+static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
+{
+	const Annot *a = annot_find(v->annot, "sbp");
+	Sbp *s = a ? read_entries(a->arg, a->narg, a->loc, v, m, g->scratch) : NULL;
+	*bad |= a && !s;
+	for (int k = 0; s && k < m->ndim && !v->def; k++)
+		if (s[k].kind == SBP_P) {
+			err_at(a->loc, "%s is kept from step to step or read from data: it is split or whole, not P", v->name);
+			*bad = -1;
+			return NULL;
+		}
+	return s;
+}
+
+/* ---- nodes ---- */
+
+bool pins_allow(const Node *n, const NodePin *p, const Sig *s, int k)
+{
+	for (int i = 0; p && i < n->nin; i++)
+		if (p->in[i] && p->in[i][k].kind != SBP_ANY && !sbp_equal(&p->in[i][k], &s->in[i], 1))
+			return false;
+	for (int i = 0; p && i < n->nout; i++)
+		if (p->out[i] && p->out[i][k].kind != SBP_ANY && !sbp_equal(&p->out[i][k], &s->out[i], 1))
+			return false;
+	return true;
+}
+
+static bool open_pin(const Arg *a)
+{
+	return a->kind == ARG_WORD && a->s && !strcmp(a->s, "_");
+}
+
+static Sbp *read_operand(const Arg *a, const Value *v, const Mesh *m, Arena *arena, int *bad)
+{
+	if (open_pin(a) || !v)
+		return NULL;
+	Sbp *s = a->kind == ARG_LIST ? read_entries(a->arg, a->narg, a->loc, v, m, arena) : read_entries(a, 1, a->loc, v, m, arena);
+	*bad |= !s;
+	return s;
+}
+
+static int illegal(Node *n, const Annot *a, const Mesh *m, int k, const Sig *list, int count)
+{
+	err_at(a->loc, "%s cannot run like this along axis %d of mesh %s", n->op, k, m->name);
+	const char *all = "";
+	for (int i = 0; i < count; i++)
+		all = name_fmt("%s%s%s", all, i ? "; " : "", sbp_sig_text(n, &list[i]));
+	note_at(n->loc, "it can run by %s", all);
+	return -1;
+}
+
+NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
+{
+	const Annot *a = annot_find(n->annot, "sbp");
+	int errors = 0;
+	if (!a || a->narg != n->nin + n->nout)
+		return NULL;
+	NodePin *p = arena_new(arena, NodePin);
+	p->in = arena_array(arena, Sbp *, n->nin + 1);
+	p->out = arena_array(arena, Sbp *, n->nout + 1);
+	for (int i = 0; i < n->nin; i++)
+		p->in[i] = read_operand(&a->arg[i], n->in[i], m, arena, &errors);
+	for (int i = 0; i < n->nout; i++)
+		p->out[i] = read_operand(&a->arg[n->nin + i], n->out[i], m, arena, &errors);
+	for (int k = 0; k < m->ndim && !errors; k++) {
+		int count, i = 0;
+		const Sig *list = sbp_signatures(n, m->dim[k], arena, &count);
+		while (i < count && !pins_allow(n, p, &list[i], k))
+			i++;
+		if (i == count && m->dim[k] > 1)
+			errors = illegal(n, a, m, k, list, count);
+	}
+	*bad |= errors;
+	return errors ? NULL : p;
+}
+
+/* ---- values that live in one memory ---- */
+
+static int check_memory(const Value *v, const Pins *p, int ndim)
+{
+	const Value *w = v->into;
+	const Sbp *a = p->value[v->id], *b = w ? p->value[w->id] : NULL;
+	for (int k = 0; a && b && k < ndim; k++) {
+		if (a[k].kind == SBP_ANY || b[k].kind == SBP_ANY || sbp_equal(&a[k], &b[k], 1))
+			continue;
+		Loc la = annot_find(v->annot, "sbp")->loc, lb = annot_find(w->annot, "sbp")->loc;
+		fail_at(EXIT_NOPLAN, la, "%s lives in the memory of %s, so both are held alike: %s here, but %s there", v->name, w->name, sbp_text(a, ndim), sbp_text(b, ndim));
+		note_at(lb, "%s is pinned here", w->name);
+		return -1;
+	}
+	return 0;
+}
+
+Pins *pins_read(Graph *g, const Mesh *m)
+{
+	Pins *p = arena_new(g->scratch, Pins);
+	int bad = 0;
+	p->value = arena_array(g->scratch, Sbp *, g->nvalue + 1);
+	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
+	for (int i = 0; i < g->nvalue; i++)
+		p->value[i] = pin_value(g, g->value[i], m, &bad);
+	for (int i = 0; i < g->nnode && !bad; i++)
+		p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
+	for (int i = 0; i < g->nvalue && !bad; i++)
+		bad |= check_memory(g->value[i], p, m->ndim);
+	return bad ? NULL : p;
+}
