@@ -50,6 +50,48 @@ static int place_at(const Form *f, const int *coord)
 	return place;
 }
 
+bool form_one_mesh(const Form *a, const Form *b)
+{
+	if (a->ndim != b->ndim)
+		return false;
+	for (int k = 0; k < a->ndim; k++)
+		if (a->mesh[k] != b->mesh[k])
+			return false;
+	if (a->rank == b->rank && (a->rank || a->first == b->first))
+		return true;
+	for (int i = 0, n = form_places(a); i < n; i++)
+		if (form_rank(a, i) != form_rank(b, i))
+			return false;
+	return true;
+}
+
+int form_reduction(const Form *f)
+{
+	for (int k = 0; k < f->ndim; k++)
+		if (f->cut[k].kind == FORM_P && f->mesh[k] > 1)
+			return f->cut[k].reduce;
+	return -1;
+}
+
+int form_terms(const Form *f)
+{
+	int n = 1;
+	for (int k = 0; k < f->ndim; k++)
+		n *= f->cut[k].kind == FORM_P ? f->mesh[k] : 1;
+	return n;
+}
+
+/* Which term a place holds. */
+static int term_at(const Form *f, int place)
+{
+	int coord[FORM_MESH], term = 0;
+	form_coord(f, place, coord);
+	for (int k = 0; k < f->ndim; k++)
+		if (f->cut[k].kind == FORM_P)
+			term = term * f->mesh[k] + coord[k];
+	return term;
+}
+
 /* ---- parts ---- */
 
 /* What is left of one factor of an axis: from .. from + n - 1 of len, each of `inner` elements. */
@@ -155,9 +197,120 @@ int64_t form_elements(const FormPart *p)
 	return n;
 }
 
+int64_t form_held(const Form *f, int place)
+{
+	int coord[FORM_MESH];
+	int64_t n = 1;
+	form_coord(f, place, coord);
+	for (int a = 0; a < f->naxis; a++) {
+		Factor list[FORM_MESH];
+		int64_t len = f->dim[a];
+		for (int i = factors_of(f, coord, a, list) - 1; i >= 0; i--)
+			len = list[i].len ? len / list[i].len * list[i].n : 0;
+		n *= len;
+	}
+	return n;
+}
+
 static bool same_axis(const FormAxis *a, const FormAxis *b)
 {
 	return a->len == b->len && a->n == b->n && (!a->n || !memcmp(a->run, b->run, (size_t)a->n * sizeof *a->run));
+}
+
+static int meet_axis(const FormAxis *x, const FormAxis *y, FormMeet **out, int *count)
+{
+	int i = 0, j = 0;
+	int64_t from = 0, to = 0;
+	*count = 0;
+	*out = malloc((size_t)(x->n + y->n + 1) * sizeof **out);
+	if (!*out)
+		return -1;
+	while (i < x->n && j < y->n) {
+		const FormRun *a = &x->run[i], *b = &y->run[j];
+		int64_t lo = a->at > b->at ? a->at : b->at, ea = a->at + a->len, eb = b->at + b->len, hi = ea < eb ? ea : eb;
+		if (lo < hi)
+			(*out)[(*count)++] = (FormMeet){ from + lo - a->at, to + lo - b->at, hi - lo };
+		if (ea <= eb) {
+			from += a->len;
+			i++;
+		}
+		if (eb <= ea) {
+			to += b->len;
+			j++;
+		}
+	}
+	return 0;
+}
+
+static int64_t common_runs(const Form *a, const int *ca, const Form *b, const int *cb, int axis)
+{
+	FormAxis x, y;
+	FormMeet *list = NULL;
+	int n = 0;
+	int64_t len = 0;
+	if (axis_runs(a, ca, axis, &x))
+		return -1;
+	if (axis_runs(b, cb, axis, &y) || meet_axis(&x, &y, &list, &n))
+		len = -1;
+	for (int i = 0; i < n && len >= 0; i++)
+		len += list[i].len;
+	free(list);
+	free(x.run);
+	free(y.run);
+	return len;
+}
+
+/* Factors of both sides: the same one, or apart from each other. */
+static bool fit(const Factor *x, const Factor *y)
+{
+	return x->inner == y->inner ? x->len == y->len : x->inner >= y->inner * y->len || y->inner >= x->inner * x->len;
+}
+
+/* Elements of one axis in both parts, -1: no memory.  Where the factors fit, each factor for itself tells how many of its indices are in
+ * both; else runs are met. */
+static int64_t common_axis(const Form *a, const int *ca, const Form *b, const int *cb, int axis)
+{
+	Factor x[FORM_MESH], y[FORM_MESH];
+	int nx = factors_of(a, ca, axis, x), ny = factors_of(b, cb, axis, y);
+	int64_t len = a->dim[axis];
+	bool fits = true;
+	for (int i = 0; i < nx; i++)
+		for (int j = 0; j < ny; j++)
+			fits &= fit(&x[i], &y[j]);
+	if (!fits)
+		return common_runs(a, ca, b, cb, axis);
+	for (int j = 0; j < ny; j++)
+		len = y[j].len ? len / y[j].len : 0;
+	for (int i = 0; i < nx; i++) {
+		int j = 0;
+		while (j < ny && y[j].inner != x[i].inner)
+			j++;
+		if (j == ny) {
+			len = x[i].len ? len / x[i].len * x[i].n : 0;
+			continue;
+		}
+		int64_t lo = x[i].from > y[j].from ? x[i].from : y[j].from, ex = x[i].from + x[i].n, ey = y[j].from + y[j].n;
+		y[j].n = (ex < ey ? ex : ey) - lo;
+		y[j].n = y[j].n < 0 ? 0 : y[j].n;
+	}
+	for (int j = 0; j < ny; j++)
+		len *= y[j].n;
+	return len;
+}
+
+int64_t form_common(const Form *a, int pa, const Form *b, int pb)
+{
+	int ca[FORM_MESH], cb[FORM_MESH];
+	int64_t n = 1;
+	form_coord(a, pa, ca);
+	form_coord(b, pb, cb);
+	for (int axis = 0; axis < a->naxis && n; axis++) {
+		int64_t len = common_axis(a, ca, b, cb, axis);
+		n = len < 0 ? -1 : n * len;
+		if (len < 0)
+			break;
+	}
+	return n;
 }
 
 static bool same_place(const Form *a, const Form *b, int place)
@@ -186,15 +339,10 @@ bool form_same(const Form *a, const Form *b)
 	for (int i = 0; i < n; i++)
 		if (form_rank(a, i) != form_rank(b, i))
 			return false;
-	bool cuts = a->ndim == b->ndim;
-	for (int k = 0; k < a->ndim && cuts; k++) {
-		const FormCut *x = &a->cut[k], *y = &b->cut[k];
-		bool alone = a->mesh[k] == 1 && b->mesh[k] == 1;
-		if (a->mesh[k] != b->mesh[k] || ((x->kind == FORM_P || y->kind == FORM_P) && !alone && (x->kind != y->kind || x->reduce != y->reduce)))
-			return false;
-	}
-	for (int k = 0; !cuts && k < a->ndim + b->ndim; k++)
-		if (k < a->ndim ? a->cut[k].kind == FORM_P : b->cut[k - a->ndim].kind == FORM_P)
+	if (form_terms(a) != form_terms(b) || form_reduction(a) != form_reduction(b))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (term_at(a, i) != term_at(b, i))
 			return false;
 	for (int i = 0; i < n; i++)
 		if (!same_place(a, b, i))
@@ -203,31 +351,6 @@ bool form_same(const Form *a, const Form *b)
 }
 
 /* ---- pieces ---- */
-
-static int meet_axis(const FormAxis *x, const FormAxis *y, FormMeet **out, int *count)
-{
-	int i = 0, j = 0;
-	int64_t from = 0, to = 0;
-	*count = 0;
-	*out = malloc((size_t)(x->n + y->n + 1) * sizeof **out);
-	if (!*out)
-		return -1;
-	while (i < x->n && j < y->n) {
-		const FormRun *a = &x->run[i], *b = &y->run[j];
-		int64_t lo = a->at > b->at ? a->at : b->at, ea = a->at + a->len, eb = b->at + b->len, hi = ea < eb ? ea : eb;
-		if (lo < hi)
-			(*out)[(*count)++] = (FormMeet){ from + lo - a->at, to + lo - b->at, hi - lo };
-		if (ea <= eb) {
-			from += a->len;
-			i++;
-		}
-		if (eb <= ea) {
-			to += b->len;
-			j++;
-		}
-	}
-	return 0;
-}
 
 /* 1: they meet; 0: not; -1: no memory. */
 static int meet(const FormPart *x, const FormPart *y, FormPiece *p)
@@ -255,28 +378,60 @@ static void piece_free(FormPiece *p)
 		free(p->axis[a].meet);
 }
 
-static bool same_ranks(const Form *a, const Form *b)
+/* A copy of a piece, by its number: the coordinates along B run over all of them. */
+static int copy_of(const Form *src, const int *cell, int copy)
 {
-	bool same = a->ndim == b->ndim;
-	for (int k = 0; k < a->ndim && same; k++)
-		same = a->mesh[k] == b->mesh[k];
-	for (int i = 0, n = same ? form_places(a) : 0; i < n && same; i++)
-		same = form_rank(a, i) == form_rank(b, i);
-	return same;
+	int at[FORM_MESH];
+	for (int k = src->ndim - 1; k >= 0; k--) {
+		bool b = src->cut[k].kind == FORM_B;
+		at[k] = b ? copy % src->mesh[k] : cell[k];
+		copy /= b ? src->mesh[k] : 1;
+	}
+	return place_at(src, at);
 }
 
-/* Whether a piece of the source, made at these coordinates, is a term of the one that the destination keeps at `to`.  On one mesh a
- * piece stays where it is: P keeps its own term, S its own part, and the first rank that of B.  Elsewhere the places of P take
- * the pieces in turn. */
-static bool falls_on(const Form *src, const Form *dst, const int *from, int number, const int *to, bool one_mesh)
+/* The place of the destination, among those with the coordinates of `to` along S, whose rank holds the piece already; -1: none. */
+static int at_home(const Form *src, const Form *dst, const int *cell, const int *to)
 {
+	int copies = 1;
+	for (int k = 0; k < src->ndim; k++)
+		copies *= src->cut[k].kind == FORM_B ? src->mesh[k] : 1;
+	for (int i = 0; i < copies; i++) {
+		int coord[FORM_MESH], place = form_place(dst, form_rank(src, copy_of(src, cell, i)));
+		if (place < 0)
+			continue;
+		form_coord(dst, place, coord);
+		int k = 0;
+		while (k < dst->ndim && (dst->cut[k].kind != FORM_S || coord[k] == to[k]))
+			k++;
+		if (k == dst->ndim)
+			return place;
+	}
+	return -1;
+}
+
+/* Whether a piece of the source, made at these coordinates, is a term of the one that the destination keeps at `to`.  A piece stays where
+ * it is when it can: on one mesh P keeps its own term, S its own part, and the first rank that of B; elsewhere a rank of both meshes
+ * keeps what it has, and the places of P take the rest in turn.  Terms that are combined otherwise than those of the
+ * destination meet at one place. */
+static bool falls_on(const Form *src, const Form *dst, const int *cell, int number, const int *to, bool one_mesh)
+{
+	int reduce = form_reduction(src), terms = form_terms(src), from[FORM_MESH], home[FORM_MESH];
+	bool apart = reduce >= 0 && reduce != form_reduction(dst);
+	if (form_terms(dst) == 1)
+		return true;
+	for (int k = 0; k < src->ndim; k++)
+		from[k] = src->cut[k].kind == FORM_B || (apart && src->cut[k].kind == FORM_P) ? 0 : cell[k];
+	number = apart ? number / terms : number;
+	int place = one_mesh ? -1 : at_home(src, dst, from, to);
+	if (place >= 0)
+		form_coord(dst, place, home);
 	for (int k = dst->ndim - 1; k >= 0; k--) {
 		if (dst->cut[k].kind != FORM_P)
 			continue;
-		int want = one_mesh ? (src->cut[k].kind == FORM_B ? 0 : from[k]) : number % dst->mesh[k];
-		number /= one_mesh ? 1 : dst->mesh[k];
-		if (want != to[k])
+		if (to[k] != (one_mesh ? from[k] : place >= 0 ? home[k] : number % dst->mesh[k]))
 			return false;
+		number /= dst->mesh[k];
 	}
 	return true;
 }
@@ -312,7 +467,7 @@ static int holder(const Form *src, const Form *dst, const int *cell, int to, boo
 int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *, const FormPiece *), void *arg)
 {
 	int order[FORM_MESH], n = 0, cells = 1, terms = 1, mine[FORM_MESH], code = 0;
-	bool one_mesh = same_ranks(src, dst);
+	bool one_mesh = form_one_mesh(src, dst);
 	int64_t wanted, given = 0;
 	FormPart part;
 	form_coord(dst, to, mine);

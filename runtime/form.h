@@ -55,6 +55,11 @@ void form_coord(const Form *, int place, int *coord);
 int  form_part(const Form *, int place, FormPart *);     /* 0; -1: no memory */
 void form_part_free(FormPart *);
 int64_t form_elements(const FormPart *);
+int64_t form_held(const Form *, int place);              /* elements of a part */
+int64_t form_common(const Form *, int place, const Form *, int other);   /* elements in both parts; -1: no memory */
+bool form_one_mesh(const Form *, const Form *);          /* the same ranks in the same mesh */
+int  form_terms(const Form *);                           /* of how many terms the value is made; 1: no P */
+int  form_reduction(const Form *);                       /* how they are combined; -1: there is one term only */
 bool form_same(const Form *, const Form *);              /* every rank holds the same of both */
 
 /* Where a piece lies along one axis, in the part of the source and in that of the destination. */
