@@ -23,8 +23,10 @@ typedef struct Options {
 	const char *inputs, *outputs;
 	const char *prefix;             /* of the C interface; NULL: sbp */
 	const char *explain;            /* "" explains everything */
+	const char *machine;            /* file or preset; NULL: that of the target */
+	int64_t memory;                 /* bytes that a rank may use; 0: as the machine says */
 	bool infer;                     /* no training, whatever the model says */
-	bool print, eval, list_ops, list_annotations, list_passes, help, version;
+	bool probe, print, eval, list_ops, list_annotations, list_passes, help, version;
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */
@@ -75,6 +77,18 @@ struct Place { const Mesh *mesh; };
 int  machine_read(Model *, Plan *);
 int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
 void mesh_coord(const Mesh *, int rank, int *coord);
+
+/* figures.c: what devices and links can do, from --machine or a preset.  Everything that costs time is priced by these. */
+typedef struct Figures {
+	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
+	double start;                   /* seconds before an operator or a copy begins */
+	double memory;                  /* bytes that a rank may use; 0: no limit */
+	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
+	struct { double latency, bytes; } axis[MESH_DIMS];      /* of a transfer along an axis of the mesh: seconds; bytes a second of one rank */
+} Figures;
+extern Figures figures;
+int  figures_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
+int  figures_probe(FILE *);                                  /* probe.c: measures this computer, writes a file of figures */
 
 /* sbp.c: how a value lies along each axis of a mesh. */
 typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;        /* SBP_ANY: left to the compiler; in pins, and while a plan is being made */
@@ -226,6 +240,9 @@ int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, in
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
 double cost_flops(const Node *);                             /* of the whole value, all ranks together */
 double cost_node(Node *, double share);                      /* of a device that does this share of the work */
+double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *);        /* by forms: in[i][k] of operand i along axis k of the mesh */
+double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
+double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
 double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
 const char *boxing_kind(const Sbp *from, const Sbp *to);     /* "all_reduce", "slice", ...; NULL: there is no way yet */
 

@@ -24,6 +24,9 @@ static int set_dim(const char *), set_target(const char *), set_prefix(const cha
 static const Option options[] = {
 	{ "output", "DIR", TEXT, &opt.out, NULL, 0, 0, "write the program into DIR (also -o DIR)" },
 	{ "ranks", "N", NUMBER, &opt.ranks, NULL, 1, 65536, "spread the training step over N ranks" },
+	{ "machine", "FILE|NAME", TEXT, &opt.machine, NULL, 0, 0, "what devices and links can do: a file of figures, or cpu, a100x8, h100x8" },
+	{ "memory", "BYTES", NUMBER, &opt.memory, NULL, 1, INT64_MAX, "what a rank may use, whatever the machine says" },
+	{ "probe", NULL, FLAG, &opt.probe, NULL, 0, 0, "measure this computer and print a file for --machine" },
 	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
 	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
 	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },
@@ -285,6 +288,8 @@ int main(int argc, char **argv)
 		passes_list(stdout);
 		return EXIT_OK;
 	}
+	if (opt.probe)
+		return figures_probe(stdout) ? EXIT_ENV : EXIT_OK;
 	op_init();
 	if (opt.list_ops)
 		return op_list(stdout) ? EXIT_ENV : EXIT_OK;

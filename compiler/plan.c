@@ -32,7 +32,7 @@ int plan_run(Graph *g)
 	Plan *p = g->model->plan;
 	programs_pin(g->model);
 	Place *place = arena_new(g->arena, Place);
-	if (check_static(g) || machine_read(g->model, p))
+	if (check_static(g) || machine_read(g->model, p) || figures_read(opt.machine, p->main))
 		return -1;
 	place->mesh = p->main;
 	for (int i = 0; i < g->nvalue; i++)

@@ -1,0 +1,29 @@
+# --machine: presets, files and what is wrong with them; --probe writes such a file.
+set -u
+cat >m.ir <<'M'
+<ir_version: 10, opset_import: ["" : 23]>
+@mesh(m, cpu, [2, 4])
+g (float[8, 4] x) => (float[8, 4] y) { y = Relu(x) }
+M
+run() { "$SBPCC" m.ir --stop-after=plan --machine="$1" >out 2>&1; }
+
+bad() {                                  # WHAT TEXT MESSAGE
+	printf '%b' "$2" >machine
+	if run machine; then echo "not ok $1: accepted"; elif grep -qF "$3" out; then echo "ok $1"; else echo "not ok $1: $(cat out)"; fi
+}
+
+for p in cpu a100x8 h100x8; do
+	if run $p; then echo "ok preset $p"; else echo "not ok preset $p: $(cat out)"; fi
+done
+printf 'flops 1e9   # of a core\nbytes 1e9\naxis 0 1e-6 1e9\n\nlink 4 1e-6 2e9\n' >machine
+if run machine; then echo "ok a file"; else echo "not ok a file: $(cat out)"; fi
+bad "an unknown figure" 'flops 1e9\nbytes 1e9\nflop 1\n' 'machine:3:1: error: there is no figure flop; did you mean flops?'
+bad "a word for a number" 'flops many\nbytes 1e9\n' 'machine:1:7: error: many is no number'
+bad "a negative number" 'flops 1e9\nbytes -1\n' 'machine:2:7: error: -1 is no number'
+bad "a number too much" 'flops 1 2\n' 'machine:1:1: error: flops takes 1 number'
+bad "a figure that is missing" 'flops 1e9\n' 'needs a line `bytes N`'
+bad "ranks that no link joins" 'flops 1e9\nbytes 1e9\nlink 4 1e-6 1e9\n' 'no link is said to join the ranks along axis 0 of mesh m'
+run nowhere && echo "not ok a file that is missing: accepted"
+grep -q "nowhere" out && echo "ok a file that is missing"
+"$PLAIN/sbpcc" --probe >machine 2>out || echo "not ok probe: $(cat out)"
+if run machine; then echo "ok probe"; else echo "not ok probe: $(cat machine out)"; fi
