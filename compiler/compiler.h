@@ -79,12 +79,13 @@ int  mesh_place(const Mesh *, int rank);                      /* -1: it is not o
 void mesh_coord(const Mesh *, int rank, int *coord);
 
 /* figures.c: what devices and links can do, from --machine or a preset.  Everything that costs time is priced by these. */
+typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes a second of one rank */
 typedef struct Figures {
 	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
 	double start;                   /* seconds before an operator or a copy begins */
 	double memory;                  /* bytes that a rank may use; 0: no limit */
 	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
-	struct { double latency, bytes; } axis[MESH_DIMS];      /* of a transfer along an axis of the mesh: seconds; bytes a second of one rank */
+	Wire axis[MESH_DIMS];           /* between ranks along an axis of the mesh */
 } Figures;
 extern Figures figures;
 int  figures_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
@@ -245,6 +246,26 @@ double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the lar
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
 double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
 const char *boxing_kind(const Sbp *from, const Sbp *to);     /* "all_reduce", "slice", ...; NULL: there is no way yet */
+
+/* transfer.c: one transfer: its name, groups, volume and time. */
+typedef struct Transfer {
+	const char *how;                /* all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, scatter, gather, reduce, send, slice, zero_fill, none */
+	bool one_mesh, local;           /* between the same ranks in one mesh; nothing is moved */
+	unsigned axes;                  /* on one mesh: bit k when the forms differ along axis k; groups are ranks that differ only there */
+	int64_t total, busiest;         /* elements that all ranks receive, and that the busiest receives (or, between meshes, sends) */
+} Transfer;
+Transfer transfer_count(const Form *from, const Form *to, bool exact);   /* exact: rank by rank, even where one can speak for all */
+const Transfer *transfer_of(const Form *from, const Form *to);           /* remembered */
+double transfer_time(const Transfer *, const Form *from, const Form *to, int64_t elem_bytes);
+double transfer_seconds(const Form *from, const Form *to, int64_t elem_bytes);
+/* What is remembered of a pair of forms; a new entry is NULL. */
+typedef struct FormPair FormPair;
+typedef struct FormPairs { FormPair **list; int n, cap; } FormPairs;
+void **transfer_pair(FormPairs *, const Form *from, const Form *to, int64_t more);
+
+/* route.c: the quickest way from form to form. */
+typedef struct Route { int n; Form *form; double seconds; } Route;       /* the forms after the first; the last is the end */
+const Route *route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* remembered */
 
 /* project.c: what each rank holds. */
 typedef struct Split {              /* one way in which an axis is cut: ranks find their origin by its index */

@@ -197,7 +197,7 @@ static FormCut any_cut(const int64_t *dim, int reduce, bool factors, uint64_t r)
 	if (r % 4 == 1)
 		return cut_p(reduce);
 	if (r % 4 == 2 && factors)
-		return cut_f(0, len[r / 4 % 3], inner[r / 4 % 3]);
+		return (FormCut){ .kind = FORM_S, .len = len[r / 4 % 3], .inner = inner[r / 4 % 3] };
 	return cut_s(dim, factors ? 1 + (int)(r / 4 % 2) : (int)(r / 4 % 3));
 }
 

@@ -281,7 +281,6 @@ static void form_show(const Form *f)
 static FormCut cut_b(void) { return (FormCut){ .kind = FORM_B }; }
 static FormCut cut_p(int reduce) { return (FormCut){ .kind = FORM_P, .reduce = (int8_t)reduce }; }
 static FormCut cut_s(const int64_t *dim, int axis) { return (FormCut){ .kind = FORM_S, .axis = (int8_t)axis, .len = dim[axis], .inner = 1 }; }
-static FormCut cut_f(int axis, int64_t len, int64_t inner) { return (FormCut){ .kind = FORM_S, .axis = (int8_t)axis, .len = len, .inner = inner }; }
 
 static Form form_of(int naxis, const int64_t *dim, int first)
 {

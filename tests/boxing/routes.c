@@ -1,0 +1,233 @@
+/* Names, volumes, times and ways of transfers.
+ * seconds: 300
+ *
+ * A name is true of the pieces: what stays local moves nothing, a collective stays inside its groups, and the volume is what the pieces
+ * move, but for an all-reduce, which is two phases.  Where one rank speaks for all it says what all say.  A way is executed transfer by
+ * transfer and gives the exact value; it takes no longer than the transfer at once, and on wires that are all alike moves no more. */
+#include "ranks.h"
+#include "compiler.h"
+
+static int cases, failed;
+
+static void fail(const char *why, const Form *src, const Form *dst)
+{
+	if (failed++ > 20)
+		return;
+	printf("not ok %s: ", why);
+	form_show(src);
+	printf(" to ");
+	form_show(dst);
+	printf(" by %s\n", transfer_of(src, dst)->how);
+}
+
+static bool among(const char *how, const char *const *list)
+{
+	for (; *list; list++)
+		if (!strcmp(how, *list))
+			return true;
+	return false;
+}
+
+/* A transfer, and whether its description is true. */
+static const char *hop(const World *from, World *to, int64_t *total)
+{
+	static const char *const local[] = { "none", "slice", "zero_fill", NULL };
+	static const char *const grouped[] = { "none", "slice", "zero_fill", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", NULL };
+	Moved m;
+	const char *why = world_move(from, to, &m);
+	Transfer t = transfer_count(from->f, to->f, false), exact = transfer_count(from->f, to->f, true);
+	*total += t.total;
+	if (why)
+		return why;
+	if (t.total != exact.total || t.busiest != exact.busiest || t.how != exact.how)
+		return "one rank does not speak for all";
+	if (t.local != among(t.how, local) || (t.local && m.total))
+		return "it is not local";
+	if (!strcmp(t.how, "none") != form_same(from->f, to->f))
+		return "forms are the same, or not";
+	if (among(t.how, grouped) && t.one_mesh && (m.across & ~t.axes))
+		return "it leaves its groups";
+	if (!strcmp(t.how, "all_reduce")) {
+		int p = 1;
+		int64_t all = 0;
+		for (int k = 0; k < to->f->ndim; k++)
+			p *= t.axes >> k & 1 ? to->f->mesh[k] : 1;
+		for (int i = 0; i < form_places(to->f); i++)
+			all += to->n[i];
+		return t.total == all / p * 2 * (p - 1) && t.busiest <= m.busiest + p ? NULL : "another volume than two phases have";
+	}
+	return t.total == m.total && (t.busiest == m.busiest || (!t.one_mesh && t.busiest > m.busiest)) ? NULL : "another volume than its pieces have";
+}
+
+static void check(const Form *src, const Form *dst, bool alike)
+{
+	static World w[2];
+	const Route *r = route_find(src, dst, 4);
+	int64_t once = 0, total = 0;
+	world_make(&w[0], src);
+	world_fill(&w[0]);
+	world_make(&w[1], dst);
+	const char *why = hop(&w[0], &w[1], &once);
+	int at = 0;
+	for (int i = 0; i < r->n && !why; i++, at ^= 1) {
+		world_make(&w[!at], &r->form[i]);
+		why = hop(&w[at], &w[!at], &total);
+	}
+	why = why || (r->n && form_same(&r->form[r->n - 1], dst)) ? why : "it ends elsewhere";
+	why = why ? why : world_check(&w[at], logical, src);
+	why = why || r->seconds <= transfer_seconds(src, dst, 4) ? why : "slower than at once";
+	why = why || !alike || total <= once ? why : "it moves more than at once";
+	cases++;
+	if (why)
+		fail(why, src, dst);
+}
+
+static FormCut cut_no(const int64_t *dim, int i)
+{
+	return i < 3 ? cut_s(dim, i) : i == 3 ? cut_b() : cut_p(i - 4);
+}
+
+static void wires(double outer)
+{
+	figures.bytes = 1e10;
+	figures.start = 1e-12;
+	for (int k = 0; k < MESH_DIMS; k++)
+		figures.axis[k] = (Wire){ 1e-12, k ? 1e9 : outer };
+}
+
+/* The volumes of the table, best ways included: P to B on one set 2 (p - 1) T, from p ranks to q others (p + q - 1) T. */
+static void table(void)
+{
+	static const int64_t dim[3] = { 24, 60, 35 };
+	int64_t t = 24 * 60 * 35;
+	wires(1e9);
+	for (int p = 2; p <= 8; p++)
+		for (int q = 2; q <= 8; q++)
+			for (int i = 0; i < 25; i++) {
+				Form src = form_of(3, dim, 0), dst = form_of(3, dim, 8);
+				int a = i / 5, b = i % 5;
+				form_add(&src, p, cut_no(dim, a));
+				form_add(&dst, q, cut_no(dim, b));
+				int64_t want = a == 4 ? (b == 3 ? p + q - 1 : p) * t : (b == 3 ? q : 1) * t, got = 0;
+				const Route *r = route_find(&src, &dst, 4);
+				for (int k = 0; k < r->n; k++)
+					got += transfer_of(k ? &r->form[k - 1] : &src, &r->form[k])->total;
+				cases++;
+				if (got != want)
+					fail("another volume than the table has", &src, &dst);
+				if (p != q)
+					continue;
+				dst.first = 0;
+				bool even = (a > 2 || dim[a] % p == 0) && (b > 2 || dim[b] % p == 0);
+				want = a == b || b == 4 || a == 3 ? 0 : a == 4 ? (b == 3 ? 2 : 1) * (p - 1) * t : b == 3 ? (p - 1) * t : even ? (p - 1) * t / p : -1;
+				got = transfer_of(&src, &dst)->total;
+				if (want >= 0 && got != want)
+					fail("another volume than the table has", &src, &dst);
+			}
+}
+
+static const char *how_of(const char *from, const char *to, int p, int q, int first)
+{
+	static const int64_t dim[3] = { 8, 12, 6 };
+	Form src = form_of(3, dim, 0), dst = form_of(3, dim, first);
+	form_add(&src, p, cut_no(dim, *from == 'S' ? from[1] - '0' : *from == 'B' ? 3 : 4));
+	form_add(&dst, q, cut_no(dim, *to == 'S' ? to[1] - '0' : *to == 'B' ? 3 : 4));
+	return transfer_of(&src, &dst)->how;
+}
+
+static void names(void)
+{
+	static const struct { const char *from, *to; int p, q, first; const char *how; } list[] = {
+		{ "P", "B", 4, 4, 0, "all_reduce" },    { "P", "S1", 4, 4, 0, "reduce_scatter" }, { "S1", "B", 4, 4, 0, "all_gather" },
+		{ "S0", "S1", 4, 4, 0, "all_to_all" },  { "B", "B", 1, 4, 4, "broadcast" },       { "B", "S0", 1, 4, 4, "scatter" },
+		{ "S0", "B", 4, 1, 4, "gather" },       { "P", "B", 4, 1, 4, "reduce" },          { "S0", "S0", 4, 4, 4, "send" },
+		{ "B", "S1", 4, 4, 0, "slice" },        { "B", "P", 4, 4, 0, "zero_fill" },       { "S0", "P", 4, 4, 0, "zero_fill" },
+		{ "S2", "S2", 3, 3, 0, "none" },        { "B", "B", 4, 2, 0, "slice" },           { "P", "P", 1, 1, 0, "none" },
+	};
+	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+		const char *how = how_of(list[i].from, list[i].to, list[i].p, list[i].q, list[i].first);
+		cases++;
+		if (strcmp(how, list[i].how) && failed++ < 20)
+			printf("not ok %s of %d to %s of %d is %s, not %s\n", list[i].from, list[i].p, list[i].to, list[i].q, how, list[i].how);
+	}
+}
+
+static void one_axis(void)
+{
+	static const int64_t dim[2][3] = { { 8, 4, 2 }, { 5, 7, 3 } };
+	wires(1e9);
+	for (int i = 0; i < 2 * 8 * 8 * 25 * 3; i++) {
+		const int64_t *d = dim[i & 1];
+		int p = i / 2 % 8 + 1, q = i / 16 % 8 + 1, a = i / 128 % 5, b = i / 640 % 5, set = i / 3200;
+		Form src = form_of(3, d, 0), dst = form_of(3, d, set == 0 ? 0 : set == 1 ? p : (p + 1) / 2);
+		form_add(&src, p, cut_no(d, a));
+		form_add(&dst, q, cut_no(d, b));
+		check(&src, &dst, true);
+	}
+}
+
+static void two_axes(void)
+{
+	static const int mesh[4][2] = { { 2, 2 }, { 2, 3 }, { 4, 2 }, { 3, 2 } };
+	static const int64_t dim[2][3] = { { 4, 6, 2 }, { 5, 3, 7 } };
+	for (int slow = 0; slow < 2; slow++) {
+		wires(slow ? 1e8 : 1e9);
+		for (int m = 0; m < 4; m++)
+			for (int i = 0; i < 1250; i++) {
+				const int64_t *d = dim[i / 625];
+				int cut[4] = { i % 5, i / 5 % 5, i / 25 % 5, i / 125 % 5 };
+				Form src = form_of(3, d, 0), dst = form_of(3, d, 0);
+				for (int k = 0; k < 2; k++) {
+					form_add(&src, mesh[m][k], cut_no(d, cut[k]));
+					form_add(&dst, mesh[m][k], cut_no(d, cut[2 + k]));
+				}
+				check(&src, &dst, !slow);
+				if (slow || i % 7)
+					continue;
+				dst.first = i % 2 ? 3 : 8;
+				dst.mesh[0] = mesh[(m + i) % 4][0];
+				dst.mesh[1] = mesh[(m + i) % 4][1];
+				check(&src, &dst, true);
+			}
+	}
+}
+
+/* On a slow outer axis sums cross it by parts. */
+static void slow_axis(void)
+{
+	static const int64_t dim[2] = { 1024, 1024 };
+	static const char *const want[] = { "reduce_scatter", "all_reduce", "all_gather" };
+	Form src = form_of(2, dim, 0), dst = form_of(2, dim, 0);
+	wires(1e7);
+	for (int k = 0; k < 2; k++) {
+		form_add(&src, 4, cut_p(FORM_SUM));
+		form_add(&dst, 4, cut_b());
+	}
+	const Route *r = route_find(&src, &dst, 4);
+	cases++;
+	for (int k = 0; k < 3; k++)
+		if (r->n != 3 || strcmp(transfer_of(k ? &r->form[k - 1] : &src, &r->form[k])->how, want[k])) {
+			fail("sums do not cross the slow axis by parts", &src, &dst);
+			return;
+		}
+}
+
+static void run(const char *what, void (*part)(void))
+{
+	int before = failed, count = cases;
+	part();
+	if (failed == before)
+		printf("ok %s (%d cases)\n", what, cases - count);
+}
+
+int main(void)
+{
+	run("names", names);
+	run("volumes-of-the-table", table);
+	run("one-mesh-axis", one_axis);
+	run("two-mesh-axes", two_axes);
+	run("slow-axis", slow_axis);
+	if (failed > 20)
+		printf("not ok all: %d of %d cases fail\n", failed, cases);
+	return 0;
+}
