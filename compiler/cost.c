@@ -1,10 +1,7 @@
 /* Seconds from flops and bytes, by the figures of the machine.
  *
- * An operator takes as long as its arithmetic or its memory needs, whichever is more, on the largest part that a rank has.  A
- * transfer goes along one axis of the mesh at a time, by a ring of the ranks of a line: latency of its steps and bytes over
- * the bandwidth of a link, on what the cuts along the other axes leave of the value.  Of the orders of the axes, and of the
- * ways through another cut (a sum over ranks by scattering along a quick axis, summing along the slow one and gathering), the cheapest
- * counts. */
+ * An operator takes as long as its arithmetic or its memory needs, whichever is more, on the largest part that a rank has.
+ * What transfers take is said by transfer.c and route.c. */
 #include "compiler.h"
 
 #include <math.h>
@@ -87,116 +84,25 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m)
 
 /* ---- transfers ---- */
 
-static double steps(int parts)
-{
-	return ceil(log2(parts));
-}
-
-/* Along one axis; bytes: of the value as the cuts along the others leave it. */
-static double hop(const Sbp *from, const Sbp *to, double bytes, int k, int parts)
-{
-	double link = bytes / figures.axis[k].bytes, late = figures.axis[k].latency * steps(parts);
-	double copy = figures.start + bytes / figures.bytes, part = 1.0 / parts, rest = 1 - part;
-	if (from->kind == SBP_P && to->kind == SBP_B)                           /* in two halves, or each from all others */
-		return fmin(2 * (late + rest * link), late + (parts - 1) * link);
-	if (from->kind == SBP_P && to->kind == SBP_P)
-		return 2 * (late + rest * link) + copy;          /* of another reduction: through B */
-	if (to->kind == SBP_P)
-		return copy;
-	if (from->kind == SBP_B)
-		return figures.start + 2 * part * (copy - figures.start);
-	if (from->kind == SBP_P || to->kind == SBP_B)
-		return late + rest * link;
-	if (from->axis == to->axis && from->leaf == to->leaf)                   /* neighbours' edges */
-		return figures.axis[k].latency + 0.1 * part * link + copy;
-	return figures.axis[k].latency + rest * part * link + copy;
-}
-
-/* A cut along k moves whole parts about when an axis of the mesh further in cuts the same axis of the tensor. */
-static bool nested(const Sbp *s, const Sbp *to, int k, int ndim)
-{
-	for (int i = k + 1; i < ndim; i++)
-		if (s[i].kind == SBP_S && ((s[k].kind == SBP_S && s[k].axis == s[i].axis) || (to->kind == SBP_S && to->axis == s[i].axis)))
-			return true;
-	return false;
-}
-
-/* The step along axis k of the mesh that takes form s to `to` there. */
-static double one_step(const Value *v, const Sbp *s, const Sbp *to, int k, const Mesh *m)
-{
-	double bytes = bytes_of(v);
-	for (int i = 0; i < m->ndim; i++)
-		if (i != k)
-			bytes *= share(v, &s[i], m->dim[i]);
-	double t = hop(&s[k], to, bytes, k, m->dim[k]);
-	if (nested(s, to, k, m->ndim))
-		t += figures.axis[k].latency + bytes / m->dim[k] / figures.axis[k].bytes;
-	return t;
-}
-
-/* An axis along which the parts of a sum can be scattered: cut by nothing else. */
-static bool scatter(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m, int k, Sbp *mid)
-{
-	for (int a = 0; a < v->type->rank; a++) {
-		bool is_free = v->type->dim[a] >= m->dim[k];
-		for (int i = 0; i < m->ndim; i++)
-			is_free &= !(from[i].kind == SBP_S && from[i].axis == a) && !(to[i].kind == SBP_S && to[i].axis == a);
-		if (is_free) {
-			*mid = (Sbp){ .kind = SBP_S, .axis = a };
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Every axis of the mesh is at its beginning (0), at a cut in between (1) or at its end (2): the cheapest way through these. */
 double cost_move(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
 {
-	Sbp at[MESH_DIMS][3];
-	bool mid[MESH_DIMS];
-	double best[81];
-	int n = 1, differ = 0;
-	for (int k = 0; k < m->ndim; k++) {
-		bool same = m->dim[k] == 1 || sbp_equal(&from[k], &to[k], 1);
-		at[k][0] = from[k];
-		at[k][2] = to[k];
-		at[k][1] = (Sbp){ .kind = SBP_B };
-		differ += !same;
-		mid[k] = from[k].kind == SBP_S && to[k].kind == SBP_S && !same;
-		if (from[k].kind == SBP_P && to[k].kind == SBP_B)
-			mid[k] = scatter(v, from, to, m, k, &at[k][1]);
-		if (same)
-			at[k][0] = to[k];
-		n *= 3;
-	}
-	if (!differ)
-		return 0;
-	for (int s = 0; s < n; s++)
-		best[s] = s ? INFINITY : 0;
-	for (int s = 0; s < n; s++) {           /* steps only lead upwards */
-		Sbp now[MESH_DIMS];
-		int place[MESH_DIMS], unit = 1;
-		if (best[s] == INFINITY)
-			continue;
-		for (int k = 0, rest = s; k < m->ndim; k++, rest /= 3) {
-			place[k] = rest % 3;
-			now[k] = at[k][place[k]];
-		}
-		for (int k = 0; k < m->ndim; k++, unit *= 3)
-			for (int next = place[k] + 1; next < 3; next++) {
-				if (next == 1 && !mid[k])
-					continue;
-				bool same = m->dim[k] == 1 || sbp_equal(&now[k], &at[k][next], 1);
-				double t = best[s] + (same ? 0 : one_step(v, now, &at[k][next], k, m));
-				int to_state = s + (next - place[k]) * unit;
-				best[to_state] = fmin(best[to_state], t);
-			}
-	}
-	return best[n - 1];
+	int64_t elem = dtype_bits(v->type->elem) / 8;
+	Form f = sbp_form(v, from, m), t = sbp_form(v, to, m);
+	return route_find(&f, &t, elem ? elem : 1)->seconds;
 }
 
 /* Along the only axis of a mesh, by bytes alone. */
 double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int p)
 {
-	return p == 1 || sbp_equal(from, to, 1) ? 0 : hop(from, to, (double)bytes, 0, p);
+	double link = (double)bytes / figures.axis[0].bytes, late = figures.axis[0].latency * ceil(log2(p)), part = 1.0 / p;
+	double copy = figures.start + (double)bytes / figures.bytes;
+	if (p == 1 || sbp_equal(from, to, 1))
+		return 0;
+	if (from->kind == SBP_P && to->kind == SBP_B)           /* in two phases, or each from all others */
+		return fmin(2 * (late + (1 - part) * link), late + (p - 1) * link);
+	if (from->kind == SBP_P)
+		return (to->kind == SBP_S ? 1 : 2) * (late + (1 - part) * link) + (to->kind == SBP_P ? copy : 0);
+	if (to->kind == SBP_P || from->kind == SBP_B)
+		return to->kind == SBP_P ? copy : figures.start + 2 * part * (copy - figures.start);
+	return late + (1 - part) * link * (to->kind == SBP_B ? 1 : part);
 }

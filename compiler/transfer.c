@@ -13,6 +13,7 @@
  * Seconds are alpha-beta: what the busiest rank takes over the slowest link that is used, and the latency of log2 p steps. */
 #include "compiler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,9 +344,11 @@ double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_
 	if (t->local)
 		return strcmp(t->how, "none") ? figures.start + 2 * (double)form_held(to, 0) * (double)elem_bytes / figures.bytes : 0;     /* read and written */
 	int p = form_places(from), q = form_places(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
-	int phases = strcmp(t->how, "all_reduce") ? 1 : 2;
 	Wire l = slowest(to, t->one_mesh ? t->axes : ~0u);
-	return phases * l.latency * steps(n) + (double)t->busiest * (double)elem_bytes / l.bytes;
+	double late = l.latency * steps(n), link = (double)t->busiest * (double)elem_bytes / l.bytes;
+	if (strcmp(t->how, "all_reduce"))
+		return late + link;
+	return fmin(2 * late + link, late + (n - 1) * (double)form_held(from, 0) * (double)elem_bytes / l.bytes);      /* a small one: each from all others */
 }
 
 double transfer_seconds(const Form *from, const Form *to, int64_t elem_bytes)
