@@ -130,6 +130,10 @@ bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* alon
 int    sbp_solve(Graph *, Plan *);
 NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
 
+/* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
+ * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
+Node *local_node(const Node *, Type *const *in, Type *const *out, Arena *);
+
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };
 typedef struct Match {

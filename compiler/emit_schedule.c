@@ -120,6 +120,23 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 	}
 }
 
+/* The node as the rank of this role runs it. */
+static Node *own_node(const Sched *s, Node *n)
+{
+	const Plan *p = s->e->plan;
+	Arena *a = s->e->tree.arena;
+	Type **type = arena_array(a, Type *, n->nin + n->nout + 1);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Slot *t = plan_slot(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
+		Dim dim[RANK_MAX];
+		for (int k = 0; t && k < t->rank; k++)
+			dim[k] = slot_len(p, t, k, s->rank);
+		type[i] = t ? type_tensor(a, t->v->type->elem, t->rank, dim) : NULL;
+	}
+	Node *part = local_node(n, type, type + n->nin, a);
+	return part ? part : n;
+}
+
 /* The statements of an action. */
 static const char *body_of(Sched *s, const Action *a)
 {
@@ -135,6 +152,8 @@ static const char *body_of(Sched *s, const Action *a)
 		p.make = room;
 		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
+	if (k && p.n->row->fit)
+		p.n = own_node(s, p.n);
 	bool several = k && k->several, rounds = false;
 	for (int i = 0; i < a->nmake; i++)
 		rounds |= leaves_float(a, k, a->make[i]);

@@ -2,13 +2,9 @@
  *
  * A fused QKV axis of length 3 * heads * width is one axis to MatMul, but Reshape or Split takes it apart later.  To
  * split heads without a transfer, the axis must be known as that product where it is made: in the weight.  So every
- * axis starts as one factor, and nodes say which factors are the same:
- *
- *   a row's factor rule   axes with one letter are one factor
- *   Reshape, Squeeze...   the axes of operand and result, read as one list, are the same number: the lists are aligned
- *                         from the left, and a factor of 12 that meets one of 3 is refined into 3 x 4, everywhere
- *   Split, Concat         k equal parts: the whole axis is k x part
- *   Conv, Attention       channels are groups x channels of each, query heads are key heads x sharers
+ * axis starts as one factor, and the factor rules of nodes say which axes are one factor, and which are a product of several (Reshape, Split into equal parts,
+ * groups of channels, heads).  Lists that spell the same number are aligned from the left: a factor of 12 that meets one of 3 is
+ * refined into 3 x 4, everywhere.
  *
  * A factor is a union-find node that may later get two children (outer, inner); whoever mentions it sees them.  Where
  * lengths do not divide (3 x 4 against 2 x 6) the axes stay unrelated from there on: S on them needs a transfer, as it
@@ -138,166 +134,47 @@ static Fac **axes_of(State *s, const Value *v)
 	return s->axis[v->id];
 }
 
-static bool is(const Node *n, const char *op)
+/* The axis is this product: its leaves are those of the parts. */
+static void by_product(State *s, const FactorProduct *p, Fac **mine, Fac *axis)
 {
-	return !*n->domain && !strcmp(n->op, op);
-}
-
-static void reshape(State *s, Node *n)
-{
-	Fac **x = axes_of(s, n->in[0]), **y = axes_of(s, n->out[0]);
 	List a = { .n = 0 }, b = { .n = 0 };
 
-	if (!x || !y)
-		return;
-	for (int i = 0; i < n->in[0]->type->rank; i++)
-		if (!leaves(x[i], &a))
+	for (int i = 0; i < p->npart; i++) {
+		Fac *part = p->part[i].factor < 0 ? fac_new(s, p->part[i].len) : mine[p->part[i].factor];
+
+		if (!leaves(part, &b))
 			return;
-	for (int i = 0; i < n->out[0]->type->rank; i++)
-		if (!leaves(y[i], &b))
-			return;
-	align(s, &a, &b);
-}
-
-/* part[k] along axis, all of one length: whole = k x part.  The other axes are those of the whole. */
-static void parts(State *s, Node *n, Value *whole, Value **part, int count)
-{
-	Fac **w = axes_of(s, whole);
-	int axis, rank = whole && whole->type ? whole->type->rank : -1;
-
-	if (!w || op_axis(n, attr_int(n, "axis"), rank, &axis) < 0)
-		return;
-	bool equal = count > 1;
-	for (int k = 0; k < count; k++)
-		equal &= part[k] && part[k]->type && part[k]->type->rank == rank && part[0]->type && dim_same(part[k]->type->dim[axis], part[0]->type->dim[axis]);
-	for (int k = 0; k < count; k++) {
-		Fac **p = axes_of(s, part[k]);
-
-		if (!p || part[k]->type->rank != rank)
-			continue;
-		for (int i = 0; i < rank; i++)
-			if (i != axis)
-				unite(s, w[i], p[i]);
-		if (!equal)
-			continue;
-		Fac *first = axes_of(s, part[0])[axis];
-		if (k) {
-			unite(s, first, p[axis]);
-			continue;
-		}
-		List a = { .n = 0 }, b = { .n = 1 };
-		b.f[0] = fac_new(s, count);
-		if (leaves(w[axis], &a) && leaves(first, &b))
-			align(s, &a, &b);
 	}
-}
-
-/* An axis as a product of two: the outer factor, and what remains. */
-static void refine(State *s, Fac *axis, Fac *outer, Fac *inner)
-{
-	List a = { .n = 0 }, b = { .n = 0 };
-
-	if (leaves(axis, &a) && leaves(outer, &b) && leaves(inner, &b))
+	if (leaves(axis, &a))
 		align(s, &a, &b);
 }
 
-static Fac **axes_if(State *s, Node *n, bool out, int i, int rank)
-{
-	const Value *v = out ? i < n->nout ? n->out[i] : NULL : i < n->nin ? n->in[i] : NULL;
-
-	return v && v->type && v->type->rank >= rank ? axes_of(s, v) : NULL;
-}
-
-/* Channels of a grouped convolution: groups x inputs of each, groups x outputs of each. */
-static void groups(State *s, Node *n)
-{
-	int64_t count = attr_int(n, "group");
-	Fac **x = axes_if(s, n, false, 0, 3), **w = axes_if(s, n, false, 1, 3), **b = axes_if(s, n, false, 2, 1), **y = axes_if(s, n, true, 0, 3);
-
-	if (!x || !w || !y || count < 2 || !is(n, "Conv"))
-		return;
-	Dim each = dim_div(find(y[1])->len, count);
-	if (!dim_known(each))
-		return;
-	Fac *group = fac_new(s, count), *inner = fac_new(s, each);
-	refine(s, x[1], group, w[1]);
-	refine(s, w[0], group, inner);
-	refine(s, y[1], group, inner);
-	if (b)
-		refine(s, b[0], group, inner);
-}
-
-/* Heads of attention.  With four axes they are one: query heads are key heads x sharers.  With three, the last axis is
- * heads x width, which is how a fused QKV weight is seen as 3 x heads x width. */
-static void heads(State *s, Node *n)
-{
-	if (!is(n, "Attention") || !n->nout || !n->out[0])
-		return;
-	int rank = in_rank(n, 0), at = rank == 4 ? 1 : 2;
-	Fac **q = axes_if(s, n, false, 0, rank), **k = axes_if(s, n, false, 1, rank), **v = axes_if(s, n, false, 2, rank), **y = axes_if(s, n, true, 0, rank);
-
-	if (rank < 3 || !q || !k || !v || !y)
-		return;
-	Dim nq = rank == 4 ? find(q[1])->len : attr_int(n, "q_num_heads"), nk = rank == 4 ? find(k[1])->len : attr_int(n, "kv_num_heads");
-	Dim each = dim_div(nq, nk), width = dim_div(find(k[at])->len, nk), vwidth = dim_div(find(v[at])->len, nk);
-	if (!dim_known(each) || each < 1)
-		return;
-	Fac *sharer = fac_new(s, each), *head = rank == 4 ? k[1] : fac_new(s, nk);
-	if (rank == 4) {
-		if (each < 2)
-			return;
-		unite(s, k[1], v[1]);
-		refine(s, q[1], head, sharer);
-		refine(s, y[1], head, sharer);
-		return;
-	}
-	if (!dim_known(width) || !dim_known(vwidth))
-		return;
-	Fac *inner = fac_new(s, width), *vinner = fac_new(s, vwidth), *qrest = fac_new(s, each * width), *yrest = fac_new(s, each * vwidth);
-	refine(s, qrest, sharer, inner);
-	refine(s, yrest, sharer, vinner);
-	refine(s, k[2], head, inner);
-	refine(s, v[2], head, vinner);
-	refine(s, q[2], head, qrest);
-	refine(s, y[2], head, yrest);
-}
-
-static void by_rule(State *s, Node *n)
+static void relate(State *s, Node *n)
 {
 	FactorRule *r = factor_rule(n, s->a);
 
 	if (!r)
 		return;
 	Fac **mine = arena_array(s->a, Fac *, r->nfactor + 1);
+	for (int i = 0; i < r->nfactor; i++)
+		mine[i] = fac_new(s, r->len[i]);
 	for (int side = 0; side < 2; side++)
 		for (int i = 0; i < (side ? n->nout : n->nin); i++) {
 			const Value *v = side ? n->out[i] : n->in[i];
 			int *f = side ? r->out[i] : r->in[i];
 			Fac **x = f ? axes_of(s, v) : NULL;
 
-			for (int k = 0; x && k < v->type->rank; k++) {
-				if (f[k] < 0 || v->type->dim[k] == 1)
-					continue;
-				if (!mine[f[k]])
-					mine[f[k]] = x[k];
-				else
+			for (int k = 0; x && k < v->type->rank; k++)
+				if (f[k] >= 0 && v->type->dim[k] != 1)
 					unite(s, mine[f[k]], x[k]);
-			}
 		}
-}
+	for (int i = 0; i < r->nproduct; i++) {
+		const FactorProduct *p = &r->product[i];
+		Fac **x = axes_of(s, p->out ? n->out[p->at] : n->in[p->at]);
 
-static void relate(State *s, Node *n)
-{
-	if (is(n, "Reshape") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten"))
-		reshape(s, n);
-	else if (is(n, "Split"))
-		parts(s, n, n->in[0], n->out, n->nout);
-	else if (is(n, "Concat"))
-		parts(s, n, n->out[0], n->in, n->nin);
-	else
-		by_rule(s, n);
-	groups(s, n);
-	heads(s, n);
+		if (x)
+			by_product(s, p, mine, x[p->axis]);
+	}
 }
 
 /* Numbers the factors in the order in which values mention them, and writes them down. */

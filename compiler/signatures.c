@@ -150,6 +150,9 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
 		most = group[i] > most ? group[i] : most;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !floating(n->out[i]))
+			return;
 	for (int k = 1; k <= most; k++) {
 		Sig *s = new_sig(n, a, list, count);
 		for (int i = 0; i < n->nin; i++)

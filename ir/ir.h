@@ -427,8 +427,9 @@ struct Op {
 	int (*eval)(Node *, Tensor **in, Tensor **out);   /* reference meaning; out has type and zeroed data. NULL with expr or body */
 	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: every axis stays whole, or factor_fn */
 	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
+	const char *whole;              /* no axis of it is ever cut: why */
+	void (*fit)(Node *part, const Node *whole);       /* part: the node of one rank, with the types that it holds; makes attributes and constants agree with them */
 	const char *linear;             /* operands through which P passes, one at a time: "a b"; together: "a+b" */
-	const char *extra;              /* signatures that factors cannot express */
 	const char *grad;               /* "da = ...; db = ...": in the language; names: operands, results, d + name */
 	int (*grad_fn)(Node *, Value **dout, Value **din);/* builds nodes at the end of n->graph; NULL entries: not wanted / none */
 	bool nograd;                    /* the mathematics has no gradient (comparisons, indices): it is zero or stops here */

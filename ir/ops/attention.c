@@ -607,7 +607,46 @@ static int shape_swiglu(Node *n)
 
 /* ---- factors and cost ---- */
 
-/* Batch; heads where each query head has its own key head; the queries' places where no rule counts them. */
+/* Heads along an axis: key heads, sharers of each where queries are meant, and with three axes the width, which stays whole. */
+static void head_axis(FactorRule *r, bool out, int i, int axis, int head, int sharer, Dim sharers, Dim width)
+{
+	FactorPart part[3] = { { head, 0 } };
+	int n = 1;
+	if (sharers > 1)
+		part[n++] = (FactorPart){ sharer, sharers };
+	if (width != 1)
+		part[n++] = (FactorPart){ -1, width };
+	if (n > 1)
+		factor_product(r, out, i, axis, n, part);
+	else
+		(out ? r->out : r->in)[i][axis] = head;
+}
+
+/* Whether heads of an operand or result are those of queries. */
+static bool of_queries(const Node *n, bool out, int i)
+{
+	if (is_grad(n))
+		return i == Q || (!out && (i == G_Y || i == G_DY || i == G_LSE));
+	return out ? i == 0 || i == 3 || i == LSE : i == Q;
+}
+
+/* Heads of one operand or result: of queries or of keys, beside each other or in an axis of their own. */
+static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, int sharer, Dim sharers)
+{
+	const Value *v = out ? out_value(n, i) : in_value(n, i);
+	const Type *t = v ? v->type : NULL;
+	if (!t || t->rank < 3)
+		return;
+	bool lse = is_grad(n) ? !out && i == G_LSE : out && i == LSE;
+	bool flat = t->rank == 3 && !lse;
+	if (!of_queries(n, out, i))
+		sharers = 1;
+	Dim width = flat ? dim_div(t->dim[2], r->len[head] * sharers) : 1;
+	if (dim_known(width))
+		head_axis(r, out, i, flat ? 2 : 1, head, sharer, sharers, width);
+}
+
+/* Batch; key heads, and queries that share one; the queries' places where no rule counts them. */
 static int factor_attention(Node *n, FactorRule *r)
 {
 	Heads h;
@@ -616,43 +655,68 @@ static int factor_attention(Node *n, FactorRule *r)
 			return -1;
 	if (read_heads(n, &h))
 		return -1;
-	int batch = factor_add(r, h.batch), head = -1, place = -1;
+	int batch = factor_add(r, h.batch), head = -1, sharer = -1, place = -1;
 	bool grad = is_grad(n);
-	if (!h.flat && h.q > 0 && h.q == h.kv)
-		head = factor_add(r, h.q);
-	if (!attr_int(n, "is_causal") && window(n, "left_window_size") < 0 && window(n, "right_window_size") < 0)
+	bool present = !grad && (out_value(n, 1) || out_value(n, 2));      /* all keys and values: no part of the queries makes a part of them */
+	if (h.q > 0 && h.kv > 0)
+		head = factor_add(r, h.kv);
+	if (h.q > h.kv && h.kv > 0 && !present)
+		sharer = factor_add(r, h.q / h.kv);
+	if (!present && !attr_int(n, "is_causal") && window(n, "left_window_size") < 0 && window(n, "right_window_size") < 0)
 		place = factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
 			r->in[i][0] = batch;
-			if (in_rank(n, i) == 4)
-				r->in[i][1] = head;
+			if (head >= 0)
+				heads_at(n, r, false, i, head, sharer, h.q / h.kv);
 		}
 	for (int i = 0; i < n->nout; i++)
 		if (r->out[i]) {
 			r->out[i][0] = batch;
-			if (n->out[i]->type->rank == 4)
-				r->out[i][1] = head;
+			if (head >= 0)
+				heads_at(n, r, true, i, head, sharer, h.q / h.kv);
 		}
 	r->in[Q][h.flat ? 1 : 2] = place;
 	if (r->out[0])
 		r->out[0][h.flat ? 1 : 2] = place;
-	if (n->nout > 3 && r->out[3])
+	if (!grad && n->nout > 3 && r->out[3])
 		r->out[3][2] = place;
 	if (grad)
 		r->in[G_Y][h.flat ? 1 : 2] = r->in[G_DY][h.flat ? 1 : 2] = place;
 	int *lse = grad ? r->in[G_LSE] : n->nout > LSE ? r->out[LSE] : NULL;
-	if (lse) {
-		lse[1] = head;
+	if (lse)
 		lse[2] = place;
-	}
 	Type *m = in_type(n, MASK);
 	for (int a = 0; m && a < m->rank; a++) {
 		int at = a + 4 - m->rank; /* right-aligned with [batch, heads, queries, keys] */
-		if (!dim_same(m->dim[a], 1))
-			r->in[MASK][a] = at == 0 ? batch : at == 1 ? head : at == 2 ? place : -1;
+		if (dim_same(m->dim[a], 1))
+			continue;
+		if (at == 1 && head >= 0)
+			head_axis(r, false, MASK, a, head, sharer, h.q / h.kv, 1);
+		else
+			r->in[MASK][a] = at == 0 ? batch : at == 2 ? place : -1;
 	}
 	return 0;
+}
+
+/* Heads in one axis with their width: as many as the part of the axis holds. */
+static void fit_heads(Node *part, const Node *whole, const char *attr, int operand)
+{
+	Attr *a = node_attr(part, attr);
+	const Type *t = part->in[operand]->type, *w = whole->in[operand]->type;
+	if (a && a->u.i > 0 && t->rank == 3 && w->dim[2] > 0)
+		a->u.i = t->dim[2] / (w->dim[2] / a->u.i);
+}
+
+static void fit_attention(Node *part, const Node *whole)
+{
+	fit_heads(part, whole, "q_num_heads", Q);
+	fit_heads(part, whole, "kv_num_heads", K);
+}
+
+static void fit_rotary(Node *part, const Node *whole)
+{
+	fit_heads(part, whole, "num_heads", 0);
 }
 
 static int factor_rotary(Node *n, FactorRule *r)
@@ -665,6 +729,12 @@ static int factor_rotary(Node *n, FactorRule *r)
 	r->in[0][seq] = r->out[0][seq] = place;
 	if (x->rank == 4)
 		r->in[0][1] = r->out[0][1] = factor_add(r, x->dim[1]);
+	int64_t heads = attr_int(n, "num_heads");
+	if (x->rank == 3 && heads > 0 && dim_known(dim_div(x->dim[2], heads))) {
+		int head = factor_add(r, heads);
+		head_axis(r, false, 0, 2, head, -1, 1, dim_div(x->dim[2], heads));
+		head_axis(r, true, 0, 2, head, -1, 1, dim_div(x->dim[2], heads));
+	}
 	for (int i = 1; i < n->nin; i++)
 		if (r->in[i] &&
 			(i == 3 || in_rank(n, i) == 3)) { /* caches by place, or the places themselves */
@@ -703,7 +773,7 @@ static Cost cost_attention_grad(const Node *n)
 	"scale=@scale, softcap=@softcap" windows ">(q, k, v, attn_mask, y, lse, dy)"
 #define ATTENTION_ROW                                                                                   \
 	.shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
-	.factor_fn = factor_attention, .cost = cost_attention, .own = own_attention, .stash = "lse"
+	.factor_fn = factor_attention, .fit = fit_attention, .cost = cost_attention, .own = own_attention, .stash = "lse"
 
 /* clang-format off */
 const Op ops_attention[] = {
@@ -724,14 +794,14 @@ const Op ops_attention[] = {
 	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1, .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
 	  .attrs = "is_causal:int=0 kv_num_heads:int q_num_heads:int scale:float softcap:float=0.0 left_window_size:int=-1 "
 		   "right_window_size:int=-1", .shape = shape_attention_grad, .kernel = "attention_grad", .composite = true,
-	  .expand = expand_attention_grad, .factor_fn = factor_attention, .linear = "dy", .cost = cost_attention_grad,
+	  .expand = expand_attention_grad, .factor_fn = factor_attention, .fit = fit_attention, .linear = "dy", .cost = cost_attention_grad,
 	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] =q_num_heads:2 =kv_num_heads:2 | "
 		  "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] =is_causal:1 =softcap:2.0 | "
 		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1" },
 	{ .name = "RotaryEmbedding", .since = 23,
 	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
 	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,
-	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary,
+	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary, .fit = fit_rotary,
 	  .own = own_rotary, .linear = "x",
 	  .grad = "dx = RotaryEmbedding<interleaved=@interleaved, num_heads=@num_heads, "
 		  "rotary_embedding_dim=@rotary_embedding_dim>(dy, cos_cache, Neg(sin_cache), position_ids)",

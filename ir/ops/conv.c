@@ -541,21 +541,60 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Batch n, output channels o, input channels c; the places of x, w and g among operands and results are
- * given.  With groups only the batch may be split; the contracted channels only where no bias would be
- * added once per part. */
-static void conv_factors(Node *n, FactorRule *r, int *x, int *w, int *g, int *bias)
+/* Where an operand or result of a convolution stands in its node. */
+typedef struct At { bool out; int i; } At;
+
+static Type *type_at(const Node *n, At a)
 {
-	Type *xt = x == r->out[0] ? n->out[0]->type : in_type(n, 0);
-	Type *gt = g == r->out[0] ? n->out[0]->type : in_type(n, g == r->in[0] ? 0 : 1);
-	x[0] = g[0] = factor_add(r, xt->dim[0]);
-	if (attr_int(n, "group") != 1)
-		return;
-	w[0] = g[1] = factor_add(r, gt->dim[1]);
-	if (bias)
-		bias[0] = w[0];
+	return a.out ? n->out[a.i]->type : in_type(n, a.i);
+}
+
+static int *row_at(const FactorRule *r, At a)
+{
+	return (a.out ? r->out : r->in)[a.i];
+}
+
+/* An axis that is one factor, or groups x another. */
+static void channels(FactorRule *r, At a, int axis, int group, int each)
+{
+	if (group < 0)
+		row_at(r, a)[axis] = each;
 	else
-		x[1] = w[1] = factor_add(r, xt->dim[1]);
+		factor_product(r, a.out, a.i, axis, 2, (FactorPart[]){ { group, 0 }, { each, r->len[each] } });
+}
+
+/* Batch n, groups, output channels o and input channels c of each; the contracted channels only where no bias would be added once
+ * per part. */
+static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, int *bias)
+{
+	Type *xt = type_at(n, x), *wt = type_at(n, w), *gt = type_at(n, g);
+	int64_t groups = attr_int(n, "group");
+	row_at(r, x)[0] = row_at(r, g)[0] = factor_add(r, xt->dim[0]);
+	if (groups < 1 || !dim_known(dim_div(gt->dim[1], groups)))
+		return;
+	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)), c = bias ? -1 : factor_add(r, wt->dim[1]);
+	channels(r, w, 0, group, o);
+	channels(r, g, 1, group, o);
+	if (bias)
+		channels(r, (At){ false, 2 }, 0, group, o);
+	if (!bias)
+		row_at(r, w)[1] = c;
+	if (!bias)
+		channels(r, x, 1, group, c);
+	else if (group >= 0)
+		factor_product(r, x.out, x.i, 1, 2, (FactorPart[]){ { group, 0 }, { -1, wt->dim[1] } });
+}
+
+/* Groups are the channels of x over those that one filter sees. */
+static void fit_conv(Node *part, const Node *whole)
+{
+	bool gradx = !strcmp(part->op, "ConvGradX"), gradw = !strcmp(part->op, "ConvGradW");
+	int64_t x = (gradx ? part->out[0] : part->in[0])->type->dim[1], each = (gradw ? part->out[0] : part->in[1])->type->dim[1];
+	Attr *a = node_attr(part, "group");
+	if (a)
+		a->u.i = each > 0 && x > each ? x / each : 1;
+	if (gradx || gradw)
+		fit_shape(part, whole);
 }
 
 static int factor_conv(Node *n, FactorRule *r)
@@ -563,7 +602,7 @@ static int factor_conv(Node *n, FactorRule *r)
 	int *bias = n->nin > 2 ? r->in[2] : NULL;
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, r->in[0], r->in[1], r->out[0], bias);
+	conv_factors(n, r, (At){ false, 0 }, (At){ false, 1 }, (At){ true, 0 }, bias);
 	return 0;
 }
 
@@ -571,7 +610,7 @@ static int factor_gradx(Node *n, FactorRule *r)
 {
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, r->out[0], r->in[1], r->in[0], NULL);
+	conv_factors(n, r, (At){ true, 0 }, (At){ false, 1 }, (At){ false, 0 }, NULL);
 	return 0;
 }
 
@@ -579,7 +618,7 @@ static int factor_gradw(Node *n, FactorRule *r)
 {
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, r->in[0], r->out[0], r->in[1], NULL);
+	conv_factors(n, r, (At){ false, 0 }, (At){ true, 0 }, (At){ false, 1 }, NULL);
 	return 0;
 }
 
@@ -674,7 +713,7 @@ static int expand_transpose(Node *n)
 const Op ops_conv[] = {
 	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels, one group: S1 S1 -> P. */
 	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
-	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .linear = "x+b", .cost = cost_conv,
+	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .fit = fit_conv, .linear = "x+b", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, "
 		  "Shape(w));db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
 	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] "
@@ -682,13 +721,13 @@ const Op ops_conv[] = {
 		  "| x:[1,1,3,3,3] w:[1,1,2,2,2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
 	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x",
-	  .eval = eval_gradx, .factor_fn = factor_gradx, .linear = "g w", .cost = cost_conv,
+	  .eval = eval_gradx, .factor_fn = factor_gradx, .fit = fit_conv, .linear = "g w", .cost = cost_conv,
 	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
 	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] "
 		  "w:[6,2,3] =group:2 =strides:[2] =output_padding:[1]" },
 	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F",
 	  .attrs = CONV_ATTRS, .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
-	  .factor_fn = factor_gradw, .linear = "x g", .cost = cost_conv,
+	  .factor_fn = factor_gradw, .fit = fit_conv, .linear = "x g", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
 	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
 	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F",

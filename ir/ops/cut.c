@@ -4,15 +4,41 @@
 #include "ops.h"
 #include <string.h>
 
-/* Concat and Split. */
+/* Concat and Split: equal parts are factors of the whole, which is so many x a part. */
 static int factor_but_axis(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
-	int axis;
+	bool whole[RANK_MAX] = { false }, equal = true, cut = !strcmp(n->op, "Split");
+	int axis, count = cut ? n->nout : n->nin;
 	if (in_rank(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
-	return factor_keep(n, r, whole);
+	if (factor_keep(n, r, whole) != 0)
+		return -1;
+	const Type *first = NULL;
+	for (int i = 0; i < count; i++) {
+		const Value *v = cut ? n->out[i] : n->in[i];
+		const Type *t = v ? v->type : NULL;
+		first = first ? first : t;
+		equal &= t && t->rank > axis && dim_same(t->dim[axis], first->dim[axis]);
+	}
+	if (!equal || !first || first->dim[axis] == 0)
+		return 0;
+	int f = factor_add(r, first->dim[axis]);
+	for (int i = 0; i < count; i++)
+		(cut ? r->out : r->in)[i][axis] = f;
+	factor_product(r, !cut, 0, axis, 2, (FactorPart[]){ { -1, count }, { f, 0 } });
+	return 0;
+}
+
+static void fit_split(Node *part, const Node *whole)
+{
+	int64_t len[256];
+	int axis;
+	if (part->nin < 2 || !part->in[1] || part->nout > 256 || op_axis(part, attr_int(part, "axis"), in_rank(part, 0), &axis) != 0)
+		return;
+	for (int i = 0; i < part->nout; i++)
+		len[i] = part->out[i] ? part->out[i]->type->dim[axis] : tensor_int(whole->in[1]->data, i);
+	part->in[1]->data = tensor_ints(part->graph->scratch, len, part->nout);
 }
 
 static int shape_concat(Node *n)
@@ -562,7 +588,7 @@ const Op ops_cut[] = {
 	  .kernel = "concat", .factor_fn = factor_but_axis, .linear = "x", .grad_fn = grad_concat, .cost = cost_bytes,
 	  .test = "x:[2,3] x:[2,1] x:[2,2] =axis:1 | x:[2,3] =axis:-1" },
 	{ .name = "Split", .since = 13, .sig = "x:T split:int64? -> y:T+", .attrs = "axis:int=0 num_outputs:int", .shape = shape_split,
-	  .eval = eval_split, .kernel = "split", .factor_fn = factor_but_axis, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
+	  .eval = eval_split, .kernel = "split", .factor_fn = factor_but_axis, .fit = fit_split, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
 	  .test = "x:[4,3] split:{4} | x:[4,3] =axis:1 =num_outputs:1" },
 	{ .name = "Slice", .since = 10, .sig = "x:T starts:I ends:I axes:I? steps:I? -> y:T", .shape = shape_slice, .eval = eval_slice,
 	  .kernel = "slice", .factor_fn = factor_same_length, .linear = "x", .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)",

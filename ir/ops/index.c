@@ -523,6 +523,17 @@ static int shape_one_hot(Node *n)
 	return 0;
 }
 
+/* The axes that indices do not name. */
+static int factor_scatter_nd(Node *n, FactorRule *r)
+{
+	Nd d;
+	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] || in_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
+		return -1;
+	for (int a = d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
+		r->in[0][a] = r->in[2][k] = r->out[0][a] = factor_add(r, in_type(n, 0)->dim[a]);
+	return 0;
+}
+
 static int factor_one_hot(Node *n, FactorRule *r)
 {
 	int axis, rank = in_rank(n, 0);
@@ -836,7 +847,7 @@ const Op ops_index[] = {
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"mul\" | x:[5] indices:{0,2,0} updates:[3] =reduction:\"max\""
 	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"min\"" },
 	{ .name = "ScatterND", .since = 11, .sig = "x:T indices:int64 updates:T -> y:T", .attrs = "reduction:string=\"none\"",
-	  .shape = shape_scatter_nd, .eval = eval_scatter_nd, .kernel = "scatter_nd",
+	  .shape = shape_scatter_nd, .eval = eval_scatter_nd, .kernel = "scatter_nd", .factor_fn = factor_scatter_nd,
 	  .grad = SCATTER_GRAD("GatherND", "ScatterND", "ScatterND<reduction=\"add\">", "ScatterND<reduction=\"mul\">"), .cost = cost_bytes,
 	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\""
 	          " | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
@@ -853,10 +864,10 @@ const Op ops_index[] = {
 	  .eval = eval_arg, .kernel = "argmax", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
 	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
 	  .eval = eval_arg, .kernel = "argmin", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
-	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .nograd = true, .cost = cost_bytes,
+	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .whole = "as many as are found", .nograd = true, .cost = cost_bytes,
 	  .test = "x:{1,0,3}" },
 	{ .name = "Compress", .kernel = "compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,
-	  .linear = "x",
+	  .whole = "as many as are found", .linear = "x",
 	  .grad = "at = Squeeze(NonZero(condition), [0]);"
 	          "dx = GatherGrad<axis=@axis>(dy, x, at) @when(\"has(axis)\");"
 	          "dx = Reshape<allowzero=1>(GatherGrad<axis=0>(dy, Reshape(x, [-1]), at), Shape(x)) @when(\"!has(axis)\")",

@@ -93,6 +93,13 @@ int64_t in_length(const Node *n, int i)
 	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
 }
 
+/* An operand of a list, or one of which only the shape is asked. */
+static bool alike(const Node *n, int i)
+{
+	const Schema *s = n->row->schema;
+	return s->in[i < s->nin ? i : s->nin - 1].variadic || !strcmp(s->in[i].name, "like");
+}
+
 /* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
 int factor_keep(Node *n, FactorRule *r, const bool *whole)
 {
@@ -104,7 +111,7 @@ int factor_keep(Node *n, FactorRule *r, const bool *whole)
 			continue;
 		int f = factor_add(r, in_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || !strcmp(n->op, "Concat")))
+			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || alike(n, i)))
 				r->in[i][a] = f;
 		for (int i = 0; i < n->nout; i++)
 			if (r->out[i])
@@ -136,23 +143,116 @@ static int factor_expand(Node *n, FactorRule *r)
 		r->out[0][a] = factor_add(r, y->dim[a]);
 		if (k >= 0 && dim_same(x->dim[k], y->dim[a]))
 			r->in[0][k] = r->out[0][a];
+		if (n->nin > 1 && r->in[1] && in_rank(n, 1) == y->rank && !strcmp(n->row->schema->in[1].name, "like"))
+			r->in[1][a] = r->out[0][a];
 	}
 	return 0;
 }
 
-/* Elements keep their order: axes that are equal counted from the left, or from the right, are the same axes.  What
- * lies between is refined across the graph (compiler/factors.c). */
+/* One side of a reshape while it is read: the axis, what is left of its length, and the parts found. */
+typedef struct Side { const Type *t; bool out; int axis, npart; Dim rest; FactorPart part[RANK_MAX]; } Side;
+
+static bool next_axis(Side *s)
+{
+	while (++s->axis < s->t->rank && dim_same(s->t->dim[s->axis], 1))
+		;
+	s->npart = 0;
+	s->rest = s->axis < s->t->rank ? s->t->dim[s->axis] : 1;
+	return s->axis < s->t->rank && s->rest != 0;
+}
+
+/* The axis is what was found of it; what is left over stays whole. */
+static void end_axis(FactorRule *r, Side *s, bool all)
+{
+	if (!all && s->npart && s->npart < RANK_MAX)
+		s->part[s->npart++] = (FactorPart){ -1, s->rest };
+	if (all && s->npart == 1)
+		(s->out ? r->out : r->in)[0][s->axis] = s->part[0].factor;
+	else if (s->npart)
+		factor_product(r, s->out, 0, s->axis, s->npart, s->part);
+}
+
+/* Whether a is b times q, which is more than one. */
+static bool times(Dim a, Dim b, Dim *q)
+{
+	*q = dim_div(a, b);
+	return *q > 1 || dim_symbolic(*q);
+}
+
+/* Elements keep their order, so the axes of both sides, read as one list each, are the same number.  From the left: an axis of 12 that
+ * meets one of 3 is 3 x 4; where lengths do not divide (3 x 4 against 2 x 6) the rest is unrelated, but for equal axes at the right. */
 static int factor_reshape(Node *n, FactorRule *r)
 {
 	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || x->rank < 0 || y->rank < 0)
 		return -1;
-	int left = 0, most = x->rank < y->rank ? x->rank : y->rank;
-	for (; left < most && dim_same(x->dim[left], y->dim[left]); left++)
-		r->in[0][left] = r->out[0][left] = factor_add(r, x->dim[left]);
-	for (int k = 1; k <= most - left && dim_same(x->dim[x->rank - k], y->dim[y->rank - k]); k++)
-		r->in[0][x->rank - k] = r->out[0][y->rank - k] = factor_add(r, x->dim[x->rank - k]);
+	Side a = { .t = x, .axis = -1 }, b = { .t = y, .out = true, .axis = -1 };
+	bool more = next_axis(&a) & next_axis(&b);
+	while (more && a.npart < RANK_MAX - 1 && b.npart < RANK_MAX - 1) {
+		Dim q = DIM_UNKNOWN;
+		bool same = dim_same(a.rest, b.rest), left = !same && times(b.rest, a.rest, &q);
+		if (!same && !left && !times(a.rest, b.rest, &q))
+			break;
+		int f = factor_add(r, left || same ? a.rest : b.rest);
+		a.part[a.npart++] = b.part[b.npart++] = (FactorPart){ f, 0 };
+		if (same || left)
+			end_axis(r, &a, true);
+		if (same || !left)
+			end_axis(r, &b, true);
+		if (left)
+			b.rest = q;
+		else if (!same)
+			a.rest = q;
+		if (same || left)
+			more = next_axis(&a);
+		if (same || !left)
+			more &= next_axis(&b);
+	}
+	if (!more)
+		return 0;
+	end_axis(r, &a, false);
+	end_axis(r, &b, false);
+	for (int i = x->rank - 1, k = y->rank - 1; i > a.axis && k > b.axis && dim_same(x->dim[i], y->dim[k]); i--, k--)
+		r->in[0][i] = r->out[0][k] = factor_add(r, x->dim[i]);
 	return 0;
+}
+
+/* Without axes, those of length one of the whole are meant, not of the part. */
+static void fit_squeeze(Node *part, const Node *whole)
+{
+	const Type *x = whole->in[0]->type;
+	int64_t axes[RANK_MAX];
+	int n = 0;
+	if (part->nin > 1 && part->in[1])
+		return;
+	for (int a = 0; a < x->rank; a++)
+		if (x->dim[a] == 1)
+			axes[n++] = a;
+	Arena *s = part->graph->scratch;
+	Value **in = arena_array(s, Value *, 2);
+	in[0] = part->in[0];
+	in[1] = arena_new(s, Value);
+	in[1]->graph = part->graph;
+	in[1]->data = tensor_ints(s, axes, n);
+	in[1]->init = true;
+	in[1]->type = type_tensor(s, DT_INT64, 1, (Dim[]){ n });
+	part->in = in;
+	part->nin = 2;
+}
+
+void fit_shape(Node *part, const Node *whole)
+{
+	const Type *y = part->out[0] ? part->out[0]->type : NULL;
+	int i = 0;
+	while (i < part->row->schema->nin && strcmp(part->row->schema->in[i].name, "shape"))
+		i++;
+	if (i >= part->nin || !part->in[i] || !y)
+		return;
+	Tensor *t = tensor_ints(part->graph->scratch, y->dim, y->rank);
+	part->in[i]->data = t;
+	part->in[i]->elem = NULL;
+	part->in[i]->nelem = 0;
+	(void)whole;
 }
 
 /* Reshape. */
@@ -458,7 +558,7 @@ static int factor_reduce_to(Node *n, FactorRule *r)
 		int k = a - (x->rank - y->rank);
 		r->in[0][a] = factor_add(r, x->dim[a]);
 		if (k >= 0 && dim_same(x->dim[a], y->dim[k]))
-			r->out[0][k] = r->in[0][a];
+			r->out[0][k] = r->in[1][k] = r->in[0][a];
 	}
 	return 0;
 }
@@ -538,32 +638,6 @@ static int shape_unsqueeze(Node *n)
 }
 
 /* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then all stay whole. */
-static int factor_squeeze(Node *n, FactorRule *r)
-{
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	const Tensor *axes = in_const(n, 1);
-	bool on[RANK_MAX] = { false };
-	if (!x || !y || x->rank < 0 || y->rank < 0 || !axes)
-		return -1;
-	const Type *big = x->rank > y->rank ? x : y;
-	for (int64_t k = 0; k < tensor_elements(axes); k++) {
-		int a;
-		if (op_axis(n, tensor_int(axes, k), big->rank, &a) != 0)
-			return -1;
-		on[a] = true;
-	}
-	for (int a = 0, k = 0; a < big->rank; a++) {
-		if (on[a])
-			continue;
-		int f = factor_add(r, big->dim[a]);
-		if (k >= (big == x ? y->rank : x->rank))
-			return -1;
-		r->in[0][big == x ? a : k] = f;
-		r->out[0][big == x ? k : a] = f;
-		k++;
-	}
-	return 0;
-}
 
 static int shape_flatten(Node *n)
 {
@@ -723,6 +797,20 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* Each sequence for itself. */
+static int factor_reverse(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	int batch, time, rank = in_rank(n, 0);
+	if (rank < 2 || op_axis(n, attr_int(n, "batch_axis"), rank, &batch) != 0 || op_axis(n, attr_int(n, "time_axis"), rank, &time) != 0 || !r->in[1])
+		return -1;
+	whole[time] = true;
+	if (factor_keep(n, r, whole) != 0)
+		return -1;
+	r->in[1][0] = r->in[0][batch];
+	return 0;
+}
+
 static int factor_cumsum(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
@@ -819,7 +907,7 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 
 const Op ops_movement[] = {
 	{ .name = "Reshape", .since = 5, .carries = true, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0", .shape = shape_reshape,
-	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .fit = fit_shape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] shape:{0,-1} | x:[2,3,4] shape:{4,6} | x:[2,3] shape:{6} | x:[1] shape:{}" },
 	{ .name = "Transpose", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "perm:ints", .shape = shape_transpose, .eval = eval_transpose,
 	  .kernel = "transpose", .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
@@ -827,7 +915,7 @@ const Op ops_movement[] = {
 	{ .name = "Swap", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_swap, .eval = eval_swap, .kernel = "swap",
 	  .factors = "... a b -> ... b a", .linear = "x", .grad = "dx = Swap(dy)", .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3]" },
 	{ .name = "Expand", .since = 8, .carries = true, .sig = "x:T shape:int64 -> y:T", .shape = shape_expand, .eval = eval_expand, .kernel = "expand",
-	  .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
+	  .factor_fn = factor_expand, .fit = fit_shape, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
 	  .test = "x:[3,1] shape:{2,1,4} | x:[3] shape:{1} | x:[1] shape:{2,3}" },
 	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T", .shape = shape_like_second, .eval = eval_expand,
 	  .kernel = "expand", .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
@@ -836,9 +924,9 @@ const Op ops_movement[] = {
 	  .kernel = "reduce_to", .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
 	  .test = "x:[2,3,4] like:[3,1] | x:[2,3] like:[2,3] | x:[2,3] like:[]" },
 	{ .name = "Squeeze", .since = 13, .carries = true, .sig = "x:T axes:int64? -> y:T", .shape = shape_squeeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
+	  .factor_fn = factor_reshape, .fit = fit_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
 	{ .name = "Unsqueeze", .since = 13, .carries = true, .sig = "x:T axes:int64 -> y:T", .shape = shape_unsqueeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
+	  .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
 	{ .name = "Flatten", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
 	  .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
@@ -858,9 +946,9 @@ const Op ops_movement[] = {
 	          "dx = CumSum<exclusive=@exclusive, reverse=0>(dy, axis) @when(\"reverse != 0\")",
 	  .cost = cost_reduce, .test = "x:[2,3,4] axis:{1} | x:[2,3] axis:{-1} =exclusive:1 =reverse:1" },
 	{ .name = "EyeLike", .since = 9, .sig = "x:T -> y:T1", .attrs = "dtype:int k:int=0", .shape = shape_eye, .eval = eval_eye, .nograd = true,
-	  .kernel = "eye", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
+	  .kernel = "eye", .whole = "its ones stand where both indices meet", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
 	{ .name = "ReverseSequence", .since = 10, .sig = "x:T lengths:int64 -> y:T", .attrs = "batch_axis:int=1 time_axis:int=0",
-	  .shape = shape_reverse, .eval = eval_reverse, .kernel = "reverse_sequence", .linear = "x",
+	  .shape = shape_reverse, .eval = eval_reverse, .kernel = "reverse_sequence", .factor_fn = factor_reverse, .linear = "x",
 	  .grad = "dx = ReverseSequence<batch_axis=@batch_axis, time_axis=@time_axis>(dy, lengths)", .cost = cost_bytes,
 	  .test = "x:[4,3,2] lengths:{1,4,2} | x:[3,4] lengths:{2,0,4} =batch_axis:0 =time_axis:1" },
 	{ 0 },

@@ -28,6 +28,7 @@ int rank_check(Node *, int64_t rank);               /* -1 after err_at where no 
 int64_t in_length(const Node *, int i);             /* the length of a vector operand, or -1 */
 int factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but the whole ones, of operands and results alike */
 int factor_same_length(Node *, FactorRule *);       /* a factor for each axis whose length does not change */
+void fit_shape(Node *part, const Node *whole);      /* the operand called shape is that of the first result */
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
  * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */

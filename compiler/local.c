@@ -1,0 +1,44 @@
+/* The node that one rank runs: a copy whose operands and results have the types of what the rank holds, and whose attributes and
+ * constants agree with them.  Six heads of twelve are six to Attention; a reshape makes what there is of its result.  Kernels are
+ * called by it, and the tests of signatures evaluate it. */
+#include "compiler.h"
+
+#include <string.h>
+
+static Value **with_types(Value *const *v, int n, Type *const *type, Arena *a)
+{
+	Value **list = arena_array(a, Value *, n + 1);
+	for (int i = 0; i < n; i++) {
+		if (!v[i])
+			continue;
+		list[i] = arena_new(a, Value);
+		*list[i] = *v[i];
+		if (type[i])
+			list[i]->type = type[i];
+	}
+	return list;
+}
+
+/* Nothing is left of an operand that is cut: all results that are cut with it are empty, and the partial ones have no term here. */
+static bool idle(const Node *n, Type *const *in)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && in[i] && type_elements(in[i]) == 0 && type_elements(n->in[i]->type) != 0)
+			return true;
+	return false;
+}
+
+Node *local_node(const Node *n, Type *const *in, Type *const *out, Arena *a)
+{
+	if (idle(n, in))
+		return NULL;
+	Node *part = arena_new(a, Node);
+	*part = *n;
+	part->in = with_types(n->in, n->nin, in, a);
+	part->out = with_types(n->out, n->nout, out, a);
+	part->attr = arena_array(a, Attr, n->nattr + 1);
+	memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
+	if (n->row->fit)
+		n->row->fit(part, n);
+	return part;
+}
