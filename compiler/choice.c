@@ -41,18 +41,18 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 }
 
 /* What the passes behind this one can hold and run. */
-static bool served_one(const Sbp *s)
+static bool served_one(const Value *v, const Sbp *s)
 {
-	return !s->leaf && !s->before && !s->after && (s->kind != SBP_P || s->red == RED_SUM);
+	return !s->leaf && !s->before && !s->after && (s->kind != SBP_P || (s->red == RED_SUM && dtype_is_float(v->type->elem)));
 }
 
 static bool served(const Node *n, const Sig *s, int parts)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && (!served_one(&s->in[i]) || (s->in[i].kind == SBP_S && n->in[i]->type->dim[s->in[i].axis] < parts)))
+		if (n->in[i] && (!served_one(n->in[i], &s->in[i]) || (s->in[i].kind == SBP_S && n->in[i]->type->dim[s->in[i].axis] < parts)))
 			return false;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && !served_one(&s->out[i]))
+		if (n->out[i] && !served_one(n->out[i], &s->out[i]))
 			return false;
 	return true;
 }

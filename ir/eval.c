@@ -328,6 +328,16 @@ static int infer_and_run(Job *j)
 	return bad;
 }
 
+int eval_into(Node *n, Tensor **in, Tensor **out)
+{
+	Arena outer = node_scratch;
+	node_scratch = (Arena){ 0 };
+	int bad = n->row->eval(n, in, out);
+	arena_free(&node_scratch);
+	node_scratch = outer;
+	return bad;
+}
+
 static Function *model_function(const Model *m, const Node *n)
 {
 	for (int i = 0; m && i < m->nfunction; i++) {

@@ -628,6 +628,19 @@ void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void
 		memcpy(out, at[0], (size_t)n * 8);
 }
 
+/* Operands before users: whoever keeps a stack of its own gives the expression another arithmetic. */
+void expr_each(const Expr *e, void (*visit)(void *, const char *op, int operands, int arg, double num), void *ctx)
+{
+	static const char *const text[] = { [E_NUM] = "num", [E_ARG] = "arg", [E_NEG] = "neg", [E_NOT] = "!", [E_COM] = "~", [E_ADD] = "+", [E_SUB] = "-",
+		[E_MUL] = "*", [E_DIV] = "/", [E_REM] = "%", [E_SHL] = "<<", [E_SHR] = ">>", [E_BAND] = "&", [E_BOR] = "|", [E_BXOR] = "^", [E_LT] = "<",
+		[E_LE] = "<=", [E_GT] = ">", [E_GE] = ">=", [E_EQ] = "==", [E_NE] = "!=", [E_AND] = "&&", [E_OR] = "||", [E_SEL] = "?:" };
+	for (int k = 0; k < e->nnode; k++) {
+		const ENode *x = &e->node[k];
+		bool call = x->kind == E_CALL1 || x->kind == E_CALL2;
+		visit(ctx, call ? fns[x->arg].name : text[x->kind], children(x), x->arg, x->num);
+	}
+}
+
 /* Printing.  EXPR_FN is "static inline" in C and "static __device__ inline" in CUDA; the text is the same. */
 const char expr_prelude[] =
 	"#define E_REAL(T, F) \\\n"

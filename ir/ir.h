@@ -636,12 +636,14 @@ extern const char expr_prelude[];                                            /* 
 /* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
 typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;
 enum { EXPR_BLOCK = 256 };
+void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operands, int arg, double num), void *);    /* each operator, operands first */
 void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
 
 /* eval.c: evaluates any Graph plainly. */
 typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;
 int eval_graph(Graph *, Tensor **in, Tensor **out, Arena *, EvalOpts);       /* by position; 0 or -1 after explaining */
 int eval_node(Node *, Tensor **in, Tensor **out, Arena *, bool wide);        /* one node on constants: the folder uses it */
+int eval_into(Node *, Tensor **in, Tensor **out);            /* the row's own evaluator alone, into results whose shapes are settled */
 int eval_files(Model *, const char *indir, const char *outdir);              /* --eval */
 
 /* npy.c: reading and writing .npy; TensorProto files by onnx_read.c */

@@ -1,0 +1,633 @@
+/* Random models: 5 to 40 operators of all kinds over tensors of uneven and composite sizes, with shared parameters and values that
+ * several nodes read. */
+#include "make.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ELEMENTS = 400 };
+
+uint64_t make_next(uint64_t *rng)
+{
+	uint64_t z = *rng += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static int upto(Made *m, int n)
+{
+	return (int)(make_next(&m->rng) % (uint64_t)n);
+}
+
+static int64_t elements(const MadeValue *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dim[i];
+	return n;
+}
+
+static int new_value(Made *m, char type, int rank, const int64_t *dim, bool param)
+{
+	MadeValue *v = &m->value[m->nvalue];
+	*v = (MadeValue){ .type = type, .rank = rank, .param = param };
+	memcpy(v->dim, dim, (size_t)rank * sizeof *dim);
+	return m->nvalue++;
+}
+
+/* A parameter of that shape: now and then one that is there already. */
+static int param(Made *m, int rank, const int64_t *dim)
+{
+	for (int i = 0; i < m->nvalue && upto(m, 3); i++) {
+		const MadeValue *v = &m->value[i];
+		if (v->param && v->type == 'f' && v->rank == rank && !memcmp(v->dim, dim, (size_t)rank * sizeof *dim))
+			return i;
+	}
+	return new_value(m, 'f', rank, dim, true);
+}
+
+/* Some value of at least that rank that a node made, or an input. */
+static int some(Made *m, int least)
+{
+	for (int t = 0; t < 12; t++) {
+		int i = upto(m, 2) ? m->nvalue - 1 - upto(m, m->nvalue < 8 ? m->nvalue : 8) : upto(m, m->nvalue);
+		if (m->value[i].type == 'f' && m->value[i].rank >= least && !m->value[i].param)
+			return i;
+	}
+	return -1;
+}
+
+/* A line with one result, of that shape. */
+__attribute__((format(printf, 6, 7))) static int line(Made *m, int rank, const int64_t *dim, int nin, const int *in, const char *fmt, ...)
+{
+	MadeLine *l = &m->line[m->nline];
+	va_list ap;
+	MadeValue v = { .rank = rank };
+	memcpy(v.dim, dim, (size_t)rank * sizeof *dim);
+	if (elements(&v) > ELEMENTS)
+		return -1;
+	*l = (MadeLine){ .nin = nin, .nout = 1 };
+	memcpy(l->in, in, (size_t)nin * sizeof *in);
+	va_start(ap, fmt);
+	vsnprintf(l->right, sizeof l->right, fmt, ap);
+	va_end(ap);
+	l->out[0] = new_value(m, 'f', rank, dim, false);
+	m->nline++;
+	return l->out[0];
+}
+
+static const char *name(const Made *m, int i)
+{
+	static char ring[8][12];
+	static int next;
+	char *t = ring[next++ % 8];
+	snprintf(t, sizeof ring[0], "%c%d", m->value[i].param ? 'p' : 'v', i);
+	return t;
+}
+
+static char *list(const int64_t *v, int n)
+{
+	static char ring[4][96];
+	static int next;
+	char *t = ring[next++ % 4];
+	size_t at = (size_t)snprintf(t, 96, "[");
+	for (int i = 0; i < n; i++)
+		at += (size_t)snprintf(t + at, 96 - at, "%s%lld", i ? ", " : "", (long long)v[i]);
+	snprintf(t + at, 96 - at, "]");
+	return t;
+}
+
+static void unary(Made *m)
+{
+	static const char *const op[] = { "Relu", "Tanh", "Exp", "Sigmoid", "Gelu", "Abs", "Softplus", "Neg", "Neg", "Identity", "Sqrt" };
+	int a = some(m, 0);
+	if (a >= 0)
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s(%s)", op[upto(m, sizeof op / sizeof op[0])], name(m, a));
+}
+
+/* A second operand: a value of the same shape, or a parameter that is broadcast. */
+static int partner(Made *m, int a)
+{
+	MadeValue v = m->value[a];
+	for (int t = 0; t < 20; t++) {
+		int i = upto(m, m->nvalue);
+		const MadeValue *b = &m->value[i];
+		if (b->type == 'f' && b->rank == v.rank && !memcmp(b->dim, v.dim, (size_t)v.rank * sizeof *v.dim))
+			return i;
+	}
+	int drop = v.rank ? upto(m, v.rank + 1) : 0;
+	int64_t dim[MADE_RANK];
+	for (int k = drop; k < v.rank; k++)
+		dim[k - drop] = upto(m, 4) ? v.dim[k] : 1;
+	return param(m, v.rank - drop, dim);
+}
+
+static void binary(Made *m)
+{
+	static const char *const op[] = { "Add", "Add", "Sub", "Mul", "Mul", "Div", "Max", "Min" };
+	int a = some(m, 0);
+	if (a < 0)
+		return;
+	int b = partner(m, a), in[2] = { a, b };
+	line(m, m->value[a].rank, m->value[a].dim, 2, in, "%s(%s, %s)", op[upto(m, sizeof op / sizeof op[0])], name(m, a), name(m, b));
+}
+
+static void scaled(Made *m)
+{
+	int a = some(m, 0);
+	if (a >= 0)
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, upto(m, 2) ? "Mul(%s, 0.125)" : "Div(%s, 3)", name(m, a));
+}
+
+static void choose(Made *m)
+{
+	int a = some(m, 0);
+	if (a < 0)
+		return;
+	int b = partner(m, a), in[2] = { a, b };
+	line(m, m->value[a].rank, m->value[a].dim, 2, in, "Where(Less(%s, %s), %s, %s)", name(m, a), name(m, b), name(m, b), name(m, a));
+}
+
+static void product(Made *m)
+{
+	int a = some(m, 1);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t w[2] = { v.dim[v.rank - 1], 1 + upto(m, 7) }, dim[MADE_RANK];
+	for (int t = 0; t < 10 && v.rank >= 2; t++) {           /* of two activations */
+		int b = some(m, v.rank);
+		if (b < 0 || m->value[b].rank != v.rank || m->value[b].dim[v.rank - 2] != w[0] || memcmp(v.dim, m->value[b].dim, (size_t)(v.rank - 2) * sizeof *dim))
+			continue;
+		memcpy(dim, v.dim, sizeof dim);
+		dim[v.rank - 1] = m->value[b].dim[v.rank - 1];
+		int in[2] = { a, b };
+		line(m, v.rank, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
+		return;
+	}
+	for (int i = 0; i < m->nvalue && upto(m, 4); i++)
+		if (m->value[i].param && m->value[i].rank == 2 && m->value[i].dim[0] == w[0])
+			w[1] = m->value[i].dim[1];
+	int b = param(m, 2, w), in[2] = { a, b };
+	memcpy(dim, v.dim, sizeof dim);
+	dim[v.rank - 1] = w[1];
+	line(m, v.rank, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
+}
+
+static void transpose(Made *m)
+{
+	int a = some(m, 2);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t perm[MADE_RANK], dim[MADE_RANK];
+	for (int i = 0; i < v.rank; i++)
+		perm[i] = i;
+	for (int i = v.rank - 1; i > 0; i--) {
+		int k = upto(m, i + 1);
+		int64_t t = perm[i];
+		perm[i] = perm[k];
+		perm[k] = t;
+	}
+	for (int i = 0; i < v.rank; i++)
+		dim[i] = v.dim[perm[i]];
+	line(m, v.rank, dim, 1, &a, "Transpose<perm = %s>(%s)", list(perm, v.rank), name(m, a));
+}
+
+/* Two axes into one, or one into two. */
+static void reshape(Made *m)
+{
+	int a = some(m, 1), n = 0;
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t dim[MADE_RANK + 1];
+	int at = upto(m, v.rank);
+	if (upto(m, 2) && v.rank >= 2) {
+		at = upto(m, v.rank - 1);
+		for (int i = 0; i < v.rank; i++)
+			if (i == at + 1)
+				dim[n - 1] *= v.dim[i];
+			else
+				dim[n++] = v.dim[i];
+	} else {
+		int64_t by = 1;
+		for (int64_t d = 2; d < v.dim[at]; d++)
+			if (v.dim[at] % d == 0 && (by == 1 || upto(m, 2)))
+				by = d;
+		if (v.rank == MADE_RANK || by == 1)
+			return;
+		for (int i = 0; i < v.rank; i++) {
+			dim[n++] = i == at ? by : v.dim[i];
+			if (i == at)
+				dim[n++] = v.dim[i] / by;
+		}
+	}
+	line(m, n, dim, 1, &a, "Reshape(%s, %s)", name(m, a), list(dim, n));
+}
+
+static void split(Made *m)
+{
+	int a = some(m, 1);
+	if (a < 0 || m->nvalue + 4 > MADE_VALUES)
+		return;
+	MadeValue v = m->value[a];
+	int axis = upto(m, v.rank), parts = 2 + upto(m, 2);
+	int64_t len[3], d = v.dim[axis];
+	if (d < parts)
+		return;
+	bool even = d % parts == 0;
+	len[0] = even ? d / parts : 1 + upto(m, (int)d - parts + 1);
+	len[1] = even ? len[0] : parts == 2 ? d - len[0] : 1 + upto(m, (int)(d - len[0] - 1));
+	len[2] = d - len[0] - len[1];
+	MadeLine *l = &m->line[m->nline++];
+	*l = (MadeLine){ .nin = 1, .nout = parts, .in = { a } };
+	snprintf(l->right, sizeof l->right, "Split<axis = %d>(%s, %s)", axis, name(m, a), list(len, parts));
+	for (int i = 0; i < parts; i++) {
+		v.dim[axis] = len[i];
+		l->out[i] = new_value(m, 'f', v.rank, v.dim, false);
+	}
+}
+
+static void concat(Made *m)
+{
+	int a = some(m, 1);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int axis = upto(m, v.rank), b = a;
+	for (int t = 0; t < 20; t++) {
+		int i = upto(m, m->nvalue);
+		bool fits = m->value[i].type == 'f' && m->value[i].rank == v.rank;
+		for (int k = 0; fits && k < v.rank; k++)
+			fits = k == axis || m->value[i].dim[k] == v.dim[k];
+		if (fits)
+			b = i;
+	}
+	int in[2] = { a, b };
+	v.dim[axis] += m->value[b].dim[axis];
+	line(m, v.rank, v.dim, 2, in, "Concat<axis = %d>(%s, %s)", axis, name(m, a), name(m, b));
+}
+
+static void slice(Made *m)
+{
+	int a = some(m, 1);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int axis = upto(m, v.rank), from = upto(m, (int)v.dim[axis]), to = from + 1 + upto(m, (int)v.dim[axis] - from), step = 1 + upto(m, 2);
+	v.dim[axis] = (to - from - 1) / step + 1;
+	line(m, v.rank, v.dim, 1, &a, "Slice(%s, [%d], [%d], [%d], [%d])", name(m, a), from, to, axis, step);
+}
+
+static void pad(Made *m)
+{
+	int a = some(m, 1);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t pads[2 * MADE_RANK] = { 0 };
+	int axis = upto(m, v.rank);
+	pads[axis] = upto(m, 3);
+	pads[axis + v.rank] = upto(m, 2);
+	v.dim[axis] += pads[axis] + pads[axis + v.rank];
+	line(m, v.rank, v.dim, 1, &a, "Pad(%s, %s)", name(m, a), list(pads, 2 * v.rank));
+}
+
+/* Rows of a table by an input of integers, or of an activation. */
+static void gather(Made *m)
+{
+	int64_t dim[2] = { 1 + upto(m, 5), 1 + upto(m, 4) }, out[MADE_RANK];
+	int rank = 1 + upto(m, 2), ids = new_value(m, 'i', rank, dim, false);
+	if (upto(m, 2)) {
+		int64_t t[2] = { 2 + upto(m, 6), 1 + upto(m, 6) };
+		int table = param(m, 2, t), in[2] = { table, ids };
+		memcpy(out, dim, (size_t)rank * sizeof *dim);
+		out[rank] = m->value[table].dim[1];
+		line(m, rank + 1, out, 2, in, "Gather(%s, %s)", name(m, table), name(m, ids));
+		return;
+	}
+	int a = some(m, 1);
+	if (a < 0 || m->value[a].rank + rank - 1 > MADE_RANK)
+		return;
+	MadeValue v = m->value[a];
+	int axis = upto(m, v.rank), n = 0, in[2] = { a, ids };
+	for (int k = 0; k < v.rank; k++) {
+		for (int i = 0; k == axis && i < rank; i++)
+			out[n++] = dim[i];
+		if (k != axis)
+			out[n++] = v.dim[k];
+	}
+	line(m, n, out, 2, in, "Gather<axis = %d>(%s, %s)", axis, name(m, a), name(m, ids));
+}
+
+static void expand(Made *m)
+{
+	int a = some(m, 0);
+	if (a < 0 || m->value[a].rank >= MADE_RANK)
+		return;
+	MadeValue v = m->value[a];
+	int64_t dim[MADE_RANK];
+	dim[0] = 1 + upto(m, 3);
+	for (int k = 0; k < v.rank; k++)
+		dim[k + 1] = v.dim[k] == 1 ? 1 + upto(m, 4) : v.dim[k];
+	line(m, v.rank + 1, dim, 1, &a, "Expand(%s, %s)", name(m, a), list(dim, v.rank + 1));
+}
+
+static void unsqueeze(Made *m)
+{
+	int a = some(m, 0), n = 0;
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t dim[MADE_RANK];
+	for (int k = 0; k < v.rank; k++)
+		if (v.dim[k] == 1 && upto(m, 2)) {
+			memcpy(dim, v.dim, sizeof dim);
+			memmove(&dim[k], &dim[k + 1], (size_t)(v.rank - k - 1) * sizeof *dim);
+			line(m, v.rank - 1, dim, 1, &a, "Squeeze(%s, [%d])", name(m, a), k);
+			return;
+		}
+	if (v.rank == MADE_RANK)
+		return;
+	int at = upto(m, v.rank + 1);
+	for (int k = 0; k <= v.rank; k++)
+		dim[k] = k == at ? 1 : v.dim[n++];
+	line(m, v.rank + 1, dim, 1, &a, "Unsqueeze(%s, [%d])", name(m, a), at);
+}
+
+static void reduce(Made *m)
+{
+	static const char *const op[] = { "Sum", "Sum", "Max", "Min", "Mean", "Prod", "SumSquare", "LogSumExp" };
+	int a = some(m, 1), n = 0, naxis = 0;
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t axes[MADE_RANK], dim[MADE_RANK];
+	bool keep = upto(m, 2);
+	for (int k = 0; k < v.rank; k++) {
+		bool on = upto(m, 2) || (k == v.rank - 1 && !naxis);
+		if (on)
+			axes[naxis++] = k;
+		if (!on || keep)
+			dim[n++] = on ? 1 : v.dim[k];
+	}
+	line(m, n, dim, 1, &a, "Reduce%s<keepdims = %d>(%s, %s)", op[upto(m, sizeof op / sizeof op[0])], keep, name(m, a), list(axes, naxis));
+}
+
+static void along(Made *m)
+{
+	static const char *const op[] = { "Softmax", "Softmax", "LogSoftmax" };
+	int a = some(m, 1);
+	if (a < 0)
+		return;
+	int k = upto(m, 4), axis = upto(m, m->value[a].rank);
+	if (k == 3)
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "CumSum(%s, %d)", name(m, a), axis);
+	else
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s<axis = %d>(%s)", op[k], axis, name(m, a));
+}
+
+static void norm(Made *m)
+{
+	int a = some(m, 2);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int s = param(m, 1, &v.dim[v.rank - 1]), b = param(m, 1, &v.dim[v.rank - 1]), in[3] = { a, s, b };
+	if (upto(m, 2))
+		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
+	else
+		line(m, v.rank, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
+}
+
+/* Images are made of whatever there is. */
+static int image(Made *m)
+{
+	for (int t = 0; t < 6; t++) {
+		int i = some(m, 4);
+		if (i >= 0 && m->value[i].rank == 4)
+			return i;
+	}
+	int64_t dim[4] = { 1 + upto(m, 3), 1 + upto(m, 4), 3 + upto(m, 4), 3 + upto(m, 4) };
+	return new_value(m, 'f', 4, dim, false);
+}
+
+static void conv(Made *m)
+{
+	int a = image(m), stride = 1 + upto(m, 2), before = upto(m, 2), after = upto(m, 2);
+	MadeValue v = m->value[a];
+	int64_t group = v.dim[1] % 2 == 0 && upto(m, 3) == 0 ? 2 : 1, w[4] = { group * (1 + upto(m, 3)), v.dim[1] / group, 1 + upto(m, 3), 1 + upto(m, 3) };
+	int64_t h = v.dim[2] + before + after - w[2], k = v.dim[3] + before + after - w[3];
+	if (h < 0 || k < 0)
+		return;
+	int p = param(m, 4, w), b = param(m, 1, w), in[3] = { a, p, b };
+	int64_t dim[4] = { v.dim[0], w[0], h / stride + 1, k / stride + 1 };
+	bool bias = upto(m, 2);
+	line(m, 4, dim, bias ? 3 : 2, in, "Conv<group = %lld, strides = [%d, %d], pads = [%d, %d, %d, %d]>(%s, %s%s%s)", (long long)group, stride, stride, before,
+	     before, after, after, name(m, a), name(m, p), bias ? ", " : "", bias ? name(m, b) : "");
+}
+
+static void pool(Made *m)
+{
+	int a = image(m), k = 2 + upto(m, 2), stride = 1 + upto(m, 2);
+	MadeValue v = m->value[a];
+	if (v.dim[2] < k || v.dim[3] < k)
+		return;
+	int64_t dim[4] = { v.dim[0], v.dim[1], (v.dim[2] - k) / stride + 1, (v.dim[3] - k) / stride + 1 };
+	line(m, 4, dim, 1, &a, "%s<kernel_shape = [%d, %d], strides = [%d, %d]>(%s)", upto(m, 2) ? "MaxPool" : "AveragePool", k, k, stride, stride, name(m, a));
+}
+
+static void attention(Made *m)
+{
+	int a = some(m, 3);
+	if (a < 0 || m->value[a].rank != 3)
+		return;
+	MadeValue v = m->value[a];
+	int heads = v.dim[2] % 3 == 0 ? 3 : v.dim[2] % 2 == 0 ? 2 : 1, b = partner(m, a);
+	if (m->value[b].rank != 3 || memcmp(m->value[b].dim, v.dim, 3 * sizeof *v.dim))
+		b = a;
+	int in[3] = { a, b, a };
+	line(m, 3, v.dim, 3, in, "Attention<q_num_heads = %d, kv_num_heads = %d, is_causal = %d>(%s, %s, %s)", heads, heads, upto(m, 2), name(m, a), name(m, b), name(m, a));
+}
+
+static void loss(Made *m)
+{
+	int a = some(m, 2);
+	if (a < 0 || m->value[a].rank != 2 || m->value[a].dim[1] < 2)
+		return;
+	int label = new_value(m, 'i', 1, m->value[a].dim, false), in[2] = { a, label };
+	line(m, 0, m->value[a].dim, 2, in, "SoftmaxCrossEntropyLoss%s(%s, %s)", upto(m, 2) ? "<reduction = \"sum\">" : "", name(m, a), name(m, label));
+}
+
+static void wider(Made *m)
+{
+	int a = some(m, 0);
+	if (a >= 0)
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "Cast<to = 1>(Tanh(Cast<to = 11>(%s)))", name(m, a));
+}
+
+static void best(Made *m)
+{
+	int a = some(m, 1), n = 0;
+	if (a < 0 || m->train)          /* it has no gradient */
+		return;
+	MadeValue v = m->value[a];
+	int64_t dim[MADE_RANK];
+	int axis = upto(m, v.rank);
+	for (int k = 0; k < v.rank; k++)
+		if (k != axis)
+			dim[n++] = v.dim[k];
+	line(m, n, dim, 1, &a, "Cast<to = 1>(ArgMax<axis = %d, keepdims = 0>(%s))", axis, name(m, a));
+}
+
+static void tile(Made *m)
+{
+	int a = some(m, 2);
+	if (a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int64_t by[MADE_RANK];
+	if (upto(m, 2)) {
+		line(m, v.rank, v.dim, 1, &a, "Trilu<upper = %d>(%s)", upto(m, 2), name(m, a));
+		return;
+	}
+	for (int k = 0; k < v.rank; k++)
+		v.dim[k] *= by[k] = upto(m, 3) ? 1 : 2;
+	line(m, v.rank, v.dim, 1, &a, "Tile(%s, %s)", name(m, a), list(by, v.rank));
+}
+
+/* ---- pins ---- */
+
+static void pin(Made *m, MadeValue *v)
+{
+	size_t at = (size_t)snprintf(v->pin, sizeof v->pin, " @sbp(");
+	bool partial = upto(m, 8) == 0 && v->type == 'f' && !v->param;
+	for (int k = 0; k < m->ndim; k++) {
+		int what = upto(m, 4);
+		at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, k ? ", " : "");
+		if (what == 0 && partial)
+			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, "P");
+		else if (what < 3 && v->rank)
+			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, "S(%d)", upto(m, v->rank));
+		else
+			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, what == 3 ? "B" : "_");
+	}
+	snprintf(v->pin + at, sizeof v->pin - at, ")");
+}
+
+void make_model(Made *m, uint64_t seed)
+{
+	static void (*const kind[])(Made *) = { unary, unary, binary, binary, binary, scaled, choose, product, product, product, transpose, transpose, reshape, reshape,
+		reshape, split, split, concat, concat, slice, pad, gather, expand, unsqueeze, reduce, reduce, reduce, along, norm, conv, pool, attention, loss, wider, best, tile };
+	static const int64_t size[] = { 1, 2, 3, 4, 5, 6, 6, 7, 8, 12 };
+	*m = (Made){ .seed = seed, .rng = seed * 1000003 + 17 };
+	int ranks = 1;
+	m->train = upto(m, 3) == 0;
+	m->ndim = 1 + upto(m, 3);
+	for (int k = 0; k < m->ndim; k++) {
+		m->mesh[k] = 1 + upto(m, m->ndim == 1 ? 8 : 4);
+		if (ranks * m->mesh[k] > 8)
+			m->mesh[k] = 8 / ranks;
+		ranks *= m->mesh[k];
+	}
+	for (int i = 0, n = 1 + upto(m, 3); i < n; i++) {
+		int64_t dim[4];
+		int rank = 1 + upto(m, 3);
+		for (int k = 0; k < rank; k++)
+			dim[k] = size[upto(m, rank == 1 ? 10 : rank == 2 ? 10 : 7)];
+		new_value(m, 'f', rank, dim, false);
+	}
+	int nodes = 5 + upto(m, 36);
+	for (int t = 0; t < 4 * nodes && m->nline < nodes && m->nvalue < MADE_VALUES - 16; t++)
+		kind[upto(m, sizeof kind / sizeof kind[0])](m);
+	for (int i = 0; i < m->nvalue; i++)
+		if (upto(m, 4) == 0)
+			pin(m, &m->value[i]);
+}
+
+/* ---- text ---- */
+
+static void declare(FILE *f, const Made *m, int i, bool pinned)
+{
+	const MadeValue *v = &m->value[i];
+	fprintf(f, "%s", v->type == 'f' ? "float" : "int64");
+	for (int k = 0; k < v->rank; k++)
+		fprintf(f, "%s%lld%s", k ? ", " : "[", (long long)v->dim[k], k == v->rank - 1 ? "]" : "");
+	fprintf(f, " %s%s", name(m, i), pinned ? v->pin : "");
+}
+
+char *make_text(const Made *m)
+{
+	char *text;
+	size_t bytes;
+	bool used[MADE_VALUES] = { false }, made[MADE_VALUES] = { false }, any = false;
+	FILE *f = open_memstream(&text, &bytes);
+	for (int i = 0; i < m->nline; i++) {
+		const MadeLine *l = &m->line[i];
+		for (int k = 0; !l->gone && k < l->nin; k++)
+			used[l->in[k]] = true;
+		for (int k = 0; !l->gone && k < l->nout; k++)
+			made[l->out[k]] = true;
+	}
+	bool trains = false;
+	for (int i = 0; i < m->nvalue; i++)
+		trains |= m->train && m->value[i].param && used[i];
+	fprintf(f, "<ir_version: 10, opset_import: [\"\" : 23]>\n@mesh(ranks, cpu, [");
+	for (int k = 0; k < m->ndim; k++)
+		fprintf(f, "%s%d", k ? ", " : "", m->mesh[k]);
+	fprintf(f, "])\n");
+	if (trains)
+		fprintf(f, "@train(loss: loss, optimizer: sgd(lr: 0.5, momentum: 0.25), batch: 1, steps: 1)\n");
+	fprintf(f, "g (");
+	for (int i = 0; i < m->nvalue; i++)
+		if (used[i] && !made[i] && !m->value[i].param) {
+			fprintf(f, any ? ", " : "");
+			declare(f, m, i, true);
+			any = true;
+		}
+	fprintf(f, ") => (");
+	any = false;
+	for (int i = 0; i < m->nvalue && !trains; i++)
+		if (made[i] && !used[i]) {
+			fprintf(f, any ? ", " : "");
+			declare(f, m, i, false);
+			any = true;
+		}
+	fprintf(f, "%s)\n", trains ? "float loss" : "");
+	any = false;
+	for (int i = 0; i < m->nvalue; i++)
+		if (used[i] && m->value[i].param) {
+			fprintf(f, any ? ",\n " : "<");
+			declare(f, m, i, true);
+			fprintf(f, " @init(normal(0, 1))");
+			any = true;
+		}
+	fprintf(f, any ? ">\n{\n" : "{\n");
+	for (int i = 0; i < m->nline; i++) {
+		const MadeLine *l = &m->line[i];
+		if (l->gone)
+			continue;
+		for (int k = 0; k < l->nout; k++)
+			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]), m->value[l->out[k]].pin);
+		fprintf(f, " = %s\n", l->right);
+	}
+	const char *sum = NULL;
+	char text2[32] = "";
+	int n = 0;
+	for (int i = 0; i < m->nvalue && trains; i++)
+		if (made[i] && !used[i]) {
+			fprintf(f, "  s%d = ReduceSum<keepdims = 0>(%s)\n", n, name(m, i));
+			if (sum)
+				fprintf(f, "  t%d = Add(%s, s%d)\n", n, sum, n);
+			snprintf(text2, sizeof text2, sum ? "t%d" : "s%d", n++);
+			sum = text2;
+		}
+	if (trains)
+		fprintf(f, "  loss = Identity(%s)\n", sum ? sum : "0.0");
+	fprintf(f, "}\n");
+	fclose(f);
+	return text;
+}

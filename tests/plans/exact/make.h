@@ -1,0 +1,35 @@
+/* Random models, as lists of lines from which some can be left out. */
+#ifndef MAKE_H
+#define MAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MADE_VALUES = 256, MADE_LINES = 128, MADE_RANK = 5 };
+
+typedef struct MadeValue {
+	char type;                      /* f: float, i: int64, b: bool */
+	int rank;
+	int64_t dim[MADE_RANK];
+	bool param;
+	char pin[96];                   /* "@sbp(...)" or nothing */
+} MadeValue;
+typedef struct MadeLine {
+	char right[224];                /* "Split<axis = 1>(v1, [2, 3])" */
+	int in[8], nin, out[4], nout;
+	bool gone;                      /* left out: its results are inputs where they are used */
+} MadeLine;
+typedef struct Made {
+	MadeValue value[MADE_VALUES]; int nvalue;
+	MadeLine line[MADE_LINES]; int nline;
+	int mesh[3], ndim;
+	bool train;
+	uint64_t seed, rng;
+} Made;
+
+void  make_model(Made *, uint64_t seed);
+char *make_text(const Made *);      /* malloc */
+uint64_t make_next(uint64_t *rng);
+
+#endif

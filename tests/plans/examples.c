@@ -1,0 +1,89 @@
+/* examples MODEL: the training graph of a model, forward, backward and update, gives the same in exact arithmetic under data-parallel, tensor-parallel
+ * and ZeRO plans that the compiler makes, and under random signatures. */
+#include "exact/exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *base(const char *path)
+{
+	const char *s = strrchr(path, '/');
+	return s ? s + 1 : path;
+}
+
+/* Pins for all parameters: `rule` gives the axis for each, or -1. */
+static int pin(Model *m, int ndim, int (*rule)(const Value *, int number))
+{
+	for (int i = 0, n = 0; i < m->graph->ninit; i++) {
+		const Value *v = m->graph->init[i];
+		int axis = annot_find(v->annot, "init") && v->type->rank > 0 ? rule(v, n++) : -1;
+		if (axis < 0)
+			continue;
+		char *text = arena_printf(&m->arena, "@pin(\"%s\", sbp: [%sS(%d)])", v->name, ndim == 2 ? "B, " : "", axis);
+		if (parse_annots(file_memory("pins", text, strlen(text)), m, ON_MODEL, &m->annot))
+			return -1;
+	}
+	return 0;
+}
+
+static int first_axis(const Value *v, int number)
+{
+	(void)v, (void)number;
+	return 0;
+}
+
+/* By columns and by rows in turn. */
+static int turns(const Value *v, int number)
+{
+	return v->type->rank < 2 ? -1 : number / 2 % 2 ? 0 : 1;
+}
+
+typedef struct Way { const char *name; int ndim, mesh[2]; int (*rule)(const Value *, int); bool random; } Way;
+
+static const char unplanned[] = "the compiler refuses the plan";
+static Whole *whole;                /* the same for every plan */
+static Arena lasting;
+
+static const char *run(const char *path, const Way *way)
+{
+	Model *m = model_read(path);
+	Arena a = { 0 };
+	char *mesh = arena_printf(&process, way->ndim == 2 ? "@mesh(ranks, cpu, [%d, %d])" : "@mesh(ranks, cpu, [%d])", way->mesh[0], way->mesh[1]);
+	const char *why = NULL;
+	opt.stop_after = "lower";
+	if (!m || parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || parse_train("batch: 3", m) || (way->rule && pin(m, way->ndim, way->rule)) ||
+	    annot_resolve(m) || verify_graph(m->graph, 0))
+		return "is not read";
+	train_bind_batch(m);
+	if (passes_run(m) || transpose_run(m->graph) || factors_run(m->graph))
+		return "does not compile";
+	if (!whole && !(whole = run_whole(m->graph, 1, &lasting)))
+		return exact_reason();
+	Mesh h = { .name = name_of("ranks"), .ndim = way->ndim, .dim = { way->mesh[0], way->mesh[1] }, .nrank = way->mesh[0] * (way->ndim == 2 ? way->mesh[1] : 1) };
+	if (!way->random && (plan_run(m->graph) || boxing_run(m->graph)))
+		return unplanned;
+	Outcome o = way->random ? run_random(m->graph, &h, whole, 1, FAULT_NONE, 0, &a) : run_physical(m->graph, m->plan->main, whole, 1, &a);
+	if (o.what != RUN_SAME)
+		why = o.why;
+	arena_free(&a);
+	model_free(m);
+	return why;
+}
+
+int main(int argc, char **argv)
+{
+	static const Way ways[] = {
+		{ "data-on-2", 1, { 2, 1 }, NULL, false },      { "data-on-3", 1, { 3, 1 }, NULL, false },   { "zero-on-2", 1, { 2, 1 }, first_axis, false },
+		{ "zero-on-3", 1, { 3, 1 }, first_axis, false }, { "tensor-on-2", 1, { 2, 1 }, turns, false }, { "tensor-on-3", 1, { 3, 1 }, turns, false },
+		{ "data-and-tensor-on-4", 2, { 2, 2 }, turns, false }, { "anything-on-3", 1, { 3, 1 }, NULL, true }, { "anything-on-4", 2, { 2, 2 }, NULL, true },
+	};
+	op_init();
+	for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {
+		if (argc > 2 && strcmp(argv[2], ways[i].name))
+			continue;
+		const char *why = run(argv[1], &ways[i]);
+		printf("%s %s-%s%s%s\n", !why ? "ok" : why == unplanned ? "skip" : "not ok", base(argv[1]), ways[i].name, why ? ": " : "", why ? why : "");
+	}
+	arena_free(&lasting);
+	return 0;
+}

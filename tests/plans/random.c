@@ -1,0 +1,182 @@
+/* Random models under random plans, in exact arithmetic.
+ *
+ *   signatures   every node runs by a random signature of its own and values are kept in random forms; what lies between is moved
+ *   passes       the model is planned and boxed by the compiler under random pins, and the physical graph is executed
+ *   faults       the same with a transfer that is wrong, missing or done twice, which must be seen
+ *
+ * random [FROM [COUNT]]: by default seeds 1 to 500, with LONG 1 to 20,000.  A model that differs is cut down and printed.
+ *
+ * seconds: 3000 */
+#include "exact/exact.h"
+#include "exact/make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Tally { int same, cannot, refused; int planted[FAULT_COUNT], found[FAULT_COUNT]; int nodes; } Tally;
+static Tally tally;
+
+static Model *compile(const Made *m, char **text)
+{
+	*text = make_text(m);
+	char *name = arena_printf(&process, "seed-%llu.ir", (unsigned long long)m->seed);
+	Model *model = parse_text(file_memory(name, *text, strlen(*text)));
+	opt.stop_after = "lower";
+	int bad = !model || annot_resolve(model) || verify_graph(model->graph, 0);
+	if (!bad) {
+		train_bind_batch(model);
+		bad = passes_run(model) || transpose_run(model->graph) || factors_run(model->graph);
+	}
+	if (bad && model)
+		model_free(model);
+	return bad ? NULL : model;
+}
+
+static Mesh mesh_of(const Made *m)
+{
+	Mesh h = { .name = name_of("ranks"), .ndim = m->ndim, .nrank = 1 };
+	for (int k = 0; k < m->ndim; k++)
+		h.nrank *= h.dim[k] = m->mesh[k];
+	return h;
+}
+
+static Outcome by_passes(const Made *made, Model *m, const Whole *w, Arena *a)
+{
+	Graph *g = m->graph;
+	if (plan_run(g) || boxing_run(g)) {
+		diag_reset();
+		return (Outcome){ .what = RUN_CANNOT, .why = "refused" };
+	}
+	return run_physical(g, m->plan->main, w, made->seed, a);
+}
+
+enum { BY_SIGNATURES = 1, BY_PASSES = 2 };
+
+/* What is wrong with it; NULL: nothing. */
+static const char *check(const Made *made, int how, bool count)
+{
+	char *text;
+	Model *m = compile(made, &text);
+	const char *why = NULL;
+	Arena a = { 0 };
+	if (!m) {
+		diag_reset();
+		return name_fmt("does not compile:\n%s", text);
+	}
+	Mesh mesh = mesh_of(made);
+	Whole *w = run_whole(m->graph, made->seed, &a);
+	if (!w) {
+		tally.cannot += count;
+		if (getenv("SHOW"))
+			printf("# seed %llu: %s\n", (unsigned long long)made->seed, exact_reason());
+	}
+	for (int k = BY_SIGNATURES; w && !why && k <= BY_PASSES; k++) {
+		if (!(how & k))
+			continue;
+		Outcome o = k == BY_SIGNATURES ? run_random(m->graph, &mesh, w, made->seed, FAULT_NONE, 0, &a) : by_passes(made, m, w, &a);
+		why = o.what == RUN_DIFFERS ? o.why : NULL;
+		tally.refused += count && o.what == RUN_CANNOT;
+		tally.same += count && o.what == RUN_SAME;
+		if (getenv("SHOW") && o.what == RUN_CANNOT)
+			printf("# seed %llu by %d: %s\n", (unsigned long long)made->seed, k, o.why);
+	}
+	if (count)
+		tally.nodes += m->graph->nnode;
+	arena_free(&a);
+	model_free(m);
+	return why;
+}
+
+/* Leaves out lines as long as it is still wrong. */
+static void cut_down(Made *made, int how)
+{
+	for (bool any = true; any;) {
+		any = false;
+		for (int i = made->nline; i-- > 0;) {
+			if (made->line[i].gone)
+				continue;
+			made->line[i].gone = true;
+			const char *why = check(made, how, false);
+			if (why && strncmp(why, "does not", 8))
+				any = true;
+			else
+				made->line[i].gone = false;
+		}
+	}
+	for (int i = 0; i < made->nvalue; i++) {
+		char pin[sizeof made->value[i].pin];
+		memcpy(pin, made->value[i].pin, sizeof pin);
+		made->value[i].pin[0] = 0;
+		const char *why = *pin ? check(made, how, false) : "";
+		if (!why || !strncmp(why, "does not", 8))
+			memcpy(made->value[i].pin, pin, sizeof pin);
+	}
+}
+
+static bool run_seed(uint64_t seed)
+{
+	static Made made;
+	bool good = true;
+	make_model(&made, seed);
+	for (int how = BY_SIGNATURES; how <= BY_PASSES && good; how++) {
+		const char *why = check(&made, how, true);
+		if (!why)
+			continue;
+		good = false;
+		printf("not ok seed-%llu-by-%s: %s\n", (unsigned long long)seed, how == BY_PASSES ? "passes" : "signatures", why);
+		if (!strncmp(why, "does not", 8))
+			continue;
+		cut_down(&made, how);
+		char *text = make_text(&made);
+		why = check(&made, how, false);
+		printf("# cut down: %s\n", why ? why : "?");
+		for (char *s = strtok(text, "\n"); s; s = strtok(NULL, "\n"))
+			printf("#   %s\n", s);
+	}
+	return good;
+}
+
+static void plant(uint64_t seed)
+{
+	static Made made;
+	char *text;
+	make_model(&made, seed);
+	Model *m = compile(&made, &text);
+	Mesh mesh = mesh_of(&made);
+	Arena a = { 0 };
+	Whole *w = m ? run_whole(m->graph, seed, &a) : NULL;
+	for (int f = FAULT_NONE + 1; w && f < FAULT_COUNT; f++) {
+		Outcome o = run_random(m->graph, &mesh, w, seed, (Fault)f, (int)(seed % 7), &a);
+		tally.planted[f] += o.planted > 0;
+		tally.found[f] += o.planted > 0 && o.what == RUN_DIFFERS;
+	}
+	arena_free(&a);
+	if (m)
+		model_free(m);
+	diag_reset();
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const fault[] = { "", "a missing term", "a term added twice", "a part of another rank", "a transfer left out" };
+	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : getenv("LONG") && *getenv("LONG") ? 20000 : 500;
+	int bad = 0;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	op_init();
+	if (count > 1)
+		diag_out = NULL;
+	for (uint64_t s = from; s < from + count && bad < 20; s++)
+		bad += !run_seed(s);
+	printf("# %llu models of %d nodes in all: %d runs are the same, %d models without exact meaning, %d plans refused\n", (unsigned long long)count, tally.nodes,
+	       tally.same, tally.cannot, tally.refused);
+	if (!bad)
+		printf("ok all plans of seeds %llu to %llu give what the whole gives\n", (unsigned long long)from, (unsigned long long)(from + count - 1));
+	for (uint64_t s = from; s < from + (count < 100 ? count : 100); s++)
+		plant(s);
+	for (int f = FAULT_NONE + 1; f < FAULT_COUNT && count >= 100; f++) {
+		printf("# %s: planted %d times, seen %d times\n", fault[f], tally.planted[f], tally.found[f]);
+		bool seen = tally.planted[f] >= 5 && tally.found[f] * 10 >= tally.planted[f] * 8;
+		printf("%s %s is seen%s\n", seen ? "ok" : "not ok", fault[f], seen ? "" : ": too seldom");
+	}
+	return 0;
+}
