@@ -5,7 +5,7 @@
  *   bench-gemm [SECONDS] [THREADS]
  *
  * OpenBLAS reads OPENBLAS_CORETYPE before main, so bench/gemm sets it; the name of its kernels is printed. */
-#include "../kernels/cpu/gemm.h"
+#include "../kernels/cpu/work.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		const Shape *s = &shapes[i];
 		size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
 		float *a = filled(m * k), *b = filled(k * n), *y = filled(m * n);
-		Gemm g = { .batch = 1, .m = s->m, .n = s->n, .k = s->k, .y = y, .yrow = s->n,
+		Gemm g = { .batch = 1, .m = s->m, .n = s->n, .k = s->k, .y = y, .yrow = s->n, .cut = k_cut(s->m, s->n, s->k),
 			.a = { .x = a, .at = s->ta ? 1 : s->k, .k = s->ta ? s->m : 1 }, .b = { .x = b, .at = s->tb ? s->k : 1, .k = s->tb ? 1 : s->n } };
 		double top = 0, ours = 0, theirs = 0, work = 2.0 * s->m * s->n * s->k, begin = seconds();
 		int inner = work < 1e8 ? (int)(1e8 / work) : 1;

@@ -50,14 +50,15 @@ static void print_matrix(const Print *p, const Factor *f)
 static void print_product(const Print *p, const Product *x)
 {
 	bool single = emit_float(p->n->in[0]);
+	KCut cut = k_cut(x->m, x->n, x->k);
 	if (single)
-		emit_need(p, k_work_gemm());
+		emit_need(p, k_work_matmul(cut, x->n, x->k));
 	text_add(p->t, "code = k_matmul%s(c, %s, %s, %s", single ? "_f32" : "", x->y, x->a, x->b);
 	emit_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);
 	print_matrix(p, &x->fb);
 	if (single)
-		text_add(p->t, ", %s)", p->epilogue ? p->epilogue : "NULL");
+		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s)", cut.rows, cut.pass, cut.cols, p->epilogue ? p->epilogue : "NULL");
 	else
 		emit_type(p, p->n->in[0]);
 	text_add(p->t, ";\n");

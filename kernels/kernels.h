@@ -60,8 +60,12 @@ typedef struct KEpilogue {
 typedef struct KTile { Ctx *c; void *const *t; } KTile;
 typedef KEpilogue KTileRun(const KTile *);      /* the epilogue for this processor */
 
+/* How a product is cut, by its shape: `cols` columns of b are packed once and stay so while `pass` rows of a go by, `rows` of them
+ * packed at a time.  No number of the result depends on it. */
+typedef struct KCut { int64_t rows, pass, cols; } KCut;
+
 /* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order; y is dense. */
-int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut,
                  const KEpilogue *);
 
 /* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies.  An element has

@@ -191,7 +191,7 @@ int   rt_sync(Ctx *);
 /* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data; what each thread
  * has of its stack from the start; the thread that writes checkpoints. */
 enum { RT_BASE = 104 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
-enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 1 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
+enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 
 /* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the
  * results must not depend on how the loop was cut.  A body calls no other loop. */

@@ -1,10 +1,14 @@
-/* See gemm.h.  A block of rows of a is packed so that it stays in the second cache, a panel of b so that it stays in the
- * first, and tiles of y are summed in registers:
+/* See gemm.h.  Some rows of a are packed so that they stay in the second cache, columns of b so that a panel of them stays in the
+ * first and all of them in the third, and tiles of y are summed in registers:
  *
  *   for each block of y (rows x columns; blocks are what threads take)
- *     for each block of k                      pack a: rows / MR panels [k][MR]
- *       for each NR columns                    pack b: one panel [k][NR]
- *         for each MR rows                     a tile in registers
+ *     for each block of k
+ *       for some rows at a time                pack a: rows / MR panels [k][MR]
+ *         for each NR columns                  the first rows pack b: a panel [k][NR]
+ *           for each MR rows                   a tile in registers
+ *
+ * How many rows and columns a block has, and how many rows are packed at a time, is said by the caller (KCut, found for a shape by
+ * k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in the third cache.
  *
  * This way of blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. */
 #include "gemm.h"
@@ -123,6 +127,9 @@ INLINE AVX2 void turn_some(int count, float *to, const float *x, int64_t apart, 
 	int64_t p = 0;
 	for (; p + 8 <= len; p += 8) {
 		__m256 lo[4], hi[4], r[8];
+		if (p % 16 == 0)                        /* the rows that come next */
+			UNROLL for (int i = 0; i < count; i++)
+				__builtin_prefetch(x + (count + i) * apart + p, 0, 3);
 		UNROLL for (int i = 0; i < 4; i++) {
 			const float *at = x + i * apart + p;
 			lo[i] = halves(at, i + 4 < count ? at + 4 * apart : NULL);
@@ -265,9 +272,13 @@ static int64_t least(int64_t a, int64_t b)
 /* Panels of a whose rows lie next to each other are copied several at a time, so that lines are read whole. */
 INLINE void copy_panels(float *to, const float *x, int64_t apart, int64_t width, int64_t many, int64_t len)
 {
-	for (int64_t p = 0; p < len; p++)
+	enum { AHEAD = 12 };
+	for (int64_t p = 0; p < len; p++) {
+		for (int64_t i = 0; i < many * width; i += 16)
+			__builtin_prefetch(x + (p + AHEAD) * apart + i, 0, 3);
 		for (int64_t i = 0; i < many; i++)
 			memcpy(to + (i * len + p) * width, x + p * apart + i * width, (size_t)width * sizeof *to);
+	}
 }
 
 /* All rows of the block, k's from .. from + k - 1. */
@@ -319,15 +330,18 @@ static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *p
 			y[i * g->yrow + j] = g->add || !first ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
 }
 
-static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, int64_t col, int64_t from, int64_t k)
+/* The panel of b that is next: packed already, or where the operand has it. */
+static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const float *packed, int64_t col, int64_t from, int64_t k)
 {
 	enum { NEAR = 1 << 18 };                        /* a matrix of so few numbers is in some cache */
 	const GemmSide *s = &g->b;
 	Ahead n = { 0 };
-	if (s->pack || col + kind->nr > b->col + b->cols || g->k * g->n <= NEAR)
+	if ((s->pack && !packed) || col + kind->nr > b->col + b->cols || g->k * g->n <= NEAR)
 		return n;
-	n.x = s->x + b->batch * s->batch + col * s->at + from * s->k;
-	if (s->at == 1)
+	n.x = packed ? packed : s->x + b->batch * s->batch + col * s->at + from * s->k;
+	if (packed)
+		n.count = 1, n.step = 16, n.left = k * kind->nr / 16;
+	else if (s->at == 1)
 		n.apart = 16, n.count = (kind->nr + 15) / 16, n.step = s->k, n.left = k;
 	else if (s->k == 1)
 		n.apart = s->at, n.count = kind->nr, n.step = 16, n.left = (k + 15) / 16;
@@ -362,59 +376,77 @@ static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *
 	}
 }
 
-static void block(const Kind *kind, const Gemm *g, const Block *b, float *work)
+/* Rows of one packing of a, one block of k.  Panels of b lie `apart` for each column from pb on, packed by the rows before; else they
+ * are packed now. */
+static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart, bool packed, int64_t from)
 {
 	enum { DONE = 128 };                            /* columns that an epilogue gets at once */
-	float *pa = work, *pb = work + GEMM_ROWS * GEMM_K + 32;
+	int64_t k = least(GEMM_K, g->k - from);
+	bool last = from + k >= g->k;
 	/* Rows of b may be read where they are; few rows of a do not pay for a copy of them. */
-	bool rows = !g->b.pack && g->b.at == 1, few = rows && b->rows <= 2 * kind->mr;
-	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K) {
-		int64_t k = least(GEMM_K, g->k - from);
-		bool last = from + k >= g->k;
-		pack_a(kind, g, b, pa, from, k);
-		for (int64_t j = 0; j < b->cols; j += kind->nr) {
-			int64_t cols = least(kind->nr, b->cols - j), col = b->col + j;
-			Ahead next = few ? (Ahead){ 0 } : ahead_of(kind, g, b, col + kind->nr, from, k);
-			if (rows && cols == kind->nr) {
-				panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col, from == 0, &next, few ? NULL : pb);
-			} else {
-				pack(kind, &g->b, pb, b->batch, col, cols, kind->nr, from, k);
-				panel(kind, g, b, pa, pb, kind->nr, k, col, from == 0, &next, NULL);
-			}
-			int64_t end = j + cols, begin = j / DONE * DONE;
-			if (last && g->e && (end == b->cols || end % DONE == 0))
-				g->e->run(g->e->arg, g->y, b->batch * g->m + b->row, b->rows, b->col + begin, end - begin);
+	bool rows = !g->b.pack && g->b.at == 1, few = rows && !apart && b->rows <= 2 * kind->mr;
+	pack_a(kind, g, b, pa, from, k);
+	for (int64_t j = 0; j < b->cols; j += kind->nr) {
+		int64_t cols = least(kind->nr, b->cols - j), col = b->col + j;
+		float *at = pb + j * apart;
+		Ahead next = few ? (Ahead){ 0 } : ahead_of(kind, g, b, packed ? at + kind->nr * apart : NULL, col + kind->nr, from, k);
+		if (!packed && rows && cols == kind->nr) {
+			panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col, from == 0, &next, few ? NULL : at);
+		} else {
+			if (!packed)
+				pack(kind, &g->b, at, b->batch, col, cols, kind->nr, from, k);
+			panel(kind, g, b, pa, at, kind->nr, k, col, from == 0, &next, NULL);
 		}
+		int64_t end = j + cols, begin = j / DONE * DONE;
+		if (last && g->e && (end == b->cols || end % DONE == 0))
+			g->e->run(g->e->arg, g->y, b->batch * g->m + b->row, b->rows, b->col + begin, end - begin);
 	}
+}
+
+/* The first of its rows pack b for the others. */
+static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows, float *work)
+{
+	float *pa = work, *pb = work + GEMM_ROWS * GEMM_K + 32;
+	int64_t apart = b->rows > rows ? least(GEMM_K, g->k) : 0;
+	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K)
+		for (int64_t i = 0; i < b->rows; i += rows) {
+			Block some = { b->batch, b->row + i, least(rows, b->rows - i), b->col, b->cols };
+			pass(kind, g, &some, pa, pb, apart, i > 0, from);
+		}
 }
 
 /* ---- splitting ---- */
 
-typedef struct Job { const Gemm *g; const Kind *kind; int64_t rows, cols, nrow, ncol; unsigned char *work; size_t each; } Job;
+/* Blocks of so many rows, of which `some` are packed at a time, and columns. */
+typedef struct Job { const Gemm *g; const Kind *kind; int64_t some, rows, cols, nrow, ncol; unsigned char *work; size_t each; } Job;
 
-static int64_t cut(int64_t n, int64_t parts, int64_t unit)
+static int64_t parts(int64_t n, int64_t len)
 {
-	int64_t len = (n + parts - 1) / parts;
-	return (len + unit - 1) / unit * unit;
+	return (n + len - 1) / len;
+}
+
+static int64_t cut(int64_t n, int64_t into, int64_t unit)
+{
+	return parts(parts(n, into), unit) * unit;
 }
 
 static void plan_blocks(Job *j, int nthread)
 {
-	enum { COLS = 1536 };
 	const Gemm *g = j->g;
-	int64_t limit = GEMM_ROWS / j->kind->mr * j->kind->mr;
-	int64_t row = (g->m + limit - 1) / limit, col = (g->n + COLS - 1) / COLS;
+	int64_t mr = j->kind->mr, most = GEMM_ROWS / mr * mr, some = g->cut.rows ? least(cut(g->cut.rows, 1, mr), most) : most;
+	int64_t row = parts(g->m, g->cut.rows ? g->cut.pass : most), col = parts(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
 	/* Enough for all threads, as long as a block is worth its packing. */
-	while (nthread > 1 && g->batch * row * col < 3 * nthread && (g->n / col > 16 * j->kind->nr || g->m / row > 8 * j->kind->mr)) {
+	while (nthread > 1 && g->batch * row * col < 3 * nthread && (g->n / col > 16 * j->kind->nr || g->m / row > 8 * mr)) {
 		if (g->n / col > 16 * j->kind->nr)
 			col++;
 		else
 			row++;
 	}
-	j->rows = cut(g->m, row, j->kind->mr);
+	j->rows = cut(g->m, row, mr);
 	j->cols = cut(g->n, col, 128);
-	j->nrow = (g->m + j->rows - 1) / j->rows;
-	j->ncol = (g->n + j->cols - 1) / j->cols;
+	j->some = cut(j->rows, parts(j->rows, some), mr);
+	j->nrow = parts(g->m, j->rows);
+	j->ncol = parts(g->n, j->cols);
 }
 
 static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
@@ -424,7 +456,7 @@ static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
 		Block b = { .batch = i / (j->nrow * j->ncol), .row = i % j->nrow * j->rows, .col = i / j->nrow % j->ncol * j->cols };
 		b.rows = least(j->rows, j->g->m - b.row);
 		b.cols = least(j->cols, j->g->n - b.col);
-		block(j->kind, j->g, &b, work);
+		block(j->kind, j->g, &b, j->some, work);
 	}
 }
 

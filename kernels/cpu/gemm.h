@@ -8,7 +8,7 @@
 
 #include "kernels.h"
 
-enum { GEMM_K = 256, GEMM_ROWS = 266, GEMM_WIDTH = 32 };        /* blocks of k and m; the widest tile */
+enum { GEMM_K = 256, GEMM_ROWS = 266, GEMM_COLS = 1536, GEMM_WIDTH = 32 };      /* blocks of k, m and n; the widest tile */
 
 /* Copies elements at .. at + count - 1 of the m axis (or of n), each with k's from .. from + len - 1, into panels
  * to[len][width], where what is missing to width is zero. */
@@ -38,6 +38,7 @@ typedef struct Gemm {
 	GemmPlace *place;               /* with store: tiles that have a place are not stored but summed there */
 	const void *arg;
 	const KEpilogue *e;             /* y is dense, if there is one */
+	KCut cut;                       /* zeros: b is packed for GEMM_ROWS rows at a time, which takes GEMM_WORK bytes of each thread */
 } Gemm;
 
 void gemm_run(Ctx *, const Gemm *);
@@ -45,6 +46,13 @@ void gemm_run(Ctx *, const Gemm *);
 /* The same within one thread: work has GEMM_WORK bytes. */
 enum { GEMM_WORK = (GEMM_ROWS * GEMM_K + GEMM_K * GEMM_WIDTH + 64) * 4 };
 void gemm_one(RtIsa, const Gemm *, float *work);
+
+/* Bytes of scratch of each thread, by the cut.  Columns that stay packed for more rows than are packed at a time lie side by side. */
+static inline int64_t gemm_bytes(KCut cut, int64_t n, int64_t k)
+{
+	int64_t cols = cut.cols < n ? cut.cols : n, width = (cols + GEMM_WIDTH - 1) / GEMM_WIDTH * GEMM_WIDTH, deep = k < GEMM_K ? k : GEMM_K;
+	return cut.pass > cut.rows ? (GEMM_ROWS * GEMM_K + 32 + deep * width) * 4 : GEMM_WORK;
+}
 
 /* For packers: `count` rows of x, `apart` from each other and `len` long, become the first columns of to[len][width]. */
 void gemm_turn(RtIsa, float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);

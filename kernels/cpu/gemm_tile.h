@@ -14,6 +14,9 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < NV * LANES; j += 16)
 			__builtin_prefetch(y + i * yrow + j, 1, 3);
+	if (yrow % 16)                          /* rows that begin within a line end in one more */
+		UNROLL for (int i = 0; i < rows; i++)
+			__builtin_prefetch(y + i * yrow + NV * LANES - 1, 1, 3);
 	for (int64_t p = 0; p < k; p++) {
 		V row[NV];
 		UNROLL for (int j = 0; j < NV; j++)

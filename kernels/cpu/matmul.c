@@ -2,9 +2,10 @@
  * bit of the result. */
 #include "kernels.h"
 
-int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut cut,
                  const KEpilogue *e)
 {
+	(void)cut;
 	(void)c;
 	for (int64_t t = 0; t < batch; t++)
 		for (int64_t i = 0; i < m; i++) {

@@ -1,7 +1,7 @@
 /* Matrix products by gemm.c. */
 #include "gemm.h"
 
-int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut cut,
                  const KEpilogue *e)
 {
 	if (batch > 1 && !bs.batch && as.batch == m * as.row) {         /* one matrix on the right: the batch is more rows */
@@ -9,7 +9,7 @@ int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch
 		batch = 1;
 	}
 	Gemm g = {
-		.batch = batch, .m = m, .n = n, .k = k, .e = e,
+		.batch = batch, .m = m, .n = n, .k = k, .cut = cut, .e = e,
 		.a = { .x = a, .batch = as.batch, .at = as.row, .k = as.col },
 		.b = { .x = b, .batch = bs.batch, .at = bs.col, .k = bs.row },
 		.y = y, .yrow = n, .ybatch = m * n,

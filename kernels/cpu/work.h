@@ -12,10 +12,25 @@
 
 typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
 
-/* gemm_run, and so matmul. */
-static inline KWork k_work_gemm(void)
+/* The cut of a product m x n over k.  Rows of a fill half of a second cache of 512 KB.  Each number of b is packed once for a pass of
+ * rows, each of a once for the columns that stay, so both are as large as the third cache allows: columns of 1.5 MB, and 6 MB of y
+ * that several blocks of k are added to. */
+static inline KCut k_cut(int64_t m, int64_t n, int64_t k)
 {
-	return (KWork){ 0, GEMM_WORK };
+	enum { ROWS = 264, COLS = GEMM_COLS, SUMS = COLS << 10, UNIT = 128 };
+	int64_t many = m > ROWS ? (m + ROWS - 1) / ROWS : 1, wide = n > COLS ? (n + COLS - 1) / COLS : 1;
+	KCut c = { (m + many - 1) / many, m, ((n + wide - 1) / wide + UNIT - 1) / UNIT * UNIT };
+	int64_t most = c.cols ? SUMS / c.cols : m;
+	if (k > GEMM_K && m > most) {
+		int64_t turns = (m + most - 1) / most;
+		c.pass = (m + turns - 1) / turns;
+	}
+	return c;
+}
+
+static inline KWork k_work_matmul(KCut cut, int64_t n, int64_t k)
+{
+	return (KWork){ 0, gemm_bytes(cut, n, k) };
 }
 
 /* Planes laid out, or transformed tiles and weights. */

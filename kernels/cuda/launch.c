@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs,
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut cut,
                  const KEpilogue *e)
 {
+	(void)cut;
 	void *args[] = { &y, &a, &b, &m, &n, &k, &as, &bs };
 	int64_t tiles = (m + 15) / 16 * ((n + 15) / 16);
 	int code = rt_launch(c, "g_matmul_f32", tiles, batch, args);

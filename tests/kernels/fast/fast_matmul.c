@@ -1,6 +1,7 @@
 /* Matrix products: shapes around the sizes of tiles and blocks, strided operands, batches, epilogues; and that a part of a
  * product has the bits of the whole. */
 #include "fast.h"
+#include "../../../kernels/cpu/work.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,16 +12,16 @@
 #include "../../../kernels/cpu/matmul.c"
 #undef k_matmul_f32
 
-typedef struct Case { const float *a, *b; int64_t batch, m, n, k; KMat as, bs; const KEpilogue *e; } Case;
+typedef struct Case { const float *a, *b; int64_t batch, m, n, k; KMat as, bs; KCut cut; const KEpilogue *e; } Case;
 
 static void run(Ctx *c, float *y, void *arg)
 {
 	Case *s = arg;
-	k_matmul_f32(c, y, s->a, s->b, s->batch, s->m, s->n, s->k, s->as, s->bs, s->e);
+	k_matmul_f32(c, y, s->a, s->b, s->batch, s->m, s->n, s->k, s->as, s->bs, s->cut, s->e);
 }
 
 /* Only rows and columns from..: all others are put back from the whole product. */
-typedef struct Part { Case whole; const float *y; int64_t row, rows, col, cols; } Part;
+typedef struct Part { Case whole; const float *y; int64_t row, rows, col, cols; KCut cut; } Part;
 
 /* y = 2 y and a number of the row, for each element once. */
 static void twice(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol)
@@ -31,11 +32,17 @@ static void twice(const void *arg, float *y, int64_t row, int64_t nrow, int64_t 
 			y[i * n + j] = 2 * y[i * n + j] + (float)(i % 7);
 }
 
-static int one(int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, bool shared, bool epilogue)
+/* So small that rows are packed three times in each of two passes, and columns in turns. */
+static KCut small_cut(int64_t m)
+{
+	return (KCut){ (m + 5) / 6, (m + 1) / 2, 128 };
+}
+
+static int one(int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, bool shared, bool epilogue, KCut cut)
 {
 	char what[128];
 	KEpilogue e = { twice, &n };
-	Case s = { .batch = batch, .m = m, .n = n, .k = k, .e = epilogue ? &e : NULL };
+	Case s = { .batch = batch, .m = m, .n = n, .k = k, .cut = cut, .e = epilogue ? &e : NULL };
 	/* ta: 0 rows, 1 turned, 2 every second column of a wider matrix */
 	s.as = ta == 0 ? (KMat){ k, 1, m * k } : ta == 1 ? (KMat){ 1, m, m * k } : (KMat){ 2 * k, 2, 2 * m * k };
 	s.bs = tb == 0 ? (KMat){ n, 1, k * n } : tb == 1 ? (KMat){ 1, k, k * n } : (KMat){ 2 * n, 2, 2 * k * n };
@@ -46,7 +53,7 @@ static int one(int64_t batch, int64_t m, int64_t n, int64_t k, int ta, int tb, b
 	if (!want)
 		exit(1);
 	s.a = a, s.b = b;
-	k_plain_matmul_f32(NULL, want, a, b, batch, m, n, k, s.as, s.bs, s.e);
+	k_plain_matmul_f32(NULL, want, a, b, batch, m, n, k, s.as, s.bs, s.cut, s.e);
 	snprintf(what, sizeof what, "%lld x %lld x %lld x %lld, ta %d, tb %d%s%s", (long long)batch, (long long)m, (long long)n, (long long)k, ta, tb, shared ? ", one b" : "",
 	         epilogue ? ", epilogue" : "");
 	int bad = compare(what, run, &s, want, batch * m * n, 1.5e-6, 4 * sqrt((double)k + 1), NULL);
@@ -59,11 +66,11 @@ static void run_part(Ctx *c, float *y, void *arg)
 {
 	Part *p = arg;
 	Case s = p->whole;
-	k_matmul_f32(c, y, s.a, s.b, 1, s.m, s.n, s.k, s.as, s.bs, NULL);
+	k_matmul_f32(c, y, s.a, s.b, 1, s.m, s.n, s.k, s.as, s.bs, s.cut, NULL);
 	float *part = malloc((size_t)(p->rows * p->cols) * sizeof *part);
 	if (!part)
 		exit(1);
-	k_matmul_f32(c, part, s.a + p->row * s.as.row, s.b + p->col * s.bs.col, 1, p->rows, p->cols, s.k, s.as, s.bs, NULL);
+	k_matmul_f32(c, part, s.a + p->row * s.as.row, s.b + p->col * s.bs.col, 1, p->rows, p->cols, s.k, s.as, s.bs, p->cut, NULL);
 	for (int64_t i = 0; i < p->rows; i++)
 		for (int64_t j = 0; j < p->cols; j++)
 			if (memcmp(&y[(p->row + i) * s.n + p->col + j], &part[i * p->cols + j], sizeof *y))
@@ -78,11 +85,12 @@ static int parts(void)
 	float *a = numbers(m * k, 1), *b = numbers(k * n, 2), *want = malloc((size_t)(m * n) * sizeof *want);
 	if (!want)
 		exit(1);
-	Part p = { .whole = { a, b, 1, m, n, k, { k, 1, 0 }, { n, 1, 0 }, NULL } };
-	k_plain_matmul_f32(NULL, want, a, b, 1, m, n, k, p.whole.as, p.whole.bs, NULL);
+	Part p = { .whole = { a, b, 1, m, n, k, { k, 1, 0 }, { n, 1, 0 }, k_cut(m, n, k), NULL } };
+	k_plain_matmul_f32(NULL, want, a, b, 1, m, n, k, p.whole.as, p.whole.bs, p.whole.cut, NULL);
 	static const int64_t cuts[][4] = { { 0, 1, 0, 131 }, { 13, 50, 7, 90 }, { 96, 1, 130, 1 }, { 0, 97, 64, 16 }, { 5, 6, 3, 17 } };
 	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
 		p.row = cuts[i][0], p.rows = cuts[i][1], p.col = cuts[i][2], p.cols = cuts[i][3];
+		p.cut = i % 2 ? small_cut(p.rows) : k_cut(p.rows, p.cols, k);
 		bad += compare("a part has other bits than the whole", run_part, &p, want, m * n, 1.5e-6, 4 * sqrt((double)k), NULL);
 	}
 	free(a), free(b), free(want);
@@ -98,8 +106,10 @@ int test_matmul(void)
 		for (int j = 0; j < NN; j++)
 			for (int k = 0; k < NK; k++, turn++)
 				if (ms[i] * ns[j] * ks[k] < 4000000)
-					bad += one(1, ms[i], ns[j], ks[k], turn % 3, turn / 3 % 3, false, turn % 4 == 0);
-	bad += one(12, 17, 33, 20, 0, 1, false, true) + one(5, 64, 64, 64, 1, 0, false, false) + one(6, 9, 40, 30, 0, 0, true, true) + one(3, 30, 20, 10, 1, 0, true, false);
-	bad += one(1, 600, 1700, 3, 0, 0, false, true) + one(1, 2, 4000, 40, 0, 1, false, true);
+					bad += one(1, ms[i], ns[j], ks[k], turn % 3, turn / 3 % 3, false, turn % 4 == 0, turn % 5 ? k_cut(ms[i], ns[j], ks[k]) : small_cut(ms[i]));
+	bad += one(12, 17, 33, 20, 0, 1, false, true, k_cut(17, 33, 20)) + one(5, 64, 64, 64, 1, 0, false, false, k_cut(64, 64, 64));
+	bad += one(6, 9, 40, 30, 0, 0, true, true, small_cut(9)) + one(3, 30, 20, 10, 1, 0, true, false, small_cut(30));
+	bad += one(1, 600, 1700, 3, 0, 0, false, true, k_cut(600, 1700, 3)) + one(1, 2, 4000, 40, 0, 1, false, true, k_cut(2, 4000, 40));
+	bad += one(1, 700, 300, 300, 1, 1, false, true, k_cut(700, 300, 300)) + one(1, 80, 4000, 270, 2, 2, false, false, small_cut(80));
 	return group("matmul", bad) + group("parts-of-a-product-have-its-bits", parts());
 }
