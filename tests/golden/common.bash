@@ -20,9 +20,14 @@ run() {
 
 # golden NAME WANT MODEL TRAIN: trains and compares.
 golden() {
-	local name=$1 want=$2 code plain
+	local name=$1 want=$2 code plain after
 	tree "$3" --train="$4" && run "$want" || { echo "not ok $name: $(head -n 1 log)" && return; }
 	mv steps.log losses && mv state/step-*/state.safetensors end.safetensors
+	after=$(sed -n 's/^after //p' "$want")
+	if [ -n "$after" ]; then
+		mv dump first && run "$want" --steps="$after" || { echo "not ok $name: $(head -n 1 log)" && return; }
+		mv state/step-*/state.safetensors end.safetensors && rm -rf dump && mv first dump
+	fi
 	"$PLAIN/test-golden-train" "$want" losses dump end.safetensors >why 2>&1
 	code=$?
 	if [ $code -eq 3 ]; then     # some gradients are in no memory: momentum has them

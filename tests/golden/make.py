@@ -12,7 +12,8 @@ A directory holds
                                     rule X L G       X times PyTorch's own distance is allowed, and never more than L of a loss, G of a gradient
                                     loss T A B       of step T, in float64 (the reference) and in the type that is tested
                                     grad NAME N D    the 2-norm of a gradient of step 0, and of the difference between that type and float64
-                                    state NAME N D V...  running statistics after the last step: the same, and by float64
+                                    after T          the states that follow are those after so many steps; else after the last
+                                    state NAME N D V...  running statistics: the same, and by float64
     want.bf16.txt, want.fp16.txt    the same model in mixed precision: the type that is tested is PyTorch's with casts where ours are
     grads.safetensors               the gradients of step 0 by float64, rounded to float32
 The distance of losses is the largest relative difference of the 20.
@@ -127,7 +128,7 @@ def how_text(h):
     return ", ".join([*out, f"batch: {h['batch']}", f"steps: {STEPS}", 'data: npy("data", shuffle: false)'])
 
 
-def train(loss_of, params, batches, h, half=None):
+def train(loss_of, params, batches, h, half=None, steps=STEPS):
     """Losses, and the gradients of step 0. params: by name, changed; batches: of inputs by name; half: torch.float16 gets a scaled loss."""
     name, k = h["optimizer"]
     pattern, other = h["group"] or ("", {})
@@ -139,7 +140,7 @@ def train(loss_of, params, batches, h, half=None):
     opt = OPTIMIZERS[name](groups, **k)
     losses, grads = [], {}
     scaler = torch.amp.GradScaler("cpu", SCALE, enabled=half == torch.float16)
-    for t in range(STEPS):
+    for t in range(steps):
         for g in opt.param_groups:
             g["lr"] = rate(t, k["lr"], h["schedule"]) / k["lr"] * g["base"]
         opt.zero_grad()
@@ -175,7 +176,7 @@ def write_safetensors(path, tensors):
 FLOAT, HALF = "10 1e-4 1e-3", "2 1 1"
 
 
-def write_want(path, model, loss, h, results, also=(), rule=FLOAT, more=""):
+def write_want(path, model, loss, h, results, also=(), rule=FLOAT, more="", after=STEPS):
     (l64, g64, s64), (l32, g32, s32) = results
     lines = [f"model {model}", f'train loss: "{loss}", {how_text(h)}{more}', *(f"also {a}" for a in also), f"rule {rule}"]
     lines += [f"loss {t} {a:.12g} {b:.9g}" for t, (a, b) in enumerate(zip(l64, l32))]
@@ -184,13 +185,14 @@ def write_want(path, model, loss, h, results, also=(), rule=FLOAT, more=""):
         return f"{a.norm().item():.6g} {(b.double() - a).norm().item():.6g}"
 
     lines += [f"grad {n} {norms(g, g32[n])}" for n, g in g64.items()]
+    lines += [f"after {after}"] if s64 and after != STEPS else []
     lines += [f"state {n} {norms(v, s32[n])} " + " ".join(f"{x:.9g}" for x in v.tolist()) for n, v in s64.items()]
     path.write_text("\n".join(lines) + "\n")
 
 
-def statistics(running, start, momentum, count):
+def statistics(running, start, momentum, count, steps=STEPS):
     """Running statistics after training, as ONNX defines them: it averages the variance of the batch, PyTorch that times n / (n - 1)."""
-    kept = (1 - momentum) ** STEPS * start
+    kept = (1 - momentum) ** steps * start
     return kept + (running - kept) * (count - 1) / count if count else running.clone()
 
 
@@ -391,8 +393,8 @@ class Weights(dict):
         t = self.frozen[n] if n in self.frozen else super().__getitem__(n)
         return t.to(self.half) if self.half and re.search(r"(^b\d|(?<!norm)(?<!norm\d)\.b)$", n) else t
 
-    def statistics(self, start):
-        return {n: statistics(t, start[n].to(t.dtype), 0.1, self.counts.get(n)) for n, t in self.state.items()}
+    def statistics(self, start, steps):
+        return {n: statistics(t, start[n].to(t.dtype), 0.1, self.counts.get(n), steps) for n, t in self.state.items()}
 
 
 def start_of(name, shape, random):
@@ -455,18 +457,20 @@ def make_ir(name):
     batches = [make_batch(source, h["batch"], 100 + i, LIMITS.get(name, {"label": 10})) for i in range(BATCHES)]
     write_data(where, batches)
 
-    def result(dtype, half=None):
+    def result(dtype, half=None, steps=STEPS):
         p = Weights(weights, dtype, half)
         data = [{n: as_type(t, dtype) for n, t in b.items()} for b in batches]
-        return *train(lambda b: loss(p, b), p, data, h, half), p.statistics(weights)
+        return *train(lambda b: loss(p, b), p, data, h, half, steps), p.statistics(weights, steps)
 
     exact, model = result(torch.float64), f"golden/{name}/model.ir"
     out = {name: (exact, result(torch.float32))}
     write_want(where / "want.txt", model, "loss", h, out[name], also)
     for half in HALVES.get(name, []):
         out[f"{name} {half}"] = both = exact, result(torch.float32, TYPES[half][1])
-        both = [(*b[:2], {}) for b in both]   # statistics at the end of a path that rounding has changed say nothing
-        write_want(where / f"want.{half}.txt", model, "loss", h, both, rule=HALF, more=f", precision: {TYPES[half][0]}")
+        # Statistics at the end of a path that rounding has changed say nothing: those after the first step.
+        first = result(torch.float64, steps=1)[2], result(torch.float32, TYPES[half][1], steps=1)[2]
+        both = [(*b[:2], s) for b, s in zip(both, first)]
+        write_want(where / f"want.{half}.txt", model, "loss", h, both, rule=HALF, more=f", precision: {TYPES[half][0]}", after=1)
     write_safetensors(where / "grads.safetensors", {n: g.numpy() for n, g in exact[1].items()})
     return out
 

@@ -1,5 +1,5 @@
 /* train WANT LOG DUMP STATE [momentum]: the losses (LOG, as --log wrote them), the gradients of step 0 (DUMP, as --dump wrote them) and the
- * running statistics after the last step (STATE, a checkpoint) are those of PyTorch in float64.  WANT is a want.txt of make.py.
+ * running statistics (STATE, a checkpoint after as many steps as WANT says) are those of PyTorch in float64.  WANT is a want.txt of make.py.
  *
  * The distance of a tensor is the 2-norm of its difference from float64, that of the losses the largest relative difference.  Allowed is
  * a number of times the distance of PyTorch's own float32 (rule, in WANT: ten), but never more than a part of the norm: 1e-4 for losses, 1e-3
