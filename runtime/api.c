@@ -66,8 +66,10 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		code = rt_pool_open(c, config->threads > 0 ? config->threads : rt_threads(c));
 	if (!code) {
 		s->opened = true;
-		code = rt_start_all(c, config->weights, false);
+		code = rt_device_touch(c);
 	}
+	if (!code)
+		code = rt_start_all(c, config->weights, false);
 	if (code && s->opened) {
 		rt_pool_close(c);
 		s->opened = false;

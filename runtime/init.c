@@ -112,6 +112,13 @@ static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 		p[i] = f->v->a;
 }
 
+static void zero(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	const Fill *f = arg;
+	(void)there;
+	memset(f->to + (size_t)here * f->elem, 0, (size_t)n * f->elem);
+}
+
 static void normal(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fill *f = arg;
@@ -143,10 +150,7 @@ int rt_start(Ctx *c, const RtKept *row, const void *logical)
 	Fill f = { c->isa, v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
 	if (v->start < RT_DATA_HERE && v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
-	if (v->start == RT_FILL && v->a == 0)
-		memset(f.to, 0, bytes);
-	else
-		rows_threaded(c, &b, how[v->start], &f);
+	rows_threaded(c, &b, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
 	return rt_put(c, to, bytes);
 }
 

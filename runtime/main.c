@@ -226,14 +226,17 @@ static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 	return code ? code : evaluate(c, r);
 }
 
-/* When the parts of the start were done: the process and its memory, threads and scratch, start values, data. */
-enum { MEMORY, THREADS, VALUES, SAMPLES, PARTS };
+/* When the parts of the start were done: the process, threads and scratch, memory, start values, data. */
+enum { PROCESS, THREADS, MEMORY, VALUES, SAMPLES, PARTS };
 
 static int prepare(Ctx *c, const Args *a, double *at)
 {
-	at[MEMORY] = rt_seconds();
+	at[PROCESS] = rt_seconds();
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	at[THREADS] = rt_seconds();
+	if (!code)
+		code = rt_device_touch(c);
+	at[MEMORY] = rt_seconds();
 	if (!code)
 		code = rt_start_all(c, a->weights, a->resuming);
 	if (!code && a->resuming)
@@ -275,8 +278,9 @@ static int run(Ctx *c, void *arg)
 		code = rt_report_open(c, &r);
 	if (!code) {
 		if (a->profile && c->rank == 0)
-			printf("start %.1f ms: memory %.1f, threads %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin), 1e3 * (at[MEMORY] - a->begin),
-			       1e3 * (at[THREADS] - at[MEMORY]), 1e3 * (at[VALUES] - at[THREADS]), 1e3 * (at[SAMPLES] - at[VALUES]));
+			printf("start %.1f ms: process %.1f, threads %.1f, memory %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin),
+			       1e3 * (at[PROCESS] - a->begin), 1e3 * (at[THREADS] - at[PROCESS]), 1e3 * (at[MEMORY] - at[THREADS]), 1e3 * (at[VALUES] - at[MEMORY]),
+			       1e3 * (at[SAMPLES] - at[VALUES]));
 		code = a->infer ? rt_infer_files(c, a->infer) : a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
 		if (c->rank == 0)
 			rt_report_end(c, &r, code);

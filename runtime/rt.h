@@ -182,6 +182,7 @@ void *rt_value(const Ctx *, int value);                 /* where it lies on this
 
 /* slab.c or slab_cuda.c: memory of the device.  A value is filled on the host through rt_host and rt_put. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */
+int   rt_device_touch(Ctx *);                           /* with the threads of the pool: all of it is there from now on */
 void  rt_device_close(Ctx *);
 void *rt_host(Ctx *, void *value, size_t bytes);        /* where the host may write bytes that belong into value */
 int   rt_put(Ctx *, void *value, size_t bytes);         /* what was written at rt_host is now in value */

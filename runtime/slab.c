@@ -1,10 +1,11 @@
 /* The memory of a rank on the CPU: one private slab, and its part of the window that peers read.
  *
- * The slab begins at a huge page and asks for such pages; all of it is touched at once, so that a machine without the memory
- * says so before step 0, and no step waits for pages. */
+ * The slab begins at a huge page and asks for such pages; all of it is touched before step 0, so that a machine without the memory
+ * says so, and no step waits for pages.  What a page costs is that the kernel clears it, so the threads share the work. */
 #include "rt.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -44,9 +45,30 @@ int rt_device_open(Ctx *c, unsigned char *window)
 		return rt_error(c, RT_MEMORY, "cannot map a slab of %zu bytes", bytes);
 	if (bytes >= HUGE)
 		madvise(c->slab, bytes, MADV_HUGEPAGE);
-	if (madvise(c->slab, bytes, MADV_POPULATE_WRITE) && errno == ENOMEM)
-		return rt_error(c, RT_MEMORY, "there is no memory for a slab of %zu bytes", bytes);
 	return 0;
+}
+
+typedef struct Touch { unsigned char *slab; size_t bytes; atomic_bool lacks; } Touch;
+
+/* Huge pages lo .. hi - 1; kernels before 5.14 give pages only to those who write. */
+static void touch(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	Touch *t = arg;
+	size_t from = (size_t)lo * HUGE, to = (size_t)hi * HUGE < t->bytes ? (size_t)hi * HUGE : t->bytes;
+	(void)thread;
+	if (!madvise(t->slab + from, to - from, MADV_POPULATE_WRITE))
+		return;
+	if (errno == ENOMEM)
+		atomic_store(&t->lacks, true);
+	for (size_t at = from; at < to && errno == EINVAL; at += PAGE)
+		((volatile unsigned char *)t->slab)[at] = 0;
+}
+
+int rt_device_touch(Ctx *c)
+{
+	Touch t = { .slab = c->slab, .bytes = slab_bytes(c) };
+	rt_parallel(c, (int64_t)((t.bytes + HUGE - 1) / HUGE), 1, touch, &t);
+	return t.lacks ? rt_error(c, RT_MEMORY, "there is no memory for a slab of %zu bytes", t.bytes) : 0;
 }
 
 void rt_device_close(Ctx *c)
