@@ -363,6 +363,7 @@ typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 Text *tree_file(Tree *, const char *path);
 OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
+void  tree_headers(Tree *, const char *name);                            /* those that a file of kernels includes */
 void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
 /* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
 const char *emit_embedded(const char *name);                             /* the text of an embedded file */

@@ -93,19 +93,19 @@ void tree_copy(Tree *t, const char *path, const char *from)
 		text_raw(f, s, strlen(s));
 }
 
-/* A file of kernels/cpu with the headers that it includes, and the files of code that belong to these. */
-static void copy_with_headers(Tree *t, const char *name)
+/* The headers that a file of kernels includes, and the files of code that belong to these. */
+void tree_headers(Tree *t, const char *name)
 {
 	static const char key[] = "#include \"";
 	for (const char *at = strstr(emit_embedded(name), key); at; at = strstr(at, key)) {
 		at += sizeof key - 1;
 		size_t n = strcspn(at, "\"");
 		char *h = arena_printf(t->arena, "%.*s", (int)n, at), *c = arena_printf(t->arena, "%.*sc", (int)n - 1, at);
-		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
+		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || !strcmp(h, "bits.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
 			continue;
-		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h), copy_with_headers(t, h);
-		if (embedded(c))
-			tree_copy(t, arena_printf(t->arena, "kernels/%s", c), c), copy_with_headers(t, c);
+		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h), tree_headers(t, h);
+		if (embedded(c) && !strstr(name, ".cu"))
+			tree_copy(t, arena_printf(t->arena, "kernels/%s", c), c), tree_headers(t, c);
 	}
 }
 
@@ -129,7 +129,7 @@ void tree_kernel(Tree *t, const char *name)
 	char *fast = arena_printf(t->arena, "%s_fast.c", name), *plain = arena_printf(t->arena, "%s.c", name);
 	const char *text = embedded(fast), *file = text && covers(text, emit_embedded(plain)) ? fast : plain;
 	tree_copy(t, arena_printf(t->arena, "kernels/%s", file), file);
-	copy_with_headers(t, file);
+	tree_headers(t, file);
 }
 
 /* ---- templates ---- */

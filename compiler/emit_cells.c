@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* The cell, told by the shape of a state sequence [steps, batch, hidden] and the gates' weights. */
-static void print_cells(const Print *p, int xw, int r)
+/* The cell, told by a sequence [steps, batch, ...], the first operand, and the gates' weights [..., hidden]. */
+static void print_cells(const Print *p, int r)
 {
-	Shape x = emit_in(p, xw), w = emit_in(p, r);
+	Shape x = emit_in(p, 0), w = emit_in(p, r);
 	emit_need(p, k_work_cells(x.d[1], w.d[1], emit_float(p->n->in[0]) ? K_F32 : K_F64));
 	text_add(p->t, ", &(KCells){ %lld", (long long)x.d[0]);
 	emit_sizes(p, x.d[1], w.d[1]);
@@ -16,40 +16,19 @@ static void print_cells(const Print *p, int xw, int r)
 	emit_type(p, p->n->in[0]);
 }
 
-static void call_lstm(const Print *p)
-{
-	emit_call(p, "k_lstm", "012345", "01234");
-	print_cells(p, 0, 1);
-}
+/* By kernel: its results and operands, and which of these are the weights. */
+static const struct { const char *kernel, *make, *take; int weights; } cells[] = {
+	{ "lstm", "012345", "01234", 1 }, { "lstm_grad", "012", "01234567", 3 }, { "gru", "01234", "01234", 1 },
+	{ "gru_grad", "012", "0123456", 3 }, { "rnn", "012", "0123", 1 }, { "rnn_grad", "01", "01234", 3 },
+};
 
-static void call_lstm_grad(const Print *p)
+static void call_cells(const Print *p)
 {
-	emit_call(p, "k_lstm_grad", "012", "01234567");
-	print_cells(p, 0, 3);
-}
-
-static void call_gru(const Print *p)
-{
-	emit_call(p, "k_gru", "01234", "01234");
-	print_cells(p, 0, 1);
-}
-
-static void call_gru_grad(const Print *p)
-{
-	emit_call(p, "k_gru_grad", "012", "0123456");
-	print_cells(p, 0, 3);
-}
-
-static void call_rnn(const Print *p)
-{
-	emit_call(p, "k_rnn", "012", "0123");
-	print_cells(p, 0, 1);
-}
-
-static void call_rnn_grad(const Print *p)
-{
-	emit_call(p, "k_rnn_grad", "01", "01234");
-	print_cells(p, 0, 3);
+	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+		if (!strcmp(p->n->row->kernel, cells[i].kernel)) {
+			emit_call(p, arena_printf(p->e->tree.arena, "k_%s", cells[i].kernel), cells[i].make, cells[i].take);
+			print_cells(p, cells[i].weights);
+		}
 }
 
 /* Their composites exist for what the forward kernel can do alone. */
@@ -84,12 +63,12 @@ static void call_cofactor(const Print *p)
 }
 
 const Kernel calls_cells[] = {
-	{ "lstm", "recurrent", 31, steps_plain, call_lstm, false },
-	{ "lstm_grad", "recurrent", 255, can_grad, call_lstm_grad, false },
-	{ "gru", "recurrent", 31, steps_plain, call_gru, false },
-	{ "gru_grad", "recurrent", 127, can_grad, call_gru_grad, false },
-	{ "rnn", "recurrent", 15, steps_plain, call_rnn, false },
-	{ "rnn_grad", "recurrent", 31, can_grad, call_rnn_grad, false },
+	{ "lstm", "recurrent", 31, steps_plain, call_cells, false },
+	{ "lstm_grad", "recurrent", 255, can_grad, call_cells, false },
+	{ "gru", "recurrent", 31, steps_plain, call_cells, false },
+	{ "gru_grad", "recurrent", 127, can_grad, call_cells, false },
+	{ "rnn", "recurrent", 15, steps_plain, call_cells, false },
+	{ "rnn_grad", "recurrent", 31, can_grad, call_cells, false },
 	{ "det", "det", 1, can_det, call_det, false },
 	{ "cofactor", "det", 1, can_det, call_cofactor, false },
 	{ 0 },

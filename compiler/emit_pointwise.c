@@ -461,6 +461,7 @@ void emit_kernels(Emit *e)
 		}
 		const char *file = arena_printf(e->tree.arena, "%s.cu", e->kernel[i]);
 		tree_copy(&e->tree, arena_printf(e->tree.arena, "kernels/%s", file), file);
+		tree_headers(&e->tree, file);
 		text_add(&inc, "#include \"%s\"\n", file);
 	}
 	if (gpu) {

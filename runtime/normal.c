@@ -4,9 +4,8 @@
  * A hash gives 64 bits for each pair of indices.  The upper half becomes a number u in (0, 1], the lower an angle; a pair of
  * normal numbers is sqrt(-2 log u) times cosine and sine of the angle (G. Box and M. Muller, 1958).  Logarithm and sine are
  * polynomials through Chebyshev's points, both within 5e-8; the farthest number is 6.6 deviations from the mean. */
+#include "bits.h"
 #include "run.h"
-
-#include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC optimize("O3")              /* vector code: clang makes it at -O2, too */
@@ -27,20 +26,6 @@ INLINE uint64_t mix(uint64_t a, uint64_t b)
 	return x ^ (x >> 31);
 }
 
-INLINE float from_bits(uint32_t i)
-{
-	float f;
-	memcpy(&f, &i, sizeof f);
-	return f;
-}
-
-INLINE uint32_t to_bits(float f)
-{
-	uint32_t i;
-	memcpy(&i, &f, sizeof i);
-	return i;
-}
-
 /* The upper half as a number from 0.5 to 2^31. */
 INLINE float upper(uint32_t hi)
 {
@@ -50,8 +35,8 @@ INLINE float upper(uint32_t hi)
 /* sqrt(-2 log(f / 2^31)), f in (0, 2^31]: f is m 2^e, m from sqrt(1/2) to sqrt(2); then Newton's method for 1 / sqrt. */
 INLINE float radius(float f)
 {
-	int32_t bits = (int32_t)to_bits(f), e = (bits - 0x3F3504F3) >> 23;
-	float t = from_bits((uint32_t)(bits - e * (1 << 23))) - 1.0f, p = 0.0904878452f;
+	int32_t bits = (int32_t)rt_bits(f), e = (bits - 0x3F3504F3) >> 23;
+	float t = rt_from_bits((uint32_t)(bits - e * (1 << 23))) - 1.0f, p = 0.0904878452f;
 	p = p * t;
 	p = (p - 0.140308917f) * t;
 	p = (p + 0.147038996f) * t;
@@ -65,8 +50,8 @@ INLINE float radius(float f)
 	rest = rest + t;                                /* log m */
 	float v = (float)(31 - e) * 1.38629436f, twice = rest * 2.0f;
 	v = v - twice;
-	v = from_bits(to_bits(v) & ~(uint32_t)((int32_t)to_bits(v) >> 31)) + 1e-20f;   /* above 0, so that 1 / sqrt is finite */
-	float y = from_bits(0x5F375A86u - (to_bits(v) >> 1)), h = v * 0.5f;
+	v = rt_from_bits(rt_bits(v) & ~(uint32_t)((int32_t)rt_bits(v) >> 31)) + 1e-20f;   /* above 0, so that 1 / sqrt is finite */
+	float y = rt_from_bits(0x5F375A86u - (rt_bits(v) >> 1)), h = v * 0.5f;
 	for (int i = 0; i < 3; i++) {
 		float yy = y * y, s = h * yy;
 		s = 1.5f - s;
@@ -78,7 +63,7 @@ INLINE float radius(float f)
 /* The cosine of an angle of which 2^32 is a whole turn. */
 INLINE float cosine(uint32_t angle)
 {
-	float t = (float)(int32_t)angle * 0x1p-32f, a = from_bits(to_bits(t) & 0x7FFFFFFFu), s = 0.25f - a, z = s * s;
+	float t = (float)(int32_t)angle * 0x1p-32f, a = rt_from_bits(rt_bits(t) & 0x7FFFFFFFu), s = 0.25f - a, z = s * s;
 	float p = 39.7598267f * z;
 	p = (p - 76.5811691f) * z;
 	p = (p + 81.602478f) * z;

@@ -120,7 +120,9 @@ static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return
 static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 
-bool steps_plain(const Node *);          /* steps.c: an RNN, GRU or LSTM of the usual kind */
+/* steps.c, recurrent.c: the activation of a gate */
+typedef struct Act { const char *name; double alpha, beta; } Act;
+bool steps_plain(const Node *);          /* an RNN, GRU or LSTM of the usual kind */
 
 /* costs */
 Cost cost_pointwise(const Node *);

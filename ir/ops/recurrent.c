@@ -9,11 +9,6 @@
 enum { X, W, R, B, LENS, H0, C0, PEEP };
 enum { ACTS_MAX = 6 };
 
-typedef struct Act {
-	const char *name;
-	double alpha, beta;
-} Act;
-
 typedef struct Cell {
 	Node *n;
 	int gates; /* 1 RNN, 3 GRU, 4 LSTM */

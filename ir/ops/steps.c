@@ -15,11 +15,6 @@ enum { XW, R, H, LENS, C, P, RB = C };
 enum { Y, Y_H, BEFORE, GATES, Y_C, CELLS, INNER = Y_C };
 enum { ACTS = 3, STEP_NODES = 24, STATE_MOST = 8192 };  /* the last: bytes of a state in kernels */
 
-typedef struct Act {
-	const char *name;
-	double alpha, beta;
-} Act;
-
 typedef struct Cell {
 	Node *n;
 	int gates; /* 1 RNN, 3 GRU, 4 LSTM */

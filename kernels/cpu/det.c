@@ -1,38 +1,7 @@
-/* Determinants, and the minors that are their derivative: by elimination with the largest pivot, in double.  A matrix is worked on in
- * scratch. */
+/* Determinants, and the minors that are their derivative.  A matrix is worked on in scratch. */
+#include "det.h"
 #include "real.h"
 #include "turns.h"
-
-#include <math.h>
-
-/* Of the m by m matrix a, which is used up. */
-static double determinant(double *a, int64_t m)
-{
-	double det = 1;
-	for (int64_t k = 0; k < m; k++) {
-		int64_t pivot = k;
-		for (int64_t i = k + 1; i < m; i++)
-			if (fabs(a[i * m + k]) > fabs(a[pivot * m + k]))
-				pivot = i;
-		if (pivot != k) {
-			for (int64_t j = 0; j < m; j++) {
-				double v = a[k * m + j];
-				a[k * m + j] = a[pivot * m + j];
-				a[pivot * m + j] = v;
-			}
-			det = -det;
-		}
-		det *= a[k * m + k];
-		if (det == 0)
-			return 0;
-		for (int64_t i = k + 1; i < m; i++) {
-			double times = a[i * m + k] / a[k * m + k];
-			for (int64_t j = k; j < m; j++)
-				a[i * m + j] -= times * a[k * m + j];
-		}
-	}
-	return det;
-}
 
 typedef struct Job { const Ctx *c; void *y; const void *x; int64_t m; KType type; } Job;
 

@@ -5,25 +5,12 @@
 #ifndef FASTMATH_H
 #define FASTMATH_H
 
+#include "bits.h"
+
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #define FASTMATH static inline __attribute__((always_inline))
-
-FASTMATH float fast_from_bits(uint32_t i)
-{
-	float f;
-	memcpy(&f, &i, sizeof f);
-	return f;
-}
-
-FASTMATH uint32_t fast_bits(float f)
-{
-	uint32_t i;
-	memcpy(&i, &f, sizeof i);
-	return i;
-}
 
 /* exp(x) - 1 - x over x * x, for x between +- log(2) / 2. */
 FASTMATH float fast_exp_rest(float r)
@@ -46,8 +33,8 @@ FASTMATH float fast_expf(float x)
 	r = fmaf(n, 2.12194440e-4f, r);
 	float e = fmaf(r * r, fast_exp_rest(r), r) + 1.0f;
 	/* Times 2^n, in two steps, since n may lie beyond the exponents. */
-	int32_t i = (int32_t)(fast_bits(t) - fast_bits(big)), half = i >> 1;
-	return e * fast_from_bits((uint32_t)(half + 127) << 23) * fast_from_bits((uint32_t)(i - half + 127) << 23);
+	int32_t i = (int32_t)(rt_bits(t) - rt_bits(big)), half = i >> 1;
+	return e * rt_from_bits((uint32_t)(half + 127) << 23) * rt_from_bits((uint32_t)(i - half + 127) << 23);
 }
 
 /* exp(x) where it is a normal number: x between -87 and 88. */
@@ -57,7 +44,7 @@ FASTMATH float fast_exp_near(float x)
 	float t = fmaf(x, 1.44269504f, big), n = t - big;
 	float r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
 	float e = fmaf(r * r, fast_exp_rest(r), r) + 1.0f;
-	return e * fast_from_bits((fast_bits(t) - fast_bits(big) + 127) << 23);
+	return e * rt_from_bits((rt_bits(t) - rt_bits(big) + 127) << 23);
 }
 
 /* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0. */
@@ -108,9 +95,9 @@ FASTMATH float fast_logf(float x)
 {
 	/* x = m 2^e with m between sqrt(1/2) and sqrt(2); numbers below the normal ones are first made larger. */
 	float tiny = x < 1.17549435e-38f ? 1.0f : 0.0f, y = tiny != 0.0f ? x * 8388608.0f : x;
-	uint32_t i = fast_bits(y);
+	uint32_t i = rt_bits(y);
 	int32_t e = (int32_t)(i - 0x3F3504F3u) >> 23;
-	float f = fast_from_bits(i - ((uint32_t)e << 23)) - 1.0f, n = (float)e - tiny * 23.0f;
+	float f = rt_from_bits(i - ((uint32_t)e << 23)) - 1.0f, n = (float)e - tiny * 23.0f;
 	float p = 0.06746601313352585f;
 	p = fmaf(p, f, -0.11675640940666199f);
 	p = fmaf(p, f, 0.11888174712657928f);

@@ -1,78 +1,7 @@
 /* Regions of interest.  What a bin sees is a list of taps, a pixel and a weight each; value and gradient walk the same list. */
 #include "real.h"
+#include "roi.h"
 #include "turns.h"
-
-#include <math.h>
-
-typedef struct Bin {
-	double y, x, high, wide;        /* aligned: where it begins, how far its points lie apart */
-	int64_t ny, nx;                 /* points, or pixels */
-	int64_t y0, x0;                 /* the first pixel */
-	int64_t taps;
-} Bin;
-
-static int64_t within(double v, int64_t n)
-{
-	return v > 0 ? v < (double)n ? (int64_t)v : n : 0;
-}
-
-static int64_t points(const KRoi *r, double size)
-{
-	double n = ceil(size);
-	return r->samples ? r->samples : n > 4096 ? 4096 : n > 0 ? (int64_t)n : 0;
-}
-
-/* Bin (i, j) of the region box: x1 y1 x2 y2. */
-static Bin bin_of(const KRoi *r, const double *box, int64_t i, int64_t j)
-{
-	Bin b = { 0 };
-	if (r->align) {
-		double shift = r->half ? 0.5 : 0, x = box[0] * r->scale - shift, y = box[1] * r->scale - shift;
-		double w = box[2] * r->scale - shift - x, h = box[3] * r->scale - shift - y;
-		double bh = (r->half || h > 1 ? h : 1) / (double)r->ph, bw = (r->half || w > 1 ? w : 1) / (double)r->pw;
-		b.ny = points(r, bh);
-		b.nx = points(r, bw);
-		b.high = bh / (double)(b.ny ? b.ny : 1);
-		b.wide = bw / (double)(b.nx ? b.nx : 1);
-		b.y = y + (double)i * bh + b.high / 2;
-		b.x = x + (double)j * bw + b.wide / 2;
-		b.taps = 4 * b.ny * b.nx;
-		return b;
-	}
-	double x = round(box[0] * r->scale), y = round(box[1] * r->scale);
-	double h = round(box[3] * r->scale) - y + 1, w = round(box[2] * r->scale) - x + 1;
-	double bh = (h > 1 ? h : 1) / (double)r->ph, bw = (w > 1 ? w : 1) / (double)r->pw;
-	b.y0 = within(floor((double)i * bh) + y, r->h);
-	b.x0 = within(floor((double)j * bw) + x, r->w);
-	b.ny = within(ceil((double)(i + 1) * bh) + y, r->h) - b.y0;
-	b.nx = within(ceil((double)(j + 1) * bw) + x, r->w) - b.x0;
-	b.taps = b.ny > 0 && b.nx > 0 ? b.ny * b.nx : 0;
-	return b;
-}
-
-static double clamp(double v, int64_t n)
-{
-	return v < 0 ? 0 : v > (double)(n - 1) ? (double)(n - 1) : v;
-}
-
-/* The pixel of tap k and its weight: of a point, its neighbours in turn.  Points more than a pixel outside weigh nothing. */
-static int64_t tap(const KRoi *r, const Bin *b, int64_t k, double *weight)
-{
-	*weight = 1;
-	if (!r->align)
-		return (b->y0 + k / b->nx) * r->w + b->x0 + k % b->nx;
-	double y = b->y + (double)(k / 4 / b->nx) * b->high, x = b->x + (double)(k / 4 % b->nx) * b->wide;
-	*weight = 0;
-	if (!(y >= -1 && y <= (double)r->h && x >= -1 && x <= (double)r->w))
-		return 0;
-	y = clamp(y, r->h);
-	x = clamp(x, r->w);
-	int64_t iy = (int64_t)y, ix = (int64_t)x;
-	double fy = y - (double)iy, fx = x - (double)ix;
-	bool down = k & 2, right = k & 1;
-	*weight = (down ? fy : 1 - fy) * (right ? fx : 1 - fx);
-	return (down && iy < r->h - 1 ? iy + 1 : iy) * r->w + (right && ix < r->w - 1 ? ix + 1 : ix);
-}
 
 /* The value of a bin on the plane at x; *best: which tap is the largest, -1: none. */
 static double value(const KRoi *r, const Bin *b, const void *x, int64_t plane, KType type, int64_t *best)

@@ -1,32 +1,8 @@
-/* Determinants and minors: one block per matrix, whose first thread eliminates in shared memory, in double, as kernels/cpu does. */
+/* Determinants and minors: one block per matrix, whose first thread eliminates in shared memory. */
 #include "dialect.h"
+#include "det.h"
 
 enum { DET = 64 };
-
-__device__ static double determinant(double *a, i64 m)
-{
-	double det = 1;
-	for (i64 k = 0; k < m; k++) {
-		i64 pivot = k;
-		for (i64 i = k + 1; i < m; i++)
-			if (fabs(a[i * m + k]) > fabs(a[pivot * m + k]))
-				pivot = i;
-		for (i64 j = 0; j < m && pivot != k; j++) {
-			double v = a[k * m + j];
-			a[k * m + j] = a[pivot * m + j];
-			a[pivot * m + j] = v;
-		}
-		det *= pivot == k ? a[k * m + k] : -a[k * m + k];
-		if (det == 0)
-			return 0;
-		for (i64 i = k + 1; i < m; i++) {
-			double times = a[i * m + k] / a[k * m + k];
-			for (i64 j = k; j < m; j++)
-				a[i * m + j] -= times * a[k * m + j];
-		}
-	}
-	return det;
-}
 
 /* x without one row and one column, or whole for row -1. */
 template <class T> __device__ static double minor_of(const T *x, double *a, i64 m, i64 row, i64 col)

@@ -1,4 +1,5 @@
-/* What a kernel file may use: one dialect that nvcc, NVRTC and a C++ compiler accept.  No other header is included. */
+/* What a kernel file may use: one dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that the kernels of the CPU share with them
+ * (roi.h, det.h) are written in it and in C. */
 #ifndef DIALECT_H
 #define DIALECT_H
 
@@ -8,6 +9,7 @@ typedef unsigned long long u64;
 
 enum { BLOCK = 256, AXES = 8 };
 
+#define K_DEVICE __device__ static inline
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define NEG_INF (-3.402823466e38f * 10.0f)
 

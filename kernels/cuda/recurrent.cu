@@ -39,6 +39,12 @@ template <class T> __device__ static T back(const T *r, const T *d, i64 from, i6
 
 #define EACH(j) for (i64 j = threadIdx.x; j < n; j += BLOCK)
 
+/* Calls f, a template, with the shared memory of the block and the other arguments. */
+#define IN_ROOM(f, ...) \
+	__shared__ double room[6 * STATE_BYTES / 8]; \
+	Any shared = { room }; \
+	BY_REAL(type, f, shared, __VA_ARGS__)
+
 template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw, const T *r, const T *h0, const int *lens, const T *c0,
                                                const Cells &k)
 {
@@ -87,9 +93,7 @@ template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, 
 
 KERNEL g_lstm(Any y, Any yh, Any before, Any gates, Any yc, Any cells, Any xw, Any r, Any h0, const int *lens, Any c0, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, lstm, shared, y, yh, before, gates, yc, cells, xw, r, h0, lens, c0, k);
+	IN_ROOM(lstm, y, yh, before, gates, yc, cells, xw, r, h0, lens, c0, k);
 }
 
 template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh, const T *gates, const T *r, const T *dyc, const T *cells,
@@ -132,9 +136,7 @@ template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *
 
 KERNEL g_lstm_grad(Any dxw, Any dh0, Any dc0, Any dy, Any dyh, Any gates, Any r, Any dyc, Any cells, Any c0, const int *lens, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, lstm_grad, shared, dxw, dh0, dc0, dy, dyh, gates, r, dyc, cells, c0, lens, k);
+	IN_ROOM(lstm_grad, dxw, dh0, dc0, dy, dyh, gates, r, dyc, cells, c0, lens, k);
 }
 
 template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T *gates, T *inner, const T *xw, const T *r, const T *h0, const int *lens, const T *rb,
@@ -179,9 +181,7 @@ template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T
 
 KERNEL g_gru(Any y, Any yh, Any before, Any gates, Any inner, Any xw, Any r, Any h0, const int *lens, Any rb, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, gru, shared, y, yh, before, gates, inner, xw, r, h0, lens, rb, k);
+	IN_ROOM(gru, y, yh, before, gates, inner, xw, r, h0, lens, rb, k);
 }
 
 template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *side, const T *dy, const T *dyh, const T *gates, const T *r, const T *before, const T *inner,
@@ -232,9 +232,7 @@ template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *s
 
 KERNEL g_gru_grad(Any dxw, Any dh0, Any side, Any dy, Any dyh, Any gates, Any r, Any before, Any inner, const int *lens, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, gru_grad, shared, dxw, dh0, side, dy, dyh, gates, r, before, inner, lens, k);
+	IN_ROOM(gru_grad, dxw, dh0, side, dy, dyh, gates, r, before, inner, lens, k);
 }
 
 template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int *lens, const Cells &k)
@@ -267,9 +265,7 @@ template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, c
 
 KERNEL g_rnn(Any y, Any yh, Any before, Any xw, Any r, Any h0, const int *lens, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, rnn, shared, y, yh, before, xw, r, h0, lens, k);
+	IN_ROOM(rnn, y, yh, before, xw, r, h0, lens, k);
 }
 
 template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int *lens, const Cells &k)
@@ -299,7 +295,5 @@ template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, cons
 
 KERNEL g_rnn_grad(Any dxw, Any dh0, Any dy, Any dyh, Any y, Any r, const int *lens, Cells k, int type)
 {
-	__shared__ double room[6 * STATE_BYTES / 8];
-	Any shared = { room };
-	BY_REAL(type, rnn_grad, shared, dxw, dh0, dy, dyh, y, r, lens, k);
+	IN_ROOM(rnn_grad, dxw, dh0, dy, dyh, y, r, lens, k);
 }

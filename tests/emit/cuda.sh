@@ -17,4 +17,4 @@ command -v nvcc >/dev/null || { echo "skip compiles: there is no nvcc"; exit 0; 
 		echo "#include \"$(basename "$f")\""
 	done
 } >all.cu
-nvcc -I"$k/cuda" -I"$k/cpu" -cubin -o all.cubin all.cu 2>log && echo "ok compiles" || { echo "not ok compiles: $(head -n 1 log)"; sed 's/^/    /' log | head -n 20; }
+nvcc -I"$k/cuda" -I"$k/cpu" -I"$k" -cubin -o all.cubin all.cu 2>log && echo "ok compiles" || { echo "not ok compiles: $(head -n 1 log)"; sed 's/^/    /' log | head -n 20; }

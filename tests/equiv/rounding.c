@@ -8,23 +8,10 @@
 #include <string.h>
 
 #include "../../kernels/kernels.h"
+#include "../../runtime/bits.h"
 #include "../../kernels/cpu/round.c"
 
 enum { EACH = 4, N = EACH << 16 };
-
-static float from_bits(uint32_t u)
-{
-	float x;
-	memcpy(&x, &u, sizeof x);
-	return x;
-}
-
-static uint32_t bits(float x)
-{
-	uint32_t u;
-	memcpy(&u, &x, sizeof u);
-	return u;
-}
 
 /* Every number of the type as a float, and three that must go to it or its neighbour. */
 static void fill(Tensor *half, float *x)
@@ -34,11 +21,11 @@ static void fill(Tensor *half, float *x)
 		memcpy((void *)half->data, h, sizeof h);
 		float a = (float)tensor_get(half, 0), b = (float)tensor_get(half, 1);
 		float mid = isfinite(a) && isfinite(b) ? a / 2 + b / 2 : isfinite(a) ? a * (1 + 0x1p-9f) : a;
-		uint32_t u = bits(mid);
+		uint32_t u = rt_bits(mid);
 		x[i * EACH] = a;
 		x[i * EACH + 1] = mid;
-		x[i * EACH + 2] = isfinite(mid) ? from_bits(u + 1) : mid;
-		x[i * EACH + 3] = isfinite(mid) && u << 1 ? from_bits(u - 1) : mid;
+		x[i * EACH + 2] = isfinite(mid) ? rt_from_bits(u + 1) : mid;
+		x[i * EACH + 3] = isfinite(mid) && u << 1 ? rt_from_bits(u - 1) : mid;
 	}
 }
 
@@ -53,7 +40,7 @@ static void try(const char *name, DType type, int (*kernel)(Ctx *, float *, int6
 	for (int64_t i = 0; i < N; i++) {
 		tensor_set(two, 0, x[i]);
 		float want = (float)tensor_get(two, 0);
-		bool same = isnan(want) ? isnan(y[i]) : bits(want) == bits(y[i]);
+		bool same = isnan(want) ? isnan(y[i]) : rt_bits(want) == rt_bits(y[i]);
 		if (!same && !bad++)
 			printf(" %a became %a, not %a\n", (double)x[i], (double)y[i], (double)want);
 		moved += !isnan(want) && want != x[i];

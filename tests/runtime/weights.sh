@@ -1,17 +1,6 @@
 # Start values from files: .npy and .safetensors beside the model, and weights.safetensors beside the program.
 # seconds: 200
-check() { # name, command...: prints ok or not ok
-	local name=$1
-	shift
-	if "$@" >log 2>&1; then echo "ok $name"; else echo "not ok $name: $(head -n 1 log)"; fi
-}
-refused() { # name, exit status, text, command...
-	local name=$1 want=$2 text=$3 status
-	shift 3
-	"$@" >log 2>&1
-	status=$?
-	if [ $status = "$want" ] && grep -q -- "$text" log; then echo "ok $name"; else echo "not ok $name: exit status $status: $(head -n 2 log)"; fi
-}
+. "$HERE/common.bash"
 cat >make.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 make (float[64, 10] x) => (float[64, 10] w) <int64 rows = {0}, int64 columns = {1}> { w = Sin(CumSum(CumSum(x, rows), columns)) }
