@@ -272,11 +272,11 @@ typedef struct Route { int n; Form *form; double seconds; } Route;       /* the 
 const Route *route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* remembered */
 
 /* project.c: what each rank holds. */
-typedef struct Split {              /* one way in which an axis is cut: ranks find their origin by its index */
-	int64_t n;
-	int meshdim;
-	int64_t *origin, *len;          /* by rank */
-} Split;
+typedef struct Forms {              /* those of all values of all programs, each once */
+	Form *form;
+	int64_t *most;                  /* elements of the largest part */
+	int n, nmost;
+} Forms;
 typedef enum { KEEP_INPUT, KEEP_PARAM, KEEP_STATE, KEEP_CONST, KEEP_GRAD, KEEP_ACT } Keep;
 /* A value as ranks hold it.  Slots of values that are updated in place are one. */
 typedef struct Slot {
@@ -284,7 +284,7 @@ typedef struct Slot {
 	int id;                         /* t<id> in generated code */
 	int rank;
 	int64_t dim[RANK_MAX];          /* logical */
-	int split[RANK_MAX];            /* index into plan->split, or -1 */
+	int form;                       /* index into plan->forms: what each rank holds of it */
 	int64_t bytes;                  /* of the largest shard */
 	Keep keep;
 	bool window;                    /* peers read it */
@@ -309,9 +309,10 @@ typedef struct Action {
 	Node *host;                     /* the product whose epilogue the others are; NULL: none.  Its operands are taken first */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
-	const char *how;                /* collective: all_reduce, all_gather; compute of a boxing: slice, zero */
+	const char *how;                /* of a transfer; those that no peer takes part in are of kind compute */
 	bool elementwise;               /* an element of a result depends on the operands' elements at its own place only: a result may lie on them */
 } Action;
+bool schedule_all_reduce(const Action *);                    /* peers read its result, too, and it may lie on its operand */
 typedef struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
@@ -333,7 +334,7 @@ struct Plan {
 	bool training;
 	Mesh **mesh; int nmesh;
 	Mesh *main;                     /* the default mesh */
-	Split *split; int nsplit;
+	Forms *forms;                   /* the main program's, for all */
 	Slot **slot;                    /* by value id; NULL: never in memory (a constant written into the code) */
 	int nslot;                      /* length of the array */
 	Group *group; int ngroup;       /* in the order in which they run */
@@ -348,10 +349,13 @@ struct Plan {
 
 Slot   *plan_slot(const Plan *, const Value *);
 bool    fuse_room(const Plan *, const Value *);                          /* a product may be written there before its epilogue has run */
-void    project_roles(Graph *);                                          /* once the splits of all programs are known */
+void    project_roles(Graph *);                                          /* once the forms of all programs are known */
 Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
+const Form *slot_form(const Plan *, const Slot *);
+bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
+bool    slot_alike(const Plan *, const Slot *, const Slot *);            /* ranks hold the same indices of both, which have one shape */
 
 /* emit.c: files in memory, then a tree on the disk, whole or not at all. */
 typedef struct Text { char *s; size_t n, cap; } Text;
@@ -373,6 +377,7 @@ const char *emit_from(Arena *, const Node *);                            /* "mlp
 int  tree_write(const Tree *, const char *dir);                          /* emit_make.c */
 
 /* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
+typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: no peer takes part */
 typedef struct Emit {
 	Graph *g;                               /* of the program that is being written */
 	Plan *plan;
@@ -386,6 +391,8 @@ typedef struct Emit {
 	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
 	bool halves;                            /* something is rounded to half precision */
+	int *form; int nform;                   /* forms that the runtime is told of: indices into plan->forms */
+	EmitMove *move; int nmove;           /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
 const char *emit_part(const Emit *);                         /* "step", "eval", "infer" */
@@ -416,7 +423,8 @@ typedef struct Kernel {
 const Kernel *emit_kernel(const Node *);                     /* NULL: none */
 bool emit_boxing(const Node *);                              /* a transfer */
 void emit_transfer(const Print *);                           /* its call */
-void emit_box(const Print *, const Slot *);                  /* "&(RtBox){ ... }" */
+int  emit_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank has all of it */
+const char *emit_origin(const Print *, const Slot *, int axis);          /* text: where this rank's part of an axis begins */
 int  emit_bits(const Value *);                               /* of one element */
 bool emit_has(const Node *);                                 /* there is a kernel or an expression for it */
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
@@ -433,6 +441,7 @@ const char *emit_init(const Value *, double *a, double *b);
 void emit_number(Emit *);
 const char *emit_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
 void emit_values(Emit *);
+const char *emit_type_word(DType);                           /* "F32": RT_F32 */
 void emit_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
 int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
 void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */

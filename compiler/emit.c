@@ -386,21 +386,16 @@ static int emit_trainer(Emit *e, uint64_t hash)
 {
 	const Plan *p = e->plan;
 	Text roles = { 0 }, ranks = { 0 }, inputs = { 0 }, program = { 0 };
+	size_t line = 0;
 	print_roles(e, &roles);
-	for (int r = 0; r < p->main->nrank; r++) {
-		int coord[MESH_DIMS];
-		mesh_coord(p->main, r, coord);
-		text_add(&ranks, "\t{ %d, {", p->role_of[r]);
-		for (int k = 0; k < p->main->ndim; k++)
-			text_add(&ranks, "%s %d", k ? "," : "", coord[k]);
-		text_add(&ranks, " }, {");
-		for (int k = 0; k < p->nsplit; k++)
-			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].origin[r]);
-		text_add(&ranks, "%s }, {", p->nsplit ? "" : " 0");
-		for (int k = 0; k < p->nsplit; k++)
-			text_add(&ranks, "%s %" PRId64, k ? "," : "", p->split[k].len[r]);
-		text_add(&ranks, "%s } },\n", p->nsplit ? "" : " 0");
+	text_add(&ranks, p->nrole > 1 ? "/* The role of each rank. */\nstatic const uint16_t role_of[] = {\n" : "");
+	for (int r = 0; r < p->main->nrank && p->nrole > 1; r++)
+		emit_pack(&ranks, &line, arena_printf(e->tree.arena, "%d,", p->role_of[r]));
+	if (p->nrole > 1) {
+		emit_packed(&ranks);
+		text_add(&ranks, "};\n\n");
 	}
+	text_add(&program, "\t.nrank = %d,\n%s", p->main->nrank, p->nrole > 1 ? "\t.role_of = role_of,\n" : "");
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.times ? p->train.times : 1, p->train.steps, p->train.seed);
 	if (p->training)
@@ -418,7 +413,7 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	if (bad)
 		return -1;
 	Text model = { 0 };
-	template_fill(&model, "model.c", "banner", banner(e, "The model: its roles, what differs between ranks, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	template_fill(&model, "model.c", "banner", banner(e, "The model: its roles, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
 	prefixed(e, "model.c", &model);
 	emit_header(e);
 	return 0;

@@ -67,61 +67,40 @@ bool emit_can(Node *n)
 	return true;
 }
 
-/* ---- transfers ---- */
+/* ---- forms and transfers ---- */
 
-void emit_box(const Print *p, const Slot *s)
+static int number_of(Emit *e, int form)
 {
-	Shape len = emit_held(p, s);
-	text_add(p->t, "&(RtBox){ %d", s->rank);
-	emit_dims(p, s->dim, s->rank);
-	emit_dims(p, len.d, s->rank);
-	text_add(p->t, ", {");
-	for (int a = 0; a < s->rank; a++)
-		text_add(p->t, s->split[a] < 0 ? "%s -1" : "%s SPLIT%d", a ? "," : "", s->split[a]);
-	text_add(p->t, "%s } }", s->rank ? "" : " 0");
+	for (int i = 0; i < e->nform; i++)
+		if (e->form[i] == form)
+			return i + 1;
+	arena_push(e->tree.arena, e->form, e->nform, form);
+	return e->nform;
 }
 
-/* The part of x that this rank's y is. */
-static void print_slice(const Print *p, const Slot *x, const Slot *y)
+int emit_form(Emit *e, const Slot *s)
 {
-	Shape xs = emit_held(p, x), ys = emit_held(p, y);
-	int64_t st[8];
-	Loops l = { 0 };
-	const char *plus = ", ";
-	emit_strides(&xs, st);
-	emit_call(p, "k_copy", "0", "0");
-	for (int a = 0; a < y->rank; a++) {
-		emit_loop(&l, ys.d[a], st[a]);
-		if (y->split[a] < 0)
-			continue;
-		text_add(p->t, "%sc->me->origin[SPLIT%d] * %" PRId64, plus, y->split[a], st[a]);
-		plus = " + ";
-	}
-	if (*plus == ',')
-		emit_sizes(p, 0);
-	emit_loops(p, &l);
-	emit_width(p, x->v);
+	return slot_cut(e->plan, s) ? number_of(e, s->form) : 0;
+}
+
+const char *emit_origin(const Print *p, const Slot *s, int axis)
+{
+	const Form *f = slot_form(p->e->plan, s);
+	for (int k = 0; k < f->ndim; k++)
+		if (f->cut[k].kind == FORM_S && f->cut[k].axis == axis && f->mesh[k] > 1)
+			return arena_printf(p->e->tree.arena, "rt_origin(c, %d, %d)", emit_form(p->e, s), axis);
+	return "0";
 }
 
 void emit_transfer(const Print *p)
 {
+	Emit *e = p->e;
 	const Slot *x = p->take[0], *y = p->make[0];
-	int64_t n = slot_elements(p->e->plan, y, p->rank);
-	if (!strcmp(p->a->how, "all_reduce")) {
-		emit_call(p, "c->comm->all_reduce", "0", "0");
-		emit_sizes(p, n);
-		emit_end(p);
-	} else if (!strcmp(p->a->how, "all_gather")) {
-		emit_call(p, "c->comm->all_gather", "0", "0");
-		text_add(p->t, ", ");
-		emit_box(p, x);
-		emit_sizes(p, emit_bytes(x->v));
-		emit_end(p);
-	} else if (!strcmp(p->a->how, "slice")) {
-		print_slice(p, x, y);
-	} else {                        /* zero: rank 0 keeps the value, the others hold 0 */
-		emit_call(p, "k_keep", "0", "0");
-		emit_sizes(p, n * emit_bytes(x->v));
-		text_add(p->t, ", c->me->coord[0] == 0)");
-	}
+	EmitMove m = { number_of(e, x->form), number_of(e, y->form), emit_stored(x->v->type->elem), p->a->kind == ACT_COMPUTE };
+	int i = 0;
+	while (i < e->nmove && (e->move[i].from != m.from || e->move[i].to != m.to || e->move[i].type != m.type || e->move[i].here != m.here))
+		i++;
+	if (i == e->nmove)
+		arena_push(e->tree.arena, e->move, e->nmove, m);
+	text_add(p->t, "rt_move(c, %d, %s, %s)", i, emit_result(p, 0), emit_operand(p, 0));
 }

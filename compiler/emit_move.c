@@ -326,12 +326,32 @@ static bool can_random(const Node *n)
 	return n->out[0]->type->elem == DT_FLOAT;
 }
 
+/* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in groups. */
+static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, Loops *l)
+{
+	FormPart part;
+	const Form *f = slot_form(p->e->plan, y);
+	if (form_part(f, form_place(f, p->rank), &part))
+		die("no memory");
+	const FormRun *r = part.axis[axis].run;
+	int n = part.axis[axis].n, each = n;
+	for (int i = 2; i < each; i++)
+		if (r[i].at - r[i - 1].at != r[1].at - r[0].at)
+			each = i;
+	if (n > each)
+		emit_loop(l, n / each, (r[each].at - r[0].at) * stride);
+	if (n && each > 1)
+		emit_loop(l, each, (r[1].at - r[0].at) * stride);
+	emit_loop(l, n ? r[0].len : 0, stride);
+	form_part_free(&part);
+}
+
 /* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */
 static void call_random(const Print *p)
 {
 	const Node *n = p->n;
 	const Slot *y = p->make[0];
-	Shape part = emit_out(p, 0), whole = { .rank = y->rank };
+	Shape whole = { .rank = y->rank };
 	int64_t times = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
 	Loops l = { 0 };
 	for (int a = 0; a < y->rank; a++)
@@ -350,9 +370,10 @@ static void call_random(const Print *p)
 	else
 		text_add(p->t, "0");
 	for (int a = 0; a < y->rank; a++) {
-		emit_loop(&l, part.d[a], st[a]);
-		if (y->split[a] >= 0)
-			text_add(p->t, " + c->me->origin[SPLIT%d] * %" PRId64, y->split[a], st[a]);
+		const char *origin = emit_origin(p, y, a);
+		if (strcmp(origin, "0"))
+			text_add(p->t, " + %s * %" PRId64, origin, st[a]);
+		walk_axis(p, y, a, st[a], &l);
 	}
 	emit_loops(p, &l);
 	emit_end(p);

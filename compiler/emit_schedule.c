@@ -97,11 +97,20 @@ static const char *simpler(Arena *ar, const char *body)
 	return body;
 }
 
+/* Whether a transfer from x to y combines terms. */
+static bool sums(const Value *x, const Value *y)
+{
+	for (int k = 0; y && k < x->place->mesh->ndim; k++)
+		if (x->sbp[k].kind == SBP_P && !sbp_equal(&x->sbp[k], &y->sbp[k], 1))
+			return true;
+	return false;
+}
+
 /* Whether a kernel makes new numbers, of half precision, which it leaves unrounded: an epilogue rounds them itself. */
 static bool leaves_float(const Action *a, const Kernel *k, const Slot *y)
 {
 	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
-	bool exact = k ? !strcmp(k->file, "copy") : !a->n || strcmp(a->how ? a->how : "", "all_reduce") != 0;
+	bool exact = k ? !strcmp(k->file, "copy") : !a->how || !sums(a->take[0]->v, y ? y->v : NULL);
 	for (int i = 0; k && moves[i]; i++)
 		exact |= !strcmp(k->name, moves[i]);
 	return y && !exact && !a->host && emit_stored(y->v->type->elem) != y->v->type->elem;
@@ -168,8 +177,6 @@ static const char *body_of(Sched *s, const Action *a)
 		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)
 		emit_transfer(&p);
-	if (transfer && a->kind == ACT_COMPUTE)
-		use_file(e, "copy");
 	if (k) {
 		k->call(&p);
 		use_file(e, k->file);
@@ -215,13 +222,55 @@ const char *emit_op(const Emit *e, const Action *a)
 	return a->nnode > 3 ? arena_printf(ar, "%s+..+%s", t, emit_comment(ar, a->n->op)) : t;
 }
 
+/* Whether a rank of this role holds nothing of a value that is not empty. */
+static bool has_none(const Sched *s, const Slot *x)
+{
+	return x && s->e->plan->forms->most[x->form] && !slot_elements(s->e->plan, x, s->rank);
+}
+
+static const Sbp *term_of(const Value *v)
+{
+	for (int k = 0; k < v->place->mesh->ndim; k++)
+		if (v->sbp[k].kind == SBP_P)
+			return &v->sbp[k];
+	return NULL;
+}
+
+/* What a rank does that has nothing to compute from: its results are empty, or are terms, which are then neutral.  NULL: it computes. */
+static const char *idle(const Sched *s, const Action *a)
+{
+	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN", [RED_PROD] = "PROD" };
+	Arena *ar = s->e->tree.arena;
+	Print p = { .e = s->e, .a = a };
+	bool nothing = a->kind == ACT_COMPUTE && !a->how, lacks = false, any = false;
+	const char *body = "";
+	for (int i = 0; i < a->ntake; i++)
+		lacks |= has_none(s, a->take[i]);
+	for (int i = 0; i < a->nmake && nothing; i++) {
+		const Slot *y = a->make[i];
+		if (!y)
+			continue;
+		any = true;
+		if (has_none(s, y))
+			continue;
+		const Sbp *term = lacks ? term_of(y->v) : NULL;
+		nothing = term != NULL;
+		if (term)
+			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body, emit_param(&p, y, true), emit_type_word(y->v->type->elem), reduce[term->red],
+			                    slot_elements(s->e->plan, y, s->rank));
+	}
+	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
+}
+
 /* The name of the function that does an action; written when no other has the same text. */
 static const char *function_of(Sched *s, const Action *a)
 {
 	Arena *ar = s->e->tree.arena;
-	if (a->elementwise)
+	const char *body = idle(s, a);
+	if (a->elementwise && !body)
 		return emit_pointwise(s->e, a, s->rank);
-	const char *body = body_of(s, a);
+	if (!body)
+		body = body_of(s, a);
 	if (!body)
 		return NULL;
 	Name key = name_of(body);
@@ -299,15 +348,16 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 /* About: a rank that holds a part of any value does its share of the work. */
 double emit_flops(const Emit *e, const Action *a)
 {
-	double f = 0;
-	int parts = 1;
+	double f = 0, parts = 1;
 	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
 		f += cost_flops(a->node[i]);
 	for (int i = 0; i < a->nmake + a->ntake; i++) {
 		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+		double whole = 1;
 		for (int k = 0; x && k < x->rank; k++)
-			if (x->split[k] >= 0)
-				parts = e->plan->main->nrank;
+			whole *= (double)x->dim[k];
+		if (x && x->bytes && whole / (double)e->plan->forms->most[x->form] > parts)
+			parts = whole / (double)e->plan->forms->most[x->form];
 	}
 	return f / parts;
 }

@@ -51,10 +51,9 @@ static void c_string(Arena *a, Text *t, const char *s)
 	text_add(t, "\"");
 }
 
-static int print_tensor(const Emit *e, Text *t, const Slot *s)
+static int print_tensor(Emit *e, Text *t, const Slot *s)
 {
 	const char *type = type_of(emit_stored(s->v->type->elem));
-	bool split = false;
 	if (!type) {
 		err_at(s->v->loc, "this back end cannot keep %s, which is %s", s->v->name, type_text(s->v->type));
 		return -1;
@@ -62,14 +61,9 @@ static int print_tensor(const Emit *e, Text *t, const Slot *s)
 	text_add(t, "{ ");
 	text_add(t, "%s", emit_string(e->tree.arena, s->v->name));
 	text_add(t, ", RT_%s, %d, {", type, s->rank);
-	for (int a = 0; a < s->rank; a++) {
+	for (int a = 0; a < s->rank; a++)
 		text_add(t, "%s %" PRId64, a ? "," : "", s->dim[a]);
-		split |= s->split[a] >= 0;
-	}
-	text_add(t, "%s }, {", s->rank ? "" : " 0");
-	for (int a = 0; a < s->rank && split; a++)
-		text_add(t, s->split[a] < 0 ? "%s 0" : "%s SPLIT%d + 1", a ? "," : "", s->split[a]);
-	text_add(t, "%s }, %s, %" PRId64 " }", split ? "" : " 0", s->window ? "true" : "false", s->offset);
+	text_add(t, "%s }, %d, %s, %" PRId64 " }", s->rank ? "" : " 0", emit_form(e, s), s->window ? "true" : "false", s->offset);
 	return 0;
 }
 
@@ -314,15 +308,7 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
-static bool is_whole(const Slot *s)
-{
-	for (int a = 0; a < s->rank; a++)
-		if (s->split[a] >= 0)
-			return false;
-	return !s->window;
-}
-
-/* Short where nothing is split and no peer looks; shortest for moments of an optimizer. */
+/* Short where nothing is cut and no peer looks; shortest for moments of an optimizer. */
 static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 {
 	static const char *const keep[] = { [KEEP_PARAM] = "PARAMETER", [KEEP_STATE] = "STATE", [KEEP_CONST] = "CONSTANT" };
@@ -330,7 +316,7 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	Text tensor = { 0 }, start = { 0 };
 	if (print_tensor(e, &tensor, s) || print_start(e, &start, bits, w, s))
 		return -1;
-	if (!is_whole(s)) {
+	if (s->window || slot_cut(e->plan, s)) {
 		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep[s->keep], start.s);
 		return 0;
 	}

@@ -9,7 +9,7 @@
 
 enum { WIDTH = 150 };                   /* columns that rows of a table are packed into */
 
-static const char *type_word(DType t)
+const char *emit_type_word(DType t)
 {
 	switch (emit_stored(t)) {
 	case DT_FLOAT: return "F32";
@@ -129,15 +129,79 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	text_add(t, "#define WORK_SHARED ((size_t)%" PRId64 ") /* scratch of kernels: of all threads together */\n#define WORK_EACH ((size_t)%" PRId64 ") /* and of each */\n",
 	         e->work_shared, e->work_each);
 	text_add(t, "#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most */\n", n ? n : 1, most_values(e));
+	text_add(t, "#define NFORM %d /* ways in which values lie on ranks */\n#define NMOVE %d /* transfers between them */\n", e->nform, e->nmove);
+}
+
+/* Ranks of a mesh that are not 0, 1, 2, ...: a table of their own, before the forms. */
+static const char *ranks_of(const Emit *e, Text *tables, const Form *f)
+{
+	Arena *a = e->tree.arena;
+	size_t line = 0;
+	int same = 0;
+	if (!f->rank)
+		return "NULL";
+	while (e->plan->forms->form[e->form[same]].rank != f->rank)
+		same++;
+	if (f == &e->plan->forms->form[e->form[same]]) {
+		text_add(tables, "static const int ranks%d[] = {\n", same);
+		for (int i = 0; i < form_places(f); i++)
+			emit_pack(tables, &line, arena_printf(a, "%d,", f->rank[i]));
+		emit_packed(tables);
+		text_add(tables, "};\n");
+	}
+	return arena_printf(a, "ranks%d", same);
+}
+
+static void print_form(Text *t, const Form *f, const char *ranks)
+{
+	static const char *const reduce[] = { [FORM_SUM] = "SUM", [FORM_MAX] = "MAX", [FORM_MIN] = "MIN", [FORM_PROD] = "PROD" };
+	text_add(t, "\t{ %d, {", f->ndim);
+	for (int k = 0; k < f->ndim; k++)
+		text_add(t, "%s %d", k ? "," : "", f->mesh[k]);
+	text_add(t, " }, %d, %s, %d, {", f->first, ranks, f->naxis);
+	for (int a = 0; a < f->naxis; a++)
+		text_add(t, "%s %" PRId64, a ? "," : "", f->dim[a]);
+	text_add(t, "%s }, {", f->naxis ? "" : " 0");
+	for (int k = 0; k < f->ndim; k++) {
+		const FormCut *c = &f->cut[k];
+		text_add(t, k ? ", " : " ");
+		if (c->kind == FORM_B)
+			text_add(t, "CUT_B");
+		else if (c->kind == FORM_P)
+			text_add(t, "CUT_P(%s)", reduce[c->reduce]);
+		else if (c->before || c->after)
+			text_add(t, "CUT_HALO(%d, %" PRId64 ", %" PRId64 ", %" PRId64 ")", c->axis, c->len, c->before, c->after);
+		else
+			text_add(t, "CUT_S(%d, %" PRId64 ", %" PRId64 ")", c->axis, c->len, c->inner);
+	}
+	text_add(t, " } },\n");
+}
+
+/* The table of forms, after tables of ranks, and that of transfers. */
+static void print_forms(const Emit *e, Text *forms, Text *moves)
+{
+	Text rows = { 0 };
+	for (int i = 0; i < e->nform; i++) {
+		const Form *f = &e->plan->forms->form[e->form[i]];
+		print_form(&rows, f, ranks_of(e, forms, f));
+	}
+	text_add(forms, "const Form forms[NFORM + 1] = {\n%s};\n", rows.s ? rows.s : "\t{ 0 }\n");
+	text_add(moves, "const RtMove moves[NMOVE + 1] = {\n");
+	for (int i = 0; i < e->nmove; i++)
+		text_add(moves, "\t{ %d, %d, RT_%s, %s },\n", e->move[i].from, e->move[i].to, emit_type_word(e->move[i].type), e->move[i].here ? "true" : "false");
+	text_add(moves, "%s};\n", e->nmove ? "" : "\t{ 0 }\n");
 }
 
 /* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
-static const char *row_text(const Emit *e, int i)
+static const char *row_text(Emit *e, int i)
 {
 	Arena *a = e->tree.arena;
 	const Slot *s = e->value[i];
 	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
-	const char *name = emit_string(a, s->v->name), *type = type_word(s->v->type->elem);
+	const char *name = emit_string(a, s->v->name), *type = emit_type_word(s->v->type->elem);
+	int form = e->plan->nrole > 1 ? emit_form(e, s) : 0;    /* ranks hold less than the bytes that there are for it */
+	if (form)
+		return arena_printf(a, "C(%s, %s, %s, %" PRId64 ", %s, %d),", name, type, s->window ? "true" : "false", s->offset, bytes, form);
 	if (!s->window && emit_stored(s->v->type->elem) == DT_FLOAT)
 		return arena_printf(a, "F(%s, %" PRId64 ", %s),", name, s->offset, bytes);
 	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
@@ -145,14 +209,9 @@ static const char *row_text(const Emit *e, int i)
 
 void emit_values(Emit *e)
 {
-	const Plan *p = e->plan;
 	Arena *a = e->tree.arena;
-	Text sizes = { 0 }, splits = { 0 }, bytes = { 0 }, values = { 0 };
+	Text sizes = { 0 }, bytes = { 0 }, values = { 0 }, forms = { 0 }, moves = { 0 };
 	size_t line = 0;
-	print_sizes(e, &sizes, e->nvalue - e->nkept);
-	for (int i = 0; i < p->nsplit; i++)
-		text_add(&splits, "%s\tSPLIT%d = %d, /* %" PRId64 " elements along mesh axis %d */\n%s", i ? "" : "/* Splits: the index into RtRank.origin of each way in which an axis is cut. */\nenum {\n", i, i, p->split[i].n, p->split[i].meshdim,
-		         i == p->nsplit - 1 ? "};\n\n" : "");
 	for (int i = 0; i < e->nvalue; i++)
 		if (e->checked[i])
 			emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
@@ -168,8 +227,9 @@ void emit_values(Emit *e)
 	if (e->nkept == e->nvalue)
 		text_add(&values, "\t{ 0 }");
 	emit_packed(&values);
-	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "splits", splits.s ? splits.s : "",
-	              "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
-	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies."), "values",
-	              values.s, NULL);
+	print_forms(e, &forms, &moves);
+	print_sizes(e, &sizes, e->nvalue - e->nkept);
+	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
+	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies, and how."), "values",
+	              values.s, "forms", forms.s, "moves", moves.s, NULL);
 }

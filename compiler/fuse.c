@@ -101,14 +101,9 @@ static bool pointwise(const Node *n)
 	return n->row->expr && !emit_boxing(n) && n->nout == 1 && n->out[0];
 }
 
-static bool same_shape(const Slot *a, const Slot *b)
+static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 {
-	if (!a || !b || a->rank != b->rank)
-		return false;
-	for (int k = 0; k < a->rank; k++)
-		if (a->dim[k] != b->dim[k] || a->split[k] != b->split[k])
-			return false;
-	return true;
+	return a && b && slot_alike(p, a, b);
 }
 
 /* ---- groups ---- */
@@ -234,7 +229,7 @@ static void join_operands(Fuse *f, int i)
 	for (int k = 0; k < n->nin; k++) {
 		const Value *v = n->in[k];
 		Node *d = v && v->graph == f->g ? v->def : NULL;
-		if (!d || !pointwise(d) || !emit_reads(n, k) || !same_shape(plan_slot(f->p, v), y))
+		if (!d || !pointwise(d) || !emit_reads(n, k) || !same_shape(f->p, plan_slot(f->p, v), y))
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		if (a != b)
@@ -299,7 +294,7 @@ static void join_epilogue(Fuse *f, int i)
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
 		const Node *r = f->g->node[f->use.to[k]];
 		int a = f->group[i], b = f->group[f->use.to[k]];
-		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(plan_slot(f->p, v), plan_slot(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
+		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, plan_slot(f->p, v), plan_slot(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
 			continue;
 		if (f->place[a] < f->place[b] && join(f, a, b))
 			return;

@@ -3,7 +3,7 @@
  * that peers read.
  *
  * 1. Lives.  A memory lives from the action that first makes a value in it to the last that reads one.
- * 2. In place.  A result of an elementwise action takes the memory of an operand of equal shape that dies there.
+ * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape that dies there.
  * 3. Offsets.  Slots whose lives meet may not overlap.  Several orders are tried (large first, long and large first,
  *    early first), each slot going to the tightest gap that is free for its whole life; the smallest area wins.  The
  *    bytes that live at the busiest action are a lower bound, so the plan knows how far from the best it can be. */
@@ -64,24 +64,19 @@ static void lives(const Plan *p)
 
 /* ---- in place ---- */
 
-static bool same_shape(const Slot *a, const Slot *b)
+static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 {
-	if (a->rank != b->rank || a->bytes != b->bytes || a->v->type->elem != b->v->type->elem)
-		return false;
-	for (int k = 0; k < a->rank; k++)
-		if (a->dim[k] != b->dim[k] || a->split[k] != b->split[k])
-			return false;
-	return true;
+	return a->bytes == b->bytes && a->v->type->elem == b->v->type->elem && slot_alike(p, a, b);
 }
 
 /* May result y of action i take the memory of its operand x? */
-static bool takes_over(const Action *a, int i, const Slot *y, const Slot *x)
+static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, const Slot *x)
 {
 	const Slot *from = root((Slot *)x);
-	if (!same_shape(x, y) || from->last != i || always(from) || from->window != y->window || from->first == i)
+	if (!same_shape(p, x, y) || from->last != i || always(from) || from->window != y->window || from->first == i)
 		return false;
 	for (int k = 0; k < a->ntake; k++)      /* seen otherwise too: broadcast, or as another shape */
-		if (a->take[k] && root(a->take[k]) == from && !same_shape(a->take[k], y))
+		if (a->take[k] && root(a->take[k]) == from && !same_shape(p, a->take[k], y))
 			return false;
 	return true;
 }
@@ -91,13 +86,13 @@ static void in_place(const Plan *p)
 	const Role *r = &p->role[0];
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
-		for (int m = 0; a->elementwise && m < a->nmake; m++) {
+		for (int m = 0; (a->elementwise || schedule_all_reduce(a)) && m < a->nmake; m++) {
 			Slot *y = a->make[m];
 			if (!y || y->store != y || always(y) || y->first != i)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
-				if (!x || !takes_over(a, i, y, x))
+				if (!x || !takes_over(p, a, i, y, x))
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);

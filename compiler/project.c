@@ -1,8 +1,7 @@
 /* What each rank holds of every value, and which ranks can share a program.
  *
- * An axis that is split is described once per (length, mesh axis); a rank finds where its part begins in a table by that
- * index.  Ranks whose parts all have the same lengths run the same program, a role.  All roles share one layout, sized by
- * the largest part, so a value has the same offset on every rank. */
+ * A value has a form (runtime/form.h), and values that lie alike share one.  Ranks whose parts have the same lengths in all forms run
+ * the same program, a role.  All roles share one layout, sized by the largest part, so a value has the same offset on every rank. */
 #include "compiler.h"
 
 #include <string.h>
@@ -12,34 +11,89 @@ Slot *plan_slot(const Plan *p, const Value *v)
 	return v && v->id < p->nslot ? p->slot[v->id] : NULL;
 }
 
+const Form *slot_form(const Plan *p, const Slot *s)
+{
+	return &p->forms->form[s->form];
+}
+
+static void lengths(const Plan *p, const Slot *s, int rank, int64_t *len)
+{
+	const Form *f = slot_form(p, s);
+	int place = form_place(f, rank);
+	memset(len, 0, FORM_AXES * sizeof *len);
+	if (place >= 0)
+		form_lengths(f, place, len);
+}
+
 int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
 {
-	return s->split[axis] < 0 ? s->dim[axis] : p->split[s->split[axis]].len[rank];
+	int64_t len[FORM_AXES];
+	lengths(p, s, rank, len);
+	return len[axis];
 }
 
 int64_t slot_elements(const Plan *p, const Slot *s, int rank)
 {
-	int64_t n = 1;
+	int64_t len[FORM_AXES], n = form_place(slot_form(p, s), rank) >= 0;
+	lengths(p, s, rank, len);
 	for (int a = 0; a < s->rank; a++)
-		n *= slot_len(p, s, a, rank);
+		n *= len[a];
 	return n;
 }
 
-static int find_split(Graph *g, Plan *p, int64_t n, int meshdim)
+bool slot_cut(const Plan *p, const Slot *s)
 {
-	for (int i = 0; i < p->nsplit; i++)
-		if (p->split[i].n == n && p->split[i].meshdim == meshdim)
-			return i;
-	Split s = { .n = n, .meshdim = meshdim };
-	s.origin = arena_array(g->arena, int64_t, p->main->nrank);
-	s.len = arena_array(g->arena, int64_t, p->main->nrank);
-	for (int r = 0; r < p->main->nrank; r++) {
-		int coord[MESH_DIMS];
-		mesh_coord(p->main, r, coord);
-		form_share(n, p->main->dim[meshdim], coord[meshdim], &s.origin[r], &s.len[r]);
+	const Form *f = slot_form(p, s);
+	for (int k = 0; k < f->ndim; k++)
+		if (f->cut[k].kind == FORM_S && f->mesh[k] > 1)
+			return true;
+	return form_places(f) != p->main->nrank;
+}
+
+static bool same_cut(const FormCut *a, const FormCut *b)
+{
+	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && a->before == b->before && a->after == b->after;
+}
+
+/* terms: P is the same as B, for a rank holds as much. */
+static bool same_form(const Form *a, const Form *b, bool terms)
+{
+	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis || memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
+	    memcmp(a->mesh, b->mesh, (size_t)a->ndim * sizeof *a->mesh))
+		return false;
+	for (int k = 0; k < a->ndim; k++) {
+		const FormCut *x = &a->cut[k], *y = &b->cut[k];
+		if (x->kind == FORM_S || y->kind == FORM_S ? x->kind != y->kind || !same_cut(x, y) : !terms && (x->kind != y->kind || x->reduce != y->reduce))
+			return false;
 	}
-	arena_push(g->arena, p->split, p->nsplit, s);
-	return p->nsplit - 1;
+	return true;
+}
+
+bool slot_alike(const Plan *p, const Slot *a, const Slot *b)
+{
+	return a->form == b->form || same_form(slot_form(p, a), slot_form(p, b), true);
+}
+
+/* The number of a form, and the elements of its largest part; -1: there are too many to count. */
+static int find_form(Graph *g, Plan *p, const Form *f)
+{
+	Forms *all = p->forms;
+	for (int i = 0; i < all->n; i++)
+		if (same_form(&all->form[i], f, false))
+			return i;
+	int64_t most = 0;
+	for (int i = 0, n = form_places(f); i < n; i++) {
+		int64_t len[FORM_AXES], count = 1;
+		form_lengths(f, i, len);
+		for (int a = 0; a < f->naxis; a++)
+			if (__builtin_mul_overflow(count, len[a], &count))
+				return -1;
+		most = count > most ? count : most;
+	}
+	Arena *arena = g->model->main ? g->model->main->graph->arena : g->arena;
+	arena_push(arena, all->form, all->n, *f);
+	arena_push(arena, all->most, all->nmost, most);
+	return all->n - 1;
 }
 
 static bool ends(const char *s, const char *end)
@@ -101,19 +155,15 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	s->rank = t->rank;
 	s->keep = keep_of(g, v);
 	s->store = s;
-	int64_t n = 1;
-	for (int a = 0; a < t->rank; a++) {
+	for (int a = 0; a < t->rank; a++)
 		s->dim[a] = t->dim[a];
-		s->split[a] = -1;
-		for (int k = 0; k < p->main->ndim; k++)
-			if (p->main->dim[k] > 1 && v->sbp[k].kind == SBP_S && v->sbp[k].axis == a)
-				s->split[a] = find_split(g, p, t->dim[a], k);
-		if (__builtin_mul_overflow(n, slot_len(p, s, a, 0), &n)) {
-			fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
-			return -1;
-		}
+	Form f = sbp_form(v, v->sbp, v->place->mesh);
+	s->form = find_form(g, p, &f);
+	if (s->form < 0) {
+		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
+		return -1;
 	}
-	size_t bytes = tensor_bytes(emit_stored(t->elem), n);
+	size_t bytes = tensor_bytes(emit_stored(t->elem), p->forms->most[s->form]);
 	if (bytes > (size_t)INT64_MAX / 4) {
 		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
 		return -1;
@@ -133,24 +183,38 @@ static void drop_unused(Graph *g)
 				g->node[i]->out[k] = NULL;
 }
 
-static bool same_shapes(const Plan *p, int a, int b)
+/* Whether two ranks do the same work: parts of equal lengths, and where parts overlap, edges of the tensor at the same ends. */
+static bool same_work(const Plan *p, int a, int b)
 {
-	for (int i = 0; i < p->nsplit; i++)
-		if (p->split[i].len[a] != p->split[i].len[b])
+	for (int i = 0; i < p->forms->n; i++) {
+		const Form *f = &p->forms->form[i];
+		int x = form_place(f, a), y = form_place(f, b), ca[FORM_MESH], cb[FORM_MESH];
+		int64_t la[FORM_AXES], lb[FORM_AXES];
+		if ((x < 0) != (y < 0))
 			return false;
+		if (x < 0)
+			continue;
+		form_lengths(f, x, la);
+		form_lengths(f, y, lb);
+		if (memcmp(la, lb, (size_t)f->naxis * sizeof *la))
+			return false;
+		form_coord(f, x, ca);
+		form_coord(f, y, cb);
+		for (int k = 0; k < f->ndim; k++)
+			if ((f->cut[k].before && !ca[k] != !cb[k]) || (f->cut[k].after && (ca[k] == f->mesh[k] - 1) != (cb[k] == f->mesh[k] - 1)))
+				return false;
+	}
 	return true;
 }
 
 void project_roles(Graph *g)
 {
-	Plan *p = g->model->plan, *first = g->model->main ? g->model->main->plan : p;
-	p->split = first->split;
-	p->nsplit = first->nsplit;
+	Plan *p = g->model->plan;
 	p->nrole = 0;
 	p->role_of = arena_array(g->arena, int, p->main->nrank);
 	for (int r = 0; r < p->main->nrank; r++) {
 		int k = 0;
-		while (k < p->nrole && !same_shapes(p, p->role[k].rank[0], r))
+		while (k < p->nrole && !same_work(p, p->role[k].rank[0], r))
 			k++;
 		if (k == p->nrole) {
 			Role role = { .id = k };
@@ -186,8 +250,9 @@ int project_run(Graph *g)
 	drop_unused(g);
 	if (!all_can(g))
 		return -1;
-	for (int i = 0; p != first && i < first->nsplit; i++)      /* one table of splits for all programs */
-		arena_push(g->arena, p->split, p->nsplit, first->split[i]);
+	if (p == first)
+		p->forms = arena_new(g->arena, Forms);
+	p->forms = first->forms;
 	p->nslot = g->nvalue;
 	p->slot = arena_array(g->arena, Slot *, g->nvalue + 1);
 	for (int i = 0; i < g->nin; i++)
@@ -218,11 +283,5 @@ int project_run(Graph *g)
 			if (plan_slot(p, v))
 				s->store = plan_slot(p, v)->store;
 	}
-	if (bad)
-		return -1;
-	if (p != first) {
-		first->split = p->split;
-		first->nsplit = p->nsplit;
-	}
-	return 0;
+	return bad ? -1 : 0;
 }

@@ -61,7 +61,7 @@ static int play(Graph *g, const Plan *p)
 		}
 		if (!first)
 			return 0;
-		if (!first->take[0]->window || !first->make[0]->window)
+		if (!first->take[0]->window || (schedule_all_reduce(first) && !first->make[0]->window))
 			die("a transfer of %s outside the window", first->take[0]->v->name);
 	}
 }

@@ -52,13 +52,18 @@ static void schedule_loop(const Plan *p, List *l, Action *a)
 	}
 }
 
+bool schedule_all_reduce(const Action *a)
+{
+	return a->how && !strcmp(a->how, "all_reduce");
+}
+
 static void schedule_group(const Plan *p, List *l, const Group *grp)
 {
 	Node *n = grp->node[grp->nnode - 1];
 	const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;
 	if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
 		return;                         /* no work: the same bytes */
-	bool moves = how && (!strcmp(how, "all_reduce") || !strcmp(how, "all_gather"));
+	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
 	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
 	a->node = grp->node;
 	a->nnode = grp->nnode;
@@ -77,7 +82,7 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 		make(l, a, plan_slot(p, n->out[k]));
 	for (int k = 0; moves && k < a->ntake; k++)
 		a->take[k]->window = true;
-	for (int k = 0; moves && k < a->nmake; k++)
+	for (int k = 0; schedule_all_reduce(a) && k < a->nmake; k++)
 		a->make[k]->window = true;
 }
 

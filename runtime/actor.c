@@ -89,7 +89,7 @@ int rt_walk(Ctx *c, const RtSchedule *s)
 
 int rt_do(Ctx *c, int part)
 {
-	const RtSchedule *s = c->program->role[c->me->role]->part[part];
+	const RtSchedule *s = c->program->role[c->role]->part[part];
 	if (!s)
 		return rt_error(c, RT_PLAN, "this program has no such part");
 	c->part = part;

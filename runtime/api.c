@@ -54,12 +54,14 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 	if (!s)
 		return NULL;
 	Ctx *c = &s->c;
-	*c = (Ctx){ .program = p, .me = &p->rank[0], .nrank = 1, .seed = config->seed < 0 ? p->seed : (uint64_t)config->seed, .error = s->error };
+	*c = (Ctx){ .program = p, .nrank = 1, .seed = config->seed < 0 ? p->seed : (uint64_t)config->seed, .error = s->error };
 	if (p->nrank != 1) {
 		rt_error(c, RT_PLAN, "this program is for %d ranks: a library is one rank", p->nrank);
 		return s;
 	}
-	int code = rt_device_open(c, NULL);
+	int code = rt_parts_open(c);
+	if (!code)
+		code = rt_device_open(c, NULL);
 	if (!code && config->data && !(s->data = strdup(config->data)))
 		code = rt_error(c, RT_MEMORY, "out of memory");
 	if (!code)
@@ -86,6 +88,7 @@ void rt_close(RtSession *s)
 	if (s->opened)
 		rt_pool_close(&s->c);
 	rt_device_close(&s->c);
+	rt_parts_close(&s->c);
 	free(s->data);
 	free(s);
 }
@@ -125,15 +128,9 @@ int rt_evaluate(RtSession *s, double *loss)
 	return code ? code : rt_eval_all(&s->c, &samples, loss);
 }
 
-static size_t bytes_of(const Ctx *c, const RtTensor *t)
-{
-	RtBox b = rt_box(c, t);
-	return (size_t)rt_elements(&b) * rt_width(t->type);
-}
-
 static int write_tensor(Ctx *c, const RtTensor *t, const void *from)
 {
-	size_t n = bytes_of(c, t);
+	size_t n = rt_bytes(c, t);
 	void *to = rt_place(c, t);
 	memcpy(rt_host(c, to, n), from, n);
 	return rt_put(c, to, n);
@@ -148,7 +145,7 @@ int rt_infer(RtSession *s, const void *const *in, void *const *out)
 	if (!code)
 		code = rt_do(&s->c, RT_INFER);
 	for (int i = 0; i < p->noutput && !code; i++)
-		code = rt_get(&s->c, out[i], rt_place(&s->c, &p->output[i]), bytes_of(&s->c, &p->output[i]));
+		code = rt_get(&s->c, out[i], rt_place(&s->c, &p->output[i]), rt_bytes(&s->c, &p->output[i]));
 	return code;
 }
 
@@ -160,9 +157,9 @@ static const RtTensor *find(RtSession *s, const char *name, size_t bytes, int *c
 		const RtTensor *t = &p->kept[i].t;
 		if (strcmp(t->name, name))
 			continue;
-		if (bytes_of(&s->c, t) == bytes)
+		if (rt_bytes(&s->c, t) == bytes)
 			return t;
-		*code = rt_error(&s->c, RT_USAGE, "%s has %zu bytes, not %zu", name, bytes_of(&s->c, t), bytes);
+		*code = rt_error(&s->c, RT_USAGE, "%s has %zu bytes, not %zu", name, rt_bytes(&s->c, t), bytes);
 	}
 	if (!*code)
 		*code = rt_error(&s->c, RT_USAGE, "there is no parameter %s", name);

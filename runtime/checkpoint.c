@@ -43,16 +43,9 @@ static bool is_saved(const RtKept *k)
 	return k->keep != RT_CONSTANT;
 }
 
-static RtBox box_on(const RtProgram *p, int rank, const RtTensor *t)
+static size_t bytes_on(const RtProgram *p, int rank, const RtTensor *t)
 {
-	Ctx c = { .program = p, .me = &p->rank[rank] };
-	return rt_box(&c, t);
-}
-
-static size_t box_bytes(const RtProgram *p, int rank, const RtTensor *t)
-{
-	RtBox b = box_on(p, rank, t);
-	return (size_t)rt_elements(&b) * rt_width(t->type);
+	return (size_t)rt_elements_on(p, rank, t) * rt_width(t->type);
 }
 
 static size_t aligned(size_t n)
@@ -66,23 +59,10 @@ size_t rt_snapshot_bytes(const RtProgram *p)
 	for (int r = 0; r < p->nrank; r++) {
 		size_t n = 0;
 		for (int i = 0; i < p->nkept; i++)
-			n += is_saved(&p->kept[i]) ? aligned(box_bytes(p, r, &p->kept[i].t)) : 0;
+			n += is_saved(&p->kept[i]) ? aligned(bytes_on(p, r, &p->kept[i].t)) : 0;
 		most = n > most ? n : most;
 	}
 	return most;
-}
-
-/* Whether no rank before this one holds the same part. */
-static bool writes(const RtProgram *p, int rank, const RtTensor *t)
-{
-	for (int r = 0; r < rank; r++) {
-		bool same = true;
-		for (int a = 0; a < t->rank; a++)
-			same &= !t->split[a] || p->rank[r].origin[t->split[a] - 1] == p->rank[rank].origin[t->split[a] - 1];
-		if (same)
-			return false;
-	}
-	return true;
 }
 
 /* ---- writing ---- */
@@ -125,6 +105,19 @@ static int put_ints(char **text, size_t *n, const int64_t *v, int count)
 	int bad = put(text, n, "[");
 	for (int a = 0; a < count; a++)
 		bad |= put(text, n, "%s%" PRId64, a ? "," : "", v[a]);
+	return bad | put(text, n, "]");
+}
+
+/* The indices of a part: for each axis the runs that it holds, each as where it begins and its length. */
+static int put_part(char **text, size_t *n, const FormPart *p)
+{
+	int bad = put(text, n, "[");
+	for (int a = 0; a < p->naxis; a++) {
+		bad |= put(text, n, a ? ",[" : "[");
+		for (int i = 0; i < p->axis[a].n; i++)
+			bad |= put(text, n, "%s%" PRId64 ",%" PRId64, i ? "," : "", p->axis[a].run[i].at, p->axis[a].run[i].len);
+		bad |= put(text, n, "]");
+	}
 	return bad | put(text, n, "]");
 }
 
@@ -188,6 +181,20 @@ static void write_run(void *arg, int64_t here, int64_t there, int64_t n)
 	w->n += n;
 }
 
+/* What rank r holds of a tensor, into the file and into the manifest. */
+static int write_part(const RtProgram *p, int r, const RtTensor *t, Write *w, char **text, size_t *n)
+{
+	FormPart part;
+	if (rt_part_on(p, r, t, &part))
+		return -1;
+	rt_part_rows(&part, t->dim, write_run, w);
+	flush_run(w);
+	int bad = w->bad | put(text, n, "{\"axes\":") | put_part(text, n, &part) |
+	          put(text, n, ",\"crc\":%" PRIu32 "}", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
+	form_part_free(&part);
+	return bad;
+}
+
 /* The tensors, and what the manifest says of them. */
 static int write_tensors(const RtSaver *s, int fd, char **text, size_t *n)
 {
@@ -202,21 +209,11 @@ static int write_tensors(const RtSaver *s, int fd, char **text, size_t *n)
 			continue;
 		bad |= put(text, n, any++ ? ",\n{\"name\":" : "\n{\"name\":") | put_name(text, n, t->name) | put(text, n, ",\"parts\":[");
 		for (int r = 0, parts = 0; r < p->nrank && !bad; r++) {
-			const unsigned char *from = (unsigned char *)rt_snapshot(s->c, r) + offset[r];
-			RtBox b = box_on(p, r, t);
-			size_t bytes = (size_t)rt_elements(&b) * rt_width(t->type);
+			Write w = { .fd = fd, .from = (unsigned char *)rt_snapshot(s->c, r) + offset[r], .base = base, .elem = rt_width(t->type) };
+			size_t bytes = bytes_on(p, r, t);
 			offset[r] += aligned(bytes);
-			if (!writes(p, r, t))
-				continue;
-			Ctx c = { .program = p, .me = &p->rank[r] };
-			Write w = { .fd = fd, .from = from, .base = base, .elem = rt_width(t->type) };
-			int64_t origin[RT_AXES];
-			rt_rows(&c, &b, write_run, &w);
-			flush_run(&w);
-			for (int a = 0; a < t->rank; a++)
-				origin[a] = b.split[a] < 0 ? 0 : c.me->origin[b.split[a]];
-			bad |= w.bad | put(text, n, "%s{\"origin\":", parts++ ? "," : "") | put_ints(text, n, origin, t->rank) | put(text, n, ",\"len\":") |
-			       put_ints(text, n, b.len, t->rank) | put(text, n, ",\"crc\":%" PRIu32 "}", rt_crc32c(0, from, bytes));
+			if (bytes && rt_first_on(p, r, t))
+				bad = put(text, n, parts++ ? "," : "") | write_part(p, r, t, &w, text, n);
 		}
 		bad |= put(text, n, "]}");
 		base += rt_whole_bytes(t);
@@ -422,7 +419,7 @@ static int snapshot(Ctx *c)
 		const RtTensor *t = &c->program->kept[i].t;
 		if (!is_saved(&c->program->kept[i]))
 			continue;
-		size_t bytes = box_bytes(c->program, c->rank, t);
+		size_t bytes = rt_bytes(c, t);
 		code = rt_get(c, to, rt_place(c, t), bytes);
 		to += aligned(bytes);
 	}
@@ -466,41 +463,58 @@ static void check_run(void *arg, int64_t here, int64_t there, int64_t n)
 	k->crc = rt_crc32c(k->crc, k->from + (size_t)there * k->elem, (size_t)n * k->elem);
 }
 
-/* {"origin":[..],"len":[..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
-static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
+/* [at,len,at,len,...]: one more run; what is wrong with it, or NULL. */
+static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
+{
+	int64_t end = 0;
+	for (rt_json_open(j, '['); rt_json_more(j, '[');) {
+		int64_t at = rt_json_int(j), len = rt_json_more(j, '[') ? rt_json_int(j) : -1;
+		FormRun *more = realloc(x->run, (size_t)(x->n + 1) * sizeof *more);
+		if (!more)
+			return "does not fit into memory";
+		x->run = more;
+		if (at < end || len < 1 || at > dim || len > dim - at)
+			return "has a part outside of it";
+		x->run[x->n++] = (FormRun){ at, len };
+		x->len += len;
+		end = at + len;
+	}
+	return NULL;
+}
+
+static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *crc)
 {
 	char key[32];
-	RtRank me = { 0 };
-	RtBox b = { .rank = e->rank };
-	Ctx c = { .me = &me };
-	int64_t crc = -1;
-	for (rt_json_open(j, '{'); rt_json_more(j, '{');) {
+	const char *why = NULL;
+	for (rt_json_open(j, '{'); !why && rt_json_more(j, '{');) {
 		rt_json_key(j, key, sizeof key);
 		if (!strcmp(key, "crc")) {
-			crc = rt_json_int(j);
+			*crc = rt_json_int(j);
 			continue;
 		}
 		int a = 0;
-		for (rt_json_open(j, '['); rt_json_more(j, '[');) {
-			int64_t v = rt_json_int(j);
-			if (a < e->rank)
-				*(*key == 'o' ? &me.origin[a] : &b.len[a]) = v;
-			a++;
-		}
-		if (a != e->rank)
-			return "has parts of another rank";
+		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
+			why = a < e->rank ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
+		if (!why && !j->bad && a != e->rank)
+			why = "has parts of another rank";
 	}
-	for (int a = 0; a < e->rank; a++) {
-		b.dim[a] = e->dim[a];
-		b.split[a] = a;
-		if (me.origin[a] < 0 || b.len[a] < 0 || me.origin[a] > e->dim[a] || b.len[a] > e->dim[a] - me.origin[a])
-			return "has a part outside of it";
-	}
+	return why;
+}
+
+/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
+static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
+{
+	FormPart part = { .naxis = e->rank };
+	int64_t crc = -1;
+	const char *why = read_part(j, e, &part, &crc);
 	Check k = { s->data + e->from, rt_width(e->type), 0 };
-	if (!j->bad)
-		rt_rows(&c, &b, check_run, &k);
-	*elements += rt_elements(&b);
-	return j->bad ? NULL : crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
+	if (!why && !j->bad) {
+		rt_part_rows(&part, e->dim, check_run, &k);
+		*elements += form_elements(&part);
+		why = crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
+	}
+	form_part_free(&part);
+	return why;
 }
 
 static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *count)
@@ -603,7 +617,7 @@ static int check_one(Ctx *c, RtResume *r)
 int rt_resume_find(const RtProgram *p, const char *dir, bool last_good, RtResume *r)
 {
 	enum { MANY = 64 };
-	Ctx c = { .program = p, .me = p->rank, .nrank = p->nrank };
+	Ctx c = { .program = p, .nrank = p->nrank };
 	int64_t step[MANY];
 	struct stat st;
 	int n = 0, code = RT_CHECKPOINT;

@@ -1,17 +1,19 @@
 /* Ranks as processes of one machine.
  *
  * The parent maps one piece of shared memory, forks the ranks, and waits.  The memory holds a barrier, a few bytes for
- * the program, and one window per rank: values that meet transfers live there, so a collective reads its peers' values
- * where they are.  Nothing has a name in the file system, so nothing can be left behind.
+ * the program, a signal of each rank, and one window per rank: values that meet transfers live there, so a transfer reads its peers'
+ * values where they are.  Nothing has a name in the file system, so nothing can be left behind.
  *
- *   | Shared | scratch | window of rank 0 | window of rank 1 | ... | snapshot of rank 0 | ...
+ *   | Shared | scratch | signals | window of rank 0 | window of rank 1 | ... | snapshot of rank 0 | ...
  *
- * Waiting is by futex.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
-#include "rt.h"
+ * All ranks count transfers.  A rank's signal is how far it is in which transfer; those that need to know wait for it, looking for a
+ * while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
+#include "run.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, SCRATCH = PAGE };
+enum { PAGE = 4096, SCRATCH = PAGE, LINE = 64, SPINS = 20000 };
 
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
@@ -33,7 +35,22 @@ typedef struct Shared {
 	_Atomic uint32_t worst[2];      /* the largest that any rank said, in turn; it stays */
 } Shared;
 
-typedef struct Local { Shared *shared; unsigned char *scratch, *window, *snapshot; size_t stride, snapshot_stride; uint32_t turn, worst; } Local;
+/* How far a rank is: the number of a transfer times PHASES, plus a phase of it. */
+typedef struct Signal {
+	_Atomic uint32_t at, asleep;
+	char rest[LINE - 2 * sizeof(uint32_t)];
+} Signal;
+enum { PHASES = 256, READY = 1, SUMMED = 2, DONE = PHASES - 1 };
+
+typedef struct Local {
+	Shared *shared;
+	Signal *signal;                 /* by rank */
+	unsigned char *scratch, *window, *snapshot;
+	size_t stride, snapshot_stride;
+	uint32_t turn, worst;
+	uint32_t number;                /* of the transfer, 0 first */
+	int spins;
+} Local;
 
 static void futex_wait(_Atomic uint32_t *at, uint32_t old)
 {
@@ -43,6 +60,13 @@ static void futex_wait(_Atomic uint32_t *at, uint32_t old)
 static void futex_wake(_Atomic uint32_t *at)
 {
 	syscall(SYS_futex, at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void breathe(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
 }
 
 static int barrier(Ctx *c)
@@ -55,12 +79,49 @@ static int barrier(Ctx *c)
 		futex_wake(&l->shared->round);
 		return 0;
 	}
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < l->spins; i++) {
 		if (atomic_load(&l->shared->round) != round)
 			return 0;
+		breathe();
+	}
 	while (atomic_load(&l->shared->round) == round)
 		futex_wait(&l->shared->round, round);
 	return 0;
+}
+
+/* ---- transfers ---- */
+
+static void say(const Ctx *c, uint32_t phase)
+{
+	const Local *l = c->comm->state;
+	Signal *s = &l->signal[c->rank];
+	atomic_store(&s->at, l->number * PHASES + phase);
+	if (atomic_load(&s->asleep))
+		futex_wake(&s->at);
+}
+
+/* Until a rank has reached a phase of this transfer, or is past it. */
+static void await(const Ctx *c, int rank, uint32_t phase)
+{
+	const Local *l = c->comm->state;
+	Signal *s = &l->signal[rank];
+	uint32_t want = l->number * PHASES + phase, now;
+	for (int i = 0; i < l->spins; i++) {
+		if ((int32_t)(atomic_load(&s->at) - want) >= 0)
+			return;
+		breathe();
+	}
+	atomic_fetch_add(&s->asleep, 1);
+	while ((int32_t)((now = atomic_load(&s->at)) - want) < 0)
+		futex_wait(&s->at, now);
+	atomic_fetch_sub(&s->asleep, 1);
+}
+
+static void await_all(const Ctx *c, const RtRoute *r, uint32_t phase)
+{
+	for (int i = 0; i < r->npeer; i++)
+		if (r->peer[i] != c->rank)
+			await(c, r->peer[i], phase);
 }
 
 /* The same value in the window of rank r: all ranks have one layout. */
@@ -70,58 +131,129 @@ static const void *peer(const Ctx *c, const void *mine, int r)
 	return l->window + (size_t)r * l->stride + ((const unsigned char *)mine - c->window);
 }
 
-/* Sum over ranks; x and y in the window.  Each rank sums one block of all ranks, in the order of ranks, then takes the
- * other blocks from their owners: every byte is read p times once and once p times, and the order never changes.
+static bool in_window(const Ctx *c, const void *p)
+{
+	return (const unsigned char *)p >= c->window && (const unsigned char *)p < c->window + c->program->window_bytes;
+}
+
+/* A transfer of any kind: each rank takes what it wants from where it is, in the order of terms, as soon as that is ready, and goes on when
+ * nobody reads from it any more.
+ *
+ *             rank 0           rank 1           rank 2
+ *   x         a a a            b b b            c c c
+ *              \  \________     |  \_______      |
+ *               \________  \____|_______  \      |
+ *   y         a b ...       ...    a b c    ...  c ...
+ */
+typedef struct Source { Ctx *c; const void *x; } Source;
+
+static const void *source(void *arg, int rank)
+{
+	const Source *s = arg;
+	if (rank == s->c->rank)
+		return s->x;
+	await(s->c, rank, READY);
+	return peer(s->c, s->x, rank);
+}
+
+/* All ranks sum everything: a few bytes, at the price of one wait.  x and y may be one place, so y is written when all have read. */
+enum { FEW = 8 << 10 };
+
+static void sum_few(Ctx *c, const RtRoute *r, void *y, const void *x)
+{
+	_Alignas(LINE) unsigned char sum[FEW];
+	const void *from[r->nterm];
+	for (int i = 0; i < r->nterm; i++) {
+		await(c, r->term[i], READY);
+		from[i] = peer(c, x, r->term[i]);
+	}
+	rt_route_sum(r, sum, from, r->nterm, r->count);
+	say(c, DONE);
+	await_all(c, r, DONE);
+	memcpy(y, sum, (size_t)r->count * r->elem);
+}
+
+/* An all-reduce goes through the value in chunks.  Of each chunk a rank sums its share of all terms, in their order, then takes the other
+ * shares from those who summed them, while the next chunk is summed: they are still in a cache.  x is read once and y written once by
+ * somebody, and y may lie on x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
  *   sum       A  .  .     .  B  .     .  .  C       A = a0 + a1 + a2
  *   take      A  B  C     A  B  C     A  B  C
  */
-static int all_reduce(Ctx *c, float *y, const float *x, int64_t n)
+typedef struct Share { const RtRoute *r; unsigned char *y; const void *const *x; int64_t lo; } Share;
+
+static void sum_some(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	int64_t p = c->nrank, from = c->rank * n / p, to = (c->rank + 1) * n / p;
-	barrier(c);
-	for (int64_t i = from; i < to; i++)
-		y[i] = ((const float *)peer(c, x, 0))[i];
-	for (int r = 1; r < c->nrank; r++) {
-		const float *q = peer(c, x, r);
-		for (int64_t i = from; i < to; i++)
-			y[i] += q[i];
-	}
-	barrier(c);
-	for (int64_t r = 0; r < p; r++) {
-		int64_t b = r * n / p, e = (r + 1) * n / p;
-		if (r != c->rank && e > b)
-			memcpy(y + b, (const float *)peer(c, y, (int)r) + b, (size_t)(e - b) * sizeof *y);
-	}
-	return barrier(c);
+	const Share *s = arg;
+	size_t skip = (size_t)(s->lo + lo) * s->r->elem;
+	const void *from[s->r->nterm];
+	(void)thread;
+	for (int i = 0; i < s->r->nterm; i++)
+		from[i] = (const unsigned char *)s->x[i] + skip;
+	rt_route_sum(s->r, s->y + skip, from, s->r->nterm, hi - lo);
 }
 
-/* Every rank copies the part of each peer to its place in y.  Parts lie along one axis, so a part is a run of rows:
- * outer rows of len[axis] * inner elements, dim[axis] * inner elements apart. */
-static int all_gather(Ctx *c, void *y, const void *x, const RtBox *b, size_t elem)
+/* Where the share of term i of a chunk begins, in whole lines. */
+static int64_t share(int64_t lo, int64_t hi, int i, int n)
 {
-	int axis = 0;
-	while (axis < b->rank && b->split[axis] < 0)
-		axis++;
-	if (axis == b->rank)
-		return rt_error(c, RT_PLAN, "a gather of a value that is not split");
-	int64_t outer = 1, inner = 1;
-	for (int a = 0; a < axis; a++)
-		outer *= b->dim[a];
-	for (int a = axis + 1; a < b->rank; a++)
-		inner *= b->dim[a];
-	barrier(c);
-	for (int r = 0; r < c->nrank; r++) {
-		int64_t at = c->program->rank[r].origin[b->split[axis]];
-		int64_t end = r + 1 < c->nrank ? c->program->rank[r + 1].origin[b->split[axis]] : b->dim[axis];
-		size_t run = (size_t)((end - at) * inner) * elem;
-		const unsigned char *from = peer(c, x, r);
-		for (int64_t o = 0; o < outer && run; o++)
-			memcpy((unsigned char *)y + (size_t)((o * b->dim[axis] + at) * inner) * elem, from + (size_t)o * run, run);
+	return i == n ? hi : lo + (hi - lo) * i / n / LINE * LINE;
+}
+
+static void all_reduce(Ctx *c, const RtRoute *r, void *y, const void *x)
+{
+	enum { EACH = 64 << 10, CHUNKS = DONE - SUMMED - 1, GRAIN = 8 << 10 };
+	const void *from[r->nterm];
+	int64_t n = r->count, chunk = EACH / (int64_t)r->elem * r->nterm;
+	chunk = chunk * CHUNKS < n ? (n + CHUNKS - 1) / CHUNKS : chunk;
+	for (int i = 0; i < r->nterm; i++) {
+		await(c, r->term[i], READY);
+		from[i] = peer(c, x, r->term[i]);
 	}
-	return barrier(c);
+	for (int64_t k = 0; (k - 1) * chunk < n; k++) {
+		int64_t lo = k * chunk, hi = lo + chunk < n ? lo + chunk : n, before = lo - chunk;
+		if (lo < n) {
+			int64_t mine = share(lo, hi, r->me, r->nterm);
+			Share s = { r, y, from, mine };
+			rt_parallel(c, share(lo, hi, r->me + 1, r->nterm) - mine, GRAIN, sum_some, &s);
+			say(c, SUMMED + (uint32_t)k);
+		}
+		for (int i = 0; k && i < r->nterm; i++) {
+			int64_t end = lo < n ? lo : n, at = share(before, end, i, r->nterm);
+			size_t bytes = (size_t)(share(before, end, i + 1, r->nterm) - at) * r->elem, skip = (size_t)at * r->elem;
+			if (i == r->me || !bytes)
+				continue;
+			await(c, r->term[i], SUMMED + (uint32_t)k - 1);
+			rt_copy_peer((unsigned char *)y + skip, (const unsigned char *)peer(c, y, r->term[i]) + skip, bytes);
+		}
+	}
+	say(c, DONE);
+	await_all(c, r, DONE);
+}
+
+static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
+{
+	Local *l = c->comm->state;
+	Source from = { c, x };
+	if (r->move->here) {
+		rt_route_take(c, r, y, source, &from);
+		return 0;
+	}
+	if (r->npeer) {
+		say(c, READY);
+		if (r->nterm && (size_t)r->count * r->elem <= FEW) {
+			sum_few(c, r, y, x);
+		} else if (r->nterm && in_window(c, y)) {
+			all_reduce(c, r, y, x);
+		} else {
+			rt_route_take(c, r, y, source, &from);
+			say(c, DONE);
+			await_all(c, r, DONE);
+		}
+	}
+	l->number++;
+	return 0;
 }
 
 void *rt_shared(const Ctx *c, size_t *bytes)
@@ -221,6 +353,25 @@ static int only_read(const Ctx *c, unsigned char *base, size_t stride)
 	return 0;
 }
 
+/* Each rank has its share of the processors: left alone, two ranks were seen on one of them while the other was idle (an all-reduce of 4 MiB took
+ * three times as long).  Where there are more ranks than processors the system decides. */
+static bool bind_rank(int rank, int nrank)
+{
+	cpu_set_t all, mine;
+	if (nrank < 2 || sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < nrank)
+		return false;
+	int64_t at, n, seen = 0;
+	form_share(CPU_COUNT(&all), nrank, rank, &at, &n);
+	CPU_ZERO(&mine);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all)) {
+			if (seen >= at && seen < at + n)
+				CPU_SET(i, &mine);
+			seen++;
+		}
+	return !sched_setaffinity(0, sizeof mine, &mine);
+}
+
 static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*body)(Ctx *, void *), void *arg)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -231,19 +382,23 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	on(SIGBUS, lost_file);
 	on(SIGXFSZ, SIG_IGN);
 	on(SIGPIPE, SIG_IGN);           /* who reads what is told may leave: report.c goes on without */
-	RtComm comm = { "local", all_reduce, all_gather, barrier, l };
-	Ctx c = { .program = p, .me = &p->rank[rank], .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
+	RtComm comm = { "local", move, barrier, l };
+	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
+	c.bound = bind_rank(rank, p->nrank);
 	int code = agree(&c);
 	if (!code)
 		code = only_read(&c, l->window, l->stride);
 	if (!code)
 		code = only_read(&c, l->snapshot, l->snapshot_stride);
 	if (!code)
+		code = rt_parts_open(&c);
+	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
 	if (!code) {
 		code = body(&c, arg);
 		rt_device_close(&c);
 	}
+	rt_parts_close(&c);
 	fflush(stdout);
 	return code;
 }
@@ -289,11 +444,18 @@ static int wait_all(pid_t *pid, int n)
 	return code;
 }
 
+static int processors(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
 int rt_run(const RtProgram *p, size_t snapshot, int (*body)(Ctx *, void *), void *arg)
 {
 	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE };
 	l.snapshot_stride = (snapshot + PAGE - 1) / PAGE * PAGE;
-	size_t bytes = PAGE + SCRATCH + (l.stride + l.snapshot_stride) * (size_t)p->nrank;
+	size_t signals = ((size_t)p->nrank * sizeof(Signal) + PAGE - 1) / PAGE * PAGE;
+	size_t bytes = PAGE + SCRATCH + signals + (l.stride + l.snapshot_stride) * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *pid = calloc((size_t)p->nrank, sizeof *pid), parent = getpid();
 	if (base == MAP_FAILED || !pid) {
@@ -303,7 +465,9 @@ int rt_run(const RtProgram *p, size_t snapshot, int (*body)(Ctx *, void *), void
 	}
 	l.shared = (Shared *)base;
 	l.scratch = base + PAGE;
-	l.window = l.scratch + SCRATCH;
+	l.signal = (Signal *)(void *)(l.scratch + SCRATCH);
+	l.window = l.scratch + SCRATCH + signals;
+	l.spins = p->nrank <= processors() ? SPINS : 0;
 	l.snapshot = l.window + l.stride * (size_t)p->nrank;
 	stop_flag = &l.shared->stop;
 	on(SIGINT, ask);

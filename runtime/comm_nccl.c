@@ -1,5 +1,6 @@
 /* Collectives between GPUs by NCCL.  The library is opened at run time, so that a program starts, and says what is missing,
  * where it is not installed.  Rank 0 makes the unique id and passes it through the memory that local ranks share. */
+#include "run.h"
 #include "slab_cuda.h"
 
 #include <dlfcn.h>
@@ -29,32 +30,62 @@ static int check(const Ctx *c, ncclResult_t r, const char *what)
 	return r == ncclSuccess ? 0 : rt_error(c, RT_PEER, "%s: %s", what, nccl_of(c)->text(r));
 }
 
-static int all_reduce(Ctx *c, float *y, const float *x, int64_t n)
+/* Elements that lie on this GPU already. */
+static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char *y, const unsigned char *x)
 {
-	Nccl *t = nccl_of(c);
 	cudaStream_t s = ((RtCuda *)c->device)->stream;
-	return check(c, t->reduce(x, y, (size_t)n, ncclFloat, ncclSum, t->comm, s), "all-reduce");
+	int64_t k[RT_LOOPS] = { 0 };
+	int code = 0, a = 0;
+	while (a >= 0 && !code) {
+		int64_t from = b->from, to = b->to;
+		for (a = 0; a < b->n; a++) {
+			from += k[a] * b->from_step[a];
+			to += k[a] * b->to_step[a];
+		}
+		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem, (size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a part");
+		for (a = b->n - 1; a >= 0 && ++k[a] == b->len[a]; a--)
+			k[a] = 0;
+	}
+	return code;
 }
 
-/* Parts may differ in length, so each rank broadcasts its own; only the first axis can be split in one run. */
-static int all_gather(Ctx *c, void *y, const void *x, const RtBox *b, size_t elem)
+static int here(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned char *x)
+{
+	int code = r->fill ? rt_cuda(c, cudaMemsetAsync(y, 0, (size_t)r->count * r->elem, ((RtCuda *)c->device)->stream), "filling a term") : 0;
+	for (int i = 0; i < r->nblock && !code; i++)
+		code = copy_block(c, r, &r->block[i], y, x);
+	return code;
+}
+
+/* Parts may differ in length, so each rank broadcasts its own, where it is one run in the whole. */
+static int gather(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned char *x)
 {
 	Nccl *t = nccl_of(c);
 	cudaStream_t s = ((RtCuda *)c->device)->stream;
-	int64_t inner = 1;
-	if (b->split[0] < 0)
-		return rt_error(c, RT_PLAN, "a gather of an inner axis");
-	for (int a = 1; a < b->rank; a++)
-		inner *= b->dim[a];
-	for (int r = 0; r < c->nrank; r++) {
-		int64_t at = c->program->rank[r].origin[b->split[0]];
-		int64_t end = r + 1 < c->nrank ? c->program->rank[r + 1].origin[b->split[0]] : b->dim[0];
-		unsigned char *to = (unsigned char *)y + (size_t)(at * inner) * elem;
-		int code = check(c, t->broadcast(r == c->rank ? x : to, to, (size_t)((end - at) * inner) * elem, ncclChar, r, t->comm, s), "gather");
-		if (code)
-			return code;
+	int code = 0;
+	for (int i = 0; i < r->nblock && !code; i++) {
+		const RtBlock *b = &r->block[i];
+		unsigned char *to = y + (size_t)b->to * r->elem;
+		if (b->n || b->from || !b->first)
+			return rt_error(c, RT_PLAN, "there is no such transfer between GPUs yet");
+		code = check(c, t->broadcast(b->rank == c->rank ? x : to, to, (size_t)b->run * r->elem, ncclChar, b->rank, t->comm, s), "gather");
 	}
-	return 0;
+	return code;
+}
+
+/* Sums of floats over all ranks, gathers of the first axis, and what needs no peer. */
+static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
+{
+	Nccl *t = nccl_of(c);
+	const Form *to = &c->program->form[r->move->to - 1];
+	bool whole = r->npeer == c->nrank;
+	if (r->move->here)
+		return here(c, r, y, x);
+	for (int k = 0; k < to->ndim; k++)
+		whole &= to->cut[k].kind == FORM_B;
+	if (whole && r->nterm && r->move->type == RT_F32)
+		return check(c, t->reduce(x, y, (size_t)r->count, ncclFloat, ncclSum, t->comm, ((RtCuda *)c->device)->stream), "all-reduce");
+	return whole && !r->nterm ? gather(c, r, y, x) : rt_error(c, RT_PLAN, "there is no such transfer between GPUs yet");
 }
 
 /* POSIX lets dlsym's object pointer be a function; C has no cast for it, so the bytes are copied. */
@@ -92,8 +123,7 @@ int rt_nccl_open(Ctx *c)
 		return code;
 	t->table = *c->comm;            /* barrier and shared memory stay those of the local transport */
 	t->table.name = "nccl";
-	t->table.all_reduce = all_reduce;
-	t->table.all_gather = all_gather;
+	t->table.move = move;
 	c->comm = &t->table;
 	return 0;
 }

@@ -99,19 +99,12 @@ static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 static void fetch_input(const RtLoader *d, const RtInput *in, int64_t step, int64_t first, void *to, Wrong *w)
 {
 	const RtPart *t = &d->view.program->part[RT_TRAIN];
-	RtBox b = rt_box(&d->view, &in->t);
 	Fetch f = { d, in, 0, step, first, 1, to, w };
 	while (f.column < t->ninput && strcmp(t->input[f.column].t.name, in->t.name))
 		f.column++;
-	for (int a = 1; a < b.rank; a++)
-		f.width *= b.dim[a];
-	rt_rows(&d->view, &b, fetch_run, &f);
-}
-
-static size_t input_bytes(const Ctx *c, const RtInput *in)
-{
-	RtBox b = rt_box(c, &in->t);
-	return (size_t)rt_elements(&b) * rt_width(in->t.type);
+	for (int a = 1; a < in->t.rank; a++)
+		f.width *= in->t.dim[a];
+	rt_rows(&d->view, &in->t, fetch_run, &f);
 }
 
 static size_t aligned(size_t n)
@@ -124,7 +117,7 @@ static size_t part_bytes(const Ctx *c, int part)
 	const RtPart *p = &c->program->part[part];
 	size_t n = 0;
 	for (int i = 0; i < p->ninput; i++)
-		n += p->input[i].feed == RT_SAMPLES ? aligned(input_bytes(c, &p->input[i])) : 0;
+		n += p->input[i].feed == RT_SAMPLES ? aligned(rt_bytes(c, &p->input[i].t)) : 0;
 	return n;
 }
 
@@ -150,7 +143,7 @@ static void fill_part(const RtLoader *d, int part, Buffer *b, int64_t step, int6
 	for (int i = 0; i < p->ninput; i++)
 		if (p->input[i].feed == RT_SAMPLES) {
 			fetch_input(d, &p->input[i], step, first, b->at + at, &b->wrong);
-			at += aligned(input_bytes(&d->view, &p->input[i]));
+			at += aligned(rt_bytes(&d->view, &p->input[i].t));
 		}
 }
 
@@ -272,7 +265,7 @@ uint64_t rt_data_print(const Ctx *c)
 
 static int put(Ctx *c, const RtInput *in, const unsigned char *from)
 {
-	size_t bytes = input_bytes(c, in);
+	size_t bytes = rt_bytes(c, &in->t);
 	void *to = rt_place(c, &in->t);
 	memcpy(rt_host(c, to, bytes), from, bytes);
 	return rt_put(c, to, bytes);
@@ -320,7 +313,7 @@ int rt_load(Ctx *c)
 			code = put(c, &p->input[i], (const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));
 		} else if (p->input[i].feed == RT_SAMPLES) {
 			code = put(c, &p->input[i], b->at + at);
-			at += aligned(input_bytes(c, &p->input[i]));
+			at += aligned(rt_bytes(c, &p->input[i].t));
 		}
 	}
 	if (ahead)

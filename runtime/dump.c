@@ -71,8 +71,7 @@ int rt_dump_begin(Ctx *c, const char *dir)
 		code = snprintf(path, sizeof path, "%s%s", dir, sub[i]) < (int)sizeof path ? folder(c, path) : rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
 	for (int i = 0; i < c->program->nkept && !code; i++) {
 		const RtTensor *t = &c->program->kept[i].t;
-		RtBox b = rt_box(c, t);
-		code = write_value(c, "kept", t->name, -1, t->type, rt_place(c, t), (size_t)rt_elements(&b) * rt_width(t->type));
+		code = write_value(c, "kept", t->name, -1, t->type, rt_place(c, t), rt_bytes(c, t));
 	}
 	return code;
 }

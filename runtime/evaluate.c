@@ -13,12 +13,11 @@ int rt_average_off(Ctx *c)
 	int code = 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
 		const RtTensor *to = &c->program->kept[i].t, *from = rt_averaged(c->program, &c->program->kept[i]) ? &rt_averaged(c->program, &c->program->kept[i])->t : NULL;
-		RtBox b = rt_box(c, to);
 		if (!from)
 			continue;
-		if (memcmp(to->split, from->split, sizeof to->split))
-			return rt_error(c, RT_PLAN, "%s and %s are not split alike: only the average can be evaluated", from->name, to->name);
-		size_t bytes = (size_t)rt_elements(&b) * rt_width(to->type);
+		if (to->form != from->form)
+			return rt_error(c, RT_PLAN, "%s and %s do not lie alike: only the average can be evaluated", from->name, to->name);
+		size_t bytes = rt_bytes(c, to);
 		void *host = rt_host(c, rt_place(c, to), bytes);
 		code = rt_get(c, host, rt_place(c, from), bytes);
 		if (!code)

@@ -169,6 +169,19 @@ static int axis_runs(const Form *f, const int *coord, int axis, FormAxis *out)
 	return 0;
 }
 
+void form_lengths(const Form *f, int place, int64_t *len)
+{
+	int coord[FORM_MESH];
+	form_coord(f, place, coord);
+	for (int a = 0; a < f->naxis; a++) {
+		Factor list[FORM_MESH];
+		int n = factors_of(f, coord, a, list);
+		len[a] = f->dim[a];
+		for (int i = 0; i < n && len[a]; i++)
+			len[a] = len[a] / list[i].len * list[i].n;
+	}
+}
+
 int form_part(const Form *f, int place, FormPart *p)
 {
 	int coord[FORM_MESH];

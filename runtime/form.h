@@ -53,6 +53,7 @@ int  form_rank(const Form *, int place);                 /* the rank at a place 
 int  form_place(const Form *, int rank);                 /* -1: it is not of the mesh */
 void form_coord(const Form *, int place, int *coord);
 int  form_part(const Form *, int place, FormPart *);     /* 0; -1: no memory */
+void form_lengths(const Form *, int place, int64_t *len); /* of the axes of that part */
 void form_part_free(FormPart *);
 int64_t form_elements(const FormPart *);
 int64_t form_held(const Form *, int place);              /* elements of a part */

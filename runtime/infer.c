@@ -5,9 +5,11 @@
 #include "data.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OUTPUTS = 64 };
 
@@ -33,61 +35,106 @@ static int open_inputs(Ctx *c, const char *folder, Set *s)
 	return code;
 }
 
-static int load(Ctx *c, const Set *s, int64_t first, int64_t batch)
+/* What this rank holds of an input, sample by sample. */
+typedef struct Fetch { const Set *s; const RtInput *in; int column; int64_t first, width; unsigned char *to; Wrong *wrong; } Fetch;
+
+static void fetch_row(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	const Fetch *f = arg;
+	size_t elem = rt_width(f->in->t.type);
+	while (n > 0 && !f->wrong->code) {
+		int64_t j = f->first + there / f->width, from = there % f->width, k = n < f->width - from ? n : f->width - from;
+		set_fetch(f->s, f->in, f->column, j < f->s->n ? j : f->s->n - 1, from, k, f->to + (size_t)here * elem, f->wrong);
+		here += k;
+		there += k;
+		n -= k;
+	}
+}
+
+static int load(Ctx *c, const Set *s, int64_t first)
 {
 	const RtPart *p = &c->program->part[RT_INFER];
 	Wrong w = { 0 };
 	int code = 0;
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
-		size_t bytes = rt_whole_bytes(&in->t), row = batch ? bytes / (size_t)batch : 0;
-		unsigned char *to = rt_host(c, rt_place(c, &in->t), bytes);
-		for (int64_t j = 0; j < batch && !w.code; j++)
-			set_fetch(s, in, i, first + j < s->n ? first + j : s->n - 1, 0, (int64_t)(row / rt_width(in->t.type)), to + (size_t)j * row, &w);
+		size_t bytes = rt_bytes(c, &in->t);
+		Fetch f = { s, in, i, first, 1, rt_host(c, rt_place(c, &in->t), bytes), &w };
+		for (int a = 1; a < in->t.rank; a++)
+			f.width *= in->t.dim[a];
+		rt_rows(c, &in->t, fetch_row, &f);
 		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_place(c, &in->t), bytes);
 	}
-	return code;
+	return (int)rt_worst(c, (uint32_t)code);
 }
 
-static FILE *create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch)
+/* An output file: rank 0 writes its head; every rank the rows that it is the first to hold, at their places. */
+typedef struct Out { int fd, bad; size_t head; const RtTensor *t; int64_t first, samples, batch; const unsigned char *from; } Out;
+
+static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch, Out *o)
 {
 	char name[RT_NPY_NAME], path[4096], head[RT_NPY_HEAD];
 	int64_t dim[RT_AXES];
 	for (int a = 0; a < t->rank; a++)
 		dim[a] = !a && t->dim[0] == batch ? samples : t->dim[a];
-	size_t n = rt_npy_head(head, t->type, t->rank, dim);
+	*o = (Out){ .fd = -1, .head = rt_npy_head(head, t->type, t->rank, dim), .t = t, .samples = samples, .batch = batch };
 	rt_npy_name(name, t->name);
-	FILE *f = snprintf(path, sizeof path, "%s/%s.npy", folder, name) < (int)sizeof path ? fopen(path, "wb") : NULL;
-	if (f && fwrite(head, 1, n, f) == n)
-		return f;
-	rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
-	if (f)
-		fclose(f);
-	return NULL;
+	if (snprintf(path, sizeof path, "%s/%s.npy", folder, name) < (int)sizeof path)
+		o->fd = open(path, O_WRONLY | O_CLOEXEC | (c->rank ? 0 : O_CREAT | O_TRUNC), 0666);
+	if (o->fd >= 0 && (c->rank || pwrite(o->fd, head, o->head, 0) == (ssize_t)o->head))
+		return 0;
+	return rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
 }
 
-static int store(Ctx *c, const RtTensor *t, FILE *f, unsigned char *host, int64_t first, int64_t samples, int64_t batch)
+/* Of an output with an axis of samples those beyond the last are left out; one without it is written once. */
+static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
-	size_t bytes = rt_whole_bytes(t), keep = bytes;
-	bool rows = t->rank && t->dim[0] == batch;
-	int code = rt_get(c, host, rt_place(c, t), bytes);
-	if (rows && samples - first < batch)
-		keep = bytes / (size_t)batch * (size_t)(samples - first);
-	if (!code && (rows || first == 0) && fwrite(host, 1, keep, f) != keep)
-		code = rt_error(c, RT_DATA, "cannot write %s: %s", t->name, strerror(errno));
-	return code;
+	Out *o = arg;
+	bool samples = o->t->rank && o->t->dim[0] == o->batch;
+	int64_t width = 1, left;
+	size_t elem = rt_width(o->t->type);
+	for (int a = 1; a < o->t->rank; a++)
+		width *= o->t->dim[a];
+	left = (o->samples - o->first) * width - there;
+	n = samples && n > left ? left : n;
+	there += samples ? o->first * width : 0;
+	if (n > 0 && !o->bad)
+		o->bad = pwrite(o->fd, o->from + (size_t)here * elem, (size_t)n * elem, (off_t)(o->head + (size_t)there * elem)) != (ssize_t)((size_t)n * elem);
 }
 
-static int all_batches(Ctx *c, const Set *s, FILE **f, unsigned char *host, int64_t batch)
+static int store(Ctx *c, Out *o, unsigned char *host, int64_t first)
+{
+	int code = rt_get(c, host, rt_place(c, o->t), rt_bytes(c, o->t));
+	o->first = first;
+	o->from = host;
+	if (!code && rt_first_on(c->program, c->rank, o->t))
+		rt_rows(c, o->t, store_row, o);
+	return code || !o->bad ? code : rt_error(c, RT_DATA, "cannot write %s: %s", o->t->name, strerror(errno));
+}
+
+static int all_batches(Ctx *c, const Set *s, Out *o, unsigned char *host, int64_t batch)
 {
 	const RtPart *p = &c->program->part[RT_INFER];
 	int code = 0;
 	for (int64_t first = 0; first < s->n && !code; first += batch) {
-		code = load(c, s, first, batch);
+		code = load(c, s, first);
 		if (!code)
 			code = rt_do(c, RT_INFER);
 		for (int i = 0; i < p->noutput && !code; i++)
-			code = store(c, &p->output[i], f[i], host, first, s->n, batch);
+			code = store(c, &o[i], host, first);
+	}
+	return code;
+}
+
+/* Rank 0 makes the files, the others open them. */
+static int create_all(Ctx *c, const char *folder, int64_t samples, int64_t batch, Out *o)
+{
+	const RtPart *p = &c->program->part[RT_INFER];
+	int code = 0;
+	for (int turn = 0; turn < 2 && !code; turn++) {
+		for (int i = 0; i < p->noutput && !code && turn == (c->rank > 0); i++)
+			code = create(c, folder, &p->output[i], samples, batch, &o[i]);
+		code = (int)rt_worst(c, (uint32_t)code);
 	}
 	return code;
 }
@@ -96,27 +143,29 @@ int rt_infer_files(Ctx *c, const char *folder)
 {
 	const RtPart *p = &c->program->part[RT_INFER];
 	Set s = { 0 };
-	FILE *f[OUTPUTS] = { NULL };
+	Out o[OUTPUTS];
 	size_t most = 1;
 	int64_t batch = p->ninput && p->input[0].t.rank ? p->input[0].t.dim[0] : 0;
-	if (c->nrank != 1 || !p->noutput || p->noutput > OUTPUTS)
-		return rt_error(c, RT_PLAN, "this program has no inference on one rank");
+	if (!p->noutput || p->noutput > OUTPUTS)
+		return rt_error(c, RT_PLAN, "this program has no inference");
 	for (int i = 0; i < p->ninput; i++)
 		if (!p->input[i].t.rank || p->input[i].t.dim[0] != batch)
 			return rt_error(c, RT_PLAN, "%s has no axis of samples", p->input[i].t.name);
-	int code = open_inputs(c, folder, &s);
-	for (int i = 0; i < p->noutput && !code; i++) {
-		f[i] = create(c, folder, &p->output[i], s.n, batch);
-		code = f[i] ? 0 : RT_DATA;
-		most = rt_whole_bytes(&p->output[i]) > most ? rt_whole_bytes(&p->output[i]) : most;
+	for (int i = 0; i < p->noutput; i++) {
+		o[i].fd = -1;
+		most = rt_bytes(c, &p->output[i]) > most ? rt_bytes(c, &p->output[i]) : most;
 	}
+	int code = open_inputs(c, folder, &s);
+	code = (int)rt_worst(c, (uint32_t)code);
+	if (!code)
+		code = create_all(c, folder, s.n, batch, o);
 	unsigned char *host = code ? NULL : malloc(most);
 	if (!code)
-		code = host ? all_batches(c, &s, f, host, batch) : rt_error(c, RT_MEMORY, "no memory");
+		code = host ? all_batches(c, &s, o, host, batch) : rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < p->noutput; i++)
-		if (f[i] && fclose(f[i]) && !code)
+		if (o[i].fd >= 0 && close(o[i].fd) && !code)
 			code = rt_error(c, RT_DATA, "cannot write %s: %s", p->output[i].name, strerror(errno));
-	if (!code)
+	if (!code && c->rank == 0)
 		printf("%" PRId64 " samples\n", s.n);
 	free(host);
 	set_close(&s);

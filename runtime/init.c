@@ -14,91 +14,12 @@ size_t rt_width(RtType t)
 	return width[t];
 }
 
-int64_t rt_elements(const RtBox *b)
-{
-	int64_t n = 1;
-	for (int a = 0; a < b->rank; a++)
-		n *= b->len[a];
-	return n;
-}
-
 size_t rt_whole_bytes(const RtTensor *t)
 {
 	size_t n = rt_width(t->type);
 	for (int a = 0; a < t->rank; a++)
 		n *= (size_t)t->dim[a];
 	return n;
-}
-
-RtBox rt_box(const Ctx *c, const RtTensor *t)
-{
-	RtBox b = { .rank = t->rank };
-	for (int a = 0; a < t->rank; a++) {
-		b.dim[a] = t->dim[a];
-		b.split[a] = t->split[a] - 1;
-		b.len[a] = b.split[a] < 0 ? t->dim[a] : c->me->len[b.split[a]];
-	}
-	return b;
-}
-
-void *rt_place(const Ctx *c, const RtTensor *t)
-{
-	return (t->window ? c->window : c->slab) + t->offset;
-}
-
-/* A row: elements that lie side by side here and in the logical tensor, which is along the last axis.  Gives the index in the
- * logical tensor at which row i begins. */
-static int64_t row_at(const Ctx *c, const RtBox *b, int64_t i)
-{
-	int64_t at = 0, stride = 1;
-	for (int a = b->rank - 1; a >= 0; a--) {
-		int64_t origin = b->split[a] < 0 ? 0 : c->me->origin[b->split[a]];
-		int64_t k = a == b->rank - 1 ? origin : i % b->len[a] + origin;
-		if (a < b->rank - 1)
-			i /= b->len[a];
-		at += k * stride;
-		stride *= b->dim[a];
-	}
-	return at;
-}
-
-void rt_rows(const Ctx *c, const RtBox *b, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg)
-{
-	int64_t n = rt_elements(b), width = b->rank ? b->len[b->rank - 1] : 1;
-	for (int64_t i = 0; n && i < n / width; i++)
-		row(arg, i * width, row_at(c, b, i), width);
-}
-
-/* The same, over the threads of this rank. */
-typedef struct Rows { const Ctx *c; const RtBox *b; void (*row)(void *, int64_t, int64_t, int64_t); void *arg; int64_t width; } Rows;
-
-static void some_rows(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	const Rows *r = arg;
-	(void)thread;
-	for (int64_t i = lo; i < hi; i++)
-		r->row(r->arg, i * r->width, row_at(r->c, r->b, i), r->width);
-}
-
-/* A tensor that is here whole lies as it does in the logical tensor. */
-static void some_of_all(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	const Rows *r = arg;
-	(void)thread;
-	r->row(r->arg, lo, lo, hi - lo);
-}
-
-static void rows_threaded(Ctx *c, const RtBox *b, void (*row)(void *, int64_t, int64_t, int64_t), void *arg)
-{
-	enum { GRAIN = 1 << 14 };
-	Rows r = { c, b, row, arg, b->rank ? b->len[b->rank - 1] : 1 };
-	bool whole = true;
-	for (int a = 0; a < b->rank; a++)
-		whole &= b->split[a] < 0;
-	if (whole)
-		rt_parallel(c, rt_elements(b), GRAIN, some_of_all, &r);
-	else if (rt_elements(b))
-		rt_parallel(c, rt_elements(b) / r.width, 1 + GRAIN / r.width, some_rows, &r);
 }
 
 typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
@@ -142,15 +63,14 @@ int rt_start(Ctx *c, const RtKept *row, const void *logical)
 	RtKept given = *row, *v = &given;
 	if (logical)
 		v->start = RT_DATA_FILE;        /* from a file, whatever the model says */
-	static void (*const how[])(void *, int64_t, int64_t, int64_t) = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform,
+	static RtRow *const how[] = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform,
 		[RT_DATA_HERE] = copy, [RT_DATA_FILE] = copy };
-	RtBox b = rt_box(c, &v->t);
-	size_t elem = rt_width(v->t.type), bytes = (size_t)rt_elements(&b) * elem;
+	size_t elem = rt_width(v->t.type), bytes = rt_bytes(c, &v->t);
 	void *to = rt_place(c, &v->t);
 	Fill f = { c->isa, v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
 	if (v->start < RT_DATA_HERE && v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
-	rows_threaded(c, &b, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
+	rt_rows_threaded(c, &v->t, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
 	return rt_put(c, to, bytes);
 }
 
@@ -239,9 +159,12 @@ int rt_start_all(Ctx *c, const char *weights, bool resuming)
 RtValue rt_about(const Ctx *c, int value)
 {
 	const RtProgram *p = c->program;
-	if (value >= p->nkept)
-		return p->value[value - p->nkept];
-	const RtTensor *t = &p->kept[value].t;
-	RtBox b = rt_box(c, t);
-	return (RtValue){ t->name, t->type, t->window, t->offset, (int64_t)((size_t)rt_elements(&b) * rt_width(t->type)) };
+	if (value < p->nkept) {
+		const RtTensor *t = &p->kept[value].t;
+		return (RtValue){ t->name, t->type, t->form, t->window, t->offset, (int64_t)rt_bytes(c, t) };
+	}
+	RtValue v = p->value[value - p->nkept];
+	if (v.form)
+		v.bytes = form_elements(&c->part_of[v.form - 1]) * (int64_t)rt_width(v.type);
+	return v;
 }

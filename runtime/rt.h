@@ -6,11 +6,13 @@
 #ifndef RT_H
 #define RT_H
 
+#include "form.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RT_AXES = 8, RT_MESH = 4, RT_SPLITS = 64 };
+enum { RT_AXES = FORM_AXES };
 
 /* Exit status of a trainer. */
 enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_CHECKPOINT = 21, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
@@ -26,8 +28,9 @@ typedef enum { RT_F32, RT_F64, RT_F16, RT_BF16, RT_I64, RT_I32, RT_I16, RT_I8, R
 typedef struct RtValue {
 	const char *name;               /* the model's; bytes that are not plain are escaped */
 	RtType type;
+	int form;                       /* 1 + its number among the forms; 0: every rank holds `bytes` of it */
 	bool window;                    /* in the window, else in the slab */
-	int64_t offset, bytes;
+	int64_t offset, bytes;          /* bytes: of the largest part */
 } RtValue;
 
 /* An action: a call over values. */
@@ -61,21 +64,13 @@ typedef struct RtRole {
 	const RtSchedule *part[RT_PARTS];       /* one training step, the loss of a batch, the outputs; NULL: there is none */
 } RtRole;
 
-/* What differs between ranks that share a role. */
-typedef struct RtRank {
-	int role;
-	int coord[RT_MESH];             /* on the mesh */
-	int64_t origin[RT_SPLITS];      /* where this rank's part of each split axis begins */
-	int64_t len[RT_SPLITS];         /* and how long it is */
-} RtRank;
-
 /* What a row of the tables says of a tensor and of the memory that holds a rank's part of it. */
 typedef struct RtTensor {
 	const char *name;               /* of the model; every byte but letters, digits and _.:/- as \xNN */
 	RtType type;
 	int rank;
 	int64_t dim[RT_AXES];           /* of the logical tensor */
-	int8_t split[RT_AXES];          /* 1 + the index into RtRank.origin; 0: whole */
+	int form;                       /* 1 + its number among the forms; 0: every rank has all of it */
 	bool window;
 	int64_t offset;                 /* in the slab or the window */
 } RtTensor;
@@ -119,13 +114,22 @@ typedef struct RtData {
 	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: as the format has it */
 } RtData;
 
+/* A transfer of a value from one form to another.  Where terms are combined, it is in the order of terms. */
+typedef struct RtMove {
+	int from, to;                   /* 1 + the numbers of the forms */
+	RtType type;
+	bool here;                      /* no other rank takes part */
+} RtMove;
+
 typedef struct RtProgram {
 	uint64_t hash;                  /* of the plan: ranks compare it before step 0 */
 	int nrank;
-	const RtRank *rank;
+	const uint16_t *role_of;        /* by rank; NULL: all have the first */
 	const RtRole *const *role; int nrole;
 	const RtValue *value; int nvalue;       /* what a step makes: numbered behind what is kept */
 	int most;                       /* values of any one action, at most */
+	const Form *form; int nform;
+	const RtMove *move; int nmove;
 	const RtKept *kept; int nkept;
 	RtPart part[RT_PARTS];
 	RtData data;
@@ -143,10 +147,12 @@ typedef struct RtProgram {
 /* The context that every kernel takes first. */
 struct Ctx {
 	const RtProgram *program;
-	const RtRank *me;
-	int rank, nrank;
+	int rank, nrank, role;
+	FormPart *part_of;              /* by form: what this rank holds; parts.c */
+	struct RtRoute *route;          /* by transfer: route.c */
 	unsigned char *slab, *window;   /* on the device */
 	struct RtComm *comm;
+	bool bound;                     /* the processors that it may use are its own, not those of all ranks */
 	RtPool *pool;                   /* NULL: this thread alone */
 	int nthread;
 	RtIsa isa;
@@ -203,18 +209,13 @@ void rt_pool_close(Ctx *);
 void rt_touch_stack(void);              /* RT_STACK bytes of it: each thread, at its start */
 int  rt_threads(const Ctx *);           /* processors that this process may use, over the ranks of the machine */
 
-/* A box of a logical tensor: what one rank holds of it. */
-typedef struct RtBox {
-	int rank;
-	int64_t dim[RT_AXES];           /* of the logical tensor */
-	int64_t len[RT_AXES];           /* of the part held here */
-	int split[RT_AXES];             /* which entry of RtRank.origin says where the part begins; -1: whole */
-} RtBox;
-
-/* The part that this rank holds, and where it is. */
-RtBox rt_box(const Ctx *, const RtTensor *);
+/* parts.c: what this rank holds of a tensor, and where it is. */
+int   rt_parts_open(Ctx *);                             /* parts of all forms; routes of all transfers */
+void  rt_parts_close(Ctx *);
 void *rt_place(const Ctx *, const RtTensor *);
-int64_t rt_elements(const RtBox *);
+int64_t rt_elements(const Ctx *, const RtTensor *);
+size_t rt_bytes(const Ctx *, const RtTensor *);
+int64_t rt_origin(const Ctx *, int form, int axis);     /* form: 1 + its number; the first index that is here along an axis */
 size_t rt_whole_bytes(const RtTensor *);                 /* of the logical tensor, over all ranks */
 size_t rt_width(RtType);                                /* bytes of an element */
 
@@ -239,11 +240,15 @@ int rt_save_loss(Ctx *, const float *value);
 int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm);       /* rate, norm: NULL when there is none */
 int rt_save_eval(Ctx *, const float *sum, const float *count);
 
-/* Transports: comm_local.c, comm_nccl.c.  A collective runs over all ranks of the program. */
+/* route.c: y takes its new form from x; all ranks call it for every transfer. */
+int rt_move(Ctx *, int move, void *y, const void *x);
+void rt_fill(void *y, RtType, FormReduce, int64_t n);    /* with its neutral element */
+
+/* Transports: comm_local.c, comm_nccl.c. */
+struct RtRoute;
 typedef struct RtComm {
 	const char *name;
-	int (*all_reduce)(Ctx *, float *y, const float *x, int64_t n);                     /* P -> B: sum over ranks */
-	int (*all_gather)(Ctx *, void *y, const void *x, const RtBox *, size_t elem);      /* S -> B: box is x's part of y */
+	int (*move)(Ctx *, const struct RtRoute *, void *y, const void *x);      /* one transfer, after those before it */
 	int (*barrier)(Ctx *);
 	void *state;
 } RtComm;

@@ -6,8 +6,42 @@
 
 #include <stdio.h>
 
-/* init.c: calls row for every run of elements that lie side by side here and in the logical tensor. */
-void rt_rows(const Ctx *, const RtBox *, void (*row)(void *arg, int64_t here, int64_t there, int64_t n), void *arg);
+/* parts.c: row is called for every run of elements that lie side by side here and in the logical tensor. */
+typedef void RtRow(void *arg, int64_t here, int64_t there, int64_t n);
+void rt_rows(const Ctx *, const RtTensor *, RtRow *row, void *arg);
+void rt_rows_threaded(Ctx *, const RtTensor *, RtRow *row, void *arg);  /* on all threads of this rank */
+void rt_part_rows(const FormPart *, const int64_t *dim, RtRow *row, void *arg);          /* dim: of the logical tensor */
+int  rt_part_on(const RtProgram *, int rank, const RtTensor *, FormPart *);              /* of any rank, to be freed: 0, or -1 */
+int64_t rt_elements_on(const RtProgram *, int rank, const RtTensor *);
+bool rt_first_on(const RtProgram *, int rank, const RtTensor *);         /* no rank before it on the mesh holds the same part: it is the one that writes it */
+
+/* route.c: what one rank takes of its peers in a transfer: boxes of elements, as loops over both parts, the outermost first. */
+enum { RT_LOOPS = 2 * RT_AXES };
+typedef struct RtBlock {
+	int rank;                       /* whose part it is taken from */
+	bool first;                     /* written; else combined with what is there */
+	int n;
+	int64_t len[RT_LOOPS], from_step[RT_LOOPS], to_step[RT_LOOPS];   /* in elements */
+	int64_t from, to, run;          /* where it begins; elements side by side, innermost */
+} RtBlock;
+typedef void RtCombine(void *y, const void *x, int64_t n);
+typedef struct RtRoute {
+	const RtMove *move;
+	size_t elem;
+	int64_t count;                  /* elements of y here */
+	bool fill;                      /* some of them are the neutral element */
+	RtCombine *combine;             /* NULL: nothing is combined */
+	RtBlock *block; int nblock;
+	int *peer, npeer;               /* ranks that this one waits for and that wait for it, itself included; by rank */
+	int *term, nterm;               /* an all-reduce: the ranks that hold the terms, in their order; else 0 */
+	int me;                         /* its place among the terms */
+} RtRoute;
+void rt_copy_peer(void *to, const void *from, size_t bytes);
+int  rt_routes_open(Ctx *);
+void rt_routes_close(Ctx *);
+typedef const void *RtSource(void *arg, int rank);                       /* where x lies on that rank, once it may be read */
+void rt_route_take(Ctx *, const RtRoute *, void *y, RtSource *, void *arg);              /* all blocks, in their order */
+void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* y = x[0] + x[1] + ..., by combine */
 
 /* init.c: the parameter that this row is the average of; NULL: it is none. */
 const RtKept *rt_averaged(const RtProgram *, const RtKept *);

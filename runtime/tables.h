@@ -26,16 +26,37 @@
 	}
 
 /* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), where it is known
- * to fit. */
+ * to fit; C: with its form, of which ranks hold unequal parts. */
 #define INSIDE(offset, bytes, area) ((offset) + ASSURED((offset) + (int64_t)(bytes) <= (int64_t)(area), #offset))
 #define S(name, type, offset, bytes) \
 	{ \
-		name, RT_##type, false, INSIDE(offset, bytes, SLAB_BYTES), bytes \
+		name, RT_##type, 0, false, INSIDE(offset, bytes, SLAB_BYTES), bytes \
 	}
 #define F(name, offset, bytes) S(name, F32, offset, bytes)
 #define W(name, type, offset, bytes) \
 	{ \
-		name, RT_##type, true, INSIDE(offset, bytes, WINDOW_BYTES), bytes \
+		name, RT_##type, 0, true, INSIDE(offset, bytes, WINDOW_BYTES), bytes \
+	}
+#define C(name, type, window, offset, bytes, form) \
+	{ \
+		name, RT_##type, form, window, INSIDE(offset, bytes, (window) ? WINDOW_BYTES : SLAB_BYTES), bytes \
+	}
+/* What an axis of a mesh does with a tensor; CUT_HALO: parts of an axis of len elements that overlap. */
+#define CUT_B \
+	{ \
+		FORM_B, 0, 0, 0, 0, 0, 0 \
+	}
+#define CUT_P(reduce) \
+	{ \
+		FORM_P, FORM_##reduce, 0, 0, 0, 0, 0 \
+	}
+#define CUT_S(axis, len, inner) \
+	{ \
+		FORM_S, 0, axis, len, inner, 0, 0 \
+	}
+#define CUT_HALO(axis, len, before, after) \
+	{ \
+		FORM_S, 0, axis, len, 1, before, after \
 	}
 
 /* params.c.  What a value starts as. */
@@ -48,11 +69,11 @@
 /* What it is, name, type, offset, start, rank and shape; PARAM: a parameter of floats; ZEROS: state of floats. */
 #define KEPT(is, name, type, offset, start, rank, ...) \
 	{ \
-		{ name, RT_##type, rank, { __VA_ARGS__ }, { 0 }, false, offset }, RT_##is, start \
+		{ name, RT_##type, rank, { __VA_ARGS__ }, 0, false, offset }, RT_##is, start \
 	}
 #define PARAM(name, offset, start, rank, ...) \
 	{ \
-		{ name, RT_F32, rank, { __VA_ARGS__ }, { 0 }, false, offset }, RT_PARAMETER, start \
+		{ name, RT_F32, rank, { __VA_ARGS__ }, 0, false, offset }, RT_PARAMETER, start \
 	}
 #define ZEROS(name, offset, rank, ...) KEPT(STATE, name, F32, offset, ZERO, rank, __VA_ARGS__)
 

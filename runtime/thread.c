@@ -153,7 +153,8 @@ int rt_threads(const Ctx *c)
 {
 	cpu_set_t set;
 	int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	return cpus > c->nrank ? cpus / c->nrank : 1;
+	int ranks = c->bound ? 1 : c->nrank;
+	return cpus > ranks ? cpus / ranks : 1;
 }
 
 /* RT_ISA names a lower one than the processor has: tests compare them. */

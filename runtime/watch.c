@@ -45,7 +45,7 @@ double rt_seconds(void)
 /* Actions of a step, each once, however often a micro-batch walks it. */
 static int count_actions(const Ctx *c)
 {
-	const RtSchedule *s = c->program->role[c->me->role]->part[RT_TRAIN];
+	const RtSchedule *s = c->program->role[c->role]->part[RT_TRAIN];
 	int n = 0;
 	for (int i = 0; s && i < s->nsegment; i++)
 		n += s->segment[i].count * s->segment[i].times;

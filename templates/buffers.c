@@ -1,5 +1,5 @@
 /*{banner*/
-/* The memory plan: where every value lies; this file, as it stands, is the template and holds one value. */
+/* The memory plan: where every value lies, and how; this file, as it stands, is the template and holds one value. */
 /*}*/
 #include "buffers.h"
 #include "tables.h"
@@ -10,3 +10,17 @@ const RtValue values[NVALUE] = {
 	F("none", 0, T0)
 /*}*/
 };
+
+/* How values lie on ranks (form.h): mesh, first rank or a list of ranks, shape, and a cut for each axis of the mesh. */
+/*{forms*/
+const Form forms[NFORM + 1] = {
+	{ 0 }
+};
+/*}*/
+
+/* Transfers: the forms that they lead from and to, by their numbers from 1 on; whether no other rank takes part. */
+/*{moves*/
+const RtMove moves[NMOVE + 1] = {
+	{ 0 }
+};
+/*}*/

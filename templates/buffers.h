@@ -13,10 +13,10 @@
 #define WORK_EACH ((size_t)0)
 #define NVALUE 1
 #define MOST 1
+#define NFORM 0
+#define NMOVE 0
 /*}*/
 
-/*{splits*/
-/*}*/
 /* Bytes of values that schedules check, by their numbers. */
 /* clang-format off */
 enum {
@@ -27,5 +27,7 @@ enum {
 /* clang-format on */
 
 extern const RtValue values[NVALUE];
+extern const Form forms[NFORM + 1];
+extern const RtMove moves[NMOVE + 1];
 
 #endif

@@ -10,17 +10,12 @@ static const RtRole role0 = { { NULL } };
 static const RtRole *const roles[] = { &role0 };
 /*}*/
 
-/* What differs between ranks: role, coordinates on the mesh, where the part of each split axis begins and how long it is. */
-static const RtRank ranks[] = {
 /*{ranks*/
-	{ 0, { 0 }, { 0 }, { 0 } },
 /*}*/
-};
-
 /* Values that live from step to step: params.c. */
 extern const RtKept params[];
 
-/* What a step takes from outside: name, type, shape, splits, whether peers see it, offset; how it is fed, range of labels. */
+/* What a step takes from outside: name, type, shape, form, whether peers see it, offset; how it is fed, range of labels. */
 /*{inputs*/
 static const RtInput step_inputs[] = {
 	{ { 0 }, RT_STEP, 0, NULL },
@@ -31,19 +26,22 @@ static const RtTensor step_outputs[] = { { 0 } };
 static const RtProgram program = {
 /*{program*/
 	.hash = 0,
+	.nrank = 1,
 	.batch = 1,
 	.steps = 0,
 	.seed = 1,
 	.kept = params,
 	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0 },
 /*}*/
-	.nrank = sizeof ranks / sizeof ranks[0],
-	.rank = ranks,
 	.role = roles,
 	.nrole = sizeof roles / sizeof roles[0],
 	.value = values,
 	.nvalue = NVALUE,
 	.most = MOST,
+	.form = forms,
+	.nform = NFORM,
+	.move = moves,
+	.nmove = NMOVE,
 	.slab_bytes = SLAB_BYTES,
 	.window_bytes = WINDOW_BYTES,
 	.work_shared = WORK_SHARED,

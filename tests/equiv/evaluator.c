@@ -98,9 +98,8 @@ static int train(Model *m, int steps, char **names)
 {
 	Graph *g = m->graph;
 	Plan *p = m->plan;
-	RtRank me = { 0 };
-	RtProgram program = { .nrank = 1, .rank = &me, .batch = p->batch, .times = p->train.times, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
-	Ctx c = { .program = &program, .me = &me, .nrank = 1, .seed = program.seed };
+	RtProgram program = { .nrank = 1, .batch = p->batch, .times = p->train.times, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
+	Ctx c = { .program = &program, .nrank = 1, .seed = program.seed };
 	random_seed = program.seed;
 	Tensor **held = arena_array(&m->arena, Tensor *, g->nvalue + 1);
 	for (int i = 0; i < g->ninit; i++)

@@ -22,8 +22,7 @@ int main(int argc, char **argv)
 	const RtPart *p = &c->program->part[RT_INFER];
 	for (int i = 0; i < p->ninput + p->noutput; i++) {
 		const RtTensor *t = i < p->ninput ? &p->input[i].t : &p->output[i - p->ninput];
-		RtBox b = rt_box(c, t);
-		size_t n = (size_t)rt_elements(&b) * rt_width(t->type);
+		size_t n = rt_bytes(c, t);
 		char path[4096];
 		*(i < p->ninput ? &in[i] : &out[i - p->ninput]) = malloc(n);
 		snprintf(path, sizeof path, "%s/%s.npy", argv[1], t->name);

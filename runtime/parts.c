@@ -1,0 +1,193 @@
+/* What a rank holds of a tensor.  The program has a table of forms (form.h); the parts of this rank are computed once, at the start,
+ * and everything that fills, reads or saves a tensor walks the rows of its part. */
+#include "run.h"
+
+#include <stdlib.h>
+
+int rt_parts_open(Ctx *c)
+{
+	const RtProgram *p = c->program;
+	c->part_of = calloc((size_t)p->nform + 1, sizeof *c->part_of);
+	if (!c->part_of)
+		return rt_error(c, RT_MEMORY, "no memory");
+	for (int i = 0; i < p->nform; i++) {
+		int place = form_place(&p->form[i], c->rank);
+		c->part_of[i].naxis = p->form[i].naxis;
+		if (place >= 0 && form_part(&p->form[i], place, &c->part_of[i]))
+			return rt_error(c, RT_MEMORY, "no memory");
+	}
+	return rt_routes_open(c);
+}
+
+void rt_parts_close(Ctx *c)
+{
+	rt_routes_close(c);
+	for (int i = 0; c->part_of && i < c->program->nform; i++)
+		form_part_free(&c->part_of[i]);
+	free(c->part_of);
+	c->part_of = NULL;
+}
+
+static bool holds(const Ctx *c, int form)
+{
+	return form_place(&c->program->form[form - 1], c->rank) >= 0;
+}
+
+static int64_t all_elements(const RtTensor *t)
+{
+	int64_t n = 1;
+	for (int a = 0; a < t->rank; a++)
+		n *= t->dim[a];
+	return n;
+}
+
+int64_t rt_elements(const Ctx *c, const RtTensor *t)
+{
+	if (!t->form)
+		return all_elements(t);
+	return holds(c, t->form) ? form_elements(&c->part_of[t->form - 1]) : 0;
+}
+
+size_t rt_bytes(const Ctx *c, const RtTensor *t)
+{
+	return (size_t)rt_elements(c, t) * rt_width(t->type);
+}
+
+int64_t rt_origin(const Ctx *c, int form, int axis)
+{
+	const FormAxis *x = form ? &c->part_of[form - 1].axis[axis] : NULL;
+	return x && x->n ? x->run[0].at : 0;
+}
+
+void *rt_place(const Ctx *c, const RtTensor *t)
+{
+	return (t->window ? c->window : c->slab) + t->offset;
+}
+
+/* ---- rows ---- */
+
+/* Rows lo .. hi - 1 of a part; a row is what it holds along the last axis, which is one run or several.  All axes before it are walked like
+ * the digits of a number: digit a is index k[a] of run at[a]. */
+static void walk(const FormPart *p, const int64_t *dim, int64_t lo, int64_t hi, RtRow *row, void *arg)
+{
+	int last = p->naxis - 1, at[RT_AXES];
+	int64_t k[RT_AXES], rest = lo;
+	for (int a = last - 1; a >= 0; a--) {
+		k[a] = rest % p->axis[a].len;
+		rest /= p->axis[a].len;
+		for (at[a] = 0; k[a] >= p->axis[a].run[at[a]].len; at[a]++)
+			k[a] -= p->axis[a].run[at[a]].len;
+	}
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t here = i * p->axis[last].len, there = 0;
+		for (int a = 0; a < last; a++)
+			there = (there + p->axis[a].run[at[a]].at + k[a]) * dim[a + 1];
+		for (int r = 0; r < p->axis[last].n; r++) {
+			row(arg, here, there + p->axis[last].run[r].at, p->axis[last].run[r].len);
+			here += p->axis[last].run[r].len;
+		}
+		for (int a = last - 1; a >= 0; a--) {
+			if (++k[a] < p->axis[a].run[at[a]].len)
+				break;
+			k[a] = 0;
+			if (++at[a] < p->axis[a].n)
+				break;
+			at[a] = 0;
+		}
+	}
+}
+
+void rt_part_rows(const FormPart *p, const int64_t *dim, RtRow *row, void *arg)
+{
+	int64_t n = form_elements(p);
+	if (n && !p->naxis)
+		row(arg, 0, 0, 1);
+	else if (n)
+		walk(p, dim, 0, n / p->axis[p->naxis - 1].len, row, arg);
+}
+
+void rt_rows(const Ctx *c, const RtTensor *t, RtRow *row, void *arg)
+{
+	int64_t n = rt_elements(c, t);
+	if (n && t->form)
+		rt_part_rows(&c->part_of[t->form - 1], t->dim, row, arg);
+	else if (n)
+		row(arg, 0, 0, n);              /* whole: it lies here as it does in the logical tensor */
+}
+
+typedef struct Rows { const FormPart *p; const int64_t *dim; RtRow *row; void *arg; } Rows;
+
+static void some_rows(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Rows *r = arg;
+	(void)thread;
+	walk(r->p, r->dim, lo, hi, r->row, r->arg);
+}
+
+static void some_of_all(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Rows *r = arg;
+	(void)thread;
+	r->row(r->arg, lo, lo, hi - lo);
+}
+
+void rt_rows_threaded(Ctx *c, const RtTensor *t, RtRow *row, void *arg)
+{
+	enum { GRAIN = 1 << 14 };
+	int64_t n = rt_elements(c, t);
+	Rows r = { t->form ? &c->part_of[t->form - 1] : NULL, t->dim, row, arg };
+	if (!n)
+		return;
+	if (!t->form || !t->rank) {
+		rt_parallel(c, n, GRAIN, some_of_all, &r);
+		return;
+	}
+	int64_t width = r.p->axis[t->rank - 1].len;
+	rt_parallel(c, n / width, 1 + GRAIN / width, some_rows, &r);
+}
+
+/* ---- other ranks ---- */
+
+/* A tensor without a form lies on all ranks as on a mesh without axes. */
+static Form form_of(const RtProgram *p, const RtTensor *t)
+{
+	Form f = { .naxis = t->rank };
+	for (int a = 0; a < t->rank; a++)
+		f.dim[a] = t->dim[a];
+	return t->form ? p->form[t->form - 1] : f;
+}
+
+int rt_part_on(const RtProgram *p, int rank, const RtTensor *t, FormPart *part)
+{
+	Form f = form_of(p, t);
+	int place = t->form ? form_place(&f, rank) : 0;
+	*part = (FormPart){ .naxis = t->rank };
+	return place < 0 ? 0 : form_part(&f, place, part);
+}
+
+int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
+{
+	Form f = form_of(p, t);
+	int64_t len[RT_AXES], n = 1;
+	int place = t->form ? form_place(&f, rank) : 0;
+	if (place < 0)
+		return 0;
+	form_lengths(&f, place, len);
+	for (int a = 0; a < t->rank; a++)
+		n *= len[a];
+	return n;
+}
+
+bool rt_first_on(const RtProgram *p, int rank, const RtTensor *t)
+{
+	Form f = form_of(p, t);
+	int coord[FORM_MESH], place = t->form ? form_place(&f, rank) : rank;
+	bool first = place >= 0;
+	if (!t->form)
+		return !rank;
+	if (first)
+		form_coord(&f, place, coord);
+	for (int k = 0; k < f.ndim && first; k++)
+		first = f.cut[k].kind == FORM_S || !coord[k];
+	return first;
+}

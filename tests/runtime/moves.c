@@ -1,0 +1,235 @@
+/* Transfers between processes: random pairs of forms over meshes of one to three axes, every type and reduction, small and large, parts of
+ * unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's numbers its own, so that a value taken from
+ * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.
+ * seconds: 300 */
+#include "run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOVES = 48, ROUNDS = 3, LARGE = 60000, ROOM = 8 * 10 * LARGE };
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t n)
+{
+	state = rt_hash(state, 7);
+	return state % n;
+}
+
+/* ---- programs ---- */
+
+static Form meshes[12];
+static int nmesh;
+
+static void make_meshes(int nrank)
+{
+	nmesh = 0;
+	for (int a = 1; a <= nrank; a++)
+		for (int b = 1; a * b <= nrank && nmesh < 12; b++) {
+			if (nrank % (a * b) || (a == 1 && b > 1))
+				continue;
+			Form f = { .ndim = a == 1 ? 1 : b == 1 ? 2 : 3, .mesh = { a, nrank / a / b, b } };
+			f.mesh[0] = a == 1 ? nrank : a;
+			meshes[nmesh++] = f;
+		}
+}
+
+static void cut(Form *f, int k, const int64_t inner[FORM_AXES], FormReduce how, bool terms)
+{
+	FormCut *c = &f->cut[k];
+	uint64_t kind = draw(terms ? 4 : 3);
+	c->kind = FORM_B;
+	if (kind == 3) {
+		c->kind = FORM_P;
+		c->reduce = (int8_t)how;
+	} else if (kind && f->naxis) {
+		int a = (int)draw((uint64_t)f->naxis);
+		c->kind = FORM_S;
+		c->axis = (int8_t)a;
+		c->inner = inner[a];
+		c->len = inner[a] > 1 ? f->dim[a] / inner[a] / 3 : f->dim[a];
+	}
+}
+
+/* Both forms of a transfer have one shape; an axis is cut whole, or along the middle of three factors. */
+static void make_pair(Form *from, Form *to, bool large)
+{
+	int64_t inner[FORM_AXES];
+	FormReduce how = (FormReduce)draw(4);
+	*from = meshes[draw((uint64_t)nmesh)];
+	from->naxis = large ? 1 + (int)draw(2) : (int)draw(4);
+	for (int a = 0; a < from->naxis; a++) {
+		inner[a] = draw(2) ? 1 : 2 + (int64_t)draw(3);
+		from->dim[a] = inner[a] > 1 ? 3 * inner[a] * (1 + (int64_t)draw(large ? 1 : 5)) : 1 + (int64_t)draw(large && !a ? LARGE : 9);
+	}
+	*to = *from;
+	if (draw(4) == 0) {             /* another mesh of the same ranks */
+		const Form *m = &meshes[draw((uint64_t)nmesh)];
+		to->ndim = m->ndim;
+		memcpy(to->mesh, m->mesh, sizeof to->mesh);
+	}
+	for (int k = 0; k < from->ndim; k++)
+		cut(from, k, inner, how, true);
+	for (int k = 0; k < to->ndim; k++)
+		cut(to, k, inner, how, draw(3) == 0);
+	if (draw(3) == 0 && to->ndim == from->ndim && !memcmp(to->mesh, from->mesh, sizeof to->mesh))    /* an all-reduce */
+		for (int k = 0; k < from->ndim; k++) {
+			to->cut[k] = from->cut[k];
+			if (draw(2) || k == 0)
+				from->cut[k] = (FormCut){ .kind = FORM_P, .reduce = (int8_t)how };
+			if (from->cut[k].kind == FORM_P)
+				to->cut[k] = (FormCut){ .kind = FORM_B };
+		}
+}
+
+/* ---- numbers ---- */
+
+static double number(int move, int round, int place, int64_t i, FormReduce how)
+{
+	int v = (int)(rt_hash(rt_hash((uint64_t)(move * ROUNDS + round), (uint64_t)place), (uint64_t)i) % 7);
+	return how == FORM_PROD ? 1 + (v == 0 && place % 3 == 0) : v;
+}
+
+static void put(void *x, RtType t, int64_t i, double v)
+{
+	switch (t) {
+	case RT_F32: ((float *)x)[i] = (float)v; break;
+	case RT_F64: ((double *)x)[i] = v; break;
+	case RT_I64: ((int64_t *)x)[i] = (int64_t)v; break;
+	case RT_I32: ((int32_t *)x)[i] = (int32_t)v; break;
+	default: ((uint8_t *)x)[i] = (uint8_t)v;
+	}
+}
+
+static double get(const void *x, RtType t, int64_t i)
+{
+	switch (t) {
+	case RT_F32: return (double)((const float *)x)[i];
+	case RT_F64: return ((const double *)x)[i];
+	case RT_I64: return (double)((const int64_t *)x)[i];
+	case RT_I32: return ((const int32_t *)x)[i];
+	default: return ((const uint8_t *)x)[i];
+	}
+}
+
+static FormReduce reduce_of(const Form *f)
+{
+	int how = form_reduction(f);
+	return how < 0 ? FORM_SUM : (FormReduce)how;
+}
+
+/* What should be there: the pieces one by one, from numbers that are made up again. */
+typedef struct Want { double *y; int move, round, place; bool first; FormReduce how; } Want;
+
+static void row(void *arg, int64_t from, int64_t to, int64_t n)
+{
+	const Want *w = arg;
+	for (int64_t i = 0; i < n; i++) {
+		double v = number(w->move, w->round, w->place, from + i, w->how), *y = &w->y[to + i];
+		if (w->first)
+			*y = v;
+		else
+			*y = w->how == FORM_SUM ? *y + v : w->how == FORM_PROD ? *y * v : w->how == FORM_MAX ? (v > *y ? v : *y) : (v < *y ? v : *y);
+	}
+}
+
+static int piece(void *arg, const FormPiece *p)
+{
+	Want *w = arg;
+	w->place = p->from;
+	w->first = p->first;
+	form_rows(p, row, w);
+	return 0;
+}
+
+/* ---- one rank ---- */
+
+static int one(Ctx *c, int move, int round, int64_t *bad)
+{
+	const RtProgram *p = c->program;
+	const RtMove *m = &p->move[move];
+	const Form *from = &p->form[m->from - 1], *to = &p->form[m->to - 1];
+	FormReduce how = reduce_of(from), neutral = reduce_of(to);
+	RtRoute *r = &c->route[move];
+	int mine = form_place(from, c->rank), place = form_place(to, c->rank);
+	int64_t n = form_held(from, mine), count = form_held(to, place);
+	unsigned char *x = c->window, *y = r->nterm && round ? x : draw(2) || r->nterm ? c->window + p->window_bytes / 2 : c->slab;
+	double *want = calloc((size_t)count + 1, sizeof *want);
+	unsigned char none[8];
+	rt_fill(none, m->type, neutral, 1);
+	if (!want)
+		return RT_MEMORY;
+	for (int64_t i = 0; i < count; i++)
+		want[i] = get(none, m->type, 0);
+	Want w = { want, move, round, 0, true, how };
+	if (form_pieces(from, to, place, NULL, piece, &w))
+		return RT_MEMORY;
+	for (int64_t i = 0; i < n; i++)
+		put(x, m->type, i, number(move, round, mine, i, how));
+	if (rt_hash((uint64_t)(move * ROUNDS + round), (uint64_t)(c->rank + 100)) % 5 == 0)
+		usleep(300);
+	int code = rt_move(c, move, y, x);
+	for (int64_t i = 0; i < count && !code; i++)
+		*bad += want[i] != get(y, m->type, i);
+	memset(x, 0x55, (size_t)n * rt_width(m->type));          /* it is mine again */
+	free(want);
+	return code;
+}
+
+static void show(const RtProgram *p, int move)
+{
+	for (int side = 0; side < 2; side++) {
+		const Form *f = &p->form[(side ? p->move[move].to : p->move[move].from) - 1];
+		printf(" %s", side ? "to" : "from");
+		for (int k = 0; k < f->ndim; k++)
+			printf(f->cut[k].kind == FORM_S ? " %d:S(%d, %lld x %lld)" : f->cut[k].kind == FORM_B ? " %d:B" : " %d:P%d", f->mesh[k], f->cut[k].kind == FORM_S ? f->cut[k].axis : f->cut[k].reduce,
+			       (long long)f->cut[k].len, (long long)f->cut[k].inner);
+		for (int a = 0; a < f->naxis; a++)
+			printf("%s%lld", a ? " x " : ", ", (long long)f->dim[a]);
+	}
+	printf(", type %d\n", p->move[move].type);
+}
+
+static int rank(Ctx *c, void *arg)
+{
+	int64_t bad = 0;
+	int code = rt_pool_open(c, *(int *)arg);
+	state = 1;                      /* all ranks draw the same */
+	for (int round = 0; round < ROUNDS && !code; round++)
+		for (int i = 0; i < c->program->nmove && !code; i++) {
+			int64_t before = bad;
+			code = one(c, i, round, &bad);
+			if (bad > before && bad - before == bad)
+				show(c->program, i);
+			if (bad > before && bad - before == bad)
+				printf(" transfer %d, rank %d: %lld elements differ\n", i, c->rank, (long long)bad);
+		}
+	rt_pool_close(c);
+	return code ? code : bad ? 1 : 0;
+}
+
+int main(void)
+{
+	static const int worlds[] = { 1, 2, 3, 4, 6, 8 };
+	static const RtType types[] = { RT_F32, RT_F64, RT_I64, RT_I32, RT_U8, RT_BOOL };
+	static Form form[2 * MOVES];
+	static RtMove move[MOVES];
+	for (int k = 0; k < 6 * 4; k++) {
+		int nrank = worlds[k % 6], threads = k % 4 == 3 ? 2 : 1;
+		state = (uint64_t)k + 11;
+		make_meshes(nrank);
+		for (int i = 0; i < MOVES; i++) {
+			make_pair(&form[2 * i], &form[2 * i + 1], i % 8 == 7);
+			move[i] = (RtMove){ 2 * i + 1, 2 * i + 2, types[i % 3 == 0 ? 0 : draw(6)], false };
+		}
+		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES, .slab_bytes = ROOM, .window_bytes = 2 * ROOM };
+		int code = rt_run(&p, 0, rank, &threads);
+		if (code)
+			printf("not ok %d-ranks-%d: exit status %d\n", nrank, k / 6, code);
+	}
+	printf("ok all\n");
+	return 0;
+}
