@@ -327,7 +327,11 @@ typedef struct Layout {
 	int peak;                       /* the busiest action; -1: between steps */
 	int64_t by[KEEP_ACT + 1];       /* what lives there, by class */
 	int64_t bound;                  /* all of that: no plan of this schedule needs less */
+	int64_t packed;                 /* at the end of the slab: weights that stay packed */
 } Layout;
+
+/* packed.c: a kept matrix, k x n, whose packed form stays at an offset; its strides. */
+typedef struct Packed { Slot *w; int64_t k, n, row, col, offset, bytes; } Packed;
 
 struct Plan {
 	Training train;
@@ -341,6 +345,7 @@ struct Plan {
 	Role *role; int nrole;
 	int *role_of;                   /* by rank */
 	Layout layout;
+	Packed *packed; int npacked;
 	int64_t batch;
 	Value *count;                   /* eval: what the loss is divided by */
 	Slot **kept; int nkept;         /* main program: what lives from step to step, of all programs, in the order of offsets */
@@ -469,7 +474,7 @@ void emit_cuda(Emit *, const char *includes, const char *functions, const char *
 void emit_make(Emit *);
 
 /* emit_report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
-typedef struct RankMemory { int64_t total, slab, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
+typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
 RankMemory emit_memory(const Emit *);
 void emit_report(const Emit *);                              /* told to the user */
 /* emit_plan.c, emit_html.c: plan.json and report.html. */
@@ -478,7 +483,7 @@ void emit_plan(Emit *), emit_html(Emit *);
 
 /* The passes. */
 int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
-int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), prove_run(Graph *), emit_run(Graph *);
+int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), packed_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 bool *params_state(const Graph *);                            /* by value id: is it a running statistic? */
 

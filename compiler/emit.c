@@ -449,9 +449,9 @@ int emit_run(Graph *g)
 	for (int i = 0; i < m->nothers && e.npart < 3; i++)
 		e.part[e.npart++] = m->others[i];
 	print_plan(m, plan);
+	emit_number(&e);
 	if (emit_trainer(&e, hash_text(plan)))
 		return -1;
-	emit_number(&e);
 	for (int k = 0; k < e.npart; k++) {
 		emit_turn(&e, e.part[k]);
 		for (int i = 0; i < e.plan->nrole; i++)

@@ -83,7 +83,9 @@ static void print_memory(const Emit *e, Text *t)
 	text_add(t, "</h2>\n<table>\n<tr><th>class<th class=n>bytes<th><th class=n>share\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		print_class(e, t, emit_keep[i], l->by[i], m.total);
-	print_class(e, t, "gaps", m.slab - l->bound, m.total);
+	if (m.packed)
+		print_class(e, t, "packed", m.packed, m.total);
+	print_class(e, t, "gaps", m.gaps, m.total);
 	print_class(e, t, "workspace", m.work, m.total);
 	print_class(e, t, "data", m.data, m.total);
 	print_class(e, t, "program", m.base, m.total);

@@ -18,7 +18,7 @@ static void print_memory(const Emit *e, Text *t)
 	text_add(t, l->peak < 0 ? "null,\n\t" : "\"a%d\",\n\t", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, "\"%s\": %" PRId64 ", ", emit_keep[i], l->by[i]);
-	text_add(t, "\"gaps\": %" PRId64 ", \"workspace\": %" PRId64 ", \"data\": %" PRId64 ", \"program\": %" PRId64 "\n},\n", m.slab - l->bound, m.work, m.data, m.base);
+	text_add(t, "\"packed\": %" PRId64 ", \"gaps\": %" PRId64 ", \"workspace\": %" PRId64 ", \"data\": %" PRId64 ", \"program\": %" PRId64 "\n},\n", m.packed, m.gaps, m.work, m.data, m.base);
 }
 
 static const char *program_of(const Emit *e, const Slot *s)

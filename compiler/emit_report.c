@@ -42,6 +42,8 @@ static int64_t saver_bytes(const Emit *e)
 RankMemory emit_memory(const Emit *e)
 {
 	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
+	m.packed = e->plan->layout.packed;
+	m.gaps = m.slab - e->plan->layout.bound - m.packed;
 	m.base = RT_BASE + RT_STACK;
 	m.thread = pages(e->work_each) + RT_STACK;
 	m.saver = saver_bytes(e);
@@ -63,6 +65,8 @@ void emit_report(const Emit *e)
 	for (int i = 0; i <= KEEP_ACT; i++)
 		if (l->by[i])
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
+	if (m.packed)
+		printf(" packed %" PRId64 ",", m.packed);
 	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
-	       m.slab - l->bound, m.work, m.data, m.base, m.thread, m.saver);
+	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
 }

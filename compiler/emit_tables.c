@@ -488,6 +488,24 @@ static int print_outputs(Emit *e, Text *rows, const char *part)
 	return 0;
 }
 
+/* Weights that stay packed: "eval_packed, 4", or that there are none. */
+static const char *print_packed(const Emit *e, Text *rows)
+{
+	const Plan *p = e->plan;
+	size_t line = 0;
+	Text list = { 0 };
+	if (!p->npacked)
+		return "NULL, 0";
+	for (int i = 0; i < p->npacked; i++) {
+		const Packed *w = &p->packed[i];
+		emit_pack(&list, &line, arena_printf(e->tree.arena, "{ %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 " },", w->w->entry, w->offset, w->k, w->n, w->row, w->col));
+	}
+	emit_packed(&list);
+	text_add(rows, "/* Weights that stay packed: number, where, k and n, how far rows and columns of the weight lie apart. */\nstatic const RtPacked %s_packed[] = {\n%s};\n",
+	         emit_part(e), list.s);
+	return arena_printf(e->tree.arena, "%s_packed, %d", emit_part(e), p->npacked);
+}
+
 int emit_inputs(Emit *e, Text *rows, Text *program)
 {
 	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
@@ -518,6 +536,7 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 		return -1;
 	if (more.n)
 		text_add(rows, "static const char *const more_data[] = { %s };\n", more.s);
-	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout);
+	const char *packed = print_packed(e, rows);
+	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout, packed);
 	return 0;
 }

@@ -31,6 +31,7 @@ static const Pass passes[] = {
 	{ "fuse",      fuse_run,      ROLES,           0,               0,       false, "pointwise chains and epilogues joined" },
 	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       false, "actions in order, slots" },
 	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       false, "an offset for every slot" },
+	{ "packed",    packed_run,    PLANNED,         0,               0,       false, "weights that stay packed for several products" },
 	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       false, "transfers match, nothing overlaps, every transition is legal" },
 	{ "emit",      emit_run,      PROVED,          0,               0,       false, "the program, as files" },
 };

@@ -121,6 +121,20 @@ static int overlaps(Graph *g, const Plan *p)
 	return 0;
 }
 
+/* Packed weights are written in any program's own time: nothing of it lies there, nor does another. */
+static void packed_apart(const Plan *p)
+{
+	for (int i = 0; i < p->npacked; i++) {
+		const Packed *w = &p->packed[i];
+		int64_t end = w->offset + w->bytes;
+		if (end > (i + 1 < p->npacked ? p->packed[i + 1].offset : p->layout.slab))
+			die("the packed form of %s has no room", w->w->v->name);
+		for (int k = 0; k < p->nslot; k++)
+			if (p->slot[k] && !p->slot[k]->window && p->slot[k]->offset < end && p->slot[k]->offset + p->slot[k]->bytes > w->offset)
+				die("%s lies where %s is packed", p->slot[k]->v->name, w->w->v->name);
+	}
+}
+
 int prove_run(Graph *g)
 {
 	const Plan *p = g->model->plan;
@@ -136,5 +150,6 @@ int prove_run(Graph *g)
 	}
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= play_slots(g, p, &p->role[i]);
+	packed_apart(p);
 	return bad || play(g, p) || overlaps(g, p) ? -1 : 0;
 }

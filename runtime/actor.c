@@ -67,6 +67,20 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 	return 0;
 }
 
+float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh)
+{
+	const RtPart *p = &c->program->part[c->part];
+	for (int i = 0; i < p->npacked; i++) {
+		const RtPacked *w = &p->packed[i];
+		if (rt_value(c, w->value) != (const void *)b || w->k != k || w->n != n || w->row != row || w->col != col)
+			continue;
+		*fresh = c->packed[i] == c->changed;
+		c->packed[i] = c->changed;
+		return (float *)(void *)(c->slab + w->offset);
+	}
+	return NULL;
+}
+
 int rt_walk(Ctx *c, const RtSchedule *s)
 {
 	int code = 0, first = 0;
@@ -75,6 +89,8 @@ int rt_walk(Ctx *c, const RtSchedule *s)
 	for (int i = 0; !code && i < s->nsegment; i++) {
 		if (i == s->from)
 			first = c->id;
+		if (i == s->to)
+			c->changed++;           /* from here on parameters are updated */
 		code = walk_segment(c, &s->segment[i], s->micro > 1 && i >= s->from && i < s->to ? (int)c->micro : -1);
 		if (!code && i == s->to - 1 && c->micro + 1 < s->micro) {
 			c->micro++;
@@ -92,6 +108,10 @@ int rt_do(Ctx *c, int part)
 	const RtSchedule *s = c->program->role[c->role]->part[part];
 	if (!s)
 		return rt_error(c, RT_PLAN, "this program has no such part");
+	/* A step changes what is kept, and its values lie where other parts have packed weights; so do those of eval and infer. */
+	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;
-	return rt_walk(c, s);
+	int code = rt_walk(c, s);
+	c->changed += part == RT_TRAIN;
+	return code;
 }

@@ -96,10 +96,15 @@ typedef struct RtInput {
 	const char *file;               /* that the model names for it; NULL: the one named after it */
 } RtInput;
 
+/* A weight whose packed form stays in the slab for the products that read it, until what is kept changes: its number among what is
+ * kept, where the form lies, k x n and how far the weight's rows and columns lie apart. */
+typedef struct RtPacked { int value; int64_t offset, k, n, row, col; } RtPacked;
+
 /* Inputs and outputs of a part: of eval, the sum of the losses and what it is to be divided by. */
 typedef struct RtPart {
 	const RtInput *input; int ninput;
 	const RtTensor *output; int noutput;
+	const RtPacked *packed; int npacked;
 } RtPart;
 
 typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS } RtFormat;
@@ -159,6 +164,8 @@ struct Ctx {
 	unsigned char *shared, *work;   /* scratch: of all threads; of thread i at work + i * work_each */
 	size_t work_shared, work_each;
 	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
+	uint64_t changed, *packed;      /* counts what changes values that are kept or the memory of packed weights; by weight: when it was packed */
+	int64_t last_kept;              /* the offset in the slab behind which nothing is kept */
 	char *error;                    /* of a library: messages go here instead of being printed; RT_MESSAGE bytes */
 	uint64_t seed;
 	int64_t step;
@@ -185,6 +192,9 @@ int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(
 int   rt_do(Ctx *, int part);                           /* one step, one batch, one inference */
 int   rt_walk(Ctx *, const RtSchedule *);
 void *rt_value(const Ctx *, int value);                 /* where it lies on this rank */
+/* Where the packed form of b, k x n with these strides, stays in the part that runs; NULL: nowhere.  *fresh: it is there; else the
+ * caller packs it now. */
+float *rt_packed(Ctx *, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh);
 
 /* slab.c or slab_cuda.c: memory of the device.  A value is filled on the host through rt_host and rt_put. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */

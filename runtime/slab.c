@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -33,11 +34,27 @@ static size_t slab_bytes(const Ctx *c)
 	return (c->program->slab_bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* Numbers of all weights that stay packed: nothing is packed yet. */
+static int open_packed(Ctx *c)
+{
+	int most = 0;
+	for (int i = 0; i < RT_PARTS; i++)
+		most = c->program->part[i].npacked > most ? c->program->part[i].npacked : most;
+	for (int i = 0; i < c->program->nkept; i++)
+		if (!c->program->kept[i].t.window && c->program->kept[i].t.offset > c->last_kept)
+			c->last_kept = c->program->kept[i].t.offset;
+	c->changed = 1;
+	c->packed = most ? calloc((size_t)most, sizeof *c->packed) : NULL;
+	return most && !c->packed ? rt_error(c, RT_MEMORY, "there is no memory for a table of %d weights", most) : 0;
+}
+
 int rt_device_open(Ctx *c, unsigned char *window)
 {
 	size_t bytes = slab_bytes(c);
 	c->window = window;
 	c->slab = NULL;
+	if (open_packed(c))
+		return RT_MEMORY;
 	if (!bytes)
 		return 0;
 	c->slab = map_aligned(bytes);
@@ -75,7 +92,9 @@ void rt_device_close(Ctx *c)
 {
 	if (c->slab)
 		munmap(c->slab, slab_bytes(c));
+	free(c->packed);
 	c->slab = NULL;
+	c->packed = NULL;
 }
 
 void *rt_host(Ctx *c, void *value, size_t bytes)
@@ -85,11 +104,11 @@ void *rt_host(Ctx *c, void *value, size_t bytes)
 	return value;
 }
 
+/* The host writes inputs, which nothing is packed of, and what is kept. */
 int rt_put(Ctx *c, void *value, size_t bytes)
 {
-	(void)c;
-	(void)value;
 	(void)bytes;
+	c->changed += c->slab && (unsigned char *)value >= c->slab && (unsigned char *)value <= c->slab + c->last_kept;
 	return 0;
 }
 

@@ -31,7 +31,7 @@ static const RtProgram program = {
 	.steps = 0,
 	.seed = 1,
 	.kept = params,
-	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0 },
+	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0, NULL, 0 },
 /*}*/
 	.role = roles,
 	.nrole = sizeof roles / sizeof roles[0],

@@ -403,6 +403,12 @@ static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, flo
 	}
 }
 
+/* The panel at column `col` of the block of k from `from` on, when all of b is packed. */
+static int64_t panel_at(const Kind *kind, const Gemm *g, int64_t col, int64_t from)
+{
+	return (g->n + kind->nr - 1) / kind->nr * kind->nr * from + col * least(GEMM_K, g->k - from);
+}
+
 /* The first of its rows pack b for the others. */
 static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows, float *work)
 {
@@ -411,7 +417,10 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K)
 		for (int64_t i = 0; i < b->rows; i += rows) {
 			Block some = { b->batch, b->row + i, least(rows, b->rows - i), b->col, b->cols };
-			pass(kind, g, &some, pa, pb, apart, i > 0, from);
+			if (g->packed)
+				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from), least(GEMM_K, g->k - from), true, from);
+			else
+				pass(kind, g, &some, pa, pb, apart, i > 0, from);
 		}
 }
 
@@ -474,6 +483,26 @@ void gemm_run(Ctx *c, const Gemm *g)
 	plan_blocks(&j, c->nthread);
 	int64_t flops = g->m * g->n * g->k / (j.nrow * j.ncol) + 1;
 	rt_parallel(c, g->batch * j.nrow * j.ncol, 1 + (1 << 16) / flops, body, &j);
+}
+
+typedef struct Packing { const Gemm *g; const Kind *kind; float *to; } Packing;
+
+static void pack_panels(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Packing *p = arg;
+	const Gemm *g = p->g;
+	int64_t nr = p->kind->nr, count = parts(g->n, nr);
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t col = i % count * nr, from = i / count * GEMM_K;
+		pack(p->kind, &g->b, p->to + panel_at(p->kind, g, col, from), 0, col, least(nr, g->n - col), nr, from, least(GEMM_K, g->k - from));
+	}
+}
+
+void gemm_pack(Ctx *c, const Gemm *g, float *to)
+{
+	Packing p = { g, kind_of(c->isa), to };
+	rt_parallel(c, parts(g->n, p.kind->nr) * parts(g->k, GEMM_K), 4, pack_panels, &p);
 }
 
 void gemm_one(RtIsa isa, const Gemm *g, float *work)

@@ -38,10 +38,18 @@ typedef struct Gemm {
 	GemmPlace *place;               /* with store: tiles that have a place are not stored but summed there */
 	const void *arg;
 	const KEpilogue *e;             /* y is dense, if there is one */
+	const float *packed;            /* all of b as gemm_pack leaves it; NULL: b is packed on the way.  One batch */
 	KCut cut;                       /* zeros: b is packed for GEMM_ROWS rows at a time, which takes GEMM_WORK bytes of each thread */
 } Gemm;
 
 void gemm_run(Ctx *, const Gemm *);
+
+/* Packs all of b, for products with equal b, n and k: gemm_packed_bytes of them. */
+void gemm_pack(Ctx *, const Gemm *, float *to);
+static inline int64_t gemm_packed_bytes(int64_t n, int64_t k)
+{
+	return (n + GEMM_WIDTH - 1) / GEMM_WIDTH * GEMM_WIDTH * k * 4;
+}
 
 /* The same within one thread: work has GEMM_WORK bytes. */
 enum { GEMM_WORK = (GEMM_ROWS * GEMM_K + GEMM_K * GEMM_WIDTH + 64) * 4 };

@@ -1,4 +1,4 @@
-/* Matrix products by gemm.c. */
+/* Matrix products by gemm.c; of weights that do not change between products, packed once (rt_packed). */
 #include "gemm.h"
 
 int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut cut,
@@ -14,6 +14,11 @@ int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch
 		.b = { .x = b, .batch = bs.batch, .at = bs.col, .k = bs.row },
 		.y = y, .yrow = n, .ybatch = m * n,
 	};
+	bool fresh = false;
+	float *packed = batch == 1 ? rt_packed(c, b, k, n, bs.row, bs.col, &fresh) : NULL;
+	if (packed && !fresh)
+		gemm_pack(c, &g, packed);
+	g.packed = packed;
 	gemm_run(c, &g);
 	return 0;
 }
