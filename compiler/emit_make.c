@@ -33,7 +33,7 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 
 void emit_make(Emit *e)
 {
-	static const char *const runtime[] = { "form.h", "rt.h", "bits.h", "run.h", "tables.h", "main.c", "report.c", "api.c", "evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "dump.c", "form.c", "parts.c", "route.c", "init.c", "normal.c", "infer.c", "npy.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
+	static const char *const runtime[] = { "form.h", "rt.h", "bits.h", "run.h", "tables.h", "main.c", "report.c", "api.c", "evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "signals.c", "dump.c", "form.c", "parts.c", "route.c", "init.c", "normal.c", "infer.c", "npy.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
 	Tree *t = &e->tree;
 	Arena *a = t->arena;
 	const Plan *p = e->plan;
@@ -42,13 +42,15 @@ void emit_make(Emit *e)
 	for (int i = 0; runtime[i]; i++)
 		tree_copy(t, arena_printf(a, "rt/%s", runtime[i]), runtime[i]);
 	tree_copy(t, ".clang-format", ".clang-format");
-	if (!gpu)
+	if (!gpu) {
 		tree_copy(t, "rt/slab.c", "slab.c");
+		tree_copy(t, "rt/comm_mpi.c", "comm_mpi.c");
+	}
 
 	Text obj = { 0 };
 	const char *last = NULL;
 	for (int i = 0; i < t->nfile; i++)
-		if (ends(t->file[i]->path, ".c")) {
+		if (ends(t->file[i]->path, ".c") && (gpu || !strstr(t->file[i]->path, "rt/comm_"))) {
 			if (last)
 				text_add(&obj, "\t%.*s.o \\\n", (int)strlen(last) - 2, last);
 			last = t->file[i]->path;
@@ -64,7 +66,9 @@ void emit_make(Emit *e)
 		text_add(&about, "The kernels are CUDA: building needs nvcc, running needs a GPU per rank, and NCCL for more than one.\n"
 		         "No GPU has run this program yet: it was only compiled.\n");
 	else
-		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them.\n");
+		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
+		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`, on one machine or many;\n"
+		         "both give the same bits, and each resumes what the other has saved.\n", p->main->nrank);
 	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
 }
 

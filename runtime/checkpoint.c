@@ -1,11 +1,15 @@
 /* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a whole tensor, and manifest.json, which
  * has the number of steps done, the seed, a checksum of the data set and a checksum of every part that a rank held.
  *
- * Saving: each rank copies its values into a snapshot that rank 0 sees; rank 0's thread writes it, while training goes on, into
- * DIR/.saving, syncs, renames, and removes what is older than the last few.  When the thread is still busy the save is left out.
- * Because files hold whole tensors, a checkpoint loads under any plan.
+ * Each rank writes the parts that it is the first to hold, from a snapshot of its own, in a thread of its own, while training goes on:
+ * no rank ever sees what another holds.  Because files hold whole tensors, a checkpoint loads under any plan.
  *
- * Resuming is prepared before any rank starts: the newest checkpoint is read whole and every checksum compared. */
+ *   rank 0     DIR/.saving is made, with the head of the file
+ *   all        snapshot; the thread writes into the file, syncs; ranks but the first leave their part of the manifest beside it
+ *   all        between later steps: have all written?
+ *   rank 0     its thread puts the manifest together, syncs, renames, and removes what is older than the last few
+ *
+ * When a save is due while another is being written it is left out. */
 #include "run.h"
 
 #include <dirent.h>
@@ -17,10 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FAILURES = 3, PATH = 4096 };
+enum { FAILURES = 3 };
+
+/* What the thread has to do, and how it went. */
+typedef enum { IDLE, WRITTEN, FAILED, WRITE, COMMIT } State;
 
 struct RtSaver {
 	Ctx *c;
@@ -28,20 +36,19 @@ struct RtSaver {
 	int64_t keep;
 	uint64_t data;                  /* checksum of the data set */
 	char *head; size_t nhead;       /* of the safetensors file, its length in front */
+	unsigned char *snapshot; size_t bytes;
+	char *said; size_t nsaid;       /* what the manifest says of the parts of this rank: the number of the tensor, the part, a line each */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool started, busy, stop;
+	bool started, stop;
+	State state;
+	bool flying;                    /* all ranks write, and none knows yet whether all have written */
 	int64_t step;                   /* of the snapshot that is written */
 	int failed;                     /* saves in a row that failed */
-	int64_t skipped, saved;
+	int64_t skipped;
 };
 typedef struct RtSaver RtSaver;
-
-static bool is_saved(const RtKept *k)
-{
-	return k->keep != RT_CONSTANT;
-}
 
 static size_t bytes_on(const RtProgram *p, int rank, const RtTensor *t)
 {
@@ -59,7 +66,7 @@ size_t rt_snapshot_bytes(const RtProgram *p)
 	for (int r = 0; r < p->nrank; r++) {
 		size_t n = 0;
 		for (int i = 0; i < p->nkept; i++)
-			n += is_saved(&p->kept[i]) ? aligned(bytes_on(p, r, &p->kept[i].t)) : 0;
+			n += rt_is_saved(&p->kept[i]) ? aligned(bytes_on(p, r, &p->kept[i].t)) : 0;
 		most = n > most ? n : most;
 	}
 	return most;
@@ -128,7 +135,7 @@ static int make_head(RtSaver *s)
 	int bad = put(&s->head, &s->nhead, "%8s{", "");
 	for (int i = 0, any = 0; i < p->nkept; i++) {
 		const RtTensor *t = &p->kept[i].t;
-		if (!is_saved(&p->kept[i]))
+		if (!rt_is_saved(&p->kept[i]))
 			continue;
 		bad |= put(&s->head, &s->nhead, "%s", any++ ? ",\n" : "") | put_name(&s->head, &s->nhead, t->name);
 		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) | put_ints(&s->head, &s->nhead, t->dim, t->rank);
@@ -181,75 +188,124 @@ static void write_run(void *arg, int64_t here, int64_t there, int64_t n)
 	w->n += n;
 }
 
-/* What rank r holds of a tensor, into the file and into the manifest. */
-static int write_part(const RtProgram *p, int r, const RtTensor *t, Write *w, char **text, size_t *n)
+/* What this rank holds of a tensor, into the file and into what the manifest says. */
+static int write_part(RtSaver *s, int number, const RtTensor *t, Write *w)
 {
 	FormPart part;
-	if (rt_part_on(p, r, t, &part))
+	if (rt_part_on(s->c->program, s->c->rank, t, &part))
 		return -1;
 	rt_part_rows(&part, t->dim, write_run, w);
 	flush_run(w);
-	int bad = w->bad | put(text, n, "{\"axes\":") | put_part(text, n, &part) |
-	          put(text, n, ",\"crc\":%" PRIu32 "}", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
+	int bad = w->bad | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_part(&s->said, &s->nsaid, &part) |
+	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
 	form_part_free(&part);
 	return bad;
 }
 
-/* The tensors, and what the manifest says of them. */
-static int write_tensors(const RtSaver *s, int fd, char **text, size_t *n)
+static int write_parts(RtSaver *s, int fd)
 {
 	const RtProgram *p = s->c->program;
-	size_t offset[p->nrank];
 	uint64_t base = s->nhead;
-	int bad = write_at(fd, s->head, s->nhead, 0);
-	memset(offset, 0, sizeof offset);
-	for (int i = 0, any = 0; i < p->nkept && !bad; i++) {
+	size_t at = 0;
+	int bad = 0;
+	for (int i = 0; i < p->nkept && !bad; i++) {
 		const RtTensor *t = &p->kept[i].t;
-		if (!is_saved(&p->kept[i]))
+		if (!rt_is_saved(&p->kept[i]))
 			continue;
-		bad |= put(text, n, any++ ? ",\n{\"name\":" : "\n{\"name\":") | put_name(text, n, t->name) | put(text, n, ",\"parts\":[");
-		for (int r = 0, parts = 0; r < p->nrank && !bad; r++) {
-			Write w = { .fd = fd, .from = (unsigned char *)rt_snapshot(s->c, r) + offset[r], .base = base, .elem = rt_width(t->type) };
-			size_t bytes = bytes_on(p, r, t);
-			offset[r] += aligned(bytes);
-			if (bytes && rt_first_on(p, r, t))
-				bad = put(text, n, parts++ ? "," : "") | write_part(p, r, t, &w, text, n);
-		}
-		bad |= put(text, n, "]}");
+		Write w = { .fd = fd, .from = s->snapshot + at, .base = base, .elem = rt_width(t->type) };
+		size_t bytes = bytes_on(p, s->c->rank, t);
+		if (bytes && rt_first_on(p, s->c->rank, t))
+			bad = write_part(s, i, t, &w);
+		at += aligned(bytes);
 		base += rt_whole_bytes(t);
 	}
 	return bad;
 }
 
-static int write_manifest(const RtSaver *s, int dir, const char *text)
+/* Closes, and keeps the reason of a failure. */
+static void done_with(int fd)
 {
-	int fd = openat(dir, "manifest.json", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return -1;
-	char head[512];
-	int n = snprintf(head, sizeof head, "{\"format\":\"sbpcc checkpoint 1\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
-	                 "\",\"header\":%" PRIu32 ",\n\"tensors\":[", s->step, s->c->seed, s->c->program->hash, s->data, rt_crc32c(0, s->head, s->nhead));
-	size_t len = strlen(text);
-	int bad = write_at(fd, head, (size_t)n, 0) || write_at(fd, text, len, (uint64_t)n) || write_at(fd, "\n]}\n", 4, (uint64_t)n + len) || fsync(fd);
 	int why = errno;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	errno = why;
-	return bad;
 }
 
+static int folder(int parent, const char *name)
+{
+	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int open_dir(const RtSaver *s)
+{
+	return open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool part_name(const char *name)
+{
+	return !strncmp(name, "part-", 5);
+}
+
+/* Only what a save makes is removed. */
 static void remove_folder(int parent, const char *name)
 {
-	static const char *const files[] = { "manifest.json", "state.safetensors" };
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	for (int i = 0; i < 2 && fd >= 0; i++)
-		unlinkat(fd, files[i], 0);
+	int fd = folder(parent, name), more = fd < 0 ? -1 : dup(fd);
+	DIR *d = more < 0 ? NULL : fdopendir(more);
+	for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+		if (part_name(e->d_name) || !strcmp(e->d_name, "manifest.json") || !strcmp(e->d_name, "state.safetensors"))
+			unlinkat(fd, e->d_name, 0);
+	if (d)
+		closedir(d);
 	if (fd >= 0)
 		close(fd);
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
+/* DIR/.saving, with the head of the file. */
+static int begin(const RtSaver *s)
+{
+	int parent = open_dir(s), dir = -1, fd = -1;
+	if (parent >= 0) {
+		remove_folder(parent, ".saving");
+		if (!mkdirat(parent, ".saving", 0777))
+			dir = folder(parent, ".saving");
+	}
+	if (dir >= 0)
+		fd = openat(dir, "state.safetensors", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int bad = fd < 0 || write_at(fd, s->head, s->nhead, 0);
+	done_with(fd);
+	done_with(dir);
+	done_with(parent);
+	return bad;
+}
+
+/* A file of the folder, on the disk. */
+static int write_file(int dir, const char *name, const char *text, size_t n)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int bad = fd < 0 || write_at(fd, text, n, 0) || fsync(fd);
+	done_with(fd);
+	return bad;
+}
+
+static int write_mine(RtSaver *s)
+{
+	char name[32];
+	int parent = open_dir(s), dir = parent < 0 ? -1 : folder(parent, ".saving");
+	int fd = dir < 0 ? -1 : openat(dir, "state.safetensors", O_WRONLY | O_CLOEXEC);
+	s->nsaid = 0;
+	int bad = fd < 0 || put(&s->said, &s->nsaid, "%s", "") || write_parts(s, fd) || fsync(fd);
+	snprintf(name, sizeof name, "part-%05d", s->c->rank);
+	if (!bad && s->c->rank)
+		bad = write_file(dir, name, s->said, s->nsaid) || fsync(dir);
+	done_with(fd);
+	done_with(dir);
+	done_with(parent);
+	return bad;
+}
+
 /* Steps of the checkpoints in a folder, the newest first; at most max. */
-static int list_steps(const char *dir, int64_t *step, int max)
+int rt_saved_steps(const char *dir, int64_t *step, int max)
 {
 	DIR *d = opendir(dir);
 	int n = 0;
@@ -274,7 +330,7 @@ static void prune(const RtSaver *s, int parent)
 {
 	enum { MANY = 4096 };
 	static int64_t step[MANY];
-	int n = list_steps(s->dir, step, MANY);
+	int n = rt_saved_steps(s->dir, step, MANY);
 	for (int i = 0, kept = 0; i < n; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "step-%08" PRId64, step[i]);
@@ -283,48 +339,126 @@ static void prune(const RtSaver *s, int parent)
 	}
 }
 
-static int write_all(const RtSaver *s, int parent)
+/* What a rank left, with a zero behind it; NULL: it cannot be read. */
+static char *read_said(int dir, int rank)
+{
+	char name[32];
+	struct stat st;
+	snprintf(name, sizeof name, "part-%05d", rank);
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char *text = fd < 0 || fstat(fd, &st) ? NULL : calloc(1, (size_t)st.st_size + 1);
+	for (size_t at = 0; text && at < (size_t)st.st_size;) {
+		ssize_t k = pread(fd, text + at, (size_t)st.st_size - at, (off_t)at);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0) {
+			free(text);
+			text = NULL;
+			errno = k ? errno : EIO;
+			break;
+		}
+		at += (size_t)k;
+	}
+	done_with(fd);
+	return text;
+}
+
+/* The parts of all ranks, tensor by tensor: lines of a rank are in the order of tensors. */
+static int put_tensors(const RtProgram *p, char **line, char **text, size_t *n)
+{
+	int bad = 0;
+	for (int i = 0, any = 0; i < p->nkept && !bad; i++) {
+		if (!rt_is_saved(&p->kept[i]))
+			continue;
+		bad |= put(text, n, any++ ? ",\n{\"name\":" : "\n{\"name\":") | put_name(text, n, p->kept[i].t.name) | put(text, n, ",\"parts\":[");
+		for (int r = 0, parts = 0; r < p->nrank && !bad; r++) {
+			char *json;
+			if (!*line[r] || strtol(line[r], &json, 10) != i)
+				continue;
+			size_t len = strcspn(++json, "\n");
+			bad = put(text, n, "%s%.*s", parts++ ? "," : "", (int)len, json);
+			line[r] = json + len + (json[len] == '\n');
+		}
+		bad |= put(text, n, "]}");
+	}
+	return bad;
+}
+
+static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
+{
+	const RtProgram *p = s->c->program;
+	char **said = calloc((size_t)p->nrank, sizeof *said), **line = calloc((size_t)p->nrank, sizeof *line);
+	int bad = !said || !line;
+	for (int r = 0; r < p->nrank && !bad; r++) {
+		line[r] = r == s->c->rank ? s->said : (said[r] = read_said(dir, r));
+		bad = !line[r];
+	}
+	bad = bad || put(text, n, "{\"format\":\"sbpcc checkpoint 1\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
+	                 "\",\"header\":%" PRIu32 ",\n\"tensors\":[", s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) ||
+	      put_tensors(p, line, text, n) || put(text, n, "\n]}\n");
+	int why = errno;
+	for (int r = 0; said && r < p->nrank; r++)
+		free(said[r]);
+	free(said);
+	free(line);
+	errno = why;
+	return bad;
+}
+
+/* All ranks have written: from here on it is a checkpoint. */
+static int commit(const RtSaver *s)
 {
 	char name[64], *text = NULL;
 	size_t n = 0;
-	remove_folder(parent, ".saving");
-	if (mkdirat(parent, ".saving", 0777))
-		return -1;
-	int dir = openat(parent, ".saving", O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad = dir < 0;
-	int fd = bad ? -1 : openat(dir, "state.safetensors", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	bad = fd < 0 || put(&text, &n, "%s", "") || write_tensors(s, fd, &text, &n) || fsync(fd) || write_manifest(s, dir, text) || fsync(dir);
+	int parent = open_dir(s), dir = parent < 0 ? -1 : folder(parent, ".saving");
+	int bad = dir < 0 || put_manifest(s, dir, &text, &n) || write_file(dir, "manifest.json", text, n);
+	for (int r = 1; r < s->c->nrank && !bad; r++) {
+		snprintf(name, sizeof name, "part-%05d", r);
+		bad = unlinkat(dir, name, 0);
+	}
+	bad = bad || fsync(dir);
 	snprintf(name, sizeof name, "step-%08" PRId64, s->step);
 	if (!bad) {
 		remove_folder(parent, name);
 		bad = renameat(parent, ".saving", parent, name) || fsync(parent);
 	}
+	if (!bad)
+		prune(s, parent);
 	int why = errno;
 	free(text);
-	if (fd >= 0)
-		close(fd);
-	if (dir >= 0)
-		close(dir);
-	if (bad)
-		remove_folder(parent, ".saving");
 	errno = why;
+	done_with(dir);
+	done_with(parent);
 	return bad;
 }
 
-static void write_one(RtSaver *s)
+/* Nothing of a save that failed stays. */
+static void discard(const RtSaver *s)
 {
-	int parent = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad = parent < 0 || write_all(s, parent);
-	if (bad)
-		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training goes on, the last good one stays\n", s->step, s->dir, strerror(errno));
-	else
-		prune(s, parent);
+	int parent = open_dir(s), why = errno;
 	if (parent >= 0)
-		close(parent);
-	pthread_mutex_lock(&s->lock);
-	s->failed = bad ? s->failed + 1 : 0;
-	s->saved += !bad;
-	s->busy = false;
-	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+		remove_folder(parent, ".saving");
+	errno = why;
+	done_with(parent);
+}
+
+static void warn(const RtSaver *s)
+{
+	fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training goes on, the last good one stays\n", s->step, s->dir, strerror(errno));
+}
+
+/* One thing that the thread was told to do, and what becomes of it.  Alone a rank need not wait for others. */
+static State work(RtSaver *s, State what)
+{
+	bool alone = s->c->nrank == 1;
+	int bad = what == WRITE && ((alone && begin(s)) || write_mine(s));
+	if (!bad && (what == COMMIT || alone))
+		bad = commit(s);
+	if (bad)
+		warn(s);
+	if (bad && (alone || what == COMMIT))
+		discard(s);
+	return bad ? FAILED : what == WRITE && !alone ? WRITTEN : IDLE;
 }
 
 static void *writer(void *arg)
@@ -333,14 +467,37 @@ static void *writer(void *arg)
 	rt_touch_stack();
 	for (;;) {
 		pthread_mutex_lock(&s->lock);
-		while (!s->busy && !s->stop)
+		while (s->state < WRITE && !s->stop)
 			pthread_cond_wait(&s->changed, &s->lock);
-		bool work = s->busy;
+		State what = s->state;
 		pthread_mutex_unlock(&s->lock);
-		if (!work)
+		if (what < WRITE)
 			return NULL;
-		write_one(s);
+		State now = work(s, what);
+		pthread_mutex_lock(&s->lock);
+		s->state = now;
+		pthread_cond_broadcast(&s->changed);
+		pthread_mutex_unlock(&s->lock);
 	}
+}
+
+static void tell(RtSaver *s, State what)
+{
+	pthread_mutex_lock(&s->lock);
+	s->state = what;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* How the thread stands; wait: once it has nothing to do. */
+static State look(RtSaver *s, bool wait)
+{
+	pthread_mutex_lock(&s->lock);
+	while (wait && s->state >= WRITE)
+		pthread_cond_wait(&s->changed, &s->lock);
+	State now = s->state;
+	pthread_mutex_unlock(&s->lock);
+	return now;
 }
 
 int rt_saver_open(Ctx *c, const char *dir, int64_t keep)
@@ -352,12 +509,16 @@ int rt_saver_open(Ctx *c, const char *dir, int64_t keep)
 	c->saver = s;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	if (c->rank)
-		return 0;
 	s->data = rt_data_print(c);
-	if (mkdir(dir, 0777) && errno != EEXIST)
+	s->bytes = rt_snapshot_bytes(c->program);
+	s->snapshot = s->bytes ? mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+	if (s->snapshot == MAP_FAILED) {
+		s->snapshot = NULL;
+		return rt_error(c, RT_MEMORY, "cannot map %zu bytes for checkpoints: %s", s->bytes, strerror(errno));
+	}
+	if (!c->rank && mkdir(dir, 0777) && errno != EEXIST)
 		return rt_error(c, RT_CHECKPOINT, "cannot create %s: %s", dir, strerror(errno));
-	if (access(dir, W_OK | X_OK))
+	if (!c->rank && access(dir, W_OK | X_OK))
 		return rt_error(c, RT_CHECKPOINT, "cannot write into %s: %s", dir, strerror(errno));
 	if (make_head(s))
 		return rt_error(c, RT_MEMORY, "no memory");
@@ -381,43 +542,56 @@ void rt_saver_close(Ctx *c)
 		pthread_mutex_unlock(&s->lock);
 		pthread_join(s->thread, NULL);
 	}
-	if (s->skipped)
+	if (s->skipped && !c->rank)
 		fprintf(stderr, "%" PRId64 " checkpoints were left out, because the one before was still being written\n", s->skipped);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
+	if (s->snapshot)
+		munmap(s->snapshot, s->bytes);
 	free(s->head);
+	free(s->said);
 	free(s);
 	c->saver = NULL;
 }
 
-/* Until the thread has nothing to do; whether it failed too often. */
-static bool idle(RtSaver *s, bool wait)
+static int too_often(Ctx *c, const RtSaver *s, bool last)
 {
-	pthread_mutex_lock(&s->lock);
-	while (wait && s->busy)
-		pthread_cond_wait(&s->changed, &s->lock);
-	bool free_now = !s->busy;
-	pthread_mutex_unlock(&s->lock);
-	return free_now;
-}
-
-static int too_often(Ctx *c, RtSaver *s, bool last)
-{
-	pthread_mutex_lock(&s->lock);
-	int failed = s->failed;
-	pthread_mutex_unlock(&s->lock);
-	if (failed >= FAILURES || (last && failed))
-		return rt_error(c, RT_CHECKPOINT, "%d checkpoints in a row could not be written", failed);
+	if (s->failed >= FAILURES || (last && s->failed))
+		return rt_error(c, RT_CHECKPOINT, "%d checkpoints in a row could not be written", s->failed);
 	return 0;
 }
 
-static int snapshot(Ctx *c)
+/* What became of the save that is under way; wait: until it is over.  false: it goes on. */
+static bool over(Ctx *c, RtSaver *s, bool wait)
 {
-	unsigned char *to = rt_snapshot(c, c->rank);
+	State now = look(s, wait);
+	if (!s->flying && c->nrank > 1)
+		now = c->rank ? IDLE : now;     /* only the first rank had more to do */
+	now = (State)rt_worst(c, now);
+	if (now >= WRITE)
+		return false;
+	if (now == WRITTEN) {
+		s->flying = false;
+		if (!c->rank)
+			tell(s, COMMIT);
+		return wait && over(c, s, true);
+	}
+	if (s->flying && !c->rank)
+		discard(s);
+	s->failed = now == FAILED ? s->failed + 1 : s->step ? 0 : s->failed;
+	s->flying = false;
+	s->step = 0;
+	tell(s, IDLE);
+	return true;
+}
+
+static int snapshot(Ctx *c, RtSaver *s)
+{
+	unsigned char *to = s->snapshot;
 	int code = 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
 		const RtTensor *t = &c->program->kept[i].t;
-		if (!is_saved(&c->program->kept[i]))
+		if (!rt_is_saved(&c->program->kept[i]))
 			continue;
 		size_t bytes = rt_bytes(c, t);
 		code = rt_get(c, to, rt_place(c, t), bytes);
@@ -426,236 +600,46 @@ static int snapshot(Ctx *c)
 	return code;
 }
 
+/* A save is prepared by the first rank, where there are others that write into the same file. */
+static int prepare(Ctx *c, RtSaver *s)
+{
+	int bad = c->nrank > 1 && !c->rank && begin(s);
+	if (bad) {
+		warn(s);
+		discard(s);
+	}
+	return (int)rt_worst(c, bad ? 1 : 0);
+}
+
+void rt_save_look(Ctx *c)
+{
+	if (c->saver && c->saver->flying)
+		over(c, c->saver, false);
+}
+
 int rt_save(Ctx *c, int64_t done, bool last)
 {
 	RtSaver *s = c->saver;
-	bool mine = c->rank == 0;
-	if (mine && too_often(c, s, false))
-		return RT_CHECKPOINT;
-	if (!rt_agree(c, mine && idle(s, last))) {
-		s->skipped += mine;
+	if (!over(c, s, last)) {
+		s->skipped++;
 		return 0;
 	}
-	int code = snapshot(c);
-	c->comm->barrier(c);
-	if (code || !mine)
-		return last ? (rt_agree(c, 0), code) : code;
-	pthread_mutex_lock(&s->lock);
+	int code = too_often(c, s, false);
+	if (code)
+		return code;
 	s->step = done;
-	s->busy = true;
-	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	if (prepare(c, s)) {
+		s->failed++;
+		s->step = 0;
+		return last ? too_often(c, s, true) : 0;
+	}
+	code = (int)rt_worst(c, (uint32_t)snapshot(c, s));
+	if (code)
+		return code;
+	s->flying = c->nrank > 1;
+	tell(s, WRITE);
 	if (!last)
 		return 0;
-	idle(s, true);
-	rt_agree(c, 0);
+	over(c, s, true);
 	return too_often(c, s, true);
-}
-
-/* ---- reading ---- */
-
-typedef struct Check { const unsigned char *from; size_t elem; uint32_t crc; } Check;
-
-static void check_run(void *arg, int64_t here, int64_t there, int64_t n)
-{
-	Check *k = arg;
-	(void)here;
-	k->crc = rt_crc32c(k->crc, k->from + (size_t)there * k->elem, (size_t)n * k->elem);
-}
-
-/* [at,len,at,len,...]: one more run; what is wrong with it, or NULL. */
-static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
-{
-	int64_t end = 0;
-	for (rt_json_open(j, '['); rt_json_more(j, '[');) {
-		int64_t at = rt_json_int(j), len = rt_json_more(j, '[') ? rt_json_int(j) : -1;
-		FormRun *more = realloc(x->run, (size_t)(x->n + 1) * sizeof *more);
-		if (!more)
-			return "does not fit into memory";
-		x->run = more;
-		if (at < end || len < 1 || at > dim || len > dim - at)
-			return "has a part outside of it";
-		x->run[x->n++] = (FormRun){ at, len };
-		x->len += len;
-		end = at + len;
-	}
-	return NULL;
-}
-
-static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *crc)
-{
-	char key[32];
-	const char *why = NULL;
-	for (rt_json_open(j, '{'); !why && rt_json_more(j, '{');) {
-		rt_json_key(j, key, sizeof key);
-		if (!strcmp(key, "crc")) {
-			*crc = rt_json_int(j);
-			continue;
-		}
-		int a = 0;
-		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
-			why = a < e->rank ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
-		if (!why && !j->bad && a != e->rank)
-			why = "has parts of another rank";
-	}
-	return why;
-}
-
-/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
-static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
-{
-	FormPart part = { .naxis = e->rank };
-	int64_t crc = -1;
-	const char *why = read_part(j, e, &part, &crc);
-	Check k = { s->data + e->from, rt_width(e->type), 0 };
-	if (!why && !j->bad) {
-		rt_part_rows(&part, e->dim, check_run, &k);
-		*elements += form_elements(&part);
-		why = crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
-	}
-	form_part_free(&part);
-	return why;
-}
-
-static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *count)
-{
-	for (rt_json_open(j, '['); rt_json_more(j, '[');) {
-		char key[32], name[RT_NAME] = "";
-		int64_t n = 0, all = 1;
-		const RtEntry *e = NULL;
-		for (rt_json_open(j, '{'); rt_json_more(j, '{');) {
-			rt_json_key(j, key, sizeof key);
-			if (!strcmp(key, "name")) {
-				rt_json_string(j, name, sizeof name);
-				e = rt_safe_find(s, name);
-				if (!j->bad && !e)
-					return rt_error(c, RT_CHECKPOINT, "%s: %s is missing", path, name);
-				continue;
-			}
-			for (rt_json_open(j, '['); rt_json_more(j, '[') && e;) {
-				const char *why = check_part(j, s, e, &n);
-				if (why)
-					return rt_error(c, RT_CHECKPOINT, "%s: %s %s", path, name, why);
-			}
-			j->bad |= !e;
-		}
-		for (int a = 0; e && a < e->rank; a++)
-			all *= e->dim[a];
-		if (!j->bad && n != all)
-			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, name);
-		++*count;
-	}
-	return 0;
-}
-
-static int check_model(Ctx *c, RtSafe *s, const char *path)
-{
-	char is[256], want[256];
-	for (int i = 0; i < c->program->nkept; i++) {
-		const RtTensor *t = &c->program->kept[i].t;
-		const RtEntry *e = is_saved(&c->program->kept[i]) ? rt_safe_find(s, t->name) : NULL;
-		if (is_saved(&c->program->kept[i]) && !e)
-			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
-		if (e && !rt_safe_fits(e, t))
-			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here", path, t->name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
-			                rt_shape_text(want, sizeof want, t->type, t->rank, t->dim));
-	}
-	return 0;
-}
-
-static int read_manifest(Ctx *c, RtResume *r, RtFile *m, RtSafe *s)
-{
-	RtJson j = { (const char *)m->data, (const char *)m->data + m->bytes, false };
-	char key[32], text[64];
-	int64_t header = -1, seed = 0;
-	int count = 0, code = 0;
-	r->step = -1;
-	for (rt_json_open(&j, '{'); !code && rt_json_more(&j, '{');) {
-		rt_json_key(&j, key, sizeof key);
-		if (!strcmp(key, "step"))
-			r->step = rt_json_int(&j);
-		else if (!strcmp(key, "seed"))
-			seed = rt_json_int(&j);
-		else if (!strcmp(key, "header"))
-			header = rt_json_int(&j);
-		else if (!strcmp(key, "data")) {
-			rt_json_string(&j, text, sizeof text);
-			r->data = strtoull(text, NULL, 16);
-		} else if (!strcmp(key, "tensors"))
-			code = check_tensors(c, &j, s, r->path, &count);
-		else
-			rt_json_skip(&j);
-	}
-	r->seed = (uint64_t)seed;
-	if (!code && (j.bad || r->step < 0 || count != s->n))
-		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
-	if (!code && header != (int64_t)rt_crc32c(0, s->file.data, (size_t)(s->data - s->file.data)))
-		code = rt_error(c, RT_CHECKPOINT, "%s: the header of its tensors is damaged", r->path);
-	return code;
-}
-
-/* Reads all of one checkpoint; 0, or RT_CHECKPOINT after saying what is wrong with it. */
-static int check_one(Ctx *c, RtResume *r)
-{
-	char path[PATH + 32];
-	RtFile m = { 0 };
-	RtSafe s = { 0 };
-	snprintf(path, sizeof path, "%s/manifest.json", r->path);
-	int code = rt_file_open(c, RT_CHECKPOINT, path, &m);
-	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
-	if (!code)
-		code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
-	if (!code)
-		code = check_model(c, &s, r->path);
-	if (!code)
-		code = read_manifest(c, r, &m, &s);
-	rt_safe_close(&s);
-	rt_file_close(&m);
-	return code;
-}
-
-int rt_resume_find(const RtProgram *p, const char *dir, bool last_good, RtResume *r)
-{
-	enum { MANY = 64 };
-	Ctx c = { .program = p, .nrank = p->nrank };
-	int64_t step[MANY];
-	struct stat st;
-	int n = 0, code = RT_CHECKPOINT;
-	snprintf(r->path, sizeof r->path, "%s/manifest.json", dir);
-	bool itself = !stat(r->path, &st) || !(n = list_steps(dir, step, MANY));
-	for (int i = 0; i < (itself ? 1 : n); i++) {
-		if (itself)
-			snprintf(r->path, sizeof r->path, "%s", dir);
-		else
-			snprintf(r->path, sizeof r->path, "%s/step-%08" PRId64, dir, step[i]);
-		int one = check_one(&c, r);
-		if (!one && (i == 0 || last_good)) {
-			if (i)
-				fprintf(stderr, "resuming from %s, the last good checkpoint\n", r->path);
-			return 0;
-		}
-		if (!one) {
-			fprintf(stderr, "%s is good: --last-good, or --resume=%s, goes on from there\n", r->path, r->path);
-			return code;
-		}
-		code = one;
-	}
-	return code;
-}
-
-int rt_resume_load(Ctx *c, const RtResume *r)
-{
-	char path[PATH + 32];
-	RtSafe s;
-	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
-	int code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
-	for (int i = 0; i < c->program->nkept && !code; i++) {
-		RtKept k = c->program->kept[i];
-		const RtEntry *e = is_saved(&k) ? rt_safe_find(&s, k.t.name) : NULL;
-		k.start = RT_DATA_FILE;
-		if (e)
-			code = rt_start(c, &k, s.data + e->from);
-	}
-	rt_safe_close(&s);
-	return code;
 }

@@ -4,7 +4,7 @@
  * the program, a signal of each rank, and one window per rank: values that meet transfers live there, so a transfer reads its peers'
  * values where they are.  Nothing has a name in the file system, so nothing can be left behind.
  *
- *   | Shared | scratch | signals | window of rank 0 | window of rank 1 | ... | snapshot of rank 0 | ...
+ *   | Shared | scratch | signals | window of rank 0 | window of rank 1 | ...
  *
  * All ranks count transfers.  A rank's signal is how far it is in which transfer; those that need to know wait for it, looking for a
  * while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
@@ -32,7 +32,7 @@ typedef struct Shared {
 	_Atomic uint64_t hash;
 	_Atomic uint32_t stop;          /* signals that asked for the end */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
-	_Atomic uint32_t worst[2];      /* the largest that any rank said, in turn; it stays */
+	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
 } Shared;
 
 /* How far a rank is: the number of a transfer times PHASES, plus a phase of it. */
@@ -45,8 +45,8 @@ enum { PHASES = 256, READY = 1, SUMMED = 2, DONE = PHASES - 1 };
 typedef struct Local {
 	Shared *shared;
 	Signal *signal;                 /* by rank */
-	unsigned char *scratch, *window, *snapshot;
-	size_t stride, snapshot_stride;
+	unsigned char *scratch, *window;
+	size_t stride;
 	uint32_t turn, worst;
 	uint32_t number;                /* of the transfer, 0 first */
 	int spins;
@@ -263,12 +263,6 @@ void *rt_shared(const Ctx *c, size_t *bytes)
 	return l->scratch;
 }
 
-void *rt_snapshot(const Ctx *c, int rank)
-{
-	const Local *l = c->comm->state;
-	return l->snapshot + (size_t)rank * l->snapshot_stride;
-}
-
 /* Two places in turn: rank 0 can be one call ahead of a rank that has yet to read, never two. */
 uint32_t rt_agree(Ctx *c, uint32_t mine)
 {
@@ -282,12 +276,16 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 	return atomic_load(said);
 }
 
+/* Three places in turn: the next is cleared while nobody reads what was said there two calls ago, and nobody writes there yet. */
 uint32_t rt_worst(Ctx *c, uint32_t mine)
 {
 	Local *l = c->comm ? c->comm->state : NULL;
 	if (c->nrank == 1)
 		return mine;
-	_Atomic uint32_t *worst = &l->shared->worst[l->worst++ & 1];
+	uint32_t turn = l->worst++ % 3;
+	_Atomic uint32_t *worst = &l->shared->worst[turn];
+	if (c->rank == 0)
+		atomic_store(&l->shared->worst[(turn + 1) % 3], 0);
 	for (uint32_t old = atomic_load(worst); mine > old && !atomic_compare_exchange_weak(worst, &old, mine);)
 		;
 	barrier(c);
@@ -315,23 +313,6 @@ static void ask_once(int sig)
 	uint32_t none = 0;
 	(void)sig;
 	atomic_compare_exchange_strong(stop_flag, &none, 1);
-}
-
-/* A mapped file that became shorter: its pages are gone. */
-static void lost_file(int sig)
-{
-	static const char text[] = "a file of the data set, or a checkpoint, became shorter while it was read\n";
-	(void)sig;
-	if (write(2, text, sizeof text - 1) < 0)
-		_exit(RT_DATA);
-	_exit(RT_DATA);
-}
-
-static void on(int sig, void (*what)(int))
-{
-	struct sigaction a = { .sa_handler = what };
-	sigemptyset(&a.sa_mask);
-	sigaction(sig, &a, NULL);
 }
 
 /* Ranks were built from one plan: with fork they always are, but a transport that starts programs apart relies on it. */
@@ -377,19 +358,14 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return RT_PEER;
-	on(SIGINT, SIG_IGN);            /* the parent sees it, and counts it once */
-	on(SIGTERM, ask_once);
-	on(SIGBUS, lost_file);
-	on(SIGXFSZ, SIG_IGN);
-	on(SIGPIPE, SIG_IGN);           /* who reads what is told may leave: report.c goes on without */
+	rt_signals(ask_once);
+	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
 	RtComm comm = { "local", move, barrier, l };
-	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed };
+	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank };
 	c.bound = bind_rank(rank, p->nrank);
 	int code = agree(&c);
 	if (!code)
 		code = only_read(&c, l->window, l->stride);
-	if (!code)
-		code = only_read(&c, l->snapshot, l->snapshot_stride);
 	if (!code)
 		code = rt_parts_open(&c);
 	if (!code)
@@ -450,12 +426,11 @@ static int processors(void)
 	return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-int rt_run(const RtProgram *p, size_t snapshot, int (*body)(Ctx *, void *), void *arg)
+int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE };
-	l.snapshot_stride = (snapshot + PAGE - 1) / PAGE * PAGE;
 	size_t signals = ((size_t)p->nrank * sizeof(Signal) + PAGE - 1) / PAGE * PAGE;
-	size_t bytes = PAGE + SCRATCH + signals + (l.stride + l.snapshot_stride) * (size_t)p->nrank;
+	size_t bytes = PAGE + SCRATCH + signals + l.stride * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *pid = calloc((size_t)p->nrank, sizeof *pid), parent = getpid();
 	if (base == MAP_FAILED || !pid) {
@@ -468,10 +443,9 @@ int rt_run(const RtProgram *p, size_t snapshot, int (*body)(Ctx *, void *), void
 	l.signal = (Signal *)(void *)(l.scratch + SCRATCH);
 	l.window = l.scratch + SCRATCH + signals;
 	l.spins = p->nrank <= processors() ? SPINS : 0;
-	l.snapshot = l.window + l.stride * (size_t)p->nrank;
 	stop_flag = &l.shared->stop;
-	on(SIGINT, ask);
-	on(SIGTERM, ask);
+	rt_on(SIGINT, ask);
+	rt_on(SIGTERM, ask);
 	fflush(stdout);
 	for (int r = 0; r < p->nrank; r++) {
 		pid[r] = fork();

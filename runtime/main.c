@@ -203,6 +203,7 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 		c->step++;
 		c->at = NULL;
 		bool stop = rt_agree(c, rt_stop_asked(c)) != 0;
+		rt_save_look(c);
 		bool due = a->save_every && c->step % a->save_every == 0, end = stop || c->step == r->steps;
 		if (a->eval_every && !stop && (c->step % a->eval_every == 0 || end))
 			code = evaluate_between(c, r);
@@ -338,5 +339,5 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		}
 		a.seed = (int64_t)a.from.seed;
 	}
-	return rt_run(p, a.checkpoint && !a.eval && !a.infer ? rt_snapshot_bytes(p) : 0, run, &a);
+	return rt_run(p, run, &a);
 }

@@ -281,17 +281,17 @@ static void find_terms(RtRoute *r, const Form *a, const Form *b, int rank)
 		r->me++;
 }
 
-static int open_one(Ctx *c, RtRoute *r, const RtMove *m)
+int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 {
 	const Form *a = &c->program->form[m->from - 1], *b = &c->program->form[m->to - 1];
 	Build u = { .c = c, .r = r, .from = a };
-	int place = form_place(b, c->rank);
+	int place = form_place(b, rank);
 	int64_t len[RT_AXES];
 	*r = (RtRoute){ .move = m, .elem = rt_width(m->type) };
 	r->combine = combine[m->type][reduce_of(a)];
-	if (find_peers(r, a, b, c->rank, c->nrank))
+	if (find_peers(r, a, b, rank, c->nrank))
 		return rt_error(c, RT_MEMORY, "no memory");
-	find_terms(r, a, b, c->rank);
+	find_terms(r, a, b, rank);
 	if (place < 0)
 		return 0;
 	form_lengths(b, place, len);
@@ -301,7 +301,7 @@ static int open_one(Ctx *c, RtRoute *r, const RtMove *m)
 	if (form_pieces(a, b, place, &r->fill, add_piece, &u))
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < r->nblock; i++)
-		if ((m->here && r->block[i].rank != c->rank) || (!r->block[i].first && !r->combine))
+		if ((m->here && r->block[i].rank != rank) || (!r->block[i].first && !r->combine))
 			return rt_error(c, RT_PLAN, "transfer %d does not fit its forms", (int)(m - c->program->move));
 	return 0;
 }
@@ -313,16 +313,20 @@ int rt_routes_open(Ctx *c)
 	if (!c->route)
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < n && !code; i++)
-		code = open_one(c, &c->route[i], &c->program->move[i]);
+		code = rt_route_open(c, &c->route[i], &c->program->move[i], c->rank);
 	return code;
+}
+
+void rt_route_close(RtRoute *r)
+{
+	free(r->block);
+	free(r->peer);
 }
 
 void rt_routes_close(Ctx *c)
 {
-	for (int i = 0; c->route && i < c->program->nmove; i++) {
-		free(c->route[i].block);
-		free(c->route[i].peer);
-	}
+	for (int i = 0; c->route && i < c->program->nmove; i++)
+		rt_route_close(&c->route[i]);
 	free(c->route);
 	c->route = NULL;
 }

@@ -153,6 +153,7 @@ typedef struct RtProgram {
 struct Ctx {
 	const RtProgram *program;
 	int rank, nrank, role;
+	int here;                       /* ranks of this machine; 0: this one alone */
 	FormPart *part_of;              /* by form: what this rank holds; parts.c */
 	struct RtRoute *route;          /* by transfer: route.c */
 	unsigned char *slab, *window;   /* on the device */
@@ -254,7 +255,7 @@ int rt_save_eval(Ctx *, const float *sum, const float *count);
 int rt_move(Ctx *, int move, void *y, const void *x);
 void rt_fill(void *y, RtType, FormReduce, int64_t n);    /* with its neutral element */
 
-/* Transports: comm_local.c, comm_nccl.c. */
+/* Transports: comm_local.c, comm_mpi.c, comm_nccl.c. */
 struct RtRoute;
 typedef struct RtComm {
 	const char *name;
@@ -265,7 +266,7 @@ typedef struct RtComm {
 
 /* comm_local.c: ranks are processes of this machine.  rt_run starts them, runs body in each, and gives back the worst
  * exit code; a rank that dies takes the others with it. */
-int rt_run(const RtProgram *, size_t snapshot, int (*body)(Ctx *, void *arg), void *arg);       /* snapshot: bytes of each rank that rank 0 sees */
+int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
 void *rt_shared(const Ctx *, size_t *bytes);            /* a few bytes that all ranks see, zero at the start */
 
 /* api.c: one rank as a library; codes as above, messages by rt_last_error. */

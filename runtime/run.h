@@ -37,6 +37,8 @@ typedef struct RtRoute {
 	int me;                         /* its place among the terms */
 } RtRoute;
 void rt_copy_peer(void *to, const void *from, size_t bytes);
+int  rt_route_open(Ctx *, RtRoute *, const RtMove *, int rank);          /* as that rank takes it */
+void rt_route_close(RtRoute *);
 int  rt_routes_open(Ctx *);
 void rt_routes_close(Ctx *);
 typedef const void *RtSource(void *arg, int rank);                       /* where x lies on that rank, once it may be read */
@@ -122,20 +124,30 @@ void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped
 uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */
 
-/* checkpoint.c */
-typedef struct RtResume { char path[4096]; int64_t step; uint64_t seed, data; } RtResume;
+/* checkpoint.c, resume.c */
+enum { RT_PATH = 4096 };
+typedef struct RtResume { char path[RT_PATH]; int64_t step; uint64_t seed, data; } RtResume;
 int  rt_resume_find(const RtProgram *, const char *dir, bool last_good, RtResume *);     /* before ranks start; RT_CHECKPOINT after explaining */
 int  rt_resume_load(Ctx *, const RtResume *);
 size_t rt_snapshot_bytes(const RtProgram *);
 int  rt_saver_open(Ctx *, const char *dir, int64_t keep);
 int  rt_save(Ctx *, int64_t done, bool last);                            /* all ranks, after `done` steps; last: waits until it is on the disk */
+void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */
 void rt_saver_close(Ctx *);
+int  rt_saved_steps(const char *dir, int64_t *step, int max);            /* of checkpoints in a folder, the newest first */
+static inline bool rt_is_saved(const RtKept *k)
+{
+	return k->keep != RT_CONSTANT;
+}
 
-/* comm_local.c */
-void *rt_snapshot(const Ctx *, int rank);
+/* comm_local.c, comm_mpi.c */
 uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* what rank 0 says; all ranks call it */
 uint32_t rt_worst(Ctx *, uint32_t mine);                                 /* the largest that any rank says; all ranks call it */
 uint32_t rt_stop_asked(const Ctx *);                                     /* how many signals have asked for it */
+
+/* signals.c: asked by SIGINT and SIGTERM; what a rank ignores, and how it ends when a mapped file becomes shorter. */
+void rt_on(int sig, void (*what)(int));
+void rt_signals(void (*ask)(int));
 
 /* watch.c: what is called around every action */
 typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); } RtWatch;

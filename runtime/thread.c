@@ -153,7 +153,7 @@ int rt_threads(const Ctx *c)
 {
 	cpu_set_t set;
 	int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	int ranks = c->bound ? 1 : c->nrank;
+	int ranks = c->bound || !c->here ? 1 : c->here;
 	return cpus > ranks ? cpus / ranks : 1;
 }
 

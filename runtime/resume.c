@@ -1,0 +1,217 @@
+/* Resuming: prepared before any rank starts.  The newest checkpoint is read whole and every checksum of its manifest compared; then each
+ * rank takes the rows of its own parts, whatever plan wrote them. */
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct Check { const unsigned char *from; size_t elem; uint32_t crc; } Check;
+
+static void check_run(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	Check *k = arg;
+	(void)here;
+	k->crc = rt_crc32c(k->crc, k->from + (size_t)there * k->elem, (size_t)n * k->elem);
+}
+
+/* [at,len,at,len,...]: one more run; what is wrong with it, or NULL. */
+static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
+{
+	int64_t end = 0;
+	for (rt_json_open(j, '['); rt_json_more(j, '[');) {
+		int64_t at = rt_json_int(j), len = rt_json_more(j, '[') ? rt_json_int(j) : -1;
+		FormRun *more = realloc(x->run, (size_t)(x->n + 1) * sizeof *more);
+		if (!more)
+			return "does not fit into memory";
+		x->run = more;
+		if (at < end || len < 1 || at > dim || len > dim - at)
+			return "has a part outside of it";
+		x->run[x->n++] = (FormRun){ at, len };
+		x->len += len;
+		end = at + len;
+	}
+	return NULL;
+}
+
+static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *crc)
+{
+	char key[32];
+	const char *why = NULL;
+	for (rt_json_open(j, '{'); !why && rt_json_more(j, '{');) {
+		rt_json_key(j, key, sizeof key);
+		if (!strcmp(key, "crc")) {
+			*crc = rt_json_int(j);
+			continue;
+		}
+		int a = 0;
+		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
+			why = a < e->rank ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
+		if (!why && !j->bad && a != e->rank)
+			why = "has parts of another rank";
+	}
+	return why;
+}
+
+/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
+static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
+{
+	FormPart part = { .naxis = e->rank };
+	int64_t crc = -1;
+	const char *why = read_part(j, e, &part, &crc);
+	Check k = { s->data + e->from, rt_width(e->type), 0 };
+	if (!why && !j->bad) {
+		rt_part_rows(&part, e->dim, check_run, &k);
+		*elements += form_elements(&part);
+		why = crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
+	}
+	form_part_free(&part);
+	return why;
+}
+
+static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *count)
+{
+	for (rt_json_open(j, '['); rt_json_more(j, '[');) {
+		char key[32], name[RT_NAME] = "";
+		int64_t n = 0, all = 1;
+		const RtEntry *e = NULL;
+		for (rt_json_open(j, '{'); rt_json_more(j, '{');) {
+			rt_json_key(j, key, sizeof key);
+			if (!strcmp(key, "name")) {
+				rt_json_string(j, name, sizeof name);
+				e = rt_safe_find(s, name);
+				if (!j->bad && !e)
+					return rt_error(c, RT_CHECKPOINT, "%s: %s is missing", path, name);
+				continue;
+			}
+			for (rt_json_open(j, '['); rt_json_more(j, '[') && e;) {
+				const char *why = check_part(j, s, e, &n);
+				if (why)
+					return rt_error(c, RT_CHECKPOINT, "%s: %s %s", path, name, why);
+			}
+			j->bad |= !e;
+		}
+		for (int a = 0; e && a < e->rank; a++)
+			all *= e->dim[a];
+		if (!j->bad && n != all)
+			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, name);
+		++*count;
+	}
+	return 0;
+}
+
+static int check_model(Ctx *c, RtSafe *s, const char *path)
+{
+	char is[256], want[256];
+	for (int i = 0; i < c->program->nkept; i++) {
+		const RtTensor *t = &c->program->kept[i].t;
+		const RtEntry *e = rt_is_saved(&c->program->kept[i]) ? rt_safe_find(s, t->name) : NULL;
+		if (rt_is_saved(&c->program->kept[i]) && !e)
+			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
+		if (e && !rt_safe_fits(e, t))
+			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here", path, t->name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
+			                rt_shape_text(want, sizeof want, t->type, t->rank, t->dim));
+	}
+	return 0;
+}
+
+static int read_manifest(Ctx *c, RtResume *r, RtFile *m, RtSafe *s)
+{
+	RtJson j = { (const char *)m->data, (const char *)m->data + m->bytes, false };
+	char key[32], text[64];
+	int64_t header = -1, seed = 0;
+	int count = 0, code = 0;
+	r->step = -1;
+	for (rt_json_open(&j, '{'); !code && rt_json_more(&j, '{');) {
+		rt_json_key(&j, key, sizeof key);
+		if (!strcmp(key, "step"))
+			r->step = rt_json_int(&j);
+		else if (!strcmp(key, "seed"))
+			seed = rt_json_int(&j);
+		else if (!strcmp(key, "header"))
+			header = rt_json_int(&j);
+		else if (!strcmp(key, "data")) {
+			rt_json_string(&j, text, sizeof text);
+			r->data = strtoull(text, NULL, 16);
+		} else if (!strcmp(key, "tensors"))
+			code = check_tensors(c, &j, s, r->path, &count);
+		else
+			rt_json_skip(&j);
+	}
+	r->seed = (uint64_t)seed;
+	if (!code && (j.bad || r->step < 0 || count != s->n))
+		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
+	if (!code && header != (int64_t)rt_crc32c(0, s->file.data, (size_t)(s->data - s->file.data)))
+		code = rt_error(c, RT_CHECKPOINT, "%s: the header of its tensors is damaged", r->path);
+	return code;
+}
+
+/* Reads all of one checkpoint; 0, or RT_CHECKPOINT after saying what is wrong with it. */
+static int check_one(Ctx *c, RtResume *r)
+{
+	char path[RT_PATH + 32];
+	RtFile m = { 0 };
+	RtSafe s = { 0 };
+	snprintf(path, sizeof path, "%s/manifest.json", r->path);
+	int code = rt_file_open(c, RT_CHECKPOINT, path, &m);
+	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
+	if (!code)
+		code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
+	if (!code)
+		code = check_model(c, &s, r->path);
+	if (!code)
+		code = read_manifest(c, r, &m, &s);
+	rt_safe_close(&s);
+	rt_file_close(&m);
+	return code;
+}
+
+int rt_resume_find(const RtProgram *p, const char *dir, bool last_good, RtResume *r)
+{
+	enum { MANY = 64 };
+	Ctx c = { .program = p, .nrank = p->nrank };
+	int64_t step[MANY];
+	struct stat st;
+	int n = 0, code = RT_CHECKPOINT;
+	snprintf(r->path, sizeof r->path, "%s/manifest.json", dir);
+	bool itself = !stat(r->path, &st) || !(n = rt_saved_steps(dir, step, MANY));
+	for (int i = 0; i < (itself ? 1 : n); i++) {
+		if (itself)
+			snprintf(r->path, sizeof r->path, "%s", dir);
+		else
+			snprintf(r->path, sizeof r->path, "%s/step-%08" PRId64, dir, step[i]);
+		int one = check_one(&c, r);
+		if (!one && (i == 0 || last_good)) {
+			if (i)
+				fprintf(stderr, "resuming from %s, the last good checkpoint\n", r->path);
+			return 0;
+		}
+		if (!one) {
+			fprintf(stderr, "%s is good: --last-good, or --resume=%s, goes on from there\n", r->path, r->path);
+			return code;
+		}
+		code = one;
+	}
+	return code;
+}
+
+int rt_resume_load(Ctx *c, const RtResume *r)
+{
+	char path[RT_PATH + 32];
+	RtSafe s;
+	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
+	int code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
+	for (int i = 0; i < c->program->nkept && !code; i++) {
+		RtKept k = c->program->kept[i];
+		const RtEntry *e = rt_is_saved(&k) ? rt_safe_find(&s, k.t.name) : NULL;
+		k.start = RT_DATA_FILE;
+		if (e)
+			code = rt_start(c, &k, s.data + e->from);
+	}
+	rt_safe_close(&s);
+	return code;
+}

@@ -1,0 +1,67 @@
+# Ranks that mpirun starts: the bits of ranks that the program starts itself, checkpoints of either for the other, and refusals.
+# The numbers are those of the list of bad inputs.
+# seconds: 600
+. "$HERE/common.bash"
+"$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 || { echo "skip mpi: $(head -n 1 log)" && exit 0; }
+FLAGS=-O1
+run() { # ranks, trainer, options...
+	local n=$1
+	shift
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 mpirun -n "$n" "$@"
+}
+cat >net.ir <<'IR'
+<ir_version: 10, opset_import: ["" : 23]>
+@train(loss: loss, optimizer: adamw(lr: 0.01), batch: 15, steps: 20, data: points(classes: 10, noise: 0.5), clip: norm(1.0))
+net (float[N, 50] x, int64[N] label) => (float loss)
+<float[50, 33] w1 @init(normal(0, 0.2)), float[33] b1 @init(zeros), float[33, 10] w2 @init(normal(0, 0.2))>
+{ loss = SoftmaxCrossEntropyLoss(MatMul(Relu(Add(MatMul(x, w1), b1)), w2), label) }
+IR
+pinned() { # ranks, pins: the model with a mesh and pins
+	sed "s/^@train/@mesh(m, cpu, [$1])\n$2\n&/" net.ir
+}
+pinned 4 '@pin("w1", sbp: [S(1)])\n@pin("w2", sbp: [S(0)])' >tensor.ir
+pinned 3 '@pin("*.m", "*.v", sbp: [S(0)])' >zero.ir
+both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its own, NAME.mpi/trainer for mpirun
+	local name=$1 n=$2
+	shift 2
+	tree "$name" "$@"
+	"$SBPCC" "$@" -o "$name.mpi" >log 2>&1 && make -s -C "$name.mpi" TRANSPORT=mpi CFLAGS="$FLAGS" WARN='-Wall -Wextra -Wconversion -Werror' >log 2>&1 ||
+		{ echo "not ok $name: $(head -n 3 log)" && exit 1; }
+	"$name/trainer" --checkpoint="$name.a" --every-checkpoint=7 >log 2>&1 && run "$n" "$name.mpi/trainer" --checkpoint="$name.b" --every-checkpoint=7 >log2 2>&1
+	cmp -s "$name.a/step-00000020/state.safetensors" "$name.b/step-00000020/state.safetensors" && echo "ok same-bits-$name" || echo "not ok same-bits-$name: $(tail -n 1 log) $(head -n 2 log2)"
+}
+both data 2 net.ir --ranks=2
+both tensor 4 tensor.ir
+both zero 3 zero.ir
+
+# Each goes on from what the other has saved; another plan and another number of ranks, too.
+data/trainer --checkpoint=a --steps=14 >log 2>&1 && run 2 data.mpi/trainer --checkpoint=b --steps=14 >log 2>&1
+run 2 data.mpi/trainer --resume=a/step-00000014 --checkpoint=on >log 2>&1
+cmp -s on/step-00000020/state.safetensors data.a/step-00000020/state.safetensors && echo "ok goes-on-with-mpi" || echo "not ok goes-on-with-mpi: $(head -n 2 log)"
+data/trainer --resume=b/step-00000014 --checkpoint=off >log 2>&1
+cmp -s off/step-00000020/state.safetensors data.a/step-00000020/state.safetensors && echo "ok goes-on-without" || echo "not ok goes-on-without: $(head -n 2 log)"
+check another-plan-and-count run 4 tensor.mpi/trainer --resume=a/step-00000014
+
+# Refused: another number of ranks than planned, ranks of two plans, a rank that cannot write.
+refused wrong-world-size-94 24 'planned for 2 ranks, but 3 were started' run 3 data.mpi/trainer
+refused no-mpirun-94 24 'planned for 2 ranks, but 1 were started: mpirun -n 2' data.mpi/trainer
+sed 's/0.01/0.02/' net.ir >other.ir
+"$SBPCC" other.ir --ranks=2 -o other.mpi >log 2>&1 && make -s -C other.mpi TRANSPORT=mpi CFLAGS="$FLAGS" >log 2>&1
+refused two-plans-93 24 'built from another plan than rank 0' run 1 data.mpi/trainer : -n 1 other.mpi/trainer
+refused unwritable 21 'cannot create' run 2 data.mpi/trainer --checkpoint=/proc/none
+
+# Asked to stop: the step is finished and saved.  A rank that is killed ends the others.
+run 2 data.mpi/trainer --steps=2000000 --checkpoint=stop >log 2>&1 &
+job=$!
+until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+pkill -TERM -f "^data.mpi/trainer --steps=2000000"
+wait $job
+status=$?
+[ $status = 75 ] && [ -n "$(ls stop 2>/dev/null)" ] && check stopped-and-saved run 2 data.mpi/trainer --resume=stop --steps=1 || echo "not ok stopped-and-saved: exit status $status: $(tail -n 2 log | head -c 300)"
+run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
+job=$!
+until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+kill -KILL "$(pgrep -n -f "^data.mpi/trainer --steps=2000000")"
+wait $job
+status=$?
+[ $status != 0 ] && ! pgrep -f "^data.mpi/trainer --steps=2000000" >/dev/null && echo "ok killed-rank-86" || echo "not ok killed-rank-86: exit status $status"
