@@ -126,8 +126,11 @@ Pins *pins_read(Graph *, const Mesh *);                      /* NULL after expla
 NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
 bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
 
-/* choice.c: one signature for each node. */
+/* assign.c: the forms of all values, by the solver (solve.h). */
 int    sbp_solve(Graph *, Plan *);
+
+/* choice.c: one signature for a node. */
+bool   sbp_served(const Node *, const Sig *, int parts);     /* the passes behind this one can hold and run it */
 NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an

@@ -19,22 +19,25 @@ double cost_flops(const Node *n)
 	return n->nout && n->out[0] && n->row && n->row->expr ? (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1) : 0;
 }
 
-/* What the largest part has of the whole, for a cut along one axis of the mesh. */
-static double share(const Value *v, const Sbp *s, int parts)
+/* What a cut along axis k of the mesh leaves of the largest part, after those along the axes before it. */
+static double share(const Value *v, const Sbp *s, const Mesh *m, int k)
 {
-	if (s->kind != SBP_S || parts == 1)
+	if (s[k].kind != SBP_S || m->dim[k] == 1)
 		return 1;
-	int64_t len = v->type->dim[s->axis];
-	if (s->leaf)
-		len = v->graph->factor[v->factors->axis[s->axis].factor[s->leaf - 1]];
-	return len > 0 ? (double)((len + parts - 1) / parts) / (double)len : 1;
+	int64_t len = v->type->dim[s[k].axis];
+	if (s[k].leaf)
+		len = v->graph->factor[v->factors->axis[s[k].axis].factor[s[k].leaf - 1]];
+	for (int i = 0; i < k; i++)
+		if (s[i].kind == SBP_S && s[i].axis == s[k].axis && s[i].leaf == s[k].leaf)
+			len = (len + m->dim[i] - 1) / m->dim[i];
+	return len > 0 ? (double)((len + m->dim[k] - 1) / m->dim[k]) / (double)len : 1;
 }
 
 double cost_part(const Value *v, const Sbp *s, const Mesh *m)
 {
 	double b = bytes_of(v);
 	for (int k = 0; k < m->ndim; k++)
-		b *= share(v, &s[k], m->dim[k]);
+		b *= share(v, s, m, k);
 	return b;
 }
 
@@ -63,10 +66,10 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m)
 		double least = 1;               /* any operand or result that is cut divides the work */
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i])
-				least = fmin(least, share(n->in[i], &in[i][k], m->dim[k]));
+				least = fmin(least, share(n->in[i], in[i], m, k));
 		for (int i = 0; i < n->nout; i++)
 			if (n->out[i])
-				least = fmin(least, share(n->out[i], &out[i][k], m->dim[k]));
+				least = fmin(least, share(n->out[i], out[i], m, k));
 		work *= least;
 	}
 	for (int i = 0; i < n->nout; i++)

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SECANTS = 40, CLIMBS = 60, WIDE_TRIES = 3, POLISH = 20 };
+enum { SECANTS = 40, CLIMBS = 60, POLISH = 20 };
 static const double FINEST = 0x1p-40;           /* seconds: below a picosecond nothing matters */
 
 /* One solution of the problem under some prices. */
@@ -114,7 +114,7 @@ static void read_edges(const Run *r, Net *net)
 {
 	Map read;
 	map_init(&read, net->arena);
-	net->link = arena_array(net->arena, Link, r->p->nedge + 1);
+	net->link = arena_array(net->arena, Link, r->p->nedge + net->nvar + 1);
 	for (int i = 0; i < r->p->nedge; i++) {
 		const SolveEdge *e = &r->p->edge[i];
 		Table *t = read_table(r, net, &read, e);
@@ -189,6 +189,7 @@ static void take(Shot *s, const int *at)
 {
 	for (int v = 0; v < s->net->nvar; v++)
 		s->choice[v] = s->net->var[v].choice[at[v]];
+	follow(s->net, s->choice);
 }
 
 static bool try_exact(const Run *r, Shot *s, double *value)
@@ -211,12 +212,14 @@ static int choices_left(const Net *net)
 
 static void by_messages(const Run *r, Shot *s)
 {
+	static const struct { int depth, passes; } tries[] = { { 6, 64 }, { 12, 256 }, { 1000, 400 }, { 1000, 400 } };
 	s->value = INFINITY;
 	s->bound = -INFINITY;
-	for (int t = 0, was = choices_left(s->net); t < WIDE_TRIES; t++) {
+	for (size_t t = 0; t < sizeof tries / sizeof *tries; t++) {
 		Wide w;
 		double value;
-		wide_run(s->net, &w);
+		int was = choices_left(s->net);
+		wide_run(s->net, tries[t].depth, tries[t].passes, &w);
 		s->passes += w.passes;
 		s->bound = w.bound > s->bound ? w.bound : s->bound;
 		if (w.cost < s->value) {
@@ -224,9 +227,10 @@ static void by_messages(const Run *r, Shot *s)
 			take(s, w.at);
 		}
 		s->bound = s->bound < s->value ? s->bound : s->value;
-		if (s->value == INFINITY || s->bound >= s->value || choices_left(s->net) == was)
+		if (s->value < INFINITY && s->bound >= s->value)
 			return;
-		was = choices_left(s->net);
+		if (choices_left(s->net) == was)
+			continue;
 		prune(s->net);
 		if (s->net->impossible || !try_exact(r, s, &value))
 			continue;
@@ -364,6 +368,7 @@ static void mix(const SolveProblem *p, Arena *a, const Shot *cheap, const Shot *
 		exact_decode(&fit->sweep, given, half, at);
 		for (int v = 0; v < n; v++)
 			choice[v] = fit->net->var[v].choice[at[v]];
+		follow(fit->net, choice);
 		for (int k = 0; k < p->nlimit; k++)
 			used[k] = use_of(p, choice, k);
 		if (fits(p, used))

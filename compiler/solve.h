@@ -67,7 +67,7 @@ typedef struct Known {              /* what was computed once */
 typedef struct Tables {
 	Arena *arena;
 	Table **table; Known **known;
-	int ntable;
+	int ntable, serial;
 	int *key, nkey;                 /* being written */
 	bool forget;
 } Tables;
@@ -90,11 +90,20 @@ typedef struct Var {
 	int *edge, nedge;               /* some may be gone */
 } Var;
 typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
+/* A variable that is gone: the best of its choices, given those of at most two others. */
+typedef struct Follow {
+	int v, n, *choice;
+	Table *own;
+	int nto, to[2];
+	Table *t[2];                    /* rows are choices of v */
+	int *seen[2], nseen[2];         /* the choices of the others, as numbers of the problem */
+} Follow;
 typedef struct Net {
 	Arena *arena;
 	Tables tab;
 	Var *var; int nvar;
-	Link *link; int nlink;
+	Link *link; int nlink;          /* room for as many more as there are variables */
+	Follow *follow; int nfollow;    /* in the order in which they went */
 	double sum;                     /* paid whatever is chosen */
 	double unit;                    /* costs are multiples of it */
 	bool impossible;
@@ -107,6 +116,7 @@ double link_at(const Link *, int v, int i, int j);               /* i of v, j of
 
 /* solve_prune.c */
 void prune(Net *);
+void follow(const Net *, int *choice);                           /* those that are gone, given the others */
 
 /* solve_exact.c: a plan of elimination, and the tables of one run of it. */
 typedef struct Sweep {
@@ -120,7 +130,8 @@ bool exact_run(Sweep *, double *least);                          /* false: nothi
 void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
 
 /* solve_wide.c */
-typedef struct Wide { double bound, cost; int *at; int passes; } Wide;
-void wide_run(Net *, Wide *);                                    /* also removes choices that cannot be in a better solution */
+typedef struct Wide { double bound, cost; int *at; int passes, classes; } Wide;
+/* Nodes that look alike as far as `depth` links share messages.  Also removes choices that cannot be in a better solution. */
+void wide_run(Net *, int depth, int passes, Wide *);
 
 #endif

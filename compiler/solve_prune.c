@@ -3,14 +3,14 @@
  *   - an edge whose table is the sum of a column and a row goes, its parts join the costs of its two ends;
  *   - a node with one choice left goes, its rows join its neighbours;
  *   - a node of at most two edges follows its neighbours: its best choice is a function of theirs, and the cost of that
- *     choice is a table between them.  exact_plan takes these first, so they need no code here.
+ *     choice becomes a table between them.  Then more choices of theirs are never better than others.
  * Of two choices that are alike the one with the lower number stays. */
 #include "solve.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { K_DOMINATED = 16, K_SEPARABLE };
+enum { K_DOMINATED = 16, K_SEPARABLE, K_FOLLOW };
 
 int link_other(const Link *l, int v)
 {
@@ -209,31 +209,174 @@ static void merge_links(Net *net)
 	}
 }
 
+/* ---- followers ---- */
+
+/* min over choices c of own(c) + a(c, i) + b(c, j) */
+static void least_sum(Net *net, const Table *own, const Table *a, const Table *b, Known *k)
+{
+	int rows = a->dim[1], cols = b ? b->dim[1] : 1, dim[2] = { rows, cols };
+	double *v = arena_array(net->arena, double, (size_t)rows * (size_t)cols), least = INFINITY;
+	for (int i = 0; i < rows * cols; i++)
+		v[i] = INFINITY;
+	for (int c = 0; c < own->dim[0]; c++)
+		for (int i = 0; i < rows; i++) {
+			double base = own->v[c] + a->v[(size_t)c * (size_t)rows + (size_t)i], *to = v + (size_t)i * (size_t)cols;
+			const double *row = b ? b->v + (size_t)c * (size_t)cols : NULL;
+			if (base == INFINITY)
+				continue;
+			for (int j = 0; j < cols; j++) {
+				double t = base + (row ? row[j] : 0);
+				to[j] = t < to[j] ? t : to[j];
+			}
+		}
+	for (int i = 0; i < rows * cols; i++)
+		least = v[i] < least ? v[i] : least;
+	for (int i = 0; i < rows * cols && least < INFINITY; i++)
+		v[i] -= least;
+	k->least = least;
+	k->t = table_of(&net->tab, b ? 2 : 1, dim, v);
+}
+
+/* The link between two variables, made when there is none. */
+static void add_link(Net *net, int a, int b, Table *t)
+{
+	Var *x = &net->var[net->var[a].nedge < net->var[b].nedge ? a : b];
+	for (int k = 0; k < x->nedge; k++) {
+		Link *l = &net->link[x->edge[k]];
+		if (!l->gone && l->a == a && l->b == b) {
+			l->t = table_sum(&net->tab, l->t, t);
+			return;
+		}
+	}
+	net->link[net->nlink] = (Link){ a, b, t, false };
+	arena_push(net->arena, net->var[a].edge, net->var[a].nedge, net->nlink);
+	arena_push(net->arena, net->var[b].edge, net->var[b].nedge, net->nlink);
+	net->nlink++;
+}
+
+static int *copy_ints(Arena *a, const int *v, int n)
+{
+	int *c = arena_array(a, int, n);
+	memcpy(c, v, sizeof *v * (size_t)n);
+	return c;
+}
+
+/* Takes a variable out that has at most two live links. */
+static bool let_follow(Net *net, int v)
+{
+	Var *x = &net->var[v];
+	Follow f = { .v = v, .n = x->n, .own = x->own };
+	int live[2];
+	for (int k = 0; k < x->nedge; k++)
+		if (!net->link[x->edge[k]].gone) {
+			if (f.nto == 2)
+				return false;
+			live[f.nto++] = x->edge[k];
+		}
+	if (!f.nto)
+		return false;
+	f.choice = copy_ints(net->arena, x->choice, x->n);
+	if (f.nto == 2 && link_other(&net->link[live[0]], v) > link_other(&net->link[live[1]], v)) {
+		int t = live[0];
+		live[0] = live[1];
+		live[1] = t;
+	}
+	for (int k = 0; k < f.nto; k++) {
+		Link *l = &net->link[live[k]];
+		f.to[k] = link_other(l, v);
+		f.t[k] = l->a == v ? l->t : table_turn(&net->tab, l->t);
+		f.nseen[k] = net->var[f.to[k]].n;
+		f.seen[k] = copy_ints(net->arena, net->var[f.to[k]].choice, f.nseen[k]);
+		l->gone = true;
+	}
+	arena_push(net->arena, net->follow, net->nfollow, f);
+	bool found;
+	key_begin(&net->tab, K_FOLLOW);
+	key_add(&net->tab, f.own->id);
+	for (int k = 0; k < f.nto; k++)
+		key_add(&net->tab, f.t[k]->id);
+	Known *k = key_find(&net->tab, &found);
+	if (!found)
+		least_sum(net, f.own, f.t[0], f.nto == 2 ? f.t[1] : NULL, k);
+	net->sum += k->least;
+	net->impossible |= k->least == INFINITY;
+	if (f.nto == 2)
+		add_link(net, f.to[0], f.to[1], k->t);
+	else
+		net->var[f.to[0]].own = table_sum(&net->tab, net->var[f.to[0]].own, k->t);
+	static const int one = 1;
+	x->n = 1;
+	x->own = table_of(&net->tab, 1, &one, arena_array(net->arena, double, 1));
+	return true;
+}
+
+static int place_of(const int *list, int n, int x)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == x)
+			return i;
+	return 0;
+}
+
+void follow(const Net *net, int *choice)
+{
+	for (int i = net->nfollow - 1; i >= 0; i--) {
+		const Follow *f = &net->follow[i];
+		int best = 0, at[2] = { 0 };
+		double least = INFINITY;
+		for (int k = 0; k < f->nto; k++)
+			at[k] = place_of(f->seen[k], f->nseen[k], choice[f->to[k]]);
+		for (int c = 0; c < f->n; c++) {
+			double sum = f->own->v[c];
+			for (int k = 0; k < f->nto; k++)
+				sum += f->t[k]->v[(size_t)c * (size_t)f->nseen[k] + (size_t)at[k]];
+			if (sum < least) {
+				least = sum;
+				best = c;
+			}
+		}
+		choice[f->v] = f->choice[best];
+	}
+}
+
+/* Looks at one variable; whether anything changed. */
+static bool look_at(Net *net, int v, bool *quiet)
+{
+	Var *x = &net->var[v];
+	bool changed = false;
+	for (int k = 0; k < x->nedge; k++) {
+		Link *l = &net->link[x->edge[k]];
+		if (!l->gone && drop_empty(net, l)) {
+			changed = true;
+			quiet[link_other(l, v)] = false;
+		}
+	}
+	if (x->n > 1 && drop_choices(net, v))
+		changed = true;
+	for (int k = 0; k < x->nedge; k++)
+		if (changed && !net->link[x->edge[k]].gone)
+			quiet[link_other(&net->link[x->edge[k]], v)] = false;
+	quiet[v] = !changed;
+	return changed;
+}
+
 void prune(Net *net)
 {
 	merge_links(net);
 	bool *quiet = arena_array(net->arena, bool, net->nvar);         /* nothing near it changed since it was looked at */
 	for (bool again = true; again && !net->impossible;) {
 		again = false;
-		for (int v = 0; v < net->nvar && !net->impossible; v++) {
-			Var *x = &net->var[v];
-			bool changed = false;
-			if (quiet[v])
-				continue;
-			quiet[v] = true;
-			for (int k = 0; k < x->nedge; k++) {
-				Link *l = &net->link[x->edge[k]];
-				if (!l->gone && drop_empty(net, l))
-					changed = true, quiet[link_other(l, v)] = false;
+		for (int v = 0; v < net->nvar && !net->impossible; v++)
+			if (!quiet[v])
+				again |= look_at(net, v, quiet);
+		for (int v = 0; v < net->nvar && !again && !net->impossible; v++)
+			if (let_follow(net, v)) {
+				const Follow *f = &net->follow[net->nfollow - 1];
+				for (int k = 0; k < f->nto; k++)
+					quiet[f->to[k]] = false;
 			}
-			if (x->n > 1 && drop_choices(net, v))
-				changed = true;
-			again |= changed;
-			quiet[v] = !changed;
-			for (int k = 0; k < x->nedge && changed; k++)
-				if (!net->link[x->edge[k]].gone)
-					quiet[link_other(&net->link[x->edge[k]], v)] = false;
-		}
+		for (int v = 0; v < net->nvar && !again; v++)
+			again = !quiet[v];
 	}
 	for (int v = 0; v < net->nvar && !net->impossible; v++)
 		net->impossible = net->var[v].n == 1 && net->var[v].own->v[0] == INFINITY;

@@ -5,33 +5,188 @@
  * Every few passes a solution is read off in the order of the nodes, each node given those before it, and improved by
  * moves of one node and of the two ends of an edge.  In the end choices whose own lower bound exceeds the best solution
  * are removed, which is often enough for elimination to succeed.  All is counted in passes, never in time, so the result
- * is the same everywhere. */
+ * is the same everywhere.
+ *
+ * Any movement of costs gives a valid bound, so nodes that look alike share theirs: a problem of many like layers costs as much as one
+ * of a few. */
 #include "solve.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
 #endif
 
-enum { PASSES = 400, STALL = 40, LOOK = 4, ROUNDS = 50 };
+enum { STALL = 40, LOOK = 8, ROUNDS = 50, K_COLOUR = 48, K_LINK };
 static const double WORK = 4e9;     /* table entries that all passes may visit together */
+
+/* Nodes that look alike as far as `depth` links reach are one class; links are one class when they have one table and the nodes at their ends
+ * look alike one link less far, so that all nodes of a class have the same classes of links. */
+typedef struct Tie { int link; bool first; int times; } Tie;     /* of a class of nodes: so many links of a class, at whose first end it is */
+typedef struct Class {
+	int v, times;                   /* one of them; how many there are */
+	Tie *tie; int ntie;
+	int fore, back;                 /* links to later and earlier nodes */
+	double *own;                    /* room */
+} Class;
+typedef struct LinkClass {
+	int l, times;                   /* one of them; how many there are */
+	double *at_a, *at_b;            /* moved into its rows and its columns */
+	int *end[2], nend[2];           /* the classes of nodes at its second and first ends: mostly one */
+	Table *turned;                  /* rows are choices of b */
+} LinkClass;
 
 typedef struct Trw {
 	Net *net;
 	Arena *arena;
-	double **own;                   /* by variable: its costs, as moved */
-	double **at_a, **at_b;          /* by link: added to its rows and to its columns */
-	Table **turned;                 /* by link: rows are choices of b */
+	Class *class; int nclass;
+	LinkClass *link; int nlink;
+	int *link_of;                   /* by link */
+	int *class_of;                  /* by variable */
 	double *pull;
-	int *fore, *back;               /* by variable: links to later and earlier ones */
 } Trw;
 
 static double snap(const Net *net, double x)
 {
 	return floor(x / net->unit) * net->unit;
 }
+
+/* ---- classes ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const int *x = a, *y = b;
+	for (int i = 0; i < 2; i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
+}
+
+/* The number of the key that was written. */
+static int numbered(Tables *s, int *count)
+{
+	bool found;
+	bool forget = s->forget;
+	s->forget = false;
+	Known *k = key_find(s, &found);
+	s->forget = forget;
+	if (!found)
+		k->nlist = (*count)++;
+	return k->nlist;
+}
+
+/* One more link of reach; true when there are more colours than before. */
+static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
+{
+	Net *net = w->net;
+	int *next = arena_array(w->arena, int, net->nvar), n = 0;
+	for (int v = 0; v < net->nvar; v++) {
+		const Var *x = &net->var[v];
+		int m = 0;
+		for (int k = 0; k < x->nedge && round; k++) {
+			const Link *l = &net->link[x->edge[k]];
+			if (l->gone)
+				continue;
+			pair[m][0] = 2 * l->t->id + (l->a == v);
+			pair[m++][1] = colour[link_other(l, v)];
+		}
+		qsort(pair, (size_t)m, sizeof *pair, compare);
+		key_begin(&net->tab, K_COLOUR);
+		key_add(&net->tab, round);
+		key_add(&net->tab, net->tab.serial);
+		key_add(&net->tab, round ? colour[v] : x->own->id);
+		for (int k = 0; k < m; k++) {
+			key_add(&net->tab, pair[k][0]);
+			key_add(&net->tab, pair[k][1]);
+		}
+		next[v] = numbered(&net->tab, &n);
+	}
+	bool more = n > *count;
+	*count = n;
+	memcpy(colour, next, sizeof *next * (size_t)net->nvar);
+	return more;
+}
+
+static void classify_links(Trw *w, const int *colour)
+{
+	Net *net = w->net;
+	Map seen;
+	map_init(&seen, w->arena);
+	w->link_of = arena_array(w->arena, int, net->nlink + 1);
+	for (int l = 0; l < net->nlink; l++) {
+		const Link *k = &net->link[l];
+		if (k->gone)
+			continue;
+		int key[3] = { k->t->id, colour[k->a], colour[k->b] };
+		const char *name = name_n((const char *)key, sizeof key);
+		LinkClass *c = map_get(&seen, name);
+		if (!c) {
+			LinkClass new = { .l = l, .turned = table_turn(&net->tab, k->t) };
+			new.at_a = arena_array(w->arena, double, net->var[k->a].n);
+			new.at_b = arena_array(w->arena, double, net->var[k->b].n);
+			arena_push(w->arena, w->link, w->nlink, new);
+			map_put(&seen, name, (void *)(intptr_t)w->nlink);
+		}
+		w->link_of[l] = (int)(intptr_t)map_get(&seen, name) - 1;
+		w->link[w->link_of[l]].times++;
+	}
+}
+
+static void ties(Trw *w, Class *c)
+{
+	const Var *x = &w->net->var[c->v];
+	for (int k = 0; k < x->nedge; k++) {
+		const Link *l = &w->net->link[x->edge[k]];
+		if (l->gone)
+			continue;
+		Tie t = { w->link_of[x->edge[k]], l->a == c->v, 1 };
+		int i = 0;
+		while (i < c->ntie && (c->tie[i].link != t.link || c->tie[i].first != t.first))
+			i++;
+		if (i < c->ntie)
+			c->tie[i].times++;
+		else
+			arena_push(w->arena, c->tie, c->ntie, t);
+		*(t.first ? &c->fore : &c->back) += 1;
+	}
+}
+
+static void classify(Trw *w, int depth)
+{
+	Net *net = w->net;
+	int *colour = arena_array(w->arena, int, net->nvar), *before = arena_array(w->arena, int, net->nvar), count = 0, most = 1;
+	for (int v = 0; v < net->nvar; v++)
+		most = net->var[v].nedge > most ? net->var[v].nedge : most;
+	int (*pair)[2] = (int (*)[2])arena_array(w->arena, int, 2 * most);
+	net->tab.serial++;                      /* colours are numbers of this time only */
+	recolour(w, colour, 0, &count, pair);
+	for (int r = 1; r <= depth; r++) {
+		memcpy(before, colour, sizeof *colour * (size_t)net->nvar);
+		if (!recolour(w, colour, r, &count, pair))
+			break;
+	}
+	classify_links(w, before);
+	int *number = arena_array(w->arena, int, count + 1);
+	w->class_of = arena_array(w->arena, int, net->nvar + 1);
+	for (int v = 0; v < net->nvar; v++) {
+		if (!number[colour[v]]) {
+			Class c = { .v = v, .own = arena_array(w->arena, double, net->var[v].n) };
+			ties(w, &c);
+			for (int k = 0; k < c.ntie; k++) {
+				LinkClass *l = &w->link[c.tie[k].link];
+				arena_push(w->arena, l->end[c.tie[k].first], l->nend[c.tie[k].first], w->nclass);
+			}
+			arena_push(w->arena, w->class, w->nclass, c);
+			number[colour[v]] = w->nclass;
+		}
+		w->class_of[v] = number[colour[v]] - 1;
+		w->class[w->class_of[v]].times++;
+	}
+}
+
+/* ---- messages ---- */
 
 /* out(x) = min over y of t(y, x) + rows(y): all but what is added along x. */
 static void fold_rows(const Table *t, const double *rows, double *restrict out)
@@ -42,8 +197,6 @@ static void fold_rows(const Table *t, const double *rows, double *restrict out)
 	for (int y = 0; y < n; y++) {
 		const double *r = t->v + (size_t)y * (size_t)m;
 		double add = rows[y];
-		if (add == INFINITY)
-			continue;
 		for (int x = 0; x < m; x++) {
 			double s = r[x] + add;
 			out[x] = s < out[x] ? s : out[x];
@@ -51,50 +204,27 @@ static void fold_rows(const Table *t, const double *rows, double *restrict out)
 	}
 }
 
-/* Moves all that link l holds of v into v. */
-static void pull(Trw *w, int l, int v)
+/* The smallest entry of a link for each choice at one of its ends, as costs have been moved. */
+static void link_rows(const Trw *w, int link, bool first, double *out)
 {
-	const Link *k = &w->net->link[l];
-	bool first = k->a == v;
-	double *mine = first ? w->at_a[l] : w->at_b[l], *other = first ? w->at_b[l] : w->at_a[l];
-	fold_rows(first ? w->turned[l] : k->t, other, w->pull);
-	for (int x = 0; x < w->net->var[v].n; x++) {
-		double take = w->pull[x] + mine[x];
-		if (take == INFINITY)
-			continue;               /* forbidden by the neighbours: the link goes on saying so */
-		w->own[v][x] += take;
-		mine[x] -= take;
-	}
+	const LinkClass *k = &w->link[link];
+	const Table *t = w->net->link[k->l].t;
+	const double *mine = first ? k->at_a : k->at_b;
+	fold_rows(first ? k->turned : t, first ? k->at_b : k->at_a, out);
+	for (int x = 0; x < t->dim[!first]; x++)
+		out[x] += mine[x];
 }
 
-/* Moves a share of v's costs into link l. */
-static void push(Trw *w, int l, int v, double share, const double *own)
+/* The costs of a node, as moved. */
+static void own_of(const Trw *w, const Class *c, double *out)
 {
-	double *mine = w->net->link[l].a == v ? w->at_a[l] : w->at_b[l];
-	for (int x = 0; x < w->net->var[v].n; x++) {
-		double give = own[x] == INFINITY ? 0 : snap(w->net, own[x] * share);
-		w->own[v][x] -= give;
-		mine[x] += give;
-	}
-}
-
-static void visit(Trw *w, int v, bool forward)
-{
-	Var *x = &w->net->var[v];
-	int out = forward ? w->fore[v] : w->back[v], most = w->fore[v] > w->back[v] ? w->fore[v] : w->back[v];
-	double *was = w->pull + x->n;
-	for (int k = 0; k < x->nedge; k++) {
-		const Link *l = &w->net->link[x->edge[k]];
-		if (!l->gone && (link_other(l, v) < v) == forward)
-			pull(w, x->edge[k], v);
-	}
-	if (!out)
-		return;
-	memcpy(was, w->own[v], sizeof *was * (size_t)x->n);
-	for (int k = 0; k < x->nedge; k++) {
-		const Link *l = &w->net->link[x->edge[k]];
-		if (!l->gone && (link_other(l, v) > v) == forward)
-			push(w, x->edge[k], v, 1.0 / most, was);
+	const Var *x = &w->net->var[c->v];
+	memcpy(out, x->own->v, sizeof *out * (size_t)x->n);
+	for (int k = 0; k < c->ntie; k++) {
+		const Tie *t = &c->tie[k];
+		const double *moved = t->first ? w->link[t->link].at_a : w->link[t->link].at_b;
+		for (int i = 0; i < x->n; i++)
+			out[i] -= t->times * moved[i];
 	}
 }
 
@@ -106,28 +236,71 @@ static double row_least(const double *v, int n)
 	return least;
 }
 
-/* The smallest entry of a link by choice of v, as moved. */
-static void link_rows(Trw *w, int l, int v, double *out)
+/* The costs of a class of nodes above its least, and the part of them that one link may have. */
+static double spare(Trw *w, Class *c)
 {
-	const Link *k = &w->net->link[l];
-	bool first = k->a == v;
-	const double *mine = first ? w->at_a[l] : w->at_b[l];
-	fold_rows(first ? w->turned[l] : k->t, first ? w->at_b[l] : w->at_a[l], out);
-	for (int x = 0; x < w->net->var[v].n; x++)
-		out[x] += mine[x];
+	int n = w->net->var[c->v].n, most = c->fore > c->back ? c->fore : c->back;
+	own_of(w, c, c->own);
+	double least = row_least(c->own, n);
+	for (int x = 0; x < n; x++)
+		c->own[x] -= least;
+	return 1.0 / most;
+}
+
+/* Takes all that the links from the side that was passed hold, gives shares to those of the other side.  Where nodes of another
+ * class are at the ends of some of these links, a share is what they can spare, too. */
+static void visit(Trw *w, Class *c, bool forward)
+{
+	int n = w->net->var[c->v].n;
+	for (int k = 0; k < c->ntie; k++) {
+		const Tie *t = &c->tie[k];
+		if (t->first == forward)
+			continue;
+		double *mine = t->first ? w->link[t->link].at_a : w->link[t->link].at_b;
+		link_rows(w, t->link, t->first, w->pull);
+		for (int x = 0; x < n; x++)
+			if (w->pull[x] < INFINITY)      /* else the link goes on forbidding it */
+				mine[x] -= w->pull[x];
+	}
+	if (!(forward ? c->fore : c->back))
+		return;
+	double share = spare(w, c);
+	double *own = w->pull + n;
+	memcpy(own, c->own, sizeof *own * (size_t)n);
+	for (int k = 0; k < c->ntie; k++) {
+		const Tie *t = &c->tie[k];
+		LinkClass *l = &w->link[t->link];
+		double *mine = t->first ? l->at_a : l->at_b;
+		if (t->first != forward)
+			continue;
+		for (int x = 0; x < n; x++)
+			w->pull[x] = own[x] * share;
+		for (int i = 0; i < l->nend[t->first]; i++) {
+			Class *d = &w->class[l->end[t->first][i]];
+			if (d == c)
+				continue;
+			double part = spare(w, d);
+			for (int x = 0; x < n; x++)
+				w->pull[x] = fmin(w->pull[x], d->own[x] * part);
+		}
+		for (int x = 0; x < n; x++)
+			if (w->pull[x] < INFINITY)
+				mine[x] += snap(w->net, w->pull[x]);
+	}
 }
 
 static double lower_bound(Trw *w)
 {
 	Net *net = w->net;
 	double sum = net->sum;
-	for (int v = 0; v < net->nvar; v++)
-		sum += row_least(w->own[v], net->var[v].n);
-	for (int l = 0; l < net->nlink; l++) {
-		if (net->link[l].gone)
-			continue;
-		link_rows(w, l, net->link[l].b, w->pull);
-		sum += row_least(w->pull, net->var[net->link[l].b].n);
+	for (int i = 0; i < w->nclass; i++) {
+		Class *c = &w->class[i];
+		own_of(w, c, c->own);
+		sum += c->times * row_least(c->own, net->var[c->v].n);
+	}
+	for (int i = 0; i < w->nlink; i++) {
+		link_rows(w, i, false, w->pull);
+		sum += w->link[i].times * row_least(w->pull, net->var[net->link[w->link[i].l].b].n);
 	}
 	return sum;
 }
@@ -147,10 +320,10 @@ static void price(const Trw *w, int v, const int *at, bool part, double *out)
 			continue;
 		if (part && u > v) {
 			for (int c = 0; c < x->n; c++)
-				out[c] -= w->at_a[e][c];
+				out[c] -= w->link[w->link_of[e]].at_a[c];
 			continue;
 		}
-		const Table *t = l->a == v ? w->turned[e] : l->t;
+		const Table *t = l->a == v ? w->link[w->link_of[e]].turned : l->t;
 		const double *row = t->v + (size_t)at[u] * (size_t)x->n;
 		for (int c = 0; c < x->n; c++)
 			out[c] += row[c];
@@ -184,7 +357,7 @@ static bool move_two(const Trw *w, int e, int *at, double *out)
 	double *pa = out, *pb = out + n;
 	price(w, l->a, at, false, pa);
 	price(w, l->b, at, false, pb);
-	const double *col = w->turned[e]->v + (size_t)bj * (size_t)n, *row = l->t->v + (size_t)bi * (size_t)m;
+	const double *col = w->link[w->link_of[e]].turned->v + (size_t)bj * (size_t)n, *row = l->t->v + (size_t)bi * (size_t)m;
 	for (int i = 0; i < n; i++)
 		pa[i] = col[i] == INFINITY ? INFINITY : pa[i] - col[i];
 	for (int j = 0; j < m; j++)
@@ -234,61 +407,30 @@ static void look(const Trw *w, Wide *r, int *at, double *out)
 
 /* ---- */
 
-static double begin(Trw *w)
-{
-	Net *net = w->net;
-	double work = 0;
-	int most = 1;
-	w->own = arena_array(w->arena, double *, net->nvar);
-	w->fore = arena_array(w->arena, int, net->nvar);
-	w->back = arena_array(w->arena, int, net->nvar);
-	w->at_a = arena_array(w->arena, double *, net->nlink + 1);
-	w->at_b = arena_array(w->arena, double *, net->nlink + 1);
-	w->turned = arena_array(w->arena, Table *, net->nlink + 1);
-	for (int v = 0; v < net->nvar; v++) {
-		most = net->var[v].n > most ? net->var[v].n : most;
-		w->own[v] = arena_array(w->arena, double, net->var[v].n);
-		memcpy(w->own[v], net->var[v].own->v, sizeof(double) * (size_t)net->var[v].n);
-	}
-	for (int l = 0; l < net->nlink; l++) {
-		Link *k = &net->link[l];
-		if (k->gone)
-			continue;
-		w->at_a[l] = arena_array(w->arena, double, net->var[k->a].n);
-		w->at_b[l] = arena_array(w->arena, double, net->var[k->b].n);
-		w->turned[l] = table_turn(&net->tab, k->t);
-		w->fore[k->a]++;
-		w->back[k->b]++;
-		work += 2 * (double)k->t->n;
-	}
-	w->pull = arena_array(w->arena, double, 2 * most);
-	return work;
-}
-
 /* Removes choices of whose solutions all cost more than the best one known; at is kept. */
 static void fix(Trw *w, const Wide *r)
 {
 	Net *net = w->net;
-	double **extra = arena_array(w->arena, double *, net->nvar), bound = lower_bound(w);
-	for (int v = 0; v < net->nvar; v++) {
-		Var *x = &net->var[v];
-		extra[v] = arena_array(w->arena, double, x->n);
-		double least = row_least(w->own[v], x->n);
-		for (int c = 0; c < x->n; c++)
-			extra[v][c] = w->own[v][c] - least;
-		for (int k = 0; k < x->nedge; k++) {
-			if (net->link[x->edge[k]].gone)
-				continue;
-			link_rows(w, x->edge[k], v, w->pull);
-			least = row_least(w->pull, x->n);
-			for (int c = 0; c < x->n; c++)
-				extra[v][c] += w->pull[c] - least;
+	double bound = lower_bound(w);
+	for (int i = 0; i < w->nclass; i++) {
+		Class *c = &w->class[i];
+		int n = net->var[c->v].n;
+		own_of(w, c, c->own);
+		double least = row_least(c->own, n);
+		for (int x = 0; x < n; x++)
+			c->own[x] -= least;
+		for (int k = 0; k < c->ntie; k++) {
+			link_rows(w, c->tie[k].link, c->tie[k].first, w->pull);
+			least = row_least(w->pull, n);
+			for (int x = 0; x < n; x++)
+				c->own[x] += c->tie[k].times * (w->pull[x] - least);
 		}
 	}
 	for (int v = 0; v < net->nvar; v++) {
 		int n = 0, *keep = arena_array(w->arena, int, net->var[v].n), at = 0;
+		const double *extra = w->class[w->class_of[v]].own;
 		for (int c = 0; c < net->var[v].n; c++)
-			if (c == r->at[v] || bound + extra[v][c] <= r->cost) {
+			if (c == r->at[v] || bound + extra[c] <= r->cost) {
 				at = c == r->at[v] ? n : at;
 				keep[n++] = c;
 			}
@@ -298,31 +440,37 @@ static void fix(Trw *w, const Wide *r)
 	}
 }
 
-void wide_run(Net *net, Wide *r)
+void wide_run(Net *net, int depth, int passes, Wide *r)
 {
 	Arena tmp = { 0 };
 	Trw w = { .net = net, .arena = &tmp };
-	double work = begin(&w);
 	int *at = arena_array(&tmp, int, net->nvar), most = 1, quiet = 0;
+	double work = 1;
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].n > most ? net->var[v].n : most;
 	double *out = arena_array(&tmp, double, 2 * most);
+	w.pull = arena_array(&tmp, double, 2 * most);
+	classify(&w, depth);
+	for (int i = 0; i < w.nlink; i++)
+		work += 2 * (double)net->link[w.link[i].l].t->n;
 	*r = (Wide){ .bound = -INFINITY, .cost = INFINITY, .at = arena_array(net->arena, int, net->nvar) };
-	while (r->passes < PASSES && quiet < STALL && (r->passes + 1) * work < WORK && r->bound < r->cost) {
-		for (int v = 0; v < net->nvar; v++)
-			visit(&w, v, true);
-		for (int v = net->nvar - 1; v >= 0; v--)
-			visit(&w, v, false);
-		if (++r->passes % LOOK && r->passes > 2)
+	for (int next = LOOK; r->passes < passes && quiet < STALL && (r->passes + 1) * work < WORK && r->bound < r->cost;) {
+		for (int i = 0; i < w.nclass; i++)
+			visit(&w, &w.class[i], true);
+		for (int i = w.nclass - 1; i >= 0; i--)
+			visit(&w, &w.class[i], false);
+		if (++r->passes % LOOK)
 			continue;
 		double bound = lower_bound(&w);
 		quiet = bound > r->bound + 1e-5 * fabs(bound) ? 0 : quiet + LOOK;
 		r->bound = bound > r->bound ? bound : r->bound;
-		look(&w, r, at, out);
+		if (r->passes >= next)
+			look(&w, r, at, out);
+		next = r->passes >= next ? 2 * next : next;
 	}
-	if (r->cost == INFINITY)
-		look(&w, r, at, out);
+	look(&w, r, at, out);
 	r->bound = r->bound < r->cost ? r->bound : r->cost;
+	r->classes = w.nclass;
 	if (r->cost < INFINITY)
 		fix(&w, r);
 	arena_free(&tmp);

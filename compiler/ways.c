@@ -1,0 +1,308 @@
+/* The ways to run nodes, once for nodes that are alike, and the forms of values, once for values that are alike.
+ *
+ * Two values are alike when type and factors are, two nodes when operator, attributes and all that they are applied to are.
+ * A model of a hundred identical layers has no more of either than a model of one, so the tables of the solver are built once
+ * and shared, whatever the number of layers. */
+#include "assign.h"
+
+#include <math.h>
+#include <string.h>
+
+void ways_key(Ways *w, int64_t x)
+{
+	arena_push(w->arena, w->key, w->nkey, x);
+}
+
+Name ways_keyed(Ways *w)
+{
+	Name n = name_n((const char *)w->key, sizeof *w->key * (size_t)w->nkey);
+	w->nkey = 0;
+	return n;
+}
+
+static void key_pointer(Ways *w, const void *p)
+{
+	ways_key(w, (int64_t)(intptr_t)p);
+}
+
+/* ---- values ---- */
+
+static Kind *kind_of(Ways *w, const Value *v)
+{
+	const Type *t = v->type;
+	ways_key(w, t->elem);
+	ways_key(w, t->rank);
+	for (int a = 0; a < t->rank; a++) {
+		const struct FactorAxis *x = v->factors && a < v->factors->rank ? &v->factors->axis[a] : NULL;
+		ways_key(w, t->dim[a]);
+		ways_key(w, x ? x->n : 0);
+		for (int i = 0; x && i < x->n; i++)
+			ways_key(w, v->graph->factor[x->factor[i]]);
+	}
+	Name key = ways_keyed(w);
+	Kind *k = map_get(&w->kinds, key);
+	if (!k) {
+		k = arena_new(w->arena, Kind);
+		k->id = w->nkind++;
+		k->v = v;
+		map_put(&w->kinds, key, k);
+	}
+	return k;
+}
+
+int kind_form(Ways *w, Kind *k, const Sbp *s)
+{
+	int ndim = w->mesh->ndim;
+	for (int i = 0; i < k->n; i++)
+		if (k->form[i] == s || sbp_equal(k->form[i], s, ndim))
+			return i;
+	Sbp *copy = arena_array(w->arena, Sbp, ndim);
+	memcpy(copy, s, sizeof *copy * (size_t)ndim);
+	arena_push(w->arena, k->form, k->n, copy);
+	return k->n - 1;
+}
+
+/* No form is added once prices are asked for. */
+static void prices(Ways *w, Kind *k)
+{
+	if (k->moved == k->n)
+		return;
+	k->moved = k->n;
+	k->move = arena_array(w->arena, double, (size_t)k->n * (size_t)k->n);
+	k->part = arena_array(w->arena, double, k->n);
+	for (int i = 0; i < k->n; i++) {
+		k->part[i] = cost_part(k->v, k->form[i], w->mesh);
+		for (int j = 0; j < k->n; j++)
+			k->move[i * k->n + j] = NAN;
+	}
+}
+
+/* Only what the ranks hold counts: a cut along the first factor of an axis that it divides is one of the axis. */
+static Sbp plain(const Ways *w, const Kind *k, const Sbp *s, int axis)
+{
+	Sbp p = s[axis];
+	if (p.kind != SBP_S || !p.leaf)
+		return p;
+	const struct FactorAxis *x = &k->v->factors->axis[p.axis];
+	bool first = k->v->graph->factor[x->factor[p.leaf - 1]] % w->mesh->dim[axis] == 0;
+	for (int i = 0; i < p.leaf - 1; i++)
+		first &= k->v->graph->factor[x->factor[i]] == 1;
+	for (int i = 0; i < w->mesh->ndim; i++)
+		first &= i == axis || s[i].kind != SBP_S || s[i].axis != p.axis;
+	p.leaf = first ? 0 : p.leaf;
+	return p;
+}
+
+/* A longest axis that neither form cuts: a sum may be scattered along it. */
+static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp *s)
+{
+	int best = -1;
+	for (int x = 0; x < v->type->rank; x++) {
+		bool cut = v->type->dim[x] < 2;
+		for (int k = 0; k < ndim; k++)
+			cut |= (a[k].kind == SBP_S && a[k].axis == x) || (b[k].kind == SBP_S && b[k].axis == x);
+		if (!cut && (best < 0 || v->type->dim[x] > v->type->dim[best]))
+			best = x;
+	}
+	*s = (Sbp){ .kind = SBP_S, .axis = best };
+	return best >= 0;
+}
+
+/* The quickest way of changes along one axis of the mesh after the other: each is as it was (0), at a form between (1) or as it will be (2). */
+static double axis_by_axis(Ways *w, const Value *v, const Sbp *from, const Sbp *to)
+{
+	const Mesh *m = w->mesh;
+	Sbp at[MESH_DIMS][3];
+	double best[81];
+	int n = 1;
+	for (int k = 0; k < m->ndim; k++, n *= 3) {
+		at[k][0] = from[k];
+		at[k][2] = to[k];
+		at[k][1] = (Sbp){ .kind = SBP_B };
+		if (from[k].kind == SBP_P && to[k].kind == SBP_B && !spare_axis(v, from, to, m->ndim, &at[k][1]))
+			at[k][1] = to[k];
+	}
+	for (int s = 0; s < n; s++)
+		best[s] = s ? INFINITY : 0;
+	for (int s = 0; s < n; s++) {           /* steps only lead upwards */
+		Sbp now[MESH_DIMS] = { { 0 } }, then[MESH_DIMS];
+		int place[MESH_DIMS], unit = 1;
+		for (int k = 0, rest = s; k < m->ndim; k++, rest /= 3) {
+			place[k] = rest % 3;
+			now[k] = at[k][place[k]];
+		}
+		for (int k = 0; k < m->ndim && best[s] < INFINITY; k++, unit *= 3)
+			for (int next = place[k] + 1; next < 3; next++) {
+				memcpy(then, now, sizeof then);
+				then[k] = at[k][next];
+				double t = sbp_equal(&now[k], &then[k], 1) ? 0 : sbp_can(then, m->ndim) ? cost_move(v, now, then, m) : INFINITY;
+				int end = s + (next - place[k]) * unit;
+				best[end] = fmin(best[end], best[s] + t);
+			}
+	}
+	return best[n - 1];
+}
+
+/* A sum is made of a value where it lies, as one term of it: what moves before that moves as it was. */
+static double price(Ways *w, Kind *k, int from, int to)
+{
+	Sbp a[MESH_DIMS] = { { 0 } }, b[MESH_DIMS] = { { 0 } };
+	bool fill = false;
+	int differ = 0;
+	for (int i = 0; i < w->mesh->ndim; i++) {
+		a[i] = plain(w, k, k->form[from], i);
+		b[i] = plain(w, k, k->form[to], i);
+		if (w->mesh->dim[i] == 1)
+			b[i] = a[i];
+		if (b[i].kind == SBP_P && a[i].kind != SBP_P) {
+			fill = true;
+			b[i] = a[i];
+		}
+		differ += !sbp_equal(&a[i], &b[i], 1);
+	}
+	if (!sbp_can(b, w->mesh->ndim))
+		return INFINITY;
+	double t = fill ? figures.start + k->part[to] / figures.bytes : 0;
+	return t + (!differ ? 0 : differ == 1 ? cost_move(k->v, a, b, w->mesh) : axis_by_axis(w, k->v, a, b));
+}
+
+double kind_move(Ways *w, Kind *k, int from, int to)
+{
+	prices(w, k);
+	double *d = &k->move[from * k->n + to];
+	if (isnan(*d))
+		*d = price(w, k, from, to);
+	return *d;
+}
+
+double kind_part(Ways *w, Kind *k, int form)
+{
+	prices(w, k);
+	return k->part[form];
+}
+
+/* ---- nodes ---- */
+
+static void key_attr(Ways *w, const Attr *a)
+{
+	key_pointer(w, a->name);
+	ways_key(w, a->type);
+	ways_key(w, a->n);
+	switch (a->type) {
+	case AT_INT: ways_key(w, a->u.i); break;
+	case AT_FLOAT: {
+		int32_t bits;
+		memcpy(&bits, &a->u.f, sizeof bits);
+		ways_key(w, bits);
+		break;
+	}
+	case AT_INTS:
+		for (int i = 0; i < a->n; i++)
+			ways_key(w, a->u.is[i]);
+		break;
+	default: key_pointer(w, a->u.s); break;         /* interned, or one object */
+	}
+}
+
+/* What rules may look into: the contents of small constants. */
+static void key_operand(Ways *w, const Value *v)
+{
+	ways_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
+	if (!v || !v->data)
+		return;
+	int64_t n = tensor_elements(v->data);
+	ways_key(w, n);
+	for (int64_t i = 0; i < n && n <= 64; i++)
+		ways_key(w, v->data->dtype == DT_STRING ? 0 : (int64_t)(tensor_get(v->data, i) * 65536));
+}
+
+static void key_node(Ways *w, int index)
+{
+	const Node *n = w->g->node[index];
+	bool own = w->pins->node[index] != NULL;
+	key_pointer(w, n->row);
+	key_pointer(w, n->op);
+	ways_key(w, own ? index : -1);
+	ways_key(w, n->nattr);
+	for (int i = 0; i < n->nattr; i++)
+		key_attr(w, &n->attr[i]);
+	ways_key(w, n->nin);
+	for (int i = 0; i < n->nin; i++)
+		key_operand(w, n->in[i]);
+	for (int i = 0; i < n->nout; i++)
+		key_operand(w, n->out[i]);
+}
+
+static void forms(Ways *w, Way *x, const Value *v, Kind **kind, int **form, Sbp **(*of)(NdSig *), int i)
+{
+	if (!v || !w->kind[v->id])
+		return;
+	kind[i] = w->kind[v->id];
+	form[i] = arena_array(w->arena, int, x->nsig);
+	for (int s = 0; s < x->nsig; s++)
+		form[i][s] = kind_form(w, kind[i], of(&x->sig[s])[i]);
+}
+
+static Sbp **in_of(NdSig *s) { return s->in; }
+static Sbp **out_of(NdSig *s) { return s->out; }
+
+static bool allowed(const Ways *w, const Node *n, const NodePin *pin, const NdSig *s)
+{
+	for (int k = 0; k < w->mesh->ndim; k++)
+		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || w->mesh->ndim > 1 || sbp_served(n, s->sig[k], w->mesh->dim[k]))))
+			return false;
+	return true;
+}
+
+static Way *new_way(Ways *w, int index)
+{
+	Node *n = w->g->node[index];
+	Way *x = arena_new(w->arena, Way);
+	int all;
+	NdSig *sig = sbp_product(n, w->mesh, w->arena, &all);
+	x->id = w->nway++;
+	x->n = n;
+	for (int i = 0; i < all; i++)
+		if (allowed(w, n, w->pins->node[index], &sig[i]))
+			arena_push(w->arena, x->sig, x->nsig, sig[i]);
+	x->kin = arena_array(w->arena, Kind *, n->nin + 1);
+	x->kout = arena_array(w->arena, Kind *, n->nout + 1);
+	x->in = arena_array(w->arena, int *, n->nin + 1);
+	x->out = arena_array(w->arena, int *, n->nout + 1);
+	x->reads = arena_array(w->arena, bool, n->nin + 1);
+	for (int i = 0; i < n->nin; i++) {
+		forms(w, x, n->in[i], x->kin, x->in, in_of, i);
+		x->reads[i] = n->in[i] && emit_reads(n, i);
+	}
+	for (int i = 0; i < n->nout; i++)
+		forms(w, x, n->out[i], x->kout, x->out, out_of, i);
+	x->cost = arena_array(w->arena, double, x->nsig);
+	for (int s = 0; s < x->nsig; s++)
+		x->cost[s] = cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh);
+	return x;
+}
+
+void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
+{
+	*w = (Ways){ .g = g, .mesh = m, .pins = pins, .arena = g->scratch };
+	map_init(&w->kinds, w->arena);
+	map_init(&w->ways, w->arena);
+	map_init(&w->tables, w->arena);
+	w->kind = arena_array(w->arena, Kind *, g->nvalue + 1);
+	w->way = arena_array(w->arena, Way *, g->nnode + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		if (v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0)
+			w->kind[i] = kind_of(w, v);
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		key_node(w, i);
+		Name key = ways_keyed(w);
+		Way *x = map_get(&w->ways, key);
+		if (!x) {
+			x = new_way(w, i);
+			map_put(&w->ways, key, x);
+		}
+		w->way[i] = x;
+	}
+}
