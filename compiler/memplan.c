@@ -260,8 +260,14 @@ static void share_windows(const Model *m)
 			Slot *s = m->others[i]->plan->slot[k];
 			const Value *same = s ? programs_same(m->others[i], s->v) : NULL;
 			if (same && plan_slot(m->plan, same))
-				s->window = plan_slot(m->plan, same)->window;
+				s->window = s->store->window = plan_slot(m->plan, same)->window;
 		}
+	for (int i = -1; i < m->nothers; i++) {         /* updates and views lie where that lies */
+		const Plan *p = i < 0 ? m->plan : m->others[i]->plan;
+		for (int k = 0; k < p->nslot; k++)
+			if (p->slot[k])
+				p->slot[k]->window = p->slot[k]->store->window;
+	}
 }
 
 /* What lives from step to step, of all programs: below everything else. */
