@@ -107,7 +107,7 @@ const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0
 void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
 
 /* signatures.c: the legal ways to run a node. */
-typedef struct Sig { Sbp *in, *out; } Sig;                   /* along one axis of a mesh */
+typedef struct Sig { Sbp *in, *out; bool run; } Sig;          /* along one axis of a mesh; run: a rank's part is one run, for its kernel counts from there */
 typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
 Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
 NdSig *sbp_product(Node *, const Mesh *, Arena *, int *n);   /* all mixtures of these along the axes of a mesh that forms can say */
@@ -135,7 +135,7 @@ NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, gi
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
-Node *local_node(const Node *, Type *const *in, Type *const *out, Arena *);
+Node *local_node(const Node *, Type *const *in, Type *const *out, const int64_t *origin, Arena *);  /* origin: by axis of what op_origin names; NULL: kernels find it */
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };

@@ -142,7 +142,7 @@ static Node *own_node(const Sched *s, Node *n)
 			dim[k] = slot_len(p, t, k, s->rank);
 		type[i] = t ? type_tensor(a, t->v->type->elem, t->rank, dim) : NULL;
 	}
-	Node *part = local_node(n, type, type + n->nin, a);
+	Node *part = local_node(n, type, type + n->nin, NULL, a);
 	return part ? part : n;
 }
 

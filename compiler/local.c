@@ -28,7 +28,32 @@ static bool idle(const Node *n, Type *const *in)
 	return false;
 }
 
-Node *local_node(const Node *n, Type *const *in, Type *const *out, Arena *a)
+/* Where the part begins along the axes that the kernel counts along, and how long these are as a whole. */
+static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena *a)
+{
+	bool out;
+	int at, axis;
+	if (!op_origin(n, &out, &at, &axis))
+		return;
+	const Type *whole = (out ? n->out : n->in)[at]->type, *mine = (out ? part->out : part->in)[at]->type;
+	Attr from = { .name = name_of("origin"), .type = axis < 0 ? AT_INTS : AT_INT }, of = { .name = name_of("among"), .type = from.type };
+	if (axis >= 0 && whole->dim[axis] == mine->dim[axis])
+		return;
+	if (axis >= 0) {
+		from.u.i = origin[axis];
+		of.u.i = whole->dim[axis];
+	} else {
+		from.n = of.n = whole->rank;
+		from.u.is = arena_array(a, int64_t, whole->rank + 1);
+		of.u.is = whole->dim;
+		memcpy(from.u.is, origin, (size_t)whole->rank * sizeof *origin);
+	}
+	part->part = true;
+	part->attr[part->nattr++] = from;
+	part->attr[part->nattr++] = of;
+}
+
+Node *local_node(const Node *n, Type *const *in, Type *const *out, const int64_t *origin, Arena *a)
 {
 	if (idle(n, in))
 		return NULL;
@@ -36,9 +61,11 @@ Node *local_node(const Node *n, Type *const *in, Type *const *out, Arena *a)
 	*part = *n;
 	part->in = with_types(n->in, n->nin, in, a);
 	part->out = with_types(n->out, n->nout, out, a);
-	part->attr = arena_array(a, Attr, n->nattr + 1);
+	part->attr = arena_array(a, Attr, n->nattr + 3);
 	memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
 	if (n->row->fit)
 		n->row->fit(part, n);
+	if (origin)
+		tell_origin(part, n, origin, a);
 	return part;
 }

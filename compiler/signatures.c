@@ -115,16 +115,33 @@ static int find_uses(Node *n, const FactorRule *r, int f, Use *use, int *has, bo
 	return first ? leaves : -1;
 }
 
+/* How many leaves the axes of a factor have, at most. */
+static int use_count(const Use *use, const int *has, int n)
+{
+	int most = 0;
+	for (int i = 0; i < n; i++)
+		if (has[i] && use[i].leaves > most)
+			most = use[i].leaves;
+	return most;
+}
+
 static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **list, int *count)
 {
 	Use *use = arena_array(a, Use, n->nin + n->nout + 1);
 	int *has = arena_array(a, int, n->nin + n->nout + 1);
 	bool whole;
 	int leaves = find_uses(n, r, f, use, has, &whole);
+	bool run = f < 64 && r->runs >> f & 1;
+	for (int i = 0; run && i < n->nin + n->nout; i++)
+		if (has[i] && use[i].from)
+			leaves = 0;
+	if (run && leaves > 1)
+		leaves = 1;                     /* the outermost */
 	for (int leaf = whole ? -1 : 0; leaf < leaves; leaf++) {
-		if (whole && leaf == 0 && leaves == 1)
+		if (whole && leaf == 0 && use_count(use, has, n->nin + n->nout) == 1)
 			break;                  /* the same again */
 		Sig *s = new_sig(n, a, list, count);
+		s->run = run;
 		for (int i = 0; i < n->nin; i++)
 			if (has[i])
 				s->in[i] = cut(&use[i], leaf);
@@ -200,18 +217,29 @@ bool sbp_can(const Sbp *s, int ndim)
 	return true;
 }
 
+static bool one_run(const Sbp *s, int ndim)
+{
+	for (int k = 0; k < ndim; k++)
+		if (s[k].kind == SBP_S && s[k].leaf > 1)
+			return false;
+	return true;
+}
+
 /* The signature that has sig[k] along axis k of the mesh; false: no form can say it. */
 static bool together(const Node *n, const Sig *const *sig, int ndim, Arena *a, NdSig *nd)
 {
 	*nd = (NdSig){ .ndim = ndim, .in = arena_array(a, Sbp *, n->nin + 1), .out = arena_array(a, Sbp *, n->nout + 1) };
 	memcpy(nd->sig, sig, (size_t)ndim * sizeof *sig);
+	bool run = false;
+	for (int k = 0; k < ndim; k++)
+		run |= sig[k]->run;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		bool out = i >= n->nin;
 		int at = out ? i - n->nin : i;
 		Sbp *s = arena_array(a, Sbp, ndim);
 		for (int k = 0; k < ndim; k++)
 			s[k] = out ? sig[k]->out[at] : sig[k]->in[at];
-		if (!sbp_can(s, ndim))
+		if (!sbp_can(s, ndim) || (run && !one_run(s, ndim)))
 			return false;
 		(out ? nd->out : nd->in)[at] = s;
 	}

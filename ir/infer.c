@@ -84,6 +84,8 @@ static int check_attrs(Node *n, const Schema *s)
 
 		while (k < s->nattr && s->attr[k].name != a->name)
 			k++;
+		if (k == s->nattr && n->part)
+			continue;
 		if (k == s->nattr) {
 			const char *names[64];
 			int nn = 0;

@@ -297,6 +297,7 @@ struct Node {
 	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
+	bool part;                      /* of one rank (compiler/local.c): attributes tell where what it holds begins */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
@@ -444,6 +445,7 @@ struct Op {
 	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
 	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
 	const char *index;              /* "indices axis", "target 1": an operand whose elements count along that axis of the first one */
+	const char *origin;             /* "x axis", "scores 1", "u *": a kernel counts along that axis (all axes) of the operand or result, so of a part it is told where it begins */
 	const char *as_int64, *as_first;        /* an operand that the kernel reads as int64, or in the type of the first one, whatever its own */
 	int (*infer)(Node *);           /* only the first result is used: becomes what it means outside training */
 	/* Filled in by op_init, never written in a row: */
@@ -471,6 +473,7 @@ int  op_bind(Graph *, bool report_all);                      /* gives every node
 int  op_count(void);
 const Op *op_at(int i);
 bool op_index(const Node *, int operand, int *axis);          /* the operand counts along that axis of the first one, by .index of its row */
+bool op_origin(const Node *, bool *out, int *at, int *axis);  /* by .origin of its row; axis -1: all */
 int  op_list(FILE *);                                        /* --list-ops */
 int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
 /* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */
@@ -482,6 +485,7 @@ double  attr_float(const Node *, const char *name);
 Name    attr_str(const Node *, const char *name);
 const int64_t *attr_ints(const Node *, const char *name, int *n);   /* NULL, n 0 when absent */
 bool    attr_has(const Node *, const char *name);
+int64_t attr_origin(const Node *, int64_t len, int64_t *among);     /* of a part of that length: where it begins, and how long the whole is */
 
 /* For shape rules (ops/shape.h has the shared rules). */
 Type   *in_type(const Node *, int i);                        /* NULL when left out or unknown */
@@ -508,11 +512,13 @@ struct FactorRule {
 	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole, or is a product.  NULL: left out */
 	FactorProduct *product; int nproduct;
 	Reduce red;                     /* how partial results combine over a factor that they lack */
+	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
 FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
 int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
+int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);

@@ -267,6 +267,34 @@ bool op_index(const Node *n, int operand, int *axis)
 	return true;
 }
 
+/* The index of an operand or result by its name; -1. */
+static int named(const Operand *list, int n, const char *name, size_t len)
+{
+	for (int i = 0; i < n; i++)
+		if (strlen(list[i].name) == len && !strncmp(list[i].name, name, len))
+			return i;
+	return -1;
+}
+
+bool op_origin(const Node *n, bool *out, int *at, int *axis)
+{
+	const Schema *s = n->row->schema;
+	const char *text = n->row->origin;
+	if (!text)
+		return false;
+	size_t len = strcspn(text, " ");
+	*at = named(s->in, s->nin, text, len);
+	*out = *at < 0;
+	if (*out)
+		*at = named(s->out, s->nout, text, len);
+	if (*at < 0)
+		die("%s: .origin names nothing of .sig", n->row->name);
+	const Value *v = *out ? n->out[*at] : n->in[*at];
+	int64_t a = !strcmp(text + len, " axis") ? attr_int(n, "axis") : strtoll(text + len, NULL, 10);
+	*axis = !strcmp(text + len, " *") ? -1 : (int)(a < 0 ? a + v->type->rank : a);
+	return true;
+}
+
 Function *op_gradient(const Op *op)
 {
 	Op *own = (Op *)op;     /* rows live in our own table: see op_init */
@@ -432,6 +460,13 @@ const int64_t *attr_ints(const Node *n, const char *name, int *count)
 
 	*count = a ? a->n : 0;
 	return a ? a->u.is : NULL;
+}
+
+int64_t attr_origin(const Node *n, int64_t len, int64_t *among)
+{
+	const Attr *from = node_attr(n, "origin"), *of = node_attr(n, "among");
+	*among = of ? of->u.i : len;
+	return from ? from->u.i : 0;
 }
 
 bool attr_has(const Node *n, const char *name)

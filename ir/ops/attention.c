@@ -211,9 +211,12 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 	if (pad)
 		pad = make2(n, "Reshape", pad, expand_ints(n, (int64_t[]){ -1, 1, 1, 1 }, 4));
 	if (causal || left >= 0 || right >= 0) {
+		int64_t among, from = attr_origin(n, 0, &among);
 		Value *at = count(n, sq, true); /* where query i stands among the keys */
+		if (from)
+			at = make2(n, "Add", at, make_int(n, from));
 		if (pad)
-			at = make2(n, "Add", at, make2(n, "Sub", pad, sq));
+			at = make2(n, "Add", at, make2(n, "Sub", pad, among ? make_int(n, among) : sq));
 		else if (past(n, PAST_K))
 			at = make2(n, "Add", at, size_of(n, n->in[PAST_K], 2));
 		if (causal)
@@ -646,7 +649,7 @@ static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, in
 		head_axis(r, out, i, flat ? 2 : 1, head, sharer, sharers, width);
 }
 
-/* Batch; key heads, and queries that share one; the queries' places where no rule counts them. */
+/* Batch; key heads, and queries that share one; the places of queries. */
 static int factor_attention(Node *n, FactorRule *r)
 {
 	Heads h;
@@ -662,8 +665,8 @@ static int factor_attention(Node *n, FactorRule *r)
 		head = factor_add(r, h.kv);
 	if (h.q > h.kv && h.kv > 0 && !present)
 		sharer = factor_add(r, h.q / h.kv);
-	if (!present && !attr_int(n, "is_causal") && window(n, "left_window_size") < 0 && window(n, "right_window_size") < 0)
-		place = factor_add(r, h.sq);
+	if (!present)
+		place = factor_run(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
 			r->in[i][0] = batch;
@@ -773,7 +776,7 @@ static Cost cost_attention_grad(const Node *n)
 	"scale=@scale, softcap=@softcap" windows ">(q, k, v, attn_mask, y, lse, dy)"
 #define ATTENTION_ROW                                                                                   \
 	.shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
-	.factor_fn = factor_attention, .fit = fit_attention, .cost = cost_attention, .own = own_attention, .stash = "lse"
+	.factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .cost = cost_attention, .own = own_attention, .stash = "lse"
 
 /* clang-format off */
 const Op ops_attention[] = {
@@ -794,7 +797,7 @@ const Op ops_attention[] = {
 	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1, .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
 	  .attrs = "is_causal:int=0 kv_num_heads:int q_num_heads:int scale:float softcap:float=0.0 left_window_size:int=-1 "
 		   "right_window_size:int=-1", .shape = shape_attention_grad, .kernel = "attention_grad", .composite = true,
-	  .expand = expand_attention_grad, .factor_fn = factor_attention, .fit = fit_attention, .linear = "dy", .cost = cost_attention_grad,
+	  .expand = expand_attention_grad, .factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .linear = "dy", .cost = cost_attention_grad,
 	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] =q_num_heads:2 =kv_num_heads:2 | "
 		  "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] =is_causal:1 =softcap:2.0 | "
 		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1" },

@@ -59,6 +59,15 @@ static int64_t *checked_indices(Node *n, int operand, const Tensor *t, int64_t l
 	return v;
 }
 
+/* Of a part of an axis: -1 for those that point elsewhere. */
+static int64_t *part_indices(Node *n, int operand, const Tensor *t, int64_t len)
+{
+	int64_t among, from = attr_origin(n, len, &among), *v = checked_indices(n, operand, t, among);
+	for (int64_t i = 0; v && i < tensor_elements(t); i++)
+		v[i] = v[i] < from || v[i] >= from + len ? -1 : v[i] - from;
+	return v;
+}
+
 static int eval_gather(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
@@ -67,16 +76,17 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
 		inner = product(x->dim, axis + 1, x->rank);
-	int64_t many = tensor_elements(in[1]), *idx = checked_indices(n, 1, in[1], len);
+	int64_t many = tensor_elements(in[1]), *idx = part_indices(n, 1, in[1], len);
 	if (!idx)
 		return -1;
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t k = 0; k < many; k++)
-			eval_copy(x, (o * len + idx[k]) * inner, out[0], (o * many + k) * inner, inner);
+			if (idx[k] >= 0)
+				eval_copy(x, (o * len + idx[k]) * inner, out[0], (o * many + k) * inner, inner);
 	return 0;
 }
 
-/* Axes of the indices and the other axes of the data are kept; the gathered axis stays whole. */
+/* Axes of the indices and the other axes of the data are kept.  Of a part of the gathered axis, what is elsewhere is zero. */
 static int factor_gather(Node *n, FactorRule *r)
 {
 	int axis, ri = in_rank(n, 1), rx = in_rank(n, 0);
@@ -88,6 +98,7 @@ static int factor_gather(Node *n, FactorRule *r)
 				factor_add(r, in_type(n, 0)->dim[a]);
 	for (int a = 0; a < ri; a++)
 		r->in[1][a] = r->out[0][axis + a] = factor_add(r, in_type(n, 1)->dim[a]);
+	r->in[0][axis] = factor_run(r, in_type(n, 0)->dim[axis]);
 	return 0;
 }
 
@@ -128,13 +139,13 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
 		inner = product(x->dim, axis + 1, x->rank);
-	int64_t many = tensor_elements(in[2]), *idx = checked_indices(n, 2, in[2], len);
+	int64_t many = tensor_elements(in[2]), *idx = part_indices(n, 2, in[2], len);
 	if (!idx)
 		return -1;
 	double *dy = eval_doubles(in[0]), *dx = eval_scratch((size_t)tensor_elements(x) * sizeof *dx);
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t k = 0; k < many; k++)
-			for (int64_t i = 0; i < inner; i++)
+			for (int64_t i = 0; i < inner && idx[k] >= 0; i++)
 				dx[(o * len + idx[k]) * inner + i] += dy[(o * many + k) * inner + i];
 	eval_store(out[0], dx);
 	return 0;
@@ -153,6 +164,7 @@ static int factor_gather_grad(Node *n, FactorRule *r)
 				factor_add(r, in_type(n, 1)->dim[a]);
 	for (int a = 0; a < ri; a++)
 		r->in[2][a] = r->in[0][axis + a] = factor_add(r, in_type(n, 2)->dim[a]);
+	r->in[1][axis] = r->out[0][axis] = factor_run(r, in_type(n, 1)->dim[axis]);
 	return 0;
 }
 
@@ -541,6 +553,7 @@ static int factor_one_hot(Node *n, FactorRule *r)
 		return -1;
 	for (int a = 0; a < rank; a++)
 		r->in[0][a] = r->out[0][a < axis ? a : a + 1] = factor_add(r, in_type(n, 0)->dim[a]);
+	r->out[0][axis] = factor_run(r, n->out[0]->type->dim[axis]);
 	return 0;
 }
 
@@ -551,12 +564,20 @@ static int eval_one_hot(Node *n, Tensor **in, Tensor **out)
 	if (op_axis(n, attr_int(n, "axis"), y->rank, &axis) != 0)
 		return -1;
 	int64_t depth = y->dim[axis], inner = product(y->dim, axis + 1, y->rank), total = tensor_elements(y),
-		*idx = eval_ints(in[0]);
+		*idx = eval_ints(in[0]), among, from = attr_origin(n, depth, &among);
 	for (int64_t i = 0; i < total; i++) {
-		int64_t k = i / inner % depth, at = idx[i / inner / depth * inner + i % inner];
-		eval_copy(in[2], k == (at < 0 ? at + depth : at), out[0], i, 1);
+		int64_t k = from + i / inner % depth, at = idx[i / inner / depth * inner + i % inner];
+		eval_copy(in[2], k == (at < 0 ? at + among : at), out[0], i, 1);
 	}
 	return 0;
+}
+
+static void fit_one_hot(Node *part, const Node *whole)
+{
+	int axis;
+	(void)whole;
+	if (op_axis(part, attr_int(part, "axis"), part->out[0]->type->rank, &axis) == 0 && part->in[1]->data)
+		part->in[1]->data = tensor_ints(part->graph->scratch, &part->out[0]->type->dim[axis], 1);
 }
 
 /* TopK, ArgMax, ArgMin. */
@@ -820,10 +841,10 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 /* clang-format off */
 const Op ops_index[] = {
 	{ .name = "Gather", .since = 1, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather, .eval = eval_gather,
-	  .kernel = "gather", .factor_fn = factor_gather, .linear = "x", .grad = "dx = GatherGrad<axis=@axis>(dy, x, indices)",
+	  .kernel = "gather", .factor_fn = factor_gather, .origin = "x axis", .linear = "x", .grad = "dx = GatherGrad<axis=@axis>(dy, x, indices)",
 	  .cost = cost_bytes, .test = "x:[4,3] indices:{0,-1,0} | x:[2,3,4] indices:[2,2] =axis:1" },
 	{ .name = "GatherGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:I -> dx:F", .attrs = "axis:int=0",
-	  .shape = shape_gather_grad, .eval = eval_gather_grad, .kernel = "gather_grad", .factor_fn = factor_gather_grad, .linear = "dy",
+	  .shape = shape_gather_grad, .eval = eval_gather_grad, .kernel = "gather_grad", .factor_fn = factor_gather_grad, .origin = "dx axis", .linear = "dy",
 	  .grad = "ddy = Gather<axis=@axis>(ddx, indices)", .cost = cost_bytes,
 	  .test = "dy:[3,3] like:[4,3] indices:{0,-1,0} | dy:[2,2,2,4] like:[2,3,4] indices:[2,2] =axis:1" },
 	{ .name = "GatherElements", .since = 11, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather_elements,
@@ -852,7 +873,7 @@ const Op ops_index[] = {
 	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\""
 	          " | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
 	{ .name = "OneHot", .since = 9, .as_int64 = "indices", .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .shape = shape_one_hot,
-	  .eval = eval_one_hot, .kernel = "one_hot", .factor_fn = factor_one_hot, .linear = "values",
+	  .eval = eval_one_hot, .kernel = "one_hot", .factor_fn = factor_one_hot, .fit = fit_one_hot, .origin = "y axis", .linear = "values",
 	  .grad = "m = OneHot<axis=@axis>(indices, depth, CastLike([0, 1], values)); s = ReduceSum<keepdims=0>(Mul(dy, m));"
 	          "dvalues = Concat<axis=0>(Reshape(Sub(ReduceSum<keepdims=0>(dy), s), [1]), Reshape(s, [1]))",
 	  .cost = cost_bytes, .test = "indices:{0,2,1,-1} depth:{3} values:[2] | indices:{0,2,1} depth:{3} values:[2] =axis:0" },

@@ -28,7 +28,7 @@ static int shape_loss(Node *n)
 			type_text(t), type_text(x));
 		return -1;
 	}
-	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && dim_differ(w->dim[0], x->dim[1])))) {
+	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && !n->part && dim_differ(w->dim[0], x->dim[1])))) {
 		err_at(in_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
@@ -46,11 +46,10 @@ static int shape_loss(Node *n)
 static int factor_loss(Node *n, FactorRule *r)
 {
 	Type *x = in_type(n, 0);
-	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1 ||
-		!strcmp(attr_str(n, "reduction"), "mean"))
+	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1)
 		return -1;
 	bool none = !strcmp(attr_str(n, "reduction"), "none");
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->rank && strcmp(attr_str(n, "reduction"), "mean") != 0; a++) {
 		if (a == 1)
 			continue;
 		int f = factor_add(r, x->dim[a]);
@@ -62,6 +61,15 @@ static int factor_loss(Node *n, FactorRule *r)
 		if (n->nout > 2 && r->out[2])
 			r->out[2][a ? a - 1 : 0] = f;
 	}
+	return 0;
+}
+
+/* Of some of the classes, labels of others pick nothing. */
+static int factor_nll(Node *n, FactorRule *r)
+{
+	if (factor_loss(n, r))
+		return -1;
+	r->in[0][1] = factor_run(r, in_type(n, 0)->dim[1]);
 	return 0;
 }
 
@@ -90,6 +98,7 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 			r->in[4][a] = f;
 		r->out[0][a ? a + 1 : 0] = f;
 	}
+	r->in[0][1] = r->out[0][1] = factor_run(r, in_type(n, 0)->dim[1]);
 	return 0;
 }
 
@@ -103,7 +112,7 @@ static bool own_xent(const Node *n, const bool *wants)
 const Op ops_loss[] = {
 	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .index = "target 1", .sig = "x:F target:I weight:F? -> loss:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss",
-	  .composite = true, .factor_fn = factor_loss, .cost = cost_pointwise, .flops = 4,
+	  .composite = true, .factor_fn = factor_nll, .origin = "x 1", .cost = cost_pointwise, .flops = 4,
 	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | "
 		  "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
 	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .index = "labels 1",
@@ -118,7 +127,7 @@ const Op ops_loss[] = {
 		  "weights:(0.1,1)[5] =ignore_index:-1 | scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
 	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1, .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_xent_grad, .kernel = "softmax_xent_grad",
-	  .composite = true, .factor_fn = factor_xent_grad, .linear = "dy", .cost = cost_pointwise, .flops = 6,
+	  .composite = true, .factor_fn = factor_xent_grad, .origin = "scores 1", .linear = "dy", .cost = cost_pointwise, .flops = 6,
 	  .test = "scores:[3,5] labels:{0,4,2} lse:(2,3)[3] dy:[] | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] lse:(2,3)[3] "
 		  "dy:[3] =reduction:\"none\" | scores:[2,5,3] labels:(0,5)[2,3] lse:(2,3)[2,3] dy:[] =reduction:\"sum\" | "
 		  "scores:[3,5] labels:{-1,4,2} weights:(0.1,1)[5] lse:(2,3)[3] dy:[] =ignore_index:-1" },

@@ -85,13 +85,22 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 	uint64_t step = n->nin > 2 && in[2] ? (uint64_t)tensor_int(in[2], 0) : 0;
 	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, times = attr_int(n, "times"), axis = attr_int(n, "axis");
 	int64_t count = tensor_elements(out[0]), inner = 1;
+	const Attr *among = node_attr(n, "among"), *origin = node_attr(n, "origin");       /* of a part, by axis */
+	const int64_t *dim = among ? among->u.is : out[0]->dim;
 
 	for (int a = out[0]->rank; a-- > axis;)
-		inner *= out[0]->dim[a];
-	for (int64_t i = 0; i < count; i++) {
+		inner *= dim[a];
+	for (int64_t k = 0; k < count; k++) {
+		int64_t i = 0, rest = k, stride = 1;
+
+		for (int a = out[0]->rank; a-- > 0;) {
+			i += (rest % out[0]->dim[a] + (origin ? origin->u.is[a] : 0)) * stride;
+			rest /= out[0]->dim[a];
+			stride *= dim[a];
+		}
 		int64_t at = inner ? (i / inner * times + micro) * inner + i % inner : i;
 
-		tensor_set(out[0], i, random_uniform(seed, step, key, (uint64_t)at));
+		tensor_set(out[0], k, random_uniform(seed, step, key, (uint64_t)at));
 	}
 	return 0;
 }
@@ -100,10 +109,13 @@ static int factor_uniform(Node *n, FactorRule *r)
 {
 	const Type *like = in_type(n, 1), *u = n->out[0] ? n->out[0]->type : NULL;
 
-	if (!like || !u || like->rank != u->rank)
+	if (!u)
 		return -1;
-	for (int a = 0; a < u->rank; a++)
-		r->in[1][a] = r->out[0][a] = factor_add(r, u->dim[a]);
+	for (int a = 0; a < u->rank; a++) {
+		r->out[0][a] = factor_run(r, u->dim[a]);
+		if (like && like->rank == u->rank)
+			r->in[1][a] = r->out[0][a];
+	}
 	return 0;
 }
 
@@ -254,7 +266,7 @@ const Op ops_random[] = {
 	 * name: without it that of this node's */
 	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
 	  .attrs = "seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
-	  .factor_fn = factor_uniform, .fit = fit_shape, .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
+	  .factor_fn = factor_uniform, .fit = fit_shape, .origin = "u *", .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
 	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM, .expand = expand_random,
 	  .test = "=shape:[2,3]" },
 	{ .name = "RandomUniformLike", .since = 1, .sig = "x:T -> y:F", .attrs = UNIFORM, .expand = expand_random,

@@ -118,6 +118,7 @@ static bool run_part(const Node *part, Tensor **t, Tensor **out, Arena *a)
 	int nin = 0;
 	n->version = part->version;
 	n->row = part->row;
+	n->part = part->part;
 	for (int i = 0; i < part->nin; i++) {
 		Value *v = part->in[i] ? graph_value_here(g, name_fmt("in%d", i), (Loc){ 0 }) : NULL;
 		if (v && part->in[i]->init) {
@@ -223,6 +224,12 @@ static void say(const Whole *w, const NdSig *s, const Mesh *m, const char *what)
 	fail(w->c, name_fmt("%s on %s: %s", nd_text(w->r.n, s), mesh, what));
 }
 
+static void origins(const FormPart *p, int64_t *from)
+{
+	for (int k = 0; k < p->naxis; k++)
+		from[k] = p->axis[k].len ? p->axis[k].run[0].at : 0;
+}
+
 /* What a rank without work holds of a result. */
 static Tensor *neutral(const Tensor *whole, const Form *f, const FormPart *p, Arena *a)
 {
@@ -273,7 +280,12 @@ static bool check(const Whole *w, const NdSig *s, const Mesh *m)
 			}
 		if (!any)
 			continue;               /* nothing to do on this rank */
-		const Node *part = local_node(n, tin, tout, &a);
+		int64_t from[FORM_AXES] = { 0 };
+		bool out_side;
+		int at, axis;
+		if (op_origin(n, &out_side, &at, &axis))
+			origins(out_side ? &pout[at][p] : &pin[at][p], from);
+		const Node *part = local_node(n, tin, tout, from, &a);
 		for (int i = 0; part && i < part->nin; i++)
 			if (part->in[i] && (i >= n->nin || part->in[i]->data != n->in[i]->data))
 				t[i] = part->in[i]->data;       /* the compiler made it */
@@ -399,7 +411,7 @@ int main(int argc, char **argv)
 		const Op *op = op_at(i);
 		int status = 0;
 		bool core = op->eval || op->expr || op->composite;
-		if (!core || op->moves || op->random || (argc > 1 && strcmp(argv[1], op->name)))
+		if (!core || op->moves || (argc > 1 && strcmp(argv[1], op->name)))
 			continue;
 		if (!op->test)
 			printf("not ok %s-%d: it has no test\n", op->name, op->since);

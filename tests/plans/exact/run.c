@@ -180,7 +180,7 @@ static int run_apart(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 			tout[k] = type_on(a, y[k]);
 			any |= y[k] && y[k]->n;
 		}
-		Node *part = any ? local_node(n, tin, tout, a) : NULL;
+		Node *part = any ? local_node(n, tin, tout, NULL, a) : NULL;
 		for (int k = 0; k < n->nout && !part; k++)
 			if (n->out[k])
 				nothing(out[k], p);
@@ -217,8 +217,10 @@ static int run_node(Run *r, Node *n, Hold **in, Hold **out, bool together, Arena
 /* Nodes whose kernels must know where their shards begin are evaluated on all shards together. */
 static bool one_node(const Node *n, const NdSig *s)
 {
-	(void)s;
-	return n->row->random;
+	bool special = n->row->random;
+	for (int k = 0; k < s->ndim; k++)
+		special |= s->sig[k]->run;
+	return special;
 }
 
 Outcome run_signatures(Graph *g, const Mesh *m, NdSig **by_node, Sbp **home, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
