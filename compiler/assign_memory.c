@@ -122,10 +122,32 @@ static int larger(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->v->id > y->v->id) - (x->v->id < y->v->id);
 }
 
-static int refuse(Assign *s, const Lives *l, const int *choice)
+/* Every variable takes the choice of which least is in memory at all. */
+static int *smallest(Assign *s, const Lives *l)
+{
+	int *choice = arena_array(s->arena, int, s->p.nnode + 1);
+	double **sum = arena_array(s->arena, double *, s->p.nnode + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		const Value *v = s->g->value[i];
+		if (l->first[i] > l->last[i])
+			continue;
+		int x = assign_variable(s, v), n = s->p.node[x].n;
+		if (!sum[x])
+			sum[x] = arena_array(s->arena, double, n);
+		for (int c = 0; c < n; c++)
+			sum[x][c] += bytes_of(s, v, c);
+	}
+	for (int x = 0; x < s->p.nnode; x++)
+		for (int c = 1; c < s->p.node[x].n && sum[x]; c++)
+			if (sum[x][c] < sum[x][choice[x]])
+				choice[x] = c;
+	return choice;
+}
+
+static int refuse(Assign *s, const Lives *l)
 {
 	double most;
-	int at = busiest(s, l, choice, &most), n = 0;
+	int *choice = smallest(s, l), at = busiest(s, l, choice, &most), n = 0;
 	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
 	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %.0f", figures.memory, most);
 	for (int i = 0; i < s->g->nvalue; i++) {
@@ -152,9 +174,9 @@ int assign_within_memory(Assign *s, SolveResult *r)
 		add_limit(s, &l, at, limit);
 		solve_run(&s->p, s->arena, r);
 		if (!r->fits)
-			return refuse(s, &l, r->choice);
+			return refuse(s, &l);
 		at = busiest(s, &l, r->choice, &most);
 	}
 	s->bytes = most;
-	return most > figures.memory ? refuse(s, &l, r->choice) : 0;
+	return most > figures.memory ? refuse(s, &l) : 0;
 }

@@ -33,6 +33,7 @@ typedef struct Run {
 	Arena *arena;
 	double *price;
 	double weight;                  /* of costs: 1, or 0 to ask for the least use */
+	bool quick;                     /* one of many questions: a gap may stay open */
 } Run;
 
 /* ---- reading ---- */
@@ -215,7 +216,7 @@ static void by_messages(const Run *r, Shot *s)
 	static const struct { int depth, passes; } tries[] = { { 6, 64 }, { 12, 256 }, { 1000, 400 }, { 1000, 400 } };
 	s->value = INFINITY;
 	s->bound = -INFINITY;
-	for (size_t t = 0; t < sizeof tries / sizeof *tries; t++) {
+	for (size_t t = 0; t < (r->quick ? 1 : sizeof tries / sizeof *tries); t++) {
 		Wide w;
 		double value;
 		int was = choices_left(s->net);
@@ -434,13 +435,33 @@ static void climb(Run *r, const Shot *first, Best *b)
 	}
 }
 
-/* The solution that uses least of limit k. */
+/* The solution that uses least of limit k.  Choices that each use least mostly go together. */
 static Shot *leanest(Run *r, int k)
 {
-	memset(r->price, 0, sizeof *r->price * (size_t)r->p->nlimit);
+	const SolveProblem *p = r->p;
+	Shot *s = arena_new(r->arena, Shot);
+	s->choice = arena_array(&s->arena, int, p->nnode + 1);
+	for (int i = 0; i < p->nnode; i++) {
+		const SolveNode *x = &p->node[i];
+		int best = -1;
+		for (int c = 0; c < x->n; c++) {
+			double cost = x->cost ? x->cost[c] : 0, use = x->use ? x->use[k * x->n + c] : 0;
+			double least = best >= 0 && x->use ? x->use[k * x->n + best] : 0;
+			if (cost < INFINITY && (best < 0 || use < least || (use == least && cost < (x->cost ? x->cost[best] : 0))))
+				best = c;
+		}
+		s->choice[i] = best;
+	}
+	if (cost_of(p, s->choice) < INFINITY) {
+		s->possible = true;
+		measure(p, s);
+		return s;
+	}
+	arena_free(&s->arena);
+	memset(r->price, 0, sizeof *r->price * (size_t)p->nlimit);
 	r->weight = 0;
 	r->price[k] = 1;
-	Shot *s = shoot(r);
+	s = shoot(r);
 	r->weight = 1;
 	return s;
 }
@@ -451,6 +472,7 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 	Best b = { INFINITY, arena_array(r->arena, int, p->nnode + 1), first->cost };
 	Shot *lean = NULL;
 	b.bound = first->bound;
+	r->quick = true;
 	for (int k = 0; k < p->nlimit; k++) {
 		if (first->used[k] <= p->limit[k])
 			continue;
