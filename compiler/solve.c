@@ -15,6 +15,8 @@
 enum { SECANTS = 40, CLIMBS = 60, POLISH = 20 };
 static const double FINEST = 0x1p-40;           /* seconds: below a picosecond nothing matters */
 
+void (*solve_seen)(const SolveProblem *, const SolveResult *);
+
 /* One solution of the problem under some prices. */
 typedef struct Shot {
 	Arena arena;
@@ -525,4 +527,6 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 	}
 	arena_free(&s->arena);
 	arena_free(&scratch);
+	if (solve_seen)
+		solve_seen(p, out);
 }

@@ -45,6 +45,7 @@ typedef struct SolveResult {
 } SolveResult;
 
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
+extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* is shown every problem with its solution; NULL: nobody looks */
 
 /* ---- inside ---- */
 
