@@ -122,6 +122,6 @@ int main(int argc, char **argv)
 		move[p.nmove++] = (RtMove){ p.nform + 1, p.nform + 2, RT_F32, false };
 		p.nform += 2;
 	}
-	return rt_run(&p, 0, rank, &copies);
+	return rt_run(&p, rank, &copies);
 }
 #endif

@@ -344,7 +344,7 @@ static bool bind_rank(int rank, int nrank)
 	int64_t at, n, seen = 0;
 	form_share(CPU_COUNT(&all), nrank, rank, &at, &n);
 	CPU_ZERO(&mine);
-	for (int i = 0; i < CPU_SETSIZE; i++)
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, &all)) {
 			if (seen >= at && seen < at + n)
 				CPU_SET(i, &mine);

@@ -226,7 +226,7 @@ int main(void)
 			move[i] = (RtMove){ 2 * i + 1, 2 * i + 2, types[i % 3 == 0 ? 0 : draw(6)], false };
 		}
 		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES, .slab_bytes = ROOM, .window_bytes = 2 * ROOM };
-		int code = rt_run(&p, 0, rank, &threads);
+		int code = rt_run(&p, rank, &threads);
 		if (code)
 			printf("not ok %d-ranks-%d: exit status %d\n", nrank, k / 6, code);
 	}
