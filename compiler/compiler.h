@@ -252,7 +252,10 @@ double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *);   
 double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
 double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
-const char *boxing_kind(const Sbp *from, const Sbp *to);     /* "all_reduce", "slice", ...; NULL: there is no way yet */
+
+/* boxing.c */
+const char *boxing_how(const Node *);                        /* what a Boxing node is called, by the forms of operand and result */
+const char *boxing_made(const Node *);                       /* where the value that it moves is made: "mlp.ir:14:3" */
 
 /* transfer.c: one transfer: its name, groups, volume and time. */
 typedef struct Transfer {

@@ -13,12 +13,15 @@ static void value(const Plan *p, const Value *v)
 	putchar('\n');
 }
 
-static void transfer(const Node *n, int parts)
+/* What it moves is what all ranks receive together. */
+static void transfer(const Node *n)
 {
-	const Value *x = n->in[0];
-	int64_t bytes = type_elements(x->type) * dtype_bits(x->type->elem) / 8;
-	printf("%-20s %s -> %s by %s, %" PRId64 " bytes, %.1f us; wanted at %s\n", escape_text(&process, x->name, strlen(x->name)), sbp_text(x->sbp, 1),
-	       sbp_text(n->out[0]->sbp, 1), attr_str(n, "how"), bytes, 1e6 * cost_box(x->sbp, n->out[0]->sbp, bytes, parts), n->from ? n->from : loc_text(n->loc));
+	const Value *x = n->in[0], *y = n->out[0];
+	Form from = sbp_form(x, x->sbp, x->place->mesh), to = sbp_form(y, y->sbp, y->place->mesh);
+	int64_t elem = dtype_bits(x->type->elem) < 8 ? 1 : dtype_bits(x->type->elem) / 8;
+	printf("%-20s %s -> %s by %s, %" PRId64 " bytes, %.1f us; ", escape_text(&process, x->name, strlen(x->name)), sbp_text(x->sbp, x->place->mesh->ndim),
+	       sbp_text(y->sbp, y->place->mesh->ndim), attr_str(n, "how"), transfer_of(&from, &to)->total * elem, 1e6 * transfer_seconds(&from, &to, elem));
+	printf("made at %s, wanted at %s\n", boxing_made(n), n->from ? n->from : loc_text(n->loc));
 }
 
 void explain(const Model *m, const char *what)
@@ -39,7 +42,7 @@ void explain(const Model *m, const char *what)
 		printf("there is no value %s after these passes\n", escape_text(&process, what, strlen(what)));
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
-		if (!strcmp(n->op, "Boxing") && (!what || !strcmp(n->in[0]->name, what) || !strcmp(n->out[0]->name, what)))
-			transfer(n, p->main->dim[0]);
+		if (emit_boxing(n) && (!what || !strcmp(n->in[0]->name, what) || !strcmp(n->out[0]->name, what)))
+			transfer(n);
 	}
 }

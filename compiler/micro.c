@@ -227,6 +227,8 @@ void micro_inherit(Node *n, const Node *by)
 {
 	if (annot_find(by->annot, "update"))
 		note(n, "update");
+	if (annot_find(by->annot, "begin"))
+		note(n, "begin");
 }
 
 bool micro_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }

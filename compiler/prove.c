@@ -1,8 +1,8 @@
 /* Proves the plan before any file is written; a plan that fails is our mistake or the model's, and is refused either way.
  *
  * 1. Every node runs by a legal signature, and every transfer leads from the SBP of its operand to that of its result.
- * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks
- *    reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
+ * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks that take
+ *    part reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
  * 3. No value is read before it is made, or after its memory was given to another; nothing that lives at the same time
  *    overlaps; everything lies inside its area. */
 #include "compiler.h"
@@ -12,11 +12,12 @@
 
 static int legal(Graph *g, Node *n, const Mesh *m)
 {
-	if (!strcmp(n->op, "Boxing")) {
-		const char *kind = boxing_kind(n->in[0]->sbp, n->out[0]->sbp);
-		if (kind && !strcmp(kind, attr_str(n, "how")))
+	if (emit_boxing(n)) {
+		const char *how = boxing_how(n);
+		if (!strcmp(how, attr_str(n, "how")))
 			return 0;
-		err_at(n->loc, "%s does not lead from %s to %s", attr_str(n, "how"), sbp_text(n->in[0]->sbp, 1), sbp_text(n->out[0]->sbp, 1));
+		err_at(n->loc, "%s does not lead from %s to %s; that is %s", attr_str(n, "how"), sbp_text(n->in[0]->sbp, n->in[0]->place->mesh->ndim),
+		       sbp_text(n->out[0]->sbp, n->out[0]->place->mesh->ndim), how);
 		return -1;
 	}
 	if (sbp_legal(n, m, g->scratch))
@@ -32,38 +33,66 @@ static int legal(Graph *g, Node *n, const Mesh *m)
 
 static int mismatch(const Action *a, int ra, const Action *b, int rb)
 {
-	fail_at(EXIT_NOPLAN, a->n ? a->n->loc : (Loc){ 0 }, "rank %d is at action %d, a transfer of %s, while rank %d is at action %d%s", ra, a->id,
-	        a->take[0]->v->name, rb, b ? b->id : -1, b ? ", another one" : ", the end");
+	fail_at(EXIT_NOPLAN, a->n->loc, "rank %d waits at action %d, a transfer of %s, while rank %d is at action %d%s", ra, a->id, a->take[0]->v->name, rb,
+	        b ? b->id : -1, b ? ", another one" : ", the end");
 	return -1;
 }
 
-/* The next transfer of a rank at or after i; NULL at the end. */
-static const Action *next_transfer(const Role *r, int *i)
+/* Whether ranks of a role take part in a transfer; they are all of the same meshes. */
+static bool takes_part(const Role *r, const Action *a)
 {
-	while (*i < r->nstep && r->step[*i].kind != ACT_COLLECTIVE)
-		(*i)++;
-	return *i < r->nstep ? &r->step[(*i)++] : NULL;
+	const Node *n = a->n;
+	for (int i = 0; i < 2; i++) {
+		const Mesh *m = i ? n->out[0]->place->mesh : n->in[0]->place->mesh;
+		if (mesh_place(m, r->rank[0]) >= 0)
+			return true;
+	}
+	return false;
 }
 
-/* Every transfer is over the whole mesh: the ranks must agree on each in turn.  Ranks of one role have one list, so one
- * rank of each role speaks for it. */
+/* The next transfer that a role takes part in, at or after its place in its list; NULL: there is none. */
+static const Action *next_transfer(const Role *r, int *i)
+{
+	while (*i < r->nstep && (r->step[*i].kind != ACT_COLLECTIVE || !takes_part(r, &r->step[*i])))
+		(*i)++;
+	return *i < r->nstep ? &r->step[*i] : NULL;
+}
+
+static bool one_transfer(const Action *a, const Action *b)
+{
+	return b && a->n == b->n && !strcmp(a->how, b->how) && a->take[0] == b->take[0] && a->make[0] == b->make[0];
+}
+
+/* A transfer is done when all roles that take part in it have come to it.  Waiting for all of them is more than ranks do, who wait for
+ * their own group, so lists that come to their end here do so there.  Ranks of one role have one list, so one speaks for all. */
 static int play(Graph *g, const Plan *p)
 {
 	int *at = arena_array(g->scratch, int, p->nrole);
-	for (;;) {
-		const Action *first = next_transfer(&p->role[0], &at[0]);
-		for (int k = 1; k < p->nrole; k++) {
+	for (bool moved = true; moved;) {
+		const Action *late = NULL, *other = NULL;
+		int who = 0, whom = 0;
+		moved = false;
+		for (int k = 0; k < p->nrole && !moved; k++) {
 			const Action *a = next_transfer(&p->role[k], &at[k]);
-			if (!a && !first)
-				continue;
-			if (!a || !first || a->n != first->n || strcmp(a->how, first->how) || a->take[0] != first->take[0] || a->make[0] != first->make[0])
-				return first ? mismatch(first, p->role[0].rank[0], a, p->role[k].rank[0]) : mismatch(a, p->role[k].rank[0], first, p->role[0].rank[0]);
+			int j = 0;
+			while (a && j < p->nrole && (!takes_part(&p->role[j], a) || one_transfer(a, next_transfer(&p->role[j], &at[j]))))
+				j++;
+			if (a && j < p->nrole && !late) {
+				late = a;
+				who = p->role[k].rank[0];
+				other = next_transfer(&p->role[j], &at[j]);
+				whom = p->role[j].rank[0];
+			}
+			moved = a && j == p->nrole;
+			if (moved && (!a->take[0]->window || (schedule_all_reduce(a) && !a->make[0]->window)))
+				die("a transfer of %s outside the window", a->take[0]->v->name);
+			for (j = 0; j < p->nrole && moved; j++)
+				at[j] += takes_part(&p->role[j], a);
 		}
-		if (!first)
-			return 0;
-		if (!first->take[0]->window || (schedule_all_reduce(first) && !first->make[0]->window))
-			die("a transfer of %s outside the window", first->take[0]->v->name);
+		if (!moved && late)
+			return mismatch(late, who, other, whom);
 	}
+	return 0;
 }
 
 /* ---- memory ---- */

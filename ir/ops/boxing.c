@@ -6,7 +6,8 @@
 
 static int shape_boxing(Node *n)
 {
-	static const char *const known[] = { "all_reduce", "all_gather", "slice", "zero", NULL };
+	static const char *const known[] = { "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "scatter", "gather", "reduce",
+	                                     "send", "slice", "zero_fill", NULL };
 	for (int i = 0; known[i]; i++)
 		if (!strcmp(attr_str(n, "how"), known[i]))
 			return shape_like_first(n);

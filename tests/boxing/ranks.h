@@ -152,18 +152,18 @@ static void world_fill(World *w)
 /* ---- a transfer ---- */
 
 typedef struct Moved { int64_t total, busiest, into[PLACES]; unsigned across; } Moved;    /* across: axes of the mesh along which pieces travel */
-typedef struct Move {
+typedef struct Moving {
 	const World *from;
 	World *to;
 	const FormPiece *p;
 	Moved *m;
 	bool one_mesh, written[ELEMENTS];
 	const char *why;
-} Move;
+} Moving;
 
 static void move_row(void *arg, int64_t from, int64_t to, int64_t n)
 {
-	Move *m = arg;
+	Moving *m = arg;
 	const FormPiece *p = m->p;
 	if (from < 0 || to < 0 || from + n > m->from->n[p->from] || to + n > m->to->n[p->to]) {
 		m->why = "a row outside its part";
@@ -182,7 +182,7 @@ static void move_row(void *arg, int64_t from, int64_t to, int64_t n)
 
 static int move_piece(void *arg, const FormPiece *p)
 {
-	Move *m = arg;
+	Moving *m = arg;
 	const Form *f = m->from->f, *t = m->to->f;
 	m->p = p;
 	if (form_rank(f, p->from) != form_rank(t, p->to))
@@ -204,7 +204,7 @@ static const char *world_move(const World *from, World *to, Moved *moved)
 	*moved = (Moved){ 0 };
 	bool one_mesh = form_one_mesh(from->f, to->f);
 	for (int p = 0; p < form_places(to->f); p++) {
-		Move m = { .from = from, .to = to, .m = moved, .one_mesh = one_mesh };
+		Moving m = { .from = from, .to = to, .m = moved, .one_mesh = one_mesh };
 		bool fill = false, lacks = false;
 		if (form_pieces(from->f, to->f, p, &fill, move_piece, &m) || m.why)
 			return m.why ? m.why : "form_pieces fails";
