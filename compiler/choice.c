@@ -40,7 +40,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 /* What the passes behind this one can hold and run. */
 static bool served_one(const Value *v, const Sbp *s)
 {
-	return !s->leaf && !s->before && !s->after && (s->kind != SBP_P || (s->red == RED_SUM && dtype_is_float(v->type->elem)));
+	return !s->before && !s->after && (s->kind != SBP_P || dtype_is_float(v->type->elem));
 }
 
 bool sbp_served(const Node *n, const Sig *s, int parts)
