@@ -11,7 +11,7 @@ typedef struct Micro {
 	Graph *g;
 	int64_t times;                  /* M */
 	int64_t rows;                   /* of one micro-batch */
-	Time *time; int ntime;          /* by value id */
+	Time *time; int ntime, room;    /* by value id */
 	int asked;                      /* nodes that serves() looked at for this one */
 	bool quiet;                     /* do not say what is refused */
 } Micro;

@@ -250,7 +250,10 @@ void time_room(Micro *m)
 	Time *old = m->time;
 	int n = m->ntime;
 	m->ntime = m->g->nvalue;
-	m->time = arena_array(m->g->scratch, Time, m->ntime + 1);
+	if (m->ntime < m->room)
+		return;
+	m->room = 2 * m->ntime + 1;             /* it is asked for after every node */
+	m->time = arena_array(m->g->scratch, Time, m->room);
 	if (n)
 		memcpy(m->time, old, sizeof *old * (size_t)n);
 }
