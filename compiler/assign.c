@@ -352,7 +352,10 @@ int sbp_solve(Graph *g, Plan *p)
 	if (!s.pins)
 		return -1;
 	map_init(&s.domains, s.arena);
+	int errors = diag_errors();
 	ways_init(&s.ways, g, s.mesh, s.pins);
+	if (diag_errors() > errors)
+		return -1;
 	count_readers(&s);
 	problem(&s);
 	if (assign_within_memory(&s, &r))

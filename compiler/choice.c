@@ -11,9 +11,17 @@ static int64_t bytes_of(const Value *v)
 	return n < 0 ? 0 : n * dtype_bits(v->type->elem) / 8;
 }
 
-static double moved(const Sbp *from, const Sbp *to, const Value *v, int parts)
+/* From the form that v has to one along axis k, or back. */
+static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
-	return from->kind == SBP_ANY ? 0 : cost_box(from, to, bytes_of(v), parts);
+	Sbp all[MESH_DIMS] = { { 0 } };
+	if (!v->sbp || v->sbp[k].kind == SBP_ANY)
+		return 0;
+	Sbp from = sbp_plain(v, v->sbp, m, k), to;
+	memcpy(all, v->sbp, sizeof *all * (size_t)m->ndim);
+	all[k] = *s;
+	to = sbp_plain(v, all, m, k);
+	return back ? cost_box(&to, &from, bytes_of(v), m->dim[k]) : cost_box(&from, &to, bytes_of(v), m->dim[k]);
 }
 
 /* What it costs to run n by s along axis k, given its operands and the results that are settled already. */
@@ -26,14 +34,14 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 		if (!n->in[i])
 			continue;
 		split |= s->in[i].kind == SBP_S;
-		double move = n->in[i]->sbp ? moved(&n->in[i]->sbp[k], &s->in[i], n->in[i], parts) : 0;
+		double move = moved(n->in[i], &s->in[i], m, k, false);
 		t += emit_reads(n, i) ? move : 1e-3 * move;     /* only its shape matters: any form will do, its own is neater */
 	}
 	for (int i = 0; i < n->nout; i++)
 		split |= n->out[i] && s->out[i].kind == SBP_S;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && n->out[i]->sbp && n->out[i]->sbp[k].kind != SBP_ANY)
-			t += moved(&s->out[i], &n->out[i]->sbp[k], n->out[i], parts);
+		if (n->out[i])
+			t += moved(n->out[i], &s->out[i], m, k, true);
 	return t + cost_node(n, split ? 1.0 / parts : 1.0);
 }
 

@@ -103,6 +103,8 @@ struct Sbp {
 /* The same as a form: what every rank holds of v. */
 Form  sbp_form(const Value *v, const Sbp *, const Mesh *);
 bool  sbp_equal(const Sbp *, const Sbp *, int ndim);
+/* Entry k.  Only what ranks hold counts: a cut along the first factor of an axis that it divides is one of the axis. */
+Sbp   sbp_plain(const Value *, const Sbp *, const Mesh *, int k);
 const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0) P(max)": valid until the eighth call after it */
 void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
 

@@ -101,3 +101,18 @@ void sbp_note(Graph *g, Value *v, const Mesh *m)
 		annot_add(&v->annot, made);
 	}
 }
+
+Sbp sbp_plain(const Value *v, const Sbp *s, const Mesh *m, int k)
+{
+	Sbp p = s[k];
+	if (p.kind != SBP_S || !p.leaf)
+		return p;
+	const struct FactorAxis *x = &v->factors->axis[p.axis];
+	bool first = v->graph->factor[x->factor[p.leaf - 1]] % m->dim[k] == 0;
+	for (int i = 0; i < p.leaf - 1; i++)
+		first &= v->graph->factor[x->factor[i]] == 1;
+	for (int i = 0; i < m->ndim; i++)
+		first &= i == k || s[i].kind != SBP_S || s[i].axis != p.axis;
+	p.leaf = first ? 0 : p.leaf;
+	return p;
+}

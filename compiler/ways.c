@@ -77,22 +77,6 @@ static void prices(Ways *w, Kind *k)
 	}
 }
 
-/* Only what the ranks hold counts: a cut along the first factor of an axis that it divides is one of the axis. */
-static Sbp plain(const Ways *w, const Kind *k, const Sbp *s, int axis)
-{
-	Sbp p = s[axis];
-	if (p.kind != SBP_S || !p.leaf)
-		return p;
-	const struct FactorAxis *x = &k->v->factors->axis[p.axis];
-	bool first = k->v->graph->factor[x->factor[p.leaf - 1]] % w->mesh->dim[axis] == 0;
-	for (int i = 0; i < p.leaf - 1; i++)
-		first &= k->v->graph->factor[x->factor[i]] == 1;
-	for (int i = 0; i < w->mesh->ndim; i++)
-		first &= i == axis || s[i].kind != SBP_S || s[i].axis != p.axis;
-	p.leaf = first ? 0 : p.leaf;
-	return p;
-}
-
 /* A longest axis that neither form cuts: a sum may be scattered along it. */
 static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp *s)
 {
@@ -150,8 +134,8 @@ static double price(Ways *w, Kind *k, int from, int to)
 	bool fill = false;
 	int differ = 0;
 	for (int i = 0; i < w->mesh->ndim; i++) {
-		a[i] = plain(w, k, k->form[from], i);
-		b[i] = plain(w, k, k->form[to], i);
+		a[i] = sbp_plain(k->v, k->form[from], w->mesh, i);
+		b[i] = sbp_plain(k->v, k->form[to], w->mesh, i);
 		if (w->mesh->dim[i] == 1)
 			b[i] = a[i];
 		if (b[i].kind == SBP_P && a[i].kind != SBP_P) {
@@ -249,7 +233,7 @@ static Sbp **out_of(NdSig *s) { return s->out; }
 static bool allowed(const Ways *w, const Node *n, const NodePin *pin, const NdSig *s)
 {
 	for (int k = 0; k < w->mesh->ndim; k++)
-		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || w->mesh->ndim > 1 || sbp_served(n, s->sig[k], w->mesh->dim[k]))))
+		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || sbp_served(n, s->sig[k], w->mesh->dim[k]))))
 			return false;
 	return true;
 }
@@ -265,6 +249,11 @@ static Way *new_way(Ways *w, int index)
 	for (int i = 0; i < all; i++)
 		if (allowed(w, n, w->pins->node[index], &sig[i]))
 			arena_push(w->arena, x->sig, x->nsig, sig[i]);
+	if (!x->nsig) {                         /* along each axis there is one: together no form can say them */
+		fail_at(EXIT_NOPLAN, n->loc, "%s cannot run by its pin along all axes of mesh %s at once: an axis is split by whole ranges or by its factors, and P has one reduction", n->op, w->mesh->name);
+		x->sig = sig;
+		x->nsig = all;
+	}
 	x->kin = arena_array(w->arena, Kind *, n->nin + 1);
 	x->kout = arena_array(w->arena, Kind *, n->nout + 1);
 	x->in = arena_array(w->arena, int *, n->nin + 1);
