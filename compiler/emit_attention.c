@@ -84,7 +84,7 @@ static void print_attention(const Print *p)
 	if (attr_int(n, "is_causal"))
 		right = 0;
 	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)q.width);
-	emit_need(p, k_work_attention(q.width, v.width, !strcmp(n->row->kernel, "attention_grad")));
+	emit_need(p, k_work_attention(q.seq, q.width, v.width, !strcmp(n->row->kernel, "attention_grad")));
 	text_add(p->t, ", &(KAttention){ %" PRId64, q.batch);
 	emit_sizes(p, q.heads, k.heads, q.seq, k.seq, q.width, v.width);
 	const HeadShape *part[] = { &q, &k, &v, &y, &m };

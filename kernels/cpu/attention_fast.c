@@ -5,23 +5,49 @@
  *   backward   s = q k'    p = exp(s - lse)    ds = p (dy v' - dy y)   dv += p' dy    dq += ds k    dk += ds' q
  *
  * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention", 2022.
- * A thread owns a block of queries forward, and all queries of a head of keys backward. */
+ * A thread owns a block of queries forward, and a head of keys with all their queries backward; there a block of keys stays near
+ * while the queries pass by.  Products skip, tile by tile, what no query of a tile sees. */
 #include "gemm.h"
 #include "rows.h"
 #include "work.h"
 
 #include <string.h>
 
-enum { QUERIES = ATTENTION_QUERIES, KEYS = ATTENTION_KEYS };
+typedef void Cell(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add);
+#define LANES_ISA 0
+#include "attention_tile.h"
+#if defined(__x86_64__)
+#define LANES_ISA 1
+#include "attention_tile.h"
+#define LANES_ISA 2
+#include "attention_tile.h"
+#endif
+
+typedef struct Cells { int64_t mr, nr; Cell *const *of; } Cells;        /* of: by rows */
 
 typedef struct Job {
 	Ctx *c;
 	const KAttention *a;
+	Cells cells;
 	float *y, *lse, *dq, *dk, *dv;
 	const float *q, *k, *v, *dy, *ky, *klse;
 	const void *mask;
-	int64_t queries, blocks;        /* in a block, blocks of a head */
+	KBlocks cut;
+	int64_t blocks;                 /* of queries in a head */
 } Job;
+
+static Cells cells_of(RtIsa isa)
+{
+	static const Cells all[] = {
+		{ 4, 8, cells_plain },
+#if defined(__x86_64__)
+		{ 6, 16, cells_avx2 },
+		{ 14, 32, cells_avx512 },
+#endif
+	};
+	size_t i = (size_t)isa;
+	return all[i < sizeof all / sizeof all[0] ? i : 0];
+}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -33,19 +59,98 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The keys that queries i .. i + n - 1 see between them. */
-static void reach(const KAttention *a, int64_t i, int64_t n, int64_t *from, int64_t *to)
+typedef struct Span { int64_t lo, hi; } Span;
+
+/* from .. to - 1, as seen from `at`, of n. */
+static Span clip(int64_t from, int64_t to, int64_t at, int64_t n)
 {
-	*from = most(0, i - a->left);
-	*to = a->right >= a->sk ? a->sk : least(a->sk, i + n - 1 + a->right + 1);
+	int64_t lo = least(n, most(0, from - at));
+	return (Span){ lo, most(lo, least(n, to - at)) };
 }
 
-/* m x n = (m x k) (k x n), within this thread. */
-static void product(const Job *j, float *work, float *y, int64_t yrow, const float *x, int64_t xrow, int64_t xk, const float *z, int64_t zcol, int64_t zk, int64_t m,
-                    int64_t n, int64_t k, bool add)
+/* Of keys key .. key + n - 1, those that queries i .. i + count - 1 see between them. */
+static Span keys_of(const KAttention *a, int64_t i, int64_t count, int64_t key, int64_t n)
 {
-	Gemm g = { .batch = 1, .m = m, .n = n, .k = k, .a = { .x = x, .at = xrow, .k = xk }, .b = { .x = z, .at = zcol, .k = zk }, .y = y, .yrow = yrow, .add = add };
-	gemm_one(j->c->isa, &g, work);
+	return clip(i - a->left, i + count + a->right, key, n);
+}
+
+/* Of queries i .. i + n - 1, those that see one of keys key .. key + count - 1. */
+static Span queries_of(const KAttention *a, int64_t key, int64_t count, int64_t i, int64_t n)
+{
+	return clip(key - a->right, key + count + a->left, i, n);
+}
+
+/* A block: queries i .. i + n - 1 and keys key .. key + m - 1; rows of scores are cut.srow apart. */
+typedef struct Pair { int64_t i, n, key, m; } Pair;
+
+/* Columns (and what completes tiles) of a few rows of y (or y +) = a b; b lies in panels of tile width. */
+static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t panel, int64_t k, float *y, int64_t yrow, Span cols,
+                  bool add)
+{
+	int64_t nr = j->cells.nr;
+	for (int64_t p = cols.lo / nr; p * nr < cols.hi; p++)
+		j->cells.of[rows](a, ar, ak, b + p * panel, bs, k, y + p * nr, yrow, add);
+}
+
+/* s = x z', where z is turned into panels: all that is seen. */
+static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, const float *z, int64_t width, const Pair *p)
+{
+	int64_t nr = j->cells.nr, rows;
+	for (int64_t r = 0; r < p->n; r += rows) {
+		rows = least(j->cells.mr, p->n - r);
+		strip(j, rows, x + r * xrow, xrow, 1, z, nr, width * nr, width, s + r * j->cut.srow, j->cut.srow, keys_of(j->a, p->i + r, rows, p->key, p->m), false);
+	}
+}
+
+/* y += s z: over keys. */
+static void over_keys(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width, const Pair *p)
+{
+	int64_t srow = j->cut.srow, rows;
+	for (int64_t r = 0; r < p->n; r += rows) {
+		rows = least(j->cells.mr, p->n - r);
+		Span k = keys_of(j->a, p->i + r, rows, p->key, p->m);
+		if (k.lo < k.hi)
+			strip(j, rows, s + r * srow + k.lo, srow, 1, z + k.lo * zrow, zrow, j->cells.nr, k.hi - k.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
+	}
+}
+
+/* y += s' z: over queries. */
+static void over_queries(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width, const Pair *p)
+{
+	int64_t srow = j->cut.srow, rows;
+	for (int64_t r = 0; r < p->m; r += rows) {
+		rows = least(j->cells.mr, p->m - r);
+		Span q = queries_of(j->a, p->key + r, rows, p->i, p->n);
+		if (q.lo < q.hi)
+			strip(j, rows, s + q.lo * srow + r, 1, srow, z + q.lo * zrow, zrow, j->cells.nr, q.hi - q.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
+	}
+}
+
+/* Rows of x become panels of columns. */
+static void turn_panels(const Job *j, float *to, const float *x, int64_t row, int64_t rows, int64_t width)
+{
+	int64_t nr = j->cells.nr;
+	for (int64_t r = 0; r < rows; r += nr)
+		gemm_turn(j->c->isa, to + r * width, x + r * row, row, least(nr, rows - r), nr, width);
+}
+
+K_LOOP void copy_rows(float *to, int64_t torow, const float *x, int64_t row, int64_t rows, int64_t width)
+{
+	for (int64_t r = 0; r < rows; r++)
+		K_VECTOR for (int64_t e = 0; e < width; e++)
+			to[r * torow + e] = x[r * row + e];
+}
+
+/* x (or x +) = rows of scratch. */
+K_LOOP void give_rows(float *x, int64_t row, const float *from, int64_t fromrow, int64_t rows, int64_t width, bool add)
+{
+	for (int64_t r = 0; r < rows; r++)
+		if (add)
+			K_VECTOR for (int64_t e = 0; e < width; e++)
+				x[r * row + e] += from[r * fromrow + e];
+		else
+			K_VECTOR for (int64_t e = 0; e < width; e++)
+				x[r * row + e] = from[r * fromrow + e];
 }
 
 /* Compiled once, for it is rare. */
@@ -59,32 +164,41 @@ static void cap(const KAttention *a, float *s, float *slope, int64_t n)
 	}
 }
 
-/* Products of a query with keys key .. key + n - 1 become scores, -inf where it does not see them; the slope is that of the cap.
- * Scores are to be multiplied by what is returned. */
-K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, int64_t n)
+/* Products of a query with the keys that it sees become scores; the slope is that of the cap.  Scores are to be multiplied by what
+ * is returned. */
+K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, Span see)
 {
 	const KAttention *a = j->a;
-	int64_t from, to;
-	reach(a, i, 1, &from, &to);
-	int64_t lo = least(n, most(0, from - key)), hi = most(lo, least(n, to - key));
 	int64_t at = b * a->m.batch + h * a->m.head + i * a->m.row + key * a->mcol;
-	bool plain = a->mask == K_MASK_NONE && !(a->softcap > 0) && a->scale > 0;
+	if (a->mask == K_MASK_NONE && !(a->softcap > 0) && a->scale > 0)
+		return a->scale;
 	if (a->softcap > 0)
-		cap(a, s + lo, slope ? slope + lo : NULL, hi - lo);
-	else if (!plain)
-		for (int64_t e = lo; e < hi; e++)
+		cap(a, s + see.lo, slope ? slope + see.lo : NULL, see.hi - see.lo);
+	else
+		for (int64_t e = see.lo; e < see.hi; e++)
 			s[e] *= a->scale;
 	if (a->mask == K_MASK_ADD)
-		for (int64_t e = lo; e < hi; e++)
+		for (int64_t e = see.lo; e < see.hi; e++)
 			s[e] += ((const float *)j->mask)[at + e * a->mcol];
 	else if (a->mask == K_MASK_BOOL)
-		for (int64_t e = lo; e < hi; e++)
+		for (int64_t e = see.lo; e < see.hi; e++)
 			s[e] = ((const uint8_t *)j->mask)[at + e * a->mcol] ? s[e] : -INFINITY;
-	for (int64_t e = 0; e < lo; e++)
-		s[e] = -INFINITY;
-	for (int64_t e = hi; e < n; e++)
-		s[e] = -INFINITY;
-	return plain ? a->scale : 1;
+	return 1;
+}
+
+/* A span of whole vectors, so that loops have no rest. */
+static Span whole(Span s)
+{
+	return (Span){ s.lo / K_LANES * K_LANES, (s.hi + K_LANES - 1) / K_LANES * K_LANES };
+}
+
+/* What a row has outside of what its query sees. */
+static void fill(float *s, Span row, Span see, float x)
+{
+	for (int64_t e = row.lo; e < see.lo; e++)
+		s[e] = x;
+	for (int64_t e = see.hi; e < row.hi; e++)
+		s[e] = x;
 }
 
 /* One more block of scores for a query: they become exponentials, and what was summed before shrinks. */
@@ -103,34 +217,37 @@ K_LOOP void soften(float *s, int64_t n, float scale, float *top, float *sum, flo
 			y[e] *= f;
 		*top = now;
 	}
-	K_VECTOR for (int64_t e = 0; e < n; e++)
-		s[e] = fast_exp_belowf(fmaf(s[e], scale, -now));
-	*sum += row_sum(s, NULL, n);
+	*sum += row_soften(s, n, scale, now);
 }
 
 K_LOOP void forward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *work)
 {
 	const KAttention *a = j->a;
-	int64_t n = least(j->queries, a->sq - i), kv = h / (a->heads / a->kvheads), from, to;
-	float *s = work + GEMM_WORK / 4, *y = s + QUERIES * KEYS, top[QUERIES], sum[QUERIES];
+	int64_t n = least(j->cut.queries, a->sq - i), kv = h / (a->heads / a->kvheads), vrow = j->cut.vrow;
+	float *kt = work, *vr = kt + j->cut.keys * a->d, *s = vr + j->cut.keys * vrow, *y = s + j->cut.queries * j->cut.srow, top[ATTENTION_QUERIES], sum[ATTENTION_QUERIES];
 	const float *q = j->q + b * a->q.batch + h * a->q.head + i * a->q.row, *k = j->k + b * a->k.batch + kv * a->k.head, *v = j->v + b * a->v.batch + kv * a->v.head;
-	memset(y, 0, (size_t)(n * a->dv) * sizeof *y);
+	memset(y, 0, (size_t)(n * vrow) * sizeof *y);
 	for (int64_t r = 0; r < n; r++)
 		top[r] = -INFINITY, sum[r] = 0;
-	reach(a, i, n, &from, &to);
-	for (int64_t key = from; key < to; key += KEYS) {
-		int64_t m = least(KEYS, to - key);
-		product(j, work, s, m, q, a->q.row, 1, k + key * a->k.row, a->k.row, 1, n, m, a->d, false);
+	Span all = keys_of(a, i, n, 0, a->sk);
+	for (int64_t key = all.lo; key < all.hi; key += j->cut.keys) {
+		Pair p = { i, n, key, least(j->cut.keys, all.hi - key) };
+		turn_panels(j, kt, k + key * a->k.row, a->k.row, p.m, a->d);
+		copy_rows(vr, vrow, v + key * a->v.row, a->v.row, p.m, a->dv);
+		times_keys(j, s, q, a->q.row, kt, a->d, &p);
 		for (int64_t r = 0; r < n; r++) {
-			float scale = scores(j, s + r * m, NULL, b, h, i + r, key, m);
-			soften(s + r * m, m, scale, &top[r], &sum[r], y + r * a->dv, a->dv);
+			Span see = keys_of(a, i + r, 1, key, p.m), round = whole(see);
+			float *at = s + r * j->cut.srow, scale = scores(j, at, NULL, b, h, i + r, key, see);
+			fill(at, round, see, -INFINITY);
+			soften(at + round.lo, round.hi - round.lo, scale, &top[r], &sum[r], y + r * vrow, a->dv);
+			fill(at, (Span){ 0, p.m }, see, 0);
 		}
-		product(j, work, y, a->dv, s, m, 1, v + key * a->v.row, 1, a->v.row, n, a->dv, m, true);
+		over_keys(j, y, s, vr, vrow, a->dv, &p);
 	}
 	for (int64_t r = 0; r < n; r++) {
 		float *to_y = j->y + b * a->y.batch + h * a->y.head + (i + r) * a->y.row, f = sum[r] > 0 ? 1 / sum[r] : 0;
-		for (int64_t e = 0; e < a->dv; e++)
-			to_y[e] = y[r * a->dv + e] * f;
+		K_VECTOR for (int64_t e = 0; e < a->dv; e++)
+			to_y[e] = y[r * vrow + e] * f;
 		if (j->lse)
 			j->lse[(b * a->heads + h) * a->sq + i + r] = sum[r] > 0 ? top[r] + logf(sum[r]) : INFINITY;
 	}
@@ -146,83 +263,115 @@ K_LOOP void forward(void *arg, int64_t lo, int64_t hi, int thread)
 	const Job *j = arg;
 	for (int64_t t = lo; t < hi; t++) {
 		int64_t head = t / j->blocks;
-		forward_block(j, head / j->a->heads, head % j->a->heads, t % j->blocks * j->queries, work_of(j, thread));
+		forward_block(j, head / j->a->heads, head % j->a->heads, t % j->blocks * j->cut.queries, work_of(j, thread));
 	}
 }
 K_EACH_ISA(forward)
 
-K_LOOP float dot(const float *x, const float *y, int64_t n)
-{
-	return row_sum(x, y, n);
-}
+/* Backward, one head: a block of keys and what is made of it, then a block of queries. */
+typedef struct Back {
+	int64_t b, h;
+	Pair p;
+	float *kt, *vt, *kr, *dk, *dv;  /* keys and values in panels of columns, keys in rows, gradients */
+	float *qr, *gr, *dq;            /* queries and dy in rows, the gradient */
+	float *s, *ds, *total;          /* total: dy y of each query of the head */
+} Back;
 
-/* Queries i .. of head h, and all keys that they see. */
-K_LOOP void backward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *work)
+/* Probabilities, and the gradients of scores. */
+K_LOOP void back_scores(const Job *j, const Back *t)
 {
 	const KAttention *a = j->a;
-	int64_t n = least(j->queries, a->sq - i), kv = h / (a->heads / a->kvheads), from, to;
-	float *p = work + GEMM_WORK / 4, *dp = p + QUERIES * KEYS, slope[KEYS], total[QUERIES];
-	int64_t yi = b * a->y.batch + h * a->y.head + i * a->y.row, qi = b * a->q.batch + h * a->q.head + i * a->q.row;
-	int64_t kb = b * a->k.batch + kv * a->k.head, vb = b * a->v.batch + kv * a->v.head;
-	for (int64_t r = 0; r < n; r++) {
-		total[r] = dot(j->dy + yi + r * a->y.row, j->ky + yi + r * a->y.row, a->dv);
+	const Pair *p = &t->p;
+	float slope[ATTENTION_KEYS];
+	times_keys(j, t->s, t->qr, j->cut.drow, t->kt, a->d, p);
+	times_keys(j, t->ds, t->gr, j->cut.vrow, t->vt, a->dv, p);
+	for (int64_t r = 0; r < p->n; r++) {
+		Span see = keys_of(a, p->i + r, 1, p->key, p->m), round = whole(see);
+		float *s = t->s + r * j->cut.srow, *ds = t->ds + r * j->cut.srow, lse = j->klse[(t->b * a->heads + t->h) * a->sq + p->i + r];
+		float scale = a->scale, total = t->total[p->i + r], each = scores(j, s, slope, t->b, t->h, p->i + r, p->key, see);
+		K_VECTOR for (int64_t e = round.lo; e < round.hi; e++) {
+			s[e] = fast_exp_belowf(fmaf(s[e], each, -lse));
+			ds[e] = scale * s[e] * (ds[e] - total);
+		}
+		if (a->softcap > 0)
+			for (int64_t e = see.lo; e < see.hi; e++)
+				ds[e] = s[e] > 0 ? ds[e] * slope[e] : 0;
+		fill(s, (Span){ 0, p->m }, see, 0);
+		fill(ds, (Span){ 0, p->m }, see, 0);
+	}
+}
+
+K_LOOP void back_block(const Job *j, const Back *t, const float *q, const float *dy, float *dq)
+{
+	const KAttention *a = j->a;
+	const Pair *p = &t->p;
+	int64_t drow = j->cut.drow, vrow = j->cut.vrow;
+	copy_rows(t->qr, drow, q + p->i * a->q.row, a->q.row, p->n, a->d);
+	copy_rows(t->gr, vrow, dy + p->i * a->y.row, a->y.row, p->n, a->dv);
+	back_scores(j, t);
+	memset(t->dq, 0, (size_t)(p->n * drow) * sizeof *t->dq);
+	over_keys(j, t->dq, t->ds, t->kr, drow, a->d, p);
+	give_rows(dq + p->i * a->q.row, a->q.row, t->dq, drow, p->n, a->d, true);
+	over_queries(j, t->dv, t->s, t->gr, vrow, a->dv, p);
+	over_queries(j, t->dk, t->ds, t->qr, drow, a->d, p);
+}
+
+/* All queries of head h, and all keys that they see. */
+K_LOOP void back_head(const Job *j, int64_t b, int64_t h, bool add, float *work)
+{
+	const KAttention *a = j->a;
+	const KBlocks *c = &j->cut;
+	int64_t kv = h / (a->heads / a->kvheads), yi = b * a->y.batch + h * a->y.head, qi = b * a->q.batch + h * a->q.head;
+	const float *dy = j->dy + yi, *y = j->ky + yi;
+	Back t = { .b = b, .h = h, .kt = work };
+	t.vt = t.kt + c->keys * a->d, t.kr = t.vt + c->keys * a->dv, t.dk = t.kr + c->keys * c->drow, t.dv = t.dk + c->keys * c->drow;
+	t.qr = t.dv + c->keys * c->vrow, t.gr = t.qr + c->queries * c->drow, t.dq = t.gr + c->queries * c->vrow;
+	t.s = t.dq + c->queries * c->drow, t.ds = t.s + c->queries * c->srow, t.total = t.ds + c->queries * c->srow;
+	for (int64_t r = 0; r < a->sq; r++) {
+		t.total[r] = row_sum(dy + r * a->y.row, y + r * a->y.row, a->dv);
 		memset(j->dq + qi + r * a->q.row, 0, (size_t)a->d * sizeof *j->dq);
 	}
-	reach(a, i, n, &from, &to);
-	for (int64_t key = from; key < to; key += KEYS) {
-		int64_t m = least(KEYS, to - key), kj = kb + key * a->k.row, vj = vb + key * a->v.row;
-		product(j, work, p, m, j->q + qi, a->q.row, 1, j->k + kj, a->k.row, 1, n, m, a->d, false);
-		product(j, work, dp, m, j->dy + yi, a->y.row, 1, j->v + vj, a->v.row, 1, n, m, a->dv, false);
-		for (int64_t r = 0; r < n; r++) {
-			float *pr = p + r * m, *dr = dp + r * m, lse = j->klse[(b * a->heads + h) * a->sq + i + r], scale = a->scale, t = total[r];
-			float each = scores(j, pr, slope, b, h, i + r, key, m);
-			K_VECTOR for (int64_t e = 0; e < m; e++) {
-				pr[e] = fast_exp_belowf(fmaf(pr[e], each, -lse));
-				dr[e] = scale * pr[e] * (dr[e] - t);
-			}
-			if (a->softcap > 0)
-				for (int64_t e = 0; e < m; e++)
-					dr[e] = pr[e] > 0 ? dr[e] * slope[e] : 0;
+	for (int64_t key = 0; key < a->sk; key += c->keys) {
+		int64_t kj = b * a->k.batch + kv * a->k.head + key * a->k.row, vj = b * a->v.batch + kv * a->v.head + key * a->v.row, m = least(c->keys, a->sk - key);
+		turn_panels(j, t.kt, j->k + kj, a->k.row, m, a->d);
+		turn_panels(j, t.vt, j->v + vj, a->v.row, m, a->dv);
+		copy_rows(t.kr, c->drow, j->k + kj, a->k.row, m, a->d);
+		memset(t.dk, 0, (size_t)(m * c->drow) * sizeof *t.dk);
+		memset(t.dv, 0, (size_t)(m * c->vrow) * sizeof *t.dv);
+		Span see = queries_of(a, key, m, 0, a->sq);
+		for (int64_t i = see.lo; i < see.hi; i += c->queries) {
+			t.p = (Pair){ i, least(c->queries, see.hi - i), key, m };
+			back_block(j, &t, j->q + qi, dy, j->dq + qi);
 		}
-		product(j, work, j->dv + vj, a->v.row, p, 1, m, j->dy + yi, 1, a->y.row, m, a->dv, n, true);
-		product(j, work, j->dq + qi, a->q.row, dp, m, 1, j->k + kj, 1, a->k.row, n, a->d, m, true);
-		product(j, work, j->dk + kj, a->k.row, dp, 1, m, j->q + qi, 1, a->q.row, m, a->d, n, true);
+		give_rows(j->dk + kj, a->k.row, t.dk, c->drow, m, a->d, add);
+		give_rows(j->dv + vj, a->v.row, t.dv, c->vrow, m, a->dv, add);
 	}
 }
 
 K_LOOP void backward(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *j = arg;
-	const KAttention *a = j->a;
-	int64_t each = a->heads / a->kvheads;
-	for (int64_t t = lo; t < hi; t++) {
-		int64_t b = t / a->kvheads, kv = t % a->kvheads;
-		for (int64_t r = 0; r < a->sk; r++) {
-			memset(j->dk + b * a->k.batch + kv * a->k.head + r * a->k.row, 0, (size_t)a->d * sizeof *j->dk);
-			memset(j->dv + b * a->v.batch + kv * a->v.head + r * a->v.row, 0, (size_t)a->dv * sizeof *j->dv);
-		}
-		for (int64_t h = kv * each; h < (kv + 1) * each; h++)
-			for (int64_t i = 0; i < a->sq; i += j->queries)
-				backward_block(j, b, h, i, work_of(j, thread));
-	}
+	int64_t each = j->a->heads / j->a->kvheads;
+	for (int64_t t = lo; t < hi; t++)
+		for (int64_t h = 0; h < each; h++)
+			back_head(j, t / j->a->kvheads, t % j->a->kvheads * each + h, h > 0, work_of(j, thread));
 }
 K_EACH_ISA(backward)
 
-/* Blocks of queries are smaller where heads are very wide. */
-static int cut(Ctx *c, Job *j)
+static int cut(Ctx *c, Job *j, bool grad)
 {
 	int64_t wide = most(1, most(j->a->d, j->a->dv));
 	if (wide > ATTENTION_MOST)
 		return rt_error(c, RT_PLAN, "a head of width %lld is wider than attention is made for", (long long)wide);
-	j->queries = k_attention_queries(j->a->d, j->a->dv);
-	j->blocks = (j->a->sq + j->queries - 1) / j->queries;
+	j->cut = k_attention_blocks(j->a->d, j->a->dv, grad);
+	j->cells = cells_of(c->isa);
+	j->blocks = (j->a->sq + j->cut.queries - 1) / j->cut.queries;
 	return 0;
 }
-
 int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *a)
 {
 	Job j = { .c = c, .a = a, .y = y, .lse = lse, .q = q, .k = k, .v = v, .mask = mask };
-	int code = cut(c, &j);
+	int code = cut(c, &j, false);
 	if (!code)
 		rt_parallel(c, a->batch * a->heads * j.blocks, 1, K_PICK(c, forward), &j);
 	return code;
@@ -232,7 +381,7 @@ int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q
                          const float *lse, const float *dy, const KAttention *a)
 {
 	Job j = { .c = c, .a = a, .dq = dq, .dk = dk, .dv = dv, .q = q, .k = k, .v = v, .mask = mask, .ky = y, .klse = lse, .dy = dy };
-	int code = cut(c, &j);
+	int code = cut(c, &j, true);
 	if (!code)
 		rt_parallel(c, a->batch * a->kvheads, 1, K_PICK(c, backward), &j);
 	return code;

@@ -47,11 +47,10 @@ FASTMATH float fast_exp_near(float x)
 	return e * rt_from_bits((rt_bits(t) - rt_bits(big) + 127) << 23);
 }
 
-/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0. */
+/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0, for -88.1 gives the exponent bits of 0. */
 FASTMATH float fast_exp_belowf(float x)
 {
-	float e = fast_exp_near(x < -87.0f ? -87.0f : x);
-	return x < -87.0f ? 0.0f : e;
+	return fast_exp_near(x < -88.1f ? -88.1f : x);
 }
 
 FASTMATH float fast_tanhf(float x)

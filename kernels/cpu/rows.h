@@ -5,9 +5,29 @@
 #include "isa.h"
 #include "fastmath.h"
 
+/* K_LANES numbers become one, by halves: each addition waits for three others, not for fifteen. */
+K_LOOP float row_fold(float *s)
+{
+	for (int j = 0; j < 8; j++)
+		s[j] += s[j + 8];
+	for (int j = 0; j < 4; j++)
+		s[j] += s[j + 4];
+	return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+K_LOOP float row_fold_most(float *s)
+{
+	for (int j = 0; j < 8; j++)
+		s[j] = s[j] > s[j + 8] ? s[j] : s[j + 8];
+	for (int j = 0; j < 4; j++)
+		s[j] = s[j] > s[j + 4] ? s[j] : s[j + 4];
+	float a = s[0] > s[2] ? s[0] : s[2], b = s[1] > s[3] ? s[1] : s[3];
+	return a > b ? a : b;
+}
+
 K_LOOP float row_most(const float *x, int64_t n)
 {
-	float s[K_LANES], top = -INFINITY;
+	float s[K_LANES];
 	int64_t i = 0;
 	for (int j = 0; j < K_LANES; j++)
 		s[j] = -INFINITY;
@@ -16,9 +36,7 @@ K_LOOP float row_most(const float *x, int64_t n)
 			s[j] = x[i + j] > s[j] ? x[i + j] : s[j];
 	for (int j = 0; i < n; i++, j++)
 		s[j] = x[i] > s[j] ? x[i] : s[j];
-	for (int j = 0; j < K_LANES; j++)
-		top = s[j] > top ? s[j] : top;
-	return top;
+	return row_fold_most(s);
 }
 
 /* The sum of exp(x - top).  A row of a large vocabulary is summed in pieces. */
@@ -27,15 +45,13 @@ K_LOOP float row_exps(const float *x, int64_t n, float top)
 	float sum = 0;
 	for (int64_t at = 0; at < n; at += 4096) {
 		int64_t m = n - at < 4096 ? n - at : 4096, i = 0;
-		float s[K_LANES] = { 0 }, piece = 0;
+		float s[K_LANES] = { 0 };
 		for (; i + K_LANES <= m; i += K_LANES)
 			for (int j = 0; j < K_LANES; j++)
 				s[j] += fast_exp_belowf(x[at + i + j] - top);
 		for (int j = 0; i < m; i++, j++)
 			s[j] += fast_exp_belowf(x[at + i] - top);
-		for (int j = 0; j < K_LANES; j++)
-			piece += s[j];
-		sum += piece;
+		sum += row_fold(s);
 	}
 	return sum;
 }
@@ -43,16 +59,30 @@ K_LOOP float row_exps(const float *x, int64_t n, float top)
 /* The sum of x, or of x z. */
 K_LOOP float row_sum(const float *x, const float *z, int64_t n)
 {
-	float s[K_LANES] = { 0 }, sum = 0;
+	float s[K_LANES] = { 0 };
 	int64_t i = 0;
 	for (; i + K_LANES <= n; i += K_LANES)
 		for (int j = 0; j < K_LANES; j++)
 			s[j] += z ? x[i + j] * z[i + j] : x[i + j];
 	for (int j = 0; i < n; i++, j++)
 		s[j] += z ? x[i] * z[i] : x[i];
-	for (int j = 0; j < K_LANES; j++)
-		sum += s[j];
-	return sum;
+	return row_fold(s);
+}
+
+/* x becomes exp(scale x - top); the sum of these. */
+K_LOOP float row_soften(float *x, int64_t n, float scale, float top)
+{
+	float s[K_LANES] = { 0 };
+	int64_t i = 0;
+	for (; i + K_LANES <= n; i += K_LANES)
+		for (int j = 0; j < K_LANES; j++) {
+			float e = fast_exp_belowf(fmaf(x[i + j], scale, -top));
+			x[i + j] = e;
+			s[j] += e;
+		}
+	for (int j = 0; i < n; i++, j++)
+		s[j] += x[i] = fast_exp_belowf(fmaf(x[i], scale, -top));
+	return row_fold(s);
 }
 
 #endif

@@ -47,20 +47,28 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
 }
 
-/* Blocks of queries and keys; MOST numbers in a block of results, for one query at least. */
-enum { ATTENTION_QUERIES = 64, ATTENTION_KEYS = 256, ATTENTION_MOST = 1 << 16 };
+/* Blocks of queries and keys: rows and widths of tiles go into them, and heads wider than a few hundred have smaller ones, down to a
+ * tile.  srow, drow, vrow: what a row of scores, of a query or key, and of a value takes in scratch, to the end of the last tile. */
+enum { ATTENTION_KEYS = 192, ATTENTION_QUERIES = 168, ATTENTION_QUERIES_GRAD = 84, ATTENTION_ROWS = 14, ATTENTION_MOST = 1 << 16 };
+typedef struct KBlocks { int64_t queries, keys, srow, drow, vrow; } KBlocks;
 
-static inline int64_t k_attention_queries(int64_t d, int64_t dv)
+static inline KBlocks k_attention_blocks(int64_t d, int64_t dv, bool grad)
 {
-	int64_t wide = d > dv ? d : dv, fit = wide > 0 ? ATTENTION_MOST / wide : ATTENTION_QUERIES;
-	return fit < ATTENTION_QUERIES ? fit : ATTENTION_QUERIES;
+	int64_t wide = d > dv ? d : dv, fit = (1 << 15) / (wide > 0 ? wide : 1), tile = GEMM_WIDTH;
+	int64_t queries = fit < ATTENTION_ROWS ? ATTENTION_ROWS : fit, keys = fit < tile ? tile : fit / tile * tile;
+	int64_t most = grad ? ATTENTION_QUERIES_GRAD : ATTENTION_QUERIES;
+	queries = queries < most ? queries : most;
+	keys = keys < ATTENTION_KEYS ? keys : ATTENTION_KEYS;
+	return (KBlocks){ queries, keys, keys + 16, (d + tile - 1) / tile * tile, (dv + tile - 1) / tile * tile };
 }
 
-/* A product, then scores and results of a block, or scores and their gradients. */
-static inline KWork k_work_attention(int64_t d, int64_t dv, bool grad)
+/* Keys and values, scores, results; or these and all gradients of a block, one number of each query. */
+static inline KWork k_work_attention(int64_t sq, int64_t d, int64_t dv, bool grad)
 {
-	int64_t scores = ATTENTION_QUERIES * ATTENTION_KEYS, results = k_attention_queries(d, dv) * dv;
-	return (KWork){ 0, GEMM_WORK + 4 * (scores + (grad ? scores : results)) };
+	KBlocks b = k_attention_blocks(d, dv, grad);
+	if (!grad)
+		return (KWork){ 0, 4 * (b.keys * (d + b.vrow) + b.queries * (b.srow + b.vrow)) };
+	return (KWork){ 0, 4 * (b.keys * (d + dv + 2 * b.drow + b.vrow) + b.queries * (2 * b.drow + b.vrow + 2 * b.srow) + sq) };
 }
 
 /* Losses of single rows before they are summed, so many at a time. */

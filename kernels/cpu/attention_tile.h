@@ -1,0 +1,58 @@
+/* The innermost part of attention_fast.c, compiled for each instruction set: products whose left operand is read where it is, in
+ * either direction, and need not be packed.  Included with LANES_ISA as for lanes.h. */
+#include "lanes.h"
+
+/* y (or y +) = a b for a tile of `rows` rows, where element (i, p) of a is a[i ar + p ak] and rows of b are bs apart. */
+INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add)
+{
+	V sum[MR][NV];
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			sum[i][j] = ZERO();
+	for (int64_t p = 0; p < k; p++) {
+		V row[NV];
+		UNROLL for (int j = 0; j < NV; j++)
+			row[j] = LOAD(b + j * LANES);
+		UNROLL for (int i = 0; i < rows; i++) {
+			V f = SPREAD(a + i * ar);
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = FMA(f, row[j], sum[i][j]);
+		}
+		a += ak;
+		b += bs;
+	}
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < NV; j++) {
+			float *at = y + i * yrow + j * LANES;
+			STORE(at, add ? ADD(LOAD(at), sum[i][j]) : sum[i][j]);
+		}
+}
+
+/* Rows that are neighbours have addresses that are known. */
+#define ROWS(n) \
+	static TARGET void NAME(cell##n)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add) \
+	{ \
+		if (ar == 1) \
+			NAME(cell)(n, a, 1, ak, b, bs, k, y, yrow, add); \
+		else \
+			NAME(cell)(n, a, ar, ak, b, bs, k, y, yrow, add); \
+	}
+ROWS(1) ROWS(2) ROWS(3) ROWS(4)
+#if MR >= 6
+ROWS(5) ROWS(6)
+#endif
+#if MR >= 14
+ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
+#endif
+#undef ROWS
+
+static Cell *const NAME(cells)[] = {
+	NULL, NAME(cell1), NAME(cell2), NAME(cell3), NAME(cell4),
+#if MR >= 6
+	NAME(cell5), NAME(cell6),
+#endif
+#if MR >= 14
+	NAME(cell7), NAME(cell8), NAME(cell9), NAME(cell10), NAME(cell11), NAME(cell12), NAME(cell13), NAME(cell14),
+#endif
+};
+#undef LANES_ISA
