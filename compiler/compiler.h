@@ -315,6 +315,8 @@ typedef struct Action {
 	Node *n;                        /* compute, collective: the last of the group */
 	Node **node; int nnode;         /* all of them */
 	Node *host;                     /* the product whose epilogue the others are; NULL: none.  Its operands are taken first */
+	Node *mate;                     /* the first of two that one kernel does, n is the second; NULL: none */
+	Slot *under;                    /* with it: an operand on which a result of its shape may lie */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* of a transfer; those that no peer takes part in are of kind compute */
@@ -433,6 +435,15 @@ typedef struct Kernel {
 	void (*call)(const Print *);
 	bool several;                   /* call prints statements that set `code`, not one expression */
 } Kernel;
+/* A kernel that does two nodes in one pass over what both read.  Its action takes the operands of the first, those that the second has
+ * beside them, and makes the results of both; the result of the second may lie on the first operand. */
+typedef struct KernelPair {
+	const char *first, *second;     /* kernels, as the rows of the operators have them */
+	const char *file;
+	bool (*can)(const Node *first, const Node *second);
+	void (*call)(const Print *);    /* the node is the first */
+} KernelPair;
+const KernelPair *emit_pair(const Node *first, const Node *second);      /* NULL: none */
 const Kernel *emit_kernel(const Node *);                     /* NULL: none */
 bool emit_boxing(const Node *);                              /* a transfer */
 void emit_transfer(const Print *);                           /* its call */

@@ -20,6 +20,14 @@ const Kernel *emit_kernel(const Node *n)
 	return first;
 }
 
+const KernelPair *emit_pair(const Node *a, const Node *b)
+{
+	for (const KernelPair *k = calls_pairs; k->first; k++)
+		if (a->row->kernel && b->row->kernel && !strcmp(a->row->kernel, k->first) && !strcmp(b->row->kernel, k->second) && k->can(a, b))
+			return k;
+	return NULL;
+}
+
 bool emit_boxing(const Node *n)
 {
 	return n->row->domain && !strcmp(n->row->domain, "sbpcc") && !strcmp(n->row->name, "Boxing");

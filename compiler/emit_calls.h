@@ -11,6 +11,7 @@
 #include "cpu/work.h"
 
 /* Each ends with an empty row.  Of several rows with one name the first that can do the node is taken. */
+extern const KernelPair calls_pairs[];
 extern const Kernel calls_matmul[], calls_norm[], calls_attention[], calls_window[], calls_move[], calls_index[], calls_reduce[], calls_cells[];
 
 /* emit_args.c: shapes of what the role's ranks hold. */

@@ -19,18 +19,24 @@ static bool can_loss(const Node *n)
 	return emit_float(n->in[0]) && emit_int64(n->in[1]);
 }
 
-static void print_loss(const Print *p, const char *name, const char *results, const char *operands)
+/* What follows the pointers. */
+static void end_loss(const Print *p)
 {
 	const char *r = attr_str(p->n, "reduction");
 	Shape x = emit_in(p, 0);
 	emit_need(p, k_work_loss(x.d[1] ? emit_count(&x) / x.d[1] : 0, !strcmp(r, "none") ? K_LOSS_NONE : K_LOSS_SUM));
-	emit_call(p, name, results, operands);
 	emit_around(p, &x, 1);
 	if (attr_has(p->n, "ignore_index"))
 		emit_sizes(p, attr_int(p->n, "ignore_index"));
 	else
 		text_add(p->t, ", INT64_MIN");
 	text_add(p->t, ", %s)", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
+}
+
+static void print_loss(const Print *p, const char *name, const char *results, const char *operands)
+{
+	emit_call(p, name, results, operands);
+	end_loss(p);
 }
 
 static void call_xent(const Print *p)
@@ -42,6 +48,45 @@ static void call_xent_grad(const Print *p)
 {
 	print_loss(p, "k_xent_grad_f32", "0", "01234");
 }
+
+static const Value *operand(const Node *n, int i)
+{
+	return i < n->nin ? n->in[i] : NULL;
+}
+
+static bool same_ignored(const Node *a, const Node *b)
+{
+	bool has = attr_has(a, "ignore_index");
+	return has == attr_has(b, "ignore_index") && (!has || attr_int(a, "ignore_index") == attr_int(b, "ignore_index"));
+}
+
+/* A loss and its own gradient, which does not wait for the loss: what is asked of it is known before. */
+static bool can_xent_both(const Node *loss, const Node *grad)
+{
+	for (int i = 0; i < 3; i++)
+		if (operand(loss, i) != operand(grad, i))
+			return false;
+	return can_loss(loss) && emit_float(grad->in[4]) && loss->nout > 2 && loss->out[0] && !loss->out[1] && loss->out[2] && grad->in[3] == loss->out[2] && grad->in[4] != loss->out[0] &&
+	       !strcmp(attr_str(loss, "reduction"), attr_str(grad, "reduction")) && same_ignored(loss, grad);
+}
+
+static void call_xent_both(const Print *p)
+{
+	const Action *a = p->a;
+	Slot *const made[] = { a->make[0], a->make[2], a->make[3] };
+	text_add(p->t, "k_xent_both_f32(c");
+	for (int i = 0; i < 3; i++)
+		text_add(p->t, ", %s", emit_param(p, made[i], true));
+	for (int i = 0; i < 3; i++)
+		text_add(p->t, ", %s", emit_operand(p, i));
+	text_add(p->t, ", %s", emit_param(p, a->take[a->ntake - 1], false));
+	end_loss(p);
+}
+
+const KernelPair calls_pairs[] = {
+	{ "softmax_xent", "softmax_xent_grad", "loss", can_xent_both, call_xent_both },
+	{ 0 },
+};
 
 static void call_nll(const Print *p)
 {

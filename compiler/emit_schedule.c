@@ -110,7 +110,7 @@ static bool sums(const Value *x, const Value *y)
 static bool leaves_float(const Action *a, const Kernel *k, const Slot *y)
 {
 	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
-	bool exact = k ? !strcmp(k->file, "copy") : !a->how || !sums(a->take[0]->v, y ? y->v : NULL);
+	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[0]->v, y ? y->v : NULL));
 	for (int i = 0; k && moves[i]; i++)
 		exact |= !strcmp(k->name, moves[i]);
 	return y && !exact && !a->host && emit_stored(y->v->type->elem) != y->v->type->elem;
@@ -154,7 +154,8 @@ static const char *body_of(Sched *s, const Action *a)
 	Slot *room[1] = { NULL };
 	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL };
 	bool transfer = a->n && emit_boxing(a->n);
-	const Kernel *k = a->n && !transfer ? emit_kernel(a->host ? a->host : a->n) : NULL;
+	const KernelPair *two = a->mate ? emit_pair(a->mate, a->n) : NULL;
+	const Kernel *k = a->n && !transfer && !two ? emit_kernel(a->host ? a->host : a->n) : NULL;
 	if (a->host) {
 		p.n = a->host;
 		room[0] = room_of(e, a);
@@ -177,6 +178,11 @@ static const char *body_of(Sched *s, const Action *a)
 		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)
 		emit_transfer(&p);
+	if (two) {
+		p.n = a->mate;
+		two->call(&p);
+		use_file(e, two->file);
+	}
 	if (k) {
 		k->call(&p);
 		use_file(e, k->file);

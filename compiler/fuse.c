@@ -7,6 +7,8 @@
  * results, or the later one moves up, past nothing that it reads.  An update in place stays behind all readers of the old
  * value.
  *
+ * Two nodes that one kernel does in one pass (a loss and its gradient) are one action wherever a place for both exists.
+ *
  * Joining far apart groups lengthens lives; it is done when what disappears is at least as large as what must live longer.
  * The number of operands and results is limited, so that a loop keeps its pointers and values in registers. */
 #include "compiler.h"
@@ -193,6 +195,21 @@ static bool up(const Fuse *f, int b, int a)
 	return true;
 }
 
+/* Groups a and b, whose places are in this order, become a, at the place of b if it sinks. */
+static void merge(Fuse *f, int a, int b, bool sink)
+{
+	int n = f->nmember[a] + f->nmember[b];
+	int *all = arena_array(f->g->scratch, int, n), x = 0, y = 0;
+	for (int i = 0; i < n; i++)             /* in the order of the graph */
+		all[i] = y == f->nmember[b] || (x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++] : f->member[b][y++];
+	f->place[a] = sink ? f->place[b] : f->place[a];
+	f->member[a] = all;
+	f->nmember[a] = n;
+	f->nmember[b] = 0;
+	for (int i = 0; i < n; i++)
+		f->group[all[i]] = a;
+}
+
 /* Joins groups a and b, whose places are in this order, where that is possible and pays. */
 static bool join(Fuse *f, int a, int b)
 {
@@ -210,15 +227,7 @@ static bool join(Fuse *f, int a, int b)
 	bool near = f->place[b] - f->place[a] <= NEAR;
 	if (!near && (sink ? za.in : zb.out) > za.gone + zb.gone)
 		return false;
-	int *all = arena_array(f->g->scratch, int, n), x = 0, y = 0;
-	for (int i = 0; i < n; i++)             /* in the order of the graph */
-		all[i] = y == f->nmember[b] || (x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++] : f->member[b][y++];
-	f->place[a] = sink ? f->place[b] : f->place[a];
-	f->member[a] = all;
-	f->nmember[a] = n;
-	f->nmember[b] = 0;
-	for (int i = 0; i < n; i++)
-		f->group[all[i]] = a;
+	merge(f, a, b, sink);
 	return true;
 }
 
@@ -234,6 +243,25 @@ static void join_operands(Fuse *f, int i)
 		int a = f->group[d->mark], b = f->group[i];
 		if (a != b)
 			f->place[a] < f->place[b] ? join(f, a, b) : join(f, b, a);
+	}
+}
+
+/* ---- pairs ---- */
+
+/* Two nodes that one kernel does in one pass, side by side if nothing between them depends on the first and is wanted by the second. */
+static void join_pair(Fuse *f, int i)
+{
+	const Node *n = f->g->node[i];
+	for (int k = 0; k < n->nin; k++) {
+		const Value *v = n->in[k];
+		Node *d = v && v->graph == f->g ? v->def : NULL;
+		if (!d || !emit_pair(d, n))
+			continue;
+		int a = f->group[d->mark], b = f->group[i];
+		bool sink = down(f, a, b);
+		if (f->nmember[a] == 1 && f->place[a] < f->place[b] && micro_updates(d) == micro_updates(n) && (sink || up(f, b, a)))
+			merge(f, a, b, sink);
+		return;
 	}
 }
 
@@ -367,6 +395,8 @@ int fuse_run(Graph *g)
 		f.member[i][0] = f.group[i] = f.place[i] = i;
 		f.nmember[i] = 1;
 	}
+	for (int i = 0; i < n; i++)
+		join_pair(&f, i);
 	for (int i = 0; i < n; i++)
 		if (pointwise(g->node[i]))
 			join_operands(&f, i);

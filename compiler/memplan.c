@@ -3,7 +3,8 @@
  * that peers read.
  *
  * 1. Lives.  A memory lives from the action that first makes a value in it to the last that reads one.
- * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape that dies there.
+ * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape that dies there,
+ *    and so does that of a pair whose kernel is done with a row when it writes it.
  * 3. Offsets.  Slots whose lives meet may not overlap.  Several orders are tried (large first, long and large first,
  *    early first), each slot going to the tightest gap that is free for its whole life; the smallest area wins.  The
  *    bytes that live at the busiest action are a lower bound, so the plan knows how far from the best it can be. */
@@ -86,13 +87,13 @@ static void in_place(const Plan *p)
 	const Role *r = &p->role[0];
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
-		for (int m = 0; (a->elementwise || schedule_all_reduce(a)) && m < a->nmake; m++) {
+		for (int m = 0; (a->elementwise || schedule_all_reduce(a) || a->under) && m < a->nmake; m++) {
 			Slot *y = a->make[m];
 			if (!y || y->store != y || always(y) || y->first != i)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
-				if (!x || !takes_over(p, a, i, y, x))
+				if (!x || (a->under && x != a->under) || !takes_over(p, a, i, y, x))
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);

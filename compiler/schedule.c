@@ -57,6 +57,24 @@ bool schedule_all_reduce(const Action *a)
 	return a->how && !strcmp(a->how, "all_reduce");
 }
 
+/* Operands of the first of two, then what the second reads beside them and beside its results; results of both. */
+static void schedule_pair(const Plan *p, List *l, Action *a)
+{
+	const Node *first = a->mate, *second = a->n;
+	for (int k = 0; k < first->nin; k++)
+		take(l, a, first->in[k] && emit_reads(first, k) ? plan_slot(p, first->in[k]) : NULL);
+	for (int k = 0; k < first->nout; k++)
+		make(l, a, plan_slot(p, first->out[k]));
+	for (int k = 0; k < second->nin; k++) {
+		Slot *s = second->in[k] && emit_reads(second, k) ? plan_slot(p, second->in[k]) : NULL;
+		if (s && !listed(a->take, first->nin, s) && !listed(a->make, a->nmake, s))
+			take(l, a, s);
+	}
+	for (int k = 0; k < second->nout; k++)
+		make(l, a, plan_slot(p, second->out[k]));
+	a->under = a->take[0];
+}
+
 static void schedule_group(const Plan *p, List *l, const Group *grp)
 {
 	Node *n = grp->node[grp->nnode - 1];
@@ -68,6 +86,11 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 	a->node = grp->node;
 	a->nnode = grp->nnode;
 	a->how = how;
+	if (grp->nnode == 2 && emit_pair(grp->node[0], n)) {
+		a->mate = grp->node[0];
+		schedule_pair(p, l, a);
+		return;
+	}
 	for (int i = 0; i < grp->nnode && grp->nnode > 1; i++)
 		if (!grp->node[i]->row->expr)
 			a->host = grp->node[i];

@@ -95,11 +95,14 @@ int k_logsoftmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int
 
 /* loss: the negative logarithm of the softmax (or, given logarithms already, of nothing) at the label, times the weight of its
  * class where there are weights.  Labels equal to ignore count nothing; y is outer x inner for K_LOSS_NONE, else one number.
- * logp, when wanted, is as x; lse, the logarithm of the sum of exponentials, as label: the gradient reads it. */
+ * logp, when wanted, is as x; lse, the logarithm of the sum of exponentials, as label: the gradient reads it.  Of both at once, dx
+ * may be x. */
 int k_xent_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
                int64_t inner, int64_t ignore, KLoss);
 int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
                     int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
+                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 
 /* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel, are made

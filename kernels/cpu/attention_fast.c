@@ -23,7 +23,7 @@ typedef void Cell(const float *a, int64_t ar, int64_t ak, const float *b, int64_
 #include "attention_tile.h"
 #endif
 
-typedef struct Cells { int64_t mr, nr; Cell *const *of; } Cells;        /* of: by rows */
+typedef struct Cells { int64_t mr, nr; Cell *const *of; } Cells;        /* of: by rows; 1, 2, 4, 8 and mr */
 
 typedef struct Job {
 	Ctx *c;
@@ -47,6 +47,12 @@ static Cells cells_of(RtIsa isa)
 	};
 	size_t i = (size_t)isa;
 	return all[i < sizeof all / sizeof all[0] ? i : 0];
+}
+
+/* So many rows are done next. */
+static int64_t height(const Cells *c, int64_t left)
+{
+	return left >= c->mr ? c->mr : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -97,7 +103,7 @@ static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, con
 {
 	int64_t nr = j->cells.nr, rows;
 	for (int64_t r = 0; r < p->n; r += rows) {
-		rows = least(j->cells.mr, p->n - r);
+		rows = height(&j->cells, p->n - r);
 		strip(j, rows, x + r * xrow, xrow, 1, z, nr, width * nr, width, s + r * j->cut.srow, j->cut.srow, keys_of(j->a, p->i + r, rows, p->key, p->m), false);
 	}
 }
@@ -107,7 +113,7 @@ static void over_keys(const Job *j, float *y, const float *s, const float *z, in
 {
 	int64_t srow = j->cut.srow, rows;
 	for (int64_t r = 0; r < p->n; r += rows) {
-		rows = least(j->cells.mr, p->n - r);
+		rows = height(&j->cells, p->n - r);
 		Span k = keys_of(j->a, p->i + r, rows, p->key, p->m);
 		if (k.lo < k.hi)
 			strip(j, rows, s + r * srow + k.lo, srow, 1, z + k.lo * zrow, zrow, j->cells.nr, k.hi - k.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
@@ -119,7 +125,7 @@ static void over_queries(const Job *j, float *y, const float *s, const float *z,
 {
 	int64_t srow = j->cut.srow, rows;
 	for (int64_t r = 0; r < p->m; r += rows) {
-		rows = least(j->cells.mr, p->m - r);
+		rows = height(&j->cells, p->m - r);
 		Span q = queries_of(j->a, p->key + r, rows, p->i, p->n);
 		if (q.lo < q.hi)
 			strip(j, rows, s + q.lo * srow + r, 1, srow, z + q.lo * zrow, zrow, j->cells.nr, q.hi - q.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
@@ -134,23 +140,17 @@ static void turn_panels(const Job *j, float *to, const float *x, int64_t row, in
 		gemm_turn(j->c->isa, to + r * width, x + r * row, row, least(nr, rows - r), nr, width);
 }
 
-K_LOOP void copy_rows(float *to, int64_t torow, const float *x, int64_t row, int64_t rows, int64_t width)
+static void copy_rows(float *to, int64_t torow, const float *x, int64_t row, int64_t rows, int64_t width)
+{
+	for (int64_t r = 0; r < rows; r++)
+		memcpy(to + r * torow, x + r * row, (size_t)width * sizeof *to);
+}
+
+static void add_rows(float *to, int64_t torow, const float *x, int64_t row, int64_t rows, int64_t width)
 {
 	for (int64_t r = 0; r < rows; r++)
 		K_VECTOR for (int64_t e = 0; e < width; e++)
-			to[r * torow + e] = x[r * row + e];
-}
-
-/* x (or x +) = rows of scratch. */
-K_LOOP void give_rows(float *x, int64_t row, const float *from, int64_t fromrow, int64_t rows, int64_t width, bool add)
-{
-	for (int64_t r = 0; r < rows; r++)
-		if (add)
-			K_VECTOR for (int64_t e = 0; e < width; e++)
-				x[r * row + e] += from[r * fromrow + e];
-		else
-			K_VECTOR for (int64_t e = 0; e < width; e++)
-				x[r * row + e] = from[r * fromrow + e];
+			to[r * torow + e] += x[r * row + e];
 }
 
 /* Compiled once, for it is rare. */
@@ -217,7 +217,7 @@ K_LOOP void soften(float *s, int64_t n, float scale, float *top, float *sum, flo
 			y[e] *= f;
 		*top = now;
 	}
-	*sum += row_soften(s, n, scale, now);
+	*sum += row_exps(s, n, scale, now, true, s);
 }
 
 K_LOOP void forward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *work)
@@ -311,7 +311,7 @@ K_LOOP void back_block(const Job *j, const Back *t, const float *q, const float 
 	back_scores(j, t);
 	memset(t->dq, 0, (size_t)(p->n * drow) * sizeof *t->dq);
 	over_keys(j, t->dq, t->ds, t->kr, drow, a->d, p);
-	give_rows(dq + p->i * a->q.row, a->q.row, t->dq, drow, p->n, a->d, true);
+	add_rows(dq + p->i * a->q.row, a->q.row, t->dq, drow, p->n, a->d);
 	over_queries(j, t->dv, t->s, t->gr, vrow, a->dv, p);
 	over_queries(j, t->dk, t->ds, t->qr, drow, a->d, p);
 }
@@ -343,8 +343,8 @@ K_LOOP void back_head(const Job *j, int64_t b, int64_t h, bool add, float *work)
 			t.p = (Pair){ i, least(c->queries, see.hi - i), key, m };
 			back_block(j, &t, j->q + qi, dy, j->dq + qi);
 		}
-		give_rows(j->dk + kj, a->k.row, t.dk, c->drow, m, a->d, add);
-		give_rows(j->dv + vj, a->v.row, t.dv, c->vrow, m, a->dv, add);
+		(add ? add_rows : copy_rows)(j->dk + kj, a->k.row, t.dk, c->drow, m, a->d);
+		(add ? add_rows : copy_rows)(j->dv + vj, a->v.row, t.dv, c->vrow, m, a->dv);
 	}
 }
 

@@ -29,30 +29,36 @@ INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, 
 }
 
 /* Rows that are neighbours have addresses that are known. */
+static TARGET void NAME(whole)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add)
+{
+	if (ar == 1)
+		NAME(cell)(MR, a, 1, ak, b, bs, k, y, yrow, add);
+	else
+		NAME(cell)(MR, a, ar, ak, b, bs, k, y, yrow, add);
+}
+
 #define ROWS(n) \
 	static TARGET void NAME(cell##n)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add) \
 	{ \
-		if (ar == 1) \
-			NAME(cell)(n, a, 1, ak, b, bs, k, y, yrow, add); \
-		else \
-			NAME(cell)(n, a, ar, ak, b, bs, k, y, yrow, add); \
+		NAME(cell)(n, a, ar, ak, b, bs, k, y, yrow, add); \
 	}
-ROWS(1) ROWS(2) ROWS(3) ROWS(4)
-#if MR >= 6
-ROWS(5) ROWS(6)
+ROWS(1) ROWS(2)
+#if MR > 4
+ROWS(4)
 #endif
-#if MR >= 14
-ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
+#if MR > 8
+ROWS(8)
 #endif
 #undef ROWS
 
-static Cell *const NAME(cells)[] = {
-	NULL, NAME(cell1), NAME(cell2), NAME(cell3), NAME(cell4),
-#if MR >= 6
-	NAME(cell5), NAME(cell6),
+static Cell *const NAME(cells)[MR + 1] = {
+	[1] = NAME(cell1), [2] = NAME(cell2),
+#if MR > 4
+	[4] = NAME(cell4),
 #endif
-#if MR >= 14
-	NAME(cell7), NAME(cell8), NAME(cell9), NAME(cell10), NAME(cell11), NAME(cell12), NAME(cell13), NAME(cell14),
+#if MR > 8
+	[8] = NAME(cell8),
 #endif
+	[MR] = NAME(whole),
 };
 #undef LANES_ISA

@@ -4,7 +4,7 @@
 #include "rows.h"
 
 typedef struct Loss {
-	float *y, *logp, *lse, *each;   /* each: what a row adds, from row `first` on */
+	float *y, *logp, *lse, *dx, *each;      /* each: what a row adds, from row `first` on */
 	const float *x, *weight, *klse, *dy;
 	const int64_t *label;
 	int64_t n, inner, ignore, first;
@@ -37,7 +37,7 @@ K_LOOP float shift_of(const float *x, int64_t n, int64_t inner)
 {
 	if (inner == 1) {
 		float top = row_most(x, n);
-		return top + logf(row_exps(x, n, top));
+		return top + logf(row_exps(x, n, 1, top, false, NULL));
 	}
 	float top = -INFINITY, sum = 0;
 	for (int64_t j = 0; j < n * inner; j += inner)
@@ -66,16 +66,55 @@ K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(losses)
 
+/* What the gradient of a row is multiplied by. */
+K_LOOP float slope(const Loss *l, int64_t row)
+{
+	return share(l, row) * l->dy[l->kind == K_LOSS_NONE ? row : 0] / (l->kind == K_LOSS_MEAN ? l->used : 1);
+}
+
+/* The loss of a row and its gradient while it is near, with one exponential of each number; dx may be x. */
+K_LOOP void both(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Loss *l = arg;
+	(void)thread;
+	for (int64_t r = l->first + lo; r < l->first + hi; r++) {
+		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r], end = l->n * l->inner;
+		const float *x = l->x + at;
+		float *dx = l->dx + at, w = slope(l, r), here = k == l->ignore ? 0 : x[k * l->inner], top = -INFINITY, sum = 0;
+		if (l->inner == 1) {
+			top = row_most(x, l->n);
+			sum = row_exps(x, l->n, 1, top, true, dx);
+		} else {
+			for (int64_t j = 0; j < end; j += l->inner)
+				top = x[j] > top ? x[j] : top;
+			for (int64_t j = 0; j < end; j += l->inner)
+				sum += dx[j] = fast_exp_belowf(x[j] - top);
+		}
+		float shift = top + logf(sum), f = w / sum;
+		if (l->inner == 1)
+			K_VECTOR for (int64_t j = 0; j < end; j++)
+				dx[j] *= f;
+		else
+			for (int64_t j = 0; j < end; j += l->inner)
+				dx[j] *= f;
+		if (k != l->ignore)
+			dx[k * l->inner] -= w;
+		l->lse[r] = shift;
+		l->each[r - l->first] = k == l->ignore ? 0 : share(l, r) * (shift - here);
+	}
+}
+K_EACH_ISA(both)
+
 /* All rows; where they are summed, as many at a time as the scratch holds. */
 static int run(Ctx *c, Loss *l, int64_t rows)
 {
 	int code = 0;
-	float sum = 0, used = check(c, l, rows, &code);
+	float sum = 0, used = l->used = check(c, l, rows, &code);
 	int64_t room = l->kind == K_LOSS_NONE ? rows : (int64_t)(c->program->work_shared / sizeof(float));
 	for (l->first = 0; !code && l->first < rows; l->first += room) {
 		int64_t m = rows - l->first < room ? rows - l->first : room;
 		l->each = l->kind == K_LOSS_NONE ? l->y : (float *)(void *)c->shared;
-		rt_parallel(c, m, 1 + 2048 / (l->n + 1), K_PICK(c, losses), l);
+		rt_parallel(c, m, 1 + 2048 / (l->n + 1), l->dx ? K_PICK(c, both) : K_PICK(c, losses), l);
 		for (int64_t r = 0; r < m && l->kind != K_LOSS_NONE; r++)
 			sum += l->each[r];
 	}
@@ -88,6 +127,13 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
                int64_t inner, int64_t ignore, KLoss kind)
 {
 	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	return run(c, &l, outer * inner);
+}
+
+int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
+                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	Loss l = { .y = y, .lse = lse, .dx = dx, .x = x, .label = label, .weight = weight, .dy = dy, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
 	return run(c, &l, outer * inner);
 }
 
@@ -106,7 +152,7 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r];
 		const float *x = l->x + at;
 		float *dx = l->y + at, shift = l->klse[r];
-		float w = share(l, r) * l->dy[l->kind == K_LOSS_NONE ? r : 0] / (l->kind == K_LOSS_MEAN ? l->used : 1);
+		float w = slope(l, r);
 		if (l->inner == 1)
 			K_VECTOR for (int64_t j = 0; j < l->n; j++)
 				dx[j] = w * fast_exp_belowf(x[j] - shift);

@@ -39,18 +39,26 @@ K_LOOP float row_most(const float *x, int64_t n)
 	return row_fold_most(s);
 }
 
-/* The sum of exp(x - top).  A row of a large vocabulary is summed in pieces. */
-K_LOOP float row_exps(const float *x, int64_t n, float top)
+/* The sum of exp(scale x - top); with keep they are also written to y, which may be x.  A row of a large vocabulary is summed in pieces. */
+K_LOOP float row_exps(const float *x, int64_t n, float scale, float top, bool keep, float *y)
 {
 	float sum = 0;
 	for (int64_t at = 0; at < n; at += 4096) {
 		int64_t m = n - at < 4096 ? n - at : 4096, i = 0;
 		float s[K_LANES] = { 0 };
 		for (; i + K_LANES <= m; i += K_LANES)
-			for (int j = 0; j < K_LANES; j++)
-				s[j] += fast_exp_belowf(x[at + i + j] - top);
-		for (int j = 0; i < m; i++, j++)
-			s[j] += fast_exp_belowf(x[at + i] - top);
+			K_VECTOR for (int j = 0; j < K_LANES; j++) {
+				float e = fast_exp_belowf(fmaf(x[at + i + j], scale, -top));
+				s[j] += e;
+				if (keep)
+					y[at + i + j] = e;
+			}
+		for (int j = 0; i < m; i++, j++) {
+			float e = fast_exp_belowf(fmaf(x[at + i], scale, -top));
+			s[j] += e;
+			if (keep)
+				y[at + i] = e;
+		}
 		sum += row_fold(s);
 	}
 	return sum;
@@ -66,22 +74,6 @@ K_LOOP float row_sum(const float *x, const float *z, int64_t n)
 			s[j] += z ? x[i + j] * z[i + j] : x[i + j];
 	for (int j = 0; i < n; i++, j++)
 		s[j] += z ? x[i] * z[i] : x[i];
-	return row_fold(s);
-}
-
-/* x becomes exp(scale x - top); the sum of these. */
-K_LOOP float row_soften(float *x, int64_t n, float scale, float top)
-{
-	float s[K_LANES] = { 0 };
-	int64_t i = 0;
-	for (; i + K_LANES <= n; i += K_LANES)
-		for (int j = 0; j < K_LANES; j++) {
-			float e = fast_exp_belowf(fmaf(x[i + j], scale, -top));
-			x[i + j] = e;
-			s[j] += e;
-		}
-	for (int j = 0; i < n; i++, j++)
-		s[j] += x[i] = fast_exp_belowf(fmaf(x[i], scale, -top));
 	return row_fold(s);
 }
 

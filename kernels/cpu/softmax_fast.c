@@ -17,7 +17,7 @@ K_LOOP void one_row(const Soft *s, float *y, const float *x, const float *dy)
 		K_VECTOR for (int64_t j = 0; j < n; j++)
 			y[j] *= scale;
 	} else if (s->kind == LOG) {
-		float top = row_most(x, n), shift = top + logf(row_exps(x, n, top));
+		float top = row_most(x, n), shift = top + logf(row_exps(x, n, 1, top, false, NULL));
 		K_VECTOR for (int64_t j = 0; j < n; j++)
 			y[j] = x[j] - shift;
 	} else if (s->kind == SOFT_GRAD) {

@@ -113,6 +113,13 @@ int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, con
 	return rt_launch(c, "g_xent_grad_f32", 1, 1, args);
 }
 
+int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
+                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	int code = k_xent_f32(c, y, NULL, lse, x, label, weight, outer, n, inner, ignore, kind);
+	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
+}
+
 int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
               KLoss kind)
 {

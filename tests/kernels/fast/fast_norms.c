@@ -17,6 +17,7 @@
 #define k_batchnorm_grad_w_f32 k_plain_batchnorm_grad_w_f32
 #define k_xent_f32 k_plain_xent_f32
 #define k_xent_grad_f32 k_plain_xent_grad_f32
+#define k_xent_both_f32 k_plain_xent_both_f32
 #define k_nll_f32 k_plain_nll_f32
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
@@ -37,6 +38,7 @@
 #undef k_batchnorm_grad_w_f32
 #undef k_xent_f32
 #undef k_xent_grad_f32
+#undef k_xent_both_f32
 #undef k_nll_f32
 #undef k_softmax_f32
 #undef k_logsoftmax_f32
@@ -115,6 +117,11 @@ int test_norms(void)
 		case 2: pre##nll_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how); break; \
 		case 3: pre##softmax_grad_f32(c, y, s->dy, s->x, d[0], d[1], d[2]); break; \
 		case 4: pre##logsoftmax_grad_f32(c, y, s->dy, s->x, d[0], d[1], d[2]); break; \
+		case 5: pre##xent_both_f32(c, y, y + rows, y + 2 * rows, s->x, s->label, w, s->dy, d[0], d[1], d[2], 2, how); break; \
+		case 6: /* in place */ \
+			memcpy(y + 2 * rows, s->x, (size_t)s->n * sizeof *y); \
+			pre##xent_both_f32(c, y, y + rows, y + 2 * rows, y + 2 * rows, s->label, w, s->dy, d[0], d[1], d[2], 2, how); \
+			break; \
 		} \
 	}
 LOSSES(loss, k_)
@@ -138,8 +145,8 @@ int test_losses(void)
 	for (int64_t i = 0; i < 6000; i++)
 		weight[i] = weight[i] * 0.5f + 1;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-		for (int kind = 0; kind < 5; kind++)
-			for (int variant = 0; variant < (kind < 3 ? 6 : 1); variant++) {
+		for (int kind = 0; kind < 7; kind++)
+			for (int variant = 0; variant < (kind == 3 || kind == 4 ? 1 : 6); variant++) {
 				Case s = { .x = x, .dy = dy, .weight = weight, .lse = lse, .label = label, .kind = kind, .variant = variant };
 				memcpy(s.d, sizes[i], sizeof sizes[i]);
 				s.n = s.d[0] * s.d[1] * s.d[2];
@@ -162,6 +169,7 @@ int test_losses(void)
 	float y[64];
 	bad += k_xent_f32(&c, y, NULL, NULL, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_grad_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
+	bad += k_xent_both_f32(&c, y, y, y, x, label, NULL, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	free(x), free(dy), free(weight), free(lse), free(label);
 	return group("losses", bad);
 }
