@@ -6,7 +6,7 @@ mkdir -p "$OUT"
 cat /usr/share/common-licenses/{Apache-2.0,Artistic,GFDL-1.3,GPL-2,GPL-3,LGPL-2.1,MPL-1.1,MPL-2.0} >"$OUT/text"
 "$SBPCC" examples/gpt.ir --ranks 2 -o "$OUT/two" "$@"
 echo "some of the plan (all of it: $OUT/two/plan.ir)"
-"$SBPCC" examples/gpt.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(tokens|embed\.w|x0|x1\.seen|logits|loss|embed\.w\.grad) ' || true
+"$SBPCC" examples/gpt.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(plan:|tokens|embed\.w|x0|x1\.seen|logits|loss|embed\.w\.grad) ' || true
 make -s -C "$OUT/two"
 rm -rf "$OUT/checkpoint"
 "$OUT/two/trainer" --data "$OUT/text" --checkpoint "$OUT/checkpoint" --every=100
