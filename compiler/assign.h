@@ -15,6 +15,7 @@ typedef struct Kind {
 	double *move;                   /* [from][to]: seconds; NAN: not asked for yet */
 	double *part;                   /* bytes of the largest part */
 	int moved;                      /* for how many forms move and part have room */
+	struct Step { uint64_t key; double seconds; } *step; int nstep, room;   /* changes along one axis of the mesh, by their code */
 } Kind;
 
 /* Nodes that are alike: the ways to run them. */

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { WAYS = 250 };                    /* of one node, before it is asked which are worth it */
+
 void ways_key(Ways *w, int64_t x)
 {
 	arena_push(w->arena, w->key, w->nkey, x);
@@ -92,9 +94,57 @@ static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp
 	return best >= 0;
 }
 
-/* The quickest way of changes along one axis of the mesh after the other: each is as it was (0), at a form between (1) or as it will be (2). */
-static double axis_by_axis(Ways *w, const Value *v, const Sbp *from, const Sbp *to)
+/* 14 bits. */
+static uint64_t code(const Sbp *s)
 {
+	return (uint64_t)s->kind | (uint64_t)s->axis << 2 | (uint64_t)s->leaf << 7 | (uint64_t)s->red << 12;
+}
+
+static struct Step *step_at(const Kind *k, uint64_t key)
+{
+	uint64_t mask = (uint64_t)k->room - 1, at = key * 0x9e3779b97f4a7c15u >> 32 & mask;
+	while (k->step[at].key && k->step[at].key != key)
+		at = (at + 1) & mask;
+	return &k->step[at];
+}
+
+static void more_steps(Ways *w, Kind *k)
+{
+	struct Step *old = k->step;
+	int n = k->room;
+	k->room = n ? 2 * n : 1 << 8;
+	k->step = arena_array(w->arena, struct Step, k->room);
+	for (int i = 0; i < n; i++)
+		if (old[i].key)
+			*step_at(k, old[i].key) = old[i];
+}
+
+/* A change along axis k of the mesh; what does not fit into a key is asked for each time. */
+static double step_of(Ways *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
+{
+	uint64_t key = 1 + (uint64_t)k;
+	bool fits = w->mesh->ndim <= 3 && !then[k].before && !then[k].after && then[k].leaf < 32;
+	key = key << 14 | code(&then[k]);
+	for (int i = 0; i < w->mesh->ndim; i++) {
+		key = key << 14 | code(&now[i]);
+		fits &= !now[i].before && !now[i].after && now[i].leaf < 32;
+	}
+	if (!fits)
+		return cost_move(kind->v, now, then, w->mesh);
+	if (2 * kind->nstep >= kind->room)
+		more_steps(w, kind);
+	struct Step *s = step_at(kind, key);
+	if (!s->key) {
+		kind->nstep++;
+		*s = (struct Step){ key, cost_move(kind->v, now, then, w->mesh) };
+	}
+	return s->seconds;
+}
+
+/* The quickest way of changes along one axis of the mesh after the other: each is as it was (0), at a form between (1) or as it will be (2). */
+static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
+{
+	const Value *v = kind->v;
 	const Mesh *m = w->mesh;
 	Sbp at[MESH_DIMS][3];
 	double best[81];
@@ -119,7 +169,7 @@ static double axis_by_axis(Ways *w, const Value *v, const Sbp *from, const Sbp *
 			for (int next = place[k] + 1; next < 3; next++) {
 				memcpy(then, now, sizeof then);
 				then[k] = at[k][next];
-				double t = sbp_equal(&now[k], &then[k], 1) ? 0 : sbp_can(then, m->ndim) ? cost_move(v, now, then, m) : INFINITY;
+				double t = sbp_equal(&now[k], &then[k], 1) ? 0 : sbp_can(then, m->ndim) ? step_of(w, kind, now, then, k) : INFINITY;
 				int end = s + (next - place[k]) * unit;
 				best[end] = fmin(best[end], best[s] + t);
 			}
@@ -147,7 +197,7 @@ static double price(Ways *w, Kind *k, int from, int to)
 	if (!sbp_can(b, w->mesh->ndim))
 		return INFINITY;
 	double t = fill ? figures.start + k->part[to] / figures.bytes : 0;
-	return t + (!differ ? 0 : differ == 1 ? cost_move(k->v, a, b, w->mesh) : axis_by_axis(w, k->v, a, b));
+	return t + (!differ ? 0 : axis_by_axis(w, k, a, b));
 }
 
 double kind_move(Ways *w, Kind *k, int from, int to)
@@ -238,6 +288,34 @@ static bool allowed(const Ways *w, const Node *n, const NodePin *pin, const NdSi
 	return true;
 }
 
+/* Whether ranks hold plain ranges of all that a way cuts. */
+static bool ranges(const Ways *w, const Node *n, const NdSig *s)
+{
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		const Sbp *f = i < n->nin ? s->in[i] : s->out[i - n->nin];
+		for (int k = 0; v && k < w->mesh->ndim; k++)
+			if (f[k].kind == SBP_S && sbp_plain(v, f, w->mesh, k).leaf)
+				return false;
+	}
+	return true;
+}
+
+/* On meshes of three and more axes mixtures are many: then those that cut inside of a factor of an axis are not looked at. */
+static void thin(const Ways *w, const Node *n, Way *x)
+{
+	int kept = 0;
+	for (int i = 0; i < x->nsig; i++)
+		kept += ranges(w, n, &x->sig[i]);
+	if (x->nsig <= WAYS || !kept)
+		return;
+	kept = 0;
+	for (int i = 0; i < x->nsig; i++)
+		if (ranges(w, n, &x->sig[i]))
+			x->sig[kept++] = x->sig[i];
+	x->nsig = kept;
+}
+
 static Way *new_way(Ways *w, int index)
 {
 	Node *n = w->g->node[index];
@@ -249,6 +327,7 @@ static Way *new_way(Ways *w, int index)
 	for (int i = 0; i < all; i++)
 		if (allowed(w, n, w->pins->node[index], &sig[i]))
 			arena_push(w->arena, x->sig, x->nsig, sig[i]);
+	thin(w, n, x);
 	if (!x->nsig) {                         /* along each axis there is one: together no form can say them */
 		fail_at(EXIT_NOPLAN, n->loc, "%s cannot run by its pin along all axes of mesh %s at once: an axis is split by whole ranges or by its factors, and P has one reduction", n->op, w->mesh->name);
 		x->sig = sig;
