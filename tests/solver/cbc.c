@@ -1,4 +1,4 @@
-/* program MODEL RANKS FILE.lp: writes the choice of signatures for a model, on a mesh of that shape ("4" or "2, 2"), as an integer program
+/* cbc MODEL RANKS FILE.lp: writes the choice of signatures for a model, on a mesh of that shape ("4" or "2, 2"), as an integer program
  * for CBC, and prints what the solver found: cost, bound, and the constant that the program lacks.
  *
  * One variable for each choice, and one for each pair of choices at the ends of an edge that the sums of its row and its column tie to
