@@ -224,9 +224,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 {
 	Value *v = n->out[i], *raw = beside(b->g, v, from, v->place, v->loc, "raw");
-	const Annot *pin = annot_find(v->annot, "sbp");
-	const Value *kept = v->into ? v->into : NULL;
-	Cause c = { kept ? kept->loc : pin && pin->loc.file ? pin->loc : v->loc, n->from && !kept ? n->from : NULL, n };
+	Cause c = { n->loc, n->from, n };        /* of the node, not of the value: a dump tells that of no value */
 	raw->def = n;
 	raw->defidx = i;
 	n->out[i] = raw;
