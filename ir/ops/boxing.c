@@ -23,7 +23,7 @@ static int eval_boxing(Node *n, Tensor **in, Tensor **out)
 }
 
 const Op ops_boxing[] = {
-	{ .name = "Boxing", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .attrs = "how:string!", .shape = shape_boxing, .kernel = "boxing",
+	{ .name = "Boxing", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .attrs = "how:string!", .shape = shape_boxing, .kernel = "boxing", .factors = "... -> ...",
 	  .eval = eval_boxing, .linear = "x", .grad = "dx = Identity(dy)", .cost = cost_bytes,
 	  .moves = true, .carries = true,
 	  .test = "x:[2,3] =how:\"slice\"" },
