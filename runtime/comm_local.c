@@ -38,7 +38,8 @@ typedef struct Shared {
 /* How far a rank is: the number of a transfer times PHASES, plus a phase of it. */
 typedef struct Signal {
 	_Atomic uint32_t at, asleep;
-	char rest[LINE - 2 * sizeof(uint32_t)];
+	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
+	char rest[LINE - 2 * sizeof(uint32_t) - sizeof(uint64_t)];
 } Signal;
 enum { PHASES = 256, READY = 1, SUMMED = 2, DONE = PHASES - 1 };
 
@@ -69,9 +70,23 @@ static void breathe(void)
 #endif
 }
 
+/* Since then this rank has waited for others. */
+static void has_waited(const Ctx *c, double since)
+{
+	const Local *l = c->comm->state;
+	atomic_fetch_add(&l->signal[c->rank].waited, (uint64_t)(1e9 * (rt_seconds() - since)));
+}
+
+static double waited(const Ctx *c, int rank)
+{
+	const Local *l = c->comm->state;
+	return 1e-9 * (double)atomic_load(&l->signal[rank].waited);
+}
+
 static int barrier(Ctx *c)
 {
 	Local *l = c->comm->state;
+	double since = rt_seconds();
 	uint32_t round = atomic_load(&l->shared->round);
 	if (atomic_fetch_add(&l->shared->arrived, 1) + 1 == (uint32_t)c->nrank) {
 		atomic_store(&l->shared->arrived, 0);
@@ -86,6 +101,7 @@ static int barrier(Ctx *c)
 	}
 	while (atomic_load(&l->shared->round) == round)
 		futex_wait(&l->shared->round, round);
+	has_waited(c, since);
 	return 0;
 }
 
@@ -106,6 +122,9 @@ static void await(const Ctx *c, int rank, uint32_t phase)
 	const Local *l = c->comm->state;
 	Signal *s = &l->signal[rank];
 	uint32_t want = l->number * PHASES + phase, now;
+	if ((int32_t)(atomic_load(&s->at) - want) >= 0)
+		return;
+	double since = rt_seconds();
 	for (int i = 0; i < l->spins; i++) {
 		if ((int32_t)(atomic_load(&s->at) - want) >= 0)
 			return;
@@ -115,6 +134,7 @@ static void await(const Ctx *c, int rank, uint32_t phase)
 	while ((int32_t)((now = atomic_load(&s->at)) - want) < 0)
 		futex_wait(&s->at, now);
 	atomic_fetch_sub(&s->asleep, 1);
+	has_waited(c, since);
 }
 
 static void await_all(const Ctx *c, const RtRoute *r, uint32_t phase)
@@ -360,7 +380,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		return RT_PEER;
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
-	RtComm comm = { "local", move, barrier, l };
+	RtComm comm = { "local", move, barrier, waited, l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank };
 	c.bound = bind_rank(rank, p->nrank);
 	int code = agree(&c);
@@ -379,20 +399,61 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	return code;
 }
 
+static void end_all(const pid_t *pid, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (pid[k])
+			kill(pid[k], SIGKILL);
+}
+
+/* A rank that is stopped for so many seconds is lost: the others would wait for it for ever.  When all were stopped together, this process
+ * too, time has passed without meaning: so it is looked at twice. */
+enum { PATIENCE = 60 };
+typedef struct Stopped { int rank, looks; double since; } Stopped;
+
+static void wake(int sig)
+{
+	(void)sig;
+}
+
+static bool is_lost(Stopped *s)
+{
+	if (s->rank < 0 || rt_seconds() - s->since < PATIENCE)
+		return false;
+	alarm(1);
+	return ++s->looks > 1;
+}
+
+/* A rank was stopped or goes on. */
+static void note_stop(Stopped *s, int rank, bool stopped)
+{
+	if (stopped && s->rank < 0)
+		*s = (Stopped){ rank, 0, rt_seconds() };
+	else if (!stopped && s->rank == rank)
+		s->rank = -1;
+	alarm(s->rank < 0 ? 0 : PATIENCE + 1);
+}
+
 /* Waits for all; the first that fails takes the others with it, and its code is the job's. */
 static int wait_all(pid_t *pid, int n)
 {
 	int code = 0;
 	bool now = false;
+	Stopped stopped = { .rank = -1 };
+	rt_on(SIGALRM, wake);
 	for (int left = n; left > 0;) {
 		int status;
-		pid_t p = wait(&status);
+		pid_t p = waitpid(-1, &status, WUNTRACED | WCONTINUED);
 		if (p < 0 && errno == EINTR && atomic_load(stop_flag) >= 2 && !code) {
 			code = RT_STOPPED;      /* asked twice */
 			now = true;
-			for (int k = 0; k < n; k++)
-				if (pid[k])
-					kill(pid[k], SIGKILL);
+			end_all(pid, n);
+		}
+		if (p < 0 && errno == EINTR && !code && is_lost(&stopped)) {
+			fprintf(stderr, "rank %d has been stopped for %d seconds: it is lost\n", stopped.rank, PATIENCE);
+			code = RT_PEER;
+			now = true;
+			end_all(pid, n);
 		}
 		if (p < 0 && errno == EINTR)
 			continue;
@@ -401,7 +462,9 @@ static int wait_all(pid_t *pid, int n)
 		int r = 0;
 		while (r < n && pid[r] != p)
 			r++;
-		if (r == n)
+		if (r < n && (WIFSTOPPED(status) || WIFCONTINUED(status)))
+			note_stop(&stopped, r, WIFSTOPPED(status));
+		if (r == n || WIFSTOPPED(status) || WIFCONTINUED(status))
 			continue;
 		left--;
 		int mine = WIFEXITED(status) ? WEXITSTATUS(status) : RT_PEER;
@@ -413,9 +476,7 @@ static int wait_all(pid_t *pid, int n)
 			continue;               /* so do the others */
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "rank %d was ended by signal %d\n", r, WTERMSIG(status));
-		for (int k = 0; k < n; k++)
-			if (pid[k])
-				kill(pid[k], SIGKILL);
+		end_all(pid, n);
 	}
 	return code;
 }

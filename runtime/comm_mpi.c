@@ -440,7 +440,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	}
 	rt_signals(ask);
 	Mpi m = { .rank = rank };
-	RtComm comm = { "mpi", move, barrier, &m };
+	RtComm comm = { "mpi", move, barrier, NULL, &m };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = on_this_machine() };
 	int code = one_rank(&c, &m, body, arg);
 	fflush(stdout);

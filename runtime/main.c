@@ -207,6 +207,8 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 		bool due = a->save_every && c->step % a->save_every == 0, end = stop || c->step == r->steps;
 		if (a->eval_every && !stop && (c->step % a->eval_every == 0 || end))
 			code = evaluate_between(c, r);
+		if (!code && (a->checkpoint ? due || end : end))
+			code = rt_replicas(c);
 		if (!code && a->checkpoint && (due || end)) {
 			code = rt_save(c, c->step, end);
 			saved = c->step;

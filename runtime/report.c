@@ -109,6 +109,22 @@ void rt_report_eval(const Ctx *c, RtReport *r, int64_t samples, double loss)
 	flush(stdout, &r->lost, "standard output");
 }
 
+/* Names a rank for which the others waited much longer than it did for them. */
+static void name_slow(const Ctx *c, double t)
+{
+	int least = 0;
+	double sum = 0;
+	if (c->nrank < 2 || !c->comm->waited)
+		return;
+	for (int i = 0; i < c->nrank; i++) {
+		least = c->comm->waited(c, i) < c->comm->waited(c, least) ? i : least;
+		sum += c->comm->waited(c, i);
+	}
+	double own = c->comm->waited(c, least), others = (sum - own) / (c->nrank - 1);
+	if (others - own > 1 && others - own > 0.2 * t)
+		printf("rank %d is slow: the others waited %.1f of %.1f s, it %.1f\n", least, others, t, own);
+}
+
 void rt_report_end(const Ctx *c, RtReport *r, int code)
 {
 	double t = rt_seconds() - r->begin;
@@ -121,6 +137,7 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	r->log = NULL;
 	if (code || done <= 0)
 		return;
+	name_slow(c, t);
 	printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), what(r));
 	if (measured)
 		printf("memory of rank 0: %zu bytes planned, %zu measured", rt_memory_planned(c, r->saves), measured);

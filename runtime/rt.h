@@ -261,6 +261,7 @@ typedef struct RtComm {
 	const char *name;
 	int (*move)(Ctx *, const struct RtRoute *, void *y, const void *x);      /* one transfer, after those before it */
 	int (*barrier)(Ctx *);
+	double (*waited)(const Ctx *, int rank);        /* seconds that a rank has waited for others; NULL: nobody knows */
 	void *state;
 } RtComm;
 

@@ -45,6 +45,9 @@ typedef const void *RtSource(void *arg, int rank);                       /* wher
 void rt_route_take(Ctx *, const RtRoute *, void *y, RtSource *, void *arg);              /* all blocks, in their order */
 void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* y = x[0] + x[1] + ..., by combine */
 
+/* replicas.c: 0 when all ranks hold the same of what they keep whole; all ranks call it. */
+int rt_replicas(Ctx *);
+
 /* init.c: the parameter that this row is the average of; NULL: it is none. */
 const RtKept *rt_averaged(const RtProgram *, const RtKept *);
 

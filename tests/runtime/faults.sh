@@ -78,6 +78,28 @@ wait $job
 status=$?
 [ $status = 75 ] && echo "ok second-signal-87" || echo "not ok second-signal-87: exit status $status"
 
+# A rank that is stopped for a while goes on; one that is only slow is named; one that stays stopped is lost after a minute.
+rm -f running
+two/trainer --steps=5000 --every=1 >running 2>&1 &
+job=$!
+until [ -s running ]; do sleep 0.05; done
+slow=$(pgrep -P $job | tail -n 1)
+kill -STOP "$slow" && sleep 5 && kill -CONT "$slow"
+while kill -0 $job 2>/dev/null && [ $((k += 1)) -lt 40 ]; do kill -STOP "$slow" && sleep 0.09 && kill -CONT "$slow" && sleep 0.01; done 2>/dev/null
+wait $job
+status=$?
+[ $status = 0 ] && echo "ok stopped-for-5-seconds-88" || echo "not ok stopped-for-5-seconds-88: exit status $status"
+grep -q '^rank 1 is slow' running && echo "ok slow-rank-is-named-90" || echo "not ok slow-rank-is-named-90: $(tail -n 2 running)"
+if [ -n "$LONG" ]; then
+	two/trainer --steps=100000000 >running 2>&1 &
+	job=$!
+	sleep 1
+	kill -STOP "$(pgrep -P $job | tail -n 1)"
+	wait $job
+	status=$?
+	[ $status = 22 ] && grep -q 'rank 1 has been stopped for 60 seconds' running && echo "ok stopped-for-long-88" || echo "not ok stopped-for-long-88: exit status $status"
+fi
+
 # Damaged checkpoints: the older one is offered, and loaded when asked.
 rm -rf ck && one/trainer --checkpoint=ck --every-checkpoint=20 --steps=40 >log 2>&1
 damaged() { # name, text: step 40 of bad is damaged
