@@ -53,7 +53,7 @@ static bool served_one(const Value *v, const Sbp *s)
 
 bool sbp_served(const Node *n, const Sig *s, int parts)
 {
-	if (s->run && !n->row->random)
+	if (s->define || (s->run && !n->row->random))
 		return false;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && (!served_one(n->in[i], &s->in[i]) || (s->in[i].kind == SBP_S && n->in[i]->type->dim[s->in[i].axis] < parts)))

@@ -109,7 +109,11 @@ const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0
 void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
 
 /* signatures.c: the legal ways to run a node. */
-typedef struct Sig { Sbp *in, *out; bool run; } Sig;          /* along one axis of a mesh; run: a rank's part is one run, for its kernel counts from there */
+typedef struct Sig {                                         /* along one axis of a mesh */
+	Sbp *in, *out;
+	bool run;                       /* a rank's part is one run, for its kernel counts from there */
+	bool define;                    /* the node is replaced by its definition, in which its operands and results lie like this */
+} Sig;
 typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
 Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
 NdSig *sbp_product(Node *, const Mesh *, Arena *, int *n);   /* all mixtures of these along the axes of a mesh that forms can say */
@@ -134,6 +138,9 @@ int    sbp_solve(Graph *, Plan *);
 /* choice.c: one signature for a node. */
 bool   sbp_served(const Node *, const Sig *, int parts);     /* the passes behind this one can hold and run it */
 NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
+
+/* define.c: nodes that run by their definitions. */
+int define_nodes(Graph *, const Mesh *);                     /* after the SBP of every value is chosen; -1 after explaining */
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */

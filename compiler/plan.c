@@ -38,5 +38,5 @@ int plan_run(Graph *g)
 	for (int i = 0; i < g->nvalue; i++)
 		g->value[i]->place = place;
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
-	return sbp_solve(g, p);
+	return sbp_solve(g, p) || define_nodes(g, p->main) ? -1 : 0;
 }

@@ -100,7 +100,7 @@ static int find_uses(Node *n, const FactorRule *r, int f, Use *use, int *has, bo
 		bool out = i >= n->nin;
 		const Value *v = out ? n->out[i - n->nin] : n->in[i];
 		has[i] = v ? find_use(r, out, out ? i - n->nin : i, v, f, &use[i]) : 0;
-		if (has[i] < 0 || (out && v && !has[i] && !floating(v)))
+		if (has[i] < 0 || (out && v && !has[i] && !floating(v) && !(f < 64 && r->defined >> f & 1)))
 			return -1;
 		if (!has[i])
 			continue;
@@ -131,7 +131,7 @@ static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **li
 	int *has = arena_array(a, int, n->nin + n->nout + 1);
 	bool whole;
 	int leaves = find_uses(n, r, f, use, has, &whole);
-	bool run = f < 64 && r->runs >> f & 1;
+	bool run = f < 64 && r->runs >> f & 1, define = f < 64 && r->defined >> f & 1;
 	for (int i = 0; run && i < n->nin + n->nout; i++)
 		if (has[i] && use[i].from)
 			leaves = 0;
@@ -142,11 +142,12 @@ static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **li
 			break;                  /* the same again */
 		Sig *s = new_sig(n, a, list, count);
 		s->run = run;
+		s->define = define;
 		for (int i = 0; i < n->nin; i++)
 			if (has[i])
 				s->in[i] = cut(&use[i], leaf);
 		for (int i = 0; i < n->nout; i++)
-			s->out[i] = has[n->nin + i] ? cut(&use[n->nin + i], leaf) : (Sbp){ .kind = SBP_P, .red = r->red };
+			s->out[i] = has[n->nin + i] ? cut(&use[n->nin + i], leaf) : (Sbp){ .kind = define ? SBP_B : SBP_P, .red = define ? RED_SUM : r->red };
 	}
 }
 

@@ -56,6 +56,13 @@ int factor_run(FactorRule *r, int64_t len)
 	return f;
 }
 
+int factor_defined(FactorRule *r, int64_t len)
+{
+	int f = factor_add(r, len);
+	r->defined |= f < 64 ? (uint64_t)1 << f : 0;
+	return f;
+}
+
 void factor_product(FactorRule *r, bool out, int at, int axis, int n, const FactorPart *part)
 {
 	FactorProduct p = { out, at, axis, n, arena_array(r->arena, FactorPart, n) };

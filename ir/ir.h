@@ -513,12 +513,14 @@ struct FactorRule {
 	FactorProduct *product; int nproduct;
 	Reduce red;                     /* how partial results combine over a factor that they lack */
 	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
+	uint64_t defined;               /* bit f: where factor f is cut the node runs by its definition, whose nodes reduce over it; results that lack it are whole */
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
 FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
 int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
 int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
+int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);

@@ -64,6 +64,17 @@ static int factor_loss(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* The sum over classes is one over ranks. */
+static int factor_xent(Node *n, FactorRule *r)
+{
+	if (factor_loss(n, r))
+		return -1;
+	r->in[0][1] = factor_defined(r, in_type(n, 0)->dim[1]);
+	if (n->nout > 1 && r->out[1])
+		r->out[1][1] = r->in[0][1];
+	return 0;
+}
+
 /* Of some of the classes, labels of others pick nothing. */
 static int factor_nll(Node *n, FactorRule *r)
 {
@@ -120,7 +131,7 @@ const Op ops_loss[] = {
 	  .own = own_xent, .stash = "lse",
 	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, labels, weights, lse, doutput)",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss,
-	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_loss, .cost = cost_pointwise,
+	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_xent, .cost = cost_pointwise,
 	  .flops = 10,
 	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
 		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | scores:[3,5] labels:{-1,4,2} "

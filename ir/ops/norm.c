@@ -634,6 +634,21 @@ static int factors_but(Node *n, FactorRule *r, const bool *whole)
 	return 0;
 }
 
+/* An axis over which the node reduces: of the first operand, those that have it, and the first result. */
+static void reduced_axis(Node *n, FactorRule *r, int axis)
+{
+	Type *x = in_type(n, 0);
+	int f = factor_defined(r, x->dim[axis]);
+	for (int i = 0; i < n->nin; i++) {
+		Type *t = in_type(n, i);
+		int at = t ? axis - (x->rank - t->rank) : -1;
+		if (r->in[i] && at >= 0 && dim_same(t->dim[at], x->dim[axis]))
+			r->in[i][at] = f;
+	}
+	if (r->out[0])
+		r->out[0][axis] = f;
+}
+
 static int factor_softmax(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
@@ -641,7 +656,10 @@ static int factor_softmax(Node *n, FactorRule *r)
 	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
 		return -1;
 	whole[axis] = true;
-	return factors_but(n, r, whole);
+	if (factors_but(n, r, whole))
+		return -1;
+	reduced_axis(n, r, axis);
+	return 0;
 }
 
 static int factor_layernorm(Node *n, FactorRule *r)
@@ -652,7 +670,11 @@ static int factor_layernorm(Node *n, FactorRule *r)
 		return -1;
 	for (int i = axis; i < rank; i++)
 		whole[i] = true;
-	return factors_but(n, r, whole);
+	if (factors_but(n, r, whole))
+		return -1;
+	for (int i = axis; i < rank; i++)
+		reduced_axis(n, r, i);
+	return 0;
 }
 
 /* Channels with their vectors; the batch and the rest unless statistics are taken over them. */

@@ -18,9 +18,9 @@ enum { MAXOUT = 8, MAXPLACE = 16 };
 
 typedef struct Whole { Run r; const Case *c; Tensor *in[MAXIN], *out[MAXOUT]; int nout; Arena *a; } Whole;
 
-static bool near(double a, double b)
+static bool near(double a, double b, DType t)
 {
-	return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * (1 + fabs(b));
+	return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= (t == DT_FLOAT ? 1e-5 : 1e-9) * (1 + fabs(b));
 }
 
 static void copy_element(const Tensor *from, int64_t i, Tensor *to, int64_t k)
@@ -175,17 +175,18 @@ static int first_copy(const Form *f, int place)
 	return at;
 }
 
-static bool equal(const Tensor *x, const Tensor *y)
+static bool equal(const Tensor *x, const Tensor *y, DType inside)
 {
 	if (x->rank != y->rank || memcmp(x->dim, y->dim, (size_t)x->rank * sizeof *x->dim) != 0)
 		return false;
 	for (int64_t i = 0; i < tensor_elements(x); i++)
-		if (!near(tensor_get(x, i), tensor_get(y, i)))
+		if (!near(tensor_get(x, i), tensor_get(y, i), inside))
 			return false;
 	return true;
 }
 
-static const char *join(const Tensor *whole, const Form *f, FormPart *part, Tensor **got, int places, Arena *a)
+/* Puts the parts together in `whole`; want: what it must be. */
+static const char *join(Tensor *whole, const Tensor *want, const Form *f, FormPart *part, Tensor **got, int places, Arena *a)
 {
 	int64_t n = tensor_elements(whole);
 	Sum s = { .v = arena_array(a, double, n + 1), .terms = arena_array(a, int, n + 1) };
@@ -196,15 +197,17 @@ static const char *join(const Tensor *whole, const Form *f, FormPart *part, Tens
 		if (!got[p])
 			continue;
 		int first = first_copy(f, p);
-		if (first != p && !equal(got[p], got[first]))
+		if (first != p && !equal(got[p], got[first], whole->dtype))
 			return "differs among ranks that should hold the same";
 		s.from = got[p];
 		if (first == p)
 			each(&part[p], whole->dim, add, &s);
 	}
-	for (int64_t i = 0; i < n; i++)
-		if (!s.terms[i] || !near(s.v[i], tensor_get(whole, i)))
+	for (int64_t i = 0; i < n; i++) {
+		if (!s.terms[i] || (want && !near(s.v[i], tensor_get(want, i), want->dtype)))
 			return "of the parts is not the whole";
+		tensor_set(whole, i, s.v[i]);
+	}
 	return NULL;
 }
 
@@ -231,11 +234,12 @@ static void origins(const FormPart *p, int64_t *from)
 }
 
 /* What a rank without work holds of a result. */
-static Tensor *neutral(const Tensor *whole, const Form *f, const FormPart *p, Arena *a)
+static Tensor *neutral(const Type *whole, const Form *f, const FormPart *p, Arena *a)
 {
 	static const double with[] = { [FORM_SUM] = 0, [FORM_MAX] = -INFINITY, [FORM_MIN] = INFINITY, [FORM_PROD] = 1 };
 	double x = 0;
-	Tensor *t = part_of(whole, p, a);
+	Type *part = type_of_part(whole, p, a);
+	Tensor *t = tensor_new(a, whole->elem, part->rank, part->dim);
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_P)
 			x = with[f->cut[k].reduce];
@@ -244,10 +248,9 @@ static Tensor *neutral(const Tensor *whole, const Form *f, const FormPart *p, Ar
 	return t;
 }
 
-/* One signature on one mesh. */
-static bool check(const Whole *w, const NdSig *s, const Mesh *m)
+/* Runs a node by a signature on operands that are cut for it; NULL, or what is wrong.  sum[i]: result i put together again. */
+static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor *const *whole, Tensor *const *want, Tensor **sum, Arena *arena)
 {
-	const Node *n = w->r.n;
 	Arena a = { 0 };
 	Form fin[MAXIN], fout[MAXOUT];
 	FormPart pin[MAXIN][MAXPLACE], pout[MAXOUT][MAXPLACE];
@@ -258,7 +261,7 @@ static bool check(const Whole *w, const NdSig *s, const Mesh *m)
 		if (n->in[i]) {
 			fin[i] = sbp_form(n->in[i], s->in[i], m);
 			term_of(&fin[i], 0, &count);
-			term[i] = terms_of(w->in[i], count, &a);
+			term[i] = terms_of(whole[i], count, &a);
 		}
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
@@ -298,17 +301,105 @@ static bool check(const Whole *w, const NdSig *s, const Mesh *m)
 		for (int i = 0; i < n->nout && !wrong; i++) {
 			if (!n->out[i])
 				continue;
-			got[i][p] = out[i] = part ? out[i] : neutral(w->out[i], &fout[i], &pout[i][p], &a);
+			got[i][p] = out[i] = part ? out[i] : neutral(n->out[i]->type, &fout[i], &pout[i][p], &a);
 			for (int k = 0; k < pout[i][p].naxis; k++)
 				if (out[i]->rank != pout[i][p].naxis || out[i]->dim[k] != pout[i][p].axis[k].len)
 					wrong = name_fmt("result %d of rank %d is not as long as its part", i, p);
 		}
 	}
 	for (int i = 0; i < n->nout && !wrong; i++) {
-		const char *why = n->out[i] ? join(w->out[i], &fout[i], pout[i], got[i], m->nrank, &a) : NULL;
+		const Type *t = n->out[i] ? n->out[i]->type : NULL;
+		sum[i] = t ? tensor_new(arena, t->elem, t->rank, t->dim) : NULL;
+		const char *why = t ? join(sum[i], want ? want[i] : NULL, &fout[i], pout[i], got[i], m->nrank, &a) : NULL;
 		if (why)
 			wrong = name_fmt("result %d %s", i, why);
 	}
+	arena_free(&a);
+	return wrong;
+}
+
+/* With as many results as it has, else with those that it must have. */
+static bool whole_case(Whole *w, const Case *c, Tensor **t, Arena *a)
+{
+	const Schema *s = c->op->schema;
+	int few = nresults(c->op), all = s->nout && !s->out[s->nout - 1].variadic ? s->nout : few;
+	for (int nout = all; nout >= few; nout = nout > few ? few : few - 1) {
+		Tensor *in[MAXIN];
+		FILE *keep;
+		*w = (Whole){ .c = c, .nout = nout, .a = a };
+		memcpy(w->in, t, sizeof w->in);
+		memcpy(w->r.t, t, sizeof w->r.t);
+		quiet(&keep);
+		bool ok = nout <= MAXOUT && build_case(&w->r, c, nout, false) == 0;
+		inputs_of(c, t, in);
+		ok = ok && eval_graph(w->r.g, in, w->out, a, (EvalOpts){ 0 }) == 0;
+		diag_out = keep;
+		diag_reset();
+		if (ok)
+			return true;
+		model_free(w->r.m);
+	}
+	return false;
+}
+
+static bool is_marked(const Node *n, void *arg)
+{
+	(void)arg;
+	return n->mark == 1;
+}
+
+/* By its definition: each node of that runs by any of its signatures, whatever they are. */
+static const char *run_definition(const Whole *w, const Mesh *m)
+{
+	Whole d;
+	Arena a = { 0 };
+	const char *wrong = NULL;
+	if (!whole_case(&d, w->c, (Tensor **)w->in, &a))
+		return "it cannot be built again";
+	d.r.n->mark = 1;
+	if (inline_lower(d.r.g, is_marked, NULL) || infer_graph(d.r.g))
+		return "it has no definition";
+	factors_run(d.r.g);
+	Tensor **now = arena_array(&a, Tensor *, d.r.g->nvalue + 1);
+	for (int i = 0; i < d.r.g->nvalue; i++)
+		now[i] = d.r.g->value[i]->data;
+	for (int i = 0; i < w->c->nin; i++)
+		if (d.r.in[i])
+			now[d.r.in[i]->id] = w->in[i];
+	for (int i = 0; i < d.r.g->nnode && !wrong; i++) {
+		Node *n = d.r.g->node[i];
+		Tensor *in[MAXIN] = { 0 }, *out[MAXOUT] = { 0 };
+		int count;
+		NdSig *list = sbp_product(n, m, &a, &count), *s = &list[(int)uniform(0, count)];
+		for (int k = 0; k < m->ndim; k++)
+			if (s->sig[k]->define)
+				s = &list[0];
+		for (int k = 0; k < n->nin; k++)
+			in[k] = n->in[k] ? now[n->in[k]->id] : NULL;
+		wrong = run_sig(n, s, m, in, NULL, out, &a);
+		if (wrong)
+			wrong = name_fmt("by definition, %s: %s", n->op, wrong);
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				now[n->out[k]->id] = out[k];
+	}
+	for (int i = 0; i < d.r.g->nout && !wrong; i++)
+		if (!equal(now[d.r.g->out[i]->id], w->out[i], DT_FLOAT))       /* norms count in float */
+			wrong = name_fmt("by definition, result %d is another", i);
+	model_free(d.r.m);
+	arena_free(&a);
+	return wrong;
+}
+
+/* One signature on one mesh. */
+static bool check(const Whole *w, const NdSig *s, const Mesh *m)
+{
+	Arena a = { 0 };
+	Tensor *sum[MAXOUT] = { 0 };
+	bool define = false;
+	for (int k = 0; k < s->ndim; k++)
+		define |= s->sig[k]->define;
+	const char *wrong = define ? run_definition(w, m) : run_sig(w->r.n, s, m, w->in, w->out, sum, &a);
 	if (wrong)
 		say(w, s, m, wrong);
 	arena_free(&a);
@@ -339,30 +430,6 @@ static int signatures(Whole *w, bool *good)
 			*good = check(w, &list[(int)uniform(0, n)], &m);
 	}
 	return tried;
-}
-
-/* With as many results as it has, else with those that it must have. */
-static bool whole_case(Whole *w, const Case *c, Tensor **t, Arena *a)
-{
-	const Schema *s = c->op->schema;
-	int few = nresults(c->op), all = s->nout && !s->out[s->nout - 1].variadic ? s->nout : few;
-	for (int nout = all; nout >= few; nout = nout > few ? few : few - 1) {
-		Tensor *in[MAXIN];
-		FILE *keep;
-		*w = (Whole){ .c = c, .nout = nout, .a = a };
-		memcpy(w->in, t, sizeof w->in);
-		memcpy(w->r.t, t, sizeof w->r.t);
-		quiet(&keep);
-		bool ok = nout <= MAXOUT && build_case(&w->r, c, nout, false) == 0;
-		inputs_of(c, t, in);
-		ok = ok && eval_graph(w->r.g, in, w->out, a, (EvalOpts){ 0 }) == 0;
-		diag_out = keep;
-		diag_reset();
-		if (ok)
-			return true;
-		model_free(w->r.m);
-	}
-	return false;
 }
 
 /* Results whose length depends on the contents of operands are made whole, and never planned for. */

@@ -214,12 +214,12 @@ static int run_node(Run *r, Node *n, Hold **in, Hold **out, bool together, Arena
 	return 0;
 }
 
-/* Nodes whose kernels must know where their shards begin are evaluated on all shards together. */
+/* Nodes whose kernels must know where their shards begin, or that run by their definitions, are evaluated on all shards together. */
 static bool one_node(const Node *n, const NdSig *s)
 {
 	bool special = n->row->random;
 	for (int k = 0; k < s->ndim; k++)
-		special |= s->sig[k]->run;
+		special |= s->sig[k]->run || s->sig[k]->define;
 	return special;
 }
 
