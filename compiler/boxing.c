@@ -16,7 +16,7 @@
 
 static bool is_box(const Node *n)
 {
-	return n && n->row && n->row->moves;
+	return n && n->row && emit_boxing(n);
 }
 
 const char *boxing_how(const Node *n)
@@ -273,7 +273,7 @@ static void box_node(Boxing *b, Node *n)
 		if (n->in[k] && emit_reads(n, k))
 			n->in[k] = boxed(b, n->in[k], s->in[k], place, &c);
 	arena_push(g->arena, g->node, g->nnode, n);
-	if (is_box(n) && n->nin)                        /* of a dump: what it made serves others, too */
+	if (is_box(n))                                  /* of a dump: what it made serves others, too */
 		remember(b, n->in[0], n->out[0], n);
 	for (int k = 0; s && k < n->nout; k++)
 		if (n->out[k] && !lies_as(n->out[k], s->out[k], place))

@@ -337,6 +337,9 @@ typedef struct Role {
 	int body, after;                /* actions body .. after - 1 are done once per micro-batch */
 } Role;
 
+/* bucket.c: transfers early, and several as one. */
+void bucket_role(Graph *, Role *);
+
 /* memplan.c */
 typedef struct Layout {
 	int64_t slab, window;

@@ -100,15 +100,44 @@ const char *emit_origin(const Print *p, const Slot *s, int axis)
 	return "0";
 }
 
-void emit_transfer(const Print *p)
+/* The number of the transfer from x to y. */
+static int move_of(const Print *p, const Slot *x, const Slot *y)
 {
 	Emit *e = p->e;
-	const Slot *x = p->take[0], *y = p->make[0];
 	EmitMove m = { number_of(e, x->form), number_of(e, y->form), emit_stored(x->v->type->elem), p->a->kind == ACT_COMPUTE };
 	int i = 0;
 	while (i < e->nmove && (e->move[i].from != m.from || e->move[i].to != m.to || e->move[i].type != m.type || e->move[i].here != m.here))
 		i++;
 	if (i == e->nmove)
 		arena_push(e->tree.arena, e->move, e->nmove, m);
-	text_add(p->t, "rt_move(c, %d, %s, %s)", i, emit_result(p, 0), emit_operand(p, 0));
+	return i;
+}
+
+static void print_list(const Print *p, const char *type, const char *(*item)(const Print *, int), int n)
+{
+	for (int i = 0; i < n; i++)
+		text_add(p->t, "%s%s", i ? ", " : type, item(p, i));
+	text_add(p->t, " }");
+}
+
+static const char *move_text(const Print *p, int i)
+{
+	return arena_printf(p->e->tree.arena, "%d", move_of(p, p->take[i], p->make[i]));
+}
+
+static const char *result_text(const Print *p, int i) { return emit_param(p, p->make[i], true); }
+static const char *operand_text(const Print *p, int i) { return emit_param(p, p->take[i], false); }
+
+void emit_transfer(const Print *p)
+{
+	int n = p->a->nmake;
+	if (n == 1) {
+		text_add(p->t, "rt_move(c, %s, %s, %s)", move_text(p, 0), result_text(p, 0), operand_text(p, 0));
+		return;
+	}
+	text_add(p->t, "rt_moves(c, %d, ", n);
+	print_list(p, "(const int[]){ ", move_text, n);
+	print_list(p, ", (void *const[]){ ", result_text, n);
+	print_list(p, ", (const void *const[]){ ", operand_text, n);
+	text_add(p->t, ")");
 }

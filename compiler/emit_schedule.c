@@ -107,12 +107,13 @@ static bool sums(const Value *x, const Value *y)
 }
 
 /* Whether a kernel makes new numbers, of half precision, which it leaves unrounded: an epilogue rounds them itself. */
-static bool leaves_float(const Action *a, const Kernel *k, const Slot *y)
+static bool leaves_float(const Action *a, const Kernel *k, int i)
 {
 	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
-	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[0]->v, y ? y->v : NULL));
-	for (int i = 0; k && moves[i]; i++)
-		exact |= !strcmp(k->name, moves[i]);
+	const Slot *y = a->make[i];
+	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[i]->v, y ? y->v : NULL));
+	for (int m = 0; k && moves[m]; m++)
+		exact |= !strcmp(k->name, moves[m]);
 	return y && !exact && !a->host && emit_stored(y->v->type->elem) != y->v->type->elem;
 }
 
@@ -120,7 +121,7 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 {
 	for (int i = 0; i < p->a->nmake; i++) {
 		const Slot *y = p->a->make[i];
-		if (!leaves_float(p->a, k, y))
+		if (!leaves_float(p->a, k, i))
 			continue;
 		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", emit_param(p, y, true),
 		         slot_elements(s->e->plan, y, s->rank));
@@ -166,7 +167,7 @@ static const char *body_of(Sched *s, const Action *a)
 		p.n = own_node(s, p.n);
 	bool several = k && k->several, rounds = false;
 	for (int i = 0; i < a->nmake; i++)
-		rounds |= leaves_float(a, k, a->make[i]);
+		rounds |= leaves_float(a, k, i);
 	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");

@@ -93,7 +93,7 @@ static void in_place(const Plan *p)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
-				if (!x || (a->under && x != a->under) || !takes_over(p, a, i, y, x))
+				if (!x || (a->under && x != a->under) || (a->how && k != m) || !takes_over(p, a, i, y, x))     /* of several transfers each on its own operand */
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);

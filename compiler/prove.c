@@ -60,7 +60,12 @@ static const Action *next_transfer(const Role *r, int *i)
 
 static bool one_transfer(const Action *a, const Action *b)
 {
-	return b && a->n == b->n && !strcmp(a->how, b->how) && a->take[0] == b->take[0] && a->make[0] == b->make[0];
+	if (!b || a->n != b->n || strcmp(a->how, b->how) || a->nmake != b->nmake)
+		return false;
+	for (int i = 0; i < a->nmake; i++)
+		if (a->take[i] != b->take[i] || a->make[i] != b->make[i])
+			return false;
+	return true;
 }
 
 /* A transfer is done when all roles that take part in it have come to it.  Waiting for all of them is more than ranks do, who wait for

@@ -181,6 +181,7 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(told[i])))));
 	if (!g->model->main && p->training)
 		look_early(g, p, r);
+	bucket_role(g, r);
 }
 
 int schedule_run(Graph *g)

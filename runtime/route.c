@@ -437,3 +437,11 @@ int rt_move(Ctx *c, int move, void *y, const void *x)
 	rt_route_take(c, r, y, my_own, (void *)x);
 	return 0;
 }
+
+int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *x)
+{
+	int code = 0;
+	for (int i = 0; i < n && !code; i++)
+		code = rt_move(c, move[i], y[i], x[i]);
+	return code;
+}

@@ -253,6 +253,7 @@ int rt_save_eval(Ctx *, const float *sum, const float *count);
 
 /* route.c: y takes its new form from x; all ranks call it for every transfer. */
 int rt_move(Ctx *, int move, void *y, const void *x);
+int rt_moves(Ctx *, int n, const int *move, void *const *y, const void *const *x);       /* several, between the same ranks */
 void rt_fill(void *y, RtType, FormReduce, int64_t n);    /* with its neutral element */
 
 /* Transports: comm_local.c, comm_mpi.c, comm_nccl.c. */
