@@ -172,6 +172,11 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 		if (n->out[i] && !floating(n->out[i]))
 			return;
 	for (int k = 1; k <= most; k++) {
+		bool read = true;               /* a number that stands in the code is whole on every rank */
+		for (int i = 0; i < n->nin; i++)
+			read &= group[i] != k || !n->in[i] || emit_reads(n, i);
+		if (!read)
+			continue;
 		Sig *s = new_sig(n, a, list, count);
 		for (int i = 0; i < n->nin; i++)
 			s->in[i].kind = group[i] == k ? SBP_P : SBP_B;

@@ -56,11 +56,11 @@ uint64_t hold_neutral(const Hold *h)
 
 /* ---- transfers ---- */
 
-typedef struct Move { const Hold *from; Hold *to; const FormPiece *piece; Fault fault; bool done; Reduce red; } Move;
+typedef struct Moving { const Hold *from; Hold *to; const FormPiece *piece; Fault fault; bool done; Reduce red; } Moving;
 
 static void row(void *arg, int64_t from, int64_t to, int64_t n)
 {
-	Move *m = arg;
+	Moving *m = arg;
 	const Exact *x = m->from->part[m->piece->from];
 	Exact *y = m->to->part[m->piece->to];
 	for (int64_t i = 0; i < n; i++)
@@ -69,7 +69,7 @@ static void row(void *arg, int64_t from, int64_t to, int64_t n)
 
 static void row_twice(void *arg, int64_t from, int64_t to, int64_t n)
 {
-	Move *m = arg;
+	Moving *m = arg;
 	const Exact *x = m->from->part[m->piece->from];
 	Exact *y = m->to->part[m->piece->to];
 	for (int64_t i = 0; i < n; i++)
@@ -78,7 +78,7 @@ static void row_twice(void *arg, int64_t from, int64_t to, int64_t n)
 
 static int piece(void *arg, const FormPiece *p)
 {
-	Move *m = arg;
+	Moving *m = arg;
 	FormPiece q = *p;
 	bool fault = !m->done && m->fault != FAULT_NONE;
 	m->piece = p;
@@ -108,7 +108,7 @@ static int piece(void *arg, const FormPiece *p)
 Hold *hold_move(Arena *a, const Hold *h, const Form *to, Fault fault)
 {
 	Hold *r = hold_new(a, to, h->part[0]->dtype);
-	Move m = { .from = h, .to = r, .fault = fault, .red = reduction(&h->form) };
+	Moving m = { .from = h, .to = r, .fault = fault, .red = reduction(&h->form) };
 	for (int i = 0; i < r->places; i++) {
 		Exact *x = r->part[i];
 		for (int64_t k = 0; k < x->n; k++)

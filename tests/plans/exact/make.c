@@ -556,7 +556,7 @@ static void declare(FILE *f, const Made *m, int i, bool pinned)
 	fprintf(f, "%s", v->type == 'f' ? "float" : "int64");
 	for (int k = 0; k < v->rank; k++)
 		fprintf(f, "%s%lld%s", k ? ", " : "[", (long long)v->dim[k], k == v->rank - 1 ? "]" : "");
-	fprintf(f, " %s%s", name(m, i), pinned ? v->pin : "");
+	fprintf(f, " %s%s", name(m, i), pinned && !strchr(v->pin, 'P') ? v->pin : "");    /* what is read is not partial */
 }
 
 char *make_text(const Made *m)

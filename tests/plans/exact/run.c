@@ -108,7 +108,7 @@ static void say(Run *r, int what, const Node *n, const char *text)
 static Hold *moved(Run *r, const Hold *h, const Form *to, Arena *a)
 {
 	Fault f = FAULT_NONE;
-	if (!form_same(&h->form, to) && r->fault && r->until-- == 0)
+	if (h->part[0]->real && !form_same(&h->form, to) && r->fault && r->until-- == 0)       /* wrong integers may not be indices at all */
 		f = r->fault;
 	Hold *good = hold_move(a, h, to, FAULT_NONE);
 	if (!f)
@@ -272,7 +272,7 @@ static NdSig *signature_of(Node *n, const Mesh *m, Arena *a)
 	for (int k = 0; k < m->ndim; k++) {
 		int count;
 		const Sig *list = sbp_signatures(n, m->dim[k], a, &count);
-		pick[k] = NULL;
+		pick[k] = m->dim[k] == 1 ? &list[0] : NULL;     /* on one rank all is the same */
 		for (int c = 0; c < count && !pick[k]; c++) {
 			bool fits = true;
 			for (int i = 0; i < n->nin; i++)
@@ -386,8 +386,11 @@ Outcome run_physical(Graph *g, const Mesh *m, const Whole *w, uint64_t seed, Are
 		}
 		for (int k = 0; k < n->nin; k++) {
 			in[k] = n->in[k] ? r.at[n->in[k]->id] : NULL;
-			if (n->in[k] && !emit_reads(n, k)) {
-				Form f = sbp_form(n->in[k], s->in[k], m);
+			if (n->in[k] && !emit_reads(n, k)) {    /* its shape matters, or it stands in the code, whole */
+				Sbp want[MESH_DIMS];
+				for (int d = 0; d < m->ndim; d++)
+					want[d] = s->in[k][d].kind == SBP_P ? (Sbp){ .kind = SBP_B } : s->in[k][d];
+				Form f = sbp_form(n->in[k], want, m);
 				in[k] = hold_move(&tmp, in[k], &f, FAULT_NONE);
 			}
 		}
