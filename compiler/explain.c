@@ -1,27 +1,295 @@
-/* --explain: how each value lies on the ranks, where it is stored, and which transfers there are and why. */
+/* --explain: how each value lies on the ranks, what it takes there, and which transfers there are and why.
+ * --explain=NAME: why that value lies as it does: what made it so, what else the node that makes it could do and what that would
+ * take, given its operands and its users as they are, and which annotation asks for it. */
 #include "compiler.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { NAME_COLUMN = 32, ALTERNATIVES = 64 };
+
+static const char *shown(Name name)
+{
+	return escape_text(&process, name, strlen(name));
+}
+
+static const char *line_of(const Node *n)
+{
+	const char *s = emit_from(&process, n);
+	return *s ? s : "nowhere";
+}
+
+/* Before all transfers: the value that a node makes, or a source. */
+static const Value *origin(const Value *v)
+{
+	while (v->def && v->def->row->moves)
+		v = v->def->in[0];
+	return v;
+}
+
+/* A place without the folder. */
+static const char *brief(const char *place)
+{
+	const char *slash = strrchr(place, '/');
+	return slash ? slash + 1 : place;
+}
+
+static const char *made_at(const Value *v)
+{
+	return v->def ? line_of(v->def) : v->loc.file ? brief(loc_text(v->loc)) : "nowhere";
+}
+
+static const Mesh *mesh_of(const Plan *p, const Value *v)
+{
+	return v->place ? v->place->mesh : p->main;
+}
+
+/* Of the largest part. */
+static int64_t part_bytes(const Value *v, const Sbp *s, const Mesh *m)
+{
+	Form f = sbp_form(v, s, m);
+	int64_t most = 0;
+	for (int i = 0, n = form_places(&f); i < n; i++)
+		most = form_held(&f, i) > most ? form_held(&f, i) : most;
+	return (int64_t)tensor_bytes(v->type->elem, most);
+}
 
 static void value(const Plan *p, const Value *v)
 {
 	const Slot *s = plan_slot(p, v);
-	printf("%-20s %-24s %-6s", escape_text(&process, v->name, strlen(v->name)), v->type ? type_text(v->type) : "?", v->sbp ? sbp_text(v->sbp, p->main->ndim) : "-");
+	const Mesh *m = mesh_of(p, v);
+	printf("%-*s %-24s", NAME_COLUMN, shown(v->name), v->type ? type_text(v->type) : "?");
+	if (v->sbp)
+		printf(" %-8s %-14s %10" PRId64, m->name, sbp_text(v->sbp, m->ndim), part_bytes(v, v->sbp, m));
 	if (s)
-		printf(" t%-4d %10" PRId64 " bytes at %s+%" PRId64, s->id, s->bytes, s->window ? "window" : "slab", s->offset);
+		printf("  t%d, %s+%" PRId64, s->id, s->window ? "window" : "slab", s->offset);
 	putchar('\n');
 }
 
-/* What it moves is what all ranks receive together. */
-static void transfer(const Node *n)
+/* The nodes that take what a transfer gives, through further transfers. */
+static const Node *user_of(const Graph *g, const Value *v)
+{
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin; k++)
+			if (g->node[i]->in[k] == v)
+				return g->node[i]->row->moves ? user_of(g, g->node[i]->out[0]) : g->node[i];
+	return NULL;
+}
+
+static void transfer(const Plan *p, const Graph *g, const Node *n)
 {
 	const Value *x = n->in[0], *y = n->out[0];
-	Form from = sbp_form(x, x->sbp, x->place->mesh), to = sbp_form(y, y->sbp, y->place->mesh);
-	int64_t elem = dtype_bits(x->type->elem) < 8 ? 1 : dtype_bits(x->type->elem) / 8;
-	printf("%-20s %s -> %s by %s, %" PRId64 " bytes, %.1f us; ", escape_text(&process, x->name, strlen(x->name)), sbp_text(x->sbp, x->place->mesh->ndim),
-	       sbp_text(y->sbp, y->place->mesh->ndim), attr_str(n, "how"), transfer_of(&from, &to)->total * elem, 1e6 * transfer_seconds(&from, &to, elem));
-	printf("made at %s, wanted at %s\n", boxing_made(n), n->from ? n->from : loc_text(n->loc));
+	const Mesh *mx = mesh_of(p, x), *my = mesh_of(p, y);
+	Form f = sbp_form(x, x->sbp, mx), t = sbp_form(y, y->sbp, my);
+	Transfer what = transfer_count(&f, &t, false);
+	const Node *user = user_of(g, y);
+	int64_t elem = (int64_t)tensor_bytes(x->type->elem, 1);
+	printf("%-*s %s -> %s", NAME_COLUMN, shown(x->name), sbp_text(x->sbp, mx->ndim), sbp_text(y->sbp, my->ndim));
+	if (mx != my)
+		printf(" from %s to %s", mx->name, my->name);
+	printf(" by %s: %" PRId64 " bytes to a rank, %" PRId64 " in all, %.1f us; made at %s, ", attr_str(n, "how"), what.busiest * elem, what.total * elem,
+	       1e6 * transfer_time(&what, &f, &t, elem), brief(boxing_made(n)));
+	if (user)
+		printf("wanted by %s at %s\n", user->op, line_of(user));
+	else
+		printf("kept as %s at %s\n", shown(y->name), line_of(n));
+}
+
+/* ---- why ---- */
+
+typedef struct Alternative { Sbp sbp[MESH_DIMS]; double run, before, after; NdSig *sig; int number; } Alternative;
+
+static double total(const Alternative *a)
+{
+	return a->run + a->before + a->after;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const Alternative *x = a, *y = b;
+	if (total(x) != total(y))
+		return total(x) < total(y) ? -1 : 1;
+	return x->number - y->number;
+}
+
+/* What it takes to bring v, held as s, to all who use it, each form once. */
+static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp *s)
+{
+	const Mesh *m = mesh_of(p, v);
+	const Sbp *done[ALTERNATIVES];
+	int ndone = 0;
+	double t = 0;
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin && !n->row->moves; k++) {
+			if (!n->in[k] || origin(n->in[k]) != v || !emit_reads(n, k) || mesh_of(p, n->in[k]) != m)
+				continue;
+			bool new = ndone < ALTERNATIVES;
+			for (int d = 0; d < ndone; d++)
+				new &= !sbp_equal(done[d], n->in[k]->sbp, m->ndim);
+			if (!new)
+				continue;
+			done[ndone++] = n->in[k]->sbp;
+			t += cost_move(v, s, n->in[k]->sbp, m);
+		}
+	}
+	return t;
+}
+
+static Alternative by_signature(const Plan *p, const Graph *g, const Node *n, const Value *v, NdSig *s)
+{
+	const Mesh *m = mesh_of(p, v);
+	Alternative a = { .sig = s, .run = cost_run(n, s->in, s->out, m) };
+	memcpy(a.sbp, s->out[v->defidx], (size_t)m->ndim * sizeof *a.sbp);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && emit_reads(n, i) && mesh_of(p, origin(n->in[i])) == m)
+			a.before += cost_move(origin(n->in[i]), origin(n->in[i])->sbp, s->in[i], m);
+	a.after = to_users(p, g, v, a.sbp);
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && i != v->defidx)
+			a.after += to_users(p, g, n->out[i], s->out[i]);
+	return a;
+}
+
+static void add(Alternative *list, int *n, Alternative a, int ndim)
+{
+	for (int i = 0; i < *n; i++)
+		if (sbp_equal(list[i].sbp, a.sbp, ndim)) {
+			a.number = i;
+			if (total(&a) < total(&list[i]))
+				list[i] = a;
+			return;
+		}
+	a.number = *n;
+	if (*n < ALTERNATIVES)
+		list[(*n)++] = a;
+}
+
+/* Sources may lie in any form: cut along each of their axes, or whole, along each axis of the mesh. */
+static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternative *list, int *n)
+{
+	const Mesh *m = mesh_of(p, v);
+	int ways = 1 + v->type->rank, all = 1;
+	for (int k = 0; k < m->ndim; k++)
+		all *= ways;
+	for (int c = 0; c < all; c++) {
+		Alternative a = { .run = 0 };
+		for (int k = m->ndim, rest = c; k-- > 0; rest /= ways)
+			if (rest % ways)
+				a.sbp[k] = (Sbp){ .kind = SBP_S, .axis = rest % ways - 1 };
+		a.after = to_users(p, g, v, a.sbp);
+		if (sbp_can(a.sbp, m->ndim))
+			add(list, n, a, m->ndim);
+	}
+	bool listed = false;
+	for (int i = 0; i < *n; i++)
+		listed |= sbp_equal(list[i].sbp, v->sbp, m->ndim);
+	Alternative own = { .after = to_users(p, g, v, v->sbp) };
+	memcpy(own.sbp, v->sbp, (size_t)m->ndim * sizeof *own.sbp);
+	if (!listed)
+		add(list, n, own, m->ndim);
+}
+
+static const char *signature_text(const Node *n, const NdSig *s, int ndim)
+{
+	const char *t = "";
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			t = name_fmt("%s%s%s", t, *t ? ", " : "", sbp_text(s->in[i], ndim));
+	t = name_fmt("%s%s->", t, *t ? " " : "");
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			t = name_fmt("%s%s%s", t, i ? ", " : " ", sbp_text(s->out[i], ndim));
+	return t;
+}
+
+/* @pin("h", sbp: [S(1), B]) */
+static const char *annotation(const Value *v, const Sbp *s, int ndim)
+{
+	const char *t = name_fmt("@pin(\"%s\", sbp: [", shown(v->name));
+	for (int k = 0; k < ndim; k++)
+		t = name_fmt("%s%s%s", t, k ? ", " : "", sbp_text(&s[k], 1));
+	return name_fmt("%s])", t);
+}
+
+static void alternatives(const Plan *p, const Graph *g, const Value *v)
+{
+	Alternative list[ALTERNATIVES];
+	const Mesh *m = mesh_of(p, v);
+	Arena tmp = { 0 };
+	int n = 0, count = 0;
+	NdSig *all = v->def ? sbp_product(v->def, m, &tmp, &count) : NULL;
+	for (int i = 0; i < count; i++)
+		add(list, &n, by_signature(p, g, v->def, v, &all[i]), m->ndim);
+	if (!v->def)
+		add_sources(p, g, v, list, &n);
+	qsort(list, (size_t)n, sizeof *list, by_time);
+	printf("  it could be, with the others as they are (us: %sto users):\n", v->def ? "to run, to bring operands, " : "");
+	for (int i = 0; i < n; i++) {
+		const Alternative *a = &list[i];
+		bool is = sbp_equal(a->sbp, v->sbp, m->ndim);
+		printf("    %-14s %10" PRId64 " bytes %10.1f us", sbp_text(a->sbp, m->ndim), part_bytes(v, a->sbp, m), 1e6 * total(a));
+		if (v->def)
+			printf(" = %.1f + %.1f + %.1f, %s", 1e6 * a->run, 1e6 * a->before, 1e6 * a->after, signature_text(v->def, a->sig, m->ndim));
+		printf("; %s\n", is ? "as it is" : annotation(v, a->sbp, m->ndim));
+	}
+	arena_free(&tmp);
+}
+
+/* The user's word; the plan's own is nowhere in a file. */
+static const Annot *pin_of(const Value *v)
+{
+	const Annot *a = annot_find(v->annot, "sbp");
+	return a && a->loc.file ? a : NULL;
+}
+
+static void why(const Plan *p, const Graph *g, const Value *v)
+{
+	const Value *from = origin(v);
+	const Annot *pin = pin_of(v);
+	if (from->def)
+		printf("  made by %s at %s\n", from->def->op, line_of(from->def));
+	else
+		printf("  %s at %s\n", from->param ? "a parameter" : from->input ? "an input" : "kept", made_at(from));
+	if (from != v)
+		printf("  it is %s, moved\n", shown(from->name));
+	if (pin)
+		printf("  pinned at %s\n", loc_text(pin->loc));
+	else if (v->into)
+		printf("  it lives where %s does\n", shown(v->into->name));
+	else
+		printf("  chosen: nothing pins it\n");
+	if (from == v && v->sbp)
+		alternatives(p, g, v);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin; k++)
+			if (g->node[i]->in[k] && origin(g->node[i]->in[k]) == from && !g->node[i]->row->moves)
+				printf("  used by %s at %s as %s\n", g->node[i]->op, line_of(g->node[i]), g->node[i]->in[k]->sbp ? sbp_text(g->node[i]->in[k]->sbp, mesh_of(p, v)->ndim) : "-");
+}
+
+static bool alive(const Value *v)
+{
+	return v->def || v->init || v->input;
+}
+
+static void explain_one(const Plan *p, const Graph *g, const char *name)
+{
+	const Value *v = NULL;
+	for (int i = 0; i < g->nvalue && !v; i++)
+		if (alive(g->value[i]) && !strcmp(name, g->value[i]->name))
+			v = g->value[i];
+	if (!v) {
+		printf("there is no value %s after these passes\n", escape_text(&process, name, strlen(name)));
+		return;
+	}
+	value(p, v);
+	why(p, g, v);
+	for (int i = 0; i < g->nnode; i++)
+		if (g->node[i]->row->moves && origin(g->node[i]->in[0]) == origin(v)) {
+			printf("  moved: ");
+			transfer(p, g, g->node[i]);
+		}
 }
 
 void explain(const Model *m, const char *what)
@@ -32,17 +300,18 @@ void explain(const Model *m, const char *what)
 		printf("nothing is planned yet\n");
 		return;
 	}
-	bool any = false;
-	for (int i = 0; i < g->nvalue; i++)
-		if ((g->value[i]->def || g->value[i]->init || g->value[i]->input) && (!what || !strcmp(what, g->value[i]->name))) {
-			value(p, g->value[i]);
-			any = true;
-		}
-	if (what && !any)
-		printf("there is no value %s after these passes\n", escape_text(&process, what, strlen(what)));
-	for (int i = 0; i < g->nnode; i++) {
-		const Node *n = g->node[i];
-		if (emit_boxing(n) && (!what || !strcmp(n->in[0]->name, what) || !strcmp(n->out[0]->name, what)))
-			transfer(n);
+	if (what) {
+		explain_one(p, g, what);
+		return;
 	}
+	printf("%-*s %-24s %-8s %-14s %10s  %s\n", NAME_COLUMN, "value", "shape", "place", "SBP", "bytes", "of a rank; where");
+	for (int i = 0; i < g->nvalue; i++)
+		if (alive(g->value[i]))
+			value(p, g->value[i]);
+	for (int i = 0, any = 0; i < g->nnode; i++)
+		if (g->node[i]->row->moves) {
+			if (!any++)
+				printf("transfers\n");
+			transfer(p, g, g->node[i]);
+		}
 }

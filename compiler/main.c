@@ -46,7 +46,7 @@ static const Option options[] = {
 	{ "list-passes", NULL, FLAG, &opt.list_passes, NULL, 0, 0, "print the passes in order" },
 	{ "dump-after", "PASS|all", TEXT, &opt.dump_after, NULL, 0, 0, "print the graph after a pass; it can be read back" },
 	{ "stop-after", "PASS", TEXT, &opt.stop_after, NULL, 0, 0, "run no pass after this one" },
-	{ "explain", "[=NAME]", TEXT, &opt.explain, NULL, 0, 0, "tell how values are placed, split, moved and stored" },
+	{ "explain", "[=NAME]", TEXT, &opt.explain, NULL, 0, 0, "tell how values are placed, split, moved and stored; of NAME why, what else it could be at what cost, and how to ask for it" },
 	CAP("file-bytes", file_bytes, "of a text input"),
 	CAP("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
 	CAP("name-bytes", name_bytes, "of one name or string"),

@@ -1,0 +1,44 @@
+# --explain tells how values lie and are moved, and what else they could be: what it proposes can be asked for.
+model() { # a pin of one value: examples/mlp.ir, data-parallel on two ranks but for that
+	awk -v pin="$1" '/^@train/ { print "@mesh(ranks, cpu, [2])"; print pin }
+		/^@train/ && pin !~ /"w1"/ { print "@pin(\"w1\", sbp: [B])" }
+		/^@train/ { print "@pin(\"image\", \"label\", sbp: [S(0)])"; print "@pin(\"b1\", \"w2\", \"b2\", sbp: [B])" } { print }' "$ROOT/examples/mlp.ir"
+}
+model >mlp.ir
+explain() { # options of sbpcc...
+	"$SBPCC" mlp.ir --stop-after=boxing "$@" 2>err || { echo "not ok compiles: $*" && sed 's/^/ /' err; }
+}
+check() { # name, file: passes when the file has a line for the pattern on stdin
+	if grep -qE -f - "$2"; then echo "ok $1"; else echo "not ok $1: not told" && sed 's/^/ /' "$2"; fi
+}
+explain --explain >table
+check values-have-shape-place-sbp-and-bytes table <<'X'
+^w1 +float\[64, 128\] +ranks +B +32768
+X
+check parts-are-counted table <<'X'
+^image +float\[32, 8, 8\] +ranks +S\(0\) +4096
+X
+check transfers-name-both-lines table <<'X'
+^w2.grad +P -> B by all_reduce: 5120 bytes to a rank, 10240 in all, [0-9.]+ us; made at mlp.ir:25:[0-9]+, wanted by SGD at mlp.ir:18:[0-9]+$
+X
+awk '/^transfers/ { on = 1; next } on && !/; made at [^ ]*mlp.ir:[0-9]+:[0-9]+, (wanted by|kept as) [^ ]+ at [^ ]*mlp.ir:[0-9]+/' table >nameless
+if [ -s nameless ]; then echo "not ok every-transfer-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-has-two-lines"; fi
+
+# All values have a reason, and every form that is proposed is taken when it is asked for.
+bad='' asked=0
+for v in h w1 w1.grad scores; do
+	explain --explain="$v" >why
+	grep -qE '; as it is$' why || bad="$bad $v: its own form is not listed;"
+	while IFS= read -r pin; do
+		want=$(sed 's/.*sbp: \[\(.*\)\])/\1/' <<<"$pin")
+		model "$pin" >pinned.ir
+		"$SBPCC" pinned.ir --stop-after=boxing --explain="$v" >pinned 2>err || { bad="$bad $pin is refused: $(head -n 1 err);"; continue; }
+		grep "^$v " pinned | grep -qF " $want " && grep -q '^  pinned at pinned.ir' pinned || bad="$bad $pin is not what comes of it;"
+		asked=$((asked + 1))
+	done < <(sed -n 's/.*; \(@pin(.*)\)$/\1/p' why)
+done
+if [ -z "$bad" ] && [ "$asked" -ge 8 ]; then echo "ok proposals-can-be-asked-for"; else echo "not ok proposals-can-be-asked-for: $asked asked for;$bad"; fi
+explain --explain=nobody >none
+check unknown-names none <<'X'
+^there is no value nobody
+X
