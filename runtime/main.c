@@ -185,7 +185,7 @@ static int evaluate_between(Ctx *c, RtReport *r)
 static int train_steps(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
-	int64_t saved = c->step;
+	int64_t saved = a->resume ? -1 : c->step;       /* what was loaded from elsewhere is saved here, even when no step is left to do */
 	while (!code && c->step < r->steps) {
 		c->rate = c->program->rate;
 		c->norm = NAN;
