@@ -437,13 +437,17 @@ typedef struct Print {
 	int rank;                       /* of the role: any has the same shapes */
 	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
 } Print;
+enum {
+	KERNEL_SEVERAL = true,          /* call prints statements that set `code`, not one expression */
+	KERNEL_COUNTS = 2               /* it takes a part of the axis that it counts along (.origin of the row) */
+};
 typedef struct Kernel {
 	const char *name;               /* as the row of the operator has it */
 	const char *file;               /* in kernels/, without the ending */
 	unsigned reads;                 /* bit i: operand i is read at run time; the last bit stands for all that follow */
 	bool (*can)(const Node *);
 	void (*call)(const Print *);
-	bool several;                   /* call prints statements that set `code`, not one expression */
+	int how;                        /* of the bits above */
 } Kernel;
 /* A kernel that does two nodes in one pass over what both read.  Its action takes the operands of the first, those that the second has
  * beside them, and makes the results of both; the result of the second may lie on the first operand. */

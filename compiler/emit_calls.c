@@ -57,8 +57,31 @@ bool emit_has(const Node *n)
 	return n->row->expr || emit_boxing(n) || (k && k->can(n));
 }
 
+/* Whether a part of the axis that the node counts along is held, and its kernel would count from its own first element. */
+static bool miscounts(Node *n)
+{
+	bool out;
+	int at, axis, f;
+	const Kernel *k = emit_kernel(n);
+	Arena tmp = { 0 };
+	if (!n->row->origin || !op_origin(n, &out, &at, &axis) || axis < 0 || (k && k->how & KERNEL_COUNTS))
+		return false;
+	const Value *v = out ? n->out[at] : n->in[at];
+	const FactorRule *r = factor_rule(n, &tmp);
+	f = r ? (out ? r->out : r->in)[at][axis] : -1;
+	bool counts = f >= 0 && f < 64 && (r->runs >> f & 1), cut = false;
+	for (int i = 0; v->sbp && v->place && i < v->place->mesh->ndim; i++)
+		cut |= v->place->mesh->dim[i] > 1 && v->sbp[i].kind == SBP_S && v->sbp[i].axis == axis;
+	arena_free(&tmp);
+	return counts && cut;
+}
+
 bool emit_can(Node *n)
 {
+	if (miscounts(n)) {
+		err_at(n->loc, "no kernel for %s of a part of the axis that it counts along yet in this back end", n->op);
+		return false;
+	}
 	if (!emit_has(n)) {
 		if (emit_kernel(n))
 			err_at(n->loc, "no C kernel for %s of %s yet in this back end", n->op, type_text(n->in[0]->type));

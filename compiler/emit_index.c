@@ -9,10 +9,20 @@
 static void call_gather(const Print *p)
 {
 	Shape x = emit_in(p, 0), i = emit_in(p, 1);
-	emit_call(p, "k_gather", "0", "01");
-	emit_around(p, &x, emit_axis(p->n, x.rank));
+	int axis = emit_axis(p->n, x.rank);
+	const char *first = emit_origin(p, p->take[0], axis);
+	bool part = strcmp(first, "0") != 0;
+	emit_call(p, part ? "k_gather_part" : "k_gather", "0", "01");
+	emit_around(p, &x, axis);
 	emit_sizes(p, emit_count(&i));
-	emit_width(p, p->n->in[0]);
+	if (!part) {
+		emit_width(p, p->n->in[0]);
+		return;
+	}
+	emit_sizes(p, emit_bits(p->n->in[0]) / 8);
+	text_add(p->t, ", %s", first);
+	emit_sizes(p, p->take[0]->v->type->dim[axis]);
+	emit_end(p);
 }
 
 /* Of a gather and of one by tuples: dy, x for its shape, the index. */
@@ -29,10 +39,16 @@ static bool can_grad_float(const Node *n)
 static void call_gather_grad(const Print *p)
 {
 	Shape y = emit_out(p, 0), i = emit_in(p, 2);
-	bool single = emit_float(p->n->in[0]);
-	emit_call(p, single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
-	emit_around(p, &y, emit_axis(p->n, y.rank));
+	int axis = emit_axis(p->n, y.rank);
+	const char *first = emit_origin(p, p->make[0], axis);
+	bool single = emit_float(p->n->in[0]), part = single && strcmp(first, "0") != 0;
+	emit_call(p, part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
+	emit_around(p, &y, axis);
 	emit_sizes(p, emit_count(&i));
+	if (part) {
+		text_add(p->t, ", %s", first);
+		emit_sizes(p, p->make[0]->v->type->dim[axis]);
+	}
 	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 }
 
@@ -156,8 +172,8 @@ static void call_compress(const Print *p)
 }
 
 const Kernel calls_index[] = {
-	{ "gather", "index", 3, emit_indexed, call_gather, false },
-	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, false },
+	{ "gather", "index", 3, emit_indexed, call_gather, KERNEL_COUNTS },
+	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, KERNEL_COUNTS },
 	{ "gather_grad", "typed", 5, can_grad, call_gather_grad, false },
 	{ "gather_elements", "index", 3, emit_indexed, call_gather_elements, false },
 	{ "scatter_elements", "typed", 7, emit_indexed, call_scatter, false },

@@ -165,7 +165,7 @@ static const char *body_of(Sched *s, const Action *a)
 	}
 	if (k && p.n->row->fit)
 		p.n = own_node(s, p.n);
-	bool several = k && k->several, rounds = false;
+	bool several = k && (k->how & KERNEL_SEVERAL), rounds = false;
 	for (int i = 0; i < a->nmake; i++)
 		rounds |= leaves_float(a, k, i);
 	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");

@@ -665,8 +665,9 @@ static int factor_attention(Node *n, FactorRule *r)
 		head = factor_add(r, h.kv);
 	if (h.q > h.kv && h.kv > 0 && !present)
 		sharer = factor_add(r, h.q / h.kv);
+	bool counts = attr_int(n, "is_causal") || window(n, "left_window_size") >= 0 || window(n, "right_window_size") >= 0;
 	if (!present)
-		place = factor_run(r, h.sq);
+		place = counts ? factor_run(r, h.sq) : factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
 			r->in[i][0] = batch;

@@ -32,6 +32,33 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	return 0;
 }
 
+typedef struct Part { Rows r; int64_t first, all; } Part;
+
+static void take_part(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Part *p = arg;
+	const Rows *r = &p->r;
+	(void)thread;
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t k = part_of(r->index[i % r->count], p->all, p->first, r->n);
+		if (k < 0)
+			memset(r->y + (size_t)i * r->run, 0, r->run);
+		else
+			memcpy(r->y + (size_t)i * r->run, r->x + (size_t)(i / r->count * r->n + k) * r->run, r->run);
+	}
+}
+
+int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width, int64_t first,
+                  int64_t all)
+{
+	int code = check_indices(c, index, count, all);
+	if (code)
+		return code;
+	Part p = { { y, x, index, n, count, (size_t)(inner * width) }, first, all };
+	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take_part, &p);
+	return 0;
+}
+
 typedef struct Sums { float *y; const float *dy; const int64_t *index; int64_t outer, n, inner, count; } Sums;
 
 static void clear(void *arg, int64_t lo, int64_t hi, int thread)
@@ -63,6 +90,37 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 	Sums s = { y, dy, index, outer, n, inner, count };
 	rt_parallel(c, outer * n * inner, 65536, clear, &s);
 	rt_parallel(c, inner, 64, K_PICK(c, add), &s);
+	return 0;
+}
+
+typedef struct PartSums { Sums s; int64_t first, all; } PartSums;
+
+K_LOOP void add_part(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const PartSums *p = arg;
+	const Sums *s = &p->s;
+	(void)thread;
+	for (int64_t i = 0; i < s->outer * s->count; i++) {
+		int64_t k = part_of(s->index[i % s->count], p->all, p->first, s->n);
+		if (k < 0)
+			continue;
+		float *restrict y = s->y + (i / s->count * s->n + k) * s->inner;
+		const float *restrict dy = s->dy + i * s->inner;
+		for (int64_t j = lo; j < hi; j++)
+			y[j] += dy[j];
+	}
+}
+K_EACH_ISA(add_part)
+
+int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first,
+                           int64_t all)
+{
+	int code = check_indices(c, index, count, all);
+	if (code)
+		return code;
+	PartSums p = { { y, dy, index, outer, n, inner, count }, first, all };
+	rt_parallel(c, outer * n * inner, 65536, clear, &p.s);
+	rt_parallel(c, inner, 64, K_PICK(c, add_part), &p);
 	return 0;
 }
 

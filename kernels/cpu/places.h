@@ -20,6 +20,13 @@ static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int
 	return 0;
 }
 
+/* Where an index into `all` elements points among the n from `first` on; -1: elsewhere. */
+static inline int64_t part_of(int64_t i, int64_t all, int64_t first, int64_t n)
+{
+	int64_t k = index_of(i, all) - first;
+	return k < 0 || k >= n ? -1 : k;
+}
+
 /* The same of tuples. */
 static inline int check_tuples(Ctx *c, const int64_t *index, const KNd *d)
 {

@@ -219,6 +219,13 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
+int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t first, int64_t all)
+{
+	int64_t total = outer * inner;
+	void *args[] = { &y, &dy, &index, &n, &inner, &many, &first, &all, &total };
+	return rt_launch(c, "g_gather_grad_part_f32", rt_blocks(total), 1, args);
+}
+
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
 {
 	int64_t total = outer * inner;
@@ -374,6 +381,13 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	int64_t total = outer * many * inner;
 	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &total };
 	return rt_launch(c, "g_gather", rt_blocks(total), 1, args);
+}
+
+int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width, int64_t first, int64_t all)
+{
+	int64_t total = outer * many * inner;
+	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &first, &all, &total };
+	return rt_launch(c, "g_gather_part", rt_blocks(total), 1, args);
 }
 
 int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
