@@ -62,7 +62,8 @@ Node *local_node(const Node *n, Type *const *in, Type *const *out, const int64_t
 	part->in = with_types(n->in, n->nin, in, a);
 	part->out = with_types(n->out, n->nout, out, a);
 	part->attr = arena_array(a, Attr, n->nattr + 3);
-	memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
+	if (n->nattr)
+		memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
 	if (n->row->fit)
 		n->row->fit(part, n);
 	if (origin)
