@@ -173,10 +173,11 @@ int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, con
 int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width);
 
 /* gather_grad: y, outer x n x inner, is zero but where index points: there the rows of dy, outer x count x inner, are summed. */
+int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+
 /* Of n rows of a table of `all`, from row `first` on: rows that are elsewhere give zeros, and gradients of such rows are left out. */
 int k_gather_part(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width, int64_t first, int64_t all);
 int k_gather_grad_part_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first, int64_t all);
-int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
 
 /* conv: planes of batch x groups x channels; cin and cout are channels of one group; b may be missing. */
 int k_conv_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
