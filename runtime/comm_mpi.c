@@ -111,8 +111,8 @@ static void packed(RtBlock *b, bool from, size_t elem, size_t *bytes)
 {
 	int64_t step = b->run, at = (int64_t)(*bytes / elem);
 	for (int k = b->n - 1; k >= 0; k--) {
-		*(from ? &b->from_step[k] : &b->to_step[k]) = step;
-		step *= b->len[k];
+		*(from ? &b->loop[k].from_step : &b->loop[k].to_step) = step;
+		step *= b->loop[k].len;
 	}
 	*(from ? &b->from : &b->to) = at;
 	*bytes += (size_t)step * elem;
@@ -125,8 +125,10 @@ static int open_send(Ctx *c, const RtRoute *r, Peer *p)
 	int code = rt_route_open(c, k, r->move, p->rank), n = 0;
 	for (int i = 0; i < k->nblock && !code; i++) {
 		RtBlock b = k->block[i];
-		if (b.rank != c->rank)
+		if (b.rank != c->rank) {
+			free(b.loop);
 			continue;
+		}
 		b.first = true;
 		packed(&b, false, r->elem, &p->out);
 		k->block[n++] = b;
@@ -141,11 +143,19 @@ static int open_line(Ctx *c, const RtRoute *r, Line *l)
 	l->take = *r;
 	if (r->move->here || r->nterm)
 		return 0;
+	l->take.nblock = 0;
 	l->take.block = malloc(((size_t)r->nblock + 1) * sizeof *r->block);
 	l->peer = calloc((size_t)r->npeer + 1, sizeof *l->peer);
 	if (!l->take.block || !l->peer)
 		return no_memory(c);
-	memcpy(l->take.block, r->block, (size_t)r->nblock * sizeof *r->block);
+	for (int i = 0; i < r->nblock; i++) {
+		RtBlock b = r->block[i];
+		if (b.n && !(b.loop = malloc((size_t)b.n * sizeof *b.loop)))
+			return no_memory(c);
+		if (b.n)
+			memcpy(b.loop, r->block[i].loop, (size_t)b.n * sizeof *b.loop);
+		l->take.block[l->take.nblock++] = b;
+	}
 	for (int i = 0; i < r->npeer; i++) {
 		if (r->peer[i] == c->rank)
 			continue;
@@ -198,6 +208,8 @@ static void close_lines(const Ctx *c, Mpi *m)
 		Line *l = &m->line[i];
 		for (int k = 0; k < l->npeer; k++)
 			rt_route_close(&l->peer[k].pack);
+		for (int k = 0; l->peer && k < l->take.nblock; k++)
+			free(l->take.block[k].loop);
 		if (l->peer)
 			free(l->take.block);
 		free(l->peer);

@@ -39,11 +39,11 @@ static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char 
 	while (a >= 0 && !code) {
 		int64_t from = b->from, to = b->to;
 		for (a = 0; a < b->n; a++) {
-			from += k[a] * b->from_step[a];
-			to += k[a] * b->to_step[a];
+			from += k[a] * b->loop[a].from_step;
+			to += k[a] * b->loop[a].to_step;
 		}
 		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem, (size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a part");
-		for (a = b->n - 1; a >= 0 && ++k[a] == b->len[a]; a--)
+		for (a = b->n - 1; a >= 0 && ++k[a] == b->loop[a].len; a--)
 			k[a] = 0;
 	}
 	return code;

@@ -144,44 +144,46 @@ void rt_fill(void *y, RtType t, FormReduce how, int64_t n)
 
 typedef struct Build { Ctx *c; RtRoute *r; const Form *from; const FormPiece *p; int64_t from_step[RT_AXES], to_step[RT_AXES]; } Build;
 
+/* A block that is being found: as large as a block can be. */
+typedef struct Draft { RtBlock b; RtLoop loop[RT_LOOPS]; } Draft;
+
 /* One more loop inside of those there are: joined with the last where both sides go on without a gap. */
-static void add_loop(RtBlock *b, int64_t len, int64_t from, int64_t to)
+static void add_loop(Draft *d, int64_t len, int64_t from, int64_t to)
 {
 	if (len == 1)
 		return;
-	int i = b->n - 1;
-	if (i >= 0 && b->from_step[i] == len * from && b->to_step[i] == len * to) {
-		b->len[i] *= len;
-		b->from_step[i] = from;
-		b->to_step[i] = to;
-		return;
-	}
-	b->len[b->n] = len;
-	b->from_step[b->n] = from;
-	b->to_step[b->n++] = to;
+	RtLoop *last = &d->loop[d->b.n - 1];
+	if (d->b.n && last->from_step == len * from && last->to_step == len * to)
+		*last = (RtLoop){ last->len * len, from, to };
+	else
+		d->loop[d->b.n++] = (RtLoop){ len, from, to };
 }
 
-static int add_block(Build *u, RtBlock b)
+static int add_block(Build *u, const Draft *d)
 {
 	RtRoute *r = u->r;
+	RtBlock b = d->b;
 	b.run = 1;
-	if (b.n && b.from_step[b.n - 1] == 1 && b.to_step[b.n - 1] == 1)
-		b.run = b.len[--b.n];
-	if (!(r->nblock & (r->nblock - 1))) {
-		RtBlock *more = realloc(r->block, (size_t)(r->nblock ? 2 * r->nblock : 1) * sizeof *more);
-		if (!more)
-			return -1;
-		r->block = more;
-	}
+	if (b.n && d->loop[b.n - 1].from_step == 1 && d->loop[b.n - 1].to_step == 1)
+		b.run = d->loop[--b.n].len;
+	RtBlock *more = realloc(r->block, (size_t)(r->nblock + 1) * sizeof *more);
+	if (!more)
+		return -1;
+	r->block = more;
+	b.loop = b.n ? malloc((size_t)b.n * sizeof *b.loop) : NULL;
+	if (b.n && !b.loop)
+		return -1;
+	if (b.n)
+		memcpy(b.loop, d->loop, (size_t)b.n * sizeof *b.loop);
 	r->block[r->nblock++] = b;
 	return 0;
 }
 
 /* Runs of an axis of one length and equally far from each other are one loop more; others are blocks of their own. */
-static int expand(Build *u, int axis, RtBlock b)
+static int expand(Build *u, int axis, const Draft *d)
 {
 	if (axis == u->p->naxis)
-		return add_block(u, b);
+		return add_block(u, d);
 	const FormMeet *m = u->p->axis[axis].meet;
 	int n = u->p->axis[axis].n;
 	int64_t f = u->from_step[axis], t = u->to_step[axis];
@@ -189,13 +191,13 @@ static int expand(Build *u, int axis, RtBlock b)
 	for (int i = 1; i < n; i++)
 		even &= m[i].len == m[0].len && m[i].from - m[i - 1].from == m[1].from - m[0].from && m[i].to - m[i - 1].to == m[1].to - m[0].to;
 	for (int i = 0; i < (even ? 1 : n); i++) {
-		RtBlock next = b;
-		next.from += m[i].from * f;
-		next.to += m[i].to * t;
+		Draft next = *d;
+		next.b.from += m[i].from * f;
+		next.b.to += m[i].to * t;
 		if (even && n > 1)
 			add_loop(&next, n, (m[1].from - m[0].from) * f, (m[1].to - m[0].to) * t);
 		add_loop(&next, m[i].len, f, t);
-		if (expand(u, axis + 1, next))
+		if (expand(u, axis + 1, &next))
 			return -1;
 	}
 	return 0;
@@ -210,7 +212,7 @@ static int add_piece(void *arg, const FormPiece *p)
 		u->from_step[a] = last ? 1 : u->from_step[a + 1] * p->from_dim[a + 1];
 		u->to_step[a] = last ? 1 : u->to_step[a + 1] * p->to_dim[a + 1];
 	}
-	return expand(u, 0, (RtBlock){ .rank = form_rank(u->from, p->from), .first = p->first });
+	return expand(u, 0, &(Draft){ .b = { .rank = form_rank(u->from, p->from), .first = p->first } });
 }
 
 /* ---- who takes part ---- */
@@ -319,6 +321,8 @@ int rt_routes_open(Ctx *c)
 
 void rt_route_close(RtRoute *r)
 {
+	for (int i = 0; i < r->nblock; i++)
+		free(r->block[i].loop);
 	free(r->block);
 	free(r->peer);
 }
@@ -355,18 +359,18 @@ static void some_turns(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Rows *w = arg;
 	const RtBlock *b = w->b;
-	int64_t k[RT_LOOPS] = { lo }, to = b->to + lo * b->to_step[0], from = b->from + lo * b->from_step[0];
+	int64_t k[RT_LOOPS] = { lo }, to = b->to + lo * b->loop[0].to_step, from = b->from + lo * b->loop[0].from_step;
 	(void)thread;
 	for (;;) {
 		move_run(w, to, from, b->run);
 		int a = b->n - 1;
 		for (; a >= 0; a--) {
-			to += b->to_step[a];
-			from += b->from_step[a];
-			if (++k[a] < (a ? b->len[a] : hi))
+			to += b->loop[a].to_step;
+			from += b->loop[a].from_step;
+			if (++k[a] < (a ? b->loop[a].len : hi))
 				break;
-			to -= k[a] * b->to_step[a];
-			from -= k[a] * b->from_step[a];
+			to -= k[a] * b->loop[a].to_step;
+			from -= k[a] * b->loop[a].from_step;
 			k[a] = 0;
 		}
 		if (a < 0)
@@ -388,11 +392,11 @@ static void take_block(Ctx *c, const Rows *w)
 	const RtBlock *b = w->b;
 	int64_t each = b->run;
 	for (int k = 1; k < b->n; k++)
-		each *= b->len[k];
+		each *= b->loop[k].len;
 	if (!b->n)
 		rt_parallel(c, b->run, GRAIN, some_of_run, (void *)w);
 	else
-		rt_parallel(c, b->len[0], 1 + GRAIN / each, some_turns, (void *)w);
+		rt_parallel(c, b->loop[0].len, 1 + GRAIN / each, some_turns, (void *)w);
 }
 
 /* How many blocks from i on are terms of the same elements, which lie side by side. */

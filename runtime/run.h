@@ -17,11 +17,12 @@ bool rt_first_on(const RtProgram *, int rank, const RtTensor *);         /* no r
 
 /* route.c: what one rank takes of its peers in a transfer: boxes of elements, as loops over both parts, the outermost first. */
 enum { RT_LOOPS = 2 * RT_AXES };
+typedef struct RtLoop { int64_t len, from_step, to_step; } RtLoop;       /* steps in elements */
 typedef struct RtBlock {
 	int rank;                       /* whose part it is taken from */
 	bool first;                     /* written; else combined with what is there */
 	int n;
-	int64_t len[RT_LOOPS], from_step[RT_LOOPS], to_step[RT_LOOPS];   /* in elements */
+	RtLoop *loop;                   /* n of them; NULL: none */
 	int64_t from, to, run;          /* where it begins; elements side by side, innermost */
 } RtBlock;
 typedef void RtCombine(void *y, const void *x, int64_t n);

@@ -9,7 +9,7 @@ quiet() { # name, command...
 model=$ROOT/examples/mlp.ir
 for cc in gcc clang; do
 	command -v $cc >/dev/null || { echo "skip c-with-$cc: no $cc here" && continue; }
-	"$SBPCC" "$model" --ranks=2 -o "c-$cc" >/dev/null
+	"$SBPCC" "$model" --ranks=2 --machine=cpu -o "c-$cc" >/dev/null
 	quiet "c-with-$cc" make -s -C "c-$cc" CC=$cc WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'
 done
 "$SBPCC" "$model" --ranks=2 -o asan >/dev/null
@@ -17,7 +17,7 @@ quiet c-with-sanitizers make -s -C asan STATIC= CFLAGS='-g -O1 -fsanitize=addres
 asan/trainer --steps=3 --data="$ROOT/examples/data/digits" >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
 [ "$(ldd c-gcc/trainer 2>&1 | grep -c '=>')" -eq 0 ] && echo "ok static" || echo "not ok static: needs shared libraries"
 
-"$SBPCC" "$model" --ranks=2 --target=cuda -o cuda >/dev/null
+"$SBPCC" "$model" --ranks=2 --machine=cpu --target=cuda -o cuda >/dev/null
 if [ -x "$CUDA/bin/nvcc" ]; then
 	quiet cuda-with-nvcc make -s -C cuda CUDA="$CUDA" WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'
 	cuda/trainer --steps=1 --data="$ROOT/examples/data/digits" >log 2>&1
