@@ -369,6 +369,14 @@ Outcome run_physical(Graph *g, const Mesh *m, const Whole *w, uint64_t seed, Are
 	for (int i = 0; i < g->nvalue; i++)
 		if (!g->value[i]->def && g->value[i]->sbp)
 			r.at[i] = start(&r, g->value[i], g->value[i]->sbp);
+	for (int i = 0; i < g->nvalue; i++) {   /* constants of definitions that took the place of their nodes */
+		const Value *v = g->value[i];
+		if (v->def || r.at[i] || !v->data)
+			continue;
+		Sbp whole[MESH_DIMS] = { { .kind = SBP_B } };
+		Form f = sbp_form(v, v->sbp ? v->sbp : whole, m);
+		r.at[i] = hold_cut(a, exact_tensor(a, v->data), &f, seed);
+	}
 	for (int i = 0, bad = 0; i < g->nnode && !bad; i++) {
 		Node *n = g->node[i];
 		Arena tmp = { 0 };
