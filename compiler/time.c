@@ -74,6 +74,8 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 		return true;
 	const FactorRule *r = n->nin <= 8 ? factor_rule(n, m->g->scratch) : NULL;
 	int f = r && r->out[v->defidx] ? r->out[v->defidx][axis] : -1;
+	if (f >= 0 && f < 64 && (r->defined | r->runs) >> f & 1)
+		return false;
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
 		int at = n->in[i] ? axis_of(r->in[i], n->in[i]->type->rank, f) : -1;
 		if (at == -2 || (at >= 0 && !serves(m, n->in[i], at, depth - 1)))
@@ -149,8 +151,9 @@ int time_along(Micro *m, Node *n)
 	if (r && (is(n, "LikeShape") || is(n, "ReduceTo")))     /* whose second operand is alike in shape to the result */
 		r->in[1] = r->out[0];
 	for (int f = 0; r && f < r->nfactor; f++)
-		if (split(m, n, r, f))
-			return 0;
+		if (f >= 64 || !((r->defined | r->runs) >> f & 1))      /* each micro-batch runs the same kernel, as if it were all */
+			if (split(m, n, r, f))
+				return 0;
 	return refuse(m, n);
 }
 

@@ -639,6 +639,36 @@ static int shape_unsqueeze(Node *n)
 
 /* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then all stay whole. */
 
+/* Axes that stay, in order.  An axis of one sample, too, is the batch: lengths alone would not tell. */
+static int factor_squeeze(Node *n, FactorRule *r)
+{
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Tensor *axes = in_const(n, 1);
+	bool on[RANK_MAX] = { false };
+	if (!x || !y || x->rank < 0 || y->rank < 0)
+		return -1;
+	if (!axes)
+		return factor_reshape(n, r);
+	const Type *big = x->rank > y->rank ? x : y;
+	for (int64_t k = 0; k < tensor_elements(axes); k++) {
+		int a;
+		if (op_axis(n, tensor_int(axes, k), big->rank, &a) != 0)
+			return -1;
+		on[a] = true;
+	}
+	for (int a = 0, k = 0; a < big->rank; a++) {
+		if (on[a])
+			continue;
+		int f = factor_add(r, big->dim[a]);
+		if (k >= (big == x ? y->rank : x->rank))
+			return -1;
+		r->in[0][big == x ? a : k] = f;
+		r->out[0][big == x ? k : a] = f;
+		k++;
+	}
+	return 0;
+}
+
 static int shape_flatten(Node *n)
 {
 	const Type *x = in_type(n, 0);
@@ -924,9 +954,9 @@ const Op ops_movement[] = {
 	  .kernel = "reduce_to", .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
 	  .test = "x:[2,3,4] like:[3,1] | x:[2,3] like:[2,3] | x:[2,3] like:[]" },
 	{ .name = "Squeeze", .since = 13, .carries = true, .sig = "x:T axes:int64? -> y:T", .shape = shape_squeeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_reshape, .fit = fit_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
+	  .factor_fn = factor_squeeze, .fit = fit_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
 	{ .name = "Unsqueeze", .since = 13, .carries = true, .sig = "x:T axes:int64 -> y:T", .shape = shape_unsqueeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
+	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
 	{ .name = "Flatten", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
 	  .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
