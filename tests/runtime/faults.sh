@@ -194,7 +194,7 @@ gcc -shared -fPIC -o clock.so clock.c -ldl && LD_PRELOAD=$PWD/clock.so one/train
 # The loss is not a number: the first value that is not is named, and the state is that before the step.
 sed 's/, clip: norm(1.0)//; s/adamw(lr: 0.05)/sgd(lr: 1e38)/' text.ir >nan.ir
 "$SBPCC" nan.ir -o other >log 2>&1 && make -s -C other STATIC= CFLAGS=-O1 >log 2>&1
-refused nan-77 23 '(SoftmaxCrossEntropyLoss .*is the first value of this step that is not finite' other/trainer --checkpoint=nan --every=1
+refused nan-77 23 '(SoftmaxCrossEntropyLoss[+A-Za-z]* .*is the first value of this step that is not finite' other/trainer --checkpoint=nan --every=1
 grep -q 'the loss is' log && [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok state-saved-77" || echo "not ok state-saved-77: $(ls nan | tr '\n' ' ') $(cat log | tr '\n' ' ')"
 sed 's/sgd(lr: 1e38)/sgd(lr: 1e39)/' nan.ir >inf.ir
 "$SBPCC" inf.ir -o other >log 2>&1 && make -s -C other STATIC= CFLAGS=-O1 >log 2>&1
@@ -206,7 +206,7 @@ two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log
 n=$(grep -c '^ *[0-9.]* *[0-9.]*% ' log)     # actions of a step
 "$BUILD/test-runtime-faults-trace" trace.json >spans && [ "$(tr '\n' ';' <spans)" = "0 $((4 * n)) 0;1 $((4 * n)) 0;" ] && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" ||
 	echo "not ok trace: $n actions; $(tr '\n' ';' <spans)"
-grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && grep -q '%  SoftmaxCrossEntropyLoss loss.sum$' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
+grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && grep -q '%  SoftmaxCrossEntropyLoss[+A-Za-z]* ' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
 script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { grep -q 'rate 0.05.*norm.*tokens/s.*left' terminal && echo "ok progress-on-a-terminal" || echo "not ok progress-on-a-terminal: $(cat -v terminal)"; }
 check evaluates sh -c 'one/trainer --resume=whole --eval | grep "^249 held-out samples, loss [01]\.[0-9]*$"'
 refused usage 2 'needs a number of at least 1' one/trainer --every=0
