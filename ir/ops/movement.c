@@ -187,7 +187,8 @@ static int factor_reshape(Node *n, FactorRule *r)
 	if (!x || !y || x->rank < 0 || y->rank < 0)
 		return -1;
 	Side a = { .t = x, .axis = -1 }, b = { .t = y, .out = true, .axis = -1 };
-	bool more = next_axis(&a) & next_axis(&b);
+	bool more = next_axis(&a), other = next_axis(&b);
+	more &= other;
 	while (more && a.npart < RANK_MAX - 1 && b.npart < RANK_MAX - 1) {
 		Dim q = DIM_UNKNOWN;
 		bool same = dim_same(a.rest, b.rest), left = !same && times(b.rest, a.rest, &q);

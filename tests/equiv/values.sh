@@ -67,7 +67,7 @@ infer() { # name; dump/eval has the inputs
 		alone=--infer
 		build "$name.ir" --infer || { echo "not ok $name-infer: $(head -n 1 log)" && return; }
 	fi
-	objects=$(sed -n '/^OBJ = /,/[^\\]$/p' tree/Makefile | grep -o '[a-z0-9_/]*\.o' | grep -v '^trainer.o' | sed 's|^|tree/|')
+	objects="$(sed -n '/^OBJ = /,/[^\\]$/p' tree/Makefile | grep -o '[a-z0-9_/]*\.o' | grep -v '^trainer.o' | sed 's|^|tree/|') tree/rt/comm_local.o"
 	# shellcheck disable=SC2086
 	cc -std=c11 -D_GNU_SOURCE -O1 -Itree -Itree/rt -Itree/kernels -o infer infer.c $objects -pthread -lm >log 2>&1 && ./infer from dump >log 2>&1 ||
 		{ echo "not ok $name-infer: $(head -n 1 log)" && return; }
