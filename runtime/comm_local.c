@@ -30,6 +30,7 @@ enum { PAGE = 4096, SCRATCH = PAGE, LINE = 64, SPINS = 20000 };
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
 	_Atomic uint64_t hash;
+	_Atomic uint64_t opened;        /* when the last rank came to the barrier, in nanoseconds */
 	_Atomic uint32_t stop;          /* signals that asked for the end */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
 	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
@@ -39,7 +40,8 @@ typedef struct Shared {
 typedef struct Signal {
 	_Atomic uint32_t at, asleep;
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
-	char rest[LINE - 2 * sizeof(uint32_t) - sizeof(uint64_t)];
+	_Atomic uint64_t when;          /* it came there */
+	char rest[LINE - 2 * sizeof(uint32_t) - 2 * sizeof(uint64_t)];
 } Signal;
 enum { PHASES = 256, READY = 1, SUMMED = 2, DONE = PHASES - 1 };
 
@@ -70,11 +72,17 @@ static void breathe(void)
 #endif
 }
 
-/* Since then this rank has waited for others. */
-static void has_waited(const Ctx *c, double since)
+static uint64_t nanoseconds(void)
+{
+	return (uint64_t)(1e9 * rt_seconds());
+}
+
+/* From then on this rank has waited, until the others came: what it slept after that, stopped by somebody, was not their fault. */
+static void has_waited(const Ctx *c, uint64_t since, uint64_t until)
 {
 	const Local *l = c->comm->state;
-	atomic_fetch_add(&l->signal[c->rank].waited, (uint64_t)(1e9 * (rt_seconds() - since)));
+	if (until > since)
+		atomic_fetch_add(&l->signal[c->rank].waited, until - since);
 }
 
 static double waited(const Ctx *c, int rank)
@@ -86,10 +94,11 @@ static double waited(const Ctx *c, int rank)
 static int barrier(Ctx *c)
 {
 	Local *l = c->comm->state;
-	double since = rt_seconds();
+	uint64_t since = nanoseconds();
 	uint32_t round = atomic_load(&l->shared->round);
 	if (atomic_fetch_add(&l->shared->arrived, 1) + 1 == (uint32_t)c->nrank) {
 		atomic_store(&l->shared->arrived, 0);
+		atomic_store(&l->shared->opened, nanoseconds());
 		atomic_fetch_add(&l->shared->round, 1);
 		futex_wake(&l->shared->round);
 		return 0;
@@ -101,7 +110,7 @@ static int barrier(Ctx *c)
 	}
 	while (atomic_load(&l->shared->round) == round)
 		futex_wait(&l->shared->round, round);
-	has_waited(c, since);
+	has_waited(c, since, atomic_load(&l->shared->opened));
 	return 0;
 }
 
@@ -111,6 +120,7 @@ static void say(const Ctx *c, uint32_t phase)
 {
 	const Local *l = c->comm->state;
 	Signal *s = &l->signal[c->rank];
+	atomic_store(&s->when, nanoseconds());
 	atomic_store(&s->at, l->number * PHASES + phase);
 	if (atomic_load(&s->asleep))
 		futex_wake(&s->at);
@@ -124,7 +134,7 @@ static void await(const Ctx *c, int rank, uint32_t phase)
 	uint32_t want = l->number * PHASES + phase, now;
 	if ((int32_t)(atomic_load(&s->at) - want) >= 0)
 		return;
-	double since = rt_seconds();
+	uint64_t since = nanoseconds();
 	for (int i = 0; i < l->spins; i++) {
 		if ((int32_t)(atomic_load(&s->at) - want) >= 0)
 			return;
@@ -134,7 +144,7 @@ static void await(const Ctx *c, int rank, uint32_t phase)
 	while ((int32_t)((now = atomic_load(&s->at)) - want) < 0)
 		futex_wait(&s->at, now);
 	atomic_fetch_sub(&s->asleep, 1);
-	has_waited(c, since);
+	has_waited(c, since, atomic_load(&s->when));
 }
 
 static void await_all(const Ctx *c, const RtRoute *r, uint32_t phase)
