@@ -43,6 +43,13 @@ static bool slices_equal(const Tensor *t, int axis)
 	return true;
 }
 
+/* Each micro-batch runs the same kernel, as if it were all: it cannot be a part of what reduces over the factor, or counts along it.  Random
+ * numbers are told the micro-batch. */
+static bool alone(const Node *n, const FactorRule *r, int f)
+{
+	return f < 64 && (r->defined | (n->row->random ? 0 : r->runs)) >> f & 1;
+}
+
 /* The axis of a row that has factor f: -1 none, -2 several. */
 static int axis_of(const int *row, int rank, int f)
 {
@@ -74,7 +81,7 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 		return true;
 	const FactorRule *r = n->nin <= 8 ? factor_rule(n, m->g->scratch) : NULL;
 	int f = r && r->out[v->defidx] ? r->out[v->defidx][axis] : -1;
-	if (f >= 0 && f < 64 && (r->defined | r->runs) >> f & 1)
+	if (f >= 0 && alone(n, r, f))
 		return false;
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
 		int at = n->in[i] ? axis_of(r->in[i], n->in[i]->type->rank, f) : -1;
@@ -151,9 +158,8 @@ int time_along(Micro *m, Node *n)
 	if (r && (is(n, "LikeShape") || is(n, "ReduceTo")))     /* whose second operand is alike in shape to the result */
 		r->in[1] = r->out[0];
 	for (int f = 0; r && f < r->nfactor; f++)
-		if (f >= 64 || !((r->defined | r->runs) >> f & 1))      /* each micro-batch runs the same kernel, as if it were all */
-			if (split(m, n, r, f))
-				return 0;
+		if (!alone(n, r, f) && split(m, n, r, f))
+			return 0;
 	return refuse(m, n);
 }
 
