@@ -15,16 +15,8 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
+#define LANES_ISA 0
+#include "lanes.h"
 
 /* What the next panel of b is made of is asked for while this one is used, a little with each tile. */
 typedef struct Ahead { const float *x; int64_t apart, count, step, left, each; } Ahead;        /* `count` lines `apart`; then a step */
@@ -51,34 +43,8 @@ typedef struct Kind {
 	Turn *turn;
 } Kind;
 
-/* ---- plain C: vectors of four, which every compiler can lower ---- */
+/* ---- plain C ---- */
 
-typedef float Four __attribute__((vector_size(16)));
-
-INLINE Four load_four(const float *p)
-{
-	Four v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
-INLINE void store_four(float *p, Four v)
-{
-	memcpy(p, &v, sizeof v);
-}
-
-#define NAME(x) x##_plain
-#define TARGET
-#define V Four
-#define MR 4
-#define NV 2
-#define LANES 4
-#define ZERO() ((Four){ 0, 0, 0, 0 })
-#define LOAD(p) load_four(p)
-#define STORE(p, v) store_four(p, v)
-#define SPREAD(p) ((Four){ *(p), *(p), *(p), *(p) })
-#define ADD(a, b) ((a) + (b))
-#define FMA(a, b, c) ((a) * (b) + (c))
 #include "gemm_tile.h"
 
 static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len)
@@ -92,18 +58,7 @@ static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, 
 /* ---- AVX2: 12 of 16 registers are sums ---- */
 
 #define AVX2 __attribute__((target("avx2,fma")))
-#define NAME(x) x##_avx2
-#define TARGET AVX2
-#define V __m256
-#define MR 6
-#define NV 2
-#define LANES 8
-#define ZERO() _mm256_setzero_ps()
-#define LOAD(p) _mm256_loadu_ps(p)
-#define STORE(p, v) _mm256_storeu_ps(p, v)
-#define SPREAD(p) _mm256_broadcast_ss(p)
-#define ADD(a, b) _mm256_add_ps(a, b)
-#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define LANES_ISA 1
 #include "gemm_tile.h"
 
 /* Eight by eight, turned in registers: half rows 0 to 3 come with half rows 4 to 7 beside them. */
@@ -167,32 +122,7 @@ static AVX2 void turn_avx2(float *to, const float *x, int64_t apart, int64_t cou
 
 /* ---- AVX-512: 28 of 32 registers are sums ---- */
 
-#define NAME(x) x##_avx512
-#define MR 14
-#define NV 2
-#define LANES 16
-#ifdef GEMM_ANY_LANES
-/* For tests: the same text in vectors that the compiler cuts into those of AVX2, so that it runs on processors without AVX-512. */
-typedef float Sixteen __attribute__((vector_size(64)));
-typedef float SixteenAnywhere __attribute__((vector_size(64), aligned(4), may_alias));
-#define TARGET AVX2
-#define V Sixteen
-#define ZERO() ((Sixteen){ 0 })
-#define LOAD(p) ((Sixteen)*(const SixteenAnywhere *)(p))
-#define STORE(p, v) (*(SixteenAnywhere *)(p) = (v))
-#define SPREAD(p) (*(p) - (Sixteen){ 0 })
-#define ADD(a, b) ((a) + (b))
-#define FMA(a, b, c) ((a) * (b) + (c))
-#else
-#define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")))
-#define V __m512
-#define ZERO() _mm512_setzero_ps()
-#define LOAD(p) _mm512_loadu_ps(p)
-#define STORE(p, v) _mm512_storeu_ps(p, v)
-#define SPREAD(p) _mm512_set1_ps(*(p))
-#define ADD(a, b) _mm512_add_ps(a, b)
-#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#endif
+#define LANES_ISA 2
 #include "gemm_tile.h"
 #endif
 

@@ -1,8 +1,6 @@
-/* The innermost part of gemm.c, written once for all instruction sets: gemm.c includes it with
- *   NAME(x)  x for this instruction set        TARGET   attributes of functions that use it
- *   V        a vector of LANES numbers         MR, NV   a tile: rows, and vectors in each
- *   ZERO() LOAD(p) STORE(p, v) SPREAD(p) ADD(a, b) FMA(a, b, c)
- * and finds tiles of 1 to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
+/* The innermost part of gemm.c, written once for all instruction sets: gemm.c includes it with LANES_ISA as for lanes.h, and finds tiles of 1
+ * to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
+#include "lanes.h"
 
 /* y (or y +) = a b for a tile of `rows` rows; a is packed, rows of b are bs apart.  keep: b is packed on the way. */
 INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *keep)
@@ -85,16 +83,5 @@ static Tile *const NAME(tiles)[] = {
 	NAME(whole),
 };
 
-#undef NAME
-#undef TARGET
-#undef V
-#undef MR
-#undef NV
-#undef LANES
-#undef ZERO
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ADD
-#undef FMA
 #undef ROWS
+#undef LANES_ISA
