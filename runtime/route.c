@@ -80,25 +80,50 @@ static void sum_f32(void *y, const void *x, int64_t n)
 #define ROW(N) { sum_##N, max_##N, min_##N, prod_##N }
 static RtCombine *const combine[RT_TYPES][4] = { [RT_F32] = ROW(f32), [RT_F64] = ROW(f64), [RT_I64] = ROW(i64), [RT_I32] = ROW(i32), [RT_U8] = ROW(u8), [RT_BOOL] = ROW(u8) };
 
+/* to = a and b combined; to may be a, and in sums of floats b. */
+static void combine_two(const RtRoute *r, void *to, const void *a, const void *b, int64_t n)
+{
+	if (r->combine == sum_f32) {
+		sum_two(to, a, b, n);
+		return;
+	}
+	if (to != a)
+		memmove(to, a, (size_t)n * r->elem);
+	r->combine(to, b, n);
+}
+
+enum { CHUNK = 2048 };                  /* elements that stay in the cache while all terms are combined */
+
+/* The terms of k elements as a tree: the first half, a power of two, then the others, then both.  Where the result lies: of one term where
+ * that is, else at `to`. */
+static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
+{
+	_Alignas(64) char room[8 * CHUNK];
+	int half = 1;
+	if (n == 1)
+		return (const char *)x[0] + skip;
+	while (2 * half < n)
+		half *= 2;
+	const void *a = combine_tree(r, to, x, half, skip, k), *b = combine_tree(r, room, x + half, n - half, skip, k);
+	combine_two(r, to, a, b, k);
+	return to;
+}
+
+/* Two ranks a + b, four (a + b) + (c + d): what a rank of two makes of its half is what two ranks of four make of theirs, so the number of
+ * ranks need not be seen in the result (--deterministic=any-ranks). */
 void rt_route_sum(const RtRoute *r, void *y, const void *const *x, int n, int64_t count)
 {
-	enum { CHUNK = 2048 };          /* elements that stay in the cache while all terms are added */
 	_Alignas(64) char room[8 * CHUNK];
-	bool two = n > 1 && r->combine == sum_f32, aside = false;
-	for (int i = two ? 2 : 1; i < n; i++)
-		aside |= x[i] == y;             /* a term that is still to be added must not be written over */
+	bool aside = false;
+	for (int i = r->combine == sum_f32 ? 2 : 1; i < n; i++)
+		aside |= x[i] == y;             /* a term that is still to be read must not be written over */
 	for (int64_t at = 0; at < count; at += CHUNK) {
 		int64_t k = count - at < CHUNK ? count - at : CHUNK;
 		size_t skip = (size_t)at * r->elem;
-		void *to = aside ? room : (char *)y + skip;
-		if (two)
-			sum_two(to, (const char *)x[0] + skip, (const char *)x[1] + skip, k);
-		else if (to != (const char *)x[0] + skip)
-			memmove(to, (const char *)x[0] + skip, (size_t)k * r->elem);
-		for (int i = two ? 2 : 1; i < n; i++)
-			r->combine(to, (const char *)x[i] + skip, k);
-		if (aside)
-			memcpy((char *)y + skip, room, (size_t)k * r->elem);
+		char *to = (char *)y + skip;
+		const void *sum = combine_tree(r, aside ? room : to, x, n, skip, k);
+		if (sum != to)
+			memmove(to, sum, (size_t)k * r->elem);
 	}
 }
 
@@ -142,7 +167,14 @@ void rt_fill(void *y, RtType t, FormReduce how, int64_t n)
 
 /* ---- blocks ---- */
 
-typedef struct Build { Ctx *c; RtRoute *r; const Form *from; const FormPiece *p; int64_t from_step[RT_AXES], to_step[RT_AXES]; } Build;
+typedef struct Build {
+	Ctx *c;
+	RtRoute *r;
+	const Form *from;
+	const FormPiece *p;
+	int64_t from_step[RT_AXES], to_step[RT_AXES];
+	int cell, each, terms;          /* pieces of the same elements: their first block, blocks of each, how many */
+} Build;
 
 /* A block that is being found: as large as a block can be. */
 typedef struct Draft { RtBlock b; RtLoop loop[RT_LOOPS]; } Draft;
@@ -203,16 +235,50 @@ static int expand(Build *u, int axis, const Draft *d)
 	return 0;
 }
 
-static int add_piece(void *arg, const FormPiece *p)
+static int add_blocks(Build *u)
 {
-	Build *u = arg;
-	u->p = p;
+	const FormPiece *p = u->p;
 	for (int a = p->naxis - 1; a >= 0; a--) {
 		bool last = a == p->naxis - 1;
 		u->from_step[a] = last ? 1 : u->from_step[a + 1] * p->from_dim[a + 1];
 		u->to_step[a] = last ? 1 : u->to_step[a + 1] * p->to_dim[a + 1];
 	}
 	return expand(u, 0, &(Draft){ .b = { .rank = form_rank(u->from, p->from), .first = p->first } });
+}
+
+/* All terms of a block follow each other: they are combined at once. */
+static int close_cell(Build *u)
+{
+	RtBlock *at = u->r->block + u->cell, *copy;
+	int n = u->each * u->terms;
+	if (u->each < 2 || u->terms < 2 || u->cell + n != u->r->nblock)
+		return 0;
+	copy = malloc((size_t)n * sizeof *copy);
+	if (!copy)
+		return -1;
+	memcpy(copy, at, (size_t)n * sizeof *copy);
+	for (int i = 0; i < n; i++)
+		at[i] = copy[i % u->terms * u->each + i / u->terms];
+	free(copy);
+	return 0;
+}
+
+static int add_piece(void *arg, const FormPiece *p)
+{
+	Build *u = arg;
+	u->p = p;
+	if (p->first) {
+		if (close_cell(u))
+			return -1;
+		u->cell = u->r->nblock;
+		u->terms = 0;
+	}
+	u->terms++;
+	if (add_blocks(u))
+		return -1;
+	if (p->first)
+		u->each = u->r->nblock - u->cell;
+	return 0;
 }
 
 /* ---- who takes part ---- */
@@ -300,7 +366,7 @@ int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 	r->count = 1;
 	for (int k = 0; k < b->naxis; k++)
 		r->count *= len[k];
-	if (form_pieces(a, b, place, &r->fill, add_piece, &u))
+	if (form_pieces(a, b, place, &r->fill, add_piece, &u) || close_cell(&u))
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < r->nblock; i++)
 		if ((m->here && r->block[i].rank != rank) || (!r->block[i].first && !r->combine))
@@ -343,15 +409,23 @@ static void fill(const Ctx *c, const RtRoute *r, void *y)
 		rt_fill(y, r->move->type, reduce_of(&c->program->form[r->move->to - 1]), r->count);
 }
 
-typedef struct Rows { const RtRoute *r; const RtBlock *b; unsigned char *y; const unsigned char *x; } Rows;
+/* The terms of one block, n of them, and where the sources of each lie. */
+typedef struct Rows { const RtRoute *r; const RtBlock *b; int n; unsigned char *y; const void *const *x; } Rows;
 
-static void move_run(const Rows *w, int64_t to, int64_t from, int64_t n)
+/* One run of each term, from these elements on. */
+static void move_run(const Rows *w, int64_t to, const int64_t *from, int64_t n)
 {
 	size_t e = w->r->elem;
-	if (w->b->first)
-		rt_copy_peer(w->y + (size_t)to * e, w->x + (size_t)from * e, (size_t)n * e);
+	unsigned char *y = w->y + (size_t)to * e;
+	const void *x[w->n];
+	for (int i = 0; i < w->n; i++)
+		x[i] = (const unsigned char *)w->x[i] + (size_t)from[i] * e;
+	if (w->n > 1)
+		rt_route_sum(w->r, y, x, w->n, n);
+	else if (w->b->first)
+		rt_copy_peer(y, x[0], (size_t)n * e);
 	else
-		w->r->combine(w->y + (size_t)to * e, w->x + (size_t)from * e, n);
+		w->r->combine(y, x[0], n);
 }
 
 /* Turns lo .. hi - 1 of the outermost loop. */
@@ -359,18 +433,21 @@ static void some_turns(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Rows *w = arg;
 	const RtBlock *b = w->b;
-	int64_t k[RT_LOOPS] = { lo }, to = b->to + lo * b->loop[0].to_step, from = b->from + lo * b->loop[0].from_step;
+	int64_t k[RT_LOOPS] = { lo }, to = b->to + lo * b->loop[0].to_step, from[w->n];
 	(void)thread;
+	for (int i = 0; i < w->n; i++)
+		from[i] = b[i].from + lo * b[i].loop[0].from_step;
 	for (;;) {
 		move_run(w, to, from, b->run);
 		int a = b->n - 1;
 		for (; a >= 0; a--) {
-			to += b->loop[a].to_step;
-			from += b->loop[a].from_step;
-			if (++k[a] < (a ? b->loop[a].len : hi))
+			bool more = ++k[a] < (a ? b->loop[a].len : hi);
+			int64_t turns = more ? 1 : 1 - k[a];
+			to += turns * b->loop[a].to_step;
+			for (int i = 0; i < w->n; i++)
+				from[i] += turns * b[i].loop[a].from_step;
+			if (more)
 				break;
-			to -= k[a] * b->loop[a].to_step;
-			from -= k[a] * b->loop[a].from_step;
 			k[a] = 0;
 		}
 		if (a < 0)
@@ -382,8 +459,11 @@ static void some_turns(void *arg, int64_t lo, int64_t hi, int thread)
 static void some_of_run(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Rows *w = arg;
+	int64_t from[w->n];
 	(void)thread;
-	move_run(w, w->b->to + lo, w->b->from + lo, hi - lo);
+	for (int i = 0; i < w->n; i++)
+		from[i] = w->b[i].from + lo;
+	move_run(w, w->b->to + lo, from, hi - lo);
 }
 
 static void take_block(Ctx *c, const Rows *w)
@@ -399,31 +479,32 @@ static void take_block(Ctx *c, const Rows *w)
 		rt_parallel(c, b->loop[0].len, 1 + GRAIN / each, some_turns, (void *)w);
 }
 
-/* How many blocks from i on are terms of the same elements, which lie side by side. */
+static bool same_elements(const RtBlock *a, const RtBlock *b)
+{
+	bool same = a->to == b->to && a->run == b->run && a->n == b->n;
+	for (int k = 0; k < a->n && same; k++)
+		same = a->loop[k].len == b->loop[k].len && a->loop[k].to_step == b->loop[k].to_step;
+	return same;
+}
+
+/* How many blocks from i on are terms of the same elements. */
 static int terms_at(const RtRoute *r, int i)
 {
 	int n = 1;
-	while (!r->block[i].n && i + n < r->nblock && !r->block[i + n].first && !r->block[i + n].n && r->block[i + n].to == r->block[i].to && r->block[i + n].run == r->block[i].run)
+	while (i + n < r->nblock && !r->block[i + n].first && same_elements(&r->block[i], &r->block[i + n]))
 		n++;
 	return r->block[i].first ? n : 1;
 }
 
 void rt_route_take(Ctx *c, const RtRoute *r, void *y, RtSource *source, void *arg)
 {
-	enum { TERMS = 16 };
 	fill(c, r, y);
-	for (int i = 0; i < r->nblock;) {
-		int n = terms_at(r, i);
-		const void *x[TERMS];
-		if (n > 1 && n <= TERMS) {
-			for (int k = 0; k < n; k++)
-				x[k] = (const char *)source(arg, r->block[i + k].rank) + (size_t)r->block[i + k].from * r->elem;
-			rt_route_sum(r, (char *)y + (size_t)r->block[i].to * r->elem, x, n, r->block[i].run);
-			i += n;
-			continue;
-		}
-		take_block(c, &(Rows){ r, &r->block[i], y, source(arg, r->block[i].rank) });
-		i++;
+	for (int i = 0, n; i < r->nblock; i += n) {
+		n = terms_at(r, i);
+		const void *x[n];
+		for (int k = 0; k < n; k++)
+			x[k] = source(arg, r->block[i + k].rank);
+		take_block(c, &(Rows){ r, &r->block[i], n, y, x });
 	}
 }
 
