@@ -30,7 +30,7 @@ const KernelPair *emit_pair(const Node *a, const Node *b)
 
 bool emit_boxing(const Node *n)
 {
-	return n->row->domain && !strcmp(n->row->domain, "sbpcc") && !strcmp(n->row->name, "Boxing");
+	return node_is(n, "sbpcc.Boxing");
 }
 
 bool emit_reads(const Node *n, int i)

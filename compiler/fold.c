@@ -73,11 +73,6 @@ static bool same_type(const Value *a, const Value *b)
 	return true;
 }
 
-static bool is(const Node *n, const char *op)
-{
-	return n && !*n->domain && !strcmp(n->op, op);
-}
-
 static bool still_perm(const Node *n)
 {
 	int count;
@@ -114,15 +109,15 @@ static bool filled_with(const Node *n, int i, double v)
 
 static bool drops_nothing(const Node *n)
 {
-	const Tensor *mode = is(n, "Dropout") ? in_const(n, 2) : NULL;
+	const Tensor *mode = node_is(n, "Dropout") ? in_const(n, 2) : NULL;
 
-	return is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
+	return node_is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
 }
 
 /* The operand that arithmetic with a neutral element leaves as it is. */
 static Value *unchanged(const Node *n)
 {
-	bool mul = is(n, "Mul"), add = is(n, "Add"), div = is(n, "Div"), sub = is(n, "Sub");
+	bool mul = node_is(n, "Mul"), add = node_is(n, "Add"), div = node_is(n, "Div"), sub = node_is(n, "Sub");
 
 	if (n->nin != 2 || !n->in[1] || !(mul || add || div || sub))
 		return NULL;
@@ -142,7 +137,7 @@ static Value *copy_of(const Node *n)
 	for (int i = 1; i < n->nout; i++)
 		if (n->out[i])
 			return NULL;
-	if (is(n, "Identity") || drops_nothing(n))
+	if (node_is(n, "Identity") || drops_nothing(n))
 		return n->in[0];
 	if (n->row->random || n->row->moves)
 		return NULL;
@@ -151,9 +146,9 @@ static Value *copy_of(const Node *n)
 		return same;
 	if (!same_type(n->in[0], n->out[0]) || whole_parts(n->graph, n->in[0], n->out[0]))
 		return NULL;
-	if (is(n, "Cast") || is(n, "CastLike") || is(n, "Reshape") || is(n, "Expand") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten") ||
-	    (is(n, "Transpose") && still_perm(n)) || (is(n, "Slice") && forward_slice(n)) ||
-	    (is(n, "Concat") && n->nin == 1))
+	if (node_is(n, "Cast") || node_is(n, "CastLike") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten") ||
+	    (node_is(n, "Transpose") && still_perm(n)) || (node_is(n, "Slice") && forward_slice(n)) ||
+	    (node_is(n, "Concat") && n->nin == 1))
 		return n->in[0];
 	return NULL;
 }
@@ -240,7 +235,7 @@ static bool retarget(Fold *f, Node *n, Value *from)
 
 static bool reshapes(const Node *n)
 {
-	return is(n, "Reshape") || is(n, "Squeeze") || is(n, "Unsqueeze") || is(n, "Flatten");
+	return node_is(n, "Reshape") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten");
 }
 
 static bool reduces(const Node *n)
@@ -248,7 +243,7 @@ static bool reduces(const Node *n)
 	static const char *const list[] = { "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", NULL };
 
 	for (int i = 0; n && list[i]; i++)
-		if (is(n, list[i]))
+		if (node_is(n, list[i]))
 			return true;
 	return false;
 }
@@ -316,10 +311,10 @@ static bool keep_axes(Node *n)
 static void plain_gather(Node *n)
 {
 	Node *p = n->nin > 1 && n->in[1] ? n->in[1]->def : NULL;
-	const Tensor *t = p && is(p, "Unsqueeze") ? in_const(p, 1) : NULL;
+	const Tensor *t = p && node_is(p, "Unsqueeze") ? in_const(p, 1) : NULL;
 	int rank = in_rank(n, 1);
 
-	if (!is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1 ||
+	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1 ||
 	    (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1))
 		return;
 	n->op = name_of("Gather");
@@ -333,7 +328,7 @@ static void plain_gather(Node *n)
 /* A bias of zeros is no bias. */
 static void drop_bias(Node *n)
 {
-	if (n->nin == 3 && n->in[2] && (is(n, "Conv") || is(n, "ConvTranspose") || is(n, "Gemm") || is(n, "LayerNormalization")) && filled_with(n, 2, 0))
+	if (n->nin == 3 && n->in[2] && (node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm") || node_is(n, "LayerNormalization")) && filled_with(n, 2, 0))
 		n->nin = 2;
 }
 
@@ -354,9 +349,9 @@ static void shorten(Fold *f, Node *n)
 
 	if (!p || n->in[0]->graph != p->graph || p->nin < 1 || !p->in[0])
 		return;
-	if (is(n, "Reshape") && reshapes(p)) {
+	if (node_is(n, "Reshape") && reshapes(p)) {
 		retarget(f, n, p->in[0]);
-	} else if (is(n, "Transpose") && is(p, "Transpose")) {
+	} else if (node_is(n, "Transpose") && node_is(p, "Transpose")) {
 		int a, b;
 		const int64_t *outer = attr_ints(n, "perm", &a), *inner = attr_ints(p, "perm", &b);
 		Attr *at = node_attr(n, "perm");
@@ -368,7 +363,7 @@ static void shorten(Fold *f, Node *n)
 			perm[i] = inner[outer[i]];
 		at->u.is = perm;
 		n->in[0] = p->in[0];
-	} else if ((is(n, "Cast") || is(n, "CastLike")) && (is(p, "Cast") || is(p, "CastLike")) && p->in[0]->type && n->in[0]->type &&
+	} else if ((node_is(n, "Cast") || node_is(n, "CastLike")) && (node_is(p, "Cast") || node_is(p, "CastLike")) && p->in[0]->type && n->in[0]->type &&
 		   widens(p->in[0]->type->elem, n->in[0]->type->elem)) {
 		n->in[0] = p->in[0];
 	}
@@ -376,7 +371,7 @@ static void shorten(Fold *f, Node *n)
 
 static void plain(Fold *f, Node *n)
 {
-	if (is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id]) {
+	if (node_is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id]) {
 		n->out[1]->def = NULL;
 		n->nout = 1;            /* its mask is not wanted */
 	}
@@ -387,7 +382,7 @@ static void plain(Fold *f, Node *n)
 	if (n->nin && n->in[0] && reshapes(n) && keep_axes(n))
 		return;
 	shorten(f, n);
-	if (is(n, "Reshape") && n->nin > 1 && n->in[1] && !n->in[1]->data)
+	if (node_is(n, "Reshape") && n->nin > 1 && n->in[1] && !n->in[1]->data)
 		retarget(f, n, n->in[0]);
 }
 

@@ -36,11 +36,6 @@ struct Lift {
 	int lifted;
 };
 
-static bool is(const Node *n, const char *op)
-{
-	return n && !*n->domain && !strcmp(n->op, op);
-}
-
 const Tensor *lift_constant(const Value *v)
 {
 	return v && v->data && !v->param && tensor_load(v->data) >= 0 ? v->data : NULL;
@@ -65,7 +60,7 @@ static int *use(Lift *l, const Value *v)
  * are not, for attention computes them anew rather than keep them. */
 static bool costly(const Node *n)
 {
-	return is(n, "Softmax") || is(n, "Exp") || is(n, "InstanceNormalization");
+	return node_is(n, "Softmax") || node_is(n, "Exp") || node_is(n, "InstanceNormalization");
 }
 
 /* How often covered nodes that go read v. */
@@ -366,7 +361,7 @@ static bool put_group_norm(void *lift, Match *m)
 	const Node *inner = NULL;
 
 	for (int i = 0; i < m->n; i++)
-		if (is(m->node[i], "InstanceNormalization"))
+		if (node_is(m->node[i], "InstanceNormalization"))
 			inner = m->node[i];
 	const Type *t = inner ? in_type(inner, 0) : NULL;
 	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t ||

@@ -15,11 +15,6 @@
 
 enum { EVAL_DEPTH = 24 };
 
-static bool is(const Node *n, const char *op)
-{
-	return n && !*n->domain && !strcmp(n->op, op);
-}
-
 /* ---- attention ---- */
 
 static Value *vector(Graph *g, int64_t v)
@@ -78,12 +73,12 @@ static Value *permuted(Lift *l, const Match *m, Value *x, const Perm *p)
 /* The matrices of k, turned by way of a Reshape to three axes and back. */
 static Value *turned_flat(const Value *kt)
 {
-	const Node *back = kt->def, *turn = is(back, "Reshape") ? back->in[0]->def : NULL,
-		   *flat = is(turn, "Transpose") ? turn->in[0]->def : NULL;
+	const Node *back = kt->def, *turn = node_is(back, "Reshape") ? back->in[0]->def : NULL,
+		   *flat = node_is(turn, "Transpose") ? turn->in[0]->def : NULL;
 	int n;
 	const int64_t *perm = flat ? attr_ints(turn, "perm", &n) : NULL;
 
-	if (!is(flat, "Reshape") || !perm || n != 3 || perm[0] != 0 || perm[1] != 2 || perm[2] != 1)
+	if (!node_is(flat, "Reshape") || !perm || n != 3 || perm[0] != 0 || perm[1] != 2 || perm[2] != 1)
 		return NULL;
 	Value *k = flat->in[0];
 	const Type *t = lift_rank(k) == 4 ? k->type : NULL, *f = flat->out[0]->type, *r = kt->type;
@@ -107,13 +102,13 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 		return k;
 	for (int i = 0; i < rank; i++)
 		perm.axis[i] = i;
-	if (is(kt->def, "Transpose")) {
+	if (node_is(kt->def, "Transpose")) {
 		const int64_t *p = attr_ints(kt->def, "perm", &n);
 
 		inner = kt->def->in[0];
 		for (int i = 0; i < rank; i++)
 			perm.axis[i] = n == rank ? p[i] : rank - 1 - i;
-		for (int i = 0; is(inner->def, "Mul") && i < 2; i++)
+		for (int i = 0; node_is(inner->def, "Mul") && i < 2; i++)
 			if (lift_scalar(inner->def->in[i], &by) &&
 				lift_same_type(inner->def->in[1 - i], inner)) {
 				*scale *= by;
@@ -129,11 +124,11 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 /* The heads from which x was made by repeating each of them; NULL when it was not. */
 static Value *unrepeated(const Value *x)
 {
-	const Node *back = x->def, *wide = is(back, "Reshape") ? back->in[0]->def : NULL,
-		   *apart = is(wide, "Expand") ? wide->in[0]->def : NULL;
+	const Node *back = x->def, *wide = node_is(back, "Reshape") ? back->in[0]->def : NULL,
+		   *apart = node_is(wide, "Expand") ? wide->in[0]->def : NULL;
 	const Type *w = apart && wide->out[0] ? wide->out[0]->type : NULL, *t;
 
-	if (!w || w->rank != 5 || lift_rank(x) != 4 || (!is(apart, "Unsqueeze") && !is(apart, "Reshape")) ||
+	if (!w || w->rank != 5 || lift_rank(x) != 4 || (!node_is(apart, "Unsqueeze") && !node_is(apart, "Reshape")) ||
 		lift_rank(apart->in[0]) != 4)
 		return NULL;
 	t = apart->in[0]->type;
@@ -163,13 +158,13 @@ static bool uniform(const Value *v, double *x)
 		*x = tensor_elements(t) ? tensor_get(t, 0) : 0;
 		return tensor_elements(t) > 0 && lift_filled(t, *x);
 	}
-	if (is(n, "ConstantOfShape")) {
+	if (node_is(n, "ConstantOfShape")) {
 		const Attr *a = node_attr(n, "value");
 
 		*x = a && a->type == AT_TENSOR ? tensor_get(a->u.t, 0) : 0;
 		return true;
 	}
-	return is(n, "Expand") && uniform(n->in[0], x);
+	return node_is(n, "Expand") && uniform(n->in[0], x);
 }
 
 static bool triangle_data(const Tensor *t, Triangle *y)
@@ -190,11 +185,11 @@ static bool triangle_data(const Tensor *t, Triangle *y)
 /* 0, 1, 2 ... along the last axis but one (way 1) or the last (way 0). */
 static bool counts(const Value *v, int way)
 {
-	const Node *n = v->def, *r = is(n, "Unsqueeze") || is(n, "Reshape") ? n->in[0]->def : n;
+	const Node *n = v->def, *r = node_is(n, "Unsqueeze") || node_is(n, "Reshape") ? n->in[0]->def : n;
 	int rank = lift_rank(v);
 	double first, step;
 
-	if (!is(r, "Range") || rank < 1 || (way && (rank < 2 || !dim_same(v->type->dim[rank - 1], 1))))
+	if (!node_is(r, "Range") || rank < 1 || (way && (rank < 2 || !dim_same(v->type->dim[rank - 1], 1))))
 		return false;
 	for (int i = 0; i < rank; i++)
 		if (i != rank - 1 - way && !dim_same(v->type->dim[i], 1))
@@ -229,7 +224,7 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		return triangle_data(t, y);
 	if (!n || depth == EVAL_DEPTH || n->nin < 1 || !n->in[0])
 		return false;
-	if (is(n, "Trilu")) {
+	if (node_is(n, "Trilu")) {
 		const Tensor *k = in_const(n, 1);
 		bool upper = attr_int(n, "upper") != 0, given = n->nin > 1 && n->in[1];
 
@@ -251,34 +246,34 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		/* on the diagonal both are equal: that must be on the side of what came before */
 		return !counts(n->in[0], 1) && !counts(n->in[0], 0) ? true : compare(n->op, 0, 0) == y->upto;
 	}
-	if (is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) &&
+	if (node_is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) &&
 		triangle_of(l, n->in[0], depth + 1, y)) {
 		*y = (Triangle){ y->upto != 0 ? a : b, y->after != 0 ? a : b };
 		return true;
 	}
-	if ((is(n, "Mul") || is(n, "Sub")) && n->nin == 2) {
+	if ((node_is(n, "Mul") || node_is(n, "Sub")) && n->nin == 2) {
 		int at = uniform(n->in[1], &b) ? 0 : 1;
 
 		if ((at && !uniform(n->in[0], &b)) || !triangle_of(l, n->in[at], depth + 1, y))
 			return false;
-		*y = is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b }
+		*y = node_is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b }
 		     : at         ? (Triangle){ b - y->upto, b - y->after }
 		                  : (Triangle){ y->upto - b, y->after - b };
 		return !isnan(y->upto) && !isnan(y->after);
 	}
-	if (is(n, "Not")) {
+	if (node_is(n, "Not")) {
 		if (!triangle_of(l, n->in[0], depth + 1, y))
 			return false;
 		*y = (Triangle){ y->upto == 0, y->after == 0 };
 		return true;
 	}
 	/* Views that keep rows and columns: only axes of length 1 in front of them come or go. */
-	if (is(n, "Slice") ? from_the_corner(n)
-			   : is(n, "Cast") || is(n, "Unsqueeze") || is(n, "Reshape") || is(n, "Expand") ||
-				     is(n, "Identity")) {
+	if (node_is(n, "Slice") ? from_the_corner(n)
+			   : node_is(n, "Cast") || node_is(n, "Unsqueeze") || node_is(n, "Reshape") || node_is(n, "Expand") ||
+				     node_is(n, "Identity")) {
 		int r = lift_rank(v), s = lift_rank(n->in[0]);
 
-		for (int i = 1; i <= 2 && !is(n, "Slice"); i++)
+		for (int i = 1; i <= 2 && !node_is(n, "Slice"); i++)
 			if (r < 2 || s < 2 || !dim_same(v->type->dim[r - i], n->in[0]->type->dim[s - i]))
 				return false;
 		return triangle_of(l, n->in[0], depth + 1, y);
@@ -398,7 +393,7 @@ static bool scale_of(const Match *m, double *scale)
 		bool divides = i == 3;
 		if (i == 0) /* is q divided by it? */
 			for (int k = 0; k < m->n; k++)
-				divides |= is(m->node[k], "Div") && m->node[k]->in[1] == x &&
+				divides |= node_is(m->node[k], "Div") && m->node[k]->in[1] == x &&
 				           m->node[k]->in[0] == match_hole(m, "q");
 		*scale = divides ? *scale / v : *scale * v;
 	}
@@ -455,14 +450,14 @@ bool lift_attention(void *lift, Match *m)
 	h.mask = add;
 	const Node *w = add ? add->def : NULL;
 	double shown, hidden;
-	if (is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 &&
+	if (node_is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 &&
 		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) &&
 		w->in[0]->type->rank == add->type->rank)
 		h.mask = w->in[0];
 	if (cond && show)
 		h.mask = cond;
 	if (cond && hide)
-		h.mask = is(cond->def, "Not") ? cond->def->in[0]
+		h.mask = node_is(cond->def, "Not") ? cond->def->in[0]
 		                              : lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
 	h.heads = rank == 3;
 	if (rank == 3 && h.mask && h.mask->type->rank == 3) {
@@ -492,7 +487,7 @@ static bool part_of(const Value *v, Part *p)
 	if (!n || rank < 1 || n->nin < 1 || !n->in[0])
 		return false;
 	*p = (Part){ n->in[0], 0, 1, v->type->dim[rank - 1] };
-	if (is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), rank, &axis) == 0 && axis == rank - 1) {
+	if (node_is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), rank, &axis) == 0 && axis == rank - 1) {
 		for (int i = 0; i < v->defidx; i++) {
 			if (!n->out[i] || !dim_known(n->out[i]->type->dim[axis]))
 				return false;
@@ -501,7 +496,7 @@ static bool part_of(const Value *v, Part *p)
 		return true;
 	}
 	const Tensor *start = in_const(n, 1), *axes = in_const(n, 3), *step = in_const(n, 4);
-	if (!is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 ||
+	if (!node_is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 ||
 		(n->nin > 4 && n->in[4] && !step))
 		return false;
 	int64_t a = tensor_int(axes, 0), first = tensor_int(start, 0);
@@ -536,23 +531,23 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	if (!n || n->nin < 1 || !n->in[0])
 		return false;
 	double by;
-	if (is(n, "Cos") || is(n, "Sin") || is(n, "Cast"))
+	if (node_is(n, "Cos") || node_is(n, "Sin") || node_is(n, "Cast"))
 		return repeats(l, n->in[0], pairs, depth + 1);
-	if (is(n, "Mul") && (lift_scalar(n->in[1], &by) || lift_scalar(n->in[0], &by)))
+	if (node_is(n, "Mul") && (lift_scalar(n->in[1], &by) || lift_scalar(n->in[0], &by)))
 		return repeats(l, n->in[lift_scalar(n->in[1], &by) ? 0 : 1], pairs, depth + 1);
-	if (is(n, "Concat") && n->nin == 2 && !pairs)
+	if (node_is(n, "Concat") && n->nin == 2 && !pairs)
 		return n->in[0] == n->in[1] && (attr_int(n, "axis") == -1 || attr_int(n, "axis") == rank - 1);
-	if (is(n, "Gather"))
+	if (node_is(n, "Gather"))
 		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 &&
 		       repeats(l, n->in[0], pairs, depth + 1);
 	Part p;
-	if (is(n, "Slice") && !pairs && part_of(v, &p) && p.step > 1) { /* as many of one half as of the other */
+	if (node_is(n, "Slice") && !pairs && part_of(v, &p) && p.step > 1) { /* as many of one half as of the other */
 		Dim whole = p.of->type->dim[rank - 1];
 
 		return whole % (2 * p.step) == 0 && p.first < p.step && dim_same(p.len, whole / p.step) &&
 		       repeats(l, p.of, pairs, depth + 1);
 	}
-	if (is(n, "Unsqueeze") || is(n, "Squeeze") || is(n, "Reshape") || is(n, "Expand") || is(n, "Slice"))
+	if (node_is(n, "Unsqueeze") || node_is(n, "Squeeze") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Slice"))
 		return lift_rank(n->in[0]) > 0 &&
 		       dim_same(n->in[0]->type->dim[n->in[0]->type->rank - 1], v->type->dim[rank - 1]) &&
 		       dim_known(v->type->dim[rank - 1]) && v->type->dim[rank - 1] > 1 &&

@@ -24,11 +24,6 @@ typedef struct Goal {
 
 static Model *patterns;
 
-static bool is(const Node *n, const char *op)
-{
-	return n && !*n->domain && !strcmp(n->op, op);
-}
-
 static int input_index(const Function *f, const Value *p)
 {
 	for (int i = 0; i < f->body->nin; i++)
@@ -53,9 +48,9 @@ static const Node *literal(const Value *p)
 {
 	const Node *n = p->def;
 
-	if (n && is(n, "CastLike") && n->in[0]->def && is(n->in[0]->def, "Constant"))
+	if (n && node_is(n, "CastLike") && n->in[0]->def && node_is(n->in[0]->def, "Constant"))
 		n = n->in[0]->def;
-	return n && is(n, "Constant") ? n : NULL;
+	return n && node_is(n, "Constant") ? n : NULL;
 }
 
 /* Equal to 1e-6: numbers that were rounded to float. */
@@ -136,7 +131,7 @@ static int operands(const Node *n)
 
 static bool commutes(const Node *n)
 {
-	return is(n, "Add") || is(n, "Mul");
+	return node_is(n, "Add") || node_is(n, "Mul");
 }
 
 static bool is_pattern(const Node *n)

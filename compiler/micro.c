@@ -16,11 +16,6 @@
 
 #include <string.h>
 
-static bool is(const Node *n, const char *op)
-{
-	return !strcmp(n->op, op);
-}
-
 /* ---- how many ---- */
 
 static int64_t whole(const Annot *train, const char *key)
@@ -80,7 +75,7 @@ static int64_t averaged(const Node *n)
 /* Is this a mean over the axis along which its operand is split?  The factors of a sum would tell: the split one is gone. */
 static bool batch_mean(Micro *m, Node *n)
 {
-	if (!is(n, "ReduceMean") || time_of(m, n->in[0]).kind != TIME_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
+	if (!node_is(n, "ReduceMean") || time_of(m, n->in[0]).kind != TIME_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
 		return false;
 	bool quiet = m->quiet;
 	m->quiet = true;
@@ -318,7 +313,7 @@ static void draw_parts(Micro *m, Node *n)
 {
 	Graph *g = m->g;
 	Time t = time_of(m, n->out[0]);
-	if (!is(n, "RandomUniform01") || t.kind != TIME_S)
+	if (!node_is(n, "sbpcc.RandomUniform01") || t.kind != TIME_S)
 		return;
 	Name name = name_of("train.micro");
 	Value *v = graph_find(g, name);

@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-static bool is(const Node *n, const char *op)
-{
-	return !*n->domain && !strcmp(n->op, op);
-}
-
 /* Is it named by an annotation of the model of this kind? */
 static const Annot *named(const Model *m, const char *kind, Name name)
 {
@@ -39,9 +34,9 @@ static const char *mark_of(const Value *v)
 /* Operand k of n is state by its place. */
 static bool state_operand(const Node *n, int k)
 {
-	if (is(n, "BatchNormalization"))
+	if (node_is(n, "BatchNormalization"))
 		return k >= 3;
-	return k == 2 && (is(n, "SoftmaxCrossEntropyLoss") || is(n, "NegativeLogLikelihoodLoss"));
+	return k == 2 && (node_is(n, "SoftmaxCrossEntropyLoss") || node_is(n, "NegativeLogLikelihoodLoss"));
 }
 
 /* By value id: running statistics.  They start alike, but each norm will have its own. */
@@ -50,7 +45,7 @@ bool *params_state(const Graph *g)
 	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
 
 	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin && is(g->node[i], "BatchNormalization"); k++)
+		for (int k = 0; k < g->node[i]->nin && node_is(g->node[i], "BatchNormalization"); k++)
 			if (g->node[i]->in[k] && g->node[i]->in[k]->graph == g && state_operand(g->node[i], k))
 				state[g->node[i]->in[k]->id] = true;
 	return state;
@@ -62,7 +57,7 @@ static bool moves(const Node *n)
 		"Unsqueeze", "Squeeze", "Reshape", "Expand", "Concat", "Transpose", NULL };
 
 	for (int i = 0; list[i]; i++)
-		if (is(n, list[i]))
+		if (node_is(n, list[i]))
 			return true;
 	return false;
 }
@@ -78,7 +73,7 @@ static uint8_t *uses_of(Graph *g)
 		use[g->out[i]->id] |= OTHER;
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
-		bool trig = is(n, "Cos") || is(n, "Sin"),
+		bool trig = node_is(n, "Cos") || node_is(n, "Sin"),
 		     only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
 
 		for (int k = 0; k < n->nin; k++)
@@ -221,7 +216,7 @@ static int train_dropout(Graph *g, Node *n)
 
 static bool drops(const Node *n)
 {
-	const Tensor *ratio = is(n, "Dropout") ? in_const(n, 1) : NULL;
+	const Tensor *ratio = node_is(n, "Dropout") ? in_const(n, 1) : NULL;
 
 	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
 }
@@ -234,7 +229,7 @@ int params_training(Graph *g)
 
 	for (int i = 0; g->model->from_onnx && i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool idle = is(n, "BatchNormalization") && !attr_int(n, "training_mode") &&
+		bool idle = node_is(n, "BatchNormalization") && !attr_int(n, "training_mode") &&
 		            !(n->row->since < 14 && n->nout > 1);
 
 		if (idle && !kept_frozen(n)) {

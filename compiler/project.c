@@ -119,7 +119,7 @@ static Keep keep_of(const Graph *g, const Value *v)
 		return KEEP_CONST;
 	if (v->input)
 		return KEEP_INPUT;
-	bool sum = v->def && !strcmp(v->def->op, "Zeros");      /* over micro-batches */
+	bool sum = node_is(v->def, "sbpcc.Zeros");      /* over micro-batches */
 	return sum || ends(v->name, ".grad.micro") || (w && ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 

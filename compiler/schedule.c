@@ -78,7 +78,7 @@ static void schedule_pair(const Plan *p, List *l, Action *a)
 static void schedule_group(const Plan *p, List *l, const Group *grp)
 {
 	Node *n = grp->node[grp->nnode - 1];
-	const char *how = !strcmp(n->op, "Boxing") ? attr_str(n, "how") : NULL;
+	const char *how = emit_boxing(n) ? attr_str(n, "how") : NULL;
 	if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
 		return;                         /* no work: the same bytes */
 	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");

@@ -196,7 +196,7 @@ Sig *sbp_signatures(Node *n, int parts, Arena *a, int *count)
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (r->len[f] > 1)
 			split_factor(n, r, f, a, &list, count);
-	if (!strcmp(n->op, "Zeros")) {          /* any part of it, and any term of it, is zero */
+	if (node_is(n, "sbpcc.Zeros")) {          /* any part of it, and any term of it, is zero */
 		for (int k = 0; k < n->out[0]->type->rank; k++)
 			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
 		new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_P };

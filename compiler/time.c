@@ -6,11 +6,6 @@
 
 enum { ASK_MAX = 256, ASK_DEPTH = 8 };
 
-static bool is(const Node *n, const char *op)
-{
-	return !strcmp(n->op, op);
-}
-
 Time time_of(const Micro *m, const Value *v)
 {
 	return v->graph == m->g && v->id < m->ntime ? m->time[v->id] : (Time){ 0 };
@@ -72,12 +67,12 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 	Node *n = v->def;
 	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;
-	if (is(n, "Expand") || is(n, "LikeShape")) {
+	if (node_is(n, "Expand") || node_is(n, "sbpcc.LikeShape")) {
 		const Type *x = n->in[0]->type;
 		int from = axis - (v->type->rank - x->rank);
 		return from < 0 || x->dim[from] == 1;
 	}
-	if (is(n, "ZerosLike") || is(n, "OnesLike") || is(n, "ConstantOfShape"))
+	if (node_is(n, "sbpcc.ZerosLike") || node_is(n, "sbpcc.OnesLike") || node_is(n, "ConstantOfShape"))
 		return true;
 	const FactorRule *r = n->nin <= 8 ? factor_rule(n, m->g->scratch) : NULL;
 	int f = r && r->out[v->defidx] ? r->out[v->defidx][axis] : -1;
@@ -134,7 +129,7 @@ static bool reshaped(Micro *m, Node *n)
 {
 	Time t = time_of(m, n->in[0]);
 	const Type *x = n->in[0]->type, *y = n->out[0]->type;
-	if ((!is(n, "Reshape") && !is(n, "Flatten")) || t.kind != TIME_S || y->rank < 1)
+	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != TIME_S || y->rank < 1)
 		return false;
 	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
@@ -155,7 +150,7 @@ int time_along(Micro *m, Node *n)
 	if (reshaped(m, n))
 		return 0;
 	FactorRule *r = factor_rule(n, m->g->scratch);
-	if (r && (is(n, "LikeShape") || is(n, "ReduceTo")))     /* whose second operand is alike in shape to the result */
+	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))     /* whose second operand is alike in shape to the result */
 		r->in[1] = r->out[0];
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (!alone(n, r, f) && split(m, n, r, f))
@@ -208,7 +203,7 @@ static bool scales(const Micro *m, Node *n)
 /* A term of half precision becomes float before it is added: sums are float. */
 static bool widens(const Node *n)
 {
-	return (is(n, "Cast") || is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
+	return (node_is(n, "Cast") || node_is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
 	       dtype_bits(n->out[0]->type->elem) >= 32;
 }
 
@@ -223,7 +218,7 @@ int time_place(Micro *m, Node *n)
 {
 	bool has[4] = { false };
 	m->asked = 0;
-	if (is(n, "Shape") || is(n, "Size")) {
+	if (node_is(n, "Shape") || node_is(n, "Size")) {
 		time_results(m, n, TIME_B);
 		return 0;
 	}

@@ -13,7 +13,7 @@ static Value *untransposed(const Value *v)
 	const Node *n = v->def;
 	if (!n || v->graph != n->graph || !v->type || v->type->rank < 2)
 		return NULL;
-	if (!strcmp(n->domain, "sbpcc") && !strcmp(n->op, "Swap"))
+	if (node_is(n, "sbpcc.Swap"))
 		return n->in[0];
 	if (*n->domain || strcmp(n->op, "Transpose"))
 		return NULL;
@@ -40,7 +40,7 @@ int transpose_run(Graph *g)
 	bool any = false;
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool plain = !*n->domain && !strcmp(n->op, "MatMul"), ours = !strcmp(n->domain, "sbpcc") && !strcmp(n->op, "MatMulT");
+		bool plain = node_is(n, "MatMul"), ours = node_is(n, "sbpcc.MatMulT");
 		if ((!plain && !ours) || n->in[0]->type->rank < 2 || n->in[1]->type->rank < 2)
 			continue;
 		Value *of[2] = { untransposed(n->in[0]), untransposed(n->in[1]) };

@@ -26,6 +26,13 @@ Node *node_new(Graph *g, Name domain, Name op, Loc loc)
 	return n;
 }
 
+bool node_is(const Node *n, const char *op)
+{
+	const char *dot = strchr(op, '.');
+	size_t domain = dot ? (size_t)(dot - op) : 0;
+	return n && !strcmp(n->op, dot ? dot + 1 : op) && strlen(n->domain) == domain && !memcmp(n->domain, op, domain);
+}
+
 static Function *call_of(const Graph *g, const Node *n)
 {
 	for (int i = 0; i < g->model->nfunction; i++) {

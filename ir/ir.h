@@ -540,6 +540,7 @@ Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */
 int infer_graph(Graph *);
 Node *node_new(Graph *, Name domain, Name op, Loc);          /* detached: not in graph->node */
+bool node_is(const Node *, const char *op);                  /* op as in "Conv" or "sbpcc.Boxing"; no node is nothing */
 
 /* grad.c: the backward pass of a graph. */
 /* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it.  The loss
