@@ -295,3 +295,33 @@ static void form_add(Form *f, int mesh, FormCut c)
 	f->mesh[f->ndim] = mesh;
 	f->cut[f->ndim++] = c;
 }
+
+/* ---- what was tried, and what was wrong: the first twenty are shown ---- */
+
+static int cases, failed;
+
+static void fail(const char *what, const char *why, const Form *src, const Form *dst)
+{
+	if (failed++ > 20)
+		return;
+	printf("not ok %s: %s: ", what, why);
+	form_show(src);
+	printf(" to ");
+	form_show(dst);
+	printf("\n");
+}
+
+static void run(const char *what, void (*part)(void))
+{
+	int before = failed, count = cases;
+	part();
+	if (failed == before)
+		printf("ok %s (%d cases)\n", what, cases - count);
+}
+
+static int ended(void)
+{
+	if (failed > 20)
+		printf("not ok all: %d of %d cases fail\n", failed, cases);
+	return 0;
+}
