@@ -313,6 +313,8 @@ static void settle(Assign *s, const int *choice)
 	Graph *g = s->g;
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
+		if (!places_here(v, s->mesh))
+			continue;
 		int x = assign_variable(s, v);
 		const Sbp *f = x < 0 ? whole : s->ways.kind[i]->form[assign_form(s, v, choice[x])];
 		v->sbp = arena_array(g->arena, Sbp, s->mesh->ndim);
@@ -343,10 +345,10 @@ static void tell(const Assign *s, const SolveResult *r, double seconds)
 		printf(", by %d passes of messages\n", r->passes);
 }
 
-int sbp_solve(Graph *g, Plan *p)
+int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
 {
 	double start = now();
-	Assign s = { .g = g, .mesh = p->main, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
+	Assign s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
 	SolveResult r;
 	s.pins = pins_read(g, s.mesh);
 	if (!s.pins)

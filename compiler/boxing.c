@@ -98,6 +98,8 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 {
 	node_in(n, in);
 	node_out(n, out);
+	n->place = out->place;
+	places_note(g, n);
 	n->from = c->from;
 	micro_inherit(n, c->by);
 	if (inline_append(g, n))
@@ -223,7 +225,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 /* A result that its node gives in another form than it has. */
 static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 {
-	Value *v = n->out[i], *raw = beside(b->g, v, from, v->place, v->loc, "raw");
+	Value *v = n->out[i], *raw = beside(b->g, v, from, n->place, v->loc, "raw");
 	Cause c = { n->loc, n->from, n };        /* of the node, not of the value: a dump tells that of no value */
 	raw->def = n;
 	raw->defidx = i;
@@ -231,10 +233,11 @@ static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 	v->def = NULL;
 	const Route *r = way(raw, v->sbp, v->place);
 	for (int k = 0; k + 1 < r->n; k++) {
+		Place *at = place_of(&r->form[k], n->place, v->place);
 		Sbp s[MESH_DIMS];
-		for (int m = 0; m < v->place->mesh->ndim; m++)
+		for (int m = 0; m < at->mesh->ndim; m++)
 			s[m] = written(v, &r->form[k].cut[m]);
-		raw = hop(b->g, raw, s, v->place, &c, NULL);
+		raw = hop(b->g, raw, s, at, &c, NULL);
 	}
 	hop(b->g, raw, v->sbp, v->place, &c, v);
 }
@@ -254,18 +257,10 @@ static void drop_casts(Graph *g)
 	g->nnode = n;
 }
 
-static Place *place_of_node(const Node *n)
-{
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			return n->out[i]->place;
-	return n->in[0]->place;
-}
-
 static void box_node(Boxing *b, Node *n)
 {
 	Graph *g = b->g;
-	Place *place = place_of_node(n);
+	Place *place = n->place;
 	const NdSig *s = is_box(n) ? NULL : sbp_choose(n, place->mesh, g->scratch);
 	Cause c = { n->loc, n->from, n };
 	n->mark = 0;

@@ -15,8 +15,8 @@ static int64_t bytes_of(const Value *v)
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
 	Sbp all[MESH_DIMS] = { { 0 } };
-	if (!v->sbp || v->sbp[k].kind == SBP_ANY)
-		return 0;
+	if (!v->sbp || (v->place && v->place->mesh != m) || v->sbp[k].kind == SBP_ANY)
+		return 0;                       /* from another mesh it comes in any form */
 	Sbp from = sbp_plain(v, v->sbp, m, k), to;
 	memcpy(all, v->sbp, sizeof *all * (size_t)m->ndim);
 	all[k] = *s;

@@ -72,11 +72,22 @@ struct Mesh {
 	const int *rank;                /* at coordinate (i, j): rank[i * dim[1] + j]; NULL: i * dim[1] + j */
 	Loc loc;
 };
-struct Place { const Mesh *mesh; };
+struct Place {
+	const Mesh *mesh;
+	const Arg *on;                  /* as @on says it; NULL: there is one mesh, so nothing has to be said */
+};
 
 int  machine_read(Model *, Plan *);
 int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
 void mesh_coord(const Mesh *, int rank, int *coord);
+
+/* places.c: who runs a node and holds a value, where there are several meshes or parts of one. */
+int  places_spread(Graph *);                                 /* before the backward pass: every node says where it is */
+int  places_find(Graph *, Plan *);                           /* of every node and value; -1 after explaining */
+void places_new(Graph *);                                    /* nodes that took the place of others: where those were */
+void places_note(Graph *, Node *);                           /* its place as an annotation */
+bool places_here(const Value *, const Mesh *);                /* it is made and held on this mesh */
+bool places_apart(const Place *, const Place *);             /* no rank is of both */
 
 /* figures.c: what devices and links can do, from --machine or a preset.  Everything that costs time is priced by these. */
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes a second of one rank */
@@ -133,14 +144,14 @@ NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
 bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
 
 /* assign.c: the forms of all values, by the solver (solve.h). */
-int    sbp_solve(Graph *, Plan *);
+int    sbp_solve(Graph *, const Plan *, const Mesh *);       /* of the values that are made and held there */
 
 /* choice.c: one signature for a node. */
 bool   sbp_served(const Node *, const Sig *, int parts);     /* the passes behind this one can hold and run it */
 NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
 
 /* define.c: nodes that run by their definitions. */
-int define_nodes(Graph *, const Mesh *);                     /* after the SBP of every value is chosen; -1 after explaining */
+int define_nodes(Graph *);                                   /* after the SBP of every value is chosen; -1 after explaining */
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
@@ -358,6 +369,8 @@ struct Plan {
 	bool training;
 	Mesh **mesh; int nmesh;
 	Mesh *main;                     /* the default mesh */
+	Mesh *world;                    /* all ranks; the default mesh when there is no other */
+	Place **place; int nplace;      /* all that something is on */
 	Forms *forms;                   /* the main program's, for all */
 	Slot **slot;                    /* by value id; NULL: never in memory (a constant written into the code) */
 	int nslot;                      /* length of the array */
@@ -490,6 +503,7 @@ typedef struct Repeat { int from, period, times; } Repeat;
 Repeat *emit_repeats(Arena *, const int *row, int n, int *count);
 
 /* emit_schedule.c: the tables of a role. */
+Role emit_own(const Emit *, const Role *);                   /* with the actions that its ranks do, numbered as they do them */
 int  emit_schedule(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
 void emit_schedules(Emit *);                                 /* writes all */
 const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */

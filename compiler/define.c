@@ -22,20 +22,21 @@ static bool by_definition(Node *n, const Mesh *m, int k, Arena *a)
 	for (int i = 0; i < count; i++) {
 		bool fits = list[i].define && sbp_equal(&n->in[0]->sbp[k], &list[i].in[0], 1);
 		for (int j = 0; j < n->nout && fits; j++)
-			fits = !n->out[j] || sbp_equal(&n->out[j]->sbp[k], &list[i].out[j], 1);
+			fits = !n->out[j] || n->out[j]->place->mesh != m || sbp_equal(&n->out[j]->sbp[k], &list[i].out[j], 1);
 		if (fits)
 			return true;
 	}
 	return false;
 }
 
-static bool mark(Graph *g, const Mesh *m)
+static bool mark(Graph *g)
 {
 	bool any = false;
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
+		const Mesh *m = n->place->mesh;
 		n->mark = 0;
-		for (int k = 0; n->row->composite && n->nin && n->in[0] && k < m->ndim; k++)
+		for (int k = 0; n->row->composite && n->nin && n->in[0] && n->in[0]->place->mesh == m && k < m->ndim; k++)
 			n->mark |= m->dim[k] > 1 && n->in[0]->sbp[k].kind == SBP_S && by_definition(n, m, k, g->scratch);
 		any |= n->mark;
 	}
@@ -73,15 +74,15 @@ static void find_factors(Graph *g, Node *n, int i)
 }
 
 /* What is new lies as the cheapest signatures say; constants are whole. */
-static void settle_new(Graph *g, const Mesh *m, Place *place)
+static void settle_new(Graph *g)
 {
+	places_new(g);
 	for (int i = 0; i < g->nvalue; i++)
-		if (!g->value[i]->sbp && !g->value[i]->def) {
-			g->value[i]->sbp = arena_array(g->arena, Sbp, m->ndim);
-			g->value[i]->place = place;
-		}
+		if (!g->value[i]->sbp && !g->value[i]->def)
+			g->value[i]->sbp = arena_array(g->arena, Sbp, g->value[i]->place->mesh->ndim);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
+		const Mesh *m = n->place->mesh;
 		bool fresh = false;
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] && !n->out[k]->sbp) {
@@ -93,21 +94,19 @@ static void settle_new(Graph *g, const Mesh *m, Place *place)
 			if (n->out[k] && !n->out[k]->sbp) {
 				n->out[k]->sbp = arena_array(g->arena, Sbp, m->ndim);
 				memcpy(n->out[k]->sbp, s->out[k], (size_t)m->ndim * sizeof(Sbp));
-				n->out[k]->place = place;
 			}
 	}
 }
 
-int define_nodes(Graph *g, const Mesh *m)
+int define_nodes(Graph *g)
 {
-	Place *place = g->nvalue ? g->value[0]->place : NULL;
-	for (int round = 0; round < 8 && mark(g, m); round++) {      /* definitions hold nodes that have definitions, a few deep */
+	for (int round = 0; round < 8 && mark(g); round++) {      /* definitions hold nodes that have definitions, a few deep */
 		if (inline_lower(g, marked, NULL) || lower_run(g) || graph_sort(g))
 			return -1;
-		settle_new(g, m, place);
+		settle_new(g);
 		for (int i = 0; i < g->nvalue; i++)
 			if (g->value[i]->def || g->value[i]->init)
-				sbp_note(g, g->value[i], m);
+				sbp_note(g, g->value[i], g->value[i]->place->mesh);
 	}
 	return 0;
 }

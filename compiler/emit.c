@@ -255,7 +255,7 @@ static void print_plan(const Model *m, Text *out)
 static const char *banner(const Emit *e, const char *what)
 {
 	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc for model %s on %d rank%s. */\n", what, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
-	                    e->plan->main->nrank, e->plan->main->nrank == 1 ? "" : "s");
+	                    e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
 }
 
 const char *emit_banner(const Emit *e, const char *what)
@@ -389,13 +389,13 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	size_t line = 0;
 	print_roles(e, &roles);
 	text_add(&ranks, p->nrole > 1 ? "/* The role of each rank. */\nstatic const uint16_t role_of[] = {\n" : "");
-	for (int r = 0; r < p->main->nrank && p->nrole > 1; r++)
+	for (int r = 0; r < p->world->nrank && p->nrole > 1; r++)
 		emit_pack(&ranks, &line, arena_printf(e->tree.arena, "%d,", p->role_of[r]));
 	if (p->nrole > 1) {
 		emit_packed(&ranks);
 		text_add(&ranks, "};\n\n");
 	}
-	text_add(&program, "\t.nrank = %d,\n%s", p->main->nrank, p->nrole > 1 ? "\t.role_of = role_of,\n" : "");
+	text_add(&program, "\t.nrank = %d,\n%s", p->world->nrank, p->nrole > 1 ? "\t.role_of = role_of,\n" : "");
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.times ? p->train.times : 1, p->train.steps, p->train.seed);
 	if (p->training)

@@ -51,7 +51,7 @@ static void print_summary(Emit *e, Text *t)
 	for (int i = 0; i < p->role[0].nstep; i++)
 		flops += emit_flops(e, &p->role[0].step[i]);
 	text_add(t, "<h1>%s</h1>\n<table>\n", emit_comment(a, e->g->name ? e->g->name : ""));
-	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->main->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
+	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
 	for (int k = 0; k < e->npart; k++) {
 		emit_turn(e, e->part[k]);
 		text_add(t, "<tr><td>%s<td class=n>%d<td>actions\n", emit_part(e), e->plan->role[0].nstep);
@@ -209,7 +209,7 @@ static void print_largest(const Emit *e, Text *t, Slot **list, int n)
 	for (int i = 0; i < n && i < LARGEST; i++) {
 		const Slot *s = list[i];
 		text_add(t, "<tr><td class=c>%s<td><i class=%s></i>%s<td class=c>%s<td>%s<td class=n>%" PRId64 "<td class=n>%" PRId64 "<td>", emit_comment(a, s->v->name),
-		         emit_keep[s->keep], emit_keep[s->keep], emit_shape(e, s, e->plan->role[0].rank[0]), sbp_text(s->v->sbp, e->plan->main->ndim), s->bytes, s->offset);
+		         emit_keep[s->keep], emit_keep[s->keep], emit_shape(e, s, e->plan->role[0].rank[0]), sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->bytes, s->offset);
 		text_add(t, s->first < 0 ? "always\n" : "a%d to a%d\n", s->first, s->last);
 	}
 	text_add(t, "</table>\n");

@@ -60,7 +60,7 @@ void emit_make(Emit *e)
 	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc.\n", name), "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
 
 	Text about = { 0 };
-	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->main->nrank, "rank"), quantity(a, p->nrole, "role"),
+	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->world->nrank, "rank"), quantity(a, p->nrole, "role"),
 	         (long long)(p->layout.slab + p->layout.window));
 	if (gpu)
 		text_add(&about, "The kernels are CUDA: building needs nvcc, running needs a GPU per rank, and NCCL for more than one.\n"
@@ -68,7 +68,7 @@ void emit_make(Emit *e)
 	else
 		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
 		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`, on one machine or many;\n"
-		         "both give the same bits, and each resumes what the other has saved.\n", p->main->nrank);
+		         "both give the same bits, and each resumes what the other has saved.\n", p->world->nrank);
 	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
 }
 

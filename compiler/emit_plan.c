@@ -37,7 +37,11 @@ static void print_value(const Emit *e, Text *t, int number)
 	         dtype_name(s->v->type->elem));
 	for (int k = 0; k < s->rank; k++)
 		text_add(t, "%s%" PRId64, k ? ", " : "", s->dim[k]);
-	text_add(t, "], \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64, sbp_text(s->v->sbp, p->main->ndim), s->window ? "window" : "slab", s->offset,
+	if (p->nplace > 1)
+		text_add(t, "], \"mesh\": %s", emit_string(a, s->v->place->mesh->name));
+	else
+		text_add(t, "]");
+	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64, sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
 	         s->bytes);
 	if (number < e->nkept)
 		text_add(t, ", \"program\": null, \"live\": null }");
@@ -81,8 +85,9 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 	text_add(t, " }");
 }
 
-static void print_role(const Emit *e, Text *t, const Role *r)
+static void print_role(const Emit *e, Text *t, const Role *all)
 {
+	Role own = emit_own(e, all), *r = &own;
 	text_add(t, "{ \"program\": \"%s\", \"role\": %d, \"ranks\": [", emit_part(e), r->id);
 	for (int i = 0; i < r->nrank; i++)
 		text_add(t, "%s%d", i ? ", " : "", r->rank[i]);
@@ -99,7 +104,7 @@ void emit_plan(Emit *e)
 	Text *t = tree_file(&e->tree, "plan.json");
 	const Plan *p = e->plan;
 	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", emit_string(e->tree.arena, e->g->name ? e->g->name : ""),
-	         e->target == TARGET_CUDA ? "cuda" : "c", p->main->nrank, p->nrole);
+	         e->target == TARGET_CUDA ? "cuda" : "c", p->world->nrank, p->nrole);
 	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.times > 1 ? p->train.times : 1,
 	         p->train.steps, p->train.seed);
 	print_memory(e, t);

@@ -101,7 +101,7 @@ static const char *simpler(Arena *ar, const char *body)
 static bool sums(const Value *x, const Value *y)
 {
 	for (int k = 0; y && k < x->place->mesh->ndim; k++)
-		if (x->sbp[k].kind == SBP_P && !sbp_equal(&x->sbp[k], &y->sbp[k], 1))
+		if (x->sbp[k].kind == SBP_P && (x->place->mesh != y->place->mesh || !sbp_equal(&x->sbp[k], &y->sbp[k], 1)))
 			return true;
 	return false;
 }
@@ -300,7 +300,6 @@ static const char *function_of(Sched *s, const Action *a)
 static void print_nodes(const Emit *e, Text *t, const Action *a)
 {
 	Arena *ar = e->tree.arena;
-	int nd = e->plan->main->ndim;
 	for (int i = 0, any = 0; i < a->nmake; i++)
 		if (a->make[i])
 			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
@@ -311,11 +310,11 @@ static void print_nodes(const Emit *e, Text *t, const Action *a)
 	text_add(t, ")  ");
 	for (int i = 0; i < a->ntake; i++)
 		if (a->take[i])
-			text_add(t, "%s ", sbp_text(a->take[i]->v->sbp, nd));
+			text_add(t, "%s ", sbp_text(a->take[i]->v->sbp, a->take[i]->v->place->mesh->ndim));
 	text_add(t, "->");
 	for (int i = 0; i < a->nmake; i++)
 		if (a->make[i])
-			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, nd));
+			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, a->make[i]->v->place->mesh->ndim));
 }
 
 void emit_about(const Emit *e, Text *t, const Action *a)
@@ -459,8 +458,32 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	return 0;
 }
 
-int emit_schedule(Emit *e, const Role *r)
+/* Whether ranks of a role have to do with an action.  Transfers are counted by all, whoever takes part. */
+static bool takes_part(const Action *a, int rank)
 {
+	return a->kind != ACT_COMPUTE || !a->n || mesh_place(a->n->place->mesh, rank) >= 0;
+}
+
+Role emit_own(const Emit *e, const Role *r)
+{
+	Role own = *r;
+	own.step = NULL;
+	own.nstep = 0;
+	for (int i = 0; i < r->nstep; i++) {
+		own.body = i == r->body ? own.nstep : own.body;
+		own.after = i == r->after ? own.nstep : own.after;
+		if (!takes_part(&r->step[i], r->rank[0]))
+			continue;
+		arena_push(e->tree.arena, own.step, own.nstep, r->step[i]);
+		own.step[own.nstep - 1].id = own.nstep - 1;
+	}
+	own.after = r->after == r->nstep ? own.nstep : own.after;
+	return own;
+}
+
+int emit_schedule(Emit *e, const Role *all)
+{
+	Role own = emit_own(e, all), *r = &own;
 	static const char *const about[] = { "One training step.", "The loss of a batch.", "The outputs." };
 	if (!e->sched)
 		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);

@@ -154,6 +154,16 @@ static void join(Read *r, const Mesh *m, int k)
 	}
 }
 
+/* Another mesh may have more axes: those have the slowest link there is. */
+static void fill_up(Figures *f, int ndim)
+{
+	Wire slow = f->axis[0];
+	for (int k = 1; k < ndim; k++)
+		slow = f->axis[k].bytes < slow.bytes ? f->axis[k] : slow;
+	for (int k = ndim; k < MESH_DIMS; k++)
+		f->axis[k] = f->axis[k].bytes ? f->axis[k] : slow;
+}
+
 int figures_read(const char *from, const Mesh *m)
 {
 	Read r = { .f = &figures };
@@ -170,6 +180,7 @@ int figures_read(const char *from, const Mesh *m)
 		return -1;
 	for (int k = 0; k < m->ndim; k++)
 		join(&r, m, k);
+	fill_up(&figures, m->ndim);
 	Loc all = { r.file, 1, 0 };
 	if (opt.memory)
 		figures.memory = (double)opt.memory;

@@ -1,4 +1,7 @@
-/* The machine: meshes of ranks, from @mesh in the model or from --ranks.  Without either, one rank. */
+/* The machine: meshes of ranks, from @mesh in the model or from --ranks.  Without either, one rank.
+ *
+ * A program is started with as many ranks as its meshes hold together: 0, 1, 2, ... without a gap.  What all of them know, the loss for
+ * one, is on the mesh of all ranks in one line; where several meshes are given and none is that, it is made up. */
 #include "compiler.h"
 
 #include <string.h>
@@ -29,26 +32,17 @@ static void take_ranks(Model *m, const Arg *a, int **list, int *n)
 		arena_push(&m->arena, *list, *n, (int)r);
 }
 
-/* @mesh(m, cpu, [4], 2, 3, 0, 1): a program is started with as many ranks as the mesh has, so these are 0, 1, 2, ... in some order. */
-static int read_ranks(Model *m, const Annot *a, Mesh *h)
+/* @mesh(m, cpu, [4], 2, 3, 0, 1) */
+static void read_ranks(Model *m, const Annot *a, Mesh *h)
 {
 	int *list = NULL, n = 0;
 	bool usual = true;
-	for (int i = 0; i < a->narg; i++) {
-		if (!a->arg[i].param || strcmp(a->arg[i].param, "ranks"))
-			continue;
-		int first = n;
-		take_ranks(m, &a->arg[i], &list, &n);
-		for (int k = first; k < n; k++) {
-			usual &= list[k] == k;
-			if (list[k] < h->nrank)
-				continue;
-			err_at(a->arg[i].loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", list[k], h->name, h->nrank, h->nrank - 1);
-			return -1;
-		}
-	}
+	for (int i = 0; i < a->narg; i++)
+		if (a->arg[i].param && !strcmp(a->arg[i].param, "ranks"))
+			take_ranks(m, &a->arg[i], &list, &n);
+	for (int k = 0; k < n; k++)
+		usual &= list[k] == k;
 	h->rank = usual ? NULL : list;
-	return 0;
 }
 
 /* @mesh(name, cpu, [2, 4]) */
@@ -69,12 +63,61 @@ static Mesh *read_mesh(Model *m, const Annot *a)
 		h->dim[h->ndim++] = (int)d->i;
 		h->nrank *= (int)d->i;
 	}
-	return read_ranks(m, a, h) ? NULL : h;
+	read_ranks(m, a, h);
+	return h;
 }
 
-/* Writes the mesh into the model, so that a dump says it. */
+static int rank_at(const Mesh *m, int place)
+{
+	return m->rank ? m->rank[place] : place;
+}
+
+/* Where the model names a rank of a mesh. */
+static Loc rank_loc(Model *m, const Mesh *h, int rank)
+{
+	for (const Annot *a = m->annot; a; a = a->next)
+		for (int i = 0; i < a->narg && !strcmp(a->name, "mesh") && arg_find(a->arg, a->narg, "name")->s == h->name; i++) {
+			int *list = NULL, n = 0;
+			if (a->arg[i].param && !strcmp(a->arg[i].param, "ranks"))
+				take_ranks(m, &a->arg[i], &list, &n);
+			while (n-- > 0)
+				if (list[n] == rank)
+					return a->arg[i].loc;
+		}
+	return h->loc;
+}
+
+/* How many ranks there are; -1: one of them is beyond that. */
+static int count_ranks(Model *m, const Plan *p)
+{
+	bool *has = arena_array(&m->scratch, bool, RANKS_MAX);
+	int n = 0;
+	for (int i = 0; i < p->nmesh; i++)
+		for (int k = 0; k < p->mesh[i]->nrank; k++) {
+			n += !has[rank_at(p->mesh[i], k)];
+			has[rank_at(p->mesh[i], k)] = true;
+		}
+	for (int i = 0; i < p->nmesh; i++)
+		for (int k = 0; k < p->mesh[i]->nrank; k++) {
+			const Mesh *h = p->mesh[i];
+			if (rank_at(h, k) < n)
+				continue;
+			Loc loc = rank_loc(m, h, rank_at(h, k));
+			if (p->nmesh == 1)
+				err_at(loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", rank_at(h, k), h->name, n, n - 1);
+			else
+				err_at(loc, "there is no rank %d: the meshes have %d ranks together, 0 to %d", rank_at(h, k), n, n - 1);
+			return -1;
+		}
+	return n;
+}
+
+/* Writes the mesh, a line, into a model that does not name it, so that a dump says it. */
 static void declare(Model *m, const Mesh *h)
 {
+	for (const Annot *a = m->annot; a; a = a->next)
+		if (!strcmp(a->name, "mesh") && arg_find(a->arg, a->narg, "name")->s == h->name)
+			return;
 	Annot *a = arena_new(&m->arena, Annot);
 	Arg name = { .kind = ARG_WORD, .s = h->name }, kind = { .kind = ARG_WORD, .s = name_of(h->cuda ? "cuda" : "cpu") };
 	Arg shape = { .kind = ARG_LIST }, size = { .kind = ARG_INT, .i = h->nrank, .f = h->nrank };
@@ -88,8 +131,48 @@ static void declare(Model *m, const Mesh *h)
 	annot_add(&m->annot, a);
 }
 
+static Mesh *line_of(Model *m, const char *name, bool cuda, int nrank)
+{
+	Mesh *h = arena_new(&m->arena, Mesh);
+	h->name = name_of(name);
+	h->cuda = cuda;
+	h->ndim = 1;
+	h->dim[0] = h->nrank = nrank;
+	return h;
+}
+
+/* All ranks in one line. */
+static Mesh *find_world(Model *m, Plan *p, int nrank)
+{
+	const char *name = "ranks";
+	if (p->nmesh == 1)
+		return p->main;
+	for (int i = 0; i < p->nmesh; i++)
+		if (p->mesh[i]->ndim == 1 && p->mesh[i]->nrank == nrank && !p->mesh[i]->rank)
+			return p->mesh[i];
+	for (int i = 0; i < p->nmesh; i++)
+		if (!strcmp(p->mesh[i]->name, name)) {
+			name = name_fmt("%s.all", name);
+			i = -1;
+		}
+	Mesh *h = line_of(m, name, p->main->cuda, nrank);
+	arena_push(&m->arena, p->mesh, p->nmesh, h);
+	declare(m, h);
+	return h;
+}
+
 int machine_read(Model *m, Plan *p)
 {
+	if (m->main) {                          /* all programs run on the same ranks */
+		const Plan *first = m->main->plan;
+		p->mesh = first->mesh;
+		p->nmesh = first->nmesh;
+		p->main = first->main;
+		p->world = first->world;
+		for (int i = 0; i < p->nmesh; i++)
+			declare(m, p->mesh[i]);
+		return 0;
+	}
 	for (const Annot *a = m->annot; a; a = a->next) {
 		if (strcmp(a->name, "mesh"))
 			continue;
@@ -98,22 +181,21 @@ int machine_read(Model *m, Plan *p)
 			return -1;
 		arena_push(&m->arena, p->mesh, p->nmesh, h);
 	}
-	if (p->nmesh > 1) {
-		err_at(p->mesh[1]->loc, "this back end plans for one mesh; here is a second");
-		return -1;
-	}
 	if (!p->nmesh) {
-		Mesh *h = arena_new(&m->arena, Mesh);
-		h->name = name_of("ranks");
-		h->cuda = opt.target == TARGET_CUDA;
-		h->ndim = 1;
-		h->dim[0] = h->nrank = opt.ranks ? (int)opt.ranks : 1;
+		Mesh *h = line_of(m, "ranks", opt.target == TARGET_CUDA, opt.ranks ? (int)opt.ranks : 1);
 		arena_push(&m->arena, p->mesh, p->nmesh, h);
 		declare(m, h);
 	}
 	p->main = p->mesh[0];
-	if (opt.ranks && opt.ranks != p->main->nrank) {
-		err_at(p->main->loc, "mesh %s has %d ranks, but --ranks says %d", p->main->name, p->main->nrank, (int)opt.ranks);
+	int nrank = count_ranks(m, p);
+	if (nrank < 0)
+		return -1;
+	p->world = find_world(m, p, nrank);
+	if (opt.ranks && opt.ranks != nrank) {
+		if (p->nmesh == 1)
+			err_at(p->main->loc, "mesh %s has %d ranks, but --ranks says %d", p->main->name, nrank, (int)opt.ranks);
+		else
+			err_at(p->main->loc, "the meshes have %d ranks together, but --ranks says %d", nrank, (int)opt.ranks);
 		return -1;
 	}
 	return 0;

@@ -5,7 +5,7 @@
  * 1. Lives.  A memory lives from the action that first makes a value in it to the last that reads one.
  * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape that dies there,
  *    and so does that of a pair whose kernel is done with a row when it writes it.
- * 3. Offsets.  Slots whose lives meet may not overlap.  Several orders are tried (large first, long and large first,
+ * 3. Offsets.  Slots whose lives meet on some rank may not overlap.  Several orders are tried (large first, long and large first,
  *    early first), each slot going to the tightest gap that is free for its whole life; the smallest area wins.  The
  *    bytes that live at the busiest action are a lower bound, so the plan knows how far from the best it can be. */
 #include "compiler.h"
@@ -143,7 +143,7 @@ static int by_length(const void *a, const void *b)
 
 static bool meet(const Slot *a, const Slot *b)
 {
-	return a->window == b->window && a->first <= b->last && b->first <= a->last;
+	return a->window == b->window && a->first <= b->last && b->first <= a->last && !places_apart(a->v->place, b->v->place);
 }
 
 /* The tightest gap among those placed already, which are in the order of their offsets. */
@@ -203,26 +203,41 @@ static Base place_best(Graph *g, Slot **list, int n, Base base)
 
 /* ---- what lives when ---- */
 
-/* Bytes by class at the busiest action: what the plan is judged by. */
-static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
+/* Bytes by class at the busiest action of a rank. */
+static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, Layout *l)
 {
 	int steps = p->role[0].nstep + 2;
-	int64_t *change = arena_array(g->scratch, int64_t, steps + 1), now = 0, most = -1;
+	int64_t *change = arena_array(g->scratch, int64_t, steps + 1), now = 0;
+	l->bound = -1;
 	for (int i = 0; i < n; i++) {           /* action -1 is entry 0 */
+		if (mesh_place(list[i]->v->place->mesh, rank) < 0)
+			continue;
 		change[list[i]->first + 1] += aligned(list[i]->bytes);
 		change[list[i]->last + 2] -= aligned(list[i]->bytes);
 	}
 	for (int i = 0; i < steps; i++) {
 		now += change[i];
-		if (now > most) {
-			most = now;
+		if (now > l->bound) {
+			l->bound = now;
 			l->peak = i - 1;
 		}
 	}
-	l->bound = most;
 	for (int i = 0; i < n; i++)
-		if (list[i]->first <= l->peak && l->peak <= list[i]->last)
+		if (list[i]->first <= l->peak && l->peak <= list[i]->last && mesh_place(list[i]->v->place->mesh, rank) >= 0)
 			l->by[list[i]->keep] += aligned(list[i]->bytes);
+}
+
+/* Of the role that needs most: what the plan is judged by. */
+static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
+{
+	Layout most = *l;
+	busiest_on(g, p, list, n, p->role[0].rank[0], &most);
+	for (int i = 1; i < p->nrole && p->nplace > 1; i++) {
+		Layout other = *l;
+		busiest_on(g, p, list, n, p->role[i].rank[0], &other);
+		most = other.bound > most.bound ? other : most;
+	}
+	*l = most;
 }
 
 /* The slots of a program that have memory of their own; those that are kept come first, by id. */
@@ -271,6 +286,18 @@ static void share_windows(const Model *m)
 	}
 }
 
+/* Behind all that is kept on the same ranks. */
+static int64_t above(const Plan *first, const Slot *s)
+{
+	int64_t at = 0;
+	for (int i = 0; i < first->nkept; i++) {
+		const Slot *o = first->kept[i];
+		if (o->window == s->window && !places_apart(o->v->place, s->v->place) && o->offset + aligned(o->bytes) > at)
+			at = o->offset + aligned(o->bytes);
+	}
+	return at;
+}
+
 /* What lives from step to step, of all programs: below everything else. */
 static Base place_kept(Graph *g, Slot **list, int n, Base base)
 {
@@ -283,8 +310,9 @@ static Base place_kept(Graph *g, Slot **list, int n, Base base)
 			s->offset = there->store->offset;
 			continue;
 		}
-		s->offset = base.area[s->window];
-		base.area[s->window] += aligned(s->bytes);
+		s->offset = first->nplace > 1 ? above(first, s) : base.area[s->window];
+		if (s->offset + aligned(s->bytes) > base.area[s->window])
+			base.area[s->window] = s->offset + aligned(s->bytes);
 		arena_push((g->model->main ? g->model->main : g->model)->graph->arena, first->kept, first->nkept, s);
 	}
 	return base;

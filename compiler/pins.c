@@ -166,9 +166,11 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	p->value = arena_array(g->scratch, Sbp *, g->nvalue + 1);
 	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
 	for (int i = 0; i < g->nvalue; i++)
-		p->value[i] = pin_value(g, g->value[i], m, &bad);
+		if (!g->value[i]->place || g->value[i]->place->mesh == m)
+			p->value[i] = pin_value(g, g->value[i], m, &bad);
 	for (int i = 0; i < g->nnode && !bad; i++)
-		p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
+		if (!g->node[i]->place || g->node[i]->place->mesh == m)
+			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
 	for (int i = 0; i < g->nvalue && !bad; i++)
 		bad |= check_memory(g->value[i], p, m->ndim);
 	return bad ? NULL : p;

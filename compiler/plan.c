@@ -1,5 +1,8 @@
-/* The plan: on which mesh the model runs, and the SBP of every value.  All of it is written into the graph as annotations,
- * so the dump after this pass, read again, is pinned everywhere and gives the same program. */
+/* The plan: on which mesh each node runs, and the SBP of every value.  All of it is written into the graph as annotations,
+ * so the dump after this pass, read again, is pinned everywhere and gives the same program.
+ *
+ * Meshes are solved one after the other, each with the nodes that run on it: what comes from another mesh is free to arrive in any form,
+ * for it is moved in any case. */
 #include "compiler.h"
 
 static int check_shape(const Value *v)
@@ -27,16 +30,55 @@ static int check_static(Graph *g)
 	return bad;
 }
 
+/* The nodes of one mesh, as a graph over the same values. */
+static int solve_on(Graph *g, Plan *p, const Mesh *m)
+{
+	Graph part = *g;
+	part.node = arena_array(g->scratch, Node *, g->nnode + 1);
+	part.nnode = 0;
+	for (int i = 0; i < g->nnode; i++)
+		if (g->node[i]->place->mesh == m)
+			part.node[part.nnode++] = g->node[i];
+	return sbp_solve(&part, p, m);
+}
+
+/* Results that are held elsewhere than where they are made lie there as they are pinned, else whole. */
+static int held_elsewhere(Graph *g, const Pins *pins, const Mesh *m)
+{
+	for (int i = 0; i < g->nvalue; i++) {
+		Value *v = g->value[i];
+		if (v->sbp || v->place->mesh != m)
+			continue;
+		v->sbp = arena_array(g->arena, Sbp, m->ndim);
+		for (int k = 0; pins->value[i] && k < m->ndim; k++)
+			if (pins->value[i][k].kind != SBP_ANY)
+				v->sbp[k] = pins->value[i][k];
+		if (v->def || v->init || v->input)
+			sbp_note(g, v, m);
+	}
+	return 0;
+}
+
+static int solve_each(Graph *g, Plan *p)
+{
+	int bad = 0;
+	for (int i = 0; i < g->nvalue; i++)
+		g->value[i]->sbp = NULL;
+	for (int i = 0; i < p->nplace && !bad; i++)
+		bad = solve_on(g, p, p->place[i]->mesh);
+	for (int i = 0; i < p->nplace && !bad; i++) {
+		const Pins *pins = pins_read(g, p->place[i]->mesh);
+		bad = !pins || held_elsewhere(g, pins, p->place[i]->mesh);
+	}
+	return bad;
+}
+
 int plan_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	programs_pin(g->model);
-	Place *place = arena_new(g->arena, Place);
-	if (check_static(g) || machine_read(g->model, p) || figures_read(opt.machine, p->main))
+	if (check_static(g) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
-	place->mesh = p->main;
-	for (int i = 0; i < g->nvalue; i++)
-		g->value[i]->place = place;
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
-	return sbp_solve(g, p) || define_nodes(g, p->main) ? -1 : 0;
+	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
 }

@@ -212,23 +212,29 @@ Value *programs_same(const Model *m, const Value *v)
 	return w->param || (v->data && w->data && tensor_equal(v->data, w->data)) || updated(m->main->graph, w) ? w : NULL;
 }
 
+static void take_over(Graph *g, Value *v, const Value *from, const char *name)
+{
+	const Annot *a = from ? annot_find(from->annot, name) : NULL;
+	if (!a)
+		return;
+	Annot one = *a, *mine = annot_find(v->annot, name);
+	one.next = NULL;
+	Annot *copy = annot_copy(g->arena, &one);
+	if (mine) {
+		copy->next = mine->next;
+		*mine = *copy;
+	} else {
+		annot_add(&v->annot, copy);
+	}
+}
+
 /* What programs share lies as in the main one: there is one copy of it, even of an average that stands for a pinned parameter. */
 void programs_pin(Model *m)
 {
 	Graph *g = m->graph;
 	for (int i = 0; i < g->nvalue && m->main; i++) {
 		Value *v = g->value[i], *w = v->input ? graph_find(m->main->graph, v->name) : programs_same(m, v);
-		const Annot *a = w ? annot_find(w->annot, "sbp") : NULL;
-		if (!a)
-			continue;
-		Annot one = *a, *mine = annot_find(v->annot, "sbp");
-		one.next = NULL;
-		Annot *copy = annot_copy(g->arena, &one);
-		if (mine) {
-			copy->next = mine->next;
-			*mine = *copy;
-		} else {
-			annot_add(&v->annot, copy);
-		}
+		take_over(g, v, w, "on");
+		take_over(g, v, w, "sbp");
 	}
 }

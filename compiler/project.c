@@ -47,7 +47,7 @@ bool slot_cut(const Plan *p, const Slot *s)
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_S && f->mesh[k] > 1)
 			return true;
-	return form_places(f) != p->main->nrank;
+	return form_places(f) != p->world->nrank;
 }
 
 static bool same_cut(const FormCut *a, const FormCut *b)
@@ -211,8 +211,8 @@ void project_roles(Graph *g)
 {
 	Plan *p = g->model->plan;
 	p->nrole = 0;
-	p->role_of = arena_array(g->arena, int, p->main->nrank);
-	for (int r = 0; r < p->main->nrank; r++) {
+	p->role_of = arena_array(g->arena, int, p->world->nrank);
+	for (int r = 0; r < p->world->nrank; r++) {
 		int k = 0;
 		while (k < p->nrole && !same_work(p, p->role[k].rank[0], r))
 			k++;

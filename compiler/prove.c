@@ -4,14 +4,15 @@
  * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks that take
  *    part reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
  * 3. No value is read before it is made, or after its memory was given to another; nothing that lives at the same time
- *    overlaps; everything lies inside its area. */
+ *    on the same rank overlaps; everything lies inside its area. */
 #include "compiler.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int legal(Graph *g, Node *n, const Mesh *m)
+static int legal(Graph *g, Node *n)
 {
+	const Mesh *m = n->place->mesh;
 	if (emit_boxing(n)) {
 		const char *how = boxing_how(n);
 		if (!strcmp(how, attr_str(n, "how")))
@@ -25,7 +26,7 @@ static int legal(Graph *g, Node *n, const Mesh *m)
 	err_at(n->loc, "%s has no signature for these operands and results", n->op);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, m->ndim));
+			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, n->in[i]->place->mesh->ndim));
 	return -1;
 }
 
@@ -149,7 +150,7 @@ static int overlaps(Graph *g, const Plan *p)
 		if (a->offset < 0 || a->offset + a->bytes > (a->window ? p->layout.window : p->layout.slab))
 			die("%s lies outside its area", a->v->name);
 		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + a->bytes; k++)
-			if (list[k]->first <= a->last && a->first <= list[k]->last)
+			if (list[k]->first <= a->last && a->first <= list[k]->last && !places_apart(list[k]->v->place, a->v->place))
 				die("%s and %s overlap while both live", a->v->name, list[k]->v->name);
 	}
 	return 0;
@@ -174,11 +175,12 @@ int prove_run(Graph *g)
 	const Plan *p = g->model->plan;
 	int bad = 0;
 	for (int i = 0; i < g->nnode; i++)
-		bad |= legal(g, g->node[i], p->main);
+		bad |= legal(g, g->node[i]);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->into && plan_slot(p, v) && !sbp_equal(v->sbp, v->into->sbp, p->main->ndim)) {
-			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, p->main->ndim), sbp_text(v->into->sbp, p->main->ndim));
+		if (v->into && plan_slot(p, v) && (v->place->mesh != v->into->place->mesh || !sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {
+			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, v->place->mesh->ndim),
+			       sbp_text(v->into->sbp, v->into->place->mesh->ndim));
 			bad = -1;
 		}
 	}

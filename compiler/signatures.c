@@ -306,7 +306,7 @@ bool sbp_legal(Node *n, const Mesh *m, Arena *a)
 			return false;
 	}
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && !sbp_can(n->in[i]->sbp, m->ndim))
+		if (n->in[i] && emit_reads(n, i) && !sbp_can(n->in[i]->sbp, m->ndim))
 			return false;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && !sbp_can(n->out[i]->sbp, m->ndim))

@@ -460,6 +460,8 @@ int train_run(Graph *g)
 	if (has < 0)
 		return -1;
 	m->plan->training = has && !opt.infer;
+	if (!pass_done(m, "train") && places_spread(g))
+		return -1;
 	if (!pass_done(m, "train") && (m->plan->training ? build_training(g, t) : programs_alone(m)))
 		return -1;
 	return programs_resolve(m) || annot_resolve(m) ? -1 : 0;        /* pins on what was added */

@@ -360,7 +360,7 @@ void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
 	w->way = arena_array(w->arena, Way *, g->nnode + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0)
+		if (places_here(v, m) && v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0)
 			w->kind[i] = kind_of(w, v);
 	}
 	for (int i = 0; i < g->nnode; i++) {

@@ -306,6 +306,7 @@ struct Node {
 	Loc *inloc;                     /* of each operand, or NULL */
 	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
+	struct Place *place;            /* compiler/places.c: who runs it */
 	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
 	Pair *meta; int nmeta;
 	Blobs unknown;

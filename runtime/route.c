@@ -310,7 +310,8 @@ static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nr
 	r->peer = malloc((size_t)nrank * sizeof *r->peer);
 	if (!r->peer)
 		return -1;
-	for (int i = 0; i < nrank && !one; i++)
+	bool away = form_place(a, rank) < 0 && form_place(b, rank) < 0;
+	for (int i = 0; i < nrank && !one && !away; i++)
 		if (form_place(a, i) >= 0 || form_place(b, i) >= 0)
 			r->peer[r->npeer++] = i;
 	if (me < 0)
