@@ -25,7 +25,7 @@ static const Value *root(const Value *v)
 static bool is_home(const Sbp *s, int ndim)
 {
 	for (int k = 0; k < ndim; k++)
-		if (s[k].before || s[k].after)
+		if (s[k].reach)
 			return false;
 	return true;
 }
@@ -69,6 +69,7 @@ static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 		ways_key(&s->ways, pin[k].kind);
 		ways_key(&s->ways, pin[k].axis * 256 + pin[k].leaf);
 		ways_key(&s->ways, pin[k].red);
+		ways_key(&s->ways, (int64_t)(intptr_t)pin[k].reach);
 		if (pin[k].kind != SBP_ANY)
 			fixed[k] = pin[k];
 	}

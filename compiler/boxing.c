@@ -54,8 +54,7 @@ static Sbp written(const Value *v, const FormCut *c)
 	if (s.kind != SBP_S)
 		return s;
 	s.axis = c->axis;
-	s.before = (int)c->before;
-	s.after = (int)c->after;
+	s.reach = c->reach;
 	if (c->inner == 1 && c->len == v->type->dim[c->axis])
 		return s;
 	const struct FactorAxis *x = &v->factors->axis[c->axis];
@@ -191,6 +190,15 @@ static bool moves_something(const Value *v, const Route *r)
 	return false;
 }
 
+/* Ranks hold some elements of it twice: it is read, never sent on. */
+static bool overlaps(const Value *v)
+{
+	for (int k = 0; k < v->place->mesh->ndim; k++)
+		if (v->sbp[k].reach)
+			return true;
+	return false;
+}
+
 static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Cause *c)
 {
 	Value *from = lies_as(v, to, place) ? v : copy_as(b, v, to, place, c->by), *x;
@@ -198,7 +206,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 		return from;
 	from = v;
 	for (const Copy *k = map_get(&b->copies, v); k; k = k->next)
-		if (may_share(v, k, c->by) && way(k->v, to, place)->seconds < way(from, to, place)->seconds)
+		if (may_share(v, k, c->by) && !overlaps(k->v) && way(k->v, to, place)->seconds < way(from, to, place)->seconds)
 			from = k->v;
 	const Route *r = way(from, to, place);
 	if (from == v && (x = narrow(v)) && moves_something(v, r)) {

@@ -21,6 +21,8 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 	memcpy(all, v->sbp, sizeof *all * (size_t)m->ndim);
 	all[k] = *s;
 	to = sbp_plain(v, all, m, k);
+	if (s->reach && !back)                  /* a strip: bytes alone do not tell how small */
+		return sbp_can(all, m->ndim) ? cost_move(v, v->sbp, all, m) : INFINITY;
 	return back ? cost_box(&to, &from, bytes_of(v), m->dim[k]) : cost_box(&from, &to, bytes_of(v), m->dim[k]);
 }
 
@@ -48,7 +50,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 /* What the passes behind this one can hold and run. */
 static bool served_one(const Value *v, const Sbp *s)
 {
-	return !s->before && !s->after && (s->kind != SBP_P || dtype_is_float(v->type->elem));
+	return s->kind != SBP_P || dtype_is_float(v->type->elem);
 }
 
 bool sbp_served(const Node *n, const Sig *s, int parts)

@@ -108,7 +108,7 @@ struct Sbp {
 	SbpKind kind;
 	int axis;                       /* S: of the tensor */
 	int leaf;                       /* S: 0, or 1 + the factor of the axis that is cut (Value.factors), major first */
-	int before, after;              /* S: with so many elements of the neighbours: what a window of a convolution reaches */
+	const FormReach *reach;         /* S: what windows reach, by the share of another axis (sbp_reach); only of what a node reads, never of how a value is kept */
 	Reduce red;                     /* P */
 };
 /* The same as a form: what every rank holds of v. */
@@ -117,6 +117,8 @@ bool  sbp_equal(const Sbp *, const Sbp *, int ndim);
 /* Entry k.  Only what ranks hold counts: a cut along the first factor of an axis that it divides is one of the axis. */
 Sbp   sbp_plain(const Value *, const Sbp *, const Mesh *, int k);
 const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0) P(max)": valid until the eighth call after it */
+const FormReach *sbp_reach(FormReach);                       /* the one that all who say the same share; NULL: it is the share itself */
+const char *sbp_reach_text(const FormReach *);               /* "8, 1, 0, 0, 8, 1, -1, 1" */
 void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
 
 /* signatures.c: the legal ways to run a node. */
@@ -155,7 +157,8 @@ int define_nodes(Graph *);                                   /* after the SBP of
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
-Node *local_node(const Node *, Type *const *in, Type *const *out, const int64_t *origin, Arena *);  /* origin: by axis of what op_origin names; NULL: kernels find it */
+/* at: the first index along each axis of the parts of operands, then of results; NULL: nothing is cut that needs it. */
+Node *local_node(const Node *, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *);  /* origin: by axis of what op_origin names; NULL: kernels find it */
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };
@@ -390,6 +393,7 @@ bool    fuse_room(const Plan *, const Value *);                          /* a pr
 void    project_roles(Graph *);                                          /* once the forms of all programs are known */
 Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
+void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);    /* the first index along each axis of what a rank holds */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */

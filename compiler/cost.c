@@ -19,11 +19,31 @@ double cost_flops(const Node *n)
 	return n->nout && n->out[0] && n->row && n->row->expr ? (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1) : 0;
 }
 
+/* How much of an axis of len elements windows see, of n of those that ask for them. */
+static double reached(const FormReach *r, int64_t n, int64_t len)
+{
+	int64_t windows = (n - 1 + r->hi - r->lo) / r->div + 1, sees = (windows - 1) * r->mul + r->to - r->from + 1;
+	return n > 0 ? (double)(sees < len ? sees : len) : 0;
+}
+
+static double share_reached(const Value *v, const Sbp *s, const Mesh *m, int k)
+{
+	const FormReach *r = s[k].reach;
+	int64_t n = r->of, len = v->type->dim[s[k].axis];
+	for (int i = 0; i < k; i++)
+		if (s[i].kind == SBP_S && s[i].axis == s[k].axis)
+			n = (n + m->dim[i] - 1) / m->dim[i];
+	double before = n == r->of ? (double)len : reached(r, n, len);
+	return before > 0 ? fmin(1, reached(r, (n + m->dim[k] - 1) / m->dim[k], len) / before) : 1;
+}
+
 /* What a cut along axis k of the mesh leaves of the largest part, after those along the axes before it. */
 static double share(const Value *v, const Sbp *s, const Mesh *m, int k)
 {
 	if (s[k].kind != SBP_S || m->dim[k] == 1)
 		return 1;
+	if (s[k].reach)
+		return share_reached(v, s, m, k);
 	int64_t len = v->type->dim[s[k].axis];
 	if (s[k].leaf)
 		len = v->graph->factor[v->factors->axis[s[k].axis].factor[s[k].leaf - 1]];

@@ -136,14 +136,19 @@ static Node *own_node(const Sched *s, Node *n)
 	const Plan *p = s->e->plan;
 	Arena *a = s->e->tree.arena;
 	Type **type = arena_array(a, Type *, n->nin + n->nout + 1);
+	const int64_t **at = arena_array(a, const int64_t *, n->nin + n->nout + 1);
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Slot *t = plan_slot(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
 		Dim dim[RANK_MAX];
 		for (int k = 0; t && k < t->rank; k++)
 			dim[k] = slot_len(p, t, k, s->rank);
 		type[i] = t ? type_tensor(a, t->v->type->elem, t->rank, dim) : NULL;
+		int64_t *from = arena_array(a, int64_t, FORM_AXES);
+		at[i] = from;
+		if (t)
+			slot_begin(p, t, s->rank, from);
 	}
-	Node *part = local_node(n, type, type + n->nin, NULL, a);
+	Node *part = local_node(n, type, type + n->nin, at, NULL, a);
 	return part ? part : n;
 }
 
@@ -163,7 +168,7 @@ static const char *body_of(Sched *s, const Action *a)
 		p.make = room;
 		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
-	if (k && p.n->row->fit)
+	if (k && (p.n->row->fit || p.n->row->place))
 		p.n = own_node(s, p.n);
 	bool several = k && (k->how & KERNEL_SEVERAL), rounds = false;
 	for (int i = 0; i < a->nmake; i++)
@@ -253,6 +258,9 @@ static const char *idle(const Sched *s, const Action *a)
 	const char *body = "";
 	for (int i = 0; i < a->ntake; i++)
 		lacks |= has_none(s, a->take[i]);
+	const Node *n = a->host ? a->host : a->n;
+	if (n && op_added(n) >= 0)
+		lacks = false;                  /* what is added may be all that there is */
 	for (int i = 0; i < a->nmake && nothing; i++) {
 		const Slot *y = a->make[i];
 		if (!y)

@@ -169,8 +169,8 @@ static void print_form(Text *t, const Form *f, const char *ranks)
 			text_add(t, "CUT_B");
 		else if (c->kind == FORM_P)
 			text_add(t, "CUT_P(%s)", reduce[c->reduce]);
-		else if (c->before || c->after)
-			text_add(t, "CUT_HALO(%d, %" PRId64 ", %" PRId64 ", %" PRId64 ")", c->axis, c->len, c->before, c->after);
+		else if (c->reach)
+			text_add(t, "CUT_REACH(%d, %" PRId64 ", %s)", c->axis, c->len, sbp_reach_text(c->reach));
 		else
 			text_add(t, "CUT_S(%d, %" PRId64 ", %" PRId64 ")", c->axis, c->len, c->inner);
 	}

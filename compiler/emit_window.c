@@ -127,11 +127,43 @@ static void call_maxpool_nd(const Print *p)
 	emit_type(p, p->n->in[0]);
 }
 
+/* Whether a gradient gives a stretch of what its windows see. */
+static bool is_stretch(const Print *p, const Shape *x)
+{
+	int64_t from[SPATIAL_MAX], size[SPATIAL_MAX];
+	bool other = false;
+	if (!window_crop(p->n, x->rank - 2, from, size))
+		return false;
+	for (int i = 0; i < x->rank - 2; i++)
+		other |= from[i] || size[i] != x->d[i + 2];
+	return other;
+}
+
+static void print_stretch(const Print *p, bool nd, const Shape *x)
+{
+	int64_t from[SPATIAL_MAX], size[SPATIAL_MAX] = { 0 }, f[2] = { 0, 0 }, s[2] = { 1, 1 };
+	int n = x->rank - 2;
+	window_crop(p->n, n, from, size);
+	for (int a = 2 - n, i = 0; !nd && a < 2; a++, i++)
+		f[a] = from[i], s[a] = size[i];
+	text_add(p->t, ", (KStretch){");
+	for (int i = 0; i < 2; i++) {
+		const int64_t *v = nd ? i ? size : from : i ? s : f;
+		for (int a = 0; a < (nd ? n : 2); a++)
+			text_add(p->t, "%s%" PRId64, a ? ", " : i ? ", { " : " { ", v[a]);
+		text_add(p->t, " }");
+	}
+	text_add(p->t, " }");
+}
+
 static void print_maxpool_grad(const Print *p, bool nd)
 {
 	Shape g = emit_in(p, 0), x = emit_in(p, 1);
-	emit_call(p, nd ? "k_maxpool_nd_grad" : "k_maxpool_grad_f32", "0", "01");
+	const char *part = is_stretch(p, &x) ? "_part" : "";
+	emit_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", part), "0", "01");
 	print_pool(p, nd, &x, &g);
+	if (*part)
+		print_stretch(p, nd, &x);
 	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
 }
 
@@ -150,8 +182,13 @@ static void call_sumpool(const Print *p)
 {
 	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
 	Shape x = grad ? emit_out(p, 0) : emit_in(p, 0), y = grad ? emit_in(p, 0) : emit_out(p, 0);
-	emit_call(p, grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
+	for (int i = 0; grad && i < x.rank && node_attr(p->n, "from"); i++)
+		x.d[i] = tensor_int(p->n->in[1]->data, i);      /* what the windows see */
+	bool part = grad && is_stretch(p, &x);
+	emit_call(p, part ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
 	print_pool(p, true, &x, &y);
+	if (part)
+		print_stretch(p, true, &x);
 	text_add(p->t, ", %s", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
 	emit_type(p, p->n->in[0]);
 }

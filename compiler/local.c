@@ -20,8 +20,11 @@ static Value **with_types(Value *const *v, int n, Type *const *type, Arena *a)
 }
 
 /* Nothing is left of an operand that is cut: all results that are cut with it are empty, and the partial ones have no term here. */
-static bool idle(const Node *n, Type *const *in)
+static bool idle(const Node *n, Type *const *in, Type *const *out)
 {
+	int added = op_added(n);
+	if (added >= 0 && in[added] && type_elements(in[added]) != 0 && n->out[0] && type_elements(out[0] ? out[0] : n->out[0]->type) != 0)
+		return false;                   /* what is added may be all that there is */
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && in[i] && type_elements(in[i]) == 0 && type_elements(n->in[i]->type) != 0)
 			return true;
@@ -53,19 +56,21 @@ static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena 
 	part->attr[part->nattr++] = of;
 }
 
-Node *local_node(const Node *n, Type *const *in, Type *const *out, const int64_t *origin, Arena *a)
+Node *local_node(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *a)
 {
-	if (idle(n, in))
+	if (idle(n, in, out))
 		return NULL;
 	Node *part = arena_new(a, Node);
 	*part = *n;
 	part->in = with_types(n->in, n->nin, in, a);
 	part->out = with_types(n->out, n->nout, out, a);
-	part->attr = arena_array(a, Attr, n->nattr + 3);
+	part->attr = arena_array(a, Attr, n->nattr + 8);
 	if (n->nattr)
 		memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
 	if (n->row->fit)
 		n->row->fit(part, n);
+	if (n->row->place && at)
+		n->row->place(part, n, at);
 	if (origin)
 		tell_origin(part, n, origin, a);
 	return part;

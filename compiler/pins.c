@@ -17,6 +17,30 @@ static const char *factors_text(const Value *v, int axis)
 	return *t ? t : "1";
 }
 
+/* reach(of, div, ...): what stands in dumps, of the operands of windows. */
+static int read_reach(const Arg *a, const Value *v, Sbp *out)
+{
+	enum { LARGE = 1 << 30 };
+	FormReach r;
+	const Arg *x = a->arg;
+	if (a->narg != sizeof r / sizeof(int64_t)) {
+		err_at(a->loc, "reach wants eight numbers: of, div, lo, hi, mid, mul, from, to");
+		return -1;
+	}
+	for (int i = 0; i < a->narg; i++)
+		if (x[i].kind != ARG_INT || x[i].i > LARGE || x[i].i < -LARGE) {
+			err_at(a->loc, "reach wants eight integers of at most %d", LARGE);
+			return -1;
+		}
+	r = (FormReach){ x[0].i, x[1].i, x[2].i, x[3].i, x[4].i, x[5].i, x[6].i, x[7].i };
+	if (r.of < 0 || r.div < 1 || r.mid < 1 || r.mul < 1 || r.lo > r.hi || r.from > r.to) {
+		err_at(a->loc, "no windows of %s reach like this", v->name);
+		return -1;
+	}
+	out->reach = sbp_reach(r);
+	return 0;
+}
+
 static int read_split(const Arg *a, const Value *v, Sbp *out)
 {
 	const Arg *x = a->arg;
@@ -26,6 +50,8 @@ static int read_split(const Arg *a, const Value *v, Sbp *out)
 		return -1;
 	}
 	*out = (Sbp){ .kind = SBP_S, .axis = (int)x->i };
+	if (a->narg > 1)
+		return read_reach(&x[1], v, out);
 	if (x->kind != ARG_FACTOR)
 		return 0;
 	int n = v->factors ? v->factors->axis[x->i].n : 0;
@@ -82,13 +108,22 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 
 /* ---- nodes ---- */
 
+/* Who asks for an operand by S means the signature that takes it so, whatever its windows reach beside it. */
+static bool meant(const Sbp *pin, const Sbp *s)
+{
+	Sbp p = *pin;
+	if (p.kind == SBP_S && !p.reach)
+		p.reach = s->reach;
+	return p.kind == SBP_ANY || sbp_equal(&p, s, 1);
+}
+
 bool pins_allow(const Node *n, const NodePin *p, const Sig *s, int k)
 {
 	for (int i = 0; p && i < n->nin; i++)
-		if (p->in[i] && p->in[i][k].kind != SBP_ANY && !sbp_equal(&p->in[i][k], &s->in[i], 1))
+		if (p->in[i] && !meant(&p->in[i][k], &s->in[i]))
 			return false;
 	for (int i = 0; p && i < n->nout; i++)
-		if (p->out[i] && p->out[i][k].kind != SBP_ANY && !sbp_equal(&p->out[i][k], &s->out[i], 1))
+		if (p->out[i] && !meant(&p->out[i][k], &s->out[i]))
 			return false;
 	return true;
 }

@@ -32,6 +32,21 @@ int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
 	return len[axis];
 }
 
+void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
+{
+	const Form *f = slot_form(p, s);
+	int place = form_place(f, rank);
+	FormPart part;
+	memset(at, 0, FORM_AXES * sizeof *at);
+	if (place < 0)
+		return;
+	if (form_part(f, place, &part))
+		die("no memory");
+	for (int a = 0; a < f->naxis; a++)
+		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
+	form_part_free(&part);
+}
+
 int64_t slot_elements(const Plan *p, const Slot *s, int rank)
 {
 	int64_t len[FORM_AXES], n = form_place(slot_form(p, s), rank) >= 0;
@@ -52,7 +67,7 @@ bool slot_cut(const Plan *p, const Slot *s)
 
 static bool same_cut(const FormCut *a, const FormCut *b)
 {
-	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && a->before == b->before && a->after == b->after;
+	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && form_reach_same(a->reach, b->reach);
 }
 
 /* terms: P is the same as B, for a rank holds as much. */
@@ -183,12 +198,12 @@ static void drop_unused(Graph *g)
 				g->node[i]->out[k] = NULL;
 }
 
-/* Whether two ranks do the same work: parts of equal lengths, and where parts overlap, edges of the tensor at the same ends. */
+/* Whether two ranks do the same work: parts of equal lengths, which stand alike among the windows that reach for them. */
 static bool same_work(const Plan *p, int a, int b)
 {
 	for (int i = 0; i < p->forms->n; i++) {
 		const Form *f = &p->forms->form[i];
-		int x = form_place(f, a), y = form_place(f, b), ca[FORM_MESH], cb[FORM_MESH];
+		int x = form_place(f, a), y = form_place(f, b);
 		int64_t la[FORM_AXES], lb[FORM_AXES];
 		if ((x < 0) != (y < 0))
 			return false;
@@ -198,11 +213,11 @@ static bool same_work(const Plan *p, int a, int b)
 		form_lengths(f, y, lb);
 		if (memcmp(la, lb, (size_t)f->naxis * sizeof *la))
 			return false;
-		form_coord(f, x, ca);
-		form_coord(f, y, cb);
-		for (int k = 0; k < f->ndim; k++)
-			if ((f->cut[k].before && !ca[k] != !cb[k]) || (f->cut[k].after && (ca[k] == f->mesh[k] - 1) != (cb[k] == f->mesh[k] - 1)))
+		for (int k = 0; k < f->ndim; k++) {
+			FormEdge ea = form_edge(f, x, k), eb = form_edge(f, y, k);
+			if (memcmp(&ea, &eb, sizeof ea))
 				return false;
+		}
 	}
 	return true;
 }

@@ -17,7 +17,7 @@ static bool equal_cut(const FormCut *a, const FormCut *b)
 	if (a->kind != b->kind)
 		return false;
 	if (a->kind == FORM_S)
-		return a->axis == b->axis && a->inner == b->inner && a->len == b->len && a->before == b->before && a->after == b->after;
+		return a->axis == b->axis && a->inner == b->inner && a->len == b->len && form_reach_same(a->reach, b->reach);
 	return a->kind == FORM_B || a->reduce == b->reduce;
 }
 
@@ -49,7 +49,7 @@ static int free_axis(const Form *from, const Form *to)
 
 static void choose(FormCut *list, int *n, FormCut c)
 {
-	c.before = c.after = 0;
+	c.reach = NULL;
 	for (int i = 0; i < *n; i++)
 		if (equal_cut(&list[i], &c))
 			return;

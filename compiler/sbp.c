@@ -4,14 +4,36 @@
  * sum (maximum, ...) of one term per rank (P). */
 #include "compiler.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 bool sbp_equal(const Sbp *a, const Sbp *b, int ndim)
 {
 	for (int i = 0; i < ndim; i++)
-		if (a[i].kind != b[i].kind || (a[i].kind == SBP_S && (a[i].axis != b[i].axis || a[i].leaf != b[i].leaf || a[i].before != b[i].before || a[i].after != b[i].after)) || (a[i].kind == SBP_P && a[i].red != b[i].red))
+		if (a[i].kind != b[i].kind || (a[i].kind == SBP_S && (a[i].axis != b[i].axis || a[i].leaf != b[i].leaf || a[i].reach != b[i].reach)) || (a[i].kind == SBP_P && a[i].red != b[i].red))
 			return false;
 	return true;
+}
+
+/* Reaches are few: one per kind of window and length. */
+const FormReach *sbp_reach(FormReach r)
+{
+	static FormReach **all;
+	static int n;
+	if (r.of == r.mid && r.div == 1 && !r.lo && !r.hi && r.mul == 1 && !r.from && !r.to)
+		return NULL;
+	for (int i = 0; i < n; i++)
+		if (form_reach_same(all[i], &r))
+			return all[i];
+	FormReach *own = arena_new(&process, FormReach);
+	*own = r;
+	arena_push(&process, all, n, own);
+	return own;
+}
+
+const char *sbp_reach_text(const FormReach *r)
+{
+	return name_fmt("%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64, r->of, r->div, r->lo, r->hi, r->mid, r->mul, r->from, r->to);
 }
 
 const char *sbp_text(const Sbp *s, int ndim)
@@ -27,6 +49,8 @@ const char *sbp_text(const Sbp *s, int ndim)
 			n += (size_t)snprintf(t + n, sizeof ring[0] - n, " ");
 		if (s[i].kind == SBP_S && s[i].leaf)
 			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "S(%d/%d)", s[i].axis, s[i].leaf - 1);
+		else if (s[i].kind == SBP_S && s[i].reach)
+			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "S(%d+)", s[i].axis);
 		else if (s[i].kind == SBP_S)
 			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "S(%d)", s[i].axis);
 		else
@@ -50,8 +74,7 @@ Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 		c->axis = (int8_t)s[k].axis;
 		c->len = f.dim[s[k].axis];
 		c->inner = 1;
-		c->before = s[k].before;
-		c->after = s[k].after;
+		c->reach = s[k].reach;
 		if (!s[k].leaf)
 			continue;
 		const struct FactorAxis *x = &v->factors->axis[s[k].axis];
@@ -73,6 +96,15 @@ static Arg entry(Graph *g, Sbp s)
 		inner = (Arg){ .kind = ARG_WORD, .s = name_of(red[s.red]) };
 	if (call)
 		arena_push(g->arena, arg.arg, arg.narg, inner);
+	if (s.kind == SBP_S && s.reach) {
+		Arg reach = { .kind = ARG_CALL, .s = name_of("reach") };
+		for (size_t i = 0; i < sizeof *s.reach / sizeof(int64_t); i++) {
+			int64_t x = ((const int64_t *)s.reach)[i];
+			Arg number = { .kind = ARG_INT, .i = x, .f = (double)x };
+			arena_push(g->arena, reach.arg, reach.narg, number);
+		}
+		arena_push(g->arena, arg.arg, arg.narg, reach);
+	}
 	return arg;
 }
 

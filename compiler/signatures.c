@@ -13,7 +13,7 @@
 enum { LEAVES = 64 };
 
 /* Where a factor of the rule stands in one value: these leaves of an axis. */
-typedef struct Use { int axis, from, n; bool whole; int64_t len[LEAVES]; int leaves; } Use;
+typedef struct Use { int axis, from, n; bool whole; int64_t len[LEAVES]; int leaves; const FormReach *reach; } Use;
 
 /* The lengths of the factors of an axis, major first. */
 static int lengths(const Value *v, int axis, int64_t *len)
@@ -69,6 +69,14 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 				found++;
 			}
 	}
+	for (int k = 0; k < r->nreach; k++) {
+		const FactorReach *x = &r->reach[k];
+		if (out || x->at != i || x->factor != f)
+			continue;
+		*u = (Use){ .axis = x->axis, .whole = true, .n = 1, .leaves = 1, .len = { x->of } };
+		u->reach = sbp_reach((FormReach){ x->of, x->div, x->lo, x->hi, x->mid, x->mul, x->from, x->to });
+		found++;
+	}
 	return found > 1 ? -1 : found;
 }
 
@@ -87,7 +95,7 @@ static bool floating(const Value *v)
 /* Cutting the factor: leaf -1 as the whole axis that it is, else along its own factor of that number. */
 static Sbp cut(const Use *u, int leaf)
 {
-	return (Sbp){ .kind = SBP_S, .axis = u->axis, .leaf = leaf < 0 || u->leaves == 1 ? 0 : 1 + u->from + leaf };
+	return (Sbp){ .kind = SBP_S, .axis = u->axis, .leaf = leaf < 0 || u->leaves == 1 ? 0 : 1 + u->from + leaf, .reach = u->reach };
 }
 
 /* All uses of factor f; how many leaves it has everywhere, 0 when uses differ, -1 when it cannot be cut at all. */
@@ -125,6 +133,15 @@ static int use_count(const Use *use, const int *has, int n)
 	return most;
 }
 
+/* Whether a result lacks the factor. */
+static bool partial(const Node *n, const int *has)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !has[n->nin + i])
+			return true;
+	return false;
+}
+
 static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **list, int *count)
 {
 	Use *use = arena_array(a, Use, n->nin + n->nout + 1);
@@ -135,6 +152,9 @@ static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **li
 	for (int i = 0; run && i < n->nin + n->nout; i++)
 		if (has[i] && use[i].from)
 			leaves = 0;
+	for (int i = 0; i < n->nin; i++)
+		if (has[i] && use[i].reach)
+			leaves = 0;             /* windows see what lies side by side */
 	if (run && leaves > 1)
 		leaves = 1;                     /* the outermost */
 	for (int leaf = whole ? -1 : 0; leaf < leaves; leaf++) {
@@ -146,6 +166,8 @@ static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **li
 		for (int i = 0; i < n->nin; i++)
 			if (has[i])
 				s->in[i] = cut(&use[i], leaf);
+			else if (i == op_added(n) && partial(n, has))
+				s->in[i] = (Sbp){ .kind = SBP_P, .red = r->red };
 		for (int i = 0; i < n->nout; i++)
 			s->out[i] = has[n->nin + i] ? cut(&use[n->nin + i], leaf) : (Sbp){ .kind = define ? SBP_B : SBP_P, .red = define ? RED_SUM : r->red };
 	}
@@ -217,7 +239,7 @@ bool sbp_can(const Sbp *s, int ndim)
 				return false;
 			if (s[i].kind != SBP_S || s[i].axis != s[k].axis)
 				continue;
-			if (!s[i].leaf != !s[k].leaf || s[i].before || s[i].after || s[k].before || s[k].after)
+			if (!s[i].leaf != !s[k].leaf || s[i].reach != s[k].reach)
 				return false;
 		}
 	return true;

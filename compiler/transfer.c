@@ -35,7 +35,7 @@ static bool same_cut(const FormCut *a, const FormCut *b)
 	if (a->kind != b->kind)
 		return false;
 	if (a->kind == FORM_S)
-		return same_factor(a, b) && a->len == b->len && a->before == b->before && a->after == b->after;
+		return same_factor(a, b) && a->len == b->len && form_reach_same(a->reach, b->reach);
 	return a->kind == FORM_B || a->reduce == b->reduce;
 }
 
@@ -64,7 +64,7 @@ static bool all(const Form *from, const Form *to, unsigned axes, FormKind a, For
 static bool has_edges(const Form *f)
 {
 	for (int k = 0; k < f->ndim; k++)
-		if (f->cut[k].kind == FORM_S && (f->cut[k].before || f->cut[k].after))
+		if (f->cut[k].kind == FORM_S && f->cut[k].reach)
 			return true;
 	return false;
 }
@@ -149,7 +149,7 @@ static bool even(const Form *f)
 		left[k] = f->cut[k].len;
 		for (int j = 0; j < k; j++)
 			left[k] = same_factor(&f->cut[j], &f->cut[k]) ? left[j] : left[k];
-		if (left[k] % f->mesh[k] || f->cut[k].before || f->cut[k].after)
+		if (left[k] % f->mesh[k] || f->cut[k].reach)
 			return false;
 		left[k] /= f->mesh[k];
 	}
@@ -245,6 +245,8 @@ Transfer transfer_count(const Form *from, const Form *to, bool exact)
 
 /* ---- what was asked before ---- */
 
+enum { REACH = sizeof(FormReach) / sizeof(int64_t) };
+
 static void describe(int64_t *key, int *n, const Form *f)
 {
 	key[(*n)++] = (int64_t)f->ndim << 32 | f->first;
@@ -254,12 +256,14 @@ static void describe(int64_t *key, int *n, const Form *f)
 	for (int k = 0; k < f->ndim; k++) {
 		const FormCut *c = &f->cut[k];
 		int64_t sort = c->kind == FORM_P ? c->reduce : c->kind == FORM_S ? c->axis : 0;
-		key[(*n)++] = (int64_t)f->mesh[k] << 16 | sort << 8 | c->kind;
+		key[(*n)++] = (int64_t)f->mesh[k] << 16 | sort << 8 | c->kind | (c->kind == FORM_S && c->reach ? 0x80 : 0);
 		if (c->kind != FORM_S)
 			continue;
 		key[(*n)++] = c->len;
 		key[(*n)++] = c->inner;
-		key[(*n)++] = c->before << 32 | c->after;
+		if (c->reach)
+			for (int i = 0; i < REACH; i++)
+				key[(*n)++] = ((const int64_t *)c->reach)[i];
 	}
 }
 
@@ -273,7 +277,7 @@ struct FormPair {
 
 void **transfer_pair(FormPairs *t, const Form *from, const Form *to, int64_t more)
 {
-	int64_t key[2 * (2 + FORM_AXES + 4 * FORM_MESH) + 1] = { more };
+	int64_t key[2 * (2 + FORM_AXES + (3 + REACH) * FORM_MESH) + 1] = { more };
 	int n = 1;
 	describe(key, &n, from);
 	describe(key, &n, to);

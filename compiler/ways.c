@@ -123,11 +123,11 @@ static void more_steps(Ways *w, Kind *k)
 static double step_of(Ways *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
 {
 	uint64_t key = 1 + (uint64_t)k;
-	bool fits = w->mesh->ndim <= 3 && !then[k].before && !then[k].after && then[k].leaf < 32;
+	bool fits = w->mesh->ndim <= 3 && !then[k].reach && then[k].leaf < 32;
 	key = key << 14 | code(&then[k]);
 	for (int i = 0; i < w->mesh->ndim; i++) {
 		key = key << 14 | code(&now[i]);
-		fits &= !now[i].before && !now[i].after && now[i].leaf < 32;
+		fits &= !now[i].reach && now[i].leaf < 32;
 	}
 	if (!fits)
 		return cost_move(kind->v, now, then, w->mesh);

@@ -239,7 +239,11 @@ static bool is_sbp(const Arg *a)
 
 	if (is_word(a))
 		return is(a->s, "B") || is(a->s, "P") || is(a->s, "_");
-	if (a->kind != ARG_CALL || a->narg != 1 || x->key)
+	if (a->kind != ARG_CALL || a->narg < 1 || x->key)
+		return false;
+	if (is(a->s, "S") && a->narg == 2)
+		return x->kind == ARG_INT && x->i >= 0 && x->i < RANK_MAX && x[1].kind == ARG_CALL && !x[1].key && is(x[1].s, "reach");
+	if (a->narg != 1)
 		return false;
 	if (is(a->s, "S"))
 		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < RANK_MAX &&

@@ -63,6 +63,17 @@ int factor_defined(FactorRule *r, int64_t len)
 	return f;
 }
 
+void factor_reach(FactorRule *r, int f, int operand, int axis, FactorReach x)
+{
+	bool same = x.of == x.mid && x.div == 1 && !x.lo && !x.hi && x.mul == 1 && !x.from && !x.to;
+	if (same) {
+		r->in[operand][axis] = f;
+		return;
+	}
+	x.factor = f, x.at = operand, x.axis = axis;
+	arena_push(r->arena, r->reach, r->nreach, x);
+}
+
 void factor_product(FactorRule *r, bool out, int at, int axis, int n, const FactorPart *part)
 {
 	FactorProduct p = { out, at, axis, n, arena_array(r->arena, FactorPart, n) };

@@ -431,6 +431,8 @@ struct Op {
 	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
 	const char *whole;              /* no axis of it is ever cut: why */
 	void (*fit)(Node *part, const Node *whole);       /* part: the node of one rank, with the types that it holds; makes attributes and constants agree with them */
+	void (*place)(Node *part, const Node *whole, const int64_t *const *at);  /* the same, where it matters at which index of each axis the parts of operands, then of results, begin */
+	const char *added;              /* an operand that is added to a sum: where that is partial, so is the operand */
 	const char *linear;             /* operands through which P passes, one at a time: "a b"; together: "a+b" */
 	const char *grad;               /* "da = ...; db = ...": in the language; names: operands, results, d + name */
 	int (*grad_fn)(Node *, Value **dout, Value **din);/* builds nodes at the end of n->graph; NULL entries: not wanted / none */
@@ -474,6 +476,7 @@ int  op_bind(Graph *, bool report_all);                      /* gives every node
 int  op_count(void);
 const Op *op_at(int i);
 bool op_index(const Node *, int operand, int *axis);          /* the operand counts along that axis of the first one, by .index of its row */
+int  op_added(const Node *);                                  /* the operand that .added of its row names; -1: none */
 bool op_origin(const Node *, bool *out, int *at, int *axis);  /* by .origin of its row; axis -1: all */
 int  op_list(FILE *);                                        /* --list-ops */
 int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
@@ -506,6 +509,10 @@ typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
 /* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x width. */
 typedef struct FactorPart { int factor; int64_t len; } FactorPart;      /* factor -1: stays whole */
 typedef struct FactorProduct { bool out; int at, axis; int npart; FactorPart *part; } FactorProduct;
+/* Of a cut of a factor an operand is needed as far as windows reach: elements a .. b - 1 of `of` ask for windows (a + lo) / div .. (b - 1 + hi) / div out
+ * of mid, which see from mul x the first + from to mul x the last + to (FormReach in runtime/form.h). */
+typedef struct FactorReach { int factor, at, axis; int64_t of, div, lo, hi, mid, mul, from, to; } FactorReach;
+
 struct FactorRule {
 	Arena *arena;
 	int nfactor;
@@ -514,6 +521,7 @@ struct FactorRule {
 	FactorProduct *product; int nproduct;
 	Reduce red;                     /* how partial results combine over a factor that they lack */
 	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
+	FactorReach *reach; int nreach;
 	uint64_t defined;               /* bit f: where factor f is cut the node runs by its definition, whose nodes reduce over it; results that lack it are whole */
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
@@ -522,6 +530,7 @@ int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
 int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
 int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
+void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);

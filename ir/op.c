@@ -276,6 +276,12 @@ static int named(const Operand *list, int n, const char *name, size_t len)
 	return -1;
 }
 
+int op_added(const Node *n)
+{
+	int i = n->row->added ? named(n->row->schema->in, n->row->schema->nin, n->row->added, strlen(n->row->added)) : -1;
+	return i >= 0 && i < n->nin && n->in[i] ? i : -1;
+}
+
 bool op_origin(const Node *n, bool *out, int *at, int *axis)
 {
 	const Schema *s = n->row->schema;

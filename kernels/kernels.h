@@ -187,11 +187,14 @@ int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t b
 /* pool: the largest of each window, the first where several are equal; its gradient finds it again. */
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
+/* The same of a rank that has only a stretch of what its windows see: dx is size elements from `from` on along each axis, which may go on where no window sees anything. */
+enum { K_SPATIAL = 6 };
+typedef struct KStretch { int64_t from[K_SPATIAL], size[K_SPATIAL]; } KStretch;
+int k_maxpool_grad_part_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
 
 /* window: the same over any number of axes; hi is the padding behind.  A maximum's index counts through all of x
  * (with columns, through each plane by its first axis first); a sum is divided by
  * the places of its window that are not padding, or that are within the padded input, or by nothing. */
-enum { K_SPATIAL = 6 };
 typedef struct KWindows { int n; int64_t k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL], in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
 typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
 int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
@@ -201,6 +204,8 @@ int k_maxpool_nd(Ctx *, void *y, int64_t *index, const void *x, int64_t planes, 
 int k_maxpool_nd_grad(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KType);
 int k_sumpool(Ctx *, void *y, const void *x, int64_t planes, const KWindows *, KPool, KType);
 int k_sumpool_grad(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KPool, KType);
+int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KStretch, KType);
+int k_sumpool_grad_part(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
 
 /* any: elements of any width, in bytes.  Indices may count from the end; one that is none ends the job. */
 typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;

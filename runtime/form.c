@@ -95,7 +95,34 @@ static int term_at(const Form *f, int place)
 /* ---- parts ---- */
 
 /* What is left of one factor of an axis: from .. from + n - 1 of len, each of `inner` elements. */
-typedef struct Factor { int64_t len, inner, from, n, before, after; } Factor;
+typedef struct Factor { int64_t len, inner, from, n; const FormReach *reach; } Factor;
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+/* The windows that a share asks for, and what of the axis they see; both with their ends. */
+typedef struct Seen { int64_t first, last, from, to; } Seen;
+
+static Seen windows_of(const FormReach *r, int64_t at, int64_t n)
+{
+	int64_t first = floor_div(at + r->lo, r->div), last = floor_div(at + n - 1 + r->hi, r->div);
+	first = first < 0 ? 0 : first >= r->mid ? r->mid - 1 : first;
+	last = last >= r->mid ? r->mid - 1 : last < first ? first : last;
+	return (Seen){ first, last, first * r->mul + r->from, last * r->mul + r->to };
+}
+
+/* What a share of another axis reaches of an axis of dim elements. */
+static void reach_of(Factor *f, int64_t dim)
+{
+	Seen s = windows_of(f->reach, f->from, f->n);
+	s.from = s.from < 0 ? 0 : s.from;
+	s.to = s.to >= dim ? dim - 1 : s.to;
+	f->len = dim;
+	f->n = f->n && s.to >= s.from ? s.to - s.from + 1 : 0;   /* an empty share asks for nothing */
+	f->from = f->n ? s.from : 0;
+}
 
 /* The factors of an axis that are cut, major first. */
 static int factors_of(const Form *f, const int *coord, int axis, Factor *list)
@@ -111,23 +138,17 @@ static int factors_of(const Form *f, const int *coord, int axis, Factor *list)
 		if (i == n) {
 			for (i = n; i > 0 && list[i - 1].inner < c->inner; i--)
 				list[i] = list[i - 1];
-			list[i] = (Factor){ c->len, c->inner, 0, c->len, 0, 0 };
+			list[i] = (Factor){ c->len, c->inner, 0, c->reach ? c->reach->of : c->len, c->reach };
 			n++;
 		}
 		int64_t at, len;
 		form_share(list[i].n, f->mesh[k], coord[k], &at, &len);
 		list[i].from += at;
 		list[i].n = len;
-		list[i].before = c->before;
-		list[i].after = c->after;
 	}
-	for (int i = 0; i < n; i++) {           /* an empty part has no edge */
-		if (!list[i].n || (!list[i].before && !list[i].after))
-			continue;
-		int64_t lo = list[i].from - list[i].before, hi = list[i].from + list[i].n + list[i].after;
-		list[i].from = lo < 0 ? 0 : lo;
-		list[i].n = (hi > list[i].len ? list[i].len : hi) - list[i].from;
-	}
+	for (int i = 0; i < n; i++)
+		if (list[i].reach)
+			reach_of(&list[i], f->dim[axis]);
 	return n;
 }
 
@@ -138,7 +159,7 @@ static int axis_runs(const Form *f, const int *coord, int axis, FormAxis *out)
 	int n = factors_of(f, coord, axis, list);
 	int64_t count = 1, dim = f->dim[axis];
 	if (!n)
-		list[n++] = (Factor){ dim, 1, 0, dim, 0, 0 };
+		list[n++] = (Factor){ dim, 1, 0, dim, NULL };
 	for (int i = 0; i < n; i++) {
 		int64_t above = i ? list[i - 1].inner : dim, each = list[i].len * list[i].inner;
 		count *= (each > 0 ? above / each : 0) * (i + 1 < n ? list[i].n : list[i].n > 0);
@@ -223,6 +244,32 @@ int64_t form_held(const Form *f, int place)
 		n *= len;
 	}
 	return n;
+}
+
+bool form_reach_same(const FormReach *a, const FormReach *b)
+{
+	return a == b || (a && b && !memcmp(a, b, sizeof *a));
+}
+
+FormEdge form_edge(const Form *f, int place, int k)
+{
+	int coord[FORM_MESH];
+	const FormCut *c = &f->cut[k];
+	if (c->kind != FORM_S || !c->reach)
+		return (FormEdge){ 0 };
+	int64_t at = 0, n = c->reach->of;
+	form_coord(f, place, coord);
+	for (int i = 0; i < f->ndim; i++) {
+		int64_t from, len;
+		if (f->cut[i].kind != FORM_S || f->cut[i].axis != c->axis)
+			continue;
+		form_share(n, f->mesh[i], coord[i], &from, &len);
+		at += from;
+		n = len;
+	}
+	Seen s = windows_of(c->reach, at, n);
+	int64_t dim = f->dim[c->axis];
+	return n ? (FormEdge){ s.from < 0 ? -s.from : 0, s.to >= dim ? s.to - dim + 1 : 0, at - s.first * c->reach->div } : (FormEdge){ 0 };
 }
 
 static bool same_axis(const FormAxis *a, const FormAxis *b)

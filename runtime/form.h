@@ -24,11 +24,20 @@ enum { FORM_AXES = 8, FORM_MESH = 4 };
 typedef enum { FORM_B, FORM_S, FORM_P } FormKind;
 typedef enum { FORM_SUM, FORM_MAX, FORM_MIN, FORM_PROD } FormReduce;
 
+/* What a window reaches: parts that overlap.  Of another axis, of `of` elements, the share of a rank is a .. b - 1.  It asks for windows
+ * (a + lo) / div .. (b - 1 + hi) / div, rounded down, out of `mid` and for one at least; these see the elements from the first one's mul x window + from to
+ * the last one's mul x window + to, as far as there are any.
+ *
+ *   a convolution of step s and padding p, y cut     x: windows are the elements of y, div 1, which see s y - p .. s y - p + span - 1
+ *   its gradient, dx cut                             dy: the windows that see an element of dx, div s, mul 1
+ *   a pool's gradient, dx cut                        x: all that these windows see */
+typedef struct FormReach { int64_t of, div, lo, hi, mid, mul, from, to; } FormReach;
+
 typedef struct FormCut {
 	int8_t kind, reduce;            /* reduce: of P; the same for every P of a form */
 	int8_t axis;                    /* S */
 	int64_t len, inner;             /* S: the axis is so many x len x inner, and len is what is cut; a whole axis: its length x 1 */
-	int64_t before, after;          /* S of a whole axis: parts overlap by so many elements more at either end, as far as there are any; of a destination only */
+	const FormReach *reach;         /* S of a whole axis: a rank holds what its share of another axis reaches; of a destination only.  NULL: its share of this one */
 } FormCut;
 
 typedef struct Form {
@@ -62,6 +71,11 @@ bool form_one_mesh(const Form *, const Form *);          /* the same ranks in th
 int  form_terms(const Form *);                           /* of how many terms the value is made; 1: no P */
 int  form_reduction(const Form *);                       /* how they are combined; -1: there is one term only */
 bool form_same(const Form *, const Form *);              /* every rank holds the same of both */
+bool form_reach_same(const FormReach *, const FormReach *);      /* or both NULL */
+/* Where the part of a place stands among the windows along axis k of the mesh: what the tensor lacks of them before and behind, and how far
+ * the share lies from the first of them.  Zeros where nothing reaches.  Ranks alike in lengths and in these do the same work. */
+typedef struct FormEdge { int64_t before, behind, share; } FormEdge;
+FormEdge form_edge(const Form *, int place, int k);
 
 /* Where a piece lies along one axis, in the part of the source and in that of the destination. */
 typedef struct FormMeet { int64_t from, to, len; } FormMeet;

@@ -287,7 +287,7 @@ static bool same_cut(const FormCut *a, const FormCut *b)
 {
 	if (a->kind != b->kind || (a->kind == FORM_P && a->reduce != b->reduce))
 		return false;
-	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->before && !b->after);
+	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->reach);
 }
 
 /* Along an axis of the mesh on which nothing changes ranks with different coordinates have nothing to do with each other, unless the tensor's

@@ -41,22 +41,22 @@
 	{ \
 		name, RT_##type, form, window, INSIDE(offset, bytes, (window) ? WINDOW_BYTES : SLAB_BYTES), bytes \
 	}
-/* What an axis of a mesh does with a tensor; CUT_HALO: parts of an axis of len elements that overlap. */
+/* What an axis of a mesh does with a tensor; CUT_REACH: parts of an axis of len elements that overlap (FormReach). */
 #define CUT_B \
 	{ \
-		FORM_B, 0, 0, 0, 0, 0, 0 \
+		FORM_B, 0, 0, 0, 0, NULL \
 	}
 #define CUT_P(reduce) \
 	{ \
-		FORM_P, FORM_##reduce, 0, 0, 0, 0, 0 \
+		FORM_P, FORM_##reduce, 0, 0, 0, NULL \
 	}
 #define CUT_S(axis, len, inner) \
 	{ \
-		FORM_S, 0, axis, len, inner, 0, 0 \
+		FORM_S, 0, axis, len, inner, NULL \
 	}
-#define CUT_HALO(axis, len, before, after) \
+#define CUT_REACH(axis, len, ...) \
 	{ \
-		FORM_S, 0, axis, len, 1, before, after \
+		FORM_S, 0, axis, len, 1, &(const FormReach){ __VA_ARGS__ } \
 	}
 
 /* params.c.  What a value starts as. */

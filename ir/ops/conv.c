@@ -1,4 +1,4 @@
-/* Convolutions of any number of spatial axes, and where the windows of convolutions and pools stand.
+/* Convolutions of any number of spatial axes.
  *
  * Conv is linear in x and in w, so its two gradients are operators of the same kind: ConvGradX (given g
  * and w) and ConvGradW (given x and g), and the gradient of each of the three is made of the other
@@ -8,124 +8,6 @@
 #include <string.h>
 
 #include "ops.h"
-
-enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };
-
-static int pad_mode(Node *n, int *mode)
-{
-	static const char *const names[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID" };
-	Name s = attr_str(n, "auto_pad");
-	*mode = PAD_NOTSET;
-	if (!s || !*s)
-		return 0;
-	for (*mode = 0; *mode < 4; ++*mode)
-		if (!strcmp(s, names[*mode]))
-			return 0;
-	err_at(n->loc, "%s: auto_pad \"%s\" is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID", n->op, s);
-	return -1;
-}
-
-/* A list attribute with one entry per spatial axis (or two): at least `least` each. */
-static int read_list(Node *n, const char *name, int want, int64_t least, int64_t init, int64_t *to)
-{
-	int len;
-	const int64_t *v = attr_ints(n, name, &len);
-	for (int i = 0; i < want; i++)
-		to[i] = init;
-	if (!v || len == 0)
-		return 0;
-	if (len != want) {
-		err_at(n->loc, "%s: %s has %d entries, this operand needs %d", n->op, name, len, want);
-		return -1;
-	}
-	for (int i = 0; i < want; i++) {
-		if (v[i] < least || v[i] > INT32_MAX) {
-			err_at(n->loc, "%s: %s must be at least %lld, entry %d is %lld", n->op, name,
-				(long long)least, i, (long long)v[i]);
-			return -1;
-		}
-		to[i] = v[i];
-	}
-	return 0;
-}
-
-int window_read(Node *n, int nd, const int64_t *kernel, Window *w)
-{
-	int64_t pads[2 * SPATIAL_MAX];
-	int mode;
-	memset(w, 0, sizeof *w);
-	if (nd > SPATIAL_MAX) {
-		fail_at(EXIT_LIMIT, n->loc, "%s over %d spatial axes: at most %d are supported", n->op, nd,
-			(int)SPATIAL_MAX);
-		return -1;
-	}
-	w->nd = nd;
-	w->nk = 1;
-	if (pad_mode(n, &mode) || read_list(n, "strides", nd, 1, 1, w->stride) ||
-		read_list(n, "dilations", nd, 1, 1, w->dil) || read_list(n, "pads", 2 * nd, 0, 0, pads))
-		return -1;
-	for (int i = 0; i < nd; i++) {
-		if (kernel[i] < 1 || kernel[i] > INT32_MAX ||
-			__builtin_mul_overflow(w->nk, kernel[i], &w->nk)) {
-			err_at(n->loc, "%s: a window of %lld elements along spatial axis %d", n->op,
-				(long long)kernel[i], i);
-			return -1;
-		}
-		w->k[i] = kernel[i];
-		if (mode == PAD_NOTSET)
-			w->lo[i] = pads[i], w->hi[i] = pads[nd + i];
-	}
-	return 0;
-}
-
-/* Elements from the first to the last that a window touches. */
-static int64_t window_span(const Window *w, int i)
-{
-	return (w->k[i] - 1) * w->dil[i] + 1;
-}
-
-/* How many windows fit along axis i of size in.  With ceil_mode the last one may stick out, but must begin
- * before the padding at the end. */
-static Dim window_count(const Window *w, int i, int mode, bool ceil, Dim in)
-{
-	int64_t span = window_span(w, i), s = w->stride[i], lo = w->lo[i], hi = w->hi[i];
-	if (mode == PAD_UPPER || mode == PAD_LOWER)
-		return dim_ceildiv(in, s);
-	if (dim_known(in) && in > INT64_MAX / 4)
-		return DIM_OVERFLOW;
-	Dim room = dim_sub(dim_add(in, lo + hi), span);
-	if (dim_known(in) && in + lo + hi < span && !(ceil && in + lo + hi + s > span))
-		return 0;
-	if (!ceil)
-		return dim_add(dim_floordiv(room, s), 1);
-	if (!dim_known(in))
-		return hi + s - 1 <= span - 1 ? dim_add(dim_ceildiv(room, s), 1) : DIM_UNKNOWN;
-	int64_t over = in + lo + hi - span, out = (over > 0 ? (over + s - 1) / s : 0) + 1;
-	return (out - 1) * s >= in + lo ? out - 1 : out;
-}
-
-int window_fit(Node *n, Window *w, const int64_t *in)
-{
-	int mode;
-	if (pad_mode(n, &mode))
-		return -1;
-	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0;
-	w->nin = w->nout = 1;
-	for (int i = 0; i < w->nd; i++) {
-		w->in[i] = in[i];
-		w->out[i] = window_count(w, i, mode, ceil, in[i]);
-		if (mode == PAD_UPPER || mode == PAD_LOWER) {
-			int64_t total = (w->out[i] - 1) * w->stride[i] + window_span(w, i) - in[i];
-			if (total < 0)
-				total = 0;
-			w->lo[i] = mode == PAD_UPPER ? total / 2 : total - total / 2;
-			w->hi[i] = total - w->lo[i];
-		}
-		w->nin *= w->in[i];
-		w->nout *= w->out[i];
-	}
-	return 0;
-}
 
 /* The window's size along each axis: kernel_shape, or the spatial axes of the weight; false when not all
  * known. */
@@ -178,34 +60,6 @@ static int check_weight(Node *n, int xi, int wi)
 	return 0;
 }
 
-int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
-{
-	Window w;
-	int mode, nd = x->rank - 2;
-	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op,
-			(int)SPATIAL_MAX, type_text(x));
-		return -1;
-	}
-	if (window_read(n, nd, kernel, &w) || pad_mode(n, &mode))
-		return -1;
-	bool ceil = node_attr(n, "ceil_mode") && attr_int(n, "ceil_mode") != 0,
-	     same = mode == PAD_UPPER || mode == PAD_LOWER;
-	for (int i = 0; i < nd; i++) {
-		Dim in = x->dim[i + 2];
-		out[i] = window_count(&w, i, mode, ceil, in);
-		if (dim_known(out[i]) && out[i] < 1 && !(same && in == 0)) {
-			err_at(n->loc,
-				"%s: a window of %lld does not fit into axis %d of %s with padding %lld and "
-			        "%lld",
-				n->op, (long long)window_span(&w, i), i + 2, type_text(x), (long long)w.lo[i],
-				(long long)w.hi[i]);
-			return -1;
-		}
-	}
-	return 0;
-}
-
 int shape_pool(Node *n, bool conv)
 {
 	Type *x = in_type(n, 0), *wt = conv ? in_type(n, 1) : NULL;
@@ -252,20 +106,6 @@ static int shape_conv(Node *n)
 	return 0;
 }
 
-int window_sizes(Node *n, int i, int rank, Dim *dim)
-{
-	const Tensor *t = in_const(n, i);
-	bool told = in_dims(n, i, dim, rank) == rank;
-	for (int k = 0; k < rank; k++)
-		if (!told) {
-			dim[k] = DIM_UNKNOWN;
-		} else if (t && tensor_int(t, k) < 0) {
-			err_at(in_loc(n, i), "%s: a size of %lld", n->op, (long long)tensor_int(t, k));
-			return -1;
-		}
-	return 0;
-}
-
 /* g and w -> x.  The size of x is the operand `shape`, or follows from output_padding. */
 static int shape_gradx(Node *n)
 {
@@ -285,7 +125,7 @@ static int shape_gradx(Node *n)
 		return -1;
 	}
 	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
-		read_list(n, "output_padding", nd, 0, 0, extra))
+		window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
 	if (wt && wt->rank > 0 && dim_differ(g->dim[1], wt->dim[0])) {
 		err_at(in_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
@@ -541,19 +381,6 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Where an operand or result of a convolution stands in its node. */
-typedef struct At { bool out; int i; } At;
-
-static Type *type_at(const Node *n, At a)
-{
-	return a.out ? n->out[a.i]->type : in_type(n, a.i);
-}
-
-static int *row_at(const FactorRule *r, At a)
-{
-	return (a.out ? r->out : r->in)[a.i];
-}
-
 /* An axis that is one factor, or groups x another. */
 static void channels(FactorRule *r, At a, int axis, int group, int each)
 {
@@ -563,26 +390,32 @@ static void channels(FactorRule *r, At a, int axis, int group, int each)
 		factor_product(r, a.out, a.i, axis, 2, (FactorPart[]){ { group, 0 }, { each, r->len[each] } });
 }
 
-/* Batch n, groups, output channels o and input channels c of each; the contracted channels only where no bias would be added once
- * per part. */
-static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, int *bias)
+/* The window of a convolution by its types; false where sizes are not known. */
+static bool types_window(Node *n, At x, At w, At g, Window *win)
+{
+	const Type *xt = type_at(n, x), *wt = type_at(n, w), *gt = type_at(n, g);
+	for (int i = 0; i < xt->rank; i++)
+		if (!dim_known(xt->dim[i]) || !dim_known(wt->dim[i]) || !dim_known(gt->dim[i]))
+			return false;
+	return xt->rank > 2 && xt->rank <= SPATIAL_MAX + 2 && conv_window(n, xt->rank, xt->dim, wt->dim, gt->dim, win) == 0;
+}
+
+/* Batch n, groups, output channels o and input channels c of each.  A bias is added once: where the sum over input channels is
+ * partial, so is the bias. */
+static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 {
 	Type *xt = type_at(n, x), *wt = type_at(n, w), *gt = type_at(n, g);
 	int64_t groups = attr_int(n, "group");
 	row_at(r, x)[0] = row_at(r, g)[0] = factor_add(r, xt->dim[0]);
 	if (groups < 1 || !dim_known(dim_div(gt->dim[1], groups)))
 		return;
-	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)), c = bias ? -1 : factor_add(r, wt->dim[1]);
+	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)), c = factor_add(r, wt->dim[1]);
 	channels(r, w, 0, group, o);
 	channels(r, g, 1, group, o);
+	row_at(r, w)[1] = c;
+	channels(r, x, 1, group, c);
 	if (bias)
 		channels(r, (At){ false, 2 }, 0, group, o);
-	if (!bias)
-		row_at(r, w)[1] = c;
-	if (!bias)
-		channels(r, x, 1, group, c);
-	else if (group >= 0)
-		factor_product(r, x.out, x.i, 1, 2, (FactorPart[]){ { group, 0 }, { -1, wt->dim[1] } });
 }
 
 /* Groups are the channels of x over those that one filter sees. */
@@ -597,29 +430,57 @@ static void fit_conv(Node *part, const Node *whole)
 		fit_shape(part, whole);
 }
 
+/* x, w and y of a convolution stand in different places in its gradients. */
+static const At conv_at[] = { { false, 0 }, { false, 1 }, { true, 0 } }, gradx_at[] = { { true, 0 }, { false, 1 }, { false, 0 } },
+		gradw_at[] = { { false, 0 }, { true, 0 }, { false, 1 } };
+
 static int factor_conv(Node *n, FactorRule *r)
 {
-	int *bias = n->nin > 2 ? r->in[2] : NULL;
+	const At *at = conv_at;
+	Window w;
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, (At){ false, 0 }, (At){ false, 1 }, (At){ true, 0 }, bias);
+	conv_factors(n, r, at[0], at[1], at[2], n->nin > 2 && r->in[2]);
+	if (types_window(n, at[0], at[1], at[2], &w))
+		window_factors(r, &w, at[2], at[0]);
 	return 0;
 }
 
 static int factor_gradx(Node *n, FactorRule *r)
 {
+	const At *at = gradx_at;
+	Window w;
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, (At){ true, 0 }, (At){ false, 1 }, (At){ false, 0 }, NULL);
+	conv_factors(n, r, at[0], at[1], at[2], false);
+	if (types_window(n, at[0], at[1], at[2], &w))
+		window_factors_back(r, &w, at[0], at[2], (At){ false, -1 });
 	return 0;
 }
 
 static int factor_gradw(Node *n, FactorRule *r)
 {
+	const At *at = gradw_at;
+	Window w;
 	if (!r->in[0] || !r->in[1] || !r->out[0])
 		return -1;
-	conv_factors(n, r, (At){ false, 0 }, (At){ true, 0 }, (At){ false, 1 }, NULL);
+	conv_factors(n, r, at[0], at[1], at[2], false);
+	if (types_window(n, at[0], at[1], at[2], &w))
+		window_factors(r, &w, at[2], at[0]);
 	return 0;
+}
+
+static void place_conv(Node *part, const Node *whole, const int64_t *const *at)
+{
+	bool gradx = !strcmp(part->op, "ConvGradX"), gradw = !strcmp(part->op, "ConvGradW");
+	const At *a = gradx ? gradx_at : gradw ? gradw_at : conv_at;
+	Window w;
+	if (!types_window((Node *)whole, a[0], a[1], a[2], &w))
+		return;
+	if (gradx)
+		window_place_back(part, &w, a[0], a[2], at);
+	else
+		window_place(part, &w, a[2], a[0], at);
 }
 
 /* Twice the multiplications: outputs of the forward convolution times the weights that meet in one. */
@@ -642,7 +503,7 @@ static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 	int nd = w->nd, mode, nshape;
 	Type *x = in_type(n, 0);
 	const int64_t *shape = attr_ints(n, "output_shape", &nshape);
-	if (pad_mode(n, &mode) || read_list(n, "output_padding", nd, 0, 0, extra))
+	if (window_mode(n, &mode) || window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
 	if (shape && nshape != nd && nshape != nd + 2) {
 		err_at(n->loc, "ConvTranspose: output_shape has %d entries for %d spatial axes", nshape, nd);
@@ -711,25 +572,28 @@ static int expand_transpose(Node *n)
 
 /* clang-format off */
 const Op ops_conv[] = {
-	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels, one group: S1 S1 -> P. */
+	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels: S1 S1 -> P, with a bias that is P; space: S2, as far as windows reach, B -> S2. */
 	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
-	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .fit = fit_conv, .linear = "x+b", .cost = cost_conv,
+	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .fit = fit_conv, .place = place_conv, .linear = "x+b", .added = "b", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, "
 		  "Shape(w));db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
 	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] "
 		  "=group:2 =dilations:[2] | x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] "
-		  "| x:[1,1,3,3,3] w:[1,1,2,2,2]" },
+		  "| x:[1,1,5,4,3] w:[1,1,3,2,2] =pads:[1,0,1,1,1,0] =strides:[2,1,1] | x:[1,2,7,3] w:[2,2,5,1] b:[2] =pads:[2,0,2,0] "
+		  "| x:[1,1,9] w:[1,1,2] =strides:[4] | x:[1,1,11] w:[2,1,3] =dilations:[3] =pads:[3,2] =strides:[2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
 	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x",
-	  .eval = eval_gradx, .factor_fn = factor_gradx, .fit = fit_conv, .linear = "g w", .cost = cost_conv,
+	  .eval = eval_gradx, .factor_fn = factor_gradx, .fit = fit_conv, .place = place_conv, .linear = "g w", .cost = cost_conv,
 	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
 	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] "
-		  "w:[6,2,3] =group:2 =strides:[2] =output_padding:[1]" },
+		  "w:[6,2,3] =group:2 =strides:[2] =output_padding:[1] | g:[1,1,3] w:[1,1,2] shape:{1,1,13} =strides:[4] | "
+		  "g:[1,2,5] w:[2,1,3] shape:{1,1,11} =dilations:[3] =pads:[3,2] =strides:[2] | g:[1,2,3,4,2] w:[2,1,3,2,2] shape:{1,1,5,4,3} =pads:[1,0,0,1,1,0] =strides:[2,1,1]" },
 	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F",
 	  .attrs = CONV_ATTRS, .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
-	  .factor_fn = factor_gradw, .fit = fit_conv, .linear = "x g", .cost = cost_conv,
+	  .factor_fn = factor_gradw, .fit = fit_conv, .place = place_conv, .linear = "x g", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
-	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1]" },
+	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1] | x:[1,1,11] g:[1,2,5] shape:{2,1,3} =dilations:[3] =pads:[3,2] =strides:[2] | "
+		  "x:[1,1,9] g:[1,1,2] shape:{1,1,2} =strides:[4] | x:[1,2,6,5] g:[1,2,3,3] shape:{2,2,3,3} =auto_pad:\"SAME_LOWER\" =strides:[2,2]" },
 	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F",
 	  .attrs = CONV_ATTRS " output_padding:ints output_shape:ints", .expand = expand_transpose,
 	  .test = "x:[1,2,3,3] w:[2,3,3,2] b:[3] =strides:[2,1] =pads:[1,0,0,1] =output_padding:[1,0] | "

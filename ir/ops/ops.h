@@ -57,18 +57,36 @@ static inline double mat_get(const Mat *m, int64_t i)         /* the element at 
 }
 void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, double *c, int64_t crow);
 
-/* conv.c: where the windows of a convolution or pool stand. */
+/* window.c: where the windows of a convolution or pool stand. */
 enum { SPATIAL_MAX = 8 };
+enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };           /* auto_pad */
 typedef struct Window {
 	int nd;                         /* spatial axes */
 	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
 	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
 	int64_t nin, nout, nk;          /* products of in, out, k */
 } Window;
+int window_mode(Node *, int *mode);                                 /* -1 after err_at */
+int window_list(Node *, const char *name, int want, int64_t least, int64_t init, int64_t *to);     /* a list attribute with so many entries, at least `least` each */
+int64_t window_span(const Window *, int i);                         /* elements from the first to the last that a window touches */
 int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
 int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
 int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not told */
 int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
+
+/* Where an operand or result stands in its node. */
+typedef struct At { bool out; int i; } At;
+static inline int *row_at(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
+static inline Type *type_at(const Node *n, At a) { return a.out ? n->out[a.i]->type : in_type(n, a.i); }
+/* The spatial axes of windows as factors: what is cut is y, the windows, of which x is seen; or dx, with the operands g (windows) and x (what
+ * they see; i < 0: only its size matters). */
+void window_factors(FactorRule *, const Window *, At y, At x);
+void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
+/* Of a part: padding and the like, where the parts begin at these indices (of operands, then of results). */
+void window_place(Node *part, const Window *whole, At y, At x, const int64_t *const *at);
+void window_place_back(Node *part, const Window *whole, At dx, At g, const int64_t *const *at);
+void window_place_within(Node *part, const Window *whole, At dx, At g, At x, const int64_t *const *at);
+int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
 
 /* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */
 int shape_contents(Node *);

@@ -116,6 +116,34 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* What a gradient gives of the plane that it works on: all, or a stretch of each axis, which may go on where no window sees anything. */
+typedef struct Stretch { int64_t from[SPATIAL_MAX], size[SPATIAL_MAX], n; } Stretch;
+
+static Stretch stretch_of(const Node *n, const Window *w)
+{
+	Stretch s = { .n = 1 };
+	if (!window_crop(n, w->nd, s.from, s.size))
+		memcpy(s.size, w->in, (size_t)w->nd * sizeof *w->in);
+	for (int d = 0; d < w->nd; d++)
+		s.n *= s.size[d];
+	return s;
+}
+
+/* The element of the stretch that is at `off` of the plane; -1: outside. */
+static int64_t stretch_at(const Stretch *s, const Window *w, int64_t off)
+{
+	int64_t at = 0, unit = 1;
+	for (int d = w->nd - 1; d >= 0; d--) {
+		int64_t i = off % w->in[d] - s->from[d];
+		off /= w->in[d];
+		if (i < 0 || i >= s->size[d])
+			return -1;
+		at += i * unit;
+		unit *= s->size[d];
+	}
+	return at;
+}
+
 static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *g = in[0], *x = in[1];
@@ -124,14 +152,16 @@ static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 	if (pool_window(n, x->rank, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
+	Stretch own = stretch_of(n, &w);
 	double *v = eval_doubles(x), *dy = eval_doubles(g),
-	       *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
+	       *dx = eval_scratch(sizeof(double) * (size_t)(planes * own.n + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
 		seen_at(&w, o, &s);
 		for (int64_t p = 0; p < planes; p++) {
 			int64_t best = largest(v + p * w.nin, &s);
-			if (best >= 0)
-				dx[p * w.nin + best] += dy[p * w.nout + o];
+			int64_t at = best < 0 ? -1 : stretch_at(&own, &w, best);
+			if (at >= 0)
+				dx[p * own.n + at] += dy[p * w.nout + o];
 		}
 	}
 	eval_store(out[0], dx);
@@ -178,16 +208,24 @@ static int eval_sumpool_grad(Node *n, Tensor **in, Tensor **out)
 	Tensor *g = in[0], *x = out[0];
 	Window w;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &s))
+	int64_t dim[RANK_MAX];
+	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	for (int i = 0; i < x->rank && node_attr(n, "from"); i++)
+		dim[i] = tensor_int(in[1], i);
+	if (pool_window(n, x->rank, dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
-	double *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * w.nin + 1));
+	Stretch own = stretch_of(n, &w);
+	double *dy = eval_doubles(g), *dx = eval_scratch(sizeof(double) * (size_t)(planes * own.n + 1));
 	for (int64_t o = 0; o < w.nout; o++) {
 		seen_at(&w, o, &s);
 		double weight = window_weight(n, &s, is_mean(n));
 		for (int64_t p = 0; p < planes; p++)
-			for (int64_t i = 0; i < s.n; i++)
-				dx[p * w.nin + s.off[i]] += dy[p * w.nout + o] * weight;
+			for (int64_t i = 0; i < s.n; i++) {
+				int64_t at = stretch_at(&own, &w, s.off[i]);
+				if (at >= 0)
+					dx[p * own.n + at] += dy[p * w.nout + o] * weight;
+			}
 	}
 	eval_store(x, dx);
 	return 0;
@@ -231,11 +269,25 @@ static int check_pooled(Node *n, const Type *x, const Type *g)
 	return clash ? -1 : 0;
 }
 
+/* Of a part that is a stretch of what its windows see. */
+static int shape_stretch(Node *n)
+{
+	const Type *x = n->out[0] ? n->out[0]->type : NULL;
+	int64_t from[SPATIAL_MAX];
+	Dim dim[SPATIAL_MAX + 2];
+	if (!n->part || !x || x->rank < 3 || x->rank > SPATIAL_MAX + 2 || !window_crop(n, x->rank - 2, from, dim + 2))
+		return 0;
+	dim[0] = x->dim[0];
+	dim[1] = x->dim[1];
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
 static int shape_maxpool_grad(Node *n)
 {
 	Type *x = in_type(n, 1);
 	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	return check_pooled(n, x, in_type(n, 0));
+	return check_pooled(n, x, in_type(n, 0)) || shape_stretch(n) ? -1 : 0;
 }
 
 /* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` speaks of the whole. */
@@ -249,7 +301,7 @@ static int shape_pool_grad(Node *n)
 	for (int i = 0; i < 2 && i < rank; i++)
 		dim[i] = g->dim[i];
 	out_set(n, 0, in_dtype(n, 0), rank, dim);
-	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g);
+	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g) || shape_stretch(n) ? -1 : 0;
 }
 
 /* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be
@@ -268,6 +320,56 @@ static int factor_pool(Node *n, FactorRule *r)
 			r->out[0][axis] = f;
 	}
 	return 0;
+}
+
+/* The window of a pool by the type of what it sees; false where sizes are not known. */
+static bool types_window(Node *n, const Type *x, Window *w)
+{
+	int len;
+	const int64_t *k = attr_ints(n, "kernel_shape", &len);
+	if (!x || !k || len != x->rank - 2 || len > SPATIAL_MAX || type_elements(x) < 0)
+		return false;
+	return window_read(n, len, k, w) == 0 && window_fit(n, w, x->dim + 2) == 0;
+}
+
+static int factor_windows(Node *n, FactorRule *r)
+{
+	Window w;
+	if (factor_pool(n, r))
+		return -1;
+	if (types_window(n, in_type(n, 0), &w))
+		window_factors(r, &w, (At){ true, 0 }, (At){ false, 0 });
+	return 0;
+}
+
+/* x, which MaxPool's reads, is the second operand; the others read its size only. */
+static At seen_by_grad(const Node *n)
+{
+	return (At){ false, in_rank(n, 1) == in_rank(n, 0) ? 1 : -1 };
+}
+
+static int factor_windows_back(Node *n, FactorRule *r)
+{
+	Window w;
+	if (factor_pool(n, r))
+		return -1;
+	if (types_window(n, n->out[0] ? n->out[0]->type : NULL, &w))
+		window_factors_back(r, &w, (At){ true, 0 }, (At){ false, 0 }, seen_by_grad(n));
+	return 0;
+}
+
+static void place_pool(Node *part, const Node *whole, const int64_t *const *at)
+{
+	Window w;
+	if (types_window((Node *)whole, in_type(whole, 0), &w))
+		window_place(part, &w, (At){ true, 0 }, (At){ false, 0 }, at);
+}
+
+static void place_pool_grad(Node *part, const Node *whole, const int64_t *const *at)
+{
+	Window w;
+	if (types_window((Node *)whole, whole->out[0]->type, &w))
+		window_place_within(part, &w, (At){ true, 0 }, (At){ false, 0 }, seen_by_grad(whole), at);
 }
 
 /* One operation per place of each window. */
@@ -368,35 +470,36 @@ static int expand_unpool(Node *n)
 const Op ops_pool[] = {
 	{ .name = "MaxPool", .since = 1, .sig = "x:N -> y:N indices:int64?",
 	  .attrs = POOL_ATTRS " storage_order:int=0", .shape = shape_maxpool, .kernel = "maxpool",
-	  .eval = eval_maxpool, .factor_fn = factor_pool, .cost = cost_pool,
+	  .eval = eval_maxpool, .factor_fn = factor_windows, .place = place_pool, .cost = cost_pool,
 	  .grad = "dx = MaxPoolGrad<" POOL_SAME ">(dy, x)",
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
 		  "=kernel_shape:[3] =dilations:[2] =ceil_mode:1 =strides:[2]" },
 	{ .name = "MaxPoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F x:F -> y:F", .attrs = POOL_ATTRS,
 	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad,
-	  .factor_fn = factor_pool, .linear = "g", .cost = cost_pool,
+	  .factor_fn = factor_windows_back, .place = place_pool_grad, .linear = "g", .cost = cost_pool,
 	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)",
-	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,3] x:(0.1,9)[1,1,13] =kernel_shape:[2] =strides:[4] | "
+		  "g:[1,2,4] x:(0.1,9)[1,2,8] =kernel_shape:[3] =strides:[2] =ceil_mode:1" },
 	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F",
 	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain, .kernel = "avgpool",
-	  .eval = eval_sumpool, .factor_fn = factor_pool, .linear = "x", .cost = cost_pool,
+	  .eval = eval_sumpool, .factor_fn = factor_windows, .place = place_pool, .linear = "x", .cost = cost_pool,
 	  .grad = "dx = AveragePoolGrad<" POOL_SAME ", count_include_pad=@count_include_pad>(dy, Shape(x))",
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
-		  "=kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1]" },
+		  "=kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] | x:[1,1,8] =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
 	{ .name = "AveragePoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
 	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad",
-	  .eval = eval_sumpool_grad, .factor_fn = factor_pool, .fit = fit_shape, .linear = "g", .cost = cost_pool,
+	  .eval = eval_sumpool_grad, .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = fit_shape, .linear = "g", .cost = cost_pool,
 	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)",
-	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,5] shape:{1,1,8} =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
 	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS,
-	  .shape = shape_plain, .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_pool,
+	  .shape = shape_plain, .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_windows, .place = place_pool,
 	  .linear = "x", .cost = cost_pool, .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))",
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
 	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
 	  .attrs = POOL_ATTRS, .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad,
-	  .factor_fn = factor_pool, .fit = fit_shape, .linear = "g", .cost = cost_pool,
+	  .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = fit_shape, .linear = "g", .cost = cost_pool,
 	  .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
-	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,3] shape:{1,1,13} =kernel_shape:[2] =strides:[4]" },
 	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,
 	  .test = "x:[2,3,4] | x:[1,2,3,2]" },
 	{ .name = "GlobalMaxPool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,

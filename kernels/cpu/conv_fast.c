@@ -428,9 +428,11 @@ static void forward(Ctx *c, float *y, const float *x, const float *w, int64_t gr
 int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
-	if (lay_none(groups, cin, cout))
+	if (!cin)                               /* a term of a sum that has its bias alone */
+		memset(y, 0, (size_t)(batch * groups * cout * nout) * sizeof *y);
+	else if (lay_none(groups, cin, cout))
 		run_direct(c, FORWARD, x, y, w, batch, groups, cin, cout, &v);
-	for (int64_t g = 0; g < groups && !lay_none(groups, cin, cout); g++) {
+	for (int64_t g = 0; g < groups && cin && !lay_none(groups, cin, cout); g++) {
 		if (winograd_fits(&v, cin, cout)) {
 			Winograd s = winograd(&v, batch, groups, cin, cout);
 			s.x = x + g * cin * nin, s.w = w + g * cout * cin * 9, s.y = y + g * cout * nout;

@@ -32,18 +32,25 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t planes, KWindow w)
 	return 0;
 }
 
-int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
+int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
 {
 	(void)c;
-	int64_t nin = w.in[0] * w.in[1];
-	for (int64_t i = 0; i < planes * nin; i++)
+	int64_t nin = w.in[0] * w.in[1], own = s.size[0] * s.size[1];
+	for (int64_t i = 0; i < planes * own; i++)
 		dx[i] = 0;
 	for (int64_t p = 0; p < planes; p++)
 		for (int64_t oy = 0; oy < w.out[0]; oy++)
 			for (int64_t ox = 0; ox < w.out[1]; ox++) {
 				int64_t at = largest(x + p * nin, &w, oy, ox);
-				if (at >= 0)
-					dx[p * nin + at] += g[(p * w.out[0] + oy) * w.out[1] + ox];
+				int64_t iy = at < 0 ? -1 : at / w.in[1] - s.from[0], ix = at < 0 ? -1 : at % w.in[1] - s.from[1];
+				if (iy >= 0 && iy < s.size[0] && ix >= 0 && ix < s.size[1])
+					dx[p * own + iy * s.size[1] + ix] += g[(p * w.out[0] + oy) * w.out[1] + ox];
 			}
 	return 0;
+}
+
+int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
+{
+	KStretch all = { { 0 }, { w.in[0], w.in[1] } };
+	return k_maxpool_grad_part_f32(c, dx, g, x, planes, w, all);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Pool { float *y; const float *x, *g; KWindow w; } Pool;
+typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool part; } Pool;      /* part: of the gradient only a stretch is wanted */
 
 /* Where in the plane the largest element of a window is; -1 when it sees none. */
 K_LOOP int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
@@ -134,11 +134,21 @@ K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow
 		place[i] = -1;
 }
 
-K_LOOP void give_edge(float *dx, const float *g, const float *x, const KWindow *w, int64_t oy, int64_t from, int64_t to)
+/* Adds to the gradient of an element of the plane, if it is wanted. */
+K_LOOP void give(const Pool *p, float *dx, int64_t at, float g)
+{
+	int64_t iy = at / p->w.in[1] - p->own.from[0], ix = at % p->w.in[1] - p->own.from[1];
+	if (iy >= 0 && iy < p->own.size[0] && ix >= 0 && ix < p->own.size[1])
+		dx[iy * p->own.size[1] + ix] += g;
+}
+
+K_LOOP void give_edge(const Pool *p, float *dx, const float *g, const float *x, const KWindow *w, int64_t oy, int64_t from, int64_t to)
 {
 	for (int64_t ox = from; ox < to; ox++) {
 		int64_t at = largest(x, w, oy, ox);
-		if (at >= 0)
+		if (at >= 0 && p->part)
+			give(p, dx, at, g[ox]);
+		else if (at >= 0)
 			dx[at] += g[ox];
 	}
 }
@@ -147,27 +157,29 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *p = arg;
 	const KWindow w = p->w;
-	int64_t nin = w.in[0] * w.in[1], from, to;
+	int64_t nin = w.in[0] * w.in[1], own = p->own.size[0] * p->own.size[1], from, to;
 	(void)thread;
 	whole(&w, &from, &to);
 	if (nin > INT32_MAX)
 		from = to = w.out[1];
 	for (int64_t i = lo; i < hi; i++) {
 		const float *x = p->x + i * nin;
-		float *dx = p->y + i * nin;
-		memset(dx, 0, (size_t)nin * sizeof *dx);
+		float *dx = p->y + i * own;
+		memset(dx, 0, (size_t)own * sizeof *dx);
 		for (int64_t oy = 0; oy < w.out[0]; oy++) {
 			const float *g = p->g + (i * w.out[0] + oy) * w.out[1];
-			give_edge(dx, g, x, &w, oy, 0, from);
+			give_edge(p, dx, g, x, &w, oy, 0, from);
 			for (int64_t ox = from; ox < to; ox += SPAN) {
 				int32_t place[SPAN];
 				int64_t n = to - ox < SPAN ? to - ox : SPAN;
 				find(x, place, &w, oy, ox, n);
 				for (int64_t k = 0; k < n; k++)
-					if (place[k] >= 0)
+					if (place[k] >= 0 && p->part)
+						give(p, dx, place[k], g[ox + k]);
+					else if (place[k] >= 0)
 						dx[place[k]] += g[ox + k];
 			}
-			give_edge(dx, g, x, &w, oy, to, w.out[1]);
+			give_edge(p, dx, g, x, &w, oy, to, w.out[1]);
 		}
 	}
 }
@@ -175,7 +187,14 @@ K_EACH_ISA(grads)
 
 int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w)
 {
-	Pool p = { .y = dx, .x = x, .g = g, .w = w };
+	Pool p = { .y = dx, .x = x, .g = g, .w = w, .own = { { 0 }, { w.in[0], w.in[1] } } };
+	rt_parallel(c, n, 1, K_PICK(c, grads), &p);
+	return 0;
+}
+
+int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w, KStretch own)
+{
+	Pool p = { .y = dx, .x = x, .g = g, .w = w, .own = own, .part = true };
 	rt_parallel(c, n, 1, K_PICK(c, grads), &p);
 	return 0;
 }

@@ -46,7 +46,23 @@ static int64_t by_columns(const KWindows *w, int64_t at)
 typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
 typedef struct Conv { Way way; void *y, *x, *f; const void *bias; int64_t batch, groups, cin, cout; const KWindows *w; } Conv;
 
-typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; bool columns; KPool kind; } Pool;
+typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; const KStretch *own; bool columns; KPool kind; } Pool;
+
+/* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
+static int64_t stretch_at(const Pool *l, int64_t at)
+{
+	const KWindows *w = l->w;
+	int64_t to = 0, stride = 1;
+	for (int a = w->n - 1; a >= 0 && l->own; a--) {
+		int64_t i = at % w->in[a] - l->own->from[a];
+		at /= w->in[a];
+		if (i < 0 || i >= l->own->size[a])
+			return -1;
+		to += i * stride;
+		stride *= l->own->size[a];
+	}
+	return l->own ? to : at;
+}
 
 #define T float
 #define NAME(f) f##_f32
@@ -118,6 +134,16 @@ int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes,
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
 	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad), &(Pool){ .y = dx, .g = g, .x = x, .w = w });
+}
+
+int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KStretch own, KType type)
+{
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad), &(Pool){ .y = dx, .g = g, .x = x, .w = w, .own = &own });
+}
+
+int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch own, KPool kind, KType type)
+{
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad), &(Pool){ .y = dx, .g = g, .w = w, .own = &own, .kind = kind });
 }
 
 int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)

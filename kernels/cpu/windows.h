@@ -36,16 +36,16 @@ static void NAME(maxpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *l = arg;
 	const KWindows *w = l->w;
-	int64_t nin = product(w, w->in), nout = product(w, w->out);
+	int64_t nin = product(w, w->in), nout = product(w, w->out), own = product(w, l->own ? l->own->size : w->in);
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		const T *x = (const T *)l->x + i * nin, *g = (const T *)l->g + i * nout;
-		T *dx = (T *)l->y + i * nin;
-		for (int64_t k = 0; k < nin; k++)
+		T *dx = (T *)l->y + i * own;
+		for (int64_t k = 0; k < own; k++)
 			dx[k] = 0;
 		for (int64_t o = 0; o < nout; o++) {
 			int64_t at = NAME(largest)(x, w, o);
-			if (at >= 0)
+			if (at >= 0 && (at = stretch_at(l, at)) >= 0)
 				dx[at] += g[o];
 		}
 	}
@@ -136,19 +136,19 @@ static void NAME(sumpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *l = arg;
 	const KWindows *w = l->w;
-	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
+	int64_t nout = product(w, w->out), nk = product(w, w->k), own = product(w, l->own ? l->own->size : w->in);
 	bool inside;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		const T *g = (const T *)l->g + i * nout;
-		T *dx = (T *)l->y + i * nin;
-		for (int64_t k = 0; k < nin; k++)
+		T *dx = (T *)l->y + i * own;
+		for (int64_t k = 0; k < own; k++)
 			dx[k] = 0;
 		for (int64_t o = 0; o < nout; o++) {
 			T v = g[o] * NAME(weight)(w, o, l->kind);
 			for (int64_t p = 0; p < nk; p++) {
 				int64_t at = under(w, o, p, &inside);
-				if (at >= 0)
+				if (at >= 0 && (at = stretch_at(l, at)) >= 0)
 					dx[at] += v;
 			}
 		}

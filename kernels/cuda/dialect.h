@@ -29,6 +29,11 @@ struct Window {
 	i64 k[2], stride[2], dil[2], lo[2], in[2], out[2];
 };
 
+/* As KStretch in kernels.h. */
+struct Stretch {
+	i64 from[6], size[6];
+};
+
 __device__ static inline i64 place(const Loops &l, i64 i)
 {
 	i64 at = 0;

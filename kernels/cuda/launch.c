@@ -263,7 +263,13 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t planes, KWindow w)
 
 int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
 {
-	void *args[] = { &dx, &g, &x, &w, &planes };
+	KStretch all = { { 0 }, { w.in[0], w.in[1] } };
+	return k_maxpool_grad_part_f32(c, dx, g, x, planes, w, all);
+}
+
+int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
+{
+	void *args[] = { &dx, &g, &x, &w, &s, &planes };
 	return rt_launch(c, "g_maxpool_grad_f32", rt_blocks(planes), 1, args);
 }
 
@@ -275,6 +281,14 @@ static int64_t volume(const KWindows *w, const int64_t *d)
 	for (int a = 0; a < w->n; a++)
 		n *= d[a];
 	return n;
+}
+
+static KStretch whole_of(const KWindows *w)
+{
+	KStretch s = { { 0 }, { 0 } };
+	for (int a = 0; a < w->n; a++)
+		s.size[a] = w->in[a];
+	return s;
 }
 
 int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
@@ -312,8 +326,13 @@ int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes,
 
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
+	return k_maxpool_nd_grad_part(c, dx, g, x, planes, w, whole_of(w), type);
+}
+
+int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KStretch s, KType type)
+{
 	KWindows all = *w;
-	void *args[] = { &dx, &g, &x, &all, &planes, &type };
+	void *args[] = { &dx, &g, &x, &all, &s, &planes, &type };
 	return rt_launch(c, "g_maxpool_nd_grad", rt_blocks(planes), 1, args);
 }
 
@@ -328,9 +347,14 @@ int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w,
 
 int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
+	return k_sumpool_grad_part(c, dx, g, planes, w, whole_of(w), kind, type);
+}
+
+int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s, KPool kind, KType type)
+{
 	KWindows all = *w;
 	int what = (int)kind;
-	void *args[] = { &dx, &g, &all, &what, &planes, &type };
+	void *args[] = { &dx, &g, &all, &s, &what, &planes, &type };
 	return rt_launch(c, "g_sumpool_grad", rt_blocks(planes), 1, args);
 }
 

@@ -26,16 +26,17 @@ KERNEL g_maxpool_f32(float *y, const float *x, Window w, i64 total)
 	y[e] = at < 0 ? NEG_INF : in[at];
 }
 
-KERNEL g_maxpool_grad_f32(float *dx, const float *g, const float *x, Window w, i64 planes)
+KERNEL g_maxpool_grad_f32(float *dx, const float *g, const float *x, Window w, Stretch s, i64 planes)
 {
-	i64 p = element(), nin = w.in[0] * w.in[1];
+	i64 p = element(), nin = w.in[0] * w.in[1], own = s.size[0] * s.size[1];
 	if (p >= planes)
 		return;
-	for (i64 i = 0; i < nin; i++)
-		dx[p * nin + i] = 0;
+	for (i64 i = 0; i < own; i++)
+		dx[p * own + i] = 0;
 	for (i64 o = 0; o < w.out[0] * w.out[1]; o++) {
 		i64 at = largest(x + p * nin, w, o / w.out[1], o % w.out[1]);
-		if (at >= 0)
-			dx[p * nin + at] += g[p * w.out[0] * w.out[1] + o];
+		i64 iy = at < 0 ? -1 : at / w.in[1] - s.from[0], ix = at < 0 ? -1 : at % w.in[1] - s.from[1];
+		if (iy >= 0 && iy < s.size[0] && ix >= 0 && ix < s.size[1])
+			dx[p * own + iy * s.size[1] + ix] += g[p * w.out[0] * w.out[1] + o];
 	}
 }

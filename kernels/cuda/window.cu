@@ -133,18 +133,33 @@ template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *
 		index[e] = at < 0 ? -1 : base + (columns ? by_columns(w, at) : at);
 }
 
-template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, Windows w, i64 planes)
+/* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
+__device__ static i64 stretch_at(const Windows &w, const Stretch &s, i64 at)
+{
+	i64 to = 0, stride = 1;
+	for (int a = w.n - 1; a >= 0; a--) {
+		i64 i = at % w.in[a] - s.from[a];
+		at /= w.in[a];
+		if (i < 0 || i >= s.size[a])
+			return -1;
+		to += i * stride;
+		stride *= s.size[a];
+	}
+	return to;
+}
+
+template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, Windows w, Stretch s, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
 		return;
-	i64 nin = volume(w, w.in), nout = volume(w, w.out);
-	for (i64 i = 0; i < nin; i++)
-		dx[e * nin + i] = 0;
+	i64 nin = volume(w, w.in), nout = volume(w, w.out), own = volume(w, s.size);
+	for (i64 i = 0; i < own; i++)
+		dx[e * own + i] = 0;
 	for (i64 o = 0; o < nout; o++) {
 		i64 at = top(x + e * nin, w, o);
-		if (at >= 0)
-			dx[e * nin + at] += g[e * nout + o];
+		if (at >= 0 && (at = stretch_at(w, s, at)) >= 0)
+			dx[e * own + at] += g[e * nout + o];
 	}
 }
 
@@ -177,21 +192,21 @@ template <class T> __device__ static void sumpool(T *y, const T *x, Windows w, i
 	y[e] = sum * weight<T>(w, e % nout, kind);
 }
 
-template <class T> __device__ static void sumpool_grad(T *dx, const T *g, Windows w, int kind, i64 planes)
+template <class T> __device__ static void sumpool_grad(T *dx, const T *g, Windows w, Stretch s, int kind, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
 		return;
-	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k);
+	i64 nout = volume(w, w.out), nk = volume(w, w.k), own = volume(w, s.size);
 	int inside;
-	for (i64 i = 0; i < nin; i++)
-		dx[e * nin + i] = 0;
+	for (i64 i = 0; i < own; i++)
+		dx[e * own + i] = 0;
 	for (i64 o = 0; o < nout; o++) {
 		T v = g[e * nout + o] * weight<T>(w, o, kind);
 		for (i64 p = 0; p < nk; p++) {
 			i64 at = under(w, o, p, &inside);
-			if (at >= 0)
-				dx[e * nin + at] += v;
+			if (at >= 0 && (at = stretch_at(w, s, at)) >= 0)
+				dx[e * own + at] += v;
 		}
 	}
 }
@@ -216,9 +231,9 @@ KERNEL g_maxpool_nd(Any y, i64 *index, Any x, Windows w, int columns, i64 total,
 	BY_TYPE(type, maxpool_nd, y, index, x, w, columns, total);
 }
 
-KERNEL g_maxpool_nd_grad(Any dx, Any g, Any x, Windows w, i64 planes, int type)
+KERNEL g_maxpool_nd_grad(Any dx, Any g, Any x, Windows w, Stretch s, i64 planes, int type)
 {
-	BY_REAL(type, maxpool_nd_grad, dx, g, x, w, planes);
+	BY_REAL(type, maxpool_nd_grad, dx, g, x, w, s, planes);
 }
 
 KERNEL g_sumpool(Any y, Any x, Windows w, int kind, i64 total, int type)
@@ -226,7 +241,7 @@ KERNEL g_sumpool(Any y, Any x, Windows w, int kind, i64 total, int type)
 	BY_REAL(type, sumpool, y, x, w, kind, total);
 }
 
-KERNEL g_sumpool_grad(Any dx, Any g, Windows w, int kind, i64 planes, int type)
+KERNEL g_sumpool_grad(Any dx, Any g, Windows w, Stretch s, int kind, i64 planes, int type)
 {
-	BY_REAL(type, sumpool_grad, dx, g, w, kind, planes);
+	BY_REAL(type, sumpool_grad, dx, g, w, s, kind, planes);
 }

@@ -223,26 +223,68 @@ static void any_pairs(void)
 	}
 }
 
-/* Parts with edges: what a window of a convolution reaches. */
+/* Parts that overlap: what windows reach.  Forward: windows of a span, a stride and a padding are cut; backward: what they see; both: all that the
+ * windows see that see a part of it. */
+static FormReach any_reach(int64_t in, int i)
+{
+	int64_t stride = 1 + i % 3, dil = 1 + i / 3 % 2, k = 1 + i / 6 % 4, span = (k - 1) * dil + 1, lo = i / 24 % 2 ? span / 2 : 0, hi = i / 48 % 2 ? span - 1 : 0;
+	int64_t out = in + lo + hi < span ? 0 : (in + lo + hi - span) / stride + 1, more = span > stride ? span - stride : 0;
+	FormReach r = { out, 1, 0, 0, out, stride, -lo, -lo + span - 1 };
+	if (i / 96 % 3 == 1)
+		r = (FormReach){ out, stride, lo - more, lo, in, 1, 0, 0 };     /* of dy, which is as long as the tensor here */
+	if (i / 96 % 3 == 2)
+		r = (FormReach){ in, stride, lo - more, lo, out, stride, -lo, -lo + span - 1 };
+	return r;
+}
+
+static int64_t held_of(const Form *f)
+{
+	int64_t n = 0;
+	for (int i = 0; i < form_places(f); i++)
+		n += form_held(f, i);
+	return n;
+}
+
 static void edges(void)
 {
 	static const int64_t dim[3] = { 11, 8, 2 };
+	static FormReach reach[288 * 2];
+	for (int i = 0; i < 288 * 2; i++)
+		reach[i] = any_reach(dim[i % 2], i / 2);
 	for (int p = 1; p <= 8; p++)
-		for (int i = 0; i < 5 * 3 * 3 * 2; i++) {
-			Form src = form_of(3, dim, 0), dst = form_of(3, dim, i % 2 ? 2 : 0);
-			form_add(&src, p, cut_no(dim, i / 18));
-			form_add(&dst, p, cut_s(dim, i / 2 % 2));
-			dst.cut[0].before = i / 2 % 3;
-			dst.cut[0].after = i / 6 % 3;
-			check("parts with edges", &src, &dst, false, false);
+		for (int i = 0; i < 288 * 2; i++) {
+			Form src = form_of(3, dim, 0), dst = form_of(3, dim, i % 4 / 2 ? 2 : 0);
+			if (reach[i].of < 1 || reach[i].mid < 1)
+				continue;
+			form_add(&src, p, cut_no(dim, (i / 2 + p) % 5));
+			form_add(&dst, p, cut_s(dim, i % 2));
+			dst.cut[0].reach = &reach[i];
+			check("parts that windows reach", &src, &dst, false, false);
 			form_add(&src, 2, cut_no(dim, (i + p) % 5));
 			form_add(&dst, 2, cut_no(dim, (i + 2 * p) % 5));
-			if (dst.cut[1].kind == FORM_S && dst.cut[1].axis == dst.cut[0].axis) {
-				dst.cut[1].before = dst.cut[0].before;
-				dst.cut[1].after = dst.cut[0].after;
-			}
-			check("parts with edges on two mesh axes", &src, &dst, false, false);
+			if (dst.cut[1].kind == FORM_S && dst.cut[1].axis == dst.cut[0].axis)
+				dst.cut[1].reach = dst.cut[0].reach;
+			check("parts that windows reach on two mesh axes", &src, &dst, false, false);
 		}
+}
+
+/* A window of three over a cut axis: each rank takes one row of each neighbour, and nothing else moves. */
+static void strips(void)
+{
+	static const int64_t dim[3] = { 11, 8, 2 };
+	static const FormReach three = { 11, 1, 0, 0, 11, 1, -1, 1 };
+	for (int p = 2; p <= 6; p++) {
+		Form src = form_of(3, dim, 0), dst = form_of(3, dim, 0);
+		form_add(&src, p, cut_s(dim, 0));
+		form_add(&dst, p, cut_s(dim, 0));
+		dst.cut[0].reach = &three;
+		int64_t rows = held_of(&dst) - held_of(&src), moved = 0;
+		for (int i = 0; i < p; i++)
+			moved += form_held(&dst, i) - form_common(&src, i, &dst, i);
+		cases++;
+		if (rows != 2 * (p - 1) * dim[1] * dim[2] || moved != rows)
+			fail("strips", "not the rows of the neighbours", &src, &dst);
+	}
 }
 
 int main(void)
@@ -251,5 +293,6 @@ int main(void)
 	run("two-mesh-axes", two_axes);
 	run("three-mesh-axes-and-factors", any_pairs);
 	run("edges", edges);
+	run("strips", strips);
 	return ended();
 }

@@ -33,6 +33,21 @@ static void place_coord(const Form *f, int place, int *c)
 		c[k] = place % f->mesh[k];
 }
 
+/* Whether a window that one of lo .. hi - 1 asks for, or one between two such, sees index i; by trying all windows. */
+static bool reached(const FormReach *r, int64_t lo, int64_t hi, int64_t i)
+{
+	int64_t first = r->mid, last = -1, wide = 1000 * r->div;        /* rounding down: nothing is negative */
+	for (int64_t w = 0; w < r->mid; w++)
+		for (int64_t j = lo; j < hi; j++)
+			if ((wide + j + r->lo) / r->div - 1000 <= w && w <= (wide + j + r->hi) / r->div - 1000) {
+				first = w < first ? w : first;
+				last = w;
+			}
+	if (last < 0)                   /* one at least: the last one before them */
+		first = last = (wide + lo + r->lo) / r->div - 1000 < 0 ? 0 : r->mid - 1;
+	return i >= first * r->mul + r->from && i <= last * r->mul + r->to;
+}
+
 static bool holds(const Form *f, const int *c, int e)
 {
 	int64_t index[FORM_AXES], lo[FORM_MESH], hi[FORM_MESH];
@@ -43,7 +58,7 @@ static bool holds(const Form *f, const int *c, int e)
 		if (cut->kind != FORM_S)
 			continue;
 		lo[k] = 0;
-		hi[k] = cut->len;
+		hi[k] = cut->reach ? cut->reach->of : cut->len;
 		for (int j = 0; j < k; j++)
 			if (f->cut[j].kind == FORM_S && f->cut[j].axis == cut->axis && f->cut[j].inner == cut->inner) {
 				lo[k] = lo[j];
@@ -63,7 +78,7 @@ static bool holds(const Form *f, const int *c, int e)
 		if (cut->kind != FORM_S || inner)       /* the innermost range is what is left */
 			continue;
 		int64_t digit = index[cut->axis] / cut->inner % cut->len;
-		if (lo[k] == hi[k] || digit < lo[k] - cut->before || digit >= hi[k] + cut->after)
+		if (lo[k] == hi[k] || (cut->reach ? !reached(cut->reach, lo[k], hi[k], digit) : digit < lo[k] || digit >= hi[k]))
 			return false;
 	}
 	return true;
@@ -264,7 +279,7 @@ static void form_show(const Form *f)
 		const FormCut *c = &f->cut[k];
 		printf("%s%d:", k ? " " : "[", f->mesh[k]);
 		if (c->kind == FORM_S && c->inner == 1 && c->len == f->dim[c->axis])
-			printf(c->before || c->after ? "S%d-%d+%d" : "S%d", c->axis, (int)c->before, (int)c->after);
+			printf(c->reach ? "S%d+" : "S%d", c->axis);
 		else if (c->kind == FORM_S)
 			printf("S%d/%dx%d", c->axis, (int)c->len, (int)c->inner);
 		else

@@ -61,6 +61,12 @@ if one cnn 4; then
 	for n in 2 $(more 3 4); do plan tensor $n '@pin("image", sbp: [B])' '@pin("conv1.w", "conv1.b", sbp: [S(0)])' '@pin("conv2.w", sbp: [S(1)])'; done
 	zero3 2 $(more 3 4 8)
 	plan mixed '2, 2' '@pin("image", "label", sbp: [S(0), B])' '@pin("conv1.w", "conv1.b", sbp: [B, S(0)])'
+	rows='"image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad"'    # of images, and of all that is made of them
+	for n in 2 3 $(more 4 5); do plan space $n "@pin($rows, sbp: [S(2)])"; done
+	plan space '2, 2' "@pin($rows, sbp: [S(3), S(2)])"
+	[ -z "$LONG" ] || plan space-in-space '2, 2' "@pin($rows, sbp: [S(2), S(2)])"
+	[ -z "$LONG" ] || plan data-and-space '2, 3' "@pin($rows, sbp: [S(0), S(2)])"
+	plan channels 3 '@pin("image", sbp: [B])' '@pin("p1", sbp: [S(1)])' '@pin("c2", sbp: [P])'
 fi
 kept='"*.w", "*.b", "*.m", "*.v"'
 if one bert 4; then

@@ -288,7 +288,14 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 		int at, axis;
 		if (op_origin(n, &out_side, &at, &axis))
 			origins(out_side ? &pout[at][p] : &pin[at][p], from);
-		const Node *part = local_node(n, tin, tout, from, &a);
+		const int64_t **begin = arena_array(&a, const int64_t *, n->nin + n->nout + 1);
+		for (int i = 0; i < n->nin + n->nout; i++) {
+			int64_t *to = arena_array(&a, int64_t, FORM_AXES);
+			if (i < n->nin ? n->in[i] != NULL : n->out[i - n->nin] != NULL)
+				origins(i < n->nin ? &pin[i][p] : &pout[i - n->nin][p], to);
+			begin[i] = to;
+		}
+		const Node *part = local_node(n, tin, tout, begin, from, &a);
 		for (int i = 0; part && i < part->nin; i++)
 			if (part->in[i] && (i >= n->nin || part->in[i]->data != n->in[i]->data))
 				t[i] = part->in[i]->data;       /* the compiler made it */

@@ -42,7 +42,7 @@ typedef enum { FAULT_NONE, FAULT_MISSING, FAULT_TWICE, FAULT_ELSEWHERE, FAULT_SK
 Hold *hold_new(Arena *, const Form *, DType);
 Hold *hold_cut(Arena *, const Exact *whole, const Form *, uint64_t seed);       /* terms of P are random */
 Hold *hold_move(Arena *, const Hold *, const Form *, Fault);
-Exact *hold_whole(Arena *, const Hold *);                               /* NULL: ranks that should hold the same do not */
+Exact *hold_whole(Arena *, const Hold *, const Exact *rest);            /* NULL: ranks that should hold the same do not.  rest: what no window reaches, and so no rank holds */
 uint64_t hold_neutral(const Hold *);                                    /* what changes no term */
 bool  exact_equal(const Exact *, const Exact *);
 

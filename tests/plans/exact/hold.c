@@ -201,7 +201,7 @@ Hold *hold_cut(Arena *a, const Exact *whole, const Form *f, uint64_t seed)
 
 /* Terms are combined over the places of P, for each index of the other axes of the mesh; every element is found there as often as
  * ranks hold it, always the same. */
-Exact *hold_whole(Arena *a, const Hold *h)
+Exact *hold_whole(Arena *a, const Hold *h, const Exact *rest)
 {
 	const Form *f = &h->form;
 	Exact *w = exact_new(a, h->part[0]->dtype, f->naxis, f->dim);
@@ -232,9 +232,15 @@ Exact *hold_whole(Arena *a, const Hold *h)
 			have[at[e]] = true;
 		}
 	}
-	for (int64_t e = 0; e < w->n; e++)
-		if (!have[e])
+	bool reaches = false;
+	for (int k = 0; k < f->ndim; k++)
+		reaches |= f->cut[k].kind == FORM_S && f->cut[k].reach;
+	for (int64_t e = 0; e < w->n; e++) {
+		if (!have[e] && !reaches)
 			return NULL;
+		if (!have[e] && rest)
+			w->v[e] = rest->v[e];
+	}
 	return w;
 }
 

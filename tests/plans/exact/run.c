@@ -125,7 +125,7 @@ static Hold *moved(Run *r, const Hold *h, const Form *to, Arena *a)
 
 static bool right(Run *r, const Value *v, const Hold *h, Arena *a)
 {
-	const Exact *want = map_get(&r->whole->byname, v->name), *have = hold_whole(a, h);
+	const Exact *want = map_get(&r->whole->byname, v->name), *have = hold_whole(a, h, want);
 	return have && (!want || exact_equal(want, have));
 }
 
@@ -134,7 +134,7 @@ static int run_together(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 {
 	Exact **x = arena_array(a, Exact *, n->nin + 1), **y = arena_array(a, Exact *, n->nout + 1);
 	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && !(x[k] = hold_whole(a, in[k]))) {
+		if (n->in[k] && !(x[k] = hold_whole(a, in[k], NULL))) {
 			say(r, RUN_DIFFERS, n, "ranks that should hold the same of an operand do not");
 			return -1;
 		}
@@ -180,7 +180,7 @@ static int run_apart(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 			tout[k] = type_on(a, y[k]);
 			any |= y[k] && y[k]->n;
 		}
-		Node *part = any ? local_node(n, tin, tout, NULL, a) : NULL;
+		Node *part = any ? local_node(n, tin, tout, NULL, NULL, a) : NULL;
 		for (int k = 0; k < n->nout && !part; k++)
 			if (n->out[k])
 				nothing(out[k], p);
@@ -214,12 +214,15 @@ static int run_node(Run *r, Node *n, Hold **in, Hold **out, bool together, Arena
 	return 0;
 }
 
-/* Nodes whose kernels must know where their shards begin, or that run by their definitions, are evaluated on all shards together. */
+/* Nodes whose kernels must know where their shards begin, whose windows reach over the edge of a shard, or that run by their definitions, are evaluated on all shards together. */
 static bool one_node(const Node *n, const NdSig *s)
 {
 	bool special = n->row->random;
 	for (int k = 0; k < s->ndim; k++)
 		special |= s->sig[k]->run || s->sig[k]->define;
+	for (int i = 0; i < n->nin; i++)
+		for (int k = 0; n->in[i] && k < s->ndim; k++)
+			special |= s->in[i][k].reach != NULL;
 	return special;
 }
 
@@ -353,9 +356,9 @@ static int transfer(Run *r, const Node *n, Arena *tmp)
 {
 	Value *v = n->out[0];
 	Form f = sbp_form(v, v->sbp, v->place->mesh);
-	const Exact *was = hold_whole(tmp, r->at[n->in[0]->id]), *is;
+	const Exact *was = hold_whole(tmp, r->at[n->in[0]->id], NULL), *is;
 	r->at[v->id] = hold_move(r->a, r->at[n->in[0]->id], &f, FAULT_NONE);
-	is = hold_whole(tmp, r->at[v->id]);
+	is = hold_whole(tmp, r->at[v->id], was);
 	if (was && is && exact_equal(was, is) && right(r, v, r->at[v->id], tmp))
 		return 0;
 	say(r, RUN_DIFFERS, n, "is not what was sent");
