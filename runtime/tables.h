@@ -56,7 +56,10 @@
 	}
 #define CUT_REACH(axis, len, ...) \
 	{ \
-		FORM_S, 0, axis, len, 1, &(const FormReach){ __VA_ARGS__ } \
+		FORM_S, 0, axis, len, 1, &(const FormReach) \
+		{ \
+			__VA_ARGS__ \
+		} \
 	}
 
 /* params.c.  What a value starts as. */
