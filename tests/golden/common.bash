@@ -54,3 +54,20 @@ all() {
 		done <also
 	done
 }
+
+# ranks NAME WANT PLACE: trains under the plan of a side file, on as many ranks as it asks for, and compares.  A rank has parts of the gradients, so
+# momentum is asked for them, which a checkpoint has whole.
+ranks() {
+	local name=$1 want=$2 model how plain step
+	model=$ROOT/tests/$(sed -n 's/^model //p' "$want") how=$(sed -n 's/^train //p' "$want")
+	plain=$(sed 's/optimizer: .*, batch:/optimizer: momentum(lr: 0), batch:/' <<<"$how")
+	for step in "$how" "$plain"; do
+		tree "$model" --place="$3" --train="$step" || { echo "not ok $name: $(head -n 1 log)" && return; }
+		rm -rf state steps.log
+		[ "$step" != "$plain" ] || set -- "$1" "$2" "$3" --steps=1
+		tree/trainer --log=steps.log --checkpoint=state --data="$(dirname "$want")/data" "${@:4}" >log 2>&1 || { echo "not ok $name: $(head -n 1 log)" && return; }
+		[ "$step" = "$plain" ] || { mv steps.log losses && mv state/step-*/state.safetensors end.safetensors; }
+	done
+	if "$PLAIN/test-golden-train" "$want" losses state/step-*/state.safetensors end.safetensors momentum >why 2>&1; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi
+	sed 's/^\([^#]\)/ \1/' why
+}

@@ -8,7 +8,8 @@
  * part of its norm to keep to: where PyTorch's float32 is itself further than the bound, the bound is not asked; ten times still is.
  *
  * A gradient that is only added up inside a larger loop is in no memory: exit status 3.  Then a program with momentum is asked, whose state
- * after the first step is the gradient: a fifth argument says that DUMP is of such a one. */
+ * after the first step is the gradient: a fifth argument says that DUMP is of such a one.  It may be a checkpoint, too: that has whole
+ * tensors, whatever part of them a rank holds. */
 #include "compiler.h"
 #include "run.h"
 
@@ -55,10 +56,28 @@ static double judge(const char *what, const char *name, double far, double norm,
 	return allowed > 0 ? far / allowed : 0;
 }
 
+/* NAME.m of a checkpoint. */
+static Tensor *momentum_in(const char *path, const char *name, Arena *a)
+{
+	RtSafe safe = { 0 };
+	Ctx c = { 0 };
+	Tensor *t = NULL;
+	const RtEntry *e = rt_safe_open(&c, 1, path, &safe) ? NULL : rt_safe_find(&safe, arena_printf(a, "%s.m", name));
+	if (e && e->type == RT_F32) {
+		t = tensor_new(a, DT_FLOAT, e->rank, e->dim);
+		memcpy((void *)t->data, safe.data + e->from, e->to - e->from);
+	}
+	rt_safe_close(&safe);
+	return t;
+}
+
 /* NAME.grad as the program wrote it; where micro-batches add up, what NAME.grad.sum is after the last.  NULL: neither is there. */
 static Tensor *gradient(const char *dump, bool momentum, const char *name, Arena *a)
 {
 	Text file = { 0 };
+	size_t n = strlen(dump), k = strlen(".safetensors");
+	if (n > k && !strcmp(dump + n - k, ".safetensors"))
+		return momentum_in(dump, name, a);
 	for (const char *s = emit_comment(a, name); *s; s++)
 		text_add(&file, *s == '/' ? "\\x2F" : "%c", *s);
 	const char *path = arena_printf(a, "%s/step/%s.%s.npy", dump, file.s, momentum ? "m" : "grad");
