@@ -200,9 +200,11 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	int bad = 0;
 	p->value = arena_array(g->scratch, Sbp *, g->nvalue + 1);
 	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
-	for (int i = 0; i < g->nvalue; i++)
-		if (!g->value[i]->place || g->value[i]->place->mesh == m)
-			p->value[i] = pin_value(g, g->value[i], m, &bad);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others are gone: a pass found that nobody needs them */
+			p->value[i] = pin_value(g, v, m, &bad);
+	}
 	for (int i = 0; i < g->nnode && !bad; i++)
 		if (!g->node[i]->place || g->node[i]->place->mesh == m)
 			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);

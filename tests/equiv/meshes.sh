@@ -58,7 +58,7 @@ on() { # name, ranks, meshes and pins, place of the first layer, place of the se
 	same "$name-loads-on-one" "$name.to/step-00000006" "$name.at/step-00000006"
 	losses "$name/trainer" --resume=one.to/step-00000006 >got
 	if why=$(near <(tail -n 6 one.txt) got); then echo "ok $name-goes-on"; else echo "not ok $name-goes-on: $why $(head -n 2 err)"; fi
-	[ -n "$mpi" ] && { [ -n "$LONG" ] || [ "$6" = mpi ]; } || return
+	[ -n "$mpi" ] && { [ -n "$LONG" ] || [ "$6" = mpi ]; } || return 0
 	cp -r "$name" "$name.mpi" && make -s -C "$name.mpi" TRANSPORT=mpi CFLAGS=-O1 >log 2>&1 || { echo "not ok $name-mpi: $(head -n 3 log)" && return; }
 	run "$n" "$name.mpi/trainer" --checkpoint="$name.by" --every-checkpoint=6 >log 2>&1
 	cmp -s "$name.by/step-00000012/state.safetensors" "$name.to/step-00000012/state.safetensors" && echo "ok $name-same-bits-with-mpi" || echo "not ok $name-same-bits-with-mpi: $(head -n 2 log)"

@@ -38,7 +38,7 @@ placed() {
 	build "$model" --place=plan.ir --train="$how, batch: $batch" || { echo "not ok $what: $(head -n 1 log)" && return; }
 	losses tree/trainer >many.txt
 	if near; then echo "ok $what"; else echo "not ok $what: losses differ from one rank's $(head -n 1 err)" && head -n 4 why; fi
-	[ -n "$LONG$with_mpi" ] && [ -n "$mpi" ] && { [ $ranks = 2 ] || [ $ranks = 4 ]; } || return
+	[ -n "$LONG$with_mpi" ] && [ -n "$mpi" ] && { [ $ranks = 2 ] || [ $ranks = 4 ]; } || return 0
 	make -s -C tree TRANSPORT=mpi STATIC= CFLAGS=-O1 >log 2>&1 || { echo "not ok $what-mpi: $(head -n 1 log)" && return; }
 	mv many.txt local.txt
 	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 losses mpirun -n $ranks tree/trainer >many.txt

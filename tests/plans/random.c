@@ -12,8 +12,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-typedef struct Tally { int same, cannot; int planted[FAULT_COUNT], found[FAULT_COUNT]; int nodes; } Tally;
+typedef struct Tally { int same, cannot, bad; int planted[FAULT_COUNT], found[FAULT_COUNT]; int nodes; } Tally;
 static Tally tally;
 
 static Model *compile(const Made *m, char **text)
@@ -32,12 +35,16 @@ static Model *compile(const Made *m, char **text)
 	return bad ? NULL : model;
 }
 
-static Mesh mesh_of(const Made *m)
+static const Mesh *meshes_of(const Made *m)
 {
-	Mesh h = { .name = name_of("ranks"), .ndim = m->ndim, .nrank = 1 };
-	for (int k = 0; k < m->ndim; k++)
-		h.nrank *= h.dim[k] = m->mesh[k];
-	return h;
+	static Mesh list[MADE_MESHES];
+	for (int i = 0; i < m->nmesh; i++) {
+		const MadeMesh *x = &m->mesh[i];
+		list[i] = (Mesh){ .name = name_of("ranks"), .ndim = x->ndim, .nrank = 1, .rank = i ? x->rank : NULL };
+		for (int k = 0; k < x->ndim; k++)
+			list[i].nrank *= list[i].dim[k] = x->dim[k];
+	}
+	return list;
 }
 
 static Outcome by_passes(const Made *made, Model *m, const Whole *w, Arena *a)
@@ -47,7 +54,7 @@ static Outcome by_passes(const Made *made, Model *m, const Whole *w, Arena *a)
 		diag_reset();
 		return (Outcome){ .what = RUN_DIFFERS, .why = "the compiler refuses the plan" };
 	}
-	return run_physical(g, m->plan->main, w, made->seed, a);
+	return run_physical(g, w, made->seed, a);
 }
 
 enum { BY_SIGNATURES = 1, BY_PASSES = 2 };
@@ -63,7 +70,6 @@ static const char *check(const Made *made, int how, bool count)
 		diag_reset();
 		return name_fmt("does not compile:\n%s", text);
 	}
-	Mesh mesh = mesh_of(made);
 	Whole *w = run_whole(m->graph, made->seed, &a);
 	if (!w) {
 		tally.cannot += count;
@@ -73,7 +79,7 @@ static const char *check(const Made *made, int how, bool count)
 	for (int k = BY_SIGNATURES; w && !why && k <= BY_PASSES; k++) {
 		if (!(how & k))
 			continue;
-		Outcome o = k == BY_SIGNATURES ? run_random(m->graph, &mesh, w, made->seed, FAULT_NONE, 0, &a) : by_passes(made, m, w, &a);
+		Outcome o = k == BY_SIGNATURES ? run_random(m->graph, meshes_of(made), made->nmesh, w, made->seed, FAULT_NONE, 0, &a) : by_passes(made, m, w, &a);
 		why = o.what == RUN_DIFFERS ? o.why : NULL;
 		tally.cannot += count && o.what == RUN_CANNOT;
 		tally.same += count && o.what == RUN_SAME;
@@ -142,11 +148,10 @@ static void plant(uint64_t seed)
 	char *text;
 	make_model(&made, seed);
 	Model *m = compile(&made, &text);
-	Mesh mesh = mesh_of(&made);
 	Arena a = { 0 };
 	Whole *w = m ? run_whole(m->graph, seed, &a) : NULL;
 	for (int f = FAULT_NONE + 1; w && f < FAULT_COUNT; f++) {
-		Outcome o = run_random(m->graph, &mesh, w, seed, (Fault)f, (int)(seed % 7), &a);
+		Outcome o = run_random(m->graph, meshes_of(&made), made.nmesh, w, seed, (Fault)f, (int)(seed % 7), &a);
 		tally.planted[f] += o.planted > 0;
 		tally.found[f] += o.planted > 0 && o.what == RUN_DIFFERS;
 	}
@@ -156,22 +161,77 @@ static void plant(uint64_t seed)
 	diag_reset();
 }
 
+/* ---- many ---- */
+
+enum { TURN = 100, WORKERS = 16 };      /* seeds of one process: what the compiler remembers of forms it never forgets */
+
+static void one_turn(uint64_t from, uint64_t end)
+{
+	for (uint64_t s = from; s < end && tally.bad < 20; s++)
+		tally.bad += !run_seed(s);
+}
+
+/* Worker k takes turns k, k + n, ... each in a process of its own, and leaves what it counted in its place. */
+static void work(Tally *all, uint64_t from, uint64_t end, int k, int n)
+{
+	for (uint64_t at = from + (uint64_t)k * TURN; at < end && all[k].bad < 20; at += (uint64_t)n * TURN) {
+		pid_t pid = fork();
+		if (!pid) {
+			tally = all[k];
+			one_turn(at, at + TURN < end ? at + TURN : end);
+			all[k] = tally;
+			fflush(stdout);
+			_exit(0);
+		}
+		int status = 1;
+		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status) {
+			printf("not ok seeds-%llu-and-up: a process ended with status %d\n", (unsigned long long)at, status);
+			all[k].bad++;
+		}
+	}
+}
+
+static void run_many(uint64_t from, uint64_t end)
+{
+	int n = getenv("JOBS") ? atoi(getenv("JOBS")) : 1;
+	n = n < 1 ? 1 : n > WORKERS ? WORKERS : n;
+	Tally *all = mmap(NULL, sizeof(Tally) * WORKERS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		die("no memory");
+	for (int k = 1; k < n; k++)
+		if (!fork()) {
+			work(all, from, end, k, n);
+			fflush(stdout);
+			_exit(0);
+		}
+	work(all, from, end, 0, n);
+	while (wait(NULL) > 0)
+		;
+	for (int k = 0; k < n; k++) {
+		tally.same += all[k].same;
+		tally.cannot += all[k].cannot;
+		tally.nodes += all[k].nodes;
+		tally.bad += all[k].bad;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const fault[] = { "", "a missing term", "a term added twice", "a part of another rank", "a transfer left out" };
 	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : getenv("LONG") && *getenv("LONG") ? 20000 : 500;
-	int bad = 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	op_init();
 	if (count > 1)
 		diag_out = NULL;
-	for (uint64_t s = from; s < from + count && bad < 20; s++)
-		bad += !run_seed(s);
+	if (count > TURN)
+		run_many(from, from + count);
+	else
+		one_turn(from, from + count);
 	printf("# %llu models of %d nodes in all: %d runs are the same, %d have no exact meaning\n", (unsigned long long)count, tally.nodes,
 	       tally.same, tally.cannot);
 	if (tally.cannot)
 		printf("not ok every node has an exact meaning: %d runs could not be judged\n", tally.cannot);
-	if (!bad)
+	if (!tally.bad)
 		printf("ok all plans of seeds %llu to %llu give what the whole gives\n", (unsigned long long)from, (unsigned long long)(from + count - 1));
 	for (uint64_t s = from; s < from + (count < 100 ? count : 100); s++)
 		plant(s);

@@ -54,10 +54,10 @@ typedef struct Outcome {
 	const char *why;                /* names the node */
 	int planted;                    /* faults that changed something */
 } Outcome;
-/* Runs a graph on a mesh by a signature for each node: transfers happen wherever a node wants another form than an operand has. */
-Outcome run_signatures(Graph *, const Mesh *, NdSig **by_node, Sbp **home, const Whole *, uint64_t seed, Fault, int at, Arena *);
-Outcome run_random(Graph *, const Mesh *, const Whole *, uint64_t seed, Fault, int at, Arena *);    /* by random signatures, values kept in random forms */
+/* Runs a graph by random signatures, each node on one of the meshes, values kept in random forms on any of them: transfers happen wherever a
+ * node wants another form than an operand has. */
+Outcome run_random(Graph *, const Mesh *, int nmesh, const Whole *, uint64_t seed, Fault, int at, Arena *);
 /* Runs a graph after boxing: every operand lies as its node wants it. */
-Outcome run_physical(Graph *, const Mesh *, const Whole *, uint64_t seed, Arena *);
+Outcome run_physical(Graph *, const Whole *, uint64_t seed, Arena *);
 
 #endif

@@ -1,5 +1,5 @@
 /* Random models: 5 to 40 operators of all kinds over tensors of uneven and composite sizes, with shared parameters and values that
- * several nodes read. */
+ * several nodes read, on one mesh or on several. */
 #include "make.h"
 
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static int64_t elements(const MadeValue *v)
 static int new_value(Made *m, char type, int rank, const int64_t *dim, bool param)
 {
 	MadeValue *v = &m->value[m->nvalue];
-	*v = (MadeValue){ .type = type, .rank = rank, .param = param };
+	*v = (MadeValue){ .type = type, .rank = rank, .param = param, .on = -1 };
 	memcpy(v->dim, dim, (size_t)rank * sizeof *dim);
 	return m->nvalue++;
 }
@@ -505,7 +505,7 @@ static void pin(Made *m, MadeValue *v)
 {
 	size_t at = (size_t)snprintf(v->pin, sizeof v->pin, " @sbp(");
 	bool partial = upto(m, 8) == 0 && v->type == 'f' && !v->param;
-	for (int k = 0; k < m->ndim; k++) {
+	for (int k = 0; k < m->mesh[v->on < 0 ? 0 : v->on].ndim; k++) {
 		int what = upto(m, 4);
 		at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, k ? ", " : "");
 		if (what == 0 && partial)
@@ -518,21 +518,58 @@ static void pin(Made *m, MadeValue *v)
 	snprintf(v->pin + at, sizeof v->pin - at, ")");
 }
 
+/* Ranks of a mesh: the last axis quickest, at most 8. */
+static int shape(Made *m, MadeMesh *x, int most)
+{
+	int ranks = 1;
+	x->ndim = 1 + upto(m, 3);
+	for (int k = 0; k < x->ndim; k++) {
+		x->dim[k] = 1 + upto(m, x->ndim == 1 ? most : 4);
+		if (ranks * x->dim[k] > most)
+			x->dim[k] = most / ranks;
+		ranks *= x->dim[k];
+	}
+	return ranks;
+}
+
+/* In every third model, more meshes of a few ranks in any order: apart from the others, or sharing some with them. */
+static void more_meshes(Made *m, int ranks)
+{
+	while (m->nmesh < MADE_MESHES && upto(m, 3)) {
+		MadeMesh *x = &m->mesh[m->nmesh++];
+		int n = shape(m, x, 4), first = upto(m, ranks + 1);
+		for (int i = 0; i < n; i++) {
+			int k = upto(m, i + 1);
+			x->rank[i] = x->rank[k];
+			x->rank[k] = first + i;
+		}
+		ranks = first + n > ranks ? first + n : ranks;
+	}
+}
+
+/* Most nodes, and some of what they read, say where they are. */
+static void place(Made *m)
+{
+	bool made[MADE_VALUES] = { false };
+	for (int i = 0; i < m->nline; i++)
+		for (int k = 0, on = upto(m, 4) ? upto(m, m->nmesh) : -1; k < m->line[i].nout; k++) {
+			m->value[m->line[i].out[k]].on = on;
+			made[m->line[i].out[k]] = true;
+		}
+	for (int i = 0; i < m->nvalue; i++)
+		if (!made[i] && upto(m, 2))
+			m->value[i].on = upto(m, m->nmesh);
+}
+
 void make_model(Made *m, uint64_t seed)
 {
 	static void (*const kind[])(Made *) = { unary, unary, binary, binary, binary, scaled, choose, product, product, product, transpose, transpose, reshape, reshape,
 		reshape, split, split, concat, concat, slice, pad, gather, expand, unsqueeze, reduce, reduce, reduce, along, norm, conv, pool, attention, loss, wider, best, tile };
 	static const int64_t size[] = { 1, 2, 3, 4, 5, 6, 6, 7, 8, 12 };
 	*m = (Made){ .seed = seed, .rng = seed * 1000003 + 17 };
-	int ranks = 1;
 	m->train = upto(m, 3) == 0;
-	m->ndim = 1 + upto(m, 3);
-	for (int k = 0; k < m->ndim; k++) {
-		m->mesh[k] = 1 + upto(m, m->ndim == 1 ? 8 : 4);
-		if (ranks * m->mesh[k] > 8)
-			m->mesh[k] = 8 / ranks;
-		ranks *= m->mesh[k];
-	}
+	m->nmesh = 1;
+	int ranks = shape(m, &m->mesh[0], 8);
 	for (int i = 0, n = 1 + upto(m, 3); i < n; i++) {
 		int64_t dim[4];
 		int rank = 1 + upto(m, 3);
@@ -543,8 +580,12 @@ void make_model(Made *m, uint64_t seed)
 	int nodes = 5 + upto(m, 36);
 	for (int t = 0; t < 4 * nodes && m->nline < nodes && m->nvalue < MADE_VALUES - 16; t++)
 		kind[upto(m, sizeof kind / sizeof kind[0])](m);
+	if (seed % 3 == 0) {
+		more_meshes(m, ranks);
+		place(m);
+	}
 	for (int i = 0; i < m->nvalue; i++)
-		if (upto(m, 4) == 0)
+		if (upto(m, 4) == 0 && (m->nmesh == 1 || m->value[i].on >= 0))
 			pin(m, &m->value[i]);
 }
 
@@ -556,7 +597,10 @@ static void declare(FILE *f, const Made *m, int i, bool pinned)
 	fprintf(f, "%s", v->type == 'f' ? "float" : "int64");
 	for (int k = 0; k < v->rank; k++)
 		fprintf(f, "%s%lld%s", k ? ", " : "[", (long long)v->dim[k], k == v->rank - 1 ? "]" : "");
-	fprintf(f, " %s%s", name(m, i), pinned && !strchr(v->pin, 'P') ? v->pin : "");    /* what is read is not partial */
+	fprintf(f, " %s", name(m, i));
+	if (pinned && m->nmesh > 1 && v->on >= 0)
+		fprintf(f, " @on(m%d)", v->on);
+	fprintf(f, "%s", pinned && !strchr(v->pin, 'P') ? v->pin : "");                  /* what is read is not partial */
 }
 
 char *make_text(const Made *m)
@@ -575,10 +619,18 @@ char *make_text(const Made *m)
 	bool trains = false;
 	for (int i = 0; i < m->nvalue; i++)
 		trains |= m->train && m->value[i].param && used[i];
-	fprintf(f, "<ir_version: 10, opset_import: [\"\" : 23]>\n@mesh(ranks, cpu, [");
-	for (int k = 0; k < m->ndim; k++)
-		fprintf(f, "%s%d", k ? ", " : "", m->mesh[k]);
-	fprintf(f, "])\n");
+	fprintf(f, "<ir_version: 10, opset_import: [\"\" : 23]>\n");
+	for (int i = 0; i < m->nmesh; i++) {
+		const MadeMesh *x = &m->mesh[i];
+		int n = 1;
+		fprintf(f, "@mesh(m%d, cpu, [", i);
+		for (int k = 0; k < x->ndim; n *= x->dim[k++])
+			fprintf(f, "%s%d", k ? ", " : "", x->dim[k]);
+		fprintf(f, "]");
+		for (int k = 0; k < n && i; k++)
+			fprintf(f, ", %d", x->rank[k]);
+		fprintf(f, ")\n");
+	}
 	if (trains)
 		fprintf(f, "@train(loss: loss, optimizer: sgd(lr: 0.5, momentum: 0.25), batch: 1, steps: 1)\n");
 	fprintf(f, "g (");
@@ -610,9 +662,14 @@ char *make_text(const Made *m)
 		const MadeLine *l = &m->line[i];
 		if (l->gone)
 			continue;
-		for (int k = 0; k < l->nout; k++)
-			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]), m->value[l->out[k]].pin);
-		fprintf(f, " = %s\n", l->right);
+		for (int k = 0; k < l->nout; k++) {
+			bool told = m->nmesh > 1 && !trains && !used[l->out[k]];        /* is on all ranks */
+			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]), told ? "" : m->value[l->out[k]].pin);
+		}
+		fprintf(f, " = %s", l->right);
+		if (m->nmesh > 1 && m->value[l->out[0]].on >= 0)
+			fprintf(f, " @on(m%d)", m->value[l->out[0]].on);
+		fprintf(f, "\n");
 	}
 	const char *sum = NULL;
 	char text2[32] = "";

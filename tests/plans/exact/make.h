@@ -6,13 +6,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MADE_VALUES = 256, MADE_LINES = 128, MADE_RANK = 5 };
+enum { MADE_VALUES = 256, MADE_LINES = 128, MADE_RANK = 5, MADE_MESHES = 3 };
 
 typedef struct MadeValue {
 	char type;                      /* f: float, i: int64, b: bool */
 	int rank;
 	int64_t dim[MADE_RANK];
 	bool param;
+	int on;                         /* the mesh that is said; -1: none */
 	char pin[96];                   /* "@sbp(...)" or nothing */
 } MadeValue;
 typedef struct MadeLine {
@@ -20,10 +21,11 @@ typedef struct MadeLine {
 	int in[8], nin, out[4], nout;
 	bool gone;                      /* left out: its results are inputs where they are used */
 } MadeLine;
+typedef struct MadeMesh { int dim[3], ndim, rank[8]; } MadeMesh;        /* ranks of the first are 0, 1, 2, ... */
 typedef struct Made {
 	MadeValue value[MADE_VALUES]; int nvalue;
 	MadeLine line[MADE_LINES]; int nline;
-	int mesh[3], ndim;
+	MadeMesh mesh[MADE_MESHES]; int nmesh;
 	bool train;
 	uint64_t seed, rng;
 } Made;

@@ -1,4 +1,4 @@
-/* A graph in exact arithmetic: whole, and on the ranks of a mesh. */
+/* A graph in exact arithmetic: whole, and on the ranks of meshes. */
 #include "exact.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ Whole *run_whole(Graph *g, uint64_t seed, Arena *a)
 typedef struct Run {
 	const NdSig *sig;               /* of the node that runs */
 	Graph *g;
-	const Mesh *mesh;
+	const Mesh *mesh;               /* of the node that runs */
 	const Whole *whole;
 	Hold **at;                      /* by value id */
 	uint64_t seed;
@@ -89,7 +89,7 @@ static const char *how(const Run *r, const Node *n)
 	const char *t = "";
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k])
-			t = name_fmt("%s%s%s %s", t, *t ? ", " : "", type_text(n->in[k]->type), sbp_text(r->sig ? r->sig->in[k] : n->in[k]->sbp, r->mesh->ndim));
+			t = name_fmt("%s%s%s %s", t, *t ? ", " : "", type_text(n->in[k]->type), sbp_text(r->sig ? r->sig->in[k] : n->in[k]->sbp, r->sig ? r->mesh->ndim : n->in[k]->place->mesh->ndim));
 	t = name_fmt("%s ->", t);
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])
@@ -195,10 +195,10 @@ static int run_apart(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 	return 0;
 }
 
-static Hold *start(Run *r, const Value *v, const Sbp *s)
+static Hold *start(Run *r, const Value *v, const Sbp *s, const Mesh *m)
 {
 	const Exact *w = map_get(&r->whole->byname, v->name);
-	Form f = sbp_form(v, s, r->mesh);
+	Form f = sbp_form(v, s, m);
 	return w ? hold_cut(r->a, w, &f, field_hash(r->seed, field_text(v->name))) : NULL;
 }
 
@@ -226,16 +226,21 @@ static bool one_node(const Node *n, const NdSig *s)
 	return special;
 }
 
-Outcome run_signatures(Graph *g, const Mesh *m, NdSig **by_node, Sbp **home, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
+/* Who runs a node by which signature, and who keeps a value in which form. */
+typedef struct Ways { const Mesh **on; NdSig **sig; const Mesh **at; Sbp **home; } Ways;
+
+static Outcome run_signatures(Graph *g, const Ways *ways, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
 {
-	Run r = { .g = g, .mesh = m, .whole = w, .seed = seed, .a = a, .fault = fault, .until = until };
+	Run r = { .g = g, .whole = w, .seed = seed, .a = a, .fault = fault, .until = until };
+	Sbp **home = ways->home;
 	r.at = arena_array(a, Hold *, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++)
 		if (!g->value[i]->def && w->value[i])
-			r.at[i] = start(&r, g->value[i], home[i]);
+			r.at[i] = start(&r, g->value[i], home[i], ways->at[i]);
 	for (int i = 0, bad = 0; i < g->nnode && !bad; i++) {
 		Node *n = g->node[i];
-		const NdSig *s = r.sig = by_node[i];
+		const NdSig *s = r.sig = ways->sig[i];
+		const Mesh *m = r.mesh = ways->on[i];
 		Arena tmp = { 0 };
 		Hold **in = arena_array(&tmp, Hold *, n->nin + 1), **out = arena_array(&tmp, Hold *, n->nout + 1);
 		for (int k = 0; k < n->nin; k++) {
@@ -256,7 +261,7 @@ Outcome run_signatures(Graph *g, const Mesh *m, NdSig **by_node, Sbp **home, con
 				continue;
 			Hold *h = out[k];
 			if (home[n->out[k]->id]) {
-				Form f = sbp_form(n->out[k], home[n->out[k]->id], m);
+				Form f = sbp_form(n->out[k], home[n->out[k]->id], ways->at[n->out[k]->id]);
 				h = moved(&r, h, &f, a);
 			}
 			r.at[n->out[k]->id] = h;
@@ -318,10 +323,11 @@ static Sbp *random_home(const Value *v, const Mesh *m, uint64_t *rng, Arena *a)
 	for (int t = 0; t < 20; t++) {
 		Sbp *s = arena_array(a, Sbp, m->ndim);
 		bool partial = next(rng) % 4 == 0 && dtype_is_float(v->type->elem);
+		Reduce red = partial && *rng >> 20 & 1 ? (*rng >> 21 & 1 ? RED_MAX : RED_MIN) : RED_SUM;
 		for (int k = 0; k < m->ndim && t < 19; k++) {
 			int what = (int)(next(rng) % 4);
 			if (what == 0 && partial)
-				s[k] = (Sbp){ .kind = SBP_P };
+				s[k] = (Sbp){ .kind = SBP_P, .red = red };
 			else if (what < 3 && v->type->rank) {
 				s[k] = (Sbp){ .kind = SBP_S, .axis = (int)(next(rng) % (uint64_t)v->type->rank) };
 				const struct FactorAxis *x = v->factors && s[k].axis < v->factors->rank ? &v->factors->axis[s[k].axis] : NULL;
@@ -335,19 +341,27 @@ static Sbp *random_home(const Value *v, const Mesh *m, uint64_t *rng, Arena *a)
 	return arena_array(a, Sbp, m->ndim);
 }
 
-Outcome run_random(Graph *g, const Mesh *mesh, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
+static const Mesh *random_mesh(const Mesh *mesh, int nmesh, uint64_t *rng)
+{
+	return nmesh == 1 ? mesh : &mesh[next(rng) % (uint64_t)nmesh];
+}
+
+Outcome run_random(Graph *g, const Mesh *mesh, int nmesh, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
 {
 	uint64_t rng = field_hash(seed, 5);
-	NdSig **sig = arena_array(a, NdSig *, g->nnode + 1);
-	Sbp **home = arena_array(a, Sbp *, g->nvalue + 1);
-	for (int i = 0; i < g->nnode; i++)
-		sig[i] = random_signature(g->node[i], mesh, &rng, a);
+	Ways s = { arena_array(a, const Mesh *, g->nnode + 1), arena_array(a, NdSig *, g->nnode + 1), arena_array(a, const Mesh *, g->nvalue + 1), arena_array(a, Sbp *, g->nvalue + 1) };
+	for (int i = 0; i < g->nnode; i++) {
+		s.on[i] = random_mesh(mesh, nmesh, &rng);
+		s.sig[i] = random_signature(g->node[i], s.on[i], &rng, a);
+	}
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->type && v->type->rank >= 0 && w->value[i] && (!v->def || next(&rng) % 3 == 0))
-			home[i] = random_home(v, mesh, &rng, a);
+		if (v->type && v->type->rank >= 0 && w->value[i] && (!v->def || next(&rng) % 3 == 0)) {
+			s.at[i] = random_mesh(mesh, nmesh, &rng);
+			s.home[i] = random_home(v, s.at[i], &rng, a);
+		}
 	}
-	return run_signatures(g, mesh, sig, home, w, seed, fault, until, a);
+	return run_signatures(g, &s, w, seed, fault, until, a);
 }
 
 /* ---- physical graphs ---- */
@@ -365,25 +379,26 @@ static int transfer(Run *r, const Node *n, Arena *tmp)
 	return -1;
 }
 
-Outcome run_physical(Graph *g, const Mesh *m, const Whole *w, uint64_t seed, Arena *a)
+Outcome run_physical(Graph *g, const Whole *w, uint64_t seed, Arena *a)
 {
-	Run r = { .g = g, .mesh = m, .whole = w, .seed = seed, .a = a };
+	Run r = { .g = g, .whole = w, .seed = seed, .a = a };
 	r.at = arena_array(a, Hold *, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++)
 		if (!g->value[i]->def && g->value[i]->sbp)
-			r.at[i] = start(&r, g->value[i], g->value[i]->sbp);
+			r.at[i] = start(&r, g->value[i], g->value[i]->sbp, g->value[i]->place->mesh);
 	for (int i = 0; i < g->nvalue; i++) {   /* constants of definitions that took the place of their nodes */
 		const Value *v = g->value[i];
 		if (v->def || r.at[i] || !v->data)
 			continue;
 		Sbp whole[MESH_DIMS] = { { .kind = SBP_B } };
-		Form f = sbp_form(v, v->sbp ? v->sbp : whole, m);
+		Form f = sbp_form(v, v->sbp ? v->sbp : whole, v->place ? v->place->mesh : g->model->plan->main);
 		r.at[i] = hold_cut(a, exact_tensor(a, v->data), &f, seed);
 	}
 	for (int i = 0, bad = 0; i < g->nnode && !bad; i++) {
 		Node *n = g->node[i];
 		Arena tmp = { 0 };
 		Hold **in = arena_array(&tmp, Hold *, n->nin + 1), **out = arena_array(&tmp, Hold *, n->nout + 1);
+		const Mesh *m = r.mesh = n->place->mesh;
 		if (n->row->moves) {
 			bad = transfer(&r, n, &tmp);
 			arena_free(&tmp);
