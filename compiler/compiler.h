@@ -26,6 +26,7 @@ typedef struct Options {
 	const char *machine;            /* file or preset; NULL: that of the target */
 	int64_t memory;                 /* bytes that a rank may use; 0: as the machine says */
 	bool infer;                     /* no training, whatever the model says */
+	int64_t chunks;                 /* of sums, so that any number of ranks gives the same bits; 0: the same plan does */
 	bool probe, print, eval, list_ops, list_annotations, list_passes, help, version;
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
@@ -126,6 +127,7 @@ typedef struct Sig {                                         /* along one axis o
 	Sbp *in, *out;
 	bool run;                       /* a rank's part is one run, for its kernel counts from there */
 	bool define;                    /* the node is replaced by its definition, in which its operands and results lie like this */
+	int64_t cuts, of;               /* with opt.chunks: into how many parts it cuts so many chunks of a sum; 0: it cuts none */
 } Sig;
 typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
 Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
@@ -134,6 +136,13 @@ NdSig *sbp_together(const Node *, const Sig *const *, int ndim, Arena *);       
 bool   sbp_can(const Sbp *, int ndim);                       /* a form can say it */
 bool   sbp_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
 const char *sbp_sig_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
+
+/* chunks.c: sums that do not depend on the number of ranks. */
+enum { CHUNKS = 8, CHUNKS_MOST = 64 };
+int     chunks_read(Model *);                                /* --deterministic or @any_ranks, and says so in the model; -1 after explaining */
+bool    chunks_allow(Node *, const FactorRule *, int factor, int leaf, int parts, int64_t *of);  /* cut so, it gives the same bits; of: chunks of a sum that is cut, else 0 */
+bool    chunks_carry(const Node *);                          /* terms go through it unchanged */
+int64_t chunks_of(Node *, Arena *, int *operand, int *axis); /* of its sum, on all ranks together, and where the letter is that they are of */
 
 /* pins.c: what the user says of values and of nodes. */
 typedef struct NodePin { Sbp **in, **out; } NodePin;         /* an entry per axis of the mesh; NULL: free */
@@ -456,7 +465,13 @@ typedef struct Print {
 } Print;
 enum {
 	KERNEL_SEVERAL = true,          /* call prints statements that set `code`, not one expression */
-	KERNEL_COUNTS = 2               /* it takes a part of the axis that it counts along (.origin of the row) */
+	KERNEL_COUNTS = 2,              /* it takes a part of the axis that it counts along (.origin of the row) */
+	/* For chunks.c: an element of a result has the same bits however much there is of an axis that is not summed ... */
+	KERNEL_EACH = 4,                /* whichever */
+	KERNEL_LEADING = 8,             /* of those before its own (attribute axis, else the second) */
+	KERNEL_FIRST = 16,              /* of the first */
+	KERNEL_CHUNKS = 32,             /* it has a form that sums in chunks */
+	KERNEL_RUNS = 64                /* the same of the axis that it counts along */
 };
 typedef struct Kernel {
 	const char *name;               /* as the row of the operator has it */
@@ -511,6 +526,7 @@ Role emit_own(const Emit *, const Role *);                   /* with the actions
 int  emit_schedule(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
 void emit_schedules(Emit *);                                 /* writes all */
 const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */
+void emit_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
 const char *emit_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
 const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
 const char *emit_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */

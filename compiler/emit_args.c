@@ -225,3 +225,16 @@ int64_t emit_const(const Node *n, int i, int64_t otherwise)
 	const Tensor *t = i < n->nin && n->in[i] ? in_const(n, i) : NULL;
 	return t ? tensor_int(t, 0) : otherwise;
 }
+
+int64_t emit_chunks(const Print *p, const char *file)
+{
+	int operand, axis;
+	int64_t n = chunks_of(p->n, p->e->tree.arena, &operand, &axis);
+	if (n > 1) {
+		Shape x = emit_in(p, operand);
+		n = n * x.d[axis] / p->n->in[operand]->type->dim[axis];
+	}
+	if (n > 1)
+		emit_file(p->e, file);
+	return n;
+}

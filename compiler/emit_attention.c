@@ -128,8 +128,8 @@ static void call_rotary(const Print *p)
 }
 
 const Kernel calls_attention[] = {
-	{ "attention", "attention", 15, can_attention, call_attention, false },
-	{ "attention_grad", "attention", 127, can_grad, call_attention_grad, false },
-	{ "rotary", "attention", 15, can_rotary, call_rotary, false },
+	{ "attention", "attention", 15, can_attention, call_attention, KERNEL_EACH },
+	{ "attention_grad", "attention", 127, can_grad, call_attention_grad, KERNEL_EACH },
+	{ "rotary", "attention", 15, can_rotary, call_rotary, KERNEL_EACH },
 	{ 0 },
 };

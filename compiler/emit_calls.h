@@ -44,6 +44,7 @@ void emit_type(const Print *, const Value *);                /* ", K_F32)": thei
 void emit_end(const Print *);                                /* ")" */
 
 void emit_need(const Print *, KWork);                        /* of scratch, by this call; the plan has room for the largest */
+int64_t emit_chunks(const Print *, const char *file);        /* of a sum, on this rank; more than 1: a kernel of this file is called.  1: it is not cut into any */
 
 /* What many kernels ask of a node. */
 bool emit_float(const Value *), emit_int64(const Value *);

@@ -63,12 +63,12 @@ static void call_cofactor(const Print *p)
 }
 
 const Kernel calls_cells[] = {
-	{ "lstm", "recurrent", 31, steps_plain, call_cells, false },
-	{ "lstm_grad", "recurrent", 255, can_grad, call_cells, false },
-	{ "gru", "recurrent", 31, steps_plain, call_cells, false },
-	{ "gru_grad", "recurrent", 127, can_grad, call_cells, false },
-	{ "rnn", "recurrent", 15, steps_plain, call_cells, false },
-	{ "rnn_grad", "recurrent", 31, can_grad, call_cells, false },
+	{ "lstm", "recurrent", 31, steps_plain, call_cells, KERNEL_EACH },
+	{ "lstm_grad", "recurrent", 255, can_grad, call_cells, KERNEL_EACH },
+	{ "gru", "recurrent", 31, steps_plain, call_cells, KERNEL_EACH },
+	{ "gru_grad", "recurrent", 127, can_grad, call_cells, KERNEL_EACH },
+	{ "rnn", "recurrent", 15, steps_plain, call_cells, KERNEL_EACH },
+	{ "rnn_grad", "recurrent", 31, can_grad, call_cells, KERNEL_EACH },
 	{ "det", "det", 1, can_det, call_det, false },
 	{ "cofactor", "det", 1, can_det, call_cofactor, false },
 	{ 0 },

@@ -41,14 +41,21 @@ static void call_gather_grad(const Print *p)
 	Shape y = emit_out(p, 0), i = emit_in(p, 2);
 	int axis = emit_axis(p->n, y.rank);
 	const char *first = emit_origin(p, p->make[0], axis);
-	bool single = emit_float(p->n->in[0]), part = single && strcmp(first, "0") != 0;
-	emit_call(p, part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
+	bool single = emit_float(p->n->in[0]), tree = single && opt.chunks, part = single && (tree || strcmp(first, "0") != 0);
+	int64_t chunks = tree ? emit_chunks(p, "index_tree") : 1;
+	if (tree) {
+		emit_file(p->e, "index_tree");
+		emit_need(p, k_work_lists(y.d[axis], emit_count(&i)));
+	}
+	emit_call(p, tree ? "k_gather_grad_tree_f32" : part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
 	emit_around(p, &y, axis);
 	emit_sizes(p, emit_count(&i));
 	if (part) {
 		text_add(p->t, ", %s", first);
 		emit_sizes(p, p->make[0]->v->type->dim[axis]);
 	}
+	if (tree)
+		emit_sizes(p, chunks);
 	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 }
 
@@ -172,15 +179,15 @@ static void call_compress(const Print *p)
 }
 
 const Kernel calls_index[] = {
-	{ "gather", "index", 3, emit_indexed, call_gather, KERNEL_COUNTS },
-	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, KERNEL_COUNTS },
-	{ "gather_grad", "typed", 5, can_grad, call_gather_grad, false },
-	{ "gather_elements", "index", 3, emit_indexed, call_gather_elements, false },
+	{ "gather", "index", 3, emit_indexed, call_gather, KERNEL_COUNTS | KERNEL_EACH },
+	{ "gather_grad", "index", 5, can_grad_float, call_gather_grad, KERNEL_COUNTS | KERNEL_EACH | KERNEL_CHUNKS | KERNEL_RUNS },
+	{ "gather_grad", "typed", 5, can_grad, call_gather_grad, KERNEL_EACH },
+	{ "gather_elements", "index", 3, emit_indexed, call_gather_elements, KERNEL_EACH },
 	{ "scatter_elements", "typed", 7, emit_indexed, call_scatter, false },
-	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, false },
+	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, KERNEL_EACH },
 	{ "gather_nd_grad", "typed", 5, can_grad, call_gather_nd_grad, false },
 	{ "scatter_nd", "typed", 7, emit_indexed, call_scatter_nd, false },
-	{ "one_hot", "any", 5, can_one_hot, call_one_hot, false },
-	{ "compress", "any", 3, emit_any, call_compress, false },
+	{ "one_hot", "any", 5, can_one_hot, call_one_hot, KERNEL_EACH },
+	{ "compress", "any", 3, emit_any, call_compress, KERNEL_EACH },
 	{ 0 },
 };

@@ -50,17 +50,19 @@ static void print_matrix(const Print *p, const Factor *f)
 static void print_product(const Print *p, const Product *x)
 {
 	bool single = emit_float(p->n->in[0]);
-	KCut cut = k_cut(x->m, x->n, x->k);
+	int64_t chunks = single ? emit_chunks(p, "matmul_tree") : 1;
+	KCut cut = chunks > 1 ? k_cut_tree(x->m, x->n, x->k, chunks) : k_cut(x->m, x->n, x->k);
 	if (single)
-		emit_need(p, k_work_matmul(cut, x->n, x->k));
-	text_add(p->t, "code = k_matmul%s(c, %s, %s, %s", single ? "_f32" : "", x->y, x->a, x->b);
+		emit_need(p, chunks > 1 ? k_work_matmul_tree(cut, x->n, x->k, chunks) : k_work_matmul(cut, x->n, x->k));
+	text_add(p->t, "code = k_matmul%s%s(c, %s, %s, %s", chunks > 1 ? "_tree" : "", single ? "_f32" : "", x->y, x->a, x->b);
 	emit_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);
 	print_matrix(p, &x->fb);
 	if (single)
-		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s)", cut.rows, cut.pass, cut.cols, p->epilogue ? p->epilogue : "NULL");
-	else
-		emit_type(p, p->n->in[0]);
+		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s", cut.rows, cut.pass, cut.cols, p->epilogue ? p->epilogue : "NULL");
+	if (chunks > 1)
+		emit_sizes(p, chunks);
+	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 	text_add(p->t, ";\n");
 }
 
@@ -150,9 +152,9 @@ static void call_matmul_over(const Print *p)
 }
 
 const Kernel calls_matmul[] = {
-	{ "matmul", "matmul", 3, can_float, call_matmul, true },
-	{ "matmul", "typed", 3, can_matmul, call_matmul, true },
-	{ "matmul_over", "matmul", 3, can_float, call_matmul_over, true },
-	{ "matmul_over", "typed", 3, can_matmul, call_matmul_over, true },
+	{ "matmul", "matmul", 3, can_float, call_matmul, KERNEL_SEVERAL | KERNEL_EACH | KERNEL_CHUNKS },
+	{ "matmul", "typed", 3, can_matmul, call_matmul, KERNEL_SEVERAL | KERNEL_EACH },
+	{ "matmul_over", "matmul", 3, can_float, call_matmul_over, KERNEL_SEVERAL | KERNEL_EACH | KERNEL_CHUNKS },
+	{ "matmul_over", "typed", 3, can_matmul, call_matmul_over, KERNEL_SEVERAL | KERNEL_EACH },
 	{ 0 },
 };

@@ -20,7 +20,7 @@ static bool can_loss(const Node *n)
 }
 
 /* What follows the pointers. */
-static void end_loss(const Print *p)
+static void end_loss(const Print *p, int64_t chunks)
 {
 	const char *r = attr_str(p->n, "reduction");
 	Shape x = emit_in(p, 0);
@@ -30,23 +30,41 @@ static void end_loss(const Print *p)
 		emit_sizes(p, attr_int(p->n, "ignore_index"));
 	else
 		text_add(p->t, ", INT64_MIN");
-	text_add(p->t, ", %s)", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
+	text_add(p->t, ", %s", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
+	if (chunks)
+		emit_sizes(p, chunks);
+	emit_end(p);
+}
+
+/* With opt.chunks the loss is a sum in chunks, and its gradient that of k_xent_both. */
+static int64_t loss_chunks(const Print *p)
+{
+	int64_t n = emit_chunks(p, "loss_tree");
+	if (opt.chunks)
+		emit_file(p->e, "loss_tree");
+	return n;
 }
 
 static void print_loss(const Print *p, const char *name, const char *results, const char *operands)
 {
 	emit_call(p, name, results, operands);
-	end_loss(p);
+	end_loss(p, 0);
 }
 
 static void call_xent(const Print *p)
 {
-	print_loss(p, "k_xent_f32", "012", "012");
+	int64_t chunks = loss_chunks(p);
+	emit_call(p, chunks > 1 ? "k_xent_tree_f32" : "k_xent_f32", "012", "012");
+	end_loss(p, chunks > 1 ? chunks : 0);
 }
 
 static void call_xent_grad(const Print *p)
 {
-	print_loss(p, "k_xent_grad_f32", "0", "01234");
+	Shape t = emit_in(p, 1);
+	loss_chunks(p);
+	if (opt.chunks)
+		emit_need(p, (KWork){ 12 * emit_count(&t), 0 });
+	print_loss(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "0", "01234");
 }
 
 static const Value *operand(const Node *n, int i)
@@ -74,13 +92,14 @@ static void call_xent_both(const Print *p)
 {
 	const Action *a = p->a;
 	Slot *const made[] = { a->make[0], a->make[2], a->make[3] };
-	text_add(p->t, "k_xent_both_f32(c");
+	int64_t chunks = loss_chunks(p);
+	text_add(p->t, chunks > 1 ? "k_xent_both_tree_f32(c" : "k_xent_both_f32(c");
 	for (int i = 0; i < 3; i++)
 		text_add(p->t, ", %s", emit_param(p, made[i], true));
 	for (int i = 0; i < 3; i++)
 		text_add(p->t, ", %s", emit_operand(p, i));
 	text_add(p->t, ", %s", emit_param(p, a->take[a->ntake - 1], false));
-	end_loss(p);
+	end_loss(p, chunks > 1 ? chunks : 0);
 }
 
 const KernelPair calls_pairs[] = {
@@ -191,8 +210,14 @@ static void print_grad(const Print *p, void (*sizes)(const Print *, const Shape 
 {
 	Shape x = emit_in(p, 1);
 	bool w = strstr(p->n->row->kernel, "_w") != NULL;
-	emit_call(p, emit_name(p), w ? "01" : "0", w ? "0134" : "01234");
+	int64_t chunks = w ? emit_chunks(p, "norm_tree") : 1;
+	emit_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : emit_name(p), w ? "01" : "0", w ? "0134" : "01234");
 	sizes(p, &x);
+	if (chunks > 1) {
+		Shape y = emit_out(p, 0);
+		emit_need(p, k_work_tree(2 * emit_count(&y), chunks));
+		emit_sizes(p, chunks);
+	}
 	emit_end(p);
 }
 
@@ -212,23 +237,23 @@ static void call_channels_grad(const Print *p)
 }
 
 const Kernel calls_norm[] = {
-	{ "softmax", "softmax", 1, emit_first_float, call_softmax, false },
-	{ "logsoftmax", "softmax", 1, emit_first_float, call_softmax, false },
-	{ "softmax_grad", "softmax", 3, emit_first_float, call_softmax, false },
-	{ "logsoftmax_grad", "softmax", 3, emit_first_float, call_softmax, false },
-	{ "softmax_xent", "loss", 7, can_loss, call_xent, false },
-	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, false },
-	{ "nll_loss", "loss", 7, can_loss, call_nll, false },
-	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, false },
-	{ "rmsnorm", "norm", 3, can_layernorm, call_rmsnorm, false },
-	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_rows_grad, false },
-	{ "layernorm_grad_w", "norm", 27, can_layernorm_grad, call_rows_grad, false },
-	{ "groupnorm", "norm", 7, can_groupnorm, call_groupnorm, false },
-	{ "instancenorm", "norm", 7, can_groupnorm, call_groupnorm, false },
-	{ "groupnorm_grad", "norm", 31, emit_all_float, call_groups_grad, false },
-	{ "groupnorm_grad_w", "norm", 27, emit_all_float, call_groups_grad, false },
-	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, false },
-	{ "batchnorm_grad", "norm", 31, emit_all_float, call_channels_grad, false },
-	{ "batchnorm_grad_w", "norm", 27, emit_all_float, call_channels_grad, false },
+	{ "softmax", "softmax", 1, emit_first_float, call_softmax, KERNEL_LEADING },
+	{ "logsoftmax", "softmax", 1, emit_first_float, call_softmax, KERNEL_LEADING },
+	{ "softmax_grad", "softmax", 3, emit_first_float, call_softmax, KERNEL_LEADING },
+	{ "logsoftmax_grad", "softmax", 3, emit_first_float, call_softmax, KERNEL_LEADING },
+	{ "softmax_xent", "loss", 7, can_loss, call_xent, KERNEL_LEADING | KERNEL_CHUNKS },
+	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, KERNEL_LEADING },
+	{ "nll_loss", "loss", 7, can_loss, call_nll, KERNEL_LEADING },
+	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, KERNEL_LEADING },
+	{ "rmsnorm", "norm", 3, can_layernorm, call_rmsnorm, KERNEL_LEADING },
+	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_rows_grad, KERNEL_LEADING },
+	{ "layernorm_grad_w", "norm", 27, can_layernorm_grad, call_rows_grad, KERNEL_LEADING | KERNEL_CHUNKS },
+	{ "groupnorm", "norm", 7, can_groupnorm, call_groupnorm, KERNEL_FIRST },
+	{ "instancenorm", "norm", 7, can_groupnorm, call_groupnorm, KERNEL_FIRST },
+	{ "groupnorm_grad", "norm", 31, emit_all_float, call_groups_grad, KERNEL_FIRST },
+	{ "groupnorm_grad_w", "norm", 27, emit_all_float, call_groups_grad, KERNEL_FIRST | KERNEL_CHUNKS },
+	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, KERNEL_EACH },
+	{ "batchnorm_grad", "norm", 31, emit_all_float, call_channels_grad, KERNEL_EACH },
+	{ "batchnorm_grad_w", "norm", 27, emit_all_float, call_channels_grad, KERNEL_EACH | KERNEL_CHUNKS },
 	{ 0 },
 };

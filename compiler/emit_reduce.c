@@ -4,18 +4,45 @@
 #include <ctype.h>
 #include <string.h>
 
+/* The same loops whatever a rank has of an axis: only axes that are 1 in the logical value vanish, and only those that are neighbours there are
+ * joined. */
+static void logical_loops(const Print *p, const Shape *x, const int64_t *st, const bool *gone, Loops *keep, Loops *over)
+{
+	for (int a = 0, last = -1; a < x->rank; a++) {
+		Loops *l = gone[a] ? over : keep;
+		if (p->n->in[0]->type->dim[a] == 1)
+			continue;
+		if (last < 0 || gone[last] != gone[a])
+			l->len[l->n++] = 1;
+		l->len[l->n - 1] *= x->d[a];
+		l->stride[l->n - 1] = st[a];
+		last = a;
+	}
+}
+
 static void print_reduce(const Print *p, const bool *gone, const char *how)
 {
 	Shape x = emit_in(p, 0);
 	bool single = emit_float(p->n->in[0]);
-	int64_t st[8];
+	int64_t st[8], chunks = single ? emit_chunks(p, "reduce_tree") : 1;
 	Loops keep = { 0 }, over = { 0 };
 	emit_strides(&x, st);
-	for (int a = 0; a < x.rank; a++)
+	for (int a = 0; a < x.rank && !opt.chunks; a++)
 		emit_loop(gone[a] ? &over : &keep, x.d[a], st[a]);
-	emit_call(p, single ? "k_reduce_f32" : "k_reduce", "0", "0");
+	if (opt.chunks)
+		logical_loops(p, &x, st, gone, &keep, &over);
+	emit_call(p, chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
 	emit_loops(p, &keep);
 	emit_loops(p, &over);
+	if (chunks > 1) {
+		int64_t n = 1;
+		for (int i = 0; i < keep.n; i++)
+			n *= keep.len[i];
+		emit_need(p, k_work_tree(n, chunks));
+		emit_sizes(p, chunks);
+		emit_end(p);
+		return;
+	}
 	text_add(p->t, ", %s", how);
 	single ? emit_end(p) : emit_type(p, p->n->in[0]);
 }
@@ -118,19 +145,19 @@ static void call_argmin(const Print *p)
 }
 
 /* Floats have a kernel of their own. */
-#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, false }, { NAME, "typed", 1, can_reduce_other, call_reduce, false }
+#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, KERNEL_EACH | KERNEL_CHUNKS }, { NAME, "typed", 1, can_reduce_other, call_reduce, KERNEL_EACH }
 
 const Kernel calls_reduce[] = {
-	{ "reduce_to", "reduce", 1, emit_first_float, call_reduce_to, false },
-	{ "reduce_to", "typed", 1, emit_any, call_reduce_to, false },
+	{ "reduce_to", "reduce", 1, emit_first_float, call_reduce_to, KERNEL_EACH | KERNEL_CHUNKS },
+	{ "reduce_to", "typed", 1, emit_any, call_reduce_to, KERNEL_EACH },
 	REDUCE("reduce_sum"),
 	REDUCE("reduce_mean"),
 	REDUCE("reduce_prod"),
 	REDUCE("reduce_max"),
 	REDUCE("reduce_min"),
-	{ "cumsum", "typed", 1, can_cumsum, call_cumsum, false },
-	{ "topk", "typed", 1, can_topk, call_topk, false },
-	{ "argmax", "typed", 1, emit_any, call_argmax, false },
-	{ "argmin", "typed", 1, emit_any, call_argmin, false },
+	{ "cumsum", "typed", 1, can_cumsum, call_cumsum, KERNEL_EACH },
+	{ "topk", "typed", 1, can_topk, call_topk, KERNEL_EACH },
+	{ "argmax", "typed", 1, emit_any, call_argmax, KERNEL_EACH },
+	{ "argmin", "typed", 1, emit_any, call_argmin, KERNEL_EACH },
 	{ 0 },
 };

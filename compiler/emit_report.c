@@ -58,7 +58,10 @@ void emit_report(const Emit *e)
 	const RankMemory m = emit_memory(e);
 	if (opt.dump_after)
 		return;
-	printf("%s: %d rank%s, %d role%s, %d actions\n", opt.out, p->world->nrank, p->world->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
+	printf("%s: %d rank%s, %d role%s, %d actions", opt.out, p->world->nrank, p->world->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
+	if (opt.chunks)
+		printf("; sums in %" PRId64 " chunks, so that any ranks give the same bits", opt.chunks);
+	putchar('\n');
 	printf("memory of a rank: %" PRId64 " bytes;", m.total);
 	if (l->peak >= 0)
 		printf(" most is in use at a%d:", l->peak);

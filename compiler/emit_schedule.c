@@ -49,7 +49,7 @@ const char *emit_param(const Print *p, const Slot *s, bool result)
 
 /* ---- functions ---- */
 
-static void use_file(Emit *e, const char *file)
+void emit_file(Emit *e, const char *file)
 {
 	Name f = name_of(file);
 	for (int i = 0; i < e->nkernel; i++)
@@ -125,7 +125,7 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 			continue;
 		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", emit_param(p, y, true),
 		         slot_elements(s->e->plan, y, s->rank));
-		use_file(s->e, "round");
+		emit_file(s->e, "round");
 		s->e->halves = true;
 	}
 }
@@ -187,11 +187,11 @@ static const char *body_of(Sched *s, const Action *a)
 	if (two) {
 		p.n = a->mate;
 		two->call(&p);
-		use_file(e, two->file);
+		emit_file(e, two->file);
 	}
 	if (k) {
 		k->call(&p);
-		use_file(e, k->file);
+		emit_file(e, k->file);
 	}
 	text_add(&t, several ? "" : ";\n");
 	round_results(s, &p, k);

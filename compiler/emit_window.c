@@ -79,14 +79,19 @@ static void print_conv(const Print *p, bool nd)
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
 	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
+	int64_t chunks = gw && !nd ? emit_chunks(p, "conv_tree") : 1;
 	Window v;
 	if (!nd && !window_read(p->n, x.rank - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
+		if (chunks > 1)
+			emit_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
 		emit_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
 	}
-	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s", nd ? "_nd" : "", k + strlen("conv"), nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
+	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), chunks > 1 ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
 	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
+	if (chunks > 1)
+		emit_sizes(p, chunks);
 	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
 }
 
@@ -241,20 +246,20 @@ static void call_roi_pool_grad(const Print *p)
 }
 
 const Kernel calls_window[] = {
-	{ "avgpool", "window", 1, can_nd, call_sumpool, false },
-	{ "avgpool_grad", "window", 1, can_nd, call_sumpool, false },
-	{ "sumpool", "window", 1, can_nd, call_sumpool, false },
-	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, false },
-	{ "conv", "conv", 7, can_plane, call_conv, false },
-	{ "conv", "window", 7, can_nd, call_conv_nd, false },
-	{ "conv_grad_x", "conv", 3, can_plane, call_conv, false },
-	{ "conv_grad_x", "window", 3, can_nd, call_conv_nd, false },
-	{ "conv_grad_w", "conv", 3, can_plane, call_conv, false },
-	{ "conv_grad_w", "window", 3, can_nd, call_conv_nd, false },
-	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, false },
-	{ "maxpool", "window", 1, can_maxpool_nd, call_maxpool_nd, false },
-	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, false },
-	{ "maxpool_grad", "window", 3, can_nd, call_maxpool_nd_grad, false },
+	{ "avgpool", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
+	{ "avgpool_grad", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
+	{ "sumpool", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
+	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
+	{ "conv", "conv", 7, can_plane, call_conv, KERNEL_FIRST },
+	{ "conv", "window", 7, can_nd, call_conv_nd, KERNEL_FIRST },
+	{ "conv_grad_x", "conv", 3, can_plane, call_conv, KERNEL_FIRST },
+	{ "conv_grad_x", "window", 3, can_nd, call_conv_nd, KERNEL_FIRST },
+	{ "conv_grad_w", "conv", 3, can_plane, call_conv, KERNEL_FIRST | KERNEL_CHUNKS },
+	{ "conv_grad_w", "window", 3, can_nd, call_conv_nd, KERNEL_FIRST },
+	{ "maxpool", "pool", 1, can_maxpool, call_maxpool, KERNEL_FIRST },
+	{ "maxpool", "window", 1, can_maxpool_nd, call_maxpool_nd, KERNEL_FIRST },
+	{ "maxpool_grad", "pool", 3, can_maxpool, call_maxpool_grad, KERNEL_FIRST },
+	{ "maxpool_grad", "window", 3, can_nd, call_maxpool_nd_grad, KERNEL_FIRST },
 	{ "roi_align", "roi", 7, can_roi, call_roi_align, false },
 	{ "roi_align_grad", "roi", 15, can_roi, call_roi_align_grad, false },
 	{ "max_roi_pool", "roi", 3, can_roi, call_roi_pool, false },

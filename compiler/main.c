@@ -18,12 +18,13 @@ typedef struct Option {
 	const char *help;
 } Option;
 
-static int set_dim(const char *), set_target(const char *), set_prefix(const char *);
+static int set_dim(const char *), set_target(const char *), set_prefix(const char *), set_deterministic(const char *);
 
 #define CAP(n, f, text) { "max-" n, "N", NUMBER, &limits.f, NULL, 0, INT64_MAX, text }
 static const Option options[] = {
 	{ "output", "DIR", TEXT, &opt.out, NULL, 0, 0, "write the program into DIR (also -o DIR)" },
 	{ "ranks", "N", NUMBER, &opt.ranks, NULL, 1, 65536, "spread the training step over N ranks" },
+	{ "deterministic", "any-ranks[:N]", FUNCTION, NULL, set_deterministic, 0, 0, "sums in N chunks (default 8), a power of two: 1, 2, 4 .. N ranks give the same bits" },
 	{ "machine", "FILE|NAME", TEXT, &opt.machine, NULL, 0, 0, "what devices and links can do: a file of figures, or cpu, a100x8, h100x8" },
 	{ "memory", "BYTES", NUMBER, &opt.memory, NULL, 1, INT64_MAX, "what a rank may use, whatever the machine says" },
 	{ "probe", NULL, FLAG, &opt.probe, NULL, 0, 0, "measure this computer and print a file for --machine" },
@@ -127,6 +128,19 @@ static int set_prefix(const char *s)
 		return usage("--prefix=%s: must be letters, digits and _, a letter first, at most 64", s);
 	opt.prefix = s;
 	return 0;
+}
+
+/* Transfers combine up to so many terms as one tree. */
+static int set_deterministic(const char *s)
+{
+	static const char any[] = "any-ranks";
+	size_t n = sizeof any - 1;
+	opt.chunks = CHUNKS;
+	if (strncmp(s, any, n) || (s[n] && s[n] != ':'))
+		return usage("--deterministic=%s: must be any-ranks or any-ranks:N", s);
+	if (s[n] && number("deterministic", s + n + 1, 1, CHUNKS_MOST, &opt.chunks))
+		return -1;
+	return opt.chunks & (opt.chunks - 1) ? usage("--deterministic=%s: the number of chunks must be a power of two", s) : 0;
 }
 
 static int set_target(const char *s)

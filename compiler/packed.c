@@ -90,7 +90,7 @@ int packed_run(Graph *g)
 {
 	Model *m = g->model;
 	Plan *p = m->plan;
-	if (m->main || p->main->cuda || p->world->nrank > 1)
+	if (m->main || p->main->cuda || p->world->nrank > 1 || opt.chunks)
 		return 0;               /* together with the main program */
 	choose(g, p, !p->training ? 0 : p->train.times ? p->train.times : 1, INT64_MAX / 2);
 	for (int i = 0; i < m->nothers; i++)

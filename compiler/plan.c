@@ -77,8 +77,12 @@ int plan_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	programs_pin(g->model);
-	if (check_static(g) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
+	if (check_static(g) || chunks_read(g->model) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
+	if (opt.chunks && p->main->cuda) {
+		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
+		return -1;
+	}
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
 	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
 }

@@ -127,6 +127,21 @@ static bool direct(const Transfer *t, const Form *from, const Form *to)
 	return t->local || (t->one_mesh && (!(t->axes & (t->axes - 1)) || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from))));
 }
 
+/* With opt.chunks terms are a tree whose branches are those of the major axis of the mesh: a minor axis is summed before it. */
+static bool out_of_turn(const Form *from, const Form *to)
+{
+	bool left = false;
+	for (int k = from->ndim - 1; opt.chunks && k >= 0; k--) {
+		if (from->cut[k].kind != FORM_P || from->mesh[k] == 1)
+			continue;
+		bool stays = k < to->ndim && to->cut[k].kind == FORM_P;
+		if (left && !stays)
+			return true;
+		left |= stays;
+	}
+	return false;
+}
+
 static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	static Form list[STOPS];
@@ -150,7 +165,7 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 	for (int at = 0; at != 1;) {
 		done[at] = true;
 		for (int i = 1; i < n; i++) {
-			if (done[i] || far[at] >= far[1])
+			if (done[i] || far[at] >= far[1] || out_of_turn(&list[i], &list[at]))
 				continue;
 			const Transfer *hop = transfer_of(&list[i], &list[at]);
 			double t = far[at] + transfer_time(hop, &list[i], &list[at], elem_bytes);

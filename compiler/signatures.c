@@ -142,7 +142,7 @@ static bool partial(const Node *n, const int *has)
 	return false;
 }
 
-static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **list, int *count)
+static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *a, Sig **list, int *count)
 {
 	Use *use = arena_array(a, Use, n->nin + n->nout + 1);
 	int *has = arena_array(a, int, n->nin + n->nout + 1);
@@ -160,7 +160,12 @@ static void split_factor(Node *n, const FactorRule *r, int f, Arena *a, Sig **li
 	for (int leaf = whole ? -1 : 0; leaf < leaves; leaf++) {
 		if (whole && leaf == 0 && use_count(use, has, n->nin + n->nout) == 1)
 			break;                  /* the same again */
+		int64_t of = 0;
+		if (opt.chunks && !chunks_allow(n, r, f, leaf, parts, &of))
+			continue;
 		Sig *s = new_sig(n, a, list, count);
+		s->cuts = of ? parts : 0;
+		s->of = of;
 		s->run = run;
 		s->define = define;
 		for (int i = 0; i < n->nin; i++)
@@ -187,6 +192,8 @@ static bool ranked(const Node *n)
 static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 {
 	int *group = arena_array(a, int, n->nin + 1), most = 0;
+	if (opt.chunks && !chunks_carry(n))
+		return;
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
 		most = group[i] > most ? group[i] : most;
@@ -217,7 +224,7 @@ Sig *sbp_signatures(Node *n, int parts, Arena *a, int *count)
 	const FactorRule *r = factor_rule(n, a);
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (r->len[f] > 1)
-			split_factor(n, r, f, a, &list, count);
+			split_factor(n, r, f, parts, a, &list, count);
 	if (node_is(n, "sbpcc.Zeros")) {          /* any part of it, and any term of it, is zero */
 		for (int k = 0; k < n->out[0]->type->rank; k++)
 			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
@@ -259,8 +266,14 @@ static bool together(const Node *n, const Sig *const *sig, int ndim, Arena *a, N
 	*nd = (NdSig){ .ndim = ndim, .in = arena_array(a, Sbp *, n->nin + 1), .out = arena_array(a, Sbp *, n->nout + 1) };
 	memcpy(nd->sig, sig, (size_t)ndim * sizeof *sig);
 	bool run = false;
-	for (int k = 0; k < ndim; k++)
+	int64_t cuts = 1, of = 0;
+	for (int k = 0; k < ndim; k++) {
 		run |= sig[k]->run;
+		cuts *= sig[k]->cuts ? sig[k]->cuts : 1;
+		of = sig[k]->of ? sig[k]->of : of;
+	}
+	if (of && of % cuts)
+		return false;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		bool out = i >= n->nin;
 		int at = out ? i - n->nin : i;

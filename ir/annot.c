@@ -30,6 +30,7 @@ static const Form forms[] = {
 	{ "@", "state",     "names:names*",                                               "these initialisers are kept but not trained", ON_MODEL },
 	{ "@", "freeze",    "names:names*",                                               "these parameters stay as they are", ON_MODEL },
 	{ "@", "batchnorm", "names:names* frozen:flag",                                   "batch normalisation that keeps its stored statistics", ON_MODEL },
+	{ "@", "any_ranks", "chunks:count",                                               "sums in so many chunks (8), a power of two: 1, 2, 4 .. as many ranks give the same bits", ON_MODEL },
 	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
 	{ "@", "program",   "name:eval|infer!",                                           "a dump: what follows is this other program of the model", ON_MODEL },
 	/* nodes and groups of nodes */

@@ -29,6 +29,11 @@ INLINE void ask(Ahead *n)
 }
 
 typedef GemmTile Tile;
+
+/* A tile whose k has chunks: how many there are in this block and how long they are; sums of earlier chunks that are added then, rows `row` apart. */
+typedef struct GemmTree { int64_t chunks, len, row; const float *add[GEMM_LEVELS]; int nadd; } GemmTree;
+typedef void TreeTile(const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y, int64_t yrow, float *keep);
+typedef void TreeStrip(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y, int64_t yrow, Ahead *next);
 typedef void Keep(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *to);
 typedef void Strip(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, Ahead *next);
 
@@ -41,6 +46,8 @@ typedef struct Kind {
 	Keep *keep;                     /* mr rows, and b is packed */
 	Strip *strip;                   /* any number of times mr rows */
 	Turn *turn;
+	TreeTile *const *tree;          /* by rows; keep: mr rows, and b is packed */
+	TreeStrip *tree_strip;
 } Kind;
 
 /* ---- plain C ---- */
@@ -129,10 +136,10 @@ static AVX2 void turn_avx2(float *to, const float *x, int64_t apart, int64_t cou
 static const Kind *kind_of(RtIsa isa)
 {
 	static const Kind kinds[] = {
-		{ 4, 8, tiles_plain, keep_plain, strip_plain, turn_plain },
+		{ 4, 8, tiles_plain, keep_plain, strip_plain, turn_plain, trees_plain, tree_strip_plain },
 #if defined(__x86_64__)
-		{ 6, 16, tiles_avx2, keep_avx2, strip_avx2, turn_avx2 },
-		{ 14, 32, tiles_avx512, keep_avx512, strip_avx512, turn_avx2 },
+		{ 6, 16, tiles_avx2, keep_avx2, strip_avx2, turn_avx2, trees_avx2, tree_strip_avx2 },
+		{ 14, 32, tiles_avx512, keep_avx512, strip_avx512, turn_avx2, trees_avx512, tree_strip_avx512 },
 #endif
 	};
 	size_t i = (size_t)isa;
@@ -334,21 +341,27 @@ static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, flo
 }
 
 /* The panel at column `col` of the block of k from `from` on, when all of b is packed. */
-static int64_t panel_at(const Kind *kind, const Gemm *g, int64_t col, int64_t from)
+static int64_t panel_at(const Kind *kind, const Gemm *g, int64_t col, int64_t from, int64_t len)
 {
-	return (g->n + kind->nr - 1) / kind->nr * kind->nr * from + col * least(GEMM_K, g->k - from);
+	return (g->n + kind->nr - 1) / kind->nr * kind->nr * from + col * len;
 }
+
+#include "gemm_tree.h"
 
 /* The first of its rows pack b for the others. */
 static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows, float *work)
 {
 	float *pa = work, *pb = work + GEMM_ROWS * GEMM_K + 32;
 	int64_t apart = b->rows > rows ? least(GEMM_K, g->k) : 0;
+	if (g->chunks > 1) {
+		tree_block(kind, g, b, rows, work);
+		return;
+	}
 	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K)
 		for (int64_t i = 0; i < b->rows; i += rows) {
 			Block some = { b->batch, b->row + i, least(rows, b->rows - i), b->col, b->cols };
 			if (g->packed)
-				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from), least(GEMM_K, g->k - from), true, from);
+				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from, least(GEMM_K, g->k - from)), least(GEMM_K, g->k - from), true, from);
 			else
 				pass(kind, g, &some, pa, pb, apart, i > 0, from);
 		}
@@ -424,15 +437,15 @@ static void pack_panels(void *arg, int64_t lo, int64_t hi, int thread)
 	int64_t nr = p->kind->nr, count = parts(g->n, nr);
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
-		int64_t col = i % count * nr, from = i / count * GEMM_K;
-		pack(p->kind, &g->b, p->to + panel_at(p->kind, g, col, from), 0, col, least(nr, g->n - col), nr, from, least(GEMM_K, g->k - from));
+		int64_t col = i % count * nr, len, from = block_from(g, i / count, &len);
+		pack(p->kind, &g->b, p->to + panel_at(p->kind, g, col, from, len), 0, col, least(nr, g->n - col), nr, from, len);
 	}
 }
 
 void gemm_pack(Ctx *c, const Gemm *g, float *to)
 {
 	Packing p = { g, kind_of(c->isa), to };
-	rt_parallel(c, parts(g->n, p.kind->nr) * parts(g->k, GEMM_K), 4, pack_panels, &p);
+	rt_parallel(c, parts(g->n, p.kind->nr) * (g->chunks > 1 ? gemm_deep(g->k, g->chunks).blocks : parts(g->k, GEMM_K)), 4, pack_panels, &p);
 }
 
 void gemm_one(RtIsa isa, const Gemm *g, float *work)

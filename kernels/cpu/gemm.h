@@ -40,6 +40,8 @@ typedef struct Gemm {
 	const KEpilogue *e;             /* y is dense, if there is one */
 	const float *packed;            /* all of b as gemm_pack leaves it; NULL: b is packed on the way.  One batch */
 	KCut cut;                       /* zeros: b is packed for GEMM_ROWS rows at a time, which takes GEMM_WORK bytes of each thread */
+	int64_t chunks;                 /* a power of two that divides k: so many parts of k are summed apart and combined as a tree (gemm_tree.h); 0, 1: not.
+	                                 * Then there is a cut, no store and nothing to add to, and each thread has gemm_tree_bytes */
 } Gemm;
 
 void gemm_run(Ctx *, const Gemm *);
@@ -60,6 +62,33 @@ static inline int64_t gemm_bytes(KCut cut, int64_t n, int64_t k)
 {
 	int64_t cols = cut.cols < n ? cut.cols : n, width = (cols + GEMM_WIDTH - 1) / GEMM_WIDTH * GEMM_WIDTH, deep = k < GEMM_K ? k : GEMM_K;
 	return cut.pass > cut.rows ? (GEMM_ROWS * GEMM_K + 32 + deep * width) * 4 : GEMM_WORK;
+}
+
+/* How k is walked when it has chunks.  A block, packed at once, is `each` chunks, or one of `parts` of a chunk; `blocks` of them in all.  Sums of
+ * whole chunks wait in `waits` copies of a block of y until their neighbours are there. */
+enum { GEMM_LEVELS = 8, GEMM_DEEP = 384 };
+typedef struct GemmDeep { int64_t chunk, each, parts, len, blocks; int levels, waits; } GemmDeep;
+static inline GemmDeep gemm_deep(int64_t k, int64_t chunks)
+{
+	GemmDeep d = { .chunk = k / chunks, .each = 1, .parts = 1 };
+	while (2 * d.each <= chunks && 2 * d.each * d.chunk <= GEMM_DEEP && 2 * d.each <= 1 << GEMM_LEVELS)
+		d.each *= 2;
+	if (d.chunk > GEMM_DEEP)
+		d.parts = (d.chunk + GEMM_DEEP - 1) / GEMM_DEEP;
+	d.len = d.parts > 1 ? (d.chunk + d.parts - 1) / d.parts : d.each * d.chunk;
+	d.blocks = chunks / d.each * d.parts;
+	while ((int64_t)1 << d.levels < chunks / d.each)
+		d.levels++;
+	d.waits = d.levels + (d.parts > 1);
+	return d;
+}
+
+/* Bytes of scratch of each thread then. */
+static inline int64_t gemm_tree_bytes(KCut cut, int64_t n, int64_t k, int64_t chunks)
+{
+	GemmDeep d = gemm_deep(k, chunks);
+	int64_t cols = (cut.cols < n ? cut.cols : n) + 128;
+	return 4 * (GEMM_ROWS * GEMM_K + 32 + d.len * (cut.pass > cut.rows ? cols : GEMM_WIDTH) + 32 + d.waits * (cut.pass + 16) * cols);
 }
 
 /* For packers: `count` rows of x, `apart` from each other and `len` long, become the first columns of to[len][width]. */

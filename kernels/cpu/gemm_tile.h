@@ -39,10 +39,129 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 		}
 }
 
+/* One element of k. */
+INLINE TARGET void NAME(one)(int rows, V sum[MR][NV], const float *a, const float *b, float *keep)
+{
+	V row[NV];
+	UNROLL for (int j = 0; j < NV; j++)
+		row[j] = LOAD(b + j * LANES);
+	UNROLL for (int j = 0; j < NV && keep; j++)
+		STORE(keep + j * LANES, row[j]);
+	UNROLL for (int i = 0; i < rows; i++) {
+		V f = SPREAD(a + i);
+		UNROLL for (int j = 0; j < NV; j++)
+			sum[i][j] = FMA(f, row[j], sum[i][j]);
+	}
+}
+
+/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at t->add.  keep as above.  Chunks
+ * are short: several elements at a time leave so few branches that they are foreseen. */
+INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+{
+	enum { SOME = 8 };
+	V sum[MR][NV], under[GEMM_LEVELS][MR][NV];
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < NV * LANES; j += 16)
+			__builtin_prefetch(y + i * yrow + j, 1, 3);
+	for (int n = 0; n < t->nadd; n++)
+		UNROLL for (int i = 0; i < rows; i++)
+			UNROLL for (int j = 0; j < NV * LANES; j += 16)
+				__builtin_prefetch(t->add[n] + at + i * t->row + j, 0, 3);
+	for (int64_t c = 0, len = t->len;; c++) {
+		int64_t p = 0;
+		UNROLL for (int i = 0; i < rows; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = ZERO();
+		for (; p + SOME <= len; p += SOME) {
+			UNROLL for (int q = 0; q < SOME; q++, b += bs)
+				NAME(one)(rows, sum, a + q * rows, b, keep ? keep + q * NV * LANES : NULL);
+			a += SOME * rows;
+			keep = keep ? keep + SOME * NV * LANES : NULL;
+		}
+		for (; p < len; p++) {
+			NAME(one)(rows, sum, a, b, keep);
+			a += rows;
+			b += bs;
+			keep = keep ? keep + NV * LANES : NULL;
+		}
+		int l = 0;
+		for (; c >> l & 1; l++)
+			UNROLL for (int i = 0; i < rows; i++)
+				UNROLL for (int j = 0; j < NV; j++)
+					sum[i][j] = ADD(under[l][i][j], sum[i][j]);
+		if (c + 1 == t->chunks)
+			break;
+		UNROLL for (int i = 0; i < rows; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				under[l][i][j] = sum[i][j];
+	}
+	for (int n = 0; n < t->nadd; n++)
+		UNROLL for (int i = 0; i < rows; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = ADD(LOAD(t->add[n] + at + i * t->row + j * LANES), sum[i][j]);
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			STORE(y + i * yrow + j * LANES, sum[i][j]);
+}
+
+/* Rows from .. from + n - 1 of a tile of MR, two chunks at a time: their sums meet in registers. */
+INLINE TARGET void NAME(pairs)(int from, int n, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+{
+	enum { SOME = 4 };
+	V sum[MR][NV], other[MR][NV], under[GEMM_LEVELS][(MR + 1) / 2][NV];
+	int64_t len = t->len;
+	a += from;
+	for (int64_t c = 0;; c += 2) {
+		const float *a2 = a + len * MR, *b2 = b + len * bs;
+		int64_t p = 0;
+		UNROLL for (int i = 0; i < n; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = other[i][j] = ZERO();
+		for (; p + SOME <= len; p += SOME) {
+			UNROLL for (int q = 0; q < SOME; q++, b += bs, b2 += bs) {
+				NAME(one)(n, sum, a + q * MR, b, NULL);
+				NAME(one)(n, other, a2 + q * MR, b2, NULL);
+			}
+			a += SOME * MR;
+			a2 += SOME * MR;
+		}
+		for (; p < len; p++, a += MR, a2 += MR, b += bs, b2 += bs) {
+			NAME(one)(n, sum, a, b, NULL);
+			NAME(one)(n, other, a2, b2, NULL);
+		}
+		a = a2, b = b2;
+		UNROLL for (int i = 0; i < n; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = ADD(sum[i][j], other[i][j]);
+		int l = 0;
+		for (; c >> (l + 1) & 1; l++)
+			UNROLL for (int i = 0; i < n; i++)
+				UNROLL for (int j = 0; j < NV; j++)
+					sum[i][j] = ADD(under[l][i][j], sum[i][j]);
+		if (c + 2 == t->chunks)
+			break;
+		UNROLL for (int i = 0; i < n; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				under[l][i][j] = sum[i][j];
+	}
+	for (int k = 0; k < t->nadd; k++)
+		UNROLL for (int i = 0; i < n; i++)
+			UNROLL for (int j = 0; j < NV; j++)
+				sum[i][j] = ADD(LOAD(t->add[k] + at + (from + i) * t->row + j * LANES), sum[i][j]);
+	UNROLL for (int i = 0; i < n; i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			STORE(y + (from + i) * yrow + j * LANES, sum[i][j]);
+}
+
 #define ROWS(n) \
 	static TARGET void NAME(tile##n)(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add) \
 	{ \
 		NAME(tile)(n, a, b, bs, k, y, yrow, add, NULL); \
+	} \
+	static TARGET void NAME(tree##n)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep) \
+	{ \
+		(void)keep; \
+		NAME(tree)(n, a, b, bs, t, at, y, yrow, NULL); \
 	}
 ROWS(1) ROWS(2) ROWS(3)
 #if MR >= 6
@@ -72,6 +191,34 @@ static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_
 	NAME(tile)(MR, a, b, bs, k, y, yrow, add, to);
 }
 
+static TARGET void NAME(tree_keep)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+{
+	NAME(tree)(MR, a, b, bs, t, at, y, yrow, keep);
+}
+
+static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, Ahead *next)
+{
+	for (; tiles > 0; tiles--, a += MR * t->chunks * t->len, y += MR * yrow, at += MR * t->row) {
+		ask(next);
+		if (t->chunks == 1) {
+			NAME(tree)(MR, a, b, bs, t, at, y, yrow, NULL);
+			continue;
+		}
+		UNROLL for (int i = 0; i < MR; i++)
+			__builtin_prefetch(y + i * yrow, 1, 3);
+		NAME(pairs)(0, MR / 2, a, b, bs, t, at, y, yrow);
+		NAME(pairs)(MR / 2, MR - MR / 2, a, b, bs, t, at, y, yrow);
+	}
+}
+
+static void NAME(tree_whole)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+{
+	if (keep)
+		NAME(tree_keep)(a, b, bs, t, at, y, yrow, keep);
+	else
+		NAME(tree_strip)(1, a, b, bs, t, at, y, yrow, &(Ahead){ 0 });
+}
+
 static Tile *const NAME(tiles)[] = {
 	NULL, NAME(tile1), NAME(tile2), NAME(tile3),
 #if MR >= 6
@@ -81,6 +228,17 @@ static Tile *const NAME(tiles)[] = {
 	NAME(tile6), NAME(tile7), NAME(tile8), NAME(tile9), NAME(tile10), NAME(tile11), NAME(tile12), NAME(tile13),
 #endif
 	NAME(whole),
+};
+
+static TreeTile *const NAME(trees)[] = {
+	NULL, NAME(tree1), NAME(tree2), NAME(tree3),
+#if MR >= 6
+	NAME(tree4), NAME(tree5),
+#endif
+#if MR >= 14
+	NAME(tree6), NAME(tree7), NAME(tree8), NAME(tree9), NAME(tree10), NAME(tree11), NAME(tree12), NAME(tree13),
+#endif
+	NAME(tree_whole),
 };
 
 #undef ROWS

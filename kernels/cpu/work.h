@@ -9,6 +9,7 @@
 
 #include "gemm.h"
 #include "lay.h"
+#include "tree.h"
 
 typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
 
@@ -33,6 +34,29 @@ static inline KWork k_work_matmul(KCut cut, int64_t n, int64_t k)
 	return (KWork){ 0, gemm_bytes(cut, n, k) };
 }
 
+/* The same where k has chunks: with y lie the copies of it in which sums wait. */
+static inline KCut k_cut_tree(int64_t m, int64_t n, int64_t k, int64_t chunks)
+{
+	enum { SUMS = GEMM_COLS << 10 };
+	KCut c = k_cut(m, n, k);
+	GemmDeep d = gemm_deep(k, chunks);
+	int64_t most = c.cols ? SUMS / (1 + d.waits) / c.cols : m;
+	if (d.len > GEMM_K) {                   /* as much of a stays near */
+		int64_t rows = GEMM_ROWS * GEMM_K / d.len - 14, many = (m + rows - 1) / rows;
+		c.rows = (m + many - 1) / many;
+	}
+	if (m > most && d.blocks > 1) {
+		int64_t turns = (m + most - 1) / most;
+		c.pass = (m + turns - 1) / turns;
+	}
+	return c;
+}
+
+static inline KWork k_work_matmul_tree(KCut cut, int64_t n, int64_t k, int64_t chunks)
+{
+	return (KWork){ 0, gemm_tree_bytes(cut, n, k, chunks) };
+}
+
 /* Planes laid out, or transformed tiles and weights. */
 typedef enum { K_CONV, K_CONV_GRAD_X, K_CONV_GRAD_W } KConv;
 
@@ -45,6 +69,29 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 	bool gx = way == K_CONV_GRAD_X, gw = way == K_CONV_GRAD_W;
 	int64_t apart = gx ? winograd_apart(batch, v->in[0], v->in[1]) : winograd_apart(batch, v->out[0], v->out[1]), each = winograd_each(apart);
 	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
+}
+
+/* Scratch of sums that wait (tree.h): n numbers each, alone or behind what a kernel takes of one chunk. */
+static inline KWork k_work_tree(int64_t n, int64_t chunks)
+{
+	return (KWork){ 4 * n * tree_waits(chunks), 0 };
+}
+
+static inline int64_t k_work_behind(KWork w)
+{
+	return (w.shared + 63) / 64 * 64;
+}
+
+static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout, int64_t chunks)
+{
+	KWork w = k_work_conv(K_CONV_GRAD_W, v, batch / chunks, groups, cin, cout);
+	return (KWork){ k_work_behind(w) + k_work_tree(groups * cout * cin * v->k[0] * v->k[1], chunks).shared, w.each };
+}
+
+/* Lists of places by row. */
+static inline KWork k_work_lists(int64_t rows, int64_t places)
+{
+	return (KWork){ 8 * (rows + places), 0 };
 }
 
 /* Blocks of queries and keys: rows and widths of tiles go into them, and heads wider than a few hundred have smaller ones, down to a
