@@ -5,10 +5,19 @@
  * for it is moved in any case. */
 #include "compiler.h"
 
+/* A form has so many axes. */
+static int check_axes(const Value *v)
+{
+	if (v->type->rank <= FORM_AXES)
+		return 0;
+	err_at(v->loc, "%s has %d axes; this back end takes up to %d", v->name, v->type->rank, FORM_AXES);
+	return -1;
+}
+
 static int check_shape(const Value *v)
 {
 	if (v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0)
-		return 0;
+		return check_axes(v);
 	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
 	for (int k = 0; v->type && k < v->type->rank; k++)
 		if (dim_symbolic(v->type->dim[k])) {

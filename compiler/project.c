@@ -159,10 +159,6 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 		return 0;
 	Slot *s = arena_new(g->arena, Slot);
 	const Type *t = v->type;
-	if (t->rank > 8) {
-		err_at(v->loc, "%s has %d axes; this back end takes up to 8", v->name, t->rank);
-		return -1;
-	}
 	const Value *same = programs_same(g->model, v);
 	const Slot *old = same ? plan_slot(g->model->main->plan, same) : NULL;
 	s->v = v;

@@ -496,6 +496,8 @@ static void tile(Made *m)
 	}
 	for (int k = 0; k < v.rank; k++)
 		v.dim[k] *= by[k] = upto(m, 3) ? 1 : 2;
+	if (v.rank > 4)                 /* its gradient has twice as many axes, and a form has at most 8 */
+		return;
 	line(m, v.rank, v.dim, 1, &a, "Tile(%s, %s)", name(m, a), list(by, v.rank));
 }
 
