@@ -145,9 +145,13 @@ Slot *slot_value(Slot *s)
 	return s;
 }
 
-/* A node that only sees its operand as another shape: the bytes of a part stay where they are, in their order. */
+/* A node that only sees its operand as another shape, or a transfer between forms of which every rank holds the same: the bytes of a part stay
+ * where they are, in their order. */
 static bool only_sees(const Plan *p, const Node *n)
 {
+	const Slot *x = plan_slot(p, n->in[0]), *y = plan_slot(p, n->out[0]);
+	if (emit_boxing(n))
+		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
 	return n->row->kernel && !strcmp(n->row->kernel, "copy") && plan_slot(p, n->in[0]) && !n->out[0]->into &&
 	       plan_slot(p, n->in[0])->bytes == plan_slot(p, n->out[0])->bytes;
 }

@@ -233,7 +233,7 @@ static bool is_place(const Arg *a)
 	return is_word(a) || (a->kind == ARG_INDEX && a->narg);
 }
 
-/* S(axis), S(axis/factor), B, P, P(sum), P(max), P(min), P(prod), and _ for free. */
+/* S(axis), S(axis/factor), S(axis, reach(...)) of operands of windows, B, P, P(sum), P(max), P(min), P(prod), and _ for free. */
 static bool is_sbp(const Arg *a)
 {
 	const Arg *x = a->arg;

@@ -33,6 +33,8 @@ both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its 
 both data 2 net.ir --ranks=2
 both tensor 4 tensor.ir
 both zero 3 zero.ir
+printf '%s\n' '@mesh(m, cpu, [3])' '@pin("image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad", sbp: [S(2)])' >space.ir
+both space 3 "$ROOT/examples/cnn.ir" --place=space.ir --train='data: points(classes: 2), batch: 4, steps: 20'
 
 # Each goes on from what the other has saved; another plan and another number of ranks, too.
 data/trainer --checkpoint=a --steps=14 >log 2>&1 && run 2 data.mpi/trainer --checkpoint=b --steps=14 >log 2>&1

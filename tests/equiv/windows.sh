@@ -1,0 +1,24 @@
+# Windows of all kinds (windows.ir), cut along the first axis that they move along: several ranks lose what one rank loses, and a plan whose
+# transfers are strips reads back as itself.  With --long on more numbers of ranks.
+# seconds: 600
+model=$HERE/windows.ir
+rows='"image", "r?", "r?.grad", "t?", "t?.grad", "s1", "s1.grad", "s3", "s3.grad"'
+build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
+	rm -rf new
+	"$SBPCC" "$@" -o new >log 2>&1 || return 1
+	(cd new && find . -type f) | while read -r g; do
+		cmp -s "new/$g" "tree/$g" || { mkdir -p "tree/$(dirname "$g")" && cp "new/$g" "tree/$g"; }
+	done
+	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
+}
+losses() { tree/trainer --every=1 2>err | grep -o '^step *[0-9]* *loss [^ ]*'; }
+build "$model" && losses >one.txt && [ "$(wc -l <one.txt)" = 8 ] || { echo "not ok one: $(head -n 1 log err)" && exit; }
+for n in 3 ${LONG:+2 4 7}; do
+	printf '@mesh(m, cpu, [%s])\n@pin(%s, sbp: [S(2)])\n' "$n" "$rows" >plan.ir
+	build "$model" --place=plan.ir --explain || { echo "not ok on-$n: $(head -n 1 log)" && continue; }
+	losses >many.txt
+	paste one.txt many.txt | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-5 * $4 + 1e-6 || $8 == "") bad = 1; k++ } END { exit bad || k != 8 }' &&
+		echo "ok on-$n" || { echo "not ok on-$n: losses differ from one rank's $(head -n 1 err)" && paste one.txt many.txt | head -n 4; }
+	"$SBPCC" "$model" --place=plan.ir --dump-after=boxing --stop-after=boxing >dump.ir 2>log && "$SBPCC" dump.ir --dump-after=boxing --stop-after=boxing >again.ir 2>log
+	grep -q 'reach(' dump.ir && cmp dump.ir again.ir >why && echo "ok read-back-$n" || echo "not ok read-back-$n: $(head -n 1 log why)"
+done
