@@ -323,6 +323,8 @@ static void settle(Assign *s, const int *choice)
 		if (v->def || v->init || v->input)
 			sbp_note(g, v, s->mesh);
 	}
+	for (int i = 0; i < g->nnode; i++)      /* define.c replaces these */
+		g->node[i]->mark = sbp_defines(&s->ways.way[i]->sig[choice[i]], s->mesh);
 }
 
 static double now(void)

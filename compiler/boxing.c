@@ -269,7 +269,7 @@ static void box_node(Boxing *b, Node *n)
 {
 	Graph *g = b->g;
 	Place *place = n->place;
-	const NdSig *s = is_box(n) ? NULL : sbp_choose(n, place->mesh, g->scratch);
+	const NdSig *s = is_box(n) ? NULL : sbp_choose(n, place->mesh, false, g->scratch);
 	Cause c = { n->loc, n->from, n };
 	n->mark = 0;
 	for (int k = 0; s && k < n->nin; k++)

@@ -44,6 +44,8 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
 			t += moved(n->out[i], &s->out[i], m, k, true);
+	if (s->define)                          /* its reductions are waited for */
+		t += 4 * figures.axis[k].latency;
 	return t + cost_node(n, split ? 1.0 / parts : 1.0);
 }
 
@@ -53,12 +55,12 @@ static bool served_one(const Value *v, const Sbp *s)
 	return s->kind != SBP_P || dtype_is_float(v->type->elem);
 }
 
-bool sbp_served(const Node *n, const Sig *s, int parts)
+bool sbp_served(const Node *n, const Sig *s)
 {
-	if (s->define || (s->run && !n->row->random))
+	if ((s->counted || (s->run && !n->row->random)) && !emit_counts(n))
 		return false;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && (!served_one(n->in[i], &s->in[i]) || (s->in[i].kind == SBP_S && n->in[i]->type->dim[s->in[i].axis] < parts)))
+		if (n->in[i] && !served_one(n->in[i], &s->in[i]))
 			return false;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && !served_one(n->out[i], &s->out[i]))
@@ -66,7 +68,7 @@ bool sbp_served(const Node *n, const Sig *s, int parts)
 	return true;
 }
 
-NdSig *sbp_choose(Node *n, const Mesh *m, Arena *a)
+NdSig *sbp_choose(Node *n, const Mesh *m, bool define, Arena *a)
 {
 	Sig *list[MESH_DIMS];
 	double *cost[MESH_DIMS], least = INFINITY;
@@ -78,7 +80,7 @@ NdSig *sbp_choose(Node *n, const Mesh *m, Arena *a)
 		list[k] = sbp_signatures(n, m->dim[k], a, &len[k]);
 		cost[k] = arena_array(a, double, len[k]);
 		for (int i = 0; i < len[k]; i++) {
-			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &list[k][i], k) && (pin || sbp_served(n, &list[k][i], m->dim[k])));
+			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &list[k][i], k) && (pin || sbp_served(n, &list[k][i])) && (define || !list[k][i].define));
 			cost[k][i] = may ? price(n, &list[k][i], m, k) : INFINITY;
 			if (cost[k][i] < best) {
 				best = cost[k][i];

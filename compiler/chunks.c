@@ -39,7 +39,7 @@ static bool summed(const Node *n, const FactorRule *r, int f)
 static int declared(const Node *n, const FactorRule *r)
 {
 	for (int f = 0; f < r->nfactor; f++)
-		if (r->len[f] > 1 && summed(n, r, f) && !(f < 64 && (r->defined | r->runs) >> f & 1))
+		if (r->len[f] > 1 && summed(n, r, f) && !(f < 64 && (r->defined | r->runs | r->counted) >> f & 1))
 			return f;
 	return -1;
 }

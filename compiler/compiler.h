@@ -126,6 +126,7 @@ void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an an
 typedef struct Sig {                                         /* along one axis of a mesh */
 	Sbp *in, *out;
 	bool run;                       /* a rank's part is one run, for its kernel counts from there */
+	bool counted;                   /* its kernel divides by how many all ranks have */
 	bool define;                    /* the node is replaced by its definition, in which its operands and results lie like this */
 	int64_t cuts, of;               /* with opt.chunks: into how many parts it cuts so many chunks of a sum; 0: it cuts none */
 } Sig;
@@ -134,6 +135,7 @@ Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" i
 NdSig *sbp_product(Node *, const Mesh *, Arena *, int *n);   /* all mixtures of these along the axes of a mesh that forms can say */
 NdSig *sbp_together(const Node *, const Sig *const *, int ndim, Arena *);        /* one of them; NULL: no form can say it */
 bool   sbp_can(const Sbp *, int ndim);                       /* a form can say it */
+bool   sbp_leaves(const FactorRule *, int operand, const Value *, int factor, int *axis, int *from, int *n);    /* which factors of an axis stand for one of the rule */
 bool   sbp_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
 const char *sbp_sig_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
 
@@ -158,11 +160,16 @@ bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* alon
 int    sbp_solve(Graph *, const Plan *, const Mesh *);       /* of the values that are made and held there */
 
 /* choice.c: one signature for a node. */
-bool   sbp_served(const Node *, const Sig *, int parts);     /* the passes behind this one can hold and run it */
-NdSig *sbp_choose(Node *, const Mesh *, Arena *);            /* the cheapest, given operands and settled results */
+bool   sbp_served(const Node *, const Sig *);                /* the passes behind this one can hold and run it */
+NdSig *sbp_choose(Node *, const Mesh *, bool define, Arena *);   /* the cheapest, given operands and settled results; define: it may be replaced by its definition */
 
 /* define.c: nodes that run by their definitions. */
-int define_nodes(Graph *);                                   /* after the SBP of every value is chosen; -1 after explaining */
+int define_nodes(Graph *);                                   /* those that are marked, after the SBP of every value is chosen; -1 after explaining */
+typedef struct Definition Definition;                        /* of a node, written out on its own */
+Definition *define_open(const Node *);
+double define_cost(Definition *, const NdSig *, const Mesh *);       /* seconds by a signature that takes the definition */
+void define_close(Definition *);
+bool sbp_defines(const NdSig *, const Mesh *);               /* does it? */
 
 /* local.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
@@ -496,6 +503,7 @@ void emit_transfer(const Print *);                           /* its call */
 int  emit_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank has all of it */
 const char *emit_origin(const Print *, const Slot *, int axis);          /* text: where this rank's part of an axis begins */
 int  emit_bits(const Value *);                               /* of one element */
+bool emit_counts(const Node *);                              /* its kernel takes a part of the axis that it counts along, or divides by the length of */
 bool emit_has(const Node *);                                 /* there is a kernel or an expression for it */
 bool emit_can(Node *);                                       /* false after err_at: this back end has no kernel for it */
 bool emit_reads(const Node *, int operand);                  /* at run time; false for shapes, axes and literals */

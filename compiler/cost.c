@@ -98,7 +98,8 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m)
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i]) {
 			double all = cost_part(n->in[i], in[i], m);
-			b += n->row->index && !i ? fmin(all, made) : all;       /* of a table only the rows that are asked for */
+			bool picks = n->row->index && !i && cost_flops(n) < (double)type_elements(n->in[0]->type);
+			b += picks ? fmin(all, made) : all;     /* of a table only the rows that are asked for */
 		}
 	if (n->row->kernel && n->row->carries && made == b && n->nin && n->in[0]->type->elem == n->out[0]->type->elem)
 		return 0;                       /* the same bytes in the same order, mostly */

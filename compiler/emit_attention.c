@@ -71,7 +71,9 @@ static void print_attention(const Print *p)
 	y.shead = qs.rank == 3 ? v.width : q.seq * v.width;
 	y.srow = qs.rank == 3 ? q.heads * v.width : v.width;
 	y.sbatch = q.heads * q.seq * v.width;
-	int64_t mcol = 0, left = window_of(n, "left_window_size", q.seq + k.seq), right = window_of(n, "right_window_size", q.seq + k.seq);
+	int place = qs.rank - 2;
+	int64_t mcol = 0, all = p->take[0]->v->type->dim[place] + k.seq, left = window_of(n, "left_window_size", all), right = window_of(n, "right_window_size", all);
+	const char *first = emit_origin(p, p->take[0], place);  /* a part of the queries sees as many keys more, and fewer before it */
 	const char *mask = "K_MASK_NONE";
 	if (n->nin > 3 && n->in[3]) {
 		Shape s = emit_in(p, 3);
@@ -90,7 +92,11 @@ static void print_attention(const Print *p)
 	const HeadShape *part[] = { &q, &k, &v, &y, &m };
 	for (int i = 0; i < 5; i++)
 		print_heads(p, part[i]);
-	emit_sizes(p, mcol, left, right);
+	emit_sizes(p, mcol);
+	if (!strcmp(first, "0"))
+		emit_sizes(p, left, right);
+	else
+		text_add(p->t, ", %" PRId64 " - %s, %" PRId64 " + %s", left, first, right, first);
 	text_add(p->t, ", %s, %s, %s })", emit_real(p, scale), emit_real(p, attr_float(n, "softcap")), mask);
 }
 
@@ -128,8 +134,8 @@ static void call_rotary(const Print *p)
 }
 
 const Kernel calls_attention[] = {
-	{ "attention", "attention", 15, can_attention, call_attention, KERNEL_EACH },
-	{ "attention_grad", "attention", 127, can_grad, call_attention_grad, KERNEL_EACH },
+	{ "attention", "attention", 15, can_attention, call_attention, KERNEL_COUNTS | KERNEL_EACH },
+	{ "attention_grad", "attention", 127, can_grad, call_attention_grad, KERNEL_COUNTS | KERNEL_EACH },
 	{ "rotary", "attention", 15, can_rotary, call_rotary, KERNEL_EACH },
 	{ 0 },
 };

@@ -51,29 +51,43 @@ static bool typed(const Node *n, const Value *v)
 	return false;
 }
 
+bool emit_counts(const Node *n)
+{
+	const Kernel *k = n->row->expr ? NULL : emit_kernel(n);
+	return k && k->how & KERNEL_COUNTS;
+}
+
 bool emit_has(const Node *n)
 {
 	const Kernel *k = n->row->expr ? NULL : emit_kernel(n);
 	return n->row->expr || emit_boxing(n) || (k && k->can(n));
 }
 
-/* Whether a part of the axis that the node counts along is held, and its kernel would count from its own first element. */
+static bool cut_along(const Value *v, int axis)
+{
+	for (int i = 0; v->sbp && v->place && i < v->place->mesh->ndim; i++)
+		if (v->place->mesh->dim[i] > 1 && v->sbp[i].kind == SBP_S && v->sbp[i].axis == axis)
+			return true;
+	return false;
+}
+
+/* Whether a part of an axis is held that the kernel of n would take for all of it. */
 static bool miscounts(Node *n)
 {
-	bool out;
-	int at, axis, f;
-	const Kernel *k = emit_kernel(n);
-	Arena tmp = { 0 };
-	if (!n->row->origin || !op_origin(n, &out, &at, &axis) || axis < 0 || (k && k->how & KERNEL_COUNTS))
+	if (emit_counts(n) || n->row->random)
 		return false;
-	const Value *v = out ? n->out[at] : n->in[at];
+	Arena tmp = { 0 };
 	const FactorRule *r = factor_rule(n, &tmp);
-	f = r ? (out ? r->out : r->in)[at][axis] : -1;
-	bool counts = f >= 0 && f < 64 && (r->runs >> f & 1), cut = false;
-	for (int i = 0; v->sbp && v->place && i < v->place->mesh->ndim; i++)
-		cut |= v->place->mesh->dim[i] > 1 && v->sbp[i].kind == SBP_S && v->sbp[i].axis == axis;
+	uint64_t told = r ? r->runs | r->counted : 0;
+	bool bad = false;
+	for (int i = 0; told && i < n->nin + n->nout; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		const int *row = i < n->nin ? r->in[i] : r->out[i - n->nin];
+		for (int a = 0; row && v && a < v->type->rank; a++)
+			bad |= row[a] >= 0 && row[a] < 64 && (told >> row[a] & 1) && cut_along(v, a);
+	}
 	arena_free(&tmp);
-	return counts && cut;
+	return bad;
 }
 
 bool emit_can(Node *n)

@@ -161,9 +161,19 @@ static bool can_one_hot(const Node *n)
 static void call_one_hot(const Print *p)
 {
 	Shape y = emit_out(p, 0);
-	emit_call(p, "k_one_hot", "0", "02");
-	emit_around(p, &y, emit_axis(p->n, y.rank));
-	emit_width(p, p->n->in[2]);
+	int axis = emit_axis(p->n, y.rank);
+	const char *first = emit_origin(p, p->make[0], axis);
+	bool part = strcmp(first, "0") != 0;
+	emit_call(p, part ? "k_one_hot_part" : "k_one_hot", "0", "02");
+	emit_around(p, &y, axis);
+	if (!part) {
+		emit_width(p, p->n->in[2]);
+		return;
+	}
+	emit_sizes(p, emit_bits(p->n->in[2]) / 8);
+	text_add(p->t, ", %s", first);
+	emit_sizes(p, p->make[0]->v->type->dim[axis]);
+	emit_end(p);
 }
 
 static void call_compress(const Print *p)
@@ -187,7 +197,7 @@ const Kernel calls_index[] = {
 	{ "gather_nd", "any", 3, emit_indexed, call_gather_nd, KERNEL_EACH },
 	{ "gather_nd_grad", "typed", 5, can_grad, call_gather_nd_grad, false },
 	{ "scatter_nd", "typed", 7, emit_indexed, call_scatter_nd, false },
-	{ "one_hot", "any", 5, can_one_hot, call_one_hot, KERNEL_EACH },
+	{ "one_hot", "any", 5, can_one_hot, call_one_hot, KERNEL_COUNTS | KERNEL_EACH },
 	{ "compress", "any", 3, emit_any, call_compress, KERNEL_EACH },
 	{ 0 },
 };

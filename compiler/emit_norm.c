@@ -33,7 +33,6 @@ static void end_loss(const Print *p, int64_t chunks)
 	text_add(p->t, ", %s", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
 	if (chunks)
 		emit_sizes(p, chunks);
-	emit_end(p);
 }
 
 /* With opt.chunks the loss is a sum in chunks, and its gradient that of k_xent_both. */
@@ -49,6 +48,22 @@ static void print_loss(const Print *p, const char *name, const char *results, co
 {
 	emit_call(p, name, results, operands);
 	end_loss(p, 0);
+	emit_end(p);
+}
+
+/* Of some of the classes the kernel is told which. */
+static void print_part(const Print *p, const char *name, const char *part, const char *operands)
+{
+	const char *first = emit_origin(p, p->take[0], 1);
+	if (!strcmp(first, "0")) {
+		print_loss(p, name, "0", operands);
+		return;
+	}
+	emit_call(p, part, "0", operands);
+	end_loss(p, 0);
+	text_add(p->t, ", %s", first);
+	emit_sizes(p, p->take[0]->v->type->dim[1]);
+	emit_end(p);
 }
 
 static void call_xent(const Print *p)
@@ -56,6 +71,7 @@ static void call_xent(const Print *p)
 	int64_t chunks = loss_chunks(p);
 	emit_call(p, chunks > 1 ? "k_xent_tree_f32" : "k_xent_f32", "012", "012");
 	end_loss(p, chunks > 1 ? chunks : 0);
+	emit_end(p);
 }
 
 static void call_xent_grad(const Print *p)
@@ -64,7 +80,7 @@ static void call_xent_grad(const Print *p)
 	loss_chunks(p);
 	if (opt.chunks)
 		emit_need(p, (KWork){ 12 * emit_count(&t), 0 });
-	print_loss(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "0", "01234");
+	print_part(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_part_f32", "01234");
 }
 
 static const Value *operand(const Node *n, int i)
@@ -100,6 +116,7 @@ static void call_xent_both(const Print *p)
 		text_add(p->t, ", %s", emit_operand(p, i));
 	text_add(p->t, ", %s", emit_param(p, a->take[a->ntake - 1], false));
 	end_loss(p, chunks > 1 ? chunks : 0);
+	emit_end(p);
 }
 
 const KernelPair calls_pairs[] = {
@@ -109,7 +126,15 @@ const KernelPair calls_pairs[] = {
 
 static void call_nll(const Print *p)
 {
-	print_loss(p, "k_nll_f32", "0", "012");
+	print_part(p, "k_nll_f32", "k_nll_part_f32", "012");
+}
+
+static void call_sum_exp(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, emit_name(p), "0", "01");
+	emit_around(p, &x, emit_axis(p->n, x.rank));
+	emit_end(p);
 }
 
 /* ---- norms ---- */
@@ -191,10 +216,10 @@ static void call_groupnorm(const Print *p)
 	text_add(p->t, ", %s)", emit_real(p, attr_float(p->n, "epsilon")));
 }
 
-/* Statistics of the batch; others make it pointwise. */
+/* Statistics of all of the batch; stored ones make it pointwise. */
 static bool can_batchnorm(const Node *n)
 {
-	return emit_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode");
+	return emit_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode") && !annot_find(n->annot, "local_stats");
 }
 
 static void call_batchnorm(const Print *p)
@@ -242,8 +267,9 @@ const Kernel calls_norm[] = {
 	{ "softmax_grad", "softmax", 3, emit_first_float, call_softmax, KERNEL_LEADING },
 	{ "logsoftmax_grad", "softmax", 3, emit_first_float, call_softmax, KERNEL_LEADING },
 	{ "softmax_xent", "loss", 7, can_loss, call_xent, KERNEL_LEADING | KERNEL_CHUNKS },
-	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, KERNEL_LEADING },
-	{ "nll_loss", "loss", 7, can_loss, call_nll, KERNEL_LEADING },
+	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, KERNEL_COUNTS | KERNEL_LEADING },
+	{ "nll_loss", "loss", 7, can_loss, call_nll, KERNEL_COUNTS | KERNEL_LEADING },
+	{ "sum_exp", "loss", 3, emit_all_float, call_sum_exp, KERNEL_LEADING },
 	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, KERNEL_LEADING },
 	{ "rmsnorm", "norm", 3, can_layernorm, call_rmsnorm, KERNEL_LEADING },
 	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_rows_grad, KERNEL_LEADING },

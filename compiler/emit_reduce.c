@@ -20,8 +20,19 @@ static void logical_loops(const Print *p, const Shape *x, const int64_t *st, con
 	}
 }
 
+/* Of the elements that become one, on all ranks together. */
+static int64_t whole_count(const Print *p, const bool *gone)
+{
+	const Type *t = p->take[0]->v->type;
+	int64_t n = 1;
+	for (int a = 0; a < t->rank; a++)
+		n *= gone[a] ? t->dim[a] : 1;
+	return n;
+}
+
 static void print_reduce(const Print *p, const bool *gone, const char *how)
 {
+	bool mean = !strcmp(how, "K_MEAN");
 	Shape x = emit_in(p, 0);
 	bool single = emit_float(p->n->in[0]);
 	int64_t st[8], chunks = single ? emit_chunks(p, "reduce_tree") : 1;
@@ -29,11 +40,20 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	emit_strides(&x, st);
 	for (int a = 0; a < x.rank && !opt.chunks; a++)
 		emit_loop(gone[a] ? &over : &keep, x.d[a], st[a]);
+	int64_t all = mean ? whole_count(p, gone) : 1, here = 1;
+	for (int a = 0; a < x.rank; a++)
+		here *= mean && gone[a] ? x.d[a] : 1;
+	bool part = all != here;
 	if (opt.chunks)
 		logical_loops(p, &x, st, gone, &keep, &over);
-	emit_call(p, chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
+	emit_call(p, part ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
 	emit_loops(p, &keep);
 	emit_loops(p, &over);
+	if (part) {
+		emit_sizes(p, all);
+		emit_end(p);
+		return;
+	}
 	if (chunks > 1) {
 		int64_t n = 1;
 		for (int i = 0; i < keep.n; i++)
@@ -145,7 +165,7 @@ static void call_argmin(const Print *p)
 }
 
 /* Floats have a kernel of their own. */
-#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, KERNEL_EACH | KERNEL_CHUNKS }, { NAME, "typed", 1, can_reduce_other, call_reduce, KERNEL_EACH }
+#define REDUCE(NAME) { NAME, "reduce", 1, can_reduce, call_reduce, KERNEL_COUNTS | KERNEL_EACH | KERNEL_CHUNKS }, { NAME, "typed", 1, can_reduce_other, call_reduce, KERNEL_EACH }
 
 const Kernel calls_reduce[] = {
 	{ "reduce_to", "reduce", 1, emit_first_float, call_reduce_to, KERNEL_EACH | KERNEL_CHUNKS },

@@ -292,6 +292,26 @@ static void explain_one(const Plan *p, const Graph *g, const char *name)
 		}
 }
 
+static const char *stands_at(const Node *n)
+{
+	return n->from ? n->from : loc_text(n->loc);
+}
+
+/* What was asked for in other words than the operator's own: once for each place. */
+static void other_meanings(const Graph *g)
+{
+	Map told;
+	map_init(&told, g->scratch);
+	for (int i = 0; i < g->nnode; i++) {
+		const Annot *a = annot_find(g->node[i]->annot, "local_stats");
+		Name at = a && a->arg[0].i > 1 ? name_of(stands_at(g->node[i])) : NULL;
+		if (!at || map_get(&told, at))
+			continue;
+		map_put(&told, at, g->node[i]);
+		printf("local statistics: batch normalisation at %s by each of %lld parts of the batch, as @local_stats asks\n", at, (long long)a->arg[0].i);
+	}
+}
+
 void explain(const Model *m, const char *what)
 {
 	const Plan *p = m->plan;
@@ -308,6 +328,7 @@ void explain(const Model *m, const char *what)
 	for (int i = 0; i < g->nvalue; i++)
 		if (alive(g->value[i]))
 			value(p, g->value[i]);
+	other_meanings(g);
 	for (int i = 0, any = 0; i < g->nnode; i++)
 		if (g->node[i]->row->moves) {
 			if (!any++)

@@ -182,7 +182,7 @@ int params_run(Graph *g)
 static bool kept_frozen(const Node *n)
 {
 	for (const Annot *a = n->graph->model->annot; a; a = a->next)
-		if (!strcmp(a->name, "batchnorm") && annot_names(a, n->name))
+		if (!strcmp(a->name, "batchnorm") && annot_names(a, n->name) && !arg_find(a->arg, a->narg, "local"))
 			return true;
 	return annot_find(n->annot, "frozen") || strstr(n->name, "_legit_no_training") != NULL;
 }
@@ -221,6 +221,25 @@ static bool drops(const Node *n)
 	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
 }
 
+/* @batchnorm("name", local: 4) is @local_stats(4) of these. */
+static int local_norms(Graph *g)
+{
+	for (int i = 0; i < g->nnode; i++)
+		for (const Annot *a = g->model->annot; a && node_is(g->node[i], "BatchNormalization"); a = a->next) {
+			Arg *parts = !strcmp(a->name, "batchnorm") && annot_names(a, g->node[i]->name) ? arg_find(a->arg, a->narg, "local") : NULL;
+			if (!parts || annot_find(g->node[i]->annot, "local_stats"))
+				continue;
+			Annot *made = arena_new(g->arena, Annot);
+			Arg count = { .kind = ARG_INT, .i = parts->i, .f = (double)parts->i, .loc = parts->loc };
+			*made = (Annot){ .name = name_of("local_stats"), .loc = a->loc };
+			arena_push(g->arena, made->arg, made->narg, count);
+			annot_add(&g->node[i]->annot, made);
+			if (annot_check(made, ON_NODE) || infer_node(g->node[i]))
+				return -1;
+		}
+	return 0;
+}
+
 /* After inlining: what the training step means. */
 int params_training(Graph *g)
 {
@@ -252,5 +271,5 @@ int params_training(Graph *g)
 		warn_at(dropout->loc,
 			"%d dropout%s put back into training mode: the exporter left %s switched off",
 			dropouts, dropouts == 1 ? " is" : "s are", dropouts == 1 ? "it" : "them");
-	return 0;
+	return local_norms(g);
 }

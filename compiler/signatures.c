@@ -80,6 +80,25 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 	return found > 1 ? -1 : found;
 }
 
+bool sbp_leaves(const FactorRule *r, int operand, const Value *v, int f, int *axis, int *from, int *n)
+{
+	Use u;
+	if (!r->in[operand] || find_use(r, false, operand, v, f, &u) != 1)
+		return false;
+	*axis = u.axis;
+	*from = u.from;
+	*n = u.n;
+	return true;
+}
+
+bool sbp_defines(const NdSig *s, const Mesh *m)
+{
+	for (int k = 0; k < m->ndim; k++)
+		if (m->dim[k] > 1 && s->sig[k]->define)
+			return true;
+	return false;
+}
+
 static Sig *new_sig(Node *n, Arena *a, Sig **list, int *count)
 {
 	Sig s = { .in = arena_array(a, Sbp, n->nin + 1), .out = arena_array(a, Sbp, n->nout + 1) };
@@ -168,6 +187,7 @@ static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *
 		s->of = of;
 		s->run = run;
 		s->define = define;
+		s->counted = f < 64 && r->counted >> f & 1;
 		for (int i = 0; i < n->nin; i++)
 			if (has[i])
 				s->in[i] = cut(&use[i], leaf);
@@ -201,9 +221,9 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 		if (n->out[i] && !floating(n->out[i]))
 			return;
 	for (int k = 1; k <= most; k++) {
-		bool read = true;               /* a number that stands in the code is whole on every rank */
+		bool read = true;               /* a number that stands in the code is whole on every rank; truth values and integers are no terms */
 		for (int i = 0; i < n->nin; i++)
-			read &= group[i] != k || !n->in[i] || emit_reads(n, i);
+			read &= group[i] != k || !n->in[i] || (emit_reads(n, i) && floating(n->in[i]));
 		if (!read)
 			continue;
 		Sig *s = new_sig(n, a, list, count);

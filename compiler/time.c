@@ -38,11 +38,11 @@ static bool slices_equal(const Tensor *t, int axis)
 	return true;
 }
 
-/* Each micro-batch runs the same kernel, as if it were all: it cannot be a part of what reduces over the factor, or counts along it.  Random
+/* Each micro-batch runs the same kernel, as if it were all: it cannot be a part of what reduces over the factor, counts along it or divides by its length.  Random
  * numbers are told the micro-batch. */
 static bool alone(const Node *n, const FactorRule *r, int f)
 {
-	return f < 64 && (r->defined | (n->row->random ? 0 : r->runs)) >> f & 1;
+	return f < 64 && (r->defined | r->counted | (n->row->random ? 0 : r->runs)) >> f & 1;
 }
 
 /* The axis of a row that has factor f: -1 none, -2 several. */

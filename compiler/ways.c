@@ -283,7 +283,7 @@ static Sbp **out_of(NdSig *s) { return s->out; }
 static bool allowed(const Ways *w, const Node *n, const NodePin *pin, const NdSig *s)
 {
 	for (int k = 0; k < w->mesh->ndim; k++)
-		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || sbp_served(n, s->sig[k], w->mesh->dim[k]))))
+		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || sbp_served(n, s->sig[k]))))
 			return false;
 	return true;
 }
@@ -345,8 +345,15 @@ static Way *new_way(Ways *w, int index)
 	for (int i = 0; i < n->nout; i++)
 		forms(w, x, n->out[i], x->kout, x->out, out_of, i);
 	x->cost = arena_array(w->arena, double, x->nsig);
-	for (int s = 0; s < x->nsig; s++)
-		x->cost[s] = cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh);
+	Definition *d = NULL;                   /* once for all ways that take it */
+	for (int s = 0; s < x->nsig; s++) {
+		bool define = sbp_defines(&x->sig[s], w->mesh);
+		if (define && !d)
+			d = define_open(n);
+		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh);
+	}
+	if (d)
+		define_close(d);
 	return x;
 }
 

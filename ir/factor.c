@@ -56,6 +56,13 @@ int factor_run(FactorRule *r, int64_t len)
 	return f;
 }
 
+int factor_counted(FactorRule *r, int64_t len)
+{
+	int f = factor_add(r, len);
+	r->counted |= f < 64 ? (uint64_t)1 << f : 0;
+	return f;
+}
+
 int factor_defined(FactorRule *r, int64_t len)
 {
 	int f = factor_add(r, len);

@@ -522,6 +522,7 @@ struct FactorRule {
 	Reduce red;                     /* how partial results combine over a factor that they lack */
 	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
 	FactorReach *reach; int nreach;
+	uint64_t counted;               /* bit f: a mean over factor f divides by its whole length, also on a rank that has a part */
 	uint64_t defined;               /* bit f: where factor f is cut the node runs by its definition, whose nodes reduce over it; results that lack it are whole */
 };
 FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
@@ -529,6 +530,7 @@ FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: 
 int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
 int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
+int  factor_counted(FactorRule *, int64_t len);              /* the same, by whose whole length the node divides */
 int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
 void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */

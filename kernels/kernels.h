@@ -81,6 +81,7 @@ int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoo
 
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
+int k_mean_part_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);    /* these are a part of all */
 
 /* Numbers in [0, 1) by Philox 4x32-10: element i of y is that of index from + place(l, i) of the logical tensor, so that no split
  * changes a bit.  The innermost axis moves by 1, or the tensor has one element. */
@@ -104,6 +105,12 @@ int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, cons
 int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
                     int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+/* Of a part, x holds classes first .. first + n - 1 of all: labels of others pick nothing; weight has all. */
+int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                         int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
+int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss,
+                   int64_t first, int64_t all);
+int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);   /* of exp(x - top), each row by its own top */
 
 /* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel, are made
  * where they are wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */
@@ -219,6 +226,7 @@ int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t 
 int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width);
 int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
 int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width);
+int k_one_hot_part(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first, int64_t all);
 int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width);
 
 /* typed: elements of any type are computed with.  Whole numbers wrap around; a sum of bool says whether one is true.  scatter puts

@@ -113,6 +113,43 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* An exponential of each score, and what is around it. */
+static Cost cost_xent(const Node *n)
+{
+	Cost c = cost_bytes(n);
+	int64_t scores = in_type(n, 0) ? type_elements(in_type(n, 0)) : 0;
+	c.flops = scores > 0 ? 10.0 * (double)scores : 0;
+	return c;
+}
+
+/* top and the result are one long where x has the classes. */
+static int shape_sum_exp(Node *n)
+{
+	Type *x = in_type(n, 0);
+	Dim dim[RANK_MAX];
+	int axis = 0;
+	if (x && x->rank >= 0 && op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+		return -1;
+	for (int a = 0; x && a < x->rank; a++)
+		dim[a] = a == axis ? 1 : x->dim[a];
+	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, dim);
+	return 0;
+}
+
+static int factor_sum_exp(Node *n, FactorRule *r)
+{
+	Type *x = in_type(n, 0);
+	int axis;
+	if (!x || x->rank < 1 || in_rank(n, 1) != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		int f = r->in[0][a] = factor_add(r, x->dim[a]);
+		if (a != axis)
+			r->in[1][a] = r->out[0][a] = f;
+	}
+	return 0;
+}
+
 /* Nobody else reads the logarithms. */
 static bool own_xent(const Node *n, const bool *wants)
 {
@@ -131,11 +168,14 @@ const Op ops_loss[] = {
 	  .own = own_xent, .stash = "lse",
 	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, labels, weights, lse, doutput)",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss,
-	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_xent, .cost = cost_pointwise,
-	  .flops = 10,
+	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_xent, .cost = cost_xent,
 	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
 		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | scores:[3,5] labels:{-1,4,2} "
 		  "weights:(0.1,1)[5] =ignore_index:-1 | scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
+	/* The sum of exp(x - top) along an axis: a part of the axis gives a term of it. */
+	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1", .shape = shape_sum_exp,
+	  .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp, .cost = cost_reduce,
+	  .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },
 	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1, .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_xent_grad, .kernel = "softmax_xent_grad",
 	  .composite = true, .factor_fn = factor_xent_grad, .origin = "scores 1", .linear = "dy", .cost = cost_pointwise, .flops = 6,

@@ -45,6 +45,13 @@ static bool wanted(const Node *n, int i)
 
 /* ---- BatchNormalization ---- */
 
+/* @local_stats: of how many parts of the batch each has its own statistics. */
+static int64_t stat_parts(const Node *n)
+{
+	const Annot *a = annot_find(n->annot, "local_stats");
+	return a && a->narg ? a->arg[0].i : 1;
+}
+
 static int shape_batchnorm(Node *n)
 {
 	Type *x = in_type(n, 0);
@@ -67,6 +74,10 @@ static int shape_batchnorm(Node *n)
 	Type *m = in_type(n, 3);
 	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
 		out_set(n, i, in_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
+	if (x && x->rank > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
+		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s", (long long)stat_parts(n), dim_text(x->dim[0]));
+		return -1;
+	}
 	return 0;
 }
 
@@ -88,6 +99,39 @@ static bool batch_training(const Node *n)
 	                           : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
 }
 
+/* [N, C, ...] as [parts, N / parts, C, ...], which is normalised over all but the parts and the channels; running statistics are averages. */
+static int expand_local(Node *n, int rank, DType t, DType st)
+{
+	int64_t dim[RANK_MAX] = { stat_parts(n), -1 }, axes[RANK_MAX], gone[RANK_MAX];
+	int k = 0, g = 0;
+	const Type *xt = in_type(n, 0);
+	for (int a = 1; a < rank; a++)
+		if (!dim_known(dim[a + 1] = xt->dim[a]) || rank >= RANK_MAX) {
+			err_at(n->loc, "%s with @local_stats needs an operand of known channels and places", n->op);
+			return -1;
+		}
+	for (int a = 0; a <= rank; a++) {
+		if (a != 0 && a != 2)
+			axes[k++] = a;
+		if (a != 2)
+			gone[g++] = a;
+	}
+	Value *x = make2(n, "Reshape", cast(n, NULL, n->in[0], t), expand_ints(n, dim, rank + 1)), *over = expand_ints(n, axes, k);
+	Value *m = mean(n, NULL, x, over), *d = m ? make2(n, "Sub", x, m) : NULL, *v = d ? mean(n, NULL, make2(n, "Mul", d, d), over) : NULL;
+	Value *inv = inverse_root(n, v), *all = expand_ints(n, gone, g);
+	if (!inv)
+		return -1;
+	for (int i = 1; i < 5; i++) {
+		Value *s = wanted(n, i) ? make(n, NULL, "ReduceMean", "keepdims=0", i == 1 || i == 3 ? m : i == 2 || n->row->since < 14 ? v : inv, all, NULL) : NULL;
+		if (wanted(n, i) && !(i < 3 ? running(n, n->out[i], n->in[i + 2], s, st) : cast(n, n->out[i], s, st)))
+			return -1;
+	}
+	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), rank), *b = per_channel(n, cast(n, NULL, n->in[2], t), rank);
+	Value *y = scale && b ? make2(n, "Add", make2(n, "Mul", d, make2(n, "Mul", inv, scale)), b) : NULL;
+	y = make2(n, "Reshape", y, make1(n, "Shape", n->in[0]));
+	return y && cast(n, out_value(n, 0), y, xt->elem) ? 0 : -1;
+}
+
 static int expand_batchnorm(Node *n)
 {
 	Type *xt = in_type(n, 0);
@@ -97,6 +141,8 @@ static int expand_batchnorm(Node *n)
 	}
 	int rank = xt->rank;
 	DType st = in_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
+	if (batch_training(n) && stat_parts(n) > 1)
+		return expand_local(n, rank, t, st);
 	Value *x = cast(n, NULL, n->in[0], t), *m = n->in[3], *v = n->in[4];
 	if (batch_training(n)) {
 		int64_t axes[RANK_MAX] = { 0 };
@@ -280,6 +326,27 @@ static int expand_instancenorm(Node *n)
 	                                                                                               : -1;
 }
 
+/* Axes of [N, groups, C / groups, ...]: those behind the channels stay, so that a part of them stays one; where sizes are not known, they
+ * are one axis with the channels of a group. */
+static int grouped_rank(const Type *t)
+{
+	for (int a = 1; a < t->rank; a++)
+		if (!dim_known(t->dim[a]) || t->dim[a] == 0 || t->rank >= RANK_MAX)
+			return 3;
+	return t->rank + 1;
+}
+
+static Value *grouped(Node *n, Value *v, int64_t groups)
+{
+	int64_t dim[RANK_MAX] = { 0, groups, -1 };
+	int rank = v ? grouped_rank(v->type) : 3;
+	if (rank > 3 || (v && v->type->rank == 2 && dim_known(v->type->dim[1])))
+		dim[2] = groups ? v->type->dim[1] / groups : 1;
+	for (int a = 3; a < rank; a++)
+		dim[a] = v->type->dim[a - 1];
+	return make2(n, "Reshape", v, expand_ints(n, dim, rank));
+}
+
 static int expand_groupnorm(Node *n)
 {
 	Type *xt = in_type(n, 0);
@@ -294,15 +361,14 @@ static int expand_groupnorm(Node *n)
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
 	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
-	int64_t grouped[3] = { 0, attr_int(n, "num_groups"), -1 };
-	Value *norm = standard(
-		n, cast(n, NULL, make2(n, "Reshape", x, expand_ints(n, grouped, 3)), t), make_axes(n, 2, 3));
+	int rank = grouped_rank(xt);
+	Value *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), make_axes(n, 2, rank));
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);
 	if (by_group) {
-		norm = make2(n, "Mul", norm, per_channel(n, n->in[1], 3));
-		norm = norm ? make2(n, "Add", norm, per_channel(n, n->in[2], 3)) : NULL;
+		norm = make2(n, "Mul", norm, per_channel(n, n->in[1], rank));
+		norm = norm ? make2(n, "Add", norm, per_channel(n, n->in[2], rank)) : NULL;
 		return make(n, y, "Reshape", NULL, norm, shape, NULL) ? 0 : -1;
 	}
 	norm = make2(n, "Reshape", norm, shape);
@@ -338,21 +404,23 @@ static int shape_norm_grad(Node *n)
 	return 0;
 }
 
-/* [N, C, ...] as [N, G, rest] for group norms. */
+/* Channels as groups for group norms; 0 groups: one per channel. */
 static Value *by_group(Node *n, Value *v)
 {
-	int64_t grouped[3] = { 0, norm_kind(n) == BY_GROUP ? attr_int(n, "num_groups") : 0, -1 }; /* 0 groups: one per channel */
-	return norm_kind(n) == BY_GROUP ? make2(n, "Reshape", v, expand_ints(n, grouped, 3)) : v;
+	int64_t groups = norm_kind(n) == BY_GROUP ? attr_int(n, "num_groups") : 0;
+	if (norm_kind(n) != BY_GROUP || !v)
+		return v;
+	return grouped(n, v, groups < 1 && grouped_rank(v->type) > 3 ? v->type->dim[1] : groups);
 }
 
 static Value *statistic(Node *n, Value *v, DType t)
 {
 	NormKind kind = norm_kind(n);
 	v = cast(n, NULL, v, t);
-	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, 3)) : kind == BY_BATCH ? per_channel(n, v, in_rank(n, X)) : v;
+	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(in_type(n, X)))) : kind == BY_BATCH ? per_channel(n, v, in_rank(n, X)) : v;
 }
 
-/* The normalised operand, in [N, G, rest] for group norms. */
+/* The normalised operand, with its channels as groups for group norms. */
 static Value *normalised(Node *n, DType t)
 {
 	Value *d = by_group(n, cast(n, NULL, n->in[X], t)), *m = in_value(n, MEAN);
@@ -366,7 +434,7 @@ static Value *norm_axes(Node *n)
 	int rank = in_rank(n, X), axis = 0, k = 0;
 	int64_t axes[RANK_MAX];
 	if (norm_kind(n) == BY_GROUP)
-		return make_axes(n, 2, 3);
+		return make_axes(n, 2, grouped_rank(in_type(n, X)));
 	if (norm_kind(n) == BY_LAYER)
 		return op_axis(n, attr_int(n, "axis"), rank, &axis) ? NULL : make_axes(n, axis, rank);
 	for (int i = 0; i < rank; i++)
@@ -433,29 +501,93 @@ static int expand_norm_grad_w(Node *n)
 	return h && dy && !sum_to_scale(n, 0, make2(n, "Mul", dy, h)) && !sum_to_scale(n, 1, dy) ? 0 : -1;
 }
 
-/* Layer norms: the axes before the statistics'; group norms: the batch; batch norms: the channels.  What the gradient of
- * the scale lacks of them it is summed over. */
-static int factor_norm_grad(Node *n, FactorRule *r)
+/* Channels of a value along an axis: so many groups of so many each. */
+static void grouped_axis(FactorRule *r, bool out, int i, int axis, int group, int each)
 {
-	int rank = in_rank(n, X), axis = 0;
-	NormKind kind = norm_kind(n);
-	if (rank < 1 || in_rank(n, DY) != rank || (kind == BY_LAYER && op_axis(n, attr_int(n, "axis"), rank, &axis)))
-		return -1;
+	if (r->len[each] > 1)
+		factor_product(r, out, i, axis, 2, (FactorPart[]){ { group, 0 }, { each, 0 } });
+	else
+		(out ? r->out : r->in)[i][axis] = group;
+}
+
+/* An axis of dy and x, and of dx or where the rows of the scale have it. */
+static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
+{
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	int from = kind == BY_BATCH ? 1 : 0, to = kind == BY_LAYER ? axis : from + 1;
-	for (int a = from; a < to; a++) {
-		int f = factor_add(r, in_type(n, X)->dim[a]), at = kind == BY_BATCH ? 0 : a;
-		r->in[DY][a] = r->in[X][a] = f;
-		for (int i = MEAN; i <= INV; i++)
-			if (i < n->nin && r->in[i] && in_rank(n, i) > at)
-				r->in[i][at] = f;
-		if (kind == BY_BATCH)
-			r->in[SCALE][0] = f;
-		for (int i = 0; i < n->nout; i++)
-			if (r->out[i] && (!w || kind == BY_BATCH))
-				r->out[i][w ? 0 : a] = f;
+	int64_t len = in_type(n, X)->dim[a];
+	int f = reduced && !w ? factor_defined(r, len) : factor_add(r, len);
+	r->in[DY][a] = r->in[X][a] = f;
+	if (!w && r->out[0])
+		r->out[0][a] = f;
+	return f;
+}
+
+/* Layer norms: the axes before the statistics', and these by the definition.  What the gradient of the scale lacks it is summed over. */
+static int factor_layer_grad(Node *n, FactorRule *r)
+{
+	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
+	Type *x = in_type(n, X), *s = in_type(n, SCALE);
+	int axis;
+	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) || !s || s->rank < 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		int f = grad_axis(n, r, a, a >= axis), at = a - (x->rank - s->rank);
+		for (int i = MEAN; i <= INV && a < axis; i++)
+			if (i < n->nin && r->in[i] && in_rank(n, i) > a)
+				r->in[i][a] = f;
+		if (at < 0 || dim_same(s->dim[at], 1))
+			continue;
+		r->in[SCALE][at] = f;
+		for (int i = 0; w && i < n->nout; i++)
+			if (r->out[i])
+				r->out[i][at] = f;
 	}
 	return 0;
+}
+
+/* Group norms: batch and groups; batch norms: channels; the rest by the definition. */
+static int factor_norm_grad(Node *n, FactorRule *r)
+{
+	int rank = in_rank(n, X);
+	Type *x = in_type(n, X);
+	NormKind kind = norm_kind(n);
+	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
+	if (rank < 1 || in_rank(n, DY) != rank)
+		return -1;
+	if (kind == BY_LAYER)
+		return factor_layer_grad(n, r);
+	if (rank < 2 || in_rank(n, SCALE) != 1 || !dim_known(x->dim[1]))
+		return -1;
+	for (int a = 0; a < rank; a++) {
+		int f = a == 1 ? -1 : grad_axis(n, r, a, kind == BY_BATCH || a > 1);
+		for (int i = MEAN; i <= INV && kind == BY_GROUP && a == 0; i++)
+			if (i < n->nin && r->in[i])
+				r->in[i][0] = f;
+	}
+	int64_t groups = kind == BY_GROUP ? attr_int(n, "num_groups") : 0;
+	groups = groups < 1 ? x->dim[1] : groups;
+	int group = factor_add(r, groups), each = w ? factor_add(r, x->dim[1] / groups) : factor_defined(r, x->dim[1] / groups);
+	for (int i = DY; i <= X; i++)
+		grouped_axis(r, false, i, 1, group, each);
+	grouped_axis(r, false, SCALE, 0, group, each);
+	for (int i = 0; i < n->nout; i++)
+		if (r->out[i])
+			grouped_axis(r, true, i, w ? 0 : 1, group, each);
+	for (int i = MEAN; i <= INV; i++)
+		if (i < n->nin && r->in[i])
+			r->in[i][kind == BY_BATCH ? 0 : 1] = group;
+	return 0;
+}
+
+/* As many groups as the part of the channels has. */
+static void fit_groups(Node *part, const Node *whole)
+{
+	Attr *a = node_attr(part, "num_groups");
+	int64_t mine = part->in[0]->type->dim[1], all = whole->in[0]->type->dim[1];
+	if (a && a->u.i > 0 && whole->nin > INV)        /* a gradient: as many as it has statistics of */
+		a->u.i = part->in[INV]->type->dim[1];
+	else if (a && a->u.i > 0 && mine != all && all > 0)
+		a->u.i = mine / (all / a->u.i);
 }
 
 static bool only_first(const Node *n)
@@ -496,7 +628,7 @@ static int infer_batchnorm(Node *n)
 
 static bool own_batchnorm(const Node *n, const bool *wants)
 {
-	return batch_training(n) && !wants[3] && !wants[4];
+	return batch_training(n) && stat_parts(n) == 1 && !wants[3] && !wants[4];
 }
 
 /* One scale per channel. */
@@ -677,26 +809,42 @@ static int factor_layernorm(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Channels with their vectors; the batch and the rest unless statistics are taken over them. */
+/* Channels with their vectors, of a group norm as so many groups; the batch and the rest, by the definition where statistics are taken over
+ * them. */
 static int factor_channels(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
-	int rank = in_rank(n, 0);
-	bool batch = !strcmp(n->op, "BatchNormalization"), instance = !strcmp(n->op, "InstanceNormalization");
-	if (rank < 2)
+	Type *x = in_type(n, 0);
+	bool batch = !strcmp(n->op, "BatchNormalization"), group = !strcmp(n->op, "GroupNormalization");
+	if (!x || x->rank < 2 || !dim_known(x->dim[1]))
 		return -1;
-	for (int i = 0; i < rank; i++)
-		whole[i] = batch ? i != 1 && batch_training(n) : instance ? i > 1 : i > 0;
-	if (factors_but(n, r, whole))
-		return -1;
-	for (int i = 1; (batch || instance) && i < n->nin; i++)
-		if (r->in[i])
-			r->in[i][0] = r->in[0][1];
+	int64_t groups = group ? attr_int(n, "num_groups") : x->dim[1];
+	bool stored = batch && !batch_training(n);
+	int first = -1;
+	for (int a = 0; a < x->rank; a++) {
+		if (a == 1)
+			continue;
+		bool reduced = !stored && (batch || a > 1);
+		int f = reduced ? factor_defined(r, x->dim[a]) : factor_add(r, x->dim[a]);
+		r->in[0][a] = f;
+		if (r->out[0])
+			r->out[0][a] = f;
+		first = a ? first : f;
+	}
+	int g = factor_add(r, groups), each = factor_defined(r, x->dim[1] / groups);
+	grouped_axis(r, false, 0, 1, g, each);
+	if (r->out[0])
+		grouped_axis(r, true, 0, 1, g, each);
+	for (int i = 1; i < n->nin; i++)
+		if (r->in[i] && dim_same(in_type(n, i)->dim[0], x->dim[1]))
+			grouped_axis(r, false, i, 0, g, each);
+		else if (r->in[i])
+			r->in[i][0] = g;
 	for (int i = 1; i < n->nout; i++) {
-		if (r->out[i])
-			r->out[i][0] = r->in[0][batch ? 1 : 0];
-		if (r->out[i] && instance)
-			r->out[i][1] = r->in[0][1];
+		if (!r->out[i])
+			continue;
+		if (!batch)
+			r->out[i][0] = first;
+		r->out[i][batch ? 0 : 1] = g;
 	}
 	return 0;
 }
@@ -747,16 +895,16 @@ const Op ops_norm[] = {
 	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
 		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels,
-	  .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels,
+	  .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .fit = fit_groups,
 	  .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,4,3] scale:[4] bias:[4] "
-		  "=num_groups:2" },
+	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,6,3,2] scale:[6] bias:[6] "
+		  "=num_groups:3" },
 	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
 	  .own = own_groupnorm, .stash = "mean inv",
 	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
 		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm",
-	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
+	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .fit = fit_groups, .cost = cost_pointwise,
 	  .flops = 10,
 	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] "
 		  "=num_groups:2" },
@@ -769,11 +917,11 @@ const Op ops_norm[] = {
 #define NORM_GRAD(op, kern, attributes) \
 	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dx:F", .attrs = attributes, \
 	.shape = shape_norm_grad, .kernel = kern, .composite = true, .expand = expand_norm_grad, \
-	.factor_fn = factor_norm_grad, .linear = "dy", .cost = cost_pointwise, .flops = 12
+	.factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", .cost = cost_pointwise, .flops = 12
 #define NORM_GRAD_W(op, kern, attributes) \
 	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dscale:F1 db:F1?", \
 	.attrs = attributes, .shape = shape_norm_grad, .kernel = kern, .composite = true, \
-	.expand = expand_norm_grad_w, .factor_fn = factor_norm_grad, .linear = "dy", .cost = cost_reduce
+	.expand = expand_norm_grad_w, .factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", .cost = cost_reduce
 	{ NORM_GRAD("LayerNormGrad", "layernorm_grad", "axis:int=-1"),
 	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | dy:[2,3,4] x:[2,3,4] scale:[3,4] "
 		  "inv:(0.1,2)[2,1,1] =axis:1" },
@@ -782,12 +930,12 @@ const Op ops_norm[] = {
 		  "inv:(0.1,2)[2,1,1] =axis:1" },
 	{ NORM_GRAD("GroupNormGrad", "groupnorm_grad", "num_groups:int=0"),
 	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
-		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3]" },
+		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
 	{ NORM_GRAD_W("GroupNormGradW", "groupnorm_grad_w", "num_groups:int=0"),
 	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
-		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3]" },
-	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2]" },
-	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2]" },
+		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
+	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
+	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
 	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F",
 	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!", .shape = shape_like_first,
 	  .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,

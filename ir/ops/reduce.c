@@ -125,11 +125,13 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 			ri[at] = join_int(kind, ri[at], vi[i], u64);
 		at = tensor_next(x->rank, x->dim, stride, idx, at);
 	}
+	int64_t among;
+	attr_origin(n, many ? total / many : 0, &among);
 	for (int64_t i = 0; kind == R_MEAN && i < many; i++)
 		if (real)
-			r[i] = r[i] / ((double)total / (double)many);
+			r[i] = r[i] / (double)among;
 		else
-			ri[i] = total ? ri[i] / (total / many) : 0;
+			ri[i] = total ? ri[i] / among : 0;
 	if (real)
 		eval_store(out[0], r);
 	else
@@ -137,7 +139,7 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Reduced axes are factors that the result lacks.  A mean divides by the whole count, so its axes stay whole. */
+/* Reduced axes are factors that the result lacks.  A mean divides by the whole count, so a part of it is told that. */
 static int factor_reduce(Node *n, FactorRule *r)
 {
 	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -150,11 +152,28 @@ static int factor_reduce(Node *n, FactorRule *r)
 	for (int a = 0, k = 0; a < x->rank; a++) {
 		if (!gone[a])
 			r->in[0][a] = r->out[0][k] = factor_add(r, x->dim[a]);
-		else if (kind != R_MEAN)
-			r->in[0][a] = factor_add(r, x->dim[a]);
+		else
+			r->in[0][a] = kind == R_MEAN ? factor_counted(r, x->dim[a]) : factor_add(r, x->dim[a]);
 		k += keep || !gone[a];
 	}
 	return 0;
+}
+
+/* How many elements become one of the result. */
+static int64_t reduced_count(const Node *n)
+{
+	int64_t x = type_elements(n->in[0]->type), y = n->out[0] ? type_elements(n->out[0]->type) : 0;
+	return y > 0 ? x / y : 0;
+}
+
+/* Of a part of a mean: what the whole divides by. */
+static void fit_mean(Node *part, const Node *whole)
+{
+	int64_t among = reduced_count(whole);
+	if (reduced_count(part) == among)
+		return;
+	part->part = true;
+	part->attr[part->nattr++] = (Attr){ .name = name_of("among"), .type = AT_INT, .u.i = among };
 }
 
 /* clang-format off */
@@ -176,14 +195,14 @@ static int factor_reduce(Node *n, FactorRule *r)
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
 	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .grad = GRAD, .cost = cost_reduce, \
 	  .test = TESTS }
-#define REDUCE_LINEAR(NAME, KERNEL, SINCE, T, GRAD) \
+#define REDUCE_LINEAR(NAME, KERNEL, SINCE, T, FIT, GRAD) \
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
-	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .linear = "x", .grad = GRAD, \
+	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .fit = FIT, .linear = "x", .grad = GRAD, \
 	  .cost = cost_reduce, .test = TESTS }
 
 const Op ops_reduce[] = {
-	REDUCE_LINEAR("ReduceSum", "reduce_sum", 13, "N", BACK("dx", "dy")),
-	REDUCE_LINEAR("ReduceMean", "reduce_mean", 18, "N", BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
+	REDUCE_LINEAR("ReduceSum", "reduce_sum", 13, "N", NULL, BACK("dx", "dy")),
+	REDUCE_LINEAR("ReduceMean", "reduce_mean", 18, "N", fit_mean, BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
 	REDUCE("ReduceProd", "reduce_prod", 18, "N", PRODUCT),
 	REDUCE("ReduceMax", "reduce_max", 18, "T", EXTREME),
 	REDUCE("ReduceMin", "reduce_min", 18, "T", EXTREME),

@@ -9,7 +9,7 @@ typedef struct Job {
 	void *y;
 	const void *x, *value;
 	const int64_t *index;
-	int64_t width, offset, n, inner, time, k;
+	int64_t width, offset, n, inner, time, k, first, all;
 	int64_t bstride, tstride;
 	KLoops loops;
 	const KPad *pad;
@@ -110,13 +110,20 @@ static void one_hot(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t at = b->index[i / b->inner / b->n * b->inner + i % b->inner];
-		set(b, i, b->value, i / b->inner % b->n == (at < 0 ? at + b->n : at));
+		set(b, i, b->value, b->first + i / b->inner % b->n == (at < 0 ? at + b->all : at));
 	}
+}
+
+int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first,
+                   int64_t all)
+{
+	return turns(c, outer * depth * inner, 1, one_hot,
+	             &(Job){ .y = y, .index = index, .value = values, .n = depth, .inner = inner, .width = width, .first = first, .all = all });
 }
 
 int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
 {
-	return turns(c, outer * depth * inner, 1, one_hot, &(Job){ .y = y, .index = index, .value = values, .n = depth, .inner = inner, .width = width });
+	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
 /* What is kept of one of the outer parts. */

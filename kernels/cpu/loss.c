@@ -55,24 +55,30 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	return 0;
 }
 
-int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                         int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	float used = 0;
 	bool bad = false;
 	for (int64_t row = 0; row < outer * inner; row++) {
-		used += share(weight, label[row], n, ignore, &bad);
+		used += share(weight, label[row], all, ignore, &bad);
 		if (bad)
-			return bad_label(c, row, label[row], n);
+			return bad_label(c, row, label[row], all);
 	}
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i, row = o * inner + i;
-			float w = share(weight, label[row], n, ignore, &bad) * dy[kind == K_LOSS_NONE ? row : 0] / (kind == K_LOSS_MEAN ? used : 1);
+			float w = share(weight, label[row], all, ignore, &bad) * dy[kind == K_LOSS_NONE ? row : 0] / (kind == K_LOSS_MEAN ? used : 1);
 			for (int64_t j = 0; j < n; j++)
-				dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[row]) - (j == label[row] ? 1.0f : 0.0f));
+				dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[row]) - (first + j == label[row] ? 1.0f : 0.0f));
 		}
 	return 0;
+}
+
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
@@ -82,19 +88,19 @@ int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, con
 	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-              KLoss kind)
+int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+                   KLoss kind, int64_t first, int64_t all)
 {
 	float sum = 0, used = 0;
 	bool bad = false;
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
-			int64_t row = o * inner + i;
-			float w = share(weight, label[row], n, ignore, &bad), v = 0;
+			int64_t row = o * inner + i, at = label[row] - first;
+			float w = share(weight, label[row], all, ignore, &bad), v = 0;
 			if (bad)
-				return bad_label(c, row, label[row], n);
-			if (label[row] != ignore)
-				v = -w * x[(o * n + label[row]) * inner + i];
+				return bad_label(c, row, label[row], all);
+			if (label[row] != ignore && at >= 0 && at < n)
+				v = -w * x[(o * n + at) * inner + i];
 			if (kind == K_LOSS_NONE)
 				y[row] = v;
 			sum += v;
@@ -102,5 +108,24 @@ int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const floa
 		}
 	if (kind != K_LOSS_NONE)
 		*y = kind == K_LOSS_MEAN ? sum / used : sum;
+	return 0;
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+              KLoss kind)
+{
+	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
+}
+
+int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner)
+{
+	(void)c;
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < inner; i++) {
+			float sum = 0;
+			for (int64_t j = 0; j < n; j++)
+				sum += expf(x[(o * n + j) * inner + i] - top[o * inner + i]);
+			y[o * inner + i] = sum;
+		}
 	return 0;
 }

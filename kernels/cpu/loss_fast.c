@@ -8,6 +8,7 @@ typedef struct Loss {
 	const float *x, *weight, *klse, *dy;
 	const int64_t *label;
 	int64_t n, inner, ignore, first;
+	int64_t from, all;              /* x holds classes from .. from + n - 1 of all */
 	float used;
 	KLoss kind;
 	bool plain;                     /* x holds logarithms already */
@@ -24,8 +25,8 @@ static float check(Ctx *c, const Loss *l, int64_t rows, int *code)
 	float used = 0;
 	for (int64_t r = 0; r < rows; r++) {
 		int64_t k = l->label[r];
-		if (k != l->ignore && (k < 0 || k >= l->n)) {
-			*code = rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)r, (long long)k, (long long)l->n);
+		if (k != l->ignore && (k < 0 || k >= l->all)) {
+			*code = rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)r, (long long)k, (long long)l->all);
 			return 0;
 		}
 		used += share(l, r);
@@ -54,8 +55,9 @@ K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
 	for (int64_t r = l->first + lo; r < l->first + hi; r++) {
 		int64_t at = r / l->inner * l->n * l->inner + r % l->inner;
 		const float *x = l->x + at;
+		int64_t k = l->label[r] - l->from;
 		float shift = l->plain ? 0 : shift_of(x, l->n, l->inner), w = share(l, r);
-		float v = l->label[r] == l->ignore ? 0 : w * (shift - x[l->label[r] * l->inner]);
+		float v = l->label[r] == l->ignore || k < 0 || k >= l->n ? 0 : w * (shift - x[k * l->inner]);
 		if (l->logp)
 			for (int64_t j = 0; j < l->n; j++)
 				l->logp[at + j * l->inner] = x[j * l->inner] - shift;
@@ -126,22 +128,28 @@ static int run(Ctx *c, Loss *l, int64_t rows)
 int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
                int64_t inner, int64_t ignore, KLoss kind)
 {
-	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .all = n, .inner = inner, .ignore = ignore, .kind = kind };
 	return run(c, &l, outer * inner);
 }
 
 int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
                     int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	Loss l = { .y = y, .lse = lse, .dx = dx, .x = x, .label = label, .weight = weight, .dy = dy, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = y, .lse = lse, .dx = dx, .x = x, .label = label, .weight = weight, .dy = dy, .n = n, .all = n, .inner = inner, .ignore = ignore, .kind = kind };
+	return run(c, &l, outer * inner);
+}
+
+int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+                   KLoss kind, int64_t first, int64_t all)
+{
+	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .from = first, .all = all, .inner = inner, .ignore = ignore, .kind = kind, .plain = true };
 	return run(c, &l, outer * inner);
 }
 
 int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
               KLoss kind)
 {
-	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .inner = inner, .ignore = ignore, .kind = kind, .plain = true };
-	return run(c, &l, outer * inner);
+	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
 K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
@@ -149,7 +157,7 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 	const Loss *l = arg;
 	(void)thread;
 	for (int64_t r = lo; r < hi; r++) {
-		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r];
+		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r] - l->from;
 		const float *x = l->x + at;
 		float *dx = l->y + at, shift = l->klse[r];
 		float w = slope(l, r);
@@ -159,19 +167,49 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 		else
 			for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
 				dx[j] = w * fast_exp_belowf(x[j] - shift);
-		if (k != l->ignore)
+		if (l->label[r] != l->ignore && k >= 0 && k < l->n)
 			dx[k * l->inner] -= w;
 	}
 }
 K_EACH_ISA(grads)
 
-int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                         int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
-	Loss l = { .y = dx, .x = x, .label = label, .weight = weight, .klse = lse, .dy = dy, .n = n, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = dx, .x = x, .label = label, .weight = weight, .klse = lse, .dy = dy, .n = n, .from = first, .all = all, .inner = inner, .ignore = ignore, .kind = kind };
 	int code = 0;
 	l.used = check(c, &l, outer * inner, &code);
 	if (!code)
 		rt_parallel(c, outer * inner, 1 + 2048 / (n + 1), K_PICK(c, grads), &l);
 	return code;
+}
+
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
+}
+
+K_LOOP void exps(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Loss *l = arg;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		const float *x = l->x + r / l->inner * l->n * l->inner + r % l->inner;
+		float sum = 0, top = l->klse[r];
+		if (l->inner == 1)
+			sum = row_exps(x, l->n, 1, top, false, NULL);
+		else
+			for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
+				sum += fast_exp_belowf(x[j] - top);
+		l->y[r] = sum;
+	}
+}
+K_EACH_ISA(exps)
+
+int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner)
+{
+	Loss l = { .y = y, .x = x, .klse = top, .n = n, .inner = inner };
+	rt_parallel(c, outer * inner, 1 + 2048 / (n + 1), K_PICK(c, exps), &l);
+	return 0;
 }

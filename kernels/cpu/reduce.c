@@ -14,9 +14,9 @@ static float join(KReduce op, float a, float b)
 	return a + b;
 }
 
-int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+/* A mean divides by `all`, of which these may be a part. */
+static void reduce(float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t all)
 {
-	(void)c;
 	static const float neutral[] = { [K_SUM] = 0, [K_MEAN] = 0, [K_MAX] = -INFINITY, [K_MIN] = INFINITY, [K_PROD] = 1 };
 	int64_t rows = k_count(&keep), n = k_count(&over);
 	for (int64_t i = 0; i < rows; i++)
@@ -29,6 +29,19 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 	}
 	if (op == K_MEAN)
 		for (int64_t i = 0; i < rows; i++)
-			y[i] /= (float)n;
+			y[i] /= (float)all;
+}
+
+int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+{
+	(void)c;
+	reduce(y, x, keep, over, op, k_count(&over));
+	return 0;
+}
+
+int k_mean_part_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
+{
+	(void)c;
+	reduce(y, x, keep, over, K_MEAN, all);
 	return 0;
 }

@@ -166,18 +166,19 @@ static void other_goes(void *arg, int64_t lo, int64_t hi, int thread)
 	goes_op(r, r->op, lo, hi);
 }
 
-int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+/* A mean divides by `whole`, of which these may be a part. */
+static void reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t whole)
 {
 	int64_t kept = k_count(&keep), n = k_count(&over);
 	bool sum = op == K_SUM || op == K_MEAN;
-	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1, .scale = 1 / (float)n, .op = op };
+	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1, .scale = 1 / (float)whole, .op = op };
 	if (keep.n && keep.stride[keep.n - 1] == 1) {
 		r.run = keep.len[--r.keep.n];
 		r.rows = n;
 		r.blocks = (r.run + COLS - 1) / COLS;
 		int64_t all = k_count(&r.keep) * r.blocks;
 		rt_parallel(c, all, 1 + 16384 / (n * COLS + 1), sum ? K_PICK(c, stays) : other_stays, &r);
-		return 0;
+		return;
 	}
 	if (over.n) {
 		r.run = over.len[over.n - 1];
@@ -186,5 +187,16 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 	}
 	r.rows = k_count(&r.over);
 	rt_parallel(c, kept, 1 + 16384 / (n + 1), sum ? K_PICK(c, goes) : other_goes, &r);
+}
+
+int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+{
+	reduce(c, y, x, keep, over, op, k_count(&over));
+	return 0;
+}
+
+int k_mean_part_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
+{
+	reduce(c, y, x, keep, over, K_MEAN, all);
 	return 0;
 }

@@ -44,13 +44,13 @@ KERNEL g_gather_nd(void *y, const void *x, const i64 *index, Tuples d, i64 width
 	put(y, i, at < 0 ? 0 : x, at + i % d.run, width);
 }
 
-KERNEL g_one_hot(void *y, const i64 *index, const void *values, i64 depth, i64 inner, i64 width, i64 n)
+KERNEL g_one_hot(void *y, const i64 *index, const void *values, i64 depth, i64 inner, i64 width, i64 first, i64 all, i64 n)
 {
 	i64 i = element();
 	if (i >= n)
 		return;
 	i64 at = index[i / inner / depth * inner + i % inner];
-	put(y, i, values, i / inner % depth == (at < 0 ? at + depth : at), width);
+	put(y, i, values, first + i / inner % depth == (at < 0 ? at + all : at), width);
 }
 
 KERNEL g_compress(void *y, const void *x, const unsigned char *keep, i64 nkeep, i64 outer, i64 n, i64 inner, i64 width)

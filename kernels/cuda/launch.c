@@ -44,12 +44,22 @@ int k_zero(Ctx *c, void *y, int64_t bytes)
 	return rt_launch(c, "g_zero", rt_blocks(bytes), 1, args);
 }
 
-int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+static int reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t all)
 {
 	int64_t rows = k_count(&keep), n = k_count(&over);
 	int what = (int)op;
-	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n };
+	void *args[] = { &y, &x, &keep, &over, &what, &rows, &n, &all };
 	return rt_launch(c, "g_reduce_f32", rt_blocks(rows), 1, args);
+}
+
+int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
+{
+	return reduce(c, y, x, keep, over, op, k_count(&over));
+}
+
+int k_mean_part_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
+{
+	return reduce(c, y, x, keep, over, K_MEAN, all);
 }
 
 static uint32_t mix(uint64_t v)
@@ -104,13 +114,19 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	return rt_launch(c, "g_xent_f32", 1, 1, args);
 }
 
-int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                         int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
-	void *args[] = { &dx, &x, &label, &weight, &lse, &dy, &rows, &n, &inner, &ignore, &what };
+	void *args[] = { &dx, &x, &label, &weight, &lse, &dy, &rows, &n, &inner, &ignore, &what, &first, &all };
 	return rt_launch(c, "g_xent_grad_f32", 1, 1, args);
+}
+
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
+                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+{
+	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
@@ -120,13 +136,26 @@ int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, con
 	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-              KLoss kind)
+int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+                   KLoss kind, int64_t first, int64_t all)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
-	void *args[] = { &y, &x, &label, &weight, &rows, &n, &inner, &ignore, &what };
+	void *args[] = { &y, &x, &label, &weight, &rows, &n, &inner, &ignore, &what, &first, &all };
 	return rt_launch(c, "g_nll_f32", 1, 1, args);
+}
+
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
+              KLoss kind)
+{
+	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
+}
+
+int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &y, &x, &top, &rows, &n, &inner };
+	return rt_launch(c, "g_sum_exp_f32", rt_blocks(rows), 1, args);
 }
 
 int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n, bool centre,
@@ -429,11 +458,16 @@ int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd 
 	return rt_launch(c, "g_gather_nd", rt_blocks(n), 1, args);
 }
 
-int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
+int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first, int64_t all)
 {
 	int64_t n = outer * depth * inner;
-	void *args[] = { &y, &index, &values, &depth, &inner, &width, &n };
+	void *args[] = { &y, &index, &values, &depth, &inner, &width, &first, &all, &n };
 	return rt_launch(c, "g_one_hot", rt_blocks(n), 1, args);
+}
+
+int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
+{
+	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
 int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width)

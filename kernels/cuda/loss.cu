@@ -62,32 +62,44 @@ KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *
 }
 
 KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float *weight, const float *lse, const float *dy, i64 rows, i64 n, i64 inner,
-                       i64 ignore, int kind)
+                       i64 ignore, int kind, i64 first, i64 all)
 {
 	float used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK)
-		used += share(weight, label[i], n, ignore);
+		used += share(weight, label[i], all, ignore);
 	used = total(used);
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner;
-		float w = share(weight, label[i], n, ignore) * dy[kind == LOSS_NONE ? i : 0] / (kind == LOSS_MEAN ? used : 1.0f);
+		float w = share(weight, label[i], all, ignore) * dy[kind == LOSS_NONE ? i : 0] / (kind == LOSS_MEAN ? used : 1.0f);
 		for (i64 j = 0; j < n; j++)
-			dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[i]) - (j == label[i] ? 1.0f : 0.0f));
+			dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[i]) - (first + j == label[i] ? 1.0f : 0.0f));
 	}
 }
 
-KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind, i64 first, i64 all)
 {
 	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner, k = label[i];
-		float w = share(weight, k, n, ignore), v = w;
-		if (k != ignore && k >= 0 && k < n)
-			v = -w * x[at + k * inner];
+		float w = share(weight, k, all, ignore), v = k == ignore || (k >= 0 && k < all) ? 0.0f : w;
+		if (k != ignore && k >= first && k < first + n)
+			v = -w * x[at + (k - first) * inner];
 		if (kind == LOSS_NONE)
 			y[i] = v;
 		sum += v;
 		used += w;
 	}
 	finish(y, sum, used, kind);
+}
+
+KERNEL g_sum_exp_f32(float *y, const float *x, const float *top, i64 rows, i64 n, i64 inner)
+{
+	i64 i = element();
+	if (i >= rows)
+		return;
+	const float *from = x + i / inner * n * inner + i % inner;
+	float sum = 0;
+	for (i64 j = 0; j < n; j++)
+		sum += expf(from[j * inner] - top[i]);
+	y[i] = sum;
 }

@@ -3,7 +3,7 @@
 
 enum { SUM, MEAN, MAX, MIN, PROD };
 
-KERNEL g_reduce_f32(float *y, const float *x, Loops keep, Loops over, int op, i64 rows, i64 n)
+KERNEL g_reduce_f32(float *y, const float *x, Loops keep, Loops over, int op, i64 rows, i64 n, i64 all)
 {
 	i64 i = element();
 	if (i >= rows)
@@ -21,5 +21,5 @@ KERNEL g_reduce_f32(float *y, const float *x, Loops keep, Loops over, int op, i6
 		else
 			v += e;
 	}
-	y[i] = op == MEAN ? v / (float)n : v;
+	y[i] = op == MEAN ? v / (float)all : v;
 }

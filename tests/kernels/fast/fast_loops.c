@@ -16,8 +16,10 @@
 #undef k_zero
 #undef k_move
 #define k_reduce_f32 k_plain_reduce_f32
+#define k_mean_part_f32 k_plain_mean_part_f32
 #include "../../../kernels/cpu/reduce.c"
 #undef k_reduce_f32
+#undef k_mean_part_f32
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);       /* in fast_norms.c */
@@ -37,9 +39,11 @@ int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, 
 #undef k_gather_elements
 #define k_maxpool_f32 k_plain_maxpool_f32
 #define k_maxpool_grad_f32 k_plain_maxpool_grad_f32
+#define k_maxpool_grad_part_f32 k_plain_maxpool_grad_part_f32
 #include "../../../kernels/cpu/pool.c"
 #undef k_maxpool_f32
 #undef k_maxpool_grad_f32
+#undef k_maxpool_grad_part_f32
 
 static float *space(int64_t n)
 {
@@ -100,12 +104,15 @@ int test_copies(void)
 
 /* ---- reductions ---- */
 
-typedef struct Red { const float *x; KLoops keep, over; KReduce op; } Red;
+typedef struct Red { const float *x; KLoops keep, over; KReduce op; int64_t all; } Red;
 
 static void run_reduce(Ctx *c, float *y, void *arg)
 {
 	Red *s = arg;
-	k_reduce_f32(c, y, s->x, s->keep, s->over, s->op);
+	if (s->all)
+		k_mean_part_f32(c, y, s->x, s->keep, s->over, s->all);
+	else
+		k_reduce_f32(c, y, s->x, s->keep, s->over, s->op);
 }
 
 int test_reductions(void)
@@ -118,7 +125,7 @@ int test_reductions(void)
 	float *x = numbers(220000, 5);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		for (KReduce op = K_SUM; op <= K_PROD; op++) {
-			Red s = { x, cases[i].keep, cases[i].over, op };
+			Red s = { .x = x, .keep = cases[i].keep, .over = cases[i].over, .op = op };
 			int64_t kept = k_count(&s.keep), n = k_count(&s.over);
 			if (n == 0 && op == K_MEAN)
 				continue;
@@ -127,6 +134,11 @@ int test_reductions(void)
 			char what[64];
 			snprintf(what, sizeof what, "reduce %zu kind %d", i, (int)op);
 			bad += compare(what, run_reduce, &s, want, kept, 2e-6, op == K_SUM ? sqrt((double)n) * 4 : 1, NULL);
+			s.all = op == K_MEAN ? 3 * n : 0;       /* a part of three times as many */
+			if (s.all) {
+				k_plain_mean_part_f32(NULL, want, x, s.keep, s.over, s.all);
+				bad += compare(what, run_reduce, &s, want, kept, 2e-6, 1, NULL);
+			}
 			free(want);
 		}
 	free(x);

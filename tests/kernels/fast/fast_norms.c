@@ -19,6 +19,9 @@
 #define k_xent_grad_f32 k_plain_xent_grad_f32
 #define k_xent_both_f32 k_plain_xent_both_f32
 #define k_nll_f32 k_plain_nll_f32
+#define k_xent_grad_part_f32 k_plain_xent_grad_part_f32
+#define k_nll_part_f32 k_plain_nll_part_f32
+#define k_sum_exp_f32 k_plain_sum_exp_f32
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 #define k_softmax_grad_f32 k_plain_softmax_grad_f32
@@ -40,6 +43,9 @@
 #undef k_xent_grad_f32
 #undef k_xent_both_f32
 #undef k_nll_f32
+#undef k_xent_grad_part_f32
+#undef k_nll_part_f32
+#undef k_sum_exp_f32
 #undef k_softmax_f32
 #undef k_logsoftmax_f32
 #undef k_softmax_grad_f32
@@ -122,6 +128,10 @@ int test_norms(void)
 			memcpy(y + 2 * rows, s->x, (size_t)s->n * sizeof *y); \
 			pre##xent_both_f32(c, y, y + rows, y + 2 * rows, y + 2 * rows, s->label, w, s->dy, d[0], d[1], d[2], 2, how); \
 			break; \
+		/* of some of the classes */ \
+		case 7: pre##xent_grad_part_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
+		case 8: pre##nll_part_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
+		case 9: pre##sum_exp_f32(c, y, s->x, s->lse, d[0], d[1], d[2]); break; \
 		} \
 	}
 LOSSES(loss, k_)
@@ -145,8 +155,8 @@ int test_losses(void)
 	for (int64_t i = 0; i < 6000; i++)
 		weight[i] = weight[i] * 0.5f + 1;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-		for (int kind = 0; kind < 7; kind++)
-			for (int variant = 0; variant < (kind == 3 || kind == 4 ? 1 : 6); variant++) {
+		for (int kind = 0; kind < 10; kind++)
+			for (int variant = 0; variant < (kind == 3 || kind == 4 || kind == 9 ? 1 : 6); variant++) {
 				Case s = { .x = x, .dy = dy, .weight = weight, .lse = lse, .label = label, .kind = kind, .variant = variant };
 				memcpy(s.d, sizes[i], sizeof sizes[i]);
 				s.n = s.d[0] * s.d[1] * s.d[2];
@@ -159,7 +169,7 @@ int test_losses(void)
 				plain_loss(NULL, want, &s);
 				char what[80];
 				snprintf(what, sizeof what, "loss %zu kind %d variant %d", i, kind, variant);
-				bad += compare(what, run_loss, &s, want, all, 4e-6, (double)(s.d[0] * s.d[2]) / 4 + 4 * sqrt((double)s.d[1]), NULL);
+				bad += compare(what, run_loss, &s, want, all, 4e-6, (double)(s.d[0] * s.d[2]) / 4 + 4 * sqrt((double)s.d[1]) + (kind == 9 ? (double)s.d[1] : 0), NULL);
 				free(want);
 			}
 	/* A label that is no class is refused. */
@@ -170,6 +180,8 @@ int test_losses(void)
 	bad += k_xent_f32(&c, y, NULL, NULL, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_grad_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_both_f32(&c, y, y, y, x, label, NULL, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
+	bad += k_xent_grad_part_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
+	bad += k_nll_part_f32(&c, y, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
 	free(x), free(dy), free(weight), free(lse), free(label);
 	return group("losses", bad);
 }

@@ -499,14 +499,16 @@ static void add_bias(const Exact *b, Exact *y)
 		y->v[i] = field_add(y->v[i], b->v[i / inner % y->dim[1]]);
 }
 
-/* A mean is a sum, divided. */
+/* A mean is a sum, divided by how many there are on all ranks. */
 static int by_mean(Local *l, Exact **in, Exact **out)
 {
 	int group[2] = { 1, 0 };
 	l->n->op = name_of("ReduceSum");
 	l->n->row = op_find(l->n->domain, l->n->op, 18);
 	int bad = by_limbs(l, in, out, group, 1);
-	uint64_t by = field_inverse(out[0]->n ? field_int(in[0]->n / out[0]->n) : 1);
+	int64_t among;
+	attr_origin(l->n, out[0]->n ? in[0]->n / out[0]->n : 1, &among);
+	uint64_t by = field_inverse(field_int(among));
 	for (int64_t i = 0; i < out[0]->n; i++)
 		out[0]->v[i] = field_mul(out[0]->v[i], by);
 	return bad;
