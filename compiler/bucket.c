@@ -29,7 +29,7 @@ static bool among(Slot *const *list, int n, const Slot *s)
 }
 
 /* Whether a transfer and another action must stay in their order. */
-static bool tied(const Action *t, const Action *a)
+bool bucket_tied(const Action *t, const Action *a)
 {
 	for (int i = 0; i < t->ntake; i++)
 		if (among(a->make, a->nmake, t->take[i]))
@@ -59,7 +59,7 @@ static void hoist(Action *list, int lo, int at)
 {
 	Action t = list[at];
 	int to = at;
-	while (to > lo && !tied(&t, &list[to - 1]))
+	while (to > lo && !bucket_tied(&t, &list[to - 1]))
 		to--;
 	memmove(list + to + 1, list + to, (size_t)(at - to) * sizeof *list);
 	list[to] = t;
@@ -101,7 +101,7 @@ static void close_at(Graph *g, Joined *j, int i)
 static void pass(Graph *g, Joined *j, const Action *a)
 {
 	for (int i = 0; i < j->nopen;)
-		if (tied(&j->open[i], a) || (a->kind == ACT_COLLECTIVE && tied(a, &j->open[i])))
+		if (bucket_tied(&j->open[i], a) || (a->kind == ACT_COLLECTIVE && bucket_tied(a, &j->open[i])))
 			close_at(g, j, i);
 		else
 			i++;

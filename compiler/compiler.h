@@ -345,7 +345,7 @@ typedef struct Group { Node **node; int nnode; } Group;
 
 /* schedule.c: one list of actions per role. */
 bool schedule_tells(const Value *);                          /* reported at the end of a step, so it is in memory then */
-typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_SAVE } ActKind;
+typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_START, ACT_FINISH, ACT_SAVE } ActKind;        /* a transfer: all of it, or one of its ends */
 typedef struct Action {
 	ActKind kind;
 	int id;                         /* a<id> in generated code: the position in the list */
@@ -357,6 +357,7 @@ typedef struct Action {
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* of a transfer; those that no peer takes part in are of kind compute */
+	int other;                      /* start, finish: the action that is the other end */
 	bool elementwise;               /* an element of a result depends on the operands' elements at its own place only: a result may lie on them */
 } Action;
 bool schedule_all_reduce(const Action *);                    /* peers read its result, too, and it may lie on its operand */
@@ -367,8 +368,14 @@ typedef struct Role {
 	int body, after;                /* actions body .. after - 1 are done once per micro-batch */
 } Role;
 
+double schedule_flops(const Plan *, const Action *);         /* of a rank */
+
 /* bucket.c: transfers early, and several as one. */
 void bucket_role(Graph *, Role *);
+bool bucket_tied(const Action *transfer, const Action *);    /* they must stay in their order */
+
+/* overlap.c: a start and a finish of each transfer that computing can hide. */
+void overlap_role(Graph *, Role *);
 
 /* memplan.c */
 typedef struct Layout {
@@ -539,7 +546,6 @@ const char *emit_shape(const Emit *, const Slot *, int rank);             /* "fl
 const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
 const char *emit_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
 void emit_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
-double emit_flops(const Emit *, const Action *);             /* of a rank */
 
 /* emit_pointwise.c, emit_cuda.c, emit_make.c */
 bool emit_literal(const Value *);                            /* a scalar constant: written into the text */

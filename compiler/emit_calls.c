@@ -168,11 +168,15 @@ static const char *operand_text(const Print *p, int i) { return emit_param(p, p-
 void emit_transfer(const Print *p)
 {
 	int n = p->a->nmake;
-	if (n == 1) {
+	if (p->a->kind == ACT_FINISH) {
+		text_add(p->t, "rt_moves_finish(c, %s)", result_text(p, 0));
+		return;
+	}
+	if (n == 1 && p->a->kind != ACT_START) {
 		text_add(p->t, "rt_move(c, %s, %s, %s)", move_text(p, 0), result_text(p, 0), operand_text(p, 0));
 		return;
 	}
-	text_add(p->t, "rt_moves(c, %d, ", n);
+	text_add(p->t, "rt_moves%s(c, %d, ", p->a->kind == ACT_START ? "_start" : "", n);
 	print_list(p, "(const int[]){ ", move_text, n);
 	print_list(p, ", (void *const[]){ ", result_text, n);
 	print_list(p, ", (const void *const[]){ ", operand_text, n);

@@ -49,7 +49,7 @@ static void print_summary(Emit *e, Text *t)
 	const RankMemory m = emit_memory(e);
 	double flops = 0;
 	for (int i = 0; i < p->role[0].nstep; i++)
-		flops += emit_flops(e, &p->role[0].step[i]);
+		flops += schedule_flops(e->plan, &p->role[0].step[i]);
 	text_add(t, "<h1>%s</h1>\n<table>\n", emit_comment(a, e->g->name ? e->g->name : ""));
 	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
 	for (int k = 0; k < e->npart; k++) {
@@ -221,7 +221,7 @@ static void print_work(const Emit *e, Text *t, const Columns *c)
 	double *sum = arena_array(e->tree.arena, double, c->n + 1), most = 0;
 	for (int k = 0; k < c->n; k++) {
 		for (int i = first_action(c, k); i < first_action(c, k + 1); i++)
-			sum[k] += emit_flops(e, &e->plan->role[0].step[i]);
+			sum[k] += schedule_flops(e->plan, &e->plan->role[0].step[i]);
 		most = sum[k] > most ? sum[k] : most;
 	}
 	if (most == 0)
@@ -259,7 +259,7 @@ static void print_transfers(const Emit *e, Text *t)
 	for (int r = 0; r < e->plan->nrole; r++)
 		for (int i = 0; i < e->plan->role[r].nstep; i++) {
 			const Action *a = &e->plan->role[r].step[i];
-			if (a->kind != ACT_COLLECTIVE)
+			if (a->kind != ACT_COLLECTIVE && a->kind != ACT_START)
 				continue;
 			text_add(t, any ? "" : "<table>\n<tr><th>role<th>action<th>transfer<th class=n>bytes<th>what\n");
 			text_add(t, "<tr><td>%d<td>a%d<td>%s<td class=n>%" PRId64 "<td class=c>", r, a->id, a->how, written(a));
@@ -278,7 +278,7 @@ static void print_actions(const Emit *e, Text *t, const Role *r)
 		const Action *a = &r->step[i];
 		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_part(e), r->id, a->id, a->id);
 		print_about(e, t, a);
-		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", emit_shapes(e, a, r->rank[0]), emit_flops(e, a), written(a));
+		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", emit_shapes(e, a, r->rank[0]), schedule_flops(e->plan, a), written(a));
 	}
 	text_add(t, "</table></details>\n");
 }

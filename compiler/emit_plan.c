@@ -69,7 +69,7 @@ static const char *kernel_of(const Action *a)
 
 static void print_action(const Emit *e, Text *t, const Action *a)
 {
-	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute", [ACT_COLLECTIVE] = "collective", [ACT_SAVE] = "save" };
+	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute", [ACT_COLLECTIVE] = "collective", [ACT_START] = "start", [ACT_FINISH] = "finish", [ACT_SAVE] = "save" };
 	const char *kernel = kernel_of(a);
 	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], emit_op(e, a));
 	if (a->n)
@@ -79,7 +79,7 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 	text_add(t, kernel ? ", \"kernel\": \"%s\"" : ", \"kernel\": null", kernel);
 	if (a->how)
 		text_add(t, ", \"transfer\": \"%s\"", a->how);
-	text_add(t, ", \"flops\": %.6g", emit_flops(e, a));
+	text_add(t, ", \"flops\": %.6g", schedule_flops(e->plan, a));
 	print_numbers(t, "reads", a->take, a->ntake);
 	print_numbers(t, "writes", a->make, a->nmake);
 	text_add(t, " }");

@@ -44,7 +44,7 @@ RankMemory emit_memory(const Emit *e)
 	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.packed = e->plan->layout.packed;
 	m.gaps = m.slab - e->plan->layout.bound - m.packed;
-	m.base = RT_BASE + RT_STACK;
+	m.base = RT_BASE + RT_STACK * (e->plan->main->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the walk, and the lane of transfers */
 	m.thread = pages(e->work_each) + RT_STACK;
 	m.saver = saver_bytes(e);
 	m.total = m.slab + m.work + m.data + m.base;

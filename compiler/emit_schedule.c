@@ -24,7 +24,7 @@ typedef struct Sched {
 } Sched;
 
 static const char *const kind_name[] = { [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
-	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_SAVE] = "SAVE" };
+	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_START] = "START", [ACT_FINISH] = "FINISH", [ACT_SAVE] = "SAVE" };
 
 static int count(Slot *const *list, int n)
 {
@@ -32,6 +32,12 @@ static int count(Slot *const *list, int n)
 	for (int i = 0; i < n; i++)
 		k += list[i] != NULL;
 	return k;
+}
+
+/* What is there when an action is done: the results of a transfer when it is finished. */
+static int makes(const Action *a)
+{
+	return a->kind == ACT_START ? 0 : count(a->make, a->nmake);
 }
 
 const char *emit_param(const Print *p, const Slot *s, bool result)
@@ -110,7 +116,7 @@ static bool sums(const Value *x, const Value *y)
 static bool leaves_float(const Action *a, const Kernel *k, int i)
 {
 	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
-	const Slot *y = a->make[i];
+	const Slot *y = a->kind == ACT_START ? NULL : a->make[i];
 	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[i]->v, y ? y->v : NULL));
 	for (int m = 0; k && moves[m]; m++)
 		exact |= !strcmp(k->name, moves[m]);
@@ -359,30 +365,13 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 	text_add(t, any ? "" : "1");
 }
 
-/* About: a rank that holds a part of any value does its share of the work. */
-double emit_flops(const Emit *e, const Action *a)
-{
-	double f = 0, parts = 1;
-	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
-		f += cost_flops(a->node[i]);
-	for (int i = 0; i < a->nmake + a->ntake; i++) {
-		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
-		double whole = 1;
-		for (int k = 0; x && k < x->rank; k++)
-			whole *= (double)x->dim[k];
-		if (x && x->bytes && whole / (double)e->plan->forms->most[x->form] > parts)
-			parts = whole / (double)e->plan->forms->most[x->form];
-	}
-	return f / parts;
-}
-
 static void print_row(const Sched *s, Text *t, const Row *r)
 {
 	const Action *a = r->a;
 	text_add(t, "\t/* a%d ", a->id);
 	emit_about(s->e, t, a);
 	text_add(t, " */\n");
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], emit_op(s->e, a), r->run, count(a->make, a->nmake), count(a->take, a->ntake), emit_flops(s->e, a));
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], emit_op(s->e, a), r->run, makes(a), count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }

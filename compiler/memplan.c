@@ -70,11 +70,24 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 	return a->bytes == b->bytes && a->v->type->elem == b->v->type->elem && slot_alike(p, a, b);
 }
 
+/* Whether others read a memory between the two ends of a transfer. */
+static bool read_between(const Role *r, const Action *start, const Slot *memory)
+{
+	for (int i = start->id + 1; i < start->other; i++)
+		for (int k = 0; k < r->step[i].ntake; k++)
+			if (r->step[i].take[k] && root(r->step[i].take[k]) == memory)
+				return true;
+	return false;
+}
+
 /* May result y of action i take the memory of its operand x? */
 static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, const Slot *x)
 {
 	const Slot *from = root((Slot *)x);
-	if (!same_shape(p, x, y) || from->last != i || always(from) || from->window != y->window || from->first == i)
+	bool starts = a->kind == ACT_START;
+	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || always(from) || from->window != y->window || from->first == i)
+		return false;
+	if (starts && read_between(&p->role[0], a, from))
 		return false;
 	for (int k = 0; k < a->ntake; k++)      /* seen otherwise too: broadcast, or as another shape */
 		if (a->take[k] && root(a->take[k]) == from && !same_shape(p, a->take[k], y))

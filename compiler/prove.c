@@ -3,8 +3,10 @@
  * 1. Every node runs by a legal signature, and every transfer leads from the SBP of its operand to that of its result.
  * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks that take
  *    part reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
- * 3. No value is read before it is made, or after its memory was given to another; nothing that lives at the same time
- *    on the same rank overlaps; everything lies inside its area. */
+ *    A transfer with two ends takes its place in this play at its start: ranks do their transfers in the order of starts, a start waits for
+ *    nobody, and a finish waits for those before it in this order only.  Every start has one finish, later, in the same stretch.
+ * 3. No value is read before it is made, or after its memory was given to another; of a transfer, none is read before its finish, and until
+ *    then its operands are not written; nothing that lives at the same time on the same rank overlaps; everything lies inside its area. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -54,14 +56,14 @@ static bool takes_part(const Role *r, const Action *a)
 /* The next transfer that a role takes part in, at or after its place in its list; NULL: there is none. */
 static const Action *next_transfer(const Role *r, int *i)
 {
-	while (*i < r->nstep && (r->step[*i].kind != ACT_COLLECTIVE || !takes_part(r, &r->step[*i])))
+	while (*i < r->nstep && ((r->step[*i].kind != ACT_COLLECTIVE && r->step[*i].kind != ACT_START) || !takes_part(r, &r->step[*i])))
 		(*i)++;
 	return *i < r->nstep ? &r->step[*i] : NULL;
 }
 
 static bool one_transfer(const Action *a, const Action *b)
 {
-	if (!b || a->n != b->n || strcmp(a->how, b->how) || a->nmake != b->nmake)
+	if (!b || a->n != b->n || strcmp(a->how, b->how) || a->nmake != b->nmake || a->ntake != b->ntake)
 		return false;
 	for (int i = 0; i < a->nmake; i++)
 		if (a->take[i] != b->take[i] || a->make[i] != b->make[i])
@@ -101,12 +103,34 @@ static int play(Graph *g, const Plan *p)
 	return 0;
 }
 
+/* The number of the stretch of a list that an action is in. */
+static int stretch(const Role *r, int i)
+{
+	return (i >= r->body) + (i >= r->after);
+}
+
+/* Starts and finishes of a list belong to each other. */
+static void ends(const Role *r)
+{
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i], *b;
+		if (a->kind != ACT_START && a->kind != ACT_FINISH)
+			continue;
+		if (a->other < 0 || a->other >= r->nstep || a->id != i)
+			die("action %d, an end of a transfer, has no other", i);
+		b = &r->step[a->other];
+		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) || !one_transfer(a, b) || stretch(r, i) != stretch(r, a->other))
+			die("actions %d and %d are not the ends of one transfer", i, a->other);
+	}
+}
+
 /* ---- memory ---- */
 
 /* Plays one role's list over its slots: what each memory holds at any time. */
 static int play_slots(Graph *g, const Plan *p, const Role *r)
 {
 	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
+	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* what is on its way there */
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && !p->slot[i]->view && (p->slot[i]->keep == KEEP_PARAM || p->slot[i]->keep == KEEP_STATE || p->slot[i]->keep == KEEP_CONST))
 			holds[p->slot[i]->store->v->id] = p->slot[i];
@@ -114,15 +138,23 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake; k++) {
 			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
+			if (s && a->kind == ACT_FINISH && holds[s->store->v->id] == NULL && moves[s->store->v->id] == a->make[k])
+				continue;               /* the result lies on it */
 			if (!s || holds[s->store->v->id] == s)
 				continue;
 			err_at(a->n ? a->n->loc : s->v->loc, "%s is read when its memory holds %s", s->v->name,
 			       holds[s->store->v->id] ? holds[s->store->v->id]->v->name : "nothing yet");
 			return -1;
 		}
-		for (int k = 0; k < a->nmake; k++)
-			if (a->make[k])
-				holds[a->make[k]->store->v->id] = a->make[k];
+		for (int k = 0; k < a->nmake; k++) {
+			int m = a->make[k] ? a->make[k]->store->v->id : -1;
+			if (m >= 0 && a->kind == ACT_FINISH && (holds[m] || moves[m] != a->make[k]))
+				die("%s was overwritten on its way", a->make[k]->v->name);
+			if (m < 0)
+				continue;
+			holds[m] = a->kind == ACT_START ? NULL : a->make[k];
+			moves[m] = a->kind == ACT_START ? a->make[k] : NULL;
+		}
 	}
 	return 0;
 }
@@ -184,6 +216,8 @@ int prove_run(Graph *g)
 			bad = -1;
 		}
 	}
+	for (int i = 0; i < p->nrole && !bad; i++)
+		ends(&p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= play_slots(g, p, &p->role[i]);
 	packed_apart(p);

@@ -1,7 +1,7 @@
 /* The schedule: for each role a list of actions, in the order in which a rank runs them.
  *
  * One thread of execution.  One action loads all inputs of the step, groups of nodes run in the order that fuse found, transfers
- * stand where their value is first wanted, and the loss is handed out.  Parameters, state and constants are filled before the
+ * stand where their value is first wanted, or have a start and a finish (overlap.c), and the loss is handed out.  Parameters, state and constants are filled before the
  * first step, from a table (emit_tables.c).  Every output has one slot: its actor has one credit, which the last reader gives back. */
 #include "compiler.h"
 
@@ -55,6 +55,23 @@ static void schedule_loop(const Plan *p, List *l, Action *a)
 bool schedule_all_reduce(const Action *a)
 {
 	return a->how && !strcmp(a->how, "all_reduce");
+}
+
+/* About: a rank that holds a part of any value does its share of the work. */
+double schedule_flops(const Plan *p, const Action *a)
+{
+	double f = 0, parts = 1;
+	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
+		f += cost_flops(a->node[i]);
+	for (int i = 0; i < a->nmake + a->ntake; i++) {
+		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+		double whole = 1;
+		for (int k = 0; x && k < x->rank; k++)
+			whole *= (double)x->dim[k];
+		if (x && x->bytes && whole / (double)p->forms->most[x->form] > parts)
+			parts = whole / (double)p->forms->most[x->form];
+	}
+	return f / parts;
 }
 
 /* Operands of the first of two, then what the second reads beside them and beside its results; results of both. */
@@ -182,6 +199,7 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	if (!g->model->main && p->training)
 		look_early(g, p, r);
 	bucket_role(g, r);
+	overlap_role(g, r);
 }
 
 int schedule_run(Graph *g)

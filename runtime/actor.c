@@ -59,6 +59,8 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 				code = c->after(c, micro);
 			if (!code && c->watch)
 				code = c->watch->after(c);
+			if (!code && c->lane)
+				code = rt_lane_poll(c);
 			if (code)
 				return code;
 			c->values += n;
@@ -112,6 +114,8 @@ int rt_do(Ctx *c, int part)
 	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;
 	int code = rt_walk(c, s);
+	if (code == RT_NUMERIC)
+		rt_lane_drain(c);       /* all ranks stop here, and will meet again */
 	c->changed += part == RT_TRAIN;
 	return code;
 }

@@ -6,8 +6,8 @@
  *
  *   | Shared | scratch | signals | window of rank 0 | window of rank 1 | ...
  *
- * All ranks count transfers.  A rank's signal is how far it is in which transfer; those that need to know wait for it, looking for a
- * while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
+ * All ranks count buckets of transfers.  A rank's signal is of how many its operands are ready, and how far it is in which; those that need to
+ * know wait for it, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
 #include "run.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, SCRATCH = PAGE, LINE = 64, SPINS = 20000 };
+enum { PAGE = 4096, SCRATCH = PAGE, LINE = RT_LINE, SPINS = 20000 };
 
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
@@ -36,14 +36,16 @@ typedef struct Shared {
 	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
 } Shared;
 
-/* How far a rank is: the number of a transfer times PHASES, plus a phase of it. */
+/* How far a rank is: of how many buckets its operands are ready; and the number of the bucket that it is in times PHASES, plus a
+ * phase of that. */
 typedef struct Signal {
-	_Atomic uint32_t at, asleep;
+	_Atomic uint32_t ready, at, asleep;
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	_Atomic uint64_t when;          /* it came there */
-	char rest[LINE - 2 * sizeof(uint32_t) - 2 * sizeof(uint64_t)];
+	char rest[LINE - 4 * sizeof(uint32_t) - 2 * sizeof(uint64_t)];
 } Signal;
-enum { PHASES = 256, READY = 1, SUMMED = 2, DONE = PHASES - 1 };
+enum { PHASES = 256, SUMMED = 1, DONE = PHASES - 1 };
+enum { FEW = 8 << 10 };                 /* bytes that every rank sums for itself */
 
 typedef struct Local {
 	Shared *shared;
@@ -51,8 +53,10 @@ typedef struct Local {
 	unsigned char *scratch, *window;
 	size_t stride;
 	uint32_t turn, worst;
-	uint32_t number;                /* of the transfer, 0 first */
+	uint32_t number;                /* of buckets that were started */
 	int spins;
+	_Atomic uint64_t came;          /* when the last came that the lane waited for */
+	_Alignas(LINE) unsigned char few[FEW];
 } Local;
 
 static void futex_wait(_Atomic uint32_t *at, uint32_t old)
@@ -116,42 +120,76 @@ static int barrier(Ctx *c)
 
 /* ---- transfers ---- */
 
-static void say(const Ctx *c, uint32_t phase)
+static void say(const Ctx *c, _Atomic uint32_t *what, uint32_t value)
 {
 	const Local *l = c->comm->state;
 	Signal *s = &l->signal[c->rank];
 	atomic_store(&s->when, nanoseconds());
-	atomic_store(&s->at, l->number * PHASES + phase);
+	atomic_store(what, value);
 	if (atomic_load(&s->asleep))
-		futex_wake(&s->at);
+		futex_wake(what);
 }
 
-/* Until a rank has reached a phase of this transfer, or is past it. */
-static void await(const Ctx *c, int rank, uint32_t phase)
+static void say_phase(const Ctx *c, const RtJob *j, uint32_t phase)
 {
 	const Local *l = c->comm->state;
+	say(c, &l->signal[c->rank].at, j->number * PHASES + phase);
+}
+
+static bool is_at(_Atomic uint32_t *what, uint32_t want)
+{
+	return (int32_t)(atomic_load(what) - want) >= 0;
+}
+
+/* Until what a rank signals is so far, or farther.  The thread of the lane leaves the processor to the walk, and what it waits holds up
+ * nobody unless the walk waits for it. */
+static void await(const Ctx *c, int rank, _Atomic uint32_t *what, uint32_t want)
+{
+	Local *l = c->comm->state;
 	Signal *s = &l->signal[rank];
-	uint32_t want = l->number * PHASES + phase, now;
-	if ((int32_t)(atomic_load(&s->at) - want) >= 0)
-		return;
+	uint32_t now;
 	uint64_t since = nanoseconds();
-	for (int i = 0; i < l->spins; i++) {
-		if ((int32_t)(atomic_load(&s->at) - want) >= 0)
+	for (int i = 0; i < l->spins && !c->aside; i++) {
+		if (is_at(what, want))
 			return;
 		breathe();
 	}
 	atomic_fetch_add(&s->asleep, 1);
-	while ((int32_t)((now = atomic_load(&s->at)) - want) < 0)
-		futex_wait(&s->at, now);
+	while ((int32_t)((now = atomic_load(what)) - want) < 0)
+		futex_wait(what, now);
 	atomic_fetch_sub(&s->asleep, 1);
-	has_waited(c, since, atomic_load(&s->when));
+	if (c->aside)
+		atomic_store(&l->came, atomic_load(&s->when));
+	else
+		has_waited(c, since, atomic_load(&s->when));
 }
 
-static void await_all(const Ctx *c, const RtRoute *r, uint32_t phase)
+static void late(Ctx *c, double since)
 {
-	for (int i = 0; i < r->npeer; i++)
-		if (r->peer[i] != c->rank)
-			await(c, r->peer[i], phase);
+	Local *l = c->comm->state;
+	has_waited(c, (uint64_t)(1e9 * since), atomic_load(&l->came));
+}
+
+/* Whether all that take part are so far; wait: until they are. */
+static bool all_at(const Ctx *c, const RtJob *j, bool ready, uint32_t want, bool wait)
+{
+	const Local *l = c->comm->state;
+	const RtRoute *r = &c->route[j->move[0]];
+	for (int i = 0; i < r->npeer; i++) {
+		Signal *s = &l->signal[r->peer[i]];
+		_Atomic uint32_t *what = ready ? &s->ready : &s->at;
+		if (r->peer[i] == c->rank || is_at(what, want))
+			continue;
+		if (!wait)
+			return false;
+		await(c, r->peer[i], what, want);
+	}
+	return true;
+}
+
+static bool all_in(const Ctx *c, const RtJob *j, uint32_t phase, bool wait)
+{
+	return all_at(c, j, false, j->number * PHASES + phase, wait);
 }
 
 /* The same value in the window of rank r: all ranks have one layout. */
@@ -166,8 +204,7 @@ static bool in_window(const Ctx *c, const void *p)
 	return (const unsigned char *)p >= c->window && (const unsigned char *)p < c->window + c->program->window_bytes;
 }
 
-/* A transfer of any kind: each rank takes what it wants from where it is, in the order of terms, as soon as that is ready, and goes on when
- * nobody reads from it any more.
+/* Transfers of any kind: each rank takes what it wants from where it is, in the order of terms.
  *
  *             rank 0           rank 1           rank 2
  *   x         a a a            b b b            c c c
@@ -180,110 +217,124 @@ typedef struct Source { Ctx *c; const void *x; } Source;
 static const void *source(void *arg, int rank)
 {
 	const Source *s = arg;
-	if (rank == s->c->rank)
-		return s->x;
-	await(s->c, rank, READY);
-	return peer(s->c, s->x, rank);
+	return rank == s->c->rank ? s->x : peer(s->c, s->x, rank);
 }
 
-/* All ranks sum everything: a few bytes, at the price of one wait.  x and y may be one place, so y is written when all have read. */
-enum { FEW = 8 << 10 };
-
-static void sum_few(Ctx *c, const RtRoute *r, void *y, const void *x)
+static void take_all(Ctx *c, const RtJob *j)
 {
-	_Alignas(LINE) unsigned char sum[FEW];
-	const void *from[r->nterm];
-	for (int i = 0; i < r->nterm; i++) {
-		await(c, r->term[i], READY);
-		from[i] = peer(c, x, r->term[i]);
-	}
-	rt_route_sum(r, sum, from, r->nterm, r->count);
-	say(c, DONE);
-	await_all(c, r, DONE);
-	memcpy(y, sum, (size_t)r->count * r->elem);
+	for (int i = 0; i < j->n; i++)
+		rt_route_take(c, &c->route[j->move[i]], j->y[i], source, &(Source){ c, j->x[i] });
 }
 
-/* An all-reduce goes through the value in chunks.  Of each chunk a rank sums its share of all terms, in their order, then takes the other
- * shares from those who summed them, while the next chunk is summed: they are still in a cache.  x is read once and y written once by
- * somebody, and y may lie on x.
+/* Where term i of a stretch lies. */
+typedef struct Share { const Ctx *c; const RtJob *j; size_t lo, hi; } Share;
+
+static const void *term(void *arg, int i, const RtSpan *s)
+{
+	const Share *w = arg;
+	const RtRoute *r = &w->c->route[w->j->move[s->i]];
+	return (const unsigned char *)peer(w->c, w->j->x[s->i], r->term[i]) + s->from;
+}
+
+/* All ranks sum everything: a few bytes.  x and y may be one place, so y is written when all have read. */
+static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
+{
+	Local *l = c->comm->state;
+	if (!j->phase++) {
+		rt_bucket_sum(c, j, 0, bytes, term, &(Share){ c, j, 0, bytes }, l->few);
+		say_phase(c, j, DONE);
+	}
+	if (!all_in(c, j, DONE, wait))
+		return RT_LATER;
+	rt_bucket_put(c, j, 0, bytes, l->few);
+	return 0;
+}
+
+/* An all-reduce goes through the bucket in chunks.  Of each chunk a rank sums its share of all terms, in their order, then takes the other
+ * shares from those who summed them, while the next chunk is summed: they are still in a cache.  Who does not want to wait sums all chunks
+ * first, and takes what there is.  x is read once and y written once by somebody, and y may lie on x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
  *   sum       A  .  .     .  B  .     .  .  C       A = a0 + a1 + a2
  *   take      A  B  C     A  B  C     A  B  C
  */
-typedef struct Share { const RtRoute *r; unsigned char *y; const void *const *x; int64_t lo; } Share;
-
-static void sum_some(void *arg, int64_t lo, int64_t hi, int thread)
+static void sum_lines(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	const Share *s = arg;
-	size_t skip = (size_t)(s->lo + lo) * s->r->elem;
-	const void *from[s->r->nterm];
+	Share *s = arg;
+	size_t from = s->lo + (size_t)lo * LINE, to = s->lo + (size_t)hi * LINE;
 	(void)thread;
-	for (int i = 0; i < s->r->nterm; i++)
-		from[i] = (const unsigned char *)s->x[i] + skip;
-	rt_route_sum(s->r, s->y + skip, from, s->r->nterm, hi - lo);
+	rt_bucket_sum(s->c, s->j, from, to < s->hi ? to : s->hi, term, s, NULL);
 }
 
 /* Where the share of term i of a chunk begins, in whole lines. */
-static int64_t share(int64_t lo, int64_t hi, int i, int n)
+static size_t share(size_t lo, size_t hi, int i, int n)
 {
-	return i == n ? hi : lo + (hi - lo) * i / n / LINE * LINE;
+	return i == n ? hi : lo + (hi - lo) * (size_t)i / (size_t)n / LINE * LINE;
 }
 
-static void all_reduce(Ctx *c, const RtRoute *r, void *y, const void *x)
+static void take_share(Ctx *c, const RtJob *j, size_t lo, size_t hi, int rank)
 {
-	enum { EACH = 64 << 10, CHUNKS = DONE - SUMMED - 1, GRAIN = 8 << 10 };
-	const void *from[r->nterm];
-	int64_t n = r->count, chunk = EACH / (int64_t)r->elem * r->nterm;
-	chunk = chunk * CHUNKS < n ? (n + CHUNKS - 1) / CHUNKS : chunk;
-	for (int i = 0; i < r->nterm; i++) {
-		await(c, r->term[i], READY);
-		from[i] = peer(c, x, r->term[i]);
+	for (RtSpan s = { 0 }; rt_bucket_next(c, j, lo, hi, &s);) {
+		unsigned char *y = (unsigned char *)j->y[s.i] + s.from;
+		rt_copy_peer(y, peer(c, y, rank), s.bytes);
 	}
-	for (int64_t k = 0; (k - 1) * chunk < n; k++) {
-		int64_t lo = k * chunk, hi = lo + chunk < n ? lo + chunk : n, before = lo - chunk;
-		if (lo < n) {
-			int64_t mine = share(lo, hi, r->me, r->nterm);
-			Share s = { r, y, from, mine };
-			rt_parallel(c, share(lo, hi, r->me + 1, r->nterm) - mine, GRAIN, sum_some, &s);
-			say(c, SUMMED + (uint32_t)k);
-		}
-		for (int i = 0; k && i < r->nterm; i++) {
-			int64_t end = lo < n ? lo : n, at = share(before, end, i, r->nterm);
-			size_t bytes = (size_t)(share(before, end, i + 1, r->nterm) - at) * r->elem, skip = (size_t)at * r->elem;
-			if (i == r->me || !bytes)
-				continue;
-			await(c, r->term[i], SUMMED + (uint32_t)k - 1);
-			rt_copy_peer((unsigned char *)y + skip, (const unsigned char *)peer(c, y, r->term[i]) + skip, bytes);
-		}
-	}
-	say(c, DONE);
-	await_all(c, r, DONE);
 }
 
-static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
+static int all_reduce(Ctx *c, RtJob *j, size_t bytes, bool wait)
+{
+	enum { EACH = 64 << 10, CHUNKS = DONE - SUMMED - 1, GRAIN = (32 << 10) / LINE };
+	const RtRoute *r = &c->route[j->move[0]];
+	size_t chunk = EACH * (size_t)r->nterm, least = (bytes / CHUNKS + LINE) / LINE * LINE;
+	chunk = chunk < least ? least : chunk;
+	for (size_t n = (bytes + chunk - 1) / chunk; j->done < n;) {
+		if (j->next < n && (!wait || j->next < j->done + 2)) {
+			size_t lo = j->next * chunk, hi = lo + chunk < bytes ? lo + chunk : bytes;
+			Share s = { c, j, share(lo, hi, r->me, r->nterm), share(lo, hi, r->me + 1, r->nterm) };
+			rt_parallel(c, (int64_t)((s.hi - s.lo + LINE - 1) / LINE), GRAIN, sum_lines, &s);
+			say_phase(c, j, SUMMED + (uint32_t)j->next++);
+			continue;
+		}
+		size_t lo = j->done * chunk, hi = lo + chunk < bytes ? lo + chunk : bytes;
+		if (!all_in(c, j, SUMMED + (uint32_t)j->done, wait))
+			return RT_LATER;
+		for (int i = 0; i < r->nterm; i++)
+			if (i != r->me)
+				take_share(c, j, share(lo, hi, i, r->nterm), share(lo, hi, i + 1, r->nterm), r->term[i]);
+		j->done++;
+	}
+	say_phase(c, j, DONE);
+	return 0;
+}
+
+static void publish(Ctx *c, RtJob *j)
 {
 	Local *l = c->comm->state;
-	Source from = { c, x };
-	if (r->move->here) {
-		rt_route_take(c, r, y, source, &from);
+	j->number = l->number++;
+	say(c, &l->signal[c->rank].ready, l->number);
+}
+
+static int advance(Ctx *c, RtJob *j, bool wait)
+{
+	const RtRoute *r = &c->route[j->move[0]];
+	if (!r->npeer)
 		return 0;
-	}
-	if (r->npeer) {
-		say(c, READY);
-		if (r->nterm && (size_t)r->count * r->elem <= FEW) {
-			sum_few(c, r, y, x);
-		} else if (r->nterm && in_window(c, y)) {
-			all_reduce(c, r, y, x);
-		} else {
-			rt_route_take(c, r, y, source, &from);
-			say(c, DONE);
-			await_all(c, r, DONE);
-		}
-	}
-	l->number++;
+	if (!j->phase && !j->next && !all_at(c, j, true, j->number + 1, wait))
+		return RT_LATER;
+	size_t bytes = r->nterm ? rt_bucket_bytes(c, j) : 0;
+	if (r->nterm && bytes <= FEW)
+		return sum_few(c, j, bytes, wait);
+	if (r->nterm && in_window(c, j->y[0]))
+		return all_reduce(c, j, bytes, wait);
+	take_all(c, j);
+	say_phase(c, j, DONE);
 	return 0;
+}
+
+static void release(Ctx *c, const RtJob *j)
+{
+	if (c->route[j->move[0]].npeer)
+		all_in(c, j, DONE, true);
 }
 
 void *rt_shared(const Ctx *c, size_t *bytes)
@@ -390,7 +441,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		return RT_PEER;
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
-	RtComm comm = { "local", move, barrier, waited, l };
+	RtComm comm = { "local", publish, advance, release, late, barrier, waited, l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank };
 	c.bound = bind_rank(rank, p->nrank);
 	int code = agree(&c);

@@ -5,9 +5,10 @@
  *   sender          packs the blocks that a peer takes, in the order of that peer's route, and sends them as one message
  *   receiver        has all messages, then combines their blocks and its own in the order of terms
  *
- * Sums are made by the receiver, by the same function and in the same order as between processes of one machine, so both transports
- * give the same bits; the reductions of MPI are not used, for their order is MPI's affair.  Only the thread that walks the actions
- * calls MPI. */
+ * The messages of a bucket of transfers to one peer are one.  Sums are made by the receiver, by the same function and in the same order as
+ * between processes of one machine, so both transports give the same bits; the reductions of MPI are not used, for their order is MPI's
+ * affair.  Messages move only while somebody looks after them, so a thread does (lane.c), and one thread at a time calls MPI: the walk,
+ * when all that it started is through. */
 #include "run.h"
 
 #include <mpi.h>
@@ -20,12 +21,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PATIENCE = 100 };                /* seconds in which a peer that lives has answered */
+enum { PATIENCE = 100 };                /* seconds in which a peer that lives has answered; RT_PATIENCE says otherwise */
 enum { MESSAGE = 1 << 30 };             /* bytes of one message at most: MPI counts in int */
 enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: in one round; in flight at a time */
 
 /* What one rank sends to and receives from another in one transfer. */
-typedef struct Peer { int rank; RtRoute pack; size_t out, in, out_at, in_at; } Peer;
+typedef struct Peer { int rank; RtRoute pack; size_t out, in; } Peer;
 typedef struct Line {
 	RtRoute take;                   /* the route, with blocks of peers as they lie in their messages */
 	Peer *peer; int npeer;
@@ -34,10 +35,15 @@ typedef struct Line {
 typedef struct Mpi {
 	Line *line;                     /* by transfer */
 	unsigned char *out, *in;
-	MPI_Request *request; int nrequest, room;
-	const Line *now;
+	size_t out_room, in_room;
+	MPI_Request *request;
+	int *whom;                      /* by request: the other rank; -1: all */
+	int nrequest, room;
+	const Line *now;                /* the transfer whose blocks are taken */
+	const unsigned char *const *from;       /* by peer of its line: what came */
 	const void *x;
 	int rank;
+	double patience, begin;         /* begin: of waiting, 0: nobody waits */
 } Mpi;
 
 static _Atomic uint32_t asked;          /* signals that asked for the end */
@@ -56,51 +62,75 @@ static int no_memory(Ctx *c)
 	return rt_error(c, RT_MEMORY, "no memory for transfers");
 }
 
-static MPI_Request *next_request(Mpi *m)
+static MPI_Request *next_request(Mpi *m, int whom)
 {
 	if (m->nrequest == m->room) {
 		int room = m->room ? 2 * m->room : 64;
 		MPI_Request *more = realloc(m->request, (size_t)room * sizeof *more);
-		if (!more)
+		m->request = more ? more : m->request;
+		int *who = more ? realloc(m->whom, (size_t)room * sizeof *who) : NULL;
+		if (!who)
 			return NULL;
-		m->request = more;
+		m->whom = who;
 		m->room = room;
 	}
+	m->whom[m->nrequest] = whom;
 	return &m->request[m->nrequest++];
 }
 
-/* Between two ranks messages arrive in the order in which they were sent, and all ranks walk the same transfers: no tags are needed. */
-static int post(Ctx *c, Mpi *m, bool sends, void *data, size_t bytes, int rank)
+/* Between two ranks messages arrive in the order in which they were sent, and all ranks have the same transfers in the same order: no tags
+ * are needed. */
+static int post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int rank)
 {
 	for (size_t at = 0; at < bytes; at += MESSAGE) {
 		int n = (int)(bytes - at < MESSAGE ? bytes - at : MESSAGE);
-		MPI_Request *r = next_request(m);
+		MPI_Request *r = next_request(m, rank);
 		if (!r)
 			return no_memory(c);
 		if (sends)
-			MPI_Isend((unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+			MPI_Isend((const unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
 		else
-			MPI_Irecv((unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+			MPI_Irecv((unsigned char *)(uintptr_t)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
 	}
 	return 0;
 }
 
-/* Until all messages of this transfer have passed.  Whoever waits yields: there may be more ranks than processors. */
-static int wait_all(Ctx *c, Mpi *m)
+/* Who has not answered. */
+static int lost(Ctx *c, const Mpi *m)
 {
-	double begin = 0;
+	for (int i = 0; i < m->nrequest; i++)
+		if (m->request[i] != MPI_REQUEST_NULL && m->whom[i] >= 0)
+			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", m->whom[i], m->patience);
+	return rt_error(c, RT_PEER, "peers have not answered for %.0f seconds", m->patience);
+}
+
+/* Whether all messages that were posted have passed.  Whoever waits yields: there may be more ranks than processors.  The thread of the
+ * lane sleeps between two looks while nobody waits for it, for the walk wants the processor. */
+static int passed(Ctx *c, Mpi *m, bool wait)
+{
 	for (int done = 0, turn = 0;; turn++) {
-		MPI_Testall(m->nrequest, m->request, &done, MPI_STATUSES_IGNORE);
+		for (int i = 0; i < m->nrequest; i++)           /* not all at once: those that have passed are to be known */
+			if (m->request[i] != MPI_REQUEST_NULL)
+				MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
+		done = 1;
+		for (int i = 0; i < m->nrequest; i++)
+			done &= m->request[i] == MPI_REQUEST_NULL;
 		if (done)
 			break;
+		if (!wait)
+			return RT_LATER;
 		if (turn < 100)
 			continue;
-		sched_yield();
-		begin = begin > 0 ? begin : rt_seconds();
-		if (turn % 1000 == 0 && rt_seconds() - begin > PATIENCE)
-			return rt_error(c, RT_PEER, "a peer has not answered for %d seconds", PATIENCE);
+		if (rt_lane_wanted(c))
+			sched_yield();
+		else
+			usleep(50);
+		m->begin = m->begin > 0 ? m->begin : rt_seconds();
+		if (turn % 100 == 0 && rt_seconds() - m->begin > m->patience)
+			return lost(c, m);
 	}
 	m->nrequest = 0;
+	m->begin = 0;
 	return 0;
 }
 
@@ -171,23 +201,8 @@ static int open_line(Ctx *c, const RtRoute *r, Line *l)
 	return 0;
 }
 
-/* Messages of one transfer lie one after the other. */
-static void lay_out(Line *l, size_t *out, size_t *in)
-{
-	size_t o = 0, n = 0;
-	for (int i = 0; i < l->npeer; i++) {
-		l->peer[i].out_at = o;
-		l->peer[i].in_at = n;
-		o += (l->peer[i].out + 63) / 64 * 64;
-		n += (l->peer[i].in + 63) / 64 * 64;
-	}
-	*out = o > *out ? o : *out;
-	*in = n > *in ? n : *in;
-}
-
 static int open_lines(Ctx *c, Mpi *m)
 {
-	size_t out = 64, in = CHUNK + 64 * (size_t)c->nrank + FEW * (size_t)c->nrank;
 	m->line = calloc((size_t)c->program->nmove + 1, sizeof *m->line);
 	if (!m->line)
 		return no_memory(c);
@@ -195,11 +210,8 @@ static int open_lines(Ctx *c, Mpi *m)
 		int code = open_line(c, &c->route[i], &m->line[i]);
 		if (code)
 			return code;
-		lay_out(&m->line[i], &out, &in);
 	}
-	m->out = malloc(out);
-	m->in = malloc(in);
-	return m->out && m->in ? 0 : no_memory(c);
+	return 0;
 }
 
 static void close_lines(const Ctx *c, Mpi *m)
@@ -218,9 +230,26 @@ static void close_lines(const Ctx *c, Mpi *m)
 	free(m->out);
 	free(m->in);
 	free(m->request);
+	free(m->whom);
 }
 
 /* ---- transfers ---- */
+
+/* Room for messages: as much as the largest bucket needs, from the first step on. */
+static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
+{
+	if (want <= *have)
+		return 0;
+	free(*at);
+	*at = malloc(want);
+	*have = *at ? want : 0;
+	return *at ? 0 : no_memory(c);
+}
+
+static size_t lines(size_t bytes)
+{
+	return (bytes + RT_LINE - 1) / RT_LINE * RT_LINE;
+}
 
 static const void *own(void *arg, int rank)
 {
@@ -235,11 +264,23 @@ static const void *source(void *arg, int rank)
 		return m->x;
 	for (int i = 0; i < m->now->npeer; i++)
 		if (m->now->peer[i].rank == rank)
-			return m->in + m->now->peer[i].in_at;
+			return m->from[i];
 	return NULL;
 }
 
-/* Any transfer.
+/* Bytes of all messages of a bucket that are sent, or received. */
+static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
+{
+	size_t sum = 0;
+	for (int i = 0; i < j->n; i++)
+		for (int k = 0; k < m->line[j->move[i]].npeer; k++) {
+			const Peer *p = &m->line[j->move[i]].peer[k];
+			sum += lines(sends ? p->out : p->in);
+		}
+	return sum;
+}
+
+/* Any transfers.
  *
  *             rank 0              rank 1
  *   x         a a a a             b b b b
@@ -247,47 +288,110 @@ static const void *source(void *arg, int rank)
  *   messages          \___________/  ___________
  *             [b b] __/           \__[a a]
  *   y         a a b b             a a b b           in the order of terms
- */
-static int exchange(Ctx *c, Mpi *m, const Line *l, void *y, const void *x)
+ *
+ * Of a bucket all values for one peer are one message. */
+static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 {
-	int code = 0;
-	for (int i = 0; i < l->npeer && !code; i++)
-		code = post(c, m, false, m->in + l->peer[i].in_at, l->peer[i].in, l->peer[i].rank);
-	for (int i = 0; i < l->npeer && !code; i++) {
-		const Peer *p = &l->peer[i];
-		if (!p->out)
-			continue;
-		rt_route_take(c, &p->pack, m->out + p->out_at, own, (void *)x);
-		code = post(c, m, true, m->out + p->out_at, p->out, p->rank);
+	const Line *first = &m->line[j->move[0]];
+	int code = room(c, &m->out, &m->out_room, all_bytes(m, j, true));
+	code = code ? code : room(c, &m->in, &m->in_room, all_bytes(m, j, false));
+	unsigned char *in = m->in, *out = m->out;
+	for (int k = 0; k < first->npeer && !code; k++) {
+		size_t bytes = 0;
+		for (int i = 0; i < j->n; i++)
+			bytes += lines(m->line[j->move[i]].peer[k].in);
+		code = post(c, m, false, in, bytes, first->peer[k].rank);
+		in += bytes;
 	}
-	if (!code)
-		code = wait_all(c, m);
-	m->now = l;
-	m->x = x;
-	if (!code)
-		rt_route_take(c, &l->take, y, source, m);
+	for (int k = 0; k < first->npeer && !code; k++) {
+		unsigned char *begin = out;
+		for (int i = 0; i < j->n; i++) {
+			const Peer *p = &m->line[j->move[i]].peer[k];
+			if (p->out)
+				rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
+			out += lines(p->out);
+		}
+		code = post(c, m, true, begin, (size_t)(out - begin), first->peer[k].rank);
+	}
 	return code;
 }
 
-/* A few bytes: everybody gets all terms. */
-static int sum_few(Ctx *c, Mpi *m, const RtRoute *r, void *y, const void *x)
+static void take_exchange(Ctx *c, Mpi *m, const RtJob *j)
 {
-	size_t bytes = (size_t)r->count * r->elem;
-	const void *term[r->nterm];
-	int code = 0;
-	for (int i = 0; i < r->nterm && !code; i++) {
-		unsigned char *to = m->in + (size_t)i * FEW;
-		term[i] = i == r->me ? x : to;
-		if (i != r->me)
-			code = post(c, m, false, to, bytes, r->term[i]);
+	int n = m->line[j->move[0]].npeer;
+	const unsigned char *from[n + 1], *in = m->in;
+	for (int k = 0; k < n; k++) {
+		from[k] = in;
+		for (int i = 0; i < j->n; i++)
+			in += lines(m->line[j->move[i]].peer[k].in);
 	}
-	for (int i = 0; i < r->nterm && !code; i++)
-		if (i != r->me)
-			code = post(c, m, true, (void *)x, bytes, r->term[i]);
+	m->from = from;
+	for (int i = 0; i < j->n; i++) {
+		m->now = &m->line[j->move[i]];
+		m->x = j->x[i];
+		rt_route_take(c, &m->now->take, j->y[i], source, m);
+		for (int k = 0; k < n; k++)
+			from[k] += lines(m->now->peer[k].in);
+	}
+	m->from = NULL;
+}
+
+static int exchange(Ctx *c, Mpi *m, RtJob *j, bool wait)
+{
+	int code = j->phase ? 0 : post_exchange(c, m, j);
+	j->phase = 1;
+	code = code ? code : passed(c, m, wait);
 	if (!code)
-		code = wait_all(c, m);
-	if (!code)
-		rt_route_sum(r, y, term, r->nterm, r->count);
+		take_exchange(c, m, j);
+	return code;
+}
+
+/* A chunk of an all-reduce; where the share of term i begins, and what has come of it. */
+typedef struct Chunk { const RtJob *j; const RtRoute *r; size_t lo, len; unsigned char *in; size_t stride; } Chunk;
+
+static size_t share(const Chunk *k, int i)
+{
+	return i == k->r->nterm ? k->lo + k->len : k->lo + k->len * (size_t)i / (size_t)k->r->nterm / RT_LINE * RT_LINE;
+}
+
+static const void *term(void *arg, int i, const RtSpan *s)
+{
+	const Chunk *k = arg;
+	return i == k->r->me ? (const unsigned char *)k->j->x[s->i] + s->from : k->in + (size_t)i * k->stride + s->at;
+}
+
+static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
+{
+	const RtRoute *r = &c->route[j->move[0]];
+	size_t all = rt_bucket_bytes(c, j), most = all < CHUNK ? all : CHUNK;
+	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK, .stride = lines(most / (size_t)r->nterm + RT_LINE) };
+	if (all <= FEW)
+		k.stride = lines(all);
+	k.in = m->in;
+	return k;
+}
+
+/* A few bytes: everybody gets all terms. */
+static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
+{
+	const RtRoute *r = &c->route[j->move[0]];
+	int code = 0;
+	if (!j->phase++) {
+		code = room(c, &m->out, &m->out_room, bytes);
+		code = code ? code : room(c, &m->in, &m->in_room, bytes * (size_t)r->nterm);
+		for (int i = 0; i < r->nterm && !code; i++)
+			if (i != r->me)
+				code = post(c, m, false, m->in + (size_t)i * bytes, bytes, r->term[i]);
+		const void *x = code ? NULL : rt_bucket_get(c, j, 0, bytes, m->out);
+		for (int i = 0; i < r->nterm && !code; i++)
+			if (i != r->me)
+				code = post(c, m, true, x, bytes, r->term[i]);
+	}
+	code = code ? code : passed(c, m, wait);
+	if (!code) {
+		Chunk k = chunk_of(c, m, j);
+		rt_bucket_sum(c, j, 0, bytes, term, &k, NULL);
+	}
 	return code;
 }
 
@@ -299,54 +403,90 @@ static int sum_few(Ctx *c, Mpi *m, const RtRoute *r, void *y, const void *x)
  *   sum       A  .  .     .  B  .     .  .  C       A = a0 + a1 + a2
  *   send      A  B  C     A  B  C     A  B  C
  */
-static int all_reduce(Ctx *c, Mpi *m, const RtRoute *r, void *y, const void *x)
+static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
 {
-	int n = r->nterm, code = 0;
-	int64_t chunk = CHUNK / (int64_t)r->elem / n * n;
-	for (int64_t lo = 0; lo < r->count && !code; lo += chunk) {
-		int64_t len = r->count - lo < chunk ? r->count - lo : chunk, at[n + 1];
-		const void *term[n];
-		for (int i = 0; i <= n; i++)
-			at[i] = lo + len * i / n;
-		size_t mine = (size_t)(at[r->me + 1] - at[r->me]) * r->elem;
-		for (int i = 0; i < n && !code; i++) {
-			unsigned char *to = m->in + (size_t)i * ((mine + 63) / 64 * 64);
-			term[i] = i == r->me ? (const unsigned char *)x + (size_t)at[i] * r->elem : to;
-			if (i != r->me)
-				code = post(c, m, false, to, mine, r->term[i]);
+	int me = k->r->me, code = 0;
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = post(c, m, false, k->in + (size_t)i * k->stride, share(k, me + 1) - share(k, me), k->r->term[i]);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = post(c, m, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1), m->out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
+	return code;
+}
+
+/* Sums lie in the results, or, where several values share the chunk, in the room of terms until all have come. */
+static unsigned char *place(Ctx *c, const Chunk *k, int i, unsigned char *room)
+{
+	unsigned char *y;
+	return rt_bucket_whole(c, k->j, share(k, i), share(k, i + 1), &y) ? y : room + (size_t)i * k->stride;
+}
+
+static int post_sums(Ctx *c, Mpi *m, Chunk *k)
+{
+	int me = k->r->me, code = 0;
+	unsigned char *sum = place(c, k, me, m->out);
+	rt_bucket_sum(c, k->j, share(k, me), share(k, me + 1), term, k, sum);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = post(c, m, false, place(c, k, i, m->in), share(k, i + 1) - share(k, i), k->r->term[i]);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = post(c, m, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
+	return code;
+}
+
+static void put_sums(Ctx *c, Mpi *m, const Chunk *k)
+{
+	for (int i = 0; i < k->r->nterm; i++) {
+		unsigned char *room = i == k->r->me ? m->out : m->in, *at = place(c, k, i, room);
+		if (at == room + (size_t)i * k->stride)
+			rt_bucket_put(c, k->j, share(k, i), share(k, i + 1), at);
+	}
+}
+
+static int all_reduce(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
+{
+	Chunk k = chunk_of(c, m, j);
+	int code = room(c, &m->out, &m->out_room, k.stride * (size_t)k.r->nterm);
+	code = code ? code : room(c, &m->in, &m->in_room, k.stride * (size_t)k.r->nterm);
+	while (j->done < bytes && !code) {
+		k = chunk_of(c, m, j);
+		if (j->phase == 0) {
+			code = post_terms(c, m, &k);
+			j->phase = 1;
 		}
-		for (int i = 0; i < n && !code; i++)
-			if (i != r->me)
-				code = post(c, m, true, (unsigned char *)x + (size_t)at[i] * r->elem, (size_t)(at[i + 1] - at[i]) * r->elem, r->term[i]);
-		if (!code)
-			code = wait_all(c, m);
-		unsigned char *sum = (unsigned char *)y + (size_t)at[r->me] * r->elem;
-		if (!code)
-			rt_route_sum(r, sum, term, n, at[r->me + 1] - at[r->me]);
-		for (int i = 0; i < n && !code; i++)
-			if (i != r->me)
-				code = post(c, m, false, (unsigned char *)y + (size_t)at[i] * r->elem, (size_t)(at[i + 1] - at[i]) * r->elem, r->term[i]);
-		for (int i = 0; i < n && !code; i++)
-			if (i != r->me)
-				code = post(c, m, true, sum, mine, r->term[i]);
-		if (!code)
-			code = wait_all(c, m);
+		code = code ? code : passed(c, m, wait);
+		if (!code && j->phase == 1) {
+			code = post_sums(c, m, &k);
+			j->phase = 2;
+			code = code ? code : passed(c, m, wait);
+		}
+		if (code)
+			return code;
+		put_sums(c, m, &k);
+		j->phase = 0;
+		j->done += k.len;
 	}
 	return code;
 }
 
-static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
+static void publish(Ctx *c, RtJob *j)
+{
+	(void)c;
+	(void)j;
+}
+
+static int advance(Ctx *c, RtJob *j, bool wait)
 {
 	Mpi *m = c->comm->state;
-	if (r->move->here) {
-		rt_route_take(c, r, y, own, (void *)x);
-		return 0;
-	}
+	const RtRoute *r = &c->route[j->move[0]];
 	if (!r->npeer)
 		return 0;
 	if (!r->nterm)
-		return exchange(c, m, &m->line[r - c->route], y, x);
-	return (size_t)r->count * r->elem <= FEW ? sum_few(c, m, r, y, x) : all_reduce(c, m, r, y, x);
+		return exchange(c, m, j, wait);
+	size_t bytes = rt_bucket_bytes(c, j);
+	return bytes <= FEW ? sum_few(c, m, j, bytes, wait) : all_reduce(c, m, j, bytes, wait);
 }
 
 /* ---- agreement ---- */
@@ -354,11 +494,11 @@ static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
 static int collective(Ctx *c, MPI_Request *r)
 {
 	Mpi *m = c->comm->state;
-	MPI_Request *slot = next_request(m);
+	MPI_Request *slot = next_request(m, -1);
 	if (!slot)
 		return no_memory(c);
 	*slot = *r;
-	return wait_all(c, m);
+	return passed(c, m, true);
 }
 
 static int barrier(Ctx *c)
@@ -437,11 +577,20 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	return code;
 }
 
+static double patience(void)
+{
+	const char *said = getenv("RT_PATIENCE");
+	double seconds = said ? strtod(said, NULL) : 0;
+	return seconds > 0 ? seconds : PATIENCE;
+}
+
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	int rank = 0, size = 1, level;
-	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
+	if (level < MPI_THREAD_SERIALIZED)
+		setenv("RT_LANE", "walk", 1);              /* then only this thread may */
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (size != p->nrank) {
@@ -451,8 +600,8 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		return RT_PLAN;
 	}
 	rt_signals(ask);
-	Mpi m = { .rank = rank };
-	RtComm comm = { "mpi", move, barrier, NULL, &m };
+	Mpi m = { .rank = rank, .patience = patience() };
+	RtComm comm = { "mpi", publish, advance, NULL, NULL, barrier, NULL, &m };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = on_this_machine() };
 	int code = one_rank(&c, &m, body, arg);
 	fflush(stdout);

@@ -236,6 +236,8 @@ static int prepare(Ctx *c, const Args *a, double *at)
 {
 	at[PROCESS] = rt_seconds();
 	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
+	if (!code)
+		code = rt_lane_open(c);
 	at[THREADS] = rt_seconds();
 	if (!code)
 		code = rt_device_touch(c);
@@ -294,6 +296,7 @@ static int run(Ctx *c, void *arg)
 	}
 	rt_saver_close(c);
 	rt_data_close(c);
+	rt_lane_close(c, code && code != RT_STOPPED);
 	rt_pool_close(c);
 	return code;
 }

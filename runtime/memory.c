@@ -14,9 +14,9 @@ static size_t pages(size_t n)
 size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 {
 	const RtProgram *p = c->program;
-	size_t threads = (size_t)c->nthread;
+	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + threads * RT_STACK;
+	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK;
 }
 
 /* What is mapped of peers: shared, and not to be written. */

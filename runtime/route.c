@@ -515,19 +515,12 @@ static const void *my_own(void *arg, int rank)
 	return arg;
 }
 
+/* Alone, or where no peer takes part: nobody is asked. */
 int rt_move(Ctx *c, int move, void *y, const void *x)
 {
 	const RtRoute *r = &c->route[move];
-	if (c->comm)
-		return c->comm->move(c, r, y, x);
+	if (c->comm && (!r->move->here || c->device))
+		return rt_moves(c, 1, &move, &y, &x);
 	rt_route_take(c, r, y, my_own, (void *)x);
 	return 0;
-}
-
-int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *x)
-{
-	int code = 0;
-	for (int i = 0; i < n && !code; i++)
-		code = rt_move(c, move[i], y[i], x[i]);
-	return code;
 }

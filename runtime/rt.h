@@ -34,7 +34,7 @@ typedef struct RtValue {
 } RtValue;
 
 /* An action: a call over values. */
-typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_LOAD, RT_SAVE } RtKind;
+typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_START, RT_FINISH, RT_LOAD, RT_SAVE } RtKind;
 typedef int RtRun(Ctx *, void *const *t);       /* t: results, then operands; 0, or one of the exit codes after rt_error */
 typedef struct RtAction {
 	RtKind kind;
@@ -158,6 +158,8 @@ struct Ctx {
 	struct RtRoute *route;          /* by transfer: route.c */
 	unsigned char *slab, *window;   /* on the device */
 	struct RtComm *comm;
+	struct RtLane *lane;            /* lane.c: transfers on their way; NULL: each is done when it is started */
+	bool aside;                     /* this is the thread of the lane, not the one that walks */
 	bool bound;                     /* the processors that it may use are its own, not those of all ranks */
 	RtPool *pool;                   /* NULL: this thread alone */
 	int nthread;
@@ -253,14 +255,21 @@ int rt_save_eval(Ctx *, const float *sum, const float *count);
 
 /* route.c: y takes its new form from x; all ranks call it for every transfer. */
 int rt_move(Ctx *, int move, void *y, const void *x);
-int rt_moves(Ctx *, int n, const int *move, void *const *y, const void *const *x);       /* several, between the same ranks */
 void rt_fill(void *y, RtType, FormReduce, int64_t n);    /* with its neutral element */
 
-/* Transports: comm_local.c, comm_mpi.c, comm_nccl.c. */
-struct RtRoute;
+/* lane.c: several transfers between the same ranks: at once; or started, and finished later, which is told by the first result. */
+int rt_moves(Ctx *, int n, const int *move, void *const *y, const void *const *x);
+int rt_moves_start(Ctx *, int n, const int *move, void *const *y, const void *const *x);
+int rt_moves_finish(Ctx *, const void *y);
+
+/* Transports: comm_local.c, comm_mpi.c, comm_nccl.c.  A job is a bucket of transfers; all ranks have the same, in the same order. */
+struct RtJob;
 typedef struct RtComm {
 	const char *name;
-	int (*move)(Ctx *, const struct RtRoute *, void *y, const void *x);      /* one transfer, after those before it */
+	void (*publish)(Ctx *, struct RtJob *);         /* its operands are there */
+	int (*advance)(Ctx *, struct RtJob *, bool wait);        /* as far as peers are, or to its end: 0 when its results are there, RT_LATER, or an exit code */
+	void (*release)(Ctx *, const struct RtJob *);   /* until no peer reads its operands; NULL: none does then */
+	void (*late)(Ctx *, double since);              /* the walk has waited for the lane since then; NULL: nobody counts */
 	int (*barrier)(Ctx *);
 	double (*waited)(const Ctx *, int rank);        /* seconds that a rank has waited for others; NULL: nobody knows */
 	void *state;

@@ -46,6 +46,45 @@ typedef const void *RtSource(void *arg, int rank);                       /* wher
 void rt_route_take(Ctx *, const RtRoute *, void *y, RtSource *, void *arg);              /* all blocks, in their order */
 void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* y = x[0] + x[1] + ..., by combine */
 
+/* A bucket of transfers on its way. */
+enum { RT_LATER = -1, RT_LINE = 64 };
+typedef struct RtJob {
+	int n, *move;
+	void **y;
+	const void **x;
+	bool open;                      /* started, and not finished */
+	double from, to;                /* seconds: when it was first looked at, and through */
+	int64_t step;                   /* the action that started it */
+	const RtAction *at;
+	int id;
+	const int *values;
+	uint32_t number;                /* what follows is the transport's */
+	int phase;
+	size_t done, next;
+} RtJob;
+
+/* bucket.c: a bucket of all-reduces as one range of bytes. */
+typedef struct RtSpan {
+	int i;                          /* of the values */
+	size_t from, bytes;             /* of its bytes */
+	size_t at;                      /* from the beginning of the range that was asked for */
+	size_t begin;                   /* where the value begins in the bucket */
+} RtSpan;
+size_t rt_bucket_bytes(const Ctx *, const RtJob *);
+bool rt_bucket_next(const Ctx *, const RtJob *, size_t lo, size_t hi, RtSpan *);
+typedef const void *RtTerm(void *arg, int term, const RtSpan *);                         /* where a term of these bytes lies */
+void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, void *arg, unsigned char *to);    /* to: NULL: into the results */
+void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsigned char *from);                 /* into the results */
+const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);                /* of the operands */
+bool rt_bucket_whole(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);                       /* one result has all these bytes */
+
+/* lane.c */
+int  rt_lane_open(Ctx *);                                                /* after the pool */
+void rt_lane_close(Ctx *, bool failed);
+int  rt_lane_drain(Ctx *);                                               /* all that was started is finished */
+int  rt_lane_poll(Ctx *);                                                /* between actions */
+bool rt_lane_wanted(const Ctx *);                                        /* somebody waits for what this thread does */
+
 /* replicas.c: 0 when all ranks hold the same of what they keep whole; all ranks call it. */
 int rt_replicas(Ctx *);
 
@@ -154,7 +193,7 @@ void rt_on(int sig, void (*what)(int));
 void rt_signals(void (*ask)(int));
 
 /* watch.c: what is called around every action */
-typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); } RtWatch;
+typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); void (*moved)(Ctx *, double from, double to); } RtWatch;   /* moved: a bucket, between these times */
 int  rt_watch_open(Ctx *, const char *trace, bool profile, bool check);
 int  rt_watch_close(Ctx *);
 double rt_seconds(void);                                                 /* monotonic */

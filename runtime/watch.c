@@ -18,7 +18,7 @@
 
 enum { EVENTS = 1 << 20 };
 
-typedef struct Event { double from, to; const RtAction *at; const char *name; int id; } Event;
+typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;        /* lane: a transfer on its way, from its first look to its end */
 typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t times; } Total;
 
 typedef struct Watch {
@@ -79,7 +79,7 @@ static int after(Ctx *c)
 	Watch *w = watch(c);
 	double now = rt_seconds();
 	if (w->event && w->nevent < EVENTS)
-		w->event[w->nevent++] = (Event){ w->from - w->begin, now - w->begin, c->at, value_name(c), c->id };
+		w->event[w->nevent++] = (Event){ w->from - w->begin, now - w->begin, c->at, value_name(c), c->id, false };
 	if (w->total && c->part == RT_TRAIN && c->id < w->ntotal) {
 		Total *t = &w->total[c->id];
 		t->at = c->at;
@@ -93,6 +93,13 @@ static int after(Ctx *c)
 			w->check = false;       /* the walk goes on: other ranks wait for what this one sends */
 		}
 	return 0;
+}
+
+static void moved(Ctx *c, double from, double to)
+{
+	Watch *w = watch(c);
+	if (w->event && w->nevent < EVENTS && c->at)
+		w->event[w->nevent++] = (Event){ from - w->begin, to - w->begin, c->at, value_name(c), c->id, true };
 }
 
 /* Whether all that is kept is finite; else says which is not, of parameters rather than of their moments. */
@@ -113,7 +120,7 @@ int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
 	if (!w)
 		return rt_error(c, RT_MEMORY, "no memory");
 	c->watch = &w->calls;
-	w->calls = (RtWatch){ before, after };
+	w->calls = (RtWatch){ before, after, moved };
 	w->trace = trace;
 	w->check = check && finite_kept(c);
 	w->begin = rt_seconds();
@@ -147,8 +154,9 @@ static int write_trace(Ctx *c, const Watch *w)
 		fputs(r ? "" : "[\n", f);
 		for (int i = 0; i < w->nevent; i++) {
 			const Event *e = &w->event[i];
-			fprintf(f, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":0,\"args\":{\"action\":\"a%d\",\"value\":\"", e->at->op,
-			        e->at->kind == RT_COLLECTIVE ? "transfer" : "compute", 1e6 * e->from, 1e6 * (e->to - e->from), c->rank, e->id);
+			fprintf(f, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{\"action\":\"a%d\",\"value\":\"", e->at->op,
+			        e->lane || e->at->kind == RT_COLLECTIVE || e->at->kind == RT_START || e->at->kind == RT_FINISH ? "transfer" : "compute", 1e6 * e->from,
+			        1e6 * (e->to - e->from), c->rank, e->lane, e->id);
 			put_name(f, e->name);
 			fprintf(f, "\"}},\n");
 		}

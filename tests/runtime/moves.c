@@ -1,6 +1,7 @@
 /* Transfers between processes: random pairs of forms over meshes of one to three axes, every type and reduction, small and large, parts of
  * unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's numbers its own, so that a value taken from
- * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.
+ * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.  Then several buckets at
+ * once, started and finished, by a thread of their own or without.
  * seconds: 300 */
 #include "run.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOVES = 48, ROUNDS = 3, LARGE = 60000, ROOM = 8 * 10 * LARGE };
+enum { MOVES = 48, ROUNDS = 3, MANY = 6, FLIGHTS = 30, LARGE = 60000, ROOM = 8 * 10 * LARGE };
 
 static uint64_t state;
 
@@ -147,35 +148,53 @@ static int piece(void *arg, const FormPiece *p)
 
 /* ---- one rank ---- */
 
+/* Number `round` of this rank's operand of a transfer. */
+static void give(const Ctx *c, int move, int round, void *x)
+{
+	const RtMove *m = &c->program->move[move];
+	const Form *from = &c->program->form[m->from - 1];
+	int mine = form_place(from, c->rank);
+	for (int64_t i = 0, n = form_held(from, mine); i < n; i++)
+		put(x, m->type, i, number(move, round, mine, i, reduce_of(from)));
+}
+
+/* How many elements of a result are wrong; it is mine again, and so is the operand. */
+static int64_t wrong(const Ctx *c, int move, int round, const void *y, void *x)
+{
+	const RtMove *m = &c->program->move[move];
+	const Form *from = &c->program->form[m->from - 1], *to = &c->program->form[m->to - 1];
+	int place = form_place(to, c->rank);
+	int64_t n = form_held(from, form_place(from, c->rank)), count = form_held(to, place), bad = 0;
+	double *want = calloc((size_t)count + 1, sizeof *want);
+	unsigned char none[8];
+	rt_fill(none, m->type, reduce_of(to), 1);
+	for (int64_t i = 0; want && i < count; i++)
+		want[i] = get(none, m->type, 0);
+	Want w = { want, move, round, 0, true, reduce_of(from) };
+	if (!want || form_pieces(from, to, place, NULL, piece, &w))
+		exit(RT_MEMORY);
+	for (int64_t i = 0; i < count; i++)
+		bad += want[i] != get(y, m->type, i);
+	memset(x, 0x55, (size_t)n * rt_width(m->type));
+	free(want);
+	return bad;
+}
+
+static void delay(const Ctx *c, int what)
+{
+	if (rt_hash((uint64_t)what, (uint64_t)(c->rank + 100)) % 5 == 0)
+		usleep(300);
+}
+
 static int one(Ctx *c, int move, int round, int64_t *bad)
 {
 	const RtProgram *p = c->program;
-	const RtMove *m = &p->move[move];
-	const Form *from = &p->form[m->from - 1], *to = &p->form[m->to - 1];
-	FormReduce how = reduce_of(from), neutral = reduce_of(to);
-	RtRoute *r = &c->route[move];
-	int mine = form_place(from, c->rank), place = form_place(to, c->rank);
-	int64_t n = form_held(from, mine), count = form_held(to, place);
+	const RtRoute *r = &c->route[move];
 	unsigned char *x = c->window, *y = r->nterm && round ? x : draw(2) || r->nterm ? c->window + p->window_bytes / 2 : c->slab;
-	double *want = calloc((size_t)count + 1, sizeof *want);
-	unsigned char none[8];
-	rt_fill(none, m->type, neutral, 1);
-	if (!want)
-		return RT_MEMORY;
-	for (int64_t i = 0; i < count; i++)
-		want[i] = get(none, m->type, 0);
-	Want w = { want, move, round, 0, true, how };
-	if (form_pieces(from, to, place, NULL, piece, &w))
-		return RT_MEMORY;
-	for (int64_t i = 0; i < n; i++)
-		put(x, m->type, i, number(move, round, mine, i, how));
-	if (rt_hash((uint64_t)(move * ROUNDS + round), (uint64_t)(c->rank + 100)) % 5 == 0)
-		usleep(300);
+	give(c, move, round, x);
+	delay(c, move * ROUNDS + round);
 	int code = rt_move(c, move, y, x);
-	for (int64_t i = 0; i < count && !code; i++)
-		*bad += want[i] != get(y, m->type, i);
-	memset(x, 0x55, (size_t)n * rt_width(m->type));          /* it is mine again */
-	free(want);
+	*bad += wrong(c, move, round, y, x);
 	return code;
 }
 
@@ -193,6 +212,59 @@ static void show(const RtProgram *p, int move)
 	printf(", type %d\n", p->move[move].type);
 }
 
+/* Several buckets on their way at once, each of several values of one transfer, finished in any order; one in a while is done at once. */
+typedef struct Flight { int move, round, n, place[MANY]; void *y[MANY]; const void *x[MANY]; } Flight;
+
+static int start(Ctx *c, Flight *f, unsigned char *at, size_t room)
+{
+	const RtMove *m = &c->program->move[f->move];
+	const Form *from = &c->program->form[m->from - 1];
+	size_t bytes = rt_width(m->type);
+	int move[MANY];
+	for (int a = 0; a < from->naxis; a++)
+		bytes *= (size_t)from->dim[a];
+	bytes = (bytes + 63) / 64 * 64;
+	for (f->n = 0; f->n < MANY && (size_t)(2 * f->n + 2) * bytes <= room && (!f->n || draw(3)); f->n++) {
+		int k = f->n;
+		move[k] = f->move;
+		f->x[k] = at + (size_t)(2 * k) * bytes;
+		f->y[k] = c->route[f->move].nterm && f->round % 2 ? (void *)(uintptr_t)f->x[k] : at + (size_t)(2 * k + 1) * bytes;
+		give(c, f->move, f->round + k, (void *)(uintptr_t)f->x[k]);
+	}
+	delay(c, f->move + 7 * f->round);
+	return !f->n ? 0 : draw(6) ? rt_moves_start(c, f->n, move, f->y, f->x) : rt_moves(c, f->n, move, f->y, f->x);
+}
+
+static int flights(Ctx *c, int round, int64_t *bad)
+{
+	enum { TOGETHER = 5 };
+	Flight f[TOGETHER];
+	size_t room = c->program->window_bytes / TOGETHER / 64 * 64;
+	int code = 0, left = TOGETHER;
+	for (int i = 0; i < TOGETHER && !code; i++) {
+		f[i] = (Flight){ .move = (int)draw((uint64_t)c->program->nmove), .round = round };
+		code = start(c, &f[i], c->window + (size_t)i * room, room);
+		if (!code && draw(2))
+			code = rt_lane_poll(c);
+	}
+	for (; left && !code; left--) {
+		int k = (int)draw((uint64_t)left);
+		Flight now = f[k];
+		f[k] = f[left - 1];
+		delay(c, now.move + 11 * round);
+		code = now.n ? rt_moves_finish(c, now.y[0]) : 0;
+		for (int i = 0; i < now.n && !code; i++) {
+			int64_t differs;
+			if ((differs = wrong(c, now.move, now.round + i, now.y[i], (void *)(uintptr_t)now.x[i])) && !*bad) {
+				show(c->program, now.move);
+				printf(" bucket of transfer %d, value %d of %d, rank %d: %lld elements differ\n", now.move, i, now.n, c->rank, (long long)differs);
+			}
+			*bad += differs;
+		}
+	}
+	return code;
+}
+
 static int rank(Ctx *c, void *arg)
 {
 	int64_t bad = 0;
@@ -207,6 +279,10 @@ static int rank(Ctx *c, void *arg)
 			if (bad > before && bad - before == bad)
 				printf(" transfer %d, rank %d: %lld elements differ\n", i, c->rank, (long long)bad);
 		}
+	code = code ? code : rt_lane_open(c);
+	for (int i = 0; i < FLIGHTS && !code; i++)
+		code = flights(c, i, &bad);
+	rt_lane_close(c, code);
 	rt_pool_close(c);
 	return code ? code : bad ? 1 : 0;
 }
@@ -225,7 +301,8 @@ int main(void)
 			make_pair(&form[2 * i], &form[2 * i + 1], i % 8 == 7);
 			move[i] = (RtMove){ 2 * i + 1, 2 * i + 2, types[i % 3 == 0 ? 0 : draw(6)], false };
 		}
-		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES, .slab_bytes = ROOM, .window_bytes = 2 * ROOM };
+		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES, .slab_bytes = ROOM, .window_bytes = 2 * ROOM, .most = 2 * MANY };
+		setenv("RT_LANE", k / 6 % 2 ? "thread" : "walk", 1);
 		int code = rt_run(&p, rank, &threads);
 		if (code)
 			printf("not ok %d-ranks-%d: exit status %d\n", nrank, k / 6, code);
