@@ -20,7 +20,8 @@ pinned() { # ranks, pins: the model with a mesh and pins
 	sed "s/^@train/@mesh(m, cpu, [$1])\n$2\n&/" net.ir
 }
 pinned 4 '@pin("w1", sbp: [S(1)])\n@pin("w2", sbp: [S(0)])' >tensor.ir
-pinned 3 '@pin("*.m", "*.v", sbp: [S(0)])' >zero.ir
+pinned 3 '@pin("x", "label", sbp: [S(0)])\n@pin("w*", "b1", sbp: [B])\n@pin("*.m", "*.v", sbp: [S(0)])' >zero.ir
+pinned 2 '@pin("x", "label", sbp: [S(0)])\n@pin("w*", "b1", sbp: [B])' >data.ir
 both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its own, NAME.mpi/trainer for mpirun
 	local name=$1 n=$2
 	shift 2
@@ -32,7 +33,7 @@ both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its 
 }
 # Where computing is slow, transfers have a start and a finish, and a thread looks after the messages in between.
 printf 'flops 1e7\nbytes 1e7\naxis 0 1e-6 1e8\n' >slow
-both data 2 net.ir --ranks=2 --machine=slow
+both data 2 data.ir --machine=slow
 both tensor 4 tensor.ir --machine=slow
 both zero 3 zero.ir --machine=slow
 grep -q 'A(START' data/role0/schedule.c && grep -q 'A(START' zero/role0/schedule.c && echo "ok overlapped" || echo "not ok overlapped: no transfer is"
@@ -50,8 +51,8 @@ check another-plan-and-count run 4 tensor.mpi/trainer --resume=a/step-00000014
 # Refused: another number of ranks than planned, ranks of two plans, a rank that cannot write.
 refused wrong-world-size-94 24 'planned for 2 ranks, but 3 were started' run 3 data.mpi/trainer
 refused no-mpirun-94 24 'planned for 2 ranks, but 1 were started: mpirun -n 2' data.mpi/trainer
-sed 's/0.01/0.02/' net.ir >other.ir
-"$SBPCC" other.ir --ranks=2 --machine=slow -o other.mpi >log 2>&1 && make -s -C other.mpi TRANSPORT=mpi CFLAGS="$FLAGS" >log 2>&1
+sed 's/0.01/0.02/' data.ir >other.ir
+"$SBPCC" other.ir --machine=slow -o other.mpi >log 2>&1 && make -s -C other.mpi TRANSPORT=mpi CFLAGS="$FLAGS" >log 2>&1
 refused two-plans-93 24 'built from another plan than rank 0' run 1 data.mpi/trainer : -n 1 other.mpi/trainer
 refused unwritable 21 'cannot create' run 2 data.mpi/trainer --checkpoint=/proc/none
 
