@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench/model.sh MODEL: prints a model of the step benchmark for sbpcc.
-#   gpt2:BATCH,LENGTH[,LAYERS]   bert:BATCH,LENGTH   resnet18:BATCH   resnet50:BATCH   mlp:BATCH
+#   gpt2:BATCH,LENGTH[,LAYERS]   bert:BATCH,LENGTH[,LAYERS]   resnet18:BATCH   resnet50:BATCH   mlp:BATCH
 # All train with AdamW on made-up data.
 set -eu
 name=${1%%:*} sizes=${1#*:}
@@ -104,7 +104,7 @@ END
 
 # Post-norm, bidirectional, exact GELU; the rest as GPT-2.
 bert() {
-	transformer bert 30522 512 12 <<END
+	transformer bert 30522 512 "${layers:-12}" <<END
   qkv0 = MatMul(x, qkv_w)
   qkv = Add(qkv0, qkv_b)
   q, k, v = Split<axis = -1, num_outputs = 3>(qkv)

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+static const double SECOND = 5e8;       /* entries of tables that the solver visits in a second, about */
+
 static const Value *root(const Value *v)
 {
 	while (v->into)
@@ -169,14 +171,24 @@ static double often(const Assign *s, const Node *n)
 	return s->times > 1 && !micro_begins(n) && !micro_updates(n) ? (double)s->times : 1;
 }
 
-/* What is not hidden of a transfer of v. */
-static double seen(const Value *v)
+static bool gradient(const Value *v)
 {
 	static const char grad[] = ".grad";
 	size_t n = strlen(v->name), m = strlen(grad);
-	bool gradient = n > m && !strcmp(v->name + n - m, grad) && v->def && v->graph && graph_find(v->graph, name_n(v->name, n - m)) &&
-	                graph_find(v->graph, name_n(v->name, n - m))->param;
-	return gradient || (v->param && !v->def) ? 1 - figures.overlap : 1;
+	const Value *of = n > m && !strcmp(v->name + n - m, grad) && v->def && v->graph ? graph_find(v->graph, name_n(v->name, n - m)) : NULL;
+	return of && of->param;
+}
+
+/* What is not hidden of a transfer of v. */
+static double seen(const Value *v)
+{
+	return gradient(v) || (v->param && !v->def) ? 1 - figures.overlap : 1;
+}
+
+/* Transfers of gradients and of parameters that are updated wait for others of their kind. */
+static bool joined(const Value *v)
+{
+	return gradient(v) || (v->into && root(v)->param);
 }
 
 static void key_factor(Assign *s, double f)
@@ -193,20 +205,21 @@ static void made(Assign *s, int a, int o)
 	const Value *v = s->g->node[a]->out[o];
 	const Domain *d = s->domain[s->home[v->id]];
 	double factor = often(s, s->g->node[a]) * seen(v);
+	double (*move)(Ways *, Kind *, int, int) = joined(v) ? kind_joined : kind_move;
 	bool fresh;
 	ways_key(&s->ways, w->id);
-	ways_key(&s->ways, o);
+	ways_key(&s->ways, 2 * o + joined(v));
 	ways_key(&s->ways, (int64_t)(intptr_t)d);
 	key_factor(s, factor);
 	double *t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
 	for (int i = 0; i < w->nsig && fresh; i++)
 		for (int j = 0; j < d->n; j++)
-			t[i * d->n + j] = factor * kind_move(&s->ways, d->kind, w->out[o][i], d->form[j]);
+			t[i * d->n + j] = factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
 	edge(s, a, s->home[v->id], t);
 }
 
 /* The operands of b that are the same value as operand i: each form of it is made once. */
-static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, int from)
+static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, int from, bool together)
 {
 	double sum = 0;
 	for (int i = 0; i < w->n->nin && i < 63; i++) {
@@ -214,7 +227,7 @@ static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, in
 		for (int j = 0; j < i && !again; j++)
 			again = (mask >> j & 1) && w->in[j][way] == w->in[i][way];
 		if (!again)
-			sum += kind_move(&s->ways, k, from, w->in[i][way]);
+			sum += (together ? kind_joined : kind_move)(&s->ways, k, from, w->in[i][way]);
 	}
 	return sum;
 }
@@ -246,11 +259,12 @@ static void read_by(Assign *s, int b, int i)
 	ways_key(&s->ways, mask);
 	ways_key(&s->ways, d ? (int64_t)(intptr_t)d : (int64_t)(intptr_t)from);
 	ways_key(&s->ways, d ? -1 : v->defidx);
+	ways_key(&s->ways, joined(v));
 	key_factor(s, factor);
 	double *t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
 	for (int r = 0; r < rows && fresh; r++)
 		for (int c = 0; c < w->nsig; c++)
-			t[r * w->nsig + c] = factor * wanted(s, w, k, mask, c, d ? d->form[r] : from->out[v->defidx][r]);
+			t[r * w->nsig + c] = factor * wanted(s, w, k, mask, c, d ? d->form[r] : from->out[v->defidx][r], joined(v));
 	edge(s, d ? s->home[v->id] : a, b, t);
 }
 
@@ -334,14 +348,21 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double gap(const SolveResult *r)
+{
+	return r->cost > 0 ? 100 * (r->cost - r->bound) / r->cost : 0;
+}
+
 static void tell(const Assign *s, const SolveResult *r, double seconds)
 {
+	if (r->stopped)
+		warn_at(s->mesh->loc, "the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a gap of %.2g %%", r->cost, r->bound, gap(r));
 	if (!opt.explain || s->g->model->main)
 		return;
 	printf("plan: %.4g s a step, at least %.4g s by any plan, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
-	       r->cost > 0 ? 100 * (r->cost - r->bound) / r->cost : 0, s->p.nnode, s->p.nedge, seconds);
+	       gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
-		printf("; %.0f bytes a rank of %.0f", s->bytes, figures.memory);
+		printf("; %s%.0f bytes a rank of %.0f", budget.bytes ? "" : "about ", budget.bytes ? (double)budget.bytes : s->bytes, figures.memory);
 	if (r->exact)
 		printf(", exactly (largest table %zu)\n", r->table);
 	else
@@ -363,6 +384,7 @@ int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
 		return -1;
 	count_readers(&s);
 	problem(&s);
+	s.p.work = opt.solve_seconds < 0 ? 0 : 1 + SECOND * (double)opt.solve_seconds;
 	if (assign_within_memory(&s, &r))
 		return -1;
 	if (!r.possible)

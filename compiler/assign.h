@@ -38,12 +38,14 @@ typedef struct Ways {
 	int nkind, nway;
 	Kind **kind;                    /* by value id; NULL: no type */
 	Way **way;                      /* by index in graph->node */
+	bool *fused;                    /* by value id: never in memory */
 	int64_t *key; int nkey;         /* being written */
 } Ways;
 
 void   ways_init(Ways *, Graph *, const Mesh *, const Pins *);
 int    kind_form(Ways *, Kind *, const Sbp *);               /* the number of a form */
 double kind_move(Ways *, Kind *, int from, int to);          /* seconds */
+double kind_joined(Ways *, Kind *, int from, int to);        /* of many transfers for which ranks meet once */
 double kind_part(Ways *, Kind *, int form);                  /* bytes */
 void   ways_key(Ways *, int64_t);                            /* one more entry of the key that is being written */
 Name   ways_keyed(Ways *);                                   /* the key; begins a new one */

@@ -2,8 +2,9 @@
  *
  * A value is in memory from the node that makes it to the last that reads it, parameters, state and inputs always; it takes the bytes of
  * its largest part.  What is in memory while one node runs is a sum over choices, which the solver can limit.  Which node that is depends
- * on the choice: first there is no limit, then the busiest node of each solution that is too large is one more, until a solution fits
- * everywhere.  So layers that are alike may be cut differently when that is what fits.
+ * on the choice: first there is no limit, then one at the busiest node of a solution that is too large, and if another is too busy then, one of
+ * both.  So layers that are alike may be cut differently when that is what fits.  Where nothing is low enough, every value takes the form of
+ * which a rank has least.  What the limit is, so that the program that is written in the end keeps to the memory of a rank, says budget.c.
  *
  * Views, and results of pointwise nodes that one node reads (they are fused), take no room of their own. */
 #include "assign.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8, NAMED = 5 };
+enum { ROUNDS = 4, NAMED = 5 };
 
 typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
 
@@ -61,9 +62,11 @@ static void find_lives(const Assign *s, Lives *l)
 	}
 }
 
+/* As it is stored. */
 static double bytes_of(Assign *s, const Value *v, int choice)
 {
-	return kind_part(&s->ways, s->ways.kind[v->id], assign_form(s, v, choice));
+	double stored = (double)dtype_bits(emit_stored(v->type->elem)) / dtype_bits(v->type->elem);
+	return stored * kind_part(&s->ways, s->ways.kind[v->id], assign_form(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */
@@ -90,28 +93,83 @@ static int busiest(Assign *s, const Lives *l, const int *choice, double *most)
 	return at;
 }
 
-/* One more limit: what is in memory at node `at`. */
-static void add_limit(Assign *s, const Lives *l, int at, double *limit)
+/* One limit: what is in memory at these nodes, on average. */
+static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const double *limit)
 {
 	SolveProblem *p = &s->p;
-	int k = p->nlimit++;
-	limit[k] = figures.memory;
+	double **use = arena_array(s->arena, double *, p->nnode + 1);
+	p->nlimit = 1;
 	p->limit = limit;
-	double **use = arena_array(s->arena, double *, p->nnode);
-	for (int v = 0; v < p->nnode; v++) {
-		use[v] = arena_array(s->arena, double, (size_t)p->node[v].n * (size_t)p->nlimit);
-		if (p->node[v].use)
-			memcpy(use[v], p->node[v].use, sizeof(double) * (size_t)p->node[v].n * (size_t)k);
-		p->node[v].use = use[v];
-	}
 	for (int i = 0; i < s->g->nvalue; i++) {
 		const Value *v = s->g->value[i];
-		if (l->first[i] > at || l->last[i] < at)
+		int there = 0, x = assign_variable(s, v);
+		for (int k = 0; k < nat; k++)
+			there += l->first[i] <= at[k] && l->last[i] >= at[k];
+		if (!there)
 			continue;
-		int x = assign_variable(s, v), n = p->node[x].n;
-		for (int c = 0; c < n; c++)
-			use[x][k * n + c] += bytes_of(s, v, c);
+		if (!use[x])
+			use[x] = arena_array(s->arena, double, p->node[x].n);
+		for (int c = 0; c < p->node[x].n; c++)
+			use[x][c] += bytes_of(s, v, c) * there / nat;
 	}
+	for (int x = 0; x < p->nnode; x++)
+		p->node[x].use = use[x];
+}
+
+/* The quickest of the plans in which of each value as little is in memory as can be. */
+static void leanest(Assign *s, const Lives *l, SolveResult *r)
+{
+	SolveProblem p = s->p;
+	double **sum = arena_array(s->arena, double *, p.nnode + 1);
+	p.nlimit = 0;
+	p.node = arena_array(s->arena, SolveNode, p.nnode + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		const Value *v = s->g->value[i];
+		if (l->first[i] > l->last[i])
+			continue;
+		int x = assign_variable(s, v);
+		if (!sum[x])
+			sum[x] = arena_array(s->arena, double, s->p.node[x].n);
+		for (int c = 0; c < s->p.node[x].n; c++)
+			sum[x][c] += bytes_of(s, v, c);
+	}
+	for (int x = 0; x < p.nnode; x++) {
+		SolveNode *n = &p.node[x];
+		double least = INFINITY;
+		*n = s->p.node[x];
+		n->use = NULL;
+		for (int c = 0; c < n->n && sum[x]; c++)
+			least = fmin(least, n->cost && n->cost[c] == INFINITY ? INFINITY : sum[x][c]);
+		for (int c = 0; c < n->n && sum[x]; c++)
+			sum[x][c] = sum[x][c] > least ? INFINITY : n->cost ? n->cost[c] : 0;
+		n->cost = sum[x] ? sum[x] : n->cost;
+	}
+	solve_run(&p, s->arena, r);
+}
+
+/* A solution that is nowhere above the limit, or else the lowest that was found. */
+static void limited(Assign *s, const Lives *l, SolveResult *best, double most, int at)
+{
+	double bound = best->bound, limit = budget.limit;
+	int busy[ROUNDS];
+	for (int i = 0; i < ROUNDS && most > budget.limit; i++) {
+		SolveResult r;
+		double now;
+		busy[i] = at;
+		set_limit(s, l, busy, i + 1, &limit);
+		solve_run(&s->p, s->arena, &r);
+		if (!r.fits)
+			leanest(s, l, &r);
+		at = busiest(s, l, r.choice, &now);
+		if (now < most) {
+			*best = r;
+			most = now;
+		}
+		if (!r.fits)
+			break;
+		limit *= fmin(1, budget.limit / now);
+	}
+	best->bound = bound;                    /* of any plan: the limit is stricter than the memory of a rank is */
 }
 
 typedef struct Large { const Value *v; double bytes; } Large;
@@ -122,34 +180,13 @@ static int larger(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->v->id > y->v->id) - (x->v->id < y->v->id);
 }
 
-/* Every variable takes the choice of which least is in memory at all. */
-static int *smallest(Assign *s, const Lives *l)
-{
-	int *choice = arena_array(s->arena, int, s->p.nnode + 1);
-	double **sum = arena_array(s->arena, double *, s->p.nnode + 1);
-	for (int i = 0; i < s->g->nvalue; i++) {
-		const Value *v = s->g->value[i];
-		if (l->first[i] > l->last[i])
-			continue;
-		int x = assign_variable(s, v), n = s->p.node[x].n;
-		if (!sum[x])
-			sum[x] = arena_array(s->arena, double, n);
-		for (int c = 0; c < n; c++)
-			sum[x][c] += bytes_of(s, v, c);
-	}
-	for (int x = 0; x < s->p.nnode; x++)
-		for (int c = 1; c < s->p.node[x].n && sum[x]; c++)
-			if (sum[x][c] < sum[x][choice[x]])
-				choice[x] = c;
-	return choice;
-}
-
-static int refuse(Assign *s, const Lives *l)
+/* No program is asked for, so what the solver counts is all that is known. */
+static int refuse(Assign *s, const Lives *l, const int *choice)
 {
 	double most;
-	int *choice = smallest(s, l), at = busiest(s, l, choice, &most), n = 0;
+	int at = busiest(s, l, choice, &most), n = 0;
 	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
-	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %.0f", figures.memory, most);
+	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", figures.memory, most);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		const Value *v = s->g->value[i];
 		if (l->first[i] <= at && l->last[i] >= at)
@@ -164,19 +201,29 @@ static int refuse(Assign *s, const Lives *l)
 int assign_within_memory(Assign *s, SolveResult *r)
 {
 	Lives l;
-	double limit[ROUNDS], most;
+	SolveResult lean;
+	double most, least;
 	solve_run(&s->p, s->arena, r);
 	if (!r->possible || !figures.memory)
 		return 0;
 	find_lives(s, &l);
 	int at = busiest(s, &l, r->choice, &most);
-	for (int i = 0; i < ROUNDS && most > figures.memory; i++) {
-		add_limit(s, &l, at, limit);
-		solve_run(&s->p, s->arena, r);
-		if (!r->fits)
-			return refuse(s, &l);
-		at = busiest(s, &l, r->choice, &most);
+	if (!s->g->model->main && budget.report < 0 && !budget.limit && !budget_small(most)) {
+		leanest(s, &l, &lean);
+		busiest(s, &l, lean.choice, &least);
+		if (opt.out && budget_find(s->mesh, fmin(least, most), most))
+			return -1;
+		if (!opt.out && least > figures.memory)
+			return refuse(s, &l, lean.choice);
+		if (!opt.out)
+			budget.limit = figures.memory;
 	}
-	s->bytes = most;
-	return most > figures.memory ? refuse(s, &l) : 0;
+	if (budget.limit && most > budget.limit)
+		limited(s, &l, r, most, at);
+	busiest(s, &l, r->choice, &s->bytes);
+	if (!opt.out && budget.report < 0 && s->bytes > figures.memory)
+		leanest(s, &l, r);
+	if (!s->g->model->main)
+		budget.seconds = r->cost;
+	return 0;
 }

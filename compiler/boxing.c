@@ -148,9 +148,17 @@ static bool backward(const Node *n)
 	return annot_find(n->annot, "part") != NULL;
 }
 
+/* A parameter, also cast to another type. */
+static bool parameter(const Value *v)
+{
+	while (v->def && v->def->row->carries && !v->def->row->moves && v->def->nin == 1)
+		v = v->def->in[0];
+	return v->init && v->param;
+}
+
 static bool may_share(const Value *v, const Copy *c, const Node *by)
 {
-	return !v->init || !v->param || c->back == backward(by);
+	return !parameter(v) || c->back == backward(by);
 }
 
 static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Place *place, const Node *by)

@@ -1,29 +1,30 @@
-/* The cheapest signature of one node, given how its operands and results are held.  Prices add up over the axes of the mesh, so
- * each axis is chosen for itself; only where the cheapest of all do not go together are their mixtures compared. */
+/* The cheapest signature of one node, given how its operands and results are held.  The solver has seen to it that mostly one needs no
+ * transfer at all; else the few that are cheapest along each axis of the mesh by themselves are mixed, and the mixtures compared as a whole.  Only
+ * where none of these go together are all mixtures looked at. */
 #include "compiler.h"
 
 #include <math.h>
 #include <string.h>
 
-static int64_t bytes_of(const Value *v)
-{
-	int64_t n = type_elements(v->type);
-	return n < 0 ? 0 : n * dtype_bits(v->type->elem) / 8;
-}
+enum {
+	FEW = 4,                        /* signatures along one axis of the mesh that are mixed with those of others */
+	DEFINED = 4                     /* times the ranks meet inside a definition, about */
+};
 
-/* From the form that v has to one along axis k, or back. */
+/* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, these are left out. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
-	Sbp all[MESH_DIMS] = { { 0 } };
-	if (!v->sbp || (v->place && v->place->mesh != m) || v->sbp[k].kind == SBP_ANY)
+	Sbp has[MESH_DIMS] = { { 0 } }, other[MESH_DIMS] = { { 0 } };
+	if (!v->sbp || (v->place && v->place->mesh != m) || v->sbp[k].kind == SBP_ANY || sbp_equal(&v->sbp[k], s, 1))
 		return 0;                       /* from another mesh it comes in any form */
-	Sbp from = sbp_plain(v, v->sbp, m, k), to;
-	memcpy(all, v->sbp, sizeof *all * (size_t)m->ndim);
-	all[k] = *s;
-	to = sbp_plain(v, all, m, k);
-	if (s->reach && !back)                  /* a strip: bytes alone do not tell how small */
-		return sbp_can(all, m->ndim) ? cost_move(v, v->sbp, all, m) : INFINITY;
-	return back ? cost_box(&to, &from, bytes_of(v), m->dim[k]) : cost_box(&from, &to, bytes_of(v), m->dim[k]);
+	for (int i = 0; i < m->ndim; i++)
+		if (v->sbp[i].kind != SBP_ANY)
+			has[i] = other[i] = v->sbp[i];
+	other[k] = *s;
+	for (int i = 0; i < m->ndim && !sbp_can(other, m->ndim); i++)
+		if (i != k)
+			has[i] = other[i] = (Sbp){ .kind = SBP_B };
+	return back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
 }
 
 /* What it costs to run n by s along axis k, given its operands and the results that are settled already. */
@@ -45,7 +46,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 		if (n->out[i])
 			t += moved(n->out[i], &s->out[i], m, k, true);
 	if (s->define)                          /* its reductions are waited for */
-		t += 4 * figures.axis[k].latency;
+		t += DEFINED * figures.axis[k].latency;
 	return t + cost_node(n, split ? 1.0 / parts : 1.0);
 }
 
@@ -68,41 +69,97 @@ bool sbp_served(const Node *n, const Sig *s)
 	return true;
 }
 
+/* What it costs to bring operands and results from and to where they are. */
+static double transfers(const Node *n, const NdSig *s, const Mesh *m)
+{
+	double t = 0;
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		const Sbp *f = i < n->nin ? s->in[i] : s->out[i - n->nin];
+		bool open = !v || !v->sbp || (v->place && v->place->mesh != m);
+		for (int k = 0; k < m->ndim && !open; k++)
+			open = v->sbp[k].kind == SBP_ANY;
+		if (open || sbp_equal(v->sbp, f, m->ndim))
+			continue;
+		double move = i < n->nin ? cost_move(v, v->sbp, f, m) : cost_move(v, f, v->sbp, m);
+		t += i >= n->nin || emit_reads(n, i) ? move : 1e-3 * move;
+	}
+	return t;
+}
+
+typedef struct Choice {
+	Sig *list[MESH_DIMS];
+	double *cost[MESH_DIMS];
+	int len[MESH_DIMS];
+	int few[MESH_DIMS][FEW], nfew[MESH_DIMS];       /* the cheapest */
+} Choice;
+
+static void find_few(Choice *c, int k)
+{
+	for (int i = 0; i < c->len[k]; i++) {
+		int at = c->nfew[k];
+		if (c->cost[k][i] == INFINITY)
+			continue;
+		while (at && c->cost[k][i] < c->cost[k][c->few[k][at - 1]])
+			at--;
+		if (at == FEW)
+			continue;
+		c->nfew[k] += c->nfew[k] < FEW;
+		memmove(&c->few[k][at + 1], &c->few[k][at], sizeof(int) * (size_t)(c->nfew[k] - at - 1));
+		c->few[k][at] = i;
+	}
+}
+
+/* All mixtures of the few, or of all, by their whole price. */
+static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Arena *a)
+{
+	int at[MESH_DIMS] = { 0 }, k;
+	const Sig *pick[MESH_DIMS], *best[MESH_DIMS];
+	double least = INFINITY;
+	Arena tmp = { 0 };
+	for (k = 0; k < m->ndim; k++)
+		if (!c->nfew[k])
+			return NULL;
+	for (;;) {
+		bool may = true;
+		double wait = 0;
+		for (k = 0; k < m->ndim; k++) {
+			int i = few ? c->few[k][at[k]] : at[k];
+			pick[k] = &c->list[k][i];
+			may &= c->cost[k][i] < INFINITY;
+			wait += pick[k]->define ? DEFINED * figures.axis[k].latency : 0;
+		}
+		const NdSig *nd = may ? sbp_together(n, pick, m->ndim, &tmp) : NULL;
+		double move = nd ? transfers(n, nd, m) : INFINITY, t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
+		if (t < least) {
+			least = t;
+			memcpy(best, pick, sizeof best);
+		}
+		if (few && t <= least && move == 0)
+			break;                  /* as the solver meant it */
+		for (k = m->ndim; k-- > 0 && ++at[k] == (few ? c->nfew[k] : c->len[k]);)
+			at[k] = 0;
+		if (k < 0)
+			break;
+	}
+	arena_free(&tmp);
+	return least < INFINITY ? sbp_together(n, best, m->ndim, a) : NULL;
+}
+
 NdSig *sbp_choose(Node *n, const Mesh *m, bool define, Arena *a)
 {
-	Sig *list[MESH_DIMS];
-	double *cost[MESH_DIMS], least = INFINITY;
-	const Sig *pick[MESH_DIMS];
-	int len[MESH_DIMS], at[MESH_DIMS] = { 0 }, bad = 0, k;
+	Choice c = { .nfew = { 0 } };
+	int bad = 0;
 	const NodePin *pin = pins_node(n, m, a, &bad);
-	for (k = 0; k < m->ndim; k++) {
-		double best = INFINITY;
-		list[k] = sbp_signatures(n, m->dim[k], a, &len[k]);
-		cost[k] = arena_array(a, double, len[k]);
-		for (int i = 0; i < len[k]; i++) {
-			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &list[k][i], k) && (pin || sbp_served(n, &list[k][i])) && (define || !list[k][i].define));
-			cost[k][i] = may ? price(n, &list[k][i], m, k) : INFINITY;
-			if (cost[k][i] < best) {
-				best = cost[k][i];
-				pick[k] = &list[k][i];
-			}
+	for (int k = 0; k < m->ndim; k++) {
+		c.list[k] = sbp_signatures(n, m->dim[k], a, &c.len[k]);
+		c.cost[k] = arena_array(a, double, c.len[k]);
+		for (int i = 0; i < c.len[k]; i++) {
+			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &c.list[k][i], k) && (pin || sbp_served(n, &c.list[k][i])) && (define || !c.list[k][i].define));
+			c.cost[k][i] = may ? price(n, &c.list[k][i], m, k) : INFINITY;
 		}
+		find_few(&c, k);
 	}
-	NdSig *s = sbp_together(n, pick, m->ndim, a);
-	for (bool more = !s; more;) {           /* mixtures */
-		double t = 0;
-		for (k = 0; k < m->ndim; k++) {
-			pick[k] = &list[k][at[k]];
-			t += cost[k][at[k]];
-		}
-		NdSig *nd = t < least ? sbp_together(n, pick, m->ndim, a) : NULL;
-		if (nd) {
-			s = nd;
-			least = t;
-		}
-		for (k = m->ndim; k-- > 0 && ++at[k] == len[k];)
-			at[k] = 0;
-		more = k >= 0;
-	}
-	return s;
+	NdSig *s = mixed(n, &c, m, true, a);
+	return s ? s : mixed(n, &c, m, false, a);
 }

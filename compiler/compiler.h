@@ -25,6 +25,7 @@ typedef struct Options {
 	const char *explain;            /* "" explains everything */
 	const char *machine;            /* file or preset; NULL: that of the target */
 	int64_t memory;                 /* bytes that a rank may use; 0: as the machine says */
+	int64_t solve_seconds;          /* of the solver, counted in work; -1: as many as it takes */
 	bool infer;                     /* no training, whatever the model says */
 	int64_t chunks;                 /* of sums, so that any number of ranks gives the same bits; 0: the same plan does */
 	bool probe, print, eval, list_ops, list_annotations, list_passes, help, version;
@@ -95,6 +96,7 @@ typedef struct Wire { double latency, bytes; } Wire;         /* seconds before t
 typedef struct Figures {
 	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
 	double start;                   /* seconds before an operator or a copy begins */
+	double cores;                   /* for the ranks of one computer; 0: one for each */
 	double memory;                  /* bytes that a rank may use; 0: no limit */
 	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
 	Wire axis[MESH_DIMS];           /* between ranks along an axis of the mesh */
@@ -102,6 +104,19 @@ typedef struct Figures {
 extern Figures figures;
 int  figures_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
 int  figures_probe(FILE *);                                  /* probe.c: measures this computer, writes a file of figures */
+
+/* budget.c: plans that fit into the memory of a rank. */
+typedef struct Budget {
+	double limit;                   /* bytes that values may take by the solver's count; 0: any number */
+	int64_t bytes;                  /* of a rank, as a trial found; 0: none was needed */
+	double seconds;                 /* of a step, by the plan of the main program */
+	int report;                     /* in a trial: where the numbers go; -1: this is none */
+	long child;
+} Budget;
+extern Budget budget;
+bool budget_small(double bytes);                             /* so much less than the budget that no trial is needed */
+int  budget_find(const Mesh *, double least, double most);   /* sets the limit; returns 0 in every trial too; -1 after explaining */
+void budget_report(const Plan *, int64_t bytes);             /* in a trial */
 
 /* sbp.c: how a value lies along each axis of a mesh. */
 typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;        /* SBP_ANY: left to the compiler; in pins, and while a plan is being made */
@@ -287,10 +302,11 @@ int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, in
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
 double cost_flops(const Node *);                             /* of the whole value, all ranks together */
 double cost_node(Node *, double share);                      /* of a device that does this share of the work */
-double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *);        /* by forms: in[i][k] of operand i along axis k of the mesh */
+double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *, uint64_t inside);       /* by forms: in[i][k] of operand i along axis k of the mesh */
+uint64_t cost_inside(const Node *, const bool *fused);       /* fused: by value id */
+bool  *cost_fused(const Graph *, Arena *);                   /* by value id: between two pointwise nodes, and nobody else reads it */
 double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
-double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int parts);
 
 /* boxing.c */
 const char *boxing_how(const Node *);                        /* what a Boxing node is called, by the forms of operand and result */

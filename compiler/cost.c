@@ -1,6 +1,7 @@
 /* Seconds from flops and bytes, by the figures of the machine.
  *
- * An operator takes as long as its arithmetic or its memory needs, whichever is more, on the largest part that a rank has.
+ * An operator takes as long as its arithmetic and its memory need, one after the other, on the largest part that a rank has: a product packs
+ * what it reads before it multiplies, so cutting one operand while the other stays whole halves only one of the two.
  * What transfers take is said by transfer.c and route.c. */
 #include "compiler.h"
 
@@ -75,11 +76,12 @@ double cost_node(Node *n, double part)
 	else
 		for (int i = 0; i < n->nin + n->nout; i++)
 			c.bytes += bytes_of(i < n->nin ? n->in[i] : n->out[i - n->nin]);
-	return figures.start + fmax(c.flops / rate_of(n), c.bytes / figures.bytes) * part;
+	return figures.start + (c.flops / rate_of(n) + c.bytes / figures.bytes) * part;
 }
 
-/* By the forms of operands and results: in[i] and out[i] have an entry for each axis of the mesh. */
-double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m)
+/* By the forms of operands and results: in[i] and out[i] have an entry for each axis of the mesh.  Bit i of `inside`: operand i, or result
+ * i - nin, never leaves the registers, for another pointwise node of the same chain makes or reads it. */
+double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, uint64_t inside)
 {
 	double work = 1, made = 0, b = 0;
 	for (int k = 0; k < m->ndim; k++) {
@@ -93,17 +95,44 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m)
 		work *= least;
 	}
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
+		if (n->out[i] && !(inside >> (n->nin + i) & 1))
 			made += cost_part(n->out[i], out[i], m);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i]) {
+		if (n->in[i] && !(inside >> i & 1)) {
 			double all = cost_part(n->in[i], in[i], m);
 			bool picks = n->row->index && !i && cost_flops(n) < (double)type_elements(n->in[0]->type);
 			b += picks ? fmin(all, made) : all;     /* of a table only the rows that are asked for */
 		}
 	if (n->row->kernel && n->row->carries && made == b && n->nin && n->in[0]->type->elem == n->out[0]->type->elem)
 		return 0;                       /* the same bytes in the same order, mostly */
-	return figures.start + fmax(cost_flops(n) * work / rate_of(n), (b + made) / figures.bytes);
+	return (inside >> n->nin ? 0 : figures.start) + cost_flops(n) * work / rate_of(n) + (b + made) / figures.bytes;
+}
+
+bool *cost_fused(const Graph *g, Arena *a)
+{
+	int *uses = arena_array(a, int, g->nvalue + 1);
+	bool *fused = arena_array(a, bool, g->nvalue + 1);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin; k++)
+			if (g->node[i]->in[k])
+				uses[g->node[i]->in[k]->id]++;
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin && g->node[i]->row->expr; k++) {
+			const Value *v = g->node[i]->in[k];
+			if (v && v->def && v->def->row->expr && uses[v->id] == 1 && !v->into && !v->output)
+				fused[v->id] = true;
+		}
+	return fused;
+}
+
+uint64_t cost_inside(const Node *n, const bool *fused)
+{
+	uint64_t bits = 0;
+	for (int i = 0; i < n->nin + n->nout && n->nin + n->nout < 64; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		bits |= v && fused[v->id] ? (uint64_t)1 << i : 0;
+	}
+	return bits;
 }
 
 /* ---- transfers ---- */
@@ -113,20 +142,4 @@ double cost_move(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
 	int64_t elem = dtype_bits(v->type->elem) / 8;
 	Form f = sbp_form(v, from, m), t = sbp_form(v, to, m);
 	return route_find(&f, &t, elem ? elem : 1)->seconds;
-}
-
-/* Along the only axis of a mesh, by bytes alone. */
-double cost_box(const Sbp *from, const Sbp *to, int64_t bytes, int p)
-{
-	double link = (double)bytes / figures.axis[0].bytes, late = figures.axis[0].latency * ceil(log2(p)), part = 1.0 / p;
-	double copy = figures.start + (double)bytes / figures.bytes;
-	if (p == 1 || sbp_equal(from, to, 1))
-		return 0;
-	if (from->kind == SBP_P && to->kind == SBP_B)           /* in two phases, or each from all others */
-		return fmin(2 * (late + (1 - part) * link), late + (p - 1) * link);
-	if (from->kind == SBP_P)
-		return (to->kind == SBP_S ? 1 : 2) * (late + (1 - part) * link) + (to->kind == SBP_P ? copy : 0);
-	if (to->kind == SBP_P || from->kind == SBP_B)
-		return to->kind == SBP_P ? copy : figures.start + 2 * part * (copy - figures.start);
-	return late + (1 - part) * link * (to->kind == SBP_B ? 1 : part);
 }

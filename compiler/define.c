@@ -184,7 +184,7 @@ void define_close(Definition *d)
 static double run_cost(const Definition *d, const Node *n, const NdSig *s, const Mesh *m)
 {
 	if (!pointwise(n))
-		return cost_run(n, s->in, s->out, m);
+		return cost_run(n, s->in, s->out, m, 0);
 	double bytes = 0, start = 0;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && d->stored[n->in[i]->id])

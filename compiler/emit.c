@@ -441,8 +441,10 @@ const char *const emit_keep[] = { "input", "parameter", "optimizer", "constant",
 int emit_run(Graph *g)
 {
 	Model *m = g->model;
-	if (!opt.out || m->main)
+	if (m->main || (!opt.out && budget.report < 0))
 		return 0;
+	if (budget.report >= 0)
+		budget_report(m->plan, m->plan->layout.slab + m->plan->layout.window);  /* where nothing can be written, that must do */
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	Text *plan = tree_file(&e.tree, "plan.ir");
 	e.part[e.npart++] = m;
@@ -465,6 +467,14 @@ int emit_run(Graph *g)
 	emit_plan(&e);
 	emit_html(&e);
 	emit_make(&e);
+	if (budget.report >= 0) {
+		budget_report(m->plan, emit_memory(&e).total);
+		_Exit(0);
+	}
+	if (figures.memory && (double)emit_memory(&e).total > figures.memory) {
+		fail_at(EXIT_NOPLAN, m->plan->main->loc, "this plan takes %" PRId64 " bytes a rank, more than %.0f", emit_memory(&e).total, figures.memory);
+		return -1;
+	}
 	if (tree_write(&e.tree, opt.out))
 		return -1;
 	emit_report(&e);

@@ -137,10 +137,10 @@ static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp 
 	return t;
 }
 
-static Alternative by_signature(const Plan *p, const Graph *g, const Node *n, const Value *v, NdSig *s)
+static Alternative by_signature(const Plan *p, const Graph *g, const Node *n, const Value *v, NdSig *s, uint64_t inside)
 {
 	const Mesh *m = mesh_of(p, v);
-	Alternative a = { .sig = s, .run = cost_run(n, s->in, s->out, m) };
+	Alternative a = { .sig = s, .run = cost_run(n, s->in, s->out, m, inside) };
 	memcpy(a.sbp, s->out[v->defidx], (size_t)m->ndim * sizeof *a.sbp);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && emit_reads(n, i) && mesh_of(p, origin(n->in[i])) == m)
@@ -220,8 +220,9 @@ static void alternatives(const Plan *p, const Graph *g, const Value *v)
 	Arena tmp = { 0 };
 	int n = 0, count = 0;
 	NdSig *all = v->def ? sbp_product(v->def, m, &tmp, &count) : NULL;
+	uint64_t inside = v->def ? cost_inside(v->def, cost_fused(g, &tmp)) : 0;
 	for (int i = 0; i < count; i++)
-		add(list, &n, by_signature(p, g, v->def, v, &all[i]), m->ndim);
+		add(list, &n, by_signature(p, g, v->def, v, &all[i], inside), m->ndim);
 	if (!v->def)
 		add_sources(p, g, v, list, &n);
 	qsort(list, (size_t)n, sizeof *list, by_time);

@@ -28,6 +28,7 @@ static const Option options[] = {
 	{ "machine", "FILE|NAME", TEXT, &opt.machine, NULL, 0, 0, "what devices and links can do: a file of figures, or cpu, a100x8, h100x8" },
 	{ "memory", "BYTES", NUMBER, &opt.memory, NULL, 1, INT64_MAX, "what a rank may use, whatever the machine says" },
 	{ "probe", NULL, FLAG, &opt.probe, NULL, 0, 0, "measure this computer and print a file for --machine" },
+	{ "solve-seconds", "N", NUMBER, &opt.solve_seconds, NULL, 0, 1000000, "take the best plan after about N seconds of looking for it, counted in work, so that equal inputs give equal plans" },
 	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
 	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
 	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },

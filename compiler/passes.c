@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-Options opt = { .seed = -1, .steps = -1 };
+Options opt = { .seed = -1, .steps = -1, .solve_seconds = -1 };
 
 static const Pass passes[] = {
 	/* name        run            needs            gives            drops    once */

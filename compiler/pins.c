@@ -3,7 +3,7 @@
  * A pin of a value says how it is held; whoever makes or reads it in another form gets a transfer.  A pin of a node says by which
  * signature it runs.  Both may leave entries open.  What cannot hold is refused here, before anything is chosen: a factor that
  * an axis does not have, a mixture that no form can say, a parameter that would be kept as terms, a signature that the operator
- * does not have, and two pins of values that live in one memory. */
+ * does not have, and pins of values that live in one memory. */
 #include "compiler.h"
 
 #include <string.h>
@@ -177,19 +177,83 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 	return errors ? NULL : p;
 }
 
-/* ---- values that live in one memory ---- */
+/* ---- values that live in one memory ----
+ *
+ * A transfer stands between any two forms, so pins of a maker, a value and its readers never contradict each other: only those of values
+ * that are one storage can, an update and what it updates. */
 
-static int check_memory(const Value *v, const Pins *p, int ndim)
+typedef struct Storage { const Value *first; const Value **pin; int n; } Storage;      /* the pinned values in it, by number */
+
+static const Value *root(const Value *v)
 {
-	const Value *w = v->into;
-	const Sbp *a = p->value[v->id], *b = w ? p->value[w->id] : NULL;
-	for (int k = 0; a && b && k < ndim; k++) {
-		if (a[k].kind == SBP_ANY || b[k].kind == SBP_ANY || sbp_equal(&a[k], &b[k], 1))
+	while (v->into)
+		v = v->into;
+	return v;
+}
+
+/* Whether some form is as all these pins say, but the one that is left out. */
+static bool hold(const Storage *s, const Pins *p, int ndim, int without)
+{
+	Sbp all[MESH_DIMS];
+	bool kept = !s->first->def && (s->first->init || s->first->input);
+	for (int k = 0; k < ndim; k++)
+		all[k].kind = SBP_ANY;
+	for (int i = 0; i < s->n; i++)
+		for (int k = 0; k < ndim && i != without; k++) {
+			const Sbp *a = &p->value[s->pin[i]->id][k];
+			if (a->kind == SBP_ANY)
+				continue;
+			if ((all[k].kind != SBP_ANY && !sbp_equal(&all[k], a, 1)) || (kept && a->kind == SBP_P))
+				return false;
+			all[k] = *a;
+		}
+	return sbp_can(all, ndim);
+}
+
+/* Leaves pins away as long as the others still contradict each other: what is left is a smallest set. */
+static void shrink(Storage *s, const Pins *p, int ndim)
+{
+	for (int i = 0; i < s->n;) {
+		if (hold(s, p, ndim, i)) {
+			i++;
 			continue;
-		Loc la = annot_find(v->annot, "sbp")->loc, lb = annot_find(w->annot, "sbp")->loc;
-		fail_at(EXIT_NOPLAN, la, "%s lives in the memory of %s, so both are held alike: %s here, but %s there", v->name, w->name, sbp_text(a, ndim), sbp_text(b, ndim));
-		note_at(lb, "%s is pinned here", w->name);
-		return -1;
+		}
+		s->n--;
+		for (int k = i; k < s->n; k++)
+			s->pin[k] = s->pin[k + 1];
+	}
+}
+
+static int refuse(const Storage *s, const Pins *p, int ndim)
+{
+	const Value *v = s->pin[s->n - 1], *w = s->pin[0];
+	Loc loc = annot_find(v->annot, "sbp")->loc;
+	const char *form = sbp_text(p->value[v->id], ndim);
+	if (s->n == 1)
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, which is kept from step to step: it is split or whole, not %s", v->name, s->first->name, form);
+	else if (w == s->first)
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, so both are held alike: %s here, but %s there", v->name, w->name, form, sbp_text(p->value[w->id], ndim));
+	else
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, as %s does, so all are held alike: %s here, but %s there", v->name, s->first->name, w->name, form, sbp_text(p->value[w->id], ndim));
+	for (int i = 0; i < s->n - 1; i++)
+		note_at(annot_find(s->pin[i]->annot, "sbp")->loc, "%s is pinned here", s->pin[i]->name);
+	return -1;
+}
+
+static int check_memory(const Graph *g, const Pins *p, int ndim)
+{
+	Storage *all = arena_array(g->scratch, Storage, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		Storage *s = &all[root(g->value[i])->id];
+		s->first = root(g->value[i]);
+		if (p->value[i])
+			arena_push(g->scratch, s->pin, s->n, g->value[i]);
+	}
+	for (int i = 0; i < g->nvalue; i++) {
+		if (!all[i].n || hold(&all[i], p, ndim, -1))
+			continue;
+		shrink(&all[i], p, ndim);
+		return refuse(&all[i], p, ndim);
 	}
 	return 0;
 }
@@ -208,7 +272,5 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	for (int i = 0; i < g->nnode && !bad; i++)
 		if (!g->node[i]->place || g->node[i]->place->mesh == m)
 			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
-	for (int i = 0; i < g->nvalue && !bad; i++)
-		bad |= check_memory(g->value[i], p, m->ndim);
-	return bad ? NULL : p;
+	return bad || check_memory(g, p, m->ndim) ? NULL : p;
 }

@@ -79,8 +79,8 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 	for (k = 0; k < f->ndim; k++) {
 		count[k] = 0;
 		choose(cut[k], &count[k], f->cut[k]);
-		if (f->mesh[k] == 1)
-			continue;
+		if (f->mesh[k] == 1 || (one_mesh && f->cut[k].kind == FORM_P && other->cut[k].kind == FORM_P))
+			continue;               /* terms stay terms */
 		if (one_mesh)
 			choose(cut[k], &count[k], other->cut[k]);
 		for (int j = 0; j < other->ndim && !one_mesh; j++)
@@ -142,19 +142,28 @@ static bool out_of_turn(const Form *from, const Form *to)
 	return false;
 }
 
+/* Whether a hop on one mesh makes terms that the end has not: they would only have to be combined again. */
+static bool in_vain(const Form *from, const Form *to, const Form *end)
+{
+	for (int k = 0; k < to->ndim; k++)
+		if (to->cut[k].kind == FORM_P && from->cut[k].kind != FORM_P && end->cut[k].kind != FORM_P)
+			return true;
+	return false;
+}
+
 static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	static Form list[STOPS];
 	double far[STOPS];
 	int next[STOPS], hops[STOPS], n = 2;
-	bool done[STOPS] = { false };
+	bool done[STOPS] = { false }, one_mesh = form_one_mesh(from, to);
 	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) ? transfer_of(from, to)->total : INT64_MAX;
 	list[0] = *to;
 	list[1] = *from;
 	if (!direct(transfer_of(from, to), from, to)) {
 		int spare = free_axis(from, to);
 		n = stops(from, to, spare, list, n);
-		if (!form_one_mesh(from, to))
+		if (!one_mesh)
 			n = stops(to, from, spare, list, n);
 	}
 	for (int i = 0; i < n; i++) {
@@ -165,7 +174,7 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 	for (int at = 0; at != 1;) {
 		done[at] = true;
 		for (int i = 1; i < n; i++) {
-			if (done[i] || far[at] >= far[1] || out_of_turn(&list[i], &list[at]))
+			if (done[i] || far[at] >= far[1] || out_of_turn(&list[i], &list[at]) || (one_mesh && in_vain(&list[i], &list[at], to)))
 				continue;
 			const Transfer *hop = transfer_of(&list[i], &list[at]);
 			double t = far[at] + transfer_time(hop, &list[i], &list[at], elem_bytes);

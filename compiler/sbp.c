@@ -86,7 +86,7 @@ Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 }
 
 /* One entry as an argument: S(1), S(1/0), B, P(max). */
-static Arg entry(Graph *g, Sbp s)
+static Arg entry(Sbp s)
 {
 	static const char *const red[] = { [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
 	bool call = s.kind == SBP_S || (s.kind == SBP_P && s.red != RED_SUM);
@@ -95,17 +95,46 @@ static Arg entry(Graph *g, Sbp s)
 	if (s.kind == SBP_P && call)
 		inner = (Arg){ .kind = ARG_WORD, .s = name_of(red[s.red]) };
 	if (call)
-		arena_push(g->arena, arg.arg, arg.narg, inner);
+		arena_push(&process, arg.arg, arg.narg, inner);
 	if (s.kind == SBP_S && s.reach) {
 		Arg reach = { .kind = ARG_CALL, .s = name_of("reach") };
 		for (size_t i = 0; i < sizeof *s.reach / sizeof(int64_t); i++) {
 			int64_t x = ((const int64_t *)s.reach)[i];
 			Arg number = { .kind = ARG_INT, .i = x, .f = (double)x };
-			arena_push(g->arena, reach.arg, reach.narg, number);
+			arena_push(&process, reach.arg, reach.narg, number);
 		}
-		arena_push(g->arena, arg.arg, arg.narg, reach);
+		arena_push(&process, arg.arg, arg.narg, reach);
 	}
 	return arg;
+}
+
+/* Entries as the arguments of @sbp, which values of one form share. */
+static const Annot *entries(const Sbp *s, int n)
+{
+	static Map made;
+	int64_t text[3 * MESH_DIMS] = { 0 };
+	bool shared = true;                     /* what windows reach is different for each */
+	for (int i = 0; i < n; i++) {
+		text[3 * i] = s[i].kind;
+		text[3 * i + 1] = s[i].kind == SBP_S ? s[i].axis : s[i].kind == SBP_P ? (int)s[i].red : 0;
+		text[3 * i + 2] = s[i].kind == SBP_S ? s[i].leaf : 0;
+		shared &= s[i].kind != SBP_S || !s[i].reach;
+	}
+	Name key = name_n((const char *)text, sizeof *text * 3 * (size_t)n);
+	if (!made.arena)
+		map_init(&made, &process);
+	Annot *a = shared ? map_get(&made, key) : NULL;
+	if (a)
+		return a;
+	a = arena_new(&process, Annot);
+	a->name = name_of("sbp");
+	for (int i = 0; i < n; i++)
+		arena_push(&process, a->arg, a->narg, entry(s[i]));
+	if (annot_check(a, ON_VALUE))
+		die("@sbp(%s) is refused", sbp_text(s, n));
+	if (shared)
+		map_put(&made, key, a);
+	return a;
 }
 
 void sbp_note(Graph *g, Value *v, const Mesh *m)
@@ -116,22 +145,14 @@ void sbp_note(Graph *g, Value *v, const Mesh *m)
 		free |= a->arg[i].s && !strcmp(a->arg[i].s, "_");
 	if (a && !free)
 		return;
-	Arg *list = NULL;
-	int n = 0;
-	for (int i = 0; i < m->ndim; i++)
-		arena_push(g->arena, list, n, entry(g, v->sbp[i]));
-	Annot *made = arena_new(g->arena, Annot);
-	made->name = name_of("sbp");
-	made->arg = list;
-	made->narg = n;
-	if (annot_check(made, ON_VALUE))
-		die("@sbp of %s is refused", v->name);
-	if (a) {                                /* what was free is settled now */
-		a->arg = list;
-		a->narg = n;
-	} else {
-		annot_add(&v->annot, made);
+	const Annot *made = entries(v->sbp, m->ndim);
+	if (!a) {
+		a = arena_new(g->arena, Annot);
+		*a = *made;
+		annot_add(&v->annot, a);
 	}
+	a->arg = made->arg;                     /* what was free is settled now */
+	a->narg = made->narg;
 }
 
 Sbp sbp_plain(const Value *v, const Sbp *s, const Mesh *m, int k)

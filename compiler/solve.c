@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SECANTS = 40, CLIMBS = 60, POLISH = 20 };
+enum { SECANTS = 12, CLIMBS = 60, POLISH = 20 };
 static const double FINEST = 0x1p-40;           /* seconds: below a picosecond nothing matters */
 
 void (*solve_seen)(const SolveProblem *, const SolveResult *);
@@ -22,7 +22,7 @@ typedef struct Shot {
 	Arena arena;
 	Net *net;
 	Sweep sweep;                    /* exact only */
-	bool possible, exact;
+	bool possible, exact, stopped;
 	int *choice, *at;
 	double value, bound;            /* weight * cost + price * use */
 	double cost, *used;
@@ -57,11 +57,25 @@ static double price_of(const Run *r, const SolveNode *x, int c)
 	return sum;
 }
 
+/* The largest entry of a table, which is looked for once. */
+static double most_of(Map *seen, Arena *a, const SolveProblem *p, const SolveEdge *e)
+{
+	double *m = map_get(seen, e->cost);
+	if (!m) {
+		m = arena_new(a, double);
+		*m = most(e->cost, (size_t)p->node[e->a].n * (size_t)p->node[e->b].n);
+		map_put(seen, e->cost, m);
+	}
+	return *m;
+}
+
 /* So coarse that no sum needs more than 52 bits. */
-static double choose_unit(const Run *r)
+static double choose_unit(const Run *r, Arena *a)
 {
 	const SolveProblem *p = r->p;
 	double sum = 0;
+	Map seen;
+	map_init(&seen, a);
 	for (int i = 0; i < p->nnode; i++) {
 		const SolveNode *x = &p->node[i];
 		double high = 0;
@@ -69,10 +83,8 @@ static double choose_unit(const Run *r)
 			high = fmax(high, price_of(r, x, c));
 		sum += high + (x->cost ? r->weight * most(x->cost, (size_t)x->n) : 0);
 	}
-	for (int i = 0; i < p->nedge; i++) {
-		const SolveEdge *e = &p->edge[i];
-		sum += r->weight * most(e->cost, (size_t)p->node[e->a].n * (size_t)p->node[e->b].n);
-	}
+	for (int i = 0; i < p->nedge; i++)
+		sum += r->weight * most_of(&seen, a, p, &p->edge[i]);
 	double unit = FINEST;
 	while (sum / unit > 0x1p50)
 		unit *= 2;
@@ -84,18 +96,22 @@ static double snap(const Run *r, double unit, double x)
 	return x == INFINITY ? x : nearbyint(r->weight * x / unit) * unit + 0.0;
 }
 
-static void read_node(const Run *r, Net *net, int i)
+/* Nodes of one list of costs share it, and all share the numbers of their choices. */
+static void read_node(const Run *r, Net *net, Map *read, const int *choice, int i)
 {
 	const SolveNode *x = &r->p->node[i];
 	Var *v = &net->var[i];
-	double *own = arena_array(net->arena, double, x->n);
 	v->n = x->n;
-	v->choice = arena_array(net->arena, int, x->n);
-	for (int c = 0; c < x->n; c++) {
-		v->choice[c] = c;
+	v->choice = choice;
+	v->own = x->use || !x->cost ? NULL : map_get(read, x->cost);
+	if (v->own && v->own->n == (size_t)x->n)
+		return;
+	double *own = arena_array(net->arena, double, x->n);
+	for (int c = 0; c < x->n; c++)
 		own[c] = (x->cost ? snap(r, net->unit, x->cost[c]) : 0) + floor(price_of(r, x, c) / net->unit) * net->unit;
-	}
 	v->own = table_of(&net->tab, 1, &x->n, own);
+	if (x->cost && !x->use)
+		map_put(read, x->cost, v->own);
 }
 
 static Table *read_table(const Run *r, Net *net, Map *read, const SolveEdge *e)
@@ -113,14 +129,12 @@ static Table *read_table(const Run *r, Net *net, Map *read, const SolveEdge *e)
 	return t;
 }
 
-static void read_edges(const Run *r, Net *net)
+static void read_edges(const Run *r, Net *net, Map *read)
 {
-	Map read;
-	map_init(&read, net->arena);
 	net->link = arena_array(net->arena, Link, r->p->nedge + net->nvar + 1);
 	for (int i = 0; i < r->p->nedge; i++) {
 		const SolveEdge *e = &r->p->edge[i];
-		Table *t = read_table(r, net, &read, e);
+		Table *t = read_table(r, net, read, e);
 		if (e->a == e->b) {
 			int n = r->p->node[e->a].n;
 			double *own = arena_array(net->arena, double, n);
@@ -140,18 +154,26 @@ static void read_edges(const Run *r, Net *net)
 static Net *read_net(const Run *r, Arena *a)
 {
 	Net *net = arena_new(a, Net);
-	*net = (Net){ .arena = a, .nvar = r->p->nnode, .unit = choose_unit(r) };
+	Map read;
+	int most = 0;
+	*net = (Net){ .arena = a, .nvar = r->p->nnode, .unit = choose_unit(r, a), .most = r->p->work ? r->p->work : INFINITY };
 	tables_init(&net->tab, a, r->p->forget);
+	map_init(&read, a);
 	net->var = arena_array(a, Var, net->nvar + 1);
 	for (int i = 0; i < net->nvar; i++)
-		read_node(r, net, i);
-	read_edges(r, net);
+		most = r->p->node[i].n > most ? r->p->node[i].n : most;
+	int *choice = arena_array(a, int, most + 1);
+	for (int c = 0; c < most; c++)
+		choice[c] = c;
+	for (int i = 0; i < net->nvar; i++)
+		read_node(r, net, &read, choice, i);
+	read_edges(r, net, &read);
 	return net;
 }
 
 /* ---- one solution ---- */
 
-static double cost_of(const SolveProblem *p, const int *choice)
+double solve_cost(const SolveProblem *p, const int *choice)
 {
 	double sum = 0;
 	for (int i = 0; i < p->nnode; i++)
@@ -183,7 +205,7 @@ static bool fits(const SolveProblem *p, const double *used)
 static void measure(const SolveProblem *p, Shot *s)
 {
 	s->used = arena_array(&s->arena, double, p->nlimit + 1);
-	s->cost = cost_of(p, s->choice);
+	s->cost = solve_cost(p, s->choice);
 	for (int k = 0; k < p->nlimit; k++)
 		s->used[k] = use_of(p, s->choice, k);
 }
@@ -199,10 +221,10 @@ static bool try_exact(const Run *r, Shot *s, double *value)
 {
 	if (!exact_plan(s->net, r->p->cap ? r->p->cap : SOLVE_CAP, &s->sweep))
 		return false;
-	s->table = s->sweep.table;
 	if (exact_run(&s->sweep, value))
 		exact_decode(&s->sweep, NULL, 0, s->at);
-	return true;
+	s->table = s->sweep.table;
+	return !s->sweep.stopped;
 }
 
 static int choices_left(const Net *net)
@@ -230,7 +252,7 @@ static void by_messages(const Run *r, Shot *s)
 			take(s, w.at);
 		}
 		s->bound = s->bound < s->value ? s->bound : s->value;
-		if (s->value < INFINITY && s->bound >= s->value)
+		if (s->value < INFINITY && (s->bound >= s->value || s->net->work >= s->net->most))
 			return;
 		if (choices_left(s->net) == was)
 			continue;
@@ -266,6 +288,7 @@ static Shot *shoot(const Run *r)
 		by_messages(r, s);
 	}
 	s->possible = s->value < INFINITY;
+	s->stopped = s->net->work >= s->net->most && s->bound < s->value;
 	if (s->possible)
 		measure(r->p, s);
 	return s;
@@ -349,7 +372,7 @@ static void polish(const SolveProblem *p, Arena *a, Best *b)
 			moved |= best != from;
 		}
 	}
-	b->cost = cost_of(p, b->choice);
+	b->cost = solve_cost(p, b->choice);
 }
 
 /* Between a solution that is cheap and the tables of one that fits: as much of the first as the limits allow. */
@@ -375,7 +398,7 @@ static void mix(const SolveProblem *p, Arena *a, const Shot *cheap, const Shot *
 		for (int k = 0; k < p->nlimit; k++)
 			used[k] = use_of(p, choice, k);
 		if (fits(p, used))
-			better(p, b, cost_of(p, choice), choice);
+			better(p, b, solve_cost(p, choice), choice);
 		if (fits(p, used))
 			lo = half;
 		else
@@ -454,7 +477,7 @@ static Shot *leanest(Run *r, int k)
 		}
 		s->choice[i] = best;
 	}
-	if (cost_of(p, s->choice) < INFINITY) {
+	if (solve_cost(p, s->choice) < INFINITY) {
 		s->possible = true;
 		measure(p, s);
 		return s;
@@ -497,7 +520,7 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 	polish(p, r->arena, &b);
 	out->fits = b.cost < INFINITY;
 	memcpy(out->choice, out->fits ? b.choice : lean->choice, sizeof *out->choice * (size_t)p->nnode);
-	out->cost = cost_of(p, out->choice);
+	out->cost = solve_cost(p, out->choice);
 	out->bound = out->fits && b.bound > out->cost ? out->cost : b.bound;
 	arena_free(&lean->arena);
 }
@@ -510,6 +533,7 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 	Shot *s = shoot(&r);
 	out->possible = s->possible;
 	out->exact = s->exact;
+	out->stopped = s->stopped;
 	out->left = s->left;
 	out->passes = s->passes;
 	out->table = s->table;

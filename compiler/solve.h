@@ -28,6 +28,7 @@ typedef struct SolveProblem {
 	SolveEdge *edge; int nedge;
 	const double *limit; int nlimit;        /* the sums of use that may not be exceeded */
 	size_t cap;                     /* entries of the largest table of an elimination; 0: SOLVE_CAP */
+	double work;                    /* entries of tables that may be visited before the best that is known is taken; 0: any number */
 	bool forget;                    /* compute like parts again instead of remembering them: slower, the same result */
 } SolveProblem;
 enum { SOLVE_CAP = 1 << 21 };
@@ -40,11 +41,13 @@ typedef struct SolveResult {
 	double *used;                   /* by limit */
 	double *least;                  /* by limit: the smallest use of it found, whatever the others; where fits is false */
 	bool exact;                     /* by elimination alone; else messages were passed */
+	bool stopped;                   /* by the limit of work */
 	int left, passes;               /* nodes that were left after pruning; passes of messages */
 	size_t table;                   /* entries of the largest table */
 } SolveResult;
 
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
+double solve_cost(const SolveProblem *, const int *choice);
 extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* is shown every problem with its solution; NULL: nobody looks */
 
 /* ---- inside ---- */
@@ -69,7 +72,7 @@ typedef struct Tables {
 	Arena *arena;
 	Table **table; Known **known;
 	int ntable, serial;
-	int *key, nkey;                 /* being written */
+	int *key, nkey, room;           /* being written */
 	bool forget;
 } Tables;
 
@@ -86,18 +89,18 @@ Known *key_find(Tables *, bool *found);                          /* the entry of
 
 /* What is left of a problem. */
 typedef struct Var {
-	int n, *choice;                 /* those left, as numbers of the problem */
+	int n; const int *choice;       /* those left, as numbers of the problem; shared, so never written */
 	Table *own;                     /* its costs */
 	int *edge, nedge;               /* some may be gone */
 } Var;
 typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
 /* A variable that is gone: the best of its choices, given those of at most two others. */
 typedef struct Follow {
-	int v, n, *choice;
+	int v, n; const int *choice;
 	Table *own;
 	int nto, to[2];
 	Table *t[2];                    /* rows are choices of v */
-	int *seen[2], nseen[2];         /* the choices of the others, as numbers of the problem */
+	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
 typedef struct Net {
 	Arena *arena;
@@ -107,6 +110,7 @@ typedef struct Net {
 	Follow *follow; int nfollow;    /* in the order in which they went */
 	double sum;                     /* paid whatever is chosen */
 	double unit;                    /* costs are multiples of it */
+	double work, most;              /* entries of tables visited; that may be */
 	bool impossible;
 } Net;
 
@@ -125,9 +129,10 @@ typedef struct Sweep {
 	int *order, n;                  /* variables as they are eliminated */
 	struct Factor ***had;           /* by variable: what it was eliminated from, NULL at the end */
 	size_t table;
+	bool stopped;                   /* too much work: nothing is known */
 } Sweep;
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
-bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost */
+bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
 void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
 
 /* solve_wide.c */

@@ -368,6 +368,7 @@ static Factor **eliminate(Work *w, int x)
 		size_t n = 1;
 		for (int i = 0; i < m; i++)
 			n *= (size_t)(dim[i] = net->var[scope[i]].n);
+		net->work += (double)n * net->var[x].n;
 		double *v = sweep_out(net, &w->tmp, x, f, nf, scope, m, dim, n), least = INFINITY;
 		for (size_t i = 0; i < n; i++)
 			least = v[i] < least ? v[i] : least;
@@ -392,11 +393,13 @@ bool exact_run(Sweep *s, double *least)
 	Work w = { .net = net, .of = arena_array(net->arena, Factor **, net->nvar), .nof = arena_array(net->arena, int, net->nvar) };
 	add_all(&w);
 	s->had = arena_array(net->arena, Factor **, net->nvar);
-	for (int i = 0; i < s->n && net->sum < INFINITY; i++)
+	for (int i = 0; i < s->n && net->sum < INFINITY && !s->stopped; i++) {
 		s->had[s->order[i]] = eliminate(&w, s->order[i]);
+		s->stopped = net->work > net->most;
+	}
 	*least = net->sum;
 	net->sum = before;
-	return *least < INFINITY;
+	return *least < INFINITY && !s->stopped;
 }
 
 static double factor_at(const Factor *f, const int *at)

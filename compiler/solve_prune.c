@@ -32,8 +32,10 @@ void net_keep(Net *net, int v, const int *keep, int n)
 		if (!l->gone)
 			l->t = table_keep(&net->tab, l->t, l->b == v, keep, n);
 	}
+	int *choice = arena_array(net->arena, int, n);
 	for (int i = 0; i < n; i++)
-		x->choice[i] = x->choice[keep[i]];
+		choice[i] = x->choice[keep[i]];
+	x->choice = choice;
 	x->n = n;
 }
 
@@ -104,6 +106,8 @@ static void find_dominated(Net *net, int v, Known *k)
 	for (int i = x->n - 1; i >= 0; i--)
 		for (int j = 0; j < x->n && !out[i]; j++)
 			out[i] = j != i && !out[j] && dominated(x->own->v, s, ns, i, j);
+	for (int i = 0; i < ns; i++)
+		net->work += (double)x->n * s[i].n;
 	k->list = arena_array(net->arena, int, x->n);
 	for (int i = 0; i < x->n; i++)
 		if (!out[i])
@@ -216,6 +220,7 @@ static void least_sum(Net *net, const Table *own, const Table *a, const Table *b
 {
 	int rows = a->dim[1], cols = b ? b->dim[1] : 1, dim[2] = { rows, cols };
 	double *v = arena_array(net->arena, double, (size_t)rows * (size_t)cols), least = INFINITY;
+	net->work += (double)own->dim[0] * rows * cols;
 	for (int i = 0; i < rows * cols; i++)
 		v[i] = INFINITY;
 	for (int c = 0; c < own->dim[0]; c++)
@@ -254,13 +259,6 @@ static void add_link(Net *net, int a, int b, Table *t)
 	net->nlink++;
 }
 
-static int *copy_ints(Arena *a, const int *v, int n)
-{
-	int *c = arena_array(a, int, n);
-	memcpy(c, v, sizeof *v * (size_t)n);
-	return c;
-}
-
 /* Takes a variable out that has at most two live links. */
 static bool let_follow(Net *net, int v)
 {
@@ -275,7 +273,7 @@ static bool let_follow(Net *net, int v)
 		}
 	if (!f.nto)
 		return false;
-	f.choice = copy_ints(net->arena, x->choice, x->n);
+	f.choice = x->choice;
 	if (f.nto == 2 && link_other(&net->link[live[0]], v) > link_other(&net->link[live[1]], v)) {
 		int t = live[0];
 		live[0] = live[1];
@@ -286,7 +284,7 @@ static bool let_follow(Net *net, int v)
 		f.to[k] = link_other(l, v);
 		f.t[k] = l->a == v ? l->t : table_turn(&net->tab, l->t);
 		f.nseen[k] = net->var[f.to[k]].n;
-		f.seen[k] = copy_ints(net->arena, net->var[f.to[k]].choice, f.nseen[k]);
+		f.seen[k] = net->var[f.to[k]].choice;
 		l->gone = true;
 	}
 	arena_push(net->arena, net->follow, net->nfollow, f);
@@ -364,7 +362,7 @@ void prune(Net *net)
 {
 	merge_links(net);
 	bool *quiet = arena_array(net->arena, bool, net->nvar);         /* nothing near it changed since it was looked at */
-	for (bool again = true; again && !net->impossible;) {
+	for (bool again = true; again && !net->impossible && net->work < net->most;) {
 		again = false;
 		for (int v = 0; v < net->nvar && !net->impossible; v++)
 			if (!quiet[v])

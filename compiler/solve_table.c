@@ -73,7 +73,14 @@ void key_begin(Tables *s, int what)
 
 void key_add(Tables *s, int x)
 {
-	arena_push(s->arena, s->key, s->nkey, x);
+	if (s->nkey == s->room) {
+		int *old = s->key;
+		s->room = s->room ? 2 * s->room : 256;
+		s->key = arena_array(s->arena, int, s->room);
+		if (s->nkey)
+			memcpy(s->key, old, sizeof *old * (size_t)s->nkey);
+	}
+	s->key[s->nkey++] = x;
 }
 
 Known *key_find(Tables *s, bool *found)

@@ -454,12 +454,13 @@ void wide_run(Net *net, int depth, int passes, Wide *r)
 	for (int i = 0; i < w.nlink; i++)
 		work += 2 * (double)net->link[w.link[i].l].t->n;
 	*r = (Wide){ .bound = -INFINITY, .cost = INFINITY, .at = arena_array(net->arena, int, net->nvar) };
-	for (int next = LOOK; r->passes < passes && quiet < STALL && (r->passes + 1) * work < WORK && r->bound < r->cost;) {
+	for (int next = LOOK; r->passes < passes && quiet < STALL && (r->passes + 1) * work < WORK && (!r->passes || net->work < net->most) && r->bound < r->cost;) {
+		net->work += work;
 		for (int i = 0; i < w.nclass; i++)
 			visit(&w, &w.class[i], true);
 		for (int i = w.nclass - 1; i >= 0; i--)
 			visit(&w, &w.class[i], false);
-		if (++r->passes % LOOK)
+		if (++r->passes % LOOK && net->work < net->most)
 			continue;
 		double bound = lower_bound(&w);
 		quiet = bound > r->bound + 1e-5 * fabs(bound) ? 0 : quiet + LOOK;

@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { WAYS = 250 };                    /* of one node, before it is asked which are worth it */
+enum {
+	WAYS = 250,                     /* of one node, before it is asked which are worth it */
+	JOINED = 8                      /* gradients or parameters that are transferred together (bucket.c) */
+};
 
 void ways_key(Ways *w, int64_t x)
 {
@@ -141,6 +144,17 @@ static double step_of(Ways *w, Kind *kind, const Sbp *now, const Sbp *then, int 
 	return s->seconds;
 }
 
+/* Whether something may be changed along axis k of the mesh on the way: it differs, or cuts what others that differ cut. */
+static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
+{
+	if (!sbp_equal(&from[k], &to[k], 1))
+		return true;
+	for (int j = 0; j < ndim && from[k].kind == SBP_S; j++)
+		if (!sbp_equal(&from[j], &to[j], 1) && ((from[j].kind == SBP_S && from[j].axis == from[k].axis) || (to[j].kind == SBP_S && to[j].axis == from[k].axis)))
+			return true;
+	return false;
+}
+
 /* The quickest way of changes along one axis of the mesh after the other: each is as it was (0), at a form between (1) or as it will be (2). */
 static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
 {
@@ -148,30 +162,38 @@ static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
 	const Mesh *m = w->mesh;
 	Sbp at[MESH_DIMS][3];
 	double best[81];
-	int n = 1;
-	for (int k = 0; k < m->ndim; k++, n *= 3) {
+	int n = 1, axis[MESH_DIMS], naxis = 0;
+	for (int k = 0; k < m->ndim; k++) {
 		at[k][0] = from[k];
 		at[k][2] = to[k];
 		at[k][1] = (Sbp){ .kind = SBP_B };
 		if (from[k].kind == SBP_P && to[k].kind == SBP_B && !spare_axis(v, from, to, m->ndim, &at[k][1]))
 			at[k][1] = to[k];
+		if (active(from, to, m->ndim, k)) {
+			axis[naxis++] = k;
+			n *= 3;
+		}
 	}
 	for (int s = 0; s < n; s++)
 		best[s] = s ? INFINITY : 0;
 	for (int s = 0; s < n; s++) {           /* steps only lead upwards */
 		Sbp now[MESH_DIMS] = { { 0 } }, then[MESH_DIMS];
 		int place[MESH_DIMS], unit = 1;
-		for (int k = 0, rest = s; k < m->ndim; k++, rest /= 3) {
-			place[k] = rest % 3;
-			now[k] = at[k][place[k]];
+		if (best[s] >= best[n - 1])
+			continue;
+		memcpy(now, from, sizeof *now * (size_t)m->ndim);
+		for (int i = 0, rest = s; i < naxis; i++, rest /= 3) {
+			place[i] = rest % 3;
+			now[axis[i]] = at[axis[i]][place[i]];
 		}
-		for (int k = 0; k < m->ndim && best[s] < INFINITY; k++, unit *= 3)
-			for (int next = place[k] + 1; next < 3; next++) {
-				memcpy(then, now, sizeof then);
+		memcpy(then, now, sizeof then);
+		for (int i = 0; i < naxis; i++, unit *= 3)
+			for (int next = place[i] + 1, k = axis[i]; next < 3; next++) {
 				then[k] = at[k][next];
 				double t = sbp_equal(&now[k], &then[k], 1) ? 0 : sbp_can(then, m->ndim) ? step_of(w, kind, now, then, k) : INFINITY;
-				int end = s + (next - place[k]) * unit;
+				int end = s + (next - place[i]) * unit;
 				best[end] = fmin(best[end], best[s] + t);
+				then[k] = now[k];
 			}
 	}
 	return best[n - 1];
@@ -194,6 +216,11 @@ static double price(Ways *w, Kind *k, int from, int to)
 		}
 		differ += !sbp_equal(&a[i], &b[i], 1);
 	}
+	for (int i = 0; i < w->mesh->ndim && !sbp_can(b, w->mesh->ndim); i++)    /* what becomes a term is whole before */
+		if (k->form[to][i].kind == SBP_P && a[i].kind != SBP_P) {
+			differ += a[i].kind != SBP_B;
+			b[i] = (Sbp){ .kind = SBP_B };
+		}
 	if (!sbp_can(b, w->mesh->ndim))
 		return INFINITY;
 	double t = fill ? figures.start + k->part[to] / figures.bytes : 0;
@@ -207,6 +234,16 @@ double kind_move(Ways *w, Kind *k, int from, int to)
 	if (isnan(*d))
 		*d = price(w, k, from, to);
 	return *d;
+}
+
+/* What is left is its part of the latency. */
+double kind_joined(Ways *w, Kind *k, int from, int to)
+{
+	double t = kind_move(w, k, from, to), late = 0;
+	for (int i = 0; i < w->mesh->ndim; i++)
+		if (w->mesh->dim[i] > 1 && !sbp_equal(&k->form[from][i], &k->form[to][i], 1))
+			late += figures.axis[i].latency * ceil(log2(w->mesh->dim[i]));
+	return t - (1 - 1.0 / JOINED) * fmin(t, late);
 }
 
 double kind_part(Ways *w, Kind *k, int form)
@@ -257,6 +294,7 @@ static void key_node(Ways *w, int index)
 	key_pointer(w, n->row);
 	key_pointer(w, n->op);
 	ways_key(w, own ? index : -1);
+	ways_key(w, (int64_t)cost_inside(n, w->fused));
 	ways_key(w, n->nattr);
 	for (int i = 0; i < n->nattr; i++)
 		key_attr(w, &n->attr[i]);
@@ -350,7 +388,7 @@ static Way *new_way(Ways *w, int index)
 		bool define = sbp_defines(&x->sig[s], w->mesh);
 		if (define && !d)
 			d = define_open(n);
-		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh);
+		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, cost_inside(n, w->fused));
 	}
 	if (d)
 		define_close(d);
@@ -365,6 +403,7 @@ void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
 	map_init(&w->tables, w->arena);
 	w->kind = arena_array(w->arena, Kind *, g->nvalue + 1);
 	w->way = arena_array(w->arena, Way *, g->nnode + 1);
+	w->fused = cost_fused(g, w->arena);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
 		if (places_here(v, m) && v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0)

@@ -3,7 +3,10 @@
  * Blocks grow with the arena, from 4 KiB to 32 MiB; a large object gets a block of its own.  From 2 MiB on a
  * block is mapped on a boundary of 2 MiB and asks for huge pages: a model of 100,000 nodes is 150 MiB that every pass
  * walks, and with small pages a third of that time went into page faults and the TLB.  Under the address sanitizer every
- * object has its own block, so that a read past the end or after arena_free is seen. */
+ * object has its own block, so that a read past the end or after arena_free is seen.
+ *
+ * Mapped blocks that are given back are kept, up to 64 MiB of them, for whoever asks next: a page that the kernel has to find and clear costs
+ * several times what it costs to clear one that is there. */
 #include "ir.h"
 
 #include <stdlib.h>
@@ -21,11 +24,12 @@
 #define OWN_BLOCKS 0
 #endif
 
-enum { SMALL = 4 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20 };
+enum { SMALL = 4 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20, SPARE = 64 << 20 };
 
 struct ArenaBlock {
 	struct ArenaBlock *next, *prev;
 	size_t used, cap;
+	bool clean;                     /* pages as the kernel gave them: zero */
 	_Alignas(16) char mem[];
 };
 
@@ -90,12 +94,37 @@ void arena_charge(int64_t bytes)
 	exit(diag_exit());
 }
 
+static struct ArenaBlock *spare;        /* mapped blocks that nobody has */
+static size_t spared;
+
+/* The smallest that is large enough and not twice as large. */
+static struct ArenaBlock *take_spare(size_t cap)
+{
+	struct ArenaBlock **best = NULL;
+	for (struct ArenaBlock **b = &spare; *b; b = &(*b)->next)
+		if ((*b)->cap >= cap && (*b)->cap / 2 <= cap && (!best || (*b)->cap < (*best)->cap))
+			best = b;
+	if (!best)
+		return NULL;
+	struct ArenaBlock *b = *best;
+	*best = b->next;
+	spared -= whole(b);
+	return b;
+}
+
 static struct ArenaBlock *block(size_t cap)
 {
 	size_t bytes = sizeof(struct ArenaBlock) + cap;
+	struct ArenaBlock *b = mapped(bytes) ? take_spare(cap) : NULL;
 
+	if (b) {
+		arena_charge((int64_t)whole(b));
+		b->next = b->prev = NULL;
+		b->used = 0;
+		return b;
+	}
 	arena_charge((int64_t)bytes);
-	struct ArenaBlock *b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
+	b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
 
 	if (!b) {
 		fprintf(stderr, "sbpcc: error: out of memory (%zu bytes asked for)\n", cap);
@@ -104,13 +133,19 @@ static struct ArenaBlock *block(size_t cap)
 	b->next = b->prev = NULL;
 	b->used = 0;
 	b->cap = cap;
+	b->clean = mapped(bytes);
 	return b;
 }
 
 static void drop(struct ArenaBlock *b)
 {
 	arena_charge(-(int64_t)whole(b));
-	if (mapped(whole(b)))
+	if (mapped(whole(b)) && spared + whole(b) <= SPARE) {
+		b->clean = false;
+		b->next = spare;
+		spare = b;
+		spared += whole(b);
+	} else if (mapped(whole(b)))
 		munmap(b, (whole(b) + 4095) & ~(size_t)4095);
 	else
 		free(b);
@@ -162,7 +197,7 @@ void *arena_alloc(Arena *a, size_t bytes)
 	}
 	void *p = b->mem + b->used;
 	b->used += need;
-	return mapped(whole(b)) ? p : memset(p, 0, bytes);
+	return b->clean ? p : memset(p, 0, bytes);
 }
 
 char *arena_printf(Arena *a, const char *fmt, ...)
