@@ -55,10 +55,9 @@ INLINE TARGET void NAME(one)(int rows, V sum[MR][NV], const float *a, const floa
 }
 
 /* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at t->add.  keep as above.  Chunks
- * are short: several elements at a time leave so few branches that they are foreseen. */
-INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+ * are short: `some` elements at a time leave so few branches that they are foreseen. */
+INLINE TARGET void NAME(tree)(int rows, int some, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
 {
-	enum { SOME = 8 };
 	V sum[MR][NV], under[GEMM_LEVELS][MR][NV];
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < NV * LANES; j += 16)
@@ -72,11 +71,11 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 		UNROLL for (int i = 0; i < rows; i++)
 			UNROLL for (int j = 0; j < NV; j++)
 				sum[i][j] = ZERO();
-		for (; p + SOME <= len; p += SOME) {
-			UNROLL for (int q = 0; q < SOME; q++, b += bs)
+		for (; p + some <= len; p += some) {
+			UNROLL for (int q = 0; q < some; q++, b += bs)
 				NAME(one)(rows, sum, a + q * rows, b, keep ? keep + q * NV * LANES : NULL);
-			a += SOME * rows;
-			keep = keep ? keep + SOME * NV * LANES : NULL;
+			a += some * rows;
+			keep = keep ? keep + some * NV * LANES : NULL;
 		}
 		for (; p < len; p++) {
 			NAME(one)(rows, sum, a, b, keep);
@@ -161,7 +160,7 @@ INLINE TARGET void NAME(pairs)(int from, int n, const float *a, const float *b, 
 	static TARGET void NAME(tree##n)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep) \
 	{ \
 		(void)keep; \
-		NAME(tree)(n, a, b, bs, t, at, y, yrow, NULL); \
+		NAME(tree)(n, 1, a, b, bs, t, at, y, yrow, NULL); \
 	}
 ROWS(1) ROWS(2) ROWS(3)
 #if MR >= 6
@@ -193,7 +192,7 @@ static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_
 
 static TARGET void NAME(tree_keep)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
 {
-	NAME(tree)(MR, a, b, bs, t, at, y, yrow, keep);
+	NAME(tree)(MR, 8, a, b, bs, t, at, y, yrow, keep);
 }
 
 static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, Ahead *next)
@@ -201,7 +200,7 @@ static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *
 	for (; tiles > 0; tiles--, a += MR * t->chunks * t->len, y += MR * yrow, at += MR * t->row) {
 		ask(next);
 		if (t->chunks == 1) {
-			NAME(tree)(MR, a, b, bs, t, at, y, yrow, NULL);
+			NAME(tree)(MR, 8, a, b, bs, t, at, y, yrow, NULL);
 			continue;
 		}
 		UNROLL for (int i = 0; i < MR; i++)
