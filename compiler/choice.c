@@ -11,7 +11,8 @@ enum {
 	DEFINED = 4                     /* times the ranks meet inside a definition, about */
 };
 
-/* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, these are left out. */
+/* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, or terms of another
+ * axis are to be combined before those of this one, these are left out. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
 	Sbp has[MESH_DIMS] = { { 0 } }, other[MESH_DIMS] = { { 0 } };
@@ -22,6 +23,12 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 			has[i] = other[i] = v->sbp[i];
 	other[k] = *s;
 	for (int i = 0; i < m->ndim && !sbp_can(other, m->ndim); i++)
+		if (i != k)
+			has[i] = other[i] = (Sbp){ .kind = SBP_B };
+	double t = back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
+	if (t < INFINITY)
+		return t;
+	for (int i = 0; i < m->ndim; i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
 	return back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);

@@ -233,7 +233,7 @@ static Place *beside(const Node *n, Place *all)
 		const Value *v = n->in[i];
 		Place *at = v ? v->place : NULL;
 		int made = v && v->def ? v->def->mark : -1;
-		if (!at || at == all)
+		if (!at || at == all || (!v->def && v->data && !v->param))      /* a constant says nothing: others may share it */
 			continue;
 		small = small && small != at ? all : at;
 		if (type_elements(v->type) > 1 && made > last) {

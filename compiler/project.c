@@ -149,11 +149,10 @@ Slot *slot_value(Slot *s)
  * where they are, in their order. */
 static bool only_sees(const Plan *p, const Node *n)
 {
-	const Slot *x = plan_slot(p, n->in[0]), *y = plan_slot(p, n->out[0]);
+	const Slot *x = n->nin ? plan_slot(p, n->in[0]) : NULL, *y = plan_slot(p, n->out[0]);
 	if (emit_boxing(n))
 		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
-	return n->row->kernel && !strcmp(n->row->kernel, "copy") && plan_slot(p, n->in[0]) && !n->out[0]->into &&
-	       plan_slot(p, n->in[0])->bytes == plan_slot(p, n->out[0])->bytes;
+	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
 }
 
 /* A slot for v, once. */

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 static const char *name_of(const RtProgram *p, int value)
 {
@@ -17,6 +18,13 @@ static void describe(const Ctx *c, char *to, size_t room)
 		snprintf(to, room, "start");
 	else
 		snprintf(to, room, "a%d (%s%s%s)", c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
+}
+
+double rt_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int rt_error(const Ctx *c, int code, const char *fmt, ...)

@@ -241,7 +241,7 @@ static bool asked_for(const char *what)
 
 int rt_lane_open(Ctx *c)
 {
-	size_t most = (size_t)c->program->most + 1, each = most * (sizeof(int) + 2 * sizeof(void *));
+	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);      /* of which move takes less */
 	if (c->nrank < 2 || c->device || asked_for("none"))          /* of a device transfers are in order on its stream */
 		return 0;
 	RtLane *l = calloc(1, sizeof *l);

@@ -78,6 +78,9 @@ void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsig
 const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);                /* of the operands */
 bool rt_bucket_whole(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);                       /* one result has all these bytes */
 
+/* actor.c */
+double rt_seconds(void);                                                 /* monotonic */
+
 /* lane.c */
 int  rt_lane_open(Ctx *);                                                /* after the pool */
 void rt_lane_close(Ctx *, bool failed);
@@ -196,6 +199,5 @@ void rt_signals(void (*ask)(int));
 typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); void (*moved)(Ctx *, double from, double to); } RtWatch;   /* moved: a bucket, between these times */
 int  rt_watch_open(Ctx *, const char *trace, bool profile, bool check);
 int  rt_watch_close(Ctx *);
-double rt_seconds(void);                                                 /* monotonic */
 
 #endif

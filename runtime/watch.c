@@ -35,13 +35,6 @@ static Watch *watch(const Ctx *c)
 	return (Watch *)c->watch;
 }
 
-double rt_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Actions of a step, each once, however often a micro-batch walks it. */
 static int count_actions(const Ctx *c)
 {

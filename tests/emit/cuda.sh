@@ -1,6 +1,7 @@
-# The kernels for CUDA: each prototype of kernels.h has a launcher, each launcher its device code, and all of it compiles as one file.
+# The kernels for CUDA: each prototype of kernels.h has a launcher (but sums in chunks, which are refused for this target), each launcher its device code, and all of it compiles as one file.
 k=$ROOT/kernels
-grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k/kernels.h" | sort -u >want
+grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k/kernels.h" | grep -v '_tree_' | sort -u >want
+"$SBPCC" "$ROOT/examples/mlp.ir" --deterministic=any-ranks --target=cuda -o out 2>err; grep -q 'the kernels of CUDA do not sum in chunks' err && echo "ok chunks-are-refused" || echo "not ok chunks-are-refused: $(cat err)"
 grep -ohE '^int k_[a-z0-9_]+\(Ctx' "$k/cuda/launch.c" | sed 's/^int //' | sort -u >got
 lack=$(comm -23 want got | tr '\n' ' ')
 [ -z "$lack" ] && echo "ok launchers" || echo "not ok launchers: none for $lack"

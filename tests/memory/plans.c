@@ -63,9 +63,13 @@ static int play(const Plan *p, const Role *r, const char **why)
 			const Action *a = &r->step[i];
 			for (int k = 0; k < a->ntake && !bad; k++) {
 				const Slot *s = a->take[k], *in = s ? stranger(&m, s) : NULL;
-				if (in && !(turn && shown(s)->v->init && in->v->into == shown(s)->v))
+				bool over = a->kind == ACT_FINISH && in && a->make[k] && in == shown(a->make[k]);       /* its own result, made in place since the start */
+				if (in && !over && !(turn && shown(s)->v->init && in->v->into == shown(s)->v))
 					bad = snprintf(text, sizeof text, "action %d reads %s where %s lies", i, s->v->name, in == s ? "nothing" : in->v->name);
 			}
+			for (int k = 0; k < a->nmake && !bad && a->kind == ACT_FINISH; k++)
+				if (a->make[k] && stranger(&m, a->make[k]))
+					bad = snprintf(text, sizeof text, "something is laid over %s before action %d has finished it", a->make[k]->v->name, i);
 			for (int k = 0; k < a->nmake && !bad; k++)
 				if (a->make[k] && put(&m, a->make[k]))
 					bad = snprintf(text, sizeof text, "action %d makes %s outside", i, a->make[k]->v->name);
