@@ -28,8 +28,8 @@ enum { SMALL = 4 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20
 
 struct ArenaBlock {
 	struct ArenaBlock *next, *prev;
-	size_t used, cap;
-	bool clean;                     /* pages as the kernel gave them: zero */
+	size_t used;
+	size_t cap : 63, clean : 1;     /* clean: pages as the kernel gave them: zero */
 	_Alignas(16) char mem[];
 };
 
