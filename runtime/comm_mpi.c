@@ -290,48 +290,82 @@ static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
  *   y         a a b b             a a b b           in the order of terms
  *
  * Of a bucket all values for one peer are one message. */
+static const Peer *peer_of(const Mpi *m, int move, int rank)
+{
+	const Line *l = &m->line[move];
+	for (int i = 0; i < l->npeer; i++)
+		if (l->peer[i].rank == rank)
+			return &l->peer[i];
+	return NULL;
+}
+
+/* Who takes part in any of a bucket, which need not be the same for all: parts may be empty. */
+static int peers_of(const Mpi *m, const RtJob *j, int *rank)
+{
+	int n = 0;
+	for (int i = 0; i < j->n; i++)
+		for (int k = 0; k < m->line[j->move[i]].npeer; k++) {
+			int who = m->line[j->move[i]].peer[k].rank, at = 0;
+			while (at < n && rank[at] != who)
+				at++;
+			if (at == n)
+				rank[n++] = who;
+		}
+	return n;
+}
+
+/* What one peer sends of one value. */
+static size_t comes(const Mpi *m, int move, int rank)
+{
+	const Peer *p = peer_of(m, move, rank);
+	return p ? lines(p->in) : 0;
+}
+
 static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 {
-	const Line *first = &m->line[j->move[0]];
-	int code = room(c, &m->out, &m->out_room, all_bytes(m, j, true));
+	int who[c->nrank], n = peers_of(m, j, who), code = room(c, &m->out, &m->out_room, all_bytes(m, j, true));
 	code = code ? code : room(c, &m->in, &m->in_room, all_bytes(m, j, false));
 	unsigned char *in = m->in, *out = m->out;
-	for (int k = 0; k < first->npeer && !code; k++) {
+	for (int k = 0; k < n && !code; k++) {
 		size_t bytes = 0;
 		for (int i = 0; i < j->n; i++)
-			bytes += lines(m->line[j->move[i]].peer[k].in);
-		code = post(c, m, false, in, bytes, first->peer[k].rank);
+			bytes += comes(m, j->move[i], who[k]);
+		code = post(c, m, false, in, bytes, who[k]);
 		in += bytes;
 	}
-	for (int k = 0; k < first->npeer && !code; k++) {
+	for (int k = 0; k < n && !code; k++) {
 		unsigned char *begin = out;
 		for (int i = 0; i < j->n; i++) {
-			const Peer *p = &m->line[j->move[i]].peer[k];
-			if (p->out)
-				rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
+			const Peer *p = peer_of(m, j->move[i], who[k]);
+			if (!p || !p->out)
+				continue;
+			rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
 			out += lines(p->out);
 		}
-		code = post(c, m, true, begin, (size_t)(out - begin), first->peer[k].rank);
+		code = post(c, m, true, begin, (size_t)(out - begin), who[k]);
 	}
 	return code;
 }
 
 static void take_exchange(Ctx *c, Mpi *m, const RtJob *j)
 {
-	int n = m->line[j->move[0]].npeer;
-	const unsigned char *from[n + 1], *in = m->in;
+	int who[c->nrank], n = peers_of(m, j, who);
+	const unsigned char *from[c->nrank], *of[c->nrank], *in = m->in;
 	for (int k = 0; k < n; k++) {
 		from[k] = in;
 		for (int i = 0; i < j->n; i++)
-			in += lines(m->line[j->move[i]].peer[k].in);
+			in += comes(m, j->move[i], who[k]);
 	}
-	m->from = from;
+	m->from = of;
 	for (int i = 0; i < j->n; i++) {
 		m->now = &m->line[j->move[i]];
 		m->x = j->x[i];
+		for (int k = 0; k < n; k++)
+			if (peer_of(m, j->move[i], who[k]))
+				of[peer_of(m, j->move[i], who[k]) - m->now->peer] = from[k];
 		rt_route_take(c, &m->now->take, j->y[i], source, m);
 		for (int k = 0; k < n; k++)
-			from[k] += lines(m->now->peer[k].in);
+			from[k] += comes(m, j->move[i], who[k]);
 	}
 	m->from = NULL;
 }
