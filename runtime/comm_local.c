@@ -174,15 +174,17 @@ static void late(Ctx *c, double since)
 static bool all_at(const Ctx *c, const RtJob *j, bool ready, uint32_t want, bool wait)
 {
 	const Local *l = c->comm->state;
-	const RtRoute *r = &c->route[j->move[0]];
-	for (int i = 0; i < r->npeer; i++) {
-		Signal *s = &l->signal[r->peer[i]];
-		_Atomic uint32_t *what = ready ? &s->ready : &s->at;
-		if (r->peer[i] == c->rank || is_at(what, want))
-			continue;
-		if (!wait)
-			return false;
-		await(c, r->peer[i], what, want);
+	for (int m = 0; m < j->n; m++) {                /* where parts are empty values have other peers */
+		const RtRoute *r = &c->route[j->move[m]];
+		for (int i = 0; i < r->npeer; i++) {
+			Signal *s = &l->signal[r->peer[i]];
+			_Atomic uint32_t *what = ready ? &s->ready : &s->at;
+			if (r->peer[i] == c->rank || is_at(what, want))
+				continue;
+			if (!wait)
+				return false;
+			await(c, r->peer[i], what, want);
+		}
 	}
 	return true;
 }
@@ -314,10 +316,18 @@ static void publish(Ctx *c, RtJob *j)
 	say(c, &l->signal[c->rank].ready, l->number);
 }
 
+static bool alone(const Ctx *c, const RtJob *j)
+{
+	for (int i = 0; i < j->n; i++)
+		if (c->route[j->move[i]].npeer)
+			return false;
+	return true;
+}
+
 static int advance(Ctx *c, RtJob *j, bool wait)
 {
 	const RtRoute *r = &c->route[j->move[0]];
-	if (!r->npeer)
+	if (alone(c, j))
 		return 0;
 	if (!j->phase && !j->next && !all_at(c, j, true, j->number + 1, wait))
 		return RT_LATER;
@@ -333,7 +343,7 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 
 static void release(Ctx *c, const RtJob *j)
 {
-	if (c->route[j->move[0]].npeer)
+	if (!alone(c, j))
 		all_in(c, j, DONE, true);
 }
 
