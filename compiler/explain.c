@@ -137,10 +137,21 @@ static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp 
 	return t;
 }
 
+/* By its kernel, or by its definition. */
+static double run_seconds(const Node *n, NdSig *s, const Mesh *m, uint64_t inside)
+{
+	if (!sbp_defines(s, m))
+		return cost_run(n, s->in, s->out, m, inside);
+	Definition *d = define_open(n);
+	double t = define_cost(d, s, m);
+	define_close(d);
+	return t;
+}
+
 static Alternative by_signature(const Plan *p, const Graph *g, const Node *n, const Value *v, NdSig *s, uint64_t inside)
 {
 	const Mesh *m = mesh_of(p, v);
-	Alternative a = { .sig = s, .run = cost_run(n, s->in, s->out, m, inside) };
+	Alternative a = { .sig = s, .run = run_seconds(n, s, m, inside) };
 	memcpy(a.sbp, s->out[v->defidx], (size_t)m->ndim * sizeof *a.sbp);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && emit_reads(n, i) && mesh_of(p, origin(n->in[i])) == m)

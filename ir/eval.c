@@ -377,6 +377,7 @@ static int run_call(Job *j)
 	c->name = n->name;
 	c->inloc = n->inloc;
 	c->attr = n->attr, c->nattr = n->nattr;
+	c->annot = n->annot;
 	for (int i = 0; i < n->nin; i++) {
 		Value *v = NULL;
 		for (int k = 0; n->in[i] && k < i && !v; k++)

@@ -787,7 +787,8 @@ const Op ops_attention[] = {
 	  .grad = ATTENTION_GRAD(", left_window_size=@left_window_size, right_window_size=@right_window_size"),
 	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] "
 		  "v:[1,2,3,2] =is_causal:1 =softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] "
-		  "attn_mask:[4,4] =left_window_size:1" },
+		  "attn_mask:[4,4] =left_window_size:1 | q:[2,5,10] k:[2,5,10] v:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
+		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
 	{ .name = "Attention", .since = 24, .until = 24,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""),
@@ -801,7 +802,9 @@ const Op ops_attention[] = {
 	  .expand = expand_attention_grad, .factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .linear = "dy", .cost = cost_attention_grad,
 	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] =q_num_heads:2 =kv_num_heads:2 | "
 		  "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] =is_causal:1 =softcap:2.0 | "
-		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1" },
+		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1 | "
+		  "q:[2,5,10] k:[2,5,10] v:[2,5,10] y:[2,5,10] lse:(2,3)[2,5,5] dy:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
+		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] y:[1,5,12] lse:(2,3)[1,6,5] dy:[1,5,12] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
 	{ .name = "RotaryEmbedding", .since = 23,
 	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
 	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,

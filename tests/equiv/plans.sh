@@ -20,7 +20,8 @@ losses() { # trainer: "step 3 loss 2.5" of each
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/step \1 loss \2/p' steps.log
 }
 one() { # model, batch
-	model=$ROOT/examples/$1.ir name=$1 batch=$2
+	model=$ROOT/examples/$1.ir name=${1##*/} batch=$2
+	[ "$name" = "$1" ] || model=$1.ir
 	build "$model" --train="$how, batch: $batch" || { echo "not ok $1: $(head -n 1 log)" && return 1; }
 	losses tree/trainer >one.txt
 	[ "$(wc -l <one.txt)" = $STEPS ] || { echo "not ok $1: $(head -n 1 err)" && return 1; }
@@ -35,7 +36,7 @@ placed() {
 	local what=$name-$1-on-${2//, /x} ranks=$((${2//, /*}))
 	shift 2
 	printf '%s\n' "$@" >plan.ir
-	build "$model" --place=plan.ir --train="$how, batch: $batch" || { echo "not ok $what: $(head -n 1 log)" && return; }
+	build "$model" --place=plan.ir $figures --train="$how, batch: $batch" || { echo "not ok $what: $(head -n 1 log)" && return; }
 	losses tree/trainer >many.txt
 	if near; then echo "ok $what"; else echo "not ok $what: losses differ from one rank's $(head -n 1 err)" && head -n 4 why; fi
 	[ -n "$LONG$with_mpi" ] && [ -n "$mpi" ] && { [ $ranks = 2 ] || [ $ranks = 4 ]; } || return 0
@@ -57,7 +58,35 @@ pinned() { # name, shape, lines...
 }
 rows='"image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad"'        # of images, and of all that is made of them
 space() { for n in "$@"; do pinned space "$n" "@pin($rows, sbp: [S(2)])"; done; }
-with_mpi=
+# With slow links what is moved least is what is taken, even of models as small as these: numbers for each label instead of scores, statistics
+# instead of images.  uses NAME KERNEL...: the last tree calls these.
+printf '%s\n' 'flops 6e10' 'half 6e10' 'bytes 1e10' 'start 2e-7' 'link * 1e-7 1e7' >slow.machine
+slowly() { figures=--machine=slow.machine pinned "$@"; }
+uses() {
+	local what=$1 k
+	shift
+	for k in "$@"; do grep -rq "$k(" tree/role* || { echo "not ok $what: no $k" && return; }; done
+	echo "ok $what"
+}
+vocabulary() {
+	for n in "$@"; do slowly vocabulary "$n" '@pin("tokens", "targets", sbp: [B])' '@pin("embed.w", sbp: [S(0)])' '@pin("token", sbp: [P])' '@pin("logits", sbp: [S(2)])'; done
+	uses gpt-scores-are-not-gathered k_gather_part k_gather_grad_part_f32 k_sum_exp_f32 k_nll_part_f32 k_xent_grad_part_f32
+}
+images='@pin("image", "label", "x?", "a?", "s?", "short", sbp: [S(0)])'
+statistics() { for n in "$@"; do slowly statistics "$n" "$images" '@pin("*.w", "*.b", "*.mean", "*.var", "*.conv*", "*.short", sbp: [B])'; done; }
+layers() { # optimizers that compare the lengths of a weight and of its step, cut unevenly
+	local was=$how o
+	for o in 'lamb(lr: 0.01)' 'lars(lr: 0.5)'; do
+		how="$was, optimizer: $o"
+		one mlp 6 && pinned "${o%%(*}-zero3" 3 '@pin("w1", "w2", "b1", "b2", "*.m", sbp: [S(0)])'
+	done
+	how=$was
+}
+parts() { # statistics of two parts of the batch, as asked for, are those on any number of ranks
+	sed 's/BatchNormalization<training_mode = 1>(c, scale, shift, mean, var)/& @local_stats(2)/' "$ROOT/examples/resnet.ir" >local.ir
+	one "$PWD/local" 8 && for n in "$@"; do slowly local-statistics "$n" "$images"; done
+}
+with_mpi= figures=
 if [ -n "$LONG" ]; then
 	for m in ${PLANS_OF:-bert cnn gpt llama lstm mlp resnet wide_deep}; do
 		one "$m" 4 || continue
@@ -66,7 +95,10 @@ if [ -n "$LONG" ]; then
 		pinned unpinned 2
 		pinned unpinned '2, 2'
 	done
-	one gpt 4 && pinned sequence 2 '@pin("tokens", "targets", sbp: [S(1)])'
+	one gpt 4 && pinned sequence 2 '@pin("tokens", "targets", sbp: [S(1)])' && vocabulary 2 3 4
+	one resnet 6 && statistics 2 3 4
+	layers
+	parts 2 4
 	if one cnn 4; then
 		space 2 3 4 5
 		pinned space-in-space '2, 2' "@pin($rows, sbp: [S(2), S(2)])"
@@ -81,8 +113,9 @@ if one gpt 4; then
 	plan mixed '2, 2'
 	with_mpi=
 	pinned zero1 2 '@pin("*.m", "*.v", sbp: [S(0)])'
-	pinned sequence 2 '@pin("tokens", "targets", sbp: [S(1)])'
+	pinned sequence 3 '@pin("tokens", "targets", sbp: [S(1)])'
 	plan zero3 2
+	vocabulary 2 3
 fi
 if one mlp 6; then
 	plan data 8
@@ -103,3 +136,9 @@ if one bert 4; then
 	plan mixed '2, 2'
 fi
 if one llama 4; then plan tensor 4; fi
+if one resnet 6; then
+	statistics 2 3
+	uses resnet-batches-are-not-gathered k_mean_part_f32
+fi
+layers
+parts 2

@@ -390,19 +390,6 @@ static void along(Made *m)
 		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s<axis = %d>(%s)", op[k], axis, name(m, a));
 }
 
-static void norm(Made *m)
-{
-	int a = some(m, 2);
-	if (a < 0)
-		return;
-	MadeValue v = m->value[a];
-	int s = param(m, 1, &v.dim[v.rank - 1]), b = param(m, 1, &v.dim[v.rank - 1]), in[3] = { a, s, b };
-	if (upto(m, 2))
-		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
-	else
-		line(m, v.rank, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
-}
-
 /* Images are made of whatever there is. */
 static int image(Made *m)
 {
@@ -413,6 +400,38 @@ static int image(Made *m)
 	}
 	int64_t dim[4] = { 1 + upto(m, 3), 1 + upto(m, 4), 3 + upto(m, 4), 3 + upto(m, 4) };
 	return new_value(m, 'f', 4, dim, false);
+}
+
+/* Of images: by sample and channel, by groups of channels, by channel over the batch. */
+static void norm_channels(Made *m, int kind)
+{
+	int a = image(m);
+	MadeValue v = m->value[a];
+	int s = param(m, 1, &v.dim[1]), b = param(m, 1, &v.dim[1]), in[5] = { a, s, b };
+	if (kind == 0)
+		line(m, v.rank, v.dim, 3, in, "InstanceNormalization(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
+	else if (kind == 1)
+		line(m, v.rank, v.dim, 3, in, "GroupNormalization<num_groups = %d>(%s, %s, %s)", v.dim[1] % 2 ? 1 : 2, name(m, a), name(m, s), name(m, b));
+	if (kind < 2)
+		return;
+	in[3] = new_value(m, 'f', 1, &v.dim[1], false);
+	in[4] = new_value(m, 'f', 1, &v.dim[1], false);
+	line(m, v.rank, v.dim, 5, in, "BatchNormalization<training_mode = 1>(%s, %s, %s, %s, %s)", name(m, a), name(m, s), name(m, b), name(m, in[3]), name(m, in[4]));
+}
+
+static void norm(Made *m)
+{
+	int a = some(m, 2), kind = upto(m, 5);
+	if (kind > 1)
+		norm_channels(m, kind - 2);
+	if (kind > 1 || a < 0)
+		return;
+	MadeValue v = m->value[a];
+	int s = param(m, 1, &v.dim[v.rank - 1]), b = param(m, 1, &v.dim[v.rank - 1]), in[3] = { a, s, b };
+	if (kind)
+		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
+	else
+		line(m, v.rank, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
 }
 
 static void conv(Made *m)

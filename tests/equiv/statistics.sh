@@ -1,0 +1,36 @@
+# Statistics of parts of the batch (@local_stats) are what they are called, told by --explain, and never chosen unasked.
+cat >m.ir <<'X'
+<ir_version: 10, opset_import: ["" : 23]>
+g () => (float far)
+<float[4, 3, 2] x = {1, 2, -3, 4, 5, 0.5, 7, -8, 9, 1.5, 2, 3, -4, -5, 6, 2.5, 8, 9, 1, 0, 2, -1, 3, 4},
+ float[3] scale = {1, 2, -1}, float[3] b = {0, 0.5, 1}, float[3] mean = {1, 2, 3}, float[3] var = {1, 0.5, 2}>
+{
+  y, m, v = BatchNormalization<training_mode = 1>(x, scale, b, mean, var) @local_stats(2)
+  x1, x2 = Split<axis = 0, num_outputs = 2>(x)
+  y1, m1, v1 = BatchNormalization<training_mode = 1>(x1, scale, b, mean, var)
+  y2, m2, v2 = BatchNormalization<training_mode = 1>(x2, scale, b, mean, var)
+  z = Concat<axis = 0>(y1, y2)
+  m12 = Mean(m1, m2)
+  v12 = Mean(v1, v2)
+  dy = Sub(y, z)
+  dm = Sub(m, m12)
+  dv = Sub(v, v12)
+  fy = ReduceL1<keepdims = 0>(dy)
+  fm = ReduceL1<keepdims = 0>(dm)
+  fv = ReduceL1<keepdims = 0>(dv)
+  far = Sum(fy, fm, fv)
+}
+X
+mkdir in
+if "$SBPCC" m.ir --eval --inputs=in --outputs=out >log 2>&1; then
+	far=$(tail -c 4 out/output_0.npy | od -An -f | tr -d ' ')
+	awk -v x="$far" 'BEGIN { exit !(x != "" && x + 0 < 1e-5 && x + 0 >= 0) }' && echo "ok each-part-has-its-own" || echo "not ok each-part-has-its-own: they differ by $far"
+else
+	echo "not ok each-part-has-its-own: $(head -n 1 log)"
+fi
+sed 's/BatchNormalization<training_mode = 1>(c, scale, shift, mean, var)/& @local_stats(2)/' "$ROOT/examples/resnet.ir" >r.ir
+told() { "$SBPCC" "$1" --ranks=2 --train='batch: 32, data: points(classes: 2)' --stop-after=plan --explain 2>&1 | grep -c '^local statistics: .* each of 2 parts'; }
+[ "$(told r.ir)" = 5 ] && echo "ok explain-tells-of-each" || echo "not ok explain-tells-of-each: $(told r.ir) of 5"
+[ "$(told "$ROOT/examples/resnet.ir")" = 0 ] && echo "ok never-unasked" || echo "not ok never-unasked"
+"$SBPCC" r.ir --train='batch: 31, data: points(classes: 2)' >log 2>&1
+grep -q 'error: 2 parts do not divide a batch of 31$' log && echo "ok parts-are-equal" || echo "not ok parts-are-equal: $(head -n 1 log)"
