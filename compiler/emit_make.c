@@ -67,7 +67,7 @@ void emit_make(Emit *e)
 		         "No GPU has run this program yet: it was only compiled.\n");
 	else
 		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
-		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`, on one machine or many;\n"
+		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`;\n"
 		         "both give the same bits, and each resumes what the other has saved.\n", p->world->nrank);
 	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
 }
