@@ -1,5 +1,4 @@
 /* Every pair of forms: the pieces of a transfer give exactly the value, and move exactly what they must.
- * seconds: 300
  *
  * Values are integers and terms of P are made up, so a missing, doubled or misplaced piece shows.  What is received is compared with
  * the volumes of the known transfers (T elements, p ranks), and for a source without P with what a rank lacks. */

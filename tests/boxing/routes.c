@@ -1,5 +1,4 @@
 /* Names, volumes, times and ways of transfers.
- * seconds: 300
  *
  * A name is true of the pieces: what stays local moves nothing, a collective stays inside its groups, and the volume is what the pieces
  * move, but for an all-reduce, which is two phases.  Where one rank speaks for all it says what all say.  A way is executed transfer by

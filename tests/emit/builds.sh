@@ -1,5 +1,4 @@
 # Generated trees build without a warning, as C with gcc and clang and as CUDA with nvcc, and run.
-# seconds: 300
 export CUDA=${CUDA:-/usr/local/cuda}
 quiet() { # name, command...
 	local name=$1

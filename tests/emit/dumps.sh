@@ -1,5 +1,4 @@
 # The dump after any pass, read back, gives the same tree; so does plan.ir of the tree itself.
-# seconds: 400
 cp "$ROOT/examples/mlp.ir" .
 "$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null || exit 1
 for p in train plan boxing project schedule memplan prove; do

@@ -1,6 +1,5 @@
 # The programs of all examples compile without a warning with gcc and clang, and train and evaluate clean under the address,
 # undefined-behaviour and thread sanitizers, with two threads.
-# seconds: 900
 # What is equal in two trees is compiled once: each kind of build has one tree, whose files change from example to example.
 cp -r "$ROOT"/examples/*.ir .
 warn='-Wall -Wextra -Wconversion -Wpointer-arith -Werror'

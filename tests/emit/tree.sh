@@ -1,6 +1,5 @@
 # What a person who reads a tree can rely on: the same bytes wherever and in whatever language sbpcc ran; above each action its id and the
 # line of the model; above each function its shapes; in each row a static assertion for every result.
-# seconds: 300
 "$ROOT/bench/model.sh" gpt2:4,64 >gpt2.ir
 cp "$ROOT"/examples/{mlp,gpt,resnet,lstm}.ir .
 mkdir -p elsewhere/below

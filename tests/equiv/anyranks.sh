@@ -1,6 +1,5 @@
 # With --deterministic=any-ranks 1, 2, 4 and 8 ranks under data parallel, tensor parallel, ZeRO-3 and mixed plans train to the same bits: the loss of
 # every step, and all that a checkpoint keeps.  On processes of one machine and, where Open MPI is, under mpirun.
-# seconds: 3000
 STEPS=10
 how="data: points(classes: 2), steps: $STEPS"
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again

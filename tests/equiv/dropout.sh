@@ -1,5 +1,4 @@
 # Dropout and noise are the same for every number of ranks and micro-batches, in the evaluator and in programs; what is left to the bit.
-# seconds: 300
 agree() { # what, file
 	paste want.txt "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-6 * $4) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 4 }' >why && echo "ok $1" || { echo "not ok $1: losses differ" && cat why; }
 }

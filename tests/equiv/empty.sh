@@ -1,5 +1,4 @@
 # Three rows on four ranks: one rank has none of them, and the losses are those of one rank.
-# seconds: 300
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(m, cpu, [4])

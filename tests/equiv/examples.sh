@@ -1,5 +1,4 @@
 # Every example goes through all passes, its tree builds, and two ranks train as one, on made-up data.
-# seconds: 900
 cp "$ROOT"/examples/*.ir .
 for f in *.ir; do
 	name=${f%.ir} why=''

@@ -1,6 +1,5 @@
 # Several meshes in one model: layers on ranks of their own, on ranks that two meshes share, on meshes of other shapes and on parts of one.  The
 # losses are those of one rank, on both transports; a checkpoint is of the model, not of its meshes; what is told is known to rank 0.
-# seconds: 900
 . "$ROOT/tests/runtime/common.bash"
 FLAGS=-O1
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 && mpi=1 || { mpi= && echo "skip mpi: $(head -n 1 log)"; }

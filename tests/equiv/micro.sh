@@ -1,6 +1,5 @@
 # A step in 2, 4 or 8 micro-batches has the losses of one in one: in the reference evaluator to 1e-6, for every example and for losses
 # whose count is known only at the end; and in programs of one and two ranks.
-# seconds: 900
 for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/same-number.ir" "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir) why=''
 	[ "$name" = resnet ] && continue        # has statistics of the batch

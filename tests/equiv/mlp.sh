@@ -1,5 +1,4 @@
 # The losses of examples/mlp.ir on several ranks, under several plans, are those of one rank.
-# seconds: 300
 rounding() { # file A, file B: all losses agree to 1e-5 of their size
 	paste "$1" "$2" | awk '/^step/ { d = $4 - $8; if (d < 0) d = -d; if ($2 != $6 || d > 1e-5 * $4) { print "step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n < 20 }'
 }

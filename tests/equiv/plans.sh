@@ -1,7 +1,6 @@
 # Examples on several ranks under data parallel, tensor parallel, ZeRO-3 and mixed plans lose what one rank loses, step by step.  Batches are small,
 # so that parts are uneven and, on eight ranks, some are empty.  With --long every example under every plan on 2, 3, 4 and 8 ranks of the program's
 # own, and on 2 and 4 that mpirun starts; PLANS_OF names some of the examples.
-# seconds: 6000
 . "$HERE/recipes.bash"
 STEPS=20
 how="data: points(classes: 2), steps: $STEPS"

@@ -1,6 +1,5 @@
 # Windows of all kinds (windows.ir), cut along the first axis that they move along: several ranks lose what one rank loses, and a plan whose
 # transfers are strips reads back as itself.  With --long on more numbers of ranks.
-# seconds: 600
 model=$HERE/windows.ir
 rows='"image", "r?", "r?.grad", "t?", "t?.grad", "s1", "s1.grad", "s3", "s3.grad"'
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again

@@ -1,6 +1,5 @@
 /* Every model in examples/: read, resolved, inlined, folded, evaluated, and the gradient of its loss for every
- * parameter compared with central differences in double (some elements of each).
- * seconds: 900 */
+ * parameter compared with central differences in double (some elements of each). */
 #include "compiler.h"
 
 #include <dirent.h>

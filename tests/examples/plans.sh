@@ -1,5 +1,4 @@
 # The recipes of examples/plans: what they pin is so in the plan, and the losses are those of one rank.
-# seconds: 900
 STEPS=5
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
 	rm -rf new

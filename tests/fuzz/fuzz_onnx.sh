@@ -1,4 +1,3 @@
-# seconds: 600
 . "$HERE/fuzz"
 i=0
 mkdir -p all

@@ -1,3 +1,2 @@
-# seconds: 600
 . "$HERE/fuzz"
 fuzz passes "$ROOT"/tests/ir/*.ir "$ROOT"/examples/*.ir

@@ -1,4 +1,3 @@
-# seconds: 600
 . "$HERE/fuzz"
 find "$ROOT/tests/ir" "$ROOT/examples" -name '*.ir' -size -16k >list 2>/dev/null
 i=0

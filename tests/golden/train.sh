@@ -1,5 +1,4 @@
 # The examples, made smaller, train as PyTorch does: losses of 20 steps and gradients of the first, in micro-batches too.
-# seconds: 900
 . "$HERE/common.bash"
 all "$HERE"/*/want.txt
 # The models are still the examples: all but the numbers in their text.

@@ -1,4 +1,3 @@
-# seconds: 600
 # Fast kernels against plain ones: optimised as in a generated tree, and under the address, undefined-behaviour and thread sanitizers;
 # there with the tiles of AVX-512, which run as code for AVX2 where the processor has no more.
 build() { # name, flags

@@ -1,6 +1,5 @@
 # The memory of a rank is a limit of the plan: what the program announces is below it and is what the trainer takes; when nothing fits, the message
 # names what takes most and a budget that is enough, and with that budget there is a program.
-# seconds: 600
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 64, steps: 4, data: points(classes: 10), seed: 1)

@@ -1,6 +1,5 @@
 # The memory that the compiler announces, the plan of the trainer and what the process measures agree within one part in a hundred;
 # of programs below two megabytes within five pages, because where the stack and the heap begin in a page is chance.
-# seconds: 600
 run() { # name, model, ranks, options of the trainer: one tree, whose files change from model to model
 	local name=$1 m=$2 told saver line
 	rm -rf new && "$SBPCC" "$ROOT/examples/$m.ir" --ranks "$3" --train='data: points(classes: 2)' -o new >told.log 2>&1 || { echo "not ok $name: $(head -n 1 told.log)" && return; }

@@ -1,6 +1,5 @@
 # Packed weights stay for the products that read them: they are packed once for all micro-batches of a step, once for all batches of an
 # evaluation and all calls of an inference, again after anything that changes a weight, and no number is another than without them.
-# seconds: 600
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 64, accumulate: 4, steps: 12, ema: 0.9, data: points(classes: 10), seed: 1)

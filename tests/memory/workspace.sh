@@ -1,6 +1,5 @@
 # Scratch is planned for the kernels that a model calls, and none takes more: models of one kind of kernel each run under the
 # address sanitizer, which stops where the plan ends; with a plan that is one number too small it does.
-# seconds: 900
 flags='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 model() { # name, inputs, parameters, body
 	cat >"$1.ir" <<IR

@@ -1,6 +1,5 @@
 # The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models, those
 # above opset 24 that make_cases.py made from a newer release, and folders of more cases named in ONNX_CASES.
-# seconds: 1800
 set -u
 cases() { # prefix, compiler, arguments
 	local prefix=$1 sbpcc=$2

@@ -1,7 +1,5 @@
 /* Every signature of every row, tried out on the operands of its test column.
  *
- * seconds: 900
- *
  * The node is evaluated whole.  Then, for two, three and four parts (uneven, and with empty ones where an axis is short) and each
  * signature that the compiler knows: operands are cut as forms say (P: as terms that add up), the node that each rank would run is
  * made by the compiler and evaluated, what it gives must have the lengths of the rank's part, and the parts put together must be

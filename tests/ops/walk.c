@@ -8,8 +8,6 @@
  *   extremes  gradients at 0, +-100 and +-10,000 are no NaN and lie between the one-sided differences
  *   meaning   a composite's kernel against its definition
  *
- * seconds: 900
- *
  * A row that cannot be checked fails: "no test column". */
 #include "case.h"
 

@@ -1,5 +1,4 @@
 # All examples under data-parallel, tensor-parallel and ZeRO plans, in exact arithmetic.
-# seconds: 900
 for f in "$ROOT"/examples/*.ir; do
 	"$PLAIN/test-plans-examples" "$f"       # one at a time: a symbol that one model binds stays bound
 done

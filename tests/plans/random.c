@@ -4,9 +4,7 @@
  *   passes       the model is planned and boxed by the compiler under random pins, and the physical graph is executed
  *   faults       the same with a transfer that is wrong, missing or done twice, which must be seen
  *
- * random [FROM [COUNT]]: by default seeds 1 to 500, with LONG 1 to 20,000.  A model that differs is cut down and printed.
- *
- * seconds: 3000 */
+ * random [FROM [COUNT]]: by default seeds 1 to 500, with LONG 1 to 20,000.  A model that differs is cut down and printed. */
 #include "exact/exact.h"
 #include "exact/make.h"
 

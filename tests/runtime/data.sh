@@ -1,5 +1,4 @@
 # Data sets in files: one set in every form gives the same losses, on one rank and on two; what is wrong with a set is told.
-# seconds: 900
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" || exit 1
 cat >digits.ir <<'IR'

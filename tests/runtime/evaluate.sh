@@ -1,5 +1,4 @@
 # Evaluation: of averages where the model keeps them, in between without a trace in training, over epochs.
-# seconds: 600
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
 cat >digits.ir <<'IR'

@@ -1,6 +1,5 @@
 # What can go wrong while a program runs: killed, stopped, damaged checkpoints, full disks, other data, no memory, a clock that
 # jumps, a loss that is no number.  The numbers are those of the list of bad inputs.
-# seconds: 900
 . "$HERE/common.bash"
 FLAGS=-O1
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1

@@ -1,8 +1,7 @@
 /* Transfers between processes: random pairs of forms over meshes of one to three axes, every type and reduction, small and large, parts of
  * unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's numbers its own, so that a value taken from
  * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.  Then several buckets at
- * once, started and finished, by a thread of their own or without.
- * seconds: 300 */
+ * once, started and finished, by a thread of their own or without. */
 #include "run.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 # Ranks that mpirun starts: the bits of ranks that the program starts itself, checkpoints of either for the other, and refusals.
 # The numbers are those of the list of bad inputs.
-# seconds: 600
 . "$HERE/common.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 || { echo "skip mpi: $(head -n 1 log)" && exit 0; }
 FLAGS=-O1

@@ -1,7 +1,6 @@
 # Transfers with a start and a finish: on a machine on which computing is slow every transfer that can be is overlapped; the bits are those of
 # transfers that are done when they are started, by a thread of transfers or by the walk alone, and the thread sanitizer sees nothing.  Weights that are cut are
 # gathered ahead of their layer, two at a time at most.
-# seconds: 300
 . "$HERE/common.bash"
 cat >net.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>

@@ -1,6 +1,5 @@
 # A checkpoint is of the model, not of the plan: saved on 2 ranks, it is loaded on 1, 3 and 4 under other plans and by the other transport bit for
 # bit, and back; and training goes on from it as it would have.  Nobody holds more than its own parts while it is saved.
-# seconds: 900
 . "$HERE/common.bash"
 FLAGS=-O1
 cat >net.ir <<'IR'

@@ -1,6 +1,5 @@
 # Saves that go wrong: every operation on files fails, is short, or is the last before the power goes, one after the other.  Inputs
 # 83, 84 and 85 of the list: training goes on, what was good stays and loads, and gives the same weights in the end.
-# seconds: 900
 . "$HERE/common.bash"
 FLAGS=-O1
 export ASAN_OPTIONS=verify_asan_link_order=0

@@ -1,5 +1,4 @@
 # Start values from files: .npy and .safetensors beside the model, and weights.safetensors beside the program.
-# seconds: 200
 . "$HERE/common.bash"
 cat >make.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
