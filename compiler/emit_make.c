@@ -67,8 +67,9 @@ void emit_make(Emit *e)
 		         "No GPU has run this program yet: it was only compiled.\n");
 	else
 		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
-		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`;\n"
-		         "both give the same bits, and each resumes what the other has saved.\n", p->world->nrank);
+		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`,\n"
+		         "on one machine or several; both give the same bits, and each resumes what the other has saved. There a rank\n"
+		         "ends with status 22 when a peer has not answered for RT_PATIENCE seconds (100).\n", p->world->nrank);
 	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
 }
 

@@ -21,7 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PATIENCE = 100 };                /* seconds in which a peer that lives has answered; RT_PATIENCE says otherwise */
+enum { PATIENCE = 100, GRACE = 5 };     /* seconds in which a peer that lives has answered, RT_PATIENCE says otherwise; in which mpirun has */
+enum { TURNS = 20000 };                 /* looks before whoever waits sleeps in between */
 enum { MESSAGE = 1 << 30 };             /* bytes of one message at most: MPI counts in int */
 enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: in one round; in flight at a time */
 
@@ -37,13 +38,13 @@ typedef struct Mpi {
 	unsigned char *out, *in;
 	size_t out_room, in_room;
 	MPI_Request *request;
-	int *whom;                      /* by request: the other rank; -1: all */
+	int *whom;                      /* by request: the other rank */
 	int nrequest, room;
 	const Line *now;                /* the transfer whose blocks are taken */
 	const unsigned char *const *from;       /* by peer of its line: what came */
 	const void *x;
 	int rank;
-	double patience, begin;         /* begin: of waiting, 0: nobody waits */
+	double patience;                /* seconds */
 } Mpi;
 
 static _Atomic uint32_t asked;          /* signals that asked for the end */
@@ -98,39 +99,46 @@ static int post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int 
 /* Who has not answered. */
 static int lost(Ctx *c, const Mpi *m)
 {
-	for (int i = 0; i < m->nrequest; i++)
-		if (m->request[i] != MPI_REQUEST_NULL && m->whom[i] >= 0)
-			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", m->whom[i], m->patience);
-	return rt_error(c, RT_PEER, "peers have not answered for %.0f seconds", m->patience);
+	int i = 0;
+	while (i + 1 < m->nrequest && m->request[i] == MPI_REQUEST_NULL)
+		i++;
+	return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", m->whom[i], m->patience);
 }
 
-/* Whether all messages that were posted have passed.  Whoever waits yields: there may be more ranks than processors.  The thread of the
- * lane sleeps between two looks while nobody waits for it, for the walk wants the processor. */
+/* How many messages have yet to pass.  They are not asked for all at once: those that have passed are to be known. */
+static int pending(Mpi *m)
+{
+	int n = 0;
+	for (int i = 0, done = 0; i < m->nrequest; i++) {
+		if (m->request[i] != MPI_REQUEST_NULL)
+			MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
+		n += m->request[i] != MPI_REQUEST_NULL;
+	}
+	return n;
+}
+
+/* Whether all messages that were posted have passed.  Whoever waits yields, for there may be more ranks than processors, and after some
+ * hundredths of a second sleeps between two looks.  So does the thread of the lane while nobody waits for it: the walk wants the processor.
+ * A connection can be dead without either end being told, so time tells: none of the messages has passed for so long. */
 static int passed(Ctx *c, Mpi *m, bool wait)
 {
-	for (int done = 0, turn = 0;; turn++) {
-		for (int i = 0; i < m->nrequest; i++)           /* not all at once: those that have passed are to be known */
-			if (m->request[i] != MPI_REQUEST_NULL)
-				MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
-		done = 1;
-		for (int i = 0; i < m->nrequest; i++)
-			done &= m->request[i] == MPI_REQUEST_NULL;
-		if (done)
-			break;
+	double since = 0;
+	for (int turn = 0, left, before = 0; (left = pending(m)) > 0; turn++) {
 		if (!wait)
 			return RT_LATER;
 		if (turn < 100)
 			continue;
-		if (rt_lane_wanted(c))
+		if (turn < TURNS && rt_lane_wanted(c))
 			sched_yield();
 		else
 			usleep(50);
-		m->begin = m->begin > 0 ? m->begin : rt_seconds();
-		if (turn % 100 == 0 && rt_seconds() - m->begin > m->patience)
+		if (left != before)
+			since = rt_seconds();
+		before = left;
+		if (turn % 100 == 0 && rt_seconds() - since > m->patience)
 			return lost(c, m);
 	}
 	m->nrequest = 0;
-	m->begin = 0;
 	return 0;
 }
 
@@ -523,38 +531,93 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 	return bytes <= FEW ? sum_few(c, m, j, bytes, wait) : all_reduce(c, m, j, bytes, wait);
 }
 
-/* ---- agreement ---- */
+/* ---- the end ---- */
 
-static int collective(Ctx *c, MPI_Request *r)
+/* What a call of MPI that does not come back leads to: it may wait for what a broken network never brings. */
+static struct { char text[160]; int code; } late;
+
+static void end_late(int sig)
 {
-	Mpi *m = c->comm->state;
-	MPI_Request *slot = next_request(m, -1);
-	if (!slot)
-		return no_memory(c);
-	*slot = *r;
-	return passed(c, m, true);
+	(void)sig;
+	if (write(2, late.text, strlen(late.text)) < 0)
+		_exit(late.code);
+	_exit(late.code);
 }
 
-static int barrier(Ctx *c)
+static void end_within(double seconds, int code, const char *where)
 {
-	MPI_Request r;
-	MPI_Ibarrier(MPI_COMM_WORLD, &r);
-	return collective(c, &r);
+	late.code = code;
+	late.text[0] = 0;
+	if (where)
+		snprintf(late.text, sizeof late.text, "%s: other ranks have not answered for %.0f seconds\n", where, seconds);
+	rt_on(SIGALRM, end_late);
+	alarm(seconds < 1 ? 1 : (unsigned)seconds);
+}
+
+/* Ends this rank, and through mpirun the others, which wait for it; mpirun may be where the network no longer leads. */
+static _Noreturn void end(int code)
+{
+	fflush(stdout);
+	fflush(stderr);
+	end_within(GRACE, code, NULL);
+	MPI_Abort(MPI_COMM_WORLD, code);
+	_exit(code);
+}
+
+/* ---- agreement ---- */
+
+/* Words go down a tree of ranks, or up, so that whoever waits knows for whom:
+ *
+ *         0
+ *       /   \
+ *      1     2
+ *     / \   /
+ *    3   4 5
+ *
+ * What is agreed on decides what all ranks do next: without it this one ends. */
+static void settle(Ctx *c, int code)
+{
+	code = code ? code : passed(c, c->comm->state, true);
+	if (code)
+		end(code);
+}
+
+static void down(Ctx *c, void *word, size_t bytes)
+{
+	Mpi *m = c->comm->state;
+	if (c->rank)
+		settle(c, post(c, m, false, word, bytes, (c->rank - 1) / 2));
+	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++)
+		settle(c, post(c, m, true, word, bytes, k));
+}
+
+static uint32_t up(Ctx *c, uint32_t worst)
+{
+	Mpi *m = c->comm->state;
+	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {
+		uint32_t below;
+		settle(c, post(c, m, false, &below, sizeof below, k));
+		worst = below > worst ? below : worst;
+	}
+	if (c->rank)
+		settle(c, post(c, m, true, &worst, sizeof worst, (c->rank - 1) / 2));
+	return worst;
 }
 
 uint32_t rt_agree(Ctx *c, uint32_t mine)
 {
-	MPI_Request r;
-	MPI_Ibcast(&mine, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD, &r);
-	return collective(c, &r) ? UINT32_MAX : mine;
+	down(c, &mine, sizeof mine);
+	return mine;
 }
 
 uint32_t rt_worst(Ctx *c, uint32_t mine)
 {
-	MPI_Request r;
-	uint32_t worst = mine;
-	MPI_Iallreduce(&mine, &worst, 1, MPI_UINT32_T, MPI_MAX, MPI_COMM_WORLD, &r);
-	return collective(c, &r) ? RT_PEER : worst;
+	return rt_agree(c, up(c, mine));
+}
+
+static int barrier(Ctx *c)
+{
+	return (int)rt_worst(c, 0);
 }
 
 uint32_t rt_stop_asked(const Ctx *c)
@@ -569,12 +632,9 @@ uint32_t rt_stop_asked(const Ctx *c)
 static int same_plan(Ctx *c)
 {
 	struct { uint64_t hash, order; double number; } mine = { c->program->hash, 0x0102030405060708u, 1.5 }, first = mine;
-	MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-	int wrong = memcmp(&mine, &first, sizeof mine) != 0, any = 0;
-	MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-	if (wrong)
-		return rt_error(c, RT_PLAN, "this rank was built from another plan than rank 0");
-	return any ? RT_PLAN : 0;
+	down(c, &first, sizeof first);
+	int code = memcmp(&mine, &first, sizeof mine) ? rt_error(c, RT_PLAN, "this rank was built from another plan than rank 0") : 0;
+	return (int)rt_worst(c, (uint32_t)code);
 }
 
 static int on_this_machine(void)
@@ -618,29 +678,35 @@ static double patience(void)
 	return seconds > 0 ? seconds : PATIENCE;
 }
 
+/* Started by mpirun, and by all together. */
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
-	int rank = 0, size = 1, level;
+	int level;
+	Mpi m = { .patience = patience() };
+	end_within(m.patience, RT_PEER, "start");
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED)
 		setenv("RT_LANE", "walk", 1);              /* then only this thread may */
+	int rank = 0, size = 1, here = on_this_machine();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (size != p->nrank) {
-		if (rank == 0)
-			fprintf(stderr, "this program was planned for %d rank%s, but %d were started: mpirun -n %d %s\n", p->nrank, p->nrank == 1 ? "" : "s", size, p->nrank, "trainer");
-		MPI_Finalize();
-		return RT_PLAN;
+	alarm(0);
+	int code = size == p->nrank ? 0 : RT_PLAN;
+	if (code && rank == 0)
+		fprintf(stderr, "this program was planned for %d rank%s, but %d were started: mpirun -n %d %s\n", p->nrank, p->nrank == 1 ? "" : "s", size, p->nrank, "trainer");
+	if (!code) {
+		rt_signals(ask);
+		m.rank = rank;
+		RtComm comm = { "mpi", publish, advance, NULL, NULL, barrier, NULL, &m };
+		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = here };
+		code = one_rank(&c, &m, body, arg);
+		if (code && code != RT_STOPPED)
+			end(code);
 	}
-	rt_signals(ask);
-	Mpi m = { .rank = rank, .patience = patience() };
-	RtComm comm = { "mpi", publish, advance, NULL, NULL, barrier, NULL, &m };
-	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = on_this_machine() };
-	int code = one_rank(&c, &m, body, arg);
 	fflush(stdout);
-	if (code && code != RT_STOPPED)
-		MPI_Abort(MPI_COMM_WORLD, code);        /* the others wait for this one */
+	end_within(m.patience, RT_PEER, "end");
 	MPI_Finalize();
+	alarm(0);
 	return code;
 }

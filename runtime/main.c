@@ -91,7 +91,8 @@ static void help(const RtProgram *p)
 		wrap(options[i].help, INDENT);
 	}
 	printf("\nA first SIGINT or SIGTERM ends training after the step, with a checkpoint if there is --checkpoint; a second one at once.\n"
-	       "exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal, go on with --resume\n");
+	       "exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal, go on with --resume\n"
+	       "Under mpirun a rank is lost when it has not answered a peer for RT_PATIENCE seconds (100).\n");
 }
 
 static int parse_value(const struct Option *o, const char *s, Args *a)

@@ -1,0 +1,97 @@
+# Two machines, as far as a program can tell: network namespaces with names, shared memory and addresses of their own, joined by a switch.
+# Two ranks on each train to the bits of four on one machine.  When the switch drops what goes between them (89: a connection of which neither
+# end hears that it is dead), ranks of both sides name a peer that they lost, exit status 22, none stays, and what was saved goes on bit for bit.
+. "$HERE/common.bash"
+"$ROOT/tests/setup" openmpi-bin libopenmpi-dev iproute2 >log 2>&1 || { echo "skip hosts: $(head -n 1 log)" && exit 0; }
+[ "$(id -u)" = 0 ] || { echo "skip hosts: network namespaces need root" && exit 0; }
+id=sb$$ net=10.79.$(($$ % 250))
+hosts_end() {
+	for h in 1 2 s; do
+		for p in $(ip netns pids "$id$h" 2>/dev/null); do kill -KILL "$p" 2>/dev/null; done
+		ip netns del "$id$h" 2>/dev/null
+	done
+}
+trap hosts_end EXIT
+hosts_begin() {
+	ip netns add "${id}s" && ip -n "${id}s" link add sw type bridge && ip -n "${id}s" link set sw up || return 1
+	for h in 1 2; do
+		ip netns add "$id$h" && ip link add "e$h" netns "$id$h" type veth peer name "p$h" netns "${id}s" && ip -n "$id$h" addr add "$net.$h/24" dev "e$h" &&
+			ip -n "$id$h" link set "e$h" up && ip -n "$id$h" link set lo up && ip -n "${id}s" link set "p$h" master sw && ip -n "${id}s" link set "p$h" up || return 1
+	done
+	ip netns exec "${id}1" unshare -u -m sh -c "hostname host1 && mount -t tmpfs tmpfs /dev/shm"
+}
+hosts_begin 2>log || { echo "skip hosts: this system has no network namespaces: $(head -n 1 log)" && exit 0; }
+cat >on <<'END'
+#!/bin/sh
+# on ID HOST COMMAND...: there, with its own name and shared memory
+id=$1 h=$2
+shift 2
+exec ip netns exec "$id$h" unshare -u -m sh -c "hostname host$h; mount -t tmpfs tmpfs /dev/shm; $*"
+END
+cat >rsh <<END
+#!/bin/sh
+while [ "\${1#-}" != "\$1" ]; do shift; done
+host=\$1
+shift
+exec "$PWD/on" $id "\${host##*.}" "\$*"
+END
+cat >rank <<'END'
+#!/bin/sh
+# what a rank says when mpirun no longer hears it
+"$@" 2>"err.$OMPI_COMM_WORLD_RANK"
+status=$?
+echo $status >"status.$OMPI_COMM_WORLD_RANK"
+exit $status
+END
+chmod +x on rsh rank
+run() { # trainer and options
+	./on "$id" 1 "cd '$PWD' && RT_PATIENCE=3 mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent '$PWD/rsh' --mca plm_rsh_no_tree_spawn 1 --mca btl self,vader,tcp --mca pml ob1 \
+		--mca btl_tcp_if_include $net.0/24 --mca oob_tcp_if_include $net.0/24 --mca mpi_yield_when_idle 1 -x RT_PATIENCE -H $net.1:2,$net.2:2 -np 4 ./rank $*"
+}
+trainers() { # host: how many are there
+	local n=0
+	for p in $(ip netns pids "$id$1"); do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = trainer ] && n=$((n + 1)); done
+	echo $n
+}
+lost() { # ranks of one side, of the other: one of the first misses one of the second
+	for r in $1; do
+		[ "$(cat "status.$r" 2>/dev/null)" = 22 ] && grep -q "^rank $r step [0-9]* .*: rank [$2] has not answered for 3 seconds: it is lost\$" "err.$r" && return 0
+	done
+	return 1
+}
+cat >net.ir <<'IR'
+<ir_version: 10, opset_import: ["" : 23]>
+@mesh(m, cpu, [4])
+@pin("x", "label", sbp: [S(0)])
+@pin("w*", "b1", sbp: [B])
+@train(loss: loss, optimizer: adamw(lr: 0.01), batch: 16, steps: 30, data: points(classes: 10, noise: 0.5), clip: norm(1.0))
+net (float[N, 50] x, int64[N] label) => (float loss)
+<float[50, 200] w1 @init(normal(0, 0.2)), float[200] b1 @init(zeros), float[200, 10] w2 @init(normal(0, 0.2))>
+{ loss = SoftmaxCrossEntropyLoss(MatMul(Relu(Add(MatMul(x, w1), b1)), w2), label) }
+IR
+printf 'flops 1e7\nbytes 1e7\naxis 0 1e-6 1e8\n' >slow
+built() { # transport
+	make -s -C two TRANSPORT="$1" STATIC= CFLAGS=-O0 LOOPS=-O0 >log 2>&1 || { echo "not ok hosts: $(head -n 3 log)" && exit 1; }
+}
+"$SBPCC" net.ir --machine=slow -o two >log 2>&1
+built local && cp two/trainer one && built mpi
+./one --checkpoint=a >log 2>&1
+check two-hosts run two/trainer --checkpoint="$PWD/b"
+cmp -s a/step-00000030/state.safetensors b/step-00000030/state.safetensors && echo "ok same-bits" || echo "not ok same-bits: $(cat err.* | head -n 3)"
+
+# The switch lets nothing pass any more, and says nothing.
+rm -f err.* status.*
+run two/trainer --steps=100000000 --checkpoint="$PWD/c" --every-checkpoint=5 --keep=1000000 >log 2>&1 &
+job=$!
+until [ -d c/step-00000010 ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+ip -n "${id}s" link set p2 nomaster
+begin=$SECONDS
+while [ $((SECONDS - begin)) -lt 60 ] && [ "$(trainers 1)$(trainers 2)" != 00 ]; do sleep 0.5; done
+left="$(trainers 1) and $(trainers 2) are left after $((SECONDS - begin)) s"
+if [ "$left" != "${left#0 and 0 }" ] && lost "0 1" 23 && lost "2 3" 01; then echo "ok partition-89"; else echo "not ok partition-89: $left; $(tail -n 2 status.* err.* | tr '\n' ' ')"; fi
+hosts_end                       # mpirun waits for its daemon on the other host, until the system gives that connection up
+wait $job 2>/dev/null
+last=$(ls c | grep '^step-[0-9]*$' | tail -n 1)
+n=$((10#${last#step-} + 10))
+./one --steps=$n --checkpoint=whole >log 2>&1 && ./one --resume="c/$last" --steps=$n --checkpoint=rest >log 2>&1
+cmp -s "whole/step-$(printf %08d $n)/state.safetensors" "rest/step-$(printf %08d $n)/state.safetensors" && echo "ok goes-on-89" || echo "not ok goes-on-89: $(head -n 2 log)"
