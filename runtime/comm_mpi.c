@@ -683,7 +683,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	int level;
 	Mpi m = { .patience = patience() };
-	end_within(m.patience, RT_PEER, "start");
+	end_within(m.patience > PATIENCE ? m.patience : PATIENCE, RT_PEER, "start");     /* not all may have been started yet */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED)

@@ -44,8 +44,10 @@ echo $status >"status.$OMPI_COMM_WORLD_RANK"
 exit $status
 END
 chmod +x on rsh rank
-run() { # trainer and options
-	./on "$id" 1 "cd '$PWD' && RT_PATIENCE=3 mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent '$PWD/rsh' --mca plm_rsh_no_tree_spawn 1 --mca btl self,vader,tcp --mca pml ob1 \
+run() { # seconds of patience, trainer and options
+	local patience=$1
+	shift
+	./on "$id" 1 "cd '$PWD' && RT_PATIENCE=$patience mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent '$PWD/rsh' --mca plm_rsh_no_tree_spawn 1 --mca btl self,vader,tcp --mca pml ob1 \
 		--mca btl_tcp_if_include $net.0/24 --mca oob_tcp_if_include $net.0/24 --mca mpi_yield_when_idle 1 -x RT_PATIENCE -H $net.1:2,$net.2:2 -np 4 ./rank $*"
 }
 trainers() { # host: how many are there
@@ -55,7 +57,7 @@ trainers() { # host: how many are there
 }
 lost() { # ranks of one side, of the other: one of the first misses one of the second
 	for r in $1; do
-		[ "$(cat "status.$r" 2>/dev/null)" = 22 ] && grep -q "^rank $r step [0-9]* .*: rank [$2] has not answered for 3 seconds: it is lost\$" "err.$r" && return 0
+		[ "$(cat "status.$r" 2>/dev/null)" = 22 ] && grep -q "^rank $r step [0-9]* .*: rank [$2] has not answered for 8 seconds: it is lost\$" "err.$r" && return 0
 	done
 	return 1
 }
@@ -76,12 +78,12 @@ built() { # transport
 "$SBPCC" net.ir --machine=slow -o two >log 2>&1
 built local && cp two/trainer one && built mpi
 ./one --checkpoint=a >log 2>&1
-check two-hosts run two/trainer --checkpoint="$PWD/b"
+check two-hosts run 100 two/trainer --checkpoint="$PWD/b"
 cmp -s a/step-00000030/state.safetensors b/step-00000030/state.safetensors && echo "ok same-bits" || echo "not ok same-bits: $(cat err.* | head -n 3)"
 
 # The switch lets nothing pass any more, and says nothing.
 rm -f err.* status.*
-run two/trainer --steps=100000000 --checkpoint="$PWD/c" --every-checkpoint=5 --keep=1000000 >log 2>&1 &
+run 8 two/trainer --steps=100000000 --checkpoint="$PWD/c" --every-checkpoint=5 --keep=1000000 >log 2>&1 &
 job=$!
 until [ -d c/step-00000010 ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 ip -n "${id}s" link set p2 nomaster
