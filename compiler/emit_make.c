@@ -2,7 +2,8 @@
  *
  * The tree is written into a folder beside its place, synced, and renamed.  A folder that holds anything that sbpcc did not
  * write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies there (objects,
- * programs, the user's files) is kept.  The names of the files of a tree are in its file .sbpcc, by which we know it. */
+ * programs, the user's files) is kept.  A file that says what it said keeps its time, so make compiles only what changed.
+ * The names of the files of a tree are in its file .sbpcc, by which we know it. */
 #include "compiler.h"
 
 #include <dirent.h>
@@ -100,7 +101,37 @@ static int write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-static int write_file(int dir, const char *path, const OutFile *f)
+static bool says(int fd, const void *data, size_t bytes)
+{
+	char room[1 << 16];
+	for (const char *at = data; bytes;) {
+		ssize_t got = read(fd, room, bytes < sizeof room ? bytes : sizeof room);
+		if (got <= 0 || memcmp(at, room, (size_t)got))
+			return false;
+		at += got, bytes -= (size_t)got;
+	}
+	return true;
+}
+
+/* When the older tree's file was written, if it says the same. */
+static bool same_time(int older, const char *path, const OutFile *f, struct timespec *when)
+{
+	int fd = older < 0 ? -1 : openat(older, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	struct stat st;
+	char more;
+	bool same = !fstat(fd, &st) && S_ISREG(st.st_mode) && says(fd, f->text.s, f->text.n);
+	for (int i = 0; i < f->npiece && same; i++)
+		same = says(fd, f->piece[i].data, f->piece[i].bytes);
+	same = same && read(fd, &more, 1) == 0;
+	close(fd);
+	if (same)
+		*when = st.st_mtim;
+	return same;
+}
+
+static int write_file(int dir, int older, const char *path, const OutFile *f)
 {
 	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -108,6 +139,9 @@ static int write_file(int dir, const char *path, const OutFile *f)
 	int bad = write_all(fd, f->text.s, f->text.n);
 	for (int i = 0; i < f->npiece && !bad; i++)
 		bad = write_all(fd, f->piece[i].data, f->piece[i].bytes);
+	struct timespec when[2] = { { .tv_nsec = UTIME_NOW } };
+	if (!bad && same_time(older, path, f, &when[1]))
+		futimens(fd, when);     /* where it cannot be set, make compiles more than it must */
 	if (bad || fsync(fd)) {
 		int why = errno;
 		close(fd);
@@ -199,12 +233,12 @@ static int open_beside(const char *path, int *fd)
 	return 0;
 }
 
-static int fill(const Tree *t, int fd)
+static int fill(const Tree *t, int fd, int older)
 {
 	OutFile names = { 0 };
 	Text *list = &names.text;
 	for (int i = 0; i < t->nfile; i++)
-		if (make_folder(fd, t->file[i]->path, t->arena) || write_file(fd, t->file[i]->path, t->file[i]))
+		if (make_folder(fd, t->file[i]->path, t->arena) || write_file(fd, older, t->file[i]->path, t->file[i]))
 			return -1;
 	for (int i = 0; i < t->nfile; i++) {
 		text_add(list, "%s\n", t->file[i]->path);
@@ -216,7 +250,7 @@ static int fill(const Tree *t, int fd)
 			close(sub);
 		}
 	}
-	return write_file(fd, marker, &names) || fsync(fd) ? -1 : 0;
+	return write_file(fd, older, marker, &names) || fsync(fd) ? -1 : 0;
 }
 
 /* After the exchange `old` holds the older tree: what it lists goes; the rest moves into the new one. */
@@ -287,8 +321,10 @@ int tree_write(const Tree *t, const char *dir)
 	const char *tmp = arena_printf(a, "%.*s.%s.sbpcc-tmp", (int)(base - path), path, base);
 	if (open_beside(tmp, &fd))
 		return -1;
-	if (fill(t, fd)) {
-		int why = errno;
+	int older = ours ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1, unwritten = fill(t, fd, older), why = errno;
+	if (older >= 0)
+		close(older);
+	if (unwritten) {
 		clear(fd, 1);
 		close(fd);
 		rmdir(tmp);

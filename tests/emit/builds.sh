@@ -15,6 +15,13 @@ done
 quiet c-with-sanitizers make -s -C asan STATIC= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 asan/trainer --steps=3 --data="$ROOT/examples/data/digits" >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
 [ "$(ldd c-gcc/trainer 2>&1 | grep -c '=>')" -eq 0 ] && echo "ok static" || echo "not ok static: needs shared libraries"
+# Into an older tree: what says the same keeps its time, so make compiles only what does not.
+make_again() { make -C c-gcc CC=gcc WARN='-Wall -Wextra -Wconversion -Wpointer-arith -Werror' >log 2>&1; }
+"$SBPCC" "$model" --ranks=2 --machine=cpu -o c-gcc >/dev/null
+make_again && ! grep -q -- ' -c ' log && echo "ok same-tree-again" || { echo "not ok same-tree-again: compiled again" && sed 's/^/ /' log; }
+"$SBPCC" "$model" --ranks=2 --machine=cpu --train='steps: 7' -o c-gcc >/dev/null
+make_again && grep -q -- ' -c .*model.o' log && ! grep -q -- ' -c .*kernels/' log && [ "$(c-gcc/trainer --data="$ROOT/examples/data/digits" --every=1 2>&1 | grep -c '^step ')" = 7 ] && echo "ok other-tree-over-it" ||
+	{ echo "not ok other-tree-over-it: not what changed, and only that, was compiled" && sed 's/^/ /' log | cut -c1-200; }
 
 "$SBPCC" "$model" --ranks=2 --machine=cpu --target=cuda -o cuda >/dev/null
 if [ -x "$CUDA/bin/nvcc" ]; then

@@ -37,10 +37,7 @@ losses one/trainer --checkpoint=one.to --every-checkpoint=6 >one.txt
 build() {
 	local name=$1
 	shift
-	"$SBPCC" "$@" -o "$name" >log 2>&1 || return 1
-	(cd "$name" && find . -type f) | while read -r f; do
-		cmp -s "$name/$f" "shared/$f" || { mkdir -p "shared/$(dirname "$f")" && cp "$name/$f" "shared/$f"; }
-	done
+	"$SBPCC" "$@" -o "$name" >log 2>&1 && "$SBPCC" "$@" -o shared >log 2>&1 || return 1
 	make -s -C shared STATIC= CFLAGS=-O1 WARN='-Wall -Wextra -Wconversion -Werror' >log 2>&1 && cp shared/trainer "$name"
 }
 on() { # name, ranks, meshes and pins, place of the first layer, place of the second, "mpi": with that, too

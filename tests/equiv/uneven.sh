@@ -7,14 +7,8 @@ losses() { # trainer
 	"$@" --log=steps.log >log 2>err
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/step \1 loss \2/p' steps.log
 }
-build() { # folder, options of sbpcc...: files that are as they were in the last tree are not compiled again
-	local name=$1
-	shift
-	rm -rf "$name"
-	"$SBPCC" "$@" -o "$name" >log 2>&1 || return 1
-	(cd "$name" && find . -type f) | while read -r f; do
-		cmp -s "$name/$f" "tree/$f" || { mkdir -p "tree/$(dirname "$f")" && cp "$name/$f" "tree/$f"; }
-	done
+build() { # options of sbpcc...: one tree, in which what is as it was is not compiled again
+	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
 }
 # trains NAME MODEL PINS...: with the losses of one rank.  Signatures of the model are for several.
@@ -23,9 +17,9 @@ trains() {
 	shift 2
 	printf '%s\n' "$@" >plan.place
 	sed 's/ @sbp(.*)$//' "$model" >one.ir
-	build one one.ir || { echo "not ok $name: $(head -n 2 log)" && return; }
+	build one.ir || { echo "not ok $name: $(head -n 2 log)" && return; }
 	losses tree/trainer >one.txt
-	build many "$model" --place=plan.place || { echo "not ok $name: $(head -n 3 log)" && return; }
+	build "$model" --place=plan.place || { echo "not ok $name: $(head -n 3 log)" && return; }
 	losses tree/trainer --checkpoint=saved >many.txt
 	paste one.txt many.txt | awk 'function size(x) { return x < 0 ? -x : x }
 		{ if ($2 != $6 || $8 == "" || size($4 - $8) > 1e-4 * size($4)) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 8 }' >why &&

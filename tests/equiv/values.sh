@@ -52,11 +52,7 @@ compare() { # name, part, option of the program...
 	same "$name" "$part"
 }
 build() { # model, option...: what is as it was is not compiled again
-	rm -rf new
-	"$SBPCC" "$@" --train="$how" -o new >log 2>&1 || return 1
-	(cd new && find . -type f) | while read -r g; do
-		cmp -s "new/$g" "tree/$g" || { mkdir -p "tree/$(dirname "$g")" && cp "new/$g" "tree/$g"; }
-	done
+	"$SBPCC" "$@" --train="$how" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
 }
 infer() { # name; dump/eval has the inputs

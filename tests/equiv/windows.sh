@@ -3,11 +3,7 @@
 model=$HERE/windows.ir
 rows='"image", "r?", "r?.grad", "t?", "t?.grad", "s1", "s1.grad", "s3", "s3.grad"'
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
-	rm -rf new
-	"$SBPCC" "$@" -o new >log 2>&1 || return 1
-	(cd new && find . -type f) | while read -r g; do
-		cmp -s "new/$g" "tree/$g" || { mkdir -p "tree/$(dirname "$g")" && cp "new/$g" "tree/$g"; }
-	done
+	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
 }
 losses() { tree/trainer --every=1 2>err | grep -o '^step *[0-9]* *loss [^ ]*'; }

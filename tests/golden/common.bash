@@ -2,11 +2,7 @@
 
 # tree MODEL OPTION...: the program of the model in tree/.  Files that are as they were in the last tree are not compiled again.
 tree() {
-	rm -rf new
-	"$SBPCC" "$@" -o new >log 2>&1 || return 1
-	(cd new && find . -type f) | while read -r f; do
-		cmp -s "new/$f" "tree/$f" || { mkdir -p "tree/$(dirname "$f")" && cp "new/$f" "tree/$f"; }
-	done
+	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
 }
 
