@@ -141,6 +141,7 @@ static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[
 /* steps.c, recurrent.c: the activation of a gate */
 typedef struct Act { const char *name; double alpha, beta; } Act;
 bool steps_plain(const Node *);          /* an RNN, GRU or LSTM of the usual kind */
+int steps_operand(Node *, int i, int rank, const Dim *);              /* an operand that is there may have this shape; -1 after err_at */
 
 /* costs */
 Cost cost_pointwise(const Node *);

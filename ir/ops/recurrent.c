@@ -100,19 +100,6 @@ static int read_cell(Node *n, Cell *c)
 	return read_acts(c);
 }
 
-static int want_shape(Node *n, int i, int rank, const Dim *dim, const char *what)
-{
-	Type *t = in_type(n, i);
-	bool clash = t && t->rank >= 0 && t->rank != rank;
-	for (int k = 0; !clash && t && k < t->rank; k++)
-		clash = dim_differ(t->dim[k], dim[k]);
-	if (!clash)
-		return 0;
-	err_at(in_loc(n, i), "%s: %s is %s, %s is wanted", n->op, what, type_text(t),
-		type_text(type_tensor(n->graph->arena, t->elem, rank, dim)));
-	return -1;
-}
-
 static int shape_recurrent(Node *n)
 {
 	Type *x = in_type(n, X);
@@ -129,13 +116,13 @@ static int shape_recurrent(Node *n)
 	Dim hidden = c.hidden < 0 ? DIM_UNKNOWN : c.hidden, all = dim_mul(hidden, c.gates), dirs = c.dirs;
 	Dim in = known ? x->dim[2] : DIM_UNKNOWN;
 	Dim state[3] = { c.batch_first ? batch : dirs, c.batch_first ? dirs : batch, hidden };
-	if (want_shape(n, W, 3, (Dim[]){ dirs, all, in }, "W") ||
-		want_shape(n, R, 3, (Dim[]){ dirs, all, hidden }, "R") ||
-		want_shape(n, B, 2, (Dim[]){ dirs, dim_mul(all, 2) }, "B") ||
-		want_shape(n, LENS, 1, &batch, "sequence_lens") || want_shape(n, H0, 3, state, "initial_h"))
+	if (steps_operand(n, W, 3, (Dim[]){ dirs, all, in }) ||
+		steps_operand(n, R, 3, (Dim[]){ dirs, all, hidden }) ||
+		steps_operand(n, B, 2, (Dim[]){ dirs, dim_mul(all, 2) }) ||
+		steps_operand(n, LENS, 1, &batch) || steps_operand(n, H0, 3, state))
 		return -1;
-	if (c.gates == 4 && (want_shape(n, C0, 3, state, "initial_c") ||
-				    want_shape(n, PEEP, 2, (Dim[]){ dirs, dim_mul(hidden, 3) }, "P")))
+	if (c.gates == 4 && (steps_operand(n, C0, 3, state) ||
+				    steps_operand(n, PEEP, 2, (Dim[]){ dirs, dim_mul(hidden, 3) })))
 		return -1;
 	if (c.batch_first)
 		out_set(n, 0, in_dtype(n, X), 4, (Dim[]){ batch, seq, dirs, hidden });

@@ -46,7 +46,8 @@ static bool own_steps(const Node *n, const bool *wants)
 	return steps_plain(n);
 }
 
-static int want_shape(Node *n, int i, int rank, const Dim *dim)
+/* An operand that is there has this shape, or may have; -1 after err_at. */
+int steps_operand(Node *n, int i, int rank, const Dim *dim)
 {
 	Type *t = in_type(n, i);
 	bool clash = t && t->rank >= 0 && t->rank != rank;
@@ -70,9 +71,9 @@ static int shape_steps(Node *n)
 	Dim seq = x && x->rank == 3 ? x->dim[0] : DIM_UNKNOWN, batch = x && x->rank == 3 ? x->dim[1] : DIM_UNKNOWN;
 	Dim hidden = r && r->rank == 2 ? r->dim[1] : DIM_UNKNOWN, all = dim_mul(hidden, g);
 	Dim state[3] = { 1, batch, hidden }, every[3] = { seq, batch, hidden }, gates[3] = { seq, batch, all };
-	if (want_shape(n, XW, 3, gates) || want_shape(n, R, 2, (Dim[]){ all, hidden }) || want_shape(n, H, 3, state) ||
-		want_shape(n, LENS, 1, &batch) || (g == 4 && want_shape(n, C, 3, state)) ||
-		(g == 4 && want_shape(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) || (g == 3 && want_shape(n, RB, 1, &hidden)))
+	if (steps_operand(n, XW, 3, gates) || steps_operand(n, R, 2, (Dim[]){ all, hidden }) || steps_operand(n, H, 3, state) ||
+		steps_operand(n, LENS, 1, &batch) || (g == 4 && steps_operand(n, C, 3, state)) ||
+		(g == 4 && steps_operand(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) || (g == 3 && steps_operand(n, RB, 1, &hidden)))
 		return -1;
 	for (int i = 0; i < n->nout; i++)
 		out_set(n, i, in_dtype(n, XW), 3, i == Y_H || (g == 4 && i == Y_C) ? state : i == GATES ? gates : every);
@@ -94,11 +95,11 @@ static int shape_steps_grad(Node *n)
 		const char *name = n->row->schema->in[i].name;
 		bool bad;
 		if (!strcmp(name, "r"))
-			bad = want_shape(n, i, 2, (Dim[]){ all, hidden });
+			bad = steps_operand(n, i, 2, (Dim[]){ all, hidden });
 		else if (!strcmp(name, "lens"))
-			bad = want_shape(n, i, 1, &batch);
+			bad = steps_operand(n, i, 1, &batch);
 		else
-			bad = want_shape(n, i, 3, !strcmp(name, "gates") ? gates : !strcmp(name, "c") || !strncmp(name, "dy_", 3) ? state : every);
+			bad = steps_operand(n, i, 3, !strcmp(name, "gates") ? gates : !strcmp(name, "c") || !strncmp(name, "dy_", 3) ? state : every);
 		if (bad)
 			return -1;
 	}
