@@ -179,16 +179,23 @@ static bool gradient(const Value *v)
 	return of && of->param;
 }
 
-/* What is not hidden of a transfer of v. */
-static double seen(const Value *v)
+static void find_gradients(Assign *s)
 {
-	return gradient(v) || (v->param && !v->def) ? 1 - figures.overlap : 1;
+	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nvalue; i++)
+		s->gradient[i] = gradient(s->g->value[i]);
+}
+
+/* What is not hidden of a transfer of v. */
+static double seen(const Assign *s, const Value *v)
+{
+	return s->gradient[v->id] || (v->param && !v->def) ? 1 - figures.overlap : 1;
 }
 
 /* Transfers of gradients and of parameters that are updated wait for others of their kind. */
-static bool joined(const Value *v)
+static bool joined(const Assign *s, const Value *v)
 {
-	return gradient(v) || (v->into && root(v)->param);
+	return s->gradient[v->id] || (v->into && root(v)->param);
 }
 
 static void key_factor(Assign *s, double f)
@@ -204,11 +211,11 @@ static void made(Assign *s, int a, int o)
 	const Way *w = s->ways.way[a];
 	const Value *v = s->g->node[a]->out[o];
 	const Domain *d = s->domain[s->home[v->id]];
-	double factor = often(s, s->g->node[a]) * seen(v);
-	double (*move)(Ways *, Kind *, int, int) = joined(v) ? kind_joined : kind_move;
+	double factor = often(s, s->g->node[a]) * seen(s, v);
+	double (*move)(Ways *, Kind *, int, int) = joined(s, v) ? kind_joined : kind_move;
 	bool fresh;
 	ways_key(&s->ways, w->id);
-	ways_key(&s->ways, 2 * o + joined(v));
+	ways_key(&s->ways, 2 * o + joined(s, v));
 	ways_key(&s->ways, (int64_t)(intptr_t)d);
 	key_factor(s, factor);
 	double *t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
@@ -245,7 +252,7 @@ static void read_by(Assign *s, int b, int i)
 	if (mask & (((int64_t)1 << i) - 1))
 		return;                         /* was done with an earlier operand */
 	const Domain *d = s->home[v->id] >= 0 ? s->domain[s->home[v->id]] : NULL;
-	double factor = often(s, n) * seen(v);
+	double factor = often(s, n) * seen(s, v);
 	int a = -1;
 	if (!d) {
 		if (!v->def)
@@ -259,12 +266,12 @@ static void read_by(Assign *s, int b, int i)
 	ways_key(&s->ways, mask);
 	ways_key(&s->ways, d ? (int64_t)(intptr_t)d : (int64_t)(intptr_t)from);
 	ways_key(&s->ways, d ? -1 : v->defidx);
-	ways_key(&s->ways, joined(v));
+	ways_key(&s->ways, joined(s, v));
 	key_factor(s, factor);
 	double *t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
 	for (int r = 0; r < rows && fresh; r++)
 		for (int c = 0; c < w->nsig; c++)
-			t[r * w->nsig + c] = factor * wanted(s, w, k, mask, c, d ? d->form[r] : from->out[v->defidx][r], joined(v));
+			t[r * w->nsig + c] = factor * wanted(s, w, k, mask, c, d ? d->form[r] : from->out[v->defidx][r], joined(s, v));
 	edge(s, d ? s->home[v->id] : a, b, t);
 }
 
@@ -383,6 +390,7 @@ int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
 	if (diag_errors() > errors)
 		return -1;
 	count_readers(&s);
+	find_gradients(&s);
 	problem(&s);
 	s.p.work = opt.solve_seconds < 0 ? 0 : 1 + SECOND * (double)opt.solve_seconds;
 	if (assign_within_memory(&s, &r))

@@ -66,6 +66,7 @@ typedef struct Assign {
 	Domain **domain; int ndomain;   /* by variable; NULL: of a node, which have the numbers of the nodes */
 	Map domains;
 	int *readers;                   /* by value id: nodes that read it */
+	bool *gradient;                 /* by value id: of a parameter */
 	SolveProblem p;
 	double bytes;                   /* of a rank, at most, by this plan; 0: nobody asked */
 } Assign;

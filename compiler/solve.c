@@ -79,7 +79,7 @@ static double choose_unit(const Run *r, Arena *a)
 	for (int i = 0; i < p->nnode; i++) {
 		const SolveNode *x = &p->node[i];
 		double high = 0;
-		for (int c = 0; c < x->n; c++)
+		for (int c = 0; c < x->n && x->use; c++)
 			high = fmax(high, price_of(r, x, c));
 		sum += high + (x->cost ? r->weight * most(x->cost, (size_t)x->n) : 0);
 	}
@@ -165,6 +165,8 @@ static Net *read_net(const Run *r, Arena *a)
 	int *choice = arena_array(a, int, most + 1);
 	for (int c = 0; c < most; c++)
 		choice[c] = c;
+	static const int one = 1;
+	net->nothing = table_of(&net->tab, 1, &one, arena_array(a, double, 1));
 	for (int i = 0; i < net->nvar; i++)
 		read_node(r, net, &read, choice, i);
 	read_edges(r, net, &read);

@@ -58,20 +58,23 @@ typedef struct Table {
 	size_t n;
 	double *v;                      /* row-major */
 	uint64_t hash;
-	struct Table *next;
+	struct Table *next, *turned;    /* turned: rows and columns exchanged; NULL: not asked for yet */
+	int separable;                  /* 1: the sum of a column and a row; 0: not; -1: not asked for yet */
 } Table;
 typedef struct Known {              /* what was computed once */
+	int id;
 	uint64_t hash;
 	int n; const int *key;
 	Table *t;
 	double least;                   /* was subtracted from t */
 	int *list, nlist;
+	struct Known *kept;             /* list, as keep_of gives it */
 	struct Known *next;
 } Known;
 typedef struct Tables {
 	Arena *arena;
 	Table **table; Known **known;
-	int ntable, serial;
+	int ntable, nknown, serial;
 	int *key, nkey, room;           /* being written */
 	bool forget;
 } Tables;
@@ -80,16 +83,26 @@ void   tables_init(Tables *, Arena *, bool forget);
 Table *table_of(Tables *, int rank, const int *dim, double *v);  /* v belongs to it from now on */
 Table *table_sum(Tables *, Table *, Table *);                    /* of one shape; either may be NULL */
 Table *table_turn(Tables *, Table *);                            /* rows and columns exchanged */
-Table *table_keep(Tables *, Table *, int axis, const int *keep, int n);
+Known *keep_of(Tables *, const int *keep, int n);                 /* some of the choices of a variable: equal lists are one */
+Table *table_keep(Tables *, Table *, int axis, const Known *keep);
+bool   table_separable(Tables *, Table *);                       /* t(i, j) = a(i) + b(j), all finite */
 Table *table_row(Tables *, Table *, int axis);                   /* of two axes, that one of length 1: the other alone */
 double table_least(const Table *);
 void   key_begin(Tables *, int what);
-void   key_add(Tables *, int);
+void   key_room(Tables *);
 Known *key_find(Tables *, bool *found);                          /* the entry of the key; new and empty where not found */
+
+static inline void key_add(Tables *s, int x)
+{
+	if (s->nkey == s->room)
+		key_room(s);
+	s->key[s->nkey++] = x;
+}
 
 /* What is left of a problem. */
 typedef struct Var {
 	int n; const int *choice;       /* those left, as numbers of the problem; shared, so never written */
+	int chosen;                     /* equal numbers are equal lists of choices */
 	Table *own;                     /* its costs */
 	int *edge, nedge;               /* some may be gone */
 } Var;
@@ -105,6 +118,7 @@ typedef struct Follow {
 typedef struct Net {
 	Arena *arena;
 	Tables tab;
+	Table *nothing;                 /* the costs of a variable that has one choice and pays nothing */
 	Var *var; int nvar;
 	Link *link; int nlink;          /* room for as many more as there are variables */
 	Follow *follow; int nfollow;    /* in the order in which they went */
@@ -115,7 +129,7 @@ typedef struct Net {
 } Net;
 
 double net_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
-void   net_keep(Net *, int v, const int *keep, int n);
+void   net_keep(Net *, int v, const Known *keep);
 int    link_other(const Link *, int v);
 double link_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
 

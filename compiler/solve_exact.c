@@ -120,8 +120,12 @@ static void order_init(Order *o, Net *net)
 		arena_push(net->arena, o->near[l->a].v, o->near[l->a].n, l->b);
 		arena_push(net->arena, o->near[l->b].v, o->near[l->b].n, l->a);
 	}
-	for (int v = 0; v < n; v++)
-		rate(o, v);
+}
+
+/* A variable that nothing depends on and that has nothing to choose goes first, without being asked. */
+static bool alone(const Order *o, int v)
+{
+	return !o->near[v].n && o->net->var[v].n == 1;
 }
 
 bool exact_plan(Net *net, size_t cap, Sweep *s)
@@ -129,6 +133,11 @@ bool exact_plan(Net *net, size_t cap, Sweep *s)
 	Order o;
 	order_init(&o, net);
 	*s = (Sweep){ .net = net, .order = arena_array(net->arena, int, net->nvar + 1) };
+	for (int v = 0; v < net->nvar; v++)
+		if (alone(&o, v))
+			s->order[s->n++] = v;
+		else
+			rate(&o, v);
 	while (o.n) {
 		Item x = heap_pop(&o);
 		if (o.done[x.v] || x.work != o.work[x.v])

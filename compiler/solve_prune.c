@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { K_DOMINATED = 16, K_SEPARABLE, K_FOLLOW };
+enum { K_DOMINATED = 16, K_CHOSEN, K_FOLLOW };
 
 int link_other(const Link *l, int v)
 {
@@ -23,20 +23,36 @@ double link_at(const Link *l, int v, int i, int j)
 	return l->t->v[(size_t)row * (size_t)l->t->dim[1] + (size_t)col];
 }
 
-void net_keep(Net *net, int v, const int *keep, int n)
+/* The choices of x that keep names, as numbers of the problem. */
+static const Known *chosen(Net *net, const Var *x, const Known *keep)
+{
+	bool found;
+	key_begin(&net->tab, K_CHOSEN);
+	key_add(&net->tab, x->chosen);
+	key_add(&net->tab, keep->id);
+	Known *k = key_find(&net->tab, &found);
+	if (!found) {
+		k->nlist = keep->nlist;
+		k->list = arena_array(net->arena, int, k->nlist);
+		for (int i = 0; i < k->nlist; i++)
+			k->list[i] = x->choice[keep->list[i]];
+	}
+	return k;
+}
+
+void net_keep(Net *net, int v, const Known *keep)
 {
 	Var *x = &net->var[v];
-	x->own = table_keep(&net->tab, x->own, 0, keep, n);
+	x->own = table_keep(&net->tab, x->own, 0, keep);
 	for (int k = 0; k < x->nedge; k++) {
 		Link *l = &net->link[x->edge[k]];
 		if (!l->gone)
-			l->t = table_keep(&net->tab, l->t, l->b == v, keep, n);
+			l->t = table_keep(&net->tab, l->t, l->b == v, keep);
 	}
-	int *choice = arena_array(net->arena, int, n);
-	for (int i = 0; i < n; i++)
-		choice[i] = x->choice[keep[i]];
-	x->choice = choice;
-	x->n = n;
+	const Known *k = chosen(net, x, keep);
+	x->choice = k->list;
+	x->chosen = k->id;
+	x->n = k->nlist;
 }
 
 /* A neighbour as v sees it: one row for each choice of v. */
@@ -112,6 +128,7 @@ static void find_dominated(Net *net, int v, Known *k)
 	for (int i = 0; i < x->n; i++)
 		if (!out[i])
 			k->list[k->nlist++] = i;
+	k->kept = keep_of(&net->tab, k->list, k->nlist);
 }
 
 static bool drop_choices(Net *net, int v)
@@ -132,27 +149,11 @@ static bool drop_choices(Net *net, int v)
 		net->impossible = true;
 	if (!k->nlist || k->nlist == x->n)
 		return false;
-	net_keep(net, v, k->list, k->nlist);
+	net_keep(net, v, k->kept);
 	return true;
 }
 
 /* ---- edges that say nothing ---- */
-
-/* t(i, j) = t(i, 0) + t(0, j) - t(0, 0), all finite: exact, as all sums are. */
-static bool separable(const Table *t)
-{
-	int cols = t->dim[1];
-	for (size_t i = 0; i < t->n; i++)
-		if (t->v[i] == INFINITY)
-			return false;
-	for (int i = 1; i < t->dim[0]; i++)
-		for (int j = 1; j < cols; j++) {
-			const double *row = t->v + (size_t)i * (size_t)cols;
-			if (row[j] - row[0] != t->v[j] - t->v[0])
-				return false;
-		}
-	return true;
-}
 
 static void drop_link(Net *net, Link *l)
 {
@@ -170,19 +171,13 @@ static void drop_link(Net *net, Link *l)
 /* Also where one end has one choice: then infinite costs do no harm. */
 static bool drop_empty(Net *net, Link *l)
 {
-	bool found;
 	for (int side = 0; side < 2; side++)
 		if (l->t->dim[side] == 1) {
 			Var *other = &net->var[side ? l->a : l->b];
 			other->own = table_sum(&net->tab, other->own, table_row(&net->tab, l->t, side));
 			return l->gone = true;
 		}
-	key_begin(&net->tab, K_SEPARABLE);
-	key_add(&net->tab, l->t->id);
-	Known *k = key_find(&net->tab, &found);
-	if (!found)
-		k->nlist = separable(l->t);
-	if (k->nlist)
+	if (table_separable(&net->tab, l->t))
 		drop_link(net, l);
 	return l->gone;
 }
@@ -302,9 +297,8 @@ static bool let_follow(Net *net, int v)
 		add_link(net, f.to[0], f.to[1], k->t);
 	else
 		net->var[f.to[0]].own = table_sum(&net->tab, net->var[f.to[0]].own, k->t);
-	static const int one = 1;
 	x->n = 1;
-	x->own = table_of(&net->tab, 1, &one, arena_array(net->arena, double, 1));
+	x->own = net->nothing;
 	return true;
 }
 

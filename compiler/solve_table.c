@@ -48,7 +48,7 @@ Table *table_of(Tables *s, int rank, const int *dim, double *v)
 			return t;
 		}
 	Table *t = arena_new(s->arena, Table);
-	*t = (Table){ .id = s->ntable++, .rank = rank, .dim = arena_array(s->arena, int, rank + 1), .n = n, .v = v, .hash = h, .next = *at };
+	*t = (Table){ .id = s->ntable++, .rank = rank, .dim = arena_array(s->arena, int, rank + 1), .n = n, .v = v, .hash = h, .next = *at, .separable = -1 };
 	memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
 	return *at = t;
 }
@@ -63,7 +63,7 @@ double table_least(const Table *t)
 
 /* ---- what is known ---- */
 
-enum { K_SUM, K_TURN, K_KEEP, K_ROW };
+enum { K_SUM, K_LIST, K_KEEP, K_ROW };
 
 void key_begin(Tables *s, int what)
 {
@@ -71,16 +71,13 @@ void key_begin(Tables *s, int what)
 	key_add(s, what);
 }
 
-void key_add(Tables *s, int x)
+void key_room(Tables *s)
 {
-	if (s->nkey == s->room) {
-		int *old = s->key;
-		s->room = s->room ? 2 * s->room : 256;
-		s->key = arena_array(s->arena, int, s->room);
-		if (s->nkey)
-			memcpy(s->key, old, sizeof *old * (size_t)s->nkey);
-	}
-	s->key[s->nkey++] = x;
+	int *old = s->key;
+	s->room = s->room ? 2 * s->room : 256;
+	s->key = arena_array(s->arena, int, s->room);
+	if (s->nkey)
+		memcpy(s->key, old, sizeof *old * (size_t)s->nkey);
 }
 
 Known *key_find(Tables *s, bool *found)
@@ -97,7 +94,7 @@ Known *key_find(Tables *s, bool *found)
 	Known *k = arena_new(s->arena, Known);
 	int *key = arena_array(s->arena, int, s->nkey);
 	memcpy(key, s->key, sizeof *key * (size_t)s->nkey);
-	*k = (Known){ .hash = h, .n = s->nkey, .key = key, .next = *at };
+	*k = (Known){ .id = ++s->nknown, .hash = h, .n = s->nkey, .key = key, .next = *at };
 	*found = false;
 	return *at = k;
 }
@@ -124,41 +121,75 @@ Table *table_sum(Tables *s, Table *a, Table *b)
 
 Table *table_turn(Tables *s, Table *t)
 {
-	bool found;
-	key_begin(s, K_TURN);
-	key_add(s, t->id);
-	Known *k = key_find(s, &found);
-	if (!found) {
+	if (!t->turned || s->forget) {
 		int rows = t->dim[0], cols = t->dim[1], dim[2] = { cols, rows };
 		double *v = arena_array(s->arena, double, t->n);
 		for (int i = 0; i < rows; i++)
 			for (int j = 0; j < cols; j++)
 				v[(size_t)j * (size_t)rows + (size_t)i] = t->v[(size_t)i * (size_t)cols + (size_t)j];
-		k->t = table_of(s, 2, dim, v);
+		t->turned = table_of(s, 2, dim, v);
+		t->turned->turned = t;
 	}
-	return k->t;
+	return t->turned;
 }
 
-/* Of one or two axes. */
-Table *table_keep(Tables *s, Table *t, int axis, const int *keep, int n)
+static bool separable(const Table *t)
+{
+	int cols = t->dim[1];
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i] == INFINITY)
+			return false;
+	for (int i = 1; i < t->dim[0]; i++)
+		for (int j = 1; j < cols; j++) {
+			const double *row = t->v + (size_t)i * (size_t)cols;
+			if (row[j] - row[0] != t->v[j] - t->v[0])
+				return false;
+		}
+	return true;
+}
+
+/* Exact, as all sums are. */
+bool table_separable(Tables *s, Table *t)
+{
+	if (t->separable < 0 || s->forget)
+		t->separable = separable(t);
+	return t->separable;
+}
+
+Known *keep_of(Tables *s, const int *keep, int n)
 {
 	bool found;
-	if (n == t->dim[axis])
-		return t;
-	key_begin(s, K_KEEP);
-	key_add(s, t->id);
-	key_add(s, axis);
+	key_begin(s, K_LIST);
 	for (int i = 0; i < n; i++)
 		key_add(s, keep[i]);
 	Known *k = key_find(s, &found);
 	if (!found) {
+		k->list = arena_array(s->arena, int, n);
+		memcpy(k->list, keep, sizeof *keep * (size_t)n);
+		k->nlist = n;
+	}
+	return k;
+}
+
+/* Of one or two axes. */
+Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
+{
+	bool found;
+	if (keep->nlist == t->dim[axis])
+		return t;
+	key_begin(s, K_KEEP);
+	key_add(s, t->id);
+	key_add(s, axis);
+	key_add(s, keep->id);
+	Known *k = key_find(s, &found);
+	if (!found) {
 		int dim[2] = { t->dim[0], t->rank > 1 ? t->dim[1] : 1 };
 		size_t cols = (size_t)dim[1];
-		dim[axis] = n;
+		dim[axis] = keep->nlist;
 		double *v = arena_array(s->arena, double, (size_t)dim[0] * (size_t)dim[1]), *to = v;
 		for (int i = 0; i < dim[0]; i++)
 			for (int j = 0; j < dim[1]; j++)
-				*to++ = t->v[(size_t)(axis ? i : keep[i]) * cols + (size_t)(axis ? keep[j] : j)];
+				*to++ = t->v[(size_t)(axis ? i : keep->list[i]) * cols + (size_t)(axis ? keep->list[j] : j)];
 		k->t = table_of(s, t->rank, dim, v);
 	}
 	return k->t;

@@ -44,7 +44,9 @@ typedef struct Trw {
 	Class *class; int nclass;
 	LinkClass *link; int nlink;
 	int *link_of;                   /* by link */
-	int *class_of;                  /* by variable */
+	int *class_of;                  /* by variable that is live */
+	int *live, nlive;               /* variables that have links or a choice */
+	double rest;                    /* what all others cost */
 	double *pull;
 } Trw;
 
@@ -82,9 +84,9 @@ static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 {
 	Net *net = w->net;
 	int *next = arena_array(w->arena, int, net->nvar), n = 0;
-	for (int v = 0; v < net->nvar; v++) {
+	for (int i = 0; i < w->nlive; i++) {
+		int v = w->live[i], m = 0;
 		const Var *x = &net->var[v];
-		int m = 0;
 		for (int k = 0; k < x->nedge && round; k++) {
 			const Link *l = &net->link[x->edge[k]];
 			if (l->gone)
@@ -153,9 +155,26 @@ static void ties(Trw *w, Class *c)
 	}
 }
 
+static void find_live(Trw *w)
+{
+	const Net *net = w->net;
+	w->live = arena_array(w->arena, int, net->nvar + 1);
+	for (int v = 0; v < net->nvar; v++) {
+		const Var *x = &net->var[v];
+		bool live = x->n > 1;
+		for (int k = 0; k < x->nedge && !live; k++)
+			live = !net->link[x->edge[k]].gone;
+		if (live)
+			w->live[w->nlive++] = v;
+		else
+			w->rest += x->own->v[0];
+	}
+}
+
 static void classify(Trw *w, int depth)
 {
 	Net *net = w->net;
+	find_live(w);
 	int *colour = arena_array(w->arena, int, net->nvar), *before = arena_array(w->arena, int, net->nvar), count = 0, most = 1;
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].nedge > most ? net->var[v].nedge : most;
@@ -170,7 +189,8 @@ static void classify(Trw *w, int depth)
 	classify_links(w, before);
 	int *number = arena_array(w->arena, int, count + 1);
 	w->class_of = arena_array(w->arena, int, net->nvar + 1);
-	for (int v = 0; v < net->nvar; v++) {
+	for (int i = 0; i < w->nlive; i++) {
+		int v = w->live[i];
 		if (!number[colour[v]]) {
 			Class c = { .v = v, .own = arena_array(w->arena, double, net->var[v].n) };
 			ties(w, &c);
@@ -292,7 +312,7 @@ static void visit(Trw *w, Class *c, bool forward)
 static double lower_bound(Trw *w)
 {
 	Net *net = w->net;
-	double sum = net->sum;
+	double sum = net->sum + w->rest;
 	for (int i = 0; i < w->nclass; i++) {
 		Class *c = &w->class[i];
 		own_of(w, c, c->own);
@@ -379,26 +399,73 @@ static bool move_two(const Trw *w, int e, int *at, double *out)
 	return true;
 }
 
-static void improve(const Trw *w, int *at, double *out)
+/* What has not changed since a node, or the two ends of a link, were asked and stayed. */
+typedef struct Calm { bool *node, *link; } Calm;
+
+/* v has another choice: all that pay for it may move again. */
+static void wake(const Trw *w, const Calm *calm, int v)
 {
-	bool moved = true;
-	for (int round = 0; moved && round < ROUNDS; round++) {
-		moved = false;
-		for (int v = 0; v < w->net->nvar; v++)
-			moved |= w->net->var[v].n > 1 && move_one(w, v, at, out);
-		for (int e = 0; e < w->net->nlink && !moved; e++)
-			moved |= !w->net->link[e].gone && move_two(w, e, at, out);
+	const Net *net = w->net;
+	for (int k = -1; k < net->var[v].nedge; k++) {
+		if (k >= 0 && net->link[net->var[v].edge[k]].gone)
+			continue;
+		int u = k < 0 ? v : link_other(&net->link[net->var[v].edge[k]], v);
+		calm->node[u] = false;
+		for (int i = 0; i < net->var[u].nedge; i++)
+			calm->link[net->var[u].edge[i]] = false;
 	}
 }
 
-static void look(const Trw *w, Wide *r, int *at, double *out)
+/* With one choice at one end a move of two is a move of one. */
+static bool free_ends(const Net *net, const Link *l)
 {
-	for (int v = 0; v < w->net->nvar; v++) {
+	return !l->gone && net->var[l->a].n > 1 && net->var[l->b].n > 1;
+}
+
+static void improve(const Trw *w, const Calm *calm, int *at, double *out)
+{
+	const Net *net = w->net;
+	bool moved = true;
+	memset(calm->node, 0, sizeof *calm->node * (size_t)net->nvar);
+	memset(calm->link, 0, sizeof *calm->link * (size_t)net->nlink);
+	for (int round = 0; moved && round < ROUNDS; round++) {
+		moved = false;
+		for (int v = 0; v < net->nvar; v++) {
+			if (net->var[v].n < 2 || calm->node[v])
+				continue;
+			calm->node[v] = true;
+			if (move_one(w, v, at, out)) {
+				wake(w, calm, v);
+				moved = true;
+			}
+		}
+		for (int e = 0; e < net->nlink && !moved; e++) {
+			const Link *l = &net->link[e];
+			if (!free_ends(net, l) || calm->link[e])
+				continue;
+			calm->link[e] = true;
+			if (move_two(w, e, at, out)) {
+				wake(w, calm, l->a);
+				wake(w, calm, l->b);
+				moved = true;
+			}
+		}
+	}
+}
+
+/* Nothing is below the bound, so there is nothing to improve at it. */
+static void look(const Trw *w, Wide *r, const Calm *calm, int *at, double *out)
+{
+	for (int i = 0; i < w->nlive; i++) {
+		int v = w->live[i];
 		price(w, v, at, true, out);
 		at[v] = least_of(out, w->net->var[v].n);
 	}
-	improve(w, at, out);
 	double cost = net_cost(w->net, at);
+	if (cost > r->bound) {
+		improve(w, calm, at, out);
+		cost = net_cost(w->net, at);
+	}
 	if (cost < r->cost) {
 		r->cost = cost;
 		memcpy(r->at, at, sizeof *at * (size_t)w->net->nvar);
@@ -426,8 +493,8 @@ static void fix(Trw *w, const Wide *r)
 				c->own[x] += c->tie[k].times * (w->pull[x] - least);
 		}
 	}
-	for (int v = 0; v < net->nvar; v++) {
-		int n = 0, *keep = arena_array(w->arena, int, net->var[v].n), at = 0;
+	for (int i = 0; i < w->nlive; i++) {
+		int v = w->live[i], n = 0, *keep = arena_array(w->arena, int, net->var[v].n), at = 0;
 		const double *extra = w->class[w->class_of[v]].own;
 		for (int c = 0; c < net->var[v].n; c++)
 			if (c == r->at[v] || bound + extra[c] <= r->cost) {
@@ -435,7 +502,7 @@ static void fix(Trw *w, const Wide *r)
 				keep[n++] = c;
 			}
 		if (n < net->var[v].n)
-			net_keep(net, v, keep, n);
+			net_keep(net, v, keep_of(&net->tab, keep, n));
 		r->at[v] = at;
 	}
 }
@@ -449,6 +516,7 @@ void wide_run(Net *net, int depth, int passes, Wide *r)
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].n > most ? net->var[v].n : most;
 	double *out = arena_array(&tmp, double, 2 * most);
+	Calm calm = { arena_array(&tmp, bool, net->nvar), arena_array(&tmp, bool, net->nlink + 1) };
 	w.pull = arena_array(&tmp, double, 2 * most);
 	classify(&w, depth);
 	for (int i = 0; i < w.nlink; i++)
@@ -466,13 +534,14 @@ void wide_run(Net *net, int depth, int passes, Wide *r)
 		quiet = bound > r->bound + 1e-5 * fabs(bound) ? 0 : quiet + LOOK;
 		r->bound = bound > r->bound ? bound : r->bound;
 		if (r->passes >= next)
-			look(&w, r, at, out);
+			look(&w, r, &calm, at, out);
 		next = r->passes >= next ? 2 * next : next;
 	}
-	look(&w, r, at, out);
+	if (r->bound < r->cost)
+		look(&w, r, &calm, at, out);
 	r->bound = r->bound < r->cost ? r->bound : r->cost;
 	r->classes = w.nclass;
-	if (r->cost < INFINITY)
+	if (r->cost < INFINITY && r->bound < r->cost)
 		fix(&w, r);
 	arena_free(&tmp);
 }

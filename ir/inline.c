@@ -28,6 +28,8 @@ Node *node_new(Graph *g, Name domain, Name op, Loc loc)
 
 bool node_is(const Node *n, const char *op)
 {
+	if (n && !n->domain[0])
+		return n->op[0] == op[0] && !strcmp(n->op, op);
 	const char *dot = strchr(op, '.');
 	size_t domain = dot ? (size_t)(dot - op) : 0;
 	return n && !strcmp(n->op, dot ? dot + 1 : op) && strlen(n->domain) == domain && !memcmp(n->domain, op, domain);
