@@ -81,7 +81,8 @@ static const char *run(const char *path, const Way *way)
 	Mesh h = { .name = name_of("ranks"), .ndim = way->ndim, .dim = { way->mesh[0], way->mesh[1] }, .nrank = way->mesh[0] * (way->ndim == 2 ? way->mesh[1] : 1) };
 	if (!way->random && (plan_run(m->graph) || boxing_run(m->graph)))
 		return "the compiler refuses the plan";
-	Outcome o = way->random ? run_random(m->graph, &h, 1, whole, 1, FAULT_NONE, 0, &a) : run_physical(m->graph, whole, 1, &a);
+	Hold **at;
+	Outcome o = way->random ? run_random(m->graph, &h, 1, whole, 1, FAULT_NONE, 0, &a) : run_physical(m->graph, whole, 1, &a, &at);
 	if (o.what != RUN_SAME)
 		why = o.why;
 	arena_free(&a);

@@ -7,7 +7,8 @@
  *   field.c   the arithmetic
  *   node.c    one node on tensors of such numbers, whole or parts
  *   hold.c    a value as the ranks of a mesh hold it: cut, moved, compared
- *   run.c     a graph, whole and on ranks */
+ *   run.c     a graph, whole and on ranks
+ *   program.c the lists of actions of all ranks, in memory */
 #ifndef EXACT_H
 #define EXACT_H
 
@@ -57,7 +58,11 @@ typedef struct Outcome {
 /* Runs a graph by random signatures, each node on one of the meshes, values kept in random forms on any of them: transfers happen wherever a
  * node wants another form than an operand has. */
 Outcome run_random(Graph *, const Mesh *, int nmesh, const Whole *, uint64_t seed, Fault, int at, Arena *);
-/* Runs a graph after boxing: every operand lies as its node wants it. */
-Outcome run_physical(Graph *, const Whole *, uint64_t seed, Arena *);
+/* Runs a graph after boxing: every operand lies as its node wants it.  at: by value id, what ranks hold of it. */
+Outcome run_physical(Graph *, const Whole *, uint64_t seed, Arena *, Hold ***at);
+
+/* program.c: runs the lists of actions after memplan; transfers that have a start and a finish happen early or late between them. */
+typedef enum { SPOIL_NONE, SPOIL_NEVER, SPOIL_BEFORE, SPOIL_LATE, SPOIL_OPERAND, SPOIL_RESULT, SPOIL_COUNT } Spoil;     /* of a finish, or of memory in between */
+Outcome run_program(Graph *, Hold **at, bool late, Spoil, int turn);    /* turn: which of the transfers is spoiled */
 
 #endif

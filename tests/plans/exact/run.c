@@ -379,10 +379,10 @@ static int transfer(Run *r, const Node *n, Arena *tmp)
 	return -1;
 }
 
-Outcome run_physical(Graph *g, const Whole *w, uint64_t seed, Arena *a)
+Outcome run_physical(Graph *g, const Whole *w, uint64_t seed, Arena *a, Hold ***at)
 {
 	Run r = { .g = g, .whole = w, .seed = seed, .a = a };
-	r.at = arena_array(a, Hold *, g->nvalue + 1);
+	*at = r.at = arena_array(a, Hold *, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++)
 		if (!g->value[i]->def && g->value[i]->sbp)
 			r.at[i] = start(&r, g->value[i], g->value[i]->sbp, g->value[i]->place->mesh);
