@@ -97,6 +97,7 @@ typedef struct Figures {
 	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
 	double start;                   /* seconds before an operator or a copy begins */
 	double cores;                   /* for the ranks of one computer; 0: one for each */
+	double turn;                    /* seconds that each rank that shares a core adds to the latency of links */
 	double memory;                  /* bytes that a rank may use; 0: no limit */
 	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
 	Wire axis[MESH_DIMS];           /* between ranks along an axis of the mesh */

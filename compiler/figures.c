@@ -5,11 +5,13 @@
  *   bytes 1e10              bytes a second that one rank reads and writes in its own memory
  *   start 1e-7              seconds before an operator or a copy begins
  *   cores 8                 ranks of one computer that run at once; more of them share what there is.  Without it each has a core
+ *   turn 1e-5               seconds that a transfer begins later for each rank that shares a core: who waits lets others run, and is woken
  *   memory 16e9             bytes that one rank may use; without it there is no limit
  *   link 8 3e-6 2e11        ranks of one group of 8 consecutive ones: seconds before the first byte of a transfer, bytes a second
  *   link * 1e-5 2e10        all others
  *   axis 0 1e-5 2e10        the same for ranks along an axis of the mesh, whatever their numbers
- *   overlap 0.8             the share of transfers of parameters and of their gradients that computing hides
+ *   overlap 0.8             the share of transfers of parameters and of their gradients that computing hides.  With a line `cores` it holds where
+ *                           each rank has a core to spare for them, and in proportion where fewer are spare
  *
  * They are what is reached, not what is printed on the box.  A plan depends on them, so they are never measured on the way:
  * --probe measures this computer once and writes such a file. */
@@ -22,9 +24,10 @@
 
 Figures figures;
 
-/* Seven tenths of what tensor cores, memory and links are sold for. */
+/* Of GPUs seven tenths of what tensor cores, memory and links are sold for.  A rank of a CPU copies with the core that it computes with, so
+ * nothing is hidden. */
 static const struct { const char *name, *text; } presets[] = {
-	{ "cpu", "flops 6e10\nhalf 6e10\nbytes 1e10\nstart 5e-7\nlink * 1e-5 5e9\n" },
+	{ "cpu", "flops 6e10\nhalf 6e10\nbytes 1e10\nstart 5e-7\nlink * 1e-5 5e9\noverlap 0\n" },
 	{ "a100x8", "flops 1.1e14\nhalf 2.2e14\nbytes 1.4e12\nstart 4e-6\nmemory 76e9\nlink 8 5e-6 2.1e11\nlink * 1.2e-5 1.8e10\noverlap 0.8\n" },
 	{ "h100x8", "flops 3.4e14\nhalf 6.9e14\nbytes 2.3e12\nstart 4e-6\nmemory 76e9\nlink 8 5e-6 3.1e11\nlink * 1.2e-5 3.5e10\noverlap 0.8\n" },
 };
@@ -92,9 +95,9 @@ static int read_line(Read *r)
 	Figures *f = r->f;
 	const struct { const char *name; double *to; double least, most; } one[] = {
 		{ "flops", &f->flops, 1, 1e24 }, { "half", &f->half, 1, 1e24 }, { "bytes", &f->bytes, 1, 1e24 },
-		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
+		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "turn", &f->turn, 0, 1 }, { "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
 	};
-	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "memory", "overlap", "link", "axis", NULL };
+	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "turn", "memory", "overlap", "link", "axis", NULL };
 	const Word *w = &r->word[0];
 	for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
 		if (!strcmp(w->s, one[i].name))
@@ -165,15 +168,19 @@ static void fill_up(Figures *f, int ndim)
 		f->axis[k] = f->axis[k].bytes ? f->axis[k] : slow;
 }
 
-/* More ranks than cores take turns, and who waits for another waits for its turn. */
+/* More ranks than cores take turns, and who waits for another waits for its turn: ranks meet too often for three to share two cores
+ * better than two of them share one.  Only a core that no rank computes on hides a transfer. */
 static void share_cores(Figures *f, const Mesh *m)
 {
-	double ranks = f->cores && m->nrank > f->cores ? m->nrank / f->cores : 1;
+	if (!f->cores)
+		return;
+	double ranks = fmax(1, ceil(m->nrank / f->cores));
+	f->overlap *= fmin(1, fmax(0, f->cores / m->nrank - 1));
 	f->flops /= ranks;
 	f->half /= ranks;
 	f->bytes /= ranks;
 	for (int k = 0; k < MESH_DIMS; k++) {
-		f->axis[k].latency *= ranks;
+		f->axis[k].latency += ranks > 1 ? ranks * f->turn : 0;
 		f->axis[k].bytes /= ranks;
 	}
 }

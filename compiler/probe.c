@@ -1,22 +1,30 @@
 /* --probe: measures this computer once, in about two seconds, and prints the figures of one rank on one core as a file for --machine.
  *
  * Arithmetic: multiply-adds in registers, as the inner loop of a product does, of the widest vectors that there are; eight tenths of that
- * is what a product reaches.  Memory: a long array is read and another written, on all cores at once, as ranks do.  Links: two processes that share memory, as
- * ranks of the local transport do, hand a word back and forth, and one copies what the other has just written. */
+ * is what a product reaches.  Memory: a long array is read and another written, on all cores at once, as ranks do.  Links: ranks of the local transport
+ * copy from each other's memory, all at once, so a byte of a transfer is one that is read and one that is written; before that they meet, as
+ * two processes do here that have a core each and look for each other.  Where ranks share cores they sleep until the others have come: what
+ * it takes twice as many processes as cores to meet so, for each of two that share a core, is a turn.  Overlap: what is left of the time that
+ * another core copies, when computing, half of it in memory, becomes slower by it.
+ *
+ * What else the computer does meanwhile only makes things slower, so the quickest of some tries is taken each time. */
 #include "compiler.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <math.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LARGE = 64 << 20, TURNS = 20000, SOME = 50, TRIES = 5 };
+enum { LARGE = 64 << 20, TRIES = 5, SPINS = 20000, COPYING = 64, MEETING = 1024 };
 
 static const double LATE = 5e-6;        /* ranks meet twice in a transfer, and one is later than the other */
 
@@ -54,17 +62,22 @@ LOOP(avx2, 8, __attribute__((target("avx2,fma"))))
 LOOP(avx512, 16, __attribute__((target("avx512f"))))
 #endif
 
+static double multiply(int64_t turns)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512f"))
+		return avx512(turns);
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		return avx2(turns);
+#endif
+	return plain(turns);
+}
+
 static double arithmetic(void)
 {
-	double (*run)(int64_t) = plain, best = 0;
-#if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		run = avx2;
-	if (__builtin_cpu_supports("avx512f"))
-		run = avx512;
-#endif
+	double best = 0;
 	for (int i = 0; i < TRIES; i++)
-		best = fmax(best, run(5000000));
+		best = fmax(best, multiply(5000000));
 	return 0.8 * best;
 }
 
@@ -79,13 +92,21 @@ static double memory(char *a, char *b)
 	return best;
 }
 
-/* What one process has while another on each other core copies as well. */
-static double memory_shared(char *a, char *b, long cores)
+/* A process that does not outlive this one. */
+static pid_t spawn(void)
 {
-	pid_t child[64];
+	pid_t p = fork();
+	if (!p)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return p;
+}
+
+/* Others that copy for ever, each its own arrays, for they become its own as it writes; how many there are. */
+static int begin_copying(char *a, char *b, long wanted, pid_t *child)
+{
 	int n = 0;
-	for (; n + 1 < cores && n < 64; n++) {
-		child[n] = fork();              /* both arrays become its own as it writes */
+	for (; n < wanted && n < COPYING; n++) {
+		child[n] = spawn();
 		if (!child[n])
 			for (;;)
 				memory(a, b);
@@ -93,63 +114,142 @@ static double memory_shared(char *a, char *b, long cores)
 			break;
 	}
 	memory(a, b);                           /* until all are at it */
-	double rate = memory(a, b);
+	return n;
+}
+
+static void end(const pid_t *child, int n)
+{
 	for (int i = 0; i < n; i++) {
 		kill(child[i], SIGKILL);
 		waitpid(child[i], NULL, 0);
 	}
+}
+
+static double memory_shared(char *a, char *b, long cores)
+{
+	pid_t child[COPYING];
+	int n = begin_copying(a, b, cores - 1, child);
+	double rate = memory(a, b);
+	end(child, n);
 	return rate;
 }
 
-static void wait_for(atomic_int *turn, int want)
+/* Seconds of arithmetic, and of as much memory as takes about as long. */
+static double mixture(char *a, char *b)
 {
-	for (int i = 0; atomic_load(turn) != want; i++)
-		if (i % 64 == 63)
-			sched_yield();
+	double best = INFINITY;
+	for (int i = 0; i < TRIES; i++) {
+		double t = now();
+		multiply(5000000);
+		memcpy(a, b, LARGE);
+		best = fmin(best, now() - t);
+	}
+	return best;
 }
 
-/* Two processes; times[0]: seconds of one handing over, times[1]: bytes a second that are copied from the other's pages. */
-static int links(char *shared, char *mine, double *times)
+static double hidden(char *a, char *b, long cores)
 {
-	atomic_int *turn = (atomic_int *)(void *)shared, *last = turn + 64;
-	char *data = shared + 4096;
-	fflush(NULL);
-	pid_t child = fork();
-	if (child < 0)
-		return -1;
-	int turns = 0;
-	double start = now(), mark = start;
-	times[0] = 1;
-	for (bool more = true; more; turns++) {         /* half a second at most: the parent says which turn is the last */
-		wait_for(turn, 2 * turns + !child);
-		if (child)
-			atomic_store(last, turns + 1 == TURNS || now() - start > 0.5);
-		more = !atomic_load(last);
-		atomic_store(turn, 2 * turns + 1 + !child);
-		if (child && turns % SOME == SOME - 1) {
-			times[0] = fmin(times[0], (now() - mark) / (2 * SOME));
-			mark = now();
-		}
-	}
-	if (child)
-		wait_for(turn, 2 * turns);
-	for (int i = 0; i < TRIES; i++) {
-		int at = 2 * turns + 2 * i;
-		if (!child) {
-			wait_for(turn, at);
-			memset(data, i, LARGE);
-			atomic_store(turn, at + 1);
+	pid_t child[COPYING];
+	if (cores < 2)
+		return 0;
+	double alone = mixture(a, b);
+	int n = begin_copying(a, b, 1, child);
+	double beside = mixture(a, b);
+	end(child, n);
+	return n ? fmax(0, fmin(1, alone / beside)) : 0;        /* 1 - (beside - alone) / beside */
+}
+
+/* ---- meeting ---- */
+
+typedef struct Meeting {
+	_Atomic uint32_t at, asleep;
+	char rest[64 - 2 * sizeof(uint32_t)];
+} Meeting;
+
+/* As ranks of the local transport do: says that it is so far, then waits for each of the others. */
+static void meet(Meeting *list, int n, int me, uint32_t turn, int spins)
+{
+	atomic_store(&list[me].at, turn);
+	if (atomic_load(&list[me].asleep))
+		syscall(SYS_futex, &list[me].at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	for (int i = 0; i < n; i++) {
+		uint32_t at = atomic_load(&list[i].at);
+		for (int k = 0; k < spins && at < turn; k++)
+			at = atomic_load(&list[i].at);
+		if (at >= turn)
 			continue;
-		}
-		wait_for(turn, at + 1);
-		double t = now();
-		memcpy(mine, data, LARGE);
-		times[1] = fmax(times[1], LARGE / (now() - t));
-		atomic_store(turn, at + 2);
+		atomic_fetch_add(&list[i].asleep, 1);
+		while ((at = atomic_load(&list[i].at)) < turn)
+			syscall(SYS_futex, &list[i].at, FUTEX_WAIT, at, NULL, NULL, 0);
+		atomic_fetch_sub(&list[i].asleep, 1);
 	}
-	if (!child)
-		_exit(0);
-	return waitpid(child, NULL, 0) == child ? 0 : -1;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Most meetings are between the quickest, when all happen to come at once, and those that something else held up. */
+static double meet_often(Meeting *list, int n, int me, int spins)
+{
+	enum { GROUPS = 51, EACH = 10 };
+	double took[GROUPS];
+	uint32_t turn = 0;
+	for (double t = now(); now() - t < 0.03;)       /* until each is on the core that it will stay on */
+		multiply(100000);
+	for (int g = 0; g < GROUPS; g++) {
+		double t = now();
+		for (int i = 0; i < EACH; i++)
+			meet(list, n, me, ++turn, spins);
+		took[g] = (now() - t) / EACH;
+	}
+	qsort(took, GROUPS, sizeof *took, by_size);
+	return took[GROUPS / 2];
+}
+
+/* Seconds of one meeting, of n processes; -1: they cannot be made. */
+static double meet_once(void *shared, int n, int spins)
+{
+	Meeting *list = shared;
+	pid_t child[MEETING];
+	int k = 0;
+	memset(list, 0, sizeof *list * (size_t)n);
+	for (; k + 1 < n; k++) {
+		child[k] = spawn();
+		if (!child[k]) {
+			meet_often(list, n, k + 1, spins);
+			_exit(0);
+		}
+		if (child[k] < 0)
+			break;
+	}
+	double t = k + 1 == n ? meet_often(list, n, 0, spins) : -1;
+	if (t < 0)                              /* who is there waits for those who are not */
+		end(child, k);
+	for (int i = 0; i < k && t >= 0; i++)
+		waitpid(child[i], NULL, 0);
+	return t;
+}
+
+static double meet_with_core(void *shared, int spins)
+{
+	double best = INFINITY;
+	for (int i = 0; i < TRIES; i++)
+		best = fmin(best, meet_once(shared, 2, spins));
+	return best;
+}
+
+/* What each rank that shares a core adds to a meeting. */
+static double taking_turns(void *shared, long cores)
+{
+	double took[TRIES];
+	int n = cores < MEETING / 2 ? 2 * (int)cores : MEETING;
+	for (int i = 0; i < TRIES; i++)
+		took[i] = meet_once(shared, n, 0);
+	qsort(took, TRIES, sizeof *took, by_size);
+	return fmax(0, took[TRIES / 2]) / 2;
 }
 
 static void *pages(int how)
@@ -164,16 +264,18 @@ static void *pages(int how)
 int figures_probe(FILE *f)
 {
 	char *a = pages(MAP_PRIVATE), *b = pages(MAP_PRIVATE), *shared = pages(MAP_SHARED);
-	double times[2] = { 0 };
-	if (!a || !b || !shared || links(shared, a, times)) {
+	long cores = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+	fflush(NULL);
+	double met = a && b && shared ? meet_with_core(shared, cores > 1 ? SPINS : 0) : -1;
+	if (met < 0) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "no memory or process to measure with");
 		return -1;
 	}
-	long cores = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
 	double flops = arithmetic(), bytes = memory_shared(a, b, cores);
 	double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\nflops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\ncores %ld\n", flops, flops, bytes, cores);
+	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\nflops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\n", flops, flops, bytes);
+	fprintf(f, "cores %ld\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, cores), hidden(a, b, cores));
 	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n", floor(all / (double)cores));
-	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * times[0], times[1]);
+	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * met, bytes / 2);
 	return ferror(f) ? -1 : 0;
 }

@@ -25,5 +25,30 @@ bad "a figure that is missing" 'flops 1e9\n' 'needs a line `bytes N`'
 bad "ranks that no link joins" 'flops 1e9\nbytes 1e9\nlink 4 1e-6 1e9\n' 'no link is said to join the ranks along axis 0 of mesh m'
 run nowhere && echo "not ok a file that is missing: accepted"
 grep -q "nowhere" out && echo "ok a file that is missing"
+
+# Eight ranks on two cores, and on three, where two cores have a rank more: four or three share what a core does, meeting costs as many turns, no core is
+# left to hide a transfer.  Sixteen cores: all is hidden that can be; twelve: half.
+cat >t.ir <<'M'
+<ir_version: 10, opset_import: ["" : 23]>
+@mesh(m, cpu, [8])
+@pin("x", sbp: [S(0)])
+@pin("w", "w.grad", sbp: [B])
+@train(loss: loss, optimizer: sgd(lr: 0.1), batch: 8, steps: 1, data: points, seed: 1)
+g (float[N, 64] x) => (float loss) <float[64, 64] w @init(zeros)> { y = MatMul(x, w) z = ReduceMean<keepdims = 0>(y) loss = Identity(z) }
+M
+seconds() { printf '%b' "$1" >machine && "$SBPCC" t.ir --stop-after=plan --explain --machine=machine 2>&1 | sed -n 's/^plan: \([^ ]*\) s a step.*/\1/p'; }
+same() {                                 # WHAT FIGURES FIGURES
+	local a b
+	a=$(seconds "$2") b=$(seconds "$3")
+	if [ -n "$a" ] && [ "$a" = "$b" ]; then echo "ok $1"; else echo "not ok $1: '$a' and '$b'"; fi
+}
+same "four share a core" 'cores 2\nflops 4e9\nbytes 4e9\nturn 1e-6\noverlap 0.9\nlink * 1e-6 4e9\n' 'flops 1e9\nbytes 1e9\nlink * 5e-6 1e9\n'
+same "three share a core" 'cores 3\nflops 3e9\nbytes 3e9\nturn 1e-6\noverlap 0.9\nlink * 1e-6 3e9\n' 'flops 1e9\nbytes 1e9\nlink * 4e-6 1e9\n'
+same "a core for each" 'cores 8\nflops 1e9\nbytes 1e9\nturn 1e-6\noverlap 0.9\nlink * 1e-6 1e9\n' 'flops 1e9\nbytes 1e9\nlink * 1e-6 1e9\n'
+same "a spare core for each" 'cores 16\nflops 1e9\nbytes 1e9\noverlap 0.8\nlink * 1e-6 1e9\n' 'flops 1e9\nbytes 1e9\noverlap 0.8\nlink * 1e-6 1e9\n'
+same "half a spare core for each" 'cores 12\nflops 1e9\nbytes 1e9\noverlap 0.8\nlink * 1e-6 1e9\n' 'flops 1e9\nbytes 1e9\noverlap 0.4\nlink * 1e-6 1e9\n'
+shown=$(seconds 'flops 1e9\nbytes 1e9\nlink * 1e-6 1e9\n') hidden=$(seconds 'flops 1e9\nbytes 1e9\noverlap 0.4\nlink * 1e-6 1e9\n')
+if [ "$shown" != "$hidden" ]; then echo "ok what is hidden takes less"; else echo "not ok what is hidden takes less: $shown and $hidden"; fi
+
 "$PLAIN/sbpcc" --probe >machine 2>out || echo "not ok probe: $(cat out)"
 if run machine; then echo "ok probe"; else echo "not ok probe: $(cat machine out)"; fi
