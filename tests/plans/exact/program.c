@@ -298,12 +298,22 @@ static int reader(const Action *list, int n, int after, const Action *made)
 	return n;
 }
 
-/* Some rank has numbers of both; integers may be the same by chance. */
-static bool both(const Program *r, const Slot *x, const Slot *y)
+/* Some rank has numbers of both, and not the same. */
+static bool differ(const Program *r, const Slot *x, const Slot *y)
 {
 	for (int rank = 0; rank < r->nrank; rank++) {
 		const Exact *a = right_part(r, rank, x), *b = right_part(r, rank, y);
-		if (a && b && a->n && b->n && a->real && b->real)
+		if (a && b && a->n && b->n && a->v[0] != b->v[0])
+			return true;
+	}
+	return false;
+}
+
+static bool anybody(const Program *r, const Slot *s)
+{
+	for (int rank = 0; rank < r->nrank; rank++) {
+		const Exact *x = right_part(r, rank, s);
+		if (x && x->n && x->real)
 			return true;
 	}
 	return false;
@@ -315,7 +325,7 @@ static Slot *made_between(const Program *r, const Action *list, int from, int to
 	for (int i = from + 1; i < to; i++)
 		for (int k = 0; k < list[i].nmake; k++) {
 			Slot *s = list[i].make[k];
-			if (list[i].kind == ACT_COMPUTE && s && s->store == s && s->keep != KEEP_PARAM && s->keep != KEEP_STATE && base(x) != s && both(r, s, x))
+			if (list[i].kind == ACT_COMPUTE && s && s->store == s && s->keep != KEEP_PARAM && s->keep != KEEP_STATE && base(x) != s && differ(r, s, x))
 				return s;
 		}
 	return NULL;
@@ -326,7 +336,7 @@ static bool can_spoil(const Program *r, Spoil what, int i, Slot **overlaid)
 {
 	const Action *list = r->list[0], *a = &list[i];
 	*overlaid = NULL;
-	if (a->kind != ACT_START || reader(list, r->n[0], a->other, a) == r->n[0] || !both(r, a->make[0], a->make[0]))
+	if (a->kind != ACT_START || reader(list, r->n[0], a->other, a) == r->n[0] || !anybody(r, a->make[0]))
 		return false;
 	if (what == SPOIL_OPERAND || what == SPOIL_RESULT)
 		*overlaid = made_between(r, list, i, a->other, what == SPOIL_RESULT ? a->make[0] : a->take[0]);
