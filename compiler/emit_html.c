@@ -80,7 +80,10 @@ static void print_memory(const Emit *e, Text *t)
 	text_add(t, "<h2>Memory of a rank when most is in use");
 	if (l->peak >= 0)
 		text_add(t, ", at a%d", l->peak);
-	text_add(t, "</h2>\n<table>\n<tr><th>class<th class=n>bytes<th><th class=n>share\n");
+	text_add(t, "</h2>\n");
+	if (e->plan->nplace > 1)
+		text_add(t, "<p>Here and in the pictures actions are counted over all roles together; the lists of roles below count those that their ranks do.</p>\n");
+	text_add(t, "<table>\n<tr><th>class<th class=n>bytes<th><th class=n>share\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		print_class(e, t, emit_keep[i], l->by[i], m.total);
 	if (m.packed)
@@ -252,33 +255,42 @@ static void print_about(const Emit *e, Text *t, const Action *a)
 		text_add(t, *s == '>' ? "&gt;" : "%c", *s);
 }
 
+/* Ranks of a role send or receive something of a transfer. */
+static bool meets(const Role *r, const Action *a)
+{
+	return mesh_place(a->n->in[0]->place->mesh, r->rank[0]) >= 0 || mesh_place(a->n->out[0]->place->mesh, r->rank[0]) >= 0;
+}
+
 static void print_transfers(const Emit *e, Text *t)
 {
 	bool any = false;
 	text_add(t, "<h2>Transfers of %s</h2>\n", emit_part(e));
-	for (int r = 0; r < e->plan->nrole; r++)
-		for (int i = 0; i < e->plan->role[r].nstep; i++) {
-			const Action *a = &e->plan->role[r].step[i];
-			if (a->kind != ACT_COLLECTIVE && a->kind != ACT_START)
+	for (int k = 0; k < e->plan->nrole; k++) {
+		const Role r = emit_own(e, &e->plan->role[k]);
+		for (int i = 0; i < r.nstep; i++) {
+			const Action *a = &r.step[i];
+			if ((a->kind != ACT_COLLECTIVE && a->kind != ACT_START) || !meets(&r, a))
 				continue;
 			text_add(t, any ? "" : "<table>\n<tr><th>role<th>action<th>transfer<th class=n>bytes<th>what\n");
-			text_add(t, "<tr><td>%d<td>a%d<td>%s<td class=n>%" PRId64 "<td class=c>", r, a->id, a->how, written(a));
+			text_add(t, "<tr><td>%d<td>a%d<td>%s<td class=n>%" PRId64 "<td class=c>", k, a->id, a->how, written(a));
 			print_about(e, t, a);
 			text_add(t, "\n");
 			any = true;
 		}
+	}
 	text_add(t, any ? "</table>\n" : "<p>None.</p>\n");
 }
 
-static void print_actions(const Emit *e, Text *t, const Role *r)
+static void print_actions(const Emit *e, Text *t, const Role *all)
 {
+	const Role r = emit_own(e, all);
 	text_add(t, "<details%s><summary>%s, role %d: %d actions</summary>\n<table>\n<tr><th>action<th>what<th>shapes<th class=n>operations<th class=n>bytes written\n",
-	         emit_part_id(e) == 0 || e->npart == 1 ? " open" : "", emit_part(e), r->id, r->nstep);
-	for (int i = 0; i < r->nstep; i++) {
-		const Action *a = &r->step[i];
-		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_part(e), r->id, a->id, a->id);
+	         emit_part_id(e) == 0 || e->npart == 1 ? " open" : "", emit_part(e), r.id, r.nstep);
+	for (int i = 0; i < r.nstep; i++) {
+		const Action *a = &r.step[i];
+		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_part(e), r.id, a->id, a->id);
 		print_about(e, t, a);
-		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", emit_shapes(e, a, r->rank[0]), schedule_flops(e->plan, a), written(a));
+		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", emit_shapes(e, a, r.rank[0]), schedule_flops(e->plan, a), written(a));
 	}
 	text_add(t, "</table></details>\n");
 }

@@ -40,6 +40,27 @@ grep -o '^	/\* a[0-9]* [^ ]*:[0-9]*:[0-9]* ' gpt/role0/schedule.c | awk '{ print
 "$BUILD/test-emit-plan" gpt/plan.json | awk '$1 == "action" { print $4, $5 }' | sort -u >all
 comm -12 want all >got
 same actions-as-in-the-schedule
+# Layers on ranks of their own: the report numbers the actions of each role as its ranks do them.
+cat >apart.ir <<'IR'
+<ir_version: 10, opset_import: ["" : 23]>
+@mesh(a, cpu, [2])
+@mesh(b, cpu, [1], ranks: [2])
+@train(loss: loss, optimizer: sgd(lr: 0.1), batch: 4, steps: 2, data: points(classes: 3))
+net (float[N, 5] x, int64[N] label) => (float loss)
+<float[5, 8] w1 @init(normal(0, 0.2)), float[8, 3] w2 @init(normal(0, 0.2))>
+{
+	h = Relu(MatMul(x, w1)) @on(a)
+	y = MatMul(h, w2) @on(b)
+	loss = SoftmaxCrossEntropyLoss(y, label) @on(b)
+}
+IR
+if "$SBPCC" apart.ir -o apart >log 2>&1; then
+	awk -F'"' '/"program": .* "role": / { of = $4 (substr($7, 3) + 0) } /"action":/ { print of "-" $4 }' apart/plan.json >want
+	grep -o '^<tr id=[a-z]*[0-9]*-a[0-9]*' apart/report.html | sed 's/^<tr id=//' >got
+	[ -s want ] && same apart-actions-in-the-report
+else
+	echo "not ok apart: $(head -n 2 log)"
+fi
 # The trainer plans the same bytes.
 make -s -C mlp >log 2>&1 && mlp/trainer --steps=2 --threads=1 --data="$ROOT/examples/data/digits" >log 2>&1
 sed -n 's/^memory of rank 0: \([0-9]*\) bytes planned.*/\1/p' log >got
