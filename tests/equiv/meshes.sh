@@ -38,7 +38,7 @@ build() {
 	local name=$1
 	shift
 	"$SBPCC" "$@" -o "$name" >log 2>&1 && "$SBPCC" "$@" -o shared >log 2>&1 || return 1
-	make -s -C shared STATIC= CFLAGS=-O1 WARN='-Wall -Wextra -Wconversion -Werror' >log 2>&1 && cp shared/trainer "$name"
+	make -s -C shared STATIC= CFLAGS=-O1 >log 2>&1 && [ ! -s log ] && cp shared/trainer "$name"
 }
 on() { # name, ranks, meshes and pins, place of the first layer, place of the second, "mpi": with that, too
 	local name=$1 n=$2

@@ -4,7 +4,7 @@ for name in mlp cnn gpt; do
 	for type in bf16 fp16; do
 		why='' with="data: points(classes: 2), steps: 4, precision: $type"
 		cp "$ROOT/examples/$name.ir" .
-		"$SBPCC" $name.ir --train="$with" -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS='-O1 -Wall -Wextra -Wconversion -Werror' >log 2>&1 &&
+		"$SBPCC" $name.ir --train="$with" -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 && [ ! -s log ] &&
 			tree/trainer --every=1 2>log | grep -o '^step *[0-9]* *loss [^ ]*' >got.txt && "$PLAIN/test-equiv-evaluator" $name.ir 4 "$with" >want.txt 2>log || why=$(head -n 1 log)
 		grep -q "e_b*f16(" tree/kernels/pointwise.c || why="${why:-nothing is rounded}"
 		rm -rf tree

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-flags='-O1 -g'
+flags=-O1
 "$SBPCC" net.ir --prefix net -o with >told 2>&1 || { cat told; exit 1; }
 grep -q ' packed [1-9]' told && echo "ok the-plan-has-room" || echo "not ok the-plan-has-room: $(cat told)"
 grep -q 'gemm_pack(c, &g, packed);' with/kernels/matmul_fast.c || echo "not ok counted: the text of matmul_fast.c is another"

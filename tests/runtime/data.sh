@@ -15,7 +15,7 @@ tree two digits.ir --ranks=2
 losses two/trainer | paste want - | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-5) exit 1 }' && echo "ok two-ranks" || echo "not ok two-ranks: losses differ"
 same() { # name, data, tree, options: the same losses; only the tables are others than those of the tree
 	local format=${2%%(*}
-	"$SBPCC" digits.ir --train="data: $2" $4 -o other >log 2>&1 && cp -a "${3:-one}" "$1.tree" && cp other/model.c "$1.tree" && make -s -C "$1.tree" STATIC= CFLAGS="$sanitized" >log 2>&1 ||
+	"$SBPCC" digits.ir --train="data: $2" $4 -o other >log 2>&1 && cp -a "${3:-one}" "$1.tree" && cp other/model.c "$1.tree" && make -s -C "$1.tree" STATIC= LOOPS= CFLAGS="$sanitized" >log 2>&1 ||
 		{ echo "not ok $1: $(head -n 1 log)" && return; }
 	grep -q "RT_${format^^}," "$1.tree"/*.c && losses "$1.tree/trainer" | cmp -s - want && echo "ok $1" || echo "not ok $1: $(head -n 1 err)"
 }

@@ -28,7 +28,7 @@ done >told
 
 # The average, and the weights themselves: as a program without averages tells them from the same file.
 sed 's/, ema: 0.9//' digits.ir >plain.ir
-"$SBPCC" plain.ir -o other >log 2>&1 && cp -a one plain && cp -r other/. plain && make -s -C plain STATIC= CFLAGS="$sanitized" >log 2>&1 || { echo "not ok plain: $(head -n 1 log)" && exit; }
+"$SBPCC" plain.ir -o other >log 2>&1 && cp -a one plain && cp -r other/. plain && make -s -C plain STATIC= LOOPS= CFLAGS="$sanitized" >log 2>&1 || { echo "not ok plain: $(head -n 1 log)" && exit; }
 state=ck/step-00000021/state.safetensors
 raw=$(held plain/trainer --weights=$state --eval)
 sed 's/"w":/"q":/; s/"b":/"r":/; s/"w.ema":/"w"    :/; s/"b.ema":/"b"    :/' $state >average.safetensors
@@ -62,7 +62,7 @@ C
 infer() { # tree, weights
 	gcc -I"$1" $sanitized -o "$1/use" use.c $(find "$1" -name '*.o' ! -name trainer.o) -pthread -lm >log 2>&1 && "$1/use" "$2" 2>err
 }
-"$SBPCC" digits.ir --infer -o other2 >log 2>&1 && cp -a one only && cp -r other2/. only && make -s -C only STATIC= CFLAGS="$sanitized" >log 2>&1 || { echo "not ok only: $(head -n 1 log)" && exit; }
+"$SBPCC" digits.ir --infer -o other2 >log 2>&1 && cp -a one only && cp -r other2/. only && make -s -C only STATIC= LOOPS= CFLAGS="$sanitized" >log 2>&1 || { echo "not ok only: $(head -n 1 log)" && exit; }
 want=$(infer plain average.safetensors) got=$(infer only $state)
 [ -n "$want" ] && [ "$want" = "$got" ] && [ "$want" = "$(infer one $state)" ] && echo "ok infer" || echo "not ok infer: $got, not $want: $(head -n 2 log)"
 

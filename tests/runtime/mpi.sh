@@ -25,7 +25,7 @@ both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its 
 	local name=$1 n=$2
 	shift 2
 	tree "$name" "$@"
-	"$SBPCC" "$@" -o "$name.mpi" >log 2>&1 && make -s -C "$name.mpi" TRANSPORT=mpi CFLAGS="$FLAGS" WARN='-Wall -Wextra -Wconversion -Werror' >log 2>&1 ||
+	"$SBPCC" "$@" -o "$name.mpi" >log 2>&1 && make -s -C "$name.mpi" TRANSPORT=mpi CFLAGS="$FLAGS" >log 2>&1 && [ ! -s log ] ||
 		{ echo "not ok $name: $(head -n 3 log)" && exit 1; }
 	"$name/trainer" --checkpoint="$name.a" --every-checkpoint=7 >log 2>&1 && run "$n" "$name.mpi/trainer" --checkpoint="$name.b" --every-checkpoint=7 >log2 2>&1
 	cmp -s "$name.a/step-00000020/state.safetensors" "$name.b/step-00000020/state.safetensors" && echo "ok same-bits-$name" || echo "not ok same-bits-$name: $(tail -n 1 log) $(head -n 2 log2)"

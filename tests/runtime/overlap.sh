@@ -21,7 +21,7 @@ plan() { # name, ranks, pins...
 	local name=$1 n=$2
 	shift 2
 	{ sed -n 1p net.ir && echo "@mesh(m, cpu, [$n])" && printf '%s\n' "$@" && sed 1d net.ir; } >"$name.ir"
-	"$SBPCC" "$name.ir" --machine=slow -o "$name" >log 2>&1 && make -s -C "$name" CFLAGS=-O1 >log 2>&1 || { echo "not ok $name: $(head -n 3 log)" && return; }
+	"$SBPCC" "$name.ir" --machine=slow -o "$name" >log 2>&1 && make -s -C "$name" STATIC= CFLAGS=-O1 >log 2>&1 || { echo "not ok $name: $(head -n 3 log)" && return; }
 	local starts ends
 	starts=$(cat "$name"/role*/schedule.c | grep -c 'A(START') ends=$(cat "$name"/role*/schedule.c | grep -c 'A(FINISH')
 	[ "$starts" -ge 1 ] && [ "$starts" = "$ends" ] && echo "ok $name-has-two-ends" ||
@@ -50,5 +50,5 @@ for k in $order; do
 done
 [ $most -ge 1 ] && [ $most -le 3 ] && [ $now = 0 ] && echo "ok gathered-ahead" || echo "not ok gathered-ahead: $most on their way: $order"
 
-make -s -C zero1 clean && make -s -C zero1 CC=gcc STATIC= LOOPS= CFLAGS='-g -O1 -fsanitize=thread' >log 2>&1
+make -s -C zero1 clean && make -s -C zero1 STATIC= LOOPS= CFLAGS='-g -O1 -fsanitize=thread' >log 2>&1
 TSAN_OPTIONS=halt_on_error=1:exitcode=66 zero1/trainer --threads=2 --steps=3 >log 2>&1 && echo "ok thread-sanitizer" || echo "not ok thread-sanitizer: $(head -n 12 log)"

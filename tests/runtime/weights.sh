@@ -22,7 +22,7 @@ IR
 train() { # tree, options...: losses
 	local tree=$1
 	shift
-	"$SBPCC" "$@" -o "$tree" >log && make -s -C "$tree" STATIC= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all' && "$tree/trainer" --every=1 | grep -o '^step *[0-9]* *loss [^ ]*' >"$tree.txt"
+	"$SBPCC" "$@" -o "$tree" >log && make -s -C "$tree" STATIC= LOOPS= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all' && "$tree/trainer" --every=1 | grep -o '^step *[0-9]* *loss [^ ]*' >"$tree.txt"
 }
 check npy train one model.ir
 check weights-file-holds-it cmp <(tail -c 2560 one/weights.safetensors) <(tail -c 2560 w.npy)
