@@ -518,17 +518,14 @@ static void build_attrs(Node *n, const char *p)
 /* Makes, expands, infers and appends a node: operands are Value *, NULL for one left out.  outs may be NULL, or give
  * the values that the results shall be (NULL entries: fresh ones, stored back).  Returns the first result, or NULL
  * after an error was reported. */
-Value *build(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...)
+Value *build_list(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in)
 {
 	Node *n = node_new(g, name_of(""), name_of(op), loc);
 	Value *first = NULL;
-	va_list ap;
 
 	build_attrs(n, attrs ? attrs : "");
-	va_start(ap, nin);
 	for (int i = 0; i < nin; i++)
-		node_in(n, va_arg(ap, Value *));
-	va_end(ap);
+		node_in(n, in[i]);
 	for (int i = 0; i < nout; i++) {
 		Value *v = outs ? outs[i] : NULL;
 
@@ -541,4 +538,16 @@ Value *build(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Val
 		node_out(n, v);
 	}
 	return inline_append(g, n) < 0 ? NULL : first;
+}
+
+Value *build(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...)
+{
+	Value *in[nin + 1];
+	va_list ap;
+
+	va_start(ap, nin);
+	for (int i = 0; i < nin; i++)
+		in[i] = va_arg(ap, Value *);
+	va_end(ap);
+	return build_list(g, loc, op, attrs, nout, outs, nin, in);
 }

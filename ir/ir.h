@@ -547,6 +547,7 @@ int inline_append(Graph *, Node *);                          /* a node made deta
 int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);     /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
+Value *build_list(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in);
 
 /* infer.c: shapes of one node or all, with contents of shape vectors. */
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */

@@ -229,21 +229,21 @@ static int eval_split(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
+/* One node joins them all: of equal parts it can be cut inside of each, which a part joined with two joined ones cannot. */
 static int grad_split(Node *n, Value **dout, Value **din)
 {
 	Graph *g = n->graph;
 	char text[24];
 	snprintf(text, sizeof text, "axis=%lld", (long long)attr_int(n, "axis"));
-	Value *all = NULL;
+	Value **part = arena_array(g->arena, Value *, n->nout);
 	for (int i = 0; i < n->nout; i++) {
-		Value *d = dout[i];
-		if (!d && n->out[i])
-			d = build(g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
-		if (!d)
+		part[i] = dout[i];
+		if (!part[i] && n->out[i])
+			part[i] = build(g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
+		if (!part[i])
 			die("Split: a result that is not there has no gradient");
-		all = all ? build(g, n->loc, "Concat", text, 1, NULL, 2, all, d) : d;
 	}
-	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, all) : all;
+	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, part[0]) : expand_node(n, "Concat", text, n->nout, part);
 	return din[0] ? 0 : -1;
 }
 

@@ -48,15 +48,10 @@ char *expand_list(Node *n, const char *name, const int64_t *v, int count)
 
 Value *expand_node(Node *n, const char *op, const char *attrs, int nin, Value *const *in)
 {
-	Value *v[8] = { 0 };
-
-	if (nin > 8)
-		die("%s: too many operands for %s", n->op, op);
 	for (int i = 0; i < nin; i++)
-		if (!(v[i] = in[i]))
+		if (!in[i])
 			return NULL;
-	return build(
-		n->graph, n->loc, op, attrs, 1, NULL, nin, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+	return build_list(n->graph, n->loc, op, attrs, 1, NULL, nin, in);
 }
 
 Value *expand_cast(Node *n, Value *v, DType type)

@@ -210,16 +210,8 @@ static int expand_linear_attention(Node *n)
 		row[t] = op2(n, "Reshape", op2(n, "MatMul", token(&a, a.q, t), state),
 			expand_ints(n, token_shape, 3));
 	}
-	/* joined eight by eight */
-	for (int64_t count = a.tokens; state && count > 0 && !y;) {
-		int64_t next = 0;
-
-		for (int64_t i = 0; i < count; i += 8)
-			row[next++] = expand_node(
-				n, "Concat", "axis=1", (int)(count - i < 8 ? count - i : 8), row + i);
-		y = next == 1 ? row[0] : NULL;
-		count = next;
-	}
+	if (state && a.tokens)
+		y = expand_node(n, "Concat", "axis=1", (int)a.tokens, row);
 	if (!state || (!y && a.tokens))
 		return -1;
 	if (!a.tokens)
