@@ -137,47 +137,35 @@ K_LOOP void goes_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 		r->y[i] = whole(r, op, r->x + k_place(&r->keep, i));
 }
 
-/* Sums are what takes time: they are compiled for each instruction set.  A mean is a sum that is scaled. */
-K_LOOP void stays(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	(void)thread;
-	stays_op(arg, K_SUM, lo, hi);
-}
-K_EACH_ISA(stays)
+/* Each reduction is compiled for each instruction set.  A mean is a sum that is scaled. */
+#define EACH(WHAT) \
+	K_LOOP void WHAT(void *arg, int64_t lo, int64_t hi, int thread) \
+	{ \
+		const Reduce *r = arg; \
+		(void)thread; \
+		switch (r->op) { \
+		case K_MAX: WHAT##_op(r, K_MAX, lo, hi); break; \
+		case K_MIN: WHAT##_op(r, K_MIN, lo, hi); break; \
+		case K_PROD: WHAT##_op(r, K_PROD, lo, hi); break; \
+		case K_SUM: case K_MEAN: WHAT##_op(r, K_SUM, lo, hi); break; \
+		} \
+	} \
+	K_EACH_ISA(WHAT)
 
-K_LOOP void goes(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	(void)thread;
-	goes_op(arg, K_SUM, lo, hi);
-}
-K_EACH_ISA(goes)
-
-static void other_stays(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	const Reduce *r = arg;
-	(void)thread;
-	stays_op(r, r->op, lo, hi);
-}
-
-static void other_goes(void *arg, int64_t lo, int64_t hi, int thread)
-{
-	const Reduce *r = arg;
-	(void)thread;
-	goes_op(r, r->op, lo, hi);
-}
+EACH(stays)
+EACH(goes)
 
 /* A mean divides by `whole`, of which these may be a part. */
 static void reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t whole)
 {
 	int64_t kept = k_count(&keep), n = k_count(&over);
-	bool sum = op == K_SUM || op == K_MEAN;
 	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1, .scale = 1 / (float)whole, .op = op };
 	if (keep.n && keep.stride[keep.n - 1] == 1) {
 		r.run = keep.len[--r.keep.n];
 		r.rows = n;
 		r.blocks = (r.run + COLS - 1) / COLS;
 		int64_t all = k_count(&r.keep) * r.blocks;
-		rt_parallel(c, all, 1 + 16384 / (n * COLS + 1), sum ? K_PICK(c, stays) : other_stays, &r);
+		rt_parallel(c, all, 1 + 16384 / (n * COLS + 1), K_PICK(c, stays), &r);
 		return;
 	}
 	if (over.n) {
@@ -186,7 +174,7 @@ static void reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, K
 		r.over.n--;
 	}
 	r.rows = k_count(&r.over);
-	rt_parallel(c, kept, 1 + 16384 / (n + 1), sum ? K_PICK(c, goes) : other_goes, &r);
+	rt_parallel(c, kept, 1 + 16384 / (n + 1), K_PICK(c, goes), &r);
 }
 
 int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op)
