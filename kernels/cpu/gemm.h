@@ -73,9 +73,9 @@ static inline GemmDeep gemm_deep(int64_t k, int64_t chunks)
 	GemmDeep d = { .chunk = k / chunks, .each = 1, .parts = 1 };
 	while (2 * d.each <= chunks && 2 * d.each * d.chunk <= GEMM_DEEP && 2 * d.each <= 1 << GEMM_LEVELS)
 		d.each *= 2;
-	if (d.chunk > GEMM_DEEP)
-		d.parts = (d.chunk + GEMM_DEEP - 1) / GEMM_DEEP;
-	d.len = d.parts > 1 ? (d.chunk + d.parts - 1) / d.parts : d.each * d.chunk;
+	if (d.chunk > GEMM_K)                   /* cut as the k of a product without chunks is, for a rank may have one chunk alone */
+		d.parts = (d.chunk + GEMM_K - 1) / GEMM_K;
+	d.len = d.parts > 1 ? GEMM_K : d.each * d.chunk;
 	d.blocks = chunks / d.each * d.parts;
 	while ((int64_t)1 << d.levels < chunks / d.each)
 		d.levels++;

@@ -40,7 +40,7 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 }
 
 /* One element of k. */
-INLINE TARGET void NAME(one)(int rows, V sum[MR][NV], const float *a, const float *b, float *keep)
+INLINE TARGET void NAME(one)(int rows, V (*sum)[NV], const float *a, const float *b, float *keep)
 {
 	V row[NV];
 	UNROLL for (int j = 0; j < NV; j++)
@@ -54,9 +54,8 @@ INLINE TARGET void NAME(one)(int rows, V sum[MR][NV], const float *a, const floa
 	}
 }
 
-/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at t->add.  keep as above.  Chunks
- * are short: `some` elements at a time leave so few branches that they are foreseen. */
-INLINE TARGET void NAME(tree)(int rows, int some, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at t->add.  keep as above. */
+INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
 {
 	V sum[MR][NV], under[GEMM_LEVELS][MR][NV];
 	UNROLL for (int i = 0; i < rows; i++)
@@ -67,17 +66,10 @@ INLINE TARGET void NAME(tree)(int rows, int some, const float *a, const float *b
 			UNROLL for (int j = 0; j < NV * LANES; j += 16)
 				__builtin_prefetch(t->add[n] + at + i * t->row + j, 0, 3);
 	for (int64_t c = 0, len = t->len;; c++) {
-		int64_t p = 0;
 		UNROLL for (int i = 0; i < rows; i++)
 			UNROLL for (int j = 0; j < NV; j++)
 				sum[i][j] = ZERO();
-		for (; p + some <= len; p += some) {
-			UNROLL for (int q = 0; q < some; q++, b += bs)
-				NAME(one)(rows, sum, a + q * rows, b, keep ? keep + q * NV * LANES : NULL);
-			a += some * rows;
-			keep = keep ? keep + some * NV * LANES : NULL;
-		}
-		for (; p < len; p++) {
+		for (int64_t p = 0; p < len; p++) {
 			NAME(one)(rows, sum, a, b, keep);
 			a += rows;
 			b += bs;
@@ -103,53 +95,74 @@ INLINE TARGET void NAME(tree)(int rows, int some, const float *a, const float *b
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* Rows from .. from + n - 1 of a tile of MR, two chunks at a time: their sums meet in registers. */
-INLINE TARGET void NAME(pairs)(int from, int n, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+/* Half of the rows of a tile; b is packed.  Two chunks are summed at a time, so that both sums meet in registers.  Chunks may be as short as one:
+ * loops that take several elements at a time cost more than they save there, and nothing where chunks are long. */
+enum { NAME(HALF) = MR / 2 };
+typedef struct NAME(Half) { const float *a, *b; int64_t len; } NAME(Half);
+
+INLINE TARGET void NAME(two)(NAME(Half) *h, V (*sum)[NV])
 {
-	enum { SOME = 4 };
-	V sum[MR][NV], other[MR][NV], under[GEMM_LEVELS][(MR + 1) / 2][NV];
-	int64_t len = t->len;
-	a += from;
-	for (int64_t c = 0;; c += 2) {
-		const float *a2 = a + len * MR, *b2 = b + len * bs;
-		int64_t p = 0;
-		UNROLL for (int i = 0; i < n; i++)
-			UNROLL for (int j = 0; j < NV; j++)
-				sum[i][j] = other[i][j] = ZERO();
-		for (; p + SOME <= len; p += SOME) {
-			UNROLL for (int q = 0; q < SOME; q++, b += bs, b2 += bs) {
-				NAME(one)(n, sum, a + q * MR, b, NULL);
-				NAME(one)(n, other, a2 + q * MR, b2, NULL);
-			}
-			a += SOME * MR;
-			a2 += SOME * MR;
-		}
-		for (; p < len; p++, a += MR, a2 += MR, b += bs, b2 += bs) {
-			NAME(one)(n, sum, a, b, NULL);
-			NAME(one)(n, other, a2, b2, NULL);
-		}
-		a = a2, b = b2;
-		UNROLL for (int i = 0; i < n; i++)
-			UNROLL for (int j = 0; j < NV; j++)
-				sum[i][j] = ADD(sum[i][j], other[i][j]);
+	enum { ROW = NV * LANES };
+	V other[NAME(HALF)][NV];
+	const float *a = h->a, *b = h->b, *a2 = a + h->len * MR, *b2 = b + h->len * ROW;
+	int64_t p = h->len;
+	UNROLL for (int i = 0; i < NAME(HALF); i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			sum[i][j] = other[i][j] = ZERO();
+	for (; p > 0; p--, a += MR, a2 += MR, b += ROW, b2 += ROW) {
+		NAME(one)(NAME(HALF), sum, a, b, NULL);
+		NAME(one)(NAME(HALF), other, a2, b2, NULL);
+	}
+	h->a = a2, h->b = b2;
+	UNROLL for (int i = 0; i < NAME(HALF); i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			sum[i][j] = ADD(sum[i][j], other[i][j]);
+}
+
+INLINE TARGET void NAME(four)(NAME(Half) *h, V (*sum)[NV])
+{
+	V under[NAME(HALF)][NV];
+	NAME(two)(h, under);
+	NAME(two)(h, sum);
+	UNROLL for (int i = 0; i < NAME(HALF); i++)
+		UNROLL for (int j = 0; j < NV; j++)
+			sum[i][j] = ADD(under[i][j], sum[i][j]);
+}
+
+/* All chunks of the block, `each` at a time. */
+INLINE TARGET void NAME(half)(int each, NAME(Half) h, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+{
+	V sum[NAME(HALF)][NV], under[GEMM_LEVELS][NAME(HALF)][NV];
+	for (int64_t c = 0, n = t->chunks / each;; c++) {
+		if (each == 4)
+			NAME(four)(&h, sum);
+		else
+			NAME(two)(&h, sum);
 		int l = 0;
-		for (; c >> (l + 1) & 1; l++)
-			UNROLL for (int i = 0; i < n; i++)
+		for (; c >> l & 1; l++)
+			UNROLL for (int i = 0; i < NAME(HALF); i++)
 				UNROLL for (int j = 0; j < NV; j++)
 					sum[i][j] = ADD(under[l][i][j], sum[i][j]);
-		if (c + 2 == t->chunks)
+		if (c + 1 == n)
 			break;
-		UNROLL for (int i = 0; i < n; i++)
+		UNROLL for (int i = 0; i < NAME(HALF); i++)
 			UNROLL for (int j = 0; j < NV; j++)
 				under[l][i][j] = sum[i][j];
 	}
 	for (int k = 0; k < t->nadd; k++)
-		UNROLL for (int i = 0; i < n; i++)
+		UNROLL for (int i = 0; i < NAME(HALF); i++)
 			UNROLL for (int j = 0; j < NV; j++)
-				sum[i][j] = ADD(LOAD(t->add[k] + at + (from + i) * t->row + j * LANES), sum[i][j]);
-	UNROLL for (int i = 0; i < n; i++)
+				sum[i][j] = ADD(LOAD(t->add[k] + at + i * t->row + j * LANES), sum[i][j]);
+	UNROLL for (int i = 0; i < NAME(HALF); i++)
 		UNROLL for (int j = 0; j < NV; j++)
-			STORE(y + (from + i) * yrow + j * LANES, sum[i][j]);
+			STORE(y + i * yrow + j * LANES, sum[i][j]);
+}
+
+/* A tile of MR rows, half by half. */
+INLINE TARGET void NAME(halves)(int each, const float *a, const float *b, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+{
+	for (int64_t i = 0; i < MR; i += NAME(HALF))
+		NAME(half)(each, (NAME(Half)){ a + i, b, t->len }, t, at + i * t->row, y + i * yrow, yrow);
 }
 
 #define ROWS(n) \
@@ -160,7 +173,7 @@ INLINE TARGET void NAME(pairs)(int from, int n, const float *a, const float *b, 
 	static TARGET void NAME(tree##n)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep) \
 	{ \
 		(void)keep; \
-		NAME(tree)(n, 1, a, b, bs, t, at, y, yrow, NULL); \
+		NAME(tree)(n, a, b, bs, t, at, y, yrow, NULL); \
 	}
 ROWS(1) ROWS(2) ROWS(3)
 #if MR >= 6
@@ -192,21 +205,28 @@ static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_
 
 static TARGET void NAME(tree_keep)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
 {
-	NAME(tree)(MR, 8, a, b, bs, t, at, y, yrow, keep);
+	NAME(tree)(MR, a, b, bs, t, at, y, yrow, keep);
 }
 
 static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, Ahead *next)
 {
 	for (; tiles > 0; tiles--, a += MR * t->chunks * t->len, y += MR * yrow, at += MR * t->row) {
 		ask(next);
-		if (t->chunks == 1) {
-			NAME(tree)(MR, 8, a, b, bs, t, at, y, yrow, NULL);
+		if (t->chunks == 1 || bs != NV * LANES) {
+			NAME(tree)(MR, a, b, bs, t, at, y, yrow, NULL);
 			continue;
 		}
-		UNROLL for (int i = 0; i < MR; i++)
-			__builtin_prefetch(y + i * yrow, 1, 3);
-		NAME(pairs)(0, MR / 2, a, b, bs, t, at, y, yrow);
-		NAME(pairs)(MR / 2, MR - MR / 2, a, b, bs, t, at, y, yrow);
+		UNROLL for (int i = 0; i < MR; i++)     /* of the tile below: half of one is too soon to need it */
+			UNROLL for (int j = 0; j < NV * LANES; j += 16)
+				__builtin_prefetch(y + (MR + i) * yrow + j, 1, 3);
+		for (int n = 0; n < t->nadd; n++)
+			UNROLL for (int i = 0; i < MR; i++)
+				UNROLL for (int j = 0; j < NV * LANES; j += 16)
+					__builtin_prefetch(t->add[n] + at + (MR + i) * t->row + j, 0, 3);
+		if (t->chunks >= 4)
+			NAME(halves)(4, a, b, t, at, y, yrow);
+		else
+			NAME(halves)(2, a, b, t, at, y, yrow);
 	}
 }
 

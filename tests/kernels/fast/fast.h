@@ -28,5 +28,6 @@ int test_convolutions(void);
 int test_attention(void);
 int test_rotary(void);
 int test_cells(void);
+int test_trees(void);
 
 #endif
