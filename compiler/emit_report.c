@@ -39,12 +39,23 @@ static int64_t saver_bytes(const Emit *e)
 	return e->plan->training ? pages(n) + RT_SAVER : 0;
 }
 
+/* What a rank knows of transfers, as runtime/memory.c counts it. */
+static int64_t tables_bytes(const Emit *e)
+{
+	const Form *form = e->plan->forms->form;
+	int64_t n = RT_SIGNALS + (int64_t)e->nform * RT_PART;
+	for (int i = 0; i < e->nmove; i++)
+		n += RT_ROUTE + (int64_t)form_group(&form[e->form[e->move[i].from - 1]], &form[e->form[e->move[i].to - 1]]) * RT_PEERS;
+	return e->plan->world->nrank > 1 ? pages(n) : 0;
+}
+
 RankMemory emit_memory(const Emit *e)
 {
 	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.packed = e->plan->layout.packed;
 	m.gaps = m.slab - e->plan->layout.bound - m.packed;
-	m.base = RT_BASE + RT_STACK * (e->plan->main->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the walk, and the lane of transfers */
+	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the walk, and the lane of transfers */
+	m.base += tables_bytes(e);
 	m.thread = pages(e->work_each) + RT_STACK;
 	m.saver = saver_bytes(e);
 	m.total = m.slab + m.work + m.data + m.base;

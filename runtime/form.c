@@ -272,6 +272,39 @@ FormEdge form_edge(const Form *f, int place, int k)
 	return n ? (FormEdge){ s.from < 0 ? -s.from : 0, s.to >= dim ? s.to - dim + 1 : 0, at - s.first * c->reach->div } : (FormEdge){ 0 };
 }
 
+bool form_cut_same(const FormCut *a, const FormCut *b)
+{
+	if (a->kind != b->kind || (a->kind == FORM_P && a->reduce != b->reduce))
+		return false;
+	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->reach);
+}
+
+/* Along an axis of the mesh on which nothing changes ranks with different coordinates have nothing to do with each other, unless the tensor's
+ * axis that is cut there is also cut by one that does change. */
+bool form_crosses(const Form *a, const Form *b, int k)
+{
+	if (!form_cut_same(&a->cut[k], &b->cut[k]))
+		return true;
+	for (int j = 0; j < a->ndim && a->cut[k].kind == FORM_S; j++)
+		if (!form_cut_same(&a->cut[j], &b->cut[j]) && ((a->cut[j].kind == FORM_S && a->cut[j].axis == a->cut[k].axis) || (b->cut[j].kind == FORM_S && b->cut[j].axis == a->cut[k].axis)))
+			return true;
+	return false;
+}
+
+int form_group(const Form *a, const Form *b)
+{
+	int n = form_places(a);
+	if (!form_one_mesh(a, b)) {
+		for (int i = 0; i < form_places(b); i++)
+			n += form_place(a, form_rank(b, i)) < 0;
+		return n;
+	}
+	n = 1;
+	for (int k = 0; k < a->ndim; k++)
+		n *= form_crosses(a, b, k) ? a->mesh[k] : 1;
+	return n;
+}
+
 static bool same_axis(const FormAxis *a, const FormAxis *b)
 {
 	return a->len == b->len && a->n == b->n && (!a->n || !memcmp(a->run, b->run, (size_t)a->n * sizeof *a->run));

@@ -72,6 +72,9 @@ int  form_terms(const Form *);                           /* of how many terms th
 int  form_reduction(const Form *);                       /* how they are combined; -1: there is one term only */
 bool form_same(const Form *, const Form *);              /* every rank holds the same of both */
 bool form_reach_same(const FormReach *, const FormReach *);      /* or both NULL */
+bool form_cut_same(const FormCut *, const FormCut *);    /* nothing changes along this axis of the mesh */
+bool form_crosses(const Form *, const Form *, int k);    /* of one mesh: ranks that differ along axis k have to do with each other in a transfer */
+int  form_group(const Form *, const Form *);             /* how many ranks a transfer brings together, at most */
 /* Where the part of a place stands among the windows along axis k of the mesh: what the tensor lacks of them before and behind, and how far
  * the share lies from the first of them.  Zeros where nothing reaches.  Ranks alike in lengths and in these do the same work. */
 typedef struct FormEdge { int64_t before, behind, share; } FormEdge;

@@ -1,6 +1,6 @@
 /* The memory of a rank, as the plan has it and as it was.  Everything that a rank needs is known before step 0: the slab, its
  * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and what any process of ours has: its
- * stacks and the data of libc.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner. */
+ * stacks, the data of libc, and tables of transfers.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner. */
 #include "run.h"
 
 #include <stdio.h>
@@ -11,12 +11,21 @@ static size_t pages(size_t n)
 	return (n + 4095) / 4096 * 4096;
 }
 
+/* What a rank knows of transfers. */
+static size_t tables(const RtProgram *p)
+{
+	size_t n = RT_SIGNALS + (size_t)p->nform * RT_PART;
+	for (int i = 0; i < p->nmove; i++)
+		n += RT_ROUTE + (size_t)form_group(&p->form[p->move[i].from - 1], &p->form[p->move[i].to - 1]) * RT_PEERS;
+	return p->nrank > 1 ? pages(n) : 0;
+}
+
 size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK;
+	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p);
 }
 
 /* What is mapped of peers: shared, and not to be written. */

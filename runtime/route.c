@@ -92,36 +92,60 @@ static void combine_two(const RtRoute *r, void *to, const void *a, const void *b
 	r->combine(to, b, n);
 }
 
-enum { CHUNK = 2048 };                  /* elements that stay in the cache while all terms are combined */
+enum { CHUNK = 8192 };                  /* bytes that stay in the cache while all terms are combined */
+
+static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k);
+
+/* More than two terms need room for the second half. */
+static __attribute__((noinline)) void combine_halves(const RtRoute *r, void *to, const void *const *x, int half, int n, size_t skip, int64_t k)
+{
+	_Alignas(64) char room[CHUNK];
+	const void *a = combine_tree(r, to, x, half, skip, k), *b = combine_tree(r, room, x + half, n - half, skip, k);
+	combine_two(r, to, a, b, k);
+}
 
 /* The terms of k elements as a tree: the first half, a power of two, then the others, then both.  Where the result lies: of one term where
  * that is, else at `to`. */
 static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
 {
-	_Alignas(64) char room[8 * CHUNK];
 	int half = 1;
 	if (n == 1)
 		return (const char *)x[0] + skip;
 	while (2 * half < n)
 		half *= 2;
-	const void *a = combine_tree(r, to, x, half, skip, k), *b = combine_tree(r, room, x + half, n - half, skip, k);
-	combine_two(r, to, a, b, k);
+	if (n == 2)
+		combine_two(r, to, (const char *)x[0] + skip, (const char *)x[1] + skip, k);
+	else
+		combine_halves(r, to, x, half, n, skip, k);
 	return to;
+}
+
+/* The same where the result lies on a term that is still to be read. */
+static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
+{
+	_Alignas(64) char room[CHUNK];
+	const void *sum = combine_tree(r, room, x, n, skip, k);
+	if (sum != to)
+		memmove(to, sum, (size_t)k * r->elem);
 }
 
 /* Two ranks a + b, four (a + b) + (c + d): what a rank of two makes of its half is what two ranks of four make of theirs, so the number of
  * ranks need not be seen in the result (--deterministic=any-ranks). */
 void rt_route_sum(const RtRoute *r, void *y, const void *const *x, int n, int64_t count)
 {
-	_Alignas(64) char room[8 * CHUNK];
 	bool aside = false;
 	for (int i = r->combine == sum_f32 ? 2 : 1; i < n; i++)
 		aside |= x[i] == y;             /* a term that is still to be read must not be written over */
-	for (int64_t at = 0; at < count; at += CHUNK) {
-		int64_t k = count - at < CHUNK ? count - at : CHUNK;
+	int64_t chunk = CHUNK / (int64_t)r->elem;
+	for (int64_t at = 0; at < count; at += chunk) {
+		int64_t k = count - at < chunk ? count - at : chunk;
 		size_t skip = (size_t)at * r->elem;
 		char *to = (char *)y + skip;
-		const void *sum = combine_tree(r, aside ? room : to, x, n, skip, k);
+		if (aside) {
+			combine_aside(r, to, x, n, skip, k);
+			continue;
+		}
+		const void *sum = combine_tree(r, to, x, n, skip, k);
 		if (sum != to)
 			memmove(to, sum, (size_t)k * r->elem);
 	}
@@ -283,25 +307,6 @@ static int add_piece(void *arg, const FormPiece *p)
 
 /* ---- who takes part ---- */
 
-static bool same_cut(const FormCut *a, const FormCut *b)
-{
-	if (a->kind != b->kind || (a->kind == FORM_P && a->reduce != b->reduce))
-		return false;
-	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->reach);
-}
-
-/* Along an axis of the mesh on which nothing changes ranks with different coordinates have nothing to do with each other, unless the tensor's
- * axis that is cut there is also cut by one that does change. */
-static bool crosses(const Form *a, const Form *b, int k)
-{
-	if (!same_cut(&a->cut[k], &b->cut[k]))
-		return true;
-	for (int j = 0; j < a->ndim && a->cut[k].kind == FORM_S; j++)
-		if (!same_cut(&a->cut[j], &b->cut[j]) && ((a->cut[j].kind == FORM_S && a->cut[j].axis == a->cut[k].axis) || (b->cut[j].kind == FORM_S && b->cut[j].axis == a->cut[k].axis)))
-			return true;
-	return false;
-}
-
 /* Ranks whose coordinates differ from mine only where something crosses, in the order of their places. */
 static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nrank)
 {
@@ -318,7 +323,7 @@ static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nr
 		return 0;
 	form_coord(a, me, mine);
 	for (int k = 0; k < a->ndim; k++)
-		across[k] = crosses(a, b, k);
+		across[k] = form_crosses(a, b, k);
 	for (int i = 0; i < n; i++) {
 		bool with = true;
 		form_coord(a, i, at);
@@ -338,7 +343,7 @@ static void find_terms(RtRoute *r, const Form *a, const Form *b, int rank)
 		return;
 	for (int k = 0; k < a->ndim; k++) {
 		bool sums = a->cut[k].kind == FORM_P && b->cut[k].kind == FORM_B;
-		if (!sums && !same_cut(&a->cut[k], &b->cut[k]))
+		if (!sums && !form_cut_same(&a->cut[k], &b->cut[k]))
 			return;
 		any |= sums;
 	}

@@ -1,8 +1,8 @@
 # The memory that the compiler announces, the plan of the trainer and what the process measures agree within one part in a hundred;
 # of programs below two megabytes within five pages, because where the stack and the heap begin in a page is chance.
-run() { # name, model, ranks, options of the trainer: one tree, whose files change from model to model
+run() { # name, model, options of sbpcc: one tree, whose files change from model to model
 	local name=$1 m=$2 told saver line
-	"$SBPCC" "$ROOT/examples/$m.ir" --ranks "$3" --train='data: points(classes: 2)' -o tree >told.log 2>&1 || { echo "not ok $name: $(head -n 1 told.log)" && return; }
+	"$SBPCC" "$ROOT/examples/$m.ir" "$3" --train='data: points(classes: 2)' -o tree >told.log 2>&1 || { echo "not ok $name: $(head -n 1 told.log)" && return; }
 	make -s -C tree >log 2>&1 || { echo "not ok $name: $(head -n 1 log)" && return; }
 	told=$(sed -n 's/.*memory of a rank: \([0-9]*\) bytes.*/\1/p' told.log) saver=$(sed -n 's/.* \([0-9]*\) for checkpoints$/\1/p' told.log)
 	for more in '' '--checkpoint=saved'; do
@@ -20,7 +20,8 @@ run() { # name, model, ranks, options of the trainer: one tree, whose files chan
 	done
 }
 for m in mlp cnn gpt; do
-	run $m $m 1
+	run $m $m --ranks=1
 done
-run gpt-on-two-ranks gpt 2
-run gpt-on-three-ranks gpt 3
+run gpt-on-two-ranks gpt --ranks=2
+run gpt-on-three-ranks gpt --ranks=3
+run gpt-on-two-by-two gpt --place="$ROOT/examples/plans/hybrid.place"
