@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static pid_t spawn(void)
 }
 
 /* Others that copy for ever, each its own arrays, for they become its own as it writes; how many there are. */
-static int begin_copying(char *a, char *b, long wanted, pid_t *child)
+static int begin_copying(char *a, char *b, int wanted, pid_t *child)
 {
 	int n = 0;
 	for (; n < wanted && n < COPYING; n++) {
@@ -125,7 +126,7 @@ static void end(const pid_t *child, int n)
 	}
 }
 
-static double memory_shared(char *a, char *b, long cores)
+static double memory_shared(char *a, char *b, int cores)
 {
 	pid_t child[COPYING];
 	int n = begin_copying(a, b, cores - 1, child);
@@ -147,7 +148,7 @@ static double mixture(char *a, char *b)
 	return best;
 }
 
-static double hidden(char *a, char *b, long cores)
+static double hidden(char *a, char *b, int cores)
 {
 	pid_t child[COPYING];
 	if (cores < 2)
@@ -209,23 +210,40 @@ static double meet_often(Meeting *list, int n, int me, int spins)
 	return took[GROUPS / 2];
 }
 
-/* Seconds of one meeting, of n processes; -1: they cannot be made. */
-static double meet_once(void *shared, int n, int spins)
+/* On the one of these processors that has so many before it, as ranks are that have one each. */
+static void stay(const cpu_set_t *all, int before)
 {
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, all) && before-- == 0)
+			CPU_SET(i, &one);
+	sched_setaffinity(0, sizeof one, &one);         /* where it may not, it stays for as long as it likes */
+}
+
+/* Seconds of one meeting, of n processes, which look for each other when each has a core; -1: they cannot be made. */
+static double meet_once(void *shared, int n, const cpu_set_t *all)
+{
+	bool apart = n <= CPU_COUNT(all);
 	Meeting *list = shared;
 	pid_t child[MEETING];
-	int k = 0;
+	int k = 0, spins = apart ? SPINS : 0;
 	memset(list, 0, sizeof *list * (size_t)n);
 	for (; k + 1 < n; k++) {
 		child[k] = spawn();
 		if (!child[k]) {
+			if (apart)
+				stay(all, k + 1);
 			meet_often(list, n, k + 1, spins);
 			_exit(0);
 		}
 		if (child[k] < 0)
 			break;
 	}
+	if (apart)
+		stay(all, 0);
 	double t = k + 1 == n ? meet_often(list, n, 0, spins) : -1;
+	sched_setaffinity(0, sizeof *all, all);
 	if (t < 0)                              /* who is there waits for those who are not */
 		end(child, k);
 	for (int i = 0; i < k && t >= 0; i++)
@@ -233,23 +251,19 @@ static double meet_once(void *shared, int n, int spins)
 	return t;
 }
 
-static double meet_with_core(void *shared, int spins)
+static double meeting(void *shared, int n, const cpu_set_t *all)
 {
 	double best = INFINITY;
 	for (int i = 0; i < TRIES; i++)
-		best = fmin(best, meet_once(shared, 2, spins));
+		best = fmin(best, meet_once(shared, n, all));
 	return best;
 }
 
 /* What each rank that shares a core adds to a meeting. */
-static double taking_turns(void *shared, long cores)
+static double taking_turns(void *shared, const cpu_set_t *all)
 {
-	double took[TRIES];
-	int n = cores < MEETING / 2 ? 2 * (int)cores : MEETING;
-	for (int i = 0; i < TRIES; i++)
-		took[i] = meet_once(shared, n, 0);
-	qsort(took, TRIES, sizeof *took, by_size);
-	return fmax(0, took[TRIES / 2]) / 2;
+	int cores = CPU_COUNT(all);
+	return cores > MEETING / 2 ? 0 : fmax(0, meeting(shared, 2 * cores, all)) / 2;
 }
 
 static void *pages(int how)
@@ -264,18 +278,22 @@ static void *pages(int how)
 int figures_probe(FILE *f)
 {
 	char *a = pages(MAP_PRIVATE), *b = pages(MAP_PRIVATE), *shared = pages(MAP_SHARED);
-	long cores = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+	cpu_set_t all;
+	CPU_ZERO(&all);
+	if (sched_getaffinity(0, sizeof all, &all))
+		CPU_SET(0, &all);
+	int cores = CPU_COUNT(&all);
 	fflush(NULL);
-	double met = a && b && shared ? meet_with_core(shared, cores > 1 ? SPINS : 0) : -1;
+	double met = a && b && shared ? meeting(shared, 2, &all) : -1;
 	if (met < 0) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "no memory or process to measure with");
 		return -1;
 	}
 	double flops = arithmetic(), bytes = memory_shared(a, b, cores);
-	double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	double memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\nflops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\n", flops, flops, bytes);
-	fprintf(f, "cores %ld\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, cores), hidden(a, b, cores));
-	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n", floor(all / (double)cores));
+	fprintf(f, "cores %d\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, &all), hidden(a, b, cores));
+	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n", floor(memory_bytes / cores));
 	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * met, bytes / 2);
 	return ferror(f) ? -1 : 0;
 }
