@@ -39,7 +39,7 @@ typedef struct Ways {
 	Kind **kind;                    /* by value id; NULL: no type */
 	Way **way;                      /* by index in graph->node */
 	bool *fused;                    /* by value id: never in memory */
-	int64_t *key; int nkey;         /* being written */
+	int64_t *key; int nkey, room;   /* being written */
 } Ways;
 
 void   ways_init(Ways *, Graph *, const Mesh *, const Pins *);
@@ -47,8 +47,16 @@ int    kind_form(Ways *, Kind *, const Sbp *);               /* the number of a 
 double kind_move(Ways *, Kind *, int from, int to);          /* seconds */
 double kind_joined(Ways *, Kind *, int from, int to);        /* of many transfers for which ranks meet once */
 double kind_part(Ways *, Kind *, int form);                  /* bytes */
-void   ways_key(Ways *, int64_t);                            /* one more entry of the key that is being written */
+void   ways_room(Ways *);                                    /* for more of a key */
 Name   ways_keyed(Ways *);                                   /* the key; begins a new one */
+
+/* One more entry of the key that is being written. */
+static inline void ways_key(Ways *w, int64_t x)
+{
+	if (w->nkey == w->room)
+		ways_room(w);
+	w->key[w->nkey++] = x;
+}
 
 /* ---- assign.c ---- */
 

@@ -11,7 +11,7 @@ const Kernel *emit_kernel(const Node *n)
 	const Kernel *first = NULL;
 	for (size_t i = 0; n->row->kernel && i < sizeof tables / sizeof tables[0]; i++)
 		for (const Kernel *k = tables[i]; k->name; k++) {
-			if (strcmp(n->row->kernel, k->name))
+			if (*n->row->kernel != *k->name || strcmp(n->row->kernel, k->name))
 				continue;
 			if (k->can(n))
 				return k;

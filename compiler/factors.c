@@ -116,8 +116,9 @@ static void align(State *s, List *a, List *b)
 
 static void unite(State *s, Fac *a, Fac *b)
 {
-	List la = { .n = 0 }, lb = { .n = 0 };
+	List la, lb;                    /* not cleared: most have one factor */
 
+	la.n = lb.n = 0;
 	if (find(a) != find(b) && dim_same(find(a)->len, find(b)->len) && leaves(a, &la) && leaves(b, &lb))
 		align(s, &la, &lb);
 }

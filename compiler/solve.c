@@ -19,7 +19,7 @@ void (*solve_seen)(const SolveProblem *, const SolveResult *);
 
 /* One solution of the problem under some prices. */
 typedef struct Shot {
-	Arena arena;
+	Arena arena, work;              /* the solution; net and sweep, as long as somebody may ask them */
 	Net *net;
 	Sweep sweep;                    /* exact only */
 	bool possible, exact, stopped;
@@ -270,12 +270,27 @@ static void by_messages(const Run *r, Shot *s)
 	}
 }
 
+/* What is left is the solution: a net takes as much memory as the graph it came from. */
+static void close_shot(Shot *s)
+{
+	arena_free(&s->work);
+	s->net = NULL;
+	s->at = NULL;
+	s->exact = false;
+}
+
+static void free_shot(Shot *s)
+{
+	close_shot(s);
+	arena_free(&s->arena);
+}
+
 static Shot *shoot(const Run *r)
 {
 	Shot *s = arena_new(r->arena, Shot);
-	s->net = read_net(r, &s->arena);
+	s->net = read_net(r, &s->work);
 	s->choice = arena_array(&s->arena, int, s->net->nvar + 1);
-	s->at = arena_array(&s->arena, int, s->net->nvar + 1);
+	s->at = arena_array(&s->work, int, s->net->nvar + 1);
 	prune(s->net);
 	for (int v = 0; v < s->net->nvar; v++)
 		s->left += s->net->var[v].n > 1;
@@ -299,7 +314,7 @@ static Shot *shoot(const Run *r)
 static void let_go(Shot *s, const Shot *a, const Shot *b, const Shot *c)
 {
 	if (s && s != a && s != b && s != c)
-		arena_free(&s->arena);
+		free_shot(s);
 }
 
 /* ---- limits ---- */
@@ -421,6 +436,8 @@ static void secants(Run *r, Shot *large, Shot *fit, Best *b)
 		bool ok = fits(p, s->used), same = sum >= fit->cost + r->price[0] * fit->used[0] - 1e-12 * sum;
 		if (ok)
 			better(p, b, s->cost, s->choice);
+		if (!ok || !s->exact)
+			close_shot(s);          /* only of one that fits the tables are asked */
 		if (same) {
 			let_go(s, first, last, NULL);
 			break;
@@ -458,7 +475,7 @@ static void climb(Run *r, const Shot *first, Best *b)
 			double price = b->cost < INFINITY || over < 0 ? r->price[k] + step * over : r->price[k] * 1.5 + step * over;
 			r->price[k] = fmax(0, price);
 		}
-		arena_free(&s->arena);
+		free_shot(s);
 	}
 }
 
@@ -510,7 +527,7 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 		if (!lean || (s->used[k] > p->limit[k] && fits(p, lean->used)))
 			lean = s;
 		else
-			arena_free(&s->arena);
+			free_shot(s);
 	}
 	bool hopeless = false;
 	for (int k = 0; k < p->nlimit; k++)
@@ -524,7 +541,7 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 	memcpy(out->choice, out->fits ? b.choice : lean->choice, sizeof *out->choice * (size_t)p->nnode);
 	out->cost = solve_cost(p, out->choice);
 	out->bound = out->fits && b.bound > out->cost ? out->cost : b.bound;
-	arena_free(&lean->arena);
+	free_shot(lean);
 }
 
 void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
@@ -546,12 +563,13 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 		if (s->bound >= s->value)
 			out->bound = out->cost;         /* but for the rounding of costs */
 		out->fits = fits(p, s->used);
+		close_shot(s);
 		if (!out->fits)
 			within_limits(&r, s, out);
 		for (int k = 0; k < p->nlimit; k++)
 			out->used[k] = use_of(p, out->choice, k);
 	}
-	arena_free(&s->arena);
+	free_shot(s);
 	arena_free(&scratch);
 	if (solve_seen)
 		solve_seen(p, out);

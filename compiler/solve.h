@@ -60,6 +60,8 @@ typedef struct Table {
 	uint64_t hash;
 	struct Table *next, *turned;    /* turned: rows and columns exchanged; NULL: not asked for yet */
 	int separable;                  /* 1: the sum of a column and a row; 0: not; -1: not asked for yet */
+	const struct Known *keep[2];    /* by axis: what was kept of it last; like layers ask for the same one after the other */
+	struct Table *kept[2];
 } Table;
 typedef struct Known {              /* what was computed once */
 	int id;
@@ -69,6 +71,7 @@ typedef struct Known {              /* what was computed once */
 	double least;                   /* was subtracted from t */
 	int *list, nlist;
 	struct Known *kept;             /* list, as keep_of gives it */
+	int from; struct Known *chosen; /* of those choices it kept this list, the last time */
 	struct Known *next;
 } Known;
 typedef struct Tables {
@@ -129,7 +132,7 @@ typedef struct Net {
 } Net;
 
 double net_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
-void   net_keep(Net *, int v, const Known *keep);
+void   net_keep(Net *, int v, Known *keep);
 int    link_other(const Link *, int v);
 double link_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
 

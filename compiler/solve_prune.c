@@ -24,9 +24,11 @@ double link_at(const Link *l, int v, int i, int j)
 }
 
 /* The choices of x that keep names, as numbers of the problem. */
-static const Known *chosen(Net *net, const Var *x, const Known *keep)
+static const Known *chosen(Net *net, const Var *x, Known *keep)
 {
 	bool found;
+	if (keep->chosen && keep->from == x->chosen && !net->tab.forget)
+		return keep->chosen;
 	key_begin(&net->tab, K_CHOSEN);
 	key_add(&net->tab, x->chosen);
 	key_add(&net->tab, keep->id);
@@ -37,10 +39,11 @@ static const Known *chosen(Net *net, const Var *x, const Known *keep)
 		for (int i = 0; i < k->nlist; i++)
 			k->list[i] = x->choice[keep->list[i]];
 	}
-	return k;
+	keep->from = x->chosen;
+	return keep->chosen = k;
 }
 
-void net_keep(Net *net, int v, const Known *keep)
+void net_keep(Net *net, int v, Known *keep)
 {
 	Var *x = &net->var[v];
 	x->own = table_keep(&net->tab, x->own, 0, keep);

@@ -177,6 +177,8 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 	bool found;
 	if (keep->nlist == t->dim[axis])
 		return t;
+	if (t->keep[axis] == keep && !s->forget)
+		return t->kept[axis];
 	key_begin(s, K_KEEP);
 	key_add(s, t->id);
 	key_add(s, axis);
@@ -192,7 +194,8 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 				*to++ = t->v[(size_t)(axis ? i : keep->list[i]) * cols + (size_t)(axis ? keep->list[j] : j)];
 		k->t = table_of(s, t->rank, dim, v);
 	}
-	return k->t;
+	t->keep[axis] = keep;
+	return t->kept[axis] = k->t;
 }
 
 Table *table_row(Tables *s, Table *t, int axis)

@@ -66,6 +66,22 @@ static int compare(const void *a, const void *b)
 	return 0;
 }
 
+/* Most nodes have a few links. */
+static void sort_pairs(int (*pair)[2], int n)
+{
+	if (n > 16) {
+		qsort(pair, (size_t)n, sizeof *pair, compare);
+		return;
+	}
+	for (int i = 1; i < n; i++)
+		for (int k = i; k && compare(pair[k], pair[k - 1]) < 0; k--)
+			for (int j = 0; j < 2; j++) {
+				int t = pair[k][j];
+				pair[k][j] = pair[k - 1][j];
+				pair[k - 1][j] = t;
+			}
+}
+
 /* The number of the key that was written. */
 static int numbered(Tables *s, int *count)
 {
@@ -94,7 +110,7 @@ static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 			pair[m][0] = 2 * l->t->id + (l->a == v);
 			pair[m++][1] = colour[link_other(l, v)];
 		}
-		qsort(pair, (size_t)m, sizeof *pair, compare);
+		sort_pairs(pair, m);
 		key_begin(&net->tab, K_COLOUR);
 		key_add(&net->tab, round);
 		key_add(&net->tab, net->tab.serial);

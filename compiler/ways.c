@@ -13,9 +13,13 @@ enum {
 	JOINED = 8                      /* gradients or parameters that are transferred together (bucket.c) */
 };
 
-void ways_key(Ways *w, int64_t x)
+void ways_room(Ways *w)
 {
-	arena_push(w->arena, w->key, w->nkey, x);
+	int64_t *old = w->key;
+	w->room = w->room ? 2 * w->room : 64;
+	w->key = arena_array(w->arena, int64_t, w->room);
+	if (w->nkey)
+		memcpy(w->key, old, sizeof *old * (size_t)w->nkey);
 }
 
 Name ways_keyed(Ways *w)

@@ -19,10 +19,11 @@ static Val read_or(Scan *);
 
 static bool eat(Scan *s, const char *t)
 {
-	size_t n = strlen(t);
-
 	while (*s->p == ' ')
 		s->p++;
+	if (*s->p != *t)
+		return false;
+	size_t n = strlen(t);
 	if (strncmp(s->p, t, n))
 		return false;
 	if (n == 1 && (*t == '<' || *t == '>' || *t == '!') && s->p[1] == '=')

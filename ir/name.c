@@ -81,13 +81,40 @@ Name name_of(const char *text)
 	return name_n(text, strlen(text));
 }
 
+/* Most formats hold %s alone, and printf is slow for a name of every value; -1: not this one, or too long. */
+static int words(char *out, size_t cap, const char *fmt, va_list ap)
+{
+	size_t n = 0;
+
+	for (; *fmt; fmt++) {
+		const char *s = fmt;
+		size_t len = 1;
+		if (*fmt == '%') {
+			if (*++fmt != 's')
+				return -1;
+			s = va_arg(ap, const char *);
+			len = s ? strlen(s) : cap;
+		}
+		if (len >= cap - n)
+			return -1;
+		memcpy(out + n, s, len);
+		n += len;
+	}
+	return (int)n;
+}
+
 Name name_fmt(const char *fmt, ...)
 {
 	char small[256];
 	va_list ap;
 
 	va_start(ap, fmt);
-	int n = vsnprintf(small, sizeof small, fmt, ap);
+	int n = words(small, sizeof small, fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		return name_n(small, (size_t)n);
+	va_start(ap, fmt);
+	n = vsnprintf(small, sizeof small, fmt, ap);
 	va_end(ap);
 	if ((size_t)n < sizeof small)
 		return name_n(small, (size_t)n);

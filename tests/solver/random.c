@@ -248,20 +248,46 @@ static void layers(SolveProblem *p, Arena *a, int n, int per, int d)
 	edge(p, a, 1, p->nnode - 1, 0);
 }
 
+/* What is remembered changes nothing: neither choices nor cost nor bound. */
+static void fold(SolveProblem *p, Arena *a, SolveResult *r, const char *what, int i)
+{
+	SolveResult plain;
+	p->forget = false;
+	solve_run(p, a, r);
+	p->forget = true;
+	solve_run(p, a, &plain);
+	check(r->possible && legal(p, r) && r->cost == plain.cost && r->bound == plain.bound && r->fits == plain.fits, what, i);
+	check(!memcmp(r->choice, plain.choice, sizeof *r->choice * (size_t)p->nnode), what, i);
+}
+
 static void folding(void)
 {
+	int by_messages = 0, within = 0;
 	for (int i = 0; i < 30; i++) {
 		Arena a = { 0 };
 		SolveProblem p;
-		SolveResult r, plain;
+		SolveResult r;
 		layers(&p, &a, 12 + 7 * (i % 12), 5 + below(4), 3 + below(3));
-		solve_run(&p, &a, &r);
-		p.forget = true;
-		solve_run(&p, &a, &plain);
-		check(r.exact && legal(&p, &r) && r.cost == r.bound && r.cost == plain.cost, "like layers, folded and not", i);
-		check(!memcmp(r.choice, plain.choice, sizeof *r.choice * (size_t)p.nnode), "the same choices, folded and not", i);
+		fold(&p, &a, &r, "like layers, folded and not", i);
+		check(r.exact && r.cost == r.bound, "like layers are solved exactly", i);
+		p.cap = 1;
+		fold(&p, &a, &r, "like layers by messages, folded and not", i);
+		by_messages += !r.exact && r.passes;
+		p.cap = 0;
+		double *use = numbers(&a, 8, 20, 0), limit = 0;
+		for (int v = 0; v < p.nnode; v++) {
+			p.node[v].use = use;
+			limit += use[r.choice[v]];
+		}
+		limit = floor(0.8 * limit);
+		p.limit = &limit;
+		p.nlimit = 1;
+		fold(&p, &a, &r, "like layers within a limit, folded and not", i);
+		within += r.fits;
 		arena_free(&a);
 	}
+	check(by_messages > 10, "messages were passed", by_messages);
+	check(within > 10, "limits were kept", within);
 }
 
 /* Random graphs that no elimination can solve: the bound stays below every solution that is found. */
