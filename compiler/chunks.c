@@ -103,7 +103,9 @@ static bool apart(const Node *n, const FactorRule *r, int f)
 		int a = axis_of(r, n, i, f), rank = n->in[i] ? n->in[i]->type->rank : 0;
 		if (a < 0 || rank != n->in[0]->type->rank)
 			continue;
-		return does(n, KERNEL_FIRST) ? a == 0 : does(n, KERNEL_LEADING) && a < (own < 0 ? own + rank : own);
+		if (does(n, KERNEL_FIRST))
+			return a == 0 && (i == 0 || does(n, KERNEL_ROWS));
+		return does(n, KERNEL_LEADING) && a < (own < 0 ? own + rank : own);
 	}
 	return false;
 }

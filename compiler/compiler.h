@@ -500,9 +500,10 @@ enum {
 	/* For chunks.c: an element of a result has the same bits however much there is of an axis that is not summed ... */
 	KERNEL_EACH = 4,                /* whichever */
 	KERNEL_LEADING = 8,             /* of those before its own (attribute axis, else the second) */
-	KERNEL_FIRST = 16,              /* of the first */
+	KERNEL_FIRST = 16,              /* of the first of its first operand */
 	KERNEL_CHUNKS = 32,             /* it has a form that sums in chunks */
-	KERNEL_RUNS = 64                /* the same of the axis that it counts along */
+	KERNEL_RUNS = 64,               /* the same of the axis that it counts along */
+	KERNEL_ROWS = 128               /* with KERNEL_FIRST: and of the first of its other operands */
 };
 typedef struct Kernel {
 	const char *name;               /* as the row of the operator has it */

@@ -19,6 +19,13 @@ static bool can_nd(const Node *n)
 	return emit_floating(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
 }
 
+/* A convolution that is one product, however many output channels there are of it: never by Winograd's way, nor plane by plane (lay.h). */
+static bool can_product(const Node *n)
+{
+	const Type *w = n->in[1]->type;
+	return can_plane(n) && attr_int(n, "group") == 1 && (w->rank == 3 || w->dim[2] != 3 || w->dim[3] != 3 || w->dim[1] < WINOGRAD_FEW);
+}
+
 static bool can_maxpool(const Node *n)
 {
 	return can_plane(n) && (n->nout < 2 || !n->out[1]);
@@ -250,8 +257,9 @@ const Kernel calls_window[] = {
 	{ "avgpool_grad", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
 	{ "sumpool", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
 	{ "sumpool_grad", "window", 1, can_nd, call_sumpool, KERNEL_FIRST },
+	{ "conv", "conv", 7, can_product, call_conv, KERNEL_FIRST | KERNEL_ROWS },
 	{ "conv", "conv", 7, can_plane, call_conv, KERNEL_FIRST },
-	{ "conv", "window", 7, can_nd, call_conv_nd, KERNEL_FIRST },
+	{ "conv", "window", 7, can_nd, call_conv_nd, KERNEL_FIRST | KERNEL_ROWS },
 	{ "conv_grad_x", "conv", 3, can_plane, call_conv, KERNEL_FIRST },
 	{ "conv_grad_x", "window", 3, can_nd, call_conv_nd, KERNEL_FIRST },
 	{ "conv_grad_w", "conv", 3, can_plane, call_conv, KERNEL_FIRST | KERNEL_CHUNKS },

@@ -16,8 +16,9 @@ train() { # file, command...
 	cat saved/step-*"$STEPS"/state.safetensors >>"$to"
 	[ "$(grep -ac '^"step":[0-9]*,"loss":[-0-9.e+]*$' "$to")" = "$STEPS" ]
 }
-one() { # model, batch, option...
+one() { # model (of the examples, or a file here), batch, option...
 	model=$ROOT/examples/$1.ir name=$1 batch=$2 transport=
+	[ ! -f "$1.ir" ] || model=$1.ir
 	shift 2
 	mode=("$@")
 	build "$model" "${mode[@]}" --train="$how, batch: $batch" || { echo "not ok $name: $(head -n 1 log)" && return 1; }
@@ -62,6 +63,37 @@ if one mlp 16 --deterministic=any-ranks; then
 fi
 one mlp 4 --deterministic=any-ranks && data 8   # more ranks than samples: nothing of a sum is cut there
 one mlp 16 && data 4
+# A sum of 4800 terms, of which 8 ranks have a chunk of 600 each: more than a product takes at a time.
+cat >tall.ir <<'E'
+<ir_version: 10, opset_import: ["" : 23]>
+@train(loss: loss, optimizer: sgd(lr: 0.1), batch: 4800, steps: 1, data: points(classes: 2))
+tall (float[N, 5] image, int64[N] label) => (float loss)
+<float[5, 6] w1 @init(kaiming_normal), float[6] b1 @init(zeros), float[6, 2] w2 @init(xavier_uniform)>
+{
+  h0 = MatMul(image, w1)
+  h1 = Add(h0, b1)
+  h = Relu(h1)
+  scores = MatMul(h, w2)
+  loss = SoftmaxCrossEntropyLoss(scores, label)
+}
+E
+one tall 4800 --deterministic=any-ranks && data 2 8
+# Output channels cut below what Winograd's way needs, which whole they have.
+cat >wide.ir <<'E'
+<ir_version: 10, opset_import: ["" : 23]>
+@train(loss: loss, optimizer: sgd(lr: 0.1), batch: 8, steps: 1, data: points(classes: 2))
+wide (float[N, 8, 6, 6] image, int64[N] label) => (float loss)
+<float[8, 8, 3, 3] w1 @init(kaiming_normal), float[10, 8, 1, 1] w2 @init(kaiming_normal), float[360, 2] w3 @init(xavier_uniform)>
+{
+  h0 = Conv<pads = [1, 1, 1, 1]>(image, w1)
+  h = Relu(h0)
+  g = Conv(h, w2)
+  flat = Flatten<axis = 1>(g)
+  scores = MatMul(flat, w3)
+  loss = SoftmaxCrossEntropyLoss(scores, label)
+}
+E
+one wide 8 --deterministic=any-ranks && plan channels 2 '@pin("image", sbp: [B])' '@pin("w1", "w2", sbp: [S(0)])'
 kept='"*.w", "*.b", "*.m", "*.v"' inputs='"tokens", "targets"'
 heads() { # entries of weights and of inputs for the axes of the mesh before that of the heads
 	echo "@pin(\"tokens\", \"targets\", sbp: [${2}B])"

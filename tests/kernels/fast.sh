@@ -3,7 +3,7 @@
 build() { # name, flags
 	local name=$1
 	shift
-	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g -fno-math-errno "$@" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" -I"$HERE/fast" -o "$name" \
+	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fno-math-errno "$@" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" -I"$HERE/fast" -o "$name" \
 		"$HERE/fast.c" "$HERE"/fast/*.c "$ROOT"/kernels/cpu/*_fast.c "$ROOT"/kernels/cpu/*_tree.c "$ROOT/kernels/cpu/gemm.c" "$ROOT/kernels/cpu/winograd.c" "$ROOT/runtime/thread.c" "$ROOT/runtime/actor.c" "$ROOT/runtime/lane.c" -pthread -lm
 }
 try() { # name, flags
@@ -14,6 +14,6 @@ try() { # name, flags
 	sed "s/^\(ok\|not ok\) /\1 $name-/" "$name.out"
 	[ -z "$why" ] || { echo "not ok $name: $why"; head -n 40 "$name.err" | sed 's/^/    /'; }
 }
-try plain -O3 -fno-trapping-math
-try asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DGEMM_ANY_LANES
-[ -z "$LONG" ] || try tsan -O1 -fsanitize=thread          # minutes; emit/sanitize runs whole programs under it
+try plain -O2 -ftree-vectorize -fvect-cost-model=dynamic -fno-trapping-math
+try asan -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DGEMM_ANY_LANES
+[ -z "$LONG" ] || try tsan -O1 -g1 -fsanitize=thread          # minutes; emit/sanitize runs whole programs under it
