@@ -40,6 +40,9 @@ int group(const char *name, int bad)
 	return bad;
 }
 
+#ifndef THREADS_STEP
+#define THREADS_STEP 1
+#endif
 enum { FENCE = 64, THREADS = 4, ISAS = 3 };
 static const char *const isa_name[ISAS] = { "plain", "avx2", "avx512" };
 
@@ -101,7 +104,7 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 	if (!base || !first)
 		exit(1);
 	for (int isa = 0; isa < ISAS && !bad; isa++)
-		for (int threads = 1; threads <= THREADS && has[isa] && !bad; threads++) {
+		for (int threads = 1; threads <= THREADS && has[isa] && !bad; threads += THREADS_STEP) {
 			for (int64_t i = 0; i < n + 2 * FENCE; i++)
 				base[i] = i < FENCE || i >= FENCE + n ? 12345.0f : NAN;
 			run(&contexts[isa][threads - 1], base + FENCE, arg);

@@ -1,5 +1,5 @@
 # Fast kernels against plain ones: optimised as in a generated tree, and under the address, undefined-behaviour and thread sanitizers;
-# there with the tiles of AVX-512, which run as code for AVX2 where the processor has no more.
+# there with the tiles of AVX-512, which run as code for AVX2 where the processor has no more, and with 1 and 3 threads (1 to 4 with LONG).
 build() { # name, flags
 	local name=$1
 	shift
@@ -15,5 +15,5 @@ try() { # name, flags
 	[ -z "$why" ] || { echo "not ok $name: $why"; head -n 40 "$name.err" | sed 's/^/    /'; }
 }
 try plain -O2 -ftree-vectorize -fvect-cost-model=dynamic -fno-trapping-math
-try asan -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DGEMM_ANY_LANES
+try asan -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DGEMM_ANY_LANES $([ -n "$LONG" ] || echo -DTHREADS_STEP=2)
 [ -z "$LONG" ] || try tsan -O1 -g1 -fsanitize=thread          # minutes; emit/sanitize runs whole programs under it
