@@ -44,7 +44,7 @@ typedef struct Mpi {
 	const unsigned char *const *from;       /* by peer of its line: what came */
 	const void *x;
 	int rank;
-	double patience;                /* seconds */
+	double patience, more;          /* seconds; more: for peers that may wait for others themselves */
 } Mpi;
 
 static _Atomic uint32_t asked;          /* signals that asked for the end */
@@ -135,7 +135,7 @@ static int passed(Ctx *c, Mpi *m, bool wait)
 		if (left != before)
 			since = rt_seconds();
 		before = left;
-		if (turn % 100 == 0 && rt_seconds() - since > m->patience)
+		if (turn % 100 == 0 && rt_seconds() - since > m->patience + m->more)
 			return lost(c, m);
 	}
 	m->nrequest = 0;
@@ -574,7 +574,16 @@ static _Noreturn void end(int code)
  *     / \   /
  *    3   4 5
  *
+ * Up, the last ranks lose patience first, and down the first ones: who is named is lost, and does not wait for another in turn.
  * What is agreed on decides what all ranks do next: without it this one ends. */
+static int levels(int from, int to)
+{
+	int n = 0;
+	for (; from < to; from = 2 * from + 1)
+		n++;
+	return n;
+}
+
 static void settle(Ctx *c, int code)
 {
 	code = code ? code : passed(c, c->comm->state, true);
@@ -585,15 +594,18 @@ static void settle(Ctx *c, int code)
 static void down(Ctx *c, void *word, size_t bytes)
 {
 	Mpi *m = c->comm->state;
+	m->more = 2 * levels(0, c->nrank) - levels(c->rank, c->nrank);
 	if (c->rank)
 		settle(c, post(c, m, false, word, bytes, (c->rank - 1) / 2));
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++)
 		settle(c, post(c, m, true, word, bytes, k));
+	m->more = 0;
 }
 
 static uint32_t up(Ctx *c, uint32_t worst)
 {
 	Mpi *m = c->comm->state;
+	m->more = levels(c->rank, c->nrank);
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {
 		uint32_t below;
 		settle(c, post(c, m, false, &below, sizeof below, k));
@@ -601,6 +613,7 @@ static uint32_t up(Ctx *c, uint32_t worst)
 	}
 	if (c->rank)
 		settle(c, post(c, m, true, &worst, sizeof worst, (c->rank - 1) / 2));
+	m->more = 0;
 	return worst;
 }
 
