@@ -128,9 +128,24 @@ static Value *average(Calc *m, Value *old, double keep, Value *more)
 
 /* ---- updates ---- */
 
+/* Numbers that many updates read are made once, and known by what they are made from. */
+typedef struct Number { char kind; double of; DType dt; Value *v; } Number;
+typedef struct Known { Number *list; int n; } Known;
+
+static Value **number_known(Graph *g, Known *f, char kind, double of, DType dt)
+{
+	for (int i = 0; i < f->n; i++)
+		if (f->list[i].kind == kind && f->list[i].of == of && f->list[i].dt == dt)
+			return &f->list[i].v;
+	Number one = { kind, of, dt, NULL };
+	arena_push(g->arena, f->list, f->n, one);
+	return &f->list[f->n - 1].v;
+}
+
 /* What one update is made from. */
 typedef struct Update {
 	Calc m;
+	Known *shared;
 	const Arg *o, *grp;             /* the optimizer, the group of w; each may be NULL */
 	Value *w, *g, *lr;
 	double wd, eps, mu, b1, b2;
@@ -159,11 +174,26 @@ static Value *decayed(Update *u, Value *d)
 /* 1 / (1 - b^(t + 1)), or its root: computed in double. */
 static Value *correction(Update *u, double b, bool root)
 {
+	Value **known = number_known(u->m.g, u->shared, root ? 'r' : 'c', b, u->m.dt);
+	if (*known)
+		return *known;
 	Calc d = { u->m.g, u->m.loc, DT_DOUBLE, false };
 	Value *t = plus(&d, rate_step(&d), 1), *c = calc_op2(&d, "Sub", calc_num(&d, 1), calc_op2(&d, "Pow", calc_num(&d, b), t));
 	c = calc_cast(&d, divide(&d, calc_num(&d, 1), root ? calc_op1(&d, "Sqrt", c) : c), u->m.dt);
 	u->m.bad |= d.bad;
-	return c;
+	return *known = c;
+}
+
+/* The rate of a parameter, in its type. */
+static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
+{
+	double mine = calc_given(u->grp, "lr", lr) * calc_given(u->grp, "lr_scale", 1);
+	Calc wide = { u->m.g, u->m.loc, DT_DOUBLE, false };
+	Value **known = number_known(u->m.g, u->shared, 'l', mine, u->m.dt);
+	if (!*known)
+		*known = calc_cast(&wide, mine == lr ? base : rate ? calc_scaled(&wide, rate, mine) : calc_num(&wide, mine), u->m.dt);
+	u->m.bad |= wide.bad;
+	return *known;
 }
 
 /* Adam's direction: the corrected first moment over the root of the corrected second. */
@@ -336,17 +366,17 @@ int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, i
 		graph_rename(g, base, name_of("train.rate"));
 	if (c)
 		clip(&m, c, grad, n);
+	Known shared = { 0 };
 	for (int i = 0; i < n && !m.bad; i++) {
 		if (!grad[i])
 			continue;
-		Calc at = { g, param[i]->loc, param[i]->type->elem, false }, wide = { g, param[i]->loc, DT_DOUBLE, false };
-		Update u = { .m = at, .o = o, .grp = group_of(train, param[i]), .w = param[i], .g = grad[i] };
-		double mine = calc_given(u.grp, "lr", lr) * calc_given(u.grp, "lr_scale", 1);
-		u.lr = calc_cast(&wide, mine == lr ? base : rate ? calc_scaled(&wide, rate, mine) : calc_num(&wide, mine), at.dt);
+		Calc at = { g, param[i]->loc, param[i]->type->elem, false };
+		Update u = { .m = at, .shared = &shared, .o = o, .grp = group_of(train, param[i]), .w = param[i], .g = grad[i] };
+		u.lr = rate_of(&u, rate, base, lr);
 		update(&u);
 		if (keep && !u.m.bad)
 			ema(&u.m, keep->kind == ARG_INT ? (double)keep->i : keep->f, param[i]);
-		m.bad |= u.m.bad || exact.bad || wide.bad;
+		m.bad |= u.m.bad || exact.bad;
 	}
 	return m.bad ? -1 : 0;
 }
