@@ -37,7 +37,7 @@ losses one/trainer --checkpoint=one.to --every-checkpoint=6 >one.txt
 build() {
 	local name=$1
 	shift
-	"$SBPCC" "$@" -o "$name" >log 2>&1 && "$SBPCC" "$@" -o shared >log 2>&1 || return 1
+	"$SBPCC" "$@" -o "$name" >log 2>&1 && "$PLAIN/sbpcc" "$@" -o shared >log 2>&1 || return 1
 	make -s -C shared STATIC= CFLAGS=-O1 >log 2>&1 && [ ! -s log ] && cp shared/trainer "$name"
 }
 on() { # name, ranks, meshes and pins, place of the first layer, place of the second, "mpi": with that, too
