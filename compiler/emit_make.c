@@ -46,12 +46,14 @@ void emit_make(Emit *e)
 	if (!gpu) {
 		tree_copy(t, "rt/slab.c", "slab.c");
 		tree_copy(t, "rt/comm_mpi.c", "comm_mpi.c");
+		tree_copy(t, "rt/mpi_moves.c", "mpi_moves.c");
+		tree_copy(t, "rt/mpi_moves.h", "mpi_moves.h");
 	}
 
 	Text obj = { 0 };
 	const char *last = NULL;
 	for (int i = 0; i < t->nfile; i++)
-		if (ends(t->file[i]->path, ".c") && (gpu || !strstr(t->file[i]->path, "rt/comm_"))) {
+		if (ends(t->file[i]->path, ".c") && (gpu || (!strstr(t->file[i]->path, "rt/comm_") && !strstr(t->file[i]->path, "rt/mpi_")))) {
 			if (last)
 				text_add(&obj, "\t%.*s.o \\\n", (int)strlen(last) - 2, last);
 			last = t->file[i]->path;

@@ -29,6 +29,14 @@ size_t rt_bucket_bytes(const Ctx *c, const RtJob *j)
 	return sum;
 }
 
+bool rt_bucket_alone(const Ctx *c, const RtJob *j)
+{
+	for (int i = 0; i < j->n; i++)
+		if (c->route[j->move[i]].npeer)
+			return false;
+	return true;
+}
+
 /* The next stretch of lo .. hi - 1 that lies in one value; begins with a span that is 0. */
 bool rt_bucket_next(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtSpan *s)
 {

@@ -316,18 +316,10 @@ static void publish(Ctx *c, RtJob *j)
 	say(c, &l->signal[c->rank].ready, l->number);
 }
 
-static bool alone(const Ctx *c, const RtJob *j)
-{
-	for (int i = 0; i < j->n; i++)
-		if (c->route[j->move[i]].npeer)
-			return false;
-	return true;
-}
-
 static int advance(Ctx *c, RtJob *j, bool wait)
 {
 	const RtRoute *r = &c->route[j->move[0]];
-	if (alone(c, j))
+	if (rt_bucket_alone(c, j))
 		return 0;
 	if (!j->phase && !j->next && !all_at(c, j, true, j->number + 1, wait))
 		return RT_LATER;
@@ -343,7 +335,7 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 
 static void release(Ctx *c, const RtJob *j)
 {
-	if (!alone(c, j))
+	if (!rt_bucket_alone(c, j))
 		all_in(c, j, DONE, true);
 }
 

@@ -71,6 +71,7 @@ typedef struct RtSpan {
 	size_t begin;                   /* where the value begins in the bucket */
 } RtSpan;
 size_t rt_bucket_bytes(const Ctx *, const RtJob *);
+bool rt_bucket_alone(const Ctx *, const RtJob *);                        /* no other rank takes part: where parts are empty values have other peers */
 bool rt_bucket_next(const Ctx *, const RtJob *, size_t lo, size_t hi, RtSpan *);
 typedef const void *RtTerm(void *arg, int term, const RtSpan *);                         /* where a term of these bytes lies */
 void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, void *arg, unsigned char *to);    /* to: NULL: into the results */

@@ -1,0 +1,498 @@
+/* Transfers by messages of MPI.
+ *
+ * From the forms of a transfer every rank knows what it takes from each peer and what each peer takes from it, so nothing is asked:
+ *
+ *   sender          packs the blocks that a peer takes, in the order of that peer's route, and sends them as one message
+ *   receiver        has all messages, then combines their blocks and its own in the order of terms
+ *
+ * The messages of a bucket of transfers to one peer are one.  Sums are made by the receiver, by the same function and in the same order as
+ * between processes of one machine, so both transports give the same bits; the reductions of MPI are not used, for their order is MPI's
+ * affair.  Messages move only while somebody looks after them, so a thread does (lane.c), and one thread at a time calls MPI: the walk,
+ * when all that it started is through. */
+#include "mpi_moves.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TURNS = 20000 };                 /* looks before whoever waits sleeps in between */
+enum { MESSAGE = 1 << 30 };             /* bytes of one message at most: MPI counts in int */
+enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: in one round; in flight at a time */
+
+/* What one rank sends to and receives from another in one transfer. */
+typedef struct Peer { int rank; RtRoute pack; size_t out, in; } Peer;
+typedef struct Line {
+	RtRoute take;                   /* the route, with blocks of peers as they lie in their messages */
+	Peer *peer; int npeer;
+} Line;
+typedef RtMpi Mpi;
+
+/* ---- messages ---- */
+
+static int no_memory(Ctx *c)
+{
+	return rt_error(c, RT_MEMORY, "no memory for transfers");
+}
+
+static MPI_Request *next_request(Mpi *m, int whom)
+{
+	if (m->nrequest == m->room) {
+		int room = m->room ? 2 * m->room : 64;
+		MPI_Request *more = realloc(m->request, (size_t)room * sizeof *more);
+		m->request = more ? more : m->request;
+		int *who = more ? realloc(m->whom, (size_t)room * sizeof *who) : NULL;
+		if (!who)
+			return NULL;
+		m->whom = who;
+		m->room = room;
+	}
+	m->whom[m->nrequest] = whom;
+	return &m->request[m->nrequest++];
+}
+
+/* Between two ranks messages arrive in the order in which they were sent, and all ranks have the same transfers in the same order: no tags
+ * are needed. */
+int rt_mpi_post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int rank)
+{
+	for (size_t at = 0; at < bytes; at += MESSAGE) {
+		int n = (int)(bytes - at < MESSAGE ? bytes - at : MESSAGE);
+		MPI_Request *r = next_request(m, rank);
+		if (!r)
+			return no_memory(c);
+		if (sends)
+			MPI_Isend((const unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+		else
+			MPI_Irecv((unsigned char *)(uintptr_t)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+	}
+	return 0;
+}
+
+/* Who has not answered. */
+static int lost(Ctx *c, const Mpi *m)
+{
+	int i = 0;
+	while (i + 1 < m->nrequest && m->request[i] == MPI_REQUEST_NULL)
+		i++;
+	return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", m->whom[i], m->patience);
+}
+
+/* How many messages have yet to pass.  They are not asked for all at once: those that have passed are to be known. */
+static int pending(Mpi *m)
+{
+	int n = 0;
+	for (int i = 0, done = 0; i < m->nrequest; i++) {
+		if (m->request[i] != MPI_REQUEST_NULL)
+			MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
+		n += m->request[i] != MPI_REQUEST_NULL;
+	}
+	return n;
+}
+
+/* Whether all messages that were posted have passed.  Whoever waits yields, for there may be more ranks than processors, and after some
+ * hundredths of a second sleeps between two looks.  So does the thread of the lane while nobody waits for it: the walk wants the processor.
+ * A connection can be dead without either end being told, so time tells: none of the messages has passed for so long. */
+int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
+{
+	double since = 0;
+	for (int turn = 0, left, before = 0; (left = pending(m)) > 0; turn++) {
+		if (!wait)
+			return RT_LATER;
+		if (turn < 100)
+			continue;
+		if (turn < TURNS && rt_lane_wanted(c))
+			sched_yield();
+		else
+			usleep(50);
+		if (left != before)
+			since = rt_seconds();
+		before = left;
+		if (turn % 100 == 0 && rt_seconds() - since > m->patience + m->more)
+			return lost(c, m);
+	}
+	m->nrequest = 0;
+	return 0;
+}
+
+/* ---- lines ---- */
+
+/* One side of a block as it lies in a message: without gaps. */
+static void packed(RtBlock *b, bool from, size_t elem, size_t *bytes)
+{
+	int64_t step = b->run, at = (int64_t)(*bytes / elem);
+	for (int k = b->n - 1; k >= 0; k--) {
+		*(from ? &b->loop[k].from_step : &b->loop[k].to_step) = step;
+		step *= b->loop[k].len;
+	}
+	*(from ? &b->from : &b->to) = at;
+	*bytes += (size_t)step * elem;
+}
+
+/* What a peer takes from this rank. */
+static int open_send(Ctx *c, const RtRoute *r, Peer *p)
+{
+	RtRoute *k = &p->pack;
+	int code = rt_route_open(c, k, r->move, p->rank), n = 0;
+	for (int i = 0; i < k->nblock && !code; i++) {
+		RtBlock b = k->block[i];
+		if (b.rank != c->rank) {
+			free(b.loop);
+			continue;
+		}
+		b.first = true;
+		packed(&b, false, r->elem, &p->out);
+		k->block[n++] = b;
+	}
+	k->nblock = n;
+	k->fill = false;
+	return code;
+}
+
+static int open_line(Ctx *c, const RtRoute *r, Line *l)
+{
+	l->take = *r;
+	if (r->move->here || r->nterm)
+		return 0;
+	l->take.nblock = 0;
+	l->take.block = malloc(((size_t)r->nblock + 1) * sizeof *r->block);
+	l->peer = calloc((size_t)r->npeer + 1, sizeof *l->peer);
+	if (!l->take.block || !l->peer)
+		return no_memory(c);
+	for (int i = 0; i < r->nblock; i++) {
+		RtBlock b = r->block[i];
+		if (b.n && !(b.loop = malloc((size_t)b.n * sizeof *b.loop)))
+			return no_memory(c);
+		if (b.n)
+			memcpy(b.loop, r->block[i].loop, (size_t)b.n * sizeof *b.loop);
+		l->take.block[l->take.nblock++] = b;
+	}
+	for (int i = 0; i < r->npeer; i++) {
+		if (r->peer[i] == c->rank)
+			continue;
+		Peer *p = &l->peer[l->npeer++];
+		p->rank = r->peer[i];
+		int code = open_send(c, r, p);
+		if (code)
+			return code;
+		for (int k = 0; k < r->nblock; k++)
+			if (r->block[k].rank == p->rank)
+				packed(&l->take.block[k], true, r->elem, &p->in);
+	}
+	return 0;
+}
+
+int rt_mpi_open(Ctx *c, Mpi *m)
+{
+	m->line = calloc((size_t)c->program->nmove + 1, sizeof *m->line);
+	if (!m->line)
+		return no_memory(c);
+	for (int i = 0; i < c->program->nmove; i++) {
+		int code = open_line(c, &c->route[i], &m->line[i]);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+void rt_mpi_close(const Ctx *c, Mpi *m)
+{
+	for (int i = 0; m->line && i < c->program->nmove; i++) {
+		Line *l = &m->line[i];
+		for (int k = 0; k < l->npeer; k++)
+			rt_route_close(&l->peer[k].pack);
+		for (int k = 0; l->peer && k < l->take.nblock; k++)
+			free(l->take.block[k].loop);
+		if (l->peer)
+			free(l->take.block);
+		free(l->peer);
+	}
+	free(m->line);
+	free(m->out);
+	free(m->in);
+	free(m->request);
+	free(m->whom);
+}
+
+/* ---- transfers ---- */
+
+/* Room for messages: as much as the largest bucket needs, from the first step on. */
+static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
+{
+	if (want <= *have)
+		return 0;
+	free(*at);
+	*at = malloc(want);
+	*have = *at ? want : 0;
+	return *at ? 0 : no_memory(c);
+}
+
+static size_t lines(size_t bytes)
+{
+	return (bytes + RT_LINE - 1) / RT_LINE * RT_LINE;
+}
+
+static const void *own(void *arg, int rank)
+{
+	(void)rank;
+	return arg;
+}
+
+static const void *source(void *arg, int rank)
+{
+	const Mpi *m = arg;
+	if (rank == m->rank)
+		return m->x;
+	for (int i = 0; i < m->now->npeer; i++)
+		if (m->now->peer[i].rank == rank)
+			return m->from[i];
+	return NULL;
+}
+
+/* Bytes of all messages of a bucket that are sent, or received. */
+static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
+{
+	size_t sum = 0;
+	for (int i = 0; i < j->n; i++)
+		for (int k = 0; k < m->line[j->move[i]].npeer; k++) {
+			const Peer *p = &m->line[j->move[i]].peer[k];
+			sum += lines(sends ? p->out : p->in);
+		}
+	return sum;
+}
+
+/* Any transfers.
+ *
+ *             rank 0              rank 1
+ *   x         a a a a             b b b b
+ *   pack          [a a]           [b b]
+ *   messages          \___________/  ___________
+ *             [b b] __/           \__[a a]
+ *   y         a a b b             a a b b           in the order of terms
+ *
+ * Of a bucket all values for one peer are one message. */
+static const Peer *peer_of(const Mpi *m, int move, int rank)
+{
+	const Line *l = &m->line[move];
+	for (int i = 0; i < l->npeer; i++)
+		if (l->peer[i].rank == rank)
+			return &l->peer[i];
+	return NULL;
+}
+
+/* Who takes part in any of a bucket, which need not be the same for all: parts may be empty. */
+static int peers_of(const Mpi *m, const RtJob *j, int *rank)
+{
+	int n = 0;
+	for (int i = 0; i < j->n; i++)
+		for (int k = 0; k < m->line[j->move[i]].npeer; k++) {
+			int who = m->line[j->move[i]].peer[k].rank, at = 0;
+			while (at < n && rank[at] != who)
+				at++;
+			if (at == n)
+				rank[n++] = who;
+		}
+	return n;
+}
+
+/* What one peer sends of one value. */
+static size_t comes(const Mpi *m, int move, int rank)
+{
+	const Peer *p = peer_of(m, move, rank);
+	return p ? lines(p->in) : 0;
+}
+
+static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
+{
+	int who[c->nrank], n = peers_of(m, j, who), code = room(c, &m->out, &m->out_room, all_bytes(m, j, true));
+	code = code ? code : room(c, &m->in, &m->in_room, all_bytes(m, j, false));
+	unsigned char *in = m->in, *out = m->out;
+	for (int k = 0; k < n && !code; k++) {
+		size_t bytes = 0;
+		for (int i = 0; i < j->n; i++)
+			bytes += comes(m, j->move[i], who[k]);
+		code = rt_mpi_post(c, m, false, in, bytes, who[k]);
+		in += bytes;
+	}
+	for (int k = 0; k < n && !code; k++) {
+		unsigned char *begin = out;
+		for (int i = 0; i < j->n; i++) {
+			const Peer *p = peer_of(m, j->move[i], who[k]);
+			if (!p || !p->out)
+				continue;
+			rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
+			out += lines(p->out);
+		}
+		code = rt_mpi_post(c, m, true, begin, (size_t)(out - begin), who[k]);
+	}
+	return code;
+}
+
+static void take_exchange(Ctx *c, Mpi *m, const RtJob *j)
+{
+	int who[c->nrank], n = peers_of(m, j, who);
+	const unsigned char *from[c->nrank], *of[c->nrank], *in = m->in;
+	for (int k = 0; k < n; k++) {
+		from[k] = in;
+		for (int i = 0; i < j->n; i++)
+			in += comes(m, j->move[i], who[k]);
+	}
+	m->from = of;
+	for (int i = 0; i < j->n; i++) {
+		m->now = &m->line[j->move[i]];
+		m->x = j->x[i];
+		for (int k = 0; k < n; k++)
+			if (peer_of(m, j->move[i], who[k]))
+				of[peer_of(m, j->move[i], who[k]) - m->now->peer] = from[k];
+		rt_route_take(c, &m->now->take, j->y[i], source, m);
+		for (int k = 0; k < n; k++)
+			from[k] += comes(m, j->move[i], who[k]);
+	}
+	m->from = NULL;
+}
+
+static int exchange(Ctx *c, Mpi *m, RtJob *j, bool wait)
+{
+	int code = j->phase ? 0 : post_exchange(c, m, j);
+	j->phase = 1;
+	code = code ? code : rt_mpi_passed(c, m, wait);
+	if (!code)
+		take_exchange(c, m, j);
+	return code;
+}
+
+/* A chunk of an all-reduce; where the share of term i begins, and what has come of it. */
+typedef struct Chunk { const RtJob *j; const RtRoute *r; size_t lo, len; unsigned char *in; size_t stride; } Chunk;
+
+static size_t share(const Chunk *k, int i)
+{
+	return i == k->r->nterm ? k->lo + k->len : k->lo + k->len * (size_t)i / (size_t)k->r->nterm / RT_LINE * RT_LINE;
+}
+
+static const void *term(void *arg, int i, const RtSpan *s)
+{
+	const Chunk *k = arg;
+	return i == k->r->me ? (const unsigned char *)k->j->x[s->i] + s->from : k->in + (size_t)i * k->stride + s->at;
+}
+
+static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
+{
+	const RtRoute *r = &c->route[j->move[0]];
+	size_t all = rt_bucket_bytes(c, j), most = all < CHUNK ? all : CHUNK;
+	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK, .stride = lines(most / (size_t)r->nterm + RT_LINE) };
+	if (all <= FEW)
+		k.stride = lines(all);
+	k.in = m->in;
+	return k;
+}
+
+/* A few bytes: everybody gets all terms. */
+static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
+{
+	const RtRoute *r = &c->route[j->move[0]];
+	int code = 0;
+	if (!j->phase++) {
+		code = room(c, &m->out, &m->out_room, bytes);
+		code = code ? code : room(c, &m->in, &m->in_room, bytes * (size_t)r->nterm);
+		for (int i = 0; i < r->nterm && !code; i++)
+			if (i != r->me)
+				code = rt_mpi_post(c, m, false, m->in + (size_t)i * bytes, bytes, r->term[i]);
+		const void *x = code ? NULL : rt_bucket_get(c, j, 0, bytes, m->out);
+		for (int i = 0; i < r->nterm && !code; i++)
+			if (i != r->me)
+				code = rt_mpi_post(c, m, true, x, bytes, r->term[i]);
+	}
+	code = code ? code : rt_mpi_passed(c, m, wait);
+	if (!code) {
+		Chunk k = chunk_of(c, m, j);
+		rt_bucket_sum(c, j, 0, bytes, term, &k, NULL);
+	}
+	return code;
+}
+
+/* An all-reduce, chunk by chunk: each rank gets all terms of its share, sums them, and sends the sum to all.  y may lie on x.
+ *
+ *             rank 0      rank 1      rank 2
+ *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
+ *   get       a0 a1 a2    b0 b1 b2    c0 c1 c2
+ *   sum       A  .  .     .  B  .     .  .  C       A = a0 + a1 + a2
+ *   send      A  B  C     A  B  C     A  B  C
+ */
+static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
+{
+	int me = k->r->me, code = 0;
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = rt_mpi_post(c, m, false, k->in + (size_t)i * k->stride, share(k, me + 1) - share(k, me), k->r->term[i]);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = rt_mpi_post(c, m, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1), m->out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
+	return code;
+}
+
+/* Sums lie in the results, or, where several values share the chunk, in the room of terms until all have come. */
+static unsigned char *place(Ctx *c, const Chunk *k, int i, unsigned char *room)
+{
+	unsigned char *y;
+	return rt_bucket_whole(c, k->j, share(k, i), share(k, i + 1), &y) ? y : room + (size_t)i * k->stride;
+}
+
+static int post_sums(Ctx *c, Mpi *m, Chunk *k)
+{
+	int me = k->r->me, code = 0;
+	unsigned char *sum = place(c, k, me, m->out);
+	rt_bucket_sum(c, k->j, share(k, me), share(k, me + 1), term, k, sum);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = rt_mpi_post(c, m, false, place(c, k, i, m->in), share(k, i + 1) - share(k, i), k->r->term[i]);
+	for (int i = 0; i < k->r->nterm && !code; i++)
+		if (i != me)
+			code = rt_mpi_post(c, m, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
+	return code;
+}
+
+static void put_sums(Ctx *c, Mpi *m, const Chunk *k)
+{
+	for (int i = 0; i < k->r->nterm; i++) {
+		unsigned char *room = i == k->r->me ? m->out : m->in, *at = place(c, k, i, room);
+		if (at == room + (size_t)i * k->stride)
+			rt_bucket_put(c, k->j, share(k, i), share(k, i + 1), at);
+	}
+}
+
+static int all_reduce(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
+{
+	Chunk k = chunk_of(c, m, j);
+	int code = room(c, &m->out, &m->out_room, k.stride * (size_t)k.r->nterm);
+	code = code ? code : room(c, &m->in, &m->in_room, k.stride * (size_t)k.r->nterm);
+	while (j->done < bytes && !code) {
+		k = chunk_of(c, m, j);
+		if (j->phase == 0) {
+			code = post_terms(c, m, &k);
+			j->phase = 1;
+		}
+		code = code ? code : rt_mpi_passed(c, m, wait);
+		if (!code && j->phase == 1) {
+			code = post_sums(c, m, &k);
+			j->phase = 2;
+			code = code ? code : rt_mpi_passed(c, m, wait);
+		}
+		if (code)
+			return code;
+		put_sums(c, m, &k);
+		j->phase = 0;
+		j->done += k.len;
+	}
+	return code;
+}
+
+int rt_mpi_advance(Ctx *c, RtJob *j, bool wait)
+{
+	Mpi *m = c->comm->state;
+	const RtRoute *r = &c->route[j->move[0]];
+	if (rt_bucket_alone(c, j))
+		return 0;
+	if (!r->nterm)
+		return exchange(c, m, j, wait);
+	size_t bytes = rt_bucket_bytes(c, j);
+	return bytes <= FEW ? sum_few(c, m, j, bytes, wait) : all_reduce(c, m, j, bytes, wait);
+}
