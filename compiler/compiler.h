@@ -493,6 +493,7 @@ typedef struct Print {
 	Slot **take, **make;            /* of the node's operands and results; NULL: left out, or not read at run time */
 	int rank;                       /* of the role: any has the same shapes */
 	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
+	Node *whole;                    /* n of all ranks together: n itself may be as this rank runs it, with types of its parts */
 } Print;
 enum {
 	KERNEL_SEVERAL = true,          /* call prints statements that set `code`, not one expression */

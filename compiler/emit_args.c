@@ -229,10 +229,10 @@ int64_t emit_const(const Node *n, int i, int64_t otherwise)
 int64_t emit_chunks(const Print *p, const char *file)
 {
 	int operand, axis;
-	int64_t n = chunks_of(p->n, p->e->tree.arena, &operand, &axis);
+	int64_t n = chunks_of(p->whole, p->e->tree.arena, &operand, &axis);
 	if (n > 1) {
 		Shape x = emit_in(p, operand);
-		n = n * x.d[axis] / p->n->in[operand]->type->dim[axis];
+		n = n * x.d[axis] / p->whole->in[operand]->type->dim[axis];
 	}
 	if (n > 1)
 		emit_file(p->e, file);

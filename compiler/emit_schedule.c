@@ -164,7 +164,7 @@ static const char *body_of(Sched *s, const Action *a)
 	Emit *e = s->e;
 	Text t = { 0 };
 	Slot *room[1] = { NULL };
-	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL };
+	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL, NULL };
 	bool transfer = a->n && emit_boxing(a->n);
 	const KernelPair *two = a->mate ? emit_pair(a->mate, a->n) : NULL;
 	const Kernel *k = a->n && !transfer && !two ? emit_kernel(a->host ? a->host : a->n) : NULL;
@@ -174,6 +174,7 @@ static const char *body_of(Sched *s, const Action *a)
 		p.make = room;
 		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
 	}
+	p.whole = p.n;
 	if (k && (p.n->row->fit || p.n->row->place))
 		p.n = own_node(s, p.n);
 	bool several = k && (k->how & KERNEL_SEVERAL), rounds = false;
@@ -191,7 +192,7 @@ static const char *body_of(Sched *s, const Action *a)
 	if (transfer)
 		emit_transfer(&p);
 	if (two) {
-		p.n = a->mate;
+		p.n = p.whole = a->mate;
 		two->call(&p);
 		emit_file(e, two->file);
 	}

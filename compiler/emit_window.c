@@ -86,18 +86,20 @@ static void print_conv(const Print *p, bool nd)
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
 	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
-	int64_t chunks = gw && !nd ? emit_chunks(p, "conv_tree") : 1;
+	int operand, axis;
+	bool tree = gw && !nd && chunks_of(p->whole, p->e->tree.arena, &operand, &axis) > 1;
+	int64_t chunks = tree ? emit_chunks(p, "conv_fast") : 1;
 	Window v;
 	if (!nd && !window_read(p->n, x.rank - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
-		if (chunks > 1)
+		if (tree)
 			emit_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
 		emit_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
 	}
-	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), chunks > 1 ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
+	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
 	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
-	if (chunks > 1)
+	if (tree)                               /* also for one chunk: it goes the way of those of other ranks */
 		emit_sizes(p, chunks);
 	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
 }

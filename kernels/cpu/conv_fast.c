@@ -12,10 +12,9 @@
  *
  * Windows of 3 x 3 with step 1 have a faster way (winograd.h).  Groups of one channel have nothing to multiply: they go plane by
  * plane. */
-#include "gemm.h"
 #include "isa.h"
-#include "lay.h"
 #include "winograd.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -250,25 +249,51 @@ static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_
 	pack_rows(d->v.isa, to, d->g, d->gimage, d->gplane, d->v.pixels, at, count, width, from, len);
 }
 
+/* Part of a row of pixels: n of them, from k `at` on, and where they begin for place 0 of channel 0. */
+typedef struct Run { int64_t at, x, n; } Run;
+
+static int runs_of(const Conv *v, Run *run, int64_t from, int64_t len)
+{
+	int nrun = 0;
+	for (int64_t k = 0; k < len; k += run[nrun++].n) {
+		int64_t image = (from + k) / v->pixels, p = (from + k) % v->pixels;
+		run[nrun] = (Run){ k, image * v->ximage + p / v->cols * v->xrow + p % v->cols, least(len - k, v->cols - p % v->cols) };
+	}
+	return nrun;
+}
+
+enum { RUN = 16 };                                      /* numbers that are copied together, as in pack_width */
+
+static void copy_runs(float *to, const float *x, const Run *run, int nrun, const float *end)
+{
+	const Run *last = &run[nrun - 1];
+	if (end - x >= last->x + last->n + RUN)
+		for (int i = 0; i < nrun; i++)
+			for (int64_t k = 0; k < run[i].n; k += RUN)
+				memcpy(to + run[i].at + k, x + run[i].x + k, RUN * sizeof *to);
+	else
+		for (int i = 0; i < nrun; i++)
+			memcpy(to + run[i].at, x + run[i].x, (size_t)run[i].n * sizeof *to);
+}
+
 static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
 {
 	const Conv *v = &((const Grad *)arg)->v;
-	float rows[GEMM_WIDTH * GEMM_K];
+	enum { SOME = 8 };                              /* rows that are turned together: more would only be more stack, which the plan counts */
+	float rows[SOME * GEMM_K + RUN];
+	Run run[GEMM_K];
 	(void)batch;
 	if (v->nk == 1 && v->xrow == v->cols) {
 		pack_rows(v->isa, to, v->x + v->off[0], v->ximage, v->xplane, v->pixels, at, count, width, from, len);
 		return;
 	}
 	rows[0] = 0;
-	for (int64_t j = 0; j < count; j++) {
-		const float *x = v->x + (at + j) / v->nk * v->xplane + v->off[(at + j) % v->nk];
-		for (int64_t k = 0; k < len;) {
-			int64_t image = (from + k) / v->pixels, p = (from + k) % v->pixels, n = least(len - k, v->cols - p % v->cols);
-			memcpy(rows + j * GEMM_K + k, x + image * v->ximage + p / v->cols * v->xrow + p % v->cols, (size_t)n * sizeof *rows);
-			k += n;
-		}
+	int nrun = runs_of(v, run, from, len);
+	for (int64_t j = 0; nrun && j < count; j++) {
+		copy_runs(rows + j % SOME * GEMM_K, v->x + (at + j) / v->nk * v->xplane + v->off[(at + j) % v->nk], run, nrun, v->end);
+		if (j % SOME == SOME - 1 || j + 1 == count)
+			gemm_turn(v->isa, to + j / SOME * SOME, rows, GEMM_K, j % SOME + 1, width, len);
 	}
-	gemm_turn(v->isa, to, rows, GEMM_K, count, width, len);
 	for (int64_t k = 0; k < len && count < width; k++)
 		for (int64_t j = count; j < width; j++)
 			to[k * width + j] = 0;
@@ -558,8 +583,8 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	return 0;
 }
 
-/* One group of n images; added to w unless it is the first. */
-static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v, bool first)
+/* One group of n images; added to w unless it is the first.  chunks: of the images; 0: they are summed in order. */
+static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v, bool first, int64_t chunks)
 {
 	int64_t *off, *at, nout = v->out[0] * v->out[1], nk = v->k[0] * v->k[1];
 	float *planes = tables(c, nk, &off, &at);
@@ -568,7 +593,7 @@ static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t gro
 	find_places(v, &l, off);
 	lay_out(c, &d.v, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
 	gemm_run(c, &(Gemm){ .batch = 1, .m = cout, .n = cin * nk, .k = n * nout, .a = { .pack = pack_g, .arg = &d }, .b = { .pack = pack_places, .arg = &d }, .y = w,
-		.yrow = cin * nk, .add = !first });
+		.yrow = cin * nk, .add = !first, .chunks = chunks, .cut = chunks ? k_cut_tree(cout, cin * nk, n * nout, chunks) : (KCut){ 0 } });
 }
 
 int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
@@ -586,8 +611,28 @@ int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t 
 		} else {
 			for (int64_t i = 0; i < batch; i += some)
 				grad_w(c, w + k * cout * cin * nk, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout, groups, least(some, batch - i), cin, cout, &v,
-				       i == 0);
+				       i == 0, 0);
 		}
 	}
 	return 0;
+}
+
+/* In chunks of images (tree.h, gemm_tree.h). */
+int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v, int64_t chunks)
+{
+	int64_t some = batch / chunks, nw = cout * cin * v.k[0] * v.k[1], nx = cin * v.in[0] * v.in[1], ng = cout * v.out[0] * v.out[1];
+	int code = 0;
+	if (k_conv_at_once(&v, batch, groups, cin, cout, chunks)) {
+		for (int64_t k = 0; k < groups; k++)
+			grad_w(c, w + k * nw, x + k * nx, g + k * ng, groups, batch, cin, cout, &v, true, chunks);
+		return 0;
+	}
+	/* What waits lies behind the scratch of one chunk. */
+	float *room = (float *)(void *)(c->shared + k_work_behind(k_work_conv(K_CONV_GRAD_W, &v, some, groups, cin, cout)));
+	for (int64_t k = 0; k < chunks && !code; k++) {
+		float *to = tree_place(w, room, groups * nw, k, chunks);
+		code = k_conv_grad_w_f32(c, to, x + k * some * groups * nx, g + k * some * groups * ng, some, groups, cin, cout, v);
+		tree_join(to, room, groups * nw, k);
+	}
+	return code;
 }

@@ -66,12 +66,12 @@ static inline int64_t gemm_bytes(KCut cut, int64_t n, int64_t k)
 
 /* How k is walked when it has chunks.  A block, packed at once, is `each` chunks, or one of `parts` of a chunk; `blocks` of them in all.  Sums of
  * whole chunks wait in `waits` copies of a block of y until their neighbours are there. */
-enum { GEMM_LEVELS = 8, GEMM_DEEP = 384 };
+enum { GEMM_LEVELS = 8 };
 typedef struct GemmDeep { int64_t chunk, each, parts, len, blocks; int levels, waits; } GemmDeep;
 static inline GemmDeep gemm_deep(int64_t k, int64_t chunks)
 {
 	GemmDeep d = { .chunk = k / chunks, .each = 1, .parts = 1 };
-	while (2 * d.each <= chunks && 2 * d.each * d.chunk <= GEMM_DEEP && 2 * d.each <= 1 << GEMM_LEVELS)
+	while (2 * d.each <= chunks && 2 * d.each * d.chunk <= GEMM_K && 2 * d.each <= 1 << GEMM_LEVELS)
 		d.each *= 2;
 	if (d.chunk > GEMM_K)                   /* cut as the k of a product without chunks is, for a rank may have one chunk alone */
 		d.parts = (d.chunk + GEMM_K - 1) / GEMM_K;

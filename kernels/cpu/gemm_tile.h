@@ -39,17 +39,17 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 		}
 }
 
-/* One element of k. */
-INLINE TARGET void NAME(one)(int rows, V (*sum)[NV], const float *a, const float *b, float *keep)
+/* One element of k, for so many rows and vectors. */
+INLINE TARGET void NAME(one)(int rows, int wide, V (*sum)[NV], const float *a, const float *b, float *keep)
 {
 	V row[NV];
-	UNROLL for (int j = 0; j < NV; j++)
+	UNROLL for (int j = 0; j < wide; j++)
 		row[j] = LOAD(b + j * LANES);
-	UNROLL for (int j = 0; j < NV && keep; j++)
+	UNROLL for (int j = 0; j < wide && keep; j++)
 		STORE(keep + j * LANES, row[j]);
 	UNROLL for (int i = 0; i < rows; i++) {
 		V f = SPREAD(a + i);
-		UNROLL for (int j = 0; j < NV; j++)
+		UNROLL for (int j = 0; j < wide; j++)
 			sum[i][j] = FMA(f, row[j], sum[i][j]);
 	}
 }
@@ -70,7 +70,7 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 			UNROLL for (int j = 0; j < NV; j++)
 				sum[i][j] = ZERO();
 		for (int64_t p = 0; p < len; p++) {
-			NAME(one)(rows, sum, a, b, keep);
+			NAME(one)(rows, NV, sum, a, b, keep);
 			a += rows;
 			b += bs;
 			keep = keep ? keep + NV * LANES : NULL;
@@ -95,74 +95,93 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* Half of the rows of a tile; b is packed.  Two chunks are summed at a time, so that both sums meet in registers.  Chunks may be as short as one:
- * loops that take several elements at a time cost more than they save there, and nothing where chunks are long. */
-enum { NAME(HALF) = MR / 2 };
-typedef struct NAME(Half) { const float *a, *b; int64_t len; } NAME(Half);
+/* A part of a tile, half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; beside them wait a sum of two chunks
+ * and one of four.  Of 32 registers four sums of 7 rows and one vector take 28, and none of 8 chunks is ever stored, for a store costs more than
+ * reading b twice.  Of 16 registers one vector would leave more to load than to multiply, so what waits is stored.  Chunks may be as short as one: loops
+ * that take several elements at a time cost more than they save there, and nothing where chunks are long. */
+enum { NAME(HALF) = MR / 2, NAME(WIDE) = LANES == 16 ? 1 : NV };
+#if LANES == 16 || !defined(__clang__)
+enum { NAME(MOST) = 8 };                /* chunks that are combined without counting */
+#else
+enum { NAME(MOST) = 2 };                /* of 16 registers clang leaves most to sums that wait, and stores those that it makes: twice the time */
+#endif
+typedef struct NAME(Part) { const float *a, *b; int64_t bs, len; } NAME(Part);
+typedef V NAME(Sums)[NAME(HALF)][NV];
 
-INLINE TARGET void NAME(two)(NAME(Half) *h, V (*sum)[NV])
+/* sum = earlier + sum */
+INLINE TARGET void NAME(join)(V (*earlier)[NV], V (*sum)[NV])
 {
-	enum { ROW = NV * LANES };
-	V other[NAME(HALF)][NV];
-	const float *a = h->a, *b = h->b, *a2 = a + h->len * MR, *b2 = b + h->len * ROW;
-	int64_t p = h->len;
 	UNROLL for (int i = 0; i < NAME(HALF); i++)
-		UNROLL for (int j = 0; j < NV; j++)
-			sum[i][j] = other[i][j] = ZERO();
-	for (; p > 0; p--, a += MR, a2 += MR, b += ROW, b2 += ROW) {
-		NAME(one)(NAME(HALF), sum, a, b, NULL);
-		NAME(one)(NAME(HALF), other, a2, b2, NULL);
-	}
-	h->a = a2, h->b = b2;
-	UNROLL for (int i = 0; i < NAME(HALF); i++)
-		UNROLL for (int j = 0; j < NV; j++)
-			sum[i][j] = ADD(sum[i][j], other[i][j]);
+		UNROLL for (int j = 0; j < NAME(WIDE); j++)
+			sum[i][j] = ADD(earlier[i][j], sum[i][j]);
 }
 
-INLINE TARGET void NAME(four)(NAME(Half) *h, V (*sum)[NV])
+INLINE TARGET void NAME(two)(NAME(Part) *h, V (*sum)[NV])
 {
-	V under[NAME(HALF)][NV];
-	NAME(two)(h, under);
-	NAME(two)(h, sum);
+	NAME(Sums) first;
+	const float *a = h->a, *b = h->b, *a2 = a + h->len * MR, *b2 = b + h->len * h->bs;
 	UNROLL for (int i = 0; i < NAME(HALF); i++)
-		UNROLL for (int j = 0; j < NV; j++)
-			sum[i][j] = ADD(under[i][j], sum[i][j]);
+		UNROLL for (int j = 0; j < NAME(WIDE); j++)
+			first[i][j] = sum[i][j] = ZERO();
+	for (int64_t p = h->len; p > 0; p--, a += MR, a2 += MR, b += h->bs, b2 += h->bs) {
+		NAME(one)(NAME(HALF), NAME(WIDE), first, a, b, NULL);
+		NAME(one)(NAME(HALF), NAME(WIDE), sum, a2, b2, NULL);
+	}
+	h->a = a2, h->b = b2;
+	NAME(join)(first, sum);
+}
+
+INLINE TARGET void NAME(four)(NAME(Part) *h, V (*sum)[NV])
+{
+	NAME(Sums) first;
+	NAME(two)(h, first);
+	NAME(two)(h, sum);
+	NAME(join)(first, sum);
+}
+
+INLINE TARGET void NAME(eight)(NAME(Part) *h, V (*sum)[NV])
+{
+	NAME(Sums) first;
+	NAME(four)(h, first);
+	NAME(four)(h, sum);
+	NAME(join)(first, sum);
 }
 
 /* All chunks of the block, `each` at a time. */
-INLINE TARGET void NAME(half)(int each, NAME(Half) h, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+INLINE TARGET void NAME(part)(int each, NAME(Part) h, const GemmTree *t, int64_t at, float *y, int64_t yrow)
 {
-	V sum[NAME(HALF)][NV], under[GEMM_LEVELS][NAME(HALF)][NV];
+	NAME(Sums) sum, under[GEMM_LEVELS];
 	for (int64_t c = 0, n = t->chunks / each;; c++) {
-		if (each == 4)
+		if (each == 8)
+			NAME(eight)(&h, sum);
+		else if (each == 4)
 			NAME(four)(&h, sum);
 		else
 			NAME(two)(&h, sum);
 		int l = 0;
 		for (; c >> l & 1; l++)
-			UNROLL for (int i = 0; i < NAME(HALF); i++)
-				UNROLL for (int j = 0; j < NV; j++)
-					sum[i][j] = ADD(under[l][i][j], sum[i][j]);
+			NAME(join)(under[l], sum);
 		if (c + 1 == n)
 			break;
 		UNROLL for (int i = 0; i < NAME(HALF); i++)
-			UNROLL for (int j = 0; j < NV; j++)
+			UNROLL for (int j = 0; j < NAME(WIDE); j++)
 				under[l][i][j] = sum[i][j];
 	}
 	for (int k = 0; k < t->nadd; k++)
 		UNROLL for (int i = 0; i < NAME(HALF); i++)
-			UNROLL for (int j = 0; j < NV; j++)
+			UNROLL for (int j = 0; j < NAME(WIDE); j++)
 				sum[i][j] = ADD(LOAD(t->add[k] + at + i * t->row + j * LANES), sum[i][j]);
 	UNROLL for (int i = 0; i < NAME(HALF); i++)
-		UNROLL for (int j = 0; j < NV; j++)
+		UNROLL for (int j = 0; j < NAME(WIDE); j++)
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A tile of MR rows, half by half. */
-INLINE TARGET void NAME(halves)(int each, const float *a, const float *b, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+/* A tile of MR rows, part by part: those of the same columns after each other, for these are near then. */
+INLINE TARGET void NAME(parts)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow)
 {
-	for (int64_t i = 0; i < MR; i += NAME(HALF))
-		NAME(half)(each, (NAME(Half)){ a + i, b, t->len }, t, at + i * t->row, y + i * yrow, yrow);
+	for (int64_t j = 0; j < NV * LANES; j += NAME(WIDE) * LANES)
+		for (int64_t i = 0; i < MR; i += NAME(HALF))
+			NAME(part)(each, (NAME(Part)){ a + i, b + j, bs, t->len }, t, at + i * t->row + j, y + i * yrow + j, yrow);
 }
 
 #define ROWS(n) \
@@ -212,21 +231,23 @@ static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *
 {
 	for (; tiles > 0; tiles--, a += MR * t->chunks * t->len, y += MR * yrow, at += MR * t->row) {
 		ask(next);
-		if (t->chunks == 1 || bs != NV * LANES) {
+		if (t->chunks == 1) {
 			NAME(tree)(MR, a, b, bs, t, at, y, yrow, NULL);
 			continue;
 		}
-		UNROLL for (int i = 0; i < MR; i++)     /* of the tile below: half of one is too soon to need it */
+		UNROLL for (int i = 0; i < MR; i++)     /* of the tile below: a part of one is too soon to need it */
 			UNROLL for (int j = 0; j < NV * LANES; j += 16)
 				__builtin_prefetch(y + (MR + i) * yrow + j, 1, 3);
 		for (int n = 0; n < t->nadd; n++)
 			UNROLL for (int i = 0; i < MR; i++)
 				UNROLL for (int j = 0; j < NV * LANES; j += 16)
 					__builtin_prefetch(t->add[n] + at + (MR + i) * t->row + j, 0, 3);
-		if (t->chunks >= 4)
-			NAME(halves)(4, a, b, t, at, y, yrow);
+		if (t->chunks >= NAME(MOST))
+			NAME(parts)(NAME(MOST), a, b, bs, t, at, y, yrow);
+		else if (t->chunks >= 4)
+			NAME(parts)(4, a, b, bs, t, at, y, yrow);
 		else
-			NAME(halves)(2, a, b, t, at, y, yrow);
+			NAME(parts)(2, a, b, bs, t, at, y, yrow);
 	}
 }
 

@@ -5,9 +5,9 @@
  *
  *        (0 + 1) + (2 + 3)            sums that wait: after chunk 0 one, after 1 one (of both), after 2 two, after 3 none
  *
- * A sum that waits is a copy of the tile.  Chunks of one block of k wait in a few cache lines beside the tile, so they cost a load and
- * a store of it each and never reach memory; those of several blocks wait in scratch, in copies of the block of y that is being
- * made.  Which copy: the number of a block of k (or of a long chunk) in binary says which levels are taken, as when counting. */
+ * A sum that waits is a copy of the tile.  Chunks of one block of k wait in registers as far as they fit, else in a few cache lines beside
+ * the tile, and never reach memory; those of several blocks wait in scratch, in copies of the block of y that is being made.  Which copy: the
+ * number of a block of k (or of a long chunk) in binary says which levels are taken, as when counting. */
 
 /* Block i of k: where it begins, and how long it is. */
 static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)

@@ -91,11 +91,11 @@ static inline int64_t lay_images(const KWindow *v, int64_t batch)
 
 enum { LAY_BEYOND = 64 };                               /* numbers behind planes that may be read */
 
-/* Bytes of scratch. */
-static inline int64_t lay_bytes_x(const KWindow *v, int64_t batch, int64_t cin)
+/* Bytes of scratch, by images that are laid out together. */
+static inline int64_t lay_bytes_x(const KWindow *v, int64_t images, int64_t cin)
 {
 	Lay l = lay_of_x(v);
-	return 16 * v->k[0] * v->k[1] + (l.plain ? 0 : 4 * (lay_images(v, batch) * cin * l.all + LAY_BEYOND));
+	return 16 * v->k[0] * v->k[1] + (l.plain ? 0 : 4 * (images * cin * l.all + LAY_BEYOND));
 }
 
 static inline int64_t lay_bytes_g(const KWindow *v, int64_t batch, int64_t cin, int64_t cout)

@@ -41,10 +41,6 @@ static inline KCut k_cut_tree(int64_t m, int64_t n, int64_t k, int64_t chunks)
 	KCut c = k_cut(m, n, k);
 	GemmDeep d = gemm_deep(k, chunks);
 	int64_t most = c.cols ? SUMS / (1 + d.waits) / c.cols : m;
-	if (d.len > GEMM_K) {                   /* as much of a stays near */
-		int64_t rows = GEMM_ROWS * GEMM_K / d.len - 14, many = (m + rows - 1) / rows;
-		c.rows = (m + many - 1) / many;
-	}
 	if (m > most && d.blocks > 1) {
 		int64_t turns = (m + most - 1) / most;
 		c.pass = (m + turns - 1) / turns;
@@ -65,7 +61,7 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 	if (lay_none(groups, cin, cout))
 		return (KWork){ 0, 0 };
 	if (!winograd_fits(v, cin, cout))
-		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout) : lay_bytes_x(v, batch, cin), GEMM_WORK };
+		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout) : lay_bytes_x(v, lay_images(v, batch), cin), GEMM_WORK };
 	bool gx = way == K_CONV_GRAD_X, gw = way == K_CONV_GRAD_W;
 	int64_t apart = gx ? winograd_apart(batch, v->in[0], v->in[1]) : winograd_apart(batch, v->out[0], v->out[1]), each = winograd_each(apart);
 	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
@@ -82,8 +78,20 @@ static inline int64_t k_work_behind(KWork w)
 	return (w.shared + 63) / 64 * 64;
 }
 
+/* The gradient of the weight of a convolution: chunks of few pixels are one product, whose k has chunks.  Winograd's way would transform a whole
+ * weight for each of them, and every chunk for itself would go through memory: of 512 x 512 weights and images of 7 x 7, 65 ms became 20.
+ * How many chunks a rank has says nothing here, for all ranks go one way. */
+static inline bool k_conv_at_once(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout, int64_t chunks)
+{
+	return !lay_none(groups, cin, cout) && batch / chunks * v->out[0] * v->out[1] <= GEMM_K;
+}
+
 static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout, int64_t chunks)
 {
+	if (k_conv_at_once(v, batch, groups, cin, cout, chunks)) {
+		int64_t n = cin * v->k[0] * v->k[1], k = batch * v->out[0] * v->out[1];
+		return (KWork){ lay_bytes_x(v, batch, cin), gemm_tree_bytes(k_cut_tree(cout, n, k, chunks), n, k, chunks) };
+	}
 	KWork w = k_work_conv(K_CONV_GRAD_W, v, batch / chunks, groups, cin, cout);
 	return (KWork){ k_work_behind(w) + k_work_tree(groups * cout * cin * v->k[0] * v->k[1], chunks).shared, w.each };
 }

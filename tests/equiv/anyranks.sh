@@ -103,7 +103,7 @@ heads() { # entries of weights and of inputs for the axes of the mesh before tha
 	echo "@pin(\"*.up.w\", sbp: [${1}S(1)])"
 }
 if one gpt 8 --deterministic=any-ranks; then
-	data 4 $(more 2 8)
+	data 8 $(more 2 4)      # a sample for each: the next axis may not be cut in its place
 	for n in 2 $(more 4); do plan tensor $n "$(heads '' '')"; done
 	zero3 8 $(more 2 4)
 	plan mixed '2, 2' "$(heads 'B, ' 'S(0), ')"
@@ -116,8 +116,8 @@ if one gpt 8 --deterministic=any-ranks; then
 	fi
 fi
 kept='"*.w", "*.b"' inputs='"image", "label"'
-if one cnn 8 --deterministic=any-ranks; then
-	data 2 $(more 4 8)
+if one cnn 16 --deterministic=any-ranks; then       # chunks of two images; on 8 ranks one alone, which goes the way of several
+	data 8 $(more 2 4)
 	for n in 2 $(more 4); do plan tensor $n '@pin("image", sbp: [B])' '@pin("conv1.w", "conv1.b", sbp: [S(0)])' '@pin("conv2.w", sbp: [S(1)])'; done
 	zero3 4 $(more 2 8)
 	plan mixed '2, 2' '@pin("image", "label", sbp: [S(0), B])' '@pin("conv1.w", "conv1.b", sbp: [B, S(0)])'

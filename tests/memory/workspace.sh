@@ -19,11 +19,16 @@ model attention 'float[2, 300, 96] x' 'float[1, 1, 96] w @init(normal(0, 1))' \
 	'q = Mul(x, w)
   loss = ReduceMean<keepdims: int = 0>(Attention<q_num_heads: int = 3, kv_num_heads: int = 3>(q, q, q))'
 model loss 'float[333, 3] x, int64[333] y' 'float[3] w @init(normal(0, 1))' 'loss = SoftmaxCrossEntropyLoss(Mul(x, w), y)'
+model chunks 'float[16, 9, 7, 7] x' 'float[16, 9, 3, 3] v @init(normal(0, 1)), float[8, 16, 3, 3] w @init(normal(0, 1)), float[784, 50] u @init(normal(0, 1))' \
+	'c = Conv<pads: ints = [1, 1, 1, 1]>(x, v)
+  a = ReduceMean<keepdims: int = 0>(Conv<strides: ints = [2, 2]>(c, w))
+  b = ReduceMean<keepdims: int = 0>(MatMul(Flatten(c), u))
+  loss = Add(a, b)'
 model none 'float[8, 3] x' 'float[3] w @init(normal(0, 1))' 'loss = ReduceMean<keepdims: int = 0>(Mul(x, w))'
 size() { sed -n "s/.*WORK_$1 .*size_t)\([0-9]*\)).*/\1/p" tree/buffers.h; }
 build() { make -s -C tree STATIC= LOOPS= CFLAGS="$flags" >log 2>&1; }
 into_tree() { # model: what is equal in two trees is compiled once
-	"$SBPCC" "$1.ir" -o tree >log 2>&1 || return 1
+	"$SBPCC" "$1.ir" $([ "$1" != chunks ] || echo --deterministic=any-ranks) -o tree >log 2>&1 || return 1
 	build
 }
 stops() { # which: with 4 bytes less
@@ -32,7 +37,7 @@ stops() { # which: with 4 bytes less
 	sed -i "/WORK_$1/s/)$n)/)$((n - 4)))/" tree/buffers.h
 	build && ! tree/trainer --threads=1 >log 2>&1 && grep -q 'ERROR: AddressSanitizer' log
 }
-for m in none matmul conv winograd steps loss attention; do
+for m in none matmul conv winograd steps loss chunks attention; do
 	into_tree $m || { echo "not ok $m: $(head -n 2 log)" && continue; }
 	tree/trainer --threads=2 >log 2>&1 && echo "ok $m" || { echo "not ok $m: it takes more than $(size SHARED) and $(size EACH) bytes" && grep -m 4 ERROR log; }
 	case $m in

@@ -1,4 +1,4 @@
-/* Sums in chunks: what they make of all is, to the bit, the sum of what they make of both halves with half of the chunks, down to what the plain
+/* Sums in chunks: what they make of all is, to the bit, the sum of what they make of both halves with half of the chunks, down to what the
  * kernels make of one, on every instruction set and number of threads; and it is near what the plain kernels make of all. */
 #include "fast.h"
 #include "work.h"
@@ -186,29 +186,32 @@ static int sums(void)
 	return group("sums-in-chunks", bad);
 }
 
-/* k images of n x n, m channels to m + 1; with n = 12 and 8 channels by Winograd's way. */
+/* k images of n x n, m channels to m + 1, of one group or two (ta), every pixel or every second (tb).  Chunks of few pixels go another way than the
+ * plain kernel, also where there is one alone; with n = 12 and 8 channels they go Winograd's. */
 static void images(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
-	KWindow v = { { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { k->n, k->n }, { k->n, k->n } };
-	const float *x = k->a + from * k->m * k->n * k->n, *g = k->b + from * (k->m + 1) * k->n * k->n;
-	if (chunks > 1)
-		k_conv_grad_w_tree_f32(c, y, x, g, len, 1, k->m, k->m + 1, v, chunks);
+	int64_t step = k->tb ? 2 : 1, groups = k->ta ? 2 : 1, out = (k->n - 1) / step + 1;
+	KWindow v = { { 3, 3 }, { step, step }, { 1, 1 }, { 1, 1 }, { k->n, k->n }, { out, out } };
+	const float *x = k->a + from * groups * k->m * k->n * k->n, *g = k->b + from * groups * (k->m + 1) * out * out;
+	if (chunks == 1 && len == k->k)         /* all of them, not cut */
+		k_conv_grad_w_f32(c, y, x, g, len, groups, k->m, k->m + 1, v);
 	else
-		k_conv_grad_w_f32(c, y, x, g, len, 1, k->m, k->m + 1, v);
+		k_conv_grad_w_tree_f32(c, y, x, g, len, groups, k->m, k->m + 1, v, chunks);
 }
 
 static int convolutions(void)
 {
-	static const struct { int64_t m, n, k, chunks; } size[] = { { 2, 5, 8, 8 }, { 8, 12, 8, 4 }, { 3, 40, 4, 2 } };
+	static const struct { int64_t m, n, k, chunks; } size[] = { { 2, 5, 8, 8 }, { 8, 12, 8, 4 }, { 3, 40, 4, 2 }, { 9, 7, 16, 8 }, { 8, 16, 8, 8 }, { 40, 4, 32, 8 } };
 	int bad = 0;
-	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
-		Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks };
-		float *a = numbers(c.k * c.m * c.n * c.n, 9 + i), *b = numbers(c.k * (c.m + 1) * c.n * c.n, 90 + i);
-		c.a = a, c.b = b;
-		bad += try("weights of images", &c, images, c.m * (c.m + 1) * 9);
-		free(a);
-		free(b);
-	}
+	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
+		for (int t = 0; t < 4; t++) {
+			Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks, .ta = t & 1, .tb = t & 2 };
+			float *a = numbers(2 * c.k * c.m * c.n * c.n, 9 + i), *b = numbers(2 * c.k * (c.m + 1) * c.n * c.n, 90 + i);
+			c.a = a, c.b = b;
+			bad += try("weights of images", &c, images, (1 + c.ta) * c.m * (c.m + 1) * 9);
+			free(a);
+			free(b);
+		}
 	return group("convolutions-in-chunks", bad);
 }
 
