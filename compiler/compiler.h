@@ -543,6 +543,7 @@ const char *emit_init(const Value *, double *a, double *b);
 
 /* emit_values.c: the table of values. */
 void emit_number(Emit *);
+const char *emit_quoted(const char *escaped);                /* as a string of C: backslashes doubled */
 const char *emit_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
 void emit_values(Emit *);
 const char *emit_type_word(DType);                           /* "F32": RT_F32 */
@@ -589,5 +590,6 @@ bool *params_state(const Graph *);                            /* by value id: is
 
 /* explain.c */
 void explain(const Model *, const char *what);
+void explain_read(Model *, const char *what);                /* before any pass: whether an annotation may speak of it */
 
 #endif

@@ -199,9 +199,10 @@ const char *emit_comment(Arena *a, const char *name)
 
 const char *emit_from(Arena *a, const Node *n)
 {
-	const char *s = n->from ? n->from : n->loc.file ? loc_text(n->loc) : "";
-	const char *slash = strrchr(s, '/');
-	return emit_comment(a, slash ? slash + 1 : s);
+	const char *s = loc_brief(n->from ? n->from : n->loc.file ? loc_text(n->loc) : ""), *text = "";
+	for (const char *in; (in = strstr(s, " in ")); s = in + 4)          /* a line of a function, in that of its call */
+		text = arena_printf(a, "%s%s in ", text, emit_comment(a, arena_printf(a, "%.*s", (int)(in - s), s)));
+	return arena_printf(a, "%s%s", text, emit_comment(a, s));
 }
 
 /* ---- the plan as bytes, and its hash ---- */

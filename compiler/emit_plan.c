@@ -73,7 +73,7 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 	const char *kernel = kernel_of(a);
 	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], emit_op(e, a));
 	if (a->n)
-		text_add(t, "%s", emit_string(e->tree.arena, emit_from(e->tree.arena, a->n)));
+		text_add(t, "%s", emit_quoted(emit_from(e->tree.arena, a->n)));
 	else
 		text_add(t, "null");
 	text_add(t, kernel ? ", \"kernel\": \"%s\"" : ", \"kernel\": null", kernel);

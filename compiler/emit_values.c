@@ -20,14 +20,19 @@ const char *emit_type_word(DType t)
 	}
 }
 
-const char *emit_string(Arena *a, const char *name)
+const char *emit_quoted(const char *escaped)
 {
 	Text t = { 0 };
 	text_add(&t, "\"");
-	for (const char *s = emit_comment(a, name); *s; s++)
+	for (const char *s = escaped; *s; s++)
 		text_add(&t, *s == '\\' ? "\\\\" : "%c", *s);
 	text_add(&t, "\"");
 	return t.s;
+}
+
+const char *emit_string(Arena *a, const char *name)
+{
+	return emit_quoted(emit_comment(a, name));
 }
 
 void emit_pack(Text *t, size_t *line, const char *item)

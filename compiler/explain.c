@@ -28,16 +28,9 @@ static const Value *origin(const Value *v)
 	return v;
 }
 
-/* A place without the folder. */
-static const char *brief(const char *place)
-{
-	const char *slash = strrchr(place, '/');
-	return slash ? slash + 1 : place;
-}
-
 static const char *made_at(const Value *v)
 {
-	return v->def ? line_of(v->def) : v->loc.file ? brief(loc_text(v->loc)) : "nowhere";
+	return v->def ? line_of(v->def) : v->loc.file ? loc_brief(loc_text(v->loc)) : "nowhere";
 }
 
 static const Mesh *mesh_of(const Plan *p, const Value *v)
@@ -89,7 +82,7 @@ static void transfer(const Plan *p, const Graph *g, const Node *n)
 	if (mx != my)
 		printf(" from %s to %s", mx->name, my->name);
 	printf(" by %s: %" PRId64 " bytes to a rank, %" PRId64 " in all, %.1f us; made at %s, ", attr_str(n, "how"), what.busiest * elem, what.total * elem,
-	       1e6 * transfer_time(&what, &f, &t, elem), brief(boxing_made(n)));
+	       1e6 * transfer_time(&what, &f, &t, elem), loc_brief(boxing_made(n)));
 	if (user)
 		printf("wanted by %s at %s\n", user->op, line_of(user));
 	else
@@ -215,9 +208,19 @@ static const char *signature_text(const Node *n, const NdSig *s, int ndim)
 	return t;
 }
 
+/* What a pass made has a name, too, but none that an annotation may use: those are of the model as it was read. */
+static bool can_pin;
+
+void explain_read(Model *m, const char *what)
+{
+	can_pin = annot_pins(m, what);
+}
+
 /* @pin("h", sbp: [S(1), B]) */
 static const char *annotation(const Value *v, const Sbp *s, int ndim)
 {
+	if (!can_pin)
+		return "no annotation asks for it";
 	const char *t = name_fmt("@pin(\"%s\", sbp: [", shown(v->name));
 	for (int k = 0; k < ndim; k++)
 		t = name_fmt("%s%s%s", t, k ? ", " : "", sbp_text(&s[k], 1));

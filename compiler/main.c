@@ -246,6 +246,8 @@ static int annotate(Model *m)
 	}
 	if (opt.train && parse_train(opt.train, m))
 		return -1;
+	if (opt.explain && *opt.explain)
+		explain_read(m, opt.explain);
 	return annot_resolve(m);
 }
 

@@ -155,16 +155,18 @@ static int illegal(Node *n, const Annot *a, const Mesh *m, int k, const Sig *lis
 NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 {
 	const Annot *a = annot_find(n->annot, "sbp");
-	int errors = 0;
-	if (!a || a->narg != n->nin + n->nout)
+	int errors = 0, nin = 0;
+	while (a && nin < a->narg && !a->arg[nin].arrow)
+		nin++;
+	if (!a || nin != n->nin)
 		return NULL;
 	NodePin *p = arena_new(arena, NodePin);
 	p->in = arena_array(arena, Sbp *, n->nin + 1);
 	p->out = arena_array(arena, Sbp *, n->nout + 1);
 	for (int i = 0; i < n->nin; i++)
 		p->in[i] = read_operand(&a->arg[i], n->in[i], m, arena, &errors);
-	for (int i = 0; i < n->nout; i++)
-		p->out[i] = read_operand(&a->arg[n->nin + i], n->out[i], m, arena, &errors);
+	for (int i = 0; i < n->nout && nin + i < a->narg; i++)              /* nothing is said of results that a pass added */
+		p->out[i] = read_operand(&a->arg[nin + i], n->out[i], m, arena, &errors);
 	for (int k = 0; k < m->ndim && !errors; k++) {
 		int count, i = 0;
 		const Sig *list = sbp_signatures(n, m->dim[k], arena, &count);
@@ -244,10 +246,11 @@ static int check_memory(const Graph *g, const Pins *p, int ndim)
 {
 	Storage *all = arena_array(g->scratch, Storage, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
+		if (!p->value[i])
+			continue;
 		Storage *s = &all[root(g->value[i])->id];
 		s->first = root(g->value[i]);
-		if (p->value[i])
-			arena_push(g->scratch, s->pin, s->n, g->value[i]);
+		arena_push(g->scratch, s->pin, s->n, g->value[i]);
 	}
 	for (int i = 0; i < g->nvalue; i++) {
 		if (!all[i].n || hold(&all[i], p, ndim, -1))
@@ -266,11 +269,14 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
+		ahead_value(g->value, i, g->nvalue);
 		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others are gone: a pass found that nobody needs them */
 			p->value[i] = pin_value(g, v, m, &bad);
 	}
-	for (int i = 0; i < g->nnode && !bad; i++)
+	for (int i = 0; i < g->nnode && !bad; i++) {
+		ahead_node(g->node, i, g->nnode);
 		if (!g->node[i]->place || g->node[i]->place->mesh == m)
 			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
+	}
 	return bad || check_memory(g, p, m->ndim) ? NULL : p;
 }

@@ -574,6 +574,8 @@ typedef struct Resolve {
 	int64_t compared;               /* names held against patterns that have no fixed beginning or end */
 	bool dump;                      /* passes may have dropped what something named */
 	Map said;                       /* where something was wrong: nodes of a group share their annotations */
+	Map exact;                      /* value -> what a @pin says of it that calls it by its name */
+	bool pattern;                   /* what is applied now is a pattern */
 	int bad;
 } Resolve;
 
@@ -757,13 +759,13 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 				err_at(a->arg[i].loc, "a second '->' in @sbp");
 			return;
 		}
-	if (nin != n->nin || a->narg - nin != n->nout) {
+	if (nin != n->nin || (a->narg - nin != n->nout && !r->dump)) {          /* passes add results, what the backward pass wants, and drop some */
 		if (wrong(r, a->loc))
 			err_at(a->loc, "@sbp speaks of %d operands and %d results; %s has %d and %d", nin,
 				a->narg - nin, n->op, n->nin, n->nout);
 		return;
 	}
-	for (int i = 0; i < a->narg; i++)
+	for (int i = 0; i < a->narg && i < nin + n->nout; i++)
 		check_one(r, &a->arg[i], mesh, i < nin ? n->in[i] : n->out[i - nin]);
 }
 
@@ -849,6 +851,63 @@ static void place_node(Resolve *r, const Annot *a, Node *n)
 	}
 }
 
+static bool left_open(const Arg *a)
+{
+	return is(a->s, "_");
+}
+
+static bool same_entry(const Arg *a, const Arg *b)
+{
+	bool same = a->kind == b->kind && a->i == b->i && a->j == b->j && a->narg == b->narg && (a->s == b->s || is(a->s, b->s));
+
+	for (int i = 0; same && i < a->narg; i++)
+		same = same_entry(&a->arg[i], &b->arg[i]);
+	return same;
+}
+
+/* Two pins that call a value by its name both hold: what one leaves open the other may say, and they contradict each other nowhere. */
+static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second)
+{
+	Annot *has = annot_find(v->annot, "sbp");
+
+	if (first->narg != second->narg || !has || has->narg != first->narg)
+		return;                         /* one of them has not an entry for each axis of the mesh, which is an error of its own */
+	Arg *list = arena_array(&r->m->arena, Arg, first->narg + 1);
+
+	for (int i = 0; i < first->narg; i++) {
+		const Arg *a = &has->arg[i], *b = &second->arg[i];
+
+		list[i] = left_open(a) ? *b : *a;
+		if (left_open(a) || left_open(b) || same_entry(a, b))
+			continue;
+		if (wrong(r, b->loc)) {
+			fail_at(EXIT_NOPLAN, b->loc, "%s is pinned in two ways along axis %d of its mesh", v->name, i);
+			note_at(a->loc, "it is pinned here");
+		}
+		return;
+	}
+	has->arg = list;
+}
+
+/* A value that lives in the memory of another is held as that is: a pattern that means both says it of the older one. */
+static bool said_of_older(const Resolve *r, const Annot *a, const Value *v)
+{
+	return r->pattern && v->into && annot_names(a, v->into->name);
+}
+
+static void pin_value(Resolve *r, const Annot *a, Value *v, const Arg *sbp)
+{
+	const Arg *first = r->pattern || is(a->name, "place") ? NULL : map_get(&r->exact, v);
+
+	if (said_of_older(r, a, v))
+		return;
+	if (first && first != sbp && first->kind == ARG_LIST && sbp->kind == ARG_LIST)
+		both(r, v, first, sbp);
+	if (!r->pattern && is(a->name, "pin") && !first && !annot_find(v->annot, "sbp"))
+		map_put(&r->exact, v, (void *)(uintptr_t)sbp);
+	add_arg(&r->m->arena, &v->annot, "sbp", sbp);
+}
+
 static void place_value(Resolve *r, const Annot *a, Value *v)
 {
 	const Arg *on = arg_find(a->arg, a->narg, "on"), *sbp = arg_find(a->arg, a->narg, "sbp");
@@ -856,7 +915,7 @@ static void place_value(Resolve *r, const Annot *a, Value *v)
 	if (on && (!v->def || is(a->name, "pin")))
 		add_arg(&r->m->arena, &v->annot, "on", on);
 	if (sbp)
-		add_arg(&r->m->arena, &v->annot, "sbp", sbp);
+		pin_value(r, a, v, sbp);
 	if (v->def)
 		place_node(r, a, v->def);               /* a node is also called as its results are */
 }
@@ -1023,12 +1082,54 @@ static bool any_value(Resolve *r, Arg arg, Name name)
 	return count > 0;
 }
 
+/* Has the call that makes v such a value inside, which bears the name of v before its own once the call is inlined? */
+static bool holds_inside(const Model *m, const Value *v, const char *rest)
+{
+	while (v && v->def && v->def->out[0] == v) {
+		const Function *f = model_function(m, v->def);
+		const char *dot = strchr(rest, '.');
+
+		for (int i = 0; f && i < f->body->nvalue; i++)
+			if (f->body->value[i]->def && !f->body->value[i]->output && name_match(rest, f->body->value[i]->name))
+				return true;
+		v = f && dot ? graph_find(f->body, name_n(rest, (size_t)(dot - rest))) : NULL;
+		rest = dot + 1;
+	}
+	return false;
+}
+
+typedef struct Inside { const char *rest; bool any; } Inside;
+
+static void look_inside(Resolve *r, const void *with, Target *t)
+{
+	Inside *in = (Inside *)(uintptr_t)with;
+
+	in->any = in->any || (t->value && holds_inside(r->m, t->value, in->rest));
+}
+
+/* "x1.h": the h of the function whose call makes x1. */
+static bool of_a_call(Resolve *r, Arg arg)
+{
+	enum { DOTS = 8 };
+	const char *all = arg.s, *dot = strchr(all, '.');
+	Inside in = { NULL, false };
+
+	for (int k = 0; k < DOTS && dot && r->m->nfunction && !in.any; k++, dot = strchr(dot + 1, '.')) {
+		arg.s = name_n(all, (size_t)(dot - all));
+		in.rest = dot + 1;
+		each_target(r, &arg, look_inside, &in);
+	}
+	return in.any;
+}
+
 /* Will the compiler add a value of this name, or one that the pattern matches? */
 static bool will_exist(Resolve *r, const Arg *arg)
 {
 	static const char *const derived[] = { ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
 	const char *dot = strrchr(arg->s, '.'), *star = strrchr(arg->s, '*');
 
+	if (of_a_call(r, *arg))
+		return true;
 	for (int k = 0; derived[k]; k++) {
 		if (dot && name_match(dot, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(dot - arg->s))))
 			return true;
@@ -1056,6 +1157,7 @@ static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
 {
 	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
 		apply_names(r, a, &arg->arg[i]);
+	r->pattern = arg->kind != ARG_LIST && is_pattern(arg->s);
 	if (arg->kind != ARG_LIST && !each_target(r, arg, place_target, a) &&
 		!(is(a->name, "pin") && will_exist(r, arg)))
 		nothing_called(r, name_fmt("@%s", a->name), arg);
@@ -1154,12 +1256,26 @@ static bool selects(const Annot *a)
 		is(a->name, "freeze") || is(a->name, "batchnorm");
 }
 
+static void nothing(Resolve *r, const void *with, Target *t)
+{
+	(void)r, (void)with, (void)t;
+}
+
+bool annot_pins(Model *m, const char *name)
+{
+	Resolve r = { .m = m };
+	Arg arg = { .s = name_of(name) };
+
+	return m->graph && (each_target(&r, &arg, nothing, NULL) || will_exist(&r, &arg));
+}
+
 int annot_resolve(Model *m)
 {
 	Resolve r = { .m = m };
 	const Annot *train = NULL;
 
 	map_init(&r.said, &m->scratch);
+	map_init(&r.exact, &m->scratch);
 	map_init(&r.meshes, &m->scratch);
 	if (!m->graph)
 		return 0;

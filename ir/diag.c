@@ -171,6 +171,15 @@ const char *loc_text(Loc loc)
 	return name_fmt("%s:%d:%d", path, line, col);
 }
 
+const char *loc_brief(const char *place)
+{
+	const char *end = strstr(place, ": "), *name = place;         /* behind which names of nodes may stand, with slashes of their own */
+	for (const char *s = place; *s && s != end; s++)
+		if (*s == '/')
+			name = s + 1;
+	return name;
+}
+
 int utf8_printable(const uint8_t *p, size_t n)
 {
 	if (p[0] < 0x80)

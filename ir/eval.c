@@ -338,16 +338,6 @@ int eval_into(Node *n, Tensor **in, Tensor **out)
 	return bad;
 }
 
-static Function *model_function(const Model *m, const Node *n)
-{
-	for (int i = 0; m && i < m->nfunction; i++) {
-		Function *f = m->function[i];
-		if (f->name == n->op && f->domain == n->domain && f->overload == n->overload)
-			return f;
-	}
-	return NULL;
-}
-
 static int run_graph(
 	Graph *g, Tensor **in, const DType *tin, Tensor **out, DType *tout, Arena **mem, bool wide);
 

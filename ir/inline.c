@@ -35,10 +35,10 @@ bool node_is(const Node *n, const char *op)
 	return n && !strcmp(n->op, dot ? dot + 1 : op) && strlen(n->domain) == domain && !memcmp(n->domain, op, domain);
 }
 
-static Function *call_of(const Graph *g, const Node *n)
+Function *model_function(const Model *m, const Node *n)
 {
-	for (int i = 0; i < g->model->nfunction; i++) {
-		Function *f = g->model->function[i];
+	for (int i = 0; m && i < m->nfunction; i++) {
+		Function *f = m->function[i];
 
 		if (f->name == n->op && f->domain == n->domain && (f->overload ? f->overload : name_of("")) == (n->overload ? n->overload : name_of("")))
 			return f;
@@ -181,10 +181,17 @@ static int64_t body_version(const Function *f, const Node *n)
 	return 0;
 }
 
+/* A node of a function of the model stands at its own line, in a call that stands at another. */
+static Name from_inside(const Node *n, const Node *call)
+{
+	return name_fmt("%s in %s", loc_brief(n->from ? n->from : loc_text(n->loc)), loc_brief(call->from ? call->from : loc_text(call->loc)));
+}
+
 int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts)
 {
 	Copy c = { .to = g, .body = f->body, .f = f, .call = call };
 	const Graph *b = f->body;
+	bool own = f == model_function(g->model, call);
 
 	map_init(&c.map, g->scratch);
 	c.prefix = nouts && outs[0] ? outs[0]->name : call->nout && call->out[0] ? call->out[0]->name : f->name;
@@ -204,6 +211,8 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 		c.version = body_version(f, n);
 		Node *m = node_new(g, n->domain, n->op, call->loc);
 		copy_node(&c, n, m);
+		if (own && (n->from || n->loc.file))
+			m->from = from_inside(n, call);
 		if (inline_append(g, m) < 0)
 			return -1;
 	}
@@ -268,7 +277,7 @@ int inline_graph(Graph *g, Node *n, const Graph *sub, Value **args, Value **outs
 
 static int append(Graph *g, Node *n)
 {
-	Function *f = call_of(g, n);
+	Function *f = model_function(g->model, n);
 
 	if (g->nnode >= limits.nodes) {
 		fail_at(EXIT_LIMIT, n->loc, "the graph has more than --max-nodes=%lld nodes", (long long)limits.nodes);
@@ -335,7 +344,7 @@ int inline_expand(Node *n)
 int inline_append(Graph *g, Node *n)
 {
 	if (depth >= limits.depth) {
-		Function *f = call_of(g, n);
+		Function *f = model_function(g->model, n);
 
 		fail_at(f ? EXIT_INPUT : EXIT_LIMIT, n->loc, f ? "function %s calls itself, directly or through others (%lld calls deep)" :
 		        "%s: definitions nest more than %lld deep (--max-depth)", n->op, (long long)limits.depth);
@@ -359,7 +368,7 @@ static int check_calls(const Model *m, Function *f, Map *state, int level)
 	}
 	map_put(state, f, (void *)1);
 	for (int i = 0; i < f->body->nnode; i++) {
-		Function *callee = call_of(f->body, f->body->node[i]);
+		Function *callee = model_function(f->body->model, f->body->node[i]);
 
 		if (callee && check_calls(m, callee, state, level + 1) < 0)
 			return -1;

@@ -83,6 +83,7 @@ uint32_t file_memory(const char *path, const void *data, size_t bytes);  /* text
 SrcFile *file_of(uint32_t file);
 void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns count bytes after a BOM */
 const char *loc_text(Loc);                               /* "mlp.ir:14:20" or "m.onnx: node 3 (Add \"x\"), byte 81"; escaped */
+const char *loc_brief(const char *place);     /* of such a text: without the folder */
 
 /* One message each; the whole text is escaped, so names of any bytes may be given to %s.  The first error decides
  * the exit code; after --max-errors the rest is counted only.  A note belongs to the message before it. */
@@ -538,6 +539,7 @@ void factor_product(FactorRule *, bool out, int at, int axis, int n, const Facto
 void factor_linear(const Node *, int *group);
 
 /* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
+Function *model_function(const Model *, const Node *);       /* the one that the node calls, of the model itself; NULL */
 int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */
 /* Appends the body of f with operands args (NULL: left out) and results outs (NULL: not wanted, a fresh value is used);
  * attributes and guards are those of call.  Types of all new values are inferred. */
@@ -589,6 +591,7 @@ bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "n
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);
 Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
+bool   annot_pins(Model *, const char *name);                /* before any pass: @pin may speak of this name */
 bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
 void   annot_list(FILE *);                                   /* the table of annotations */
 

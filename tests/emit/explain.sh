@@ -38,6 +38,33 @@ for v in h w1 w1.grad scores; do
 	done < <(sed -n 's/.*; \(@pin(.*)\)$/\1/p' why)
 done
 if [ -z "$bad" ] && [ "$asked" -ge 8 ]; then echo "ok proposals-can-be-asked-for"; else echo "not ok proposals-can-be-asked-for: $asked asked for;$bad"; fi
+# Values of a function are called after what its call makes: each call has its own, which can be asked for alone.  What passes made cannot, and is not offered.
+place() { # value, pin: a llama on two ranks
+	printf '%s\n' '@mesh(ranks, cpu, [2])' "$2" >llama.place
+	"$SBPCC" "$ROOT/examples/llama.ir" --train='data: points(classes: 2)' --place=llama.place --stop-after=boxing --explain="$1" 2>err
+}
+bad='' asked=0
+for v in x1.q0 x1.act x1.seen x0; do
+	place "$v" >why
+	while IFS= read -r pin; do
+		want=$(sed 's/.*sbp: \[\(.*\)\])/\1/' <<<"$pin")
+		place "$v" "$pin" >pinned || { bad="$bad $pin is refused: $(head -n 1 err);"; continue; }
+		grep "^$v " pinned | grep -qF " $want " && grep -q '^  pinned at llama.place:2' pinned || bad="$bad $pin is not what comes of it;"
+		asked=$((asked + 1))
+	done < <(sed -n 's/.*; \(@pin(.*)\)$/\1/p' why | head -n 3)
+done
+if [ -z "$bad" ] && [ "$asked" -ge 8 ]; then echo "ok values-of-a-call-can-be-asked-for"; else echo "not ok values-of-a-call-can-be-asked-for: $asked asked for;$bad"; fi
+place loss.sum >why
+if grep -q 'us = .*; no annotation asks for it' why && ! grep -q '@pin' why; then echo "ok what-no-pin-can-name-is-not-offered"; else echo "not ok what-no-pin-can-name-is-not-offered: $(cat why)"; fi
+place '' '@pin("x1.q0", sbp: [S(2)])
+@pin("x1.seen", sbp: [S(1)])' >table
+line() { grep -n "$1" "$ROOT/examples/llama.ir" | cut -d: -f1; }
+check transfers-name-lines-of-a-function-and-of-its-call table <<X
+^x1.q0 +S\\(2\\) -> .* made at llama.ir:$(line '^  q0 = '):[0-9]+ in llama.ir:$(line 'x1 = llama.block'):[0-9]+, wanted by RotaryEmbedding at llama.ir:$(line '^  q = '):[0-9]+ in llama.ir:$(line 'x1 = llama.block'):[0-9]+\$
+X
+awk '/^transfers/ { on = 1; next } on && !/; made at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?, (wanted by|kept as) [^ ]+ at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?$/' table >nameless
+if [ -s nameless ] || ! grep -q '^transfers' table; then echo "not ok every-transfer-of-a-function-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-of-a-function-has-two-lines"; fi
+
 explain --explain=nobody >none
 check unknown-names none <<'X'
 ^there is no value nobody

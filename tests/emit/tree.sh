@@ -10,7 +10,7 @@ for m in mlp gpt resnet lstm gpt2; do
 	diff -r $m elsewhere/below/$m-again >log && echo "ok $m-same-bytes" || { echo "not ok $m-same-bytes: they differ" && head -n 5 log | sed 's/^/ /'; }
 
 	# A row of an action, and the line before it.
-	awk '/^\tA\(/ { if (before !~ /^\t\/\* a[0-9]+ ([^ ]+:[0-9]+:[0-9]+  .*(->).*|load|load .*|report .*) \*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
+	awk '/^\tA\(/ { if (before !~ /^\t\/\* a[0-9]+ ([^ ]+:[0-9]+:[0-9]+( in [^ ]+:[0-9]+:[0-9]+)*  .*(->).*|load|load .*|report .*) \*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
 		{ before = $0 } END { if (!n) print "no action"; exit bad || !n }' $m/role0/schedule.c >log && echo "ok $m-every-action-says-where-from" ||
 		{ echo "not ok $m-every-action-says-where-from: no id or no line of the model" && head -n 5 log | sed 's/^/ /'; }
 
