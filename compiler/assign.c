@@ -15,11 +15,15 @@
 
 static const double SECOND = 5e8;       /* entries of tables that the solver visits in a second, about */
 
-static const Value *root(const Value *v)
+static void find_roots(Assign *s)
 {
-	while (v->into)
-		v = v->into;
-	return v;
+	s->root = arena_array(s->arena, int, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		int v = i;
+		while (s->ways.trait[v].into >= 0)
+			v = s->ways.trait[v].into;
+		s->root[i] = v;
+	}
 }
 
 /* ---- values that choose ---- */
@@ -46,7 +50,7 @@ static const Sbp **pins_by_root(Assign *s)
 	Sbp **all = arena_array(s->arena, Sbp *, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		const Sbp *pin = s->pins->value[i];
-		Sbp **to = &all[root(s->g->value[i])->id];
+		Sbp **to = &all[s->root[i]];
 		for (int k = 0; k < s->mesh->ndim && pin && !*to; k++) {
 			*to = arena_array(s->arena, Sbp, s->mesh->ndim);
 			for (int j = 0; j < s->mesh->ndim; j++)
@@ -98,10 +102,9 @@ static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 
 static int variable(Assign *s, int n, const double *cost, Domain *d)
 {
-	SolveNode x = { .n = n, .cost = cost };
-	arena_push(s->arena, s->domain, s->ndomain, d);
-	arena_push(s->arena, s->p.node, s->p.nnode, x);
-	return s->p.nnode - 1;
+	s->domain[s->ndomain++] = d;
+	s->p.node[s->p.nnode] = (SolveNode){ .n = n, .cost = cost };
+	return s->p.nnode++;
 }
 
 /* What a rank reads of the data. */
@@ -121,28 +124,31 @@ static void choose_homes(Assign *s)
 	s->home = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		s->home[i] = -1;
-		if (g->value[i]->into)
-			updated[root(g->value[i])->id] = true;
-		if (g->value[i]->output)
-			told[root(g->value[i])->id] = true;
+		if (s->ways.trait[i].into >= 0)
+			updated[s->root[i]] = true;
+		if (s->ways.trait[i].output)
+			told[s->root[i]] = true;
 	}
 	for (int i = 0; i < g->nvalue; i++)     /* all forms first: then prices can be asked for */
 		if (pin[i] && s->ways.kind[i])
 			domain_of(s, g->value[i], pin[i], false);
 	for (int i = 0; i < g->nvalue; i++) {
-		const Value *v = g->value[i];
+		const Trait *v = &s->ways.trait[i];
 		bool data = !v->def && v->data && !v->param;
-		if (v->into || !s->ways.kind[i] || (!v->def && !v->init && !v->input))
+		if (v->into >= 0 || !s->ways.kind[i] || (!v->def && !v->init && !v->input))
 			continue;
 		if (v->def && !pin[i] && !updated[i] && !told[i] && s->readers[i] < 2)
 			continue;
-		bool tiny = v->def && !updated[i] && type_elements(v->type) <= 16;      /* whole: nothing else is worth a thought */
-		Domain *d = domain_of(s, v, pin[i], !pin[i] && (data || told[i] || tiny));
+		bool tiny = v->def && !updated[i] && type_elements(s->ways.kind[i]->v->type) <= 16;      /* whole: nothing else is worth a thought */
+		bool whole = !pin[i] && (data || told[i] || tiny);
+		Domain **known = &s->ways.kind[i]->domain[v->def + 2 * whole], *d = pin[i] || !*known ? domain_of(s, g->value[i], pin[i], whole) : *known;
+		if (!pin[i])
+			*known = d;
 		s->home[i] = variable(s, d->n, v->input && !v->init ? reading(s, d) : NULL, d);
 	}
 	for (int i = 0; i < g->nvalue; i++)
-		if (g->value[i]->into)
-			s->home[i] = s->home[root(g->value[i])->id];
+		if (s->ways.trait[i].into >= 0)
+			s->home[i] = s->home[s->root[i]];
 }
 
 /* ---- edges ---- */
@@ -159,43 +165,63 @@ static double *table(Assign *s, Name key, int rows, int cols, bool *fresh)
 	return t;
 }
 
+/* What a table was asked for with, beside the way of the node.  Nodes of like layers mostly ask for the same as those before them. */
+typedef struct Seen {
+	const void *from;               /* domain or way */
+	int64_t mask;
+	int slot;
+	bool joined;
+	double factor;
+	double *t;
+} Seen;
+
+static Seen *seen_at(Assign *s, Way *w, int i)
+{
+	if (!w->seen)
+		w->seen = arena_array(s->arena, Seen, w->n->nin + w->n->nout + 1);
+	return &w->seen[i];
+}
+
+static bool seen_same(const Seen *a, const Seen *b)
+{
+	return a->t && a->from == b->from && a->mask == b->mask && a->slot == b->slot && a->joined == b->joined && a->factor == b->factor;
+}
+
 static void edge(Assign *s, int a, int b, const double *cost)
 {
-	SolveEdge e = { a, b, cost };
-	arena_push(s->arena, s->p.edge, s->p.nedge, e);
+	s->p.edge[s->p.nedge++] = (SolveEdge){ a, b, cost };
 }
 
 /* How often a node runs in a step. */
-static double often(const Assign *s, const Node *n)
+static double often(const Assign *s, int node)
 {
+	const Node *n = s->g->node[node];
 	return s->times > 1 && !micro_begins(n) && !micro_updates(n) ? (double)s->times : 1;
 }
 
-static bool gradient(const Value *v)
-{
-	static const char grad[] = ".grad";
-	size_t n = strlen(v->name), m = strlen(grad);
-	const Value *of = n > m && !strcmp(v->name + n - m, grad) && v->def && v->graph ? graph_find(v->graph, name_n(v->name, n - m)) : NULL;
-	return of && of->param;
-}
-
+/* Few values are parameters, so these are asked for theirs. */
 static void find_gradients(Assign *s)
 {
 	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
-	for (int i = 0; i < s->g->nvalue; i++)
-		s->gradient[i] = gradient(s->g->value[i]);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		if (!s->ways.trait[i].param)
+			continue;
+		const Value *v = s->g->value[i], *grad = v->graph ? graph_find(v->graph, name_fmt("%s.grad", v->name)) : NULL;
+		if (grad && grad->def)
+			s->gradient[grad->id] = true;
+	}
 }
 
 /* What is not hidden of a transfer of v. */
-static double seen(const Assign *s, const Value *v)
+static double seen(const Assign *s, int v)
 {
-	return s->gradient[v->id] || (v->param && !v->def) ? 1 - figures.overlap : 1;
+	return s->gradient[v] || (s->ways.trait[v].param && !s->ways.trait[v].def) ? 1 - figures.overlap : 1;
 }
 
 /* Transfers of gradients and of parameters that are updated wait for others of their kind. */
-static bool joined(const Assign *s, const Value *v)
+static bool joined(const Assign *s, int v)
 {
-	return s->gradient[v->id] || (v->into && root(v)->param);
+	return s->gradient[v] || (s->ways.trait[v].into >= 0 && s->ways.trait[s->root[v]].param);
 }
 
 static void key_factor(Assign *s, double f)
@@ -208,21 +234,24 @@ static void key_factor(Assign *s, double f)
 /* Result o of node a, as home or as node b (operands in mask) wants it. */
 static void made(Assign *s, int a, int o)
 {
-	const Way *w = s->ways.way[a];
-	const Value *v = s->g->node[a]->out[o];
-	const Domain *d = s->domain[s->home[v->id]];
-	double factor = often(s, s->g->node[a]) * seen(s, v);
-	double (*move)(Ways *, Kind *, int, int) = joined(s, v) ? kind_joined : kind_move;
-	bool fresh;
-	ways_key(&s->ways, w->id);
-	ways_key(&s->ways, 2 * o + joined(s, v));
-	ways_key(&s->ways, (int64_t)(intptr_t)d);
-	key_factor(s, factor);
-	double *t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
-	for (int i = 0; i < w->nsig && fresh; i++)
-		for (int j = 0; j < d->n; j++)
-			t[i * d->n + j] = factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
-	edge(s, a, s->home[v->id], t);
+	Way *w = s->ways.way[a];
+	int v = ways_out(&s->ways, a, o);
+	const Domain *d = s->domain[s->home[v]];
+	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * seen(s, v) }, *last = seen_at(s, w, w->n->nin + o);
+	double (*move)(Ways *, Kind *, int, int) = now.joined ? kind_joined : kind_move;
+	if (!seen_same(last, &now)) {
+		bool fresh;
+		ways_key(&s->ways, w->id);
+		ways_key(&s->ways, 2 * o + now.joined);
+		ways_key(&s->ways, (int64_t)(intptr_t)d);
+		key_factor(s, now.factor);
+		now.t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
+		for (int i = 0; i < w->nsig && fresh; i++)
+			for (int j = 0; j < d->n; j++)
+				now.t[i * d->n + j] = now.factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
+		*last = now;
+	}
+	edge(s, a, s->home[v], last->t);
 }
 
 /* The operands of b that are the same value as operand i: each form of it is made once. */
@@ -239,66 +268,76 @@ static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, in
 	return sum;
 }
 
+/* The operands of node b that are value v, as bits. */
+static int64_t reads_of(const Assign *s, int b, int v)
+{
+	const Way *w = s->ways.way[b];
+	int64_t mask = 0;
+	for (int j = 0; j < w->n->nin && j < 63; j++)
+		if (ways_in(&s->ways, b, j) == v && w->reads[j])
+			mask |= (int64_t)1 << j;
+	return mask;
+}
+
 static void read_by(Assign *s, int b, int i)
 {
-	const Node *n = s->g->node[b];
-	const Way *w = s->ways.way[b];
-	const Value *v = n->in[i];
-	Kind *k = s->ways.kind[v->id];
-	int64_t mask = 0;
-	for (int j = 0; j < n->nin && j < 63; j++)
-		if (n->in[j] == v && w->reads[j])
-			mask |= (int64_t)1 << j;
+	Way *w = s->ways.way[b];
+	int v = ways_in(&s->ways, b, i), a = s->ways.trait[v].maker;
+	int64_t mask = reads_of(s, b, v);
 	if (mask & (((int64_t)1 << i) - 1))
 		return;                         /* was done with an earlier operand */
-	const Domain *d = s->home[v->id] >= 0 ? s->domain[s->home[v->id]] : NULL;
-	double factor = often(s, n) * seen(s, v);
-	int a = -1;
-	if (!d) {
-		if (!v->def)
-			return;
-		a = v->def->mark;
-	}
+	const Domain *d = s->home[v] >= 0 ? s->domain[s->home[v]] : NULL;
+	if (!d && a < 0)
+		return;
 	const Way *from = d ? NULL : s->ways.way[a];
 	int rows = d ? d->n : from->nsig;
-	bool fresh;
-	ways_key(&s->ways, w->id);
-	ways_key(&s->ways, mask);
-	ways_key(&s->ways, d ? (int64_t)(intptr_t)d : (int64_t)(intptr_t)from);
-	ways_key(&s->ways, d ? -1 : v->defidx);
-	ways_key(&s->ways, joined(s, v));
-	key_factor(s, factor);
-	double *t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
-	for (int r = 0; r < rows && fresh; r++)
-		for (int c = 0; c < w->nsig; c++)
-			t[r * w->nsig + c] = factor * wanted(s, w, k, mask, c, d ? d->form[r] : from->out[v->defidx][r], joined(s, v));
-	edge(s, d ? s->home[v->id] : a, b, t);
+	Seen now = { .mask = mask, .slot = d ? -1 : s->ways.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
+	now.from = d ? (const void *)d : from;
+	if (!seen_same(last, &now)) {
+		bool fresh;
+		ways_key(&s->ways, w->id);
+		ways_key(&s->ways, mask);
+		ways_key(&s->ways, (int64_t)(intptr_t)now.from);
+		ways_key(&s->ways, now.slot);
+		ways_key(&s->ways, now.joined);
+		key_factor(s, now.factor);
+		now.t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
+		for (int r = 0; r < rows && fresh; r++)
+			for (int c = 0; c < w->nsig; c++)
+				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->ways.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
+		*last = now;
+	}
+	edge(s, d ? s->home[v] : a, b, last->t);
 }
 
 static void problem(Assign *s)
 {
 	Graph *g = s->g;
+	const Ways *w = &s->ways;
+	s->domain = arena_array(s->arena, Domain *, g->nnode + g->nvalue + 1);
+	s->p.node = arena_array(s->arena, SolveNode, g->nnode + g->nvalue + 1);
+	s->p.edge = arena_array(s->arena, SolveEdge, w->first[g->nnode] + 1);
 	for (int i = 0; i < g->nnode; i++) {
-		const Way *w = s->ways.way[i];
-		double factor = often(s, g->node[i]), *cost = w->cost;
+		double factor = often(s, i), *cost = w->way[i]->cost;
+		int n = w->way[i]->nsig;
 		bool fresh = factor != 1;
 		if (fresh) {
-			ways_key(&s->ways, w->id);
+			ways_key(&s->ways, w->way[i]->id);
 			key_factor(s, factor);
-			cost = table(s, ways_keyed(&s->ways), w->nsig, 1, &fresh);
-			for (int k = 0; k < w->nsig && fresh; k++)
-				cost[k] = factor * w->cost[k];
+			cost = table(s, ways_keyed(&s->ways), n, 1, &fresh);
+			for (int k = 0; k < n && fresh; k++)
+				cost[k] = factor * w->way[i]->cost[k];
 		}
-		g->node[i]->mark = variable(s, w->nsig, cost, NULL);
+		variable(s, n, cost, NULL);
 	}
 	choose_homes(s);
 	for (int i = 0; i < g->nnode; i++) {
-		const Node *n = g->node[i];
-		for (int k = 0; k < n->nout; k++)
-			if (n->out[k] && s->ways.kind[n->out[k]->id] && s->home[n->out[k]->id] >= 0)
+		const Way *x = w->way[i];
+		for (int k = 0; k < x->n->nout; k++)
+			if (x->kout[k] && s->home[ways_out(w, i, k)] >= 0)
 				made(s, i, k);
-		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] && s->ways.kind[n->in[k]->id] && s->ways.way[i]->reads[k])
+		for (int k = 0; k < x->n->nin; k++)
+			if (x->kin[k] && x->reads[k])
 				read_by(s, i, k);
 	}
 }
@@ -308,41 +347,63 @@ static void count_readers(Assign *s)
 	int *last = arena_array(s->arena, int, s->g->nvalue + 1);
 	s->readers = arena_array(s->arena, int, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nnode; i++) {
-		const Node *n = s->g->node[i];
-		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] && s->ways.way[i]->reads[k] && last[n->in[k]->id] != i + 1) {
-				last[n->in[k]->id] = i + 1;
-				s->readers[n->in[k]->id]++;
+		const Way *w = s->ways.way[i];
+		for (int k = 0; k < w->n->nin; k++) {
+			int v = ways_in(&s->ways, i, k);
+			if (v >= 0 && w->reads[k] && last[v] != i + 1) {
+				last[v] = i + 1;
+				s->readers[v]++;
 			}
+		}
 	}
 }
 
 /* ---- the result ---- */
 
-int assign_variable(const Assign *s, const Value *v)
+int assign_variable(const Assign *s, int v)
 {
-	return s->home[v->id] >= 0 ? s->home[v->id] : v->def && s->ways.kind[v->id] ? v->def->mark : -1;
+	return s->home[v] >= 0 ? s->home[v] : s->ways.kind[v] ? s->ways.trait[v].maker : -1;
 }
 
-int assign_form(const Assign *s, const Value *v, int choice)
+int assign_form(const Assign *s, int v, int choice)
 {
-	return s->home[v->id] >= 0 ? s->domain[s->home[v->id]]->form[choice] : s->ways.way[v->def->mark]->out[v->defidx][choice];
+	const Trait *f = &s->ways.trait[v];
+	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->ways.way[f->maker]->out[f->slot][choice];
+}
+
+/* A form as an object of the graph. */
+static struct Said say(const Assign *s, const Sbp *form)
+{
+	int n = s->mesh->ndim;
+	struct Said x = { arena_array(s->g->arena, Sbp, n), sbp_annot(form, n) };
+	memcpy(x.sbp, form, sizeof *form * (size_t)n);
+	return x;
+}
+
+static const struct Said *said(Assign *s, Kind *k, int form)
+{
+	if (!k->said)
+		k->said = arena_array(s->arena, struct Said, k->n);
+	if (!k->said[form].sbp)
+		k->said[form] = say(s, k->form[form]);
+	return &k->said[form];
 }
 
 static void settle(Assign *s, const int *choice)
 {
-	static const Sbp whole[MESH_DIMS];
+	static const Sbp nothing[MESH_DIMS];
 	Graph *g = s->g;
+	const struct Said whole = say(s, nothing);
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
-		if (!places_here(v, s->mesh))
+		ahead_value(g->value, i, g->nvalue);
+		if (!s->ways.kind[i] && !places_here(v, s->mesh))
 			continue;
-		int x = assign_variable(s, v);
-		const Sbp *f = x < 0 ? whole : s->ways.kind[i]->form[assign_form(s, v, choice[x])];
-		v->sbp = arena_array(g->arena, Sbp, s->mesh->ndim);
-		memcpy(v->sbp, f, sizeof *f * (size_t)s->mesh->ndim);
+		int x = assign_variable(s, i);
+		const struct Said *form = x < 0 ? &whole : said(s, s->ways.kind[i], assign_form(s, i, choice[x]));
+		v->sbp = form->sbp;
 		if (v->def || v->init || v->input)
-			sbp_note(g, v, s->mesh);
+			sbp_note_as(g, v, form->note);
 	}
 	for (int i = 0; i < g->nnode; i++)      /* define.c replaces these */
 		g->node[i]->mark = sbp_defines(&s->ways.way[i]->sig[choice[i]], s->mesh);
@@ -389,6 +450,7 @@ int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
 	ways_init(&s.ways, g, s.mesh, s.pins);
 	if (diag_errors() > errors)
 		return -1;
+	find_roots(&s);
 	count_readers(&s);
 	find_gradients(&s);
 	problem(&s);

@@ -14,7 +14,10 @@ typedef struct Kind {
 	const Sbp **form; int n;        /* each one entry per axis of the mesh */
 	double *move;                   /* [from][to]: seconds; NAN: not asked for yet */
 	double *part;                   /* bytes of the largest part */
+	struct Said { Sbp *sbp; const Annot *note; } *said;     /* by form: as values of the graph have it, which share it; NULL: not asked for yet */
 	int moved;                      /* for how many forms move and part have room */
+	struct Domain *domain[4];       /* of values that nothing pins: made by a node, or whole (assign.c) */
+	double stored;                  /* bytes in memory for a byte of its type */
 	struct Step { uint64_t key; double seconds; } *step; int nstep, room;   /* changes along one axis of the mesh, by their code */
 } Kind;
 
@@ -27,7 +30,18 @@ typedef struct Way {
 	int **in, **out;                /* [operand][way]: form */
 	bool *reads;                    /* by operand: at run time */
 	double *cost;                   /* seconds, by way */
+	uint64_t inside;                /* operands and results that are never in memory (cost_inside) */
+	bool view, expr;                /* its result is its operand; it is pointwise */
+	int last;                       /* 1 + the node that had it last */
+	struct Seen *seen;              /* by operand, then by result: the table that was asked for last */
 } Way;
+
+/* What is asked often of a value.  Those of a large model are far apart in memory, so all is read once. */
+typedef struct Trait {
+	int maker, slot;                /* the node that makes it and which of its results; -1: none of the graph does */
+	int into;                       /* what it updates, or -1 */
+	bool def, data, param, input, init, output;
+} Trait;
 
 typedef struct Ways {
 	Graph *g;
@@ -38,7 +52,10 @@ typedef struct Ways {
 	int nkind, nway;
 	Kind **kind;                    /* by value id; NULL: no type */
 	Way **way;                      /* by index in graph->node */
-	bool *fused;                    /* by value id: never in memory */
+	Trait *trait;                    /* by value id */
+	int *first, *operand;           /* by node: its operands, then its results, by value id; -1: left out */
+	uint64_t *fused;                /* of cost_fused */
+	double joined;                  /* gradients or parameters that are transferred together */
 	int64_t *key; int nkey, room;   /* being written */
 } Ways;
 
@@ -49,6 +66,9 @@ double kind_joined(Ways *, Kind *, int from, int to);        /* of many transfer
 double kind_part(Ways *, Kind *, int form);                  /* bytes */
 void   ways_room(Ways *);                                    /* for more of a key */
 Name   ways_keyed(Ways *);                                   /* the key; begins a new one */
+
+static inline int ways_in(const Ways *w, int node, int i) { return w->operand[w->first[node] + i]; }
+static inline int ways_out(const Ways *w, int node, int i) { return w->operand[w->first[node] + w->way[node]->n->nin + i]; }
 
 /* One more entry of the key that is being written. */
 static inline void ways_key(Ways *w, int64_t x)
@@ -75,12 +95,13 @@ typedef struct Assign {
 	Map domains;
 	int *readers;                   /* by value id: nodes that read it */
 	bool *gradient;                 /* by value id: of a parameter */
+	int *root;                      /* by value id: the first value in its storage */
 	SolveProblem p;
 	double bytes;                   /* of a rank, at most, by this plan; 0: nobody asked */
 } Assign;
 
-int assign_variable(const Assign *, const Value *);          /* whose choice decides the form of a value; -1: nobody's, it is whole */
-int assign_form(const Assign *, const Value *, int choice);  /* of that variable: the number of the form */
+int assign_variable(const Assign *, int value);              /* whose choice decides the form of a value; -1: nobody's, it is whole */
+int assign_form(const Assign *, int value, int choice);      /* of that variable: the number of the form */
 
 /* ---- assign_memory.c ---- */
 int assign_within_memory(Assign *, SolveResult *);           /* solves; -1 after explaining: nothing fits */

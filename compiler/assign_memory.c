@@ -17,19 +17,16 @@ enum { ROUNDS = 4, NAMED = 5 };
 
 typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
 
-static bool view(const Node *n)
-{
-	return n && n->row->kernel && !strcmp(n->row->kernel, "copy") && n->nin && n->in[0];
-}
-
 /* Whose bytes these are. */
-static const Value *store(const Value *v)
+static int store(const Assign *s, int v)
 {
+	const Ways *w = &s->ways;
 	for (;;) {
-		if (v->into)
-			v = v->into;
-		else if (view(v->def))
-			v = v->def->in[0];
+		const Trait *f = &w->trait[v];
+		if (f->into >= 0)
+			v = f->into;
+		else if (f->maker >= 0 && w->way[f->maker]->view && ways_in(w, f->maker, 0) >= 0)
+			v = ways_in(w, f->maker, 0);
 		else
 			return v;
 	}
@@ -38,35 +35,34 @@ static const Value *store(const Value *v)
 static void find_lives(const Assign *s, Lives *l)
 {
 	const Graph *g = s->g;
+	const Ways *w = &s->ways;
 	l->first = arena_array(s->arena, int, g->nvalue + 1);
 	l->last = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
-		const Value *v = g->value[i];
+		const Trait *v = &w->trait[i];
 		bool always = (v->init && (v->param || !v->data)) || v->input;
-		l->first[i] = always ? 0 : v->def ? v->def->mark : g->nnode;
+		l->first[i] = always ? 0 : v->maker >= 0 ? v->maker : g->nnode;
 		l->last[i] = always ? g->nnode - 1 : -1;
 	}
-	for (int k = 0; k < g->nnode; k++) {
-		const Node *n = g->node[k];
-		for (int i = 0; i < n->nin; i++)
-			if (n->in[i] && s->ways.way[k]->reads[i]) {
-				int v = store(n->in[i])->id;
+	for (int k = 0; k < g->nnode; k++)
+		for (int i = 0; i < w->way[k]->n->nin; i++)
+			if (ways_in(w, k, i) >= 0 && w->way[k]->reads[i]) {
+				int v = store(s, ways_in(w, k, i));
 				l->last[v] = l->last[v] > k ? l->last[v] : k;
 			}
-	}
 	for (int i = 0; i < g->nvalue; i++) {
-		const Value *v = g->value[i];
-		bool fused = v->def && v->def->row->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
-		if (store(v) != v || !s->ways.kind[i] || assign_variable(s, v) < 0 || fused)
+		const Trait *v = &w->trait[i];
+		bool fused = v->maker >= 0 && w->way[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
+		if (store(s, i) != i || !w->kind[i] || assign_variable(s, i) < 0 || fused)
 			l->first[i] = g->nnode;
 	}
 }
 
 /* As it is stored. */
-static double bytes_of(Assign *s, const Value *v, int choice)
+static double bytes_of(Assign *s, int v, int choice)
 {
-	double stored = (double)dtype_bits(emit_stored(v->type->elem)) / dtype_bits(v->type->elem);
-	return stored * kind_part(&s->ways, s->ways.kind[v->id], assign_form(s, v, choice));
+	Kind *k = s->ways.kind[v];
+	return k->stored * kind_part(&s->ways, k, assign_form(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */
@@ -75,10 +71,9 @@ static int busiest(Assign *s, const Lives *l, const int *choice, double *most)
 	int n = s->g->nnode, at = 0;
 	double *change = arena_array(s->arena, double, n + 2), now = 0;
 	for (int i = 0; i < s->g->nvalue; i++) {
-		const Value *v = s->g->value[i];
 		if (l->first[i] > l->last[i])
 			continue;
-		double b = bytes_of(s, v, choice[assign_variable(s, v)]);
+		double b = bytes_of(s, i, choice[assign_variable(s, i)]);
 		change[l->first[i]] += b;
 		change[l->last[i] + 1] -= b;
 	}
@@ -93,6 +88,16 @@ static int busiest(Assign *s, const Lives *l, const int *choice, double *most)
 	return at;
 }
 
+/* Equal lists are one, so that the solver sees which nodes are alike. */
+static const double *shared(Map *seen, const double *v, int n)
+{
+	Name key = name_n((const char *)v, sizeof *v * (size_t)n);
+	const double *have = map_get(seen, key);
+	if (!have)
+		map_put(seen, key, (void *)(have = v));
+	return have;
+}
+
 /* One limit: what is in memory at these nodes, on average. */
 static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const double *limit)
 {
@@ -101,8 +106,7 @@ static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const d
 	p->nlimit = 1;
 	p->limit = limit;
 	for (int i = 0; i < s->g->nvalue; i++) {
-		const Value *v = s->g->value[i];
-		int there = 0, x = assign_variable(s, v);
+		int there = 0, x = assign_variable(s, i);
 		for (int k = 0; k < nat; k++)
 			there += l->first[i] <= at[k] && l->last[i] >= at[k];
 		if (!there)
@@ -110,10 +114,12 @@ static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const d
 		if (!use[x])
 			use[x] = arena_array(s->arena, double, p->node[x].n);
 		for (int c = 0; c < p->node[x].n; c++)
-			use[x][c] += bytes_of(s, v, c) * there / nat;
+			use[x][c] += bytes_of(s, i, c) * there / nat;
 	}
+	Map seen;
+	map_init(&seen, s->arena);
 	for (int x = 0; x < p->nnode; x++)
-		p->node[x].use = use[x];
+		p->node[x].use = use[x] ? shared(&seen, use[x], p->node[x].n) : NULL;
 }
 
 /* The quickest of the plans in which of each value as little is in memory as can be. */
@@ -124,15 +130,16 @@ static void leanest(Assign *s, const Lives *l, SolveResult *r)
 	p.nlimit = 0;
 	p.node = arena_array(s->arena, SolveNode, p.nnode + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
-		const Value *v = s->g->value[i];
 		if (l->first[i] > l->last[i])
 			continue;
-		int x = assign_variable(s, v);
+		int x = assign_variable(s, i);
 		if (!sum[x])
 			sum[x] = arena_array(s->arena, double, s->p.node[x].n);
 		for (int c = 0; c < s->p.node[x].n; c++)
-			sum[x][c] += bytes_of(s, v, c);
+			sum[x][c] += bytes_of(s, i, c);
 	}
+	Map seen;
+	map_init(&seen, s->arena);
 	for (int x = 0; x < p.nnode; x++) {
 		SolveNode *n = &p.node[x];
 		double least = INFINITY;
@@ -142,7 +149,7 @@ static void leanest(Assign *s, const Lives *l, SolveResult *r)
 			least = fmin(least, n->cost && n->cost[c] == INFINITY ? INFINITY : sum[x][c]);
 		for (int c = 0; c < n->n && sum[x]; c++)
 			sum[x][c] = sum[x][c] > least ? INFINITY : n->cost ? n->cost[c] : 0;
-		n->cost = sum[x] ? sum[x] : n->cost;
+		n->cost = sum[x] ? shared(&seen, sum[x], n->n) : n->cost;
 	}
 	solve_run(&p, s->arena, r);
 }
@@ -188,9 +195,8 @@ static int refuse(Assign *s, const Lives *l, const int *choice)
 	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
 	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", figures.memory, most);
 	for (int i = 0; i < s->g->nvalue; i++) {
-		const Value *v = s->g->value[i];
 		if (l->first[i] <= at && l->last[i] >= at)
-			list[n++] = (Large){ v, bytes_of(s, v, choice[assign_variable(s, v)]) };
+			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[assign_variable(s, i)]) };
 	}
 	qsort(list, (size_t)n, sizeof *list, larger);
 	for (int i = 0; i < n && i < NAMED; i++)
@@ -218,9 +224,11 @@ int assign_within_memory(Assign *s, SolveResult *r)
 		if (!opt.out)
 			budget.limit = figures.memory;
 	}
-	if (budget.limit && most > budget.limit)
+	s->bytes = most;
+	if (budget.limit && most > budget.limit) {
 		limited(s, &l, r, most, at);
-	busiest(s, &l, r->choice, &s->bytes);
+		busiest(s, &l, r->choice, &s->bytes);
+	}
 	if (!opt.out && budget.report < 0 && s->bytes > figures.memory)
 		leanest(s, &l, r);
 	if (!s->g->model->main)

@@ -39,12 +39,17 @@ static bool lies_as(const Value *v, const Sbp *to, const Place *place)
 	return v->place->mesh == place->mesh && sbp_equal(v->sbp, to, place->mesh->ndim);
 }
 
-/* Along an axis of one rank everything is whole, whatever was asked for. */
-static void simplify(Value *v)
+/* Along an axis of one rank everything is whole, whatever was asked for.  Values share their forms. */
+static void simplify(Graph *g, Value *v)
 {
-	for (int k = 0; v->sbp && k < v->place->mesh->ndim; k++)
-		if (v->place->mesh->dim[k] == 1)
-			v->sbp[k] = (Sbp){ .kind = SBP_B };
+	for (int k = 0; v->sbp && k < v->place->mesh->ndim; k++) {
+		if (v->place->mesh->dim[k] > 1 || v->sbp[k].kind == SBP_B)
+			continue;
+		Sbp *own = arena_array(g->arena, Sbp, v->place->mesh->ndim);
+		memcpy(own, v->sbp, sizeof *own * (size_t)v->place->mesh->ndim);
+		own[k] = (Sbp){ .kind = SBP_B };
+		v->sbp = own;
+	}
 }
 
 /* A cut as it is written: the factor of an axis by its number. */
@@ -298,7 +303,7 @@ int boxing_run(Graph *g)
 	Node **old = g->node;
 	map_init(&b.copies, g->scratch);
 	for (int i = 0; i < g->nvalue; i++)
-		simplify(g->value[i]);
+		simplify(g, g->value[i]);
 	g->node = NULL;
 	g->nnode = 0;
 	for (int i = 0; i < nold; i++)

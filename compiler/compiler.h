@@ -95,6 +95,7 @@ bool places_apart(const Place *, const Place *);             /* no rank is of bo
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes a second of one rank */
 typedef struct Figures {
 	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
+	double small, cached;           /* a value of so many bytes or fewer stays in a cache: so many bytes a second; 0: none does */
 	double start;                   /* seconds before an operator or a copy begins */
 	double cores;                   /* for the ranks of one computer; 0: one for each */
 	double turn;                    /* seconds that each rank that shares a core adds to the latency of links */
@@ -104,6 +105,7 @@ typedef struct Figures {
 } Figures;
 extern Figures figures;
 int  figures_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
+double figures_through(double bytes);                        /* seconds in which a rank reads or writes so many bytes of one value */
 int  figures_probe(FILE *);                                  /* probe.c: measures this computer, writes a file of figures */
 
 /* budget.c: plans that fit into the memory of a rank. */
@@ -137,6 +139,8 @@ const char *sbp_text(const Sbp *, int ndim);                 /* "S(0) B", "S(2/0
 const FormReach *sbp_reach(FormReach);                       /* the one that all who say the same share; NULL: it is the share itself */
 const char *sbp_reach_text(const FormReach *);               /* "8, 1, 0, 0, 8, 1, -1, 1" */
 void  sbp_note(Graph *, Value *, const Mesh *);              /* its SBP as an annotation */
+const Annot *sbp_annot(const Sbp *, int ndim);               /* a form as an annotation, which others may share */
+void  sbp_note_as(Graph *, Value *, const Annot *);          /* of its SBP */
 
 /* signatures.c: the legal ways to run a node. */
 typedef struct Sig {                                         /* along one axis of a mesh */
@@ -304,8 +308,8 @@ int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, in
 double cost_flops(const Node *);                             /* of the whole value, all ranks together */
 double cost_node(Node *, double share);                      /* of a device that does this share of the work */
 double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *, uint64_t inside);       /* by forms: in[i][k] of operand i along axis k of the mesh */
-uint64_t cost_inside(const Node *, const bool *fused);       /* fused: by value id */
-bool  *cost_fused(const Graph *, Arena *);                   /* by value id: between two pointwise nodes, and nobody else reads it */
+uint64_t cost_inside(const Node *, const uint64_t *fused);   /* fused: of cost_fused */
+uint64_t *cost_fused(const Graph *, Arena *);                /* by the first result of a node: which operands and results pointwise nodes do not read and write in memory */
 double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
 

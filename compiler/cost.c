@@ -62,6 +62,15 @@ double cost_part(const Value *v, const Sbp *s, const Mesh *m)
 	return b;
 }
 
+/* Products are multiply-adds of whole vectors.  A function is polynomials, quotients and choices, often of short rows: each of its operations
+ * takes as long as so many of a product. */
+enum { OTHERS = 14 };
+
+static double work_of(const Node *n)
+{
+	return cost_flops(n) + (n->row && n->row->cost ? OTHERS * n->row->cost(n).others : 0);
+}
+
 static double rate_of(const Node *n)
 {
 	const Value *v = n->nin && n->in[0] ? n->in[0] : n->nout ? n->out[0] : NULL;
@@ -70,20 +79,20 @@ static double rate_of(const Node *n)
 
 double cost_node(Node *n, double part)
 {
-	Cost c = { 0, 0 };
+	Cost c = { 0, 0, 0 };
 	if (n->row && n->row->cost)
 		c = n->row->cost(n);
 	else
 		for (int i = 0; i < n->nin + n->nout; i++)
 			c.bytes += bytes_of(i < n->nin ? n->in[i] : n->out[i - n->nin]);
-	return figures.start + (c.flops / rate_of(n) + c.bytes / figures.bytes) * part;
+	return figures.start + (work_of(n) / rate_of(n) + c.bytes / figures.bytes) * part;
 }
 
 /* By the forms of operands and results: in[i] and out[i] have an entry for each axis of the mesh.  Bit i of `inside`: operand i, or result
- * i - nin, never leaves the registers, for another pointwise node of the same chain makes or reads it. */
+ * i - nin, is in a register, for another pointwise node of the same loop makes it, has read it or alone reads it. */
 double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, uint64_t inside)
 {
-	double work = 1, made = 0, b = 0;
+	double work = 1, made = 0, t = 0;
 	for (int k = 0; k < m->ndim; k++) {
 		double least = 1;               /* any operand or result that is cut divides the work */
 		for (int i = 0; i < n->nin; i++)
@@ -95,44 +104,115 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, u
 		work *= least;
 	}
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && !(inside >> (n->nin + i) & 1))
+		if (n->out[i] && !(inside >> (n->nin + i) & 1)) {
 			made += cost_part(n->out[i], out[i], m);
+			t += figures_through(cost_part(n->out[i], out[i], m));
+		}
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !(inside >> i & 1)) {
 			double all = cost_part(n->in[i], in[i], m);
 			bool picks = n->row->index && !i && cost_flops(n) < (double)type_elements(n->in[0]->type);
-			b += picks ? fmin(all, made) : all;     /* of a table only the rows that are asked for */
+			t += figures_through(picks ? fmin(all, made) : all);     /* of a table only the rows that are asked for */
 		}
-	if (n->row->kernel && n->row->carries && made == b && n->nin && n->in[0]->type->elem == n->out[0]->type->elem)
+	if (n->row->kernel && n->row->carries && n->nin && n->in[0] && made == cost_part(n->in[0], in[0], m) && n->in[0]->type->elem == n->out[0]->type->elem)
 		return 0;                       /* the same bytes in the same order, mostly */
-	return (inside >> n->nin ? 0 : figures.start) + cost_flops(n) * work / rate_of(n) + (b + made) / figures.bytes;
+	return (inside >> n->nin ? 0 : figures.start) + work_of(n) * work / rate_of(n) + t;
 }
 
-bool *cost_fused(const Graph *g, Arena *a)
+/* ---- loops of several nodes ---- */
+
+static bool pointwise(const Node *n)
 {
-	int *uses = arena_array(a, int, g->nvalue + 1);
-	bool *fused = arena_array(a, bool, g->nvalue + 1);
+	return n->row && n->row->expr && n->nout == 1 && n->out[0] && n->out[0]->type;
+}
+
+static bool alike(const Value *a, const Value *b)
+{
+	bool same = a->type && b->type && a->type->rank == b->type->rank;
+	for (int i = 0; same && i < a->type->rank; i++)
+		same = a->type->dim[i] == b->type->dim[i];
+	return same;
+}
+
+static int loop_of(int *loop, int v)
+{
+	while (loop[v] != v)
+		v = loop[v] = loop[loop[v]];
+	return v;
+}
+
+/* By the result of a pointwise node, the loop that it is part of: nodes of one shape that feed each other, as fuse.c joins them.  Level:
+ * how many other nodes are on the longest way to a value.  Between two of one level there is none, so nothing stands in the middle of a loop;
+ * nor does anything behind a loop of which all goes into one node, which may wait for that. */
+static int *loops(const Graph *g, const int *uses, Arena *a)
+{
+	int *loop = arena_array(a, int, g->nvalue + 1), *level = arena_array(a, int, g->nvalue + 1), *open = arena_array(a, int, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		loop[i] = i;
+		open[i] = uses[i] != 1 || g->value[i]->into || g->value[i]->output;
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		int at = 0;
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && level[n->in[k]->id] > at)
+				at = level[n->in[k]->id];
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				level[n->out[k]->id] = at + !pointwise(n);
+		for (int k = 0; k < n->nin && pointwise(n); k++) {
+			const Value *v = n->in[k];
+			if (!v || !v->def || !pointwise(v->def) || !alike(v, n->out[0]))
+				continue;
+			int from = loop_of(loop, v->id), to = loop_of(loop, n->out[0]->id);
+			if (from == to || (level[v->id] != at && open[from]))
+				continue;
+			loop[from] = to;
+			open[to] += open[from];
+		}
+	}
+	return loop;
+}
+
+uint64_t *cost_fused(const Graph *g, Arena *a)
+{
+	int *uses = arena_array(a, int, g->nvalue + 1), *within = arena_array(a, int, g->nvalue + 1), *seen = arena_array(a, int, g->nvalue + 1);
+	uint64_t *inside = arena_array(a, uint64_t, g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nin; k++)
 			if (g->node[i]->in[k])
 				uses[g->node[i]->in[k]->id]++;
-	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin && g->node[i]->row->expr; k++) {
-			const Value *v = g->node[i]->in[k];
-			if (v && v->def && v->def->row->expr && uses[v->id] == 1 && !v->into && !v->output)
-				fused[v->id] = true;
+	int *loop = loops(g, uses, a);
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		bool looped = pointwise(n) && n->nin < 63;
+		int mine = looped ? loop_of(loop, n->out[0]->id) + 1 : 0;
+		for (int k = 0; k < n->nin; k++) {
+			const Value *v = n->in[k];
+			if (!v || !looped)
+				continue;
+			bool made = v->def && pointwise(v->def) && loop_of(loop, v->id) + 1 == mine;
+			within[v->id] += made;
+			inside[n->out[0]->id] |= made || seen[v->id] == mine ? (uint64_t)1 << k : 0;     /* made there, or read before */
+			seen[v->id] = mine;
 		}
-	return fused;
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin && pointwise(n) && n->nin < 63; k++) {
+			const Value *v = n->in[k];
+			if (!v || !v->def || !pointwise(v->def) || v->def->nin > 62 || v->into || v->output || (uses[v->id] > 1 && within[v->id] < uses[v->id]))
+				continue;
+			inside[n->out[0]->id] |= (uint64_t)1 << k;              /* nobody else reads it */
+			inside[v->id] |= (uint64_t)1 << v->def->nin;
+		}
+	}
+	return inside;
 }
 
-uint64_t cost_inside(const Node *n, const bool *fused)
+uint64_t cost_inside(const Node *n, const uint64_t *fused)
 {
-	uint64_t bits = 0;
-	for (int i = 0; i < n->nin + n->nout && n->nin + n->nout < 64; i++) {
-		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-		bits |= v && fused[v->id] ? (uint64_t)1 << i : 0;
-	}
-	return bits;
+	return n->nout && n->out[0] ? fused[n->out[0]->id] : 0;
 }
 
 /* ---- transfers ---- */

@@ -185,16 +185,16 @@ static double run_cost(const Definition *d, const Node *n, const NdSig *s, const
 {
 	if (!pointwise(n))
 		return cost_run(n, s->in, s->out, m, 0);
-	double bytes = 0, start = 0;
+	double t = 0, start = 0;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && d->stored[n->in[i]->id])
-			bytes += cost_part(n->in[i], s->in[i], m);
+			t += figures_through(cost_part(n->in[i], s->in[i], m));
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && d->stored[n->out[i]->id]) {
-			bytes += cost_part(n->out[i], s->out[i], m);
+			t += figures_through(cost_part(n->out[i], s->out[i], m));
 			start = figures.start;
 		}
-	return start + bytes / figures.bytes;
+	return start + t;
 }
 
 /* One transfer serves all that want the same form. */

@@ -3,6 +3,7 @@
  *   flops 8e10              float operations a second of one rank, in products of float
  *   half 8e10               the same in products of half precision
  *   bytes 1e10              bytes a second that one rank reads and writes in its own memory
+ *   cache 2e6 8e10          a value of so many bytes or fewer is read and written at so many bytes a second: what made it has left it in the cache
  *   start 1e-7              seconds before an operator or a copy begins
  *   cores 8                 ranks of one computer that run at once; more of them share what there is.  Without it each has a core
  *   turn 1e-5               seconds that a transfer begins later for each rank that shares a core: who waits lets others run, and is woken
@@ -90,6 +91,11 @@ static int read_axis(Read *r)
 	return real(&r->word[2], 0, 1e3, &r->f->axis[k].latency) || real(&r->word[3], 1, 1e18, &r->f->axis[k].bytes);
 }
 
+static int read_cache(Read *r)
+{
+	return words(r, 2) || real(&r->word[1], 0, 1e24, &r->f->small) || real(&r->word[2], 1, 1e24, &r->f->cached) ? -1 : 0;
+}
+
 static int read_line(Read *r)
 {
 	Figures *f = r->f;
@@ -97,11 +103,13 @@ static int read_line(Read *r)
 		{ "flops", &f->flops, 1, 1e24 }, { "half", &f->half, 1, 1e24 }, { "bytes", &f->bytes, 1, 1e24 },
 		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "turn", &f->turn, 0, 1 }, { "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
 	};
-	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "turn", "memory", "overlap", "link", "axis", NULL };
+	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "turn", "memory", "overlap", "cache", "link", "axis", NULL };
 	const Word *w = &r->word[0];
 	for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
 		if (!strcmp(w->s, one[i].name))
 			return words(r, 1) || real(&r->word[1], one[i].least, one[i].most, one[i].to);
+	if (!strcmp(w->s, "cache"))
+		return read_cache(r);
 	if (!strcmp(w->s, "link"))
 		return read_link(r);
 	if (!strcmp(w->s, "axis"))
@@ -179,10 +187,16 @@ static void share_cores(Figures *f, const Mesh *m)
 	f->flops /= ranks;
 	f->half /= ranks;
 	f->bytes /= ranks;
+	f->cached /= ranks;
 	for (int k = 0; k < MESH_DIMS; k++) {
 		f->axis[k].latency += ranks > 1 ? ranks * f->turn : 0;
 		f->axis[k].bytes /= ranks;
 	}
+}
+
+double figures_through(double bytes)
+{
+	return bytes / (bytes <= figures.small && figures.cached > figures.bytes ? figures.cached : figures.bytes);
 }
 
 int figures_read(const char *from, const Mesh *m)

@@ -1,8 +1,8 @@
 /* --probe: measures this computer once, in about two seconds, and prints the figures of one rank on one core as a file for --machine.
  *
- * Arithmetic: multiply-adds in registers, as the inner loop of a product does, of the widest vectors that there are; eight tenths of that
- * is what a product reaches.  Memory: a long array is read and another written, on all cores at once, as ranks do.  Links: ranks of the local transport
- * copy from each other's memory, all at once, so a byte of a transfer is one that is read and one that is written; before that they meet, as
+ * Arithmetic: multiply-adds in registers, as the inner loop of a product does, of the widest vectors that there are; nine tenths of that
+ * is what a product reaches.  Memory: a long array is updated by another, as an optimizer does, in pages as large as those of a rank, on all cores
+ * at once, as ranks do, and a short one, of a size that the cache of one core holds everywhere.  Links: ranks of the local transport copy from memory that they share into their own, all at once; before that they meet, as
  * two processes do here that have a core each and look for each other.  Where ranks share cores they sleep until the others have come: what
  * it takes twice as many processes as cores to meet so, for each of two that share a core, is a turn.  Overlap: what is left of the time that
  * another core copies, when computing, half of it in memory, becomes slower by it.
@@ -24,8 +24,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
-enum { LARGE = 64 << 20, TRIES = 5, SPINS = 20000, COPYING = 64, MEETING = 1024 };
+enum { LARGE = 64 << 20, SMALL = 512 << 10, TRIES = 5, COPIES = 15, SPINS = 20000, COPYING = 64, MEETING = 1024 };
 
 static const double LATE = 5e-6;        /* ranks meet twice in a transfer, and one is later than the other */
 
@@ -36,9 +39,10 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Twelve sums hide the latency of multiply-add on every processor of the last ten years. */
-#define STEP(k) s[k] = s[k] * a + b;
-#define LOOP(name, width, how) \
+/* Twelve sums hide the latency of multiply-add on every processor of the last ten years.  fused: how it is asked for, since C by itself
+ * rounds products. */
+#define STEP(fused, k) s[k] = fused(s[k], a, b);
+#define LOOP(name, width, fused, how) \
 	how static double name(int64_t turns) \
 	{ \
 		typedef float Vec __attribute__((vector_size(4 * width))); \
@@ -50,17 +54,18 @@ static double now(void)
 		__asm__ volatile("" : "+m"(a), "+m"(b)); \
 		double t = now(); \
 		for (int64_t i = 0; i < turns; i++) { \
-			STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) \
-			STEP(6) STEP(7) STEP(8) STEP(9) STEP(10) STEP(11) \
+			STEP(fused, 0) STEP(fused, 1) STEP(fused, 2) STEP(fused, 3) STEP(fused, 4) STEP(fused, 5) \
+			STEP(fused, 6) STEP(fused, 7) STEP(fused, 8) STEP(fused, 9) STEP(fused, 10) STEP(fused, 11) \
 		} \
 		__asm__ volatile("" : : "m"(s)); \
 		return (double)turns * 12 * width * 2 / (now() - t); \
 	}
+#define PLAIN(x, a, b) ((x) * (a) + (b))
 
-LOOP(plain, 4, )
+LOOP(plain, 4, PLAIN, )
 #if defined(__x86_64__)
-LOOP(avx2, 8, __attribute__((target("avx2,fma"))))
-LOOP(avx512, 16, __attribute__((target("avx512f"))))
+LOOP(avx2, 8, _mm256_fmadd_ps, __attribute__((target("avx2,fma"))))
+LOOP(avx512, 16, _mm512_fmadd_ps, __attribute__((target("avx512f"))))
 #endif
 
 static double multiply(int64_t turns)
@@ -79,18 +84,55 @@ static double arithmetic(void)
 	double best = 0;
 	for (int i = 0; i < TRIES; i++)
 		best = fmax(best, multiply(5000000));
-	return 0.8 * best;
+	return 0.9 * best;
 }
 
-static double memory(char *a, char *b)
+static int by_size(const void *a, const void *b)
 {
-	double best = 0;
-	for (int i = 0; i < TRIES; i++) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+typedef float Floats __attribute__((vector_size(32)));
+
+static void copy(char *a, const char *b)
+{
+	memcpy(a, b, LARGE);
+}
+
+static void update_first(char *a, const char *b, size_t bytes)
+{
+	Floats *x = (Floats *)(void *)a;
+	const Floats *y = (const Floats *)(const void *)b;
+	for (size_t i = 0; i < bytes / sizeof *x; i++)
+		x[i] = x[i] * 0.5f + y[i];
+}
+
+static void update(char *a, const char *b)
+{
+	update_first(a, b, LARGE);
+}
+
+/* As many bytes, but of what is in the cache. */
+static void update_small(char *a, const char *b)
+{
+	for (int i = 0; i < LARGE / SMALL; i++)
+		update_first(a, b, SMALL);
+}
+
+typedef void Through(char *a, const char *b);
+
+/* Seconds, usually: the least are those of a moment at which the others paused. */
+static double usual(Through *go, char *a, const char *b)
+{
+	double took[COPIES];
+	for (int i = 0; i < COPIES; i++) {
 		double t = now();
-		memcpy(a, b, LARGE);
-		best = fmax(best, 2.0 * LARGE / (now() - t));
+		go(a, b);
+		took[i] = now() - t;
 	}
-	return best;
+	qsort(took, COPIES, sizeof *took, by_size);
+	return took[COPIES / 2];
 }
 
 /* A process that does not outlive this one. */
@@ -102,19 +144,22 @@ static pid_t spawn(void)
 	return p;
 }
 
-/* Others that copy for ever, each its own arrays, for they become its own as it writes; how many there are. */
-static int begin_copying(char *a, char *b, int wanted, pid_t *child)
+/* Others that do this for ever, each with an array of its own to write, for it becomes its own by that, and how many there are; all are at it
+ * when this returns.  at: in memory that all share. */
+static int begin(Through *go, char *a, const char *b, _Atomic int *at, int wanted, pid_t *child)
 {
 	int n = 0;
+	atomic_store(at, 0);
 	for (; n < wanted && n < COPYING; n++) {
 		child[n] = spawn();
 		if (!child[n])
-			for (;;)
-				memory(a, b);
+			for (go(a, b), atomic_fetch_add(at, 1);;)
+				go(a, b);
 		if (child[n] < 0)
 			break;
 	}
-	memory(a, b);                           /* until all are at it */
+	while (atomic_load(at) < n)
+		go(a, b);
 	return n;
 }
 
@@ -126,35 +171,36 @@ static void end(const pid_t *child, int n)
 	}
 }
 
-static double memory_shared(char *a, char *b, int cores)
+/* Seconds, on all cores at once. */
+static double together(Through *go, char *a, const char *b, void *shared, int cores)
 {
 	pid_t child[COPYING];
-	int n = begin_copying(a, b, cores - 1, child);
-	double rate = memory(a, b);
+	int n = begin(go, a, b, shared, cores - 1, child);
+	double t = usual(go, a, b);
 	end(child, n);
-	return rate;
+	return t;
 }
 
 /* Seconds of arithmetic, and of as much memory as takes about as long. */
-static double mixture(char *a, char *b)
+static double mixture(char *a, const char *b)
 {
 	double best = INFINITY;
 	for (int i = 0; i < TRIES; i++) {
 		double t = now();
 		multiply(5000000);
-		memcpy(a, b, LARGE);
+		copy(a, b);
 		best = fmin(best, now() - t);
 	}
 	return best;
 }
 
-static double hidden(char *a, char *b, int cores)
+static double hidden(char *a, const char *b, void *shared, int cores)
 {
 	pid_t child[COPYING];
 	if (cores < 2)
 		return 0;
 	double alone = mixture(a, b);
-	int n = begin_copying(a, b, 1, child);
+	int n = begin(copy, a, b, shared, 1, child);
 	double beside = mixture(a, b);
 	end(child, n);
 	return n ? fmax(0, fmin(1, alone / beside)) : 0;        /* 1 - (beside - alone) / beside */
@@ -184,12 +230,6 @@ static void meet(Meeting *list, int n, int me, uint32_t turn, int spins)
 			syscall(SYS_futex, &list[i].at, FUTEX_WAIT, at, NULL, NULL, 0);
 		atomic_fetch_sub(&list[i].asleep, 1);
 	}
-}
-
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 /* Most meetings are between the quickest, when all happen to come at once, and those that something else held up. */
@@ -266,12 +306,17 @@ static double taking_turns(void *shared, const cpu_set_t *all)
 	return cores > MEETING / 2 ? 0 : fmax(0, meeting(shared, 2 * cores, all)) / 2;
 }
 
+/* Private ones lie as those of a rank do (slab.c), in large pages where there are any. */
 static void *pages(int how)
 {
-	void *p = mmap(NULL, LARGE + 4096, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
+	enum { HUGE = 2 << 20 };
+	char *p = mmap(NULL, LARGE + HUGE, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	memset(p, 0, LARGE + 4096);
+	p += (HUGE - (uintptr_t)p % HUGE) % HUGE;
+	if (how == MAP_PRIVATE)
+		madvise(p, LARGE, MADV_HUGEPAGE);
+	memset(p, 0, LARGE);
 	return p;
 }
 
@@ -289,11 +334,13 @@ int figures_probe(FILE *f)
 		fail_at(EXIT_ENV, (Loc){ 0 }, "no memory or process to measure with");
 		return -1;
 	}
-	double flops = arithmetic(), bytes = memory_shared(a, b, cores);
+	double flops = arithmetic(), bytes = 3.0 * LARGE / together(update, a, b, shared, cores), link = LARGE / together(copy, a, shared, shared, cores);
+	double cached = 3.0 * LARGE / together(update_small, a, b, shared, cores);
 	double memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\nflops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\n", flops, flops, bytes);
-	fprintf(f, "cores %d\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, &all), hidden(a, b, cores));
+	fprintf(f, "cache %d %.3g\n", SMALL, cached);
+	fprintf(f, "cores %d\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, &all), hidden(a, b, shared, cores));
 	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n", floor(memory_bytes / cores));
-	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * met, bytes / 2);
+	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * met, link);
 	return ferror(f) ? -1 : 0;
 }

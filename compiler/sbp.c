@@ -109,7 +109,7 @@ static Arg entry(Sbp s)
 }
 
 /* Entries as the arguments of @sbp, which values of one form share. */
-static const Annot *entries(const Sbp *s, int n)
+const Annot *sbp_annot(const Sbp *s, int n)
 {
 	static Map made;
 	int64_t text[3 * MESH_DIMS] = { 0 };
@@ -137,15 +137,21 @@ static const Annot *entries(const Sbp *s, int n)
 	return a;
 }
 
-void sbp_note(Graph *g, Value *v, const Mesh *m)
+/* Whether something is left to say; *have: what is said already. */
+static bool unsaid(const Value *v, Annot **have)
 {
-	Annot *a = annot_find(v->annot, "sbp");
 	bool free = false;
-	for (int i = 0; a && i < a->narg; i++)
-		free |= a->arg[i].s && !strcmp(a->arg[i].s, "_");
-	if (a && !free)
+	*have = annot_find(v->annot, "sbp");
+	for (int i = 0; *have && i < (*have)->narg; i++)
+		free |= (*have)->arg[i].s && !strcmp((*have)->arg[i].s, "_");
+	return !*have || free;
+}
+
+void sbp_note_as(Graph *g, Value *v, const Annot *made)
+{
+	Annot *a;
+	if (!unsaid(v, &a))
 		return;
-	const Annot *made = entries(v->sbp, m->ndim);
 	if (!a) {
 		a = arena_new(g->arena, Annot);
 		*a = *made;
@@ -153,6 +159,13 @@ void sbp_note(Graph *g, Value *v, const Mesh *m)
 	}
 	a->arg = made->arg;                     /* what was free is settled now */
 	a->narg = made->narg;
+}
+
+void sbp_note(Graph *g, Value *v, const Mesh *m)
+{
+	Annot *a;
+	if (unsaid(v, &a))
+		sbp_note_as(g, v, sbp_annot(v->sbp, m->ndim));
 }
 
 Sbp sbp_plain(const Value *v, const Sbp *s, const Mesh *m, int k)

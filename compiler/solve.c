@@ -1,6 +1,7 @@
 /* Reads a problem, finds the smallest sum and a bound that no choice can undercut.
  *
- * Without limits: prune, then eliminate; where a cut is too wide, pass messages, remove what they rule out, and try again.
+ * Like layers are found first (solve_fold.c): of each block one copy is read and pruned, and what is left of it stands for all copies in the net of
+ * the whole problem, the net of all.  Then, without limits: prune, then eliminate; where a cut is too wide, pass messages, remove what they rule out, and try again.
  *
  * A limit on sums of use (memory) has a price per unit, a Lagrange multiplier: the least of cost + price * (use - limit) is
  * a lower bound for every price.  For one limit the best price is found by secants: two solutions, one that costs less and
@@ -17,10 +18,14 @@ static const double FINEST = 0x1p-40;           /* seconds: below a picosecond n
 
 void (*solve_seen)(const SolveProblem *, const SolveResult *);
 
+/* What was left of a copy of a block: as a net of its nodes and its ports, and which of them are variables of the net of all. */
+typedef struct Piece { Net *net; int *stay, nstay, nlink; } Piece;
+
 /* One solution of the problem under some prices. */
 typedef struct Shot {
 	Arena arena, work;              /* the solution; net and sweep, as long as somebody may ask them */
 	Net *net;
+	Piece **piece;                  /* [block][copy] */
 	Sweep sweep;                    /* exact only */
 	bool possible, exact, stopped;
 	int *choice, *at;
@@ -32,6 +37,7 @@ typedef struct Shot {
 
 typedef struct Run {
 	const SolveProblem *p;
+	const Fold *fold;
 	Arena *arena;
 	double *price;
 	double weight;                  /* of costs: 1, or 0 to ask for the least use */
@@ -69,23 +75,33 @@ static double most_of(Map *seen, Arena *a, const SolveProblem *p, const SolveEdg
 	return *m;
 }
 
-/* So coarse that no sum needs more than 52 bits. */
-static double choose_unit(const Run *r, Arena *a)
+/* The largest costs of some nodes and edges together. */
+static double most_of_all(const Run *r, Map *seen, Arena *a, const int *node, int nnode, const int *edge, int nedge)
 {
-	const SolveProblem *p = r->p;
 	double sum = 0;
-	Map seen;
-	map_init(&seen, a);
-	for (int i = 0; i < p->nnode; i++) {
-		const SolveNode *x = &p->node[i];
+	for (int i = 0; i < nnode; i++) {
+		const SolveNode *x = &r->p->node[node[i]];
 		double high = 0;
 		for (int c = 0; c < x->n && x->use; c++)
 			high = fmax(high, price_of(r, x, c));
 		sum += high + (x->cost ? r->weight * most(x->cost, (size_t)x->n) : 0);
 	}
-	for (int i = 0; i < p->nedge; i++)
-		sum += r->weight * most_of(&seen, a, p, &p->edge[i]);
-	double unit = FINEST;
+	for (int i = 0; i < nedge; i++)
+		sum += r->weight * most_of(seen, a, r->p, &r->p->edge[edge[i]]);
+	return sum;
+}
+
+/* So coarse that no sum needs more than 52 bits. */
+static double choose_unit(const Run *r, Arena *a)
+{
+	const Fold *f = r->fold;
+	Map seen;
+	map_init(&seen, a);
+	double sum = most_of_all(r, &seen, a, f->node, f->nnode, f->edge, f->nedge), unit = FINEST;
+	for (int i = 0; i < f->nblock; i++) {
+		const Block *b = &f->block[i];
+		sum += b->ncopy * most_of_all(r, &seen, a, b->node, b->nin, b->edge, b->nedge);
+	}
 	while (sum / unit > 0x1p50)
 		unit *= 2;
 	return unit;
@@ -96,80 +112,240 @@ static double snap(const Run *r, double unit, double x)
 	return x == INFINITY ? x : nearbyint(r->weight * x / unit) * unit + 0.0;
 }
 
-/* Nodes of one list of costs share it, and all share the numbers of their choices. */
-static void read_node(const Run *r, Net *net, Map *read, const int *choice, int i)
-{
-	const SolveNode *x = &r->p->node[i];
-	Var *v = &net->var[i];
-	v->n = x->n;
-	v->choice = choice;
-	v->own = x->use || !x->cost ? NULL : map_get(read, x->cost);
-	if (v->own && v->own->n == (size_t)x->n)
-		return;
-	double *own = arena_array(net->arena, double, x->n);
-	for (int c = 0; c < x->n; c++)
-		own[c] = (x->cost ? snap(r, net->unit, x->cost[c]) : 0) + floor(price_of(r, x, c) / net->unit) * net->unit;
-	v->own = table_of(&net->tab, 1, &x->n, own);
-	if (x->cost && !x->use)
-		map_put(read, x->cost, v->own);
-}
+/* What all nets of a problem share. */
+typedef struct Reader {
+	const Run *r;
+	Arena *arena;
+	Tables *tab;
+	Table *nothing;
+	double unit;
+	Map read;                       /* tables, by the costs they were read from */
+	const int *choice;              /* 0, 1, 2 ... */
+	int *var;                       /* by node of the problem: its variable in the net that is being read */
+} Reader;
 
-static Table *read_table(const Run *r, Net *net, Map *read, const SolveEdge *e)
+static void reader_init(Reader *d, const Run *r, Arena *a)
 {
-	Table *t = map_get(read, e->cost);
-	int dim[2] = { r->p->node[e->a].n, r->p->node[e->b].n };
-	size_t n = (size_t)dim[0] * (size_t)dim[1];
-	if (t)
-		return t;
-	double *v = arena_array(net->arena, double, n);
-	for (size_t k = 0; k < n; k++)
-		v[k] = snap(r, net->unit, e->cost[k]);
-	t = table_of(&net->tab, 2, dim, v);
-	map_put(read, e->cost, t);
-	return t;
-}
-
-static void read_edges(const Run *r, Net *net, Map *read)
-{
-	net->link = arena_array(net->arena, Link, r->p->nedge + net->nvar + 1);
-	for (int i = 0; i < r->p->nedge; i++) {
-		const SolveEdge *e = &r->p->edge[i];
-		Table *t = read_table(r, net, read, e);
-		if (e->a == e->b) {
-			int n = r->p->node[e->a].n;
-			double *own = arena_array(net->arena, double, n);
-			for (int c = 0; c < n; c++)
-				own[c] = t->v[(size_t)c * (size_t)n + (size_t)c];
-			net->var[e->a].own = table_sum(&net->tab, net->var[e->a].own, table_of(&net->tab, 1, &n, own));
-			continue;
-		}
-		Link *l = &net->link[net->nlink];
-		*l = (Link){ e->a < e->b ? e->a : e->b, e->a < e->b ? e->b : e->a, e->a < e->b ? t : table_turn(&net->tab, t), false };
-		arena_push(net->arena, net->var[l->a].edge, net->var[l->a].nedge, net->nlink);
-		arena_push(net->arena, net->var[l->b].edge, net->var[l->b].nedge, net->nlink);
-		net->nlink++;
-	}
-}
-
-static Net *read_net(const Run *r, Arena *a)
-{
-	Net *net = arena_new(a, Net);
-	Map read;
+	static const int one = 1;
 	int most = 0;
-	*net = (Net){ .arena = a, .nvar = r->p->nnode, .unit = choose_unit(r, a), .most = r->p->work ? r->p->work : INFINITY };
-	tables_init(&net->tab, a, r->p->forget);
-	map_init(&read, a);
-	net->var = arena_array(a, Var, net->nvar + 1);
-	for (int i = 0; i < net->nvar; i++)
+	*d = (Reader){ .r = r, .arena = a, .tab = arena_new(a, Tables), .unit = choose_unit(r, a), .var = arena_array(a, int, r->p->nnode + 1) };
+	tables_init(d->tab, a, r->p->forget);
+	map_init(&d->read, a);
+	for (int i = 0; i < r->p->nnode; i++)
 		most = r->p->node[i].n > most ? r->p->node[i].n : most;
 	int *choice = arena_array(a, int, most + 1);
 	for (int c = 0; c < most; c++)
 		choice[c] = c;
-	static const int one = 1;
-	net->nothing = table_of(&net->tab, 1, &one, arena_array(a, double, 1));
-	for (int i = 0; i < net->nvar; i++)
-		read_node(r, net, &read, choice, i);
-	read_edges(r, net, &read);
+	d->choice = choice;
+	d->nothing = table_of(d->tab, 1, &one, arena_array(a, double, 1));
+}
+
+/* Nodes of one list of costs share it, and all share the numbers of their choices. */
+static void read_node(Reader *d, Var *v, int i)
+{
+	const SolveNode *x = &d->r->p->node[i];
+	v->n = x->n;
+	v->choice = d->choice;
+	v->own = x->use || !x->cost ? NULL : map_get(&d->read, x->cost);
+	if (v->own && v->own->n == (size_t)x->n)
+		return;
+	double *own = arena_array(d->arena, double, x->n);
+	for (int c = 0; c < x->n; c++)
+		own[c] = (x->cost ? snap(d->r, d->unit, x->cost[c]) : 0) + floor(price_of(d->r, x, c) / d->unit) * d->unit;
+	v->own = table_of(d->tab, 1, &x->n, own);
+	if (x->cost && !x->use)
+		map_put(&d->read, x->cost, v->own);
+}
+
+/* A node of others: what is added to its costs is added to nothing. */
+static void read_port(Reader *d, Var *v, int i)
+{
+	v->n = d->r->p->node[i].n;
+	v->choice = d->choice;
+	v->own = table_of(d->tab, 1, &v->n, arena_array(d->arena, double, v->n));
+	v->fixed = true;
+}
+
+static Table *read_table(Reader *d, const SolveEdge *e)
+{
+	Table *t = map_get(&d->read, e->cost);
+	int dim[2] = { d->r->p->node[e->a].n, d->r->p->node[e->b].n };
+	size_t n = (size_t)dim[0] * (size_t)dim[1];
+	if (t)
+		return t;
+	double *v = arena_array(d->arena, double, n);
+	for (size_t k = 0; k < n; k++)
+		v[k] = snap(d->r, d->unit, e->cost[k]);
+	t = table_of(d->tab, 2, dim, v);
+	map_put(&d->read, e->cost, t);
+	return t;
+}
+
+static void put_link(Net *net, int a, int b, Table *t)
+{
+	Link *l = &net->link[net->nlink];
+	*l = (Link){ a < b ? a : b, a < b ? b : a, a < b ? t : table_turn(net->tab, t), false };
+	arena_push(net->arena, net->var[l->a].edge, net->var[l->a].nedge, net->nlink);
+	arena_push(net->arena, net->var[l->b].edge, net->var[l->b].nedge, net->nlink);
+	net->nlink++;
+}
+
+static void read_edges(Reader *d, Net *net, const int *edge, int nedge)
+{
+	for (int i = 0; i < nedge; i++) {
+		const SolveEdge *e = &d->r->p->edge[edge[i]];
+		Table *t = read_table(d, e);
+		if (e->a != e->b) {
+			put_link(net, d->var[e->a], d->var[e->b], t);
+			continue;
+		}
+		int n = d->r->p->node[e->a].n;
+		Var *v = &net->var[d->var[e->a]];
+		double *own = arena_array(d->arena, double, n);
+		for (int c = 0; c < n; c++)
+			own[c] = t->v[(size_t)c * (size_t)n + (size_t)c];
+		v->own = table_sum(d->tab, v->own, table_of(d->tab, 1, &n, own));
+	}
+}
+
+static Net *new_net(Reader *d, int nvar, int nlink)
+{
+	Net *net = arena_new(d->arena, Net);
+	*net = (Net){ .arena = d->arena, .tab = d->tab, .nothing = d->nothing, .nvar = nvar, .unit = d->unit, .most = d->r->p->work ? d->r->p->work : INFINITY };
+	net->var = arena_array(d->arena, Var, nvar + 1);
+	net->link = arena_array(d->arena, Link, nlink + nvar + 1);
+	return net;
+}
+
+/* ---- blocks ---- */
+
+static bool live(const Net *net, int v)
+{
+	const Var *x = &net->var[v];
+	for (int k = 0; k < x->nedge; k++)
+		if (!net->link[x->edge[k]].gone)
+			return true;
+	return false;
+}
+
+/* One copy, pruned as far as that can be whatever its ports choose.  What stays to be chosen is in `stay`; all else is known or follows. */
+static void read_copy(Reader *d, const Block *b, int copy, Piece *out)
+{
+	const int *node = b->node + (size_t)copy * (size_t)(b->nin + b->nport);
+	Net *net = new_net(d, b->nin + b->nport, b->nedge);
+	for (int i = 0; i < net->nvar; i++) {
+		d->var[node[i]] = i;
+		if (i < b->nin)
+			read_node(d, &net->var[i], node[i]);
+		else
+			read_port(d, &net->var[i], node[i]);
+	}
+	read_edges(d, net, b->edge + (size_t)copy * (size_t)b->nedge, b->nedge);
+	prune(net);
+	*out = (Piece){ .net = net, .stay = arena_array(d->arena, int, b->nin + 1) };
+	for (int i = 0; i < b->nin; i++)
+		if (net->var[i].n > 1 || live(net, i))
+			out->stay[out->nstay++] = i;
+		else
+			net->sum += net->var[i].own->v[0];
+	for (int i = 0; i < net->nlink; i++)
+		out->nlink += !net->link[i].gone;
+}
+
+static Piece **read_pieces(Reader *d)
+{
+	const Fold *f = d->r->fold;
+	Piece **all = arena_array(d->arena, Piece *, f->nblock + 1);
+	for (int i = 0; i < f->nblock; i++) {
+		const Block *b = &f->block[i];
+		all[i] = arena_array(d->arena, Piece, b->ncopy);
+		for (int k = 0; k < b->ncopy; k++)
+			if (!k || d->r->p->forget)
+				read_copy(d, b, k, &all[i][k]);
+			else
+				all[i][k] = all[i][0];
+	}
+	return all;
+}
+
+/* What is left of a copy becomes part of the net of all. */
+static void put_copy(Reader *d, Net *net, const Block *b, const Piece *p, const int *node)
+{
+	const Net *from = p->net;
+	for (int i = 0; i < p->nstay; i++) {
+		const Var *x = &from->var[p->stay[i]];
+		net->var[d->var[node[p->stay[i]]]] = (Var){ .n = x->n, .choice = x->choice, .chosen = x->chosen, .own = x->own, .quiet = x->quiet };
+	}
+	for (int i = b->nin; i < b->nin + b->nport; i++) {
+		Var *x = &net->var[d->var[node[i]]];
+		x->own = table_sum(d->tab, x->own, from->var[i].own);
+	}
+	for (int i = 0; i < from->nlink; i++)
+		if (!from->link[i].gone)
+			put_link(net, d->var[node[from->link[i].a]], d->var[node[from->link[i].b]], from->link[i].t);
+	net->sum += from->sum;
+	net->impossible |= from->impossible;
+}
+
+static void put_like(Reader *d, Net *net, const Block *b, const Piece *p)
+{
+	Like *l = &net->like[net->nlike++];
+	*l = (Like){ 0, p->nstay, arena_array(d->arena, int, (size_t)b->ncopy * (size_t)p->nstay + 1) };
+	for (int k = 0; k < b->ncopy; k++) {
+		const int *node = b->node + (size_t)k * (size_t)(b->nin + b->nport);
+		for (int i = 0; i < p->nstay && p[k].nstay == p->nstay; i++)
+			l->var[l->ncopy * l->n + i] = d->var[node[p->stay[i]]];
+		l->ncopy += p[k].nstay == p->nstay;
+	}
+}
+
+/* The nodes that are variables of the net of all, in the order of the problem. */
+static const int *number(Reader *d, Piece *const *piece, int *nvar, int *nlink)
+{
+	const Fold *f = d->r->fold;
+	int n = d->r->p->nnode, *list = arena_array(d->arena, int, n + 1);
+	*nvar = 0;
+	*nlink = f->nedge;
+	memset(d->var, 0, sizeof *d->var * (size_t)n);
+	for (int i = 0; i < f->nnode; i++)
+		d->var[f->node[i]] = 1;
+	for (int i = 0; i < f->nblock; i++)
+		for (int k = 0; k < f->block[i].ncopy; k++) {
+			const Piece *p = &piece[i][k];
+			for (int j = 0; j < p->nstay; j++)
+				d->var[f->block[i].node[(size_t)k * (size_t)(f->block[i].nin + f->block[i].nport) + (size_t)p->stay[j]]] = 1;
+			*nlink += p->nlink;
+		}
+	for (int v = 0; v < n; v++)
+		if (d->var[v]) {
+			d->var[v] = *nvar;
+			list[(*nvar)++] = v;
+		}
+	return list;
+}
+
+static Net *read_net(const Run *r, Arena *a, Piece ***pieces)
+{
+	const Fold *f = r->fold;
+	Reader d;
+	int nvar, nlink;
+	reader_init(&d, r, a);
+	Piece **piece = *pieces = read_pieces(&d);
+	const int *list = number(&d, piece, &nvar, &nlink);
+	Net *net = new_net(&d, nvar, nlink);
+	net->number = list;
+	net->like = arena_array(a, Like, f->nblock + 1);
+	for (int i = 0; i < f->nnode; i++)
+		read_node(&d, &net->var[d.var[f->node[i]]], f->node[i]);
+	read_edges(&d, net, f->edge, f->nedge);
+	for (int i = 0; i < f->nblock; i++) {
+		const Block *b = &f->block[i];
+		for (int k = 0; k < b->ncopy; k++) {
+			put_copy(&d, net, b, &piece[i][k], b->node + (size_t)k * (size_t)(b->nin + b->nport));
+			net->work += k && !r->p->forget ? 0 : piece[i][k].net->work;
+		}
+		put_like(&d, net, b, piece[i]);
+	}
 	return net;
 }
 
@@ -212,16 +388,82 @@ static void measure(const SolveProblem *p, Shot *s)
 		s->used[k] = use_of(p, s->choice, k);
 }
 
-static void take(Shot *s, const int *at)
+/* ---- choices ---- */
+
+enum { MEMORY = 16 };
+
+/* All of a copy, given what its ports and those that stayed choose. */
+static void choose_inside(const Block *b, const Piece *p, const int *node, int *at, int *choice)
 {
-	for (int v = 0; v < s->net->nvar; v++)
-		s->choice[v] = s->net->var[v].choice[at[v]];
-	follow(s->net, s->choice);
+	for (int i = 0; i < b->nin + b->nport; i++)
+		at[i] = p->net->var[i].choice[0];
+	for (int i = 0; i < p->nstay; i++)
+		at[p->stay[i]] = choice[node[p->stay[i]]];
+	for (int i = b->nin; i < b->nin + b->nport; i++)
+		at[i] = choice[node[i]];
+	follow(p->net, at);
+	for (int i = 0; i < b->nin; i++)
+		choice[node[i]] = at[i];
+}
+
+static bool chosen_alike(const Block *b, const Piece *p, const int *x, const int *y, const int *choice)
+{
+	for (int i = b->nin; i < b->nin + b->nport; i++)
+		if (choice[x[i]] != choice[y[i]])
+			return false;
+	for (int i = 0; i < p->nstay; i++)
+		if (choice[x[p->stay[i]]] != choice[y[p->stay[i]]])
+			return false;
+	return true;
+}
+
+/* Copies whose ports choose alike choose alike; few are different. */
+static void choose_copies(const SolveProblem *p, const Block *b, const Piece *piece, int *choice, int *at)
+{
+	int known[MEMORY], nknown = 0, size = b->nin + b->nport;
+	for (int k = 0; k < b->ncopy; k++) {
+		const int *node = b->node + (size_t)k * (size_t)size, *like = NULL;
+		for (int i = 0; i < nknown && !like && !p->forget; i++) {
+			like = b->node + (size_t)known[i] * (size_t)size;
+			if (!chosen_alike(b, &piece[k], node, like, choice))
+				like = NULL;
+		}
+		for (int i = 0; i < b->nin && like; i++)
+			choice[node[i]] = choice[like[i]];
+		if (like)
+			continue;
+		choose_inside(b, &piece[k], node, at, choice);
+		if (nknown < MEMORY)
+			known[nknown++] = k;
+	}
+}
+
+/* The choices of all nodes, from the positions of the variables of the net. */
+static void choose(const Run *r, const Shot *s, const int *pos, int *choice)
+{
+	const Net *net = s->net;
+	const Fold *f = r->fold;
+	Arena tmp = { 0 };
+	int *at = arena_array(&tmp, int, r->p->nnode + 1);
+	for (int v = 0; v < net->nvar; v++)
+		at[v] = net->var[v].choice[pos[v]];
+	follow(net, at);
+	for (int v = 0; v < net->nvar; v++)
+		choice[net->number[v]] = at[v];
+	for (int i = 0; i < f->nblock; i++)
+		choose_copies(r->p, &f->block[i], s->piece[i], choice, at);
+	arena_free(&tmp);
+}
+
+static void take(const Run *r, Shot *s, const int *at)
+{
+	choose(r, s, at, s->choice);
 }
 
 static bool try_exact(const Run *r, Shot *s, double *value)
 {
-	if (!exact_plan(s->net, r->p->cap ? r->p->cap : SOLVE_CAP, &s->sweep))
+	size_t cap = r->p->cap ? r->p->cap : SOLVE_CAP;
+	if (exact_hopeless(s->net, cap) || !exact_plan(s->net, cap, &s->sweep))
 		return false;
 	if (exact_run(&s->sweep, value))
 		exact_decode(&s->sweep, NULL, 0, s->at);
@@ -251,7 +493,7 @@ static void by_messages(const Run *r, Shot *s)
 		s->bound = w.bound > s->bound ? w.bound : s->bound;
 		if (w.cost < s->value) {
 			s->value = w.cost;
-			take(s, w.at);
+			take(r, s, w.at);
 		}
 		s->bound = s->bound < s->value ? s->bound : s->value;
 		if (s->value < INFINITY && (s->bound >= s->value || s->net->work >= s->net->most))
@@ -263,7 +505,7 @@ static void by_messages(const Run *r, Shot *s)
 			continue;
 		if (value <= s->value) {        /* all that could be better is still there */
 			s->value = value;
-			take(s, s->at);
+			take(r, s, s->at);
 		}
 		s->bound = s->value;
 		return;
@@ -288,10 +530,11 @@ static void free_shot(Shot *s)
 static Shot *shoot(const Run *r)
 {
 	Shot *s = arena_new(r->arena, Shot);
-	s->net = read_net(r, &s->work);
-	s->choice = arena_array(&s->arena, int, s->net->nvar + 1);
+	s->net = read_net(r, &s->work, &s->piece);
+	s->choice = arena_array(&s->arena, int, r->p->nnode + 1);
 	s->at = arena_array(&s->work, int, s->net->nvar + 1);
-	prune(s->net);
+	if (!s->net->impossible)
+		prune(s->net);
 	for (int v = 0; v < s->net->nvar; v++)
 		s->left += s->net->var[v].n > 1;
 	if (s->net->impossible)
@@ -300,7 +543,7 @@ static Shot *shoot(const Run *r)
 	if (s->exact) {
 		s->bound = s->value;
 		if (s->value < INFINITY)
-			take(s, s->at);
+			take(r, s, s->at);
 	} else {
 		by_messages(r, s);
 	}
@@ -393,9 +636,11 @@ static void polish(const SolveProblem *p, Arena *a, Best *b)
 }
 
 /* Between a solution that is cheap and the tables of one that fits: as much of the first as the limits allow. */
-static void mix(const SolveProblem *p, Arena *a, const Shot *cheap, const Shot *fit, Best *b)
+static void mix(const Run *r, const Shot *cheap, const Shot *fit, Best *b)
 {
-	int n = p->nnode, *given = arena_array(a, int, n + 1), *at = arena_array(a, int, n + 1), *choice = arena_array(a, int, n + 1);
+	const SolveProblem *p = r->p;
+	Arena *a = r->arena;
+	int *choice = arena_array(a, int, p->nnode + 1), n = fit->net ? fit->net->nvar : 0, *given = arena_array(a, int, n + 1), *at = arena_array(a, int, n + 1);
 	double *used = arena_array(a, double, p->nlimit + 1);
 	if (!fit->exact)
 		return;
@@ -403,15 +648,13 @@ static void mix(const SolveProblem *p, Arena *a, const Shot *cheap, const Shot *
 		const Var *x = &fit->net->var[v];
 		given[v] = fit->at[v];
 		for (int c = 0; c < x->n; c++)
-			if (x->choice[c] == cheap->choice[v])
+			if (x->choice[c] == cheap->choice[fit->net->number[v]])
 				given[v] = c;
 	}
 	for (int lo = 0, hi = n; lo < hi;) {
 		int half = (lo + hi + 1) / 2;
 		exact_decode(&fit->sweep, given, half, at);
-		for (int v = 0; v < n; v++)
-			choice[v] = fit->net->var[v].choice[at[v]];
-		follow(fit->net, choice);
+		choose(r, fit, at, choice);
 		for (int k = 0; k < p->nlimit; k++)
 			used[k] = use_of(p, choice, k);
 		if (fits(p, used))
@@ -446,7 +689,7 @@ static void secants(Run *r, Shot *large, Shot *fit, Best *b)
 		let_go(*side, first, last, NULL);
 		*side = s;
 	}
-	mix(p, r->arena, large, fit, b);
+	mix(r, large, fit, b);
 	let_go(large, first, last, NULL);
 	let_go(fit, first, last, NULL);
 }
@@ -547,8 +790,12 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 {
 	Arena scratch = { 0 };
-	Run r = { .p = p, .arena = &scratch, .price = arena_array(&scratch, double, p->nlimit + 1), .weight = 1 };
+	Fold fold;
+	fold_find(p, &scratch, &fold);
+	Run r = { .p = p, .fold = &fold, .arena = &scratch, .price = arena_array(&scratch, double, p->nlimit + 1), .weight = 1 };
 	*out = (SolveResult){ .choice = arena_array(a, int, p->nnode + 1), .used = arena_array(a, double, p->nlimit + 1), .least = arena_array(a, double, p->nlimit + 1) };
+	for (int i = 0; i < fold.nblock; i++)
+		out->folded += (fold.block[i].ncopy - 1) * fold.block[i].nin;
 	Shot *s = shoot(&r);
 	out->possible = s->possible;
 	out->exact = s->exact;

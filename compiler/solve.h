@@ -2,6 +2,7 @@
  * of choices at the two ends of an edge, the smallest sum.  Nothing here knows graphs, operators or machines.
  *
  *   solve.c         reading, limits (memory), what is told
+ *   solve_fold.c    like layers: blocks of which one copy is read and pruned for all
  *   solve_table.c   tables of costs, kept once each; what was computed from them, remembered
  *   solve_prune.c   choices that are never needed, edges that say nothing, followers
  *   solve_exact.c   elimination along narrow cuts
@@ -30,6 +31,7 @@ typedef struct SolveProblem {
 	size_t cap;                     /* entries of the largest table of an elimination; 0: SOLVE_CAP */
 	double work;                    /* entries of tables that may be visited before the best that is known is taken; 0: any number */
 	bool forget;                    /* compute like parts again instead of remembering them: slower, the same result */
+	bool flat;                      /* do not look for like parts: slower, the same cost */
 } SolveProblem;
 enum { SOLVE_CAP = 1 << 21 };
 
@@ -43,6 +45,7 @@ typedef struct SolveResult {
 	bool exact;                     /* by elimination alone; else messages were passed */
 	bool stopped;                   /* by the limit of work */
 	int left, passes;               /* nodes that were left after pruning; passes of messages */
+	int folded;                     /* nodes that are like others in all that they are tied to: solved with those */
 	size_t table;                   /* entries of the largest table */
 } SolveResult;
 
@@ -51,6 +54,20 @@ double solve_cost(const SolveProblem *, const int *choice);
 extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* is shown every problem with its solution; NULL: nobody looks */
 
 /* ---- inside ---- */
+
+/* solve_fold.c */
+typedef struct Block {              /* parts that are alike: the same tables between the same places */
+	int ncopy;
+	int nin, nport;                 /* nodes of a copy; nodes in no copy that these have edges with */
+	int *node;                      /* [copy][nin + nport] */
+	int *edge, nedge;               /* [copy][nedge]: all edges of the nodes of a copy */
+} Block;
+typedef struct Fold {
+	Block *block; int nblock;
+	int *node, nnode, *edge, nedge; /* that are in no copy */
+} Fold;
+
+void fold_find(const SolveProblem *, Arena *, Fold *);
 
 /* solve_table.c */
 typedef struct Table {
@@ -108,6 +125,8 @@ typedef struct Var {
 	int chosen;                     /* equal numbers are equal lists of choices */
 	Table *own;                     /* its costs */
 	int *edge, nedge;               /* some may be gone */
+	bool fixed;                     /* belongs to others, who may tie it to more: stays as it is, but for its costs */
+	bool quiet;                     /* nothing near it changed since it was looked at */
 } Var;
 typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
 /* A variable that is gone: the best of its choices, given those of at most two others. */
@@ -118,11 +137,15 @@ typedef struct Follow {
 	Table *t[2];                    /* rows are choices of v */
 	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
+/* Copies of a block: what is left of them.  They were alike when they were read; what pruning made of them since may differ. */
+typedef struct Like { int ncopy, n, *var; } Like;                /* var: [copy][n] */
 typedef struct Net {
 	Arena *arena;
-	Tables tab;
+	Tables *tab;
 	Table *nothing;                 /* the costs of a variable that has one choice and pays nothing */
 	Var *var; int nvar;
+	const int *number;              /* by variable: the node of the problem */
+	Like *like; int nlike;
 	Link *link; int nlink;          /* room for as many more as there are variables */
 	Follow *follow; int nfollow;    /* in the order in which they went */
 	double sum;                     /* paid whatever is chosen */
@@ -149,6 +172,7 @@ typedef struct Sweep {
 	bool stopped;                   /* too much work: nothing is known */
 } Sweep;
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
+bool exact_hopeless(Net *, size_t cap);                          /* a few copies of each block are too much already */
 bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
 void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
 

@@ -3,7 +3,8 @@
  * work: the smallest next, the lowest number among equals.  Like layers go in like order, so their tables are found, not computed
  * (solve_table.c).  Choices are read off backwards: each variable takes the lowest best choice, given its neighbours.
  *
- * exact_plan looks at sizes alone; when some table would exceed the cap, nothing is computed. */
+ * exact_plan looks at sizes alone; when some table would exceed the cap, nothing is computed.  What is too wide with a few layers is
+ * too wide with all, so these are asked first. */
 #include "solve.h"
 
 #include <math.h>
@@ -14,7 +15,11 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { K_ELIMINATE = 32, SCOPE_MAX = 40 };
+enum {
+	K_ELIMINATE = 32,
+	SCOPE_MAX = 40,
+	FEW = 4                         /* copies of a block that tell whether any number of them is too wide */
+};
 
 typedef struct Factor {
 	Table *t;
@@ -107,7 +112,7 @@ static void join(Order *o, int v)
 		rate(o, x->v[k]);
 }
 
-static void order_init(Order *o, Net *net)
+static void order_init(Order *o, Net *net, const bool *out)
 {
 	int n = net->nvar;
 	*o = (Order){ .net = net, .near = arena_array(net->arena, Around, n), .work = arena_array(net->arena, double, n) };
@@ -115,7 +120,7 @@ static void order_init(Order *o, Net *net)
 	o->done = arena_array(net->arena, bool, n);
 	for (int i = 0; i < net->nlink; i++) {
 		Link *l = &net->link[i];
-		if (l->gone)
+		if (l->gone || (out && (out[l->a] || out[l->b])))
 			continue;
 		arena_push(net->arena, o->near[l->a].v, o->near[l->a].n, l->b);
 		arena_push(net->arena, o->near[l->b].v, o->near[l->b].n, l->a);
@@ -128,13 +133,16 @@ static bool alone(const Order *o, int v)
 	return !o->near[v].n && o->net->var[v].n == 1;
 }
 
-bool exact_plan(Net *net, size_t cap, Sweep *s)
+/* Variables that are `out` are left out: then it is no plan, but tells whether there is one. */
+static bool find_order(Net *net, size_t cap, const bool *out, Sweep *s)
 {
 	Order o;
-	order_init(&o, net);
+	order_init(&o, net, out);
 	*s = (Sweep){ .net = net, .order = arena_array(net->arena, int, net->nvar + 1) };
 	for (int v = 0; v < net->nvar; v++)
-		if (alone(&o, v))
+		if (out && out[v])
+			continue;
+		else if (alone(&o, v))
 			s->order[s->n++] = v;
 		else
 			rate(&o, v);
@@ -151,6 +159,21 @@ bool exact_plan(Net *net, size_t cap, Sweep *s)
 		join(&o, x.v);
 	}
 	return true;
+}
+
+bool exact_plan(Net *net, size_t cap, Sweep *s)
+{
+	return find_order(net, cap, NULL, s);
+}
+
+bool exact_hopeless(Net *net, size_t cap)
+{
+	bool *out = arena_array(net->arena, bool, net->nvar + 1), any = false;
+	Sweep s;
+	for (int i = 0; i < net->nlike; i++)
+		for (int k = FEW * net->like[i].n; k < net->like[i].ncopy * net->like[i].n; k++)
+			any = out[net->like[i].var[k]] = true;
+	return any && !find_order(net, cap, out, &s);
 }
 
 /* ---- one elimination ---- */
@@ -303,7 +326,7 @@ static void add_factor(Work *w, Table *t, const int *scope, int n)
 	for (int k = 0; k < w->nof[v]; k++) {
 		Factor *f = w->of[v][k];
 		if (!f->gone && f->n == n && !memcmp(f->var, scope, sizeof *scope * (size_t)n)) {
-			f->t = table_sum(&net->tab, f->t, t);
+			f->t = table_sum(net->tab, f->t, t);
 			return;
 		}
 	}
@@ -325,7 +348,7 @@ static void add_all(Work *w)
 		if (l->gone)
 			continue;
 		sort_scope(net, scope, 2);
-		add_factor(w, scope[0] == l->a ? l->t : table_turn(&net->tab, l->t), scope, 2);
+		add_factor(w, scope[0] == l->a ? l->t : table_turn(net->tab, l->t), scope, 2);
 	}
 }
 
@@ -347,7 +370,7 @@ static int scope_of(const Work *w, int x, Factor **f, int nf, int *scope)
 /* The same tables in the same positions are the same elimination. */
 static Known *known(Work *w, int x, Factor **f, int nf, const int *scope, int m, bool *found)
 {
-	Tables *s = &w->net->tab;
+	Tables *s = w->net->tab;
 	key_begin(s, K_ELIMINATE);
 	key_add(s, m);
 	for (int k = 0; k < nf; k++) {
@@ -384,7 +407,7 @@ static Factor **eliminate(Work *w, int x)
 		for (size_t i = 0; i < n && least < INFINITY; i++)
 			v[i] -= least;
 		k->least = least;
-		k->t = table_of(&net->tab, m, dim, v);
+		k->t = table_of(net->tab, m, dim, v);
 		arena_free(&w->tmp);
 	}
 	net->sum += k->least;

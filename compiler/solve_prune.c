@@ -27,12 +27,12 @@ double link_at(const Link *l, int v, int i, int j)
 static const Known *chosen(Net *net, const Var *x, Known *keep)
 {
 	bool found;
-	if (keep->chosen && keep->from == x->chosen && !net->tab.forget)
+	if (keep->chosen && keep->from == x->chosen && !net->tab->forget)
 		return keep->chosen;
-	key_begin(&net->tab, K_CHOSEN);
-	key_add(&net->tab, x->chosen);
-	key_add(&net->tab, keep->id);
-	Known *k = key_find(&net->tab, &found);
+	key_begin(net->tab, K_CHOSEN);
+	key_add(net->tab, x->chosen);
+	key_add(net->tab, keep->id);
+	Known *k = key_find(net->tab, &found);
 	if (!found) {
 		k->nlist = keep->nlist;
 		k->list = arena_array(net->arena, int, k->nlist);
@@ -43,19 +43,30 @@ static const Known *chosen(Net *net, const Var *x, Known *keep)
 	return keep->chosen = k;
 }
 
+/* v changed: it and those near it may change more. */
+static void wake(Net *net, int v)
+{
+	const Var *x = &net->var[v];
+	net->var[v].quiet = false;
+	for (int k = 0; k < x->nedge; k++)
+		if (!net->link[x->edge[k]].gone)
+			net->var[link_other(&net->link[x->edge[k]], v)].quiet = false;
+}
+
 void net_keep(Net *net, int v, Known *keep)
 {
 	Var *x = &net->var[v];
-	x->own = table_keep(&net->tab, x->own, 0, keep);
+	x->own = table_keep(net->tab, x->own, 0, keep);
 	for (int k = 0; k < x->nedge; k++) {
 		Link *l = &net->link[x->edge[k]];
 		if (!l->gone)
-			l->t = table_keep(&net->tab, l->t, l->b == v, keep);
+			l->t = table_keep(net->tab, l->t, l->b == v, keep);
 	}
 	const Known *k = chosen(net, x, keep);
 	x->choice = k->list;
 	x->chosen = k->id;
 	x->n = k->nlist;
+	wake(net, v);
 }
 
 /* A neighbour as v sees it: one row for each choice of v. */
@@ -103,7 +114,7 @@ static Side *sides(Net *net, int v, int *n)
 		Link *l = &net->link[x->edge[k]];
 		if (l->gone)
 			continue;
-		Table *t = l->a == v ? l->t : table_turn(&net->tab, l->t);
+		Table *t = l->a == v ? l->t : table_turn(net->tab, l->t);
 		Side *d = &s[(*n)++];
 		*d = (Side){ t->v, t->dim[1], arena_array(net->arena, int, x->n) };
 		for (int i = 0; i < x->n; i++)
@@ -131,21 +142,21 @@ static void find_dominated(Net *net, int v, Known *k)
 	for (int i = 0; i < x->n; i++)
 		if (!out[i])
 			k->list[k->nlist++] = i;
-	k->kept = keep_of(&net->tab, k->list, k->nlist);
+	k->kept = keep_of(net->tab, k->list, k->nlist);
 }
 
 static bool drop_choices(Net *net, int v)
 {
 	Var *x = &net->var[v];
 	bool found;
-	key_begin(&net->tab, K_DOMINATED);
-	key_add(&net->tab, x->own->id);
+	key_begin(net->tab, K_DOMINATED);
+	key_add(net->tab, x->own->id);
 	for (int k = 0; k < x->nedge; k++)
 		if (!net->link[x->edge[k]].gone) {
-			key_add(&net->tab, net->link[x->edge[k]].t->id);
-			key_add(&net->tab, net->link[x->edge[k]].a == v);
+			key_add(net->tab, net->link[x->edge[k]].t->id);
+			key_add(net->tab, net->link[x->edge[k]].a == v);
 		}
-	Known *k = key_find(&net->tab, &found);
+	Known *k = key_find(net->tab, &found);
 	if (!found)
 		find_dominated(net, v, k);
 	if (!k->nlist)
@@ -166,8 +177,8 @@ static void drop_link(Net *net, Link *l)
 		a[i] = l->t->v[(size_t)i * (size_t)cols];
 	for (int j = 0; j < cols; j++)
 		b[j] = l->t->v[j] - l->t->v[0];
-	net->var[l->a].own = table_sum(&net->tab, net->var[l->a].own, table_of(&net->tab, 1, &rows, a));
-	net->var[l->b].own = table_sum(&net->tab, net->var[l->b].own, table_of(&net->tab, 1, &cols, b));
+	net->var[l->a].own = table_sum(net->tab, net->var[l->a].own, table_of(net->tab, 1, &rows, a));
+	net->var[l->b].own = table_sum(net->tab, net->var[l->b].own, table_of(net->tab, 1, &cols, b));
 	l->gone = true;
 }
 
@@ -177,10 +188,10 @@ static bool drop_empty(Net *net, Link *l)
 	for (int side = 0; side < 2; side++)
 		if (l->t->dim[side] == 1) {
 			Var *other = &net->var[side ? l->a : l->b];
-			other->own = table_sum(&net->tab, other->own, table_row(&net->tab, l->t, side));
+			other->own = table_sum(net->tab, other->own, table_row(net->tab, l->t, side));
 			return l->gone = true;
 		}
-	if (table_separable(&net->tab, l->t))
+	if (table_separable(net->tab, l->t))
 		drop_link(net, l);
 	return l->gone;
 }
@@ -199,7 +210,7 @@ static void merge_links(Net *net)
 				continue;
 			if (l->a == v && seen[l->b] >= 0 && net->link[seen[l->b]].a == v) {
 				Link *first = &net->link[seen[l->b]];
-				first->t = table_sum(&net->tab, first->t, l->t);
+				first->t = table_sum(net->tab, first->t, l->t);
 				l->gone = true;
 				continue;
 			}
@@ -237,7 +248,7 @@ static void least_sum(Net *net, const Table *own, const Table *a, const Table *b
 	for (int i = 0; i < rows * cols && least < INFINITY; i++)
 		v[i] -= least;
 	k->least = least;
-	k->t = table_of(&net->tab, b ? 2 : 1, dim, v);
+	k->t = table_of(net->tab, b ? 2 : 1, dim, v);
 }
 
 /* The link between two variables, made when there is none. */
@@ -247,7 +258,7 @@ static void add_link(Net *net, int a, int b, Table *t)
 	for (int k = 0; k < x->nedge; k++) {
 		Link *l = &net->link[x->edge[k]];
 		if (!l->gone && l->a == a && l->b == b) {
-			l->t = table_sum(&net->tab, l->t, t);
+			l->t = table_sum(net->tab, l->t, t);
 			return;
 		}
 	}
@@ -280,18 +291,18 @@ static bool let_follow(Net *net, int v)
 	for (int k = 0; k < f.nto; k++) {
 		Link *l = &net->link[live[k]];
 		f.to[k] = link_other(l, v);
-		f.t[k] = l->a == v ? l->t : table_turn(&net->tab, l->t);
+		f.t[k] = l->a == v ? l->t : table_turn(net->tab, l->t);
 		f.nseen[k] = net->var[f.to[k]].n;
 		f.seen[k] = net->var[f.to[k]].choice;
 		l->gone = true;
 	}
 	arena_push(net->arena, net->follow, net->nfollow, f);
 	bool found;
-	key_begin(&net->tab, K_FOLLOW);
-	key_add(&net->tab, f.own->id);
+	key_begin(net->tab, K_FOLLOW);
+	key_add(net->tab, f.own->id);
 	for (int k = 0; k < f.nto; k++)
-		key_add(&net->tab, f.t[k]->id);
-	Known *k = key_find(&net->tab, &found);
+		key_add(net->tab, f.t[k]->id);
+	Known *k = key_find(net->tab, &found);
 	if (!found)
 		least_sum(net, f.own, f.t[0], f.nto == 2 ? f.t[1] : NULL, k);
 	net->sum += k->least;
@@ -299,7 +310,7 @@ static bool let_follow(Net *net, int v)
 	if (f.nto == 2)
 		add_link(net, f.to[0], f.to[1], k->t);
 	else
-		net->var[f.to[0]].own = table_sum(&net->tab, net->var[f.to[0]].own, k->t);
+		net->var[f.to[0]].own = table_sum(net->tab, net->var[f.to[0]].own, k->t);
 	x->n = 1;
 	x->own = net->nothing;
 	return true;
@@ -335,7 +346,7 @@ void follow(const Net *net, int *choice)
 }
 
 /* Looks at one variable; whether anything changed. */
-static bool look_at(Net *net, int v, bool *quiet)
+static bool look_at(Net *net, int v)
 {
 	Var *x = &net->var[v];
 	bool changed = false;
@@ -343,35 +354,33 @@ static bool look_at(Net *net, int v, bool *quiet)
 		Link *l = &net->link[x->edge[k]];
 		if (!l->gone && drop_empty(net, l)) {
 			changed = true;
-			quiet[link_other(l, v)] = false;
+			net->var[link_other(l, v)].quiet = false;
 		}
 	}
 	if (x->n > 1 && drop_choices(net, v))
 		changed = true;
-	for (int k = 0; k < x->nedge; k++)
-		if (changed && !net->link[x->edge[k]].gone)
-			quiet[link_other(&net->link[x->edge[k]], v)] = false;
-	quiet[v] = !changed;
+	if (changed)
+		wake(net, v);
+	x->quiet = !changed;
 	return changed;
 }
 
 void prune(Net *net)
 {
 	merge_links(net);
-	bool *quiet = arena_array(net->arena, bool, net->nvar);         /* nothing near it changed since it was looked at */
 	for (bool again = true; again && !net->impossible && net->work < net->most;) {
 		again = false;
 		for (int v = 0; v < net->nvar && !net->impossible; v++)
-			if (!quiet[v])
-				again |= look_at(net, v, quiet);
+			if (!net->var[v].quiet && !net->var[v].fixed)
+				again |= look_at(net, v);
 		for (int v = 0; v < net->nvar && !again && !net->impossible; v++)
-			if (let_follow(net, v)) {
+			if (!net->var[v].fixed && let_follow(net, v)) {
 				const Follow *f = &net->follow[net->nfollow - 1];
 				for (int k = 0; k < f->nto; k++)
-					quiet[f->to[k]] = false;
+					net->var[f->to[k]].quiet = false;
 			}
 		for (int v = 0; v < net->nvar && !again; v++)
-			again = !quiet[v];
+			again = !net->var[v].quiet && !net->var[v].fixed;
 	}
 	for (int v = 0; v < net->nvar && !net->impossible; v++)
 		net->impossible = net->var[v].n == 1 && net->var[v].own->v[0] == INFINITY;

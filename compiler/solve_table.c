@@ -1,5 +1,5 @@
 /* Tables of costs.  Equal tables are one table with one number, and what is computed from tables is remembered under the
- * numbers of what it was computed from.  That is all that folding of identical layers needs: every layer asks for the same
+ * numbers of what it was computed from.  So what is left of like layers (solve_fold.c) costs little: every layer asks for the same
  * sums and the same eliminations, and a message that runs along a chain of layers soon repeats itself (in min-plus algebra
  * every matrix has a cycle after which its powers differ by a constant), from where on each layer is found, not computed.
  * The result is that of the whole problem in every bit. */

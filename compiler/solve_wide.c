@@ -19,7 +19,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { STALL = 40, LOOK = 8, ROUNDS = 50, K_COLOUR = 48, K_LINK };
+enum { STALL = 40, LOOK = 8, ROUNDS = 50, TWINS = 8, K_COLOUR = 48, K_LINK };
 static const double WORK = 4e9;     /* table entries that all passes may visit together */
 
 /* Nodes that look alike as far as `depth` links reach are one class; links are one class when they have one table and the nodes at their ends
@@ -38,6 +38,13 @@ typedef struct LinkClass {
 	Table *turned;                  /* rows are choices of b */
 } LinkClass;
 
+/* Copies of a block (solve_fold.c) that are alike in all that they hold look alike as long as what they are tied to does: then the
+ * colours of one are those of the other. */
+typedef struct Twin {
+	int like, of;                   /* the copies that it is one of; that which it is alike to, or itself */
+	const int *var; int n;
+	int *out, nout;                 /* its links to others: 2 numbers for each, a place and which of its links; of one that others are alike to */
+} Twin;
 typedef struct Trw {
 	Net *net;
 	Arena *arena;
@@ -46,6 +53,8 @@ typedef struct Trw {
 	int *link_of;                   /* by link */
 	int *class_of;                  /* by variable that is live */
 	int *live, nlive;               /* variables that have links or a choice */
+	Twin *twin; int ntwin;
+	int *twin_of, *place;           /* by variable: its copy and its place there; -1: in none */
 	double rest;                    /* what all others cost */
 	double *pull;
 } Trw;
@@ -95,13 +104,111 @@ static int numbered(Tables *s, int *count)
 	return k->nlist;
 }
 
+/* Whether what is at the far end of a link is at the same place of the same copy as that of another. */
+static bool same_end(const Trw *w, const Twin *a, int u, const Twin *b, int v)
+{
+	bool in = w->twin_of[u] >= 0 && &w->twin[w->twin_of[u]] == a;
+	return in == (w->twin_of[v] >= 0 && &w->twin[w->twin_of[v]] == b) && (!in || w->place[u] == w->place[v]);
+}
+
+/* The same costs, the same tables between the same places. */
+static bool twins(const Trw *w, const Twin *a, const Twin *b)
+{
+	const Net *net = w->net;
+	for (int i = 0; i < a->n; i++) {
+		const Var *x = &net->var[a->var[i]], *y = &net->var[b->var[i]];
+		if (x->own != y->own || x->nedge != y->nedge)
+			return false;
+		for (int k = 0; k < x->nedge; k++) {
+			const Link *l = &net->link[x->edge[k]], *m = &net->link[y->edge[k]];
+			if (l->gone != m->gone)
+				return false;
+			if (!l->gone && (l->t != m->t || (l->a == a->var[i]) != (m->a == b->var[i]) || !same_end(w, a, link_other(l, a->var[i]), b, link_other(m, b->var[i]))))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void find_out(Trw *w, Twin *t)
+{
+	const Net *net = w->net;
+	for (int i = 0; i < t->n; i++)
+		for (int k = 0; k < net->var[t->var[i]].nedge; k++) {
+			const Link *l = &net->link[net->var[t->var[i]].edge[k]];
+			int u = w->twin_of[link_other(l, t->var[i])];
+			if (l->gone || (u >= 0 && &w->twin[u] == t))
+				continue;
+			arena_push(w->arena, t->out, t->nout, i);
+			arena_push(w->arena, t->out, t->nout, k);
+		}
+}
+
+static void find_twins(Trw *w)
+{
+	const Net *net = w->net;
+	int n = 0;
+	w->twin_of = arena_array(w->arena, int, net->nvar + 1);
+	w->place = arena_array(w->arena, int, net->nvar + 1);
+	memset(w->twin_of, -1, sizeof *w->twin_of * (size_t)net->nvar);
+	for (int i = 0; i < net->nlike && !net->tab->forget; i++)
+		n += net->like[i].ncopy;
+	w->twin = arena_array(w->arena, Twin, n + 1);
+	for (int i = 0; i < net->nlike && n; i++)
+		for (int k = 0; k < net->like[i].ncopy; k++) {
+			Twin *t = &w->twin[w->ntwin];
+			*t = (Twin){ .like = i, .of = w->ntwin, .var = net->like[i].var + k * net->like[i].n, .n = net->like[i].n };
+			for (int j = 0; j < t->n; j++) {
+				w->twin_of[t->var[j]] = w->ntwin;
+				w->place[t->var[j]] = j;
+			}
+			w->ntwin++;
+		}
+	for (int i = 0; i < w->ntwin; i++)
+		for (int k = 0, tried = 0; k < i && w->twin[i].of == i && tried < TWINS; k++)
+			if (w->twin[k].of == k && w->twin[k].like == w->twin[i].like) {
+				tried++;
+				w->twin[i].of = twins(w, &w->twin[k], &w->twin[i]) ? k : i;
+			}
+	for (int i = 0; i < w->ntwin; i++)
+		if (w->twin[i].of != i && !w->twin[w->twin[i].of].out)
+			find_out(w, &w->twin[w->twin[i].of]);
+}
+
+static int far_end(const Net *net, int v, int k)
+{
+	return link_other(&net->link[net->var[v].edge[k]], v);
+}
+
+/* Whether what a copy is tied to has the colours that it has for the copy that it is alike to. */
+static bool still_twins(const Trw *w, const Twin *t, const int *colour)
+{
+	const Twin *of = &w->twin[t->of];
+	for (int i = 0; i < of->nout; i += 2) {
+		int at = of->out[i], k = of->out[i + 1];
+		if (colour[far_end(w->net, t->var[at], k)] != colour[far_end(w->net, of->var[at], k)])
+			return false;
+	}
+	return true;
+}
+
+static bool is_twin(const Trw *w, int v)
+{
+	return w->twin_of[v] >= 0 && w->twin[w->twin_of[v]].of != w->twin_of[v];
+}
+
 /* One more link of reach; true when there are more colours than before. */
 static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 {
 	Net *net = w->net;
 	int *next = arena_array(w->arena, int, net->nvar), n = 0;
+	for (int i = 0; i < w->ntwin && round; i++)
+		if (w->twin[i].of != i && !still_twins(w, &w->twin[i], colour))
+			w->twin[i].of = i;
 	for (int i = 0; i < w->nlive; i++) {
 		int v = w->live[i], m = 0;
+		if (is_twin(w, v))
+			continue;
 		const Var *x = &net->var[v];
 		for (int k = 0; k < x->nedge && round; k++) {
 			const Link *l = &net->link[x->edge[k]];
@@ -111,20 +218,30 @@ static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 			pair[m++][1] = colour[link_other(l, v)];
 		}
 		sort_pairs(pair, m);
-		key_begin(&net->tab, K_COLOUR);
-		key_add(&net->tab, round);
-		key_add(&net->tab, net->tab.serial);
-		key_add(&net->tab, round ? colour[v] : x->own->id);
+		key_begin(net->tab, K_COLOUR);
+		key_add(net->tab, round);
+		key_add(net->tab, net->tab->serial);
+		key_add(net->tab, round ? colour[v] : x->own->id);
 		for (int k = 0; k < m; k++) {
-			key_add(&net->tab, pair[k][0]);
-			key_add(&net->tab, pair[k][1]);
+			key_add(net->tab, pair[k][0]);
+			key_add(net->tab, pair[k][1]);
 		}
-		next[v] = numbered(&net->tab, &n);
+		next[v] = numbered(net->tab, &n);
 	}
+	for (int i = 0; i < w->ntwin; i++)
+		for (int k = 0; k < w->twin[i].n && w->twin[i].of != i; k++)
+			next[w->twin[i].var[k]] = next[w->twin[w->twin[i].of].var[k]];
 	bool more = n > *count;
 	*count = n;
 	memcpy(colour, next, sizeof *next * (size_t)net->nvar);
 	return more;
+}
+
+/* Between nodes of one copy, or of one and of none: so it is among the links that are alike. */
+static bool of_twin(const Trw *w, const Link *l)
+{
+	int a = w->twin_of[l->a], b = w->twin_of[l->b];
+	return (a == b || a < 0 || b < 0) && (is_twin(w, l->a) || is_twin(w, l->b));
 }
 
 static void classify_links(Trw *w, const int *colour)
@@ -133,15 +250,16 @@ static void classify_links(Trw *w, const int *colour)
 	Map seen;
 	map_init(&seen, w->arena);
 	w->link_of = arena_array(w->arena, int, net->nlink + 1);
+	memset(w->link_of, -1, sizeof *w->link_of * (size_t)net->nlink);
 	for (int l = 0; l < net->nlink; l++) {
 		const Link *k = &net->link[l];
-		if (k->gone)
+		if (k->gone || of_twin(w, k))
 			continue;
 		int key[3] = { k->t->id, colour[k->a], colour[k->b] };
 		const char *name = name_n((const char *)key, sizeof key);
 		LinkClass *c = map_get(&seen, name);
 		if (!c) {
-			LinkClass new = { .l = l, .turned = table_turn(&net->tab, k->t) };
+			LinkClass new = { .l = l, .turned = table_turn(net->tab, k->t) };
 			new.at_a = arena_array(w->arena, double, net->var[k->a].n);
 			new.at_b = arena_array(w->arena, double, net->var[k->b].n);
 			arena_push(w->arena, w->link, w->nlink, new);
@@ -149,6 +267,23 @@ static void classify_links(Trw *w, const int *colour)
 		}
 		w->link_of[l] = (int)(intptr_t)map_get(&seen, name) - 1;
 		w->link[w->link_of[l]].times++;
+	}
+}
+
+/* Links of a copy that is alike to another are of the classes of its links. */
+static void classify_twins(Trw *w)
+{
+	const Net *net = w->net;
+	for (int i = 0; i < w->ntwin; i++) {
+		const Twin *t = &w->twin[i], *of = &w->twin[t->of];
+		for (int j = 0; j < t->n && of != t; j++)
+			for (int k = 0; k < net->var[t->var[j]].nedge; k++) {
+				int e = net->var[t->var[j]].edge[k];
+				if (net->link[e].gone || w->link_of[e] >= 0)
+					continue;
+				w->link_of[e] = w->link_of[net->var[of->var[j]].edge[k]];
+				w->link[w->link_of[e]].times++;
+			}
 	}
 }
 
@@ -191,11 +326,12 @@ static void classify(Trw *w, int depth)
 {
 	Net *net = w->net;
 	find_live(w);
+	find_twins(w);
 	int *colour = arena_array(w->arena, int, net->nvar), *before = arena_array(w->arena, int, net->nvar), count = 0, most = 1;
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].nedge > most ? net->var[v].nedge : most;
 	int (*pair)[2] = (int (*)[2])arena_array(w->arena, int, 2 * most);
-	net->tab.serial++;                      /* colours are numbers of this time only */
+	net->tab->serial++;                      /* colours are numbers of this time only */
 	recolour(w, colour, 0, &count, pair);
 	for (int r = 1; r <= depth; r++) {
 		memcpy(before, colour, sizeof *colour * (size_t)net->nvar);
@@ -203,6 +339,7 @@ static void classify(Trw *w, int depth)
 			break;
 	}
 	classify_links(w, before);
+	classify_twins(w);
 	int *number = arena_array(w->arena, int, count + 1);
 	w->class_of = arena_array(w->arena, int, net->nvar + 1);
 	for (int i = 0; i < w->nlive; i++) {
@@ -518,7 +655,7 @@ static void fix(Trw *w, const Wide *r)
 				keep[n++] = c;
 			}
 		if (n < net->var[v].n)
-			net_keep(net, v, keep_of(&net->tab, keep, n));
+			net_keep(net, v, keep_of(net->tab, keep, n));
 		r->at[v] = at;
 	}
 }

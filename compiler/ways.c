@@ -36,13 +36,36 @@ static void key_pointer(Ways *w, const void *p)
 
 /* ---- values ---- */
 
+static const struct FactorAxis *factors_at(const Value *v, int a)
+{
+	return v->factors && a < v->factors->rank ? &v->factors->axis[a] : NULL;
+}
+
+/* Type and factors: all that is asked of a kind. */
+static bool same_kind(const Value *v, const Value *u)
+{
+	const Type *t = v->type, *s = u->type;
+	if (t->elem != s->elem || t->rank != s->rank)
+		return false;
+	for (int a = 0; a < t->rank; a++) {
+		const struct FactorAxis *x = factors_at(v, a), *y = factors_at(u, a);
+		int n = x ? x->n : 0;
+		if (t->dim[a] != s->dim[a] || n != (y ? y->n : 0))
+			return false;
+		for (int i = 0; i < n; i++)
+			if (v->graph->factor[x->factor[i]] != u->graph->factor[y->factor[i]])
+				return false;
+	}
+	return true;
+}
+
 static Kind *kind_of(Ways *w, const Value *v)
 {
 	const Type *t = v->type;
 	ways_key(w, t->elem);
 	ways_key(w, t->rank);
 	for (int a = 0; a < t->rank; a++) {
-		const struct FactorAxis *x = v->factors && a < v->factors->rank ? &v->factors->axis[a] : NULL;
+		const struct FactorAxis *x = factors_at(v, a);
 		ways_key(w, t->dim[a]);
 		ways_key(w, x ? x->n : 0);
 		for (int i = 0; x && i < x->n; i++)
@@ -54,6 +77,7 @@ static Kind *kind_of(Ways *w, const Value *v)
 		k = arena_new(w->arena, Kind);
 		k->id = w->nkind++;
 		k->v = v;
+		k->stored = (double)dtype_bits(emit_stored(t->elem)) / dtype_bits(t->elem);
 		map_put(&w->kinds, key, k);
 	}
 	return k;
@@ -227,7 +251,7 @@ static double price(Ways *w, Kind *k, int from, int to)
 		}
 	if (!sbp_can(b, w->mesh->ndim))
 		return INFINITY;
-	double t = fill ? figures.start + k->part[to] / figures.bytes : 0;
+	double t = fill ? figures.start + figures_through(k->part[to]) : 0;
 	return t + (!differ ? 0 : axis_by_axis(w, k, a, b));
 }
 
@@ -240,6 +264,15 @@ double kind_move(Ways *w, Kind *k, int from, int to)
 	return *d;
 }
 
+/* Few parameters fill no bucket. */
+static double joined(const Graph *g)
+{
+	int n = 0;
+	for (int i = 0; i < g->nvalue; i++)
+		n += g->value[i]->param && !g->value[i]->def;
+	return fmax(1, fmin(n, JOINED));
+}
+
 /* What is left is its part of the latency. */
 double kind_joined(Ways *w, Kind *k, int from, int to)
 {
@@ -247,7 +280,7 @@ double kind_joined(Ways *w, Kind *k, int from, int to)
 	for (int i = 0; i < w->mesh->ndim; i++)
 		if (w->mesh->dim[i] > 1 && !sbp_equal(&k->form[from][i], &k->form[to][i], 1))
 			late += figures.axis[i].latency * ceil(log2(w->mesh->dim[i]));
-	return t - (1 - 1.0 / JOINED) * fmin(t, late);
+	return t - (1 - 1 / w->joined) * fmin(t, late);
 }
 
 double kind_part(Ways *w, Kind *k, int form)
@@ -309,6 +342,40 @@ static void key_node(Ways *w, int index)
 		key_operand(w, n->out[i]);
 }
 
+static bool same_attr(const Attr *a, const Attr *b)
+{
+	if (a->name != b->name || a->type != b->type || a->n != b->n)
+		return false;
+	switch (a->type) {
+	case AT_INT: return a->u.i == b->u.i;
+	case AT_FLOAT: return !memcmp(&a->u.f, &b->u.f, sizeof a->u.f);
+	case AT_INTS: return !memcmp(a->u.is, b->u.is, sizeof *a->u.is * (size_t)a->n);
+	default: return a->u.s == b->u.s;
+	}
+}
+
+static bool same_operands(const Ways *w, Value *const *x, Value *const *y, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const Value *a = x[i], *b = y[i];
+		if (a != b && (!a || !b || w->kind[a->id] != w->kind[b->id] || a->data != b->data))
+			return false;
+	}
+	return true;
+}
+
+/* Whether two nodes surely have one key: so most nodes of like layers need none. */
+static bool same_node(const Ways *w, int index, const Way *x)
+{
+	const Node *n = w->g->node[index], *m = x->n;
+	if (n->row != m->row || n->op != m->op || w->pins->node[index] || n->nattr != m->nattr || n->nin != m->nin || n->nout != m->nout)
+		return false;
+	for (int i = 0; i < n->nattr; i++)
+		if (!same_attr(&n->attr[i], &m->attr[i]))
+			return false;
+	return same_operands(w, n->in, m->in, n->nin) && same_operands(w, n->out, m->out, n->nout) && cost_inside(n, w->fused) == x->inside;
+}
+
 static void forms(Ways *w, Way *x, const Value *v, Kind **kind, int **form, Sbp **(*of)(NdSig *), int i)
 {
 	if (!v || !w->kind[v->id])
@@ -366,6 +433,9 @@ static Way *new_way(Ways *w, int index)
 	NdSig *sig = sbp_product(n, w->mesh, w->arena, &all);
 	x->id = w->nway++;
 	x->n = n;
+	x->view = n->row->kernel && !strcmp(n->row->kernel, "copy") && n->nin;
+	x->expr = n->row->expr != NULL;
+	x->inside = cost_inside(n, w->fused);
 	for (int i = 0; i < all; i++)
 		if (allowed(w, n, w->pins->node[index], &sig[i]))
 			arena_push(w->arena, x->sig, x->nsig, sig[i]);
@@ -392,10 +462,82 @@ static Way *new_way(Ways *w, int index)
 		bool define = sbp_defines(&x->sig[s], w->mesh);
 		if (define && !d)
 			d = define_open(n);
-		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, cost_inside(n, w->fused));
+		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, x->inside);
 	}
 	if (d)
 		define_close(d);
+	return x;
+}
+
+static Trait trait_of(const Value *v)
+{
+	return (Trait){ -1, v->defidx, v->into ? v->into->id : -1, v->def != NULL, v->data != NULL, v->param, v->input, v->init, v->output };
+}
+
+/* Of like layers the second has the kinds and the ways of the first, in the same order: so after one that was found by its key, those that
+ * follow are tried first that followed the last time. */
+static void read_values(Ways *w)
+{
+	int n = w->g->nvalue, *last = arena_array(w->arena, int, n + 1), next = 0;      /* last: by kind, 1 + the value that had it; next: 1 + the value to try */
+	w->trait = arena_array(w->arena, Trait, n + 1);
+	for (int i = 0; i < n; i++) {
+		const Value *v = w->g->value[i];
+		if (i + 6 < n) {
+			__builtin_prefetch(w->g->value[i + 6]->type);
+			__builtin_prefetch(w->g->value[i + 6]->factors);
+		}
+		ahead_value(w->g->value, i, n);
+		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0 || !places_here(v, w->mesh), tried = false;
+		const Kind *like = next ? w->kind[next - 1] : NULL;
+		w->trait[i] = trait_of(v);
+		if (!none) {
+			tried = like && same_kind(v, like->v);
+			w->kind[i] = tried ? (Kind *)like : kind_of(w, v);
+		}
+		if (!tried)
+			next = none ? next : last[w->kind[i]->id];
+		next += next != 0;
+		if (!none)
+			last[w->kind[i]->id] = i + 1;
+	}
+}
+
+static void read_operands(Ways *w)
+{
+	const Graph *g = w->g;
+	int n = 0;
+	w->first = arena_array(w->arena, int, g->nnode + 1);
+	for (int i = 0; i < g->nnode; i++) {
+		if (i + 16 < g->nnode)
+			__builtin_prefetch(g->node[i + 16]);
+		w->first[i] = n;
+		n += g->node[i]->nin + g->node[i]->nout;
+	}
+	w->first[g->nnode] = n;
+	w->operand = arena_array(w->arena, int, n + 1);
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *x = g->node[i];
+		int *to = w->operand + w->first[i];
+		ahead_node(g->node, i, g->nnode);
+		for (int k = 0; k < x->nin; k++)
+			*to++ = x->in[k] ? x->in[k]->id : -1;
+		for (int k = 0; k < x->nout; k++) {
+			*to++ = x->out[k] ? x->out[k]->id : -1;
+			if (x->out[k])
+				w->trait[x->out[k]->id].maker = i;
+		}
+	}
+}
+
+static Way *way_of(Ways *w, int i)
+{
+	key_node(w, i);
+	Name key = ways_keyed(w);
+	Way *x = map_get(&w->ways, key);
+	if (!x) {
+		x = new_way(w, i);
+		map_put(&w->ways, key, x);
+	}
 	return x;
 }
 
@@ -407,20 +549,19 @@ void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
 	map_init(&w->tables, w->arena);
 	w->kind = arena_array(w->arena, Kind *, g->nvalue + 1);
 	w->way = arena_array(w->arena, Way *, g->nnode + 1);
+	read_values(w);
+	read_operands(w);
 	w->fused = cost_fused(g, w->arena);
-	for (int i = 0; i < g->nvalue; i++) {
-		const Value *v = g->value[i];
-		if (places_here(v, m) && v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0)
-			w->kind[i] = kind_of(w, v);
-	}
-	for (int i = 0; i < g->nnode; i++) {
-		key_node(w, i);
-		Name key = ways_keyed(w);
-		Way *x = map_get(&w->ways, key);
-		if (!x) {
-			x = new_way(w, i);
-			map_put(&w->ways, key, x);
-		}
-		w->way[i] = x;
+	w->joined = joined(g);
+	for (int i = 0, next = 0; i < g->nnode; i++) {
+		ahead_node(g->node, i, g->nnode);
+		if (i + 8 < g->nnode)
+			__builtin_prefetch(g->node[i + 8]->attr);
+		bool tried = next && same_node(w, i, w->way[next - 1]);
+		w->way[i] = tried ? w->way[next - 1] : way_of(w, i);
+		if (!tried)
+			next = w->way[i]->last;
+		next += next != 0;
+		w->way[i]->last = i + 1;
 	}
 }

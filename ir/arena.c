@@ -2,10 +2,11 @@
  *
  * Blocks grow with the arena, from 4 KiB to 32 MiB; a large object gets a block of its own.  From 2 MiB on a
  * block is mapped on a boundary of 2 MiB and asks for huge pages: a model of 100,000 nodes is 150 MiB that every pass
- * walks, and with small pages a third of that time went into page faults and the TLB.  Under the address sanitizer every
+ * walks, and with small pages a third of that time went into page faults and the TLB.  Blocks from 64 KiB on are cut from
+ * such pages, too: each pass has an arena of its own, which grows through all sizes.  Under the address sanitizer every
  * object has its own block, so that a read past the end or after arena_free is seen.
  *
- * Mapped blocks that are given back are kept, up to 64 MiB of them, for whoever asks next: a page that the kernel has to find and clear costs
+ * Blocks that are given back are kept, of those from 2 MiB on up to 64 MiB, for whoever asks next: a page that the kernel has to find and clear costs
  * several times what it costs to clear one that is there. */
 #include "ir.h"
 
@@ -24,7 +25,7 @@
 #define OWN_BLOCKS 0
 #endif
 
-enum { SMALL = 4 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20, SPARE = 64 << 20 };
+enum { SMALL = 4 << 10, CUT = 64 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, LARGE = 32 << 20, SPARE = 64 << 20 };
 
 struct ArenaBlock {
 	struct ArenaBlock *next, *prev;
@@ -49,6 +50,11 @@ static size_t whole(const struct ArenaBlock *b)
 static bool mapped(size_t bytes)
 {
 	return !OWN_BLOCKS && bytes >= HUGE_PAGE;
+}
+
+static bool cut(size_t bytes)
+{
+	return !OWN_BLOCKS && bytes >= CUT && bytes < HUGE_PAGE;
 }
 
 /* Zeroed pages that begin on a boundary of a huge page. */
@@ -94,57 +100,96 @@ void arena_charge(int64_t bytes)
 	exit(diag_exit());
 }
 
-static struct ArenaBlock *spare;        /* mapped blocks that nobody has */
-static size_t spared;
+static struct ArenaBlock *spare;        /* blocks that nobody has: mapped ones, and parts of huge pages */
+static size_t spared;                   /* bytes of the mapped ones */
 
-/* The smallest that is large enough and not twice as large. */
-static struct ArenaBlock *take_spare(size_t cap)
+static struct ArenaBlock *unchain(struct ArenaBlock **at)
+{
+	struct ArenaBlock *b = *at;
+	*at = b->next;
+	spared -= mapped(whole(b)) ? whole(b) : 0;
+	return b;
+}
+
+/* Parts of a huge page that lie one behind the other become one. */
+static bool joins(const struct ArenaBlock *a, const struct ArenaBlock *b)
+{
+	return cut(whole(a)) && cut(whole(b)) && (const char *)a + whole(a) == (const char *)b && (uintptr_t)b % HUGE_PAGE != 0;
+}
+
+static void put_spare(struct ArenaBlock *b)
+{
+	for (struct ArenaBlock **at = &spare; *at;) {
+		bool before = joins(*at, b), behind = joins(b, *at);
+		if (!before && !behind) {
+			at = &(*at)->next;
+			continue;
+		}
+		struct ArenaBlock *x = unchain(at), *first = before ? x : b;
+		first->cap += whole(before ? b : x);
+		first->clean = false;
+		b = first;
+	}
+	b->next = spare;
+	spare = b;
+	spared += mapped(whole(b)) ? whole(b) : 0;
+}
+
+/* The smallest that is large enough; of what is not cut, and not twice as large. */
+static struct ArenaBlock *take_spare(size_t bytes)
 {
 	struct ArenaBlock **best = NULL;
-	for (struct ArenaBlock **b = &spare; *b; b = &(*b)->next)
-		if ((*b)->cap >= cap && (*b)->cap / 2 <= cap && (!best || (*b)->cap < (*best)->cap))
+	for (struct ArenaBlock **b = &spare; *b; b = &(*b)->next) {
+		size_t have = whole(*b);
+		if (have >= bytes && (cut(bytes) ? have <= HUGE_PAGE : have / 2 <= bytes) && (!best || have < whole(*best)))
 			best = b;
-	if (!best)
-		return NULL;
-	struct ArenaBlock *b = *best;
-	*best = b->next;
-	spared -= whole(b);
+	}
+	return best ? unchain(best) : NULL;
+}
+
+/* What is left behind b after so many bytes is a spare block. */
+static void shorten(struct ArenaBlock *b, size_t bytes)
+{
+	struct ArenaBlock *rest = (struct ArenaBlock *)(void *)((char *)b + bytes);
+	if (whole(b) - bytes < CUT)
+		return;
+	*rest = (struct ArenaBlock){ .cap = whole(b) - bytes - sizeof *rest, .clean = b->clean };
+	b->cap = bytes - sizeof *b;
+	put_spare(rest);
+}
+
+static struct ArenaBlock *fresh(size_t bytes)
+{
+	struct ArenaBlock *b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
+	if (!b) {
+		fprintf(stderr, "sbpcc: error: out of memory (%zu bytes asked for)\n", bytes);
+		exit(EXIT_ENV);
+	}
+	*b = (struct ArenaBlock){ .cap = bytes - sizeof *b, .clean = mapped(bytes) };
 	return b;
 }
 
 static struct ArenaBlock *block(size_t cap)
 {
 	size_t bytes = sizeof(struct ArenaBlock) + cap;
-	struct ArenaBlock *b = mapped(bytes) ? take_spare(cap) : NULL;
-
-	if (b) {
-		arena_charge((int64_t)whole(b));
-		b->next = b->prev = NULL;
-		b->used = 0;
-		return b;
-	}
+	struct ArenaBlock *b = mapped(bytes) || cut(bytes) ? take_spare(bytes) : NULL;
 	arena_charge((int64_t)bytes);
-	b = mapped(bytes) ? map_pages(bytes) : malloc(bytes);
-
-	if (!b) {
-		fprintf(stderr, "sbpcc: error: out of memory (%zu bytes asked for)\n", cap);
-		exit(EXIT_ENV);
-	}
+	if (!b)
+		b = fresh(cut(bytes) ? HUGE_PAGE : bytes);
+	if (cut(bytes))
+		shorten(b, (bytes + 15) & ~(size_t)15);
+	arena_charge((int64_t)(whole(b) - bytes));
 	b->next = b->prev = NULL;
 	b->used = 0;
-	b->cap = cap;
-	b->clean = mapped(bytes);
 	return b;
 }
 
 static void drop(struct ArenaBlock *b)
 {
 	arena_charge(-(int64_t)whole(b));
-	if (mapped(whole(b)) && spared + whole(b) <= SPARE) {
+	if (cut(whole(b)) || (mapped(whole(b)) && spared + whole(b) <= SPARE)) {
 		b->clean = false;
-		b->next = spare;
-		spare = b;
-		spared += whole(b);
+		put_spare(b);
 	} else if (mapped(whole(b)))
 		munmap(b, (whole(b) + 4095) & ~(size_t)4095);
 	else

@@ -283,7 +283,7 @@ struct Value {
 	Loc loc;
 	struct Factors *factors;        /* factors.c: each axis as a product of factors */
 	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
-	struct Sbp *sbp;                /* plan.c: one entry per mesh axis */
+	struct Sbp *sbp;                /* plan.c: one entry per mesh axis; values may share them */
 	Pair *meta; int nmeta;
 	Blobs unknown;
 	Name doc;
@@ -416,7 +416,7 @@ void   node_inherit(Node *, const Node *from);  /* it stands where `from` does: 
 int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
 
 /* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
-typedef struct Cost { double flops, bytes; } Cost;
+typedef struct Cost { double flops, bytes, others; } Cost;     /* others: of operations that no product is made of, where they count: exp of scores */
 
 struct Op {
 	const char *name;

@@ -748,15 +748,20 @@ static int factor_rotary(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Two products of [Sq, D] by [D, Sk] per head; half of them where the triangle is cut off. */
+/* Two products of [Sq, D] by [D, Sk] per head; half of them where the triangle is cut off.  Of each score the largest is found, and exp of the
+ * difference, its sum and its part. */
 static Cost cost_attention(const Node *n)
 {
+	enum { SOFTMAX = 16 };
 	Cost c = cost_bytes(n);
 	Type *q = in_type(n, Q), *k = in_type(n, K);
 	int64_t e = q ? type_elements(q) : -1;
-	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2]))
-		c.flops = 4.0 * (double)e * (double)k->dim[k->rank - 2] *
-		          (attr_int(n, "is_causal") ? 0.5 : 1.0);
+	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2])) {
+		double heads = q->rank == 3 && attr_int(n, "q_num_heads") > 0 ? (double)attr_int(n, "q_num_heads") : 1;
+		double each = (double)e * (double)k->dim[k->rank - 2] * (attr_int(n, "is_causal") ? 0.5 : 1.0);
+		c.flops = 4.0 * each;
+		c.others = SOFTMAX * each * heads / (double)q->dim[q->rank - 1];
+	}
 	return c;
 }
 
@@ -764,6 +769,7 @@ static Cost cost_attention_grad(const Node *n)
 {
 	Cost c = cost_attention(n);
 	c.flops *= 2.5;
+	c.others *= 1.5;
 	return c;
 }
 

@@ -108,10 +108,12 @@ Cost cost_bytes(const Node *n)
 	return c;
 }
 
+/* Of 8 operations and more: functions. */
 Cost cost_pointwise(const Node *n)
 {
 	Cost c = cost_bytes(n);
 	c.flops = n->nout ? elements(n->out[0]) * (n->row->flops ? n->row->flops : 1) : 0;
+	c.others = n->row->expr && n->row->flops >= 8 ? c.flops : 0;
 	return c;
 }
 

@@ -50,5 +50,27 @@ same "half a spare core for each" 'cores 12\nflops 1e9\nbytes 1e9\noverlap 0.8\n
 shown=$(seconds 'flops 1e9\nbytes 1e9\nlink * 1e-6 1e9\n') hidden=$(seconds 'flops 1e9\nbytes 1e9\noverlap 0.4\nlink * 1e-6 1e9\n')
 if [ "$shown" != "$hidden" ]; then echo "ok what is hidden takes less"; else echo "not ok what is hidden takes less: $shown and $hidden"; fi
 
+same "no value fits into this cache" 'flops 1e9\nbytes 1e9\ncache 0 2e9\nlink * 1e-6 1e9\n' 'flops 1e9\nbytes 1e9\nlink * 1e-6 1e9\n'
+near=$(seconds 'flops 1e9\nbytes 1e9\ncache 20000 2e9\nlink * 1e-6 1e9\n') quick=$(seconds 'flops 1e9\nbytes 2e9\nlink * 1e-6 1e9\n')
+if awk -v far="$shown" -v near="$near" -v all="$quick" 'BEGIN { exit !(near < far && near >= all && near < 1.01 * all) }'; then     # data does not come from there
+	echo "ok values that fit into the cache are at its speed"
+else
+	echo "not ok values that fit into the cache: $near, between $quick and $shown"
+fi
+bad "a cache of no speed" 'flops 1e9\nbytes 1e9\ncache 100\n' 'machine:3:1: error: cache takes 2 numbers'
+
+# An update is one loop: a moment more is read once and written once, whatever is computed of it; weights that decay are read once.
+cat >u.ir <<'M'
+<ir_version: 10, opset_import: ["" : 23]>
+g (float[8, 8] x) => (float loss) <float[8, 1024] a @init(ones), float[1024, 1024] w @init(ones)> { h = MatMul(x, a) y = MatMul(h, w) loss = ReduceSum<keepdims = 0>(y) }
+M
+printf 'flops 1e24\nbytes 1e9\n' >machine
+updated() { "$SBPCC" u.ir --train="loss: loss, optimizer: $1, batch: 8, data: points(classes: 2)" --stop-after=plan --explain --machine=machine 2>&1 | sed -n 's/^plan: \([^ ]*\) s a step.*/\1/p'; }
+plain=$(updated 'sgd(lr: 0.1)')
+for o in "2 sgd(lr: 0.1, momentum: 0.9)" "4 adam(lr: 0.1)" "4 adamw(lr: 0.1)"; do
+	t=$(updated "${o#* }")               # in passes over both weights
+	awk -v a="$plain" -v b="$t" -v n="${o%% *}" -v o="${o#* }" 'BEGIN { p = (b - a) / (4 * 1032 * 1024 / 1e9); d = p - n; print (d < 0.05 && d > -0.05 && a > 0 ? "ok " : "not ok ") "an update by " o " takes " n " passes more" (d < 0.05 && d > -0.05 ? "" : ": " p) }'
+done
+
 "$PLAIN/sbpcc" --probe >machine 2>out || echo "not ok probe: $(cat out)"
 if run machine; then echo "ok probe"; else echo "not ok probe: $(cat machine out)"; fi

@@ -212,10 +212,10 @@ static void lattices(void)
 }
 
 /* Like layers: tables shared, two values from layer to layer, one node that all are tied to, different ends. */
-static void layers(SolveProblem *p, Arena *a, int n, int per, int d)
+static void layers(SolveProblem *p, Arena *a, int n, int per, int more, int d)
 {
 	double *own[16], *in[32], *across[4];
-	int from[32], to[32], nin = per + per / 2;
+	int from[32], to[32], nin = per - 1 + more;
 	*p = (SolveProblem){ 0 };
 	for (int k = 0; k < per; k++)
 		own[k] = numbers(a, d, 60, 0);
@@ -267,7 +267,8 @@ static void folding(void)
 		Arena a = { 0 };
 		SolveProblem p;
 		SolveResult r;
-		layers(&p, &a, 12 + 7 * (i % 12), 5 + below(4), 3 + below(3));
+		int per = 5 + below(4);
+		layers(&p, &a, 12 + 7 * (i % 12), per, 1 + per / 2, 3 + below(3));
 		fold(&p, &a, &r, "like layers, folded and not", i);
 		check(r.exact && r.cost == r.bound, "like layers are solved exactly", i);
 		p.cap = 1;
@@ -288,6 +289,268 @@ static void folding(void)
 	}
 	check(by_messages > 10, "messages were passed", by_messages);
 	check(within > 10, "limits were kept", within);
+}
+
+/* Columns that are alike, but for a fault in one of them: blocks are found, one copy of each is pruned, and the sum is that of
+ * plain dynamic programming.  The last node of a column is tied to the first of the next. */
+enum { FAULTS = 5 };
+
+static void alike(SolveProblem *p, Arena *a, int wide, int columns, int d, int fault)
+{
+	double *own[8], *in[16], *across = numbers(a, d * d, 40, 0);
+	int from[16], to[16], nin = wide + below(wide), odd = 1 + below(columns - 2), which = below(nin);
+	*p = (SolveProblem){ 0 };
+	for (int k = 0; k < wide; k++)
+		own[k] = below(4) ? numbers(a, d, 60, 0) : NULL;
+	for (int k = 0; k < nin; k++) {
+		from[k] = k < wide - 1 ? k : below(wide);
+		to[k] = k < wide - 1 ? k + 1 : below(wide);
+		in[k] = numbers(a, d * d, 40, k % 5 ? 0 : 10);
+	}
+	for (int c = 0; c < columns; c++)
+		for (int k = 0; k < wide; k++) {
+			SolveNode x = { .n = d, .cost = fault == 1 && c == odd && k == which % wide ? numbers(a, d, 60, 0) : own[k] };
+			arena_push(a, p->node, p->nnode, x);
+		}
+	for (int c = 0; c < columns; c++) {
+		for (int k = 0; k < nin; k++) {
+			SolveEdge e = { c * wide + from[k], c * wide + to[k], fault == 2 && c == odd && k == which ? numbers(a, d * d, 40, 0) : in[k] };
+			if (fault != 3 || c != odd || k != which)
+				arena_push(a, p->edge, p->nedge, e);
+		}
+		SolveEdge next = { c * wide + wide - 1, (c + 1) * wide, across };
+		if (c + 1 < columns)
+			arena_push(a, p->edge, p->nedge, next);
+	}
+	if (fault == 4)
+		edge(p, a, odd * wide + which % wide, (odd + 1) * wide + below(wide), 0);
+}
+
+/* The nodes of a problem in another order: forward parts of all layers, then what is left of them from the last to the first. */
+static void reorder(SolveProblem *p, Arena *a, int per, int n)
+{
+	int *to = arena_array(a, int, p->nnode + 1), at = 0;
+	SolveNode *node = arena_array(a, SolveNode, p->nnode + 1);
+	for (int l = 0; l < n; l++)
+		for (int k = 0; k < per / 2; k++)
+			to[l * per + k] = at++;
+	for (int l = n - 1; l >= 0; l--)
+		for (int k = per / 2; k < per; k++)
+			to[l * per + k] = at++;
+	for (int i = n * per; i < p->nnode; i++)
+		to[i] = at++;
+	for (int i = 0; i < p->nnode; i++)
+		node[to[i]] = p->node[i];
+	p->node = node;
+	for (int i = 0; i < p->nedge; i++) {
+		p->edge[i].a = to[p->edge[i].a];
+		p->edge[i].b = to[p->edge[i].b];
+	}
+}
+
+static void blocks(void)
+{
+	int found = 0, n = 0;
+	for (int i = 0; i < 100; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, flat;
+		int wide = 3 + i % 2, many = 16 + below(12);
+		alike(&p, &a, wide, many, 3, i % FAULTS);
+		double least = columns(&p, &a, wide, many);
+		if (i % 3 == 0)
+			reorder(&p, &a, wide, many);
+		solve_run(&p, &a, &r);
+		check(r.possible == (least < INFINITY), "blocks are possible when all is", i);
+		if (r.possible) {
+			fold(&p, &a, &r, "blocks, one read for all and each read", i);
+			check(r.cost == least && r.bound == least, "blocks against dynamic programming", i);
+			p.flat = true;
+			solve_run(&p, &a, &flat);
+			check(flat.cost == least && !flat.folded, "no blocks against dynamic programming", i);
+		}
+		found += r.folded > 0;
+		n++;
+		arena_free(&a);
+	}
+	check(found > n * 3 / 4, "like columns are found", found);
+}
+
+/* Something of one layer is different. */
+static void plant(SolveProblem *p, Arena *a, int fault)
+{
+	int v = below(p->nnode - 1), e = below(p->nedge);
+	SolveEdge *x = &p->edge[e];
+	int n = p->node[x->a].n, m = p->node[x->b].n;
+	if (fault == 1)
+		p->node[v].cost = numbers(a, p->node[v].n, 60, 0);
+	if (fault == 2)
+		x->cost = numbers(a, n * m, 40, 0);
+	if (fault == 3)
+		memmove(x, x + 1, sizeof *x * (size_t)(--p->nedge - e));
+	for (int k = 0; k < p->nnode && fault == 4; k++)         /* ends somewhere else */
+		if (p->node[(v + k) % p->nnode].n == m) {
+			x->b = (v + k) % p->nnode;
+			break;
+		}
+	if (fault == 5)
+		edge(p, a, v, below(p->nnode), 0);
+}
+
+/* All tables of one shape are one, so that only the places of edges tell nodes apart; and two edges exchange an end. */
+static void only_places(SolveProblem *p)
+{
+	for (int i = 0; i < p->nnode - 1; i++)
+		p->node[i].cost = i % 3 ? NULL : p->node[i].cost;
+	for (int i = 0; i < p->nedge; i++)
+		for (int k = 0; k < i; k++)
+			if (p->node[p->edge[i].a].n == p->node[p->edge[k].a].n && p->node[p->edge[i].b].n == p->node[p->edge[k].b].n) {
+				p->edge[i].cost = p->edge[k].cost;
+				break;
+			}
+	for (int t = 0; t < 40; t++) {
+		SolveEdge *x = &p->edge[below(p->nedge - 4)], *y = x + 1 + below(4);
+		if (x->cost == y->cost && x->b != y->b && x->a != y->b && y->a != x->b) {
+			int b = x->b;
+			x->b = y->b;
+			y->b = b;
+			return;
+		}
+	}
+}
+
+/* The shared node last, so that layers begin at 0. */
+static void shared_last(SolveProblem *p)
+{
+	SolveNode shared = p->node[0];
+	memmove(p->node, p->node + 1, sizeof *p->node * (size_t)(p->nnode - 1));
+	p->node[p->nnode - 1] = shared;
+	for (int e = 0; e < p->nedge; e++) {
+		p->edge[e].a = p->edge[e].a ? p->edge[e].a - 1 : p->nnode - 1;
+		p->edge[e].b = p->edge[e].b ? p->edge[e].b - 1 : p->nnode - 1;
+	}
+}
+
+/* Layers with all that models have: two values from layer to layer, a node that all share, a part that is somewhere else in the order; and faults. */
+static void models(void)
+{
+	int found = 0, by_messages = 0, n = 120;
+	double bound = 0, plain = 0;
+	for (int i = 0; i < n; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, flat;
+		int per = 6 + below(10), many = 10 + below(20);
+		layers(&p, &a, many, per, i % 5 ? per / 2 + below(per / 2) : 1, 3 + below(2));
+		shared_last(&p);
+		if (i % 2)
+			reorder(&p, &a, per, many);
+		if (i % 6 == 0)
+			only_places(&p);
+		for (int k = 0; k < i % 3; k++)
+			plant(&p, &a, 1 + below(5));
+		p.flat = true;
+		solve_run(&p, &a, &flat);
+		p.flat = false;
+		fold(&p, &a, &r, "layers, one read for all and each read", i);
+		check(r.cost == flat.cost && r.bound == flat.bound && r.exact, "layers cost the same, blocks or none", i);
+		found += r.folded > 0;
+		p.cap = 1;
+		p.work = i % 4 ? 0 : 4e4;               /* stopped before all is found */
+		solve_run(&p, &a, &r);
+		check(r.bound <= flat.cost && flat.cost <= r.cost, "bound <= optimum <= found, by messages of layers", i);
+		by_messages += !r.exact && r.passes;
+		bound += r.bound;
+		if (!p.work)
+			fold(&p, &a, &r, "layers by messages, one read for all and each read", i);
+		p.flat = true;
+		solve_run(&p, &a, &flat);
+		plain += flat.bound;
+		arena_free(&a);
+	}
+	check(found > n * 3 / 4, "like layers are found", found);
+	check(by_messages > n / 4, "messages were passed between blocks", by_messages);
+	check(bound > 0.98 * plain, "the bound is as near with blocks", (int)(1000 * bound / plain));
+}
+
+/* Layers that have ends farther apart than colours look: five nodes that are all tied to each other, the first to a node that all layers share, the
+ * last to a chain. */
+enum { CORE = 5, CHAIN = 6, STEM = CORE + CHAIN };
+
+static void stems(SolveProblem *p, Arena *a, int n, int per, int d)
+{
+	double *own[STEM], *in[STEM][STEM], *hub = numbers(a, 2 * d, 20, 0);
+	*p = (SolveProblem){ 0 };
+	for (int k = 0; k < STEM; k++)
+		own[k] = numbers(a, d, 60, 0);
+	for (int k = 0; k < STEM; k++)
+		for (int j = 0; j < k; j++)
+			in[j][k] = numbers(a, d * d, 40, 0);
+	for (int i = 0; i < n * per; i++)
+		arena_push(a, p->node, p->nnode, ((SolveNode){ .n = d, .cost = i % per < STEM ? own[i % per] : NULL }));
+	node(p, a, 2, 0);
+	for (int l = 0; l < n; l++) {
+		for (int k = 0; k < STEM; k++)
+			for (int j = k < CORE ? 0 : k - 1; j < k; j++)
+				arena_push(a, p->edge, p->nedge, ((SolveEdge){ l * per + j, l * per + k, in[j][k] }));
+		arena_push(a, p->edge, p->nedge, ((SolveEdge){ n * per, l * per, hub }));
+	}
+}
+
+/* At the end of a chain four nodes by four tables, in two pairs by one table.  In one layer the pairs are others: each node is tied as its like is. */
+static void crossed(void)
+{
+	for (int i = 0; i < 20; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, flat;
+		int per = STEM + 4, many = 8 + below(8), odd = below(many);
+		stems(&p, &a, many, per, 3);
+		double *arm[4], *pair = numbers(&a, 9, 90, 0);
+		for (int k = 0; k < 4; k++)
+			arm[k] = numbers(&a, 9, 40, 0);
+		for (int l = 0; l < many; l++) {
+			int x = l * per + STEM;
+			for (int k = 0; k < 4; k++)
+				arena_push(&a, p.edge, p.nedge, ((SolveEdge){ x - 1, x + k, arm[k] }));
+			for (int k = 0; k < 2; k++)
+				arena_push(&a, p.edge, p.nedge, ((SolveEdge){ x + k, x + (l == odd ? 3 - k : 2 + k), pair }));
+		}
+		p.flat = true;
+		solve_run(&p, &a, &flat);
+		p.flat = false;
+		fold(&p, &a, &r, "layers and one of other pairs, one read for all and each read", i);
+		check(flat.exact && r.cost == flat.cost && r.bound == flat.bound, "layers and one of other pairs, blocks or none", i);
+		check(r.folded > 0, "all but that of other pairs are found", i);
+		arena_free(&a);
+	}
+}
+
+/* At one of the five hangs a node that has other costs in each layer.  Pruning adds them to those of the one: what is left is alike but for that. */
+static void hanging(void)
+{
+	int by_messages = 0;
+	for (int i = 0; i < 20; i++) {
+		Arena a = { 0 };
+		SolveProblem p;
+		SolveResult r, flat;
+		int many = 8 + below(8);
+		double *tie = numbers(&a, 9, 40, 0);
+		stems(&p, &a, many, STEM, 3);
+		for (int l = 0; l < many; l++) {
+			arena_push(&a, p.node, p.nnode, ((SolveNode){ .n = 3, .cost = numbers(&a, 3, 20, 0) }));
+			arena_push(&a, p.edge, p.nedge, ((SolveEdge){ l * STEM + 1, p.nnode - 1, tie }));
+		}
+		p.flat = true;
+		solve_run(&p, &a, &flat);
+		p.flat = false;
+		p.cap = 1;
+		fold(&p, &a, &r, "layers of other costs by messages, one read for all and each read", i);
+		check(flat.exact && r.folded > 0 && r.bound <= flat.cost && flat.cost <= r.cost, "bound <= optimum <= found, by messages of layers of other costs", i);
+		by_messages += !r.exact && r.passes;
+		arena_free(&a);
+	}
+	check(by_messages > 10, "messages were passed between layers of other costs", by_messages);
 }
 
 /* Random graphs that no elimination can solve: the bound stays below every solution that is found. */
@@ -388,6 +651,8 @@ int main(void)
 	static const struct { void (*run)(void); const char *what; } part[] = {
 		{ small, "random small graphs against enumeration" }, { forced, "message passing against enumeration" },
 		{ lattices, "chains, ladders and grids against dynamic programming" }, { folding, "like layers, folded and not" },
+		{ blocks, "blocks of like columns, with faults, against dynamic programming" }, { models, "blocks of like layers against none" },
+		{ crossed, "layers of which one is tied otherwise inside" }, { hanging, "layers that are alike but for costs" },
 		{ wide, "wide graphs" }, { limits_kept, "limits against enumeration" }, { layers_differ, "layers of one kind may differ" },
 	};
 	int failed = 0;
