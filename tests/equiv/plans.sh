@@ -2,30 +2,8 @@
 # so that parts are uneven and, on eight ranks, some are empty.  With --long every example under every plan on 2, 3, 4 and 8 ranks of the program's
 # own, and on 2 and 4 that mpirun starts; PLANS_OF names some of the examples.
 . "$HERE/recipes.bash"
-STEPS=20
-how="data: points(classes: 2), steps: $STEPS"
+. "$HERE/ranks.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 && mpi=1 || { mpi= && echo "skip mpi: $(head -n 1 log)"; }
-build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
-	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
-	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
-}
-losses() { # trainer: "step 3 loss 2.5" of each
-	rm -f steps.log
-	"$@" --log=steps.log >log 2>err
-	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/step \1 loss \2/p' steps.log
-}
-one() { # model, batch
-	model=$ROOT/examples/$1.ir name=${1##*/} batch=$2
-	[ "$name" = "$1" ] || model=$1.ir
-	build "$model" --train="$how, batch: $batch" || { echo "not ok $1: $(head -n 1 log)" && return 1; }
-	losses tree/trainer >one.txt
-	[ "$(wc -l <one.txt)" = $STEPS ] || { echo "not ok $1: $(head -n 1 err)" && return 1; }
-}
-# Losses agree to 1e-4 of their size, and to 1e-6 where they are small.
-near() {
-	paste one.txt many.txt | awk -v n=$STEPS 'function size(x) { return x < 0 ? -x : x }
-		{ if ($2 != $6 || size($4 - $8) > 1e-4 * size($4) + 1e-6) { print " step " $2 ": " $4 " and " $8; bad = 1 } if ($8 == "") bad = 1; k++ } END { exit bad || k != n }' >why
-}
 # placed NAME SHAPE LINES...: the plan that these lines ask for.
 placed() {
 	local what=$name-$1-on-${2//, /x} ranks=$((${2//, /*}))

@@ -33,23 +33,30 @@ losses two/trainer --resume=ck/step-00000035 | paste <(tail -n 25 want) - | awk 
 losses one/trainer --log=/dev/full >got
 cmp -s got want && [ "$(grep -c 'warning: cannot write to /dev/full: No space' err)" = 1 ] && echo "ok log-is-full" || echo "not ok log-is-full: $(head -n 2 err)"
 
-# Killed at any moment, again and again, most often while it saves: whole processes, and one rank of two; with two threads each.
+# Killed at any moment, four times, most often while it saves: whole processes, and one rank of two; with two threads each.  A run that comes to its end
+# before that is begun anew.
+killed() { # trainer, seed
+	local run=("$1" --seed="$2" --threads=2 --steps=6000 --every=100000) kills=0 resume job status
+	rm -rf kill never
+	while resume=$(ls -d kill/step-* 2>/dev/null) && resume=--resume; [ $kills -lt 4 ]; do
+		"${run[@]}" --checkpoint=kill --every-checkpoint=1 $resume >log 2>&1 &
+		job=$!
+		sleep "0.$(printf %02d $((RANDOM % 30 + 2)))"
+		if [ $((kills % 2)) = 1 ]; then kill -9 $job; else kill -9 "$(pgrep -P $job | tail -n 1)"; fi 2>/dev/null
+		wait $job 2>/dev/null
+		status=$?
+		case $status in
+		0) kills=0 && rm -rf kill ;;
+		137 | 22) kills=$((kills + 1)) ;;
+		*) echo "exit status $status: $(head -n 1 log)" && return 1 ;;
+		esac
+	done
+	"${run[@]}" --checkpoint=kill $resume >log 2>&1 && "${run[@]}" --checkpoint=never >log 2>&1 || { head -n 1 log && return 1; }
+	cmp kill/step-00006000/state.safetensors never/step-00006000/state.safetensors
+}
 for t in one two; do
 	for seed in 3 $RANDOM; do
-		rm -rf kill never
-		with="--seed=$seed --threads=2 --steps=1500 --every=100000"
-		kills=0
-		for try in 1 2 3 4 5 6; do
-			$t/trainer $with --checkpoint=kill --every-checkpoint=1 $([ -n "$(ls -d kill/step-* 2>/dev/null)" ] && echo --resume) >/dev/null 2>&1 &
-			job=$!
-			sleep "0.$(printf %02d $((RANDOM % 50 + 2)))"
-			if [ $((try % 2)) = 0 ]; then kill -9 $job; else kill -9 "$(pgrep -P $job | tail -n 1)"; fi 2>/dev/null
-			wait $job 2>/dev/null
-			case $? in 137 | 22) kills=$((kills + 1)) ;; esac
-		done
-		$t/trainer $with --checkpoint=kill $([ -n "$(ls -d kill/step-* 2>/dev/null)" ] && echo --resume) >log 2>&1 || echo "not ok killed-$t-86: seed $seed: $(head -n 1 log)"
-		$t/trainer $with --checkpoint=never >log 2>&1
-		cmp -s kill/step-00001500/state.safetensors never/step-00001500/state.safetensors && [ $kills -gt 0 ] || { echo "not ok killed-$t-86: seed $seed: other weights after $kills kills" && continue 2; }
+		why=$(killed $t/trainer $seed 2>&1) || { echo "not ok killed-$t-86: seed $seed: $why" && continue 2; }
 	done
 	echo "ok killed-$t-86"
 done

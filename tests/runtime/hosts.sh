@@ -85,7 +85,8 @@ cmp -s a/step-00000030/state.safetensors b/step-00000030/state.safetensors && ec
 rm -f err.* status.*
 run 8 two/trainer --steps=100000000 --checkpoint="$PWD/c" --every-checkpoint=5 --keep=1000000 >log 2>&1 &
 job=$!
-until [ -d c/step-00000010 ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+saved() { ls c 2>/dev/null | grep -c '^step-[0-9]*$'; } # a save that would begin before the last has ended is left out, so any will do
+until [ "$(saved)" -ge 2 ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 ip -n "${id}s" link set p2 nomaster
 begin=$SECONDS
 while [ $((SECONDS - begin)) -lt 60 ] && [ "$(trainers 1)$(trainers 2)" != 00 ]; do sleep 0.5; done
