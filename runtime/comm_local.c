@@ -2,12 +2,13 @@
  *
  * The parent maps one piece of shared memory, forks the ranks, and waits.  The memory holds a barrier, a few bytes for
  * the program, a signal of each rank, and one window per rank: values that meet transfers live there, so a transfer reads its peers'
- * values where they are.  Nothing has a name in the file system, so nothing can be left behind.
+ * values where they are, and a sum is written where it is wanted.  Before each window is a page that nobody may touch.  Nothing has a name in the
+ * file system, so nothing can be left behind.
  *
- *   | Shared | scratch | signals | window of rank 0 | window of rank 1 | ...
+ *   | Shared | scratch | signals | - | window of rank 0 | - | window of rank 1 | ...
  *
- * All ranks count buckets of transfers.  A rank's signal is of how many its operands are ready, and how far it is in which; those that need to
- * know wait for it, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
+ * All ranks count buckets of transfers.  A rank's signals are of how many its operands are ready, and with how many it is through; those that need to
+ * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
 #include "run.h"
 
 #include <errno.h>
@@ -36,15 +37,14 @@ typedef struct Shared {
 	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
 } Shared;
 
-/* How far a rank is: of how many buckets its operands are ready; and the number of the bucket that it is in times PHASES, plus a
- * phase of that. */
+/* How far a rank is: of how many buckets its operands are there, for others to read and its results for others to write; of how many it has read
+ * and written all that it reads and writes. */
 typedef struct Signal {
-	_Atomic uint32_t ready, at, asleep;
+	_Atomic uint32_t ready, through, asleep;
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	_Atomic uint64_t when;          /* it came there */
 	char rest[LINE - 4 * sizeof(uint32_t) - 2 * sizeof(uint64_t)];
 } Signal;
-enum { PHASES = 256, SUMMED = 1, DONE = PHASES - 1 };
 enum { FEW = 8 << 10 };                 /* bytes that every rank sums for itself */
 
 typedef struct Local {
@@ -130,10 +130,10 @@ static void say(const Ctx *c, _Atomic uint32_t *what, uint32_t value)
 		futex_wake(what);
 }
 
-static void say_phase(const Ctx *c, const RtJob *j, uint32_t phase)
+static void say_through(const Ctx *c, const RtJob *j)
 {
 	const Local *l = c->comm->state;
-	say(c, &l->signal[c->rank].at, j->number * PHASES + phase);
+	say(c, &l->signal[c->rank].through, j->number + 1);
 }
 
 static bool is_at(_Atomic uint32_t *what, uint32_t want)
@@ -170,35 +170,46 @@ static void late(Ctx *c, double since)
 	has_waited(c, (uint64_t)(1e9 * since), atomic_load(&l->came));
 }
 
-/* Whether all that take part are so far; wait: until they are. */
-static bool all_at(const Ctx *c, const RtJob *j, bool ready, uint32_t want, bool wait)
+/* Whether all that take part are ready for it, or through with it; wait: until they are. */
+static bool all_are(const Ctx *c, const RtJob *j, bool ready, bool wait)
 {
 	const Local *l = c->comm->state;
 	for (int m = 0; m < j->n; m++) {                /* where parts are empty values have other peers */
 		const RtRoute *r = &c->route[j->move[m]];
 		for (int i = 0; i < r->npeer; i++) {
 			Signal *s = &l->signal[r->peer[i]];
-			_Atomic uint32_t *what = ready ? &s->ready : &s->at;
-			if (r->peer[i] == c->rank || is_at(what, want))
+			_Atomic uint32_t *what = ready ? &s->ready : &s->through;
+			if (r->peer[i] == c->rank || is_at(what, j->number + 1))
 				continue;
 			if (!wait)
 				return false;
-			await(c, r->peer[i], what, want);
+			await(c, r->peer[i], what, j->number + 1);
 		}
 	}
 	return true;
 }
 
-static bool all_in(const Ctx *c, const RtJob *j, uint32_t phase, bool wait)
+static bool all_ready(const Ctx *c, const RtJob *j, bool wait)
 {
-	return all_at(c, j, false, j->number * PHASES + phase, wait);
+	return all_are(c, j, true, wait);
+}
+
+static bool all_through(const Ctx *c, const RtJob *j, bool wait)
+{
+	return all_are(c, j, false, wait);
 }
 
 /* The same value in the window of rank r: all ranks have one layout. */
-static const void *peer(const Ctx *c, const void *mine, int r)
+static void *peer(const Ctx *c, const void *mine, int r)
 {
 	const Local *l = c->comm->state;
 	return l->window + (size_t)r * l->stride + ((const unsigned char *)mine - c->window);
+}
+
+static bool theirs(const Ctx *c, const void *p)
+{
+	const Local *l = c->comm->state;
+	return (const unsigned char *)p >= l->window && (const unsigned char *)p < l->window + (size_t)c->nrank * l->stride && p != c->window;
 }
 
 static bool in_window(const Ctx *c, const void *p)
@@ -244,69 +255,57 @@ static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
 	Local *l = c->comm->state;
 	if (!j->phase++) {
 		rt_bucket_sum(c, j, 0, bytes, term, &(Share){ c, j, 0, bytes }, l->few);
-		say_phase(c, j, DONE);
+		say_through(c, j);
 	}
-	if (!all_in(c, j, DONE, wait))
+	if (!all_through(c, j, wait))
 		return RT_LATER;
 	rt_bucket_put(c, j, 0, bytes, l->few);
 	return 0;
 }
 
-/* An all-reduce goes through the bucket in chunks.  Of each chunk a rank sums its share of all terms, in their order, then takes the other
- * shares from those who summed them, while the next chunk is summed: they are still in a cache.  Who does not want to wait sums all chunks
- * first, and takes what there is.  x is read once and y written once by somebody, and y may lie on x.
+/* An all-reduce: each rank sums its share of all terms, in their order, and writes the sum into the results of all.  Nobody else reads those
+ * terms or writes there, so y may lie on x: then a rank fetches what it adds from its peers, and what it writes to them is at hand.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
  *   sum       A  .  .     .  B  .     .  .  C       A = a0 + a1 + a2
- *   take      A  B  C     A  B  C     A  B  C
+ *   give      A  B  C     A  B  C     A  B  C
  */
 static void sum_lines(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	Share *s = arg;
-	size_t from = s->lo + (size_t)lo * LINE, to = s->lo + (size_t)hi * LINE;
+	enum { SOME = (16 << 10) / LINE };              /* lines that are in the nearest cache when they are given */
+	const Share *w = arg;
+	const RtRoute *r = &w->c->route[w->j->move[0]];
 	(void)thread;
-	rt_bucket_sum(s->c, s->j, from, to < s->hi ? to : s->hi, term, s, NULL);
-}
-
-/* Where the share of term i of a chunk begins, in whole lines. */
-static size_t share(size_t lo, size_t hi, int i, int n)
-{
-	return i == n ? hi : lo + (hi - lo) * (size_t)i / (size_t)n / LINE * LINE;
-}
-
-static void take_share(Ctx *c, const RtJob *j, size_t lo, size_t hi, int rank)
-{
-	for (RtSpan s = { 0 }; rt_bucket_next(c, j, lo, hi, &s);) {
-		unsigned char *y = (unsigned char *)j->y[s.i] + s.from;
-		rt_copy_peer(y, peer(c, y, rank), s.bytes);
+	for (int64_t at = lo; at < hi; at += SOME) {
+		size_t from = w->lo + (size_t)at * LINE, to = w->lo + (size_t)(hi - at < SOME ? hi : at + SOME) * LINE;
+		to = to < w->hi ? to : w->hi;
+		rt_bucket_sum(w->c, w->j, from, to, term, arg, NULL);
+		for (RtSpan s = { 0 }; rt_bucket_next(w->c, w->j, from, to, &s);) {
+			const unsigned char *y = (const unsigned char *)w->j->y[s.i] + s.from;
+			for (int i = 0; i < r->nterm; i++)
+				if (i != r->me)
+					memcpy(peer(w->c, y, r->term[i]), y, s.bytes);
+		}
 	}
+}
+
+/* Where the share of term i begins, in whole lines. */
+static size_t share(size_t bytes, int i, int n)
+{
+	return i == n ? bytes : bytes * (size_t)i / (size_t)n / LINE * LINE;
 }
 
 static int all_reduce(Ctx *c, RtJob *j, size_t bytes, bool wait)
 {
-	enum { EACH = 64 << 10, CHUNKS = DONE - SUMMED - 1, GRAIN = (32 << 10) / LINE };
+	enum { GRAIN = (32 << 10) / LINE };
 	const RtRoute *r = &c->route[j->move[0]];
-	size_t chunk = EACH * (size_t)r->nterm, least = (bytes / CHUNKS + LINE) / LINE * LINE;
-	chunk = chunk < least ? least : chunk;
-	for (size_t n = (bytes + chunk - 1) / chunk; j->done < n;) {
-		if (j->next < n && (!wait || j->next < j->done + 2)) {
-			size_t lo = j->next * chunk, hi = lo + chunk < bytes ? lo + chunk : bytes;
-			Share s = { c, j, share(lo, hi, r->me, r->nterm), share(lo, hi, r->me + 1, r->nterm) };
-			rt_parallel(c, (int64_t)((s.hi - s.lo + LINE - 1) / LINE), GRAIN, sum_lines, &s);
-			say_phase(c, j, SUMMED + (uint32_t)j->next++);
-			continue;
-		}
-		size_t lo = j->done * chunk, hi = lo + chunk < bytes ? lo + chunk : bytes;
-		if (!all_in(c, j, SUMMED + (uint32_t)j->done, wait))
-			return RT_LATER;
-		for (int i = 0; i < r->nterm; i++)
-			if (i != r->me)
-				take_share(c, j, share(lo, hi, i, r->nterm), share(lo, hi, i + 1, r->nterm), r->term[i]);
-		j->done++;
+	if (!j->phase++) {
+		Share s = { c, j, share(bytes, r->me, r->nterm), share(bytes, r->me + 1, r->nterm) };
+		rt_parallel(c, (int64_t)((s.hi - s.lo + LINE - 1) / LINE), GRAIN, sum_lines, &s);
+		say_through(c, j);
 	}
-	say_phase(c, j, DONE);
-	return 0;
+	return all_through(c, j, wait) ? 0 : RT_LATER;
 }
 
 static void publish(Ctx *c, RtJob *j)
@@ -321,7 +320,7 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 	const RtRoute *r = &c->route[j->move[0]];
 	if (rt_bucket_alone(c, j))
 		return 0;
-	if (!j->phase && !j->next && !all_at(c, j, true, j->number + 1, wait))
+	if (!j->phase && !all_ready(c, j, wait))
 		return RT_LATER;
 	size_t bytes = r->nterm ? rt_bucket_bytes(c, j) : 0;
 	if (r->nterm && bytes <= FEW)
@@ -329,14 +328,14 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 	if (r->nterm && in_window(c, j->y[0]))
 		return all_reduce(c, j, bytes, wait);
 	take_all(c, j);
-	say_phase(c, j, DONE);
+	say_through(c, j);
 	return 0;
 }
 
 static void release(Ctx *c, const RtJob *j)
 {
 	if (!rt_bucket_alone(c, j))
-		all_in(c, j, DONE, true);
+		all_through(c, j, true);
 }
 
 void *rt_shared(const Ctx *c, size_t *bytes)
@@ -408,15 +407,6 @@ static int agree(Ctx *c)
 	return 0;
 }
 
-/* A rank reads what belongs to its peers, and cannot write it. */
-static int only_read(const Ctx *c, unsigned char *base, size_t stride)
-{
-	for (int r = 0; r < c->nrank && stride; r++)
-		if (r != c->rank && mprotect(base + (size_t)r * stride, stride, PROT_READ))
-			return rt_error(c, RT_MEMORY, "cannot protect the memory of rank %d: %s", r, strerror(errno));
-	return 0;
-}
-
 /* Each rank has its share of the processors: left alone, two ranks were seen on one of them while the other was idle (an all-reduce of 4 MiB took
  * three times as long).  Where there are more ranks than processors the system decides. */
 static bool bind_rank(int rank, int nrank)
@@ -443,12 +433,10 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		return RT_PEER;
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
-	RtComm comm = { "local", publish, advance, release, late, barrier, waited, l };
+	RtComm comm = { "local", publish, advance, release, late, barrier, waited, theirs, l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank };
 	c.bound = bind_rank(rank, p->nrank);
 	int code = agree(&c);
-	if (!code)
-		code = only_read(&c, l->window, l->stride);
 	if (!code)
 		code = rt_parts_open(&c);
 	if (!code)
@@ -552,7 +540,7 @@ static int processors(void)
 
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
-	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE };
+	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE + PAGE };
 	size_t signals = ((size_t)p->nrank * sizeof(Signal) + PAGE - 1) / PAGE * PAGE;
 	size_t bytes = PAGE + SCRATCH + signals + l.stride * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -565,7 +553,13 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	l.shared = (Shared *)base;
 	l.scratch = base + PAGE;
 	l.signal = (Signal *)(void *)(l.scratch + SCRATCH);
-	l.window = l.scratch + SCRATCH + signals;
+	l.window = l.scratch + SCRATCH + signals + PAGE;
+	for (int r = 0; r < p->nrank; r++)
+		if (mprotect(l.window + (size_t)r * l.stride - PAGE, PAGE, PROT_NONE)) {
+			fprintf(stderr, "cannot set the windows of ranks apart: %s\n", strerror(errno));
+			free(pid);
+			return RT_MEMORY;
+		}
 	l.spins = p->nrank <= processors() ? SPINS : 0;
 	stop_flag = &l.shared->stop;
 	rt_on(SIGINT, ask);

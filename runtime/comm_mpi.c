@@ -208,7 +208,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	if (!code) {
 		rt_signals(ask);
 		m.rank = rank;
-		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, &m };
+		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, NULL, &m };
 		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = here };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)

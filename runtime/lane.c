@@ -192,7 +192,7 @@ int rt_moves_start(Ctx *c, int n, const int *move, void *const *y, const void *c
 	memcpy(j->x, x, (size_t)n * sizeof *x);
 	j->open = true;
 	j->from = j->to = 0;
-	j->done = j->next = 0;
+	j->done = 0;
 	j->phase = 0;
 	j->step = c->step;
 	j->at = c->at;

@@ -28,16 +28,16 @@ size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p);
 }
 
-/* What is mapped of peers: shared, and not to be written. */
-static unsigned long long mapped_of_peers(void)
+static unsigned long long mapped_of_peers(const Ctx *c)
 {
-	char line[512], may[8];
+	char line[512];
+	unsigned long begin, end;
 	unsigned long long sum = 0, v;
 	bool theirs = false;
 	FILE *f = fopen("/proc/self/smaps", "r");
 	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "%*x-%*x %7s", may) == 1)
-			theirs = !strcmp(may, "r--s");
+		if (sscanf(line, "%lx-%lx", &begin, &end) == 2)
+			theirs = c->comm->theirs && c->comm->theirs(c, (const void *)begin);
 		if (theirs && sscanf(line, "Rss: %llu", &v) == 1)
 			sum += v;
 	}
@@ -47,9 +47,9 @@ static unsigned long long mapped_of_peers(void)
 }
 
 /* The peak of this process less what of it is files, or peers': 0 where /proc does not tell. */
-size_t rt_memory_measured(size_t *peers)
+size_t rt_memory_measured(const Ctx *c, size_t *peers)
 {
-	*peers = (size_t)mapped_of_peers() * 1024;
+	*peers = (size_t)mapped_of_peers(c) * 1024;
 	char line[128];
 	unsigned long long peak = 0, file = 0, v;
 	FILE *f = fopen("/proc/self/status", "r");

@@ -129,7 +129,7 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 {
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step - r->first;
-	size_t peers, measured = rt_memory_measured(&peers);
+	size_t peers, measured = rt_memory_measured(c, &peers);
 	if (r->log) {
 		fprintf(r->log, "{\"event\":\"end\",\"step\":%" PRId64 ",\"status\":%d}\n", c->step, code);
 		fclose(r->log);

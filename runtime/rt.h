@@ -274,6 +274,7 @@ typedef struct RtComm {
 	void (*late)(Ctx *, double since);              /* the walk has waited for the lane since then; NULL: nobody counts */
 	int (*barrier)(Ctx *);
 	double (*waited)(const Ctx *, int rank);        /* seconds that a rank has waited for others; NULL: nobody knows */
+	bool (*theirs)(const Ctx *, const void *);      /* memory that begins here is a peer's, and mapped here too; NULL: none is */
 	void *state;
 } RtComm;
 

@@ -60,7 +60,7 @@ typedef struct RtJob {
 	const int *values;
 	uint32_t number;                /* what follows is the transport's */
 	int phase;
-	size_t done, next;
+	size_t done;
 } RtJob;
 
 /* bucket.c: a bucket of all-reduces as one range of bytes. */
@@ -154,7 +154,7 @@ void rt_report_end(const Ctx *, RtReport *, int code);
 
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
-size_t rt_memory_measured(size_t *peers);                                /* peers: bytes of theirs that are mapped here, not counted */
+size_t rt_memory_measured(const Ctx *, size_t *peers);                   /* peers: bytes of theirs that are mapped here, not counted */
 
 /* evaluate.c */
 int  rt_eval_all(Ctx *, int64_t *samples, double *loss);                 /* of what is held out */
