@@ -97,9 +97,9 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 	const Annot *a = annot_find(v->annot, "sbp");
 	Sbp *s = a ? read_entries(a->arg, a->narg, a->loc, v, m, g->scratch) : NULL;
 	*bad |= a && !s;
-	for (int k = 0; s && k < m->ndim && !v->def && (v->init || v->input); k++)
+	for (int k = 0; s && k < m->ndim && (v->output || (!v->def && (v->init || v->input))); k++)
 		if (s[k].kind == SBP_P) {
-			err_at(a->loc, "%s is kept from step to step or read from data: it is split or whole, not P", v->name);
+			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name, v->output ? "a result of the model" : "kept from step to step or read from data");
 			*bad = -1;
 			return NULL;
 		}
