@@ -11,6 +11,15 @@ enum {
 	DEFINED = 4                     /* times the ranks meet inside a definition, about */
 };
 
+/* Two forms may be the same parts by other names, S(1) of 3 x 64 and S(1/0) on three ranks: then nothing moves, but the own name comes first, so that a
+ * plan that is read again is chosen again. */
+static const double RENAMED = 1e-12;
+
+static double renamed(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
+{
+	return fmax(RENAMED, cost_move(v, from, to, m));
+}
+
 /* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, or terms of another
  * axis are to be combined before those of this one, these are left out. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
@@ -25,13 +34,13 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 	for (int i = 0; i < m->ndim && !sbp_can(other, m->ndim); i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
-	double t = back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
+	double t = back ? renamed(v, other, has, m) : renamed(v, has, other, m);
 	if (t < INFINITY)
 		return t;
 	for (int i = 0; i < m->ndim; i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
-	return back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
+	return back ? renamed(v, other, has, m) : renamed(v, has, other, m);
 }
 
 /* What it costs to run n by s along axis k, given its operands and the results that are settled already. */
@@ -88,7 +97,7 @@ static double transfers(const Node *n, const NdSig *s, const Mesh *m)
 			open = v->sbp[k].kind == SBP_ANY;
 		if (open || sbp_equal(v->sbp, f, m->ndim))
 			continue;
-		double move = i < n->nin ? cost_move(v, v->sbp, f, m) : cost_move(v, f, v->sbp, m);
+		double move = i < n->nin ? renamed(v, v->sbp, f, m) : renamed(v, f, v->sbp, m);
 		t += i >= n->nin || emit_reads(n, i) ? move : 1e-3 * move;
 	}
 	return t;
