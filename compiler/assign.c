@@ -431,6 +431,9 @@ static void tell(const Assign *s, const SolveResult *r, double seconds)
 	       gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
 		printf("; %s%.0f bytes a rank of %.0f", budget.bytes ? "" : "about ", budget.bytes ? (double)budget.bytes : s->bytes, figures.memory);
+	for (int k = 0; k < s->mesh->ndim; k++)
+		if (s->ways.with[k] != k)
+			printf("; axis %d is cut as axis %d", k, s->ways.with[k]);
 	if (r->exact)
 		printf(", exactly (largest table %zu)\n", r->table);
 	else

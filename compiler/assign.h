@@ -18,7 +18,7 @@ typedef struct Kind {
 	int moved;                      /* for how many forms move and part have room */
 	struct Domain *domain[4];       /* of values that nothing pins: made by a node, or whole (assign.c) */
 	double stored;                  /* bytes in memory for a byte of its type */
-	struct Step { uint64_t key; double seconds; } *step; int nstep, room;   /* changes along one axis of the mesh, by their code */
+	struct Step { uint64_t key[2]; double seconds; } *step; int nstep, room;   /* changes along one axis of the mesh, by their code */
 } Kind;
 
 /* Nodes that are alike: the ways to run them. */
@@ -46,6 +46,7 @@ typedef struct Trait {
 typedef struct Ways {
 	Graph *g;
 	const Mesh *mesh;
+	int with[MESH_DIMS];            /* by axis of the mesh: the first that is cut alike (axes.c) */
 	const Pins *pins;
 	Arena *arena;
 	Map kinds, ways, tables;

@@ -104,6 +104,7 @@ static double transfers(const Node *n, const NdSig *s, const Mesh *m)
 }
 
 typedef struct Choice {
+	int with[MESH_DIMS];            /* by axis of the mesh: the first that is cut alike (axes.c) */
 	Sig *list[MESH_DIMS];
 	double *cost[MESH_DIMS];
 	int len[MESH_DIMS];
@@ -153,13 +154,22 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 		}
 		if (few && t <= least && move == 0)
 			break;                  /* as the solver meant it */
-		for (k = m->ndim; k-- > 0 && ++at[k] == (few ? c->nfew[k] : c->len[k]);)
-			at[k] = 0;
-		if (k < 0)
+		if (!axes_next(m->ndim, c->with, few ? c->nfew : c->len, at))
 			break;
 	}
 	arena_free(&tmp);
 	return least < INFINITY ? sbp_together(n, best, m->ndim, a) : NULL;
+}
+
+bool sbp_lies_alike(const void *arg, int j, int k)
+{
+	const Node *n = arg;
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		if (v && v->sbp && v->place && n->place && v->place->mesh == n->place->mesh && !sbp_equal(&v->sbp[j], &v->sbp[k], 1))
+			return false;
+	}
+	return true;
 }
 
 NdSig *sbp_choose(Node *n, const Mesh *m, bool define, Arena *a)
@@ -167,6 +177,7 @@ NdSig *sbp_choose(Node *n, const Mesh *m, bool define, Arena *a)
 	Choice c = { .nfew = { 0 } };
 	int bad = 0;
 	const NodePin *pin = pins_node(n, m, a, &bad);
+	axes_bundle(m, sbp_lies_alike, n, c.with);
 	for (int k = 0; k < m->ndim; k++) {
 		c.list[k] = sbp_signatures(n, m->dim[k], a, &c.len[k]);
 		c.cost[k] = arena_array(a, double, c.len[k]);

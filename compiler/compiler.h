@@ -65,7 +65,7 @@ bool passes_known(const char *name);
 bool pass_done(const Model *, const char *name);         /* the input was a dump in which this pass was done */
 
 /* machine.c: meshes of ranks, from @mesh or --ranks.  A place is a mesh, or later a part of one. */
-enum { MESH_DIMS = 4, RANKS_MAX = 1 << 20 };
+enum { MESH_DIMS = FORM_MESH, RANKS_MAX = 1 << 20 };
 struct Mesh {
 	Name name;
 	bool cuda;
@@ -152,12 +152,19 @@ typedef struct Sig {                                         /* along one axis o
 } Sig;
 typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
 Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
-NdSig *sbp_product(Node *, const Mesh *, Arena *, int *n);   /* all mixtures of these along the axes of a mesh that forms can say */
+NdSig *sbp_product(Node *, const Mesh *, const int *with, Arena *, int *n);      /* all mixtures of these along the axes of a mesh that forms can say; with: of axes_bundle */
 NdSig *sbp_together(const Node *, const Sig *const *, int ndim, Arena *);        /* one of them; NULL: no form can say it */
 bool   sbp_can(const Sbp *, int ndim);                       /* a form can say it */
 bool   sbp_leaves(const FactorRule *, int operand, const Value *, int factor, int *axis, int *from, int *n);    /* which factors of an axis stand for one of the rule */
 bool   sbp_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
 const char *sbp_sig_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
+
+/* axes.c: axes of a mesh that are too many to be mixed with each other. */
+enum { AXES_FREE = 4 };                                      /* so many axes, or bundles of them, are */
+typedef bool AxesAlike(const void *arg, int j, int k);       /* may two axes always be cut alike? */
+bool axes_many(const int *dim, int ndim);                    /* of a mesh: more than are free */
+int  axes_bundle(const Mesh *, AxesAlike *, const void *arg, int *with);     /* by axis: the first of its bundle; returns how many bundles have more than one rank */
+bool axes_next(int ndim, const int *with, const int *len, int *at);  /* the next of len[k] choices along each axis; false: it was the last */
 
 /* chunks.c: sums that do not depend on the number of ranks. */
 enum { CHUNKS = 8, CHUNKS_MOST = 64 };
@@ -180,6 +187,7 @@ bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* alon
 int    sbp_solve(Graph *, const Plan *, const Mesh *);       /* of the values that are made and held there */
 
 /* choice.c: one signature for a node. */
+bool   sbp_lies_alike(const void *node, int j, int k);       /* all that is settled of its operands and results, along two axes of the mesh */
 bool   sbp_served(const Node *, const Sig *);                /* the passes behind this one can hold and run it */
 NdSig *sbp_choose(Node *, const Mesh *, bool define, Arena *);   /* the cheapest, given operands and settled results; define: it may be replaced by its definition */
 
@@ -312,12 +320,14 @@ uint64_t cost_inside(const Node *, const uint64_t *fused);   /* fused: of cost_f
 uint64_t *cost_fused(const Graph *, Arena *);                /* by the first result of a node: which operands and results pointwise nodes do not read and write in memory */
 double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
+double cost_step(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of one that changes along one axis of the mesh only */
 
 /* boxing.c */
 const char *boxing_how(const Node *);                        /* what a Boxing node is called, by the forms of operand and result */
 const char *boxing_made(const Node *);                       /* where the value that it moves is made: "mlp.ir:14:3" */
 
 /* transfer.c: one transfer: its name, groups, volume and time. */
+bool transfer_same_cut(const FormCut *, const FormCut *);
 typedef struct Transfer {
 	const char *how;                /* all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, scatter, gather, reduce, send, slice, zero_fill, none */
 	bool one_mesh, local;           /* between the same ranks in one mesh; nothing is moved */

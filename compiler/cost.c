@@ -217,9 +217,54 @@ uint64_t cost_inside(const Node *n, const uint64_t *fused)
 
 /* ---- transfers ---- */
 
-double cost_move(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
+/* Whether another axis of the mesh than j cuts what j does. */
+static bool shares_cut(const Form *f, const Form *t, int j)
+{
+	for (int i = 0; i < f->ndim; i++)
+		if (i != j && ((f->cut[i].kind == FORM_S && f->cut[i].axis == f->cut[j].axis) || (t->cut[i].kind == FORM_S && t->cut[i].axis == f->cut[j].axis)))
+			return true;
+	return false;
+}
+
+/* What does not change along an axis of the mesh is the same transfer in every group of ranks across it, and takes as long as in the group that has
+ * most: that one is looked at, so that prices on meshes of many axes are as quickly found as on those of few.  whole: also where a value is whole along
+ * it, which a transfer of several hops might use.  Terms of chunks are combined in an order, so their axes stay. */
+static void narrow(Form *f, Form *t, bool whole)
+{
+	for (int j = 0; j < f->ndim; j++) {
+		FormCut *c = &f->cut[j];
+		bool cut = c->kind == FORM_S;
+		if (f->mesh[j] == 1 || !transfer_same_cut(c, &t->cut[j]) || (cut && (c->reach || shares_cut(f, t, j))) || (c->kind == FORM_P && opt.chunks) || (c->kind == FORM_B && !whole))
+			continue;
+		if (cut) {
+			int64_t at, len;
+			form_share(c->len, f->mesh[j], 0, &at, &len);
+			f->dim[c->axis] = t->dim[c->axis] = f->dim[c->axis] / c->len * len;
+		}
+		f->mesh[j] = t->mesh[j] = 1;
+		f->cut[j] = t->cut[j] = (FormCut){ .kind = FORM_B };
+	}
+	f->rank = t->rank = NULL;
+	f->first = t->first = 0;
+}
+
+static double seconds_of(const Value *v, const Form *f, const Form *t)
 {
 	int64_t elem = dtype_bits(v->type->elem) / 8;
+	return route_find(f, t, elem ? elem : 1)->seconds;
+}
+
+double cost_move(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
+{
 	Form f = sbp_form(v, from, m), t = sbp_form(v, to, m);
-	return route_find(&f, &t, elem ? elem : 1)->seconds;
+	if (axes_many(m->dim, m->ndim))
+		narrow(&f, &t, false);
+	return seconds_of(v, &f, &t);
+}
+
+double cost_step(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
+{
+	Form f = sbp_form(v, from, m), t = sbp_form(v, to, m);
+	narrow(&f, &t, true);
+	return seconds_of(v, &f, &t);
 }

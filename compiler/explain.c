@@ -232,8 +232,12 @@ static void alternatives(const Plan *p, const Graph *g, const Value *v)
 	Alternative list[ALTERNATIVES];
 	const Mesh *m = mesh_of(p, v);
 	Arena tmp = { 0 };
-	int n = 0, count = 0;
-	NdSig *all = v->def ? sbp_product(v->def, m, &tmp, &count) : NULL;
+	int n = 0, count = 0, with[MESH_DIMS];
+	NdSig *all = NULL;
+	if (v->def) {
+		axes_bundle(m, sbp_lies_alike, v->def, with);
+		all = sbp_product(v->def, m, with, &tmp, &count);
+	}
 	uint64_t inside = v->def ? cost_inside(v->def, cost_fused(g, &tmp)) : 0;
 	for (int i = 0; i < count; i++)
 		add(list, &n, by_signature(p, g, v->def, v, &all[i], inside), m->ndim);

@@ -12,21 +12,12 @@
 
 enum { STOPS = 600 };                   /* 4 choices along 4 axes, on two meshes, and more than that */
 
-static bool equal_cut(const FormCut *a, const FormCut *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == FORM_S)
-		return a->axis == b->axis && a->inner == b->inner && a->len == b->len && form_reach_same(a->reach, b->reach);
-	return a->kind == FORM_B || a->reduce == b->reduce;
-}
-
 static bool equal_form(const Form *a, const Form *b)
 {
 	if (a->ndim != b->ndim || a->rank != b->rank || a->first != b->first)
 		return false;
 	for (int k = 0; k < a->ndim; k++)
-		if (a->mesh[k] != b->mesh[k] || !equal_cut(&a->cut[k], &b->cut[k]))
+		if (a->mesh[k] != b->mesh[k] || !transfer_same_cut(&a->cut[k], &b->cut[k]))
 			return false;
 	return true;
 }
@@ -51,7 +42,7 @@ static void choose(FormCut *list, int *n, FormCut c)
 {
 	c.reach = NULL;
 	for (int i = 0; i < *n; i++)
-		if (equal_cut(&list[i], &c))
+		if (transfer_same_cut(&list[i], &c))
 			return;
 	list[(*n)++] = c;
 }
@@ -97,13 +88,45 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 		bool again = !sound(&x);
 		for (int i = 0; i < n && !again; i++)
 			again = equal_form(&list[i], &x);
-		if (!again && n < STOPS)
+		if (n == STOPS)
+			return n;
+		if (!again)
 			list[n++] = x;
 		for (k = f->ndim; k-- > 0 && ++at[k] == count[k];)
 			at[k] = 0;
 		if (k < 0)
 			return n;
 	}
+}
+
+/* On a mesh of many axes mixtures are too many: there is one way beside that at once, which changes one axis after the other, always the one that takes
+ * least now.  What no form can say in between becomes whole first. */
+static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form *list, int n)
+{
+	Form now = *from;
+	for (int step = 0; step < 2 * from->ndim; step++) {
+		Form best = now;
+		double least = INFINITY;
+		for (int k = 0; k < from->ndim; k++)
+			for (int whole = 0; whole < 2 && !transfer_same_cut(&now.cut[k], &to->cut[k]); whole++) {
+				Form x = now;
+				x.cut[k] = whole ? (FormCut){ .kind = FORM_B } : to->cut[k];
+				if (x.cut[k].reach || (x.cut[k].kind == FORM_P && now.cut[k].kind != FORM_P) || transfer_same_cut(&x.cut[k], &now.cut[k]) || !sound(&x))
+					continue;
+				double t = transfer_time(transfer_of(&now, &x), &now, &x, elem_bytes);
+				if (t < least) {
+					least = t;
+					best = x;
+				}
+				break;                  /* whole only where there is no other way */
+			}
+		if (least == INFINITY)
+			break;
+		now = best;
+		if (!equal_form(&now, to))
+			list[n++] = now;
+	}
+	return n;
 }
 
 /* Whether all wires of a mesh are as good as each other: then moving more than at once cannot be worth it. */
@@ -162,7 +185,10 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 	list[1] = *from;
 	if (!direct(transfer_of(from, to), from, to)) {
 		int spare = free_axis(from, to);
-		n = stops(from, to, spare, list, n);
+		if (one_mesh && axes_many(from->mesh, from->ndim))
+			n = one_by_one(from, to, elem_bytes, list, n);
+		else
+			n = stops(from, to, spare, list, n);
 		if (!one_mesh)
 			n = stops(to, from, spare, list, n);
 	}

@@ -317,7 +317,7 @@ NdSig *sbp_together(const Node *n, const Sig *const *sig, int ndim, Arena *a)
 	return s;
 }
 
-NdSig *sbp_product(Node *n, const Mesh *m, Arena *a, int *count)
+NdSig *sbp_product(Node *n, const Mesh *m, const int *with, Arena *a, int *count)
 {
 	Sig *list[MESH_DIMS];
 	const Sig *pick[MESH_DIMS];
@@ -332,9 +332,7 @@ NdSig *sbp_product(Node *n, const Mesh *m, Arena *a, int *count)
 			pick[k] = &list[k][at[k]];
 		if (together(n, pick, m->ndim, a, &nd))
 			arena_push(a, all, *count, nd);
-		for (k = m->ndim; k-- > 0 && ++at[k] == len[k];)
-			at[k] = 0;
-	} while (k >= 0);
+	} while (axes_next(m->ndim, with, len, at));
 	return all;
 }
 

@@ -30,7 +30,7 @@ static bool same_factor(const FormCut *a, const FormCut *b)
 	return a->kind == FORM_S && b->kind == FORM_S && a->axis == b->axis && a->inner == b->inner;
 }
 
-static bool same_cut(const FormCut *a, const FormCut *b)
+bool transfer_same_cut(const FormCut *a, const FormCut *b)
 {
 	if (a->kind != b->kind)
 		return false;
@@ -44,7 +44,7 @@ static unsigned differing(const Form *from, const Form *to)
 {
 	unsigned axes = 0;
 	for (int k = 0; k < from->ndim; k++) {
-		bool other = from->mesh[k] > 1 && !same_cut(&from->cut[k], &to->cut[k]);
+		bool other = from->mesh[k] > 1 && !transfer_same_cut(&from->cut[k], &to->cut[k]);
 		for (int j = 0; j < k && from->mesh[k] > 1; j++)
 			other |= (axes >> j & 1) && (same_factor(&from->cut[j], &from->cut[k]) || same_factor(&to->cut[j], &from->cut[k]));
 		axes |= other ? 1u << k : 0;
@@ -168,7 +168,7 @@ static bool nested(const Form *a, const Form *b, int axis)
 			j++;
 		if (i == a->ndim || j == b->ndim)
 			return true;
-		if (i != j || !same_cut(&a->cut[i], &b->cut[j]))
+		if (i != j || !transfer_same_cut(&a->cut[i], &b->cut[j]))
 			return false;
 		i++;
 		j++;

@@ -125,16 +125,31 @@ static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp
 	return best >= 0;
 }
 
-/* 14 bits. */
-static uint64_t code(const Sbp *s)
+/* 12 bits. */
+static bool code(const Sbp *s, uint64_t *bits)
 {
-	return (uint64_t)s->kind | (uint64_t)s->axis << 2 | (uint64_t)s->leaf << 7 | (uint64_t)s->red << 12;
+	*bits = (uint64_t)s->kind | (uint64_t)s->axis << 2 | (uint64_t)s->leaf << 5 | (uint64_t)s->red << 10;
+	return !s->reach && s->axis < 8 && s->leaf < 32;
 }
 
-static struct Step *step_at(const Kind *k, uint64_t key)
+/* A change along axis k; false: it does not fit into a key. */
+static bool step_key(const Sbp *now, const Sbp *then, int ndim, int k, uint64_t *key)
 {
-	uint64_t mask = (uint64_t)k->room - 1, at = key * 0x9e3779b97f4a7c15u >> 32 & mask;
-	while (k->step[at].key && k->step[at].key != key)
+	uint64_t bits;
+	bool fits = code(&then[k], &bits);
+	key[0] = (uint64_t)(1 + k) << 12 | bits;
+	key[1] = 0;
+	for (int i = 0; i < ndim; i++) {
+		fits &= code(&now[i], &bits);
+		key[i / 4] = key[i / 4] << 12 | bits;
+	}
+	return fits;
+}
+
+static struct Step *step_at(const Kind *k, const uint64_t *key)
+{
+	uint64_t mask = (uint64_t)k->room - 1, at = (key[0] + key[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u >> 32 & mask;
+	while (k->step[at].key[0] && (k->step[at].key[0] != key[0] || k->step[at].key[1] != key[1]))
 		at = (at + 1) & mask;
 	return &k->step[at];
 }
@@ -146,28 +161,22 @@ static void more_steps(Ways *w, Kind *k)
 	k->room = n ? 2 * n : 1 << 8;
 	k->step = arena_array(w->arena, struct Step, k->room);
 	for (int i = 0; i < n; i++)
-		if (old[i].key)
+		if (old[i].key[0])
 			*step_at(k, old[i].key) = old[i];
 }
 
 /* A change along axis k of the mesh; what does not fit into a key is asked for each time. */
 static double step_of(Ways *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
 {
-	uint64_t key = 1 + (uint64_t)k;
-	bool fits = w->mesh->ndim <= 3 && !then[k].reach && then[k].leaf < 32;
-	key = key << 14 | code(&then[k]);
-	for (int i = 0; i < w->mesh->ndim; i++) {
-		key = key << 14 | code(&now[i]);
-		fits &= !now[i].reach && now[i].leaf < 32;
-	}
-	if (!fits)
-		return cost_move(kind->v, now, then, w->mesh);
+	uint64_t key[2];
+	if (!step_key(now, then, w->mesh->ndim, k, key))
+		return cost_step(kind->v, now, then, w->mesh);
 	if (2 * kind->nstep >= kind->room)
 		more_steps(w, kind);
 	struct Step *s = step_at(kind, key);
-	if (!s->key) {
+	if (!s->key[0]) {
 		kind->nstep++;
-		*s = (struct Step){ key, cost_move(kind->v, now, then, w->mesh) };
+		*s = (struct Step){ { key[0], key[1] }, cost_step(kind->v, now, then, w->mesh) };
 	}
 	return s->seconds;
 }
@@ -183,21 +192,47 @@ static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
 	return false;
 }
 
-/* The quickest way of changes along one axis of the mesh after the other: each is as it was (0), at a form between (1) or as it will be (2). */
+/* From one form to another that differs along axis `first` of the mesh and those that change with it: one after the other. */
+static double step_along(Ways *w, Kind *kind, const Sbp *from, const Sbp *to, const int *unit, int first)
+{
+	const Mesh *m = w->mesh;
+	Sbp now[MESH_DIMS], then[MESH_DIMS];
+	double t = 0;
+	memcpy(now, from, sizeof now);
+	memcpy(then, from, sizeof then);
+	for (int k = first; k < m->ndim; k++) {
+		if (unit[k] != first || sbp_equal(&from[k], &to[k], 1))
+			continue;
+		then[k] = to[k];
+		if (!sbp_can(then, m->ndim))
+			return INFINITY;
+		t += step_of(w, kind, now, then, k);
+		now[k] = to[k];
+	}
+	return t;
+}
+
+/* The quickest way of changes along one axis, or one bundle, of the mesh after the other: each is as it was (0), at a form between (1) or as it will
+ * be (2).  unit: by axis, the first of those that change together; -1: it does not. */
 static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
 {
+	enum { WAYS = 6561 };                   /* 3 to the power of MESH_DIMS */
 	const Value *v = kind->v;
 	const Mesh *m = w->mesh;
 	Sbp at[MESH_DIMS][3];
-	double best[81];
-	int n = 1, axis[MESH_DIMS], naxis = 0;
+	double best[WAYS];
+	int n = 1, axis[MESH_DIMS], naxis = 0, unit[MESH_DIMS];
 	for (int k = 0; k < m->ndim; k++) {
 		at[k][0] = from[k];
 		at[k][2] = to[k];
 		at[k][1] = (Sbp){ .kind = SBP_B };
 		if (from[k].kind == SBP_P && to[k].kind == SBP_B && !spare_axis(v, from, to, m->ndim, &at[k][1]))
 			at[k][1] = to[k];
-		if (active(from, to, m->ndim, k)) {
+		int first = w->with[k];
+		unit[k] = active(from, to, m->ndim, k) ? k : -1;
+		if (unit[k] == k && first != k && unit[first] == first && sbp_equal(&from[k], &from[first], 1) && sbp_equal(&to[k], &to[first], 1))
+			unit[k] = first;
+		if (unit[k] == k) {
 			axis[naxis++] = k;
 			n *= 3;
 		}
@@ -206,22 +241,22 @@ static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
 		best[s] = s ? INFINITY : 0;
 	for (int s = 0; s < n; s++) {           /* steps only lead upwards */
 		Sbp now[MESH_DIMS] = { { 0 } }, then[MESH_DIMS];
-		int place[MESH_DIMS], unit = 1;
+		int place[MESH_DIMS], more = 1;
 		if (best[s] >= best[n - 1])
 			continue;
 		memcpy(now, from, sizeof *now * (size_t)m->ndim);
 		for (int i = 0, rest = s; i < naxis; i++, rest /= 3) {
 			place[i] = rest % 3;
-			now[axis[i]] = at[axis[i]][place[i]];
+			for (int k = axis[i]; k < m->ndim; k++)
+				now[k] = unit[k] == axis[i] ? at[k][place[i]] : now[k];
 		}
-		memcpy(then, now, sizeof then);
-		for (int i = 0; i < naxis; i++, unit *= 3)
-			for (int next = place[i] + 1, k = axis[i]; next < 3; next++) {
-				then[k] = at[k][next];
-				double t = sbp_equal(&now[k], &then[k], 1) ? 0 : sbp_can(then, m->ndim) ? step_of(w, kind, now, then, k) : INFINITY;
-				int end = s + (next - place[i]) * unit;
-				best[end] = fmin(best[end], best[s] + t);
-				then[k] = now[k];
+		for (int i = 0; i < naxis; i++, more *= 3)
+			for (int next = place[i] + 1; next < 3; next++) {
+				memcpy(then, now, sizeof then);
+				for (int k = axis[i]; k < m->ndim; k++)
+					then[k] = unit[k] == axis[i] ? at[k][next] : now[k];
+				int end = s + (next - place[i]) * more;
+				best[end] = fmin(best[end], best[s] + step_along(w, kind, now, then, unit, axis[i]));
 			}
 	}
 	return best[n - 1];
@@ -430,7 +465,7 @@ static Way *new_way(Ways *w, int index)
 	Node *n = w->g->node[index];
 	Way *x = arena_new(w->arena, Way);
 	int all;
-	NdSig *sig = sbp_product(n, w->mesh, w->arena, &all);
+	NdSig *sig = sbp_product(n, w->mesh, w->with, w->arena, &all);
 	x->id = w->nway++;
 	x->n = n;
 	x->view = n->row->kernel && !strcmp(n->row->kernel, "copy") && n->nin;
@@ -541,9 +576,41 @@ static Way *way_of(Ways *w, int i)
 	return x;
 }
 
+static bool pins_alike(Sbp *const *list, int n, int j, int k)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] && !sbp_equal(&list[i][j], &list[i][k], 1))
+			return false;
+	return true;
+}
+
+/* Whether pins say the same along two axes of the mesh. */
+static bool axes_alike(const void *arg, int j, int k)
+{
+	const Ways *w = arg;
+	if (!pins_alike(w->pins->value, w->g->nvalue, j, k))
+		return false;
+	for (int i = 0; i < w->g->nnode; i++) {
+		const NodePin *p = w->pins->node[i];
+		if (p && (!pins_alike(p->in, w->g->node[i]->nin, j, k) || !pins_alike(p->out, w->g->node[i]->nout, j, k)))
+			return false;
+	}
+	return true;
+}
+
+static bool bundle(Ways *w)
+{
+	int n = axes_bundle(w->mesh, axes_alike, w, w->with);
+	if (n > AXES_FREE)
+		fail_at(EXIT_NOPLAN, w->mesh->loc, "pins tell %d axes of mesh %s apart, too many to be mixed: give the same entries along some, so that at most %d are left", n, w->mesh->name, AXES_FREE);
+	return n <= AXES_FREE;
+}
+
 void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
 {
 	*w = (Ways){ .g = g, .mesh = m, .pins = pins, .arena = g->scratch };
+	if (!bundle(w))
+		return;
 	map_init(&w->kinds, w->arena);
 	map_init(&w->ways, w->arena);
 	map_init(&w->tables, w->arena);

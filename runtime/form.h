@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FORM_AXES = 8, FORM_MESH = 4 };
+enum { FORM_AXES = 8, FORM_MESH = 8 };
 
 typedef enum { FORM_B, FORM_S, FORM_P } FormKind;
 typedef enum { FORM_SUM, FORM_MAX, FORM_MIN, FORM_PROD } FormReduce;

@@ -174,7 +174,7 @@ static void two_axes(void)
 		}
 }
 
-/* Meshes of one to three axes, with cuts of factors of an axis of 24 = 2 x 3 x 4, cut again by another axis of the mesh. */
+/* Meshes of one to six axes, with cuts of factors of an axis of 24 = 2 x 3 x 4, cut again by another axis of the mesh. */
 static FormCut any_cut(const int64_t *dim, int reduce, bool factors, uint64_t r)
 {
 	static const int64_t len[3] = { 2, 3, 4 }, inner[3] = { 12, 4, 1 };
@@ -189,12 +189,14 @@ static FormCut any_cut(const int64_t *dim, int reduce, bool factors, uint64_t r)
 
 static Form any_form(const int64_t *dim, uint64_t *r)
 {
-	static const int most[3] = { 8, 4, 2 };
+	static const int most[] = { 8, 4, 2, 2, 2, 2 };
 	Form f = form_of(3, dim, (int)(mix(++*r) % 5));
-	int n = 1 + (int)(mix(++*r) % 3), reduce = (int)(mix(++*r) % 4);
+	int left = 8, n = 1 + (int)(mix(++*r) % 6), reduce = (int)(mix(++*r) % 4);
 	bool factors = mix(++*r) & 1;
 	for (int k = 0; k < n; k++) {
 		int ranks = 1 + (int)(mix(++*r) % (uint64_t)most[n - 1]);
+		ranks = n > 3 && ranks > left ? 1 : ranks;
+		left /= ranks;
 		form_add(&f, ranks, any_cut(dim, reduce, factors, mix(++*r) >> 8));
 	}
 	return f;
@@ -290,7 +292,7 @@ int main(void)
 {
 	run("one-mesh-axis", one_axis);
 	run("two-mesh-axes", two_axes);
-	run("three-mesh-axes-and-factors", any_pairs);
+	run("up-to-six-mesh-axes-and-factors", any_pairs);
 	run("edges", edges);
 	run("strips", strips);
 	return ended();

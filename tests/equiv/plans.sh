@@ -95,6 +95,8 @@ if one mlp 6; then
 	plan tensor 3
 	plan zero3 4
 	pinned unpinned 2
+	pinned unpinned '2, 1, 2, 1, 1, 2, 1, 1'
+	pinned five-axes '2, 2, 2, 2, 2' '@pin("image", "label", sbp: [S(0), S(0), B, B, B])' '@pin("w1", "w1.m", "w1.v", sbp: [B, B, S(1), S(1), S(1)])' '@pin("w2", sbp: [B, B, S(0), S(0), S(0)])' '@pin("h", sbp: [S(0), S(0), S(1), S(1), S(1)])'
 fi
 if one cnn 4; then
 	plan data 3

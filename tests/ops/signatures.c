@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { MAXOUT = 8, MAXPLACE = 16 };
+static const int itself[] = { 0, 1 };   /* axes of meshes */
 
 typedef struct Whole { Run r; const Case *c; Tensor *in[MAXIN], *out[MAXOUT]; int nout; Arena *a; } Whole;
 
@@ -375,7 +376,7 @@ static const char *run_definition(const Whole *w, const Mesh *m)
 		Node *n = d.r.g->node[i];
 		Tensor *in[MAXIN] = { 0 }, *out[MAXOUT] = { 0 };
 		int count;
-		NdSig *list = sbp_product(n, m, &a, &count), *s = &list[(int)uniform(0, count)];
+		NdSig *list = sbp_product(n, m, itself, &a, &count), *s = &list[(int)uniform(0, count)];
 		for (int k = 0; k < m->ndim; k++)
 			if (s->sig[k]->define)
 				s = &list[0];
@@ -426,13 +427,13 @@ static int signatures(Whole *w, bool *good)
 	int n, tried = 0;
 	for (int parts = 2; parts <= 4; parts++) {
 		Mesh m = mesh_like(1, parts, 1);
-		NdSig *list = sbp_product(w->r.n, &m, w->a, &n);
+		NdSig *list = sbp_product(w->r.n, &m, itself, w->a, &n);
 		for (int i = 0; i < n && *good; i++, tried++)
 			*good = check(w, &list[i], &m);
 	}
 	for (int k = 0; k < 3 && *good; k++) {
 		Mesh m = mesh_like(2, pair[k][0], pair[k][1]);
-		NdSig *list = sbp_product(w->r.n, &m, w->a, &n);
+		NdSig *list = sbp_product(w->r.n, &m, itself, w->a, &n);
 		for (int i = 0; i < 8 && *good; i++, tried++)
 			*good = check(w, &list[(int)uniform(0, n)], &m);
 	}

@@ -539,13 +539,14 @@ static void pin(Made *m, MadeValue *v)
 	snprintf(v->pin + at, sizeof v->pin - at, ")");
 }
 
-/* Ranks of a mesh: the last axis quickest, at most 8. */
+/* Ranks of a mesh: the last axis quickest, at most 8.  In one model of 64 there are many axes, most of which have one rank. */
 static int shape(Made *m, MadeMesh *x, int most)
 {
 	int ranks = 1;
-	x->ndim = 1 + upto(m, 3);
+	bool many = m->seed % 64 == 5;
+	x->ndim = many ? 5 + upto(m, 4) : 1 + upto(m, 3);
 	for (int k = 0; k < x->ndim; k++) {
-		x->dim[k] = 1 + upto(m, x->ndim == 1 ? most : 4);
+		x->dim[k] = 1 + upto(m, many ? 2 : x->ndim == 1 ? most : 4);
 		if (ranks * x->dim[k] > most)
 			x->dim[k] = most / ranks;
 		ranks *= x->dim[k];
@@ -684,7 +685,7 @@ char *make_text(const Made *m)
 		if (l->gone)
 			continue;
 		for (int k = 0; k < l->nout; k++) {
-			bool told = m->nmesh > 1 && !trains && !used[l->out[k]];        /* is on all ranks */
+			bool told = !trains && !used[l->out[k]] && (m->nmesh > 1 || strchr(m->value[l->out[k]].pin, 'P'));      /* is on all ranks, and no term */
 			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]), told ? "" : m->value[l->out[k]].pin);
 		}
 		fprintf(f, " = %s", l->right);

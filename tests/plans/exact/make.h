@@ -21,7 +21,7 @@ typedef struct MadeLine {
 	int in[8], nin, out[4], nout;
 	bool gone;                      /* left out: its results are inputs where they are used */
 } MadeLine;
-typedef struct MadeMesh { int dim[3], ndim, rank[8]; } MadeMesh;        /* ranks of the first are 0, 1, 2, ... */
+typedef struct MadeMesh { int dim[8], ndim, rank[8]; } MadeMesh;        /* ranks of the first are 0, 1, 2, ... */
 typedef struct Made {
 	MadeValue value[MADE_VALUES]; int nvalue;
 	MadeLine line[MADE_LINES]; int nline;
