@@ -228,13 +228,15 @@ static bool shares_cut(const Form *f, const Form *t, int j)
 
 /* What does not change along an axis of the mesh is the same transfer in every group of ranks across it, and takes as long as in the group that has
  * most: that one is looked at, so that prices on meshes of many axes are as quickly found as on those of few.  whole: also where a value is whole along
- * it, which a transfer of several hops might use.  Terms of chunks are combined in an order, so their axes stay. */
+ * it, which a transfer of several hops might use.  Terms are copied even where parts only get another name, and terms of chunks are combined in an
+ * order, so their axes stay; of many axes only the latter. */
 static void narrow(Form *f, Form *t, bool whole)
 {
+	bool terms = !axes_many(f->mesh, f->ndim) || opt.chunks;
 	for (int j = 0; j < f->ndim; j++) {
 		FormCut *c = &f->cut[j];
 		bool cut = c->kind == FORM_S;
-		if (f->mesh[j] == 1 || !transfer_same_cut(c, &t->cut[j]) || (cut && (c->reach || shares_cut(f, t, j))) || (c->kind == FORM_P && opt.chunks) || (c->kind == FORM_B && !whole))
+		if (f->mesh[j] == 1 || !transfer_same_cut(c, &t->cut[j]) || (cut && (c->reach || shares_cut(f, t, j))) || (c->kind == FORM_P && terms) || (c->kind == FORM_B && !whole))
 			continue;
 		if (cut) {
 			int64_t at, len;

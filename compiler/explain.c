@@ -170,22 +170,29 @@ static void add(Alternative *list, int *n, Alternative a, int ndim)
 		list[(*n)++] = a;
 }
 
+static bool entries_alike(const void *arg, int j, int k)
+{
+	const Value *v = arg;
+	return sbp_equal(&v->sbp[j], &v->sbp[k], 1);
+}
+
 /* Sources may lie in any form: cut along each of their axes, or whole, along each axis of the mesh. */
 static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternative *list, int *n)
 {
 	const Mesh *m = mesh_of(p, v);
-	int ways = 1 + v->type->rank, all = 1;
+	int with[MESH_DIMS], ways[MESH_DIMS], at[MESH_DIMS] = { 0 };
+	axes_bundle(m, entries_alike, v, with);
 	for (int k = 0; k < m->ndim; k++)
-		all *= ways;
-	for (int c = 0; c < all; c++) {
+		ways[k] = 1 + v->type->rank;
+	do {
 		Alternative a = { .run = 0 };
-		for (int k = m->ndim, rest = c; k-- > 0; rest /= ways)
-			if (rest % ways)
-				a.sbp[k] = (Sbp){ .kind = SBP_S, .axis = rest % ways - 1 };
+		for (int k = 0; k < m->ndim; k++)
+			if (at[k])
+				a.sbp[k] = (Sbp){ .kind = SBP_S, .axis = at[k] - 1 };
 		a.after = to_users(p, g, v, a.sbp);
 		if (sbp_can(a.sbp, m->ndim))
 			add(list, n, a, m->ndim);
-	}
+	} while (axes_next(m->ndim, with, ways, at));
 	bool listed = false;
 	for (int i = 0; i < *n; i++)
 		listed |= sbp_equal(list[i].sbp, v->sbp, m->ndim);
@@ -219,7 +226,10 @@ void explain_read(Model *m, const char *what)
 /* @pin("h", sbp: [S(1), B]) */
 static const char *annotation(const Value *v, const Sbp *s, int ndim)
 {
-	if (!can_pin)
+	bool can = can_pin;
+	for (int k = 0; k < ndim; k++)
+		can &= !v->output || s[k].kind != SBP_P;        /* what is told is no term */
+	if (!can)
 		return "no annotation asks for it";
 	const char *t = name_fmt("@pin(\"%s\", sbp: [", shown(v->name));
 	for (int k = 0; k < ndim; k++)
