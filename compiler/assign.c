@@ -63,12 +63,12 @@ static const Sbp **pins_by_root(Assign *s)
 	return (const Sbp **)all;
 }
 
-/* A value that lives from step to step, or comes from outside, is never a sum of terms. */
+/* A value that lives from step to step, comes from outside or is told there is never a sum of terms. */
 static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 {
 	Kind *kind = s->ways.kind[v->id];
 	Sbp fixed[MESH_DIMS] = { { 0 } };
-	bool terms = v->def != NULL;
+	bool terms = v->def && !v->output;
 	ways_key(&s->ways, kind->id);
 	ways_key(&s->ways, terms + 2 * whole);
 	for (int k = 0; k < s->mesh->ndim && pin; k++) {

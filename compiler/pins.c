@@ -92,13 +92,25 @@ static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mes
 	return NULL;
 }
 
+static void leave_open(const Graph *g, Annot *a, int k)
+{
+	Arg *own = arena_array(g->arena, Arg, a->narg);
+	memcpy(own, a->arg, sizeof *own * (size_t)a->narg);
+	own[k].s = name_of("_");
+	own[k].narg = 0;
+	a->arg = own;
+}
+
 static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 {
-	const Annot *a = annot_find(v->annot, "sbp");
+	Annot *a = annot_find(v->annot, "sbp");
 	Sbp *s = a ? read_entries(a->arg, a->narg, a->loc, v, m, g->scratch) : NULL;
 	*bad |= a && !s;
 	for (int k = 0; s && k < m->ndim && (v->output || (!v->def && (v->init || v->input))); k++)
-		if (s[k].kind == SBP_P) {
+		if (s[k].kind == SBP_P && v->output && g->model->main) {
+			leave_open(g, a, k);            /* it was said of a step, of which it is no result */
+			s[k] = (Sbp){ .kind = SBP_ANY };
+		} else if (s[k].kind == SBP_P) {
 			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name, v->output ? "a result of the model" : "kept from step to step or read from data");
 			*bad = -1;
 			return NULL;

@@ -72,6 +72,14 @@ only/trainer --infer=some --weights=$state >log 2>&1 && grep -q '^600 samples$' 
 	echo "ok files" || echo "not ok files: $(head -n 2 log)"
 mv some/scores.npy whole.npy
 one/trainer --infer=some --resume=ck >log 2>&1 && cmp -s some/scores.npy whole.npy && echo "ok files-of-a-checkpoint" || echo "not ok files-of-a-checkpoint: $(head -n 2 log)"
+# On two ranks, with pins that are said of a step, where scores are no result: here they are one, and never a term.
+apart() { paste <(od -An -v -tf4 -w4 -j128 "$1") <(od -An -v -tf4 -w4 -j128 "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) bad++ } END { print NF == 2 ? bad + 0 : "all", "of", NR }'; }
+for pin in P _ 'S(1)'; do
+	printf '%s\n' '@mesh(m, cpu, [2])' "@pin(\"scores\", sbp: [$pin])" '@pin("w", sbp: [S(0)])' >scores.place
+	rm -rf pinned some/scores.npy
+	"$SBPCC" digits.ir --place=scores.place -o pinned >log 2>&1 && make -s -C pinned STATIC= CFLAGS=-O1 >log 2>&1 && pinned/trainer --infer=some --resume=ck >log 2>&1 && [ "$(apart some/scores.npy whole.npy)" = '0 of 6000' ] &&
+		echo "ok results-on-two-ranks-$pin" || echo "not ok results-on-two-ranks-$pin: $(apart some/scores.npy whole.npy) are others: $(head -n 2 log)"
+done
 only/trainer --infer=few --weights=$state >log 2>&1 && cmp -s <(tail -c +129 few/scores.npy) <(head -c $((128 + 40 * 70)) whole.npy | tail -c +129) && echo "ok fewer-files" || echo "not ok fewer-files: $(head -n 2 log)"
 # Whatever outputs are called, they are written into the folder.
 cat >names.ir <<'IR'
