@@ -11,15 +11,6 @@ enum {
 	DEFINED = 4                     /* times the ranks meet inside a definition, about */
 };
 
-/* Two forms may be the same parts by other names, S(1) of 3 x 64 and S(1/0) on three ranks: then nothing moves, but the own name comes first, so that a
- * plan that is read again is chosen again. */
-static const double RENAMED = 1e-12;
-
-static double renamed(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
-{
-	return fmax(RENAMED, cost_move(v, from, to, m));
-}
-
 /* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, or terms of another
  * axis are to be combined before those of this one, these are left out. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
@@ -34,13 +25,13 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 	for (int i = 0; i < m->ndim && !sbp_can(other, m->ndim); i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
-	double t = back ? renamed(v, other, has, m) : renamed(v, has, other, m);
+	double t = back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
 	if (t < INFINITY)
 		return t;
 	for (int i = 0; i < m->ndim; i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
-	return back ? renamed(v, other, has, m) : renamed(v, has, other, m);
+	return back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
 }
 
 /* What it costs to run n by s along axis k, given its operands and the results that are settled already. */
@@ -85,10 +76,12 @@ bool sbp_served(const Node *n, const Sig *s)
 	return true;
 }
 
-/* What it costs to bring operands and results from and to where they are. */
-static double transfers(const Node *n, const NdSig *s, const Mesh *m)
+/* What it costs to bring operands and results from and to where they are.  Two forms may be the same parts by other names, S(1) of 3 x 64 and S(1/0)
+ * on three ranks: then nothing moves.  named: all have the names that they are held by, too. */
+static double transfers(const Node *n, const NdSig *s, const Mesh *m, bool *named)
 {
 	double t = 0;
+	*named = true;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 		const Sbp *f = i < n->nin ? s->in[i] : s->out[i - n->nin];
@@ -97,7 +90,8 @@ static double transfers(const Node *n, const NdSig *s, const Mesh *m)
 			open = v->sbp[k].kind == SBP_ANY;
 		if (open || sbp_equal(v->sbp, f, m->ndim))
 			continue;
-		double move = i < n->nin ? renamed(v, v->sbp, f, m) : renamed(v, f, v->sbp, m);
+		*named = false;
+		double move = i < n->nin ? cost_move(v, v->sbp, f, m) : cost_move(v, f, v->sbp, m);
 		t += i >= n->nin || emit_reads(n, i) ? move : 1e-3 * move;
 	}
 	return t;
@@ -133,6 +127,7 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 	int at[MESH_DIMS] = { 0 }, k;
 	const Sig *pick[MESH_DIMS], *best[MESH_DIMS];
 	double least = INFINITY;
+	bool named = true;
 	Arena tmp = { 0 };
 	for (k = 0; k < m->ndim; k++)
 		if (!c->nfew[k])
@@ -147,13 +142,13 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 			wait += pick[k]->define ? DEFINED * figures.axis[k].latency : 0;
 		}
 		const NdSig *nd = may ? sbp_together(n, pick, m->ndim, &tmp) : NULL;
-		double move = nd ? transfers(n, nd, m) : INFINITY, t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
-		if (t < least) {
+		double move = nd ? transfers(n, nd, m, &named) : INFINITY, t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
+		if (t < least || (t <= least && move == 0 && named)) {
 			least = t;
 			memcpy(best, pick, sizeof best);
 		}
-		if (few && t <= least && move == 0)
-			break;                  /* as the solver meant it */
+		if (few && t <= least && move == 0 && named)
+			break;                  /* as the solver meant it, or as a plan that is read again has it */
 		if (!axes_next(m->ndim, c->with, few ? c->nfew : c->len, at))
 			break;
 	}
