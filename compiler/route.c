@@ -99,36 +99,6 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 	}
 }
 
-/* On a mesh of many axes mixtures are too many: there is one way beside that at once, which changes one axis after the other, always the one that takes
- * least now.  What no form can say in between becomes whole first. */
-static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form *list, int n)
-{
-	Form now = *from;
-	for (int step = 0; step < 2 * from->ndim; step++) {
-		Form best = now;
-		double least = INFINITY;
-		for (int k = 0; k < from->ndim; k++)
-			for (int whole = 0; whole < 2 && !transfer_same_cut(&now.cut[k], &to->cut[k]); whole++) {
-				Form x = now;
-				x.cut[k] = whole ? (FormCut){ .kind = FORM_B } : to->cut[k];
-				if (x.cut[k].reach || (x.cut[k].kind == FORM_P && now.cut[k].kind != FORM_P) || transfer_same_cut(&x.cut[k], &now.cut[k]) || !sound(&x))
-					continue;
-				double t = transfer_time(transfer_of(&now, &x), &now, &x, elem_bytes);
-				if (t < least) {
-					least = t;
-					best = x;
-				}
-				break;                  /* whole only where there is no other way */
-			}
-		if (least == INFINITY)
-			break;
-		now = best;
-		if (!equal_form(&now, to))
-			list[n++] = now;
-	}
-	return n;
-}
-
 /* Whether all wires of a mesh are as good as each other: then moving more than at once cannot be worth it. */
 static bool alike(const Form *f)
 {
@@ -163,6 +133,36 @@ static bool out_of_turn(const Form *from, const Form *to)
 		left |= stays;
 	}
 	return false;
+}
+
+/* On a mesh of many axes mixtures are too many: there is one way beside that at once, which changes one axis after the other, always the one that takes
+ * least now.  What no form can say in between becomes whole first. */
+static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form *list, int n)
+{
+	Form now = *from;
+	for (int step = 0; step < 2 * from->ndim; step++) {
+		Form best = now;
+		double least = INFINITY;
+		for (int k = 0; k < from->ndim; k++)
+			for (int whole = 0; whole < 2 && !transfer_same_cut(&now.cut[k], &to->cut[k]); whole++) {
+				Form x = now;
+				x.cut[k] = whole ? (FormCut){ .kind = FORM_B } : to->cut[k];
+				if (x.cut[k].reach || (x.cut[k].kind == FORM_P && now.cut[k].kind != FORM_P) || transfer_same_cut(&x.cut[k], &now.cut[k]) || !sound(&x) || out_of_turn(&now, &x))
+					continue;
+				double t = transfer_time(transfer_of(&now, &x), &now, &x, elem_bytes);
+				if (t < least) {
+					least = t;
+					best = x;
+				}
+				break;                  /* whole only where there is no other way */
+			}
+		if (least == INFINITY)
+			break;
+		now = best;
+		if (!equal_form(&now, to))
+			list[n++] = now;
+	}
+	return n;
 }
 
 /* Whether a hop on one mesh makes terms that the end has not: they would only have to be combined again. */
