@@ -423,12 +423,15 @@ static double gap(const SolveResult *r)
 
 static void tell(const Assign *s, const SolveResult *r, double seconds)
 {
+	bool alike = false;             /* axes of the mesh (axes.c): other plans were not looked at */
+	for (int k = 0; k < s->mesh->ndim; k++)
+		alike |= s->ways.with[k] != k;
 	if (r->stopped)
 		warn_at(s->mesh->loc, "the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a gap of %.2g %%", r->cost, r->bound, gap(r));
 	if (!opt.explain || s->g->model->main)
 		return;
-	printf("plan: %.4g s a step, at least %.4g s by any plan, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
-	       gap(r), s->p.nnode, s->p.nedge, seconds);
+	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
+	       alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
 		printf("; %s%.0f bytes a rank of %.0f", budget.bytes ? "" : "about ", budget.bytes ? (double)budget.bytes : s->bytes, figures.memory);
 	for (int k = 0; k < s->mesh->ndim; k++)

@@ -65,6 +65,13 @@ X
 awk '/^transfers/ { on = 1; next } on && !/; made at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?, (wanted by|kept as) [^ ]+ at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?$/' table >nameless
 if [ -s nameless ] || ! grep -q '^transfers' table; then echo "not ok every-transfer-of-a-function-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-of-a-function-has-two-lines"; fi
 
+# Of a mesh of many axes it says which are cut alike, and that the bound is one of such plans.
+echo '@mesh(m, cpu, [2, 2, 2, 2, 2])' >five.place
+"$SBPCC" "$ROOT/examples/mlp.ir" --train='data: points(classes: 2)' --place=five.place --stop-after=plan --explain=loss >five 2>&1
+check bundles-are-named five <<'X'
+^plan: .* by any plan that cuts axes alike, gap .*; axis 2 is cut as axis 1; axis 4 is cut as axis 3
+X
+
 explain --explain=nobody >none
 check unknown-names none <<'X'
 ^there is no value nobody
