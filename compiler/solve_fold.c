@@ -51,7 +51,7 @@ typedef struct Finder {
 	Arena *arena;
 	Near near;
 	uint64_t *colour;
-	int *owner, *role;              /* by node: the copy it is in, or NONE, REFUSED for now, PORT; its place there */
+	int *owner, *role;              /* by node: the copy it is in, or NONE, REFUSED by this block, PORT; its place there */
 	int nowner;
 } Finder;
 enum { NONE = -1, REFUSED = -2, PORT = -3 };        /* the last: of a block, so in none */

@@ -62,6 +62,10 @@ if one mlp 16 --deterministic=any-ranks; then
 	fi
 fi
 one mlp 4 --deterministic=any-ranks && data 8   # more ranks than samples: nothing of a sum is cut there
+if one mlp 32 --deterministic=any-ranks:32; then       # a mesh of many axes
+	plan batch-by-all '2, 2, 2, 2, 2' '@pin("image", "label", sbp: [S(0), S(0), S(0), S(0), S(0)])'
+	plan batch-and-tensor '2, 2, 2, 2, 2' '@pin("image", "label", sbp: [S(0), S(0), B, B, B])' '@pin("h", sbp: [S(0), S(0), S(1), S(1), S(1)])'
+fi
 one mlp 16 && data 4
 # A sum of 4800 terms, of which 8 ranks have a chunk of 600 each: more than a product takes at a time.
 cat >tall.ir <<'E'
