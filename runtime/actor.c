@@ -10,14 +10,15 @@ static const char *name_of(const RtProgram *p, int value)
 	return value < p->nkept ? p->kept[value].t.name : p->value[value - p->nkept].name;
 }
 
-/* "a41 (MatMul h)" */
+/* " step 812 action a41 (MatMul h)"; between steps without the action, before the first nothing. */
 static void describe(const Ctx *c, char *to, size_t room)
 {
 	bool any = c->at && c->at->nmake + c->at->ntake;
-	if (!c->at)
-		snprintf(to, room, "start");
-	else
-		snprintf(to, room, "a%d (%s%s%s)", c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
+	*to = 0;
+	if (c->at)
+		snprintf(to, room, " step %lld action a%d (%s%s%s)", (long long)c->step, c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
+	else if (c->begun)
+		snprintf(to, room, " step %lld", (long long)c->step);
 }
 
 double rt_seconds(void)
@@ -29,16 +30,16 @@ double rt_seconds(void)
 
 int rt_error(const Ctx *c, int code, const char *fmt, ...)
 {
-	char text[RT_MESSAGE], action[RT_MESSAGE / 2];
+	char text[RT_MESSAGE], where[RT_MESSAGE / 2];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	describe(c, action, sizeof action);
+	describe(c, where, sizeof where);
 	if (c->error)
-		snprintf(c->error, RT_MESSAGE, "step %lld action %.128s: %.300s", (long long)c->step, action, text);
+		snprintf(c->error, RT_MESSAGE, "%.160s%s%.300s", where + (*where == ' '), *where ? ": " : "", text);
 	else
-		fprintf(stderr, "rank %d step %lld action %s: %s\n", c->rank, (long long)c->step, action, text);
+		fprintf(stderr, "rank %d%s: %s\n", c->rank, where, text);
 	return code;
 }
 
@@ -121,6 +122,7 @@ int rt_do(Ctx *c, int part)
 	/* A step changes what is kept, and its values lie where other parts have packed weights; so do those of eval and infer. */
 	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;
+	c->begun = true;
 	int code = rt_walk(c, s);
 	if (code == RT_NUMERIC)
 		rt_lane_drain(c);       /* all ranks stop here, and will meet again */

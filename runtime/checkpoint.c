@@ -47,6 +47,7 @@ struct RtSaver {
 	int64_t step;                   /* of the snapshot that is written */
 	int failed;                     /* saves in a row that failed */
 	int64_t skipped;
+	_Atomic int64_t last;           /* of the last that was written */
 };
 typedef struct RtSaver RtSaver;
 
@@ -406,7 +407,7 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 }
 
 /* All ranks have written: from here on it is a checkpoint. */
-static int commit(const RtSaver *s)
+static int commit(RtSaver *s)
 {
 	char name[64], *text = NULL;
 	size_t n = 0;
@@ -422,8 +423,10 @@ static int commit(const RtSaver *s)
 		remove_folder(parent, name);
 		bad = renameat(parent, ".saving", parent, name) || fsync(parent);
 	}
-	if (!bad)
+	if (!bad) {
+		s->last = s->step;
 		prune(s, parent);
+	}
 	int why = errno;
 	free(text);
 	errno = why;
@@ -505,7 +508,7 @@ int rt_saver_open(Ctx *c, const char *dir, int64_t keep)
 	RtSaver *s = calloc(1, sizeof *s);
 	if (!s)
 		return rt_error(c, RT_MEMORY, "no memory");
-	*s = (RtSaver){ .c = c, .dir = dir, .keep = keep };
+	*s = (RtSaver){ .c = c, .dir = dir, .keep = keep, .last = -1 };
 	c->saver = s;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
@@ -609,6 +612,11 @@ static int prepare(Ctx *c, RtSaver *s)
 		discard(s);
 	}
 	return (int)rt_worst(c, bad ? 1 : 0);
+}
+
+int64_t rt_saved_last(const Ctx *c)
+{
+	return c->saver ? c->saver->last : -1;
 }
 
 void rt_save_look(Ctx *c)

@@ -32,7 +32,7 @@ typedef struct Shared {
 	_Atomic uint32_t arrived, round;
 	_Atomic uint64_t hash;
 	_Atomic uint64_t opened;        /* when the last rank came to the barrier, in nanoseconds */
-	_Atomic uint32_t stop;          /* signals that asked for the end */
+	_Atomic uint32_t stop, told;    /* signals that asked for the end: the parent's, by count; whether a rank got one, too */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
 	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
 } Shared;
@@ -377,24 +377,25 @@ uint32_t rt_worst(Ctx *c, uint32_t mine)
 uint32_t rt_stop_asked(const Ctx *c)
 {
 	const Local *l = c->comm->state;
-	return atomic_load(&l->shared->stop);
+	return atomic_load(&l->shared->stop) + atomic_load(&l->shared->told);
 }
 
 /* ---- signals ---- */
 
-static _Atomic uint32_t *stop_flag;     /* in shared memory: the parent counts, ranks look */
+static Shared *signalled;               /* the parent counts, ranks look */
+static volatile sig_atomic_t at_once;
 
 static void ask(int sig)
 {
 	(void)sig;
-	atomic_fetch_add(stop_flag, 1);
+	at_once |= rt_stops_now(atomic_fetch_add(&signalled->stop, 1) + 1, true);
 }
 
+/* Whoever signals all processes of a job signals the parent, too: that is one request, not two. */
 static void ask_once(int sig)
 {
-	uint32_t none = 0;
 	(void)sig;
-	atomic_compare_exchange_strong(stop_flag, &none, 1);
+	atomic_store(&signalled->told, 1);
 }
 
 /* Ranks were built from one plan: with fork they always are, but a transport that starts programs apart relies on it. */
@@ -495,8 +496,8 @@ static int wait_all(pid_t *pid, int n)
 	for (int left = n; left > 0;) {
 		int status;
 		pid_t p = waitpid(-1, &status, WUNTRACED | WCONTINUED);
-		if (p < 0 && errno == EINTR && atomic_load(stop_flag) >= 2 && !code) {
-			code = RT_STOPPED;      /* asked twice */
+		if (p < 0 && errno == EINTR && at_once && !code) {
+			code = RT_STOPPED;
 			now = true;
 			end_all(pid, n);
 		}
@@ -561,9 +562,8 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 			return RT_MEMORY;
 		}
 	l.spins = p->nrank <= processors() ? SPINS : 0;
-	stop_flag = &l.shared->stop;
-	rt_on(SIGINT, ask);
-	rt_on(SIGTERM, ask);
+	signalled = l.shared;
+	rt_on_stop(ask);
 	fflush(stdout);
 	for (int r = 0; r < p->nrank; r++) {
 		pid[r] = fork();

@@ -14,11 +14,12 @@ enum { PATIENCE = 100, GRACE = 5 };     /* seconds in which a peer that lives ha
 typedef RtMpi Mpi;
 
 static _Atomic uint32_t asked;          /* signals that asked for the end */
+static bool speaks;                     /* this is rank 0, which tells the user */
 
 static void ask(int sig)
 {
 	(void)sig;
-	if (atomic_fetch_add(&asked, 1) >= 1)
+	if (rt_stops_now(atomic_fetch_add(&asked, 1) + 1, speaks))
 		_exit(RT_STOPPED);
 }
 
@@ -206,6 +207,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	if (code && rank == 0)
 		fprintf(stderr, "this program was planned for %d rank%s, but %d were started: mpirun -n %d %s\n", p->nrank, p->nrank == 1 ? "" : "s", size, p->nrank, "trainer");
 	if (!code) {
+		speaks = rank == 0;
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, NULL, &m };

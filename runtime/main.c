@@ -90,7 +90,7 @@ static void help(const RtProgram *p)
 		printf("%*s", n < INDENT ? INDENT - n : 1, "");
 		wrap(options[i].help, INDENT);
 	}
-	printf("\nA first SIGINT or SIGTERM ends training after the step, with a checkpoint if there is --checkpoint; a second one at once.\n"
+	printf("\nA first SIGINT, SIGTERM or SIGUSR1 ends training after the step, with a checkpoint if there is --checkpoint; a second one at once.\n"
 	       "exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal, go on with --resume\n"
 	       "Under mpirun a rank is lost when it has not answered a peer for RT_PATIENCE seconds (100).\n");
 }
@@ -187,6 +187,8 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
 	int64_t saved = a->resume ? -1 : c->step;       /* what was loaded from elsewhere is saved here, even when no step is left to do */
+	if (a->resuming && c->step >= r->steps && c->rank == 0)
+		printf("the checkpoint has %" PRId64 " steps already: nothing to train up to --steps=%" PRId64 "\n", c->step, r->steps);
 	while (!code && c->step < r->steps) {
 		c->rate = c->program->rate;
 		c->norm = NAN;
@@ -288,8 +290,10 @@ static int run(Ctx *c, void *arg)
 			       1e3 * (at[PROCESS] - a->begin), 1e3 * (at[THREADS] - at[PROCESS]), 1e3 * (at[MEMORY] - at[THREADS]), 1e3 * (at[VALUES] - at[MEMORY]),
 			       1e3 * (at[SAMPLES] - at[VALUES]));
 		code = a->infer ? rt_infer_files(c, a->infer) : a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
-		if (c->rank == 0)
+		if (c->rank == 0) {
 			rt_report_end(c, &r, code);
+			rt_report_saved(&r, c, code, a->checkpoint);
+		}
 	}
 	if (!code || code == RT_STOPPED) {
 		int bad = rt_watch_close(c);
@@ -345,5 +349,6 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		}
 		a.seed = (int64_t)a.from.seed;
 	}
+	rt_stops(a.eval || a.infer ? RT_NO_STEPS : a.checkpoint ? RT_SAVES : RT_TRAINS);
 	return rt_run(p, run, &a);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,11 +22,22 @@ static int64_t per_sample(const RtProgram *p)
 	return 1;
 }
 
+/* A line can be written over: not in a file, and not where mpirun gives ranks terminals of its own and passes on what they write. */
+static bool on_terminal(void)
+{
+	static const char *const starter[] = { "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK" };
+	const char *term = getenv("TERM");
+	for (size_t i = 0; i < sizeof starter / sizeof *starter; i++)
+		if (getenv(starter[i]))
+			return false;
+	return isatty(1) && term && *term && strcmp(term, "dumb");
+}
+
 int rt_report_open(Ctx *c, RtReport *r)
 {
 	int64_t train, held, dropped;
 	r->per_sample = per_sample(c->program);
-	r->terminal = isatty(1);
+	r->terminal = on_terminal();
 	r->first = c->step;
 	r->begin = rt_seconds();
 	if (c->rank || !r->log_to)
@@ -144,4 +156,15 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	if (measured && c->nrank > 1)
 		printf(", and %zu of other ranks mapped, which they count", peers);
 	printf(measured ? "\n" : "");
+}
+
+void rt_report_saved(const RtReport *r, const Ctx *c, int code, const char *dir)
+{
+	int64_t saved = rt_saved_last(c);
+	const char *line = r->terminal ? "\r\033[K" : "";
+	if (code == RT_STOPPED)
+		printf("%sstopped by a signal after step %" PRId64 "%s", line, c->step, saved < 0 ? "; nothing was saved\n" : "; --resume goes on\n");
+	if (saved >= 0)
+		printf("%ssaved %s/step-%08" PRId64 "\n", line, dir, saved);
+	fflush(stdout);
 }

@@ -181,6 +181,7 @@ struct Ctx {
 	struct RtWatch *watch;          /* watch.c; NULL: nobody looks at single actions */
 	double rate, norm;              /* what the last step reported; NAN: nothing */
 	bool again;                     /* the step is walked once more, to find what is not a number */
+	bool begun;                     /* the first step, or batch, was */
 	const RtAction *at;             /* the action that runs, NULL between steps; its place in the list; its values */
 	int id;
 	const int *values;
@@ -188,7 +189,7 @@ struct Ctx {
 	const char *dump;               /* dump.c: the folder that results are written to */
 };
 
-/* Prints "rank 3 step 812 action a41 (MatMul h): ..." and gives back code. */
+/* Prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and gives back code. */
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* actor.c: walks a schedule.  0, or the code of the first action that failed. */

@@ -151,6 +151,7 @@ int  rt_report_open(Ctx *, RtReport *);
 void rt_report_step(const Ctx *, RtReport *);                            /* on rank 0, as are those that follow */
 void rt_report_eval(const Ctx *, RtReport *, int64_t samples, double loss);
 void rt_report_end(const Ctx *, RtReport *, int code);
+void rt_report_saved(const RtReport *, const Ctx *, int code, const char *dir);          /* where the run can go on; dir: NULL: it saves nothing */
 
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
@@ -180,6 +181,7 @@ size_t rt_snapshot_bytes(const RtProgram *);
 int  rt_saver_open(Ctx *, const char *dir, int64_t keep);
 int  rt_save(Ctx *, int64_t done, bool last);                            /* all ranks, after `done` steps; last: waits until it is on the disk */
 void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */
+int64_t rt_saved_last(const Ctx *);                                      /* on rank 0: steps of the last checkpoint that this run wrote; -1: none */
 void rt_saver_close(Ctx *);
 int  rt_saved_steps(const char *dir, int64_t *step, int max);            /* of checkpoints in a folder, the newest first */
 static inline bool rt_is_saved(const RtKept *k)
@@ -192,9 +194,13 @@ uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* what
 uint32_t rt_worst(Ctx *, uint32_t mine);                                 /* the largest that any rank says; all ranks call it */
 uint32_t rt_stop_asked(const Ctx *);                                     /* how many signals have asked for it */
 
-/* signals.c: asked by SIGINT and SIGTERM; what a rank ignores, and how it ends when a mapped file becomes shorter. */
+/* signals.c: asked by SIGINT, SIGTERM and SIGUSR1; what a rank ignores, and how it ends when a mapped file becomes shorter. */
+typedef enum { RT_TRAINS, RT_SAVES, RT_NO_STEPS } RtStops;      /* what is left to do when a signal asks for the end: finish the step; and save; nothing */
 void rt_on(int sig, void (*what)(int));
+void rt_on_stop(void (*ask)(int));
 void rt_signals(void (*ask)(int));
+void rt_stops(RtStops);                                                  /* before ranks start */
+bool rt_stops_now(uint32_t nth, bool says);                              /* the nth signal came: whether the run ends at once; says: this process tells the user */
 
 /* watch.c: what is called around every action */
 typedef struct RtWatch { void (*before)(Ctx *); int (*after)(Ctx *); void (*moved)(Ctx *, double from, double to); } RtWatch;   /* moved: a bucket, between these times */

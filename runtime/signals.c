@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A mapped file that became shorter: its pages are gone. */
@@ -21,11 +22,41 @@ void rt_on(int sig, void (*what)(int))
 	sigaction(sig, &a, NULL);
 }
 
-void rt_signals(void (*ask)(int))
+/* SIGUSR1, too: of the signals that ask a program to end mpirun passes on this one and leaves the program its time. */
+void rt_on_stop(void (*ask)(int))
 {
 	rt_on(SIGINT, ask);
 	rt_on(SIGTERM, ask);
+	rt_on(SIGUSR1, ask);
+}
+
+void rt_signals(void (*ask)(int))
+{
+	rt_on_stop(ask);
 	rt_on(SIGBUS, lost_file);
 	rt_on(SIGXFSZ, SIG_IGN);
 	rt_on(SIGPIPE, SIG_IGN);        /* who reads what is told may leave: report.c goes on without */
+}
+
+/* ---- what a signal leads to ---- */
+
+static RtStops stops;
+
+void rt_stops(RtStops what)
+{
+	stops = what;
+}
+
+/* Called by handlers: only writes. */
+bool rt_stops_now(uint32_t nth, bool says)
+{
+	static const char *const text[] = {
+		[RT_SAVES] = "stopping: this step is finished, then a checkpoint is saved; a second signal ends the run at once\n",
+		[RT_TRAINS] = "stopping after this step; nothing is saved, because there is no --checkpoint; a second signal ends the run at once\n",
+		[RT_NO_STEPS] = "stopping\n",
+	};
+	const char *s = nth == 1 ? text[stops] : "stopping at once\n";
+	if (says && ((isatty(2) && write(2, "\n", 1) < 0) || write(2, s, strlen(s)) < 0))
+		return nth > 1;         /* nobody reads it */
+	return nth > 1 || stops == RT_NO_STEPS;
 }

@@ -29,7 +29,7 @@ if [ -x "$CUDA/bin/nvcc" ]; then
 	cuda/trainer --steps=1 --data="$ROOT/examples/data/digits" >log 2>&1
 	case $? in
 	0) echo "ok cuda-runs" ;;
-	*) grep -q '^rank . step 0 action start: ' log && echo "skip cuda-runs: no GPU here, so nothing ran on one; the program says so: $(head -n 1 log)" || echo "not ok cuda-runs: $(head -n 1 log)" ;;
+	*) grep -q '^rank .: ' log && echo "skip cuda-runs: no GPU here, so nothing ran on one; the program says so: $(head -n 1 log)" || echo "not ok cuda-runs: $(head -n 1 log)" ;;
 	esac
 else
 	echo "skip cuda-with-nvcc: no nvcc here"

@@ -21,6 +21,7 @@ state() { cat "$1"/step-00000060/state.safetensors; }
 # Saved and gone on from, bit for bit; under another plan, to rounding.
 losses one/trainer --checkpoint=ck --every-checkpoint=10 --steps=35 >got && losses one/trainer --checkpoint=ck --resume >>got
 cmp -s got want && echo "ok resume-is-exact" || echo "not ok resume-is-exact: $(diff got want | head -n 2)"
+one/trainer --checkpoint=ck --resume >log 2>&1 && grep -q '^the checkpoint has 60 steps already: nothing to train' log && echo "ok nothing-to-train" || echo "not ok nothing-to-train: $(head -n 1 log)"
 [ "$(ls ck | wc -l)" = 3 ] && echo "ok keeps-three" || echo "not ok keeps-three: $(ls ck | tr '\n' ' ')"
 losses one/trainer --checkpoint=whole >got && cmp -s got want && cmp -s <(state ck) <(state whole) && echo "ok same-state" || echo "not ok same-state: other bytes"
 losses two/trainer --resume=ck/step-00000035 | paste <(tail -n 25 want) - | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4) exit 1; n++ } END { exit n != 25 }' &&
@@ -62,7 +63,7 @@ for t in one two; do
 done
 
 # Signals.
-for sig in TERM INT; do
+for sig in TERM INT USR1; do
 	rm -rf sig running
 	one/trainer --checkpoint=sig --steps=100000000 >running 2>&1 &
 	job=$!
@@ -70,7 +71,7 @@ for sig in TERM INT; do
 	kill -$sig $job
 	wait $job
 	status=$?
-	[ $status = 75 ] && [ "$(ls sig | grep -c '^step-')" = 1 ] && echo "ok signal-$sig-87" || echo "not ok signal-$sig-87: exit status $status, $(ls sig | tr '\n' ' ')"
+	[ $status = 75 ] && [ "$(ls sig | grep -c '^step-')" = 1 ] && grep -q '^stopping: this step is finished, then a checkpoint is saved' running && grep -q "^saved sig/$(ls sig)\$" running && echo "ok signal-$sig-87" || echo "not ok signal-$sig-87: exit status $status, $(ls sig | tr '\n' ' ')"
 done
 rm -f running
 two/trainer --steps=100000000 >running 2>&1 &
@@ -204,7 +205,7 @@ refused nan-77 23 '(SoftmaxCrossEntropyLoss[+A-Za-z]* .*is the first value of th
 grep -q 'the loss is' log && [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok state-saved-77" || echo "not ok state-saved-77: $(ls nan | tr '\n' ' ') $(cat log | tr '\n' ' ')"
 sed 's/sgd(lr: 1e38)/sgd(lr: 1e39)/' nan.ir >inf.ir
 "$SBPCC" inf.ir -o other >log 2>&1 && make -s -C other STATIC= CFLAGS=-O1 >log 2>&1
-refused parameter-77 23 'action start: e.*1 is not finite since the step before' other/trainer
+refused parameter-77 23 '^rank 0 step [0-9]*: e.*1 is not finite since the step before' other/trainer
 
 # What is told on the way.
 two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log 2>&1
@@ -213,7 +214,10 @@ n=$(grep -c '^ *[0-9.]* *[0-9.]*% ' log)     # actions of a step
 "$BUILD/test-runtime-faults-trace" trace.json >spans && [ "$(tr '\n' ';' <spans)" = "0 $((4 * n)) 0;1 $((4 * n)) 0;" ] && grep -q '"name":"MatMul","cat":"compute","ph":"X","ts":.*"pid":1' trace.json && echo "ok trace" ||
 	echo "not ok trace: $n actions; $(tr '\n' ';' <spans)"
 grep -q 'profile of rank 0' log && grep -q '% .* MatMul ' log && grep -q '%  SoftmaxCrossEntropyLoss[+A-Za-z]* ' log && echo "ok profile" || echo "not ok profile: $(head -n 9 log)"
-script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { grep -q 'rate 0.05.*norm.*tokens/s.*left' terminal && echo "ok progress-on-a-terminal" || echo "not ok progress-on-a-terminal: $(cat -v terminal)"; }
+TERM=xterm script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { grep -q 'rate 0.05.*norm.*tokens/s.*left' terminal && echo "ok progress-on-a-terminal" || echo "not ok progress-on-a-terminal: $(cat -v terminal)"; }
+TERM=dumb script -qc 'one/trainer --steps=3' /dev/null >terminal 2>/dev/null && { ! tr -d '\n\r' <terminal | grep -q '[[:cntrl:]]' && [ "$(grep -c '^step' terminal)" = 2 ] && echo "ok plain-lines-on-a-dumb-terminal" || echo "not ok plain-lines-on-a-dumb-terminal: $(cat -v terminal)"; }
+refused no-step-before-the-first 21 '^rank 0: cannot create' one/trainer --checkpoint=/proc/none
+one/trainer --checkpoint=said >log 2>&1 && [ "$(tail -n 1 log)" = 'saved said/step-00000060' ] && echo "ok end-says-what-was-saved" || echo "not ok end-says-what-was-saved: $(tail -n 1 log)"
 check evaluates sh -c 'one/trainer --resume=whole --eval | grep "^249 held-out samples, loss [01]\.[0-9]*$"'
 refused usage 2 'needs a number of at least 1' one/trainer --every=0
 refused usage-resume 2 'needs DIR' one/trainer --resume
