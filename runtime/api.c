@@ -123,9 +123,13 @@ int rt_step_once(RtSession *s, float *loss)
 
 int rt_evaluate(RtSession *s, double *loss)
 {
-	int64_t samples;
+	RtRecord r;
 	int code = feed(s);
-	return code ? code : rt_eval_all(&s->c, &samples, loss);
+	if (!code)
+		code = rt_eval_all(&s->c, &r);
+	if (!code)
+		*loss = rt_record_get(&r, "loss");
+	return code;
 }
 
 static int write_tensor(Ctx *c, const RtTensor *t, const void *from)

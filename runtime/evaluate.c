@@ -45,7 +45,7 @@ static int64_t batch_of(const Ctx *c)
 	return 1;
 }
 
-int rt_eval_all(Ctx *c, int64_t *samples, double *loss)
+int rt_eval_all(Ctx *c, RtRecord *r)
 {
 	int64_t train, held, dropped, batch = batch_of(c);
 	double total = 0, n = 0, sum, count;
@@ -66,7 +66,8 @@ int rt_eval_all(Ctx *c, int64_t *samples, double *loss)
 		total -= spare * sum;
 		n -= spare * count;
 	}
-	*samples = held;
-	*loss = n != 0 ? total / n : 0;
+	*r = (RtRecord){ .eval = true, .step = c->step };
+	rt_record_add(r, "samples", (double)held);
+	rt_record_add(r, "loss", n != 0 ? total / n : 0);
 	return code;
 }

@@ -166,11 +166,10 @@ static int not_a_number(Ctx *c, const Args *a)
 
 static int evaluate(Ctx *c, RtReport *r)
 {
-	int64_t samples;
-	double loss;
-	int code = rt_eval_all(c, &samples, &loss);
+	RtRecord what;
+	int code = rt_eval_all(c, &what);
 	if (!code && c->rank == 0)
-		rt_report_eval(c, r, samples, loss);
+		rt_report(c, r, &what);
 	return code;
 }
 

@@ -1,15 +1,42 @@
-/* What a run tells on its way: a line per step for people, a line of JSON per step for programs, both from rank 0.
+/* What a run tells on its way.  A record of numbers per step and per evaluation goes to all sinks, on rank 0: a line for people, which
+ * is this file's, and those of the table below.
  *
  * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a terminal the
  * line of the step that was done last stays at the bottom. */
 #include "run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const RtSink *const sinks[] = { &rt_sink_log };
+enum { NSINK = sizeof sinks / sizeof sinks[0] };
+
+void rt_record_add(RtRecord *r, const char *name, double value)
+{
+	assert(r->n < RT_NUMBERS);
+	r->number[r->n++] = (RtNumber){ name, value };
+}
+
+double rt_record_get(const RtRecord *r, const char *name)
+{
+	for (int i = 0; i < r->n; i++)
+		if (!strcmp(r->number[i].name, name))
+			return r->number[i].value;
+	return NAN;
+}
+
+void rt_report_flush(FILE *f, bool *lost, const char *name)
+{
+	if (fflush(f) == 0 || *lost)
+		return;
+	*lost = true;
+	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", name, strerror(errno));
+}
 
 /* Tokens are counted where a sample is a row of them. */
 static int64_t per_sample(const RtProgram *p)
@@ -35,35 +62,44 @@ static bool on_terminal(void)
 
 int rt_report_open(Ctx *c, RtReport *r)
 {
-	int64_t train, held, dropped;
+	int code = 0;
 	r->per_sample = per_sample(c->program);
 	r->terminal = on_terminal();
 	r->first = c->step;
 	r->begin = rt_seconds();
-	if (c->rank || !r->log_to)
-		return 0;
-	r->log = fopen(r->log_to, r->append ? "a" : "w");
-	if (!r->log)
-		return rt_error(c, RT_USAGE, "cannot write %s: %s", r->log_to, strerror(errno));
-	rt_data_counts(c, &train, &held, &dropped);
-	fprintf(r->log, "{\"event\":\"start\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"batch\":%" PRId64 ",\"samples\":%" PRId64 ",\"held_out\":%" PRId64
-	        ",\"dropped_per_epoch\":%" PRId64 ",\"seed\":%" PRIu64 ",\"ranks\":%d,\"threads\":%d}\n", c->step, r->steps, c->program->batch, train, held, dropped, c->seed, c->nrank, c->nthread);
-	return 0;
+	for (int i = 0; i < NSINK && !code && c->rank == 0; i++)
+		code = sinks[i]->open(c, r);
+	return code;
 }
 
-/* What was told is on its way.  Training does not end because nobody listens: that it cannot be told is said once. */
-static void flush(FILE *f, bool *lost, const char *name)
-{
-	if (fflush(f) == 0 || *lost)
-		return;
-	*lost = true;
-	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", name, strerror(errno));
-}
+/* ---- lines ---- */
 
-static void log_number(FILE *f, const char *name, double v)
+/* How a number stands in a line; one that is not listed stands as NAME 0.1234. */
+static const struct Style { const char *name, *before; int digits; bool significant; const char *after; } styles[] = {
+	{ "loss", "loss ", 7, false, "" },
+	{ "rate", "rate ", 3, true, "" },
+	{ "norm", "norm ", 3, true, "" },
+	{ "tokens_per_s", "", 0, false, " tokens/s" },
+	{ "samples_per_s", "", 0, false, " samples/s" },
+	{ "seconds", NULL, 0, false, NULL },    /* not in a line */
+	{ "samples", NULL, 0, false, NULL },
+};
+enum { NSTYLE = sizeof styles / sizeof styles[0] };
+
+static void print_numbers(const RtRecord *rec, const char *between)
 {
-	if (isfinite(v))
-		fprintf(f, ",\"%s\":%.9g", name, v);
+	for (int i = 0; i < rec->n; i++) {
+		const RtNumber *n = &rec->number[i];
+		const struct Style *s = styles;
+		while (s < styles + NSTYLE && strcmp(s->name, n->name))
+			s++;
+		if (s == styles + NSTYLE)
+			printf("%s%s %.4f", between, n->name, n->value);
+		else if (s->before && s->significant)
+			printf("%s%s%.*g%s", between, s->before, s->digits, n->value, s->after);
+		else if (s->before)
+			printf("%s%s%.*f%s", between, s->before, s->digits, n->value, s->after);
+	}
 }
 
 static void time_left(double seconds)
@@ -75,50 +111,51 @@ static void time_left(double seconds)
 		printf("%" PRId64 ":%02" PRId64 " left", s / 60, s % 60);
 }
 
-static const char *what(const RtReport *r)
+static void print_line(RtReport *r, const RtRecord *rec)
 {
-	return r->per_sample > 1 ? "tokens" : "samples";
+	bool line = rec->eval || rec->step % r->every == 0 || rec->step == r->steps - 1;
+	if (r->lost || (!line && !r->terminal))
+		return;
+	printf("%s", r->terminal ? "\r" : "");
+	if (rec->eval) {
+		printf("%.0f held-out samples", rt_record_get(rec, "samples"));
+		print_numbers(rec, ", ");
+	} else {
+		printf("step %6" PRId64, rec->step);
+		print_numbers(rec, "  ");
+		printf("  ");
+		time_left(rt_record_get(rec, "seconds") / (double)(rec->step + 1 - r->first) * (double)(r->steps - rec->step - 1));
+	}
+	printf("%s%s", r->terminal ? "\033[K" : "", line ? "\n" : "");
+	rt_report_flush(stdout, &r->lost, "standard output");
+}
+
+/* ---- records ---- */
+
+void rt_report(const Ctx *c, RtReport *r, const RtRecord *rec)
+{
+	for (int i = 0; i < NSINK; i++)
+		sinks[i]->take(c, r, rec);
+	print_line(r, rec);
+}
+
+static double speed(const Ctx *c, const RtReport *r, int64_t done, double seconds)
+{
+	return (double)(done * c->program->batch * r->per_sample) / (seconds > 0 ? seconds : 1e-9);
 }
 
 void rt_report_step(const Ctx *c, RtReport *r)
 {
+	RtRecord rec = { .step = c->step };
 	double t = rt_seconds() - r->begin;
-	int64_t done = c->step + 1 - r->first;
-	double speed = (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9);
-	if (r->log) {
-		fprintf(r->log, "{\"step\":%" PRId64, c->step);
-		log_number(r->log, "loss", c->loss);
-		log_number(r->log, "rate", c->rate);
-		log_number(r->log, "norm", c->norm);
-		log_number(r->log, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed);
-		log_number(r->log, "seconds", t);
-		fprintf(r->log, "}\n");
-		flush(r->log, &r->log_lost, r->log_to);
-	}
-	bool line = c->step % r->every == 0 || c->step == r->steps - 1;
-	if (r->lost || (!line && !r->terminal))
-		return;
-	printf("%sstep %6" PRId64 "  loss %.7f", r->terminal ? "\r" : "", c->step, c->loss);
-	if (isfinite(c->rate))
-		printf("  rate %.3g", c->rate);
-	if (isfinite(c->norm))
-		printf("  norm %.3g", c->norm);
-	printf("  %.0f %s/s  ", speed, what(r));
-	time_left(t / (double)done * (double)(r->steps - c->step - 1));
-	printf("%s%s", r->terminal ? "\033[K" : "", line ? "\n" : "");
-	flush(stdout, &r->lost, "standard output");
-}
-
-void rt_report_eval(const Ctx *c, RtReport *r, int64_t samples, double loss)
-{
-	if (r->log) {
-		fprintf(r->log, "{\"event\":\"eval\",\"step\":%" PRId64 ",\"samples\":%" PRId64, c->step, samples);
-		log_number(r->log, "loss", loss);
-		fprintf(r->log, "}\n");
-		flush(r->log, &r->log_lost, r->log_to);
-	}
-	printf("%s%" PRId64 " held-out samples, loss %.7f%s\n", r->terminal ? "\r" : "", samples, loss, r->terminal ? "\033[K" : "");
-	flush(stdout, &r->lost, "standard output");
+	rt_record_add(&rec, "loss", c->loss);
+	if (!isnan(c->rate))
+		rt_record_add(&rec, "rate", c->rate);
+	if (!isnan(c->norm))
+		rt_record_add(&rec, "norm", c->norm);
+	rt_record_add(&rec, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed(c, r, c->step + 1 - r->first, t));
+	rt_record_add(&rec, "seconds", t);
+	rt_report(c, r, &rec);
 }
 
 /* Names a rank for which the others waited much longer than it did for them. */
@@ -142,15 +179,12 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step - r->first;
 	size_t peers, measured = rt_memory_measured(c, &peers);
-	if (r->log) {
-		fprintf(r->log, "{\"event\":\"end\",\"step\":%" PRId64 ",\"status\":%d}\n", c->step, code);
-		fclose(r->log);
-	}
-	r->log = NULL;
+	for (int i = 0; i < NSINK; i++)
+		sinks[i]->close(c, r, code);
 	if (code || done <= 0)
 		return;
 	name_slow(c, t);
-	printf("%" PRId64 " steps, %.1f %s/s\n", done, (double)(done * c->program->batch * r->per_sample) / (t > 0 ? t : 1e-9), what(r));
+	printf("%" PRId64 " steps, %.1f %s/s\n", done, speed(c, r, done, t), r->per_sample > 1 ? "tokens" : "samples");
 	if (measured)
 		printf("memory of rank 0: %zu bytes planned, %zu measured", rt_memory_planned(c, r->saves), measured);
 	if (measured && c->nrank > 1)

@@ -137,7 +137,15 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
-/* report.c: what a run tells; steps, every, log_to, append and saves are the caller's. */
+/* report.c: what is known of one step or of one evaluation is a record of named numbers.  Every sink takes every record, so a number that
+ * is added to one is in the lines, in the log and wherever else. */
+enum { RT_NUMBERS = 64 };
+typedef struct RtNumber { const char *name; double value; } RtNumber;   /* the name lives as long as the program */
+typedef struct RtRecord { bool eval; int64_t step; int n; RtNumber number[RT_NUMBERS]; } RtRecord;
+void rt_record_add(RtRecord *, const char *name, double value);
+double rt_record_get(const RtRecord *, const char *name);                /* NAN: it has none */
+
+/* steps, every, log_to, append and saves are the caller's. */
 typedef struct RtReport {
 	const char *log_to;
 	int64_t steps, every;           /* in all; that many to a line */
@@ -147,18 +155,25 @@ typedef struct RtReport {
 	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
 	double begin;                   /* of training; evaluations in between are taken out */
 } RtReport;
+typedef struct RtSink {
+	int  (*open)(Ctx *, RtReport *);                                 /* 0, or a code after rt_error; all are on rank 0 */
+	void (*take)(const Ctx *, RtReport *, const RtRecord *);
+	void (*close)(const Ctx *, RtReport *, int code);                /* of the run */
+} RtSink;
+extern const RtSink rt_sink_log;                                         /* log.c */
 int  rt_report_open(Ctx *, RtReport *);
 void rt_report_step(const Ctx *, RtReport *);                            /* on rank 0, as are those that follow */
-void rt_report_eval(const Ctx *, RtReport *, int64_t samples, double loss);
+void rt_report(const Ctx *, RtReport *, const RtRecord *);
 void rt_report_end(const Ctx *, RtReport *, int code);
 void rt_report_saved(const RtReport *, const Ctx *, int code, const char *dir);          /* where the run can go on; dir: NULL: it saves nothing */
+void rt_report_flush(FILE *, bool *lost, const char *name);              /* where it cannot be written, that is said once */
 
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
 size_t rt_memory_measured(const Ctx *, size_t *peers);                   /* peers: bytes of theirs that are mapped here, not counted */
 
 /* evaluate.c */
-int  rt_eval_all(Ctx *, int64_t *samples, double *loss);                 /* of what is held out */
+int  rt_eval_all(Ctx *, RtRecord *);                                     /* of what is held out: samples, loss */
 int  rt_average_off(Ctx *);                                              /* evaluations read the parameters themselves from now on; no step may follow */
 
 /* data.c */
