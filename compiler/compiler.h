@@ -259,6 +259,7 @@ bool        whole_differs(const Graph *, const Value *);     /* is it a constant
 void        whole_constants(Graph *);                        /* what nodes compute with has the value that it has for all samples */
 
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
+int  train_check_batch(const Model *);                       /* -1 after an error: batch contradicts a number in the model, or --set */
 
 /* micro.c: a step in several micro-batches that means the same as one. */
 int64_t micro_times(const Model *);                          /* how many, by @train; 1: the whole batch at once */

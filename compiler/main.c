@@ -282,7 +282,7 @@ static int work(Model *m)
 		return write_onnx(m);
 	if (opt.eval)
 		return eval_files(m, opt.inputs, opt.outputs);
-	return passes_run(m);
+	return !opt.infer && train_check_batch(m) ? -1 : passes_run(m);
 }
 
 int main(int argc, char **argv)

@@ -165,19 +165,48 @@ int train_read(Model *m, Training *t)
 	return read_epochs(a, t) ? -1 : 1;
 }
 
-void train_bind_batch(const Model *m)
+static const Arg *batch_of(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
 	const Arg *b = a ? arg_find(a->arg, a->narg, "batch") : NULL;
-	if (!b || b->kind != ARG_INT)
-		return;
-	for (int i = 0; i < m->graph->nin; i++) {
+	return b && b->kind == ARG_INT ? b : NULL;
+}
+
+void train_bind_batch(const Model *m)
+{
+	const Arg *b = batch_of(m);
+	for (int i = 0; b && i < m->graph->nin; i++) {
 		const Type *t = m->graph->in[i]->type;
-		if (t && t->kind == TY_TENSOR && t->rank > 0 && dim_symbolic(t->dim[0]) && dim_symbolic(dim_bound(t->dim[0]))) {
+		if (!t || t->kind != TY_TENSOR || t->rank < 1 || !dim_symbolic(t->dim[0]))
+			continue;
+		Dim is = dim_bound(t->dim[0]);
+		if (dim_symbolic(is) || (is == b->i && !opt.infer)) {     /* --set may say the same */
 			dim_bind(dim_text(t->dim[0]), b->i / micro_times(m));
 			return;
 		}
 	}
+}
+
+/* The first axis of the first input that has one is the samples of a step, or of a micro-batch. */
+int train_check_batch(const Model *m)
+{
+	const Arg *b = batch_of(m);
+	const Value *v = NULL;
+	for (int i = 0; i < m->graph->nin && !v; i++) {
+		const Type *t = m->graph->in[i]->type;
+		v = t && t->kind == TY_TENSOR && t->rank > 0 && !m->graph->in[i]->data ? m->graph->in[i] : NULL;
+	}
+	int64_t times = micro_times(m), want = b ? b->i / times : 0;
+	Dim d = v ? v->type->dim[0] : DIM_UNKNOWN, is = dim_bound(d);
+	if (!b || !v || !dim_known(is) || is == want || (times > 1 && d == b->i))       /* the last: micro_check refuses it */
+		return 0;
+	const char *parts = times > 1 ? name_fmt(" in micro-batches of %lld", (long long)want) : "";
+	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, parts, v->name, (long long)is);
+	if (dim_symbolic(d))
+		note_at(v->loc, "--set %s=%lld says so: leave one of the two out", dim_text(d), (long long)dim_bound(d));
+	else
+		note_at(v->loc, "%s is declared here; a symbol in place of %lld would take the value of batch", v->name, (long long)is);
+	return -1;
 }
 
 static bool scalar(const Value *v)
