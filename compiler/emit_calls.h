@@ -24,7 +24,7 @@ void    emit_strides(const Shape *, int64_t *stride);
 int     emit_axis(const Node *, int rank);                   /* the attribute axis, counted from the front */
 
 /* Loops that walk the axes of one shape with strides of another: axes of length 1 vanish, neighbours are joined. */
-typedef struct Loops { int n; int64_t len[8], stride[8]; } Loops;
+typedef struct Loops { int n; int64_t len[16], stride[16]; } Loops;     /* kernels take 8 of them */
 void emit_loop(Loops *, int64_t len, int64_t stride);
 
 /* Text.  Of a call first its name, results and operands: emit_call(p, "k_gather", "0", "01") prints "k_gather(c, t[2],

@@ -75,35 +75,32 @@ static void call_expand(const Print *p)
 }
 
 /* Each axis is a repeat around it: axes of y by strides of x, of which a repeat moves 0. */
-static bool tile_loops(const Node *n, const Shape *x, Loops *l)
+static Loops tile_loops(const Node *n, const Shape *x)
 {
 	const Tensor *r = in_const(n, 1);
+	Loops l = { 0 };
 	int64_t st[8];
 	emit_strides(x, st);
-	for (int a = 0; a < x->rank; a++)
-		for (int k = 0; k < 2; k++) {
-			if (l->n == 8)
-				return false;
-			emit_loop(l, k ? x->d[a] : tensor_int(r, a), k ? st[a] : 0);
-		}
-	return true;
+	for (int a = 0; a < x->rank; a++) {
+		emit_loop(&l, tensor_int(r, a), 0);
+		emit_loop(&l, x->d[a], st[a]);
+	}
+	return l;
 }
 
 static bool can_tile(const Node *n)
 {
-	Loops l = { 0 };
 	if (!emit_any(n) || !emit_consts(n, 1))
 		return false;
 	Shape x = { .rank = n->in[0]->type->rank };
 	memcpy(x.d, n->in[0]->type->dim, (size_t)x.rank * sizeof x.d[0]);
-	return tile_loops(n, &x, &l);
+	return tile_loops(n, &x).n <= 8;
 }
 
 static void call_tile(const Print *p)
 {
 	Shape x = emit_in(p, 0);
-	Loops l = { 0 };
-	tile_loops(p->n, &x, &l);
+	Loops l = tile_loops(p->n, &x);
 	print_copy(p, &l);
 }
 

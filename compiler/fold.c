@@ -8,6 +8,7 @@
  *   constant    all results known: they become initialisers
  *   plain       one way to write what can be written in several: axes from 0 on in ascending order, a bias of zeros left
  *               out, a reduced axis kept instead of put back, GatherND of rows as Gather
+ *   empty       tensors without elements are constants; what joins or cuts tensors loses its empty parts
  *   shorten     a Reshape of a Reshape, a Transpose of a Transpose, a Cast there and back
  *   copy        Identity, Cast to the same type, Reshape or Expand to the same shape, Transpose that moves nothing,
  *               Slice of everything, Dropout that drops nothing, times 1, plus 0
@@ -148,7 +149,7 @@ static Value *copy_of(const Node *n)
 		return NULL;
 	if (node_is(n, "Cast") || node_is(n, "CastLike") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten") ||
 	    (node_is(n, "Transpose") && still_perm(n)) || (node_is(n, "Slice") && forward_slice(n)) ||
-	    (node_is(n, "Concat") && n->nin == 1))
+	    (node_is(n, "Concat") && n->nin == 1) || node_is(n, "Split"))
 		return n->in[0];
 	return NULL;
 }
@@ -332,6 +333,71 @@ static void drop_bias(Node *n)
 		n->nin = 2;
 }
 
+/* ---- tensors without elements ---- */
+
+static bool empty_along(const Value *v, int axis)
+{
+	return v && v->type && axis < v->type->rank && v->type->dim[axis] == 0;
+}
+
+/* What is joined loses the parts that add nothing to it, but for one. */
+static void join_fewer(Node *n)
+{
+	int rank = in_rank(n, 0), keep = 0, first = n->nin - 1;
+	int64_t axis = attr_int(n, "axis");
+
+	axis += axis < 0 ? rank : 0;
+	if (rank < 1 || axis < 0 || axis >= rank)
+		return;
+	while (first > 0 && empty_along(n->in[first], (int)axis))
+		first--;
+	for (int i = 0; i < n->nin; i++) {
+		if (i != first && empty_along(n->in[i], (int)axis))
+			continue;
+		n->in[keep] = n->in[i];
+		if (n->inloc)
+			n->inloc[keep] = n->inloc[i];
+		keep++;
+	}
+	n->nin = keep;
+}
+
+/* What is cut loses its empty parts, which are constants. */
+static void cut_fewer(Fold *f, Node *n)
+{
+	int rank = in_rank(n, 0), keep = 0, empty = 0;
+	int64_t axis = attr_int(n, "axis"), *size = arena_array(n->graph->scratch, int64_t, n->nout + 1);
+
+	axis += axis < 0 ? rank : 0;
+	for (int i = 0; i < n->nout; i++) {
+		const Type *t = n->out[i] ? n->out[i]->type : NULL;
+
+		if (!t || t->rank != rank || rank < 1 || axis < 0 || axis >= rank || !dim_known(t->dim[axis]))
+			return;
+		empty += t->dim[axis] == 0;
+	}
+	if (!empty || empty == n->nout)
+		return;
+	for (int i = 0; i < n->nout; i++) {
+		Value *v = n->out[i];
+
+		if (v->type->dim[axis] == 0 && v->data) {
+			become_constant(f->g, v);
+			continue;
+		}
+		size[keep] = v->type->dim[axis];
+		v->defidx = keep;
+		n->out[keep++] = v;
+	}
+	n->nout = keep;
+	for (int i = 0; i < n->nattr; i++)
+		if (!strcmp(n->attr[i].name, "num_outputs"))
+			n->attr[i--] = n->attr[--n->nattr];
+	while (n->nin < 2)
+		node_in(n, NULL);
+	n->in[1] = ints(f, size, keep, "sizes");
+}
+
 static bool widens(DType from, DType to)
 {
 	if (from == DT_BOOL)
@@ -375,6 +441,10 @@ static void plain(Fold *f, Node *n)
 		n->out[1]->def = NULL;
 		n->nout = 1;            /* its mask is not wanted */
 	}
+	if (node_is(n, "Concat"))
+		join_fewer(n);
+	if (node_is(n, "Split"))
+		cut_fewer(f, n);
 	if (reduces(n))
 		plain_axes(f, n);
 	drop_bias(n);

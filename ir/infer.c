@@ -214,6 +214,18 @@ static Tensor *type_only(const Node *n, int i)
 	return t && t->elem ? tensor_new(n->graph->arena, t->elem, 0, NULL) : NULL;
 }
 
+/* Of a tensor without elements everything is known. */
+static void know_empty(Node *n)
+{
+	for (int i = 0; i < n->nout && !n->row->moves; i++) {
+		Value *v = n->out[i];
+		const Type *t = v ? v->type : NULL;
+
+		if (t && !v->data && t->kind == TY_TENSOR && t->elem && t->elem != DT_STRING && type_elements(t) == 0)
+			v->data = tensor_new(n->graph->arena, t->elem, t->rank, t->dim);
+	}
+}
+
 /* Results of a node on constants are constants, when they are small or no larger than what they are made from. */
 static int propagate(Node *n)
 {
@@ -327,6 +339,8 @@ int infer_step(Node *n)
 {
 	if (infer_node(n) < 0)
 		return -1;
+	if (n->row)
+		know_empty(n);
 	return n->row ? propagate(n) : 0;
 }
 

@@ -16,7 +16,7 @@ extern const char *const ops_text[], *const ops_text_name[];
 extern const int nops_text;
 
 static const Op *const sources[] = {
-	ops_pointwise, ops_movement, ops_cut, ops_index, ops_reduce, ops_shape, ops_matmul, ops_conv, ops_pool, ops_norm, ops_loss,
+	ops_pointwise, ops_movement, ops_tile, ops_cut, ops_index, ops_reduce, ops_shape, ops_matmul, ops_conv, ops_pool, ops_norm, ops_loss,
 	ops_attention, ops_recurrent, ops_steps, ops_resize, ops_sample, ops_spectral, ops_random, ops_quant, ops_einsum, ops_state, ops_detect, ops_misc,
 	ops_optimizer, ops_boxing,
 };

@@ -688,56 +688,6 @@ static int shape_flatten(Node *n)
 	return 0;
 }
 
-/* Tile. */
-static int shape_tile(Node *n)
-{
-	const Type *x = in_type(n, 0);
-	const Tensor *t = in_const(n, 1);
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
-		return 0;
-	}
-	int64_t len = t ? tensor_elements(t) : in_length(n, 1);
-	if (len >= 0 && len != x->rank) {
-		err_at(in_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
-		return -1;
-	}
-	if (in_dims(n, 1, dim, RANK_MAX) != x->rank)
-		return shape_any(n, 0, x->elem, x->rank);
-	for (int a = 0; a < x->rank; a++) {
-		if (t && dim[a] < 0) {
-			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
-			return -1;
-		}
-		dim[a] = dim_mul(x->dim[a], dim[a]);
-	}
-	out_set(n, 0, x->elem, x->rank, dim);
-	return 0;
-}
-
-static int eval_tile(Node *n, Tensor **in, Tensor **out)
-{
-	int64_t stride[RANK_MAX], total = tensor_elements(out[0]);
-	const Tensor *x = in[0];
-	int last = x->rank - 1;
-	(void)n;
-	if (x->rank == 0) {
-		eval_copy_all(x, out[0]);
-		return 0;
-	}
-	eval_strides(x, stride);
-	for (int64_t i = 0; i < total; i += x->dim[last]) {
-		int64_t from = 0, rest = i / out[0]->dim[last];
-		for (int a = last; a-- > 0;) {
-			from += rest % out[0]->dim[a] % x->dim[a] * stride[a];
-			rest /= out[0]->dim[a];
-		}
-		eval_copy(x, from, out[0], i, x->dim[last]);
-	}
-	return 0;
-}
-
 /* Trilu. */
 static int shape_trilu(Node *n)
 {
@@ -961,13 +911,6 @@ const Op ops_movement[] = {
 	{ .name = "Flatten", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
 	  .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
-	/* Each axis of dy is repeats times the length: summed over the repeats. */
-	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile",
-	  .factor_fn = factor_same_length, .linear = "x",
-	  .grad = "s = Reshape(Concat<axis=1>(Unsqueeze(repeats, [1]), Unsqueeze(Shape(x), [1])), [-1]);"
-	          "axes = Range(0, Mul(Size(repeats), 2), 2);"
-	          "dx = ReduceSum<keepdims=0, noop_with_empty_axes=1>(Reshape<allowzero=1>(dy, s), axes)",
-	  .cost = cost_bytes, .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3}" },
 	{ .name = "Trilu", .since = 14, .sig = "x:T k:int64? -> y:T", .attrs = "upper:int=1", .shape = shape_trilu, .eval = eval_trilu,
 	  .kernel = "trilu", .factors = "... * *, -> ... * *", .linear = "x", .grad = "dx = Trilu<upper=@upper>(dy, k)", .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[3,4] k:{1} =upper:0 | x:[3,4] k:{-1}" },

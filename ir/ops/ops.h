@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-extern const Op ops_pointwise[], ops_movement[], ops_cut[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
+extern const Op ops_pointwise[], ops_movement[], ops_tile[], ops_cut[], ops_index[], ops_reduce[], ops_shape[];                /* the plain ones */
 extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], ops_attention[], ops_recurrent[], ops_steps[];
 extern const Op ops_resize[], ops_sample[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_state[], ops_detect[], ops_misc[];
 extern const Op ops_optimizer[], ops_boxing[];

@@ -437,7 +437,7 @@ static void walk(const Op *op)
 			t[i] = c.in[i].given ? make(&c.in[i], &a) : NULL;
 		bool grads = !op->nograd && !op->random;
 		good += check_shape(&c, t, nout) && check_bad(&c, nout, &refused) && (!grads || check_gradient(&c, t, nout, false, "at random points")) &&
-		        (!grads || !pointwise(&c) || check_extremes(&c, nout)) && (!op->composite || (!op->eval && !op->expr) || !op->def || check_meaning(&c, t, nout));
+		        (!grads || !pointwise(&c) || check_extremes(&c, nout)) && (!op->composite || (!op->eval && !op->expr) || (!op->def && !op->expand) || check_meaning(&c, t, nout));
 		diag_reset();
 		arena_free(&a);
 	}

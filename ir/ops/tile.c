@@ -1,0 +1,171 @@
+/* Tile: a tensor repeated along its axes.
+ *
+ * It is an Expand between two Reshapes: an axis that is repeated gets an axis of repeats before it.  Tensors of programs have at most
+ * 8 axes, so only axes that are repeated get one; where these are still too many, a few axes are repeated at a time and neighbours
+ * that move together are one axis.  The gradient is the same backwards, a sum over the axes of repeats. */
+#include "ops.h"
+#include <string.h>
+
+static int shape_tile(Node *n)
+{
+	const Type *x = in_type(n, 0);
+	const Tensor *t = in_const(n, 1);
+	Dim dim[RANK_MAX];
+	if (!x || x->rank < 0) {
+		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		return 0;
+	}
+	int64_t len = t ? tensor_elements(t) : in_length(n, 1);
+	if (len >= 0 && len != x->rank) {
+		err_at(in_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
+		return -1;
+	}
+	if (in_dims(n, 1, dim, RANK_MAX) != x->rank)
+		return shape_any(n, 0, x->elem, x->rank);
+	for (int a = 0; a < x->rank; a++) {
+		if (t && dim[a] < 0) {
+			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
+			return -1;
+		}
+		dim[a] = dim_mul(x->dim[a], dim[a]);
+	}
+	out_set(n, 0, x->elem, x->rank, dim);
+	return 0;
+}
+
+static int eval_tile(Node *n, Tensor **in, Tensor **out)
+{
+	int64_t stride[RANK_MAX], total = tensor_elements(out[0]);
+	const Tensor *x = in[0];
+	int last = x->rank - 1;
+	(void)n;
+	if (x->rank == 0) {
+		eval_copy(x, 0, out[0], 0, total);
+		return 0;
+	}
+	eval_strides(x, stride);
+	for (int64_t i = 0; i < total; i += x->dim[last]) {
+		int64_t from = 0, rest = i / out[0]->dim[last];
+		for (int a = last; a-- > 0;) {
+			from += rest % out[0]->dim[a] % x->dim[a] * stride[a];
+			rest /= out[0]->dim[a];
+		}
+		eval_copy(x, from, out[0], i, x->dim[last]);
+	}
+	return 0;
+}
+
+enum { AXES = 8, AT_ONCE = 3 };
+
+/* The axes that are repeated, as far as that is known. */
+static int repeated(const Node *n, int rank, bool *on)
+{
+	Dim times[RANK_MAX];
+	int count = 0;
+	bool told = in_dims(n, 1, times, RANK_MAX) == rank;
+	for (int a = 0; a < rank; a++)
+		count += on[a] = !told || times[a] != 1;
+	return count;
+}
+
+/* Element a of a vector, as a vector; a number where it is one. */
+static Value *element(Node *n, Value *v, const Dim *known, int a)
+{
+	if (known && dim_known(known[a]))
+		return expand_ints(n, &known[a], 1);
+	return expand_op(n, "Gather", "axis=0", v, expand_ints(n, (int64_t[]){ a }, 1));
+}
+
+/* One Expand: from, an axis of 1 before each that is repeated; to, the repeats there.  len: of each axis before it, then after it. */
+typedef struct Step { Value *from, *to, *made; int nax, axis[AT_ONCE + AXES]; } Step;
+
+static Value *times(Node *n, Value *a, Value *b)
+{
+	return a ? expand_op(n, "Mul", NULL, a, b) : b;
+}
+
+/* Axes on[first] .. are repeated, at most `most` of them; join: neighbours that move together are one axis.  Returns where the next step begins. */
+static int plan_step(Node *n, int rank, const bool *on, int first, int most, bool join, Value **len, Value *const *repeats, Step *s)
+{
+	Value *from[2 * RANK_MAX], *to[2 * RANK_MAX], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
+	int count = 0, end = first;
+	bool fresh = true;
+	*s = (Step){ 0 };
+	for (int a = 0; a < rank; a++) {
+		bool here = a >= first && on[a] && s->nax < most;
+		if (here) {
+			s->axis[s->nax++] = count;
+			from[count] = one;
+			to[count++] = repeats[a];
+			end = a + 1;
+		}
+		fresh |= here || !join;
+		from[fresh ? count : count - 1] = to[fresh ? count : count - 1] = times(n, fresh ? NULL : from[count - 1], len[a]);
+		count += fresh;
+		fresh = false;
+		len[a] = here ? times(n, len[a], repeats[a]) : len[a];
+	}
+	s->from = expand_node(n, "Concat", "axis=0", count, from);
+	s->to = expand_node(n, "Concat", "axis=0", count, to);
+	s->made = expand_node(n, "Concat", "axis=0", rank, len);
+	return end;
+}
+
+static int plan_steps(Node *n, Step *step)
+{
+	const Type *x = in_type(n, 0);
+	Dim known[RANK_MAX];
+	bool on[RANK_MAX];
+	Value *len[RANK_MAX], *repeats[RANK_MAX], *shape = expand_op(n, "Shape", NULL, n->in[0]);
+	bool told = in_dims(n, 1, known, RANK_MAX) == x->rank;
+	int count = repeated(n, x->rank, on), steps = 0, at = 0;
+	bool join = x->rank + count > AXES;
+	for (int a = 0; a < x->rank; a++) {
+		len[a] = element(n, shape, x->dim, a);
+		repeats[a] = on[a] ? element(n, n->in[1], told ? known : NULL, a) : NULL;
+	}
+	for (int done = 0; done < count; done += step[steps++].nax)
+		at = plan_step(n, x->rank, on, at, join ? AT_ONCE : AXES, join, len, repeats, &step[steps]);
+	return steps;
+}
+
+static int expand_tile(Node *n)
+{
+	Step step[RANK_MAX];
+	Value *y = n->in[0];
+	if (in_rank(n, 0) < 0) {
+		err_at(in_loc(n, 0), "Tile needs an operand of known rank");
+		return -1;
+	}
+	int steps = plan_steps(n, step);
+	for (int i = 0; i < steps; i++) {
+		y = expand_op(n, "Reshape", "allowzero=1", y, step[i].from);
+		y = expand_op(n, "Reshape", "allowzero=1", expand_op(n, "Expand", NULL, y, step[i].to), step[i].made);
+	}
+	return expand_result(n, 0, y);
+}
+
+static int grad_tile(Node *n, Value **dout, Value **din)
+{
+	Step step[RANK_MAX];
+	Value *d = dout[0];
+	if (in_rank(n, 0) < 0)
+		die("Tile of unknown rank has no gradient");
+	for (int i = plan_steps(n, step); i-- > 0;) {
+		int64_t axes[AT_ONCE + AXES];
+		for (int k = 0; k < step[i].nax; k++)
+			axes[k] = step[i].axis[k];
+		d = expand_op(n, "Reshape", "allowzero=1", d, step[i].to);
+		d = expand_op(n, "ReduceSum", "keepdims=0", d, expand_ints(n, axes, step[i].nax));
+	}
+	din[0] = expand_op(n, "Reshape", "allowzero=1", d, expand_op(n, "Shape", NULL, n->in[0]));
+	return din[0] ? 0 : -1;
+}
+
+/* clang-format off */
+const Op ops_tile[] = {
+	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile", .composite = true,
+	  .expand = expand_tile, .factor_fn = factor_same_length, .linear = "x", .grad_fn = grad_tile, .cost = cost_bytes,
+	  .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3} | x:[1,2,2,2,1] repeats:{1,1,2,1,3} | x:[1,2,1,2,2] repeats:{2,2,2,1,2} | x:[] repeats:{}" },
+	{ 0 },
+};
