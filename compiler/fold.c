@@ -18,6 +18,7 @@
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
 #include "compiler.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct Fold {
@@ -130,6 +131,14 @@ static Value *unchanged(const Node *n)
 	return NULL;
 }
 
+/* Has the operand no elements? */
+static bool empty(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+
+	return t && t->kind == TY_TENSOR && type_elements(t) == 0;
+}
+
 /* The operand that the node's only result equals, or NULL. */
 static Value *copy_of(const Node *n)
 {
@@ -149,7 +158,7 @@ static Value *copy_of(const Node *n)
 		return NULL;
 	if (node_is(n, "Cast") || node_is(n, "CastLike") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten") ||
 	    (node_is(n, "Transpose") && still_perm(n)) || (node_is(n, "Slice") && forward_slice(n)) ||
-	    (node_is(n, "Concat") && n->nin == 1) || node_is(n, "Split"))
+	    (node_is(n, "Concat") && n->nin == 1) || node_is(n, "Split") || ((node_is(n, "ScatterND") || node_is(n, "ScatterElements")) && empty(n, 1)))
 		return n->in[0];
 	return NULL;
 }
@@ -398,6 +407,50 @@ static void cut_fewer(Fold *f, Node *n)
 	n->in[1] = ints(f, size, keep, "sizes");
 }
 
+/* What each element of a result is that nothing went into; false: it is not the same everywhere, or something did. */
+static bool neutral(const Node *n, double *v)
+{
+	static const struct { const char *op; double v; } list[] = {
+		{ "MatMul", 0 }, { "sbpcc.MatMulOver", 0 }, { "sbpcc.ReduceTo", 0 }, { "ReduceSum", 0 }, { "ReduceProd", 1 },
+		{ "ReduceMax", -INFINITY }, { "ReduceMin", INFINITY }, { "ReduceMean", NAN },
+	};
+
+	if (!empty(n, 0))
+		return false;
+	if (node_is(n, "Pad") && !strcmp(attr_str(n, "mode"), "constant")) {
+		const Tensor *t = n->nin > 2 && n->in[2] ? in_const(n, 2) : NULL;
+
+		*v = t ? tensor_get(t, 0) : 0;
+		return t || n->nin < 3 || !n->in[2];
+	}
+	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+		if (node_is(n, list[i].op)) {
+			*v = list[i].v;
+			return dtype_is_float(n->out[0]->type->elem) || isfinite(list[i].v);
+		}
+	return false;
+}
+
+/* A result of which no operand has an element is an Expand of a number; small ones were evaluated. */
+static void fill(Fold *f, Node *n)
+{
+	const Type *y = n->nout == 1 && n->out[0] ? n->out[0]->type : NULL;
+	double v;
+
+	if (!y || type_elements(y) <= 0 || !neutral(n, &v))
+		return;
+	n->op = name_of("Expand");
+	n->domain = name_of("");
+	n->row = op_find(n->domain, n->op, 0);
+	n->version = 0;
+	n->nattr = 0;
+	n->nin = 0;
+	n->in = NULL;
+	n->inloc = NULL;
+	node_in(n, graph_const(f->g, tensor_scalar(f->g->arena, y->elem, v), "num"));
+	node_in(n, ints(f, y->dim, y->rank, "shape"));
+}
+
 static bool widens(DType from, DType to)
 {
 	if (from == DT_BOOL)
@@ -445,6 +498,7 @@ static void plain(Fold *f, Node *n)
 		join_fewer(n);
 	if (node_is(n, "Split"))
 		cut_fewer(f, n);
+	fill(f, n);
 	if (reduces(n))
 		plain_axes(f, n);
 	drop_bias(n);

@@ -6,10 +6,14 @@
 
 #include <string.h>
 
+/* Kernels of composites are not made for operands without elements, such as attention to no keys. */
 static bool no_kernel(const Node *n, void *arg)
 {
+	bool empty = false;
 	(void)arg;
-	return !emit_has(n);
+	for (int i = 0; i < n->nin; i++)
+		empty |= n->in[i] && n->in[i]->type && type_elements(n->in[i]->type) == 0;
+	return empty || !emit_has(n);
 }
 
 /* The type in which the kernel of n reads operand i; DT_UNDEFINED: as it is. */

@@ -142,6 +142,21 @@ static void note_params(Graph *g)
 }
 
 /* Before inlining: marks parameters, so that inference does not take them for constants. */
+/* There is nothing to train in a parameter without elements: it is a constant. */
+static void leave_empty(Graph *g)
+{
+	for (int i = 0; i < g->ninit; i++) {
+		Value *v = g->init[i];
+
+		if (!v->param || !v->type || type_elements(v->type) != 0)
+			continue;
+		warn_at(v->loc, "%s has no elements (%s): it is not trained", v->name, type_text(v->type));
+		v->param = false;
+		v->annot = NULL;
+		v->data = v->data ? v->data : tensor_new(g->arena, v->type->elem, v->type->rank, v->type->dim);
+	}
+}
+
 int params_run(Graph *g)
 {
 	Model *m = g->model;
@@ -172,6 +187,7 @@ int params_run(Graph *g)
 		const Value *v = graph_find(m->main->graph, g->init[i]->name);
 		g->init[i]->param |= v && v->init && v->param;
 	}
+	leave_empty(g);
 	if (m->from_onnx) {
 		warn_folded(g, marked);
 		note_params(g);

@@ -175,10 +175,31 @@ int passes_run(Model *m)
 	return 0;
 }
 
+/* A program computes from what it is given: inputs without elements are a mistake, mostly --set N=0. */
+static int check_inputs(const Graph *g)
+{
+	int errors = diag_errors();
+	for (int i = 0; i < g->nin; i++) {
+		const Value *v = g->in[i];
+		const Type *t = v->type;
+		for (int k = 0; t && t->kind == TY_TENSOR && k < t->rank && !v->init; k++) {
+			if (dim_bound(t->dim[k]) != 0)
+				continue;
+			if (dim_known(t->dim[k]))
+				err_at(v->loc, "input %s is empty: %s has a length of 0; give every axis of an input at least 1", v->name, type_text(t));
+			else
+				err_at(v->loc, "input %s is empty, because %s is 0; give it at least 1 (--set %s=NUMBER, or batch of @train)", v->name,
+				       dim_text(t->dim[k]), dim_text(t->dim[k]));
+			break;
+		}
+	}
+	return diag_errors() > errors ? -1 : 0;
+}
+
 int bind_run(Graph *g)
 {
 	precision_mark(g->model);
-	return inline_run(g);
+	return check_inputs(g) || inline_run(g) ? -1 : 0;
 }
 
 /* Only a training step means batch statistics. */

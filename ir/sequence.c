@@ -11,8 +11,11 @@
 static const char *const names[] = { "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
 	"SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence", NULL };
 
+/* A copy of a sequence, too: what a Loop carries is copied. */
 bool sequence_is(const Node *n)
 {
+	if (!*n->domain && !strcmp(n->op, "Identity") && n->nin == 1 && n->in[0] && n->in[0]->item)
+		return true;
 	for (int i = 0; (!*n->domain || !strcmp(n->domain, "ai.onnx")) && names[i]; i++)
 		if (!strcmp(n->op, names[i]))
 			return true;
@@ -203,6 +206,8 @@ int sequence_resolve(Graph *g, Node *n)
 		return split(g, n);
 	if (!s->item)
 		return refuse(n, "the length of its sequence is");
+	if (!strcmp(n->op, "Identity"))
+		return give(n, s->item, s->nitem);
 	if (!strcmp(n->op, "SequenceInsert"))
 		return insert(g, n, s);
 	if (!strcmp(n->op, "SequenceErase"))
