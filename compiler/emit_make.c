@@ -34,7 +34,7 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 
 void emit_make(Emit *e)
 {
-	static const char *const runtime[] = { "form.h", "rt.h", "bits.h", "run.h", "tables.h", "main.c", "report.c", "log.c", "api.c", "evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "signals.c", "dump.c", "form.c", "parts.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c", "normal.c", "infer.c", "npy.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
+	static const char *const runtime[] = { "form.h", "rt.h", "bits.h", "run.h", "tables.h", "main.c", "report.c", "log.c", "api.c", "evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "folder.c", "agree.c", "signals.c", "dump.c", "form.c", "parts.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c", "normal.c", "infer.c", "npy.c", "file.c", "json.c", "safetensors.c", "data.h", "data.c", "data_files.c", "data_points.c", "thread.c", "comm_local.c", NULL };
 	Tree *t = &e->tree;
 	Arena *a = t->arena;
 	const Plan *p = e->plan;
@@ -71,8 +71,8 @@ void emit_make(Emit *e)
 	else
 		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
 		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`,\n"
-		         "on one machine or several; both give the same bits, and each resumes what the other has saved. There a rank\n"
-		         "ends with status 22 when a peer has not answered for RT_PATIENCE seconds (100).\n", p->world->nrank);
+		         "on one machine or several; both give the same bits, and each resumes what the other has saved. A run\n"
+		         "ends with status 22 when a rank is lost: killed, or its process has not run for RT_PATIENCE seconds (50).\n", p->world->nrank);
 	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
 }
 

@@ -1,5 +1,5 @@
 /* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a whole tensor, and manifest.json, which
- * has the number of steps done, the seed, a checksum of the data set and a checksum of every part that a rank held.
+ * has the number of steps done, the seed, a checksum of the data set, a checksum of every part that a rank held, and at its end one of itself.
  *
  * Each rank writes the parts that it is the first to hold, from a snapshot of its own, in a thread of its own, while training goes on:
  * no rank ever sees what another holds.  Because files hold whole tensors, a checkpoint loads under any plan.
@@ -12,7 +12,6 @@
  * When a save is due while another is being written it is left out. */
 #include "run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -48,6 +47,7 @@ struct RtSaver {
 	int failed;                     /* saves in a row that failed */
 	int64_t skipped;
 	_Atomic int64_t last;           /* of the last that was written */
+	int lock_file;                  /* keeps other runs out of the folder while it is open */
 };
 typedef struct RtSaver RtSaver;
 
@@ -151,7 +151,7 @@ static int make_head(RtSaver *s)
 	return bad;
 }
 
-static int write_at(int fd, const void *data, size_t n, uint64_t at)
+int rt_write_at(int fd, const void *data, size_t n, uint64_t at)
 {
 	while (n) {
 		ssize_t k = pwrite(fd, data, n, (off_t)at);
@@ -174,7 +174,7 @@ typedef struct Write { int fd, bad; const unsigned char *from; uint64_t base; si
 static void flush_run(Write *w)
 {
 	if (w->n && !w->bad)
-		w->bad = write_at(w->fd, w->from + (size_t)w->here * w->elem, (size_t)w->n * w->elem, w->base + (uint64_t)w->there * w->elem);
+		w->bad = rt_write_at(w->fd, w->from + (size_t)w->here * w->elem, (size_t)w->n * w->elem, w->base + (uint64_t)w->there * w->elem);
 	w->n = 0;
 }
 
@@ -242,38 +242,18 @@ static int open_dir(const RtSaver *s)
 	return open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool part_name(const char *name)
-{
-	return !strncmp(name, "part-", 5);
-}
-
-/* Only what a save makes is removed. */
-static void remove_folder(int parent, const char *name)
-{
-	int fd = folder(parent, name), more = fd < 0 ? -1 : dup(fd);
-	DIR *d = more < 0 ? NULL : fdopendir(more);
-	for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-		if (part_name(e->d_name) || !strcmp(e->d_name, "manifest.json") || !strcmp(e->d_name, "state.safetensors"))
-			unlinkat(fd, e->d_name, 0);
-	if (d)
-		closedir(d);
-	if (fd >= 0)
-		close(fd);
-	unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 /* DIR/.saving, with the head of the file. */
 static int begin(const RtSaver *s)
 {
 	int parent = open_dir(s), dir = -1, fd = -1;
 	if (parent >= 0) {
-		remove_folder(parent, ".saving");
+		rt_folder_remove(parent, ".saving");
 		if (!mkdirat(parent, ".saving", 0777))
 			dir = folder(parent, ".saving");
 	}
 	if (dir >= 0)
 		fd = openat(dir, "state.safetensors", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int bad = fd < 0 || write_at(fd, s->head, s->nhead, 0);
+	int bad = fd < 0 || rt_write_at(fd, s->head, s->nhead, 0);
 	done_with(fd);
 	done_with(dir);
 	done_with(parent);
@@ -284,7 +264,7 @@ static int begin(const RtSaver *s)
 static int write_file(int dir, const char *name, const char *text, size_t n)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int bad = fd < 0 || write_at(fd, text, n, 0) || fsync(fd);
+	int bad = fd < 0 || rt_write_at(fd, text, n, 0) || fsync(fd);
 	done_with(fd);
 	return bad;
 }
@@ -303,41 +283,6 @@ static int write_mine(RtSaver *s)
 	done_with(dir);
 	done_with(parent);
 	return bad;
-}
-
-/* Steps of the checkpoints in a folder, the newest first; at most max. */
-int rt_saved_steps(const char *dir, int64_t *step, int max)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-	for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-		char *end;
-		long long v = strncmp(e->d_name, "step-", 5) ? -1 : strtoll(e->d_name + 5, &end, 10);
-		if (v < 0 || *end || !e->d_name[5])
-			continue;
-		if (n == max && v <= step[n - 1])
-			continue;
-		int k = n < max ? n++ : n - 1;
-		for (; k > 0 && step[k - 1] < v; k--)
-			step[k] = step[k - 1];
-		step[k] = v;
-	}
-	if (d)
-		closedir(d);
-	return n;
-}
-
-static void prune(const RtSaver *s, int parent)
-{
-	enum { MANY = 4096 };
-	static int64_t step[MANY];
-	int n = rt_saved_steps(s->dir, step, MANY);
-	for (int i = 0, kept = 0; i < n; i++) {
-		char name[64];
-		snprintf(name, sizeof name, "step-%08" PRId64, step[i]);
-		if (step[i] <= s->step && kept++ >= s->keep)
-			remove_folder(parent, name);
-	}
 }
 
 /* What a rank left, with a zero behind it; NULL: it cannot be read. */
@@ -394,9 +339,10 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 		line[r] = r == s->c->rank ? s->said : (said[r] = read_said(dir, r));
 		bad = !line[r];
 	}
-	bad = bad || put(text, n, "{\"format\":\"sbpcc checkpoint 1\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
+	bad = bad || put(text, n, "{\"format\":\"" RT_CHECKPOINT_FORMAT "\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
 	                 "\",\"header\":%" PRIu32 ",\n\"tensors\":[", s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) ||
-	      put_tensors(p, line, text, n) || put(text, n, "\n]}\n");
+	      put_tensors(p, line, text, n) || put(text, n, "\n]");
+	bad = bad || put(text, n, RT_MANIFEST_END, rt_crc32c(0, *text, *n));
 	int why = errno;
 	for (int r = 0; said && r < p->nrank; r++)
 		free(said[r]);
@@ -418,14 +364,14 @@ static int commit(RtSaver *s)
 		bad = unlinkat(dir, name, 0);
 	}
 	bad = bad || fsync(dir);
-	snprintf(name, sizeof name, "step-%08" PRId64, s->step);
+	snprintf(name, sizeof name, RT_STEP_FORMAT, s->step);
 	if (!bad) {
-		remove_folder(parent, name);
+		rt_folder_remove(parent, name);
 		bad = renameat(parent, ".saving", parent, name) || fsync(parent);
 	}
 	if (!bad) {
 		s->last = s->step;
-		prune(s, parent);
+		rt_folder_prune(s->dir, -1, s->keep);
 	}
 	int why = errno;
 	free(text);
@@ -440,7 +386,7 @@ static void discard(const RtSaver *s)
 {
 	int parent = open_dir(s), why = errno;
 	if (parent >= 0)
-		remove_folder(parent, ".saving");
+		rt_folder_remove(parent, ".saving");
 	errno = why;
 	done_with(parent);
 }
@@ -503,26 +449,21 @@ static State look(RtSaver *s, bool wait)
 	return now;
 }
 
-int rt_saver_open(Ctx *c, const char *dir, int64_t keep)
+int rt_saver_open(Ctx *c, const RtSaving *saving)
 {
 	RtSaver *s = calloc(1, sizeof *s);
 	if (!s)
 		return rt_error(c, RT_MEMORY, "no memory");
-	*s = (RtSaver){ .c = c, .dir = dir, .keep = keep, .last = -1 };
+	*s = (RtSaver){ .c = c, .dir = saving->dir, .keep = saving->keep, .data = saving->data, .last = -1, .lock_file = -1 };
 	c->saver = s;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	s->data = rt_data_print(c);
 	s->bytes = rt_snapshot_bytes(c->program);
 	s->snapshot = s->bytes ? mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (s->snapshot == MAP_FAILED) {
 		s->snapshot = NULL;
 		return rt_error(c, RT_MEMORY, "cannot map %zu bytes for checkpoints: %s", s->bytes, strerror(errno));
 	}
-	if (!c->rank && mkdir(dir, 0777) && errno != EEXIST)
-		return rt_error(c, RT_CHECKPOINT, "cannot create %s: %s", dir, strerror(errno));
-	if (!c->rank && access(dir, W_OK | X_OK))
-		return rt_error(c, RT_CHECKPOINT, "cannot write into %s: %s", dir, strerror(errno));
 	if (make_head(s))
 		return rt_error(c, RT_MEMORY, "no memory");
 	pthread_attr_t attr;
@@ -530,7 +471,7 @@ int rt_saver_open(Ctx *c, const char *dir, int64_t keep)
 	pthread_attr_setstacksize(&attr, 256 << 10);
 	s->started = !pthread_create(&s->thread, &attr, writer, s);
 	pthread_attr_destroy(&attr);
-	return s->started ? 0 : rt_error(c, RT_MEMORY, "cannot start the thread that writes checkpoints");
+	return s->started ? rt_folder_open(c, s->dir, saving, &s->lock_file) : rt_error(c, RT_MEMORY, "cannot start the thread that writes checkpoints");
 }
 
 void rt_saver_close(Ctx *c)
@@ -551,6 +492,8 @@ void rt_saver_close(Ctx *c)
 	pthread_cond_destroy(&s->changed);
 	if (s->snapshot)
 		munmap(s->snapshot, s->bytes);
+	if (s->lock_file >= 0)
+		close(s->lock_file);
 	free(s->head);
 	free(s->said);
 	free(s);

@@ -30,7 +30,6 @@ enum { PAGE = 4096, SCRATCH = PAGE, LINE = RT_LINE, SPINS = 20000 };
 
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
-	_Atomic uint64_t hash;
 	_Atomic uint64_t opened;        /* when the last rank came to the barrier, in nanoseconds */
 	_Atomic uint32_t stop, told;    /* signals that asked for the end: the parent's, by count; whether a rank got one, too */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
@@ -374,6 +373,18 @@ uint32_t rt_worst(Ctx *c, uint32_t mine)
 	return atomic_load(worst);
 }
 
+void rt_tell(Ctx *c, void *what, size_t bytes)
+{
+	Local *l = c->comm->state;
+	if (c->nrank == 1)
+		return;
+	if (c->rank == 0)
+		memcpy(l->scratch, what, bytes);
+	barrier(c);
+	memcpy(what, l->scratch, bytes);
+	barrier(c);
+}
+
 uint32_t rt_stop_asked(const Ctx *c)
 {
 	const Local *l = c->comm->state;
@@ -396,16 +407,6 @@ static void ask_once(int sig)
 {
 	(void)sig;
 	atomic_store(&signalled->told, 1);
-}
-
-/* Ranks were built from one plan: with fork they always are, but a transport that starts programs apart relies on it. */
-static int agree(Ctx *c)
-{
-	Local *l = c->comm->state;
-	uint64_t none = 0, mine = c->program->hash;
-	if (!atomic_compare_exchange_strong(&l->shared->hash, &none, mine) && none != mine)
-		return rt_error(c, RT_PLAN, "this rank was built from another plan than its peers");
-	return 0;
 }
 
 /* Each rank has its share of the processors: left alone, two ranks were seen on one of them while the other was idle (an all-reduce of 4 MiB took
@@ -435,11 +436,9 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
 	RtComm comm = { "local", publish, advance, release, late, barrier, waited, theirs, l };
-	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank };
+	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
-	int code = agree(&c);
-	if (!code)
-		code = rt_parts_open(&c);
+	int code = rt_parts_open(&c);
 	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
 	if (!code) {

@@ -49,6 +49,7 @@ static void end_within(double seconds, int code, const char *where)
 /* Ends this rank, and through mpirun the others, which wait for it; mpirun may be where the network no longer leads. */
 static _Noreturn void end(int code)
 {
+	speaks = false;                 /* mpirun signals those that it ends */
 	fflush(stdout);
 	fflush(stderr);
 	end_within(GRACE, code, NULL);
@@ -115,6 +116,11 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 	return mine;
 }
 
+void rt_tell(Ctx *c, void *what, size_t bytes)
+{
+	down(c, what, bytes);
+}
+
 uint32_t rt_worst(Ctx *c, uint32_t mine)
 {
 	return rt_agree(c, up(c, mine));
@@ -133,21 +139,14 @@ uint32_t rt_stop_asked(const Ctx *c)
 
 /* ---- start ---- */
 
-/* Ranks that were built from another plan than rank 0, or for another kind of processor, must not meet. */
-static int same_plan(Ctx *c)
-{
-	struct { uint64_t hash, order; double number; } mine = { c->program->hash, 0x0102030405060708u, 1.5 }, first = mine;
-	down(c, &first, sizeof first);
-	int code = memcmp(&mine, &first, sizeof mine) ? rt_error(c, RT_PLAN, "this rank was built from another plan than rank 0") : 0;
-	return (int)rt_worst(c, (uint32_t)code);
-}
-
-static int on_this_machine(void)
+static int on_this_machine(bool *first)
 {
 	MPI_Comm here;
-	int n = 1;
+	int n = 1, rank = 0;
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
 	MPI_Comm_size(here, &n);
+	MPI_Comm_rank(here, &rank);
+	*first = !rank;
 	MPI_Comm_free(&here);
 	return n;
 }
@@ -158,7 +157,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	unsigned char *window = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (window == MAP_FAILED)
 		return rt_error(c, RT_MEMORY, "no memory for values that meet transfers");
-	int code = same_plan(c);
+	int code = rt_same_plan(c);
 	if (!code)
 		code = rt_parts_open(c);
 	if (!code)
@@ -176,13 +175,6 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	return code;
 }
 
-static double patience(void)
-{
-	const char *said = getenv("RT_PATIENCE");
-	double seconds = said ? strtod(said, NULL) : 0;
-	return seconds > 0 ? seconds : PATIENCE;
-}
-
 static void publish(Ctx *c, RtJob *j)
 {
 	(void)c;
@@ -193,13 +185,14 @@ static void publish(Ctx *c, RtJob *j)
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	int level;
-	Mpi m = { .patience = patience() };
+	Mpi m = { .patience = rt_patience() };
 	end_within(m.patience > PATIENCE ? m.patience : PATIENCE, RT_PEER, "start");     /* not all may have been started yet */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED)
 		setenv("RT_LANE", "walk", 1);              /* then only this thread may */
-	int rank = 0, size = 1, here = on_this_machine();
+	bool first;
+	int rank = 0, size = 1, here = on_this_machine(&first);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	alarm(0);
@@ -211,7 +204,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, NULL, &m };
-		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = here };
+		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = here, .first_here = first };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)
 			end(code);

@@ -14,7 +14,7 @@ enum { MAX_THREADS = 1024 };
 typedef struct Args {
 	int64_t steps, every, seed, threads, save_every, eval_every, keep, dump_step;
 	const char *weights, *data, *checkpoint, *resume, *log, *trace, *dump, *eval_of, *infer;
-	bool last_good, changed_data, profile, help;
+	bool last_good, changed_data, overwrite, profile, help;
 	bool resuming, seed_given, steps_given, eval;
 	double begin;                   /* when the program was started */
 	RtResume from;
@@ -39,6 +39,7 @@ static const struct Option {
 	{ "resume", offsetof(Args, resume), MAYBE, 0, "DIR", "go on from the newest checkpoint of DIR (that of --checkpoint), or from the checkpoint DIR" },
 	{ "last-good", offsetof(Args, last_good), FLAG, 0, "", "with --resume: pass over checkpoints that are damaged" },
 	{ "changed-data", offsetof(Args, changed_data), FLAG, 0, "", "with --resume: go on although the data set is another one" },
+	{ "overwrite", offsetof(Args, overwrite), FLAG, 0, "", "with --checkpoint: remove the checkpoints that DIR has of another run, or after the one that --resume names" },
 	{ "eval", offsetof(Args, eval_of), MAYBE, 0, "raw", "train no step; print the loss of the samples that are held out, with averaged weights where the model has `ema`, else or with =raw with the trained ones" },
 	{ "infer", offsetof(Args, infer), TEXT, 0, "DIR", "train no step; read DIR/INPUT.npy, samples along the first axis, and write DIR/OUTPUT.npy for each output" },
 	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print the loss of what is held out every N steps and at the end" },
@@ -92,7 +93,7 @@ static void help(const RtProgram *p)
 	}
 	printf("\nA first SIGINT, SIGTERM or SIGUSR1 ends training after the step, with a checkpoint if there is --checkpoint; a second one at once.\n"
 	       "exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal, go on with --resume\n"
-	       "Under mpirun a rank is lost when it has not answered a peer for RT_PATIENCE seconds (100).\n");
+	       "A rank whose process has not run for RT_PATIENCE seconds (50), because it was stopped or its machine is out of reach, is lost.\n");
 }
 
 static int parse_value(const struct Option *o, const char *s, Args *a)
@@ -141,6 +142,90 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 	}
 	fprintf(stderr, "trainer: unknown option; --help lists them\n");
 	return RT_USAGE;
+}
+
+/* ---- ranks agree ---- */
+
+/* How many steps there are in all: told, or so many epochs of the data that was opened. */
+static int64_t steps_of(const Ctx *c, const Args *a)
+{
+	int64_t train, held, dropped;
+	rt_data_counts(c, &train, &held, &dropped);
+	if (a->steps_given || !c->program->epochs)
+		return a->steps;
+	return c->program->epochs * (train / c->program->batch);
+}
+
+/* Paths are no more than given or not, for machines may have other ones; of these options each rank may have its own. */
+static bool is_own(const struct Option *o)
+{
+	static const char *const own[] = { "data", "threads", "weights", "every", "log", "help" };
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (!strcmp(o->name, own[i]))
+			return true;
+	return false;
+}
+
+static bool is_given(const struct Option *o, const Args *a)
+{
+	const void *at = (const char *)a + o->at;
+	if (o->at == offsetof(Args, resume))
+		return a->resuming;
+	if (o->at == offsetof(Args, eval_of))
+		return a->eval;
+	return o->kind == FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
+}
+
+/* Under mpirun each rank has its own command line. */
+static int same_options(Ctx *c, const Args *a)
+{
+	RtFact fact[NOPTION + 2];
+	int n = 0;
+	for (int i = 0; i < NOPTION; i++) {
+		const struct Option *o = &options[i];
+		if (is_own(o))
+			continue;
+		snprintf(fact[n].name, RT_FACT, "--%s", o->name);
+		if (o->kind == NUMBER)
+			snprintf(fact[n].value, RT_FACT, "%" PRId64, *(const int64_t *)(const void *)((const char *)a + o->at));
+		else
+			snprintf(fact[n].value, RT_FACT, "%s", is_given(o, a) ? "given" : "not given");
+		n++;
+	}
+	fact[n++] = (RtFact){ "whether --steps is", "" };
+	fact[n++] = (RtFact){ "whether --eval is raw", "" };
+	snprintf(fact[n - 2].value, RT_FACT, "%s", a->steps_given ? "given" : "not given");
+	snprintf(fact[n - 1].value, RT_FACT, "%s", a->eval_of ? "yes" : "no");
+	return rt_same(c, n, fact);
+}
+
+/* What their files have in them. */
+static int same_files(Ctx *c, const Args *a, uint64_t data)
+{
+	RtFact fact[] = { { "the step that it begins with", "" }, { "the number of steps", "" }, { "the manifest of the checkpoint", "" }, { "the data set", "" } };
+	int64_t train, held, dropped;
+	rt_data_counts(c, &train, &held, &dropped);
+	snprintf(fact[0].value, RT_FACT, "%" PRId64, c->step);
+	snprintf(fact[1].value, RT_FACT, "%" PRId64, steps_of(c, a));
+	snprintf(fact[2].value, RT_FACT, "checksum %08" PRIx32, a->resuming ? a->from.manifest : 0);
+	snprintf(fact[3].value, RT_FACT, "%" PRId64 " samples, checksum %016" PRIx64, train + held, data);
+	return rt_same(c, sizeof fact / sizeof *fact, fact);
+}
+
+/* The checkpoint to go on from.  Rank 0 decides which; paths may be others on other machines. */
+static int find_checkpoint(Ctx *c, Args *a)
+{
+	const char *dir = a->resume ? a->resume : a->checkpoint;
+	int code = (int)rt_worst(c, (uint32_t)(c->rank ? 0 : rt_resume_find(c, dir, a->last_good, &a->from)));
+	if (code)
+		return code;
+	rt_tell(c, &a->from.step, sizeof a->from.step);
+	rt_tell(c, &a->from.itself, sizeof a->from.itself);
+	code = (int)rt_worst(c, (uint32_t)(c->rank ? rt_resume_at(c, dir, c->first_here, &a->from) : 0));
+	if (!code && a->seed_given && (uint64_t)a->seed != a->from.seed)
+		code = rt_error(c, RT_USAGE, "the checkpoint was trained with --seed=%" PRIu64, a->from.seed);
+	a->seed = (int64_t)a->from.seed;
+	return code;
 }
 
 /* ---- steps ---- */
@@ -234,10 +319,16 @@ static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 /* When the parts of the start were done: the process, threads and scratch, memory, start values, data. */
 enum { PROCESS, THREADS, MEMORY, VALUES, SAMPLES, PARTS };
 
-static int prepare(Ctx *c, const Args *a, double *at)
+static int prepare(Ctx *c, Args *a, double *at)
 {
 	at[PROCESS] = rt_seconds();
-	int code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
+	int code = same_options(c, a);
+	if (!code && a->resuming)
+		code = find_checkpoint(c, a);
+	c->seed = (uint64_t)a->seed;
+	c->step = a->resuming ? a->from.step : 0;
+	if (!code)
+		code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
 	if (!code)
 		code = rt_lane_open(c);
 	at[THREADS] = rt_seconds();
@@ -252,32 +343,25 @@ static int prepare(Ctx *c, const Args *a, double *at)
 	if (!code && !a->infer)
 		code = rt_data_open(c, a->data, c->step);
 	at[SAMPLES] = rt_seconds();
-	if (!code && a->resuming && c->rank == 0 && !a->changed_data && !a->eval && !a->infer && rt_data_print(c) != a->from.data)
-		code = rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on: --changed-data goes on with it");
-	if (!code && a->checkpoint && !a->eval && !a->infer)
-		code = rt_saver_open(c, a->checkpoint, a->keep);
+	bool trains = !a->eval && !a->infer;
+	uint64_t data = !code && (c->nrank > 1 || a->resuming || a->checkpoint) ? rt_data_print(c) : 0;
+	if (!code)
+		code = same_files(c, a, data);
+	if (!code && a->resuming && trains && !a->changed_data && data != a->from.data)
+		code = c->rank ? RT_DATA : rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on: --changed-data goes on with it");
+	RtSaving to = { .dir = a->checkpoint, .keep = a->keep, .data = data, .from = a->resuming ? &a->from : NULL, .overwrite = a->overwrite, .last_good = a->last_good };
+	if (!code && a->checkpoint && trains)
+		code = rt_saver_open(c, &to);
 	if (!code && (a->trace || a->profile))
 		code = rt_watch_open(c, a->trace, a->profile, false);
 	return code;
 }
 
-/* How many steps there are in all: told, or so many epochs of the data that was opened. */
-static int64_t steps_of(const Ctx *c, const Args *a)
-{
-	int64_t train, held, dropped;
-	rt_data_counts(c, &train, &held, &dropped);
-	if (a->steps_given || !c->program->epochs)
-		return a->steps;
-	return c->program->epochs * (train / c->program->batch);
-}
-
 /* One rank, from start to end. */
 static int run(Ctx *c, void *arg)
 {
-	const Args *a = arg;
+	Args *a = arg;
 	RtReport r = { .log_to = a->log, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
-	c->seed = (uint64_t)a->seed;
-	c->step = a->resuming ? a->from.step : 0;
 	double at[PARTS];
 	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);
@@ -333,20 +417,13 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		fprintf(stderr, "trainer: --every-checkpoint needs --checkpoint=DIR\n");
 		return RT_USAGE;
 	}
-	if (a.resuming) {
-		const char *from = a.resume ? a.resume : a.checkpoint;
-		if (!from) {
-			fprintf(stderr, "trainer: --resume needs DIR, or --checkpoint=DIR\n");
-			return RT_USAGE;
-		}
-		int code = rt_resume_find(p, from, a.last_good, &a.from);
-		if (code)
-			return code;
-		if (a.seed_given && (uint64_t)a.seed != a.from.seed) {
-			fprintf(stderr, "trainer: the checkpoint was trained with --seed=%" PRIu64 "\n", a.from.seed);
-			return RT_USAGE;
-		}
-		a.seed = (int64_t)a.from.seed;
+	if (a.resuming && !a.resume && !a.checkpoint) {
+		fprintf(stderr, "trainer: --resume needs DIR, or --checkpoint=DIR\n");
+		return RT_USAGE;
+	}
+	if (a.overwrite && !a.checkpoint) {
+		fprintf(stderr, "trainer: --overwrite needs --checkpoint=DIR\n");
+		return RT_USAGE;
 	}
 	rt_stops(a.eval || a.infer ? RT_NO_STEPS : a.checkpoint ? RT_SAVES : RT_TRAINS);
 	return rt_run(p, run, &a);

@@ -1,5 +1,5 @@
-/* Resuming: prepared before any rank starts.  The newest checkpoint is read whole and every checksum of its manifest compared; then each
- * rank takes the rows of its own parts, whatever plan wrote them. */
+/* Resuming.  Rank 0 finds the newest checkpoint, reads it whole and compares every checksum of its manifest; so does one rank of each other
+ * machine.  Then each rank takes the rows of its own parts, whatever plan wrote them. */
 #include "run.h"
 
 #include <errno.h>
@@ -119,16 +119,61 @@ static int check_model(Ctx *c, RtSafe *s, const char *path)
 	return 0;
 }
 
-static int read_manifest(Ctx *c, RtResume *r, RtFile *m, RtSafe *s)
+static int check_header(Ctx *c, const RtResume *r, const RtSafe *s, int64_t header)
+{
+	if (header != (int64_t)rt_crc32c(0, s->file.data, (size_t)(s->data - s->file.data)))
+		return rt_error(c, RT_CHECKPOINT, "%s: the header of its tensors is damaged", r->path);
+	return 0;
+}
+
+/* The manifest ends with a checksum of what stands before it; those of the version before have none. */
+static bool manifest_whole(const RtFile *m, const char *format)
+{
+	char end[32];
+	size_t n = (size_t)snprintf(end, sizeof end, RT_MANIFEST_END, (uint32_t)0);
+	if (!strcmp(format, "sbpcc checkpoint 1"))
+		return true;
+	if (m->bytes < n)
+		return false;
+	n = m->bytes - n;
+	snprintf(end, sizeof end, RT_MANIFEST_END, rt_crc32c(0, m->data, n));
+	return !memcmp(m->data + n, end, m->bytes - n);
+}
+
+static int check_format(Ctx *c, const RtResume *r, const RtFile *m, const char *format)
+{
+	if (strncmp(format, "sbpcc checkpoint", 16))
+		return rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
+	if (strcmp(format, "sbpcc checkpoint 1") && strcmp(format, RT_CHECKPOINT_FORMAT))
+		return rt_error(c, RT_CHECKPOINT, "%s is an \"%s\"; this program reads up to \"" RT_CHECKPOINT_FORMAT "\"", r->path, format);
+	return manifest_whole(m, format) ? 0 : rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged: its checksum differs", r->path);
+}
+
+/* A folder that has the name of a checkpoint has that one. */
+static int check_step(Ctx *c, const RtResume *r)
+{
+	const char *name = strrchr(r->path, '/');
+	int64_t step = rt_step_of(name ? name + 1 : r->path);
+	if (step >= 0 && step != r->step)
+		return rt_error(c, RT_CHECKPOINT, "%s: its manifest is of step %" PRId64, r->path, r->step);
+	return 0;
+}
+
+/* s: NULL: tensors are passed over. */
+static int read_manifest(Ctx *c, RtResume *r, const RtFile *m, RtSafe *s)
 {
 	RtJson j = { (const char *)m->data, (const char *)m->data + m->bytes, false };
-	char key[32], text[64];
+	char key[32], text[64], format[64] = "";
 	int64_t header = -1, seed = 0;
 	int count = 0, code = 0;
 	r->step = -1;
+	r->manifest = rt_crc32c(0, m->data, m->bytes);
 	for (rt_json_open(&j, '{'); !code && rt_json_more(&j, '{');) {
 		rt_json_key(&j, key, sizeof key);
-		if (!strcmp(key, "step"))
+		if (!strcmp(key, "format")) {
+			rt_json_string(&j, format, sizeof format);
+			code = check_format(c, r, m, format);
+		} else if (!strcmp(key, "step"))
 			r->step = rt_json_int(&j);
 		else if (!strcmp(key, "seed"))
 			seed = rt_json_int(&j);
@@ -137,21 +182,21 @@ static int read_manifest(Ctx *c, RtResume *r, RtFile *m, RtSafe *s)
 		else if (!strcmp(key, "data")) {
 			rt_json_string(&j, text, sizeof text);
 			r->data = strtoull(text, NULL, 16);
-		} else if (!strcmp(key, "tensors"))
+		} else if (!strcmp(key, "tensors") && s)
 			code = check_tensors(c, &j, s, r->path, &count);
 		else
 			rt_json_skip(&j);
 	}
 	r->seed = (uint64_t)seed;
-	if (!code && (j.bad || r->step < 0 || count != s->n))
-		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
-	if (!code && header != (int64_t)rt_crc32c(0, s->file.data, (size_t)(s->data - s->file.data)))
-		code = rt_error(c, RT_CHECKPOINT, "%s: the header of its tensors is damaged", r->path);
-	return code;
+	bool ends = !j.bad && j.end - j.at <= 1 && (j.at == j.end || *j.at == '\n');
+	if (!code && (!ends || !*format || r->step < 0 || (s && count != s->n)))
+		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged%s", r->path, j.bad || ends ? "" : ": something follows its end");
+	code = code ? code : check_step(c, r);
+	return code || !s ? code : check_header(c, r, s, header);
 }
 
-/* Reads all of one checkpoint; 0, or RT_CHECKPOINT after saying what is wrong with it. */
-static int check_one(Ctx *c, RtResume *r)
+/* Reads one checkpoint, all of it or its manifest; 0, or RT_CHECKPOINT after saying what is wrong with it. */
+static int check_one(Ctx *c, RtResume *r, bool whole)
 {
 	char path[RT_PATH + 32];
 	RtFile m = { 0 };
@@ -159,32 +204,37 @@ static int check_one(Ctx *c, RtResume *r)
 	snprintf(path, sizeof path, "%s/manifest.json", r->path);
 	int code = rt_file_open(c, RT_CHECKPOINT, path, &m);
 	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
-	if (!code)
+	if (!code && whole)
 		code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
-	if (!code)
+	if (!code && whole)
 		code = check_model(c, &s, r->path);
 	if (!code)
-		code = read_manifest(c, r, &m, &s);
+		code = read_manifest(c, r, &m, whole ? &s : NULL);
 	rt_safe_close(&s);
 	rt_file_close(&m);
 	return code;
 }
 
-int rt_resume_find(const RtProgram *p, const char *dir, bool last_good, RtResume *r)
+static void path_of(RtResume *r, const char *dir, int64_t step)
+{
+	int n = snprintf(r->path, sizeof r->path, "%s", dir);
+	while (r->itself && n > 1 && n < RT_PATH && r->path[n - 1] == '/')
+		r->path[--n] = 0;
+	if (!r->itself)
+		snprintf(r->path, sizeof r->path, "%s/" RT_STEP_FORMAT, dir, step);
+}
+
+int rt_resume_find(Ctx *c, const char *dir, bool last_good, RtResume *r)
 {
 	enum { MANY = 64 };
-	Ctx c = { .program = p, .nrank = p->nrank };
-	int64_t step[MANY];
+	int64_t step[MANY] = { 0 };
 	struct stat st;
 	int n = 0, code = RT_CHECKPOINT;
 	snprintf(r->path, sizeof r->path, "%s/manifest.json", dir);
-	bool itself = !stat(r->path, &st) || !(n = rt_saved_steps(dir, step, MANY));
-	for (int i = 0; i < (itself ? 1 : n); i++) {
-		if (itself)
-			snprintf(r->path, sizeof r->path, "%s", dir);
-		else
-			snprintf(r->path, sizeof r->path, "%s/step-%08" PRId64, dir, step[i]);
-		int one = check_one(&c, r);
+	r->itself = !stat(r->path, &st) || !(n = rt_saved_steps(dir, step, MANY));
+	for (int i = 0; i < (r->itself ? 1 : n); i++) {
+		path_of(r, dir, step[i]);
+		int one = check_one(c, r, true);
 		if (!one && (i == 0 || last_good)) {
 			if (i)
 				fprintf(stderr, "resuming from %s, the last good checkpoint\n", r->path);
@@ -197,6 +247,12 @@ int rt_resume_find(const RtProgram *p, const char *dir, bool last_good, RtResume
 		code = one;
 	}
 	return code;
+}
+
+int rt_resume_at(Ctx *c, const char *dir, bool whole, RtResume *r)
+{
+	path_of(r, dir, r->step);
+	return check_one(c, r, whole);
 }
 
 int rt_resume_load(Ctx *c, const RtResume *r)

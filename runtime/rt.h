@@ -154,6 +154,7 @@ struct Ctx {
 	const RtProgram *program;
 	int rank, nrank, role;
 	int here;                       /* ranks of this machine; 0: this one alone */
+	bool first_here;                /* of them, this is the first */
 	FormPart *part_of;              /* by form: what this rank holds; parts.c */
 	struct RtRoute *route;          /* by transfer: route.c */
 	unsigned char *slab, *window;   /* on the device */

@@ -187,13 +187,42 @@ void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped
 uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */
 
-/* checkpoint.c, resume.c */
-enum { RT_PATH = 4096 };
-typedef struct RtResume { char path[RT_PATH]; int64_t step; uint64_t seed, data; } RtResume;
-int  rt_resume_find(const RtProgram *, const char *dir, bool last_good, RtResume *);     /* before ranks start; RT_CHECKPOINT after explaining */
+/* agree.c: ranks compare what they have with what rank 0 has; all ranks call these, with the same facts.  RT_PLAN where one differs. */
+enum { RT_FACT = 64 };
+typedef struct RtFact { char name[RT_FACT], value[RT_FACT]; } RtFact;
+int  rt_same(Ctx *, int n, const RtFact *);
+int  rt_same_plan(Ctx *);
+double rt_patience(void);                                                /* seconds after which a rank that does not answer is lost */
+
+/* checkpoint.c, resume.c, folder.c */
+#define RT_CHECKPOINT_FORMAT "sbpcc checkpoint 2"
+#define RT_MANIFEST_END ",\"crc\":\"%08" PRIx32 "\"}\n"                  /* of all bytes before it */
+#define RT_STEP_FORMAT "step-%08" PRId64
+enum { RT_PATH = 4096, RT_STEP_NAME = 32 };
+typedef struct RtResume {
+	char path[RT_PATH];
+	int64_t step;
+	uint64_t seed, data;
+	uint32_t manifest;              /* its checksum */
+	bool itself;                    /* the folder that was named is the checkpoint */
+} RtResume;
+int  rt_resume_find(Ctx *, const char *dir, bool last_good, RtResume *); /* the newest that is good; by rank 0 */
+int  rt_resume_at(Ctx *, const char *dir, bool whole, RtResume *);       /* the one of r->step, which rank 0 found; whole: its tensors are checked, too */
 int  rt_resume_load(Ctx *, const RtResume *);
 size_t rt_snapshot_bytes(const RtProgram *);
-int  rt_saver_open(Ctx *, const char *dir, int64_t keep);
+typedef struct RtSaving {
+	const char *dir;
+	int64_t keep;
+	uint64_t data;                  /* checksum of the data set */
+	const RtResume *from;           /* what this run goes on from; NULL: it begins anew */
+	bool overwrite, last_good;      /* later checkpoints in dir are removed; those that are damaged are */
+} RtSaving;
+int  rt_folder_open(Ctx *, const char *dir, const RtSaving *, int *lock);       /* all ranks: theirs alone, and the same for all */
+void rt_folder_remove(int parent, const char *name);                     /* a checkpoint */
+bool rt_folder_prune(const char *dir, int64_t after, int64_t keep);      /* removes the oldest of the checkpoints after a step until so many are left */
+int64_t rt_step_of(const char *name);
+int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);       /* 0 when all is written */
+int  rt_saver_open(Ctx *, const RtSaving *);
 int  rt_save(Ctx *, int64_t done, bool last);                            /* all ranks, after `done` steps; last: waits until it is on the disk */
 void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */
 int64_t rt_saved_last(const Ctx *);                                      /* on rank 0: steps of the last checkpoint that this run wrote; -1: none */
@@ -206,6 +235,7 @@ static inline bool rt_is_saved(const RtKept *k)
 
 /* comm_local.c, comm_mpi.c */
 uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* what rank 0 says; all ranks call it */
+void rt_tell(Ctx *, void *what, size_t bytes);                           /* of rank 0, at most a page, to all; all ranks call it */
 uint32_t rt_worst(Ctx *, uint32_t mine);                                 /* the largest that any rank says; all ranks call it */
 uint32_t rt_stop_asked(const Ctx *);                                     /* how many signals have asked for it */
 

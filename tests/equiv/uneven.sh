@@ -20,7 +20,7 @@ trains() {
 	build one.ir || { echo "not ok $name: $(head -n 2 log)" && return; }
 	losses tree/trainer >one.txt
 	build "$model" --place=plan.place || { echo "not ok $name: $(head -n 3 log)" && return; }
-	losses tree/trainer --checkpoint=saved >many.txt
+	losses tree/trainer --checkpoint=saved --overwrite >many.txt
 	paste one.txt many.txt | awk 'function size(x) { return x < 0 ? -x : x }
 		{ if ($2 != $6 || $8 == "" || size($4 - $8) > 1e-4 * size($4)) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 8 }' >why &&
 		echo "ok $name" || { echo "not ok $name: losses differ from one rank's $(head -n 2 err)" && head -n 4 why; }

@@ -125,6 +125,46 @@ truncate -s 60000 bad/step-00000040/state.safetensors
 damaged cut 'beyond the end of the file'
 head -c 300 ck/step-00000040/manifest.json >bad/step-00000040/manifest.json
 damaged manifest-cut 'step-00000040'
+sed -i 's/"seed":3/"seed":4/' bad/step-00000040/manifest.json
+damaged manifest-of-another-seed 'its manifest is damaged: its checksum differs'
+printf '{}\n' >>bad/step-00000040/manifest.json
+damaged manifest-goes-on 'its manifest is damaged'
+cp ck/step-00000020/* bad/step-00000040
+damaged manifest-of-another-step 'its manifest is of step 20'
+# What the version before wrote has no checksum of the manifest, and loads; of a later one it is said.
+before() { sed 's/"sbpcc checkpoint 2"/"sbpcc checkpoint 1"/; s/^\],"crc":"[0-9a-f]*"}$/]}/' "$1"; }
+before ck/step-00000040/manifest.json >bad/step-00000040/manifest.json
+grep -q '^]}$' bad/step-00000040/manifest.json && losses one/trainer --resume=bad | cmp -s - <(tail -n 20 want) && echo "ok version-before" || echo "not ok version-before: $(head -n 2 err)"
+printf '{}\n' >>bad/step-00000040/manifest.json
+damaged manifest-before-goes-on 'something follows its end'
+sed -i 's/"sbpcc checkpoint 2"/"sbpcc checkpoint 3"/' bad/step-00000040/manifest.json
+damaged version-after 'is an "sbpcc checkpoint 3"'
+
+# A folder is one run's: another is kept out while the first runs, and is refused what it left unless it goes on or removes it; later steps of another
+# future go, and never more stay than asked for.
+rm -rf whose && one/trainer --checkpoint=whose --every-checkpoint=10 --steps=30 >log 2>&1
+before=$(echo whose/*)
+refused another-run 21 'whose has checkpoints of another run, up to step 30: .*--resume.*--overwrite' one/trainer --checkpoint=whose
+refused another-run-from-elsewhere 21 'whose has checkpoints of another run' one/trainer --resume=ck/step-00000020 --checkpoint=whose
+refused later-steps 21 'whose has later checkpoints, up to step 30' one/trainer --resume=whose/step-00000010 --checkpoint=whose
+[ "$(echo whose/*)" = "$before" ] && echo "ok refused-and-untouched" || echo "not ok refused-and-untouched: $(echo whose/*)"
+one/trainer --resume=whose/step-00000010 --checkpoint=whose --steps=15 --overwrite >log 2>&1
+[ "$(echo whose/*)" = 'whose/step-00000010 whose/step-00000015' ] && echo "ok later-steps-go" || echo "not ok later-steps-go: $(echo whose/*) $(head -n 1 log)"
+printf x >>whose/step-00000015/manifest.json
+one/trainer --resume --checkpoint=whose --last-good --steps=12 >log 2>&1
+[ "$(echo whose/*)" = 'whose/step-00000010 whose/step-00000012' ] && echo "ok damaged-steps-go" || echo "not ok damaged-steps-go: $(echo whose/*) $(head -n 1 log)"
+one/trainer --resume --checkpoint=whose --every-checkpoint=4 --keep=2 --steps=40 >log 2>&1
+[ "$(echo whose/* | wc -w)" = 2 ] && [ -e whose/step-00000040 ] && echo "ok keeps-two-after-resume" || echo "not ok keeps-two-after-resume: $(echo whose/*)"
+one/trainer --checkpoint=whose --overwrite --steps=5 >log 2>&1
+[ "$(echo whose/*)" = whose/step-00000005 ] && echo "ok overwrite" || echo "not ok overwrite: $(echo whose/*) $(head -n 1 log)"
+rm -f running
+two/trainer --steps=100000000 --checkpoint=whose --resume >running 2>&1 &
+job=$!
+until [ -s running ]; do sleep 0.05; done
+RT_PATIENCE=1 refused in-use 21 "whose is in use by another run: process [0-9]* on $(hostname) since " one/trainer --checkpoint=whose --resume
+kill -9 $job
+wait $job 2>/dev/null
+check free-after-kill one/trainer --checkpoint=whose --resume
 sed -i 's/\[256,32\]/[256,99]/' bad/step-00000040/state.safetensors
 damaged shape 'another model\|does not fit its shape'
 sed -i 's/\[256,32\]/[4611686018427387904,32]/' bad/step-00000040/state.safetensors
