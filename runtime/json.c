@@ -1,7 +1,6 @@
 /* Reads JSON from front to back, without a tree: callers say what they expect next.  Nesting is counted, never recursed on. */
 #include "run.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,18 +131,6 @@ int64_t rt_json_int(RtJson *j)
 	const char *s = digits(j, text, sizeof text);
 	long long v = strtoll(s, &end, 10);
 	j->bad |= *end || (v == INT64_MAX && strcmp(s, "9223372036854775807"));
-	return j->bad ? 0 : v;
-}
-
-double rt_json_number(RtJson *j)
-{
-	char text[40], *end;
-	if (peek(j) == 'n' && j->end - j->at >= 4 && !memcmp(j->at, "null", 4)) {
-		j->at += 4;
-		return NAN;
-	}
-	double v = strtod(digits(j, text, sizeof text), &end);
-	j->bad |= *end != 0;
 	return j->bad ? 0 : v;
 }
 

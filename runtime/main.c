@@ -13,7 +13,7 @@ enum { MAX_THREADS = 1024 };
 
 typedef struct Args {
 	int64_t steps, every, seed, threads, save_every, eval_every, keep, dump_step;
-	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of, *infer;
+	const char *weights, *data, *checkpoint, *resume, *log, *trace, *dump, *eval_of, *infer;
 	bool last_good, changed_data, overwrite, profile, help;
 	bool resuming, seed_given, steps_given, eval;
 	double begin;                   /* when the program was started */
@@ -45,8 +45,6 @@ static const struct Option {
 	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print the loss of what is held out every N steps and at the end" },
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
 	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON: step, loss, rate (of learning), norm (of the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
-	{ "tensorboard", offsetof(Args, events), TEXT, 0, "DIR", "write a file of events into DIR, as TensorBoard reads them: the numbers of every step by their names in the log, those of evaluations as held_out/NAME" },
-	{ "plot", offsetof(Args, plot), TEXT, 0, "FILE", "draw the numbers of all steps and evaluations as FILE, SVG, at evaluations and at the end; with --resume, those before from the log that --log names" },
 	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
 	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print what the start took until step 0, and at the end the time of each node with its share of the peak of this processor" },
 	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, to DIR/step/NAME.npy or DIR/eval, and to DIR/kept what was kept before" },
@@ -363,7 +361,7 @@ static int prepare(Ctx *c, Args *a, double *at)
 static int run(Ctx *c, void *arg)
 {
 	Args *a = arg;
-	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
+	RtReport r = { .log_to = a->log, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
 	double at[PARTS];
 	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);

@@ -119,7 +119,6 @@ bool rt_json_more(RtJson *, char bracket);                               /* anot
 int  rt_json_key(RtJson *, char *to, size_t room);                       /* a string and its colon; its length */
 int  rt_json_string(RtJson *, char *to, size_t room);
 int64_t rt_json_int(RtJson *);
-double rt_json_number(RtJson *);                                         /* NAN: null */
 void rt_json_skip(RtJson *);                                             /* one value of any kind */
 
 /* safetensors.c: a header of JSON, then the bytes of tensors. */
@@ -145,17 +144,14 @@ typedef struct RtNumber { const char *name; double value; } RtNumber;   /* the n
 typedef struct RtRecord { bool eval; int64_t step; int n; RtNumber number[RT_NUMBERS]; } RtRecord;
 void rt_record_add(RtRecord *, const char *name, double value);
 double rt_record_get(const RtRecord *, const char *name);                /* NAN: it has none */
-bool rt_is_curve(const char *name);                                      /* worth a picture over steps: not seconds, nor a count of samples */
 
-/* steps, every, log_to, events_to, plot_to, append and saves are the caller's. */
+/* steps, every, log_to, append and saves are the caller's. */
 typedef struct RtReport {
-	const char *log_to, *events_to, *plot_to;
+	const char *log_to;
 	int64_t steps, every;           /* in all; that many to a line */
 	bool append, saves, terminal;
-	bool lost, log_lost, events_lost, plot_lost;    /* standard output, ...: it cannot be written */
+	bool lost, log_lost;            /* standard output, the log: it cannot be written */
 	FILE *log;
-	int events;                     /* 1 + the descriptor */
-	struct RtPlot *plot;
 	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
 	double begin;                   /* of training; evaluations in between are taken out */
 } RtReport;
@@ -164,8 +160,7 @@ typedef struct RtSink {
 	void (*take)(const Ctx *, RtReport *, const RtRecord *);
 	void (*close)(const Ctx *, RtReport *, int code);                /* of the run */
 } RtSink;
-extern const RtSink rt_sink_log, rt_sink_events, rt_sink_plot;           /* log.c, events.c, plot.c */
-size_t rt_plot_bytes(const RtReport *);
+extern const RtSink rt_sink_log;                                         /* log.c */
 int  rt_report_open(Ctx *, RtReport *);
 void rt_report_step(const Ctx *, RtReport *);                            /* on rank 0, as are those that follow */
 void rt_report(const Ctx *, RtReport *, const RtRecord *);
@@ -198,6 +193,12 @@ typedef struct RtFact { char name[RT_FACT], value[RT_FACT]; } RtFact;
 int  rt_same(Ctx *, int n, const RtFact *);
 int  rt_same_plan(Ctx *);
 double rt_patience(void);                                                /* seconds after which a rank that does not answer is lost */
+
+/* pulse.c: a thread that calls beat once every tick */
+typedef struct RtPulse RtPulse;
+RtPulse *rt_pulse_open(double tick, void (*beat)(void *), void *arg);   /* NULL: it cannot be started */
+void rt_pulse_close(RtPulse *);
+double rt_pulse_tick(double patience);                                   /* seconds */
 
 /* checkpoint.c, resume.c, folder.c */
 #define RT_CHECKPOINT_FORMAT "sbpcc checkpoint 2"
