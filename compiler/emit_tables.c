@@ -203,11 +203,20 @@ static bool uniform(const Tensor *d, double *v)
 	return isfinite(*v) && !(*v == 0 && signbit(*v));
 }
 
-typedef struct Weights { Text head; const Tensor **t; int n; uint64_t bytes; } Weights;
+typedef struct Weights { Text head; const Tensor **t; Name *name; int n, nname; uint64_t bytes; } Weights;
+
+/* Constants that folding made up may share a name. */
+static bool in_file(const Weights *w, Name name)
+{
+	for (int i = 0; i < w->nname; i++)
+		if (w->name[i] == name)
+			return true;
+	return false;
+}
 
 static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d)
 {
-	text_add(&w->head, "%s", w->n ? ",\n" : "{");
+	text_add(&w->head, "%s", w->n ? ",\n" : "{\"__metadata__\":{\"sbpcc\":\"start values\"},\n");
 	text_add(&w->head, "%s", emit_string(e->tree.arena, s->v->name));
 	text_add(&w->head, ":{\"dtype\":\"%s\",\"shape\":[", type_of(d->dtype));
 	for (int a = 0; a < d->rank; a++)
@@ -215,6 +224,7 @@ static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d
 	text_add(&w->head, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", w->bytes, w->bytes + d->bytes);
 	w->bytes += d->bytes;
 	arena_push(e->tree.arena, w->t, w->n, d);
+	arena_push(e->tree.arena, w->name, w->nname, s->v->name);
 }
 
 /* The header is padded with blanks to a multiple of 8, so that tensors are aligned when mapped. */
@@ -259,7 +269,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 		d = as_stored(a, d);
 		if (uniform(d, &x))
 			print_fill(row, a, x);
-		else if (d->bytes <= (s->keep == KEEP_CONST ? SMALL_CONSTANT : SMALL_WEIGHT)) {
+		else if (d->bytes <= (s->keep == KEEP_CONST ? SMALL_CONSTANT : SMALL_WEIGHT) || in_file(w, v->name)) {
 			print_bits(e, bits, s, d);
 			text_add(row, "HERE(k%d)", s->id);
 		} else {
@@ -308,25 +318,40 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
+/* What is kept: the statistics of the model, which the other programs read too, are told from the state of an optimizer. */
+static const char *kept_as(const Emit *e, const Slot *s)
+{
+	const Model *m = s->v->graph->model->main ? s->v->graph->model->main : s->v->graph->model;
+	if (s->keep != KEEP_STATE)
+		return s->keep == KEEP_CONST ? "CONSTANT" : s->v->frozen ? "FROZEN" : "PARAMETER";
+	bool average = e->plan->train.ema && ends_in(s->v->name, ".ema");
+	for (int i = 0; i < m->nothers && !average; i++) {
+		const Value *v = graph_find(m->others[i]->graph, s->v->name);
+		if (v && v->init)
+			return "STATISTIC";
+	}
+	return "STATE";
+}
+
 /* Short where nothing is cut and no peer looks; shortest for moments of an optimizer. */
 static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 {
-	static const char *const keep[] = { [KEEP_PARAM] = "PARAMETER", [KEEP_STATE] = "STATE", [KEEP_CONST] = "CONSTANT" };
 	Arena *a = e->tree.arena;
+	const char *keep = kept_as(e, s);
 	Text tensor = { 0 }, start = { 0 };
 	if (print_tensor(e, &tensor, s) || print_start(e, &start, bits, w, s))
 		return -1;
 	if (s->window || slot_cut(e->plan, s)) {
-		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep[s->keep], start.s);
+		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep, start.s);
 		return 0;
 	}
 	const char *name = emit_string(a, s->v->name), *type = type_of(emit_stored(s->v->type->elem));
-	if (s->keep == KEEP_STATE && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
+	if (!strcmp(keep, "STATE") && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
 		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
-	else if (s->keep == KEEP_PARAM && s->v->type->elem == DT_FLOAT)
+	else if (!strcmp(keep, "PARAMETER") && s->v->type->elem == DT_FLOAT)
 		text_add(row, "PARAM(%s, %" PRId64 ", %s, %d", name, s->offset, start.s, s->rank);
 	else
-		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep[s->keep], name, type, s->offset, start.s, s->rank);
+		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep, name, type, s->offset, start.s, s->rank);
 	for (int k = 0; k < s->rank; k++)
 		text_add(row, ", %" PRId64, s->dim[k]);
 	text_add(row, s->rank ? ")" : ", 0)");

@@ -132,13 +132,26 @@ static void note_params(Graph *g)
 
 	a->name = name_of("param");
 	for (int i = 0; i < g->ninit; i++)
-		if (g->init[i]->param && !named(g->model, "param", g->init[i]->name))
+		if (g->init[i]->param && !g->init[i]->frozen && !named(g->model, "param", g->init[i]->name))
 			arena_push(g->arena, a->arg, a->narg,
 				((Arg){ .kind = ARG_STRING,
 					.s = g->init[i]->name,
 					.param = name_of("names") }));
 	if (a->narg)
 		annot_add(&g->model->annot, a);
+}
+
+/* What is frozen is a parameter that no gradient reaches: it is loaded and saved, and programs share it.  Stored statistics of batch norm
+ * are such until a node in training mode updates them.  A dump says it at the value. */
+static void keep_frozen(Graph *g, Value *v, bool statistic)
+{
+	v->frozen |= (statistic && !v->param) || annot_find(v->annot, "frozen");
+	v->param |= v->frozen;
+	if (v->frozen && !annot_find(v->annot, "frozen")) {
+		Annot *a = arena_new(g->arena, Annot);
+		a->name = name_of("frozen");
+		annot_add(&v->annot, a);
+	}
 }
 
 /* Before inlining: marks parameters, so that inference does not take them for constants. */
@@ -161,7 +174,7 @@ int params_run(Graph *g)
 {
 	Model *m = g->model;
 	uint8_t *use = uses_of(g);
-	bool marked = false;
+	bool marked = false, *statistic = params_state(g);
 
 	for (int i = 0; i < g->ninit; i++)
 		marked |= mark_of(g->init[i]) != NULL;
@@ -174,18 +187,24 @@ int params_run(Graph *g)
 			param = mark ? !strcmp(mark, "PARAMETER") && floating(v)
 			             : floating(v) && v->data->rank > 0 && !v->input &&
 			                        !(use[v->id] & STATE) && use[v->id] != ANGLE;
-		if (named(m, "state", v->name) || named(m, "freeze", v->name))
+		if (named(m, "state", v->name))
 			param = false;
-		if (named(m, "param", v->name))
+		v->frozen = param && named(m, "freeze", v->name);
+		if (named(m, "param", v->name)) {
 			param = floating(v);
+			v->frozen = false;
+		}
 		v->param = param;
 	}
 	for (int i = 0; i < g->nvalue; i++)     /* a dump: statistics are state */
 		if (g->value[i]->into && g->value[i]->into->init)
 			g->value[i]->into->param = true;
+	for (int i = 0; i < g->ninit; i++)
+		keep_frozen(g, g->init[i], !m->main && statistic[g->init[i]->id]);
 	for (int i = 0; m->main && i < g->ninit; i++) {
 		const Value *v = graph_find(m->main->graph, g->init[i]->name);
 		g->init[i]->param |= v && v->init && v->param;
+		g->init[i]->frozen |= v && v->init && v->frozen;
 	}
 	leave_empty(g);
 	if (m->from_onnx) {

@@ -128,6 +128,8 @@ static const Value *owner(const Graph *g, const Value *v)
 static Keep keep_of(const Graph *g, const Value *v)
 {
 	const Value *w = owner(g, v);
+	if (v->frozen)
+		return KEEP_PARAM;
 	if (v->init && v->param)
 		return !graph_find(g, name_fmt("%s.grad", v->name)) && (w || graph_find(g, name_fmt("%s.next", v->name))) ? KEEP_STATE : KEEP_PARAM;
 	if (v->init || v->data)

@@ -294,15 +294,18 @@ int train_split_means(Graph *g, int64_t times)
 	return 0;
 }
 
-/* Parameters: what has @init, or, in a file that names none, every initialiser of a floating type with axes. */
+/* Parameters that are trained: what has @init, or, in a file that names none, every initialiser of a floating type with axes. */
 static Value **parameters(Graph *g, int *n)
 {
 	Value **p = NULL;
+	bool named = false;
 	*n = 0;
-	for (int i = 0; i < g->ninit; i++)
-		if (g->init[i]->param)
+	for (int i = 0; i < g->ninit; i++) {
+		named |= g->init[i]->param;
+		if (g->init[i]->param && !g->init[i]->frozen)
 			arena_push(g->scratch, p, *n, g->init[i]);
-	if (*n)
+	}
+	if (named)
 		return p;
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
@@ -386,6 +389,8 @@ static int keep_statistics(Graph *g, bool update)
 			if (!old || !old->init || (known && (known->into || k >= n->nout || known != n->out[k])))
 				continue;
 			old->param = true;
+			old->frozen = false;
+			annot_drop(&old->annot, "frozen");
 			if (!update)
 				continue;
 			if (n->nout <= k)
@@ -433,7 +438,10 @@ static int build_training(Graph *g, Training *t)
 	int np;
 	Value **param = parameters(g, &np);
 	if (!np) {
-		err_at(t->loc, "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
+		bool frozen = false;
+		for (int i = 0; i < g->ninit; i++)
+			frozen |= g->init[i]->frozen;
+		err_at(t->loc, frozen ? "there is nothing to train: all parameters are frozen" : "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
 		return -1;
 	}
 	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))

@@ -54,6 +54,7 @@ static const Form forms[] = {
 	/* values */
 	{ "@", "sbp",       "entry:sbp*",                                                 "how it lies on its mesh, one per axis", ON_VALUE },
 	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
+	{ "@", "frozen",    "",                                                           "an initialiser: a parameter that stays as it is", ON_VALUE },
 	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
 	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
 	{ "@", "denotation","meaning:str! axes:str* at:str",                              "what the value and its axes stand for", ON_VALUE | ON_ATTR },
@@ -523,6 +524,15 @@ void annot_add(Annot **list, Annot *a)
 	*list = a;
 }
 
+void annot_drop(Annot **list, const char *name)
+{
+	while (*list)
+		if (is((*list)->name, name))
+			*list = (*list)->next;
+		else
+			list = &(*list)->next;
+}
+
 Annot *annot_copy(Arena *arena, const Annot *list)
 {
 	Annot *first = NULL, **end = &first;
@@ -772,7 +782,7 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 /* A value lies where it is placed, else where the node that makes it is. */
 static void resolve_value(Resolve *r, const Value *v)
 {
-	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init");
+	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init"), *frozen = annot_find(v->annot, "frozen");
 	bool placed = annot_find(v->annot, "on") || !v->def;
 	const Mesh *mesh = v->annot ? mesh_of(r, placed ? v->annot : v->def->annot) : NULL;
 
@@ -781,6 +791,8 @@ static void resolve_value(Resolve *r, const Value *v)
 			"%s cannot have @init: parameters are entries of <...> after the outputs of the "
 		        "graph",
 			v->name);
+	if (frozen && !v->init && wrong(r, frozen->loc))
+		err_at(frozen->loc, "%s cannot be @frozen: only entries of <...> after the outputs of the graph can", v->name);
 	if (sbp)
 		check_entries(r, sbp->arg, sbp->narg, sbp->loc, mesh, v);
 }

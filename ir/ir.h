@@ -276,7 +276,8 @@ struct Value {
 	bool input, output;             /* of the graph */
 	bool init;                      /* stands in graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */
-	bool param;                     /* trained: has @init, or train.c decided */
+	bool param;                     /* a parameter or state, never a constant: has @init, or params.c or train.c decided */
+	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */
 	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
 	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
 	Value *into;                    /* lives in the storage of that older value (an update) */
@@ -590,6 +591,7 @@ Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argu
 bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);
+void   annot_drop(Annot **list, const char *name);
 Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
 bool   annot_pins(Model *, const char *name);                /* before any pass: @pin may speak of this name */
 bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */

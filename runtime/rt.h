@@ -76,7 +76,7 @@ typedef struct RtTensor {
 } RtTensor;
 
 /* Values that live from step to step, and what they are at the start. */
-typedef enum { RT_PARAMETER, RT_STATE, RT_CONSTANT } RtKeep;
+typedef enum { RT_PARAMETER, RT_FROZEN, RT_STATISTIC, RT_STATE, RT_CONSTANT } RtKeep;    /* of the model: trained, never changed, running statistics; of the optimizer */
 typedef enum { RT_FILL, RT_NORMAL, RT_UNIFORM, RT_DATA_HERE, RT_DATA_FILE } RtStart;
 typedef struct RtKept {
 	RtTensor t;
@@ -212,9 +212,9 @@ int   rt_sync(Ctx *);
 
 /* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data; what each thread
  * has of its stack from the start; the thread that writes checkpoints.  Of several ranks each knows the parts of all forms and the route of
- * every transfer, with what it takes of each peer, shares a few pages of signals, and has a thread that shows that it lives. */
+ * every transfer, with what it takes of each peer, and shares a few pages of signals. */
 enum { RT_BASE = 104 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
-enum { RT_SIGNALS = 24 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
+enum { RT_SIGNALS = 12 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 
 /* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the
@@ -239,7 +239,12 @@ size_t rt_width(RtType);                                /* bytes of an element *
 /* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
 RtValue rt_about(const Ctx *, int value);       /* what the tables say of a value */
 int rt_start(Ctx *, const RtKept *, const void *logical);      /* logical: of RT_DATA_FILE */
-int rt_start_all(Ctx *, const char *weights, bool resuming);   /* resuming: constants only, a checkpoint has the rest */
+typedef struct RtFrom {
+	const char *path;               /* of --weights; NULL: weights.safetensors beside the program, where that is needed */
+	const char *map;                /* rules for names: FROM=TO,...; NULL: none */
+	bool partial;                   /* what is not there starts as the model says */
+} RtFrom;
+int rt_start_all(Ctx *, const RtFrom *, bool resuming, int *drawn);     /* resuming: constants only, a checkpoint has the rest; drawn: parameters that are random */
 
 /* normal.c: random numbers; many: a + b * number, for `n` indices from one on. */
 uint64_t rt_hash(uint64_t a, uint64_t b);

@@ -5,8 +5,9 @@ FLAGS=-O1
 cat >net.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 15, steps: 12, data: points(classes: 10, noise: 0.5), clip: norm(1.0), ema: 0.9)
+@freeze("scale")
 net (float[N, 50] x, int64[N] label) => (float loss)
-<float[50, 33] w1 @init(normal(0, 0.2)), float[33] b1 @init(zeros), float[11] scale @init(ones), float[33, 10] w2 @init(normal(0, 0.2))>
+<float[50, 33] w1 @init(normal(0, 0.2)), float[33] b1 @init(zeros), float[11] scale @init(normal(1, 0.1)), float[33, 10] w2 @init(normal(0, 0.2))>
 {
 	h = Reshape(Relu(Add(MatMul(x, w1), b1)), [0, 3, 11])
 	loss = SoftmaxCrossEntropyLoss(MatMul(Reshape(Mul(h, scale), [0, 33]), w2), label)
@@ -70,6 +71,7 @@ cat >large.ir <<'IR'
 @pin("x", sbp: [B])
 @pin("w", sbp: [S(1)])
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 2, steps: 1, data: points(classes: 2))
+@freeze("scale")
 net (float[N, 1024] x) => (float loss) <float[1024, 8192] w @init(normal(0, 0.1))> { loss = ReduceMean<keepdims = 0>(Tanh(MatMul(x, w))) }
 IR
 tree large large.ir
