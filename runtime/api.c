@@ -59,7 +59,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		rt_error(c, RT_PLAN, "this program is for %d ranks: a library is one rank", p->nrank);
 		return s;
 	}
-	int code = rt_parts_open(c);
+	int drawn, code = rt_parts_open(c);
 	if (!code)
 		code = rt_device_open(c, NULL);
 	if (!code && config->data && !(s->data = strdup(config->data)))
@@ -71,7 +71,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		code = rt_device_touch(c);
 	}
 	if (!code)
-		code = rt_start_all(c, config->weights, false);
+		code = rt_start_all(c, &(RtFrom){ config->weights, NULL, false }, false, &drawn);
 	if (code && s->opened) {
 		rt_pool_close(c);
 		s->opened = false;

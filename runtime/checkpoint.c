@@ -189,15 +189,31 @@ static void write_run(void *arg, int64_t here, int64_t there, int64_t n)
 	w->n += n;
 }
 
+static int write_rows(const FormPart *part, const RtTensor *t, Write *w)
+{
+	rt_part_rows(part, t->dim, write_run, w);
+	flush_run(w);
+	return w->bad;
+}
+
+int rt_write_part(const RtProgram *p, int rank, const RtTensor *t, int fd, uint64_t base, const void *from)
+{
+	Write w = { .fd = fd, .from = from, .base = base, .elem = rt_width(t->type) };
+	FormPart part;
+	if (rt_part_on(p, rank, t, &part))
+		return -1;
+	int bad = write_rows(&part, t, &w);
+	form_part_free(&part);
+	return bad;
+}
+
 /* What this rank holds of a tensor, into the file and into what the manifest says. */
 static int write_part(RtSaver *s, int number, const RtTensor *t, Write *w)
 {
 	FormPart part;
 	if (rt_part_on(s->c->program, s->c->rank, t, &part))
 		return -1;
-	rt_part_rows(&part, t->dim, write_run, w);
-	flush_run(w);
-	int bad = w->bad | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_part(&s->said, &s->nsaid, &part) |
+	int bad = write_rows(&part, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_part(&s->said, &s->nsaid, &part) |
 	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
 	form_part_free(&part);
 	return bad;

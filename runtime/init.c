@@ -2,6 +2,7 @@
  *
  * A random number is a function of (seed, key of the tensor, index of the element in the logical tensor), so a shard
  * holds exactly what the whole tensor would hold there: no plan and no number of ranks changes a bit. */
+#include "bits.h"
 #include "run.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ size_t rt_whole_bytes(const RtTensor *t)
 	return n;
 }
 
-typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; } Fill;
+typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; RtType is; } Fill;
 
 static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 {
@@ -58,44 +59,97 @@ static void copy(void *arg, int64_t here, int64_t there, int64_t n)
 	memcpy(f->to + (size_t)here * f->elem, f->from + (size_t)there * f->elem, (size_t)n * f->elem);
 }
 
-int rt_start(Ctx *c, const RtKept *row, const void *logical)
+/* Half precision: 1 sign, 5 exponent, 10 fraction; every number is a float. */
+static float from_half(uint16_t h)
 {
-	RtKept given = *row, *v = &given;
-	if (logical)
-		v->start = RT_DATA_FILE;        /* from a file, whatever the model says */
-	static RtRow *const how[] = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform,
-		[RT_DATA_HERE] = copy, [RT_DATA_FILE] = copy };
-	size_t elem = rt_width(v->t.type), bytes = rt_bytes(c, &v->t);
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3FF;
+	if (exponent == 0) {
+		float f = (float)fraction * 0x1p-24f;
+		return sign ? -f : f;
+	}
+	return rt_from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
+}
+
+static double number_at(RtType is, const unsigned char *from)
+{
+	uint16_t h;
+	uint32_t w;
+	double d;
+	switch (is) {
+	case RT_F64:
+		memcpy(&d, from, sizeof d);
+		return d;
+	case RT_F32:
+		memcpy(&w, from, sizeof w);
+		return (double)rt_from_bits(w);
+	default:
+		memcpy(&h, from, sizeof h);
+		return (double)(is == RT_BF16 ? rt_from_bits((uint32_t)h << 16) : from_half(h));
+	}
+}
+
+/* Files may have numbers at any address. */
+static void convert(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	const Fill *f = arg;
+	size_t width = rt_width(f->is);
+	for (int64_t i = 0; i < n; i++) {
+		double v = number_at(f->is, f->from + (size_t)(there + i) * width);
+		if (f->elem == sizeof v)
+			((double *)(void *)f->to)[here + i] = v;
+		else
+			((float *)(void *)f->to)[here + i] = (float)v;
+	}
+}
+
+int rt_take(Ctx *c, const RtTensor *t, RtType is, const void *logical)
+{
+	size_t bytes = rt_bytes(c, t);
+	void *to = rt_place(c, t);
+	Fill f = { .isa = c->isa, .to = rt_host(c, to, bytes), .from = logical, .elem = rt_width(t->type), .is = is };
+	rt_rows_threaded(c, t, is == t->type ? copy : convert, &f);
+	return rt_put(c, to, bytes);
+}
+
+int rt_start(Ctx *c, const RtKept *v, const void *logical)
+{
+	static RtRow *const how[] = { [RT_FILL] = fill, [RT_NORMAL] = normal, [RT_UNIFORM] = uniform };
+	if (logical || v->start >= RT_DATA_HERE)
+		return rt_take(c, &v->t, v->t.type, logical ? logical : v->data);
+	size_t bytes = rt_bytes(c, &v->t);
 	void *to = rt_place(c, &v->t);
-	Fill f = { c->isa, v, rt_host(c, to, bytes), logical ? logical : v->data, elem, rt_hash(c->seed, v->key) };
-	if (v->start < RT_DATA_HERE && v->t.type != RT_F32)
+	Fill f = { .isa = c->isa, .v = v, .to = rt_host(c, to, bytes), .elem = rt_width(v->t.type), .key = rt_hash(c->seed, v->key) };
+	if (v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
 	rt_rows_threaded(c, &v->t, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
 	return rt_put(c, to, bytes);
 }
 
-/* The weights file lies beside the program, wherever that is. */
-static int open_weights(Ctx *c, const char *path, RtSafe *s)
+/* The file that the compiler wrote lies beside the program, wherever that is. */
+static int open_beside(Ctx *c, RtSafe *s)
 {
 	char beside[4096];
 	static const char name[] = "weights.safetensors";
-	ssize_t n = path ? 0 : readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
+	ssize_t n = readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
 	if (n < 0)
-		return rt_error(c, RT_DATA, "cannot tell where this program lies, to find %s: give --weights FILE", name);
+		return rt_error(c, RT_DATA, "cannot tell where this program lies, to find %s: give --weights=FILE", name);
 	while (n > 0 && beside[n - 1] != '/')
 		n--;
 	strcpy(beside + n, name);
-	return rt_safe_open(c, RT_DATA, path ? path : beside, s);
+	return rt_safe_open(c, RT_DATA, beside, s);
 }
 
-static int from_weights(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
+static int from_beside(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 {
-	const RtEntry *e = rt_safe_find(s, v->t.name);
+	int code = s->file.data ? 0 : open_beside(c, s);
+	const RtEntry *e = code ? NULL : rt_safe_find(s, v->t.name);
 	char is[256], want[256];
+	if (code)
+		return code;
 	if (!e)
-		return rt_error(c, RT_DATA, "the weights file has no %s", v->t.name);
+		return rt_error(c, RT_DATA, "weights.safetensors beside this program has no %s", v->t.name);
 	if (!rt_safe_fits(e, &v->t))
-		return rt_error(c, RT_DATA, "the weights file has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
+		return rt_error(c, RT_DATA, "weights.safetensors beside this program has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
 		                rt_shape_text(want, sizeof want, v->t.type, v->t.rank, v->t.dim));
 	*from = s->data + e->from;
 	return 0;
@@ -112,48 +166,40 @@ const RtKept *rt_averaged(const RtProgram *p, const RtKept *v)
 	return NULL;
 }
 
-/* The row by whose rule, and under whose name in a file, this one starts: an average starts as its parameter, unless the file has
- * it; a program that only infers takes averages for its parameters, where the file has them. */
-static RtKept start_of(const RtProgram *p, const RtKept *v, RtSafe *file, char name[RT_NAME])
+/* By the rule of the program; an average starts as its parameter. */
+static int start_row(Ctx *c, RtSafe *beside, const RtKept *v)
 {
-	RtKept k = *v;
-	const RtKept *of = rt_averaged(p, v);
-	bool alone = p->ema && !p->role[0]->part[RT_TRAIN] && v->keep == RT_PARAMETER;
-	if (of && !(file->file.data && rt_safe_find(file, v->t.name))) {
-		k = *of;
-		k.t = v->t;
-		k.t.name = of->t.name;
-	}
-	if (alone && file->file.data && strlen(v->t.name) + 5 < RT_NAME) {
-		strcat(strcpy(name, v->t.name), ".ema");
-		if (rt_safe_find(file, name))
-			k.t.name = name;
-	}
-	return k;
+	const RtKept *of = rt_averaged(c->program, v);
+	RtKept k = of ? *of : *v;
+	const void *from = NULL;
+	int code = k.start == RT_DATA_FILE ? from_beside(c, beside, &k, &from) : 0;
+	k.t = v->t;
+	return code ? code : rt_start(c, &k, from);
 }
 
-/* Of a file that the caller names, all that it has counts, a checkpoint's for instance; the one beside the program has what the
- * tables say. */
-int rt_start_all(Ctx *c, const char *weights, bool resuming)
+/* Every rank opens the files itself, and all end together when one of them cannot. */
+int rt_start_all(Ctx *c, const RtFrom *given, bool resuming, int *drawn)
 {
-	RtSafe file = { 0 };
-	char name[RT_NAME];
-	int code = weights ? open_weights(c, weights, &file) : 0;
+	RtSafe beside = { 0 };
+	RtWeights w = { 0 };
+	RtType is;
+	const void *from;
+	int code = given->path && !resuming ? rt_weights_open(c, given, &w) : 0;
+	*drawn = 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
-		RtKept row = start_of(c->program, &c->program->kept[i], &file, name), *v = &row;
-		const void *from = NULL;
-		bool wanted = v->start == RT_DATA_FILE || (weights && v->keep != RT_CONSTANT && rt_safe_find(&file, v->t.name));
-		if (resuming && v->keep != RT_CONSTANT)
+		const RtKept *v = &c->program->kept[i];
+		if (resuming && rt_is_saved(v))
 			continue;
-		if (wanted && !file.file.data)
-			code = open_weights(c, weights, &file);
-		if (wanted && !code)
-			code = from_weights(c, &file, v, &from);
-		if (!code)
-			code = rt_start(c, v, from);
+		if (rt_weights_row(&w, i, &is, &from)) {
+			code = rt_take(c, &v->t, is, from);
+			continue;
+		}
+		*drawn += (v->keep == RT_PARAMETER || v->keep == RT_FROZEN) && (v->start == RT_NORMAL || v->start == RT_UNIFORM);
+		code = start_row(c, &beside, v);
 	}
-	rt_safe_close(&file);
-	return code;
+	rt_safe_close(&beside);
+	rt_weights_close(&w);
+	return (int)rt_worst(c, (uint32_t)code);
 }
 
 RtValue rt_about(const Ctx *c, int value)

@@ -1,6 +1,7 @@
 /* Reads JSON from front to back, without a tree: callers say what they expect next.  Nesting is counted, never recursed on. */
 #include "run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,17 @@ static int escaped(RtJson *j)
 	return hex(j->at - 4);
 }
 
+/* Over a string of any length. */
+static void skip_string(RtJson *j)
+{
+	take(j, '"');
+	while (!j->bad && j->at < j->end && *j->at != '"') {
+		char c = *j->at++;
+		j->bad = (c == '\\' && escaped(j) < 0) || (c >= 0 && c < 32);
+	}
+	take(j, '"');
+}
+
 int rt_json_string(RtJson *j, char *to, size_t room)
 {
 	size_t n = 0;
@@ -134,14 +146,26 @@ int64_t rt_json_int(RtJson *j)
 	return j->bad ? 0 : v;
 }
 
+double rt_json_number(RtJson *j)
+{
+	char text[40], *end;
+	if (peek(j) == 'n' && j->end - j->at >= 4 && !memcmp(j->at, "null", 4)) {
+		j->at += 4;
+		return NAN;
+	}
+	double v = strtod(digits(j, text, sizeof text), &end);
+	j->bad |= *end != 0;
+	return j->bad ? 0 : v;
+}
+
 void rt_json_skip(RtJson *j)
 {
-	char text[2 * RT_NAME];
+	char text[64];
 	int depth = 0;
 	do {
 		char c = peek(j);
 		if (c == '"')
-			rt_json_string(j, text, sizeof text);
+			skip_string(j);
 		else if (c == '{' || c == '[' || c == '}' || c == ']') {
 			depth += c == '{' || c == '[' ? 1 : -1;
 			j->at++;

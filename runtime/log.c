@@ -6,14 +6,27 @@
 #include <math.h>
 #include <string.h>
 
+/* A run that was killed may leave half a line. */
+static bool ends_with_a_line(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	bool whole = !f || fseek(f, -1, SEEK_END) || fgetc(f) == '\n';
+	if (f)
+		fclose(f);
+	return whole;
+}
+
 static int log_open(Ctx *c, RtReport *r)
 {
 	int64_t train, held, dropped;
 	if (!r->log_to)
 		return 0;
+	bool whole = r->append ? ends_with_a_line(r->log_to) : true;
 	r->log = fopen(r->log_to, r->append ? "a" : "w");
 	if (!r->log)
 		return rt_error(c, RT_USAGE, "cannot write %s: %s", r->log_to, strerror(errno));
+	if (!whole)
+		fputc('\n', r->log);
 	rt_data_counts(c, &train, &held, &dropped);
 	fprintf(r->log, "{\"event\":\"start\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"batch\":%" PRId64 ",\"samples\":%" PRId64 ",\"held_out\":%" PRId64
 	        ",\"dropped_per_epoch\":%" PRId64 ",\"seed\":%" PRIu64 ",\"ranks\":%d,\"threads\":%d}\n", c->step, r->steps, c->program->batch, train, held, dropped, c->seed, c->nrank, c->nthread);

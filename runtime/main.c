@@ -13,14 +13,16 @@ enum { MAX_THREADS = 1024 };
 
 typedef struct Args {
 	int64_t steps, every, seed, threads, save_every, eval_every, keep, dump_step;
-	const char *weights, *data, *checkpoint, *resume, *log, *trace, *dump, *eval_of, *infer;
-	bool last_good, changed_data, overwrite, profile, help;
+	char map[RT_RULES];
+	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of, *infer, *export_to;
+	bool partial, last_good, changed_data, overwrite, profile, help;
+	bool only_export;               /* of a checkpoint, or in a program that only infers: nothing is trained */
 	bool resuming, seed_given, steps_given, eval;
 	double begin;                   /* when the program was started */
 	RtResume from;
 } Args;
 
-typedef enum { FLAG, NUMBER, TEXT, MAYBE } Kind;        /* MAYBE: a text after =, or none */
+typedef enum { FLAG, NUMBER, TEXT, LIST, MAYBE } Kind;  /* LIST: texts separated by commas, or given one by one; MAYBE: a text after =, or none */
 static const struct Option {
 	const char *name;
 	size_t at;                      /* in Args */
@@ -32,11 +34,14 @@ static const struct Option {
 	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data set: a file, or a folder with one file per input, instead of what the model names" },
 	{ "seed", offsetof(Args, seed), NUMBER, 0, "N", "of parameters at the start, of the order of the data and of every random choice" },
 	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
-	{ "weights", offsetof(Args, weights), TEXT, 0, "FILE", "the weights to start from, if not weights.safetensors beside this program" },
+	{ "weights", offsetof(Args, weights), TEXT, 0, "PATH", "the weights to start from: a safetensors file, or a folder with model.safetensors, or with model.safetensors.index.json and its files, or a checkpoint; bf16, fp16 and double become float" },
+	{ "weights-map", offsetof(Args, map), LIST, 0, "RULES", "names in the file become names of the model: FROM=TO,... where * is any text, the first rule that matches counts, and an empty TO leaves out: --weights-map='module.*=*,head.*='" },
+	{ "weights-partial", offsetof(Args, partial), FLAG, 0, "", "what the file does not have starts as the model says" },
 	{ "checkpoint", offsetof(Args, checkpoint), TEXT, 0, "DIR", "save into DIR, at the end and when stopped by a signal" },
 	{ "every-checkpoint", offsetof(Args, save_every), NUMBER, 1, "N", "save every N steps, too" },
 	{ "keep", offsetof(Args, keep), NUMBER, 1, "K", "keep the last K checkpoints (3)" },
 	{ "resume", offsetof(Args, resume), MAYBE, 0, "DIR", "go on from the newest checkpoint of DIR (that of --checkpoint), or from the checkpoint DIR" },
+	{ "export", offsetof(Args, export_to), TEXT, 0, "DIR", "write DIR/model.safetensors for PyTorch and for --weights: parameters (their averages, where the model has `ema`), what is frozen, running statistics; at the end of training, or of --resume=CHECKPOINT without a step if there is neither --checkpoint nor --steps" },
 	{ "last-good", offsetof(Args, last_good), FLAG, 0, "", "with --resume: pass over checkpoints that are damaged" },
 	{ "changed-data", offsetof(Args, changed_data), FLAG, 0, "", "with --resume: go on although the data set is another one" },
 	{ "overwrite", offsetof(Args, overwrite), FLAG, 0, "", "with --checkpoint: remove the checkpoints that DIR has of another run, or after the one that --resume names" },
@@ -45,6 +50,8 @@ static const struct Option {
 	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print the loss of what is held out every N steps and at the end" },
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
 	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON: step, loss, rate (of learning), norm (of the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
+	{ "tensorboard", offsetof(Args, events), TEXT, 0, "DIR", "write a file of events into DIR, as TensorBoard reads them: the numbers of every step by their names in the log, those of evaluations as held_out/NAME" },
+	{ "plot", offsetof(Args, plot), TEXT, 0, "FILE", "draw the numbers of all steps and evaluations as FILE, SVG, at evaluations and at the end; with --resume, those before from the log that --log names" },
 	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
 	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print what the start took until step 0, and at the end the time of each node with its share of the peak of this processor" },
 	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, to DIR/step/NAME.npy or DIR/eval, and to DIR/kept what was kept before" },
@@ -100,7 +107,11 @@ static int parse_value(const struct Option *o, const char *s, Args *a)
 {
 	char *end;
 	void *to = (char *)a + o->at;
-	if (o->kind != NUMBER && s && *s) {
+	if (o->kind == LIST && s && *s && strlen(to) + strlen(s) + 1 < RT_RULES) {
+		strcat(strcat(to, *(char *)to ? "," : ""), s);
+		return 0;
+	}
+	if (o->kind != NUMBER && o->kind != LIST && s && *s) {
 		*(const char **)to = s;
 		return 0;
 	}
@@ -114,6 +125,41 @@ static int parse_value(const struct Option *o, const char *s, Args *a)
 		fprintf(stderr, "trainer: --%s needs a number of at least %" PRId64 "\n", o->name, o->low);
 	else
 		fprintf(stderr, "trainer: --%s needs %s\n", o->name, o->word);
+	return RT_USAGE;
+}
+
+/* Letters that must be put in, taken out or changed to make b of a; both are shorter than WORD. */
+enum { WORD = 32 };
+static int distance(const char *a, size_t na, const char *b, size_t nb)
+{
+	int row[WORD + 1];
+	for (size_t k = 0; k <= nb; k++)
+		row[k] = (int)k;
+	for (size_t i = 1; i <= na; i++) {
+		int left = row[0]++;
+		for (size_t k = 1; k <= nb; k++) {
+			int change = left + (a[i - 1] != b[k - 1]), other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+			left = row[k];
+			row[k] = change < other ? change : other;
+		}
+	}
+	return row[nb];
+}
+
+static int unknown(const char *arg)
+{
+	size_t n = strcspn(arg, "=");
+	const struct Option *near = NULL;
+	int best = 3;
+	for (int i = 0; i < NOPTION && !strncmp(arg, "--", 2) && n > 3 && n < WORD; i++) {
+		int d = distance(arg + 2, n - 2, options[i].name, strlen(options[i].name));
+		bool begins = !strncmp(options[i].name, arg + 2, n - 2) || !strncmp(options[i].name, arg + 2, strlen(options[i].name));
+		d = begins && d > 2 ? 2 : d;
+		near = d < best ? &options[i] : near;
+		best = d < best ? d : best;
+	}
+	fprintf(stderr, "trainer: unknown %s %.*s%s%s%s --help lists options\n", strncmp(arg, "--", 2) ? "argument" : "option", (int)n, arg, near ? "; did you mean --" : "",
+	        near ? near->name : "", near ? "?" : ";");
 	return RT_USAGE;
 }
 
@@ -132,7 +178,7 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 		bool next = *i + 1 < argc && (o->kind != MAYBE || strncmp(argv[*i + 1], "--", 2));
 		if (arg[len] && o->kind != FLAG)
 			return parse_value(o, arg + len + 1, a);
-		if (o->kind == NUMBER || o->kind == TEXT || (o->kind == MAYBE && next))
+		if (o->kind == NUMBER || o->kind == TEXT || o->kind == LIST || (o->kind == MAYBE && next))
 			return parse_value(o, next ? argv[++*i] : NULL, a);
 		if (o->kind == FLAG && !arg[len])
 			*(bool *)((char *)a + o->at) = true;
@@ -140,8 +186,7 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 			break;
 		return 0;
 	}
-	fprintf(stderr, "trainer: unknown option; --help lists them\n");
-	return RT_USAGE;
+	return unknown(argv[*i]);
 }
 
 /* ---- ranks agree ---- */
@@ -173,6 +218,8 @@ static bool is_given(const struct Option *o, const Args *a)
 		return a->resuming;
 	if (o->at == offsetof(Args, eval_of))
 		return a->eval;
+	if (o->kind == LIST)
+		return *(const char *)at != 0;
 	return o->kind == FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
 }
 
@@ -335,15 +382,18 @@ static int prepare(Ctx *c, Args *a, double *at)
 	if (!code)
 		code = rt_device_touch(c);
 	at[MEMORY] = rt_seconds();
+	int drawn = 0;
 	if (!code)
-		code = rt_start_all(c, a->weights, a->resuming);
+		code = rt_start_all(c, &(RtFrom){ a->weights, a->map, a->partial }, a->resuming, &drawn);
+	if (!code && drawn && !c->rank && !a->weights && !a->resuming && (a->eval || a->infer))
+		fprintf(stderr, "warning: nothing was trained or loaded: %d parameters are random; --weights=PATH or --resume=DIR loads them\n", drawn);
 	if (!code && a->resuming)
 		code = rt_resume_load(c, &a->from);
 	at[VALUES] = rt_seconds();
-	if (!code && !a->infer)
+	if (!code && !a->infer && !a->only_export)
 		code = rt_data_open(c, a->data, c->step);
 	at[SAMPLES] = rt_seconds();
-	bool trains = !a->eval && !a->infer;
+	bool trains = !a->eval && !a->infer && !a->only_export;
 	uint64_t data = !code && (c->nrank > 1 || a->resuming || a->checkpoint) ? rt_data_print(c) : 0;
 	if (!code)
 		code = same_files(c, a, data);
@@ -357,11 +407,28 @@ static int prepare(Ctx *c, Args *a, double *at)
 	return code;
 }
 
+/* What was asked for, and then the export. */
+static int work(Ctx *c, const Args *a, RtReport *r)
+{
+	int code = 0;
+	if (a->infer)
+		code = rt_infer_files(c, a->infer);
+	else if (a->eval)
+		code = evaluate_only(c, a, r);
+	else if (!a->only_export)
+		code = train_steps(c, a, r);
+	if (!code && a->export_to)
+		return rt_export(c, a->export_to);
+	if (code == RT_STOPPED && a->export_to && !c->rank)
+		fprintf(stderr, "stopped: nothing was exported\n");
+	return code;
+}
+
 /* One rank, from start to end. */
 static int run(Ctx *c, void *arg)
 {
 	Args *a = arg;
-	RtReport r = { .log_to = a->log, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
+	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
 	double at[PARTS];
 	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);
@@ -372,7 +439,7 @@ static int run(Ctx *c, void *arg)
 			printf("start %.1f ms: process %.1f, threads %.1f, memory %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin),
 			       1e3 * (at[PROCESS] - a->begin), 1e3 * (at[THREADS] - at[PROCESS]), 1e3 * (at[MEMORY] - at[THREADS]), 1e3 * (at[VALUES] - at[MEMORY]),
 			       1e3 * (at[SAMPLES] - at[VALUES]));
-		code = a->infer ? rt_infer_files(c, a->infer) : a->eval ? evaluate_only(c, a, &r) : train_steps(c, a, &r);
+		code = work(c, a, &r);
 		if (c->rank == 0) {
 			rt_report_end(c, &r, code);
 			rt_report_saved(&r, c, code, a->checkpoint);
@@ -389,6 +456,20 @@ static int run(Ctx *c, void *arg)
 	return code;
 }
 
+static int check_weights(const Args *a)
+{
+	const char *wrong = *a->map ? rt_map_wrong(a->map) : NULL;
+	if (a->weights && a->resuming)
+		fprintf(stderr, "trainer: --resume takes all weights from the checkpoint, --weights from elsewhere: give one of them\n");
+	else if (!a->weights && (*a->map || a->partial))
+		fprintf(stderr, "trainer: --weights-%s needs --weights=PATH\n", *a->map ? "map" : "partial");
+	else if (wrong)
+		fprintf(stderr, "trainer: --weights-map=%s: %s\n", a->map, wrong);
+	else
+		return 0;
+	return RT_USAGE;
+}
+
 int rt_main(const RtProgram *p, int argc, char **argv)
 {
 	Args a = { .steps = p->steps, .every = 10, .seed = (int64_t)p->seed, .keep = 3, .begin = rt_seconds() };
@@ -401,7 +482,7 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		help(p);
 		return RT_OK;
 	}
-	if (!a.infer && !p->role[0]->part[RT_TRAIN]) {
+	if (!a.infer && !a.export_to && !p->role[0]->part[RT_TRAIN]) {
 		fprintf(stderr, "trainer: this program only infers: --infer=DIR reads DIR/INPUT.npy and writes DIR/OUTPUT.npy\n");
 		return RT_USAGE;
 	}
@@ -409,6 +490,9 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		fprintf(stderr, "trainer: this program only infers: --weights=DIR/state.safetensors takes the parameters of a checkpoint\n");
 		return RT_USAGE;
 	}
+	if (check_weights(&a))
+		return RT_USAGE;
+	a.only_export = a.export_to && !a.eval && !a.infer && (!p->role[0]->part[RT_TRAIN] || (a.resuming && !a.checkpoint && !a.steps_given));
 	if (a.eval_of && strcmp(a.eval_of, "raw")) {
 		fprintf(stderr, "trainer: --eval takes raw, or nothing\n");
 		return RT_USAGE;
@@ -425,6 +509,6 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		fprintf(stderr, "trainer: --overwrite needs --checkpoint=DIR\n");
 		return RT_USAGE;
 	}
-	rt_stops(a.eval || a.infer ? RT_NO_STEPS : a.checkpoint ? RT_SAVES : RT_TRAINS);
+	rt_stops(a.eval || a.infer || a.only_export ? RT_NO_STEPS : a.checkpoint ? RT_SAVES : RT_TRAINS);
 	return rt_run(p, run, &a);
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const RtSink *const sinks[] = { &rt_sink_log };
+static const RtSink *const sinks[] = { &rt_sink_plot, &rt_sink_log, &rt_sink_events };
 enum { NSINK = sizeof sinks / sizeof sinks[0] };
 
 void rt_record_add(RtRecord *r, const char *name, double value)
@@ -28,6 +28,11 @@ double rt_record_get(const RtRecord *r, const char *name)
 		if (!strcmp(r->number[i].name, name))
 			return r->number[i].value;
 	return NAN;
+}
+
+bool rt_is_curve(const char *name)
+{
+	return strcmp(name, "seconds") && strcmp(name, "samples");
 }
 
 void rt_report_flush(FILE *f, bool *lost, const char *name)
@@ -178,7 +183,7 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 {
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step - r->first;
-	size_t peers, measured = rt_memory_measured(c, &peers);
+	size_t peers, measured = rt_memory_measured(c, &peers), planned = rt_memory_planned(c, r->saves) + rt_plot_bytes(r);
 	for (int i = 0; i < NSINK; i++)
 		sinks[i]->close(c, r, code);
 	if (code || done <= 0)
@@ -186,7 +191,7 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	name_slow(c, t);
 	printf("%" PRId64 " steps, %.1f %s/s\n", done, speed(c, r, done, t), r->per_sample > 1 ? "tokens" : "samples");
 	if (measured)
-		printf("memory of rank 0: %zu bytes planned, %zu measured", rt_memory_planned(c, r->saves), measured);
+		printf("memory of rank 0: %zu bytes planned, %zu measured", planned, measured);
 	if (measured && c->nrank > 1)
 		printf(", and %zu of other ranks mapped, which they count", peers);
 	printf(measured ? "\n" : "");

@@ -110,6 +110,9 @@ static int check_model(Ctx *c, RtSafe *s, const char *path)
 	for (int i = 0; i < c->program->nkept; i++) {
 		const RtTensor *t = &c->program->kept[i].t;
 		const RtEntry *e = rt_is_saved(&c->program->kept[i]) ? rt_safe_find(s, t->name) : NULL;
+		if (c->program->kept[i].keep == RT_FROZEN && !e)
+			return rt_error(c, RT_CHECKPOINT, "%s has no %s, which is frozen: programs of an earlier sbpcc did not save what is frozen; --weights=%s/state.safetensors "
+			                "--weights-partial starts from its trained parameters", path, t->name, path);
 		if (rt_is_saved(&c->program->kept[i]) && !e)
 			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
 		if (e && !rt_safe_fits(e, t))
@@ -262,11 +265,10 @@ int rt_resume_load(Ctx *c, const RtResume *r)
 	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
 	int code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
 	for (int i = 0; i < c->program->nkept && !code; i++) {
-		RtKept k = c->program->kept[i];
-		const RtEntry *e = rt_is_saved(&k) ? rt_safe_find(&s, k.t.name) : NULL;
-		k.start = RT_DATA_FILE;
+		const RtKept *k = &c->program->kept[i];
+		const RtEntry *e = rt_is_saved(k) ? rt_safe_find(&s, k->t.name) : NULL;
 		if (e)
-			code = rt_start(c, &k, s.data + e->from);
+			code = rt_take(c, &k->t, e->type, s.data + e->from);
 	}
 	rt_safe_close(&s);
 	return code;

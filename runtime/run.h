@@ -92,8 +92,10 @@ bool rt_lane_wanted(const Ctx *);                                        /* some
 /* replicas.c: 0 when all ranks hold the same of what they keep whole; all ranks call it. */
 int rt_replicas(Ctx *);
 
-/* init.c: the parameter that this row is the average of; NULL: it is none. */
+/* init.c: the parameter that this row is the average of; NULL: it is none.  A tensor becomes what a file has, converted if it is another
+ * floating type. */
 const RtKept *rt_averaged(const RtProgram *, const RtKept *);
+int rt_take(Ctx *, const RtTensor *, RtType is, const void *logical);
 
 /* dump.c: what is kept is written to files, and from then on the results of every action, until c->after is NULL. */
 int rt_dump_begin(Ctx *, const char *dir);
@@ -119,6 +121,7 @@ bool rt_json_more(RtJson *, char bracket);                               /* anot
 int  rt_json_key(RtJson *, char *to, size_t room);                       /* a string and its colon; its length */
 int  rt_json_string(RtJson *, char *to, size_t room);
 int64_t rt_json_int(RtJson *);
+double rt_json_number(RtJson *);                                         /* NAN: null */
 void rt_json_skip(RtJson *);                                             /* one value of any kind */
 
 /* safetensors.c: a header of JSON, then the bytes of tensors. */
@@ -129,6 +132,7 @@ typedef struct RtSafe {
 	RtEntry *entry; int n, next;
 	char *names;
 	const unsigned char *data;
+	bool ours;                      /* start values of a program: the compiler wrote it */
 } RtSafe;
 int  rt_safe_open(Ctx *, int code, const char *path, RtSafe *);
 void rt_safe_close(RtSafe *);
@@ -137,6 +141,23 @@ bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
+/* weights.c: tensors of a file or a folder, matched with what the program keeps. */
+typedef struct RtWeights {
+	RtSafe *file; int nfile;
+	struct RtItem *item; int nitem; /* by name */
+	struct RtItem **row;            /* by number of what is kept; NULL: it is not there */
+	bool ours;
+} RtWeights;
+int  rt_weights_open(Ctx *, const RtFrom *, RtWeights *);                /* RT_DATA after explaining; rank 0 says what was found */
+void rt_weights_close(RtWeights *);
+bool rt_weights_row(const RtWeights *, int row, RtType *, const void **from);
+enum { RT_RULES = 4096 };
+const char *rt_map_wrong(const char *rules);                             /* what is wrong with them; NULL: nothing */
+void rt_unescape(char *to, size_t room, const char *name);              /* the name as the model has it */
+
+/* export.c: all ranks; DIR/model.safetensors. */
+int rt_export(Ctx *, const char *dir);
+
 /* report.c: what is known of one step or of one evaluation is a record of named numbers.  Every sink takes every record, so a number that
  * is added to one is in the lines, in the log and wherever else. */
 enum { RT_NUMBERS = 64 };
@@ -144,14 +165,17 @@ typedef struct RtNumber { const char *name; double value; } RtNumber;   /* the n
 typedef struct RtRecord { bool eval; int64_t step; int n; RtNumber number[RT_NUMBERS]; } RtRecord;
 void rt_record_add(RtRecord *, const char *name, double value);
 double rt_record_get(const RtRecord *, const char *name);                /* NAN: it has none */
+bool rt_is_curve(const char *name);                                      /* worth a picture over steps: not seconds, nor a count of samples */
 
-/* steps, every, log_to, append and saves are the caller's. */
+/* steps, every, log_to, events_to, plot_to, append and saves are the caller's. */
 typedef struct RtReport {
-	const char *log_to;
+	const char *log_to, *events_to, *plot_to;
 	int64_t steps, every;           /* in all; that many to a line */
 	bool append, saves, terminal;
-	bool lost, log_lost;            /* standard output, the log: it cannot be written */
+	bool lost, log_lost, events_lost, plot_lost;    /* standard output, ...: it cannot be written */
 	FILE *log;
+	int events;                     /* 1 + the descriptor */
+	struct RtPlot *plot;
 	int64_t per_sample, first;      /* tokens of a sample, or 1; the first step of this run */
 	double begin;                   /* of training; evaluations in between are taken out */
 } RtReport;
@@ -160,7 +184,8 @@ typedef struct RtSink {
 	void (*take)(const Ctx *, RtReport *, const RtRecord *);
 	void (*close)(const Ctx *, RtReport *, int code);                /* of the run */
 } RtSink;
-extern const RtSink rt_sink_log;                                         /* log.c */
+extern const RtSink rt_sink_log, rt_sink_events, rt_sink_plot;           /* log.c, events.c, plot.c */
+size_t rt_plot_bytes(const RtReport *);
 int  rt_report_open(Ctx *, RtReport *);
 void rt_report_step(const Ctx *, RtReport *);                            /* on rank 0, as are those that follow */
 void rt_report(const Ctx *, RtReport *, const RtRecord *);
@@ -193,12 +218,6 @@ typedef struct RtFact { char name[RT_FACT], value[RT_FACT]; } RtFact;
 int  rt_same(Ctx *, int n, const RtFact *);
 int  rt_same_plan(Ctx *);
 double rt_patience(void);                                                /* seconds after which a rank that does not answer is lost */
-
-/* pulse.c: a thread that calls beat once every tick */
-typedef struct RtPulse RtPulse;
-RtPulse *rt_pulse_open(double tick, void (*beat)(void *), void *arg);   /* NULL: it cannot be started */
-void rt_pulse_close(RtPulse *);
-double rt_pulse_tick(double patience);                                   /* seconds */
 
 /* checkpoint.c, resume.c, folder.c */
 #define RT_CHECKPOINT_FORMAT "sbpcc checkpoint 2"
@@ -233,6 +252,8 @@ int  rt_save(Ctx *, int64_t done, bool last);                            /* all 
 void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */
 int64_t rt_saved_last(const Ctx *);                                      /* on rank 0: steps of the last checkpoint that this run wrote; -1: none */
 void rt_saver_close(Ctx *);
+int  rt_write_at(int fd, const void *data, size_t n, uint64_t at);       /* 0, or -1 and errno */
+int  rt_write_part(const RtProgram *, int rank, const RtTensor *, int fd, uint64_t base, const void *from);      /* what a rank holds, into the whole tensor at base */
 int  rt_saved_steps(const char *dir, int64_t *step, int max);            /* of checkpoints in a folder, the newest first */
 static inline bool rt_is_saved(const RtKept *k)
 {

@@ -76,6 +76,39 @@ static const char *read_entry(RtJson *j, RtEntry *e)
 	return NULL;
 }
 
+/* {"sbpcc":"start values"} is the mark of the file that the compiler writes beside a program. */
+static void read_metadata(RtJson *j, RtSafe *s)
+{
+	char key[RT_NAME];
+	for (rt_json_open(j, '{'); rt_json_more(j, '{');) {
+		rt_json_key(j, key, sizeof key);
+		s->ours |= !j->bad && !strcmp(key, "sbpcc");
+		rt_json_skip(j);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* No name may be there twice: which of the two is meant? */
+static int check_names(Ctx *c, int code, const char *path, const RtSafe *s)
+{
+	const char **name = malloc((size_t)(s->n + 1) * sizeof *name);
+	if (!name)
+		return rt_error(c, RT_MEMORY, "no memory for the header of %s", path);
+	for (int i = 0; i < s->n; i++)
+		name[i] = s->entry[i].name;
+	qsort(name, (size_t)s->n, sizeof *name, by_name);
+	int bad = 0;
+	for (int i = 1; i < s->n && !bad; i++)
+		if (!strcmp(name[i], name[i - 1]))
+			bad = rt_error(c, code, "%s: it has %s twice", path, name[i]);
+	free(name);
+	return bad;
+}
+
 static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char *text, size_t n, uint64_t room)
 {
 	RtJson j = { text, text + n, false };
@@ -87,7 +120,7 @@ static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char
 		char *name = s->names + used;
 		size_t len = (size_t)rt_json_key(&j, name, n + 1 - used > RT_NAME ? RT_NAME : n + 1 - used);
 		if (!j.bad && !strcmp(name, "__metadata__")) {
-			rt_json_skip(&j);
+			read_metadata(&j, s);
 			continue;
 		}
 		RtEntry e = { .name = name };
@@ -105,7 +138,7 @@ static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char
 		}
 		s->entry[s->n++] = e;
 	}
-	return j.bad ? rt_error(c, code, "%s: its header is damaged", path) : 0;
+	return j.bad ? rt_error(c, code, "%s: its header is damaged", path) : check_names(c, code, path, s);
 }
 
 int rt_safe_open(Ctx *c, int code, const char *path, RtSafe *s)

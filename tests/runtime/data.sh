@@ -92,4 +92,4 @@ refused three-inputs 1 'the second one token later' "$SBPCC" uneven.ir -o no
 FLAGS='-g -O1 -fsanitize=thread' tree tsan text.ir --ranks=2
 check thread-sanitizer env TSAN_OPTIONS=exitcode=66 setarch -R tsan/trainer --checkpoint=ck --every-checkpoint=3
 check address-sanitizer bytes/trainer --checkpoint=ck2 --every-checkpoint=3
-check address-sanitizer-resume bytes/trainer --resume=ck --steps=40 --trace=trace.json --log=log.json --profile
+check address-sanitizer-resume bytes/trainer --resume=ck --steps=40 --trace=trace.json --log=log.json --tensorboard=events --plot=plot.svg --every-eval=4 --profile

@@ -44,7 +44,7 @@ for n in 0 7 8 60 500; do
 	refused "cut-at-$n" 20 'cut.safetensors' one/trainer --weights cut.safetensors
 done
 sed 's/layer/layes/' elsewhere.safetensors >renamed.safetensors
-refused renamed 20 'has no layer' one/trainer --weights=renamed.safetensors
+refused renamed 20 'has nothing that this program needs: layer' one/trainer --weights=renamed.safetensors
 sed 's/\[64,10\]/[10,64]/' elsewhere.safetensors >turned.safetensors
 refused another-shape 20 'needs F32\[64, 10\]' one/trainer --weights=turned.safetensors
 sed 's/\[64,10\]/[99,99]/' elsewhere.safetensors >huge.safetensors
