@@ -98,12 +98,6 @@ safe quarters.safetensors body.w:F32:16,8:quarters body.b:F32:8:z
 one/trainer --checkpoint=ck --every-checkpoint=1 --weights=quarters.safetensors --weights-partial >log 2>&1 || echo "not ok trains: $(cat log)"
 names='body.b body.w head\\x20w head\\x20w.ema head\\x20w.m head\\x20w.v '
 [ "$(state ck/step-00000003/state.safetensors)" = "$names" ] && echo "ok saved-once" || echo "not ok saved-once: $(state ck/step-00000003/state.safetensors)"
-bytes() { # export, tensor
-	local at
-	at=$(head -c 4096 "$1/model.safetensors" | grep -ao "\"$2\":{[^}]*}" | sed 's/.*data_offsets":\[\([0-9]*\),\([0-9]*\).*/\1 \2/')
-	set -- "$1" $at
-	tail -c +$((9 + $(od -An -tu8 -N8 "$1/model.safetensors") + $2)) "$1/model.safetensors" | head -c $(($3 - $2)) | cksum
-}
 one/trainer --resume=ck/step-00000001 --export=first >log 2>&1 && one/trainer --resume=ck/step-00000003 --export=last >log 2>&1 && ! grep -q '^step' log || echo "not ok export: $(cat log)"
 [ "$(bytes first body.w)" = "$(bytes last body.w)" ] && [ "$(bytes last body.w)" = "$(cksum <quarters)" ] && [ "$(bytes first 'head w')" != "$(bytes last 'head w')" ] && echo "ok frozen-stays" || echo "not ok frozen-stays: $(cat log)"
 held() { "$@" 2>err | sed -n 's/.*held-out samples, loss //p'; }

@@ -1,4 +1,4 @@
-# safe FILE [META] NAME:TYPE:SHAPE:DATA...: writes a safetensors file; SHAPE as in 2,3; DATA a file of so many bytes, or z for zeros.
+# safe FILE NAME:TYPE:SHAPE:DATA...: writes a safetensors file; SHAPE as in 2,3; DATA a file of so many bytes, or z for zeros.
 safe() {
 	local to=$1 head='' at=0 n d spec name type shape data i
 	shift
@@ -16,4 +16,11 @@ safe() {
 	printf %s "$head" >>"$to"
 	cat "$to.data" >>"$to"
 	rm "$to.data"
+}
+# bytes FOLDER NAME: the checksum of a tensor of FOLDER/model.safetensors.
+bytes() {
+	local at
+	at=$(head -c 4096 "$1/model.safetensors" | grep -ao "\"$2\":{[^}]*}" | sed 's/.*data_offsets":\[\([0-9]*\),\([0-9]*\).*/\1 \2/')
+	set -- "$1" $at
+	tail -c +$((9 + $(od -An -tu8 -N8 "$1/model.safetensors") + $2)) "$1/model.safetensors" | head -c $(($3 - $2)) | cksum
 }
