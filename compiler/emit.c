@@ -361,7 +361,7 @@ static void print_order(const Emit *e, Text *t, const char *which, Value *const 
 /* model.h and the program that is nothing but its main. */
 static void emit_header(Emit *e)
 {
-	Text header = { 0 }, main = { 0 }, infer = { 0 };
+	Text header = { 0 }, main = { 0 }, infer = { 0 }, step = { 0 };
 	const Model *m = NULL;
 	for (int i = 0; i < e->npart; i++) {
 		emit_turn(e, e->part[i]);
@@ -377,7 +377,14 @@ static void emit_header(Emit *e)
 		text_add(&infer, "/* This model has no outputs but the loss: sbp_infer fails. */\n");
 	}
 	emit_turn(e, e->part[0]);
-	template_fill(&header, "model.h", "banner", banner(e, "The model as a library."), "infer", infer.s, NULL);
+	if (e->plan->training) {
+		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch tells%s:", e->plan->train.times > 1 ? ", micro-batches one after the other, each" : "");
+		emit_order_inputs(e, &step);
+		text_add(&step, "\n * Fewer are refused: the step was compiled for that batch. */\n");
+	} else {
+		text_add(&step, "/* This program does not train: sbp_step and sbp_step_on fail. */\n");
+	}
+	template_fill(&header, "model.h", "banner", banner(e, "The model as a library."), "infer", infer.s, "step", step.s, NULL);
 	template_fill(&main, "trainer.c", "banner", banner(e, "The trainer: the command line is part of the library."), NULL);
 	prefixed(e, "model.h", &header);
 	prefixed(e, "trainer.c", &main);

@@ -493,10 +493,11 @@ static int check_input(const Slot *s, const struct Format *f, int *tokens, int64
 
 void emit_order_inputs(const Emit *e, Text *t)
 {
-	int n;
+	int n, k = 0;
 	Slot **list = inputs_of(e, &n);
 	for (int i = 0; i < n; i++)
-		text_add(t, "\n *   in[%d]  %s  %s", i, emit_comment(e->tree.arena, list[i]->v->name), type_text(list[i]->v->type));
+		if (strcmp(list[i]->v->name, "train.micro") && strcmp(list[i]->v->name, "train.step"))
+			text_add(t, "\n *   in[%d]  %s  %s", k++, emit_comment(e->tree.arena, list[i]->v->name), type_text(list[i]->v->type));
 }
 
 /* Outputs in their order. */

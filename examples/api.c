@@ -1,5 +1,5 @@
-/* A program that holds a model: it trains the perceptron of examples/mlp.ir for a while, looks at a parameter, and asks for
- * scores.  Built and run by `examples/run api`; the model is a library, written with --prefix digits. */
+/* A program that holds a model: it trains the perceptron of examples/mlp.ir for a while, looks at a parameter, asks for
+ * scores, and goes on from a checkpoint with a sample of its own.  Built and run by `examples/run api`; the model is a library, written with --prefix digits. */
 #include "model.h"
 
 #include <stdio.h>
@@ -13,20 +13,30 @@ static int fail(digits_context *c)
 	return 1;
 }
 
-/* The digit that the model takes the first image of a batch for. */
+enum { BATCH = 32, PIXELS = 64, CLASSES = 10 };
+
+/* The digit that the model takes an image for. */
 static int guess(digits_context *c, const float *image, int *digit)
 {
-	enum { BATCH = 32, PIXELS = 64, CLASSES = 10 };
-	static float in[BATCH][PIXELS], out[BATCH][CLASSES];
-	const void *inputs[] = { in };
-	void *outputs[] = { out };
-	memcpy(in[0], image, sizeof in[0]);
-	int code = digits_infer(c, inputs, outputs);
+	float out[CLASSES] = { 0 };
+	int code = digits_infer_some(c, 1, (const void *[]){ image }, (void *[]){ out });
 	*digit = 0;
 	for (int k = 1; k < CLASSES; k++)
-		if (out[0][k] > out[0][*digit])
+		if (out[k] > out[*digit])
 			*digit = k;
 	return code;
+}
+
+/* A step on a batch that is one image, over and over. */
+static int learn(digits_context *c, const float *image, int64_t digit, float *loss)
+{
+	static float images[BATCH][PIXELS];
+	int64_t label[BATCH];
+	for (int i = 0; i < BATCH; i++) {
+		memcpy(images[i], image, sizeof images[i]);
+		label[i] = digit;
+	}
+	return digits_step_on(c, BATCH, (const void *[]){ images, label }, loss);
 }
 
 /* A seven, drawn by hand. */
@@ -41,8 +51,9 @@ static const char *const drawing[8] = {
 	"..##....",
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *checkpoint = argc > 1 ? argv[1] : "checkpoint";
 	digits_config *config = digits_config_new();
 	digits_config_threads(config, 1);
 	digits_context *c = digits_context_new(config);
@@ -67,6 +78,9 @@ int main(void)
 	if (guess(c, image, &digit))
 		return fail(c);
 	printf("\nthe drawing is taken for a %d\n", digit);
+	if (digits_save(c, checkpoint) || learn(c, image, 7, &loss) || digits_resume(c, checkpoint))
+		return fail(c);
+	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)loss, (long long)digits_steps(c), digits_rate(c));
 	digits_context_free(c);
 	return 0;
 }

@@ -4,4 +4,5 @@ set -eu
 "$SBPCC" examples/mlp.ir --prefix digits -o "$OUT" "$@"
 make -s -C "$OUT" lib
 ${CC:-cc} -std=c11 -Wall -Wextra -O2 -I "$OUT" -o "$OUT/api" examples/api.c "$OUT/libdigits.a" -pthread -lm
-"$OUT/api"
+rm -rf "$OUT/checkpoint"
+"$OUT/api" "$OUT/checkpoint"

@@ -3,6 +3,8 @@
  * functions that users see are in model.h of the tree, under a prefix of their own; they call these. */
 #include "run.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +12,10 @@ struct RtSession {
 	Ctx c;
 	char error[RT_MESSAGE];
 	char *data;                     /* the data set, when the caller named one */
-	bool opened, fed;               /* memory and threads; data */
+	bool opened, fed, changed_data; /* memory and threads; data; it may be another one than that of the checkpoint */
+	RtResume from;                  /* the checkpoint that it was resumed from, or that it wrote last */
+	bool resumed;
+	char *folder;                   /* that it saves into; NULL: none yet */
 };
 
 /* Two sessions, or a session whose first call failed, must not be mistaken for each other: what cannot be opened says why. */
@@ -31,6 +36,7 @@ void rt_config_free(RtConfig *c)
 {
 	if (c) {
 		free(c->weights);
+		free(c->map);
 		free(c->data);
 	}
 	free(c);
@@ -55,6 +61,13 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		return NULL;
 	Ctx *c = &s->c;
 	*c = (Ctx){ .program = p, .nrank = 1, .seed = config->seed < 0 ? p->seed : (uint64_t)config->seed, .error = s->error };
+	c->rate = NAN;
+	s->changed_data = config->changed_data;
+	const char *wrong = config->map ? rt_map_wrong(config->map) : NULL;
+	if (wrong) {
+		rt_error(c, RT_USAGE, "the rules for names of weights: %s", wrong);
+		return s;
+	}
 	if (p->nrank != 1) {
 		rt_error(c, RT_PLAN, "this program is for %d ranks: a library is one rank", p->nrank);
 		return s;
@@ -71,7 +84,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		code = rt_device_touch(c);
 	}
 	if (!code)
-		code = rt_start_all(c, &(RtFrom){ config->weights, NULL, false }, false, &drawn);
+		code = rt_start_all(c, &(RtFrom){ config->weights, config->map, config->partial }, false, &drawn);
 	if (code && s->opened) {
 		rt_pool_close(c);
 		s->opened = false;
@@ -83,6 +96,7 @@ void rt_close(RtSession *s)
 {
 	if (!s)
 		return;
+	rt_saver_close(&s->c);
 	if (s->fed)
 		rt_data_close(&s->c);
 	if (s->opened)
@@ -90,6 +104,7 @@ void rt_close(RtSession *s)
 	rt_device_close(&s->c);
 	rt_parts_close(&s->c);
 	free(s->data);
+	free(s->folder);
 	free(s);
 }
 
@@ -98,27 +113,120 @@ const char *rt_last_error(const RtSession *s)
 	return s ? s->error : "out of memory";
 }
 
+/* The data set is opened when it is first asked for. */
 static int feed(RtSession *s)
 {
+	Ctx *c = &s->c;
 	int code = ready(s);
-	if (!code && !s->fed) {
-		code = rt_data_open(&s->c, s->data, s->c.step);
-		s->fed = !code;
-	}
+	if (code || s->fed)
+		return code;
+	code = rt_data_open(c, s->data, c->step);
+	if (!code && s->resumed && s->from.data && !s->changed_data && rt_data_print(c) != s->from.data)
+		code = rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on");
+	if (code)
+		rt_data_close(c);
+	s->fed = !code;
 	return code;
 }
 
-int rt_step_once(RtSession *s, float *loss)
+static int step(RtSession *s, float *loss)
 {
-	int code = feed(s);
-	if (!code)
-		code = rt_do(&s->c, RT_TRAIN);
+	s->c.rate = s->c.program->rate;
+	int code = rt_do(&s->c, RT_TRAIN);
 	if (code)
 		return code;
 	s->c.step++;
 	if (loss)
 		*loss = (float)s->c.loss;
 	return 0;
+}
+
+int rt_step_once(RtSession *s, float *loss)
+{
+	int code = feed(s);
+	if (!code)
+		code = rt_data_go_on(&s->c, s->c.step);
+	return code ? code : step(s, loss);
+}
+
+int rt_step_on(RtSession *s, int64_t samples, const void *const *in, float *loss)
+{
+	int code = ready(s);
+	if (!code && samples != s->c.program->batch)
+		code = rt_error(&s->c, RT_USAGE, "a step takes %" PRId64 " samples, not %" PRId64, s->c.program->batch, samples);
+	if (code)
+		return code;
+	rt_data_pause(&s->c);           /* what it read ahead is for this step */
+	s->c.given = in;
+	code = step(s, loss);
+	s->c.given = NULL;
+	return code;
+}
+
+int64_t rt_steps_done(const RtSession *s)
+{
+	return s->c.step;
+}
+
+double rt_rate(const RtSession *s)
+{
+	return s->c.rate;
+}
+
+/* Checkpoints of one folder are those of one run: what this session wrote or was resumed from may lie there. */
+int rt_save_to(RtSession *s, const char *dir)
+{
+	Ctx *c = &s->c;
+	int code = ready(s);
+	uint64_t data = s->fed ? rt_data_print(c) : s->resumed ? s->from.data : 0;
+	if (!code && (!s->folder || strcmp(s->folder, dir))) {
+		rt_saver_close(c);
+		code = rt_config_path(&s->folder, dir);
+		RtSaving to = { .dir = s->folder, .keep = INT64_MAX, .data = data, .from = *s->from.path ? &s->from : NULL };
+		if (!code)
+			code = rt_saver_open(c, &to);
+	}
+	if (!code)
+		code = rt_save(c, c->step, true);
+	if (code) {
+		rt_saver_close(c);      /* the next call begins anew */
+		free(s->folder);
+		s->folder = NULL;
+		return code;
+	}
+	s->from.step = c->step;
+	snprintf(s->from.path, sizeof s->from.path, "%s/" RT_STEP_FORMAT, dir, c->step);
+	return 0;
+}
+
+int rt_resume_from(RtSession *s, const char *dir)
+{
+	Ctx *c = &s->c;
+	RtResume r = { 0 };
+	int code = ready(s);
+	if (!code)
+		code = rt_resume_find(c, dir, false, &r);
+	if (!code)
+		code = rt_resume_load(c, &r);
+	if (code)
+		return code;
+	rt_saver_close(c);              /* it belonged to another run */
+	free(s->folder);
+	s->folder = NULL;
+	if (s->fed)
+		rt_data_close(c);
+	s->fed = false;
+	s->resumed = true;
+	s->from = r;
+	c->step = r.step;
+	c->seed = r.seed;
+	return 0;
+}
+
+int rt_export_to(RtSession *s, const char *dir)
+{
+	int code = ready(s);
+	return code ? code : rt_export(&s->c, dir);
 }
 
 int rt_evaluate(RtSession *s, double *loss)
@@ -140,17 +248,65 @@ static int write_tensor(Ctx *c, const RtTensor *t, const void *from)
 	return rt_put(c, to, n);
 }
 
+static int64_t batch_of(const RtPart *p)
+{
+	return p->ninput && p->input[0].t.rank ? p->input[0].t.dim[0] : 1;
+}
+
+static bool has_samples(const RtTensor *t, int64_t batch)
+{
+	return t->rank && t->dim[0] == batch;
+}
+
+/* Samples first .. first + some - 1; behind them the last one again. */
+static int write_samples(Ctx *c, const RtInput *in, const void *from, int64_t batch, int64_t first, int64_t some)
+{
+	size_t bytes = rt_bytes(c, &in->t);
+	if (!has_samples(&in->t, batch)) {
+		int code = rt_check_range(c, in, from);
+		return code ? code : write_tensor(c, &in->t, from);
+	}
+	size_t each = bytes / (size_t)batch;
+	void *to = rt_place(c, &in->t);
+	unsigned char *host = rt_host(c, to, bytes);
+	memcpy(host, (const char *)from + (size_t)first * each, (size_t)some * each);
+	for (int64_t i = some; i < batch; i++)
+		memcpy(host + (size_t)i * each, host + (size_t)(some - 1) * each, each);
+	int code = rt_check_range(c, in, host);
+	return code ? code : rt_put(c, to, bytes);
+}
+
+static int read_samples(Ctx *c, const RtTensor *t, void *out, int64_t batch, int64_t first, int64_t some)
+{
+	size_t bytes = rt_bytes(c, t), each = has_samples(t, batch) ? bytes / (size_t)batch : 0;
+	return rt_get(c, (char *)out + (size_t)first * each, rt_place(c, t), each ? (size_t)some * each : bytes);
+}
+
+int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *const *out)
+{
+	Ctx *c = &s->c;
+	const RtPart *p = &c->program->part[RT_INFER];
+	int64_t batch = batch_of(p);
+	int code = ready(s);
+	if (!code && !c->program->role[0]->part[RT_INFER])
+		code = rt_error(c, RT_PLAN, "this program has no inference");
+	if (!code && samples < 1)
+		code = rt_error(c, RT_USAGE, "inference takes 1 sample at least, not %" PRId64, samples);
+	for (int64_t first = 0; first < samples && !code; first += batch) {
+		int64_t some = samples - first < batch ? samples - first : batch;
+		for (int i = 0; i < p->ninput && !code; i++)
+			code = write_samples(c, &p->input[i], in[i], batch, first, some);
+		if (!code)
+			code = rt_do(c, RT_INFER);
+		for (int i = 0; i < p->noutput && !code; i++)
+			code = read_samples(c, &p->output[i], out[i], batch, first, some);
+	}
+	return code;
+}
+
 int rt_infer(RtSession *s, const void *const *in, void *const *out)
 {
-	const RtPart *p = &s->c.program->part[RT_INFER];
-	int code = ready(s);
-	for (int i = 0; i < p->ninput && !code; i++)
-		code = write_tensor(&s->c, &p->input[i].t, in[i]);
-	if (!code)
-		code = rt_do(&s->c, RT_INFER);
-	for (int i = 0; i < p->noutput && !code; i++)
-		code = rt_get(&s->c, out[i], rt_place(&s->c, &p->output[i]), rt_bytes(&s->c, &p->output[i]));
-	return code;
+	return rt_infer_some(s, batch_of(&s->c.program->part[RT_INFER]), in, out);
 }
 
 static const RtTensor *find(RtSession *s, const char *name, size_t bytes, int *code)

@@ -45,6 +45,7 @@ struct RtSaver {
 	bool flying;                    /* all ranks write, and none knows yet whether all have written */
 	int64_t step;                   /* of the snapshot that is written */
 	int failed;                     /* saves in a row that failed */
+	int why;                        /* errno of the last of them */
 	int64_t skipped;
 	_Atomic int64_t last;           /* of the last that was written */
 	int lock_file;                  /* keeps other runs out of the folder while it is open */
@@ -407,9 +408,11 @@ static void discard(const RtSaver *s)
 	done_with(parent);
 }
 
-static void warn(const RtSaver *s)
+static void warn(RtSaver *s)
 {
-	fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training goes on, the last good one stays\n", s->step, s->dir, strerror(errno));
+	s->why = errno;
+	if (!s->c->error)
+		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training goes on, the last good one stays\n", s->step, s->dir, strerror(errno));
 }
 
 /* One thing that the thread was told to do, and what becomes of it.  Alone a rank need not wait for others. */
@@ -519,7 +522,7 @@ void rt_saver_close(Ctx *c)
 static int too_often(Ctx *c, const RtSaver *s, bool last)
 {
 	if (s->failed >= FAILURES || (last && s->failed))
-		return rt_error(c, RT_CHECKPOINT, "%d checkpoints in a row could not be written", s->failed);
+		return rt_error(c, RT_CHECKPOINT, "%d checkpoint%s in a row could not be written to %s: %s", s->failed, s->failed == 1 ? "" : "s", s->dir, strerror(s->why));
 	return 0;
 }
 

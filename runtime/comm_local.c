@@ -375,9 +375,9 @@ uint32_t rt_worst(Ctx *c, uint32_t mine)
 
 void rt_tell(Ctx *c, void *what, size_t bytes)
 {
-	Local *l = c->comm->state;
 	if (c->nrank == 1)
 		return;
+	Local *l = c->comm->state;
 	if (c->rank == 0)
 		memcpy(l->scratch, what, bytes);
 	barrier(c);

@@ -288,8 +288,41 @@ static void give_back(RtLoader *d, Buffer *b)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* What is an index must be one: kernels rely on it. */
+int rt_check_range(Ctx *c, const RtInput *in, const void *from)
+{
+	int64_t n = rt_elements(c, &in->t);
+	bool wide = in->t.type == RT_I64;
+	for (int64_t i = 0; i < n && in->range && (wide || in->t.type == RT_I32); i++) {
+		int64_t v = wide ? ((const int64_t *)from)[i] : ((const int32_t *)from)[i];
+		if (v < 0 || v >= in->range)
+			return rt_error(c, RT_DATA, "element %" PRId64 " of %s is %" PRId64 ", not one of 0 .. %" PRId64, i, in->t.name, v, in->range - 1);
+	}
+	return 0;
+}
+
+/* Samples that the caller of a library has, all micro-batches one after the other. */
+static int load_given(Ctx *c)
+{
+	const RtPart *p = &c->program->part[RT_TRAIN];
+	int code = 0;
+	for (int i = 0, k = 0; i < p->ninput && !code; i++) {
+		const RtInput *in = &p->input[i];
+		const unsigned char *from = in->feed == RT_STEP ? (const unsigned char *)&c->step : (const unsigned char *)&c->micro;
+		if (in->feed == RT_SAMPLES) {
+			from = (const unsigned char *)c->given[k++] + (size_t)c->micro * rt_bytes(c, &in->t);
+			code = rt_check_range(c, in, from);
+		}
+		if (!code)
+			code = put(c, in, from);
+	}
+	return code;
+}
+
 int rt_load(Ctx *c)
 {
+	if (c->given && c->part == RT_TRAIN)
+		return load_given(c);
 	RtLoader *d = c->data;
 	const RtPart *p = &c->program->part[c->part];
 	int64_t load = c->step * micros(c->program) + c->micro;

@@ -153,7 +153,7 @@ static int lock(Ctx *c, int fd, int how, const char *dir)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return EWOULDBLOCK;
-	if (c->rank == 0)
+	if (c->rank == 0 && !c->error)
 		fprintf(stderr, "warning: %s cannot be locked (%s): nothing keeps another run from it\n", dir, strerror(errno));
 	return 0;
 }

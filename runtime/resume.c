@@ -243,6 +243,8 @@ int rt_resume_find(Ctx *c, const char *dir, bool last_good, RtResume *r)
 				fprintf(stderr, "resuming from %s, the last good checkpoint\n", r->path);
 			return 0;
 		}
+		if (!one && c->error)
+			return code;
 		if (!one) {
 			fprintf(stderr, "%s is good: --last-good, or --resume=%s, goes on from there\n", r->path, r->path);
 			return code;

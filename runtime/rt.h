@@ -178,6 +178,7 @@ struct Ctx {
 	double sum, count;              /* what the last batch of an evaluation reported */
 	int64_t micro;                  /* the micro-batch, 0 first */
 	struct RtLoader *data;          /* data.c */
+	const void *const *given;       /* a step takes these samples, an array for each input, not those of the data set; NULL: it does not */
 	struct RtSaver *saver;          /* checkpoint.c */
 	struct RtWatch *watch;          /* watch.c; NULL: nobody looks at single actions */
 	double rate, norm;              /* what the last step reported; NAN: nothing */
@@ -295,7 +296,8 @@ enum { RT_MESSAGE = 512 };
 typedef struct RtConfig {
 	int threads;                    /* 0: as many as there are processors */
 	int64_t seed;                   /* -1: the program's */
-	char *weights, *data;           /* of its own; NULL: the program's */
+	char *weights, *map, *data;     /* of its own; NULL: the program's */
+	bool partial, changed_data;     /* as the options of the trainer */
 } RtConfig;
 RtConfig *rt_config_new(void);                                   /* NULL: out of memory */
 void rt_config_free(RtConfig *);
@@ -304,8 +306,15 @@ typedef struct RtSession RtSession;
 RtSession *rt_open(const RtProgram *, const RtConfig *);        /* config NULL: the defaults.  NULL: out of memory; a session that failed says why at each call */
 void rt_close(RtSession *);
 int rt_step_once(RtSession *, float *loss);
+int rt_step_on(RtSession *, int64_t samples, const void *const *in, float *loss);
+int64_t rt_steps_done(const RtSession *);
+double rt_rate(const RtSession *);                      /* of learning, in the last step; NAN: there was none */
+int rt_save_to(RtSession *, const char *dir);
+int rt_resume_from(RtSession *, const char *dir);
+int rt_export_to(RtSession *, const char *dir);
 int rt_evaluate(RtSession *, double *loss);             /* over the samples that are held out */
 int rt_infer(RtSession *, const void *const *in, void *const *out);
+int rt_infer_some(RtSession *, int64_t samples, const void *const *in, void *const *out);
 int rt_get_parameter(RtSession *, const char *name, void *to, size_t bytes);
 int rt_set_parameter(RtSession *, const char *name, const void *from, size_t bytes);
 int rt_parameters(const RtProgram *);                           /* how many have a name for users */

@@ -202,6 +202,7 @@ int  rt_eval_all(Ctx *, RtRecord *);                                     /* of w
 int  rt_average_off(Ctx *);                                              /* evaluations read the parameters themselves from now on; no step may follow */
 
 /* data.c */
+int  rt_check_range(Ctx *, const RtInput *, const void *from);           /* 0, or RT_DATA after rt_error */
 size_t rt_data_bytes(const Ctx *);                                       /* of one of the two buffers */
 int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
@@ -252,7 +253,6 @@ int  rt_save(Ctx *, int64_t done, bool last);                            /* all 
 void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */
 int64_t rt_saved_last(const Ctx *);                                      /* on rank 0: steps of the last checkpoint that this run wrote; -1: none */
 void rt_saver_close(Ctx *);
-int  rt_write_at(int fd, const void *data, size_t n, uint64_t at);       /* 0, or -1 and errno */
 int  rt_write_part(const RtProgram *, int rank, const RtTensor *, int fd, uint64_t base, const void *from);      /* what a rank holds, into the whole tensor at base */
 int  rt_saved_steps(const char *dir, int64_t *step, int max);            /* of checkpoints in a folder, the newest first */
 static inline bool rt_is_saved(const RtKept *k)

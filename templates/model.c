@@ -75,6 +75,21 @@ int sbp_config_weights(sbp_config *c, const char *path)
 	return rt_config_path(&((RtConfig *)c)->weights, path);
 }
 
+int sbp_config_weights_map(sbp_config *c, const char *rules)
+{
+	return rt_config_path(&((RtConfig *)c)->map, rules);
+}
+
+void sbp_config_weights_partial(sbp_config *c, int partial)
+{
+	((RtConfig *)c)->partial = partial != 0;
+}
+
+void sbp_config_changed_data(sbp_config *c, int changed)
+{
+	((RtConfig *)c)->changed_data = changed != 0;
+}
+
 int sbp_config_data(sbp_config *c, const char *path)
 {
 	return rt_config_path(&((RtConfig *)c)->data, path);
@@ -95,6 +110,41 @@ int sbp_step(sbp_context *c, float *loss)
 	return rt_step_once((RtSession *)c, loss);
 }
 
+int64_t sbp_batch(void)
+{
+	return program.batch;
+}
+
+int sbp_step_on(sbp_context *c, int64_t samples, const void *const *in, float *loss)
+{
+	return rt_step_on((RtSession *)c, samples, in, loss);
+}
+
+int64_t sbp_steps(const sbp_context *c)
+{
+	return rt_steps_done((const RtSession *)c);
+}
+
+double sbp_rate(const sbp_context *c)
+{
+	return rt_rate((const RtSession *)c);
+}
+
+int sbp_save(sbp_context *c, const char *dir)
+{
+	return rt_save_to((RtSession *)c, dir);
+}
+
+int sbp_resume(sbp_context *c, const char *dir)
+{
+	return rt_resume_from((RtSession *)c, dir);
+}
+
+int sbp_export(sbp_context *c, const char *dir)
+{
+	return rt_export_to((RtSession *)c, dir);
+}
+
 int sbp_evaluate(sbp_context *c, double *loss)
 {
 	return rt_evaluate((RtSession *)c, loss);
@@ -103,6 +153,11 @@ int sbp_evaluate(sbp_context *c, double *loss)
 int sbp_infer(sbp_context *c, const void *const *in, void *const *out)
 {
 	return rt_infer((RtSession *)c, in, out);
+}
+
+int sbp_infer_some(sbp_context *c, int64_t samples, const void *const *in, void *const *out)
+{
+	return rt_infer_some((RtSession *)c, samples, in, out);
 }
 
 int sbp_get(sbp_context *c, const char *name, void *to, size_t bytes)

@@ -24,8 +24,11 @@ sbp_config *sbp_config_new(void); /* NULL: out of memory */
 void sbp_config_free(sbp_config *);
 void sbp_config_threads(sbp_config *, int threads); /* 0: as many as there are processors */
 void sbp_config_seed(sbp_config *, uint32_t seed); /* of the parameters at the start */
-int sbp_config_weights(sbp_config *, const char *path); /* a safetensors file to start from */
+int sbp_config_weights(sbp_config *, const char *path); /* to start from: a safetensors file, a folder of Hugging Face, a checkpoint */
+int sbp_config_weights_map(sbp_config *, const char *rules); /* as --weights-map: "module.*=*,head.*=" */
+void sbp_config_weights_partial(sbp_config *, int partial); /* not 0: what the file lacks starts as the model says; else it is an error */
 int sbp_config_data(sbp_config *, const char *path);
+void sbp_config_changed_data(sbp_config *, int changed); /* not 0: the data set need not be that of the checkpoint */
 
 /* Parameters, optimizer state and all memory that the program needs. */
 typedef struct sbp_context sbp_context;
@@ -33,15 +36,31 @@ sbp_context *sbp_context_new(const sbp_config *); /* NULL: out of memory; one th
 void sbp_context_free(sbp_context *);
 const char *sbp_error(const sbp_context *); /* of the last call that failed; "" before */
 
-int sbp_step(sbp_context *, float *loss); /* one training step on the next batch */
+int64_t sbp_batch(void); /* samples of a step */
+int sbp_step(sbp_context *, float *loss); /* one training step on the next batch of the data set */
+/*{step*/
+/* One training step on the caller's samples, one pointer for each input, in the order of the model. */
+/*}*/
+int sbp_step_on(sbp_context *, int64_t samples, const void *const *in, float *loss);
+int64_t sbp_steps(const sbp_context *); /* steps done, those before a resume included */
+double sbp_rate(const sbp_context *); /* of learning, in the last step; not a number before the first */
 int sbp_evaluate(sbp_context *, double *loss); /* the mean loss of the samples that are held out */
 
 /*{infer*/
 /* in and out: one pointer for each input and output, in the order of the model. */
 /*}*/
 int sbp_infer(sbp_context *, const void *const *in, void *const *out);
+/* The same for any number of samples, at least 1: they go through in batches, and the last one is filled up.  An output without an
+ * axis of samples is that of the last batch. */
+int sbp_infer_some(sbp_context *, int64_t samples, const void *const *in, void *const *out);
 
-/* Parameters and optimizer state by name, whole and in row-major order. */
+/* Checkpoints, as the trainer writes and reads them: DIR/step-N has all parameters and the state of the optimizer.  save waits until it
+ * is on the disk, removes none, and is refused a folder that has steps of another run; resume takes the newest in DIR, or DIR itself. */
+int sbp_save(sbp_context *, const char *dir);
+int sbp_resume(sbp_context *, const char *dir);
+int sbp_export(sbp_context *, const char *dir); /* DIR/model.safetensors: parameters or their averages, for PyTorch and sbp_config_weights */
+
+/* Parameters, what is frozen, statistics and optimizer state by name, whole and in row-major order. */
 int sbp_parameters(void);
 const char *sbp_parameter(int i, size_t *bytes); /* its name; NULL: there is none */
 int sbp_get(sbp_context *, const char *name, void *to, size_t bytes);
