@@ -137,6 +137,20 @@ static void call_sum_exp(const Print *p)
 	emit_end(p);
 }
 
+static bool can_ahead(const Node *n)
+{
+	return emit_float(n->in[0]) && emit_float(n->in[1]) && emit_int64(n->in[2]) && emit_float(n->out[0]);
+}
+
+static void call_ahead(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_ahead_f32", "0", "012");
+	emit_around(p, &x, 1);
+	text_add(p->t, ", %s", emit_origin(p, p->take[0], 1));
+	emit_end(p);
+}
+
 /* ---- norms ---- */
 
 /* A vector of parameters has an element for each of the normalised axes: nothing is broadcast. */
@@ -270,6 +284,7 @@ const Kernel calls_norm[] = {
 	{ "softmax_xent_grad", "loss", 31, can_loss, call_xent_grad, KERNEL_COUNTS | KERNEL_LEADING },
 	{ "nll_loss", "loss", 7, can_loss, call_nll, KERNEL_COUNTS | KERNEL_LEADING },
 	{ "sum_exp", "loss", 3, emit_all_float, call_sum_exp, KERNEL_LEADING },
+	{ "ahead", "loss", 7, can_ahead, call_ahead, KERNEL_COUNTS | KERNEL_LEADING },
 	{ "layernorm", "norm", 7, can_layernorm, call_layernorm, KERNEL_LEADING },
 	{ "rmsnorm", "norm", 3, can_layernorm, call_rmsnorm, KERNEL_LEADING },
 	{ "layernorm_grad", "norm", 31, can_layernorm_grad, call_rows_grad, KERNEL_LEADING },

@@ -111,6 +111,8 @@ int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label,
 int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss,
                    int64_t first, int64_t all);
 int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);   /* of exp(x - top), each row by its own top */
+/* How many of the classes first .. first + n - 1 come before the label: higher than its own score, or the same under a lower number. */
+int k_ahead_f32(Ctx *, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first);
 
 /* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel, are made
  * where they are wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */

@@ -150,6 +150,37 @@ static int factor_sum_exp(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* own and label as scores without their classes; a count for each. */
+static int shape_ahead(Node *n)
+{
+	Type *x = in_type(n, 0), *own = in_type(n, 1), *t = in_type(n, 2);
+	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
+	clash |= own && t && own->rank >= 0 && t->rank >= 0 && own->rank != t->rank;
+	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
+		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]) || (own && own->rank >= 0 && dim_differ(t->dim[i], own->dim[i]));
+	if (clash || (x && x->rank >= 0 && x->rank < 2)) {
+		err_at(in_loc(n, 2), "%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these are %s", n->op,
+		       t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
+		return -1;
+	}
+	out_set(n, 0, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	return 0;
+}
+
+/* Classes that one rank has are a term of the count. */
+static int factor_ahead(Node *n, FactorRule *r)
+{
+	Type *x = in_type(n, 0);
+	if (!x || x->rank < 2 || in_rank(n, 1) != x->rank - 1 || in_rank(n, 2) != x->rank - 1)
+		return -1;
+	for (int a = 0; a < x->rank; a++) {
+		int k = a ? a - 1 : 0, f = r->in[0][a] = a == 1 ? factor_run(r, x->dim[a]) : factor_add(r, x->dim[a]);
+		if (a != 1)
+			r->in[1][k] = r->in[2][k] = r->out[0][k] = f;
+	}
+	return 0;
+}
+
 /* Nobody else reads the logarithms. */
 static bool own_xent(const Node *n, const bool *wants)
 {
@@ -176,6 +207,10 @@ const Op ops_loss[] = {
 	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1", .shape = shape_sum_exp,
 	  .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp, .cost = cost_reduce,
 	  .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },
+	/* How many classes come before the label: those of a higher score than its own, and of the same score those of a lower number. */
+	{ .name = "Ahead", .domain = "sbpcc", .since = 1, .sig = "x:F own:F labels:I -> y:F", .shape = shape_ahead, .nograd = true,
+	  .kernel = "ahead", .composite = true, .factor_fn = factor_ahead, .origin = "x 1", .cost = cost_reduce,
+	  .test = "x:[3,5] own:[3] labels:{0,4,2} | x:[2,5,3] own:[2,3] labels:(0,5)[2,3]" },
 	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1, .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_xent_grad, .kernel = "softmax_xent_grad",
 	  .composite = true, .factor_fn = factor_xent_grad, .origin = "scores 1", .linear = "dy", .cost = cost_pointwise, .flops = 6,

@@ -129,3 +129,18 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 		}
 	return 0;
 }
+
+int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first)
+{
+	(void)c;
+	for (int64_t row = 0; row < outer * inner; row++) {
+		int64_t count = 0;
+		for (int64_t j = 0; j < n; j++) {
+			float v = x[(row / inner * n + j) * inner + row % inner];
+			bool behind = v < own[row] || (v == own[row] && first + j >= label[row]);
+			count += !behind;
+		}
+		y[row] = (float)count;
+	}
+	return 0;
+}

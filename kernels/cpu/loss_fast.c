@@ -213,3 +213,34 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 	rt_parallel(c, outer * inner, 1 + 2048 / (n + 1), K_PICK(c, exps), &l);
 	return 0;
 }
+
+/* Before the label's number a class is behind with a lower score only, from there on with the same one too. */
+K_LOOP void places(void *arg, int64_t lo, int64_t hi, int thread)
+{
+	const Loss *l = arg;
+	(void)thread;
+	for (int64_t r = lo; r < hi; r++) {
+		const float *x = l->x + r / l->inner * l->n * l->inner + r % l->inner;
+		float own = l->klse[r];
+		int64_t at = l->label[r] - l->from, below = at < 0 ? 0 : at > l->n ? l->n : at;
+		int32_t count = 0;
+		if (l->inner == 1) {
+			for (int64_t j = 0; j < below; j++)
+				count += !(x[j] < own);
+			for (int64_t j = below; j < l->n; j++)
+				count += !(x[j] <= own);
+		} else {
+			for (int64_t j = 0; j < l->n; j++)
+				count += j < below ? !(x[j * l->inner] < own) : !(x[j * l->inner] <= own);
+		}
+		l->y[r] = (float)count;
+	}
+}
+K_EACH_ISA(places)
+
+int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first)
+{
+	Loss l = { .y = y, .x = x, .klse = own, .label = label, .n = n, .inner = inner, .from = first };
+	rt_parallel(c, outer * inner, 1 + 8192 / (n + 1), K_PICK(c, places), &l);
+	return 0;
+}

@@ -158,6 +158,13 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 	return rt_launch(c, "g_sum_exp_f32", rt_blocks(rows), 1, args);
 }
 
+int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first)
+{
+	int64_t rows = outer * inner;
+	void *args[] = { &y, &x, &own, &label, &rows, &n, &inner, &first };
+	return rt_launch(c, "g_ahead_f32", rt_blocks(rows), 1, args);
+}
+
 int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n, bool centre,
                     float eps)
 {

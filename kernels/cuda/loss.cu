@@ -103,3 +103,18 @@ KERNEL g_sum_exp_f32(float *y, const float *x, const float *top, i64 rows, i64 n
 		sum += expf(from[j * inner] - top[i]);
 	y[i] = sum;
 }
+
+KERNEL g_ahead_f32(float *y, const float *x, const float *own, const i64 *label, i64 rows, i64 n, i64 inner, i64 first)
+{
+	i64 i = element();
+	if (i >= rows)
+		return;
+	const float *from = x + i / inner * n * inner + i % inner;
+	i64 count = 0;
+	for (i64 j = 0; j < n; j++) {
+		float v = from[j * inner];
+		bool behind = v < own[i] || (v == own[i] && first + j >= label[i]);
+		count += !behind;
+	}
+	y[i] = (float)count;
+}

@@ -310,7 +310,10 @@ def losses(p, b):
     y = h @ p["w"] + p["b"]
     t, label = b["t"], b["label"]
     likely = F.nll_loss(F.log_softmax(y, 1), label, torch.tensor([1, 0.5, 2], dtype=y.dtype), ignore_index=1)
-    return (F.mse_loss(y, t) + 0.1 * F.l1_loss(y, t, reduction="sum") + F.smooth_l1_loss(y, t, beta=0.5)
+    named = (F.huber_loss(y, t, delta=0.5) + F.binary_cross_entropy(torch.sigmoid(y), torch.sigmoid(t))
+             + F.cross_entropy(y, label, ignore_index=1, label_smoothing=0.2) + F.cross_entropy(y, label, label_smoothing=0.1)
+             + F.cross_entropy(torch.stack((y, -y), 2), torch.stack((label, label), 1)) + F.nll_loss(F.log_softmax(y, 1), label, ignore_index=2))
+    return (F.mse_loss(y, t) + 0.1 * F.l1_loss(y, t, reduction="sum") + F.smooth_l1_loss(y, t, beta=0.5) + named
             + F.binary_cross_entropy_with_logits(y, torch.sigmoid(t)) + likely + 0.1 * F.cross_entropy(y, label, reduction="sum"))
 
 
@@ -351,8 +354,17 @@ losses (float[N, 6] x, float[N, 3] t, int64[N] label) => (float loss)
   binary = sbpcc.BCEWithLogitsLoss(y, Sigmoid(t))
   likely = NegativeLogLikelihoodLoss<ignore_index = 1>(LogSoftmax<axis = 1>(y), label, balance)
   cross = SoftmaxCrossEntropyLoss<reduction = "sum">(y, label)
+  # What @train(loss: huber(y, t)) and the like become; of scores with classes along the last axis.
+  huber = sbpcc.HuberLoss<delta = 0.5>(y, t)
+  chance = sbpcc.BCELoss(Sigmoid(y), Sigmoid(t))
+  smoothed = sbpcc.CrossEntropyLoss<ignore_index = 1, label_smoothing = 0.2>(y, label)
+  spread = sbpcc.CrossEntropyLoss<label_smoothing = 0.1>(y, label)
+  both = Concat<axis = 1>(Unsqueeze(y, [1]), Unsqueeze(Neg(y), [1]))
+  twice = Unsqueeze(label, [1])
+  last = sbpcc.CrossEntropyLoss<axis = 2>(both, Concat<axis = 1>(twice, twice))
+  chosen = sbpcc.NLLLoss<ignore_index = 2>(LogSoftmax<axis = 1>(y), label)
   tenth = Constant<value_float = 0.1>()
-  loss = Sum(square, Mul(tenth, line), smooth, binary, likely, Mul(tenth, cross))
+  loss = Sum(square, Mul(tenth, line), smooth, binary, likely, Mul(tenth, cross), huber, chance, smoothed, spread, last, chosen)
 }
 """
 NO_DROPOUT = ("h = Relu(h1)", "h2 = Relu(h1)\n  none = Constant<value_float = 0.0>()\n  on = Constant<value = bool {1}>()\n  h = Dropout(h2, none, on)")

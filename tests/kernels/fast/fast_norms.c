@@ -22,6 +22,7 @@
 #define k_xent_grad_part_f32 k_plain_xent_grad_part_f32
 #define k_nll_part_f32 k_plain_nll_part_f32
 #define k_sum_exp_f32 k_plain_sum_exp_f32
+#define k_ahead_f32 k_plain_ahead_f32
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 #define k_softmax_grad_f32 k_plain_softmax_grad_f32
@@ -46,6 +47,7 @@
 #undef k_xent_grad_part_f32
 #undef k_nll_part_f32
 #undef k_sum_exp_f32
+#undef k_ahead_f32
 #undef k_softmax_f32
 #undef k_logsoftmax_f32
 #undef k_softmax_grad_f32
@@ -132,6 +134,8 @@ int test_norms(void)
 		case 7: pre##xent_grad_part_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
 		case 8: pre##nll_part_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
 		case 9: pre##sum_exp_f32(c, y, s->x, s->lse, d[0], d[1], d[2]); break; \
+		case 10: pre##ahead_f32(c, y, s->x, s->x, s->label, d[0], d[1], d[2], 0); break; /* the first rows have scores that are equal */ \
+		case 11: pre##ahead_f32(c, y, s->x, s->lse, s->label, d[0], d[1], d[2], 2); break; \
 		} \
 	}
 LOSSES(loss, k_)
@@ -155,8 +159,8 @@ int test_losses(void)
 	for (int64_t i = 0; i < 6000; i++)
 		weight[i] = weight[i] * 0.5f + 1;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-		for (int kind = 0; kind < 10; kind++)
-			for (int variant = 0; variant < (kind == 3 || kind == 4 || kind == 9 ? 1 : 6); variant++) {
+		for (int kind = 0; kind < 12; kind++)
+			for (int variant = 0; variant < (kind == 3 || kind == 4 || kind >= 9 ? 1 : 6); variant++) {
 				Case s = { .x = x, .dy = dy, .weight = weight, .lse = lse, .label = label, .kind = kind, .variant = variant };
 				memcpy(s.d, sizes[i], sizeof sizes[i]);
 				s.n = s.d[0] * s.d[1] * s.d[2];
