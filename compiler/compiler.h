@@ -28,7 +28,7 @@ typedef struct Options {
 	int64_t solve_seconds;          /* of the solver, counted in work; -1: as many as it takes */
 	bool infer;                     /* no training, whatever the model says */
 	int64_t chunks;                 /* of sums, so that any number of ranks gives the same bits; 0: the same plan does */
-	bool probe, print, eval, list_ops, list_annotations, list_passes, help, version;
+	bool probe, print, print_io, eval, list_ops, list_annotations, list_passes, help, version;
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */
@@ -288,6 +288,7 @@ int train_split_means(Graph *, int64_t times);                              /* l
 /* programs.c: step, eval and infer over one set of parameters. */
 int    programs_make(Model *);                               /* adds eval and infer to m->others */
 void   programs_average(Model *);                            /* eval and infer read averages of parameters, where there are any */
+int    programs_report(Graph *);                             /* of the training step: metrics behind the loss, as outputs */
 int    programs_alone(Model *);                              /* the model itself becomes infer */
 int    programs_resolve(Model *);                            /* once more for what a dump holds */
 Value *programs_same(const Model *, const Value *);          /* the value of the main program that this kept value is; NULL */
@@ -552,6 +553,7 @@ bool emit_reads(const Node *, int operand);                  /* at run time; fal
 /* emit_tables.c: what the runtime reads. */
 int emit_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
 int emit_inputs(Emit *, Text *rows, Text *program);
+void emit_metric_rows(Emit *, Text *rows, Text *program);
 uint64_t emit_key(const char *name);
 /* What @init says: "fill" with a, "normal" of mean a and deviation b, or "uniform" from a to b.  NULL after explaining. */
 const char *emit_init(const Value *, double *a, double *b);

@@ -418,6 +418,7 @@ static int emit_trainer(Emit *e, uint64_t hash)
 		bad = emit_inputs(e, &inputs, &program);
 	}
 	emit_turn(e, e->part[0]);
+	emit_metric_rows(e, &inputs, &program);
 	if (bad)
 		return -1;
 	Text model = { 0 };

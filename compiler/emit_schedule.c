@@ -64,7 +64,17 @@ void emit_file(Emit *e, const char *file)
 	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
 }
 
-/* Of a training step: its loss as soon as it is there; at the end, with it, rate and norm where they are. */
+/* Sums and counts of metrics, which follow `from` other outputs. */
+static void emit_metrics(const Print *p, int from)
+{
+	int n = p->e->g->nout;
+	text_add(p->t, n > from ? ", (const float *const[]){" : ", NULL)");
+	for (int i = from; i < n; i++)
+		text_add(p->t, "%s %s", i > from ? "," : "", emit_param(p, p->a->take[i], false));
+	text_add(p->t, n > from ? " })" : "");
+}
+
+/* Of a training step: its loss as soon as it is there; at the end, with it, rate and norm where they are, and metrics. */
 static void emit_save(const Print *p)
 {
 	const Action *a = p->a;
@@ -75,7 +85,7 @@ static void emit_save(const Print *p)
 	text_add(p->t, "rt_save_step(c, %s", emit_param(p, a->take[0], false));
 	for (int i = a->ntake - 2; i < a->ntake; i++)
 		text_add(p->t, ", %s", a->take[i] ? emit_param(p, a->take[i], false) : "NULL");
-	text_add(p->t, ")");
+	emit_metrics(p, 1);
 }
 
 /* Where a product with an epilogue is written. */
@@ -185,8 +195,10 @@ static const char *body_of(Sched *s, const Action *a)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
 		emit_save(&p);
-	if (a->kind == ACT_SAVE && emit_part_id(e) == 1)
-		text_add(&t, "rt_save_eval(c, %s, %s)", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 1) {
+		text_add(&t, "rt_save_eval(c, %s, %s", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
+		emit_metrics(&p, 2);
+	}
 	if (a->kind == ACT_SAVE && emit_part_id(e) == 2)
 		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)

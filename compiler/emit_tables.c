@@ -532,6 +532,21 @@ static const char *print_packed(const Emit *e, Text *rows)
 	return arena_printf(e->tree.arena, "%s_packed, %d", emit_part(e), p->npacked);
 }
 
+/* What is reported beside the loss. */
+void emit_metric_rows(Emit *e, Text *rows, Text *program)
+{
+	static const char *const how[] = { [METRIC_MEAN] = "MEAN", [METRIC_EXP] = "EXP", [METRIC_ROOT] = "ROOT" };
+	int n;
+	const Metric *list = objective_metrics(e->g->model, &n);
+	if (!n || !e->plan->training)
+		return;
+	text_add(rows, "/* What is reported beside the loss: name, what is made of sum / count, whether these are its own or those of the loss. */\nstatic const RtMetric metrics[] = {\n");
+	for (int i = 0; i < n; i++)
+		text_add(rows, "\t{ %s, RT_%s, %s },\n", emit_string(e->tree.arena, list[i].name), how[list[i].how], list[i].own ? "true" : "false");
+	text_add(rows, "};\n");
+	text_add(program, "\t.metric = metrics,\n\t.nmetric = %d,\n", n);
+}
+
 int emit_inputs(Emit *e, Text *rows, Text *program)
 {
 	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };

@@ -39,6 +39,7 @@ static const Option options[] = {
 	{ "steps", "N", NUMBER, &opt.steps, NULL, 0, INT64_MAX, "how many steps the program trains unless told otherwise" },
 	{ "data-root", "DIR", TEXT, &data_root, NULL, 0, 0, "below DIR, external data may be reached through links" },
 	{ "print", NULL, FLAG, &opt.print, NULL, 0, 0, "print the model as text and stop" },
+	{ "print-io", NULL, FLAG, &opt.print_io, NULL, 0, 0, "print names and types of inputs and outputs, as annotations and --train name them, and stop" },
 	{ "write", "FILE.onnx", TEXT, &opt.write, NULL, 0, 0, "write the model as ONNX, and the external data that it names beside it, and stop" },
 	{ "eval", NULL, FLAG, &opt.eval, NULL, 0, 0, "evaluate the model on --inputs and write --outputs" },
 	{ "inputs", "DIR", TEXT, &opt.inputs, NULL, 0, 0, "input_N.npy, input_N.pb or NAME.npy" },
@@ -248,7 +249,8 @@ static int annotate(Model *m)
 		return -1;
 	if (opt.explain && *opt.explain)
 		explain_read(m, opt.explain);
-	return annot_resolve(m);
+	bool as_written = opt.print || opt.print_io || opt.write || opt.infer;
+	return (!as_written && objective_add(m)) || annot_resolve(m) ? -1 : 0;
 }
 
 /* Under another name first: the model that is written may still be mapped from the very file. */
@@ -276,6 +278,10 @@ static int work(Model *m)
 	train_bind_batch(m);
 	if (opt.print) {
 		print_model(stdout, m);
+		return 0;
+	}
+	if (opt.print_io) {
+		print_io(stdout, m->graph);
 		return 0;
 	}
 	if (opt.write)

@@ -343,6 +343,11 @@ int micro_run(Graph *g)
 			return -1;
 	for (int i = 0; i < g->nnode; i++)
 		draw_parts(&m, g->node[i]);
+	for (int i = 1; i < g->nout; i++)
+		if (time_of(&m, g->out[i]).kind == TIME_S) {
+			err_at(g->out[i]->loc, "%s is that of one micro-batch: what is reported beside the loss must be a mean over the batch", g->out[i]->name);
+			return -1;
+		}
 	bool *body = bodies(&m);
 	Value **sum = arena_array(g->scratch, Value *, g->nvalue + 1);
 	Node **adds = NULL;

@@ -94,24 +94,123 @@ static Model *copy(Model *m, const char *name)
 	return c;
 }
 
-/* The loss as sum and count; a loss of another form counts once. */
+/* What the runtime reads of a metric is float. */
+static Value *as_float(Graph *g, Loc loc, Value *v)
+{
+	return !v || v->type->elem == DT_FLOAT ? v : build(g, loc, "Cast", "to=1", 1, NULL, 1, v);
+}
+
+/* Is it made from a quotient by a number that other samples would change, such as how many labels are not ignored? */
+static bool divides(const Graph *g, const Value *v)
+{
+	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
+	on[v->id] = true;
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		bool any = false;
+		for (int k = 0; k < n->nout; k++)
+			any |= n->out[k] && on[n->out[k]->id];
+		if (any && !strcmp(n->op, "Div") && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1 && !n->in[1]->data)
+			return true;
+		for (int k = 0; k < n->nin && any; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				on[n->in[k]->id] = true;
+	}
+	return false;
+}
+
+/* A value of one element as a sum and a count: the two that it is the quotient of; one of another form counts once. */
+static void ratio_of(Graph *g, Value *v, const char *count, Value **out)
+{
+	const Node *n = v->def;
+	while (n && n->nin && (!strcmp(n->op, "Cast") || !strcmp(n->op, "Identity")))
+		n = n->in[0]->def;
+	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
+	if (!ratio && divides(g, v))
+		warn_at(v->loc, "%s is not one sum divided by one count: of what is held out, it is the mean over batches", v->name);
+	out[0] = ratio ? n->in[0] : v;
+	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, v->type->elem, 1), count);
+}
+
+/* Sums and counts of the metrics that have some, by metric: out[2 * i] and out[2 * i + 1]; all of them are float. */
+static int metric_values(Graph *g, const Metric *list, int n, bool ratios, Value ***out, int *nout)
+{
+	for (int i = 0; i < n; i++) {
+		const Metric *one = &list[i];
+		Value *pair[2] = { one->sum, one->count };
+		if (!one->own)
+			continue;
+		if (!one->sum)
+			die("the metric %s is lost", one->name);
+		if (!one->count && ratios)
+			ratio_of(g, one->sum, name_fmt("metric.%s.count", one->name), pair);
+		else if (!one->count)
+			pair[1] = graph_const(g, tensor_scalar(g->arena, DT_FLOAT, 1), name_fmt("metric.%s.count", one->name));
+		for (int k = 0; k < 2; k++) {
+			if (!(pair[k] = as_float(g, one->call->loc, pair[k])))
+				return -1;
+			arena_push(g->scratch, *out, *nout, pair[k]);
+		}
+	}
+	return 0;
+}
+
+/* The loss as sum and count, then the metrics. */
 static int make_eval(Model *m)
 {
 	Model *e = copy(m, "eval");
 	Graph *g = e->graph;
-	Value *loss = graph_find(g, m->plan->train.loss->name), *out[2];
+	Value *loss = graph_find(g, m->plan->train.loss->name), **out = NULL;
+	int n, nout = 0;
+	Metric *metric = objective_metrics(e, &n);
+	arena_push(g->scratch, out, nout, loss);
+	for (int i = 0; i < 2 * n; i++) {
+		Value *v = i % 2 ? metric[i / 2].count : metric[i / 2].sum;
+		if (v)
+			arena_push(g->scratch, out, nout, v);
+	}
 	e->plan->train.loss = loss;
-	narrow(g, &loss, 1);
+	narrow(g, out, nout);
 	if (outside_training(g) || train_split_means(g, 1) || micro_means(g, 1))
 		return -1;
-	Node *n = loss->def;
-	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
-	out[0] = ratio ? n->in[0] : loss;
-	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, loss->type->elem, 1), "loss.count");
+	ratio_of(g, loss, "loss.count", out);
+	nout = 2;
+	if (metric_values(g, metric, n, true, &out, &nout))
+		return -1;
 	e->plan->train.loss = out[0];
 	e->plan->count = out[1];
-	narrow(g, out, 2);
+	narrow(g, out, nout);
 	return graph_sort(g) || infer_graph(g) ? -1 : 0;
+}
+
+/* Behind the loss, a step gives sums and counts of its batch.  Counts that are constants are those of all micro-batches. */
+int programs_report(Graph *g)
+{
+	int n, nout = 0;
+	Metric *metric = objective_metrics(g->model, &n);
+	Value **out = NULL;
+	if (metric_values(g, metric, n, false, &out, &nout))
+		return -1;
+	for (int i = 0; i < nout; i++) {
+		Value *v = out[i];
+		const Tensor *all = v->data && !v->def ? whole_data(g, v) : NULL;
+		if (all && all != v->data)
+			v->data = (Tensor *)all;
+		v->output = true;
+		arena_push(g->arena, g->out, g->nout, v);
+	}
+	return 0;
+}
+
+/* Is it a metric, which only steps and evaluations report? */
+static bool reported(const Model *m, const Value *v)
+{
+	int n;
+	const Metric *metric = objective_metrics(m, &n);
+	for (int i = 0; i < n; i++)
+		if (metric[i].own && (metric[i].sum == v || metric[i].count == v))
+			return true;
+	return false;
 }
 
 static int make_infer(Model *m)
@@ -119,7 +218,7 @@ static int make_infer(Model *m)
 	const Value *loss = m->plan->train.loss;
 	int wanted = 0;
 	for (int i = 0; i < m->graph->nout; i++)
-		wanted += m->graph->out[i] != loss;
+		wanted += m->graph->out[i] != loss && !reported(m, m->graph->out[i]);
 	if (!wanted)
 		return 0;
 	Model *f = copy(m, "infer");
@@ -127,7 +226,7 @@ static int make_infer(Model *m)
 	Value **out = NULL;
 	int n = 0;
 	for (int i = 0; i < g->nout; i++)
-		if (strcmp(g->out[i]->name, loss->name))
+		if (strcmp(g->out[i]->name, loss->name) && !reported(f, g->out[i]))
 			arena_push(g->scratch, out, n, g->out[i]);
 	f->plan->train.loss = NULL;
 	narrow(g, out, n);

@@ -38,7 +38,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* What a training section may say and this back end does not do yet is refused, never passed over. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema", "microbatch", "accumulate", "precision", NULL };
+	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema", "microbatch", "accumulate", "precision", "metrics", NULL };
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -55,6 +55,8 @@ static int read_others(const Annot *a)
 static int read_loss(const Model *m, const Arg *a, Training *t)
 {
 	const Graph *g = m->graph;
+	if (a && a->kind == ARG_CALL && opt.infer)
+		return 0;                       /* it was never added (objective.c) */
 	if (a) {
 		if (!a->s || !(t->loss = graph_find(g, a->s))) {
 			err_at(a->loc, "there is no value %s to be the loss", a->s ? a->s : "of this form");
@@ -433,6 +435,7 @@ static int build_training(Graph *g, Training *t)
 	Value *loss = t->loss;
 	if (!scalar(loss)) {
 		err_at(loss->loc, "the loss %s must be a scalar, but is %s", loss->name, loss->type ? type_text(loss->type) : "of unknown type");
+		note_at((Loc){ 0 }, "of scores or predictions, loss: cross_entropy(%s, TARGET), mse(%s, TARGET) and the like compute one (sbpcc --list-annotations)", loss->name, loss->name);
 		return -1;
 	}
 	int np;
@@ -459,6 +462,8 @@ static int build_training(Graph *g, Training *t)
 	g->nout = 0;
 	loss->output = true;
 	arena_push(g->arena, g->out, g->nout, loss);
+	if (programs_report(g))
+		return -1;
 	graph_sweep(g);
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	const Annot *train = annot_find(g->model->annot, "train");

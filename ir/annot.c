@@ -20,9 +20,10 @@ typedef struct Form {
 static const Form forms[] = {
 	/* the whole model */
 	{ "@", "mesh",      "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",     "a named array of devices; ranks default to 0, 1, 2, ...", ON_MODEL },
-	{ "@", "train",     "group:group* loss:name optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
+	{ "@", "train",     "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
 	                    "accumulate:count steps:count epochs:count data:data seed:index ema:unit",
 	                                                                                  "what is trained, how, on which data", ON_MODEL },
+	{ "@", "metric",    "metric:metric* *:metric",                                    "reported beside the loss; a key is its name", ON_MODEL },
 	{ "@", "place",     "names:names* on:place stage:index sbp:sbps recompute:flag precision:type frozen:flag",
 	                                                                                  "annotates nodes and values by name or pattern", ON_MODEL },
 	{ "@", "pin",       "names:names* on:place sbp:sbps",                             "annotates values, also those that the compiler adds (w.grad)", ON_MODEL },
@@ -79,6 +80,24 @@ static const Form forms[] = {
 
 	{ "group", "group", "names:names* lr:nonneg lr_scale:nonneg weight_decay:nonneg momentum:unit betas:betas eps:pos",
 	                                                                                  "other hyper-parameters for some parameters", 0 },
+
+	{ "loss", "cross_entropy",   "scores:name! target:name! axis:int ignore_index:int label_smoothing:unit", "of classes, from scores: softmax and nll", 0 },
+	{ "loss", "nll",             "scores:name! target:name! axis:int ignore_index:int", "of classes, from logarithms of probabilities", 0 },
+	{ "loss", "bce_with_logits", "y:name! target:name!",           "of yes and no, from scores: sigmoid and bce", 0 },
+	{ "loss", "bce",             "y:name! target:name!",           "of yes and no, from probabilities; logarithms are at least -100", 0 },
+	{ "loss", "mse",             "y:name! target:name!",           "the mean of squared differences", 0 },
+	{ "loss", "l1",              "y:name! target:name!",           "the mean of absolute differences", 0 },
+	{ "loss", "smooth_l1",       "y:name! target:name! beta:pos",  "l1 - beta / 2, and below beta (1) a parabola", 0 },
+	{ "loss", "huber",           "y:name! target:name! delta:pos", "smooth_l1 times delta (1)", 0 },
+
+	{ "metric", "accuracy",        "scores:name! target:name! axis:int ignore_index:int",          "the share of labels with the highest score", 0 },
+	{ "metric", "top",             "scores:name! target:name! k:count! axis:int ignore_index:int", "the share of labels among the k highest scores", 0 },
+	{ "metric", "binary_accuracy", "y:name! target:name! threshold:num weight:name", "the share of y above the threshold (0) where the target is above 0.5, else not", 0 },
+	{ "metric", "mae",             "y:name! target:name! weight:name", "the mean of absolute differences", 0 },
+	{ "metric", "mse",             "y:name! target:name! weight:name", "the mean of squared differences", 0 },
+	{ "metric", "rmse",            "y:name! target:name! weight:name", "the square root of mse", 0 },
+	{ "metric", "mean",            "value:name! weight:name",      "the mean of a value of the graph", 0 },
+	{ "metric", "perplexity",      "value:name",                   "exp of the mean loss, or of the mean of another value", 0 },
 
 	{ "schedule", "constant",     "warmup:index",                                     "lr, after a linear warm-up", 0 },
 	{ "schedule", "linear",       "total:count! warmup:index min:nonneg",             "down to min at step total", 0 },
@@ -279,6 +298,7 @@ static bool is_any(const Arg *a)
 static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } kinds[] = {
 	{ "index", "an integer of at least 0", is_index },
 	{ "count", "an integer of at least 1", is_count },
+	{ "int", "an integer", is_int },
 	{ "num", "a number", is_num },
 	{ "nonneg", "a number of at least 0", is_nonneg },
 	{ "pos", "a number above 0", is_pos },
@@ -342,6 +362,11 @@ static int check_family(const char *who, const char *key, const char *family, Ar
 	} else if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
 		text = name_fmt("%s: unknown %s", who, key);
 		err_unknown(a->loc, text, a->s, list);
+		text = list[0];
+		for (int i = 1; i < n; i++)
+			text = name_fmt("%s, %s", text, list[i]);
+		if (!suggest(a->s, list))
+			note_at((Loc){ 0 }, "known are %s", text);
 	} else {
 		err_at(a->loc, "%s: %s must be a word or a call such as %s(...)", who, key, list[0]);
 	}
@@ -367,8 +392,25 @@ static int check_choice(const char *who, const Spec *spec, const Arg *a)
 	return -1;
 }
 
+static int check_metrics(const char *who, Arg *a)
+{
+	int bad = 0;
+
+	if (a->kind != ARG_LIST)
+		return check_family(who, "metric", "metric", a);
+	for (int i = 0; i < a->narg; i++)
+		bad |= check_family(who, "metric", "metric", &a->arg[i]);
+	return bad;
+}
+
 static int check_kind(const char *who, const Spec *spec, Arg *a)
 {
+	const char *call = strchr(spec->kind, '+');
+
+	if (call && a->kind == ARG_CALL)
+		return check_family(who, spec->key, call + 1, a);
+	if (is(spec->kind, "metrics"))
+		return check_metrics(who, a);
 	if (a->arrow && !is(spec->kind, "sbps")) {
 		err_at(a->loc, "%s: '->' cannot stand here", who);
 		return -1;
@@ -376,7 +418,7 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 	if (strchr(spec->kind, '|'))
 		return check_choice(who, spec, a);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		if (!is(kinds[i].name, spec->kind))
+		if (strncmp(kinds[i].name, spec->kind, strcspn(spec->kind, "+")) || kinds[i].name[strcspn(spec->kind, "+")])
 			continue;
 		if (kinds[i].ok(a))
 			return 0;
@@ -1192,7 +1234,15 @@ static bool apply(Resolve *r, const Annot *a)
 
 /* ---- The training section: names of inputs, operators and parameters */
 
-static void check_inputs(Resolve *r, const Arg *data)
+/* Will a loss that is asked for by its name add this input? */
+static bool will_be_target(const Annot *train, Name name)
+{
+	const Arg *loss = arg_find(train->arg, train->narg, "loss"), *target = loss && loss->kind == ARG_CALL ? arg_find(loss->arg, loss->narg, "target") : NULL;
+
+	return target && is(target->s, name);
+}
+
+static void check_inputs(Resolve *r, const Annot *train, const Arg *data)
 {
 	const Graph *g = r->m->graph;
 	const char **list = arena_array(&r->m->scratch, const char *, g->nin + 1);
@@ -1204,7 +1254,7 @@ static void check_inputs(Resolve *r, const Arg *data)
 		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
 
 		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) &&
-			!(v && v->input) && wrong(r, a->loc))
+			!(v && v->input) && !will_be_target(train, a->key) && wrong(r, a->loc))
 			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}
 }
@@ -1248,7 +1298,7 @@ static void check_train(Resolve *r, const Annot *a)
 		  *precision = arg_find(a->arg, a->narg, "precision");
 
 	if (data)
-		check_inputs(r, data);
+		check_inputs(r, a, data);
 	if (precision)
 		check_operators(r, precision);
 	for (int i = 0; i < a->narg; i++) {

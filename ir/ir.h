@@ -597,6 +597,19 @@ bool   annot_pins(Model *, const char *name);                /* before any pass:
 bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
 void   annot_list(FILE *);                                   /* the table of annotations */
 
+/* objective.c: losses and metrics that annotations ask for by name, as nodes. */
+enum { METRICS_MAX = 16 };
+typedef enum { METRIC_MEAN, METRIC_EXP, METRIC_ROOT } MetricHow;       /* what is made of sum / count */
+typedef struct Metric {
+	Name name;
+	MetricHow how;
+	bool own;                       /* false: of the loss, sum and count too */
+	Value *sum, *count;             /* outputs of this graph; NULL: it has none.  No count: sum has one element, and counts once */
+	const Arg *call;
+} Metric;
+int     objective_add(Model *);                              /* before annot_resolve; -1 after explaining */
+Metric *objective_metrics(const Model *, int *n);            /* of a model, or of another program of it, in order */
+
 /* lex.c: text -> tokens.  Punctuation is its own character. */
 typedef enum { TOK_EOF = 0, TOK_ID = 256, TOK_STRING, TOK_INT, TOK_FLOAT, TOK_GIVES /* => */, TOK_TO /* -> */, TOK_BAD } TokKind;
 typedef struct Token {
@@ -630,6 +643,7 @@ int       parse_annots(uint32_t file, Model *, AnnotPlace, Annot **list);   /* a
 /* print.c: the only dumper. */
 enum { SMALL_DATA = 1024 };                                  /* larger constants that stand in a file are printed as a reference to it */
 void print_model(FILE *, const Model *);
+void print_io(FILE *, const Graph *);                        /* a line for each input and output */
 void print_annots(FILE *, const Annot *);                    /* " @on(gpus[0:3]) @stage(1)" */
 void print_name(FILE *, Name);                               /* id or "quoted" */
 

@@ -889,3 +889,23 @@ void print_model(FILE *o, const Model *m)
 		print_model(o, m->others[i]);
 	}
 }
+
+static void io(FILE *o, const char *what, Value *const *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		fprintf(o, "%-6s ", what);
+		print_name(o, list[i]->name);
+		fputs("  ", o);
+		if (list[i]->type)
+			type(o, list[i]->type);
+		else
+			fputs("of a type that is not declared", o);
+		fputc('\n', o);
+	}
+}
+
+void print_io(FILE *o, const Graph *g)
+{
+	io(o, "input", g->in, g->nin);
+	io(o, "output", g->out, g->nout);
+}

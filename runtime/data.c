@@ -374,10 +374,39 @@ int rt_save_loss(Ctx *c, const float *value)
 	return 0;
 }
 
-int rt_save_step(Ctx *c, const float *loss, const double *rate, const float *norm)
+static int number(Ctx *c, double *to, const float *from)
+{
+	float v = 0;
+	int code = rt_get(c, &v, from, sizeof v);
+	*to = (double)v;
+	return code;
+}
+
+static int save_metrics(Ctx *c, const float *const *at)
+{
+	const RtProgram *p = c->program;
+	int code = 0;
+	for (int i = 0; i < p->nmetric && !code; i++) {
+		c->sums.sum[i] = c->sums.loss;
+		c->sums.by[i] = c->sums.count;
+		if (!p->metric[i].own)
+			continue;
+		code = number(c, &c->sums.sum[i], at[0]);
+		if (!code)
+			code = number(c, &c->sums.by[i], at[1]);
+		at += 2;
+	}
+	return code;
+}
+
+int rt_save_step(Ctx *c, const float *loss, const double *rate, const float *norm, const float *const *metrics)
 {
 	float v;
 	int code = rt_save_loss(c, loss);
+	c->sums.loss = c->loss;
+	c->sums.count = 1;
+	if (!code)
+		code = save_metrics(c, metrics);
 	if (!code && rate)
 		code = rt_get(c, &c->rate, rate, sizeof c->rate);
 	if (!code && norm && !(code = rt_get(c, &v, norm, sizeof v)))
@@ -385,15 +414,12 @@ int rt_save_step(Ctx *c, const float *loss, const double *rate, const float *nor
 	return code;
 }
 
-int rt_save_eval(Ctx *c, const float *sum, const float *count)
+int rt_save_eval(Ctx *c, const float *sum, const float *count, const float *const *metrics)
 {
-	float s = 0, n = 0;
-	int code = rt_get(c, &s, sum, sizeof s);
+	int code = number(c, &c->sums.loss, sum);
 	if (!code)
-		code = rt_get(c, &n, count, sizeof n);
-	c->sum = (double)s;
-	c->count = (double)n;
-	return code;
+		code = number(c, &c->sums.count, count);
+	return code ? code : save_metrics(c, metrics);
 }
 
 int rt_load_one(Ctx *c, const RtInput *in)

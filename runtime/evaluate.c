@@ -1,11 +1,13 @@
-/* The loss of the samples that are held out: the sum over all batches divided by the count over all batches.
+/* The loss and the metrics of the samples that are held out: sums over all batches divided by counts over all batches.
  *
  * The last batch may not be full.  Its tail repeats the last sample, and a batch of nothing but that sample tells the share
- * that the repeats have in sum and count, which is taken off again: exact for every loss that adds up over samples.
+ * that the repeats have in each sum and count, which is taken off again: exact for all that adds up over samples.  Counts of hits are whole
+ * numbers, and stay so: the share is multiplied before it is divided.
  *
  * Where the model keeps averages of its parameters (ema), the programs eval and infer were compiled to read those. */
 #include "run.h"
 
+#include <math.h>
 #include <string.h>
 
 int rt_average_off(Ctx *c)
@@ -26,13 +28,31 @@ int rt_average_off(Ctx *c)
 	return code;
 }
 
-static int batch_at(Ctx *c, int64_t first, double *sum, double *count)
+/* total += share of what the last batch reported. */
+static void add(RtSums *total, const Ctx *c, double of, double all)
+{
+	const RtSums *s = &c->sums;
+	total->loss += s->loss * of / all;
+	total->count += s->count * of / all;
+	for (int i = 0; i < c->program->nmetric; i++) {
+		total->sum[i] += s->sum[i] * of / all;
+		total->by[i] += s->by[i] * of / all;
+	}
+}
+
+static int batch_at(Ctx *c, int64_t first)
 {
 	rt_data_held(c, first);
-	int code = rt_do(c, RT_EVAL);
-	*sum = c->sum;
-	*count = c->count;
-	return code;
+	return rt_do(c, RT_EVAL);
+}
+
+void rt_record_metrics(RtRecord *r, const RtProgram *p, const RtSums *s)
+{
+	for (int i = 0; i < p->nmetric; i++) {
+		double mean = s->by[i] != 0 ? s->sum[i] / s->by[i] : NAN;
+		RtHow how = p->metric[i].how;
+		rt_record_add(r, p->metric[i].name, how == RT_EXP ? exp(mean) : how == RT_ROOT ? sqrt(mean) : mean);
+	}
 }
 
 /* Samples of one batch of the evaluation. */
@@ -48,7 +68,7 @@ static int64_t batch_of(const Ctx *c)
 int rt_eval_all(Ctx *c, RtRecord *r)
 {
 	int64_t train, held, dropped, batch = batch_of(c);
-	double total = 0, n = 0, sum, count;
+	RtSums total = { 0 };
 	int code = 0;
 	rt_data_counts(c, &train, &held, &dropped);
 	if (!held && c->program->data.format == RT_POINTS)
@@ -56,18 +76,16 @@ int rt_eval_all(Ctx *c, RtRecord *r)
 	if (!held)
 		return rt_error(c, RT_DATA, "no samples are held out: the model says so by validation: 0.1 in its data");
 	for (int64_t first = 0; first < held && !code; first += batch) {
-		code = batch_at(c, first, &sum, &count);
-		total += sum;
-		n += count;
+		code = batch_at(c, first);
+		add(&total, c, 1, 1);
 		if (code || held - first >= batch)
 			continue;
-		double spare = (double)(batch - (held - first)) / (double)batch;
-		code = batch_at(c, held - 1, &sum, &count);
-		total -= spare * sum;
-		n -= spare * count;
+		code = batch_at(c, held - 1);
+		add(&total, c, -(double)(batch - (held - first)), (double)batch);
 	}
 	*r = (RtRecord){ .eval = true, .step = c->step };
 	rt_record_add(r, "samples", (double)held);
-	rt_record_add(r, "loss", n != 0 ? total / n : 0);
+	rt_record_add(r, "loss", total.count != 0 ? total.loss / total.count : NAN);
+	rt_record_metrics(r, c->program, &total);
 	return code;
 }

@@ -154,6 +154,7 @@ void rt_report_step(const Ctx *c, RtReport *r)
 	RtRecord rec = { .step = c->step };
 	double t = rt_seconds() - r->begin;
 	rt_record_add(&rec, "loss", c->loss);
+	rt_record_metrics(&rec, c->program, &c->sums);
 	if (!isnan(c->rate))
 		rt_record_add(&rec, "rate", c->rate);
 	if (!isnan(c->norm))

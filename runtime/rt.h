@@ -107,6 +107,16 @@ typedef struct RtPart {
 	const RtPacked *packed; int npacked;
 } RtPart;
 
+/* What is reported beside the loss: sums and counts over a batch, added up, and what is made of their quotient. */
+enum { RT_METRICS = 16 };
+typedef enum { RT_MEAN, RT_EXP, RT_ROOT } RtHow;
+typedef struct RtMetric {
+	const char *name;
+	RtHow how;
+	bool own;                       /* false: sum and count are those of the loss */
+} RtMetric;
+typedef struct RtSums { double loss, count, sum[RT_METRICS], by[RT_METRICS]; } RtSums;      /* by: what sum is to be divided by */
+
 typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS } RtFormat;
 typedef struct RtData {
 	RtFormat format;
@@ -137,6 +147,7 @@ typedef struct RtProgram {
 	const RtMove *move; int nmove;
 	const RtKept *kept; int nkept;
 	RtPart part[RT_PARTS];
+	const RtMetric *metric; int nmetric;
 	RtData data;
 	size_t slab_bytes;              /* private values of a rank */
 	size_t window_bytes;            /* values that meet transfers: peers read them */
@@ -175,7 +186,7 @@ struct Ctx {
 	int64_t step;
 	int part;                       /* what it does now: RT_TRAIN, RT_EVAL, RT_INFER */
 	double loss;                    /* what the last step reported */
-	double sum, count;              /* what the last batch of an evaluation reported */
+	RtSums sums;                    /* what the last step, or the last batch of an evaluation, reported */
 	int64_t micro;                  /* the micro-batch, 0 first */
 	struct RtLoader *data;          /* data.c */
 	const void *const *given;       /* a step takes these samples, an array for each input, not those of the data set; NULL: it does not */
@@ -260,8 +271,9 @@ int rt_load_one(Ctx *, const RtInput *);
 
 /* The scalar loss of this step, equal on all ranks; anything but a number ends the job. */
 int rt_save_loss(Ctx *, const float *value);
-int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm);       /* rate, norm: NULL when there is none */
-int rt_save_eval(Ctx *, const float *sum, const float *count);
+/* rate, norm: NULL when there is none; metrics: sum and count of each that has its own, NULL: there are none */
+int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm, const float *const *metrics);
+int rt_save_eval(Ctx *, const float *sum, const float *count, const float *const *metrics);
 
 /* route.c: y takes its new form from x; all ranks call it for every transfer. */
 int rt_move(Ctx *, int move, void *y, const void *x);

@@ -198,7 +198,8 @@ size_t rt_memory_planned(const Ctx *, bool checkpoint);
 size_t rt_memory_measured(const Ctx *, size_t *peers);                   /* peers: bytes of theirs that are mapped here, not counted */
 
 /* evaluate.c */
-int  rt_eval_all(Ctx *, RtRecord *);                                     /* of what is held out: samples, loss */
+int  rt_eval_all(Ctx *, RtRecord *);                                     /* of what is held out: samples, loss, metrics */
+void rt_record_metrics(RtRecord *, const RtProgram *, const RtSums *);   /* one number for each */
 int  rt_average_off(Ctx *);                                              /* evaluations read the parameters themselves from now on; no step may follow */
 
 /* data.c */
