@@ -154,6 +154,19 @@ static void keep_frozen(Graph *g, Value *v, bool statistic)
 	}
 }
 
+/* Constants and state are never trained: to freeze them says nothing. */
+static void warn_freeze(const Graph *g)
+{
+	for (const Annot *a = g->model->annot; a; a = a->next) {
+		bool any = strcmp(a->name, "freeze") != 0;
+
+		for (int i = 0; i < g->ninit && !any; i++)
+			any = g->init[i]->frozen && annot_names(a, g->init[i]->name);
+		if (!any)
+			warn_at(a->loc, "nothing that @freeze names here is a parameter: it changes nothing");
+	}
+}
+
 /* Before inlining: marks parameters, so that inference does not take them for constants. */
 /* There is nothing to train in a parameter without elements: it is a constant. */
 static void leave_empty(Graph *g)
@@ -199,6 +212,8 @@ int params_run(Graph *g)
 	for (int i = 0; i < g->nvalue; i++)     /* a dump: statistics are state */
 		if (g->value[i]->into && g->value[i]->into->init)
 			g->value[i]->into->param = true;
+	if (!m->main && !annot_find(m->annot, "done"))
+		warn_freeze(g);
 	for (int i = 0; i < g->ninit; i++)
 		keep_frozen(g, g->init[i], !m->main && statistic[g->init[i]->id]);
 	for (int i = 0; m->main && i < g->ninit; i++) {

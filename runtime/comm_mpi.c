@@ -86,6 +86,8 @@ static void settle(Ctx *c, int code)
 
 static void down(Ctx *c, void *word, size_t bytes)
 {
+	if (c->nrank == 1)
+		return;                 /* a library has no transport */
 	Mpi *m = c->comm->state;
 	m->more = 2 * levels(0, c->nrank) - levels(c->rank, c->nrank);
 	if (c->rank)
@@ -97,6 +99,8 @@ static void down(Ctx *c, void *word, size_t bytes)
 
 static uint32_t up(Ctx *c, uint32_t worst)
 {
+	if (c->nrank == 1)
+		return worst;
 	Mpi *m = c->comm->state;
 	m->more = levels(c->rank, c->nrank);
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {

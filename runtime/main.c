@@ -204,7 +204,7 @@ static int64_t steps_of(const Ctx *c, const Args *a)
 /* Paths are no more than given or not, for machines may have other ones; of these options each rank may have its own. */
 static bool is_own(const struct Option *o)
 {
-	static const char *const own[] = { "data", "threads", "weights", "every", "log", "help" };
+	static const char *const own[] = { "data", "threads", "every", "log", "help" };
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (!strcmp(o->name, own[i]))
 			return true;

@@ -1,20 +1,20 @@
 /* --weights: tensors of a safetensors file, or of a folder as Hugging Face writes it, under the names of the model.
  *
  * A folder has model.safetensors, or model.safetensors.index.json, which says which file has which tensor, and these files beside it; or
- * it is a checkpoint.  Names of tensors are mapped by rules FROM=TO, where each * of FROM stands for any characters, as few as
+ * it is a checkpoint, or a folder of them.  Names of tensors are mapped by rules FROM=TO, where each * of FROM stands for any characters, as few as
  * possible, and is put in for the * of TO in order; the first rule that matches counts, and an empty TO leaves the tensor out.
  *
  * All that the model keeps must be there, but for the state of an optimizer.  Numbers of other floating types are converted: bf16 and
  * fp16 become float exactly, double is rounded to the nearest.  What is there besides is reported, and what was not found. */
 #include "run.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SHARDS = 4096, SHOWN = 20, LONGEST = 8 * RT_NAME };
+enum { SHARDS = 4096, SHOWN = 20, FEW = 3, LONGEST = 8 * RT_NAME };
 
 struct RtItem {
 	const RtEntry *e;
@@ -227,6 +227,13 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 	return code;
 }
 
+/* DIR/state.safetensors of a checkpoint, or of the newest in a folder of them. */
+static bool newest(const char *dir, char path[RT_PATH])
+{
+	int64_t step;
+	return rt_saved_steps(dir, &step, 1) && snprintf(path, RT_PATH, "%s/" RT_STEP_FORMAT "/state.safetensors", dir, step) < RT_PATH;
+}
+
 static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 {
 	static const char *const names[] = { "model.safetensors", "state.safetensors", "model.safetensors.index.json", "pytorch_model.bin" };
@@ -236,7 +243,7 @@ static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 	for (; i < 4; i++)
 		if (snprintf(path, sizeof path, "%s/%s", dir, names[i]) < (int)sizeof path && !stat(path, &st))
 			break;
-	if (i < 2)
+	if (i < 2 || (i == 4 && newest(dir, path)))
 		return open_file(c, w, path);
 	if (i == 3)
 		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a program of Python: save it as safetensors (save_pretrained, or safetensors.torch.save_file)", dir);
@@ -328,18 +335,23 @@ static bool needed(const RtWeights *w, const RtKept *v)
 
 /* ---- what there is to say ---- */
 
-typedef struct List { char text[RT_MESSAGE]; size_t n; int count; } List;
+/* The first names, few for an error and more for a line of their own, and how many there are. */
+typedef struct List { char few[320], most[SHOWN * 260]; int count; } List;
 
 static void add(List *l, const char *name)
 {
-	if (l->count++ < SHOWN && l->n < sizeof l->text)
-		l->n += (size_t)snprintf(l->text + l->n, sizeof l->text - l->n, "%s%s", l->n ? ", " : "", shown(name));
+	const char *s = shown(name);
+	if (l->count < SHOWN)
+		strcat(strcat(l->most, *l->most ? ", " : ""), s);
+	if (l->count < FEW && strlen(s) < 100)
+		strcat(strcat(l->few, *l->few ? ", " : ""), s);
+	l->count++;
 }
 
-static const char *more(const List *l)
+static const char *more(const List *l, int listed)
 {
 	static _Thread_local char text[48];
-	snprintf(text, sizeof text, l->count > SHOWN ? ", and %d more" : "", l->count - SHOWN);
+	snprintf(text, sizeof text, l->count > listed ? ", and %d more" : "", l->count - listed);
 	return text;
 }
 
@@ -394,15 +406,15 @@ static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing,
 	if (say)
 		fprintf(stderr, "weights: %d of %d loaded from %s\n", loaded, all, from->path);
 	if (say && missing->count)
-		fprintf(stderr, "weights: missing: %s%s\n", missing->text, more(missing));
+		fprintf(stderr, "weights: missing: %s%s\n", missing->most, more(missing, SHOWN));
 	if (say && spare.count)
-		fprintf(stderr, "weights: not used: %s%s\n", spare.text, more(&spare));
+		fprintf(stderr, "weights: not used: %s%s\n", spare.most, more(&spare, SHOWN));
 	if (say && state)
 		fprintf(stderr, "weights: not used: the state of an optimizer, %d tensors\n", state);
 	bool none = !loaded && all, lacks = missing->count && !from->partial;
 	if ((none || lacks) && !c->rank)
 		rt_error(c, RT_DATA, none ? "%s has nothing that this program needs: %s%s%s" : "%s has no %s%s%s; --weights-partial starts what is missing as the model says", from->path,
-		         missing->text, more(missing), advice(w, first, rule, sizeof rule));
+		         missing->few, more(missing, FEW), advice(w, first, rule, sizeof rule));
 	return none || lacks ? RT_DATA : 0;
 }
 
@@ -439,12 +451,30 @@ static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 	return report(c, w, from, &missing, first, loaded, all);
 }
 
+/* Ranks may find their files under other names on other machines, but what is in them must be the same: so each matches alike, and what there
+ * is to say is said once. */
+static int same_files(Ctx *c, const RtWeights *w)
+{
+	RtFact fact = { "the weights", "" };
+	uint64_t bytes = 0;
+	uint32_t crc = 0;
+	for (int i = 0; i < w->nfile; i++) {
+		crc = rt_crc32c(crc, w->file[i].file.data, (size_t)(w->file[i].data - w->file[i].file.data));
+		bytes += w->file[i].file.bytes;
+	}
+	snprintf(fact.value, RT_FACT, "%" PRIu64 " bytes, headers %08" PRIx32, bytes, crc);
+	return rt_same(c, 1, &fact);
+}
+
 int rt_weights_open(Ctx *c, const RtFrom *from, RtWeights *w)
 {
 	struct stat st;
 	*w = (RtWeights){ 0 };
 	bool folder = !stat(from->path, &st) && S_ISDIR(st.st_mode);
 	int code = folder ? open_folder(c, w, from->path) : open_file(c, w, from->path);
+	code = (int)rt_worst(c, (uint32_t)code);
+	if (!code)
+		code = same_files(c, w);
 	w->ours = w->nfile == 1 && w->file[0].ours;
 	for (int i = 0; i < w->nfile && !code; i++)
 		code = add_items(c, w, from->map, &w->file[i]);
