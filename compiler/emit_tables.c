@@ -411,7 +411,7 @@ static int64_t range_of(const Graph *g, const Value *input)
 
 static const struct Format { const char *name, *word; bool tokens; } formats[] = {
 	{ "points", "POINTS", false }, { "bytes", "BYTES", true }, { "tokens16", "TOKENS16", true }, { "tokens32", "TOKENS32", true }, { "npy", "NPY", false },
-	{ "idx", "IDX", false }, { "cifar", "CIFAR", false }, { "safetensors", "SAFETENSORS", false },
+	{ "idx", "IDX", false }, { "cifar", "CIFAR", false }, { "safetensors", "SAFETENSORS", false }, { "tar", "TAR", false },
 };
 
 static const struct Format *format_of(const Arg *d)
@@ -426,7 +426,8 @@ static const struct Format *format_of(const Arg *d)
 static const char *file_of_input(const Arg *d, const Value *v)
 {
 	for (int i = 0; d && i < d->narg; i++)
-		if (d->arg[i].key && d->arg[i].kind == ARG_STRING && d->arg[i].key == v->name && (!strcmp(d->s, "npy") || !strcmp(d->s, "idx")))
+		if (d->arg[i].key && d->arg[i].kind == ARG_STRING && d->arg[i].key == v->name && strcmp(d->arg[i].key, "folder") && strcmp(d->arg[i].key, "validation") &&
+			(!strcmp(d->s, "npy") || !strcmp(d->s, "idx")))
 			return d->arg[i].s;
 	return NULL;
 }
@@ -438,13 +439,26 @@ static void print_share(const Emit *e, Text *t, const Arg *d, const char *key, c
 		text_add(t, ", .%s = %s", field, real(e->tree.arena, v));
 }
 
-static int print_data(const Emit *e, Text *t, Text *more)
+/* The paths of a set, as a table of their own. */
+static int print_paths(Arena *a, Text *paths, const Arg *d)
+{
+	int n = 0;
+	for (int i = 0; i < d->narg; i++) {
+		const char *param = d->arg[i].param;
+		if (!param || d->arg[i].kind != ARG_STRING || (strcmp(param, "file") && strcmp(param, "files") && strcmp(param, "folder")))
+			continue;
+		text_add(paths, n++ ? ", " : "");
+		c_string(a, paths, d->arg[i].s);
+	}
+	return n;
+}
+
+static int print_data(const Emit *e, Text *t, Text *paths)
 {
 	const Training *tr = &e->plan->train;
 	const Arg *d = tr->data;
 	const struct Format *f = format_of(d);
 	Arena *a = e->tree.arena;
-	int npath = 0;
 	if (!f) {
 		err_at(d ? d->loc : tr->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
 		return -1;
@@ -452,17 +466,16 @@ static int print_data(const Emit *e, Text *t, Text *more)
 	text_add(t, "\t.data = { .format = RT_%s", f->word);
 	if (!strcmp(f->name, "points"))
 		text_add(t, ", .classes = %" PRId64 ", .noise = %s", (int64_t)arg_number(d, "classes", 10), real(a, arg_number(d, "noise", 1)));
-	for (int i = 0; i < d->narg; i++) {
-		const char *param = d->arg[i].param;
-		if (!param || d->arg[i].kind != ARG_STRING || (strcmp(param, "file") && strcmp(param, "folder") && strcmp(param, "files")))
-			continue;
-		text_add(npath ? more : t, npath ? "%s" : "%s.path = ", npath ? (npath > 1 ? ", " : "") : ", ");
-		c_string(a, npath ? more : t, d->arg[i].s);
-		npath++;
+	int npath = print_paths(a, paths, d);
+	if (npath)
+		text_add(t, ", .path = data_paths, .npath = %d", npath);
+	const Arg *held = arg_find(d->arg, d->narg, "validation");
+	if (held && held->kind == ARG_STRING) {
+		text_add(t, ", .held = ");
+		c_string(a, t, held->s);
+	} else {
+		print_share(e, t, d, "validation", "validation");
 	}
-	if (npath > 1)
-		text_add(t, ", .more = more_data, .nmore = %d", npath - 1);
-	print_share(e, t, d, "validation", "validation");
 	const Arg *shuffle = arg_find(d->arg, d->narg, "shuffle");
 	if (shuffle && !strcmp(shuffle->s, "false"))
 		text_add(t, ", .in_order = true");
@@ -554,7 +567,7 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 	int64_t width = 0;
 	const struct Format *f = part < 2 ? format_of(e->plan->train.data) : NULL;
 	Slot **list = inputs_of(e, &n);
-	Text more = { 0 };
+	Text paths = { 0 };
 	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_part(e));
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
@@ -573,10 +586,10 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 		samples += !step;
 	}
 	text_add(rows, n ? "};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
-	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program, &more)))
+	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program, &paths)))
 		return -1;
-	if (more.n)
-		text_add(rows, "static const char *const more_data[] = { %s };\n", more.s);
+	if (paths.n)
+		text_add(rows, "static const char *const data_paths[] = { %s };\n", paths.s);
 	const char *packed = print_packed(e, rows);
 	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout, packed);
 	return 0;

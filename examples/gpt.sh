@@ -19,7 +19,7 @@ od -An -v -tu1 -w1 "$OUT/text" | awk -v n="$(stat -c %s "$OUT/text")" '
 	{ last = $1 }
 	END { printf "bigram loss %.4f\n", sum / k }'
 echo "held-out loss of the model"
-"$OUT/two/trainer" --data "$OUT/text" --resume "$OUT/checkpoint" --eval
+"$OUT/two/trainer" --data "$OUT/text" --resume "$OUT/checkpoint" --eval=held-out
 
 "$SBPCC" examples/gpt.ir --ranks 1 --prefix gpt -o "$OUT/library" "$@" >/dev/null
 make -s -C "$OUT/library" lib

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains examples/mlp.ir on one rank and on two local processes, and shows the plan and that the losses agree.
+# Trains examples/mlp.ir on one rank and on two local processes, and shows the plan, that the losses agree, and the loss of what was held out.
 set -eu
 mkdir -p "$OUT"
 "$SBPCC" examples/mlp.ir --ranks 1 -o "$OUT/one" "$@"
@@ -8,7 +8,9 @@ make -s -C "$OUT/one"
 make -s -C "$OUT/two"
 echo "the plan for two ranks (all of it: $OUT/two/plan.ir)"
 "$SBPCC" examples/mlp.ir --ranks 2 --explain --stop-after=prove "$@" | grep -E '^(image|w1|h|scores|loss|w1\.grad|w1\.grad\.[a-z]*) ' || true
-"$OUT/one/trainer" >"$OUT/one.log"
+rm -rf "$OUT/checkpoint"
+"$OUT/one/trainer" --checkpoint "$OUT/checkpoint" >"$OUT/one.log"
 "$OUT/two/trainer" >"$OUT/two.log"
 echo "loss on one rank and on two"
-paste "$OUT/one.log" "$OUT/two.log"
+paste <(grep '^step' "$OUT/one.log") <(grep '^step' "$OUT/two.log")
+"$OUT/one/trainer" --resume "$OUT/checkpoint" --eval

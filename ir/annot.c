@@ -119,14 +119,15 @@ static const Form forms[] = {
 	                                                 "float16 with float master weights and a loss scale (65536): times growth (2) after every (2000) "
 	                                                 "good steps, times backoff (0.5) when a gradient is not finite", 0 },
 
-	{ "data", "bytes",       "file:str! validation:unit shuffle:flag", "each byte is a token", 0 },
-	{ "data", "tokens16",    "file:str! validation:unit shuffle:flag", "little-endian 16-bit tokens", 0 },
-	{ "data", "tokens32",    "file:str! validation:unit shuffle:flag", "little-endian 32-bit tokens", 0 },
-	{ "data", "npy",         "folder:str validation:unit shuffle:flag scale:num mean:num std:pos *:str",     "one .npy file per input: FOLDER/x.npy, or x: \"x.npy\", y: \"y.npy\"", 0 },
-	{ "data", "idx",         "folder:str validation:unit shuffle:flag scale:num mean:num std:pos *:str",     "one IDX file per input, as MNIST: FOLDER/x.idx, or x: \"x.idx\"", 0 },
-	{ "data", "cifar",       "files:str* validation:unit shuffle:flag scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
+	{ "data", "bytes",       "file:str+ validation:held shuffle:flag", "each byte is a token", 0 },
+	{ "data", "tokens16",    "file:str+ validation:held shuffle:flag", "little-endian 16-bit tokens", 0 },
+	{ "data", "tokens32",    "file:str+ validation:held shuffle:flag", "little-endian 32-bit tokens", 0 },
+	{ "data", "npy",         "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str", "a .npy file per input: FOLDER/x.npy, or several: FOLDER/x-*.npy; or x: \"x.npy\", y: \"y.npy\"", 0 },
+	{ "data", "idx",         "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str", "an IDX file per input, as MNIST: FOLDER/x.idx, or several: FOLDER/x-*.idx; or x: \"x.idx\"", 0 },
+	{ "data", "cifar",       "files:str+ validation:held shuffle:flag scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
+	{ "data", "safetensors", "file:str+ validation:held shuffle:flag scale:num mean:num std:pos", "one tensor per input, by name", 0 },
+	{ "data", "tar",         "files:str+ validation:held shuffle:flag scale:num mean:num std:pos", "shards as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin", 0 },
 	{ "data", "points",      "classes:count noise:nonneg", "made up, for trying a model out: points around one centre per class (10), with noise (1)", 0 },
-	{ "data", "safetensors", "file:str! validation:unit shuffle:flag scale:num mean:num std:pos",           "one tensor per input, by name", 0 },
 
 	{ "init", "zeros",           "",                               "0", 0 },
 	{ "init", "ones",            "",                               "1", 0 },
@@ -188,6 +189,11 @@ static bool is_unit(const Arg *a)
 static bool is_str(const Arg *a)
 {
 	return a->kind == ARG_STRING;
+}
+
+static bool is_held(const Arg *a)
+{
+	return is_unit(a) || is_str(a);
 }
 
 static bool is_word(const Arg *a)
@@ -303,6 +309,7 @@ static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } k
 	{ "nonneg", "a number of at least 0", is_nonneg },
 	{ "pos", "a number above 0", is_pos },
 	{ "unit", "a number from 0 to 1", is_unit },
+	{ "held", "a number from 0 to 1, or a string", is_held },
 	{ "str", "a string", is_str },
 	{ "word", "a word", is_word },
 	{ "name", "a name or a string", is_name },
@@ -329,12 +336,13 @@ static int read_specs(const char *s, Spec *spec)
 	while (*s && n < MAXKEYS) {
 		Spec *at = &spec[n++];
 		size_t key = strcspn(s, ":"), kind = strcspn(s + key + 1, " !*");
+		bool some = s[key + kind] == '+';
 
 		snprintf(at->key, sizeof at->key, "%.*s", (int)key, s);
-		snprintf(at->kind, sizeof at->kind, "%.*s", (int)kind, s + key + 1);
+		snprintf(at->kind, sizeof at->kind, "%.*s", (int)kind - some, s + key + 1);
 		s += key + 1 + kind;
-		at->required = *s == '!';
-		at->many = *s == '*';
+		at->required = *s == '!' || some;
+		at->many = *s == '*' || some;
 		s += strcspn(s, " ");
 		s += strspn(s, " ");
 	}
@@ -1253,7 +1261,7 @@ static void check_inputs(Resolve *r, const Annot *train, const Arg *data)
 		const Arg *a = &data->arg[i];
 		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
 
-		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && (is(data->s, "npy") || is(data->s, "idx")) &&
+		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && !is(a->key, "validation") && (is(data->s, "npy") || is(data->s, "idx")) &&
 			!(v && v->input) && !will_be_target(train, a->key) && wrong(r, a->loc))
 			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}

@@ -120,7 +120,7 @@ static int feed(RtSession *s)
 	int code = ready(s);
 	if (code || s->fed)
 		return code;
-	code = rt_data_open(c, s->data, c->step);
+	code = rt_data_open(c, s->data, c->step, RT_SAMPLES_TO_TRAIN);
 	if (!code && s->resumed && s->from.data && !s->changed_data && rt_data_print(c) != s->from.data)
 		code = rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on");
 	if (code)

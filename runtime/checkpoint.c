@@ -347,6 +347,16 @@ static int put_tensors(const RtProgram *p, char **line, char **text, size_t *n)
 	return bad;
 }
 
+/* What the checksum of the data was behind each of its files. */
+static int put_files(const Ctx *c, char **text, size_t *n)
+{
+	const uint32_t *after;
+	int count = rt_data_files(c, &after), bad = put(text, n, ",\n\"files\":[");
+	for (int i = 0; i < count && !bad; i++)
+		bad = put(text, n, "%s%" PRIu32, i ? "," : "", after[i]);
+	return bad || put(text, n, "]");
+}
+
 static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 {
 	const RtProgram *p = s->c->program;
@@ -357,8 +367,8 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 		bad = !line[r];
 	}
 	bad = bad || put(text, n, "{\"format\":\"" RT_CHECKPOINT_FORMAT "\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
-	                 "\",\"header\":%" PRIu32 ",\n\"tensors\":[", s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) ||
-	      put_tensors(p, line, text, n) || put(text, n, "\n]");
+	                 "\",\"header\":%" PRIu32, s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) ||
+	      put_files(s->c, text, n) || put(text, n, ",\n\"tensors\":[") || put_tensors(p, line, text, n) || put(text, n, "\n]");
 	bad = bad || put(text, n, RT_MANIFEST_END, rt_crc32c(0, *text, *n));
 	int why = errno;
 	for (int r = 0; said && r < p->nrank; r++)

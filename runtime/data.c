@@ -2,7 +2,8 @@
  *
  * Training walks the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p), where f is
  * a keyed permutation computed when it is needed, never stored.  Step s takes positions s * batch on; what is left at the end
- * of an epoch, less than a batch, is dropped.  The last share of a set may be held out: evaluation takes it in its own order.
+ * of an epoch, less than a batch, is dropped.  The last share of a set may be held out, or another set be there for it: evaluation takes
+ * that in its own order.
  *
  * A rank fetches only the rows that it holds.  While a step runs, the thread fills the other of two buffers. */
 #include "data.h"
@@ -14,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 typedef struct Buffer { unsigned char *at; bool full; Wrong wrong; } Buffer;
 
 typedef struct RtLoader RtLoader;
 struct RtLoader {
-	Set set;
+	Set set, apart;                 /* apart: what evaluations take, where it is a set of its own */
+	uint32_t *after;                /* the checksum of all files up to each; NULL: nobody asked */
 	Ctx view;                       /* what the thread sees: program and rank, never the step */
 	int64_t train, held;            /* samples */
 	Buffer buffer[2];
@@ -84,12 +87,13 @@ static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 	while (n > 0 && !f->wrong->code) {
 		int64_t j = f->first + there / f->width, from = there % f->width, k = n < f->width - from ? n : f->width - from;
 		int64_t held = j < f->d->held ? j : f->d->held - 1;
-		int64_t sample = f->step >= 0 ? sample_of(f->d, f->step, j) : f->d->held ? f->d->train + held : j;
+		const Set *set = f->step < 0 && f->d->apart.n ? &f->d->apart : &f->d->set;
+		int64_t sample = f->step >= 0 ? sample_of(f->d, f->step, j) : !f->d->held ? j : set == &f->d->apart ? held : f->d->train + held;
 		void *to = f->to + (size_t)here * elem;
 		if (f->d->view.program->data.format == RT_POINTS)
 			points_fetch(&f->d->view, f->in, f->width, sample, from, k, to);
 		else
-			set_fetch(&f->d->set, f->in, f->column, sample, from, k, to, f->wrong);
+			set_fetch(set, f->in, f->column, sample, from, k, to, f->wrong);
 		here += k;
 		there += k;
 		n -= k;
@@ -177,20 +181,25 @@ static void *ahead(void *arg)
 	return NULL;
 }
 
-static int open_set(Ctx *c, RtLoader *d, const char *path)
+static int open_sets(Ctx *c, RtLoader *d, const char *path, RtWanted wanted)
 {
 	const RtData *from = &c->program->data;
-	int code = set_open(c, &d->set, path);
+	bool own = wanted == RT_ALL || from->held;      /* evaluations have a set of their own */
+	int code = own && wanted != RT_SAMPLES_TO_TRAIN ? 0 : set_open(c, &d->set, path);
+	if (!code && own)
+		code = set_open(c, &d->apart, wanted == RT_ALL ? path : from->held);
 	if (code || from->format == RT_POINTS || from->format == RT_NO_DATA)
 		return code;
-	d->held = (int64_t)((double)d->set.n * from->validation);
-	d->train = d->set.n - d->held;
-	if (d->train < c->program->batch)
-		return rt_error(c, RT_DATA, "the data set has %" PRId64 " samples to train on; one step takes %" PRId64, d->train, c->program->batch);
+	d->held = own ? d->apart.n : (int64_t)((double)d->set.n * from->validation);
+	d->train = d->set.n - (own ? 0 : d->held);
+	if (wanted == RT_SAMPLES_TO_TRAIN && d->train < c->program->batch)
+		return rt_error(c, RT_DATA, "%s: the data set has %" PRId64 " samples to train on; one step takes %" PRId64, d->set.file[0].path, d->train, c->program->batch);
+	if (wanted == RT_HELD_OUT && !d->held && from->validation > 0)
+		return rt_error(c, RT_DATA, "%s: of %" PRId64 " samples validation: %g holds out none", d->set.file[0].path, d->set.n, from->validation);
 	return 0;
 }
 
-int rt_data_open(Ctx *c, const char *path, int64_t step)
+int rt_data_open(Ctx *c, const char *path, int64_t step, RtWanted wanted)
 {
 	RtLoader *d = calloc(1, sizeof *d);
 	if (!d)
@@ -199,7 +208,7 @@ int rt_data_open(Ctx *c, const char *path, int64_t step)
 	d->view = *c;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->changed, NULL);
-	int code = open_set(c, d, path);
+	int code = open_sets(c, d, path, wanted);
 	if (code)
 		return code;
 	d->bytes = rt_data_bytes(c);
@@ -210,7 +219,7 @@ int rt_data_open(Ctx *c, const char *path, int64_t step)
 		return rt_error(c, RT_MEMORY, "cannot map two buffers of %zu bytes for data", d->bytes);
 	d->memory = d->buffer[0].at = p;
 	d->buffer[1].at = d->memory + d->bytes;
-	return rt_data_go_on(c, step);
+	return wanted == RT_SAMPLES_TO_TRAIN ? rt_data_go_on(c, step) : 0;
 }
 
 int rt_data_go_on(Ctx *c, int64_t step)
@@ -250,6 +259,8 @@ void rt_data_close(Ctx *c)
 	if (d->memory)
 		munmap(d->memory, 2 * d->bytes);
 	set_close(&d->set);
+	set_close(&d->apart);
+	free(d->after);
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->changed);
 	free(d);
@@ -258,7 +269,74 @@ void rt_data_close(Ctx *c)
 
 uint64_t rt_data_print(const Ctx *c)
 {
-	return c->data ? set_print(&c->data->set) : 0;
+	RtLoader *d = c->data;
+	if (!d)
+		return 0;
+	if (!d->after)
+		d->after = calloc((size_t)(d->set.nfile + d->apart.nfile) + 1, sizeof *d->after);
+	uint32_t crc = set_print(&d->set, 0, d->after);
+	crc = set_print(&d->apart, crc, d->after ? d->after + d->set.nfile : NULL);
+	return (uint64_t)(d->set.nfile ? d->set.n : d->apart.n) << 32 ^ crc;
+}
+
+int rt_data_files(const Ctx *c, const uint32_t **after)
+{
+	*after = c->data ? c->data->after : NULL;
+	return *after ? c->data->set.nfile + c->data->apart.nfile : 0;
+}
+
+static RtFile *file_at(const RtLoader *d, int i)
+{
+	return i < d->set.nfile ? &d->set.file[i] : &d->apart.file[i - d->set.nfile];
+}
+
+const char *rt_data_file(const Ctx *c, int i)
+{
+	return file_at(c->data, i)->path;
+}
+
+const char *rt_data_mapped(const Ctx *c, const void *at)
+{
+	const RtLoader *d = c->data;
+	for (int i = 0; d && i < d->set.nfile + d->apart.nfile; i++)
+		if ((uintptr_t)at - (uintptr_t)file_at(d, i)->data < file_at(d, i)->bytes)
+			return file_at(d, i)->path;
+	return NULL;
+}
+
+/* Where a time is another one, the bytes decide. */
+static int changed_file(Ctx *c, RtLoader *d)
+{
+	int n = d->set.nfile + d->apart.nfile;
+	bool touched = false;
+	struct stat st;
+	for (int i = 0; i < n && d->after; i++) {
+		RtFile *f = file_at(d, i);
+		bool other = !stat(f->path, &st) && f->bytes && rt_file_time(&st) != f->time;
+		touched |= other;
+		f->time = other ? rt_file_time(&st) : f->time;
+	}
+	uint32_t *now = touched ? malloc((size_t)n * sizeof *now) : NULL;
+	if (!now)
+		return 0;
+	set_print(&d->apart, set_print(&d->set, 0, now), now + d->set.nfile);
+	int i = 0, code = 0;
+	while (i < n && now[i] == d->after[i])
+		i++;
+	if (i < n)
+		code = rt_error(c, RT_DATA, "%s was changed while it was read", file_at(d, i)->path);
+	free(now);
+	return code;
+}
+
+int rt_data_same(Ctx *c)
+{
+	return (int)rt_agree(c, (uint32_t)(c->data && c->rank == 0 ? changed_file(c, c->data) : 0));
+}
+
+size_t rt_data_tables(const Ctx *c)
+{
+	return c->data ? set_bytes(&c->data->set) + set_bytes(&c->data->apart) : 0;
 }
 
 /* ---- loads ---- */

@@ -8,6 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int64_t rt_file_time(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
 int rt_file_open(Ctx *c, int code, const char *path, RtFile *f)
 {
 	struct stat st;
@@ -26,7 +31,7 @@ int rt_file_open(Ctx *c, int code, const char *path, RtFile *f)
 		if (p == MAP_FAILED)
 			why = errno;
 		else
-			*f = (RtFile){ p, (size_t)st.st_size };
+			*f = (RtFile){ .data = p, .bytes = (size_t)st.st_size, .time = rt_file_time(&st) };
 	}
 	if (fd >= 0)
 		close(fd);

@@ -17,7 +17,7 @@ typedef struct Args {
 	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of, *infer, *export_to;
 	bool partial, last_good, changed_data, overwrite, profile, help;
 	bool only_export;               /* of a checkpoint, or in a program that only infers: nothing is trained */
-	bool resuming, seed_given, steps_given, eval;
+	bool resuming, seed_given, steps_given, eval, eval_raw, eval_held;
 	double begin;                   /* when the program was started */
 	RtResume from;
 } Args;
@@ -31,7 +31,7 @@ static const struct Option {
 	const char *word, *help;
 } options[] = {
 	{ "steps", offsetof(Args, steps), NUMBER, 0, "N", "train until N steps are done in all, those before a resume included" },
-	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data set: a file, or a folder with one file per input, instead of what the model names" },
+	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data set instead of what the model names: a file, a folder with a file per input, a pattern such as 'shards/*.bin'; where the model names files, a folder that has files of these names" },
 	{ "seed", offsetof(Args, seed), NUMBER, 0, "N", "of parameters at the start, of the order of the data and of every random choice" },
 	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
 	{ "weights", offsetof(Args, weights), TEXT, 0, "PATH", "the weights to start from: a safetensors file, or a folder with model.safetensors, or with model.safetensors.index.json and its files, or a checkpoint; bf16, fp16 and double become float" },
@@ -45,7 +45,7 @@ static const struct Option {
 	{ "last-good", offsetof(Args, last_good), FLAG, 0, "", "with --resume: pass over checkpoints that are damaged" },
 	{ "changed-data", offsetof(Args, changed_data), FLAG, 0, "", "with --resume: go on although the data set is another one" },
 	{ "overwrite", offsetof(Args, overwrite), FLAG, 0, "", "with --checkpoint: remove the checkpoints that DIR has of another run, or after the one that --resume names" },
-	{ "eval", offsetof(Args, eval_of), MAYBE, 0, "raw", "train no step; print the loss of the samples that are held out, with averaged weights where the model has `ema`, else or with =raw with the trained ones" },
+	{ "eval", offsetof(Args, eval_of), MAYBE, 0, "WORDS", "train no step; print the loss of the samples that are held out, or with --data of all samples there (=held-out: of those that are held out of them); with averaged weights where the model has `ema`, with =raw with the trained ones; =raw,held-out is both" },
 	{ "infer", offsetof(Args, infer), TEXT, 0, "DIR", "train no step; read DIR/INPUT.npy, samples along the first axis, and write DIR/OUTPUT.npy for each output" },
 	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print the loss of what is held out every N steps and at the end" },
 	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
@@ -191,6 +191,23 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 
 /* ---- ranks agree ---- */
 
+/* What --eval is of: words with commas between. */
+static int eval_words(Args *a)
+{
+	for (const char *s = a->eval_of; *s;) {
+		size_t n = strcspn(s, ",");
+		bool raw = n == 3 && !strncmp(s, "raw", n), held = n == 8 && !strncmp(s, "held-out", n);
+		if (!raw && !held) {
+			fprintf(stderr, "trainer: --eval takes raw, held-out, both with a comma between, or nothing\n");
+			return RT_USAGE;
+		}
+		a->eval_raw |= raw;
+		a->eval_held |= held;
+		s += n + (s[n] == ',');
+	}
+	return 0;
+}
+
 /* How many steps there are in all: told, or so many epochs of the data that was opened. */
 static int64_t steps_of(const Ctx *c, const Args *a)
 {
@@ -204,7 +221,7 @@ static int64_t steps_of(const Ctx *c, const Args *a)
 /* Paths are no more than given or not, for machines may have other ones; of these options each rank may have its own. */
 static bool is_own(const struct Option *o)
 {
-	static const char *const own[] = { "data", "threads", "every", "log", "help" };
+	static const char *const own[] = { "data", "threads", "every", "log", "tensorboard", "plot", "help" };
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (!strcmp(o->name, own[i]))
 			return true;
@@ -240,9 +257,9 @@ static int same_options(Ctx *c, const Args *a)
 		n++;
 	}
 	fact[n++] = (RtFact){ "whether --steps is", "" };
-	fact[n++] = (RtFact){ "whether --eval is raw", "" };
+	fact[n++] = (RtFact){ "--eval", "" };
 	snprintf(fact[n - 2].value, RT_FACT, "%s", a->steps_given ? "given" : "not given");
-	snprintf(fact[n - 1].value, RT_FACT, "%s", a->eval_of ? "yes" : "no");
+	snprintf(fact[n - 1].value, RT_FACT, "%s%s%s", a->eval_raw ? "raw " : "", a->eval_held ? "held-out " : "", a->data ? "with --data" : "without --data");
 	return rt_same(c, n, fact);
 }
 
@@ -343,6 +360,8 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 			code = evaluate_between(c, r);
 		if (!code && (a->checkpoint ? due || end : end))
 			code = rt_replicas(c);
+		if (!code && a->checkpoint && (due || end))
+			code = rt_data_same(c);
 		if (!code && a->checkpoint && (due || end)) {
 			code = rt_save(c, c->step, end);
 			saved = c->step;
@@ -357,7 +376,7 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 
 static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 {
-	int code = a->eval_of ? rt_average_off(c) : 0;
+	int code = a->eval_raw ? rt_average_off(c) : 0;
 	if (!code && a->dump)
 		code = rt_dump_begin(c, a->dump);
 	return code ? code : evaluate(c, r);
@@ -365,6 +384,11 @@ static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 
 /* When the parts of the start were done: the process, threads and scratch, memory, start values, data. */
 enum { PROCESS, THREADS, MEMORY, VALUES, SAMPLES, PARTS };
+
+static RtWanted wanted(const Args *a)
+{
+	return !a->eval ? RT_SAMPLES_TO_TRAIN : a->data && !a->eval_held ? RT_ALL : RT_HELD_OUT;
+}
 
 static int prepare(Ctx *c, Args *a, double *at)
 {
@@ -391,14 +415,18 @@ static int prepare(Ctx *c, Args *a, double *at)
 		code = rt_resume_load(c, &a->from);
 	at[VALUES] = rt_seconds();
 	if (!code && !a->infer && !a->only_export)
-		code = rt_data_open(c, a->data, c->step);
+		code = rt_data_open(c, a->data, c->step, wanted(a));
+	if (!a->infer)
+		rt_signals_data(c);
 	at[SAMPLES] = rt_seconds();
 	bool trains = !a->eval && !a->infer && !a->only_export;
 	uint64_t data = !code && (c->nrank > 1 || a->resuming || a->checkpoint) ? rt_data_print(c) : 0;
 	if (!code)
 		code = same_files(c, a, data);
 	if (!code && a->resuming && trains && !a->changed_data && data != a->from.data)
-		code = c->rank ? RT_DATA : rt_error(c, RT_DATA, "the data set is not the one that the checkpoint was trained on: --changed-data goes on with it");
+		code = c->rank ? RT_DATA : rt_resume_other_data(c, &a->from);
+	if (!code && a->resuming && wanted(a) == RT_ALL && data == a->from.data && c->rank == 0)
+		fprintf(stderr, "note: these are the samples that the checkpoint was trained on, and what was held out of them; --eval=held-out takes only that\n");
 	RtSaving to = { .dir = a->checkpoint, .keep = a->keep, .data = data, .from = a->resuming ? &a->from : NULL, .overwrite = a->overwrite, .last_good = a->last_good };
 	if (!code && a->checkpoint && trains)
 		code = rt_saver_open(c, &to);
@@ -428,7 +456,8 @@ static int work(Ctx *c, const Args *a, RtReport *r)
 static int run(Ctx *c, void *arg)
 {
 	Args *a = arg;
-	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL };
+	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer };
+	r.set = wanted(a) == RT_ALL ? a->data : NULL;
 	double at[PARTS];
 	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);
@@ -450,6 +479,7 @@ static int run(Ctx *c, void *arg)
 		code = code ? code : bad;
 	}
 	rt_saver_close(c);
+	rt_signals_data(NULL);
 	rt_data_close(c);
 	rt_lane_close(c, code && code != RT_STOPPED);
 	rt_pool_close(c);
@@ -493,10 +523,8 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 	if (check_weights(&a))
 		return RT_USAGE;
 	a.only_export = a.export_to && !a.eval && !a.infer && (!p->role[0]->part[RT_TRAIN] || (a.resuming && !a.checkpoint && !a.steps_given));
-	if (a.eval_of && strcmp(a.eval_of, "raw")) {
-		fprintf(stderr, "trainer: --eval takes raw, or nothing\n");
+	if (a.eval_of && eval_words(&a))
 		return RT_USAGE;
-	}
 	if (a.save_every && !a.checkpoint) {
 		fprintf(stderr, "trainer: --every-checkpoint needs --checkpoint=DIR\n");
 		return RT_USAGE;

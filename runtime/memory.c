@@ -25,7 +25,7 @@ size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p);
+	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c));
 }
 
 static unsigned long long mapped_of_peers(const Ctx *c)

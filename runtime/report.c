@@ -67,6 +67,7 @@ static bool on_terminal(void)
 
 int rt_report_open(Ctx *c, RtReport *r)
 {
+	int64_t train, held, dropped;
 	int code = 0;
 	r->per_sample = per_sample(c->program);
 	r->terminal = on_terminal();
@@ -74,6 +75,9 @@ int rt_report_open(Ctx *c, RtReport *r)
 	r->begin = rt_seconds();
 	for (int i = 0; i < NSINK && !code && c->rank == 0; i++)
 		code = sinks[i]->open(c, r);
+	rt_data_counts(c, &train, &held, &dropped);
+	if (!code && c->rank == 0 && dropped && r->trains)
+		printf("%" PRId64 " samples, %" PRId64 " steps of %" PRId64 " to an epoch; the %" PRId64 " that are left of each epoch are dropped\n", train, train / c->program->batch, c->program->batch, dropped);
 	return code;
 }
 
@@ -123,7 +127,7 @@ static void print_line(RtReport *r, const RtRecord *rec)
 		return;
 	printf("%s", r->terminal ? "\r" : "");
 	if (rec->eval) {
-		printf("%.0f held-out samples", rt_record_get(rec, "samples"));
+		printf("%.0f %ssamples%s%s", rt_record_get(rec, "samples"), r->set ? "" : "held-out ", r->set ? " of " : "", r->set ? r->set : "");
 		print_numbers(rec, ", ");
 	} else {
 		printf("step %6" PRId64, rec->step);

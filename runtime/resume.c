@@ -275,3 +275,36 @@ int rt_resume_load(Ctx *c, const RtResume *r)
 	rt_safe_close(&s);
 	return code;
 }
+
+int rt_resume_other_data(Ctx *c, const RtResume *r)
+{
+	char path[RT_PATH + 32], key[32];
+	const uint32_t *after;
+	int n = rt_data_files(c, &after), known = 0, first = -1;
+	RtFile m = { 0 };
+	snprintf(path, sizeof path, "%s/manifest.json", r->path);
+	if (rt_file_open(c, RT_CHECKPOINT, path, &m))
+		return RT_DATA;
+	RtJson j = { (const char *)m.data, (const char *)m.data + m.bytes, false };
+	for (rt_json_open(&j, '{'); rt_json_more(&j, '{');) {
+		rt_json_key(&j, key, sizeof key);
+		if (strcmp(key, "files")) {
+			rt_json_skip(&j);
+			continue;
+		}
+		for (rt_json_open(&j, '['); rt_json_more(&j, '['); known++) {
+			int64_t print = rt_json_int(&j);
+			if (first < 0 && known < n && print != (int64_t)after[known])
+				first = known;
+		}
+	}
+	rt_file_close(&m);
+	const char *what = "the data set is not the one that the checkpoint was trained on";
+	if (known && first >= 0)
+		rt_error(c, RT_DATA, "%s: %s is another file than the %d. of the %d then: --changed-data goes on with it", what, rt_data_file(c, first), first + 1, known);
+	else if (known && known != n)
+		rt_error(c, RT_DATA, "%s: it has %d files, then %d: --changed-data goes on with it", what, n, known);
+	else
+		rt_error(c, RT_DATA, "%s: --changed-data goes on with it", what);
+	return RT_DATA;
+}

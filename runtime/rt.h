@@ -117,14 +117,14 @@ typedef struct RtMetric {
 } RtMetric;
 typedef struct RtSums { double loss, count, sum[RT_METRICS], by[RT_METRICS]; } RtSums;      /* by: what sum is to be divided by */
 
-typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS } RtFormat;
+typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS, RT_TAR } RtFormat;
 typedef struct RtData {
 	RtFormat format;
 	int64_t classes;                /* points */
 	float noise;
-	const char *path;               /* a file, or the folder of one file per input; NULL: inputs name their files */
-	const char *const *more; int nmore;     /* more files of records */
+	const char *const *path; int npath;     /* files, folders or patterns, one after another; 0: inputs name their files */
 	double validation;              /* the share of the samples, from the end, that is held out */
+	const char *held;               /* another set instead, all of which is held out: a file, a folder or a pattern; NULL: none */
 	bool in_order;                  /* not shuffled */
 	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: as the format has it */
 } RtData;

@@ -109,9 +109,11 @@ void rt_npy_name(char to[RT_NPY_NAME], const char *name);
 int rt_infer_files(Ctx *, const char *folder);
 
 /* file.c: files that are mapped and only read. */
-typedef struct RtFile { const unsigned char *data; size_t bytes; } RtFile;
+typedef struct RtFile { const unsigned char *data; size_t bytes; const char *path; int64_t time; } RtFile;       /* path: the caller's; time: when it was changed last, in ns */
 int  rt_file_open(Ctx *, int code, const char *path, RtFile *);          /* 0, or code after rt_error */
 void rt_file_close(RtFile *);
+struct stat;
+int64_t rt_file_time(const struct stat *);
 uint32_t rt_crc32c(uint32_t crc, const void *, size_t bytes);            /* begins with 0 */
 
 /* json.c: reads JSON text from front to back.  The first thing that is not as asked sets bad, after which all give nothing. */
@@ -135,6 +137,7 @@ typedef struct RtSafe {
 	bool ours;                      /* start values of a program: the compiler wrote it */
 } RtSafe;
 int  rt_safe_open(Ctx *, int code, const char *path, RtSafe *);
+int  rt_safe_read(Ctx *, int code, const char *path, RtFile, RtSafe *);  /* of a file that is open; whatever comes of it, it is closed with the rest */
 void rt_safe_close(RtSafe *);
 const RtEntry *rt_safe_find(RtSafe *, const char *name);                 /* NULL: not there */
 bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same type and shape */
@@ -167,11 +170,12 @@ void rt_record_add(RtRecord *, const char *name, double value);
 double rt_record_get(const RtRecord *, const char *name);                /* NAN: it has none */
 bool rt_is_curve(const char *name);                                      /* worth a picture over steps: not seconds, nor a count of samples */
 
-/* steps, every, log_to, events_to, plot_to, append and saves are the caller's. */
+/* What is before `terminal` is the caller's, terminal is not. */
 typedef struct RtReport {
 	const char *log_to, *events_to, *plot_to;
+	const char *set;                /* evaluations are of all samples in there; NULL: of what is held out */
 	int64_t steps, every;           /* in all; that many to a line */
-	bool append, saves, terminal;
+	bool append, saves, trains, terminal;
 	bool lost, log_lost, events_lost, plot_lost;    /* standard output, ...: it cannot be written */
 	FILE *log;
 	int events;                     /* 1 + the descriptor */
@@ -205,13 +209,19 @@ int  rt_average_off(Ctx *);                                              /* eval
 /* data.c */
 int  rt_check_range(Ctx *, const RtInput *, const void *from);           /* 0, or RT_DATA after rt_error */
 size_t rt_data_bytes(const Ctx *);                                       /* of one of the two buffers */
-int  rt_data_open(Ctx *, const char *path, int64_t step);                /* path: instead of the model's; step: the first that is wanted */
+typedef enum { RT_SAMPLES_TO_TRAIN, RT_HELD_OUT, RT_ALL } RtWanted;      /* steps, and what is held out; only that; only evaluations, of all samples in path */
+int  rt_data_open(Ctx *, const char *path, int64_t step, RtWanted);      /* path: instead of the model's; step: the first that is wanted */
 void rt_data_pause(Ctx *);                                               /* from here on data are fetched when they are asked for */
 void rt_data_held(Ctx *, int64_t first);                                 /* what an evaluation loads next; reading ahead ends */
 int  rt_data_go_on(Ctx *, int64_t step);                                 /* reads ahead again, for this step */
 void rt_data_close(Ctx *);
 void rt_data_counts(const Ctx *, int64_t *train, int64_t *held, int64_t *dropped);       /* samples; dropped: of each epoch */
-uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set */
+uint64_t rt_data_print(const Ctx *);                                     /* a checksum of the data set, of all its files */
+int  rt_data_same(Ctx *);                                                /* RT_DATA: a file has other bytes than when it was opened; all ranks call it, after rt_data_print */
+int  rt_data_files(const Ctx *, const uint32_t **after);                 /* how many, and what the checksum was behind each; 0: rt_data_print was not called */
+const char *rt_data_file(const Ctx *, int i);
+const char *rt_data_mapped(const Ctx *, const void *at);                 /* the file that is mapped there; NULL: none of the data */
+size_t rt_data_tables(const Ctx *);                                      /* bytes of what is known of files, where they are many */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n);               /* a permutation of 0 .. n - 1 */
 
 /* agree.c: ranks compare what they have with what rank 0 has; all ranks call these, with the same facts.  RT_PLAN where one differs. */
@@ -236,6 +246,7 @@ typedef struct RtResume {
 int  rt_resume_find(Ctx *, const char *dir, bool last_good, RtResume *); /* the newest that is good; by rank 0 */
 int  rt_resume_at(Ctx *, const char *dir, bool whole, RtResume *);       /* the one of r->step, which rank 0 found; whole: its tensors are checked, too */
 int  rt_resume_load(Ctx *, const RtResume *);
+int  rt_resume_other_data(Ctx *, const RtResume *);                      /* RT_DATA after saying which file is not as it was */
 size_t rt_snapshot_bytes(const RtProgram *);
 typedef struct RtSaving {
 	const char *dir;
@@ -272,6 +283,7 @@ typedef enum { RT_TRAINS, RT_SAVES, RT_NO_STEPS } RtStops;      /* what is left 
 void rt_on(int sig, void (*what)(int));
 void rt_on_stop(void (*ask)(int));
 void rt_signals(void (*ask)(int));
+void rt_signals_data(const Ctx *);                                       /* whose files may become shorter; NULL: nobody's */
 void rt_stops(RtStops);                                                  /* before ranks start */
 bool rt_stops_now(uint32_t nth, bool says);                              /* the nth signal came: whether the run ends at once; says: this process tells the user */
 

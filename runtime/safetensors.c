@@ -143,20 +143,27 @@ static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char
 
 int rt_safe_open(Ctx *c, int code, const char *path, RtSafe *s)
 {
-	uint64_t len = 0;
+	RtFile f;
+	int bad = rt_file_open(c, code, path, &f);
 	*s = (RtSafe){ 0 };
-	int bad = rt_file_open(c, code, path, &s->file);
-	if (bad)
+	if (bad || !(bad = rt_safe_read(c, code, path, f, s)))
 		return bad;
+	rt_safe_close(s);
+	return bad;
+}
+
+int rt_safe_read(Ctx *c, int code, const char *path, RtFile f, RtSafe *s)
+{
+	uint64_t len = 0;
+	int bad;
+	*s = (RtSafe){ .file = f };
 	for (int i = 7; i >= 0 && s->file.bytes >= 8; i--)
 		len = len << 8 | s->file.data[i];
 	if (s->file.bytes < 8 || len > s->file.bytes - 8 || len > 100 << 20)
 		bad = rt_error(c, code, "%s is no safetensors file, or is cut off", path);
 	else
 		bad = read_header(c, code, path, s, (const char *)s->file.data + 8, (size_t)len, s->file.bytes - 8 - len);
-	s->data = s->file.data + 8 + len;
-	if (bad)
-		rt_safe_close(s);
+	s->data = bad ? NULL : s->file.data + 8 + len;
 	return bad;
 }
 

@@ -5,13 +5,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A mapped file that became shorter: its pages are gone. */
-static void lost_file(int sig)
+static const Ctx *reader;
+
+void rt_signals_data(const Ctx *c)
 {
-	static const char text[] = "a file of the data set, or a checkpoint, became shorter while it was read\n";
-	(void)sig;
-	if (write(2, text, sizeof text - 1) < 0)
+	reader = c;
+}
+
+static void say(const char *s)
+{
+	if (write(2, s, strlen(s)) < 0)
 		_exit(RT_DATA);
+}
+
+/* A mapped file that became shorter: its pages are gone. */
+static void lost_file(int sig, siginfo_t *about, void *more)
+{
+	const char *path = reader ? rt_data_mapped(reader, about->si_addr) : NULL;
+	(void)sig, (void)more;
+	say(path ? path : "a file of the data set, or a checkpoint,");
+	say(" became shorter while it was read\n");
 	_exit(RT_DATA);
 }
 
@@ -33,7 +46,9 @@ void rt_on_stop(void (*ask)(int))
 void rt_signals(void (*ask)(int))
 {
 	rt_on_stop(ask);
-	rt_on(SIGBUS, lost_file);
+	struct sigaction lost = { .sa_sigaction = lost_file, .sa_flags = SA_SIGINFO };
+	sigemptyset(&lost.sa_mask);
+	sigaction(SIGBUS, &lost, NULL);
 	rt_on(SIGXFSZ, SIG_IGN);
 	rt_on(SIGPIPE, SIG_IGN);        /* who reads what is told may leave: report.c goes on without */
 }

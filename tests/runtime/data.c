@@ -1,6 +1,8 @@
 /* data FOLDER: writes the digits of FOLDER in every form that trainers read, 600 of them: idx/ npy/ float/ cifar.bin
  * digits.safetensors; and a text as tokens of 8, 16 and 32 bits.  First checks that the order of samples is a
- * permutation, and that random numbers are normal, or uniform, and the same alone and in rows. */
+ * permutation, and that random numbers are normal, or uniform, and the same alone and in rows.
+ * data FOLDER shards: without the checks; also the digits in pieces: parts/, half-0/ and half-1/, safe/, members/ (for tar), and others/, 70 that
+ * none of these has. */
 #include "run.h"
 
 #include <inttypes.h>
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { N = 600, PIXELS = 64 };
+enum { N = 600, MORE = 70, PIXELS = 64 };
 
 static FILE *create(const char *path)
 {
@@ -126,6 +128,59 @@ static void idx(const char *path, int rank, const void *data, size_t bytes)
 	fclose(f);
 }
 
+static void piece(const char *dir, const char *image_name, const char *label_name, const unsigned char *image, const int64_t *number, int from, int to)
+{
+	char path[300], shape[64];
+	snprintf(path, sizeof path, "%s/%s", dir, image_name);
+	snprintf(shape, sizeof shape, "%d, 8, 8", to - from);
+	if (image)
+		npy(path, "|u1", shape, image + from * PIXELS, (size_t)(to - from) * PIXELS);
+	snprintf(path, sizeof path, "%s/%s", dir, label_name);
+	snprintf(shape, sizeof shape, "%d,", to - from);
+	if (number)
+		npy(path, "<i8", shape, number + from, (size_t)(to - from) * sizeof *number);
+}
+
+static void safe(const char *path, const unsigned char *image, const int64_t *number, int from, int to)
+{
+	char text[256];
+	int k = to - from;
+	uint64_t n = (uint64_t)snprintf(text, sizeof text, "{\"image\":{\"dtype\":\"U8\",\"shape\":[%d,8,8],\"data_offsets\":[0,%d]},"
+	                                "\"label\":{\"dtype\":\"I64\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}", k, k * PIXELS, k, k * PIXELS, k * (PIXELS + 8));
+	FILE *f = create(path);
+	fwrite(&n, 1, 8, f);
+	fwrite(text, 1, n, f);
+	fwrite(image + from * PIXELS, 1, (size_t)k * PIXELS, f);
+	fwrite(number + from, 8, (size_t)k, f);
+	fclose(f);
+}
+
+/* Pieces of images and of labels end at other samples. */
+static void shards(const unsigned char *image, const unsigned char *label, const int64_t *number)
+{
+	static const char *const dirs[] = { "parts", "half-0", "half-1", "safe", "members", "others" };
+	char path[64];
+	for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
+		mkdir(dirs[i], 0777);
+	piece("parts", "image-10.npy", "", image, NULL, 0, 250);
+	piece("parts", "image-9.npy", "", image, NULL, 250, N);
+	piece("parts", "", "label-a.npy", NULL, number, 0, 1);
+	piece("parts", "", "label-b.npy", NULL, number, 1, N);
+	piece("half-0", "image.npy", "label.npy", image, number, 0, 333);
+	piece("half-1", "image.npy", "label.npy", image, number, 333, N);
+	piece("others", "image.npy", "label.npy", image, number, N, N + MORE);
+	safe("safe/a.safetensors", image, number, 0, 7);
+	safe("safe/b.safetensors", image, number, 7, N);
+	for (int i = 0; i < N; i++) {
+		snprintf(path, sizeof path, "members/%03d.image.npy", i);
+		npy(path, "|u1", "8, 8", image + i * PIXELS, PIXELS);
+		snprintf(path, sizeof path, "members/%03d.label.bin", i);
+		FILE *f = create(path);
+		fwrite(&label[i], 1, 1, f);
+		fclose(f);
+	}
+}
+
 static void tokens(void)
 {
 	FILE *one = create("text"), *two = create("text.16"), *four = create("text.32");
@@ -142,48 +197,42 @@ static void tokens(void)
 
 int main(int argc, char **argv)
 {
-	static unsigned char image[N * PIXELS], label[N], head[16];
+	static unsigned char image[(N + MORE) * PIXELS], label[N + MORE], head[16];
 	static float wide[N * PIXELS];
-	static int64_t number[N];
+	static int64_t number[N + MORE];
 	char path[4096];
-	if (argc < 2 || check_numbers() || check_order())
+	if (argc < 2 || (argc < 3 && (check_numbers() || check_order())))
 		return argc < 2 ? 2 : 0;
 	snprintf(path, sizeof path, "%s/image.idx", argv[1]);
 	FILE *f = fopen(path, "rb");
 	snprintf(path, sizeof path, "%s/label.idx", argv[1]);
 	FILE *g = fopen(path, "rb");
-	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image || fread(head, 1, 8, g) != 8 || fread(label, 1, N, g) != N)
+	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image || fread(head, 1, 8, g) != 8 || fread(label, 1, sizeof label, g) != sizeof label)
 		return 1;
 	fclose(f);
 	fclose(g);
 	for (int i = 0; i < N * PIXELS; i++)
 		wide[i] = (float)((double)image[i] * (double)(1 / 255.0f));
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < N + MORE; i++)
 		number[i] = label[i];
 	mkdir("idx", 0777);
 	mkdir("npy", 0777);
 	mkdir("float", 0777);
-	idx("idx/image.idx", 3, image, sizeof image);
-	idx("idx/label.idx", 1, label, sizeof label);
-	npy("npy/image.npy", "|u1", "600, 8, 8", image, sizeof image);
-	npy("npy/label.npy", "<i8", "600,", number, sizeof number);
+	idx("idx/image.idx", 3, image, N * PIXELS);
+	idx("idx/label.idx", 1, label, N);
+	npy("npy/image.npy", "|u1", "600, 8, 8", image, N * PIXELS);
+	npy("npy/label.npy", "<i8", "600,", number, N * sizeof *number);
 	npy("float/image.npy", "<f4", "600, 1, 8, 8", wide, sizeof wide);
-	npy("float/label.npy", "|u1", "600,", label, sizeof label);
+	npy("float/label.npy", "|u1", "600,", label, N);
 	f = create("cifar.bin");
 	for (int i = 0; i < N; i++) {
 		fwrite(&label[i], 1, 1, f);
 		fwrite(image + i * PIXELS, 1, PIXELS, f);
 	}
 	fclose(f);
-	f = create("digits.safetensors");
-	char text[256];
-	uint64_t n = (uint64_t)snprintf(text, sizeof text, "{\"image\":{\"dtype\":\"U8\",\"shape\":[600,8,8],\"data_offsets\":[0,38400]},"
-	                                "\"label\":{\"dtype\":\"I64\",\"shape\":[600],\"data_offsets\":[38400,43200]}}");
-	fwrite(&n, 1, 8, f);
-	fwrite(text, 1, n, f);
-	fwrite(image, 1, sizeof image, f);
-	fwrite(number, 1, sizeof number, f);
-	fclose(f);
+	safe("digits.safetensors", image, number, 0, N);
+	if (argc > 2)
+		shards(image, label, number);
 	tokens();
 	return 0;
 }

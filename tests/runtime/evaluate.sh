@@ -1,6 +1,6 @@
 # Evaluation: of averages where the model keeps them, in between without a trace in training, over epochs.
 . "$HERE/common.bash"
-"$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
+"$BUILD/test-runtime-data" "$ROOT/examples/data/digits" shards >/dev/null || exit 1
 cat >digits.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: momentum(lr: 0.5), batch: 64, epochs: 3, data: idx("idx", validation: 0.2), seed: 3, ema: 0.9)

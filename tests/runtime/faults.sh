@@ -196,7 +196,7 @@ until [ -s running ]; do sleep 0.05; done
 truncate -s 100 text
 wait $job
 status=$?
-[ $status = 20 ] && grep -q 'became shorter' running && echo "ok truncated-79" || echo "not ok truncated-79: exit status $status"
+[ $status = 20 ] && grep -q 'text became shorter' running && echo "ok truncated-79" || echo "not ok truncated-79: exit status $status"
 cp text.good text
 
 # Memory: with less and less of it the program says so before step 0, or cannot even be started.

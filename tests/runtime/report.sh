@@ -2,7 +2,7 @@
 . "$HERE/common.bash"
 reader=$BUILD/test-runtime-report
 "$reader" plot million.svg || echo "not ok million-steps: exit status $?"
-"$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
+"$BUILD/test-runtime-data" "$ROOT/examples/data/digits" shards >/dev/null || exit 1
 cat >digits.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: sgd(lr: 0.5), batch: 64, steps: 12, data: idx("idx", validation: 0.2), seed: 3, clip: norm(1.0))
