@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	digits_config_free(config);
 	if (!c || *digits_error(c))
 		return fail(c);
-	float loss = 0, bias[10];
+	float loss = 0, own, bias[10];
 	double held_out;
 	for (int i = 0; i < 400; i++)
 		if (digits_step(c, &loss))
@@ -77,9 +77,9 @@ int main(int argc, char **argv)
 	if (guess(c, image, &digit))
 		return fail(c);
 	printf("\nthe drawing is taken for a %d\n", digit);
-	if (digits_save(c, checkpoint) || learn(c, image, 7, &loss) || digits_resume(c, checkpoint))
+	if (digits_save(c, checkpoint) || learn(c, image, 7, &own) || digits_resume(c, checkpoint))
 		return fail(c);
-	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)loss, (long long)digits_steps(c), digits_rate(c));
+	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)own, (long long)digits_steps(c), digits_rate(c));
 	printf("loss of the last batch %.3f, of the digits held out %.3f\n", (double)loss, held_out);
 	digits_context_free(c);
 	return 0;
