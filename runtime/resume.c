@@ -85,20 +85,20 @@ static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *co
 				rt_json_string(j, name, sizeof name);
 				e = rt_safe_find(s, name);
 				if (!j->bad && !e)
-					return rt_error(c, RT_CHECKPOINT, "%s: %s is missing", path, name);
+					return rt_error(c, RT_CHECKPOINT, "%s: %s is missing", path, rt_shown(name));
 				continue;
 			}
 			for (rt_json_open(j, '['); rt_json_more(j, '[') && e;) {
 				const char *why = check_part(j, s, e, &n);
 				if (why)
-					return rt_error(c, RT_CHECKPOINT, "%s: %s %s", path, name, why);
+					return rt_error(c, RT_CHECKPOINT, "%s: %s %s", path, rt_shown(name), why);
 			}
 			j->bad |= !e;
 		}
 		for (int a = 0; e && a < e->rank; a++)
 			all *= e->dim[a];
 		if (!j->bad && n != all)
-			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, name);
+			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, rt_shown(name));
 		++*count;
 	}
 	return 0;

@@ -142,6 +142,7 @@ void rt_safe_close(RtSafe *);
 const RtEntry *rt_safe_find(RtSafe *, const char *name);                 /* NULL: not there */
 bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same type and shape */
 const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
+const char *rt_shown(const char *name);                                  /* as it may be printed, cut if it is long; valid until the second call after it */
 const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
 /* weights.c: tensors of a file or a folder, matched with what the program keeps. */

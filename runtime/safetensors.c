@@ -15,6 +15,18 @@ const char *rt_type_name(RtType t)
 	return type_name[t];
 }
 
+const char *rt_shown(const char *name)
+{
+	static _Thread_local char text[2][256];
+	static _Thread_local int turn;
+	char *to = text[turn ^= 1];
+	size_t n = 0;
+	for (; *name && n + 8 < sizeof text[0]; name++)
+		n += (size_t)snprintf(to + n, sizeof text[0] - n, *name > 31 && *name < 127 ? "%c" : "\\x%02X", (unsigned char)*name);
+	to[n] = 0;
+	return *name ? strcat(to, "..") : to;
+}
+
 const char *rt_shape_text(char *to, size_t room, RtType t, int rank, const int64_t *dim)
 {
 	size_t n = (size_t)snprintf(to, room, "%s[", type_name[t]);
@@ -104,7 +116,7 @@ static int check_names(Ctx *c, int code, const char *path, const RtSafe *s)
 	int bad = 0;
 	for (int i = 1; i < s->n && !bad; i++)
 		if (!strcmp(name[i], name[i - 1]))
-			bad = rt_error(c, code, "%s: it has %s twice", path, name[i]);
+			bad = rt_error(c, code, "%s: it has %s twice", path, rt_shown(name[i]));
 	free(name);
 	return bad;
 }
@@ -128,7 +140,7 @@ static int read_header(Ctx *c, int code, const char *path, RtSafe *s, const char
 		if (!why && !j.bad && e.to > room)
 			why = "lies beyond the end of the file";
 		if (why)
-			return rt_error(c, code, "%s: %s %s", path, name, why);
+			return rt_error(c, code, "%s: %s %s", path, rt_shown(name), why);
 		used += len + 1;
 		if ((size_t)s->n == cap) {
 			RtEntry *grown = realloc(s->entry, (cap = cap ? 2 * cap : 64) * sizeof *grown);

@@ -26,19 +26,6 @@ typedef struct RtItem Item;
 
 /* ---- names ---- */
 
-/* As it may be printed. */
-static const char *shown(const char *name)
-{
-	static _Thread_local char text[2][256];
-	static _Thread_local int turn;
-	char *to = text[turn ^= 1];
-	size_t n = 0;
-	for (; *name && n + 8 < sizeof text[0]; name++)
-		n += (size_t)snprintf(to + n, sizeof text[0] - n, *name > 31 && *name < 127 ? "%c" : "\\x%02X", (unsigned char)*name);
-	to[n] = 0;
-	return *name ? strcat(to, "..") : to;
-}
-
 void rt_unescape(char *to, size_t room, const char *name)
 {
 	size_t n = 0;
@@ -188,7 +175,7 @@ static int shard(Ctx *c, RtWeights *w, const char *dir, Shards *s, const char *n
 	s->name = more;
 	snprintf(s->name[s->n], sizeof s->name[0], "%s", name);
 	if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
-		*code = rt_error(c, RT_DATA, "the path of %s is too long", shown(name));
+		*code = rt_error(c, RT_DATA, "the path of %s is too long", rt_shown(name));
 	else
 		*code = open_file(c, w, path);
 	return *code ? -1 : s->n++;
@@ -213,12 +200,12 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 			if (j.bad)
 				break;
 			if (!plain_name(file)) {
-				code = rt_error(c, RT_DATA, "%s: its index names %s, which leads out of the folder", dir, shown(file));
+				code = rt_error(c, RT_DATA, "%s: its index names %s, which leads out of the folder", dir, rt_shown(file));
 				break;
 			}
 			int k = shard(c, w, dir, &s, file, &code);
 			if (k >= 0 && !rt_safe_find(&w->file[k], key))
-				code = rt_error(c, RT_DATA, "%s: its index says that %s is in %s, which does not have it", dir, shown(key), shown(file));
+				code = rt_error(c, RT_DATA, "%s: its index says that %s is in %s, which does not have it", dir, rt_shown(key), rt_shown(file));
 		}
 	}
 	free(s.name);
@@ -306,11 +293,11 @@ static int unfit(Ctx *c, const char *path, const Item *i, const RtTensor *t)
 	rt_shape_text(is, sizeof is, e->type, e->rank, e->dim);
 	rt_shape_text(want, sizeof want, t->type, t->rank, t->dim);
 	if (same_shape(e, t))
-		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path, shown(e->name), is, want);
+		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path, rt_shown(e->name), is, want);
 	if (turned)
 		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, its transpose: PyTorch's Linear keeps [out, in], MatMul takes [in, out]; "
-		                "transpose it in the file, or say Gemm with transB = 1 in the model", path, shown(e->name), is, want);
-	return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)", path, shown(e->name), is, want, shown(e->name));
+		                "transpose it in the file, or say Gemm with transB = 1 in the model", path, rt_shown(e->name), is, want);
+	return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)", path, rt_shown(e->name), is, want, rt_shown(e->name));
 }
 
 /* What a row takes: an average its own, or that of its parameter; a parameter of a program that only infers the average, where there is one. */
@@ -340,7 +327,7 @@ typedef struct List { char few[320], most[SHOWN * 260]; int count; } List;
 
 static void add(List *l, const char *name)
 {
-	const char *s = shown(name);
+	const char *s = rt_shown(name);
 	if (l->count < SHOWN)
 		strcat(strcat(l->most, *l->most ? ", " : ""), s);
 	if (l->count < FEW && strlen(s) < 100)
@@ -367,11 +354,11 @@ static const char *advice(const RtWeights *w, const char *missing, char *to, siz
 	for (int i = 0; i < w->nitem; i++) {
 		const char *name = w->item[i].name;
 		if (!w->item[i].used && ends_in(name, missing)) {
-			snprintf(to, room, "; --weights-map='%.*s*=*' maps %s", (int)(strlen(name) - strlen(missing)), shown(name), shown(name));
+			snprintf(to, room, "; --weights-map='%.*s*=*' maps %s", (int)(strlen(name) - strlen(missing)), rt_shown(name), rt_shown(name));
 			return to;
 		}
 		if (!w->item[i].used && ends_in(missing, name)) {
-			snprintf(to, room, "; --weights-map='*=%.*s*' maps %s", (int)(strlen(missing) - strlen(name)), missing, shown(name));
+			snprintf(to, room, "; --weights-map='*=%.*s*' maps %s", (int)(strlen(missing) - strlen(name)), missing, rt_shown(name));
 			return to;
 		}
 	}
@@ -447,7 +434,7 @@ static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 	}
 	for (int i = 1; i < w->nitem; i++)
 		if (!strcmp(w->item[i].name, w->item[i - 1].name) && (w->item[i].used || w->item[i - 1].used))
-			return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s are %s here", from->path, shown(w->item[i - 1].e->name), shown(w->item[i].e->name), w->item[i].name);
+			return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s are %s here", from->path, rt_shown(w->item[i - 1].e->name), rt_shown(w->item[i].e->name), w->item[i].name);
 	return report(c, w, from, &missing, first, loaded, all);
 }
 

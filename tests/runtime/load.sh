@@ -92,6 +92,9 @@ touch empty/pytorch_model.bin
 refused pickle 20 'save it as safetensors' one/trainer --weights=empty
 refused twice-in-a-file 20 'it has body.w twice' sh -c "sed 's/body.b/body.w/' zero.safetensors >same.safetensors; one/trainer --weights=same.safetensors"
 
+sed 's/body\.b/\\u001b/; s/\[8\]/[9]/' zero.safetensors >escape.safetensors
+refused names-are-shown-escaped 20 ': .x1B has a place' one/trainer --weights=escape.safetensors
+
 # Checkpoints: what is frozen is in them, once, and has no state; it stays as it was, bit by bit, and what is trained does not.
 printf '\x00\x00\x80\x3e%.0s' {1..128} >quarters
 safe quarters.safetensors body.w:F32:16,8:quarters body.b:F32:8:z
