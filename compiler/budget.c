@@ -41,7 +41,7 @@ static int larger(const void *a, const void *b)
 
 static Loc place_of(const Value *v)
 {
-	while (v->def && v->def->row->moves && v->def->in[0])
+	while (v->def && emit_boxing(v->def))
 		v = v->def->in[0];
 	return v->loc.file ? v->loc : v->def ? v->def->loc : v->loc;
 }

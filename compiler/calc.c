@@ -14,9 +14,9 @@ Value *calc_op1(Calc *m, const char *op, Value *a)
 	return r;
 }
 
-Value *calc_op2(Calc *m, const char *op, Value *a, Value *b)
+Value *calc_both(Calc *m, const char *op, Value *const in[2])
 {
-	Value *r = a && b ? build(m->g, m->loc, op, NULL, 1, NULL, 2, a, b) : NULL;
+	Value *r = in[0] && in[1] ? build_list(m->g, m->loc, op, NULL, 1, NULL, 2, in) : NULL;
 	m->bad |= !r;
 	return r;
 }

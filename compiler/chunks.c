@@ -132,6 +132,11 @@ bool chunks_carry(const Node *n)
 	return n->row->carries && n->nin && n->in[0] && n->out[0] && n->in[0]->type->elem == n->out[0]->type->elem;
 }
 
+bool chunks_asked(const Model *m)
+{
+	return opt.chunks || annot_find((m->main ? m->main : m)->annot, "any_ranks");
+}
+
 /* What the command line says goes before what the model says; either way the model says it from here on, so the plan and its hash do. */
 int chunks_read(Model *m)
 {

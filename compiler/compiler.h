@@ -90,6 +90,7 @@ void places_new(Graph *);                                    /* nodes that took 
 void places_note(Graph *, Node *);                           /* its place as an annotation */
 bool places_here(const Value *, const Mesh *);                /* it is made and held on this mesh */
 bool places_apart(const Place *, const Place *);             /* no rank is of both */
+bool places_same(const Arg *, const Arg *);                  /* two arguments of annotations say the same */
 
 /* figures.c: what devices and links can do, from --machine or a preset.  Everything that costs time is priced by these. */
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes a second of one rank */
@@ -169,6 +170,7 @@ bool axes_next(int ndim, const int *with, const int *len, int *at);  /* the next
 /* chunks.c: sums that do not depend on the number of ranks. */
 enum { CHUNKS = 8, CHUNKS_MOST = 64 };
 int     chunks_read(Model *);                                /* --deterministic or @any_ranks, and says so in the model; -1 after explaining */
+bool    chunks_asked(const Model *);                         /* the same before any pass has run */
 bool    chunks_allow(Node *, const FactorRule *, int factor, int leaf, int parts, int64_t *of);  /* cut so, it gives the same bits; of: chunks of a sum that is cut, else 0 */
 bool    chunks_carry(const Node *);                          /* terms go through it unchanged */
 int64_t chunks_of(Node *, Arena *, int *operand, int *axis); /* of its sum, on all ranks together, and where the letter is that they are of */
@@ -273,7 +275,8 @@ bool micro_begins(const Node *), micro_updates(const Node *);        /* runs onc
 typedef struct Calc { Graph *g; Loc loc; DType dt; bool bad; } Calc;     /* dt: of numbers; bad: something was refused */
 Value *calc_num(Calc *, double);
 Value *calc_op1(Calc *, const char *op, Value *);
-Value *calc_op2(Calc *, const char *op, Value *, Value *);
+Value *calc_both(Calc *, const char *op, Value *const in[2]);
+#define calc_op2(m, op, ...) calc_both((m), (op), (Value *[2]){ __VA_ARGS__ })
 Value *calc_scaled(Calc *, Value *, double factor);
 Value *calc_cast(Calc *, Value *, DType);
 double calc_given(const Arg *call, const char *key, double otherwise);   /* a number among the arguments of a call */
@@ -520,6 +523,7 @@ enum {
 	KERNEL_FIRST = 16,              /* of the first of its first operand */
 	KERNEL_CHUNKS = 32,             /* it has a form that sums in chunks */
 	KERNEL_RUNS = 64,               /* the same of the axis that it counts along */
+	KERNEL_STATE = 256,             /* results 1 and 2 may lie on operands 3 and 4: they are what that state is next */
 	KERNEL_ROWS = 128               /* with KERNEL_FIRST: and of the first of its other operands */
 };
 typedef struct Kernel {

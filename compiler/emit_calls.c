@@ -6,14 +6,36 @@
 
 static const Kernel *const tables[] = { calls_matmul, calls_norm, calls_attention, calls_window, calls_move, calls_index, calls_reduce, calls_cells };
 
+static bool settled(const Value *v)
+{
+	const Type *t = v ? v->type : NULL;
+	bool ok = !v || (t && t->kind == TY_TENSOR && t->rank >= 0);
+	for (int a = 0; v && ok && a < t->rank; a++)
+		ok = dim_known(t->dim[a]);
+	return ok;
+}
+
+/* Passes ask before they know whether all shapes are numbers; what kernels are able to do is said of numbers only. */
+static bool all_settled(const Node *n)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (!settled(n->in[i]))
+			return false;
+	for (int i = 0; i < n->nout; i++)
+		if (!settled(n->out[i]))
+			return false;
+	return true;
+}
+
 const Kernel *emit_kernel(const Node *n)
 {
 	const Kernel *first = NULL;
+	bool known = n->row->kernel && all_settled(n);
 	for (size_t i = 0; n->row->kernel && i < sizeof tables / sizeof tables[0]; i++)
 		for (const Kernel *k = tables[i]; k->name; k++) {
 			if (*n->row->kernel != *k->name || strcmp(n->row->kernel, k->name))
 				continue;
-			if (k->can(n))
+			if (known && k->can(n))
 				return k;
 			first = first ? first : k;
 		}

@@ -293,7 +293,7 @@ const Kernel calls_norm[] = {
 	{ "instancenorm", "norm", 7, can_groupnorm, call_groupnorm, KERNEL_FIRST },
 	{ "groupnorm_grad", "norm", 31, emit_all_float, call_groups_grad, KERNEL_FIRST },
 	{ "groupnorm_grad_w", "norm", 27, emit_all_float, call_groups_grad, KERNEL_FIRST | KERNEL_CHUNKS },
-	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, KERNEL_EACH },
+	{ "batchnorm", "norm", 31, can_batchnorm, call_batchnorm, KERNEL_EACH | KERNEL_STATE },
 	{ "batchnorm_grad", "norm", 31, emit_all_float, call_channels_grad, KERNEL_EACH },
 	{ "batchnorm_grad_w", "norm", 27, emit_all_float, call_channels_grad, KERNEL_EACH | KERNEL_CHUNKS },
 	{ 0 },

@@ -23,7 +23,7 @@ static const char *line_of(const Node *n)
 /* Before all transfers: the value that a node makes, or a source. */
 static const Value *origin(const Value *v)
 {
-	while (v->def && v->def->row->moves)
+	while (v->def && emit_boxing(v->def))
 		v = v->def->in[0];
 	return v;
 }
@@ -66,7 +66,7 @@ static const Node *user_of(const Graph *g, const Value *v)
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nin; k++)
 			if (g->node[i]->in[k] == v)
-				return g->node[i]->row->moves ? user_of(g, g->node[i]->out[0]) : g->node[i];
+				return emit_boxing(g->node[i]) ? user_of(g, g->node[i]->out[0]) : g->node[i];
 	return NULL;
 }
 
@@ -315,7 +315,7 @@ static void explain_one(const Plan *p, const Graph *g, const char *name)
 	value(p, v);
 	why(p, g, v);
 	for (int i = 0; i < g->nnode; i++)
-		if (g->node[i]->row->moves && origin(g->node[i]->in[0]) == origin(v)) {
+		if (emit_boxing(g->node[i]) && origin(g->node[i]->in[0]) == origin(v)) {
 			printf("  moved: ");
 			transfer(p, g, g->node[i]);
 		}
@@ -359,7 +359,7 @@ void explain(const Model *m, const char *what)
 			value(p, g->value[i]);
 	other_meanings(g);
 	for (int i = 0, any = 0; i < g->nnode; i++)
-		if (g->node[i]->row->moves) {
+		if (emit_boxing(g->node[i])) {
 			if (!any++)
 				printf("transfers\n");
 			transfer(p, g, g->node[i]);

@@ -15,6 +15,9 @@
  *   same        an equal node with equal operands and attributes stands before it, or a vector with the same contents,
  *               symbols included
  *
+ * An annotation on a value keeps it as it is.  With --deterministic=any-ranks one that says where a value is, a pin, does not, where a gradient
+ * passes: the terms of that gradient would be added in another order, and no pin may change the bits.  What stays takes the annotation over.
+ *
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
 #include "compiler.h"
 
@@ -27,7 +30,10 @@ typedef struct Fold {
 	Map seen;                       /* nodes by hash */
 	Map small;                      /* small constants by hash */
 	Map contents;                   /* vectors of lengths by hash of what is known of them */
+	bool bad;                       /* something was said to the user */
 	int *uses;                      /* by id, before anything went */
+	bool *trained;                  /* with any-ranks before the backward pass, by id: a gradient may pass; else NULL */
+	int *last, *until;              /* by id (graph_lives) */
 } Fold;
 
 static Value *now(Fold *f, Value *v)
@@ -35,6 +41,17 @@ static Value *now(Fold *f, Value *v)
 	while (v && v->graph == f->g && v->id < f->nby && f->by[v->id])
 		v = f->by[v->id];
 	return v;
+}
+
+/* May those who read old read the other value instead?  Not when its memory is another's by then. */
+static bool outlives(Fold *f, const Value *to, const Value *old)
+{
+	if (old->id >= f->nby || to->id >= f->nby || to->graph != f->g)
+		return true;
+	if (f->last[old->id] > f->until[to->id] || f->until[old->id] < f->g->nnode)
+		return false;
+	f->last[to->id] = f->last[old->id] > f->last[to->id] ? f->last[old->id] : f->last[to->id];
+	return true;
 }
 
 static void forward(Fold *f, Value *old, Value *to)
@@ -512,13 +529,84 @@ static void plain(Fold *f, Node *n)
 
 /* ---- equal nodes ---- */
 
-static bool comparable(const Node *n)
+static bool placing(const Annot *a)
+{
+	static const char *const list[] = { "on", "sbp", "stage", "recompute", NULL };
+
+	for (int i = 0; list[i]; i++)
+		if (!strcmp(a->name, list[i]))
+			return true;
+	return false;
+}
+
+static bool only_places(const Annot *a)
+{
+	while (a && placing(a))
+		a = a->next;
+	return !a;
+}
+
+static bool trained(const Fold *f, const Value *v)
+{
+	return f->trained && v && v->graph == f->g && v->id < f->nby && f->trained[v->id];
+}
+
+static bool trained_node(const Fold *f, const Node *n)
+{
+	bool any = false;
+
+	for (int i = 0; i < n->nattr && f->trained; i++)        /* which may read anything */
+		any |= n->attr[i].type == AT_GRAPH || n->attr[i].type == AT_GRAPHS;
+	for (int i = 0; i < n->nin; i++)
+		any |= trained(f, n->in[i]);
+	return any;
+}
+
+static void find_trained(Fold *f)
+{
+	Graph *g = f->g;
+
+	if (!chunks_asked(g->model) || g->facts & TRAIN)
+		return;
+	f->trained = arena_array(g->scratch, bool, g->nvalue + 1);
+	for (int i = 0; i < g->ninit; i++)
+		f->trained[g->init[i]->id] = g->init[i]->param;
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nout; k++)
+			if (g->node[i]->out[k])
+				f->trained[g->node[i]->out[k]->id] = trained_node(f, g->node[i]);
+}
+
+/* What is said of the place of one that goes is said of the one that stays. */
+static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, const char *goes)
+{
+	for (const Annot *a = from; a; a = a->next) {
+		const Annot *old = annot_find(*to, a->name);
+		Annot one = *a;
+		bool same = old && old->narg == a->narg;
+
+		if (!placing(a))
+			continue;
+		one.next = NULL;
+		if (!old)
+			annot_add(to, annot_copy(f->g->arena, &one));
+		for (int i = 0; same && i < a->narg; i++)
+			same = places_same(&a->arg[i], &old->arg[i]);
+		if (!old || same)
+			continue;
+		err_at(a->loc, "%s and %s are equal and, with --deterministic=any-ranks, one value, but @%s says different things of them", stays, goes, a->name);
+		note_at(old->loc, "the other one; say it of one of them, or the same of both");
+		f->bad = true;
+	}
+}
+
+static bool comparable(const Fold *f, const Node *n)
 {
 	for (int i = 0; i < n->nattr; i++)
 		if (n->attr[i].type != AT_INT && n->attr[i].type != AT_FLOAT && n->attr[i].type != AT_STRING && n->attr[i].type != AT_INTS)
 			return false;
 	for (const Annot *a = n->annot; a; a = a->next)
-		if (strcmp(a->name, "part") && strcmp(a->name, "update"))
+		if (strcmp(a->name, "part") && strcmp(a->name, "update") && !(placing(a) && trained_node(f, n)))
 			return false;
 	return !n->row->random && !n->row->moves && n->nout > 0;
 }
@@ -561,9 +649,9 @@ static bool attr_equal(const Attr *a, const Attr *b)
 	}
 }
 
-static bool node_equal(const Node *a, const Node *b)
+static bool node_equal(const Fold *f, const Node *a, const Node *b)
 {
-	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || a->stage != b->stage ||
+	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || (a->stage != b->stage && !trained_node(f, a)) ||
 	    micro_updates(a) != micro_updates(b))
 		return false;
 	for (int i = 0; i < a->nin; i++)
@@ -586,7 +674,7 @@ static Node *stood_before(Fold *f, Node *n)
 	Seen *list = map_get(&f->seen, key);
 
 	for (Seen *s = list; s; s = s->next)
-		if (node_equal(n, s->n))
+		if (node_equal(f, n, s->n))
 			return s->n;
 	Seen *s = arena_new(f->g->scratch, Seen);
 	*s = (Seen){ n, list };
@@ -639,10 +727,12 @@ static void join_constants(Fold *f)
 static bool rename_to(Fold *f, Value *out, Value *from)
 {
 	Node *p = from->def;
+	bool free = (!out->annot && !from->annot) || (trained(f, from) && only_places(out->annot) && only_places(from->annot));
 
-	if (!out->output || out->into || out->annot || !p || p->graph != f->g || from->output || from->annot || from->into || from->input || from->init ||
+	if (!out->output || out->into || !free || !p || p->graph != f->g || from->output || from->into || from->input || from->init ||
 	    from->id >= f->nby)
 		return false;
+	inherit(f, &out->annot, from->annot, out->name, from->name);
 	p->out[from->defidx] = out;
 	out->def = p;
 	out->defidx = from->defidx;
@@ -651,10 +741,10 @@ static bool rename_to(Fold *f, Value *out, Value *from)
 	return true;
 }
 
-static bool removable(const Node *n)
+static bool removable(const Fold *f, const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && (n->out[i]->output || n->out[i]->into || n->out[i]->annot))
+		if (n->out[i] && (n->out[i]->output || n->out[i]->into || (n->out[i]->annot && !(only_places(n->out[i]->annot) && trained(f, n->out[i])))))
 			return false;
 	return true;
 }
@@ -667,6 +757,26 @@ static void drop(Node *n)
 			n->out[i]->def = NULL;
 }
 
+static bool all_outlive(Fold *f, const Node *twin, const Node *n)
+{
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] && !outlives(f, twin->out[k], n->out[k]))
+			return false;
+	return true;
+}
+
+static void replace(Fold *f, Node *n, Node *twin)
+{
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k]) {
+			inherit(f, &twin->out[k]->annot, n->out[k]->annot, twin->out[k]->name, n->out[k]->name);
+			forward(f, n->out[k], twin->out[k]);
+		}
+	inherit(f, &twin->annot, n->annot, twin->out[0] ? twin->out[0]->name : twin->op, n->out[0] ? n->out[0]->name : n->op);
+	twin->stage = twin->stage < 0 ? n->stage : twin->stage;
+	join_parts(twin, n);
+}
+
 int fold_run(Graph *g)
 {
 	Fold f = { .g = g, .nby = g->nvalue };
@@ -674,6 +784,10 @@ int fold_run(Graph *g)
 
 	f.by = arena_array(g->scratch, Value *, g->nvalue + 1);
 	f.uses = graph_uses(g, g->scratch);
+	f.last = arena_array(g->scratch, int, g->nvalue + 1);
+	f.until = arena_array(g->scratch, int, g->nvalue + 1);
+	graph_lives(g, f.last, f.until);
+	find_trained(&f);
 	map_init(&f.seen, g->scratch);
 	map_init(&f.small, g->scratch);
 	map_init(&f.contents, g->scratch);
@@ -698,22 +812,21 @@ int fold_run(Graph *g)
 			n->in[k] = now(&f, n->in[k]);
 		plain(&f, n);
 		from = copy_of(n);
-		if (from && (removable(n) || rename_to(&f, n->out[0], from))) {
-			if (!n->out[0]->output)
+		if (from && outlives(&f, from, n->out[0]) && (removable(&f, n) || rename_to(&f, n->out[0], from))) {
+			if (!n->out[0]->output) {
+				inherit(&f, &from->annot, n->out[0]->annot, from->name, n->out[0]->name);
 				forward(&f, n->out[0], from);
+			}
 			drop(n);
 			continue;
 		}
-		if (n->nout == 1 && n->out[0] && removable(n) && (from = same_contents(&f, n->out[0])) != NULL) {
+		if (n->nout == 1 && n->out[0] && removable(&f, n) && (from = same_contents(&f, n->out[0])) != NULL && outlives(&f, from, n->out[0])) {
 			forward(&f, n->out[0], from);
 			drop(n);
 			continue;
 		}
-		if (removable(n) && comparable(n) && (twin = stood_before(&f, n)) != NULL) {
-			for (int k = 0; k < n->nout; k++)
-				if (n->out[k])
-					forward(&f, n->out[k], twin->out[k]);
-			join_parts(twin, n);
+		if (removable(&f, n) && comparable(&f, n) && (twin = stood_before(&f, n)) != NULL && all_outlive(&f, twin, n)) {
+			replace(&f, n, twin);
 			drop(n);
 			continue;
 		}
@@ -724,5 +837,5 @@ int fold_run(Graph *g)
 		for (int k = 0; k < g->node[i]->nin; k++)
 			g->node[i]->in[k] = now(&f, g->node[i]->in[k]);
 	graph_sweep(g);
-	return 0;
+	return f.bad ? -1 : 0;
 }

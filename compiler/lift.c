@@ -79,7 +79,8 @@ static int inner_uses(const Match *m, const bool *stays, const Value *v)
 	return count;
 }
 
-/* Every covered node can go, or is cheap enough to stay for others; nobody has said anything about inner values. */
+/* Every covered node can go, or is cheap enough to stay for others; nobody has said anything about inner values.  With any-ranks what is said
+ * of their places is told to have no effect (remove_node): it may not decide what is computed. */
 bool lift_replaceable(Lift *l, const Match *m)
 {
 	bool stays[MATCHED_MAX] = { false };
@@ -91,14 +92,14 @@ bool lift_replaceable(Lift *l, const Match *m)
 
 			if (n == m->root || stays[i])
 				continue;
-			if (n->stage != m->root->stage)
+			if (n->stage != m->root->stage && !chunks_asked(l->g->model))
 				return false;
 			for (int k = 0; k < n->nout; k++)
 				if (n->out[k] && *use(l, n->out[k]) > inner_uses(m, stays, n->out[k]))
 					stays[i] = changed = true;
 			if (stays[i] && costly(n))
 				return false;
-			if (!stays[i] && n->out[0] && n->out[0]->annot)
+			if (!stays[i] && n->out[0] && n->out[0]->annot && !chunks_asked(l->g->model))
 				return false;
 		}
 	}
@@ -481,8 +482,11 @@ static void remove_node(Lift *l, int i)
 		if (n->in[k])
 			--*use(l, n->in[k]);
 	for (int k = 0; k < n->nout; k++)
-		if (n->out[k] && n->out[k]->def == n)
+		if (n->out[k] && n->out[k]->def == n) {
+			if (n->out[k]->annot)
+				warn_at(n->out[k]->annot->loc, "with --deterministic=any-ranks %s is a part of a larger operator: @%s has no effect on it", n->out[k]->name, n->out[k]->annot->name);
 			n->out[k]->def = NULL;
+		}
 	l->old[i] = NULL;
 }
 
@@ -510,7 +514,7 @@ static bool put_cross_entropy(Lift *l, Node *n)
 	const Value *logp = n->nin ? n->in[0] : NULL;
 	const Node *s = logp && logp->graph == l->g ? logp->def : NULL;
 	if (*n->domain || strcmp(n->op, "NegativeLogLikelihoodLoss") || !s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13 || logp->output ||
-	    l->uses[logp->id] != 1 || lift_rank(logp) < 2)
+	    l->uses[logp->id] != 1 || lift_rank(logp) < 2 || (logp->annot && !chunks_asked(l->g->model)))
 		return false;
 	int64_t axis = attr_int(s, "axis");
 	if ((axis < 0 ? axis + logp->type->rank : axis) != 1)

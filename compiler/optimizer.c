@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-static Value *add(Calc *m, Value *a, Value *b) { return calc_op2(m, "Add", a, b); }
-static Value *mul(Calc *m, Value *a, Value *b) { return calc_op2(m, "Mul", a, b); }
-static Value *divide(Calc *m, Value *a, Value *b) { return calc_op2(m, "Div", a, b); }
+#define add(m, a, b) calc_op2(m, "Add", a, b)
+#define mul(m, a, b) calc_op2(m, "Mul", a, b)
+#define divide(m, a, b) calc_op2(m, "Div", a, b)
 static Value *scale(Calc *m, Value *a, double f) { return calc_scaled(m, a, f); }
 static Value *plus(Calc *m, Value *a, double f) { return f == 0 ? a : add(m, a, calc_num(m, f)); }
 
@@ -200,7 +200,7 @@ static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
 static Value *adam_direction(Update *u)
 {
 	Calc *m = &u->m;
-	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *m2 = average(m, state(m, u->w, "v", 0), u->b2, mul(m, u->g, u->g));
+	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *square = mul(m, u->g, u->g), *m2 = average(m, state(m, u->w, "v", 0), u->b2, square);
 	if (flag(u, "amsgrad")) {
 		Value *most = state(m, u->w, "vmax", 0);
 		m2 = into(m, calc_op2(m, "Max", most, m2), most);
@@ -261,7 +261,7 @@ static void rmsprop(Update *u)
 	Calc *m = &u->m;
 	double alpha = calc_given(u->o, "alpha", 0.99);
 	u->g = decayed(u, u->g);
-	Value *v = average(m, state(m, u->w, "v", 0), alpha, mul(m, u->g, u->g));
+	Value *square = mul(m, u->g, u->g), *v = average(m, state(m, u->w, "v", 0), alpha, square);
 	if (flag(u, "centered")) {
 		Value *mean = average(m, state(m, u->w, "mean", 0), alpha, u->g);
 		v = calc_op2(m, "Sub", v, mul(m, mean, mean));

@@ -136,10 +136,10 @@ static int step(Model *m, const Pass *p)
 /* What a model in micro-batches means is asked of the same model for the whole batch, as far as the training graph. */
 static int run_whole(Model *m)
 {
+	int bad = 0, errors = diag_errors();
 	Model *w = whole_model(m);
-	int bad = 0;
 	if (!w)
-		return 0;
+		return diag_errors() > errors ? -1 : 0;
 	whole_bind(m, true);
 	diag_hush(true);
 	for (int i = 0; !bad && !(passes[i].gives & TRAIN); i++)

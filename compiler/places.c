@@ -150,12 +150,12 @@ static const Mesh *part_of(Graph *g, const Mesh *m, const Arg *on)
 	return part;
 }
 
-static bool same_arg(const Arg *a, const Arg *b)
+bool places_same(const Arg *a, const Arg *b)
 {
 	if (a->kind != b->kind || a->s != b->s || a->i != b->i || a->j != b->j || a->narg != b->narg)
 		return false;
 	for (int i = 0; i < a->narg; i++)
-		if (!same_arg(&a->arg[i], &b->arg[i]))
+		if (!places_same(&a->arg[i], &b->arg[i]))
 			return false;
 	return true;
 }
@@ -170,7 +170,7 @@ static Place *place_at(Graph *g, Plan *p, const Arg *on)
 	Arena *a = g->model->main ? g->model->main->graph->arena : g->arena;
 	const Mesh *m = NULL;
 	for (int i = 0; i < p->nplace; i++)
-		if (same_arg(p->place[i]->on, on))
+		if (places_same(p->place[i]->on, on))
 			return p->place[i];
 	for (int i = 0; i < p->nmesh; i++)
 		if (p->mesh[i]->name == on->s)

@@ -147,11 +147,15 @@ Slot *slot_value(Slot *s)
 	return s;
 }
 
+typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
+
 /* A node that only sees its operand as another shape, or a transfer between forms of which every rank holds the same: the bytes of a part stay
  * where they are, in their order. */
-static bool only_sees(const Plan *p, const Node *n)
+static bool only_sees(const Plan *p, const Node *n, const Lives *l)
 {
 	const Slot *x = n->nin ? plan_slot(p, n->in[0]) : NULL, *y = plan_slot(p, n->out[0]);
+	if (x && l->last[n->out[0]->id] > l->until[slot_value((Slot *)x)->v->id])
+		return false;                   /* it is read when that memory is another's */
 	if (emit_boxing(n))
 		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
 	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
@@ -263,7 +267,9 @@ int project_run(Graph *g)
 	Plan *p = g->model->plan;
 	Plan *first = g->model->main ? g->model->main->plan : p;
 	int bad = 0, *next = &first->next;
+	Lives lives = { arena_array(g->scratch, int, g->nvalue + 1), arena_array(g->scratch, int, g->nvalue + 1) };
 	drop_unused(g);
+	graph_lives(g, lives.last, lives.until);
 	if (!all_can(g))
 		return -1;
 	if (p == first)
@@ -287,7 +293,7 @@ int project_run(Graph *g)
 	for (int i = 0; i < g->nout; i++)
 		bad |= hold(g, p, g->out[i], next);
 	for (int i = 0; i < g->nnode && !bad; i++)
-		if (only_sees(p, g->node[i])) {
+		if (only_sees(p, g->node[i], &lives)) {
 			Slot *s = plan_slot(p, g->node[i]->out[0]);
 			s->view = plan_slot(p, g->node[i]->in[0]);
 			s->store = s->view->store;

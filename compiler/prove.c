@@ -6,7 +6,9 @@
  *    A transfer with two ends takes its place in this play at its start: ranks do their transfers in the order of starts, a start waits for
  *    nobody, and a finish waits for those before it in this order only.  Every start has one finish, later, in the same stretch.
  * 3. No value is read before it is made, or after its memory was given to another; of a transfer, none is read before its finish, and until
- *    then its operands are not written; nothing that lives at the same time on the same rank overlaps; everything lies inside its area. */
+ *    then its operands are not written; nothing that lives at the same time on the same rank overlaps; everything lies inside its area.
+ * 4. A value in the memory of another has its bytes and its form, and an action that makes a value on an operand of its own is one whose
+ *    kernel may: it is done with an element, or with a row, when it writes there. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -159,6 +161,51 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 	return 0;
 }
 
+/* A value that lives in the memory of another fills it, as that does. */
+static int fills(const Plan *p, const Value *v)
+{
+	const Slot *s = plan_slot(p, v), *old = s && v->into ? plan_slot(p, v->into) : NULL;
+	if (s && s->bytes > s->store->bytes) {
+		err_at(v->loc, "%s has %lld bytes, but lives in %s, which has %lld", v->name, (long long)s->bytes, s->store->v->name, (long long)s->store->bytes);
+		return -1;
+	}
+	if (!old || (old->bytes == s->bytes && old->store == s->store && old->v->type->elem == v->type->elem && slot_alike(p, s, old)))
+		return 0;
+	err_at(v->loc, "%s lives in %s by @into, but is %s in %lld bytes where that is %s in %lld", v->name, v->into->name, type_text(v->type), (long long)s->bytes,
+	       type_text(v->into->type), (long long)old->bytes);
+	return -1;
+}
+
+/* May result m of an action lie on its operand k? */
+static bool may_lie_on(const Plan *p, const Action *a, int m, int k)
+{
+	const Slot *y = a->make[m], *x = a->take[k];
+	const Kernel *kernel = a->kind == ACT_COMPUTE && !a->how && a->n->row->kernel ? emit_kernel(a->n) : NULL;
+	if (x->bytes != y->bytes || x->v->type->elem != y->v->type->elem || !slot_alike(p, x, y))
+		return false;
+	if (a->how)
+		return schedule_all_reduce(a) && m == k;
+	if (a->mate)
+		return x == a->under;
+	if (a->host)
+		return k >= a->host->nin;       /* what the loop reads after the kernel is done with an element */
+	return a->elementwise || (kernel && kernel->how & KERNEL_STATE && m > 0 && k == m + 2);
+}
+
+static int lies_on(const Plan *p, const Role *r)
+{
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		for (int m = 0; m < a->nmake && a->n; m++)
+			for (int k = 0; k < a->ntake; k++)
+				if (a->make[m] && a->take[k] && a->make[m]->store == a->take[k]->store && !may_lie_on(p, a, m, k)) {
+					err_at(a->n->loc, "%s cannot make %s in the memory of %s, which it reads meanwhile", a->n->op, a->make[m]->v->name, a->take[k]->v->name);
+					return -1;
+				}
+	}
+	return 0;
+}
+
 static int by_area(const void *a, const void *b)
 {
 	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
@@ -215,7 +262,10 @@ int prove_run(Graph *g)
 			       sbp_text(v->into->sbp, v->into->place->mesh->ndim));
 			bad = -1;
 		}
+		bad |= fills(p, v);
 	}
+	for (int i = 0; i < p->nrole && !bad; i++)
+		bad |= lies_on(p, &p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
 		ends(&p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)

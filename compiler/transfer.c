@@ -17,6 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static _Noreturn void no_room(void)
+{
+	fail_at(EXIT_LIMIT, (Loc){ 0 }, "out of memory: a part of a value is in too many pieces; its axes are too long");
+	diag_finish();
+	exit((int)diag_exit());
+}
+
 static int ranks_across(const Form *f, unsigned axes)
 {
 	int n = 1;
@@ -128,10 +135,10 @@ static void by_pieces(const Form *from, const Form *to, Transfer *t)
 	int64_t *count = calloc((size_t)p + (size_t)q, sizeof *count);
 	Sent s = { from, to, count, count ? count + q : NULL };
 	if (!count)
-		die("no memory");
+		no_room();
 	for (int i = 0; i < q; i++)
 		if (form_pieces(from, to, i, NULL, count_piece, &s))
-			die("no memory");
+			no_room();
 	for (int i = 0; i < (t->one_mesh ? q : p + q); i++) {
 		t->total += i < q ? count[i] : 0;
 		t->busiest = count[i] > t->busiest ? count[i] : t->busiest;
@@ -202,7 +209,7 @@ static void without_pieces(const Form *from, const Form *to, bool exact, Transfe
 	for (int i = 0; i < (one ? 1 : places); i++) {
 		int64_t own = form_common(from, i, to, i), in = terms * form_held(to, i) - own;
 		if (own < 0)
-			die("no memory");
+			no_room();
 		t->total += in;
 		t->busiest = in > t->busiest ? in : t->busiest;
 	}

@@ -30,6 +30,11 @@ Model *whole_model(Model *m)
 	Name symbol = times > 1 && !pass_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
 	if (!symbol)
 		return NULL;
+	if (__builtin_mul_overflow(rows, times, &times)) {
+		fail_at(EXIT_LIMIT, m->graph->loc, "the whole batch, %lld micro-batches of %s = %lld samples, does not fit in 64 bits", (long long)micro_times(m), symbol,
+		        (long long)rows);
+		return NULL;
+	}
 	Model *w = model_copy(m);
 	w->function = m->function;
 	w->nfunction = m->nfunction;

@@ -225,6 +225,40 @@ static void drop_uses(Value **slot, void *arg)
 		c->n[(*slot)->id]--;
 }
 
+static void read_in(const Graph *g, const Graph *in, int at, int *last)
+{
+	for (int i = 0; i < in->nnode; i++) {
+		const Node *n = in->node[i];
+		int here = in == g ? i : at;
+
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				last[n->in[k]->id] = here;
+		for (int k = 0; k < n->nattr; k++) {
+			if (n->attr[k].type == AT_GRAPH && n->attr[k].u.g)
+				read_in(g, n->attr[k].u.g, here, last);
+			for (int j = 0; n->attr[k].type == AT_GRAPHS && j < n->attr[k].n; j++)
+				read_in(g, n->attr[k].u.gs[j], here, last);
+		}
+	}
+	for (int i = 0; i < in->nout; i++)
+		if (in->out[i]->graph == g)
+			last[in->out[i]->id] = in == g ? g->nnode : at;
+}
+
+void graph_lives(const Graph *g, int *last, int *until)
+{
+	for (int i = 0; i < g->nvalue; i++)
+		last[i] = -1;
+	for (int i = 0; i < g->nvalue && until; i++)
+		until[i] = g->nnode;
+	for (int i = 0; i < g->nnode && until; i++)
+		for (int k = 0; k < g->node[i]->nout; k++)
+			if (g->node[i]->out[k] && g->node[i]->out[k]->into)
+				until[g->node[i]->out[k]->into->id] = i;
+	read_in(g, g, 0, last);
+}
+
 /* Nodes in reverse order: one whose results are all unused goes, and its operands lose a use. */
 void graph_sweep(Graph *g)
 {

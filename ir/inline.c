@@ -548,15 +548,3 @@ Value *build_list(Graph *g, Loc loc, const char *op, const char *attrs, int nout
 	}
 	return inline_append(g, n) < 0 ? NULL : first;
 }
-
-Value *build(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...)
-{
-	Value *in[nin + 1];
-	va_list ap;
-
-	va_start(ap, nin);
-	for (int i = 0; i < nin; i++)
-		in[i] = va_arg(ap, Value *);
-	va_end(ap);
-	return build_list(g, loc, op, attrs, nout, outs, nin, in);
-}

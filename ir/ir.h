@@ -415,6 +415,8 @@ Graph *graph_copy(Model *to, const Graph *);
 Model *model_copy(const Model *);               /* its graph, with annotations of its own; neither functions nor annotations of the model */
 void   node_inherit(Node *, const Node *from);  /* it stands where `from` does: all its annotations but those of one signature */
 int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
+void   graph_lives(const Graph *, int *last, int *until);      /* by value id: the last node that reads it, inner graphs of it included, -1, or the number
+                                                              * of nodes for an output; which makes another in its memory (@into), or that number */
 
 /* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
 typedef struct Cost { double flops, bytes, others; } Cost;     /* others: of operations that no product is made of, where they count: exp of scores */
@@ -549,8 +551,10 @@ int inline_expand(Node *);                                   /* by the row's C e
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
 int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);     /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
-Value *build(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, ...); /* node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0] */
 Value *build_list(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in);
+/* A node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0].  A macro, as others whose operands may be made
+ * by calls: compilers make the arguments of a function in any order, and gcc and clang in different ones, but those of a list from the first on. */
+#define build(g, loc, op, attrs, nout, outs, nin, ...) build_list((g), (loc), (op), (attrs), (nout), (outs), (nin), (Value *[]){ __VA_ARGS__ })
 
 /* infer.c: shapes of one node or all, with contents of shape vectors. */
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */

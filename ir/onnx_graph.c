@@ -86,7 +86,9 @@ static void into(Reader *r, Value *v, Pair *meta, int *nmeta)
 {
 	Name name = onnx_take(meta, nmeta, KEY_INTO);
 
-	if (name)
+	if (name && v->into && v->into->name != name)
+		err_at(v->loc, "%s is given the memory of two values, %s and %s", v->name, v->into->name, name);
+	else if (name)
 		v->into = graph_value(v->graph, name, (Loc){ .file = r->w.file, .len = 1 });
 }
 
@@ -243,6 +245,11 @@ static void graph_values(Reader *r, Graph *g, const Fields *in, const Fields *ou
 		if (annot_find(v->annot, "init")) {
 			int k = nparam;
 
+			if (!v->type || v->type->kind != TY_TENSOR || v->type->elem == DT_UNDEFINED) {
+				err_at(at(r, &in->f[i]), "%s is a parameter by @init, but has no tensor type", v->name);
+				r->w.bad = true;
+				return;
+			}
 			v->init = v->param = true;
 			arena_push(r->w.arena, position, k, pos);
 			arena_push(r->w.arena, param, nparam, v);

@@ -286,6 +286,8 @@ void parse_value_annots(Parser *p, Value *v)
 			continue;
 		if (is(a->name, "doc"))
 			v->doc = a->arg[0].s;
+		else if (is(a->name, "into") && v->into)
+			err_at(a->loc, "@into is given twice; %s can take the memory of one value only", v->name);
 		else if (is(a->name, "into"))
 			v->into = graph_value(p->g, a->arg[0].s, a->arg[0].loc);
 		else if (is(a->name, "denotation") && v->type)

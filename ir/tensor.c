@@ -17,10 +17,13 @@ size_t tensor_bytes(DType t, int64_t n)
 int64_t tensor_elements(const Tensor *t)
 {
 	int64_t n = 1;
+	bool zero = false, over = false;
 
-	for (int i = 0; i < t->rank; i++)
-		n *= t->dim[i];
-	return n;
+	for (int i = 0; i < t->rank; i++) {
+		zero |= t->dim[i] == 0;
+		over |= __builtin_mul_overflow(n, t->dim[i], &n);
+	}
+	return zero ? 0 : over ? -1 : n;
 }
 
 Tensor *tensor_new(Arena *a, DType dtype, int rank, const int64_t *dim)

@@ -77,6 +77,11 @@ static void use(Scope *s, const Node *n, int i)
 	s->bad++;
 }
 
+static bool untyped(const Value *v)
+{
+	return !v->type || (v->type->kind == TY_TENSOR && v->type->elem == DT_UNDEFINED);
+}
+
 static void result(Scope *s, const Node *n, int i)
 {
 	Value *v = n->out[i];
@@ -97,7 +102,7 @@ static void result(Scope *s, const Node *n, int i)
 		err_at(other && other != n ? other->loc : n->loc, "%s is made twice", v->name);
 		note_at(n->loc, "%s is made here first", v->name);
 		s->bad++;
-	} else if ((s->facts & FACT_SHAPES) && (!v->type || (v->type->kind == TY_TENSOR && v->type->elem == DT_UNDEFINED))) {
+	} else if ((s->facts & FACT_SHAPES) && untyped(v)) {
 		err_at(n->loc, "the type of %s is not known", v->name);
 		s->bad++;
 	}
@@ -197,6 +202,97 @@ static void report_early(Scope *s)
 	}
 }
 
+/* ---- @into ---- */
+
+/* Whether two types are one.  Before shapes are inferred, what is not said may still agree. */
+static bool agree(const Type *a, const Type *b, bool inferred)
+{
+	if (!a || !b)
+		return !inferred;
+	if (a->kind != TY_TENSOR || b->kind != TY_TENSOR)
+		return false;
+	if (a->elem != b->elem && (inferred || (a->elem != DT_UNDEFINED && b->elem != DT_UNDEFINED)))
+		return false;
+	if (a->rank != b->rank || a->rank < 0)
+		return !inferred && (a->rank < 0 || b->rank < 0);
+	for (int i = 0; i < a->rank; i++)
+		if (!dim_same(a->dim[i], b->dim[i]) && (inferred || (dim_known(a->dim[i]) && dim_known(b->dim[i]))))
+			return false;
+	return true;
+}
+
+/* Whether v cannot live in the memory of the value that it names; said to the user. */
+static bool misplaced(const Scope *s, const Value *v, const int *pos, const int *last, Value *const *over)
+{
+	const Value *old = v->into, *other = old;
+	const Graph *g = s->g;
+	Loc at = v->def ? v->def->loc : v->loc;
+
+	if (!v->def) {
+		err_at(at, "@into(%s): %s is %s; only what a node makes can take the memory of another value", old->name, v->name,
+		       v->input ? "an input" : v->init ? "an initialiser" : "made by no node");
+	} else if (old == v) {
+		err_at(at, "@into(%s): a value cannot take its own memory", v->name);
+		return true;
+	} else if (!old->def && !old->input && !old->init) {
+		err_at(at, "@into(%s): nothing makes %s, whose memory %s would take", old->name, old->name, v->name);
+		return true;
+	} else if (over[old->id] != v) {
+		other = over[old->id];
+		err_at(at, "@into(%s): %s takes the memory of %s already", old->name, other->name, old->name);
+	} else if (old->def && pos[old->id] >= pos[v->id]) {
+		err_at(at, "@into(%s): %s is not made before %s, which would take its memory", old->name, old->name, v->name);
+	} else if (last[old->id] == g->nnode) {
+		err_at(at, "@into(%s): %s is an output, so that %s cannot take its memory", old->name, old->name, v->name);
+	} else if (last[old->id] > pos[v->id]) {
+		other = v;
+		err_at(g->node[last[old->id]]->loc, "%s is read here, but %s has taken its memory: @into(%s)", old->name, v->name, old->name);
+	} else if (!agree(v->type, old->type, s->facts & FACT_SHAPES)) {
+		err_at(at, "@into(%s): %s is %s, but %s is %s; they must agree", old->name, v->name, type_text(v->type), old->name, type_text(old->type));
+	} else if ((s->facts & FACT_BOUND) && old->init && !old->param) {
+		err_at(at, "@into(%s): %s is a constant, which is filled only once and must stay as it is", old->name, old->name);
+	} else {
+		return false;
+	}
+	note_at(other->def ? other->def->loc : other->loc, "%s stands here", other->name);
+	return true;
+}
+
+/* A value that lives in the memory of an older one: both are alike, nobody reads the older one any more, and no other takes it.  Each
+ * is made after the one whose memory it takes, so that they form no circle. */
+static void storage(Scope *s)
+{
+	const Graph *g = s->g;
+	Value **over = NULL;
+	int *pos = NULL, *last = NULL;
+
+	for (int i = 0; i < g->nvalue; i++) {
+		Value *v = g->value[i];
+
+		if (!v->into)
+			continue;
+		if (s->outer) {
+			err_at(v->loc, "@into(%s) cannot stand in an inner graph", v->into->name);
+			s->bad++;
+			continue;
+		}
+		if (v->into->graph != g)
+			die("%s lives in a value of another graph", v->name);
+		if (!over) {
+			over = arena_array(s->tmp, Value *, g->nvalue + 1);
+			pos = arena_array(s->tmp, int, g->nvalue + 1);
+			last = arena_array(s->tmp, int, g->nvalue + 1);
+			graph_lives(g, last, NULL);
+			for (int k = 0; k < g->nnode; k++)
+				for (int j = 0; j < g->node[k]->nout; j++)
+					if (g->node[k]->out[j])
+						pos[g->node[k]->out[j]->id] = k;
+		}
+		over[v->into->id] = over[v->into->id] ? over[v->into->id] : v;
+		s->bad += misplaced(s, v, pos, last, over);
+	}
+}
+
 static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp);
 
 static void inner_graphs(Scope *s, const Node *n)
@@ -223,6 +319,10 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 		if (g->value[i]->id != i || g->value[i]->graph != g)
 			die("value %s is not where it should be", g->value[i]->name);
 		s.made[i] = g->value[i]->input || g->value[i]->init || (g->value[i]->data && !g->value[i]->def);
+		if ((facts & FACT_SHAPES) && (g->value[i]->input || g->value[i]->init) && untyped(g->value[i])) {
+			err_at(g->value[i]->loc, "%s is %s, but its type is not given", g->value[i]->name, g->value[i]->input ? "an input" : "an initialiser");
+			s.bad++;
+		}
 	}
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
@@ -250,6 +350,8 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 		}
 	if (s.early)
 		report_early(&s);
+	if (!s.bad)
+		storage(&s);
 	return s.bad;
 }
 
@@ -411,6 +513,20 @@ static int verify_functions(Model *m)
 	return bad;
 }
 
+/* A call has no memory of its own: what it makes is a value of the caller. */
+static bool into_in_function(const Function *f)
+{
+	for (int i = 0; i < f->body->nvalue; i++) {
+		const Value *v = f->body->value[i];
+
+		if (!v->into)
+			continue;
+		err_at(v->loc, "@into(%s) cannot stand in a function; it may where %s is called", v->into->name, f->name);
+		return true;
+	}
+	return false;
+}
+
 int verify_model(Model *m)
 {
 	int bad = verify_opsets(m->opset, m->nopset);
@@ -420,7 +536,7 @@ int verify_model(Model *m)
 	if (m->nfunction)
 		bad += verify_functions(m);
 	for (int i = 0; i < m->nfunction; i++)
-		bad += verify_graph(m->function[i]->body, 0) != 0;
+		bad += verify_graph(m->function[i]->body, 0) != 0 || into_in_function(m->function[i]);
 	if (m->graph)
 		bad += verify_graph(m->graph, 0) != 0;
 	return bad ? -1 : 0;

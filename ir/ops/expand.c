@@ -130,10 +130,10 @@ bool expand_oneof(Node *n, const char *attr, const char *const *list)
 	return false;
 }
 
-Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c)
+Value *make_list(Node *n, Value *to, const char *op, const char *attrs, Value *const in[3])
 {
 	Value *out[1] = { to };
-	return a ? build(n->graph, n->loc, op, attrs, 1, out, c ? 3 : b ? 2 : 1, a, b, c) : NULL;
+	return in[0] ? build_list(n->graph, n->loc, op, attrs, 1, out, in[2] ? 3 : in[1] ? 2 : 1, in) : NULL;
 }
 
 Value *make_int(Node *n, int64_t v)

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Value *op2(Node *n, const char *op, Value *a, Value *b)
-{
-	return expand_op(n, op, NULL, a, b);
-}
+#define op2(n, op, a, b) expand_op(n, op, NULL, a, b)
 
 static Value *one_int(Node *n, int64_t v)
 {

@@ -362,7 +362,7 @@ static int expand_groupnorm(Node *n)
 		t = stash;
 	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
 	int rank = grouped_rank(xt);
-	Value *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), make_axes(n, 2, rank));
+	Value *axes = make_axes(n, 2, rank), *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), axes);
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);

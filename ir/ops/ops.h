@@ -129,12 +129,14 @@ double random_uniform(uint64_t seed, uint64_t step, uint64_t key, uint64_t index
 uint64_t random_key(const char *name);
 extern uint64_t random_seed;                           /* of random nodes that have none of their own */
 Value *random_like(Node *n, Value *x);                 /* random.c: numbers in [0, 1), of the shape of x, by the key of n */
-Value *make(Node *n, Value *to, const char *op, const char *attrs, Value *a, Value *b, Value *c);
+Value *make_list(Node *n, Value *to, const char *op, const char *attrs, Value *const in[3]);
+#define make(n, to, op, attrs, ...) make_list((n), (to), (op), (attrs), (Value *[3]){ __VA_ARGS__ })
 Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
 Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
 Value *make_num(Node *n, const Value *like, double v);
 static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
-static inline Value *make2(Node *n, const char *op, Value *a, Value *b) { return b ? make(n, NULL, op, NULL, a, b, NULL) : NULL; }
+static inline Value *make_both(Node *n, const char *op, Value *const in[2]) { return in[1] ? make(n, NULL, op, NULL, in[0], in[1], NULL) : NULL; }
+#define make2(n, op, ...) make_both((n), (op), (Value *[2]){ __VA_ARGS__ })
 static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 

@@ -19,10 +19,8 @@ typedef struct Grid {
 	Value *idx[RANK_MAX][4], *w[RANK_MAX][4];
 } Grid;
 
-static Value *g2(Grid *g, const char *op, Value *a, Value *b)
-{
-	return expand_op(g->n, op, NULL, a, b);
-}
+#define g2(g, op, a, b) expand_op((g)->n, op, NULL, a, b)
+
 static Value *gk(Grid *g, const char *op, Value *a, double k)
 {
 	return g2(g, op, a, expand_num(g->n, g->gtype, k));

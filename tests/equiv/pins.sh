@@ -1,10 +1,11 @@
 # Examples under pins that nobody would ask for: random values (inputs, weights, what is computed, gradients, the state of optimizers) split along random
 # axes and factors, whole or in terms, along the axes of random meshes.  What cannot be is refused in words; of all else the plan, read again, gives the same tree, which loses what one rank loses.
+# With --deterministic=any-ranks, on a model of equal nodes and copies too, losses and checkpoints have the bits of one rank without any pin.
 # FROM and COUNT choose other seeds, PINS_OF the examples; with --long there are 40 for each.
 . "$HERE/ranks.bash"
 STEPS=8                         # after which some of these models, on so few samples, double what rounding differs by with each step
 how="data: points(classes: 2), steps: $STEPS"
-shapes=(2 3 4 5 8 '2, 2' '2, 3' '2, 2, 2' '3, 1, 2' '1, 4')
+many=(2 3 4 5 8 '2, 2' '2, 3' '2, 2, 2' '3, 1, 2' '1, 4')
 pins() { # seed, shape: lines for --place, from the table of --explain
 	awk -v seed="$1" -v shape="$2" '
 	function some(n) { return int(rand() * n) }
@@ -44,7 +45,7 @@ reread() { # the plan that lies in a tree gives the same tree
 	[ ! -s log ]
 }
 try() { # seed
-	local what=$name-$1 shape=${shapes[$1 % ${#shapes[@]}]}
+	local what=$name-$1 shape=${many[$1 % ${#many[@]}]}
 	pins "$1" "$shape" >plan.ir && grep -q '^@pin' plan.ir || { echo "not ok $what: no pins" && return; }
 	"$SBPCC" "$model" --place=plan.ir --train="$how, batch: $batch" -o tree >log 2>&1
 	case $? in
@@ -60,6 +61,23 @@ try() { # seed
 	losses tree/trainer --threads=1 >many.txt
 	near && echo "ok $what" || { echo "not ok $what: losses differ from one rank's $(head -n 1 err)" && sed 's/^/ /' plan.ir && head -n 4 why; }
 }
+# The bits of losses (9 digits tell floats apart) and of the checkpoint.
+bits() { # option...
+	"$SBPCC" "$model" --deterministic=any-ranks --train="$how, batch: $batch" "$@" -o tree >log 2>&1 || return
+	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 || return 70
+	rm -rf saved json
+	tree/trainer --log=json --checkpoint=saved --threads=1 >log 2>&1 && grep -o '"step":[0-9]*,"loss":[^,]*' json && cat saved/step-*/state.safetensors
+}
+any() { # seed
+	local powers=(1 2 4 8 '2, 2' '2, 4' '4, 2') what=$name-any-ranks-$1
+	pins "$1" "${powers[$1 % ${#powers[@]}]}" >plan.ir
+	bits --place=plan.ir >many.bits
+	case $? in
+	0) cmp -s one.bits many.bits && echo "ok $what" || { echo "not ok $what: other bits than one rank's without pins" && sed 's/^/ /' plan.ir && diff -a one.bits many.bits | grep -a '^[<>] "step' | head -n 4; } ;;
+	1 | 3) grep -q '^plan.ir:[0-9]*:[0-9]*: error: .' log && echo "ok $what-is-refused" || { echo "not ok $what: refused without a place" && sed 's/^/ /' plan.ir log; } ;;
+	*) echo "not ok $what: $(head -n 1 log)" && sed 's/^/ /' plan.ir ;;
+	esac
+}
 from=${FROM:-1} count=${COUNT:-4} models='mlp cnn'
 [ -z "$LONG" ] || { count=${COUNT:-40} models='mlp cnn wide_deep lstm llama bert resnet gpt'; }
 plain=$how
@@ -68,4 +86,10 @@ for m in ${PINS_OF:-$models}; do
 	case $m in cnn | resnet) how="$plain, optimizer: momentum(lr: 0.0005, momentum: 0.9)" ;; esac    # at their own rates they magnify rounding a thousandfold in four steps
 	one "$m" 5 && table && [ -s table ] || { echo "not ok $m: no table" && continue; }
 	for ((seed = from; seed < from + count; seed++)); do try $seed; done
+done
+how=$plain
+for m in ${PINS_OF:-"$HERE/twins" ${LONG:+$models}}; do
+	one "$m" 8 && table && bits >one.bits && [ -s one.bits ] || { echo "not ok ${m##*/}-any-ranks: $(head -n 1 log)" && continue; }
+	[ "$name" = twins ] && printf '%s float[8, 8]\n' a b c d e f g h k shown i j >>table   # also what folding leaves nothing of
+	for ((seed = from; seed < from + 2 * count; seed++)); do any $seed; done
 done
