@@ -1,16 +1,21 @@
-/* Losses over classes.  A label that is no class ends the job: it would read what is not there. */
+/* Losses over classes.  A label that is no class ends the job: it would read what is not there.
+ * A loss is (top - score of the label) + log(sum of exp(score - top)), in this order: of a sure prediction both are small, and neither is rounded as a
+ * number as large as the scores is, which top + log(sum) would be. */
 #include "kernels.h"
 
 #include <math.h>
 
-static float logsum(const float *x, int64_t n, int64_t inner)
+/* The logarithm of the sum of exp(x - *largest): 1 for the largest, and the others, which are not added to it one by one. */
+static float logsum(const float *x, int64_t n, int64_t inner, float *largest)
 {
-	float top = -INFINITY, s = 0;
+	int64_t at = 0;
+	float s = 0;
+	for (int64_t j = 1; j < n; j++)
+		at = x[j * inner] > x[at * inner] || isnan(x[j * inner]) ? j : at;
 	for (int64_t j = 0; j < n; j++)
-		top = fmaxf(top, x[j * inner]);
-	for (int64_t j = 0; j < n; j++)
-		s += expf(x[j * inner] - top);
-	return top + logf(s);
+		s += j == at ? 0 : expf(x[j * inner] - x[at * inner]);
+	*largest = n ? x[at * inner] : -INFINITY;
+	return log1pf(s);
 }
 
 static int bad_label(Ctx *c, int64_t row, int64_t label, int64_t n)
@@ -35,16 +40,16 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i, row = o * inner + i;
-			float shift = logsum(x + at, n, inner), w = share(weight, label[row], n, ignore, &bad), v = 0;
+			float top, log = logsum(x + at, n, inner, &top), w = share(weight, label[row], n, ignore, &bad), v = 0;
 			if (bad)
 				return bad_label(c, row, label[row], n);
 			if (logp)
 				for (int64_t j = 0; j < n; j++)
-					logp[at + j * inner] = x[at + j * inner] - shift;
+					logp[at + j * inner] = x[at + j * inner] - top - log;
 			if (lse)
-				lse[row] = shift;
+				lse[row] = top + log;
 			if (label[row] != ignore)
-				v = w * (shift - x[at + label[row] * inner]);
+				v = w * (top - x[at + label[row] * inner] + log);
 			if (kind == K_LOSS_NONE)
 				y[row] = v;
 			sum += v;
@@ -69,8 +74,15 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i, row = o * inner + i;
 			float w = share(weight, label[row], all, ignore, &bad) * dy[kind == K_LOSS_NONE ? row : 0] / (kind == K_LOSS_MEAN ? used : 1);
-			for (int64_t j = 0; j < n; j++)
-				dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[row]) - (first + j == label[row] ? 1.0f : 0.0f));
+			int64_t k = label[row] - first;
+			float others = 0;
+			for (int64_t j = 0; j < n; j++) {
+				float p = expf(x[at + j * inner] - lse[row]);
+				others += j == k ? 0 : p;
+				dx[at + j * inner] = w * (j == k ? p - 1 : p);
+			}
+			if (n == all && k >= 0 && k < n)        /* what lacks to 1: not from 1 itself, of which a sure prediction leaves few digits */
+				dx[at + k * inner] = -w * others;
 		}
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is kept
- * in scratch and summed in order.  A label that is no class ends the job: it would read what is not there. */
+ * in scratch and summed in order.  A label that is no class ends the job: it would read what is not there.  What is lost is (top - score) +
+ * log(sum): top + log(sum), which is rounded as a number as large as the scores, is handed out only. */
 #include "kernels.h"
 #include "rows.h"
 
@@ -34,18 +35,35 @@ static float check(Ctx *c, const Loss *l, int64_t rows, int *code)
 	return used;
 }
 
-K_LOOP float shift_of(const float *x, int64_t n, int64_t inner)
+/* The largest score, and the sum of exp(x - largest); with keep the exponentials go to `to`. */
+K_LOOP float sum_of(const float *x, int64_t n, int64_t inner, float *largest, bool keep, float *to)
 {
-	if (inner == 1) {
-		float top = row_most(x, n);
-		return top + logf(row_exps(x, n, 1, top, false, NULL));
-	}
 	float top = -INFINITY, sum = 0;
-	for (int64_t j = 0; j < n * inner; j += inner)
-		top = x[j] > top ? x[j] : top;
-	for (int64_t j = 0; j < n * inner; j += inner)
-		sum += fast_exp_belowf(x[j] - top);
-	return top + logf(sum);
+	if (inner == 1) {
+		top = row_most(x, n);
+		sum = row_exps(x, n, 1, top, keep, to);
+	} else {
+		for (int64_t j = 0; j < n * inner; j += inner)
+			top = x[j] > top ? x[j] : top;
+		for (int64_t j = 0; j < n * inner; j += inner) {
+			float e = fast_exp_belowf(x[j] - top);
+			sum += e;
+			if (keep)
+				to[j] = e;
+		}
+	}
+	*largest = top;
+	return sum;
+}
+
+K_LOOP void times(float *dx, int64_t n, int64_t inner, float f)
+{
+	if (inner == 1)
+		K_VECTOR for (int64_t j = 0; j < n; j++)
+			dx[j] *= f;
+	else
+		for (int64_t j = 0; j < n * inner; j += inner)
+			dx[j] *= f;
 }
 
 K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
@@ -56,13 +74,13 @@ K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
 		int64_t at = r / l->inner * l->n * l->inner + r % l->inner;
 		const float *x = l->x + at;
 		int64_t k = l->label[r] - l->from;
-		float shift = l->plain ? 0 : shift_of(x, l->n, l->inner), w = share(l, r);
-		float v = l->label[r] == l->ignore || k < 0 || k >= l->n ? 0 : w * (shift - x[k * l->inner]);
+		float top = 0, log = l->plain ? 0 : logf(sum_of(x, l->n, l->inner, &top, false, NULL)), w = share(l, r);
+		float v = l->label[r] == l->ignore || k < 0 || k >= l->n ? 0 : w * (top - x[k * l->inner] + log);
 		if (l->logp)
 			for (int64_t j = 0; j < l->n; j++)
-				l->logp[at + j * l->inner] = x[j * l->inner] - shift;
+				l->logp[at + j * l->inner] = x[j * l->inner] - top - log;
 		if (l->lse)
-			l->lse[r] = shift;
+			l->lse[r] = top + log;
 		l->each[r - l->first] = v;
 	}
 }
@@ -80,29 +98,15 @@ K_LOOP void both(void *arg, int64_t lo, int64_t hi, int thread)
 	const Loss *l = arg;
 	(void)thread;
 	for (int64_t r = l->first + lo; r < l->first + hi; r++) {
-		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r], end = l->n * l->inner;
+		int64_t at = r / l->inner * l->n * l->inner + r % l->inner, k = l->label[r];
 		const float *x = l->x + at;
-		float *dx = l->dx + at, w = slope(l, r), here = k == l->ignore ? 0 : x[k * l->inner], top = -INFINITY, sum = 0;
-		if (l->inner == 1) {
-			top = row_most(x, l->n);
-			sum = row_exps(x, l->n, 1, top, true, dx);
-		} else {
-			for (int64_t j = 0; j < end; j += l->inner)
-				top = x[j] > top ? x[j] : top;
-			for (int64_t j = 0; j < end; j += l->inner)
-				sum += dx[j] = fast_exp_belowf(x[j] - top);
-		}
-		float shift = top + logf(sum), f = w / sum;
-		if (l->inner == 1)
-			K_VECTOR for (int64_t j = 0; j < end; j++)
-				dx[j] *= f;
-		else
-			for (int64_t j = 0; j < end; j += l->inner)
-				dx[j] *= f;
+		float *dx = l->dx + at, w = slope(l, r), here = k == l->ignore ? 0 : x[k * l->inner], top;
+		float sum = sum_of(x, l->n, l->inner, &top, true, dx), log = logf(sum);
+		times(dx, l->n, l->inner, w / sum);
 		if (k != l->ignore)
 			dx[k * l->inner] -= w;
-		l->lse[r] = shift;
-		l->each[r - l->first] = k == l->ignore ? 0 : share(l, r) * (shift - here);
+		l->lse[r] = top + log;
+		l->each[r - l->first] = k == l->ignore ? 0 : share(l, r) * (top - here + log);
 	}
 }
 K_EACH_ISA(both)
@@ -152,6 +156,23 @@ int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const floa
 	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
+/* Where all classes are here, that of the label is what the others lack to 0: 1 less its own share has few digits of a sure prediction. */
+K_LOOP void at_label(const Loss *l, float *dx, int64_t k, float w)
+{
+	float sum = 0;
+	if (l->n != l->all) {
+		dx[k * l->inner] -= w;
+		return;
+	}
+	dx[k * l->inner] = 0;
+	if (l->inner == 1)
+		sum = row_sum(dx, NULL, l->n);
+	else
+		for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
+			sum += dx[j];
+	dx[k * l->inner] = -sum;
+}
+
 K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Loss *l = arg;
@@ -168,7 +189,7 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 			for (int64_t j = 0; j < l->n * l->inner; j += l->inner)
 				dx[j] = w * fast_exp_belowf(x[j] - shift);
 		if (l->label[r] != l->ignore && k >= 0 && k < l->n)
-			dx[k * l->inner] -= w;
+			at_label(l, dx, k, w);
 	}
 }
 K_EACH_ISA(grads)

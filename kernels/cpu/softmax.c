@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-/* The largest of n numbers, inner apart, and the sum of exp(x - largest). */
-static float scan(const float *x, int64_t n, int64_t inner, float *sum)
+/* The largest of n numbers, inner apart, and the sum of exp(x - largest) of the others. */
+static float scan(const float *x, int64_t n, int64_t inner, float *rest)
 {
-	float top = -INFINITY, s = 0;
+	int64_t at = 0;
+	float s = 0;
+	for (int64_t j = 1; j < n; j++)
+		at = x[j * inner] > x[at * inner] || isnan(x[j * inner]) ? j : at;
 	for (int64_t j = 0; j < n; j++)
-		top = fmaxf(top, x[j * inner]);
-	for (int64_t j = 0; j < n; j++)
-		s += expf(x[j * inner] - top);
-	*sum = s;
-	return top;
+		s += j == at ? 0 : expf(x[j * inner] - x[at * inner]);
+	*rest = s;
+	return n ? x[at * inner] : -INFINITY;
 }
 
 int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, int64_t inner)
@@ -21,9 +22,9 @@ int k_softmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n, in
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i;
-			float sum, top = scan(x + at, n, inner, &sum);
+			float rest, top = scan(x + at, n, inner, &rest);
 			for (int64_t j = 0; j < n; j++)
-				y[at + j * inner] = expf(x[at + j * inner] - top) / sum;
+				y[at + j * inner] = expf(x[at + j * inner] - top) / (1 + rest);
 		}
 	return 0;
 }
@@ -34,10 +35,10 @@ int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n,
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i;
-			float sum, top = scan(x + at, n, inner, &sum);
-			float shift = top + logf(sum);
+			float rest, top = scan(x + at, n, inner, &rest);
+			float log = log1pf(rest);       /* small where one score is far above the others: top + log would be rounded as top is */
 			for (int64_t j = 0; j < n; j++)
-				y[at + j * inner] = x[at + j * inner] - shift;
+				y[at + j * inner] = x[at + j * inner] - top - log;
 		}
 	return 0;
 }

@@ -17,9 +17,9 @@ K_LOOP void one_row(const Soft *s, float *y, const float *x, const float *dy)
 		K_VECTOR for (int64_t j = 0; j < n; j++)
 			y[j] *= scale;
 	} else if (s->kind == LOG) {
-		float top = row_most(x, n), shift = top + logf(row_exps(x, n, 1, top, false, NULL));
+		float top = row_most(x, n), log = logf(row_exps(x, n, 1, top, false, NULL));
 		K_VECTOR for (int64_t j = 0; j < n; j++)
-			y[j] = x[j] - shift;
+			y[j] = x[j] - top - log;
 	} else if (s->kind == SOFT_GRAD) {
 		float sum = row_sum(dy, x, n);
 		K_VECTOR for (int64_t j = 0; j < n; j++)
@@ -40,9 +40,9 @@ static void one_column(const Soft *s, float *y, const float *x, const float *dy)
 			top = x[j] > top ? x[j] : top;
 		for (int64_t j = 0; j < all; j += step)
 			sum += fast_exp_belowf(x[j] - top);
-		float shift = top + logf(sum);
+		float log = logf(sum);
 		for (int64_t j = 0; j < all; j += step)
-			y[j] = s->kind == LOG ? x[j] - shift : fast_exp_belowf(x[j] - top) / sum;
+			y[j] = s->kind == LOG ? x[j] - top - log : fast_exp_belowf(x[j] - top) / sum;
 		return;
 	}
 	for (int64_t j = 0; j < all; j += step)

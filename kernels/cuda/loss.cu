@@ -4,14 +4,17 @@
 
 enum { LOSS_NONE, LOSS_SUM, LOSS_MEAN };
 
-__device__ static float logsum(const float *x, i64 n, i64 inner)
+/* The logarithm of the sum of exp(x - *largest): 1 for the largest, and the others; loss.c says why all these stay apart. */
+__device__ static float logsum(const float *x, i64 n, i64 inner, float *largest)
 {
-	float top = NEG_INF, s = 0;
+	i64 at = 0;
+	float s = 0;
+	for (i64 j = 1; j < n; j++)
+		at = x[j * inner] > x[at * inner] || x[j * inner] != x[j * inner] ? j : at;
 	for (i64 j = 0; j < n; j++)
-		top = fmaxf(top, x[j * inner]);
-	for (i64 j = 0; j < n; j++)
-		s += expf(x[j * inner] - top);
-	return top + logf(s);
+		s += j == at ? 0.0f : expf(x[j * inner] - x[at * inner]);
+	*largest = n ? x[at * inner] : NEG_INF;
+	return log1pf(s);
 }
 
 /* Each thread holds partial sums; the first adds them up in the order of threads.  The total of `used` is everybody's. */
@@ -45,14 +48,14 @@ KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *
 	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner, k = label[i];
-		float shift = logsum(x + at, n, inner), w = share(weight, k, n, ignore), v = w;
+		float top, log = logsum(x + at, n, inner, &top), w = share(weight, k, n, ignore), v = w;
 		if (logp)
 			for (i64 j = 0; j < n; j++)
-				logp[at + j * inner] = x[at + j * inner] - shift;
+				logp[at + j * inner] = x[at + j * inner] - top - log;
 		if (lse)
-			lse[i] = shift;
+			lse[i] = top + log;
 		if (k != ignore && k >= 0 && k < n)
-			v = w * (shift - x[at + k * inner]);
+			v = w * (top - x[at + k * inner] + log);
 		if (kind == LOSS_NONE)
 			y[i] = v;
 		sum += v;
@@ -71,8 +74,15 @@ KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float 
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner;
 		float w = share(weight, label[i], all, ignore) * dy[kind == LOSS_NONE ? i : 0] / (kind == LOSS_MEAN ? used : 1.0f);
-		for (i64 j = 0; j < n; j++)
-			dx[at + j * inner] = w * (expf(x[at + j * inner] - lse[i]) - (first + j == label[i] ? 1.0f : 0.0f));
+		i64 k = label[i] - first;
+		float others = 0;
+		for (i64 j = 0; j < n; j++) {
+			float p = expf(x[at + j * inner] - lse[i]);
+			others += j == k ? 0.0f : p;
+			dx[at + j * inner] = w * (j == k ? p - 1.0f : p);
+		}
+		if (n == all && k >= 0 && k < n)
+			dx[at + k * inner] = -w * others;
 	}
 }
 
