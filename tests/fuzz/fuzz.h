@@ -1,4 +1,4 @@
-/* What the three fuzz programs share: a model that was accepted prints as text that parses, and prints again the same. */
+/* What the fuzz programs share: a model that was accepted prints as text that parses, and prints again the same. */
 #ifndef SBPCC_FUZZ_H
 #define SBPCC_FUZZ_H
 
