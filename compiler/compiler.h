@@ -608,6 +608,16 @@ int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *)
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), packed_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 bool *params_state(const Graph *);                            /* by value id: is it a running statistic? */
+/* What of an .onnx file is trained, and what is not: names by kind, and recorded parameters that it does not hold. */
+typedef enum { PARAM_CONSTANT, PARAM_TRAINED, PARAM_FROZEN, PARAM_STATE, NPARAM } ParamKind;
+typedef struct Params { const char *by; Name *name[NPARAM]; int n[NPARAM]; Name *missing; int nmissing; } Params;
+void  params_report(const Model *);
+bool  params_named(const Model *, Name);                      /* by @param */
+
+/* looks.c: what an initialiser of an .onnx file seems to be. */
+typedef struct Looks { bool weight; const char *why; } Looks;   /* why: what speaks against a weight, or that nothing speaks for it; NULL: it surely is one */
+Looks looks_of(const Graph *, const Value *);                   /* of a file of TorchScript's exporter */
+const char *looks_numbers(const Value *);                       /* by its numbers alone why it is no weight; NULL: it may be one */
 
 /* explain.c */
 void explain(const Model *, const char *what);

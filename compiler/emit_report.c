@@ -83,4 +83,5 @@ void emit_report(const Emit *e)
 		printf(" packed %" PRId64 ",", m.packed);
 	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
 	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
+	params_report(e->part[0]);
 }

@@ -296,26 +296,15 @@ int train_split_means(Graph *g, int64_t times)
 	return 0;
 }
 
-/* Parameters that are trained: what has @init, or, in a file that names none, every initialiser of a floating type with axes. */
+/* What params.c decided, but for statistics of batch norm: only their norm updates them, unless @param asks for a gradient. */
 static Value **parameters(Graph *g, int *n)
 {
+	const bool *statistic = params_state(g);
 	Value **p = NULL;
-	bool named = false;
 	*n = 0;
-	for (int i = 0; i < g->ninit; i++) {
-		named |= g->init[i]->param;
-		if (g->init[i]->param && !g->init[i]->frozen)
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param && !g->init[i]->frozen && (!statistic[g->init[i]->id] || params_named(g->model, g->init[i]->name)))
 			arena_push(g->scratch, p, *n, g->init[i]);
-	}
-	if (named)
-		return p;
-	for (int i = 0; i < g->ninit; i++) {
-		Value *v = g->init[i];
-		if (v->type && v->type->rank > 0 && dtype_is_float(v->type->elem)) {
-			v->param = true;
-			arena_push(g->scratch, p, *n, v);
-		}
-	}
 	return p;
 }
 
@@ -377,6 +366,23 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 	graph_rename(g, grad, name);
 }
 
+/* The running variance as PyTorch has it: of the batch it takes n / (n - 1) times the variance.  The node gives m old + (1 - m) var; f times
+ * that, less (f - 1) m old, is m old + (1 - m) f var. */
+static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
+{
+	const Type *x = n->in[0]->type;
+	const Annot *local = annot_find(n->annot, "local_stats");
+	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / (local ? local->arg[0].i : 1) : 0;
+	Calc m = { g, n->loc, old->type->elem, false };
+	if (count < 2) {
+		err_at(n->loc, "the unbiased variance of %s is not known: it is that of %lld number%s", n->in[0]->name, (long long)count, count == 1 ? "" : "s");
+		return NULL;
+	}
+	double f = (double)count / (double)(count - 1), keep = attr_float(n, "momentum");
+	Value *next = calc_op2(&m, "Sub", calc_scaled(&m, biased, f), calc_scaled(&m, old, (f - 1) * keep));
+	return m.bad ? NULL : next;
+}
+
 /* Statistics of batch norm are state: other programs must not take them for constants, and its node updates them.  Of several
  * nodes that share them, the first does. */
 static int keep_statistics(Graph *g, bool update)
@@ -399,10 +405,15 @@ static int keep_statistics(Graph *g, bool update)
 				node_out(n, graph_fresh(g, next));
 			if (!n->out[k] || n->out[k]->output)
 				continue;
-			graph_rename(g, n->out[k], next);
-			n->out[k]->into = old;
+			bool plain = k == 1 || !annot_find(n->annot, "unbiased");
+			graph_rename(g, n->out[k], plain ? next : name_fmt("%s.biased", old->name));
 			if (infer_node(n))
 				return -1;
+			Value *to = plain ? n->out[k] : unbiased(g, n, n->out[k], old);
+			if (!to)
+				return -1;
+			graph_rename(g, to, next);
+			to->into = old;
 		}
 	}
 	return 0;

@@ -363,6 +363,7 @@ struct Model {
 	Blobs unknown;                  /* of ModelProto */
 	bool from_onnx;
 	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
+	struct Params *params;          /* compiler.h: what of an .onnx file is trained */
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */

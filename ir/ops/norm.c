@@ -626,9 +626,11 @@ static int infer_batchnorm(Node *n)
 	return 0;
 }
 
+/* In training mode y does not depend on the stored statistics: they get no gradient. */
 static bool own_batchnorm(const Node *n, const bool *wants)
 {
-	return batch_training(n) && stat_parts(n) == 1 && !wants[3] && !wants[4];
+	(void)wants;
+	return batch_training(n) && stat_parts(n) == 1;
 }
 
 /* One scale per channel. */

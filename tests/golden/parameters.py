@@ -1,0 +1,137 @@
+"""Writes tests/exported/parameters: small modules with everything that is no plain weight, by both exporters, and how PyTorch trains them.
+
+    parameters.py
+
+The export is README.md's own: the Python lines of its chapter "From and to PyTorch" are executed here.  `all` holds buffers (written by hand,
+a mask of -inf, sines, not persistent, a scalar), scalar, tied, frozen, unused, weight-normed and integer parameters, and a batch norm; it
+is exported with the record (all.script.onnx, all.dynamo.onnx) and without (bare.script.onnx, bare.dynamo.onnx).  losses.txt has one line
+for each way of training: its name, how, and the losses by PyTorch; statistics.txt the running statistics after the last step of sgd.
+"""
+import contextlib
+import io
+import os
+import pathlib
+import shutil
+import sys
+import warnings
+
+warnings.filterwarnings("ignore")
+os.environ["TORCH_LOGS"] = "-all"
+sys.dont_write_bytecode = True
+
+import numpy as np
+import onnx
+import torch
+import torch.nn as nn
+
+torch.set_num_threads(1)
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = ROOT / "tests" / "exported" / "parameters"
+STEPS = 6
+
+
+def snippet():
+    """The Python lines of README.md's chapter."""
+    chapter = (ROOT / "README.md").read_text().split("## From and to PyTorch\n")[1].split("\n## ")[0]
+    return chapter.split("```python\n")[1].split("```")[0]
+
+
+class All(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain, self.shrink = nn.Parameter(torch.tensor(2.0)), nn.Parameter(torch.tensor(0.3))
+        self.order = nn.Parameter(torch.tensor([2, 0, 1, 3]), requires_grad=False)
+        self.unused = nn.Parameter(torch.randn(5))
+        self.register_buffer("table", torch.tensor([0.5, 1.0, 2.0, 0.25]))
+        self.register_buffer("offset", torch.tensor(0.125))
+        self.register_buffer("gone", torch.randn(4), persistent=False)
+        self.register_buffer("mask", torch.tensor([0.0, float("-inf"), 0.0, 0.0]))
+        angles = torch.outer(torch.arange(6.0), torch.tensor([1.0, 0.1]))
+        self.register_buffer("pe", torch.cat((angles.sin(), angles.cos()), 1))
+        self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+        self.two.weight = self.one.weight
+        self.still = nn.Linear(4, 4)
+        self.still.requires_grad_(False)
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        self.bn = nn.BatchNorm1d(4)
+
+    def forward(self, x, y):
+        h = self.one(x * self.table + self.offset) * self.gain + self.gone + self.pe
+        h = self.bn(self.two(self.still(torch.tanh(h))))
+        h = torch.softmax(h + self.mask, -1)
+        h = self.normed(h)[:, self.order] * torch.exp(self.shrink)
+        return ((h - y) ** 2).mean()
+
+
+WAYS = {
+    "sgd": ("sgd(lr: 0.1)", "", lambda p: torch.optim.SGD(p, lr=0.1), None),
+    "adamw": ("adamw(lr: 0.02, weight_decay: 0.1)", ", clip: norm(0.05)", lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.1), 0.05),
+    "momentum": ("momentum(lr: 0.05, momentum: 0.9, weight_decay: 0.01)", ", clip: value(0.01)",
+                 lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.01), -0.01),
+}
+
+
+def train(module, x, y, make, clip):
+    optimizer, losses = make([p for p in module.parameters() if p.requires_grad]), []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = module(x, y)
+        loss.backward()
+        if clip and clip > 0:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), clip)
+        elif clip:
+            torch.nn.utils.clip_grad_value_(module.parameters(), -clip)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def main():
+    shutil.rmtree(HERE, ignore_errors=True)
+    HERE.mkdir(parents=True)
+    torch.manual_seed(20)
+    model = All().train()
+    x, y = torch.randn(6, 4), torch.randn(6, 4)
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    for kind in "script", "dynamo":
+        names = {"torch": torch, "onnx": onnx, "model": model, "x": x, "y": y}
+        exec(snippet(), names)                          # defines export and record
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            more = {"external_data": False} if kind == "dynamo" else {}
+            names["export"](model, {"x": x, "y": y}, str(HERE / f"bare.{kind}.onnx"), dynamo=kind == "dynamo", **more)
+        shutil.copy(HERE / f"bare.{kind}.onnx", HERE / f"all.{kind}.onnx")
+        model.load_state_dict(state)                    # exporting runs the module, which moves the statistics of batch norm
+        clean(HERE / f"bare.{kind}.onnx", record=False)
+        clean(HERE / f"all.{kind}.onnx", record=True)
+    (HERE / "data").mkdir()
+    np.save(HERE / "data" / "x.npy", x.numpy())
+    np.save(HERE / "data" / "y.npy", y.numpy())
+    lines = []
+    for name, (how, more, make, clip) in WAYS.items():
+        model.load_state_dict(state)
+        lines.append(f"{name}|optimizer: {how}{more}|" + " ".join(f"{v:.7g}" for v in train(model, x, y, make, clip)))
+        if name == "sgd":
+            (HERE / "statistics.txt").write_text("".join(f"{n} " + " ".join(f"{v:.7g}" for v in t.tolist()) + "\n" for n, t in
+                                                         (("bn.running_mean", model.bn.running_mean), ("bn.running_var", model.bn.running_var))))
+    (HERE / "losses.txt").write_text("\n".join(lines) + "\n")
+
+
+def clean(path, record):
+    """Takes away what names the machine that exported; without the record, that too."""
+    net = onnx.load(path)
+    net.doc_string = ""
+    for node in net.graph.node:
+        node.doc_string = ""
+        del node.metadata_props[:]
+        attributes = sorted(node.attribute, key=lambda a: a.name)
+        del node.attribute[:]
+        node.attribute.extend(attributes)
+    kept = [p for p in net.metadata_props if record]
+    del net.metadata_props[:]
+    net.metadata_props.extend(kept)
+    onnx.checker.check_model(net)
+    onnx.save(net, path)
+
+
+if __name__ == "__main__":
+    main()
