@@ -173,6 +173,16 @@ static Witness by_place(const Graph *g, const Value *v)
 	return NOTHING;
 }
 
+/* A batch norm that is written by hand, of buffers only: its running variance goes into no node that would update it. */
+static bool still_norm(const Graph *g, const Value *v)
+{
+	const char *own = last(v->name);
+	if (strcmp(own, "weight") && strcmp(own, "bias"))
+		return false;
+	const Value *var = map_get(&g->byname, name_fmt("%.*srunning_var", (int)(own - v->name), v->name));
+	return var && var->init && !params_state(g)[var->id];
+}
+
 Looks looks_of(const Graph *g, const Value *v)
 {
 	const char *why = looks_numbers(v);
@@ -181,6 +191,8 @@ Looks looks_of(const Graph *g, const Value *v)
 	Witness name = by_name(v), place = name == NOTHING ? by_place(g, v) : NOTHING;
 	if (name == BUFFER || place == BUFFER)
 		return (Looks){ false, name == BUFFER ? "buffers have such names" : "it stands behind a buffer of its module" };
+	if (name == WEIGHT && still_norm(g, v))
+		return (Looks){ false, "the running variance of its module goes into no batch norm" };
 	if (name == WEIGHT || place == WEIGHT)
 		return (Looks){ true, NULL };
 	if (by_hand(v->data))

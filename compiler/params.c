@@ -581,10 +581,25 @@ static bool kept_frozen(const Node *n)
 	return annot_find(n->annot, "frozen") || strstr(n->name, "_legit_no_training") != NULL;
 }
 
-/* Normalises by stored statistics, but not on purpose: exporters write it so, and a text may leave the mode out. */
-static bool idle_norm(const Node *n)
+static bool trains(const Node *n)
 {
-	if (!node_is(n, "BatchNormalization") || attr_int(n, "training_mode") || (n->row->since < 14 && n->nout > 1) || kept_frozen(n))
+	return node_is(n, "BatchNormalization") && (attr_int(n, "training_mode") || (n->row->since < 14 && n->nout > 1));
+}
+
+/* TorchScript's exporter writes the mode of each module of a model in training mode, so where one norm trains the others were meant to be still;
+ * PyTorch's newer one always writes 0, and the mode into the name. */
+static bool told_modes(const Graph *g)
+{
+	bool any = false;
+	for (int i = 0; i < g->nnode; i++)
+		any |= trains(g->node[i]);
+	return any && (g->model->from_onnx || torch(g));
+}
+
+/* Normalises by stored statistics, but not on purpose: exporters write it so, and a text may leave the mode out. */
+static bool idle_norm(const Node *n, bool told)
+{
+	if (!node_is(n, "BatchNormalization") || trains(n) || told || kept_frozen(n))
 		return false;
 	bool stored = n->in[3] && n->in[3]->init && n->in[4] && n->in[4]->init;
 	return n->graph->model->from_onnx || torch(n->graph) || (stored && !node_attr(n, "training_mode"));
@@ -655,12 +670,13 @@ static int give_norms(Graph *g)
 int params_training(Graph *g)
 {
 	int norms = 0, dropouts = 0;
+	bool told = told_modes(g);
 	Node *norm = NULL, *dropout = NULL;
 
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
-		if (idle_norm(n)) {
+		if (idle_norm(n, told)) {
 			norm = norms++ ? norm : n;
 			if (train_norm(g, n) < 0)
 				return -1;

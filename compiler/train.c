@@ -383,8 +383,8 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 	return m.bad ? NULL : next;
 }
 
-/* Statistics of batch norm are state: other programs must not take them for constants, and its node updates them.  Of several
- * nodes that share them, the first does. */
+/* Statistics of batch norm are state: other programs must not take them for constants, and its node updates them.  Nodes that
+ * share them do so one after the other, as PyTorch does. */
 static int keep_statistics(Graph *g, bool update)
 {
 	for (int i = 0; i < g->nnode; i++) {
@@ -394,7 +394,8 @@ static int keep_statistics(Graph *g, bool update)
 			Value *old = k + 2 < n->nin ? n->in[k + 2] : NULL;
 			Name next = old ? name_fmt("%s.next", old->name) : NULL;
 			Value *known = next ? graph_find(g, next) : NULL;
-			if (!old || !old->init || (known && (known->into || k >= n->nout || known != n->out[k])))
+			Value *before = known && known->into && known->into == old ? known : NULL;
+			if (!old || !old->init || (known && !before && (k >= n->nout || known != n->out[k])))
 				continue;
 			old->param = true;
 			old->frozen = false;
@@ -405,11 +406,16 @@ static int keep_statistics(Graph *g, bool update)
 				node_out(n, graph_fresh(g, next));
 			if (!n->out[k] || n->out[k]->output)
 				continue;
+			if (before) {           /* a norm that is used again goes on from what its last use left */
+				graph_rename(g, before, name_fmt("%s.by%d", old->name, i));
+				before->into = NULL;
+				n->in[k + 2] = before;
+			}
 			bool plain = k == 1 || !annot_find(n->annot, "unbiased");
-			graph_rename(g, n->out[k], plain ? next : name_fmt("%s.biased", old->name));
+			graph_rename(g, n->out[k], plain ? next : name_fmt("%s.biased%d", old->name, i));
 			if (infer_node(n))
 				return -1;
-			Value *to = plain ? n->out[k] : unbiased(g, n, n->out[k], old);
+			Value *to = plain ? n->out[k] : unbiased(g, n, n->out[k], n->in[k + 2]);
 			if (!to)
 				return -1;
 			graph_rename(g, to, next);
