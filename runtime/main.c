@@ -445,8 +445,10 @@ static int work(Ctx *c, const Args *a, RtReport *r)
 		code = evaluate_only(c, a, r);
 	else if (!a->only_export)
 		code = train_steps(c, a, r);
+	double begin = rt_seconds();
 	if (!code && a->export_to)
-		return rt_export(c, a->export_to);
+		code = rt_export(c, a->export_to);
+	r->begin += rt_seconds() - begin;
 	if (code == RT_STOPPED && a->export_to && !c->rank)
 		fprintf(stderr, "stopped: nothing was exported\n");
 	return code;
