@@ -402,6 +402,8 @@ static int keep_statistics(Graph *g, bool update)
 			annot_drop(&old->annot, "frozen");
 			if (!update)
 				continue;
+			while (n->nout < k)     /* what is computed, and kept by nobody */
+				node_out(n, graph_fresh(g, name_fmt("%s.mean", n->out[0]->name)));
 			if (n->nout <= k)
 				node_out(n, graph_fresh(g, next));
 			if (!n->out[k] || n->out[k]->output)

@@ -71,7 +71,6 @@ cat >large.ir <<'IR'
 @pin("x", sbp: [B])
 @pin("w", sbp: [S(1)])
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 2, steps: 1, data: points(classes: 2))
-@freeze("scale")
 net (float[N, 1024] x) => (float loss) <float[1024, 8192] w @init(normal(0, 0.1))> { loss = ReduceMean<keepdims = 0>(Tanh(MatMul(x, w))) }
 IR
 tree large large.ir
