@@ -137,7 +137,7 @@ static const Route *way(const Value *v, const Sbp *to, const Place *place)
 static Place *place_of(const Form *f, Place *from, Place *to)
 {
 	const Mesh *m = from->mesh;
-	bool same = f->ndim == m->ndim && f->rank == m->rank;
+	bool same = f->ndim == m->ndim && f->first == m->first && f->rank == m->rank;
 	for (int k = 0; k < f->ndim && same; k++)
 		same = f->mesh[k] == m->dim[k];
 	return same ? from : to;

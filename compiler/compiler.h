@@ -71,7 +71,9 @@ struct Mesh {
 	bool cuda;
 	int ndim, dim[MESH_DIMS];
 	int nrank;
-	const int *rank;                /* at coordinate (i, j): rank[i * dim[1] + j]; NULL: i * dim[1] + j */
+	int first;                      /* at coordinate (i, j): first + i * dim[1] + j */
+	const int *rank;                /* or rank[i * dim[1] + j]; NULL: that */
+	const int *place; int nplace;   /* with it: by rank, 1 + where it stands in the mesh; 0: nowhere */
 	Loc loc;
 };
 struct Place {
@@ -80,6 +82,8 @@ struct Place {
 };
 
 int  machine_read(Model *, Plan *);
+void mesh_ranks(Model *, Mesh *, const int *rank);           /* sets which they are, nrank of them */
+int  mesh_rank(const Mesh *, int place);
 int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
 void mesh_coord(const Mesh *, int rank, int *coord);
 

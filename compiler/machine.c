@@ -6,12 +6,35 @@
 
 #include <string.h>
 
+void mesh_ranks(Model *m, Mesh *h, const int *rank)
+{
+	bool row = true;
+	int most = 0;
+	for (int k = 0; k < h->nrank; k++) {
+		row &= rank[k] == rank[0] + k;
+		most = rank[k] > most ? rank[k] : most;
+	}
+	h->first = row ? rank[0] : 0;
+	h->rank = row ? NULL : rank;
+	if (row)
+		return;
+	int *place = arena_array(&m->arena, int, most + 1);
+	for (int k = 0; k < h->nrank; k++)
+		place[rank[k]] = k + 1;
+	h->place = place;
+	h->nplace = most + 1;
+}
+
+int mesh_rank(const Mesh *m, int place)
+{
+	return m->rank ? m->rank[place] : m->first + place;
+}
+
 int mesh_place(const Mesh *m, int rank)
 {
-	for (int i = 0; m->rank && i < m->nrank; i++)
-		if (m->rank[i] == rank)
-			return i;
-	return m->rank || rank >= m->nrank ? -1 : rank;
+	if (m->rank)
+		return rank < m->nplace ? m->place[rank] - 1 : -1;
+	return rank >= m->first && rank < m->first + m->nrank ? rank - m->first : -1;
 }
 
 void mesh_coord(const Mesh *m, int rank, int *coord)
@@ -36,13 +59,11 @@ static void take_ranks(Model *m, const Arg *a, int **list, int *n)
 static void read_ranks(Model *m, const Annot *a, Mesh *h)
 {
 	int *list = NULL, n = 0;
-	bool usual = true;
 	for (int i = 0; i < a->narg; i++)
 		if (a->arg[i].param && !strcmp(a->arg[i].param, "ranks"))
 			take_ranks(m, &a->arg[i], &list, &n);
-	for (int k = 0; k < n; k++)
-		usual &= list[k] == k;
-	h->rank = usual ? NULL : list;
+	if (n)
+		mesh_ranks(m, h, list);
 }
 
 /* @mesh(name, cpu, [2, 4]) */
@@ -67,11 +88,6 @@ static Mesh *read_mesh(Model *m, const Annot *a)
 	return h;
 }
 
-static int rank_at(const Mesh *m, int place)
-{
-	return m->rank ? m->rank[place] : place;
-}
-
 /* Where the model names a rank of a mesh. */
 static Loc rank_loc(Model *m, const Mesh *h, int rank)
 {
@@ -94,19 +110,19 @@ static int count_ranks(Model *m, const Plan *p)
 	int n = 0;
 	for (int i = 0; i < p->nmesh; i++)
 		for (int k = 0; k < p->mesh[i]->nrank; k++) {
-			n += !has[rank_at(p->mesh[i], k)];
-			has[rank_at(p->mesh[i], k)] = true;
+			n += !has[mesh_rank(p->mesh[i], k)];
+			has[mesh_rank(p->mesh[i], k)] = true;
 		}
 	for (int i = 0; i < p->nmesh; i++)
 		for (int k = 0; k < p->mesh[i]->nrank; k++) {
 			const Mesh *h = p->mesh[i];
-			if (rank_at(h, k) < n)
+			if (mesh_rank(h, k) < n)
 				continue;
-			Loc loc = rank_loc(m, h, rank_at(h, k));
+			Loc loc = rank_loc(m, h, mesh_rank(h, k));
 			if (p->nmesh == 1)
-				err_at(loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", rank_at(h, k), h->name, n, n - 1);
+				err_at(loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", mesh_rank(h, k), h->name, n, n - 1);
 			else
-				err_at(loc, "there is no rank %d: the meshes have %d ranks together, 0 to %d", rank_at(h, k), n, n - 1);
+				err_at(loc, "there is no rank %d: the meshes have %d ranks together, 0 to %d", mesh_rank(h, k), n, n - 1);
 			return -1;
 		}
 	return n;
@@ -148,7 +164,7 @@ static Mesh *find_world(Model *m, Plan *p, int nrank)
 	if (p->nmesh == 1)
 		return p->main;
 	for (int i = 0; i < p->nmesh; i++)
-		if (p->mesh[i]->ndim == 1 && p->mesh[i]->nrank == nrank && !p->mesh[i]->rank)
+		if (p->mesh[i]->ndim == 1 && p->mesh[i]->nrank == nrank && !p->mesh[i]->rank && !p->mesh[i]->first)
 			return p->mesh[i];
 	for (int i = 0; i < p->nmesh; i++)
 		if (!strcmp(p->mesh[i]->name, name)) {

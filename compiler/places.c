@@ -142,11 +142,11 @@ static const Mesh *part_of(Graph *g, const Mesh *m, const Arg *on)
 		int place = 0;
 		for (k = 0; k < m->ndim; k++)
 			place = place * m->dim[k] + from[k] + at[k];
-		rank[i] = m->rank ? m->rank[place] : place;
+		rank[i] = mesh_rank(m, place);
 		for (k = m->ndim; k-- > 0 && ++at[k] == part->dim[k];)
 			at[k] = 0;
 	}
-	part->rank = rank;
+	mesh_ranks(g->model, part, rank);
 	return part;
 }
 
@@ -202,7 +202,7 @@ bool places_apart(const Place *a, const Place *b)
 	if (a->mesh == b->mesh)
 		return false;
 	for (int i = 0; i < a->mesh->nrank; i++)
-		if (mesh_place(b->mesh, a->mesh->rank ? a->mesh->rank[i] : i) >= 0)
+		if (mesh_place(b->mesh, mesh_rank(a->mesh, i)) >= 0)
 			return false;
 	return true;
 }

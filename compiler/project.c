@@ -206,9 +206,14 @@ static void drop_unused(Graph *g)
 /* Whether two ranks do the same work: parts of equal lengths, which stand alike among the windows that reach for them. */
 static bool same_work(const Plan *p, int a, int b)
 {
-	for (int i = 0; i < p->forms->n; i++) {
+	const Form *last = NULL;
+	for (int i = 0, x = -1, y = -1; i < p->forms->n; i++) {
 		const Form *f = &p->forms->form[i];
-		int x = form_place(f, a), y = form_place(f, b);
+		if (!last || f->rank != last->rank || f->first != last->first || form_places(f) != form_places(last)) {
+			x = form_place(f, a);
+			y = form_place(f, b);
+		}
+		last = f;
 		int64_t la[FORM_AXES], lb[FORM_AXES];
 		if ((x < 0) != (y < 0))
 			return false;

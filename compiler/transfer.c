@@ -5,9 +5,8 @@
  * among themselves.  An axis whose cut is the same on both sides differs as well when an outer axis that differs cuts the same factor:
  * then it divides another range.
  *
- * Volumes are elements received from other ranks.  Where no terms are made at the destination, a rank receives each term of its part but the one
- * that it has, which needs no list of pieces: terms x part - what is its own.  When all cuts are even, every rank has
- * parts of one size, and one rank speaks for all.  An all-reduce is done in two phases over equal blocks (each rank sums one block, then all
+ * Volumes are elements received from other ranks.  On one mesh that needs no list of pieces: where no terms are made at the destination, a
+ * rank receives terms x part - what is its own.  When all cuts are even, every rank has parts of one size, and one rank speaks for all.  An all-reduce is done in two phases over equal blocks (each rank sums one block, then all
  * take the sums), 2 (p - 1) times the value, where sending every term to every rank would be p (p - 1) times.
  *
  * Seconds are alpha-beta: what the busiest rank takes over the slowest link that is used, and the latency of log2 p steps. */
@@ -128,7 +127,7 @@ static int count_piece(void *arg, const FormPiece *p)
 	return 0;
 }
 
-/* Piece by piece; between meshes the busiest may be one that sends. */
+/* Between meshes: piece by piece; the busiest may be one that sends. */
 static void by_pieces(const Form *from, const Form *to, Transfer *t)
 {
 	int p = form_places(from), q = form_places(to);
@@ -139,7 +138,7 @@ static void by_pieces(const Form *from, const Form *to, Transfer *t)
 	for (int i = 0; i < q; i++)
 		if (form_pieces(from, to, i, NULL, count_piece, &s))
 			no_room();
-	for (int i = 0; i < (t->one_mesh ? q : p + q); i++) {
+	for (int i = 0; i < p + q; i++) {
 		t->total += i < q ? count[i] : 0;
 		t->busiest = count[i] > t->busiest ? count[i] : t->busiest;
 	}
@@ -204,16 +203,10 @@ static bool keeps_terms(const Form *from, const Form *to)
 
 static void without_pieces(const Form *from, const Form *to, bool exact, Transfer *t)
 {
-	int places = form_places(to), terms = form_terms(from) / form_terms(to);
-	bool one = !exact && uniform(from, to);
-	for (int i = 0; i < (one ? 1 : places); i++) {
-		int64_t own = form_common(from, i, to, i), in = terms * form_held(to, i) - own;
-		if (own < 0)
-			no_room();
-		t->total += in;
-		t->busiest = in > t->busiest ? in : t->busiest;
-	}
-	t->total *= one ? places : 1;
+	bool one = !exact && keeps_terms(from, to) && uniform(from, to);
+	if (form_volume(from, to, one, &t->total, &t->busiest))
+		no_room();
+	t->total *= one ? form_places(to) : 1;
 }
 
 /* In each group the p ranks hold a term of the same part each, which is cut into p blocks. */
@@ -239,7 +232,7 @@ Transfer transfer_count(const Form *from, const Form *to, bool exact)
 		t.local = true;
 	else if (!strcmp(t.how, "all_reduce"))
 		two_phases(from, to, t.axes, &t);
-	else if (t.one_mesh && keeps_terms(from, to))
+	else if (t.one_mesh)
 		without_pieces(from, to, exact, &t);
 	else
 		by_pieces(from, to, &t);

@@ -190,17 +190,22 @@ static int axis_runs(const Form *f, const int *coord, int axis, FormAxis *out)
 	return 0;
 }
 
+static int64_t axis_length(const Form *f, const int *coord, int axis)
+{
+	Factor list[FORM_MESH];
+	int n = factors_of(f, coord, axis, list);
+	int64_t len = f->dim[axis];
+	for (int i = 0; i < n && len; i++)
+		len = len / list[i].len * list[i].n;
+	return len;
+}
+
 void form_lengths(const Form *f, int place, int64_t *len)
 {
 	int coord[FORM_MESH];
 	form_coord(f, place, coord);
-	for (int a = 0; a < f->naxis; a++) {
-		Factor list[FORM_MESH];
-		int n = factors_of(f, coord, a, list);
-		len[a] = f->dim[a];
-		for (int i = 0; i < n && len[a]; i++)
-			len[a] = len[a] / list[i].len * list[i].n;
-	}
+	for (int a = 0; a < f->naxis; a++)
+		len[a] = axis_length(f, coord, a);
 }
 
 int form_part(const Form *f, int place, FormPart *p)
@@ -406,6 +411,103 @@ int64_t form_common(const Form *a, int pa, const Form *b, int pb)
 	return n;
 }
 
+/* ---- volumes on one mesh ---- */
+
+static bool cuts(const Form *f, int k, int axis)
+{
+	return f->cut[k].kind == FORM_S && f->cut[k].axis == axis;
+}
+
+/* Of one axis of the tensor, what the part of a place of the destination shares with parts of the source: with those of all coordinates
+ * along axes of the mesh that are open, and with the place's own along the others.  -1: no memory. */
+static int64_t shared_axis(const Form *src, const Form *dst, const int *at, const bool *open, int axis)
+{
+	int cell[FORM_MESH];
+	int64_t sum = 0, cells = 1;
+	bool all = true;
+	for (int k = 0; k < src->ndim; k++) {
+		all &= !cuts(src, k, axis) || open[k];
+		cells *= cuts(src, k, axis) && open[k] ? src->mesh[k] : 1;
+		cell[k] = at[k];
+	}
+	if (all)
+		return axis_length(dst, at, axis);
+	for (int64_t c = 0; c < cells && sum >= 0; c++) {
+		int64_t rest = c;
+		for (int k = 0; k < src->ndim; k++)
+			if (cuts(src, k, axis) && open[k]) {
+				cell[k] = (int)(rest % src->mesh[k]);
+				rest /= src->mesh[k];
+			}
+		int64_t both = common_axis(src, cell, dst, at, axis);
+		sum = both < 0 ? -1 : sum + both;
+	}
+	return sum;
+}
+
+/* What places share along one axis of the tensor, by their coordinates along the axes of the mesh that cut it on either side. */
+typedef struct Shared { int64_t all, own; } Shared;
+typedef struct SharedAxis { Shared *of; int64_t stride[FORM_MESH]; } SharedAxis;
+
+static int share_axis(const Form *src, const Form *dst, const bool *open, bool one, int axis, SharedAxis *s)
+{
+	int64_t n = 1;
+	for (int k = dst->ndim - 1; k >= 0; k--) {
+		bool other = !one && (cuts(src, k, axis) || cuts(dst, k, axis));
+		s->stride[k] = other ? n : 0;
+		n *= other ? dst->mesh[k] : 1;
+	}
+	s->of = malloc((size_t)n * sizeof *s->of);
+	for (int64_t i = 0; s->of && i < n; i++) {
+		int at[FORM_MESH];
+		for (int k = 0; k < dst->ndim; k++)
+			at[k] = s->stride[k] ? (int)(i / s->stride[k] % dst->mesh[k]) : 0;
+		s->of[i] = (Shared){ shared_axis(src, dst, at, open, axis), common_axis(src, at, dst, at, axis) };
+		if (s->of[i].all < 0 || s->of[i].own < 0)
+			return -1;
+	}
+	return s->of ? 0 : -1;
+}
+
+/* On one mesh a piece stays where it is when it can (falls_on): of the pieces of a P the place takes those of its own coordinate, and the first
+ * place those of a B and of terms that are combined otherwise; of what it takes it has its own. */
+int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most)
+{
+	int reduce = form_reduction(src), places = one ? 1 : form_places(dst), code = 0;
+	bool open[FORM_MESH], first[FORM_MESH], apart = reduce >= 0 && reduce != form_reduction(dst);
+	int64_t terms = 1;
+	SharedAxis axis[FORM_AXES] = { { 0 } };
+	for (int k = 0; k < dst->ndim; k++) {
+		bool keeps = dst->cut[k].kind == FORM_P, meet = src->cut[k].kind == FORM_B || (apart && src->cut[k].kind == FORM_P);
+		first[k] = keeps && meet;
+		open[k] = !keeps || meet;
+		terms *= src->cut[k].kind == FORM_P && open[k] ? src->mesh[k] : 1;
+	}
+	for (int a = 0; a < dst->naxis && !code; a++)
+		code = share_axis(src, dst, open, one, a, &axis[a]);
+	for (int i = 0, at[FORM_MESH] = { 0 }; i < places && !code; i++) {
+		int64_t all = terms, own = 1;
+		for (int k = 0; k < dst->ndim; k++)
+			if (first[k] && at[k])
+				all = 0;
+		for (int a = 0; a < dst->naxis && all; a++) {
+			int64_t index = 0;
+			for (int k = 0; k < dst->ndim; k++)
+				index += at[k] * axis[a].stride[k];
+			all *= axis[a].of[index].all;
+			own *= axis[a].of[index].own;
+		}
+		own = all ? own : 0;
+		*total += all - own;
+		*most = all - own > *most ? all - own : *most;
+		for (int k = dst->ndim; k-- > 0 && ++at[k] == dst->mesh[k];)
+			at[k] = 0;
+	}
+	for (int a = 0; a < dst->naxis; a++)
+		free(axis[a].of);
+	return code;
+}
+
 static bool same_place(const Form *a, const Form *b, int place)
 {
 	FormPart x, y;
@@ -556,6 +658,15 @@ static int holder(const Form *src, const Form *dst, const int *cell, int to, boo
 	return place_at(src, at);
 }
 
+/* Whether the parts at these coordinates have elements in common, without making them: most cells of a large mesh have none. */
+static bool meets(const Form *src, const int *cell, const Form *dst, const int *to)
+{
+	for (int a = 0; a < src->naxis; a++)
+		if (!common_axis(src, cell, dst, to, a))
+			return false;
+	return true;
+}
+
 /* Pieces of the source are numbered with the cells of S first and the terms of P last: all terms of a cell follow each other. */
 int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *, const FormPiece *), void *arg)
 {
@@ -585,6 +696,8 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piec
 				cell[order[i]] = rest % src->mesh[order[i]];
 				rest /= src->mesh[order[i]];
 			}
+			if (!t && !meets(src, cell, dst, mine))
+				break;
 			if (!falls_on(src, dst, cell, c * terms + t, mine, one_mesh))
 				continue;
 			FormPart x;

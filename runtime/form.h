@@ -95,6 +95,10 @@ typedef struct FormPiece {
  * neutral element: *fill tells that there are some.  0, -1: no memory, or what piece gave back when it was not 0. */
 int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *arg, const FormPiece *), void *arg);
 
+/* The elements of all pieces that come from another rank, of forms on one mesh, without making them: added to *total; *most becomes what a rank
+ * takes, where that is more.  one: of the first place only.  0, -1: no memory. */
+int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most);
+
 /* Walks the rows of a piece: n elements side by side, at `from` in the part of the source and at `to` in that of the destination. */
 void form_rows(const FormPiece *, void (*row)(void *arg, int64_t from, int64_t to, int64_t n), void *arg);
 
