@@ -8,7 +8,8 @@
  *   | Shared | scratch | signals | - | window of rank 0 | - | window of rank 1 | ...
  *
  * All ranks count buckets of transfers.  A rank's signals are of how many its operands are ready, and with how many it is through; those that need to
- * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent, which ends the others. */
+ * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent,
+ * which ends the others; one that is stopped is seen by those that wait for it, because its pulse is. */
 #include "run.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ typedef struct Shared {
 	_Atomic uint32_t stop, told;    /* signals that asked for the end: the parent's, by count; whether a rank got one, too */
 	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
 	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
+	_Atomic uint32_t named;         /* a rank is lost, and somebody says so */
 } Shared;
 
 /* How far a rank is: of how many buckets its operands are there, for others to read and its results for others to write; of how many it has read
@@ -42,7 +44,8 @@ typedef struct Signal {
 	_Atomic uint32_t ready, through, asleep;
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	_Atomic uint64_t when;          /* it came there */
-	char rest[LINE - 4 * sizeof(uint32_t) - 2 * sizeof(uint64_t)];
+	_Atomic uint64_t beat;          /* when its pulse was seen last */
+	char rest[LINE - 4 * sizeof(uint32_t) - 3 * sizeof(uint64_t)];
 } Signal;
 enum { FEW = 8 << 10 };                 /* bytes that every rank sums for itself */
 
@@ -54,13 +57,16 @@ typedef struct Local {
 	uint32_t turn, worst;
 	uint32_t number;                /* of buckets that were started */
 	int spins;
+	double patience;                /* seconds */
 	_Atomic uint64_t came;          /* when the last came that the lane waited for */
 	_Alignas(LINE) unsigned char few[FEW];
 } Local;
 
-static void futex_wait(_Atomic uint32_t *at, uint32_t old)
+/* At most for a while: then whoever waits looks whether it waits for somebody who lives. */
+static void futex_wait(_Atomic uint32_t *at, uint32_t old, double seconds)
 {
-	syscall(SYS_futex, at, FUTEX_WAIT, old, NULL, NULL, 0);
+	struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
+	syscall(SYS_futex, at, FUTEX_WAIT, old, &t, NULL, 0);
 }
 
 static void futex_wake(_Atomic uint32_t *at)
@@ -94,6 +100,46 @@ static double waited(const Ctx *c, int rank)
 	return 1e-9 * (double)atomic_load(&l->signal[rank].waited);
 }
 
+/* ---- who lives ---- */
+
+static void beat(void *arg)
+{
+	Signal *s = arg;
+	atomic_store(&s->beat, nanoseconds());
+}
+
+/* The rank whose pulse was seen least recently, of those that are waited for, and for how long this one saw no change. */
+typedef struct Doubt { int rank; uint64_t beat; double looked, unchanged; } Doubt;
+
+/* Others may come to the same conclusion: one says it, and its end ends all. */
+static _Noreturn void lost(const Ctx *c, int rank)
+{
+	const Local *l = c->comm->state;
+	while (atomic_exchange(&l->shared->named, 1))
+		pause();
+	_exit(rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", rank, l->patience));
+}
+
+/* One of the ranks first..last is waited for.  When all were stopped together, this one too, time has passed without meaning: so it must have
+ * looked for a while itself. */
+static void doubt(const Ctx *c, Doubt *d, int first, int last)
+{
+	const Local *l = c->comm->state;
+	double now = rt_seconds(), most = 2 * rt_pulse_tick(l->patience), passed = d->looked > 0 ? now - d->looked : 0;
+	int oldest = first == c->rank && first < last ? first + 1 : first;
+	for (int r = oldest + 1; r <= last; r++)
+		if (r != c->rank && atomic_load(&l->signal[r].beat) < atomic_load(&l->signal[oldest].beat))
+			oldest = r;
+	uint64_t seen = atomic_load(&l->signal[oldest].beat);
+	if (d->rank != oldest || d->beat != seen)
+		*d = (Doubt){ .rank = oldest, .beat = seen };
+	else
+		d->unchanged += passed < most ? passed : most;
+	d->looked = now;
+	if (d->unchanged > l->patience / 8 && now - 1e-9 * (double)seen > l->patience)
+		lost(c, oldest);
+}
+
 static int barrier(Ctx *c)
 {
 	Local *l = c->comm->state;
@@ -111,8 +157,8 @@ static int barrier(Ctx *c)
 			return 0;
 		breathe();
 	}
-	while (atomic_load(&l->shared->round) == round)
-		futex_wait(&l->shared->round, round);
+	for (Doubt d = { 0 }; atomic_load(&l->shared->round) == round; doubt(c, &d, 0, c->nrank - 1))
+		futex_wait(&l->shared->round, round, rt_pulse_tick(l->patience));
 	has_waited(c, since, atomic_load(&l->shared->opened));
 	return 0;
 }
@@ -154,8 +200,8 @@ static void await(const Ctx *c, int rank, _Atomic uint32_t *what, uint32_t want)
 		breathe();
 	}
 	atomic_fetch_add(&s->asleep, 1);
-	while ((int32_t)((now = atomic_load(what)) - want) < 0)
-		futex_wait(what, now);
+	for (Doubt d = { 0 }; (int32_t)((now = atomic_load(what)) - want) < 0; doubt(c, &d, rank, rank))
+		futex_wait(what, now, rt_pulse_tick(l->patience));
 	atomic_fetch_sub(&s->asleep, 1);
 	if (c->aside)
 		atomic_store(&l->came, atomic_load(&s->when));
@@ -438,7 +484,8 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	RtComm comm = { "local", publish, advance, release, late, barrier, waited, theirs, l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
-	int code = rt_parts_open(&c);
+	RtPulse *pulse = p->nrank > 1 ? rt_pulse_open(rt_pulse_tick(l->patience), beat, &l->signal[rank]) : NULL;
+	int code = p->nrank > 1 && !pulse ? rt_error(&c, RT_MEMORY, "cannot start a thread") : rt_parts_open(&c);
 	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
 	if (!code) {
@@ -446,6 +493,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		rt_device_close(&c);
 	}
 	rt_parts_close(&c);
+	rt_pulse_close(pulse);
 	fflush(stdout);
 	return code;
 }
@@ -457,52 +505,16 @@ static void end_all(const pid_t *pid, int n)
 			kill(pid[k], SIGKILL);
 }
 
-/* A rank that is stopped for so many seconds is lost: the others would wait for it for ever.  When all were stopped together, this process
- * too, time has passed without meaning: so it is looked at twice. */
-enum { PATIENCE = 60 };
-typedef struct Stopped { int rank, looks; double since; } Stopped;
-
-static void wake(int sig)
-{
-	(void)sig;
-}
-
-static bool is_lost(Stopped *s)
-{
-	if (s->rank < 0 || rt_seconds() - s->since < PATIENCE)
-		return false;
-	alarm(1);
-	return ++s->looks > 1;
-}
-
-/* A rank was stopped or goes on. */
-static void note_stop(Stopped *s, int rank, bool stopped)
-{
-	if (stopped && s->rank < 0)
-		*s = (Stopped){ rank, 0, rt_seconds() };
-	else if (!stopped && s->rank == rank)
-		s->rank = -1;
-	alarm(s->rank < 0 ? 0 : PATIENCE + 1);
-}
-
 /* Waits for all; the first that fails takes the others with it, and its code is the job's. */
 static int wait_all(pid_t *pid, int n)
 {
 	int code = 0;
 	bool now = false;
-	Stopped stopped = { .rank = -1 };
-	rt_on(SIGALRM, wake);
 	for (int left = n; left > 0;) {
 		int status;
-		pid_t p = waitpid(-1, &status, WUNTRACED | WCONTINUED);
+		pid_t p = waitpid(-1, &status, 0);
 		if (p < 0 && errno == EINTR && at_once && !code) {
 			code = RT_STOPPED;
-			now = true;
-			end_all(pid, n);
-		}
-		if (p < 0 && errno == EINTR && !code && is_lost(&stopped)) {
-			fprintf(stderr, "rank %d has been stopped for %d seconds: it is lost\n", stopped.rank, PATIENCE);
-			code = RT_PEER;
 			now = true;
 			end_all(pid, n);
 		}
@@ -513,9 +525,7 @@ static int wait_all(pid_t *pid, int n)
 		int r = 0;
 		while (r < n && pid[r] != p)
 			r++;
-		if (r < n && (WIFSTOPPED(status) || WIFCONTINUED(status)))
-			note_stop(&stopped, r, WIFSTOPPED(status));
-		if (r == n || WIFSTOPPED(status) || WIFCONTINUED(status))
+		if (r == n)
 			continue;
 		left--;
 		int mine = WIFEXITED(status) ? WEXITSTATUS(status) : RT_PEER;
@@ -540,7 +550,7 @@ static int processors(void)
 
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
-	Local l = { .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE + PAGE };
+	Local l = { .patience = rt_patience(), .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE + PAGE };
 	size_t signals = ((size_t)p->nrank * sizeof(Signal) + PAGE - 1) / PAGE * PAGE;
 	size_t bytes = PAGE + SCRATCH + signals + l.stride * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -560,6 +570,8 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 			free(pid);
 			return RT_MEMORY;
 		}
+	for (int r = 0; r < p->nrank; r++)
+		beat(&l.signal[r]);
 	l.spins = p->nrank <= processors() ? SPINS : 0;
 	signalled = l.shared;
 	rt_on_stop(ask);

@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PATIENCE = 100, GRACE = 5 };     /* seconds in which a peer that lives has answered, RT_PATIENCE says otherwise; in which mpirun has */
+enum { START = 100, GRACE = 5 };        /* seconds in which all ranks have been started; in which mpirun has ended them */
 typedef RtMpi Mpi;
 
+static Mpi *here;                       /* this rank */
 static _Atomic uint32_t asked;          /* signals that asked for the end */
 static bool speaks;                     /* this is rank 0, which tells the user */
 
@@ -53,6 +54,7 @@ static _Noreturn void end(int code)
 	fflush(stdout);
 	fflush(stderr);
 	end_within(GRACE, code, NULL);
+	pthread_mutex_lock(&here->lock);
 	MPI_Abort(MPI_COMM_WORLD, code);
 	_exit(code);
 }
@@ -67,16 +69,7 @@ static _Noreturn void end(int code)
  *     / \   /
  *    3   4 5
  *
- * Up, the last ranks lose patience first, and down the first ones: who is named is lost, and does not wait for another in turn.
  * What is agreed on decides what all ranks do next: without it this one ends. */
-static int levels(int from, int to)
-{
-	int n = 0;
-	for (; from < to; from = 2 * from + 1)
-		n++;
-	return n;
-}
-
 static void settle(Ctx *c, int code)
 {
 	code = code ? code : rt_mpi_passed(c, c->comm->state, true);
@@ -89,12 +82,10 @@ static void down(Ctx *c, void *word, size_t bytes)
 	if (c->nrank == 1)
 		return;                 /* a library has no transport */
 	Mpi *m = c->comm->state;
-	m->more = 2 * levels(0, c->nrank) - levels(c->rank, c->nrank);
 	if (c->rank)
 		settle(c, rt_mpi_post(c, m, false, word, bytes, (c->rank - 1) / 2));
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++)
 		settle(c, rt_mpi_post(c, m, true, word, bytes, k));
-	m->more = 0;
 }
 
 static uint32_t up(Ctx *c, uint32_t worst)
@@ -102,7 +93,6 @@ static uint32_t up(Ctx *c, uint32_t worst)
 	if (c->nrank == 1)
 		return worst;
 	Mpi *m = c->comm->state;
-	m->more = levels(c->rank, c->nrank);
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {
 		uint32_t below;
 		settle(c, rt_mpi_post(c, m, false, &below, sizeof below, k));
@@ -110,7 +100,6 @@ static uint32_t up(Ctx *c, uint32_t worst)
 	}
 	if (c->rank)
 		settle(c, rt_mpi_post(c, m, true, &worst, sizeof worst, (c->rank - 1) / 2));
-	m->more = 0;
 	return worst;
 }
 
@@ -161,7 +150,9 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	unsigned char *window = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (window == MAP_FAILED)
 		return rt_error(c, RT_MEMORY, "no memory for values that meet transfers");
-	int code = rt_same_plan(c);
+	int code = rt_mpi_pulse_open(c, m);
+	if (!code)
+		code = rt_same_plan(c);
 	if (!code)
 		code = rt_parts_open(c);
 	if (!code)
@@ -172,6 +163,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 		code = body(c, arg);
 		rt_device_close(c);
 	}
+	rt_mpi_pulse_close(m);
 	rt_mpi_close(c, m);
 	rt_parts_close(c);
 	if (window)
@@ -189,14 +181,17 @@ static void publish(Ctx *c, RtJob *j)
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	int level;
-	Mpi m = { .patience = rt_patience() };
-	end_within(m.patience > PATIENCE ? m.patience : PATIENCE, RT_PEER, "start");     /* not all may have been started yet */
+	Mpi m = { .patience = rt_patience(), .lock = PTHREAD_MUTEX_INITIALIZER };
+	here = &m;
+	end_within(m.patience > START ? m.patience : START, RT_PEER, "start");   /* not all may have been started yet */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
-	if (level < MPI_THREAD_SERIALIZED)
-		setenv("RT_LANE", "walk", 1);              /* then only this thread may */
+	if (level < MPI_THREAD_SERIALIZED) {
+		fprintf(stderr, "this MPI may be called by one thread only; a trainer calls it by several, one at a time (MPI_THREAD_SERIALIZED)\n");
+		MPI_Abort(MPI_COMM_WORLD, RT_PEER);
+	}
 	bool first;
-	int rank = 0, size = 1, here = on_this_machine(&first);
+	int rank = 0, size = 1, near = on_this_machine(&first);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	alarm(0);
@@ -208,7 +203,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, NULL, &m };
-		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = here, .first_here = first };
+		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = near, .first_here = first };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)
 			end(code);

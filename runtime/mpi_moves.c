@@ -7,11 +7,12 @@
  *
  * The messages of a bucket of transfers to one peer are one.  Sums are made by the receiver, by the same function and in the same order as
  * between processes of one machine, so both transports give the same bits; the reductions of MPI are not used, for their order is MPI's
- * affair.  Messages move only while somebody looks after them, so a thread does (lane.c), and one thread at a time calls MPI: the walk,
- * when all that it started is through. */
+ * affair.  Messages move only while somebody looks after them, so a thread does (lane.c), or the walk, when all that it started is through.
+ * Another thread answers peers that ask whether this rank lives, so one thread at a time calls MPI. */
 #include "mpi_moves.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,42 +61,134 @@ int rt_mpi_post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int 
 		MPI_Request *r = next_request(m, rank);
 		if (!r)
 			return no_memory(c);
+		pthread_mutex_lock(&m->lock);
 		if (sends)
 			MPI_Isend((const unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
 		else
 			MPI_Irecv((unsigned char *)(uintptr_t)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+		pthread_mutex_unlock(&m->lock);
 	}
 	return 0;
-}
-
-/* Who has not answered. */
-static int lost(Ctx *c, const Mpi *m)
-{
-	int i = 0;
-	while (i + 1 < m->nrequest && m->request[i] == MPI_REQUEST_NULL)
-		i++;
-	return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", m->whom[i], m->patience);
 }
 
 /* How many messages have yet to pass.  They are not asked for all at once: those that have passed are to be known. */
 static int pending(Mpi *m)
 {
 	int n = 0;
+	pthread_mutex_lock(&m->lock);
 	for (int i = 0, done = 0; i < m->nrequest; i++) {
 		if (m->request[i] != MPI_REQUEST_NULL)
 			MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
 		n += m->request[i] != MPI_REQUEST_NULL;
 	}
+	pthread_mutex_unlock(&m->lock);
 	return n;
 }
 
+/* ---- who lives ----
+ *
+ *   who waits            asks the ranks whose messages have not passed, again and again
+ *   pulse of the other   answers, whatever its rank computes, reads or saves
+ *
+ * A connection can be dead without either end being told, and a process stopped: so time tells. */
+enum { ASK = 1, ANSWER = 2 };           /* tags */
+
+static void say(Mpi *m, int rank, int what)
+{
+	static const char nothing;
+	MPI_Request r;
+	MPI_Isend(&nothing, 0, MPI_BYTE, rank, what, m->asks, &r);
+	MPI_Request_free(&r);
+}
+
+static void answer(void *arg)
+{
+	Mpi *m = arg;
+	MPI_Status st;
+	int any;
+	char nothing;
+	pthread_mutex_lock(&m->lock);
+	while (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->asks, &any, &st) == MPI_SUCCESS && any) {
+		MPI_Recv(&nothing, 0, MPI_BYTE, st.MPI_SOURCE, st.MPI_TAG, m->asks, MPI_STATUS_IGNORE);
+		if (st.MPI_TAG == ASK)
+			say(m, st.MPI_SOURCE, ANSWER);
+		else
+			atomic_fetch_add(&m->heard[st.MPI_SOURCE], 1);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+int rt_mpi_pulse_open(Ctx *c, Mpi *m)
+{
+	size_t n = (size_t)c->nrank;
+	m->heard = calloc(n, sizeof *m->heard);
+	m->seen = calloc(n, sizeof *m->seen);
+	m->when = calloc(n, sizeof *m->when);
+	m->asked = calloc(n, sizeof *m->asked);
+	if (!m->heard || !m->seen || !m->when || !m->asked)
+		return no_memory(c);
+	MPI_Comm_dup(MPI_COMM_WORLD, &m->asks);
+	m->pulse = c->nrank > 1 ? rt_pulse_open(rt_pulse_tick(m->patience), answer, m) : NULL;
+	return c->nrank > 1 && !m->pulse ? no_memory(c) : 0;
+}
+
+void rt_mpi_pulse_close(Mpi *m)
+{
+	rt_pulse_close(m->pulse);
+	free((void *)m->heard);
+	free(m->seen);
+	free(m->when);
+	free(m->asked);
+}
+
+/* Seconds that this process ran: while it was stopped, with all others or alone, nobody could answer it. */
+static double waiting(Mpi *m)
+{
+	double now = rt_seconds(), most = 2 * rt_pulse_tick(m->patience), passed = now - m->looked;
+	m->clock += passed < most ? passed : most;
+	m->looked = now;
+	return m->clock;
+}
+
+/* From now on they are waited for. */
+static void begin_waiting(Mpi *m)
+{
+	double now = waiting(m);
+	for (int i = 0; i < m->nrequest; i++) {
+		int r = m->whom[i];
+		m->when[r] = m->asked[r] = now;
+		m->seen[r] = atomic_load(&m->heard[r]);
+	}
+}
+
+/* Asks those whose messages have not passed whether they live; the first that has not answered for too long is lost. */
+static int ask_all(Ctx *c, Mpi *m)
+{
+	double now = waiting(m);
+	for (int i = 0; i < m->nrequest; i++) {
+		int r = m->whom[i];
+		if (m->request[i] == MPI_REQUEST_NULL)
+			continue;
+		uint32_t heard = atomic_load(&m->heard[r]);
+		m->when[r] = heard != m->seen[r] ? now : m->when[r];
+		m->seen[r] = heard;
+		if (now - m->when[r] > m->patience)
+			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", r, m->patience);
+		if (now - m->asked[r] > m->patience / 4) {
+			m->asked[r] = now;
+			pthread_mutex_lock(&m->lock);
+			say(m, r, ASK);
+			pthread_mutex_unlock(&m->lock);
+		}
+	}
+	return 0;
+}
+
 /* Whether all messages that were posted have passed.  Whoever waits yields, for there may be more ranks than processors, and after some
- * hundredths of a second sleeps between two looks.  So does the thread of the lane while nobody waits for it: the walk wants the processor.
- * A connection can be dead without either end being told, so time tells: none of the messages has passed for so long. */
+ * hundredths of a second sleeps between two looks.  So does the thread of the lane while nobody waits for it: the walk wants the processor. */
 int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 {
-	double since = 0;
-	for (int turn = 0, left, before = 0; (left = pending(m)) > 0; turn++) {
+	for (int turn = 0, left, before = 0, code; (left = pending(m)) > 0; turn++) {
 		if (!wait)
 			return RT_LATER;
 		if (turn < 100)
@@ -105,10 +198,10 @@ int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 		else
 			usleep(50);
 		if (left != before)
-			since = rt_seconds();
+			begin_waiting(m);
 		before = left;
-		if (turn % 100 == 0 && rt_seconds() - since > m->patience + m->more)
-			return lost(c, m);
+		if (turn % 100 == 0 && (code = ask_all(c, m)))
+			return code;
 	}
 	m->nrequest = 0;
 	return 0;

@@ -5,6 +5,8 @@
 #include "run.h"
 
 #include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct RtMpi {
 	struct Line *line;              /* by transfer */
@@ -17,9 +19,18 @@ typedef struct RtMpi {
 	const unsigned char *const *from;       /* by peer of its line: what came */
 	const void *x;
 	int rank;
-	double patience, more;          /* seconds; more: for peers that may wait for others themselves */
+	double patience;                /* seconds */
+	pthread_mutex_t lock;           /* one thread at a time calls MPI */
+	RtPulse *pulse;
+	MPI_Comm asks;                  /* whether a rank lives is asked and answered apart from all else */
+	_Atomic uint32_t *heard;        /* by rank: its answers; the rest is of who waits: those that it has seen, when, and when it asked */
+	uint32_t *seen;
+	double *when, *asked;
+	double clock, looked;           /* seconds that this process has run while it waited, and when it last looked */
 } RtMpi;
 
+int  rt_mpi_pulse_open(Ctx *, RtMpi *);                 /* answers whoever asks from now on */
+void rt_mpi_pulse_close(RtMpi *);
 int  rt_mpi_post(Ctx *, RtMpi *, bool sends, const void *data, size_t bytes, int rank);
 int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);          /* whether all messages that were posted have passed: 0, RT_LATER, or an exit code */
 int  rt_mpi_open(Ctx *, RtMpi *);                       /* all transfers */

@@ -224,9 +224,9 @@ int   rt_sync(Ctx *);
 
 /* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data; what each thread
  * has of its stack from the start; the thread that writes checkpoints.  Of several ranks each knows the parts of all forms and the route of
- * every transfer, with what it takes of each peer, and shares a few pages of signals. */
+ * every transfer, with what it takes of each peer, shares a few pages of signals, and has a thread that shows that it lives. */
 enum { RT_BASE = 104 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
-enum { RT_SIGNALS = 12 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
+enum { RT_SIGNALS = 24 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 
 /* thread.c: body runs over all of 0 .. n - 1, in pieces that begin at multiples of grain, on the threads of this rank; the

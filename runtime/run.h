@@ -232,6 +232,12 @@ int  rt_same(Ctx *, int n, const RtFact *);
 int  rt_same_plan(Ctx *);
 double rt_patience(void);                                                /* seconds after which a rank that does not answer is lost */
 
+/* pulse.c: a thread that calls beat once every tick */
+typedef struct RtPulse RtPulse;
+RtPulse *rt_pulse_open(double tick, void (*beat)(void *), void *arg);   /* NULL: it cannot be started */
+void rt_pulse_close(RtPulse *);
+double rt_pulse_tick(double patience);                                   /* seconds */
+
 /* checkpoint.c, resume.c, folder.c */
 #define RT_CHECKPOINT_FORMAT "sbpcc checkpoint 2"
 #define RT_MANIFEST_END ",\"crc\":\"%08" PRIx32 "\"}\n"                  /* of all bytes before it */

@@ -18,6 +18,12 @@ tree() { # tree, options of sbpcc...: compiled with the sanitizers, or with FLAG
 	case $flags in *-fsanitize=*) loops=(LOOPS=) ;; esac
 	"$SBPCC" "$@" -o "$tree" >log 2>&1 && make -s -C "$tree" STATIC= "${loops[@]}" CFLAGS="$flags" >log 2>&1 || { echo "not ok $tree: $(head -n 3 log)" && exit 1; }
 }
+slow_action() { # tree, make's options...: one action of rank 1 takes 5 seconds
+	local tree=$1
+	shift
+	sed -i 's/^#include <time.h>/&\n#include <unistd.h>/; s/^\t\t\tint code = c->at->run(c, t);/\t\t\tif (c->rank \&\& c->step == 3 \&\& c->id == 2)\n\t\t\t\tsleep(5);\n&/' "$tree/rt/actor.c"
+	grep -q 'sleep(5)' "$tree/rt/actor.c" && make -s -C "$tree" CFLAGS=-O1 "$@" >log 2>&1 || echo "not ok slow-action: $(head -n 2 log)"
+}
 losses() { # trainer, options...
 	"$@" --every=1 2>err | grep -o '^step *[0-9]* *loss [^ ]*'
 }

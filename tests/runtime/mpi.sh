@@ -105,3 +105,23 @@ kill -KILL ${all##* }
 wait $job
 status=$?
 [ $status != 0 ] && ! alive $all && echo "ok killed-rank-86" || echo "not ok killed-rank-86: exit status $status"
+# A rank that is stopped is named by who waits for it; not when all were, nor while it computes.
+RT_PATIENCE=2 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
+job=$!
+until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+all=$(ranks_of $job)
+kill -STOP ${all##* }
+wait $job
+status=$?
+[ $status = 22 ] && grep -q '^rank [01] step [0-9]*.*: rank [01] has not answered for 2 seconds: it is lost' log && ! alive $all && echo "ok stopped-rank-is-named-88" || echo "not ok stopped-rank-is-named-88: exit status $status: $(head -n 2 log)"
+RT_PATIENCE=2 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
+job=$!
+until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+all=$(ranks_of $job)
+kill -STOP $all && sleep 5 && kill -CONT $all && sleep 1 && kill -USR1 $all
+wait $job
+status=$?
+[ $status = 75 ] && echo "ok all-stopped-for-longer-88" || echo "not ok all-stopped-for-longer-88: exit status $status: $(tail -n 3 log)"
+slow_action data.mpi TRANSPORT=mpi
+RT_PATIENCE=2 run 2 data.mpi/trainer --checkpoint=slow.on >log 2>&1
+cmp -s slow.on/step-00000020/state.safetensors data.a/step-00000020/state.safetensors && echo "ok long-action-88" || echo "not ok long-action-88: $(head -n 2 log)"
