@@ -252,7 +252,7 @@ size_t set_bytes(const Set *s)
 {
 	size_t n = s->nfile > FEW ? (size_t)s->room * sizeof *s->file : 0;
 	for (int i = FEW; i < s->nfile; i++)
-		n += strlen(s->file[i].path) + 32;
+		n += strlen(s->file[i].path) + 80;      /* with what lists of paths take while it is opened */
 	for (int i = 0; i < s->ncolumn; i++)
 		n += s->column[i].npart > FEW ? (size_t)s->column[i].room * sizeof(Part) : 0;
 	return n;

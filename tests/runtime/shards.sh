@@ -4,9 +4,12 @@
 cat >digits.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: sgd(lr: 0.5), batch: 64, steps: 20, data: npy("npy", scale: 0.003921569, validation: 0.1), seed: 3)
-digits (float[N, 1, 8, 8] image, int64[N] label) => (float loss)
+digits (float[N, 1, 8, 8] image, int64[N] label) => (float loss, float[N, 10] scores)
 <float[64, 10] w @init(zeros), float[10] b @init(zeros)>
-{ loss = SoftmaxCrossEntropyLoss(Add(MatMul(Flatten(image), w), b), label) }
+{
+  scores = Add(MatMul(Flatten(image), w), b)
+  loss = SoftmaxCrossEntropyLoss(scores, label)
+}
 IR
 model=digits.ir flags=$sanitized
 tree one digits.ir
@@ -102,6 +105,8 @@ near "$(held one/trainer --resume=set --eval --data=few)" "$(held seven/trainer 
 one/trainer --checkpoint=own --steps=3 >log 2>&1 && one/trainer --resume=own --eval --data=npy >log 2>&1 && grep -q 'samples that the checkpoint was trained on' log && grep -q '^600 samples of npy' log &&
 	echo "ok trained-on-note" || echo "not ok trained-on-note: $(head -n 2 log)"
 [ "$(held one/trainer --resume=own --eval --data=npy --eval=held-out)" = "$(held one/trainer --resume=own --eval)" ] && echo "ok held-out-elsewhere" || echo "not ok held-out-elsewhere: $(head -n 1 err)"
+mkdir in pieces && cp npy/image.npy in && cp parts/image-* pieces && one/trainer --resume=own --infer=in >log 2>&1 && one/trainer --resume=own --infer=pieces >log 2>&1 && grep -q '^600 samples' log &&
+	cmp -s in/scores.npy pieces/scores.npy && echo "ok infer-of-pieces" || echo "not ok infer-of-pieces: $(head -n 2 log)"
 refused eval-word 2 'takes raw, held-out' one/trainer --eval=row
 one/trainer --steps=1 --log=log.json | grep -q '^540 samples, 8 steps of 64 to an epoch; the 28 that are left' && grep -q '"samples":540,"held_out":60,"dropped_per_epoch":28' log.json && echo "ok dropped" || echo "not ok dropped: $(head -n 1 log.json)"
 refused fewer-than-a-step 20 'few/image.npy: the data set has 5 samples to train on; one step takes 64' apart/trainer --data=few
