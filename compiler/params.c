@@ -355,10 +355,10 @@ static void note_params(Graph *g, const Choice *choice)
 }
 
 /* What is frozen is a parameter that no gradient reaches: it is loaded and saved, and programs share it.  Stored statistics of batch norm
- * are such until a node in training mode updates them.  A dump says it at the value. */
+ * are such until a node in training mode updates them, and so is @state that has @init but no data.  A dump says it at the value. */
 static void keep_frozen(Graph *g, Value *v, bool statistic)
 {
-	v->frozen |= (statistic && !v->param) || annot_find(v->annot, "frozen");
+	v->frozen |= ((statistic || !v->data) && !v->param) || annot_find(v->annot, "frozen");
 	v->param |= v->frozen;
 	if (v->frozen && !annot_find(v->annot, "frozen")) {
 		Annot *a = arena_new(g->arena, Annot);
