@@ -210,6 +210,8 @@ int assign_within_memory(Assign *s, SolveResult *r)
 	SolveResult lean;
 	double most, least;
 	solve_run(&s->p, s->arena, r);
+	if (!s->g->model->main)
+		budget.seconds = r->cost;
 	if (!r->possible || !figures.memory)
 		return 0;
 	find_lives(s, &l);
@@ -231,7 +233,9 @@ int assign_within_memory(Assign *s, SolveResult *r)
 	}
 	if (!opt.out && budget.report < 0 && s->bytes > figures.memory)
 		leanest(s, &l, r);
-	if (!s->g->model->main)
+	if (!s->g->model->main) {
 		budget.seconds = r->cost;
+		budget.held = s->bytes;
+	}
 	return 0;
 }

@@ -46,6 +46,17 @@ static Loc place_of(const Value *v)
 	return v->loc.file ? v->loc : v->def ? v->def->loc : v->loc;
 }
 
+static void tell(const Trial *t)
+{
+	if (write(budget.report, t, sizeof *t) != (ssize_t)sizeof *t)   /* less than a pipe holds: all or nothing */
+		_exit(1);
+}
+
+void budget_tell(int64_t bytes, double seconds)
+{
+	tell(&(Trial){ .bytes = bytes, .seconds = seconds });
+}
+
 void budget_report(const Plan *p, int64_t bytes)
 {
 	Trial t = { .bytes = bytes, .seconds = budget.seconds };
@@ -66,14 +77,12 @@ void budget_report(const Plan *p, int64_t bytes)
 		k->bytes = list[t.npeak]->bytes;
 	}
 	free(list);
-	if (write(budget.report, &t, sizeof t) != (ssize_t)sizeof t)    /* less than a pipe holds: all or nothing */
-		_exit(1);
+	tell(&t);
 }
 
 /* ---- in the parent ---- */
 
-/* True in the child, which goes on as the compiler does. */
-static bool start(double limit, int *from)
+bool budget_start(BudgetTry *t, double limit)
 {
 	int pipes[2];
 	fflush(NULL);
@@ -84,8 +93,7 @@ static bool start(double limit, int *from)
 		die("no process for a trial: %s", strerror(errno));
 	if (child) {
 		close(pipes[1]);
-		*from = pipes[0];
-		budget.child = child;
+		*t = (BudgetTry){ pipes[0], child };
 		return false;
 	}
 	close(pipes[0]);
@@ -97,11 +105,11 @@ static bool start(double limit, int *from)
 	return true;
 }
 
-static Trial finish(int from)
+static Trial finish(BudgetTry *from)
 {
 	Trial t = { 0 }, next;
 	for (size_t got = 0;;) {                /* the last that came whole */
-		ssize_t n = read(from, (char *)&next + got, sizeof next - got);
+		ssize_t n = read(from->from, (char *)&next + got, sizeof next - got);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -112,10 +120,21 @@ static Trial finish(int from)
 			got = 0;
 		}
 	}
-	close(from);
-	while (waitpid((pid_t)budget.child, NULL, 0) < 0 && errno == EINTR)
+	close(from->from);
+	while (waitpid((pid_t)from->child, NULL, 0) < 0 && errno == EINTR)
 		;
+	from->child = 0;
 	return t;
+}
+
+bool budget_finish(BudgetTry *from, int64_t *bytes, double *seconds)
+{
+	if (!from->child)
+		return false;
+	Trial t = finish(from);
+	*bytes = t.bytes;
+	*seconds = t.seconds;
+	return t.bytes > 0;
 }
 
 static double rung(double least, double most, int k)
@@ -142,11 +161,12 @@ int budget_find(const Mesh *m, double least, double most)
 {
 	static const int low[] = { RUNGS, 0, 1, 2, 4 };
 	Trial best = { .bytes = INT64_MAX };
-	int at = -1, taken, from;
+	int at = -1, taken;
+	BudgetTry from;
 	for (size_t i = 0; i < sizeof low / sizeof *low && at < 0; i++) {
-		if (start(rung(least, most, low[i]), &from))
+		if (budget_start(&from, rung(least, most, low[i])))
 			return 0;
-		Trial t = finish(from);
+		Trial t = finish(&from);
 		if (!t.bytes && !i)
 			return 0;               /* there is no program to be had, whatever the plan: its own message says why */
 		if (t.bytes && t.bytes < best.bytes)
@@ -159,9 +179,9 @@ int budget_find(const Mesh *m, double least, double most)
 	taken = at;
 	for (int high = RUNGS; high - at > 1;) {        /* at fits, high does not */
 		int half = (at + high) / 2;
-		if (start(rung(least, most, half), &from))
+		if (budget_start(&from, rung(least, most, half)))
 			return 0;
-		Trial t = finish(from);
+		Trial t = finish(&from);
 		if (t.bytes && (double)t.bytes <= figures.memory) {
 			at = half;
 			if (t.seconds < best.seconds) {

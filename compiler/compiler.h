@@ -16,7 +16,7 @@ typedef struct Plan Plan;
 typedef struct Scale Scale;
 
 /* main.c: options.  One table gives --help, parsing and these. */
-typedef enum { TARGET_C, TARGET_CUDA } Target;
+typedef enum { TARGET_MESH, TARGET_C, TARGET_CUDA } Target;      /* TARGET_MESH: as the meshes of the model say, else C */
 typedef struct Options {
 	const char *input, *out, *place, *train, *write;
 	const char *dump_after, *stop_after;
@@ -33,6 +33,7 @@ typedef struct Options {
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */
 	Target target;
+	const char **said; int nsaid;   /* options as they were given, but for those that do not change what is written */
 } Options;
 extern Options opt;
 
@@ -82,6 +83,7 @@ struct Place {
 };
 
 int  machine_read(Model *, Plan *);
+void machine_default(Model *);                               /* --ranks=N without @mesh is a mesh of one axis, called ranks */
 void mesh_ranks(Model *, Mesh *, const int *rank);           /* sets which they are, nrank of them */
 int  mesh_rank(const Mesh *, int place);
 int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
@@ -105,6 +107,7 @@ typedef struct Figures {
 	double cores;                   /* for the ranks of one computer; 0: one for each */
 	double turn;                    /* seconds that each rank that shares a core adds to the latency of links */
 	double memory;                  /* bytes that a rank may use; 0: no limit */
+	bool nccl;                      /* transfers are those of runtime/comm_nccl.c: few kinds */
 	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
 	Wire axis[MESH_DIMS];           /* between ranks along an axis of the mesh */
 } Figures;
@@ -118,13 +121,22 @@ typedef struct Budget {
 	double limit;                   /* bytes that values may take by the solver's count; 0: any number */
 	int64_t bytes;                  /* of a rank, as a trial found; 0: none was needed */
 	double seconds;                 /* of a step, by the plan of the main program */
+	double held;                    /* by the solver's count, where memory is limited */
 	int report;                     /* in a trial: where the numbers go; -1: this is none */
-	long child;
 } Budget;
 extern Budget budget;
+typedef struct BudgetTry { int from; long child; } BudgetTry;        /* child 0: none was started */
+bool budget_start(BudgetTry *, double limit);                /* true in the child, which goes on as the compiler does, in silence */
+bool budget_finish(BudgetTry *, int64_t *bytes, double *seconds);    /* waits for it; false: there is no such program */
+void budget_tell(int64_t bytes, double seconds);             /* in a trial that ends before there is a program */
 bool budget_small(double bytes);                             /* so much less than the budget that no trial is needed */
 int  budget_find(const Mesh *, double least, double most);   /* sets the limit; returns 0 in every trial too; -1 after explaining */
 void budget_report(const Plan *, int64_t bytes);             /* in a trial */
+
+/* compare.c: what ranks and @recompute gain. */
+bool compare_plain(const Graph *, Loc recompute);            /* true in a trial that does without @recompute */
+void compare_ranks(Graph *, Plan *);
+void compare_tell(const Plan *, int64_t bytes);              /* warns, when the program is written */
 
 /* sbp.c: how a value lies along each axis of a mesh. */
 typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;        /* SBP_ANY: left to the compiler; in pins, and while a plan is being made */
@@ -248,9 +260,11 @@ typedef struct Training {
 	bool ema;                       /* w.ema is an average of parameter w */
 	double rate;                    /* of learning, before any schedule */
 	int64_t times;                  /* micro-batches of a step */
+	int64_t total, warmup;          /* steps of the schedule, if it has an end, and of its warm-up; 0: none */
 	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
 	Loc loc;
 } Training;
+const char *train_defaults(const Model *, const Training *);  /* "100 steps (@train steps, --steps)": what nobody wrote; NULL: nothing */
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 /* whole.c */
 enum { WHOLE_SAME = -1, WHOLE_OTHER = -2, WHOLE_UNKNOWN = -3 };
@@ -345,6 +359,7 @@ typedef struct Transfer {
 } Transfer;
 Transfer transfer_count(const Form *from, const Form *to, bool exact);   /* exact: rank by rank, even where one can speak for all */
 const Transfer *transfer_of(const Form *from, const Form *to);           /* remembered */
+bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes);        /* runtime/comm_nccl.c can do it, between all ranks */
 double transfer_time(const Transfer *, const Form *from, const Form *to, int64_t elem_bytes);
 double transfer_seconds(const Form *from, const Form *to, int64_t elem_bytes);
 /* What is remembered of a pair of forms; a new entry is NULL. */
@@ -597,7 +612,12 @@ bool emit_literal(const Value *);                            /* a scalar constan
 const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
 void emit_kernels(Emit *);
 void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
-void emit_make(Emit *);
+void emit_make(Emit *, const char *made);
+/* emit_stamp.c: who wrote the tree, from what, by which command; plan.ir, LICENSE and the copies of what was read. */
+extern const char sbpcc_version[];
+const char *emit_stamp(Emit *, Model *, uint64_t *hash);     /* what README.md says of it; hash: of the plan */
+void emit_print(const Model *, Text *);                      /* the plan, without bytes that C or make could take for something else */
+uint64_t emit_hash(const Text *);
 
 /* emit_report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
 typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */

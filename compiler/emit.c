@@ -207,7 +207,7 @@ const char *emit_from(Arena *a, const Node *n)
 
 /* ---- the plan as bytes, and its hash ---- */
 
-static uint64_t hash_text(const Text *t)
+uint64_t emit_hash(const Text *t)
 {
 	uint64_t h = 0xCBF29CE484222325u;
 	for (size_t i = 0; i < t->n; i++)
@@ -234,7 +234,7 @@ static const char *plan_string(Text *out, const char *s, const char *end)
 	return s < end ? s + 1 : s;
 }
 
-static void print_plan(const Model *m, Text *out)
+void emit_print(const Model *m, Text *out)
 {
 	char *s = NULL;
 	size_t n = 0;
@@ -255,7 +255,7 @@ static void print_plan(const Model *m, Text *out)
 
 static const char *banner(const Emit *e, const char *what)
 {
-	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc for model %s on %d rank%s. */\n", what, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
+	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc %s for model %s on %d rank%s; README.md tells how, and of its licence. */\n", what, sbpcc_version, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
 	                    e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
 }
 
@@ -410,6 +410,10 @@ static int emit_trainer(Emit *e, uint64_t hash)
 		text_add(&program, "\t.rate = %.17g,\n", p->train.rate);
 	if (p->train.epochs)
 		text_add(&program, "\t.epochs = %" PRId64 ",\n", p->train.epochs);
+	if (p->train.total)
+		text_add(&program, "\t.total = %" PRId64 ",\n", p->train.total);
+	if (p->train.warmup)
+		text_add(&program, "\t.warmup = %" PRId64 ",\n", p->train.warmup);
 	if (p->train.ema)
 		text_add(&program, "\t.ema = true,\n");
 	int bad = emit_params(e, &program);
@@ -455,13 +459,13 @@ int emit_run(Graph *g)
 	if (budget.report >= 0)
 		budget_report(m->plan, m->plan->layout.slab + m->plan->layout.window);  /* where nothing can be written, that must do */
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
-	Text *plan = tree_file(&e.tree, "plan.ir");
+	uint64_t hash;
+	const char *made = emit_stamp(&e, m, &hash);
 	e.part[e.npart++] = m;
 	for (int i = 0; i < m->nothers && e.npart < 3; i++)
 		e.part[e.npart++] = m->others[i];
-	print_plan(m, plan);
 	emit_number(&e);
-	if (emit_trainer(&e, hash_text(plan)))
+	if (emit_trainer(&e, hash))
 		return -1;
 	for (int k = 0; k < e.npart; k++) {
 		emit_turn(&e, e.part[k]);
@@ -475,7 +479,7 @@ int emit_run(Graph *g)
 	emit_kernels(&e);
 	emit_plan(&e);
 	emit_html(&e);
-	emit_make(&e);
+	emit_make(&e, made);
 	if (budget.report >= 0) {
 		budget_report(m->plan, emit_memory(&e).total);
 		_Exit(0);
@@ -487,5 +491,6 @@ int emit_run(Graph *g)
 	if (tree_write(&e.tree, opt.out))
 		return -1;
 	emit_report(&e);
+	compare_tell(m->plan, emit_memory(&e).total);
 	return 0;
 }

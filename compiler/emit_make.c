@@ -32,7 +32,7 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 	return arena_printf(a, "%lld %s%s", (long long)n, what, n == 1 ? "" : "s");
 }
 
-void emit_make(Emit *e)
+void emit_make(Emit *e, const char *made)
 {
 	static const char *const runtime[] = {
 		"form.h", "rt.h", "bits.h", "run.h", "tables.h", "main.c", "report.c", "log.c", "events.c", "plot.c", "api.c",
@@ -67,7 +67,7 @@ void emit_make(Emit *e)
 		}
 	text_add(&obj, "\t%.*s.o\n", (int)strlen(last) - 2, last);
 	template_fill(tree_file(t, "Makefile"), gpu ? "Makefile.cuda" : "Makefile", "banner",
-	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc.\n", name), "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
+	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc %s.\n", name, sbpcc_version), "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
 
 	Text about = { 0 };
 	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->world->nrank, "rank"), quantity(a, p->nrole, "role"),
@@ -80,7 +80,7 @@ void emit_make(Emit *e)
 		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`,\n"
 		         "on one machine or several; both give the same bits, and each resumes what the other has saved. A run\n"
 		         "ends with status 22 when a rank is lost: killed, or its process has not run for RT_PATIENCE seconds (50).\n", p->world->nrank);
-	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "about", about.s, NULL);
+	template_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "made", made, "about", about.s, NULL);
 }
 
 /* ---- files ---- */

@@ -84,4 +84,7 @@ void emit_report(const Emit *e)
 	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
 	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
 	params_report(e->part[0]);
+	const char *unsaid = p->training ? train_defaults(e->g->model, &p->train) : NULL;
+	if (unsaid)
+		printf("by default, for nobody says otherwise: %s\n", unsaid);
 }

@@ -1,4 +1,4 @@
-/* The machine: meshes of ranks, from @mesh in the model or from --ranks.  Without either, one rank.
+/* The machine: meshes of ranks, from @mesh in the model or from --ranks, whose mesh is a line called `ranks`.  Without either, one rank.
  *
  * A program is started with as many ranks as its meshes hold together: 0, 1, 2, ... without a gap.  What all of them know, the loss for
  * one, is on the mesh of all ranks in one line; where several meshes are given and none is that, it is made up. */
@@ -177,6 +177,30 @@ static Mesh *find_world(Model *m, Plan *p, int nrank)
 	return h;
 }
 
+void machine_default(Model *m)
+{
+	if (opt.ranks && !annot_find(m->annot, "mesh"))
+		declare(m, line_of(m, "ranks", opt.target == TARGET_CUDA, (int)opt.ranks));
+}
+
+/* A program is for one kind of device: that of --target, if it is given. */
+static int check_devices(const Plan *p)
+{
+	const Mesh *first = p->main;
+	if (opt.target != TARGET_MESH && first->cuda != (opt.target == TARGET_CUDA)) {
+		err_at(first->loc, "mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh", first->name, first->cuda ? "cuda" : "cpu",
+		       opt.target == TARGET_CUDA ? "cuda" : "c");
+		return -1;
+	}
+	for (int i = 1; i < p->nmesh; i++)
+		if (p->mesh[i]->cuda != first->cuda) {
+			err_at(p->mesh[i]->loc, "mesh %s is of %s devices and mesh %s of %s: a program is for one kind of device", p->mesh[i]->name, p->mesh[i]->cuda ? "cuda" : "cpu",
+			       first->name, first->cuda ? "cuda" : "cpu");
+			return -1;
+		}
+	return 0;
+}
+
 int machine_read(Model *m, Plan *p)
 {
 	if (m->main) {                          /* all programs run on the same ranks */
@@ -203,7 +227,7 @@ int machine_read(Model *m, Plan *p)
 		declare(m, h);
 	}
 	p->main = p->mesh[0];
-	int nrank = count_ranks(m, p);
+	int nrank = check_devices(p) ? -1 : count_ranks(m, p);
 	if (nrank < 0)
 		return -1;
 	p->world = find_world(m, p, nrank);

@@ -6,30 +6,32 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-typedef enum { FLAG, TEXT, NUMBER, FUNCTION } OptKind;
+typedef enum { FLAG, TEXT, NUMBER, BYTES, FUNCTION } OptKind;
 typedef struct Option {
 	const char *name, *arg;         /* arg NULL: takes none; "[X]": may have one */
 	OptKind kind;
 	void *to;
 	int (*set)(const char *);       /* FUNCTION */
-	int64_t low, high;              /* NUMBER */
+	int64_t low, high;              /* NUMBER, BYTES */
 	const char *help;
 } Option;
 
 static int set_dim(const char *), set_target(const char *), set_prefix(const char *), set_deterministic(const char *);
 
 #define CAP(n, f, text) { "max-" n, "N", NUMBER, &limits.f, NULL, 0, INT64_MAX, text }
+#define CAP_BYTES(n, f, text) { "max-" n, "BYTES", BYTES, &limits.f, NULL, 0, INT64_MAX, text }
 static const Option options[] = {
 	{ "output", "DIR", TEXT, &opt.out, NULL, 0, 0, "write the program into DIR (also -o DIR)" },
-	{ "ranks", "N", NUMBER, &opt.ranks, NULL, 1, 65536, "spread the training step over N ranks" },
+	{ "ranks", "N", NUMBER, &opt.ranks, NULL, 1, 65536, "spread the training step over N ranks; without @mesh, they are a mesh of one axis, called ranks" },
 	{ "deterministic", "any-ranks[:N]", FUNCTION, NULL, set_deterministic, 0, 0, "sums in N chunks (default 8), a power of two: 1, 2, 4 .. N ranks give the same bits" },
 	{ "machine", "FILE|NAME", TEXT, &opt.machine, NULL, 0, 0, "what devices and links can do: a file of figures, or cpu, a100x8, h100x8" },
-	{ "memory", "BYTES", NUMBER, &opt.memory, NULL, 1, INT64_MAX, "what a rank may use, whatever the machine says" },
+	{ "memory", "BYTES", BYTES, &opt.memory, NULL, 1, INT64_MAX, "what a rank may use, whatever the machine says: 2000000000, 2GB, 2GiB" },
 	{ "probe", NULL, FLAG, &opt.probe, NULL, 0, 0, "measure this computer and print a file for --machine" },
 	{ "solve-seconds", "N", NUMBER, &opt.solve_seconds, NULL, 0, 1000000, "take the best plan after about N seconds of looking for it, counted in work, so that equal inputs give equal plans" },
-	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: c)" },
+	{ "target", "c|cuda", FUNCTION, NULL, set_target, 0, 0, "what the program is written in (default: as the devices of @mesh are, else c)" },
 	{ "set", "NAME=N", FUNCTION, NULL, set_dim, 0, 0, "give a symbolic dimension a value" },
 	{ "train", "TEXT", TEXT, &opt.train, NULL, 0, 0, "the training section, as it would stand inside @train(...)" },
 	{ "prefix", "NAME", FUNCTION, NULL, set_prefix, 0, 0, "what the names of the C interface begin with, instead of sbp" },
@@ -50,19 +52,19 @@ static const Option options[] = {
 	{ "dump-after", "PASS|all", TEXT, &opt.dump_after, NULL, 0, 0, "print the graph after a pass; it can be read back" },
 	{ "stop-after", "PASS", TEXT, &opt.stop_after, NULL, 0, 0, "run no pass after this one" },
 	{ "explain", "[=NAME]", TEXT, &opt.explain, NULL, 0, 0, "tell how values are placed, split, moved and stored; of NAME why, what else it could be at what cost, and how to ask for it" },
-	CAP("file-bytes", file_bytes, "of a text input"),
-	CAP("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
-	CAP("name-bytes", name_bytes, "of one name or string"),
+	CAP_BYTES("file-bytes", file_bytes, "of a text input"),
+	CAP_BYTES("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
+	CAP_BYTES("name-bytes", name_bytes, "of one name or string"),
 	CAP("nodes", nodes, "in a graph, after inlining"),
 	CAP("depth", depth, "of nested brackets, messages, functions"),
 	CAP("table", table, "of a constant that the definition of an operator makes"),
 	CAP("elements", elements, "of one constant or evaluated tensor"),
-	CAP("const-bytes", const_bytes, "of one folded constant"),
+	CAP_BYTES("const-bytes", const_bytes, "of one folded constant"),
 	CAP("compared", compared, "of the names held against patterns that begin and end with a wildcard"),
-	CAP("memory", memory, "of the bytes held while a model is read; 0 is 64 MiB and eight times the input"),
+	CAP_BYTES("memory", memory, "of the bytes held while a model is read; 0 is 64 MiB and eight times the input"),
 	CAP("unroll", unroll, "of the nodes that one loop may become"),
 	{ "max-errors", "N", NUMBER, &limits.errors, NULL, 1, INT64_MAX, "of the errors shown in one run; unsupported nodes are shown all" },
-	CAP("checksum-bytes", checksum_bytes, "of external data that is compared with its checksum; 0: none is"),
+	CAP_BYTES("checksum-bytes", checksum_bytes, "of external data that is compared with its checksum; 0: none is"),
 	{ "version", NULL, FLAG, &opt.version, NULL, 0, 0, "print the version" },
 	{ "help", NULL, FLAG, &opt.help, NULL, 0, 0, "print this" },
 };
@@ -88,7 +90,7 @@ static void help(void)
 		const Option *o = &options[i];
 		char left[64];
 		snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? (o->arg[0] == '[' ? "" : "=") : "", o->arg ? o->arg : "");
-		if (o->kind == NUMBER && !strncmp(o->name, "max-", 4))
+		if (!strncmp(o->name, "max-", 4))
 			printf("  %-24s cap %s (default %" PRId64 ")\n", left, o->help, *(int64_t *)o->to);
 		else
 			printf("  %-24s %s\n", left, o->help);
@@ -107,6 +109,27 @@ static int number(const char *name, const char *s, int64_t low, int64_t high, in
 		return usage("--%s=%s: must be a number from %" PRId64 " to %" PRId64, name, s, low, high);
 	}
 	*out = v;
+	return 0;
+}
+
+/* A number of bytes, with a unit or without. */
+static int bytes(const char *name, const char *s, int64_t low, int64_t high, int64_t *out)
+{
+	static const struct { const char *name; double bytes; } units[] = {
+		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },
+		{ "KiB", 1024.0 }, { "MiB", 1048576.0 }, { "GiB", 1073741824.0 }, { "TiB", 1099511627776.0 },
+	};
+	char *end;
+	errno = 0;
+	long long whole = strtoll(s, &end, 10);
+	double v = *end == '.' ? strtod(s, &end) : (double)whole, unit = 0;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (!strcasecmp(end, units[i].name))
+			unit = units[i].bytes;
+	if (!unit || *s < '0' || *s > '9' || errno || v * unit < (double)low || v * unit >= 9.2e18)
+		return usage("--%s=%s: must be a number of bytes of at least %" PRId64 ", such as 2000000000, 2GB (10^9) or 2GiB (2^30)", name, s, low);
+	int64_t n = unit > 1 ? (int64_t)(v * unit) : (int64_t)whole;
+	*out = n < high ? n : high;
 	return 0;
 }
 
@@ -154,12 +177,25 @@ static int set_target(const char *s)
 	return usage("--target=%s: must be c or cuda", s);
 }
 
+/* What a tree says that it was written by. */
+static void remember(const Option *o, const char *value)
+{
+	static const char *const others[] = { "output", "dump-after", "stop-after", "explain" };       /* decide nothing of it */
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (!strcmp(o->name, others[i]))
+			return;
+	const char *text = value ? name_fmt("--%s=%s", o->name, value) : name_fmt("--%s", o->name);
+	arena_push(&process, opt.said, opt.nsaid, text);
+}
+
 static int apply(const Option *o, const char *value)
 {
+	remember(o, value);
 	switch (o->kind) {
 	case FLAG: *(bool *)o->to = true; return 0;
 	case TEXT: *(const char **)o->to = value; return 0;
 	case NUMBER: return number(o->name, value, o->low, o->high, o->to);
+	case BYTES: return bytes(o->name, value, o->low, o->high, o->to);
 	case FUNCTION: return o->set(value);
 	}
 	return -1;
@@ -247,6 +283,7 @@ static int annotate(Model *m)
 	}
 	if (opt.train && parse_train(opt.train, m))
 		return -1;
+	machine_default(m);
 	if (opt.explain && *opt.explain)
 		explain_read(m, opt.explain);
 	bool as_written = opt.print || opt.print_io || opt.write || opt.infer;
@@ -288,7 +325,11 @@ static int work(Model *m)
 		return write_onnx(m);
 	if (opt.eval)
 		return eval_files(m, opt.inputs, opt.outputs);
-	return !opt.infer && train_check_batch(m) ? -1 : passes_run(m);
+	if ((!opt.infer && train_check_batch(m)) || passes_run(m))
+		return -1;
+	if (!opt.out && !opt.explain && !opt.dump_after && !opt.stop_after)
+		puts("no mistake was found, and nothing was written: -o DIR writes the program, --explain shows the plan, --print the model");
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -300,7 +341,7 @@ int main(int argc, char **argv)
 		return opt.help ? EXIT_OK : EXIT_USAGE;
 	}
 	if (opt.version) {
-		puts("sbpcc 0.1.0");
+		printf("sbpcc %s\n", sbpcc_version);
 		return EXIT_OK;
 	}
 	if (opt.list_annotations) {

@@ -82,16 +82,28 @@ static int solve_each(Graph *g, Plan *p)
 	return bad;
 }
 
+/* What the model asks for and no pass does.  A dump keeps it, so it is not lost there. */
+static void check_stages(const Graph *g)
+{
+	const Annot *a = NULL;
+	for (int i = 0; i < g->nnode && !a; i++)
+		a = annot_find(g->node[i]->annot, "stage");
+	if (a && !g->model->main && !opt.dump_after)
+		warn_at(a->loc, "@stage is not honoured: there are no pipelines yet, so stages run one after the other; @on says which ranks run a node");
+}
+
 int plan_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	programs_pin(g->model);
+	check_stages(g);
 	if (check_static(g) || chunks_read(g->model) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
 		return -1;
 	}
+	compare_ranks(g, p);
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
 	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
 }

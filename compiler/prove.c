@@ -34,6 +34,31 @@ static int legal(Graph *g, Node *n)
 	return -1;
 }
 
+/* Between GPUs there are fewer transfers than between processes. */
+static bool possible(const Plan *p, const Node *n)
+{
+	const Slot *x = plan_slot(p, n->in[0]), *y = plan_slot(p, n->out[0]);
+	if (!x || !y)
+		return true;
+	const Form *from = slot_form(p, x), *to = slot_form(p, y);
+	bool sums = form_terms(from) > 1 && n->in[0]->type->elem != DT_FLOAT;
+	return transfer_nccl(from, to, sums ? 0 : 4) && (transfer_of(from, to)->local || form_places(to) == p->world->nrank);
+}
+
+static int between_gpus(Graph *g, const Plan *p)
+{
+	int told = 0;
+	for (int i = 0; i < g->nnode && told < 5; i++) {
+		const Node *n = g->node[i];
+		if (!emit_boxing(n) || possible(p, n))
+			continue;
+		told++;
+		fail_at(EXIT_NOPLAN, n->loc, "%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float over all ranks, and gathers of what is cut along its first axis",
+		        n->in[0]->name, sbp_text(n->in[0]->sbp, n->in[0]->place->mesh->ndim), sbp_text(n->out[0]->sbp, n->out[0]->place->mesh->ndim));
+	}
+	return told ? -1 : 0;
+}
+
 /* ---- transfers ---- */
 
 static int mismatch(const Action *a, int ra, const Action *b, int rb)
@@ -255,6 +280,8 @@ int prove_run(Graph *g)
 	int bad = 0;
 	for (int i = 0; i < g->nnode; i++)
 		bad |= legal(g, g->node[i]);
+	if (figures.nccl && !bad)
+		bad = between_gpus(g, p);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
 		if (v->into && plan_slot(p, v) && (v->place->mesh != v->into->place->mesh || !sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {

@@ -128,10 +128,10 @@ static void prepare(Again *a, Node *n)
 int recompute_run(Graph *g)
 {
 	const Value *loss = g->model->plan->train.loss;
-	bool any = false;
-	for (int i = 0; i < g->nnode; i++)
-		any |= segment(g->node[i]) != NULL;
-	if (!any || !g->model->plan->training || !loss)
+	const Annot *any = NULL;
+	for (int i = 0; i < g->nnode && !any; i++)
+		any = segment(g->node[i]);
+	if (!any || !g->model->plan->training || !loss || compare_plain(g, any->loc))
 		return 0;
 	int nnode = g->nnode, nvalue = g->nvalue;
 	Again a = { .g = g, .nvalue = nvalue, .forward = arena_array(g->scratch, bool, nnode + 1), .kept = arena_array(g->scratch, bool, nvalue + 1) };

@@ -117,6 +117,8 @@ static bool alike(const Form *f)
  * lacks over wires that are alike. */
 static bool direct(const Transfer *t, const Form *from, const Form *to)
 {
+	if (figures.nccl)                       /* what it cannot do at once may be possible in steps: a sum, then a slice of it */
+		return t->local;
 	return t->local || (t->one_mesh && (!(t->axes & (t->axes - 1)) || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from))));
 }
 
@@ -180,7 +182,7 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 	double far[STOPS];
 	int next[STOPS], hops[STOPS], n = 2;
 	bool done[STOPS] = { false }, one_mesh = form_one_mesh(from, to);
-	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) ? transfer_of(from, to)->total : INT64_MAX;
+	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) && !figures.nccl ? transfer_of(from, to)->total : INT64_MAX;
 	list[0] = *to;
 	list[1] = *from;
 	if (!direct(transfer_of(from, to), from, to)) {

@@ -146,6 +146,42 @@ static int read_epochs(const Annot *a, Training *t)
 	return 0;
 }
 
+/* A schedule that ends elsewhere than training does is rarely meant. */
+static void check_schedule(const Annot *a, Training *t)
+{
+	const Arg *s = arg_find(a->arg, a->narg, "schedule");
+	t->total = s ? (int64_t)calc_given(s, "total", 0) : 0;
+	t->warmup = s ? (int64_t)calc_given(s, "warmup", 0) : 0;
+	if (!s || opt.dump_after || opt.infer)
+		return;
+	const char *who = opt.steps >= 0 ? "--steps" : arg_find(a->arg, a->narg, "steps") ? "steps" : "the default of steps";
+	if (t->total && t->warmup >= t->total)
+		warn_at(s->loc, "the warm-up of %lld steps leaves nothing of a schedule of %lld steps in all", (long long)t->warmup, (long long)t->total);
+	if (t->epochs)
+		return;                         /* the program knows how many steps these are, and says it */
+	if (t->total && t->total != t->steps)
+		warn_at(s->loc, "the schedule ends at step %lld, but training takes %lld steps, as %s says", (long long)t->total, (long long)t->steps, who);
+	else if (t->warmup && t->warmup >= t->steps)
+		warn_at(s->loc, "the warm-up takes %lld steps, but training takes %lld, as %s says", (long long)t->warmup, (long long)t->steps, who);
+}
+
+const char *train_defaults(const Model *m, const Training *t)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	const char *text = NULL;
+	const struct { bool given; const char *what; } list[] = {
+		{ arg_find(a->arg, a->narg, "optimizer") != NULL, "optimizer sgd(lr: 0.1) (@train optimizer)" },
+		{ t->epochs || opt.steps >= 0 || arg_find(a->arg, a->narg, "steps"), "100 steps (@train steps or epochs, --steps)" },
+		{ opt.seed >= 0 || arg_find(a->arg, a->narg, "seed"), "seed 1 (@train seed, --seed)" },
+		{ !t->data || !t->data->s || strcmp(t->data->s, "points") || arg_find(t->data->arg, t->data->narg, "classes"), "points of 10 classes (@train data)" },
+		{ !t->data || !t->data->s || strcmp(t->data->s, "points") || arg_find(t->data->arg, t->data->narg, "noise"), "points of noise 1 (@train data)" },
+	};
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (!list[i].given)
+			text = text ? name_fmt("%s, %s", text, list[i].what) : list[i].what;
+	return text;
+}
+
 int train_read(Model *m, Training *t)
 {
 	const Annot *a = annot_find(m->annot, "train");
@@ -164,7 +200,10 @@ int train_read(Model *m, Training *t)
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
 	t->ema = arg_find(a->arg, a->narg, "ema") != NULL;
 	t->rate = calc_given(arg_find(a->arg, a->narg, "optimizer"), "lr", 0.1);
-	return read_epochs(a, t) ? -1 : 1;
+	if (read_epochs(a, t))
+		return -1;
+	check_schedule(a, t);
+	return 1;
 }
 
 static const Arg *batch_of(const Model *m)

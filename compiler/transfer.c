@@ -319,7 +319,47 @@ const Transfer *transfer_of(const Form *from, const Form *to)
 	return *what;
 }
 
+/* ---- between GPUs ---- */
+
+/* Every part is one run of the whole, and none is empty. */
+static bool in_runs(const Form *f)
+{
+	int axis = -1;
+	for (int k = 0; k < f->ndim; k++) {
+		const FormCut *c = &f->cut[k];
+		if (f->mesh[k] == 1)
+			continue;
+		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || (axis >= 0 && c->axis != axis) || c->len < form_places(f))
+			return false;
+		axis = c->axis;
+	}
+	for (int a = 0; a < axis; a++)
+		if (f->dim[a] != 1)
+			return false;
+	return true;
+}
+
+/* The same sums along all axes of the mesh. */
+static bool only(const Form *f, FormKind kind)
+{
+	for (int k = 0; k < f->ndim; k++)
+		if (f->mesh[k] > 1 && (f->cut[k].kind != (int8_t)kind || (kind == FORM_P && f->cut[k].reduce != FORM_SUM)))
+			return false;
+	return true;
+}
+
+bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes)
+{
+	const Transfer *t = transfer_of(from, to);
+	if (t->local)
+		return form_terms(to) == 1 || form_reduction(to) == FORM_SUM;   /* elements that no term falls on are filled with 0 */
+	return t->one_mesh && only(to, FORM_B) && (only(from, FORM_P) ? elem_bytes == 4 : in_runs(from));
+}
+
 /* ---- how long it takes ---- */
+
+/* More than any plan without it: it is taken only where pins leave nothing else, and then refused (prove.c). */
+static const double IMPOSSIBLE = 1e3;
 
 static double steps(int p)
 {
@@ -345,6 +385,8 @@ static Wire slowest(const Form *f, unsigned axes)
 
 double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_t elem_bytes)
 {
+	if (figures.nccl && !transfer_nccl(from, to, elem_bytes))
+		return IMPOSSIBLE;
 	if (t->local)
 		return strcmp(t->how, "none") ? figures.start + 2 * figures_through((double)form_held(to, 0) * (double)elem_bytes) : 0;     /* read and written */
 	int p = form_places(from), q = form_places(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;

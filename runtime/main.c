@@ -435,16 +435,30 @@ static int prepare(Ctx *c, Args *a, double *at)
 	return code;
 }
 
+/* A schedule that ends elsewhere than this run does. */
+static void check_schedule(const RtProgram *p, int64_t steps)
+{
+	if (p->total && steps != p->total)
+		fprintf(stderr, "trainer: warning: the schedule of the rate of learning ends at step %" PRId64 ", this run at step %" PRId64 " (--steps)\n",
+		        p->total, steps);
+	else if (p->warmup && p->warmup >= steps)
+		fprintf(stderr, "trainer: warning: the warm-up of the rate of learning takes %" PRId64 " steps, this run %" PRId64 " (--steps)\n",
+		        p->warmup, steps);
+}
+
 /* What was asked for, and then the export. */
 static int work(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
-	if (a->infer)
+	if (a->infer) {
 		code = rt_infer_files(c, a->infer);
-	else if (a->eval)
+	} else if (a->eval) {
 		code = evaluate_only(c, a, r);
-	else if (!a->only_export)
+	} else if (!a->only_export) {
+		if (c->rank == 0 && r->steps > 0)
+			check_schedule(c->program, r->steps);
 		code = train_steps(c, a, r);
+	}
 	double begin = rt_seconds();
 	if (!code && a->export_to)
 		code = rt_export(c, a->export_to);

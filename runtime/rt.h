@@ -155,6 +155,7 @@ typedef struct RtProgram {
 	int64_t batch;                  /* samples per step, all ranks and micro-batches together */
 	int64_t times;                  /* micro-batches of a step */
 	int64_t steps, epochs;          /* unless --steps says otherwise; epochs, if not 0, instead of steps */
+	int64_t total, warmup;          /* steps of the schedule of the rate, if it has an end, and of its warm-up; 0: none */
 	double rate;                    /* of learning, where no schedule says it */
 	bool ema;                       /* NAME.ema is an average of parameter NAME: what eval and infer read */
 	uint64_t seed;
