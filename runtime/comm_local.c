@@ -481,7 +481,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		return RT_PEER;
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
-	RtComm comm = { "local", publish, advance, release, late, barrier, waited, theirs, l };
+	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late, .barrier = barrier, .waited = waited, .theirs = theirs, .state = l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
 	RtPulse *pulse = p->nrank > 1 ? rt_pulse_open(rt_pulse_tick(l->patience), beat, &l->signal[rank]) : NULL;

@@ -153,6 +153,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	int code = rt_mpi_pulse_open(c, m);
 	if (!code)
 		code = rt_same_plan(c);
+	c->comm->taken = rt_memory_taken();
 	if (!code)
 		code = rt_parts_open(c);
 	if (!code)
@@ -202,7 +203,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		speaks = rank == 0;
 		rt_signals(ask);
 		m.rank = rank;
-		RtComm comm = { "mpi", publish, rt_mpi_advance, NULL, NULL, barrier, NULL, NULL, &m };
+		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier, .room = rt_mpi_room, .state = &m };
 		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = near, .first_here = first };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)

@@ -1,9 +1,11 @@
 /* The memory of a rank, as the plan has it and as it was.  Everything that a rank needs is known before step 0: the slab, its
  * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and what any process of ours has: its
- * stacks, the data of libc, and tables of transfers.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner. */
+ * stacks, the data of libc, and tables of transfers.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner.
+ * A library of messages, MPI, takes memory that nobody can plan: what it has taken when ranks have met is counted apart. */
 #include "run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t pages(size_t n)
@@ -25,7 +27,8 @@ size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c));
+	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c)) +
+	       (c->comm->room ? c->comm->room(c) : 0);
 }
 
 static unsigned long long mapped_of_peers(const Ctx *c)
@@ -46,21 +49,40 @@ static unsigned long long mapped_of_peers(const Ctx *c)
 	return sum;
 }
 
-/* The peak of this process less what of it is files, or peers': 0 where /proc does not tell. */
-size_t rt_memory_measured(const Ctx *c, size_t *peers)
+/* Bytes of /proc/self/status; 0 where it does not tell. */
+typedef struct Status { size_t peak, now, file, shared; } Status;
+
+static Status status(void)
 {
-	*peers = (size_t)mapped_of_peers(c) * 1024;
+	Status s = { 0 };
+	const struct { const char *name; size_t *to; } line_of[] = { { "VmHWM:", &s.peak }, { "VmRSS:", &s.now }, { "RssFile:", &s.file }, { "RssShmem:", &s.shared } };
 	char line[128];
-	unsigned long long peak = 0, file = 0, v;
 	FILE *f = fopen("/proc/self/status", "r");
-	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "VmHWM: %llu", &v) == 1)
-			peak = v;
-		if (sscanf(line, "RssFile: %llu", &v) == 1)
-			file = v;
-	}
+	while (f && fgets(line, sizeof line, f))
+		for (size_t i = 0; i < sizeof line_of / sizeof *line_of; i++)
+			if (!strncmp(line, line_of[i].name, strlen(line_of[i].name)))
+				*line_of[i].to = 1024 * (size_t)strtoull(line + strlen(line_of[i].name), NULL, 10);
 	if (f)
 		fclose(f);
-	file += *peers / 1024;
-	return peak > file ? (size_t)(peak - file) * 1024 : 0;
+	return s;
+}
+
+static size_t less(size_t a, size_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+size_t rt_memory_taken(void)
+{
+	Status s = status();
+	return less(s.now, s.file + s.shared + RT_AT_START);
+}
+
+/* The peak of this process less what of it is files, peers' or that library's, whose shared memory is the only one where there is one: 0 where
+ * /proc does not tell. */
+size_t rt_memory_measured(const Ctx *c, size_t *peers)
+{
+	Status s = status();
+	*peers = (size_t)mapped_of_peers(c) * 1024;
+	return less(s.peak, s.file + *peers + c->comm->taken + (c->comm->taken ? s.shared : 0));
 }

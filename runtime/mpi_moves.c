@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { TURNS = 20000 };                 /* looks before whoever waits sleeps in between */
@@ -287,6 +288,14 @@ int rt_mpi_open(Ctx *c, Mpi *m)
 	return 0;
 }
 
+static void leave(unsigned char **at, size_t *have)
+{
+	if (*at)
+		munmap(*at, *have);
+	*at = NULL;
+	*have = 0;
+}
+
 void rt_mpi_close(const Ctx *c, Mpi *m)
 {
 	for (int i = 0; m->line && i < c->program->nmove; i++) {
@@ -300,23 +309,33 @@ void rt_mpi_close(const Ctx *c, Mpi *m)
 		free(l->peer);
 	}
 	free(m->line);
-	free(m->out);
-	free(m->in);
+	leave(&m->out, &m->out_room);
+	leave(&m->in, &m->in_room);
 	free(m->request);
 	free(m->whom);
 }
 
 /* ---- transfers ---- */
 
-/* Room for messages: as much as the largest bucket needs, from the first step on. */
+/* Room for messages: as much as the largest bucket needs, from the first step on, in pages of its own. */
 static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
 {
 	if (want <= *have)
 		return 0;
-	free(*at);
-	*at = malloc(want);
-	*have = *at ? want : 0;
-	return *at ? 0 : no_memory(c);
+	leave(at, have);
+	want = (want + 4095) / 4096 * 4096;
+	void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return no_memory(c);
+	*at = p;
+	*have = want;
+	return 0;
+}
+
+size_t rt_mpi_room(const Ctx *c)
+{
+	const Mpi *m = c->comm->state;
+	return m->out_room + m->in_room;
 }
 
 static size_t lines(size_t bytes)

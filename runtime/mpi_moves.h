@@ -33,6 +33,7 @@ int  rt_mpi_pulse_open(Ctx *, RtMpi *);                 /* answers whoever asks 
 void rt_mpi_pulse_close(RtMpi *);
 int  rt_mpi_post(Ctx *, RtMpi *, bool sends, const void *data, size_t bytes, int rank);
 int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);          /* whether all messages that were posted have passed: 0, RT_LATER, or an exit code */
+size_t rt_mpi_room(const Ctx *);                        /* bytes of messages */
 int  rt_mpi_open(Ctx *, RtMpi *);                       /* all transfers */
 void rt_mpi_close(const Ctx *, RtMpi *);
 int  rt_mpi_advance(Ctx *, RtJob *, bool wait);         /* a bucket of transfers, as RtComm has it */

@@ -197,7 +197,9 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	printf("%" PRId64 " steps, %.1f %s/s\n", done, speed(c, r, done, t), r->per_sample > 1 ? "tokens" : "samples");
 	if (measured)
 		printf("memory of rank 0: %zu bytes planned, %zu measured", planned, measured);
-	if (measured && c->nrank > 1)
+	if (measured && c->comm->taken)
+		printf(", and %zu that MPI had taken before, which no plan knows", c->comm->taken);
+	if (measured && c->nrank > 1 && c->comm->theirs)
 		printf(", and %zu of other ranks mapped, which they count", peers);
 	printf(measured ? "\n" : "");
 }

@@ -223,10 +223,11 @@ int   rt_put(Ctx *, void *value, size_t bytes);         /* what was written at r
 int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
 int   rt_sync(Ctx *);
 
-/* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data; what each thread
+/* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data, of which there is a part
+ * before anything is opened; what each thread
  * has of its stack from the start; the thread that writes checkpoints.  Of several ranks each knows the parts of all forms and the route of
  * every transfer, with what it takes of each peer, shares a few pages of signals, and has a thread that shows that it lives. */
-enum { RT_BASE = 104 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
+enum { RT_BASE = 104 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
 enum { RT_SIGNALS = 24 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 
@@ -296,6 +297,8 @@ typedef struct RtComm {
 	int (*barrier)(Ctx *);
 	double (*waited)(const Ctx *, int rank);        /* seconds that a rank has waited for others; NULL: nobody knows */
 	bool (*theirs)(const Ctx *, const void *);      /* memory that begins here is a peer's, and mapped here too; NULL: none is */
+	size_t (*room)(const Ctx *);                    /* bytes that it has for messages, which no plan counts; NULL: none */
+	size_t taken;                                   /* bytes that a library of messages took at the start */
 	void *state;
 } RtComm;
 

@@ -201,6 +201,7 @@ void rt_report_flush(FILE *, bool *lost, const char *name);              /* wher
 /* memory.c: bytes of one rank. */
 size_t rt_memory_planned(const Ctx *, bool checkpoint);
 size_t rt_memory_measured(const Ctx *, size_t *peers);                   /* peers: bytes of theirs that are mapped here, not counted */
+size_t rt_memory_taken(void);                                            /* by others than this program until now: libraries that were started */
 
 /* evaluate.c */
 int  rt_eval_all(Ctx *, RtRecord *);                                     /* of what is held out: samples, loss, metrics */
