@@ -30,13 +30,16 @@ static int64_t data_bytes(const Emit *e)
 	return e->plan->training ? pages(2 * most) : 0;
 }
 
-/* A copy of what a checkpoint holds, as runtime/checkpoint.c lays it out, and its thread. */
+/* A copy of what a checkpoint holds, as runtime/checkpoint.c lays it out, what is written about it, and its thread. */
 static int64_t saver_bytes(const Emit *e)
 {
-	int64_t n = 0;
-	for (int i = 0; i < e->nkept; i++)
-		n += e->value[i]->keep == KEEP_PARAM || e->value[i]->keep == KEEP_STATE ? (e->value[i]->bytes + 63) / 64 * 64 : 0;
-	return e->plan->training ? pages(n) + RT_SAVER : 0;
+	int64_t n = 0, tensors = 0;
+	for (int i = 0; i < e->nkept; i++) {
+		bool saved = e->value[i]->keep == KEEP_PARAM || e->value[i]->keep == KEEP_STATE;
+		n += saved ? (e->value[i]->bytes + 63) / 64 * 64 : 0;
+		tensors += saved;
+	}
+	return e->plan->training ? pages(n) + pages(tensors * RT_SAVED) + RT_SAVER : 0;
 }
 
 /* What a rank knows of transfers, as runtime/memory.c counts it. */

@@ -2,6 +2,7 @@
  * is in mpi_moves.c. */
 #include "mpi_moves.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -132,14 +133,28 @@ uint32_t rt_stop_asked(const Ctx *c)
 
 /* ---- start ---- */
 
-static int on_this_machine(bool *first)
+/* How many ranks are on this machine; whether this is the first of them; whether mpirun gave it processors of its own. */
+static int on_this_machine(bool *first, bool *bound)
 {
 	MPI_Comm here;
 	int n = 1, rank = 0;
+	cpu_set_t mine, shared;
+	CPU_ZERO(&mine);
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
 	MPI_Comm_size(here, &n);
 	MPI_Comm_rank(here, &rank);
 	*first = !rank;
+	cpu_set_t *all = calloc((size_t)n, sizeof *all);
+	*bound = !sched_getaffinity(0, sizeof mine, &mine);
+	if (!all)
+		MPI_Abort(MPI_COMM_WORLD, RT_MEMORY);
+	if (MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, here) != MPI_SUCCESS)
+		*bound = false;
+	for (int r = 0; r < n && *bound; r++) {
+		CPU_AND(&shared, &mine, &all[r]);
+		*bound = r == rank || !CPU_COUNT(&shared);
+	}
+	free(all);
 	MPI_Comm_free(&here);
 	return n;
 }
@@ -191,8 +206,8 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		fprintf(stderr, "this MPI may be called by one thread only; a trainer calls it by several, one at a time (MPI_THREAD_SERIALIZED)\n");
 		MPI_Abort(MPI_COMM_WORLD, RT_PEER);
 	}
-	bool first;
-	int rank = 0, size = 1, near = on_this_machine(&first);
+	bool first, bound;
+	int rank = 0, size = 1, near = on_this_machine(&first, &bound);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	alarm(0);
@@ -204,7 +219,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier, .room = rt_mpi_room, .state = &m };
-		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = near, .first_here = first };
+		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = near, .first_here = first, .bound = bound };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)
 			end(code);

@@ -22,12 +22,21 @@ static size_t tables(const RtProgram *p)
 	return p->nrank > 1 ? pages(n) : 0;
 }
 
+/* A copy of what is saved, and the texts about it. */
+static size_t saver(const RtProgram *p)
+{
+	size_t n = 0;
+	for (int i = 0; i < p->nkept; i++)
+		n += rt_is_saved(&p->kept[i]);
+	return pages(rt_snapshot_bytes(p)) + pages(n * RT_SAVED) + RT_SAVER;
+}
+
 size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? pages(rt_snapshot_bytes(p)) + RT_SAVER : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c)) +
+	       (checkpoint ? saver(p) : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c)) +
 	       (c->comm->room ? c->comm->room(c) : 0);
 }
 

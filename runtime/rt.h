@@ -225,9 +225,9 @@ int   rt_sync(Ctx *);
 
 /* What a process has beside slab, window and scratch: data of the program and of libc, the thread that reads data, of which there is a part
  * before anything is opened; what each thread
- * has of its stack from the start; the thread that writes checkpoints.  Of several ranks each knows the parts of all forms and the route of
+ * has of its stack from the start; the thread that writes checkpoints, and what it writes about each tensor.  Of several ranks each knows the parts of all forms and the route of
  * every transfer, with what it takes of each peer, shares a few pages of signals, and has a thread that shows that it lives. */
-enum { RT_BASE = 104 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10 };
+enum { RT_BASE = 112 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10, RT_SAVED = 256 };
 enum { RT_SIGNALS = 24 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch that tests and measurements of kernels give: kernels/cpu/work.h */
 

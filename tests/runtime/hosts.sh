@@ -1,6 +1,7 @@
 # Two machines, as far as a program can tell: network namespaces with names, shared memory and addresses of their own, joined by a switch.
-# Two ranks on each train to the bits of four on one machine.  When the switch drops what goes between them (89: a connection of which neither
-# end hears that it is dead), ranks of both sides name a peer that they lost, exit status 22, none stays, and what was saved goes on bit for bit.
+# Two ranks on each train to the bits of four on one machine.  Then the loop of the README trains: a rank is killed, one is stopped, the switch drops
+# what goes between the machines (89: a connection of which neither end hears that it is dead), and it is asked to end.  Ranks name whom they lost, on
+# both sides of the switch, none stays, and the bits are those of a run without any of it.
 . "$HERE/common.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev iproute2 >log 2>&1 || { echo "skip hosts: $(head -n 1 log)" && exit 0; }
 [ "$(id -u)" = 0 ] || { echo "skip hosts: network namespaces need root" && exit 0; }
@@ -18,6 +19,7 @@ hosts_begin() {
 		ip netns add "$id$h" && ip link add "e$h" netns "$id$h" type veth peer name "p$h" netns "${id}s" && ip -n "$id$h" addr add "$net.$h/24" dev "e$h" &&
 			ip -n "$id$h" link set "e$h" up && ip -n "$id$h" link set lo up && ip -n "${id}s" link set "p$h" master sw && ip -n "${id}s" link set "p$h" up || return 1
 	done
+	for h in 1 2; do ip netns exec "$id$h" sysctl -q net.ipv4.tcp_retries2=5 || return 1; done     # as the README says, so that mpirun gives up
 	ip netns exec "${id}1" unshare -u -m sh -c "hostname host1 && mount -t tmpfs tmpfs /dev/shm"
 }
 hosts_begin 2>log || { echo "skip hosts: this system has no network namespaces: $(head -n 1 log)" && exit 0; }
@@ -38,16 +40,13 @@ END
 cat >rank <<'END'
 #!/bin/sh
 # what a rank says when mpirun no longer hears it
-"$@" 2>"err.$OMPI_COMM_WORLD_RANK"
-status=$?
-echo $status >"status.$OMPI_COMM_WORLD_RANK"
-exit $status
+exec "$@" 2>"err.$OMPI_COMM_WORLD_RANK"
 END
 chmod +x on rsh rank
-run() { # seconds of patience, trainer and options
+run() { # seconds of patience, trainer and options; BEFORE: what runs mpirun
 	local patience=$1
 	shift
-	./on "$id" 1 "cd '$PWD' && RT_PATIENCE=$patience mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent '$PWD/rsh' --mca plm_rsh_no_tree_spawn 1 --mca btl self,vader,tcp --mca pml ob1 \
+	./on "$id" 1 "cd '$PWD' && RT_PATIENCE=$patience PAUSE=2 exec $BEFORE mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent '$PWD/rsh' --mca plm_rsh_no_tree_spawn 1 --mca btl self,vader,tcp --mca pml ob1 \
 		--mca btl_tcp_if_include $net.0/24 --mca oob_tcp_if_include $net.0/24 --mca mpi_yield_when_idle 1 -x RT_PATIENCE -H $net.1:2,$net.2:2 -np 4 ./rank $*"
 }
 trainers() { # host: how many are there
@@ -57,7 +56,7 @@ trainers() { # host: how many are there
 }
 lost() { # ranks of one side, of the other: one of the first misses one of the second
 	for r in $1; do
-		[ "$(cat "status.$r" 2>/dev/null)" = 22 ] && grep -q "^rank $r step [0-9]* .*: rank [$2] has not answered for 8 seconds: it is lost\$" "err.$r" && return 0
+		grep -q "^rank $r step [0-9]*.*: rank [$2] has not answered for 4 seconds: it is lost\$" "err.$r" && return 0
 	done
 	return 1
 }
@@ -81,20 +80,40 @@ built local && cp two/trainer one && built mpi
 check two-hosts run 100 two/trainer --checkpoint="$PWD/b"
 cmp -s a/step-00000030/state.safetensors b/step-00000030/state.safetensors && echo "ok same-bits" || echo "not ok same-bits: $(cat err.* | head -n 3)"
 
-# The switch lets nothing pass any more, and says nothing.
-rm -f err.* status.*
-run 8 two/trainer --steps=100000000 --checkpoint="$PWD/c" --every-checkpoint=5 --keep=1000000 >log 2>&1 &
+# The loop.
+diff <(sed -n 's/^    //; /^#!.usr.bin.env bash/,/^done/p' "$ROOT/README.md") "$ROOT/examples/restart" >log && echo "ok readme-shows-the-loop" || echo "not ok readme-shows-the-loop: $(head -n 4 log)"
+trainer_pids() { # host: by number
+	for p in $(ip netns pids "$id$1"); do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = trainer ] && echo "$p"; done
+}
+newest() { ls "$1" 2>/dev/null | grep '^step-[0-9]*$' | tail -n 1; }
+further() { # until there is another checkpoint than now
+	local now
+	now=$(newest d)
+	while [ "$(newest d)" = "$now" ] && kill -0 $job 2>/dev/null; do sleep 0.1; done
+}
+ended() { # times: the loop says that it goes on
+	until [ "$(grep -c '^exit status' loop)" = "$1" ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+}
+BEFORE="'$ROOT/examples/restart' '$PWD/d'" run 4 two/trainer --steps=100000000 --every-checkpoint=5 --every=1000000 >loop 2>&1 &
 job=$!
-saved() { ls c 2>/dev/null | grep -c '^step-[0-9]*$'; } # a save that would begin before the last has ended is left out, so any will do
-until [ "$(saved)" -ge 2 ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
-ip -n "${id}s" link set p2 nomaster
-begin=$SECONDS
-while [ $((SECONDS - begin)) -lt 60 ] && [ "$(trainers 1)$(trainers 2)" != 00 ]; do sleep 0.5; done
-left="$(trainers 1) and $(trainers 2) are left after $((SECONDS - begin)) s"
-if [ "$left" != "${left#0 and 0 }" ] && lost "0 1" 23 && lost "2 3" 01; then echo "ok partition-89"; else echo "not ok partition-89: $left; $(tail -n 2 status.* err.* | tr '\n' ' ')"; fi
-hosts_end                       # mpirun waits for its daemon on the other host, until the system gives that connection up
-wait $job 2>/dev/null
-last=$(ls c | grep '^step-[0-9]*$' | tail -n 1)
-n=$((10#${last#step-} + 10))
-./one --steps=$n --checkpoint=whole >log 2>&1 && ./one --resume="c/$last" --steps=$n --checkpoint=rest >log 2>&1
-cmp -s "whole/step-$(printf %08d $n)/state.safetensors" "rest/step-$(printf %08d $n)/state.safetensors" && echo "ok goes-on-89" || echo "not ok goes-on-89: $(head -n 2 log)"
+further
+kill -KILL "$(trainer_pids 2 | tail -n 1)"
+ended 1
+further
+kill -STOP "$(trainer_pids 2 | tail -n 1)"
+ended 2
+further
+ip -n "${id}s" link set p2 nomaster     # nothing passes any more, and nobody is told
+ended 3
+ip -n "${id}s" link set p2 master sw
+if lost "0 1" 23 && lost "2 3" 01; then echo "ok partition-89"; else echo "not ok partition-89: $(tail -n 2 err.* | tr '\n' ' ')"; fi
+further
+kill -USR1 "$(pgrep -P $job)"
+wait $job
+status=$?
+last=$(newest d)
+[ $status = 75 ] && [ "$(grep '^exit status' loop | tr '\n' ' ')" = 'exit status 137: goes on exit status 22: goes on exit status 22: goes on ' ] && grep -q "^saved $PWD/d/$last" loop && echo "ok restart-loop" ||
+	echo "not ok restart-loop: exit status $status, $last: $(grep '^exit\|lost' loop | tr '\n' ' ')"
+[ "$(trainers 1)$(trainers 2)" = 00 ] && echo "ok none-stays" || echo "not ok none-stays: $(trainers 1) and $(trainers 2)"
+./one --steps=$((10#${last#step-})) --checkpoint=e >log 2>&1
+cmp -s "d/$last/state.safetensors" "e/$last/state.safetensors" && echo "ok goes-on-86-88-89" || echo "not ok goes-on-86-88-89: other bits at $last"
