@@ -1,8 +1,10 @@
-/* A data set: the files that the model or the command line names, in their order, as one Column of samples per input.
+/* A data set: the files that the model or the command line names, in their order, as one Column of samples per
+ * input.
  *
- * Paths are files, folders or patterns such as shards/0*.bin, which stand for the files that match, sorted by their bytes.  Where another path is given
- * than the model's and is a folder, files are looked for in it by the last part of their names.  Everything is
- * checked against the declared shapes when the set is opened; values are checked when they are fetched. */
+ * Paths are files, folders or patterns such as shards/0*.bin, which stand for the files that match, sorted by their
+ * bytes.  Where another path is given than the model's and is a folder, files are looked for in it by the last part
+ * of their names.  Everything is checked against the declared shapes when the set is opened; values are checked
+ * when they are fetched. */
 #include "data.h"
 
 #include <errno.h>
@@ -28,7 +30,8 @@ int set_add_file(Ctx *c, Set *s, char *path, RtFile **f)
 	RtFile *file = s->nfile < MOST ? grow(s->file, s->nfile, &s->room, sizeof *file) : NULL;
 	if (!file) {
 		free(path);
-		return s->nfile == MOST ? rt_error(c, RT_DATA, "a data set of more than %d files", MOST) : rt_error(c, RT_MEMORY, "no memory");
+		return s->nfile == MOST ? rt_error(c, RT_DATA, "a data set of more than %d files", MOST)
+		                        : rt_error(c, RT_MEMORY, "no memory");
 	}
 	s->file = file;
 	*f = &file[s->nfile];
@@ -64,8 +67,10 @@ int set_add_part(Ctx *c, Column *col, const unsigned char *data, int file, int64
 	return 0;
 }
 
-/* A file gives samples along its first axis, or one sample.  But for that axis its shape must be the declared one; axes of length 1 do not count. */
-int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int rank, const int64_t *dim, const unsigned char *data, size_t bytes, bool samples)
+/* A file gives samples along its first axis, or one sample.  But for that axis its shape must be the declared one;
+ * axes of length 1 do not count. */
+int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int rank, const int64_t *dim,
+	const unsigned char *data, size_t bytes, bool samples)
 {
 	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
 	const RtData *d = &c->program->data;
@@ -83,14 +88,17 @@ int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, boo
 		count *= dim[a];
 	}
 	if (a < rank || b < in->t.rank || (samples && rank < 1))
-		return rt_error(c, RT_DATA, "%s is %s; %s needs samples of %s", what, rt_shape_text(is, sizeof is, type, rank, dim), in->t.name,
-		                rt_shape_text(want, sizeof want, in->t.type, in->t.rank - 1, in->t.dim + 1));
+		return rt_error(c, RT_DATA, "%s is %s; %s needs samples of %s", what,
+			rt_shape_text(is, sizeof is, type, rank, dim), in->t.name,
+			rt_shape_text(want, sizeof want, in->t.type, in->t.rank - 1, in->t.dim + 1));
 	int64_t w = (int64_t)rt_width(type), need;
 	if (__builtin_mul_overflow(count * w, n, &need) || (size_t)need != bytes)
-		return rt_error(c, RT_DATA, "%s has %zu bytes of elements; its shape %s needs %" PRId64, what, bytes, rt_shape_text(is, sizeof is, type, rank, dim), need);
+		return rt_error(c, RT_DATA, "%s has %zu bytes of elements; its shape %s needs %" PRId64, what, bytes,
+			rt_shape_text(is, sizeof is, type, rank, dim), need);
 	if (col->npart && (col->type != type || col->big != big))
-		return rt_error(c, RT_DATA, "%s holds %s%s; %s before it holds %s%s", what, rt_type_name(type), big ? " of the other byte order" : "",
-		                s->file[col->part[col->npart - 1].file].path, rt_type_name(col->type), col->big ? " of the other byte order" : "");
+		return rt_error(c, RT_DATA, "%s holds %s%s; %s before it holds %s%s", what, rt_type_name(type),
+			big ? " of the other byte order" : "", s->file[col->part[col->npart - 1].file].path,
+			rt_type_name(col->type), col->big ? " of the other byte order" : "");
 	bool images = d->format == RT_IDX && type == RT_U8;
 	col->type = type;
 	col->big = big;
@@ -110,9 +118,11 @@ static int same_counts(Ctx *c, Set *s)
 		if (!col->npart)
 			continue;
 		if (first && first->n != col->n)
-			return rt_error(c, RT_DATA, "%s: %" PRId64 " samples of %s, %" PRId64 " of %s up to %s", s->file[col->part[col->npart - 1].file].path, col->n,
-			                c->program->part[RT_TRAIN].input[i].t.name, first->n, c->program->part[RT_TRAIN].input[first - s->column].t.name,
-			                s->file[first->part[first->npart - 1].file].path);
+			return rt_error(c, RT_DATA, "%s: %" PRId64 " samples of %s, %" PRId64 " of %s up to %s",
+				s->file[col->part[col->npart - 1].file].path, col->n,
+				c->program->part[RT_TRAIN].input[i].t.name, first->n,
+				c->program->part[RT_TRAIN].input[first - s->column].t.name,
+				s->file[first->part[first->npart - 1].file].path);
 		first = first ? first : col;
 	}
 	s->n = first ? first->n : 0;
@@ -128,7 +138,9 @@ static int count_samples(Ctx *c, Set *s)
 			continue;
 		s->n = (col->n - 1) / col->count;
 		if (s->n < 1)
-			code = rt_error(c, RT_DATA, "%s%s has %" PRId64 " tokens; one sample needs %" PRId64, s->file[0].path, s->nfile > 1 ? " with the files after it" : "", col->n, col->count + 1);
+			code = rt_error(c, RT_DATA, "%s%s has %" PRId64 " tokens; one sample needs %" PRId64,
+				s->file[0].path, s->nfile > 1 ? " with the files after it" : "", col->n,
+				col->count + 1);
 	}
 	if (!code && !s->n)
 		code = rt_error(c, RT_DATA, "%s: the data set has no samples", s->nfile ? s->file[0].path : "data");
@@ -172,7 +184,8 @@ static int open_pattern(Ctx *c, Set *s, char *pattern, int input)
 	return code;
 }
 
-/* FOLDER/x.npy; FOLDER/x-*.npy, several files of one array; or what the model names for the input, in that folder if there is one. */
+/* FOLDER/x.npy; FOLDER/x-*.npy, several files of one array; or what the model names for the input, in that folder if
+ * there is one. */
 static int open_array(Ctx *c, Set *s, int input, const char *folder)
 {
 	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
@@ -190,7 +203,9 @@ static int open_array(Ctx *c, Set *s, int input, const char *folder)
 		return rt_error(c, RT_DATA, "the path of %s is too long", in->t.name);
 	snprintf(pattern + k, sizeof pattern - (size_t)k, "-*%s", end);
 	bool one = !stat(plain, &st), several = !paths_add(&many, pattern);
-	int code = one && several ? rt_error(c, RT_DATA, "both %s and %s are there: which is %s?", plain, many.path[0], in->t.name) : 0;
+	int code = 0;
+	if (one && several)
+		code = rt_error(c, RT_DATA, "both %s and %s are there: which is %s?", plain, many.path[0], in->t.name);
 	paths_free(&many);
 	return code ? code : open_pattern(c, s, strdup(several ? pattern : plain), input);
 }
@@ -207,7 +222,8 @@ static int open_folder(Ctx *c, Set *s, const char *folder)
 static int open_folders(Ctx *c, Set *s, const char *pattern)
 {
 	Paths list = { 0 };
-	int bad = paths_add(&list, pattern), code = bad ? rt_error(c, RT_DATA, "cannot read %s: %s", pattern, strerror(bad)) : 0;
+	int bad = paths_add(&list, pattern),
+	    code = bad ? rt_error(c, RT_DATA, "cannot read %s: %s", pattern, strerror(bad)) : 0;
 	for (int i = 0; i < list.n && !code; i++)
 		code = open_folder(c, s, list.path[i]);
 	paths_free(&list);
@@ -223,7 +239,8 @@ int set_open(Ctx *c, Set *s, const char *instead)
 		return rt_error(c, RT_MEMORY, "no memory");
 	bool arrays = format_has_arrays(d->format), folder = instead && is_folder(instead);
 	if (d->format == RT_POINTS || d->format == RT_NO_DATA)
-		return instead ? rt_error(c, RT_USAGE, "%s cannot be read: the model makes its samples up", instead) : 0;
+		return instead ? rt_error(c, RT_USAGE, "%s cannot be read: the model makes its samples up", instead)
+		               : 0;
 	if (arrays && instead)
 		code = open_folders(c, s, instead);
 	else if (instead && !folder)
@@ -231,7 +248,8 @@ int set_open(Ctx *c, Set *s, const char *instead)
 	else if (arrays && !d->npath)
 		code = open_folder(c, s, NULL);
 	for (int i = 0; i < d->npath && !code && (!instead || (folder && !arrays)); i++)
-		code = arrays ? open_folders(c, s, d->path[i]) : open_pattern(c, s, in_folder(instead, d->path[i]), -1);
+		code = arrays ? open_folders(c, s, d->path[i])
+		              : open_pattern(c, s, in_folder(instead, d->path[i]), -1);
 	return code ? code : count_samples(c, s);
 }
 
@@ -260,7 +278,8 @@ size_t set_bytes(const Set *s)
 
 /* ---- prints ---- */
 
-/* Of a set of up to a GiB all bytes; of more, a few thousand blocks that lie evenly, at least one of each file, and the sizes. */
+/* Of a set of up to a GiB all bytes; of more, a few thousand blocks that lie evenly, at least one of each file, and
+ * the sizes. */
 static uint32_t print_file(uint32_t crc, const RtFile *f, uint64_t total)
 {
 	enum { BLOCK = 64 << 10, BLOCKS = 4096 };

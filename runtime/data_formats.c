@@ -61,11 +61,15 @@ static const char *after(const char *text, const char *key)
 
 static bool npy_type(const char *s, RtType *t, bool *big)
 {
-	static const struct { char kind, width; RtType t; } list[] = { { 'f', '4', RT_F32 }, { 'f', '8', RT_F64 }, { 'f', '2', RT_F16 }, { 'i', '8', RT_I64 },
-		{ 'i', '4', RT_I32 }, { 'i', '2', RT_I16 }, { 'i', '1', RT_I8 }, { 'u', '8', RT_U64 }, { 'u', '4', RT_U32 }, { 'u', '2', RT_U16 }, { 'u', '1', RT_U8 },
-		{ 'b', '1', RT_BOOL } };
+	static const struct {
+		char kind, width;
+		RtType t;
+	} list[] = { { 'f', '4', RT_F32 }, { 'f', '8', RT_F64 }, { 'f', '2', RT_F16 }, { 'i', '8', RT_I64 },
+		{ 'i', '4', RT_I32 }, { 'i', '2', RT_I16 }, { 'i', '1', RT_I8 }, { 'u', '8', RT_U64 },
+		{ 'u', '4', RT_U32 }, { 'u', '2', RT_U16 }, { 'u', '1', RT_U8 }, { 'b', '1', RT_BOOL } };
 	for (size_t i = 0; s && i < sizeof list / sizeof list[0]; i++)
-		if (s[0] && strchr("<>|=", s[0]) && s[1] == list[i].kind && s[2] == list[i].width && (s[3] == '\'' || s[3] == '"')) {
+		if (s[0] && strchr("<>|=", s[0]) && s[1] == list[i].kind && s[2] == list[i].width &&
+			(s[3] == '\'' || s[3] == '"')) {
 			*t = list[i].t;
 			*big = s[0] == '>';
 			return true;
@@ -111,17 +115,21 @@ int npy_take(Ctx *c, Set *s, int input, const char *what, const unsigned char *d
 
 static int take_idx(Ctx *c, Set *s, int input, const RtFile *f)
 {
-	static const RtType types[16] = { [8] = RT_U8, [9] = RT_I8, [11] = RT_I16, [12] = RT_I32, [13] = RT_F32, [14] = RT_F64 };
+	static const RtType types[16] = {
+		[8] = RT_U8, [9] = RT_I8, [11] = RT_I16, [12] = RT_I32, [13] = RT_F32, [14] = RT_F64
+	};
 	int rank = f->bytes >= 4 ? f->data[3] : 0, kind = f->bytes >= 4 ? f->data[2] : 0;
 	int64_t dim[RT_AXES];
-	if (f->bytes < 4 || f->data[0] || f->data[1] || kind < 8 || kind == 10 || kind > 14 || rank < 1 || rank > RT_AXES || f->bytes < 4 + 4 * (size_t)rank)
+	if (f->bytes < 4 || f->data[0] || f->data[1] || kind < 8 || kind == 10 || kind > 14 || rank < 1 ||
+		rank > RT_AXES || f->bytes < 4 + 4 * (size_t)rank)
 		return rt_error(c, RT_DATA, "%s is no IDX file, or is cut off", f->path);
 	for (int a = 0; a < rank; a++) {
 		dim[a] = 0;
 		for (int k = 0; k < 4; k++)
 			dim[a] = dim[a] << 8 | f->data[4 + 4 * a + k];
 	}
-	return set_take_array(c, s, input, f->path, types[kind], true, rank, dim, f->data + 4 + 4 * rank, f->bytes - 4 - 4 * (size_t)rank, true);
+	return set_take_array(c, s, input, f->path, types[kind], true, rank, dim, f->data + 4 + 4 * rank,
+		f->bytes - 4 - 4 * (size_t)rank, true);
 }
 
 int format_input(Ctx *c, Set *s, int input, char *path)
@@ -130,7 +138,8 @@ int format_input(Ctx *c, Set *s, int input, char *path)
 	int code = set_add_file(c, s, path, &f);
 	if (code)
 		return code;
-	return c->program->data.format == RT_IDX ? take_idx(c, s, input, f) : npy_take(c, s, input, f->path, f->data, f->bytes, true);
+	return c->program->data.format == RT_IDX ? take_idx(c, s, input, f)
+	                                         : npy_take(c, s, input, f->path, f->data, f->bytes, true);
 }
 
 /* The header is read and forgotten, the file stays. */
@@ -146,7 +155,8 @@ static int take_safe(Ctx *c, Set *s, const RtFile *f)
 		if (!e)
 			code = rt_error(c, RT_DATA, "%s has no tensor %s", f->path, in->t.name);
 		else
-			code = set_take_array(c, s, i, f->path, e->type, false, e->rank, e->dim, safe.data + e->from, (size_t)(e->to - e->from), true);
+			code = set_take_array(c, s, i, f->path, e->type, false, e->rank, e->dim, safe.data + e->from,
+				(size_t)(e->to - e->from), true);
 	}
 	safe.file = (RtFile){ 0 };
 	rt_safe_close(&safe);
@@ -164,10 +174,12 @@ static int take_cifar(Ctx *c, Set *s, const RtFile *f)
 			*(c->program->part[RT_TRAIN].input[i].t.type == RT_F32 ? &image : &label) = i;
 	if (image < 0 || label < 0)
 		return rt_error(c, RT_DATA, "CIFAR's records are for an image, which is float, and a label");
-	int64_t bytes = sample_elements(&c->program->part[RT_TRAIN].input[image].t), n = (int64_t)f->bytes / (bytes + 1);
+	int64_t bytes = sample_elements(&c->program->part[RT_TRAIN].input[image].t),
+		n = (int64_t)f->bytes / (bytes + 1);
 	Column *im = &s->column[image], *la = &s->column[label];
 	if (!f->bytes || f->bytes % (size_t)(bytes + 1))
-		return rt_error(c, RT_DATA, "%s has %zu bytes, which is no multiple of a record of %" PRId64, f->path, f->bytes, bytes + 1);
+		return rt_error(c, RT_DATA, "%s has %zu bytes, which is no multiple of a record of %" PRId64, f->path,
+			f->bytes, bytes + 1);
 	im->type = la->type = RT_U8;
 	im->count = bytes;
 	im->scale = d->scale != 0 ? d->scale : 1 / 255.0f;

@@ -1,4 +1,5 @@
-/* Patterns of files: * ? [...] in any component of a path, in the order of bytes, so that a set has the same order everywhere. */
+/* Patterns of files: * ? [...] in any component of a path, in the order of bytes, so that a set has the same order
+ * everywhere. */
 #include "data.h"
 
 #include <dirent.h>

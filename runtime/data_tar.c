@@ -1,6 +1,8 @@
-/* Shards of samples as tar files, as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin; members of one key, which follow each other, are
- * one sample.  KEY is the name up to the first dot of its last component.  A .npy has the shape of a sample; a .bin its elements, as they are declared or a byte
- * each.  A tar is headers of 512 bytes, each with the bytes of its member behind it; long names come in members of their own, of POSIX or of GNU. */
+/* Shards of samples as tar files, as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin; members of one
+ * key, which follow each other, are one sample.  KEY is the name up to the first dot of its last component.  A
+ * .npy has the shape of a sample; a .bin its elements, as they are declared or a byte each.  A tar is headers of
+ * 512 bytes, each with the bytes of its member behind it; long names come in members of their own, of POSIX or of
+ * GNU. */
 #include "data.h"
 
 #include <inttypes.h>
@@ -9,7 +11,11 @@
 
 enum { BLOCK = 512, NAME = 1024 };
 typedef struct Member { char name[NAME], type; const unsigned char *data; size_t bytes; } Member;
-typedef struct Walk { const RtFile *f; size_t at; char name[NAME]; } Walk;      /* name: a long one, of the next member */
+typedef struct Walk {
+	const RtFile *f;
+	size_t at;
+	char name[NAME];
+} Walk; /* name: a long one, of the next member */
 
 static bool octal(const unsigned char *p, int n, uint64_t *v)
 {
@@ -63,7 +69,8 @@ static int next_member(Ctx *c, Walk *w, Member *m)
 	if (*w->name)
 		memcpy(m->name, w->name, NAME);
 	else
-		snprintf(m->name, NAME, "%.*s%s%.100s", memcmp(h + 257, "ustar", 6) ? 0 : 155, (const char *)h + 345, memcmp(h + 257, "ustar", 6) || !h[345] ? "" : "/", (const char *)h);
+		snprintf(m->name, NAME, "%.*s%s%.100s", memcmp(h + 257, "ustar", 6) ? 0 : 155, (const char *)h + 345,
+			memcmp(h + 257, "ustar", 6) || !h[345] ? "" : "/", (const char *)h);
 	if (bytes > left - BLOCK)
 		return rt_error(c, RT_DATA, "%s: %s, of %" PRIu64 " bytes, is cut off", w->f->path, m->name, bytes);
 	w->at += BLOCK + (size_t)(bytes + BLOCK - 1) / BLOCK * BLOCK;
@@ -94,7 +101,8 @@ static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m
 		count *= t->dim[a];
 	RtType type = m->bytes == (size_t)count * rt_width(t->type) ? t->type : RT_U8;
 	if (m->bytes != (size_t)count * rt_width(type))
-		return rt_error(c, RT_DATA, "%s has %zu bytes; %s needs %" PRId64 " elements of %zu, or of one", what, m->bytes, t->name, count, rt_width(t->type));
+		return rt_error(c, RT_DATA, "%s has %zu bytes; %s needs %" PRId64 " elements of %zu, or of one", what,
+			m->bytes, t->name, count, rt_width(t->type));
 	return set_take_array(c, s, input, what, type, false, t->rank - 1, t->dim + 1, m->data, m->bytes, false);
 }
 
@@ -103,7 +111,9 @@ static int whole(Ctx *c, const Set *s, const RtFile *f, const char *key, int64_t
 {
 	for (int i = 0; i < s->ncolumn && *key; i++)
 		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES && s->column[i].n != samples)
-			return rt_error(c, RT_DATA, "%s: sample %s has %s %s", f->path, key, s->column[i].n < samples ? "no" : "more than one", c->program->part[RT_TRAIN].input[i].t.name);
+			return rt_error(c, RT_DATA, "%s: sample %s has %s %s", f->path, key,
+				s->column[i].n < samples ? "no" : "more than one",
+				c->program->part[RT_TRAIN].input[i].t.name);
 	return 0;
 }
 
@@ -137,11 +147,14 @@ int tar_take(Ctx *c, Set *s, const RtFile *f)
 			memcpy(key, m.name, NAME);
 		}
 		if (!code)
-			code = npy ? npy_take(c, s, input, what, m.data, m.bytes, false) : take_raw(c, s, input, what, &m);
+			code = npy ? npy_take(c, s, input, what, m.data, m.bytes, false)
+			           : take_raw(c, s, input, what, &m);
 		if (code)
 			return code;
 	}
 	if (ignored && !c->rank && !c->error)
-		fprintf(stderr, "note: %s: %d members are not read, for they are no KEY.INPUT.npy or .bin; the first is %s\n", f->path, ignored, first);
+		fprintf(stderr,
+			"note: %s: %d members are not read, for they are no KEY.INPUT.npy or .bin; the first is %s\n",
+			f->path, ignored, first);
 	return code > 0 ? code : whole(c, s, f, key, samples);
 }

@@ -58,7 +58,14 @@ static bool wrong(Wrong *w, int code, const char *fmt, ...)
 }
 
 /* Where elements come from. */
-typedef struct From { const Column *col; const RtInput *in; const Part *part; const char *path; int64_t at; const unsigned char *p; } From;
+typedef struct From {
+	const Column *col;
+	const RtInput *in;
+	const Part *part;
+	const char *path;
+	int64_t at;
+	const unsigned char *p;
+} From;
 
 /* A record, or of a stream a token, counted from 0 in its file. */
 static int64_t in_file(const From *f)
@@ -74,7 +81,8 @@ static bool fetch_floats(const From *f, int64_t n, float *to, Wrong *w)
 	const Column *col = f->col;
 	const unsigned char *p = f->p;
 	size_t width = rt_width(col->type);
-	bool is_float = floating(col->type), same = col->type == RT_F32 && !col->big && col->scale == 1 && col->mean == 0 && col->dev == 1;
+	bool is_float = floating(col->type),
+	     same = col->type == RT_F32 && !col->big && col->scale == 1 && col->mean == 0 && col->dev == 1;
 	if (same)
 		memcpy(to, p, (size_t)n * sizeof *to);
 	for (int64_t i = 0; i < n && !same; i++) {
@@ -84,7 +92,8 @@ static bool fetch_floats(const From *f, int64_t n, float *to, Wrong *w)
 	}
 	for (int64_t i = 0; i < n && is_float; i++)
 		if (!isfinite(to[i]))
-			return wrong(w, RT_NUMERIC, "%s, record %" PRId64 ": %s is %g", f->path, in_file(f), f->in->t.name, (double)to[i]);
+			return wrong(w, RT_NUMERIC, "%s, record %" PRId64 ": %s is %g", f->path, in_file(f),
+				f->in->t.name, (double)to[i]);
 	return true;
 }
 
@@ -97,9 +106,11 @@ static bool fetch_integers(const From *f, int64_t n, void *to, Wrong *w)
 	for (int64_t i = 0; i < n; i++) {
 		int64_t v = integer(col->type, raw(f->p + (size_t)i * width, width, col->big));
 		if (f->in->range && (v < 0 || v >= f->in->range))
-			return wrong(w, RT_DATA, "%s, %s %" PRId64 ": %s is %" PRId64 ", which is not in 0 to %" PRId64, f->path, col->stream ? "token" : "record", in_file(f) + (col->stream ? i : 0),
-			             f->in->t.name, v, f->in->range - 1);
-		memcpy((char *)to + (size_t)i * wide, &v, wide);        /* little-endian, as all machines that run this */
+			return wrong(w, RT_DATA,
+				"%s, %s %" PRId64 ": %s is %" PRId64 ", which is not in 0 to %" PRId64, f->path,
+				col->stream ? "token" : "record", in_file(f) + (col->stream ? i : 0), f->in->t.name,
+				v, f->in->range - 1);
+		memcpy((char *)to + (size_t)i * wide, &v, wide); /* little-endian, as all machines that run this */
 	}
 	return true;
 }
@@ -117,7 +128,8 @@ static const Part *part_with(const Column *col, int64_t at)
 	return &col->part[lo];
 }
 
-bool set_fetch(const Set *s, const RtInput *in, int column, int64_t sample, int64_t from, int64_t n, void *to, Wrong *w)
+bool set_fetch(
+	const Set *s, const RtInput *in, int column, int64_t sample, int64_t from, int64_t n, void *to, Wrong *w)
 {
 	const Column *col = &s->column[column];
 	int64_t at = col->stream ? sample * col->count + col->later + from : sample;
@@ -128,7 +140,8 @@ bool set_fetch(const Set *s, const RtInput *in, int column, int64_t sample, int6
 	while (n > 0) {
 		const Part *part = part_with(col, at);
 		int64_t k = col->stream && n > part->first + part->n - at ? part->first + part->n - at : n;
-		From f = { col, in, part, s->file[part->file].path, at, part->data + (at - part->first) * part->stride };
+		From f = { col, in, part, s->file[part->file].path, at,
+			part->data + (at - part->first) * part->stride };
 		f.p += col->stream ? 0 : from * (int64_t)rt_width(col->type);
 		if (!(in->t.type == RT_F32 ? fetch_floats(&f, k, to, w) : fetch_integers(&f, k, to, w)))
 			return false;

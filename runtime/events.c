@@ -1,11 +1,12 @@
 /* --tensorboard=DIR: event files, as TensorBoard reads them.
  *
- * A file is a row of records: length (u64), its checksum, that many bytes, their checksum; a checksum is a masked crc32c.  The bytes are an
- * Event of protobuf: time, step, and a summary of tags with a number each.  Tags are the names of a record; those of an evaluation
- * are held_out/NAME.  A run that goes on writes a file of its own, and says with an event of its session that what earlier files have
- * beyond its first step does not count.
+ * A file is a row of records: length (u64), its checksum, that many bytes, their checksum; a checksum is a masked
+ * crc32c.  The bytes are an Event of protobuf: time, step, and a summary of tags with a number each.  Tags are the
+ * names of a record; those of an evaluation are held_out/NAME.  A run that goes on writes a file of its own, and
+ * says with an event of its session that what earlier files have beyond its first step does not count.
  *
- *   u64 length | u32 crc(length) | Event { 1: double time, 2: step, 3: "brain.Event:2" or 5: Summary or 7: SessionLog } | u32 crc(Event)
+ *   u64 length | u32 crc(length) | Event | u32 crc(Event)
+ *   Event { 1: double time, 2: step, and 3: "brain.Event:2", 5: Summary or 7: SessionLog }
  *   Summary { 1: Value { 1: tag, 2: float } ... }          SessionLog { 1: START } */
 #include "run.h"
 
@@ -82,7 +83,8 @@ static void end(RtReport *r, Bytes *b)
 	if (n == (ssize_t)b->n || r->events_lost)
 		return;
 	r->events_lost = true;
-	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", r->events_to, n < 0 ? strerror(errno) : "no room");
+	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", r->events_to,
+		n < 0 ? strerror(errno) : "no room");
 }
 
 /* All folders of the path. */
@@ -105,8 +107,8 @@ static int make_folders(const char *path)
 	return 0;
 }
 
-/* Readers take the files of a folder in the order of their names, which begin with a time: later than that of every file that is there,
- * also when a run goes on within the second, or the clock was set back. */
+/* Readers take the files of a folder in the order of their names, which begin with a time: later than that of every
+ * file that is there, also when a run goes on within the second, or the clock was set back. */
 static int64_t time_of_file(const char *dir)
 {
 	int64_t t = (int64_t)time(NULL);
@@ -132,7 +134,8 @@ static int events_open(Ctx *c, RtReport *r)
 	gethostname(host, sizeof host - 1);
 	for (char *p = host; *p; p++)
 		*p = *p == '/' ? '-' : *p;
-	if (snprintf(path, sizeof path, "%s/%s%010" PRId64 ".%s.%d.0", r->events_to, stem, time_of_file(r->events_to), host, (int)getpid()) >= (int)sizeof path)
+	if (snprintf(path, sizeof path, "%s/%s%010" PRId64 ".%s.%d.0", r->events_to, stem, time_of_file(r->events_to),
+		    host, (int)getpid()) >= (int)sizeof path)
 		return rt_error(c, RT_USAGE, "the path %s is too long", r->events_to);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -142,7 +145,8 @@ static int events_open(Ctx *c, RtReport *r)
 	put_bytes(&b, 3, "brain.Event:2", 13);
 	end(r, &b);
 	if (r->append && r->steps > c->step) {
-		begin(&b, c->step + 1);         /* not c->step: evaluations after that many steps stay, and the loss of this step will be the same */
+		/* Not c->step: evaluations after that many steps stay, and the loss of this step will be the same. */
+		begin(&b, c->step + 1);
 		put_bytes(&b, 7, "\10\1", 2);
 		end(r, &b);
 	}

@@ -1,4 +1,5 @@
-/* --log=FILE: a line of JSON per record, and lines of where a run begins and ends.  A number that JSON cannot say is null. */
+/* --log=FILE: a line of JSON per record, and lines of where a run begins and ends.  A number that JSON cannot say
+ * is null. */
 #include "run.h"
 
 #include <errno.h>
@@ -28,8 +29,11 @@ static int log_open(Ctx *c, RtReport *r)
 	if (!whole)
 		fputc('\n', r->log);
 	rt_data_counts(c, &train, &held, &dropped);
-	fprintf(r->log, "{\"event\":\"start\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"batch\":%" PRId64 ",\"samples\":%" PRId64 ",\"held_out\":%" PRId64
-	        ",\"dropped_per_epoch\":%" PRId64 ",\"seed\":%" PRIu64 ",\"ranks\":%d,\"threads\":%d}\n", c->step, r->steps, c->program->batch, train, held, dropped, c->seed, c->nrank, c->nthread);
+	fprintf(r->log,
+		"{\"event\":\"start\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"batch\":%" PRId64
+		",\"samples\":%" PRId64 ",\"held_out\":%" PRId64 ",\"dropped_per_epoch\":%" PRId64
+		",\"seed\":%" PRIu64 ",\"ranks\":%d,\"threads\":%d}\n",
+		c->step, r->steps, c->program->batch, train, held, dropped, c->seed, c->nrank, c->nthread);
 	return 0;
 }
 

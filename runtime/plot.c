@@ -1,9 +1,11 @@
-/* --plot=FILE: the numbers of a run over its steps as a picture, SVG for any browser: a panel for each name, what is held out in the same
- * panel as its namesake of training.  It is written anew at evaluations, at most once a second, and at the end.
+/* --plot=FILE: the numbers of a run over its steps as a picture, SVG for any browser: a panel for each name, what is
+ * held out in the same panel as its namesake of training.  It is written anew at evaluations, at most once a
+ * second, and at the end.
  *
- * Steps are kept in at most BINS bins of equal width, which doubles when they are full: low, high and sum of each, so that a picture of a
- * million steps has as many points as one of a thousand, and every spike of it.  A run that goes on reads what came before from
- * its log (--log): backwards, so that where a run went on from an earlier step, what it did again counts, and not what was given up. */
+ * Steps are kept in at most BINS bins of equal width, which doubles when they are full: low, high and sum of each,
+ * so that a picture of a million steps has as many points as one of a thousand, and every spike of it.  A run that
+ * goes on reads what came before from its log (--log): backwards, so that where a run went on from an earlier step,
+ * what it did again counts, and not what was given up. */
 #include "run.h"
 
 #include <errno.h>
@@ -130,7 +132,8 @@ static bool read_line(const char *at, const char *end, RtRecord *rec, bool *star
 	return !j.bad && rec->step >= 0 && (!*text || *start || rec->eval);
 }
 
-/* Of lines that are read backwards those count that no later run did again; an evaluation after n steps belongs to what is kept of them. */
+/* Of lines that are read backwards those count that no later run did again; an evaluation after n steps belongs to
+ * what is kept of them. */
 static void read_log(RtPlot *p, const RtFile *f, int64_t limit)
 {
 	char names[NAMES];
@@ -170,7 +173,9 @@ static int plot_open(Ctx *c, RtReport *r)
 		read_log(r->plot, &f, c->step);
 	rt_file_close(&f);
 	if (r->append && c->step && r->plot->first < 0)
-		fprintf(stderr, "note: %s begins with step %" PRId64 ": what was before is in no log that --log names\n", r->plot_to, c->step);
+		fprintf(stderr,
+			"note: %s begins with step %" PRId64 ": what was before is in no log that --log names\n",
+			r->plot_to, c->step);
 	return 0;
 }
 
@@ -207,7 +212,10 @@ static double nice(double v)
 
 static const char *number_text(char to[32], double v)
 {
-	static const struct { double from, unit; const char *word; } units[] = { { 1e9, 1e9, "G" }, { 1e6, 1e6, "M" }, { 1e4, 1e3, "k" }, { 0, 1, "" } };
+	static const struct {
+		double from, unit;
+		const char *word;
+	} units[] = { { 1e9, 1e9, "G" }, { 1e6, 1e6, "M" }, { 1e4, 1e3, "k" }, { 0, 1, "" } };
 	int k = 0;
 	while (fabs(v) < units[k].from * (1 - 1e-9))
 		k++;
@@ -228,10 +236,13 @@ static void horizontal(const Panel *a, double v)
 {
 	char text[32];
 	double y = y_of(a, v);
-	fprintf(a->f, "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT, y, WIDTH - RIGHT, LEFT - 8, y + 4, number_text(text, v));
+	fprintf(a->f,
+		"<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+		LEFT, y, WIDTH - RIGHT, LEFT - 8, y + 4, number_text(text, v));
 }
 
-/* Lines at nice numbers; of a logarithmic axis at 1, 2, 5 of every power of ten, or at powers of ten where there are many. */
+/* Lines at nice numbers; of a logarithmic axis at 1, 2, 5 of every power of ten, or at powers of ten where there are
+ * many. */
 static void vertical_axis(const Panel *a)
 {
 	if (!a->logarithmic) {
@@ -254,34 +265,42 @@ static void steps_axis(const Panel *a)
 	double n = (double)(a->p->last - a->p->first), by = n > 0 ? nice(n / 8) : 1, bottom = a->top + a->height;
 	by = by < 1 ? 1 : by;
 	for (double v = ceil((double)a->p->first / by); v * by <= (double)a->p->last; v++)
-		fprintf(a->f, "<path class=\"g\" d=\"M%.1f %.1fV%.1f\"/><text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", x_of(a->p, v * by), a->top, bottom, x_of(a->p, v * by),
-		        bottom + 17, number_text(text, v * by));
+		fprintf(a->f,
+			"<path class=\"g\" d=\"M%.1f %.1fV%.1f\"/>"
+			"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
+			x_of(a->p, v * by), a->top, bottom, x_of(a->p, v * by), bottom + 17,
+			number_text(text, v * by));
 	fprintf(a->f, "<path class=\"a\" d=\"M%d %.1fV%.1fH%d\"/>\n", LEFT, a->top, bottom, WIDTH - RIGHT);
 }
 
-/* What bins span, as strokes from low to high; the mean of each as a line, which ends where a bin of training has nothing. */
+/* What bins span, as strokes from low to high; the mean of each as a line, which ends where a bin of training has
+ * nothing. */
 static void curve(const Panel *a, const Series *s)
 {
-	double half = (double)(a->p->width - 1) / 2, by = x_of(a->p, (double)(a->p->first + a->p->width)) - x_of(a->p, (double)a->p->first);
+	double half = (double)(a->p->width - 1) / 2,
+	       by = x_of(a->p, (double)(a->p->first + a->p->width)) - x_of(a->p, (double)a->p->first);
 	int points = 0;
 	bool on = false;
 	if (a->p->width > 1)
 		fprintf(a->f, "<path class=\"s %s\" stroke-width=\"%.2f\" d=\"", s->eval ? "e" : "t", by > 1 ? by : 1);
 	for (int i = 0; i < BINS && a->p->width > 1; i++)
 		if (s->bin[i].n > 1)
-			fprintf(a->f, "M%.1f %.1fV%.1f", x_of(a->p, (double)(i * a->p->width) + half), y_of(a, (double)s->bin[i].low) + 0.5, y_of(a, (double)s->bin[i].high) - 0.5);
+			fprintf(a->f, "M%.1f %.1fV%.1f", x_of(a->p, (double)(i * a->p->width) + half),
+				y_of(a, (double)s->bin[i].low) + 0.5, y_of(a, (double)s->bin[i].high) - 0.5);
 	fprintf(a->f, "%s<path class=\"m %s\" d=\"", a->p->width > 1 ? "\"/>\n" : "", s->eval ? "e" : "t");
 	for (int i = 0; i < BINS; i++) {
 		if (s->bin[i].n)
-			fprintf(a->f, "%c%.1f %.1f", on ? 'L' : 'M', x_of(a->p, (double)(i * a->p->width) + half), y_of(a, s->bin[i].sum / (double)s->bin[i].n));
+			fprintf(a->f, "%c%.1f %.1f", on ? 'L' : 'M', x_of(a->p, (double)(i * a->p->width) + half),
+				y_of(a, s->bin[i].sum / (double)s->bin[i].n));
 		on = s->bin[i].n || (on && s->eval);
 		points += s->bin[i].n != 0;
 	}
 	fprintf(a->f, "\"/>\n");
 	for (int i = 0; i < BINS && (points == 1 || (s->eval && points <= 64)); i++)
 		if (s->bin[i].n)
-			fprintf(a->f, "<circle class=\"%s\" r=\"3\" cx=\"%.1f\" cy=\"%.1f\"/>\n", s->eval ? "e" : "t", x_of(a->p, (double)(i * a->p->width) + half),
-			        y_of(a, s->bin[i].sum / (double)s->bin[i].n));
+			fprintf(a->f, "<circle class=\"%s\" r=\"3\" cx=\"%.1f\" cy=\"%.1f\"/>\n", s->eval ? "e" : "t",
+				x_of(a->p, (double)(i * a->p->width) + half),
+				y_of(a, s->bin[i].sum / (double)s->bin[i].n));
 }
 
 /* Name above, and at the right what each curve is and its last number. */
@@ -299,7 +318,8 @@ static void legend(const Panel *a)
 		if (!a->s[i])
 			continue;
 		x -= SLOT + (a->s[i]->bad ? BAD : 0);
-		fprintf(a->f, "<path class=\"m %s\" d=\"M%d %.1fh18\"/><text x=\"%d\" y=\"%.1f\">%s, last %s", i ? "e" : "t", x + 20, y - 4, x + 46, y, word[i], number_text(text, a->s[i]->last));
+		fprintf(a->f, "<path class=\"m %s\" d=\"M%d %.1fh18\"/><text x=\"%d\" y=\"%.1f\">%s, last %s",
+			i ? "e" : "t", x + 20, y - 4, x + 46, y, word[i], number_text(text, a->s[i]->last));
 		if (a->s[i]->bad)
 			fprintf(a->f, "; %" PRId64 " not finite", a->s[i]->bad);
 		fprintf(a->f, "</text>\n");
@@ -314,10 +334,13 @@ static void scale(Panel *a)
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; i < BINS && a->s[k]; i++)
 			join(&all, &a->s[k]->bin[i]);
-	a->logarithmic = (strstr(name, "loss") || strstr(name, "perplexity") || !strcmp(name, "norm")) && all.low > 0 && all.high > 10 * all.low;
+	a->logarithmic = (strstr(name, "loss") || strstr(name, "perplexity") || !strcmp(name, "norm")) &&
+	                 all.low > 0 && all.high > 10 * all.low;
 	a->lo = a->logarithmic ? log10((double)all.low) : (double)all.low;
 	a->hi = a->logarithmic ? log10((double)all.high) : (double)all.high;
-	double span = a->hi - a->lo, room = span > 1e-6 * fabs(a->hi) ? 0.05 * span : fabs(a->hi) > 0 ? 0.1 * fabs(a->hi) : 1;
+	double span = a->hi - a->lo, room = span > 1e-6 * fabs(a->hi) ? 0.05 * span
+	                                    : fabs(a->hi) > 0         ? 0.1 * fabs(a->hi)
+	                                                              : 1;
 	bool zero = a->lo >= 0 && a->lo < 0.3 * a->hi && !a->logarithmic;        /* near zero: from zero */
 	a->lo = zero ? 0 : a->lo - room;
 	a->hi += room;
@@ -335,7 +358,11 @@ static void print_panels(FILE *f, const RtPlot *p, double top)
 			}
 		if (earlier)
 			continue;
-		Panel a = { .f = f, .p = p, .s = { s->eval ? other : s, s->eval ? s : other }, .top = top + ABOVE, .height = i ? LOW : TALL };
+		Panel a = { .f = f,
+			.p = p,
+			.s = { s->eval ? other : s, s->eval ? s : other },
+			.top = top + ABOVE,
+			.height = i ? LOW : TALL };
 		scale(&a);
 		vertical_axis(&a);
 		steps_axis(&a);
@@ -362,16 +389,25 @@ static double height_of(const RtPlot *p)
 static void print_plot(FILE *f, const Ctx *c, const RtReport *r)
 {
 	static const char style[] =
-		"svg{font:12px system-ui,sans-serif;color-scheme:light dark}text{fill:#444}.h{font-weight:600;font-size:13px;fill:#111}.b{fill:#fff}"
-		".g{stroke:#8884;fill:none}.a{stroke:#888;fill:none}.t{stroke:#1f6fd0}.e{stroke:#d9640f}.m{fill:none;stroke-width:1.6;stroke-linejoin:round}"
+		"svg{font:12px system-ui,sans-serif;color-scheme:light dark}text{fill:#444}"
+		".h{font-weight:600;font-size:13px;fill:#111}.b{fill:#fff}"
+		".g{stroke:#8884;fill:none}.a{stroke:#888;fill:none}"
+		".t{stroke:#1f6fd0}.e{stroke:#d9640f}.m{fill:none;stroke-width:1.6;stroke-linejoin:round}"
 		".s{fill:none;opacity:.6}circle.t{fill:#1f6fd0}circle.e{fill:#d9640f}"
-		"@media(prefers-color-scheme:dark){.b{fill:#16181c}text{fill:#b8bcc4}.h{fill:#f0f0f0}.t{stroke:#69a9ff}.e{stroke:#ffa14f}circle.t{fill:#69a9ff}circle.e{fill:#ffa14f}}";
+		"@media(prefers-color-scheme:dark){.b{fill:#16181c}text{fill:#b8bcc4}.h{fill:#f0f0f0}"
+		".t{stroke:#69a9ff}.e{stroke:#ffa14f}circle.t{fill:#69a9ff}circle.e{fill:#ffa14f}}";
 	double height = height_of(r->plot) + 44;
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n<style>%s</style>\n<rect class=\"b\" width=\"100%%\" height=\"100%%\"/>\n",
-	        WIDTH, height, WIDTH, height, style);
-	fprintf(f, "<text x=\"%d\" y=\"24\">%" PRId64 " of %" PRId64 " steps of %" PRId64 " samples</text>\n", LEFT, c->step, r->steps, c->program->batch);
+	fprintf(f,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n"
+		"<style>%s</style>\n<rect class=\"b\" width=\"100%%\" height=\"100%%\"/>\n",
+		WIDTH, height, WIDTH, height, style);
+	fprintf(f, "<text x=\"%d\" y=\"24\">%" PRId64 " of %" PRId64 " steps of %" PRId64 " samples</text>\n", LEFT,
+		c->step, r->steps, c->program->batch);
 	if (r->plot->width > 1)
-		fprintf(f, "<text x=\"%d\" y=\"24\" text-anchor=\"end\">lines: means of %" PRId64 " steps; strokes: from the lowest to the highest of them</text>\n", WIDTH - RIGHT, r->plot->width);
+		fprintf(f,
+			"<text x=\"%d\" y=\"24\" text-anchor=\"end\">lines: means of %" PRId64
+			" steps; strokes: from the lowest to the highest of them</text>\n",
+			WIDTH - RIGHT, r->plot->width);
 	print_panels(f, r->plot, 30);
 	fprintf(f, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\">step</text>\n</svg>\n", LEFT - 8, height - 23);
 }
@@ -388,7 +424,8 @@ static void write_plot(const Ctx *c, RtReport *r)
 	if (f && (fclose(f) || bad || rename(path, r->plot_to)))
 		bad = true;
 	if (bad && !r->plot_lost)
-		fprintf(stderr, "warning: cannot write %s: %s; training goes on without\n", r->plot_to, strerror(errno));
+		fprintf(stderr, "warning: cannot write %s: %s; training goes on without\n", r->plot_to,
+			strerror(errno));
 	r->plot_lost |= bad;
 }
 

@@ -1,8 +1,8 @@
-/* What a run tells on its way.  A record of numbers per step and per evaluation goes to all sinks, on rank 0: a line for people, which
- * is this file's, and those of the table below.
+/* What a run tells on its way.  A record of numbers per step and per evaluation goes to all sinks, on rank 0: a
+ * line for people, which is this file's, and those of the table below.
  *
- * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a terminal the
- * line of the step that was done last stays at the bottom. */
+ * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a
+ * terminal the line of the step that was done last stays at the bottom. */
 #include "run.h"
 
 #include <assert.h>
@@ -54,7 +54,8 @@ static int64_t per_sample(const RtProgram *p)
 	return 1;
 }
 
-/* A line can be written over: not in a file, and not where mpirun gives ranks terminals of its own and passes on what they write. */
+/* A line can be written over: not in a file, and not where mpirun gives ranks terminals of its own and passes on
+ * what they write. */
 static bool on_terminal(void)
 {
 	static const char *const starter[] = { "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK" };
@@ -77,7 +78,9 @@ int rt_report_open(Ctx *c, RtReport *r)
 		code = sinks[i]->open(c, r);
 	rt_data_counts(c, &train, &held, &dropped);
 	if (!code && c->rank == 0 && dropped && r->trains)
-		printf("%" PRId64 " samples, %" PRId64 " steps of %" PRId64 " to an epoch; the %" PRId64 " that are left of each epoch are dropped\n", train, train / c->program->batch, c->program->batch, dropped);
+		printf("%" PRId64 " samples, %" PRId64 " steps of %" PRId64 " to an epoch; the %" PRId64
+		       " that are left of each epoch are dropped\n",
+			train, train / c->program->batch, c->program->batch, dropped);
 	return code;
 }
 
@@ -127,13 +130,15 @@ static void print_line(RtReport *r, const RtRecord *rec)
 		return;
 	printf("%s", r->terminal ? "\r" : "");
 	if (rec->eval) {
-		printf("%.0f %ssamples%s%s", rt_record_get(rec, "samples"), r->set ? "" : "held-out ", r->set ? " of " : "", r->set ? r->set : "");
+		printf("%.0f %ssamples%s%s", rt_record_get(rec, "samples"), r->set ? "" : "held-out ",
+			r->set ? " of " : "", r->set ? r->set : "");
 		print_numbers(rec, ", ");
 	} else {
 		printf("step %6" PRId64, rec->step);
 		print_numbers(rec, "  ");
 		printf("  ");
-		time_left(rt_record_get(rec, "seconds") / (double)(rec->step + 1 - r->first) * (double)(r->steps - rec->step - 1));
+		time_left(rt_record_get(rec, "seconds") / (double)(rec->step + 1 - r->first) *
+			  (double)(r->steps - rec->step - 1));
 	}
 	printf("%s%s", r->terminal ? "\033[K" : "", line ? "\n" : "");
 	rt_report_flush(stdout, &r->lost, "standard output");
@@ -163,7 +168,8 @@ void rt_report_step(const Ctx *c, RtReport *r)
 		rt_record_add(&rec, "rate", c->rate);
 	if (!isnan(c->norm))
 		rt_record_add(&rec, "norm", c->norm);
-	rt_record_add(&rec, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed(c, r, c->step + 1 - r->first, t));
+	rt_record_add(
+		&rec, r->per_sample > 1 ? "tokens_per_s" : "samples_per_s", speed(c, r, c->step + 1 - r->first, t));
 	rt_record_add(&rec, "seconds", t);
 	rt_report(c, r, &rec);
 }
@@ -188,7 +194,8 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 {
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step - r->first;
-	size_t peers, measured = rt_memory_measured(c, &peers), planned = rt_memory_planned(c, r->saves) + rt_plot_bytes(r);
+	size_t peers, measured = rt_memory_measured(c, &peers),
+		      planned = rt_memory_planned(c, r->saves) + rt_plot_bytes(r);
 	for (int i = 0; i < NSINK; i++)
 		sinks[i]->close(c, r, code);
 	if (code || done <= 0)
@@ -209,7 +216,8 @@ void rt_report_saved(const RtReport *r, const Ctx *c, int code, const char *dir)
 	int64_t saved = rt_saved_last(c);
 	const char *line = r->terminal ? "\r\033[K" : "";
 	if (code == RT_STOPPED)
-		printf("%sstopped by a signal after step %" PRId64 "%s", line, c->step, saved < 0 ? "; nothing was saved\n" : "; --resume goes on\n");
+		printf("%sstopped by a signal after step %" PRId64 "%s", line, c->step,
+			saved < 0 ? "; nothing was saved\n" : "; --resume goes on\n");
 	if (saved >= 0)
 		printf("%ssaved %s/step-%08" PRId64 "\n", line, dir, saved);
 	fflush(stdout);
