@@ -108,16 +108,16 @@ static Annot *make(Model *m, const Annot *old, const Source *model, const Source
 	add(m, a, "by", name_fmt("sbpcc %s", sbpcc_version));
 	add(m, a, "model", model->path);
 	add(m, a, "sum", model->sum);
-	if (place->path) {
-		add(m, a, "place", place->path);
-		add(m, a, "place_sum", place->sum);
-	}
 	for (int i = 0; old && i < old->narg; i++)
 		if (!strcmp(old->arg[i].param, "options"))
 			add(m, a, "options", old->arg[i].s);
 	for (int i = 0; i < opt.nsaid; i++)
 		if (!old || !has_option(a, opt.said[i]))
 			add(m, a, "options", opt.said[i]);
+	if (place->path) {
+		add(m, a, "place", place->path);
+		add(m, a, "place_sum", place->sum);
+	}
 	return a;
 }
 

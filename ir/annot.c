@@ -33,7 +33,7 @@ static const Form forms[] = {
 	{ "@", "batchnorm", "names:names* frozen:flag local:count unbiased:flag",         "batch normalisation that keeps its stored statistics, or has @local_stats or @unbiased", ON_MODEL },
 	{ "@", "any_ranks", "chunks:count",                                               "sums in so many chunks (8), a power of two: 1, 2, 4 .. as many ranks give the same bits", ON_MODEL },
 	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
-	{ "@", "made",      "by:str! model:str! sum:str! place:str place_sum:str options:str*",
+	{ "@", "made",      "by:str! model:str! sum:str! options:str* place:str place_sum:str",
 	                                                                                  "a plan: by which sbpcc, from which files (with their SHA-1) and options", ON_MODEL },
 	{ "@", "program",   "name:eval|infer!",                                           "a dump: what follows is this other program of the model", ON_MODEL },
 	/* nodes and groups of nodes */

@@ -18,6 +18,8 @@ grep -rF "$PWD" tree >log && echo "not ok no-paths: $(head -n 1 log)" || echo "o
 rm mlp.ir 'a b.place'
 "$SBPCC" tree/plan.ir -o alone >/dev/null 2>&1
 diff -r tree again >log && diff -r tree alone >log && echo "ok from-the-plan" || echo "not ok from-the-plan: $(head -n 3 log)"
+"$SBPCC" "$ROOT/examples/cnn.ir" --ranks=2 -o cnn >/dev/null 2>&1 && "$SBPCC" cnn/plan.ir -o cnn2 >/dev/null 2>&1
+diff -r cnn cnn2 >log && echo "ok from-the-plan-without-a-side-file" || echo "not ok from-the-plan-without-a-side-file: $(head -n 3 log)"
 # Another model at its place is not taken for it.
 mkdir moved && cp tree/plan.ir moved && echo '# other' >mlp.ir
 "$SBPCC" moved/plan.ir -o third >/dev/null 2>&1
