@@ -631,6 +631,8 @@ void emit_plan(Emit *), emit_html(Emit *);
 int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), packed_run(Graph *), prove_run(Graph *), emit_run(Graph *);
 int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+Value *params_gradient(const Graph *, const Value *param);    /* NULL: it has none */
+void params_share(Graph *, Value *param, const Value *grad);  /* its gradient is this value, which has another name */
 bool *params_state(const Graph *);                            /* by value id: is it a running statistic? */
 /* What of an .onnx file is trained, and what is not: names by kind, and recorded parameters that it does not hold. */
 typedef enum { PARAM_CONSTANT, PARAM_TRAINED, PARAM_FROZEN, PARAM_STATE, NPARAM } ParamKind;

@@ -138,23 +138,23 @@ static void print_sizes(const Emit *e, Text *t, int n)
 }
 
 /* Ranks of a mesh that are not 0, 1, 2, ...: a table of their own, before the forms. */
-static const char *ranks_of(const Emit *e, Text *tables, const Form *f)
+static const char *ranks_of(const Emit *e, Text *tables, const char *name, const int *list, const Form *f)
 {
 	Arena *a = e->tree.arena;
 	size_t line = 0;
 	int same = 0;
 	if (!f->rank)
 		return "NULL";
-	while (e->plan->forms->form[e->form[same]].rank != f->rank)
+	while (e->plan->forms->form[list[same]].rank != f->rank)
 		same++;
-	if (f == &e->plan->forms->form[e->form[same]]) {
-		text_add(tables, "static const int ranks%d[] = {\n", same);
+	if (f == &e->plan->forms->form[list[same]]) {
+		text_add(tables, "static const int %s%d[] = {\n", name, same);
 		for (int i = 0; i < form_places(f); i++)
 			emit_pack(tables, &line, arena_printf(a, "%d,", f->rank[i]));
 		emit_packed(tables);
 		text_add(tables, "};\n");
 	}
-	return arena_printf(a, "ranks%d", same);
+	return arena_printf(a, "%s%d", name, same);
 }
 
 static void print_form(Text *t, const Form *f, const char *ranks)
@@ -188,7 +188,7 @@ static void print_forms(const Emit *e, Text *forms, Text *moves)
 	Text rows = { 0 };
 	for (int i = 0; i < e->nform; i++) {
 		const Form *f = &e->plan->forms->form[e->form[i]];
-		print_form(&rows, f, ranks_of(e, forms, f));
+		print_form(&rows, f, ranks_of(e, forms, "ranks", e->form, f));
 	}
 	text_add(forms, "const Form forms[NFORM + 1] = {\n%s};\n", rows.s ? rows.s : "\t{ 0 }\n");
 	text_add(moves, "const RtMove moves[NMOVE + 1] = {\n");
@@ -210,6 +210,77 @@ static const char *row_text(Emit *e, int i)
 	if (!s->window && emit_stored(s->v->type->elem) == DT_FLOAT)
 		return arena_printf(a, "F(%s, %" PRId64 ", %s),", name, s->offset, bytes);
 	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
+}
+
+/* ---- what a dump says of values ---- */
+
+typedef struct Shapes { int *form, n; } Shapes;
+
+static int shape_number(const Emit *e, Shapes *s, int form)
+{
+	int i = 0;
+	while (i < s->n && s->form[i] != form)
+		i++;
+	if (i == s->n)
+		arena_push(e->tree.arena, s->form, s->n, form);
+	return i;
+}
+
+static bool partial(const Emit *e, const Slot *s)
+{
+	const Form *f = slot_form(e->plan, s);
+	bool any = false;
+	for (int k = 0; k < f->ndim; k++)
+		any |= f->cut[k].kind == FORM_P && f->mesh[k] > 1;
+	return any;
+}
+
+/* Where the value is whole, or in parts: itself, or what a transfer makes of its terms. */
+static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
+{
+	const Plan *p = e->part[0]->plan;
+	const Slot *s = plan_slot(p, v), *to;
+	for (int i = 0; s && partial(e, s) && i < g->nnode; i++)
+		if (emit_boxing(g->node[i]) && g->node[i]->in[0] == v && (to = plan_slot(p, g->node[i]->out[0])) != NULL && !partial(e, to))
+			return to;
+	return s;
+}
+
+/* Gradients that no row of the table of values names: of parameters that share one, that are a view of another value or are summed up in place. */
+static void print_gradients(const Emit *e, Shapes *shapes, Text *t)
+{
+	const Graph *g = e->part[0]->graph;
+	int n = 0;
+	text_add(t, "const RtGradient gradients[] = {\n");
+	for (int i = 0; i < g->ninit; i++) {
+		const Value *p = g->init[i], *v = p->param ? params_gradient(g, p) : NULL;
+		const Slot *s = v ? settled(e, g, v) : NULL;
+		Name name = name_fmt("%s.grad", p->name);
+		if (!s || (s->entry >= e->nkept && e->value[s->entry]->v->name == name))
+			continue;
+		text_add(t, "\t{ %s, RT_%s, %d, %d },\n", emit_string(e->tree.arena, name), emit_type_word(v->type->elem), s->entry, shape_number(e, shapes, s->form));
+		n++;
+	}
+	text_add(t, n ? "};\nconst int ngradient = %d;\n" : "\t{ 0 }\n};\nconst int ngradient = %d;\n", n);
+}
+
+static const char *print_shapes(const Emit *e)
+{
+	Shapes shapes = { 0 };
+	Text t = { 0 }, of = { 0 }, rows = { 0 }, gradients = { 0 };
+	size_t line = 0;
+	for (int i = e->nkept; i < e->nvalue; i++)
+		emit_pack(&of, &line, arena_printf(e->tree.arena, "%d,", shape_number(e, &shapes, e->value[i]->form)));
+	if (e->nkept == e->nvalue)
+		emit_pack(&of, &line, "0");
+	emit_packed(&of);
+	print_gradients(e, &shapes, &gradients);
+	for (int i = 0; i < shapes.n; i++) {
+		const Form *f = &e->plan->forms->form[shapes.form[i]];
+		print_form(&rows, f, ranks_of(e, &t, "shape_ranks", shapes.form, f));
+	}
+	text_add(&t, "const Form shapes[] = {\n%s};\nconst int shape_of[NVALUE] = {\n%s};\n%s", rows.s ? rows.s : "\t{ 0 }\n", of.s, gradients.s);
+	return t.s;
 }
 
 void emit_values(Emit *e)
@@ -236,5 +307,5 @@ void emit_values(Emit *e)
 	print_sizes(e, &sizes, e->nvalue - e->nkept);
 	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
 	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies, and how."), "values",
-	              values.s, "forms", forms.s, "moves", moves.s, NULL);
+	              values.s, "forms", forms.s, "moves", moves.s, "shapes", print_shapes(e), NULL);
 }

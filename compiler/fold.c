@@ -34,6 +34,7 @@ typedef struct Fold {
 	int *uses;                      /* by id, before anything went */
 	bool *trained;                  /* with any-ranks before the backward pass, by id: a gradient may pass; else NULL */
 	int *last, *until;              /* by id (graph_lives) */
+	Value **param, **grad; int ngrad;       /* parameters, and the values that are their gradients */
 } Fold;
 
 static Value *now(Fold *f, Value *v)
@@ -777,6 +778,27 @@ static void replace(Fold *f, Node *n, Node *twin)
 	join_parts(twin, n);
 }
 
+/* Which value is the gradient of a parameter is known by its name, until it is merged with another. */
+static void find_gradients(Fold *f)
+{
+	for (int i = 0; i < f->g->ninit; i++) {
+		Value *v = f->g->init[i], *grad = v->param ? params_gradient(f->g, v) : NULL;
+		int n = f->ngrad;
+
+		if (!grad)
+			continue;
+		arena_push(f->g->scratch, f->param, n, v);
+		arena_push(f->g->scratch, f->grad, f->ngrad, grad);
+	}
+}
+
+static void note_gradients(Fold *f)
+{
+	for (int i = 0; i < f->ngrad; i++)
+		if (now(f, f->grad[i]) != f->grad[i])
+			params_share(f->g, f->param[i], now(f, f->grad[i]));
+}
+
 int fold_run(Graph *g)
 {
 	Fold f = { .g = g, .nby = g->nvalue };
@@ -791,6 +813,7 @@ int fold_run(Graph *g)
 	map_init(&f.seen, g->scratch);
 	map_init(&f.small, g->scratch);
 	map_init(&f.contents, g->scratch);
+	find_gradients(&f);
 	for (int i = 0; i < nnode; i++) {
 		ahead_node(g->node, i, nnode);
 		if (all_constant(g->node[i]))
@@ -836,6 +859,7 @@ int fold_run(Graph *g)
 	for (int i = 0; i < keep; i++)
 		for (int k = 0; k < g->node[i]->nin; k++)
 			g->node[i]->in[k] = now(&f, g->node[i]->in[k]);
+	note_gradients(&f);
 	graph_sweep(g);
 	return f.bad ? -1 : 0;
 }

@@ -27,6 +27,7 @@ typedef struct Fuse {
 	int *group;                     /* by node: the number of its group */
 	int *place;                     /* by group: its place in the order */
 	int **member, *nmember;         /* by group: nodes, in the order of the graph */
+	bool *gradient;                 /* by value: that of a parameter, which is always in memory, for whoever looks at it */
 } Fuse;
 
 /* ---- order ---- */
@@ -114,7 +115,7 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 static bool may_vanish(const Fuse *f, const Value *v)
 {
 	const Slot *s = plan_slot(f->p, v);
-	return s && s->store == s && !v->output && !schedule_tells(v) && !v->into && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->output && !f->gradient[v->id] && !schedule_tells(v) && !v->into && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Are all readers of a value in groups a and b? */
@@ -394,6 +395,12 @@ int fuse_run(Graph *g)
 		f.member[i] = arena_array(ar, int, 1);
 		f.member[i][0] = f.group[i] = f.place[i] = i;
 		f.nmember[i] = 1;
+	}
+	f.gradient = arena_array(ar, bool, g->nvalue + 1);
+	for (int i = 0; i < g->ninit; i++) {
+		const Value *v = g->init[i]->param ? params_gradient(g, g->init[i]) : NULL;
+		if (v)
+			f.gradient[v->id] = true;
 	}
 	for (int i = 0; i < n; i++)
 		join_pair(&f, i);

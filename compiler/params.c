@@ -58,6 +58,29 @@ bool *params_state(const Graph *g)
 	return state;
 }
 
+Value *params_gradient(const Graph *g, const Value *param)
+{
+	const Annot *a = annot_find(param->annot, "gradient");
+
+	return graph_find(g, a ? a->arg[0].s : name_fmt("%s.grad", param->name));
+}
+
+void params_share(Graph *g, Value *param, const Value *grad)
+{
+	Annot *a = annot_find(param->annot, "gradient");
+
+	if (!a) {
+		a = arena_new(g->arena, Annot);
+		a->name = name_of("gradient");
+		a->narg = 1;
+		a->arg = arena_new(g->arena, Arg);
+		annot_add(&param->annot, a);
+	}
+	a->arg[0] = (Arg){ .kind = ARG_STRING, .s = grad->name, .param = name_of("value") };
+	if (annot_check(a, ON_VALUE) < 0)
+		die("@gradient(%s) is refused", grad->name);
+}
+
 static bool moves(const Node *n)
 {
 	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND",

@@ -541,6 +541,9 @@ static int build_training(Graph *g, Training *t)
 		}
 		name_gradient(g, grad[i], name_fmt("%s.grad", param[i]->name));
 	}
+	for (int i = 0; i < np; i++)            /* one value may be the gradient of several parameters, and has one name */
+		if (grad[i] && params_gradient(g, param[i]) != grad[i])
+			params_share(g, param[i], grad[i]);
 	if (optimizer_build(g, train, param, grad, np) || scale_end(scale))
 		return -1;
 	if (t->ema)

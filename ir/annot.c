@@ -60,6 +60,7 @@ static const Form forms[] = {
 	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
 	{ "@", "frozen",    "",                                                           "an initialiser: a parameter that stays as it is", ON_VALUE },
 	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
+	{ "@", "gradient",  "value:name!",                                                "a dump: a parameter whose gradient is also that of another, which names it", ON_VALUE },
 	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
 	{ "@", "denotation","meaning:str! axes:str* at:str",                              "what the value and its axes stand for", ON_VALUE | ON_ATTR },
 	/* anything */

@@ -1,26 +1,43 @@
 /* --dump DIR: what one step computes, for looking at and for comparing with other programs.
  *
  * Before the step everything that lives from step to step is written to DIR/kept; right after each action its results, inputs
- * included, to DIR/step, DIR/eval or DIR/infer, before a later action takes their memory.  A file is NAME.npy, one axis, with the bytes as
- * a rank holds them: NAME.rank2.npy where there are several, NAME.micro1.npy for the second micro-batch.  In a file name / is \x2F. */
+ * included, to DIR/step, DIR/eval or DIR/infer, before a later action takes their memory.  A file is NAME.npy, the tensor of the model: ranks
+ * write the parts that they hold into one file.  Terms of a sum that is not taken yet have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the
+ * second micro-batch.  The gradient of parameter w is w.grad, also where it lies in memory under another name.  In a file name / is \x2F. */
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static int write_all(const char *path, RtType type, const void *data, size_t bytes)
+typedef struct Out { int fd; bool bad; size_t head, width; const unsigned char *from; } Out;
+
+static bool put(int fd, const void *data, size_t bytes, off_t at)
 {
-	char head[RT_NPY_HEAD];
-	size_t n = rt_npy_head(head, type, 1, (int64_t[]){ (int64_t)(bytes / rt_width(type)) });
-	FILE *f = fopen(path, "wb");
-	if (!f)
-		return -1;
-	bool bad = fwrite(head, 1, n, f) != n || fwrite(data, 1, bytes, f) != bytes;
-	return fclose(f) || bad ? -1 : 0;
+	const char *from = data;
+	while (bytes) {
+		ssize_t n = pwrite(fd, from, bytes, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		from += n;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static void put_row(void *arg, int64_t here, int64_t there, int64_t n)
+{
+	Out *o = arg;
+	if (!o->bad)
+		o->bad = !put(o->fd, o->from + (size_t)here * o->width, (size_t)n * o->width, (off_t)(o->head + (size_t)there * o->width));
 }
 
 static int folder(const Ctx *c, const char *path)
@@ -28,34 +45,111 @@ static int folder(const Ctx *c, const char *path)
 	return mkdir(path, 0777) && errno != EEXIST ? rt_error(c, RT_DATA, "cannot make %s: %s", path, strerror(errno)) : 0;
 }
 
-static int write_value(Ctx *c, const char *part, const char *name, int micro, RtType type, const void *value, size_t bytes)
+/* A tensor of which this rank holds part: all of its file, or those rows. */
+static int write_file(const char *path, RtType type, int rank, const int64_t *dim, const FormPart *part, const void *data)
 {
-	char file[RT_NPY_NAME], path[4096], rank[32] = "", turn[32] = "";
-	rt_npy_name(file, name);
-	if (c->nrank > 1)
-		snprintf(rank, sizeof rank, ".rank%d", c->rank);
-	if (micro >= 0)
-		snprintf(turn, sizeof turn, ".micro%d", micro);
-	if (snprintf(path, sizeof path, "%s/%s/%s%s%s.npy", c->dump, part, file, turn, rank) >= (int)sizeof path)
-		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
+	char head[RT_NPY_HEAD];
+	int64_t count = 1;
+	for (int a = 0; a < rank; a++)
+		count *= dim[a];
+	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, rank, dim), .width = rt_width(type), .from = data };
+	if (o.fd < 0)
+		return -1;
+	o.bad = !put(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
+	if (part)
+		rt_part_rows(part, dim, put_row, &o);
+	else
+		put_row(&o, 0, 0, count);
+	return close(o.fd) || o.bad ? -1 : 0;
+}
+
+static bool partial(const Form *f)
+{
+	bool any = false;
+	for (int k = 0; k < f->ndim; k++)
+		any |= f->cut[k].kind == FORM_P && f->mesh[k] > 1;
+	return any;
+}
+
+typedef struct Value { const char *name; RtType type; const Form *form; const void *data; } Value;
+
+/* path: of the file without its ending; part: what is held here. */
+static int write_held(Ctx *c, const char *path, const Value *v, const FormPart *part)
+{
+	int64_t len[FORM_AXES] = { 0 };
+	size_t bytes = (size_t)form_elements(part) * rt_width(v->type);
+	char to[RT_PATH + 32];
 	void *host = malloc(bytes + 1);
 	if (!host)
-		return rt_error(c, RT_MEMORY, "no memory for %zu bytes of %s", bytes, name);
-	int code = rt_get(c, host, value, bytes);
-	if (!code && write_all(path, type, host, bytes))
-		code = rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
+		return rt_error(c, RT_MEMORY, "no memory for %zu bytes of %s", bytes, v->name);
+	int code = rt_get(c, host, v->data, bytes);
+	bool term = partial(v->form);
+	for (int a = 0; a < part->naxis; a++)
+		len[a] = part->axis[a].len;
+	if (term)
+		snprintf(to, sizeof to, "%s.rank%d.npy", path, c->rank);
+	else
+		snprintf(to, sizeof to, "%s.npy", path);
+	if (!code && write_file(to, v->type, part->naxis, term ? len : v->form->dim, term ? NULL : part, host))
+		code = rt_error(c, RT_DATA, "cannot write %s: %s", to, strerror(errno));
 	free(host);
+	return code;
+}
+
+static int write_value(Ctx *c, const char *folder, int micro, Value v)
+{
+	char file[RT_NPY_NAME], path[RT_PATH], turn[32] = "";
+	FormPart part;
+	rt_npy_name(file, v.name);
+	if (micro >= 0)
+		snprintf(turn, sizeof turn, ".micro%d", micro);
+	if (snprintf(path, sizeof path, "%s/%s/%s%s", c->dump, folder, file, turn) >= (int)sizeof path)
+		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
+	if (form_place(v.form, c->rank) < 0 || (!partial(v.form) && !rt_form_first(v.form, c->rank)))
+		return 0;               /* another rank has the same */
+	if (form_part(v.form, form_place(v.form, c->rank), &part))
+		return rt_error(c, RT_MEMORY, "no memory");
+	int code = write_held(c, path, &v, &part);
+	form_part_free(&part);
 	return code;
 }
 
 static const char *const parts[RT_PARTS] = { [RT_TRAIN] = "step", [RT_EVAL] = "eval", [RT_INFER] = "infer" };
 
+static int kept(Ctx *c, const char *folder, int micro, const RtTensor *t)
+{
+	Form f = rt_form_of(c->program, t);
+	return write_value(c, folder, micro, (Value){ t->name, t->type, &f, rt_place(c, t) });
+}
+
+static int gradients(Ctx *c, int value)
+{
+	const RtProgram *p = c->program;
+	int code = 0;
+	for (int k = 0; k < *p->ngradient && !code; k++) {
+		const RtGradient *g = &p->gradient[k];
+		if (g->value == value)
+			code = write_value(c, parts[RT_TRAIN], -1, (Value){ g->name, g->type, &p->shape[g->shape], rt_value(c, value) });
+	}
+	return code;
+}
+
 static int results(Ctx *c, int micro)
 {
+	const RtProgram *p = c->program;
 	int code = rt_sync(c);
+	if (c->at->kind == RT_START)    /* there when the transfer is finished */
+		return code;
 	for (int i = 0; i < c->at->nmake && !code; i++) {
-		RtValue v = rt_about(c, c->values[i]);
-		code = write_value(c, parts[c->part], v.name, micro, v.type, rt_value(c, c->values[i]), (size_t)v.bytes);
+		int k = c->values[i];
+		if (k < p->nkept) {
+			code = kept(c, parts[c->part], micro, &p->kept[k].t);
+		} else {
+			const RtValue *v = &p->value[k - p->nkept];
+			code = write_value(c, parts[c->part], micro, (Value){ v->name, v->type, &p->shape[p->shape_of[k - p->nkept]], rt_value(c, k) });
+		}
+		if (!code && c->part == RT_TRAIN)
+			code = gradients(c, k);
 	}
 	return code;
 }
@@ -63,15 +157,16 @@ static int results(Ctx *c, int micro)
 int rt_dump_begin(Ctx *c, const char *dir)
 {
 	static const char *const sub[] = { "", "/kept", "/step", "/eval", "/infer" };
-	char path[4096];
+	char path[RT_PATH];
 	int code = 0;
 	c->dump = dir;
 	c->after = results;
 	for (size_t i = 0; i < sizeof sub / sizeof sub[0] && !code; i++)
 		code = snprintf(path, sizeof path, "%s%s", dir, sub[i]) < (int)sizeof path ? folder(c, path) : rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
 	for (int i = 0; i < c->program->nkept && !code; i++) {
-		const RtTensor *t = &c->program->kept[i].t;
-		code = write_value(c, "kept", t->name, -1, t->type, rt_place(c, t), rt_bytes(c, t));
+		code = kept(c, "kept", -1, &c->program->kept[i].t);
+		if (!code && c->program->kept[i].keep == RT_CONSTANT)
+			code = gradients(c, i);
 	}
 	return code;
 }

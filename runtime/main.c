@@ -54,7 +54,7 @@ static const struct Option {
 	{ "plot", offsetof(Args, plot), TEXT, 0, "FILE", "draw the numbers of all steps and evaluations as FILE, SVG, at evaluations and at the end; with --resume, those before from the log that --log names" },
 	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
 	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print what the start took until step 0, and at the end the time of each node with its share of the peak of this processor" },
-	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, to DIR/step/NAME.npy or DIR/eval, and to DIR/kept what was kept before" },
+	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, in the model's shape to DIR/step/NAME.npy or DIR/eval; to DIR/kept what was kept before; the gradient of w is w.grad" },
 	{ "dump-step", offsetof(Args, dump_step), NUMBER, 0, "N", "of this step, not of step 0" },
 	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
 };

@@ -148,8 +148,7 @@ void rt_rows_threaded(Ctx *c, const RtTensor *t, RtRow *row, void *arg)
 
 /* ---- other ranks ---- */
 
-/* A tensor without a form lies on all ranks as on a mesh without axes. */
-static Form form_of(const RtProgram *p, const RtTensor *t)
+Form rt_form_of(const RtProgram *p, const RtTensor *t)
 {
 	Form f = { .naxis = t->rank };
 	for (int a = 0; a < t->rank; a++)
@@ -159,7 +158,7 @@ static Form form_of(const RtProgram *p, const RtTensor *t)
 
 int rt_part_on(const RtProgram *p, int rank, const RtTensor *t, FormPart *part)
 {
-	Form f = form_of(p, t);
+	Form f = rt_form_of(p, t);
 	int place = t->form ? form_place(&f, rank) : 0;
 	*part = (FormPart){ .naxis = t->rank };
 	return place < 0 ? 0 : form_part(&f, place, part);
@@ -167,7 +166,7 @@ int rt_part_on(const RtProgram *p, int rank, const RtTensor *t, FormPart *part)
 
 int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 {
-	Form f = form_of(p, t);
+	Form f = rt_form_of(p, t);
 	int64_t len[RT_AXES], n = 1;
 	int place = t->form ? form_place(&f, rank) : 0;
 	if (place < 0)
@@ -178,16 +177,21 @@ int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 	return n;
 }
 
-bool rt_first_on(const RtProgram *p, int rank, const RtTensor *t)
+bool rt_form_first(const Form *f, int rank)
 {
-	Form f = form_of(p, t);
-	int coord[FORM_MESH], place = t->form ? form_place(&f, rank) : rank;
+	int coord[FORM_MESH], place = f->ndim ? form_place(f, rank) : rank;
 	bool first = place >= 0;
-	if (!t->form)
+	if (!f->ndim)
 		return !rank;
 	if (first)
-		form_coord(&f, place, coord);
-	for (int k = 0; k < f.ndim && first; k++)
-		first = f.cut[k].kind == FORM_S || !coord[k];
+		form_coord(f, place, coord);
+	for (int k = 0; k < f->ndim && first; k++)
+		first = f->cut[k].kind == FORM_S || !coord[k];
 	return first;
+}
+
+bool rt_first_on(const RtProgram *p, int rank, const RtTensor *t)
+{
+	Form f = rt_form_of(p, t);
+	return t->form ? rt_form_first(&f, rank) : !rank;
 }

@@ -136,6 +136,9 @@ typedef struct RtMove {
 	bool here;                      /* no other rank takes part */
 } RtMove;
 
+/* For dumps: the gradient of a parameter that lies in memory under another name, in this shape. */
+typedef struct RtGradient { const char *name; RtType type; int value, shape; } RtGradient;
+
 typedef struct RtProgram {
 	uint64_t hash;                  /* of the plan: ranks compare it before step 0 */
 	int nrank;
@@ -145,6 +148,8 @@ typedef struct RtProgram {
 	int most;                       /* values of any one action, at most */
 	const Form *form; int nform;
 	const RtMove *move; int nmove;
+	const Form *shape; const int *shape_of; /* of values, by number behind what is kept: only dumps look there */
+	const RtGradient *gradient; const int *ngradient;
 	const RtKept *kept; int nkept;
 	RtPart part[RT_PARTS];
 	const RtMetric *metric; int nmetric;

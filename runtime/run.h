@@ -13,6 +13,8 @@ void rt_rows_threaded(Ctx *, const RtTensor *, RtRow *row, void *arg);  /* on al
 void rt_part_rows(const FormPart *, const int64_t *dim, RtRow *row, void *arg);          /* dim: of the logical tensor */
 int  rt_part_on(const RtProgram *, int rank, const RtTensor *, FormPart *);              /* of any rank, to be freed: 0, or -1 */
 int64_t rt_elements_on(const RtProgram *, int rank, const RtTensor *);
+Form rt_form_of(const RtProgram *, const RtTensor *);                    /* one without a form lies on all ranks as on a mesh without axes */
+bool rt_form_first(const Form *, int rank);                              /* no rank before it on the mesh holds the same part */
 bool rt_first_on(const RtProgram *, int rank, const RtTensor *);         /* no rank before it on the mesh holds the same part: it is the one that writes it */
 
 /* route.c: what one rank takes of its peers in a transfer: boxes of elements, as loops over both parts, the outermost first. */

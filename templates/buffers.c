@@ -24,3 +24,18 @@ const RtMove moves[NMOVE + 1] = {
 	{ 0 }
 };
 /*}*/
+
+/* For --dump: shapes and how they lie on ranks; which of these is that of each value; gradients that are in memory under
+ * another name, with their shapes. */
+/*{shapes*/
+const Form shapes[] = {
+	{ 0 }
+};
+const int shape_of[NVALUE] = {
+	0
+};
+const RtGradient gradients[] = {
+	{ 0 }
+};
+const int ngradient = 0;
+/*}*/

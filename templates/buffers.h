@@ -29,5 +29,9 @@ enum {
 extern const RtValue values[NVALUE];
 extern const Form forms[NFORM + 1];
 extern const RtMove moves[NMOVE + 1];
+extern const Form shapes[];
+extern const int shape_of[NVALUE];
+extern const RtGradient gradients[];
+extern const int ngradient;
 
 #endif

@@ -16,7 +16,7 @@ run() {
 
 # golden NAME WANT MODEL TRAIN: trains and compares.
 golden() {
-	local name=$1 want=$2 code plain after
+	local name=$1 want=$2 code after
 	tree "$3" --train="$4" && run "$want" || { echo "not ok $name: $(head -n 1 log)" && return; }
 	mv steps.log losses && mv state/step-*/state.safetensors end.safetensors
 	after=$(sed -n 's/^after //p' "$want")
@@ -26,12 +26,6 @@ golden() {
 	fi
 	"$PLAIN/test-golden-train" "$want" losses dump end.safetensors >why 2>&1
 	code=$?
-	if [ $code -eq 3 ]; then     # some gradients are in no memory: momentum has them
-		plain=$(sed 's/optimizer: .*, batch:/optimizer: momentum(lr: 0), batch:/' <<<"$4")
-		tree "$3" --train="$plain" && run "$want" --steps=1 || { echo "not ok $name: $(head -n 1 log)" && return; }
-		"$PLAIN/test-golden-train" "$want" losses dump end.safetensors momentum >why 2>&1
-		code=$?
-	fi
 	if [ $code -eq 0 ]; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi
 	sed 's/^\([^#]\)/ \1/' why
 }
@@ -51,19 +45,11 @@ all() {
 	done
 }
 
-# ranks NAME WANT PLACE: trains under the plan of a side file, on as many ranks as it asks for, and compares.  A rank has parts of the gradients, so
-# momentum is asked for them, which a checkpoint has whole.
+# ranks NAME WANT PLACE OPTION...: trains under the plan of a side file, on as many ranks as it asks for, and compares.
 ranks() {
-	local name=$1 want=$2 model how plain step
+	local name=$1 want=$2 model how
 	model=$ROOT/tests/$(sed -n 's/^model //p' "$want") how=$(sed -n 's/^train //p' "$want")
-	plain=$(sed 's/optimizer: .*, batch:/optimizer: momentum(lr: 0), batch:/' <<<"$how")
-	for step in "$how" "$plain"; do
-		tree "$model" --place="$3" --train="$step" || { echo "not ok $name: $(head -n 1 log)" && return; }
-		rm -rf state steps.log
-		[ "$step" != "$plain" ] || set -- "$1" "$2" "$3" --steps=1
-		tree/trainer --log=steps.log --checkpoint=state --data="$(dirname "$want")/data" "${@:4}" >log 2>&1 || { echo "not ok $name: $(head -n 1 log)" && return; }
-		[ "$step" = "$plain" ] || { mv steps.log losses && mv state/step-*/state.safetensors end.safetensors; }
-	done
-	if "$PLAIN/test-golden-train" "$want" losses state/step-*/state.safetensors end.safetensors momentum >why 2>&1; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi
+	tree "$model" --place="$3" --train="$how" && run "$want" "${@:4}" || { echo "not ok $name: $(head -n 1 log)" && return; }
+	if "$PLAIN/test-golden-train" "$want" steps.log dump state/step-*/state.safetensors >why 2>&1; then echo "ok $name"; else echo "not ok $name: not as PyTorch"; fi
 	sed 's/^\([^#]\)/ \1/' why
 }

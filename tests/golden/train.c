@@ -1,15 +1,11 @@
-/* train WANT LOG DUMP STATE [momentum]: the losses (LOG, as --log wrote them), the gradients of step 0 (DUMP, as --dump wrote them) and the
+/* train WANT LOG DUMP STATE: the losses (LOG, as --log wrote them), the gradients of step 0 (DUMP, as --dump wrote them) and the
  * running statistics (STATE, a checkpoint after as many steps as WANT says) are those of PyTorch in float64.  WANT is a want.txt of make.py.
  *
  * The distance of a tensor is the 2-norm of its difference from float64, that of the losses the largest relative difference.  Allowed is
  * a number of times the distance of PyTorch's own float32 (rule, in WANT: ten), but never more than a part of the norm: 1e-4 for losses, 1e-3
  * for gradients.  Two things stand beside this.  A result cannot be nearer than its own rounding: one unit in the last place, 2^-23 of
  * the norm, is always allowed.  And a gradient that is zero but for rounding, that of a bias before a softmax or a batch norm, has no
- * part of its norm to keep to: where PyTorch's float32 is itself further than the bound, the bound is not asked; ten times still is.
- *
- * A gradient that is only added up inside a larger loop is in no memory: exit status 3.  Then a program with momentum is asked, whose state
- * after the first step is the gradient: a fifth argument says that DUMP is of such a one.  It may be a checkpoint, too: that has whole
- * tensors, whatever part of them a rank holds. */
+ * part of its norm to keep to: where PyTorch's float32 is itself further than the bound, the bound is not asked; ten times still is. */
 #include "compiler.h"
 #include "run.h"
 
@@ -20,7 +16,7 @@
 
 enum { STEPS = 20, LINE = 1 << 16 };
 static const double ROUNDING = 0x1p-23;
-typedef struct Far { double times, most_loss, most_grad, loss, grad, state; int bad, gone, ngrad, nstate, nloss, noise; } Far;
+typedef struct Far { double times, most_loss, most_grad, loss, grad, state; int bad, ngrad, nstate, nloss, noise; } Far;
 
 /* A loss of the file, and ours. */
 typedef struct Loss { double want, narrow, got; } Loss;
@@ -56,46 +52,26 @@ static double judge(const char *what, const char *name, double far, double norm,
 	return allowed > 0 ? far / allowed : 0;
 }
 
-/* NAME.m of a checkpoint. */
-static Tensor *momentum_in(const char *path, const char *name, Arena *a)
-{
-	RtSafe safe = { 0 };
-	Ctx c = { 0 };
-	Tensor *t = NULL;
-	const RtEntry *e = rt_safe_open(&c, 1, path, &safe) ? NULL : rt_safe_find(&safe, arena_printf(a, "%s.m", name));
-	if (e && e->type == RT_F32) {
-		t = tensor_new(a, DT_FLOAT, e->rank, e->dim);
-		memcpy((void *)t->data, safe.data + e->from, e->to - e->from);
-	}
-	rt_safe_close(&safe);
-	return t;
-}
-
-/* NAME.grad as the program wrote it; where micro-batches add up, what NAME.grad.sum is after the last.  NULL: neither is there. */
-static Tensor *gradient(const char *dump, bool momentum, const char *name, Arena *a)
+/* NAME.grad as the program wrote it; NULL: it is not there. */
+static Tensor *gradient(const char *dump, const char *name, Arena *a)
 {
 	Text file = { 0 };
-	size_t n = strlen(dump), k = strlen(".safetensors");
-	if (n > k && !strcmp(dump + n - k, ".safetensors"))
-		return momentum_in(dump, name, a);
 	for (const char *s = emit_comment(a, name); *s; s++)
 		text_add(&file, *s == '/' ? "\\x2F" : "%c", *s);
-	const char *path = arena_printf(a, "%s/step/%s.%s.npy", dump, file.s, momentum ? "m" : "grad");
-	for (int k = 64; k-- > 0 && access(path, F_OK);)
-		path = arena_printf(a, "%s/step/%s.grad.sum.micro%d.npy", dump, file.s, k);
+	const char *path = arena_printf(a, "%s/step/%s.grad.npy", dump, file.s);
 	return access(path, F_OK) ? NULL : npy_read(path, a);
 }
 
-static void judge_gradient(const char *dump, bool momentum, RtSafe *safe, const char *name, double norm, double narrow, Far *f, Arena *a)
+static void judge_gradient(const char *dump, RtSafe *safe, const char *name, double norm, double narrow, Far *f, Arena *a)
 {
 	const RtEntry *e = rt_safe_find(safe, name);
-	Tensor *got = e ? gradient(dump, momentum, name, a) : NULL;
+	Tensor *got = e ? gradient(dump, name, a) : NULL;
 	const float *want = e ? (const void *)(safe->data + e->from) : NULL;
 	double far = 0;
 	f->ngrad++;
 	if (!got || (uint64_t)tensor_elements(got) * 4 != e->to - e->from || got->dtype != DT_FLOAT) {
 		printf(" the gradient of %s is not there\n", name);
-		f->gone++;
+		f->bad++;
 		return;
 	}
 	for (int64_t i = 0; i < tensor_elements(got); i++) {
@@ -154,7 +130,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "loss %d %lf %lf", &step, &x, &y) == 3 && step == f.nloss && step < STEPS)
 			loss[f.nloss++] = (Loss){ x, y, loss[step].got };
 		else if (sscanf(line, "grad %1023s %lf %lf", name, &x, &y) == 3)
-			judge_gradient(argv[3], argc > 5, &safe, name, x, y, &f, &a);
+			judge_gradient(argv[3], &safe, name, x, y, &f, &a);
 		else if (sscanf(line, "state %1023s %lf %lf%n", name, &x, &y, &at) == 3)
 			judge_state(&state, name, line + at, x, y, &f);
 		else
@@ -172,5 +148,5 @@ int main(int argc, char **argv)
 	rt_safe_close(&safe);
 	rt_safe_close(&state);
 	arena_free(&a);
-	return f.bad ? 1 : f.gone ? 3 : 0;
+	return f.bad != 0;
 }
