@@ -94,6 +94,9 @@ static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, con
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
+	for (int k = 0; k < a->nmake; k++)      /* another result, that nobody reads later, lies there */
+		if (a->make[k] && a->make[k] != y && root(a->make[k]) == from)
+			return false;
 	for (int k = 0; k < a->ntake; k++)      /* seen otherwise too: broadcast, or as another shape */
 		if (a->take[k] && root(a->take[k]) == from && !same_shape(p, a->take[k], y))
 			return false;
