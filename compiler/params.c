@@ -689,6 +689,20 @@ static int give_norms(Graph *g)
 	return 0;
 }
 
+/* PyTorch's newer exporter writes detach() as a copy, which only its name tells from others. */
+static void detach(Graph *g)
+{
+	for (int i = 0; torch(g) && i < g->nnode; i++) {
+		Node *n = g->node[i];
+		if (!node_is(n, "Identity") || strncmp(n->name, "node_detach", 11))
+			continue;
+		n->domain = name_of("sbpcc");
+		n->op = name_of("Detach");
+		n->row = op_find(n->domain, n->op, 0);
+		n->version = 0;
+	}
+}
+
 /* After inlining: what the training step means. */
 int params_training(Graph *g)
 {
@@ -696,6 +710,7 @@ int params_training(Graph *g)
 	bool told = told_modes(g);
 	Node *norm = NULL, *dropout = NULL;
 
+	detach(g);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 

@@ -6,9 +6,11 @@ The export is README.md's own: the Python lines of its chapter "From and to PyTo
 a mask of -inf, sines, not persistent, a scalar), scalar, tied, frozen, unused, weight-normed and integer parameters, and a batch norm; it
 is exported with the record (all.script.onnx, all.dynamo.onnx) and without (bare.script.onnx, bare.dynamo.onnx).  losses.txt has one line
 for each way of training: its name, how, and the losses by PyTorch; statistics.txt the running statistics after the last step of sgd.
+chapter/ has what the commands of that chapter need, and what they must give.
 """
 import contextlib
 import io
+import json
 import os
 import pathlib
 import shutil
@@ -114,6 +116,74 @@ def main():
             (HERE / "statistics.txt").write_text("".join(f"{n} " + " ".join(f"{v:.7g}" for v in t.tolist()) + "\n" for n, t in
                                                          (("bn.running_mean", model.bn.running_mean), ("bn.running_var", model.bn.running_var))))
     (HERE / "losses.txt").write_text("\n".join(lines) + "\n")
+    make_net()
+
+
+class Net(nn.Module):
+    """The model of README.md's chapter: a classifier that returns scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(1.5))
+        self.register_buffer("mean", torch.randn(4) / 10)
+        self.body, self.norm, self.head = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.norm(self.body(x - self.mean)))) * self.temperature
+
+
+def make_net():
+    """chapter/: net.onnx, data, weights of another run (hub), and how PyTorch trains: each line its name and the losses."""
+    where = HERE / "chapter"
+    (where / "data").mkdir(parents=True)
+    (where / "hub").mkdir()
+    torch.manual_seed(21)
+    x, label = torch.randn(24, 4), torch.randint(0, 3, (24,))
+    net, hub = Net().train(), Net().train()
+    hub.mean.copy_(net.mean)                            # a buffer is what it was when the model was exported
+    names = {"torch": torch, "onnx": onnx}
+    exec(snippet(), names)
+    start = {k: v.clone() for k, v in net.state_dict().items()}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        names["export"](net, {"x": x[:8]}, str(where / "net.onnx"), outputs=("scores",), external_data=False,
+                        dynamic_shapes={"x": {0: torch.export.Dim("N")}})
+    clean(where / "net.onnx", record=True)
+    np.save(where / "data" / "x.npy", x.numpy())
+    np.save(where / "data" / "label.npy", label.numpy())
+    weights = {"module." + k: v.numpy() for k, v in hub.state_dict().items() if v.dtype == torch.float32}
+    write_safetensors(where / "hub" / "model.safetensors", weights)
+
+    def losses(state, trained=lambda n: True, still=False):
+        net.load_state_dict(state)
+        net.train()
+        if still:
+            net.norm.eval()
+        optimizer, out = torch.optim.SGD([p for n, p in net.named_parameters() if trained(n)], lr=0.1), []
+        for i in range(STEPS):
+            at = slice(i % 3 * 8, i % 3 * 8 + 8)
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(net(x[at]), label[at])
+            loss.backward()
+            optimizer.step()
+            out.append(loss.item())
+        return " ".join(f"{v:.7g}" for v in out) + "\n"
+
+    text = "net " + losses(start)
+    ends = "".join(f"{n} " + " ".join(f"{v:.7g}" for v in t.flatten().tolist()) + "\n" for n, t in net.state_dict().items() if t.dtype == torch.float32 and n != "mean")
+    text += "hub " + losses(hub.state_dict())
+    text += "tuned " + losses(start, lambda n: n.startswith("head."), True)
+    (where / "losses.txt").write_text(text)
+    (where / "ends.txt").write_text(ends)
+
+
+def write_safetensors(path, tensors):
+    header, at = {}, 0
+    for name, a in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        at += a.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(np.ascontiguousarray(a).tobytes() for a in tensors.values()))
 
 
 def clean(path, record):
