@@ -1,8 +1,9 @@
-/* --export: DIR/model.safetensors, which PyTorch, the safetensors package and --weights read: every parameter under the name that the model
- * has for it, averages in the place of what they average (ema), what is frozen and running statistics, but no state of an optimizer.
+/* --export: DIR/model.safetensors, which PyTorch, the safetensors package and --weights read: every parameter under the
+ * name that the model has for it, averages in the place of what they average (ema), what is frozen and running
+ * statistics, but no state of an optimizer.
  *
- * As with checkpoints, each rank writes the parts that it is the first to hold, so none ever holds more than its own.  The file
- * appears under its name when it is whole. */
+ * As with checkpoints, each rank writes the parts that it is the first to hold, so none ever holds more than its own.  The
+ * file appears under its name when it is whole. */
 #include "run.h"
 
 #include <errno.h>

@@ -1,11 +1,13 @@
 /* --weights: tensors of a safetensors file, or of a folder as Hugging Face writes it, under the names of the model.
  *
- * A folder has model.safetensors, or model.safetensors.index.json, which says which file has which tensor, and these files beside it; or
- * it is a checkpoint, or a folder of them.  Names of tensors are mapped by rules FROM=TO, where each * of FROM stands for any characters, as few as
- * possible, and is put in for the * of TO in order; the first rule that matches counts, and an empty TO leaves the tensor out.
+ * A folder has model.safetensors, or model.safetensors.index.json, which says which file has which tensor, and these
+ * files beside it; or it is a checkpoint, or a folder of them.  Names of tensors are mapped by rules FROM=TO, where each *
+ * of FROM stands for any characters, as few as possible, and is put in for the * of TO in order; the first rule that
+ * matches counts, and an empty TO leaves the tensor out.
  *
- * All that the model keeps must be there, but for the state of an optimizer.  Numbers of other floating types are converted: bf16 and
- * fp16 become float exactly, double is rounded to the nearest.  What is there besides is reported, and what was not found. */
+ * All that the model keeps must be there, but for the state of an optimizer.  Numbers of other floating types are
+ * converted: bf16 and fp16 become float exactly, double is rounded to the nearest.  What is there besides is reported, and
+ * what was not found. */
 #include "run.h"
 
 #include <inttypes.h>
@@ -55,7 +57,8 @@ static bool matches(const char *p, const char *end, const char *name, Star *star
 	for (p++;; p++) {
 		const char *next = memchr(p, '*', (size_t)(end - p));
 		size_t rest = strlen(name), n = (size_t)((next ? next : end) - p);
-		const char *at = next ? memmem(name, rest, p, n) : rest >= n && !memcmp(name + rest - n, p, n) ? name + rest - n : NULL;
+		const char *tail = rest >= n && !memcmp(name + rest - n, p, n) ? name + rest - n : NULL;
+		const char *at = next ? memmem(name, rest, p, n) : tail;
 		if (!at)
 			return false;
 		*star++ = (Star){ name, (size_t)(at - name) };
@@ -200,17 +203,19 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 			if (j.bad)
 				break;
 			if (!plain_name(file)) {
-				code = rt_error(c, RT_DATA, "%s: its index names %s, which leads out of the folder", dir, rt_shown(file));
+				code = rt_error(c, RT_DATA, "%s: its index names %s, which leads out of the folder", dir,
+				                rt_shown(file));
 				break;
 			}
 			int k = shard(c, w, dir, &s, file, &code);
 			if (k >= 0 && !rt_safe_find(&w->file[k], key))
-				code = rt_error(c, RT_DATA, "%s: its index says that %s is in %s, which does not have it", dir, rt_shown(key), rt_shown(file));
+				code = rt_error(c, RT_DATA, "%s: its index says that %s is in %s, which does not have it", dir,
+				                rt_shown(key), rt_shown(file));
 		}
 	}
 	free(s.name);
 	if (!code && (j.bad || !w->nfile))
-		code = rt_error(c, RT_DATA, j.bad ? "%s: model.safetensors.index.json is damaged" : "%s: model.safetensors.index.json names no files", dir);
+		code = rt_error(c, RT_DATA, "%s: model.safetensors.index.json %s", dir, j.bad ? "is damaged" : "names no files");
 	return code;
 }
 
@@ -218,12 +223,14 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 static bool newest(const char *dir, char path[RT_PATH])
 {
 	int64_t step;
-	return rt_saved_steps(dir, &step, 1) && snprintf(path, RT_PATH, "%s/" RT_STEP_FORMAT "/state.safetensors", dir, step) < RT_PATH;
+	return rt_saved_steps(dir, &step, 1) &&
+	       snprintf(path, RT_PATH, "%s/" RT_STEP_FORMAT "/state.safetensors", dir, step) < RT_PATH;
 }
 
 static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 {
-	static const char *const names[] = { "model.safetensors", "state.safetensors", "model.safetensors.index.json", "pytorch_model.bin" };
+	static const char *const names[] = { "model.safetensors", "state.safetensors", "model.safetensors.index.json",
+		"pytorch_model.bin" };
 	char path[RT_PATH];
 	struct stat st;
 	int i = 0;
@@ -233,14 +240,19 @@ static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 	if (i < 2 || (i == 4 && newest(dir, path)))
 		return open_file(c, w, path);
 	if (i == 3)
-		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a program of Python: save it as safetensors (save_pretrained, or safetensors.torch.save_file)", dir);
+		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a program of Python: save it as safetensors "
+		                "(save_pretrained, or safetensors.torch.save_file)", dir);
 	if (i == 4)
-		return rt_error(c, RT_DATA, "%s has neither model.safetensors, nor model.safetensors.index.json, nor state.safetensors of a checkpoint", dir);
+		return rt_error(c, RT_DATA, "%s has neither model.safetensors, nor model.safetensors.index.json, nor "
+		                "state.safetensors of a checkpoint", dir);
 	RtFile f;
 	int code = rt_file_open(c, RT_DATA, path, &f);
 	if (code)
 		return code;
-	code = f.bytes > 100 << 20 ? rt_error(c, RT_DATA, "%s is too long for an index", path) : read_index(c, w, dir, &f);
+	if (f.bytes > 100 << 20)
+		code = rt_error(c, RT_DATA, "%s is too long for an index", path);
+	else
+		code = read_index(c, w, dir, &f);
 	rt_file_close(&f);
 	return code;
 }
@@ -289,18 +301,23 @@ static int unfit(Ctx *c, const char *path, const Item *i, const RtTensor *t)
 {
 	char is[256], want[256];
 	const RtEntry *e = i->e;
+	const char *name = rt_shown(e->name);
 	bool turned = e->rank == 2 && t->rank == 2 && e->dim[0] == t->dim[1] && e->dim[1] == t->dim[0];
 	rt_shape_text(is, sizeof is, e->type, e->rank, e->dim);
 	rt_shape_text(want, sizeof want, t->type, t->rank, t->dim);
 	if (same_shape(e, t))
-		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path, rt_shown(e->name), is, want);
+		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path,
+		                name, is, want);
 	if (turned)
-		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, its transpose: PyTorch's Linear keeps [out, in], MatMul takes [in, out]; "
-		                "transpose it in the file, or say Gemm with transB = 1 in the model", path, rt_shown(e->name), is, want);
-	return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)", path, rt_shown(e->name), is, want, rt_shown(e->name));
+		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, its transpose: PyTorch's Linear keeps [out, in], "
+		                "MatMul takes [in, out]; transpose it in the file, or say Gemm with transB = 1 in the model", path,
+		                name, is, want);
+	return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)",
+	                path, name, is, want, name);
 }
 
-/* What a row takes: an average its own, or that of its parameter; a parameter of a program that only infers the average, where there is one. */
+/* What a row takes: an average its own, or that of its parameter; a parameter of a program that only infers the average,
+ * where there is one. */
 static Item *item_of(RtWeights *w, const RtProgram *p, const RtKept *v)
 {
 	char name[RT_NAME];
@@ -354,11 +371,13 @@ static const char *advice(const RtWeights *w, const char *missing, char *to, siz
 	for (int i = 0; i < w->nitem; i++) {
 		const char *name = w->item[i].name;
 		if (!w->item[i].used && ends_in(name, missing)) {
-			snprintf(to, room, "; --weights-map='%.*s*=*' maps %s", (int)(strlen(name) - strlen(missing)), rt_shown(name), rt_shown(name));
+			int prefix = (int)(strlen(name) - strlen(missing));
+			snprintf(to, room, "; --weights-map='%.*s*=*' maps %s", prefix, rt_shown(name), rt_shown(name));
 			return to;
 		}
 		if (!w->item[i].used && ends_in(missing, name)) {
-			snprintf(to, room, "; --weights-map='*=%.*s*' maps %s", (int)(strlen(missing) - strlen(name)), missing, rt_shown(name));
+			int prefix = (int)(strlen(missing) - strlen(name));
+			snprintf(to, room, "; --weights-map='*=%.*s*' maps %s", prefix, missing, rt_shown(name));
 			return to;
 		}
 	}
@@ -378,7 +397,8 @@ static bool of_optimizer(RtWeights *w, const char *name)
 	return i && i->used;
 }
 
-static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing, const char *first, int loaded, int all)
+static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing, const char *first, int loaded,
+                  int all)
 {
 	List spare = { 0 };
 	char rule[LONGEST] = "";
@@ -400,8 +420,9 @@ static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing,
 		fprintf(stderr, "weights: not used: the state of an optimizer, %d tensors\n", state);
 	bool none = !loaded && all, lacks = missing->count && !from->partial;
 	if ((none || lacks) && !c->rank)
-		rt_error(c, RT_DATA, none ? "%s has nothing that this program needs: %s%s%s" : "%s has no %s%s%s; --weights-partial starts what is missing as the model says", from->path,
-		         missing->few, more(missing, FEW), advice(w, first, rule, sizeof rule));
+		rt_error(c, RT_DATA, "%s has %s%s%s%s%s", from->path, none ? "nothing that this program needs: " : "no ", missing->few,
+		         more(missing, FEW), advice(w, first, rule, sizeof rule),
+		         none ? "" : "; --weights-partial starts what is missing as the model says");
 	return none || lacks ? RT_DATA : 0;
 }
 
@@ -432,14 +453,18 @@ static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 			add(&missing, v->t.name);
 		}
 	}
-	for (int i = 1; i < w->nitem; i++)
-		if (!strcmp(w->item[i].name, w->item[i - 1].name) && (w->item[i].used || w->item[i - 1].used))
-			return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s are %s here", from->path, rt_shown(w->item[i - 1].e->name), rt_shown(w->item[i].e->name), w->item[i].name);
+	for (int i = 1; i < w->nitem; i++) {
+		const Item *a = &w->item[i - 1], *b = &w->item[i];
+		if (strcmp(a->name, b->name) || !(a->used || b->used))
+			continue;
+		return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s become one here", from->path,
+		                                    rt_shown(a->e->name), rt_shown(b->e->name));
+	}
 	return report(c, w, from, &missing, first, loaded, all);
 }
 
-/* Ranks may find their files under other names on other machines, but what is in them must be the same: so each matches alike, and what there
- * is to say is said once. */
+/* Ranks may find their files under other names on other machines, but what is in them must be the same: so each matches
+ * alike, and what there is to say is said once. */
 static int same_files(Ctx *c, const RtWeights *w)
 {
 	RtFact fact = { "the weights", "" };
