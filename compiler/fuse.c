@@ -24,6 +24,7 @@ typedef struct Fuse {
 	Plan *p;
 	Edges succ, pred;               /* what must come after and before a node */
 	Edges use;                      /* by value: the nodes that name it */
+	bool *taken;                    /* by value: another lives in its memory (@into) */
 	int *group;                     /* by node: the number of its group */
 	int *place;                     /* by group: its place in the order */
 	int **member, *nmember;         /* by group: nodes, in the order of the graph */
@@ -89,10 +90,13 @@ static void find_order(Fuse *f)
 		}
 	}
 	f->use = edges_of(ar, g->nvalue, use.a, use.b, use.n);
+	f->taken = arena_array(ar, bool, g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nout; k++)
-			for (Value *v = g->node[i]->out[k] ? g->node[i]->out[k]->into : NULL; v; v = v->into)
+			for (Value *v = g->node[i]->out[k] ? g->node[i]->out[k]->into : NULL; v; v = v->into) {
+				f->taken[v->id] = true;
 				readers_first(f, &data, v, i, 8);
+			}
 	f->succ = edges_of(ar, g->nnode, data.a, data.b, data.n);
 	f->pred = edges_of(ar, g->nnode, data.b, data.a, data.n);
 }
@@ -115,7 +119,7 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 static bool may_vanish(const Fuse *f, const Value *v)
 {
 	const Slot *s = plan_slot(f->p, v);
-	return s && s->store == s && !v->output && !f->gradient[v->id] && !schedule_tells(v) && !v->into && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->output && !f->gradient[v->id] && !schedule_tells(v) && !v->into && !f->taken[v->id] && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Are all readers of a value in groups a and b? */

@@ -190,6 +190,8 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 static int fills(const Plan *p, const Value *v)
 {
 	const Slot *s = plan_slot(p, v), *old = s && v->into ? plan_slot(p, v->into) : NULL;
+	if (s && plan_slot(p, s->store->v) != s->store)
+		die("%s lives in %s, which has no memory", v->name, s->store->v->name);
 	if (s && s->bytes > s->store->bytes) {
 		err_at(v->loc, "%s has %lld bytes, but lives in %s, which has %lld", v->name, (long long)s->bytes, s->store->v->name, (long long)s->store->bytes);
 		return -1;

@@ -44,7 +44,7 @@ static void schedule_loop(const Plan *p, List *l, Action *a)
 		const Node *n = a->node[i];
 		for (int k = 0; k < n->nin && n != a->host; k++) {
 			Slot *s = n->in[k] && emit_reads(n, k) ? plan_slot(p, n->in[k]) : NULL;
-			if (s && !listed(a->make, a->nmake, s) && !listed(a->take + first, a->ntake - first, s))
+			if (s && !listed(a->make, a->nmake, s) && (a->ntake == first || !listed(a->take + first, a->ntake - first, s)))
 				take(l, a, s);
 		}
 		if (plan_slot(p, n->out[0]))

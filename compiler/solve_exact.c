@@ -300,7 +300,7 @@ static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const 
 		for (int d = m - 2; d >= 0; d--) {
 			bool carry = ++at[d] == dim[d];
 			for (int k = 0; k < nf; k++)
-				s[k].v += carry ? -(s[k].step[d] * (size_t)(dim[d] - 1)) : s[k].step[d];
+				s[k].v += carry ? -(ptrdiff_t)(s[k].step[d] * (size_t)(dim[d] - 1)) : (ptrdiff_t)s[k].step[d];
 			if (!carry)
 				break;
 			at[d] = 0;

@@ -355,8 +355,12 @@ static void key_operand(Ways *w, const Value *v)
 		return;
 	int64_t n = tensor_elements(v->data);
 	ways_key(w, n);
-	for (int64_t i = 0; i < n && n <= 64; i++)
-		ways_key(w, v->data->dtype == DT_STRING ? 0 : (int64_t)(tensor_get(v->data, i) * 65536));
+	for (int64_t i = 0; i < n && n <= 64 && v->data->dtype != DT_STRING; i++) {
+		double x = tensor_get(v->data, i);
+		int64_t bits;
+		memcpy(&bits, &x, sizeof bits);
+		ways_key(w, bits);
+	}
 }
 
 static void key_node(Ways *w, int index)
@@ -384,7 +388,7 @@ static bool same_attr(const Attr *a, const Attr *b)
 	switch (a->type) {
 	case AT_INT: return a->u.i == b->u.i;
 	case AT_FLOAT: return !memcmp(&a->u.f, &b->u.f, sizeof a->u.f);
-	case AT_INTS: return !memcmp(a->u.is, b->u.is, sizeof *a->u.is * (size_t)a->n);
+	case AT_INTS: return !a->n || !memcmp(a->u.is, b->u.is, sizeof *a->u.is * (size_t)a->n);
 	default: return a->u.s == b->u.s;
 	}
 }

@@ -62,6 +62,7 @@ static void node(Reader *r, const Field *field, Graph *g)
 	r->src->node[src].name = n->name;
 	onnx_annots(r, n->meta, &n->nmeta, ON_NODE, &n->annot);
 	n->from = onnx_take(n->meta, &n->nmeta, KEY_FROM);
+	n->from = n->from && *n->from ? n->from : NULL;
 	Msg again = wire_again(&m);
 	while (wire_next(&again, &f)) {
 		if (f.num <= 2)
@@ -392,6 +393,23 @@ static void attr_order(Reader *r, Function *fn, const char *text)
 	}
 }
 
+/* An attribute that stands for one of the function has its type, unless it says another. */
+static void settle_refs(const Function *fn, Graph *g)
+{
+	for (int i = 0; i < g->nnode; i++)
+		for (int j = 0; j < g->node[i]->nattr; j++) {
+			Attr *a = &g->node[i]->attr[j];
+
+			for (int k = 0; a->ref && a->type == AT_UNDEFINED && k < fn->nattr; k++)
+				if (fn->attr[k].name == a->ref)
+					a->type = fn->attr[k].type;
+			if (!a->ref && a->type == AT_GRAPH && a->u.g)
+				settle_refs(fn, a->u.g);
+			for (int k = 0; !a->ref && a->type == AT_GRAPHS && k < a->n; k++)
+				settle_refs(fn, a->u.gs[k]);
+		}
+}
+
 void onnx_function(Reader *r, const Field *field)
 {
 	Function *fn = arena_new(r->w.arena, Function);
@@ -435,6 +453,8 @@ void onnx_function(Reader *r, const Field *field)
 	if (attrs && !r->w.bad)
 		attr_order(r, fn, attrs);
 	graph_nodes(r, &m, 7, fn->body);
+	if (!r->w.bad)
+		settle_refs(fn, fn->body);
 	if (header && !r->w.bad)
 		fn->nopset = 0;
 	arena_push(r->w.arena, r->m->function, r->m->nfunction, fn);

@@ -128,7 +128,10 @@ static void restore_header(Model *m, const char *text)
 {
 	char *end;
 
-	m->ir_version = strtol(text, &end, 10);
+	int64_t version = strtol(text, &end, 10);
+	if (version && (version < IR_MIN || version > IR_MAX))
+		return;                         /* not what was written */
+	m->ir_version = version;
 	m->has_ir_version = m->ir_version != 0;
 	if (*end == ' ' && end[1] == '0')
 		m->nopset = 0;

@@ -339,6 +339,10 @@ static void element(FILE *o, const Tensor *t, size_t i)
 	}
 	if (bits < 8)
 		bits = 8;
+	if (t->dtype == DT_BOOL) {
+		fputc(tensor_int(t, (int64_t)i) ? '1' : '0', o);
+		return;
+	}
 	if (dtype_bits(t->dtype) == 6)
 		u = tensor_packed(t, (int64_t)i);
 	else

@@ -176,7 +176,8 @@ void tensor_pack(Tensor *t, int64_t i, uint32_t v)
 int64_t tensor_int(const Tensor *t, int64_t i)
 {
 	switch (t->dtype) {
-	case DT_BOOL: case DT_UINT8: return LOAD(uint8_t, t, i);
+	case DT_BOOL: return LOAD(uint8_t, t, i) != 0;  /* raw_data may hold any byte */
+	case DT_UINT8: return LOAD(uint8_t, t, i);
 	case DT_INT8:   return LOAD(int8_t, t, i);
 	case DT_UINT16: return LOAD(uint16_t, t, i);
 	case DT_INT16:  return LOAD(int16_t, t, i);

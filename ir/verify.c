@@ -513,6 +513,31 @@ static int verify_functions(Model *m)
 	return bad;
 }
 
+/* Attributes that stand for those of the function around them; f NULL: there is none. */
+static int verify_refs(const Function *f, const Graph *g)
+{
+	int bad = 0;
+
+	for (int i = 0; g && i < g->nnode; i++)
+		for (int j = 0; j < g->node[i]->nattr; j++) {
+			const Attr *a = &g->node[i]->attr[j];
+			bool known = !a->ref;
+
+			for (int k = 0; f && k < f->nattr; k++)
+				known |= f->attr[k].name == a->ref;
+			if (!known && f)
+				err_at(g->node[i]->loc, "%s refers to the attribute %s, which function %s has not", a->name, a->ref, f->name);
+			else if (!known)
+				err_at(g->node[i]->loc, "%s refers to the attribute %s of a function, but stands in none", a->name, a->ref);
+			bad += !known;
+			if (!a->ref && a->type == AT_GRAPH)
+				bad += verify_refs(f, a->u.g);
+			for (int k = 0; !a->ref && a->type == AT_GRAPHS && k < a->n; k++)
+				bad += verify_refs(f, a->u.gs[k]);
+		}
+	return bad;
+}
+
 /* A call has no memory of its own: what it makes is a value of the caller. */
 static bool into_in_function(const Function *f)
 {
@@ -536,7 +561,8 @@ int verify_model(Model *m)
 	if (m->nfunction)
 		bad += verify_functions(m);
 	for (int i = 0; i < m->nfunction; i++)
-		bad += verify_graph(m->function[i]->body, 0) != 0 || into_in_function(m->function[i]);
+		bad += verify_graph(m->function[i]->body, 0) != 0 || verify_refs(m->function[i], m->function[i]->body) || into_in_function(m->function[i]);
+	bad += verify_refs(NULL, m->graph);
 	if (m->graph)
 		bad += verify_graph(m->graph, 0) != 0;
 	return bad ? -1 : 0;

@@ -54,20 +54,26 @@ static inline bool follows(const Value *v, const Value *old)
 	return v != NULL;
 }
 
+/* The slot, if a rank holds it. */
+static inline const Slot *held(const Slot *s, int rank)
+{
+	return s && mesh_place(s->v->place->mesh, rank) >= 0 ? s : NULL;
+}
+
 /* One action; again: it ran before. */
-static inline int play_action(Memory *m, const Action *a, bool again, char *why, size_t room)
+static inline int play_action(Memory *m, const Action *a, int rank, bool again, char *why, size_t room)
 {
 	for (int k = 0; k < a->ntake; k++) {
-		const Slot *s = a->take[k], *in = s ? stranger(m, s) : NULL;
+		const Slot *s = held(a->take[k], rank), *in = s ? stranger(m, s) : NULL;
 		bool over = a->kind == ACT_FINISH && in && a->make[k] && in == shown(a->make[k]);       /* its own result, made in place since the start */
 		if (in && !over && !(again && follows(in->v, shown(s)->v)))
 			return snprintf(why, room, "action %d reads %s where %s lies", a->id, s->v->name, in == s ? "nothing" : in->v->name);
 	}
 	for (int k = 0; k < a->nmake && a->kind == ACT_FINISH; k++)
-		if (a->make[k] && stranger(m, a->make[k]))
+		if (held(a->make[k], rank) && stranger(m, a->make[k]))
 			return snprintf(why, room, "something is laid over %s before action %d has finished it", a->make[k]->v->name, a->id);
 	for (int k = 0; k < a->nmake; k++)
-		if (a->make[k] && put(m, a->make[k]))
+		if (held(a->make[k], rank) && put(m, a->make[k]))
 			return snprintf(why, room, "action %d makes %s outside", a->id, a->make[k]->v->name);
 	return 0;
 }
@@ -84,17 +90,17 @@ static inline int play(const Plan *p, const Role *r, char *why, size_t room)
 		const Slot *s = p->slot[i];
 		if (s && s->bytes > s->store->bytes)
 			bad = snprintf(why, room, "%s is larger than where it lies, %s", s->v->name, s->store->v->name);
-		else if (s && !s->view && s->v->init && put(&m, s))
+		else if (held(s, r->rank[0]) && !s->view && s->v->init && put(&m, s))
 			bad = snprintf(why, room, "%s lies outside", s->v->name);
 	}
 	for (int turn = 0; turn < 2 && !bad; turn++) {          /* the second step finds what the first has left */
 		for (int i = 0; i < r->body && !bad; i++)
-			bad = play_action(&m, &r->step[i], turn > 0, why, room);
+			bad = play_action(&m, &r->step[i], r->rank[0], turn > 0, why, room);
 		for (int time = 0; time < 2; time++)
 			for (int i = r->body; i < r->after && !bad; i++)
-				bad = play_action(&m, &r->step[i], turn + time > 0, why, room);
+				bad = play_action(&m, &r->step[i], r->rank[0], turn + time > 0, why, room);
 		for (int i = r->after; i < r->nstep && !bad; i++)
-			bad = play_action(&m, &r->step[i], turn > 0, why, room);
+			bad = play_action(&m, &r->step[i], r->rank[0], turn > 0, why, room);
 	}
 	for (int k = 0; k < 2; k++)
 		free(m.unit[k]);
