@@ -259,7 +259,8 @@ static int same_options(Ctx *c, const Args *a)
 	fact[n++] = (RtFact){ "whether --steps is", "" };
 	fact[n++] = (RtFact){ "--eval", "" };
 	snprintf(fact[n - 2].value, RT_FACT, "%s", a->steps_given ? "given" : "not given");
-	snprintf(fact[n - 1].value, RT_FACT, "%s%s%s", a->eval_raw ? "raw " : "", a->eval_held ? "held-out " : "", a->data ? "with --data" : "without --data");
+	if (a->eval)
+		snprintf(fact[n - 1].value, RT_FACT, "%s%s%s", a->eval_raw ? "raw " : "", a->eval_held ? "held-out " : "", a->data ? "with --data" : "without --data");
 	return rt_same(c, n, fact);
 }
 

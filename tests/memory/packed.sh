@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 	infer(c), infer(c), count("more", &n);
 	net_get(c, "w1", w1, sizeof w1), net_get(c, "w2", w2, sizeof w2);
 	infer(c), count("read", &n);
-	for (int i = 0; i < 16000; i++)
+	for (int i = 0; i < 12000; i++)
 		w1[i] *= -0.5f;
 	net_set(c, "w1", w1, sizeof w1), net_set(c, "w1.ema", w1, sizeof w1), net_set(c, "w2.ema", w2, sizeof w2);
 	infer(c), count("set", &n);
