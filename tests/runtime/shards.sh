@@ -76,7 +76,7 @@ refused changed-78 20 'not the one that the checkpoint was trained on: cut/t-11 
 cp keep cut/t-11 && printf 'more' >cut/t-95
 refused added-78 20 'it has 4 files, then 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 rm cut/t-95
-bytes-in-pieces/trainer --steps=100000000 --checkpoint=live --every-checkpoint=200 >running 2>&1 &
+bytes-in-pieces/trainer --steps=30000 --checkpoint=live --every-checkpoint=200 >running 2>&1 &
 until [ -s running ]; do sleep 0.05; done
 touch cut/t-10 && printf 'Z' | dd of=cut/t-9 bs=1 seek=999 conv=notrunc 2>/dev/null
 wait $!
