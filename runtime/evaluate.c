@@ -65,16 +65,24 @@ static int64_t batch_of(const Ctx *c)
 	return 1;
 }
 
+int rt_eval_possible(Ctx *c, int64_t *samples)
+{
+	int64_t train, dropped;
+	rt_data_counts(c, &train, samples, &dropped);
+	if (!*samples && c->program->data.format == RT_POINTS)
+		*samples = batch_of(c);         /* made up: any will do */
+	if (*samples)
+		return 0;
+	return rt_error(c, RT_DATA, "no samples are held out: the model says so by validation: 0.1, or a path, in its data");
+}
+
 int rt_eval_all(Ctx *c, RtRecord *r)
 {
-	int64_t train, held, dropped, batch = batch_of(c);
+	int64_t held, batch = batch_of(c);
 	RtSums total = { 0 };
-	int code = 0;
-	rt_data_counts(c, &train, &held, &dropped);
-	if (!held && c->program->data.format == RT_POINTS)
-		held = batch;                   /* made up: any will do */
-	if (!held)
-		return rt_error(c, RT_DATA, "no samples are held out: the model says so by validation: 0.1 in its data");
+	int code = rt_eval_possible(c, &held);
+	if (code)
+		return code;
 	for (int64_t first = 0; first < held && !code; first += batch) {
 		code = batch_at(c, first);
 		add(&total, c, 1, 1);

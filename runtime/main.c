@@ -419,6 +419,9 @@ static int prepare(Ctx *c, Args *a, double *at)
 		code = rt_data_open(c, a->data, c->step, wanted(a));
 	if (!a->infer)
 		rt_signals_data(c);
+	int64_t held;
+	if (!code && a->eval_every && wanted(a) == RT_SAMPLES_TO_TRAIN && !a->infer && !a->only_export)
+		code = rt_eval_possible(c, &held);      /* known before the first step */
 	at[SAMPLES] = rt_seconds();
 	bool trains = !a->eval && !a->infer && !a->only_export;
 	uint64_t data = !code && (c->nrank > 1 || a->resuming || a->checkpoint) ? rt_data_print(c) : 0;

@@ -206,6 +206,7 @@ size_t rt_memory_measured(const Ctx *, size_t *peers);                   /* peer
 size_t rt_memory_taken(void);                                            /* by others than this program until now: libraries that were started */
 
 /* evaluate.c */
+int  rt_eval_possible(Ctx *, int64_t *samples);                          /* 0, or RT_DATA: there are none */
 int  rt_eval_all(Ctx *, RtRecord *);                                     /* of what is held out: samples, loss, metrics */
 void rt_record_metrics(RtRecord *, const RtProgram *, const RtSums *);   /* one number for each */
 int  rt_average_off(Ctx *);                                              /* evaluations read the parameters themselves from now on; no step may follow */

@@ -25,6 +25,8 @@ same named 'npy(image: "npy/image.npy", label: "float/label.npy", scale: 0.00392
 same cifar 'cifar("cifar.bin")'
 head -c $((65 * 250)) cifar.bin >first.bin && tail -c $((65 * 350)) cifar.bin >rest.bin
 same records-in-two-files 'cifar("first.bin", "rest.bin")'
+refused nothing-held-out 20 'no samples are held out' cifar.tree/trainer --every-eval=10
+grep -q '^step' log && echo "not ok nothing-held-out-at-the-start: $(head -n 2 log)" || echo "ok nothing-held-out-at-the-start"
 same safe 'safetensors("digits.safetensors", scale: 0.003921569)'
 mkdir away && mv idx away
 refused missing-74 20 'cannot read idx' two/trainer
