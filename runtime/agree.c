@@ -1,6 +1,7 @@
-/* What ranks must have in common before the first step.  Under mpirun each rank reads its own command line and its own files; ranks that
- * differ in a number of steps, in data or in the folder of checkpoints would wait for each other for ever, or train something that nobody
- * asked for.  So rank 0 tells what it has, fact by fact as text, and a rank that has something else says both. */
+/* What ranks must have in common before the first step.  Under mpirun each rank reads its own command line and its own
+ * files; ranks that differ in a number of steps, in data or in the folder of checkpoints would wait for each other for
+ * ever, or train something that nobody asked for.  So rank 0 tells what it has, fact by fact as text, and a rank that
+ * has something else says both. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ int rt_same(Ctx *c, int n, const RtFact *mine)
 		rt_tell(c, first, sizeof first);
 		first[RT_FACT - 1] = 0;
 		if (strcmp(first, mine[i].value))
-			code = rt_error(c, RT_PLAN, "%s: %s here, but %s on rank 0", mine[i].name, mine[i].value, first);
+			code = rt_error(c, RT_PLAN, "%s: %s here, but %s on rank 0", mine[i].name, mine[i].value,
+			                first);
 	}
 	return (int)rt_worst(c, (uint32_t)code);
 }
@@ -34,9 +36,13 @@ int rt_same_plan(Ctx *c)
 	const uint64_t order = 0x0102030405060708u;
 	const double number = -1.5;
 	uint64_t bits;
-	RtFact fact[] = { { "the plan that the program was built from", "" }, { "how the processor lays out numbers", "" } };
+	RtFact fact[] = {
+		{ "the plan that the program was built from", "" },
+		{ "how the processor lays out numbers", "" },
+	};
 	snprintf(fact[0].value, RT_FACT, "%016llx", (unsigned long long)c->program->hash);
 	memcpy(&bits, &number, sizeof bits);
-	snprintf(fact[1].value, RT_FACT, "%s, %llx", *(const char *)&order == 8 ? "lowest byte first" : "highest byte first", (unsigned long long)bits);
+	const char *first = *(const char *)&order == 8 ? "lowest" : "highest";
+	snprintf(fact[1].value, RT_FACT, "%s byte first, %llx", first, (unsigned long long)bits);
 	return rt_same(c, 2, fact);
 }

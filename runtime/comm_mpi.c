@@ -95,7 +95,7 @@ static uint32_t up(Ctx *c, uint32_t worst)
 		return worst;
 	Mpi *m = c->comm->state;
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {
-		uint32_t below;
+		uint32_t below = 0;
 		settle(c, rt_mpi_post(c, m, false, &below, sizeof below, k));
 		worst = below > worst ? below : worst;
 	}

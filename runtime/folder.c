@@ -1,10 +1,12 @@
 /* The folder of checkpoints, DIR: what is in it, whose it is, and that all ranks see the same one.
  *
- *   DIR/.lock            who uses the folder; every rank of that run holds a lock on it, which the system takes back when the rank ends, however
+ *   DIR/.lock            who uses the folder; every rank of that run holds a lock on it, which the system takes back
+ *                        when the rank ends, however
  *   DIR/.saving          a checkpoint that is being written
  *   DIR/step-00000812    a checkpoint
  *
- * The steps of one folder are those of one run: begun anew, or from a checkpoint of elsewhere, a run is refused a folder that has others. */
+ * The steps of one folder are those of one run: begun anew, or from a checkpoint of elsewhere, a run is refused a
+ * folder that has others. */
 #include "run.h"
 
 #include <dirent.h>
@@ -19,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE = 10 };                    /* seconds in which what is left of a run that was killed has ended, or a folder is seen by all */
+enum { GRACE = 10 };                    /* seconds in which a killed run has ended, or all see a folder */
 enum { TOKEN = 17, HOLDER = 160 };      /* bytes: a random number as text; the text of the lock */
 
 /* ---- what is in it ---- */
@@ -129,11 +131,15 @@ static int claim(Ctx *c, const char *dir, const RtSaving *s)
 	int64_t newest, after = s->from && lies_in(s->from->path, dir) ? s->from->step : -1;
 	if (!rt_saved_steps(dir, &newest, 1) || newest <= after)
 		return 0;
-	if (!s->overwrite && !(s->last_good && after >= 0) && after >= 0)
-		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64 ": --overwrite removes those after step %" PRId64 " and goes on from there", dir, newest, after);
+	bool damaged = after >= 0 && s->last_good && !s->from->itself;  /* later ones were looked at, and passed over */
+	if (!s->overwrite && !damaged && after >= 0)
+		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64 ": --overwrite removes "
+		                "those after step %" PRId64 " and goes on from there", dir, newest, after);
 	if (!s->overwrite && after < 0)
-		return rt_error(c, RT_CHECKPOINT, "%s has checkpoints of another run, up to step %" PRId64 ": --checkpoint=%s --resume goes on with it, --overwrite removes them", dir, newest, dir);
-	fprintf(stderr, "removing the checkpoints in %s after step %" PRId64 ", up to step %" PRId64 "\n", dir, after < 0 ? 0 : after, newest);
+		return rt_error(c, RT_CHECKPOINT, "%s has checkpoints of another run, up to step %" PRId64 ": "
+		                "--checkpoint=%s --resume goes on with it, --overwrite removes them", dir, newest, dir);
+	fprintf(stderr, "removing the checkpoints in %s after step %" PRId64 ", up to step %" PRId64 "\n", dir,
+	        after < 0 ? 0 : after, newest);
 	return rt_folder_prune(dir, after, 0) ? 0 : rt_error(c, RT_CHECKPOINT, "cannot remove checkpoints in %s", dir);
 }
 
@@ -154,7 +160,8 @@ static int lock(Ctx *c, int fd, int how, const char *dir)
 	if (errno == EWOULDBLOCK)
 		return EWOULDBLOCK;
 	if (c->rank == 0 && !c->error)
-		fprintf(stderr, "warning: %s cannot be locked (%s): nothing keeps another run from it\n", dir, strerror(errno));
+		fprintf(stderr, "warning: %s cannot be locked (%s): nothing keeps another run from it\n", dir,
+		        strerror(errno));
 	return 0;
 }
 
@@ -166,7 +173,8 @@ static int lock_first(Ctx *c, int fd, const char *dir)
 	while (lock(c, fd, LOCK_EX, dir)) {
 		read_holder(fd, holder);
 		if (rt_seconds() - since > patience)
-			return rt_error(c, RT_CHECKPOINT, "%s is in use by another run: %s", dir, *holder ? holder : "it does not say by whom");
+			return rt_error(c, RT_CHECKPOINT, "%s is in use by another run: %s", dir,
+			                *holder ? holder : "it does not say by whom");
 		usleep(50000);
 	}
 	return 0;
@@ -224,8 +232,9 @@ static int open_more(Ctx *c, const char *dir, int *fd, const char token[TOKEN])
 		if (*fd < 0 && why != ENOENT)
 			return rt_error(c, RT_CHECKPOINT, "cannot write into %s: %s", dir, strerror(why));
 		if (!strstr(holder, token) && rt_seconds() - since > (rt_patience() < GRACE ? rt_patience() : GRACE))
-			return rt_error(c, RT_CHECKPOINT, "%s on %s is not the folder that rank 0 saves into (%s): all ranks need one that they share", dir, host,
-			                *holder ? "what is there was written by another run" : "what rank 0 wrote there is not seen");
+			return rt_error(c, RT_CHECKPOINT, "%s on %s is not the folder that rank 0 saves into (%s): "
+			                "all ranks need one that they share", dir, host,
+			                *holder ? "another run wrote what is there" : "what rank 0 wrote is not there");
 	}
 	return lock(c, *fd, LOCK_SH, dir) ? rt_error(c, RT_CHECKPOINT, "%s is in use by another run", dir) : 0;
 }

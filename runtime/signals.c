@@ -66,8 +66,10 @@ void rt_stops(RtStops what)
 bool rt_stops_now(uint32_t nth, bool says)
 {
 	static const char *const text[] = {
-		[RT_SAVES] = "stopping: this step is finished, then a checkpoint is saved; a second signal ends the run at once\n",
-		[RT_TRAINS] = "stopping after this step; nothing is saved, because there is no --checkpoint; a second signal ends the run at once\n",
+		[RT_SAVES] = "stopping: this step is finished, then a checkpoint is saved; "
+		             "a second signal ends the run at once\n",
+		[RT_TRAINS] = "stopping after this step; nothing is saved, because there is no --checkpoint; "
+		              "a second signal ends the run at once\n",
 		[RT_NO_STEPS] = "stopping\n",
 	};
 	const char *s = nth == 1 ? text[stops] : "stopping at once\n";

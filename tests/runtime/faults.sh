@@ -169,6 +169,7 @@ refused another-run 21 'whose has checkpoints of another run, up to step 30: .*-
 refused another-run-from-elsewhere 21 'whose has checkpoints of another run' one/trainer --resume=ck/step-00000020 --checkpoint=whose
 refused later-steps 21 'whose has later checkpoints, up to step 30' one/trainer --resume=whose/step-00000010 --checkpoint=whose
 [ "$(echo whose/*)" = "$before" ] && echo "ok refused-and-untouched" || echo "not ok refused-and-untouched: $(echo whose/*)"
+refused later-steps-are-good 21 'whose has later checkpoints' one/trainer --resume=whose/step-00000010 --checkpoint=whose --last-good
 one/trainer --resume=whose/step-00000010 --checkpoint=whose --steps=15 --overwrite >log 2>&1
 [ "$(echo whose/*)" = 'whose/step-00000010 whose/step-00000015' ] && echo "ok later-steps-go" || echo "not ok later-steps-go: $(echo whose/*) $(head -n 1 log)"
 printf x >>whose/step-00000015/manifest.json
