@@ -69,7 +69,7 @@ static bool typed(const Node *n, const Value *v)
 {
 	if (emit_ctype(v->type->elem))
 		return true;
-	err_at(n->loc, "this back end has no %s yet (%s)", dtype_name(v->type->elem), v->name);
+	err_at(n->loc, "%s is %s: programs hold float, double, float16, bfloat16, int64, int32, uint8 and bool; Cast it", v->name, type_text(v->type));
 	return false;
 }
 
@@ -119,10 +119,21 @@ bool emit_can(Node *n)
 		return false;
 	}
 	if (!emit_has(n)) {
-		if (emit_kernel(n))
-			err_at(n->loc, "no C kernel for %s of %s yet in this back end", n->op, type_text(n->in[0]->type));
-		else
-			err_at(n->loc, "no C kernel for %s yet in this back end", n->op);
+		for (int i = 0; i < n->nin + n->nout; i++) {
+			const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+			if (!v || !v->type || type_elements(v->type) != 0)
+				continue;
+			err_at(n->loc, "%s %s of this %s is empty: %s; no kernel takes tensors without elements", i < n->nin ? "operand" : "the result", v->name, n->op, type_text(v->type));
+			return false;
+		}
+		for (int i = 0; i < n->nin + n->nout; i++)
+			if ((i < n->nin ? n->in[i] : n->out[i - n->nin]) && !typed(n, i < n->nin ? n->in[i] : n->out[i - n->nin]))
+				return false;
+		Text types = { 0 };
+		for (int i = 0; i < n->nin; i++)
+			if (n->in[i])
+				text_add(&types, "%s%s", types.n ? ", " : "", type_text(n->in[i]->type));
+		err_at(n->loc, "no kernel computes %s of %s; operands that say how (axes, shapes, counts) must be constants", n->op, types.n ? types.s : "nothing");
 		return false;
 	}
 	for (int i = 0; i < n->nin; i++)

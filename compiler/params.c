@@ -18,6 +18,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Is it named by an annotation of the model of this kind? */
@@ -662,6 +663,59 @@ static bool drops(const Node *n)
 	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
 }
 
+/* The row of an embedding that is never trained, where the exporter notes it (only PyTorch's newer one does); -1: none. */
+static int64_t padding_of(const Node *n)
+{
+	static const char call[] = "aten.embedding.default](args = (";
+
+	for (int i = 0; i < n->nmeta && node_is(n, "Gather"); i++) {
+		const char *s = strcmp(n->meta[i].key, "pkg.torch.onnx.fx_node") ? NULL : strstr(n->meta[i].value, call);
+
+		for (int k = 0; k < 2 && s; k++)        /* behind the table and the indices */
+			if ((s = strpbrk(s + (k ? 1 : sizeof call - 1), ",)")) != NULL && *s == ')')
+				s = NULL;
+		if (s)
+			return strtoll(s + 1, NULL, 10);
+	}
+	return -1;
+}
+
+/* What was looked up there is taken without its gradient. */
+static int pad(Graph *g, Node *n, int64_t row)
+{
+	Value *y = n->out[0], *raw = graph_fresh(g, name_fmt("%s.seen", y->name)), *ids = n->in[1];
+	Tensor *at = tensor_new(g->arena, ids->type->elem, 0, NULL);
+	Tensor *last = tensor_ints(g->arena, (int64_t[]){ -1 }, 1);
+
+	tensor_set_int(at, 0, row);
+	n->out[0] = raw;
+	raw->def = n;
+	y->def = NULL;
+	if (infer_node(n) < 0)
+		return -1;
+	Value *here = build(g, n->loc, "Equal", NULL, 1, NULL, 2, ids, graph_const(g, at, "padding"));
+	here = here ? build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, here, graph_const(g, last, "axis")) : NULL;
+	Value *still = build(g, n->loc, "Detach", NULL, 1, NULL, 1, raw);
+	return here && still && build(g, n->loc, "Where", NULL, 1, &y, 3, here, still, raw) ? 0 : -1;
+}
+
+/* Of the nodes that an exporter wrote. */
+static int pad_all(Graph *g)
+{
+	int nnode = g->nnode, padded = 0;
+
+	for (int i = 0; i < nnode; i++) {
+		int64_t row = padding_of(g->node[i]);
+
+		if (row < 0 || !g->node[i]->in[1]->type || attr_int(g->node[i], "axis"))
+			continue;
+		if (pad(g, g->node[i], row) < 0)
+			return -1;
+		padded++;
+	}
+	return padded ? graph_sort(g) : 0;
+}
+
 static int give(Graph *g, Node *n, const char *what, const Arg *arg, const Arg *count)
 {
 	Annot *made = arena_new(g->arena, Annot);
@@ -734,5 +788,5 @@ int params_training(Graph *g)
 		warn_at(dropout->loc,
 			"%d dropout%s put back into training mode: the exporter left %s switched off",
 			dropouts, dropouts == 1 ? " is" : "s are", dropouts == 1 ? "it" : "them");
-	return give_norms(g);
+	return pad_all(g) ? -1 : give_norms(g);
 }

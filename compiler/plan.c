@@ -10,14 +10,46 @@ static int check_axes(const Value *v)
 {
 	if (v->type->rank <= FORM_AXES)
 		return 0;
-	err_at(v->loc, "%s has %d axes; this back end takes up to %d", v->name, v->type->rank, FORM_AXES);
+	err_at(v->loc, "%s has %d axes, %s; a program takes tensors of up to %d: join neighbouring axes with Reshape", v->name, v->type->rank, type_text(v->type), FORM_AXES);
 	return -1;
+}
+
+static bool known(const Value *v)
+{
+	return v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0;
+}
+
+/* The first value on the way here whose shape is not known. */
+static const Value *first_unknown(const Value *v)
+{
+	for (int i = 0; v->def && i < v->def->nin; i++)
+		if (v->def->in[i] && !known(v->def->in[i])) {
+			v = v->def->in[i];
+			i = -1;
+		}
+	return v;
+}
+
+/* A result whose shape follows from numbers that only a run has. */
+static bool depends_on_data(const Value *v)
+{
+	static const char *const list[] = { "NonZero", "Compress", "Unique", "NonMaxSuppression", NULL };
+	for (int i = 0; v->def && list[i]; i++)
+		if (node_is(v->def, list[i]))
+			return true;
+	return false;
 }
 
 static int check_shape(const Value *v)
 {
-	if (v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0)
+	if (known(v))
 		return check_axes(v);
+	v = first_unknown(v);
+	if (depends_on_data(v)) {
+		err_at(v->def->loc, "the shape of %s depends on data: how many elements %s gives is known only when the program runs", v->name, v->def->op);
+		note_at((Loc){ 0 }, "shapes must be known before: multiply with a mask, or choose with Where, instead of selecting elements by a condition");
+		return -1;
+	}
 	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
 	for (int k = 0; v->type && k < v->type->rank; k++)
 		if (dim_symbolic(v->type->dim[k])) {
