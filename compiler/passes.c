@@ -151,7 +151,7 @@ static int run_whole(Model *m)
 
 int passes_run(Model *m)
 {
-	if (run_whole(m))
+	if ((!opt.infer && objective_add(m)) || run_whole(m))
 		return -1;
 	for (int i = 0; i < NPASS; i++) {
 		const Pass *p = &passes[i];

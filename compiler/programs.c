@@ -126,7 +126,8 @@ static void ratio_of(Graph *g, Value *v, const char *count, Value **out)
 	while (n && n->nin && (!strcmp(n->op, "Cast") || !strcmp(n->op, "Identity")))
 		n = n->in[0]->def;
 	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
-	if (!ratio && divides(g, v))
+	const Arg *data = g->model->plan->train.data;
+	if (!ratio && data && data->s && strcmp(data->s, "points") && divides(g, v))     /* something may be held out */
 		warn_at(v->loc, "%s is not one sum divided by one count: of what is held out, it is the mean over batches", v->name);
 	out[0] = ratio ? n->in[0] : v;
 	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, v->type->elem, 1), count);

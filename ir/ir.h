@@ -362,6 +362,7 @@ struct Model {
 	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
 	Blobs unknown;                  /* of ModelProto */
 	bool from_onnx;
+	bool asked;                     /* objective.c has added what annotations ask for */
 	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
 	struct Params *params;          /* compiler.h: what of an .onnx file is trained */
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
@@ -612,7 +613,7 @@ typedef struct Metric {
 	Value *sum, *count;             /* outputs of this graph; NULL: it has none.  No count: sum has one element, and counts once */
 	const Arg *call;
 } Metric;
-int     objective_add(Model *);                              /* before annot_resolve; -1 after explaining */
+int     objective_add(Model *);                              /* before annot_resolve, and not again; -1 after explaining */
 Metric *objective_metrics(const Model *, int *n);            /* of a model, or of another program of it, in order */
 
 /* lex.c: text -> tokens.  Punctuation is its own character. */

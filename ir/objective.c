@@ -418,9 +418,11 @@ int objective_add(Model *m)
 {
 	Annot *train = m->graph ? annot_find(m->annot, "train") : NULL;
 	const Annot *metric = annot_find(m->annot, "metric");
-	if (m->graph && !train && metric)
+	if (m->graph && !train && metric && !m->asked)
 		warn_at(metric->loc, "metrics are those of training, and there is no @train: nothing is reported");
-	if (!train || annot_find(m->annot, "done"))
+	bool done = m->asked || annot_find(m->annot, "done");
+	m->asked = true;
+	if (!train || done)
 		return 0;
 	Arg *loss = arg_find(train->arg, train->narg, "loss");
 	if (loss && loss->kind == ARG_CALL && add_loss(m, loss))
