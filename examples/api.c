@@ -67,6 +67,7 @@ int main(int argc, char **argv)
 			return fail(c);
 	if (digits_evaluate(c, &held_out) || digits_get(c, "b2", bias, sizeof bias))
 		return fail(c);
+	double accuracy = digits_metric(c, "accuracy");
 	printf("%d parameters; b2 is", digits_parameters());
 	for (int i = 0; i < 10; i++)
 		printf(" %.2f", (double)bias[i]);
@@ -80,7 +81,7 @@ int main(int argc, char **argv)
 	if (digits_save(c, checkpoint) || learn(c, image, 7, &own) || digits_resume(c, checkpoint))
 		return fail(c);
 	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)own, (long long)digits_steps(c), digits_rate(c));
-	printf("loss of the last batch %.3f, of the digits held out %.3f\n", (double)loss, held_out);
+	printf("loss of the last batch %.3f, of the digits held out %.3f, accuracy %.3f\n", (double)loss, held_out, accuracy);
 	digits_context_free(c);
 	return 0;
 }

@@ -16,6 +16,7 @@ struct RtSession {
 	RtResume from;                  /* the checkpoint that it was resumed from, or that it wrote last */
 	bool resumed;
 	char *folder;                   /* that it saves into; NULL: none yet */
+	RtRecord last;                  /* what the last step or evaluation reported */
 };
 
 /* Two sessions, or a session whose first call failed, must not be mistaken for each other: what cannot be opened says why. */
@@ -135,7 +136,9 @@ static int step(RtSession *s, float *loss)
 	int code = rt_do(&s->c, RT_TRAIN);
 	if (code)
 		return code;
-	s->c.step++;
+	s->last = (RtRecord){ .step = s->c.step++ };
+	rt_record_add(&s->last, "loss", s->c.loss);
+	rt_record_metrics(&s->last, s->c.program, &s->c.sums);
 	if (loss)
 		*loss = (float)s->c.loss;
 	return 0;
@@ -235,9 +238,16 @@ int rt_evaluate(RtSession *s, double *loss)
 	int code = feed(s);
 	if (!code)
 		code = rt_eval_all(&s->c, &r);
-	if (!code)
+	if (!code) {
+		s->last = r;
 		*loss = rt_record_get(&r, "loss");
+	}
 	return code;
+}
+
+double rt_metric(const RtSession *s, const char *name)
+{
+	return rt_record_get(&s->last, name);
 }
 
 static int write_tensor(Ctx *c, const RtTensor *t, const void *from)

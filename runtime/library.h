@@ -99,6 +99,16 @@ int OF(evaluate)(OF(context) *c, double *loss)
 	return rt_evaluate((RtSession *)c, loss);
 }
 
+const char *OF(metric_name)(int i)
+{
+	return i >= 0 && i < program.nmetric ? program.metric[i].name : NULL;
+}
+
+double OF(metric)(const OF(context) *c, const char *name)
+{
+	return rt_metric((const RtSession *)c, name);
+}
+
 int OF(infer)(OF(context) *c, const void *const *in, void *const *out)
 {
 	return rt_infer((RtSession *)c, in, out);

@@ -333,6 +333,7 @@ double rt_rate(const RtSession *);                      /* of learning, in the l
 int rt_save_to(RtSession *, const char *dir);
 int rt_resume_from(RtSession *, const char *dir);
 int rt_export_to(RtSession *, const char *dir);
+double rt_metric(const RtSession *, const char *name);  /* of the last step or evaluation; NAN: there is none */
 int rt_evaluate(RtSession *, double *loss);             /* over the samples that are held out */
 int rt_infer(RtSession *, const void *const *in, void *const *out);
 int rt_infer_some(RtSession *, int64_t samples, const void *const *in, void *const *out);

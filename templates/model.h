@@ -45,6 +45,8 @@ int sbp_step_on(sbp_context *, int64_t samples, const void *const *in, float *lo
 int64_t sbp_steps(const sbp_context *); /* steps done, those before a resume included */
 double sbp_rate(const sbp_context *); /* of learning, in the last step; not a number before the first */
 int sbp_evaluate(sbp_context *, double *loss); /* the mean loss of the samples that are held out */
+const char *sbp_metric_name(int i); /* what the model reports beside the loss, such as "accuracy"; NULL: no more */
+double sbp_metric(const sbp_context *, const char *name); /* of the last step or evaluation; not a number: there is none */
 
 /*{infer*/
 /* in and out: one pointer for each input and output, in the order of the model. */

@@ -2,6 +2,7 @@
 # the caller as the formula says, any number of samples for inference, checkpoints and exports that the trainer reads.
 cat >one.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
+@metric(accuracy(scores, label))
 @train(loss: loss, optimizer: momentum(lr: 0.1), batch: 8, data: points(classes: 3), seed: 5)
 one (float[N, 4] x, int64[N] label) => (float loss, float[N, 3] scores) <float[4, 3] w @init(normal(0, 0.1))>
 { scores = MatMul(x, w)
@@ -22,8 +23,10 @@ cat >main.c <<'C'
 #include <string.h>
 #define CHECK(x) do { if (!(x)) { printf("not ok %s\n", #x); return 1; } } while (0)
 /* A step of momentum from rest: the loss, and w after it. */
+static double hits;
 static double by_hand(float (*x)[4], const int64_t *label, float (*w)[3])
 {
+	hits = 0;
 	double loss = 0, grad[4][3] = { { 0 } };
 	for (int i = 0; i < 8; i++) {
 		double p[3], sum = 0;
@@ -34,6 +37,7 @@ static double by_hand(float (*x)[4], const int64_t *label, float (*w)[3])
 			sum += p[k] = exp(p[k]);
 		}
 		loss -= log(p[label[i]] / sum) / 8;
+		hits += p[label[i]] == fmax(p[0], fmax(p[1], p[2]));
 		for (int k = 0; k < 3; k++)
 			for (int j = 0; j < 4; j++)
 				grad[j][k] += (double)x[i][j] * (p[k] / sum - (k == label[i])) / 8;
@@ -68,7 +72,8 @@ static int steps_on(void)
 	CHECK(!one_get(a, "w", w, sizeof w));
 	double want = by_hand(x, label, w);
 	CHECK(!one_step_on(a, 8, in, &loss) && fabs((double)loss - want) < 1e-6 && !one_get(a, "w", got, sizeof got) && near(&w[0][0], &got[0][0], 12));
-	CHECK(!two_get(t, "w", w, sizeof w));
+	CHECK(!strcmp(one_metric_name(0), "accuracy") && !one_metric_name(1) && one_metric(a, "accuracy") == hits / 8 && isnan(one_metric(a, "mae")));
+	CHECK(!two_get(t, "w", w, sizeof w) && isnan(two_metric(t, "accuracy")));
 	want = by_hand(x, label, w);
 	CHECK(!two_step_on(t, 8, in, &loss) && fabs((double)loss - want) < 1e-6 && !two_get(t, "w", got, sizeof got) && near(&w[0][0], &got[0][0], 12));
 	CHECK(one_steps(a) == 1 && fabs(one_rate(a) - 0.1) < 1e-8);
