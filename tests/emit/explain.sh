@@ -19,7 +19,7 @@ check parts-are-counted table <<'X'
 ^image +float\[32, 8, 8\] +ranks +S\(0\) +4096
 X
 check transfers-name-both-lines table <<'X'
-^w2.grad +P -> B by all_reduce: 5120 bytes to a rank, 10240 in all, [0-9.]+ us; made at mlp.ir:25:[0-9]+, wanted by SGD at mlp.ir:18:[0-9]+$
+^w2.grad +P -> B by all_reduce: 5120 bytes to a rank, 10240 in all, [0-9.]+ us; made at mlp.ir:26:[0-9]+, wanted by SGD at mlp.ir:19:[0-9]+$
 X
 awk '/^transfers/ { on = 1; next } on && !/; made at [^ ]*mlp.ir:[0-9]+:[0-9]+, (wanted by|kept as) [^ ]+ at [^ ]*mlp.ir:[0-9]+/' table >nameless
 if [ -s nameless ]; then echo "not ok every-transfer-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-has-two-lines"; fi

@@ -3,7 +3,7 @@
 cd "$ROOT" || exit 1
 OUT=$TMP/out bash examples/finetune.sh >"$TMP/log" 2>"$TMP/err" || { echo "not ok runs: $(tail -n 3 "$TMP/err")" && exit; }
 cd "$TMP" || exit 1
-set -- $(sed -n 's/.*held-out samples, loss //p' log)
+set -- $(sed -n 's/.*held-out samples, loss \([0-9.]*\).*/\1/p' log)
 echo "$1 $2" | awk '{ exit !($1 > 0.6 && $2 < 0.3 && $2 > 0) }' && echo "ok held-out-loss" || echo "not ok held-out-loss: from $1 to $2"
 [ "$(bytes out/finetuned body.w)" = "$(bytes out/pretrained w1)" ] && [ "$(bytes out/finetuned body.b)" = "$(bytes out/pretrained b1)" ] && [ -n "$(bytes out/pretrained w1)" ] &&
 	echo "ok body-stays" || echo "not ok body-stays: $(bytes out/finetuned body.w), not $(bytes out/pretrained w1)"
