@@ -1,8 +1,9 @@
-/* What a plan gains over plainer ones, so that who asks for more than pays is told: the same model on fewer ranks, and without @recompute.
+/* What a plan gains over plainer ones, so that who asks for more than pays is told: the same model on fewer ranks, and
+ * without @recompute.
  *
- * Each of these is a trial of its own (budget.c), a child process that is started where the ways part and runs beside the compiler; what it
- * found is read when the program has been written.  On fewer ranks only the plan is solved: on one rank always, for there every node has one
- * way; on half of them where the model is small and the mesh a line. */
+ * Each of these is a trial of its own (budget.c), a child process that is started where the ways part and runs beside the
+ * compiler; what it found is read when the program has been written.  On fewer ranks only the plan is solved: on one rank
+ * always, for there every node has one way; on half of them where the model is small and the mesh a line. */
 #include "compiler.h"
 
 #include <inttypes.h>
@@ -58,11 +59,13 @@ void compare_tell(const Plan *p, int64_t bytes)
 	int64_t held, any;
 	double seconds = 0, by_half = 0, best;
 	if (budget_finish(&plain, &held, &seconds) && held <= bytes)
-		warn_at(again, "@recompute does not pay: a rank takes %" PRId64 " bytes with it and %" PRId64 " without", bytes, held);
+		warn_at(again, "@recompute does not pay: a rank takes %" PRId64 " bytes with it and %" PRId64 " without",
+		        bytes, held);
 	bool alone = budget_finish(&one, &any, &seconds), halves = budget_finish(&half, &any, &by_half);
 	int n = halves && (!alone || by_half < seconds) ? halved : 1;
 	best = n == 1 ? seconds : by_half;
 	if ((alone || halves) && best <= budget.seconds * (1 + 1e-9))
-		warn_at(p->main->loc, "%d ranks are predicted to take %.4g s a step, %d rank%s %.4g s: more do not pay by the figures of machine %s (--machine)", p->main->nrank,
-		        budget.seconds, n, n == 1 ? "" : "s", best, opt.machine ? opt.machine : p->main->cuda ? "a100x8" : "cpu");
+		warn_at(p->main->loc, "%d ranks are predicted to take %.4g s a step, %d rank%s %.4g s: more do not pay "
+		        "by the figures of machine %s (--machine)", p->main->nrank, budget.seconds, n, n == 1 ? "" : "s", best,
+		        opt.machine ? opt.machine : p->main->cuda ? "a100x8" : "cpu");
 }

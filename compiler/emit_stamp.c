@@ -1,8 +1,9 @@
-/* What a tree says of itself: which sbpcc wrote it, from which model, by which command; a copy of the model; the licence.
+/* What a tree says of itself: which sbpcc wrote it, from which model, by which command; a copy of the model; the
+ * licence.
  *
- * Only what decides the tree is told: not where it was written, nor when, nor what was printed meanwhile.  plan.ir has the same as
- * @made, so that the tree which is written from a plan is that of the model: the copies then come from beside the plan, or from where
- * the model was, if their checksums are still the same. */
+ * Only what decides the tree is told: not where it was written, nor when, nor what was printed meanwhile.  plan.ir has
+ * the same as @made, so that the tree which is written from a plan is that of the model: the copies then come from beside
+ * the plan, or from where the model was, if their checksums are still the same. */
 #include "compiler.h"
 #include "version.h"
 
@@ -88,7 +89,8 @@ static Annot *take(Model *m)
 
 static void add(Model *m, Annot *a, const char *key, const char *text)
 {
-	Arg x = { .kind = ARG_STRING, .s = name_of(text), .param = name_of(key), .key = strcmp(key, "options") ? name_of(key) : NULL };
+	bool listed = !strcmp(key, "options");
+	Arg x = { .kind = ARG_STRING, .s = name_of(text), .param = name_of(key), .key = listed ? NULL : name_of(key) };
 	arena_push(&m->arena, a->arg, a->narg, x);
 }
 

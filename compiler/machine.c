@@ -1,4 +1,5 @@
-/* The machine: meshes of ranks, from @mesh in the model or from --ranks, whose mesh is a line called `ranks`.  Without either, one rank.
+/* The machine: meshes of ranks, from @mesh in the model or from --ranks, whose mesh is a line called `ranks`.  Without
+ * either, one rank.
  *
  * A program is started with as many ranks as its meshes hold together: 0, 1, 2, ... without a gap.  What all of them know, the loss for
  * one, is on the mesh of all ranks in one line; where several meshes are given and none is that, it is made up. */
@@ -188,14 +189,14 @@ static int check_devices(const Plan *p)
 {
 	const Mesh *first = p->main;
 	if (opt.target != TARGET_MESH && first->cuda != (opt.target == TARGET_CUDA)) {
-		err_at(first->loc, "mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh", first->name, first->cuda ? "cuda" : "cpu",
-		       opt.target == TARGET_CUDA ? "cuda" : "c");
+		err_at(first->loc, "mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh",
+		       first->name, first->cuda ? "cuda" : "cpu", opt.target == TARGET_CUDA ? "cuda" : "c");
 		return -1;
 	}
 	for (int i = 1; i < p->nmesh; i++)
 		if (p->mesh[i]->cuda != first->cuda) {
-			err_at(p->mesh[i]->loc, "mesh %s is of %s devices and mesh %s of %s: a program is for one kind of device", p->mesh[i]->name, p->mesh[i]->cuda ? "cuda" : "cpu",
-			       first->name, first->cuda ? "cuda" : "cpu");
+			err_at(p->mesh[i]->loc, "mesh %s is of %s devices and mesh %s of %s: a program is for one kind of device",
+			       p->mesh[i]->name, p->mesh[i]->cuda ? "cuda" : "cpu", first->name, first->cuda ? "cuda" : "cpu");
 			return -1;
 		}
 	return 0;

@@ -121,7 +121,8 @@ static void check_stages(const Graph *g)
 	for (int i = 0; i < g->nnode && !a; i++)
 		a = annot_find(g->node[i]->annot, "stage");
 	if (a && !g->model->main && !opt.dump_after)
-		warn_at(a->loc, "@stage is not honoured: there are no pipelines yet, so stages run one after the other; @on says which ranks run a node");
+		warn_at(a->loc, "@stage is not honoured: there are no pipelines yet, so stages run one after the other; "
+		        "@on says which ranks run a node");
 }
 
 int plan_run(Graph *g)

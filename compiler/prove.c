@@ -42,7 +42,8 @@ static bool possible(const Plan *p, const Node *n)
 		return true;
 	const Form *from = slot_form(p, x), *to = slot_form(p, y);
 	bool sums = form_terms(from) > 1 && n->in[0]->type->elem != DT_FLOAT;
-	return transfer_nccl(from, to, sums ? 0 : 4) && (transfer_of(from, to)->local || form_places(to) == p->world->nrank);
+	bool all = transfer_of(from, to)->local || form_places(to) == p->world->nrank;
+	return all && transfer_nccl(from, to, sums ? 0 : 4);
 }
 
 static int between_gpus(Graph *g, const Plan *p)
@@ -53,8 +54,10 @@ static int between_gpus(Graph *g, const Plan *p)
 		if (!emit_boxing(n) || possible(p, n))
 			continue;
 		told++;
-		fail_at(EXIT_NOPLAN, n->loc, "%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float over all ranks, and gathers of what is cut along its first axis",
-		        n->in[0]->name, sbp_text(n->in[0]->sbp, n->in[0]->place->mesh->ndim), sbp_text(n->out[0]->sbp, n->out[0]->place->mesh->ndim));
+		const Value *x = n->in[0], *y = n->out[0];
+		fail_at(EXIT_NOPLAN, n->loc, "%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float "
+		        "over all ranks, and gathers of what is cut along its first axis", x->name,
+		        sbp_text(x->sbp, x->place->mesh->ndim), sbp_text(y->sbp, y->place->mesh->ndim));
 	}
 	return told ? -1 : 0;
 }

@@ -156,25 +156,29 @@ static void check_schedule(const Annot *a, Training *t)
 		return;
 	const char *who = opt.steps >= 0 ? "--steps" : arg_find(a->arg, a->narg, "steps") ? "steps" : "the default of steps";
 	if (t->total && t->warmup >= t->total)
-		warn_at(s->loc, "the warm-up of %lld steps leaves nothing of a schedule of %lld steps in all", (long long)t->warmup, (long long)t->total);
+		warn_at(s->loc, "the warm-up of %lld steps leaves nothing of a schedule of %lld steps in all",
+		        (long long)t->warmup, (long long)t->total);
 	if (t->epochs)
 		return;                         /* the program knows how many steps these are, and says it */
 	if (t->total && t->total != t->steps)
-		warn_at(s->loc, "the schedule ends at step %lld, but training takes %lld steps, as %s says", (long long)t->total, (long long)t->steps, who);
+		warn_at(s->loc, "the schedule ends at step %lld, but training takes %lld steps, as %s says", (long long)t->total,
+		        (long long)t->steps, who);
 	else if (t->warmup && t->warmup >= t->steps)
-		warn_at(s->loc, "the warm-up takes %lld steps, but training takes %lld, as %s says", (long long)t->warmup, (long long)t->steps, who);
+		warn_at(s->loc, "the warm-up takes %lld steps, but training takes %lld, as %s says", (long long)t->warmup,
+		        (long long)t->steps, who);
 }
 
 const char *train_defaults(const Model *m, const Training *t)
 {
 	const Annot *a = annot_find(m->annot, "train");
+	const Arg *points = t->data && t->data->s && !strcmp(t->data->s, "points") ? t->data : NULL;
 	const char *text = NULL;
 	const struct { bool given; const char *what; } list[] = {
 		{ arg_find(a->arg, a->narg, "optimizer") != NULL, "optimizer sgd(lr: 0.1) (@train optimizer)" },
 		{ t->epochs || opt.steps >= 0 || arg_find(a->arg, a->narg, "steps"), "100 steps (@train steps or epochs, --steps)" },
 		{ opt.seed >= 0 || arg_find(a->arg, a->narg, "seed"), "seed 1 (@train seed, --seed)" },
-		{ !t->data || !t->data->s || strcmp(t->data->s, "points") || arg_find(t->data->arg, t->data->narg, "classes"), "points of 10 classes (@train data)" },
-		{ !t->data || !t->data->s || strcmp(t->data->s, "points") || arg_find(t->data->arg, t->data->narg, "noise"), "points of noise 1 (@train data)" },
+		{ !points || arg_find(points->arg, points->narg, "classes"), "points of 10 classes (@train data)" },
+		{ !points || arg_find(points->arg, points->narg, "noise"), "points of noise 1 (@train data)" },
 	};
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (!list[i].given)

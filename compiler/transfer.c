@@ -329,7 +329,9 @@ static bool in_runs(const Form *f)
 		const FormCut *c = &f->cut[k];
 		if (f->mesh[k] == 1)
 			continue;
-		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || (axis >= 0 && c->axis != axis) || c->len < form_places(f))
+		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || c->len < form_places(f))
+			return false;
+		if (axis >= 0 && c->axis != axis)
 			return false;
 		axis = c->axis;
 	}

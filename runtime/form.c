@@ -418,8 +418,8 @@ static bool cuts(const Form *f, int k, int axis)
 	return f->cut[k].kind == FORM_S && f->cut[k].axis == axis;
 }
 
-/* Of one axis of the tensor, what the part of a place of the destination shares with parts of the source: with those of all coordinates
- * along axes of the mesh that are open, and with the place's own along the others.  -1: no memory. */
+/* Of one axis of the tensor, what the part of a place of the destination shares with parts of the source: with those of
+ * all coordinates along axes of the mesh that are open, and with the place's own along the others.  -1: no memory. */
 static int64_t shared_axis(const Form *src, const Form *dst, const int *at, const bool *open, int axis)
 {
 	int cell[FORM_MESH];
@@ -445,7 +445,8 @@ static int64_t shared_axis(const Form *src, const Form *dst, const int *at, cons
 	return sum;
 }
 
-/* What places share along one axis of the tensor, by their coordinates along the axes of the mesh that cut it on either side. */
+/* What places share along one axis of the tensor, by their coordinates along the axes of the mesh that cut it on either
+ * side. */
 typedef struct Shared { int64_t all, own; } Shared;
 typedef struct SharedAxis { Shared *of; int64_t stride[FORM_MESH]; } SharedAxis;
 
@@ -469,8 +470,8 @@ static int share_axis(const Form *src, const Form *dst, const bool *open, bool o
 	return s->of ? 0 : -1;
 }
 
-/* On one mesh a piece stays where it is when it can (falls_on): of the pieces of a P the place takes those of its own coordinate, and the first
- * place those of a B and of terms that are combined otherwise; of what it takes it has its own. */
+/* On one mesh a piece stays where it is when it can (falls_on): of the pieces of a P the place takes those of its own
+ * coordinate, and the first place those of a B and of terms that are combined otherwise; of what it takes it has its own. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most)
 {
 	int reduce = form_reduction(src), places = one ? 1 : form_places(dst), code = 0;
@@ -478,10 +479,11 @@ int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int6
 	int64_t terms = 1;
 	SharedAxis axis[FORM_AXES] = { { 0 } };
 	for (int k = 0; k < dst->ndim; k++) {
-		bool keeps = dst->cut[k].kind == FORM_P, meet = src->cut[k].kind == FORM_B || (apart && src->cut[k].kind == FORM_P);
+		bool keeps = dst->cut[k].kind == FORM_P, term = src->cut[k].kind == FORM_P;
+		bool meet = src->cut[k].kind == FORM_B || (apart && term);
 		first[k] = keeps && meet;
 		open[k] = !keeps || meet;
-		terms *= src->cut[k].kind == FORM_P && open[k] ? src->mesh[k] : 1;
+		terms *= term && open[k] ? src->mesh[k] : 1;
 	}
 	for (int a = 0; a < dst->naxis && !code; a++)
 		code = share_axis(src, dst, open, one, a, &axis[a]);
@@ -658,7 +660,8 @@ static int holder(const Form *src, const Form *dst, const int *cell, int to, boo
 	return place_at(src, at);
 }
 
-/* Whether the parts at these coordinates have elements in common, without making them: most cells of a large mesh have none. */
+/* Whether the parts at these coordinates have elements in common, without making them: most cells of a large mesh have
+ * none. */
 static bool meets(const Form *src, const int *cell, const Form *dst, const int *to)
 {
 	for (int a = 0; a < src->naxis; a++)

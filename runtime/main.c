@@ -443,11 +443,11 @@ static int prepare(Ctx *c, Args *a, double *at)
 static void check_schedule(const RtProgram *p, int64_t steps)
 {
 	if (p->total && steps != p->total)
-		fprintf(stderr, "trainer: warning: the schedule of the rate of learning ends at step %" PRId64 ", this run at step %" PRId64 " (--steps)\n",
-		        p->total, steps);
+		fprintf(stderr, "trainer: warning: the schedule of the rate of learning ends at step %" PRId64
+		        ", this run at step %" PRId64 " (--steps)\n", p->total, steps);
 	else if (p->warmup && p->warmup >= steps)
-		fprintf(stderr, "trainer: warning: the warm-up of the rate of learning takes %" PRId64 " steps, this run %" PRId64 " (--steps)\n",
-		        p->warmup, steps);
+		fprintf(stderr, "trainer: warning: the warm-up of the rate of learning takes %" PRId64 " steps, this run %" PRId64
+		        " (--steps)\n", p->warmup, steps);
 }
 
 /* What was asked for, and then the export. */
