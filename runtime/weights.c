@@ -355,7 +355,9 @@ static void add(List *l, const char *name)
 static const char *more(const List *l, int listed)
 {
 	static _Thread_local char text[48];
-	snprintf(text, sizeof text, l->count > listed ? ", and %d more" : "", l->count - listed);
+	*text = 0;
+	if (l->count > listed)
+		snprintf(text, sizeof text, ", and %d more", l->count - listed);
 	return text;
 }
 
