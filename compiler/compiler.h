@@ -630,7 +630,7 @@ void emit_plan(Emit *), emit_html(Emit *);
 /* The passes. */
 int bind_run(Graph *), train_run(Graph *), micro_run(Graph *), plan_run(Graph *), boxing_run(Graph *), project_run(Graph *);
 int fuse_run(Graph *), schedule_run(Graph *), memplan_run(Graph *), packed_run(Graph *), prove_run(Graph *), emit_run(Graph *);
-int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), params_training(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
+int precision_run(Graph *), mode_run(Graph *), lower_run(Graph *), recompute_run(Graph *), transpose_run(Graph *), params_run(Graph *), fold_run(Graph *), lift_run(Graph *), factors_run(Graph *);
 Value *params_gradient(const Graph *, const Value *param);    /* NULL: it has none */
 void params_share(Graph *, Value *param, const Value *grad);  /* its gradient is this value, which has another name */
 bool *params_state(const Graph *);                            /* by value id: is it a running statistic? */
@@ -638,7 +638,9 @@ bool *params_state(const Graph *);                            /* by value id: is
 typedef enum { PARAM_CONSTANT, PARAM_TRAINED, PARAM_FROZEN, PARAM_STATE, NPARAM } ParamKind;
 typedef struct Params { const char *by; Name *name[NPARAM]; int n[NPARAM]; Name *missing; int nmissing; } Params;
 void  params_report(const Model *);
+int   mode_training(Graph *);                                 /* mode.c: what a training step means where that is unsaid */
 bool  params_named(const Model *, Name);                      /* by @param */
+bool  params_torch(const Graph *);                            /* one of PyTorch's exporters wrote it */
 
 /* looks.c: what an initialiser of an .onnx file seems to be. */
 typedef struct Looks { bool weight; const char *why; } Looks;   /* why: what speaks against a weight, or that nothing speaks for it; NULL: it surely is one */

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SORTED_LEAST = 16, TABLE_LEAST = 4, TABLE_ROWS = 64, DIGITS_MOST = 4096, SCANNED_MOST = 1 << 20 };     /* the last: of what has the name of a weight */
+/* SCANNED_MOST: numbers of what has the name of a weight. */
+enum { SORTED_LEAST = 16, TABLE_LEAST = 4, TABLE_ROWS = 64, DIGITS_MOST = 4096, SCANNED_MOST = 1 << 20 };
 static const double HUGE_NUMBER = 1e9;
 
 /* ---- numbers ---- */
@@ -32,7 +33,8 @@ static const char *infinite(const Tensor *t)
 	return huge ? "it holds huge numbers, as masks do" : NULL;
 }
 
-/* The squares of a sine and its cosine add up to 1: in neighbouring columns, or in both halves of a row.  Rows of zeros are padding. */
+/* The squares of a sine and its cosine add up to 1: in neighbouring columns, or in both halves of a row.  Rows of zeros
+ * are padding. */
 static bool circles(const Tensor *t, int64_t rows, int64_t width, int64_t apart)
 {
 	int64_t seen = 0;
@@ -58,7 +60,9 @@ static bool sinusoids(const Tensor *t)
 		rows *= width;
 		width = t->dim[i];
 	}
-	return t->rank > 1 && width >= TABLE_LEAST && width % 2 == 0 && rows >= TABLE_LEAST && (circles(t, rows, width, 1) || circles(t, rows, width, width / 2));
+	if (t->rank < 2 || width < TABLE_LEAST || width % 2 || rows < TABLE_LEAST)
+		return false;
+	return circles(t, rows, width, 1) || circles(t, rows, width, width / 2);
 }
 
 static bool sorted(const Tensor *t)
@@ -112,15 +116,17 @@ static const char *last(const char *name)
 
 static bool named_weight(const Value *v)
 {
-	static const char *const list[] = { "weight", "bias", "*_weight", "*_bias", "weight_*", "bias_*", "*bias_table", "original", "original[0-9]",
-		"gamma*", "beta", "beta_*", "*_gamma", "*_beta", "*embed*", "*_token", "*_tokens", "logit_scale", "*_scale", "*_gain", "gain", "lora_*", NULL };
+	static const char *const list[] = { "weight", "bias", "*_weight", "*_bias", "weight_*", "bias_*", "*bias_table",
+		"original", "original[0-9]", "gamma*", "beta", "beta_*", "*_gamma", "*_beta", "*embed*", "*_token", "*_tokens",
+		"logit_scale", "*_scale", "*_gain", "gain", "lora_*", NULL };
 	return any_of(last(v->name), list);
 }
 
 static bool named_buffer(const Value *v)
 {
-	static const char *const list[] = { "final_logits_bias", "weight_u", "running_*", "*inv_freq", "*mask*", "masked_bias", "pe", "tril", "triu", "*freqs*",
-		"*_cached", "*cumprod*", "betas", "alphas*", "sigmas", "timesteps", "posterior_*", "anchors", "pixel_mean", "pixel_std", "_*", NULL };
+	static const char *const list[] = { "final_logits_bias", "weight_u", "running_*", "*inv_freq", "*mask*", "pe", "tril",
+		"triu", "*freqs*", "*_cached", "*cumprod*", "betas", "alphas*", "sigmas", "timesteps", "posterior_*", "anchors",
+		"pixel_mean", "pixel_std", "_*", NULL };
 	static const char *const but[] = { "*token*", "*embed*", NULL };
 	return any_of(last(v->name), list) && !any_of(last(v->name), but);
 }

@@ -3,22 +3,20 @@
  * A file in our language says it: a value with @init is a parameter.  Of an .onnx file, in this order:
  *
  *   annotations   @param, @freeze and @state with a name or pattern have the last word
- *   recorded      metadata torch.parameter.NAME, which README's export writes from named_parameters(): "trained FIRST" or "frozen FIRST", FIRST
- *                 being the name under which PyTorch lists a parameter that has several; what is not listed is a buffer
+ *   recorded      metadata torch.parameter.NAME, which README's export writes from named_parameters(): "trained FIRST" or
+ *                 "frozen FIRST", FIRST being the name under which PyTorch lists a parameter that has several; what is
+ *                 not listed is a buffer
  *   marked        PyTorch's newer exporter says PARAMETER or BUFFER of every initialiser, but not which parameters are frozen
  *   used          running statistics of batch norm, class weights of a loss, tables that go into Cos and Sin only are state
  *   guessed       from names and numbers (looks.c), with a warning for each that does not look like a weight
  *
  * Whatever was decided is noted as @param, so that a dump says it, and told as a table when the program is written.
  *
- * Exporters write batch norm for inference even from a model in training mode, and dropout inside of attention as well:
- * both are put back, with a note, unless @frozen or @batchnorm("name", frozen: true) keeps a norm, or its name tells that the
- * module was in evaluation mode.  A file whose weights were folded into copies is not what was trained: a warning. */
+ * A file whose weights were folded into copies is not what was trained: a warning. */
 #include "compiler.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Is it named by an annotation of the model of this kind? */
@@ -28,6 +26,11 @@ static const Annot *named(const Model *m, const char *kind, Name name)
 		if (!strcmp(a->name, kind) && annot_names(a, name))
 			return a;
 	return NULL;
+}
+
+bool params_named(const Model *m, Name name)
+{
+	return named(m, "param", name) != NULL;
 }
 
 /* "PARAMETER", "BUFFER", or NULL when the exporter says nothing. */
@@ -175,7 +178,8 @@ static int read_entry(Record *r, const Pair *p, Graph *g)
 	bool trained = !strncmp(p->value, "trained ", 8), frozen = !strncmp(p->value, "frozen ", 7);
 	const char *first = p->value + (trained ? 8 : frozen ? 7 : 0);
 	if (!(trained || frozen) || !*first) {
-		err_at(p->loc, "metadata %s is \"%s\"; it must be \"trained NAME\" or \"frozen NAME\": record it again, or delete it", p->key, p->value);
+		err_at(p->loc, "metadata %s is \"%s\"; it must be \"trained NAME\" or \"frozen NAME\": record it again, or delete it",
+		       p->key, p->value);
 		return -1;
 	}
 	one.first = name_of(first);
@@ -221,7 +225,8 @@ static void tie(Graph *g, Record *r)
 			graph_replace(g, v, first);
 			continue;
 		}
-		warn_at(v->loc, "%s and %s are one parameter in PyTorch, but their numbers differ here: they are trained as two", first->name, v->name);
+		warn_at(v->loc, "%s and %s are one parameter in PyTorch, but their numbers differ here: they are trained as two",
+		        first->name, v->name);
 	}
 }
 
@@ -229,7 +234,7 @@ static void tie(Graph *g, Record *r)
 
 typedef struct Choice { ParamKind kind; const char *why; } Choice;      /* why: what speaks for it, where it is a guess */
 
-static bool torch(const Graph *g)
+bool params_torch(const Graph *g)
 {
 	const Model *m = g->model->of ? g->model->of : g->model;
 	return m->producer_name && !strcmp(m->producer_name, "pytorch");
@@ -241,7 +246,7 @@ static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
 		return (Choice){ .kind = PARAM_STATE };
 	if (use == ANGLE)
 		return (Choice){ PARAM_STATE, "only its sine and cosine are used" };
-	if (torch(g) && !marked && !copied(v->name)) {
+	if (params_torch(g) && !marked && !copied(v->name)) {
 		Looks l = looks_of(g, v);
 		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
 	}
@@ -288,7 +293,8 @@ static void own_inputs(Graph *g)
 	int keep = 0;
 	for (int i = 0; i < g->nin; i++) {
 		Value *v = g->in[i];
-		v->input = !(v->init && v->data && ((g->model->has_ir_version && g->model->ir_version < 4) || torch(g)));
+		bool old = g->model->has_ir_version && g->model->ir_version < 4;
+		v->input = !(v->init && v->data && (old || params_torch(g)));
 		if (v->input)
 			g->in[keep++] = v;
 	}
@@ -352,14 +358,17 @@ static void warn_guesses(Graph *g, const Choice *choice)
 			const char *those = a[k].n > 1 ? name_fmt("%s (%d initialisers)", say, a[k].n) : say;
 			v = map_get(&g->byname, a[k].name);
 			if (choice[i].kind == PARAM_TRAINED)
-				warn_at(v->loc, "%s is trained, but %s; @state(\"%s\") if it is a buffer", those, choice[i].why, say);
+				warn_at(v->loc, "%s is trained, but %s; @state(\"%s\") if it is a buffer", those,
+				        choice[i].why, say);
 			else
-				warn_at(v->loc, "%s is not trained: %s; @param(\"%s\") if it is a parameter", those, choice[i].why, say);
+				warn_at(v->loc, "%s is not trained: %s; @param(\"%s\") if it is a parameter", those,
+				        choice[i].why, say);
 		}
 		any = true;
 	}
 	if (any)
-		note_at((Loc){ 0 }, "an export that records named_parameters() leaves nothing to guess: README.md, From and to PyTorch");
+		note_at((Loc){ 0 }, "an export that records named_parameters() leaves nothing to guess: README.md, From and to "
+		                    "PyTorch");
 }
 
 /* The decision as an annotation of the model, for dumps. */
@@ -410,7 +419,7 @@ static void remember(Graph *g, const Choice *choice, const Record *r, bool marke
 	Params *p = arena_new(g->arena, Params);
 	p->by = r->n      ? "as recorded by the export"
 	        : marked  ? "as the exporter marks them, which does not tell what is frozen"
-	        : torch(g) ? "by their names and numbers, for the file does not tell"
+	        : params_torch(g) ? "by their names and numbers, for the file does not tell"
 	                   : "all of type float that have an axis";
 	for (int i = 0; i < g->ninit; i++)
 		arena_push(g->arena, p->name[choice[i].kind], p->n[choice[i].kind], g->init[i]->name);
@@ -522,7 +531,8 @@ static void leave_empty(Graph *g)
 int params_run(Graph *g)
 {
 	Model *m = g->model;
-	bool marked = false, carries = carries_weights(g), train = carries && annot_find(m->annot, "train") && !opt.infer, *statistic = params_state(g);
+	bool marked = false, carries = carries_weights(g), *statistic = params_state(g);
+	bool train = carries && annot_find(m->annot, "train") && !opt.infer;
 	Record record = { 0 };
 	Choice *choice;
 
@@ -562,231 +572,4 @@ int params_run(Graph *g)
 	if (carries)
 		note_params(g, choice);
 	return 0;
-}
-
-/* ---- batch norm and dropout ---- */
-
-bool params_named(const Model *m, Name name)
-{
-	return named(m, "param", name) != NULL;
-}
-
-/* A norm is meant by its own name, that of a result, or those of its parameters and statistics, which have the name of the module. */
-static bool means(const Annot *a, const Node *n)
-{
-	bool is = annot_names(a, n->name);
-	for (int i = 0; i < n->nout; i++)
-		is |= n->out[i] && annot_names(a, n->out[i]->name);
-	for (int i = 1; i < n->nin; i++)
-		is |= n->in[i] && n->in[i]->init && annot_names(a, n->in[i]->name);
-	return is;
-}
-
-/* What the first @batchnorm that means n and has this argument says. */
-static const Arg *said(const Node *n, const char *what)
-{
-	for (const Annot *a = n->graph->model->annot; a; a = a->next) {
-		const Arg *arg = strcmp(a->name, "batchnorm") ? NULL : arg_find(a->arg, a->narg, what);
-		if (arg && means(a, n))
-			return arg;
-	}
-	return NULL;
-}
-
-/* @batchnorm("name") says frozen. */
-static bool kept_frozen(const Node *n)
-{
-	const Arg *arg = said(n, "frozen");
-	if (arg)
-		return strcmp(arg->s, "false") != 0;
-	for (const Annot *a = n->graph->model->annot; a; a = a->next)
-		if (!strcmp(a->name, "batchnorm") && !arg_find(a->arg, a->narg, "local") && !arg_find(a->arg, a->narg, "unbiased") && means(a, n))
-			return true;
-	return annot_find(n->annot, "frozen") || strstr(n->name, "_legit_no_training") != NULL;
-}
-
-static bool trains(const Node *n)
-{
-	return node_is(n, "BatchNormalization") && (attr_int(n, "training_mode") || (n->row->since < 14 && n->nout > 1));
-}
-
-/* TorchScript's exporter writes the mode of each module of a model in training mode, so where one norm trains the others were meant to be still;
- * PyTorch's newer one always writes 0, and the mode into the name. */
-static bool told_modes(const Graph *g)
-{
-	bool any = false;
-	for (int i = 0; i < g->nnode; i++)
-		any |= trains(g->node[i]);
-	return any && (g->model->from_onnx || torch(g));
-}
-
-/* Normalises by stored statistics, but not on purpose: exporters write it so, and a text may leave the mode out. */
-static bool idle_norm(const Node *n, bool told)
-{
-	if (!node_is(n, "BatchNormalization") || trains(n) || told || kept_frozen(n))
-		return false;
-	bool stored = n->in[3] && n->in[3]->init && n->in[4] && n->in[4]->init;
-	return n->graph->model->from_onnx || torch(n->graph) || (stored && !node_attr(n, "training_mode"));
-}
-
-static int train_norm(Graph *g, Node *n)
-{
-	static const char *const part[] = { "", "mean", "var" };
-	Attr *a = node_attr(n, "training_mode");
-
-	if (n->row->since < 14) /* there, wanting the statistics asked for training */
-		a = NULL;
-	else
-		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;
-	while (n->nout < 3)
-		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name
-										  : part[n->nout])));
-	return infer_node(n);
-}
-
-/* Dropout that is given a ratio but no mode: inside of attention exporters forget it. */
-static int train_dropout(Graph *g, Node *n)
-{
-	Tensor *yes = tensor_new(g->arena, DT_BOOL, 0, NULL);
-
-	tensor_set_int(yes, 0, 1);
-	while (n->nin < 3)
-		node_in(n, NULL);
-	n->in[2] = graph_const(g, yes, "training");
-	return infer_node(n);
-}
-
-static bool drops(const Node *n)
-{
-	const Tensor *ratio = node_is(n, "Dropout") ? in_const(n, 1) : NULL;
-
-	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
-}
-
-/* The row of an embedding that is never trained, where the exporter notes it (only PyTorch's newer one does); -1: none. */
-static int64_t padding_of(const Node *n)
-{
-	static const char call[] = "aten.embedding.default](args = (";
-
-	for (int i = 0; i < n->nmeta && node_is(n, "Gather"); i++) {
-		const char *s = strcmp(n->meta[i].key, "pkg.torch.onnx.fx_node") ? NULL : strstr(n->meta[i].value, call);
-
-		for (int k = 0; k < 2 && s; k++)        /* behind the table and the indices */
-			if ((s = strpbrk(s + (k ? 1 : sizeof call - 1), ",)")) != NULL && *s == ')')
-				s = NULL;
-		if (s)
-			return strtoll(s + 1, NULL, 10);
-	}
-	return -1;
-}
-
-/* What was looked up there is taken without its gradient. */
-static int pad(Graph *g, Node *n, int64_t row)
-{
-	Value *y = n->out[0], *raw = graph_fresh(g, name_fmt("%s.seen", y->name)), *ids = n->in[1];
-	Tensor *at = tensor_new(g->arena, ids->type->elem, 0, NULL);
-	Tensor *last = tensor_ints(g->arena, (int64_t[]){ -1 }, 1);
-
-	tensor_set_int(at, 0, row);
-	n->out[0] = raw;
-	raw->def = n;
-	y->def = NULL;
-	if (infer_node(n) < 0)
-		return -1;
-	Value *here = build(g, n->loc, "Equal", NULL, 1, NULL, 2, ids, graph_const(g, at, "padding"));
-	here = here ? build(g, n->loc, "Unsqueeze", NULL, 1, NULL, 2, here, graph_const(g, last, "axis")) : NULL;
-	Value *still = build(g, n->loc, "Detach", NULL, 1, NULL, 1, raw);
-	return here && still && build(g, n->loc, "Where", NULL, 1, &y, 3, here, still, raw) ? 0 : -1;
-}
-
-/* Of the nodes that an exporter wrote. */
-static int pad_all(Graph *g)
-{
-	int nnode = g->nnode, padded = 0;
-
-	for (int i = 0; i < nnode; i++) {
-		int64_t row = padding_of(g->node[i]);
-
-		if (row < 0 || !g->node[i]->in[1]->type || attr_int(g->node[i], "axis"))
-			continue;
-		if (pad(g, g->node[i], row) < 0)
-			return -1;
-		padded++;
-	}
-	return padded ? graph_sort(g) : 0;
-}
-
-static int give(Graph *g, Node *n, const char *what, const Arg *arg, const Arg *count)
-{
-	Annot *made = arena_new(g->arena, Annot);
-	*made = (Annot){ .name = name_of(what), .loc = arg->loc };
-	if (count)
-		arena_push(g->arena, made->arg, made->narg, *count);
-	annot_add(&n->annot, made);
-	return annot_check(made, ON_NODE);
-}
-
-/* @batchnorm("name", local: 4) is @local_stats(4) of these, and unbiased @unbiased. */
-static int give_norms(Graph *g)
-{
-	for (int i = 0; i < g->nnode; i++) {
-		Node *n = g->node[i];
-		const Arg *parts = node_is(n, "BatchNormalization") ? said(n, "local") : NULL, *unbiased = node_is(n, "BatchNormalization") ? said(n, "unbiased") : NULL;
-		if (parts && !annot_find(n->annot, "local_stats")) {
-			Arg count = { .kind = ARG_INT, .i = parts->i, .f = (double)parts->i, .loc = parts->loc };
-			if (give(g, n, "local_stats", parts, &count) || infer_node(n))
-				return -1;
-		}
-		if (unbiased && strcmp(unbiased->s, "false") && !annot_find(n->annot, "unbiased") && give(g, n, "unbiased", unbiased, NULL))
-			return -1;
-	}
-	return 0;
-}
-
-/* PyTorch's newer exporter writes detach() as a copy, which only its name tells from others. */
-static void detach(Graph *g)
-{
-	for (int i = 0; torch(g) && i < g->nnode; i++) {
-		Node *n = g->node[i];
-		if (!node_is(n, "Identity") || strncmp(n->name, "node_detach", 11))
-			continue;
-		n->domain = name_of("sbpcc");
-		n->op = name_of("Detach");
-		n->row = op_find(n->domain, n->op, 0);
-		n->version = 0;
-	}
-}
-
-/* After inlining: what the training step means. */
-int params_training(Graph *g)
-{
-	int norms = 0, dropouts = 0;
-	bool told = told_modes(g);
-	Node *norm = NULL, *dropout = NULL;
-
-	detach(g);
-	for (int i = 0; i < g->nnode; i++) {
-		Node *n = g->node[i];
-
-		if (idle_norm(n, told)) {
-			norm = norms++ ? norm : n;
-			if (train_norm(g, n) < 0)
-				return -1;
-		}
-		if (g->model->from_onnx && drops(n)) {
-			dropout = dropouts++ ? dropout : n;
-			if (train_dropout(g, n) < 0)
-				return -1;
-		}
-	}
-	if (norms)
-		warn_at(norm->loc,
-			"%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the "
-		        "stored statistics instead",
-			norms, norms == 1 ? " is" : "s are");
-	if (dropouts)
-		warn_at(dropout->loc,
-			"%d dropout%s put back into training mode: the exporter left %s switched off",
-			dropouts, dropouts == 1 ? " is" : "s are", dropouts == 1 ? "it" : "them");
-	return pad_all(g) ? -1 : give_norms(g);
 }

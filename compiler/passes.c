@@ -202,12 +202,6 @@ int bind_run(Graph *g)
 	return check_inputs(g) || inline_run(g) ? -1 : 0;
 }
 
-/* Only a training step means batch statistics. */
-int mode_run(Graph *g)
-{
-	return annot_find(g->model->annot, "train") && !opt.infer ? params_training(g) : 0;
-}
-
 bool pass_done(const Model *m, const char *name)
 {
 	return is_done(m, name);

@@ -422,7 +422,8 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 		return NULL;
 	}
 	double f = (double)count / (double)(count - 1), keep = attr_float(n, "momentum");
-	Value *next = calc_op2(&m, "Sub", calc_scaled(&m, biased, f), calc_scaled(&m, old, (f - 1) * keep));
+	Value *more = calc_scaled(&m, biased, f), *less = calc_scaled(&m, old, (f - 1) * keep);
+	Value *next = calc_op2(&m, "Sub", more, less);
 	return m.bad ? NULL : next;
 }
 

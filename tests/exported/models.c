@@ -116,7 +116,7 @@ static bool prepare(Case *c, bool bind)
 		return fails(c, "it does not pass params");
 	if (inline_run(g))
 		return fails(c, "it does not pass inlining and inference");
-	if (params_training(g))
+	if (mode_training(g))
 		return fails(c, "it cannot be put into training mode");
 	if (fold_run(g) || verify_graph(g, 0))
 		return fails(c, "it does not pass folding");
