@@ -143,8 +143,15 @@ static Value *value(Reader *r, const Field *field, Graph *g, int *position)
 		arena_push(r->w.arena, v->meta, v->nmeta, meta[i]);
 	for (int i = 0; i < unknown.n; i++)
 		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, unknown.blob[i]);
-	if (hollow)             /* the text syntax and a Type cannot say it: kept like an unknown field */
-		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, ((Blob){ ty.at, (size_t)(ty.p + ty.n - ty.at), ty.num }));
+	if (hollow) {           /* the text syntax and a Type cannot say it: kept like an unknown field, before those with larger numbers */
+		Blob kept = { ty.at, (size_t)(ty.p + ty.n - ty.at), ty.num };
+		int k = v->unknown.n;
+
+		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, kept);
+		for (; k > 0 && v->unknown.blob[k - 1].field > kept.field; k--)
+			v->unknown.blob[k] = v->unknown.blob[k - 1];
+		v->unknown.blob[k] = kept;
+	}
 	r->w.depth--;
 	return v;
 }
