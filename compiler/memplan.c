@@ -61,7 +61,7 @@ static void lives(const Plan *p)
 	for (int i = 0; i < p->nslot; i++) {    /* what is made before all micro-batches is read by each of them */
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
-			s->last = r->after - 1;
+			s->last = r->after;     /* and so no result of the last action of them lies on it */
 	}
 	for (int i = 0; i < p->nslot; i++)      /* a memory lives as long as any value in it */
 		if (p->slot[i] && p->slot[i]->store != p->slot[i])
