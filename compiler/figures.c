@@ -137,7 +137,7 @@ static int read_lines(Read *r)
 			while (i < end && !blank(f->data[i]) && f->data[i] != '#')
 				i++;
 			if (i > from && r->n < 5)
-				r->word[r->n++] = (Word){ name_n((const char *)f->data + from, i - from), { r->file, (uint32_t)(i - from), from } };
+				r->word[r->n++] = (Word){ name_n((const char *)f->data + from, i - from), { .file = r->file, .len = (uint32_t)(i - from), .off = from } };
 			while (i < end && blank(f->data[i]))
 				i++;
 		}
@@ -216,7 +216,7 @@ int figures_read(const char *from, const Mesh *m)
 	for (int k = 0; k < m->ndim; k++)
 		join(&r, m, k);
 	fill_up(&figures, m->ndim);
-	Loc all = { r.file, 1, 0 };
+	Loc all = { .file = r.file, .len = 1 };
 	if (opt.memory)
 		figures.memory = (double)opt.memory;
 	if (!figures.half)

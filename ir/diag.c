@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -134,6 +135,24 @@ void loc_linecol(Loc loc, int *line, int *col)
 	if (start == 0 && off >= bom(f))
 		start = bom(f);
 	*col = (int)(off - start) + 1;
+}
+
+static Loc *calls;                      /* of functions, each with the call around it */
+static int ncall;
+static Map call_number;                 /* text of a place -> 1 + its number among them */
+
+Loc loc_inside(Loc inner, Loc call)
+{
+	Name key = name_fmt("%u:%llu:%u", call.file, (unsigned long long)call.off, (unsigned)call.call);
+
+	if (!call_number.arena)
+		map_init(&call_number, &process);
+	if (!map_get(&call_number, key) && ncall < (1 << 24) - 1) {
+		arena_push(&process, calls, ncall, call);
+		map_put(&call_number, key, (void *)(uintptr_t)ncall);
+	}
+	inner.call = (uint64_t)(uintptr_t)map_get(&call_number, key) & ((1 << 24) - 1);
+	return inner;
 }
 
 static const struct SrcNode *node_at(const SrcFile *f, uint64_t off)
@@ -280,14 +299,25 @@ static void say(Loc loc, const char *kind, const char *fmt, va_list ap)
 	arena_free(&tmp);
 }
 
+/* The calls of functions that lead there, the innermost first. */
+static void say_calls(Loc loc)
+{
+	for (uint32_t at = (uint32_t)loc.call; diag_out && at; at = (uint32_t)calls[at - 1].call) {
+		fprintf(diag_out, "%s: note: called here\n", loc_text(calls[at - 1]));
+		show_source(calls[at - 1]);
+	}
+}
+
 static void vfail(ExitCode code, Loc loc, const char *fmt, va_list ap)
 {
 	if (nerror++ == 0)
 		first_code = code;
 	muted = nerror > limits.errors && !whole;
 	nhidden += muted;
-	if (!muted)
-		say(loc, "error", fmt, ap);
+	if (muted)
+		return;
+	say(loc, "error", fmt, ap);
+	say_calls(loc);
 }
 
 void err_at(Loc loc, const char *fmt, ...)
@@ -324,6 +354,7 @@ void warn_at(Loc loc, const char *fmt, ...)
 		return;
 	va_start(ap, fmt);
 	say(loc, "warning", fmt, ap);
+	say_calls(loc);
 	va_end(ap);
 }
 
@@ -378,28 +409,38 @@ void diag_reset(void)
 	muted = false;
 }
 
+/* The nearest in the list.  Upper and lower case are one at first, and decide among equals. */
 const char *suggest(const char *word, const char *const *list)
 {
 	const char *best = NULL;
-	int least = strlen(word) < 3 ? 0 : (int)strlen(word) / 3 + 2;        /* every word of one letter is near any other */
+	int least = strlen(word) < 3 ? 1 : (int)strlen(word) / 3 + 2;        /* every word of one letter is near any other */
+	int exact = INT_MAX;
 
 	for (; *list; list++) {
-		int d = name_distance(word, *list);
+		int d = name_distance(word, *list, true), e = d <= least ? name_distance(word, *list, false) : INT_MAX;
 
-		if (d < least) {
+		if (d < least || (best && d == least && e < exact)) {
 			least = d;
+			exact = e;
 			best = *list;
 		}
 	}
 	return best;
 }
 
+/* All of a short list; of a long one that which is near. */
 void err_unknown(Loc loc, const char *what, const char *word, const char *const *list)
 {
+	enum { SHORT = 16 };
 	const char *near = suggest(word, list);
+	const char *all = "";
+	int n = 0;
 
-	if (near)
-		err_at(loc, "%s %s; did you mean %s?", what, word, near);
+	for (; list[n] && n <= SHORT; n++)
+		all = name_fmt("%s%s%s", all, n ? ", " : "", list[n]);
+	const char *meant = near ? name_fmt("; did you mean %s?", near) : "";
+	if (n && n <= SHORT && !(near && n == 1))
+		err_at(loc, "%s %s%s%s %s", what, word, meant, near ? " Known are:" : "; known are:", all);
 	else
-		err_at(loc, "%s %s", what, word);
+		err_at(loc, "%s %s%s", what, word, meant);
 }

@@ -410,20 +410,18 @@ void dim_bind(Name symbol, int64_t value)
 
 int dim_check(void)
 {
-	const char **list = arena_array(&process, const char *, natom + 1), *all = "";
+	const char **list = arena_array(&process, const char *, natom + 1);
 	int n = 0, bad = 0;
 	for (int i = 0; i < natom; i++)
-		if (atom[i].given && !atom[i].isfloor) {
-			all = arena_printf(&process, "%s%s%s", all, n ? ", " : "", atom[i].text);
+		if (atom[i].given && !atom[i].isfloor)
 			list[n++] = atom[i].text;
-		}
 	for (int i = 0; i < natom; i++)
 		if (atom[i].bound && !atom[i].given) {
 			err_unknown((Loc){ 0 }, "--set: the model has no symbolic dimension", atom[i].text, list);
 			bad = -1;
 		}
-	if (bad)
-		note_at((Loc){ 0 }, n ? "its symbolic dimensions are %s" : "it has none%s", all);
+	if (bad && !n)
+		note_at((Loc){ 0 }, "it has none");
 	return bad;
 }
 

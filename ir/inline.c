@@ -48,7 +48,22 @@ Function *model_function(const Model *m, const Node *n)
 
 /* ---- copying a body ---- */
 
-typedef struct Copy { Graph *to; const Graph *body; const Function *f; const Node *call; Map map; const char *prefix; int64_t version; } Copy;
+typedef struct Copy {
+	Graph *to;
+	const Graph *body;
+	const Function *f;
+	const Node *call;
+	bool own;                       /* a function of the model: what is copied stands at its own line */
+	Map map;
+	const char *prefix;
+	int64_t version;
+} Copy;
+
+/* Where a copy stands: a definition of ours has no lines for users. */
+static Loc place_of(const Copy *c, Loc inner)
+{
+	return c->own && inner.file ? loc_inside(inner, c->call->loc) : c->call->loc;
+}
 
 /* Copies of the annotations in from, except those that to has already and those that are named. */
 static void take_annots(Graph *g, Annot **to, const Annot *from, const char *except, const char *also)
@@ -76,7 +91,7 @@ static Value *mapped(Copy *c, const Value *v)
 	if (v->graph != c->body)
 		return (Value *)v;              /* captured from outside */
 	w = graph_fresh(c->to, name_fmt("%s.%s", c->prefix, v->name));
-	w->loc = c->call->loc;
+	w->loc = place_of(c, v->loc);
 	take_annots(c->to, &w->annot, v->annot, "init", "factors");
 	if (v->data) {
 		w->data = v->data;
@@ -141,6 +156,11 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 		node_in(m, mapped(c, n->in[i]));
 	for (int i = 0; i < n->nout; i++)
 		node_out(m, mapped(c, n->out[i]));
+	if (!c->own || !n->inloc)
+		return 0;
+	m->inloc = arena_array(m->graph->arena, Loc, n->nin + 1);
+	for (int i = 0; i < n->nin; i++)
+		m->inloc[i] = place_of(c, n->inloc[i]);
 	return 0;
 }
 
@@ -162,7 +182,7 @@ static Graph *copy_graph(Copy *c, const Graph *g, Graph *outer)
 	}
 	c->to = r;
 	for (int i = 0; i < g->nnode; i++)
-		copy_node(c, g->node[i], graph_node(r, g->node[i]->domain, g->node[i]->op, g->node[i]->loc));
+		copy_node(c, g->node[i], graph_node(r, g->node[i]->domain, g->node[i]->op, c->own ? place_of(c, g->node[i]->loc) : g->node[i]->loc));
 	for (int i = 0; i < g->nin; i++)
 		arena_push(r->arena, r->in, r->nin, mapped(c, g->in[i]));
 	for (int i = 0; i < g->nout; i++)
@@ -189,9 +209,8 @@ static Name from_inside(const Node *n, const Node *call)
 
 int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts)
 {
-	Copy c = { .to = g, .body = f->body, .f = f, .call = call };
+	Copy c = { .to = g, .body = f->body, .f = f, .call = call, .own = f == model_function(g->model, call) };
 	const Graph *b = f->body;
-	bool own = f == model_function(g->model, call);
 
 	map_init(&c.map, g->scratch);
 	c.prefix = nouts && outs[0] ? outs[0]->name : call->nout && call->out[0] ? call->out[0]->name : f->name;
@@ -209,9 +228,9 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 		if (when && !guard_holds(when->arg[0].s, f, call, args, nargs))
 			continue;
 		c.version = body_version(f, n);
-		Node *m = node_new(g, n->domain, n->op, call->loc);
+		Node *m = node_new(g, n->domain, n->op, place_of(&c, n->loc));
 		copy_node(&c, n, m);
-		if (own && (n->from || n->loc.file))
+		if (c.own && (n->from || n->loc.file))
 			m->from = from_inside(n, call);
 		if (inline_append(g, m) < 0)
 			return -1;
@@ -350,9 +369,15 @@ int inline_append(Graph *g, Node *n)
 		        "%s: definitions nest more than %lld deep (--max-depth)", n->op, (long long)limits.depth);
 		return -1;
 	}
+	bool wrong = false;
+	for (int i = 0; i < n->nin; i++)
+		wrong |= n->in[i] && n->in[i]->wrong;
 	depth++;
-	int bad = append(g, n);
+	int bad = wrong ? -1 : append(g, n);
 	depth--;
+	for (int i = 0; i < n->nout && bad; i++)
+		if (n->out[i])
+			n->out[i]->wrong = true;
 	return bad;
 }
 

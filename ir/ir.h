@@ -48,7 +48,7 @@ Name   name_of(const char *text);
 Name   name_n(const char *text, size_t len);
 void   name_ahead(const char *text, size_t len);         /* it will be asked for soon */
 Name   name_fmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int    name_distance(const char *a, const char *b);      /* edits between two words, for "did you mean" */
+int    name_distance(const char *a, const char *b, bool anycase);    /* edits between two words, for "did you mean" */
 bool   name_match(const char *pattern, const char *s);   /* shell pattern: * ? and [..] */
 
 /* A map from interned names (or any pointers) to pointers, in an arena. */
@@ -62,7 +62,8 @@ void  map_put(Map *, const void *key, void *val);
 typedef struct Loc {
 	uint32_t file;                  /* index into the table of files; 0 is "nowhere" */
 	uint32_t len;                   /* bytes to underline, at least 1 */
-	uint64_t off;                   /* byte offset */
+	uint64_t off : 40;              /* byte offset */
+	uint64_t call : 24;             /* of what was copied from a function: 1 + the number of the call (loc_inside); 0: it stands where it is used */
 } Loc;
 
 typedef enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_NOPLAN = 3, EXIT_ENV = 4, EXIT_LIMIT = 5, EXIT_BUG = 70 } ExitCode;
@@ -84,6 +85,7 @@ SrcFile *file_of(uint32_t file);
 void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns count bytes after a BOM */
 const char *loc_text(Loc);                               /* "mlp.ir:14:20" or "m.onnx: node 3 (Add \"x\"), byte 81"; escaped */
 const char *loc_brief(const char *place);     /* of such a text: without the folder */
+Loc      loc_inside(Loc inner, Loc call);                /* a place in a function that is called there: messages name both */
 
 /* One message each; the whole text is escaped, so names of any bytes may be given to %s.  The first error decides
  * the exit code; after --max-errors the rest is counted only.  A note belongs to the message before it. */
@@ -278,6 +280,7 @@ struct Value {
 	bool declared;                  /* its type was written by the user (value_info): printed again */
 	bool param;                     /* a parameter or state, never a constant: has @init, or params.c or train.c decided */
 	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */
+	bool wrong;                     /* what makes it is wrong, and that was reported: what follows from it is not */
 	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
 	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
 	Value *into;                    /* lives in the storage of that older value (an update) */

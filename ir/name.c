@@ -1,6 +1,7 @@
 /* Interned names, maps keyed by them, and how near two words are. */
 #include "ir.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,14 +130,20 @@ Name name_fmt(const char *fmt, ...)
 	return name;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two words; words over 63 bytes are far from all. */
-int name_distance(const char *a, const char *b)
+/* Edits (insert, delete, replace, swap of neighbours) between two words, as they are or with capitals as small letters; words over
+ * 63 bytes are far from all. */
+int name_distance(const char *x, const char *y, bool anycase)
 {
-	size_t n = strlen(a), m = strlen(b);
+	size_t n = strlen(x), m = strlen(y);
 	int row[3][64];
+	char a[64], b[64];
 
 	if (n > 63 || m > 63)
 		return 99;
+	for (size_t i = 0; i < n; i++)
+		a[i] = (char)(anycase ? tolower((unsigned char)x[i]) : x[i]);
+	for (size_t j = 0; j < m; j++)
+		b[j] = (char)(anycase ? tolower((unsigned char)y[j]) : y[j]);
 	for (size_t j = 0; j <= m; j++)
 		row[0][j] = (int)j;
 	for (size_t i = 1; i <= n; i++) {

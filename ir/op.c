@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 extern const char *const ops_text[], *const ops_text_name[];
 extern const int nops_text;
@@ -329,7 +330,39 @@ static bool is_call(const Graph *g, const Node *n)
 	return false;
 }
 
-/* What is near the name of an operator; nothing after many, because every name of the table is held against it. */
+/* What PyTorch calls otherwise, upper and lower case being one. */
+static const struct { const char *torch, *onnx; } torch_names[] = {
+	{ "linear", "Gemm<transB = 1>, or MatMul and Add" }, { "addmm", "Gemm" }, { "bilinear", "Einsum" },
+	{ "mm", "MatMul" }, { "bmm", "MatMul" }, { "conv1d", "Conv" }, { "conv2d", "Conv" }, { "conv3d", "Conv" },
+	{ "convtranspose1d", "ConvTranspose" }, { "convtranspose2d", "ConvTranspose" }, { "convtranspose3d", "ConvTranspose" },
+	{ "batchnorm", "BatchNormalization" }, { "batchnorm1d", "BatchNormalization" }, { "batchnorm2d", "BatchNormalization" },
+	{ "batchnorm3d", "BatchNormalization" }, { "layernorm", "LayerNormalization" }, { "groupnorm", "GroupNormalization" },
+	{ "rmsnorm", "RMSNormalization" }, { "instancenorm1d", "InstanceNormalization" }, { "instancenorm2d", "InstanceNormalization" },
+	{ "maxpool1d", "MaxPool" }, { "maxpool2d", "MaxPool" }, { "maxpool3d", "MaxPool" }, { "avgpool1d", "AveragePool" },
+	{ "avgpool2d", "AveragePool" }, { "avgpool3d", "AveragePool" }, { "adaptiveavgpool2d", "GlobalAveragePool" },
+	{ "adaptivemaxpool2d", "GlobalMaxPool" }, { "embedding", "Gather" }, { "embeddingbag", "Gather and ReduceSum" },
+	{ "index_select", "Gather" }, { "crossentropyloss", "SoftmaxCrossEntropyLoss" }, { "cross_entropy", "SoftmaxCrossEntropyLoss" },
+	{ "nllloss", "NegativeLogLikelihoodLoss" }, { "nll_loss", "NegativeLogLikelihoodLoss" },
+	{ "mseloss", "ReduceMean(Pow(Sub(x, y), 2))" }, { "mse_loss", "ReduceMean(Pow(Sub(x, y), 2))" },
+	{ "l1loss", "ReduceMean(Abs(Sub(x, y)))" }, { "silu", "Swish" }, { "relu6", "Clip(x, 0, 6)" }, { "view", "Reshape" },
+	{ "permute", "Transpose" }, { "cat", "Concat" }, { "stack", "Unsqueeze and Concat" }, { "chunk", "Split" }, { "repeat", "Tile" },
+	{ "masked_fill", "Where" }, { "sum", "ReduceSum" }, { "mean", "ReduceMean" }, { "amax", "ReduceMax" }, { "amin", "ReduceMin" },
+	{ "prod", "ReduceProd" }, { "scaled_dot_product_attention", "Attention" }, { "multiheadattention", "Attention" },
+	{ "interpolate", "Resize" }, { "upsample", "Resize" }, { "arange", "Range" }, { "zeros", "ConstantOfShape" },
+	{ "ones", "ConstantOfShape" }, { "full", "ConstantOfShape" }, { "pixelshuffle", "DepthToSpace" }, { "rsqrt", "Reciprocal(Sqrt(x))" },
+	{ "square", "Mul(x, x)" }, { "clamp", "Clip" }, { "fmod", "Mod<fmod = 1>" }, { "log1p", "Log(Add(x, 1))" }, { "subtract", "Sub" },
+	{ "multiply", "Mul" }, { "divide", "Div" }, { "to", "Cast" },
+};
+
+static const char *torch_name(Name op)
+{
+	for (size_t i = 0; i < sizeof torch_names / sizeof *torch_names; i++)
+		if (!strcasecmp(torch_names[i].torch, op))
+			return torch_names[i].onnx;
+	return NULL;
+}
+
+/* What is near the name of an operator that users may write; nothing after many, because every name of the table is held against it. */
 static const char *near_op(Name op)
 {
 	const char *names[512];
@@ -338,7 +371,8 @@ static const char *near_op(Name op)
 	if (diag_errors() >= limits.errors)
 		return NULL;
 	for (int k = 0; k < ntable && n < 511; k++)
-		names[n++] = table[k]->name;
+		if (!table[k]->domain || !*table[k]->domain)
+			names[n++] = table[k]->name;
 	names[n] = NULL;
 	return suggest(op, names);
 }
@@ -369,10 +403,10 @@ static void report(Node **missing, int n, Arena *tmp)
 		if (!of[i].count)
 			continue;
 		bool other = entry(m->domain, m->op, false);
-		const char *near = other ? NULL : near_op(m->op);
-		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s%s%s", m->domain, *m->domain ? "." : "", m->op,
-		       other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s", near ? "; did you mean " : "",
-		       near ? near : "", near ? "?" : "");
+		const char *torch = other || *m->domain ? NULL : torch_name(m->op), *near = other || torch ? NULL : near_op(m->op);
+		const char *meant = torch ? name_fmt("; in ONNX it is %s", torch) : near ? name_fmt("; did you mean %s?", near) : "";
+		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s", m->domain, *m->domain ? "." : "", m->op,
+		       other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s", meant);
 		for (int j = of[i].next; j; j = of[j].next)
 			note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
 	}

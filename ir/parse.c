@@ -11,6 +11,63 @@
  * is reported without a jump. */
 #include "parse.h"
 
+#include <ctype.h>
+
+/* ---- What was probably meant */
+
+/* The bracket that is open at the end of the text: the last of those that nothing closes. */
+static Loc unclosed(const Parser *p)
+{
+	Lex lex = p->lex;
+	Stack open = { 0 };
+	Loc at = { 0 };
+
+	lex.at = lex.text;
+	for (Token t = lex_next(&lex); t.kind != TOK_EOF && t.kind != TOK_BAD; t = lex_next(&lex)) {
+		if (t.kind == '{' || t.kind == '(' || t.kind == '[')
+			stack_push(&open, &t.loc, sizeof t.loc);
+		else if ((t.kind == '}' || t.kind == ')' || t.kind == ']') && open.bytes)
+			open.bytes -= sizeof t.loc;
+	}
+	if (open.bytes)
+		memcpy(&at, open.item + open.bytes - sizeof at, sizeof at);
+	free(open.item);
+	return at;
+}
+
+/* Letters, digits, _ and dots around a place, when they begin as a name and hold a dot: its length, else 0. */
+static int dotted_word(const Parser *p, uint64_t off, const char **word)
+{
+	const uint8_t *from = p->lex.text + off, *to = from;
+
+	while (from > p->lex.text && (isalnum(from[-1]) || from[-1] == '_' || from[-1] == '.'))
+		from--;
+	while (to < p->lex.end && (isalnum(*to) || *to == '_' || *to == '.'))
+		to++;
+	*word = (const char *)from;
+	return from < to && (isalpha(*from) || *from == '_') && to[-1] != '.' && memchr(from, '.', (size_t)(to - from)) ? (int)(to - from) : 0;
+}
+
+void parse_hint(const Parser *p, const char *what)
+{
+	const char *word;
+	Loc here = p->tok.loc, open = p->tok.kind == TOK_EOF ? unclosed(p) : (Loc){ 0 };
+	int n = dotted_word(p, here.off, &word);
+
+	if (p->lex.longstring.file && here.off - p->lex.longstring.off - p->lex.longstring.len < 80)
+		note_at(p->lex.longstring, "this string goes over the end of its line");
+	if (open.file)
+		note_at(open, "this '%c' is not closed", p->lex.text[open.off]);
+	if (!n)
+		n = dotted_word(p, p->last.off, &word);
+	if (n && n < 200)
+		note_at((Loc){ .file = here.file, .len = (uint32_t)n, .off = (uint64_t)((const uint8_t *)word - p->lex.text) }, "a name with dots is written in quotes: \"%.*s\"", n, word);
+	else if (p->tok.kind == '=')
+		note_at(here, "headers and arguments of annotations are written key: value; name = value is for attributes of operators");
+	else if (!strcmp(what, "the type of an attribute"))
+		note_at(here, "attributes of operators are written name = value; key: value is for headers and annotations");
+}
+
 /* ---- Going on after a mistake */
 
 /* Calls f; after a mistake in it everything is as before the call, only the text has gone on. */
@@ -957,7 +1014,7 @@ Function *parse_grad(const Op *row, const char *text)
 
 	if (!all)
 		all = model_new();
-	f = new_function(all, (Loc){ file, 1, 0 });
+	f = new_function(all, (Loc){ .file = file, .len = 1 });
 	f->name = name_fmt("%s.grad", row->name);
 	f->body = graph_new(all, NULL, f->name);
 	grad_attrs(&all->arena, f, row->attrs);

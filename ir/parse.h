@@ -42,6 +42,7 @@ typedef struct Parser {
 
 /* parse.c */
 Graph *parse_graph(Parser *);                           /* from its name to its "}" */
+void   parse_hint(const Parser *, const char *what);    /* notes about what was probably meant where `what` was expected */
 
 /* parse_value.c */
 bool   at_type(const Parser *);                         /* an element type that is no name, or "seq(" and its like */
@@ -92,9 +93,7 @@ static inline _Noreturn void expected(Parser *p, const char *what)
 {
 	if (p->tok.kind != TOK_BAD) {
 		err_at(p->tok.loc, "expected %s, found %s", what, token_text(p, p->tok));
-		if (p->lex.longstring.file &&
-			p->tok.loc.off - p->lex.longstring.off - p->lex.longstring.len < 80)
-			note_at(p->lex.longstring, "this string goes over the end of its line");
+		parse_hint(p, what);
 	}
 	jump(p);
 }

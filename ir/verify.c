@@ -63,8 +63,11 @@ static void use(Scope *s, const Node *n, int i)
 		s->early = true;                /* reported later, when it is known whether there is a cycle */
 		return;
 	}
-	const char *meant = v->def ? NULL : near(s, v->name);
-	if (v->def)
+	bool bare = v->declared && !v->def && !s->g->outer;      /* <float[8] w> alone states a type */
+	const char *meant = v->def || bare ? NULL : near(s, v->name);
+	if (bare)
+		err_at(operand_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
+	else if (v->def)
 		err_at(operand_loc(n, i), "%s is used in this inner graph before it is made", v->name);
 	else if (s->g->outer)
 		err_at(operand_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
@@ -72,6 +75,8 @@ static void use(Scope *s, const Node *n, int i)
 	else
 		err_at(operand_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
 		       meant ? "?" : "");
+	if (bare && v->type)
+		note_at(v->loc, "for instance %s %s @init(normal(0, 0.02))", type_text(v->type), v->name);
 	if (v->def)
 		note_at(v->loc, "%s is made here", v->name);
 	s->bad++;
