@@ -28,7 +28,8 @@ typedef struct Options {
 	int64_t solve_seconds;          /* of the solver, counted in work; -1: as many as it takes */
 	bool infer;                     /* no training, whatever the model says */
 	int64_t chunks;                 /* of sums, so that any number of ranks gives the same bits; 0: the same plan does */
-	bool probe, print, print_io, eval, list_ops, list_annotations, list_passes, help, version;
+	bool probe, print, print_io, eval, list_ops, list_annotations, list_passes, version;
+	const char *help;               /* "" text, man, bash; NULL: not asked for */
 	int64_t ranks;                  /* 0: as the model says, else 1 */
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */
@@ -36,6 +37,19 @@ typedef struct Options {
 	const char **said; int nsaid;   /* options as they were given, but for those that do not change what is written */
 } Options;
 extern Options opt;
+
+typedef enum { FLAG, TEXT, NUMBER, BYTES, FUNCTION } OptKind;
+typedef struct Option {
+	const char *name, *arg;         /* arg NULL: takes none; "[X]": may have one */
+	OptKind kind;
+	void *to;
+	int (*set)(const char *);       /* FUNCTION */
+	int64_t low, high;              /* NUMBER, BYTES */
+	const char *help;
+} Option;
+
+/* manual.c: the options as text (""), as a manual page ("man"), as completion for bash ("bash"); -1: another kind. */
+int manual_print(const Option *, int n, const char *kind);
 
 /* passes.c: the passes in order, and what each needs, gives and spoils. */
 typedef enum {

@@ -9,16 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-typedef enum { FLAG, TEXT, NUMBER, BYTES, FUNCTION } OptKind;
-typedef struct Option {
-	const char *name, *arg;         /* arg NULL: takes none; "[X]": may have one */
-	OptKind kind;
-	void *to;
-	int (*set)(const char *);       /* FUNCTION */
-	int64_t low, high;              /* NUMBER, BYTES */
-	const char *help;
-} Option;
-
 static int set_dim(const char *), set_target(const char *), set_prefix(const char *), set_deterministic(const char *);
 
 #define CAP(n, f, text) { "max-" n, "N", NUMBER, &limits.f, NULL, 0, INT64_MAX, text }
@@ -66,7 +56,7 @@ static const Option options[] = {
 	{ "max-errors", "N", NUMBER, &limits.errors, NULL, 1, INT64_MAX, "of the errors shown in one run; unsupported nodes are shown all" },
 	CAP_BYTES("checksum-bytes", checksum_bytes, "of external data that is compared with its checksum; 0: none is"),
 	{ "version", NULL, FLAG, &opt.version, NULL, 0, 0, "print the version" },
-	{ "help", NULL, FLAG, &opt.help, NULL, 0, 0, "print this" },
+	{ "help", "[=man|bash]", TEXT, &opt.help, NULL, 0, 0, "print this, or it as a manual page, or a completion for bash" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
 
@@ -81,21 +71,6 @@ static int usage(const char *fmt, ...)
 	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n", n < 0 ? "?" : escape_text(&process, text, (size_t)n));
 	free(text);
 	return -1;
-}
-
-static void help(void)
-{
-	puts("usage: sbpcc MODEL.ir|MODEL.onnx -o DIR [OPTION...]\n");
-	for (int i = 0; i < NOPTION; i++) {
-		const Option *o = &options[i];
-		char left[64];
-		snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? (o->arg[0] == '[' ? "" : "=") : "", o->arg ? o->arg : "");
-		if (!strncmp(o->name, "max-", 4))
-			printf("  %-24s cap %s (default %" PRId64 ")\n", left, o->help, *(int64_t *)o->to);
-		else
-			printf("  %-24s %s\n", left, o->help);
-	}
-	puts("\nexit status: 0 done, 1 bad input, 2 bad usage, 3 no plan, 4 files or system, 5 a cap was hit, 70 a bug of sbpcc");
 }
 
 static int number(const char *name, const char *s, int64_t low, int64_t high, int64_t *out)
@@ -337,8 +312,11 @@ int main(int argc, char **argv)
 	if (parse_options(argc, argv))
 		return EXIT_USAGE;
 	if (opt.help || argc == 1) {
-		help();
-		return opt.help ? EXIT_OK : EXIT_USAGE;
+		if (manual_print(options, NOPTION, opt.help ? opt.help : ""))
+			usage("--help=%s: must be man or bash", opt.help);
+		else if (opt.help)
+			return EXIT_OK;
+		return EXIT_USAGE;
 	}
 	if (opt.version) {
 		printf("sbpcc %s\n", sbpcc_version);

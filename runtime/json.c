@@ -103,14 +103,14 @@ int rt_json_string(RtJson *j, char *to, size_t room)
 	size_t n = 0;
 	take(j, '"');
 	while (!j->bad && j->at < j->end && *j->at != '"') {
-		char c = *j->at++;
+		unsigned char c = (unsigned char)*j->at++;
 		int code = c == '\\' ? escaped(j) : 0;
-		if (n + 4 > room || code < 0 || (c >= 0 && c < 32))
+		if (n + 4 > room || code < 0 || c < 32)
 			j->bad = true;
 		else if (c == '\\')
 			n += encode(code, to + n);
 		else
-			to[n++] = c;
+			to[n++] = (char)c;
 	}
 	take(j, '"');
 	if (room)

@@ -203,7 +203,7 @@ static int move_piece(void *arg, const FormPiece *p)
 	if (form_rank(f, p->from) != form_rank(t, p->to))
 		m->m->into[p->to] += p->elements;
 	if (m->one_mesh) {
-		int a[FORM_MESH], b[FORM_MESH];
+		int a[FORM_MESH] = { 0 }, b[FORM_MESH] = { 0 };
 		place_coord(f, p->from, a);
 		place_coord(t, p->to, b);
 		for (int k = 0; k < f->ndim; k++)

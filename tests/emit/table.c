@@ -216,7 +216,7 @@ static int make_all(void)
 
 static void *load(const char *dir, const char *name, size_t *n)
 {
-	char path[256];
+	char path[512];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
 	FILE *f = fopen(path, "rb");
 	char *s = malloc(1 << 20);
