@@ -374,11 +374,6 @@ static int check_family(const char *who, const char *key, const char *family, Ar
 	} else if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
 		text = name_fmt("%s: unknown %s", who, key);
 		err_unknown(a->loc, text, a->s, list);
-		text = list[0];
-		for (int i = 1; i < n; i++)
-			text = name_fmt("%s, %s", text, list[i]);
-		if (!suggest(a->s, list))
-			note_at((Loc){ 0 }, "known are %s", text);
 	} else {
 		err_at(a->loc, "%s: %s must be a word or a call such as %s(...)", who, key, list[0]);
 	}
