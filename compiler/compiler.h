@@ -365,6 +365,7 @@ const char *boxing_made(const Node *);                       /* where the value 
 
 /* transfer.c: one transfer: its name, groups, volume and time. */
 bool transfer_same_cut(const FormCut *, const FormCut *);
+_Noreturn void transfer_no_room(void);                                   /* ends with EXIT_LIMIT: the pieces of a part do not fit into memory */
 typedef struct Transfer {
 	const char *how;                /* all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, scatter, gather, reduce, send, slice, zero_fill, none */
 	bool one_mesh, local;           /* between the same ranks in one mesh; nothing is moved */

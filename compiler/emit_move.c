@@ -329,7 +329,7 @@ static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, L
 	FormPart part;
 	const Form *f = slot_form(p->e->plan, y);
 	if (form_part(f, form_place(f, p->rank), &part))
-		die("no memory");
+		transfer_no_room();
 	const FormRun *r = part.axis[axis].run;
 	int n = part.axis[axis].n, each = n;
 	for (int i = 2; i < each; i++)

@@ -41,7 +41,7 @@ void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
 	if (place < 0)
 		return;
 	if (form_part(f, place, &part))
-		die("no memory");
+		transfer_no_room();
 	for (int a = 0; a < f->naxis; a++)
 		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
 	form_part_free(&part);

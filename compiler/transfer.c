@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Noreturn void no_room(void)
+void transfer_no_room(void)
 {
 	fail_at(EXIT_LIMIT, (Loc){ 0 }, "out of memory: a part of a value is in too many pieces; its axes are too long");
 	diag_finish();
@@ -134,10 +134,10 @@ static void by_pieces(const Form *from, const Form *to, Transfer *t)
 	int64_t *count = calloc((size_t)p + (size_t)q, sizeof *count);
 	Sent s = { from, to, count, count ? count + q : NULL };
 	if (!count)
-		no_room();
+		transfer_no_room();
 	for (int i = 0; i < q; i++)
 		if (form_pieces(from, to, i, NULL, count_piece, &s))
-			no_room();
+			transfer_no_room();
 	for (int i = 0; i < p + q; i++) {
 		t->total += i < q ? count[i] : 0;
 		t->busiest = count[i] > t->busiest ? count[i] : t->busiest;
@@ -205,7 +205,7 @@ static void without_pieces(const Form *from, const Form *to, bool exact, Transfe
 {
 	bool one = !exact && keeps_terms(from, to) && uniform(from, to);
 	if (form_volume(from, to, one, &t->total, &t->busiest))
-		no_room();
+		transfer_no_room();
 	t->total *= one ? form_places(to) : 1;
 }
 

@@ -127,9 +127,10 @@ Type *onnx_type(Reader *r, const Field *f, bool *hollow)
 		t->unknown = arena_new(r->w.arena, TypeBlobs);
 		*t->unknown = keep;
 	}
-	if (given && !(t->kind == TY_TENSOR && t->elem == DT_UNDEFINED))
+	bool wanting = (t->kind == TY_TENSOR || t->kind == TY_SPARSE || t->kind == TY_MAP) && t->elem == DT_UNDEFINED;
+	if (given && !wanting)
 		return t;
-	*hollow = t->unknown || t->denotation || (given && t->rank >= 0);
+	*hollow = t->unknown || t->denotation || (given && (t->rank >= 0 || t->kind != TY_TENSOR));
 	return NULL;
 }
 
