@@ -107,7 +107,7 @@ static Annot *make(Model *m, const Annot *old, const Source *model, const Source
 {
 	Annot *a = arena_new(&m->arena, Annot);
 	a->name = name_of("made");
-	add(m, a, "by", name_fmt("sbpcc %s", sbpcc_version));
+	add(m, a, "by", name_fmt("sbpcc-%s", sbpcc_version));
 	add(m, a, "model", model->path);
 	add(m, a, "sum", model->sum);
 	for (int i = 0; old && i < old->narg; i++)
