@@ -99,7 +99,7 @@ static Poly poly_add(Poly a, Poly b, int64_t sign)
 	for (int i = 0; i < b.n; i++) {
 		Term t = b.term[i];
 
-		t.coef *= sign;
+		a.bad |= __builtin_mul_overflow(t.coef, sign, &t.coef);
 		poly_push(&a, t);
 	}
 	return a;
