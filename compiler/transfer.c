@@ -15,12 +15,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void transfer_no_room(void)
 {
 	fail_at(EXIT_LIMIT, (Loc){ 0 }, "out of memory: a part of a value is in too many pieces; its axes are too long");
 	diag_finish();
-	exit((int)diag_exit());
+	fflush(NULL);
+	_exit((int)diag_exit());                /* at once: whoever asked has no way back */
 }
 
 static int ranks_across(const Form *f, unsigned axes)

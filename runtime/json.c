@@ -92,8 +92,8 @@ static void skip_string(RtJson *j)
 {
 	take(j, '"');
 	while (!j->bad && j->at < j->end && *j->at != '"') {
-		char c = *j->at++;
-		j->bad = (c == '\\' && escaped(j) < 0) || (c >= 0 && c < 32);
+		unsigned char c = (unsigned char)*j->at++;
+		j->bad = (c == '\\' && escaped(j) < 0) || c < 32;
 	}
 	take(j, '"');
 }
