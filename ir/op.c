@@ -176,6 +176,9 @@ static Op *add(const Op *row)
 	Op *op = arena_new(&process, Op);
 	Entry *e = entry(name_of(row->domain ? row->domain : ""), name_of(row->name), true);
 
+	for (int i = 0; i < e->n; i++)
+		if (e->op[i]->since == row->since)
+			die("two rows of %s since version %d", row->name, row->since);
 	*op = *row;
 	arena_push(&process, e->op, e->n, op);
 	arena_push(&process, table, ntable, op);

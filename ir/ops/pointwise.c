@@ -297,9 +297,6 @@ const Op ops_pointwise[] = {
 	{ .name = "CastLike", .since = 15, .sig = "x:T like:T1 -> y:T1", .attrs = "saturate:int=1 round_mode:string=\"up\"",
 	  .shape = shape_cast_like, .expr = "x", .eval = eval_cast, .factor_fn = factor_first, .linear = "x",
 	  .grad = "dx = CastLike(dy, x)", .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] like:[1]" },
-	/* The same number, through which no gradient passes. */
-	{ .name = "Detach", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...",
-	  .linear = "x", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
 	{ .name = "Identity", .since = 1, .carries = true, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...", .linear = "x",
 	  .grad = "dx = Identity(dy)", .cost = cost_bytes, .test = "x:[2,3]" },
 	{ 0 },
