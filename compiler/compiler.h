@@ -284,6 +284,7 @@ int train_read(Model *, Training *);                         /* 1: there is a tr
 enum { WHOLE_SAME = -1, WHOLE_OTHER = -2, WHOLE_UNKNOWN = -3 };
 Model      *whole_model(Model *);                            /* a copy for all samples of a batch that comes in micro-batches, else NULL */
 bool        whole_is(const Model *);                         /* such a copy? */
+int  whole_nothing(const Graph *);                            /* what is empty in a micro-batch alone is an error: -1 after explaining */
 void        whole_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
 int         whole_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
 const char *whole_text(const Graph *, const Value *);        /* its type there */

@@ -199,7 +199,7 @@ static int check_inputs(const Graph *g)
 int bind_run(Graph *g)
 {
 	precision_mark(g->model);
-	return check_inputs(g) || inline_run(g) ? -1 : 0;
+	return check_inputs(g) || inline_run(g) || whole_nothing(g) ? -1 : 0;
 }
 
 bool pass_done(const Model *m, const char *name)

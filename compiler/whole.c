@@ -82,6 +82,20 @@ const char *whole_text(const Graph *g, const Value *v)
 	return type_text(other(g, v)->type);
 }
 
+/* A tensor without elements is a constant from the moment that its shape is known, so this is asked before anything is folded. */
+int whole_nothing(const Graph *g)
+{
+	int bad = 0;
+	for (int i = 0; i < g->nvalue && g->model->whole; i++) {
+		const Value *v = g->value[i], *o = v->def && v->type && v->type->kind == TY_TENSOR && type_elements(v->type) == 0 ? graph_find(g->model->whole->graph, v->name) : NULL;
+		if (!o || !o->type || o->type->kind != TY_TENSOR || type_elements(o->type) == 0)
+			continue;
+		err_at(v->def->loc, "%s is empty in each of %lld micro-batches, but %s in the whole batch", v->name, (long long)micro_times(g->model), type_text(o->type));
+		bad = -1;
+	}
+	return bad;
+}
+
 /* Does the node compute with this operand, or only take a shape or bounds from it? */
 static bool computes(const Node *n, int i)
 {
