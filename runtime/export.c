@@ -37,7 +37,7 @@ static void print_name(FILE *f, const char *escaped)
 	rt_unescape(text, sizeof text, escaped);
 	fputc('"', f);
 	for (const char *s = text; *s; s++)
-		fprintf(f, *s == '"' || *s == '\\' ? "\\%c" : *s >= 0 && *s < 32 ? "\\u%04x" : "%c", *s);
+		fprintf(f, *s == '"' || *s == '\\' ? "\\%c" : (unsigned char)*s < 32 ? "\\u%04x" : "%c", *s);
 	fputc('"', f);
 }
 
