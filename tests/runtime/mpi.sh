@@ -90,33 +90,37 @@ alive() { # pid...: one of them is
 	return 1
 }
 # Asked to stop: the step is finished and saved.  A rank that is killed ends the others.
+rm -f log
 run 2 data.mpi/trainer --steps=2000000 --checkpoint=stop >log 2>&1 &
 job=$!
-until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+until grep -qs 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 kill -TERM $(ranks_of $job)
 wait $job
 status=$?
 [ $status = 75 ] && [ -n "$(ls stop 2>/dev/null)" ] && check stopped-and-saved run 2 data.mpi/trainer --resume=stop --steps=1 || echo "not ok stopped-and-saved: exit status $status: $(tail -n 2 log | head -c 300)"
+rm -f log
 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
 job=$!
-until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+until grep -qs 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 all=$(ranks_of $job)
 kill -KILL ${all##* }
 wait $job
 status=$?
 [ $status != 0 ] && ! alive $all && echo "ok killed-rank-86" || echo "not ok killed-rank-86: exit status $status"
 # A rank that is stopped is named by who waits for it; not when all were, nor while it computes.
+rm -f log
 RT_PATIENCE=2 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
 job=$!
-until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+until grep -qs 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 all=$(ranks_of $job)
 kill -STOP ${all##* }
 wait $job
 status=$?
 [ $status = 22 ] && grep -q '^rank [01] step [0-9]*.*: rank [01] has not answered for 2 seconds: it is lost' log && ! alive $all && echo "ok stopped-rank-is-named-88" || echo "not ok stopped-rank-is-named-88: exit status $status: $(head -n 2 log)"
+rm -f log
 RT_PATIENCE=2 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
 job=$!
-until grep -q 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
+until grep -qs 'step  *[1-9]' log; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 all=$(ranks_of $job)
 kill -STOP $all && sleep 5 && kill -CONT $all && sleep 1 && kill -USR1 $all
 wait $job
