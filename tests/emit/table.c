@@ -157,6 +157,9 @@ static bool make_case(Graph *g, Case *c, const char *variant, const struct Round
 			c->in[i].lo = 0, c->in[i].hi = 2;
 		t[i] = c->in[i].given ? make(&c->in[i], a) : NULL;
 	}
+	for (int i = 0; i < c->nin; i++)
+		if (t[i] && t[i]->bytes == 0)
+			return false;           /* no program has an empty input; equiv/odd has empty values */
 	memcpy(r.t, t, sizeof r.t);
 	inputs_of(c, t, in);
 	FILE *keep;
