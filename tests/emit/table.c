@@ -18,6 +18,7 @@ static const struct { const char *name, *why; } refusals[] = {
 	{ "Bernoulli-15", "random" }, { "Multinomial-7", "random" },
 	{ "QuantizeLinear-10.2", "the back end has no int8" },
 	{ "DequantizeLinear-10.1", "the back end has no int8" },
+	{ "SoftmaxCrossEntropyGrad-1", "its lse is that of the scores, on which the kernel relies; here it would be any number" },
 };
 
 static const char *refusal(const char *name)
@@ -160,6 +161,8 @@ static bool make_case(Graph *g, Case *c, const char *variant, const struct Round
 	for (int i = 0; i < c->nin; i++)
 		if (t[i] && t[i]->bytes == 0)
 			return false;           /* no program has an empty input; equiv/odd has empty values */
+	if (!strcmp(c->op->name, "SoftmaxCrossEntropyGrad"))
+		return false;
 	memcpy(r.t, t, sizeof r.t);
 	inputs_of(c, t, in);
 	FILE *keep;
