@@ -122,6 +122,7 @@ static bool blocked(Value **next, const Value *p, const Value *loss)
 	int steps = 0;
 	for (const Value *v = p; v != loss && steps++ < 10; v = next[v->id])
 		note_at(next[v->id]->def->loc, "%s goes into %s", v->name, next[v->id]->name);
+	note_at(p->loc, "@freeze(\"%s\") leaves it untrained; to train it, let the loss depend on it through operators that have a gradient", p->name);
 	return true;
 }
 

@@ -48,7 +48,8 @@ static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbin
 		return -1;
 	}
 	if (t->elem == DT_STRING || t->elem == DT_COMPLEX64 || t->elem == DT_COMPLEX128) {
-		err_at(in_loc(n, i), "%s of %s is not supported (%s)", n->op, dtype_name(t->elem), n->in[i]->name);
+		err_at(in_loc(n, i), "%s of %s is not supported (%s): tensors hold numbers and bools; turn it into them before the model", n->op,
+		       dtype_name(t->elem), n->in[i]->name);
 		return -1;
 	}
 	if (!c) {

@@ -385,6 +385,7 @@ static void report(Node **missing, int n, Arena *tmp)
 {
 	struct { int next, last, count; } *of = arena_alloc(tmp, sizeof *of * (size_t)n);     /* last, count: of the first of a name */
 	Map first;
+	bool unknown = false;
 
 	map_init(&first, tmp);
 	for (int i = 0; i < n; i++) {
@@ -410,9 +411,12 @@ static void report(Node **missing, int n, Arena *tmp)
 		const char *meant = torch ? name_fmt("; in ONNX it is %s", torch) : near ? name_fmt("; did you mean %s?", near) : "";
 		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s", m->domain, *m->domain ? "." : "", m->op,
 		       other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s", meant);
+		unknown |= !*meant;
 		for (int j = of[i].next; j; j = of[j].next)
 			note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
 	}
+	if (unknown)
+		note_at((Loc){ 0 }, "an operator can be defined in the model, as a function of operators that are supported (LANGUAGE.md, section 4.5)");
 	diag_whole(false);
 }
 

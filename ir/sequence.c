@@ -55,7 +55,7 @@ static int give(Node *n, Value **item, int count)
 	if (!v)
 		return 0;
 	if (v->output) {
-		err_at(n->loc, "%s gives a sequence, which cannot be an output", n->op);
+		err_at(n->loc, "%s gives a sequence, which cannot be an output; give its tensors one by one, or joined by ConcatFromSequence", n->op);
 		return -1;
 	}
 	v->item = item ? item : arena_array(n->graph->arena, Value *, 1);

@@ -70,7 +70,7 @@ static int cast_to(Node *n, int64_t to)
 	DType from = t ? t->elem : DT_UNDEFINED, ends[2] = { from, (DType)to };
 	for (int i = 0; i < 2; i++)
 		if (ends[i] == DT_STRING || ends[i] == DT_COMPLEX64 || ends[i] == DT_COMPLEX128) {
-			err_at(n->loc, "%s: %s is not supported", n->op, dtype_name(ends[i]));
+			err_at(n->loc, "%s: %s is not supported: tensors hold numbers and bools", n->op, dtype_name(ends[i]));
 			return -1;
 		}
 	out_set(n, 0, (DType)to, t ? t->rank : -1, t ? t->dim : NULL);

@@ -187,7 +187,7 @@ static const Attr *constant_attr(Node *n)
 	if (!found)
 		err_at(n->loc, "Constant has no value");
 	else if (found->type == AT_STRING || found->type == AT_STRINGS) {
-		err_at(n->loc, "Constant %s: strings are not supported", found->name);
+		err_at(n->loc, "Constant %s: strings are not supported: tensors hold numbers and bools", found->name);
 		return NULL;
 	}
 	return found;
@@ -260,7 +260,7 @@ static int shape_constant_of_shape(Node *n)
 		return -1;
 	}
 	if (elem == DT_STRING) {
-		err_at(n->loc, "ConstantOfShape: strings are not supported");
+		err_at(n->loc, "ConstantOfShape: strings are not supported: tensors hold numbers and bools");
 		return -1;
 	}
 	const Type *s = in_type(n, 0);

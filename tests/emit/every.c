@@ -101,6 +101,8 @@ static int symbols(const char *path, const char **list, int most)
 				list[n++] = s;
 		}
 	}
+	if (m)
+		model_free(m);
 	return n;
 }
 

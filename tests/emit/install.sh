@@ -26,6 +26,7 @@ check completion-has-all-options diff options offered
 check completion-of-a-choice test "$(complete --target = cu)" = cuda
 check completion-of-a-word test "$(complete --dump)" = --dump-after=
 if command -v mandoc >/dev/null; then
-	check manual-is-clean mandoc -T lint -W error "$at/share/man/man1/sbpcc.1"
+	mandoc -T lint -W warning "$at/share/man/man1/sbpcc.1" 2>&1 | grep -v 'missing date' >lint     # a date would make each build another
+	check manual-is-clean test ! -s lint
 fi
 check unknown-help sh -c '"$1" --help=pdf; test $? -eq 2' sh "$at/bin/sbpcc"

@@ -5,7 +5,8 @@ agree() { # file, bound
 grep -v '^#' "$HERE/optimizers.txt" | while IFS='|' read -r what want; do
 	echo "$want" >want
 	"$PLAIN/test-equiv-evaluator" "$HERE/optimizers.ir" 12 "$what" 2>log | awk '/^step/ { print $4 }' >got
-	if grep -q 'error: ' log; then echo "not ok $what: $(grep -m1 'error: ' log)"; elif agree got 1e-5; then echo "ok $what"; else echo "not ok $what: losses differ" && cat why; fi
+	grep -A2 'warning: .* steps' log >expected              # schedules that end before or after the 12 steps
+	if ! diff -q log expected >why; then echo "not ok $what: $(head -n 1 log)"; elif agree got 1e-5; then echo "ok $what"; else echo "not ok $what: losses differ" && cat why; fi
 	case $what in *schedule* | *clip*) continue ;; esac
 	"$SBPCC" "$HERE/optimizers.ir" --train="$what, steps: 12" -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 &&
 		tree/trainer --every=1 2>log | awk '/^step/ { print $4 }' >got || { echo "not ok program with $what: $(head -n 1 log)" && continue; }
