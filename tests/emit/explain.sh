@@ -76,3 +76,8 @@ explain --explain=nobody >none
 check unknown-names none <<'X'
 ^there is no value nobody
 X
+# In micro-batches, too.
+explain --train='microbatch: 8' --explain >table
+check micro-batches-are-explained table <<'X'
+^image +float\[8, 8, 8\] +ranks +S\(0\) +1024
+X
