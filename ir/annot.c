@@ -534,8 +534,8 @@ void annot_list(FILE *o)
 	for (int i = 0; i < NFORM; i++) {
 		const Form *f = &forms[i];
 
-		if (!is(f->family, family))
-			fprintf(o, "%s%s\n", i ? "\n" : "", is(f->family, "@") ? "annotation" : f->family);
+		if (strcmp(f->family, family))
+			fprintf(o, "%s%s\n", i ? "\n" : "", strcmp(f->family, "@") ? f->family : "annotation");
 		family = f->family;
 		fprintf(o, "  %s%s(%s)\n      %s\n", is(family, "@") ? "@" : "", f->name, f->args, f->help);
 	}

@@ -27,7 +27,7 @@ double rt_patience(void)
 	enum { PATIENCE = 50 };
 	const char *said = getenv("RT_PATIENCE");
 	double seconds = said ? strtod(said, NULL) : 0;
-	return seconds > 0 ? seconds : PATIENCE;
+	return seconds > 0 ? seconds : (double)PATIENCE;
 }
 
 /* Ranks that were built from another plan than rank 0, or for another kind of processor, must not meet. */

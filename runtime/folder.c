@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -21,8 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE = 10 };                    /* seconds in which a killed run has ended, or all see a folder */
 enum { TOKEN = 17, HOLDER = 160 };      /* bytes: a random number as text; the text of the lock */
+
+/* Seconds in which a killed run has ended, or all see a folder. */
+static double grace(void)
+{
+	return fmin(10, rt_patience());
+}
 
 /* ---- what is in it ---- */
 
@@ -169,7 +175,7 @@ static int lock(Ctx *c, int fd, int how, const char *dir)
 static int lock_first(Ctx *c, int fd, const char *dir)
 {
 	char holder[HOLDER];
-	double patience = rt_patience() < GRACE ? rt_patience() : GRACE, since = rt_seconds();
+	double patience = grace(), since = rt_seconds();
 	while (lock(c, fd, LOCK_EX, dir)) {
 		read_holder(fd, holder);
 		if (rt_seconds() - since > patience)
@@ -231,7 +237,7 @@ static int open_more(Ctx *c, const char *dir, int *fd, const char token[TOKEN])
 			read_holder(*fd, holder);
 		if (*fd < 0 && why != ENOENT)
 			return rt_error(c, RT_CHECKPOINT, "cannot write into %s: %s", dir, strerror(why));
-		if (!strstr(holder, token) && rt_seconds() - since > (rt_patience() < GRACE ? rt_patience() : GRACE))
+		if (!strstr(holder, token) && rt_seconds() - since > grace())
 			return rt_error(c, RT_CHECKPOINT, "%s on %s is not the folder that rank 0 saves into (%s): "
 			                "all ranks need one that they share", dir, host,
 			                *holder ? "another run wrote what is there" : "what rank 0 wrote is not there");

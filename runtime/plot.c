@@ -194,7 +194,7 @@ typedef struct Panel {
 static double x_of(const RtPlot *p, double step)
 {
 	double n = (double)(p->last - p->first);
-	return LEFT + (WIDTH - LEFT - RIGHT) * (n > 0 ? (step - (double)p->first) / n : 0.5);
+	return (double)LEFT + (double)(WIDTH - LEFT - RIGHT) * (n > 0 ? (step - (double)p->first) / n : 0.5);
 }
 
 static double y_of(const Panel *a, double v)
@@ -246,7 +246,7 @@ static void horizontal(const Panel *a, double v)
 static void vertical_axis(const Panel *a)
 {
 	if (!a->logarithmic) {
-		double by = nice((a->hi - a->lo) / (a->height > LOW ? 6 : 4));
+		double by = nice((a->hi - a->lo) / (a->height > (double)LOW ? 6 : 4));
 		for (double v = ceil(a->lo / by - 1e-9); v * by <= a->hi + 1e-9 * by; v++)
 			horizontal(a, v * by);
 		return;
@@ -361,8 +361,8 @@ static void print_panels(FILE *f, const RtPlot *p, double top)
 		Panel a = { .f = f,
 			.p = p,
 			.s = { s->eval ? other : s, s->eval ? s : other },
-			.top = top + ABOVE,
-			.height = i ? LOW : TALL };
+			.top = top + (double)ABOVE,
+			.height = (double)(i ? LOW : TALL) };
 		scale(&a);
 		vertical_axis(&a);
 		steps_axis(&a);
@@ -370,7 +370,7 @@ static void print_panels(FILE *f, const RtPlot *p, double top)
 			if (a.s[k])
 				curve(&a, a.s[k]);
 		legend(&a);
-		top += ABOVE + a.height + BELOW;
+		top += a.height + (double)(ABOVE + BELOW);
 	}
 }
 

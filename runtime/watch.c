@@ -237,7 +237,7 @@ static double measure_peak(Ctx *c)
 		double t = rt_seconds();
 		rt_parallel(c, 4 * c->nthread, 1, run_peak, &r);
 		t = rt_seconds() - t;
-		double rate = 2.0 * CHAINS * lanes * (double)r.n * 4 * c->nthread / t;
+		double rate = 2.0 * (double)(CHAINS * lanes) * (double)r.n * 4 * c->nthread / t;
 		best = rate > best ? rate : best;
 	}
 	return best;
