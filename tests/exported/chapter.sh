@@ -1,10 +1,10 @@
-# README.md, From and to PyTorch: each command of the chapter is run, on what its export made of a small classifier (tests/golden/parameters.py, which
-# executes the Python lines of the chapter), and gives what PyTorch gives.
+# examples/README.md, From and to PyTorch: runs each command of the chapter on the file that its export function made of a small classifier
+# (tests/golden/parameters.py executes the Python lines of the chapter), and compares the results with those of PyTorch.
 set -u
 cp -r "$HERE/parameters/chapter/." .
 mkdir bin && ln -s "$SBPCC" bin/sbpcc && PATH=$PWD/bin:$PATH
 export MAKEFLAGS='-s STATIC= CFLAGS=-O1'
-awk '/^## / { on = $0 == "## From and to PyTorch" } on' "$ROOT/README.md" >chapter
+awk '/^## / { on = $0 == "## From and to PyTorch" } on' "$ROOT/examples/README.md" >chapter
 grep -E '^    (sbpcc|make|net/|echo) ?' chapter | sed 's/^    //; s/        .*//' >commands
 n=0
 while read -r line; do

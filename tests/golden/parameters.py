@@ -2,7 +2,7 @@
 
     parameters.py
 
-The export is README.md's own: the Python lines of its chapter "From and to PyTorch" are executed here.  `all` holds buffers (written by hand,
+The export is that of examples/README.md: the Python lines of its chapter "From and to PyTorch" are executed here.  `all` holds buffers (written by hand,
 a mask of -inf, sines, not persistent, a scalar), scalar, tied, frozen, unused, weight-normed and integer parameters, and a batch norm; it
 is exported with the record (all.script.onnx, all.dynamo.onnx) and without (bare.script.onnx, bare.dynamo.onnx).  losses.txt has one line
 for each way of training: its name, how, and the losses by PyTorch; statistics.txt the running statistics after the last step of sgd.
@@ -33,8 +33,8 @@ STEPS = 6
 
 
 def snippet():
-    """The Python lines of README.md's chapter."""
-    chapter = (ROOT / "README.md").read_text().split("## From and to PyTorch\n")[1].split("\n## ")[0]
+    """The Python lines of the chapter in examples/README.md."""
+    chapter = (ROOT / "examples" / "README.md").read_text().split("## From and to PyTorch\n")[1].split("\n## ")[0]
     return chapter.split("```python\n")[1].split("```")[0]
 
 
@@ -120,7 +120,7 @@ def main():
 
 
 class Net(nn.Module):
-    """The model of README.md's chapter: a classifier that returns scores."""
+    """The model of the chapter in examples/README.md: a classifier that returns scores."""
 
     def __init__(self):
         super().__init__()

@@ -1,0 +1,29 @@
+# What README.md shows of examples/mlp.ir and examples/gpt.ir is what sbpcc reads, prints and writes today: model, plan and schedule.
+set -u
+cd "$ROOT" || exit 1
+shown() { # pattern: the indented block of README.md that has such a line, without the indentation
+	awk -v p="$1" '/^    / { block = block substr($0, 5) "\n"; next } { if (block ~ p) printf "%s", block; block = "" }' README.md
+}
+within() { # what, file of shown lines, file: each shown line is in it, in this order
+	awk 'NR == FNR { want[++n] = $0; next } { sub(/^[\t]+/, "") } at < n && $0 == want[at + 1] { at++ } END { if (at < n || !n) { print "not found: " want[at + 1]; exit 1 } }' "$2" "$3" >"$TMP/why" &&
+		echo "ok $1, $(wc -l <"$2") lines" || echo "not ok $1: $(cat "$TMP/why")"
+}
+shown 'scores0 = MatMul\(h, w2\)\n' >"$TMP/model"
+within model "$TMP/model" examples/mlp.ir
+
+"$SBPCC" examples/mlp.ir --ranks=2 -o "$TMP/out" >"$TMP/log" 2>&1 || echo "not ok tree: $(head -n 1 "$TMP/log")"
+"$SBPCC" examples/mlp.ir --ranks=2 --explain --stop-after=prove >"$TMP/explain"
+shown 'scores0 .* P -> B by all_reduce' >"$TMP/values"
+sed '1,/^transfers/d' "$TMP/values" >"$TMP/transfers"
+sed -i '/^transfers/,$d' "$TMP/values"
+for part in values transfers; do
+	while IFS= read -r line; do grep -qxF -- "$line" "$TMP/explain" || echo "not ok plan of mlp: not printed: $line"; done <"$TMP/$part"
+	[ -s "$TMP/$part" ] && echo "ok $part of mlp, $(wc -l <"$TMP/$part") lines"
+done
+shown 'a2 mlp.ir' >"$TMP/actions"
+within schedule "$TMP/actions" "$TMP/out/role0/schedule.c"
+
+"$SBPCC" examples/gpt.ir --ranks 2 --explain --stop-after=prove | sed 's/ in [0-9.]* s, / in X s, /' >"$TMP/explain"
+shown 'build/gpt/two: 2 ranks' | sed -n '/^plan:/,/ by slice/p' | sed 's/ in [0-9.]* s, / in X s, /' >"$TMP/plan"
+while IFS= read -r line; do grep -qxF -- "$line" "$TMP/explain" || echo "not ok plan of gpt: not printed: $line"; done <"$TMP/plan"
+[ -s "$TMP/plan" ] && echo "ok plan of gpt, $(wc -l <"$TMP/plan") lines"
