@@ -1,6 +1,6 @@
 /* The memory of a rank as a budget.
  *
- * The solver limits what values take by its own count (assign_memory.c).  What a rank really takes is known when the program is written:
+ * The solver limits what values take by its own count (search_memory.c).  What a rank really takes is known when the program is written:
  * copies that transfers make, the window that peers read, gaps between values, scratch of kernels, buffers of data.  So both alternate.  A
  * trial goes on with one plan through all passes, in a child process from which only numbers come back; the graph here stays as it is.
  *
@@ -41,7 +41,7 @@ static int larger(const void *a, const void *b)
 
 static Loc place_of(const Value *v)
 {
-	while (v->def && emit_boxing(v->def))
+	while (v->def && kernel_transfer(v->def))
 		v = v->def->in[0];
 	return v->loc.file ? v->loc : v->def ? v->def->loc : v->loc;
 }

@@ -23,7 +23,7 @@ static const char *line_of(const Node *n)
 /* Before all transfers: the value that a node makes, or a source. */
 static const Value *origin(const Value *v)
 {
-	while (v->def && emit_boxing(v->def))
+	while (v->def && kernel_transfer(v->def))
 		v = v->def->in[0];
 	return v;
 }
@@ -66,7 +66,7 @@ static const Node *user_of(const Graph *g, const Value *v)
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nin; k++)
 			if (g->node[i]->in[k] == v)
-				return emit_boxing(g->node[i]) ? user_of(g, g->node[i]->out[0]) : g->node[i];
+				return kernel_transfer(g->node[i]) ? user_of(g, g->node[i]->out[0]) : g->node[i];
 	return NULL;
 }
 
@@ -116,7 +116,7 @@ static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp 
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
 		for (int k = 0; k < n->nin && !n->row->moves; k++) {
-			if (!n->in[k] || origin(n->in[k]) != v || !emit_reads(n, k) || mesh_of(p, n->in[k]) != m)
+			if (!n->in[k] || origin(n->in[k]) != v || !kernel_reads(n, k) || mesh_of(p, n->in[k]) != m)
 				continue;
 			bool new = ndone < ALTERNATIVES;
 			for (int d = 0; d < ndone; d++)
@@ -147,7 +147,7 @@ static Alternative by_signature(const Plan *p, const Graph *g, const Node *n, co
 	Alternative a = { .sig = s, .run = run_seconds(n, s, m, inside) };
 	memcpy(a.sbp, s->out[v->defidx], (size_t)m->ndim * sizeof *a.sbp);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && emit_reads(n, i) && mesh_of(p, origin(n->in[i])) == m)
+		if (n->in[i] && kernel_reads(n, i) && mesh_of(p, origin(n->in[i])) == m)
 			a.before += cost_move(origin(n->in[i]), origin(n->in[i])->sbp, s->in[i], m);
 	a.after = to_users(p, g, v, a.sbp);
 	for (int i = 0; i < n->nout; i++)
@@ -315,7 +315,7 @@ static void explain_one(const Plan *p, const Graph *g, const char *name)
 	value(p, v);
 	why(p, g, v);
 	for (int i = 0; i < g->nnode; i++)
-		if (emit_boxing(g->node[i]) && origin(g->node[i]->in[0]) == origin(v)) {
+		if (kernel_transfer(g->node[i]) && origin(g->node[i]->in[0]) == origin(v)) {
 			printf("  moved: ");
 			transfer(p, g, g->node[i]);
 		}
@@ -359,7 +359,7 @@ void explain(const Model *m, const char *what)
 			value(p, g->value[i]);
 	other_meanings(g);
 	for (int i = 0, any = 0; i < g->nnode; i++)
-		if (emit_boxing(g->node[i])) {
+		if (kernel_transfer(g->node[i])) {
 			if (!any++)
 				printf("transfers\n");
 			transfer(p, g, g->node[i]);

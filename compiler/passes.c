@@ -6,7 +6,11 @@
 
 #include <string.h>
 
-Options opt = { .seed = -1, .steps = -1, .solve_seconds = -1 };
+/* Nodes of the backward pass inherit where those of the model are: that is said before they are made. */
+static int placed_train(Graph *g)
+{
+	return (!options_done(g->model, "train") && places_spread(g)) || train_run(g) ? -1 : 0;
+}
 
 static const Pass passes[] = {
 	/* name        run            needs            gives            drops    once */
@@ -18,7 +22,7 @@ static const Pass passes[] = {
 	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "transposes become part of the matrix products that read them" },
 	{ "precision", precision_run, SHAPES | BOUND,  0,               0,       true,  "casts to and from half precision" },
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
-	{ "train",     train_run,     SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
+	{ "train",     placed_train,  SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
 	{ "micro",     micro_run,     SHAPES | TRAIN,  0,               0,       true,  "a step in micro-batches: sums over them, what runs in each and what after" },
 	{ "recompute", recompute_run, SHAPES | TRAIN,  0,               0,       true,  "copies of nodes whose values are not kept for the backward pass" },
@@ -75,19 +79,9 @@ bool passes_known(const char *name)
 	return false;
 }
 
-/* A dump says which passes are done: @done(inline, train). */
-static bool is_done(const Model *m, const char *name)
-{
-	const Annot *a = annot_find(m->annot, "done");
-	for (int i = 0; a && i < a->narg; i++)
-		if (a->arg[i].s && !strcmp(a->arg[i].s, name))
-			return true;
-	return false;
-}
-
 static void mark_done(Model *m, const char *name)
 {
-	if (is_done(m, name))
+	if (options_done(m, name))
 		return;
 	Annot *a = annot_find(m->annot, "done");
 	if (!a) {
@@ -125,7 +119,7 @@ static int run_pass(Model *m, const Pass *p)
 /* One pass on one program, unless it is done. */
 static int step(Model *m, const Pass *p)
 {
-	if (p->once && is_done(m, p->name))
+	if (p->once && options_done(m, p->name))
 		m->graph->facts |= p->gives;
 	else if (run_pass(m, p))
 		return -1;
@@ -200,9 +194,4 @@ int bind_run(Graph *g)
 {
 	precision_mark(g->model);
 	return check_inputs(g) || inline_run(g) || whole_nothing(g) ? -1 : 0;
-}
-
-bool pass_done(const Model *m, const char *name)
-{
-	return is_done(m, name);
 }

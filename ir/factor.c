@@ -2,7 +2,7 @@
  *
  * The row says it as text over axes, in the notation of einsum ("... m k, ... k n -> ... m n"); this file lays the text
  * over the shapes at hand.  A text that does not fit them (a vector operand of MatMul) means that every axis stays
- * whole: always correct, never fast.  From the rule follow the SBP signatures (compiler/sbp.c). */
+ * whole: always correct, never fast.  From the rule follow the SBP signatures (compiler/plan/sbp.c). */
 #include "ir.h"
 
 #include <ctype.h>

@@ -302,7 +302,7 @@ struct Node {
 	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
-	bool part;                      /* of one rank (compiler/local.c): attributes tell where what it holds begins */
+	bool part;                      /* of one rank (compiler/plan/shard_node.c): attributes tell where what it holds begins */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
@@ -311,7 +311,7 @@ struct Node {
 	Loc *inloc;                     /* of each operand, or NULL */
 	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
-	struct Place *place;            /* compiler/places.c: who runs it */
+	struct Place *place;            /* compiler/plan/places.c: who runs it */
 	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
 	Pair *meta; int nmeta;
 	Blobs unknown;
@@ -371,7 +371,7 @@ struct Model {
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */
-	Model *whole, *of;              /* compiler/whole.c: for all samples of a batch that comes in micro-batches; whose whole this is */
+	Model *whole, *of;              /* compiler/train/whole_batch.c: for all samples of a batch that comes in micro-batches; whose whole this is */
 };
 
 /* A loop over all nodes or values of a large graph waits for memory at each step.  These fetch what it will need some steps on:
@@ -597,6 +597,7 @@ typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROU
 int    annot_check(Annot *, AnnotPlace);                     /* known name, legal place, argument kinds; -1 after err_at */
 Annot *annot_find(const Annot *list, const char *name);
 Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */
+bool   arg_same(const Arg *, const Arg *);                    /* they say the same */
 bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
 int    annot_resolve(Model *);                               /* meshes known, patterns of @pin applied, typed decode checked */
 void   annot_add(Annot **list, Annot *);

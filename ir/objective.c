@@ -4,7 +4,7 @@
  * (shapes, ranks, micro-batches, precision) sees ordinary nodes.  A loss is one more output, and its target one more input
  * where the graph has no value of that name; @train then names that output.  A metric is a sum and a count, two more outputs
  * called metric.NAME.sum and metric.NAME.count.  One of a value with a single element has the sum only: what it is divided by is
- * found where losses are split (compiler/programs.c).  The perplexity of the loss has neither.
+ * found where losses are split (compiler/train/programs.c).  The perplexity of the loss has neither.
  *
  * A dump has been through this already.  What has to be known of a type that nobody wrote down is inferred on a copy of the model. */
 #include "ir.h"

@@ -226,7 +226,7 @@ static Attr *attr_at(Node *part, const char *name, AttrType type)
 {
 	Attr *a = node_attr(part, name);
 	if (!a)
-		a = &part->attr[part->nattr++];         /* there is room (local.c) */
+		a = &part->attr[part->nattr++];         /* there is room (shard_node.c) */
 	*a = (Attr){ .name = name_of(name), .type = type };
 	return a;
 }

@@ -18,7 +18,7 @@ static Model *compile(const char *path, const char *stop)
 	Model *m = model_read(path);
 	if (!m || dim_check())
 		return NULL;
-	bool train = annot_find(m->annot, "train") && !pass_done(m, "train");
+	bool train = annot_find(m->annot, "train") && !options_done(m, "train");
 	if ((train && parse_train("data: points(classes: 2)", m)) || annot_resolve(m) || verify_graph(m->graph, 0))
 		return NULL;
 	arena_bound(0);

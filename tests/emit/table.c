@@ -76,7 +76,7 @@ static const char *refused(const Case *c, Tensor **t, int nout)
 	if (build_case(&r, c, nout, false) || lower_run(r.g))
 		why = "the test operands are refused";
 	for (int i = 0; i < r.g->nnode && !why; i++)
-		if (!emit_has(r.g->node[i]))
+		if (!kernel_has(r.g->node[i]))
 			why = name_fmt("no kernel for %s of %s", r.g->node[i]->op, r.g->node[i]->nin && r.g->node[i]->in[0] ? type_text(r.g->node[i]->in[0]->type) : "nothing");
 	model_free(r.m);
 	return why;

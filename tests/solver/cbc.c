@@ -4,7 +4,7 @@
  * One variable for each choice, and one for each pair of choices at the ends of an edge that the sums of its row and its column tie to
  * them.  Choices that cannot be are left out; costs are in microseconds. */
 #include "compiler.h"
-#include "solve.h"
+#include "solve/solve.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The solver of signatures against enumeration: random small graphs, chains, ladders and grids, like layers, problems that
  * are forced through message passing, and limits on sums. */
-#include "solve.h"
+#include "solve/solve.h"
 
 #include <math.h>
 #include <string.h>

@@ -284,7 +284,7 @@ static NdSig *signature_of(Node *n, const Mesh *m, Arena *a)
 		for (int c = 0; c < count && !pick[k]; c++) {
 			bool fits = true;
 			for (int i = 0; i < n->nin; i++)
-				fits &= !n->in[i] || !emit_reads(n, i) || sbp_equal(&n->in[i]->sbp[k], &list[c].in[i], 1);
+				fits &= !n->in[i] || !kernel_reads(n, i) || sbp_equal(&n->in[i]->sbp[k], &list[c].in[i], 1);
 			for (int i = 0; i < n->nout; i++)
 				fits &= !n->out[i] || sbp_equal(&n->out[i]->sbp[k], &list[c].out[i], 1);
 			pick[k] = fits ? &list[c] : NULL;
@@ -412,7 +412,7 @@ Outcome run_physical(Graph *g, const Whole *w, uint64_t seed, Arena *a, Hold ***
 		}
 		for (int k = 0; k < n->nin; k++) {
 			in[k] = n->in[k] ? r.at[n->in[k]->id] : NULL;
-			if (n->in[k] && !emit_reads(n, k)) {    /* its shape matters, or it stands in the code, whole */
+			if (n->in[k] && !kernel_reads(n, k)) {    /* its shape matters, or it stands in the code, whole */
 				Sbp want[MESH_DIMS];
 				for (int d = 0; d < m->ndim; d++)
 					want[d] = s->in[k][d].kind == SBP_P ? (Sbp){ .kind = SBP_B } : s->in[k][d];

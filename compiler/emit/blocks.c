@@ -1,0 +1,66 @@
+/* Repeats in a list: the layers of a model, found in what is printed for its actions.
+ *
+ * A list of equal or unequal rows is cut into stretches, each a period that is repeated.  For every period p the runs of
+ * places i with row[i] == row[i + p] are found in one walk; a run of length L >= p is 1 + L / p copies and saves L / p * p
+ * rows.  The repeat that saves most is taken, then the same is done to its left and to its right.  Periods are tried as
+ * long as the product of period and length stays small, so the work is bounded for any model. */
+#include "emit/emit.h"
+
+enum { WORTH = 4 };                     /* a repeat that saves fewer rows is not worth its own stretch */
+enum { WORK = 1 << 26 };
+
+typedef struct Run { int from, to, period; } Run;      /* row[i] == row[i + period] for from <= i < to */
+typedef struct Finder { Arena *a; Run *run; int nrun; Repeat *out; int nout; } Finder;
+
+static void find_runs(Finder *f, const int *row, int n)
+{
+	for (int p = 1; p <= n / 2 && (int64_t)p * n <= WORK; p++) {
+		int from = 0;
+		for (int i = 0; i + p <= n; i++) {
+			if (i + p < n && row[i] == row[i + p])
+				continue;
+			if (i - from >= p) {
+				Run r = { from, i, p };
+				arena_push(f->a, f->run, f->nrun, r);
+			}
+			from = i + 1;
+		}
+	}
+}
+
+static void add(Finder *f, int from, int period, int times)
+{
+	Repeat r = { from, period, times };
+	if (period)
+		arena_push(f->a, f->out, f->nout, r);
+}
+
+static void cut(Finder *f, int lo, int hi, int depth)
+{
+	Repeat best = { 0 };
+	int saved = 0;
+	for (int i = 0; i < f->nrun; i++) {
+		const Run *r = &f->run[i];
+		int from = r->from > lo ? r->from : lo, to = r->to + r->period < hi ? r->to : hi - r->period, k = (to - from) / r->period;
+		if (to - from >= r->period && k * r->period > saved) {
+			best = (Repeat){ from, r->period, k + 1 };
+			saved = k * r->period;
+		}
+	}
+	if (saved < WORTH || depth == 0) {
+		add(f, lo, hi - lo, 1);
+		return;
+	}
+	cut(f, lo, best.from, depth - 1);
+	add(f, best.from, best.period, best.times);
+	cut(f, best.from + best.period * best.times, hi, depth - 1);
+}
+
+Repeat *emit_repeats(Arena *a, const int *row, int n, int *count)
+{
+	Finder f = { .a = a };
+	find_runs(&f, row, n);
+	cut(&f, 0, n, 24);
+	*count = f.nout;
+	return f.out;
+}

@@ -1,0 +1,18 @@
+/* What a CUDA tree has beside the schedules: one file of device code, which includes the library's kernels that the model
+ * uses, the launchers, and the place where the fatbin is put into the program. */
+#include "emit/emit.h"
+
+void emit_cuda(Emit *e, const char *includes, const char *functions, const char *launchers)
+{
+	Tree *t = &e->tree;
+	template_fill(tree_file(t, "kernels/kernels.cu"), "kernels.cu", "banner", emit_banner(e, "The device code of this model."), "includes", includes,
+	              "functions", functions, NULL);
+	template_fill(tree_file(t, "kernels/launch_pointwise.c"), "launch_pointwise.c", "banner",
+	              emit_banner(e, "Launchers of the pointwise operators of this model."), "functions", launchers, NULL);
+	tree_copy(t, "kernels/dialect.h", "dialect.h");
+	tree_copy(t, "kernels/launch.c", "launch.c");
+	tree_copy(t, "kernels/fatbin.S", "fatbin.S");
+	tree_copy(t, "rt/slab_cuda.h", "slab_cuda.h");
+	tree_copy(t, "rt/slab_cuda.c", "slab_cuda.c");
+	tree_copy(t, "rt/comm_nccl.c", "comm_nccl.c");
+}

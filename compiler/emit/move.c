@@ -1,0 +1,334 @@
+/* Calls that put elements elsewhere or make them from nothing: copies by strides, parts and wholes, padding, fills, random
+ * numbers. */
+#include "calls.h"
+#include "ops/ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- x read with strides into y: transposes, broadcasts, repeats ---- */
+
+static void print_copy(const Print *p, const Loops *l)
+{
+	emit_call(p, "k_copy", "0", "0");
+	emit_sizes(p, 0);
+	emit_loops(p, l);
+	emit_width(p, p->n->in[0]);
+}
+
+static void call_same(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	Loops l = { 0 };
+	loops_add(&l, loops_count(&y), 1);
+	print_copy(p, &l);
+}
+
+static void print_transposed(const Print *p, const int64_t *perm)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	loops_strides(&x, st);
+	for (int a = 0; a < y.rank; a++)
+		loops_add(&l, y.d[a], st[perm[a]]);
+	print_copy(p, &l);
+}
+
+/* All axes in reverse where nothing else is said. */
+static void call_transpose(const Print *p)
+{
+	int np = 0, rank = p->n->in[0]->type->rank;
+	const int64_t *given = attr_ints(p->n, "perm", &np);
+	int64_t perm[8];
+	for (int a = 0; a < rank; a++)
+		perm[a] = np ? given[a] : rank - 1 - a;
+	print_transposed(p, perm);
+}
+
+/* The last two axes. */
+static void call_swap(const Print *p)
+{
+	int rank = p->n->in[0]->type->rank;
+	int64_t perm[8];
+	for (int a = 0; a < rank; a++)
+		perm[a] = a < rank - 2 ? a : 2 * rank - 3 - a;
+	print_transposed(p, perm);
+}
+
+static void call_expand(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	int64_t st[8];
+	Loops l = { 0 };
+	loops_strides(&x, st);
+	for (int a = 0; a < y.rank; a++) {
+		int b = a - (y.rank - x.rank);
+		loops_add(&l, y.d[a], b < 0 || x.d[b] == 1 ? 0 : st[b]);
+	}
+	print_copy(p, &l);
+}
+
+static void call_tile(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	Loops l = loops_tile(p->n, &x);
+	print_copy(p, &l);
+}
+
+/* ---- parts and wholes ---- */
+
+/* One side of a move: where it begins, and the stride of each axis. */
+typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;
+
+/* Loops over the axes of a part, with the strides of what it is a part of and of itself; joined where both allow. */
+static void print_move(const Print *p, const Shape *len, const Side *y, const Side *x)
+{
+	Loops to = { 0 }, from = { 0 };
+	for (int a = 0; a < len->rank; a++) {
+		if (len->d[a] == 1)
+			continue;
+		bool join = to.n && to.stride[to.n - 1] == len->d[a] * y->stride[a] && from.stride[from.n - 1] == len->d[a] * x->stride[a];
+		if (!join)
+			to.len[to.n++] = from.len[from.n++] = 1;
+		to.len[to.n - 1] *= len->d[a];
+		from.len[from.n - 1] *= len->d[a];
+		to.stride[to.n - 1] = y->stride[a];
+		from.stride[from.n - 1] = x->stride[a];
+	}
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move(c, %s, %" PRId64 ", %s, %" PRId64, y->text, y->offset, x->text, x->offset);
+	emit_loops(p, &to);
+	emit_loops(p, &from);
+	emit_width(p, p->n->in[0]);
+	text_add(p->t, ";\n");
+}
+
+static void call_concat(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	int axis = kernel_axis(p->n, y.rank);
+	Side whole = { .text = emit_result(p, 0) }, part = { 0 };
+	loops_strides(&y, whole.stride);
+	for (int i = 0; i < p->n->nin; i++) {
+		Shape x = emit_in(p, i);
+		loops_strides(&x, part.stride);
+		part.text = emit_operand(p, i);
+		print_move(p, &x, &whole, &part);
+		whole.offset += x.d[axis] * whole.stride[axis];
+	}
+}
+
+static void call_split(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	int axis = kernel_axis(p->n, x.rank);
+	Side whole = { .text = emit_operand(p, 0) }, part = { 0 };
+	loops_strides(&x, whole.stride);
+	for (int i = 0; i < p->n->nout; i++) {
+		Shape y = emit_out(p, i);
+		loops_strides(&y, part.stride);
+		part.text = emit_result(p, i);
+		print_move(p, &y, &part, &whole);
+		whole.offset += y.d[axis] * whole.stride[axis];
+	}
+}
+
+/* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
+static void read_slice(const Node *n, int at, const Shape *x, Side *side)
+{
+	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? in_const(n, at + 2) : NULL;
+	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? in_const(n, at + 3) : NULL;
+	int64_t dense[8];
+	loops_strides(x, dense);
+	memcpy(side->stride, dense, sizeof dense);
+	for (int64_t k = 0; k < tensor_elements(s); k++) {
+		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
+		a = a < 0 ? a + x->rank : a;
+		slice_clamp(&from, &to, step, x->d[a]);
+		side->offset += from * dense[a];
+		side->stride[a] = step * dense[a];
+	}
+}
+
+static void call_slice(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	read_slice(p->n, 1, &x, &from);
+	loops_strides(&y, to.stride);
+	print_move(p, &y, &to, &from);
+}
+
+static void call_slice_grad(const Print *p)
+{
+	Shape dy = emit_in(p, 0), y = emit_out(p, 0);
+	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	read_slice(p->n, 2, &y, &to);
+	loops_strides(&dy, from.stride);
+	text_add(p->t, "\tcode = k_zero(c, %s, %" PRId64 ");\n", to.text, loops_count(&y) * kernel_bytes(p->n->in[0]));
+	print_move(p, &dy, &to, &from);
+}
+
+/* ---- padding ---- */
+
+static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
+{
+	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" }, { "wrap", "K_PAD_WRAP" } };
+	int64_t before[RANK_MAX], after[RANK_MAX];
+	const char *how = "K_PAD_CONSTANT";
+	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
+		if (!strcmp(attr_str(p->n, "mode"), mode[i][0]))
+			how = mode[i][1];
+	if (pad_read(p->n, at, 3, x->rank, before, after))
+		return;
+	text_add(p->t, ", &(KPad){ %d, %s", x->rank, how);
+	emit_dims(p, x->d, x->rank);
+	emit_dims(p, y->d, y->rank);
+	emit_dims(p, before, x->rank);
+	text_add(p->t, " }");
+}
+
+static void call_pad(const Print *p)
+{
+	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	emit_call(p, "k_pad", "0", "02");
+	print_pad(p, 1, &x, &y);
+	emit_width(p, p->n->in[0]);
+}
+
+static void call_pad_grad(const Print *p)
+{
+	Shape y = emit_in(p, 0), x = emit_out(p, 0);
+	emit_call(p, "k_pad_grad", "0", "0");
+	print_pad(p, 2, &x, &y);
+	emit_type(p, p->n->in[0]);
+}
+
+/* ---- what keeps or drops elements by their place ---- */
+
+static void call_trilu(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	emit_call(p, "k_trilu", "0", "0");
+	emit_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], kernel_const(p->n, 1, 0));
+	emit_word(p, attr_int(p->n, "upper"));
+	emit_width(p, p->n->in[0]);
+}
+
+/* The first two axes are batch and time, in one order or the other; what follows moves as one element. */
+static void call_reverse(const Print *p)
+{
+	Shape x = emit_in(p, 0);
+	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
+	emit_call(p, "k_reverse_sequence", "0", "01");
+	emit_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1, loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
+	emit_end(p);
+}
+
+/* ---- made from nothing ---- */
+
+static void call_zeros(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	emit_call(p, "k_zero", "0", "");
+	emit_sizes(p, loops_count(&y) * kernel_bytes(p->n->out[0]));
+	emit_end(p);
+}
+
+static void print_fill(const Print *p, int64_t from, const Loops *l, int value)
+{
+	emit_call(p, "k_fill", "0", "");
+	emit_sizes(p, from);
+	emit_loops(p, l);
+	text_add(p->t, ", &(%s){ %d }, %" PRId64 ");\n", kernel_ctype(p->n->out[0]->type->elem), value, kernel_bytes(p->n->out[0]));
+}
+
+/* Zeros, then ones along the diagonal. */
+static void call_eye(const Print *p)
+{
+	Shape y = emit_out(p, 0);
+	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k, len = k < 0 ? rows + k : cols - k;
+	Loops all = { 0 }, diagonal = { 0 };
+	loops_add(&all, rows * cols, 1);
+	len = len > rows ? rows : len > cols ? cols : len;
+	text_add(p->t, "\tcode = ");
+	print_fill(p, 0, &all, 0);
+	if (len < 1)
+		return;
+	loops_add(&diagonal, len, cols + 1);
+	text_add(p->t, "\tif (!code)\n\t\tcode = ");
+	print_fill(p, from, &diagonal, 1);
+}
+
+/* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in groups. */
+static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, Loops *l)
+{
+	FormPart part;
+	const Form *f = slot_form(p->e->plan, y);
+	if (form_part(f, form_place(f, p->rank), &part))
+		transfer_no_room();
+	const FormRun *r = part.axis[axis].run;
+	int n = part.axis[axis].n, each = n;
+	for (int i = 2; i < each; i++)
+		if (r[i].at - r[i - 1].at != r[1].at - r[0].at)
+			each = i;
+	if (n > each)
+		loops_add(l, n / each, (r[each].at - r[0].at) * stride);
+	if (n && each > 1)
+		loops_add(l, each, (r[1].at - r[0].at) * stride);
+	loops_add(l, n ? r[0].len : 0, stride);
+	form_part_free(&part);
+}
+
+/* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */
+static void call_random(const Print *p)
+{
+	const Node *n = p->n;
+	const Slot *y = p->make[0];
+	Shape whole = { .rank = y->rank };
+	int64_t times = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
+	Loops l = { 0 };
+	for (int a = 0; a < y->rank; a++)
+		whole.d[a] = y->dim[a] * (a == axis ? times : 1);
+	loops_strides(&whole, st);
+	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : emit_key(n->out[0]->name);
+	emit_call(p, "k_random_uniform_f32", "0", "");
+	if (attr_has(n, "seed"))
+		text_add(p->t, ", 0x%016" PRIx64 "u", (uint64_t)attr_int(n, "seed"));
+	else
+		text_add(p->t, ", c->seed");
+	text_add(p->t, n->nin > 2 && n->in[2] ? ", (uint64_t)c->step" : ", 0");
+	text_add(p->t, ", 0x%016" PRIx64 "u, ", key);
+	if (times > 1)
+		text_add(p->t, "c->micro * %" PRId64, y->dim[axis] * st[axis]);
+	else
+		text_add(p->t, "0");
+	for (int a = 0; a < y->rank; a++) {
+		const char *origin = emit_origin(p, y, a);
+		if (strcmp(origin, "0"))
+			text_add(p->t, " + %s * %" PRId64, origin, st[a]);
+		walk_axis(p, y, a, st[a], &l);
+	}
+	emit_loops(p, &l);
+	emit_end(p);
+}
+
+const Call calls_move[] = {
+	{ "copy", "copy", call_same, false },
+	{ "transpose", "copy", call_transpose, false },
+	{ "swap", "copy", call_swap, false },
+	{ "expand", "copy", call_expand, false },
+	{ "tile", "copy", call_tile, false },
+	{ "concat", "copy", call_concat, true },
+	{ "split", "copy", call_split, true },
+	{ "slice", "copy", call_slice, true },
+	{ "slice_grad", "copy", call_slice_grad, true },
+	{ "pad", "any", call_pad, false },
+	{ "pad_grad", "typed", call_pad_grad, false },
+	{ "trilu", "any", call_trilu, false },
+	{ "reverse_sequence", "any", call_reverse, false },
+	{ "zeros", "copy", call_zeros, false },
+	{ "eye", "any", call_eye, true },
+	{ "random_uniform", "random", call_random, false },
+	{ 0 },
+};

@@ -1,0 +1,126 @@
+/* plan.json: the plan for programs.
+ *
+ * One object: what the program is, the memory of a rank by class, every value (its number and name as in params.c and
+ * buffers.c, shape, SBP, offset, bytes, life) and every action of each program and role (its number as in schedules, traces
+ * and messages, the line of the model it comes from, kernel, values read and written).  One value or action a line.  Names
+ * are escaped as everywhere in a tree, so that all is ASCII. */
+#include "emit/emit.h"
+
+#include <inttypes.h>
+
+static void print_memory(const Emit *e, Text *t)
+{
+	const Layout *l = &e->plan->layout;
+	const RankMemory m = emit_memory(e);
+	text_add(t, "\"memory\": {\n\t\"total\": %" PRId64 ", \"each_further_thread\": %" PRId64 ", \"slab\": %" PRId64 ", \"window\": %" PRId64 ",\n", m.total, m.thread, emit_slab(e),
+	         emit_window(e));
+	text_add(t, "\t\"busiest\": ");
+	text_add(t, l->peak < 0 ? "null,\n\t" : "\"a%d\",\n\t", l->peak);
+	for (int i = 0; i <= KEEP_ACT; i++)
+		text_add(t, "\"%s\": %" PRId64 ", ", emit_keep[i], l->by[i]);
+	text_add(t, "\"packed\": %" PRId64 ", \"gaps\": %" PRId64 ", \"workspace\": %" PRId64 ", \"data\": %" PRId64 ", \"program\": %" PRId64 "\n},\n", m.packed, m.gaps, m.work, m.data, m.base);
+}
+
+static const char *program_of(const Emit *e, const Slot *s)
+{
+	const Model *m = s->v->graph->model;
+	return m->program ? m->program : e->part[0]->plan->training ? "step" : "infer";
+}
+
+/* The numbers of what is kept come first; their life is the whole run. */
+static void print_value(const Emit *e, Text *t, int number)
+{
+	const Slot *s = e->value[number];
+	const Plan *p = s->v->graph->model->plan;
+	Arena *a = e->tree.arena;
+	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number, emit_string(a, s->v->name), emit_keep[s->keep],
+	         dtype_name(s->v->type->elem));
+	for (int k = 0; k < s->rank; k++)
+		text_add(t, "%s%" PRId64, k ? ", " : "", s->dim[k]);
+	if (p->nplace > 1)
+		text_add(t, "], \"mesh\": %s", emit_string(a, s->v->place->mesh->name));
+	else
+		text_add(t, "]");
+	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64, sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
+	         s->bytes);
+	if (number < e->nkept)
+		text_add(t, ", \"program\": null, \"live\": null }");
+	else
+		text_add(t, ", \"program\": \"%s\", \"live\": [%d, %d] }", program_of(e, s), s->first, s->last);
+}
+
+static void print_numbers(Text *t, const char *key, Slot *const *list, int n)
+{
+	const char *comma = "";
+	text_add(t, ", \"%s\": [", key);
+	for (int i = 0; i < n; i++)
+		if (list[i]) {
+			text_add(t, "%s%d", comma, list[i]->entry);
+			comma = ", ";
+		}
+	text_add(t, "]");
+}
+
+static const char *kernel_text(const Action *a)
+{
+	const Node *n = a->host ? a->host : a->n;
+	return !n ? NULL : a->elementwise ? "pointwise" : n->row->kernel;
+}
+
+static void print_action(const Emit *e, Text *t, const Action *a)
+{
+	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute", [ACT_COLLECTIVE] = "collective", [ACT_START] = "start", [ACT_FINISH] = "finish", [ACT_SAVE] = "save" };
+	const char *kernel = kernel_text(a);
+	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], emit_op(e, a));
+	if (a->n)
+		text_add(t, "%s", emit_quoted(emit_from(e->tree.arena, a->n)));
+	else
+		text_add(t, "null");
+	text_add(t, kernel ? ", \"kernel\": \"%s\"" : ", \"kernel\": null", kernel);
+	if (a->how)
+		text_add(t, ", \"transfer\": \"%s\"", a->how);
+	text_add(t, ", \"flops\": %.6g", schedule_flops(e->plan, a));
+	print_numbers(t, "reads", a->take, a->ntake);
+	print_numbers(t, "writes", a->make, a->nmake);
+	text_add(t, " }");
+}
+
+static void print_role(const Emit *e, Text *t, const Role *all)
+{
+	Role own = emit_own(e, all), *r = &own;
+	text_add(t, "{ \"program\": \"%s\", \"role\": %d, \"ranks\": [", emit_part(e), r->id);
+	for (int i = 0; i < r->nrank; i++)
+		text_add(t, "%s%d", i ? ", " : "", r->rank[i]);
+	text_add(t, "], \"body\": [%d, %d], \"actions\": [\n", r->body, r->after);
+	for (int i = 0; i < r->nstep; i++) {
+		print_action(e, t, &r->step[i]);
+		text_add(t, i < r->nstep - 1 ? ",\n" : "\n");
+	}
+	text_add(t, "\t] }");
+}
+
+void emit_plan(Emit *e)
+{
+	Text *t = tree_file(&e->tree, "plan.json");
+	const Plan *p = e->plan;
+	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", emit_string(e->tree.arena, e->g->name ? e->g->name : ""),
+	         e->target == TARGET_CUDA ? "cuda" : "c", p->world->nrank, p->nrole);
+	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.times > 1 ? p->train.times : 1,
+	         p->train.steps, p->train.seed);
+	print_memory(e, t);
+	text_add(t, "\"values\": [\n");
+	for (int i = 0; i < e->nvalue; i++) {
+		print_value(e, t, i);
+		text_add(t, i < e->nvalue - 1 ? ",\n" : "\n");
+	}
+	text_add(t, "],\n\"programs\": [\n\t");
+	for (int k = 0; k < e->npart; k++) {
+		emit_turn(e, e->part[k]);
+		for (int i = 0; i < e->plan->nrole; i++) {
+			text_add(t, k || i ? ",\n\t" : "");
+			print_role(e, t, &e->plan->role[i]);
+		}
+	}
+	emit_turn(e, e->part[0]);
+	text_add(t, "\n]\n}\n");
+}

@@ -1,0 +1,526 @@
+/* Schedules: what the ranks of a role do, in order, as tables over a few functions.
+ *
+ * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls are the
+ * same text share a function; stretches of actions that repeat (emit/blocks.c) are one table, walked several times with
+ * other values.  Comments tell about the first of them.  The text is the same for C and for CUDA. */
+#include "emit/emit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What is printed for one action. */
+typedef struct Row {
+	const Action *a;
+	const char *run;                /* the function */
+	Name key;                       /* equal rows have equal keys */
+} Row;
+
+typedef struct Sched {
+	Emit *e;
+	int rank;                       /* of the role: any has the same shapes */
+	Map byname;                     /* body -> name of its function */
+	int nfn;
+	Text functions, lists;
+} Sched;
+
+static const char *const kind_name[] = { [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
+	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_START] = "START", [ACT_FINISH] = "FINISH", [ACT_SAVE] = "SAVE" };
+
+static int count(Slot *const *list, int n)
+{
+	int k = 0;
+	for (int i = 0; i < n; i++)
+		k += list[i] != NULL;
+	return k;
+}
+
+/* What is there when an action is done: the results of a transfer when it is finished. */
+static int makes(const Action *a)
+{
+	return a->kind == ACT_START ? 0 : count(a->make, a->nmake);
+}
+
+const char *emit_param(const Print *p, const Slot *s, bool result)
+{
+	const Action *a = p->a;
+	Slot *const *list = result ? a->make : a->take;
+	int at = result ? 0 : count(a->make, a->nmake);
+	for (int i = 0; i < (result ? a->nmake : a->ntake); i++) {
+		if (list[i] == s)
+			return arena_printf(p->e->tree.arena, "t[%d]", at);
+		at += list[i] != NULL;
+	}
+	die("%s is no value of action a%d", s->v->name, a->id);
+}
+
+/* ---- functions ---- */
+
+void emit_file(Emit *e, const char *file)
+{
+	Name f = name_of(file);
+	for (int i = 0; i < e->nkernel; i++)
+		if (e->kernel[i] == f)
+			return;
+	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
+}
+
+/* Sums and counts of metrics, which follow `from` other outputs. */
+static void emit_metrics(const Print *p, int from)
+{
+	int n = p->e->g->nout;
+	text_add(p->t, n > from ? ", (const float *const[]){" : ", NULL)");
+	for (int i = from; i < n; i++)
+		text_add(p->t, "%s %s", i > from ? "," : "", emit_param(p, p->a->take[i], false));
+	text_add(p->t, n > from ? " })" : "");
+}
+
+/* Of a training step: its loss as soon as it is there; at the end, with it, rate and norm where they are, and metrics. */
+static void emit_save(const Print *p)
+{
+	const Action *a = p->a;
+	if (a->ntake == 1) {
+		text_add(p->t, "rt_save_loss(c, %s)", emit_param(p, a->take[0], false));
+		return;
+	}
+	text_add(p->t, "rt_save_step(c, %s", emit_param(p, a->take[0], false));
+	for (int i = a->ntake - 2; i < a->ntake; i++)
+		text_add(p->t, ", %s", a->take[i] ? emit_param(p, a->take[i], false) : "NULL");
+	emit_metrics(p, 1);
+}
+
+/* Where a product with an epilogue is written. */
+static Slot *room_of(const Emit *e, const Action *a)
+{
+	Slot *own = plan_slot(e->plan, a->host->out[0]);
+	for (int i = 0; !own && i < a->nmake; i++)
+		if (fuse_room(e->plan, a->make[i]->v))
+			own = a->make[i];
+	return own;
+}
+
+/* The first call needs no "int code = 0; if (!code)", and a single one is "return call;". */
+static const char *simpler(Arena *ar, const char *body)
+{
+	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ", "\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
+	for (int i = 0; i < 2; i++) {
+		const char *call = body + strlen(begin[i]), *stop = strstr(body, end);
+		if (strncmp(body, begin[i], strlen(begin[i])))
+			continue;
+		if (strchr(call, '\n') == stop + 1)
+			return arena_printf(ar, "\treturn %.*s;\n", (int)(stop - call), call);
+		return arena_printf(ar, "\tint code = %s", call);
+	}
+	return body;
+}
+
+/* Whether a transfer from x to y combines terms. */
+static bool sums(const Value *x, const Value *y)
+{
+	for (int k = 0; y && k < x->place->mesh->ndim; k++)
+		if (x->sbp[k].kind == SBP_P && (x->place->mesh != y->place->mesh || !sbp_equal(&x->sbp[k], &y->sbp[k], 1)))
+			return true;
+	return false;
+}
+
+/* Whether a kernel makes new numbers, of half precision, which it leaves unrounded: an epilogue rounds them itself. */
+static bool leaves_float(const Action *a, const Kernel *k, int i)
+{
+	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
+	const Slot *y = a->kind == ACT_START ? NULL : a->make[i];
+	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[i]->v, y ? y->v : NULL));
+	for (int m = 0; k && moves[m]; m++)
+		exact |= !strcmp(k->name, moves[m]);
+	return y && !exact && !a->host && kernel_stored(y->v->type->elem) != y->v->type->elem;
+}
+
+static void round_results(const Sched *s, const Print *p, const Kernel *k)
+{
+	for (int i = 0; i < p->a->nmake; i++) {
+		const Slot *y = p->a->make[i];
+		if (!leaves_float(p->a, k, i))
+			continue;
+		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", emit_param(p, y, true),
+		         slot_elements(s->e->plan, y, s->rank));
+		emit_file(s->e, "round");
+		s->e->halves = true;
+	}
+}
+
+/* The node as the rank of this role runs it. */
+static Node *own_node(const Sched *s, Node *n)
+{
+	const Plan *p = s->e->plan;
+	Arena *a = s->e->tree.arena;
+	Type **type = arena_array(a, Type *, n->nin + n->nout + 1);
+	const int64_t **at = arena_array(a, const int64_t *, n->nin + n->nout + 1);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Slot *t = plan_slot(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
+		Dim dim[RANK_MAX];
+		for (int k = 0; t && k < t->rank; k++)
+			dim[k] = slot_len(p, t, k, s->rank);
+		type[i] = t ? type_tensor(a, t->v->type->elem, t->rank, dim) : NULL;
+		int64_t *from = arena_array(a, int64_t, FORM_AXES);
+		at[i] = from;
+		if (t)
+			slot_begin(p, t, s->rank, from);
+	}
+	Node *part = local_node(n, type, type + n->nin, at, NULL, a);
+	return part ? part : n;
+}
+
+/* The statements of an action. */
+static const char *body_of(Sched *s, const Action *a)
+{
+	Emit *e = s->e;
+	Text t = { 0 };
+	Slot *room[1] = { NULL };
+	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL, NULL };
+	bool transfer = a->n && kernel_transfer(a->n);
+	const KernelPair *two = a->mate ? kernel_pair(a->mate, a->n) : NULL;
+	const Kernel *k = a->n && !transfer && !two ? kernel_of(a->host ? a->host : a->n) : NULL;
+	if (a->host) {
+		p.n = a->host;
+		room[0] = room_of(e, a);
+		p.make = room;
+		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
+	}
+	p.whole = p.n;
+	if (k && (p.n->row->fit || p.n->row->place))
+		p.n = own_node(s, p.n);
+	bool several = k && emit_call_of(k)->several, rounds = false;
+	for (int i = 0; i < a->nmake; i++)
+		rounds |= leaves_float(a, k, i);
+	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
+	if (a->kind == ACT_LOAD)
+		text_add(&t, "t ? rt_load(c) : RT_PLAN");
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
+		emit_save(&p);
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 1) {
+		text_add(&t, "rt_save_eval(c, %s, %s", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
+		emit_metrics(&p, 2);
+	}
+	if (a->kind == ACT_SAVE && emit_part_id(e) == 2)
+		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
+	if (transfer)
+		emit_transfer(&p);
+	if (two) {
+		p.n = p.whole = a->mate;
+		emit_call_of_two(two)->print(&p);
+		emit_file(e, two->file);
+	}
+	if (k) {
+		emit_call_of(k)->print(&p);
+		emit_file(e, k->file);
+	}
+	text_add(&t, several ? "" : ";\n");
+	round_results(s, &p, k);
+	text_add(&t, several || rounds ? "\treturn code;\n" : "");
+	return several ? simpler(e->tree.arena, t.s) : t.s;
+}
+
+const char *emit_shape(const Emit *e, const Slot *s, int rank)
+{
+	Arena *a = e->tree.arena;
+	const char *t = dtype_name(s->v->type->elem);
+	for (int k = 0; k < s->rank; k++)
+		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", slot_len(e->plan, s, k, rank), k == s->rank - 1 ? "]" : "");
+	return t;
+}
+
+/* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *emit_shapes(const Emit *e, const Action *a, int rank)
+{
+	Text t = { 0 };
+	text_raw(&t, "", 0);
+	for (int i = 0, any = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(&t, "%s%s", any++ ? ", " : "", emit_shape(e, a->make[i], rank));
+	for (int i = 0, any = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(&t, "%s%s", any++ ? ", " : t.n ? " = " : "", emit_shape(e, a->take[i], rank));
+	return t.s;
+}
+
+/* "MatMul", "Add+Gelu", "Mul+..+Sub" */
+const char *emit_op(const Emit *e, const Action *a)
+{
+	Arena *ar = e->tree.arena;
+	if (!a->n)
+		return a->kind == ACT_LOAD ? "load" : "report";
+	const char *t = emit_comment(ar, a->node[0]->op);
+	for (int i = 1; i < a->nnode && a->nnode <= 3; i++)
+		t = arena_printf(ar, "%s+%s", t, emit_comment(ar, a->node[i]->op));
+	return a->nnode > 3 ? arena_printf(ar, "%s+..+%s", t, emit_comment(ar, a->n->op)) : t;
+}
+
+/* Whether a rank of this role holds nothing of a value that is not empty. */
+static bool has_none(const Sched *s, const Slot *x)
+{
+	return x && s->e->plan->forms->most[x->form] && !slot_elements(s->e->plan, x, s->rank);
+}
+
+static const Sbp *term_of(const Value *v)
+{
+	for (int k = 0; k < v->place->mesh->ndim; k++)
+		if (v->sbp[k].kind == SBP_P)
+			return &v->sbp[k];
+	return NULL;
+}
+
+/* What a rank does that has nothing to compute from: its results are empty, or are terms, which are then neutral.  NULL: it computes. */
+static const char *idle(const Sched *s, const Action *a)
+{
+	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN", [RED_PROD] = "PROD" };
+	Arena *ar = s->e->tree.arena;
+	Print p = { .e = s->e, .a = a };
+	bool nothing = a->kind == ACT_COMPUTE && !a->how, lacks = false, any = false;
+	const char *body = "";
+	for (int i = 0; i < a->ntake; i++)
+		lacks |= has_none(s, a->take[i]);
+	const Node *n = a->host ? a->host : a->n;
+	if (n && op_added(n) >= 0)
+		lacks = false;                  /* what is added may be all that there is */
+	for (int i = 0; i < a->nmake && nothing; i++) {
+		const Slot *y = a->make[i];
+		if (!y)
+			continue;
+		any = true;
+		if (has_none(s, y))
+			continue;
+		const Sbp *term = lacks ? term_of(y->v) : NULL;
+		nothing = term != NULL;
+		if (term)
+			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body, emit_param(&p, y, true), emit_type_word(y->v->type->elem), reduce[term->red],
+			                    slot_elements(s->e->plan, y, s->rank));
+	}
+	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
+}
+
+/* The name of the function that does an action; written when no other has the same text. */
+static const char *function_of(Sched *s, const Action *a)
+{
+	Arena *ar = s->e->tree.arena;
+	const char *body = idle(s, a);
+	if (a->elementwise && !body)
+		return emit_pointwise(s->e, a, s->rank);
+	if (!body)
+		body = body_of(s, a);
+	if (!body)
+		return NULL;
+	Name key = name_of(body);
+	const char *known = map_get(&s->byname, key);
+	if (known)
+		return known;
+	char *name = arena_printf(ar, "f%d", s->nfn++);
+	text_add(&s->functions, "/* %s  %s */\n", emit_op(s->e, a), emit_shapes(s->e, a, s->rank));
+	if (!strncmp(body, "\treturn ", 8))
+		text_add(&s->functions, "CALL(%s, %.*s)\n", name, (int)strlen(body) - 10, body + 8);
+	else
+		text_add(&s->functions, "static int %s(Ctx *c, void *const *t)\n{\n%s}\n", name, body);
+	map_put(&s->byname, key, name);
+	return name;
+}
+
+/* ---- tables ---- */
+
+/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; of several nodes, what they read and what is read of them */
+static void print_nodes(const Emit *e, Text *t, const Action *a)
+{
+	Arena *ar = e->tree.arena;
+	for (int i = 0, any = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
+	text_add(t, " = %s(", emit_op(e, a));
+	for (int i = 0, any = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->take[i]->v->name));
+	text_add(t, ")  ");
+	for (int i = 0; i < a->ntake; i++)
+		if (a->take[i])
+			text_add(t, "%s ", sbp_text(a->take[i]->v->sbp, a->take[i]->v->place->mesh->ndim));
+	text_add(t, "->");
+	for (int i = 0; i < a->nmake; i++)
+		if (a->make[i])
+			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, a->make[i]->v->place->mesh->ndim));
+}
+
+void emit_about(const Emit *e, Text *t, const Action *a)
+{
+	Arena *ar = e->tree.arena;
+	if (a->n) {
+		text_add(t, "%s  ", emit_from(ar, a->n));
+		print_nodes(e, t, a);
+	} else {
+		text_add(t, "%s", emit_op(e, a));
+		for (int i = 0; i < a->nmake + a->ntake; i++) {
+			const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+			if (x)
+				text_add(t, " %s", emit_comment(ar, x->v->name));
+		}
+	}
+}
+
+/* "4 * 64 * 4 <= T12 && ...": every result fits. */
+static void print_fits(const Sched *s, Text *t, const Action *a)
+{
+	bool any = false;
+	for (int i = 0; i < a->nmake; i++) {
+		const Slot *y = a->make[i];
+		if (!y)
+			continue;
+		text_add(t, any ? " && " : "");
+		for (int k = 0; k < y->rank; k++)
+			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
+		text_add(t, "%d <= T%d", kernel_bits(y->v) / 8, y->entry);
+		s->e->checked[y->entry] = true;
+		any = true;
+	}
+	text_add(t, any ? "" : "1");
+}
+
+static void print_row(const Sched *s, Text *t, const Row *r)
+{
+	const Action *a = r->a;
+	text_add(t, "\t/* a%d ", a->id);
+	emit_about(s->e, t, a);
+	text_add(t, " */\n");
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], emit_op(s->e, a), r->run, makes(a), count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
+	print_fits(s, t, a);
+	text_add(t, "),\n");
+}
+
+static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *r)
+{
+	Arena *ar = s->e->tree.arena;
+	size_t line = 0;
+	for (int k = 0; k < r->times * r->period; k++) {
+		const Action *a = row[r->from + k].a;
+		if (k % r->period == 0)
+			emit_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
+		for (int v = 0; v < a->nmake + a->ntake; v++) {
+			const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
+			if (x)
+				emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
+		}
+	}
+	emit_packed(t);
+}
+
+/* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
+static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
+{
+	bool once = s->e->plan->train.times < 2 || emit_part_id(s->e) != 0;      /* then all is the body */
+	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
+	Repeat *all = NULL;
+	*count = 0;
+	for (int part = 0; part < 3; part++) {
+		int k = 0;
+		Repeat *rep = cut[part] < cut[part + 1] ? emit_repeats(ar, number + cut[part], cut[part + 1] - cut[part], &k) : NULL;
+		if (part)
+			*(part == 1 ? from : to) = *count;
+		for (int i = 0; i < k; i++) {
+			rep[i].from += cut[part];
+			arena_push(ar, all, *count, rep[i]);
+		}
+	}
+	return all;
+}
+
+/* The tables of one list of actions, called by its name. */
+static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to, int *total)
+{
+	const Action *list = role->step;
+	int n = role->nstep;
+	Arena *ar = s->e->tree.arena;
+	Row *row = arena_array(ar, Row, n + 1);
+	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0;
+	Map seen;
+	map_init(&seen, ar);
+	for (int i = 0; i < n; i++) {
+		const Action *a = &list[i];
+		row[i] = (Row){ a, function_of(s, a), NULL };
+		if (!row[i].run)
+			return -1;
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, emit_op(s->e, a), count(a->make, a->nmake), count(a->take, a->ntake));
+		if (!map_get(&seen, row[i].key))
+			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
+		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
+	}
+	Repeat *rep = stretches(s, ar, role, number, n, &nrepeat, from, to);
+	for (int k = 0; k < nrepeat; k++) {
+		const Repeat *r = &rep[k];
+		if (r->times > 1)
+			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id, list[r->from].id + r->period * r->times - 1, r->period, r->times);
+		text_add(t, "static const RtAction %s%d[] = {\n", name, k);
+		for (int i = 0; i < r->period; i++)
+			print_row(s, t, &row[r->from + i]);
+		text_add(t, "};\nstatic const int %s%d_values[] = {\n", name, k);
+		print_values(s, t, row, r);
+		text_add(t, "};\n\n");
+	}
+	text_add(t, "static const RtSegment %s[] = {\n", name);
+	for (int k = 0; k < nrepeat; k++)
+		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].times, name, k);
+	if (!nrepeat)
+		text_add(t, "\t{ 0 },\n");
+	text_add(t, "};\n");
+	*total = nrepeat;
+	return 0;
+}
+
+/* Whether ranks of a role have to do with an action.  Transfers are counted by all, whoever takes part. */
+static bool takes_part(const Action *a, int rank)
+{
+	return a->kind != ACT_COMPUTE || !a->n || mesh_place(a->n->place->mesh, rank) >= 0;
+}
+
+Role emit_own(const Emit *e, const Role *r)
+{
+	Role own = *r;
+	own.step = NULL;
+	own.nstep = 0;
+	for (int i = 0; i < r->nstep; i++) {
+		own.body = i == r->body ? own.nstep : own.body;
+		own.after = i == r->after ? own.nstep : own.after;
+		if (!takes_part(&r->step[i], r->rank[0]))
+			continue;
+		arena_push(e->tree.arena, own.step, own.nstep, r->step[i]);
+		own.step[own.nstep - 1].id = own.nstep - 1;
+	}
+	own.after = r->after == r->nstep ? own.nstep : own.after;
+	return own;
+}
+
+int emit_schedule(Emit *e, const Role *all)
+{
+	Role own = emit_own(e, all), *r = &own;
+	static const char *const about[] = { "One training step.", "The loss of a batch.", "The outputs." };
+	if (!e->sched)
+		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
+	Sched *s = &e->sched[r->id];
+	if (!s->e) {
+		*s = (Sched){ .e = e, .rank = r->rank[0] };
+		map_init(&s->byname, e->tree.arena);
+		text_raw(&s->functions, "", 0);
+	}
+	const char *name = emit_part(e);
+	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_part_id(e)]);
+	int from = 0, to = 0, total = 0;
+	int64_t times = emit_part_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
+	if (print_list(s, &s->lists, r, name, &from, &to, &total))
+		return -1;
+	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,
+	         times);
+	return 0;
+}
+
+void emit_schedules(Emit *e)
+{
+	Arena *ar = e->tree.arena;
+	for (int i = 0; i < e->plan->nrole; i++) {
+		const Role *r = &e->plan->role[i];
+		const char *title = arena_printf(ar, "What role %d does, which %d rank%s play%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
+		template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner", emit_banner(e, title), "functions",
+		              e->sched[i].functions.s, "lists", e->sched[i].lists.s, NULL);
+	}
+}

@@ -1,0 +1,42 @@
+/* Graphs made smaller and more regular: constants, copies and equal nodes gone, composites recognised or replaced. */
+#ifndef SBPCC_FRONT_H
+#define SBPCC_FRONT_H
+
+#include "train/train.h"
+
+/* fold.c, transpose.c, factors.c, lower.c: the passes. */
+int fold_run(Graph *), transpose_run(Graph *), factors_run(Graph *), lower_run(Graph *);
+
+/* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
+enum { MATCHED_MAX = 64 };
+typedef struct Match {
+	Node *root;
+	const char *name;               /* of the pattern */
+	Node *node[MATCHED_MAX]; int n; /* the nodes that it covers, from the root on */
+	struct Frame *top;
+	Arena *arena;
+	bool (*accept)(void *, struct Match *);
+	void *arg;
+} Match;
+void   match_read(const char *text, const char *const *names, Map *roots);   /* roots: operator -> bits of the names that may end with it */
+bool   match_try(Node *root, const char *name, bool (*accept)(void *, Match *), void *arg);
+Value *match_hole(const Match *, const char *name);          /* what an operand of the pattern stands for; NULL */
+bool   match_near(double, double);
+
+/* lift.c, lift_attention.c: what rules ask and do. */
+typedef struct Lift Lift;
+bool   lift_replaceable(Lift *, const Match *);              /* nobody else needs what would go */
+Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in, void (*attrs)(Node *, const void *), const void *arg);
+void   lift_int(Node *, const char *name, int64_t), lift_float(Node *, const char *name, double);
+bool   lift_same_type(const Value *, const Value *);
+int    lift_rank(const Value *);                             /* -1: unknown */
+Dim    lift_aligned(const Value *, int rank, int i);         /* axis i when aligned at the right with a value of that rank */
+const Tensor *lift_constant(const Value *);
+const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
+bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */
+bool   lift_filled(const Tensor *, double);
+bool   lift_attention(void *, Match *), lift_rotary(void *, Match *);
+Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);  /* made once, right after `from` */
+int    lift_run(Graph *);
+
+#endif

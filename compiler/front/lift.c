@@ -1,0 +1,559 @@
+/* Lifting: arithmetic that is the meaning of a composite operator becomes that operator, which has a kernel, a stable
+ * gradient and a factor rule of its own.  Recognised: layer, RMS and group normalisation, GELU (erf and tanh), SwiGLU, the
+ * logarithm of a sigmoid (which gets a form that does not underflow), and in lift_attention.c scaled dot-product
+ * attention with its masks and rotary embedding.  The likelihood of the logarithm of a softmax is cross-entropy, which does not
+ * keep the logarithms.
+ *
+ * What exporters write is a grammar in our own language: patterns.ir, read by match.c.  A complete match is handed to the
+ * function of its rule, which checks what a pattern cannot say (axes, shapes, types, the contents of masks and tables) and
+ * builds the composite; when it refuses, the matcher tries on.
+ *
+ * Nothing is replaced that others need and that would be costly to compute twice; what is cheap and needed elsewhere
+ * stays.  Nodes are visited last first, so that the largest pattern wins; a replacement stands where the last node of its
+ * pattern stood.  Each node is tried against a bounded number of patterns: the pass is linear. */
+#include "front/front.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Rule {
+	const char *name;
+	bool (*put)(void *, Match *);
+} Rule;
+
+struct Lift {
+	Graph *g;
+	Node **old;
+	int nold;
+	struct Put {
+		Node **node;
+		int n;
+	} * before; /* new nodes that stand before old[i] */
+	int *uses, nuses;
+	Map table; /* by value: what lift_once built from it */
+	Map value; /* contents of values that depend on constants only */
+	Arena values;
+	int lifted;
+};
+
+const Tensor *lift_constant(const Value *v)
+{
+	return v && v->data && !v->param && tensor_load(v->data) >= 0 ? v->data : NULL;
+}
+
+/* ---- what a match may replace ---- */
+
+static int *use(Lift *l, const Value *v)
+{
+	if (v->id >= l->nuses) {
+		int cap = 2 * v->id + 64, *more = arena_array(l->g->scratch, int, cap);
+
+		if (l->nuses)
+			memcpy(more, l->uses, sizeof *more * (size_t)l->nuses);
+		l->uses = more;
+		l->nuses = cap;
+	}
+	return &l->uses[v->id];
+}
+
+/* Costly enough that computing it twice is worse than leaving the pattern alone: the weights of attention, a norm.  Scores
+ * are not, for attention computes them anew rather than keep them. */
+static bool costly(const Node *n)
+{
+	return node_is(n, "Softmax") || node_is(n, "Exp") || node_is(n, "InstanceNormalization");
+}
+
+/* How often covered nodes that go read v. */
+static int inner_uses(const Match *m, const bool *stays, const Value *v)
+{
+	int count = 0;
+
+	for (int i = 0; i < m->n; i++) {
+		bool seen = false;
+
+		for (int k = 0; k < i; k++)
+			seen |= m->node[k] == m->node[i];
+		for (int k = 0; !seen && !stays[i] && k < m->node[i]->nin; k++)
+			count += m->node[i]->in[k] == v;
+	}
+	return count;
+}
+
+/* Every covered node can go, or is cheap enough to stay for others; nobody has said anything about inner values.  With any-ranks what is said
+ * of their places is told to have no effect (remove_node): it may not decide what is computed. */
+bool lift_replaceable(Lift *l, const Match *m)
+{
+	bool stays[MATCHED_MAX] = { false };
+
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (int i = 0; i < m->n; i++) {
+			Node *n = m->node[i];
+
+			if (n == m->root || stays[i])
+				continue;
+			if (n->stage != m->root->stage && !options_any_ranks(l->g->model))
+				return false;
+			for (int k = 0; k < n->nout; k++)
+				if (n->out[k] && *use(l, n->out[k]) > inner_uses(m, stays, n->out[k]))
+					stays[i] = changed = true;
+			if (stays[i] && costly(n))
+				return false;
+			if (!stays[i] && n->out[0] && n->out[0]->annot && !options_any_ranks(l->g->model))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* A node in place of the match: its place in the source, name, stage and annotations are those of the root. */
+Value *lift_put(Lift *l, const Match *m, const char *op, Value *to, int nin, Value **in,
+	void (*attrs)(Node *, const void *), const void *arg)
+{
+	Graph *g = l->g;
+	const Node *r = m->root;
+	Node *n = node_new(g, name_of(""), name_of(op), r->loc);
+
+	n->name = r->name;
+	n->stage = r->stage;
+	n->annot = r->annot;
+	n->from = r->from;
+	if (attrs)
+		attrs(n, arg);
+	for (int i = 0; i < nin; i++)
+		node_in(n, in[i]);
+	if (!to) {
+		to = graph_fresh(g, name_fmt("%s.%s", r->out[0]->name, op));
+		to->loc = r->out[0]->loc;
+	}
+	node_out(n, to);
+	if (inline_append(g, n) < 0)
+		die("lift: %s does not fit in the place of %s", op, r->out[0]->name);
+	return to;
+}
+
+void lift_int(Node *n, const char *name, int64_t v)
+{
+	node_attr_add(n, name_of(name), AT_INT)->u.i = v;
+}
+
+void lift_float(Node *n, const char *name, double v)
+{
+	node_attr_add(n, name_of(name), AT_FLOAT)->u.f = (float)v;
+}
+
+/* ---- questions ---- */
+
+bool lift_same_type(const Value *a, const Value *b)
+{
+	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem ||
+		a->type->rank != b->type->rank || a->type->rank < 0)
+		return false;
+	for (int i = 0; i < a->type->rank; i++)
+		if (!dim_same(a->type->dim[i], b->type->dim[i]))
+			return false;
+	return true;
+}
+
+int lift_rank(const Value *v)
+{
+	return v && v->type && v->type->kind == TY_TENSOR ? v->type->rank : -1;
+}
+
+/* Axis i of v when its axes are aligned at the right with those of a value of that rank. */
+Dim lift_aligned(const Value *v, int rank, int i)
+{
+	int at = i - rank + v->type->rank;
+
+	return at < 0 ? 1 : v->type->dim[at];
+}
+
+/* A constant of one element, or the same number everywhere. */
+bool lift_scalar(const Value *v, double *x)
+{
+	const Tensor *t = lift_constant(v);
+
+	if (!t || tensor_elements(t) != 1 || !dtype_is_float(t->dtype))
+		return false;
+	*x = tensor_get(t, 0);
+	return true;
+}
+
+bool lift_filled(const Tensor *t, double v)
+{
+	for (int64_t i = 0; i < tensor_elements(t); i++)
+		if (tensor_get(t, i) != v)
+			return false;
+	return true;
+}
+
+enum { EVAL_DEPTH = 24 };
+
+/* The contents of a value that depends on constants only, however large: folding keeps small ones only. */
+const Tensor *lift_value(Lift *l, Value *v, int depth)
+{
+	const Tensor *t = lift_constant(v);
+	Node *n = v->def;
+	Tensor *in[8] = { 0 }, *out[1] = { 0 };
+
+	if (t || v->param || v->init)
+		return t;
+	if ((t = map_get(&l->value, v)) != NULL)
+		return t == (const Tensor *)l ? NULL : t;
+	map_put(&l->value, v, l);
+	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random || n->row->moves ||
+		!v->type || type_elements(v->type) < 0 || type_elements(v->type) > 1 << 24)
+		return NULL;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && !(in[i] = (Tensor *)lift_value(l, n->in[i], depth + 1)))
+			return NULL;
+	if (eval_node(n, in, out, &l->values, false) < 0)
+		return NULL;
+	map_put(&l->value, v, out[0]);
+	return out[0];
+}
+
+/* The nodes that were built stand before old[index]. */
+static void take(Lift *l, int index)
+{
+	Graph *g = l->g;
+	struct Put *put = &l->before[index];
+
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+
+		n->mark = index;
+		arena_push(g->scratch, put->node, put->n, n);
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k])
+				++*use(l, n->in[k]);
+	}
+	g->nnode = 0;
+}
+
+/* What a rule makes from a value for all its uses: once, right after the value itself.  kind tells several makings apart. */
+Value *lift_once(
+	Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
+{
+	Graph *g = l->g;
+	const void *key = (const char *)from + kind;
+	Value *r = map_get(&l->table, key);
+	Node *d = from->def;
+
+	if (r)
+		return r;
+	if (g->nnode)
+		die("lift: %s is made in the middle of something else", from->name);
+	if (!(r = make(g, from, arg)))
+		die("lift: what is made from %s", from->name);
+	if (r != from && lift_constant(r)) {
+		r = graph_const(g, r->data, name_fmt("%s.cache", from->name));
+		for (int i = 0; i < g->nnode; i++)
+			for (int k = 0; k < g->node[i]->nout; k++)
+				g->node[i]->out[k]->def = NULL;
+		g->nnode = 0;
+	}
+	map_put(&l->table, key, r);
+	take(l, !d ? 0 : d->mark < l->nold && l->old[d->mark] == d ? d->mark + 1 : d->mark);
+	return r;
+}
+
+/* ---- normalisations ---- */
+
+/* Axes that are the last k of x: k, or 0. */
+static int last_axes(const Value *x, const Value *axes)
+{
+	const Tensor *t = lift_constant(axes);
+	int rank = lift_rank(x), k = t ? (int)tensor_elements(t) : 0;
+	uint64_t seen = 0;
+
+	if (rank < 1 || k < 1 || k > rank)
+		return 0;
+	for (int i = 0; i < k; i++) {
+		int64_t a = tensor_int(t, i) + (tensor_int(t, i) < 0 ? rank : 0);
+
+		if (a < rank - k || a >= rank)
+			return 0;
+		seen |= (uint64_t)1 << (a - (rank - k));
+	}
+	return seen == ((uint64_t)1 << k) - 1 ? k : 0;
+}
+
+/* A scale or bias over the last k axes of x. */
+static bool fits(const Value *v, const Value *x, int k)
+{
+	int rank = x->type->rank;
+
+	if (lift_rank(v) < 0 || v->type->rank > rank || v->type->elem != x->type->elem)
+		return false;
+	for (int i = 0; i < rank; i++) {
+		Dim d = lift_aligned(v, rank, i);
+
+		if (!dim_same(d, 1) && (i < rank - k || !dim_same(d, x->type->dim[i])))
+			return false;
+	}
+	return true;
+}
+
+static Value *ones(Lift *l, const Value *x, int k)
+{
+	int64_t dim[RANK_MAX];
+	int rank = x->type->rank, n = 0;
+
+	for (int i = rank - k; i < rank; i++)
+		if (dim_known(x->type->dim[i]))
+			dim[n++] = x->type->dim[i];
+	if (n < k) {
+		dim[0] = 1;
+		n = 1;
+	}
+	Tensor *t = tensor_new(l->g->arena, x->type->elem, n, dim);
+	for (int64_t i = 0; i < tensor_elements(t); i++)
+		tensor_set(t, i, 1);
+	return graph_const(l->g, t, "ones");
+}
+
+typedef struct Norm {
+	int k;
+	double eps;
+} Norm;
+
+static void norm_attrs(Node *n, const void *arg)
+{
+	const Norm *a = arg;
+
+	lift_int(n, "axis", -a->k);
+	lift_float(n, "epsilon", a->eps);
+}
+
+static bool put_norm(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
+	      *y = m->root->out[0];
+	Norm a = { last_axes(x, match_hole(m, "axes")), 0 };
+
+	if (!a.k || !lift_scalar(match_hole(m, "eps"), &a.eps) || !(a.eps >= 0) || !lift_same_type(x, y) ||
+		(scale && !fits(scale, x, a.k)) || (bias && !fits(bias, x, a.k)) || !lift_replaceable(l, m))
+		return false;
+	if (!scale)
+		scale = ones(l, x, a.k);
+	lift_put(l, m, !strcmp(m->name, "RmsNorm") ? "RMSNormalization" : "LayerNormalization", y,
+		bias ? 3 : 2, (Value *[]){ x, scale, bias }, norm_attrs, &a);
+	return true;
+}
+
+static void group_attrs(Node *n, const void *arg)
+{
+	const Norm *a = arg;
+
+	lift_int(n, "num_groups", a->k);
+	lift_float(n, "epsilon", a->eps);
+}
+
+static bool put_group_norm(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
+	      *y = m->root->out[0];
+	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero")),
+		     *axes = lift_constant(match_hole(m, "axes"));
+	int rank = lift_rank(x);
+	const Node *inner = NULL;
+
+	for (int i = 0; i < m->n; i++)
+		if (node_is(m->node[i], "InstanceNormalization"))
+			inner = m->node[i];
+	const Type *t = inner ? in_type(inner, 0) : NULL;
+	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t ||
+		t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || tensor_elements(axes) != rank - 2 ||
+		!lift_same_type(x, y))
+		return false;
+	for (int i = 0; i < rank - 2; i++)
+		if (tensor_int(axes, i) != i + 1)
+			return false;
+	if (lift_rank(scale) != 1 || lift_rank(bias) != 1 ||
+		!dim_same(scale->type->dim[0], x->type->dim[1]) ||
+		!dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
+		return false;
+	lift_put(l, m, "GroupNormalization", y, 3, (Value *[]){ x, scale, bias }, group_attrs,
+		&(Norm){ (int)tensor_elements(one), attr_float(inner, "epsilon") });
+	return true;
+}
+
+/* ---- activations ---- */
+
+static void gelu_attrs(Node *n, const void *arg)
+{
+	node_attr_add(n, name_of("approximate"), AT_STRING)->u.s = name_of(arg);
+}
+
+static bool put_gelu(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *x = match_hole(m, "x"), *y = m->root->out[0];
+
+	if (!lift_same_type(x, y) || !dtype_is_float(x->type->elem) || !lift_replaceable(l, m))
+		return false;
+	lift_put(l, m, "Gelu", y, 1, &x, gelu_attrs, !strcmp(m->name, "GeluTanh") ? "tanh" : "none");
+	return true;
+}
+
+static void alpha_attr(Node *n, const void *arg)
+{
+	const double *alpha = arg;
+
+	if (*alpha != 1)
+		lift_float(n, "alpha", *alpha);
+}
+
+static bool put_gated(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *a = match_hole(m, "a"), *b = match_hole(m, "b"), *alpha = match_hole(m, "alpha"),
+	      *y = m->root->out[0];
+	double by = 1;
+
+	if (lift_constant(b) || !lift_same_type(a, b) || !lift_same_type(a, y) ||
+		(alpha && !lift_scalar(alpha, &by)) || !lift_replaceable(l, m))
+		return false;
+	lift_put(l, m, "SwiGLU", y, 2, (Value *[]){ a, b }, alpha_attr, &by);
+	return true;
+}
+
+/* Binary cross entropy as exporters write it. */
+static bool put_log_sigmoid(void *lift, Match *m)
+{
+	Lift *l = lift;
+	Value *z = match_hole(m, "z"), *y = m->root->out[0];
+
+	if (!lift_same_type(z, y) || !lift_replaceable(l, m))
+		return false;
+	if (!strcmp(m->name, "LogSigmoid"))
+		z = lift_put(l, m, "Neg", NULL, 1, &z, NULL, NULL);
+	Value *s = lift_put(l, m, "Softplus", NULL, 1, &z, NULL, NULL);
+	lift_put(l, m, "Neg", y, 1, &s, NULL, NULL);
+	return true;
+}
+
+/* ---- the pass ---- */
+
+static const Rule rules[] = {
+	{ "LayerNorm", put_norm },
+	{ "RmsNorm", put_norm },
+	{ "GroupNorm", put_group_norm },
+	{ "GeluErf", put_gelu },
+	{ "GeluTanh", put_gelu },
+	{ "Gated", put_gated },
+	{ "LogSigmoid", put_log_sigmoid },
+	{ "LogRest", put_log_sigmoid },
+	{ "Attend", lift_attention },
+	{ "Rotary", lift_rotary },
+};
+enum { NRULE = sizeof rules / sizeof rules[0] };
+
+extern const char *const patterns_text[];       /* patterns.ir, embedded */
+
+static const Map *read_patterns(void)
+{
+	static Map roots;
+	static bool done;
+	const char *names[NRULE + 1] = { 0 };
+
+	for (int i = 0; i < NRULE; i++)
+		names[i] = rules[i].name;
+	if (!done)
+		match_read(patterns_text[0], names, &roots);
+	done = true;
+	return &roots;
+}
+
+static bool dead(Lift *l, const Node *n)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && (*use(l, n->out[i]) > 0 || n->out[i]->into))
+			return false;
+	return true;
+}
+
+static void remove_node(Lift *l, int i)
+{
+	Node *n = l->old[i];
+
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k])
+			--*use(l, n->in[k]);
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] && n->out[k]->def == n) {
+			if (n->out[k]->annot)
+				warn_at(n->out[k]->annot->loc, "with --deterministic=any-ranks %s is a part of a larger operator: @%s has no effect on it", n->out[k]->name, n->out[k]->annot->name);
+			n->out[k]->def = NULL;
+		}
+	l->old[i] = NULL;
+}
+
+static void visit(Lift *l, const Map *roots, int i)
+{
+	Node *n = l->old[i];
+	uintptr_t may = !*n->domain && n->nout == 1 && n->out[0] ? (uintptr_t)map_get(roots, n->op) : 0;
+
+	if (dead(l, n)) {
+		remove_node(l, i);
+		return;
+	}
+	for (int r = 0; may && r < NRULE; r++)
+		if (may >> r & 1 && match_try(n, rules[r].name, rules[r].put, l)) {
+			take(l, i);
+			remove_node(l, i);
+			l->lifted++;
+			return;
+		}
+}
+
+/* NegativeLogLikelihoodLoss(LogSoftmax(x)) over the classes: both have the same attributes as cross-entropy of x. */
+static bool put_cross_entropy(Lift *l, Node *n)
+{
+	const Value *logp = n->nin ? n->in[0] : NULL;
+	const Node *s = logp && logp->graph == l->g ? logp->def : NULL;
+	if (*n->domain || strcmp(n->op, "NegativeLogLikelihoodLoss") || !s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13 || logp->output ||
+	    l->uses[logp->id] != 1 || lift_rank(logp) < 2 || (logp->annot && !options_any_ranks(l->g->model)))
+		return false;
+	int64_t axis = attr_int(s, "axis");
+	if ((axis < 0 ? axis + logp->type->rank : axis) != 1)
+		return false;
+	n->op = name_of("SoftmaxCrossEntropyLoss");
+	n->row = op_find(n->domain, n->op, n->version);
+	n->in[0] = s->in[0];
+	return true;
+}
+
+int lift_run(Graph *g)
+{
+	const Map *roots = read_patterns();
+	Lift l = { .g = g, .old = g->node, .nold = g->nnode };
+
+	l.uses = graph_uses(g, g->scratch);
+	l.nuses = g->nvalue;
+	l.before = arena_array(g->scratch, struct Put, g->nnode + 2);
+	map_init(&l.table, g->scratch);
+	map_init(&l.value, g->scratch);
+	for (int i = 0; i < l.nold; i++)
+		l.old[i]->mark = i;
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = l.nold; i-- > 0;)
+		if (put_cross_entropy(&l, l.old[i]))
+			l.lifted = true;
+	for (int i = l.nold; i-- > 0;)
+		visit(&l, roots, i);
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i <= l.nold; i++) {
+		for (int k = 0; k < l.before[i].n; k++)
+			arena_push(g->arena, g->node, g->nnode, l.before[i].node[k]);
+		if (i < l.nold && l.old[i])
+			arena_push(g->arena, g->node, g->nnode, l.old[i]);
+	}
+	arena_free(&l.values);
+	return l.lifted ? fold_run(g) : 0; /* what was built is written in one way too */
+}

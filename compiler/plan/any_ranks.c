@@ -1,0 +1,158 @@
+/* --deterministic=any-ranks: which signatures give the same bits on any number of ranks, and how sums are cut.
+ *
+ * A sum has an order, and floating point sees it.  So of each contraction and each reduction one letter is *declared*: the first of its summed
+ * letters, which is the batch where there is one.  It is cut into N equal chunks (opt.chunks, 8 unless said; where N does not divide
+ * it, into the largest power of two that does; of an axis that is a product, its major factor is what is cut).  A chunk is summed in
+ * an order that depends on nothing but the chunk, and chunks are combined as a balanced binary tree; one rank does that too, in the kernels
+ * with `chunks` (kernels/cpu/tree.h, gemm_tree.h).
+ *
+ *      ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))       2 ranks have half of it each, 4 a quarter, 8 a chunk
+ *
+ * A plan may cut the declared letter into a number of parts that divides the chunks: a rank then makes a whole branch of the tree, and
+ * transfers combine the terms of ranks as the same tree (runtime/route.c), minor axes of the mesh first (route.c).  No other summed
+ * letter is cut: what the plan would cut there is made whole first, by ordinary transfers.  Letters that are not summed are cut freely
+ * where the kernel makes every element alike whatever else it makes (KERNEL_EACH and its kin in the tables of calls), and not where it
+ * is not known to.  Terms pass through what only moves elements, not through additions or products: (a + b) c is not a c + b c.  What
+ * would run by its definition is not cut.
+ *
+ * Random numbers and data are counted by logical positions in every mode. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* Whether some result lacks the factor. */
+static bool summed(const Node *n, const FactorRule *r, int f)
+{
+	for (int i = 0; i < n->nout; i++) {
+		bool has = !n->out[i];
+		for (int a = 0; !has && r->out[i] && a < n->out[i]->type->rank; a++)
+			has = r->out[i][a] == f;
+		for (int k = 0; !has && k < r->nproduct; k++)
+			for (int j = 0; r->product[k].out && r->product[k].at == i && j < r->product[k].npart; j++)
+				has |= r->product[k].part[j].factor == f;
+		if (!has)
+			return true;
+	}
+	return false;
+}
+
+static int declared(const Node *n, const FactorRule *r)
+{
+	for (int f = 0; f < r->nfactor; f++)
+		if (r->len[f] > 1 && summed(n, r, f) && !(f < 64 && (r->defined | r->runs | r->counted) >> f & 1))
+			return f;
+	return -1;
+}
+
+/* The axis of an operand that is factor f; -1: none. */
+static int axis_of(const FactorRule *r, const Node *n, int i, int f)
+{
+	for (int a = 0; n->in[i] && r->in[i] && a < n->in[i]->type->rank; a++)
+		if (r->in[i][a] == f)
+			return a;
+	return -1;
+}
+
+/* The length of the major factor of an axis. */
+static int64_t major(const Value *v, int axis)
+{
+	const struct FactorAxis *x = v->factors && axis < v->factors->rank ? &v->factors->axis[axis] : NULL;
+	return x && x->n > 1 ? v->graph->factor[x->factor[0]] : v->type->dim[axis];
+}
+
+static bool does(const Node *n, int how)
+{
+	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
+	return k && k->can(n) && k->c & how;
+}
+
+/* Chunks of the declared letter f. */
+static int64_t count(const Node *n, const FactorRule *r, int f)
+{
+	int64_t c = opt.chunks;
+	for (int k = 0; k < r->nproduct; k++)
+		for (int j = 0; j < r->product[k].npart; j++)
+			if (r->product[k].part[j].factor == f)
+				return 1;
+	for (int i = 0; i < n->nin; i++) {
+		int a = axis_of(r, n, i, f);
+		while (a >= 0 && c > 1 && major(n->in[i], a) % c)
+			c /= 2;
+	}
+	return c;
+}
+
+int64_t chunks_of(Node *n, Arena *a, int *operand, int *axis)
+{
+	const FactorRule *r = opt.chunks && does(n, KERNEL_CHUNKS) ? factor_rule(n, a) : NULL;
+	int f = r && r->red == RED_SUM ? declared(n, r) : -1;
+	*operand = *axis = -1;
+	for (int i = 0; f >= 0 && i < n->nin && *operand < 0; i++)
+		if ((*axis = axis_of(r, n, i, f)) >= 0)
+			*operand = i;
+	return *operand < 0 ? 1 : count(n, r, f);
+}
+
+/* Whether the axis of factor f stands where the kernel of n makes every element alike. */
+static bool apart(const Node *n, const FactorRule *r, int f)
+{
+	if (n->row->expr || does(n, KERNEL_EACH) || !n->row->kernel)
+		return true;
+	int64_t own = n->row->attrs && strstr(n->row->attrs, "axis:") ? attr_int(n, "axis") : 1;
+	for (int i = 0; i < n->nin; i++) {
+		int a = axis_of(r, n, i, f), rank = n->in[i] ? n->in[i]->type->rank : 0;
+		if (a < 0 || rank != n->in[0]->type->rank)
+			continue;
+		if (does(n, KERNEL_FIRST))
+			return a == 0 && (i == 0 || does(n, KERNEL_ROWS));
+		return does(n, KERNEL_LEADING) && a < (own < 0 ? own + rank : own);
+	}
+	return false;
+}
+
+bool chunks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, int64_t *of)
+{
+	bool run = f < 64 && r->runs >> f & 1, define = f < 64 && r->defined >> f & 1;
+	*of = 0;
+	if (define || (run && !n->row->random && !does(n, KERNEL_RUNS)))
+		return false;
+	if (!summed(n, r, f))
+		return apart(n, r, f);
+	if (run || leaf > 0 || f != declared(n, r) || r->red != RED_SUM || !does(n, KERNEL_CHUNKS))
+		return false;
+	for (int i = 0; i < n->nout; i++)       /* terms in half precision are rounded, and their sum once more */
+		if (n->out[i] && n->out[i]->type->elem != DT_FLOAT)
+			return false;
+	*of = count(n, r, f);
+	return *of % parts == 0 && apart(n, r, f);
+}
+
+bool chunks_carry(const Node *n)
+{
+	return n->row->carries && n->nin && n->in[0] && n->out[0] && n->in[0]->type->elem == n->out[0]->type->elem;
+}
+
+/* What the command line says goes before what the model says; either way the model says it from here on, so the plan and its hash do. */
+int chunks_read(Model *m)
+{
+	Annot *a = annot_find(m->annot, "any_ranks");
+	const Arg *given = a ? arg_find(a->arg, a->narg, name_of("chunks")) : NULL;
+	int64_t n = opt.chunks ? opt.chunks : given ? given->i : a ? CHUNKS : 0;
+	if (n & (n - 1) || n > CHUNKS_MOST) {
+		err_at(a->loc, "@any_ranks takes a power of two, at most %d", CHUNKS_MOST);
+		return -1;
+	}
+	opt.chunks = n;
+	if (!n || m->main)
+		return 0;
+	if (!a) {
+		a = arena_new(&m->arena, Annot);
+		a->name = name_of("any_ranks");
+		annot_add(&m->annot, a);
+	}
+	a->narg = 0;
+	a->arg = NULL;
+	Arg one = { .kind = ARG_INT, .i = n, .f = (double)n, .param = name_of("chunks") };
+	arena_push(&m->arena, a->arg, a->narg, one);
+	return annot_check(a, ON_MODEL);
+}

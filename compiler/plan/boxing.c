@@ -1,0 +1,316 @@
+/* Boxing: a transfer wherever producer and consumer disagree on how a value lies on ranks.
+ *
+ * Each node runs by the cheapest signature that gives its results the SBP that they have; an operand that is held otherwise, or
+ * elsewhere, passes through sbpcc.Boxing nodes first: by the quickest way, from the value itself or from a copy of it that is there
+ * already (route.c).  A node whose result is pinned to a form that no signature gives computes it in its own form, which is then
+ * boxed.  Running the pass again inserts nothing, so a dump made after it is stable.
+ *
+ *   - Consumers that want the same form share one transfer.  But a parameter that is put together for the forward pass is put
+ *     together again for the backward pass: who cuts a parameter wants its memory back in between.
+ *   - A cast to a wider type is done behind a transfer that moves values, not terms: fewer bytes, the same numbers.
+ *   - A transfer stands where it is wanted: its own line is that of the consumer (of a result: of what it is kept in), and the line of the
+ *     producer is found by going up its operands (boxing_made). */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static bool is_box(const Node *n)
+{
+	return n && n->row && kernel_transfer(n);
+}
+
+const char *boxing_how(const Node *n)
+{
+	Form from = sbp_form(n->in[0], n->in[0]->sbp, n->in[0]->place->mesh), to = sbp_form(n->out[0], n->out[0]->sbp, n->out[0]->place->mesh);
+	const char *how = transfer_of(&from, &to)->how;
+	return strcmp(how, "none") ? how : "slice";             /* a copy */
+}
+
+const char *boxing_made(const Node *n)
+{
+	const Value *v = n->in[0];
+	while (is_box(v->def))
+		v = v->def->in[0];
+	return !v->def ? loc_text(v->loc) : v->def->from ? v->def->from : loc_text(v->def->loc);
+}
+
+static bool lies_as(const Value *v, const Sbp *to, const Place *place)
+{
+	return v->place->mesh == place->mesh && sbp_equal(v->sbp, to, place->mesh->ndim);
+}
+
+/* Along an axis of one rank everything is whole, whatever was asked for.  Values share their forms. */
+static void simplify(Graph *g, Value *v)
+{
+	for (int k = 0; v->sbp && k < v->place->mesh->ndim; k++) {
+		if (v->place->mesh->dim[k] > 1 || v->sbp[k].kind == SBP_B)
+			continue;
+		Sbp *own = arena_array(g->arena, Sbp, v->place->mesh->ndim);
+		memcpy(own, v->sbp, sizeof *own * (size_t)v->place->mesh->ndim);
+		own[k] = (Sbp){ .kind = SBP_B };
+		v->sbp = own;
+	}
+}
+
+/* A cut as it is written: the factor of an axis by its number. */
+static Sbp written(const Value *v, const FormCut *c)
+{
+	Sbp s = { .kind = c->kind == FORM_S ? SBP_S : c->kind == FORM_B ? SBP_B : SBP_P, .red = (Reduce)c->reduce };
+	if (s.kind != SBP_S)
+		return s;
+	s.axis = c->axis;
+	s.reach = c->reach;
+	if (c->inner == 1 && c->len == v->type->dim[c->axis])
+		return s;
+	const struct FactorAxis *x = &v->factors->axis[c->axis];
+	int64_t inner = 1;
+	for (int i = x->n - 1; i >= 0; inner *= v->graph->factor[x->factor[i--]])
+		if (inner == c->inner && v->graph->factor[x->factor[i]] == c->len)
+			s.leaf = 1 + i;
+	return s;
+}
+
+/* ---- one transfer ---- */
+
+typedef struct Cause { Loc loc; Name from; const Node *by; } Cause;      /* where it is wanted; the node for which it is done */
+
+static const char *suffix(const Sbp *s, int ndim)
+{
+	const char *name = "whole";
+	for (int k = 0; k < ndim; k++)
+		if (s[k].kind == SBP_P)
+			return "term";
+		else if (s[k].kind == SBP_S)
+			name = "shard";
+	return name;
+}
+
+static Value *beside(Graph *g, const Value *v, const Sbp *s, Place *place, Loc loc, const char *name)
+{
+	Value *out = graph_fresh(g, name_fmt("%s.%s", v->name, name));
+	int ndim = place->mesh->ndim;
+	out->loc = loc;
+	out->type = v->type;
+	out->factors = v->factors;
+	out->place = place;
+	out->sbp = arena_array(g->arena, Sbp, ndim);
+	memcpy(out->sbp, s, (size_t)ndim * sizeof *s);
+	return out;
+}
+
+static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
+{
+	node_in(n, in);
+	node_out(n, out);
+	n->place = out->place;
+	places_note(g, n);
+	n->from = c->from;
+	micro_inherit(n, c->by);
+	if (inline_append(g, n))
+		die("boxing %s", in->name);
+}
+
+static Value *hop(Graph *g, Value *v, const Sbp *to, Place *place, const Cause *c, Value *result)
+{
+	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), c->loc);
+	Value *out = result ? result : beside(g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
+	Form f = sbp_form(v, v->sbp, v->place->mesh), t = sbp_form(v, to, place->mesh);
+	const char *how = transfer_of(&f, &t)->how;
+	node_attr_add(n, name_of("how"), AT_STRING)->u.s = name_of(strcmp(how, "none") ? how : "slice");
+	put(g, n, v, out, c);
+	return out;
+}
+
+static int64_t elem_bytes(const Value *v)
+{
+	int bits = dtype_bits(v->type->elem);
+	return bits < 8 ? 1 : bits / 8;
+}
+
+static const Route *way(const Value *v, const Sbp *to, const Place *place)
+{
+	Form f = sbp_form(v, v->sbp, v->place->mesh), t = sbp_form(v, to, place->mesh);
+	return route_find(&f, &t, elem_bytes(v));
+}
+
+/* Whose mesh a form between two ends is on. */
+static Place *place_of(const Form *f, Place *from, Place *to)
+{
+	const Mesh *m = from->mesh;
+	bool same = f->ndim == m->ndim && f->first == m->first && f->rank == m->rank;
+	for (int k = 0; k < f->ndim && same; k++)
+		same = f->mesh[k] == m->dim[k];
+	return same ? from : to;
+}
+
+/* ---- copies of a value ---- */
+
+typedef struct Copy { Value *v; bool back; struct Copy *next; } Copy;
+typedef struct Boxing { Graph *g; Map copies; } Boxing;  /* value -> Copy */
+
+static bool backward(const Node *n)
+{
+	return annot_find(n->annot, "part") != NULL;
+}
+
+/* A parameter, also cast to another type. */
+static bool parameter(const Value *v)
+{
+	while (v->def && v->def->row->carries && !v->def->row->moves && v->def->nin == 1)
+		v = v->def->in[0];
+	return v->init && v->param;
+}
+
+static bool may_share(const Value *v, const Copy *c, const Node *by)
+{
+	return !parameter(v) || c->back == backward(by);
+}
+
+static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Place *place, const Node *by)
+{
+	for (const Copy *c = map_get(&b->copies, v); c; c = c->next)
+		if (may_share(v, c, by) && lies_as(c->v, to, place))
+			return c->v;
+	return NULL;
+}
+
+static Value *remember(Boxing *b, const Value *v, Value *copy, const Node *by)
+{
+	Copy *c = arena_new(b->g->scratch, Copy);
+	*c = (Copy){ copy, backward(by), map_get(&b->copies, v) };
+	map_put(&b->copies, v, c);
+	return copy;
+}
+
+/* What v is cast from, when that is narrower, lies alike and holds values. */
+static Value *narrow(const Value *v)
+{
+	const Node *n = v->def;
+	Value *x = n && n->row->carries && !n->row->moves && n->nin == 1 ? n->in[0] : NULL;
+	if (!x || x->type->elem == v->type->elem || !dtype_is_float(x->type->elem) || !dtype_is_float(v->type->elem) ||
+	    dtype_bits(x->type->elem) >= dtype_bits(v->type->elem) || !lies_as(x, v->sbp, v->place))
+		return NULL;
+	Form f = sbp_form(v, v->sbp, v->place->mesh);
+	return form_terms(&f) == 1 ? x : NULL;
+}
+
+static bool moves_something(const Value *v, const Route *r)
+{
+	Form at = sbp_form(v, v->sbp, v->place->mesh);
+	for (int i = 0; i < r->n; at = r->form[i++])
+		if (!transfer_of(&at, &r->form[i])->local)
+			return true;
+	return false;
+}
+
+/* Ranks hold some elements of it twice: it is read, never sent on. */
+static bool overlaps(const Value *v)
+{
+	for (int k = 0; k < v->place->mesh->ndim; k++)
+		if (v->sbp[k].reach)
+			return true;
+	return false;
+}
+
+static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Cause *c)
+{
+	Value *from = lies_as(v, to, place) ? v : copy_as(b, v, to, place, c->by), *x;
+	if (from)
+		return from;
+	from = v;
+	for (const Copy *k = map_get(&b->copies, v); k; k = k->next)
+		if (may_share(v, k, c->by) && !overlaps(k->v) && way(k->v, to, place)->seconds < way(from, to, place)->seconds)
+			from = k->v;
+	const Route *r = way(from, to, place);
+	if (from == v && (x = narrow(v)) && moves_something(v, r)) {
+		Value *moved = boxed(b, x, to, place, c), *out = beside(b->g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
+		Node *cast = node_new(b->g, v->def->domain, v->def->op, c->loc);
+		for (int i = 0; i < v->def->nattr; i++)
+			arena_push(b->g->arena, cast->attr, cast->nattr, v->def->attr[i]);
+		put(b->g, cast, moved, out, c);
+		v->def->mark = 1;
+		return remember(b, v, out, c->by);
+	}
+	Place *start = from->place;
+	for (int i = 0; i < r->n; i++) {
+		Place *at = place_of(&r->form[i], start, place);
+		Sbp s[MESH_DIMS];
+		for (int k = 0; k < at->mesh->ndim; k++)
+			s[k] = i + 1 < r->n ? written(v, &r->form[i].cut[k]) : to[k];
+		Value *have = copy_as(b, v, s, at, c->by);
+		from = have ? have : remember(b, v, hop(b->g, from, s, at, c, NULL), c->by);
+	}
+	return from;
+}
+
+/* A result that its node gives in another form than it has. */
+static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
+{
+	Value *v = n->out[i], *raw = beside(b->g, v, from, n->place, v->loc, "raw");
+	Cause c = { n->loc, n->from, n };        /* of the node, not of the value: a dump tells that of no value */
+	raw->def = n;
+	raw->defidx = i;
+	n->out[i] = raw;
+	v->def = NULL;
+	const Route *r = way(raw, v->sbp, v->place);
+	for (int k = 0; k + 1 < r->n; k++) {
+		Place *at = place_of(&r->form[k], n->place, v->place);
+		Sbp s[MESH_DIMS];
+		for (int m = 0; m < at->mesh->ndim; m++)
+			s[m] = written(v, &r->form[k].cut[m]);
+		raw = hop(b->g, raw, s, at, &c, NULL);
+	}
+	hop(b->g, raw, v->sbp, v->place, &c, v);
+}
+
+/* Casts that are done behind a transfer now, and that nobody else reads. */
+static void drop_casts(Graph *g)
+{
+	const int *uses = graph_uses(g, g->scratch);
+	int n = 0;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *x = g->node[i];
+		if (x->mark && !uses[x->out[0]->id] && !x->out[0]->into)
+			x->out[0]->def = NULL;
+		else
+			g->node[n++] = x;
+	}
+	g->nnode = n;
+}
+
+static void box_node(Boxing *b, Node *n)
+{
+	Graph *g = b->g;
+	Place *place = n->place;
+	const NdSig *s = is_box(n) ? NULL : sbp_choose(n, place->mesh, false, g->scratch);
+	Cause c = { n->loc, n->from, n };
+	n->mark = 0;
+	for (int k = 0; s && k < n->nin; k++)
+		if (n->in[k] && kernel_reads(n, k))
+			n->in[k] = boxed(b, n->in[k], s->in[k], place, &c);
+	arena_push(g->arena, g->node, g->nnode, n);
+	if (is_box(n))                                  /* of a dump: what it made serves others, too */
+		remember(b, n->in[0], n->out[0], n);
+	for (int k = 0; s && k < n->nout; k++)
+		if (n->out[k] && !lies_as(n->out[k], s->out[k], place))
+			box_result(b, n, k, s->out[k]);
+}
+
+int boxing_run(Graph *g)
+{
+	Boxing b = { .g = g };
+	int nold = g->nnode;
+	Node **old = g->node;
+	map_init(&b.copies, g->scratch);
+	for (int i = 0; i < g->nvalue; i++)
+		simplify(g, g->value[i]);
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i < nold; i++)
+		box_node(&b, old[i]);
+	drop_casts(g);
+	for (int i = 0; i < g->nvalue; i++)
+		if (g->value[i]->def && g->value[i]->sbp)
+			sbp_note(g, g->value[i], g->value[i]->place->mesh);
+	return 0;
+}

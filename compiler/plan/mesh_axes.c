@@ -1,0 +1,79 @@
+/* Axes of a mesh that are cut alike.
+ *
+ * Along each axis an operator has some signatures, so along d axes it has that many to the power of d.  Up to four axes are mixed freely: mixtures
+ * are a few thousand, and the solver sees all of them together.  Of more axes some form a bundle, and along all axes of a bundle everything is cut
+ * alike: by the same axis of a tensor, or not at all, or into terms.
+ *
+ *     mesh          2    2    2    2    2    2
+ *     pins         S(0)  B    B    B    B    B         "tokens"
+ *     bundles       a    b    b    c    c    c         S(1) along b: into 4 parts
+ *
+ * So a mesh may have many axes, at the price that the best plan is the best of those that cut bundles alike.  Only axes that pins do not tell apart
+ * come into one bundle; those along wires that are alike first, small before large, so that bundles are of about one size. */
+#include "plan/plan.h"
+
+#include <math.h>
+
+enum { BUNDLES = 3 };                   /* of more axes than are free: fewer, for their mixtures are as many, and more is done with each */
+
+static bool same_wires(int j, int k)
+{
+	return figures.axis[j].latency == figures.axis[k].latency && figures.axis[j].bytes == figures.axis[k].bytes;
+}
+
+static int ranks_of(const Mesh *m, const int *with, int first)
+{
+	int n = 1;
+	for (int k = first; k < m->ndim; k++)
+		n *= with[k] == first ? m->dim[k] : 1;
+	return n;
+}
+
+/* Two bundles that are best joined, by their first axes. */
+static bool find_pair(const Mesh *m, AxesAlike *alike, const void *arg, const int *with, int *a, int *b)
+{
+	double least = INFINITY;
+	for (int k = 1; k < m->ndim; k++)
+		for (int j = 0; j < k && with[k] == k && m->dim[k] > 1; j++) {
+			if (with[j] != j || m->dim[j] == 1 || (opt.chunks && m->dim[j] != m->dim[k]) || !alike(arg, j, k))
+				continue;
+			double size = (double)ranks_of(m, with, j) * ranks_of(m, with, k) + (same_wires(j, k) ? 0 : RANKS_MAX);
+			if (size <= least) {
+				least = size;
+				*a = j;
+				*b = k;
+			}
+		}
+	return least < INFINITY;
+}
+
+bool axes_many(const int *dim, int ndim)
+{
+	int n = 0;
+	for (int k = 0; k < ndim; k++)
+		n += dim[k] > 1;
+	return n > AXES_FREE;
+}
+
+int axes_bundle(const Mesh *m, AxesAlike *alike, const void *arg, int *with)
+{
+	int n = 0, a, b;
+	for (int k = 0; k < m->ndim; k++) {
+		with[k] = k;
+		n += m->dim[k] > 1;
+	}
+	for (int most = axes_many(m->dim, m->ndim) ? BUNDLES : AXES_FREE; n > most && find_pair(m, alike, arg, with, &a, &b); n--)
+		for (int k = b; k < m->ndim; k++)
+			with[k] = with[k] == b ? a : with[k];
+	return n;
+}
+
+bool axes_next(int ndim, const int *with, const int *len, int *at)
+{
+	int k = ndim - 1;
+	while (k >= 0 && (with[k] != k || ++at[k] == len[k]))
+		at[k--] = 0;
+	for (int i = 0; i < ndim; i++)
+		at[i] = at[with[i]];
+	return k >= 0;
+}

@@ -1,0 +1,294 @@
+/* Pins: what @sbp says of values and of nodes, read and held against what is possible.
+ *
+ * A pin of a value says how it is held; whoever makes or reads it in another form gets a transfer.  A pin of a node says by which
+ * signature it runs.  Both may leave entries open.  What cannot hold is refused here, before anything is chosen: a factor that
+ * an axis does not have, a mixture that no form can say, a parameter that would be kept as terms, a signature that the operator
+ * does not have, and pins of values that live in one memory. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static const char *factors_text(const Value *v, int axis)
+{
+	const struct FactorAxis *x = v->factors ? &v->factors->axis[axis] : NULL;
+	const char *t = "";
+	for (int i = 0; x && i < x->n; i++)
+		t = name_fmt("%s%s%s", t, i ? " x " : "", dim_text(v->graph->factor[x->factor[i]]));
+	return *t ? t : "1";
+}
+
+/* reach(of, div, ...): what stands in dumps, of the operands of windows. */
+static int read_reach(const Arg *a, const Value *v, Sbp *out)
+{
+	enum { LARGE = 1 << 30 };
+	FormReach r;
+	const Arg *x = a->arg;
+	if (a->narg != sizeof r / sizeof(int64_t)) {
+		err_at(a->loc, "reach wants eight numbers: of, div, lo, hi, mid, mul, from, to");
+		return -1;
+	}
+	for (int i = 0; i < a->narg; i++)
+		if (x[i].kind != ARG_INT || x[i].i > LARGE || x[i].i < -LARGE) {
+			err_at(a->loc, "reach wants eight integers of at most %d", LARGE);
+			return -1;
+		}
+	r = (FormReach){ x[0].i, x[1].i, x[2].i, x[3].i, x[4].i, x[5].i, x[6].i, x[7].i };
+	if (r.of < 0 || r.div < 1 || r.mid < 1 || r.mul < 1 || r.lo > r.hi || r.from > r.to) {
+		err_at(a->loc, "no windows of %s reach like this", v->name);
+		return -1;
+	}
+	out->reach = sbp_reach(r);
+	return 0;
+}
+
+static int read_split(const Arg *a, const Value *v, Sbp *out)
+{
+	const Arg *x = a->arg;
+	int rank = v->type ? v->type->rank : -1;
+	if (x->i >= rank) {
+		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)x->i, type_text(v->type));
+		return -1;
+	}
+	*out = (Sbp){ .kind = SBP_S, .axis = (int)x->i };
+	if (a->narg > 1)
+		return read_reach(&x[1], v, out);
+	if (x->kind != ARG_FACTOR)
+		return 0;
+	int n = v->factors ? v->factors->axis[x->i].n : 0;
+	if (x->j >= (n ? n : 1)) {
+		err_at(a->loc, "axis %lld of %s has no factor %lld: it is %s", (long long)x->i, v->name, (long long)x->j, factors_text(v, (int)x->i));
+		return -1;
+	}
+	out->leaf = n > 1 ? 1 + (int)x->j : 0;
+	return 0;
+}
+
+static int read_entry(const Arg *a, const Value *v, Sbp *out)
+{
+	static const char *const red[] = { [RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
+	*out = (Sbp){ .kind = !strcmp(a->s, "B") ? SBP_B : !strcmp(a->s, "P") ? SBP_P : SBP_ANY };
+	if (!strcmp(a->s, "S"))
+		return read_split(a, v, out);
+	for (int i = 0; out->kind == SBP_P && a->narg && i < 4; i++)
+		if (!strcmp(a->arg[0].s, red[i]))
+			out->red = (Reduce)i;
+	return 0;
+}
+
+/* The entries of one value, one per axis of the mesh; NULL after explaining. */
+static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mesh *m, Arena *arena)
+{
+	Sbp *s = arena_array(arena, Sbp, m->ndim);
+	if (n != m->ndim) {
+		err_at(loc, "mesh %s has %d ax%s, but %d SBP%s given for %s", m->name, m->ndim, m->ndim == 1 ? "is" : "es", n, n == 1 ? " is" : "s are", v->name);
+		return NULL;
+	}
+	for (int i = 0; i < n; i++)
+		if (read_entry(&a[i], v, &s[i]))
+			return NULL;
+	if (sbp_can(s, n))
+		return s;
+	err_at(loc, "%s cannot be %s: all P of a value have one reduction, and an axis is split by whole ranges or by its factors, not both", v->name, sbp_text(s, n));
+	return NULL;
+}
+
+static void leave_open(const Graph *g, Annot *a, int k)
+{
+	Arg *own = arena_array(g->arena, Arg, a->narg);
+	memcpy(own, a->arg, sizeof *own * (size_t)a->narg);
+	own[k].s = name_of("_");
+	own[k].narg = 0;
+	a->arg = own;
+}
+
+static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
+{
+	Annot *a = annot_find(v->annot, "sbp");
+	Sbp *s = a ? read_entries(a->arg, a->narg, a->loc, v, m, g->scratch) : NULL;
+	*bad |= a && !s;
+	for (int k = 0; s && k < m->ndim && (v->output || (!v->def && (v->init || v->input))); k++)
+		if (s[k].kind == SBP_P && v->output && g->model->main) {
+			leave_open(g, a, k);            /* it was said of a step, of which it is no result */
+			s[k] = (Sbp){ .kind = SBP_ANY };
+		} else if (s[k].kind == SBP_P) {
+			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name, v->output ? "a result of the model" : "kept from step to step or read from data");
+			*bad = -1;
+			return NULL;
+		}
+	return s;
+}
+
+/* ---- nodes ---- */
+
+/* Who asks for an operand by S means the signature that takes it so, whatever its windows reach beside it. */
+static bool meant(const Sbp *pin, const Sbp *s)
+{
+	Sbp p = *pin;
+	if (p.kind == SBP_S && !p.reach)
+		p.reach = s->reach;
+	return p.kind == SBP_ANY || sbp_equal(&p, s, 1);
+}
+
+bool pins_allow(const Node *n, const NodePin *p, const Sig *s, int k)
+{
+	for (int i = 0; p && i < n->nin; i++)
+		if (p->in[i] && !meant(&p->in[i][k], &s->in[i]))
+			return false;
+	for (int i = 0; p && i < n->nout; i++)
+		if (p->out[i] && !meant(&p->out[i][k], &s->out[i]))
+			return false;
+	return true;
+}
+
+static bool open_pin(const Arg *a)
+{
+	return a->kind == ARG_WORD && a->s && !strcmp(a->s, "_");
+}
+
+static Sbp *read_operand(const Arg *a, const Value *v, const Mesh *m, Arena *arena, int *bad)
+{
+	if (open_pin(a) || !v)
+		return NULL;
+	Sbp *s = a->kind == ARG_LIST ? read_entries(a->arg, a->narg, a->loc, v, m, arena) : read_entries(a, 1, a->loc, v, m, arena);
+	*bad |= !s;
+	return s;
+}
+
+static int illegal(Node *n, const Annot *a, const Mesh *m, int k, const Sig *list, int count)
+{
+	err_at(a->loc, "%s cannot run like this along axis %d of mesh %s", n->op, k, m->name);
+	const char *all = "";
+	for (int i = 0; i < count; i++)
+		all = name_fmt("%s%s%s", all, i ? "; " : "", sbp_sig_text(n, &list[i]));
+	note_at(n->loc, "it can run by %s", all);
+	return -1;
+}
+
+NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
+{
+	const Annot *a = annot_find(n->annot, "sbp");
+	int errors = 0, nin = 0;
+	while (a && nin < a->narg && !a->arg[nin].arrow)
+		nin++;
+	if (!a || nin != n->nin)
+		return NULL;
+	NodePin *p = arena_new(arena, NodePin);
+	p->in = arena_array(arena, Sbp *, n->nin + 1);
+	p->out = arena_array(arena, Sbp *, n->nout + 1);
+	for (int i = 0; i < n->nin; i++)
+		p->in[i] = read_operand(&a->arg[i], n->in[i], m, arena, &errors);
+	for (int i = 0; i < n->nout && nin + i < a->narg; i++)              /* nothing is said of results that a pass added */
+		p->out[i] = read_operand(&a->arg[nin + i], n->out[i], m, arena, &errors);
+	for (int k = 0; k < m->ndim && !errors; k++) {
+		int count, i = 0;
+		const Sig *list = sbp_signatures(n, m->dim[k], arena, &count);
+		while (i < count && !pins_allow(n, p, &list[i], k))
+			i++;
+		if (i == count && m->dim[k] > 1)
+			errors = illegal(n, a, m, k, list, count);
+	}
+	*bad |= errors;
+	return errors ? NULL : p;
+}
+
+/* ---- values that live in one memory ----
+ *
+ * A transfer stands between any two forms, so pins of a maker, a value and its readers never contradict each other: only those of values
+ * that are one storage can, an update and what it updates. */
+
+typedef struct Storage { const Value *first; const Value **pin; int n; } Storage;      /* the pinned values in it, by number */
+
+static const Value *root(const Value *v)
+{
+	while (v->into)
+		v = v->into;
+	return v;
+}
+
+/* Whether some form is as all these pins say, but the one that is left out. */
+static bool hold(const Storage *s, const Pins *p, int ndim, int without)
+{
+	Sbp all[MESH_DIMS];
+	bool kept = !s->first->def && (s->first->init || s->first->input);
+	for (int k = 0; k < ndim; k++)
+		all[k].kind = SBP_ANY;
+	for (int i = 0; i < s->n; i++)
+		for (int k = 0; k < ndim && i != without; k++) {
+			const Sbp *a = &p->value[s->pin[i]->id][k];
+			if (a->kind == SBP_ANY)
+				continue;
+			if ((all[k].kind != SBP_ANY && !sbp_equal(&all[k], a, 1)) || (kept && a->kind == SBP_P))
+				return false;
+			all[k] = *a;
+		}
+	return sbp_can(all, ndim);
+}
+
+/* Leaves pins away as long as the others still contradict each other: what is left is a smallest set. */
+static void shrink(Storage *s, const Pins *p, int ndim)
+{
+	for (int i = 0; i < s->n;) {
+		if (hold(s, p, ndim, i)) {
+			i++;
+			continue;
+		}
+		s->n--;
+		for (int k = i; k < s->n; k++)
+			s->pin[k] = s->pin[k + 1];
+	}
+}
+
+static int refuse(const Storage *s, const Pins *p, int ndim)
+{
+	const Value *v = s->pin[s->n - 1], *w = s->pin[0];
+	Loc loc = annot_find(v->annot, "sbp")->loc;
+	const char *form = sbp_text(p->value[v->id], ndim);
+	if (s->n == 1)
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, which is kept from step to step: it is split or whole, not %s", v->name, s->first->name, form);
+	else if (w == s->first)
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, so both are held alike: %s here, but %s there", v->name, w->name, form, sbp_text(p->value[w->id], ndim));
+	else
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, as %s does, so all are held alike: %s here, but %s there", v->name, s->first->name, w->name, form, sbp_text(p->value[w->id], ndim));
+	for (int i = 0; i < s->n - 1; i++)
+		note_at(annot_find(s->pin[i]->annot, "sbp")->loc, "%s is pinned here", s->pin[i]->name);
+	return -1;
+}
+
+static int check_memory(const Graph *g, const Pins *p, int ndim)
+{
+	Storage *all = arena_array(g->scratch, Storage, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		if (!p->value[i])
+			continue;
+		Storage *s = &all[root(g->value[i])->id];
+		s->first = root(g->value[i]);
+		arena_push(g->scratch, s->pin, s->n, g->value[i]);
+	}
+	for (int i = 0; i < g->nvalue; i++) {
+		if (!all[i].n || hold(&all[i], p, ndim, -1))
+			continue;
+		shrink(&all[i], p, ndim);
+		return refuse(&all[i], p, ndim);
+	}
+	return 0;
+}
+
+Pins *pins_read(Graph *g, const Mesh *m)
+{
+	Pins *p = arena_new(g->scratch, Pins);
+	int bad = 0;
+	p->value = arena_array(g->scratch, Sbp *, g->nvalue + 1);
+	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Value *v = g->value[i];
+		ahead_value(g->value, i, g->nvalue);
+		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others are gone: a pass found that nobody needs them */
+			p->value[i] = pin_value(g, v, m, &bad);
+	}
+	for (int i = 0; i < g->nnode && !bad; i++) {
+		ahead_node(g->node, i, g->nnode);
+		if (!g->node[i]->place || g->node[i]->place->mesh == m)
+			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
+	}
+	return bad || check_memory(g, p, m->ndim) ? NULL : p;
+}

@@ -1,0 +1,142 @@
+/* The plan: on which mesh each node runs, and the SBP of every value.  All of it is written into the graph as annotations,
+ * so the dump after this pass, read again, is pinned everywhere and gives the same program.
+ *
+ * Meshes are solved one after the other, each with the nodes that run on it: what comes from another mesh is free to arrive in any form,
+ * for it is moved in any case. */
+#include "plan/plan.h"
+
+/* A form has so many axes. */
+static int check_axes(const Value *v)
+{
+	if (v->type->rank <= FORM_AXES)
+		return 0;
+	err_at(v->loc, "%s has %d axes, %s; a program takes tensors of up to %d: join neighbouring axes with Reshape", v->name, v->type->rank, type_text(v->type), FORM_AXES);
+	return -1;
+}
+
+static bool known(const Value *v)
+{
+	return v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0;
+}
+
+/* The first value on the way here whose shape is not known. */
+static const Value *first_unknown(const Value *v)
+{
+	for (int i = 0; v->def && i < v->def->nin; i++)
+		if (v->def->in[i] && !known(v->def->in[i])) {
+			v = v->def->in[i];
+			i = -1;
+		}
+	return v;
+}
+
+/* A result whose shape follows from numbers that only a run has. */
+static bool depends_on_data(const Value *v)
+{
+	static const char *const list[] = { "NonZero", "Compress", "Unique", "NonMaxSuppression", NULL };
+	for (int i = 0; v->def && list[i]; i++)
+		if (node_is(v->def, list[i]))
+			return true;
+	return false;
+}
+
+static int check_shape(const Value *v)
+{
+	if (known(v))
+		return check_axes(v);
+	v = first_unknown(v);
+	if (depends_on_data(v)) {
+		err_at(v->def->loc, "the shape of %s depends on data: how many elements %s gives is known only when the program runs", v->name, v->def->op);
+		note_at((Loc){ 0 }, "shapes must be known before: multiply with a mask, or choose with Where, instead of selecting elements by a condition");
+		return -1;
+	}
+	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
+	for (int k = 0; v->type && k < v->type->rank; k++)
+		if (dim_symbolic(v->type->dim[k])) {
+			note_at(v->loc, "bind it with --set %s=NUMBER", dim_text(v->type->dim[k]));
+			break;
+		}
+	return -1;
+}
+
+/* Inputs first: what is unknown there makes the rest unknown. */
+static int check_static(Graph *g)
+{
+	int bad = 0;
+	for (int i = 0; i < g->nin; i++)
+		bad |= check_shape(g->in[i]);
+	for (int i = 0; i < g->nvalue && !bad; i++)
+		if (g->value[i]->def || g->value[i]->init)
+			bad = check_shape(g->value[i]);
+	return bad;
+}
+
+/* The nodes of one mesh, as a graph over the same values. */
+static int solve_on(Graph *g, Plan *p, const Mesh *m)
+{
+	Graph part = *g;
+	part.node = arena_array(g->scratch, Node *, g->nnode + 1);
+	part.nnode = 0;
+	for (int i = 0; i < g->nnode; i++)
+		if (g->node[i]->place->mesh == m)
+			part.node[part.nnode++] = g->node[i];
+	return sbp_solve(&part, p, m);
+}
+
+/* Results that are held elsewhere than where they are made lie there as they are pinned, else whole. */
+static int held_elsewhere(Graph *g, const Pins *pins, const Mesh *m)
+{
+	for (int i = 0; i < g->nvalue; i++) {
+		Value *v = g->value[i];
+		if (v->sbp || v->place->mesh != m)
+			continue;
+		v->sbp = arena_array(g->arena, Sbp, m->ndim);
+		for (int k = 0; pins->value[i] && k < m->ndim; k++)
+			if (pins->value[i][k].kind != SBP_ANY)
+				v->sbp[k] = pins->value[i][k];
+		if (v->def || v->init || v->input)
+			sbp_note(g, v, m);
+	}
+	return 0;
+}
+
+static int solve_each(Graph *g, Plan *p)
+{
+	int bad = 0;
+	for (int i = 0; i < g->nvalue; i++)
+		g->value[i]->sbp = NULL;
+	for (int i = 0; i < p->nplace && !bad; i++)
+		bad = solve_on(g, p, p->place[i]->mesh);
+	for (int i = 0; i < p->nplace && !bad; i++) {
+		const Pins *pins = pins_read(g, p->place[i]->mesh);
+		bad = !pins || held_elsewhere(g, pins, p->place[i]->mesh);
+	}
+	return bad;
+}
+
+/* What the model asks for and no pass does.  A dump keeps it, so it is not lost there. */
+static void check_stages(const Graph *g)
+{
+	const Annot *a = NULL;
+	for (int i = 0; i < g->nnode && !a; i++)
+		a = annot_find(g->node[i]->annot, "stage");
+	if (a && !g->model->main && !opt.dump_after)
+		warn_at(a->loc, "@stage is not honoured: there are no pipelines yet, so stages run one after the other; "
+		        "@on says which ranks run a node");
+}
+
+int plan_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	programs_pin(g->model);
+	check_stages(g);
+	if (check_static(g) || chunks_read(g->model) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
+		return -1;
+	if (opt.chunks && p->main->cuda) {
+		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
+		return -1;
+	}
+	compare_ranks(g, p);
+	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
+	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
+}

@@ -1,0 +1,471 @@
+/* The choice of signatures, of all nodes and mesh axes together, by the least sum of seconds.
+ *
+ * A node chooses among its signatures: that costs what it computes.  A value whose form is not simply what its maker gives
+ * chooses too: inputs, parameters and state, values that are pinned, reported, updated in place, or read by several nodes.
+ * Between a maker and a reader stands the cost of the transfer from the one's form to the other's.  An update lives in the
+ * storage of what it updates, so both are one choice.  Transfers of parameters and of their gradients are hidden in part by
+ * computing, as the figures of the machine say.
+ *
+ * The result is the form of every value; boxing then finds for each node the signature that goes with them. */
+#include "search.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static const double SECOND = 5e8;       /* entries of tables that the solver visits in a second, about */
+
+static void find_roots(Assign *s)
+{
+	s->root = arena_array(s->arena, int, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		int v = i;
+		while (s->ways.trait[v].into >= 0)
+			v = s->ways.trait[v].into;
+		s->root[i] = v;
+	}
+}
+
+/* ---- values that choose ---- */
+
+static bool is_home(const Sbp *s, int ndim)
+{
+	for (int k = 0; k < ndim; k++)
+		if (s[k].reach)
+			return false;
+	return true;
+}
+
+static bool pinned_to(const Sbp *pin, const Sbp *s, int ndim)
+{
+	for (int k = 0; pin && k < ndim; k++)
+		if (pin[k].kind != SBP_ANY && !sbp_equal(&pin[k], &s[k], 1))
+			return false;
+	return true;
+}
+
+/* What the pins of the values in one storage leave, by the first of them; pins.c has seen that they agree. */
+static const Sbp **pins_by_root(Assign *s)
+{
+	Sbp **all = arena_array(s->arena, Sbp *, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		const Sbp *pin = s->pins->value[i];
+		Sbp **to = &all[s->root[i]];
+		for (int k = 0; k < s->mesh->ndim && pin && !*to; k++) {
+			*to = arena_array(s->arena, Sbp, s->mesh->ndim);
+			for (int j = 0; j < s->mesh->ndim; j++)
+				(*to)[j].kind = SBP_ANY;
+		}
+		for (int k = 0; k < s->mesh->ndim && pin; k++)
+			if (pin[k].kind != SBP_ANY)
+				(*to)[k] = pin[k];
+	}
+	return (const Sbp **)all;
+}
+
+/* A value that lives from step to step, comes from outside or is told there is never a sum of terms. */
+static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
+{
+	Kind *kind = s->ways.kind[v->id];
+	Sbp fixed[MESH_DIMS] = { { 0 } };
+	bool terms = v->def && !v->output;
+	ways_key(&s->ways, kind->id);
+	ways_key(&s->ways, terms + 2 * whole);
+	for (int k = 0; k < s->mesh->ndim && pin; k++) {
+		ways_key(&s->ways, pin[k].kind);
+		ways_key(&s->ways, pin[k].axis * 256 + pin[k].leaf);
+		ways_key(&s->ways, pin[k].red);
+		ways_key(&s->ways, (int64_t)(intptr_t)pin[k].reach);
+		if (pin[k].kind != SBP_ANY)
+			fixed[k] = pin[k];
+	}
+	Name key = ways_keyed(&s->ways);
+	Domain *d = map_get(&s->domains, key);
+	if (d)
+		return d;
+	d = arena_new(s->arena, Domain);
+	d->kind = kind;
+	d->key = key;
+	map_put(&s->domains, key, d);
+	int first = kind_form(&s->ways, kind, fixed);
+	arena_push(s->arena, d->form, d->n, first);
+	for (int i = 0; i < kind->n && !whole; i++) {
+		const Sbp *f = kind->form[i];
+		bool ok = i != first && is_home(f, s->mesh->ndim) && pinned_to(pin, f, s->mesh->ndim) && sbp_can(f, s->mesh->ndim);
+		for (int k = 0; k < s->mesh->ndim; k++)
+			ok &= terms || f[k].kind != SBP_P;
+		if (ok)
+			arena_push(s->arena, d->form, d->n, i);
+	}
+	return d;
+}
+
+static int variable(Assign *s, int n, const double *cost, Domain *d)
+{
+	s->domain[s->ndomain++] = d;
+	s->p.node[s->p.nnode] = (SolveNode){ .n = n, .cost = cost };
+	return s->p.nnode++;
+}
+
+/* What a rank reads of the data. */
+static const double *reading(Assign *s, const Domain *d)
+{
+	double *t = arena_array(s->arena, double, d->n);
+	for (int i = 0; i < d->n; i++)
+		t[i] = (double)s->times * kind_part(&s->ways, d->kind, d->form[i]) / figures.bytes;
+	return t;
+}
+
+static void choose_homes(Assign *s)
+{
+	Graph *g = s->g;
+	bool *updated = arena_array(s->arena, bool, g->nvalue + 1), *told = arena_array(s->arena, bool, g->nvalue + 1);
+	const Sbp **pin = pins_by_root(s);
+	s->home = arena_array(s->arena, int, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		s->home[i] = -1;
+		if (s->ways.trait[i].into >= 0)
+			updated[s->root[i]] = true;
+		if (s->ways.trait[i].output)
+			told[s->root[i]] = true;
+	}
+	for (int i = 0; i < g->nvalue; i++)     /* all forms first: then prices can be asked for */
+		if (pin[i] && s->ways.kind[i])
+			domain_of(s, g->value[i], pin[i], false);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Trait *v = &s->ways.trait[i];
+		bool data = !v->def && v->data && !v->param;
+		if (v->into >= 0 || !s->ways.kind[i] || (!v->def && !v->init && !v->input))
+			continue;
+		if (v->def && !pin[i] && !updated[i] && !told[i] && s->readers[i] < 2)
+			continue;
+		bool tiny = v->def && !updated[i] && type_elements(s->ways.kind[i]->v->type) <= 16;      /* whole: nothing else is worth a thought */
+		bool whole = !pin[i] && (data || told[i] || tiny);
+		Domain **known = &s->ways.kind[i]->domain[v->def + 2 * whole], *d = pin[i] || !*known ? domain_of(s, g->value[i], pin[i], whole) : *known;
+		if (!pin[i])
+			*known = d;
+		s->home[i] = variable(s, d->n, v->input && !v->init ? reading(s, d) : NULL, d);
+	}
+	for (int i = 0; i < g->nvalue; i++)
+		if (s->ways.trait[i].into >= 0)
+			s->home[i] = s->home[s->root[i]];
+}
+
+/* ---- edges ---- */
+
+/* Shared by all pairs that are alike. */
+static double *table(Assign *s, Name key, int rows, int cols, bool *fresh)
+{
+	double *t = map_get(&s->ways.tables, key);
+	*fresh = !t;
+	if (!t) {
+		t = arena_array(s->arena, double, (size_t)rows * (size_t)cols);
+		map_put(&s->ways.tables, key, t);
+	}
+	return t;
+}
+
+/* What a table was asked for with, beside the way of the node.  Nodes of like layers mostly ask for the same as those before them. */
+typedef struct Seen {
+	const void *from;               /* domain or way */
+	int64_t mask;
+	int slot;
+	bool joined;
+	double factor;
+	double *t;
+} Seen;
+
+static Seen *seen_at(Assign *s, Way *w, int i)
+{
+	if (!w->seen)
+		w->seen = arena_array(s->arena, Seen, w->n->nin + w->n->nout + 1);
+	return &w->seen[i];
+}
+
+static bool seen_same(const Seen *a, const Seen *b)
+{
+	return a->t && a->from == b->from && a->mask == b->mask && a->slot == b->slot && a->joined == b->joined && a->factor == b->factor;
+}
+
+static void edge(Assign *s, int a, int b, const double *cost)
+{
+	s->p.edge[s->p.nedge++] = (SolveEdge){ a, b, cost };
+}
+
+/* How often a node runs in a step. */
+static double often(const Assign *s, int node)
+{
+	const Node *n = s->g->node[node];
+	return s->times > 1 && !micro_begins(n) && !micro_updates(n) ? (double)s->times : 1;
+}
+
+/* Few values are parameters, so these are asked for theirs. */
+static void find_gradients(Assign *s)
+{
+	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		if (!s->ways.trait[i].param)
+			continue;
+		const Value *v = s->g->value[i], *grad = v->graph ? graph_find(v->graph, name_fmt("%s.grad", v->name)) : NULL;
+		if (grad && grad->def)
+			s->gradient[grad->id] = true;
+	}
+}
+
+/* What is not hidden of a transfer of v. */
+static double seen(const Assign *s, int v)
+{
+	return s->gradient[v] || (s->ways.trait[v].param && !s->ways.trait[v].def) ? 1 - figures.overlap : 1;
+}
+
+/* Transfers of gradients and of parameters that are updated wait for others of their kind. */
+static bool joined(const Assign *s, int v)
+{
+	return s->gradient[v] || (s->ways.trait[v].into >= 0 && s->ways.trait[s->root[v]].param);
+}
+
+static void key_factor(Assign *s, double f)
+{
+	int64_t bits;
+	memcpy(&bits, &f, sizeof bits);
+	ways_key(&s->ways, bits);
+}
+
+/* Result o of node a, as home or as node b (operands in mask) wants it. */
+static void made(Assign *s, int a, int o)
+{
+	Way *w = s->ways.way[a];
+	int v = ways_out(&s->ways, a, o);
+	const Domain *d = s->domain[s->home[v]];
+	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * seen(s, v) }, *last = seen_at(s, w, w->n->nin + o);
+	double (*move)(Ways *, Kind *, int, int) = now.joined ? kind_joined : kind_move;
+	if (!seen_same(last, &now)) {
+		bool fresh;
+		ways_key(&s->ways, w->id);
+		ways_key(&s->ways, 2 * o + now.joined);
+		ways_key(&s->ways, (int64_t)(intptr_t)d);
+		key_factor(s, now.factor);
+		now.t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
+		for (int i = 0; i < w->nsig && fresh; i++)
+			for (int j = 0; j < d->n; j++)
+				now.t[i * d->n + j] = now.factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
+		*last = now;
+	}
+	edge(s, a, s->home[v], last->t);
+}
+
+/* The operands of b that are the same value as operand i: each form of it is made once. */
+static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, int from, bool together)
+{
+	double sum = 0;
+	for (int i = 0; i < w->n->nin && i < 63; i++) {
+		bool again = !(mask >> i & 1);
+		for (int j = 0; j < i && !again; j++)
+			again = (mask >> j & 1) && w->in[j][way] == w->in[i][way];
+		if (!again)
+			sum += (together ? kind_joined : kind_move)(&s->ways, k, from, w->in[i][way]);
+	}
+	return sum;
+}
+
+/* The operands of node b that are value v, as bits. */
+static int64_t reads_of(const Assign *s, int b, int v)
+{
+	const Way *w = s->ways.way[b];
+	int64_t mask = 0;
+	for (int j = 0; j < w->n->nin && j < 63; j++)
+		if (ways_in(&s->ways, b, j) == v && w->reads[j])
+			mask |= (int64_t)1 << j;
+	return mask;
+}
+
+static void read_by(Assign *s, int b, int i)
+{
+	Way *w = s->ways.way[b];
+	int v = ways_in(&s->ways, b, i), a = s->ways.trait[v].maker;
+	int64_t mask = reads_of(s, b, v);
+	if (mask & (((int64_t)1 << i) - 1))
+		return;                         /* was done with an earlier operand */
+	const Domain *d = s->home[v] >= 0 ? s->domain[s->home[v]] : NULL;
+	if (!d && a < 0)
+		return;
+	const Way *from = d ? NULL : s->ways.way[a];
+	int rows = d ? d->n : from->nsig;
+	Seen now = { .mask = mask, .slot = d ? -1 : s->ways.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
+	now.from = d ? (const void *)d : from;
+	if (!seen_same(last, &now)) {
+		bool fresh;
+		ways_key(&s->ways, w->id);
+		ways_key(&s->ways, mask);
+		ways_key(&s->ways, (int64_t)(intptr_t)now.from);
+		ways_key(&s->ways, now.slot);
+		ways_key(&s->ways, now.joined);
+		key_factor(s, now.factor);
+		now.t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
+		for (int r = 0; r < rows && fresh; r++)
+			for (int c = 0; c < w->nsig; c++)
+				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->ways.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
+		*last = now;
+	}
+	edge(s, d ? s->home[v] : a, b, last->t);
+}
+
+static void problem(Assign *s)
+{
+	Graph *g = s->g;
+	const Ways *w = &s->ways;
+	s->domain = arena_array(s->arena, Domain *, g->nnode + g->nvalue + 1);
+	s->p.node = arena_array(s->arena, SolveNode, g->nnode + g->nvalue + 1);
+	s->p.edge = arena_array(s->arena, SolveEdge, w->first[g->nnode] + 1);
+	for (int i = 0; i < g->nnode; i++) {
+		double factor = often(s, i), *cost = w->way[i]->cost;
+		int n = w->way[i]->nsig;
+		bool fresh = factor != 1;
+		if (fresh) {
+			ways_key(&s->ways, w->way[i]->id);
+			key_factor(s, factor);
+			cost = table(s, ways_keyed(&s->ways), n, 1, &fresh);
+			for (int k = 0; k < n && fresh; k++)
+				cost[k] = factor * w->way[i]->cost[k];
+		}
+		variable(s, n, cost, NULL);
+	}
+	choose_homes(s);
+	for (int i = 0; i < g->nnode; i++) {
+		const Way *x = w->way[i];
+		for (int k = 0; k < x->n->nout; k++)
+			if (x->kout[k] && s->home[ways_out(w, i, k)] >= 0)
+				made(s, i, k);
+		for (int k = 0; k < x->n->nin; k++)
+			if (x->kin[k] && x->reads[k])
+				read_by(s, i, k);
+	}
+}
+
+static void count_readers(Assign *s)
+{
+	int *last = arena_array(s->arena, int, s->g->nvalue + 1);
+	s->readers = arena_array(s->arena, int, s->g->nvalue + 1);
+	for (int i = 0; i < s->g->nnode; i++) {
+		const Way *w = s->ways.way[i];
+		for (int k = 0; k < w->n->nin; k++) {
+			int v = ways_in(&s->ways, i, k);
+			if (v >= 0 && w->reads[k] && last[v] != i + 1) {
+				last[v] = i + 1;
+				s->readers[v]++;
+			}
+		}
+	}
+}
+
+/* ---- the result ---- */
+
+int assign_variable(const Assign *s, int v)
+{
+	return s->home[v] >= 0 ? s->home[v] : s->ways.kind[v] ? s->ways.trait[v].maker : -1;
+}
+
+int assign_form(const Assign *s, int v, int choice)
+{
+	const Trait *f = &s->ways.trait[v];
+	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->ways.way[f->maker]->out[f->slot][choice];
+}
+
+/* A form as an object of the graph. */
+static struct Said say(const Assign *s, const Sbp *form)
+{
+	int n = s->mesh->ndim;
+	struct Said x = { arena_array(s->g->arena, Sbp, n), sbp_annot(form, n) };
+	memcpy(x.sbp, form, sizeof *form * (size_t)n);
+	return x;
+}
+
+static const struct Said *said(Assign *s, Kind *k, int form)
+{
+	if (!k->said)
+		k->said = arena_array(s->arena, struct Said, k->n);
+	if (!k->said[form].sbp)
+		k->said[form] = say(s, k->form[form]);
+	return &k->said[form];
+}
+
+static void settle(Assign *s, const int *choice)
+{
+	static const Sbp nothing[MESH_DIMS];
+	Graph *g = s->g;
+	const struct Said whole = say(s, nothing);
+	for (int i = 0; i < g->nvalue; i++) {
+		Value *v = g->value[i];
+		ahead_value(g->value, i, g->nvalue);
+		if (!s->ways.kind[i] && !places_here(v, s->mesh))
+			continue;
+		int x = assign_variable(s, i);
+		const struct Said *form = x < 0 ? &whole : said(s, s->ways.kind[i], assign_form(s, i, choice[x]));
+		v->sbp = form->sbp;
+		if (v->def || v->init || v->input)
+			sbp_note_as(g, v, form->note);
+	}
+	for (int i = 0; i < g->nnode; i++)      /* expansion.c replaces these */
+		g->node[i]->mark = sbp_defines(&s->ways.way[i]->sig[choice[i]], s->mesh);
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double gap(const SolveResult *r)
+{
+	return r->cost > 0 ? 100 * (r->cost - r->bound) / r->cost : 0;
+}
+
+static void tell(const Assign *s, const SolveResult *r, double seconds)
+{
+	bool alike = false;             /* axes of the mesh (mesh_axes.c): other plans were not looked at */
+	for (int k = 0; k < s->mesh->ndim; k++)
+		alike |= s->ways.with[k] != k;
+	if (r->stopped)
+		warn_at(s->mesh->loc, "the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a gap of %.2g %%", r->cost, r->bound, gap(r));
+	if (!opt.explain || s->g->model->main)
+		return;
+	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
+	       alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
+	if (s->bytes > 0)
+		printf("; %s%.0f bytes a rank of %.0f", budget.bytes ? "" : "about ", budget.bytes ? (double)budget.bytes : s->bytes, figures.memory);
+	for (int k = 0; k < s->mesh->ndim; k++)
+		if (s->ways.with[k] != k)
+			printf("; axis %d is cut as axis %d", k, s->ways.with[k]);
+	if (r->exact)
+		printf(", exactly (largest table %zu)\n", r->table);
+	else
+		printf(", by %d passes of messages\n", r->passes);
+}
+
+int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
+{
+	double start = now();
+	Assign s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
+	SolveResult r;
+	s.pins = pins_read(g, s.mesh);
+	if (!s.pins)
+		return -1;
+	map_init(&s.domains, s.arena);
+	int errors = diag_errors();
+	ways_init(&s.ways, g, s.mesh, s.pins);
+	if (diag_errors() > errors)
+		return -1;
+	find_roots(&s);
+	count_readers(&s);
+	find_gradients(&s);
+	problem(&s);
+	s.p.work = opt.solve_seconds < 0 ? 0 : 1 + SECOND * (double)opt.solve_seconds;
+	if (assign_within_memory(&s, &r))
+		return -1;
+	if (!r.possible)
+		die("no choice of signatures is possible");
+	settle(&s, r.choice);
+	tell(&s, &r, now() - start);
+	return 0;
+}

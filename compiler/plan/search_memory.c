@@ -1,0 +1,241 @@
+/* Memory as a limit of the choice of signatures.
+ *
+ * A value is in memory from the node that makes it to the last that reads it, parameters, state and inputs always; it takes the bytes of
+ * its largest part.  What is in memory while one node runs is a sum over choices, which the solver can limit.  Which node that is depends
+ * on the choice: first there is no limit, then one at the busiest node of a solution that is too large, and if another is too busy then, one of
+ * both.  So layers that are alike may be cut differently when that is what fits.  Where nothing is low enough, every value takes the form of
+ * which a rank has least.  What the limit is, so that the program that is written in the end keeps to the memory of a rank, says budget.c.
+ *
+ * Views, and results of pointwise nodes that one node reads (they are fused), take no room of their own. */
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 4, NAMED = 5 };
+
+typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
+
+/* Whose bytes these are. */
+static int store(const Assign *s, int v)
+{
+	const Ways *w = &s->ways;
+	for (;;) {
+		const Trait *f = &w->trait[v];
+		if (f->into >= 0)
+			v = f->into;
+		else if (f->maker >= 0 && w->way[f->maker]->view && ways_in(w, f->maker, 0) >= 0)
+			v = ways_in(w, f->maker, 0);
+		else
+			return v;
+	}
+}
+
+static void find_lives(const Assign *s, Lives *l)
+{
+	const Graph *g = s->g;
+	const Ways *w = &s->ways;
+	l->first = arena_array(s->arena, int, g->nvalue + 1);
+	l->last = arena_array(s->arena, int, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++) {
+		const Trait *v = &w->trait[i];
+		bool always = (v->init && (v->param || !v->data)) || v->input;
+		l->first[i] = always ? 0 : v->maker >= 0 ? v->maker : g->nnode;
+		l->last[i] = always ? g->nnode - 1 : -1;
+	}
+	for (int k = 0; k < g->nnode; k++)
+		for (int i = 0; i < w->way[k]->n->nin; i++)
+			if (ways_in(w, k, i) >= 0 && w->way[k]->reads[i]) {
+				int v = store(s, ways_in(w, k, i));
+				l->last[v] = l->last[v] > k ? l->last[v] : k;
+			}
+	for (int i = 0; i < g->nvalue; i++) {
+		const Trait *v = &w->trait[i];
+		bool fused = v->maker >= 0 && w->way[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
+		if (store(s, i) != i || !w->kind[i] || assign_variable(s, i) < 0 || fused)
+			l->first[i] = g->nnode;
+	}
+}
+
+/* As it is stored. */
+static double bytes_of(Assign *s, int v, int choice)
+{
+	Kind *k = s->ways.kind[v];
+	return k->stored * kind_part(&s->ways, k, assign_form(s, v, choice));
+}
+
+/* The busiest node of a solution, and its bytes. */
+static int busiest(Assign *s, const Lives *l, const int *choice, double *most)
+{
+	int n = s->g->nnode, at = 0;
+	double *change = arena_array(s->arena, double, n + 2), now = 0;
+	for (int i = 0; i < s->g->nvalue; i++) {
+		if (l->first[i] > l->last[i])
+			continue;
+		double b = bytes_of(s, i, choice[assign_variable(s, i)]);
+		change[l->first[i]] += b;
+		change[l->last[i] + 1] -= b;
+	}
+	*most = 0;
+	for (int k = 0; k < n; k++) {
+		now += change[k];
+		if (now > *most) {
+			*most = now;
+			at = k;
+		}
+	}
+	return at;
+}
+
+/* Equal lists are one, so that the solver sees which nodes are alike. */
+static const double *shared(Map *seen, const double *v, int n)
+{
+	Name key = name_n((const char *)v, sizeof *v * (size_t)n);
+	const double *have = map_get(seen, key);
+	if (!have)
+		map_put(seen, key, (void *)(have = v));
+	return have;
+}
+
+/* One limit: what is in memory at these nodes, on average. */
+static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const double *limit)
+{
+	SolveProblem *p = &s->p;
+	double **use = arena_array(s->arena, double *, p->nnode + 1);
+	p->nlimit = 1;
+	p->limit = limit;
+	for (int i = 0; i < s->g->nvalue; i++) {
+		int there = 0, x = assign_variable(s, i);
+		for (int k = 0; k < nat; k++)
+			there += l->first[i] <= at[k] && l->last[i] >= at[k];
+		if (!there)
+			continue;
+		if (!use[x])
+			use[x] = arena_array(s->arena, double, p->node[x].n);
+		for (int c = 0; c < p->node[x].n; c++)
+			use[x][c] += bytes_of(s, i, c) * there / nat;
+	}
+	Map seen;
+	map_init(&seen, s->arena);
+	for (int x = 0; x < p->nnode; x++)
+		p->node[x].use = use[x] ? shared(&seen, use[x], p->node[x].n) : NULL;
+}
+
+/* The quickest of the plans in which of each value as little is in memory as can be. */
+static void leanest(Assign *s, const Lives *l, SolveResult *r)
+{
+	SolveProblem p = s->p;
+	double **sum = arena_array(s->arena, double *, p.nnode + 1);
+	p.nlimit = 0;
+	p.node = arena_array(s->arena, SolveNode, p.nnode + 1);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		if (l->first[i] > l->last[i])
+			continue;
+		int x = assign_variable(s, i);
+		if (!sum[x])
+			sum[x] = arena_array(s->arena, double, s->p.node[x].n);
+		for (int c = 0; c < s->p.node[x].n; c++)
+			sum[x][c] += bytes_of(s, i, c);
+	}
+	Map seen;
+	map_init(&seen, s->arena);
+	for (int x = 0; x < p.nnode; x++) {
+		SolveNode *n = &p.node[x];
+		double least = INFINITY;
+		*n = s->p.node[x];
+		n->use = NULL;
+		for (int c = 0; c < n->n && sum[x]; c++)
+			least = fmin(least, n->cost && n->cost[c] == INFINITY ? INFINITY : sum[x][c]);
+		for (int c = 0; c < n->n && sum[x]; c++)
+			sum[x][c] = sum[x][c] > least ? INFINITY : n->cost ? n->cost[c] : 0;
+		n->cost = sum[x] ? shared(&seen, sum[x], n->n) : n->cost;
+	}
+	solve_run(&p, s->arena, r);
+}
+
+/* A solution that is nowhere above the limit, or else the lowest that was found. */
+static void limited(Assign *s, const Lives *l, SolveResult *best, double most, int at)
+{
+	double bound = best->bound, limit = budget.limit;
+	int busy[ROUNDS];
+	for (int i = 0; i < ROUNDS && most > budget.limit; i++) {
+		SolveResult r;
+		double now;
+		busy[i] = at;
+		set_limit(s, l, busy, i + 1, &limit);
+		solve_run(&s->p, s->arena, &r);
+		if (!r.fits)
+			leanest(s, l, &r);
+		at = busiest(s, l, r.choice, &now);
+		if (now < most) {
+			*best = r;
+			most = now;
+		}
+		if (!r.fits)
+			break;
+		limit *= fmin(1, budget.limit / now);
+	}
+	best->bound = bound;                    /* of any plan: the limit is stricter than the memory of a rank is */
+}
+
+typedef struct Large { const Value *v; double bytes; } Large;
+
+static int larger(const void *a, const void *b)
+{
+	const Large *x = a, *y = b;
+	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->v->id > y->v->id) - (x->v->id < y->v->id);
+}
+
+/* No program is asked for, so what the solver counts is all that is known. */
+static int refuse(Assign *s, const Lives *l, const int *choice)
+{
+	double most;
+	int at = busiest(s, l, choice, &most), n = 0;
+	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
+	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", figures.memory, most);
+	for (int i = 0; i < s->g->nvalue; i++) {
+		if (l->first[i] <= at && l->last[i] >= at)
+			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[assign_variable(s, i)]) };
+	}
+	qsort(list, (size_t)n, sizeof *list, larger);
+	for (int i = 0; i < n && i < NAMED; i++)
+		note_at(list[i].v->loc, "then %s takes %.0f of them", list[i].v->name, list[i].bytes);
+	return -1;
+}
+
+int assign_within_memory(Assign *s, SolveResult *r)
+{
+	Lives l;
+	SolveResult lean;
+	double most, least;
+	solve_run(&s->p, s->arena, r);
+	if (!s->g->model->main)
+		budget.seconds = r->cost;
+	if (!r->possible || !figures.memory)
+		return 0;
+	find_lives(s, &l);
+	int at = busiest(s, &l, r->choice, &most);
+	if (!s->g->model->main && budget.report < 0 && !budget.limit && !budget_small(most)) {
+		leanest(s, &l, &lean);
+		busiest(s, &l, lean.choice, &least);
+		if (opt.out && budget_find(s->mesh, fmin(least, most), most))
+			return -1;
+		if (!opt.out && least > figures.memory)
+			return refuse(s, &l, lean.choice);
+		if (!opt.out)
+			budget.limit = figures.memory;
+	}
+	s->bytes = most;
+	if (budget.limit && most > budget.limit) {
+		limited(s, &l, r, most, at);
+		busiest(s, &l, r->choice, &s->bytes);
+	}
+	if (!opt.out && budget.report < 0 && s->bytes > figures.memory)
+		leanest(s, &l, r);
+	if (!s->g->model->main) {
+		budget.seconds = r->cost;
+		budget.held = s->bytes;
+	}
+	return 0;
+}

@@ -1,0 +1,420 @@
+/* Which nodes run as one action.
+ *
+ * Pointwise nodes of one shape that feed each other are one loop: what only they read stays in registers and has no slot.
+ * A product of matrices takes the pointwise nodes behind it along as its epilogue.  Groups begin as single nodes, each at
+ * its place in the order of the graph.  Going through the graph, a pointwise node is joined with the groups that make its
+ * operands, as long as a place for the whole exists: the earlier group moves down to the later one, past no reader of its
+ * results, or the later one moves up, past nothing that it reads.  An update in place stays behind all readers of the old
+ * value.
+ *
+ * Two nodes that one kernel does in one pass (a loss and its gradient) are one action wherever a place for both exists.
+ *
+ * Joining far apart groups lengthens lives; it is done when what disappears is at least as large as what must live longer.
+ * The number of operands and results is limited, so that a loop keeps its pointers and values in registers. */
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+enum { NEAR = 24, NODES = 64, OPERANDS = 12, RESULTS = 6 };
+
+typedef struct Edges { int *at, *to; } Edges;          /* of node i: to[at[i]] .. to[at[i + 1] - 1] */
+
+typedef struct Fuse {
+	Graph *g;
+	Plan *p;
+	Edges succ, pred;               /* what must come after and before a node */
+	Edges use;                      /* by value: the nodes that name it */
+	bool *taken;                    /* by value: another lives in its memory (@into) */
+	int *group;                     /* by node: the number of its group */
+	int *place;                     /* by group: its place in the order */
+	int **member, *nmember;         /* by group: nodes, in the order of the graph */
+	bool *gradient;                 /* by value: that of a parameter, which is always in memory, for whoever looks at it */
+} Fuse;
+
+/* ---- order ---- */
+
+typedef struct Pairs { int *a, *b, n; } Pairs;
+
+static void pair(Arena *ar, Pairs *p, int a, int b)
+{
+	int n = p->n;
+	if (a == b)
+		return;
+	arena_push(ar, p->a, n, a);
+	arena_push(ar, p->b, p->n, b);
+}
+
+/* Readers of a value, also through views of it, come before the node that updates it. */
+static void readers_first(Fuse *f, Pairs *p, const Value *v, int before, int depth)
+{
+	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
+		const Node *r = f->g->node[f->use.to[k]];
+		pair(f->g->scratch, p, f->use.to[k], before);
+		Slot *s = r->nout ? plan_slot(f->p, r->out[0]) : NULL;
+		if (s && s->view && depth)
+			readers_first(f, p, r->out[0], before, depth - 1);
+	}
+}
+
+static Edges edges_of(Arena *ar, int n, const int *from, const int *to, int count)
+{
+	Edges e = { arena_array(ar, int, n + 2), arena_array(ar, int, count + 1) };
+	int *fill = arena_array(ar, int, n + 1);
+	for (int i = 0; i < count; i++)
+		e.at[from[i] + 1]++;
+	for (int i = 0; i < n; i++)
+		e.at[i + 1] += e.at[i];
+	for (int i = 0; i < count; i++)
+		e.to[e.at[from[i]] + fill[from[i]]++] = to[i];
+	return e;
+}
+
+static void find_order(Fuse *f)
+{
+	Graph *g = f->g;
+	Arena *ar = g->scratch;
+	Pairs data = { 0 }, use = { 0 };
+	for (int i = 0; i < g->nnode; i++)
+		g->node[i]->mark = i;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++) {
+			Value *v = n->in[k];
+			if (!v || v->graph != g)
+				continue;
+			if (v->def)
+				pair(ar, &data, v->def->mark, i);
+			int m = use.n;
+			arena_push(ar, use.a, m, v->id);
+			arena_push(ar, use.b, use.n, i);
+		}
+	}
+	f->use = edges_of(ar, g->nvalue, use.a, use.b, use.n);
+	f->taken = arena_array(ar, bool, g->nvalue + 1);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nout; k++)
+			for (Value *v = g->node[i]->out[k] ? g->node[i]->out[k]->into : NULL; v; v = v->into) {
+				f->taken[v->id] = true;
+				readers_first(f, &data, v, i, 8);
+			}
+	f->succ = edges_of(ar, g->nnode, data.a, data.b, data.n);
+	f->pred = edges_of(ar, g->nnode, data.b, data.a, data.n);
+}
+
+/* ---- shapes ---- */
+
+static bool pointwise(const Node *n)
+{
+	return n->row->expr && !kernel_transfer(n) && n->nout == 1 && n->out[0];
+}
+
+static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
+{
+	return a && b && slot_alike(p, a, b);
+}
+
+/* ---- groups ---- */
+
+/* May this result be without memory when its group holds all its readers? */
+static bool may_vanish(const Fuse *f, const Value *v)
+{
+	const Slot *s = plan_slot(f->p, v);
+	return s && s->store == s && !v->output && !f->gradient[v->id] && !optimizer_reports(v) && !v->into && !f->taken[v->id] && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+}
+
+/* Are all readers of a value in groups a and b? */
+static bool read_inside(const Fuse *f, const Value *v, int a, int b)
+{
+	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
+		int s = f->group[f->use.to[k]];
+		if (s != a && s != b)
+			return false;
+	}
+	return f->use.at[v->id] < f->use.at[v->id + 1];
+}
+
+typedef struct Sizes {
+	int operands, results;          /* pointers of the loop */
+	int64_t in, out;                /* bytes that are not kept anyway: of operands, of results */
+	int64_t gone;                   /* bytes of results that vanish because of it */
+} Sizes;
+
+/* Does operand k of member m stand among the operands before it? */
+static bool reads_before(const Fuse *f, const int *list, int m, int k)
+{
+	const Value *v = f->g->node[list[m]]->in[k];
+	for (int i = 0; i <= m; i++) {
+		const Node *x = f->g->node[list[i]];
+		for (int j = 0; j < (i < m ? x->nin : k); j++)
+			if (x->in[j] == v)
+				return true;
+	}
+	return false;
+}
+
+/* What group a has to do with the world when a and b are one. */
+static void measure(const Fuse *f, int a, int b, Sizes *z)
+{
+	for (int m = 0; m < f->nmember[a]; m++) {
+		int i = f->member[a][m];
+		const Node *n = f->g->node[i];
+		for (int k = 0; k < n->nin; k++) {
+			const Value *v = n->in[k];
+			int from = v && v->def && v->graph == f->g ? f->group[v->def->mark] : -1;
+			Slot *s = v ? plan_slot(f->p, v) : NULL;
+			if (!s || !kernel_reads(n, k) || from == a || from == b || reads_before(f, f->member[a], m, k))
+				continue;
+			z->operands++;
+			if (s->keep == KEEP_ACT || s->keep == KEEP_GRAD)
+				z->in += s->bytes;
+		}
+		for (int k = 0; k < n->nout; k++) {
+			Slot *s = plan_slot(f->p, n->out[k]);
+			bool gone = s && may_vanish(f, n->out[k]) && read_inside(f, n->out[k], a, b);
+			z->results += s && !gone;
+			z->gone += gone && !read_inside(f, n->out[k], a, a) ? s->bytes : 0;
+			z->out += s && !gone && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD) ? s->bytes : 0;
+		}
+	}
+}
+
+static bool down(const Fuse *f, int a, int b)
+{
+	for (int m = 0; m < f->nmember[a]; m++)
+		for (int i = f->member[a][m], k = f->succ.at[i]; k < f->succ.at[i + 1]; k++) {
+			int s = f->group[f->succ.to[k]];
+			if (s != a && s != b && f->place[s] < f->place[b])
+				return false;
+		}
+	return true;
+}
+
+static bool up(const Fuse *f, int b, int a)
+{
+	for (int m = 0; m < f->nmember[b]; m++)
+		for (int i = f->member[b][m], k = f->pred.at[i]; k < f->pred.at[i + 1]; k++) {
+			int s = f->group[f->pred.to[k]];
+			if (s != a && s != b && f->place[s] > f->place[a])
+				return false;
+		}
+	return true;
+}
+
+/* Groups a and b, whose places are in this order, become a, at the place of b if it sinks. */
+static void merge(Fuse *f, int a, int b, bool sink)
+{
+	int n = f->nmember[a] + f->nmember[b];
+	int *all = arena_array(f->g->scratch, int, n), x = 0, y = 0;
+	for (int i = 0; i < n; i++)             /* in the order of the graph */
+		all[i] = y == f->nmember[b] || (x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++] : f->member[b][y++];
+	f->place[a] = sink ? f->place[b] : f->place[a];
+	f->member[a] = all;
+	f->nmember[a] = n;
+	f->nmember[b] = 0;
+	for (int i = 0; i < n; i++)
+		f->group[all[i]] = a;
+}
+
+/* Joins groups a and b, whose places are in this order, where that is possible and pays. */
+static bool join(Fuse *f, int a, int b)
+{
+	int n = f->nmember[a] + f->nmember[b];
+	Sizes za = { 0 }, zb = { 0 };
+	if (n > NODES || micro_updates(f->g->node[f->member[a][0]]) != micro_updates(f->g->node[f->member[b][0]]))
+		return false;
+	bool sink = down(f, a, b), rise = !sink && up(f, b, a);
+	if (!sink && !rise)
+		return false;
+	measure(f, a, b, &za);
+	measure(f, b, a, &zb);
+	if (za.operands + zb.operands > OPERANDS || za.results + zb.results > RESULTS)
+		return false;
+	bool near = f->place[b] - f->place[a] <= NEAR;
+	if (!near && (sink ? za.in : zb.out) > za.gone + zb.gone)
+		return false;
+	merge(f, a, b, sink);
+	return true;
+}
+
+static void join_operands(Fuse *f, int i)
+{
+	Node *n = f->g->node[i];
+	Slot *y = plan_slot(f->p, n->out[0]);
+	for (int k = 0; k < n->nin; k++) {
+		const Value *v = n->in[k];
+		Node *d = v && v->graph == f->g ? v->def : NULL;
+		if (!d || !pointwise(d) || !kernel_reads(n, k) || !same_shape(f->p, plan_slot(f->p, v), y))
+			continue;
+		int a = f->group[d->mark], b = f->group[i];
+		if (a != b)
+			f->place[a] < f->place[b] ? join(f, a, b) : join(f, b, a);
+	}
+}
+
+/* ---- pairs ---- */
+
+/* Two nodes that one kernel does in one pass, side by side if nothing between them depends on the first and is wanted by the second. */
+static void join_pair(Fuse *f, int i)
+{
+	const Node *n = f->g->node[i];
+	for (int k = 0; k < n->nin; k++) {
+		const Value *v = n->in[k];
+		Node *d = v && v->graph == f->g ? v->def : NULL;
+		if (!d || !kernel_pair(d, n))
+			continue;
+		int a = f->group[d->mark], b = f->group[i];
+		bool sink = down(f, a, b);
+		if (f->nmember[a] == 1 && f->place[a] < f->place[b] && micro_updates(d) == micro_updates(n) && (sink || up(f, b, a)))
+			merge(f, a, b, sink);
+		return;
+	}
+}
+
+/* ---- epilogues ---- */
+
+/* One product with one matrix on the right: its result is rows of the last axis, which an epilogue gets in tiles. */
+static bool takes_epilogue(const Fuse *f, const Node *n)
+{
+	const Kernel *k = n->row->expr || kernel_transfer(n) ? NULL : kernel_of(n);
+	const Slot *y = n->nout == 1 ? plan_slot(f->p, n->out[0]) : NULL;
+	if (!k || !y || y->rank < 2 || kernel_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
+		return false;
+	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 && n->in[1]->type->rank == 2);
+}
+
+static bool all_pointwise(const Fuse *f, int a)
+{
+	for (int m = 0; m < f->nmember[a]; m++)
+		if (!pointwise(f->g->node[f->member[a][m]]))
+			return false;
+	return true;
+}
+
+/* Where the product itself can be written: its own result, or one of the group's that lies on nothing that is read. */
+static bool has_room(const Fuse *f, const Value *v, int a, int b)
+{
+	if (!may_vanish(f, v) || !read_inside(f, v, a, b))
+		return true;
+	for (int m = 0; m < f->nmember[b]; m++) {
+		const Value *y = f->g->node[f->member[b][m]]->out[0];
+		if (fuse_room(f->p, y) && !(may_vanish(f, y) && read_inside(f, y, a, b)))
+			return true;
+	}
+	return false;
+}
+
+bool fuse_room(const Plan *p, const Value *v)
+{
+	const Slot *s = plan_slot(p, v);
+	return s && s->store == s && !v->into && kernel_stored(v->type->elem) == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+}
+
+/* Does the group write where the product reads?  Tiles are finished while others are still computed. */
+static bool disturbs(const Fuse *f, const Node *n, int b)
+{
+	for (int m = 0; m < f->nmember[b]; m++)
+		for (int k = 0; k < n->nin; k++) {
+			const Slot *y = plan_slot(f->p, f->g->node[f->member[b][m]]->out[0]), *x = plan_slot(f->p, n->in[k]);
+			if (x && y && x->store == y->store)
+				return true;
+		}
+	return false;
+}
+
+static void join_epilogue(Fuse *f, int i)
+{
+	const Value *v = f->g->node[i]->out[0];
+	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
+		const Node *r = f->g->node[f->use.to[k]];
+		int a = f->group[i], b = f->group[f->use.to[k]];
+		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, plan_slot(f->p, v), plan_slot(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
+			continue;
+		if (f->place[a] < f->place[b] && join(f, a, b))
+			return;
+	}
+}
+
+/* ---- the result ---- */
+
+static void drop_slots(Fuse *f)
+{
+	for (int i = 0; i < f->g->nnode; i++) {
+		Value *v = f->g->node[i]->out[0];
+		if (f->nmember[f->group[i]] > 1 && v && may_vanish(f, v) && read_inside(f, v, f->group[i], f->group[i]))
+			f->p->slot[v->id] = NULL;
+	}
+}
+
+/* What several nodes share is in the dump; what an older dump says is forgotten. */
+static void note(Node *n, int number)
+{
+	Annot **at = &n->annot;
+	while (*at)
+		if (!strcmp((*at)->name, "fused"))
+			*at = (*at)->next;
+		else
+			at = &(*at)->next;
+	if (!number)
+		return;
+	Annot *a = arena_new(n->graph->arena, Annot);
+	Arg arg = { .kind = ARG_INT, .i = number, .loc = n->loc };
+	a->name = name_of("fused");
+	arena_push(n->graph->arena, a->arg, a->narg, arg);
+	if (annot_check(a, ON_NODE))
+		die("@fused(%d) is refused", number);
+	annot_add(&n->annot, a);
+}
+
+static void put_groups(Fuse *f)
+{
+	Graph *g = f->g;
+	int shared = 0;
+	int *at = arena_array(g->scratch, int, g->nnode + 1);  /* by place: group + 1 */
+	for (int i = 0; i < g->nnode; i++)
+		if (f->nmember[i])
+			at[f->place[i]] = i + 1;
+	for (int i = 0; i < g->nnode; i++) {
+		Group grp = { 0 };
+		for (int m = 0; at[i] && m < f->nmember[at[i] - 1]; m++)
+			arena_push(g->arena, grp.node, grp.nnode, g->node[f->member[at[i] - 1][m]]);
+		shared += grp.nnode > 1;
+		for (int m = 0; m < grp.nnode; m++)
+			note(grp.node[m], grp.nnode > 1 ? shared : 0);
+		if (grp.nnode)
+			arena_push(g->arena, f->p->group, f->p->ngroup, grp);
+	}
+}
+
+int fuse_run(Graph *g)
+{
+	Arena *ar = g->scratch;
+	int n = g->nnode;
+	Fuse f = { .g = g, .p = g->model->plan };
+	find_order(&f);
+	f.group = arena_array(ar, int, n + 1);
+	f.place = arena_array(ar, int, n + 1);
+	f.member = arena_array(ar, int *, n + 1);
+	f.nmember = arena_array(ar, int, n + 1);
+	for (int i = 0; i < n; i++) {
+		f.member[i] = arena_array(ar, int, 1);
+		f.member[i][0] = f.group[i] = f.place[i] = i;
+		f.nmember[i] = 1;
+	}
+	f.gradient = arena_array(ar, bool, g->nvalue + 1);
+	for (int i = 0; i < g->ninit; i++) {
+		const Value *v = g->init[i]->param ? params_gradient(g, g->init[i]) : NULL;
+		if (v)
+			f.gradient[v->id] = true;
+	}
+	for (int i = 0; i < n; i++)
+		join_pair(&f, i);
+	for (int i = 0; i < n; i++)
+		if (pointwise(g->node[i]))
+			join_operands(&f, i);
+	for (int i = n; i-- > 0;)               /* of two products that are added, the later has the other as operand */
+		if (takes_epilogue(&f, g->node[i]))
+			join_epilogue(&f, i);
+	drop_slots(&f);
+	put_groups(&f);
+	return 0;
+}

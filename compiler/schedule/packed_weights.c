@@ -1,0 +1,99 @@
+/* Weights whose packed form stays.
+ *
+ * A product packs its right operand before it multiplies (kernels/cpu/gemm.c).  Where that operand is a weight which is read more
+ * often than it changes, in micro-batches of a step, batches of an evaluation, calls of an inference, the packed form is worth
+ * keeping: it takes as many bytes as the weight, and saves the share of the time that packing has, about 16 / (16 + m) for m rows.
+ * So it stays where this is a twentieth at least: that far down products were found 5 to 7 % faster.  Below 16 rows a product waits
+ * for the bytes of the weight, packed or not.
+ *
+ * A step in micro-batches and a program that only infers get memory for it behind all else of their slab.  Eval and infer beside a
+ * step get what the step needs anyway and they do not.  The runtime packs when it first comes to the product, and again after
+ * anything that is kept was changed (rt_packed). */
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+#include "cpu/gemm.h"
+
+static int64_t aligned(int64_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+static bool kept(const Slot *s)
+{
+	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
+}
+
+/* Does the part of the program that is repeated write to the memory of s? */
+static bool written(const Role *r, const Slot *s)
+{
+	for (int i = 0; i < r->after; i++)
+		for (int k = 0; k < r->step[i].nmake; k++)
+			if (r->step[i].make[k] && r->step[i].make[k]->store == s->store)
+				return true;
+	return false;
+}
+
+/* The right operand of the product that an action does, if it is a kept matrix of floats; its sizes and strides. */
+static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
+{
+	const Node *n = a->host ? a->host : a->n;
+	if (a->kind != ACT_COMPUTE || !n->row->kernel || strcmp(n->row->kernel, "matmul") || a->ntake < 2 || !a->take[1])
+		return false;
+	const Type *x = n->in[0]->type, *b = n->in[1]->type;
+	bool ta = attr_has(n, "transA") && attr_int(n, "transA"), tb = attr_has(n, "transB") && attr_int(n, "transB");
+	w->w = slot_value(a->take[1]);
+	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !kept(w->w) || w->w->window || written(&p->role[0], w->w))
+		return false;
+	w->k = b->dim[tb], w->n = b->dim[!tb];
+	w->row = tb ? 1 : w->n, w->col = tb ? w->k : 1;
+	*m = w->n ? type_elements(n->out[0]->type) / w->n : 0;
+	return w->k && w->n && *m;
+}
+
+static bool listed(const Plan *p, const Packed *w)
+{
+	for (int i = 0; i < p->npacked; i++)
+		if (p->packed[i].w->store == w->w->store && p->packed[i].row == w->row && p->packed[i].col == w->col && p->packed[i].n == w->n)
+			return true;
+	return false;
+}
+
+/* What is saved by packing an operand of products of m rows once instead of `times` times (0: any number). */
+static double saved(int64_t m, int64_t times)
+{
+	double often = times ? 1.0 - 1.0 / (double)times : 1.0;
+	return m < 16 ? 0 : often * 16 / (16 + (double)m);
+}
+
+/* times: how often the products of the program run while weights do not change; 0: any number.  room: where the slab may end. */
+static void choose(Graph *g, Plan *p, int64_t times, int64_t room)
+{
+	const Role *r = &p->role[0];
+	for (int i = 0; i < r->nstep; i++) {
+		Packed w = { 0 };
+		int64_t m;
+		if (!weight_of(p, &r->step[i], &w, &m) || saved(m, times) < 0.05 || listed(p, &w))
+			continue;
+		w.bytes = aligned(gemm_packed_bytes(w.n, w.k));
+		w.offset = aligned(p->layout.slab);
+		if (w.bytes > room - w.offset)
+			continue;
+		p->layout.slab = w.offset + w.bytes;
+		p->layout.packed += w.bytes;
+		arena_push(g->arena, p->packed, p->npacked, w);
+	}
+}
+
+int packed_run(Graph *g)
+{
+	Model *m = g->model;
+	Plan *p = m->plan;
+	if (m->main || p->main->cuda || p->world->nrank > 1 || opt.chunks)
+		return 0;               /* together with the main program */
+	choose(g, p, !p->training ? 0 : p->train.times ? p->train.times : 1, INT64_MAX / 2);
+	for (int i = 0; i < m->nothers; i++)
+		choose(m->others[i]->graph, m->others[i]->plan, 0, p->layout.slab);
+	return 0;
+}

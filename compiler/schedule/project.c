@@ -1,0 +1,349 @@
+/* What each rank holds of every value, and which ranks can share a program.
+ *
+ * A value has a form (runtime/form.h), and values that lie alike share one.  Ranks whose parts have the same lengths in all forms run
+ * the same program, a role.  All roles share one layout, sized by the largest part, so a value has the same offset on every rank. */
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+Slot *plan_slot(const Plan *p, const Value *v)
+{
+	return v && v->id < p->nslot ? p->slot[v->id] : NULL;
+}
+
+const Form *slot_form(const Plan *p, const Slot *s)
+{
+	return &p->forms->form[s->form];
+}
+
+static void lengths(const Plan *p, const Slot *s, int rank, int64_t *len)
+{
+	const Form *f = slot_form(p, s);
+	int place = form_place(f, rank);
+	memset(len, 0, FORM_AXES * sizeof *len);
+	if (place >= 0)
+		form_lengths(f, place, len);
+}
+
+int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
+{
+	int64_t len[FORM_AXES];
+	lengths(p, s, rank, len);
+	return len[axis];
+}
+
+void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
+{
+	const Form *f = slot_form(p, s);
+	int place = form_place(f, rank);
+	FormPart part;
+	memset(at, 0, FORM_AXES * sizeof *at);
+	if (place < 0)
+		return;
+	if (form_part(f, place, &part))
+		transfer_no_room();
+	for (int a = 0; a < f->naxis; a++)
+		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
+	form_part_free(&part);
+}
+
+int64_t slot_elements(const Plan *p, const Slot *s, int rank)
+{
+	int64_t len[FORM_AXES], n = form_place(slot_form(p, s), rank) >= 0;
+	lengths(p, s, rank, len);
+	for (int a = 0; a < s->rank; a++)
+		n *= len[a];
+	return n;
+}
+
+bool slot_cut(const Plan *p, const Slot *s)
+{
+	const Form *f = slot_form(p, s);
+	for (int k = 0; k < f->ndim; k++)
+		if (f->cut[k].kind == FORM_S && f->mesh[k] > 1)
+			return true;
+	return form_places(f) != p->world->nrank;
+}
+
+static bool same_cut(const FormCut *a, const FormCut *b)
+{
+	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && form_reach_same(a->reach, b->reach);
+}
+
+/* terms: P is the same as B, for a rank holds as much. */
+static bool same_form(const Form *a, const Form *b, bool terms)
+{
+	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis || memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
+	    memcmp(a->mesh, b->mesh, (size_t)a->ndim * sizeof *a->mesh))
+		return false;
+	for (int k = 0; k < a->ndim; k++) {
+		const FormCut *x = &a->cut[k], *y = &b->cut[k];
+		if (x->kind == FORM_S || y->kind == FORM_S ? x->kind != y->kind || !same_cut(x, y) : !terms && (x->kind != y->kind || x->reduce != y->reduce))
+			return false;
+	}
+	return true;
+}
+
+bool slot_alike(const Plan *p, const Slot *a, const Slot *b)
+{
+	return a->form == b->form || same_form(slot_form(p, a), slot_form(p, b), true);
+}
+
+/* The number of a form, and the elements of its largest part; -1: there are too many to count. */
+static int find_form(Graph *g, Plan *p, const Form *f)
+{
+	Forms *all = p->forms;
+	for (int i = 0; i < all->n; i++)
+		if (same_form(&all->form[i], f, false))
+			return i;
+	int64_t most = 0;
+	for (int i = 0, n = form_places(f); i < n; i++) {
+		int64_t len[FORM_AXES], count = 1;
+		form_lengths(f, i, len);
+		for (int a = 0; a < f->naxis; a++)
+			if (__builtin_mul_overflow(count, len[a], &count))
+				return -1;
+		most = count > most ? count : most;
+	}
+	Arena *arena = g->model->main ? g->model->main->graph->arena : g->arena;
+	arena_push(arena, all->form, all->n, *f);
+	arena_push(arena, all->most, all->nmost, most);
+	return all->n - 1;
+}
+
+static bool ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n > k && !strcmp(s + n - k, end);
+}
+
+/* The parameter whose name this is but for its last part: w of w.grad, w.m; NULL. */
+static const Value *owner(const Graph *g, const Value *v)
+{
+	const char *dot = strrchr(v->name, '.');
+	const Value *w = dot ? graph_find(g, name_n(v->name, (size_t)(dot - v->name))) : NULL;
+	return w && w->init && w->param ? w : NULL;
+}
+
+static Keep keep_of(const Graph *g, const Value *v)
+{
+	const Value *w = owner(g, v);
+	if (v->frozen)
+		return KEEP_PARAM;
+	if (v->init && v->param)
+		return !graph_find(g, name_fmt("%s.grad", v->name)) && (w || graph_find(g, name_fmt("%s.next", v->name))) ? KEEP_STATE : KEEP_PARAM;
+	if (v->init || v->data)
+		return KEEP_CONST;
+	if (v->input)
+		return KEEP_INPUT;
+	bool sum = node_is(v->def, "sbpcc.Zeros");      /* over micro-batches */
+	return sum || ends(v->name, ".grad.micro") || (w && ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
+}
+
+Slot *slot_value(Slot *s)
+{
+	while (s->view)
+		s = s->view;
+	return s;
+}
+
+typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
+
+/* A node that only sees its operand as another shape, or a transfer between forms of which every rank holds the same: the bytes of a part stay
+ * where they are, in their order. */
+static bool only_sees(const Plan *p, const Node *n, const Lives *l)
+{
+	const Slot *x = n->nin ? plan_slot(p, n->in[0]) : NULL, *y = plan_slot(p, n->out[0]);
+	if (x && l->last[n->out[0]->id] > l->until[slot_value((Slot *)x)->v->id])
+		return false;                   /* it is read when that memory is another's */
+	if (kernel_transfer(n))
+		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
+	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
+}
+
+/* A slot for v, once. */
+static int hold(Graph *g, Plan *p, Value *v, int *next)
+{
+	if (!v || p->slot[v->id])
+		return 0;
+	Slot *s = arena_new(g->arena, Slot);
+	const Type *t = v->type;
+	const Value *same = programs_same(g->model, v);
+	const Slot *old = same ? plan_slot(g->model->main->plan, same) : NULL;
+	s->v = v;
+	s->id = old ? old->id : (*next)++;
+	s->rank = t->rank;
+	s->keep = keep_of(g, v);
+	s->store = s;
+	for (int a = 0; a < t->rank; a++)
+		s->dim[a] = t->dim[a];
+	Form f = sbp_form(v, v->sbp, v->place->mesh);
+	s->form = find_form(g, p, &f);
+	if (s->form < 0) {
+		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
+		return -1;
+	}
+	size_t bytes = tensor_bytes(kernel_stored(t->elem), p->forms->most[s->form]);
+	if (bytes > (size_t)INT64_MAX / 4) {
+		fail_at(EXIT_LIMIT, v->loc, "%s is too large: %s", v->name, type_text(t));
+		return -1;
+	}
+	s->bytes = (int64_t)bytes;
+	p->slot[v->id] = s;
+	return 0;
+}
+
+/* Results that nobody reads are not wanted, except the first, and except those of a variadic list, whose places matter. */
+static void drop_unused(Graph *g)
+{
+	int *uses = graph_uses(g, g->scratch);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 1; k < g->node[i]->nout && k < g->node[i]->row->schema->nout; k++)
+			if (g->node[i]->out[k] && !g->node[i]->row->schema->out[k].variadic && !uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
+				g->node[i]->out[k] = NULL;
+}
+
+/* Whether two ranks do the same work: parts of equal lengths, which stand alike among the windows that reach for them. */
+static bool same_work(const Plan *p, int a, int b)
+{
+	const Form *last = NULL;
+	for (int i = 0, x = -1, y = -1; i < p->forms->n; i++) {
+		const Form *f = &p->forms->form[i];
+		if (!last || f->rank != last->rank || f->first != last->first || form_places(f) != form_places(last)) {
+			x = form_place(f, a);
+			y = form_place(f, b);
+		}
+		last = f;
+		int64_t la[FORM_AXES], lb[FORM_AXES];
+		if ((x < 0) != (y < 0))
+			return false;
+		if (x < 0)
+			continue;
+		form_lengths(f, x, la);
+		form_lengths(f, y, lb);
+		if (memcmp(la, lb, (size_t)f->naxis * sizeof *la))
+			return false;
+		for (int k = 0; k < f->ndim; k++) {
+			FormEdge ea = form_edge(f, x, k), eb = form_edge(f, y, k);
+			if (memcmp(&ea, &eb, sizeof ea))
+				return false;
+		}
+	}
+	return true;
+}
+
+void project_roles(Graph *g)
+{
+	Plan *p = g->model->plan;
+	p->nrole = 0;
+	p->role_of = arena_array(g->arena, int, p->world->nrank);
+	for (int r = 0; r < p->world->nrank; r++) {
+		int k = 0;
+		while (k < p->nrole && !same_work(p, p->role[k].rank[0], r))
+			k++;
+		if (k == p->nrole) {
+			Role role = { .id = k };
+			arena_push(g->arena, p->role, p->nrole, role);
+		}
+		p->role_of[r] = k;
+		arena_push(g->arena, p->role[k].rank, p->role[k].nrank, r);
+	}
+}
+
+static bool cut_along(const Value *v, int axis)
+{
+	for (int i = 0; v->sbp && v->place && i < v->place->mesh->ndim; i++)
+		if (v->place->mesh->dim[i] > 1 && v->sbp[i].kind == SBP_S && v->sbp[i].axis == axis)
+			return true;
+	return false;
+}
+
+/* Whether a part of an axis is held that the kernel of n would take for all of it. */
+static bool miscounts(Node *n)
+{
+	if (kernel_counts(n) || n->row->random)
+		return false;
+	Arena tmp = { 0 };
+	const FactorRule *r = factor_rule(n, &tmp);
+	uint64_t told = r ? r->runs | r->counted : 0;
+	bool bad = false;
+	for (int i = 0; told && i < n->nin + n->nout; i++) {
+		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		const int *row = i < n->nin ? r->in[i] : r->out[i - n->nin];
+		for (int a = 0; row && v && a < v->type->rank; a++)
+			bad |= row[a] >= 0 && row[a] < 64 && (told >> row[a] & 1) && cut_along(v, a);
+	}
+	arena_free(&tmp);
+	return bad;
+}
+
+static bool can_run(Node *n, Target t)
+{
+	if (!miscounts(n))
+		return kernel_can(n, t);
+	err_at(n->loc, "no kernel for %s of a part of the axis that it counts along yet in this back end", n->op);
+	return false;
+}
+
+/* Whether there is a kernel for everything; an operator of one line is named once, whatever its gradient needs. */
+static bool all_can(Graph *g)
+{
+	Map told;
+	bool ok = true;
+	map_init(&told, g->scratch);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		Name key = name_fmt("%s@%u:%llu", n->op, n->loc.file, (unsigned long long)n->loc.off);
+		if (map_get(&told, key) || can_run(n, g->model->plan->main->cuda ? TARGET_CUDA : TARGET_C))
+			continue;
+		map_put(&told, key, n);
+		ok = false;
+	}
+	return ok;
+}
+
+int project_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	Plan *first = g->model->main ? g->model->main->plan : p;
+	int bad = 0, *next = &first->next;
+	Lives lives = { arena_array(g->scratch, int, g->nvalue + 1), arena_array(g->scratch, int, g->nvalue + 1) };
+	drop_unused(g);
+	graph_lives(g, lives.last, lives.until);
+	if (!all_can(g))
+		return -1;
+	if (p == first)
+		p->forms = arena_new(g->arena, Forms);
+	p->forms = first->forms;
+	p->nslot = g->nvalue;
+	p->slot = arena_array(g->arena, Slot *, g->nvalue + 1);
+	for (int i = 0; i < g->nin; i++)
+		bad |= hold(g, p, g->in[i], next);
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->param)
+			bad |= hold(g, p, g->init[i], next);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && kernel_reads(n, k))
+				bad |= hold(g, p, n->in[k], next);
+		for (int k = 0; k < n->nout; k++)
+			bad |= hold(g, p, n->out[k], next);
+	}
+	for (int i = 0; i < g->nout; i++)
+		bad |= hold(g, p, g->out[i], next);
+	for (int i = 0; i < g->nnode && !bad; i++)
+		if (only_sees(p, g->node[i], &lives)) {
+			Slot *s = plan_slot(p, g->node[i]->out[0]);
+			s->view = plan_slot(p, g->node[i]->in[0]);
+			s->store = s->view->store;
+			s->keep = s->view->keep;
+		}
+	for (int i = 0; i < g->nvalue && !bad; i++) {
+		Slot *s = p->slot[i];
+		for (Value *v = s ? s->v->into : NULL; v; v = v->into)
+			if (plan_slot(p, v))
+				s->store = plan_slot(p, v)->store;
+	}
+	return bad ? -1 : 0;
+}

@@ -1,0 +1,211 @@
+/* The schedule: for each role a list of actions, in the order in which a rank runs them.
+ *
+ * One thread of execution.  One action loads all inputs of the step, groups of nodes run in the order that fuse found, transfers
+ * stand where their value is first wanted, or have a start and a finish (overlap.c), and the loss is handed out.  Parameters, state and constants are filled before the
+ * first step, from a table (emit/tables.c).  Every output has one slot: its actor has one credit, which the last reader gives back. */
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+typedef struct List { Arena *a; Action **at; int *n; } List;
+
+static Action *add(List *l, ActKind kind, Node *node)
+{
+	Action act = { .kind = kind, .id = *l->n, .n = node };
+	arena_push(l->a, *l->at, *l->n, act);
+	return &(*l->at)[*l->n - 1];
+}
+
+static void make(List *l, Action *a, Slot *s)
+{
+	arena_push(l->a, a->make, a->nmake, s);
+}
+
+static void take(List *l, Action *a, Slot *s)
+{
+	arena_push(l->a, a->take, a->ntake, s);
+}
+
+static bool listed(Slot *const *list, int n, const Slot *s)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == s)
+			return true;
+	return false;
+}
+
+/* Results and operands of a loop over several nodes: those with memory, each once; first those of the host, in their places. */
+static void schedule_loop(const Plan *p, List *l, Action *a)
+{
+	int first = a->host ? a->host->nin : 0;
+	for (int k = 0; k < first; k++)
+		take(l, a, a->host->in[k] && kernel_reads(a->host, k) ? plan_slot(p, a->host->in[k]) : NULL);
+	for (int i = 0; i < a->nnode; i++) {
+		const Node *n = a->node[i];
+		for (int k = 0; k < n->nin && n != a->host; k++) {
+			Slot *s = n->in[k] && kernel_reads(n, k) ? plan_slot(p, n->in[k]) : NULL;
+			if (s && !listed(a->make, a->nmake, s) && (a->ntake == first || !listed(a->take + first, a->ntake - first, s)))
+				take(l, a, s);
+		}
+		if (plan_slot(p, n->out[0]))
+			make(l, a, plan_slot(p, n->out[0]));
+	}
+}
+
+bool schedule_all_reduce(const Action *a)
+{
+	return a->how && !strcmp(a->how, "all_reduce");
+}
+
+/* About: a rank that holds a part of any value does its share of the work. */
+double schedule_flops(const Plan *p, const Action *a)
+{
+	double f = 0, parts = 1;
+	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
+		f += cost_flops(a->node[i]);
+	for (int i = 0; i < a->nmake + a->ntake; i++) {
+		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
+		double whole = 1;
+		for (int k = 0; x && k < x->rank; k++)
+			whole *= (double)x->dim[k];
+		if (x && x->bytes && whole / (double)p->forms->most[x->form] > parts)
+			parts = whole / (double)p->forms->most[x->form];
+	}
+	return f / parts;
+}
+
+/* Operands of the first of two, then what the second reads beside them and beside its results; results of both. */
+static void schedule_pair(const Plan *p, List *l, Action *a)
+{
+	const Node *first = a->mate, *second = a->n;
+	for (int k = 0; k < first->nin; k++)
+		take(l, a, first->in[k] && kernel_reads(first, k) ? plan_slot(p, first->in[k]) : NULL);
+	for (int k = 0; k < first->nout; k++)
+		make(l, a, plan_slot(p, first->out[k]));
+	for (int k = 0; k < second->nin; k++) {
+		Slot *s = second->in[k] && kernel_reads(second, k) ? plan_slot(p, second->in[k]) : NULL;
+		if (s && !listed(a->take, first->nin, s) && !listed(a->make, a->nmake, s))
+			take(l, a, s);
+	}
+	for (int k = 0; k < second->nout; k++)
+		make(l, a, plan_slot(p, second->out[k]));
+	a->under = a->take[0];
+}
+
+static void schedule_group(const Plan *p, List *l, const Group *grp)
+{
+	Node *n = grp->node[grp->nnode - 1];
+	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
+	if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
+		return;                         /* no work: the same bytes */
+	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
+	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
+	a->node = grp->node;
+	a->nnode = grp->nnode;
+	a->how = how;
+	if (grp->nnode == 2 && kernel_pair(grp->node[0], n)) {
+		a->mate = grp->node[0];
+		schedule_pair(p, l, a);
+		return;
+	}
+	for (int i = 0; i < grp->nnode && grp->nnode > 1; i++)
+		if (!grp->node[i]->row->expr)
+			a->host = grp->node[i];
+	a->elementwise = n->row->expr && !a->host;
+	if (a->elementwise || a->host) {
+		schedule_loop(p, l, a);
+		return;
+	}
+	for (int k = 0; k < n->nin; k++)
+		take(l, a, n->in[k] && kernel_reads(n, k) ? plan_slot(p, n->in[k]) : NULL);
+	for (int k = 0; k < n->nout; k++)
+		make(l, a, plan_slot(p, n->out[k]));
+	for (int k = 0; moves && k < a->ntake; k++)
+		a->take[k]->window = true;
+	for (int k = 0; schedule_all_reduce(a) && k < a->nmake; k++)
+		a->make[k]->window = true;
+}
+
+static void load_inputs(Graph *g, Plan *p, List *step)
+{
+	Action *load = add(step, ACT_LOAD, NULL);
+	for (int i = 0; i < g->nin; i++)
+		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
+			make(step, load, plan_slot(p, g->in[i]));
+}
+
+/* s, when an action makes it: inside of a group a value has no memory. */
+static Slot *made(const Role *r, Slot *s)
+{
+	for (int i = 0; s && i < r->nstep; i++)
+		for (int k = 0; k < r->step[i].nmake; k++)
+			if (r->step[i].make[k] == s)
+				return s->v->type->elem == (strcmp(s->v->name, optimizer_rate) ? DT_FLOAT : DT_DOUBLE) ? s : NULL;
+	return NULL;
+}
+
+/* The loss is looked at as soon as it is there: when it is no number, nothing has been updated yet. */
+static void look_early(Graph *g, const Plan *p, Role *r)
+{
+	const Slot *loss = plan_slot(p, g->out[0]);
+	int at = r->nstep - 1;
+	for (; at >= 0; at--)
+		for (int k = 0; k < r->step[at].nmake; k++)
+			if (r->step[at].make[k] && slot_value(r->step[at].make[k]) == slot_value((Slot *)loss))
+				goto found;
+	return;
+found:
+	at++;
+	if (at < r->after && p->train.times > 1)
+		at = r->after;                  /* the loss is whole after the last micro-batch */
+	r->after += at < r->after;
+	List l = { g->arena, &r->step, &r->nstep };
+	Action *a = add(&l, ACT_SAVE, NULL);
+	take(&l, a, (Slot *)loss);
+	Action look = r->step[r->nstep - 1];
+	memmove(r->step + at + 1, r->step + at, (size_t)(r->nstep - 1 - at) * sizeof *r->step);
+	r->step[at] = look;
+	for (int i = 0; i < r->nstep; i++)
+		r->step[i].id = i;
+}
+
+/* The body begins with loading a micro-batch; groups stand in the order begin, body, update. */
+static void schedule_role(Graph *g, Plan *p, Role *r)
+{
+	List step = { g->arena, &r->step, &r->nstep };
+	int i = 0;
+	for (; i < p->ngroup && micro_begins(p->group[i].node[0]); i++)
+		schedule_group(p, &step, &p->group[i]);
+	r->body = r->nstep;
+	load_inputs(g, p, &step);
+	for (; i < p->ngroup && !micro_updates(p->group[i].node[0]); i++)
+		schedule_group(p, &step, &p->group[i]);
+	r->after = r->nstep;
+	for (; i < p->ngroup; i++)
+		schedule_group(p, &step, &p->group[i]);
+	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
+	for (int i = 0; i < g->nout; i++)
+		take(&step, save, plan_slot(p, g->out[i]));
+	const char *const reported[] = { optimizer_rate, optimizer_norm };
+	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
+		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(reported[i])))));
+	if (!g->model->main && p->training)
+		look_early(g, p, r);
+	bucket_role(g, r);
+	overlap_role(g, r);
+}
+
+int schedule_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	project_roles(g);
+	for (int i = 0; i < p->nrole; i++)
+		schedule_role(g, p, &p->role[i]);
+	for (int i = 0; i < p->nslot; i++)      /* one memory, one area */
+		if (p->slot[i] && p->slot[i]->window)
+			p->slot[i]->store->window = true;
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			p->slot[i]->window = p->slot[i]->store->window;
+	return 0;
+}

@@ -1,0 +1,382 @@
+/* Micro-batches: a step that takes its batch in M parts and means the same.
+ *
+ * Time is one more mesh axis, of size M.  The graph is that of one micro-batch: inputs hold batch / M samples.  Along time a value is
+ * S(axis), one part of the value of the whole batch; P, a term of a sum; or B, the same every time.  Inputs with a batch
+ * axis are S(0), parameters are B, and the rest follows by the factor rules that also give SBP signatures.  What no rule
+ * covers (statistics of the batch) needs the whole batch at once and is refused.
+ *
+ * Nodes on values that are S, and sums of P, are the body: it runs M times.  What else reads a P wants the whole sum, so it runs
+ * once, after the body (@update), and an accumulator stands between: x.sum is zero when a step begins (@begin), and each
+ * time the body adds x.micro to it.  What is B runs in the body if the body needs it, else once.
+ *
+ * A loss is a sum divided by a count.  If the count is a constant, the loss is P as the sum is, and its gradient needs nothing
+ * else.  If not (ignored labels), the loss f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum
+ * is built on its own with seed 1, and gradients are multiplied once, after accumulation, with df/ds. */
+#include "microbatch.h"
+
+#include <string.h>
+
+/* ---- how many ---- */
+
+static int64_t whole(const Annot *train, const char *key)
+{
+	const Arg *a = train ? arg_find(train->arg, train->narg, key) : NULL;
+	return a && a->kind == ARG_INT ? a->i : 0;
+}
+
+int64_t micro_times(const Model *m)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
+	if (times)
+		return times;
+	return part && batch > part && batch % part == 0 ? batch / part : 1;
+}
+
+static int bad_sizes(const Arg *at, const char *what, int64_t a, int64_t b)
+{
+	err_at(at->loc, "%s (%lld and %lld)", what, (long long)a, (long long)b);
+	return -1;
+}
+
+int micro_check(const Model *m)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
+	const Arg *p = a ? arg_find(a->arg, a->narg, "microbatch") : NULL, *t = a ? arg_find(a->arg, a->narg, "accumulate") : NULL;
+	if (part && !batch && !times)
+		return bad_sizes(p, "a micro-batch needs a batch that it is a part of: write batch: N", part, batch);
+	if (part && batch && batch % part)
+		return bad_sizes(p, "micro-batches must divide the batch", part, batch);
+	if (times && batch && batch % times)
+		return bad_sizes(t, "micro-batches must divide the batch", times, batch);
+	if (times && part && batch && times * part != batch)
+		return bad_sizes(t, "accumulate and microbatch contradict each other", times, part);
+	int64_t want = part ? part : batch && times ? batch / times : 0, M = micro_times(m);
+	for (int i = 0; i < m->graph->nin && want && M > 1; i++) {
+		const Type *ty = m->graph->in[i]->type;
+		if (ty && ty->rank > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
+			err_at(m->graph->in[i]->loc, "%s holds the whole batch of %lld; a model for micro-batches has a symbol there, or %lld", m->graph->in[i]->name, (long long)batch, (long long)want);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* ---- means over the batch ---- */
+
+/* Elements of x that one of y is the mean of. */
+static int64_t averaged(const Node *n)
+{
+	int64_t x = type_elements(n->in[0]->type), y = type_elements(n->out[0]->type);
+	return x > 0 && y > 0 ? x / y : 0;
+}
+
+/* Is this a mean over the axis along which its operand is split?  The factors of a sum would tell: the split one is gone. */
+static bool batch_mean(Micro *m, Node *n)
+{
+	if (!node_is(n, "ReduceMean") || time_of(m, n->in[0]).kind != TIME_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
+		return false;
+	bool quiet = m->quiet;
+	m->quiet = true;
+	bool kept = !time_along(m, n);
+	m->quiet = quiet;
+	return !kept;
+}
+
+/* mean -> sum / count, the count being that of the whole batch. */
+static int split_mean(Micro *m, Node *n)
+{
+	Graph *g = m->g;
+	Value *y = n->out[0], *sum = graph_fresh(g, name_fmt("%s.sum", y->name));
+	DType dt = y->type->elem;
+	n->op = name_of("ReduceSum");
+	n->row = op_find(name_of(""), n->op, 0);
+	sum->type = y->type;
+	sum->loc = y->loc;
+	sum->def = n;
+	n->out[0] = sum;
+	y->def = NULL;
+	Value *count = graph_const(g, tensor_scalar(g->arena, dt, (double)averaged(n) * (double)m->times), name_fmt("%s.count", y->name));
+	return build(g, n->loc, "Div", NULL, 1, &y, 2, sum, count) ? 0 : -1;
+}
+
+int micro_means(Graph *g, int64_t times)
+{
+	Micro m = { .g = g, .times = times, .quiet = true };
+	Node **old = g->node;
+	int n = g->nnode;
+	time_room(&m);
+	time_sources(&m);
+	g->node = NULL;
+	g->nnode = 0;
+	for (int i = 0; i < n; i++) {
+		int first = g->nnode;
+		arena_push(g->arena, g->node, g->nnode, old[i]);
+		if (batch_mean(&m, old[i]) && split_mean(&m, old[i]))
+			return -1;
+		time_room(&m);
+		for (int k = first; k < g->nnode; k++)
+			if (time_place(&m, g->node[k]))
+				time_results(&m, g->node[k], TIME_AFTER);     /* refused later, if it matters */
+	}
+	return 0;
+}
+
+/* ---- gradients ---- */
+
+/* Sums that what comes after the body reads on the way to the loss. */
+static Value **terms(Micro *m, const Value *loss, int *n)
+{
+	Graph *g = m->g;
+	bool *way = arena_array(g->scratch, bool, g->nvalue + 1), *listed = arena_array(g->scratch, bool, g->nvalue + 1);
+	Value **list = NULL;
+	*n = 0;
+	way[loss->id] = true;
+	for (int i = g->nnode; i-- > 0;) {
+		Node *node = g->node[i];
+		bool on = false;
+		for (int k = 0; k < node->nout; k++)
+			on |= node->out[k] && way[node->out[k]->id];
+		for (int k = 0; on && k < node->nin; k++) {
+			Value *v = node->in[k];
+			if (!v || v->graph != g)
+				continue;
+			if (time_of(m, v).kind != TIME_P) {
+				way[v->id] = true;
+			} else if (!listed[v->id]) {
+				listed[v->id] = true;
+				arena_push(g->scratch, list, *n, v);
+			}
+		}
+	}
+	return list;
+}
+
+static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
+{
+	return a && b ? build(g, loc, "Add", NULL, 1, NULL, 2, a, b) : a ? a : b;
+}
+
+/* d loss / d w = sum over terms of df / ds * ds / dw, and what f itself has of w. */
+int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
+{
+	Micro m = { .g = g, .times = times };
+	time_room(&m);
+	time_sources(&m);
+	for (int i = 0; i < g->nnode; i++)
+		if (time_place(&m, g->node[i]) || time_compare(&m, g->node[i]))
+			return -1;
+	if (m.time[loss->id].kind == TIME_S) {
+		err_at(loss->loc, "the loss %s is that of one micro-batch, not a sum over the batch", loss->name);
+		return -1;
+	}
+	if (m.time[loss->id].kind != TIME_AFTER)
+		return grad_build(g, loss, want, nwant, grad) || scale_seed(scale, loss) ? -1 : 0;
+	int n;
+	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1), **dall = arena_array(g->scratch, Value *, nwant + n + 1);
+	Value **part = arena_array(g->scratch, Value *, nwant + 1);
+	memcpy(all, want, sizeof *want * (size_t)nwant);
+	for (int i = 0; i < n; i++)
+		all[nwant + i] = term[i];
+	if (grad_build(g, loss, all, nwant + n, dall))
+		return -1;
+	for (int i = 0; i < nwant; i++)
+		grad[i] = scale_up(scale, dall[i]);
+	for (int i = 0; i < n; i++) {
+		Value *seed = dall[nwant + i];
+		if (!seed)
+			continue;
+		if (grad_build(g, term[i], want, nwant, part) || scale_seed(scale, term[i]))
+			return -1;
+		for (int k = 0; k < nwant; k++) {
+			if (!part[k])
+				continue;
+			if (type_elements(seed->type) != 1) {
+				err_at(term[i]->loc, "the loss needs all of %s, %s, before its gradient is known: only sums of one element can be waited for in micro-batches",
+				       term[i]->name, type_text(term[i]->type));
+				return -1;
+			}
+			graph_rename(g, part[k], name_fmt("%s.grad.term", want[k]->name));
+			Value *scaled = build(g, loss->loc, "Mul", NULL, 1, NULL, 2, part[k], seed);
+			grad[k] = scaled ? plus(g, loss->loc, grad[k], scaled) : NULL;
+			if (!grad[k])
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* ---- the body, and what comes after ---- */
+
+static void note(Node *n, const char *what)
+{
+	Annot *a = arena_new(n->graph->arena, Annot);
+	a->name = name_of(what);
+	if (annot_check(a, ON_NODE))
+		die("@%s is refused", what);
+	annot_add(&n->annot, a);
+}
+
+void micro_inherit(Node *n, const Node *by)
+{
+	if (annot_find(by->annot, "update"))
+		note(n, "update");
+	if (annot_find(by->annot, "begin"))
+		note(n, "begin");
+}
+
+bool micro_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
+bool micro_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
+
+static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
+{
+	Node *n = node_new(g, name_of("sbpcc"), name_of("Zeros"), loc);
+	Value *v = graph_fresh(g, name);
+	Attr *shape = node_attr_add(n, name_of("shape"), AT_INTS);
+	shape->n = like->type->rank;
+	shape->u.is = arena_array(g->arena, int64_t, like->type->rank + 1);
+	for (int a = 0; a < like->type->rank; a++)
+		shape->u.is[a] = like->type->dim[a];
+	node_attr_add(n, name_of("dtype"), AT_INT)->u.i = like->type->elem;
+	node_out(n, v);
+	note(n, "begin");
+	return inline_append(g, n) ? NULL : v;
+}
+
+/* The sum of a P over all micro-batches, under its name; each term gets another. */
+static Value *accumulate(Graph *g, Value *v)
+{
+	Name name = v->name;
+	Loc loc = v->def->loc;          /* gradients have none of their own */
+	bool output = v->output;
+	graph_rename(g, v, name_fmt("%s.micro", name));
+	Value *old = zeros(g, v, loc, name_fmt("%s.sum", name)), *sum = graph_fresh(g, name);
+	if (!old || !build(g, loc, "Add", NULL, 1, &sum, 2, old, v))
+		return NULL;
+	old->def->from = sum->def->from = v->def->from;
+	sum->into = old;
+	for (int i = 0; i < g->nout && output; i++)
+		if (g->out[i] == v)
+			g->out[i] = sum;
+	sum->output = output;
+	v->output = false;
+	if (g->model->plan->train.loss == v)
+		g->model->plan->train.loss = sum;
+	return sum;
+}
+
+/* By node: does the body need it?  Last to first. */
+static bool *bodies(const Micro *m)
+{
+	Graph *g = m->g;
+	bool *body = arena_array(g->scratch, bool, g->nnode + 1), *needed = arena_array(g->scratch, bool, g->nvalue + 1);
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				body[i] |= needed[n->out[k]->id] || time_of(m, n->out[k]).kind == TIME_S || time_of(m, n->out[k]).kind == TIME_P;
+		for (int k = 0; k < n->nin && body[i]; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				needed[n->in[k]->id] = true;
+	}
+	return body;
+}
+
+/* Begin, body, update, each in the order of the graph; a term is added to its sum as soon as it is there. */
+static void order(Graph *g, Node **adds, int nadd)
+{
+	enum { ADDED = 1, AN_ADD = 2 };
+	Node **list = arena_array(g->arena, Node *, g->nnode + 1);
+	int n = 0;
+	for (int i = 0; i < g->nnode; i++)
+		g->node[i]->mark = 0;
+	for (int i = 0; i < nadd; i++) {
+		adds[i]->mark |= AN_ADD;
+		adds[i]->in[1]->def->mark |= ADDED;
+	}
+	for (int phase = 0; phase < 3; phase++)
+		for (int i = 0; i < g->nnode; i++) {
+			Node *at = g->node[i];
+			if (at->mark & AN_ADD || phase != (micro_begins(at) ? 0 : micro_updates(at) ? 2 : 1))
+				continue;
+			list[n++] = at;
+			for (int k = 0; k < nadd && at->mark & ADDED; k++)
+				if (adds[k]->in[1]->def == at)
+					list[n++] = adds[k];
+		}
+	g->node = list;
+}
+
+/* A random node draws its part of the numbers of the whole batch. */
+static void draw_parts(Micro *m, Node *n)
+{
+	Graph *g = m->g;
+	Time t = time_of(m, n->out[0]);
+	if (!node_is(n, "sbpcc.RandomUniform01") || t.kind != TIME_S)
+		return;
+	Name name = name_of("train.micro");
+	Value *v = graph_find(g, name);
+	if (!v) {
+		v = graph_value_here(g, name, n->loc);
+		v->type = type_tensor(g->arena, DT_INT64, 0, NULL);
+		v->input = v->declared = true;
+		arena_push(g->arena, g->in, g->nin, v);
+	}
+	while (n->nin < 4)
+		node_in(n, NULL);
+	n->in[3] = v;
+	node_attr_add(n, name_of("axis"), AT_INT)->u.i = t.axis;
+	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->times;
+}
+
+int micro_run(Graph *g)
+{
+	int64_t times = g->model->plan->train.times;
+	if (times < 2 || !g->model->plan->training || g->model->main)
+		return 0;
+	Micro m = { .g = g, .times = times };
+	time_room(&m);
+	time_sources(&m);
+	for (int i = 0; i < g->nnode; i++)
+		if (time_place(&m, g->node[i]))
+			return -1;
+	for (int i = 0; i < g->nnode; i++)
+		draw_parts(&m, g->node[i]);
+	for (int i = 1; i < g->nout; i++)
+		if (time_of(&m, g->out[i]).kind == TIME_S) {
+			err_at(g->out[i]->loc, "%s is that of one micro-batch: what is reported beside the loss must be a mean over the batch", g->out[i]->name);
+			return -1;
+		}
+	bool *body = bodies(&m);
+	Value **sum = arena_array(g->scratch, Value *, g->nvalue + 1);
+	Node **adds = NULL;
+	int nnode = g->nnode, nadd = 0;
+	for (int i = 0; i < nnode; i++) {
+		Node *n = g->node[i];
+		if (body[i])
+			continue;
+		note(n, "update");
+		for (int k = 0; k < n->nin; k++) {
+			Value *v = n->in[k];
+			if (!v || time_of(&m, v).kind != TIME_P || time_shape_only(n, k))
+				continue;
+			if (!sum[v->id]) {
+				if (!(sum[v->id] = accumulate(g, v)))
+					return -1;
+				arena_push(g->scratch, adds, nadd, sum[v->id]->def);
+			}
+			n->in[k] = sum[v->id];
+		}
+	}
+	for (int i = 0; i < g->nout; i++) {
+		if (time_of(&m, g->out[i]).kind != TIME_P)
+			continue;
+		Value *v = accumulate(g, g->out[i]);
+		if (!v)
+			return -1;
+		arena_push(g->scratch, adds, nadd, v->def);
+	}
+	order(g, adds, nadd);
+	return 0;
+}

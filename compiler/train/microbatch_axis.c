@@ -1,0 +1,288 @@
+/* How the values of a step lie in time, when it takes its batch in M parts (microbatch.c says what that means): S, P or B, from operands to
+ * results, node by node, by the factor rules; what no rule covers needs the whole batch at once. */
+#include "microbatch.h"
+
+#include <string.h>
+
+enum { ASK_MAX = 256, ASK_DEPTH = 8 };
+
+Time time_of(const Micro *m, const Value *v)
+{
+	return v->graph == m->g && v->id < m->ntime ? m->time[v->id] : (Time){ 0 };
+}
+
+static int refuse(const Micro *m, const Node *n)
+{
+	if (m->quiet)
+		return -1;
+	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->times);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_S)
+			note_at(in_loc(n, i), "%s is a part of the batch", n->in[i]->name);
+	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
+		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, or freeze them");
+	return -1;
+}
+
+/* Are all slices of a constant along an axis the same? */
+static bool slices_equal(const Tensor *t, int axis)
+{
+	int64_t outer = 1, inner = 1, len = t->dim[axis];
+	for (int a = 0; a < t->rank; a++)
+		*(a < axis ? &outer : &inner) *= a == axis ? 1 : t->dim[a];
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t k = 1; k < len; k++)
+			for (int64_t i = 0; i < inner; i++)
+				if (tensor_get(t, (o * len + k) * inner + i) != tensor_get(t, o * len * inner + i))
+					return false;
+	return true;
+}
+
+/* Each micro-batch runs the same kernel, as if it were all: it cannot be a part of what reduces over the factor, counts along it or divides by its length.  Random
+ * numbers are told the micro-batch. */
+static bool alone(const Node *n, const FactorRule *r, int f)
+{
+	return f < 64 && (r->defined | r->counted | (n->row->random ? 0 : r->runs)) >> f & 1;
+}
+
+/* The axis of a row that has factor f: -1 none, -2 several. */
+static int axis_of(const int *row, int rank, int f)
+{
+	int axis = -1;
+	for (int a = 0; row && a < rank; a++)
+		if (row[a] == f)
+			axis = axis == -1 ? a : -2;
+	return axis;
+}
+
+/* Does v, which is the same every time, also serve as one of M parts along an axis?  Only if it is alike all along that axis:
+ * such are start values of a recurrence, tables that were expanded to the batch, and what is computed from them alone. */
+static bool serves(Micro *m, const Value *v, int axis, int depth)
+{
+	const Tensor *t = whole_data(m->g, v);
+	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_axis(m->g, v, m->times) != axis)
+		return true;
+	if (t && !v->param)
+		return t->rank == v->type->rank && t->dtype != DT_STRING && !tensor_load((Tensor *)t) && slices_equal(t, axis);
+	Node *n = v->def;
+	if (!n || depth == 0 || ++m->asked > ASK_MAX)
+		return false;
+	if (node_is(n, "Expand") || node_is(n, "sbpcc.LikeShape")) {
+		const Type *x = n->in[0]->type;
+		int from = axis - (v->type->rank - x->rank);
+		return from < 0 || x->dim[from] == 1;
+	}
+	if (node_is(n, "sbpcc.ZerosLike") || node_is(n, "sbpcc.OnesLike") || node_is(n, "ConstantOfShape"))
+		return true;
+	const FactorRule *r = n->nin <= 8 ? factor_rule(n, m->g->scratch) : NULL;
+	int f = r && r->out[v->defidx] ? r->out[v->defidx][axis] : -1;
+	if (f >= 0 && alone(n, r, f))
+		return false;
+	for (int i = 0; f >= 0 && i < n->nin; i++) {
+		int at = n->in[i] ? axis_of(r->in[i], n->in[i]->type->rank, f) : -1;
+		if (at == -2 || (at >= 0 && !serves(m, n->in[i], at, depth - 1)))
+			return false;
+	}
+	return f >= 0;
+}
+
+/* Only the shape of such an operand matters, and every micro-batch has the same. */
+bool time_shape_only(const Node *n, int operand)
+{
+	return !kernel_reads(n, operand) && !kernel_literal(n->in[operand]);
+}
+
+/* By splitting factor f: do all operands allow it?  The rule may be silent about an operand that is there for its shape, or about an
+ * axis of length 1, which looks broadcast when a micro-batch is one sample: another operand must speak then. */
+static bool split(Micro *m, Node *n, const FactorRule *r, int f)
+{
+	bool spoken = false;
+	for (int i = 0; i < n->nin; i++) {
+		if (!n->in[i])
+			continue;
+		Time t = time_of(m, n->in[i]);
+		int axis = axis_of(r->in[i], n->in[i]->type->rank, f);
+		bool silent = t.kind == TIME_S && axis == -1 && (time_shape_only(n, i) || (n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
+		if (axis == -2 || (t.kind == TIME_S && t.axis != axis && !silent))
+			return false;
+		spoken |= t.kind == TIME_S && t.axis == axis;
+		if (t.kind == TIME_B && axis >= 0 && !time_shape_only(n, i) && !serves(m, n->in[i], axis, ASK_DEPTH))
+			return false;
+	}
+	for (int i = 0; i < n->nout; i++) {
+		int axis = n->out[i] ? axis_of(r->out[i], n->out[i]->type->rank, f) : -1;
+		if (!spoken || axis == -2 || (axis == -1 && n->out[i] && r->red != RED_SUM))
+			return false;
+	}
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i]) {
+			int axis = axis_of(r->out[i], n->out[i]->type->rank, f);
+			m->time[n->out[i]->id] = axis >= 0 ? (Time){ TIME_S, axis } : (Time){ TIME_P, 0 };
+		}
+	return true;
+}
+
+/* What stands before the batch axis in one shape has as many elements as what stands before it in the other; there it is, or leads, an
+ * axis.  Factors cannot say this of [batch, length, width] -> [batch * length, width].  Where ones make several axes possible, the whole
+ * batch tells, else it is the first that is not 1 for another reason. */
+static bool reshaped(Micro *m, Node *n)
+{
+	Time t = time_of(m, n->in[0]);
+	const Type *x = n->in[0]->type, *y = n->out[0]->type;
+	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != TIME_S || y->rank < 1)
+		return false;
+	int64_t before = 1, lead = 1;
+	for (int a = 0; a < t.axis; a++)
+		before *= x->dim[a];
+	int want = whole_axis(m->g, n->out[0], m->times);
+	for (int axis = 0; axis < y->rank; lead *= y->dim[axis++]) {
+		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
+		if (lead != before || y->dim[axis] % m->rows || !here)
+			continue;
+		m->time[n->out[0]->id] = (Time){ TIME_S, axis };
+		return true;
+	}
+	return false;
+}
+
+int time_along(Micro *m, Node *n)
+{
+	if (reshaped(m, n))
+		return 0;
+	FactorRule *r = factor_rule(n, m->g->scratch);
+	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))     /* whose second operand is alike in shape to the result */
+		r->in[1] = r->out[0];
+	for (int f = 0; r && f < r->nfactor; f++)
+		if (!alone(n, r, f) && split(m, n, r, f))
+			return 0;
+	return refuse(m, n);
+}
+
+/* Do all operands that are P go through together, as in a sum of them? */
+static bool sums(const Micro *m, Node *n)
+{
+	int *group = arena_array(m->g->scratch, int, n->nin + 1), k = 0, members = 0;
+	factor_linear(n, group);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_P)
+			k = group[i];
+	for (int i = 0; i < n->nin; i++) {
+		if (!n->in[i])
+			continue;
+		bool p = time_of(m, n->in[i]).kind == TIME_P;
+		if (p != (group[i] == k) || !k)
+			return false;
+		members += p;
+	}
+	return members > 1;
+}
+
+/* A number that is P, times a constant: dividing a loss by its count is not worth waiting for.  A constant that is added, linear together
+ * with the number, would be added every time. */
+static bool scales(const Micro *m, Node *n)
+{
+	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0, k = 0;
+	factor_linear(n, group);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_P)
+			k = group[i];
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && time_of(m, n->in[i]).kind != TIME_P && group[i] == k)
+			return false;
+	for (int i = 0; i < n->nin; i++) {
+		const Value *v = n->in[i];
+		if (!v || (v->data && !v->param))
+			continue;
+		p++;
+		if (time_of(m, v).kind != TIME_P || !group[i])
+			return false;
+	}
+	return p == 1 && n->nout == 1 && n->out[0] && type_elements(n->out[0]->type) == 1;
+}
+
+/* A term of half precision becomes float before it is added: sums are float. */
+static bool widens(const Node *n)
+{
+	return (node_is(n, "Cast") || node_is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
+	       dtype_bits(n->out[0]->type->elem) >= 32;
+}
+
+void time_results(Micro *m, const Node *n, TimeKind kind)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			m->time[n->out[i]->id] = (Time){ kind, 0 };
+}
+
+int time_place(Micro *m, Node *n)
+{
+	bool has[4] = { false };
+	m->asked = 0;
+	if (node_is(n, "Shape") || node_is(n, "Size")) {
+		time_results(m, n, TIME_B);
+		return 0;
+	}
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i]) {
+			TimeKind k = time_of(m, n->in[i]).kind;
+			has[k == TIME_S || !time_shape_only(n, i) ? k : TIME_B] = true;
+		}
+	if (has[TIME_S] && (has[TIME_P] || has[TIME_AFTER]))
+		return refuse(m, n);
+	if (has[TIME_S])
+		return time_along(m, n);
+	if (has[TIME_P] && !has[TIME_AFTER] && (sums(m, n) || scales(m, n) || widens(n)))
+		time_results(m, n, TIME_P);
+	else
+		time_results(m, n, has[TIME_P] || has[TIME_AFTER] ? TIME_AFTER : TIME_B);
+	return 0;
+}
+
+void time_sources(Micro *m)
+{
+	const Graph *g = m->g;
+	m->rows = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 0;
+	for (int i = 0; i < g->nin; i++) {
+		const Type *t = g->in[i]->type;
+		if (!g->in[i]->init && t && t->rank > 0 && t->dim[0] == m->rows)
+			m->time[g->in[i]->id] = (Time){ TIME_S, 0 };
+	}
+}
+
+void time_room(Micro *m)
+{
+	Time *old = m->time;
+	int n = m->ntime;
+	m->ntime = m->g->nvalue;
+	if (m->ntime < m->room)
+		return;
+	m->room = 2 * m->ntime + 1;             /* it is asked for after every node */
+	m->time = arena_array(m->g->scratch, Time, m->room);
+	if (n)
+		memcpy(m->time, old, sizeof *old * (size_t)n);
+}
+
+/* Is what the nodes do to parts what they do to the whole?  Parts lie along the axis that is longer there.  A value that is the same every
+ * time may be longer there, as one that was expanded to the batch is; but nothing of another length may follow from it. */
+int time_compare(const Micro *m, const Node *n)
+{
+	const Graph *g = m->g;
+	const Value *longer = NULL;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && n->in[i]->graph == g && time_of(m, n->in[i]).kind == TIME_B && !time_shape_only(n, i) && whole_axis(g, n->in[i], m->times) >= 0)
+			longer = n->in[i];
+	for (int i = 0; i < n->nout; i++) {
+		const Value *v = n->out[i];
+		int axis = v ? whole_axis(g, v, m->times) : WHOLE_UNKNOWN;
+		if (axis == WHOLE_UNKNOWN)
+			continue;
+		Time t = time_of(m, v);
+		if (t.kind == TIME_S ? axis == t.axis : axis == WHOLE_SAME ? t.kind != TIME_B || !longer : t.kind == TIME_B && axis >= 0)
+			continue;
+		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->times);
+		v = axis == WHOLE_SAME && longer ? longer : v;
+		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_text(g, v), type_text(v->type));
+		return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,575 @@
+/* Which initialisers are trained, and what an exporter left unsaid about training.
+ *
+ * A file in our language says it: a value with @init is a parameter.  Of an .onnx file, in this order:
+ *
+ *   annotations   @param, @freeze and @state with a name or pattern have the last word
+ *   recorded      metadata torch.parameter.NAME, which README's export writes from named_parameters(): "trained FIRST" or
+ *                 "frozen FIRST", FIRST being the name under which PyTorch lists a parameter that has several; what is
+ *                 not listed is a buffer
+ *   marked        PyTorch's newer exporter says PARAMETER or BUFFER of every initialiser, but not which parameters are frozen
+ *   used          running statistics of batch norm, class weights of a loss, tables that go into Cos and Sin only are state
+ *   guessed       from names and numbers (guess.c), with a warning for each that does not look like a weight
+ *
+ * Whatever was decided is noted as @param, so that a dump says it, and told as a table when the program is written.
+ *
+ * A file whose weights were folded into copies is not what was trained: a warning. */
+#include "train/train.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Is it named by an annotation of the model of this kind? */
+static const Annot *named(const Model *m, const char *kind, Name name)
+{
+	for (const Annot *a = m->annot; a; a = a->next)
+		if (!strcmp(a->name, kind) && annot_names(a, name))
+			return a;
+	return NULL;
+}
+
+bool params_named(const Model *m, Name name)
+{
+	return named(m, "param", name) != NULL;
+}
+
+/* "PARAMETER", "BUFFER", or NULL when the exporter says nothing. */
+static const char *mark_of(const Value *v)
+{
+	for (int i = 0; i < v->nmeta; i++)
+		if (!strcmp(v->meta[i].key, "pkg.torch.export.graph_signature.InputSpec.kind"))
+			return v->meta[i].value;
+	return NULL;
+}
+
+/* Operand k of n is state by its place. */
+static bool state_operand(const Node *n, int k)
+{
+	if (node_is(n, "BatchNormalization"))
+		return k >= 3;
+	return k == 2 && (node_is(n, "SoftmaxCrossEntropyLoss") || node_is(n, "NegativeLogLikelihoodLoss"));
+}
+
+/* By value id: running statistics.  They start alike, but each norm will have its own. */
+bool *params_state(const Graph *g)
+{
+	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
+
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin && node_is(g->node[i], "BatchNormalization"); k++)
+			if (g->node[i]->in[k] && g->node[i]->in[k]->graph == g && state_operand(g->node[i], k))
+				state[g->node[i]->in[k]->id] = true;
+	return state;
+}
+
+Value *params_gradient(const Graph *g, const Value *param)
+{
+	const Annot *a = annot_find(param->annot, "gradient");
+
+	return graph_find(g, a ? a->arg[0].s : name_fmt("%s.grad", param->name));
+}
+
+void params_share(Graph *g, Value *param, const Value *grad)
+{
+	Annot *a = annot_find(param->annot, "gradient");
+
+	if (!a) {
+		a = arena_new(g->arena, Annot);
+		a->name = name_of("gradient");
+		a->narg = 1;
+		a->arg = arena_new(g->arena, Arg);
+		annot_add(&param->annot, a);
+	}
+	a->arg[0] = (Arg){ .kind = ARG_STRING, .s = grad->name, .param = name_of("value") };
+	if (annot_check(a, ON_VALUE) < 0)
+		die("@gradient(%s) is refused", grad->name);
+}
+
+static bool moves(const Node *n)
+{
+	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND",
+		"Unsqueeze", "Squeeze", "Reshape", "Expand", "Concat", "Transpose", NULL };
+
+	for (int i = 0; list[i]; i++)
+		if (node_is(n, list[i]))
+			return true;
+	return false;
+}
+
+enum { ANGLE = 1, OTHER = 2, STATE = 4 };
+
+/* By value id: how it is used.  Last node first, so that what a table becomes is known before the table. */
+static uint8_t *uses_of(Graph *g)
+{
+	uint8_t *use = arena_array(g->scratch, uint8_t, g->nvalue + 1);
+
+	for (int i = 0; i < g->nout; i++)
+		use[g->out[i]->id] |= OTHER;
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		bool trig = node_is(n, "Cos") || node_is(n, "Sin"),
+		     only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
+
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				use[n->in[k]->id] |= state_operand(n, k)          ? STATE
+				                     : trig || (only && moves(n)) ? ANGLE
+				                                                  : OTHER;
+	}
+	return use;
+}
+
+static bool floating(const Value *v)
+{
+	return v->data ? dtype_is_float(v->data->dtype) : v->type && dtype_is_float(v->type->elem);
+}
+
+static bool numbered(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(name, prefix, len) && name[len] && name[len + strspn(name + len, "0123456789")] == 0;
+}
+
+/* onnx::MatMul_46: what the TorchScript exporter computed. */
+static bool copied(const char *name)
+{
+	const char *tail = strrchr(name, '_');
+	return !strncmp(name, "onnx::", 6) && tail && numbered(tail, "_");
+}
+
+/* Signs of a file that was optimised: initialisers without a mark where others have one; copies under a number. */
+static void warn_folded(Graph *g, bool marked)
+{
+	int copies = 0;
+	Value *first = NULL;
+
+	for (int i = 0; i < g->ninit; i++) {
+		Value *v = g->init[i];
+
+		if (!v->data || !floating(v) || v->data->rank < 1)
+			continue;
+		bool unmarked = marked && !mark_of(v), copy = copied(v->name) || (v->data->rank > 1 && numbered(v->name, "val_"));
+		if (unmarked || copy) {
+			copies++;
+			first = first ? first : v;
+		}
+	}
+	if (!copies)
+		return;
+	warn_at(first->loc,
+		"this file was optimised for inference: %d initialiser%s (such as %s) %s of "
+	        "the model but computed from some; training %s is not training that model",
+		copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is no parameter" : "are no parameters", copies == 1 ? "it" : "them");
+	note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
+}
+
+/* ---- what the export recorded ---- */
+
+typedef struct Recorded { Name name, first; bool trained; Value *v; Loc loc; } Recorded;
+typedef struct Record { Recorded *list; int n; Map byname; } Record;
+
+static int read_entry(Record *r, const Pair *p, Graph *g)
+{
+	static const char key[] = "torch.parameter.";
+	if (strncmp(p->key, key, sizeof key - 1))
+		return 0;
+	Recorded one = { .name = name_of(p->key + sizeof key - 1), .loc = p->loc };
+	bool trained = !strncmp(p->value, "trained ", 8), frozen = !strncmp(p->value, "frozen ", 7);
+	const char *first = p->value + (trained ? 8 : frozen ? 7 : 0);
+	if (!(trained || frozen) || !*first) {
+		err_at(p->loc, "metadata %s is \"%s\"; it must be \"trained NAME\" or \"frozen NAME\": record it again, or delete it",
+		       p->key, p->value);
+		return -1;
+	}
+	one.first = name_of(first);
+	one.trained = trained;
+	one.v = map_get(&g->byname, one.name);
+	one.v = one.v && one.v->init ? one.v : NULL;
+	if (map_get(&r->byname, one.name)) {
+		err_at(p->loc, "metadata %s stands twice: record it again, or delete one of them", p->key);
+		return -1;
+	}
+	arena_push(g->scratch, r->list, r->n, one);
+	map_put(&r->byname, one.name, (void *)(uintptr_t)r->n);
+	return 0;
+}
+
+static int read_record(Graph *g, Record *r)
+{
+	const Model *m = g->model->of ? g->model->of : g->model;
+	int bad = 0;
+	map_init(&r->byname, g->scratch);
+	for (int i = 0; i < m->nmeta; i++)
+		bad |= read_entry(r, &m->meta[i], g);
+	return bad;
+}
+
+static const Recorded *recorded(const Record *r, const Value *v)
+{
+	uintptr_t at = (uintptr_t)map_get(&r->byname, v->name);
+	return at ? &r->list[at - 1] : NULL;
+}
+
+/* A parameter that the file knows by two initialisers is one again. */
+static void tie(Graph *g, Record *r)
+{
+	for (int i = 0; i < r->n; i++) {
+		uintptr_t at = (uintptr_t)map_get(&r->byname, r->list[i].first);
+		Value *v = r->list[i].v, *first = at ? r->list[at - 1].v : NULL;
+		if (!v || !first || v == first)
+			continue;
+		if (tensor_load(v->data) || tensor_load(first->data))
+			return;
+		if (tensor_equal(v->data, first->data)) {
+			graph_replace(g, v, first);
+			continue;
+		}
+		warn_at(v->loc, "%s and %s are one parameter in PyTorch, but their numbers differ here: they are trained as two",
+		        first->name, v->name);
+	}
+}
+
+/* ---- the decision ---- */
+
+typedef struct Choice { ParamKind kind; const char *why; } Choice;      /* why: what speaks for it, where it is a guess */
+
+bool params_torch(const Graph *g)
+{
+	const Model *m = g->model->of ? g->model->of : g->model;
+	return m->producer_name && !strcmp(m->producer_name, "pytorch");
+}
+
+static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
+{
+	if (use & STATE)
+		return (Choice){ .kind = PARAM_STATE };
+	if (use == ANGLE)
+		return (Choice){ PARAM_STATE, "only its sine and cosine are used" };
+	if (params_torch(g) && !marked && !copied(v->name)) {
+		Looks l = looks_of(g, v);
+		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
+	}
+	const char *why = v->data->rank ? looks_numbers(v) : NULL;
+	return (Choice){ !v->data->rank ? PARAM_CONSTANT : why ? PARAM_STATE : PARAM_TRAINED, why };
+}
+
+static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked)
+{
+	const char *mark = mark_of(v);
+	const Recorded *rec = recorded(r, v);
+
+	if (v->param || !v->data)
+		return (Choice){ .kind = v->param ? PARAM_TRAINED : PARAM_CONSTANT };
+	if (!floating(v) || v->input)
+		return (Choice){ .kind = PARAM_CONSTANT };
+	if (r->n)
+		return (Choice){ .kind = !rec ? PARAM_STATE : rec->trained ? PARAM_TRAINED : PARAM_FROZEN };
+	if (!mark)
+		return guess(g, v, use, marked);
+	if (strcmp(mark, "PARAMETER"))
+		return (Choice){ .kind = PARAM_STATE };
+	const char *why = looks_numbers(v);
+	return (Choice){ why ? PARAM_FROZEN : PARAM_TRAINED, why };
+}
+
+/* What an annotation says goes before all else. */
+static Choice decide(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked, bool carries)
+{
+	const Model *m = g->model;
+	if (named(m, "param", v->name) && floating(v))
+		return (Choice){ .kind = PARAM_TRAINED };
+	if (named(m, "state", v->name))
+		return (Choice){ .kind = PARAM_STATE };
+	Choice c = carries ? choose(g, v, r, use, marked) : (Choice){ .kind = v->param ? PARAM_TRAINED : PARAM_CONSTANT };
+	if (named(m, "freeze", v->name) && (c.kind == PARAM_TRAINED || c.why))
+		return (Choice){ .kind = PARAM_FROZEN };
+	return c;
+}
+
+/* Files of IR version 3, and exports with keep_initializers_as_inputs, list what they hold as inputs too: it is not fed. */
+static void own_inputs(Graph *g)
+{
+	int keep = 0;
+	for (int i = 0; i < g->nin; i++) {
+		Value *v = g->in[i];
+		bool old = g->model->has_ir_version && g->model->ir_version < 4;
+		v->input = !(v->init && v->data && (old || params_torch(g)));
+		if (v->input)
+			g->in[keep++] = v;
+	}
+	g->nin = keep;
+}
+
+/* ---- what is said about it ---- */
+
+/* The name with * for numbers: layers that are alike are told once. */
+static Name pattern_of(const Graph *g, const char *name)
+{
+	char *text = arena_printf(g->scratch, "%s", name), *to = text;
+	for (const char *s = name; *s; s++) {
+		bool digit = isdigit((unsigned char)*s), before = s > name && isdigit((unsigned char)s[-1]);
+		if (!digit || !before)
+			*to++ = digit ? '*' : *s;
+	}
+	*to = 0;
+	return name_of(text);
+}
+
+typedef struct Alike { Name name, pattern; int n; } Alike;
+
+/* Names that differ in their numbers only, in the order of the first of each. */
+static Alike *group(const Graph *g, Name *name, int n, int *ngroup)
+{
+	Alike *list = NULL;
+	Map at;
+	map_init(&at, g->scratch);
+	*ngroup = 0;
+	for (int i = 0; i < n; i++) {
+		Name p = pattern_of(g, name[i]);
+		uintptr_t k = (uintptr_t)map_get(&at, p);
+		if (k) {
+			list[k - 1].n++;
+			continue;
+		}
+		arena_push(g->scratch, list, *ngroup, ((Alike){ name[i], p, 1 }));
+		map_put(&at, p, (void *)(uintptr_t)*ngroup);
+	}
+	return list;
+}
+
+static void warn_guesses(Graph *g, const Choice *choice)
+{
+	bool any = false, *done = arena_array(g->scratch, bool, g->ninit + 1);
+	for (int i = 0; i < g->ninit; i++) {
+		const Value *v = g->init[i];
+		Name *name = NULL;
+		int n = 0, groups;
+		if (!choice[i].why || done[i])
+			continue;
+		for (int k = i; k < g->ninit; k++)      /* whys are few: each is looked for once */
+			if (choice[k].why == choice[i].why && choice[k].kind == choice[i].kind) {
+				arena_push(g->scratch, name, n, g->init[k]->name);
+				done[k] = true;
+			}
+		const Alike *a = group(g, name, n, &groups);
+		for (int k = 0; k < groups; k++) {
+			Name say = a[k].n > 1 ? a[k].pattern : a[k].name;
+			const char *those = a[k].n > 1 ? name_fmt("%s (%d initialisers)", say, a[k].n) : say;
+			v = map_get(&g->byname, a[k].name);
+			if (choice[i].kind == PARAM_TRAINED)
+				warn_at(v->loc, "%s is trained, but %s; @state(\"%s\") if it is a buffer", those,
+				        choice[i].why, say);
+			else
+				warn_at(v->loc, "%s is not trained: %s; @param(\"%s\") if it is a parameter", those,
+				        choice[i].why, say);
+		}
+		any = true;
+	}
+	if (any)
+		note_at((Loc){ 0 }, "an export that records named_parameters() leaves nothing to guess: README.md, From and to "
+		                    "PyTorch");
+}
+
+/* The decision as an annotation of the model, for dumps. */
+static void note_params(Graph *g, const Choice *choice)
+{
+	Annot *a = arena_new(g->arena, Annot);
+
+	a->name = name_of("param");
+	for (int i = 0; i < g->ninit; i++)
+		if (choice[i].kind == PARAM_TRAINED && !named(g->model, "param", g->init[i]->name))
+			arena_push(g->arena, a->arg, a->narg,
+				((Arg){ .kind = ARG_STRING,
+					.s = g->init[i]->name,
+					.param = name_of("names") }));
+	if (a->narg)
+		annot_add(&g->model->annot, a);
+}
+
+/* What is frozen is a parameter that no gradient reaches: it is loaded and saved, and programs share it.  Stored statistics of batch norm
+ * are such until a node in training mode updates them, and so is @state that has @init but no data.  A dump says it at the value. */
+static void keep_frozen(Graph *g, Value *v, bool statistic)
+{
+	v->frozen |= ((statistic || !v->data) && !v->param) || annot_find(v->annot, "frozen");
+	v->param |= v->frozen;
+	if (v->frozen && !annot_find(v->annot, "frozen")) {
+		Annot *a = arena_new(g->arena, Annot);
+		a->name = name_of("frozen");
+		annot_add(&v->annot, a);
+	}
+}
+
+/* Constants and state are never trained: to freeze them says nothing. */
+static void warn_freeze(const Graph *g)
+{
+	for (const Annot *a = g->model->annot; a; a = a->next) {
+		bool any = strcmp(a->name, "freeze") != 0;
+
+		for (int i = 0; i < g->ninit && !any; i++)
+			any = g->init[i]->frozen && annot_names(a, g->init[i]->name);
+		if (!any)
+			warn_at(a->loc, "nothing that @freeze names here is a parameter: it changes nothing");
+	}
+}
+
+/* For the table that is shown when the program is written. */
+static void remember(Graph *g, const Choice *choice, const Record *r, bool marked)
+{
+	Params *p = arena_new(g->arena, Params);
+	p->by = r->n      ? "as recorded by the export"
+	        : marked  ? "as the exporter marks them, which does not tell what is frozen"
+	        : params_torch(g) ? "by their names and numbers, for the file does not tell"
+	                   : "all of type float that have an axis";
+	for (int i = 0; i < g->ninit; i++)
+		arena_push(g->arena, p->name[choice[i].kind], p->n[choice[i].kind], g->init[i]->name);
+	for (int i = 0; i < r->n; i++) {
+		bool there = false, told = false;       /* by one of its names */
+		for (int k = 0; k < r->n; k++) {
+			there |= r->list[k].first == r->list[i].first && r->list[k].v;
+			told |= r->list[k].first == r->list[i].first && k < i;
+		}
+		if (!there && !told)
+			arena_push(g->arena, p->missing, p->nmissing, r->list[i].name);
+	}
+	g->model->params = p;
+}
+
+/* As many as fit a line. */
+static void report_row(const Graph *g, const char *what, Name *name, int n)
+{
+	int64_t numbers = 0;
+	int groups, left = n;
+	const Alike *a = group(g, name, n, &groups);
+	Text list = { 0 };
+	for (int i = 0; i < n; i++) {
+		const Value *v = graph_find(g, name[i]);
+		int64_t k = v && v->type ? type_elements(v->type) : 0;
+		numbers += k > 0 ? k : 0;
+	}
+	for (int i = 0; i < groups && list.n < 90; i++) {
+		const char *say = a[i].n > 1 ? a[i].pattern : a[i].name;
+		text_add(&list, list.n ? ", %s" : "%s", escape_text(g->scratch, say, strlen(say)));
+		left -= a[i].n;
+	}
+	if (!n)
+		return;
+	printf("  %-11s %5d  ", what, n);
+	if (numbers)
+		printf("%" PRId64 " number%s: ", numbers, numbers == 1 ? "" : "s");
+	printf("%s", list.s);
+	if (left)
+		printf(" and %d more", left);
+	putchar('\n');
+}
+
+void params_report(const Model *m)
+{
+	const Params *p = m->params;
+	if (!p || !m->plan->training)
+		return;
+	const Graph *g = m->graph;
+	enum { UPDATED, IDLE };
+	Name *trained[2] = { NULL }, *state[2] = { NULL };
+	int ntrained[2] = { 0 }, nstate[2] = { 0 };
+	for (int i = 0; i < p->n[PARAM_TRAINED]; i++) {
+		int k = graph_find(g, name_fmt("%s.next", p->name[PARAM_TRAINED][i])) ? UPDATED : IDLE;
+		arena_push(g->scratch, trained[k], ntrained[k], p->name[PARAM_TRAINED][i]);
+	}
+	for (int i = 0; i < p->n[PARAM_STATE]; i++) {
+		int k = graph_find(g, name_fmt("%s.next", p->name[PARAM_STATE][i])) ? UPDATED : IDLE;
+		arena_push(g->scratch, state[k], nstate[k], p->name[PARAM_STATE][i]);
+	}
+	printf("%s: parameters %s\n", file_of(m->file)->path, p->by);
+	report_row(g, "trained", trained[UPDATED], ntrained[UPDATED]);
+	report_row(g, "no gradient", trained[IDLE], ntrained[IDLE]);
+	report_row(g, "statistics", state[UPDATED], nstate[UPDATED]);
+	report_row(g, "frozen", p->name[PARAM_FROZEN], p->n[PARAM_FROZEN]);
+	report_row(g, "state", state[IDLE], nstate[IDLE]);
+	report_row(g, "not in file", p->missing, p->nmissing);
+}
+
+static int check_annotated(const Graph *g)
+{
+	for (const Annot *a = g->model->annot; a; a = a->next)
+		for (int i = 0; i < a->narg && !strcmp(a->name, "param"); i++) {
+			const Value *v = a->arg[i].s ? map_get(&g->byname, name_of(a->arg[i].s)) : NULL;
+			if (v && v->init && !floating(v)) {
+				err_at(a->arg[i].loc, "%s cannot be trained: it holds %s", v->name, type_text(v->type));
+				return -1;
+			}
+		}
+	return 0;
+}
+
+/* A text that names no parameter, but is to be trained, carries its weights as .onnx files do. */
+static bool carries_weights(const Graph *g)
+{
+	const Model *m = g->model;
+	bool any = annot_find(m->annot, "param") || options_done(m, "params") || m->main;
+	for (int i = 0; i < g->ninit; i++)
+		any |= g->init[i]->param;
+	return m->from_onnx || (!any && annot_find(m->annot, "train"));
+}
+
+/* There is nothing to train in a parameter without elements: it is a constant. */
+static void leave_empty(Graph *g)
+{
+	for (int i = 0; i < g->ninit; i++) {
+		Value *v = g->init[i];
+
+		if (!v->param || !v->type || type_elements(v->type) != 0)
+			continue;
+		warn_at(v->loc, "%s has no elements (%s): it is not trained", v->name, type_text(v->type));
+		v->param = false;
+		v->annot = NULL;
+		v->data = v->data ? v->data : tensor_new(g->arena, v->type->elem, v->type->rank, v->type->dim);
+	}
+}
+
+/* Before inlining: marks parameters, so that inference does not take them for constants. */
+int params_run(Graph *g)
+{
+	Model *m = g->model;
+	bool marked = false, carries = carries_weights(g), *statistic = params_state(g);
+	bool train = carries && annot_find(m->annot, "train") && !opt.infer;
+	Record record = { 0 };
+	Choice *choice;
+
+	if (read_record(g, &record) || check_annotated(g))
+		return -1;
+	if (train)
+		own_inputs(g);
+	tie(g, &record);
+	uint8_t *use = uses_of(g);
+	for (int i = 0; i < g->ninit; i++)
+		marked |= mark_of(g->init[i]) != NULL;
+	choice = arena_array(g->scratch, Choice, g->ninit + 1);
+	for (int i = 0; i < g->ninit; i++) {
+		choice[i] = decide(g, g->init[i], &record, use[g->init[i]->id], marked, carries);
+		g->init[i]->frozen = choice[i].kind == PARAM_FROZEN;
+		g->init[i]->param = choice[i].kind == PARAM_TRAINED || g->init[i]->frozen;
+	}
+	for (int i = 0; i < g->nvalue; i++)     /* a dump: statistics are state */
+		if (g->value[i]->into && g->value[i]->into->init)
+			g->value[i]->into->param = true;
+	if (!m->main && !annot_find(m->annot, "done"))
+		warn_freeze(g);
+	for (int i = 0; i < g->ninit; i++)
+		keep_frozen(g, g->init[i], !m->main && statistic[g->init[i]->id]);
+	for (int i = 0; m->main && i < g->ninit; i++) {
+		const Value *v = graph_find(m->main->graph, g->init[i]->name);
+		g->init[i]->param |= v && v->init && v->param;
+		g->init[i]->frozen |= v && v->init && v->frozen;
+	}
+	leave_empty(g);
+	if (train) {
+		warn_guesses(g, choice);
+		remember(g, choice, &record, marked);
+	}
+	if (m->from_onnx)
+		warn_folded(g, marked);
+	if (carries)
+		note_params(g, choice);
+	return 0;
+}
