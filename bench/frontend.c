@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 	if (given)
 		n = given;
 	double start = now(), first = 0;
-	op_init();
+	language_init();
 	printf("operator table: %.1f ms, once per program\n", now() - start);
 	puts("   nodes        MB   read ms verify ms   fold ms  total ms   us/node   ratio*  peak MiB      left");
 	for (int i = 0; i < n; i++)

@@ -332,7 +332,7 @@ int main(int argc, char **argv)
 	}
 	if (opt.probe)
 		return figures_probe(stdout) ? EXIT_ENV : EXIT_OK;
-	op_init();
+	language_init();
 	if (opt.list_ops)
 		return op_list(stdout) ? EXIT_ENV : EXIT_OK;
 	if (check_options())

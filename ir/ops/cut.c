@@ -247,17 +247,6 @@ static int grad_split(Node *n, Value **dout, Value **din)
 	return din[0] ? 0 : -1;
 }
 
-/* Slice. */
-void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size)
-{
-	int64_t lo = step > 0 ? 0 : -1, hi = step > 0 ? size : size - 1;
-	*start += *start < 0 ? size : 0;
-	*end += *end < 0 ? size : 0;
-	*start = *start < 0 ? 0 : *start;
-	*start = *start > hi ? hi : *start;
-	*end = *end < lo ? lo : *end > hi ? hi : *end;
-}
-
 static int64_t slice_length(int64_t start, int64_t end, int64_t step)
 {
 	if (step > 0)

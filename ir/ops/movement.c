@@ -3,58 +3,9 @@
 #include "ops.h"
 #include <string.h>
 
-/* Copying. */
-static void copy_bits(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count)
-{
-	int bits = dtype_bits(from->dtype), per = 8 / bits;
-	unsigned mask = (1u << bits) - 1;
-	for (int64_t k = 0; k < count; k++, i++, j++) {
-		unsigned v = ((const uint8_t *)from->data)[i / per] >> (i % per * bits) & mask;
-		uint8_t *p = (uint8_t *)to->data + j / per;
-		int shift = (int)(j % per) * bits;
-		*p = (uint8_t)((*p & ~(mask << shift)) | v << shift);
-	}
-}
-
-void eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count)
-{
-	size_t size = (size_t)dtype_bits(from->dtype) / 8;
-	if (count <= 0)
-		return;
-	if (size == 0)
-		copy_bits(from, i, to, j, count);
-	else
-		memcpy((char *)to->data + (size_t)j * size, (const char *)from->data + (size_t)i * size,
-			(size_t)count * size);
-}
-
 static void eval_copy_all(const Tensor *from, Tensor *to)
 {
 	eval_copy(from, 0, to, 0, tensor_elements(to));
-}
-
-/* to[i0, i1, ...] = from[base + i0 * stride0 + i1 * stride1 + ...], a row of the last axis at a time. */
-void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to)
-{
-	int64_t idx[RANK_MAX] = { 0 }, total = tensor_elements(to), at = base;
-	int last = to->rank - 1;
-	if (to->rank == 0) {
-		eval_copy(from, base, to, 0, 1);
-		return;
-	}
-	int64_t row = to->dim[last], step = stride[last];
-	for (int64_t j = 0; j < total; j += row) {
-		if (step == 1)
-			eval_copy(from, at, to, j, row);
-		else if (dtype_bits(from->dtype) == 32)
-			for (int64_t k = 0; k < row; k++)
-				memcpy((char *)to->data + (j + k) * 4,
-					(const char *)from->data + (at + k * step) * 4, 4);
-		else
-			for (int64_t k = 0; k < row; k++)
-				eval_copy(from, at + k * step, to, j + k, 1);
-		at = tensor_next(last, to->dim, stride, idx, at);
-	}
 }
 
 /* Strides of a tensor seen in a larger shape: 0 on axes that are broadcast. */

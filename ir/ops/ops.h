@@ -3,7 +3,7 @@
 #ifndef SBPCC_OPS_H
 #define SBPCC_OPS_H
 
-#include "../ir.h"
+#include "../apply/apply.h"
 
 #include <string.h>
 
@@ -88,22 +88,8 @@ void window_place_back(Node *part, const Window *whole, At dx, At g, const int64
 void window_place_within(Node *part, const Window *whole, At dx, At g, At x, const int64_t *const *at);
 int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
 
-/* Sets Value.elem of the first result where it is a small integer vector that can be told; infer.c calls it after each node. */
-int shape_contents(Node *);
-/* Slice's bounds for an axis of that size: negative ones counted from the end, all clamped (cut.c). */
 /* Padding before and after each axis, from constant operands; -1 when they are none (cut.c). */
 int pad_read(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
-void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
-
-/* What evaluators use (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
-double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
-int64_t *eval_ints(const Tensor *);
-void     eval_store(Tensor *out, const double *v);  /* rounds each element to out's type */
-void     eval_store_ints(Tensor *out, const int64_t *v);
-void    *eval_scratch(size_t bytes);                /* gone when the node is done */
-void     eval_strides(const Tensor *, int64_t *stride);       /* in elements, row-major */
-void     eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count);   /* elements of one type, any bits (movement.c) */
-void     eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to);  /* to[i0, ..] = from[base + i0 * stride0 + ..] */
 
 /* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
  * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */

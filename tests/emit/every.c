@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 {
 	static const int64_t values[] = { 0, 1, INT64_MAX, (int64_t)1 << 40 };
 	bool all = getenv("LONG") && *getenv("LONG");
-	op_init();
+	language_init();
 	for (int i = 1; i < argc; i++) {
 		const char *list[8];
 		int n = symbols(argv[i], list, 8);

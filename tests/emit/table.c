@@ -295,6 +295,6 @@ static int compare_all(void)
 
 int main(int argc, char **argv)
 {
-	op_init();
+	language_init();
 	return argc > 1 && !strcmp(argv[1], "compare") ? compare_all() : make_all();
 }

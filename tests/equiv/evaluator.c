@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 3)
 		return 2;
-	op_init();
+	language_init();
 	opt.stop_after = "plan";
 	Model *m = model_read(argv[1]);
 	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) || annot_resolve(m))

@@ -33,7 +33,7 @@ static const char *trouble(Graph *g, Arena *a)
 
 int main(int argc, char **argv)
 {
-	op_init();
+	language_init();
 	opt.stop_after = "train";
 	for (int i = 1; i < argc; i++) {
 		const char *name = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];

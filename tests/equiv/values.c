@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 4)
 		return 2;
-	op_init();
+	language_init();
 	opt.stop_after = "plan";
 	opt.infer = argc > 5;
 	Model *m = model_read(argv[1]);

@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 		root = getenv("ROOT");
 	if (argc > 1 && !strcmp(argv[1], "-v"))
 		verbose = true, first = 2;
-	op_init();
+	language_init();
 	DIR *d = opendir(arena_printf(&mem, "%s/tests/exported", root));
 	for (struct dirent *e; d && (e = readdir(d)) != NULL && n < 256;)
 		if (e->d_name[0] != '.' &&

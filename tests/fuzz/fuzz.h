@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static inline void fuzz_begin(void)
 {
+	language_init();
 	diag_reset();
 	diag_out = NULL;
 	/* Small caps: a minute shall go into many inputs, not into a few large ones. */

@@ -165,15 +165,11 @@ static void check(const Model *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static bool begun;
 	size_t bytes = n;
 	fuzz_begin();
 	limits.elements = 1 << 16;
 	limits.nodes = 2000;
 	opt.chunks = 0;
-	if (!begun)
-		op_init();
-	begun = true;
 	if (n < 3)
 		return 0;
 	bool text = data[0] == '@' || data[0] == '<' || (data[0] >= 'a' && data[0] <= 'z');

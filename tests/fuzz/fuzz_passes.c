@@ -5,14 +5,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static bool begun;
-
 	fuzz_begin();
 	limits.elements = 1 << 16;
 	opt.stop_after = "fold";
-	if (!begun)
-		op_init();
-	begun = true;
 	Model *m = parse_text(file_memory("fuzz.ir", data, n));
 	if (m && !verify_model(m) && !annot_resolve(m)) {
 		int bad = passes_run(m);

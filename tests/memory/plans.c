@@ -36,7 +36,7 @@ static int test(const char *path, int ranks)
 
 int main(int argc, char **argv)
 {
-	op_init();
+	language_init();
 	for (int i = 1; i < argc; i++) {
 		test(argv[i], 1);
 		test(argv[i], 3);

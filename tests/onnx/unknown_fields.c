@@ -1,6 +1,6 @@
 /* A file that has a field nobody knows in every kind of message keeps each of them in its message: written as .onnx
  * again, and printed as text, read and written. */
-#include "wire.h"
+#include "ir.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ enum { MARK = 3000, MAX = 1000 };
 typedef struct Found { char way[200]; int mark; } Found;
 
 static Arena arena;
-static Out o = { .arena = &arena };
+static WireOut o = { .arena = &arena };
 static int nmark;
 static bool again, merged[MAX];         /* said of a value a second time: belongs where it was said first */
 static bool sparse;                     /* the text has dense tensors only */
@@ -314,13 +314,13 @@ static void model(void)
 /* Every mark with the way to its message: field numbers from the model on. */
 static int find(const uint8_t *p, size_t n, const char *way, Found *list, int count)
 {
-	static const Spec nothing = { "", "" };
-	Wire w = { .base = p, .arena = &arena };
+	static const WireSpec nothing = { "", "" };
+	WireIn w = { .base = p, .arena = &arena };
 	Blobs all = { 0 };
-	Field f = { .p = p, .n = n };
+	WireField f = { .p = p, .n = n };
 	char deeper[200];
 
-	for (Msg m = wire_msg(&w, &nothing, &f, &all); wire_next(&m, &f);)
+	for (WireMsg m = wire_msg(&w, &nothing, &f, &all); wire_next(&m, &f);)
 		;
 	for (int i = 0; i < all.n; i++) {
 		if (!wire_field(&w, &all.blob[i], &f) || f.wire != WIRE_BYTES || !memmem(f.p, f.n, "MARK", 4))
@@ -384,6 +384,7 @@ static void make(bool with_sparse)
 
 int main(void)
 {
+	language_init();
 	char *bytes, *second, *text = NULL;
 	size_t n, m, len;
 	Model *model;

@@ -102,7 +102,7 @@ int main(void)
 {
 	Model *m = model_new();
 	Graph *g = m->graph = graph_new(m, NULL, name_of("expr"));
-	op_init();
+	language_init();
 	puts("#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n#define EXPR_FN static inline");
 	fputs(expr_prelude, stdout);
 	puts("static int bad;\n"

@@ -482,6 +482,7 @@ static void walk(const Op *op)
 
 int main(int argc, char **argv)
 {
+	language_init();
 	for (int i = 0, n = op_count(); i < n; i++) {
 		const Op *op = op_at(i);
 		int status = 0;

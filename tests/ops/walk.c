@@ -452,6 +452,7 @@ static void walk(const Op *op)
 /* Each operator in a process of its own: a crash fails that one and the walk goes on. */
 int main(int argc, char **argv)
 {
+	language_init();
 	int n = op_count();
 
 	for (int i = 0; i < n; i++) {

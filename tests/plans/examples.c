@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 		{ "data-and-tensor-on-4", 2, { 2, 2 }, turns, false, false }, { "anything-on-3", 1, { 3, 1 }, NULL, true, false }, { "anything-on-4", 2, { 2, 2 }, NULL, true, false },
 		{ "space-on-2", 1, { 2, 1 }, NULL, false, true }, { "space-on-3", 1, { 3, 1 }, NULL, false, true },
 	};
-	op_init();
+	language_init();
 	for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {
 		if (argc > 2 && strcmp(argv[2], ways[i].name))
 			continue;

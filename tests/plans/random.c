@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 	static const char *const spoil[] = { "", "a finish left out", "a finish before its start", "a finish behind a reader", "an operand in flight overwritten", "a result in flight overwritten" };
 	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : getenv("LONG") && *getenv("LONG") ? 20000 : 500;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	op_init();
+	language_init();
 	if (count > 1)
 		diag_out = NULL;
 	if (count > TURN)

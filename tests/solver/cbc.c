@@ -74,7 +74,7 @@ static void write_lp(const SolveProblem *p, const SolveResult *r)
 
 int main(int argc, char **argv)
 {
-	op_init();
+	language_init();
 	if (argc != 4)
 		return 2;
 	path = argv[3];

@@ -101,7 +101,7 @@ int main(void)
 	static const char *const folders[] = { "passes/fold", "passes/lift" };
 	const char *root = getenv("ROOT") ? getenv("ROOT") : ".";
 
-	op_init();
+	language_init();
 	dim_bind(name_of("B"), 2);
 	dim_bind(name_of("T"), 3);
 	for (int k = 0; k < 2; k++) {

@@ -1,0 +1,43 @@
+/* Annotations: @name(arguments). */
+#ifndef SBPCC_ANNOT_H
+#define SBPCC_ANNOT_H
+
+#include "../tensor/tensor.h"
+
+typedef struct Annot Annot;
+
+/* annot.c: @name(args).  One table says what each annotation takes and where it may stand. */
+typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG_RANGE, ARG_STAR, ARG_INDEX, ARG_FACTOR } ArgKind;
+typedef struct Arg {
+	ArgKind kind;
+	Name key;                       /* "lr" of "lr: 0.1"; NULL when positional */
+	Name param;                     /* which argument it is, with or without its key: set by annot_check */
+	int64_t i, j;                   /* int; range i:j (inclusive); factor j of axis i: "1/2" */
+	double f;
+	Name s;                         /* string, word, or the callee of a call / the base of an index */
+	struct Arg *arg; int narg;      /* of a call "adam(lr: 1)", a list "[1, 2]", an index "gpus[0:3, *]"; never pushed to */
+	bool arrow;                     /* "->" stands before this argument */
+	Loc loc;
+} Arg;
+
+struct Annot {
+	Name name;
+	Arg *arg; int narg;
+	Loc loc;
+	Annot *next;                    /* in source order */
+};
+
+typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32, ON_ATTR = 64 } AnnotPlace;
+enum { MESH_AXES = 8, MAX_RANKS = 1 << 20 };                /* of @mesh */
+
+int    annot_check(Annot *, AnnotPlace);                     /* known name, legal place, argument kinds; -1 after err_at */
+Annot *annot_find(const Annot *list, const char *name);
+Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */
+bool   arg_same(const Arg *, const Arg *);                   /* they say the same */
+bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
+void   annot_add(Annot **list, Annot *);
+void   annot_drop(Annot **list, const char *name);
+Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
+void   annot_list(FILE *);                                   /* the table of annotations */
+
+#endif

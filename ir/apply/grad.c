@@ -1,0 +1,360 @@
+/* The backward pass: d loss / d v for every wanted value, from the gradient column of the table.
+ *
+ * Nodes are walked once, last to first.  A value's gradient is the sum of what its users give; it is summed when its
+ * own node is reached, in the order of the users, so that results do not depend on hashing.  Only values that lie
+ * between a wanted value and the loss are differentiated.  A composite without a gradient of its own is lowered first:
+ * then its definition's operators speak.  One with a gradient stays, and gives the results that the gradient reads (its
+ * stash) from then on.
+ *
+ * Pipelines run the two halves of an operator's backward pass apart, so each node is marked: @part(B) when the gradient of
+ * something computed from the inputs needs it, @part(W) when only gradients of weights (or of what is made of weights alone) do.
+ * Where the model has stages, a node that makes both kinds becomes two, each with the results of its half. */
+#include "apply.h"
+
+#include <string.h>
+
+typedef struct Back {
+	Graph *g;
+	bool *need;             /* by value id: depends on a wanted value */
+	Value ***part;          /* by value id: contributions */
+	int *npart;
+	int nvalue;             /* ids below this existed before */
+	bool *want;             /* by value id: asked for */
+	bool staged;            /* some node has @stage */
+	bool *moving;           /* by value id: computed from an input of the graph, not from weights alone */
+} Back;
+
+enum { PART_B = 1, PART_W = 2 };
+
+static bool differentiable(const Op *op)
+{
+	return op->grad || op->grad_fn;
+}
+
+static bool floating(const Value *v)
+{
+	return v && v->type && v->type->kind == TY_TENSOR && dtype_is_float(v->type->elem);
+}
+
+/* Is a gradient of operand i wanted from n?  A frozen node gives none to its parameters (frozen batch norm means its statistics). */
+static bool wants(const Back *b, const Node *n, int i)
+{
+	const Value *v = n->in[i];
+	if (!v || v->graph != b->g || v->id >= b->nvalue || !b->need[v->id])
+		return false;
+	return !v->param || !annot_find(n->annot, "frozen") || !strcmp(n->op, "BatchNormalization");
+}
+
+static void mark_needed(Back *b, Value **want, int nwant)
+{
+	Graph *g = b->g;
+
+	for (int i = 0; i < nwant; i++)
+		b->need[want[i]->id] = b->want[want[i]->id] = true;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool any = false;
+
+		for (int j = 0; j < n->nin; j++)
+			any |= wants(b, n, j);
+		for (int j = 0; j < n->nout && any && !n->row->nograd; j++)
+			if (floating(n->out[j]))
+				b->need[n->out[j]->id] = true;
+	}
+}
+
+static void mark_moving(Back *b)
+{
+	Graph *g = b->g;
+
+	for (int i = 0; i < g->nin; i++)
+		b->moving[g->in[i]->id] = !g->in[i]->param;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool any = n->row->random;
+
+		b->staged |= annot_find(n->annot, "stage") != NULL;
+
+		for (int j = 0; j < n->nin; j++)
+			any |= n->in[j] && n->in[j]->graph == g && b->moving[n->in[j]->id];
+		for (int j = 0; j < n->nout; j++)
+			if (n->out[j])
+				b->moving[n->out[j]->id] = any;
+	}
+}
+
+/* Whether a composite speaks through its definition. */
+static bool by_definition(const Node *n, void *arg)
+{
+	const Back *b = arg;
+	bool want[64] = { false }, any = false;
+
+	for (int i = 0; i < n->nin && i < 64; i++)      /* of values made since, nothing is known: perhaps */
+		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
+	if (n->row->nograd || annot_find(n->annot, "part"))     /* of another loss's backward pass: not on the way to this one */
+		return false;
+	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
+}
+
+static void back_start(Back *b, Graph *g, Value **want, int nwant)
+{
+	*b = (Back){ .g = g, .nvalue = g->nvalue };
+	b->need = arena_array(g->scratch, bool, g->nvalue + 1);
+	b->part = arena_array(g->scratch, Value **, g->nvalue + 1);
+	b->npart = arena_array(g->scratch, int, g->nvalue + 1);
+	b->want = arena_array(g->scratch, bool, g->nvalue + 1);
+	b->moving = arena_array(g->scratch, bool, g->nvalue + 1);
+	mark_needed(b, want, nwant);
+}
+
+/* Gives n the results that its gradient reads. */
+static int add_stash(Back *b, Node *n)
+{
+	const Schema *s = n->row->schema;
+	bool fresh = false;
+
+	for (const char *p = n->row->stash; p && *p;) {
+		size_t len = strcspn(p, " ");
+		int at = 0;
+
+		while (at < s->nout && (strlen(s->out[at].name) != len || strncmp(s->out[at].name, p, len) != 0))
+			at++;
+		if (at == s->nout)
+			die("%s: .stash names a result that .sig does not have", n->op);
+		while (n->nout <= at)
+			node_out(n, NULL);
+		if (!n->out[at]) {
+			Value *v = graph_fresh(b->g, name_fmt("%s.%s", n->out[0]->name, s->out[at].name));
+
+			n->out[at] = v;
+			v->def = n;
+			v->defidx = at;
+			v->loc = n->loc;
+			fresh = true;
+		}
+		p += len + strspn(p + len, " ");
+	}
+	return fresh ? infer_node(n) : 0;
+}
+
+/* Whether a value stood in the graph before the backward pass. */
+static bool old(const Back *b, const Value *v)
+{
+	return v && v->id < b->nvalue;
+}
+
+static void give(Back *b, Value *v, Value *part)
+{
+	if (part && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
+		arena_push(b->g->scratch, b->part[v->id], b->npart[v->id], part);
+}
+
+static void note_part(Node *n, const char *which)
+{
+	Annot *a = arena_new(n->graph->arena, Annot);
+	Arg arg = { .kind = ARG_WORD, .s = name_of(which), .loc = n->loc };
+
+	a->name = name_of("part");
+	arena_push(n->graph->arena, a->arg, a->narg, arg);
+	if (annot_check(a, ON_NODE))
+		die("@part(%s) is refused", which);
+	annot_add(&n->annot, a);
+}
+
+static void inherit(Node *m, const Node *n)
+{
+	if (!m->annot)
+		node_inherit(m, n);
+}
+
+static int part_of(const Back *b, const Value *v)
+{
+	return b->moving[v->id] ? PART_B : PART_W;
+}
+
+/* The results of m that only gradients of weights need move to a copy of it, if there are others too. */
+static void take_apart(Node *m, const uint8_t *need, int new)
+{
+	bool some = false;
+
+	for (int k = 0; k < m->nout; k++)
+		some |= m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W;
+	if (!some)
+		return;
+	Node *w = graph_node(m->graph, m->domain, m->op, m->loc);
+
+	*w = *m;
+	w->annot = NULL;
+	inherit(w, m);
+	w->out = arena_array(m->graph->arena, Value *, m->nout);
+	w->in = arena_array(m->graph->arena, Value *, m->nin + 1);
+	memcpy(w->in, m->in, sizeof *m->in * (size_t)m->nin);
+	for (int k = 0; k < m->nout; k++)
+		if (m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W) {
+			w->out[k] = m->out[k];
+			w->out[k]->def = w;
+			m->out[k] = NULL;
+		}
+	note_part(w, "W");
+}
+
+/* Marks the nodes from number `first` on, with values from `new` on, which are the gradient of n: whose gradients need them? */
+static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
+{
+	Graph *g = b->g;
+	uint8_t *need = arena_array(g->scratch, uint8_t, g->nvalue - new + 1);
+
+	for (int i = 0; i < n->nin; i++)
+		if (din[i] && din[i] != n->in[i] && din[i]->id >= new)
+			need[din[i]->id - new] |= (uint8_t)part_of(b, n->in[i]);
+	for (int i = g->nnode; i-- > first;) {
+		Node *m = g->node[i];
+		uint8_t all = 0;
+
+		for (int k = 0; k < m->nout; k++)
+			all |= m->out[k] && m->out[k]->id >= new ? need[m->out[k]->id - new] : 0;
+		for (int k = 0; k < m->nin; k++)
+			if (m->in[k] && m->in[k]->graph == g && m->in[k]->id >= new)
+				need[m->in[k]->id - new] |= all;
+		if (b->staged && all == (PART_B | PART_W) && m->nout > 1)
+			take_apart(m, need, new);
+		if (all)
+			note_part(m, all & PART_B ? "B" : "W");
+	}
+}
+
+/* The sum of the contributions, named v.grad; NULL when there are none. */
+static Value *total(Back *b, Value *v, Loc loc)
+{
+	Value *sum = NULL;
+	int n = old(b, v) ? b->npart[v->id] : 0;
+
+	if (n == 0)
+		return NULL;
+	for (int i = 0; i < n; i++) {
+		Value *p = b->part[v->id][i];
+
+		if (!sum) {
+			sum = p;
+			continue;
+		}
+		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : graph_fresh(b->g, name_fmt("%s.part", v->name));
+		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
+			return NULL;
+		if (v->def)
+			inherit(sum->def, v->def);
+		note_part(sum->def, part_of(b, v) == PART_B ? "B" : "W");
+	}
+	if (n == 1 && strstr(sum->name, ".part"))
+		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
+	b->part[v->id][0] = sum;
+	b->npart[v->id] = 1;
+	return sum;
+}
+
+static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value **din)
+{
+	const Schema *s = n->row->schema;
+	Value *args[192], *outs[192] = { 0 };
+	int nargs = 0;
+
+	if (s->nin + 2 * s->nout > 192)
+		die("gradient of %s: too many operands", n->op);
+	for (int i = 0; i < s->nin; i++)
+		args[nargs++] = i < n->nin ? n->in[i] : NULL;
+	for (int i = 0; i < s->nout; i++)
+		args[nargs++] = i < n->nout ? n->out[i] : NULL;
+	for (int i = 0; i < s->nout; i++)
+		args[nargs++] = i < n->nout ? dout[i] : NULL;
+	/* The function's results are d + operand, for those that the text assigns. */
+	for (int k = 0; k < f->body->nout; k++)
+		for (int i = 0; i < s->nin && i < n->nin; i++)
+			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && wants(b, n, i)) {
+				outs[k] = din[i] = graph_fresh(b->g, name_fmt("%s.part", n->in[i]->name));
+			}
+	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
+}
+
+/* Says how the loss depends on a wanted value through a node without gradient. */
+static int no_gradient(Back *b, Node *n, Value *loss)
+{
+	err_at(n->loc, "%s has no gradient, but the loss %s depends on it through %s", n->op, loss->name, n->nout && n->out[0] ? n->out[0]->name : "it");
+	Value *v = n->out[0];
+	for (int i = 0, steps = 0; i < b->g->nnode && v != loss && steps < 6; i++) {
+		Node *u = b->g->node[i];
+
+		for (int j = 0; j < u->nin; j++)
+			if (u->in[j] == v && u->nout && u->out[0]) {
+				note_at(u->loc, "%s goes into %s", v->name, u->out[0]->name);
+				v = u->out[0];
+				steps++;
+				break;
+			}
+	}
+	return -1;
+}
+
+static int step(Back *b, Node *n, Value *loss)
+{
+	Value **dout, **din;
+	bool flows = false, wanted = false;
+
+	for (int i = 0; i < n->nout; i++)
+		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0 && !b->want[n->out[i]->id];
+	for (int i = 0; i < n->nin; i++)
+		wanted |= wants(b, n, i);
+	if (!flows || !wanted || n->row->nograd)
+		return 0;
+	if (add_stash(b, n) < 0)
+		return -1;
+	dout = arena_array(b->g->scratch, Value *, n->nout + 1);
+	din = arena_array(b->g->scratch, Value *, n->nin + 1);
+	if (!differentiable(n->row))
+		return no_gradient(b, n, loss);
+	for (int i = 0; i < n->nout; i++) {
+		if (!old(b, n->out[i]))
+			continue;
+		dout[i] = b->want[n->out[i]->id] ? NULL : total(b, n->out[i], n->loc);
+		if (!dout[i] && floating(n->out[i]))
+			dout[i] = build(b->g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
+	}
+	const Function *f = op_gradient(n->row);
+	int first = b->g->nnode, new = b->g->nvalue;
+	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
+		din[i] = wants(b, n, i) ? n->in[i] : NULL;
+	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
+		return -1;
+	for (int i = first; i < b->g->nnode; i++)
+		inherit(b->g->node[i], n);
+	note_parts(b, n, din, first, new);
+	for (int i = 0; i < n->nin; i++)
+		if (din[i] && din[i] != n->in[i])
+			give(b, n->in[i], din[i]);
+	return 0;
+}
+
+int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
+{
+	Back b;
+
+	back_start(&b, g, want, nwant);
+	if (inline_lower(g, by_definition, &b) < 0)
+		return -1;
+	back_start(&b, g, want, nwant);
+	int nnode = g->nnode;
+
+	mark_moving(&b);
+	if (b.need[loss->id]) {
+		Value *one = build(g, loss->loc, "OnesLike", NULL, 1, (Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);
+
+		if (!one)
+			return -1;
+		give(&b, loss, one);
+	}
+	for (int i = nnode; i-- > 0;)
+		if (step(&b, g->node[i], loss) < 0)
+			return -1;
+	for (int i = 0; i < nwant; i++)
+		grad[i] = want[i]->id < b.nvalue ? total(&b, want[i], want[i]->loc) : NULL;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* Tensors in files other than the model's. */
+#ifndef SBPCC_FILES_H
+#define SBPCC_FILES_H
+
+#include "../graph/graph.h"
+
+/* extdata.c: data outside of the model's file is mapped, never through a link or outside the folder of the model. */
+int tensor_load(Tensor *);                                   /* 0, or -1 after explaining */
+uint32_t extdata_file(Loc, Name location);                    /* maps a file beside the model that Loc is in; 0 after explaining */
+int extdata_load(Model *);                                   /* tensor_load for every tensor of a model; model_read calls it */
+int extdata_copy(const Model *, const char *path);           /* to the folder of path, a model that is written there; -1 after explaining */
+extern const char *data_root;                                /* --data-root: a folder in which links may be followed */
+
+/* npy.c: reading and writing .npy */
+Tensor *npy_read(const char *path, Arena *);
+Tensor *npy_decode(uint32_t file, Arena *);                  /* of a file that is mapped */
+Tensor *safetensors_read(uint32_t file, const char *name, Arena *);   /* safetensors.c; NULL after explaining */
+int     npy_write(const char *path, const Tensor *);
+
+#endif

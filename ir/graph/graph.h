@@ -1,0 +1,181 @@
+/* The data structures of the whole compiler, one section per file.
+ *
+ * A Model is what one file holds: header, a Graph, functions, annotations.  A Graph is an array of Nodes in
+ * topological order over Values in static single assignment.  Nodes and values are made by the readers
+ * (parse.c, onnx_read.c) and by passes through graph.c; nothing is ever freed alone: a model lives in one Arena.
+ *
+ * Names are interned: two names are equal when their pointers are.  Every node, value, tensor, attribute and
+ * annotation keeps a Loc, so that a message can point at what the user wrote, to the very end.
+ */
+#ifndef SBPCC_GRAPH_H
+#define SBPCC_GRAPH_H
+
+#include "../annot/annot.h"
+
+typedef struct Graph Graph;
+typedef struct Node Node;
+typedef struct Value Value;
+typedef struct Model Model;
+typedef struct Op Op;               /* a row of the operator table (table.h) */
+typedef struct Function Function;
+
+typedef struct Attr {
+	Name name;
+	AttrType type;
+	Name ref;                       /* "@outer": the value comes from the attribute of the function */
+	bool absent;                    /* of a Function: declared (type AT_UNDEFINED when that is not said) but without a default */
+	int n;                          /* length of a list */
+	union {
+		float f; int64_t i; Name s; Tensor *t; Graph *g; Type *tp;
+		float *fs; int64_t *is; Name *ss; Tensor **ts; Graph **gs; Type **tps;
+	} u;                            /* AT_SPARSE is read into a dense t */
+	Name doc;
+	Blobs unknown;
+	Loc loc;
+} Attr;
+
+/* What most passes ask of a value or a node stands in its first 64 bytes: large models do not fit a processor's cache. */
+struct Value {
+	Name name;
+	Graph *graph;
+	int id;                         /* index in graph->value */
+	int defidx; Node *def;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
+	Type *type;                     /* NULL: nothing known */
+	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
+	Annot *annot;
+	bool input, output;             /* of the graph */
+	bool init;                      /* stands in graph->init */
+	bool declared;                  /* its type was written by the user (value_info): printed again */
+	bool param;                     /* a parameter or state, never a constant: has @init, or params.c or train.c decided */
+	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */
+	bool wrong;                     /* what makes it is wrong, and that was reported: what follows from it is not */
+	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
+	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
+	Value *into;                    /* lives in the storage of that older value (an update) */
+	Loc loc;
+	struct Factors *factors;        /* factors.c: each axis as a product of factors */
+	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
+	struct Sbp *sbp;                /* plan.c: one entry per mesh axis; values may share them */
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Name doc;
+};
+
+/* factors.c: each axis of a value as a product of factors, major to minor; equal numbers travel together. */
+typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
+
+struct Node {
+	const Op *row;                  /* bound by op.c; NULL before */
+	Graph *graph;
+	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
+	int nin, nout, nattr;
+	int mark;                       /* free for one pass */
+	bool part;                      /* of one rank (compiler/plan/shard_node.c): attributes tell where what it holds begins */
+	Attr *attr;
+	Annot *annot;
+	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
+	Name name;                      /* "" when none */
+	Loc loc;                        /* of the operator's name in the text */
+	Loc *inloc;                     /* of each operand, or NULL */
+	int version;                    /* the opset version that the model imports for its domain; 0: newest */
+	int stage;                      /* pipeline stage, -1 unknown */
+	struct Place *place;            /* compiler/plan/places.c: who runs it */
+	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Name doc;
+};
+
+struct Graph {
+	Arena *arena;                   /* the model's */
+	Arena *scratch;                 /* gone when the pass returns */
+	Model *model;
+	Graph *outer;                   /* of a subgraph: names are looked up there next */
+	Name name, doc;
+	Value **value; int nvalue;
+	Value **in; int nin;
+	Value **out; int nout;
+	Value **init; int ninit;        /* initialisers (data set) and parameters with @init, in file order */
+	Node **node; int nnode;
+	Map byname;
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Annot *annot;
+	uint32_t facts;                 /* what passes have established (compiler.h) */
+	Dim *factor; int nfactor;       /* factors.c: the length of each factor */
+	Loc loc;
+};
+
+struct Function {
+	Name domain, name, overload, doc;
+	int since, until;               /* definitions of ours: which opset versions of the operator it defines (until 0: open) */
+	Attr *attr; int nattr;          /* with their defaults, or absent */
+	Graph *body;                    /* in and out are its operands and results */
+	struct Opset *opset; int nopset;
+	Annot *annot;
+	Pair *meta; int nmeta;
+	Blobs unknown;
+	Loc loc;
+};
+
+typedef struct Opset { Name domain; int64_t version; Loc loc; Blobs unknown; } Opset;
+
+struct Model {
+	Arena arena, scratch;
+	uint32_t file;
+	int64_t ir_version, model_version;
+	bool has_ir_version, has_model_version;
+	Name producer_name, producer_version, domain, doc;
+	Opset *opset; int nopset;
+	Pair *meta; int nmeta;
+	Graph *graph;
+	Function **function; int nfunction;
+	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
+	Blobs unknown;                  /* of ModelProto */
+	bool from_onnx;
+	bool asked;                     /* objective.c has added what annotations ask for */
+	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
+	struct Params *params;          /* compiler.h: what of an .onnx file is trained */
+	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
+	Model *main;
+	Model **others; int nothers;    /* of the main model */
+	Model *whole, *of;              /* compiler/train/whole_batch.c: for all samples of a batch that comes in micro-batches; whose whole this is */
+};
+
+/* model.c */
+Model *model_new(void);
+void   model_free(Model *);
+Model *model_copy(const Model *);               /* its graph, with annotations of its own; neither functions nor annotations of the model */
+Function *model_function(const Model *, const Node *);       /* the one that the node calls, of the model itself; NULL */
+
+/* graph.c */
+Graph *graph_new(Model *, Graph *outer, Name name);
+Value *graph_find(const Graph *, Name);                      /* here or in an outer graph; NULL */
+Value *graph_value_here(Graph *, Name, Loc);                 /* made here when missing here */
+Value *graph_value(Graph *, Name, Loc);                      /* here or outer; made here when missing */
+Value *graph_fresh(Graph *, const char *hint);               /* a new value: hint, or hint.1, hint.2 ... */
+void   graph_rename(Graph *, Value *, Name);                 /* unless the name is taken */
+Node  *graph_node(Graph *, Name domain, Name op, Loc);       /* appended to graph->node */
+Value *graph_const(Graph *, Tensor *, const char *hint);     /* a fresh value holding a constant (an initialiser) */
+void   graph_replace(Graph *, Value *old, Value *by);        /* every use, outputs included, in this graph and its subgraphs */
+int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
+/* Live ranges, by value id.  last: the last node that reads it, subgraphs included; -1: none; the number of nodes: an output.
+ * until: the node that overwrites its memory (@into), or the number of nodes. */
+void   graph_lives(const Graph *, int *last, int *until);
+void   graph_sweep(Graph *);                                 /* drop nodes and constants that nothing uses */
+int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
+Graph *graph_copy(Model *to, const Graph *);
+/* A loop over all nodes or values of a large graph waits for memory at each step: these prefetch what it needs some steps later. */
+void   ahead_node(Node *const *node, int i, int n);          /* the node, then its lists, then the values in them */
+void   ahead_value(Value *const *value, int i, int n);
+
+/* node.c */
+Node  *node_new(Graph *, Name domain, Name op, Loc);         /* detached: not in graph->node */
+void   node_in(Node *, Value *);                             /* append an operand */
+void   node_out(Node *, Value *);                            /* append a result */
+Attr  *node_attr(const Node *, const char *name);            /* as written; NULL */
+Attr  *node_attr_add(Node *, Name name, AttrType);
+bool   node_is(const Node *, const char *op);                /* op as in "Conv" or "sbpcc.Boxing"; false for no node */
+void   node_inherit(Node *, const Node *from);               /* the annotations of `from`, except those of its signature */
+
+#endif

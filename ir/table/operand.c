@@ -1,0 +1,62 @@
+/* Operands of a node, as shape rules and passes ask for them. */
+#include "table.h"
+
+Type *in_type(const Node *n, int i)
+{
+	return i < n->nin && n->in[i] ? n->in[i]->type : NULL;
+}
+
+int in_rank(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+
+	return t && t->kind == TY_TENSOR ? t->rank : -1;
+}
+
+DType in_dtype(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+
+	return t && t->kind == TY_TENSOR ? t->elem : DT_UNDEFINED;
+}
+
+const Tensor *in_const(const Node *n, int i)
+{
+	if (i >= n->nin || !n->in[i] || n->in[i]->param || !n->in[i]->data)
+		return NULL;
+	return tensor_load(n->in[i]->data) < 0 ? NULL : n->in[i]->data;
+}
+
+int in_dims(const Node *n, int i, Dim *dim, int max)
+{
+	const Tensor *t = in_const(n, i);
+
+	if (t) {
+		int64_t count = tensor_elements(t);
+
+		if (count > max)
+			return -1;
+		for (int k = 0; k < count; k++) {
+			int64_t v = tensor_int(t, k);
+
+			dim[k] = v < 0 ? DIM_UNKNOWN : v;       /* never a number that looks like a symbol */
+		}
+		return (int)count;
+	}
+	if (i >= n->nin || !n->in[i] || n->in[i]->nelem < 0 || n->in[i]->nelem > max)
+		return -1;
+	for (int k = 0; k < n->in[i]->nelem; k++)
+		dim[k] = n->in[i]->elem[k];
+	return n->in[i]->nelem;
+}
+
+void out_set(Node *n, int i, DType elem, int rank, const Dim *dim)
+{
+	if (i < n->nout && n->out[i])
+		n->out[i]->type = type_tensor(n->graph->arena, elem, rank, dim);
+}
+
+Loc in_loc(const Node *n, int i)
+{
+	return n->inloc && i < n->nin && n->inloc[i].file ? n->inloc[i] : n->loc;
+}

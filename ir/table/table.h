@@ -1,0 +1,149 @@
+/* The table of operators: rows, and what a row says of one node. */
+#ifndef SBPCC_TABLE_H
+#define SBPCC_TABLE_H
+
+#include "../files/files.h"
+
+typedef struct FactorRule FactorRule;
+
+/* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
+typedef struct Cost { double flops, bytes, others; } Cost;     /* others: of operations that no product is made of, where they count: exp of scores */
+
+struct Op {
+	const char *name;
+	const char *domain;             /* NULL is ai.onnx; ours is "sbpcc" */
+	int since, until;               /* opset versions; until 0: still so */
+	const char *sig;                /* "x:T w:T b:T? -> y:T": ? optional, * variadic (last), + variadic at least 1; types below */
+	const char *attrs;              /* "axis:int=-1 perm:ints mode:string=\"nearest\" to:int!": ! required */
+	int (*shape)(Node *);           /* sets out[i]->type from operands and constants; 0, or -1 after err_at */
+	const char *expr;               /* pointwise: scalar expression over operand names ("x > 0 ? x : 0") */
+	const char *kernel;             /* else the kernel's name */
+	int (*eval)(Node *, Tensor **in, Tensor **out);   /* reference meaning; out has type and zeroed data. NULL with expr or body */
+	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: every axis stays whole, or factor_fn */
+	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
+	const char *whole;              /* no axis of it is ever cut: why */
+	void (*fit)(Node *part, const Node *whole);       /* part: the node of one rank, with the types that it holds; makes attributes and constants agree with them */
+	void (*place)(Node *part, const Node *whole, const int64_t *const *at);  /* the same, where it matters at which index of each axis the parts of operands, then of results, begin */
+	const char *added;              /* an operand that is added to a sum: where that is partial, so is the operand */
+	const char *linear;             /* operands through which P passes, one at a time: "a b"; together: "a+b" */
+	const char *grad;               /* "da = ...; db = ...": in the language; names: operands, results, d + name */
+	int (*grad_fn)(Node *, Value **dout, Value **din);/* builds nodes at the end of n->graph; NULL entries: not wanted / none */
+	bool nograd;                    /* the mathematics has no gradient (comparisons, indices): it is zero or stops here */
+	Cost (*cost)(const Node *);     /* flops and bytes; NULL: pointwise by .flops */
+	int flops;                      /* per output element, pointwise */
+	int (*expand)(Node *);          /* a definition that text cannot say: replaces n by nodes appended to n->graph */
+	const char *stash;              /* a composite: optional results that its gradient reads, made when it is differentiated */
+	bool (*own)(const Node *, const bool *wants);     /* whether its gradient serves this node, whose operands wants[i] are differentiated; else its definition's */
+	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
+	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
+	bool random;                    /* gives other values each step: never folded */
+	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
+	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
+	const char *index;              /* "indices axis", "target 1": an operand whose elements count along that axis of the first one */
+	const char *origin;             /* "x axis", "scores 1", "u *": a kernel counts along that axis (all axes) of the operand or result, so of a part it is told where it begins */
+	const char *as_int64, *as_first;        /* an operand that the kernel reads as int64, or in the type of the first one, whatever its own */
+	int (*infer)(Node *);           /* only the first result is used: becomes what it means outside training */
+	/* Filled in by language_init, never written in a row: */
+	struct Function *def;           /* the text definition: of a composite, or of an operator that is nothing else */
+	struct Function *gradient;      /* .grad, parsed when first asked for */
+	struct Schema *schema;          /* .sig and .attrs, parsed; of a definition: from its head */
+};
+
+typedef struct Operand { Name name, type; bool optional, variadic; } Operand;
+typedef struct Schema {
+	Operand *in;  int nin;
+	Operand *out; int nout;
+	Attr *attr;   int nattr;        /* with defaults */
+	bool *hasdefault, *required;    /* per attribute */
+} Schema;
+
+/* Types in .sig, after the colon: a fixed name (int64, bool, float) or a variable: T any tensor type, N numeric,
+ * F floating, I int32 or int64, B bool, followed by digits for a second variable of the class (F1).  Operands with
+ * the same variable must have the same type; none given means T. */
+
+void op_add(const Op *row);                                  /* a row of ops/ *.c */
+void op_define(Function *);                                  /* of the composite of its name and versions; else it becomes a row of its own */
+void op_gradients_by(Function *(*parse)(const Op *, const char *text));      /* how .grad of a row is parsed, when it is first asked for */
+Function *op_gradient(const Op *);                           /* its gradient as a function; NULL when it has none in text */
+const Op *op_find(Name domain, Name op, int64_t version);    /* the row for that opset; NULL */
+bool op_known(Name domain, Name op);                         /* in some version */
+int  op_count(void);
+const Op *op_at(int i);
+bool op_index(const Node *, int operand, int *axis);          /* the operand counts along that axis of the first one, by .index of its row */
+int  op_added(const Node *);                                  /* the operand that .added of its row names; -1: none */
+bool op_origin(const Node *, bool *out, int *at, int *axis);  /* by .origin of its row; axis -1: all */
+int  op_axis(Node *, int64_t axis, int rank, int *out);      /* normalises a negative axis; -1 after err_at */
+int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
+/* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */
+enum { OPSET_MIN = 1, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
+
+/* attr.c: attributes with the defaults of the row's .attrs. */
+int64_t attr_int(const Node *, const char *name);
+double  attr_float(const Node *, const char *name);
+Name    attr_str(const Node *, const char *name);
+const int64_t *attr_ints(const Node *, const char *name, int *n);   /* NULL, n 0 when absent */
+bool    attr_has(const Node *, const char *name);
+int64_t attr_origin(const Node *, int64_t len, int64_t *among);     /* of a part of that length: where it begins, and how long the whole is */
+
+/* operand.c: what shape rules ask of operands. */
+Type   *in_type(const Node *, int i);                        /* NULL when left out or unknown */
+int     in_rank(const Node *, int i);                        /* -1 unknown */
+DType   in_dtype(const Node *, int i);
+const Tensor *in_const(const Node *, int i);                 /* constant contents, or NULL */
+int     in_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
+void    out_set(Node *, int i, DType, int rank, const Dim *dim);
+Loc     in_loc(const Node *, int i);
+
+/* factor.c: which axes of operands and results travel together, for one node.  From the row's .factors: operands, then
+ * results, separated by commas and "->"; a letter names a factor, "..." stands for any axes in front, aligned at the
+ * right ("... m k, ... k n -> ... m n"), "*" is one axis that stays whole.  A factor that a result lacks is summed over:
+ * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it stays whole. */
+typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
+/* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x width. */
+typedef struct FactorPart { int factor; int64_t len; } FactorPart;      /* factor -1: stays whole */
+typedef struct FactorProduct { bool out; int at, axis; int npart; FactorPart *part; } FactorProduct;
+/* Of a cut of a factor an operand is needed as far as windows reach: elements a .. b - 1 of `of` ask for windows (a + lo) / div .. (b - 1 + hi) / div out
+ * of mid, which see from mul x the first + from to mul x the last + to (FormReach in runtime/form.h). */
+typedef struct FactorReach { int factor, at, axis; int64_t of, div, lo, hi, mid, mul, from, to; } FactorReach;
+
+struct FactorRule {
+	Arena *arena;
+	int nfactor;
+	int64_t *len;                   /* of each factor: the length of its axes */
+	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole, or is a product.  NULL: left out */
+	FactorProduct *product; int nproduct;
+	Reduce red;                     /* how partial results combine over a factor that they lack */
+	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
+	FactorReach *reach; int nreach;
+	uint64_t counted;               /* bit f: a mean over factor f divides by its whole length, also on a rank that has a part */
+	uint64_t defined;               /* bit f: where factor f is cut the node runs by its definition, whose nodes reduce over it; results that lack it are whole */
+};
+FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
+FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
+int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
+int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
+int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
+int  factor_counted(FactorRule *, int64_t len);              /* the same, by whose whole length the node divides */
+int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
+void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
+void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
+/* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
+void factor_linear(const Node *, int *group);
+
+/* expr.c: scalar expressions of pointwise rows. */
+typedef struct Expr Expr;
+Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* dies on our own mistake */
+Expr  *expr_of(const Node *);                                                /* of the node's row: attributes and missing operands put in; args are n->in */
+void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
+bool   expr_uses(const Expr *, int arg);                                     /* whether it names that operand */
+extern const char expr_prelude[];                                            /* the functions e_* that printed expressions call */
+/* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
+typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;
+enum { EXPR_BLOCK = 256 };
+void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operands, int arg, double num), void *);    /* each operator, operands first */
+void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
+
+/* list.c */
+int op_list(FILE *);                                         /* --list-ops */
+
+#endif
