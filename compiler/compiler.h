@@ -32,9 +32,15 @@ typedef struct Pass {
 } Pass;
 
 int  passes_run(Model *);           /* 0, or -1 after explaining */
+int  passes_from(Model *, const char *name);     /* the rest of them, from that one on */
 void passes_list(FILE *);
 bool passes_known(const char *name);
 int  bind_run(Graph *);
+
+/* trials.c: runs of the passes in child processes, for what they measure. */
+void trials_recompute(Model *);     /* starts one without @recompute, if there is any */
+int  trials_plan(Model *);          /* starts those on fewer ranks; finds a limit with which the program fits; -1 after explaining */
+void trials_report(const Plan *);   /* warns of what does not pay, when the program is written */
 
 /* explain.c */
 void explain(const Model *, const char *what);

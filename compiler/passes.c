@@ -143,13 +143,21 @@ static int run_whole(Model *m)
 	return bad;
 }
 
-int passes_run(Model *m)
+/* Trials start where their ways part from this run's. */
+static int start_trials(Model *m, const Pass *p)
 {
-	if ((!opt.infer && objective_add(m)) || run_whole(m))
-		return -1;
-	for (int i = 0; i < NPASS; i++) {
+	if (p->run == recompute_run)
+		trials_recompute(m);
+	if (p->run == plan_run)
+		return plan_prepare(m->graph) || trials_plan(m) ? -1 : 0;
+	return 0;
+}
+
+static int run_from(Model *m, int first)
+{
+	for (int i = first; i < NPASS; i++) {
 		const Pass *p = &passes[i];
-		if (step(m, p))
+		if (start_trials(m, p) || step(m, p))
 			return -1;
 		for (int k = 0; k < m->nothers; k++)
 			if (!(p->gives & TRAIN) && step(m->others[k], p))
@@ -164,6 +172,23 @@ int passes_run(Model *m)
 			break;
 	}
 	diag_pass = NULL;
+	return 0;
+}
+
+int passes_from(Model *m, const char *name)
+{
+	int i = 0;
+	while (strcmp(passes[i].name, name))
+		i++;
+	return run_from(m, i);
+}
+
+int passes_run(Model *m)
+{
+	if ((!opt.infer && objective_add(m)) || run_whole(m) || run_from(m, 0))
+		return -1;
+	if (m->plan && m->plan->predicted.bytes && opt.out)
+		trials_report(m->plan);
 	if (opt.explain)
 		explain(m, *opt.explain ? opt.explain : NULL);
 	return 0;

@@ -409,10 +409,8 @@ const char *const emit_keep[] = { "input", "parameter", "optimizer", "constant",
 int emit_run(Graph *g)
 {
 	Model *m = g->model;
-	if (m->main || (!opt.out && budget.report < 0))
+	if (m->main || (!opt.out && !opt.change.made))
 		return 0;
-	if (budget.report >= 0)
-		budget_report(m->plan, m->plan->layout.slab + m->plan->layout.window);  /* where nothing can be written, that must do */
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	uint64_t hash;
 	const char *made = emit_stamp(&e, m, &hash);
@@ -435,17 +433,15 @@ int emit_run(Graph *g)
 	emit_plan(&e);
 	emit_html(&e);
 	emit_make(&e, made);
-	if (budget.report >= 0) {
-		budget_report(m->plan, emit_memory(&e).total);
-		_Exit(0);
-	}
-	if (figures.memory && (double)emit_memory(&e).total > figures.memory) {
-		fail_at(EXIT_NOPLAN, m->plan->main->loc, "this plan takes %" PRId64 " bytes a rank, more than %.0f", emit_memory(&e).total, figures.memory);
+	int64_t bytes = m->plan->predicted.bytes = emit_memory(&e).total;
+	if (!opt.out)
+		return 0;
+	if (figures.memory && (double)bytes > figures.memory) {
+		fail_at(EXIT_NOPLAN, m->plan->main->loc, "this plan takes %" PRId64 " bytes a rank, more than %.0f", bytes, figures.memory);
 		return -1;
 	}
 	if (tree_write(&e.tree, opt.out))
 		return -1;
 	emit_report(&e);
-	compare_tell(m->plan, emit_memory(&e).total);
 	return 0;
 }

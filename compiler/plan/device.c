@@ -230,7 +230,7 @@ int figures_read(const char *from, const Mesh *m)
 			err_at(all, "no link is said to join the ranks along axis %d of mesh %s: a line `link * SECONDS BYTES` does", k, m->name);
 			return -1;
 		}
-	figures.nccl = m->cuda && m->nrank > 1 && (opt.out || budget.report >= 0);
+	figures.nccl = m->cuda && m->nrank > 1 && (opt.out || opt.change.made);
 	share_cores(&figures, m);
 	return 0;
 }

@@ -125,18 +125,38 @@ static void check_stages(const Graph *g)
 		        "@on says which ranks run a node");
 }
 
-int plan_run(Graph *g)
+int plan_prepare(Graph *g)
 {
 	Plan *p = g->model->plan;
+	if (p->main)
+		return 0;
 	programs_pin(g->model);
 	check_stages(g);
 	if (check_static(g) || chunks_read(g->model) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
-	if (opt.chunks && p->main->cuda) {
+	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
 		return -1;
 	}
-	compare_ranks(g, p);
+	return 0;
+}
+
+/* In a trial: the main mesh with fewer ranks, along its first axis. */
+static int fewer_ranks(Mesh *m, int n)
+{
+	for (int k = 0; k < m->ndim; k++)
+		m->dim[k] = k ? 1 : n;
+	m->nrank = n;
+	m->first = 0;
+	m->rank = NULL;
+	return figures_read(opt.machine, m);
+}
+
+int plan_run(Graph *g)
+{
+	Plan *p = g->model->plan;
+	if (plan_prepare(g) || (opt.change.ranks && fewer_ranks(p->main, opt.change.ranks)))
+		return -1;
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
 	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
 }

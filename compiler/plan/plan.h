@@ -178,6 +178,8 @@ typedef struct Route { int n; Form *form; double seconds; } Route;       /* the 
 const Route *route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* remembered */
 
 /* plan.c: all of it, in order. */
+int plan_prepare(Graph *);                                   /* meshes, machine and places, before trials begin; -1 after explaining */
+bool plan_may_exceed(const Graph *);                         /* the memory of a rank (search_memory.c) */
 int plan_run(Graph *);
 
 #endif

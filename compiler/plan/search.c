@@ -433,7 +433,7 @@ static void tell(const Assign *s, const SolveResult *r, double seconds)
 	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
 	       alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
-		printf("; %s%.0f bytes a rank of %.0f", budget.bytes ? "" : "about ", budget.bytes ? (double)budget.bytes : s->bytes, figures.memory);
+		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ", opt.change.found ? (double)opt.change.found : s->bytes, figures.memory);
 	for (int k = 0; k < s->mesh->ndim; k++)
 		if (s->ways.with[k] != k)
 			printf("; axis %d is cut as axis %d", k, s->ways.with[k]);

@@ -4,7 +4,7 @@
  * its largest part.  What is in memory while one node runs is a sum over choices, which the solver can limit.  Which node that is depends
  * on the choice: first there is no limit, then one at the busiest node of a solution that is too large, and if another is too busy then, one of
  * both.  So layers that are alike may be cut differently when that is what fits.  Where nothing is low enough, every value takes the form of
- * which a rank has least.  What the limit is, so that the program that is written in the end keeps to the memory of a rank, says budget.c.
+ * which a rank has least.  What the limit is, so that the program that is written in the end keeps to the memory of a rank, say trials of the program (compiler/trials.c).
  *
  * Views, and results of pointwise nodes that one node reads (they are fused), take no room of their own. */
 #include "search.h"
@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { ROUNDS = 4, NAMED = 5 };
+static const double SMALL = 64 << 20;
 
 typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
 
@@ -157,9 +158,9 @@ static void leanest(Assign *s, const Lives *l, SolveResult *r)
 /* A solution that is nowhere above the limit, or else the lowest that was found. */
 static void limited(Assign *s, const Lives *l, SolveResult *best, double most, int at)
 {
-	double bound = best->bound, limit = budget.limit;
+	double bound = best->bound, limit = opt.change.limit;
 	int busy[ROUNDS];
-	for (int i = 0; i < ROUNDS && most > budget.limit; i++) {
+	for (int i = 0; i < ROUNDS && most > opt.change.limit; i++) {
 		SolveResult r;
 		double now;
 		busy[i] = at;
@@ -174,7 +175,7 @@ static void limited(Assign *s, const Lives *l, SolveResult *best, double most, i
 		}
 		if (!r.fits)
 			break;
-		limit *= fmin(1, budget.limit / now);
+		limit *= fmin(1, opt.change.limit / now);
 	}
 	best->bound = bound;                    /* of any plan: the limit is stricter than the memory of a rank is */
 }
@@ -204,38 +205,74 @@ static int refuse(Assign *s, const Lives *l, const int *choice)
 	return -1;
 }
 
+/* So much less than the memory of a rank that what else a program takes fits, too. */
+static bool small(double most)
+{
+	return 4 * most + SMALL <= figures.memory;
+}
+
+bool plan_may_exceed(const Graph *g)
+{
+	double all = 0;
+	for (int i = 0; i < g->nvalue && figures.memory; i++) {
+		const Type *t = g->value[i]->type;
+		all += t ? (double)type_elements(t) * (double)sizeof(double) : 0;
+	}
+	return figures.memory && !small(all);
+}
+
+/* No program is asked for: what the solver counts must do. */
+static int alone(Assign *s, const Lives *l, double most)
+{
+	SolveResult lean;
+	double least;
+	if (most <= figures.memory || opt.change.limit)
+		return 0;
+	leanest(s, l, &lean);
+	busiest(s, l, lean.choice, &least);
+	if (least > figures.memory)
+		return refuse(s, l, lean.choice);
+	opt.change.limit = figures.memory;
+	return 0;
+}
+
+/* Between what the quickest plan holds and the least that any does, limits are tried. */
+static void find_range(Assign *s, const Lives *l, Predicted *p, double most)
+{
+	SolveResult lean;
+	double least;
+	leanest(s, l, &lean);
+	busiest(s, l, lean.choice, &least);
+	*p = (Predicted){ .most = most, .least = fmin(least, most), .tight = s->mesh };
+}
+
 int assign_within_memory(Assign *s, SolveResult *r)
 {
+	bool first = !s->g->model->main, sketch = first && !opt.out && !opt.change.trial;
+	Predicted *p = &s->g->model->plan->predicted;
 	Lives l;
-	SolveResult lean;
-	double most, least;
+	double most;
 	solve_run(&s->p, s->arena, r);
-	if (!s->g->model->main)
-		budget.seconds = r->cost;
+	if (first)
+		p->seconds = r->cost;
 	if (!r->possible || !figures.memory)
 		return 0;
 	find_lives(s, &l);
 	int at = busiest(s, &l, r->choice, &most);
-	if (!s->g->model->main && budget.report < 0 && !budget.limit && !budget_small(most)) {
-		leanest(s, &l, &lean);
-		busiest(s, &l, lean.choice, &least);
-		if (opt.out && budget_find(s->mesh, fmin(least, most), most))
-			return -1;
-		if (!opt.out && least > figures.memory)
-			return refuse(s, &l, lean.choice);
-		if (!opt.out)
-			budget.limit = figures.memory;
-	}
+	if (sketch && alone(s, &l, most))
+		return -1;
+	if (first && opt.change.made && !opt.change.limit && !p->least && !small(most))
+		find_range(s, &l, p, most);
 	s->bytes = most;
-	if (budget.limit && most > budget.limit) {
+	if (opt.change.limit && most > opt.change.limit) {
 		limited(s, &l, r, most, at);
 		busiest(s, &l, r->choice, &s->bytes);
 	}
-	if (!opt.out && budget.report < 0 && s->bytes > figures.memory)
+	if (!opt.out && !opt.change.trial && s->bytes > figures.memory)
 		leanest(s, &l, r);
-	if (!s->g->model->main) {
-		budget.seconds = r->cost;
-		budget.held = s->bytes;
+	if (first) {
+		p->seconds = r->cost;
+		p->held = s->bytes;
 	}
 	return 0;
 }

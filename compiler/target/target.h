@@ -10,6 +10,15 @@
 
 /* options.c: the options of a run, which main.c sets from one table. */
 typedef enum { TARGET_MESH, TARGET_C, TARGET_CUDA } Target;      /* TARGET_MESH: as the meshes of the model say, else C */
+/* What a trial run of the passes changes (compiler/trials.c), and what such runs found. */
+typedef struct Change {
+	bool trial;                     /* this is one: only a measurement comes of it */
+	bool made;                      /* the program is made, in memory */
+	bool keep;                      /* @recompute is left out */
+	int ranks;                      /* the main mesh has so many; 0: as the model says */
+	double limit;                   /* bytes that values may take by the solver's count; 0: any number */
+	int64_t found;                  /* bytes of a rank with this limit; 0: no trial was needed */
+} Change;
 typedef struct Options {
 	const char *input, *out, *place, *train, *write;
 	const char *dump_after, *stop_after;
@@ -27,6 +36,7 @@ typedef struct Options {
 	int64_t seed;                   /* -1: as the model says, else 1 */
 	int64_t steps;                  /* -1: as the model says */
 	Target target;
+	Change change;
 	const char **said; int nsaid;   /* options as they were given, but for those that do not change what is written */
 } Options;
 extern Options opt;
@@ -117,29 +127,5 @@ int64_t kernel_const(const Node *, int i, int64_t otherwise);    /* the first el
 /* kernel_rows.c: the rows, ended by an empty one. */
 const Kernel *kernel_rows(void);
 const KernelPair *kernel_rows_of_two(void);
-
-struct Mesh; struct Plan;
-/* budget.c: plans that fit into the memory of a rank. */
-typedef struct Budget {
-	double limit;                   /* bytes that values may take by the solver's count; 0: any number */
-	int64_t bytes;                  /* of a rank, as a trial found; 0: none was needed */
-	double seconds;                 /* of a step, by the plan of the main program */
-	double held;                    /* by the solver's count, where memory is limited */
-	int report;                     /* in a trial: where the numbers go; -1: this is none */
-} Budget;
-extern Budget budget;
-typedef struct BudgetTry { int from; long child; } BudgetTry;        /* child 0: none was started */
-bool budget_start(BudgetTry *, double limit);                /* true in the child, which goes on as the compiler does, in silence */
-bool budget_finish(BudgetTry *, int64_t *bytes, double *seconds);    /* waits for it; false: there is no such program */
-void budget_tell(int64_t bytes, double seconds);             /* in a trial that ends before there is a program */
-bool budget_small(double bytes);                             /* so much less than the budget that no trial is needed */
-int  budget_find(const struct Mesh *, double least, double most);   /* sets the limit; returns 0 in every trial too; -1 after explaining */
-void budget_report(const struct Plan *, int64_t bytes);             /* in a trial */
-
-/* compare.c: what ranks and @recompute gain. */
-bool compare_plain(const Graph *, Loc recompute);            /* true in a trial that does without @recompute */
-void compare_ranks(Graph *, struct Plan *);
-void compare_tell(const struct Plan *, int64_t bytes);              /* warns, when the program is written */
-
 
 #endif

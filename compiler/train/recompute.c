@@ -125,13 +125,18 @@ static void prepare(Again *a, Node *n)
 			n->in[k] = a->copy[n->in[k]->id];
 }
 
-int recompute_run(Graph *g)
+const Annot *recompute_first(const Graph *g)
 {
-	const Value *loss = g->model->plan->train.loss;
 	const Annot *any = NULL;
 	for (int i = 0; i < g->nnode && !any; i++)
 		any = segment(g->node[i]);
-	if (!any || !g->model->plan->training || !loss || compare_plain(g, any->loc))
+	return g->model->plan->training && g->model->plan->train.loss ? any : NULL;
+}
+
+int recompute_run(Graph *g)
+{
+	const Value *loss = g->model->plan->train.loss;
+	if (!recompute_first(g) || opt.change.keep)
 		return 0;
 	int nnode = g->nnode, nvalue = g->nvalue;
 	Again a = { .g = g, .nvalue = nvalue, .forward = arena_array(g->scratch, bool, nnode + 1), .kept = arena_array(g->scratch, bool, nvalue + 1) };

@@ -116,6 +116,7 @@ int optimizer_build(Graph *, const Annot *train, Value **param, Value **grad, in
 
 /* recompute.c: copies of nodes whose values are not kept for the backward pass. */
 int recompute_run(Graph *);
+const Annot *recompute_first(const Graph *);                  /* the annotation of the first node that is recomputed; NULL: none is */
 
 /* The plan of a program, which hangs on its model.  Passes fill it from the top; what its parts are, the headers of those passes say. */
 typedef struct Mesh Mesh;
@@ -135,6 +136,14 @@ typedef struct Layout {
 	int64_t bound;                  /* all of that: no plan of this schedule needs less */
 	int64_t packed;                 /* at the end of the slab: weights that stay packed */
 } Layout;
+/* What is expected of a step of the main program. */
+typedef struct Predicted {
+	double seconds;                 /* by the plan */
+	double held;                    /* bytes of values by the solver's count, where memory is limited */
+	double most, least;             /* the same of the quickest plan and of the one that holds least, where the limit is near; else 0 */
+	const Mesh *tight;              /* with them: on which mesh */
+	int64_t bytes;                  /* that a rank takes: of values after memplan, of all after emit; 0: not known */
+} Predicted;
 struct Plan {
 	Training train;
 	bool training;
@@ -149,6 +158,7 @@ struct Plan {
 	Role *role; int nrole;
 	int *role_of;                   /* by rank */
 	Layout layout;
+	Predicted predicted;
 	Packed *packed; int npacked;
 	int64_t batch;
 	Value *count;                   /* eval: what the loss is divided by */

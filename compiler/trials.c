@@ -1,0 +1,266 @@
+/* Trial runs of the passes, in child processes from which only a measurement comes back; the graph here stays as it is.
+ *
+ * Three questions are answered by them:
+ *
+ *   - Which plan fits into the memory of a rank?  The solver limits what values take by its own count (plan/search_memory.c).
+ *     What a rank really takes is known when the program is made: copies of transfers, the window that peers read, gaps
+ *     between values, scratch of kernels, buffers of data.  Between the quickest plan and the one that holds least there is a
+ *     ladder of limits for the solver.  It is climbed as far as programs fit, and the quickest of them is taken.  Neither the
+ *     ladder nor the order in which its low rungs are tried depends on the budget: the smallest budget that is named when
+ *     nothing fits is that of a plan that was tried, and would be tried again.
+ *   - Do fewer ranks do as well?  On one rank always solved, for there every node has one candidate; on half of them where the
+ *     model is small and the mesh a line.
+ *   - Does @recompute pay?
+ *
+ * The last two run beside the compiler; they are read, and reported, when the program has been written. */
+#include "compiler.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RUNGS = 8, NAMED = 5, NAME_BYTES = 96 };
+enum { HALVED = 400 };                  /* nodes: more are not solved again for half of the ranks */
+
+typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
+/* What comes back. */
+typedef struct Measured {
+	Predicted is;                   /* is.bytes 0: there is no such program */
+	int npeak;
+	Peak peak[NAMED];               /* the largest of what is in memory at the busiest action */
+} Measured;
+typedef struct Trial { int from; pid_t child; } Trial;          /* child 0: none was started */
+
+static Trial plain, one, half;
+static Loc again;                       /* of the first @recompute */
+static int halved;
+
+/* ---- one trial ---- */
+
+static int larger(const void *a, const void *b)
+{
+	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
+	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->id > y->id) - (x->id < y->id);
+}
+
+static Loc made_at(const Value *v)
+{
+	while (v->def && kernel_transfer(v->def))
+		v = v->def->in[0];
+	return v->loc.file ? v->loc : v->def ? v->def->loc : v->loc;
+}
+
+static void find_peaks(const Plan *p, Measured *t)
+{
+	Slot **list = calloc((size_t)p->nslot + 1, sizeof *list);
+	int n = 0, peak = p->layout.peak;
+	if (!list)
+		die("no memory");
+	for (int i = 0; i < p->nslot; i++) {
+		Slot *s = p->slot[i];
+		if (s && s->store == s && !s->view && s->first <= peak && s->last >= peak)
+			list[n++] = s;
+	}
+	qsort(list, (size_t)n, sizeof *list, larger);
+	for (; t->npeak < n && t->npeak < NAMED; t->npeak++) {
+		Peak *k = &t->peak[t->npeak];
+		snprintf(k->name, sizeof k->name, "%s", list[t->npeak]->v->name);
+		k->loc = made_at(list[t->npeak]->v);
+		k->bytes = list[t->npeak]->bytes;
+	}
+	free(list);
+}
+
+/* In the child: runs the passes from `pass` on and ends.  What the program takes is known after memplan, and exactly after emit. */
+static _Noreturn void measure(Model *m, const char *pass, int to)
+{
+	Measured t = { 0 };
+	if (opt.change.ranks) {
+		bool solved = !plan_run(m->graph) && (!figures.memory || m->plan->predicted.held <= figures.memory);
+		m->plan->predicted.bytes = solved;
+	} else {
+		passes_from(m, pass);
+	}
+	t.is = m->plan->predicted;
+	if (m->graph->facts & PROVED) {
+		find_peaks(m->plan, &t);
+		if (!t.is.bytes)                /* emit refused it: that must do */
+			t.is.bytes = m->plan->layout.slab + m->plan->layout.window;
+	}
+	_exit(write(to, &t, sizeof t) != (ssize_t)sizeof t);    /* less than a pipe holds: all or nothing */
+}
+
+static void start(Trial *t, Model *m, const char *pass, Change change)
+{
+	int pipes[2];
+	fflush(NULL);
+	if (pipe(pipes))
+		die("no pipe for a trial: %s", strerror(errno));
+	pid_t child = fork();
+	if (child < 0)
+		die("no process for a trial: %s", strerror(errno));
+	*t = (Trial){ pipes[0], child };
+	if (child) {
+		close(pipes[1]);
+		return;
+	}
+	close(pipes[0]);
+	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+		_exit(1);
+	opt.out = opt.stop_after = opt.dump_after = opt.explain = NULL;
+	opt.change = change;
+	opt.change.trial = true;
+	measure(m, pass, pipes[1]);
+}
+
+/* Waits for it; false: there is no such program. */
+static bool finish(Trial *t, Measured *to)
+{
+	size_t got = 0;
+	*to = (Measured){ 0 };
+	if (!t->child)
+		return false;
+	while (got < sizeof *to) {
+		ssize_t n = read(t->from, (char *)to + got, sizeof *to - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	if (got < sizeof *to)
+		*to = (Measured){ 0 };
+	close(t->from);
+	while (waitpid(t->child, NULL, 0) < 0 && errno == EINTR)
+		;
+	t->child = 0;
+	return to->is.bytes > 0;
+}
+
+/* ---- the memory of a rank ---- */
+
+static double rung(const Predicted *p, int k)
+{
+	if (k == RUNGS)
+		return 0;
+	return k ? p->least * pow(p->most / p->least, (double)k / RUNGS) : 1;    /* a byte: as little as there is */
+}
+
+static bool fits(const Measured *t)
+{
+	return t->is.bytes && (double)t->is.bytes <= figures.memory;
+}
+
+static Measured try(Model *m, double limit)
+{
+	Trial t;
+	Measured got;
+	start(&t, m, "plan", (Change){ .made = true, .limit = limit });
+	finish(&t, &got);
+	return got;
+}
+
+static int refuse(const Mesh *m, const Measured *t)
+{
+	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64, figures.memory,
+	        t->is.bytes);
+	for (int i = 0; i < t->npeak; i++)
+		note_at(t->peak[i].loc, "then %s takes %" PRId64 " of them",
+		        escape_text(&process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
+	return -1;
+}
+
+/* The highest rung at which the program fits lies between `low`, which does, and the top, which does not. */
+static Measured climb(Model *m, const Predicted *p, int low, Measured best, int *taken)
+{
+	for (int high = RUNGS; high - low > 1;) {
+		int middle = (low + high) / 2;
+		Measured t = try(m, rung(p, middle));
+		if (!fits(&t)) {
+			high = middle;
+			continue;
+		}
+		low = middle;
+		if (t.is.seconds < best.is.seconds) {
+			best = t;
+			*taken = low;
+		}
+	}
+	return best;
+}
+
+/* Sets opt.change.limit so that the program fits into the memory of a rank; -1 after explaining. */
+static int find_limit(Model *m)
+{
+	static const int low[] = { 0, 1, 2, 4 };
+	Measured quick = try(m, 0), best = quick;
+	const Predicted p = quick.is;
+	int at = -1;
+	if (!p.bytes || !p.least)
+		return 0;               /* there is no program to be had, whatever the plan: its own message says why; or it is small */
+	if (fits(&quick)) {
+		opt.change.found = p.bytes;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof low / sizeof *low && at < 0; i++) {
+		Measured t = try(m, rung(&p, low[i]));
+		if (t.is.bytes && t.is.bytes < best.is.bytes)
+			best = t;
+		if (fits(&t))
+			at = low[i];
+	}
+	if (at < 0)
+		return refuse(p.tight, &best);
+	int taken = at;
+	best = climb(m, &p, at, best, &taken);
+	opt.change.limit = rung(&p, taken);
+	opt.change.found = best.is.bytes;
+	return 0;
+}
+
+/* ---- what ranks and @recompute gain ---- */
+
+static bool wanted(void)
+{
+	return opt.out && !opt.dump_after && !opt.stop_after;
+}
+
+void trials_recompute(Model *m)
+{
+	const Annot *a = recompute_first(m->graph);
+	if (!a || !wanted())
+		return;
+	again = a->loc;
+	start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
+}
+
+int trials_plan(Model *m)
+{
+	const Plan *p = m->plan;
+	if (wanted() && p->nplace == 1 && p->main->nrank > 1) {
+		start(&one, m, "plan", (Change){ .ranks = 1 });
+		halved = p->main->nrank / 2;
+		if (p->main->ndim == 1 && halved > 1 && m->graph->nnode <= HALVED)
+			start(&half, m, "plan", (Change){ .ranks = halved });
+	}
+	return opt.out && plan_may_exceed(m->graph) ? find_limit(m) : 0;
+}
+
+void trials_report(const Plan *p)
+{
+	Measured t, by_half;
+	if (finish(&plain, &t) && t.is.bytes <= p->predicted.bytes)
+		warn_at(again, "@recompute does not pay: a rank takes %" PRId64 " bytes with it and %" PRId64 " without",
+		        p->predicted.bytes, t.is.bytes);
+	bool alone = finish(&one, &t), halves = finish(&half, &by_half);
+	int n = halves && (!alone || by_half.is.seconds < t.is.seconds) ? halved : 1;
+	double best = n == 1 ? t.is.seconds : by_half.is.seconds;
+	if ((alone || halves) && best <= p->predicted.seconds * (1 + 1e-9))
+		warn_at(p->main->loc, "%d ranks are predicted to take %.4g s a step, %d rank%s %.4g s: more do not pay "
+		        "by the figures of machine %s (--machine)", p->main->nrank, p->predicted.seconds, n, n == 1 ? "" : "s", best,
+		        opt.machine ? opt.machine : p->main->cuda ? "a100x8" : "cpu");
+}
