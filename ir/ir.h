@@ -29,7 +29,6 @@ int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scop
 /* resolve.c: annotations that need the whole model. */
 int  annot_resolve(Model *);                                 /* meshes known, patterns of @pin applied, typed decode checked */
 bool annot_pins(Model *, const char *name);                  /* before any pass: @pin may speak of this name */
-bool annot_names(const Annot *, const char *name);           /* @freeze("*.bias", ...): is this name among those it names? */
 
 /* objective.c: losses and metrics that annotations ask for by name, as nodes. */
 enum { METRICS_MAX = 16 };

@@ -293,25 +293,6 @@ static void resolve_graph(Resolve *r, Graph *g)
 
 /* ---- Names and patterns */
 
-static bool matches(const Arg *a, const char *name)
-{
-	if (a->kind == ARG_LIST) {
-		for (int i = 0; i < a->narg; i++)
-			if (matches(&a->arg[i], name))
-				return true;
-		return false;
-	}
-	return is(a->s, name) || name_match(a->s, name);
-}
-
-bool annot_names(const Annot *a, const char *name)
-{
-	for (int i = 0; i < a->narg; i++)
-		if (is(a->arg[i].param, "names") && matches(&a->arg[i], name))
-			return true;
-	return false;
-}
-
 static bool is_pattern(const char *s)
 {
 	return strpbrk(s, "*?[") != NULL;

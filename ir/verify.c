@@ -26,11 +26,6 @@ static bool *made(const Scope *s, const Value *v)
 	die("value %s belongs to a graph that does not enclose its use", v->name);
 }
 
-static Loc operand_loc(const Node *n, int i)
-{
-	return n->inloc && i < n->nin && n->inloc[i].file ? n->inloc[i] : n->loc;
-}
-
 /* Is there a value with a name like this that could have been meant? */
 static const char *near(const Scope *s, Name word)
 {
@@ -66,14 +61,14 @@ static void use(Scope *s, const Node *n, int i)
 	bool bare = v->declared && !v->def && !s->g->outer;      /* <float[8] w> alone states a type */
 	const char *meant = v->def || bare ? NULL : near(s, v->name);
 	if (bare)
-		err_at(operand_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
+		err_at(in_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
 	else if (v->def)
-		err_at(operand_loc(n, i), "%s is used in this inner graph before it is made", v->name);
+		err_at(in_loc(n, i), "%s is used in this inner graph before it is made", v->name);
 	else if (s->g->outer)
-		err_at(operand_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
+		err_at(in_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
 		       meant ? meant : "", meant ? "?" : "");
 	else
-		err_at(operand_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
+		err_at(in_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
 		       meant ? "?" : "");
 	if (bare && v->type)
 		note_at(v->loc, "for instance %s %s @init(normal(0, 0.02))", type_text(v->type), v->name);
@@ -197,7 +192,7 @@ static void report_early(Scope *s)
 
 			if (!v || v->graph != g || !v->def || s->made[v->id])
 				continue;
-			err_at(operand_loc(n, j), "%s is used before it is made", v->name);
+			err_at(in_loc(n, j), "%s is used before it is made", v->name);
 			note_at(v->def->loc, "%s is made here", v->name);
 			s->bad++;
 		}

@@ -551,31 +551,6 @@ Annot *annot_find(const Annot *list, const char *name)
 	return NULL;
 }
 
-Arg *arg_find(const Arg *arg, int n, const char *param)
-{
-	for (int i = 0; i < n; i++)
-		if (arg[i].param && is(arg[i].param, param))
-			return (Arg *)&arg[i];
-	return NULL;
-}
-
-bool arg_same(const Arg *a, const Arg *b)
-{
-	if (a->kind != b->kind || a->s != b->s || a->i != b->i || a->j != b->j || a->narg != b->narg)
-		return false;
-	for (int i = 0; i < a->narg; i++)
-		if (!arg_same(&a->arg[i], &b->arg[i]))
-			return false;
-	return true;
-}
-
-bool arg_flag(const Arg *arg, int n, const char *param)
-{
-	const Arg *a = arg_find(arg, n, param);
-
-	return a && !is(a->s, "false");
-}
-
 void annot_add(Annot **list, Annot *a)
 {
 	while (*list)
@@ -601,4 +576,23 @@ Annot *annot_copy(Arena *arena, const Annot *list)
 		(*end)->next = NULL;
 	}
 	return first;
+}
+
+static bool matches(const Arg *a, const char *name)
+{
+	if (a->kind == ARG_LIST) {
+		for (int i = 0; i < a->narg; i++)
+			if (matches(&a->arg[i], name))
+				return true;
+		return false;
+	}
+	return is(a->s, name) || name_match(a->s, name);
+}
+
+bool annot_names(const Annot *a, const char *name)
+{
+	for (int i = 0; i < a->narg; i++)
+		if (is(a->arg[i].param, "names") && matches(&a->arg[i], name))
+			return true;
+	return false;
 }

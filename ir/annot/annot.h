@@ -38,6 +38,7 @@ bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "n
 void   annot_add(Annot **list, Annot *);
 void   annot_drop(Annot **list, const char *name);
 Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
+bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
 void   annot_list(FILE *);                                   /* the table of annotations */
 
 #endif

@@ -28,6 +28,8 @@ int inline_expand(Node *);                                   /* by the row's C e
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
 int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);     /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
+
+/* build.c: nodes from C. */
 Value *build_list(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in);
 /* A node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0].  A macro, as others whose operands may be made
  * by calls: compilers make the arguments of a function in any order, and gcc and clang in different ones, but those of a list from the first on. */

@@ -19,70 +19,6 @@ static void broadcast_strides(const Tensor *t, const Tensor *in, int64_t *stride
 	}
 }
 
-int rank_check(Node *n, int64_t rank)
-{
-	if (rank <= RANK_MAX)
-		return 0;
-	err_at(n->loc, "%s: %lld axes are more than %d", n->op, (long long)rank, RANK_MAX);
-	return -1;
-}
-
-/* A result of known rank about whose lengths nothing is known. */
-int shape_any(Node *n, int i, DType elem, int rank)
-{
-	Dim dim[RANK_MAX];
-	for (int a = 0; a < rank; a++)
-		dim[a] = DIM_UNKNOWN;
-	out_set(n, i, elem, rank, dim);
-	return 0;
-}
-
-/* The length of a vector operand, or -1. */
-int64_t in_length(const Node *n, int i)
-{
-	const Type *t = in_type(n, i);
-	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
-}
-
-/* An operand of a list, or one of which only the shape is asked. */
-static bool alike(const Node *n, int i)
-{
-	const Schema *s = n->row->schema;
-	return s->in[i < s->nin ? i : s->nin - 1].variadic || !strcmp(s->in[i].name, "like");
-}
-
-/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
-int factor_keep(Node *n, FactorRule *r, const bool *whole)
-{
-	int rank = in_rank(n, 0);
-	if (rank < 0)
-		return -1;
-	for (int a = 0; a < rank; a++) {
-		if (whole[a])
-			continue;
-		int f = factor_add(r, in_type(n, 0)->dim[a]);
-		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || alike(n, i)))
-				r->in[i][a] = f;
-		for (int i = 0; i < n->nout; i++)
-			if (r->out[i])
-				r->out[i][a] = f;
-	}
-	return 0;
-}
-
-/* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
-int factor_same_length(Node *n, FactorRule *r)
-{
-	bool whole[RANK_MAX] = { false };
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	if (!x || !y || x->rank != y->rank || x->rank < 0)
-		return -1;
-	for (int a = 0; a < x->rank; a++)
-		whole[a] = !dim_same(x->dim[a], y->dim[a]);
-	return factor_keep(n, r, whole);
-}
-
 /* Axes aligned at the right; an axis that only the result has is split there alone. */
 static int factor_expand(Node *n, FactorRule *r)
 {
@@ -190,21 +126,6 @@ static void fit_squeeze(Node *part, const Node *whole)
 	in[1]->type = type_tensor(s, DT_INT64, 1, (Dim[]){ n });
 	part->in = in;
 	part->nin = 2;
-}
-
-void fit_shape(Node *part, const Node *whole)
-{
-	const Type *y = part->out[0] ? part->out[0]->type : NULL;
-	int i = 0;
-	while (i < part->row->schema->nin && strcmp(part->row->schema->in[i].name, "shape"))
-		i++;
-	if (i >= part->nin || !part->in[i] || !y)
-		return;
-	Tensor *t = tensor_ints(part->graph->scratch, y->dim, y->rank);
-	part->in[i]->data = t;
-	part->in[i]->elem = NULL;
-	part->in[i]->nelem = 0;
-	(void)whole;
 }
 
 /* Reshape. */

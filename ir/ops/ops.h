@@ -25,9 +25,6 @@ int shape_pool(Node *, bool conv);  /* spatial arithmetic of Conv and the pools:
 int shape_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
 int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank, about whose lengths nothing is known; 0 */
 int rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
-int64_t in_length(const Node *, int i);             /* the length of a vector operand, or -1 */
-int factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but the whole ones, of operands and results alike */
-int factor_same_length(Node *, FactorRule *);       /* a factor for each axis whose length does not change */
 void fit_shape(Node *part, const Node *whole);      /* the operand called shape is that of the first result */
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
@@ -123,8 +120,6 @@ Value *make_num(Node *n, const Value *like, double v);
 static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
 static inline Value *make_both(Node *n, const char *op, Value *const in[2]) { return in[1] ? make(n, NULL, op, NULL, in[0], in[1], NULL) : NULL; }
 #define make2(n, op, ...) make_both((n), (op), (Value *[2]){ __VA_ARGS__ })
-static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
-static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 
 /* steps.c, recurrent.c: the activation of a gate */
 typedef struct Act { const char *name; double alpha, beta; } Act;

@@ -82,46 +82,37 @@ int shape_compare(Node *n)
 	return shape_broadcast_as(n, DT_BOOL);
 }
 
-/* Costs. */
-static double elements(const Value *v)
+int rank_check(Node *n, int64_t rank)
 {
-	double n = 1;
-	if (!v || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+	if (rank <= RANK_MAX)
 		return 0;
-	for (int i = 0; i < v->type->rank; i++)
-		n *= dim_known(v->type->dim[i]) ? (double)v->type->dim[i] : 1;
-	return n;
+	err_at(n->loc, "%s: %lld axes are more than %d", n->op, (long long)rank, RANK_MAX);
+	return -1;
 }
 
-static double bytes(const Value *v)
+/* A result of known rank about whose lengths nothing is known. */
+int shape_any(Node *n, int i, DType elem, int rank)
 {
-	return v && v->type ? elements(v) * dtype_bits(v->type->elem) / 8 : 0;
+	Dim dim[RANK_MAX];
+	for (int a = 0; a < rank; a++)
+		dim[a] = DIM_UNKNOWN;
+	out_set(n, i, elem, rank, dim);
+	return 0;
 }
 
-Cost cost_bytes(const Node *n)
+void fit_shape(Node *part, const Node *whole)
 {
-	Cost c = { 0 };
-	for (int i = 0; i < n->nin; i++)
-		c.bytes += bytes(n->in[i]);
-	for (int i = 0; i < n->nout; i++)
-		c.bytes += bytes(n->out[i]);
-	return c;
-}
-
-/* Of 8 operations and more: functions. */
-Cost cost_pointwise(const Node *n)
-{
-	Cost c = cost_bytes(n);
-	c.flops = n->nout ? elements(n->out[0]) * (n->row->flops ? n->row->flops : 1) : 0;
-	c.others = n->row->expr && n->row->flops >= 8 ? c.flops : 0;
-	return c;
-}
-
-Cost cost_reduce(const Node *n)
-{
-	Cost c = cost_bytes(n);
-	c.flops = n->nin ? elements(n->in[0]) : 0;
-	return c;
+	const Type *y = part->out[0] ? part->out[0]->type : NULL;
+	int i = 0;
+	while (i < part->row->schema->nin && strcmp(part->row->schema->in[i].name, "shape"))
+		i++;
+	if (i >= part->nin || !part->in[i] || !y)
+		return;
+	Tensor *t = tensor_ints(part->graph->scratch, y->dim, y->rank);
+	part->in[i]->data = t;
+	part->in[i]->elem = NULL;
+	part->in[i]->nelem = 0;
+	(void)whole;
 }
 
 /* Shape and Size. */

@@ -251,3 +251,42 @@ void factor_linear(const Node *n, int *group)
 		s += strspn(s, " +");
 	}
 }
+
+/* An operand of a list, or one of which only the shape is asked. */
+static bool alike(const Node *n, int i)
+{
+	const Schema *s = n->row->schema;
+	return s->in[i < s->nin ? i : s->nin - 1].variadic || !strcmp(s->in[i].name, "like");
+}
+
+/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
+int factor_keep(Node *n, FactorRule *r, const bool *whole)
+{
+	int rank = in_rank(n, 0);
+	if (rank < 0)
+		return -1;
+	for (int a = 0; a < rank; a++) {
+		if (whole[a])
+			continue;
+		int f = factor_add(r, in_type(n, 0)->dim[a]);
+		for (int i = 0; i < n->nin; i++)
+			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || alike(n, i)))
+				r->in[i][a] = f;
+		for (int i = 0; i < n->nout; i++)
+			if (r->out[i])
+				r->out[i][a] = f;
+	}
+	return 0;
+}
+
+/* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
+int factor_same_length(Node *n, FactorRule *r)
+{
+	bool whole[RANK_MAX] = { false };
+	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	if (!x || !y || x->rank != y->rank || x->rank < 0)
+		return -1;
+	for (int a = 0; a < x->rank; a++)
+		whole[a] = !dim_same(x->dim[a], y->dim[a]);
+	return factor_keep(n, r, whole);
+}

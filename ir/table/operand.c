@@ -60,3 +60,10 @@ Loc in_loc(const Node *n, int i)
 {
 	return n->inloc && i < n->nin && n->inloc[i].file ? n->inloc[i] : n->loc;
 }
+
+/* The length of a vector operand, or -1. */
+int64_t in_length(const Node *n, int i)
+{
+	const Type *t = in_type(n, i);
+	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
+}

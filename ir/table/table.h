@@ -86,6 +86,8 @@ bool    attr_has(const Node *, const char *name);
 int64_t attr_origin(const Node *, int64_t len, int64_t *among);     /* of a part of that length: where it begins, and how long the whole is */
 
 /* operand.c: what shape rules ask of operands. */
+static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
+static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 Type   *in_type(const Node *, int i);                        /* NULL when left out or unknown */
 int     in_rank(const Node *, int i);                        /* -1 unknown */
 DType   in_dtype(const Node *, int i);
@@ -93,6 +95,7 @@ const Tensor *in_const(const Node *, int i);                 /* constant content
 int     in_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
 void    out_set(Node *, int i, DType, int rank, const Dim *dim);
 Loc     in_loc(const Node *, int i);
+int64_t in_length(const Node *, int i);                      /* the length of a vector operand, or -1 */
 
 /* factor.c: which axes of operands and results travel together, for one node.  From the row's .factors: operands, then
  * results, separated by commas and "->"; a letter names a factor, "..." stands for any axes in front, aligned at the
@@ -127,6 +130,8 @@ int  factor_counted(FactorRule *, int64_t len);              /* the same, by who
 int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
 void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
+int  factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but those, of operands and results alike */
+int  factor_same_length(Node *, FactorRule *);               /* a factor for each axis whose length does not change */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);
 
