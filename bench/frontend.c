@@ -30,9 +30,9 @@ static Run measure(const char *path)
 {
 	Run r = { 0 };
 	double start = now();
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	double read = now();
-	if (!m || annot_resolve(m) || verify_graph(m->graph, 0))
+	if (!m || resolve_run(m) || verify_graph(m->graph, 0))
 		return r;
 	double verified = now();
 	opt.stop_after = "fold";

@@ -11,12 +11,12 @@ enum { NAME_COLUMN = 32, ALTERNATIVES = 64 };
 
 static const char *shown(Name name)
 {
-	return escape_text(&process, name, strlen(name));
+	return diag_escape(&arena_process, name, strlen(name));
 }
 
 static const char *line_of(const Node *n)
 {
-	const char *s = emit_from(&process, n);
+	const char *s = emit_from(&arena_process, n);
 	return *s ? s : "nowhere";
 }
 
@@ -220,7 +220,7 @@ static bool can_pin;
 
 void explain_read(Model *m, const char *what)
 {
-	can_pin = annot_pins(m, what);
+	can_pin = resolve_pins(m, what);
 }
 
 /* @pin("h", sbp: [S(1), B]) */
@@ -309,7 +309,7 @@ static void explain_one(const Plan *p, const Graph *g, const char *name)
 		if (alive(g->value[i]) && !strcmp(name, g->value[i]->name))
 			v = g->value[i];
 	if (!v) {
-		printf("there is no value %s after these passes\n", escape_text(&process, name, strlen(name)));
+		printf("there is no value %s after these passes\n", diag_escape(&arena_process, name, strlen(name)));
 		return;
 	}
 	value(p, v);

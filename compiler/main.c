@@ -29,7 +29,7 @@ static const Option options[] = {
 	{ "place", "FILE", TEXT, &opt.place, NULL, 0, 0, "annotations for a model that carries none" },
 	{ "seed", "N", NUMBER, &opt.seed, NULL, 0, INT64_MAX, "of every random choice, here and in the program" },
 	{ "steps", "N", NUMBER, &opt.steps, NULL, 0, INT64_MAX, "how many steps the program trains unless told otherwise" },
-	{ "data-root", "DIR", TEXT, &data_root, NULL, 0, 0, "below DIR, external data may be reached through links" },
+	{ "data-root", "DIR", TEXT, &extdata_root, NULL, 0, 0, "below DIR, external data may be reached through links" },
 	{ "print", NULL, FLAG, &opt.print, NULL, 0, 0, "print the model as text and stop" },
 	{ "print-io", NULL, FLAG, &opt.print_io, NULL, 0, 0, "print names and types of inputs and outputs, as annotations and --train name them, and stop" },
 	{ "write", "FILE.onnx", TEXT, &opt.write, NULL, 0, 0, "write the model as ONNX, and the external data that it names beside it, and stop" },
@@ -68,7 +68,7 @@ static int usage(const char *fmt, ...)
 	char *text = NULL;
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n", n < 0 ? "?" : escape_text(&process, text, (size_t)n));
+	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n", n < 0 ? "?" : diag_escape(&arena_process, text, (size_t)n));
 	free(text);
 	return -1;
 }
@@ -160,7 +160,7 @@ static void remember(const Option *o, const char *value)
 		if (!strcmp(o->name, others[i]))
 			return;
 	const char *text = value ? name_fmt("--%s=%s", o->name, value) : name_fmt("--%s", o->name);
-	arena_push(&process, opt.said, opt.nsaid, text);
+	arena_push(&arena_process, opt.said, opt.nsaid, text);
 }
 
 static int apply(const Option *o, const char *value)
@@ -181,7 +181,7 @@ static int unknown(const char *arg, size_t len)
 	const char *names[NOPTION + 1] = { 0 };
 	for (int i = 0; i < NOPTION; i++)
 		names[i] = options[i].name;
-	const char *near = suggest(name_n(arg, len), names);
+	const char *near = diag_suggest(name_n(arg, len), names);
 	return near ? usage("unknown option --%.*s; did you mean --%s?", (int)len, arg, near) : usage("unknown option --%.*s", (int)len, arg);
 }
 
@@ -262,7 +262,7 @@ static int annotate(Model *m)
 	if (opt.explain && *opt.explain)
 		explain_read(m, opt.explain);
 	bool as_written = opt.print || opt.print_io || opt.write || opt.infer;
-	return (!as_written && objective_add(m)) || annot_resolve(m) ? -1 : 0;
+	return (!as_written && objective_add(m)) || resolve_run(m) ? -1 : 0;
 }
 
 /* Under another name first: the model that is written may still be mapped from the very file. */
@@ -299,7 +299,7 @@ static int work(Model *m)
 	if (opt.write)
 		return write_onnx(m);
 	if (opt.eval)
-		return eval_files(m, opt.inputs, opt.outputs);
+		return evaluate_files(m, opt.inputs, opt.outputs);
 	if ((!opt.infer && train_check_batch(m)) || passes_run(m))
 		return -1;
 	if (!opt.out && !opt.explain && !opt.dump_after && !opt.stop_after)
@@ -334,11 +334,11 @@ int main(int argc, char **argv)
 		return figures_probe(stdout) ? EXIT_ENV : EXIT_OK;
 	language_init();
 	if (opt.list_ops)
-		return op_list(stdout) ? EXIT_ENV : EXIT_OK;
+		return list_ops(stdout) ? EXIT_ENV : EXIT_OK;
 	if (check_options())
 		return EXIT_USAGE;
 	arena_bound(limits.memory ? limits.memory : 56 << 20);   /* of 64 MiB: the rest is code and tables */
-	Model *m = model_read(opt.input);
+	Model *m = read_model(opt.input);
 	int bad = !m || work(m);
 	if (m && fflush(stdout)) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the standard output: %s", strerror(errno));

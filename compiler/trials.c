@@ -170,7 +170,7 @@ static int refuse(const Mesh *m, const Measured *t)
 	        t->is.bytes);
 	for (int i = 0; i < t->npeak; i++)
 		note_at(t->peak[i].loc, "then %s takes %" PRId64 " of them",
-		        escape_text(&process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
+		        diag_escape(&arena_process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
 	return -1;
 }
 

@@ -130,7 +130,7 @@ static Tensor *for_npy(const Value *v, Tensor *t, Arena *a)
 		to = DT_UINT8;
 	if (to == t->dtype)
 		return t;
-	fprintf(stderr, "note: output %s is %s, written as %s\n", escape_text(a, v->name, strlen(v->name)),
+	fprintf(stderr, "note: output %s is %s, written as %s\n", diag_escape(a, v->name, strlen(v->name)),
 		dtype_name(t->dtype), dtype_name(to));
 	Tensor *w = tensor_new(a, to, t->rank, t->dim);
 	for (int64_t i = 0; i < tensor_elements(t); i++)
@@ -150,13 +150,13 @@ static int write_outputs(Graph *g, const char *dir, Tensor **out, Arena *a)
 	return 0;
 }
 
-int eval_files(Model *m, const char *indir, const char *outdir)
+int evaluate_files(Model *m, const char *indir, const char *outdir)
 {
 	Graph *g = m->graph;
 	Arena mem = { 0 };
 	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1),
 	       **out = arena_array(&mem, Tensor *, g->nout + 1);
-	int bad = op_bind(g, true) || graph_sort(g) || read_inputs(g, indir, in, &mem) || read_params(g, indir, &mem);
+	int bad = bind_graph(g, true) || graph_sort(g) || read_inputs(g, indir, in, &mem) || read_params(g, indir, &mem);
 	if (!bad && sequence_any(g))
 		bad = inline_run(g);
 	if (!bad)

@@ -18,17 +18,17 @@
 void language_init(void);                                    /* fills the operator table; once */
 
 /* read.c */
-Model *model_read(const char *path);                         /* text or binary, by content; NULL after explaining */
+Model *read_model(const char *path);                         /* text or binary, by content; NULL after explaining */
 
 /* verify.c: what passes have established as facts; those of the compiler's own passes begin at FACT_NEXT (compiler.h). */
-enum { FACT_BOUND = 1 /* op_bind */, FACT_SHAPES = 2 /* infer_graph */, FACT_NEXT = 1 << 8 };
+enum { FACT_BOUND = 1 /* bind_graph */, FACT_SHAPES = 2 /* infer_graph */, FACT_NEXT = 1 << 8 };
 int verify_model(Model *);                                   /* after reading: operator sets, functions, every graph; -1 after err_at */
 int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, row bound, shapes: -1 after err_at */
 
 
 /* resolve.c: annotations that need the whole model. */
-int  annot_resolve(Model *);                                 /* meshes known, patterns of @pin applied, typed decode checked */
-bool annot_pins(Model *, const char *name);                  /* before any pass: @pin may speak of this name */
+int  resolve_run(Model *);                                 /* meshes known, patterns of @pin applied, typed decode checked */
+bool resolve_pins(Model *, const char *name);                  /* before any pass: @pin may speak of this name */
 
 /* objective.c: losses and metrics that annotations ask for by name, as nodes. */
 enum { METRICS_MAX = 16 };
@@ -40,10 +40,10 @@ typedef struct Metric {
 	Value *sum, *count;             /* outputs of this graph; NULL: it has none.  No count: sum has one element, and counts once */
 	const Arg *call;
 } Metric;
-int     objective_add(Model *);                              /* before annot_resolve, and not again; -1 after explaining */
+int     objective_add(Model *);                              /* before resolve_run, and not again; -1 after explaining */
 Metric *objective_metrics(const Model *, int *n);            /* of a model, or of another program of it, in order */
 
 /* evaluate.c */
-int eval_files(Model *, const char *indir, const char *outdir);              /* --eval */
+int evaluate_files(Model *, const char *indir, const char *outdir);              /* --eval */
 
 #endif

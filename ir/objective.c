@@ -77,7 +77,7 @@ static Value *find(const Model *m, const Arg *call, const Arg *a)
 	const char **names = arena_array(g->scratch, const char *, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++)
 		names[i] = g->value[i]->name;
-	err_unknown(a->loc, name_fmt("%s: the graph has no value", call->s), a->s, names);
+	diag_unknown(a->loc, name_fmt("%s: the graph has no value", call->s), a->s, names);
 	note_at((Loc){ 0 }, "its outputs are %s; its inputs are %s; sbpcc --print-io shows their types", listed(g->out, g->nout), listed(g->in, g->nin));
 	return NULL;
 }

@@ -17,7 +17,7 @@ static bool is_binary(const SrcFile *f)
 	return dot && !strcasecmp(dot, ".onnx") && !f->bytes;
 }
 
-Model *model_read(const char *path)
+Model *read_model(const char *path)
 {
 	language_init();
 
@@ -27,7 +27,7 @@ Model *model_read(const char *path)
 	if (!file)
 		return NULL;
 	Model *m = is_binary(file_of(file)) ? onnx_read(file) : parse_text(file);
-	if (m && (extdata_load(m) || verify_model(m))) {
+	if (m && (extdata_load_all(m) || verify_model(m))) {
 		model_free(m);
 		return NULL;
 	}

@@ -151,7 +151,7 @@ static const Mesh *find_mesh(Resolve *r, const Arg *place)
 
 		for (int i = 0; say && i < r->nmesh; i++)
 			list[i] = r->mesh[i].name;
-		err_unknown(place->loc, "no mesh is called", place->s, list);
+		diag_unknown(place->loc, "no mesh is called", place->s, list);
 	}
 	if (!mesh)
 		return NULL;
@@ -277,13 +277,13 @@ static void resolve_node(Resolve *r, Node *n)
 static void resolve_graph(Resolve *r, Graph *g)
 {
 	for (int i = 0; i < g->nvalue; i++) {
-		ahead_value(g->value, i, g->nvalue);
+		graph_ahead_value(g->value, i, g->nvalue);
 		resolve_value(r, g->value[i]);
 	}
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		resolve_node(r, n);
 		for (int j = 0; j < n->nattr; j++)
 			if (n->attr[j].type == AT_GRAPH && n->attr[j].u.g)
@@ -608,7 +608,7 @@ static void nothing_called(Resolve *r, const char *who, const Arg *arg)
 
 	for (int i = 0; say && i < r->ntarget; i++)
 		list[i] = r->target[i].name;
-	err_unknown(arg->loc, name_fmt("%s: nothing is called", who), arg->s, list);
+	diag_unknown(arg->loc, name_fmt("%s: nothing is called", who), arg->s, list);
 }
 
 /* Each name must mean something: a value, a node, or (for @pin) a value that the compiler will add. */
@@ -660,7 +660,7 @@ static void check_inputs(Resolve *r, const Annot *train, const Arg *data)
 
 		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && !is(a->key, "validation") && (is(data->s, "npy") || is(data->s, "idx")) &&
 			!(v && v->input) && !will_be_target(train, a->key) && wrong(r, a->loc))
-			err_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
+			diag_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}
 }
 
@@ -681,7 +681,7 @@ static void check_operators(Resolve *r, const Arg *precision)
 		list = arena_array(&r->m->scratch, const char *, op_count() + 1);
 		for (int k = 0; k < op_count(); k++)
 			list[k] = op_at(k)->name;
-		err_unknown(a->loc, name_fmt("%s: there is no operator", precision->s), a->key, list);
+		diag_unknown(a->loc, name_fmt("%s: there is no operator", precision->s), a->key, list);
 	}
 }
 
@@ -728,7 +728,7 @@ static void nothing(Resolve *r, const void *with, Target *t)
 	(void)r, (void)with, (void)t;
 }
 
-bool annot_pins(Model *m, const char *name)
+bool resolve_pins(Model *m, const char *name)
 {
 	Resolve r = { .m = m };
 	Arg arg = { .s = name_of(name) };
@@ -736,7 +736,7 @@ bool annot_pins(Model *m, const char *name)
 	return m->graph && (each_target(&r, &arg, nothing, NULL) || will_exist(&r, &arg));
 }
 
-int annot_resolve(Model *m)
+int resolve_run(Model *m)
 {
 	Resolve r = { .m = m };
 	const Annot *train = NULL;

@@ -45,7 +45,7 @@ static const char *near(const Scope *s, Name word)
 			if (v->name != word && (v->def || v->input || v->init))
 				list[n++] = v->name;
 		}
-	return suggest(word, list);
+	return diag_suggest(word, list);
 }
 
 static void use(Scope *s, const Node *n, int i)
@@ -61,14 +61,14 @@ static void use(Scope *s, const Node *n, int i)
 	bool bare = v->declared && !v->def && !s->g->outer;      /* <float[8] w> alone states a type */
 	const char *meant = v->def || bare ? NULL : near(s, v->name);
 	if (bare)
-		err_at(in_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
+		err_at(operand_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
 	else if (v->def)
-		err_at(in_loc(n, i), "%s is used in this inner graph before it is made", v->name);
+		err_at(operand_loc(n, i), "%s is used in this inner graph before it is made", v->name);
 	else if (s->g->outer)
-		err_at(in_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
+		err_at(operand_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
 		       meant ? meant : "", meant ? "?" : "");
 	else
-		err_at(in_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
+		err_at(operand_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
 		       meant ? "?" : "");
 	if (bare && v->type)
 		note_at(v->loc, "for instance %s %s @init(normal(0, 0.02))", type_text(v->type), v->name);
@@ -192,7 +192,7 @@ static void report_early(Scope *s)
 
 			if (!v || v->graph != g || !v->def || s->made[v->id])
 				continue;
-			err_at(in_loc(n, j), "%s is used before it is made", v->name);
+			err_at(operand_loc(n, j), "%s is used before it is made", v->name);
 			note_at(v->def->loc, "%s is made here", v->name);
 			s->bad++;
 		}
@@ -315,7 +315,7 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 	Scope s = { .g = g, .made = arena_array(tmp, bool, g->nvalue + 1), .outer = outer, .facts = facts, .tmp = tmp };
 
 	for (int i = 0; i < g->nvalue; i++) {
-		ahead_value(g->value, i, g->nvalue);
+		graph_ahead_value(g->value, i, g->nvalue);
 		if (g->value[i]->id != i || g->value[i]->graph != g)
 			die("value %s is not where it should be", g->value[i]->name);
 		s.made[i] = g->value[i]->input || g->value[i]->init || (g->value[i]->data && !g->value[i]->def);
@@ -327,7 +327,7 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
 
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		if (n->graph != g)
 			die("node %s stands in two graphs", n->op);
 		for (int j = 0; j < n->nin; j++)

@@ -136,15 +136,15 @@ static void call_split(const Print *p)
 /* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
 static void read_slice(const Node *n, int at, const Shape *x, Side *side)
 {
-	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? in_const(n, at + 2) : NULL;
-	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? in_const(n, at + 3) : NULL;
+	const Tensor *s = operand_const(n, at), *e = operand_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? operand_const(n, at + 2) : NULL;
+	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? operand_const(n, at + 3) : NULL;
 	int64_t dense[8];
 	loops_strides(x, dense);
 	memcpy(side->stride, dense, sizeof dense);
 	for (int64_t k = 0; k < tensor_elements(s); k++) {
 		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
 		a = a < 0 ? a + x->rank : a;
-		slice_clamp(&from, &to, step, x->d[a]);
+		contents_clamp(&from, &to, step, x->d[a]);
 		side->offset += from * dense[a];
 		side->stride[a] = step * dense[a];
 	}
@@ -179,7 +179,7 @@ static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
 	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
 		if (!strcmp(attr_str(p->n, "mode"), mode[i][0]))
 			how = mode[i][1];
-	if (pad_read(p->n, at, 3, x->rank, before, after))
+	if (cut_pads(p->n, at, 3, x->rank, before, after))
 		return;
 	text_add(p->t, ", &(KPad){ %d, %s", x->rank, how);
 	emit_dims(p, x->d, x->rank);

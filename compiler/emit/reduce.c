@@ -82,7 +82,7 @@ static void call_reduce_to(const Print *p)
 /* reduce_sum is K_SUM. */
 static void call_reduce(const Print *p)
 {
-	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? in_const(p->n, 1) : NULL;
+	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? operand_const(p->n, 1) : NULL;
 	int rank = p->n->in[0]->type->rank;
 	int64_t n = axes ? tensor_elements(axes) : 0;
 	bool gone[8], all = n == 0 && !attr_int(p->n, "noop_with_empty_axes");

@@ -264,7 +264,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	if (!d && an && an->narg && an->arg[0].s && !strcmp(an->arg[0].s, "file") && !(d = from_file(v, &an->arg[0], a)))
 		return -1;
 	if (d) {
-		if (tensor_load(d))
+		if (extdata_load(d))
 			return -1;
 		d = as_stored(a, d);
 		if (uniform(d, &x))

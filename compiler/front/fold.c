@@ -107,7 +107,7 @@ static bool still_perm(const Node *n)
 /* A slice with positive steps that keeps every length takes everything. */
 static bool forward_slice(const Node *n)
 {
-	const Tensor *step = in_const(n, 4);
+	const Tensor *step = operand_const(n, 4);
 
 	for (int64_t i = 0; step && i < tensor_elements(step); i++)
 		if (tensor_int(step, i) < 0)
@@ -118,7 +118,7 @@ static bool forward_slice(const Node *n)
 /* A constant all of whose elements are v. */
 static bool filled_with(const Node *n, int i, double v)
 {
-	const Tensor *t = in_const(n, i);
+	const Tensor *t = operand_const(n, i);
 	int64_t count = t && !whole_differs(n->graph, n->in[i]) ? tensor_elements(t) : 0;
 
 	for (int64_t k = 0; k < count; k++)
@@ -129,7 +129,7 @@ static bool filled_with(const Node *n, int i, double v)
 
 static bool drops_nothing(const Node *n)
 {
-	const Tensor *mode = node_is(n, "Dropout") ? in_const(n, 2) : NULL;
+	const Tensor *mode = node_is(n, "Dropout") ? operand_const(n, 2) : NULL;
 
 	return node_is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
 }
@@ -152,7 +152,7 @@ static Value *unchanged(const Node *n)
 /* Has the operand no elements? */
 static bool empty(const Node *n, int i)
 {
-	const Type *t = in_type(n, i);
+	const Type *t = operand_type(n, i);
 
 	return t && t->kind == TY_TENSOR && type_elements(t) == 0;
 }
@@ -243,7 +243,7 @@ static bool target_of(const Type *from, const Type *to, int64_t *want)
 /* A Reshape of `from` whose target is a constant; false when that cannot be said. */
 static bool retarget(Fold *f, Node *n, Value *from)
 {
-	const Tensor *old = in_const(n, 1);
+	const Tensor *old = operand_const(n, 1);
 	int64_t want[RANK_MAX], *same = old && old->dtype == DT_INT64 ? arena_array(n->graph->scratch, int64_t, tensor_elements(old) + 1) : NULL;
 	const Type *to = n->out[0] ? n->out[0]->type : NULL;
 	Attr *allow = node_attr(n, "allowzero");
@@ -279,8 +279,8 @@ static bool reduces(const Node *n)
 /* Axes counted from 0, ascending. */
 static void plain_axes(Fold *f, Node *n)
 {
-	const Tensor *t = in_const(n, 1);
-	int rank = in_rank(n, 0), count = t ? (int)tensor_elements(t) : 0;
+	const Tensor *t = operand_const(n, 1);
+	int rank = operand_rank(n, 0), count = t ? (int)tensor_elements(t) : 0;
 	int64_t axis[RANK_MAX];
 	bool changed = false;
 
@@ -306,9 +306,9 @@ static bool keep_axes(Node *n)
 {
 	Node *p = n->in[0]->def;
 	const Type *x, *y = n->out[0] ? n->out[0]->type : NULL;
-	const Tensor *t = reduces(p) ? in_const(p, 1) : NULL;
+	const Tensor *t = reduces(p) ? operand_const(p, 1) : NULL;
 
-	if (!t || attr_int(p, "keepdims") || !reshapes(n) || !(x = in_type(p, 0)) || x->rank < 0 || !y || y->rank != x->rank)
+	if (!t || attr_int(p, "keepdims") || !reshapes(n) || !(x = operand_type(p, 0)) || x->rank < 0 || !y || y->rank != x->rank)
 		return false;
 	for (int i = 0; i < x->rank; i++) {
 		bool reduced = false;
@@ -339,8 +339,8 @@ static bool keep_axes(Node *n)
 static void plain_gather(Node *n)
 {
 	Node *p = n->nin > 1 && n->in[1] ? n->in[1]->def : NULL;
-	const Tensor *t = p && node_is(p, "Unsqueeze") ? in_const(p, 1) : NULL;
-	int rank = in_rank(n, 1);
+	const Tensor *t = p && node_is(p, "Unsqueeze") ? operand_const(p, 1) : NULL;
+	int rank = operand_rank(n, 1);
 
 	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1 ||
 	    (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1))
@@ -370,7 +370,7 @@ static bool empty_along(const Value *v, int axis)
 /* What is joined loses the parts that add nothing to it, but for one. */
 static void join_fewer(Node *n)
 {
-	int rank = in_rank(n, 0), keep = 0, first = n->nin - 1;
+	int rank = operand_rank(n, 0), keep = 0, first = n->nin - 1;
 	int64_t axis = attr_int(n, "axis");
 
 	axis += axis < 0 ? rank : 0;
@@ -392,7 +392,7 @@ static void join_fewer(Node *n)
 /* What is cut loses its empty parts, which are constants. */
 static void cut_fewer(Fold *f, Node *n)
 {
-	int rank = in_rank(n, 0), keep = 0, empty = 0;
+	int rank = operand_rank(n, 0), keep = 0, empty = 0;
 	int64_t axis = attr_int(n, "axis"), *size = arena_array(n->graph->scratch, int64_t, n->nout + 1);
 
 	axis += axis < 0 ? rank : 0;
@@ -436,7 +436,7 @@ static bool neutral(const Node *n, double *v)
 	if (!empty(n, 0))
 		return false;
 	if (node_is(n, "Pad") && !strcmp(attr_str(n, "mode"), "constant")) {
-		const Tensor *t = n->nin > 2 && n->in[2] ? in_const(n, 2) : NULL;
+		const Tensor *t = n->nin > 2 && n->in[2] ? operand_const(n, 2) : NULL;
 
 		*v = t ? tensor_get(t, 0) : 0;
 		return t || n->nin < 3 || !n->in[2];
@@ -712,7 +712,7 @@ static void join_constants(Fold *f)
 	for (int i = 0; i < f->g->ninit && !whole_is(f->g->model); i++) {
 		Value *v = f->g->init[i];
 
-		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || tensor_load(v->data) < 0 ||
+		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || extdata_load(v->data) < 0 ||
 		    whole_differs(f->g, v))
 			continue;
 		const void *key = tensor_key(v->data);
@@ -815,7 +815,7 @@ int fold_run(Graph *g)
 	map_init(&f.contents, g->scratch);
 	find_gradients(&f);
 	for (int i = 0; i < nnode; i++) {
-		ahead_node(g->node, i, nnode);
+		graph_ahead(g->node, i, nnode);
 		if (all_constant(g->node[i]))
 			for (int k = 0; k < g->node[i]->nout; k++)
 				if (g->node[i]->out[k])
@@ -826,7 +826,7 @@ int fold_run(Graph *g)
 		Node *n = g->node[i], *twin;
 		Value *from;
 
-		ahead_node(g->node, i, nnode);
+		graph_ahead(g->node, i, nnode);
 		if (all_constant(n)) {
 			drop(n);
 			continue;

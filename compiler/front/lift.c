@@ -38,7 +38,7 @@ struct Lift {
 
 const Tensor *lift_constant(const Value *v)
 {
-	return v && v->data && !v->param && tensor_load(v->data) >= 0 ? v->data : NULL;
+	return v && v->data && !v->param && extdata_load(v->data) >= 0 ? v->data : NULL;
 }
 
 /* ---- what a match may replace ---- */
@@ -364,7 +364,7 @@ static bool put_group_norm(void *lift, Match *m)
 	for (int i = 0; i < m->n; i++)
 		if (node_is(m->node[i], "InstanceNormalization"))
 			inner = m->node[i];
-	const Type *t = inner ? in_type(inner, 0) : NULL;
+	const Type *t = inner ? operand_type(inner, 0) : NULL;
 	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t ||
 		t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || tensor_elements(axes) != rank - 2 ||
 		!lift_same_type(x, y))

@@ -199,7 +199,7 @@ static bool counts(const Value *v, int way)
 
 static bool from_the_corner(const Node *n)
 {
-	const Tensor *start = in_const(n, 1), *step = in_const(n, 4);
+	const Tensor *start = operand_const(n, 1), *step = operand_const(n, 4);
 
 	return start && lift_filled(start, 0) && (n->nin < 5 || !n->in[4] || (step && lift_filled(step, 1)));
 }
@@ -225,7 +225,7 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 	if (!n || depth == EVAL_DEPTH || n->nin < 1 || !n->in[0])
 		return false;
 	if (node_is(n, "Trilu")) {
-		const Tensor *k = in_const(n, 1);
+		const Tensor *k = operand_const(n, 1);
 		bool upper = attr_int(n, "upper") != 0, given = n->nin > 1 && n->in[1];
 
 		if (!uniform(n->in[0], &a) || (given && !k) ||
@@ -495,7 +495,7 @@ static bool part_of(const Value *v, Part *p)
 		}
 		return true;
 	}
-	const Tensor *start = in_const(n, 1), *axes = in_const(n, 3), *step = in_const(n, 4);
+	const Tensor *start = operand_const(n, 1), *axes = operand_const(n, 3), *step = operand_const(n, 4);
 	if (!node_is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 ||
 		(n->nin > 4 && n->in[4] && !step))
 		return false;

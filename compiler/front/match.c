@@ -250,7 +250,7 @@ static void note_roots(Map *roots, const Function *f, int rule, int depth)
 void match_read(const char *text, const char *const *names, Map *roots)
 {
 	patterns = model_new();
-	map_init(roots, &process);
+	map_init(roots, &arena_process);
 	if (parse_library(file_memory("patterns.ir", text, strlen(text)), patterns))
 		die("the patterns do not parse");
 	for (int r = 0; names[r]; r++)

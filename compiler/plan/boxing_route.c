@@ -219,10 +219,10 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 			if (!done[i] && (far[i] < far[at] || (far[i] <= far[at] && hops[i] < hops[at])))
 				at = i;
 	}
-	Route *r = arena_new(&process, Route);
+	Route *r = arena_new(&arena_process, Route);
 	r->n = hops[1];
 	r->seconds = far[1];
-	r->form = arena_array(&process, Form, r->n);
+	r->form = arena_array(&arena_process, Form, r->n);
 	for (int i = next[1], k = 0; k < r->n; i = next[i])
 		r->form[k++] = list[i];
 	return r;

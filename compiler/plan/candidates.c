@@ -525,7 +525,7 @@ static void read_values(Ways *w)
 			__builtin_prefetch(w->g->value[i + 6]->type);
 			__builtin_prefetch(w->g->value[i + 6]->factors);
 		}
-		ahead_value(w->g->value, i, n);
+		graph_ahead_value(w->g->value, i, n);
 		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0 || !places_here(v, w->mesh), tried = false;
 		const Kind *like = next ? w->kind[next - 1] : NULL;
 		w->trait[i] = trait_of(v);
@@ -557,7 +557,7 @@ static void read_operands(Ways *w)
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *x = g->node[i];
 		int *to = w->operand + w->first[i];
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		for (int k = 0; k < x->nin; k++)
 			*to++ = x->in[k] ? x->in[k]->id : -1;
 		for (int k = 0; k < x->nout; k++) {
@@ -625,7 +625,7 @@ void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
 	w->fused = cost_fused(g, w->arena);
 	w->joined = joined(g);
 	for (int i = 0, next = 0; i < g->nnode; i++) {
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		if (i + 8 < g->nnode)
 			__builtin_prefetch(g->node[i + 8]->attr);
 		bool tried = next && same_node(w, i, w->way[next - 1]);

@@ -114,7 +114,7 @@ static int read_line(Read *r)
 		return read_link(r);
 	if (!strcmp(w->s, "axis"))
 		return read_axis(r);
-	err_unknown(w->loc, "there is no figure", w->s, names);
+	diag_unknown(w->loc, "there is no figure", w->s, names);
 	return -1;
 }
 

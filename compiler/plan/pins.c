@@ -281,12 +281,12 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	p->node = arena_array(g->scratch, NodePin *, g->nnode + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		ahead_value(g->value, i, g->nvalue);
+		graph_ahead_value(g->value, i, g->nvalue);
 		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others are gone: a pass found that nobody needs them */
 			p->value[i] = pin_value(g, v, m, &bad);
 	}
 	for (int i = 0; i < g->nnode && !bad; i++) {
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		if (!g->node[i]->place || g->node[i]->place->mesh == m)
 			p->node[i] = pins_node(g->node[i], m, g->scratch, &bad);
 	}

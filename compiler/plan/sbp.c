@@ -25,9 +25,9 @@ const FormReach *sbp_reach(FormReach r)
 	for (int i = 0; i < n; i++)
 		if (form_reach_same(all[i], &r))
 			return all[i];
-	FormReach *own = arena_new(&process, FormReach);
+	FormReach *own = arena_new(&arena_process, FormReach);
 	*own = r;
-	arena_push(&process, all, n, own);
+	arena_push(&arena_process, all, n, own);
 	return own;
 }
 
@@ -95,15 +95,15 @@ static Arg entry(Sbp s)
 	if (s.kind == SBP_P && call)
 		inner = (Arg){ .kind = ARG_WORD, .s = name_of(red[s.red]) };
 	if (call)
-		arena_push(&process, arg.arg, arg.narg, inner);
+		arena_push(&arena_process, arg.arg, arg.narg, inner);
 	if (s.kind == SBP_S && s.reach) {
 		Arg reach = { .kind = ARG_CALL, .s = name_of("reach") };
 		for (size_t i = 0; i < sizeof *s.reach / sizeof(int64_t); i++) {
 			int64_t x = ((const int64_t *)s.reach)[i];
 			Arg number = { .kind = ARG_INT, .i = x, .f = (double)x };
-			arena_push(&process, reach.arg, reach.narg, number);
+			arena_push(&arena_process, reach.arg, reach.narg, number);
 		}
-		arena_push(&process, arg.arg, arg.narg, reach);
+		arena_push(&arena_process, arg.arg, arg.narg, reach);
 	}
 	return arg;
 }
@@ -122,14 +122,14 @@ const Annot *sbp_annot(const Sbp *s, int n)
 	}
 	Name key = name_n((const char *)text, sizeof *text * 3 * (size_t)n);
 	if (!made.arena)
-		map_init(&made, &process);
+		map_init(&made, &arena_process);
 	Annot *a = shared ? map_get(&made, key) : NULL;
 	if (a)
 		return a;
-	a = arena_new(&process, Annot);
+	a = arena_new(&arena_process, Annot);
 	a->name = name_of("sbp");
 	for (int i = 0; i < n; i++)
-		arena_push(&process, a->arg, a->narg, entry(s[i]));
+		arena_push(&arena_process, a->arg, a->narg, entry(s[i]));
 	if (annot_check(a, ON_VALUE))
 		die("@sbp(%s) is refused", sbp_text(s, n));
 	if (shared)

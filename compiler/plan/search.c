@@ -396,7 +396,7 @@ static void settle(Assign *s, const int *choice)
 	const struct Said whole = say(s, nothing);
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
-		ahead_value(g->value, i, g->nvalue);
+		graph_ahead_value(g->value, i, g->nvalue);
 		if (!s->ways.kind[i] && !places_here(v, s->mesh))
 			continue;
 		int x = assign_variable(s, i);

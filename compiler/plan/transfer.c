@@ -289,7 +289,7 @@ void **transfer_pair(FormPairs *t, const Form *from, const Form *to, int64_t mor
 	if (t->n * 2 >= t->cap) {
 		FormPair **old = t->list;
 		int cap = t->cap ? 4 * t->cap : 1024;
-		t->list = arena_array(&process, FormPair *, cap);
+		t->list = arena_array(&arena_process, FormPair *, cap);
 		for (int i = 0; i < t->cap; i++)
 			for (FormPair *k = old[i], *next; k; k = next) {
 				next = k->next;
@@ -302,7 +302,7 @@ void **transfer_pair(FormPairs *t, const Form *from, const Form *to, int64_t mor
 	for (FormPair *k = *at; k; k = k->next)
 		if (k->hash == h && k->n == n && !memcmp(k->key, key, (size_t)n * sizeof *key))
 			return &k->what;
-	FormPair *k = arena_alloc(&process, sizeof *k + (size_t)n * sizeof *key);
+	FormPair *k = arena_alloc(&arena_process, sizeof *k + (size_t)n * sizeof *key);
 	*k = (FormPair){ *at, h, n, NULL };
 	memcpy(k->key, key, (size_t)n * sizeof *key);
 	*at = k;
@@ -315,7 +315,7 @@ const Transfer *transfer_of(const Form *from, const Form *to)
 	static FormPairs table;
 	void **what = transfer_pair(&table, from, to, 0);
 	if (!*what) {
-		*what = arena_new(&process, Transfer);
+		*what = arena_new(&arena_process, Transfer);
 		*(Transfer *)*what = transfer_count(from, to, false);
 	}
 	return *what;

@@ -30,7 +30,7 @@ static int legal(Graph *g, Node *n)
 	err_at(n->loc, "%s has no signature for these operands and results", n->op);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			note_at(in_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, n->in[i]->place->mesh->ndim));
+			note_at(operand_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, n->in[i]->place->mesh->ndim));
 	return -1;
 }
 

@@ -76,14 +76,14 @@ bool kernel_indexed(const Node *n)
 bool kernel_consts(const Node *n, int from)
 {
 	for (int i = from; i < n->nin; i++)
-		if (n->in[i] && !in_const(n, i))
+		if (n->in[i] && !operand_const(n, i))
 			return false;
 	return true;
 }
 
 int64_t kernel_const(const Node *n, int i, int64_t otherwise)
 {
-	const Tensor *t = i < n->nin && n->in[i] ? in_const(n, i) : NULL;
+	const Tensor *t = i < n->nin && n->in[i] ? operand_const(n, i) : NULL;
 	return t ? tensor_int(t, 0) : otherwise;
 }
 

@@ -197,7 +197,7 @@ static bool can_slice_grad(const Node *n)
 
 static bool can_pad(const Node *n)
 {
-	return kernel_any(n) && in_const(n, 1) && (n->nin < 4 || !n->in[3] || in_const(n, 3));
+	return kernel_any(n) && operand_const(n, 1) && (n->nin < 4 || !n->in[3] || operand_const(n, 3));
 }
 
 static bool can_pad_grad(const Node *n)
@@ -242,7 +242,7 @@ static bool can_one_hot(const Node *n)
 
 static bool const_axes(const Node *n)
 {
-	return n->nin < 2 || !n->in[1] || in_const(n, 1);
+	return n->nin < 2 || !n->in[1] || operand_const(n, 1);
 }
 
 static bool can_reduce(const Node *n)
@@ -257,12 +257,12 @@ static bool can_reduce_other(const Node *n)
 
 static bool can_cumsum(const Node *n)
 {
-	return kernel_any(n) && in_const(n, 1);
+	return kernel_any(n) && operand_const(n, 1);
 }
 
 static bool can_topk(const Node *n)
 {
-	return kernel_ctype(n->in[0]->type->elem) && in_const(n, 1);
+	return kernel_ctype(n->in[0]->type->elem) && operand_const(n, 1);
 }
 
 /* ---- recurrent cells, determinants ---- */

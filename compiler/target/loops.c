@@ -39,7 +39,7 @@ void loops_add(Loops *l, int64_t len, int64_t stride)
 /* Each axis is a repeat around it: axes of y by strides of x, of which a repeat moves 0. */
 Loops loops_tile(const Node *n, const Shape *x)
 {
-	const Tensor *r = in_const(n, 1);
+	const Tensor *r = operand_const(n, 1);
 	Loops l = { 0 };
 	int64_t st[8];
 	loops_strides(x, st);

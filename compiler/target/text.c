@@ -8,7 +8,7 @@ void text_raw(Text *t, const char *s, size_t n)
 {
 	if (t->n + n + 1 > t->cap) {
 		size_t cap = (t->n + n + 1) * 2;
-		char *grown = arena_alloc(&process, cap);
+		char *grown = arena_alloc(&arena_process, cap);
 		if (t->n)
 			memcpy(grown, t->s, t->n);
 		t->s = grown;

@@ -136,7 +136,7 @@ static bool named_buffer(const Value *v)
 const char *looks_numbers(const Value *v)
 {
 	const Tensor *t = v->data;
-	if (tensor_load(v->data) || !dtype_is_float(t->dtype))
+	if (extdata_load(v->data) || !dtype_is_float(t->dtype))
 		return NULL;
 	if (sinusoids(t))
 		return "it is a table of sines and cosines";

@@ -18,7 +18,7 @@ static int refuse(const Micro *m, const Node *n)
 	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->times);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_S)
-			note_at(in_loc(n, i), "%s is a part of the batch", n->in[i]->name);
+			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
 	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
 		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, or freeze them");
 	return -1;
@@ -63,7 +63,7 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_axis(m->g, v, m->times) != axis)
 		return true;
 	if (t && !v->param)
-		return t->rank == v->type->rank && t->dtype != DT_STRING && !tensor_load((Tensor *)t) && slices_equal(t, axis);
+		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) && slices_equal(t, axis);
 	Node *n = v->def;
 	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;

@@ -98,7 +98,7 @@ static int train_dropout(Graph *g, Node *n)
 
 static bool drops(const Node *n)
 {
-	const Tensor *ratio = node_is(n, "Dropout") ? in_const(n, 1) : NULL;
+	const Tensor *ratio = node_is(n, "Dropout") ? operand_const(n, 1) : NULL;
 
 	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
 }

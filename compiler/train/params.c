@@ -219,7 +219,7 @@ static void tie(Graph *g, Record *r)
 		Value *v = r->list[i].v, *first = at ? r->list[at - 1].v : NULL;
 		if (!v || !first || v == first)
 			continue;
-		if (tensor_load(v->data) || tensor_load(first->data))
+		if (extdata_load(v->data) || extdata_load(first->data))
 			return;
 		if (tensor_equal(v->data, first->data)) {
 			graph_replace(g, v, first);
@@ -449,7 +449,7 @@ static void report_row(const Graph *g, const char *what, Name *name, int n)
 	}
 	for (int i = 0; i < groups && list.n < 90; i++) {
 		const char *say = a[i].n > 1 ? a[i].pattern : a[i].name;
-		text_add(&list, list.n ? ", %s" : "%s", escape_text(g->scratch, say, strlen(say)));
+		text_add(&list, list.n ? ", %s" : "%s", diag_escape(g->scratch, say, strlen(say)));
 		left -= a[i].n;
 	}
 	if (!n)

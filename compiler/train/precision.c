@@ -132,7 +132,7 @@ static Value *cast(Precise *p, Value *v, DType to, const Node *reader)
 	if (r || v->type->elem == to)
 		return r ? r : v;
 	if (v->data && !v->param && v->data->bytes <= (size_t)limits.const_bytes) {
-		if (tensor_load(v->data))
+		if (extdata_load(v->data))
 			return NULL;
 		r = graph_const(g, converted(g->arena, v->data, to), name);
 	} else {
@@ -247,7 +247,7 @@ static int widen(Precise *p, Value *v)
 	Graph *g = p->g;
 	DType to = v->type->elem;
 	v->type = type_tensor(g->arena, DT_FLOAT, v->type->rank, v->type->dim);
-	if (v->data && tensor_load(v->data))
+	if (v->data && extdata_load(v->data))
 		return -1;
 	if (v->data)
 		v->data = converted(g->arena, v->data, DT_FLOAT);

@@ -277,7 +277,7 @@ int programs_resolve(Model *m)
 	for (int i = 0; i < m->nothers; i++) {
 		Model *o = m->others[i];
 		bool eval = !strcmp(o->program, "eval");
-		if (annot_resolve(o))
+		if (resolve_run(o))
 			return -1;
 		if (o->graph->nout < 1 + eval) {
 			err_at(o->graph->loc, "the program %s has %d outputs", o->program, o->graph->nout);

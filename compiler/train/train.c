@@ -571,5 +571,5 @@ int train_run(Graph *g)
 	m->plan->training = has && !opt.infer;
 	if (!options_done(m, "train") && (m->plan->training ? build_training(g, t) : programs_alone(m)))
 		return -1;
-	return programs_resolve(m) || annot_resolve(m) ? -1 : 0;        /* pins on what was added */
+	return programs_resolve(m) || resolve_run(m) ? -1 : 0;        /* pins on what was added */
 }

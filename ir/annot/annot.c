@@ -1,7 +1,7 @@
 /* Annotations: @name(arguments).
  *
  * One table says of each annotation where it may stand and what it takes; the same table holds the words that may stand as
- * values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it.  annot_resolve
+ * values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it.  resolve_run
  * then checks what needs the whole model: that meshes, names and axes exist; and gives nodes and values
  * the annotations that name them by pattern. */
 #include "annot.h"
@@ -373,7 +373,7 @@ static int check_family(const char *who, const char *key, const char *family, Ar
 		err_at(a->loc, "%s: %s(...) or a key is expected here", who, list[0]);
 	} else if (a->kind == ARG_WORD || a->kind == ARG_CALL) {
 		text = name_fmt("%s: unknown %s", who, key);
-		err_unknown(a->loc, text, a->s, list);
+		diag_unknown(a->loc, text, a->s, list);
 	} else {
 		err_at(a->loc, "%s: %s must be a word or a call such as %s(...)", who, key, list[0]);
 	}
@@ -393,7 +393,7 @@ static int check_choice(const char *who, const Spec *spec, const Arg *a)
 	}
 	list[n] = NULL;
 	if (a->kind == ARG_WORD)
-		err_unknown(a->loc, name_fmt("%s: unknown %s", who, spec->key), a->s, list);
+		diag_unknown(a->loc, name_fmt("%s: unknown %s", who, spec->key), a->s, list);
 	else
 		err_at(a->loc, "%s: %s must be one of %s", who, spec->key, spec->kind);
 	return -1;
@@ -449,7 +449,7 @@ static int find_spec(const char *who, const Spec *spec, int nspec, const bool *u
 			list[i] = spec[i].key;
 		}
 		list[nspec] = NULL;
-		err_unknown(a->loc, name_fmt("%s has no argument", who), a->key, list);
+		diag_unknown(a->loc, name_fmt("%s has no argument", who), a->key, list);
 		return -1;
 	}
 	for (i = 0; i < nspec; i++)
@@ -523,7 +523,7 @@ int annot_check(Annot *a, AnnotPlace place)
 	if (same)
 		err_at(a->loc, "@%s cannot stand here; it stands %s", a->name, place_text(same->places));
 	else
-		err_unknown(a->loc, "unknown annotation", a->name, list);
+		diag_unknown(a->loc, "unknown annotation", a->name, list);
 	return -1;
 }
 

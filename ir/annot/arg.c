@@ -6,7 +6,7 @@
 Arg *arg_find(const Arg *arg, int n, const char *param)
 {
 	for (int i = 0; i < n; i++)
-		if (arg[i].param && (arg[i].param && !strcmp(arg[i].param, param)))
+		if (arg[i].param && !strcmp(arg[i].param, param))
 			return (Arg *)&arg[i];
 	return NULL;
 }
@@ -25,5 +25,5 @@ bool arg_flag(const Arg *arg, int n, const char *param)
 {
 	const Arg *a = arg_find(arg, n, param);
 
-	return a && !is(a->s, "false");
+	return a && !(a->s && !strcmp(a->s, "false"));
 }

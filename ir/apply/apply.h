@@ -5,7 +5,7 @@
 #include "../table/table.h"
 
 /* bind.c */
-int op_bind(Graph *, bool report_all);                       /* gives every node its row; unsupported ones in one report; -1 */
+int bind_graph(Graph *, bool report_all);                       /* gives every node its row; unsupported ones in one report; -1 */
 
 /* infer.c: shapes of one node or all, with contents of shape vectors. */
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */
@@ -14,9 +14,9 @@ int infer_step(Node *);                                      /* one node of a wa
 int infer_graph(Graph *);
 
 /* contents.c: contents of small integer vectors, symbols included. */
-int  shape_contents(Node *);                                 /* sets Value.elem of the first result where it is known */
+int  contents_set(Node *);                                 /* sets Value.elem of the first result where it is known */
 void contents_range(const Node *, int rank, int *from, int *to);                  /* the axes that a Shape node asks for */
-void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);      /* Slice's bounds for an axis of that size: negative ones count from its end */
+void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);      /* Slice's bounds for an axis of that size: negative ones count from its end */
 
 /* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
 int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */

@@ -56,7 +56,7 @@ static const char *near_op(Name op)
 		if (!op_at(k)->domain || !*op_at(k)->domain)
 			names[n++] = op_at(k)->name;
 	names[n] = NULL;
-	return suggest(op, names);
+	return diag_suggest(op, names);
 }
 
 /* Nodes without an operator of ours: all of them, those of one name under one error. */
@@ -107,7 +107,7 @@ static void bind(Graph *g, const Function *f, Missing *m)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *x = g->node[i];
 
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		x->mark = 0;
 		const Annot *as = annot_find(x->annot, "opset");
 		if (as && as->narg)
@@ -116,7 +116,7 @@ static void bind(Graph *g, const Function *f, Missing *m)
 			if (f->opset[k].domain == x->domain)
 				x->version = (int)f->opset[k].version;
 		if (!x->version) {
-			int64_t v = opset_version(g->model, x->domain);
+			int64_t v = op_version(g->model, x->domain);
 
 			x->version = v > 0 ? (int)v : 0;
 		}
@@ -131,7 +131,7 @@ static void bind(Graph *g, const Function *f, Missing *m)
 	}
 }
 
-int op_bind(Graph *g, bool report_all)
+int bind_graph(Graph *g, bool report_all)
 {
 	Missing m = { .arena = g->scratch };
 

@@ -33,7 +33,7 @@ static bool vec_in(const Node *n, int i, Vec *v)
 {
 	if (i >= n->nin || !n->in[i])
 		return false;
-	if (vec_tensor(in_const(n, i), v))
+	if (vec_tensor(operand_const(n, i), v))
 		return true;
 	const Value *x = n->in[i];
 	if (x->nelem < 0 || x->nelem > CONTENTS_MAX || (x->nelem && !x->elem))
@@ -126,8 +126,8 @@ static bool where_contents(const Node *n, Vec *r)
 static bool gather_contents(const Node *n, Vec *r)
 {
 	Vec x;
-	const Tensor *idx = in_const(n, 1);
-	if (!idx || idx->rank > 1 || !vec_in(n, 0, &x) || in_rank(n, 0) != 1 || !vec_tensor(idx, r))
+	const Tensor *idx = operand_const(n, 1);
+	if (!idx || idx->rank > 1 || !vec_in(n, 0, &x) || operand_rank(n, 0) != 1 || !vec_tensor(idx, r))
 		return false;
 	for (int i = 0; i < r->n; i++) {
 		int64_t k = r->el[i].num;
@@ -145,7 +145,7 @@ static bool concat_contents(const Node *n, Vec *r)
 	r->n = 0;
 	for (int i = 0; i < n->nin; i++) {
 		if (!vec_in(n, i, &x)) {
-			const Type *t = in_type(n, i);  /* unknown numbers, but how many is known */
+			const Type *t = operand_type(n, i);  /* unknown numbers, but how many is known */
 			if (!t || t->rank != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
 				return false;
 			x.n = (int)t->dim[0];
@@ -163,12 +163,12 @@ static bool concat_contents(const Node *n, Vec *r)
 static bool slice_contents(const Node *n, Vec *r)
 {
 	Vec x;
-	const Tensor *s = in_const(n, 1), *e = in_const(n, 2), *d = in_const(n, 4);
+	const Tensor *s = operand_const(n, 1), *e = operand_const(n, 2), *d = operand_const(n, 4);
 	if (!s || !e || tensor_elements(s) != 1 || tensor_elements(e) != 1 ||
-		(n->nin > 4 && n->in[4] && !d) || in_rank(n, 0) != 1 || !vec_in(n, 0, &x))
+		(n->nin > 4 && n->in[4] && !d) || operand_rank(n, 0) != 1 || !vec_in(n, 0, &x))
 		return false;
 	int64_t from = tensor_int(s, 0), to = tensor_int(e, 0), step = d ? tensor_int(d, 0) : 1;
-	slice_clamp(&from, &to, step, x.n);
+	contents_clamp(&from, &to, step, x.n);
 	r->n = 0;
 	for (int64_t i = from; step > 0 ? i < to : step < 0 && i > to; i += step)
 		r->el[r->n++] = x.el[i];
@@ -177,7 +177,7 @@ static bool slice_contents(const Node *n, Vec *r)
 
 static bool shape_op_contents(const Node *n, Vec *r)
 {
-	const Type *t = in_type(n, 0);
+	const Type *t = operand_type(n, 0);
 	int from, to;
 	if (!t || t->rank < 0)
 		return false;
@@ -230,7 +230,7 @@ static bool constant_contents(const Node *n, Vec *r)
 
 static bool product_contents(const Node *n, Vec *r)
 {
-	if (!vec_in(n, 0, r) || in_rank(n, 0) != 1 || n->out[0]->type->rank < 0 ||
+	if (!vec_in(n, 0, r) || operand_rank(n, 0) != 1 || n->out[0]->type->rank < 0 ||
 		type_elements(n->out[0]->type) != 1)
 		return false;
 	El p = el_num(!strcmp(n->op, "ReduceProd"));
@@ -285,7 +285,7 @@ static const struct { const char *op; bool (*f)(const Node *, Vec *);
 };
 
 /* Sets elem of the first result of n when it is a small integer vector whose contents are known, at least in part. */
-int shape_contents(Node *n)
+int contents_set(Node *n)
 {
 	Vec r;
 	Value *y = n->nout > 0 ? n->out[0] : NULL;
@@ -294,7 +294,7 @@ int shape_contents(Node *n)
 		return 0;
 	if (y->type->elem != DT_INT64 && y->type->elem != DT_INT32 && y->type->elem != DT_BOOL)
 		return 0;
-	if (n->nin && in_type(n, 0) && dtype_is_float(in_dtype(n, 0)) && strcmp(n->op, "Shape") &&
+	if (n->nin && operand_type(n, 0) && dtype_is_float(operand_dtype(n, 0)) && strcmp(n->op, "Shape") &&
 		strcmp(n->op, "Size"))
 		return 0;
 	bool known = arith_contents(n, &r);
@@ -311,7 +311,7 @@ int shape_contents(Node *n)
 }
 
 /* Slice. */
-void slice_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size)
+void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size)
 {
 	int64_t lo = step > 0 ? 0 : -1, hi = step > 0 ? size : size - 1;
 	*start += *start < 0 ? size : 0;

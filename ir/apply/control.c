@@ -28,7 +28,7 @@ static int refuse(Node *n, const char *what)
 
 static int resolve_if(Graph *g, Node *n)
 {
-	const Tensor *cond = in_const(n, 0);
+	const Tensor *cond = operand_const(n, 0);
 	Graph *yes = branch(n, "then_branch"), *no = branch(n, "else_branch");
 
 	if (!yes || !no)
@@ -78,7 +78,7 @@ static int too_long(Node *n, int64_t steps, const Graph *body)
 static int resolve_loop(Graph *g, Node *n)
 {
 	Graph *body = branch(n, "body");
-	const Tensor *m = in_const(n, 0), *c = in_const(n, 1);
+	const Tensor *m = operand_const(n, 0), *c = operand_const(n, 1);
 	int ncarry = n->nin - 2;
 
 	if (!body)
@@ -163,7 +163,7 @@ static int resolve_scan(Graph *g, Node *n)
 	}
 	int axis[64];
 	for (int k = 0; k < nx && k < 64; k++) {
-		const Type *t = in_type(n, nstate + k);
+		const Type *t = operand_type(n, nstate + k);
 
 		if (!t || t->rank < 1 || op_axis(n, nth(n, "scan_input_axes", k), t->rank, &axis[k]) < 0)
 			return refuse(n, "the rank of what it scans");

@@ -546,7 +546,7 @@ static int fetch(const Graph *g, Value *v, Cell *cell, bool wide)
 	}
 	Cell *c = &cell[v->id];
 	if (!c->t && v->data) {
-		if (tensor_load(v->data) != 0)
+		if (extdata_load(v->data) != 0)
 			return -1;
 		c->type = declared(v, wide);
 		c->t = widen(v->data, &c->mem, wide);

@@ -36,29 +36,29 @@ typedef struct Bind { Name var; DType type; int operand; } Bind;
 
 static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbind)
 {
-	const Type *t = in_type(n, i);
+	const Type *t = operand_type(n, i);
 	char c = var_class(o->type);
 
 	if (!t || o->type[0] == '?')
 		return 0;
 	if (t->kind != TY_TENSOR) {
-		err_at(in_loc(n, i), "%s takes tensors, but %s is %s", n->op, n->in[i]->name, type_text(t));
+		err_at(operand_loc(n, i), "%s takes tensors, but %s is %s", n->op, n->in[i]->name, type_text(t));
 		return -1;
 	}
 	if (t->elem == DT_STRING || t->elem == DT_COMPLEX64 || t->elem == DT_COMPLEX128) {
-		err_at(in_loc(n, i), "%s of %s is not supported (%s): tensors hold numbers and bools; turn it into them before the model", n->op,
+		err_at(operand_loc(n, i), "%s of %s is not supported (%s): tensors hold numbers and bools; turn it into them before the model", n->op,
 		       dtype_name(t->elem), n->in[i]->name);
 		return -1;
 	}
 	if (!c) {
 		if (strcmp(dtype_name(t->elem), o->type)) {
-			err_at(in_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, o->type, n->in[i]->name, type_text(t));
+			err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, o->type, n->in[i]->name, type_text(t));
 			return -1;
 		}
 		return 0;
 	}
 	if (!in_class(c, t->elem)) {
-		err_at(in_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, class_text(c), n->in[i]->name, type_text(t));
+		err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, class_text(c), n->in[i]->name, type_text(t));
 		return -1;
 	}
 	for (int k = 0; k < *nbind; k++)
@@ -66,7 +66,7 @@ static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbin
 			if (bind[k].type == t->elem)
 				return 0;
 			int j = bind[k].operand;
-			err_at(in_loc(n, i), "%s cannot mix %s and %s: %s is %s, %s is %s", n->op, dtype_name(bind[k].type), dtype_name(t->elem),
+			err_at(operand_loc(n, i), "%s cannot mix %s and %s: %s is %s, %s is %s", n->op, dtype_name(bind[k].type), dtype_name(t->elem),
 			       n->in[j]->name, type_text(n->in[j]->type), n->in[i]->name, type_text(t));
 			return -1;
 		}
@@ -92,7 +92,7 @@ static int check_attrs(Node *n, const Schema *s)
 			for (; nn < s->nattr && nn < 63; nn++)
 				names[nn] = s->attr[nn].name;
 			names[nn] = NULL;
-			const char *near = suggest(a->name, names);
+			const char *near = diag_suggest(a->name, names);
 			err_at(a->loc.file ? a->loc : n->loc, "%s has no attribute %s%s%s%s", n->op, a->name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 			return -1;
 		}
@@ -101,7 +101,7 @@ static int check_attrs(Node *n, const Schema *s)
 
 			if (empty)
 				continue;
-			err_at(a->loc.file ? a->loc : n->loc, "%s: attribute %s must be %s, not %s", n->op, a->name, attr_type_name(s->attr[k].type), attr_type_name(a->type));
+			err_at(a->loc.file ? a->loc : n->loc, "%s: attribute %s must be %s, not %s", n->op, a->name, type_attr_name(s->attr[k].type), type_attr_name(a->type));
 			return -1;
 		}
 	}
@@ -208,7 +208,7 @@ static bool known_contents(Node *n)
 /* The second operand of CastLike gives its type only: it need not be constant. */
 static Tensor *type_only(const Node *n, int i)
 {
-	const Type *t = i == 1 && !*n->domain && !strcmp(n->op, "CastLike") ? in_type(n, 1) : NULL;
+	const Type *t = i == 1 && !*n->domain && !strcmp(n->op, "CastLike") ? operand_type(n, 1) : NULL;
 
 	return t && t->elem ? tensor_new(n->graph->arena, t->elem, 0, NULL) : NULL;
 }
@@ -236,7 +236,7 @@ static int propagate(Node *n)
 	if (known_contents(n))
 		return 0;
 	for (int i = 0; i < n->nin; i++) {
-		in[i] = n->in[i] ? (Tensor *)in_const(n, i) : NULL;
+		in[i] = n->in[i] ? (Tensor *)operand_const(n, i) : NULL;
 		if (n->in[i] && !in[i])
 			in[i] = type_only(n, i);
 		if (n->in[i] && !in[i])
@@ -292,7 +292,7 @@ int infer_node(Node *n)
 		if (i < 64 && declared[i] && merge_declared(n, i, declared[i]) < 0)
 			return -1;
 	}
-	shape_contents(n);
+	contents_set(n);
 	return 0;
 }
 
@@ -317,7 +317,7 @@ static void bind_type(Graph *g, Value *v)
 int infer_values(Graph *g)
 {
 	for (int i = 0; i < g->nvalue; i++) {
-		ahead_value(g->value, i, g->nvalue);
+		graph_ahead_value(g->value, i, g->nvalue);
 		bind_type(g, g->value[i]);
 	}
 	for (int i = 0; i < g->ninit; i++) {

@@ -375,7 +375,7 @@ static int walk(Graph *g)
 	g->nnode = 0;
 	infer_values(g);
 	for (int i = 0; i < n; i++) {
-		ahead_node(old, i, n);
+		graph_ahead(old, i, n);
 		if (diag_errors() >= limits.errors || inline_append(g, old[i]) < 0)
 			bad = -1;
 	}
@@ -414,7 +414,7 @@ int inline_run(Graph *g)
 	for (int i = 0; i < g->model->nfunction; i++)
 		if (check_calls(g->model, g->model->function[i], &state, 0) < 0)
 			return -1;
-	if (op_bind(g, true) < 0)
+	if (bind_graph(g, true) < 0)
 		return -1;
 	lowering = false;
 	if (walk(g) < 0)

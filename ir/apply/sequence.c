@@ -67,7 +67,7 @@ static int give(Node *n, Value **item, int count)
 /* The list of operand 0, and a constant position in it that is at most its length. */
 static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 {
-	const Tensor *t = in_const(n, operand_at);
+	const Tensor *t = operand_const(n, operand_at);
 
 	*at = otherwise;
 	if (!operand(n, operand_at))
@@ -77,7 +77,7 @@ static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 	int64_t i = tensor_int(t, 0);
 	i += i < 0 ? count : 0;
 	if (i < 0 || i > otherwise) {
-		err_at(in_loc(n, operand_at), "%s: position %lld is outside of a sequence of %d", n->op,
+		err_at(operand_loc(n, operand_at), "%s: position %lld is outside of a sequence of %d", n->op,
 			(long long)tensor_int(t, 0), count);
 		return -1;
 	}
@@ -88,7 +88,7 @@ static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 /* The sizes of the parts: as listed, or one size that repeats (the last part is what remains), or ones. */
 static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 {
-	const Tensor *t = in_const(n, 1);
+	const Tensor *t = operand_const(n, 1);
 
 	if (operand(n, 1) && !t)
 		return refuse(n, "its sizes are");
@@ -114,7 +114,7 @@ static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 
 static int split(Graph *g, Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	int64_t *size;
 	int axis, count;
 

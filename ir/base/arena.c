@@ -34,7 +34,7 @@ struct ArenaBlock {
 	_Alignas(16) char mem[];
 };
 
-Arena process;
+Arena arena_process;
 
 /* The block of an object that has one to itself, and its size with its head. */
 static struct ArenaBlock *own_block(void *p)

@@ -31,7 +31,7 @@ void arena_bound(int64_t bytes);    /* from now on; 0: no bound any more */
 void arena_input(int64_t bytes);    /* so much is to be read: it may take more */
 void arena_charge(int64_t bytes);   /* held now; negative: given back */
 
-extern Arena process;               /* lives as long as the program: names, files, the operator table */
+extern Arena arena_process;               /* lives as long as the program: names, files, the operator table */
 
 /* name.c: interned strings.  Equal text is equal pointer; NULL is "no name". */
 typedef const char *Name;
@@ -118,11 +118,11 @@ void diag_finish(void);             /* prints what was only counted */
 void diag_reset(void);              /* forget all: fuzzers, tests */
 extern FILE *diag_out;              /* stderr; NULL is silent */
 extern const char *diag_pass;       /* the running pass, for die() */
-char *escape_text(Arena *, const char *text, size_t n);  /* printable ASCII and valid UTF-8 stay, the rest becomes \xNN */
-int   utf8_printable(const uint8_t *s, size_t n);        /* bytes of the character at s; 0: malformed, or it acts on a terminal */
+char *diag_escape(Arena *, const char *text, size_t n);  /* printable ASCII and valid UTF-8 stay, the rest becomes \xNN */
+int   diag_printable(const uint8_t *s, size_t n);        /* bytes of the character at s; 0: malformed, or it acts on a terminal */
 /* "did you mean X?" from a NULL-terminated list: NULL when nothing is near. */
-const char *suggest(const char *word, const char *const *list);
-void err_unknown(Loc, const char *what, const char *word, const char *const *list);  /* "what word; did you mean X?" */
+const char *diag_suggest(const char *word, const char *const *list);
+void diag_unknown(Loc, const char *what, const char *word, const char *const *list);  /* "what word; did you mean X?" */
 
 /* sha1.c */
 void sha1_text(const void *data, size_t bytes, char text[41]);       /* 40 hexadecimal digits */

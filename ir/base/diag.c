@@ -1,6 +1,6 @@
 /* Messages: where, what, the source line with a caret; the table of input files; caps; exit codes.
  *
- * Everything that is printed passes through escape_text, so no byte of an input reaches a terminal raw. */
+ * Everything that is printed passes through diag_escape, so no byte of an input reaches a terminal raw. */
 #define _GNU_SOURCE
 #include "base.h"
 
@@ -22,7 +22,7 @@ static bool whole;                      /* all errors are shown, however many */
 static ExitCode first_code;
 static bool muted;                      /* the last error was only counted: its notes are dropped too */
 
-int utf8_printable(const uint8_t *p, size_t n)
+int diag_printable(const uint8_t *p, size_t n)
 {
 	if (p[0] < 0x80)
 		return p[0] >= 0x20 && p[0] < 0x7f;
@@ -41,13 +41,13 @@ int utf8_printable(const uint8_t *p, size_t n)
 	return len;
 }
 
-char *escape_text(Arena *a, const char *text, size_t n)
+char *diag_escape(Arena *a, const char *text, size_t n)
 {
 	char *out = arena_alloc(a, 4 * n + 1), *q = out;
 
 	for (size_t i = 0; i < n;) {
 		const uint8_t *p = (const uint8_t *)text + i;
-		int len = utf8_printable(p, n - i);
+		int len = diag_printable(p, n - i);
 
 		if (len) {
 			memcpy(q, p, (size_t)len);
@@ -86,8 +86,8 @@ static void show_source(Loc loc)
 	memcpy(text, f->data + start, end - start);
 	for (char *p = text; *p; p++)
 		*p = *p == '\t' ? ' ' : *p;
-	fprintf(diag_out, "%5d | %s\n", line, escape_text(&tmp, text, end - start));
-	char *before = escape_text(&tmp, text, loc.off - start);
+	fprintf(diag_out, "%5d | %s\n", line, diag_escape(&tmp, text, end - start));
+	char *before = diag_escape(&tmp, text, loc.off - start);
 	int width = 0;
 	for (const char *p = before; *p; p++)
 		width += ((uint8_t)*p & 0xc0) != 0x80;
@@ -115,7 +115,7 @@ static void say(Loc loc, const char *kind, const char *fmt, va_list ap)
 	va_end(again);
 	char *text = arena_alloc(&tmp, (size_t)n + 1);
 	vsnprintf(text, (size_t)n + 1, fmt, ap);
-	fprintf(diag_out, "%s: %s: %s\n", loc_text(loc), kind, escape_text(&tmp, text, (size_t)n));
+	fprintf(diag_out, "%s: %s: %s\n", loc_text(loc), kind, diag_escape(&tmp, text, (size_t)n));
 	show_source(loc);
 	arena_free(&tmp);
 }
@@ -232,7 +232,7 @@ void diag_reset(void)
 }
 
 /* The nearest in the list.  Upper and lower case are one at first, and decide among equals. */
-const char *suggest(const char *word, const char *const *list)
+const char *diag_suggest(const char *word, const char *const *list)
 {
 	const char *best = NULL;
 	int least = strlen(word) < 3 ? 1 : (int)strlen(word) / 3 + 2;        /* every word of one letter is near any other */
@@ -251,10 +251,10 @@ const char *suggest(const char *word, const char *const *list)
 }
 
 /* All of a short list; of a long one that which is near. */
-void err_unknown(Loc loc, const char *what, const char *word, const char *const *list)
+void diag_unknown(Loc loc, const char *what, const char *word, const char *const *list)
 {
 	enum { SHORT = 16 };
-	const char *near = suggest(word, list);
+	const char *near = diag_suggest(word, list);
 	const char *all = "";
 	int n = 0;
 

@@ -18,20 +18,20 @@ SrcFile *file_of(uint32_t f)
 
 uint32_t file_memory(const char *path, const void *data, size_t bytes)
 {
-	SrcFile *f = arena_new(&process, SrcFile);
+	SrcFile *f = arena_new(&arena_process, SrcFile);
 
 	f->path = name_of(path);
 	f->data = data;
 	f->bytes = bytes;
-	f->arena = &process;
-	arena_push(&process, files, nfile, f);
+	f->arena = &arena_process;
+	arena_push(&arena_process, files, nfile, f);
 	return (uint32_t)nfile;
 }
 
 uint32_t file_open(const char *path, ExitCode *why)
 {
 	struct stat st;
-	const char *p = escape_text(&process, path, strlen(path));
+	const char *p = diag_escape(&arena_process, path, strlen(path));
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	*why = EXIT_ENV;

@@ -62,9 +62,9 @@ Loc loc_inside(Loc inner, Loc call)
 	Name key = name_fmt("%u:%llu:%u", call.file, (unsigned long long)call.off, (unsigned)call.call);
 
 	if (!call_number.arena)
-		map_init(&call_number, &process);
+		map_init(&call_number, &arena_process);
 	if (!map_get(&call_number, key) && ncall < (1 << 24) - 1) {
-		arena_push(&process, calls, ncall, call);
+		arena_push(&arena_process, calls, ncall, call);
 		map_put(&call_number, key, (void *)(uintptr_t)ncall);
 	}
 	inner.call = (uint64_t)(uintptr_t)map_get(&call_number, key) & ((1 << 24) - 1);
@@ -97,14 +97,14 @@ const char *loc_text(Loc loc)
 
 	if (!f)
 		return "sbpcc";
-	const char *path = escape_text(&process, f->path, strlen(f->path));
+	const char *path = diag_escape(&arena_process, f->path, strlen(f->path));
 	if (f->binary) {
 		const struct SrcNode *n = node_at(f, loc.off);
 
 		if (!n)
 			return name_fmt("%s: byte %llu", path, (unsigned long long)loc.off);
-		return name_fmt("%s: node %d (%s \"%s\"), byte %llu", path, n->index, escape_text(&process, n->op ? n->op : "", n->op ? strlen(n->op) : 0),
-		                escape_text(&process, n->name ? n->name : "", n->name ? strlen(n->name) : 0), (unsigned long long)loc.off);
+		return name_fmt("%s: node %d (%s \"%s\"), byte %llu", path, n->index, diag_escape(&arena_process, n->op ? n->op : "", n->op ? strlen(n->op) : 0),
+		                diag_escape(&arena_process, n->name ? n->name : "", n->name ? strlen(n->name) : 0), (unsigned long long)loc.off);
 	}
 	int line, col;
 	loc_linecol(loc, &line, &col);

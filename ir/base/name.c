@@ -63,7 +63,7 @@ Name name_n(const char *text, size_t n)
 		if (t->hash == h && t->len == n && (!n || !memcmp(t->s, text, n)))
 			return t->s;
 	}
-	char *s = arena_alloc(&process, n + 1);
+	char *s = arena_alloc(&arena_process, n + 1);
 	if (n)
 		memcpy(s, text, n);
 	table.slot[i] = (Slot){ s, (uint32_t)n, h };

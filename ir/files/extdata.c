@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-const char *data_root;
+const char *extdata_root;
 
 typedef struct Mapped {
 	Name folder, location;          /* of the model; as written */
@@ -80,10 +80,10 @@ static int step_by_step(int dir, const char *path)
 	return -1;
 }
 
-/* The location as seen from data_root, when the folder of the model is beneath it; else NULL. */
+/* The location as seen from extdata_root, when the folder of the model is beneath it; else NULL. */
 static char *from_root(const char *folder, const char *location)
 {
-	char *root = realpath(data_root, NULL), *here = realpath(folder, NULL), *path = NULL;
+	char *root = realpath(extdata_root, NULL), *here = realpath(folder, NULL), *path = NULL;
 	size_t n = root ? strlen(root) : 0;
 
 	while (n > 1 && root[n - 1] == '/')
@@ -101,8 +101,8 @@ static char *from_root(const char *folder, const char *location)
 
 static int open_data(const char *folder, const char *location, bool *links)
 {
-	char *path = data_root ? from_root(folder, location) : NULL;
-	int dir = open(path ? data_root : folder, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	char *path = extdata_root ? from_root(folder, location) : NULL;
+	int dir = open(path ? extdata_root : folder, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
 
 	*links = path != NULL;
 	if (dir >= 0) {
@@ -162,7 +162,7 @@ static Mapped *map_file(Loc loc, Name folder, Name location)
 		err_at(loc, "external data %s cannot be used: %s", location, why);
 		return NULL;
 	}
-	Mapped *m = arena_new(&process, Mapped);
+	Mapped *m = arena_new(&arena_process, Mapped);
 	*m = (Mapped){ .folder = folder, .location = location, .data = map ? map : (const void *)"", .bytes = (uint64_t)st.st_size };
 	m->file = file_memory(name_fmt("%s/%s", folder, location), m->data, (size_t)m->bytes);
 	file_of(m->file)->binary = true;
@@ -176,7 +176,7 @@ static Mapped *find(Loc loc, Name location)
 	Name folder = !slash ? name_of(".") : slash == model->path ? name_of("/") : name_n(model->path, (size_t)(slash - model->path));
 
 	if (!known.arena)
-		map_init(&known, &process);
+		map_init(&known, &arena_process);
 	Mapped *first = map_get(&known, location), *m = first;
 	while (m && m->folder != folder)
 		m = m->next;
@@ -245,7 +245,7 @@ static int verify_checksum(const Tensor *t, Mapped *m, const Pair *sum)
 	return -1;
 }
 
-int tensor_load(Tensor *t)
+int extdata_load(Tensor *t)
 {
 	const Pair *sum = NULL;
 	Name location = NULL;
@@ -354,10 +354,10 @@ static int each_tensor(const Model *m, int (*f)(Tensor *, void *), void *ctx)
 static int load(Tensor *t, void *ctx)
 {
 	(void)ctx;
-	return tensor_load(t);
+	return extdata_load(t);
 }
 
-int extdata_load(Model *m)
+int extdata_load_all(Model *m)
 {
 	return each_tensor(m, load, NULL);
 }

@@ -115,7 +115,7 @@ static void each_use(Graph *g, void (*f)(Value **, void *), void *arg)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
-		ahead_node(g->node, i, g->nnode);
+		graph_ahead(g->node, i, g->nnode);
 		for (int j = 0; j < n->nin; j++)
 			if (n->in[j])
 				f(&n->in[j], arg);
@@ -432,7 +432,7 @@ Graph *graph_copy(Model *to, const Graph *g)
 	return copy_into(to, NULL, g);
 }
 
-void ahead_node(Node *const *node, int i, int n)
+void graph_ahead(Node *const *node, int i, int n)
 {
 	if (i + 16 < n)
 		__builtin_prefetch(node[i + 16]);
@@ -450,7 +450,7 @@ void ahead_node(Node *const *node, int i, int n)
 	}
 }
 
-void ahead_value(Value *const *value, int i, int n)
+void graph_ahead_value(Value *const *value, int i, int n)
 {
 	if (i + 16 < n)
 		__builtin_prefetch(value[i + 16]);

@@ -166,8 +166,8 @@ void   graph_sweep(Graph *);                                 /* drop nodes and c
 int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
 Graph *graph_copy(Model *to, const Graph *);
 /* A loop over all nodes or values of a large graph waits for memory at each step: these prefetch what it needs some steps later. */
-void   ahead_node(Node *const *node, int i, int n);          /* the node, then its lists, then the values in them */
-void   ahead_value(Value *const *value, int i, int n);
+void   graph_ahead(Node *const *node, int i, int n);          /* the node, then its lists, then the values in them */
+void   graph_ahead_value(Value *const *value, int i, int n);
 
 /* node.c */
 Node  *node_new(Graph *, Name domain, Name op, Loc);         /* detached: not in graph->node */

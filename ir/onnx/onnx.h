@@ -53,12 +53,12 @@ void onnx_opset(OnnxReader *, const WireField *, Opset **list, int *n);
 void onnx_shards(OnnxReader *, Blobs *, uint32_t num, Node *);                      /* reads multi-device messages among kept fields; takes those of ours out */
 
 /* onnx_shard.c: multi-device messages. */
-bool shard_put_node(WireOut *, uint32_t field, const Model *, const Node *);         /* true when something was written */
-void shard_put_configs(WireOut *, uint32_t field, const Model *);
-OnnxShards *shard_reader(WireIn *);
-bool shard_config(OnnxShards *, const WireField *);                                 /* false: a message of ours, not to be kept */
-bool shard_node(OnnxShards *, Node *, const WireField *);
-void shard_finish(OnnxShards *, Model *);                                       /* gives the model the annotations */
+bool onnx_shard_put_node(WireOut *, uint32_t field, const Model *, const Node *);         /* true when something was written */
+void onnx_shard_put_configs(WireOut *, uint32_t field, const Model *);
+OnnxShards *onnx_shard_reader(WireIn *);
+bool onnx_shard_config(OnnxShards *, const WireField *);                                 /* false: a message of ours, not to be kept */
+bool onnx_shard_node(OnnxShards *, Node *, const WireField *);
+void onnx_shard_finish(OnnxShards *, Model *);                                       /* gives the model the annotations */
 
 /* onnx_tensor.c */
 Tensor *onnx_tensor(OnnxReader *, const WireField *);

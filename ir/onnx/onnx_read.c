@@ -83,7 +83,7 @@ void onnx_shards(OnnxReader *r, Blobs *list, uint32_t num, Node *n)
 	for (int i = 0; i < list->n; i++) {
 		bool found = list->blob[i].field == num && wire_field(&r->w, &list->blob[i], &f) && f.wire == WIRE_BYTES;
 
-		if (!found || (n ? shard_node(r->shard, n, &f) : shard_config(r->shard, &f)))
+		if (!found || (n ? onnx_shard_node(r->shard, n, &f) : onnx_shard_config(r->shard, &f)))
 			list->blob[kept++] = list->blob[i];
 	}
 	list->n = kept;
@@ -166,7 +166,7 @@ Model *onnx_read(uint32_t file)
 	int ngraph = 0;
 
 	src->binary = true;
-	r.shard = shard_reader(&r.w);
+	r.shard = onnx_shard_reader(&r.w);
 	model->file = file;
 	model->from_onnx = true;
 	while (wire_next(&m, &f)) {
@@ -192,7 +192,7 @@ Model *onnx_read(uint32_t file)
 		r.w.bad = true;
 	}
 	if (!r.w.bad)
-		shard_finish(r.shard, model);
+		onnx_shard_finish(r.shard, model);
 	if (r.w.bad) {
 		model_free(model);
 		return NULL;

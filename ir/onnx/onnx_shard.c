@@ -109,7 +109,7 @@ static void put_spec(WireOut *o, Name tensor, const Grid *g, const int *split)
 {
 	int axes[AXES], naxes = 0;
 	int64_t shards = 1, copies = 1, dev[DEVICES];
-	size_t at = out_open(o, 2);
+	size_t at = wire_out_open(o, 2);
 
 	for (int k = 0; k < g->naxis; k++) {
 		int d = 0;
@@ -124,31 +124,31 @@ static void put_spec(WireOut *o, Name tensor, const Grid *g, const int *split)
 		memmove(axes + d + 1, axes + d, sizeof *axes * (size_t)(naxes++ - d));
 		axes[d] = split[k];
 	}
-	out_text(o, 1, tensor);
+	wire_out_text(o, 1, tensor);
 	for (int64_t s = 0; s < shards; s++)
 		dev[s] = copies > 1 ? -1 - s : device_of(g, split, s, axes, naxes, 0);
-	out_ints(o, 2, dev, (int)shards, false);
+	wire_out_ints(o, 2, dev, (int)shards, false);
 	for (int64_t s = 0; copies > 1 && s < shards; s++) {
-		size_t group = out_open(o, 3);
+		size_t group = wire_out_open(o, 3);
 
-		out_int(o, 1, -1 - s);
+		wire_out_int(o, 1, -1 - s);
 		for (int64_t c = 0; c < copies; c++)
-			out_int(o, 2, device_of(g, split, s, axes, naxes, c));
-		out_close(o, group);
+			wire_out_int(o, 2, device_of(g, split, s, axes, naxes, c));
+		wire_out_close(o, group);
 	}
 	for (int d = 0; d < naxes; d++) {
-		size_t dim = out_open(o, 4), simple;
+		size_t dim = wire_out_open(o, 4), simple;
 		int64_t n = 1;
 
 		for (int k = 0; k < g->naxis; k++)
 			n *= split[k] == axes[d] ? g->size[k] : 1;
-		out_int(o, 1, axes[d]);
-		simple = out_open(o, 2);
-		out_int(o, 3, n);
-		out_close(o, simple);
-		out_close(o, dim);
+		wire_out_int(o, 1, axes[d]);
+		simple = wire_out_open(o, 2);
+		wire_out_int(o, 3, n);
+		wire_out_close(o, simple);
+		wire_out_close(o, dim);
 	}
-	out_close(o, at);
+	wire_out_close(o, at);
 }
 
 /* The entry of a node's @sbp for operand i (or result i, behind the arrow); NULL when there is none. */
@@ -183,7 +183,7 @@ static void put_tensor(WireOut *o, const Model *m, const Value *v, const Arg *en
 	}
 }
 
-bool shard_put_node(WireOut *o, uint32_t num, const Model *m, const Node *n)
+bool onnx_shard_put_node(WireOut *o, uint32_t num, const Model *m, const Node *n)
 {
 	const Annot *sbp = annot_find(n->annot, "sbp"), *stage = annot_find(n->annot, "stage"), *on = annot_find(n->annot, "on");
 	Grid g = { 0 };
@@ -195,8 +195,8 @@ bool shard_put_node(WireOut *o, uint32_t num, const Model *m, const Node *n)
 		any = n->out[i] && annot_find(n->out[i]->annot, "sbp");
 	if (!any || (!known && !stage))
 		return false;
-	size_t at = out_open(o, num);
-	out_text(o, 1, known ? name_fmt(PREFIX "%s", g.mesh) : name_of(PREFIX "stages"));
+	size_t at = wire_out_open(o, num);
+	wire_out_text(o, 1, known ? name_fmt(PREFIX "%s", g.mesh) : name_of(PREFIX "stages"));
 	for (int i = 0; known && i < n->nin; i++)
 		if (n->in[i])
 			put_tensor(o, m, n->in[i], entry_of(sbp, i, false), &g, known);
@@ -204,8 +204,8 @@ bool shard_put_node(WireOut *o, uint32_t num, const Model *m, const Node *n)
 		if (n->out[i])
 			put_tensor(o, m, n->out[i], entry_of(sbp, i, true), &g, known);
 	if (stage && stage->narg)
-		out_int(o, 3, stage->arg[0].i);
-	out_close(o, at);
+		wire_out_int(o, 3, stage->arg[0].i);
+	wire_out_close(o, at);
 	return true;
 }
 
@@ -228,7 +228,7 @@ static int64_t rank_of(const Annot *mesh, int64_t i)
 	return i;
 }
 
-void shard_put_configs(WireOut *o, uint32_t num, const Model *m)
+void onnx_shard_put_configs(WireOut *o, uint32_t num, const Model *m)
 {
 	bool stages = false;
 	Grid g;
@@ -242,12 +242,12 @@ void shard_put_configs(WireOut *o, uint32_t num, const Model *m)
 			n *= a->arg[2].arg[k].i > DEVICES ? DEVICES + 1 : a->arg[2].arg[k].i;
 		if (n < 1 || n > DEVICES)
 			continue;
-		size_t at = out_open(o, num);
-		out_text(o, 1, name_fmt(PREFIX "%s", a->arg[0].s));
-		out_int(o, 2, n);
+		size_t at = wire_out_open(o, num);
+		wire_out_text(o, 1, name_fmt(PREFIX "%s", a->arg[0].s));
+		wire_out_int(o, 2, n);
 		for (int64_t i = 0; i < n; i++)
-			out_text(o, 3, name_fmt("%s:%lld", a->arg[1].s ? a->arg[1].s : "cpu", (long long)rank_of(a, i)));
-		out_close(o, at);
+			wire_out_text(o, 3, name_fmt("%s:%lld", a->arg[1].s ? a->arg[1].s : "cpu", (long long)rank_of(a, i)));
+		wire_out_close(o, at);
 	}
 	for (int i = 0; m->graph && i < m->graph->nnode && !stages; i++) {
 		const Annot *a = m->graph->node[i]->annot;
@@ -255,11 +255,11 @@ void shard_put_configs(WireOut *o, uint32_t num, const Model *m)
 		stages = annot_find(a, "stage") && !grid_of(m, annot_find(a, "on"), &g);
 	}
 	if (stages) {
-		size_t at = out_open(o, num);
+		size_t at = wire_out_open(o, num);
 
-		out_text(o, 1, name_of(PREFIX "stages"));
-		out_int(o, 2, 1);
-		out_close(o, at);
+		wire_out_text(o, 1, name_of(PREFIX "stages"));
+		wire_out_int(o, 2, 1);
+		wire_out_close(o, at);
 	}
 }
 
@@ -306,7 +306,7 @@ struct OnnxShards {
 	int nset, lost;
 };
 
-OnnxShards *shard_reader(WireIn *w)
+OnnxShards *onnx_shard_reader(WireIn *w)
 {
 	OnnxShards *r = arena_new(w->arena, OnnxShards);
 
@@ -321,7 +321,7 @@ static bool ours(Name config)
 }
 
 /* False: the message is ours, and need not be kept. */
-bool shard_config(OnnxShards *r, const WireField *f)
+bool onnx_shard_config(OnnxShards *r, const WireField *f)
 {
 	WireMsg m = wire_msg(r->w, &CONFIG, f, NULL);
 	Name name = name_of("");
@@ -409,7 +409,7 @@ static Sharding read_sharding(OnnxShards *r, const WireField *f)
 }
 
 /* False: the message is ours, and need not be kept. */
-bool shard_node(OnnxShards *r, Node *n, const WireField *f)
+bool onnx_shard_node(OnnxShards *r, Node *n, const WireField *f)
 {
 	WireMsg m = wire_msg(r->w, &NODE_CFG, f, NULL);
 	NodeSpec s = { .n = n, .config = name_of(""), .stage = -1 };
@@ -713,7 +713,7 @@ static bool like_another(const Sharding *h)
 	return false;
 }
 
-void shard_finish(OnnxShards *r, Model *m)
+void onnx_shard_finish(OnnxShards *r, Model *m)
 {
 	int number = 1;
 

@@ -25,18 +25,18 @@ static void need(Writer *w, int64_t version)
 static void text(Writer *w, uint32_t num, Name s)
 {
 	if (s && *s)
-		out_text(&w->o, num, s);
+		wire_out_text(&w->o, num, s);
 }
 
 /* A model always had metadata; everything else has it since IR version 10. */
 static void entry_with(Writer *w, uint32_t num, const char *key, const char *value, const Blobs *unknown)
 {
-	size_t at = out_open(&w->o, num);
+	size_t at = wire_out_open(&w->o, num);
 
-	out_data(&w->o, 1, key, strlen(key));
-	out_data(&w->o, 2, value, strlen(value));
-	out_blobs(&w->o, unknown);
-	out_close(&w->o, at);
+	wire_out_data(&w->o, 1, key, strlen(key));
+	wire_out_data(&w->o, 2, value, strlen(value));
+	wire_out_blobs(&w->o, unknown);
+	wire_out_close(&w->o, at);
 	if (!w->model)
 		need(w, 10);
 }
@@ -77,12 +77,12 @@ static void annots(Writer *w, uint32_t num, const Annot *list)
 static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
 {
 	for (int i = 0; i < n; i++) {
-		size_t at = out_open(&w->o, num);
+		size_t at = wire_out_open(&w->o, num);
 
 		text(w, 1, list[i].domain);
-		out_int(&w->o, 2, list[i].version);
-		out_blobs(&w->o, &list[i].unknown);
-		out_close(&w->o, at);
+		wire_out_int(&w->o, 2, list[i].version);
+		wire_out_blobs(&w->o, &list[i].unknown);
+		wire_out_close(&w->o, at);
 	}
 }
 
@@ -96,36 +96,36 @@ static void need_type(Writer *w, DType t)
 
 static void shape(Writer *w, const Type *t, const struct TypeBlobs *b)
 {
-	size_t at = out_open(&w->o, 2);
+	size_t at = wire_out_open(&w->o, 2);
 
 	for (int i = 0; i < t->rank; i++) {
-		size_t dim = out_open(&w->o, 1);
+		size_t dim = wire_out_open(&w->o, 1);
 
 		if (dim_known(t->dim[i]))
-			out_int(&w->o, 1, t->dim[i]);
+			wire_out_int(&w->o, 1, t->dim[i]);
 		else if (dim_symbolic(t->dim[i]))
-			out_text(&w->o, 2, dim_text(t->dim[i]));
+			wire_out_text(&w->o, 2, dim_text(t->dim[i]));
 		if (t->denote)
 			text(w, 3, t->denote[i]);
 		if (b->dim)
-			out_blobs(&w->o, &b->dim[i]);
-		out_close(&w->o, dim);
+			wire_out_blobs(&w->o, &b->dim[i]);
+		wire_out_close(&w->o, dim);
 	}
-	out_blobs(&w->o, &b->shape);
-	out_close(&w->o, at);
+	wire_out_blobs(&w->o, &b->shape);
+	wire_out_close(&w->o, at);
 }
 
 static void type(Writer *w, uint32_t num, const Type *t)
 {
 	static const uint8_t cases[] = { [TY_TENSOR] = 1, [TY_SEQ] = 4, [TY_MAP] = 5, [TY_OPAQUE] = 7, [TY_SPARSE] = 8, [TY_OPTIONAL] = 9 };
-	size_t at = out_open(&w->o, num), one = out_open(&w->o, cases[t->kind]);
+	size_t at = wire_out_open(&w->o, num), one = wire_out_open(&w->o, cases[t->kind]);
 	const struct TypeBlobs none = { 0 }, *b = t->unknown ? t->unknown : &none;
 
 	switch (t->kind) {
 	case TY_TENSOR:
 	case TY_SPARSE:
 		need_type(w, t->elem);
-		out_int(&w->o, 1, t->elem);
+		wire_out_int(&w->o, 1, t->elem);
 		if (t->rank >= 0)
 			shape(w, t, b);
 		break;
@@ -135,7 +135,7 @@ static void type(Writer *w, uint32_t num, const Type *t)
 		type(w, 1, t->sub);
 		break;
 	case TY_MAP:
-		out_int(&w->o, 1, t->elem);
+		wire_out_int(&w->o, 1, t->elem);
 		type(w, 2, t->sub);
 		break;
 	case TY_OPAQUE:
@@ -143,11 +143,11 @@ static void type(Writer *w, uint32_t num, const Type *t)
 		text(w, 2, t->name);
 		break;
 	}
-	out_blobs(&w->o, &b->kind);
-	out_close(&w->o, one);
+	wire_out_blobs(&w->o, &b->kind);
+	wire_out_close(&w->o, one);
 	text(w, 6, t->denotation);
-	out_blobs(&w->o, &b->type);
-	out_close(&w->o, at);
+	wire_out_blobs(&w->o, &b->type);
+	wire_out_close(&w->o, at);
 }
 
 static void value_meta(Writer *w, uint32_t num, const Value *v)
@@ -162,41 +162,41 @@ static void value_meta(Writer *w, uint32_t num, const Value *v)
 static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 {
 	WireOut *o = &w->o;
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 
 	need_type(w, t->dtype);
-	out_ints(o, 1, t->dim, t->rank, false);
-	out_int(o, 2, t->dtype);
+	wire_out_ints(o, 1, t->dim, t->rank, false);
+	wire_out_int(o, 2, t->dtype);
 	for (int64_t i = 0, n = t->dtype == DT_STRING ? tensor_elements(t) : 0; i < n; i++)
-		out_text(o, 6, t->str[i]);
+		wire_out_text(o, 6, t->str[i]);
 	text(w, 8, v ? v->name : t->name);
 	if (!t->next && t->dtype != DT_STRING)
-		out_data(o, 9, t->data, t->bytes);
-	out_text(o, 12, v ? v->doc : t->doc);
+		wire_out_data(o, 9, t->data, t->bytes);
+	wire_out_text(o, 12, v ? v->doc : t->doc);
 	for (int i = 0; i < t->next; i++) {
-		size_t kv = out_open(o, 13);
+		size_t kv = wire_out_open(o, 13);
 
-		out_text(o, 1, t->ext[i].key);
-		out_text(o, 2, t->ext[i].value);
-		out_blobs(o, &t->ext[i].unknown);
-		out_close(o, kv);
+		wire_out_text(o, 1, t->ext[i].key);
+		wire_out_text(o, 2, t->ext[i].value);
+		wire_out_blobs(o, &t->ext[i].unknown);
+		wire_out_close(o, kv);
 	}
 	if (t->next)
-		out_int(o, 14, 1);
+		wire_out_int(o, 14, 1);
 	if (v)
 		value_meta(w, 16, v);
 	entries(w, 16, t->meta, t->nmeta);
 	if (!t->file && !t->next && t->bytes > SMALL_DATA)
 		entry(w, 16, KEY_LITERAL, "1");
-	out_blobs(o, &t->unknown);
-	out_close(o, at);
+	wire_out_blobs(o, &t->unknown);
+	wire_out_close(o, at);
 }
 
 /* As it stood in the file; name, documentation and metadata are those of the values. */
 static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 {
 	Tensor values = *t->sparse->values;
-	size_t at = out_open(&w->o, num);
+	size_t at = wire_out_open(&w->o, num);
 
 	need(w, 6);
 	values.doc = t->doc;
@@ -204,23 +204,23 @@ static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	values.nmeta = t->nmeta;
 	tensor(w, 1, &values, v);
 	tensor(w, 2, t->sparse->indices, NULL);
-	out_ints(&w->o, 3, t->dim, t->rank, false);
-	out_blobs(&w->o, &t->sparse->unknown);
-	out_close(&w->o, at);
+	wire_out_ints(&w->o, 3, t->dim, t->rank, false);
+	wire_out_blobs(&w->o, &t->sparse->unknown);
+	wire_out_close(&w->o, at);
 }
 
 /* meta: documentation and metadata stand here.  fields: those that are not known do; a type that says nothing to us is
  * among them. */
 static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta, bool fields, int position)
 {
-	size_t at = out_open(&w->o, num);
+	size_t at = wire_out_open(&w->o, num);
 	char where[16];
 
-	out_text(&w->o, 1, v->name);
+	wire_out_text(&w->o, 1, v->name);
 	if (v->type && typed)
 		type(w, 2, v->type);
 	if (meta) {
-		out_text(&w->o, 3, v->doc);
+		wire_out_text(&w->o, 3, v->doc);
 		value_meta(w, 4, v);
 	}
 	if (position >= 0) {
@@ -229,8 +229,8 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 	}
 	for (int i = 0; fields && i < v->unknown.n; i++)
 		if (v->unknown.blob[i].field != 2 || !(v->type && typed))
-			out_bytes(&w->o, v->unknown.blob[i].data, v->unknown.blob[i].bytes);
-	out_close(&w->o, at);
+			wire_out_bytes(&w->o, v->unknown.blob[i].data, v->unknown.blob[i].bytes);
+	wire_out_close(&w->o, at);
 }
 
 /* Nodes. */
@@ -255,61 +255,61 @@ static AttrType form(const Attr *a)
 static void attribute(Writer *w, uint32_t num, const Attr *a)
 {
 	WireOut *o = &w->o;
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 	AttrType t = form(a);
 
-	out_text(o, 1, a->name);
+	wire_out_text(o, 1, a->name);
 	if (!a->ref)
 		switch (t) {
-		case AT_FLOAT:  out_float(o, 2, a->u.f); break;
-		case AT_INT:    out_int(o, 3, a->u.i); break;
-		case AT_STRING: out_text(o, 4, a->u.s); break;
+		case AT_FLOAT:  wire_out_float(o, 2, a->u.f); break;
+		case AT_INT:    wire_out_int(o, 3, a->u.i); break;
+		case AT_STRING: wire_out_text(o, 4, a->u.s); break;
 		case AT_TENSOR: tensor(w, 5, a->u.t, NULL); break;
 		case AT_GRAPH:  graph(w, 6, a->u.g); break;
 		case AT_TYPE:                                   /* after the doc string */
 		case AT_SPARSE: break;                          /* at the end */
-		case AT_INTS:   out_ints(o, 8, a->u.is, a->n, false); break;
+		case AT_INTS:   wire_out_ints(o, 8, a->u.is, a->n, false); break;
 		default:
 			for (int i = 0; i < a->n; i++)
 				if (t == AT_FLOATS)
-					out_float(o, 7, a->u.fs[i]);
+					wire_out_float(o, 7, a->u.fs[i]);
 				else if (t == AT_STRINGS)
-					out_text(o, 9, a->u.ss[i]);
+					wire_out_text(o, 9, a->u.ss[i]);
 				else if (t == AT_TENSORS)
 					tensor(w, 10, a->u.ts[i], NULL);
 				else if (t == AT_GRAPHS)
 					graph(w, 11, a->u.gs[i]);
 		}
-	out_text(o, 13, a->doc);
+	wire_out_text(o, 13, a->doc);
 	if (!a->ref && t == AT_TYPE)
 		type(w, 14, a->u.tp);
 	for (int i = 0; !a->ref && t == AT_TYPES && i < a->n; i++)
 		type(w, 15, a->u.tps[i]);
 	if (t != AT_UNDEFINED)
-		out_int(o, 20, t);
+		wire_out_int(o, 20, t);
 	text(w, 21, a->ref);
 	if (!a->ref && t == AT_SPARSE)
 		sparse(w, 22, a->u.t, NULL);
 	for (int i = 0; !a->ref && t == AT_SPARSES && i < a->n; i++)
 		sparse(w, 23, a->u.ts[i], NULL);
-	out_blobs(o, &a->unknown);
-	out_close(o, at);
+	wire_out_blobs(o, &a->unknown);
+	wire_out_close(o, at);
 }
 
 static void node(Writer *w, uint32_t num, const Node *n)
 {
 	WireOut *o = &w->o;
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 
 	for (int i = 0; i < n->nin; i++)
-		out_text(o, 1, n->in[i] ? n->in[i]->name : "");
+		wire_out_text(o, 1, n->in[i] ? n->in[i]->name : "");
 	for (int i = 0; i < n->nout; i++)
-		out_text(o, 2, n->out[i] ? n->out[i]->name : "");
+		wire_out_text(o, 2, n->out[i] ? n->out[i]->name : "");
 	text(w, 3, n->name);
-	out_text(o, 4, n->op);
+	wire_out_text(o, 4, n->op);
 	for (int i = 0; i < n->nattr; i++)
 		attribute(w, 5, &n->attr[i]);
-	out_text(o, 6, n->doc);
+	wire_out_text(o, 6, n->doc);
 	text(w, 7, n->domain);
 	text(w, 8, n->overload);
 	if (n->overload && *n->overload)
@@ -318,10 +318,10 @@ static void node(Writer *w, uint32_t num, const Node *n)
 	if (n->from || (w->dump && n->loc.file))
 		entry(w, 9, KEY_FROM, n->from ? n->from : loc_text(n->loc));
 	entries(w, 9, n->meta, n->nmeta);
-	if (shard_put_node(o, 10, w->m, n))
+	if (onnx_shard_put_node(o, 10, w->m, n))
 		need(w, 11);
-	out_blobs(o, &n->unknown);
-	out_close(o, at);
+	wire_out_blobs(o, &n->unknown);
+	wire_out_close(o, at);
 }
 
 /* Graphs.  Doc string and metadata of a value are written once, where it stands first: as an input, in its
@@ -353,11 +353,11 @@ static void infos(Writer *w, uint32_t num, const Graph *g, bool function)
 static void graph(Writer *w, uint32_t num, const Graph *g)
 {
 	WireOut *o = &w->o;
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 
 	for (int i = 0; i < g->nnode; i++)
 		node(w, 1, g->node[i]);
-	out_text(o, 2, g->name);
+	wire_out_text(o, 2, g->name);
 	for (int i = 0; i < g->ninit; i++)
 		if (g->init[i]->data) {
 			const Value *v = g->init[i]->input ? NULL : g->init[i];
@@ -368,7 +368,7 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 				tensor(w, 5, g->init[i]->data, v);
 			need(w, g->init[i]->input ? 3 : 4);
 		}
-	out_text(o, 10, g->doc);
+	wire_out_text(o, 10, g->doc);
 	for (int i = 0; i < g->nin; i++)
 		if (!g->in[i]->init || g->in[i]->data)
 			value(w, 11, g->in[i], true, true, true, -1);
@@ -385,8 +385,8 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 	infos(w, 13, g, false);
 	annots_as(w, 16, KEY_GRAPH, g->annot);
 	entries(w, 16, g->meta, g->nmeta);
-	out_blobs(o, &g->unknown);
-	out_close(o, at);
+	wire_out_blobs(o, &g->unknown);
+	wire_out_close(o, at);
 }
 
 /* Functions. */
@@ -420,21 +420,21 @@ static void attr_order(Writer *w, const Function *f)
 static void function(Writer *w, uint32_t num, const Function *f)
 {
 	WireOut *o = &w->o;
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 	const Graph *g = f->body;
 
 	need(w, 8);
-	out_text(o, 1, f->name);
+	wire_out_text(o, 1, f->name);
 	for (int i = 0; i < g->nin; i++)
-		out_text(o, 4, g->in[i]->name);
+		wire_out_text(o, 4, g->in[i]->name);
 	for (int i = 0; i < g->nout; i++)
-		out_text(o, 5, g->out[i]->name);
+		wire_out_text(o, 5, g->out[i]->name);
 	for (int i = 0; i < f->nattr; i++)
 		if (f->attr[i].absent)
-			out_text(o, 6, f->attr[i].name);
+			wire_out_text(o, 6, f->attr[i].name);
 	for (int i = 0; i < g->nnode; i++)
 		node(w, 7, g->node[i]);
-	out_text(o, 8, f->doc);
+	wire_out_text(o, 8, f->doc);
 	if (f->nopset)
 		opsets(w, 9, f->opset, f->nopset);
 	else
@@ -457,8 +457,8 @@ static void function(Writer *w, uint32_t num, const Function *f)
 	for (int i = 0; i < g->nmeta; i++)
 		entry(w, 14, name_fmt("%s%s", KEY_BODY, g->meta[i].key), g->meta[i].value);
 	entries(w, 14, f->meta, f->nmeta);
-	out_blobs(o, &f->unknown);
-	out_close(o, at);
+	wire_out_blobs(o, &f->unknown);
+	wire_out_close(o, at);
 }
 
 /* What stands behind the header; written first, because it decides the IR version. */
@@ -467,12 +467,12 @@ static void body(Writer *w)
 	const Model *m = w->m;
 	Opset newest = { .domain = name_of(""), .version = OPSET_MAX };
 
-	out_text(&w->o, 2, m->producer_name);
-	out_text(&w->o, 3, m->producer_version);
-	out_text(&w->o, 4, m->domain);
+	wire_out_text(&w->o, 2, m->producer_name);
+	wire_out_text(&w->o, 3, m->producer_version);
+	wire_out_text(&w->o, 4, m->domain);
 	if (m->has_model_version)
-		out_int(&w->o, 5, m->model_version);
-	out_text(&w->o, 6, m->doc);
+		wire_out_int(&w->o, 5, m->model_version);
+	wire_out_text(&w->o, 6, m->doc);
 	graph(w, 7, m->graph);
 	opsets(w, 8, m->nopset ? m->opset : &newest, m->nopset ? m->nopset : 1);
 	w->model = true;
@@ -483,9 +483,9 @@ static void body(Writer *w)
 		function(w, 25, m->function[i]);
 	if (w->need >= 11 || annot_find(m->annot, "mesh")) {
 		need(w, 11);
-		shard_put_configs(&w->o, 26, m);
+		onnx_shard_put_configs(&w->o, 26, m);
 	}
-	out_blobs(&w->o, &m->unknown);
+	wire_out_blobs(&w->o, &m->unknown);
 }
 
 /* The other programs of a dump, as text. */
@@ -527,12 +527,12 @@ int onnx_write(FILE *f, const Model *m)
 		entry(&w, 14, KEY_HEADER, header);
 	}
 	int bad = 0;
-	if (out_size(&w.o) > (size_t)INT32_MAX - 16) {
-		fail_at(EXIT_LIMIT, (Loc){ 0 }, "the model has %zu bytes; a .onnx file can have 2 GiB", out_size(&w.o));
+	if (wire_out_size(&w.o) > (size_t)INT32_MAX - 16) {
+		fail_at(EXIT_LIMIT, (Loc){ 0 }, "the model has %zu bytes; a .onnx file can have 2 GiB", wire_out_size(&w.o));
 		bad = -1;
 	}
-	out_int(&head, 1, version);
-	if (!bad && (out_write(&head, f) || out_write(&w.o, f))) {
+	wire_out_int(&head, 1, version);
+	if (!bad && (wire_out_write(&head, f) || wire_out_write(&w.o, f))) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the .onnx file");
 		bad = -1;
 	}

@@ -24,7 +24,7 @@ static bool is_grad(const Node *n)
 /* Operands that AttentionGrad does not have. */
 static Value *past(const Node *n, int i)
 {
-	return is_grad(n) ? NULL : in_value(n, i);
+	return is_grad(n) ? NULL : operand_value(n, i);
 }
 
 static int64_t window(const Node *n, const char *which)
@@ -61,15 +61,15 @@ typedef struct Heads {
 
 static int bad_heads(Node *n, int i, const char *what, int64_t heads)
 {
-	err_at(in_loc(n, i), "Attention: the last axis of %s does not divide into %s=%lld heads",
-		type_text(in_type(n, i)), what, (long long)heads);
+	err_at(operand_loc(n, i), "Attention: the last axis of %s does not divide into %s=%lld heads",
+		type_text(operand_type(n, i)), what, (long long)heads);
 	return -1;
 }
 
 /* What the operands say; heads are -1 when a 4-axis operand does not tell. */
 static int read_heads(Node *n, Heads *h)
 {
-	Type *q = in_type(n, Q), *k = in_type(n, K), *v = in_type(n, V), *old = past(n, PAST_K) ? in_type(n, PAST_K) : NULL;
+	Type *q = operand_type(n, Q), *k = operand_type(n, K), *v = operand_type(n, V), *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
 	int axes = q->rank;
 	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
 		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
@@ -100,7 +100,7 @@ static int read_heads(Node *n, Heads *h)
 		return bad_heads(n, V, "kv_num_heads", h->kv);
 	if (dim_differ(h->dq, h->dk) || dim_differ(h->sk, v->dim[axes - 2]) ||
 		dim_differ(h->batch, k->dim[0])) {
-		err_at(in_loc(n, K), "Attention: queries %s, keys %s and values %s do not fit together",
+		err_at(operand_loc(n, K), "Attention: queries %s, keys %s and values %s do not fit together",
 			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
@@ -112,28 +112,28 @@ static int shape_attention(Node *n)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (in_rank(n, i) < 0) {
+		if (operand_rank(n, i) < 0) {
 			for (int o = 0; o < n->nout; o++)
-				out_set(n, o, in_dtype(n, o == 2 ? V : Q), -1, NULL);
+				operand_set_result(n, o, operand_dtype(n, o == 2 ? V : Q), -1, NULL);
 			return 0;
 		}
 	if (read_heads(n, &h))
 		return -1;
-	if (!in_value(n, PAST_K) != !in_value(n, PAST_V) || (in_value(n, NONPAD) && in_value(n, PAST_K))) {
+	if (!operand_value(n, PAST_K) != !operand_value(n, PAST_V) || (operand_value(n, NONPAD) && operand_value(n, PAST_K))) {
 		err_at(n->loc,
 			"Attention: past_key and past_value come together, and never with nonpad_kv_seqlen");
 		return -1;
 	}
-	Type *q = in_type(n, Q), *k = in_type(n, K);
+	Type *q = operand_type(n, Q), *k = operand_type(n, K);
 	Dim hq = h.flat ? h.q : q->dim[1], hk = h.flat ? h.kv : k->dim[1], total = dim_add(h.past, h.sk);
 	if (h.flat)
-		out_set(n, 0, q->elem, 3, (Dim[]){ h.batch, h.sq, dim_mul(h.q, h.dv) });
+		operand_set_result(n, 0, q->elem, 3, (Dim[]){ h.batch, h.sq, dim_mul(h.q, h.dv) });
 	else
-		out_set(n, 0, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, h.dv });
-	out_set(n, 1, k->elem, 4, (Dim[]){ h.batch, hk, total, h.dk });
-	out_set(n, 2, in_dtype(n, V), 4, (Dim[]){ h.batch, hk, total, h.dv });
-	out_set(n, 3, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, total });
-	out_set(n, LSE, q->elem, 3, (Dim[]){ h.batch, hq, h.sq });
+		operand_set_result(n, 0, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, h.dv });
+	operand_set_result(n, 1, k->elem, 4, (Dim[]){ h.batch, hk, total, h.dk });
+	operand_set_result(n, 2, operand_dtype(n, V), 4, (Dim[]){ h.batch, hk, total, h.dv });
+	operand_set_result(n, 3, q->elem, 4, (Dim[]){ h.batch, hq, h.sq, total });
+	operand_set_result(n, LSE, q->elem, 3, (Dim[]){ h.batch, hq, h.sq });
 	return 0;
 }
 
@@ -141,19 +141,19 @@ static int shape_attention_grad(Node *n)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++) {
-		Type *t = in_type(n, i);
-		out_set(n, i, in_dtype(n, i), t ? t->rank : -1, t ? t->dim : NULL);
-		if (in_rank(n, i) < 0)
+		Type *t = operand_type(n, i);
+		operand_set_result(n, i, operand_dtype(n, i), t ? t->rank : -1, t ? t->dim : NULL);
+		if (operand_rank(n, i) < 0)
 			return 0;
 	}
 	if (read_heads(n, &h))
 		return -1;
-	Type *y = in_type(n, G_Y), *dy = in_type(n, G_DY), *lse = in_type(n, G_LSE);
-	bool clash = (y && y->rank != in_rank(n, Q)) || (dy && dy->rank != in_rank(n, Q)) || (lse && lse->rank != 3);
+	Type *y = operand_type(n, G_Y), *dy = operand_type(n, G_DY), *lse = operand_type(n, G_LSE);
+	bool clash = (y && y->rank != operand_rank(n, Q)) || (dy && dy->rank != operand_rank(n, Q)) || (lse && lse->rank != 3);
 	for (int a = 0; !clash && y && dy && a < y->rank; a++)
 		clash = dim_differ(y->dim[a], dy->dim[a]);
 	if (clash || (y && dim_differ(y->dim[y->rank - 2], h.sq)) || (lse && dim_differ(lse->dim[2], h.sq))) {
-		err_at(in_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s", type_text(in_type(n, Q)));
+		err_at(operand_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s", type_text(operand_type(n, Q)));
 		return -1;
 	}
 	return 0;
@@ -265,8 +265,8 @@ static int bias(Node *n, Value *q, Value *k, Scores *s, bool *may_be_empty)
 {
 	double cap = attr_float(n, "softcap");
 	bool all, late = !is_grad(n) && n->row->since < 25 && cap > 0 && attr_int(n, "qk_matmul_output_mode") == 2;
-	Value *mask = in_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
-	if ((in_value(n, MASK) && !mask) || (!all && !ok))
+	Value *mask = operand_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
+	if ((operand_value(n, MASK) && !mask) || (!all && !ok))
 		return -1;
 	*may_be_empty = mask || past(n, NONPAD) || window(n, "left_window_size") >= 0 || window(n, "right_window_size") >= 0;
 	if (mask && mask->type->elem == DT_BOOL) {
@@ -315,7 +315,7 @@ static int scores(Node *n, Value *q, Value *k, Scores *s)
 			return -1;
 		v = make(n, NULL, "Where", NULL, empty, make_num(n, v, 0), v);
 	}
-	if (out_value(n, LSE) && log_sum(n, v, empty))
+	if (operand_result(n, LSE) && log_sum(n, v, empty))
 		return -1;
 	Value *p = cast_to(n, make(n, NULL, "Softmax", "axis=-1", cast_to(n, v, precise), NULL, NULL),
 		s->raw->type->elem);
@@ -341,13 +341,13 @@ static int expand_attention(Node *n)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (in_rank(n, i) < 0) {
-			err_at(in_loc(n, i), "Attention needs operands with a known number of axes");
+		if (operand_rank(n, i) < 0) {
+			err_at(operand_loc(n, i), "Attention needs operands with a known number of axes");
 			return -1;
 		}
 	if (read_heads(n, &h))
 		return -1;
-	Value *q = n->in[Q], *k = n->in[K], *v = n->in[V], *y = out_value(n, 0);
+	Value *q = n->in[Q], *k = n->in[K], *v = n->in[V], *y = operand_result(n, 0);
 	if (h.q < 1 || h.kv < 1 || (!attr_has(n, "scale") && !dim_known(h.dq))) {
 		err_at(n->loc, "Attention needs a known number of heads and a known head size");
 		return -1;
@@ -358,7 +358,7 @@ static int expand_attention(Node *n)
 		v = split_heads(n, v, h.kv, h.dv);
 	}
 	for (int i = 0; i < 2; i++) {
-		Value **it = i ? &v : &k, *past = in_value(n, PAST_K + i), *present = out_value(n, 1 + i);
+		Value **it = i ? &v : &k, *past = operand_value(n, PAST_K + i), *present = operand_result(n, 1 + i);
 		if (past)
 			*it = make(n, present, "Concat", "axis=2", past, *it, NULL);
 		else if (present && !make(n, present, "Identity", NULL, *it, NULL, NULL))
@@ -380,7 +380,7 @@ static int expand_attention(Node *n)
 	s.raw = make2(n, "MatMul", make2(n, "Mul", q, make_num(n, q, scale)), kt);
 	if (!s.raw || scores(n, q, k, &s))
 		return -1;
-	if (out_value(n, 3) && !make(n, n->out[3], "Identity", NULL, chosen(n, &s), NULL, NULL))
+	if (operand_result(n, 3) && !make(n, n->out[3], "Identity", NULL, chosen(n, &s), NULL, NULL))
 		return -1;
 	bool narrow = vv->type->elem != q->type->elem;
 	Value *r = make(
@@ -409,7 +409,7 @@ static Value *sum_heads(Node *n, Value *x, int64_t heads, int64_t times)
 
 static int give(Node *n, int i, Value *v, bool flat)
 {
-	if (!out_value(n, i))
+	if (!operand_result(n, i))
 		return 0;
 	if (flat) {
 		v = make(n, NULL, "Transpose", "perm=[0, 2, 1, 3]", v, NULL, NULL);
@@ -424,8 +424,8 @@ static int expand_attention_grad(Node *n)
 {
 	Heads h;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && in_rank(n, i) < 0) {
-			err_at(in_loc(n, i), "AttentionGrad needs operands with a known number of axes");
+		if (n->in[i] && operand_rank(n, i) < 0) {
+			err_at(operand_loc(n, i), "AttentionGrad needs operands with a known number of axes");
 			return -1;
 		}
 	if (read_heads(n, &h))
@@ -480,11 +480,11 @@ static bool own_attention(const Node *n, const bool *wants)
 		if (n->in[i])
 			return false;
 	Heads h;
-	DType t = in_dtype(n, Q);
+	DType t = operand_dtype(n, Q);
 	for (int i = Q; i <= V; i++)
-		if (in_rank(n, i) < 0)
+		if (operand_rank(n, i) < 0)
 			return false;
-	return !wants[MASK] && dtype_bits(t) >= 32 && in_dtype(n, V) == t && !attr_has(n, "softmax_precision") && !read_heads((Node *)n, &h) && h.q > 0 &&
+	return !wants[MASK] && dtype_bits(t) >= 32 && operand_dtype(n, V) == t && !attr_has(n, "softmax_precision") && !read_heads((Node *)n, &h) && h.q > 0 &&
 	       h.kv > 0 && dim_known(h.dq) && dim_known(h.dv);
 }
 
@@ -499,10 +499,10 @@ static bool own_rotary(const Node *n, const bool *wants)
 
 static int shape_rotary(Node *n)
 {
-	Type *x = in_type(n, 0), *c = in_type(n, 1), *s = in_type(n, 2);
-	bool ids = in_value(n, 3) != NULL;
+	Type *x = operand_type(n, 0), *c = operand_type(n, 1), *s = operand_type(n, 2);
+	bool ids = operand_value(n, 3) != NULL;
 	if (x && x->rank >= 0 && x->rank != 3 && x->rank != 4) {
-		err_at(in_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s",
+		err_at(operand_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s",
 			type_text(x));
 		return -1;
 	}
@@ -511,14 +511,14 @@ static int shape_rotary(Node *n)
 		return -1;
 	}
 	for (int i = 1; i < 3; i++)
-		if (in_rank(n, i) >= 0 && in_rank(n, i) != (ids ? 2 : 3)) {
-			err_at(in_loc(n, i),
+		if (operand_rank(n, i) >= 0 && operand_rank(n, i) != (ids ? 2 : 3)) {
+			err_at(operand_loc(n, i),
 				"RotaryEmbedding: the cache %s must have %d axes %s position_ids",
-				type_text(in_type(n, i)), ids ? 2 : 3, ids ? "with" : "without");
+				type_text(operand_type(n, i)), ids ? 2 : 3, ids ? "with" : "without");
 			return -1;
 		}
 	if (c && s && c->rank > 0 && s->rank > 0 && dim_differ(c->dim[c->rank - 1], s->dim[s->rank - 1])) {
-		err_at(in_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c),
+		err_at(operand_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c),
 			type_text(s));
 		return -1;
 	}
@@ -536,7 +536,7 @@ static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
 
 static int expand_rotary(Node *n)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 	if (!t || t->rank < 3) {
 		err_at(n->loc, "RotaryEmbedding needs an operand with a known number of axes");
 		return -1;
@@ -550,19 +550,19 @@ static int expand_rotary(Node *n)
 		return -1;
 	}
 	rot = rot ? rot : width;
-	Type *ct = in_type(n, 1);
+	Type *ct = operand_type(n, 1);
 	if (ct && ct->rank > 0 && dim_differ(ct->dim[ct->rank - 1], rot / 2)) {
-		err_at(in_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs",
+		err_at(operand_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs",
 			type_text(ct), (long long)(rot / 2));
 		return -1;
 	}
 	bool inter = attr_int(n, "interleaved") != 0, rest = rot < width;
-	Value *x = n->in[0], *y = out_value(n, 0), *angle[2];
+	Value *x = n->in[0], *y = operand_result(n, 0), *angle[2];
 	if (flat)
 		x = make2(n, "Reshape", x, expand_ints(n, (int64_t[]){ 0, 0, heads, width }, 4));
 	for (int i = 0; i < 2; i++) {
 		Value *c = n->in[1 + i];
-		if (in_value(n, 3))
+		if (operand_value(n, 3))
 			c = make(n, NULL, "Gather", "axis=0", c, n->in[3], NULL);
 		angle[i] = make2(n, "Unsqueeze", c, expand_ints(n, (int64_t[]){ flat ? 2 : 1 }, 1));
 		if (!angle[i])
@@ -596,12 +596,12 @@ static int expand_rotary(Node *n)
 /* No broadcasting. */
 static int shape_swiglu(Node *n)
 {
-	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
 	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
 	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(in_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a),
+		err_at(operand_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a),
 			type_text(b));
 		return -1;
 	}
@@ -636,7 +636,7 @@ static bool of_queries(const Node *n, bool out, int i)
 /* Heads of one operand or result: of queries or of keys, beside each other or in an axis of their own. */
 static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, int sharer, Dim sharers)
 {
-	const Value *v = out ? out_value(n, i) : in_value(n, i);
+	const Value *v = out ? operand_result(n, i) : operand_value(n, i);
 	const Type *t = v ? v->type : NULL;
 	if (!t || t->rank < 3)
 		return;
@@ -654,13 +654,13 @@ static int factor_attention(Node *n, FactorRule *r)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (in_rank(n, i) < 0)
+		if (operand_rank(n, i) < 0)
 			return -1;
 	if (read_heads(n, &h))
 		return -1;
 	int batch = factor_add(r, h.batch), head = -1, sharer = -1, place = -1;
 	bool grad = is_grad(n);
-	bool present = !grad && (out_value(n, 1) || out_value(n, 2));      /* all keys and values: no part of the queries makes a part of them */
+	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));      /* all keys and values: no part of the queries makes a part of them */
 	if (h.q > 0 && h.kv > 0)
 		head = factor_add(r, h.kv);
 	if (h.q > h.kv && h.kv > 0 && !present)
@@ -690,7 +690,7 @@ static int factor_attention(Node *n, FactorRule *r)
 	int *lse = grad ? r->in[G_LSE] : n->nout > LSE ? r->out[LSE] : NULL;
 	if (lse)
 		lse[2] = place;
-	Type *m = in_type(n, MASK);
+	Type *m = operand_type(n, MASK);
 	for (int a = 0; m && a < m->rank; a++) {
 		int at = a + 4 - m->rank; /* right-aligned with [batch, heads, queries, keys] */
 		if (dim_same(m->dim[a], 1))
@@ -725,7 +725,7 @@ static void fit_rotary(Node *part, const Node *whole)
 
 static int factor_rotary(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (!x || x->rank < 3 || !r->out[0])
 		return -1;
 	int seq = x->rank == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), place = factor_add(r, x->dim[seq]);
@@ -741,7 +741,7 @@ static int factor_rotary(Node *n, FactorRule *r)
 	}
 	for (int i = 1; i < n->nin; i++)
 		if (r->in[i] &&
-			(i == 3 || in_rank(n, i) == 3)) { /* caches by place, or the places themselves */
+			(i == 3 || operand_rank(n, i) == 3)) { /* caches by place, or the places themselves */
 			r->in[i][0] = batch;
 			r->in[i][1] = place;
 		}
@@ -754,7 +754,7 @@ static Cost cost_attention(const Node *n)
 {
 	enum { SOFTMAX = 16 };
 	Cost c = cost_bytes(n);
-	Type *q = in_type(n, Q), *k = in_type(n, K);
+	Type *q = operand_type(n, Q), *k = operand_type(n, K);
 	int64_t e = q ? type_elements(q) : -1;
 	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2])) {
 		double heads = q->rank == 3 && attr_int(n, "q_num_heads") > 0 ? (double)attr_int(n, "q_num_heads") : 1;

@@ -15,7 +15,7 @@ static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known
 {
 	int len;
 	const int64_t *attr = attr_ints(n, "kernel_shape", &len);
-	Type *w = conv ? in_type(n, wi) : NULL;
+	Type *w = conv ? operand_type(n, wi) : NULL;
 	*known = true;
 	if (attr && len != nd) {
 		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op,
@@ -39,7 +39,7 @@ static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known
 /* x and w of a convolution agree; o and c are the channels of the result and of x. */
 static int check_weight(Node *n, int xi, int wi)
 {
-	Type *x = in_type(n, xi), *w = in_type(n, wi);
+	Type *x = operand_type(n, xi), *w = operand_type(n, wi);
 	int64_t group = attr_int(n, "group");
 	if (group < 1) {
 		err_at(n->loc, "%s: group must be at least 1, not %lld", n->op, (long long)group);
@@ -48,26 +48,26 @@ static int check_weight(Node *n, int xi, int wi)
 	if (!w || w->rank < 0)
 		return 0;
 	if (x && x->rank >= 0 && w->rank != x->rank) {
-		err_at(in_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op,
+		err_at(operand_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op,
 			type_text(w), w->rank, type_text(x), x->rank);
 		return -1;
 	}
 	if (dim_known(w->dim[0]) && w->dim[0] % group) {
-		err_at(in_loc(n, wi), "%s: %lld groups do not divide the %lld output channels of the weight",
+		err_at(operand_loc(n, wi), "%s: %lld groups do not divide the %lld output channels of the weight",
 			n->op, (long long)group, (long long)w->dim[0]);
 		return -1;
 	}
 	return 0;
 }
 
-int shape_pool(Node *n, bool conv)
+int conv_shape(Node *n, bool conv)
 {
-	Type *x = in_type(n, 0), *wt = conv ? in_type(n, 1) : NULL;
+	Type *x = operand_type(n, 0), *wt = conv ? operand_type(n, 1) : NULL;
 	int64_t k[SPATIAL_MAX];
 	Dim dim[SPATIAL_MAX + 2];
 	bool known = true;
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	int nd = x->rank - 2;
@@ -81,25 +81,25 @@ int shape_pool(Node *n, bool conv)
 	dim[1] = !conv ? x->dim[1] : wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN;
 	for (int i = 0; !known && i < nd; i++)
 		dim[i + 2] = DIM_UNKNOWN;
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
 static int shape_conv(Node *n)
 {
-	Type *x = in_type(n, 0), *w = in_type(n, 1), *b = in_type(n, 2);
-	if (shape_pool(n, true))
+	Type *x = operand_type(n, 0), *w = operand_type(n, 1), *b = operand_type(n, 2);
+	if (conv_shape(n, true))
 		return -1;
 	if (x && w && x->rank > 1 && w->rank > 1 &&
 		dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
-		err_at(in_loc(n, 1),
+		err_at(operand_loc(n, 1),
 			"Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s",
 			type_text(x), dim_text(x->dim[1]), type_text(w), (long long)attr_int(n, "group"),
 			dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
 		return -1;
 	}
 	if (b && b->rank >= 0 && (b->rank != 1 || (w && w->rank > 0 && dim_differ(b->dim[0], w->dim[0])))) {
-		err_at(in_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted",
+		err_at(operand_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted",
 			type_text(b), type_text(w));
 		return -1;
 	}
@@ -109,18 +109,18 @@ static int shape_conv(Node *n)
 /* g and w -> x.  The size of x is the operand `shape`, or follows from output_padding. */
 static int shape_gradx(Node *n)
 {
-	Type *g = in_type(n, 0), *wt = in_type(n, 1);
+	Type *g = operand_type(n, 0), *wt = operand_type(n, 1);
 	int64_t k[SPATIAL_MAX + 1], extra[SPATIAL_MAX + 1];
 	Dim dim[SPATIAL_MAX + 2], given[SPATIAL_MAX + 2];
 	bool known;
 	Window w;
 	if (!g || g->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	int nd = g->rank - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s",
+		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s",
 			n->op, (int)SPATIAL_MAX, type_text(g));
 		return -1;
 	}
@@ -128,13 +128,13 @@ static int shape_gradx(Node *n)
 		window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
 	if (wt && wt->rank > 0 && dim_differ(g->dim[1], wt->dim[0])) {
-		err_at(in_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
+		err_at(operand_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
 			type_text(g), dim_text(g->dim[1]), type_text(wt), dim_text(wt->dim[0]));
 		return -1;
 	}
 	dim[0] = g->dim[0];
 	dim[1] = wt && wt->rank > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
-	bool told = in_value(n, 2) != NULL;
+	bool told = operand_value(n, 2) != NULL;
 	if (told && window_sizes(n, 2, nd + 2, given))
 		return -1;
 	for (int i = 0; i < nd; i++) {
@@ -152,18 +152,18 @@ static int shape_gradx(Node *n)
 			return -1;
 		}
 	}
-	out_set(n, 0, g->elem, g->rank, dim);
+	operand_set_result(n, 0, g->elem, g->rank, dim);
 	return 0;
 }
 
 /* x and g -> w, whose size is the operand `shape`. */
 static int shape_gradw(Node *n)
 {
-	Type *x = in_type(n, 0), *g = in_type(n, 1);
+	Type *x = operand_type(n, 0), *g = operand_type(n, 1);
 	Dim dim[SPATIAL_MAX + 2];
 	int rank = x && x->rank >= 0 ? x->rank : g ? g->rank : -1;
 	if (rank > SPATIAL_MAX + 2 || (rank >= 0 && rank < 3)) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op,
+		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op,
 			(int)SPATIAL_MAX);
 		return -1;
 	}
@@ -175,9 +175,9 @@ static int shape_gradw(Node *n)
 	}
 	int64_t group = attr_int(n, "group");
 	for (int i = 0; i < 2; i++) {
-		Dim c = in_rank(n, i) > 1 ? in_type(n, i)->dim[1] : DIM_UNKNOWN;
+		Dim c = operand_rank(n, i) > 1 ? operand_type(n, i)->dim[1] : DIM_UNKNOWN;
 		if (group < 1 || (dim_known(c) && c % group)) {
-			err_at(in_loc(n, i), "%s: %lld groups do not divide %s channels", n->op,
+			err_at(operand_loc(n, i), "%s: %lld groups do not divide %s channels", n->op,
 				(long long)group, dim_text(c));
 			return -1;
 		}
@@ -186,7 +186,7 @@ static int shape_gradw(Node *n)
 		return -1;
 	for (int i = 2; i < rank; i++)
 		if (dim_known(dim[i]) && (dim[i] < 1 || dim[i] > INT32_MAX)) {
-			err_at(in_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op,
+			err_at(operand_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op,
 				(long long)dim[i], i);
 			return -1;
 		}
@@ -194,7 +194,7 @@ static int shape_gradw(Node *n)
 		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
 		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	}
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 			const int64_t *off = p->off + q * width;
 			double *row = to + k * width;
 			for (int j = 0; j < width; j++)
-				row[j] = off[j] < 0 ? 0 : mat_get(m, base + off[j]);
+				row[j] = off[j] < 0 ? 0 : matmul_get(m, base + off[j]);
 			if (++q == w->nk)
 				q = 0, base += p->plane;
 		}
@@ -278,7 +278,7 @@ static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 				int64_t i = o0 + o + j;
 				int64_t off =
 					o + j < no ? patch_offset(p, at, p->kcoord + i % w->nk * w->nd) : -1;
-				to[k * width + j] = off < 0 ? 0 : mat_get(m, i / w->nk * p->plane + off);
+				to[k * width + j] = off < 0 ? 0 : matmul_get(m, i / w->nk * p->plane + off);
 			}
 		}
 }
@@ -323,13 +323,13 @@ static int eval_conv(Node *n, Tensor **in, Tensor **out)
 			for (int64_t j = 0; j < w.nout; j++)
 				sum[i * w.nout + j] = bias[i % o];
 	}
-	Mat mw = mat_of(wt), mx = mat_of(x);
+	Mat mw = matmul_of(wt), mx = matmul_of(x);
 	Patch patch = patch_of(&w, false);
 	mw.outer = cg * w.nk, mw.inner = 1;
 	mx.pack = pack_pixels, mx.ctx = &patch;
 	for (int64_t i = 0; i < batch; i++)
 		for (int64_t g = 0; g < groups; g++) {
-			Mat a = mat_at(mw, g * og * cg * w.nk), p = mat_at(mx, (i * c + g * cg) * w.nin);
+			Mat a = matmul_at(mw, g * og * cg * w.nk), p = matmul_at(mx, (i * c + g * cg) * w.nin);
 			matmul_run(og, w.nout, cg * w.nk, &a, &p, sum + (i * o + g * og) * w.nout, w.nout);
 		}
 	eval_store(y, sum);
@@ -345,13 +345,13 @@ static int eval_gradx(Node *n, Tensor **in, Tensor **out)
 	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
 		og = o / groups, cg = wt->dim[1];
 	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(x) + 1));
-	Mat mw = mat_of(wt), mg = mat_of(g);
+	Mat mw = matmul_of(wt), mg = matmul_of(g);
 	Patch patch = patch_of(&w, true);
 	mw.outer = w.nk, mw.inner = 1, mw.fold = w.nk, mw.far = cg * w.nk;
 	mg.pack = pack_pixels, mg.ctx = &patch;
 	for (int64_t i = 0; i < batch; i++)
 		for (int64_t q = 0; q < groups; q++) {
-			Mat a = mat_at(mw, q * og * cg * w.nk), p = mat_at(mg, (i * o + q * og) * w.nout);
+			Mat a = matmul_at(mw, q * og * cg * w.nk), p = matmul_at(mg, (i * o + q * og) * w.nout);
 			matmul_run(cg, w.nin, og * w.nk, &a, &p, sum + (i * c + q * cg) * w.nin, w.nin);
 		}
 	eval_store(x, sum);
@@ -367,14 +367,14 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
 		og = o / groups, cg = wt->dim[1];
 	double *sum = eval_scratch(sizeof(double) * (size_t)(tensor_elements(wt) + 1));
-	Mat mg = mat_of(g), mx = mat_of(x);
+	Mat mg = matmul_of(g), mx = matmul_of(x);
 	Patch patch = patch_of(&w, false);
 	mg.outer = w.nout, mg.inner = 1;
 	mx.pack = pack_places, mx.ctx = &patch;
 	for (int64_t i = 0; i < batch; i++)
 		for (int64_t q = 0; q < groups; q++) {
-			Mat a = mat_at(mg, (i * o + q * og) * w.nout),
-			    p = mat_at(mx, (i * c + q * cg) * w.nin);
+			Mat a = matmul_at(mg, (i * o + q * og) * w.nout),
+			    p = matmul_at(mx, (i * c + q * cg) * w.nin);
 			matmul_run(og, cg * w.nk, w.nout, &a, &p, sum + q * og * cg * w.nk, cg * w.nk);
 		}
 	eval_store(wt, sum);
@@ -385,7 +385,7 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 static void channels(FactorRule *r, At a, int axis, int group, int each)
 {
 	if (group < 0)
-		row_at(r, a)[axis] = each;
+		window_row(r, a)[axis] = each;
 	else
 		factor_product(r, a.out, a.i, axis, 2, (FactorPart[]){ { group, 0 }, { each, r->len[each] } });
 }
@@ -393,7 +393,7 @@ static void channels(FactorRule *r, At a, int axis, int group, int each)
 /* The window of a convolution by its types; false where sizes are not known. */
 static bool types_window(Node *n, At x, At w, At g, Window *win)
 {
-	const Type *xt = type_at(n, x), *wt = type_at(n, w), *gt = type_at(n, g);
+	const Type *xt = window_type(n, x), *wt = window_type(n, w), *gt = window_type(n, g);
 	for (int i = 0; i < xt->rank; i++)
 		if (!dim_known(xt->dim[i]) || !dim_known(wt->dim[i]) || !dim_known(gt->dim[i]))
 			return false;
@@ -404,15 +404,15 @@ static bool types_window(Node *n, At x, At w, At g, Window *win)
  * partial, so is the bias. */
 static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 {
-	Type *xt = type_at(n, x), *wt = type_at(n, w), *gt = type_at(n, g);
+	Type *xt = window_type(n, x), *wt = window_type(n, w), *gt = window_type(n, g);
 	int64_t groups = attr_int(n, "group");
-	row_at(r, x)[0] = row_at(r, g)[0] = factor_add(r, xt->dim[0]);
+	window_row(r, x)[0] = window_row(r, g)[0] = factor_add(r, xt->dim[0]);
 	if (groups < 1 || !dim_known(dim_div(gt->dim[1], groups)))
 		return;
 	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)), c = factor_add(r, wt->dim[1]);
 	channels(r, w, 0, group, o);
 	channels(r, g, 1, group, o);
-	row_at(r, w)[1] = c;
+	window_row(r, w)[1] = c;
 	channels(r, x, 1, group, c);
 	if (bias)
 		channels(r, (At){ false, 2 }, 0, group, o);
@@ -427,7 +427,7 @@ static void fit_conv(Node *part, const Node *whole)
 	if (a)
 		a->u.i = each > 0 && x > each ? x / each : 1;
 	if (gradx || gradw)
-		fit_shape(part, whole);
+		shape_fit(part, whole);
 }
 
 /* x, w and y of a convolution stand in different places in its gradients. */
@@ -487,9 +487,9 @@ static void place_conv(Node *part, const Node *whole, const int64_t *const *at)
 static Cost cost_conv(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	const Type *w = !strcmp(n->op, "ConvGradW") ? n->out[0]->type : in_type(n, 1);
+	const Type *w = !strcmp(n->op, "ConvGradW") ? n->out[0]->type : operand_type(n, 1);
 	const Type *g =
-		!strcmp(n->op, "Conv") ? n->out[0]->type : in_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
+		!strcmp(n->op, "Conv") ? n->out[0]->type : operand_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
 	int64_t all = w ? type_elements(w) : -1, out = g ? type_elements(g) : -1;
 	if (all >= 0 && out >= 0 && w->rank > 0 && w->dim[0] > 0)
 		c.flops = 2.0 * (double)out * (double)(all / w->dim[0]);
@@ -501,7 +501,7 @@ static Cost cost_conv(const Node *n)
 static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 {
 	int nd = w->nd, mode, nshape;
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	const int64_t *shape = attr_ints(n, "output_shape", &nshape);
 	if (window_mode(n, &mode) || window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
@@ -537,7 +537,7 @@ static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 static int expand_transpose(Node *n)
 {
 	Graph *g = n->graph;
-	Type *x = in_type(n, 0), *wt = in_type(n, 1);
+	Type *x = operand_type(n, 0), *wt = operand_type(n, 1);
 	int64_t k[SPATIAL_MAX + 1], pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
 	bool known;
 	Window w;
@@ -547,7 +547,7 @@ static int expand_transpose(Node *n)
 	}
 	int nd = x->rank - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(in_loc(n, 0),
+		err_at(operand_loc(n, 0),
 			"ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s",
 			(int)SPATIAL_MAX, type_text(x));
 		return -1;
@@ -559,7 +559,7 @@ static int expand_transpose(Node *n)
 		expand_list(n, "kernel_shape", k, nd), expand_list(n, "strides", w.stride, nd),
 		expand_list(n, "dilations", w.dil, nd), expand_list(n, "pads", pads, 2 * nd),
 		expand_list(n, "output_padding", extra, nd), (long long)attr_int(n, "group"));
-	Value *b = in_value(n, 2), *y = out_value(n, 0);
+	Value *b = operand_value(n, 2), *y = operand_result(n, 0);
 	Value *x1 = make(n, b ? NULL : y, "ConvGradX", attrs, n->in[0], n->in[1], NULL);
 	if (b)
 		x1 = make(n, y, "Add", NULL, x1, make2(n, "Unsqueeze", b, make_axes(n, 1, nd + 1)), NULL);

@@ -9,7 +9,7 @@ static int factor_but_axis(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false }, equal = true, cut = !strcmp(n->op, "Split");
 	int axis, count = cut ? n->nout : n->nin;
-	if (in_rank(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis) != 0)
+	if (operand_rank(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
 	if (factor_keep(n, r, whole) != 0)
@@ -34,7 +34,7 @@ static void fit_split(Node *part, const Node *whole)
 {
 	int64_t len[256];
 	int axis;
-	if (part->nin < 2 || !part->in[1] || part->nout > 256 || op_axis(part, attr_int(part, "axis"), in_rank(part, 0), &axis) != 0)
+	if (part->nin < 2 || !part->in[1] || part->nout > 256 || op_axis(part, attr_int(part, "axis"), operand_rank(part, 0), &axis) != 0)
 		return;
 	for (int i = 0; i < part->nout; i++)
 		len[i] = part->out[i] ? part->out[i]->type->dim[axis] : tensor_int(whole->in[1]->data, i);
@@ -46,12 +46,12 @@ static int shape_concat(Node *n)
 	int rank = -1, axis = 0;
 	Dim dim[RANK_MAX];
 	for (int i = 0; i < n->nin; i++)
-		if (in_rank(n, i) < 0) {
-			out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		if (operand_rank(n, i) < 0) {
+			operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 			return 0;
 		}
 	for (int i = 0; i < n->nin; i++) {
-		const Type *t = in_type(n, i);
+		const Type *t = operand_type(n, i);
 		if (rank < 0) {
 			rank = t->rank;
 			if (op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
@@ -69,12 +69,12 @@ static int shape_concat(Node *n)
 				dim[a] = t->dim[a];
 		}
 		if (bad) {
-			err_at(in_loc(n, i), "Concat along axis %d: %s is %s, %s is %s", axis, n->in[0]->name,
-				type_text(in_type(n, 0)), n->in[i]->name, type_text(t));
+			err_at(operand_loc(n, i), "Concat along axis %d: %s is %s, %s is %s", axis, n->in[0]->name,
+				type_text(operand_type(n, 0)), n->in[i]->name, type_text(t));
 			return -1;
 		}
 	}
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static Value *lengths_along(Node *n, int axis)
 	int64_t *len = arena_array(g->arena, int64_t, n->nin);
 	bool known = true;
 	for (int i = 0; i < n->nin && known; i++) {
-		const Type *t = in_type(n, i);
+		const Type *t = operand_type(n, i);
 		known = t && t->rank > axis && dim_known(t->dim[axis]);
 		len[i] = known ? t->dim[axis] : 0;
 	}
@@ -123,9 +123,9 @@ static Value *lengths_along(Node *n, int axis)
 static int grad_concat(Node *n, Value **dout, Value **din)
 {
 	int axis;
-	if (in_rank(n, 0) < 0)
+	if (operand_rank(n, 0) < 0)
 		die("Concat of unknown rank has no gradient");
-	if (op_axis(n, attr_int(n, "axis"), in_rank(n, 0), &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	char text[24];
 	snprintf(text, sizeof text, "axis=%d", axis);
@@ -139,27 +139,27 @@ static int grad_concat(Node *n, Value **dout, Value **din)
 
 static int split_sizes(Node *n, Dim whole, Dim *size)
 {
-	const Tensor *t = n->nin > 1 && n->in[1] ? in_const(n, 1) : NULL;
+	const Tensor *t = n->nin > 1 && n->in[1] ? operand_const(n, 1) : NULL;
 	int k = n->nout;
 	if (n->nin > 1 && n->in[1]) {
 		Dim sum = 0;
-		int got = in_dims(n, 1, size, k);
-		int64_t len = t ? tensor_elements(t) : in_length(n, 1);
+		int got = operand_dims(n, 1, size, k);
+		int64_t len = t ? tensor_elements(t) : operand_length(n, 1);
 		if (len >= 0 && len != k) {
-			err_at(in_loc(n, 1), "Split: %d results, but %lld lengths", k, (long long)len);
+			err_at(operand_loc(n, 1), "Split: %d results, but %lld lengths", k, (long long)len);
 			return -1;
 		}
 		for (int i = 0; i < k && got < 0; i++)
 			size[i] = DIM_UNKNOWN;
 		for (int i = 0; i < k; i++) {
 			if (t && size[i] < 0) {
-				err_at(in_loc(n, 1), "Split: a length is negative, %lld", (long long)tensor_int(t, i));
+				err_at(operand_loc(n, 1), "Split: a length is negative, %lld", (long long)tensor_int(t, i));
 				return -1;
 			}
 			sum = dim_add(sum, size[i]);
 		}
 		if (dim_differ(sum, whole)) {
-			err_at(in_loc(n, 1), "Split: the lengths add up to %s, but the axis has %s",
+			err_at(operand_loc(n, 1), "Split: the lengths add up to %s, but the axis has %s",
 				dim_text(sum), dim_text(whole));
 			return -1;
 		}
@@ -185,12 +185,12 @@ static int split_sizes(Node *n, Dim whole, Dim *size)
 
 static int shape_split(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	int axis;
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
 		for (int i = 0; i < n->nout; i++)
-			out_set(n, i, in_dtype(n, 0), -1, NULL);
+			operand_set_result(n, i, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
@@ -201,7 +201,7 @@ static int shape_split(Node *n)
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
 	for (int i = 0; i < n->nout; i++) {
 		dim[axis] = size[i];
-		out_set(n, i, x->elem, x->rank, dim);
+		operand_set_result(n, i, x->elem, x->rank, dim);
 	}
 	return 0;
 }
@@ -269,10 +269,10 @@ typedef struct Slices { int64_t start[RANK_MAX], step[RANK_MAX]; } Slices;
 
 static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 {
-	const Tensor *s = in_const(n, at), *e = in_const(n, at + 1), *ax = in_const(n, at + 2),
-		     *st = in_const(n, at + 3);
+	const Tensor *s = operand_const(n, at), *e = operand_const(n, at + 1), *ax = operand_const(n, at + 2),
+		     *st = operand_const(n, at + 3);
 	Dim end[RANK_MAX];
-	int64_t len = s ? tensor_elements(s) : in_length(n, at);
+	int64_t len = s ? tensor_elements(s) : operand_length(n, at);
 	bool axes = n->nin > at + 2 && n->in[at + 2], steps = n->nin > at + 3 && n->in[at + 3];
 	if ((axes && !ax) || len < 0) {
 		for (int a = 0; a < x->rank; a++)
@@ -280,7 +280,7 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 		return 0;
 	}
 	if (!axes && len > x->rank) {
-		err_at(in_loc(n, at), "%s: %lld starts for %s", n->op, (long long)len, type_text(x));
+		err_at(operand_loc(n, at), "%s: %lld starts for %s", n->op, (long long)len, type_text(x));
 		return -1;
 	}
 	if ((axes && tensor_elements(ax) != len) || (s && e && tensor_elements(e) != len) ||
@@ -288,14 +288,14 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 		err_at(n->loc, "%s: starts, ends, axes and steps must have the same length", n->op);
 		return -1;
 	}
-	int got = in_dims(n, at + 1, end, RANK_MAX);
+	int got = operand_dims(n, at + 1, end, RANK_MAX);
 	for (int k = 0; k < len; k++) {
 		int axis;
 		if (slice_axis(n, axes ? ax : NULL, k, x->rank, &axis) != 0)
 			return -1;
 		int64_t step = st ? tensor_int(st, k) : 1;
 		if (step == 0) {
-			err_at(in_loc(n, at + 3), "%s: a step is zero", n->op);
+			err_at(operand_loc(n, at + 3), "%s: a step is zero", n->op);
 			return -1;
 		}
 		Dim d = x->dim[axis], *r = &dim[axis];
@@ -304,7 +304,7 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 			continue;
 		int64_t from = tensor_int(s, k), to = e ? tensor_int(e, k) : INT64_MAX;
 		if (e && dim_known(d)) {
-			slice_clamp(&from, &to, step, d);
+			contents_clamp(&from, &to, step, d);
 			*r = slice_length(from, to, step);
 		} else if (step == 1 && e && to >= INT32_MAX && from >= 0 && d != DIM_UNKNOWN) {
 			*r = from ? dim_sub(d, from) : d;
@@ -321,16 +321,16 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 
 static int shape_slice(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
 	if (slice_symbolic(n, x, dim, 1) != 0)
 		return -1;
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
@@ -350,7 +350,7 @@ static int read_slices(Node *n, Tensor **in, int at, const Tensor *x, Slices *s)
 		int64_t end = tensor_int(in[at + 1], k);
 		s->start[a] = tensor_int(in[at], k);
 		s->step[a] = steps ? tensor_int(steps, k) : 1;
-		slice_clamp(&s->start[a], &end, s->step[a], x->dim[a]);
+		contents_clamp(&s->start[a], &end, s->step[a], x->dim[a]);
 	}
 	return 0;
 }
@@ -397,7 +397,7 @@ static int eval_slice_grad(Node *n, Tensor **in, Tensor **out)
 /* The operands of a slice must fit the shapes of dy and like. */
 static int shape_slice_grad(Node *n)
 {
-	const Type *dy = in_type(n, 0), *like = in_type(n, 1);
+	const Type *dy = operand_type(n, 0), *like = operand_type(n, 1);
 	Dim dim[RANK_MAX];
 	if (dy && like && dy->rank >= 0 && like->rank >= 0) {
 		memcpy(dim, like->dim, (size_t)like->rank * sizeof *dim);
@@ -412,7 +412,7 @@ static int shape_slice_grad(Node *n)
 			return -1;
 		}
 	}
-	return shape_like_second(n);
+	return movement_like_second(n);
 }
 
 /* Pad. */
@@ -430,15 +430,15 @@ static PadMode pad_mode(Node *n)
 }
 
 /* Pads before and after each axis, from operands at and axes_at; 1 when they are not known. */
-int pad_read(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
+int cut_pads(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
 {
-	const Tensor *p = in_const(n, at), *axes = in_const(n, axes_at);
+	const Tensor *p = operand_const(n, at), *axes = operand_const(n, axes_at);
 	bool has_axes = n->nin > axes_at && n->in[axes_at];
 	if (!p || (has_axes && !axes))
 		return 1;
 	int64_t k = has_axes ? tensor_elements(axes) : rank;
 	if (tensor_elements(p) != 2 * k) {
-		err_at(in_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p),
+		err_at(operand_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p),
 			(long long)k);
 		return -1;
 	}
@@ -452,7 +452,7 @@ int pad_read(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *a
 		after[a] = tensor_int(p, i + k);
 		if (before[a] < -limits.elements || before[a] > limits.elements ||
 			after[a] < -limits.elements || after[a] > limits.elements) {
-			err_at(in_loc(n, at), "%s: the pads %lld and %lld of axis %d are out of range", n->op,
+			err_at(operand_loc(n, at), "%s: the pads %lld and %lld of axis %d are out of range", n->op,
 				(long long)before[a], (long long)after[a], a);
 			return -1;
 		}
@@ -467,33 +467,33 @@ static Dim padded(Dim d, int64_t by)
 
 static int shape_pad(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	int64_t before[RANK_MAX], after[RANK_MAX];
 	PadMode mode = pad_mode(n);
 	if (mode == PAD_WRONG)
 		return -1;
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int bad = pad_read(n, 1, 3, x->rank, before, after);
+	int bad = cut_pads(n, 1, 3, x->rank, before, after);
 	if (bad)
 		return bad < 0 ? -1 : shape_any(n, 0, x->elem, x->rank);
 	for (int a = 0; a < x->rank; a++) {
 		dim[a] = padded(x->dim[a], before[a] + after[a]);
 		if (dim_known(x->dim[a]) && x->dim[a] + before[a] + after[a] < 0) {
-			err_at(in_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x),
+			err_at(operand_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x),
 				(long long)-(before[a] + after[a]));
 			return -1;
 		}
 		if (mode != PAD_CONSTANT && x->dim[a] == 0 && dim[a] != 0) {
-			err_at(in_loc(n, 1), "Pad: axis %d of %s is empty, so mode %s has nothing to repeat",
+			err_at(operand_loc(n, 1), "Pad: axis %d of %s is empty, so mode %s has nothing to repeat",
 				a, type_text(x), attr_str(n, "mode"));
 			return -1;
 		}
 	}
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
@@ -517,7 +517,7 @@ static int64_t pad_source(PadMode mode, int64_t i, int64_t n)
 static int64_t *pad_map(Node *n, PadMode mode, int at, int axes_at, const Tensor *plain, const Tensor *big)
 {
 	int64_t before[RANK_MAX], after[RANK_MAX], stride[RANK_MAX], total = tensor_elements(big);
-	if (pad_read(n, at, axes_at, plain->rank, before, after) != 0)
+	if (cut_pads(n, at, axes_at, plain->rank, before, after) != 0)
 		return NULL;
 	int64_t *map = eval_scratch((size_t)total * sizeof *map), inner = 1;
 	eval_strides(plain, stride);
@@ -538,7 +538,7 @@ static int eval_pad(Node *n, Tensor **in, Tensor **out)
 	if (mode == PAD_WRONG)
 		return -1;
 	if (fill && tensor_elements(fill) != 1) {
-		err_at(in_loc(n, 2), "Pad: the value must be a scalar");
+		err_at(operand_loc(n, 2), "Pad: the value must be a scalar");
 		return -1;
 	}
 	int64_t *map = pad_map(n, mode, 1, 3, in[0], out[0]);
@@ -552,7 +552,7 @@ static int eval_pad(Node *n, Tensor **in, Tensor **out)
 
 static int shape_pad_grad(Node *n)
 {
-	return pad_mode(n) == PAD_WRONG ? -1 : shape_like_second(n);
+	return pad_mode(n) == PAD_WRONG ? -1 : movement_like_second(n);
 }
 
 static int eval_pad_grad(Node *n, Tensor **in, Tensor **out)
@@ -580,15 +580,15 @@ const Op ops_cut[] = {
 	  .eval = eval_split, .kernel = "split", .factor_fn = factor_but_axis, .fit = fit_split, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
 	  .test = "x:[4,3] split:{4} | x:[4,3] =axis:1 =num_outputs:1" },
 	{ .name = "Slice", .since = 10, .sig = "x:T starts:I ends:I axes:I? steps:I? -> y:T", .shape = shape_slice, .eval = eval_slice,
-	  .kernel = "slice", .factor_fn = factor_same_length, .linear = "x", .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)",
+	  .kernel = "slice", .factor_fn = factor_keep_equal, .linear = "x", .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)",
 	  .cost = cost_bytes,
 	  .test = "x:[4,5] starts:{1,0} ends:{3,4} | x:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2} | x:[4,5] starts:{3} ends:{100} axes:{0}" },
 	{ .name = "SliceGrad", .domain = "sbpcc", .since = 1, .sig = "dy:T like:T starts:I ends:I axes:I? steps:I? -> dx:T",
-	  .shape = shape_slice_grad, .eval = eval_slice_grad, .kernel = "slice_grad", .factor_fn = factor_same_length, .linear = "dy",
+	  .shape = shape_slice_grad, .eval = eval_slice_grad, .kernel = "slice_grad", .factor_fn = factor_keep_equal, .linear = "dy",
 	  .grad = "ddy = Slice(ddx, starts, ends, axes, steps)", .cost = cost_bytes,
 	  .test = "dy:[2,4] like:[4,5] starts:{1,0} ends:{3,4} | dy:[4,3] like:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2}" },
 	{ .name = "Pad", .since = 11, .sig = "x:T pads:int64 value:T? axes:I? -> y:T", .attrs = "mode:string=\"constant\"", .shape = shape_pad,
-	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_same_length, .linear = "x+value",
+	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_keep_equal, .linear = "x+value",
 	  .grad = "dx = PadGrad<mode=@mode>(dy, x, pads, axes);"
 	          "dvalue = Reshape(Sub(ReduceSum<keepdims=0>(dy), ReduceSum<keepdims=0>(PadGrad<mode=@mode>(dy, x, pads, axes))), Shape(value))"
 	          " @when(\"has(value)\")",
@@ -596,7 +596,7 @@ const Op ops_cut[] = {
 	  .test = "x:[3,4] pads:{1,0,2,-1} | x:[3,4] pads:{1,2,2,1} value:[] | x:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | x:[3,4] pads:{1,2} axes:{1} =mode:\"edge\""
 	          " | x:[3,4] pads:{4,0,1,2} =mode:\"wrap\"" },
 	{ .name = "PadGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F pads:int64 axes:I? -> dx:F", .attrs = "mode:string=\"constant\"",
-	  .shape = shape_pad_grad, .eval = eval_pad_grad, .kernel = "pad_grad", .factor_fn = factor_same_length, .linear = "dy",
+	  .shape = shape_pad_grad, .eval = eval_pad_grad, .kernel = "pad_grad", .factor_fn = factor_keep_equal, .linear = "dy",
 	  .grad = "ddy = Pad<mode=@mode>(ddx, pads, , axes)", .cost = cost_bytes,
 	  .test = "dy:[6,7] like:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | dy:[6,7] like:[3,4] pads:{1,2,2,1}" },
 	{ 0 },

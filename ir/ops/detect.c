@@ -198,8 +198,8 @@ static int eval_roi_grad(Node *n, Tensor **in, Tensor **out)
 static int roi_shape(Node *n, int first, Dim *dim)
 {
 	bool align = !strncmp(n->op, "RoiAlign", 8);
-	Type *x = in_type(n, first), *rois = in_type(n, first + 1),
-	     *batch = align ? in_type(n, first + 2) : NULL;
+	Type *x = operand_type(n, first), *rois = operand_type(n, first + 1),
+	     *batch = align ? operand_type(n, first + 2) : NULL;
 	int64_t cols = align ? 4 : 5, out[2] = { attr_int(n, "output_height"), attr_int(n, "output_width") };
 	int k;
 
@@ -236,24 +236,24 @@ static int shape_roi(Node *n)
 
 	if (roi_shape(n, 0, dim))
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), 4, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), 4, dim);
 	return 0;
 }
 
 static int shape_roi_grad(Node *n)
 {
 	Dim dim[4];
-	Type *x = in_type(n, 1), *dy = in_type(n, 0);
+	Type *x = operand_type(n, 1), *dy = operand_type(n, 0);
 
 	if (roi_shape(n, 1, dim))
 		return -1;
 	for (int i = 0; dy && dy->rank >= 0 && i < 4; i++)
 		if (dy->rank != 4 || dim_differ(dy->dim[i], dim[i])) {
-			err_at(in_loc(n, 0), "%s: the gradient is %s, which is no result of these operands",
+			err_at(operand_loc(n, 0), "%s: the gradient is %s, which is no result of these operands",
 				n->op, type_text(dy));
 			return -1;
 		}
-	out_set(n, 0, in_dtype(n, 1), x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 1), x ? x->rank : -1, x ? x->dim : NULL);
 	return 0;
 }
 
@@ -365,7 +365,7 @@ static int64_t suppress(Node *n, const Tensor *const *in, Tensor *out)
 
 static int shape_suppress(Node *n)
 {
-	Type *box = in_type(n, 0), *score = in_type(n, 1);
+	Type *box = operand_type(n, 0), *score = operand_type(n, 1);
 	const Tensor *in[5] = { 0 };
 	Dim dim[2] = { DIM_UNKNOWN, 3 };
 	bool known = true;
@@ -379,12 +379,12 @@ static int shape_suppress(Node *n)
 	}
 	for (int i = 0; i < n->nin && i < 5; i++)
 		if (n->in[i]) {
-			in[i] = in_const(n, i);
+			in[i] = operand_const(n, i);
 			known = known && in[i];
 		}
 	if (known)
 		dim[0] = suppress(n, in, NULL);
-	out_set(n, 0, DT_INT64, 2, dim);
+	operand_set_result(n, 0, DT_INT64, 2, dim);
 	return 0;
 }
 

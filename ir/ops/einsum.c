@@ -262,7 +262,7 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 {
 	Node *n = s->n;
 	Term *t = &s->term[i];
-	Type *type = in_type(n, i);
+	Type *type = operand_type(n, i);
 	const char *dots = NULL;
 	int letters = 0, at = 0;
 
@@ -281,12 +281,12 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 		}
 	}
 	if (!type || type->rank < 0) {
-		err_at(in_loc(n, i), "Einsum needs operands of known rank");
+		err_at(operand_loc(n, i), "Einsum needs operands of known rank");
 		return -1;
 	}
 	int more = type->rank - letters;
 	if (more < 0 || (more && !dots)) {
-		err_at(in_loc(n, i), "Einsum: the equation \"%s\" gives operand %d %d indices, and it is %s",
+		err_at(operand_loc(n, i), "Einsum: the equation \"%s\" gives operand %d %d indices, and it is %s",
 			attr_str(n, "equation"), i, letters, type_text(type));
 		return -1;
 	}

@@ -70,15 +70,15 @@ int expand_result(Node *n, int i, Value *v)
 
 int expand_shape(Node *n, int i, int64_t *dim)
 {
-	Type *t = in_type(n, i);
+	Type *t = operand_type(n, i);
 
 	if (!t || t->rank < 0) {
-		err_at(in_loc(n, i), "%s needs an operand of known shape", n->op);
+		err_at(operand_loc(n, i), "%s needs an operand of known shape", n->op);
 		return -1;
 	}
 	for (int k = 0; k < t->rank; k++) {
 		if (!dim_known(t->dim[k])) {
-			err_at(in_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op,
+			err_at(operand_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op,
 				type_text(t));
 			return -1;
 		}
@@ -89,10 +89,10 @@ int expand_shape(Node *n, int i, int64_t *dim)
 
 const Tensor *expand_const(Node *n, int i, const char *what)
 {
-	const Tensor *t = in_const(n, i);
+	const Tensor *t = operand_const(n, i);
 
 	if (!t)
-		err_at(in_loc(n, i), "%s needs %s that can be computed before the program runs", n->op, what);
+		err_at(operand_loc(n, i), "%s needs %s that can be computed before the program runs", n->op, what);
 	return t;
 }
 

@@ -7,7 +7,7 @@
 
 static int no_shape(Node *n, int i, DType t)
 {
-	out_set(n, i, t, -1, NULL);
+	operand_set_result(n, i, t, -1, NULL);
 	return 0;
 }
 
@@ -16,7 +16,7 @@ static int64_t checked(Node *n, int operand, int64_t i, int64_t len)
 {
 	if (i >= -len && i < len)
 		return i < 0 ? i + len : i;
-	err_at(in_loc(n, operand), "%s: index %lld is outside [%lld, %lld]", n->op, (long long)i,
+	err_at(operand_loc(n, operand), "%s: index %lld is outside [%lld, %lld]", n->op, (long long)i,
 		(long long)-len, (long long)(len - 1));
 	return -1;
 }
@@ -32,13 +32,13 @@ static int64_t product(const int64_t *dim, int from, int to)
 /* Gather: whole slices along one axis. */
 static int shape_gather(Node *n)
 {
-	const Type *x = in_type(n, 0), *idx = in_type(n, 1);
+	const Type *x = operand_type(n, 0), *idx = operand_type(n, 1);
 	Dim dim[2 * RANK_MAX];
 	int axis, rank = 0;
 	if (!x || x->rank < 0 || !idx || idx->rank < 0)
-		return no_shape(n, 0, in_dtype(n, 0));
+		return no_shape(n, 0, operand_dtype(n, 0));
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0 ||
-		rank_check(n, x->rank - 1 + idx->rank) != 0)
+		shape_rank_check(n, x->rank - 1 + idx->rank) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
 		dim[rank++] = x->dim[a];
@@ -46,7 +46,7 @@ static int shape_gather(Node *n)
 		dim[rank++] = idx->dim[a];
 	for (int a = axis + 1; a < x->rank; a++)
 		dim[rank++] = x->dim[a];
-	out_set(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, rank, dim);
 	return 0;
 }
 
@@ -89,30 +89,30 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 /* Axes of the indices and the other axes of the data are kept.  Of a part of the gathered axis, what is elsewhere is zero. */
 static int factor_gather(Node *n, FactorRule *r)
 {
-	int axis, ri = in_rank(n, 1), rx = in_rank(n, 0);
+	int axis, ri = operand_rank(n, 1), rx = operand_rank(n, 0);
 	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0])
 		return -1;
 	for (int a = 0; a < rx; a++)
 		if (a != axis)
 			r->in[0][a] = r->out[0][a < axis ? a : a - 1 + ri] =
-				factor_add(r, in_type(n, 0)->dim[a]);
+				factor_add(r, operand_type(n, 0)->dim[a]);
 	for (int a = 0; a < ri; a++)
-		r->in[1][a] = r->out[0][axis + a] = factor_add(r, in_type(n, 1)->dim[a]);
-	r->in[0][axis] = factor_run(r, in_type(n, 0)->dim[axis]);
+		r->in[1][a] = r->out[0][axis + a] = factor_add(r, operand_type(n, 1)->dim[a]);
+	r->in[0][axis] = factor_run(r, operand_type(n, 0)->dim[axis]);
 	return 0;
 }
 
 /* GatherGrad(dy, like, indices): adds the slices of dy where Gather took them from. */
 static int shape_like_operand1(Node *n)
 {
-	const Type *t = in_type(n, 1);
-	out_set(n, 0, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	const Type *t = operand_type(n, 1);
+	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
 static int shape_gather_grad(Node *n)
 {
-	const Type *dy = in_type(n, 0), *x = in_type(n, 1), *idx = in_type(n, 2);
+	const Type *dy = operand_type(n, 0), *x = operand_type(n, 1), *idx = operand_type(n, 2);
 	int axis;
 	if (dy && x && idx && dy->rank >= 0 && x->rank >= 0 && idx->rank >= 0) {
 		if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
@@ -154,24 +154,24 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 /* Splitting the indices leaves each rank a part of the sum: those factors are lacking in the result. */
 static int factor_gather_grad(Node *n, FactorRule *r)
 {
-	int axis, ri = in_rank(n, 2), rx = in_rank(n, 1);
+	int axis, ri = operand_rank(n, 2), rx = operand_rank(n, 1);
 	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0] ||
-		in_rank(n, 0) != rx - 1 + ri)
+		operand_rank(n, 0) != rx - 1 + ri)
 		return -1;
 	for (int a = 0; a < rx; a++)
 		if (a != axis)
 			r->in[1][a] = r->out[0][a] = r->in[0][a < axis ? a : a - 1 + ri] =
-				factor_add(r, in_type(n, 1)->dim[a]);
+				factor_add(r, operand_type(n, 1)->dim[a]);
 	for (int a = 0; a < ri; a++)
-		r->in[2][a] = r->in[0][axis + a] = factor_add(r, in_type(n, 2)->dim[a]);
-	r->in[1][axis] = r->out[0][axis] = factor_run(r, in_type(n, 1)->dim[axis]);
+		r->in[2][a] = r->in[0][axis + a] = factor_add(r, operand_type(n, 2)->dim[a]);
+	r->in[1][axis] = r->out[0][axis] = factor_run(r, operand_type(n, 1)->dim[axis]);
 	return 0;
 }
 
 /* GatherElements and ScatterElements: every axis but the indexed one, where all operands are as long. */
 static int factor_elements(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *i = in_type(n, 1);
+	const Type *x = operand_type(n, 0), *i = operand_type(n, 1);
 	int axis;
 	if (!x || !i || x->rank < 1 || i->rank != x->rank ||
 		op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
@@ -192,8 +192,8 @@ static int factor_elements(Node *n, FactorRule *r)
 /* GatherElements and ScatterElements: one index per element. */
 static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 {
-	const Type *x = in_type(n, 0), *idx = in_type(n, at_idx),
-		   *upd = at_upd < 0 ? NULL : in_type(n, at_upd);
+	const Type *x = operand_type(n, 0), *idx = operand_type(n, at_idx),
+		   *upd = at_upd < 0 ? NULL : operand_type(n, at_upd);
 	if (!x || x->rank < 0)
 		return 0;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, axis) != 0)
@@ -202,7 +202,7 @@ static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 	for (int a = 0; !bad && idx && a < idx->rank; a++)
 		bad = a != *axis && dim_known(idx->dim[a]) && dim_known(x->dim[a]) && idx->dim[a] > x->dim[a];
 	if (bad) {
-		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s", n->op, type_text(idx),
+		err_at(operand_loc(n, at_idx), "%s: indices %s do not fit %s", n->op, type_text(idx),
 			type_text(x));
 		return -1;
 	}
@@ -210,7 +210,7 @@ static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 	for (int a = 0; !bad && idx && upd && upd->rank >= 0 && a < idx->rank; a++)
 		bad = dim_differ(idx->dim[a], upd->dim[a]);
 	if (bad) {
-		err_at(in_loc(n, at_upd), "%s: updates %s do not fit indices %s", n->op, type_text(upd),
+		err_at(operand_loc(n, at_upd), "%s: updates %s do not fit indices %s", n->op, type_text(upd),
 			type_text(idx));
 		return -1;
 	}
@@ -219,11 +219,11 @@ static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 
 static int shape_gather_elements(Node *n)
 {
-	const Type *idx = in_type(n, 1);
+	const Type *idx = operand_type(n, 1);
 	int axis;
 	if (check_elements(n, 1, -1, &axis) != 0)
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), idx ? idx->rank : -1, idx ? idx->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), idx ? idx->rank : -1, idx ? idx->dim : NULL);
 	return 0;
 }
 
@@ -332,7 +332,7 @@ typedef struct Nd { int batch, depth, irank, xrank; } Nd;
 /* 0 known, 1 not known yet, -1 wrong. */
 static int read_nd(Node *n, int at_x, int at_idx, bool batched, Nd *d)
 {
-	const Type *x = in_type(n, at_x), *idx = in_type(n, at_idx);
+	const Type *x = operand_type(n, at_x), *idx = operand_type(n, at_idx);
 	if (!x || !idx || x->rank < 0 || idx->rank < 0 ||
 		(idx->rank > 0 && !dim_known(idx->dim[idx->rank - 1])))
 		return 1;
@@ -342,7 +342,7 @@ static int read_nd(Node *n, int at_x, int at_idx, bool batched, Nd *d)
 	for (int a = 0; !bad && a < b; a++)
 		bad = dim_differ(x->dim[a], idx->dim[a]);
 	if (bad) {
-		err_at(in_loc(n, at_idx), "%s: indices %s do not fit %s%s", n->op, type_text(idx),
+		err_at(operand_loc(n, at_idx), "%s: indices %s do not fit %s%s", n->op, type_text(idx),
 			type_text(x), b ? " with these batch_dims" : "");
 		return -1;
 	}
@@ -355,9 +355,9 @@ static int nd_dims(Node *n, int at_x, int at_idx, const Nd *d, Dim *dim)
 {
 	int rank = 0;
 	for (int a = 0; a < d->irank - 1; a++)
-		dim[rank++] = in_type(n, at_idx)->dim[a];
+		dim[rank++] = operand_type(n, at_idx)->dim[a];
 	for (int a = d->batch + d->depth; a < d->xrank; a++)
-		dim[rank++] = in_type(n, at_x)->dim[a];
+		dim[rank++] = operand_type(n, at_x)->dim[a];
 	return rank;
 }
 
@@ -367,11 +367,11 @@ static int shape_gather_nd(Node *n)
 	Dim dim[2 * RANK_MAX];
 	int bad = read_nd(n, 0, 1, true, &d);
 	if (bad)
-		return bad < 0 ? -1 : no_shape(n, 0, in_dtype(n, 0));
+		return bad < 0 ? -1 : no_shape(n, 0, operand_dtype(n, 0));
 	int rank = nd_dims(n, 0, 1, &d, dim);
-	if (rank_check(n, rank) != 0)
+	if (shape_rank_check(n, rank) != 0)
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return 0;
 }
 
@@ -411,7 +411,7 @@ static int shape_gather_nd_grad(Node *n)
 {
 	Nd d;
 	Dim dim[2 * RANK_MAX];
-	const Type *dy = in_type(n, 0);
+	const Type *dy = operand_type(n, 0);
 	int bad = read_nd(n, 1, 2, true, &d);
 	if (bad < 0)
 		return -1;
@@ -421,7 +421,7 @@ static int shape_gather_nd_grad(Node *n)
 			bad = dim_differ(dim[a], dy->dim[a]);
 		if (bad) {
 			err_at(n->loc, "GatherNDGrad: %s is not gathered from %s by %s", type_text(dy),
-				type_text(in_type(n, 1)), type_text(in_type(n, 2)));
+				type_text(operand_type(n, 1)), type_text(operand_type(n, 2)));
 			return -1;
 		}
 	}
@@ -444,7 +444,7 @@ static int shape_scatter_nd(Node *n)
 {
 	Nd d;
 	Dim dim[2 * RANK_MAX];
-	const Type *upd = in_type(n, 2);
+	const Type *upd = operand_type(n, 2);
 	if (reduction(n) == S_WRONG)
 		return -1;
 	int bad = read_nd(n, 0, 1, false, &d);
@@ -456,8 +456,8 @@ static int shape_scatter_nd(Node *n)
 		for (int a = 0; !bad && a < rank; a++)
 			bad = dim_differ(dim[a], upd->dim[a]);
 		if (bad) {
-			err_at(in_loc(n, 2), "ScatterND: updates %s do not fit %s by indices %s",
-				type_text(upd), type_text(in_type(n, 0)), type_text(in_type(n, 1)));
+			err_at(operand_loc(n, 2), "ScatterND: updates %s do not fit %s by indices %s",
+				type_text(upd), type_text(operand_type(n, 0)), type_text(operand_type(n, 1)));
 			return -1;
 		}
 	}
@@ -481,12 +481,12 @@ static int factor_nd(Node *n, FactorRule *r, int at_x, int at_idx, int *taken)
 	if (read_nd(n, at_x, at_idx, true, &d) != 0 || !taken || !r->out[0])
 		return -1;
 	for (int a = 0; a < d.irank - 1; a++) {
-		taken[a] = r->in[at_idx][a] = factor_add(r, in_type(n, at_idx)->dim[a]);
+		taken[a] = r->in[at_idx][a] = factor_add(r, operand_type(n, at_idx)->dim[a]);
 		if (a < d.batch)
 			r->in[at_x][a] = taken[a];
 	}
 	for (int a = d.batch + d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
-		taken[k] = r->in[at_x][a] = factor_add(r, in_type(n, at_x)->dim[a]);
+		taken[k] = r->in[at_x][a] = factor_add(r, operand_type(n, at_x)->dim[a]);
 	return 0;
 }
 
@@ -500,7 +500,7 @@ static int factor_gather_nd_grad(Node *n, FactorRule *r)
 {
 	if (factor_nd(n, r, 1, 2, r->in[0]) != 0)
 		return -1;
-	for (int a = 0; a < in_rank(n, 1); a++)
+	for (int a = 0; a < operand_rank(n, 1); a++)
 		r->out[0][a] = r->in[1][a];
 	return 0;
 }
@@ -508,30 +508,30 @@ static int factor_gather_nd_grad(Node *n, FactorRule *r)
 /* OneHot. */
 static int shape_one_hot(Node *n)
 {
-	const Type *idx = in_type(n, 0), *val = in_type(n, 2);
-	const Tensor *depth = in_const(n, 1);
+	const Type *idx = operand_type(n, 0), *val = operand_type(n, 2);
+	const Tensor *depth = operand_const(n, 1);
 	Dim dim[RANK_MAX], d = DIM_UNKNOWN;
 	int axis;
 	if (val && val->rank >= 0 && (val->rank != 1 || dim_differ(val->dim[0], 2))) {
-		err_at(in_loc(n, 2), "OneHot: values must be [off, on], not %s", type_text(val));
+		err_at(operand_loc(n, 2), "OneHot: values must be [off, on], not %s", type_text(val));
 		return -1;
 	}
 	if (depth && (tensor_elements(depth) != 1 || tensor_int(depth, 0) < 0)) {
-		err_at(in_loc(n, 1), "OneHot: depth must be a scalar of at least 0");
+		err_at(operand_loc(n, 1), "OneHot: depth must be a scalar of at least 0");
 		return -1;
 	}
 	if (depth)
 		d = tensor_int(depth, 0);
-	else if (in_dims(n, 1, &d, 1) != 1)
+	else if (operand_dims(n, 1, &d, 1) != 1)
 		d = DIM_UNKNOWN;
 	if (!idx || idx->rank < 0)
-		return no_shape(n, 0, in_dtype(n, 2));
-	if (rank_check(n, idx->rank + 1) != 0 ||
+		return no_shape(n, 0, operand_dtype(n, 2));
+	if (shape_rank_check(n, idx->rank + 1) != 0 ||
 		op_axis(n, attr_int(n, "axis"), idx->rank + 1, &axis) != 0)
 		return -1;
 	for (int a = 0, k = 0; a <= idx->rank; a++)
 		dim[a] = a == axis ? d : idx->dim[k++];
-	out_set(n, 0, in_dtype(n, 2), idx->rank + 1, dim);
+	operand_set_result(n, 0, operand_dtype(n, 2), idx->rank + 1, dim);
 	return 0;
 }
 
@@ -539,20 +539,20 @@ static int shape_one_hot(Node *n)
 static int factor_scatter_nd(Node *n, FactorRule *r)
 {
 	Nd d;
-	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] || in_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
+	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] || operand_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
 		return -1;
 	for (int a = d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
-		r->in[0][a] = r->in[2][k] = r->out[0][a] = factor_add(r, in_type(n, 0)->dim[a]);
+		r->in[0][a] = r->in[2][k] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 	return 0;
 }
 
 static int factor_one_hot(Node *n, FactorRule *r)
 {
-	int axis, rank = in_rank(n, 0);
+	int axis, rank = operand_rank(n, 0);
 	if (rank < 0 || !r->out[0] || op_axis(n, attr_int(n, "axis"), rank + 1, &axis) != 0)
 		return -1;
 	for (int a = 0; a < rank; a++)
-		r->in[0][a] = r->out[0][a < axis ? a : a + 1] = factor_add(r, in_type(n, 0)->dim[a]);
+		r->in[0][a] = r->out[0][a < axis ? a : a + 1] = factor_add(r, operand_type(n, 0)->dim[a]);
 	r->out[0][axis] = factor_run(r, n->out[0]->type->dim[axis]);
 	return 0;
 }
@@ -583,33 +583,33 @@ static void fit_one_hot(Node *part, const Node *whole)
 /* TopK, ArgMax, ArgMin. */
 static int shape_topk(Node *n)
 {
-	const Type *x = in_type(n, 0);
-	const Tensor *k = in_const(n, 1);
+	const Type *x = operand_type(n, 0);
+	const Tensor *k = operand_const(n, 1);
 	Dim dim[RANK_MAX], many = DIM_UNKNOWN;
 	int axis;
 	if (k && (tensor_elements(k) != 1 || tensor_int(k, 0) < 0)) {
-		err_at(in_loc(n, 1), "TopK: k must be one number of at least 0");
+		err_at(operand_loc(n, 1), "TopK: k must be one number of at least 0");
 		return -1;
 	}
 	if (!x || x->rank < 0) {
 		no_shape(n, 1, DT_INT64);
-		return no_shape(n, 0, in_dtype(n, 0));
+		return no_shape(n, 0, operand_dtype(n, 0));
 	}
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
 	if (k)
 		many = tensor_int(k, 0);
-	else if (in_dims(n, 1, &many, 1) != 1)
+	else if (operand_dims(n, 1, &many, 1) != 1)
 		many = DIM_UNKNOWN;
 	if (dim_known(many) && dim_known(x->dim[axis]) && many > x->dim[axis]) {
-		err_at(in_loc(n, 1), "TopK: axis %d of %s has fewer than %lld elements", axis, type_text(x),
+		err_at(operand_loc(n, 1), "TopK: axis %d of %s has fewer than %lld elements", axis, type_text(x),
 			(long long)many);
 		return -1;
 	}
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
 	dim[axis] = many;
-	out_set(n, 0, x->elem, x->rank, dim);
-	out_set(n, 1, DT_INT64, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 1, DT_INT64, x->rank, dim);
 	return 0;
 }
 
@@ -669,13 +669,13 @@ static int eval_topk(Node *n, Tensor **in, Tensor **out)
 /* All axes but the one that is searched. */
 static int factor_search(Node *n, FactorRule *r)
 {
-	int axis, rank = in_rank(n, 0);
+	int axis, rank = operand_rank(n, 0);
 	if (rank < 0 || op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
 		return -1;
 	for (int a = 0; a < rank; a++) {
 		if (a == axis)
 			continue;
-		r->in[0][a] = factor_add(r, in_type(n, 0)->dim[a]);
+		r->in[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nout; i++) {
 			bool dropped = r->out[i] && n->out[i]->type->rank < rank;
 			if (r->out[i])
@@ -687,7 +687,7 @@ static int factor_search(Node *n, FactorRule *r)
 
 static int shape_arg(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	int axis, rank = 0;
 	if (!x || x->rank < 0)
@@ -695,13 +695,13 @@ static int shape_arg(Node *n)
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
 	if (x->dim[axis] == 0) {
-		err_at(in_loc(n, 0), "%s: axis %d of %s is empty", n->op, axis, type_text(x));
+		err_at(operand_loc(n, 0), "%s: axis %d of %s is empty", n->op, axis, type_text(x));
 		return -1;
 	}
 	for (int a = 0; a < x->rank; a++)
 		if (a != axis || attr_int(n, "keepdims"))
 			dim[rank++] = a == axis ? 1 : x->dim[a];
-	out_set(n, 0, DT_INT64, rank, dim);
+	operand_set_result(n, 0, DT_INT64, rank, dim);
 	return 0;
 }
 
@@ -738,14 +738,14 @@ static bool nonzero(const Tensor *t, int64_t i)
 
 static int shape_nonzero(Node *n)
 {
-	const Tensor *x = in_const(n, 0);
-	Dim dim[2] = { in_rank(n, 0) < 0 ? DIM_UNKNOWN : in_rank(n, 0), DIM_UNKNOWN };
+	const Tensor *x = operand_const(n, 0);
+	Dim dim[2] = { operand_rank(n, 0) < 0 ? DIM_UNKNOWN : operand_rank(n, 0), DIM_UNKNOWN };
 	if (x) {
 		dim[1] = 0;
 		for (int64_t i = 0; i < tensor_elements(x); i++)
 			dim[1] += nonzero(x, i);
 	}
-	out_set(n, 0, DT_INT64, 2, dim);
+	operand_set_result(n, 0, DT_INT64, 2, dim);
 	return 0;
 }
 
@@ -767,17 +767,17 @@ static int eval_nonzero(Node *n, Tensor **in, Tensor **out)
 
 static int shape_compress(Node *n)
 {
-	const Type *x = in_type(n, 0), *ct = in_type(n, 1);
-	const Tensor *c = in_const(n, 1);
+	const Type *x = operand_type(n, 0), *ct = operand_type(n, 1);
+	const Tensor *c = operand_const(n, 1);
 	Dim dim[RANK_MAX], many = DIM_UNKNOWN;
 	int axis = 0;
 	bool flat = !attr_has(n, "axis");
 	if (ct && ct->rank >= 0 && ct->rank != 1) {
-		err_at(in_loc(n, 1), "Compress: the condition must be a vector, not %s", type_text(ct));
+		err_at(operand_loc(n, 1), "Compress: the condition must be a vector, not %s", type_text(ct));
 		return -1;
 	}
 	if ((!x || x->rank < 0) && !flat)
-		return no_shape(n, 0, in_dtype(n, 0));
+		return no_shape(n, 0, operand_dtype(n, 0));
 	if (!flat && op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
 	if (c) {
@@ -787,12 +787,12 @@ static int shape_compress(Node *n)
 			many += tensor_int(c, i) != 0 && (!dim_known(len) || i < len);
 	}
 	if (flat) {
-		out_set(n, 0, in_dtype(n, 0), 1, &many);
+		operand_set_result(n, 0, operand_dtype(n, 0), 1, &many);
 		return 0;
 	}
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
 	dim[axis] = many;
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 

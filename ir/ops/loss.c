@@ -8,7 +8,7 @@
 /* x [N, C, d1 ...], target [N, d1 ...], weight [C]. */
 static int shape_loss(Node *n)
 {
-	Type *x = in_type(n, 0), *t = in_type(n, 1), *w = in_type(n, 2);
+	Type *x = operand_type(n, 0), *t = operand_type(n, 1), *w = operand_type(n, 2);
 	Name r = attr_str(n, "reduction");
 	bool none = !strcmp(r, "none");
 	if (!none && strcmp(r, "mean") && strcmp(r, "sum")) {
@@ -16,7 +16,7 @@ static int shape_loss(Node *n)
 		return -1;
 	}
 	if (x && x->rank >= 0 && x->rank < 2) {
-		err_at(in_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
@@ -24,29 +24,29 @@ static int shape_loss(Node *n)
 	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
 	if (clash) {
-		err_at(in_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op,
+		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op,
 			type_text(t), type_text(x));
 		return -1;
 	}
 	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && !n->part && dim_differ(w->dim[0], x->dim[1])))) {
-		err_at(in_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
+		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
 	}
 	if (none)
-		out_set(n, 0, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
 	else
-		out_set(n, 0, in_dtype(n, 0), 0, NULL);
-	out_set(n, 1, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	out_set(n, 2, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), 0, NULL);
+	operand_set_result(n, 1, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 2, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
 /* Every axis but the classes; with "sum" they are summed over (P), a mean divides by a count of the whole. */
 static int factor_loss(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
-	if (!x || x->rank < 2 || !r->in[1] || in_rank(n, 1) != x->rank - 1)
+	Type *x = operand_type(n, 0);
+	if (!x || x->rank < 2 || !r->in[1] || operand_rank(n, 1) != x->rank - 1)
 		return -1;
 	bool none = !strcmp(attr_str(n, "reduction"), "none");
 	for (int a = 0; a < x->rank && strcmp(attr_str(n, "reduction"), "mean") != 0; a++) {
@@ -69,7 +69,7 @@ static int factor_xent(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
 		return -1;
-	r->in[0][1] = factor_defined(r, in_type(n, 0)->dim[1]);
+	r->in[0][1] = factor_defined(r, operand_type(n, 0)->dim[1]);
 	if (n->nout > 1 && r->out[1])
 		r->out[1][1] = r->in[0][1];
 	return 0;
@@ -80,19 +80,19 @@ static int factor_nll(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
 		return -1;
-	r->in[0][1] = factor_run(r, in_type(n, 0)->dim[1]);
+	r->in[0][1] = factor_run(r, operand_type(n, 0)->dim[1]);
 	return 0;
 }
 
 /* The gradient by the scores: operands as above, then lse as the labels are, and dy. */
 static int shape_xent_grad(Node *n)
 {
-	Type *x = in_type(n, 0), *t = in_type(n, 1), *lse = in_type(n, 3), *dy = in_type(n, 4);
+	Type *x = operand_type(n, 0), *t = operand_type(n, 1), *lse = operand_type(n, 3), *dy = operand_type(n, 4);
 	bool none = !strcmp(attr_str(n, "reduction"), "none"), clash = t && lse && t->rank >= 0 && lse->rank >= 0 && t->rank != lse->rank;
 	for (int i = 0; !clash && t && lse && lse->rank >= 0 && i < t->rank; i++)
 		clash = dim_differ(t->dim[i], lse->dim[i]);
 	if (clash || (dy && dy->rank >= 0 && (none ? t && t->rank >= 0 && dy->rank != t->rank : dy->rank != 0)) || (x && x->rank >= 0 && x->rank < 2)) {
-		err_at(in_loc(n, 3), "%s: the operands do not fit scores of %s", n->op, type_text(x));
+		err_at(operand_loc(n, 3), "%s: the operands do not fit scores of %s", n->op, type_text(x));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -102,14 +102,14 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
 		return -1;
-	for (int a = 0; a < in_rank(n, 1); a++) {
+	for (int a = 0; a < operand_rank(n, 1); a++) {
 		int f = r->in[1][a];
 		r->in[3][a] = f;
-		if (in_rank(n, 4) == in_rank(n, 1))
+		if (operand_rank(n, 4) == operand_rank(n, 1))
 			r->in[4][a] = f;
 		r->out[0][a ? a + 1 : 0] = f;
 	}
-	r->in[0][1] = r->out[0][1] = factor_run(r, in_type(n, 0)->dim[1]);
+	r->in[0][1] = r->out[0][1] = factor_run(r, operand_type(n, 0)->dim[1]);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 static Cost cost_xent(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	int64_t scores = in_type(n, 0) ? type_elements(in_type(n, 0)) : 0;
+	int64_t scores = operand_type(n, 0) ? type_elements(operand_type(n, 0)) : 0;
 	c.flops = scores > 0 ? 10.0 * (double)scores : 0;
 	return c;
 }
@@ -125,22 +125,22 @@ static Cost cost_xent(const Node *n)
 /* top and the result are one long where x has the classes. */
 static int shape_sum_exp(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	int axis = 0;
 	if (x && x->rank >= 0 && op_axis(n, attr_int(n, "axis"), x->rank, &axis))
 		return -1;
 	for (int a = 0; x && a < x->rank; a++)
 		dim[a] = a == axis ? 1 : x->dim[a];
-	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, dim);
 	return 0;
 }
 
 static int factor_sum_exp(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	int axis;
-	if (!x || x->rank < 1 || in_rank(n, 1) != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	if (!x || x->rank < 1 || operand_rank(n, 1) != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
 		int f = r->in[0][a] = factor_add(r, x->dim[a]);
@@ -153,25 +153,25 @@ static int factor_sum_exp(Node *n, FactorRule *r)
 /* own and label as scores without their classes; a count for each. */
 static int shape_ahead(Node *n)
 {
-	Type *x = in_type(n, 0), *own = in_type(n, 1), *t = in_type(n, 2);
+	Type *x = operand_type(n, 0), *own = operand_type(n, 1), *t = operand_type(n, 2);
 	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
 	clash |= own && t && own->rank >= 0 && t->rank >= 0 && own->rank != t->rank;
 	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]) || (own && own->rank >= 0 && dim_differ(t->dim[i], own->dim[i]));
 	if (clash || (x && x->rank >= 0 && x->rank < 2)) {
-		err_at(in_loc(n, 2), "%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these are %s", n->op,
+		err_at(operand_loc(n, 2), "%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these are %s", n->op,
 		       t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
 		return -1;
 	}
-	out_set(n, 0, in_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
 /* Classes that one rank has are a term of the count. */
 static int factor_ahead(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
-	if (!x || x->rank < 2 || in_rank(n, 1) != x->rank - 1 || in_rank(n, 2) != x->rank - 1)
+	Type *x = operand_type(n, 0);
+	if (!x || x->rank < 2 || operand_rank(n, 1) != x->rank - 1 || operand_rank(n, 2) != x->rank - 1)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
 		int k = a ? a - 1 : 0, f = r->in[0][a] = a == 1 ? factor_run(r, x->dim[a]) : factor_add(r, x->dim[a]);

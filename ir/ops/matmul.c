@@ -78,7 +78,7 @@ static void pack_strided(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64
 			double *row = to + k * width;
 			int64_t at = (o0 + o) * m->outer + q * m->far + r * m->inner;
 			for (int64_t j = 0; j < have; j++)
-				row[j] = mat_get(m, at + j * m->outer);
+				row[j] = matmul_get(m, at + j * m->outer);
 			for (int64_t j = have; j < width; j++)
 				row[j] = 0;
 			if (++r == fold)
@@ -135,7 +135,7 @@ void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, dou
 	free(pb);
 }
 
-Mat mat_of(const Tensor *t)
+Mat matmul_of(const Tensor *t)
 {
 	Mat m = { .data = t->data, .single = t->dtype == DT_FLOAT };
 	if (t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE)
@@ -143,7 +143,7 @@ Mat mat_of(const Tensor *t)
 	return m;
 }
 
-Mat mat_at(Mat m, int64_t elements)
+Mat matmul_at(Mat m, int64_t elements)
 {
 	m.data = (const char *)m.data + elements * (int64_t)(m.single ? sizeof(float) : sizeof(double));
 	return m;
@@ -157,39 +157,39 @@ static bool transposed(const Node *n, int i)
 
 static int shape_matmul(Node *n)
 {
-	Type *a = in_type(n, 0), *b = in_type(n, 1);
-	int ra = in_rank(n, 0), rb = in_rank(n, 1);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
+	int ra = operand_rank(n, 0), rb = operand_rank(n, 1);
 	if (ra == 0 || rb == 0) {
-		err_at(in_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar",
+		err_at(operand_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar",
 			n->op);
 		return -1;
 	}
 	if (ra < 0 || rb < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	bool ta = transposed(n, 0), tb = transposed(n, 1);
 	if ((ta && ra < 2) || (tb && rb < 2)) {
-		err_at(in_loc(n, ta && ra < 2 ? 0 : 1), "%s cannot transpose a vector", n->op);
+		err_at(operand_loc(n, ta && ra < 2 ? 0 : 1), "%s cannot transpose a vector", n->op);
 		return -1;
 	}
 	Dim ka = a->dim[ra - (ta ? 2 : 1)], kb = b->dim[rb == 1 ? 0 : rb - (tb ? 1 : 2)];
 	if (dim_differ(ka, kb)) {
-		err_at(in_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op,
+		err_at(operand_loc(n, 1), "%s cannot contract %s with %s: the operands are %s and %s", n->op,
 			dim_text(ka), dim_text(kb), type_text(a), type_text(b));
 		return -1;
 	}
 	int la = ra > 2 ? ra - 2 : 0, lb = rb > 2 ? rb - 2 : 0, most = la > lb ? la : lb;
 	Dim *dim = arena_array(n->graph->arena, Dim, most + 2);
 	memcpy(dim, a->dim, sizeof *dim * (size_t)la);
-	int rank = broadcast_dims(n, la, dim, lb, b->dim);
+	int rank = shape_broadcast_dims(n, la, dim, lb, b->dim);
 	if (rank < 0)
 		return -1;
 	if (ra > 1)
 		dim[rank++] = a->dim[ra - (ta ? 1 : 2)];
 	if (rb > 1)
 		dim[rank++] = b->dim[rb - (tb ? 2 : 1)];
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return 0;
 }
 
@@ -240,8 +240,8 @@ static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 		ib = eval_ints(b);
 		ic = eval_scratch(sizeof(int64_t) * (size_t)(total + 1));
 	} else {
-		ma = mat_of(a);
-		mb = mat_of(b);
+		ma = matmul_of(a);
+		mb = matmul_of(b);
 		dc = eval_scratch(sizeof(double) * (size_t)(total + 1));
 	}
 	ma.outer = ta ? 1 : k, ma.inner = ta ? m : 1;
@@ -250,7 +250,7 @@ static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 		if (ints) {
 			product_ints(m, n, k, &ma, ia + oa, &mb, ib + ob, ic + q * m * n);
 		} else {
-			Mat x = mat_at(ma, oa), y = mat_at(mb, ob);
+			Mat x = matmul_at(ma, oa), y = matmul_at(mb, ob);
 			matmul_run(m, n, k, &x, &y, dc + q * m * n, n);
 		}
 		for (int i = lead - 1; i >= 0; i--) {
@@ -271,7 +271,7 @@ static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 static Cost cost_matmul(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	Type *a = in_type(n, 0), *y = n->out[0]->type;
+	Type *a = operand_type(n, 0), *y = n->out[0]->type;
 	int64_t out = y ? type_elements(y) : -1;
 	int k = a ? a->rank - (transposed(n, 0) ? 2 : 1) : -1;
 	if (k >= 0 && out >= 0 && dim_known(a->dim[k]))
@@ -290,18 +290,18 @@ static int factor_matmul_t(Node *n, FactorRule *r)
 
 static int shape_over(Node *n)
 {
-	Type *a = in_type(n, 0), *b = in_type(n, 1);
-	int ra = in_rank(n, 0), rb = in_rank(n, 1);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
+	int ra = operand_rank(n, 0), rb = operand_rank(n, 1);
 	Dim dim[2] = { ra > 0 ? a->dim[ra - 1] : DIM_UNKNOWN, rb > 0 ? b->dim[rb - 1] : DIM_UNKNOWN };
 	bool bad = ra == 0 || rb == 0 || (ra > 0 && rb > 0 && ra != rb);
 	for (int i = 0; !bad && ra > 0 && rb > 0 && i < ra - 1; i++)
 		bad = dim_differ(a->dim[i], b->dim[i]);
 	if (bad) {
-		err_at(in_loc(n, 1), "MatMulOver sums over all axes but the last: %s and %s differ in one",
+		err_at(operand_loc(n, 1), "MatMulOver sums over all axes but the last: %s and %s differ in one",
 			type_text(a), type_text(b));
 		return -1;
 	}
-	out_set(n, 0, in_dtype(n, 0), 2, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), 2, dim);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ static int eval_over(Node *node, Tensor **in, Tensor **out)
 	int64_t m = c->dim[0], n = c->dim[1], k = 1;
 	for (int i = 0; i < a->rank - 1; i++)
 		k *= a->dim[i];
-	Mat ma = mat_of(a), mb = mat_of(b);
+	Mat ma = matmul_of(a), mb = matmul_of(b);
 	double *dc = eval_scratch(sizeof(double) * (size_t)(m * n + 1));
 	ma.outer = mb.outer = 1;
 	ma.inner = m, mb.inner = n;
@@ -324,7 +324,7 @@ static int eval_over(Node *node, Tensor **in, Tensor **out)
 static Cost cost_over(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
 	int64_t e = a ? type_elements(a) : -1;
 	if (e >= 0 && b && b->rank > 0 && dim_known(b->dim[b->rank - 1]))
 		c.flops = 2.0 * (double)e * (double)b->dim[b->rank - 1];
@@ -333,18 +333,18 @@ static Cost cost_over(const Node *n)
 
 static int shape_gemm(Node *n)
 {
-	Type *a = in_type(n, 0), *b = in_type(n, 1), *c = in_type(n, 2);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1), *c = operand_type(n, 2);
 	bool ta = attr_int(n, "transA") != 0, tb = attr_int(n, "transB") != 0;
 	for (int i = 0; i < 2; i++)
-		if (in_rank(n, i) >= 0 && in_rank(n, i) != 2) {
-			err_at(in_loc(n, i), "Gemm multiplies matrices, this operand is %s",
-				type_text(in_type(n, i)));
+		if (operand_rank(n, i) >= 0 && operand_rank(n, i) != 2) {
+			err_at(operand_loc(n, i), "Gemm multiplies matrices, this operand is %s",
+				type_text(operand_type(n, i)));
 			return -1;
 		}
 	bool known_a = a && a->rank == 2, known_b = b && b->rank == 2;
 	Dim dim[2] = { known_a ? a->dim[ta] : DIM_UNKNOWN, known_b ? b->dim[!tb] : DIM_UNKNOWN };
 	if (known_a && known_b && dim_differ(a->dim[!ta], b->dim[tb])) {
-		err_at(in_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s",
+		err_at(operand_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s",
 			dim_text(a->dim[!ta]), dim_text(b->dim[tb]), type_text(a), ta ? " transposed" : "",
 			type_text(b), tb ? " transposed" : "");
 		return -1;
@@ -352,19 +352,19 @@ static int shape_gemm(Node *n)
 	for (int i = 0; c && i < c->rank; i++) {
 		int axis = i + 2 - c->rank;
 		if (axis < 0 || (dim_differ(c->dim[i], 1) && dim_differ(c->dim[i], dim[axis]))) {
-			err_at(in_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c),
+			err_at(operand_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c),
 				dim_text(dim[0]), dim_text(dim[1]));
 			return -1;
 		}
 	}
-	out_set(n, 0, in_dtype(n, 0), 2, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), 2, dim);
 	return 0;
 }
 
 /* alpha * a b + beta * c.  Factors of 1 and a scaled zero are not written. */
 static int expand_gemm(Node *n)
 {
-	Value *a = n->in[0], *b = n->in[1], *c = in_value(n, 2), *y = out_value(n, 0);
+	Value *a = n->in[0], *b = n->in[1], *c = operand_value(n, 2), *y = operand_result(n, 0);
 	double alpha = attr_float(n, "alpha"), beta = attr_float(n, "beta");
 	if (attr_int(n, "transA"))
 		a = make(n, NULL, "Transpose", "perm=[1, 0]", a, NULL, NULL);

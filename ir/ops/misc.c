@@ -110,8 +110,8 @@ static int64_t place(const Image *m, int64_t c, int64_t w)
 
 static int expand_col2im(Node *n)
 {
-	Type *x = in_type(n, 0);
-	DType type = in_dtype(n, 0);
+	Type *x = operand_type(n, 0);
+	DType type = operand_dtype(n, 0);
 	Image m;
 
 	if (read_image(n, &m))
@@ -120,7 +120,7 @@ static int expand_col2im(Node *n)
 		return -1;
 	if (!x || x->rank != 3 || dim_differ(x->dim[2], m.windows) ||
 		(dim_known(x->dim[1]) && x->dim[1] % m.cells)) {
-		err_at(in_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s",
+		err_at(operand_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s",
 			(long long)m.cells, (long long)m.windows, type_text(x));
 		return -1;
 	}
@@ -162,7 +162,7 @@ static Value *shift(Node *n, Value *v, DType type, int64_t axis, int64_t len, in
 
 static int expand_cumprod(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	const Tensor *t = expand_const(n, 1, "an axis");
 	bool up = attr_int(n, "reverse") == 0;
 	Value *v = n->in[0];
@@ -171,14 +171,14 @@ static int expand_cumprod(Node *n)
 	if (!t || tensor_elements(t) != 1)
 		return -1;
 	if (!x || x->rank < 0) {
-		err_at(in_loc(n, 0), "CumProd needs an operand of known rank");
+		err_at(operand_loc(n, 0), "CumProd needs an operand of known rank");
 		return -1;
 	}
 	if (op_axis(n, tensor_int(t, 0), x->rank, &axis))
 		return -1;
 	int64_t len = x->dim[axis];
 	if (!dim_known(len)) {
-		err_at(in_loc(n, 0), "CumProd needs a known size along axis %d of %s", axis, type_text(x));
+		err_at(operand_loc(n, 0), "CumProd needs a known size along axis %d of %s", axis, type_text(x));
 		return -1;
 	}
 	if (attr_int(n, "exclusive") && len)
@@ -192,7 +192,7 @@ static int expand_cumprod(Node *n)
 
 static int shape_bitcast(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	int64_t to = attr_int(n, "to");
 
 	if (to <= 0 || to >= DT_COUNT || to == DT_STRING ||
@@ -201,7 +201,7 @@ static int shape_bitcast(Node *n)
 			to > 0 && to < DT_COUNT ? dtype_name((DType)to) : "an unknown type");
 		return -1;
 	}
-	out_set(n, 0, (DType)to, x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, (DType)to, x ? x->rank : -1, x ? x->dim : NULL);
 	return 0;
 }
 
@@ -219,7 +219,7 @@ static const Tensor *declared(const Tensor *t, DType type, Arena *a)
 static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 {
 	Arena a = { 0 };
-	const Tensor *from = declared(in[0], in_dtype(n, 0), &a);
+	const Tensor *from = declared(in[0], operand_dtype(n, 0), &a);
 	Tensor *to = out[0]->dtype == (DType)attr_int(n, "to")
 	                     ? out[0]
 	                     : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->rank, out[0]->dim);
@@ -335,8 +335,8 @@ static int items_of(Node *n, const Tensor *t, Arena *a, Items *s)
 
 static int shape_unique(Node *n)
 {
-	const Tensor *t = in_const(n, 0);
-	Type *x = in_type(n, 0);
+	const Tensor *t = operand_const(n, 0);
+	Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX] = { DIM_UNKNOWN }, one = DIM_UNKNOWN, all = DIM_UNKNOWN;
 	bool whole = !attr_has(n, "axis");
 	int rank = whole ? 1 : x ? x->rank : -1, axis = 0;
@@ -363,10 +363,10 @@ static int shape_unique(Node *n)
 		all = dim[axis];
 	}
 	dim[axis] = one;
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
-	out_set(n, 1, DT_INT64, 1, &one);
-	out_set(n, 2, DT_INT64, 1, &all);
-	out_set(n, 3, DT_INT64, 1, &one);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 1, DT_INT64, 1, &one);
+	operand_set_result(n, 2, DT_INT64, 1, &all);
+	operand_set_result(n, 3, DT_INT64, 1, &one);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ static void broadcast_strides(const Tensor *t, const Tensor *in, int64_t *stride
 /* Axes aligned at the right; an axis that only the result has is split there alone. */
 static int factor_expand(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || x->rank < 0 || y->rank < x->rank)
 		return -1;
 	for (int a = 0; a < y->rank; a++) {
@@ -30,7 +30,7 @@ static int factor_expand(Node *n, FactorRule *r)
 		r->out[0][a] = factor_add(r, y->dim[a]);
 		if (k >= 0 && dim_same(x->dim[k], y->dim[a]))
 			r->in[0][k] = r->out[0][a];
-		if (n->nin > 1 && r->in[1] && in_rank(n, 1) == y->rank && !strcmp(n->row->schema->in[1].name, "like"))
+		if (n->nin > 1 && r->in[1] && operand_rank(n, 1) == y->rank && !strcmp(n->row->schema->in[1].name, "like"))
 			r->in[1][a] = r->out[0][a];
 	}
 	return 0;
@@ -70,7 +70,7 @@ static bool times(Dim a, Dim b, Dim *q)
  * meets one of 3 is 3 x 4; where lengths do not divide (3 x 4 against 2 x 6) the rest is unrelated, but for equal axes at the right. */
 static int factor_reshape(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || x->rank < 0 || y->rank < 0)
 		return -1;
 	Side a = { .t = x, .axis = -1 }, b = { .t = y, .out = true, .axis = -1 };
@@ -155,25 +155,25 @@ static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
 
 static int shape_reshape(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
-	int64_t len = in_length(n, 1);
-	bool allowzero = attr_int(n, "allowzero") != 0, exact = in_const(n, 1) != NULL;
-	int rank = in_dims(n, 1, dim, RANK_MAX), hole = -1, holes = 0;
-	if (rank_check(n, len) != 0)
+	int64_t len = operand_length(n, 1);
+	bool allowzero = attr_int(n, "allowzero") != 0, exact = operand_const(n, 1) != NULL;
+	int rank = operand_dims(n, 1, dim, RANK_MAX), hole = -1, holes = 0;
+	if (shape_rank_check(n, len) != 0)
 		return -1;
 	if (rank < 0)
-		return len < 0 ? (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0)
-		               : shape_any(n, 0, in_dtype(n, 0), (int)len);
+		return len < 0 ? (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0)
+		               : shape_any(n, 0, operand_dtype(n, 0), (int)len);
 	for (int a = 0; a < rank; a++) {
-		int64_t given = exact ? tensor_int(in_const(n, 1), a) : 0;
+		int64_t given = exact ? tensor_int(operand_const(n, 1), a) : 0;
 		if (given < -1) {
-			err_at(in_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)given);
+			err_at(operand_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)given);
 			return -1;
 		}
 		if (dim[a] == 0 && !allowzero) {
 			if (x && x->rank >= 0 && a >= x->rank) {
-				err_at(in_loc(n, 1),
+				err_at(operand_loc(n, 1),
 					"Reshape: 0 stands at place %d of the shape, but %s has only %d axes",
 					a, type_text(x), x->rank);
 				return -1;
@@ -188,18 +188,18 @@ static int shape_reshape(Node *n)
 		}
 	}
 	if (exact && x && x->rank >= 0) {
-		const Tensor *t = in_const(n, 1);
+		const Tensor *t = operand_const(n, 1);
 		int minus = 0;
 		for (int a = 0; a < rank; a++)
 			minus += tensor_int(t, a) == -1;
 		if (minus > 1) {
-			err_at(in_loc(n, 1), "Reshape: -1 stands %d times in the shape", minus);
+			err_at(operand_loc(n, 1), "Reshape: -1 stands %d times in the shape", minus);
 			return -1;
 		}
 	}
 	if (x && x->rank >= 0 && holes <= 1 && reshape_infer(n, x, dim, rank, hole) != 0)
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return 0;
 }
 
@@ -231,25 +231,25 @@ static int read_perm(Node *n, int rank, int *perm)
 	if (k == 0 && rank == 0)
 		return 0;
 	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", rank,
-		type_text(in_type(n, 0)));
+		type_text(operand_type(n, 0)));
 	return -1;
 }
 
 static int shape_transpose(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	int perm[RANK_MAX], k;
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
 		attr_ints(n, "perm", &k);
-		return attr_has(n, "perm") && k <= RANK_MAX ? shape_any(n, 0, in_dtype(n, 0), k)
-		                                            : (out_set(n, 0, in_dtype(n, 0), -1, NULL), 0);
+		return attr_has(n, "perm") && k <= RANK_MAX ? shape_any(n, 0, operand_dtype(n, 0), k)
+		                                            : (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0);
 	}
 	if (read_perm(n, x->rank, perm) != 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++)
 		dim[a] = x->dim[perm[a]];
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
@@ -268,17 +268,17 @@ static int eval_transpose(Node *n, Tensor **in, Tensor **out)
 
 static int factor_transpose(Node *n, FactorRule *r)
 {
-	int perm[RANK_MAX], rank = in_rank(n, 0);
+	int perm[RANK_MAX], rank = operand_rank(n, 0);
 	if (rank < 0 || read_perm(n, rank, perm) != 0)
 		return -1;
 	for (int a = 0; a < rank; a++)
-		r->in[0][perm[a]] = r->out[0][a] = factor_add(r, in_type(n, 0)->dim[perm[a]]);
+		r->in[0][perm[a]] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[perm[a]]);
 	return 0;
 }
 
 static int grad_transpose(Node *n, Value **dout, Value **din)
 {
-	int perm[RANK_MAX], back[RANK_MAX], rank = in_rank(n, 0), at = 6;
+	int perm[RANK_MAX], back[RANK_MAX], rank = operand_rank(n, 0), at = 6;
 	char text[6 + 4 * RANK_MAX + 2] = "perm=[";
 	if (rank < 0)
 		die("Transpose of unknown rank has no gradient");
@@ -296,20 +296,20 @@ static int grad_transpose(Node *n, Value **dout, Value **din)
 /* Swap: the last two axes. */
 static int shape_swap(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	if (x->rank < 2) {
-		err_at(in_loc(n, 0), "Swap needs two axes, not %s", type_text(x));
+		err_at(operand_loc(n, 0), "Swap needs two axes, not %s", type_text(x));
 		return -1;
 	}
 	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
 	dim[x->rank - 1] = x->dim[x->rank - 2];
 	dim[x->rank - 2] = x->dim[x->rank - 1];
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
@@ -329,21 +329,21 @@ static int eval_swap(Node *n, Tensor **in, Tensor **out)
 /* Expand, LikeShape, ReduceTo. */
 static int shape_expand(Node *n)
 {
-	const Type *x = in_type(n, 0);
-	const Tensor *t = in_const(n, 1);
+	const Type *x = operand_type(n, 0);
+	const Tensor *t = operand_const(n, 1);
 	Dim dim[RANK_MAX];
-	int64_t len = in_length(n, 1);
-	int rank = in_dims(n, 1, dim, RANK_MAX);
-	if (rank_check(n, len) != 0)
+	int64_t len = operand_length(n, 1);
+	int rank = operand_dims(n, 1, dim, RANK_MAX);
+	if (shape_rank_check(n, len) != 0)
 		return -1;
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
 		if (tensor_int(t, i) < 0) {
-			err_at(in_loc(n, 1), "Expand: the shape has a negative size, %lld",
+			err_at(operand_loc(n, 1), "Expand: the shape has a negative size, %lld",
 				(long long)tensor_int(t, i));
 			return -1;
 		}
 	if (!x || x->rank < 0 || (rank < 0 && len < 0)) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	if (rank < 0) {
@@ -351,9 +351,9 @@ static int shape_expand(Node *n)
 		for (int a = 0; a < rank; a++)
 			dim[a] = DIM_UNKNOWN;
 	}
-	if ((rank = broadcast_dims(n, rank, dim, x->rank, x->dim)) < 0)
+	if ((rank = shape_broadcast_dims(n, rank, dim, x->rank, x->dim)) < 0)
 		return -1;
-	out_set(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, rank, dim);
 	return 0;
 }
 
@@ -379,18 +379,18 @@ static int fits(Node *n, const Type *small, const Type *large)
 	return -1;
 }
 
-int shape_like_second(Node *n)
+int movement_like_second(Node *n)
 {
-	const Type *x = in_type(n, 0), *like = in_type(n, 1);
+	const Type *x = operand_type(n, 0), *like = operand_type(n, 1);
 	if (!like || like->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	bool up = !strcmp(n->op, "LikeShape");
 	if (x && x->rank >= 0 && (up || !strcmp(n->op, "ReduceTo")) &&
 		fits(n, up ? x : like, up ? like : x) != 0)
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), like->rank, like->dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), like->rank, like->dim);
 	return 0;
 }
 
@@ -424,7 +424,7 @@ static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 /* Axes that the result lacks, or has with length 1, are summed: splitting them gives P. */
 static int factor_reduce_to(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || y->rank < 0 || x->rank < y->rank)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
@@ -439,13 +439,13 @@ static int factor_reduce_to(Node *n, FactorRule *r)
 /* Squeeze, Unsqueeze, Flatten. */
 static int marked_axes(Node *n, int i, int rank, bool *mark)
 {
-	const Tensor *t = in_const(n, i);
+	const Tensor *t = operand_const(n, i);
 	for (int64_t k = 0; k < tensor_elements(t); k++) {
 		int a;
 		if (op_axis(n, tensor_int(t, k), rank, &a) != 0)
 			return -1;
 		if (mark[a]) {
-			err_at(in_loc(n, i), "%s: axis %d stands twice", n->op, a);
+			err_at(operand_loc(n, i), "%s: axis %d stands twice", n->op, a);
 			return -1;
 		}
 		mark[a] = true;
@@ -455,49 +455,49 @@ static int marked_axes(Node *n, int i, int rank, bool *mark)
 
 static int shape_squeeze(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	bool gone[RANK_MAX] = { false }, given = n->nin > 1 && n->in[1];
 	Dim dim[RANK_MAX];
 	int rank = 0;
-	if (!x || x->rank < 0 || (given && !in_const(n, 1))) {
-		int64_t len = in_length(n, 1);
+	if (!x || x->rank < 0 || (given && !operand_const(n, 1))) {
+		int64_t len = operand_length(n, 1);
 		if (x && x->rank >= 0 && len >= 0 && len <= x->rank)
 			return shape_any(n, 0, x->elem, x->rank - (int)len);
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	if (given && marked_axes(n, 1, x->rank, gone) != 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
 		if (!given && x->dim[a] == DIM_UNKNOWN) {
-			out_set(n, 0, x->elem, -1, NULL);
+			operand_set_result(n, 0, x->elem, -1, NULL);
 			return 0;
 		}
 		if (!given)
 			gone[a] = x->dim[a] == 1;
 		if (gone[a] && dim_differ(x->dim[a], 1)) {
-			err_at(in_loc(n, 0), "Squeeze: axis %d of %s is not 1", a, type_text(x));
+			err_at(operand_loc(n, 0), "Squeeze: axis %d of %s is not 1", a, type_text(x));
 			return -1;
 		}
 		if (!gone[a])
 			dim[rank++] = x->dim[a];
 	}
-	out_set(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, rank, dim);
 	return 0;
 }
 
 static int shape_unsqueeze(Node *n)
 {
-	const Type *x = in_type(n, 0);
-	const Tensor *axes = in_const(n, 1);
-	int64_t len = axes ? tensor_elements(axes) : in_length(n, 1);
+	const Type *x = operand_type(n, 0);
+	const Tensor *axes = operand_const(n, 1);
+	int64_t len = axes ? tensor_elements(axes) : operand_length(n, 1);
 	bool fresh[RANK_MAX] = { false };
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0 || len < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (rank_check(n, len) != 0 || rank_check(n, x->rank + len) != 0)
+	if (shape_rank_check(n, len) != 0 || shape_rank_check(n, x->rank + len) != 0)
 		return -1;
 	int rank = x->rank + (int)len;
 	if (!axes)
@@ -506,7 +506,7 @@ static int shape_unsqueeze(Node *n)
 		return -1;
 	for (int a = 0, k = 0; a < rank; a++)
 		dim[a] = fresh[a] ? 1 : x->dim[k++];
-	out_set(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, rank, dim);
 	return 0;
 }
 
@@ -515,8 +515,8 @@ static int shape_unsqueeze(Node *n)
 /* Axes that stay, in order.  An axis of one sample, too, is the batch: lengths alone would not tell. */
 static int factor_squeeze(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	const Tensor *axes = in_const(n, 1);
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Tensor *axes = operand_const(n, 1);
 	bool on[RANK_MAX] = { false };
 	if (!x || !y || x->rank < 0 || y->rank < 0)
 		return -1;
@@ -544,11 +544,11 @@ static int factor_squeeze(Node *n, FactorRule *r)
 
 static int shape_flatten(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	int64_t axis = attr_int(n, "axis");
 	Dim dim[2] = { 1, 1 };
 	if (!x || x->rank < 0)
-		return shape_any(n, 0, in_dtype(n, 0), 2);
+		return shape_any(n, 0, operand_dtype(n, 0), 2);
 	if (axis < -x->rank || axis > x->rank) {
 		err_at(n->loc, "Flatten: axis %lld is outside [%d, %d]", (long long)axis, -x->rank, x->rank);
 		return -1;
@@ -556,15 +556,15 @@ static int shape_flatten(Node *n)
 	axis += axis < 0 ? x->rank : 0;
 	for (int a = 0; a < x->rank; a++)
 		dim[a >= axis] = dim_mul(dim[a >= axis], x->dim[a]);
-	out_set(n, 0, x->elem, 2, dim);
+	operand_set_result(n, 0, x->elem, 2, dim);
 	return 0;
 }
 
 /* Trilu. */
 static int shape_trilu(Node *n)
 {
-	if (in_rank(n, 0) >= 0 && in_rank(n, 0) < 2) {
-		err_at(in_loc(n, 0), "Trilu needs two axes, not %s", type_text(in_type(n, 0)));
+	if (operand_rank(n, 0) >= 0 && operand_rank(n, 0) < 2) {
+		err_at(operand_loc(n, 0), "Trilu needs two axes, not %s", type_text(operand_type(n, 0)));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -574,7 +574,7 @@ static int eval_trilu(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
 	if (n->nin > 1 && in[1] && tensor_elements(in[1]) != 1) {
-		err_at(in_loc(n, 1), "Trilu: k must be a scalar");
+		err_at(operand_loc(n, 1), "Trilu: k must be a scalar");
 		return -1;
 	}
 	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->rank - 1],
@@ -598,7 +598,7 @@ static int eval_trilu(Node *n, Tensor **in, Tensor **out)
 static int cumsum_axis(Node *n, const Tensor *t, int rank, int *axis)
 {
 	if (tensor_elements(t) != 1) {
-		err_at(in_loc(n, 1), "%s: axis must be a scalar", n->op);
+		err_at(operand_loc(n, 1), "%s: axis must be a scalar", n->op);
 		return -1;
 	}
 	return op_axis(n, tensor_int(t, 0), rank, axis);
@@ -607,7 +607,7 @@ static int cumsum_axis(Node *n, const Tensor *t, int rank, int *axis)
 static int shape_cumsum(Node *n)
 {
 	int axis;
-	if (in_rank(n, 0) >= 0 && in_const(n, 1) && cumsum_axis(n, in_const(n, 1), in_rank(n, 0), &axis) != 0)
+	if (operand_rank(n, 0) >= 0 && operand_const(n, 1) && cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	return shape_like_first(n);
 }
@@ -654,7 +654,7 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 static int factor_reverse(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
-	int batch, time, rank = in_rank(n, 0);
+	int batch, time, rank = operand_rank(n, 0);
 	if (rank < 2 || op_axis(n, attr_int(n, "batch_axis"), rank, &batch) != 0 || op_axis(n, attr_int(n, "time_axis"), rank, &time) != 0 || !r->in[1])
 		return -1;
 	whole[time] = true;
@@ -668,7 +668,7 @@ static int factor_cumsum(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
 	int axis;
-	if (in_rank(n, 0) < 0 || !in_const(n, 1) || cumsum_axis(n, in_const(n, 1), in_rank(n, 0), &axis) != 0)
+	if (operand_rank(n, 0) < 0 || !operand_const(n, 1) || cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
 	return factor_keep(n, r, whole);
@@ -677,18 +677,18 @@ static int factor_cumsum(Node *n, FactorRule *r)
 /* EyeLike. */
 static int shape_eye(Node *n)
 {
-	const Type *x = in_type(n, 0);
-	int64_t to = attr_has(n, "dtype") ? attr_int(n, "dtype") : in_dtype(n, 0);
+	const Type *x = operand_type(n, 0);
+	int64_t to = attr_has(n, "dtype") ? attr_int(n, "dtype") : operand_dtype(n, 0);
 	if (to < 0 || to >= DT_COUNT || to == DT_STRING || to == DT_COMPLEX64 || to == DT_COMPLEX128) {
 		err_at(n->loc, "EyeLike: element type %lld is not supported", (long long)to);
 		return -1;
 	}
 	if (x && x->rank >= 0 && x->rank != 2) {
-		err_at(in_loc(n, 0), "EyeLike needs two axes, not %s", type_text(x));
+		err_at(operand_loc(n, 0), "EyeLike needs two axes, not %s", type_text(x));
 		return -1;
 	}
 	if (x && x->rank == 2)
-		out_set(n, 0, (DType)to, 2, x->dim);
+		operand_set_result(n, 0, (DType)to, 2, x->dim);
 	else
 		shape_any(n, 0, (DType)to, 2);
 	return 0;
@@ -718,7 +718,7 @@ static int reverse_axes(Node *n, int64_t *time, int64_t *batch)
 
 static int shape_reverse(Node *n)
 {
-	const Type *x = in_type(n, 0), *l = in_type(n, 1);
+	const Type *x = operand_type(n, 0), *l = operand_type(n, 1);
 	int64_t time, batch;
 	if (reverse_axes(n, &time, &batch) != 0)
 		return -1;
@@ -744,7 +744,7 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 	for (int64_t b = 0; b < x->dim[batch]; b++) {
 		int64_t len = tensor_int(in[1], b);
 		if (len < 0 || len > x->dim[time]) {
-			err_at(in_loc(n, 1), "ReverseSequence: length %lld is outside [0, %lld]",
+			err_at(operand_loc(n, 1), "ReverseSequence: length %lld is outside [0, %lld]",
 				(long long)len, (long long)x->dim[time]);
 			return -1;
 		}
@@ -760,7 +760,7 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 
 const Op ops_movement[] = {
 	{ .name = "Reshape", .since = 5, .carries = true, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0", .shape = shape_reshape,
-	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .fit = fit_shape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .fit = shape_fit, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] shape:{0,-1} | x:[2,3,4] shape:{4,6} | x:[2,3] shape:{6} | x:[1] shape:{}" },
 	{ .name = "Transpose", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "perm:ints", .shape = shape_transpose, .eval = eval_transpose,
 	  .kernel = "transpose", .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
@@ -768,12 +768,12 @@ const Op ops_movement[] = {
 	{ .name = "Swap", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_swap, .eval = eval_swap, .kernel = "swap",
 	  .factors = "... a b -> ... b a", .linear = "x", .grad = "dx = Swap(dy)", .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3]" },
 	{ .name = "Expand", .since = 8, .carries = true, .sig = "x:T shape:int64 -> y:T", .shape = shape_expand, .eval = eval_expand, .kernel = "expand",
-	  .factor_fn = factor_expand, .fit = fit_shape, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
+	  .factor_fn = factor_expand, .fit = shape_fit, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
 	  .test = "x:[3,1] shape:{2,1,4} | x:[3] shape:{1} | x:[1] shape:{2,3}" },
-	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T", .shape = shape_like_second, .eval = eval_expand,
+	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T", .shape = movement_like_second, .eval = eval_expand,
 	  .kernel = "expand", .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
 	  .test = "x:[3,1] like:[2,3,4]" },
-	{ .name = "ReduceTo", .domain = "sbpcc", .since = 1, .sig = "x:N like:N1 -> y:N", .shape = shape_like_second, .eval = eval_reduce_to,
+	{ .name = "ReduceTo", .domain = "sbpcc", .since = 1, .sig = "x:N like:N1 -> y:N", .shape = movement_like_second, .eval = eval_reduce_to,
 	  .kernel = "reduce_to", .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
 	  .test = "x:[2,3,4] like:[3,1] | x:[2,3] like:[2,3] | x:[2,3] like:[]" },
 	{ .name = "Squeeze", .since = 13, .carries = true, .sig = "x:T axes:int64? -> y:T", .shape = shape_squeeze, .eval = eval_same_order, .kernel = "copy",

@@ -40,7 +40,7 @@ static Value *per_channel(Node *n, Value *v, int rank)
 
 static bool wanted(const Node *n, int i)
 {
-	return out_value(n, i) != NULL;
+	return operand_result(n, i) != NULL;
 }
 
 /* ---- BatchNormalization ---- */
@@ -54,26 +54,26 @@ static int64_t stat_parts(const Node *n)
 
 static int shape_batchnorm(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (x && x->rank >= 0 && x->rank < 2) {
-		err_at(in_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s",
+		err_at(operand_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s",
 			type_text(x));
 		return -1;
 	}
 	for (int i = 1; i < 5; i++) {
-		Type *v = in_type(n, i);
+		Type *v = operand_type(n, i);
 		if (v && v->rank >= 0 &&
 			(v->rank != 1 || (x && x->rank > 1 && dim_differ(v->dim[0], x->dim[1])))) {
-			err_at(in_loc(n, i),
+			err_at(operand_loc(n, i),
 				"BatchNormalization: %s is %s, one number per channel of %s is wanted",
 				n->in[i]->name, type_text(v), x ? type_text(x) : "the operand");
 			return -1;
 		}
 	}
-	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	Type *m = in_type(n, 3);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	Type *m = operand_type(n, 3);
 	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
-		out_set(n, i, in_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
+		operand_set_result(n, i, operand_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
 	if (x && x->rank > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
 		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s", (long long)stat_parts(n), dim_text(x->dim[0]));
 		return -1;
@@ -104,7 +104,7 @@ static int expand_local(Node *n, int rank, DType t, DType st)
 {
 	int64_t dim[RANK_MAX] = { stat_parts(n), -1 }, axes[RANK_MAX], gone[RANK_MAX];
 	int k = 0, g = 0;
-	const Type *xt = in_type(n, 0);
+	const Type *xt = operand_type(n, 0);
 	for (int a = 1; a < rank; a++)
 		if (!dim_known(dim[a + 1] = xt->dim[a]) || rank >= RANK_MAX) {
 			err_at(n->loc, "%s with @local_stats needs an operand of known channels and places", n->op);
@@ -129,18 +129,18 @@ static int expand_local(Node *n, int rank, DType t, DType st)
 	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), rank), *b = per_channel(n, cast(n, NULL, n->in[2], t), rank);
 	Value *y = scale && b ? make2(n, "Add", make2(n, "Mul", d, make2(n, "Mul", inv, scale)), b) : NULL;
 	y = make2(n, "Reshape", y, make1(n, "Shape", n->in[0]));
-	return y && cast(n, out_value(n, 0), y, xt->elem) ? 0 : -1;
+	return y && cast(n, operand_result(n, 0), y, xt->elem) ? 0 : -1;
 }
 
 static int expand_batchnorm(Node *n)
 {
-	Type *xt = in_type(n, 0);
+	Type *xt = operand_type(n, 0);
 	if (!xt || xt->rank < 2) {
 		err_at(n->loc, "BatchNormalization needs an operand with a known number of axes");
 		return -1;
 	}
 	int rank = xt->rank;
-	DType st = in_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
+	DType st = operand_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
 	if (batch_training(n) && stat_parts(n) > 1)
 		return expand_local(n, rank, t, st);
 	Value *x = cast(n, NULL, n->in[0], t), *m = n->in[3], *v = n->in[4];
@@ -171,7 +171,7 @@ static int expand_batchnorm(Node *n)
 		return -1;
 	Value *scale = make2(n, "Mul", cast(n, NULL, n->in[1], t), inv);
 	Value *d = make2(n, "Sub", x, per_channel(n, cast(n, NULL, m, t), rank));
-	Value *y = out_value(n, 0), *b = cast(n, NULL, n->in[2], t);
+	Value *y = operand_result(n, 0), *b = cast(n, NULL, n->in[2], t);
 	bool back = t != xt->elem;
 	if (!scale || !d || !b)
 		return -1;
@@ -186,15 +186,15 @@ static int expand_batchnorm(Node *n)
 
 static int shape_layernorm(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	bool rms = !strcmp(n->op, "RMSNormalization");
 	DType stash;
 	if (expand_float(n, "stash_type", &stash))
 		return -1;
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		for (int i = 1; i < n->nout; i++)
-			out_set(n, i, stash, -1, NULL);
+			operand_set_result(n, i, stash, -1, NULL);
 		return 0;
 	}
 	int axis, last = rms ? 1 : 2;
@@ -202,11 +202,11 @@ static int shape_layernorm(Node *n)
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis))
 		return -1;
 	for (int i = 1; i <= last; i++) {
-		Type *s = in_type(n, i);
+		Type *s = operand_type(n, i);
 		for (int k = 0; s && k < s->rank; k++) {
 			int at = k + x->rank - s->rank;
 			if (at < 0 || (dim_differ(s->dim[k], 1) && dim_differ(s->dim[k], x->dim[at]))) {
-				err_at(in_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op,
+				err_at(operand_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op,
 					type_text(s), type_text(x));
 				return -1;
 			}
@@ -214,15 +214,15 @@ static int shape_layernorm(Node *n)
 	}
 	for (int i = 0; i < x->rank; i++)
 		dim[i] = i < axis ? x->dim[i] : 1;
-	out_set(n, 0, x->elem, x->rank, x->dim);
+	operand_set_result(n, 0, x->elem, x->rank, x->dim);
 	for (int i = 1; i < n->nout; i++)
-		out_set(n, i, stash, x->rank, dim);
+		operand_set_result(n, i, stash, x->rank, dim);
 	return 0;
 }
 
 static int expand_layernorm(Node *n)
 {
-	Type *xt = in_type(n, 0);
+	Type *xt = operand_type(n, 0);
 	bool rms = !strcmp(n->op, "RMSNormalization");
 	int axis;
 	if (!xt || xt->rank < 0) {
@@ -237,7 +237,7 @@ static int expand_layernorm(Node *n)
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
 	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x,
-	      *y = out_value(n, 0);
+	      *y = operand_result(n, 0);
 	if (!rms) {
 		Value *m = mean(n, wanted(n, 1) && stash == t ? n->out[1] : NULL, x, axes);
 		if (wanted(n, 1) && stash != t && !cast(n, n->out[1], m, stash))
@@ -247,10 +247,10 @@ static int expand_layernorm(Node *n)
 	Value *inv = d ? inverse_root(n, mean(n, NULL, make2(n, "Mul", d, d), axes)) : NULL;
 	if (!inv || (wanted(n, rms ? 1 : 2) && !cast(n, n->out[rms ? 1 : 2], inv, stash)))
 		return -1;
-	Value *norm = cast(n, NULL, make2(n, "Mul", d, inv), xt->elem), *b = rms ? NULL : in_value(n, 2);
-	bool back = norm && in_dtype(n, 1) != xt->elem; /* RMSNormalization may scale in another type: V */
+	Value *norm = cast(n, NULL, make2(n, "Mul", d, inv), xt->elem), *b = rms ? NULL : operand_value(n, 2);
+	bool back = norm && operand_dtype(n, 1) != xt->elem; /* RMSNormalization may scale in another type: V */
 	Value *r = make(n, b || back ? NULL : y, "Mul", NULL,
-		back ? cast(n, NULL, norm, in_dtype(n, 1)) : norm, n->in[1], NULL);
+		back ? cast(n, NULL, norm, operand_dtype(n, 1)) : norm, n->in[1], NULL);
 	if (b)
 		r = make(n, back ? NULL : y, "Add", NULL, r, b, NULL);
 	if (back)
@@ -262,9 +262,9 @@ static int expand_layernorm(Node *n)
 
 static int shape_channels(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (x && x->rank >= 0 && x->rank < 3 && strcmp(n->op, "GroupNormalization")) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
@@ -282,11 +282,11 @@ static int shape_channels(Node *n)
 	Dim each[2] = { x && x->rank > 0 ? x->dim[0] : DIM_UNKNOWN,
 		strcmp(n->op, "GroupNormalization") ? want : attr_int(n, "num_groups") };
 	for (int i = 1; i < n->nout; i++) /* mean and reciprocal deviation of each group */
-		out_set(n, i, dtype_bits(in_dtype(n, 0)) < 32 ? DT_FLOAT : in_dtype(n, 0), 2, each);
+		operand_set_result(n, i, dtype_bits(operand_dtype(n, 0)) < 32 ? DT_FLOAT : operand_dtype(n, 0), 2, each);
 	for (int i = 1; i < 3; i++) {
-		Type *v = in_type(n, i);
+		Type *v = operand_type(n, i);
 		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
-			err_at(in_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name,
+			err_at(operand_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name,
 				type_text(v), dim_text(want));
 			return -1;
 		}
@@ -313,7 +313,7 @@ static Value *standard(Node *n, Value *x, Value *axes)
 
 static int expand_instancenorm(Node *n)
 {
-	Type *xt = in_type(n, 0);
+	Type *xt = operand_type(n, 0);
 	if (!xt || xt->rank < 3) {
 		err_at(n->loc, "InstanceNormalization needs an operand with a known number of axes");
 		return -1;
@@ -322,7 +322,7 @@ static int expand_instancenorm(Node *n)
 	if (!norm)
 		return -1;
 	Value *scaled = make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank));
-	return make(n, out_value(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0
+	return make(n, operand_result(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0
 	                                                                                               : -1;
 }
 
@@ -349,7 +349,7 @@ static Value *grouped(Node *n, Value *v, int64_t groups)
 
 static int expand_groupnorm(Node *n)
 {
-	Type *xt = in_type(n, 0);
+	Type *xt = operand_type(n, 0);
 	if (!xt || xt->rank < 2) {
 		err_at(n->loc, "GroupNormalization needs an operand with a known number of axes");
 		return -1;
@@ -360,7 +360,7 @@ static int expand_groupnorm(Node *n)
 		return -1;
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
-	Value *x = n->in[0], *y = out_value(n, 0), *shape = make1(n, "Shape", x);
+	Value *x = n->in[0], *y = operand_result(n, 0), *shape = make1(n, "Shape", x);
 	int rank = grouped_rank(xt);
 	Value *axes = make_axes(n, 2, rank), *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), axes);
 	if (!shape || !norm)
@@ -391,16 +391,16 @@ static NormKind norm_kind(const Node *n)
 
 static int shape_norm_grad(Node *n)
 {
-	Type *dy = in_type(n, DY), *x = in_type(n, X), *s = in_type(n, SCALE);
+	Type *dy = operand_type(n, DY), *x = operand_type(n, X), *s = operand_type(n, SCALE);
 	bool clash = dy && x && dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank, w = !strcmp(n->op + strlen(n->op) - 1, "W");
 	for (int i = 0; !clash && dy && x && x->rank >= 0 && i < dy->rank; i++)
 		clash = dim_differ(dy->dim[i], x->dim[i]);
 	if (clash || (norm_kind(n) != BY_LAYER && x && x->rank >= 0 && x->rank < 2)) {
-		err_at(in_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy), type_text(x));
+		err_at(operand_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy), type_text(x));
 		return -1;
 	}
 	for (int i = 0; i < n->nout; i++)
-		out_set(n, i, in_dtype(n, w ? SCALE : X), w ? (s ? s->rank : -1) : x ? x->rank : -1, w ? (s ? s->dim : NULL) : x ? x->dim : NULL);
+		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), w ? (s ? s->rank : -1) : x ? x->rank : -1, w ? (s ? s->dim : NULL) : x ? x->dim : NULL);
 	return 0;
 }
 
@@ -417,13 +417,13 @@ static Value *statistic(Node *n, Value *v, DType t)
 {
 	NormKind kind = norm_kind(n);
 	v = cast(n, NULL, v, t);
-	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(in_type(n, X)))) : kind == BY_BATCH ? per_channel(n, v, in_rank(n, X)) : v;
+	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(operand_type(n, X)))) : kind == BY_BATCH ? per_channel(n, v, operand_rank(n, X)) : v;
 }
 
 /* The normalised operand, with its channels as groups for group norms. */
 static Value *normalised(Node *n, DType t)
 {
-	Value *d = by_group(n, cast(n, NULL, n->in[X], t)), *m = in_value(n, MEAN);
+	Value *d = by_group(n, cast(n, NULL, n->in[X], t)), *m = operand_value(n, MEAN);
 	if (m)
 		d = make2(n, "Sub", d, statistic(n, m, t));
 	return make2(n, "Mul", d, statistic(n, n->in[INV], t));
@@ -431,10 +431,10 @@ static Value *normalised(Node *n, DType t)
 
 static Value *norm_axes(Node *n)
 {
-	int rank = in_rank(n, X), axis = 0, k = 0;
+	int rank = operand_rank(n, X), axis = 0, k = 0;
 	int64_t axes[RANK_MAX];
 	if (norm_kind(n) == BY_GROUP)
-		return make_axes(n, 2, grouped_rank(in_type(n, X)));
+		return make_axes(n, 2, grouped_rank(operand_type(n, X)));
 	if (norm_kind(n) == BY_LAYER)
 		return op_axis(n, attr_int(n, "axis"), rank, &axis) ? NULL : make_axes(n, axis, rank);
 	for (int i = 0; i < rank; i++)
@@ -445,13 +445,13 @@ static Value *norm_axes(Node *n)
 
 static DType widest(const Node *n)
 {
-	DType x = in_dtype(n, X), s = in_dtype(n, INV);
+	DType x = operand_dtype(n, X), s = operand_dtype(n, INV);
 	return dtype_bits(s) > dtype_bits(x) ? s : x;
 }
 
 static int expand_norm_grad(Node *n)
 {
-	if (in_rank(n, X) < 1 || in_rank(n, DY) < 1) {
+	if (operand_rank(n, X) < 1 || operand_rank(n, DY) < 1) {
 		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
 		return -1;
 	}
@@ -459,18 +459,18 @@ static int expand_norm_grad(Node *n)
 	NormKind kind = norm_kind(n);
 	Value *scale = cast(n, NULL, n->in[SCALE], t), *axes = norm_axes(n), *h = normalised(n, t);
 	if (kind != BY_LAYER)
-		scale = per_channel(n, scale, in_rank(n, X));
+		scale = per_channel(n, scale, operand_rank(n, X));
 	Value *g = scale ? by_group(n, make2(n, "Mul", cast(n, NULL, n->in[DY], t), scale)) : NULL;
 	if (!g || !h || !axes)
 		return -1;
 	Value *slope = mean(n, NULL, make2(n, "Mul", g, h), axes), *d = g;
-	if (in_value(n, MEAN))
+	if (operand_value(n, MEAN))
 		d = make2(n, "Sub", g, mean(n, NULL, g, axes));
 	d = d ? make2(n, "Sub", d, make2(n, "Mul", h, slope)) : NULL;
 	d = d ? make2(n, "Mul", d, statistic(n, n->in[INV], t)) : NULL;
 	if (kind == BY_GROUP)
 		d = make2(n, "Reshape", d, make1(n, "Shape", n->in[X]));
-	return d && cast(n, out_value(n, 0), d, in_dtype(n, X)) ? 0 : -1;
+	return d && cast(n, operand_result(n, 0), d, operand_dtype(n, X)) ? 0 : -1;
 }
 
 /* A sum to the shape of the scale. */
@@ -478,19 +478,19 @@ static int sum_to_scale(Node *n, int i, Value *v)
 {
 	if (!wanted(n, i))
 		return 0;
-	int rank = in_rank(n, X), k = 0;
+	int rank = operand_rank(n, X), k = 0;
 	int64_t axes[RANK_MAX];
 	for (int a = 0; a < rank; a++)
 		if (a != 1)
 			axes[k++] = a;
 	Value *sum = norm_kind(n) == BY_LAYER ? make2(n, "ReduceTo", v, n->in[SCALE])
 	                                      : make(n, NULL, "ReduceSum", "keepdims=0", v, expand_ints(n, axes, k), NULL);
-	return sum && cast(n, n->out[i], sum, in_dtype(n, SCALE)) ? 0 : -1;
+	return sum && cast(n, n->out[i], sum, operand_dtype(n, SCALE)) ? 0 : -1;
 }
 
 static int expand_norm_grad_w(Node *n)
 {
-	if (in_rank(n, X) < 1 || in_rank(n, DY) < 1) {
+	if (operand_rank(n, X) < 1 || operand_rank(n, DY) < 1) {
 		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
 		return -1;
 	}
@@ -514,7 +514,7 @@ static void grouped_axis(FactorRule *r, bool out, int i, int axis, int group, in
 static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
 {
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	int64_t len = in_type(n, X)->dim[a];
+	int64_t len = operand_type(n, X)->dim[a];
 	int f = reduced && !w ? factor_defined(r, len) : factor_add(r, len);
 	r->in[DY][a] = r->in[X][a] = f;
 	if (!w && r->out[0])
@@ -526,14 +526,14 @@ static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
 static int factor_layer_grad(Node *n, FactorRule *r)
 {
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	Type *x = in_type(n, X), *s = in_type(n, SCALE);
+	Type *x = operand_type(n, X), *s = operand_type(n, SCALE);
 	int axis;
 	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) || !s || s->rank < 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
 		int f = grad_axis(n, r, a, a >= axis), at = a - (x->rank - s->rank);
 		for (int i = MEAN; i <= INV && a < axis; i++)
-			if (i < n->nin && r->in[i] && in_rank(n, i) > a)
+			if (i < n->nin && r->in[i] && operand_rank(n, i) > a)
 				r->in[i][a] = f;
 		if (at < 0 || dim_same(s->dim[at], 1))
 			continue;
@@ -548,15 +548,15 @@ static int factor_layer_grad(Node *n, FactorRule *r)
 /* Group norms: batch and groups; batch norms: channels; the rest by the definition. */
 static int factor_norm_grad(Node *n, FactorRule *r)
 {
-	int rank = in_rank(n, X);
-	Type *x = in_type(n, X);
+	int rank = operand_rank(n, X);
+	Type *x = operand_type(n, X);
 	NormKind kind = norm_kind(n);
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	if (rank < 1 || in_rank(n, DY) != rank)
+	if (rank < 1 || operand_rank(n, DY) != rank)
 		return -1;
 	if (kind == BY_LAYER)
 		return factor_layer_grad(n, r);
-	if (rank < 2 || in_rank(n, SCALE) != 1 || !dim_known(x->dim[1]))
+	if (rank < 2 || operand_rank(n, SCALE) != 1 || !dim_known(x->dim[1]))
 		return -1;
 	for (int a = 0; a < rank; a++) {
 		int f = a == 1 ? -1 : grad_axis(n, r, a, kind == BY_BATCH || a > 1);
@@ -613,7 +613,7 @@ static int infer_batchnorm(Node *n)
 		return 0;
 	for (int k = 3; k < 5 && n->nout < 2; k++)
 		if (!n->in[k]->init) {
-			warn_at(in_loc(n, k), "BatchNormalization: outside of training too the statistics are those of the batch, because %s is no initialiser that keeps running ones",
+			warn_at(operand_loc(n, k), "BatchNormalization: outside of training too the statistics are those of the batch, because %s is no initialiser that keeps running ones",
 				n->in[k]->name);
 			return 0;
 		}
@@ -637,7 +637,7 @@ static bool own_batchnorm(const Node *n, const bool *wants)
 static bool own_groupnorm(const Node *n, const bool *wants)
 {
 	(void)wants;
-	return only_first(n) && (n->row->since >= 21 || in_type(n, 1)->dim[0] == in_type(n, 0)->dim[1]);
+	return only_first(n) && (n->row->since >= 21 || operand_type(n, 1)->dim[0] == operand_type(n, 0)->dim[1]);
 }
 
 /* ---- LRN ---- */
@@ -646,7 +646,7 @@ static bool own_groupnorm(const Node *n, const bool *wants)
  * spatial axis. */
 static int expand_lrn(Node *n)
 {
-	Type *xt = in_type(n, 0);
+	Type *xt = operand_type(n, 0);
 	int64_t size = attr_int(n, "size");
 	if (!xt || xt->rank < 2 || xt->rank > SPATIAL_MAX + 1 || size < 1) {
 		err_at(n->loc, "LRN needs a size of at least 1 and an operand with 2 to %d axes",
@@ -669,14 +669,14 @@ static int expand_lrn(Node *n)
 	sum = make2(n, "Mul", sum, make_num(n, x, attr_float(n, "alpha") / (double)size));
 	sum = make2(n, "Add", sum, make_num(n, x, attr_float(n, "bias")));
 	Value *power = make2(n, "Pow", sum, make_num(n, x, attr_float(n, "beta")));
-	return power && make(n, out_value(n, 0), "Div", NULL, x, power, NULL) ? 0 : -1;
+	return power && make(n, operand_result(n, 0), "Div", NULL, x, power, NULL) ? 0 : -1;
 }
 
 /* ---- Softmax and friends: meaning in nn.ir ---- */
 
 static int shape_axis(Node *n)
 {
-	int axis, rank = in_rank(n, 0);
+	int axis, rank = operand_rank(n, 0);
 	if (rank > 0 && op_axis(n, attr_int(n, "axis"), rank, &axis))
 		return -1;
 	return shape_like_first(n);
@@ -685,12 +685,12 @@ static int shape_axis(Node *n)
 /* Two operands of one shape. */
 static int shape_pair(Node *n)
 {
-	Type *a = in_type(n, 0), *b = in_type(n, 1);
+	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
 	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
 	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(in_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a), type_text(b));
+		err_at(operand_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a), type_text(b));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -698,40 +698,40 @@ static int shape_pair(Node *n)
 
 static int shape_dropout(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	for (int i = 1; i < 3; i++)
-		if (in_rank(n, i) > 0 && type_elements(in_type(n, i)) != 1) {
-			err_at(in_loc(n, i), "Dropout: %s must be a scalar, it is %s",
-				i == 1 ? "ratio" : "training_mode", type_text(in_type(n, i)));
+		if (operand_rank(n, i) > 0 && type_elements(operand_type(n, i)) != 1) {
+			err_at(operand_loc(n, i), "Dropout: %s must be a scalar, it is %s",
+				i == 1 ? "ratio" : "training_mode", type_text(operand_type(n, i)));
 			return -1;
 		}
-	out_set(n, 1, DT_BOOL, x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 1, DT_BOOL, x ? x->rank : -1, x ? x->dim : NULL);
 	return shape_like_first(n);
 }
 
 /* ratio and training_mode are operands, but which program is meant must be known. */
 static int infer_dropout(Node *n)
 {
-	if (in_value(n, 2))
+	if (operand_value(n, 2))
 		graph_replace(n->graph, n->out[0], n->in[0]);
 	return 0;
 }
 
 static int expand_dropout(Node *n)
 {
-	const Tensor *ratio = in_const(n, 1), *mode = in_const(n, 2);
-	Value *x = n->in[0], *mask = out_value(n, 1), *y = out_value(n, 0);
-	if (in_value(n, 2) && !mode) {
-		err_at(in_loc(n, 2), "Dropout: training_mode must be a constant");
+	const Tensor *ratio = operand_const(n, 1), *mode = operand_const(n, 2);
+	Value *x = n->in[0], *mask = operand_result(n, 1), *y = operand_result(n, 0);
+	if (operand_value(n, 2) && !mode) {
+		err_at(operand_loc(n, 2), "Dropout: training_mode must be a constant");
 		return -1;
 	}
-	if (in_value(n, 1) && !ratio && mode && tensor_int(mode, 0)) {
-		err_at(in_loc(n, 1), "Dropout: ratio must be a constant");
+	if (operand_value(n, 1) && !ratio && mode && tensor_int(mode, 0)) {
+		err_at(operand_loc(n, 1), "Dropout: ratio must be a constant");
 		return -1;
 	}
 	double drop = ratio ? tensor_get(ratio, 0) : 0.5;
 	if (!(drop >= 0 && drop < 1) && mode && tensor_int(mode, 0)) {
-		err_at(in_loc(n, 1), "Dropout: ratio %g is not in [0, 1)", drop);
+		err_at(operand_loc(n, 1), "Dropout: ratio %g is not in [0, 1)", drop);
 		return -1;
 	}
 	if (!mode || !tensor_int(mode, 0) || drop == 0) {
@@ -751,7 +751,7 @@ static int expand_dropout(Node *n)
  * their size. */
 static int factors_but(Node *n, FactorRule *r, const bool *whole)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (!x || x->rank < 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++) {
@@ -759,7 +759,7 @@ static int factors_but(Node *n, FactorRule *r, const bool *whole)
 			continue;
 		int f = factor_add(r, x->dim[a]);
 		r->in[0][a] = f;
-		if (n->nin == 2 && r->in[1] && in_rank(n, 1) == x->rank && *n->domain) /* a gradient: dy and y */
+		if (n->nin == 2 && r->in[1] && operand_rank(n, 1) == x->rank && *n->domain) /* a gradient: dy and y */
 			r->in[1][a] = f;
 		for (int i = 0; i < n->nout; i++)
 			if (r->out[i] && n->out[i]->type->rank == x->rank)
@@ -771,10 +771,10 @@ static int factors_but(Node *n, FactorRule *r, const bool *whole)
 /* An axis over which the node reduces: of the first operand, those that have it, and the first result. */
 static void reduced_axis(Node *n, FactorRule *r, int axis)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	int f = factor_defined(r, x->dim[axis]);
 	for (int i = 0; i < n->nin; i++) {
-		Type *t = in_type(n, i);
+		Type *t = operand_type(n, i);
 		int at = t ? axis - (x->rank - t->rank) : -1;
 		if (r->in[i] && at >= 0 && dim_same(t->dim[at], x->dim[axis]))
 			r->in[i][at] = f;
@@ -786,7 +786,7 @@ static void reduced_axis(Node *n, FactorRule *r, int axis)
 static int factor_softmax(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
-	int axis, rank = in_rank(n, 0);
+	int axis, rank = operand_rank(n, 0);
 	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
 		return -1;
 	whole[axis] = true;
@@ -799,7 +799,7 @@ static int factor_softmax(Node *n, FactorRule *r)
 static int factor_layernorm(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
-	int axis, rank = in_rank(n, 0);
+	int axis, rank = operand_rank(n, 0);
 	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
 		return -1;
 	for (int i = axis; i < rank; i++)
@@ -815,7 +815,7 @@ static int factor_layernorm(Node *n, FactorRule *r)
  * them. */
 static int factor_channels(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	bool batch = !strcmp(n->op, "BatchNormalization"), group = !strcmp(n->op, "GroupNormalization");
 	if (!x || x->rank < 2 || !dim_known(x->dim[1]))
 		return -1;
@@ -837,7 +837,7 @@ static int factor_channels(Node *n, FactorRule *r)
 	if (r->out[0])
 		grouped_axis(r, true, 0, 1, g, each);
 	for (int i = 1; i < n->nin; i++)
-		if (r->in[i] && dim_same(in_type(n, i)->dim[0], x->dim[1]))
+		if (r->in[i] && dim_same(operand_type(n, i)->dim[0], x->dim[1]))
 			grouped_axis(r, false, i, 0, g, each);
 		else if (r->in[i])
 			r->in[i][0] = g;

@@ -18,14 +18,14 @@ int shape_broadcast(Node *);        /* out[0] has the dtype of in[0] and the bro
 int shape_compare(Node *);          /* as shape_broadcast, but bool */
 int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that element type */
 /* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
-int broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
-int shape_pool(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
+int shape_broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
+int conv_shape(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
 
 /* movement.c: rules for rows that keep most axes of the first operand. */
-int shape_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
+int movement_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
 int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank, about whose lengths nothing is known; 0 */
-int rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
-void fit_shape(Node *part, const Node *whole);      /* the operand called shape is that of the first result */
+int shape_rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
+void shape_fit(Node *part, const Node *whole);      /* the operand called shape is that of the first result */
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
  * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */
@@ -39,9 +39,9 @@ typedef struct Mat {
 	void (*pack)(const struct Mat *, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to);
 	const void *ctx;
 } Mat;
-Mat  mat_of(const Tensor *);        /* data and single; other types are converted */
-Mat  mat_at(Mat, int64_t elements); /* the same, beginning further on */
-static inline double mat_get(const Mat *m, int64_t i)         /* the element at that place */
+Mat  matmul_of(const Tensor *);        /* data and single; other types are converted */
+Mat  matmul_at(Mat, int64_t elements); /* the same, beginning further on */
+static inline double matmul_get(const Mat *m, int64_t i)         /* the element at that place */
 {
 	if (m->single) {
 		float f;
@@ -73,8 +73,8 @@ int window_fit(Node *, Window *, const int64_t *in);               /* in, out, a
 
 /* Where an operand or result stands in its node. */
 typedef struct At { bool out; int i; } At;
-static inline int *row_at(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
-static inline Type *type_at(const Node *n, At a) { return a.out ? n->out[a.i]->type : in_type(n, a.i); }
+static inline int *window_row(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
+static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i]->type : operand_type(n, a.i); }
 /* The spatial axes of windows as factors: what is cut is y, the windows, of which x is seen; or dx, with the operands g (windows) and x (what
  * they see; i < 0: only its size matters). */
 void window_factors(FactorRule *, const Window *, At y, At x);
@@ -86,7 +86,7 @@ void window_place_within(Node *part, const Window *whole, At dx, At g, At x, con
 int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
 
 /* Padding before and after each axis, from constant operands; -1 when they are none (cut.c). */
-int pad_read(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
+int cut_pads(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
 
 /* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
  * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */

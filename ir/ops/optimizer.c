@@ -5,17 +5,17 @@
 /* All operands but the last (the rate, one number) have the shape of the parameter. */
 static int shape_update(Node *n)
 {
-	const Type *w = in_type(n, 0);
+	const Type *w = operand_type(n, 0);
 
 	for (int i = 1; w && i < n->nin; i++) {
-		const Type *t = in_type(n, i);
+		const Type *t = operand_type(n, i);
 		bool rate = i == n->nin - 1;
 		bool fits = !t || t->rank < 0 || w->rank < 0 || (rate ? type_elements(t) < 0 || type_elements(t) == 1 : t->rank == w->rank);
 
 		for (int k = 0; fits && !rate && t && t->rank > 0 && w->rank > 0 && k < t->rank; k++)
 			fits = !dim_differ(t->dim[k], w->dim[k]);
 		if (!fits) {
-			err_at(in_loc(n, i), "%s: %s is %s, but the parameter %s is %s", n->op, n->in[i]->name, type_text(t), n->in[0]->name, type_text(w));
+			err_at(operand_loc(n, i), "%s: %s is %s, but the parameter %s is %s", n->op, n->in[i]->name, type_text(t), n->in[0]->name, type_text(w));
 			return -1;
 		}
 	}
@@ -41,7 +41,7 @@ static int shape_zeros(Node *n)
 		}
 		dim[a] = shape[a];
 	}
-	out_set(n, 0, (DType)type, rank, dim);
+	operand_set_result(n, 0, (DType)type, rank, dim);
 	return 0;
 }
 

@@ -7,22 +7,22 @@
 
 static int shape_where(Node *n)
 {
-	return shape_broadcast_as(n, in_dtype(n, 1));
+	return shape_broadcast_as(n, operand_dtype(n, 1));
 }
 
 static int shape_to_bool(Node *n)
 {
-	const Type *t = in_type(n, 0);
-	out_set(n, 0, DT_BOOL, t ? t->rank : -1, t ? t->dim : NULL);
+	const Type *t = operand_type(n, 0);
+	operand_set_result(n, 0, DT_BOOL, t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
 static int whole_numbers(Node *n)
 {
-	DType t = in_dtype(n, 0);
+	DType t = operand_dtype(n, 0);
 	if (t == DT_UNDEFINED || dtype_is_int(t))
 		return 0;
-	err_at(in_loc(n, 0), "%s works on integers, not on %s", n->op, dtype_name(t));
+	err_at(operand_loc(n, 0), "%s works on integers, not on %s", n->op, dtype_name(t));
 	return -1;
 }
 
@@ -49,9 +49,9 @@ static int shape_shift(Node *n)
 static int shape_clip(Node *n)
 {
 	for (int i = 1; i < 3; i++) {
-		const Type *t = in_type(n, i);
+		const Type *t = operand_type(n, i);
 		if (t && t->rank >= 0 && type_elements(t) >= 0 && type_elements(t) != 1) {
-			err_at(in_loc(n, i), "Clip: the %s bound must be a scalar, not %s",
+			err_at(operand_loc(n, i), "Clip: the %s bound must be a scalar, not %s",
 				i == 1 ? "lower" : "upper", type_text(t));
 			return -1;
 		}
@@ -62,7 +62,7 @@ static int shape_clip(Node *n)
 /* Cast.  Integers to integers wrap; floats to integers drop the fraction; 8-bit floats saturate or not, as asked. */
 static int cast_to(Node *n, int64_t to)
 {
-	const Type *t = in_type(n, 0);
+	const Type *t = operand_type(n, 0);
 	if (to <= DT_UNDEFINED || to >= DT_COUNT) {
 		err_at(n->loc, "%s: %lld is no element type", n->op, (long long)to);
 		return -1;
@@ -73,7 +73,7 @@ static int cast_to(Node *n, int64_t to)
 			err_at(n->loc, "%s: %s is not supported: tensors hold numbers and bools", n->op, dtype_name(ends[i]));
 			return -1;
 		}
-	out_set(n, 0, (DType)to, t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, (DType)to, t ? t->rank : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -84,7 +84,7 @@ static int shape_cast(Node *n)
 
 static int shape_cast_like(Node *n)
 {
-	DType to = in_dtype(n, 1);
+	DType to = operand_dtype(n, 1);
 	return to == DT_UNDEFINED ? 0 : cast_to(n, to);
 }
 
@@ -107,7 +107,7 @@ static void cast_float(Node *n, const Tensor *in, Tensor *out)
 	for (int64_t i = 0; i < len; i++) {
 		double v = tensor_get(in, i);
 		if (small)
-			((uint8_t *)out->data)[i] = (uint8_t)float_encode(out->dtype, to_power(v, mode), sat);
+			((uint8_t *)out->data)[i] = (uint8_t)dtype_encode(out->dtype, to_power(v, mode), sat);
 		else
 			tensor_set(out, i, v);
 	}
@@ -133,8 +133,8 @@ static int eval_cast(Node *n, Tensor **in, Tensor **out)
 /* The axes of the first operand are those of the result; the other operands stay whole. */
 static int factor_first(Node *n, FactorRule *r)
 {
-	for (int a = 0; r->in[0] && r->out[0] && a < in_rank(n, 0); a++)
-		r->in[0][a] = r->out[0][a] = factor_add(r, in_type(n, 0)->dim[a]);
+	for (int a = 0; r->in[0] && r->out[0] && a < operand_rank(n, 0); a++)
+		r->in[0][a] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 	return 0;
 }
 

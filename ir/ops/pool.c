@@ -233,16 +233,16 @@ static int eval_sumpool_grad(Node *n, Tensor **in, Tensor **out)
 
 static int shape_plain(Node *n)
 {
-	return shape_pool(n, false);
+	return conv_shape(n, false);
 }
 
 static int shape_maxpool(Node *n)
 {
-	if (shape_pool(n, false))
+	if (conv_shape(n, false))
 		return -1;
 	Type *y = n->out[0]->type;
 	if (n->nout > 1 && n->out[1])
-		out_set(n, 1, DT_INT64, y->rank, y->dim);
+		operand_set_result(n, 1, DT_INT64, y->rank, y->dim);
 	return 0;
 }
 
@@ -265,7 +265,7 @@ static int check_pooled(Node *n, const Type *x, const Type *g)
 	for (int i = 0; !clash && i < g->rank; i++)
 		clash = dim_differ(g->dim[i], i < 2 ? x->dim[i] : want[i - 2]);
 	if (clash)
-		err_at(in_loc(n, 0), "%s: %s is no pool of %s", n->op, type_text(g), type_text(x));
+		err_at(operand_loc(n, 0), "%s: %s is no pool of %s", n->op, type_text(g), type_text(x));
 	return clash ? -1 : 0;
 }
 
@@ -279,28 +279,28 @@ static int shape_stretch(Node *n)
 		return 0;
 	dim[0] = x->dim[0];
 	dim[1] = x->dim[1];
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
 static int shape_maxpool_grad(Node *n)
 {
-	Type *x = in_type(n, 1);
-	out_set(n, 0, in_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	return check_pooled(n, x, in_type(n, 0)) || shape_stretch(n) ? -1 : 0;
+	Type *x = operand_type(n, 1);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	return check_pooled(n, x, operand_type(n, 0)) || shape_stretch(n) ? -1 : 0;
 }
 
 /* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` speaks of the whole. */
 static int shape_pool_grad(Node *n)
 {
-	Type *g = in_type(n, 0);
+	Type *g = operand_type(n, 0);
 	Dim dim[RANK_MAX];
 	int rank = g ? g->rank : -1;
 	if (rank >= 0 && window_sizes(n, 1, rank, dim))
 		return -1;
 	for (int i = 0; i < 2 && i < rank; i++)
 		dim[i] = g->dim[i];
-	out_set(n, 0, in_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
 	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g) || shape_stretch(n) ? -1 : 0;
 }
 
@@ -308,13 +308,13 @@ static int shape_pool_grad(Node *n)
  * split. */
 static int factor_pool(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (!x || x->rank < 3 || (n->nout > 1 && n->out[1]))
 		return -1;
 	for (int axis = 0; axis < 2; axis++) {
 		int f = factor_add(r, x->dim[axis]);
 		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && in_rank(n, i) == x->rank)
+			if (r->in[i] && operand_rank(n, i) == x->rank)
 				r->in[i][axis] = f;
 		if (r->out[0])
 			r->out[0][axis] = f;
@@ -337,7 +337,7 @@ static int factor_windows(Node *n, FactorRule *r)
 	Window w;
 	if (factor_pool(n, r))
 		return -1;
-	if (types_window(n, in_type(n, 0), &w))
+	if (types_window(n, operand_type(n, 0), &w))
 		window_factors(r, &w, (At){ true, 0 }, (At){ false, 0 });
 	return 0;
 }
@@ -345,7 +345,7 @@ static int factor_windows(Node *n, FactorRule *r)
 /* x, which MaxPool's reads, is the second operand; the others read its size only. */
 static At seen_by_grad(const Node *n)
 {
-	return (At){ false, in_rank(n, 1) == in_rank(n, 0) ? 1 : -1 };
+	return (At){ false, operand_rank(n, 1) == operand_rank(n, 0) ? 1 : -1 };
 }
 
 static int factor_windows_back(Node *n, FactorRule *r)
@@ -361,7 +361,7 @@ static int factor_windows_back(Node *n, FactorRule *r)
 static void place_pool(Node *part, const Node *whole, const int64_t *const *at)
 {
 	Window w;
-	if (types_window((Node *)whole, in_type(whole, 0), &w))
+	if (types_window((Node *)whole, operand_type(whole, 0), &w))
 		window_place(part, &w, (At){ true, 0 }, (At){ false, 0 }, at);
 }
 
@@ -376,7 +376,7 @@ static void place_pool_grad(Node *part, const Node *whole, const int64_t *const 
 static Cost cost_pool(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	const Type *small = strstr(n->op, "Grad") ? in_type(n, 0) : n->out[0]->type;
+	const Type *small = strstr(n->op, "Grad") ? operand_type(n, 0) : n->out[0]->type;
 	int64_t e = small ? type_elements(small) : -1;
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
@@ -389,14 +389,14 @@ static Cost cost_pool(const Node *n)
 /* GlobalAveragePool, GlobalMaxPool, GlobalLpPool: reductions over all spatial axes. */
 static int expand_global(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
 	if (!x || x->rank < 3) {
-		err_at(in_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
 			x ? type_text(x) : "of unknown shape");
 		return -1;
 	}
-	Value *v = n->in[0], *axes = make_axes(n, 2, x->rank), *y = out_value(n, 0);
+	Value *v = n->in[0], *axes = make_axes(n, 2, x->rank), *y = operand_result(n, 0);
 	if (strcmp(n->op, "GlobalLpPool"))
 		return make(n, y, op, "keepdims=1", v, axes, NULL) ? 0 : -1;
 	int64_t p = attr_int(n, "p");
@@ -416,7 +416,7 @@ static int expand_global(Node *n)
  * output_shape adds zeros behind. */
 static int expand_unpool(Node *n)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
 	int64_t shape[RANK_MAX], pads[2 * RANK_MAX] = { 0 }, total = 1;
@@ -436,20 +436,20 @@ static int expand_unpool(Node *n)
 			return -1;
 		}
 	}
-	Value *flat = expand_ints(n, (int64_t[]){ -1 }, 1), *last = in_value(n, 2), *y = out_value(n, 0);
+	Value *flat = expand_ints(n, (int64_t[]){ -1 }, 1), *last = operand_value(n, 2), *y = operand_result(n, 0);
 	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), expand_ints(n, &total, 1));
 	Value *full = make(n, NULL, "ScatterElements", "axis=0", zero, make2(n, "Reshape", n->in[1], flat),
 		make2(n, "Reshape", n->in[0], flat));
 	full = make(n, last ? NULL : y, "Reshape", NULL, full, expand_ints(n, shape, x->rank), NULL);
 	if (last) {
-		if (in_dims(n, 2, want, x->rank) != x->rank) {
-			err_at(in_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries",
+		if (operand_dims(n, 2, want, x->rank) != x->rank) {
+			err_at(operand_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries",
 				x->rank);
 			return -1;
 		}
 		for (int i = 0; i < x->rank; i++) {
 			if (!dim_known(want[i])) {
-				err_at(in_loc(n, 2), "MaxUnpool: entry %d of output_shape is negative or not known", i);
+				err_at(operand_loc(n, 2), "MaxUnpool: entry %d of output_shape is negative or not known", i);
 				return -1;
 			}
 			pads[x->rank + i] = want[i] - shape[i];
@@ -488,7 +488,7 @@ const Op ops_pool[] = {
 		  "=kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] | x:[1,1,8] =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
 	{ .name = "AveragePoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
 	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad",
-	  .eval = eval_sumpool_grad, .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = fit_shape, .linear = "g", .cost = cost_pool,
+	  .eval = eval_sumpool_grad, .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = shape_fit, .linear = "g", .cost = cost_pool,
 	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)",
 	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,5] shape:{1,1,8} =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
 	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS,
@@ -497,7 +497,7 @@ const Op ops_pool[] = {
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
 	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
 	  .attrs = POOL_ATTRS, .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad,
-	  .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = fit_shape, .linear = "g", .cost = cost_pool,
+	  .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = shape_fit, .linear = "g", .cost = cost_pool,
 	  .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
 	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,3] shape:{1,1,13} =kernel_shape:[2] =strides:[4]" },
 	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,

@@ -8,7 +8,7 @@
 /* Operand i (a scale or zero point) in a shape that broadcasts to x; NULL after err_at, or when it is left out. */
 static Value *spread(Node *n, int i)
 {
-	Type *x = in_type(n, 0), *t = in_type(n, i);
+	Type *x = operand_type(n, 0), *t = operand_type(n, i);
 	int64_t block = attr_int(n, "block_size"), dim[RANK_MAX];
 	int axis;
 
@@ -30,8 +30,8 @@ static Value *spread(Node *n, int i)
 	Dim len = x->dim[axis];
 	if (block <= 0 || t->rank != x->rank || !dim_known(len) ||
 		!dim_same(t->dim[axis], len / block + (len % block != 0))) {
-		err_at(in_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis,
-			type_text(x), type_text(in_type(n, i)), (long long)block);
+		err_at(operand_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis,
+			type_text(x), type_text(operand_type(n, i)), (long long)block);
 		return NULL;
 	}
 	if (!expand_room(n, len, 1))
@@ -56,7 +56,7 @@ static bool has_zero_point(const Node *n)
 /* The type to divide in: as asked for, or that of the scale where it can count. */
 static DType precision(Node *n)
 {
-	DType p = (DType)attr_int(n, "precision"), s = in_dtype(n, 1);
+	DType p = (DType)attr_int(n, "precision"), s = operand_dtype(n, 1);
 
 	if (p)
 		return p;
@@ -78,12 +78,12 @@ static Value *to_integer(Node *n, Value *v, DType work, DType type)
 
 static int expand_quantize(Node *n)
 {
-	DType type = has_zero_point(n)             ? in_dtype(n, 2)
+	DType type = has_zero_point(n)             ? operand_dtype(n, 2)
 	             : attr_int(n, "output_dtype") ? (DType)attr_int(n, "output_dtype")
 	                                           : DT_UINT8;
 	DType work = precision(n);
-	Value *v = expand_op(n, "Div", NULL, as(n, n->in[0], in_dtype(n, 0), work),
-		as(n, spread(n, 1), in_dtype(n, 1), work));
+	Value *v = expand_op(n, "Div", NULL, as(n, n->in[0], operand_dtype(n, 0), work),
+		as(n, spread(n, 1), operand_dtype(n, 1), work));
 
 	if (dtype_is_int(type) && dtype_bits(type) <= 16)
 		return expand_result(n, 0, to_integer(n, v, work, type));
@@ -101,12 +101,12 @@ static int expand_quantize(Node *n)
 
 static int expand_dequantize(Node *n)
 {
-	DType x = in_dtype(n, 0), s = in_dtype(n, 1), work = s == DT_DOUBLE ? s : DT_FLOAT;
+	DType x = operand_dtype(n, 0), s = operand_dtype(n, 1), work = s == DT_DOUBLE ? s : DT_FLOAT;
 	DType type = attr_int(n, "output_dtype") ? (DType)attr_int(n, "output_dtype") : s;
 	Value *v = as(n, n->in[0], x, work);
 
 	if (has_zero_point(n))
-		v = expand_op(n, "Sub", NULL, v, as(n, spread(n, 2), in_dtype(n, 2), work));
+		v = expand_op(n, "Sub", NULL, v, as(n, spread(n, 2), operand_dtype(n, 2), work));
 	v = expand_op(n, "Mul", NULL, v, as(n, spread(n, 1), s, work));
 	return expand_result(n, 0, as(n, v, work, type));
 }

@@ -66,15 +66,15 @@ static uint64_t node_key(const Node *n)
 static int shape_uniform(Node *n)
 {
 	Dim dim[RANK_MAX];
-	int rank = in_dims(n, 0, dim, RANK_MAX);
-	const Type *t = in_type(n, 0);
+	int rank = operand_dims(n, 0, dim, RANK_MAX);
+	const Type *t = operand_type(n, 0);
 
 	if (rank < 0 && t && t->rank == 1 && dim_known(t->dim[0]) && t->dim[0] <= RANK_MAX) {
 		rank = (int)t->dim[0];
 		for (int i = 0; i < rank; i++)
 			dim[i] = DIM_UNKNOWN;
 	}
-	out_set(n, 0, DT_FLOAT, rank, dim);
+	operand_set_result(n, 0, DT_FLOAT, rank, dim);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 
 static int factor_uniform(Node *n, FactorRule *r)
 {
-	const Type *like = in_type(n, 1), *u = n->out[0] ? n->out[0]->type : NULL;
+	const Type *like = operand_type(n, 1), *u = n->out[0] ? n->out[0]->type : NULL;
 
 	if (!u)
 		return -1;
@@ -182,7 +182,7 @@ static Value *normal(Node *n, Value *shape, Value *like, DType type)
 /* The type of the result: the attribute, or that of the operand. */
 static DType result_type(Node *n)
 {
-	DType type = attr_has(n, "dtype") ? (DType)attr_int(n, "dtype") : n->nin ? in_dtype(n, 0) : DT_FLOAT;
+	DType type = attr_has(n, "dtype") ? (DType)attr_int(n, "dtype") : n->nin ? operand_dtype(n, 0) : DT_FLOAT;
 
 	if (type <= DT_UNDEFINED || type >= DT_COUNT || type == DT_STRING) {
 		err_at(n->loc, "%s cannot make this element type", n->op);
@@ -221,7 +221,7 @@ static int expand_random(Node *n)
 
 static int expand_bernoulli(Node *n)
 {
-	DType type = result_type(n), p = in_dtype(n, 0);
+	DType type = result_type(n), p = operand_dtype(n, 0);
 
 	if (!type || !p)
 		return -1;
@@ -236,11 +236,11 @@ static int expand_multinomial(Node *n)
 	int64_t samples = attr_int(n, "sample_size"), two = 2, one = 1;
 	DType type = attr_has(n, "dtype") ? (DType)attr_int(n, "dtype") : DT_INT32;
 
-	if (in_rank(n, 0) != 2 || samples < 0 || (type != DT_INT32 && type != DT_INT64)) {
+	if (operand_rank(n, 0) != 2 || samples < 0 || (type != DT_INT32 && type != DT_INT64)) {
 		err_at(n->loc, "Multinomial takes [batch, classes] and gives int32 or int64");
 		return -1;
 	}
-	Value *x = in_dtype(n, 0) == DT_DOUBLE ? n->in[0] : expand_cast(n, n->in[0], DT_DOUBLE);
+	Value *x = operand_dtype(n, 0) == DT_DOUBLE ? n->in[0] : expand_cast(n, n->in[0], DT_DOUBLE);
 	Value *p = expand_op(n, "Softmax", "axis=1", x);
 	Value *cdf = expand_op(n, "CumSum", NULL, p, expand_num(n, DT_INT64, 1));
 	/* without the last class, whose bound is 1 but for rounding */
@@ -266,7 +266,7 @@ const Op ops_random[] = {
 	 * name: without it that of this node's */
 	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
 	  .attrs = "seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
-	  .factor_fn = factor_uniform, .fit = fit_shape, .origin = "u *", .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
+	  .factor_fn = factor_uniform, .fit = shape_fit, .origin = "u *", .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
 	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM, .expand = expand_random,
 	  .test = "=shape:[2,3]" },
 	{ .name = "RandomUniformLike", .since = 1, .sig = "x:T -> y:F", .attrs = UNIFORM, .expand = expand_random,

@@ -86,7 +86,7 @@ static int read_acts(Cell *c)
 static int read_cell(Node *n, Cell *c)
 {
 	Name dir = attr_str(n, "direction");
-	Type *r = in_type(n, R);
+	Type *r = operand_type(n, R);
 	*c = (Cell){ .n = n, .gates = gates_of(n), .batch_first = attr_int(n, "layout") != 0 };
 	c->dirs = !strcmp(dir, "bidirectional") ? 2 : 1;
 	c->reverse_only = !strcmp(dir, "reverse");
@@ -102,12 +102,12 @@ static int read_cell(Node *n, Cell *c)
 
 static int shape_recurrent(Node *n)
 {
-	Type *x = in_type(n, X);
+	Type *x = operand_type(n, X);
 	Cell c;
 	if (read_cell(n, &c))
 		return -1;
 	if (x && x->rank >= 0 && x->rank != 3) {
-		err_at(in_loc(n, X), "%s wants an operand of 3 axes, it is %s", n->op, type_text(x));
+		err_at(operand_loc(n, X), "%s wants an operand of 3 axes, it is %s", n->op, type_text(x));
 		return -1;
 	}
 	bool known = x && x->rank == 3;
@@ -125,11 +125,11 @@ static int shape_recurrent(Node *n)
 				    steps_operand(n, PEEP, 2, (Dim[]){ dirs, dim_mul(hidden, 3) })))
 		return -1;
 	if (c.batch_first)
-		out_set(n, 0, in_dtype(n, X), 4, (Dim[]){ batch, seq, dirs, hidden });
+		operand_set_result(n, 0, operand_dtype(n, X), 4, (Dim[]){ batch, seq, dirs, hidden });
 	else
-		out_set(n, 0, in_dtype(n, X), 4, (Dim[]){ seq, dirs, batch, hidden });
+		operand_set_result(n, 0, operand_dtype(n, X), 4, (Dim[]){ seq, dirs, batch, hidden });
 	for (int i = 1; i < n->nout; i++)
-		out_set(n, i, in_dtype(n, X), 3, state);
+		operand_set_result(n, i, operand_dtype(n, X), 3, state);
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static Value *turned(Cell *c, Value *v)
 static Value *first_state(Cell *c, int operand, int d)
 {
 	Node *n = c->n;
-	Value *v = in_value(n, operand);
+	Value *v = operand_value(n, operand);
 	if (v && c->batch_first)
 		v = make(n, NULL, "Transpose", "perm=[1, 0, 2]", v, NULL, NULL);
 	return v && c->dirs == 2 ? make(n, NULL, "Gather", "axis=0", v, expand_ints(n, (int64_t[]){ d }, 1), NULL) : v;
@@ -182,7 +182,7 @@ static int read_bias(Cell *c, int d, Value **early, Value **late)
 	Value *half[2], *wg[2], *rg[2];
 	int64_t all = c->gates * c->hidden, h = c->hidden;
 	*early = *late = NULL;
-	if (!in_value(n, B))
+	if (!operand_value(n, B))
 		return 0;
 	if (halves(c, direction(c, n->in[B], d), all, all, half))
 		return -1;
@@ -201,7 +201,7 @@ static int read_bias(Cell *c, int d, Value **early, Value **late)
 static Value *turn_round(Cell *c, Value *v)
 {
 	Node *n = c->n;
-	Value *lens = in_value(n, LENS);
+	Value *lens = operand_value(n, LENS);
 	if (lens)
 		return make(n, NULL, "ReverseSequence", "batch_axis=1, time_axis=0", v, expand_cast(n, lens, DT_INT64), NULL);
 	Value *last = expand_ints(n, (int64_t[]){ -1 }, 1);
@@ -244,11 +244,11 @@ static int run(Cell *c, int d, Value *x, Value **y, Value **h, Value **state)
 		return -1;
 	Value *xw = make2(n, "MatMul", walked, turned(c, direction(c, n->in[W], d))), *r = direction(c, n->in[R], d);
 	xw = early ? add(c, xw, early) : xw;
-	Value *h0 = first_state(c, H0, d), *c0 = c->gates == 4 ? first_state(c, C0, d) : NULL, *p = c->gates == 4 ? direction(c, in_value(n, PEEP), d) : NULL;
-	if (!xw || !r || (in_value(n, H0) && !h0) || (c->gates == 4 && ((in_value(n, C0) && !c0) || (in_value(n, PEEP) && !p))))
+	Value *h0 = first_state(c, H0, d), *c0 = c->gates == 4 ? first_state(c, C0, d) : NULL, *p = c->gates == 4 ? direction(c, operand_value(n, PEEP), d) : NULL;
+	if (!xw || !r || (operand_value(n, H0) && !h0) || (c->gates == 4 && ((operand_value(n, C0) && !c0) || (operand_value(n, PEEP) && !p))))
 		return -1;
 	Node *m = node_new(g, name_of("sbpcc"), name_fmt("%sSteps", n->op), n->loc);
-	Value *in[] = { xw, r, h0, in_value(n, LENS), c->gates == 3 ? late : c0, p };
+	Value *in[] = { xw, r, h0, operand_value(n, LENS), c->gates == 3 ? late : c0, p };
 	for (int i = 0; i < (c->gates == 1 ? 4 : c->gates == 3 ? 5 : 6); i++)
 		node_in(m, in[i]);
 	say_attrs(c, d, m);
@@ -268,7 +268,7 @@ static int run(Cell *c, int d, Value *x, Value **y, Value **h, Value **state)
 static int give_state(Cell *c, int result, Value **v)
 {
 	Node *n = c->n;
-	Value *to = out_value(n, result);
+	Value *to = operand_result(n, result);
 	if (!to)
 		return 0;
 	Value *all = c->dirs == 1 ? v[0] : make(n, NULL, "Concat", "axis=0", v[0], v[1], NULL);
@@ -287,7 +287,7 @@ static int expand_recurrent(Node *n)
 		err_at(n->loc, "%s needs a known hidden size", n->op);
 		return -1;
 	}
-	Value *x = n->in[X], *y[2], *h[2], *state[2], *to = out_value(n, 0);
+	Value *x = n->in[X], *y[2], *h[2], *state[2], *to = operand_result(n, 0);
 	if (c.batch_first)
 		x = make(n, NULL, "Transpose", "perm=[1, 0, 2]", x, NULL, NULL);
 	if (!x)

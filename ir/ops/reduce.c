@@ -9,7 +9,7 @@
 static int reduced(Node *n, int rank, bool *gone)
 {
 	bool given = n->nin > 1 && n->in[1], noop = attr_int(n, "noop_with_empty_axes") != 0;
-	const Tensor *t = given ? in_const(n, 1) : NULL;
+	const Tensor *t = given ? operand_const(n, 1) : NULL;
 	if (given && !t)
 		return 1;
 	int64_t k = t ? tensor_elements(t) : 0;
@@ -26,12 +26,12 @@ static int reduced(Node *n, int rank, bool *gone)
 
 static int shape_reduce(Node *n)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	bool gone[RANK_MAX], keep = attr_int(n, "keepdims") != 0;
 	Dim dim[RANK_MAX];
 	int rank = 0;
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	int bad = reduced(n, x->rank, gone);
@@ -42,7 +42,7 @@ static int shape_reduce(Node *n)
 			dim[rank++] = DIM_UNKNOWN;
 		else if (!gone[a] || keep)
 			dim[rank++] = gone[a] ? 1 : x->dim[a];
-	out_set(n, 0, x->elem, bad && !keep ? -1 : rank, dim);
+	operand_set_result(n, 0, x->elem, bad && !keep ? -1 : rank, dim);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 /* Reduced axes are factors that the result lacks.  A mean divides by the whole count, so a part of it is told that. */
 static int factor_reduce(Node *n, FactorRule *r)
 {
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	bool gone[RANK_MAX];
 	Kind kind = kind_of(n);
 	if (!x || !y || x->rank < 0 || y->rank < 0 || reduced(n, x->rank, gone) != 0)

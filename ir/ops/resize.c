@@ -193,14 +193,14 @@ static Value *fill_outside(Node *n, Value *v, DType type, int rank, const Mode *
 
 static int resample(Node *n, const Mode *m, Axis *x, int nx)
 {
-	DType type = in_dtype(n, 0), work = dtype_is_float(type) ? type : DT_FLOAT;
-	int rank = in_rank(n, 0);
+	DType type = operand_dtype(n, 0), work = dtype_is_float(type) ? type : DT_FLOAT;
+	int rank = operand_rank(n, 0);
 	bool near = !strcmp(m->kind, "nearest"), crop = !strcmp(m->coord, "tf_crop_and_resize");
 	Value *v = n->in[0];
 
 	for (int a = 0; a < nx; a++) {
 		if (x[a].in == 0 && x[a].out) {
-			err_at(in_loc(n, 0), "%s cannot enlarge axis %d, which is empty", n->op, x[a].axis);
+			err_at(operand_loc(n, 0), "%s cannot enlarge axis %d, which is empty", n->op, x[a].axis);
 			return -1;
 		}
 		if (!expand_room(n, x[a].in, 1) ||
@@ -234,14 +234,14 @@ static bool given(Node *n, int i)
 {
 	if (i >= n->nin || !n->in[i])
 		return false;
-	Type *t = in_type(n, i);
+	Type *t = operand_type(n, i);
 	return !(t && t->rank == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor stood for "none" */
 }
 
 /* The axes that change, from scales; axes of unknown size must have scale 1. */
 static int axes_from_scales(Node *n, const double *scale, const int *axes, int naxes, Axis *x)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 	int nx = 0;
 
 	for (int i = 0; i < naxes; i++) {
@@ -250,7 +250,7 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 		if (scale[i] == 1 && !dim_known(d))
 			continue;
 		if (!dim_known(d) || !(scale[i] > 0)) {
-			err_at(in_loc(n, 0),
+			err_at(operand_loc(n, 0),
 				"%s scales axis %d of %s by %g: the size must be known and the scale above 0",
 				n->op, axes[i], type_text(t), scale[i]);
 			return -1;
@@ -267,16 +267,16 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 
 static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 {
-	Type *t = in_type(n, 0);
-	const Tensor *given = in_const(n, 3);
+	Type *t = operand_type(n, 0);
+	const Tensor *given = operand_const(n, 3);
 	Name policy = attr_str(n, "keep_aspect_ratio_policy");
 	Dim size[RANK_MAX];
 	bool keep = policy && strcmp(policy, "stretch"), less = policy && !strcmp(policy, "not_larger");
 	double best = less ? INFINITY : 0;
 	int nx = 0;
 
-	if (in_dims(n, 3, size, RANK_MAX) != naxes) {
-		err_at(in_loc(n, 3), "Resize needs %d sizes that can be computed before the program runs",
+	if (operand_dims(n, 3, size, RANK_MAX) != naxes) {
+		err_at(operand_loc(n, 3), "Resize needs %d sizes that can be computed before the program runs",
 			naxes);
 		return -1;
 	}
@@ -284,13 +284,13 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 		Dim d = t->dim[axes[i]];
 
 		if (given && tensor_int(given, i) < 0) {
-			err_at(in_loc(n, 3), "Resize: a size is negative, %lld", (long long)tensor_int(given, i));
+			err_at(operand_loc(n, 3), "Resize: a size is negative, %lld", (long long)tensor_int(given, i));
 			return -1;
 		}
 		if (!keep && dim_same(d, size[i]) && !dim_known(d))
 			continue;
 		if (!dim_known(d) || !dim_known(size[i])) {
-			err_at(in_loc(n, 3), "Resize from %s to %s along axis %d: both must be known",
+			err_at(operand_loc(n, 3), "Resize from %s to %s along axis %d: both must be known",
 				dim_text(d), dim_text(size[i]), axes[i]);
 			return -1;
 		}
@@ -352,10 +352,10 @@ static int read_scales(Node *n, const Tensor *t, int naxes, double *scale)
 
 static int known_rank(Node *n)
 {
-	int rank = in_rank(n, 0);
+	int rank = operand_rank(n, 0);
 
 	if (rank < 0)
-		err_at(in_loc(n, 0), "%s needs an operand of known rank", n->op);
+		err_at(operand_loc(n, 0), "%s needs an operand of known rank", n->op);
 	return rank;
 }
 
@@ -377,7 +377,7 @@ static int expand_resize(Node *n)
 		!expand_oneof(n, "coordinate_transformation_mode", coords))
 		return -1;
 	if (list && naxes > rank) {
-		err_at(n->loc, "Resize has %d axes for %s", naxes, type_text(in_type(n, 0)));
+		err_at(n->loc, "Resize has %d axes for %s", naxes, type_text(operand_type(n, 0)));
 		return -1;
 	}
 	for (int i = 0; list && i < naxes; i++)

@@ -159,7 +159,7 @@ static int read_grid(Grid *g)
 	Node *n = g->n;
 	static const char *const modes[] = { "nearest", "linear", "bilinear", "cubic", "bicubic", NULL };
 	static const char *const pads[] = { "zeros", "border", "reflection", NULL };
-	Type *x = in_type(n, 0), *p = in_type(n, 1);
+	Type *x = operand_type(n, 0), *p = operand_type(n, 1);
 
 	if (!expand_oneof(n, "mode", modes) || !expand_oneof(n, "padding_mode", pads))
 		return -1;
@@ -181,7 +181,7 @@ static int read_grid(Grid *g)
 	for (int i = 0; i < g->r; i++) {
 		g->len[i] = x->dim[i + 2];
 		if (g->len[i] <= 0) {
-			err_at(in_loc(n, 0), "GridSample needs an image of known size above 0, not %s",
+			err_at(operand_loc(n, 0), "GridSample needs an image of known size above 0, not %s",
 				type_text(x));
 			return -1;
 		}
@@ -201,10 +201,10 @@ static int expand_grid(Node *n)
 
 	if (read_grid(&g))
 		return -1;
-	DType type = in_dtype(n, 0);
+	DType type = operand_dtype(n, 0);
 	for (int i = 0; i < g.r; i++)
 		if (__builtin_mul_overflow(flat[2], g.len[i], &flat[2])) {
-			err_at(in_loc(n, 0), "GridSample: the image is too large");
+			err_at(operand_loc(n, 0), "GridSample: the image is too large");
 			return -1;
 		}
 	points[2] = g.r;
@@ -239,7 +239,7 @@ static int64_t nth(const int64_t *list, int i, int64_t none)
 
 static int read_deform(Node *n, Grid *g, Deform *d)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	int64_t xd[RANK_MAX], wd[RANK_MAX], od[RANK_MAX];
 	int no = expand_shape(n, 2, od), nw = expand_shape(n, 1, wd), nx = x ? x->rank : -1;
 
@@ -272,7 +272,7 @@ static int read_deform(Node *n, Grid *g, Deform *d)
 		err_at(n->loc,
 			"DeformConv: x %s, w %s and offset %s do not fit each other with %lld groups and "
 		        "%lld offset groups",
-			type_text(x), type_text(in_type(n, 1)), type_text(in_type(n, 2)), (long long)d->group,
+			type_text(x), type_text(operand_type(n, 1)), type_text(operand_type(n, 2)), (long long)d->group,
 			(long long)d->spots);
 		return -1;
 	}
@@ -305,8 +305,8 @@ static int expand_deform(Node *n)
 		.pad = name_of("zeros"),
 		.taps = 2,
 		.align = true,
-		.gtype = in_dtype(n, 2),
-		.work = in_dtype(n, 0) };
+		.gtype = operand_dtype(n, 2),
+		.work = operand_dtype(n, 0) };
 	Deform d;
 	int ns, nd, np;
 	const int64_t *stride = attr_ints(n, "strides", &ns), *dil = attr_ints(n, "dilations", &nd),

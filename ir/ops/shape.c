@@ -8,16 +8,16 @@
 static bool unknown_shape(Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && in_rank(n, i) < 0)
+		if (n->in[i] && operand_rank(n, i) < 0)
 			return true;
 	return false;
 }
 
 int shape_like_first(Node *n)
 {
-	const Type *t = in_type(n, 0);
+	const Type *t = operand_type(n, 0);
 	if (t)
-		out_set(n, 0, t->elem, t->rank, t->dim);
+		operand_set_result(n, 0, t->elem, t->rank, t->dim);
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static Dim broadcast_dim(Dim a, Dim b)
 	return dim_known(a) ? DIM_OVERFLOW : DIM_UNKNOWN;
 }
 
-int broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
+int shape_broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
 {
 	int r = rank > brank ? rank : brank;
 	Dim was[RANK_MAX];
@@ -46,9 +46,9 @@ int broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
 		if (dim[i] == DIM_OVERFLOW) {
 			err_at(n->loc, "%s cannot broadcast %lld with %lld: the shapes are %s and %s", n->op,
 				(long long)a, (long long)b,
-				type_text(&(Type){ .elem = in_dtype(n, 0), .rank = rank, .dim = was }),
+				type_text(&(Type){ .elem = operand_dtype(n, 0), .rank = rank, .dim = was }),
 				type_text(&(Type){
-					.elem = in_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
+					.elem = operand_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
 			return -1;
 		}
 	}
@@ -60,21 +60,21 @@ int shape_broadcast_as(Node *n, DType elem)
 	Dim dim[RANK_MAX];
 	int rank = 0;
 	if (unknown_shape(n)) {
-		out_set(n, 0, elem, -1, NULL);
+		operand_set_result(n, 0, elem, -1, NULL);
 		return 0;
 	}
 	for (int i = 0; i < n->nin; i++) {
-		const Type *t = in_type(n, i);
-		if (t && (rank = broadcast_dims(n, rank, dim, t->rank, t->dim)) < 0)
+		const Type *t = operand_type(n, i);
+		if (t && (rank = shape_broadcast_dims(n, rank, dim, t->rank, t->dim)) < 0)
 			return -1;
 	}
-	out_set(n, 0, elem, rank, dim);
+	operand_set_result(n, 0, elem, rank, dim);
 	return 0;
 }
 
 int shape_broadcast(Node *n)
 {
-	return shape_broadcast_as(n, in_dtype(n, 0));
+	return shape_broadcast_as(n, operand_dtype(n, 0));
 }
 
 int shape_compare(Node *n)
@@ -82,7 +82,7 @@ int shape_compare(Node *n)
 	return shape_broadcast_as(n, DT_BOOL);
 }
 
-int rank_check(Node *n, int64_t rank)
+int shape_rank_check(Node *n, int64_t rank)
 {
 	if (rank <= RANK_MAX)
 		return 0;
@@ -96,11 +96,11 @@ int shape_any(Node *n, int i, DType elem, int rank)
 	Dim dim[RANK_MAX];
 	for (int a = 0; a < rank; a++)
 		dim[a] = DIM_UNKNOWN;
-	out_set(n, i, elem, rank, dim);
+	operand_set_result(n, i, elem, rank, dim);
 	return 0;
 }
 
-void fit_shape(Node *part, const Node *whole)
+void shape_fit(Node *part, const Node *whole)
 {
 	const Type *y = part->out[0] ? part->out[0]->type : NULL;
 	int i = 0;
@@ -118,13 +118,13 @@ void fit_shape(Node *part, const Node *whole)
 /* Shape and Size. */
 static int shape_shape(Node *n)
 {
-	int rank = in_rank(n, 0), from, to;
+	int rank = operand_rank(n, 0), from, to;
 	Dim d = DIM_UNKNOWN;
 	if (rank >= 0) {
 		contents_range(n, rank, &from, &to);
 		d = to - from;
 	}
-	out_set(n, 0, DT_INT64, 1, &d);
+	operand_set_result(n, 0, DT_INT64, 1, &d);
 	return 0;
 }
 
@@ -139,7 +139,7 @@ static int eval_shape(Node *n, Tensor **in, Tensor **out)
 
 static int shape_size(Node *n)
 {
-	out_set(n, 0, DT_INT64, 0, NULL);
+	operand_set_result(n, 0, DT_INT64, 0, NULL);
 	return 0;
 }
 
@@ -183,12 +183,12 @@ static int shape_constant(Node *n)
 	case AT_TENSOR: case AT_SPARSE:
 		if (!a->u.t)
 			break;
-		out_set(n, 0, a->u.t->dtype, a->u.t->rank, a->u.t->dim);
+		operand_set_result(n, 0, a->u.t->dtype, a->u.t->rank, a->u.t->dim);
 		return 0;
-	case AT_FLOAT: out_set(n, 0, DT_FLOAT, 0, NULL); return 0;
-	case AT_FLOATS: out_set(n, 0, DT_FLOAT, 1, &len); return 0;
-	case AT_INT: out_set(n, 0, DT_INT64, 0, NULL); return 0;
-	case AT_INTS: out_set(n, 0, DT_INT64, 1, &len); return 0;
+	case AT_FLOAT: operand_set_result(n, 0, DT_FLOAT, 0, NULL); return 0;
+	case AT_FLOATS: operand_set_result(n, 0, DT_FLOAT, 1, &len); return 0;
+	case AT_INT: operand_set_result(n, 0, DT_INT64, 0, NULL); return 0;
+	case AT_INTS: operand_set_result(n, 0, DT_INT64, 1, &len); return 0;
 	default: break;
 	}
 	err_at(n->loc, "Constant: attribute %s has the wrong type", a->name);
@@ -204,7 +204,7 @@ static int eval_constant(Node *n, Tensor **in, Tensor **out)
 	if (!a)
 		return -1;
 	if (a->type == AT_TENSOR || a->type == AT_SPARSE) {
-		if (tensor_load(a->u.t) != 0)
+		if (extdata_load(a->u.t) != 0)
 			return -1;
 		if (t->dtype == a->u.t->dtype)
 			memcpy((void *)t->data, a->u.t->data, t->bytes);
@@ -232,7 +232,7 @@ static const Tensor *fill_value(Node *n)
 static int shape_constant_of_shape(Node *n)
 {
 	Dim dim[RANK_MAX];
-	const Tensor *fill = fill_value(n), *t = in_const(n, 0);
+	const Tensor *fill = fill_value(n), *t = operand_const(n, 0);
 	DType elem = fill ? fill->dtype : DT_FLOAT;
 	if (fill && tensor_elements(fill) != 1) {
 		err_at(n->loc, "ConstantOfShape: value must have one element, not %lld",
@@ -243,25 +243,25 @@ static int shape_constant_of_shape(Node *n)
 		err_at(n->loc, "ConstantOfShape: strings are not supported: tensors hold numbers and bools");
 		return -1;
 	}
-	const Type *s = in_type(n, 0);
+	const Type *s = operand_type(n, 0);
 	if (s && s->rank == 1 && dim_known(s->dim[0]) && s->dim[0] > RANK_MAX) {
-		err_at(in_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0],
+		err_at(operand_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0],
 			RANK_MAX);
 		return -1;
 	}
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
 		if (tensor_int(t, i) < 0) {
-			err_at(in_loc(n, 0), "ConstantOfShape: the shape has a negative size, %lld",
+			err_at(operand_loc(n, 0), "ConstantOfShape: the shape has a negative size, %lld",
 				(long long)tensor_int(t, i));
 			return -1;
 		}
-	int rank = in_dims(n, 0, dim, RANK_MAX);
+	int rank = operand_dims(n, 0, dim, RANK_MAX);
 	if (rank < 0 && s && s->rank == 1 && dim_known(s->dim[0])) {
 		rank = (int)s->dim[0];
 		for (int i = 0; i < rank; i++)
 			dim[i] = DIM_UNKNOWN;
 	}
-	out_set(n, 0, elem, rank, dim);
+	operand_set_result(n, 0, elem, rank, dim);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ static int eval_constant_of_shape(Node *n, Tensor **in, Tensor **out)
 	(void)in;
 	if (!fill)
 		return 0;
-	if (tensor_load((Tensor *)fill) != 0)
+	if (extdata_load((Tensor *)fill) != 0)
 		return -1;
 	if (dtype_is_float(fill->dtype)) {
 		double v = tensor_get(fill, 0);
@@ -294,7 +294,7 @@ static int range_length(Node *n, const Tensor *s, const Tensor *e, const Tensor 
 		return -1;
 	}
 	if (tensor_get(d, 0) == 0) {
-		err_at(in_loc(n, 2), "Range: delta is zero");
+		err_at(operand_loc(n, 2), "Range: delta is zero");
 		return -1;
 	}
 	if (dtype_is_float(d->dtype)) {
@@ -325,19 +325,19 @@ static int range_length(Node *n, const Tensor *s, const Tensor *e, const Tensor 
 
 static int shape_range_op(Node *n)
 {
-	const Tensor *s = in_const(n, 0), *e = in_const(n, 1), *d = in_const(n, 2);
+	const Tensor *s = operand_const(n, 0), *e = operand_const(n, 1), *d = operand_const(n, 2);
 	Dim from, to, step, len = DIM_UNKNOWN;
 	int64_t k;
 	if (s && e && d) {
 		if (range_length(n, s, e, d, &k) != 0)
 			return -1;
 		len = k;
-	} else if (!dtype_is_float(in_dtype(n, 0)) && in_dims(n, 0, &from, 1) == 1 &&
-		   in_dims(n, 1, &to, 1) == 1 && in_dims(n, 2, &step, 1) == 1 && from != DIM_UNKNOWN &&
+	} else if (!dtype_is_float(operand_dtype(n, 0)) && operand_dims(n, 0, &from, 1) == 1 &&
+		   operand_dims(n, 1, &to, 1) == 1 && operand_dims(n, 2, &step, 1) == 1 && from != DIM_UNKNOWN &&
 		   to != DIM_UNKNOWN && dim_known(step) && step > 0) {
 		len = dim_ceildiv(dim_sub(to, from), step);
 	}
-	out_set(n, 0, in_dtype(n, 0), 1, &len);
+	operand_set_result(n, 0, operand_dtype(n, 0), 1, &len);
 	return 0;
 }
 
@@ -366,7 +366,7 @@ const Op ops_shape[] = {
 	           "value_string:string value_strings:strings",
 	  .shape = shape_constant, .eval = eval_constant, .whole = "it is written into the program", .nograd = true, .cost = cost_bytes, .test = "=value_float:1.5" },
 	{ .name = "ConstantOfShape", .kernel = "fill", .since = 9, .sig = "shape:int64 -> y:T", .attrs = "value:tensor", .shape = shape_constant_of_shape,
-	  .eval = eval_constant_of_shape, .factors = "* -> ...", .fit = fit_shape, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
+	  .eval = eval_constant_of_shape, .factors = "* -> ...", .fit = shape_fit, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
 	{ .name = "Range", .kernel = "range", .since = 11, .sig = "start:N limit:N delta:N -> y:N", .shape = shape_range_op, .eval = eval_range,
 	  .whole = "its elements count from the first", .nograd = true, .cost = cost_bytes, .test = "start:{1} limit:{9} delta:{3}" },
 	{ .name = "ZerosLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "0",

@@ -245,7 +245,7 @@ static int read_int(Node *n, int i, const char *what, int64_t *v)
 	if (!t)
 		return -1;
 	if (tensor_elements(t) != 1) {
-		err_at(in_loc(n, i), "%s: %s must be one number", n->op, what);
+		err_at(operand_loc(n, i), "%s: %s must be one number", n->op, what);
 		return -1;
 	}
 	*v = tensor_int(t, 0);
@@ -254,7 +254,7 @@ static int read_int(Node *n, int i, const char *what, int64_t *v)
 
 static int expand_dft(Node *n)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 	bool old = n->row->until != 0;
 	int64_t at = old ? attr_int(n, "axis") : -2, len = -1;
 	Dft d = { .inverse = attr_int(n, "inverse") != 0, .half = attr_int(n, "onesided") != 0 };
@@ -264,7 +264,7 @@ static int expand_dft(Node *n)
 		return -1;
 	if (!t || t->rank < 2 || !dim_known(t->dim[t->rank - 1]) || t->dim[t->rank - 1] < 1 ||
 		t->dim[t->rank - 1] > 2) {
-		err_at(in_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s",
+		err_at(operand_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s",
 			type_text(t));
 		return -1;
 	}
@@ -273,7 +273,7 @@ static int expand_dft(Node *n)
 	d.pin = (int)t->dim[t->rank - 1];
 	d.in = t->dim[axis];
 	if (!dim_known(d.in) || d.in > INT32_MAX || axis == t->rank - 1) {
-		err_at(in_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis,
+		err_at(operand_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis,
 			type_text(t));
 		return -1;
 	}
@@ -289,7 +289,7 @@ static int expand_dft(Node *n)
 
 static int expand_stft(Node *n)
 {
-	Type *t = in_type(n, 0), *w = in_type(n, 2);
+	Type *t = operand_type(n, 0), *w = operand_type(n, 2);
 	int64_t step = 0, len = -1;
 	Dft d = { .half = attr_int(n, "onesided") != 0, .pout = 2 };
 
@@ -297,14 +297,14 @@ static int expand_stft(Node *n)
 		return -1;
 	if (!t || t->rank != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 ||
 		t->dim[2] > 2) {
-		err_at(in_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s",
+		err_at(operand_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s",
 			type_text(t));
 		return -1;
 	}
 	if (len < 0)
 		len = w ? w->rank == 1 ? w->dim[0] : -1 : t->dim[1];
 	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
-		err_at(in_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len,
+		err_at(operand_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len,
 			type_text(w));
 		return -1;
 	}
@@ -409,10 +409,10 @@ static double determinant(double *a, int64_t m)
 
 static int square(Node *n)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 
 	if (t && t->rank >= 0 && (t->rank < 2 || dim_differ(t->dim[t->rank - 1], t->dim[t->rank - 2]))) {
-		err_at(in_loc(n, 0), "%s takes square matrices, not %s", n->op, type_text(t));
+		err_at(operand_loc(n, 0), "%s takes square matrices, not %s", n->op, type_text(t));
 		return -1;
 	}
 	return 0;
@@ -420,11 +420,11 @@ static int square(Node *n)
 
 static int shape_det(Node *n)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 
 	if (square(n))
 		return -1;
-	out_set(n, 0, in_dtype(n, 0), t && t->rank >= 0 ? t->rank - 2 : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), t && t->rank >= 0 ? t->rank - 2 : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -466,7 +466,7 @@ static int eval_cofactor(Node *n, Tensor **in, Tensor **out)
 
 static Cost cost_det(const Node *n)
 {
-	Type *t = in_type(n, 0);
+	Type *t = operand_type(n, 0);
 	Cost c = cost_bytes(n);
 	int64_t e = t ? type_elements(t) : -1, m = t && t->rank >= 2 ? t->dim[t->rank - 1] : -1;
 

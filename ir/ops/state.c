@@ -23,7 +23,7 @@ static bool given(const Node *n, int i)
 static int expand_tensor_scatter(Node *n)
 {
 	static const char *const modes[] = { "linear", "circular", NULL };
-	Type *x = in_type(n, 0), *u = in_type(n, 1);
+	Type *x = operand_type(n, 0), *u = operand_type(n, 1);
 	int64_t axes[RANK_MAX];
 	int axis, k = 0;
 
@@ -63,7 +63,7 @@ static int expand_tensor_scatter(Node *n)
 static int expand_causal_conv(Node *n)
 {
 	static const char *const kinds[] = { "none", "silu", "swish", NULL };
-	Type *x = in_type(n, 0), *w = in_type(n, 1);
+	Type *x = operand_type(n, 0), *w = operand_type(n, 1);
 
 	if (!expand_oneof(n, "activation", kinds))
 		return -1;
@@ -110,7 +110,7 @@ typedef struct Linear {
 static Value *unpack(Linear *a, int i, const int64_t *dim, int count)
 {
 	int64_t shape[RANK_MAX] = { 0, 0 };
-	Value *v = in_dtype(a->n, i) == a->work ? a->n->in[i] : expand_cast(a->n, a->n->in[i], a->work);
+	Value *v = operand_dtype(a->n, i) == a->work ? a->n->in[i] : expand_cast(a->n, a->n->in[i], a->work);
 
 	memcpy(shape + 2, dim, sizeof *dim * (size_t)count);
 	return op2(a->n, "Reshape", v, expand_ints(a->n, shape, count + 2));
@@ -129,13 +129,13 @@ static int read_linear(Linear *a)
 	if (!expand_oneof(n, "update_rule", rules) || expand_shape(n, 0, qd) < 0 ||
 		expand_shape(n, 2, vd) < 0)
 		return -1;
-	if (in_rank(n, 0) != 3 || in_rank(n, 1) != 3 || in_rank(n, 2) != 3 || a->heads < 1 || heads < 1 ||
+	if (operand_rank(n, 0) != 3 || operand_rank(n, 1) != 3 || operand_rank(n, 2) != 3 || a->heads < 1 || heads < 1 ||
 		heads % a->heads || qd[2] % heads || vd[2] % a->heads || a->gated != given(n, 4) ||
 		a->delta != given(n, 5)) {
 		err_at(n->loc,
 			"LinearAttention \"%s\" of query %s and value %s with %lld and %lld heads: operands "
 		        "do not fit",
-			rule, type_text(in_type(n, 0)), type_text(in_type(n, 2)), (long long)heads,
+			rule, type_text(operand_type(n, 0)), type_text(operand_type(n, 2)), (long long)heads,
 			(long long)a->heads);
 		return -1;
 	}
@@ -143,7 +143,7 @@ static int read_linear(Linear *a)
 	a->group = heads / a->heads;
 	a->dk = qd[2] / heads;
 	a->dv = vd[2] / a->heads;
-	a->type = in_dtype(n, 0);
+	a->type = operand_dtype(n, 0);
 	a->work = a->type == DT_DOUBLE ? a->type : DT_FLOAT;
 	if (a->tokens * 16 > limits.unroll) {
 		fail_at(EXIT_LIMIT, n->loc,
@@ -193,7 +193,7 @@ static int expand_linear_attention(Node *n)
 	a.v = unpack(&a, 2, vs, 3);
 	a.decay = a.gated ? unpack(&a, 4, ds, 3) : NULL;
 	a.beta = a.delta ? unpack(&a, 5, bs, 3) : NULL;
-	DType keep = given(n, 3) ? in_dtype(n, 3) : a.type;
+	DType keep = given(n, 3) ? operand_dtype(n, 3) : a.type;
 	Value *state, *y = NULL;
 	if (given(n, 3))
 		state = keep == a.work ? n->in[3] : expand_cast(n, n->in[3], a.work);

@@ -33,11 +33,11 @@ static int gates_of(const Node *n)
 /* Cells as they are unless told otherwise, of a type and size that kernels compute with. */
 bool steps_plain(const Node *n)
 {
-	Type *x = in_type(n, XW), *r = in_type(n, R);
+	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	DType t = x ? x->elem : DT_UNDEFINED;
 	int g = gates_of(n);
 	return (t == DT_FLOAT || t == DT_DOUBLE) && r && r->rank == 2 && dim_known(r->dim[1]) && r->dim[1] * dtype_bits(t) / 8 <= STATE_MOST && !attr_has(n, "activations") && !(attr_float(n, "clip") > 0) &&
-	       (g != 4 || (!attr_int(n, "input_forget") && !in_value(n, P)));
+	       (g != 4 || (!attr_int(n, "input_forget") && !operand_value(n, P)));
 }
 
 static bool own_steps(const Node *n, const bool *wants)
@@ -49,20 +49,20 @@ static bool own_steps(const Node *n, const bool *wants)
 /* An operand that is there has this shape, or may have; -1 after err_at. */
 int steps_operand(Node *n, int i, int rank, const Dim *dim)
 {
-	Type *t = in_type(n, i);
+	Type *t = operand_type(n, i);
 	bool clash = t && t->rank >= 0 && t->rank != rank;
 	for (int k = 0; !clash && t && k < t->rank; k++)
 		clash = dim_differ(t->dim[k], dim[k]);
 	if (!clash)
 		return 0;
-	err_at(in_loc(n, i), "%s: %s is %s, %s is wanted", n->op, n->row->schema->in[i].name, type_text(t),
+	err_at(operand_loc(n, i), "%s: %s is %s, %s is wanted", n->op, n->row->schema->in[i].name, type_text(t),
 		type_text(type_tensor(n->graph->arena, t->elem, rank, dim)));
 	return -1;
 }
 
 static int shape_steps(Node *n)
 {
-	Type *x = in_type(n, XW), *r = in_type(n, R);
+	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	int g = gates_of(n);
 	if ((x && x->rank >= 0 && x->rank != 3) || (r && r->rank >= 0 && r->rank != 2)) {
 		err_at(n->loc, "%s wants xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x), type_text(r));
@@ -76,16 +76,16 @@ static int shape_steps(Node *n)
 		(g == 4 && steps_operand(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) || (g == 3 && steps_operand(n, RB, 1, &hidden)))
 		return -1;
 	for (int i = 0; i < n->nout; i++)
-		out_set(n, i, in_dtype(n, XW), 3, i == Y_H || (g == 4 && i == Y_C) ? state : i == GATES ? gates : every);
+		operand_set_result(n, i, operand_dtype(n, XW), 3, i == Y_H || (g == 4 && i == Y_C) ? state : i == GATES ? gates : every);
 	return 0;
 }
 
 /* Operand dy tells all: what the others are is said by their names. */
 static int shape_steps_grad(Node *n)
 {
-	Type *dy = in_type(n, 0);
+	Type *dy = operand_type(n, 0);
 	if (dy && dy->rank >= 0 && dy->rank != 3) {
-		err_at(in_loc(n, 0), "%s wants dy of 3 axes, it is %s", n->op, type_text(dy));
+		err_at(operand_loc(n, 0), "%s wants dy of 3 axes, it is %s", n->op, type_text(dy));
 		return -1;
 	}
 	bool known = dy && dy->rank == 3;
@@ -104,7 +104,7 @@ static int shape_steps_grad(Node *n)
 			return -1;
 	}
 	for (int i = 0; i < n->nout; i++)
-		out_set(n, i, in_dtype(n, 0), 3, i == 0 || (gates_of(n) == 3 && i == 2) ? gates : state);
+		operand_set_result(n, i, operand_dtype(n, 0), 3, i == 0 || (gates_of(n) == 3 && i == 2) ? gates : state);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ static Value *step_gru(Cell *c, Value *x, Value *h, Made *made)
 			return NULL;
 		z = activate(c, 0, add(c, xg[0], hg[0]));
 		r = activate(c, 0, add(c, xg[1], hg[1]));
-		made->inner = add(c, hg[2], in_value(n, RB));
+		made->inner = add(c, hg[2], operand_value(n, RB));
 		cand = mul(c, made->inner, r);
 	} else {
 		if (cut(c, make2(n, "MatMul", h, c->rzr), 2, 2, c->hidden, hg))
@@ -231,7 +231,7 @@ static Value *step_gru(Cell *c, Value *x, Value *h, Made *made)
 	if (!z || !cand)
 		return NULL;
 	cand = activate(c, 1, add(c, xg[2], cand));
-	if (out_value(n, GATES) && !(made->gates = joined(c, NULL, 2, 3, (Value *[]){ z, r, cand })))
+	if (operand_result(n, GATES) && !(made->gates = joined(c, NULL, 2, 3, (Value *[]){ z, r, cand })))
 		return NULL;
 	Value *fresh = mul(c, from_one(c, z), cand), *old = mul(c, z, h);
 	return fresh && old ? add(c, fresh, old) : NULL;
@@ -253,7 +253,7 @@ static Value *step_lstm(Cell *c, Value *x, Value *h, Value *state, Made *made)
 		return NULL;
 	Value *o = activate(c, 0, peep ? add(c, g[1], mul(c, made->state, c->peep[1])) : g[1]);
 	Value *out = apply(c, &c->act[2], made->state);
-	if (out_value(n, GATES) && !(made->gates = joined(c, NULL, 2, 4, (Value *[]){ i, o, f, cand })))
+	if (operand_result(n, GATES) && !(made->gates = joined(c, NULL, 2, 4, (Value *[]){ i, o, f, cand })))
 		return NULL;
 	return o && out ? mul(c, o, out) : NULL;
 }
@@ -273,7 +273,7 @@ static void read_acts(Cell *c)
 
 static int read_cell(Node *n, Cell *c)
 {
-	Type *x = in_type(n, XW), *r = in_type(n, R);
+	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	*c = (Cell){ .n = n, .gates = gates_of(n) };
 	if (!x || x->rank != 3 || !dim_known(x->dim[0]) || !r || r->rank != 2 || !dim_known(r->dim[1]) || x->dim[0] < 1 || r->dim[1] < 1) {
 		err_at(n->loc, "%s is unrolled: it needs a known number of steps and a known hidden size, the operands are %s and %s", n->op,
@@ -298,7 +298,7 @@ static int read_cell(Node *n, Cell *c)
 			return -1;
 		c->rzr = part[0], c->rh = part[1];
 	}
-	return c->gates == 4 && in_value(n, P) ? cut(c, n->in[P], 0, 3, c->hidden, c->peep) : 0;
+	return c->gates == 4 && operand_value(n, P) ? cut(c, n->in[P], 0, 3, c->hidden, c->peep) : 0;
 }
 
 /* [1, batch, hidden] of zeros, or what is given. */
@@ -307,7 +307,7 @@ static Value *first_state(Cell *c, int operand)
 	Node *n = c->n;
 	Dim batch = n->in[XW]->type->dim[1];
 	Value *shape;
-	if (in_value(n, operand))
+	if (operand_value(n, operand))
 		return n->in[operand];
 	if (dim_known(batch)) {
 		shape = expand_ints(n, (int64_t[]){ 1, batch, c->hidden }, 3);
@@ -324,7 +324,7 @@ static Value *first_state(Cell *c, int operand)
 static Value *alive(Cell *c, int64_t t)
 {
 	Node *n = c->n;
-	Value *lens = in_value(n, LENS);
+	Value *lens = operand_value(n, LENS);
 	if (!lens)
 		return NULL;
 	Value *yes = make2(n, "Greater", lens, make_num(n, lens, (double)t));
@@ -352,7 +352,7 @@ static int expand_steps(Node *n)
 	for (int64_t t = 0; t < c.steps; t++) {
 		Value *live = alive(&c, t), *fresh = NULL;
 		Made made = { 0 };
-		if (!h || (c.gates == 4 && !state) || (in_value(n, LENS) && !live))
+		if (!h || (c.gates == 4 && !state) || (operand_value(n, LENS) && !live))
 			return -1;
 		kept[BEFORE][t] = h;
 		if (c.gates == 1)
@@ -530,12 +530,12 @@ static int eval_lstm_grad(Node *n, Tensor **in, Tensor **out)
 /* The batch is all that may be split: the second axis of all but r and the vectors, the first of lens. */
 static int factor_steps(Node *n, FactorRule *r)
 {
-	Type *x = in_type(n, 0);
+	Type *x = operand_type(n, 0);
 	if (!x || x->rank != 3)
 		return -1;
 	int f = factor_add(r, x->dim[1]);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && in_rank(n, i) == 3)
+		if (n->in[i] && operand_rank(n, i) == 3)
 			r->in[i][1] = f;
 		else if (n->in[i] && !strcmp(n->row->schema->in[i].name, "lens"))
 			r->in[i][0] = f;
@@ -549,7 +549,7 @@ static int factor_steps(Node *n, FactorRule *r)
 static Cost cost_steps(const Node *n)
 {
 	Cost c = cost_bytes(n);
-	Type *x = in_type(n, 0), *r = in_type(n, strstr(n->op, "Grad") ? 3 : R);
+	Type *x = operand_type(n, 0), *r = operand_type(n, strstr(n->op, "Grad") ? 3 : R);
 	int64_t nr = r ? type_elements(r) : -1;
 	if (x && x->rank == 3 && dim_known(x->dim[0]) && dim_known(x->dim[1]) && nr > 0)
 		c.flops = 2.0 * (double)x->dim[0] * (double)x->dim[1] * (double)nr;

@@ -8,28 +8,28 @@
 
 static int shape_tile(Node *n)
 {
-	const Type *x = in_type(n, 0);
-	const Tensor *t = in_const(n, 1);
+	const Type *x = operand_type(n, 0);
+	const Tensor *t = operand_const(n, 1);
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
-		out_set(n, 0, in_dtype(n, 0), -1, NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int64_t len = t ? tensor_elements(t) : in_length(n, 1);
+	int64_t len = t ? tensor_elements(t) : operand_length(n, 1);
 	if (len >= 0 && len != x->rank) {
-		err_at(in_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
+		err_at(operand_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
 		return -1;
 	}
-	if (in_dims(n, 1, dim, RANK_MAX) != x->rank)
+	if (operand_dims(n, 1, dim, RANK_MAX) != x->rank)
 		return shape_any(n, 0, x->elem, x->rank);
 	for (int a = 0; a < x->rank; a++) {
 		if (t && dim[a] < 0) {
-			err_at(in_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
+			err_at(operand_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
 			return -1;
 		}
 		dim[a] = dim_mul(x->dim[a], dim[a]);
 	}
-	out_set(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->rank, dim);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static int repeated(const Node *n, int rank, bool *on)
 {
 	Dim times[RANK_MAX];
 	int count = 0;
-	bool told = in_dims(n, 1, times, RANK_MAX) == rank;
+	bool told = operand_dims(n, 1, times, RANK_MAX) == rank;
 	for (int a = 0; a < rank; a++)
 		count += on[a] = !told || times[a] != 1;
 	return count;
@@ -113,11 +113,11 @@ static int plan_step(Node *n, int rank, const bool *on, int first, int most, boo
 
 static int plan_steps(Node *n, Step *step)
 {
-	const Type *x = in_type(n, 0);
+	const Type *x = operand_type(n, 0);
 	Dim known[RANK_MAX];
 	bool on[RANK_MAX];
 	Value *len[RANK_MAX], *repeats[RANK_MAX], *shape = expand_op(n, "Shape", NULL, n->in[0]);
-	bool told = in_dims(n, 1, known, RANK_MAX) == x->rank;
+	bool told = operand_dims(n, 1, known, RANK_MAX) == x->rank;
 	int count = repeated(n, x->rank, on), steps = 0, at = 0;
 	bool join = x->rank + count > AXES;
 	for (int a = 0; a < x->rank; a++) {
@@ -133,8 +133,8 @@ static int expand_tile(Node *n)
 {
 	Step step[RANK_MAX];
 	Value *y = n->in[0];
-	if (in_rank(n, 0) < 0) {
-		err_at(in_loc(n, 0), "Tile needs an operand of known rank");
+	if (operand_rank(n, 0) < 0) {
+		err_at(operand_loc(n, 0), "Tile needs an operand of known rank");
 		return -1;
 	}
 	int steps = plan_steps(n, step);
@@ -149,7 +149,7 @@ static int grad_tile(Node *n, Value **dout, Value **din)
 {
 	Step step[RANK_MAX];
 	Value *d = dout[0];
-	if (in_rank(n, 0) < 0)
+	if (operand_rank(n, 0) < 0)
 		die("Tile of unknown rank has no gradient");
 	for (int i = plan_steps(n, step); i-- > 0;) {
 		int64_t axes[AT_ONCE + AXES];
@@ -165,7 +165,7 @@ static int grad_tile(Node *n, Value **dout, Value **din)
 /* clang-format off */
 const Op ops_tile[] = {
 	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile", .composite = true,
-	  .expand = expand_tile, .factor_fn = factor_same_length, .linear = "x", .grad_fn = grad_tile, .cost = cost_bytes,
+	  .expand = expand_tile, .factor_fn = factor_keep_equal, .linear = "x", .grad_fn = grad_tile, .cost = cost_bytes,
 	  .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3} | x:[1,2,2,2,1] repeats:{1,1,2,1,3} | x:[1,2,1,2,2] repeats:{2,2,2,1,2} | x:[] repeats:{}" },
 	{ 0 },
 };

@@ -157,13 +157,13 @@ int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 
 int window_sizes(Node *n, int i, int rank, Dim *dim)
 {
-	const Tensor *t = in_const(n, i);
-	bool told = in_dims(n, i, dim, rank) == rank;
+	const Tensor *t = operand_const(n, i);
+	bool told = operand_dims(n, i, dim, rank) == rank;
 	for (int k = 0; k < rank; k++)
 		if (!told) {
 			dim[k] = DIM_UNKNOWN;
 		} else if (t && tensor_int(t, k) < 0) {
-			err_at(in_loc(n, i), "%s: a size of %lld", n->op, (long long)tensor_int(t, k));
+			err_at(operand_loc(n, i), "%s: a size of %lld", n->op, (long long)tensor_int(t, k));
 			return -1;
 		}
 	return 0;
@@ -200,7 +200,7 @@ void window_factors(FactorRule *r, const Window *w, At y, At x)
 		if (!may_cut(w, i))
 			continue;
 		int f = factor_add(r, w->out[i]);
-		row_at(r, y)[i + 2] = f;
+		window_row(r, y)[i + 2] = f;
 		factor_reach(r, f, x.i, i + 2, seen_by(w, i));
 	}
 }
@@ -212,7 +212,7 @@ void window_factors_back(FactorRule *r, const Window *w, At dx, At g, At x)
 			continue;
 		int f = factor_add(r, w->in[i]);
 		FactorReach back = seeing(w, i), all = seen_by(w, i);
-		row_at(r, dx)[i + 2] = f;
+		window_row(r, dx)[i + 2] = f;
 		factor_reach(r, f, g.i, i + 2, back);
 		back.mul = all.mul, back.from = all.from, back.to = all.to;
 		if (x.i >= 0)
@@ -255,7 +255,7 @@ static bool is_cut(const Node *part, const Window *w, At large, At small)
 {
 	bool cut = false;
 	for (int i = 0; i < w->nd; i++)
-		cut |= type_at(part, small)->dim[i + 2] != w->out[i] || (large.i >= 0 && type_at(part, large)->dim[i + 2] != w->in[i]);
+		cut |= window_type(part, small)->dim[i + 2] != w->out[i] || (large.i >= 0 && window_type(part, large)->dim[i + 2] != w->in[i]);
 	return cut;
 }
 
@@ -273,7 +273,7 @@ void window_place(Node *part, const Window *w, At y, At x, const int64_t *const 
 	if (!is_cut(part, w, x, y))
 		return;
 	for (int i = 0; i < w->nd; i++)
-		pads_of(w, i, begin(part, y, at)[i + 2], type_at(part, y)->dim[i + 2], begin(part, x, at)[i + 2], type_at(part, x)->dim[i + 2], pads);
+		pads_of(w, i, begin(part, y, at)[i + 2], window_type(part, y)->dim[i + 2], begin(part, x, at)[i + 2], window_type(part, x)->dim[i + 2], pads);
 	set_pads(part, pads, w->nd);
 }
 
@@ -284,7 +284,7 @@ void window_place_back(Node *part, const Window *w, At dx, At g, const int64_t *
 	if (!is_cut(part, w, dx, g))
 		return;
 	for (int i = 0; i < w->nd; i++) {
-		int64_t len = type_at(part, dx)->dim[i + 2], all = (type_at(part, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
+		int64_t len = window_type(part, dx)->dim[i + 2], all = (window_type(part, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
 		pads[i] = w->lo[i] + begin(part, dx, at)[i + 2] - begin(part, g, at)[i + 2] * w->stride[i];
 		pads[w->nd + i] = all - len - pads[i] > 0 ? all - len - pads[i] : 0;
 		extra[i] = len - all + pads[i] + pads[w->nd + i];
@@ -300,16 +300,16 @@ void window_place_within(Node *part, const Window *w, At dx, At g, At x, const i
 	int64_t pads[2 * SPATIAL_MAX], from[SPATIAL_MAX], size[SPATIAL_MAX], within[SPATIAL_MAX + 2];
 	if (!is_cut(part, w, dx, g))
 		return;
-	within[0] = type_at(part, g)->dim[0];
-	within[1] = type_at(part, g)->dim[1];
+	within[0] = window_type(part, g)->dim[0];
+	within[1] = window_type(part, g)->dim[1];
 	for (int i = 0; i < w->nd; i++) {
-		int64_t first = begin(part, g, at)[i + 2], n = type_at(part, g)->dim[i + 2], start = first * w->stride[i] - w->lo[i];
+		int64_t first = begin(part, g, at)[i + 2], n = window_type(part, g)->dim[i + 2], start = first * w->stride[i] - w->lo[i];
 		int64_t end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i), lo = start < 0 ? 0 : start, hi = end < w->in[i] ? end : w->in[i];
 		if (x.i >= 0)
-			lo = begin(part, x, at)[i + 2], hi = lo + type_at(part, x)->dim[i + 2];
+			lo = begin(part, x, at)[i + 2], hi = lo + window_type(part, x)->dim[i + 2];
 		pads_of(w, i, first, n, lo, hi - lo, pads);
 		from[i] = begin(part, dx, at)[i + 2] - lo;
-		size[i] = type_at(part, dx)->dim[i + 2];
+		size[i] = window_type(part, dx)->dim[i + 2];
 		within[i + 2] = hi - lo;
 	}
 	set_pads(part, pads, w->nd);

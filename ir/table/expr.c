@@ -386,7 +386,7 @@ static Expr *parse(Arena *arena, const char *text, const char *const *names, int
 
 Expr *expr_parse(const char *text, const char *const *names, int nnames)
 {
-	return parse(&process, text, names, nnames, NULL);
+	return parse(&arena_process, text, names, nnames, NULL);
 }
 
 Expr *expr_of(const Node *n)
@@ -394,7 +394,7 @@ Expr *expr_of(const Node *n)
 	static Map cache;
 	const Schema *schema = n->row->schema;
 	if (!cache.arena)
-		map_init(&cache, &process);
+		map_init(&cache, &arena_process);
 	Expr *e = map_get(&cache, n->row);
 	if (e)
 		return e;

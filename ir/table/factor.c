@@ -234,7 +234,7 @@ void factor_linear(const Node *n, int *group)
 		group[i] = 0;
 	if (!n->row || !n->row->linear || !n->row->sig)
 		return;
-	if (dtype_is_float(in_dtype(n, 0)) && n->nout && n->out[0] && n->out[0]->type && !dtype_is_float(n->out[0]->type->elem))
+	if (dtype_is_float(operand_dtype(n, 0)) && n->nout && n->out[0] && n->out[0]->type && !dtype_is_float(n->out[0]->type->elem))
 		return;                         /* a Cast that drops fractions */
 	int g = 1;
 	for (const char *s = n->row->linear; *s;) {
@@ -262,15 +262,15 @@ static bool alike(const Node *n, int i)
 /* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
 int factor_keep(Node *n, FactorRule *r, const bool *whole)
 {
-	int rank = in_rank(n, 0);
+	int rank = operand_rank(n, 0);
 	if (rank < 0)
 		return -1;
 	for (int a = 0; a < rank; a++) {
 		if (whole[a])
 			continue;
-		int f = factor_add(r, in_type(n, 0)->dim[a]);
+		int f = factor_add(r, operand_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && in_rank(n, i) == rank && (i == 0 || alike(n, i)))
+			if (r->in[i] && operand_rank(n, i) == rank && (i == 0 || alike(n, i)))
 				r->in[i][a] = f;
 		for (int i = 0; i < n->nout; i++)
 			if (r->out[i])
@@ -280,10 +280,10 @@ int factor_keep(Node *n, FactorRule *r, const bool *whole)
 }
 
 /* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
-int factor_same_length(Node *n, FactorRule *r)
+int factor_keep_equal(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
-	const Type *x = in_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
+	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || x->rank != y->rank || x->rank < 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++)

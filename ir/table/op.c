@@ -70,7 +70,7 @@ static void read_value(Attr *a, const char *v, size_t len)
 	case AT_STRING: a->u.s = name_n(v + 1, len - 2); break;
 	case AT_INTS:
 		for (char *p = text + 1; *p && *p != ']';) {
-			arena_push(&process, a->u.is, a->n, strtoll(p, &p, 10));
+			arena_push(&arena_process, a->u.is, a->n, strtoll(p, &p, 10));
 			p += strspn(p, ", ");
 		}
 		break;
@@ -78,7 +78,7 @@ static void read_value(Attr *a, const char *v, size_t len)
 		for (char *p = strchr(text, '"'); p; p = strchr(p, '"')) {
 			char *end = strchr(p + 1, '"');
 
-			arena_push(&process, a->u.ss, a->n, name_n(p + 1, (size_t)(end - p) - 1));
+			arena_push(&arena_process, a->u.ss, a->n, name_n(p + 1, (size_t)(end - p) - 1));
 			p = end + 1;
 		}
 		break;
@@ -105,9 +105,9 @@ static void read_attrs(Schema *s, const char *text)
 			die("attribute type in \"%s\"", w);
 		if (eq)
 			read_value(&a, eq + 1, len - (size_t)(eq - w) - 1);
-		arena_push(&process, s->attr, s->nattr, a);
-		s->hasdefault = arena_grow(&process, s->hasdefault, n, sizeof(bool));
-		s->required = arena_grow(&process, s->required, n, sizeof(bool));
+		arena_push(&arena_process, s->attr, s->nattr, a);
+		s->hasdefault = arena_grow(&arena_process, s->hasdefault, n, sizeof(bool));
+		s->required = arena_grow(&arena_process, s->required, n, sizeof(bool));
 		s->hasdefault[n] = eq != NULL;
 		s->required[n] = required;
 	}
@@ -115,7 +115,7 @@ static void read_attrs(Schema *s, const char *text)
 
 static Schema *row_schema(const Op *op)
 {
-	Schema *s = arena_new(&process, Schema);
+	Schema *s = arena_new(&arena_process, Schema);
 	const char *p = op->sig ? op->sig : "->", *w;
 	bool results = false;
 	size_t len;
@@ -124,9 +124,9 @@ static Schema *row_schema(const Op *op)
 		if (w[0] == '-' && len == 2)
 			results = true;
 		else if (results)
-			arena_push(&process, s->out, s->nout, read_operand(w, len));
+			arena_push(&arena_process, s->out, s->nout, read_operand(w, len));
 		else
-			arena_push(&process, s->in, s->nin, read_operand(w, len));
+			arena_push(&arena_process, s->in, s->nin, read_operand(w, len));
 	}
 	read_attrs(s, op->attrs);
 	return s;
@@ -134,16 +134,16 @@ static Schema *row_schema(const Op *op)
 
 static Schema *definition_schema(const Function *f)
 {
-	Schema *s = arena_new(&process, Schema);
+	Schema *s = arena_new(&arena_process, Schema);
 
 	for (int i = 0; i < f->body->nin; i++)
-		arena_push(&process, s->in, s->nin, ((Operand){ .name = f->body->in[i]->name, .type = name_of("?"), .optional = true }));
+		arena_push(&arena_process, s->in, s->nin, ((Operand){ .name = f->body->in[i]->name, .type = name_of("?"), .optional = true }));
 	for (int i = 0; i < f->body->nout; i++)
-		arena_push(&process, s->out, s->nout, ((Operand){ .name = f->body->out[i]->name, .type = name_of("?") }));
+		arena_push(&arena_process, s->out, s->nout, ((Operand){ .name = f->body->out[i]->name, .type = name_of("?") }));
 	for (int i = 0; i < f->nattr; i++) {
-		arena_push(&process, s->attr, s->nattr, f->attr[i]);
-		s->hasdefault = arena_grow(&process, s->hasdefault, i, sizeof(bool));
-		s->required = arena_grow(&process, s->required, i, sizeof(bool));
+		arena_push(&arena_process, s->attr, s->nattr, f->attr[i]);
+		s->hasdefault = arena_grow(&arena_process, s->hasdefault, i, sizeof(bool));
+		s->required = arena_grow(&arena_process, s->required, i, sizeof(bool));
 		s->hasdefault[i] = !f->attr[i].absent;
 	}
 	return s;
@@ -155,23 +155,23 @@ static Entry *entry(Name domain, Name op, bool make)
 	Entry *e = map_get(&by_name, key);
 
 	if (!e && make)
-		map_put(&by_name, key, e = arena_new(&process, Entry));
+		map_put(&by_name, key, e = arena_new(&arena_process, Entry));
 	return e;
 }
 
 static Op *add(const Op *row)
 {
 	if (!ntable)
-		map_init(&by_name, &process);
-	Op *op = arena_new(&process, Op);
+		map_init(&by_name, &arena_process);
+	Op *op = arena_new(&arena_process, Op);
 	Entry *e = entry(name_of(row->domain ? row->domain : ""), name_of(row->name), true);
 
 	for (int i = 0; i < e->n; i++)
 		if (e->op[i]->since == row->since)
 			die("two rows of %s since version %d", row->name, row->since);
 	*op = *row;
-	arena_push(&process, e->op, e->n, op);
-	arena_push(&process, table, ntable, op);
+	arena_push(&arena_process, e->op, e->n, op);
+	arena_push(&arena_process, table, ntable, op);
 	return op;
 }
 
@@ -291,7 +291,7 @@ Function *op_gradient(const Op *op)
 	return op->gradient;
 }
 
-int64_t opset_version(const Model *m, Name domain)
+int64_t op_version(const Model *m, Name domain)
 {
 	for (int i = 0; i < m->nopset; i++)
 		if (m->opset[i].domain == domain || (!*domain && !strcmp(m->opset[i].domain, "ai.onnx")))

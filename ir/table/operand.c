@@ -1,35 +1,35 @@
 /* Operands of a node, as shape rules and passes ask for them. */
 #include "table.h"
 
-Type *in_type(const Node *n, int i)
+Type *operand_type(const Node *n, int i)
 {
 	return i < n->nin && n->in[i] ? n->in[i]->type : NULL;
 }
 
-int in_rank(const Node *n, int i)
+int operand_rank(const Node *n, int i)
 {
-	const Type *t = in_type(n, i);
+	const Type *t = operand_type(n, i);
 
 	return t && t->kind == TY_TENSOR ? t->rank : -1;
 }
 
-DType in_dtype(const Node *n, int i)
+DType operand_dtype(const Node *n, int i)
 {
-	const Type *t = in_type(n, i);
+	const Type *t = operand_type(n, i);
 
 	return t && t->kind == TY_TENSOR ? t->elem : DT_UNDEFINED;
 }
 
-const Tensor *in_const(const Node *n, int i)
+const Tensor *operand_const(const Node *n, int i)
 {
 	if (i >= n->nin || !n->in[i] || n->in[i]->param || !n->in[i]->data)
 		return NULL;
-	return tensor_load(n->in[i]->data) < 0 ? NULL : n->in[i]->data;
+	return extdata_load(n->in[i]->data) < 0 ? NULL : n->in[i]->data;
 }
 
-int in_dims(const Node *n, int i, Dim *dim, int max)
+int operand_dims(const Node *n, int i, Dim *dim, int max)
 {
-	const Tensor *t = in_const(n, i);
+	const Tensor *t = operand_const(n, i);
 
 	if (t) {
 		int64_t count = tensor_elements(t);
@@ -50,20 +50,20 @@ int in_dims(const Node *n, int i, Dim *dim, int max)
 	return n->in[i]->nelem;
 }
 
-void out_set(Node *n, int i, DType elem, int rank, const Dim *dim)
+void operand_set_result(Node *n, int i, DType elem, int rank, const Dim *dim)
 {
 	if (i < n->nout && n->out[i])
 		n->out[i]->type = type_tensor(n->graph->arena, elem, rank, dim);
 }
 
-Loc in_loc(const Node *n, int i)
+Loc operand_loc(const Node *n, int i)
 {
 	return n->inloc && i < n->nin && n->inloc[i].file ? n->inloc[i] : n->loc;
 }
 
 /* The length of a vector operand, or -1. */
-int64_t in_length(const Node *n, int i)
+int64_t operand_length(const Node *n, int i)
 {
-	const Type *t = in_type(n, i);
+	const Type *t = operand_type(n, i);
 	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
 }

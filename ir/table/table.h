@@ -73,7 +73,7 @@ bool op_index(const Node *, int operand, int *axis);          /* the operand cou
 int  op_added(const Node *);                                  /* the operand that .added of its row names; -1: none */
 bool op_origin(const Node *, bool *out, int *at, int *axis);  /* by .origin of its row; axis -1: all */
 int  op_axis(Node *, int64_t axis, int rank, int *out);      /* normalises a negative axis; -1 after err_at */
-int64_t opset_version(const Model *, Name domain);           /* what the model imports; -1 none */
+int64_t op_version(const Model *, Name domain);           /* what the model imports; -1 none */
 /* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */
 enum { OPSET_MIN = 1, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
 
@@ -86,16 +86,16 @@ bool    attr_has(const Node *, const char *name);
 int64_t attr_origin(const Node *, int64_t len, int64_t *among);     /* of a part of that length: where it begins, and how long the whole is */
 
 /* operand.c: what shape rules ask of operands. */
-static inline Value *in_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
-static inline Value *out_value(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
-Type   *in_type(const Node *, int i);                        /* NULL when left out or unknown */
-int     in_rank(const Node *, int i);                        /* -1 unknown */
-DType   in_dtype(const Node *, int i);
-const Tensor *in_const(const Node *, int i);                 /* constant contents, or NULL */
-int     in_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
-void    out_set(Node *, int i, DType, int rank, const Dim *dim);
-Loc     in_loc(const Node *, int i);
-int64_t in_length(const Node *, int i);                      /* the length of a vector operand, or -1 */
+static inline Value *operand_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
+static inline Value *operand_result(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
+Type   *operand_type(const Node *, int i);                        /* NULL when left out or unknown */
+int     operand_rank(const Node *, int i);                        /* -1 unknown */
+DType   operand_dtype(const Node *, int i);
+const Tensor *operand_const(const Node *, int i);                 /* constant contents, or NULL */
+int     operand_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
+void    operand_set_result(Node *, int i, DType, int rank, const Dim *dim);
+Loc     operand_loc(const Node *, int i);
+int64_t operand_length(const Node *, int i);                      /* the length of a vector operand, or -1 */
 
 /* factor.c: which axes of operands and results travel together, for one node.  From the row's .factors: operands, then
  * results, separated by commas and "->"; a letter names a factor, "..." stands for any axes in front, aligned at the
@@ -131,7 +131,7 @@ int  factor_defined(FactorRule *, int64_t len);              /* the same, where 
 void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
 void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
 int  factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but those, of operands and results alike */
-int  factor_same_length(Node *, FactorRule *);               /* a factor for each axis whose length does not change */
+int  factor_keep_equal(Node *, FactorRule *);               /* a factor for each axis whose length does not change */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);
 
@@ -149,6 +149,6 @@ void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operand
 void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
 
 /* list.c */
-int op_list(FILE *);                                         /* --list-ops */
+int list_ops(FILE *);                                         /* --list-ops */
 
 #endif

@@ -25,11 +25,11 @@ static Map by_text, by_atom;
 static int atom_of(Name text)
 {
 	if (!by_atom.arena)
-		map_init(&by_atom, &process);
+		map_init(&by_atom, &arena_process);
 	intptr_t i = (intptr_t)map_get(&by_atom, text);
 	if (i)
 		return (int)i - 1;
-	arena_push(&process, atom, natom, ((Atom){ .text = text }));
+	arena_push(&arena_process, atom, natom, ((Atom){ .text = text }));
 	map_put(&by_atom, text, (void *)(intptr_t)natom);
 	return natom - 1;
 }
@@ -161,13 +161,13 @@ static Dim dim_of(const Poly *p)
 	}
 	Name name = name_n(text, at);
 	if (!by_text.arena)
-		map_init(&by_text, &process);
+		map_init(&by_text, &arena_process);
 	intptr_t i = (intptr_t)map_get(&by_text, name);
 	if (i)
 		return -16 - (Dim)(i - 1);
-	Poly *keep = arena_new(&process, Poly);
+	Poly *keep = arena_new(&arena_process, Poly);
 	*keep = *p;
-	expr = arena_grow(&process, expr, nexpr, sizeof *expr);
+	expr = arena_grow(&arena_process, expr, nexpr, sizeof *expr);
 	expr[nexpr].text = name;
 	expr[nexpr++].poly = keep;
 	map_put(&by_text, name, (void *)(intptr_t)nexpr);
@@ -410,14 +410,14 @@ void dim_bind(Name symbol, int64_t value)
 
 int dim_check(void)
 {
-	const char **list = arena_array(&process, const char *, natom + 1);
+	const char **list = arena_array(&arena_process, const char *, natom + 1);
 	int n = 0, bad = 0;
 	for (int i = 0; i < natom; i++)
 		if (atom[i].given && !atom[i].isfloor)
 			list[n++] = atom[i].text;
 	for (int i = 0; i < natom; i++)
 		if (atom[i].bound && !atom[i].given) {
-			err_unknown((Loc){ 0 }, "--set: the model has no symbolic dimension", atom[i].text, list);
+			diag_unknown((Loc){ 0 }, "--set: the model has no symbolic dimension", atom[i].text, list);
 			bad = -1;
 		}
 	if (bad && !n)

@@ -76,7 +76,7 @@ static Small small(DType t)
 	}
 }
 
-double float_decode(DType t, uint32_t bits)
+double dtype_decode(DType t, uint32_t bits)
 {
 	if (t == DT_FLOAT8E8M0)
 		return bits == 0xff ? NAN : ldexp(1, (int)bits - 127);
@@ -97,7 +97,7 @@ double float_decode(DType t, uint32_t bits)
 
 /* Round to nearest even; beyond the largest finite number: that number when saturating, else infinity, or NaN where
  * the format has no infinity. */
-uint32_t float_encode(DType t, double v, bool saturate)
+uint32_t dtype_encode(DType t, double v, bool saturate)
 {
 	if (t == DT_FLOAT8E8M0) {
 		int e;

@@ -120,10 +120,10 @@ double tensor_get(const Tensor *t, int64_t i)
 	case DT_FLOAT:  return LOAD(float, t, i);
 	case DT_DOUBLE: return LOAD(double, t, i);
 	case DT_UINT64: return (double)LOAD(uint64_t, t, i);
-	case DT_FLOAT16: case DT_BFLOAT16: return float_decode(t->dtype, LOAD(uint16_t, t, i));
+	case DT_FLOAT16: case DT_BFLOAT16: return dtype_decode(t->dtype, LOAD(uint16_t, t, i));
 	case DT_FLOAT8E4M3FN: case DT_FLOAT8E4M3FNUZ: case DT_FLOAT8E5M2: case DT_FLOAT8E5M2FNUZ: case DT_FLOAT8E8M0:
-		return float_decode(t->dtype, LOAD(uint8_t, t, i));
-	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: return float_decode(t->dtype, tensor_packed(t, i));
+		return dtype_decode(t->dtype, LOAD(uint8_t, t, i));
+	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: return dtype_decode(t->dtype, tensor_packed(t, i));
 	case DT_STRING: case DT_COMPLEX64: case DT_COMPLEX128: case DT_UNDEFINED: case DT_COUNT:
 		die("tensor_get of %s", dtype_name(t->dtype));
 	default: return (double)tensor_int(t, i);
@@ -150,11 +150,11 @@ void tensor_set(Tensor *t, int64_t i, double v)
 	switch (t->dtype) {
 	case DT_FLOAT:  STORE(float, t, i, v); break;
 	case DT_DOUBLE: STORE(double, t, i, v); break;
-	case DT_FLOAT16: case DT_BFLOAT16: STORE(uint16_t, t, i, float_encode(t->dtype, v, true)); break;
+	case DT_FLOAT16: case DT_BFLOAT16: STORE(uint16_t, t, i, dtype_encode(t->dtype, v, true)); break;
 	case DT_FLOAT8E4M3FN: case DT_FLOAT8E4M3FNUZ: case DT_FLOAT8E5M2: case DT_FLOAT8E5M2FNUZ: case DT_FLOAT8E8M0:
-		STORE(uint8_t, t, i, float_encode(t->dtype, v, true));
+		STORE(uint8_t, t, i, dtype_encode(t->dtype, v, true));
 		break;
-	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: tensor_pack(t, i, float_encode(t->dtype, v, true)); break;
+	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: tensor_pack(t, i, dtype_encode(t->dtype, v, true)); break;
 	case DT_UINT64: STORE(uint64_t, t, i, v >= 9223372036854775808.0 && v < 18446744073709551616.0 ? (uint64_t)v : (uint64_t)(v > -9e18 && v < 9e18 ? (int64_t)v : 0)); break;
 	case DT_BOOL: STORE(uint8_t, t, i, v != 0); break;
 	case DT_STRING: case DT_COMPLEX64: case DT_COMPLEX128: case DT_UNDEFINED: case DT_COUNT:

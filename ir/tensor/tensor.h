@@ -19,8 +19,8 @@ int   dtype_bits(DType);                     /* 32 for float, 4 for int4; 0 for 
 bool  dtype_is_float(DType);                 /* float double float16 bfloat16 float8* float4* */
 bool  dtype_is_int(DType);                   /* signed or unsigned integers, not bool */
 bool  dtype_is_signed(DType);
-double  float_decode(DType, uint32_t bits);                          /* float16, bfloat16, float8*, float4 -> double */
-uint32_t float_encode(DType, double v, bool saturate);
+double  dtype_decode(DType, uint32_t bits);                          /* float16, bfloat16, float8*, float4 -> double */
+uint32_t dtype_encode(DType, double v, bool saturate);
 
 /* dim.c: a dimension is a number, unknown, or a symbolic expression kept as its canonical text ("N", "2*N*T + 1").
  * Arithmetic keeps sums of products exact; what it cannot express is DIM_UNKNOWN; overflow is DIM_OVERFLOW. */
@@ -69,9 +69,9 @@ typedef enum {
 	AT_SPARSE, AT_SPARSES, AT_TYPE, AT_TYPES
 } AttrType;
 
-const char *attr_type_name(AttrType);        /* "ints", "type_proto", ... */
-AttrType attr_type_of(const char *name, size_t len);         /* AT_UNDEFINED when it is none */
-const char *const *attr_type_names(void);    /* all, for "did you mean" */
+const char *type_attr_name(AttrType);        /* "ints", "type_proto", ... */
+AttrType type_attr_of(const char *name, size_t len);         /* AT_UNDEFINED when it is none */
+const char *const *type_attr_names(void);    /* all, for "did you mean" */
 
 /* tensor.c: constants.  data is little-endian, dense, row-major; sub-byte types packed as ONNX's raw_data. */
 
@@ -85,7 +85,7 @@ typedef struct Tensor {
 	const void *data;               /* in the mapped file where possible: weights are never copied.  Any alignment: memcpy */
 	size_t bytes;
 	Name *str;                      /* DT_STRING only */
-	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by tensor_load */
+	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by extdata_load */
 	Pair *meta; int nmeta;
 	Name doc;
 	Blobs unknown;

@@ -102,17 +102,17 @@ int64_t type_elements(const Type *t)
 static const char *const attr_types[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
 	"tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos", NULL };
 
-const char *attr_type_name(AttrType t)
+const char *type_attr_name(AttrType t)
 {
 	return attr_types[t];
 }
 
-const char *const *attr_type_names(void)
+const char *const *type_attr_names(void)
 {
 	return attr_types + 1;
 }
 
-AttrType attr_type_of(const char *name, size_t len)
+AttrType type_attr_of(const char *name, size_t len)
 {
 	for (int t = 1; attr_types[t]; t++)
 		if (strlen(attr_types[t]) == len && !memcmp(attr_types[t], name, len))

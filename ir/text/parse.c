@@ -280,7 +280,7 @@ static bool is_number(const Opd *o)
 		(o->kind == OPD_ATTR && (o->u.attr->type == AT_FLOAT || o->u.attr->type == AT_FLOATS));
 }
 
-static Name operand_type(const Schema *s, int i)
+static Name schema_type(const Schema *s, int i)
 {
 	if (!s || !s->nin)
 		return name_of("?");
@@ -296,7 +296,7 @@ static Value *number_like(const Call *c, const Schema *s, int i)
 	for (int k = 0; k < c->nin; k++) {
 		if (c->in[k].kind != OPD_VALUE)
 			continue;
-		if (s && operand_type(s, k) == operand_type(s, i))
+		if (s && schema_type(s, k) == schema_type(s, i))
 			return c->in[k].v;
 		if (!like)
 			like = c->in[k].v;
@@ -317,7 +317,7 @@ static void literals(Parser *p, Call *c, const char *hint)
 	s = row ? row->schema : NULL;
 	for (int i = 0; i < c->nin; i++) {
 		Opd *o = &c->in[i];
-		Name type = operand_type(s, i);
+		Name type = schema_type(s, i);
 		DType fixed = dtype_of(type, strlen(type));
 		Value *like = is_number(o) && !fixed && !(*type == 'I' && o->kind == OPD_INT)
 		                      ? number_like(c, s, i)
@@ -583,7 +583,7 @@ static void initialiser(Parser *p, Value *v, Tensor *t)
 static Value *declared(Parser *p, bool data)
 {
 	int next = p->next.kind;
-	Type *ty = at_type(p) ? parse_type(p) : NULL;
+	Type *ty = parse_at_type(p) ? parse_type(p) : NULL;
 	Loc loc = p->tok.loc;
 	Value *v;
 
@@ -600,7 +600,7 @@ static Value *declared(Parser *p, bool data)
 			err_at(loc, "%s has data but no type", v->name);
 			jump(p);
 		}
-		if (!at_data(p))
+		if (!parse_at_data(p))
 			expected(p, "'{' or '['");
 		initialiser(p, v, parse_tensor(p, ty, v->name, loc));
 		parse_value_annots(p, v);
@@ -727,7 +727,7 @@ static int header_key(Parser *p, const char *const *keys)
 	for (int i = 0; keys[i]; i++)
 		if (is(t.name, keys[i]))
 			return i;
-	err_unknown(t.loc, "unknown key", t.name, keys);
+	diag_unknown(t.loc, "unknown key", t.name, keys);
 	jump(p);
 }
 
@@ -992,7 +992,7 @@ static void grad_attrs(Arena *a, Function *f, const char *words)
 	Name word;
 
 	while (words && (word = schema_word(&words, &type, &ntype)) != NULL) {
-		Attr at = { .name = word, .absent = true, .type = attr_type_of(type, ntype) };
+		Attr at = { .name = word, .absent = true, .type = type_attr_of(type, ntype) };
 
 		arena_push(a, f->attr, f->nattr, at);
 	}

@@ -45,8 +45,8 @@ Graph *parse_graph(Parser *);                           /* from its name to its 
 void   parse_hint(const Parser *, const char *what);    /* notes about what was probably meant where `what` was expected */
 
 /* parse_value.c */
-bool   at_type(const Parser *);                         /* an element type that is no name, or "seq(" and its like */
-bool   at_data(const Parser *);
+bool   parse_at_type(const Parser *);                         /* an element type that is no name, or "seq(" and its like */
+bool   parse_at_data(const Parser *);
 DType  parse_element_type(Parser *);                    /* also explains that a word is none */
 Type  *parse_type(Parser *);
 Tensor *parse_tensor(Parser *, const Type *, Name, Loc);        /* DATA for a tensor of that type */

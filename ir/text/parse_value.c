@@ -15,7 +15,7 @@ static int type_word(Name s)
 }
 
 /* A type stands here: an element type that is not itself a name, or "seq(" and its like. */
-bool at_type(const Parser *p)
+bool parse_at_type(const Parser *p)
 {
 	int next = p->next.kind;
 
@@ -42,7 +42,7 @@ DType parse_element_type(Parser *p)
 
 			for (int i = 1; i < DT_COUNT; i++)
 				list[i - 1] = dtype_name((DType)i);
-			err_unknown(p->tok.loc, "unknown element type", p->tok.name, list);
+			diag_unknown(p->tok.loc, "unknown element type", p->tok.name, list);
 			jump(p);
 		}
 		expected(p, "an element type");
@@ -253,7 +253,7 @@ static void external(Parser *p, Tensor *t)
 		const char *near;
 
 		kv.key = name(p, "a key of external data");
-		near = suggest(kv.key, keys);
+		near = diag_suggest(kv.key, keys);
 		if (near && !is(kv.key, near))
 			warn_at(kv.loc, "unknown key %s; did you mean %s?", kv.key, near);
 		expect(p, ':');
@@ -265,7 +265,7 @@ static void external(Parser *p, Tensor *t)
 	expect(p, ']');
 }
 
-bool at_data(const Parser *p)
+bool parse_at_data(const Parser *p)
 {
 	return p->tok.kind == '{' || p->tok.kind == '[';
 }
@@ -306,9 +306,9 @@ static AttrType attr_type(Parser *p)
 
 	if (p->tok.kind != TOK_ID)
 		expected(p, "the type of an attribute");
-	t = attr_type_of(p->tok.name, strlen(p->tok.name));
+	t = type_attr_of(p->tok.name, strlen(p->tok.name));
 	if (t == AT_UNDEFINED) {
-		err_unknown(p->tok.loc, "unknown type of attributes", p->tok.name, attr_type_names());
+		diag_unknown(p->tok.loc, "unknown type of attributes", p->tok.name, type_attr_names());
 		jump(p);
 	}
 	advance(p);
@@ -364,7 +364,7 @@ static void attr_typed(Parser *p, Attr *a)
 		name = p->tok.name;
 		advance(p);
 	}
-	if (accept(p, '=') || at_data(p)) {
+	if (accept(p, '=') || parse_at_data(p)) {
 		a->type = AT_TENSOR;
 		a->u.t = parse_tensor(p, ty, name, loc);
 	} else {
@@ -382,7 +382,7 @@ static void attr_items(Parser *p, Attr *a)
 		AttrType list;
 
 		enter(p);
-		if (at_type(p) || at_element_type(p)) {
+		if (parse_at_type(p) || at_element_type(p)) {
 			attr_typed(p, &one);
 		} else if (at_name(p) && p->next.kind == '(') {
 			one.type = AT_GRAPH;
@@ -393,7 +393,7 @@ static void attr_items(Parser *p, Attr *a)
 		leave(p);
 		list = one.type == AT_TENSOR ? AT_TENSORS : one.type == AT_GRAPH ? AT_GRAPHS : AT_TYPES;
 		if (a->type != AT_UNDEFINED && a->type != list) {
-			err_at(loc, "%s is a list of %s, and this is a %s", a->name, attr_type_name(a->type), attr_type_name(one.type));
+			err_at(loc, "%s is a list of %s, and this is a %s", a->name, type_attr_name(a->type), type_attr_name(one.type));
 			jump(p);
 		}
 		a->type = list;
@@ -451,7 +451,7 @@ void parse_attr_list(Parser *p, Attr *a)
 		jump(p);
 	}
 	if (want != AT_INTS && want != AT_FLOATS && want != AT_STRINGS) {
-		err_at(open, "a list is no %s", attr_type_name(want));
+		err_at(open, "a list is no %s", type_attr_name(want));
 		jump(p);
 	}
 	a->type = want;
@@ -506,7 +506,7 @@ static void attr_value(Parser *p, Attr *a)
 	} else if (at_number(p)) {
 		a->type = AT_FLOAT;
 		a->u.f = narrow(p);
-	} else if (at_type(p) || at_element_type(p)) {
+	} else if (parse_at_type(p) || at_element_type(p)) {
 		attr_typed(p, a);
 	} else if (at_name(p)) {
 		if (p->next.kind == '[' || p->next.kind == '{')
@@ -519,8 +519,8 @@ static void attr_value(Parser *p, Attr *a)
 		expected(p, "the value of an attribute");
 	}
 	if (said != AT_UNDEFINED && said != a->type)
-		err_at(loc, "%s is said to be %s, but its value is %s", a->name, attr_type_name(said),
-			attr_type_name(a->type));
+		err_at(loc, "%s is said to be %s, but its value is %s", a->name, type_attr_name(said),
+			type_attr_name(a->type));
 	leave(p);
 }
 

@@ -26,12 +26,12 @@ static void indentation(FILE *o, int depth)
 static void quoted(FILE *o, const char *s)
 {
 	const char *end = s + strlen(s);
-	bool open = s == end || utf8_printable((const uint8_t *)s, (size_t)(end - s)) > 0;
+	bool open = s == end || diag_printable((const uint8_t *)s, (size_t)(end - s)) > 0;
 
 	if (open)
 		fputc('"', o);
 	while (s < end) {
-		int n = utf8_printable((const uint8_t *)s, (size_t)(end - s));
+		int n = diag_printable((const uint8_t *)s, (size_t)(end - s));
 
 		if (n == 0) {
 			fprintf(o, "%s\\x%02x", open ? "\"" : "", (uint8_t)*s++);
@@ -645,7 +645,7 @@ static void attribute(FILE *o, const Attr *a, int depth)
 
 	print_name(o, a->name);
 	if (typed)
-		fprintf(o, ": %s", attr_type_name(a->type));
+		fprintf(o, ": %s", type_attr_name(a->type));
 	if (a->absent)
 		return;
 	fputs(" = ", o);

@@ -322,63 +322,63 @@ static void tag(WireOut *o, uint32_t num, int wire)
 	varint(o, (uint64_t)num << 3 | (unsigned)wire);
 }
 
-void out_bytes(WireOut *o, const void *p, size_t n)
+void wire_out_bytes(WireOut *o, const void *p, size_t n)
 {
 	if (n)
 		memcpy(room(o, n), p, n);
 	o->n += n;
 }
 
-void out_int(WireOut *o, uint32_t num, int64_t v)
+void wire_out_int(WireOut *o, uint32_t num, int64_t v)
 {
 	tag(o, num, WIRE_VARINT);
 	varint(o, (uint64_t)v);
 }
 
-void out_data(WireOut *o, uint32_t num, const void *p, size_t n)
+void wire_out_data(WireOut *o, uint32_t num, const void *p, size_t n)
 {
 	tag(o, num, WIRE_BYTES);
 	varint(o, n);
 	if (n < 4096)
-		out_bytes(o, p, n);
+		wire_out_bytes(o, p, n);
 	else
 		arena_push(o->arena, o->span, o->nspan, ((WireSpan){ o->n, n, p }));
 }
 
-void out_text(WireOut *o, uint32_t num, Name s)
+void wire_out_text(WireOut *o, uint32_t num, Name s)
 {
 	if (s)
-		out_data(o, num, s, strlen(s));
+		wire_out_data(o, num, s, strlen(s));
 }
 
-void out_float(WireOut *o, uint32_t num, float v)
+void wire_out_float(WireOut *o, uint32_t num, float v)
 {
 	tag(o, num, WIRE_FIXED32);
-	out_bytes(o, &v, sizeof v);
+	wire_out_bytes(o, &v, sizeof v);
 }
 
-void out_ints(WireOut *o, uint32_t num, const int64_t *v, int n, bool packed)
+void wire_out_ints(WireOut *o, uint32_t num, const int64_t *v, int n, bool packed)
 {
 	if (!packed) {
 		for (int i = 0; i < n; i++)
-			out_int(o, num, v[i]);
+			wire_out_int(o, num, v[i]);
 		return;
 	}
-	size_t at = out_open(o, num);
+	size_t at = wire_out_open(o, num);
 	for (int i = 0; i < n; i++)
 		varint(o, (uint64_t)v[i]);
-	out_close(o, at);
+	wire_out_close(o, at);
 }
 
 /* One byte is set aside for the length, which is enough for most messages; a longer one is moved. */
-size_t out_open(WireOut *o, uint32_t num)
+size_t wire_out_open(WireOut *o, uint32_t num)
 {
 	tag(o, num, WIRE_BYTES);
 	room(o, 1);
 	return o->n++;
 }
 
-void out_close(WireOut *o, size_t at)
+void wire_out_close(WireOut *o, size_t at)
 {
 	uint8_t len[10];
 	size_t here = o->n - at - 1, bytes = here, n;
@@ -396,7 +396,7 @@ void out_close(WireOut *o, size_t at)
 		o->span[first].at += n - 1;
 }
 
-size_t out_size(const WireOut *o)
+size_t wire_out_size(const WireOut *o)
 {
 	size_t n = o->n;
 
@@ -405,7 +405,7 @@ size_t out_size(const WireOut *o)
 	return n;
 }
 
-int out_write(WireOut *o, FILE *f)
+int wire_out_write(WireOut *o, FILE *f)
 {
 	size_t done = 0;
 	bool ok = true;
@@ -422,8 +422,8 @@ int out_write(WireOut *o, FILE *f)
 	return ok ? 0 : -1;
 }
 
-void out_blobs(WireOut *o, const Blobs *b)
+void wire_out_blobs(WireOut *o, const Blobs *b)
 {
 	for (int i = 0; i < b->n; i++)
-		out_bytes(o, b->blob[i].data, b->blob[i].bytes);
+		wire_out_bytes(o, b->blob[i].data, b->blob[i].bytes);
 }

@@ -64,17 +64,17 @@ void wire_warn(const WireIn *);                            /* one line for what 
 typedef struct WireSpan { size_t at, n; const void *p; } WireSpan;
 typedef struct WireOut { uint8_t *p; size_t n, cap; WireSpan *span; int nspan; Arena *arena; } WireOut;
 
-void   out_bytes(WireOut *, const void *p, size_t n);
-void   out_int(WireOut *, uint32_t field, int64_t v);
-void   out_data(WireOut *, uint32_t field, const void *p, size_t n);
-void   out_text(WireOut *, uint32_t field, Name s);          /* nothing for NULL */
-void   out_float(WireOut *, uint32_t field, float v);
-void   out_ints(WireOut *, uint32_t field, const int64_t *v, int n, bool packed);
-size_t out_open(WireOut *, uint32_t field);                  /* a message inside: out_close(o, what out_open gave) */
-void   out_close(WireOut *, size_t at);
-void   out_blobs(WireOut *, const Blobs *);
-size_t out_size(const WireOut *);
-int    out_write(WireOut *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
+void   wire_out_bytes(WireOut *, const void *p, size_t n);
+void   wire_out_int(WireOut *, uint32_t field, int64_t v);
+void   wire_out_data(WireOut *, uint32_t field, const void *p, size_t n);
+void   wire_out_text(WireOut *, uint32_t field, Name s);          /* nothing for NULL */
+void   wire_out_float(WireOut *, uint32_t field, float v);
+void   wire_out_ints(WireOut *, uint32_t field, const int64_t *v, int n, bool packed);
+size_t wire_out_open(WireOut *, uint32_t field);                  /* a message inside: wire_out_close(o, what wire_out_open gave) */
+void   wire_out_close(WireOut *, size_t at);
+void   wire_out_blobs(WireOut *, const Blobs *);
+size_t wire_out_size(const WireOut *);
+int    wire_out_write(WireOut *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
 
 /* message.c: the messages of onnx.proto, and those that a model, a function, a graph, a node, a value or an attribute is made of. */
 extern const WireSpec message_model, message_graph, message_node, message_attribute, message_tensor, message_sparse, message_value, message_type, message_tensor_type, message_sub_type,

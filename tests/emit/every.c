@@ -15,11 +15,11 @@ static int runs, refused, bad;
 /* As main does. */
 static Model *compile(const char *path, const char *stop)
 {
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	if (!m || dim_check())
 		return NULL;
 	bool train = annot_find(m->annot, "train") && !options_done(m, "train");
-	if ((train && parse_train("data: points(classes: 2)", m)) || annot_resolve(m) || verify_graph(m->graph, 0))
+	if ((train && parse_train("data: points(classes: 2)", m)) || resolve_run(m) || verify_graph(m->graph, 0))
 		return NULL;
 	arena_bound(0);
 	train_bind_batch(m);
@@ -86,7 +86,7 @@ static int symbols(const char *path, const char **list, int most)
 {
 	FILE *out = diag_out;
 	diag_out = NULL;
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	diag_out = out;
 	diag_reset();
 	int n = 0;

@@ -129,7 +129,7 @@ static char letter(const Case *c, int i)
 {
 	const Schema *s = c->op->schema;
 	const Operand *o = s->nin ? &s->in[i < s->nin ? i : s->nin - 1] : NULL;
-	bool open = o && c->in[i].given && !c->in[i].isconst && !dtype_of(o->type, strlen(o->type)) && c->in[i].dtype == operand_type(o->type);
+	bool open = o && c->in[i].given && !c->in[i].isconst && !dtype_of(o->type, strlen(o->type)) && c->in[i].dtype == case_type(o->type);
 	return open ? o->type[0] : 0;
 }
 

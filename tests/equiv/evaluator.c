@@ -122,8 +122,8 @@ int main(int argc, char **argv)
 		return 2;
 	language_init();
 	opt.stop_after = "plan";
-	Model *m = model_read(argv[1]);
-	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) || annot_resolve(m))
+	Model *m = read_model(argv[1]);
+	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) || resolve_run(m))
 		return 1;
 	train_bind_batch(m);
 	int bad = passes_run(m) || train(m, atoi(argv[2]), argv + (argc > 4 ? 4 : argc));

@@ -38,8 +38,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *name = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
 		Arena a = { 0 };
-		Model *m = model_read(argv[i]);
-		if (!m || annot_resolve(m))
+		Model *m = read_model(argv[i]);
+		if (!m || resolve_run(m))
 			return 1;
 		train_bind_batch(m);
 		const char *why = passes_run(m) ? "it does not compile" : trouble(m->graph, &a);

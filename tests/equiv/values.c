@@ -210,8 +210,8 @@ int main(int argc, char **argv)
 	language_init();
 	opt.stop_after = "plan";
 	opt.infer = argc > 5;
-	Model *m = model_read(argv[1]);
-	if (!m || (argc > 4 && parse_train(argv[4], m)) || annot_resolve(m))
+	Model *m = read_model(argv[1]);
+	if (!m || (argc > 4 && parse_train(argv[4], m)) || resolve_run(m))
 		return 1;
 	train_bind_batch(m);
 	int bad = passes_run(m) || compare(m, argv[2], argv[3]);

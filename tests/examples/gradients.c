@@ -53,7 +53,7 @@ static double loss_at(Graph *g, Point *p, bool *ok)
 
 static bool check(const char *path, const char **why)
 {
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	Arena a = { 0 };
 	Value *want[256], *grad[256];
 	Point p = { 0 };
@@ -61,7 +61,7 @@ static bool check(const char *path, const char **why)
 	bool ok = true;
 
 	*why = "it cannot be read";
-	if (!m || annot_resolve(m) < 0)
+	if (!m || resolve_run(m) < 0)
 		return false;
 	Graph *g = m->graph;
 	*why = "the first output must be the scalar loss";

@@ -95,7 +95,7 @@ static void bind_symbols(const Value *v, const Tensor *t)
 
 static bool prepare(Case *c, bool bind)
 {
-	c->m = model_read(path(c, "%s/model.onnx", c->name));
+	c->m = read_model(path(c, "%s/model.onnx", c->name));
 	if (!c->m)
 		return fails(c, "it cannot be read");
 	Graph *g = c->m->graph;

@@ -37,7 +37,7 @@ static Model *read(const char *name, const char *text, size_t n)
 	Model *m = parse_text(file_memory(name, text, n));
 	if (!m && diag_errors() == 0)
 		abort();
-	if (m && (verify_model(m) || annot_resolve(m) || verify_graph(m->graph, 0))) {
+	if (m && (verify_model(m) || resolve_run(m) || verify_graph(m->graph, 0))) {
 		model_free(m);
 		return NULL;
 	}

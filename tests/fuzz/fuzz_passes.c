@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	limits.elements = 1 << 16;
 	opt.stop_after = "fold";
 	Model *m = parse_text(file_memory("fuzz.ir", data, n));
-	if (m && !verify_model(m) && !annot_resolve(m)) {
+	if (m && !verify_model(m) && !resolve_run(m)) {
 		int bad = passes_run(m);
 
 		if (bad && diag_errors() == 0)

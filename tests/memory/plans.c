@@ -16,9 +16,9 @@ static int test(const char *path, int ranks)
 {
 	opt.ranks = ranks;
 	opt.stop_after = "prove";
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	char why[256] = "does not compile";
-	int bad = !m || parse_train("data: points(classes: 2)", m) || annot_resolve(m) || verify_graph(m->graph, 0);
+	int bad = !m || parse_train("data: points(classes: 2)", m) || resolve_run(m) || verify_graph(m->graph, 0);
 	if (!bad) {
 		train_bind_batch(m);
 		bad = passes_run(m);

@@ -101,7 +101,7 @@ static void trip(const char *path)
 	size_t na, nb, nx, ny;
 
 	diag_reset();
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	if (!m) {
 		refused++;
 		return;
@@ -110,7 +110,7 @@ static void trip(const char *path)
 	text_trip(path, a, x, nx);
 	/* The same path: data that is printed as a reference to a file names it. */
 	Model *back = onnx_read(file_memory(path, x, nx));
-	if (!back || extdata_load(back) || verify_model(back)) {
+	if (!back || extdata_load_all(back) || verify_model(back)) {
 		differ(path, "what was written is not read");
 	} else {
 		char *b = printed(back, &nb), *y = written(back, &ny);

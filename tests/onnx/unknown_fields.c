@@ -18,7 +18,7 @@ static bool sparse;                     /* the text has dense tensors only */
 /* Every message that is closed here gets its own mark. */
 static size_t open(uint32_t num)
 {
-	return out_open(&o, num);
+	return wire_out_open(&o, num);
 }
 
 static void mark(void)
@@ -27,18 +27,18 @@ static void mark(void)
 
 	merged[nmark] = again;
 	snprintf(text, sizeof text, "MARK%04d", nmark++);
-	out_data(&o, MARK, text, strlen(text));
+	wire_out_data(&o, MARK, text, strlen(text));
 }
 
 static void done(size_t at)
 {
 	mark();
-	out_close(&o, at);
+	wire_out_close(&o, at);
 }
 
 static void word(uint32_t num, const char *s)
 {
-	out_data(&o, num, s, strlen(s));
+	wire_out_data(&o, num, s, strlen(s));
 }
 
 static void entry(uint32_t num, const char *key, const char *value)
@@ -54,10 +54,10 @@ static void tensor_case(uint32_t num, int64_t dim)
 {
 	size_t at = open(num), shape, d;
 
-	out_int(&o, 1, DT_FLOAT);
+	wire_out_int(&o, 1, DT_FLOAT);
 	shape = open(2);
 	d = open(1);
-	out_int(&o, 1, dim);
+	wire_out_int(&o, 1, dim);
 	word(3, "AXIS");
 	done(d);
 	d = open(1);
@@ -82,7 +82,7 @@ static void type(uint32_t num, TypeKind kind)
 		break;
 	case TY_MAP:
 		in = open(5);
-		out_int(&o, 1, DT_INT64);
+		wire_out_int(&o, 1, DT_INT64);
 		type(2, TY_SEQ);
 		done(in);
 		break;
@@ -112,17 +112,17 @@ static void tensor(uint32_t num, const char *name, bool external)
 {
 	size_t at = open(num);
 
-	out_int(&o, 1, 2);
-	out_int(&o, 1, 1);
-	out_int(&o, 2, DT_FLOAT);
+	wire_out_int(&o, 1, 2);
+	wire_out_int(&o, 1, 1);
+	wire_out_int(&o, 2, DT_FLOAT);
 	word(8, name);
 	if (!external)
-		out_data(&o, 9, "\1\0\200\177\0\0\200\77", 8);      /* a signalling NaN and 1 */
+		wire_out_data(&o, 9, "\1\0\200\177\0\0\200\77", 8);      /* a signalling NaN and 1 */
 	word(12, "tensor doc");
 	if (external) {
 		entry(13, "location", "w.bin");
 		entry(13, "length", "8");
-		out_int(&o, 14, 1);
+		wire_out_int(&o, 14, 1);
 	}
 	entry(16, "tensor", "meta");
 	done(at);
@@ -132,20 +132,20 @@ static void sparse_tensor(uint32_t num, const char *name)
 {
 	size_t at = open(num), in = open(1);
 
-	out_int(&o, 1, 1);
-	out_int(&o, 2, DT_FLOAT);
+	wire_out_int(&o, 1, 1);
+	wire_out_int(&o, 2, DT_FLOAT);
 	word(8, name);
-	out_data(&o, 9, "\0\0\200\77", 4);
+	wire_out_data(&o, 9, "\0\0\200\77", 4);
 	word(12, "sparse doc");
 	entry(16, "tensor", "meta");
 	done(in);
 	in = open(2);
-	out_int(&o, 1, 1);
-	out_int(&o, 2, DT_INT64);
-	out_data(&o, 9, "\1\0\0\0\0\0\0\0", 8);
+	wire_out_int(&o, 1, 1);
+	wire_out_int(&o, 2, DT_INT64);
+	wire_out_data(&o, 9, "\1\0\0\0\0\0\0\0", 8);
 	entry(16, "indices", "meta");
 	done(in);
-	out_int(&o, 3, 4);
+	wire_out_int(&o, 3, 4);
 	done(at);
 }
 
@@ -159,15 +159,15 @@ static void attribute(uint32_t num, AttrType t, int depth)
 	snprintf(name, sizeof name, "a%d", (int)t);
 	word(1, name);
 	switch (t) {
-	case AT_FLOAT:  out_bytes(&o, "\25\1\0\200\377", 5); break;           /* field 2, a negative signalling NaN */
+	case AT_FLOAT:  wire_out_bytes(&o, "\25\1\0\200\377", 5); break;           /* field 2, a negative signalling NaN */
 	case AT_TENSOR: tensor(5, "t", false); break;
 	case AT_GRAPH:  graph(6, depth + 1); break;
 	case AT_TYPE:   type(14, TY_MAP); break;
 	case AT_SPARSE: sparse_tensor(22, "s"); break;
-	default:        out_int(&o, 3, INT64_MIN); break;
+	default:        wire_out_int(&o, 3, INT64_MIN); break;
 	}
 	word(13, "attribute doc");
-	out_int(&o, 20, t);
+	wire_out_int(&o, 20, t);
 	done(at);
 }
 
@@ -178,12 +178,12 @@ static void devices(uint32_t num)
 	word(1, "theirs");
 	spec = open(2);
 	word(1, "y");
-	out_int(&o, 2, 0);
-	out_int(&o, 2, 1);
+	wire_out_int(&o, 2, 0);
+	wire_out_int(&o, 2, 1);
 	dim = open(4);
-	out_int(&o, 1, 0);
+	wire_out_int(&o, 1, 0);
 	simple = open(2);
-	out_int(&o, 3, 2);
+	wire_out_int(&o, 3, 2);
 	done(simple);
 	done(dim);
 	done(spec);
@@ -269,7 +269,7 @@ static void opset(uint32_t num, const char *domain, int64_t version)
 	size_t at = open(num);
 
 	word(1, domain);
-	out_int(&o, 2, version);
+	wire_out_int(&o, 2, version);
 	done(at);
 }
 
@@ -295,7 +295,7 @@ static void model(void)
 {
 	size_t at;
 
-	out_int(&o, 1, 13);
+	wire_out_int(&o, 1, 13);
 	graph(7, 0);
 	opset(8, "", 21);
 	opset(8, "their.ops", 1);
@@ -306,7 +306,7 @@ static void model(void)
 	function(25);
 	at = open(26);
 	word(1, "theirs");
-	out_int(&o, 2, 2);
+	wire_out_int(&o, 2, 2);
 	done(at);
 	mark();
 }

@@ -30,7 +30,7 @@ static inline double uniform(double lo, double hi)
 
 /* ---- the test column ---- */
 
-static inline DType operand_type(Name type)
+static inline DType case_type(Name type)
 {
 	DType t = dtype_of(type, strlen(type));
 
@@ -136,7 +136,7 @@ static inline const char *read_case(Case *c, const Op *op, const char *p, Arena 
 			return NULL;
 		struct In *in = &c->in[at];
 		const Operand *o = s->nin ? &s->in[at < s->nin ? at : s->nin - 1] : NULL;
-		*in = (struct In){ .given = true, .name = name, .dtype = o ? operand_type(o->type) : DT_DOUBLE, .lo = -1, .hi = 1 };
+		*in = (struct In){ .given = true, .name = name, .dtype = o ? case_type(o->type) : DT_DOUBLE, .lo = -1, .hi = 1 };
 		if (at >= c->nin)
 			c->nin = at + 1;
 		p = colon + 1;

@@ -60,14 +60,14 @@ static Arena lasting;
 
 static const char *run(const char *path, const Way *way)
 {
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	Arena a = { 0 };
-	char *mesh = arena_printf(&process, way->ndim == 2 ? "@mesh(ranks, cpu, [%d, %d])" : "@mesh(ranks, cpu, [%d])", way->mesh[0], way->mesh[1]);
+	char *mesh = arena_printf(&arena_process, way->ndim == 2 ? "@mesh(ranks, cpu, [%d, %d])" : "@mesh(ranks, cpu, [%d])", way->mesh[0], way->mesh[1]);
 	const char *why = NULL;
 	opt.stop_after = "lower";
 	bool own = m && annot_find(m->annot, "mesh");
 	if (!m || (!own && (parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || parse_train("batch: 3", m))) || (way->rule && pin(m, way->ndim, way->rule)) ||
-	    annot_resolve(m) || verify_graph(m->graph, 0))
+	    resolve_run(m) || verify_graph(m->graph, 0))
 		return "is not read";
 	train_bind_batch(m);
 	if (passes_run(m) || transpose_run(m->graph) || factors_run(m->graph))

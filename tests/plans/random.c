@@ -23,10 +23,10 @@ static Tally tally;
 static Model *compile(const Made *m, char **text)
 {
 	*text = make_text(m);
-	char *name = arena_printf(&process, "seed-%llu.ir", (unsigned long long)m->seed);
+	char *name = arena_printf(&arena_process, "seed-%llu.ir", (unsigned long long)m->seed);
 	Model *model = parse_text(file_memory(name, *text, strlen(*text)));
 	opt.stop_after = "lower";
-	int bad = !model || annot_resolve(model) || verify_graph(model->graph, 0);
+	int bad = !model || resolve_run(model) || verify_graph(model->graph, 0);
 	if (!bad) {
 		train_bind_batch(model);
 		bad = passes_run(model) || transpose_run(model->graph) || factors_run(model->graph);

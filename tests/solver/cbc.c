@@ -78,9 +78,9 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		return 2;
 	path = argv[3];
-	Model *m = model_read(argv[1]);
-	char *mesh = arena_printf(&process, "@mesh(ranks, cpu, [%s])", argv[2]);
-	if (!m || parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || annot_resolve(m) || verify_graph(m->graph, 0))
+	Model *m = read_model(argv[1]);
+	char *mesh = arena_printf(&arena_process, "@mesh(ranks, cpu, [%s])", argv[2]);
+	if (!m || parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || resolve_run(m) || verify_graph(m->graph, 0))
 		return 1;
 	train_bind_batch(m);
 	solve_seen = write_lp;

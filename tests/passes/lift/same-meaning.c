@@ -35,10 +35,10 @@ static Tensor *fill(Arena *a, const Type *t)
 /* The results of a model: as it is, or folded and lifted. */
 static int run(const char *path, bool passes, Tensor **out, int *nout, Arena *a)
 {
-	Model *m = model_read(path);
+	Model *m = read_model(path);
 	Tensor *in[32] = { 0 };
 
-	if (!m || annot_resolve(m) < 0)
+	if (!m || resolve_run(m) < 0)
 		return -1;
 	Graph *g = m->graph;
 	rng = 88172645463325252u;
