@@ -8,7 +8,7 @@ check installs env DESTDIR="$TMP/dest" meson install -C "$PLAIN" --no-rebuild
 at=$(dirname "$(dirname "$(find "$TMP/dest" -path '*/bin/sbpcc')")")
 check runs "$at/bin/sbpcc" --version
 for f in share/man/man1/sbpcc.1 share/bash-completion/completions/sbpcc.bash share/doc/sbpcc/ir/LANGUAGE.md share/doc/sbpcc/README.md \
-	share/doc/sbpcc/CHANGELOG.md share/doc/sbpcc/LICENSE share/doc/sbpcc/examples/README.md share/doc/sbpcc/bench/README.md share/sbpcc/examples/gpt.ir share/sbpcc/examples/plans/tensor.place; do
+	share/doc/sbpcc/CHANGELOG.md share/doc/sbpcc/CONTRIBUTING.md share/doc/sbpcc/LICENSE share/doc/sbpcc/examples/README.md share/doc/sbpcc/bench/README.md share/sbpcc/examples/gpt.ir share/sbpcc/examples/plans/tensor.place; do
 	check "has-${f##*/}" test -s "$at/$f"
 done
 check compiles-an-example "$at/bin/sbpcc" "$at/share/sbpcc/examples/mlp.ir" -o tree
