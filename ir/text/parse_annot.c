@@ -304,7 +304,8 @@ void parse_graph_annots(Parser *p, Graph *g)
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_GRAPH);
 
-		if (a && p->f && p->f->body == g && is(a->name, "unknown")) {
+		bool own = a && is(a->name, "unknown") && a->narg < 2;   /* not those of an entry of its metadata */
+		if (own && p->f && p->f->body == g) {
 			err_at(a->loc, "@unknown of a function stands before it");
 			continue;
 		}
