@@ -8,7 +8,6 @@
 #include <math.h>
 
 #define K_DEVICE static inline
-typedef int64_t i64;
 #endif
 
 /* Of the m by m matrix a, which is used up. */

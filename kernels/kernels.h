@@ -10,12 +10,9 @@
 #define KERNELS_H
 
 #include "rt.h"
+#include "types.h"
 
-/* Up to RT_AXES nested loops: how many times each runs, and how far it moves in an operand (in elements). */
-typedef struct KLoops {
-	int n;
-	int64_t len[RT_AXES], stride[RT_AXES];
-} KLoops;
+_Static_assert((int)K_AXES == (int)RT_AXES, "kernels take tensors of as many axes as the runtime");
 
 /* How often the innermost loop runs. */
 static inline int64_t k_count(const KLoops *l)
@@ -36,19 +33,6 @@ static inline int64_t k_place(const KLoops *l, int64_t i)
 	}
 	return at;
 }
-
-/* Windows over a plane: size, step, spacing of their places, padding before, and how large the planes are. */
-typedef struct KWindow { int64_t k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
-
-/* Types of elements, for kernels that take any. */
-typedef enum { K_F32, K_F64, K_I64, K_I32, K_U8, K_BOOL } KType;
-
-typedef enum { K_SUM, K_MEAN, K_MAX, K_MIN, K_PROD } KReduce;
-typedef enum { K_LOSS_NONE, K_LOSS_SUM, K_LOSS_MEAN } KLoss;
-
-/* A matrix: how far its rows, its columns and the matrices of a batch lie apart, in elements.  Transposed operands are read
- * where they lie; 0 for the batch uses one matrix for all. */
-typedef struct KMat { int64_t row, col, batch; } KMat;
 
 /* What is done to a tile of a finished result y, whose rows are dense and counted over the whole batch: bias, activation and
  * the like, once for each element.  Those that are written for a model have a KTile as arg: the values of the action.  With
@@ -139,34 +123,18 @@ int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, con
  * capped at softcap (0: not), plus a mask or where a mask allows.  lse, [batch, heads, sq] dense, when wanted, is the logarithm of
  * the sum of exponentials, +inf where nothing is allowed; the gradient reads it.  Strides are in elements; those of dq, dk, dv are
  * those of q, k, v, and of dy those of y; the elements of one head at one place are neighbours. */
-typedef struct KHeads { int64_t batch, head, row; } KHeads;
-typedef enum { K_MASK_NONE, K_MASK_ADD, K_MASK_BOOL } KMask;
-typedef struct KAttention {
-	int64_t batch, heads, kvheads, sq, sk, d, dv;
-	KHeads q, k, v, y, m;
-	int64_t mcol, left, right;
-	float scale, softcap;
-	KMask mask;
-} KAttention;
 int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *);
 int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
                          const float *lse, const float *dy, const KAttention *);
 
 /* rotary: turns the first rot elements of each head, in pairs, by the angle of its place: given, or the place itself (of caches that
  * hold one row per sample and place). */
-typedef struct KRotary {
-	int64_t batch, heads, seq, width, rot, places;
-	KHeads x;
-	int interleaved;
-} KRotary;
 int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *);
 
 /* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added; r [gates * hidden,
  * hidden]; gates stand in the order i o f c, or z r h.  Missing first states are zeros; a sequence ends after lens steps: its state stays,
  * y is zero from there.  What the gradient reads is kept where it is wanted: the state before each step, gates, cell states, and what
  * stands beside the reset of a GRU.  side is the gradient of the products with R. */
-enum { K_STATE = 8192 };                /* bytes of a state, at most */
-typedef struct KCells { int64_t steps, batch, hidden; bool linear; } KCells;      /* linear: the reset of a GRU comes after its product */
 int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
            const void *c0, const KCells *, KType);
 int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
@@ -197,15 +165,11 @@ int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t b
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 /* The same of a rank that has only a stretch of what its windows see: dx is size elements from `from` on along each axis, which may go on where no window sees anything. */
-enum { K_SPATIAL = 6 };
-typedef struct KStretch { int64_t from[K_SPATIAL], size[K_SPATIAL]; } KStretch;
 int k_maxpool_grad_part_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
 
 /* window: the same over any number of axes; hi is the padding behind.  A maximum's index counts through all of x
  * (with columns, through each plane by its first axis first); a sum is divided by
  * the places of its window that are not padding, or that are within the padded input, or by nothing. */
-typedef struct KWindows { int n; int64_t k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL], in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
-typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
 int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
 int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
 int k_conv_nd_grad_w(Ctx *, void *w, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
@@ -217,11 +181,6 @@ int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_
 int k_sumpool_grad_part(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
 
 /* any: elements of any width, in bytes.  Indices may count from the end; one that is none ends the job. */
-typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;
-typedef struct KPad { int n; KPadMode mode; int64_t in[RT_AXES], out[RT_AXES], lo[RT_AXES]; } KPad;
-typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;
-/* Tuples of indices, many for each of the batch: each names a place along axes of x, where run elements are. */
-typedef struct KNd { int64_t batch, many, xbatch, run; KLoops axes; } KNd;
 int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
 int k_pad(Ctx *, void *y, const void *x, const void *value, const KPad *, int64_t width);
 int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width);
@@ -245,14 +204,12 @@ int k_topk(Ctx *, void *y, int64_t *index, const void *x, int64_t outer, int64_t
 int k_argmax(Ctx *, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType);
 
 /* det: of matrices of at most K_DET rows; cofactor: their signed minors, the derivative of the determinant. */
-enum { K_DET = 64 };
 int k_det(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 int k_cofactor(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 
 /* roi: each of ph x pw bins of each region is the mean or the largest of pixels with weights.  Aligned: of the four neighbours of
  * equally spaced points (samples per axis; 0: as many as the bin has pixels), half of a pixel further or not; else of the pixels that
  * the bin touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers says which image it is in. */
-typedef struct KRoi { int64_t images, channels, h, w, regions, ph, pw, samples; bool align, half, mean; double scale; } KRoi;
 int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 

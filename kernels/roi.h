@@ -8,7 +8,6 @@
 #include <math.h>
 
 #define K_DEVICE static inline
-typedef int64_t i64;
 #endif
 
 typedef struct Bin {
@@ -32,7 +31,7 @@ K_DEVICE i64 points(const KRoi *r, double size)
 /* Bin (i, j) of the region box: x1 y1 x2 y2. */
 K_DEVICE Bin bin_of(const KRoi *r, const double *box, i64 i, i64 j)
 {
-	Bin b = { 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+	Bin b = { 0 };
 	if (r->align) {
 		double shift = r->half ? 0.5 : 0, x = box[0] * r->scale - shift, y = box[1] * r->scale - shift;
 		double w = box[2] * r->scale - shift - x, h = box[3] * r->scale - shift - y;

@@ -1,48 +1,6 @@
 /* Walks a schedule.  One list per rank, in the order that the compiler proved free of deadlock. */
 #include "run.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <time.h>
-
-static const char *name_of(const RtProgram *p, int value)
-{
-	return value < p->nkept ? p->kept[value].t.name : p->value[value - p->nkept].name;
-}
-
-/* " step 812 action a41 (MatMul h)"; between steps without the action, before the first nothing. */
-static void describe(const Ctx *c, char *to, size_t room)
-{
-	bool any = c->at && c->at->nmake + c->at->ntake;
-	*to = 0;
-	if (c->at)
-		snprintf(to, room, " step %lld action a%d (%s%s%s)", (long long)c->step, c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
-	else if (c->begun)
-		snprintf(to, room, " step %lld", (long long)c->step);
-}
-
-double rt_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-int rt_error(const Ctx *c, int code, const char *fmt, ...)
-{
-	char text[RT_MESSAGE], where[RT_MESSAGE / 2];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	describe(c, where, sizeof where);
-	if (c->error)
-		snprintf(c->error, RT_MESSAGE, "%.160s%s%.300s", where + (*where == ' '), *where ? ": " : "", text);
-	else
-		fprintf(stderr, "rank %d%s: %s\n", c->rank, where, text);
-	return code;
-}
-
 void *rt_value(const Ctx *c, int value)
 {
 	const RtProgram *p = c->program;
@@ -92,7 +50,7 @@ float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int6
 	return NULL;
 }
 
-int rt_walk(Ctx *c, const RtSchedule *s)
+static int walk(Ctx *c, const RtSchedule *s)
 {
 	int code = 0, first = 0;
 	c->micro = 0;
@@ -123,7 +81,7 @@ int rt_do(Ctx *c, int part)
 	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;
 	c->begun = true;
-	int code = rt_walk(c, s);
+	int code = walk(c, s);
 	if (code == RT_NUMERIC)
 		rt_lane_drain(c);       /* all ranks stop here, and will meet again */
 	c->changed += part == RT_TRAIN;

@@ -16,16 +16,11 @@ static size_t bytes_of(const Ctx *c, const RtJob *j, int i)
 	return (size_t)r->count * r->elem;
 }
 
-static size_t lines(size_t bytes)
-{
-	return (bytes + RT_LINE - 1) / RT_LINE * RT_LINE;
-}
-
 size_t rt_bucket_bytes(const Ctx *c, const RtJob *j)
 {
 	size_t sum = 0;
 	for (int i = 0; i < j->n; i++)
-		sum += lines(bytes_of(c, j, i));
+		sum += rt_round_up(bytes_of(c, j, i), RT_LINE);
 	return sum;
 }
 
@@ -41,7 +36,7 @@ bool rt_bucket_alone(const Ctx *c, const RtJob *j)
 bool rt_bucket_next(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtSpan *s)
 {
 	if (s->bytes) {
-		s->begin += lines(bytes_of(c, j, s->i));
+		s->begin += rt_round_up(bytes_of(c, j, s->i), RT_LINE);
 		s->i++;
 	}
 	for (; s->i < j->n; s->i++) {
@@ -53,7 +48,7 @@ bool rt_bucket_next(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtSpan *
 			s->at = s->begin + from - lo;
 			return true;
 		}
-		s->begin += lines(n);
+		s->begin += rt_round_up(n, RT_LINE);
 	}
 	return false;
 }

@@ -57,18 +57,13 @@ static size_t bytes_on(const RtProgram *p, int rank, const RtTensor *t)
 	return (size_t)rt_elements_on(p, rank, t) * rt_width(t->type);
 }
 
-static size_t aligned(size_t n)
-{
-	return (n + 63) / 64 * 64;
-}
-
 size_t rt_snapshot_bytes(const RtProgram *p)
 {
 	size_t most = 0;
 	for (int r = 0; r < p->nrank; r++) {
 		size_t n = 0;
 		for (int i = 0; i < p->nkept; i++)
-			n += rt_is_saved(&p->kept[i]) ? aligned(bytes_on(p, r, &p->kept[i].t)) : 0;
+			n += rt_is_saved(&p->kept[i]) ? rt_round_up(bytes_on(p, r, &p->kept[i].t), RT_LINE) : 0;
 		most = n > most ? n : most;
 	}
 	return most;
@@ -152,23 +147,6 @@ static int make_head(RtSaver *s)
 	return bad;
 }
 
-int rt_write_at(int fd, const void *data, size_t n, uint64_t at)
-{
-	while (n) {
-		ssize_t k = pwrite(fd, data, n, (off_t)at);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0) {
-			errno = k ? errno : ENOSPC;
-			return -1;
-		}
-		data = (const char *)data + k;
-		at += (uint64_t)k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
 /* Runs that meet here and in the file are written together. */
 typedef struct Write { int fd, bad; const unsigned char *from; uint64_t base; size_t elem; int64_t here, there, n; } Write;
 
@@ -234,7 +212,7 @@ static int write_parts(RtSaver *s, int fd)
 		size_t bytes = bytes_on(p, s->c->rank, t);
 		if (bytes && rt_first_on(p, s->c->rank, t))
 			bad = write_part(s, i, t, &w);
-		at += aligned(bytes);
+		at += rt_round_up(bytes, RT_LINE);
 		base += rt_whole_bytes(t);
 	}
 	return bad;
@@ -570,7 +548,7 @@ static int snapshot(Ctx *c, RtSaver *s)
 			continue;
 		size_t bytes = rt_bytes(c, t);
 		code = rt_get(c, to, rt_place(c, t), bytes);
-		to += aligned(bytes);
+		to += rt_round_up(bytes, RT_LINE);
 	}
 	return code;
 }

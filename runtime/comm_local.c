@@ -11,6 +11,7 @@
  * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent,
  * which ends the others; one that is stopped is seen by those that wait for it, because its pulse is. */
 #include "run.h"
+#include "wait.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, SCRATCH = PAGE, LINE = RT_LINE, SPINS = 20000 };
+enum { PAGE = RT_PAGE, SCRATCH = PAGE, LINE = RT_LINE, SPINS = 20000 };
 
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
@@ -72,13 +73,6 @@ static void futex_wait(_Atomic uint32_t *at, uint32_t old, double seconds)
 static void futex_wake(_Atomic uint32_t *at)
 {
 	syscall(SYS_futex, at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void breathe(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
 }
 
 static uint64_t nanoseconds(void)
@@ -155,7 +149,7 @@ static int barrier(Ctx *c)
 	for (int i = 0; i < l->spins; i++) {
 		if (atomic_load(&l->shared->round) != round)
 			return 0;
-		breathe();
+		rt_breathe();
 	}
 	for (Doubt d = { 0 }; atomic_load(&l->shared->round) == round; doubt(c, &d, 0, c->nrank - 1))
 		futex_wait(&l->shared->round, round, rt_pulse_tick(l->patience));
@@ -197,7 +191,7 @@ static void await(const Ctx *c, int rank, _Atomic uint32_t *what, uint32_t want)
 	for (int i = 0; i < l->spins && !c->aside; i++) {
 		if (is_at(what, want))
 			return;
-		breathe();
+		rt_breathe();
 	}
 	atomic_fetch_add(&s->asleep, 1);
 	for (Doubt d = { 0 }; (int32_t)((now = atomic_load(what)) - want) < 0; doubt(c, &d, rank, rank))
@@ -550,8 +544,8 @@ static int processors(void)
 
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
-	Local l = { .patience = rt_patience(), .stride = (p->window_bytes + PAGE - 1) / PAGE * PAGE + PAGE };
-	size_t signals = ((size_t)p->nrank * sizeof(Signal) + PAGE - 1) / PAGE * PAGE;
+	Local l = { .patience = rt_patience(), .stride = rt_round_up(p->window_bytes, PAGE) + PAGE };
+	size_t signals = rt_round_up((size_t)p->nrank * sizeof(Signal), PAGE);
 	size_t bytes = PAGE + SCRATCH + signals + l.stride * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *pid = calloc((size_t)p->nrank, sizeof *pid), parent = getpid();

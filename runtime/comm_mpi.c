@@ -161,7 +161,7 @@ static int on_this_machine(bool *first, bool *bound)
 
 static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 {
-	size_t bytes = (c->program->window_bytes + 4095) / 4096 * 4096;
+	size_t bytes = rt_round_up(c->program->window_bytes, RT_PAGE);
 	unsigned char *window = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (window == MAP_FAILED)
 		return rt_error(c, RT_MEMORY, "no memory for values that meet transfers");

@@ -103,17 +103,10 @@ static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 static void fetch_input(const RtLoader *d, const RtInput *in, int64_t step, int64_t first, void *to, Wrong *w)
 {
 	const RtPart *t = &d->view.program->part[RT_TRAIN];
-	Fetch f = { d, in, 0, step, first, 1, to, w };
+	Fetch f = { .d = d, .in = in, .step = step, .first = first, .width = rt_sample_elements(&in->t), .to = to, .wrong = w };
 	while (f.column < t->ninput && strcmp(t->input[f.column].t.name, in->t.name))
 		f.column++;
-	for (int a = 1; a < in->t.rank; a++)
-		f.width *= in->t.dim[a];
 	rt_rows(&d->view, &in->t, fetch_run, &f);
-}
-
-static size_t aligned(size_t n)
-{
-	return (n + 63) / 64 * 64;
 }
 
 static size_t part_bytes(const Ctx *c, int part)
@@ -121,7 +114,7 @@ static size_t part_bytes(const Ctx *c, int part)
 	const RtPart *p = &c->program->part[part];
 	size_t n = 0;
 	for (int i = 0; i < p->ninput; i++)
-		n += p->input[i].feed == RT_SAMPLES ? aligned(rt_bytes(c, &p->input[i].t)) : 0;
+		n += p->input[i].feed == RT_SAMPLES ? rt_round_up(rt_bytes(c, &p->input[i].t), RT_LINE) : 0;
 	return n;
 }
 
@@ -147,7 +140,7 @@ static void fill_part(const RtLoader *d, int part, Buffer *b, int64_t step, int6
 	for (int i = 0; i < p->ninput; i++)
 		if (p->input[i].feed == RT_SAMPLES) {
 			fetch_input(d, &p->input[i], step, first, b->at + at, &b->wrong);
-			at += aligned(rt_bytes(&d->view, &p->input[i].t));
+			at += rt_round_up(rt_bytes(&d->view, &p->input[i].t), RT_LINE);
 		}
 }
 
@@ -424,7 +417,7 @@ int rt_load(Ctx *c)
 			code = put(c, &p->input[i], (const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));
 		} else if (p->input[i].feed == RT_SAMPLES) {
 			code = put(c, &p->input[i], b->at + at);
-			at += aligned(rt_bytes(c, &p->input[i].t));
+			at += rt_round_up(rt_bytes(c, &p->input[i].t), RT_LINE);
 		}
 	}
 	if (ahead)

@@ -62,7 +62,7 @@ int set_add_part(Ctx *c, Column *col, const unsigned char *data, int file, int64
 	if (!part)
 		return rt_error(c, RT_MEMORY, "no memory");
 	col->part = part;
-	part[col->npart++] = (Part){ data, file, col->n, n, stride };
+	part[col->npart++] = (Part){ .data = data, .file = file, .first = col->n, .n = n, .stride = stride };
 	col->n += n;
 	return 0;
 }

@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t sample_elements(const RtTensor *t)
-{
-	int64_t n = 1;
-	for (int a = 1; a < t->rank; a++)
-		n *= t->dim[a];
-	return n;
-}
-
 bool format_has_arrays(RtFormat f)
 {
 	return f == RT_NPY || f == RT_IDX;
@@ -39,7 +31,7 @@ static int take_tokens(Ctx *c, Set *s, const RtFile *f, RtType type)
 			continue;
 		col->type = type;
 		col->stream = true;
-		col->count = sample_elements(&in->t);
+		col->count = rt_sample_elements(&in->t);
 		col->later = later++;
 		col->scale = col->dev = 1;
 		code = set_add_part(c, col, f->data, s->nfile - 1, (int64_t)f->bytes / w, w);
@@ -174,7 +166,7 @@ static int take_cifar(Ctx *c, Set *s, const RtFile *f)
 			*(c->program->part[RT_TRAIN].input[i].t.type == RT_F32 ? &image : &label) = i;
 	if (image < 0 || label < 0)
 		return rt_error(c, RT_DATA, "CIFAR's records are for an image, which is float, and a label");
-	int64_t bytes = sample_elements(&c->program->part[RT_TRAIN].input[image].t),
+	int64_t bytes = rt_sample_elements(&c->program->part[RT_TRAIN].input[image].t),
 		n = (int64_t)f->bytes / (bytes + 1);
 	Column *im = &s->column[image], *la = &s->column[label];
 	if (!f->bytes || f->bytes % (size_t)(bytes + 1))

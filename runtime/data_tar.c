@@ -96,9 +96,7 @@ static int input_of(const Ctx *c, const char *ext, bool *npy)
 static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m)
 {
 	const RtTensor *t = &c->program->part[RT_TRAIN].input[input].t;
-	int64_t count = 1;
-	for (int a = 1; a < t->rank; a++)
-		count *= t->dim[a];
+	int64_t count = rt_sample_elements(t);
 	RtType type = m->bytes == (size_t)count * rt_width(t->type) ? t->type : RT_U8;
 	if (m->bytes != (size_t)count * rt_width(type))
 		return rt_error(c, RT_DATA, "%s has %zu bytes; %s needs %" PRId64 " elements of %zu, or of one", what,

@@ -1,4 +1,5 @@
 /* Elements of samples, as files have them and as the model declares them. */
+#include "bits.h"
 #include "data.h"
 
 #include <inttypes.h>
@@ -6,13 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static double half(uint16_t h)
-{
-	int e = h >> 10 & 31, m = h & 1023;
-	double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
-	return h >> 15 ? -v : v;
-}
 
 static uint64_t raw(const unsigned char *p, size_t w, bool big)
 {
@@ -32,11 +26,6 @@ static int64_t integer(RtType t, uint64_t v)
 	}
 }
 
-static bool floating(RtType t)
-{
-	return t == RT_F32 || t == RT_F64 || t == RT_F16 || t == RT_BF16;
-}
-
 static double real(RtType t, uint64_t v)
 {
 	uint32_t bits = (uint32_t)(t == RT_BF16 ? v << 16 : v);
@@ -44,7 +33,7 @@ static double real(RtType t, uint64_t v)
 	double d;
 	memcpy(&f, &bits, sizeof f);
 	memcpy(&d, &v, sizeof d);
-	return t == RT_F64 ? d : t == RT_F16 ? half((uint16_t)v) : (double)f;
+	return t == RT_F64 ? d : t == RT_F16 ? (double)rt_from_half((uint16_t)v) : (double)f;
 }
 
 static bool wrong(Wrong *w, int code, const char *fmt, ...)
@@ -81,7 +70,7 @@ static bool fetch_floats(const From *f, int64_t n, float *to, Wrong *w)
 	const Column *col = f->col;
 	const unsigned char *p = f->p;
 	size_t width = rt_width(col->type);
-	bool is_float = floating(col->type),
+	bool is_float = rt_is_float(col->type),
 	     same = col->type == RT_F32 && !col->big && col->scale == 1 && col->mean == 0 && col->dev == 1;
 	if (same)
 		memcpy(to, p, (size_t)n * sizeof *to);
@@ -101,7 +90,7 @@ static bool fetch_integers(const From *f, int64_t n, void *to, Wrong *w)
 {
 	const Column *col = f->col;
 	size_t width = rt_width(col->type), wide = rt_width(f->in->t.type);
-	if (floating(col->type))
+	if (rt_is_float(col->type))
 		return wrong(w, RT_DATA, "%s holds floating numbers; %s needs integers", f->path, f->in->t.name);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t v = integer(col->type, raw(f->p + (size_t)i * width, width, col->big));
@@ -140,8 +129,7 @@ bool set_fetch(
 	while (n > 0) {
 		const Part *part = part_with(col, at);
 		int64_t k = col->stream && n > part->first + part->n - at ? part->first + part->n - at : n;
-		From f = { col, in, part, s->file[part->file].path, at,
-			part->data + (at - part->first) * part->stride };
+		From f = { .col = col, .in = in, .part = part, .path = s->file[part->file].path, .at = at, .p = part->data + (at - part->first) * part->stride };
 		f.p += col->stream ? 0 : from * (int64_t)rt_width(col->type);
 		if (!(in->t.type == RT_F32 ? fetch_floats(&f, k, to, w) : fetch_integers(&f, k, to, w)))
 			return false;

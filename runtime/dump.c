@@ -17,27 +17,11 @@
 
 typedef struct Out { int fd; bool bad; size_t head, width; const unsigned char *from; } Out;
 
-static bool put(int fd, const void *data, size_t bytes, off_t at)
-{
-	const char *from = data;
-	while (bytes) {
-		ssize_t n = pwrite(fd, from, bytes, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		from += n;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 static void put_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;
 	if (!o->bad)
-		o->bad = !put(o->fd, o->from + (size_t)here * o->width, (size_t)n * o->width, (off_t)(o->head + (size_t)there * o->width));
+		o->bad = rt_write_at(o->fd, o->from + (size_t)here * o->width, (size_t)n * o->width, o->head + (size_t)there * o->width);
 }
 
 static int folder(const Ctx *c, const char *path)
@@ -55,7 +39,7 @@ static int write_file(const char *path, RtType type, int rank, const int64_t *di
 	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, rank, dim), .width = rt_width(type), .from = data };
 	if (o.fd < 0)
 		return -1;
-	o.bad = !put(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
+	o.bad = rt_write_at(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
 	if (part)
 		rt_part_rows(part, dim, put_row, &o);
 	else

@@ -138,7 +138,7 @@ static int factors_of(const Form *f, const int *coord, int axis, Factor *list)
 		if (i == n) {
 			for (i = n; i > 0 && list[i - 1].inner < c->inner; i--)
 				list[i] = list[i - 1];
-			list[i] = (Factor){ c->len, c->inner, 0, c->reach ? c->reach->of : c->len, c->reach };
+			list[i] = (Factor){ .len = c->len, .inner = c->inner, .n = c->reach ? c->reach->of : c->len, .reach = c->reach };
 			n++;
 		}
 		int64_t at, len;
@@ -159,7 +159,7 @@ static int axis_runs(const Form *f, const int *coord, int axis, FormAxis *out)
 	int n = factors_of(f, coord, axis, list);
 	int64_t count = 1, dim = f->dim[axis];
 	if (!n)
-		list[n++] = (Factor){ dim, 1, 0, dim, NULL };
+		list[n++] = (Factor){ .len = dim, .inner = 1, .n = dim };
 	for (int i = 0; i < n; i++) {
 		int64_t above = i ? list[i - 1].inner : dim, each = list[i].len * list[i].inner;
 		count *= (each > 0 ? above / each : 0) * (i + 1 < n ? list[i].n : list[i].n > 0);

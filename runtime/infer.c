@@ -59,9 +59,8 @@ static int load(Ctx *c, const Set *s, int64_t first)
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
 		size_t bytes = rt_bytes(c, &in->t);
-		Fetch f = { s, in, i, first, 1, rt_host(c, rt_place(c, &in->t), bytes), &w };
-		for (int a = 1; a < in->t.rank; a++)
-			f.width *= in->t.dim[a];
+		Fetch f = { .s = s, .in = in, .column = i, .first = first, .width = rt_sample_elements(&in->t), .wrong = &w };
+		f.to = rt_host(c, rt_place(c, &in->t), bytes);
 		rt_rows(c, &in->t, fetch_row, &f);
 		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_place(c, &in->t), bytes);
 	}
@@ -91,11 +90,8 @@ static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;
 	bool samples = o->t->rank && o->t->dim[0] == o->batch;
-	int64_t width = 1, left;
+	int64_t width = rt_sample_elements(o->t), left = (o->samples - o->first) * width - there;
 	size_t elem = rt_width(o->t->type);
-	for (int a = 1; a < o->t->rank; a++)
-		width *= o->t->dim[a];
-	left = (o->samples - o->first) * width - there;
 	n = samples && n > left ? left : n;
 	there += samples ? o->first * width : 0;
 	if (n > 0 && !o->bad)

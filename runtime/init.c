@@ -8,21 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-size_t rt_width(RtType t)
-{
-	static const uint8_t width[RT_TYPES] = { [RT_F32] = 4, [RT_F64] = 8, [RT_F16] = 2, [RT_BF16] = 2, [RT_I64] = 8, [RT_I32] = 4, [RT_I16] = 2,
-		[RT_I8] = 1, [RT_U64] = 8, [RT_U32] = 4, [RT_U16] = 2, [RT_U8] = 1, [RT_BOOL] = 1 };
-	return width[t];
-}
-
-size_t rt_whole_bytes(const RtTensor *t)
-{
-	size_t n = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
-		n *= (size_t)t->dim[a];
-	return n;
-}
-
 typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; RtType is; } Fill;
 
 static void fill(void *arg, int64_t here, int64_t there, int64_t n)
@@ -59,17 +44,6 @@ static void copy(void *arg, int64_t here, int64_t there, int64_t n)
 	memcpy(f->to + (size_t)here * f->elem, f->from + (size_t)there * f->elem, (size_t)n * f->elem);
 }
 
-/* Half precision: 1 sign, 5 exponent, 10 fraction; every number is a float. */
-static float from_half(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3FF;
-	if (exponent == 0) {
-		float f = (float)fraction * 0x1p-24f;
-		return sign ? -f : f;
-	}
-	return rt_from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
-}
-
 static double number_at(RtType is, const unsigned char *from)
 {
 	uint16_t h;
@@ -84,7 +58,7 @@ static double number_at(RtType is, const unsigned char *from)
 		return (double)rt_from_bits(w);
 	default:
 		memcpy(&h, from, sizeof h);
-		return (double)(is == RT_BF16 ? rt_from_bits((uint32_t)h << 16) : from_half(h));
+		return (double)(is == RT_BF16 ? rt_from_bits((uint32_t)h << 16) : rt_from_half(h));
 	}
 }
 
@@ -207,7 +181,7 @@ RtValue rt_about(const Ctx *c, int value)
 	const RtProgram *p = c->program;
 	if (value < p->nkept) {
 		const RtTensor *t = &p->kept[value].t;
-		return (RtValue){ t->name, t->type, t->form, t->window, t->offset, (int64_t)rt_bytes(c, t) };
+		return (RtValue){ .name = t->name, .type = t->type, .form = t->form, .window = t->window, .offset = t->offset, .bytes = (int64_t)rt_bytes(c, t) };
 	}
 	RtValue v = p->value[value - p->nkept];
 	if (v.form)

@@ -11,14 +11,13 @@
  * The work is done by a thread of its own, which sleeps while peers are not so far, also where it shares the processor of the walk.  Where there
  * can be no thread the walk looks, after every action, whether peers are so far, and never waits before the finish. */
 #include "run.h"
+#include "wait.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FLIGHT = 8, SPINS = 2000, STACK = 256 << 10 };
@@ -36,36 +35,24 @@ typedef struct RtLane {
 	void *room;
 } RtLane;
 
-static void futex(_Atomic uint32_t *at, int what, uint32_t value)
-{
-	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
-static void breathe(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
 /* Until a counter is no longer old; the thread goes to sleep at once, for the walk has work for its processor. */
 static void wait_change(RtLane *l, _Atomic uint32_t *at, uint32_t old, int spins)
 {
 	for (int i = 0; i < spins; i++) {
 		if (atomic_load(at) != old)
 			return;
-		breathe();
+		rt_breathe();
 	}
 	atomic_fetch_add(&l->asleep, 1);
 	if (atomic_load(at) == old && !atomic_load(&l->stop) && !atomic_load(&l->code))
-		futex(at, FUTEX_WAIT, old);
+		rt_futex(at, FUTEX_WAIT, old);
 	atomic_fetch_sub(&l->asleep, 1);
 }
 
 static void changed(RtLane *l, _Atomic uint32_t *at)
 {
 	if (atomic_load(&l->asleep))
-		futex(at, FUTEX_WAKE, INT_MAX);
+		rt_futex(at, FUTEX_WAKE, INT_MAX);
 }
 
 /* The bucket at the head, as far as peers are: 0 when this rank is through with it. */
@@ -279,7 +266,7 @@ void rt_lane_close(Ctx *c, bool failed)
 	if (!l)
 		return;
 	atomic_store(&l->stop, true);
-	futex(&l->started, FUTEX_WAKE, INT_MAX);
+	rt_futex(&l->started, FUTEX_WAKE, INT_MAX);
 	if (l->threaded && failed)
 		return;
 	if (l->threaded)

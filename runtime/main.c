@@ -22,41 +22,77 @@ typedef struct Args {
 	RtResume from;
 } Args;
 
-typedef enum { FLAG, NUMBER, TEXT, LIST, MAYBE } Kind;  /* LIST: texts separated by commas, or given one by one; MAYBE: a text after =, or none */
+typedef enum { FLAG, NUMBER, TEXT, LIST, MAYBE } Kind;  /* LIST: texts separated by commas, may be repeated; MAYBE: a text after =, or none */
 static const struct Option {
 	const char *name;
 	size_t at;                      /* in Args */
+	size_t given;                   /* in Args: a bool that is set when the option is given; 0: none */
 	Kind kind;
-	int64_t low;
+	bool own;                       /* ranks under mpirun may differ in it */
+	int64_t low;                    /* of a number */
 	const char *word, *help;
 } options[] = {
-	{ "steps", offsetof(Args, steps), NUMBER, 0, "N", "train until N steps are done in all, those before a resume included" },
-	{ "data", offsetof(Args, data), TEXT, 0, "PATH", "the data set instead of what the model names: a file, a folder with a file per input, a pattern such as 'shards/*.bin'; where the model names files, a folder that has files of these names" },
-	{ "seed", offsetof(Args, seed), NUMBER, 0, "N", "of parameters at the start, of the order of the data and of every random choice" },
-	{ "threads", offsetof(Args, threads), NUMBER, 1, "N", "threads of each rank; else the processors divided by the ranks" },
-	{ "weights", offsetof(Args, weights), TEXT, 0, "PATH", "the weights to start from: a safetensors file, or a folder with model.safetensors, or with model.safetensors.index.json and its files, or a checkpoint; bf16, fp16 and double become float" },
-	{ "weights-map", offsetof(Args, map), LIST, 0, "RULES", "names in the file become names of the model: FROM=TO,... where * is any text, the first rule that matches counts, and an empty TO leaves out: --weights-map='module.*=*,head.*='" },
-	{ "weights-partial", offsetof(Args, partial), FLAG, 0, "", "what the file does not have starts as the model says" },
-	{ "checkpoint", offsetof(Args, checkpoint), TEXT, 0, "DIR", "save into DIR, at the end and when stopped by a signal" },
-	{ "every-checkpoint", offsetof(Args, save_every), NUMBER, 1, "N", "save every N steps, too" },
-	{ "keep", offsetof(Args, keep), NUMBER, 1, "K", "keep the last K checkpoints (3)" },
-	{ "resume", offsetof(Args, resume), MAYBE, 0, "DIR", "go on from the newest checkpoint of DIR (that of --checkpoint), or from the checkpoint DIR" },
-	{ "export", offsetof(Args, export_to), TEXT, 0, "DIR", "write DIR/model.safetensors for PyTorch and for --weights: parameters (their averages, where the model has `ema`), what is frozen, running statistics; at the end of training, or of --resume=CHECKPOINT without a step if there is neither --checkpoint nor --steps" },
-	{ "last-good", offsetof(Args, last_good), FLAG, 0, "", "with --resume: pass over checkpoints that are damaged" },
-	{ "changed-data", offsetof(Args, changed_data), FLAG, 0, "", "with --resume: go on although the data set is another one" },
-	{ "overwrite", offsetof(Args, overwrite), FLAG, 0, "", "with --checkpoint: remove the checkpoints that DIR has of another run, or after the one that --resume names" },
-	{ "eval", offsetof(Args, eval_of), MAYBE, 0, "WORDS", "train no step; print loss and metrics of the samples that are held out, or with --data of all samples there (=held-out: of those that are held out of them); with averaged weights where the model has `ema`, with =raw with the trained ones; =raw,held-out is both" },
-	{ "infer", offsetof(Args, infer), TEXT, 0, "DIR", "train no step; read DIR/INPUT.npy, samples along the first axis, and write DIR/OUTPUT.npy for each output" },
-	{ "every-eval", offsetof(Args, eval_every), NUMBER, 1, "N", "while training, print loss and metrics of what is held out every N steps and at the end" },
-	{ "every", offsetof(Args, every), NUMBER, 1, "N", "print every N-th step (10): number, loss, metrics of the model, rate of learning, norm of the gradient if the model clips by it, speed, time left" },
-	{ "log", offsetof(Args, log), TEXT, 0, "FILE", "write every step as a line of JSON: step, loss, metrics by their names, rate (of learning), norm (of the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
-	{ "tensorboard", offsetof(Args, events), TEXT, 0, "DIR", "write a file of events into DIR, as TensorBoard reads them: the numbers of every step by their names in the log, those of evaluations as held_out/NAME" },
-	{ "plot", offsetof(Args, plot), TEXT, 0, "FILE", "draw the numbers of all steps and evaluations as FILE, SVG, at evaluations and at the end; with --resume, those before from the log that --log names" },
-	{ "trace", offsetof(Args, trace), TEXT, 0, "FILE", "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
-	{ "profile", offsetof(Args, profile), FLAG, 0, "", "print what the start took until step 0, and at the end the time of each node with its share of the peak of this processor" },
-	{ "dump", offsetof(Args, dump), TEXT, 0, "DIR", "write every value of a step, or of --eval, in the model's shape to DIR/step/NAME.npy or DIR/eval; to DIR/kept what was kept before; the gradient of w is w.grad" },
-	{ "dump-step", offsetof(Args, dump_step), NUMBER, 0, "N", "of this step, not of step 0" },
-	{ "help", offsetof(Args, help), FLAG, 0, "", "print this" },
+	{ .name = "steps", .at = offsetof(Args, steps), .given = offsetof(Args, steps_given), .kind = NUMBER, .word = "N",
+	  .help = "train until N steps are done in total, including those before a resume" },
+	{ .name = "data", .at = offsetof(Args, data), .kind = TEXT, .own = true, .word = "PATH",
+	  .help = "read this data set instead of the one that the model names: a file, a folder with a file per input, or a pattern such as "
+	          "'shards/*.bin'; if the model names files, a folder that holds files of these names" },
+	{ .name = "seed", .at = offsetof(Args, seed), .given = offsetof(Args, seed_given), .kind = NUMBER, .word = "N",
+	  .help = "the seed of initial parameters, of the order of the data and of every random choice" },
+	{ .name = "threads", .at = offsetof(Args, threads), .kind = NUMBER, .own = true, .low = 1, .word = "N",
+	  .help = "threads of each rank; default: the processors divided by the ranks" },
+	{ .name = "weights", .at = offsetof(Args, weights), .kind = TEXT, .word = "PATH",
+	  .help = "start from these weights: a safetensors file; a folder with model.safetensors, or with model.safetensors.index.json and its "
+	          "files; or a checkpoint. bf16, fp16 and double are converted to float" },
+	{ .name = "weights-map", .at = offsetof(Args, map), .kind = LIST, .word = "RULES",
+	  .help = "map names in the file to names of the model: FROM=TO,... where * matches any text, the first matching rule applies, and an "
+	          "empty TO skips the tensor: --weights-map='module.*=*,head.*='" },
+	{ .name = "weights-partial", .at = offsetof(Args, partial), .kind = FLAG, .word = "",
+	  .help = "initialize what the file does not have as the model says" },
+	{ .name = "checkpoint", .at = offsetof(Args, checkpoint), .kind = TEXT, .word = "DIR",
+	  .help = "save into DIR, at the end and when stopped by a signal" },
+	{ .name = "every-checkpoint", .at = offsetof(Args, save_every), .kind = NUMBER, .low = 1, .word = "N",
+	  .help = "save every N steps, too" },
+	{ .name = "keep", .at = offsetof(Args, keep), .kind = NUMBER, .low = 1, .word = "K", .help = "keep the last K checkpoints (3)" },
+	{ .name = "resume", .at = offsetof(Args, resume), .given = offsetof(Args, resuming), .kind = MAYBE, .word = "DIR",
+	  .help = "resume from the newest checkpoint in DIR (default: that of --checkpoint), or from the checkpoint DIR itself" },
+	{ .name = "export", .at = offsetof(Args, export_to), .kind = TEXT, .word = "DIR",
+	  .help = "write DIR/model.safetensors for PyTorch and for --weights: parameters (their averages, if the model has `ema`), frozen "
+	          "parameters and running statistics. Written at the end of training; with --resume and neither --checkpoint nor --steps, "
+	          "without training a step" },
+	{ .name = "last-good", .at = offsetof(Args, last_good), .kind = FLAG, .word = "", .help = "with --resume: skip damaged checkpoints" },
+	{ .name = "changed-data", .at = offsetof(Args, changed_data), .kind = FLAG, .word = "",
+	  .help = "with --resume: continue although the data set has changed" },
+	{ .name = "overwrite", .at = offsetof(Args, overwrite), .kind = FLAG, .word = "",
+	  .help = "with --checkpoint: remove the checkpoints that another run left in DIR, or those later than the one that --resume names" },
+	{ .name = "eval", .at = offsetof(Args, eval_of), .given = offsetof(Args, eval), .kind = MAYBE, .word = "WORDS",
+	  .help = "train no step; print loss and metrics of the held-out samples, or with --data of all samples there (=held-out: of the "
+	          "held-out ones among them). If the model has `ema`, the averaged weights are evaluated; =raw evaluates the trained ones; "
+	          "=raw,held-out is both" },
+	{ .name = "infer", .at = offsetof(Args, infer), .kind = TEXT, .word = "DIR",
+	  .help = "train no step; read DIR/INPUT.npy, with samples along the first axis, and write DIR/OUTPUT.npy for each output" },
+	{ .name = "every-eval", .at = offsetof(Args, eval_every), .kind = NUMBER, .low = 1, .word = "N",
+	  .help = "while training, print loss and metrics of the held-out samples every N steps and at the end" },
+	{ .name = "every", .at = offsetof(Args, every), .kind = NUMBER, .own = true, .low = 1, .word = "N",
+	  .help = "print every N-th step (10): number, loss, metrics, learning rate, gradient norm (if the model clips by it), speed, time left" },
+	{ .name = "log", .at = offsetof(Args, log), .kind = TEXT, .own = true, .word = "FILE",
+	  .help = "write every step as a line of JSON: step, loss, metrics by name, rate (learning rate), norm (of the gradient, if the model "
+	          "clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
+	{ .name = "tensorboard", .at = offsetof(Args, events), .kind = TEXT, .own = true, .word = "DIR",
+	  .help = "write an event file for TensorBoard into DIR: the numbers of every step under their names in the log, those of evaluations "
+	          "as held_out/NAME" },
+	{ .name = "plot", .at = offsetof(Args, plot), .kind = TEXT, .own = true, .word = "FILE",
+	  .help = "plot the numbers of all steps and evaluations as SVG in FILE, at evaluations and at the end; with --resume, earlier steps "
+	          "are read from the log that --log names" },
+	{ .name = "trace", .at = offsetof(Args, trace), .kind = TEXT, .word = "FILE",
+	  .help = "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
+	{ .name = "profile", .at = offsetof(Args, profile), .kind = FLAG, .word = "",
+	  .help = "print the time of the start-up, and at the end the time of each node with its share of the processor's peak" },
+	{ .name = "dump", .at = offsetof(Args, dump), .kind = TEXT, .word = "DIR",
+	  .help = "write every value of a step to DIR/step/NAME.npy, or of --eval to DIR/eval, in its logical shape; parameters and state before "
+	          "it to DIR/kept; the gradient of w is w.grad" },
+	{ .name = "dump-step", .at = offsetof(Args, dump_step), .kind = NUMBER, .word = "N", .help = "the step to dump (0)" },
+	{ .name = "help", .at = offsetof(Args, help), .kind = FLAG, .own = true, .word = "", .help = "print this" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
 
@@ -98,9 +134,9 @@ static void help(const RtProgram *p)
 		printf("%*s", n < INDENT ? INDENT - n : 1, "");
 		wrap(options[i].help, INDENT);
 	}
-	printf("\nA first SIGINT, SIGTERM or SIGUSR1 ends training after the step, with a checkpoint if there is --checkpoint; a second one at once.\n"
-	       "exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal, go on with --resume\n"
-	       "A rank whose process has not run for RT_PATIENCE seconds (50), because it was stopped or its machine is out of reach, is lost.\n");
+	printf("\nThe first SIGINT, SIGTERM or SIGUSR1 ends training after the current step and saves a checkpoint if --checkpoint is given;\nthe second one ends it at once.\n"
+	       "Exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal: continue with --resume\n"
+	       "A rank is lost if its process has not run for RT_PATIENCE seconds (50), because it was stopped or its machine is unreachable.\n");
 }
 
 static int parse_value(const struct Option *o, const char *s, Args *a)
@@ -171,10 +207,8 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 		const struct Option *o = &options[k];
 		if (strlen(o->name) != len || strncmp(o->name, arg, len) != 0)
 			continue;
-		a->resuming |= !strcmp(o->name, "resume");
-		a->seed_given |= !strcmp(o->name, "seed");
-		a->steps_given |= !strcmp(o->name, "steps");
-		a->eval |= !strcmp(o->name, "eval");
+		if (o->given)
+			*(bool *)((char *)a + o->given) = true;
 		bool next = *i + 1 < argc && (o->kind != MAYBE || strncmp(argv[*i + 1], "--", 2));
 		if (arg[len] && o->kind != FLAG)
 			return parse_value(o, arg + len + 1, a);
@@ -218,36 +252,24 @@ static int64_t steps_of(const Ctx *c, const Args *a)
 	return c->program->epochs * (train / c->program->batch);
 }
 
-/* Paths are no more than given or not, for machines may have other ones; of these options each rank may have its own. */
-static bool is_own(const struct Option *o)
-{
-	static const char *const own[] = { "data", "threads", "every", "log", "tensorboard", "plot", "help" };
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (!strcmp(o->name, own[i]))
-			return true;
-	return false;
-}
-
 static bool is_given(const struct Option *o, const Args *a)
 {
 	const void *at = (const char *)a + o->at;
-	if (o->at == offsetof(Args, resume))
-		return a->resuming;
-	if (o->at == offsetof(Args, eval_of))
-		return a->eval;
+	if (o->given)
+		return *(const bool *)((const char *)a + o->given);
 	if (o->kind == LIST)
 		return *(const char *)at != 0;
 	return o->kind == FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
 }
 
-/* Under mpirun each rank has its own command line. */
+/* Under mpirun each rank has its own command line.  Of a path, ranks compare only whether it is given: machines may have different ones. */
 static int same_options(Ctx *c, const Args *a)
 {
 	RtFact fact[NOPTION + 2];
 	int n = 0;
 	for (int i = 0; i < NOPTION; i++) {
 		const struct Option *o = &options[i];
-		if (is_own(o))
+		if (o->own)
 			continue;
 		snprintf(fact[n].name, RT_FACT, "--%s", o->name);
 		if (o->kind == NUMBER)

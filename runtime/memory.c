@@ -8,18 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t pages(size_t n)
-{
-	return (n + 4095) / 4096 * 4096;
-}
-
 /* What a rank knows of transfers. */
 static size_t tables(const RtProgram *p)
 {
 	size_t n = RT_SIGNALS + (size_t)p->nform * RT_PART;
 	for (int i = 0; i < p->nmove; i++)
 		n += RT_ROUTE + (size_t)form_group(&p->form[p->move[i].from - 1], &p->form[p->move[i].to - 1]) * RT_PEERS;
-	return p->nrank > 1 ? pages(n) : 0;
+	return p->nrank > 1 ? rt_round_up(n, RT_PAGE) : 0;
 }
 
 /* A copy of what is saved, and the texts about it. */
@@ -28,15 +23,15 @@ static size_t saver(const RtProgram *p)
 	size_t n = 0;
 	for (int i = 0; i < p->nkept; i++)
 		n += rt_is_saved(&p->kept[i]);
-	return pages(rt_snapshot_bytes(p)) + pages(n * RT_SAVED) + RT_SAVER;
+	return rt_round_up(rt_snapshot_bytes(p), RT_PAGE) + rt_round_up(n * RT_SAVED, RT_PAGE) + RT_SAVER;
 }
 
 size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
-	return pages(p->slab_bytes) + pages(p->window_bytes) + pages(p->work_shared) + threads * pages(p->work_each) + pages(2 * rt_data_bytes(c)) +
-	       (checkpoint ? saver(p) : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + pages(rt_data_tables(c)) +
+	return rt_round_up(p->slab_bytes, RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) + rt_round_up(p->work_shared, RT_PAGE) + threads * rt_round_up(p->work_each, RT_PAGE) + rt_round_up(2 * rt_data_bytes(c), RT_PAGE) +
+	       (checkpoint ? saver(p) : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + rt_round_up(rt_data_tables(c), RT_PAGE) +
 	       (c->comm->room ? c->comm->room(c) : 0);
 }
 

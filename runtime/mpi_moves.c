@@ -323,7 +323,7 @@ static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
 	if (want <= *have)
 		return 0;
 	leave(at, have);
-	want = (want + 4095) / 4096 * 4096;
+	want = rt_round_up(want, RT_PAGE);
 	void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return no_memory(c);
@@ -336,11 +336,6 @@ size_t rt_mpi_room(const Ctx *c)
 {
 	const Mpi *m = c->comm->state;
 	return m->out_room + m->in_room;
-}
-
-static size_t lines(size_t bytes)
-{
-	return (bytes + RT_LINE - 1) / RT_LINE * RT_LINE;
 }
 
 static const void *own(void *arg, int rank)
@@ -367,7 +362,7 @@ static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
 	for (int i = 0; i < j->n; i++)
 		for (int k = 0; k < m->line[j->move[i]].npeer; k++) {
 			const Peer *p = &m->line[j->move[i]].peer[k];
-			sum += lines(sends ? p->out : p->in);
+			sum += rt_round_up(sends ? p->out : p->in, RT_LINE);
 		}
 	return sum;
 }
@@ -410,7 +405,7 @@ static int peers_of(const Mpi *m, const RtJob *j, int *rank)
 static size_t comes(const Mpi *m, int move, int rank)
 {
 	const Peer *p = peer_of(m, move, rank);
-	return p ? lines(p->in) : 0;
+	return p ? rt_round_up(p->in, RT_LINE) : 0;
 }
 
 static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
@@ -432,7 +427,7 @@ static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 			if (!p || !p->out)
 				continue;
 			rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
-			out += lines(p->out);
+			out += rt_round_up(p->out, RT_LINE);
 		}
 		code = rt_mpi_post(c, m, true, begin, (size_t)(out - begin), who[k]);
 	}
@@ -490,9 +485,9 @@ static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
 {
 	const RtRoute *r = &c->route[j->move[0]];
 	size_t all = rt_bucket_bytes(c, j), most = all < CHUNK ? all : CHUNK;
-	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK, .stride = lines(most / (size_t)r->nterm + RT_LINE) };
+	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK, .stride = rt_round_up(most / (size_t)r->nterm + RT_LINE, RT_LINE) };
 	if (all <= FEW)
-		k.stride = lines(all);
+		k.stride = rt_round_up(all, RT_LINE);
 	k.in = m->in;
 	return k;
 }

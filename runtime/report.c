@@ -30,9 +30,30 @@ double rt_record_get(const RtRecord *r, const char *name)
 	return NAN;
 }
 
+/* How a number is printed in a line, and that it is no curve; one that is not listed is printed as NAME 0.1234. */
+static const struct Style { const char *name, *before, *after; int digits; bool significant, hidden; } styles[] = {
+	{ .name = "loss", .before = "loss ", .after = "", .digits = 7 },
+	{ .name = "rate", .before = "rate ", .after = "", .digits = 3, .significant = true },
+	{ .name = "norm", .before = "norm ", .after = "", .digits = 3, .significant = true },
+	{ .name = "tokens_per_s", .before = "", .after = " tokens/s" },
+	{ .name = "samples_per_s", .before = "", .after = " samples/s" },
+	{ .name = "seconds", .hidden = true },
+	{ .name = "samples", .hidden = true },
+};
+
+/* NULL: it is not listed. */
+static const struct Style *style_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof styles / sizeof styles[0]; i++)
+		if (!strcmp(styles[i].name, name))
+			return &styles[i];
+	return NULL;
+}
+
 bool rt_is_curve(const char *name)
 {
-	return strcmp(name, "seconds") && strcmp(name, "samples");
+	const struct Style *s = style_of(name);
+	return !s || !s->hidden;
 }
 
 void rt_report_flush(FILE *f, bool *lost, const char *name)
@@ -86,30 +107,16 @@ int rt_report_open(Ctx *c, RtReport *r)
 
 /* ---- lines ---- */
 
-/* How a number stands in a line; one that is not listed stands as NAME 0.1234. */
-static const struct Style { const char *name, *before; int digits; bool significant; const char *after; } styles[] = {
-	{ "loss", "loss ", 7, false, "" },
-	{ "rate", "rate ", 3, true, "" },
-	{ "norm", "norm ", 3, true, "" },
-	{ "tokens_per_s", "", 0, false, " tokens/s" },
-	{ "samples_per_s", "", 0, false, " samples/s" },
-	{ "seconds", NULL, 0, false, NULL },    /* not in a line */
-	{ "samples", NULL, 0, false, NULL },
-};
-enum { NSTYLE = sizeof styles / sizeof styles[0] };
-
 static void print_numbers(const RtRecord *rec, const char *between)
 {
 	for (int i = 0; i < rec->n; i++) {
 		const RtNumber *n = &rec->number[i];
-		const struct Style *s = styles;
-		while (s < styles + NSTYLE && strcmp(s->name, n->name))
-			s++;
-		if (s == styles + NSTYLE)
+		const struct Style *s = style_of(n->name);
+		if (!s)
 			printf("%s%s %.4f", between, n->name, n->value);
-		else if (s->before && s->significant)
+		else if (s->significant)
 			printf("%s%s%.*g%s", between, s->before, s->digits, n->value, s->after);
-		else if (s->before)
+		else if (!s->hidden)
 			printf("%s%s%.*f%s", between, s->before, s->digits, n->value, s->after);
 	}
 }

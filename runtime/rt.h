@@ -208,12 +208,12 @@ struct Ctx {
 	const char *dump;               /* dump.c: the folder that results are written to */
 };
 
-/* Prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and gives back code. */
+/* base.c.  rt_error prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and gives back code. */
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+size_t rt_width(RtType);                                /* bytes of an element */
 
 /* actor.c: walks a schedule.  0, or the code of the first action that failed. */
 int   rt_do(Ctx *, int part);                           /* one step, one batch, one inference */
-int   rt_walk(Ctx *, const RtSchedule *);
 void *rt_value(const Ctx *, int value);                 /* where it lies on this rank */
 /* Where the packed form of b, k x n with these strides, stays in the part that runs; NULL: nowhere.  *fresh: it is there; else the
  * caller packs it now. */
@@ -252,8 +252,6 @@ void *rt_place(const Ctx *, const RtTensor *);
 int64_t rt_elements(const Ctx *, const RtTensor *);
 size_t rt_bytes(const Ctx *, const RtTensor *);
 int64_t rt_origin(const Ctx *, int form, int axis);     /* form: 1 + its number; the first index that is here along an axis */
-size_t rt_whole_bytes(const RtTensor *);                 /* of the logical tensor, over all ranks */
-size_t rt_width(RtType);                                /* bytes of an element */
 
 /* init.c: values at the start.  Every number depends on (seed, key, index in the logical tensor) only. */
 RtValue rt_about(const Ctx *, int value);       /* what the tables say of a value */

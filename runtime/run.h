@@ -6,6 +6,21 @@
 
 #include <stdio.h>
 
+/* base.c */
+enum { RT_LINE = 64, RT_PAGE = 4096 };                                   /* bytes of a cache line and of a page of memory */
+static inline size_t rt_round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+double rt_seconds(void);                                                 /* monotonic */
+const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
+bool rt_is_float(RtType);
+size_t rt_whole_bytes(const RtTensor *);                                 /* of the logical tensor, over all ranks */
+int64_t rt_sample_elements(const RtTensor *);                            /* of one index of the first axis */
+const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
+const char *rt_shown(const char *name);                                  /* printable, cut if it is long; valid until the second call after it */
+int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);       /* 0 when all is written */
+
 /* parts.c: row is called for every run of elements that lie side by side here and in the logical tensor. */
 typedef void RtRow(void *arg, int64_t here, int64_t there, int64_t n);
 void rt_rows(const Ctx *, const RtTensor *, RtRow *row, void *arg);
@@ -39,7 +54,6 @@ typedef struct RtRoute {
 	int *term, nterm;               /* an all-reduce: the ranks that hold the terms, in their order; else 0 */
 	int me;                         /* its place among the terms */
 } RtRoute;
-void rt_copy_peer(void *to, const void *from, size_t bytes);
 int  rt_route_open(Ctx *, RtRoute *, const RtMove *, int rank);          /* as that rank takes it */
 void rt_route_close(RtRoute *);
 int  rt_routes_open(Ctx *);
@@ -49,7 +63,7 @@ void rt_route_take(Ctx *, const RtRoute *, void *y, RtSource *, void *arg);     
 void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* y = x[0] + x[1] + ..., by combine */
 
 /* A bucket of transfers on its way. */
-enum { RT_LATER = -1, RT_LINE = 64 };
+enum { RT_LATER = -1 };
 typedef struct RtJob {
 	int n, *move;
 	void **y;
@@ -80,9 +94,6 @@ void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, v
 void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsigned char *from);                 /* into the results */
 const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);                /* of the operands */
 bool rt_bucket_whole(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);                       /* one result has all these bytes */
-
-/* actor.c */
-double rt_seconds(void);                                                 /* monotonic */
 
 /* lane.c */
 int  rt_lane_open(Ctx *);                                                /* after the pool */
@@ -143,9 +154,6 @@ int  rt_safe_read(Ctx *, int code, const char *path, RtFile, RtSafe *);  /* of a
 void rt_safe_close(RtSafe *);
 const RtEntry *rt_safe_find(RtSafe *, const char *name);                 /* NULL: not there */
 bool rt_safe_fits(const RtEntry *, const RtTensor *);                    /* same type and shape */
-const char *rt_type_name(RtType);                                        /* "F32", as safetensors has it */
-const char *rt_shown(const char *name);                                  /* as it may be printed, cut if it is long; valid until the second call after it */
-const char *rt_shape_text(char *to, size_t room, RtType, int rank, const int64_t *dim);
 
 /* weights.c: tensors of a file or a folder, matched with what the program keeps. */
 typedef struct RtWeights {
@@ -270,7 +278,6 @@ int  rt_folder_open(Ctx *, const char *dir, const RtSaving *, int *lock);       
 void rt_folder_remove(int parent, const char *name);                     /* a checkpoint */
 bool rt_folder_prune(const char *dir, int64_t after, int64_t keep);      /* removes the oldest of the checkpoints after a step until so many are left */
 int64_t rt_step_of(const char *name);
-int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);       /* 0 when all is written */
 int  rt_saver_open(Ctx *, const RtSaving *);
 int  rt_save(Ctx *, int64_t done, bool last);                            /* all ranks, after `done` steps; last: waits until it is on the disk */
 void rt_save_look(Ctx *);                                                /* between steps: a save that all ranks have written becomes a checkpoint */

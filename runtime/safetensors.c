@@ -7,36 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const type_name[RT_TYPES] = { [RT_F32] = "F32", [RT_F64] = "F64", [RT_F16] = "F16", [RT_BF16] = "BF16", [RT_I64] = "I64",
-	[RT_I32] = "I32", [RT_I16] = "I16", [RT_I8] = "I8", [RT_U64] = "U64", [RT_U32] = "U32", [RT_U16] = "U16", [RT_U8] = "U8", [RT_BOOL] = "BOOL" };
-
-const char *rt_type_name(RtType t)
-{
-	return type_name[t];
-}
-
-const char *rt_shown(const char *name)
-{
-	static _Thread_local char text[2][256];
-	static _Thread_local int turn;
-	char *to = text[turn ^= 1];
-	size_t n = 0;
-	for (; *name && n + 8 < sizeof text[0]; name++)
-		n += (size_t)snprintf(to + n, sizeof text[0] - n, *name > 31 && *name < 127 ? "%c" : "\\x%02X", (unsigned char)*name);
-	to[n] = 0;
-	return *name ? strcat(to, "..") : to;
-}
-
-const char *rt_shape_text(char *to, size_t room, RtType t, int rank, const int64_t *dim)
-{
-	size_t n = (size_t)snprintf(to, room, "%s[", type_name[t]);
-	for (int a = 0; a < rank && n < room; a++)
-		n += (size_t)snprintf(to + n, room - n, "%s%" PRId64, a ? ", " : "", dim[a]);
-	if (n < room)
-		snprintf(to + n, room - n, "]");
-	return to;
-}
-
 bool rt_safe_fits(const RtEntry *e, const RtTensor *t)
 {
 	bool same = e->type == t->type && e->rank == t->rank;
@@ -74,7 +44,7 @@ static const char *read_entry(RtJson *j, RtEntry *e)
 			rt_json_skip(j);
 	}
 	int t = 0;
-	while (t < RT_TYPES && strcmp(type_name[t], word))
+	while (t < RT_TYPES && strcmp(rt_type_name((RtType)t), word))
 		t++;
 	if (j->bad || why)
 		return why ? why : "is not described in JSON";

@@ -2,7 +2,7 @@
  *
  * The slab begins at a huge page and asks for such pages; all of it is touched before step 0, so that a machine without the memory
  * says so, and no step waits for pages.  What a page costs is that the kernel clears it, so the threads share the work. */
-#include "rt.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { HUGE = 2 << 20, PAGE = 4096 };
+enum { HUGE = 2 << 20 };
 
 /* Maps more than is wanted, and gives back what lies before a multiple of HUGE and after the end. */
 static unsigned char *map_aligned(size_t bytes)
@@ -31,7 +31,7 @@ static unsigned char *map_aligned(size_t bytes)
 
 static size_t slab_bytes(const Ctx *c)
 {
-	return (c->program->slab_bytes + PAGE - 1) / PAGE * PAGE;
+	return rt_round_up(c->program->slab_bytes, RT_PAGE);
 }
 
 /* Numbers of all weights that stay packed: nothing is packed yet. */
@@ -77,7 +77,7 @@ static void touch(void *arg, int64_t lo, int64_t hi, int thread)
 		return;
 	if (errno == ENOMEM)
 		atomic_store(&t->lacks, true);
-	for (size_t at = from; at < to && errno == EINVAL; at += PAGE)
+	for (size_t at = from; at < to && errno == EINVAL; at += RT_PAGE)
 		((volatile unsigned char *)t->slab)[at] = 0;
 }
 

@@ -1,13 +1,14 @@
-/* How generated files write their rows: schedules, values of a step, values that are kept.  Only these files include it. */
+/* The macros that rows of generated tables are written with: schedules, values of a step, values that are kept.  Only generated files include
+ * it. */
 #ifndef RT_TABLES_H
 #define RT_TABLES_H
 
 #include "rt.h"
 
-/* Zero, where the condition is true; else nothing compiles. */
-#define ASSURED(true_here, text) (0 * (int)sizeof(struct { _Static_assert(true_here, text); int x; }))
+/* Zero if the condition holds; else a compile error. */
+#define ASSURED(holds, text) (0 * (int)sizeof(struct { _Static_assert(holds, text); int x; }))
 
-/* schedule.c.  A function over values t[0], t[1], ...: results, then operands.  An epilogue finishes tiles of a product. */
+/* schedule.c.  CALL defines a function over values t[0], t[1], ...: results, then operands.  EPILOGUE finishes tiles of a matrix product. */
 #define CALL(f, ...) \
 	static int f(Ctx *c, void *const *t) \
 	{ \
@@ -18,66 +19,67 @@
 	{ \
 		ep(&(KTile){ c, t }) \
 	}
-/* One action: its kind, operator, function, and how many results, operands and floating operations it has; fits is true by
- * its shapes: the bytes of each result are at most those that buffers.h gives it. */
-#define A(kind, op, run, make, take, flops, fits) \
+/* One action: its kind, operator and function; the numbers of results, operands and floating-point operations; fits: each result has at most
+ * the bytes that buffers.h gives it. */
+#define A(kind_, op_, run_, make_, take_, flops_, fits_) \
 	{ \
-		RT_##kind, op, run, (make) + ASSURED(fits, op), take, flops \
+		.kind = RT_##kind_, .op = op_, .run = run_, .nmake = (make_) + ASSURED(fits_, op_), .ntake = take_, .flops = flops_ \
 	}
 
-/* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), where it is known
- * to fit; C: with its form, of which ranks hold unequal parts. */
-#define INSIDE(offset, bytes, area) ((offset) + ASSURED((offset) + (int64_t)(bytes) <= (int64_t)(area), #offset))
-#define S(name, type, offset, bytes) \
+/* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to lie inside; C: with a
+ * form, by which ranks hold shards of unequal size. */
+#define INSIDE(at, size, area) ((at) + ASSURED((at) + (int64_t)(size) <= (int64_t)(area), #at))
+#define S(name_, type_, at, size) \
 	{ \
-		name, RT_##type, 0, false, INSIDE(offset, bytes, SLAB_BYTES), bytes \
+		.name = name_, .type = RT_##type_, .offset = INSIDE(at, size, SLAB_BYTES), .bytes = size \
 	}
-#define F(name, offset, bytes) S(name, F32, offset, bytes)
-#define W(name, type, offset, bytes) \
+#define F(name_, at, size) S(name_, F32, at, size)
+#define W(name_, type_, at, size) \
 	{ \
-		name, RT_##type, 0, true, INSIDE(offset, bytes, WINDOW_BYTES), bytes \
+		.name = name_, .type = RT_##type_, .window = true, .offset = INSIDE(at, size, WINDOW_BYTES), .bytes = size \
 	}
-#define C(name, type, window, offset, bytes, form) \
+#define C(name_, type_, window_, at, size, form_) \
 	{ \
-		name, RT_##type, form, window, INSIDE(offset, bytes, (window) ? WINDOW_BYTES : SLAB_BYTES), bytes \
+		.name = name_, .type = RT_##type_, .form = form_, .window = window_, \
+		.offset = INSIDE(at, size, (window_) ? WINDOW_BYTES : SLAB_BYTES), .bytes = size \
 	}
-/* What an axis of a mesh does with a tensor; CUT_REACH: parts of an axis of len elements that overlap (FormReach). */
+/* What an axis of a mesh does with a tensor; CUT_REACH: overlapping ranges of an axis of len elements (FormReach). */
 #define CUT_B \
 	{ \
-		FORM_B, 0, 0, 0, 0, NULL \
+		.kind = FORM_B \
 	}
-#define CUT_P(reduce) \
+#define CUT_P(reduce_) \
 	{ \
-		FORM_P, FORM_##reduce, 0, 0, 0, NULL \
+		.kind = FORM_P, .reduce = FORM_##reduce_ \
 	}
-#define CUT_S(axis, len, inner) \
+#define CUT_S(axis_, len_, inner_) \
 	{ \
-		FORM_S, 0, axis, len, inner, NULL \
+		.kind = FORM_S, .axis = axis_, .len = len_, .inner = inner_ \
 	}
-#define CUT_REACH(axis, len, ...) \
+#define CUT_REACH(axis_, len_, ...) \
 	{ \
-		FORM_S, 0, axis, len, 1, &(const FormReach) \
+		.kind = FORM_S, .axis = axis_, .len = len_, .inner = 1, .reach = &(const FormReach) \
 		{ \
 			__VA_ARGS__ \
 		} \
 	}
 
-/* params.c.  What a value starts as. */
+/* params.c.  Initial values. */
 #define ZERO .start = RT_FILL
 #define FILL(v) .start = RT_FILL, .a = v
 #define NORMAL(mean, dev, k) .start = RT_NORMAL, .a = mean, .b = dev, .key = k
 #define UNIFORM(from, to, k) .start = RT_UNIFORM, .a = from, .b = to, .key = k
 #define HERE(array) .start = RT_DATA_HERE, .data = array
 #define IN_FILE .start = RT_DATA_FILE
-/* What it is, name, type, offset, start, rank and shape; PARAM: a parameter of floats; ZEROS: state of floats. */
-#define KEPT(is, name, type, offset, start, rank, ...) \
+/* Class, name, type, offset, initial value, number of axes and shape; PARAM: a parameter of floats; ZEROS: optimizer state of floats. */
+#define KEPT(is, name_, type_, at, start_, naxis_, ...) \
 	{ \
-		{ name, RT_##type, rank, { __VA_ARGS__ }, 0, false, offset }, RT_##is, start \
+		.t = { .name = name_, .type = RT_##type_, .rank = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_##is, start_ \
 	}
-#define PARAM(name, offset, start, rank, ...) \
+#define PARAM(name_, at, start_, naxis_, ...) \
 	{ \
-		{ name, RT_F32, rank, { __VA_ARGS__ }, 0, false, offset }, RT_PARAMETER, start \
+		.t = { .name = name_, .type = RT_F32, .rank = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_PARAMETER, start_ \
 	}
-#define ZEROS(name, offset, rank, ...) KEPT(STATE, name, F32, offset, ZERO, rank, __VA_ARGS__)
+#define ZEROS(name_, at, naxis_, ...) KEPT(STATE, name_, F32, at, ZERO, naxis_, __VA_ARGS__)
 
 #endif

@@ -4,18 +4,17 @@
  * the loop for a few microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Pieces are
  * taken in order from one counter by whoever is free: which thread runs a piece is chance, and so the body may use its
  * thread's number for scratch only, and never to decide what is summed with what. */
-#include "rt.h"
+#include "run.h"
+#include "wait.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -46,18 +45,6 @@ struct RtPool {
 	Worker worker[];
 };
 
-static void futex(_Atomic uint32_t *at, int what, uint32_t value)
-{
-	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
-static void breathe(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
 static void take_pieces(RtPool *p, int thread)
 {
 	for (;;) {
@@ -74,11 +61,11 @@ static void wait_turn(RtPool *p, uint32_t old)
 	for (int i = 0; i < SPINS; i++) {
 		if (atomic_load(&p->turn) != old)
 			return;
-		breathe();
+		rt_breathe();
 	}
 	atomic_fetch_add(&p->asleep, 1);
 	while (atomic_load(&p->turn) == old)
-		futex(&p->turn, FUTEX_WAIT, old);
+		rt_futex(&p->turn, FUTEX_WAIT, old);
 	atomic_fetch_sub(&p->asleep, 1);
 }
 
@@ -87,7 +74,7 @@ static void next_turn(RtPool *p)
 	atomic_store(&p->busy, (uint32_t)p->n - 1);
 	atomic_fetch_add(&p->turn, 1);
 	if (atomic_load(&p->asleep))
-		futex(&p->turn, FUTEX_WAKE, INT_MAX);
+		rt_futex(&p->turn, FUTEX_WAKE, INT_MAX);
 }
 
 static void wait_workers(RtPool *p)
@@ -96,10 +83,10 @@ static void wait_workers(RtPool *p)
 	for (int i = 0; i < SPINS; i++) {
 		if (!atomic_load(&p->busy))
 			return;
-		breathe();
+		rt_breathe();
 	}
 	while ((left = atomic_load(&p->busy)) != 0)
-		futex(&p->busy, FUTEX_WAIT, left);
+		rt_futex(&p->busy, FUTEX_WAIT, left);
 }
 
 /* So that no step waits for pages, and the plan can count them. */
@@ -122,7 +109,7 @@ static void *work(void *arg)
 			return NULL;
 		take_pieces(p, w->thread);
 		if (atomic_fetch_sub(&p->busy, 1) == 1)
-			futex(&p->busy, FUTEX_WAKE, 1);
+			rt_futex(&p->busy, FUTEX_WAKE, 1);
 	}
 }
 
@@ -175,11 +162,6 @@ static RtIsa choose_isa(void)
 	return isa;
 }
 
-static size_t round_up(size_t n)
-{
-	return (n + 4095) / 4096 * 4096;
-}
-
 /* Part of programs that are built with the address sanitizer, and of no other. */
 void __asan_poison_memory_region(const volatile void *, size_t) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void *, size_t) __attribute__((weak));
@@ -195,8 +177,8 @@ static void guard(unsigned char *at, size_t planned, size_t room)
 static int open_work(Ctx *c, RtPool *p)
 {
 	size_t between = __asan_poison_memory_region ? 4096 : 0;
-	c->work_shared = round_up(c->program->work_shared) + between;
-	c->work_each = round_up(c->program->work_each) + between;
+	c->work_shared = rt_round_up(c->program->work_shared, RT_PAGE) + between;
+	c->work_each = rt_round_up(c->program->work_each, RT_PAGE) + between;
 	p->bytes = c->work_shared + (size_t)p->n * c->work_each;
 	if (!p->bytes)
 		return 0;

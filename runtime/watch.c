@@ -72,7 +72,7 @@ static int after(Ctx *c)
 	Watch *w = watch(c);
 	double now = rt_seconds();
 	if (w->event && w->nevent < EVENTS)
-		w->event[w->nevent++] = (Event){ w->from - w->begin, now - w->begin, c->at, value_name(c), c->id, false };
+		w->event[w->nevent++] = (Event){ .from = w->from - w->begin, .to = now - w->begin, .at = c->at, .name = value_name(c), .id = c->id };
 	if (w->total && c->part == RT_TRAIN && c->id < w->ntotal) {
 		Total *t = &w->total[c->id];
 		t->at = c->at;
@@ -92,7 +92,7 @@ static void moved(Ctx *c, double from, double to)
 {
 	Watch *w = watch(c);
 	if (w->event && w->nevent < EVENTS && c->at)
-		w->event[w->nevent++] = (Event){ from - w->begin, to - w->begin, c->at, value_name(c), c->id, true };
+		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .at = c->at, .name = value_name(c), .id = c->id, .lane = true };
 }
 
 /* Whether all that is kept is finite; else says which is not, of parameters rather than of their moments. */

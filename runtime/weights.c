@@ -279,14 +279,9 @@ static Item *find_row(RtWeights *w, const char *name)
 
 /* ---- matching ---- */
 
-static bool floating(RtType t)
-{
-	return t == RT_F32 || t == RT_F64 || t == RT_F16 || t == RT_BF16;
-}
-
 static bool converts(RtType from, RtType to)
 {
-	return from == to || (floating(from) && (to == RT_F32 || to == RT_F64));
+	return from == to || (rt_is_float(from) && (to == RT_F32 || to == RT_F64));
 }
 
 static bool same_shape(const RtEntry *e, const RtTensor *t)

@@ -444,6 +444,7 @@ void emit_kernels(Emit *e)
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
+	tree_copy(&e->tree, "kernels/types.h", "types.h");
 	template_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
 	const char *halves = e->halves ? "\n#include \"halves.h\"\n" : "";
 	template_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s", expr_prelude, halves), NULL);

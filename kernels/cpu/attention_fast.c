@@ -425,7 +425,7 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	for (int64_t i = 0; place && i < r->batch * r->seq; i++)
 		if (place[i] < 0 || place[i] >= r->places)
 			return rt_error(c, RT_DATA, "position %lld is outside of the %lld that the cache holds", (long long)place[i], (long long)r->places);
-	Turns t = { y, x, cosine, sine, place, r };
+	Turns t = { .y = y, .x = x, .cosine = cosine, .sine = sine, .place = place, .r = r };
 	rt_parallel(c, r->batch * r->heads * r->seq, 1 + 4096 / (r->width + 1), K_PICK(c, turns), &t);
 	return 0;
 }

@@ -216,7 +216,7 @@ K_EACH_ISA(lay)
 /* Lays out `channels` planes of some images, unless they are as wanted; v reads them. */
 static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, int64_t ximage, int64_t images, int64_t channels)
 {
-	Layer s = { x, to, ximage, channels, *l };
+	Layer s = { .x = x, .to = to, .ximage = ximage, .channels = channels, .l = *l };
 	v->x = l->plain ? x : to;
 	v->ximage = l->plain ? ximage : channels * l->all;
 	v->end = l->plain ? x + (images - 1) * ximage + channels * l->all : to + images * channels * l->all + LAY_BEYOND;
@@ -395,7 +395,7 @@ static float *writable(const float *p)
 
 static void run_direct(Ctx *c, Way way, const float *x, const float *y, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindow *v)
 {
-	Direct d = { way, writable(x), writable(y), writable(w), batch, groups, cin, cout, *v };
+	Direct d = { .way = way, .x = writable(x), .y = writable(y), .w = writable(w), .batch = batch, .groups = groups, .cin = cin, .cout = cout, .v = *v };
 	rt_parallel(c, way == GRAD_W ? groups : batch * groups, 1, K_PICK(c, direct), &d);
 }
 
@@ -544,7 +544,7 @@ static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t gro
 	Lay l = lay_of_g(v);
 	float *planes = tables(c, nk, &off, &at), *z = planes + (l.plain ? 0 : n * cout * l.all + LAY_BEYOND);
 	Conv s = { .isa = c->isa, .w = w, .off = off, .at = at, .wout = nk, .win = cin * nk };
-	Join j = { x, z, ximage, n, cin, *v };
+	Join j = { .x = x, .z = z, .ximage = ximage, .images = n, .channels = cin, .v = *v };
 	lay_out(c, &s, &l, planes, g, groups * cout * v->out[0] * v->out[1], n, cout);
 	for (int64_t i = 0; i < v->stride[0] * v->stride[1]; i++) {
 		int64_t ry = i / v->stride[1], rx = i % v->stride[1], h = lay_class(v, 0, ry), wide = lay_class(v, 1, rx);
@@ -570,7 +570,7 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	}
 	for (int64_t k = 0; k < groups; k++) {
 		if (winograd_fits(&v, cin, cout)) {
-			KWindow turned = { { 3, 3 }, { 1, 1 }, { 1, 1 }, { 2 - v.lo[0], 2 - v.lo[1] }, { v.out[0], v.out[1] }, { v.in[0], v.in[1] } };
+			KWindow turned = { .k = { 3, 3 }, .stride = { 1, 1 }, .dil = { 1, 1 }, .lo = { 2 - v.lo[0], 2 - v.lo[1] }, .in = { v.out[0], v.out[1] }, .out = { v.in[0], v.in[1] } };
 			Winograd s = winograd(&turned, batch, groups, cout, cin);
 			s.x = g + k * cout * nout, s.w = w + k * cout * cin * 9, s.y = x + k * cin * nin;
 			s.wout = 9, s.win = cin * 9, s.flip = true;

@@ -36,10 +36,10 @@ static void cofactors(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_det(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	return turns(c, count, m * m * m, dets, &(Job){ c, y, x, m, type });
+	return turns(c, count, m * m * m, dets, &(Job){ .c = c, .y = y, .x = x, .m = m, .type = type });
 }
 
 int k_cofactor(Ctx *c, void *y, const void *x, int64_t count, int64_t m, KType type)
 {
-	return turns(c, count * m * m, m * m * m, cofactors, &(Job){ c, y, x, m, type });
+	return turns(c, count * m * m, m * m * m, cofactors, &(Job){ .c = c, .y = y, .x = x, .m = m, .type = type });
 }

@@ -136,10 +136,10 @@ static AVX2 void turn_avx2(float *to, const float *x, int64_t apart, int64_t cou
 static const Kind *kind_of(RtIsa isa)
 {
 	static const Kind kinds[] = {
-		{ 4, 8, tiles_plain, keep_plain, strip_plain, turn_plain, trees_plain, tree_strip_plain },
+		{ .mr = 4, .nr = 8, .tile = tiles_plain, .keep = keep_plain, .strip = strip_plain, .turn = turn_plain, .tree = trees_plain, .tree_strip = tree_strip_plain },
 #if defined(__x86_64__)
-		{ 6, 16, tiles_avx2, keep_avx2, strip_avx2, turn_avx2, trees_avx2, tree_strip_avx2 },
-		{ 14, 32, tiles_avx512, keep_avx512, strip_avx512, turn_avx2, trees_avx512, tree_strip_avx512 },
+		{ .mr = 6, .nr = 16, .tile = tiles_avx2, .keep = keep_avx2, .strip = strip_avx2, .turn = turn_avx2, .tree = trees_avx2, .tree_strip = tree_strip_avx2 },
+		{ .mr = 14, .nr = 32, .tile = tiles_avx512, .keep = keep_avx512, .strip = strip_avx512, .turn = turn_avx2, .tree = trees_avx512, .tree_strip = tree_strip_avx512 },
 #endif
 	};
 	size_t i = (size_t)isa;
@@ -359,7 +359,7 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 	}
 	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K)
 		for (int64_t i = 0; i < b->rows; i += rows) {
-			Block some = { b->batch, b->row + i, least(rows, b->rows - i), b->col, b->cols };
+			Block some = { .batch = b->batch, .row = b->row + i, .rows = least(rows, b->rows - i), .col = b->col, .cols = b->cols };
 			if (g->packed)
 				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from, least(GEMM_K, g->k - from)), least(GEMM_K, g->k - from), true, from);
 			else

@@ -106,7 +106,7 @@ static void tree_block(const Kind *kind, const Gemm *g, const Block *b, int64_t 
 	w.wait = pb + w.d.len * (apart ? w.row : GEMM_WIDTH) + 16;
 	for (int64_t i = 0; i < w.d.blocks; i++)
 		for (int64_t r = 0; r < b->rows; r += rows) {
-			Block some = { b->batch, b->row + r, least(rows, b->rows - r), b->col, b->cols };
+			Block some = { .batch = b->batch, .row = b->row + r, .rows = least(rows, b->rows - r), .col = b->col, .cols = b->cols };
 			int64_t len, from = block_from(g, i, &len);
 			w.skip = r;
 			if (g->packed)

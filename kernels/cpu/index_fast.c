@@ -27,7 +27,7 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	int code = check_indices(c, index, count, n);
 	if (code)
 		return code;
-	Rows r = { y, x, index, n, count, (size_t)(inner * width) };
+	Rows r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) };
 	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take, &r);
 	return 0;
 }
@@ -54,7 +54,7 @@ int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t 
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	Part p = { { y, x, index, n, count, (size_t)(inner * width) }, first, all };
+	Part p = { .r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) }, .first = first, .all = all };
 	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take_part, &p);
 	return 0;
 }
@@ -87,7 +87,7 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 	int code = check_indices(c, index, count, n);
 	if (code)
 		return code;
-	Sums s = { y, dy, index, outer, n, inner, count };
+	Sums s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner, .count = count };
 	rt_parallel(c, outer * n * inner, 65536, clear, &s);
 	rt_parallel(c, inner, 64, K_PICK(c, add), &s);
 	return 0;
@@ -118,7 +118,7 @@ int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	PartSums p = { { y, dy, index, outer, n, inner, count }, first, all };
+	PartSums p = { .s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner, .count = count }, .first = first, .all = all };
 	rt_parallel(c, outer * n * inner, 65536, clear, &p.s);
 	rt_parallel(c, inner, 64, K_PICK(c, add_part), &p);
 	return 0;
@@ -144,7 +144,7 @@ static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
 {
 	int code = check_indices(c, index, k_count(&l), n);
-	Elements e = { y, x, index, l, n, stride, width };
+	Elements e = { .y = y, .x = x, .index = index, .l = l, .n = n, .stride = stride, .width = width };
 	if (!code)
 		rt_parallel(c, k_count(&l), 4096, pick, &e);
 	return code;

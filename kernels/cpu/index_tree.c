@@ -75,7 +75,7 @@ int k_gather_grad_tree_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 			head[k] = i + 1;
 		}
 	}
-	Lists s = { y, dy, head, next, n, inner, count, count / chunks };
+	Lists s = { .y = y, .dy = dy, .head = head, .next = next, .n = n, .inner = inner, .count = count, .some = count / chunks };
 	rt_parallel(c, outer * n, 1 + 16384 / (inner + 1), rows, &s);
 	return 0;
 }

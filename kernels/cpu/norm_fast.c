@@ -332,7 +332,7 @@ int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
                            int64_t groups, int64_t each, int64_t inner)
 {
-	Weights w = { dscale, db, dy, x, mean, inv, batch, groups * each, inner, groups, each };
+	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch, .channels = groups * each, .inner = inner, .step = groups, .each = each };
 	rt_parallel(c, groups * each, 1, K_PICK(c, channels), &w);
 	return 0;
 }
@@ -359,7 +359,7 @@ int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
                            int64_t nchannel, int64_t inner)
 {
-	Weights w = { dscale, db, dy, x, mean, inv, batch, nchannel, inner, 0, 1 };
+	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch, .channels = nchannel, .inner = inner, .each = 1 };
 	rt_parallel(c, nchannel, 1, K_PICK(c, channels), &w);
 	return 0;
 }

@@ -25,7 +25,7 @@ static void join(const Both *b, int64_t k)
 int k_layernorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows,
                                 int64_t n, int64_t chunks)
 {
-	Both b = { dscale, db, (float *)(void *)c->shared, n, chunks };
+	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = n, .chunks = chunks };
 	int64_t some = rows / chunks;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {
@@ -38,7 +38,7 @@ int k_layernorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *d
 int k_groupnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
                                 int64_t groups, int64_t each, int64_t inner, int64_t chunks)
 {
-	Both b = { dscale, db, (float *)(void *)c->shared, groups * each, chunks };
+	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = groups * each, .chunks = chunks };
 	int64_t some = batch / chunks, image = groups * each * inner;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {
@@ -52,7 +52,7 @@ int k_groupnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *d
 int k_batchnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
                                 int64_t channels, int64_t inner, int64_t chunks)
 {
-	Both b = { dscale, db, (float *)(void *)c->shared, channels, chunks };
+	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = channels, .chunks = chunks };
 	int64_t some = batch / chunks, image = channels * inner;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {

@@ -57,7 +57,7 @@ static void draw(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_random_uniform_f32(Ctx *c, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l)
 {
-	Draw d = { y, mix(seed), mix(key), step, from, l, l.n && l.stride[l.n - 1] == 1 ? l.len[l.n - 1] : 1 };
+	Draw d = { .y = y, .k0 = mix(seed), .k1 = mix(key), .step = step, .from = from, .l = l, .run = l.n && l.stride[l.n - 1] == 1 ? l.len[l.n - 1] : 1 };
 	rt_parallel(c, k_count(&l), 4096, draw, &d);
 	return 0;
 }

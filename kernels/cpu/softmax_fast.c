@@ -68,7 +68,7 @@ K_EACH_ISA(rows)
 
 static int run(Ctx *c, Kind kind, float *y, const float *x, const float *dy, int64_t outer, int64_t n, int64_t inner)
 {
-	Soft s = { y, x, dy, n, inner, kind };
+	Soft s = { .y = y, .x = x, .dy = dy, .n = n, .inner = inner, .kind = kind };
 	rt_parallel(c, outer * inner, 1 + 4096 / (n + 1), K_PICK(c, rows), &s);
 	return 0;
 }

@@ -74,12 +74,12 @@ typedef struct Scatter {
 
 int k_reduce(Ctx *c, void *y, const void *x, KLoops keep, KLoops over, KReduce op, KType type)
 {
-	return turns(c, k_count(&keep), k_count(&over), TURNS_ANY(reduce), &(Reduce){ y, x, keep, over, op });
+	return turns(c, k_count(&keep), k_count(&over), TURNS_ANY(reduce), &(Reduce){ .y = y, .x = x, .keep = keep, .over = over, .op = op });
 }
 
 int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType type)
 {
-	return turns(c, batch * m * n, k, TURNS_ANY(matmul), &(Product){ y, a, b, m, n, k, as, bs });
+	return turns(c, batch * m * n, k, TURNS_ANY(matmul), &(Product){ .y = y, .a = a, .b = b, .m = m, .n = n, .k = k, .as = as, .bs = bs });
 }
 
 /* Loops that run over the index and move in y are those over lines and, where y does not move, along one. */
@@ -123,7 +123,7 @@ int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const voi
 
 int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType type)
 {
-	Scatter s = { .y = y, .updates = dy, .index = index, .how = K_ADD, .nd = { outer, many, n * inner, inner, { 1, { n }, { inner } } }, .shared = true };
+	Scatter s = { .y = y, .updates = dy, .index = index, .how = K_ADD, .nd = { .batch = outer, .many = many, .xbatch = n * inner, .run = inner, .axes = { 1, { n }, { inner } } }, .shared = true };
 	int code = check_indices(c, index, many, n);
 	return code ? code : scatter_nd(c, &s, outer * n * inner, type);
 }

@@ -113,17 +113,17 @@ static int run_conv(Ctx *c, const Conv *v, int64_t planes, int64_t others, KType
 
 int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ FORWARD, y, writable(x), writable(f), b, batch, groups, cin, cout, w }, batch * groups * cout, cin, type);
+	return run_conv(c, &(Conv){ .way = FORWARD, .y = y, .x = writable(x), .f = writable(f), .bias = b, .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, batch * groups * cout, cin, type);
 }
 
 int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ GRAD_X, writable(g), x, writable(f), NULL, batch, groups, cin, cout, w }, batch * groups * cin, cout, type);
+	return run_conv(c, &(Conv){ .way = GRAD_X, .y = writable(g), .x = x, .f = writable(f), .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, batch * groups * cin, cout, type);
 }
 
 int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ GRAD_W, writable(g), writable(x), f, NULL, batch, groups, cin, cout, w }, groups * cout * cin, batch, type);
+	return run_conv(c, &(Conv){ .way = GRAD_W, .y = writable(g), .x = writable(x), .f = f, .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, groups * cout * cin, batch, type);
 }
 
 int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)

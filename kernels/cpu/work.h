@@ -114,7 +114,7 @@ static inline KBlocks k_attention_blocks(int64_t d, int64_t dv, bool grad)
 	int64_t most = grad ? ATTENTION_QUERIES_GRAD : ATTENTION_QUERIES;
 	queries = queries < most ? queries : most;
 	keys = keys < ATTENTION_KEYS ? keys : ATTENTION_KEYS;
-	return (KBlocks){ queries, keys, keys + 16, (d + tile - 1) / tile * tile, (dv + tile - 1) / tile * tile };
+	return (KBlocks){ .queries = queries, .keys = keys, .srow = keys + 16, .drow = (d + tile - 1) / tile * tile, .vrow = (dv + tile - 1) / tile * tile };
 }
 
 /* Keys and values, scores, results; or these and all gradients of a block, one number of each query. */

@@ -1,14 +1,14 @@
 /* Elements of any width moved about, one thread per element of the result.  An index that is none gives nothing: it moves no element. */
 #include "dialect.h"
 
-KERNEL g_fill(void *y, i64 offset, Loops l, u64 bits, i64 width, i64 n)
+KERNEL g_fill(void *y, i64 offset, KLoops l, u64 bits, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i < n)
 		put(y, offset + place(l, i), &bits, 0, width);
 }
 
-KERNEL g_pad(void *y, const void *x, const void *value, Padding p, i64 width, i64 n)
+KERNEL g_pad(void *y, const void *x, const void *value, KPad p, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i >= n)
@@ -35,7 +35,7 @@ KERNEL g_reverse_sequence(void *y, const void *x, const i64 *len, i64 time, i64 
 	put(y, b * bstride + t * tstride, x, b * bstride + (t < len[b] && len[b] <= time ? len[b] - 1 - t : t) * tstride, width);
 }
 
-KERNEL g_gather_nd(void *y, const void *x, const i64 *index, Tuples d, i64 width, i64 n)
+KERNEL g_gather_nd(void *y, const void *x, const i64 *index, KNd d, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i >= n)

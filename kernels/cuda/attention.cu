@@ -1,27 +1,6 @@
 /* Attention: one thread per query, in the order of kernels/cpu/attention.c; for the gradients of keys and values one per key. */
 #include "dialect.h"
 
-struct Heads {
-	i64 batch, head, row;
-};
-
-/* As KAttention and KRotary in kernels.h. */
-struct Attention {
-	i64 batch, heads, kvheads, sq, sk, d, dv;
-	Heads q, k, v, y, m;
-	i64 mcol, left, right;
-	float scale, softcap;
-	int mask;
-};
-
-struct Rotary {
-	i64 batch, heads, seq, width, rot, places;
-	Heads x;
-	int interleaved;
-};
-
-enum { MASK_NONE, MASK_ADD, MASK_BOOL };
-
 __device__ static float inner(const float *a, const float *b, i64 n)
 {
 	float s = 0;
@@ -30,10 +9,10 @@ __device__ static float inner(const float *a, const float *b, i64 n)
 	return s;
 }
 
-__device__ static float score(const Attention &a, const float *q, const float *k, const void *mask, i64 b, i64 h, i64 i, i64 j, float *slope)
+__device__ static float score(const KAttention &a, const float *q, const float *k, const void *mask, i64 b, i64 h, i64 i, i64 j, float *slope)
 {
 	i64 at = b * a.m.batch + h * a.m.head + i * a.m.row + j * a.mcol;
-	if (a.mask == MASK_BOOL && !((const unsigned char *)mask)[at])
+	if (a.mask == K_MASK_BOOL && !((const unsigned char *)mask)[at])
 		return NEG_INF;
 	float s = a.scale * inner(q, k, a.d);
 	*slope = 1.0f;
@@ -42,10 +21,10 @@ __device__ static float score(const Attention &a, const float *q, const float *k
 		s = a.softcap * t;
 		*slope = 1.0f - t * t;
 	}
-	return a.mask == MASK_ADD ? s + ((const float *)mask)[at] : s;
+	return a.mask == K_MASK_ADD ? s + ((const float *)mask)[at] : s;
 }
 
-KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, Attention a)
+KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, KAttention a)
 {
 	i64 n = element();
 	if (n >= a.batch * a.heads * a.sq)
@@ -82,7 +61,7 @@ KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, con
 }
 
 KERNEL g_attention_grad_q_f32(float *dq, const float *q, const float *k, const float *v, const void *mask, const float *y, const float *lse, const float *dy,
-                              Attention a)
+                              KAttention a)
 {
 	i64 n = element();
 	if (n >= a.batch * a.heads * a.sq)
@@ -105,7 +84,7 @@ KERNEL g_attention_grad_q_f32(float *dq, const float *q, const float *k, const f
 }
 
 KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y, const float *lse,
-                               const float *dy, Attention a)
+                               const float *dy, KAttention a)
 {
 	i64 n = element(), group = a.heads / a.kvheads;
 	if (n >= a.batch * a.kvheads * a.sk)
@@ -135,7 +114,7 @@ KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float
 }
 
 /* A place that the cache does not hold gives NaN, which ends the job where the loss is reported. */
-KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *sine, const i64 *place, Rotary r)
+KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *sine, const i64 *place, KRotary r)
 {
 	i64 n = element();
 	if (n >= r.batch * r.heads * r.seq)

@@ -1,7 +1,7 @@
 /* Convolutions over planes: one thread per element of the result, which gathers its sum in one order. */
 #include "dialect.h"
 
-KERNEL g_conv_f32(float *y, const float *x, const float *w, const float *b, i64 groups, i64 cin, i64 cout, Window v, i64 total)
+KERNEL g_conv_f32(float *y, const float *x, const float *w, const float *b, i64 groups, i64 cin, i64 cout, KWindow v, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -19,7 +19,7 @@ KERNEL g_conv_f32(float *y, const float *x, const float *w, const float *b, i64 
 	y[e] = sum;
 }
 
-KERNEL g_conv_grad_x_f32(float *x, const float *d, const float *w, i64 groups, i64 cin, i64 cout, Window v, i64 total)
+KERNEL g_conv_grad_x_f32(float *x, const float *d, const float *w, i64 groups, i64 cin, i64 cout, KWindow v, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -39,7 +39,7 @@ KERNEL g_conv_grad_x_f32(float *x, const float *d, const float *w, i64 groups, i
 	x[e] = sum;
 }
 
-KERNEL g_conv_grad_w_f32(float *w, const float *x, const float *d, i64 batch, i64 groups, i64 cin, i64 cout, Window v, i64 total)
+KERNEL g_conv_grad_w_f32(float *w, const float *x, const float *d, i64 batch, i64 groups, i64 cin, i64 cout, KWindow v, i64 total)
 {
 	i64 e = element();
 	if (e >= total)

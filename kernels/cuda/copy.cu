@@ -1,14 +1,14 @@
 /* Copies with strides, of elements of any width. */
 #include "dialect.h"
 
-KERNEL g_copy(void *y, const void *x, i64 offset, Loops l, i64 width, i64 n)
+KERNEL g_copy(void *y, const void *x, i64 offset, KLoops l, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i < n)
 		put(y, i, x, offset + place(l, i), width);
 }
 
-KERNEL g_move(void *y, i64 yoffset, const void *x, i64 xoffset, Loops to, Loops from, i64 width, i64 n)
+KERNEL g_move(void *y, i64 yoffset, const void *x, i64 xoffset, KLoops to, KLoops from, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i < n)

@@ -2,8 +2,6 @@
 #include "dialect.h"
 #include "det.h"
 
-enum { DET = 64 };
-
 /* x without one row and one column, or whole for row -1. */
 template <class T> __device__ static double minor_of(const T *x, double *a, i64 m, i64 row, i64 col)
 {
@@ -23,7 +21,7 @@ template <class T> __device__ static void det(T *y, const T *x, double *a, i64 m
 
 KERNEL g_det(Any y, Any x, i64 m, int type)
 {
-	__shared__ double a[DET * DET];
+	__shared__ double a[K_DET * K_DET];
 	BY_REAL(type, det, y, x, a, m);
 }
 
@@ -38,6 +36,6 @@ template <class T> __device__ static void cofactor(T *y, const T *x, double *a, 
 
 KERNEL g_cofactor(Any y, Any x, i64 m, int type)
 {
-	__shared__ double a[DET * DET];
+	__shared__ double a[K_DET * K_DET];
 	BY_REAL(type, cofactor, y, x, a, m);
 }

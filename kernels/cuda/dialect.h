@@ -1,5 +1,5 @@
-/* What a kernel file may use: one dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that the kernels of the CPU share with them
- * (roi.h, det.h) are written in it and in C. */
+/* What a kernel file may use: a dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that it shares with the CPU kernels (types.h,
+ * roi.h, det.h) are valid C, too. */
 #ifndef DIALECT_H
 #define DIALECT_H
 
@@ -7,34 +7,15 @@ typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-enum { BLOCK = 256, AXES = 8 };
+enum { BLOCK = 256 };
+
+#include "types.h"
 
 #define K_DEVICE __device__ static inline
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define NEG_INF (-3.402823466e38f * 10.0f)
 
-/* As KLoops in kernels.h; passed by value. */
-struct Loops {
-	int n;
-	i64 len[AXES], stride[AXES];
-};
-
-/* As KMat in kernels.h. */
-struct Matrix {
-	i64 row, col, batch;
-};
-
-/* As KWindow in kernels.h. */
-struct Window {
-	i64 k[2], stride[2], dil[2], lo[2], in[2], out[2];
-};
-
-/* As KStretch in kernels.h. */
-struct Stretch {
-	i64 from[6], size[6];
-};
-
-__device__ static inline i64 place(const Loops &l, i64 i)
+__device__ static inline i64 place(const KLoops &l, i64 i)
 {
 	i64 at = 0;
 	for (int a = l.n - 1; a >= 0; a--) {
@@ -44,7 +25,7 @@ __device__ static inline i64 place(const Loops &l, i64 i)
 	return at;
 }
 
-/* Types of elements, as KType in kernels.h.  Sums of whole numbers wrap around; one of bool says whether any is true. */
+/* Element types, as KType.  Sums of integers wrap around; a sum of bool is true if any element is. */
 struct Flag {
 	unsigned char v;
 	__device__ Flag(u64 s) : v(s != 0) {}
@@ -61,7 +42,7 @@ template <> struct As<double> {
 	typedef double Sum, Mean;
 };
 
-/* An operand whose type is told beside it. */
+/* An operand whose element type is another argument. */
 struct Any {
 	const void *p;
 	template <class T> __device__ operator T *() const { return (T *)p; }
@@ -70,15 +51,15 @@ struct Any {
 /* Calls f, a template, for elements of that type. */
 #define BY_TYPE(type, f, ...) \
 	switch (type) { \
-	case 0: f<float>(__VA_ARGS__); break; \
-	case 1: f<double>(__VA_ARGS__); break; \
-	case 2: f<i64>(__VA_ARGS__); break; \
-	case 3: f<int>(__VA_ARGS__); break; \
-	case 4: f<unsigned char>(__VA_ARGS__); break; \
+	case K_F32: f<float>(__VA_ARGS__); break; \
+	case K_F64: f<double>(__VA_ARGS__); break; \
+	case K_I64: f<i64>(__VA_ARGS__); break; \
+	case K_I32: f<int>(__VA_ARGS__); break; \
+	case K_U8: f<unsigned char>(__VA_ARGS__); break; \
 	default: f<Flag>(__VA_ARGS__); \
 	}
 #define BY_REAL(type, f, ...) \
-	if (type == 1) \
+	if (type == K_F64) \
 		f<double>(__VA_ARGS__); \
 	else \
 		f<float>(__VA_ARGS__)
@@ -90,13 +71,7 @@ __device__ static inline i64 wrapped(i64 i, i64 n)
 	return i < 0 || i >= n ? -1 : i;
 }
 
-/* As KNd in kernels.h. */
-struct Tuples {
-	i64 batch, many, xbatch, run;
-	Loops axes;
-};
-
-__device__ static inline i64 tuple(const i64 *index, i64 i, const Tuples &d)
+__device__ static inline i64 tuple(const i64 *index, i64 i, const KNd &d)
 {
 	i64 at = i / d.many * d.xbatch;
 	for (int a = 0; a < d.axes.n; a++) {
@@ -108,28 +83,21 @@ __device__ static inline i64 tuple(const i64 *index, i64 i, const Tuples &d)
 	return at;
 }
 
-/* As KPad in kernels.h. */
-enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
-struct Padding {
-	int n, mode;
-	i64 in[AXES], out[AXES], lo[AXES];
-};
-
 __device__ static inline i64 source(int mode, i64 i, i64 n)
 {
 	if (i >= 0 && i < n)
 		return i;
-	if (mode == PAD_EDGE)
+	if (mode == K_PAD_EDGE)
 		return i < 0 ? 0 : n - 1;
-	if (mode == PAD_WRAP)
+	if (mode == K_PAD_WRAP)
 		return (i % n + n) % n;
-	if (mode == PAD_CONSTANT)
+	if (mode == K_PAD_CONSTANT)
 		return -1;
 	i64 period = n > 1 ? 2 * (n - 1) : 1, k = (i % period + period) % period;
 	return k < n ? k : period - k;
 }
 
-__device__ static inline i64 behind(const Padding &p, i64 i)
+__device__ static inline i64 behind(const KPad &p, i64 i)
 {
 	i64 at = 0, stride = 1;
 	for (int a = p.n - 1; a >= 0; a--) {
@@ -143,7 +111,20 @@ __device__ static inline i64 behind(const Padding &p, i64 i)
 	return at;
 }
 
-/* An element of some width, in bytes; x missing: zero. */
+/* The largest of n numbers, `inner` apart, and the sum of exp(x - largest) over the others. */
+__device__ static inline float top_of(const float *x, i64 n, i64 inner, float *rest)
+{
+	i64 at = 0;
+	float s = 0;
+	for (i64 j = 1; j < n; j++)
+		at = x[j * inner] > x[at * inner] || x[j * inner] != x[j * inner] ? j : at;
+	for (i64 j = 0; j < n; j++)
+		s += j == at ? 0.0f : expf(x[j * inner] - x[at * inner]);
+	*rest = s;
+	return n ? x[at * inner] : NEG_INF;
+}
+
+/* Copies an element of `width` bytes; x missing: zero. */
 __device__ static inline void put(void *y, i64 i, const void *x, i64 j, i64 width)
 {
 	if (width == 4) {

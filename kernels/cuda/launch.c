@@ -259,14 +259,12 @@ int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 {
 	int64_t total = outer * inner;
 	void *args[] = { &y, &dy, &index, &n, &inner, &many, &first, &all, &total };
-	return rt_launch(c, "g_gather_grad_part_f32", rt_blocks(total), 1, args);
+	return rt_launch(c, "g_gather_grad_f32", rt_blocks(total), 1, args);
 }
 
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
 {
-	int64_t total = outer * inner;
-	void *args[] = { &y, &dy, &index, &n, &inner, &many, &total };
-	return rt_launch(c, "g_gather_grad_f32", rt_blocks(total), 1, args);
+	return k_gather_grad_part_f32(c, y, dy, index, outer, n, inner, many, 0, n);
 }
 
 int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
@@ -311,15 +309,15 @@ int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, i
 
 /* ---- window.cu ---- */
 
-static int64_t volume(const KWindows *w, const int64_t *d)
+static int64_t product(int n, const int64_t *d)
 {
-	int64_t n = 1;
-	for (int a = 0; a < w->n; a++)
-		n *= d[a];
-	return n;
+	int64_t p = 1;
+	for (int a = 0; a < n; a++)
+		p *= d[a];
+	return p;
 }
 
-static KStretch whole_of(const KWindows *w)
+static KStretch all_of(const KWindows *w)
 {
 	KStretch s = { { 0 }, { 0 } };
 	for (int a = 0; a < w->n; a++)
@@ -330,7 +328,7 @@ static KStretch whole_of(const KWindows *w)
 int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
-	int64_t total = batch * groups * cout * volume(w, w->out);
+	int64_t total = batch * groups * cout * product(w->n, w->out);
 	void *args[] = { &y, &x, &f, &b, &groups, &cin, &cout, &all, &total, &type };
 	return rt_launch(c, "g_conv_nd", rt_blocks(total), 1, args);
 }
@@ -346,7 +344,7 @@ int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batc
 int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
-	int64_t total = groups * cout * cin * volume(w, w->k);
+	int64_t total = groups * cout * cin * product(w->n, w->k);
 	void *args[] = { &f, &x, &g, &batch, &groups, &cin, &cout, &all, &total, &type };
 	return rt_launch(c, "g_conv_nd_grad_w", rt_blocks(total), 1, args);
 }
@@ -355,14 +353,14 @@ int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes,
 {
 	KWindows all = *w;
 	int order = columns;
-	int64_t total = planes * volume(w, w->out);
+	int64_t total = planes * product(w->n, w->out);
 	void *args[] = { &y, &index, &x, &all, &order, &total, &type };
 	return rt_launch(c, "g_maxpool_nd", rt_blocks(total), 1, args);
 }
 
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
-	return k_maxpool_nd_grad_part(c, dx, g, x, planes, w, whole_of(w), type);
+	return k_maxpool_nd_grad_part(c, dx, g, x, planes, w, all_of(w), type);
 }
 
 int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KStretch s, KType type)
@@ -375,7 +373,7 @@ int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64
 int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
 	KWindows all = *w;
-	int64_t total = planes * volume(w, w->out);
+	int64_t total = planes * product(w->n, w->out);
 	int what = (int)kind;
 	void *args[] = { &y, &x, &all, &what, &total, &type };
 	return rt_launch(c, "g_sumpool", rt_blocks(total), 1, args);
@@ -383,7 +381,7 @@ int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w,
 
 int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	return k_sumpool_grad_part(c, dx, g, planes, w, whole_of(w), kind, type);
+	return k_sumpool_grad_part(c, dx, g, planes, w, all_of(w), kind, type);
 }
 
 int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s, KPool kind, KType type)
@@ -405,18 +403,10 @@ int k_fill(Ctx *c, void *y, int64_t offset, KLoops l, const void *value, int64_t
 	return rt_launch(c, "g_fill", rt_blocks(n), 1, args);
 }
 
-static int64_t padded(const KPad *p, const int64_t *d)
-{
-	int64_t n = 1;
-	for (int a = 0; a < p->n; a++)
-		n *= d[a];
-	return n;
-}
-
 int k_pad(Ctx *c, void *y, const void *x, const void *value, const KPad *p, int64_t width)
 {
 	KPad all = *p;
-	int64_t n = padded(p, p->out);
+	int64_t n = product(p->n, p->out);
 	void *args[] = { &y, &x, &value, &all, &width, &n };
 	return rt_launch(c, "g_pad", rt_blocks(n), 1, args);
 }
@@ -438,16 +428,14 @@ int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64
 
 int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width)
 {
-	int64_t total = outer * many * inner;
-	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &total };
-	return rt_launch(c, "g_gather", rt_blocks(total), 1, args);
+	return k_gather_part(c, y, x, index, outer, n, inner, many, width, 0, n);
 }
 
 int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width, int64_t first, int64_t all)
 {
 	int64_t total = outer * many * inner;
 	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &first, &all, &total };
-	return rt_launch(c, "g_gather_part", rt_blocks(total), 1, args);
+	return rt_launch(c, "g_gather", rt_blocks(total), 1, args);
 }
 
 int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
@@ -527,7 +515,7 @@ int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t
 int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
 {
 	KPad all = *p;
-	int64_t nin = padded(p, p->in), nout = padded(p, p->out);
+	int64_t nin = product(p->n, p->in), nout = product(p->n, p->out);
 	void *args[] = { &dx, &dy, &all, &nin, &nout, &type };
 	return rt_launch(c, "g_pad_grad", 1, 1, args);
 }

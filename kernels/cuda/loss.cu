@@ -2,19 +2,12 @@
  * which ends the job where the loss is reported. */
 #include "dialect.h"
 
-enum { LOSS_NONE, LOSS_SUM, LOSS_MEAN };
-
 /* The logarithm of the sum of exp(x - *largest): 1 for the largest, and the others; loss.c says why all these stay apart. */
 __device__ static float logsum(const float *x, i64 n, i64 inner, float *largest)
 {
-	i64 at = 0;
-	float s = 0;
-	for (i64 j = 1; j < n; j++)
-		at = x[j * inner] > x[at * inner] || x[j * inner] != x[j * inner] ? j : at;
-	for (i64 j = 0; j < n; j++)
-		s += j == at ? 0.0f : expf(x[j * inner] - x[at * inner]);
-	*largest = n ? x[at * inner] : NEG_INF;
-	return log1pf(s);
+	float rest;
+	*largest = top_of(x, n, inner, &rest);
+	return log1pf(rest);
 }
 
 /* Each thread holds partial sums; the first adds them up in the order of threads.  The total of `used` is everybody's. */
@@ -34,8 +27,8 @@ __device__ static void finish(float *y, float sum, float used, int kind)
 {
 	sum = total(sum);
 	used = total(used);
-	if (threadIdx.x == 0 && kind != LOSS_NONE)
-		*y = kind == LOSS_MEAN ? sum / used : sum;
+	if (threadIdx.x == 0 && kind != K_LOSS_NONE)
+		*y = kind == K_LOSS_MEAN ? sum / used : sum;
 }
 
 __device__ static float share(const float *weight, i64 label, i64 n, i64 ignore)
@@ -56,7 +49,7 @@ KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *
 			lse[i] = top + log;
 		if (k != ignore && k >= 0 && k < n)
 			v = w * (top - x[at + k * inner] + log);
-		if (kind == LOSS_NONE)
+		if (kind == K_LOSS_NONE)
 			y[i] = v;
 		sum += v;
 		used += w;
@@ -73,7 +66,7 @@ KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float 
 	used = total(used);
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner;
-		float w = share(weight, label[i], all, ignore) * dy[kind == LOSS_NONE ? i : 0] / (kind == LOSS_MEAN ? used : 1.0f);
+		float w = share(weight, label[i], all, ignore) * dy[kind == K_LOSS_NONE ? i : 0] / (kind == K_LOSS_MEAN ? used : 1.0f);
 		i64 k = label[i] - first;
 		float others = 0;
 		for (i64 j = 0; j < n; j++) {
@@ -94,7 +87,7 @@ KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight
 		float w = share(weight, k, all, ignore), v = k == ignore || (k >= 0 && k < all) ? 0.0f : w;
 		if (k != ignore && k >= first && k < first + n)
 			v = -w * x[at + (k - first) * inner];
-		if (kind == LOSS_NONE)
+		if (kind == K_LOSS_NONE)
 			y[i] = v;
 		sum += v;
 		used += w;

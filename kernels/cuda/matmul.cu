@@ -3,7 +3,7 @@
 
 enum { TILE = 16 };
 
-KERNEL g_matmul_f32(float *y, const float *a, const float *b, i64 m, i64 n, i64 k, Matrix as, Matrix bs)
+KERNEL g_matmul_f32(float *y, const float *a, const float *b, i64 m, i64 n, i64 k, KMat as, KMat bs)
 {
 	__shared__ float at[TILE][TILE], bt[TILE][TILE];
 	int tx = (int)threadIdx.x % TILE, ty = (int)threadIdx.x / TILE;

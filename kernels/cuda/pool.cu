@@ -1,7 +1,7 @@
 /* Pools over planes: one thread per output of the pool, one thread per plane of its gradient. */
 #include "dialect.h"
 
-__device__ static i64 largest(const float *x, const Window &w, i64 oy, i64 ox)
+__device__ static i64 largest(const float *x, const KWindow &w, i64 oy, i64 ox)
 {
 	i64 best = -1;
 	for (i64 ky = 0; ky < w.k[0]; ky++)
@@ -16,7 +16,7 @@ __device__ static i64 largest(const float *x, const Window &w, i64 oy, i64 ox)
 	return best;
 }
 
-KERNEL g_maxpool_f32(float *y, const float *x, Window w, i64 total)
+KERNEL g_maxpool_f32(float *y, const float *x, KWindow w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -26,7 +26,7 @@ KERNEL g_maxpool_f32(float *y, const float *x, Window w, i64 total)
 	y[e] = at < 0 ? NEG_INF : in[at];
 }
 
-KERNEL g_maxpool_grad_f32(float *dx, const float *g, const float *x, Window w, Stretch s, i64 planes)
+KERNEL g_maxpool_grad_f32(float *dx, const float *g, const float *x, KWindow w, KStretch s, i64 planes)
 {
 	i64 p = element(), nin = w.in[0] * w.in[1], own = s.size[0] * s.size[1];
 	if (p >= planes)

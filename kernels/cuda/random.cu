@@ -17,7 +17,7 @@ __device__ static inline u32 philox(u64 index, u64 step, u32 k0, u32 k1)
 	return c[index % 4];
 }
 
-KERNEL g_random_uniform_f32(float *y, u32 k0, u32 k1, u64 step, i64 from, Loops l, i64 n)
+KERNEL g_random_uniform_f32(float *y, u32 k0, u32 k1, u64 step, i64 from, KLoops l, i64 n)
 {
 	i64 i = element();
 	if (i < n)

@@ -1,14 +1,6 @@
 /* The steps of recurrent cells: a block takes one sequence through them, its state in shared memory, a thread every BLOCK-th number of it. */
 #include "dialect.h"
 
-enum { STATE_BYTES = 8192 };    /* of one state, at most; six fit */
-
-/* As KCells in kernels.h. */
-struct Cells {
-	i64 steps, batch, hidden;
-	bool linear;
-};
-
 __device__ static inline float exp_of(float v) { return expf(v); }
 __device__ static inline double exp_of(double v) { return exp(v); }
 __device__ static inline float tanh_of(float v) { return tanhf(v); }
@@ -41,12 +33,12 @@ template <class T> __device__ static T back(const T *r, const T *d, i64 from, i6
 
 /* Calls f, a template, with the shared memory of the block and the other arguments. */
 #define IN_ROOM(f, ...) \
-	__shared__ double room[6 * STATE_BYTES / 8]; \
+	__shared__ double room[6 * K_STATE / 8]; \
 	Any shared = { room }; \
 	BY_REAL(type, f, shared, __VA_ARGS__)
 
 template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw, const T *r, const T *h0, const int *lens, const T *c0,
-                                               const Cells &k)
+                                               const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *s = h + n, *next = s + n;
@@ -91,13 +83,13 @@ template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, 
 	}
 }
 
-KERNEL g_lstm(Any y, Any yh, Any before, Any gates, Any yc, Any cells, Any xw, Any r, Any h0, const int *lens, Any c0, Cells k, int type)
+KERNEL g_lstm(Any y, Any yh, Any before, Any gates, Any yc, Any cells, Any xw, Any r, Any h0, const int *lens, Any c0, KCells k, int type)
 {
 	IN_ROOM(lstm, y, yh, before, gates, yc, cells, xw, r, h0, lens, c0, k);
 }
 
 template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh, const T *gates, const T *r, const T *dyc, const T *cells,
-                                                    const T *c0, const int *lens, const Cells &k)
+                                                    const T *c0, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *ds = dh + n, *d = ds + n;
@@ -134,13 +126,13 @@ template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *
 	}
 }
 
-KERNEL g_lstm_grad(Any dxw, Any dh0, Any dc0, Any dy, Any dyh, Any gates, Any r, Any dyc, Any cells, Any c0, const int *lens, Cells k, int type)
+KERNEL g_lstm_grad(Any dxw, Any dh0, Any dc0, Any dy, Any dyh, Any gates, Any r, Any dyc, Any cells, Any c0, const int *lens, KCells k, int type)
 {
 	IN_ROOM(lstm_grad, dxw, dh0, dc0, dy, dyh, gates, r, dyc, cells, c0, lens, k);
 }
 
 template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T *gates, T *inner, const T *xw, const T *r, const T *h0, const int *lens, const T *rb,
-                                              const Cells &k)
+                                              const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *z = h + n, *reset = z + n, *u = reset + n;
@@ -179,13 +171,13 @@ template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T
 			yh[b * n + j] = h[j];
 }
 
-KERNEL g_gru(Any y, Any yh, Any before, Any gates, Any inner, Any xw, Any r, Any h0, const int *lens, Any rb, Cells k, int type)
+KERNEL g_gru(Any y, Any yh, Any before, Any gates, Any inner, Any xw, Any r, Any h0, const int *lens, Any rb, KCells k, int type)
 {
 	IN_ROOM(gru, y, yh, before, gates, inner, xw, r, h0, lens, rb, k);
 }
 
 template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *side, const T *dy, const T *dyh, const T *gates, const T *r, const T *before, const T *inner,
-                                                   const int *lens, const Cells &k)
+                                                   const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *e = dh + n;              /* e: the gradient of what R gives */
@@ -230,12 +222,12 @@ template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *s
 			dh0[b * n + j] = dh[j];
 }
 
-KERNEL g_gru_grad(Any dxw, Any dh0, Any side, Any dy, Any dyh, Any gates, Any r, Any before, Any inner, const int *lens, Cells k, int type)
+KERNEL g_gru_grad(Any dxw, Any dh0, Any side, Any dy, Any dyh, Any gates, Any r, Any before, Any inner, const int *lens, KCells k, int type)
 {
 	IN_ROOM(gru_grad, dxw, dh0, side, dy, dyh, gates, r, before, inner, lens, k);
 }
 
-template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int *lens, const Cells &k)
+template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *next = h + n;
@@ -263,12 +255,12 @@ template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, c
 			yh[b * n + j] = h[j];
 }
 
-KERNEL g_rnn(Any y, Any yh, Any before, Any xw, Any r, Any h0, const int *lens, Cells k, int type)
+KERNEL g_rnn(Any y, Any yh, Any before, Any xw, Any r, Any h0, const int *lens, KCells k, int type)
 {
 	IN_ROOM(rnn, y, yh, before, xw, r, h0, lens, k);
 }
 
-template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int *lens, const Cells &k)
+template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *d = dh + n;
@@ -293,7 +285,7 @@ template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, cons
 			dh0[b * n + j] = dh[j];
 }
 
-KERNEL g_rnn_grad(Any dxw, Any dh0, Any dy, Any dyh, Any y, Any r, const int *lens, Cells k, int type)
+KERNEL g_rnn_grad(Any dxw, Any dh0, Any dy, Any dyh, Any y, Any r, const int *lens, KCells k, int type)
 {
 	IN_ROOM(rnn_grad, dxw, dh0, dy, dyh, y, r, lens, k);
 }

@@ -2,13 +2,6 @@
  * one thread in all, because regions overlap.  A region in no image gives nothing. */
 #include "dialect.h"
 
-/* As KRoi in kernels.h. */
-struct KRoi {
-	i64 images, channels, h, w, regions, ph, pw, samples;
-	bool align, half, mean;
-	double scale;
-};
-
 #include "roi.h"
 
 template <class T> __device__ static double value_of(const KRoi &r, const Bin &b, const T *plane, i64 *best)

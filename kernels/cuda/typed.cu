@@ -2,35 +2,32 @@
  * meet at one place, one thread makes them all, so that the order is that of kernels/cpu. */
 #include "dialect.h"
 
-enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_PROD };
-enum { PUT, ADD, MUL, LARGEST, SMALLEST };
-
-template <class T> __device__ static void reduce(T *y, const T *x, const Loops &keep, const Loops &over, int op, i64 rows, i64 n)
+template <class T> __device__ static void reduce(T *y, const T *x, const KLoops &keep, const KLoops &over, int op, i64 rows, i64 n)
 {
 	i64 i = element();
 	if (i >= rows)
 		return;
 	const T *from = x + place(keep, i);
-	typename As<T>::Sum sum = op == R_PROD ? 1 : 0;
+	typename As<T>::Sum sum = op == K_PROD ? 1 : 0;
 	T best = 0;
 	for (i64 j = 0; j < n; j++) {
 		T e = from[place(over, j)];
-		if (op == R_PROD)
+		if (op == K_PROD)
 			sum *= (typename As<T>::Sum)e;
 		else
 			sum += (typename As<T>::Sum)e;
-		if (j == 0 || (op == R_MAX ? e > best : e < best) || e != e)
+		if (j == 0 || (op == K_MAX ? e > best : e < best) || e != e)
 			best = e;
 	}
-	y[i] = op == R_MAX || op == R_MIN ? best : op == R_MEAN ? (T)((typename As<T>::Mean)sum / (typename As<T>::Mean)n) : (T)sum;
+	y[i] = op == K_MAX || op == K_MIN ? best : op == K_MEAN ? (T)((typename As<T>::Mean)sum / (typename As<T>::Mean)n) : (T)sum;
 }
 
-KERNEL g_reduce(Any y, Any x, Loops keep, Loops over, int op, i64 rows, i64 n, int type)
+KERNEL g_reduce(Any y, Any x, KLoops keep, KLoops over, int op, i64 rows, i64 n, int type)
 {
 	BY_TYPE(type, reduce, y, x, keep, over, op, rows, n);
 }
 
-template <class T> __device__ static void matmul(T *y, const T *a, const T *b, i64 m, i64 n, i64 k, const Matrix &as, const Matrix &bs, i64 total)
+template <class T> __device__ static void matmul(T *y, const T *a, const T *b, i64 m, i64 n, i64 k, const KMat &as, const KMat &bs, i64 total)
 {
 	i64 i = element();
 	if (i >= total)
@@ -42,7 +39,7 @@ template <class T> __device__ static void matmul(T *y, const T *a, const T *b, i
 	y[i] = (T)sum;
 }
 
-KERNEL g_matmul(Any y, Any a, Any b, i64 m, i64 n, i64 k, Matrix as, Matrix bs, i64 total, int type)
+KERNEL g_matmul(Any y, Any a, Any b, i64 m, i64 n, i64 k, KMat as, KMat bs, i64 total, int type)
 {
 	BY_TYPE(type, matmul, y, a, b, m, n, k, as, bs, total);
 }
@@ -50,17 +47,17 @@ KERNEL g_matmul(Any y, Any a, Any b, i64 m, i64 n, i64 k, Matrix as, Matrix bs, 
 template <class T> __device__ static void combine(T *y, T v, int how)
 {
 	typedef typename As<T>::Sum Sum;
-	if (how == PUT)
+	if (how == K_PUT)
 		*y = v;
-	else if (how == ADD)
+	else if (how == K_ADD)
 		*y = (T)((Sum)*y + (Sum)v);
-	else if (how == MUL)
+	else if (how == K_MUL)
 		*y = (T)((Sum)*y * (Sum)v);
-	else if ((how == LARGEST ? v > *y : v < *y) || v != v)
+	else if ((how == K_LARGEST ? v > *y : v < *y) || v != v)
 		*y = v;
 }
 
-template <class T> __device__ static void scatter_elements(T *y, const T *x, const i64 *index, const T *updates, i64 total, const Loops &l, i64 n, i64 stride, int how,
+template <class T> __device__ static void scatter_elements(T *y, const T *x, const i64 *index, const T *updates, i64 total, const KLoops &l, i64 n, i64 stride, int how,
                                                            i64 many)
 {
 	if (element() != 0)
@@ -74,12 +71,12 @@ template <class T> __device__ static void scatter_elements(T *y, const T *x, con
 	}
 }
 
-KERNEL g_scatter_elements(Any y, Any x, const i64 *index, Any updates, i64 total, Loops l, i64 n, i64 stride, int how, i64 many, int type)
+KERNEL g_scatter_elements(Any y, Any x, const i64 *index, Any updates, i64 total, KLoops l, i64 n, i64 stride, int how, i64 many, int type)
 {
 	BY_TYPE(type, scatter_elements, y, x, index, updates, total, l, n, stride, how, many);
 }
 
-template <class T> __device__ static void scatter_nd(T *y, const T *x, const i64 *index, const T *updates, i64 total, const Tuples &d, int how)
+template <class T> __device__ static void scatter_nd(T *y, const T *x, const i64 *index, const T *updates, i64 total, const KNd &d, int how)
 {
 	if (element() != 0)
 		return;
@@ -92,7 +89,7 @@ template <class T> __device__ static void scatter_nd(T *y, const T *x, const i64
 	}
 }
 
-KERNEL g_scatter_nd(Any y, Any x, const i64 *index, Any updates, i64 total, Tuples d, int how, int type)
+KERNEL g_scatter_nd(Any y, Any x, const i64 *index, Any updates, i64 total, KNd d, int how, int type)
 {
 	BY_TYPE(type, scatter_nd, y, x, index, updates, total, d, how);
 }
@@ -109,7 +106,7 @@ template <class T> __device__ static void gather_grad(T *y, const T *dy, const i
 	for (i64 i = 0; i < many; i++) {
 		i64 at = wrapped(index[i], n);
 		if (at >= 0)
-			combine(y + (o * n + at) * inner + j, dy[(o * many + i) * inner + j], ADD);
+			combine(y + (o * n + at) * inner + j, dy[(o * many + i) * inner + j], K_ADD);
 	}
 }
 
@@ -118,7 +115,7 @@ KERNEL g_gather_grad(Any y, Any dy, const i64 *index, i64 n, i64 inner, i64 many
 	BY_TYPE(type, gather_grad, y, dy, index, n, inner, many, total);
 }
 
-template <class T> __device__ static void pad_grad(T *dx, const T *dy, const Padding &p, i64 nin, i64 nout)
+template <class T> __device__ static void pad_grad(T *dx, const T *dy, const KPad &p, i64 nin, i64 nout)
 {
 	if (element() != 0)
 		return;
@@ -127,11 +124,11 @@ template <class T> __device__ static void pad_grad(T *dx, const T *dy, const Pad
 	for (i64 i = 0; i < nout; i++) {
 		i64 at = behind(p, i);
 		if (at >= 0)
-			combine(dx + at, dy[i], ADD);
+			combine(dx + at, dy[i], K_ADD);
 	}
 }
 
-KERNEL g_pad_grad(Any dx, Any dy, Padding p, i64 nin, i64 nout, int type)
+KERNEL g_pad_grad(Any dx, Any dy, KPad p, i64 nin, i64 nout, int type)
 {
 	BY_TYPE(type, pad_grad, dx, dy, p, nin, nout);
 }

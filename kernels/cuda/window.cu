@@ -2,17 +2,7 @@
  * one thread per plane, which walks the windows in order. */
 #include "dialect.h"
 
-enum { SPATIAL = 6 };
-
-/* As KWindows in kernels.h. */
-struct Windows {
-	int n;
-	i64 k[SPATIAL], stride[SPATIAL], dil[SPATIAL], lo[SPATIAL], hi[SPATIAL], in[SPATIAL], out[SPATIAL];
-};
-
-enum { POOL_SUM, POOL_MEAN, POOL_PADDED };
-
-__device__ static i64 volume(const Windows &w, const i64 *d)
+__device__ static i64 volume(const KWindows &w, const i64 *d)
 {
 	i64 n = 1;
 	for (int a = 0; a < w.n; a++)
@@ -20,7 +10,7 @@ __device__ static i64 volume(const Windows &w, const i64 *d)
 	return n;
 }
 
-__device__ static i64 under(const Windows &w, i64 o, i64 p, int *inside)
+__device__ static i64 under(const KWindows &w, i64 o, i64 p, int *inside)
 {
 	i64 at = 0, stride = 1;
 	int pad = 0;
@@ -37,7 +27,7 @@ __device__ static i64 under(const Windows &w, i64 o, i64 p, int *inside)
 	return pad ? -1 : at;
 }
 
-template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, const T *b, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, const T *b, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -54,7 +44,7 @@ template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, 
 	y[e] = sum;
 }
 
-template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const T *f, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const T *f, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -72,7 +62,7 @@ template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const
 			}
 }
 
-template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const T *g, i64 batch, i64 groups, i64 cin, i64 cout, Windows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const T *g, i64 batch, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -98,7 +88,7 @@ __device__ static inline unsigned char least(unsigned char) { return 0; }
 __device__ static inline Flag least(Flag) { return Flag(0); }
 
 /* Place `at` of a plane, counted along its first axis first. */
-__device__ static i64 by_columns(const Windows &w, i64 at)
+__device__ static i64 by_columns(const KWindows &w, i64 at)
 {
 	i64 to = 0, stride = volume(w, w.in);
 	for (int a = w.n - 1; a >= 0; a--) {
@@ -109,7 +99,7 @@ __device__ static i64 by_columns(const Windows &w, i64 at)
 	return to;
 }
 
-template <class T> __device__ static i64 top(const T *x, const Windows &w, i64 o)
+template <class T> __device__ static i64 top(const T *x, const KWindows &w, i64 o)
 {
 	i64 best = -1, nk = volume(w, w.k);
 	int inside;
@@ -121,7 +111,7 @@ template <class T> __device__ static i64 top(const T *x, const Windows &w, i64 o
 	return best;
 }
 
-template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *x, Windows w, int columns, i64 total)
+template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *x, KWindows w, int columns, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -134,7 +124,7 @@ template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *
 }
 
 /* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
-__device__ static i64 stretch_at(const Windows &w, const Stretch &s, i64 at)
+__device__ static i64 stretch_at(const KWindows &w, const KStretch &s, i64 at)
 {
 	i64 to = 0, stride = 1;
 	for (int a = w.n - 1; a >= 0; a--) {
@@ -148,7 +138,7 @@ __device__ static i64 stretch_at(const Windows &w, const Stretch &s, i64 at)
 	return to;
 }
 
-template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, Windows w, Stretch s, i64 planes)
+template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, KWindows w, KStretch s, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
@@ -163,20 +153,20 @@ template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, con
 	}
 }
 
-template <class T> __device__ static T weight(const Windows &w, i64 o, int kind)
+template <class T> __device__ static T weight(const KWindows &w, i64 o, int kind)
 {
 	i64 n = 0, nk = volume(w, w.k);
 	int inside;
-	if (kind == POOL_SUM)
+	if (kind == K_POOL_SUM)
 		return 1;
 	for (i64 p = 0; p < nk; p++) {
 		i64 at = under(w, o, p, &inside);
-		n += kind == POOL_PADDED ? inside : at >= 0;
+		n += kind == K_POOL_PADDED ? inside : at >= 0;
 	}
 	return n ? 1 / (T)n : 0;
 }
 
-template <class T> __device__ static void sumpool(T *y, const T *x, Windows w, int kind, i64 total)
+template <class T> __device__ static void sumpool(T *y, const T *x, KWindows w, int kind, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -192,7 +182,7 @@ template <class T> __device__ static void sumpool(T *y, const T *x, Windows w, i
 	y[e] = sum * weight<T>(w, e % nout, kind);
 }
 
-template <class T> __device__ static void sumpool_grad(T *dx, const T *g, Windows w, Stretch s, int kind, i64 planes)
+template <class T> __device__ static void sumpool_grad(T *dx, const T *g, KWindows w, KStretch s, int kind, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)
@@ -211,37 +201,37 @@ template <class T> __device__ static void sumpool_grad(T *dx, const T *g, Window
 	}
 }
 
-KERNEL g_conv_nd(Any y, Any x, Any f, Any b, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+KERNEL g_conv_nd(Any y, Any x, Any f, Any b, i64 groups, i64 cin, i64 cout, KWindows w, i64 total, int type)
 {
 	BY_REAL(type, conv_nd, y, x, f, b, groups, cin, cout, w, total);
 }
 
-KERNEL g_conv_nd_grad_x(Any x, Any g, Any f, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+KERNEL g_conv_nd_grad_x(Any x, Any g, Any f, i64 groups, i64 cin, i64 cout, KWindows w, i64 total, int type)
 {
 	BY_REAL(type, conv_nd_grad_x, x, g, f, groups, cin, cout, w, total);
 }
 
-KERNEL g_conv_nd_grad_w(Any f, Any x, Any g, i64 batch, i64 groups, i64 cin, i64 cout, Windows w, i64 total, int type)
+KERNEL g_conv_nd_grad_w(Any f, Any x, Any g, i64 batch, i64 groups, i64 cin, i64 cout, KWindows w, i64 total, int type)
 {
 	BY_REAL(type, conv_nd_grad_w, f, x, g, batch, groups, cin, cout, w, total);
 }
 
-KERNEL g_maxpool_nd(Any y, i64 *index, Any x, Windows w, int columns, i64 total, int type)
+KERNEL g_maxpool_nd(Any y, i64 *index, Any x, KWindows w, int columns, i64 total, int type)
 {
 	BY_TYPE(type, maxpool_nd, y, index, x, w, columns, total);
 }
 
-KERNEL g_maxpool_nd_grad(Any dx, Any g, Any x, Windows w, Stretch s, i64 planes, int type)
+KERNEL g_maxpool_nd_grad(Any dx, Any g, Any x, KWindows w, KStretch s, i64 planes, int type)
 {
 	BY_REAL(type, maxpool_nd_grad, dx, g, x, w, s, planes);
 }
 
-KERNEL g_sumpool(Any y, Any x, Windows w, int kind, i64 total, int type)
+KERNEL g_sumpool(Any y, Any x, KWindows w, int kind, i64 total, int type)
 {
 	BY_REAL(type, sumpool, y, x, w, kind, total);
 }
 
-KERNEL g_sumpool_grad(Any dx, Any g, Windows w, Stretch s, int kind, i64 planes, int type)
+KERNEL g_sumpool_grad(Any dx, Any g, KWindows w, KStretch s, int kind, i64 planes, int type)
 {
 	BY_REAL(type, sumpool_grad, dx, g, w, s, kind, planes);
 }

@@ -1,0 +1,24 @@
+/* How threads of one process wait for each other: they look for a while, then sleep in the kernel. */
+#ifndef WAIT_H
+#define WAIT_H
+
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline void rt_futex(_Atomic uint32_t *at, int what, uint32_t value)
+{
+	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+/* Between two looks. */
+static inline void rt_breathe(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+#endif
