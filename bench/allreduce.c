@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 }
 
 #else
-#include "rt.h"
+#include "comm.h"
 
 static int move_of(size_t bytes)
 {

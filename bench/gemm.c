@@ -6,6 +6,7 @@
  *
  * OpenBLAS reads OPENBLAS_CORETYPE before main, so bench/gemm sets it; the name of its kernels is printed. */
 #include "../kernels/cpu/work.h"
+#include "../runtime/run.h"
 
 #include <dlfcn.h>
 #include <math.h>

@@ -43,7 +43,7 @@ static int64_t part_bytes(const Value *v, const Sbp *s, const Mesh *m)
 {
 	Form f = sbp_form(v, s, m);
 	int64_t most = 0;
-	for (int i = 0, n = form_places(&f); i < n; i++)
+	for (int i = 0, n = form_nrank(&f); i < n; i++)
 		most = form_held(&f, i) > most ? form_held(&f, i) : most;
 	return (int64_t)tensor_bytes(v->type->elem, most);
 }

@@ -1,5 +1,5 @@
 /* Walks a schedule.  One list per rank, in the order that the compiler proved free of deadlock. */
-#include "run.h"
+#include "comm.h"
 
 void *rt_value(const Ctx *c, int value)
 {
@@ -13,7 +13,7 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 {
 	void *t[c->program->most + 1];
 	c->values = s->value;
-	for (int k = 0; k < s->times; k++)
+	for (int k = 0; k < s->repeat; k++)
 		for (int i = 0; i < s->count; i++) {
 			c->at = &s->action[i];
 			int n = c->at->nmake + c->at->ntake;

@@ -2,7 +2,7 @@
  * files; ranks that differ in a number of steps, in data or in the folder of checkpoints would wait for each other for
  * ever, or train something that nobody asked for.  So rank 0 tells what it has, fact by fact as text, and a rank that
  * has something else says both. */
-#include "run.h"
+#include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ int rt_same(Ctx *c, int n, const RtFact *mine)
 	for (int i = 0; i < n; i++) {
 		char first[RT_FACT];
 		memcpy(first, mine[i].value, sizeof first);
-		rt_tell(c, first, sizeof first);
+		rt_broadcast(c, first, sizeof first);
 		first[RT_FACT - 1] = 0;
 		if (strcmp(first, mine[i].value))
 			code = rt_error(c, RT_PLAN, "%s: %s here, but %s on rank 0", mine[i].name, mine[i].value,

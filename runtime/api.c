@@ -1,7 +1,9 @@
 /* A program as a library: one rank in the caller's process, opened, used and closed by the caller.  Nothing here prints or
  * ends the process, and there is no state but the session's, so sessions of one program may live side by side.  The
  * functions that users see are in model.h of the tree, under a prefix of their own; they call these. */
-#include "run.h"
+#include "api.h"
+#include "comm.h"
+#include "save.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -73,7 +75,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		rt_error(c, RT_PLAN, "this program is for %d ranks: a library is one rank", p->nrank);
 		return s;
 	}
-	int drawn, code = rt_parts_open(c);
+	int drawn, code = rt_shards_open(c);
 	if (!code)
 		code = rt_device_open(c, NULL);
 	if (!code && config->data && !(s->data = strdup(config->data)))
@@ -103,7 +105,7 @@ void rt_close(RtSession *s)
 	if (s->opened)
 		rt_pool_close(&s->c);
 	rt_device_close(&s->c);
-	rt_parts_close(&s->c);
+	rt_shards_close(&s->c);
 	free(s->data);
 	free(s->folder);
 	free(s);
@@ -253,19 +255,19 @@ double rt_metric(const RtSession *s, const char *name)
 static int write_tensor(Ctx *c, const RtTensor *t, const void *from)
 {
 	size_t n = rt_bytes(c, t);
-	void *to = rt_place(c, t);
+	void *to = rt_address(c, t);
 	memcpy(rt_host(c, to, n), from, n);
 	return rt_put(c, to, n);
 }
 
 static int64_t batch_of(const RtPart *p)
 {
-	return p->ninput && p->input[0].t.rank ? p->input[0].t.dim[0] : 1;
+	return p->ninput && p->input[0].t.naxis ? p->input[0].t.dim[0] : 1;
 }
 
 static bool has_samples(const RtTensor *t, int64_t batch)
 {
-	return t->rank && t->dim[0] == batch;
+	return t->naxis && t->dim[0] == batch;
 }
 
 /* Samples first .. first + some - 1; behind them the last one again. */
@@ -277,7 +279,7 @@ static int write_samples(Ctx *c, const RtInput *in, const void *from, int64_t ba
 		return code ? code : write_tensor(c, &in->t, from);
 	}
 	size_t each = bytes / (size_t)batch;
-	void *to = rt_place(c, &in->t);
+	void *to = rt_address(c, &in->t);
 	unsigned char *host = rt_host(c, to, bytes);
 	memcpy(host, (const char *)from + (size_t)first * each, (size_t)some * each);
 	for (int64_t i = some; i < batch; i++)
@@ -289,7 +291,7 @@ static int write_samples(Ctx *c, const RtInput *in, const void *from, int64_t ba
 static int read_samples(Ctx *c, const RtTensor *t, void *out, int64_t batch, int64_t first, int64_t some)
 {
 	size_t bytes = rt_bytes(c, t), each = has_samples(t, batch) ? bytes / (size_t)batch : 0;
-	return rt_get(c, (char *)out + (size_t)first * each, rt_place(c, t), each ? (size_t)some * each : bytes);
+	return rt_get(c, (char *)out + (size_t)first * each, rt_address(c, t), each ? (size_t)some * each : bytes);
 }
 
 int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *const *out)
@@ -340,7 +342,7 @@ int rt_get_parameter(RtSession *s, const char *name, void *to, size_t bytes)
 {
 	int code;
 	const RtTensor *t = find(s, name, bytes, &code);
-	return t ? rt_get(&s->c, to, rt_place(&s->c, t), bytes) : code;
+	return t ? rt_get(&s->c, to, rt_address(&s->c, t), bytes) : code;
 }
 
 int rt_set_parameter(RtSession *s, const char *name, const void *from, size_t bytes)
@@ -366,6 +368,6 @@ const char *rt_parameter(const RtProgram *p, int i, size_t *bytes)
 	if (k == p->nkept)
 		return NULL;
 	const RtTensor *t = &p->kept[k].t;
-	*bytes = rt_whole_bytes(t);
+	*bytes = rt_logical_bytes(t);
 	return t->name;
 }

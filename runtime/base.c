@@ -71,10 +71,10 @@ bool rt_is_float(RtType t)
 	return t == RT_F32 || t == RT_F64 || t == RT_F16 || t == RT_BF16;
 }
 
-size_t rt_whole_bytes(const RtTensor *t)
+size_t rt_logical_bytes(const RtTensor *t)
 {
 	size_t n = rt_width(t->type);
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->naxis; a++)
 		n *= (size_t)t->dim[a];
 	return n;
 }
@@ -82,15 +82,15 @@ size_t rt_whole_bytes(const RtTensor *t)
 int64_t rt_sample_elements(const RtTensor *t)
 {
 	int64_t n = 1;
-	for (int a = 1; a < t->rank; a++)
+	for (int a = 1; a < t->naxis; a++)
 		n *= t->dim[a];
 	return n;
 }
 
-const char *rt_shape_text(char *to, size_t room, RtType t, int rank, const int64_t *dim)
+const char *rt_shape_text(char *to, size_t room, RtType t, int naxis, const int64_t *dim)
 {
 	size_t n = (size_t)snprintf(to, room, "%s[", type_name[t]);
-	for (int a = 0; a < rank && n < room; a++)
+	for (int a = 0; a < naxis && n < room; a++)
 		n += (size_t)snprintf(to + n, room - n, "%s%" PRId64, a ? ", " : "", dim[a]);
 	if (n < room)
 		snprintf(to + n, room - n, "]");

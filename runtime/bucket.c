@@ -6,7 +6,7 @@
  *   chunks of an all-reduce do not care where values end
  *
  * So many small gradients cost as many waits and as many messages as one large one. */
-#include "run.h"
+#include "comm.h"
 
 #include <string.h>
 
@@ -82,7 +82,7 @@ const void *rt_bucket_get(const Ctx *c, const RtJob *j, size_t lo, size_t hi, un
 	return room;
 }
 
-bool rt_bucket_whole(const Ctx *c, const RtJob *j, size_t lo, size_t hi, unsigned char **y)
+bool rt_bucket_in_one(const Ctx *c, const RtJob *j, size_t lo, size_t hi, unsigned char **y)
 {
 	RtSpan s = { 0 };
 	if (!rt_bucket_next(c, j, lo, hi, &s) || s.bytes != hi - lo)

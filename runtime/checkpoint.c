@@ -10,7 +10,8 @@
  *   rank 0     its thread puts the manifest together, syncs, renames, and removes what is older than the last few
  *
  * When a save is due while another is being written it is left out. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,7 +114,7 @@ static int put_ints(char **text, size_t *n, const int64_t *v, int count)
 }
 
 /* The indices of a part: for each axis the runs that it holds, each as where it begins and its length. */
-static int put_part(char **text, size_t *n, const FormPart *p)
+static int put_part(char **text, size_t *n, const FormShard *p)
 {
 	int bad = put(text, n, "[");
 	for (int a = 0; a < p->naxis; a++) {
@@ -135,9 +136,9 @@ static int make_head(RtSaver *s)
 		if (!rt_is_saved(&p->kept[i]))
 			continue;
 		bad |= put(&s->head, &s->nhead, "%s", any++ ? ",\n" : "") | put_name(&s->head, &s->nhead, t->name);
-		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) | put_ints(&s->head, &s->nhead, t->dim, t->rank);
-		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_whole_bytes(t));
-		at += rt_whole_bytes(t);
+		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) | put_ints(&s->head, &s->nhead, t->dim, t->naxis);
+		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_logical_bytes(t));
+		at += rt_logical_bytes(t);
 	}
 	bad |= put(&s->head, &s->nhead, "}");
 	while (s->nhead % 8)
@@ -168,33 +169,33 @@ static void write_run(void *arg, int64_t here, int64_t there, int64_t n)
 	w->n += n;
 }
 
-static int write_rows(const FormPart *part, const RtTensor *t, Write *w)
+static int write_rows(const FormShard *part, const RtTensor *t, Write *w)
 {
-	rt_part_rows(part, t->dim, write_run, w);
+	rt_shard_rows(part, t->dim, write_run, w);
 	flush_run(w);
 	return w->bad;
 }
 
-int rt_write_part(const RtProgram *p, int rank, const RtTensor *t, int fd, uint64_t base, const void *from)
+int rt_write_shard(const RtProgram *p, int rank, const RtTensor *t, int fd, uint64_t base, const void *from)
 {
 	Write w = { .fd = fd, .from = from, .base = base, .elem = rt_width(t->type) };
-	FormPart part;
-	if (rt_part_on(p, rank, t, &part))
+	FormShard part;
+	if (rt_shard_on(p, rank, t, &part))
 		return -1;
 	int bad = write_rows(&part, t, &w);
-	form_part_free(&part);
+	form_shard_free(&part);
 	return bad;
 }
 
 /* What this rank holds of a tensor, into the file and into what the manifest says. */
 static int write_part(RtSaver *s, int number, const RtTensor *t, Write *w)
 {
-	FormPart part;
-	if (rt_part_on(s->c->program, s->c->rank, t, &part))
+	FormShard part;
+	if (rt_shard_on(s->c->program, s->c->rank, t, &part))
 		return -1;
 	int bad = write_rows(&part, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_part(&s->said, &s->nsaid, &part) |
 	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
-	form_part_free(&part);
+	form_shard_free(&part);
 	return bad;
 }
 
@@ -213,7 +214,7 @@ static int write_parts(RtSaver *s, int fd)
 		if (bytes && rt_first_on(p, s->c->rank, t))
 			bad = write_part(s, i, t, &w);
 		at += rt_round_up(bytes, RT_LINE);
-		base += rt_whole_bytes(t);
+		base += rt_logical_bytes(t);
 	}
 	return bad;
 }
@@ -547,7 +548,7 @@ static int snapshot(Ctx *c, RtSaver *s)
 		if (!rt_is_saved(&c->program->kept[i]))
 			continue;
 		size_t bytes = rt_bytes(c, t);
-		code = rt_get(c, to, rt_place(c, t), bytes);
+		code = rt_get(c, to, rt_address(c, t), bytes);
 		to += rt_round_up(bytes, RT_LINE);
 	}
 	return code;

@@ -10,7 +10,7 @@
  * All ranks count buckets of transfers.  A rank's signals are of how many its operands are ready, and with how many it is through; those that need to
  * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent,
  * which ends the others; one that is stopped is seen by those that wait for it, because its pulse is. */
-#include "run.h"
+#include "comm.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -413,7 +413,7 @@ uint32_t rt_worst(Ctx *c, uint32_t mine)
 	return atomic_load(worst);
 }
 
-void rt_tell(Ctx *c, void *what, size_t bytes)
+void rt_broadcast(Ctx *c, void *what, size_t bytes)
 {
 	if (c->nrank == 1)
 		return;
@@ -479,14 +479,14 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
 	RtPulse *pulse = p->nrank > 1 ? rt_pulse_open(rt_pulse_tick(l->patience), beat, &l->signal[rank]) : NULL;
-	int code = p->nrank > 1 && !pulse ? rt_error(&c, RT_MEMORY, "cannot start a thread") : rt_parts_open(&c);
+	int code = p->nrank > 1 && !pulse ? rt_error(&c, RT_MEMORY, "cannot start a thread") : rt_shards_open(&c);
 	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
 	if (!code) {
 		code = body(&c, arg);
 		rt_device_close(&c);
 	}
-	rt_parts_close(&c);
+	rt_shards_close(&c);
 	rt_pulse_close(pulse);
 	fflush(stdout);
 	return code;

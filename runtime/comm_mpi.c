@@ -110,7 +110,7 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 	return mine;
 }
 
-void rt_tell(Ctx *c, void *what, size_t bytes)
+void rt_broadcast(Ctx *c, void *what, size_t bytes)
 {
 	down(c, what, bytes);
 }
@@ -170,7 +170,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 		code = rt_same_plan(c);
 	c->comm->taken = rt_memory_taken();
 	if (!code)
-		code = rt_parts_open(c);
+		code = rt_shards_open(c);
 	if (!code)
 		code = rt_mpi_open(c, m);
 	if (!code)
@@ -181,7 +181,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	}
 	rt_mpi_pulse_close(m);
 	rt_mpi_close(c, m);
-	rt_parts_close(c);
+	rt_shards_close(c);
 	if (window)
 		munmap(window, bytes);
 	return code;

@@ -1,6 +1,6 @@
 /* Collectives between GPUs by NCCL.  The library is opened at run time, so that a program starts, and says what is missing,
  * where it is not installed.  Rank 0 makes the unique id and passes it through the memory that local ranks share. */
-#include "run.h"
+#include "comm.h"
 #include "slab_cuda.h"
 
 #include <dlfcn.h>

@@ -6,6 +6,7 @@
  * that in its own order.
  *
  * A rank fetches only the rows that it holds.  While a step runs, the thread fills the other of two buffers. */
+#include "comm.h"
 #include "data.h"
 
 #include <inttypes.h>
@@ -337,7 +338,7 @@ size_t rt_data_tables(const Ctx *c)
 static int put(Ctx *c, const RtInput *in, const unsigned char *from)
 {
 	size_t bytes = rt_bytes(c, &in->t);
-	void *to = rt_place(c, &in->t);
+	void *to = rt_address(c, &in->t);
 	memcpy(rt_host(c, to, bytes), from, bytes);
 	return rt_put(c, to, bytes);
 }
@@ -497,7 +498,7 @@ int rt_load_one(Ctx *c, const RtInput *in)
 {
 	RtLoader d = { .view = *c };
 	Wrong w = { 0 };
-	void *to = rt_place(c, &in->t);
+	void *to = rt_address(c, &in->t);
 	if (in->feed == RT_STEP || in->feed == RT_MICRO)
 		memcpy(to, in->feed == RT_STEP ? &c->step : &c->micro, sizeof c->step);
 	else

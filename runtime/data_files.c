@@ -46,9 +46,9 @@ int set_add_file(Ctx *c, Set *s, char *path, RtFile **f)
 }
 
 /* Runs that follow each other at the same distance become one. */
-int set_add_part(Ctx *c, Column *col, const unsigned char *data, int file, int64_t n, int64_t stride)
+int set_add_run(Ctx *c, Column *col, const unsigned char *data, int file, int64_t n, int64_t stride)
 {
-	Part *last = col->npart ? &col->part[col->npart - 1] : NULL;
+	Run *last = col->nrun ? &col->run[col->nrun - 1] : NULL;
 	if (last && last->file == file && n == 1 && !stride) {
 		int64_t step = data - (last->data + (last->n - 1) * last->stride);
 		if (step > 0 && (last->n == 1 || step == last->stride)) {
@@ -58,46 +58,46 @@ int set_add_part(Ctx *c, Column *col, const unsigned char *data, int file, int64
 			return 0;
 		}
 	}
-	Part *part = grow(col->part, col->npart, &col->room, sizeof *part);
-	if (!part)
+	Run *run = grow(col->run, col->nrun, &col->room, sizeof *run);
+	if (!run)
 		return rt_error(c, RT_MEMORY, "no memory");
-	col->part = part;
-	part[col->npart++] = (Part){ .data = data, .file = file, .first = col->n, .n = n, .stride = stride };
+	col->run = run;
+	run[col->nrun++] = (Run){ .data = data, .file = file, .first = col->n, .n = n, .stride = stride };
 	col->n += n;
 	return 0;
 }
 
 /* A file gives samples along its first axis, or one sample.  But for that axis its shape must be the declared one;
  * axes of length 1 do not count. */
-int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int rank, const int64_t *dim,
+int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int naxis, const int64_t *dim,
 	const unsigned char *data, size_t bytes, bool samples)
 {
 	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
 	const RtData *d = &c->program->data;
 	Column *col = &s->column[input];
 	char is[256], want[256];
-	int64_t n = samples && rank ? dim[0] : 1, count = 1;
+	int64_t n = samples && naxis ? dim[0] : 1, count = 1;
 	int a = samples, b = 1;
 	for (;; a++, b++) {
-		while (a < rank && dim[a] == 1)
+		while (a < naxis && dim[a] == 1)
 			a++;
-		while (b < in->t.rank && in->t.dim[b] == 1)
+		while (b < in->t.naxis && in->t.dim[b] == 1)
 			b++;
-		if (a >= rank || b >= in->t.rank || dim[a] != in->t.dim[b])
+		if (a >= naxis || b >= in->t.naxis || dim[a] != in->t.dim[b])
 			break;
 		count *= dim[a];
 	}
-	if (a < rank || b < in->t.rank || (samples && rank < 1))
+	if (a < naxis || b < in->t.naxis || (samples && naxis < 1))
 		return rt_error(c, RT_DATA, "%s is %s; %s needs samples of %s", what,
-			rt_shape_text(is, sizeof is, type, rank, dim), in->t.name,
-			rt_shape_text(want, sizeof want, in->t.type, in->t.rank - 1, in->t.dim + 1));
+			rt_shape_text(is, sizeof is, type, naxis, dim), in->t.name,
+			rt_shape_text(want, sizeof want, in->t.type, in->t.naxis - 1, in->t.dim + 1));
 	int64_t w = (int64_t)rt_width(type), need;
 	if (__builtin_mul_overflow(count * w, n, &need) || (size_t)need != bytes)
 		return rt_error(c, RT_DATA, "%s has %zu bytes of elements; its shape %s needs %" PRId64, what, bytes,
-			rt_shape_text(is, sizeof is, type, rank, dim), need);
-	if (col->npart && (col->type != type || col->big != big))
+			rt_shape_text(is, sizeof is, type, naxis, dim), need);
+	if (col->nrun && (col->type != type || col->big != big))
 		return rt_error(c, RT_DATA, "%s holds %s%s; %s before it holds %s%s", what, rt_type_name(type),
-			big ? " of the other byte order" : "", s->file[col->part[col->npart - 1].file].path,
+			big ? " of the other byte order" : "", s->file[col->run[col->nrun - 1].file].path,
 			rt_type_name(col->type), col->big ? " of the other byte order" : "");
 	bool images = d->format == RT_IDX && type == RT_U8;
 	col->type = type;
@@ -106,7 +106,7 @@ int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, boo
 	col->scale = d->scale != 0 ? d->scale : images ? 1 / 255.0f : 1;
 	col->mean = d->mean;
 	col->dev = d->dev != 0 ? d->dev : 1;
-	return set_add_part(c, col, data, s->nfile - 1, n, samples ? count * w : 0);
+	return set_add_run(c, col, data, s->nfile - 1, n, samples ? count * w : 0);
 }
 
 /* All inputs have as many samples; called after each path, so that what is told is near what is wrong. */
@@ -115,14 +115,14 @@ static int same_counts(Ctx *c, Set *s)
 	const Column *first = NULL;
 	for (int i = 0; i < s->ncolumn; i++) {
 		const Column *col = &s->column[i];
-		if (!col->npart)
+		if (!col->nrun)
 			continue;
 		if (first && first->n != col->n)
 			return rt_error(c, RT_DATA, "%s: %" PRId64 " samples of %s, %" PRId64 " of %s up to %s",
-				s->file[col->part[col->npart - 1].file].path, col->n,
+				s->file[col->run[col->nrun - 1].file].path, col->n,
 				c->program->part[RT_TRAIN].input[i].t.name, first->n,
 				c->program->part[RT_TRAIN].input[first - s->column].t.name,
-				s->file[first->part[first->npart - 1].file].path);
+				s->file[first->run[first->nrun - 1].file].path);
 		first = first ? first : col;
 	}
 	s->n = first ? first->n : 0;
@@ -260,7 +260,7 @@ void set_close(Set *s)
 		rt_file_close(&s->file[i]);
 	}
 	for (int i = 0; i < s->ncolumn; i++)
-		free(s->column[i].part);
+		free(s->column[i].run);
 	free(s->column);
 	free(s->file);
 	*s = (Set){ 0 };
@@ -272,7 +272,7 @@ size_t set_bytes(const Set *s)
 	for (int i = FEW; i < s->nfile; i++)
 		n += strlen(s->file[i].path) + 80;      /* with what lists of paths take while it is opened */
 	for (int i = 0; i < s->ncolumn; i++)
-		n += s->column[i].npart > FEW ? (size_t)s->column[i].room * sizeof(Part) : 0;
+		n += s->column[i].nrun > FEW ? (size_t)s->column[i].room * sizeof(Run) : 0;
 	return n;
 }
 

@@ -34,7 +34,7 @@ static int take_tokens(Ctx *c, Set *s, const RtFile *f, RtType type)
 		col->count = rt_sample_elements(&in->t);
 		col->later = later++;
 		col->scale = col->dev = 1;
-		code = set_add_part(c, col, f->data, s->nfile - 1, (int64_t)f->bytes / w, w);
+		code = set_add_run(c, col, f->data, s->nfile - 1, (int64_t)f->bytes / w, w);
 	}
 	return code;
 }
@@ -76,7 +76,7 @@ int npy_take(Ctx *c, Set *s, int input, const char *what, const unsigned char *d
 	RtType type = RT_F32;
 	bool big = false;
 	int64_t dim[RT_AXES];
-	int rank = 0;
+	int naxis = 0;
 	if (bytes < 12 || memcmp(data, "\x93NUMPY", 6))
 		return rt_error(c, RT_DATA, "%s is no .npy file", what);
 	for (size_t i = wide; i-- > 0;)
@@ -90,19 +90,19 @@ int npy_take(Ctx *c, Set *s, int input, const char *what, const unsigned char *d
 		return rt_error(c, RT_DATA, "%s: its element type or shape is not one that can be read", what);
 	if (*order == 'T')
 		return rt_error(c, RT_DATA, "%s is in Fortran's order: save it with numpy.ascontiguousarray", what);
-	for (shape++;; rank++) {
+	for (shape++;; naxis++) {
 		char *end;
 		shape += strspn(shape, " ,");
 		if (*shape == ')')
 			break;
 		errno = 0;
 		long long v = strtoll(shape, &end, 10);
-		if (end == shape || v < 0 || errno || rank == RT_AXES)
+		if (end == shape || v < 0 || errno || naxis == RT_AXES)
 			return rt_error(c, RT_DATA, "%s: its shape is not sensible", what);
-		dim[rank] = v;
+		dim[naxis] = v;
 		shape = end;
 	}
-	return set_take_array(c, s, input, what, type, big, rank, dim, data + at + len, bytes - at - len, samples);
+	return set_take_array(c, s, input, what, type, big, naxis, dim, data + at + len, bytes - at - len, samples);
 }
 
 static int take_idx(Ctx *c, Set *s, int input, const RtFile *f)
@@ -110,18 +110,18 @@ static int take_idx(Ctx *c, Set *s, int input, const RtFile *f)
 	static const RtType types[16] = {
 		[8] = RT_U8, [9] = RT_I8, [11] = RT_I16, [12] = RT_I32, [13] = RT_F32, [14] = RT_F64
 	};
-	int rank = f->bytes >= 4 ? f->data[3] : 0, kind = f->bytes >= 4 ? f->data[2] : 0;
+	int naxis = f->bytes >= 4 ? f->data[3] : 0, kind = f->bytes >= 4 ? f->data[2] : 0;
 	int64_t dim[RT_AXES];
-	if (f->bytes < 4 || f->data[0] || f->data[1] || kind < 8 || kind == 10 || kind > 14 || rank < 1 ||
-		rank > RT_AXES || f->bytes < 4 + 4 * (size_t)rank)
+	if (f->bytes < 4 || f->data[0] || f->data[1] || kind < 8 || kind == 10 || kind > 14 || naxis < 1 ||
+		naxis > RT_AXES || f->bytes < 4 + 4 * (size_t)naxis)
 		return rt_error(c, RT_DATA, "%s is no IDX file, or is cut off", f->path);
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < naxis; a++) {
 		dim[a] = 0;
 		for (int k = 0; k < 4; k++)
 			dim[a] = dim[a] << 8 | f->data[4 + 4 * a + k];
 	}
-	return set_take_array(c, s, input, f->path, types[kind], true, rank, dim, f->data + 4 + 4 * rank,
-		f->bytes - 4 - 4 * (size_t)rank, true);
+	return set_take_array(c, s, input, f->path, types[kind], true, naxis, dim, f->data + 4 + 4 * naxis,
+		f->bytes - 4 - 4 * (size_t)naxis, true);
 }
 
 int format_input(Ctx *c, Set *s, int input, char *path)
@@ -147,7 +147,7 @@ static int take_safe(Ctx *c, Set *s, const RtFile *f)
 		if (!e)
 			code = rt_error(c, RT_DATA, "%s has no tensor %s", f->path, in->t.name);
 		else
-			code = set_take_array(c, s, i, f->path, e->type, false, e->rank, e->dim, safe.data + e->from,
+			code = set_take_array(c, s, i, f->path, e->type, false, e->naxis, e->dim, safe.data + e->from,
 				(size_t)(e->to - e->from), true);
 	}
 	safe.file = (RtFile){ 0 };
@@ -179,8 +179,8 @@ static int take_cifar(Ctx *c, Set *s, const RtFile *f)
 	im->dev = d->dev != 0 ? d->dev : 1;
 	la->count = 1;
 	la->scale = la->dev = 1;
-	int code = set_add_part(c, im, f->data + 1, s->nfile - 1, n, bytes + 1);
-	return code ? code : set_add_part(c, la, f->data, s->nfile - 1, n, bytes + 1);
+	int code = set_add_run(c, im, f->data + 1, s->nfile - 1, n, bytes + 1);
+	return code ? code : set_add_run(c, la, f->data, s->nfile - 1, n, bytes + 1);
 }
 
 int format_open(Ctx *c, Set *s, char *path)

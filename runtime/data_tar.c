@@ -101,7 +101,7 @@ static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m
 	if (m->bytes != (size_t)count * rt_width(type))
 		return rt_error(c, RT_DATA, "%s has %zu bytes; %s needs %" PRId64 " elements of %zu, or of one", what,
 			m->bytes, t->name, count, rt_width(t->type));
-	return set_take_array(c, s, input, what, type, false, t->rank - 1, t->dim + 1, m->data, m->bytes, false);
+	return set_take_array(c, s, input, what, type, false, t->naxis - 1, t->dim + 1, m->data, m->bytes, false);
 }
 
 /* The sample that ends here has all inputs. */

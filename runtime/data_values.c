@@ -50,7 +50,7 @@ static bool wrong(Wrong *w, int code, const char *fmt, ...)
 typedef struct From {
 	const Column *col;
 	const RtInput *in;
-	const Part *part;
+	const Run *run;
 	const char *path;
 	int64_t at;
 	const unsigned char *p;
@@ -59,8 +59,8 @@ typedef struct From {
 /* A record, or of a stream a token, counted from 0 in its file. */
 static int64_t in_file(const From *f)
 {
-	const Part *first = f->part;
-	while (first > f->col->part && first[-1].file == first->file)
+	const Run *first = f->run;
+	while (first > f->col->run && first[-1].file == first->file)
 		first--;
 	return f->at - first->first;
 }
@@ -104,17 +104,17 @@ static bool fetch_integers(const From *f, int64_t n, void *to, Wrong *w)
 	return true;
 }
 
-static const Part *part_with(const Column *col, int64_t at)
+static const Run *run_with(const Column *col, int64_t at)
 {
-	int lo = 0, hi = col->npart - 1;
+	int lo = 0, hi = col->nrun - 1;
 	while (lo < hi) {
 		int mid = (lo + hi + 1) / 2;
-		if (col->part[mid].first <= at)
+		if (col->run[mid].first <= at)
 			lo = mid;
 		else
 			hi = mid - 1;
 	}
-	return &col->part[lo];
+	return &col->run[lo];
 }
 
 bool set_fetch(
@@ -122,14 +122,14 @@ bool set_fetch(
 {
 	const Column *col = &s->column[column];
 	int64_t at = col->stream ? sample * col->count + col->later + from : sample;
-	if (!col->npart) {              /* a mask beside tokens: all are there */
+	if (!col->nrun) {              /* a mask beside tokens: all are there */
 		memset(to, 1, (size_t)n * rt_width(in->t.type));
 		return true;
 	}
 	while (n > 0) {
-		const Part *part = part_with(col, at);
-		int64_t k = col->stream && n > part->first + part->n - at ? part->first + part->n - at : n;
-		From f = { .col = col, .in = in, .part = part, .path = s->file[part->file].path, .at = at, .p = part->data + (at - part->first) * part->stride };
+		const Run *run = run_with(col, at);
+		int64_t k = col->stream && n > run->first + run->n - at ? run->first + run->n - at : n;
+		From f = { .col = col, .in = in, .run = run, .path = s->file[run->file].path, .at = at, .p = run->data + (at - run->first) * run->stride };
 		f.p += col->stream ? 0 : from * (int64_t)rt_width(col->type);
 		if (!(in->t.type == RT_F32 ? fetch_floats(&f, k, to, w) : fetch_integers(&f, k, to, w)))
 			return false;

@@ -4,7 +4,7 @@
  * included, to DIR/step, DIR/eval or DIR/infer, before a later action takes their memory.  A file is NAME.npy, the tensor of the model: ranks
  * write the parts that they hold into one file.  Terms of a sum that is not taken yet have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the
  * second micro-batch.  The gradient of parameter w is w.grad, also where it lies in memory under another name.  In a file name / is \x2F. */
-#include "run.h"
+#include "save.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,18 +30,18 @@ static int folder(const Ctx *c, const char *path)
 }
 
 /* A tensor of which this rank holds part: all of its file, or those rows. */
-static int write_file(const char *path, RtType type, int rank, const int64_t *dim, const FormPart *part, const void *data)
+static int write_file(const char *path, RtType type, int naxis, const int64_t *dim, const FormShard *part, const void *data)
 {
 	char head[RT_NPY_HEAD];
 	int64_t count = 1;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < naxis; a++)
 		count *= dim[a];
-	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, rank, dim), .width = rt_width(type), .from = data };
+	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, naxis, dim), .width = rt_width(type), .from = data };
 	if (o.fd < 0)
 		return -1;
 	o.bad = rt_write_at(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
 	if (part)
-		rt_part_rows(part, dim, put_row, &o);
+		rt_shard_rows(part, dim, put_row, &o);
 	else
 		put_row(&o, 0, 0, count);
 	return close(o.fd) || o.bad ? -1 : 0;
@@ -58,7 +58,7 @@ static bool partial(const Form *f)
 typedef struct Value { const char *name; RtType type; const Form *form; const void *data; } Value;
 
 /* path: of the file without its ending; part: what is held here. */
-static int write_held(Ctx *c, const char *path, const Value *v, const FormPart *part)
+static int write_held(Ctx *c, const char *path, const Value *v, const FormShard *part)
 {
 	int64_t len[FORM_AXES] = { 0 };
 	size_t bytes = (size_t)form_elements(part) * rt_width(v->type);
@@ -83,27 +83,27 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormPart *
 static int write_value(Ctx *c, const char *folder, int micro, Value v)
 {
 	char file[RT_NPY_NAME], path[RT_PATH], turn[32] = "";
-	FormPart part;
+	FormShard part;
 	rt_npy_name(file, v.name);
 	if (micro >= 0)
 		snprintf(turn, sizeof turn, ".micro%d", micro);
 	if (snprintf(path, sizeof path, "%s/%s/%s%s", c->dump, folder, file, turn) >= (int)sizeof path)
 		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
-	if (form_place(v.form, c->rank) < 0 || (!partial(v.form) && !rt_form_first(v.form, c->rank)))
+	if (form_index(v.form, c->rank) < 0 || (!partial(v.form) && !rt_form_first(v.form, c->rank)))
 		return 0;               /* another rank has the same */
-	if (form_part(v.form, form_place(v.form, c->rank), &part))
+	if (form_shard(v.form, form_index(v.form, c->rank), &part))
 		return rt_error(c, RT_MEMORY, "no memory");
 	int code = write_held(c, path, &v, &part);
-	form_part_free(&part);
+	form_shard_free(&part);
 	return code;
 }
 
-static const char *const parts[RT_PARTS] = { [RT_TRAIN] = "step", [RT_EVAL] = "eval", [RT_INFER] = "infer" };
+static const char *const parts[RT_PROGRAMS] = { [RT_TRAIN] = "step", [RT_EVAL] = "eval", [RT_INFER] = "infer" };
 
 static int kept(Ctx *c, const char *folder, int micro, const RtTensor *t)
 {
 	Form f = rt_form_of(c->program, t);
-	return write_value(c, folder, micro, (Value){ t->name, t->type, &f, rt_place(c, t) });
+	return write_value(c, folder, micro, (Value){ t->name, t->type, &f, rt_address(c, t) });
 }
 
 static int gradients(Ctx *c, int value)

@@ -20,10 +20,10 @@ int rt_average_off(Ctx *c)
 		if (to->form != from->form)
 			return rt_error(c, RT_PLAN, "%s and %s do not lie alike: only the average can be evaluated", from->name, to->name);
 		size_t bytes = rt_bytes(c, to);
-		void *host = rt_host(c, rt_place(c, to), bytes);
-		code = rt_get(c, host, rt_place(c, from), bytes);
+		void *host = rt_host(c, rt_address(c, to), bytes);
+		code = rt_get(c, host, rt_address(c, from), bytes);
 		if (!code)
-			code = rt_put(c, rt_place(c, to), bytes);
+			code = rt_put(c, rt_address(c, to), bytes);
 	}
 	return code;
 }
@@ -60,7 +60,7 @@ static int64_t batch_of(const Ctx *c)
 {
 	const RtPart *p = &c->program->part[RT_EVAL];
 	for (int i = 0; i < p->ninput; i++)
-		if (p->input[i].feed == RT_SAMPLES && p->input[i].t.rank > 0)
+		if (p->input[i].feed == RT_SAMPLES && p->input[i].t.naxis > 0)
 			return p->input[i].t.dim[0];
 	return 1;
 }

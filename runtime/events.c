@@ -8,7 +8,7 @@
  *   u64 length | u32 crc(length) | Event | u32 crc(Event)
  *   Event { 1: double time, 2: step, and 3: "brain.Event:2", 5: Summary or 7: SessionLog }
  *   Summary { 1: Value { 1: tag, 2: float } ... }          SessionLog { 1: START } */
-#include "run.h"
+#include "save.h"
 
 #include <dirent.h>
 #include <errno.h>

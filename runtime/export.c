@@ -4,7 +4,8 @@
  *
  * As with checkpoints, each rank writes the parts that it is the first to hold, so none ever holds more than its own.  The
  * file appears under its name when it is whole. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,10 +58,10 @@ static char *make_head(const RtProgram *p, size_t *n)
 		fputs(",\n", f);
 		print_name(f, t->name);
 		fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[", rt_type_name(t->type));
-		for (int a = 0; a < t->rank; a++)
+		for (int a = 0; a < t->naxis; a++)
 			fprintf(f, "%s%" PRId64, a ? "," : "", t->dim[a]);
-		fprintf(f, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_whole_bytes(t));
-		at += rt_whole_bytes(t);
+		fprintf(f, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_logical_bytes(t));
+		at += rt_logical_bytes(t);
 	}
 	fputc('}', f);
 	fflush(f);
@@ -91,14 +92,14 @@ static int write_mine(Ctx *c, const char *dir, int fd, size_t base)
 		size_t bytes = rt_bytes(c, t);
 		unsigned char *host = bytes && rt_first_on(p, c->rank, t) ? malloc(bytes) : NULL;
 		if (host) {
-			code = rt_get(c, host, rt_place(c, t), bytes);
-			if (!code && rt_write_part(p, c->rank, t, fd, base, host))
+			code = rt_get(c, host, rt_address(c, t), bytes);
+			if (!code && rt_write_shard(p, c->rank, t, fd, base, host))
 				code = failed(c, dir);
 		} else if (bytes && rt_first_on(p, c->rank, t)) {
 			code = rt_error(c, RT_MEMORY, "no memory to write %s", t->name);
 		}
 		free(host);
-		base += rt_whole_bytes(t);
+		base += rt_logical_bytes(t);
 	}
 	return code || !fsync(fd) ? code : failed(c, dir);
 }

@@ -1,5 +1,5 @@
 /* Files that are mapped and only read, and the checksum of bytes on the disk. */
-#include "run.h"
+#include "save.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,8 @@
  *
  * The steps of one folder are those of one run: begun anew, or from a checkpoint of elsewhere, a run is refused a
  * folder that has others. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -252,6 +253,6 @@ int rt_folder_open(Ctx *c, const char *dir, const RtSaving *s, int *fd)
 	int code = (int)rt_worst(c, (uint32_t)(c->rank ? 0 : open_first(c, dir, s, fd, token)));
 	if (code)
 		return code;
-	rt_tell(c, token, sizeof token);
+	rt_broadcast(c, token, sizeof token);
 	return (int)rt_worst(c, (uint32_t)(c->rank ? open_more(c, dir, fd, token) : 0));
 }

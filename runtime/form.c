@@ -10,7 +10,7 @@ void form_share(int64_t n, int m, int c, int64_t *at, int64_t *len)
 	*len = q + (c < r);
 }
 
-int form_places(const Form *f)
+int form_nrank(const Form *f)
 {
 	int n = 1;
 	for (int k = 0; k < f->ndim; k++)
@@ -23,9 +23,9 @@ int form_rank(const Form *f, int place)
 	return f->rank ? f->rank[place] : f->first + place;
 }
 
-int form_place(const Form *f, int rank)
+int form_index(const Form *f, int rank)
 {
-	int n = form_places(f);
+	int n = form_nrank(f);
 	if (!f->rank)
 		return rank >= f->first && rank < f->first + n ? rank - f->first : -1;
 	for (int i = 0; i < n; i++)
@@ -59,7 +59,7 @@ bool form_one_mesh(const Form *a, const Form *b)
 			return false;
 	if (a->rank == b->rank && (a->rank || a->first == b->first))
 		return true;
-	for (int i = 0, n = form_places(a); i < n; i++)
+	for (int i = 0, n = form_nrank(a); i < n; i++)
 		if (form_rank(a, i) != form_rank(b, i))
 			return false;
 	return true;
@@ -208,27 +208,27 @@ void form_lengths(const Form *f, int place, int64_t *len)
 		len[a] = axis_length(f, coord, a);
 }
 
-int form_part(const Form *f, int place, FormPart *p)
+int form_shard(const Form *f, int place, FormShard *p)
 {
 	int coord[FORM_MESH];
 	form_coord(f, place, coord);
-	*p = (FormPart){ .naxis = f->naxis };
+	*p = (FormShard){ .naxis = f->naxis };
 	for (int a = 0; a < f->naxis; a++)
 		if (axis_runs(f, coord, a, &p->axis[a])) {
-			form_part_free(p);
+			form_shard_free(p);
 			return -1;
 		}
 	return 0;
 }
 
-void form_part_free(FormPart *p)
+void form_shard_free(FormShard *p)
 {
 	for (int a = 0; a < p->naxis; a++)
 		free(p->axis[a].run);
-	*p = (FormPart){ 0 };
+	*p = (FormShard){ 0 };
 }
 
-int64_t form_elements(const FormPart *p)
+int64_t form_elements(const FormShard *p)
 {
 	int64_t n = 1;
 	for (int a = 0; a < p->naxis; a++)
@@ -298,10 +298,10 @@ bool form_crosses(const Form *a, const Form *b, int k)
 
 int form_group(const Form *a, const Form *b)
 {
-	int n = form_places(a);
+	int n = form_nrank(a);
 	if (!form_one_mesh(a, b)) {
-		for (int i = 0; i < form_places(b); i++)
-			n += form_place(a, form_rank(b, i)) < 0;
+		for (int i = 0; i < form_nrank(b); i++)
+			n += form_index(a, form_rank(b, i)) < 0;
 		return n;
 	}
 	n = 1;
@@ -474,7 +474,7 @@ static int share_axis(const Form *src, const Form *dst, const bool *open, bool o
  * coordinate, and the first place those of a B and of terms that are combined otherwise; of what it takes it has its own. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most)
 {
-	int reduce = form_reduction(src), places = one ? 1 : form_places(dst), code = 0;
+	int reduce = form_reduction(src), places = one ? 1 : form_nrank(dst), code = 0;
 	bool open[FORM_MESH], first[FORM_MESH], apart = reduce >= 0 && reduce != form_reduction(dst);
 	int64_t terms = 1;
 	SharedAxis axis[FORM_AXES] = { { 0 } };
@@ -512,26 +512,26 @@ int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int6
 
 static bool same_place(const Form *a, const Form *b, int place)
 {
-	FormPart x, y;
+	FormShard x, y;
 	bool same = true;
-	if (form_part(a, place, &x))
+	if (form_shard(a, place, &x))
 		return false;
-	if (form_part(b, place, &y)) {
-		form_part_free(&x);
+	if (form_shard(b, place, &y)) {
+		form_shard_free(&x);
 		return false;
 	}
 	bool empty = !form_elements(&x) && !form_elements(&y);
 	for (int i = 0; i < x.naxis && !empty; i++)
 		same &= same_axis(&x.axis[i], &y.axis[i]);
-	form_part_free(&x);
-	form_part_free(&y);
+	form_shard_free(&x);
+	form_shard_free(&y);
 	return same;
 }
 
 bool form_same(const Form *a, const Form *b)
 {
-	int n = form_places(a);
-	if (n != form_places(b) || a->naxis != b->naxis)
+	int n = form_nrank(a);
+	if (n != form_nrank(b) || a->naxis != b->naxis)
 		return false;
 	for (int i = 0; i < n; i++)
 		if (form_rank(a, i) != form_rank(b, i))
@@ -550,7 +550,7 @@ bool form_same(const Form *a, const Form *b)
 /* ---- pieces ---- */
 
 /* 1: they meet; 0: not; -1: no memory. */
-static int meet(const FormPart *x, const FormPart *y, FormPiece *p)
+static int meet(const FormShard *x, const FormShard *y, FormPiece *p)
 {
 	p->naxis = x->naxis;
 	p->elements = 1;
@@ -594,7 +594,7 @@ static int at_home(const Form *src, const Form *dst, const int *cell, const int 
 	for (int k = 0; k < src->ndim; k++)
 		copies *= src->cut[k].kind == FORM_B ? src->mesh[k] : 1;
 	for (int i = 0; i < copies; i++) {
-		int coord[FORM_MESH], place = form_place(dst, form_rank(src, copy_of(src, cell, i)));
+		int coord[FORM_MESH], place = form_index(dst, form_rank(src, copy_of(src, cell, i)));
 		if (place < 0)
 			continue;
 		form_coord(dst, place, coord);
@@ -636,7 +636,7 @@ static bool falls_on(const Form *src, const Form *dst, const int *cell, int numb
 /* Which of the ranks that hold the same piece gives it: this one if it does, else the one that is nearest on the mesh, else they take turns. */
 static int holder(const Form *src, const Form *dst, const int *cell, int to, bool one_mesh)
 {
-	int at[FORM_MESH], mine[FORM_MESH], n = 1, own = form_place(src, form_rank(dst, to));
+	int at[FORM_MESH], mine[FORM_MESH], n = 1, own = form_index(src, form_rank(dst, to));
 	bool holds = own >= 0;
 	if (holds)
 		form_coord(src, own, mine);
@@ -676,7 +676,7 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piec
 	int order[FORM_MESH], n = 0, cells = 1, terms = 1, mine[FORM_MESH], code = 0;
 	bool one_mesh = form_one_mesh(src, dst);
 	int64_t wanted, given = 0;
-	FormPart part;
+	FormShard part;
 	form_coord(dst, to, mine);
 	for (int k = 0; k < src->ndim; k++)
 		if (src->cut[k].kind == FORM_S) {
@@ -688,7 +688,7 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piec
 			order[n++] = k;
 			terms *= src->mesh[k];
 		}
-	if (form_part(dst, to, &part))
+	if (form_shard(dst, to, &part))
 		return -1;
 	wanted = form_elements(&part);
 	for (int c = 0; c < cells && !code && wanted; c++) {
@@ -703,9 +703,9 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piec
 				break;
 			if (!falls_on(src, dst, cell, c * terms + t, mine, one_mesh))
 				continue;
-			FormPart x;
+			FormShard x;
 			FormPiece p = { .from = holder(src, dst, cell, to, one_mesh), .to = to, .first = first };
-			if (form_part(src, p.from, &x)) {
+			if (form_shard(src, p.from, &x)) {
 				code = -1;
 				break;
 			}
@@ -717,12 +717,12 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piec
 			}
 			code = met < 0 ? -1 : code;
 			piece_free(&p);
-			form_part_free(&x);
+			form_shard_free(&x);
 		}
 	}
 	if (fill)
 		*fill = given < wanted;
-	form_part_free(&part);
+	form_shard_free(&part);
 	return code;
 }
 

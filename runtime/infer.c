@@ -2,6 +2,7 @@
  *
  * The first axis of each file is the samples.  They go through the program a batch at a time; the tail of the last batch repeats
  * the last sample, and what comes out for the repeats is not written. */
+#include "comm.h"
 #include "data.h"
 
 #include <errno.h>
@@ -60,9 +61,9 @@ static int load(Ctx *c, const Set *s, int64_t first)
 		const RtInput *in = &p->input[i];
 		size_t bytes = rt_bytes(c, &in->t);
 		Fetch f = { .s = s, .in = in, .column = i, .first = first, .width = rt_sample_elements(&in->t), .wrong = &w };
-		f.to = rt_host(c, rt_place(c, &in->t), bytes);
+		f.to = rt_host(c, rt_address(c, &in->t), bytes);
 		rt_rows(c, &in->t, fetch_row, &f);
-		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_place(c, &in->t), bytes);
+		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_address(c, &in->t), bytes);
 	}
 	return (int)rt_worst(c, (uint32_t)code);
 }
@@ -74,9 +75,9 @@ static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples
 {
 	char name[RT_NPY_NAME], path[4096], head[RT_NPY_HEAD];
 	int64_t dim[RT_AXES];
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->naxis; a++)
 		dim[a] = !a && t->dim[0] == batch ? samples : t->dim[a];
-	*o = (Out){ .fd = -1, .head = rt_npy_head(head, t->type, t->rank, dim), .t = t, .samples = samples, .batch = batch };
+	*o = (Out){ .fd = -1, .head = rt_npy_head(head, t->type, t->naxis, dim), .t = t, .samples = samples, .batch = batch };
 	rt_npy_name(name, t->name);
 	if (snprintf(path, sizeof path, "%s/%s.npy", folder, name) < (int)sizeof path)
 		o->fd = open(path, O_WRONLY | O_CLOEXEC | (c->rank ? 0 : O_CREAT | O_TRUNC), 0666);
@@ -89,7 +90,7 @@ static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples
 static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;
-	bool samples = o->t->rank && o->t->dim[0] == o->batch;
+	bool samples = o->t->naxis && o->t->dim[0] == o->batch;
 	int64_t width = rt_sample_elements(o->t), left = (o->samples - o->first) * width - there;
 	size_t elem = rt_width(o->t->type);
 	n = samples && n > left ? left : n;
@@ -100,7 +101,7 @@ static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 
 static int store(Ctx *c, Out *o, unsigned char *host, int64_t first)
 {
-	int code = rt_get(c, host, rt_place(c, o->t), rt_bytes(c, o->t));
+	int code = rt_get(c, host, rt_address(c, o->t), rt_bytes(c, o->t));
 	o->first = first;
 	o->from = host;
 	if (!code && rt_first_on(c->program, c->rank, o->t))
@@ -141,11 +142,11 @@ int rt_infer_files(Ctx *c, const char *folder)
 	Set s = { 0 };
 	Out o[OUTPUTS];
 	size_t most = 1;
-	int64_t batch = p->ninput && p->input[0].t.rank ? p->input[0].t.dim[0] : 0;
+	int64_t batch = p->ninput && p->input[0].t.naxis ? p->input[0].t.dim[0] : 0;
 	if (!p->noutput || p->noutput > OUTPUTS)
 		return rt_error(c, RT_PLAN, "this program has no inference");
 	for (int i = 0; i < p->ninput; i++)
-		if (!p->input[i].t.rank || p->input[i].t.dim[0] != batch)
+		if (!p->input[i].t.naxis || p->input[i].t.dim[0] != batch)
 			return rt_error(c, RT_PLAN, "%s has no axis of samples", p->input[i].t.name);
 	for (int i = 0; i < p->noutput; i++) {
 		o[i].fd = -1;

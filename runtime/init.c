@@ -3,7 +3,8 @@
  * A random number is a function of (seed, key of the tensor, index of the element in the logical tensor), so a shard
  * holds exactly what the whole tensor would hold there: no plan and no number of ranks changes a bit. */
 #include "bits.h"
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void convert(void *arg, int64_t here, int64_t there, int64_t n)
 int rt_take(Ctx *c, const RtTensor *t, RtType is, const void *logical)
 {
 	size_t bytes = rt_bytes(c, t);
-	void *to = rt_place(c, t);
+	void *to = rt_address(c, t);
 	Fill f = { .isa = c->isa, .to = rt_host(c, to, bytes), .from = logical, .elem = rt_width(t->type), .is = is };
 	rt_rows_threaded(c, t, is == t->type ? copy : convert, &f);
 	return rt_put(c, to, bytes);
@@ -91,7 +92,7 @@ int rt_start(Ctx *c, const RtKept *v, const void *logical)
 	if (logical || v->start >= RT_DATA_HERE)
 		return rt_take(c, &v->t, v->t.type, logical ? logical : v->data);
 	size_t bytes = rt_bytes(c, &v->t);
-	void *to = rt_place(c, &v->t);
+	void *to = rt_address(c, &v->t);
 	Fill f = { .isa = c->isa, .v = v, .to = rt_host(c, to, bytes), .elem = rt_width(v->t.type), .key = rt_hash(c->seed, v->key) };
 	if (v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
@@ -123,8 +124,8 @@ static int from_beside(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 	if (!e)
 		return rt_error(c, RT_DATA, "weights.safetensors beside this program has no %s", v->t.name);
 	if (!rt_safe_fits(e, &v->t))
-		return rt_error(c, RT_DATA, "weights.safetensors beside this program has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
-		                rt_shape_text(want, sizeof want, v->t.type, v->t.rank, v->t.dim));
+		return rt_error(c, RT_DATA, "weights.safetensors beside this program has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
+		                rt_shape_text(want, sizeof want, v->t.type, v->t.naxis, v->t.dim));
 	*from = s->data + e->from;
 	return 0;
 }
@@ -174,17 +175,4 @@ int rt_start_all(Ctx *c, const RtFrom *given, bool resuming, int *drawn)
 	rt_safe_close(&beside);
 	rt_weights_close(&w);
 	return (int)rt_worst(c, (uint32_t)code);
-}
-
-RtValue rt_about(const Ctx *c, int value)
-{
-	const RtProgram *p = c->program;
-	if (value < p->nkept) {
-		const RtTensor *t = &p->kept[value].t;
-		return (RtValue){ .name = t->name, .type = t->type, .form = t->form, .window = t->window, .offset = t->offset, .bytes = (int64_t)rt_bytes(c, t) };
-	}
-	RtValue v = p->value[value - p->nkept];
-	if (v.form)
-		v.bytes = form_elements(&c->part_of[v.form - 1]) * (int64_t)rt_width(v.type);
-	return v;
 }

@@ -1,5 +1,5 @@
 /* Reads JSON from front to back, without a tree: callers say what they expect next.  Nesting is counted, never recursed on. */
-#include "run.h"
+#include "save.h"
 
 #include <math.h>
 #include <stdlib.h>

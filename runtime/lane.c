@@ -10,7 +10,7 @@
  *
  * The work is done by a thread of its own, which sleeps while peers are not so far, also where it shares the processor of the walk.  Where there
  * can be no thread the walk looks, after every action, whether peers are so far, and never waits before the finish. */
-#include "run.h"
+#include "comm.h"
 #include "wait.h"
 
 #include <limits.h>

@@ -1,4 +1,6 @@
 /* The functions of model.h: included by model.c once, which has the program and says by OF(name) what their prefix is.  They call api.c. */
+#include "api.h"
+
 OF(config) *OF(config_new)(void)
 {
 	return (OF(config) *)rt_config_new();

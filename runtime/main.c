@@ -1,5 +1,7 @@
 /* The command line of a trainer, and the loop over steps.  Options stand in one table, from which help is printed. */
-#include "run.h"
+#include "api.h"
+#include "comm.h"
+#include "save.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -306,8 +308,8 @@ static int find_checkpoint(Ctx *c, Args *a)
 	int code = (int)rt_worst(c, (uint32_t)(c->rank ? 0 : rt_resume_find(c, dir, a->last_good, &a->from)));
 	if (code)
 		return code;
-	rt_tell(c, &a->from.step, sizeof a->from.step);
-	rt_tell(c, &a->from.itself, sizeof a->from.itself);
+	rt_broadcast(c, &a->from.step, sizeof a->from.step);
+	rt_broadcast(c, &a->from.itself, sizeof a->from.itself);
 	code = (int)rt_worst(c, (uint32_t)(c->rank ? rt_resume_at(c, dir, c->first_here, &a->from) : 0));
 	if (!code && a->seed_given && (uint64_t)a->seed != a->from.seed)
 		code = rt_error(c, RT_USAGE, "the checkpoint was trained with --seed=%" PRIu64, a->from.seed);

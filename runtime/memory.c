@@ -2,7 +2,8 @@
  * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and what any process of ours has: its
  * stacks, the data of libc, and tables of transfers.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner.
  * A library of messages, MPI, takes memory that nobody can plan: what it has taken when ranks have met is counted apart. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -540,7 +540,7 @@ static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
 static unsigned char *place(Ctx *c, const Chunk *k, int i, unsigned char *room)
 {
 	unsigned char *y;
-	return rt_bucket_whole(c, k->j, share(k, i), share(k, i + 1), &y) ? y : room + (size_t)i * k->stride;
+	return rt_bucket_in_one(c, k->j, share(k, i), share(k, i + 1), &y) ? y : room + (size_t)i * k->stride;
 }
 
 static int post_sums(Ctx *c, Mpi *m, Chunk *k)

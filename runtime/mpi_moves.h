@@ -2,7 +2,7 @@
 #ifndef MPI_MOVES_H
 #define MPI_MOVES_H
 
-#include "run.h"
+#include "comm.h"
 
 #include <mpi.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
  * so that a picture of a million steps has as many points as one of a thousand, and every spike of it.  A run that
  * goes on reads what came before from its log (--log): backwards, so that where a run went on from an earlier step,
  * what it did again counts, and not what was given up. */
-#include "run.h"
+#include "save.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* A thread that shows that a rank is alive, whatever its other threads do: they may compute, read, save or wait for
  * minutes.  It runs unless the whole process was stopped or is gone, so a rank is lost when this is not seen for a
  * while. */
-#include "run.h"
+#include "comm.h"
 
 #include <pthread.h>
 #include <stdlib.h>

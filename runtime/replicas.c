@@ -3,7 +3,8 @@
  *
  *            ranks 0 and 2    ranks 1 and 3        w is (B, S(0)) on 2 x 2: two groups, and the checksums of each are one number
  *   w        rows 0 .. 4      rows 5 .. 9 */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 /* Of all that is kept in this form; 0: whole on every rank. */
 static uint32_t checksum(Ctx *c, int form)
@@ -12,7 +13,7 @@ static uint32_t checksum(Ctx *c, int form)
 	for (int i = 0; i < c->program->nkept; i++) {
 		const RtTensor *t = &c->program->kept[i].t;
 		if (c->program->kept[i].keep != RT_CONSTANT && t->form == form)
-			sum = rt_crc32c(sum, rt_place(c, t), rt_bytes(c, t));
+			sum = rt_crc32c(sum, rt_address(c, t), rt_bytes(c, t));
 	}
 	return sum;
 }
@@ -28,7 +29,7 @@ static bool used(const Ctx *c, int form)
 /* Which part the rank has, counted over the axes of the mesh that cut; -1: none.  *parts: how many there are. */
 static int part_of(const Ctx *c, const Form *f, int *parts)
 {
-	int coord[FORM_MESH], place = form_place(f, c->rank), part = 0;
+	int coord[FORM_MESH], place = form_index(f, c->rank), part = 0;
 	*parts = 1;
 	if (place >= 0)
 		form_coord(f, place, coord);
@@ -57,7 +58,7 @@ int rt_replicas(Ctx *c)
 	for (int i = 0; i < c->program->nform; i++) {
 		const Form *f = &c->program->form[i];
 		int parts, mine = part_of(c, f, &parts);
-		if (parts == form_places(f) || !used(c, i + 1))
+		if (parts == form_nrank(f) || !used(c, i + 1))
 			continue;
 		uint32_t sum = mine >= 0 ? checksum(c, i + 1) : 0;
 		for (int k = 0; k < parts; k++)

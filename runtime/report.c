@@ -3,7 +3,8 @@
  *
  * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a
  * terminal the line of the step that was done last stays at the bottom. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -70,7 +71,7 @@ static int64_t per_sample(const RtProgram *p)
 	const RtPart *t = &p->part[RT_TRAIN];
 	bool tokens = p->data.format == RT_BYTES || p->data.format == RT_TOKENS16 || p->data.format == RT_TOKENS32;
 	for (int i = 0; i < t->ninput && tokens; i++)
-		if (t->input[i].feed == RT_SAMPLES && t->input[i].t.rank == 2)
+		if (t->input[i].feed == RT_SAMPLES && t->input[i].t.naxis == 2)
 			return t->input[i].t.dim[1];
 	return 1;
 }

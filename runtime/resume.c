@@ -1,6 +1,6 @@
 /* Resuming.  Rank 0 finds the newest checkpoint, reads it whole and compares every checksum of its manifest; so does one rank of each other
  * machine.  Then each rank takes the rows of its own parts, whatever plan wrote them. */
-#include "run.h"
+#include "save.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
 	return NULL;
 }
 
-static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *crc)
+static const char *read_part(RtJson *j, const RtEntry *e, FormShard *p, int64_t *crc)
 {
 	char key[32];
 	const char *why = NULL;
@@ -50,8 +50,8 @@ static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *
 		}
 		int a = 0;
 		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
-			why = a < e->rank ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
-		if (!why && !j->bad && a != e->rank)
+			why = a < e->naxis ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
+		if (!why && !j->bad && a != e->naxis)
 			why = "has parts of another rank";
 	}
 	return why;
@@ -60,16 +60,16 @@ static const char *read_part(RtJson *j, const RtEntry *e, FormPart *p, int64_t *
 /* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
 static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
 {
-	FormPart part = { .naxis = e->rank };
+	FormShard part = { .naxis = e->naxis };
 	int64_t crc = -1;
 	const char *why = read_part(j, e, &part, &crc);
 	Check k = { s->data + e->from, rt_width(e->type), 0 };
 	if (!why && !j->bad) {
-		rt_part_rows(&part, e->dim, check_run, &k);
+		rt_shard_rows(&part, e->dim, check_run, &k);
 		*elements += form_elements(&part);
 		why = crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
 	}
-	form_part_free(&part);
+	form_shard_free(&part);
 	return why;
 }
 
@@ -95,7 +95,7 @@ static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *co
 			}
 			j->bad |= !e;
 		}
-		for (int a = 0; e && a < e->rank; a++)
+		for (int a = 0; e && a < e->naxis; a++)
 			all *= e->dim[a];
 		if (!j->bad && n != all)
 			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, rt_shown(name));
@@ -116,8 +116,8 @@ static int check_model(Ctx *c, RtSafe *s, const char *path)
 		if (rt_is_saved(&c->program->kept[i]) && !e)
 			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
 		if (e && !rt_safe_fits(e, t))
-			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here", path, t->name, rt_shape_text(is, sizeof is, e->type, e->rank, e->dim),
-			                rt_shape_text(want, sizeof want, t->type, t->rank, t->dim));
+			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here", path, t->name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
+			                rt_shape_text(want, sizeof want, t->type, t->naxis, t->dim));
 	}
 	return 0;
 }

@@ -4,7 +4,7 @@
  *   blocks           each as nested loops over both parts, with the elements that lie side by side innermost
  *
  * A transport waits for peers and says where their values lie; moving and combining is done here. */
-#include "run.h"
+#include "comm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -311,13 +311,13 @@ static int add_piece(void *arg, const FormPiece *p)
 static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nrank)
 {
 	bool one = form_one_mesh(a, b), across[FORM_MESH];
-	int at[FORM_MESH], mine[FORM_MESH], me = one ? form_place(a, rank) : -1, n = form_places(a);
+	int at[FORM_MESH], mine[FORM_MESH], me = one ? form_index(a, rank) : -1, n = form_nrank(a);
 	r->peer = malloc((size_t)nrank * sizeof *r->peer);
 	if (!r->peer)
 		return -1;
-	bool away = form_place(a, rank) < 0 && form_place(b, rank) < 0;
+	bool away = form_index(a, rank) < 0 && form_index(b, rank) < 0;
 	for (int i = 0; i < nrank && !one && !away; i++)
-		if (form_place(a, i) >= 0 || form_place(b, i) >= 0)
+		if (form_index(a, i) >= 0 || form_index(b, i) >= 0)
 			r->peer[r->npeer++] = i;
 	if (me < 0)
 		return 0;
@@ -359,7 +359,7 @@ int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 {
 	const Form *a = &c->program->form[m->from - 1], *b = &c->program->form[m->to - 1];
 	Build u = { .c = c, .r = r, .from = a };
-	int place = form_place(b, rank);
+	int place = form_index(b, rank);
 	int64_t len[RT_AXES];
 	*r = (RtRoute){ .move = m, .elem = rt_width(m->type) };
 	r->combine = combine[m->type][reduce_of(a)];

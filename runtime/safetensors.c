@@ -1,6 +1,6 @@
 /* safetensors: eight bytes that give the length of a header, the header, which is JSON and says type, shape and place of each
  * tensor, then the bytes.  Everything in it is checked before it is used: it may come from anywhere. */
-#include "run.h"
+#include "save.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 bool rt_safe_fits(const RtEntry *e, const RtTensor *t)
 {
-	bool same = e->type == t->type && e->rank == t->rank;
-	for (int a = 0; same && a < e->rank; a++)
+	bool same = e->type == t->type && e->naxis == t->naxis;
+	for (int a = 0; same && a < e->naxis; a++)
 		same = e->dim[a] == t->dim[a];
 	return same;
 }
@@ -29,12 +29,12 @@ static const char *read_entry(RtJson *j, RtEntry *e)
 		} else if (!strcmp(key, "shape")) {
 			for (rt_json_open(j, '['); rt_json_more(j, '[');) {
 				int64_t d = rt_json_int(j);
-				if (e->rank == RT_AXES)
+				if (e->naxis == RT_AXES)
 					return "has too many axes";
 				if (d < 0 || (d && __builtin_mul_overflow(n, d, &n)))
 					why = "has dimensions that multiply to too many elements";
 				n = d ? n : 0;
-				e->dim[e->rank++] = d;
+				e->dim[e->naxis++] = d;
 			}
 		} else if (!strcmp(key, "data_offsets")) {
 			int k = 0;

@@ -38,7 +38,7 @@ static size_t slab_bytes(const Ctx *c)
 static int open_packed(Ctx *c)
 {
 	int most = 0;
-	for (int i = 0; i < RT_PARTS; i++)
+	for (int i = 0; i < RT_PROGRAMS; i++)
 		most = c->program->part[i].npacked > most ? c->program->part[i].npacked : most;
 	for (int i = 0; i < c->program->nkept; i++)
 		if (!c->program->kept[i].t.window && c->program->kept[i].t.offset > c->last_kept)

@@ -2,7 +2,7 @@
 #ifndef SLAB_CUDA_H
 #define SLAB_CUDA_H
 
-#include "rt.h"
+#include "run.h"
 
 #include <cuda_runtime_api.h>
 

@@ -74,11 +74,11 @@
 /* Class, name, type, offset, initial value, number of axes and shape; PARAM: a parameter of floats; ZEROS: optimizer state of floats. */
 #define KEPT(is, name_, type_, at, start_, naxis_, ...) \
 	{ \
-		.t = { .name = name_, .type = RT_##type_, .rank = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_##is, start_ \
+		.t = { .name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_##is, start_ \
 	}
 #define PARAM(name_, at, start_, naxis_, ...) \
 	{ \
-		.t = { .name = name_, .type = RT_F32, .rank = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_PARAMETER, start_ \
+		.t = { .name = name_, .type = RT_F32, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_PARAMETER, start_ \
 	}
 #define ZEROS(name_, at, naxis_, ...) KEPT(STATE, name_, F32, at, ZERO, naxis_, __VA_ARGS__)
 

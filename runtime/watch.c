@@ -2,7 +2,7 @@
  * number.  Without any of these the walk of a schedule does not call here.
  *
  * Events lie in memory until the end, at most a million of them; ranks then write one file in turn. */
-#include "run.h"
+#include "comm.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 enum { EVENTS = 1 << 20 };
 
 typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;        /* lane: a transfer on its way, from its first look to its end */
-typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t times; } Total;
+typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t runs; } Total;
 
 typedef struct Watch {
 	RtWatch calls;
@@ -41,7 +41,7 @@ static int count_actions(const Ctx *c)
 	const RtSchedule *s = c->program->role[c->role]->part[RT_TRAIN];
 	int n = 0;
 	for (int i = 0; s && i < s->nsegment; i++)
-		n += s->segment[i].count * s->segment[i].times;
+		n += s->segment[i].count * s->segment[i].repeat;
 	return n;
 }
 
@@ -78,7 +78,7 @@ static int after(Ctx *c)
 		t->at = c->at;
 		t->name = value_name(c);
 		t->seconds += now - w->from;
-		t->times++;
+		t->runs++;
 	}
 	for (int i = 0; w->check && i < c->at->nmake; i++)
 		if (!finite_all(c, c->values[i])) {
@@ -254,7 +254,7 @@ static void print_profile(Ctx *c, Watch *w)
 	double all = 0, peak = measure_peak(c), flops = 0;
 	for (int i = 0; i < w->ntotal; i++) {
 		all += w->total[i].seconds;
-		flops += w->total[i].at ? w->total[i].at->flops * (double)w->total[i].times : 0;
+		flops += w->total[i].at ? w->total[i].at->flops * (double)w->total[i].runs : 0;
 	}
 	qsort(w->total, (size_t)w->ntotal, sizeof *w->total, slower);
 	printf("\nprofile of rank 0: %.3f s in actions, %.2f GFLOP/s, %.1f %% of a peak of %.1f GFLOP/s (%d thread%s, measured)\n", all, 1e-9 * flops / (all > 0 ? all : 1),
@@ -262,8 +262,8 @@ static void print_profile(Ctx *c, Watch *w)
 	printf("%10s %7s %10s %10s %7s  %s\n", "seconds", "share", "us each", "GFLOP/s", "peak", "node");
 	for (int i = 0; i < w->ntotal && w->total[i].at; i++) {
 		const Total *t = &w->total[i];
-		double rate = t->seconds > 0 ? t->at->flops * (double)t->times / t->seconds : 0;
-		printf("%10.4f %6.1f%% %10.1f %10.2f %6.1f%%  %s %s\n", t->seconds, 100 * t->seconds / (all > 0 ? all : 1), 1e6 * t->seconds / (double)t->times, 1e-9 * rate,
+		double rate = t->seconds > 0 ? t->at->flops * (double)t->runs / t->seconds : 0;
+		printf("%10.4f %6.1f%% %10.1f %10.2f %6.1f%%  %s %s\n", t->seconds, 100 * t->seconds / (all > 0 ? all : 1), 1e6 * t->seconds / (double)t->runs, 1e-9 * rate,
 		       100 * rate / peak, t->at->op, t->name);
 	}
 }

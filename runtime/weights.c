@@ -8,7 +8,8 @@
  * All that the model keeps must be there, but for the state of an optimizer.  Numbers of other floating types are
  * converted: bf16 and fp16 become float exactly, double is rounded to the nearest.  What is there besides is reported, and
  * what was not found. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -286,8 +287,8 @@ static bool converts(RtType from, RtType to)
 
 static bool same_shape(const RtEntry *e, const RtTensor *t)
 {
-	bool same = e->rank == t->rank;
-	for (int a = 0; same && a < e->rank; a++)
+	bool same = e->naxis == t->naxis;
+	for (int a = 0; same && a < e->naxis; a++)
 		same = e->dim[a] == t->dim[a];
 	return same;
 }
@@ -297,9 +298,9 @@ static int unfit(Ctx *c, const char *path, const Item *i, const RtTensor *t)
 	char is[256], want[256];
 	const RtEntry *e = i->e;
 	const char *name = rt_shown(e->name);
-	bool turned = e->rank == 2 && t->rank == 2 && e->dim[0] == t->dim[1] && e->dim[1] == t->dim[0];
-	rt_shape_text(is, sizeof is, e->type, e->rank, e->dim);
-	rt_shape_text(want, sizeof want, t->type, t->rank, t->dim);
+	bool turned = e->naxis == 2 && t->naxis == 2 && e->dim[0] == t->dim[1] && e->dim[1] == t->dim[0];
+	rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim);
+	rt_shape_text(want, sizeof want, t->type, t->naxis, t->dim);
 	if (same_shape(e, t))
 		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path,
 		                name, is, want);

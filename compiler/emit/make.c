@@ -35,10 +35,10 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 void emit_make(Emit *e, const char *made)
 {
 	static const char *const runtime[] = {
-		"form.h", "rt.h", "bits.h", "run.h", "wait.h", "tables.h", "library.h", "main.c", "report.c", "log.c",
+		"form.h", "program.h", "rt.h", "bits.h", "run.h", "comm.h", "save.h", "wait.h", "api.h", "tables.h", "library.h", "main.c", "report.c", "log.c",
 		"events.c", "plot.c", "api.c", "base.c",
 		"evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "folder.c", "agree.c", "pulse.c",
-		"signals.c", "dump.c", "form.c", "parts.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c", "normal.c", "infer.c",
+		"signals.c", "dump.c", "form.c", "shards.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c", "normal.c", "infer.c",
 		"npy.c", "file.c", "json.c", "safetensors.c", "weights.c", "export.c", "data.h", "data.c", "data_files.c",
 		"data_formats.c", "data_paths.c", "data_tar.c", "data_values.c", "data_points.c", "thread.c",
 		"comm_local.c", NULL,

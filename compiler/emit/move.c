@@ -263,9 +263,9 @@ static void call_eye(const Print *p)
 /* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in groups. */
 static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, Loops *l)
 {
-	FormPart part;
+	FormShard part;
 	const Form *f = slot_form(p->e->plan, y);
-	if (form_part(f, form_place(f, p->rank), &part))
+	if (form_shard(f, form_index(f, p->rank), &part))
 		transfer_no_room();
 	const FormRun *r = part.axis[axis].run;
 	int n = part.axis[axis].n, each = n;
@@ -277,7 +277,7 @@ static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, L
 	if (n && each > 1)
 		loops_add(l, each, (r[1].at - r[0].at) * stride);
 	loops_add(l, n ? r[0].len : 0, stride);
-	form_part_free(&part);
+	form_shard_free(&part);
 }
 
 /* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */

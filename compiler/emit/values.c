@@ -149,7 +149,7 @@ static const char *ranks_of(const Emit *e, Text *tables, const char *name, const
 		same++;
 	if (f == &e->plan->forms->form[list[same]]) {
 		text_add(tables, "static const int %s%d[] = {\n", name, same);
-		for (int i = 0; i < form_places(f); i++)
+		for (int i = 0; i < form_nrank(f); i++)
 			emit_pack(tables, &line, arena_printf(a, "%d,", f->rank[i]));
 		emit_packed(tables);
 		text_add(tables, "};\n");

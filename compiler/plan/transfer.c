@@ -107,7 +107,7 @@ static const char *on_one_mesh(const Form *from, const Form *to, unsigned axes)
 
 static const char *between_meshes(const Form *from, const Form *to)
 {
-	int p = form_places(from), q = form_places(to);
+	int p = form_nrank(from), q = form_nrank(to);
 	if (p == 1 && q > 1 && form_terms(to) == 1)
 		return all(to, to, ~0u, FORM_B, FORM_B) ? "broadcast" : "scatter";
 	if (q == 1 && p > 1)
@@ -132,7 +132,7 @@ static int count_piece(void *arg, const FormPiece *p)
 /* Between meshes: piece by piece; the busiest may be one that sends. */
 static void by_pieces(const Form *from, const Form *to, Transfer *t)
 {
-	int p = form_places(from), q = form_places(to);
+	int p = form_nrank(from), q = form_nrank(to);
 	int64_t *count = calloc((size_t)p + (size_t)q, sizeof *count);
 	Sent s = { from, to, count, count ? count + q : NULL };
 	if (!count)
@@ -208,13 +208,13 @@ static void without_pieces(const Form *from, const Form *to, bool exact, Transfe
 	bool one = !exact && keeps_terms(from, to) && uniform(from, to);
 	if (form_volume(from, to, one, &t->total, &t->busiest))
 		transfer_no_room();
-	t->total *= one ? form_places(to) : 1;
+	t->total *= one ? form_nrank(to) : 1;
 }
 
 /* In each group the p ranks hold a term of the same part each, which is cut into p blocks. */
 static void two_phases(const Form *from, const Form *to, unsigned axes, Transfer *t)
 {
-	int places = form_places(to), p = ranks_across(to, axes);
+	int places = form_nrank(to), p = ranks_across(to, axes);
 	bool one = even(to);
 	for (int i = 0; i < (one ? 1 : places); i++) {
 		int64_t n = form_held(from, i), at, block;
@@ -331,7 +331,7 @@ static bool in_runs(const Form *f)
 		const FormCut *c = &f->cut[k];
 		if (f->mesh[k] == 1)
 			continue;
-		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || c->len < form_places(f))
+		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || c->len < form_nrank(f))
 			return false;
 		if (axis >= 0 && c->axis != axis)
 			return false;
@@ -393,7 +393,7 @@ double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_
 		return IMPOSSIBLE;
 	if (t->local)
 		return strcmp(t->how, "none") ? figures.start + 2 * figures_through((double)form_held(to, 0) * (double)elem_bytes) : 0;     /* read and written */
-	int p = form_places(from), q = form_places(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
+	int p = form_nrank(from), q = form_nrank(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
 	Wire l = slowest(to, t->one_mesh ? t->axes : ~0u);
 	double late = l.latency * steps(n), link = (double)t->busiest * (double)elem_bytes / l.bytes;
 	if (has_edges(to))                      /* strips are small: laying one's own part between them may take longer than moving them */

@@ -19,7 +19,7 @@ const Form *slot_form(const Plan *p, const Slot *s)
 static void lengths(const Plan *p, const Slot *s, int rank, int64_t *len)
 {
 	const Form *f = slot_form(p, s);
-	int place = form_place(f, rank);
+	int place = form_index(f, rank);
 	memset(len, 0, FORM_AXES * sizeof *len);
 	if (place >= 0)
 		form_lengths(f, place, len);
@@ -35,21 +35,21 @@ int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
 void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
 {
 	const Form *f = slot_form(p, s);
-	int place = form_place(f, rank);
-	FormPart part;
+	int place = form_index(f, rank);
+	FormShard part;
 	memset(at, 0, FORM_AXES * sizeof *at);
 	if (place < 0)
 		return;
-	if (form_part(f, place, &part))
+	if (form_shard(f, place, &part))
 		transfer_no_room();
 	for (int a = 0; a < f->naxis; a++)
 		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
-	form_part_free(&part);
+	form_shard_free(&part);
 }
 
 int64_t slot_elements(const Plan *p, const Slot *s, int rank)
 {
-	int64_t len[FORM_AXES], n = form_place(slot_form(p, s), rank) >= 0;
+	int64_t len[FORM_AXES], n = form_index(slot_form(p, s), rank) >= 0;
 	lengths(p, s, rank, len);
 	for (int a = 0; a < s->rank; a++)
 		n *= len[a];
@@ -62,7 +62,7 @@ bool slot_cut(const Plan *p, const Slot *s)
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_S && f->mesh[k] > 1)
 			return true;
-	return form_places(f) != p->world->nrank;
+	return form_nrank(f) != p->world->nrank;
 }
 
 static bool same_cut(const FormCut *a, const FormCut *b)
@@ -97,7 +97,7 @@ static int find_form(Graph *g, Plan *p, const Form *f)
 		if (same_form(&all->form[i], f, false))
 			return i;
 	int64_t most = 0;
-	for (int i = 0, n = form_places(f); i < n; i++) {
+	for (int i = 0, n = form_nrank(f); i < n; i++) {
 		int64_t len[FORM_AXES], count = 1;
 		form_lengths(f, i, len);
 		for (int a = 0; a < f->naxis; a++)
@@ -209,9 +209,9 @@ static bool same_work(const Plan *p, int a, int b)
 	const Form *last = NULL;
 	for (int i = 0, x = -1, y = -1; i < p->forms->n; i++) {
 		const Form *f = &p->forms->form[i];
-		if (!last || f->rank != last->rank || f->first != last->first || form_places(f) != form_places(last)) {
-			x = form_place(f, a);
-			y = form_place(f, b);
+		if (!last || f->rank != last->rank || f->first != last->first || form_nrank(f) != form_nrank(last)) {
+			x = form_index(f, a);
+			y = form_index(f, b);
 		}
 		last = f;
 		int64_t la[FORM_AXES], lb[FORM_AXES];

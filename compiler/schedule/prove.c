@@ -42,7 +42,7 @@ static bool possible(const Plan *p, const Node *n)
 		return true;
 	const Form *from = slot_form(p, x), *to = slot_form(p, y);
 	bool sums = form_terms(from) > 1 && n->in[0]->type->elem != DT_FLOAT;
-	bool all = transfer_of(from, to)->local || form_places(to) == p->world->nrank;
+	bool all = transfer_of(from, to)->local || form_nrank(to) == p->world->nrank;
 	return all && transfer_nccl(from, to, sums ? 0 : 4);
 }
 

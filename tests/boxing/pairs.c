@@ -34,8 +34,8 @@ static const char *lower_bound(const World *from, const World *to, const Moved *
 {
 	if (form_terms(from->f) > 1 || form_terms(to->f) > 1)
 		return NULL;
-	for (int p = 0; p < form_places(to->f); p++) {
-		int own = form_place(from->f, form_rank(to->f, p));
+	for (int p = 0; p < form_nrank(to->f); p++) {
+		int own = form_index(from->f, form_rank(to->f, p));
 		int64_t lacks = 0;
 		for (int i = 0; i < to->n[p]; i++)
 			lacks += own < 0 || from->at[own][to->element[p][i]] < 0;
@@ -48,14 +48,14 @@ static const char *lower_bound(const World *from, const World *to, const Moved *
 /* What form.c says of parts agrees with the definition. */
 static const char *parts(const World *from, const World *to)
 {
-	for (int p = 0; p < form_places(from->f); p++) {
-		FormPart part;
-		if (form_part(from->f, p, &part))
-			return "form_part fails";
+	for (int p = 0; p < form_nrank(from->f); p++) {
+		FormShard part;
+		if (form_shard(from->f, p, &part))
+			return "form_shard fails";
 		if (form_elements(&part) != from->n[p] || form_held(from->f, p) != from->n[p])
 			return "a part of another size";
-		form_part_free(&part);
-		int q = (p * 7 + from->n[p]) % form_places(to->f);
+		form_shard_free(&part);
+		int q = (p * 7 + from->n[p]) % form_nrank(to->f);
 		int64_t both = 0;
 		for (int i = 0; i < from->n[p]; i++)
 			both += to->at[q][from->element[p][i]] >= 0;
@@ -68,8 +68,8 @@ static const char *parts(const World *from, const World *to)
 /* Equal by form_same: the same ranks hold the same elements of the same terms. */
 static bool alike(const World *a, const World *b)
 {
-	int n = form_places(a->f);
-	if (n != form_places(b->f) || form_terms(a->f) != form_terms(b->f) || form_reduction(a->f) != form_reduction(b->f))
+	int n = form_nrank(a->f);
+	if (n != form_nrank(b->f) || form_terms(a->f) != form_terms(b->f) || form_reduction(a->f) != form_reduction(b->f))
 		return false;
 	for (int p = 0; p < n; p++) {
 		if (form_rank(a->f, p) != form_rank(b->f, p) || a->n[p] != b->n[p] || memcmp(a->element[p], b->element[p], (size_t)a->n[p] * sizeof(int)))
@@ -94,8 +94,8 @@ static int64_t kept_terms(const World *from, const World *to)
 	int a = from->f->cut[0].kind, both = 0;
 	if (to->f->cut[0].kind != FORM_P || to->f->mesh[0] == 1 || (form_terms(from->f) > 1 && form_reduction(from->f) != form_reduction(to->f)))
 		return -1;
-	for (int p = 0; p < form_places(to->f); p++) {
-		int own = form_place(from->f, form_rank(to->f, p));
+	for (int p = 0; p < form_nrank(to->f); p++) {
+		int own = form_index(from->f, form_rank(to->f, p));
 		both += own >= 0;
 		kept += own >= 0 ? from->n[own] : 0;
 	}
@@ -241,7 +241,7 @@ static FormReach any_reach(int64_t in, int i)
 static int64_t held_of(const Form *f)
 {
 	int64_t n = 0;
-	for (int i = 0; i < form_places(f); i++)
+	for (int i = 0; i < form_nrank(f); i++)
 		n += form_held(f, i);
 	return n;
 }

@@ -156,7 +156,7 @@ static int64_t logical(const Form *f, int e)
 
 static void world_fill(World *w)
 {
-	for (int p = 0; p < form_places(w->f); p++) {
+	for (int p = 0; p < form_nrank(w->f); p++) {
 		int c[FORM_MESH];
 		place_coord(w->f, p, c);
 		for (int i = 0; i < w->n[p]; i++)
@@ -218,7 +218,7 @@ static const char *world_move(const World *from, World *to, Moved *moved)
 {
 	*moved = (Moved){ 0 };
 	bool one_mesh = form_one_mesh(from->f, to->f);
-	for (int p = 0; p < form_places(to->f); p++) {
+	for (int p = 0; p < form_nrank(to->f); p++) {
 		Moving m = { .from = from, .to = to, .m = moved, .one_mesh = one_mesh };
 		bool fill = false, lacks = false;
 		if (form_pieces(from->f, to->f, p, &fill, move_piece, &m) || m.why)
@@ -242,7 +242,7 @@ static const char *world_move(const World *from, World *to, Moved *moved)
 static const char *world_check(const World *w, int64_t (*want)(const Form *, int), const Form *source)
 {
 	const Form *f = w->f;
-	int places = form_places(f), reduce = form_reduction(f), terms = form_terms(f);
+	int places = form_nrank(f), reduce = form_reduction(f), terms = form_terms(f);
 	for (int p = 0; p < places; p++) {
 		int group[PLACES], n = 0, c[FORM_MESH];
 		bool first = true;

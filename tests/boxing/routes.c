@@ -38,7 +38,7 @@ static const char *hop(const World *from, World *to, int64_t *total)
 		int64_t all = 0;
 		for (int k = 0; k < to->f->ndim; k++)
 			p *= t.axes >> k & 1 ? to->f->mesh[k] : 1;
-		for (int i = 0; i < form_places(to->f); i++)
+		for (int i = 0; i < form_nrank(to->f); i++)
 			all += to->n[i];
 		return t.total == all / p * 2 * (p - 1) && t.busiest <= m.busiest + p ? NULL : "another volume than two phases have";
 	}

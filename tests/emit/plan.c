@@ -1,7 +1,8 @@
 /* plan FILE: reads plan.json strictly, with the reader of the runtime, and prints it as lines that a script can compare:
  * `memory KEY BYTES`, `value NUMBER NAME AREA OFFSET BYTES PROGRAM`, `action PROGRAM ROLE NAME FROM[ in CALL] KERNEL`.  Numbers of values that
  * actions read and write are in range, and no action reads a value of its program before one has written it. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * the same form, and after each step the elements of the named parameters and states.  TRAIN goes before what the model says. */
 #include "compiler.h"
 #include "ops/ops.h"
-#include "rt.h"
+#include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static Tensor *room(Arena *a, const Type *t)
 /* A value as a row of the tables, alone in the slab. */
 static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 {
-	RtTensor r = { .name = v->name, .type = t->dtype == DT_FLOAT ? RT_F32 : t->dtype == DT_INT64 ? RT_I64 : RT_BOOL, .rank = t->rank };
+	RtTensor r = { .name = v->name, .type = t->dtype == DT_FLOAT ? RT_F32 : t->dtype == DT_INT64 ? RT_I64 : RT_BOOL, .naxis = t->rank };
 	for (int a = 0; a < t->rank; a++)
 		r.dim[a] = t->dim[a];
 	c->slab = (unsigned char *)t->data;

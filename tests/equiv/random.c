@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../kernels/kernels.h"
+#include "../../runtime/run.h"
 #include "../../kernels/cpu/random.c"
 
 static void say(bool ok, const char *what)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../kernels/kernels.h"
+#include "../../runtime/run.h"
 #include "../../runtime/bits.h"
 #include "../../kernels/cpu/round.c"
 

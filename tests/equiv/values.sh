@@ -4,7 +4,8 @@ how='data: points(classes: 2), steps: 3'
 # main FROM DUMP: where there is a training step, two of them; then infer on the inputs that lie in FROM.
 cat >infer.c <<'C'
 #include "model.h"
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 #include <stdio.h>
 #include <stdlib.h>
 

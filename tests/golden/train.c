@@ -7,7 +7,8 @@
  * the norm, is always allowed.  And a gradient that is zero but for rounding, that of a bias before a softmax or a batch norm, has no
  * part of its norm to keep to: where PyTorch's float32 is itself further than the bound, the bound is not asked; ten times still is. */
 #include "compiler.h"
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <math.h>
 #include <stdlib.h>

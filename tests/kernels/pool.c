@@ -1,5 +1,5 @@
 /* The thread pool: every piece runs once, whatever the number of threads, and many short loops follow each other. */
-#include "rt.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 build() { # name, flags
 	local name=$1
 	shift
-	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g "$@" -I"$ROOT/runtime" -o "$name" "$HERE/pool.c" "$ROOT/runtime/thread.c" "$ROOT/runtime/actor.c" "$ROOT/runtime/lane.c" -pthread
+	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -g "$@" -I"$ROOT/runtime" -o "$name" "$HERE/pool.c" "$ROOT/runtime/thread.c" "$ROOT/runtime/base.c" -pthread
 }
 build plain && ./plain || echo "not ok pool: exit $?"
 if build tsan -fsanitize=thread 2>/dev/null; then

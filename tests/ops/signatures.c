@@ -31,7 +31,7 @@ static void copy_element(const Tensor *from, int64_t i, Tensor *to, int64_t k)
 }
 
 /* Calls fn with the index of each element of a part, in its order. */
-static void each(const FormPart *p, const int64_t *dim, void (*fn)(void *arg, int64_t i, int64_t k), void *arg)
+static void each(const FormShard *p, const int64_t *dim, void (*fn)(void *arg, int64_t i, int64_t k), void *arg)
 {
 	int64_t n = form_elements(p);
 	for (int64_t k = 0; k < n; k++) {
@@ -57,7 +57,7 @@ static void take(void *arg, int64_t i, int64_t k)
 	copy_element(c->from, i, c->to, k);
 }
 
-static Tensor *part_of(const Tensor *t, const FormPart *p, Arena *a)
+static Tensor *part_of(const Tensor *t, const FormShard *p, Arena *a)
 {
 	int64_t dim[FORM_AXES];
 	for (int i = 0; i < p->naxis; i++)
@@ -99,7 +99,7 @@ static Tensor **terms_of(const Tensor *t, int count, Arena *a)
 	return list;
 }
 
-static Type *type_of_part(const Type *t, const FormPart *p, Arena *a)
+static Type *type_of_part(const Type *t, const FormShard *p, Arena *a)
 {
 	int64_t dim[FORM_AXES];
 	for (int i = 0; i < p->naxis; i++)
@@ -185,7 +185,7 @@ static bool equal(const Tensor *x, const Tensor *y, DType inside)
 }
 
 /* Puts the parts together in `whole`; want: what it must be. */
-static const char *join(Tensor *whole, const Tensor *want, const Form *f, FormPart *part, Tensor **got, int places, Arena *a)
+static const char *join(Tensor *whole, const Tensor *want, const Form *f, FormShard *part, Tensor **got, int places, Arena *a)
 {
 	int64_t n = tensor_elements(whole);
 	Sum s = { .v = arena_array(a, double, n + 1), .terms = arena_array(a, int, n + 1) };
@@ -226,14 +226,14 @@ static void say(const Whole *w, const NdSig *s, const Mesh *m, const char *what)
 	fail(w->c, name_fmt("%s on %s: %s", nd_text(w->r.n, s), mesh, what));
 }
 
-static void origins(const FormPart *p, int64_t *from)
+static void origins(const FormShard *p, int64_t *from)
 {
 	for (int k = 0; k < p->naxis; k++)
 		from[k] = p->axis[k].len ? p->axis[k].run[0].at : 0;
 }
 
 /* What a rank without work holds of a result. */
-static Tensor *neutral(const Type *whole, const Form *f, const FormPart *p, Arena *a)
+static Tensor *neutral(const Type *whole, const Form *f, const FormShard *p, Arena *a)
 {
 	static const double with[] = { [FORM_SUM] = 0, [FORM_MAX] = -INFINITY, [FORM_MIN] = INFINITY, [FORM_PROD] = 1 };
 	double x = 0;
@@ -252,7 +252,7 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 {
 	Arena a = { 0 };
 	Form fin[MAXIN], fout[MAXOUT];
-	FormPart pin[MAXIN][MAXPLACE], pout[MAXOUT][MAXPLACE];
+	FormShard pin[MAXIN][MAXPLACE], pout[MAXOUT][MAXPLACE];
 	Tensor **term[MAXIN] = { 0 }, *got[MAXOUT][MAXPLACE] = { { 0 } };
 	const char *wrong = NULL;
 	int count;
@@ -271,12 +271,12 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 		bool any = false;
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i]) {
-				form_part(&fin[i], p, &pin[i][p]);
+				form_shard(&fin[i], p, &pin[i][p]);
 				tin[i] = type_of_part(n->in[i]->type, &pin[i][p], &a);
 			}
 		for (int i = 0; i < n->nout; i++)
 			if (n->out[i]) {
-				form_part(&fout[i], p, &pout[i][p]);
+				form_shard(&fout[i], p, &pout[i][p]);
 				tout[i] = type_of_part(n->out[i]->type, &pout[i][p], &a);
 				any |= form_elements(&pout[i][p]) > 0;
 			}

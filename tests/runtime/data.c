@@ -3,7 +3,8 @@
  * permutation, and that random numbers are normal, or uniform, and the same alone and in rows.
  * data FOLDER shards: without the checks; also the digits in pieces: parts/, half-0/ and half-1/, safe/, members/ (for tar), and others/, 70 that
  * none of these has. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <inttypes.h>
 #include <math.h>

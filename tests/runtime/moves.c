@@ -2,7 +2,8 @@
  * unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's numbers its own, so that a value taken from
  * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.  Then several buckets at
  * once, started and finished, by a thread of their own or without. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +153,7 @@ static void give(const Ctx *c, int move, int round, void *x)
 {
 	const RtMove *m = &c->program->move[move];
 	const Form *from = &c->program->form[m->from - 1];
-	int mine = form_place(from, c->rank);
+	int mine = form_index(from, c->rank);
 	for (int64_t i = 0, n = form_held(from, mine); i < n; i++)
 		put(x, m->type, i, number(move, round, mine, i, reduce_of(from)));
 }
@@ -162,8 +163,8 @@ static int64_t wrong(const Ctx *c, int move, int round, const void *y, void *x)
 {
 	const RtMove *m = &c->program->move[move];
 	const Form *from = &c->program->form[m->from - 1], *to = &c->program->form[m->to - 1];
-	int place = form_place(to, c->rank);
-	int64_t n = form_held(from, form_place(from, c->rank)), count = form_held(to, place), bad = 0;
+	int place = form_index(to, c->rank);
+	int64_t n = form_held(from, form_index(from, c->rank)), count = form_held(to, place), bad = 0;
 	double *want = calloc((size_t)count + 1, sizeof *want);
 	unsigned char none[8];
 	rt_fill(none, m->type, reduce_of(to), 1);

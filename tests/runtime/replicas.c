@@ -1,6 +1,7 @@
 /* A bit that changes by itself on one rank, in what several ranks hold, ends the job with status 23 when ranks are compared (input 96): what all hold
  * whole, and a part that two of four hold.  Numbers that each rank holds for itself may differ. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ static int body(Ctx *c, void *arg)
 	unsigned char *at[OWN + 1];
 	int code = 0, flip = *(int *)arg;
 	for (int i = WHOLE; i <= OWN; i++)
-		at[i] = rt_place(c, &c->program->kept[i - 1].t);
+		at[i] = rt_address(c, &c->program->kept[i - 1].t);
 	for (int i = 0; i < 4096; i++)
 		at[WHOLE][i] = (unsigned char)i;
 	for (int i = 0; i < 96; i++) {

@@ -1,7 +1,8 @@
 /* report plot FILE: a run of a million steps with one spike and one dip through the sink of --plot, whose picture must be small and show both.
  * report events DIR: reads all event files of a folder in the order of their names, checks every length and checksum with code of its own and
  * every field, and prints "FILE TAG STEP VALUE" for each number, files counted from 0, and "FILE start STEP" for the event of a session. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -3,6 +3,7 @@
 #define FAST_H
 
 #include "kernels.h"
+#include "run.h"
 
 /* n numbers in (-1, 1), the same for the same seed; freed by the caller. */
 float *numbers(int64_t n, uint64_t seed);

@@ -5,21 +5,21 @@
 
 static Exact *part_new(Arena *a, const Form *f, int place, DType t)
 {
-	FormPart p;
+	FormShard p;
 	int64_t dim[FORM_AXES];
-	if (form_part(f, place, &p))
+	if (form_shard(f, place, &p))
 		die("no memory");
 	for (int i = 0; i < p.naxis; i++)
 		dim[i] = p.axis[i].len;
 	Exact *x = exact_new(a, t, p.naxis, dim);
-	form_part_free(&p);
+	form_shard_free(&p);
 	return x;
 }
 
 Hold *hold_new(Arena *a, const Form *f, DType t)
 {
 	Hold *h = arena_new(a, Hold);
-	*h = (Hold){ .form = *f, .places = form_places(f) };
+	*h = (Hold){ .form = *f, .places = form_nrank(f) };
 	h->part = arena_array(a, Exact *, h->places + 1);
 	for (int i = 0; i < h->places; i++)
 		h->part[i] = part_new(a, f, i, t);
@@ -127,9 +127,9 @@ Hold *hold_move(Arena *a, const Hold *h, const Form *to, Fault fault)
 /* Where each element of a part stands in the whole. */
 static int64_t *indices(Arena *a, const Form *f, int place)
 {
-	FormPart p;
+	FormShard p;
 	int64_t n = 1, idx[FORM_AXES] = { 0 }, run[FORM_AXES] = { 0 }, off[FORM_AXES] = { 0 };
-	if (form_part(f, place, &p))
+	if (form_shard(f, place, &p))
 		die("no memory");
 	n = form_elements(&p);
 	int64_t *at = arena_array(a, int64_t, n + 1);
@@ -148,7 +148,7 @@ static int64_t *indices(Arena *a, const Form *f, int place)
 			idx[x] = run[x] = off[x] = 0;
 		}
 	}
-	form_part_free(&p);
+	form_shard_free(&p);
 	return at;
 }
 

@@ -61,7 +61,7 @@ static int64_t width(const Program *r, const Slot *s)
 static Exact *right_part(const Program *r, int rank, const Slot *s)
 {
 	const Hold *h = r->at[s->v->id];
-	int place = h ? form_place(&h->form, rank) : -1;
+	int place = h ? form_index(&h->form, rank) : -1;
 	return place < 0 ? NULL : h->part[place];
 }
 
@@ -134,13 +134,13 @@ static void move(Program *r, Flight *f)
 			if (x && !holds(r, rank, a->take[i], x))
 				wrong(r, rank, a, "is not there when it is sent", a->take[i]->v->name);
 			for (int64_t k = 0; x && k < x->n; k++)
-				h->part[form_place(&from->form, rank)]->v[k] = place_of(r, rank, a->take[i])[k * width(r, a->take[i])];
+				h->part[form_index(&from->form, rank)]->v[k] = place_of(r, rank, a->take[i])[k * width(r, a->take[i])];
 		}
 		moved[i] = hold_move(&tmp, h, &to->form, FAULT_NONE);
 	}
 	for (int i = 0; i < a->nmake; i++)
 		for (int rank = 0; rank < r->nrank; rank++) {
-			int place = form_place(&moved[i]->form, rank);
+			int place = form_index(&moved[i]->form, rank);
 			if (place >= 0)
 				put(r, rank, a->make[i], moved[i]->part[place]);
 		}

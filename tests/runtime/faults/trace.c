@@ -1,6 +1,7 @@
 /* trace FILE: reads a trace as Chrome's format has it and prints "RANK SPANS OVERLAPS" for each process: how many spans it has, and
  * how many of them begin before the one before has ended.  Exit status 1: it is no JSON, or a span lacks something. */
-#include "run.h"
+#include "comm.h"
+#include "save.h"
 
 #include <string.h>
 

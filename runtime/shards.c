@@ -1,42 +1,42 @@
 /* What a rank holds of a tensor.  The program has a table of forms (form.h); the parts of this rank are computed once, at the start,
  * and everything that fills, reads or saves a tensor walks the rows of its part. */
-#include "run.h"
+#include "comm.h"
 
 #include <stdlib.h>
 
-int rt_parts_open(Ctx *c)
+int rt_shards_open(Ctx *c)
 {
 	const RtProgram *p = c->program;
-	c->part_of = calloc((size_t)p->nform + 1, sizeof *c->part_of);
-	if (!c->part_of)
+	c->shard_of = calloc((size_t)p->nform + 1, sizeof *c->shard_of);
+	if (!c->shard_of)
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < p->nform; i++) {
-		int place = form_place(&p->form[i], c->rank);
-		c->part_of[i].naxis = p->form[i].naxis;
-		if (place >= 0 && form_part(&p->form[i], place, &c->part_of[i]))
+		int place = form_index(&p->form[i], c->rank);
+		c->shard_of[i].naxis = p->form[i].naxis;
+		if (place >= 0 && form_shard(&p->form[i], place, &c->shard_of[i]))
 			return rt_error(c, RT_MEMORY, "no memory");
 	}
 	return rt_routes_open(c);
 }
 
-void rt_parts_close(Ctx *c)
+void rt_shards_close(Ctx *c)
 {
 	rt_routes_close(c);
-	for (int i = 0; c->part_of && i < c->program->nform; i++)
-		form_part_free(&c->part_of[i]);
-	free(c->part_of);
-	c->part_of = NULL;
+	for (int i = 0; c->shard_of && i < c->program->nform; i++)
+		form_shard_free(&c->shard_of[i]);
+	free(c->shard_of);
+	c->shard_of = NULL;
 }
 
 static bool holds(const Ctx *c, int form)
 {
-	return form_place(&c->program->form[form - 1], c->rank) >= 0;
+	return form_index(&c->program->form[form - 1], c->rank) >= 0;
 }
 
 static int64_t all_elements(const RtTensor *t)
 {
 	int64_t n = 1;
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->naxis; a++)
 		n *= t->dim[a];
 	return n;
 }
@@ -45,7 +45,7 @@ int64_t rt_elements(const Ctx *c, const RtTensor *t)
 {
 	if (!t->form)
 		return all_elements(t);
-	return holds(c, t->form) ? form_elements(&c->part_of[t->form - 1]) : 0;
+	return holds(c, t->form) ? form_elements(&c->shard_of[t->form - 1]) : 0;
 }
 
 size_t rt_bytes(const Ctx *c, const RtTensor *t)
@@ -55,20 +55,33 @@ size_t rt_bytes(const Ctx *c, const RtTensor *t)
 
 int64_t rt_origin(const Ctx *c, int form, int axis)
 {
-	const FormAxis *x = form ? &c->part_of[form - 1].axis[axis] : NULL;
+	const FormAxis *x = form ? &c->shard_of[form - 1].axis[axis] : NULL;
 	return x && x->n ? x->run[0].at : 0;
 }
 
-void *rt_place(const Ctx *c, const RtTensor *t)
+void *rt_address(const Ctx *c, const RtTensor *t)
 {
 	return (t->window ? c->window : c->slab) + t->offset;
+}
+
+RtValue rt_about(const Ctx *c, int value)
+{
+	const RtProgram *p = c->program;
+	if (value < p->nkept) {
+		const RtTensor *t = &p->kept[value].t;
+		return (RtValue){ .name = t->name, .type = t->type, .form = t->form, .window = t->window, .offset = t->offset, .bytes = (int64_t)rt_bytes(c, t) };
+	}
+	RtValue v = p->value[value - p->nkept];
+	if (v.form)
+		v.bytes = form_elements(&c->shard_of[v.form - 1]) * (int64_t)rt_width(v.type);
+	return v;
 }
 
 /* ---- rows ---- */
 
 /* Rows lo .. hi - 1 of a part; a row is what it holds along the last axis, which is one run or several.  All axes before it are walked like
  * the digits of a number: digit a is index k[a] of run at[a]. */
-static void walk(const FormPart *p, const int64_t *dim, int64_t lo, int64_t hi, RtRow *row, void *arg)
+static void walk(const FormShard *p, const int64_t *dim, int64_t lo, int64_t hi, RtRow *row, void *arg)
 {
 	int last = p->naxis - 1, at[RT_AXES];
 	int64_t k[RT_AXES], rest = lo;
@@ -97,7 +110,7 @@ static void walk(const FormPart *p, const int64_t *dim, int64_t lo, int64_t hi, 
 	}
 }
 
-void rt_part_rows(const FormPart *p, const int64_t *dim, RtRow *row, void *arg)
+void rt_shard_rows(const FormShard *p, const int64_t *dim, RtRow *row, void *arg)
 {
 	int64_t n = form_elements(p);
 	if (n && !p->naxis)
@@ -110,12 +123,12 @@ void rt_rows(const Ctx *c, const RtTensor *t, RtRow *row, void *arg)
 {
 	int64_t n = rt_elements(c, t);
 	if (n && t->form)
-		rt_part_rows(&c->part_of[t->form - 1], t->dim, row, arg);
+		rt_shard_rows(&c->shard_of[t->form - 1], t->dim, row, arg);
 	else if (n)
 		row(arg, 0, 0, n);              /* whole: it lies here as it does in the logical tensor */
 }
 
-typedef struct Rows { const FormPart *p; const int64_t *dim; RtRow *row; void *arg; } Rows;
+typedef struct Rows { const FormShard *p; const int64_t *dim; RtRow *row; void *arg; } Rows;
 
 static void some_rows(void *arg, int64_t lo, int64_t hi, int thread)
 {
@@ -135,14 +148,14 @@ void rt_rows_threaded(Ctx *c, const RtTensor *t, RtRow *row, void *arg)
 {
 	enum { GRAIN = 1 << 14 };
 	int64_t n = rt_elements(c, t);
-	Rows r = { t->form ? &c->part_of[t->form - 1] : NULL, t->dim, row, arg };
+	Rows r = { t->form ? &c->shard_of[t->form - 1] : NULL, t->dim, row, arg };
 	if (!n)
 		return;
-	if (!t->form || !t->rank) {
+	if (!t->form || !t->naxis) {
 		rt_parallel(c, n, GRAIN, some_of_all, &r);
 		return;
 	}
-	int64_t width = r.p->axis[t->rank - 1].len;
+	int64_t width = r.p->axis[t->naxis - 1].len;
 	rt_parallel(c, n / width, 1 + GRAIN / width, some_rows, &r);
 }
 
@@ -150,36 +163,36 @@ void rt_rows_threaded(Ctx *c, const RtTensor *t, RtRow *row, void *arg)
 
 Form rt_form_of(const RtProgram *p, const RtTensor *t)
 {
-	Form f = { .naxis = t->rank };
-	for (int a = 0; a < t->rank; a++)
+	Form f = { .naxis = t->naxis };
+	for (int a = 0; a < t->naxis; a++)
 		f.dim[a] = t->dim[a];
 	return t->form ? p->form[t->form - 1] : f;
 }
 
-int rt_part_on(const RtProgram *p, int rank, const RtTensor *t, FormPart *part)
+int rt_shard_on(const RtProgram *p, int rank, const RtTensor *t, FormShard *part)
 {
 	Form f = rt_form_of(p, t);
-	int place = t->form ? form_place(&f, rank) : 0;
-	*part = (FormPart){ .naxis = t->rank };
-	return place < 0 ? 0 : form_part(&f, place, part);
+	int place = t->form ? form_index(&f, rank) : 0;
+	*part = (FormShard){ .naxis = t->naxis };
+	return place < 0 ? 0 : form_shard(&f, place, part);
 }
 
 int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 {
 	Form f = rt_form_of(p, t);
 	int64_t len[RT_AXES], n = 1;
-	int place = t->form ? form_place(&f, rank) : 0;
+	int place = t->form ? form_index(&f, rank) : 0;
 	if (place < 0)
 		return 0;
 	form_lengths(&f, place, len);
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->naxis; a++)
 		n *= len[a];
 	return n;
 }
 
 bool rt_form_first(const Form *f, int rank)
 {
-	int coord[FORM_MESH], place = f->ndim ? form_place(f, rank) : rank;
+	int coord[FORM_MESH], place = f->ndim ? form_index(f, rank) : rank;
 	bool first = place >= 0;
 	if (!f->ndim)
 		return !rank;
