@@ -76,7 +76,7 @@ int rt_do(Ctx *c, int part)
 {
 	const RtSchedule *s = c->program->role[c->role]->part[part];
 	if (!s)
-		return rt_error(c, RT_PLAN, "this program has no such part");
+		return rt_error(c, RT_PLAN, "this trainer does not have this program");
 	/* A step changes what is kept, and its values lie where other parts have packed weights; so do those of eval and infer. */
 	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;

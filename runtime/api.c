@@ -72,7 +72,7 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 		return s;
 	}
 	if (p->nrank != 1) {
-		rt_error(c, RT_PLAN, "this program is for %d ranks: a library is one rank", p->nrank);
+		rt_error(c, RT_PLAN, "this program is for %d ranks: a library runs one rank", p->nrank);
 		return s;
 	}
 	int drawn, code = rt_shards_open(c);

@@ -401,7 +401,7 @@ static void warn(RtSaver *s)
 {
 	s->why = errno;
 	if (!s->c->error)
-		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training goes on, the last good one stays\n", s->step, s->dir, strerror(errno));
+		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training continues, the last good one is kept\n", s->step, s->dir, strerror(errno));
 }
 
 /* One thing that the thread was told to do, and what becomes of it.  Alone a rank need not wait for others. */
@@ -495,7 +495,7 @@ void rt_saver_close(Ctx *c)
 		pthread_join(s->thread, NULL);
 	}
 	if (s->skipped && !c->rank)
-		fprintf(stderr, "%" PRId64 " checkpoints were left out, because the one before was still being written\n", s->skipped);
+		fprintf(stderr, "%" PRId64 " checkpoints were skipped, because the previous one was still being written\n", s->skipped);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
 	if (s->snapshot)

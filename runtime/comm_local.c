@@ -560,7 +560,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	l.window = l.scratch + SCRATCH + signals + PAGE;
 	for (int r = 0; r < p->nrank; r++)
 		if (mprotect(l.window + (size_t)r * l.stride - PAGE, PAGE, PROT_NONE)) {
-			fprintf(stderr, "cannot set the windows of ranks apart: %s\n", strerror(errno));
+			fprintf(stderr, "cannot protect the pages between windows: %s\n", strerror(errno));
 			free(pid);
 			return RT_MEMORY;
 		}

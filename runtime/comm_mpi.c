@@ -164,7 +164,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 	size_t bytes = rt_round_up(c->program->window_bytes, RT_PAGE);
 	unsigned char *window = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (window == MAP_FAILED)
-		return rt_error(c, RT_MEMORY, "no memory for values that meet transfers");
+		return rt_error(c, RT_MEMORY, "no memory for the window");
 	int code = rt_mpi_pulse_open(c, m);
 	if (!code)
 		code = rt_same_plan(c);
@@ -203,7 +203,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED) {
-		fprintf(stderr, "this MPI may be called by one thread only; a trainer calls it by several, one at a time (MPI_THREAD_SERIALIZED)\n");
+		fprintf(stderr, "this MPI supports one thread only; a trainer calls it from several, one at a time (MPI_THREAD_SERIALIZED)\n");
 		MPI_Abort(MPI_COMM_WORLD, RT_PEER);
 	}
 	bool first, bound;

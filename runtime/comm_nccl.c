@@ -67,7 +67,7 @@ static int gather(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned cha
 		const RtBlock *b = &r->block[i];
 		unsigned char *to = y + (size_t)b->to * r->elem;
 		if (b->n || b->from || !b->first)
-			return rt_error(c, RT_PLAN, "there is no such transfer between GPUs yet");
+			return rt_error(c, RT_PLAN, "this transfer is not supported between GPUs");
 		code = check(c, t->broadcast(b->rank == c->rank ? x : to, to, (size_t)b->run * r->elem, ncclChar, b->rank, t->comm, s), "gather");
 	}
 	return code;
@@ -85,7 +85,7 @@ static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
 		whole &= to->cut[k].kind == FORM_B;
 	if (whole && r->nterm && r->move->type == RT_F32)
 		return check(c, t->reduce(x, y, (size_t)r->count, ncclFloat, ncclSum, t->comm, ((RtCuda *)c->device)->stream), "all-reduce");
-	return whole && !r->nterm ? gather(c, r, y, x) : rt_error(c, RT_PLAN, "there is no such transfer between GPUs yet");
+	return whole && !r->nterm ? gather(c, r, y, x) : rt_error(c, RT_PLAN, "this transfer is not supported between GPUs");
 }
 
 /* POSIX lets dlsym's object pointer be a function; C has no cast for it, so the bytes are copied. */

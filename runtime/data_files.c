@@ -169,7 +169,7 @@ static int open_pattern(Ctx *c, Set *s, char *pattern, int input)
 	Paths list = { 0 };
 	int bad = pattern ? paths_add(&list, pattern) : ENOMEM, code = 0;
 	if (bad == ENOENT)
-		code = rt_error(c, RT_DATA, "cannot read %s: no file has such a name", pattern);
+		code = rt_error(c, RT_DATA, "cannot read %s: no file matches", pattern);
 	else if (bad)
 		code = rt_error(c, RT_MEMORY, "no memory");
 	free(pattern);
@@ -212,7 +212,7 @@ static int open_array(Ctx *c, Set *s, int input, const char *folder)
 
 static int open_folder(Ctx *c, Set *s, const char *folder)
 {
-	int code = folder && !is_folder(folder) ? rt_error(c, RT_DATA, "cannot read %s: it is no folder", folder) : 0;
+	int code = folder && !is_folder(folder) ? rt_error(c, RT_DATA, "cannot read %s: it is not a folder", folder) : 0;
 	for (int i = 0; i < s->ncolumn && !code; i++)
 		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES)
 			code = open_array(c, s, i, folder);
@@ -239,7 +239,7 @@ int set_open(Ctx *c, Set *s, const char *instead)
 		return rt_error(c, RT_MEMORY, "no memory");
 	bool arrays = format_has_arrays(d->format), folder = instead && is_folder(instead);
 	if (d->format == RT_POINTS || d->format == RT_NO_DATA)
-		return instead ? rt_error(c, RT_USAGE, "%s cannot be read: the model makes its samples up", instead)
+		return instead ? rt_error(c, RT_USAGE, "%s cannot be read: the model generates its samples", instead)
 		               : 0;
 	if (arrays && instead)
 		code = open_folders(c, s, instead);

@@ -23,7 +23,7 @@ static int take_tokens(Ctx *c, Set *s, const RtFile *f, RtType type)
 	int64_t w = (int64_t)rt_width(type), later = 0;
 	int code = 0;
 	if (f->bytes % (size_t)w)
-		return rt_error(c, RT_DATA, "%s has %zu bytes, which is no multiple of %d", f->path, f->bytes, (int)w);
+		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of %d", f->path, f->bytes, (int)w);
 	for (int i = 0; i < s->ncolumn && !code; i++) {
 		const RtInput *in = &c->program->part[RT_TRAIN].input[i];
 		Column *col = &s->column[i];
@@ -78,18 +78,18 @@ int npy_take(Ctx *c, Set *s, int input, const char *what, const unsigned char *d
 	int64_t dim[RT_AXES];
 	int naxis = 0;
 	if (bytes < 12 || memcmp(data, "\x93NUMPY", 6))
-		return rt_error(c, RT_DATA, "%s is no .npy file", what);
+		return rt_error(c, RT_DATA, "%s is not a .npy file", what);
 	for (size_t i = wide; i-- > 0;)
 		len = len << 8 | data[8 + i];
 	if (len > bytes - at || len >= sizeof text)
-		return rt_error(c, RT_DATA, "%s: its header is cut off or too long", what);
+		return rt_error(c, RT_DATA, "%s: its header is truncated or too long", what);
 	memcpy(text, data + at, len);
 	text[len] = 0;
 	const char *order = after(text, "fortran_order"), *shape = after(text, "shape");
 	if (!npy_type(after(text, "descr"), &type, &big) || !order || !shape || *shape != '(')
-		return rt_error(c, RT_DATA, "%s: its element type or shape is not one that can be read", what);
+		return rt_error(c, RT_DATA, "%s: its element type or shape is not supported", what);
 	if (*order == 'T')
-		return rt_error(c, RT_DATA, "%s is in Fortran's order: save it with numpy.ascontiguousarray", what);
+		return rt_error(c, RT_DATA, "%s is in Fortran order: save it with numpy.ascontiguousarray", what);
 	for (shape++;; naxis++) {
 		char *end;
 		shape += strspn(shape, " ,");
@@ -98,7 +98,7 @@ int npy_take(Ctx *c, Set *s, int input, const char *what, const unsigned char *d
 		errno = 0;
 		long long v = strtoll(shape, &end, 10);
 		if (end == shape || v < 0 || errno || naxis == RT_AXES)
-			return rt_error(c, RT_DATA, "%s: its shape is not sensible", what);
+			return rt_error(c, RT_DATA, "%s: its shape is invalid", what);
 		dim[naxis] = v;
 		shape = end;
 	}
@@ -114,7 +114,7 @@ static int take_idx(Ctx *c, Set *s, int input, const RtFile *f)
 	int64_t dim[RT_AXES];
 	if (f->bytes < 4 || f->data[0] || f->data[1] || kind < 8 || kind == 10 || kind > 14 || naxis < 1 ||
 		naxis > RT_AXES || f->bytes < 4 + 4 * (size_t)naxis)
-		return rt_error(c, RT_DATA, "%s is no IDX file, or is cut off", f->path);
+		return rt_error(c, RT_DATA, "%s is not an IDX file, or is truncated", f->path);
 	for (int a = 0; a < naxis; a++) {
 		dim[a] = 0;
 		for (int k = 0; k < 4; k++)
@@ -170,7 +170,7 @@ static int take_cifar(Ctx *c, Set *s, const RtFile *f)
 		n = (int64_t)f->bytes / (bytes + 1);
 	Column *im = &s->column[image], *la = &s->column[label];
 	if (!f->bytes || f->bytes % (size_t)(bytes + 1))
-		return rt_error(c, RT_DATA, "%s has %zu bytes, which is no multiple of a record of %" PRId64, f->path,
+		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of a record of %" PRId64, f->path,
 			f->bytes, bytes + 1);
 	im->type = la->type = RT_U8;
 	im->count = bytes;

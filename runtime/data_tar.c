@@ -64,7 +64,7 @@ static int next_member(Ctx *c, Walk *w, Member *m)
 	if (!left || (left >= BLOCK && !memcmp(h, zeros, BLOCK)))
 		return -1;
 	if (left < BLOCK || !is_header(h) || !octal(h + 124, 12, &bytes))
-		return rt_error(c, RT_DATA, "%s, byte %zu: this is no header of a tar file", w->f->path, w->at);
+		return rt_error(c, RT_DATA, "%s, byte %zu: this is not a tar header", w->f->path, w->at);
 	*m = (Member){ .type = (char)h[156], .data = h + BLOCK, .bytes = (size_t)bytes };
 	if (*w->name)
 		memcpy(m->name, w->name, NAME);
@@ -72,7 +72,7 @@ static int next_member(Ctx *c, Walk *w, Member *m)
 		snprintf(m->name, NAME, "%.*s%s%.100s", memcmp(h + 257, "ustar", 6) ? 0 : 155, (const char *)h + 345,
 			memcmp(h + 257, "ustar", 6) || !h[345] ? "" : "/", (const char *)h);
 	if (bytes > left - BLOCK)
-		return rt_error(c, RT_DATA, "%s: %s, of %" PRIu64 " bytes, is cut off", w->f->path, m->name, bytes);
+		return rt_error(c, RT_DATA, "%s: %s, of %" PRIu64 " bytes, is truncated", w->f->path, m->name, bytes);
 	w->at += BLOCK + (size_t)(bytes + BLOCK - 1) / BLOCK * BLOCK;
 	w->at = w->at < w->f->bytes ? w->at : w->f->bytes;
 	return 0;
@@ -152,7 +152,7 @@ int tar_take(Ctx *c, Set *s, const RtFile *f)
 	}
 	if (ignored && !c->rank && !c->error)
 		fprintf(stderr,
-			"note: %s: %d members are not read, for they are no KEY.INPUT.npy or .bin; the first is %s\n",
+			"note: %s: %d members are skipped: they are not KEY.INPUT.npy or KEY.INPUT.bin; the first is %s\n",
 			f->path, ignored, first);
 	return code > 0 ? code : whole(c, s, f, key, samples);
 }

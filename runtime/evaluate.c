@@ -18,7 +18,7 @@ int rt_average_off(Ctx *c)
 		if (!from)
 			continue;
 		if (to->form != from->form)
-			return rt_error(c, RT_PLAN, "%s and %s do not lie alike: only the average can be evaluated", from->name, to->name);
+			return rt_error(c, RT_PLAN, "%s and %s have different layouts: only the average can be evaluated", from->name, to->name);
 		size_t bytes = rt_bytes(c, to);
 		void *host = rt_host(c, rt_address(c, to), bytes);
 		code = rt_get(c, host, rt_address(c, from), bytes);
@@ -73,7 +73,7 @@ int rt_eval_possible(Ctx *c, int64_t *samples)
 		*samples = batch_of(c);         /* made up: any will do */
 	if (*samples)
 		return 0;
-	return rt_error(c, RT_DATA, "no samples are held out: the model says so by validation: 0.1, or a path, in its data");
+	return rt_error(c, RT_DATA, "no samples are held out: add validation: 0.1, or a path, to the data of the model");
 }
 
 int rt_eval_all(Ctx *c, RtRecord *r)

@@ -83,7 +83,7 @@ static void end(RtReport *r, Bytes *b)
 	if (n == (ssize_t)b->n || r->events_lost)
 		return;
 	r->events_lost = true;
-	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", r->events_to,
+	fprintf(stderr, "warning: cannot write to %s: %s; training continues without it\n", r->events_to,
 		n < 0 ? strerror(errno) : "no room");
 }
 

@@ -141,10 +141,10 @@ static int claim(Ctx *c, const char *dir, const RtSaving *s)
 	bool damaged = after >= 0 && s->last_good && !s->from->itself;  /* later ones were looked at, and passed over */
 	if (!s->overwrite && !damaged && after >= 0)
 		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64 ": --overwrite removes "
-		                "those after step %" PRId64 " and goes on from there", dir, newest, after);
+		                "those after step %" PRId64 " and continues from there", dir, newest, after);
 	if (!s->overwrite && after < 0)
 		return rt_error(c, RT_CHECKPOINT, "%s has checkpoints of another run, up to step %" PRId64 ": "
-		                "--checkpoint=%s --resume goes on with it, --overwrite removes them", dir, newest, dir);
+		                "--checkpoint=%s --resume continues it, --overwrite removes them", dir, newest, dir);
 	fprintf(stderr, "removing the checkpoints in %s after step %" PRId64 ", up to step %" PRId64 "\n", dir,
 	        after < 0 ? 0 : after, newest);
 	return rt_folder_prune(dir, after, 0) ? 0 : rt_error(c, RT_CHECKPOINT, "cannot remove checkpoints in %s", dir);
@@ -167,7 +167,7 @@ static int lock(Ctx *c, int fd, int how, const char *dir)
 	if (errno == EWOULDBLOCK)
 		return EWOULDBLOCK;
 	if (c->rank == 0 && !c->error)
-		fprintf(stderr, "warning: %s cannot be locked (%s): nothing keeps another run from it\n", dir,
+		fprintf(stderr, "warning: %s cannot be locked (%s): another run may use it at the same time\n", dir,
 		        strerror(errno));
 	return 0;
 }

@@ -95,7 +95,7 @@ int rt_start(Ctx *c, const RtKept *v, const void *logical)
 	void *to = rt_address(c, &v->t);
 	Fill f = { .isa = c->isa, .v = v, .to = rt_host(c, to, bytes), .elem = rt_width(v->t.type), .key = rt_hash(c->seed, v->key) };
 	if (v->t.type != RT_F32)
-		return rt_error(c, RT_PLAN, "%s is not float, but starts as a number", v->t.name);
+		return rt_error(c, RT_PLAN, "%s is not float, but is initialized as one", v->t.name);
 	rt_rows_threaded(c, &v->t, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
 	return rt_put(c, to, bytes);
 }
@@ -107,7 +107,7 @@ static int open_beside(Ctx *c, RtSafe *s)
 	static const char name[] = "weights.safetensors";
 	ssize_t n = readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
 	if (n < 0)
-		return rt_error(c, RT_DATA, "cannot tell where this program lies, to find %s: give --weights=FILE", name);
+		return rt_error(c, RT_DATA, "cannot find the folder of this program, which holds %s: give --weights=FILE", name);
 	while (n > 0 && beside[n - 1] != '/')
 		n--;
 	strcpy(beside + n, name);

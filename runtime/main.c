@@ -454,7 +454,7 @@ static int prepare(Ctx *c, Args *a, double *at)
 	if (!code && a->resuming && trains && !a->changed_data && data != a->from.data)
 		code = c->rank ? RT_DATA : rt_resume_other_data(c, &a->from);
 	if (!code && a->resuming && wanted(a) == RT_ALL && data == a->from.data && c->rank == 0)
-		fprintf(stderr, "note: these are the samples that the checkpoint was trained on, and what was held out of them; --eval=held-out takes only that\n");
+		fprintf(stderr, "note: these samples include those that the checkpoint was trained on; --eval=held-out evaluates only the held-out ones\n");
 	RtSaving to = { .dir = a->checkpoint, .keep = a->keep, .data = data, .from = a->resuming ? &a->from : NULL, .overwrite = a->overwrite, .last_good = a->last_good };
 	if (!code && a->checkpoint && trains)
 		code = rt_saver_open(c, &to);
@@ -467,10 +467,10 @@ static int prepare(Ctx *c, Args *a, double *at)
 static void check_schedule(const RtProgram *p, int64_t steps)
 {
 	if (p->total && steps != p->total)
-		fprintf(stderr, "trainer: warning: the schedule of the rate of learning ends at step %" PRId64
+		fprintf(stderr, "trainer: warning: the learning-rate schedule ends at step %" PRId64
 		        ", this run at step %" PRId64 " (--steps)\n", p->total, steps);
 	else if (p->warmup && p->warmup >= steps)
-		fprintf(stderr, "trainer: warning: the warm-up of the rate of learning takes %" PRId64 " steps, this run %" PRId64
+		fprintf(stderr, "trainer: warning: the learning-rate warm-up takes %" PRId64 " steps, this run %" PRId64
 		        " (--steps)\n", p->warmup, steps);
 }
 

@@ -174,7 +174,7 @@ static int plot_open(Ctx *c, RtReport *r)
 	rt_file_close(&f);
 	if (r->append && c->step && r->plot->first < 0)
 		fprintf(stderr,
-			"note: %s begins with step %" PRId64 ": what was before is in no log that --log names\n",
+			"note: %s begins with step %" PRId64 ": earlier steps are not in a log that --log names\n",
 			r->plot_to, c->step);
 	return 0;
 }
@@ -424,7 +424,7 @@ static void write_plot(const Ctx *c, RtReport *r)
 	if (f && (fclose(f) || bad || rename(path, r->plot_to)))
 		bad = true;
 	if (bad && !r->plot_lost)
-		fprintf(stderr, "warning: cannot write %s: %s; training goes on without\n", r->plot_to,
+		fprintf(stderr, "warning: cannot write %s: %s; training continues without it\n", r->plot_to,
 			strerror(errno));
 	r->plot_lost |= bad;
 }

@@ -64,6 +64,6 @@ int rt_replicas(Ctx *c)
 		for (int k = 0; k < parts; k++)
 			same &= alike(c, sum, k == mine);
 	}
-	int code = same ? 0 : rt_error(c, RT_NUMERIC, "parameters or state differ from those of another rank: a memory or a processor is faulty");
+	int code = same ? 0 : rt_error(c, RT_NUMERIC, "parameters or state differ from those of another rank: memory or a processor is faulty");
 	return (int)rt_worst(c, (uint32_t)code);
 }

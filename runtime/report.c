@@ -62,7 +62,7 @@ void rt_report_flush(FILE *f, bool *lost, const char *name)
 	if (fflush(f) == 0 || *lost)
 		return;
 	*lost = true;
-	fprintf(stderr, "warning: cannot write to %s: %s; training goes on without\n", name, strerror(errno));
+	fprintf(stderr, "warning: cannot write to %s: %s; training continues without it\n", name, strerror(errno));
 }
 
 /* Tokens are counted where a sample is a row of them. */
@@ -100,8 +100,8 @@ int rt_report_open(Ctx *c, RtReport *r)
 		code = sinks[i]->open(c, r);
 	rt_data_counts(c, &train, &held, &dropped);
 	if (!code && c->rank == 0 && dropped && r->trains)
-		printf("%" PRId64 " samples, %" PRId64 " steps of %" PRId64 " to an epoch; the %" PRId64
-		       " that are left of each epoch are dropped\n",
+		printf("%" PRId64 " samples, %" PRId64 " steps of %" PRId64 " to an epoch; the remaining %" PRId64
+		       " of each epoch are dropped\n",
 			train, train / c->program->batch, c->program->batch, dropped);
 	return code;
 }
@@ -213,9 +213,9 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	if (measured)
 		printf("memory of rank 0: %zu bytes planned, %zu measured", planned, measured);
 	if (measured && c->comm->taken)
-		printf(", and %zu that MPI had taken before, which no plan knows", c->comm->taken);
+		printf(", plus %zu taken by MPI before, which the plan does not include", c->comm->taken);
 	if (measured && c->nrank > 1 && c->comm->theirs)
-		printf(", and %zu of other ranks mapped, which they count", peers);
+		printf(", plus %zu mapped from other ranks, which they count", peers);
 	printf(measured ? "\n" : "");
 }
 
@@ -225,7 +225,7 @@ void rt_report_saved(const RtReport *r, const Ctx *c, int code, const char *dir)
 	const char *line = r->terminal ? "\r\033[K" : "";
 	if (code == RT_STOPPED)
 		printf("%sstopped by a signal after step %" PRId64 "%s", line, c->step,
-			saved < 0 ? "; nothing was saved\n" : "; --resume goes on\n");
+			saved < 0 ? "; nothing was saved\n" : "; --resume continues\n");
 	if (saved >= 0)
 		printf("%ssaved %s/step-%08" PRId64 "\n", line, dir, saved);
 	fflush(stdout);

@@ -30,7 +30,7 @@ static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
 			return "does not fit into memory";
 		x->run = more;
 		if (at < end || len < 1 || at > dim || len > dim - at)
-			return "has a part outside of it";
+			return "has a shard outside of it";
 		x->run[x->n++] = (FormRun){ at, len };
 		x->len += len;
 		end = at + len;
@@ -50,9 +50,9 @@ static const char *read_part(RtJson *j, const RtEntry *e, FormShard *p, int64_t 
 		}
 		int a = 0;
 		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
-			why = a < e->naxis ? read_runs(j, &p->axis[a], e->dim[a]) : "has parts of another rank";
+			why = a < e->naxis ? read_runs(j, &p->axis[a], e->dim[a]) : "has shards with another number of axes";
 		if (!why && !j->bad && a != e->naxis)
-			why = "has parts of another rank";
+			why = "has shards with another number of axes";
 	}
 	return why;
 }
@@ -98,7 +98,7 @@ static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *co
 		for (int a = 0; e && a < e->naxis; a++)
 			all *= e->dim[a];
 		if (!j->bad && n != all)
-			return rt_error(c, RT_CHECKPOINT, "%s: parts of %s are missing", path, rt_shown(name));
+			return rt_error(c, RT_CHECKPOINT, "%s: shards of %s are missing", path, rt_shown(name));
 		++*count;
 	}
 	return 0;
@@ -246,7 +246,7 @@ int rt_resume_find(Ctx *c, const char *dir, bool last_good, RtResume *r)
 		if (!one && c->error)
 			return code;
 		if (!one) {
-			fprintf(stderr, "%s is good: --last-good, or --resume=%s, goes on from there\n", r->path, r->path);
+			fprintf(stderr, "%s is good: --last-good, or --resume=%s, continues from there\n", r->path, r->path);
 			return code;
 		}
 		code = one;
@@ -301,10 +301,10 @@ int rt_resume_other_data(Ctx *c, const RtResume *r)
 	rt_file_close(&m);
 	const char *what = "the data set is not the one that the checkpoint was trained on";
 	if (known && first >= 0)
-		rt_error(c, RT_DATA, "%s: %s is another file than the %d. of the %d then: --changed-data goes on with it", what, rt_data_file(c, first), first + 1, known);
+		rt_error(c, RT_DATA, "%s: %s differs from file %d of the %d at that time: --changed-data continues with it", what, rt_data_file(c, first), first + 1, known);
 	else if (known && known != n)
-		rt_error(c, RT_DATA, "%s: it has %d files, then %d: --changed-data goes on with it", what, n, known);
+		rt_error(c, RT_DATA, "%s: it has %d files now, %d at that time: --changed-data continues with it", what, n, known);
 	else
-		rt_error(c, RT_DATA, "%s: --changed-data goes on with it", what);
+		rt_error(c, RT_DATA, "%s: --changed-data continues with it", what);
 	return RT_DATA;
 }

@@ -142,7 +142,7 @@ int rt_safe_read(Ctx *c, int code, const char *path, RtFile f, RtSafe *s)
 	for (int i = 7; i >= 0 && s->file.bytes >= 8; i--)
 		len = len << 8 | s->file.data[i];
 	if (s->file.bytes < 8 || len > s->file.bytes - 8 || len > 100 << 20)
-		bad = rt_error(c, code, "%s is no safetensors file, or is cut off", path);
+		bad = rt_error(c, code, "%s is not a safetensors file, or is truncated", path);
 	else
 		bad = read_header(c, code, path, s, (const char *)s->file.data + 8, (size_t)len, s->file.bytes - 8 - len);
 	s->data = bad ? NULL : s->file.data + 8 + len;

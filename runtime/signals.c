@@ -24,7 +24,7 @@ static void lost_file(int sig, siginfo_t *about, void *more)
 	const char *path = reader ? rt_data_mapped(reader, about->si_addr) : NULL;
 	(void)sig, (void)more;
 	say(path ? path : "a file of the data set, or a checkpoint,");
-	say(" became shorter while it was read\n");
+	say(" was truncated while it was read\n");
 	_exit(RT_DATA);
 }
 

@@ -101,7 +101,7 @@ static bool finite_kept(Ctx *c)
 	for (int keep = RT_PARAMETER; keep <= RT_STATE; keep++)
 		for (int i = 0; i < c->program->nkept; i++)
 			if ((int)c->program->kept[i].keep == keep && !finite_all(c, i)) {
-				rt_error(c, RT_NUMERIC, "%s is not finite since the step before", c->program->kept[i].t.name);
+				rt_error(c, RT_NUMERIC, "%s has not been finite since the previous step", c->program->kept[i].t.name);
 				return false;
 			}
 	return true;

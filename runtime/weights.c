@@ -204,7 +204,7 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 			if (j.bad)
 				break;
 			if (!plain_name(file)) {
-				code = rt_error(c, RT_DATA, "%s: its index names %s, which leads out of the folder", dir,
+				code = rt_error(c, RT_DATA, "%s: its index names %s, which is outside of the folder", dir,
 				                rt_shown(file));
 				break;
 			}
@@ -241,7 +241,7 @@ static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 	if (i < 2 || (i == 4 && newest(dir, path)))
 		return open_file(c, w, path);
 	if (i == 3)
-		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a program of Python: save it as safetensors "
+		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a Python pickle: save it as safetensors "
 		                "(save_pretrained, or safetensors.torch.save_file)", dir);
 	if (i == 4)
 		return rt_error(c, RT_DATA, "%s has neither model.safetensors, nor model.safetensors.index.json, nor "
@@ -455,7 +455,7 @@ static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 		const Item *a = &w->item[i - 1], *b = &w->item[i];
 		if (strcmp(a->name, b->name) || !(a->used || b->used))
 			continue;
-		return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s become one here", from->path,
+		return c->rank ? RT_DATA : rt_error(c, RT_DATA, "%s: both %s and %s map to the same name", from->path,
 		                                    rt_shown(a->e->name), rt_shown(b->e->name));
 	}
 	return report(c, w, from, &missing, first, loaded, all);

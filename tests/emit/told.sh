@@ -38,7 +38,7 @@ model "optimizer: sgd(lr: 0.1), schedule: cosine(total: 50), steps: 20, seed: 3,
 says total-is-not-steps 'warning: the schedule ends at step 50, but training takes 20 steps, as steps says' total.ir
 make -s -C out CFLAGS=-O1 STATIC= >log 2>&1 || echo "not ok trainer: $(head -n 1 log)"
 out/trainer --steps=2 >log 2>&1
-grep -q 'warning: the schedule of the rate of learning ends at step 50, this run at step 2' log && echo "ok trainer-tells-total" || echo "not ok trainer-tells-total: $(head -n 1 log)"
+grep -q 'warning: the learning-rate schedule ends at step 50, this run at step 2' log && echo "ok trainer-tells-total" || echo "not ok trainer-tells-total: $(head -n 1 log)"
 out/trainer --steps=50 >log 2>&1
 grep -q warning log && echo "not ok trainer-is-content: $(grep warning log)" || echo "ok trainer-is-content"
 says total-is-not-the-option 'but training takes 7 steps, as --steps says' total.ir --steps=7

@@ -34,7 +34,7 @@ by_mpi() { # name, ranks
 		mpirun -n "$2" tree/trainer --steps=4 --threads=1 --checkpoint=saved --every-eval=2 >run.log 2>&1
 	rm -rf saved
 	within "$1" "$(grep '^memory of rank 0' run.log)"
-	grep -q '^memory of rank 0.* and [1-9][0-9]* that MPI had taken before' run.log && echo "ok $1-apart" || echo "not ok $1-apart: $(grep '^memory' run.log)"
+	grep -q '^memory of rank 0.* plus [1-9][0-9]* taken by MPI before' run.log && echo "ok $1-apart" || echo "not ok $1-apart: $(grep '^memory' run.log)"
 }
 by_mpi gpt-on-two-by-two-by-mpi 4
 "$SBPCC" "$ROOT/examples/gpt.ir" --ranks=2 --train='data: points(classes: 2)' -o tree >log 2>&1

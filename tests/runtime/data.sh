@@ -36,7 +36,7 @@ check elsewhere sh -c 'one/trainer --data=away/idx --every=1 | grep -o "^step *[
 cp -r npy bad && head -c 20000 npy/image.npy >bad/image.npy
 refused short-75 20 'its shape U8\[600, 8, 8\] needs 38400' npy.tree/trainer --data=bad
 head -c 1000 cifar.bin >bad.bin
-refused record-75 20 'no multiple of a record of 65' cifar.tree/trainer --data=bad.bin
+refused record-75 20 'not a multiple of a record of 65' cifar.tree/trainer --data=bad.bin
 head -c 650 cifar.bin >bad.bin
 refused fewer-than-a-step 20 'has 10 samples to train on; one step takes 64' cifar.tree/trainer --data=bad.bin
 head -c 30000 digits.safetensors >bad.safetensors
@@ -83,7 +83,7 @@ cp text.ir digits.ir
 same tokens16 'tokens16("text.16", validation: 0.1)' bytes
 same tokens32 'tokens32("text.32", validation: 0.1)' bytes
 printf 'odd' >odd
-refused odd-bytes-75 20 'no multiple of 2' tokens16.tree/trainer --data=odd
+refused odd-bytes-75 20 'not a multiple of 2' tokens16.tree/trainer --data=odd
 refused too-short-75 20 'one sample needs 9' bytes/trainer --data=odd
 tr '\000' '\377' <text.32 >bad.32 && mv bad.32 text.32
 refused token-76 20 'which is not in 0 to 255' tokens32.tree/trainer

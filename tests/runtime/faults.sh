@@ -190,18 +190,18 @@ check free-after-kill one/trainer --checkpoint=whose --resume
 sed -i 's/\[256,32\]/[256,99]/' bad/step-00000040/state.safetensors
 damaged shape 'another model\|does not fit its shape'
 sed -i 's/\[256,32\]/[4611686018427387904,32]/' bad/step-00000040/state.safetensors
-refused huge-82 21 'too many elements\|no safetensors' one/trainer --resume=bad/step-00000040
+refused huge-82 21 'too many elements\|not a safetensors' one/trainer --resume=bad/step-00000040
 rm -rf bad && cp -r ck bad && sed -i 's/"w"/"v"/' bad/step-00000040/state.safetensors
 refused another-model-80 21 'it has no w' one/trainer --resume=bad/step-00000040
 refused nothing-there-81 21 'No such file' one/trainer --resume=nowhere
 rm -rf bad && cp -r ck bad && mkdir bad/.saving && head -c 999 ck/step-00000040/state.safetensors >bad/.saving/state.safetensors
 losses one/trainer --resume=bad | cmp -s - <(tail -n 20 want) && echo "ok cut-between-data-and-rename-84" || echo "not ok cut-between-data-and-rename-84: $(head -n 1 err)"
 
-# Saves that fail: training goes on, the last good one stays; the third in a row ends it.
+# Saves that fail: training continues, the last good one is kept; the third in a row ends it.
 rm -rf bad && cp -r ck bad
 (ulimit -f 30 && one/trainer --checkpoint=bad --resume --every-checkpoint=5 --steps=1000000 --every=100000 --keep=9 >log 2>&1)
 status=$?
-[ $status = 21 ] && [ "$(grep -c 'was not written.*training goes on' log)" = 3 ] && [ "$(ls bad | tr '\n' ' ')" = 'step-00000020 step-00000040 ' ] &&
+[ $status = 21 ] && [ "$(grep -c 'was not written.*training continues' log)" = 3 ] && [ "$(ls bad | tr '\n' ' ')" = 'step-00000020 step-00000040 ' ] &&
 	echo "ok full-disk-83" || echo "not ok full-disk-83: exit status $status: $(cat log | tr '\n' ' ') $(ls -a bad | tr '\n' ' ')"
 mkdir shut && chmod a-w shut && [ "$(id -u)" != 0 ] && refused no-place 21 'cannot' one/trainer --checkpoint=shut/ck
 rm -rf busy && losses one/trainer --checkpoint=busy --every-checkpoint=1 | cmp -s - want && echo "ok slower-than-the-interval-85" || echo "not ok slower-than-the-interval-85: $(head -n 1 err)"
@@ -218,7 +218,7 @@ until [ -s running ]; do sleep 0.05; done
 truncate -s 100 text
 wait $job
 status=$?
-[ $status = 20 ] && grep -q 'text became shorter' running && echo "ok truncated-79" || echo "not ok truncated-79: exit status $status"
+[ $status = 20 ] && grep -q 'text was truncated' running && echo "ok truncated-79" || echo "not ok truncated-79: exit status $status"
 cp text.good text
 
 # Memory: with less and less of it the program says so before step 0, or cannot even be started.
@@ -267,7 +267,7 @@ refused nan-77 23 '(SoftmaxCrossEntropyLoss[+A-Za-z]* .*is the first value of th
 grep -q 'the loss is' log && [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok state-saved-77" || echo "not ok state-saved-77: $(ls nan | tr '\n' ' ') $(cat log | tr '\n' ' ')"
 sed 's/sgd(lr: 1e38)/sgd(lr: 1e39)/' nan.ir >inf.ir
 "$SBPCC" inf.ir -o other >log 2>&1 && make -s -C other STATIC= CFLAGS=-O1 >log 2>&1
-refused parameter-77 23 '^rank 0 step [0-9]*: e.*1 is not finite since the step before' other/trainer
+refused parameter-77 23 '^rank 0 step [0-9]*: e.*1 has not been finite since the previous step' other/trainer
 
 # What is told on the way.
 two/trainer --steps=4 --log=log.json --trace=trace.json --profile --every=1 >log 2>&1

@@ -35,7 +35,7 @@ refused advice 20 "weights-map='module.\*=\*' maps module.body.w" one/trainer --
 [ "$(first one/trainer --weights=prefix.safetensors --weights-map=module.old.*= --weights-map='*.body.*=body.*' --weights-map='module.*=*')" = "" ] && grep -q "missing: body.w, body.b" err && echo "ok first-star" || echo "not ok first-star: $(cat err)"
 [ "$(first one/trainer --weights=prefix.safetensors --weights-map='module.old.*=' --weights-map='module.*=*')" = "loss 1.3862944" ] && ! grep -q 'not used' err && echo "ok left-out" || echo "not ok left-out: $(cat err)"
 safe twice.safetensors a.body.w:F32:16,8:z b.body.w:F32:16,8:z body.b:F32:8:z 'head w:F32:8,4:z'
-refused two-of-one-name 20 'both [ab].body.w and [ab].body.w become one here' one/trainer --weights=twice.safetensors --weights-map='a.*=*,b.*=*'
+refused two-of-one-name 20 'both [ab].body.w and [ab].body.w map to the same name' one/trainer --weights=twice.safetensors --weights-map='a.*=*,b.*=*'
 refused map-without-equals 2 'rules are FROM=TO' one/trainer --weights=zero.safetensors --weights-map=a.b
 refused map-more-stars 2 'more \* than FROM' one/trainer --weights=zero.safetensors --weights-map='a.*=*.*'
 refused map-alone 2 'needs --weights' one/trainer --weights-map='a=b'

@@ -39,9 +39,9 @@ mkdir tars && for k in '0 ustar [01]' '1 pax [23]' '2 gnu [45]'; do
 	(cd t && tar -cf ../tars/$1.tar --format=$2 --sort=name *)
 done
 same tar 'tar("tars/*.tar", scale: 0.003921569, validation: 0.1)'
-tar/trainer --steps=1 2>&1 | grep -q '2.tar: 1 members are not read.*555.json' && echo "ok tar-notes" || echo "not ok tar-notes"
+tar/trainer --steps=1 2>&1 | grep -q '2.tar: 1 members are skipped.*555.json' && echo "ok tar-notes" || echo "not ok tar-notes"
 cp tars/1.tar bad.tar && printf 'x' | dd of=bad.tar bs=1 seek=1100 conv=notrunc 2>/dev/null
-refused tar-header 20 'bad.tar, byte [0-9]*: this is no header' tar/trainer --data=bad.tar
+refused tar-header 20 'bad.tar, byte [0-9]*: this is not a tar header' tar/trainer --data=bad.tar
 head -c 5000 tars/0.tar >bad.tar
 refused tar-cut 20 'bad.tar' tar/trainer --data=bad.tar
 rm -f members/300.label.bin && (cd members && tar -cf ../bad.tar --sort=name *)
@@ -66,13 +66,13 @@ mkdir cut && head -c 7003 text >cut/t-10 && tail -c +7004 text | head -c 1 >cut/
 same bytes-in-pieces 'bytes("cut/t-*", validation: 0.1)'
 [ -n "$(held one/trainer --eval)" ] && [ "$(held one/trainer --eval)" = "$(held bytes-in-pieces/trainer --eval)" ] && echo "ok held-out-of-pieces" || echo "not ok held-out-of-pieces"
 same bytes-listed 'bytes("cut/t-1?", "cut/t-9", validation: 0.1)'
-refused nothing-matches 20 'cannot read none/t-\*: no file has such a name' one/trainer --data='none/t-*'
+refused nothing-matches 20 'cannot read none/t-\*: no file matches' one/trainer --data='none/t-*'
 printf '\377' >cut/t-8 && head -c 300 text.16 >odd.0 && head -c 301 text.16 >odd.1
-as tokens 'tokens16("odd.?", validation: 0.1)' && refused odd-piece 20 'odd.1 has 301 bytes, which is no multiple of 2' tokens/trainer
+as tokens 'tokens16("odd.?", validation: 0.1)' && refused odd-piece 20 'odd.1 has 301 bytes, which is not a multiple of 2' tokens/trainer
 # The checksum is that of all files, and a file that is not as it was is named.
 rm cut/t-8 && check saved bytes-in-pieces/trainer --checkpoint=ck --steps=5
 cp cut/t-11 keep && printf 'Z' >cut/t-11
-refused changed-78 20 'not the one that the checkpoint was trained on: cut/t-11 is another file than the 2. of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
+refused changed-78 20 'not the one that the checkpoint was trained on: cut/t-11 differs from file 2 of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 cp keep cut/t-11 && printf 'more' >cut/t-95
 refused added-78 20 'it has 4 files, then 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 rm cut/t-95
@@ -85,7 +85,7 @@ status=$?
 tail -c +7005 text >cut/t-9
 check unchanged bytes-in-pieces/trainer --checkpoint=ck --resume --steps=7
 rm cut/t-11
-refused removed-78 20 'cut/t-9 is another file than the 2. of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
+refused removed-78 20 'cut/t-9 differs from file 2 of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 check changed-and-wanted bytes-in-pieces/trainer --checkpoint=ck --resume --steps=8 --changed-data
 
 # A set of its own for evaluations: all of it, whatever the batch, also without the samples to train on.
@@ -108,7 +108,7 @@ one/trainer --checkpoint=own --steps=3 >log 2>&1 && one/trainer --resume=own --e
 mkdir in pieces && cp npy/image.npy in && cp parts/image-* pieces && one/trainer --resume=own --infer=in >log 2>&1 && one/trainer --resume=own --infer=pieces >log 2>&1 && grep -q '^600 samples' log &&
 	cmp -s in/scores.npy pieces/scores.npy && echo "ok infer-of-pieces" || echo "not ok infer-of-pieces: $(head -n 2 log)"
 refused eval-word 2 'takes raw, held-out' one/trainer --eval=row
-one/trainer --steps=1 --log=log.json | grep -q '^540 samples, 8 steps of 64 to an epoch; the 28 that are left' && grep -q '"samples":540,"held_out":60,"dropped_per_epoch":28' log.json && echo "ok dropped" || echo "not ok dropped: $(head -n 1 log.json)"
+one/trainer --steps=1 --log=log.json | grep -q '^540 samples, 8 steps of 64 to an epoch; the remaining 28 of each' && grep -q '"samples":540,"held_out":60,"dropped_per_epoch":28' log.json && echo "ok dropped" || echo "not ok dropped: $(head -n 1 log.json)"
 refused fewer-than-a-step 20 'few/image.npy: the data set has 5 samples to train on; one step takes 64' apart/trainer --data=few
 
 # What is wrong with one of several files.
@@ -124,4 +124,4 @@ rm parts/image.npy parts/label-*.npy
 refused missing 20 'cannot read parts/label.npy' npy-in-pieces/trainer
 refused other-count-in-a-folder 20 'half-1/label.npy: 933 samples' sh -c 'cp npy/label.npy half-1 && npy-folders/trainer'
 sed 's/npy("npy".*0.1)/points(classes: 10)/' digits.ir >points.ir && "$SBPCC" points.ir -o other2 >log 2>&1 && cp other2/model.c one && make -s -C one STATIC= LOOPS= CFLAGS="$sanitized" >log 2>&1
-refused made-up 2 'makes its samples up' one/trainer --data=npy
+refused made-up 2 'generates its samples' one/trainer --data=npy
