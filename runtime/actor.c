@@ -1,4 +1,4 @@
-/* Walks a schedule.  One list per rank, in the order that the compiler proved free of deadlock. */
+/* Walks a schedule: one list of actions per rank, in the order that the compiler has proved free of deadlock. */
 #include "comm.h"
 
 void *rt_value(const Ctx *c, int value)
@@ -59,7 +59,7 @@ static int walk(Ctx *c, const RtSchedule *s)
 		if (i == s->from)
 			first = c->id;
 		if (i == s->to)
-			c->changed++;           /* from here on parameters are updated */
+			c->changed++;           /* parameters are updated from here on */
 		code = walk_segment(c, &s->segment[i], s->micro > 1 && i >= s->from && i < s->to ? (int)c->micro : -1);
 		if (!code && i == s->to - 1 && c->micro + 1 < s->micro) {
 			c->micro++;
@@ -77,13 +77,13 @@ int rt_do(Ctx *c, int part)
 	const RtSchedule *s = c->program->role[c->role]->part[part];
 	if (!s)
 		return rt_error(c, RT_PLAN, "this trainer does not have this program");
-	/* A step changes what is kept, and its values lie where other parts have packed weights; so do those of eval and infer. */
+	/* A step changes kept values.  The values of each program may overwrite the packed weights of the others. */
 	c->changed += part == RT_TRAIN || part != c->part;
 	c->part = part;
 	c->begun = true;
 	int code = walk(c, s);
 	if (code == RT_NUMERIC)
-		rt_lane_drain(c);       /* all ranks stop here, and will meet again */
+		rt_lane_drain(c);       /* all ranks stop here, and will synchronize again */
 	c->changed += part == RT_TRAIN;
 	return code;
 }

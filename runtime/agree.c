@@ -1,7 +1,7 @@
 /* What ranks must have in common before the first step.  Under mpirun each rank reads its own command line and its own
- * files; ranks that differ in a number of steps, in data or in the folder of checkpoints would wait for each other for
- * ever, or train something that nobody asked for.  So rank 0 tells what it has, fact by fact as text, and a rank that
- * has something else says both. */
+ * files.  Ranks that differ in the number of steps, in data or in the folder of checkpoints would deadlock or train
+ * something else than requested.  So rank 0 broadcasts its facts as text, and a rank with a different value reports
+ * both. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ double rt_patience(void)
 	return seconds > 0 ? seconds : (double)PATIENCE;
 }
 
-/* Ranks that were built from another plan than rank 0, or for another kind of processor, must not meet. */
+/* Ranks must be built from the plan of rank 0, for the same number format of the processor. */
 int rt_same_plan(Ctx *c)
 {
 	const uint64_t order = 0x0102030405060708u;

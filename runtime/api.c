@@ -1,6 +1,6 @@
-/* A program as a library: one rank in the caller's process, opened, used and closed by the caller.  Nothing here prints or
- * ends the process, and there is no state but the session's, so sessions of one program may live side by side.  The
- * functions that users see are in model.h of the tree, under a prefix of their own; they call these. */
+/* A model as a library: one rank in the caller's process, opened, used and closed by the caller.  Nothing here prints or
+ * ends the process, and all state belongs to a session, so several sessions of one program can exist at once.  Users call
+ * the functions of model.h of the tree, which have a prefix of their own and call these. */
 #include "api.h"
 #include "comm.h"
 #include "save.h"
@@ -14,14 +14,14 @@ struct RtSession {
 	Ctx c;
 	char error[RT_MESSAGE];
 	char *data;                     /* the data set, when the caller named one */
-	bool opened, fed, changed_data; /* memory and threads; data; it may be another one than that of the checkpoint */
-	RtResume from;                  /* the checkpoint that it was resumed from, or that it wrote last */
+	bool opened, fed, changed_data; /* memory and threads are open; data is open; data may differ from that of the checkpoint */
+	RtResume from;                  /* the checkpoint that it was resumed from or wrote last */
 	bool resumed;
-	char *folder;                   /* that it saves into; NULL: none yet */
-	RtRecord last;                  /* what the last step or evaluation reported */
+	char *folder;                   /* the folder of its checkpoints; NULL: none yet */
+	RtRecord last;                  /* of the last step or evaluation */
 };
 
-/* Two sessions, or a session whose first call failed, must not be mistaken for each other: what cannot be opened says why. */
+/* A session that could not be opened fails at each call, with the message of the failure. */
 static int ready(RtSession *s)
 {
 	return s->opened ? 0 : RT_MEMORY;
@@ -116,7 +116,7 @@ const char *rt_last_error(const RtSession *s)
 	return s ? s->error : "out of memory";
 }
 
-/* The data set is opened when it is first asked for. */
+/* Opens the data set when it is first needed. */
 static int feed(RtSession *s)
 {
 	Ctx *c = &s->c;
@@ -161,7 +161,7 @@ int rt_step_on(RtSession *s, int64_t samples, const void *const *in, float *loss
 		code = rt_error(&s->c, RT_USAGE, "a step takes %" PRId64 " samples, not %" PRId64, s->c.program->batch, samples);
 	if (code)
 		return code;
-	rt_data_pause(&s->c);           /* what it read ahead is for this step */
+	rt_data_pause(&s->c);           /* it has read ahead for this step */
 	s->c.given = in;
 	code = step(s, loss);
 	s->c.given = NULL;
@@ -178,7 +178,7 @@ double rt_rate(const RtSession *s)
 	return s->c.rate;
 }
 
-/* Checkpoints of one folder are those of one run: what this session wrote or was resumed from may lie there. */
+/* A folder holds the checkpoints of one run: it may hold those that this session wrote or was resumed from. */
 int rt_save_to(RtSession *s, const char *dir)
 {
 	Ctx *c = &s->c;
@@ -270,7 +270,7 @@ static bool has_samples(const RtTensor *t, int64_t batch)
 	return t->naxis && t->dim[0] == batch;
 }
 
-/* Samples first .. first + some - 1; behind them the last one again. */
+/* Samples first .. first + some - 1; the rest of the batch repeats the last one. */
 static int write_samples(Ctx *c, const RtInput *in, const void *from, int64_t batch, int64_t first, int64_t some)
 {
 	size_t bytes = rt_bytes(c, &in->t);

@@ -1,11 +1,11 @@
-/* A bucket as one range of bytes: the values of its transfers one behind the other, each from a whole line on.
+/* A bucket as one range of bytes: the values of its transfers one after the other, each aligned to a cache line.
  *
  *   value 0        value 1  value 2
- *   |aaaaaaaaaa..|bbb.....|cccccccccccccccccc....|        . is nothing: a line is 64 bytes
+ *   |aaaaaaaaaa..|bbb.....|cccccccccccccccccc....|        . is padding: a line is 64 bytes
  *   |       |       |       |       |       |
- *   chunks of an all-reduce do not care where values end
+ *   chunks of an all-reduce may cross the ends of values
  *
- * So many small gradients cost as many waits and as many messages as one large one. */
+ * So many small gradients need as few waits and messages as one large one. */
 #include "comm.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ bool rt_bucket_alone(const Ctx *c, const RtJob *j)
 	return true;
 }
 
-/* The next stretch of lo .. hi - 1 that lies in one value; begins with a span that is 0. */
+/* The next range of lo .. hi - 1 that lies in one value; the first call takes a zero span. */
 bool rt_bucket_next(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtSpan *s)
 {
 	if (s->bytes) {
@@ -70,7 +70,7 @@ void rt_bucket_put(const Ctx *c, const RtJob *j, size_t lo, size_t hi, const uns
 		memcpy((unsigned char *)j->y[s.i] + s.from, from + s.at, s.bytes);
 }
 
-/* Where these bytes of the operands lie side by side: in place when one value has them all, else gathered in room. */
+/* The address of these bytes of the operands: in place if one value has them all, else gathered in room. */
 const void *rt_bucket_get(const Ctx *c, const RtJob *j, size_t lo, size_t hi, unsigned char *room)
 {
 	for (RtSpan s = { 0 }; rt_bucket_next(c, j, lo, hi, &s);) {

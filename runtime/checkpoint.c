@@ -1,15 +1,15 @@
-/* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a whole tensor, and manifest.json, which
- * has the number of steps done, the seed, a checksum of the data set, a checksum of every part that a rank held, and at its end one of itself.
+/* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a logical tensor, and manifest.json, which holds the
+ * number of steps done, the seed, a checksum of the data set, a checksum of every shard, and at its end a checksum of itself.
  *
- * Each rank writes the parts that it is the first to hold, from a snapshot of its own, in a thread of its own, while training goes on:
- * no rank ever sees what another holds.  Because files hold whole tensors, a checkpoint loads under any plan.
+ * Each rank writes the shards that it is the first to hold, from its own snapshot, in its own thread, while training continues: no rank needs
+ * the shards of another.  Because files hold logical tensors, a checkpoint loads under any plan.
  *
- *   rank 0     DIR/.saving is made, with the head of the file
- *   all        snapshot; the thread writes into the file, syncs; ranks but the first leave their part of the manifest beside it
- *   all        between later steps: have all written?
- *   rank 0     its thread puts the manifest together, syncs, renames, and removes what is older than the last few
+ *   rank 0     creates DIR/.saving, with the header of the file
+ *   all        take a snapshot; the thread writes into the file and syncs; ranks other than 0 write their lines of the manifest beside it
+ *   all        check between later steps whether all have written
+ *   rank 0     its thread assembles the manifest, syncs, renames the folder, and removes the oldest checkpoints
  *
- * When a save is due while another is being written it is left out. */
+ * A save that is due while another is being written is skipped. */
 #include "comm.h"
 #include "save.h"
 
@@ -27,7 +27,7 @@
 
 enum { FAILURES = 3 };
 
-/* What the thread has to do, and how it went. */
+/* What the thread has to do, and the result. */
 typedef enum { IDLE, WRITTEN, FAILED, WRITE, COMMIT } State;
 
 struct RtSaver {
@@ -37,19 +37,19 @@ struct RtSaver {
 	uint64_t data;                  /* checksum of the data set */
 	char *head; size_t nhead;       /* of the safetensors file, its length in front */
 	unsigned char *snapshot; size_t bytes;
-	char *said; size_t nsaid;       /* what the manifest says of the parts of this rank: the number of the tensor, the part, a line each */
+	char *said; size_t nsaid;       /* the lines of the manifest about shards of this rank: the number of the tensor, the shard */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool started, stop;
 	State state;
-	bool flying;                    /* all ranks write, and none knows yet whether all have written */
-	int64_t step;                   /* of the snapshot that is written */
+	bool flying;                    /* a save is in flight: not yet known whether all ranks have written */
+	int64_t step;                   /* of the snapshot that is being written */
 	int failed;                     /* saves in a row that failed */
 	int why;                        /* errno of the last of them */
 	int64_t skipped;
-	_Atomic int64_t last;           /* of the last that was written */
-	int lock_file;                  /* keeps other runs out of the folder while it is open */
+	_Atomic int64_t last;           /* step of the last checkpoint written */
+	int lock_file;                  /* locks the folder against other runs while it is open */
 };
 typedef struct RtSaver RtSaver;
 
@@ -113,8 +113,8 @@ static int put_ints(char **text, size_t *n, const int64_t *v, int count)
 	return bad | put(text, n, "]");
 }
 
-/* The indices of a part: for each axis the runs that it holds, each as where it begins and its length. */
-static int put_part(char **text, size_t *n, const FormShard *p)
+/* The indices of a shard: for each axis its runs, each as start and length. */
+static int put_shard(char **text, size_t *n, const FormShard *p)
 {
 	int bad = put(text, n, "[");
 	for (int a = 0; a < p->naxis; a++) {
@@ -148,7 +148,7 @@ static int make_head(RtSaver *s)
 	return bad;
 }
 
-/* Runs that meet here and in the file are written together. */
+/* Runs that are adjacent both here and in the file are written together. */
 typedef struct Write { int fd, bad; const unsigned char *from; uint64_t base; size_t elem; int64_t here, there, n; } Write;
 
 static void flush_run(Write *w)
@@ -169,9 +169,9 @@ static void write_run(void *arg, int64_t here, int64_t there, int64_t n)
 	w->n += n;
 }
 
-static int write_rows(const FormShard *part, const RtTensor *t, Write *w)
+static int write_rows(const FormShard *shard, const RtTensor *t, Write *w)
 {
-	rt_shard_rows(part, t->dim, write_run, w);
+	rt_shard_rows(shard, t->dim, write_run, w);
 	flush_run(w);
 	return w->bad;
 }
@@ -179,27 +179,27 @@ static int write_rows(const FormShard *part, const RtTensor *t, Write *w)
 int rt_write_shard(const RtProgram *p, int rank, const RtTensor *t, int fd, uint64_t base, const void *from)
 {
 	Write w = { .fd = fd, .from = from, .base = base, .elem = rt_width(t->type) };
-	FormShard part;
-	if (rt_shard_on(p, rank, t, &part))
+	FormShard shard;
+	if (rt_shard_on(p, rank, t, &shard))
 		return -1;
-	int bad = write_rows(&part, t, &w);
-	form_shard_free(&part);
+	int bad = write_rows(&shard, t, &w);
+	form_shard_free(&shard);
 	return bad;
 }
 
-/* What this rank holds of a tensor, into the file and into what the manifest says. */
-static int write_part(RtSaver *s, int number, const RtTensor *t, Write *w)
+/* Writes the shard of this rank into the file, and its line of the manifest. */
+static int write_shard(RtSaver *s, int number, const RtTensor *t, Write *w)
 {
-	FormShard part;
-	if (rt_shard_on(s->c->program, s->c->rank, t, &part))
+	FormShard shard;
+	if (rt_shard_on(s->c->program, s->c->rank, t, &shard))
 		return -1;
-	int bad = write_rows(&part, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_part(&s->said, &s->nsaid, &part) |
-	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&part) * w->elem));
-	form_shard_free(&part);
+	int bad = write_rows(&shard, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_shard(&s->said, &s->nsaid, &shard) |
+	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&shard) * w->elem));
+	form_shard_free(&shard);
 	return bad;
 }
 
-static int write_parts(RtSaver *s, int fd)
+static int write_shards(RtSaver *s, int fd)
 {
 	const RtProgram *p = s->c->program;
 	uint64_t base = s->nhead;
@@ -212,14 +212,14 @@ static int write_parts(RtSaver *s, int fd)
 		Write w = { .fd = fd, .from = s->snapshot + at, .base = base, .elem = rt_width(t->type) };
 		size_t bytes = bytes_on(p, s->c->rank, t);
 		if (bytes && rt_first_on(p, s->c->rank, t))
-			bad = write_part(s, i, t, &w);
+			bad = write_shard(s, i, t, &w);
 		at += rt_round_up(bytes, RT_LINE);
 		base += rt_logical_bytes(t);
 	}
 	return bad;
 }
 
-/* Closes, and keeps the reason of a failure. */
+/* Closes a file and preserves errno. */
 static void done_with(int fd)
 {
 	int why = errno;
@@ -238,7 +238,7 @@ static int open_dir(const RtSaver *s)
 	return open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* DIR/.saving, with the head of the file. */
+/* Creates DIR/.saving, with the header of the file. */
 static int begin(const RtSaver *s)
 {
 	int parent = open_dir(s), dir = -1, fd = -1;
@@ -256,7 +256,7 @@ static int begin(const RtSaver *s)
 	return bad;
 }
 
-/* A file of the folder, on the disk. */
+/* Writes a file of the folder and syncs it. */
 static int write_file(int dir, const char *name, const char *text, size_t n)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -271,7 +271,7 @@ static int write_mine(RtSaver *s)
 	int parent = open_dir(s), dir = parent < 0 ? -1 : folder(parent, ".saving");
 	int fd = dir < 0 ? -1 : openat(dir, "state.safetensors", O_WRONLY | O_CLOEXEC);
 	s->nsaid = 0;
-	int bad = fd < 0 || put(&s->said, &s->nsaid, "%s", "") || write_parts(s, fd) || fsync(fd);
+	int bad = fd < 0 || put(&s->said, &s->nsaid, "%s", "") || write_shards(s, fd) || fsync(fd);
 	snprintf(name, sizeof name, "part-%05d", s->c->rank);
 	if (!bad && s->c->rank)
 		bad = write_file(dir, name, s->said, s->nsaid) || fsync(dir);
@@ -281,7 +281,7 @@ static int write_mine(RtSaver *s)
 	return bad;
 }
 
-/* What a rank left, with a zero behind it; NULL: it cannot be read. */
+/* The lines that a rank wrote, zero-terminated; NULL: they cannot be read. */
 static char *read_said(int dir, int rank)
 {
 	char name[32];
@@ -305,7 +305,7 @@ static char *read_said(int dir, int rank)
 	return text;
 }
 
-/* The parts of all ranks, tensor by tensor: lines of a rank are in the order of tensors. */
+/* The shards of all ranks, tensor by tensor: the lines of a rank are in the order of tensors. */
 static int put_tensors(const RtProgram *p, char **line, char **text, size_t *n)
 {
 	int bad = 0;
@@ -326,7 +326,7 @@ static int put_tensors(const RtProgram *p, char **line, char **text, size_t *n)
 	return bad;
 }
 
-/* What the checksum of the data was behind each of its files. */
+/* The checksum of the data after each of its files. */
 static int put_files(const Ctx *c, char **text, size_t *n)
 {
 	const uint32_t *after;
@@ -358,7 +358,7 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 	return bad;
 }
 
-/* All ranks have written: from here on it is a checkpoint. */
+/* All ranks have written: the save becomes a checkpoint. */
 static int commit(RtSaver *s)
 {
 	char name[64], *text = NULL;
@@ -387,7 +387,7 @@ static int commit(RtSaver *s)
 	return bad;
 }
 
-/* Nothing of a save that failed stays. */
+/* Removes a failed save. */
 static void discard(const RtSaver *s)
 {
 	int parent = open_dir(s), why = errno;
@@ -404,7 +404,7 @@ static void warn(RtSaver *s)
 		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training continues, the last good one is kept\n", s->step, s->dir, strerror(errno));
 }
 
-/* One thing that the thread was told to do, and what becomes of it.  Alone a rank need not wait for others. */
+/* Performs one request to the thread and returns the new state.  A single rank need not wait for others. */
 static State work(RtSaver *s, State what)
 {
 	bool alone = s->c->nrank == 1;
@@ -446,7 +446,7 @@ static void tell(RtSaver *s, State what)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* How the thread stands; wait: once it has nothing to do. */
+/* The state of the thread; wait: until it is idle. */
 static State look(RtSaver *s, bool wait)
 {
 	pthread_mutex_lock(&s->lock);
@@ -515,12 +515,12 @@ static int too_often(Ctx *c, const RtSaver *s, bool last)
 	return 0;
 }
 
-/* What became of the save that is under way; wait: until it is over.  false: it goes on. */
+/* Completes the save in flight; wait: until it is over.  false: it is still being written. */
 static bool over(Ctx *c, RtSaver *s, bool wait)
 {
 	State now = look(s, wait);
 	if (!s->flying && c->nrank > 1)
-		now = c->rank ? IDLE : now;     /* only the first rank had more to do */
+		now = c->rank ? IDLE : now;     /* only rank 0 commits */
 	now = (State)rt_worst(c, now);
 	if (now >= WRITE)
 		return false;
@@ -554,7 +554,7 @@ static int snapshot(Ctx *c, RtSaver *s)
 	return code;
 }
 
-/* A save is prepared by the first rank, where there are others that write into the same file. */
+/* Rank 0 prepares a save if several ranks write into the file. */
 static int prepare(Ctx *c, RtSaver *s)
 {
 	int bad = c->nrank > 1 && !c->rank && begin(s);

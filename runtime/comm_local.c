@@ -1,15 +1,14 @@
 /* Ranks as processes of one machine.
  *
- * The parent maps one piece of shared memory, forks the ranks, and waits.  The memory holds a barrier, a few bytes for
- * the program, a signal of each rank, and one window per rank: values that meet transfers live there, so a transfer reads its peers'
- * values where they are, and a sum is written where it is wanted.  Before each window is a page that nobody may touch.  Nothing has a name in the
- * file system, so nothing can be left behind.
+ * The parent maps shared memory, forks the ranks, and waits.  The memory holds a barrier, a page of scratch, the signals of each rank, and one
+ * window per rank.  Values of transfers live in windows, so a transfer reads the values of its peers in place, and a sum is written where it is
+ * needed.  Before each window is a guard page.  Nothing has a name in the file system, so nothing can be left behind.
  *
  *   | Shared | scratch | signals | - | window of rank 0 | - | window of rank 1 | ...
  *
- * All ranks count buckets of transfers.  A rank's signals are of how many its operands are ready, and with how many it is through; those that need to
- * know wait for them, looking for a while, where there is a processor for every rank, and by futex then.  A rank that ends with an error, or is killed, is seen by the parent,
- * which ends the others; one that is stopped is seen by those that wait for it, because its pulse is. */
+ * All ranks count buckets of transfers.  A rank signals how many buckets have their operands ready, and how many it has completed.  Other ranks
+ * wait for these counters: they spin for a while, if every rank has a processor, then sleep by futex.  The parent sees a rank that fails or is
+ * killed, and ends the others; ranks that wait for a stopped rank see that its pulse is missing. */
 #include "comm.h"
 #include "wait.h"
 
@@ -32,23 +31,23 @@ enum { PAGE = RT_PAGE, SCRATCH = PAGE, LINE = RT_LINE, SPINS = 20000 };
 
 typedef struct Shared {
 	_Atomic uint32_t arrived, round;
-	_Atomic uint64_t opened;        /* when the last rank came to the barrier, in nanoseconds */
-	_Atomic uint32_t stop, told;    /* signals that asked for the end: the parent's, by count; whether a rank got one, too */
-	_Atomic uint32_t said[2];       /* what rank 0 said last, in turn */
-	_Atomic uint32_t worst[3];      /* the largest that any rank said, in turn */
-	_Atomic uint32_t named;         /* a rank is lost, and somebody says so */
+	_Atomic uint64_t opened;        /* when the last rank reached the barrier, in nanoseconds */
+	_Atomic uint32_t stop, asked;   /* requests to end: the number of signals to the parent; 1 if a rank got one */
+	_Atomic uint32_t said[2];       /* the last values of rank 0, alternating */
+	_Atomic uint32_t worst[3];      /* the largest values of all ranks, rotating */
+	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
 } Shared;
 
-/* How far a rank is: of how many buckets its operands are there, for others to read and its results for others to write; of how many it has read
- * and written all that it reads and writes. */
+/* The progress of a rank: the number of buckets whose operands others may read and whose results others may write; the number of buckets of
+ * which it has finished all reads and writes. */
 typedef struct Signal {
 	_Atomic uint32_t ready, through, asleep;
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
-	_Atomic uint64_t when;          /* it came there */
-	_Atomic uint64_t beat;          /* when its pulse was seen last */
+	_Atomic uint64_t when;          /* time of the last change */
+	_Atomic uint64_t beat;          /* time of its last pulse */
 	char rest[LINE - 4 * sizeof(uint32_t) - 3 * sizeof(uint64_t)];
 } Signal;
-enum { FEW = 8 << 10 };                 /* bytes that every rank sums for itself */
+enum { FEW = 8 << 10 };                 /* bytes of buckets that every rank sums for itself */
 
 typedef struct Local {
 	Shared *shared;
@@ -56,14 +55,14 @@ typedef struct Local {
 	unsigned char *scratch, *window;
 	size_t stride;
 	uint32_t turn, worst;
-	uint32_t number;                /* of buckets that were started */
+	uint32_t number;                /* buckets started */
 	int spins;
 	double patience;                /* seconds */
-	_Atomic uint64_t came;          /* when the last came that the lane waited for */
+	_Atomic uint64_t came;          /* when the last rank that the lane waited for was ready */
 	_Alignas(LINE) unsigned char few[FEW];
 } Local;
 
-/* At most for a while: then whoever waits looks whether it waits for somebody who lives. */
+/* Sleeps for a limited time: then the caller checks whether the rank it waits for is alive. */
 static void futex_wait(_Atomic uint32_t *at, uint32_t old, double seconds)
 {
 	struct timespec t = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
@@ -80,7 +79,7 @@ static uint64_t nanoseconds(void)
 	return (uint64_t)(1e9 * rt_seconds());
 }
 
-/* From then on this rank has waited, until the others came: what it slept after that, stopped by somebody, was not their fault. */
+/* Counts the time from `since` until the others were ready; later sleep, for example while stopped, does not count. */
 static void has_waited(const Ctx *c, uint64_t since, uint64_t until)
 {
 	const Local *l = c->comm->state;
@@ -94,7 +93,7 @@ static double waited(const Ctx *c, int rank)
 	return 1e-9 * (double)atomic_load(&l->signal[rank].waited);
 }
 
-/* ---- who lives ---- */
+/* ---- liveness ---- */
 
 static void beat(void *arg)
 {
@@ -102,10 +101,10 @@ static void beat(void *arg)
 	atomic_store(&s->beat, nanoseconds());
 }
 
-/* The rank whose pulse was seen least recently, of those that are waited for, and for how long this one saw no change. */
+/* Of the ranks that are waited for, the one with the oldest pulse, and for how long it has not changed. */
 typedef struct Doubt { int rank; uint64_t beat; double looked, unchanged; } Doubt;
 
-/* Others may come to the same conclusion: one says it, and its end ends all. */
+/* Several ranks may detect it: one reports it, and its exit ends all. */
 static _Noreturn void lost(const Ctx *c, int rank)
 {
 	const Local *l = c->comm->state;
@@ -114,8 +113,8 @@ static _Noreturn void lost(const Ctx *c, int rank)
 	_exit(rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", rank, l->patience));
 }
 
-/* One of the ranks first..last is waited for.  When all were stopped together, this one too, time has passed without meaning: so it must have
- * looked for a while itself. */
+/* Checks the ranks first .. last, one of which is waited for.  If all ranks were stopped together, the time passed says nothing: so this rank must
+ * itself have watched for a while. */
 static void doubt(const Ctx *c, Doubt *d, int first, int last)
 {
 	const Local *l = c->comm->state;
@@ -180,8 +179,8 @@ static bool is_at(_Atomic uint32_t *what, uint32_t want)
 	return (int32_t)(atomic_load(what) - want) >= 0;
 }
 
-/* Until what a rank signals is so far, or farther.  The thread of the lane leaves the processor to the walk, and what it waits holds up
- * nobody unless the walk waits for it. */
+/* Waits until a counter of a rank reaches `want`.  The thread of the lane does not spin: it leaves the processor to the walk.  Its waiting time
+ * counts only if the walk waits for it. */
 static void await(const Ctx *c, int rank, _Atomic uint32_t *what, uint32_t want)
 {
 	Local *l = c->comm->state;
@@ -209,11 +208,11 @@ static void late(Ctx *c, double since)
 	has_waited(c, (uint64_t)(1e9 * since), atomic_load(&l->came));
 }
 
-/* Whether all that take part are ready for it, or through with it; wait: until they are. */
+/* True if all ranks that take part are ready for the job, or have completed it; wait: until they are. */
 static bool all_are(const Ctx *c, const RtJob *j, bool ready, bool wait)
 {
 	const Local *l = c->comm->state;
-	for (int m = 0; m < j->n; m++) {                /* where parts are empty values have other peers */
+	for (int m = 0; m < j->n; m++) {                /* values may differ in their peers where shards are empty */
 		const RtRoute *r = &c->route[j->move[m]];
 		for (int i = 0; i < r->npeer; i++) {
 			Signal *s = &l->signal[r->peer[i]];
@@ -238,7 +237,7 @@ static bool all_through(const Ctx *c, const RtJob *j, bool wait)
 	return all_are(c, j, false, wait);
 }
 
-/* The same value in the window of rank r: all ranks have one layout. */
+/* The same value in the window of rank r: all ranks have the same layout. */
 static void *peer(const Ctx *c, const void *mine, int r)
 {
 	const Local *l = c->comm->state;
@@ -256,7 +255,7 @@ static bool in_window(const Ctx *c, const void *p)
 	return (const unsigned char *)p >= c->window && (const unsigned char *)p < c->window + c->program->window_bytes;
 }
 
-/* Transfers of any kind: each rank takes what it wants from where it is, in the order of terms.
+/* Transfers of any kind: each rank reads what it needs in place, in the order of terms.
  *
  *             rank 0           rank 1           rank 2
  *   x         a a a            b b b            c c c
@@ -278,7 +277,7 @@ static void take_all(Ctx *c, const RtJob *j)
 		rt_route_take(c, &c->route[j->move[i]], j->y[i], source, &(Source){ c, j->x[i] });
 }
 
-/* Where term i of a stretch lies. */
+/* The address of term i of a range. */
 typedef struct Share { const Ctx *c; const RtJob *j; size_t lo, hi; } Share;
 
 static const void *term(void *arg, int i, const RtSpan *s)
@@ -288,7 +287,7 @@ static const void *term(void *arg, int i, const RtSpan *s)
 	return (const unsigned char *)peer(w->c, w->j->x[s->i], r->term[i]) + s->from;
 }
 
-/* All ranks sum everything: a few bytes.  x and y may be one place, so y is written when all have read. */
+/* A small bucket: all ranks sum everything.  x and y may be the same memory, so y is written after all have read. */
 static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
 {
 	Local *l = c->comm->state;
@@ -302,8 +301,8 @@ static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
 	return 0;
 }
 
-/* An all-reduce: each rank sums its share of all terms, in their order, and writes the sum into the results of all.  Nobody else reads those
- * terms or writes there, so y may lie on x: then a rank fetches what it adds from its peers, and what it writes to them is at hand.
+/* An all-reduce: each rank sums its share of all terms, in order, and writes the sum into the results of all.  No other rank reads these terms
+ * or writes there, so y may be the memory of x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
@@ -312,7 +311,7 @@ static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
  */
 static void sum_lines(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	enum { SOME = (16 << 10) / LINE };              /* lines that are in the nearest cache when they are given */
+	enum { SOME = (16 << 10) / LINE };              /* lines that are still in the first-level cache when they are copied */
 	const Share *w = arg;
 	const RtRoute *r = &w->c->route[w->j->move[0]];
 	(void)thread;
@@ -329,7 +328,7 @@ static void sum_lines(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Where the share of term i begins, in whole lines. */
+/* Where the share of term i begins, aligned to lines. */
 static size_t share(size_t bytes, int i, int n)
 {
 	return i == n ? bytes : bytes * (size_t)i / (size_t)n / LINE * LINE;
@@ -384,7 +383,7 @@ void *rt_shared(const Ctx *c, size_t *bytes)
 	return l->scratch;
 }
 
-/* Two places in turn: rank 0 can be one call ahead of a rank that has yet to read, never two. */
+/* Two slots alternate: rank 0 can be one call ahead of a rank that has yet to read, never two. */
 uint32_t rt_agree(Ctx *c, uint32_t mine)
 {
 	Local *l = c->comm->state;
@@ -397,7 +396,7 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 	return atomic_load(said);
 }
 
-/* Three places in turn: the next is cleared while nobody reads what was said there two calls ago, and nobody writes there yet. */
+/* Three slots rotate: the next one is cleared while no rank reads its value of two calls ago and none writes to it yet. */
 uint32_t rt_worst(Ctx *c, uint32_t mine)
 {
 	Local *l = c->comm ? c->comm->state : NULL;
@@ -428,12 +427,12 @@ void rt_broadcast(Ctx *c, void *what, size_t bytes)
 uint32_t rt_stop_asked(const Ctx *c)
 {
 	const Local *l = c->comm->state;
-	return atomic_load(&l->shared->stop) + atomic_load(&l->shared->told);
+	return atomic_load(&l->shared->stop) + atomic_load(&l->shared->asked);
 }
 
 /* ---- signals ---- */
 
-static Shared *signalled;               /* the parent counts, ranks look */
+static Shared *signalled;               /* the parent counts, ranks read */
 static volatile sig_atomic_t at_once;
 
 static void ask(int sig)
@@ -442,15 +441,15 @@ static void ask(int sig)
 	at_once |= rt_stops_now(atomic_fetch_add(&signalled->stop, 1) + 1, true);
 }
 
-/* Whoever signals all processes of a job signals the parent, too: that is one request, not two. */
+/* A signal to all processes of a job reaches the parent, too: that is one request, not two. */
 static void ask_once(int sig)
 {
 	(void)sig;
-	atomic_store(&signalled->told, 1);
+	atomic_store(&signalled->asked, 1);
 }
 
-/* Each rank has its share of the processors: left alone, two ranks were seen on one of them while the other was idle (an all-reduce of 4 MiB took
- * three times as long).  Where there are more ranks than processors the system decides. */
+/* Binds each rank to its share of the processors: without it, two ranks were seen on one processor while another was idle (an all-reduce of 4 MiB
+ * took three times as long).  With more ranks than processors, the system decides. */
 static bool bind_rank(int rank, int nrank)
 {
 	cpu_set_t all, mine;
@@ -474,7 +473,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	if (getppid() != parent)
 		return RT_PEER;
 	rt_signals(ask_once);
-	rt_on(SIGINT, SIG_IGN);         /* the parent sees it, and counts it once */
+	rt_on(SIGINT, SIG_IGN);         /* the parent gets it and counts it once */
 	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late, .barrier = barrier, .waited = waited, .theirs = theirs, .state = l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
@@ -499,7 +498,7 @@ static void end_all(const pid_t *pid, int n)
 			kill(pid[k], SIGKILL);
 }
 
-/* Waits for all; the first that fails takes the others with it, and its code is the job's. */
+/* Waits for all ranks; the first failure ends the others, and its exit status is that of the job. */
 static int wait_all(pid_t *pid, int n)
 {
 	int code = 0;
@@ -528,7 +527,7 @@ static int wait_all(pid_t *pid, int n)
 			continue;
 		code = mine;
 		if (mine == RT_STOPPED)
-			continue;               /* so do the others */
+			continue;               /* the others stop, too */
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "rank %d was ended by signal %d\n", r, WTERMSIG(status));
 		end_all(pid, n);

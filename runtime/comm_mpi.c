@@ -1,5 +1,5 @@
-/* Ranks as processes that mpirun starts, on one machine or many: make TRANSPORT=mpi.  Here is how they start, agree and end; what they move
- * is in mpi_moves.c. */
+/* Ranks as processes that mpirun starts, on one machine or several: make TRANSPORT=mpi.  This file starts and ends them and lets them agree;
+ * mpi_moves.c moves values. */
 #include "mpi_moves.h"
 
 #include <sched.h>
@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { START = 100, GRACE = 5 };        /* seconds in which all ranks have been started; in which mpirun has ended them */
+enum { START = 100, GRACE = 5 };        /* seconds within which all ranks must start; within which mpirun must end them */
 typedef RtMpi Mpi;
 
 static Mpi *here;                       /* this rank */
 static _Atomic uint32_t asked;          /* signals that asked for the end */
-static bool speaks;                     /* this is rank 0, which tells the user */
+static bool speaks;                     /* this is rank 0, which prints messages */
 
 static void ask(int sig)
 {
@@ -27,7 +27,7 @@ static void ask(int sig)
 
 /* ---- the end ---- */
 
-/* What a call of MPI that does not come back leads to: it may wait for what a broken network never brings. */
+/* How this process ends if a call of MPI does not return, for example because the network is down. */
 static struct { char text[160]; int code; } late;
 
 static void end_late(int sig)
@@ -48,10 +48,10 @@ static void end_within(double seconds, int code, const char *where)
 	alarm(seconds < 1 ? 1 : (unsigned)seconds);
 }
 
-/* Ends this rank, and through mpirun the others, which wait for it; mpirun may be where the network no longer leads. */
+/* Ends this rank, and through mpirun the others.  mpirun may be unreachable, so there is a time limit. */
 static _Noreturn void end(int code)
 {
-	speaks = false;                 /* mpirun signals those that it ends */
+	speaks = false;                 /* mpirun signals the ranks that it ends */
 	fflush(stdout);
 	fflush(stderr);
 	end_within(GRACE, code, NULL);
@@ -62,7 +62,7 @@ static _Noreturn void end(int code)
 
 /* ---- agreement ---- */
 
-/* Words go down a tree of ranks, or up, so that whoever waits knows for whom:
+/* Values go down a tree of ranks, or up, so that a rank that waits knows for which one:
  *
  *         0
  *       /   \
@@ -70,7 +70,7 @@ static _Noreturn void end(int code)
  *     / \   /
  *    3   4 5
  *
- * What is agreed on decides what all ranks do next: without it this one ends. */
+ * The result decides what all ranks do next: a rank that cannot get it ends. */
 static void settle(Ctx *c, int code)
 {
 	code = code ? code : rt_mpi_passed(c, c->comm->state, true);
@@ -133,7 +133,7 @@ uint32_t rt_stop_asked(const Ctx *c)
 
 /* ---- start ---- */
 
-/* How many ranks are on this machine; whether this is the first of them; whether mpirun gave it processors of its own. */
+/* The number of ranks on this machine; *first: this is the first of them; *bound: mpirun gave it processors of its own. */
 static int on_this_machine(bool *first, bool *bound)
 {
 	MPI_Comm here;
@@ -193,13 +193,13 @@ static void publish(Ctx *c, RtJob *j)
 	(void)j;
 }
 
-/* Started by mpirun, and by all together. */
+/* All ranks, started by mpirun, call it. */
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	int level;
 	Mpi m = { .patience = rt_patience(), .lock = PTHREAD_MUTEX_INITIALIZER };
 	here = &m;
-	end_within(m.patience > START ? m.patience : START, RT_PEER, "start");   /* not all may have been started yet */
+	end_within(m.patience > START ? m.patience : START, RT_PEER, "start");   /* some may not have been started yet */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED) {

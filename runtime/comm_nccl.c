@@ -1,5 +1,5 @@
-/* Collectives between GPUs by NCCL.  The library is opened at run time, so that a program starts, and says what is missing,
- * where it is not installed.  Rank 0 makes the unique id and passes it through the memory that local ranks share. */
+/* Collectives between GPUs by NCCL.  The library is opened at run time, so that a program without it starts and reports
+ * what is missing.  Rank 0 creates the unique id and passes it through the memory that local ranks share. */
 #include "comm.h"
 #include "slab_cuda.h"
 
@@ -30,7 +30,7 @@ static int check(const Ctx *c, ncclResult_t r, const char *what)
 	return r == ncclSuccess ? 0 : rt_error(c, RT_PEER, "%s: %s", what, nccl_of(c)->text(r));
 }
 
-/* Elements that lie on this GPU already. */
+/* Elements that are already on this GPU. */
 static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char *y, const unsigned char *x)
 {
 	cudaStream_t s = ((RtCuda *)c->device)->stream;
@@ -42,7 +42,7 @@ static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char 
 			from += k[a] * b->loop[a].from_step;
 			to += k[a] * b->loop[a].to_step;
 		}
-		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem, (size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a part");
+		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem, (size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a shard");
 		for (a = b->n - 1; a >= 0 && ++k[a] == b->loop[a].len; a--)
 			k[a] = 0;
 	}
@@ -57,7 +57,7 @@ static int here(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned char 
 	return code;
 }
 
-/* Parts may differ in length, so each rank broadcasts its own, where it is one run in the whole. */
+/* Shards may differ in length, so each rank broadcasts its own, if it is one run of the logical tensor. */
 static int gather(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned char *x)
 {
 	Nccl *t = nccl_of(c);
@@ -73,7 +73,7 @@ static int gather(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned cha
 	return code;
 }
 
-/* Sums of floats over all ranks, gathers of the first axis, and what needs no peer. */
+/* Sums of floats over all ranks, gathers of the first axis, and transfers without peers. */
 static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
 {
 	Nccl *t = nccl_of(c);
@@ -98,7 +98,7 @@ static int load(Ctx *c, Nccl *t, void *to, const char *name)
 	return 0;
 }
 
-/* What is put on the stream is in order with the kernels there: nobody waits. */
+/* Transfers are ordered with kernels by the stream: nothing waits. */
 static void publish(Ctx *c, RtJob *j)
 {
 	(void)c;
