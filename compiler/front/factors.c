@@ -140,8 +140,8 @@ static void by_product(State *s, const FactorProduct *p, Fac **mine, Fac *axis)
 {
 	List a = { .n = 0 }, b = { .n = 0 };
 
-	for (int i = 0; i < p->npart; i++) {
-		Fac *part = p->part[i].factor < 0 ? fac_new(s, p->part[i].len) : mine[p->part[i].factor];
+	for (int i = 0; i < p->nsub; i++) {
+		Fac *part = p->sub[i].factor < 0 ? fac_new(s, p->sub[i].len) : mine[p->sub[i].factor];
 
 		if (!leaves(part, &b))
 			return;

@@ -28,8 +28,8 @@ static bool summed(const Node *n, const FactorRule *r, int f)
 		for (int a = 0; !has && r->out[i] && a < n->out[i]->type->rank; a++)
 			has = r->out[i][a] == f;
 		for (int k = 0; !has && k < r->nproduct; k++)
-			for (int j = 0; r->product[k].out && r->product[k].at == i && j < r->product[k].npart; j++)
-				has |= r->product[k].part[j].factor == f;
+			for (int j = 0; r->product[k].out && r->product[k].at == i && j < r->product[k].nsub; j++)
+				has |= r->product[k].sub[j].factor == f;
 		if (!has)
 			return true;
 	}
@@ -71,8 +71,8 @@ static int64_t count(const Node *n, const FactorRule *r, int f)
 {
 	int64_t c = opt.chunks;
 	for (int k = 0; k < r->nproduct; k++)
-		for (int j = 0; j < r->product[k].npart; j++)
-			if (r->product[k].part[j].factor == f)
+		for (int j = 0; j < r->product[k].nsub; j++)
+			if (r->product[k].sub[j].factor == f)
 				return 1;
 	for (int i = 0; i < n->nin; i++) {
 		int a = axis_of(r, n, i, f);

@@ -53,9 +53,9 @@ static void find_axis(Graph *g, Node *n, const FactorRule *r, int i, int a, stru
 		return;
 	for (int k = 0; r && k < r->nproduct; k++) {
 		const FactorProduct *p = &r->product[k];
-		for (int j = 0; p->out && p->at == i && p->axis == a && j < p->npart; j++)
-			if (p->part[j].len != 1 && !add_like(g, n, r, p->part[j].factor, x))
-				add_new(g, x, p->part[j].len);
+		for (int j = 0; p->out && p->at == i && p->axis == a && j < p->nsub; j++)
+			if (p->sub[j].len != 1 && !add_like(g, n, r, p->sub[j].factor, x))
+				add_new(g, x, p->sub[j].len);
 	}
 	if (!x->n)
 		add_new(g, x, len);

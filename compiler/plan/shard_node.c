@@ -51,7 +51,7 @@ static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena 
 		of.u.is = whole->dim;
 		memcpy(from.u.is, origin, (size_t)whole->rank * sizeof *origin);
 	}
-	part->part = true;
+	part->shard = true;
 	part->attr[part->nattr++] = from;
 	part->attr[part->nattr++] = of;
 }

@@ -33,11 +33,11 @@ static bool within(const FactorProduct *p, int k, Use *u)
 {
 	int64_t before = 1, at = 1;
 	for (int i = 0; i < k; i++)
-		before *= p->part[i].len;
+		before *= p->sub[i].len;
 	u->whole = true;
-	for (int i = 0; i < p->npart; i++)
-		u->whole &= i == k || p->part[i].len == 1;
-	int64_t after = before * p->part[k].len;
+	for (int i = 0; i < p->nsub; i++)
+		u->whole &= i == k || p->sub[i].len == 1;
+	int64_t after = before * p->sub[k].len;
 	for (u->from = 0; u->from < u->leaves && at < before; u->from++)
 		at *= u->len[u->from];
 	if (at != before)
@@ -60,8 +60,8 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 		}
 	for (int k = 0; k < r->nproduct; k++) {
 		const FactorProduct *p = &r->product[k];
-		for (int j = 0; p->out == out && p->at == i && j < p->npart; j++)
-			if (p->part[j].factor == f) {
+		for (int j = 0; p->out == out && p->at == i && j < p->nsub; j++)
+			if (p->sub[j].factor == f) {
 				*u = (Use){ .axis = p->axis };
 				u->leaves = lengths(v, p->axis, u->len);
 				if (!within(p, j, u))

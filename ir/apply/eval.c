@@ -409,7 +409,7 @@ static int run_call(Job *j)
 	c->overload = n->overload;
 	c->row = n->row;
 	c->version = n->version;
-	c->part = n->part;
+	c->shard = n->shard;
 	c->name = n->name;
 	c->inloc = n->inloc;
 	c->attr = n->attr, c->nattr = n->nattr;

@@ -16,8 +16,8 @@
 typedef struct Back {
 	Graph *g;
 	bool *need;             /* by value id: depends on a wanted value */
-	Value ***part;          /* by value id: contributions */
-	int *npart;
+	Value ***term;          /* by value id: what its gradient is the sum of */
+	int *nterm;
 	int nvalue;             /* ids below this existed before */
 	bool *want;             /* by value id: asked for */
 	bool staged;            /* some node has @stage */
@@ -100,8 +100,8 @@ static void back_start(Back *b, Graph *g, Value **want, int nwant)
 {
 	*b = (Back){ .g = g, .nvalue = g->nvalue };
 	b->need = arena_array(g->scratch, bool, g->nvalue + 1);
-	b->part = arena_array(g->scratch, Value **, g->nvalue + 1);
-	b->npart = arena_array(g->scratch, int, g->nvalue + 1);
+	b->term = arena_array(g->scratch, Value **, g->nvalue + 1);
+	b->nterm = arena_array(g->scratch, int, g->nvalue + 1);
 	b->want = arena_array(g->scratch, bool, g->nvalue + 1);
 	b->moving = arena_array(g->scratch, bool, g->nvalue + 1);
 	mark_needed(b, want, nwant);
@@ -143,10 +143,10 @@ static bool old(const Back *b, const Value *v)
 	return v && v->id < b->nvalue;
 }
 
-static void give(Back *b, Value *v, Value *part)
+static void give(Back *b, Value *v, Value *term)
 {
-	if (part && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
-		arena_push(b->g->scratch, b->part[v->id], b->npart[v->id], part);
+	if (term && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
+		arena_push(b->g->scratch, b->term[v->id], b->nterm[v->id], term);
 }
 
 static void note_part(Node *n, const char *which)
@@ -227,12 +227,12 @@ static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 static Value *total(Back *b, Value *v, Loc loc)
 {
 	Value *sum = NULL;
-	int n = old(b, v) ? b->npart[v->id] : 0;
+	int n = old(b, v) ? b->nterm[v->id] : 0;
 
 	if (n == 0)
 		return NULL;
 	for (int i = 0; i < n; i++) {
-		Value *p = b->part[v->id][i];
+		Value *p = b->term[v->id][i];
 
 		if (!sum) {
 			sum = p;
@@ -247,8 +247,8 @@ static Value *total(Back *b, Value *v, Loc loc)
 	}
 	if (n == 1 && strstr(sum->name, ".part"))
 		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
-	b->part[v->id][0] = sum;
-	b->npart[v->id] = 1;
+	b->term[v->id][0] = sum;
+	b->nterm[v->id] = 1;
 	return sum;
 }
 
@@ -300,7 +300,7 @@ static int step(Back *b, Node *n, Value *loss)
 	bool flows = false, wanted = false;
 
 	for (int i = 0; i < n->nout; i++)
-		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->npart[n->out[i]->id] > 0 && !b->want[n->out[i]->id];
+		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->nterm[n->out[i]->id] > 0 && !b->want[n->out[i]->id];
 	for (int i = 0; i < n->nin; i++)
 		wanted |= wants(b, n, i);
 	if (!flows || !wanted || n->row->nograd)

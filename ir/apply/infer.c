@@ -83,7 +83,7 @@ static int check_attrs(Node *n, const Schema *s)
 
 		while (k < s->nattr && s->attr[k].name != a->name)
 			k++;
-		if (k == s->nattr && n->part)
+		if (k == s->nattr && n->shard)
 			continue;
 		if (k == s->nattr) {
 			const char *names[64];

@@ -70,7 +70,7 @@ struct Node {
 	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
-	bool part;                      /* of one rank (compiler/plan/shard_node.c): attributes tell where what it holds begins */
+	bool shard;                      /* the node of one rank (compiler/plan/shard_node.c): attributes say where its shards begin */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */

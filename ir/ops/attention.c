@@ -613,12 +613,12 @@ static int shape_swiglu(Node *n)
 /* Heads along an axis: key heads, sharers of each where queries are meant, and with three axes the width, which stays whole. */
 static void head_axis(FactorRule *r, bool out, int i, int axis, int head, int sharer, Dim sharers, Dim width)
 {
-	FactorPart part[3] = { { head, 0 } };
+	SubFactor part[3] = { { head, 0 } };
 	int n = 1;
 	if (sharers > 1)
-		part[n++] = (FactorPart){ sharer, sharers };
+		part[n++] = (SubFactor){ sharer, sharers };
 	if (width != 1)
-		part[n++] = (FactorPart){ -1, width };
+		part[n++] = (SubFactor){ -1, width };
 	if (n > 1)
 		factor_product(r, out, i, axis, n, part);
 	else
@@ -704,23 +704,23 @@ static int factor_attention(Node *n, FactorRule *r)
 }
 
 /* Heads in one axis with their width: as many as the part of the axis holds. */
-static void fit_heads(Node *part, const Node *whole, const char *attr, int operand)
+static void fit_heads(Node *shard, const Node *logical, const char *attr, int operand)
 {
-	Attr *a = node_attr(part, attr);
-	const Type *t = part->in[operand]->type, *w = whole->in[operand]->type;
+	Attr *a = node_attr(shard, attr);
+	const Type *t = shard->in[operand]->type, *w = logical->in[operand]->type;
 	if (a && a->u.i > 0 && t->rank == 3 && w->dim[2] > 0)
 		a->u.i = t->dim[2] / (w->dim[2] / a->u.i);
 }
 
-static void fit_attention(Node *part, const Node *whole)
+static void fit_attention(Node *shard, const Node *logical)
 {
-	fit_heads(part, whole, "q_num_heads", Q);
-	fit_heads(part, whole, "kv_num_heads", K);
+	fit_heads(shard, logical, "q_num_heads", Q);
+	fit_heads(shard, logical, "kv_num_heads", K);
 }
 
-static void fit_rotary(Node *part, const Node *whole)
+static void fit_rotary(Node *shard, const Node *logical)
 {
-	fit_heads(part, whole, "num_heads", 0);
+	fit_heads(shard, logical, "num_heads", 0);
 }
 
 static int factor_rotary(Node *n, FactorRule *r)

@@ -387,7 +387,7 @@ static void channels(FactorRule *r, At a, int axis, int group, int each)
 	if (group < 0)
 		window_row(r, a)[axis] = each;
 	else
-		factor_product(r, a.out, a.i, axis, 2, (FactorPart[]){ { group, 0 }, { each, r->len[each] } });
+		factor_product(r, a.out, a.i, axis, 2, (SubFactor[]){ { group, 0 }, { each, r->len[each] } });
 }
 
 /* The window of a convolution by its types; false where sizes are not known. */
@@ -419,15 +419,15 @@ static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 }
 
 /* Groups are the channels of x over those that one filter sees. */
-static void fit_conv(Node *part, const Node *whole)
+static void fit_conv(Node *shard, const Node *logical)
 {
-	bool gradx = !strcmp(part->op, "ConvGradX"), gradw = !strcmp(part->op, "ConvGradW");
-	int64_t x = (gradx ? part->out[0] : part->in[0])->type->dim[1], each = (gradw ? part->out[0] : part->in[1])->type->dim[1];
-	Attr *a = node_attr(part, "group");
+	bool gradx = !strcmp(shard->op, "ConvGradX"), gradw = !strcmp(shard->op, "ConvGradW");
+	int64_t x = (gradx ? shard->out[0] : shard->in[0])->type->dim[1], each = (gradw ? shard->out[0] : shard->in[1])->type->dim[1];
+	Attr *a = node_attr(shard, "group");
 	if (a)
 		a->u.i = each > 0 && x > each ? x / each : 1;
 	if (gradx || gradw)
-		shape_fit(part, whole);
+		shape_fit(shard, logical);
 }
 
 /* x, w and y of a convolution stand in different places in its gradients. */
@@ -470,17 +470,17 @@ static int factor_gradw(Node *n, FactorRule *r)
 	return 0;
 }
 
-static void place_conv(Node *part, const Node *whole, const int64_t *const *at)
+static void place_conv(Node *shard, const Node *logical, const int64_t *const *at)
 {
-	bool gradx = !strcmp(part->op, "ConvGradX"), gradw = !strcmp(part->op, "ConvGradW");
+	bool gradx = !strcmp(shard->op, "ConvGradX"), gradw = !strcmp(shard->op, "ConvGradW");
 	const At *a = gradx ? gradx_at : gradw ? gradw_at : conv_at;
 	Window w;
-	if (!types_window((Node *)whole, a[0], a[1], a[2], &w))
+	if (!types_window((Node *)logical, a[0], a[1], a[2], &w))
 		return;
 	if (gradx)
-		window_place_back(part, &w, a[0], a[2], at);
+		window_place_back(shard, &w, a[0], a[2], at);
 	else
-		window_place(part, &w, a[2], a[0], at);
+		window_place(shard, &w, a[2], a[0], at);
 }
 
 /* Twice the multiplications: outputs of the forward convolution times the weights that meet in one. */

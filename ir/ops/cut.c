@@ -26,19 +26,19 @@ static int factor_but_axis(Node *n, FactorRule *r)
 	int f = factor_add(r, first->dim[axis]);
 	for (int i = 0; i < count; i++)
 		(cut ? r->out : r->in)[i][axis] = f;
-	factor_product(r, !cut, 0, axis, 2, (FactorPart[]){ { -1, count }, { f, 0 } });
+	factor_product(r, !cut, 0, axis, 2, (SubFactor[]){ { -1, count }, { f, 0 } });
 	return 0;
 }
 
-static void fit_split(Node *part, const Node *whole)
+static void fit_split(Node *shard, const Node *logical)
 {
 	int64_t len[256];
 	int axis;
-	if (part->nin < 2 || !part->in[1] || part->nout > 256 || op_axis(part, attr_int(part, "axis"), operand_rank(part, 0), &axis) != 0)
+	if (shard->nin < 2 || !shard->in[1] || shard->nout > 256 || op_axis(shard, attr_int(shard, "axis"), operand_rank(shard, 0), &axis) != 0)
 		return;
-	for (int i = 0; i < part->nout; i++)
-		len[i] = part->out[i] ? part->out[i]->type->dim[axis] : tensor_int(whole->in[1]->data, i);
-	part->in[1]->data = tensor_ints(part->graph->scratch, len, part->nout);
+	for (int i = 0; i < shard->nout; i++)
+		len[i] = shard->out[i] ? shard->out[i]->type->dim[axis] : tensor_int(logical->in[1]->data, i);
+	shard->in[1]->data = tensor_ints(shard->graph->scratch, len, shard->nout);
 }
 
 static int shape_concat(Node *n)

@@ -438,7 +438,7 @@ const Op ops_detect[] = {
 	  .kernel = "max_roi_pool_grad", .eval = eval_roi_grad, .factors = "n c * *, * c * *, n * -> * c * *", .nograd = true, .cost = cost_roi,
 	  .test = "dy:[2,3,2,2] x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
 	{ .name = "NonMaxSuppression", .since = 10, .sig = "boxes:F scores:F most:int64? overlap:F? least:F? -> y:int64",
-	  .attrs = "center_point_box:int=0", .shape = shape_suppress, .kernel = "non_max_suppression", .eval = eval_suppress, .whole = "as many as are found", .nograd = true,
+	  .attrs = "center_point_box:int=0", .shape = shape_suppress, .kernel = "non_max_suppression", .eval = eval_suppress, .unsplit = "as many as are found", .nograd = true,
 	  .cost = cost_bytes, .test = "boxes:(0,1)[1,4,4] scores:(0,1)[1,2,4] most:{3} overlap:(0.4,0.6)[]" },
 	{ 0 },
 };

@@ -572,12 +572,12 @@ static int eval_one_hot(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-static void fit_one_hot(Node *part, const Node *whole)
+static void fit_one_hot(Node *shard, const Node *logical)
 {
 	int axis;
-	(void)whole;
-	if (op_axis(part, attr_int(part, "axis"), part->out[0]->type->rank, &axis) == 0 && part->in[1]->data)
-		part->in[1]->data = tensor_ints(part->graph->scratch, &part->out[0]->type->dim[axis], 1);
+	(void)logical;
+	if (op_axis(shard, attr_int(shard, "axis"), shard->out[0]->type->rank, &axis) == 0 && shard->in[1]->data)
+		shard->in[1]->data = tensor_ints(shard->graph->scratch, &shard->out[0]->type->dim[axis], 1);
 }
 
 /* TopK, ArgMax, ArgMin. */
@@ -885,10 +885,10 @@ const Op ops_index[] = {
 	  .eval = eval_arg, .kernel = "argmax", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
 	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
 	  .eval = eval_arg, .kernel = "argmin", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
-	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .whole = "as many as are found", .nograd = true, .cost = cost_bytes,
+	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes,
 	  .test = "x:{1,0,3}" },
 	{ .name = "Compress", .kernel = "compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,
-	  .whole = "as many as are found", .linear = "x",
+	  .unsplit = "as many as are found", .linear = "x",
 	  .grad = "at = Squeeze(NonZero(condition), [0]);"
 	          "dx = GatherGrad<axis=@axis>(dy, x, at) @when(\"has(axis)\");"
 	          "dx = Reshape<allowzero=1>(GatherGrad<axis=0>(dy, Reshape(x, [-1]), at), Shape(x)) @when(\"!has(axis)\")",

@@ -28,7 +28,7 @@ static int shape_loss(Node *n)
 			type_text(t), type_text(x));
 		return -1;
 	}
-	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && !n->part && dim_differ(w->dim[0], x->dim[1])))) {
+	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
 		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;

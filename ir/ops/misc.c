@@ -425,7 +425,7 @@ const Op ops_misc[] = {
 	{ .name = "BitCast", .since = 26, .sig = "x:T -> y:T1", .attrs = "to:int!", .shape = shape_bitcast, .kernel = "copy", .eval = eval_bitcast,
 	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3] =to:7" },
 	{ .name = "Unique", .since = 11, .sig = "x:T -> y:T indices:int64? inverse_indices:int64? counts:int64?", .attrs = "axis:int sorted:int=1",
-	  .shape = shape_unique, .kernel = "unique", .eval = eval_unique, .whole = "as many as are found", .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
+	  .shape = shape_unique, .kernel = "unique", .eval = eval_unique, .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
 	{ 0 },
 };
 /* clang-format on */

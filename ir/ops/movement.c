@@ -37,13 +37,13 @@ static int factor_expand(Node *n, FactorRule *r)
 }
 
 /* One side of a reshape while it is read: the axis, what is left of its length, and the parts found. */
-typedef struct Side { const Type *t; bool out; int axis, npart; Dim rest; FactorPart part[RANK_MAX]; } Side;
+typedef struct Side { const Type *t; bool out; int axis, nsub; Dim rest; SubFactor sub[RANK_MAX]; } Side;
 
 static bool next_axis(Side *s)
 {
 	while (++s->axis < s->t->rank && dim_same(s->t->dim[s->axis], 1))
 		;
-	s->npart = 0;
+	s->nsub = 0;
 	s->rest = s->axis < s->t->rank ? s->t->dim[s->axis] : 1;
 	return s->axis < s->t->rank && s->rest != 0;
 }
@@ -51,12 +51,12 @@ static bool next_axis(Side *s)
 /* The axis is what was found of it; what is left over stays whole. */
 static void end_axis(FactorRule *r, Side *s, bool all)
 {
-	if (!all && s->npart && s->npart < RANK_MAX)
-		s->part[s->npart++] = (FactorPart){ -1, s->rest };
-	if (all && s->npart == 1)
-		(s->out ? r->out : r->in)[0][s->axis] = s->part[0].factor;
-	else if (s->npart)
-		factor_product(r, s->out, 0, s->axis, s->npart, s->part);
+	if (!all && s->nsub && s->nsub < RANK_MAX)
+		s->sub[s->nsub++] = (SubFactor){ -1, s->rest };
+	if (all && s->nsub == 1)
+		(s->out ? r->out : r->in)[0][s->axis] = s->sub[0].factor;
+	else if (s->nsub)
+		factor_product(r, s->out, 0, s->axis, s->nsub, s->sub);
 }
 
 /* Whether a is b times q, which is more than one. */
@@ -76,13 +76,13 @@ static int factor_reshape(Node *n, FactorRule *r)
 	Side a = { .t = x, .axis = -1 }, b = { .t = y, .out = true, .axis = -1 };
 	bool more = next_axis(&a), other = next_axis(&b);
 	more &= other;
-	while (more && a.npart < RANK_MAX - 1 && b.npart < RANK_MAX - 1) {
+	while (more && a.nsub < RANK_MAX - 1 && b.nsub < RANK_MAX - 1) {
 		Dim q = DIM_UNKNOWN;
 		bool same = dim_same(a.rest, b.rest), left = !same && times(b.rest, a.rest, &q);
 		if (!same && !left && !times(a.rest, b.rest, &q))
 			break;
 		int f = factor_add(r, left || same ? a.rest : b.rest);
-		a.part[a.npart++] = b.part[b.npart++] = (FactorPart){ f, 0 };
+		a.sub[a.nsub++] = b.sub[b.nsub++] = (SubFactor){ f, 0 };
 		if (same || left)
 			end_axis(r, &a, true);
 		if (same || !left)
@@ -106,26 +106,26 @@ static int factor_reshape(Node *n, FactorRule *r)
 }
 
 /* Without axes, those of length one of the whole are meant, not of the part. */
-static void fit_squeeze(Node *part, const Node *whole)
+static void fit_squeeze(Node *shard, const Node *logical)
 {
-	const Type *x = whole->in[0]->type;
+	const Type *x = logical->in[0]->type;
 	int64_t axes[RANK_MAX];
 	int n = 0;
-	if (part->nin > 1 && part->in[1])
+	if (shard->nin > 1 && shard->in[1])
 		return;
 	for (int a = 0; a < x->rank; a++)
 		if (x->dim[a] == 1)
 			axes[n++] = a;
-	Arena *s = part->graph->scratch;
+	Arena *s = shard->graph->scratch;
 	Value **in = arena_array(s, Value *, 2);
-	in[0] = part->in[0];
+	in[0] = shard->in[0];
 	in[1] = arena_new(s, Value);
-	in[1]->graph = part->graph;
+	in[1]->graph = shard->graph;
 	in[1]->data = tensor_ints(s, axes, n);
 	in[1]->init = true;
 	in[1]->type = type_tensor(s, DT_INT64, 1, (Dim[]){ n });
-	part->in = in;
-	part->nin = 2;
+	shard->in = in;
+	shard->nin = 2;
 }
 
 /* Reshape. */
@@ -792,7 +792,7 @@ const Op ops_movement[] = {
 	          "dx = CumSum<exclusive=@exclusive, reverse=0>(dy, axis) @when(\"reverse != 0\")",
 	  .cost = cost_reduce, .test = "x:[2,3,4] axis:{1} | x:[2,3] axis:{-1} =exclusive:1 =reverse:1" },
 	{ .name = "EyeLike", .since = 9, .sig = "x:T -> y:T1", .attrs = "dtype:int k:int=0", .shape = shape_eye, .eval = eval_eye, .nograd = true,
-	  .kernel = "eye", .whole = "its ones stand where both indices meet", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
+	  .kernel = "eye", .unsplit = "its ones stand where both indices meet", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
 	{ .name = "ReverseSequence", .since = 10, .sig = "x:T lengths:int64 -> y:T", .attrs = "batch_axis:int=1 time_axis:int=0",
 	  .shape = shape_reverse, .eval = eval_reverse, .kernel = "reverse_sequence", .factor_fn = factor_reverse, .linear = "x",
 	  .grad = "dx = ReverseSequence<batch_axis=@batch_axis, time_axis=@time_axis>(dy, lengths)", .cost = cost_bytes,

@@ -505,7 +505,7 @@ static int expand_norm_grad_w(Node *n)
 static void grouped_axis(FactorRule *r, bool out, int i, int axis, int group, int each)
 {
 	if (r->len[each] > 1)
-		factor_product(r, out, i, axis, 2, (FactorPart[]){ { group, 0 }, { each, 0 } });
+		factor_product(r, out, i, axis, 2, (SubFactor[]){ { group, 0 }, { each, 0 } });
 	else
 		(out ? r->out : r->in)[i][axis] = group;
 }
@@ -580,12 +580,12 @@ static int factor_norm_grad(Node *n, FactorRule *r)
 }
 
 /* As many groups as the part of the channels has. */
-static void fit_groups(Node *part, const Node *whole)
+static void fit_groups(Node *shard, const Node *logical)
 {
-	Attr *a = node_attr(part, "num_groups");
-	int64_t mine = part->in[0]->type->dim[1], all = whole->in[0]->type->dim[1];
-	if (a && a->u.i > 0 && whole->nin > INV)        /* a gradient: as many as it has statistics of */
-		a->u.i = part->in[INV]->type->dim[1];
+	Attr *a = node_attr(shard, "num_groups");
+	int64_t mine = shard->in[0]->type->dim[1], all = logical->in[0]->type->dim[1];
+	if (a && a->u.i > 0 && logical->nin > INV)        /* a gradient: as many as it has statistics of */
+		a->u.i = shard->in[INV]->type->dim[1];
 	else if (a && a->u.i > 0 && mine != all && all > 0)
 		a->u.i = mine / (all / a->u.i);
 }

@@ -25,7 +25,7 @@ int conv_shape(Node *, bool conv);  /* spatial arithmetic of Conv and the pools:
 int movement_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
 int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank, about whose lengths nothing is known; 0 */
 int shape_rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
-void shape_fit(Node *part, const Node *whole);      /* the operand called shape is that of the first result */
+void shape_fit(Node *shard, const Node *logical);      /* the operand called shape is that of the first result */
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
  * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */
@@ -79,10 +79,10 @@ static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i
  * they see; i < 0: only its size matters). */
 void window_factors(FactorRule *, const Window *, At y, At x);
 void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
-/* Of a part: padding and the like, where the parts begin at these indices (of operands, then of results). */
-void window_place(Node *part, const Window *whole, At y, At x, const int64_t *const *at);
-void window_place_back(Node *part, const Window *whole, At dx, At g, const int64_t *const *at);
-void window_place_within(Node *part, const Window *whole, At dx, At g, At x, const int64_t *const *at);
+/* Padding and the like of a shard node, whose shards of operands, then of results, begin at these indices. */
+void window_place(Node *shard, const Window *logical, At y, At x, const int64_t *const *at);
+void window_place_back(Node *shard, const Window *logical, At dx, At g, const int64_t *const *at);
+void window_place_within(Node *shard, const Window *logical, At dx, At g, At x, const int64_t *const *at);
 int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
 
 /* Padding before and after each axis, from constant operands; -1 when they are none (cut.c). */

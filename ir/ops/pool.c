@@ -275,7 +275,7 @@ static int shape_stretch(Node *n)
 	const Type *x = n->out[0] ? n->out[0]->type : NULL;
 	int64_t from[SPATIAL_MAX];
 	Dim dim[SPATIAL_MAX + 2];
-	if (!n->part || !x || x->rank < 3 || x->rank > SPATIAL_MAX + 2 || !window_crop(n, x->rank - 2, from, dim + 2))
+	if (!n->shard || !x || x->rank < 3 || x->rank > SPATIAL_MAX + 2 || !window_crop(n, x->rank - 2, from, dim + 2))
 		return 0;
 	dim[0] = x->dim[0];
 	dim[1] = x->dim[1];
@@ -358,18 +358,18 @@ static int factor_windows_back(Node *n, FactorRule *r)
 	return 0;
 }
 
-static void place_pool(Node *part, const Node *whole, const int64_t *const *at)
+static void place_pool(Node *shard, const Node *logical, const int64_t *const *at)
 {
 	Window w;
-	if (types_window((Node *)whole, operand_type(whole, 0), &w))
-		window_place(part, &w, (At){ true, 0 }, (At){ false, 0 }, at);
+	if (types_window((Node *)logical, operand_type(logical, 0), &w))
+		window_place(shard, &w, (At){ true, 0 }, (At){ false, 0 }, at);
 }
 
-static void place_pool_grad(Node *part, const Node *whole, const int64_t *const *at)
+static void place_pool_grad(Node *shard, const Node *logical, const int64_t *const *at)
 {
 	Window w;
-	if (types_window((Node *)whole, whole->out[0]->type, &w))
-		window_place_within(part, &w, (At){ true, 0 }, (At){ false, 0 }, seen_by_grad(whole), at);
+	if (types_window((Node *)logical, logical->out[0]->type, &w))
+		window_place_within(shard, &w, (At){ true, 0 }, (At){ false, 0 }, seen_by_grad(logical), at);
 }
 
 /* One operation per place of each window. */

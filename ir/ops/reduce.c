@@ -167,13 +167,13 @@ static int64_t reduced_count(const Node *n)
 }
 
 /* Of a part of a mean: what the whole divides by. */
-static void fit_mean(Node *part, const Node *whole)
+static void fit_mean(Node *shard, const Node *logical)
 {
-	int64_t among = reduced_count(whole);
-	if (reduced_count(part) == among)
+	int64_t among = reduced_count(logical);
+	if (reduced_count(shard) == among)
 		return;
-	part->part = true;
-	part->attr[part->nattr++] = (Attr){ .name = name_of("among"), .type = AT_INT, .u.i = among };
+	shard->shard = true;
+	shard->attr[shard->nattr++] = (Attr){ .name = name_of("among"), .type = AT_INT, .u.i = among };
 }
 
 /* clang-format off */

@@ -100,19 +100,19 @@ int shape_any(Node *n, int i, DType elem, int rank)
 	return 0;
 }
 
-void shape_fit(Node *part, const Node *whole)
+void shape_fit(Node *shard, const Node *logical)
 {
-	const Type *y = part->out[0] ? part->out[0]->type : NULL;
+	const Type *y = shard->out[0] ? shard->out[0]->type : NULL;
 	int i = 0;
-	while (i < part->row->schema->nin && strcmp(part->row->schema->in[i].name, "shape"))
+	while (i < shard->row->schema->nin && strcmp(shard->row->schema->in[i].name, "shape"))
 		i++;
-	if (i >= part->nin || !part->in[i] || !y)
+	if (i >= shard->nin || !shard->in[i] || !y)
 		return;
-	Tensor *t = tensor_ints(part->graph->scratch, y->dim, y->rank);
-	part->in[i]->data = t;
-	part->in[i]->elem = NULL;
-	part->in[i]->nelem = 0;
-	(void)whole;
+	Tensor *t = tensor_ints(shard->graph->scratch, y->dim, y->rank);
+	shard->in[i]->data = t;
+	shard->in[i]->elem = NULL;
+	shard->in[i]->nelem = 0;
+	(void)logical;
 }
 
 /* Shape and Size. */
@@ -358,17 +358,17 @@ static int eval_range(Node *n, Tensor **in, Tensor **out)
 /* clang-format off */
 const Op ops_shape[] = {
 	{ .name = "Shape", .kernel = "shape", .since = 1, .sig = "x:T -> y:int64", .attrs = "start:int=0 end:int", .shape = shape_shape,
-	  .eval = eval_shape, .whole = "it tells of the whole", .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
-	{ .name = "Size", .kernel = "size", .since = 1, .sig = "x:T -> y:int64", .shape = shape_size, .eval = eval_size, .whole = "it tells of the whole", .nograd = true,
+	  .eval = eval_shape, .unsplit = "it tells of the whole", .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
+	{ .name = "Size", .kernel = "size", .since = 1, .sig = "x:T -> y:int64", .shape = shape_size, .eval = eval_size, .unsplit = "it tells of the whole", .nograd = true,
 	  .cost = cost_bytes, .test = "x:[2,3]" },
 	{ .name = "Constant", .kernel = "constant", .since = 1, .sig = "-> y:T",
 	  .attrs = "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats value_int:int value_ints:ints "
 	           "value_string:string value_strings:strings",
-	  .shape = shape_constant, .eval = eval_constant, .whole = "it is written into the program", .nograd = true, .cost = cost_bytes, .test = "=value_float:1.5" },
+	  .shape = shape_constant, .eval = eval_constant, .unsplit = "it is written into the program", .nograd = true, .cost = cost_bytes, .test = "=value_float:1.5" },
 	{ .name = "ConstantOfShape", .kernel = "fill", .since = 9, .sig = "shape:int64 -> y:T", .attrs = "value:tensor", .shape = shape_constant_of_shape,
 	  .eval = eval_constant_of_shape, .factors = "* -> ...", .fit = shape_fit, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
 	{ .name = "Range", .kernel = "range", .since = 11, .sig = "start:N limit:N delta:N -> y:N", .shape = shape_range_op, .eval = eval_range,
-	  .whole = "its elements count from the first", .nograd = true, .cost = cost_bytes, .test = "start:{1} limit:{9} delta:{3}" },
+	  .unsplit = "its elements count from the first", .nograd = true, .cost = cost_bytes, .test = "start:{1} limit:{9} delta:{3}" },
 	{ .name = "ZerosLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "0",
 	  .factors = "... -> ...", .linear = "x", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
 	{ .name = "OnesLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "1",

@@ -222,28 +222,28 @@ void window_factors_back(FactorRule *r, const Window *w, At dx, At g, At x)
 
 /* ---- of a part ---- */
 
-static Attr *attr_at(Node *part, const char *name, AttrType type)
+static Attr *attr_at(Node *shard, const char *name, AttrType type)
 {
-	Attr *a = node_attr(part, name);
+	Attr *a = node_attr(shard, name);
 	if (!a)
-		a = &part->attr[part->nattr++];         /* there is room (shard_node.c) */
+		a = &shard->attr[shard->nattr++];         /* there is room (shard_node.c) */
 	*a = (Attr){ .name = name_of(name), .type = type };
 	return a;
 }
 
-static void set_ints(Node *part, const char *name, const int64_t *v, int n)
+static void set_ints(Node *shard, const char *name, const int64_t *v, int n)
 {
-	Attr *a = attr_at(part, name, AT_INTS);
+	Attr *a = attr_at(shard, name, AT_INTS);
 	a->n = n;
-	a->u.is = arena_array(part->graph->scratch, int64_t, n + 1);
+	a->u.is = arena_array(shard->graph->scratch, int64_t, n + 1);
 	memcpy(a->u.is, v, (size_t)n * sizeof *v);
 }
 
-static void set_pads(Node *part, const int64_t *pads, int nd)
+static void set_pads(Node *shard, const int64_t *pads, int nd)
 {
-	set_ints(part, "pads", pads, 2 * nd);
-	if (node_attr(part, "auto_pad"))
-		attr_at(part, "auto_pad", AT_STRING)->u.s = name_of("NOTSET");
+	set_ints(shard, "pads", pads, 2 * nd);
+	if (node_attr(shard, "auto_pad"))
+		attr_at(shard, "auto_pad", AT_STRING)->u.s = name_of("NOTSET");
 }
 
 static const int64_t *begin(const Node *n, At a, const int64_t *const *at)
@@ -251,11 +251,11 @@ static const int64_t *begin(const Node *n, At a, const int64_t *const *at)
 	return at[a.out ? n->nin + a.i : a.i];
 }
 
-static bool is_cut(const Node *part, const Window *w, At large, At small)
+static bool is_cut(const Node *shard, const Window *w, At large, At small)
 {
 	bool cut = false;
 	for (int i = 0; i < w->nd; i++)
-		cut |= window_type(part, small)->dim[i + 2] != w->out[i] || (large.i >= 0 && window_type(part, large)->dim[i + 2] != w->in[i]);
+		cut |= window_type(shard, small)->dim[i + 2] != w->out[i] || (large.i >= 0 && window_type(shard, large)->dim[i + 2] != w->in[i]);
 	return cut;
 }
 
@@ -267,69 +267,69 @@ static void pads_of(const Window *w, int i, int64_t first, int64_t n, int64_t fr
 	pads[w->nd + i] = behind < 0 ? 0 : behind < w->hi[i] ? behind : w->hi[i];
 }
 
-void window_place(Node *part, const Window *w, At y, At x, const int64_t *const *at)
+void window_place(Node *shard, const Window *w, At y, At x, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX];
-	if (!is_cut(part, w, x, y))
+	if (!is_cut(shard, w, x, y))
 		return;
 	for (int i = 0; i < w->nd; i++)
-		pads_of(w, i, begin(part, y, at)[i + 2], window_type(part, y)->dim[i + 2], begin(part, x, at)[i + 2], window_type(part, x)->dim[i + 2], pads);
-	set_pads(part, pads, w->nd);
+		pads_of(w, i, begin(shard, y, at)[i + 2], window_type(shard, y)->dim[i + 2], begin(shard, x, at)[i + 2], window_type(shard, x)->dim[i + 2], pads);
+	set_pads(shard, pads, w->nd);
 }
 
 /* Windows that stick out of the part stand over padding: sums of products do not see the difference. */
-void window_place_back(Node *part, const Window *w, At dx, At g, const int64_t *const *at)
+void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
-	if (!is_cut(part, w, dx, g))
+	if (!is_cut(shard, w, dx, g))
 		return;
 	for (int i = 0; i < w->nd; i++) {
-		int64_t len = window_type(part, dx)->dim[i + 2], all = (window_type(part, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
-		pads[i] = w->lo[i] + begin(part, dx, at)[i + 2] - begin(part, g, at)[i + 2] * w->stride[i];
+		int64_t len = window_type(shard, dx)->dim[i + 2], all = (window_type(shard, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
+		pads[i] = w->lo[i] + begin(shard, dx, at)[i + 2] - begin(shard, g, at)[i + 2] * w->stride[i];
 		pads[w->nd + i] = all - len - pads[i] > 0 ? all - len - pads[i] : 0;
 		extra[i] = len - all + pads[i] + pads[w->nd + i];
 	}
-	set_pads(part, pads, w->nd);
-	if (node_attr(part, "output_padding"))
-		set_ints(part, "output_padding", extra, w->nd);
+	set_pads(shard, pads, w->nd);
+	if (node_attr(shard, "output_padding"))
+		set_ints(shard, "output_padding", extra, w->nd);
 }
 
 /* Pools see the difference: they work on all that the windows see, and give the stretch of it that is theirs. */
-void window_place_within(Node *part, const Window *w, At dx, At g, At x, const int64_t *const *at)
+void window_place_within(Node *shard, const Window *w, At dx, At g, At x, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], from[SPATIAL_MAX], size[SPATIAL_MAX], within[SPATIAL_MAX + 2];
-	if (!is_cut(part, w, dx, g))
+	if (!is_cut(shard, w, dx, g))
 		return;
-	within[0] = window_type(part, g)->dim[0];
-	within[1] = window_type(part, g)->dim[1];
+	within[0] = window_type(shard, g)->dim[0];
+	within[1] = window_type(shard, g)->dim[1];
 	for (int i = 0; i < w->nd; i++) {
-		int64_t first = begin(part, g, at)[i + 2], n = window_type(part, g)->dim[i + 2], start = first * w->stride[i] - w->lo[i];
+		int64_t first = begin(shard, g, at)[i + 2], n = window_type(shard, g)->dim[i + 2], start = first * w->stride[i] - w->lo[i];
 		int64_t end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i), lo = start < 0 ? 0 : start, hi = end < w->in[i] ? end : w->in[i];
 		if (x.i >= 0)
-			lo = begin(part, x, at)[i + 2], hi = lo + window_type(part, x)->dim[i + 2];
+			lo = begin(shard, x, at)[i + 2], hi = lo + window_type(shard, x)->dim[i + 2];
 		pads_of(w, i, first, n, lo, hi - lo, pads);
-		from[i] = begin(part, dx, at)[i + 2] - lo;
-		size[i] = window_type(part, dx)->dim[i + 2];
+		from[i] = begin(shard, dx, at)[i + 2] - lo;
+		size[i] = window_type(shard, dx)->dim[i + 2];
 		within[i + 2] = hi - lo;
 	}
-	set_pads(part, pads, w->nd);
+	set_pads(shard, pads, w->nd);
 	if (x.i < 0) {
-		Value *shape = arena_new(part->graph->scratch, Value);
-		*shape = *part->in[1];
-		shape->data = tensor_ints(part->graph->scratch, within, w->nd + 2);
+		Value *shape = arena_new(shard->graph->scratch, Value);
+		*shape = *shard->in[1];
+		shape->data = tensor_ints(shard->graph->scratch, within, w->nd + 2);
 		shape->elem = NULL;
 		shape->nelem = 0;
-		part->in[1] = shape;
+		shard->in[1] = shape;
 	}
-	part->part = true;
-	set_ints(part, "from", from, w->nd);
-	set_ints(part, "size", size, w->nd);
+	shard->shard = true;
+	set_ints(shard, "from", from, w->nd);
+	set_ints(shard, "size", size, w->nd);
 }
 
 int window_crop(const Node *n, int nd, int64_t *from, int64_t *size)
 {
 	const Attr *a = node_attr(n, "from"), *b = node_attr(n, "size");
-	if (!n->part || !a || !b || a->n != nd || b->n != nd)
+	if (!n->shard || !a || !b || a->n != nd || b->n != nd)
 		return 0;
 	memcpy(from, a->u.is, (size_t)nd * sizeof *from);
 	memcpy(size, b->u.is, (size_t)nd * sizeof *size);

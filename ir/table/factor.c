@@ -81,13 +81,13 @@ void factor_reach(FactorRule *r, int f, int operand, int axis, FactorReach x)
 	arena_push(r->arena, r->reach, r->nreach, x);
 }
 
-void factor_product(FactorRule *r, bool out, int at, int axis, int n, const FactorPart *part)
+void factor_product(FactorRule *r, bool out, int at, int axis, int n, const SubFactor *sub)
 {
-	FactorProduct p = { out, at, axis, n, arena_array(r->arena, FactorPart, n) };
-	memcpy(p.part, part, (size_t)n * sizeof *part);
+	FactorProduct p = { out, at, axis, n, arena_array(r->arena, SubFactor, n) };
+	memcpy(p.sub, sub, (size_t)n * sizeof *sub);
 	for (int i = 0; i < n; i++)
-		if (part[i].factor >= 0)
-			p.part[i].len = r->len[part[i].factor];
+		if (sub[i].factor >= 0)
+			p.sub[i].len = r->len[sub[i].factor];
 	arena_push(r->arena, r->product, r->nproduct, p);
 }
 

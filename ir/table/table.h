@@ -21,9 +21,9 @@ struct Op {
 	int (*eval)(Node *, Tensor **in, Tensor **out);   /* reference meaning; out has type and zeroed data. NULL with expr or body */
 	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: every axis stays whole, or factor_fn */
 	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
-	const char *whole;              /* no axis of it is ever cut: why */
-	void (*fit)(Node *part, const Node *whole);       /* part: the node of one rank, with the types that it holds; makes attributes and constants agree with them */
-	void (*place)(Node *part, const Node *whole, const int64_t *const *at);  /* the same, where it matters at which index of each axis the parts of operands, then of results, begin */
+	const char *unsplit;              /* why no axis of it is ever split */
+	void (*fit)(Node *shard, const Node *logical);    /* makes attributes and constants of the node of one rank agree with the types of its shards */
+	void (*place)(Node *shard, const Node *logical, const int64_t *const *at);       /* the same, given where the shards of operands, then of results, begin on each axis */
 	const char *added;              /* an operand that is added to a sum: where that is partial, so is the operand */
 	const char *linear;             /* operands through which P passes, one at a time: "a b"; together: "a+b" */
 	const char *grad;               /* "da = ...; db = ...": in the language; names: operands, results, d + name */
@@ -103,8 +103,8 @@ int64_t operand_length(const Node *, int i);                      /* the length 
  * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it stays whole. */
 typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
 /* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x width. */
-typedef struct FactorPart { int factor; int64_t len; } FactorPart;      /* factor -1: stays whole */
-typedef struct FactorProduct { bool out; int at, axis; int npart; FactorPart *part; } FactorProduct;
+typedef struct SubFactor { int factor; int64_t len; } SubFactor;      /* factor -1: stays whole */
+typedef struct FactorProduct { bool out; int at, axis; int nsub; SubFactor *sub; } FactorProduct;
 /* Of a cut of a factor an operand is needed as far as windows reach: elements a .. b - 1 of `of` ask for windows (a + lo) / div .. (b - 1 + hi) / div out
  * of mid, which see from mul x the first + from to mul x the last + to (FormReach in runtime/form.h). */
 typedef struct FactorReach { int factor, at, axis; int64_t of, div, lo, hi, mid, mul, from, to; } FactorReach;
@@ -129,7 +129,7 @@ int  factor_run(FactorRule *, int64_t len);                  /* the same, of whi
 int  factor_counted(FactorRule *, int64_t len);              /* the same, by whose whole length the node divides */
 int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
 void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
-void factor_product(FactorRule *, bool out, int at, int axis, int n, const FactorPart *);        /* the axis is this product */
+void factor_product(FactorRule *, bool out, int at, int axis, int n, const SubFactor *);        /* the axis is this product */
 int  factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but those, of operands and results alike */
 int  factor_keep_equal(Node *, FactorRule *);               /* a factor for each axis whose length does not change */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */

@@ -491,7 +491,7 @@ int main(int argc, char **argv)
 			continue;
 		if (!op->test)
 			printf("not ok %s-%d: it has no test\n", op->name, op->since);
-		else if (!op->factors && !op->factor_fn && !op->whole)
+		else if (!op->factors && !op->factor_fn && !op->unsplit)
 			printf("not ok %s-%d: nothing is said of its axes\n", op->name, op->since);
 		fflush(NULL);
 		pid_t child = fork();
