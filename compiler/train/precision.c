@@ -1,9 +1,9 @@
 /* Mixed precision: which nodes compute in bfloat16 or float16, as Casts in the forward graph.
  *
  * The pass stands before train, so the backward pass follows through the gradient of Cast, and eval and infer are copies of
- * the same graph.  An operator computes in the low type when it is mostly products (`low` below), in float when its result
- * needs the range or the digits (`high`); any other in the widest type of its operands, where parameters and constants do not
- * count: they take the type of the rest.  @precision(type) on a node comes first, then what @train(precision: bf16(Softmax:
+ * the same graph.  The operator table says in which type an operator computes (.precision): the low type when it is mostly
+ * products, float when its result needs the range or the digits; any other in the widest type of its operands, where
+ * parameters and constants do not count: they take the type of the rest.  @precision(type) on a node comes first, then what @train(precision: bf16(Softmax:
  * bf16)) says of its operator.  A value is cast to a type once, right before its first reader.
  *
  * Parameters stay float: the cast copy of w is w.low, and w.grad is float again.  A model that declares parameters or inputs
@@ -13,21 +13,9 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const low[] = { "MatMul", "MatMulT", "MatMulOver", "Gemm", "Conv", "ConvTranspose", "DeformConv", NULL };
-
-/* Attention is here because what it reads was rounded by products, and what it gives will be: inside it is all float. */
-static const char *const high[] = {
-	"Attention", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss", "Softmax", "LogSoftmax", "Softplus",
-	"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization", "BatchNormalization", "MeanVarianceNormalization",
-	"LpNormalization", "LRN",
-	"ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "CumSum", "CumProd",
-	"Exp", "Log", "Pow", "Reciprocal", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh",
-	"Det", "DFT", "STFT", NULL,
-};
-
 typedef struct Precise {
 	Graph *g;
-	DType low;                      /* of `low` operators; DT_UNDEFINED: the widest of their operands, as any other */
+	DType low;                      /* of PRECISION_LOW operators; DT_UNDEFINED: the widest of their operands, as any other */
 	const Arg *call;                /* bf16(Softmax: bf16); NULL: none */
 	bool active;                    /* nodes are looked at */
 	Map cast;                       /* "id type" -> the value in that type */
@@ -46,14 +34,6 @@ static bool real(const Value *v)
 static DType type_of(const char *word)
 {
 	return !word ? DT_UNDEFINED : !strcmp(word, "bf16") ? DT_BFLOAT16 : !strcmp(word, "fp16") ? DT_FLOAT16 : DT_FLOAT;
-}
-
-static bool among(const char *const *list, const char *op)
-{
-	for (int i = 0; list[i]; i++)
-		if (!strcmp(list[i], op))
-			return true;
-	return false;
 }
 
 static const Arg *call_of(const Model *m)
@@ -182,7 +162,13 @@ static DType rule(const Precise *p, const Node *n)
 	const Annot *a = annot_find(n->annot, "precision");
 	const Arg *arg = a && a->narg ? &a->arg[0] : said(p->call, n->op);
 	DType t = arg ? type_of(arg->s) : DT_UNDEFINED;
-	return t ? t : among(low, n->op) ? p->low : among(high, n->op) ? DT_FLOAT : DT_UNDEFINED;
+	if (t)
+		return t;
+	switch (n->row->precision) {
+	case PRECISION_LOW: return p->low;
+	case PRECISION_FLOAT: return DT_FLOAT;
+	default: return DT_UNDEFINED;
+	}
 }
 
 /* Results have the types that the operands now give them; what is known of their shapes stays. */

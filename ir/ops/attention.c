@@ -787,7 +787,8 @@ static Cost cost_attention_grad(const Node *n)
 
 /* clang-format off */
 const Op ops_attention[] = {
-	{ .name = "Attention", .since = 25,
+	/* In float: what Attention reads was rounded by products, and what it gives will be; inside it is all float. */
+	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 25,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,
 	  .grad = ATTENTION_GRAD(", left_window_size=@left_window_size, right_window_size=@right_window_size"),
@@ -795,11 +796,11 @@ const Op ops_attention[] = {
 		  "v:[1,2,3,2] =is_causal:1 =softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] "
 		  "attn_mask:[4,4] =left_window_size:1 | q:[2,5,10] k:[2,5,10] v:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
 		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
-	{ .name = "Attention", .since = 24, .until = 24,
+	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 24, .until = 24,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""),
 	  .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
-	{ .name = "Attention", .since = 23, .until = 23,
+	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 23, .until = 23,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""), .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
 	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1, .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
@@ -811,7 +812,7 @@ const Op ops_attention[] = {
 		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1 | "
 		  "q:[2,5,10] k:[2,5,10] v:[2,5,10] y:[2,5,10] lse:(2,3)[2,5,5] dy:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
 		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] y:[1,5,12] lse:(2,3)[1,6,5] dy:[1,5,12] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
-	{ .name = "RotaryEmbedding", .since = 23,
+	{ .name = "RotaryEmbedding", .precision = PRECISION_FLOAT, .since = 23,
 	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
 	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,
 	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary, .fit = fit_rotary,

@@ -573,7 +573,7 @@ static int expand_transpose(Node *n)
 /* clang-format off */
 const Op ops_conv[] = {
 	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels: S1 S1 -> P, with a bias that is P; space: S2, as far as windows reach, B -> S2. */
-	{ .name = "Conv", .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
+	{ .name = "Conv", .precision = PRECISION_LOW, .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
 	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .fit = fit_conv, .place = place_conv, .linear = "x+b", .added = "b", .cost = cost_conv,
 	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, "
 		  "Shape(w));db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",

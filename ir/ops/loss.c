@@ -189,12 +189,12 @@ static bool own_xent(const Node *n, const bool *wants)
 
 /* clang-format off */
 const Op ops_loss[] = {
-	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .index = "target 1", .sig = "x:F target:I weight:F? -> loss:F",
+	{ .name = "NegativeLogLikelihoodLoss", .precision = PRECISION_FLOAT, .since = 12, .index = "target 1", .sig = "x:F target:I weight:F? -> loss:F",
 	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss",
 	  .composite = true, .factor_fn = factor_nll, .origin = "x 1", .cost = cost_pointwise, .flops = 4,
 	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | "
 		  "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
-	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .index = "labels 1",
+	{ .name = "SoftmaxCrossEntropyLoss", .precision = PRECISION_FLOAT, .since = 12, .index = "labels 1",
 	  .sig = "scores:F labels:I weights:F? -> output:F log_prob:F? lse:F?",
 	  .own = own_xent, .stash = "lse",
 	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, labels, weights, lse, doutput)",

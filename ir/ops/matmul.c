@@ -388,7 +388,7 @@ static int expand_gemm(Node *n)
 const Op ops_matmul[] = {
 	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one
 	 * operand. */
-	{ .name = "MatMul", .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul",
+	{ .name = "MatMul", .precision = PRECISION_LOW, .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul",
 	  .eval = eval_matmul, .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
 	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
 		  "db = MatMulOver(a, dc) @when(\"rank(a) > 1 && rank(b) == 2\");"
@@ -402,7 +402,7 @@ const Op ops_matmul[] = {
 		  "ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
 	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] "
 		  "| a:[3,0] b:[0,2]" },
-	{ .name = "MatMulT", .domain = "sbpcc", .since = 1, .sig = "a:N b:N -> c:N", .attrs = "transA:int=0 transB:int=0",
+	{ .name = "MatMulT", .precision = PRECISION_LOW, .domain = "sbpcc", .since = 1, .sig = "a:N b:N -> c:N", .attrs = "transA:int=0 transB:int=0",
 	  .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul, .factor_fn = factor_matmul_t, .linear = "a b",
 	  .cost = cost_matmul,
 	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"transA == 0 && transB == 0\");"
@@ -418,7 +418,7 @@ const Op ops_matmul[] = {
 	  .test = "a:[2,3] b:[3,4] | a:[2,3,4] b:[5,4] =transB:1 | a:[2,1,4,3] b:[5,4,2] =transA:1 | a:[3,4] b:[2,5,3] "
 		  "=transA:1 =transB:1 | a:[2,3,4] b:[2,5,4] =transB:1 | a:[2,3,4] b:[4,5] | a:[2,3,4] b:[2,4,5]" },
 	/* The sum over every leading axis of the outer products of rows. */
-	{ .name = "MatMulOver", .domain = "sbpcc", .since = 1, .sig = "a:F b:F -> c:F", .shape = shape_over,
+	{ .name = "MatMulOver", .precision = PRECISION_LOW, .domain = "sbpcc", .since = 1, .sig = "a:F b:F -> c:F", .shape = shape_over,
 	  .kernel = "matmul_over", .eval = eval_over, .factors = "... m, ... n -> m n", .linear = "a b", .cost = cost_over,
 	  .grad = "da = MatMulT<transB=1>(b, dc); db = MatMul(a, dc)", .test = "a:[5,3] b:[5,4] | a:[2,3,4] b:[2,3,2]" },
 	{ .name = "Gemm", .since = 7, .sig = "a:N b:N c:N? -> y:N",

@@ -786,7 +786,7 @@ const Op ops_movement[] = {
 	{ .name = "Trilu", .since = 14, .sig = "x:T k:int64? -> y:T", .attrs = "upper:int=1", .shape = shape_trilu, .eval = eval_trilu,
 	  .kernel = "trilu", .factors = "... * *, -> ... * *", .linear = "x", .grad = "dx = Trilu<upper=@upper>(dy, k)", .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[3,4] k:{1} =upper:0 | x:[3,4] k:{-1}" },
-	{ .name = "CumSum", .since = 11, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .shape = shape_cumsum,
+	{ .name = "CumSum", .precision = PRECISION_FLOAT, .since = 11, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .shape = shape_cumsum,
 	  .eval = eval_cumsum, .kernel = "cumsum", .factor_fn = factor_cumsum, .linear = "x",
 	  .grad = "dx = CumSum<exclusive=@exclusive, reverse=1>(dy, axis) @when(\"reverse == 0\");"
 	          "dx = CumSum<exclusive=@exclusive, reverse=0>(dy, axis) @when(\"reverse != 0\")",

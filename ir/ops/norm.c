@@ -859,7 +859,7 @@ static int factor_lrn(Node *n, FactorRule *r)
 
 /* clang-format off */
 const Op ops_norm[] = {
-	{ .name = "BatchNormalization", .since = 14,
+	{ .name = "BatchNormalization", .precision = PRECISION_FLOAT, .since = 14,
 	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2? saved_mean:F2? saved_inv:F2?",
 	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm,
 	  .infer = infer_batchnorm, .own = own_batchnorm, .stash = "saved_mean saved_inv",
@@ -870,12 +870,12 @@ const Op ops_norm[] = {
 	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] "
 		  "mean:[2] var:(0.1,2)[2] =training_mode:1 | x:[3,2,2,2] scale:[2] b:[2] mean:[2] "
 		  "var:(0.1,2)[2] =training_mode:1" },
-	{ .name = "BatchNormalization", .since = 9, .until = 13, .infer = infer_batchnorm,
+	{ .name = "BatchNormalization", .precision = PRECISION_FLOAT, .since = 9, .until = 13, .infer = infer_batchnorm,
 	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
 	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm",
 	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
 	  .flops = 8, .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
-	{ .name = "LayerNormalization", .since = 17,
+	{ .name = "LayerNormalization", .precision = PRECISION_FLOAT, .since = 17,
 	  .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
 	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
 	  .kernel = "layernorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
@@ -885,14 +885,14 @@ const Op ops_norm[] = {
 		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"!has(b)\")",
 	  .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "RMSNormalization", .since = 23, .sig = "x:F scale:F1 -> y:F1 inv_rms:F2?",
+	{ .name = "RMSNormalization", .precision = PRECISION_FLOAT, .since = 23, .sig = "x:F scale:F1 -> y:F1 inv_rms:F2?",
 	  .own = own_norm, .stash = "inv_rms",
 	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, , inv_rms);"
 		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, , inv_rms)",
 	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
 	  .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
 	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "GroupNormalization", .since = 21, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
+	{ .name = "GroupNormalization", .precision = PRECISION_FLOAT, .since = 21, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
 	  .own = own_groupnorm, .stash = "mean inv",
 	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
 		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
@@ -901,7 +901,7 @@ const Op ops_norm[] = {
 	  .cost = cost_pointwise, .flops = 10,
 	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,6,3,2] scale:[6] bias:[6] "
 		  "=num_groups:3" },
-	{ .name = "GroupNormalization", .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
+	{ .name = "GroupNormalization", .precision = PRECISION_FLOAT, .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
 	  .own = own_groupnorm, .stash = "mean inv",
 	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
 		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
@@ -910,7 +910,7 @@ const Op ops_norm[] = {
 	  .flops = 10,
 	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] "
 		  "=num_groups:2" },
-	{ .name = "InstanceNormalization", .since = 1, .sig = "x:F scale:F b:F -> y:F mean:F1? inv:F1?",
+	{ .name = "InstanceNormalization", .precision = PRECISION_FLOAT, .since = 1, .sig = "x:F scale:F b:F -> y:F mean:F1? inv:F1?",
 	  .own = own_norm, .stash = "mean inv",
 	  .grad = "dx = GroupNormGrad(dy, x, scale, mean, inv); dscale, db = GroupNormGradW(dy, x, scale, mean, inv)",
 	  .attrs = "epsilon:float=1e-5", .shape = shape_channels, .kernel = "instancenorm", .composite = true,
@@ -938,16 +938,16 @@ const Op ops_norm[] = {
 		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
 	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
 	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
-	{ .name = "LRN", .since = 1, .sig = "x:F -> y:F",
+	{ .name = "LRN", .precision = PRECISION_FLOAT, .since = 1, .sig = "x:F -> y:F",
 	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!", .shape = shape_like_first,
 	  .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
 	  .cost = cost_pointwise, .flops = 20,
 	  .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
-	{ .name = "Softmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
+	{ .name = "Softmax", .precision = PRECISION_FLOAT, .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
 	  .kernel = "softmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
 	  .flops = 6, .grad = "dx = SoftmaxGrad<axis=@axis>(dy, y)",
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
-	{ .name = "LogSoftmax", .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
+	{ .name = "LogSoftmax", .precision = PRECISION_FLOAT, .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
 	  .kernel = "logsoftmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
 	  .flops = 6, .grad = "dx = LogSoftmaxGrad<axis=@axis>(dy, y)", .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
 	{ .name = "SoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1", .shape = shape_pair,

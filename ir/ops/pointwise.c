@@ -176,9 +176,9 @@ static int grad_extreme(Node *n, Value **dout, Value **din)
 }
 
 /* clang-format off */
-#define UNARY(NAME, SINCE, T, EXPR, FLOPS, TEST, GRAD) \
+#define UNARY(NAME, SINCE, T, EXPR, FLOPS, PRECISION, TEST, GRAD) \
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " -> y:" T, .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", \
-	  .cost = cost_pointwise, .flops = FLOPS, .test = TEST, .grad = GRAD }
+	  .cost = cost_pointwise, .flops = FLOPS, .precision = PRECISION, .test = TEST, .grad = GRAD }
 /* Steps and tests of single elements: the derivative is zero where it exists. */
 #define STEP(NAME, SINCE, T, EXPR) \
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " -> y:" T, .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", \
@@ -212,35 +212,35 @@ const Op ops_pointwise[] = {
 	  .test = "a:(2.1,2.9)[2,3] b:(0.95,1)[3] =fmod:1" },
 	/* Beside x^(y-1) stands y = 0, whose derivative is 0 even at x = 0.  log x is wanted only where x > 0: elsewhere the
 	 * power is not differentiable in y, and 0 is given. */
-	{ .name = "Pow", .since = 7, .sig = "x:N y:N1 -> z:N", .shape = shape_broadcast, .expr = "pow(x, y)", .factors = "..., ... -> ...",
+	{ .name = "Pow", .precision = PRECISION_FLOAT, .since = 7, .sig = "x:N y:N1 -> z:N", .shape = shape_broadcast, .expr = "pow(x, y)", .factors = "..., ... -> ...",
 	  .grad = "e = CastLike(y, x); none = Equal(e, 0);"
 	          "p = Mul(e, Pow(x, Sub(e, CastLike(Not(none), x))));"
 	          "dx = ReduceTo(Mul(dz, p), x); pos = Greater(x, 0);"
 	          "dy = ReduceTo(CastLike(Mul(dz, Mul(z, Log(Where(pos, x, OnesLike(x))))), y), y)",
 	  .cost = cost_pointwise, .flops = 16, .test = "x:(0.5,2)[2,3] y:[3] | x:(0.5,2)[3] y:[2,1]" },
-	UNARY("Abs", 6, "N", "abs(x)", 1, "x:[2,3,4]", "dx = Mul(dy, Sign(x))"),
+	UNARY("Abs", 6, "N", "abs(x)", 1, PRECISION_WIDEST, "x:[2,3,4]", "dx = Mul(dy, Sign(x))"),
 	{ .name = "Neg", .since = 6, .sig = "x:N -> y:N", .shape = shape_like_first, .expr = "-x", .factors = "... -> ...", .linear = "x",
 	  .grad = "dx = Neg(dy)", .cost = cost_pointwise, .flops = 1, .test = "x:[2,3,4]" },
-	UNARY("Reciprocal", 6, "F", "1 / x", 4, "x:(0.5,2)[2,3]", "dx = Neg(Mul(dy, Mul(y, y)))"),
-	UNARY("Sqrt", 6, "F", "sqrt(x)", 4, "x:(0.5,2)[2,3]", "dx = Div(Mul(dy, 0.5), y)"),
-	UNARY("Exp", 6, "F", "exp(x)", 8, "x:[2,3]", "dx = Mul(dy, y)"),
-	UNARY("Log", 6, "F", "log(x)", 8, "x:(0.5,2)[2,3]", "dx = Div(dy, x)"),
-	UNARY("Sin", 7, "F", "sin(x)", 10, "x:[2,3]", "dx = Mul(dy, Cos(x))"),
-	UNARY("Cos", 7, "F", "cos(x)", 10, "x:[2,3]", "dx = Neg(Mul(dy, Sin(x)))"),
-	UNARY("Tan", 7, "F", "tan(x)", 12, "x:(-1,1)[2,3]", "dx = Mul(dy, Add(Mul(y, y), 1))"),
-	UNARY("Asin", 7, "F", "asin(x)", 12, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1))))"),
-	UNARY("Acos", 7, "F", "acos(x)", 12, "x:(-0.8,0.8)[2,3]", "dx = Neg(Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1)))))"),
-	UNARY("Atan", 7, "F", "atan(x)", 12, "x:[2,3]", "dx = Div(dy, Add(Mul(x, x), 1))"),
-	UNARY("Sinh", 9, "F", "sinh(x)", 10, "x:[2,3]", "dx = Mul(dy, Cosh(x))"),
-	UNARY("Cosh", 9, "F", "cosh(x)", 10, "x:[2,3]", "dx = Mul(dy, Sinh(x))"),
-	UNARY("Tanh", 6, "F", "tanh(x)", 10, "x:[2,3]", "dx = Mul(dy, Mul(Sub(1, y), Add(y, 1)))"),
-	UNARY("Asinh", 9, "F", "asinh(x)", 12, "x:[2,3]", "dx = Div(dy, Sqrt(Add(Mul(x, x), 1)))"),
-	UNARY("Acosh", 9, "F", "acosh(x)", 12, "x:(1.2,3)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(x, 1), Add(x, 1))))"),
-	UNARY("Atanh", 9, "F", "atanh(x)", 12, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Mul(Sub(1, x), Add(x, 1)))"),
-	UNARY("Erf", 9, "F", "erf(x)", 10, "x:[2,3]", "dx = Mul(dy, Mul(Exp(Neg(Mul(x, x))), 1.1283791670955126))"),
-	UNARY("Sigmoid", 6, "F", "1 / (1 + exp(-x))", 10, "x:[2,3]", "dx = Mul(dy, Mul(y, Sub(1, y)))"),
-	UNARY("Softplus", 1, "F", "max(x, 0) + log1p(exp(-abs(x)))", 16, "x:[2,3]", "dx = Mul(dy, Sigmoid(x))"),
-	UNARY("Relu", 6, "N", "x > 0 || isnan(x) ? x : 0", 1, "x:[2,3,4]", "dx = Where(Greater(x, 0), dy, ZerosLike(dy))"),
+	UNARY("Reciprocal", 6, "F", "1 / x", 4, PRECISION_FLOAT, "x:(0.5,2)[2,3]", "dx = Neg(Mul(dy, Mul(y, y)))"),
+	UNARY("Sqrt", 6, "F", "sqrt(x)", 4, PRECISION_WIDEST, "x:(0.5,2)[2,3]", "dx = Div(Mul(dy, 0.5), y)"),
+	UNARY("Exp", 6, "F", "exp(x)", 8, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, y)"),
+	UNARY("Log", 6, "F", "log(x)", 8, PRECISION_FLOAT, "x:(0.5,2)[2,3]", "dx = Div(dy, x)"),
+	UNARY("Sin", 7, "F", "sin(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Cos(x))"),
+	UNARY("Cos", 7, "F", "cos(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Neg(Mul(dy, Sin(x)))"),
+	UNARY("Tan", 7, "F", "tan(x)", 12, PRECISION_FLOAT, "x:(-1,1)[2,3]", "dx = Mul(dy, Add(Mul(y, y), 1))"),
+	UNARY("Asin", 7, "F", "asin(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1))))"),
+	UNARY("Acos", 7, "F", "acos(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Neg(Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1)))))"),
+	UNARY("Atan", 7, "F", "atan(x)", 12, PRECISION_FLOAT, "x:[2,3]", "dx = Div(dy, Add(Mul(x, x), 1))"),
+	UNARY("Sinh", 9, "F", "sinh(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Cosh(x))"),
+	UNARY("Cosh", 9, "F", "cosh(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Sinh(x))"),
+	UNARY("Tanh", 6, "F", "tanh(x)", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(Sub(1, y), Add(y, 1)))"),
+	UNARY("Asinh", 9, "F", "asinh(x)", 12, PRECISION_FLOAT, "x:[2,3]", "dx = Div(dy, Sqrt(Add(Mul(x, x), 1)))"),
+	UNARY("Acosh", 9, "F", "acosh(x)", 12, PRECISION_FLOAT, "x:(1.2,3)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(x, 1), Add(x, 1))))"),
+	UNARY("Atanh", 9, "F", "atanh(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Mul(Sub(1, x), Add(x, 1)))"),
+	UNARY("Erf", 9, "F", "erf(x)", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(Exp(Neg(Mul(x, x))), 1.1283791670955126))"),
+	UNARY("Sigmoid", 6, "F", "1 / (1 + exp(-x))", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(y, Sub(1, y)))"),
+	UNARY("Softplus", 1, "F", "max(x, 0) + log1p(exp(-abs(x)))", 16, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Sigmoid(x))"),
+	UNARY("Relu", 6, "N", "x > 0 || isnan(x) ? x : 0", 1, PRECISION_WIDEST, "x:[2,3,4]", "dx = Where(Greater(x, 0), dy, ZerosLike(dy))"),
 	STEP("Sign", 9, "N", "sign(x)"),
 	STEP("Floor", 6, "F", "floor(x)"),
 	STEP("Ceil", 6, "F", "ceil(x)"),

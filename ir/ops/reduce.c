@@ -191,20 +191,20 @@ static void fit_mean(Node *shard, const Node *logical)
 	"z = Equal(x, 0); zf = CastLike(z, x); k = ReduceSum" KEEP "(zf, axes); s = Where(z, OnesLike(x), x);" \
 	"p = ReduceProd" KEEP "(s, axes); o = Div(p, s); dx = Mul(w, Where(Equal(k, zf), o, ZerosLike(x)))"
 #define TESTS "x:[2,3,4] axes:{1} | x:[2,3,4] axes:{0,-1} =keepdims:0 | x:[2,3] =keepdims:0 | x:[2,3] axes:{} =noop_with_empty_axes:1"
-#define REDUCE(NAME, KERNEL, SINCE, T, GRAD) \
+#define REDUCE(NAME, KERNEL, SINCE, T, PRECISION, GRAD) \
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
 	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .grad = GRAD, .cost = cost_reduce, \
-	  .test = TESTS }
+	  .precision = PRECISION, .test = TESTS }
 #define REDUCE_LINEAR(NAME, KERNEL, SINCE, T, FIT, GRAD) \
 	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
 	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .fit = FIT, .linear = "x", .grad = GRAD, \
-	  .cost = cost_reduce, .test = TESTS }
+	  .cost = cost_reduce, .precision = PRECISION_FLOAT, .test = TESTS }
 
 const Op ops_reduce[] = {
 	REDUCE_LINEAR("ReduceSum", "reduce_sum", 13, "N", NULL, BACK("dx", "dy")),
 	REDUCE_LINEAR("ReduceMean", "reduce_mean", 18, "N", fit_mean, BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
-	REDUCE("ReduceProd", "reduce_prod", 18, "N", PRODUCT),
-	REDUCE("ReduceMax", "reduce_max", 18, "T", EXTREME),
-	REDUCE("ReduceMin", "reduce_min", 18, "T", EXTREME),
+	REDUCE("ReduceProd", "reduce_prod", 18, "N", PRECISION_FLOAT, PRODUCT),
+	REDUCE("ReduceMax", "reduce_max", 18, "T", PRECISION_WIDEST, EXTREME),
+	REDUCE("ReduceMin", "reduce_min", 18, "T", PRECISION_WIDEST, EXTREME),
 	{ 0 },
 };

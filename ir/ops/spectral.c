@@ -487,7 +487,7 @@ const Op ops_spectral[] = {
 	{ .name = "MelWeightMatrix", .since = 17, .sig = "num_mel_bins:I dft_length:I sample_rate:I lower_edge_hertz:F upper_edge_hertz:F -> y:N",
 	  .attrs = "output_datatype:int=1", .expand = expand_mel,
 	  .test = "num_mel_bins:{4} dft_length:{16} sample_rate:{8192} lower_edge_hertz:float{0} upper_edge_hertz:float{4096}" },
-	{ .name = "Det", .since = 11, .sig = "x:F -> y:F", .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
+	{ .name = "Det", .precision = PRECISION_FLOAT, .since = 11, .sig = "x:F -> y:F", .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
 	  .grad = "dx = Mul(Unsqueeze(dy, [-2, -1]), Cofactor(x))", .cost = cost_det, .test = "x:[3,3] | x:[2,4,4]" },
 	{ .name = "Cofactor", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_cofactor, .kernel = "cofactor", .eval = eval_cofactor,
 	  .factors = "... * * -> ... * *", .nograd = true, .cost = cost_det, .test = "x:[3,3]" },

@@ -9,6 +9,13 @@ typedef struct FactorRule FactorRule;
 /* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
 typedef struct Cost { double flops, bytes, others; } Cost;     /* others: of operations that no product is made of, where they count: exp of scores */
 
+/* In which type an operator computes under mixed precision. */
+typedef enum {
+	PRECISION_WIDEST,               /* of its operands: parameters and constants do not count */
+	PRECISION_LOW,                  /* mostly products: the low type */
+	PRECISION_FLOAT,                /* its result needs the range or the digits */
+} Precision;
+
 struct Op {
 	const char *name;
 	const char *domain;             /* NULL is ai.onnx; ours is "sbpcc" */
@@ -36,6 +43,7 @@ struct Op {
 	bool (*own)(const Node *, const bool *wants);     /* whether its gradient serves this node, whose operands wants[i] are differentiated; else its definition's */
 	bool composite;                 /* stays a node through the passes; its meaning is the definition of the same name in ops/ *.ir */
 	const char *test;               /* how the table walk makes operands: "x:[2,3] axes:{1}" (tests/ops) */
+	Precision precision;            /* in which type it computes under mixed precision */
 	bool random;                    /* gives other values each step: never folded */
 	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
 	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
