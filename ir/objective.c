@@ -12,9 +12,9 @@
 #include <string.h>
 
 /* Which operands there are, and how the target belongs to the first. */
-typedef enum { CLASSES, SAME, ONE } Form;
+typedef enum { CLASSES, SAME, ONE } TargetKind;
 
-static const struct Known { const char *name, *op; Form form; MetricHow how; } losses[] = {
+static const struct Known { const char *name, *op; TargetKind target; MetricHow how; } losses[] = {
 	{ "cross_entropy", "CrossEntropyLoss", CLASSES, 0 },
 	{ "nll", "NLLLoss", CLASSES, 0 },
 	{ "bce_with_logits", "BCEWithLogitsLoss", SAME, 0 },
@@ -254,8 +254,8 @@ static int add_loss(Model *m, Arg *call)
 		err_at(first->loc, "%s: %s is %s: a loss is computed from floating numbers", call->s, v->name, type_text(x));
 		return -1;
 	}
-	int axis = k->form == CLASSES ? class_axis(call, first, v, x, target, t) : -1;
-	if ((k->form == CLASSES && axis < 0) || (k->form == SAME && t && check_same(call, v, x, target, t)))
+	int axis = k->target == CLASSES ? class_axis(call, first, v, x, target, t) : -1;
+	if ((k->target == CLASSES && axis < 0) || (k->target == SAME && t && check_same(call, v, x, target, t)))
 		return -1;
 	if (!target)
 		target = add_target(g, call, second, v, x, axis >= 0 ? labels_of(g->arena, x, axis) : type_tensor(g->arena, x->elem, x->rank, x->dim), axis);
@@ -297,7 +297,7 @@ Metric *objective_metrics(const Model *m, int *n)
 			Metric one = { .name = metric_name(&arg[i], &arg[i] != in), .how = k->how, .call = &arg[i] };
 			one.sum = graph_find(m->graph, name_fmt("metric.%s.sum", one.name));
 			one.count = graph_find(m->graph, name_fmt("metric.%s.count", one.name));
-			one.own = k->form != ONE || first_operand(&arg[i]);
+			one.own = k->target != ONE || first_operand(&arg[i]);
 			arena_push(m->graph->scratch, list, *n, one);
 		}
 	}
@@ -350,24 +350,24 @@ static int add_metric(Model *m, const Metric *one)
 	const Type *x = v ? type_of(m, first, v) : NULL, *t = x && target ? type_of(m, second, target) : NULL, *w = weight ? type_of(m, by, weight) : NULL;
 	if (!x || (second && !t) || (by && !w))
 		return -1;
-	if ((t && k->form == SAME && check_same(call, v, x, target, t)) || (w && check_same(call, v, x, weight, w)))
+	if ((t && k->target == SAME && check_same(call, v, x, target, t)) || (w && check_same(call, v, x, weight, w)))
 		return -1;
-	int axis = k->form == CLASSES ? class_axis(call, first, v, x, target, t) : 0;
+	int axis = k->target == CLASSES ? class_axis(call, first, v, x, target, t) : 0;
 	if (axis < 0)
 		return -1;
-	if (k->form == ONE && !w && type_elements(x) == 1) {
+	if (k->target == ONE && !w && type_elements(x) == 1) {
 		scalar_metric(g, one, v);
 		return 0;
 	}
 	Node *n = node_of(g, call, k->op, v, target);
 	if (weight) {
-		while (n->nin < (k->form == ONE ? 1 : 2))
+		while (n->nin < (k->target == ONE ? 1 : 2))
 			node_in(n, NULL);
 		node_in(n, weight);
 	}
-	if (k->form == CLASSES)
+	if (k->target == CLASSES)
 		axis_of(n, axis);
-	const Attr *skip = k->form == CLASSES && !node_attr(n, "ignore_index") ? ignored(g, target) : NULL;
+	const Attr *skip = k->target == CLASSES && !node_attr(n, "ignore_index") ? ignored(g, target) : NULL;
 	if (skip)
 		node_attr_add(n, name_of("ignore_index"), AT_INT)->u.i = skip->u.i;
 	node_out(n, result(g, name_fmt("metric.%s.sum", one->name), call->loc));

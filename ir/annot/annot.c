@@ -11,13 +11,13 @@
 
 /* Arguments: "key:kind", in the order in which they may stand without their keys; ! is required, * takes all without a
  * key from there on, a key of * is any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this table. */
-typedef struct Form {
+typedef struct Row {
 	const char *family, *name, *args, *help;
 	int places;                     /* of the family "@" */
-} Form;
+} Row;
 
 /* clang-format off */
-static const Form forms[] = {
+static const Row rows[] = {
 	/* the whole model */
 	{ "@", "mesh",      "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",     "a named array of devices; ranks default to 0, 1, 2, ...", ON_MODEL },
 	{ "@", "train",     "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
@@ -146,7 +146,7 @@ static const Form forms[] = {
 };
 /* clang-format on */
 
-enum { NFORM = sizeof forms / sizeof *forms, MAXKEYS = 24 };
+enum { NROW = sizeof rows / sizeof *rows, MAXKEYS = 24 };
 
 /* ---- Kinds of arguments */
 
@@ -329,7 +329,7 @@ static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } k
 	{ "any", "anything", is_any },
 };
 
-/* ---- Checking one annotation against its form */
+/* ---- Checking one annotation against its row */
 
 typedef struct Spec { char key[24], kind[40]; bool required, many; } Spec;
 
@@ -353,20 +353,20 @@ static int read_specs(const char *s, Spec *spec)
 	return n;
 }
 
-static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int n);
+static int check_args(const char *who, Loc loc, const char *takes, Arg *arg, int n);
 
 /* A word or call of a family: adamw(lr: 1e-3), zeros. */
 static int check_family(const char *who, const char *key, const char *family, Arg *a)
 {
-	const char *list[NFORM + 1], *text;
+	const char *list[NROW + 1], *text;
 	int n = 0;
 
-	for (int i = 0; i < NFORM; i++) {
-		if (!is(forms[i].family, family))
+	for (int i = 0; i < NROW; i++) {
+		if (!is(rows[i].family, family))
 			continue;
-		if ((a->kind == ARG_WORD || a->kind == ARG_CALL) && is(a->s, forms[i].name))
-			return check_args(forms[i].name, a->loc, forms[i].args, a->arg, a->narg);
-		list[n++] = forms[i].name;
+		if ((a->kind == ARG_WORD || a->kind == ARG_CALL) && is(a->s, rows[i].name))
+			return check_args(rows[i].name, a->loc, rows[i].args, a->arg, a->narg);
+		list[n++] = rows[i].name;
 	}
 	list[n] = NULL;
 	if (n == 1) {
@@ -436,7 +436,7 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 	return check_family(who, spec->key, spec->kind, a);
 }
 
-/* Which argument of the form a is, by key, by the word of a flag, or as the next one; -1 after explaining. */
+/* Which argument of the row a is, by key, by the word of a flag, or as the next one; -1 after explaining. */
 static int find_spec(const char *who, const Spec *spec, int nspec, const bool *used, const Arg *a)
 {
 	const char *list[MAXKEYS + 1];
@@ -462,11 +462,11 @@ static int find_spec(const char *who, const Spec *spec, int nspec, const bool *u
 	return -1;
 }
 
-static int check_args(const char *who, Loc loc, const char *form, Arg *arg, int n)
+static int check_args(const char *who, Loc loc, const char *takes, Arg *arg, int n)
 {
 	Spec spec[MAXKEYS];
 	bool used[MAXKEYS] = { false };
-	int nspec = read_specs(form, spec), bad = 0;
+	int nspec = read_specs(takes, spec), bad = 0;
 
 	for (int i = 0; i < n; i++) {
 		Arg *a = &arg[i];
@@ -506,16 +506,16 @@ static const char *place_text(int places)
 
 int annot_check(Annot *a, AnnotPlace place)
 {
-	const Form *same = NULL;
-	const char *who = name_fmt("@%s", a->name), *list[NFORM + 1];
+	const Row *same = NULL;
+	const char *who = name_fmt("@%s", a->name), *list[NROW + 1];
 	int n = 0;
 
-	for (int i = 0; i < NFORM && is(forms[i].family, "@"); i++) {
-		if (forms[i].places & (int)place)
-			list[n++] = forms[i].name;
-		if (!is(forms[i].name, a->name))
+	for (int i = 0; i < NROW && is(rows[i].family, "@"); i++) {
+		if (rows[i].places & (int)place)
+			list[n++] = rows[i].name;
+		if (!is(rows[i].name, a->name))
 			continue;
-		same = &forms[i];
+		same = &rows[i];
 		if (same->places & (int)place)
 			return check_args(who, a->loc, same->args, a->arg, a->narg);
 	}
@@ -531,8 +531,8 @@ void annot_list(FILE *o)
 {
 	const char *family = "";
 
-	for (int i = 0; i < NFORM; i++) {
-		const Form *f = &forms[i];
+	for (int i = 0; i < NROW; i++) {
+		const Row *f = &rows[i];
 
 		if (strcmp(f->family, family))
 			fprintf(o, "%s%s\n", i ? "\n" : "", strcmp(f->family, "@") ? f->family : "annotation");

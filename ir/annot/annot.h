@@ -4,9 +4,7 @@
 
 #include "../tensor/tensor.h"
 
-typedef struct Annot Annot;
-
-/* annot.c: @name(args).  One table says what each annotation takes and where it may stand. */
+/* arg.c: the arguments of an annotation. */
 typedef enum { ARG_INT, ARG_FLOAT, ARG_STRING, ARG_WORD, ARG_CALL, ARG_LIST, ARG_RANGE, ARG_STAR, ARG_INDEX, ARG_FACTOR } ArgKind;
 typedef struct Arg {
 	ArgKind kind;
@@ -20,25 +18,27 @@ typedef struct Arg {
 	Loc loc;
 } Arg;
 
-struct Annot {
+Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */
+bool   arg_same(const Arg *, const Arg *);                   /* equal kind, contents and arguments */
+bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
+
+/* annot.c: lists of annotations, and the table of what each takes and where it may stand. */
+typedef struct Annot {
 	Name name;
 	Arg *arg; int narg;
 	Loc loc;
-	Annot *next;                    /* in source order */
-};
+	struct Annot *next;             /* in source order */
+} Annot;
 
 typedef enum { ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32, ON_ATTR = 64 } AnnotPlace;
-enum { MESH_AXES = 8, MAX_RANKS = 1 << 20 };                /* of @mesh */
+enum { MESH_AXES = 8, MAX_RANKS = 1 << 20 };                 /* of @mesh */
 
 int    annot_check(Annot *, AnnotPlace);                     /* known name, legal place, argument kinds; -1 after err_at */
+void   annot_list(FILE *);                                   /* the table of annotations */
 Annot *annot_find(const Annot *list, const char *name);
-Arg   *arg_find(const Arg *arg, int n, const char *param);   /* the (first) argument of that name, given with or without its key; NULL */
-bool   arg_same(const Arg *, const Arg *);                   /* they say the same */
-bool   arg_flag(const Arg *arg, int n, const char *param);   /* "nesterov" or "nesterov: true" */
 void   annot_add(Annot **list, Annot *);
 void   annot_drop(Annot **list, const char *name);
-Annot *annot_copy(Arena *, const Annot *list);  /* a list of its own, of the same arguments */
+Annot *annot_copy(Arena *, const Annot *list);               /* a list of its own, of the same arguments */
 bool   annot_names(const Annot *, const char *name);         /* @freeze("*.bias", ...): is this name among those it names? */
-void   annot_list(FILE *);                                   /* the table of annotations */
 
 #endif

@@ -5,7 +5,7 @@
 #include "../table/table.h"
 
 /* bind.c */
-int bind_graph(Graph *, bool report_all);                       /* gives every node its row; unsupported ones in one report; -1 */
+int bind_graph(Graph *, bool report_all);                    /* gives every node its row; unsupported ones in one report; -1 */
 
 /* infer.c: shapes of one node or all, with contents of shape vectors. */
 int infer_node(Node *);                                      /* type check by .sig, then .shape; 0 or -1 after explaining */
@@ -14,19 +14,19 @@ int infer_step(Node *);                                      /* one node of a wa
 int infer_graph(Graph *);
 
 /* contents.c: contents of small integer vectors, symbols included. */
-int  contents_set(Node *);                                 /* sets Value.elem of the first result where it is known */
-void contents_range(const Node *, int rank, int *from, int *to);                  /* the axes that a Shape node asks for */
-void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);      /* Slice's bounds for an axis of that size: negative ones count from its end */
+int  contents_set(Node *);                                   /* sets Value.elem of the first result where it is known */
+void contents_range(const Node *, int rank, int *from, int *to); /* the axes that a Shape node asks for */
+void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size); /* Slice's bounds for an axis of that size: negative ones count from its end */
 
 /* inline.c: definitions and model functions into the graph; guards (@when) decided; gradients built from text. */
 int inline_run(Graph *);                                     /* every call of a function, every non-composite definition */
 /* Appends the body of f with operands args (NULL: left out) and results outs (NULL: not wanted, a fresh value is used);
  * attributes and guards are those of call.  Types of all new values are inferred. */
 int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
-int inline_graph(Graph *, Node *, const Graph *sub, Value **args, Value **outs);      /* a branch or body of the node */
+int inline_graph(Graph *, Node *, const Graph *sub, Value **args, Value **outs); /* a branch or body of the node */
 int inline_expand(Node *);                                   /* by the row's C expander; the node's own results are made by what it builds */
 int inline_append(Graph *, Node *);                          /* a node made detached: bound, expanded as far as needed, inferred, appended */
-int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);     /* these composites by their definitions, until none is left */
+int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg); /* these composites by their definitions, until none is left */
 int inline_composites(Graph *);                              /* lower composites to core operators too */
 
 /* build.c: nodes from C. */
@@ -54,17 +54,17 @@ int grad_build(Graph *, Value *loss, Value **want, int nwant, Value **grad);
 
 /* eval.c: evaluates any Graph plainly. */
 typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;
-int eval_graph(Graph *, Tensor **in, Tensor **out, Arena *, EvalOpts);       /* by position; 0 or -1 after explaining */
-int eval_node(Node *, Tensor **in, Tensor **out, Arena *, bool wide);        /* one node on constants: the folder uses it */
+int eval_graph(Graph *, Tensor **in, Tensor **out, Arena *, EvalOpts); /* by position; 0 or -1 after explaining */
+int eval_node(Node *, Tensor **in, Tensor **out, Arena *, bool wide); /* one node on constants: the folder uses it */
 int eval_into(Node *, Tensor **in, Tensor **out);            /* the row's own evaluator alone, into results whose shapes are settled */
 /* What evaluators use (eval.c): operands as doubles or integers, whatever their type; freed with the evaluation. */
-double  *eval_doubles(const Tensor *);              /* a fresh array of all elements */
+double  *eval_doubles(const Tensor *);                       /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);
-void     eval_store(Tensor *out, const double *v);  /* rounds each element to out's type */
+void     eval_store(Tensor *out, const double *v);           /* rounds each element to out's type */
 void     eval_store_ints(Tensor *out, const int64_t *v);
-void    *eval_scratch(size_t bytes);                /* gone when the node is done */
-void     eval_strides(const Tensor *, int64_t *stride);       /* in elements, row-major */
-void     eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count);   /* elements of one type, any bits */
-void     eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to);  /* to[i0, ..] = from[base + i0 * stride0 + ..] */
+void    *eval_scratch(size_t bytes);                         /* gone when the node is done */
+void     eval_strides(const Tensor *, int64_t *stride);      /* in elements, row-major */
+void     eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t count); /* elements of one type, any bits */
+void     eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to); /* to[i0, ..] = from[base + i0 * stride0 + ..] */
 
 #endif

@@ -220,5 +220,7 @@ static int resolve_scan(Graph *g, Node *n)
 
 int control_resolve(Graph *g, Node *n)
 {
-	return !strcmp(n->op, "If") ? resolve_if(g, n) : !strcmp(n->op, "Loop") ? resolve_loop(g, n) : resolve_scan(g, n);
+	if (!strcmp(n->op, "If"))
+		return resolve_if(g, n);
+	return !strcmp(n->op, "Loop") ? resolve_loop(g, n) : resolve_scan(g, n);
 }

@@ -200,6 +200,7 @@ static Val read_sum(Scan *s)
 
 static Val read_compare(Scan *s)
 {
+	enum { EQUAL, DIFFERENT, AT_MOST, AT_LEAST, BELOW, ABOVE };
 	static const char *const ops[] = { "==", "!=", "<=", ">=", "<", ">" };
 
 	if (eat(s, "!"))
@@ -210,7 +211,14 @@ static Val read_compare(Scan *s)
 			Val b = read_sum(s);
 			bool same = a.s || b.s ? a.s == b.s : a.i == b.i;
 
-			return (Val){ .i = k == 0 ? same : k == 1 ? !same : k == 2 ? a.i <= b.i : k == 3 ? a.i >= b.i : k == 4 ? a.i < b.i : a.i > b.i };
+			switch (k) {
+			case EQUAL: return (Val){ .i = same };
+			case DIFFERENT: return (Val){ .i = !same };
+			case AT_MOST: return (Val){ .i = a.i <= b.i };
+			case AT_LEAST: return (Val){ .i = a.i >= b.i };
+			case BELOW: return (Val){ .i = a.i < b.i };
+			case ABOVE: return (Val){ .i = a.i > b.i };
+			}
 		}
 	return a;
 }

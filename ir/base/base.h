@@ -31,7 +31,7 @@ void arena_bound(int64_t bytes);    /* from now on; 0: no bound any more */
 void arena_input(int64_t bytes);    /* so much is to be read: it may take more */
 void arena_charge(int64_t bytes);   /* held now; negative: given back */
 
-extern Arena arena_process;               /* lives as long as the program: names, files, the operator table */
+extern Arena arena_process;         /* lives as long as the program: names, files, the operator table */
 
 /* name.c: interned strings.  Equal text is equal pointer; NULL is "no name". */
 typedef const char *Name;
@@ -86,7 +86,7 @@ uint32_t file_open(const char *path, ExitCode *why);     /* maps a file; 0 after
 uint32_t file_memory(const char *path, const void *data, size_t bytes);  /* text that is in memory: --train, definitions, fuzzers */
 SrcFile *file_of(uint32_t file);
 
-/* loc.c: places in them. */
+/* loc.c: places in input files. */
 typedef struct Loc {
 	uint32_t file;                  /* index into the table of files; 0 is "nowhere" */
 	uint32_t len;                   /* bytes to underline, at least 1 */
@@ -97,12 +97,11 @@ typedef struct Loc {
 size_t   loc_line(const SrcFile *, size_t off);          /* where its line begins, after a BOM */
 void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns count bytes after a BOM */
 const char *loc_text(Loc);                               /* "mlp.ir:14:20" or "m.onnx: node 3 (Add \"x\"), byte 81"; escaped */
-const char *loc_brief(const char *place);     /* of such a text: without the folder */
-Loc      loc_call(Loc inner);                             /* where the function is called that this place is in; loc.call is not 0 */
+const char *loc_brief(const char *place);                /* such a text without the folder */
+Loc      loc_call(Loc inner);                            /* where the function is called that this place is in; loc.call is not 0 */
 Loc      loc_inside(Loc inner, Loc call);                /* a place in a function that is called there: messages name both */
 
 /* diag.c: messages with source line and caret. */
-
 /* One message each; the whole text is escaped, so names of any bytes may be given to %s.  The first error decides
  * the exit code; after --max-errors the rest is counted only.  A note belongs to the message before it. */
 void err_at(Loc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));                  /* EXIT_INPUT */
@@ -113,7 +112,7 @@ _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2))); 
 int  diag_errors(void);             /* how many so far */
 ExitCode diag_exit(void);           /* EXIT_OK, or the code of the first error */
 void diag_hush(bool on);            /* while on, warnings are not shown: they were, or will be */
-void diag_whole(bool on);           /* while on, errors are shown even beyond --max-errors: reports that promise to be complete */
+void diag_whole(bool on);           /* while on, errors are shown even beyond --max-errors: in reports that promise to be complete */
 void diag_finish(void);             /* prints what was only counted */
 void diag_reset(void);              /* forget all: fuzzers, tests */
 extern FILE *diag_out;              /* stderr; NULL is silent */

@@ -5,16 +5,18 @@
 #include "../graph/graph.h"
 
 /* extdata.c: data outside of the model's file is mapped, never through a link or outside the folder of the model. */
-int extdata_load(Tensor *);                                   /* 0, or -1 after explaining */
-uint32_t extdata_file(Loc, Name location);                    /* maps a file beside the model that Loc is in; 0 after explaining */
-int extdata_load_all(Model *);                                   /* extdata_load for every tensor of a model; read_model calls it */
+int extdata_load(Tensor *);                                  /* 0, or -1 after explaining */
+uint32_t extdata_file(Loc, Name location);                   /* maps a file beside the model that Loc is in; 0 after explaining */
+int extdata_load_all(Model *);                               /* extdata_load for every tensor of a model; read_model calls it */
 int extdata_copy(const Model *, const char *path);           /* to the folder of path, a model that is written there; -1 after explaining */
-extern const char *extdata_root;                                /* --data-root: a folder in which links may be followed */
+extern const char *extdata_root;                             /* --data-root: a folder in which links may be followed */
 
-/* npy.c: reading and writing .npy */
+/* npy.c */
 Tensor *npy_read(const char *path, Arena *);
 Tensor *npy_decode(uint32_t file, Arena *);                  /* of a file that is mapped */
-Tensor *safetensors_read(uint32_t file, const char *name, Arena *);   /* safetensors.c; NULL after explaining */
 int     npy_write(const char *path, const Tensor *);
+
+/* safetensors.c */
+Tensor *safetensors_read(uint32_t file, const char *name, Arena *); /* NULL after explaining */
 
 #endif

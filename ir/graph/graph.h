@@ -1,4 +1,4 @@
-/* The data structures of the whole compiler, one section per file.
+/* Models, graphs, nodes and values: the data structures of the whole compiler.
  *
  * A Model is what one file holds: header, a Graph, functions, annotations.  A Graph is an array of Nodes in
  * topological order over Values in static single assignment.  Nodes and values are made by the readers
@@ -65,12 +65,12 @@ struct Value {
 typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
 
 struct Node {
-	const Op *row;                  /* bound by op.c; NULL before */
+	const Op *row;                  /* bound by bind.c; NULL before */
 	Graph *graph;
 	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
-	bool shard;                      /* the node of one rank (compiler/plan/shard_node.c): attributes say where its shards begin */
+	bool shard;                     /* the node of one rank (compiler/plan/shard_node.c): attributes say where its shards begin */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
@@ -145,7 +145,7 @@ struct Model {
 /* model.c */
 Model *model_new(void);
 void   model_free(Model *);
-Model *model_copy(const Model *);               /* its graph, with annotations of its own; neither functions nor annotations of the model */
+Model *model_copy(const Model *);                            /* its graph, with annotations of its own; neither functions nor annotations of the model */
 Function *model_function(const Model *, const Node *);       /* the one that the node calls, of the model itself; NULL */
 
 /* graph.c */
@@ -166,7 +166,7 @@ void   graph_sweep(Graph *);                                 /* drop nodes and c
 int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
 Graph *graph_copy(Model *to, const Graph *);
 /* A loop over all nodes or values of a large graph waits for memory at each step: these prefetch what it needs some steps later. */
-void   graph_ahead(Node *const *node, int i, int n);          /* the node, then its lists, then the values in them */
+void   graph_ahead(Node *const *node, int i, int n);         /* the node, then its lists, then the values in them */
 void   graph_ahead_value(Value *const *value, int i, int n);
 
 /* node.c */

@@ -88,10 +88,14 @@ static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
 
 /* Types and tensors. */
 
+/* The ir_version that has an element type; 3 has the others. */
 static void need_type(Writer *w, DType t)
 {
-	need(w, t == DT_FLOAT6E2M3 || t == DT_FLOAT6E3M2 ? 14 : t == DT_UINT2 || t == DT_INT2 ? 13 : t == DT_FLOAT8E8M0 ? 12 : t == DT_FLOAT4E2M1 ? 11 : t == DT_UINT4 || t == DT_INT4 ? 10 :
-	        t >= DT_FLOAT8E4M3FN && t <= DT_FLOAT8E5M2FNUZ ? 9 : 3);
+	static const int8_t since[DT_COUNT] = {
+		[DT_FLOAT8E4M3FN] = 9, [DT_FLOAT8E4M3FNUZ] = 9, [DT_FLOAT8E5M2] = 9, [DT_FLOAT8E5M2FNUZ] = 9, [DT_UINT4] = 10, [DT_INT4] = 10,
+		[DT_FLOAT4E2M1] = 11, [DT_FLOAT8E8M0] = 12, [DT_UINT2] = 13, [DT_INT2] = 13, [DT_FLOAT6E2M3] = 14, [DT_FLOAT6E3M2] = 14,
+	};
+	need(w, (unsigned)t < DT_COUNT && since[t] ? since[t] : 3);
 }
 
 static void shape(Writer *w, const Type *t, const struct TypeBlobs *b)
@@ -238,7 +242,7 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 static void graph(Writer *w, uint32_t num, const Graph *g);
 
 /* Sparse tensors were read as dense ones; those that the text says to be sparse are dense. */
-static AttrType form(const Attr *a)
+static AttrType written_as(const Attr *a)
 {
 	AttrType t = a->type == AT_SPARSE ? AT_TENSOR : a->type == AT_SPARSES ? AT_TENSORS : a->type;
 	int nsparse = 0;
@@ -256,7 +260,7 @@ static void attribute(Writer *w, uint32_t num, const Attr *a)
 {
 	WireOut *o = &w->o;
 	size_t at = wire_out_open(o, num);
-	AttrType t = form(a);
+	AttrType t = written_as(a);
 
 	wire_out_text(o, 1, a->name);
 	if (!a->ref)

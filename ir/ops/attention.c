@@ -687,7 +687,11 @@ static int factor_attention(Node *n, FactorRule *r)
 		r->out[3][2] = place;
 	if (grad)
 		r->in[G_Y][h.flat ? 1 : 2] = r->in[G_DY][h.flat ? 1 : 2] = place;
-	int *lse = grad ? r->in[G_LSE] : n->nout > LSE ? r->out[LSE] : NULL;
+	int *lse = NULL;
+	if (grad)
+		lse = r->in[G_LSE];
+	else if (n->nout > LSE)
+		lse = r->out[LSE];
 	if (lse)
 		lse[2] = place;
 	Type *m = operand_type(n, MASK);
@@ -697,8 +701,10 @@ static int factor_attention(Node *n, FactorRule *r)
 			continue;
 		if (at == 1 && head >= 0)
 			head_axis(r, false, MASK, a, head, sharer, h.q / h.kv, 1);
+		else if (at == 0)
+			r->in[MASK][a] = batch;
 		else
-			r->in[MASK][a] = at == 0 ? batch : at == 2 ? place : -1;
+			r->in[MASK][a] = at == 2 ? place : -1;
 	}
 	return 0;
 }

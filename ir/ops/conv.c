@@ -134,12 +134,12 @@ static int shape_gradx(Node *n)
 	}
 	dim[0] = g->dim[0];
 	dim[1] = wt && wt->rank > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
-	bool told = operand_value(n, 2) != NULL;
-	if (told && window_sizes(n, 2, nd + 2, given))
+	bool sized = operand_value(n, 2) != NULL;
+	if (sized && window_sizes(n, 2, nd + 2, given))
 		return -1;
 	for (int i = 0; i < nd; i++) {
 		dim[i + 2] = DIM_UNKNOWN;
-		if (told)
+		if (sized)
 			dim[i + 2] = given[i + 2];
 		else if (known)
 			dim[i + 2] = dim_sub(dim_add(dim_mul(dim_sub(g->dim[i + 2], 1), w.stride[i]),
@@ -473,7 +473,11 @@ static int factor_gradw(Node *n, FactorRule *r)
 static void place_conv(Node *shard, const Node *logical, const int64_t *const *at)
 {
 	bool gradx = !strcmp(shard->op, "ConvGradX"), gradw = !strcmp(shard->op, "ConvGradW");
-	const At *a = gradx ? gradx_at : gradw ? gradw_at : conv_at;
+	const At *a = conv_at;
+	if (gradx)
+		a = gradx_at;
+	else if (gradw)
+		a = gradw_at;
 	Window w;
 	if (!types_window((Node *)logical, a[0], a[1], a[2], &w))
 		return;

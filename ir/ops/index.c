@@ -781,7 +781,9 @@ static int shape_compress(Node *n)
 	if (!flat && op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
 		return -1;
 	if (c) {
-		Dim len = !x || x->rank < 0 ? DIM_UNKNOWN : flat ? type_elements(x) : x->dim[axis];
+		Dim len = DIM_UNKNOWN;
+		if (x && x->rank >= 0)
+			len = flat ? type_elements(x) : x->dim[axis];
 		many = 0;
 		for (int64_t i = 0; i < tensor_elements(c); i++)
 			many += tensor_int(c, i) != 0 && (!dim_known(len) || i < len);

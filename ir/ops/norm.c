@@ -399,8 +399,9 @@ static int shape_norm_grad(Node *n)
 		err_at(operand_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy), type_text(x));
 		return -1;
 	}
+	const Type *like = w ? s : x;
 	for (int i = 0; i < n->nout; i++)
-		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), w ? (s ? s->rank : -1) : x ? x->rank : -1, w ? (s ? s->dim : NULL) : x ? x->dim : NULL);
+		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), like ? like->rank : -1, like ? like->dim : NULL);
 	return 0;
 }
 

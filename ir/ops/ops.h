@@ -12,20 +12,77 @@ extern const Op ops_matmul[], ops_conv[], ops_pool[], ops_norm[], ops_loss[], op
 extern const Op ops_resize[], ops_sample[], ops_spectral[], ops_random[], ops_quant[], ops_einsum[], ops_state[], ops_detect[], ops_misc[];
 extern const Op ops_optimizer[], ops_boxing[];
 
-/* shape.c: shape rules. */
-int shape_like_first(Node *);       /* out[0] is as in[0] */
-int shape_broadcast(Node *);        /* out[0] has the dtype of in[0] and the broadcast shape of all operands */
-int shape_compare(Node *);          /* as shape_broadcast, but bool */
-int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that element type */
-/* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
-int shape_broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
-int conv_shape(Node *, bool conv);  /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
+/* conv.c */
+int conv_shape(Node *, bool conv);          /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
 
-/* movement.c: rules for rows that keep most axes of the first operand. */
-int movement_like_second(Node *);      /* out[0] has the dtype of in[0] and the shape of in[1] */
-int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank, about whose lengths nothing is known; 0 */
-int shape_rank_check(Node *, int64_t rank);               /* -1 after err_at where no tensor has so many axes */
-void shape_fit(Node *shard, const Node *logical);      /* the operand called shape is that of the first result */
+/* window.c: where the windows of a convolution or pool stand. */
+enum { SPATIAL_MAX = 8 };
+enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };           /* auto_pad */
+typedef struct Window {
+	int nd;                         /* spatial axes */
+	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
+	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
+	int64_t nin, nout, nk;          /* products of in, out, k */
+} Window;
+int window_mode(Node *, int *mode);                                 /* -1 after err_at */
+int window_list(Node *, const char *name, int want, int64_t least, int64_t init, int64_t *to);     /* a list attribute with so many entries, at least `least` each */
+int64_t window_span(const Window *, int i);                         /* elements from the first to the last that a window touches */
+int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
+int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
+int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not known */
+int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
+
+/* Where an operand or result stands in its node. */
+typedef struct At { bool out; int i; } At;
+static inline int *window_row(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
+static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i]->type : operand_type(n, a.i); }
+/* The spatial axes of windows as factors: y, the windows, is split, and x is what they read; or dx is split, with the operands g (windows)
+ * and x (what they read; i < 0: only its size matters). */
+void window_factors(FactorRule *, const Window *, At y, At x);
+void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
+/* Padding and the like of a shard node, whose shards of operands, then of results, begin at these indices. */
+void window_place(Node *shard, const Window *logical, At y, At x, const int64_t *const *at);
+void window_place_back(Node *shard, const Window *logical, At dx, At g, const int64_t *const *at);
+void window_place_within(Node *shard, const Window *logical, At dx, At g, At x, const int64_t *const *at);
+int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
+
+/* cost.c */
+Cost cost_bytes(const Node *);              /* no flops, all operands and results moved once */
+Cost cost_pointwise(const Node *);
+Cost cost_reduce(const Node *);             /* one flop per element of the first operand */
+
+/* cut.c */
+int cut_pads(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);      /* of each axis, from constant operands; -1 when they are not constant */
+
+/* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
+ * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */
+Value *expand_ints(Node *, const int64_t *v, int n);           /* int64 vector */
+Value *expand_num(Node *, DType, double v);                    /* scalar */
+Value *expand_table(Node *, DType, const double *v, int rank, const int64_t *dim);
+char  *expand_attr(Node *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char  *expand_list(Node *, const char *name, const int64_t *v, int n);   /* "name=[1, 2]" */
+Value *expand_cast(Node *, Value *, DType);
+int    expand_result(Node *, int i, Value *);                  /* is what n gives as result i; -1 for NULL */
+int    expand_shape(Node *, int i, int64_t *dim);              /* sizes of operand i, all numbers; its rank, or -1 after err_at */
+const Tensor *expand_const(Node *, int i, const char *what);   /* operand i, which must be constant; NULL after err_at */
+int    expand_float(Node *, const char *attr, DType *);           /* an attribute that names a floating type; -1 after err_at */
+bool   expand_room(Node *, int64_t a, int64_t b);              /* a table of a * b elements may be made; else fail_at */
+bool   expand_oneof(Node *, const char *attr, const char *const *list);  /* the attribute is in the list; else err_at */
+/* One node with one result, whose operands are the last arguments. */
+Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *const *in);
+#define EXPAND_COUNT(...) ((int)(sizeof((Value *[]){ __VA_ARGS__ }) / sizeof(Value *)))
+#define expand_op(n, op, attrs, ...) expand_node((n), (op), (attrs), EXPAND_COUNT(__VA_ARGS__), (Value *[]){ __VA_ARGS__ })
+
+/* make.c: make builds one node and gives the value `to` when that is not NULL (one of n->out); without its first
+ * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
+Value *make_list(Node *n, Value *to, const char *op, const char *attrs, Value *const in[3]);
+#define make(n, to, op, attrs, ...) make_list((n), (to), (op), (attrs), (Value *[3]){ __VA_ARGS__ })
+Value *make_int(Node *n, int64_t v);        /* an int64 scalar */
+Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
+Value *make_num(Node *n, const Value *like, double v);
+static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
+static inline Value *make_both(Node *n, const char *op, Value *const in[2]) { return in[1] ? make(n, NULL, op, NULL, in[0], in[1], NULL) : NULL; }
+#define make2(n, op, ...) make_both((n), (op), (Value *[2]){ __VA_ARGS__ })
 
 /* matmul.c: c[m][n] += sum over k of a * b, in double.  An operand is read through Mat, outer index (m of a, n of b)
  * by inner index (k), and copied into panels before use: a convolution gives its own pack and never stores patches. */
@@ -54,81 +111,29 @@ static inline double matmul_get(const Mat *m, int64_t i)         /* the element 
 }
 void matmul_run(int64_t m, int64_t n, int64_t k, const Mat *a, const Mat *b, double *c, int64_t crow);
 
-/* window.c: where the windows of a convolution or pool stand. */
-enum { SPATIAL_MAX = 8 };
-enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };           /* auto_pad */
-typedef struct Window {
-	int nd;                         /* spatial axes */
-	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
-	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
-	int64_t nin, nout, nk;          /* products of in, out, k */
-} Window;
-int window_mode(Node *, int *mode);                                 /* -1 after err_at */
-int window_list(Node *, const char *name, int want, int64_t least, int64_t init, int64_t *to);     /* a list attribute with so many entries, at least `least` each */
-int64_t window_span(const Window *, int i);                         /* elements from the first to the last that a window touches */
-int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
-int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
-int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not told */
-int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
+/* movement.c */
+int movement_like_second(Node *);           /* out[0] has the dtype of in[0] and the shape of in[1] */
 
-/* Where an operand or result stands in its node. */
-typedef struct At { bool out; int i; } At;
-static inline int *window_row(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
-static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i]->type : operand_type(n, a.i); }
-/* The spatial axes of windows as factors: what is cut is y, the windows, of which x is seen; or dx, with the operands g (windows) and x (what
- * they see; i < 0: only its size matters). */
-void window_factors(FactorRule *, const Window *, At y, At x);
-void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
-/* Padding and the like of a shard node, whose shards of operands, then of results, begin at these indices. */
-void window_place(Node *shard, const Window *logical, At y, At x, const int64_t *const *at);
-void window_place_back(Node *shard, const Window *logical, At dx, At g, const int64_t *const *at);
-void window_place_within(Node *shard, const Window *logical, At dx, At g, At x, const int64_t *const *at);
-int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
-
-/* Padding before and after each axis, from constant operands; -1 when they are none (cut.c). */
-int cut_pads(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
-
-/* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
- * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */
-Value *expand_ints(Node *, const int64_t *v, int n);           /* int64 vector */
-Value *expand_num(Node *, DType, double v);                    /* scalar */
-Value *expand_table(Node *, DType, const double *v, int rank, const int64_t *dim);
-char  *expand_attr(Node *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char  *expand_list(Node *, const char *name, const int64_t *v, int n);   /* "name=[1, 2]" */
-Value *expand_cast(Node *, Value *, DType);
-int    expand_result(Node *, int i, Value *);                  /* is what n gives as result i; -1 for NULL */
-int    expand_shape(Node *, int i, int64_t *dim);              /* sizes of operand i, all numbers; its rank, or -1 after err_at */
-const Tensor *expand_const(Node *, int i, const char *what);   /* operand i, which must be constant; NULL after err_at */
-int    expand_float(Node *, const char *attr, DType *);           /* an attribute that names a floating type; -1 after err_at */
-bool   expand_room(Node *, int64_t a, int64_t b);              /* a table of a * b elements may be made; else fail_at */
-bool   expand_oneof(Node *, const char *attr, const char *const *list);  /* the attribute is in the list; else err_at */
-/* One node with one result, whose operands are the last arguments. */
-Value *expand_node(Node *, const char *op, const char *attrs, int nin, Value *const *in);
-#define EXPAND_COUNT(...) ((int)(sizeof((Value *[]){ __VA_ARGS__ }) / sizeof(Value *)))
-#define expand_op(n, op, attrs, ...) expand_node((n), (op), (attrs), EXPAND_COUNT(__VA_ARGS__), (Value *[]){ __VA_ARGS__ })
-/* make builds one node and gives the value `to` when that is not NULL (one of n->out); without its first
- * operand it does nothing, so that the first failure ends a chain.  Numbers have the type of `like`. */
+/* random.c */
 double random_uniform(uint64_t seed, uint64_t step, uint64_t key, uint64_t index);
 uint64_t random_key(const char *name);
-extern uint64_t random_seed;                           /* of random nodes that have none of their own */
-Value *random_like(Node *n, Value *x);                 /* random.c: numbers in [0, 1), of the shape of x, by the key of n */
-Value *make_list(Node *n, Value *to, const char *op, const char *attrs, Value *const in[3]);
-#define make(n, to, op, attrs, ...) make_list((n), (to), (op), (attrs), (Value *[3]){ __VA_ARGS__ })
-Value *make_int(Node *n, int64_t v);                 /* an int64 scalar */
-Value *make_axes(Node *n, int first, int end);      /* [first, first + 1, ... end - 1] */
-Value *make_num(Node *n, const Value *like, double v);
-static inline Value *make1(Node *n, const char *op, Value *a) { return make(n, NULL, op, NULL, a, NULL, NULL); }
-static inline Value *make_both(Node *n, const char *op, Value *const in[2]) { return in[1] ? make(n, NULL, op, NULL, in[0], in[1], NULL) : NULL; }
-#define make2(n, op, ...) make_both((n), (op), (Value *[2]){ __VA_ARGS__ })
+extern uint64_t random_seed;                /* of random nodes that have none of their own */
+Value *random_like(Node *n, Value *x);      /* numbers in [0, 1), of the shape of x, by the key of n */
 
-/* steps.c, recurrent.c: the activation of a gate */
-typedef struct Act { const char *name; double alpha, beta; } Act;
-bool steps_plain(const Node *);          /* an RNN, GRU or LSTM of the usual kind */
-int steps_operand(Node *, int i, int rank, const Dim *);              /* an operand that is there may have this shape; -1 after err_at */
+/* shape.c: shape rules. */
+int shape_like_first(Node *);               /* out[0] is as in[0] */
+int shape_broadcast(Node *);                /* out[0] has the dtype of in[0] and the broadcast shape of all operands */
+int shape_compare(Node *);                  /* as shape_broadcast, but bool */
+int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that element type */
+/* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
+int shape_broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
+int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank and unknown lengths; 0 */
+int shape_rank_check(Node *, int64_t rank); /* -1 after err_at where no tensor has so many axes */
+void shape_fit(Node *shard, const Node *logical);   /* the operand called shape becomes the shape of the first result */
 
-/* costs */
-Cost cost_pointwise(const Node *);
-Cost cost_bytes(const Node *);      /* no flops, all operands and results moved once */
-Cost cost_reduce(const Node *);     /* one flop per element of the first operand */
+/* steps.c */
+typedef struct Act { const char *name; double alpha, beta; } Act;   /* the activation of a gate */
+bool steps_plain(const Node *);             /* an RNN, GRU or LSTM of the usual kind */
+int steps_operand(Node *, int i, int rank, const Dim *);    /* an operand that is there may have this shape; -1 after err_at */
 
 #endif

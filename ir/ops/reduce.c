@@ -111,11 +111,12 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	if (reduced(n, x->rank, gone) != 0)
 		return -1;
 	result_strides(x, gone, stride);
+	static const double first[] = { [R_SUM] = 0, [R_MEAN] = 0, [R_PROD] = 1, [R_MAX] = -INFINITY, [R_MIN] = INFINITY };
 	double *v = real ? eval_doubles(x) : NULL, *r = eval_scratch((size_t)many * 8);
 	int64_t *vi = real ? NULL : eval_ints(x), *ri = (int64_t *)r;
 	for (int64_t i = 0; i < many; i++)
 		if (real)
-			r[i] = kind == R_PROD ? 1 : kind == R_MAX ? -INFINITY : kind == R_MIN ? INFINITY : 0;
+			r[i] = first[kind];
 		else
 			ri[i] = first_int(kind, x->dtype);
 	for (int64_t i = 0; i < total; i++) {
@@ -139,7 +140,7 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Reduced axes are factors that the result lacks.  A mean divides by the whole count, so a part of it is told that. */
+/* Reduced axes are factors that the result lacks.  A mean divides by the length of the whole axis, so a shard node has that as an attribute. */
 static int factor_reduce(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -147,7 +148,8 @@ static int factor_reduce(Node *n, FactorRule *r)
 	Kind kind = kind_of(n);
 	if (!x || !y || x->rank < 0 || y->rank < 0 || reduced(n, x->rank, gone) != 0)
 		return -1;
-	r->red = kind == R_MAX ? RED_MAX : kind == R_MIN ? RED_MIN : kind == R_PROD ? RED_PROD : RED_SUM;
+	static const Reduce partial[] = { [R_SUM] = RED_SUM, [R_MEAN] = RED_SUM, [R_PROD] = RED_PROD, [R_MAX] = RED_MAX, [R_MIN] = RED_MIN };
+	r->red = partial[kind];
 	bool keep = x->rank == y->rank;
 	for (int a = 0, k = 0; a < x->rank; a++) {
 		if (!gone[a])

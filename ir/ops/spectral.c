@@ -301,8 +301,10 @@ static int expand_stft(Node *n)
 			type_text(t));
 		return -1;
 	}
-	if (len < 0)
-		len = w ? w->rank == 1 ? w->dim[0] : -1 : t->dim[1];
+	if (len < 0 && !w)
+		len = t->dim[1];
+	else if (len < 0)
+		len = w->rank == 1 ? w->dim[0] : -1;
 	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
 		err_at(operand_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len,
 			type_text(w));

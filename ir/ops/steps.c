@@ -2,7 +2,7 @@
  * ([steps, batch, gates * hidden]).  Time runs forward; recurrent.c turns sequences round.
  *
  * Composites: the definition unrolls them into core operators, at most limits.unroll of them; states keep a leading axis of 1 ([1, batch,
- * hidden]), so that steps join by Concat without reshaping.  Their own gradients are for cells as they are unless told otherwise: they
+ * hidden]), so that steps join by Concat without reshaping.  Their own gradients are for cells with default attributes: they
  * walk back through the gates that were kept, and what they give for xw serves R (and W) in one product.  A sequence that is shorter
  * keeps its last state and gives zeros beyond its end.
  */
@@ -30,7 +30,7 @@ static int gates_of(const Node *n)
 	return *n->op == 'R' ? 1 : *n->op == 'G' ? 3 : 4;
 }
 
-/* Cells as they are unless told otherwise, of a type and size that kernels compute with. */
+/* Cells with default attributes, of a type and size that kernels compute with. */
 bool steps_plain(const Node *n)
 {
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
@@ -75,12 +75,18 @@ static int shape_steps(Node *n)
 		steps_operand(n, LENS, 1, &batch) || (g == 4 && steps_operand(n, C, 3, state)) ||
 		(g == 4 && steps_operand(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) || (g == 3 && steps_operand(n, RB, 1, &hidden)))
 		return -1;
-	for (int i = 0; i < n->nout; i++)
-		operand_set_result(n, i, operand_dtype(n, XW), 3, i == Y_H || (g == 4 && i == Y_C) ? state : i == GATES ? gates : every);
+	for (int i = 0; i < n->nout; i++) {
+		const Dim *dim = every;
+		if (i == Y_H || (g == 4 && i == Y_C))
+			dim = state;
+		else if (i == GATES)
+			dim = gates;
+		operand_set_result(n, i, operand_dtype(n, XW), 3, dim);
+	}
 	return 0;
 }
 
-/* Operand dy tells all: what the others are is said by their names. */
+/* The shape of dy gives all others; the names of the operands say which. */
 static int shape_steps_grad(Node *n)
 {
 	Type *dy = operand_type(n, 0);
@@ -98,8 +104,12 @@ static int shape_steps_grad(Node *n)
 			bad = steps_operand(n, i, 2, (Dim[]){ all, hidden });
 		else if (!strcmp(name, "lens"))
 			bad = steps_operand(n, i, 1, &batch);
+		else if (!strcmp(name, "gates"))
+			bad = steps_operand(n, i, 3, gates);
+		else if (!strcmp(name, "c") || !strncmp(name, "dy_", 3))
+			bad = steps_operand(n, i, 3, state);
 		else
-			bad = steps_operand(n, i, 3, !strcmp(name, "gates") ? gates : !strcmp(name, "c") || !strncmp(name, "dy_", 3) ? state : every);
+			bad = steps_operand(n, i, 3, every);
 		if (bad)
 			return -1;
 	}

@@ -62,9 +62,9 @@ static int repeated(const Node *n, int rank, bool *on)
 {
 	Dim times[RANK_MAX];
 	int count = 0;
-	bool told = operand_dims(n, 1, times, RANK_MAX) == rank;
+	bool known_dims = operand_dims(n, 1, times, RANK_MAX) == rank;
 	for (int a = 0; a < rank; a++)
-		count += on[a] = !told || times[a] != 1;
+		count += on[a] = !known_dims || times[a] != 1;
 	return count;
 }
 
@@ -117,12 +117,12 @@ static int plan_steps(Node *n, Step *step)
 	Dim known[RANK_MAX];
 	bool on[RANK_MAX];
 	Value *len[RANK_MAX], *repeats[RANK_MAX], *shape = expand_op(n, "Shape", NULL, n->in[0]);
-	bool told = operand_dims(n, 1, known, RANK_MAX) == x->rank;
+	bool known_dims = operand_dims(n, 1, known, RANK_MAX) == x->rank;
 	int count = repeated(n, x->rank, on), steps = 0, at = 0;
 	bool join = x->rank + count > AXES;
 	for (int a = 0; a < x->rank; a++) {
 		len[a] = element(n, shape, x->dim, a);
-		repeats[a] = on[a] ? element(n, n->in[1], told ? known : NULL, a) : NULL;
+		repeats[a] = on[a] ? element(n, n->in[1], known_dims ? known : NULL, a) : NULL;
 	}
 	for (int done = 0; done < count; done += step[steps++].nax)
 		at = plan_step(n, x->rank, on, at, join ? AT_ONCE : AXES, join, len, repeats, &step[steps]);

@@ -158,9 +158,9 @@ int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 int window_sizes(Node *n, int i, int rank, Dim *dim)
 {
 	const Tensor *t = operand_const(n, i);
-	bool told = operand_dims(n, i, dim, rank) == rank;
+	bool known = operand_dims(n, i, dim, rank) == rank;
 	for (int k = 0; k < rank; k++)
-		if (!told) {
+		if (!known) {
 			dim[k] = DIM_UNKNOWN;
 		} else if (t && tensor_int(t, k) < 0) {
 			err_at(operand_loc(n, i), "%s: a size of %lld", n->op, (long long)tensor_int(t, k));

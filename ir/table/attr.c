@@ -10,9 +10,11 @@ static const Attr *schema_attr(const Node *n, const char *name, AttrType type)
 
 	if (a && a->type == type)
 		return a;
+	if (a)
+		return NULL;                    /* of another type */
 	for (int i = 0; s && i < s->nattr; i++)
 		if (!strcmp(s->attr[i].name, name))
-			return a && a->type != type ? NULL : (s->hasdefault && s->hasdefault[i]) || s->attr[i].type == type ? &s->attr[i] : NULL;
+			return (s->hasdefault && s->hasdefault[i]) || s->attr[i].type == type ? &s->attr[i] : NULL;
 	return NULL;
 }
 

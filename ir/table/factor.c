@@ -211,7 +211,11 @@ FactorRule *factor_rule(Node *n, Arena *a)
 	FactorRule *r = factor_new(n, a);
 	if (!n->row)
 		return NULL;
-	int bad = n->row->factor_fn ? n->row->factor_fn(n, r) : n->row->factors ? factor_text(n, r, n->row->factors) : -1;
+	int bad = -1;
+	if (n->row->factor_fn)
+		bad = n->row->factor_fn(n, r);
+	else if (n->row->factors)
+		bad = factor_text(n, r, n->row->factors);
 	return bad ? NULL : r;
 }
 
@@ -259,14 +263,14 @@ static bool alike(const Node *n, int i)
 	return s->in[i < s->nin ? i : s->nin - 1].variadic || !strcmp(s->in[i].name, "like");
 }
 
-/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones marked whole. */
-int factor_keep(Node *n, FactorRule *r, const bool *whole)
+/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones that stay unsplit. */
+int factor_keep(Node *n, FactorRule *r, const bool *unsplit)
 {
 	int rank = operand_rank(n, 0);
 	if (rank < 0)
 		return -1;
 	for (int a = 0; a < rank; a++) {
-		if (whole[a])
+		if (unsplit[a])
 			continue;
 		int f = factor_add(r, operand_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nin; i++)
@@ -282,11 +286,11 @@ int factor_keep(Node *n, FactorRule *r, const bool *whole)
 /* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
 int factor_keep_equal(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
+	bool unsplit[RANK_MAX] = { false };
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	if (!x || !y || x->rank != y->rank || x->rank < 0)
 		return -1;
 	for (int a = 0; a < x->rank; a++)
-		whole[a] = !dim_same(x->dim[a], y->dim[a]);
-	return factor_keep(n, r, whole);
+		unsplit[a] = !dim_same(x->dim[a], y->dim[a]);
+	return factor_keep(n, r, unsplit);
 }

@@ -6,8 +6,8 @@
 
 typedef struct FactorRule FactorRule;
 
-/* op.c: the operator table.  One row per core operator; see DESIGN in the file's head. */
-typedef struct Cost { double flops, bytes, others; } Cost;     /* others: of operations that no product is made of, where they count: exp of scores */
+/* op.c: the operator table, one row per core operator. */
+typedef struct Cost { double flops, bytes, others; } Cost;     /* others: the flops that are no products, where they count: exp of scores */
 
 /* In which type an operator computes under mixed precision. */
 typedef enum {
@@ -26,9 +26,9 @@ struct Op {
 	const char *expr;               /* pointwise: scalar expression over operand names ("x > 0 ? x : 0") */
 	const char *kernel;             /* else the kernel's name */
 	int (*eval)(Node *, Tensor **in, Tensor **out);   /* reference meaning; out has type and zeroed data. NULL with expr or body */
-	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: every axis stays whole, or factor_fn */
+	const char *factors;            /* "... m k, ... k n -> ... m n"; NULL: no axis is split, or factor_fn */
 	int (*factor_fn)(Node *, struct FactorRule *);    /* where the rule depends on attributes */
-	const char *unsplit;              /* why no axis of it is ever split */
+	const char *unsplit;            /* why no axis of it is ever split */
 	void (*fit)(Node *shard, const Node *logical);    /* makes attributes and constants of the node of one rank agree with the types of its shards */
 	void (*place)(Node *shard, const Node *logical, const int64_t *const *at);       /* the same, given where the shards of operands, then of results, begin on each axis */
 	const char *added;              /* an operand that is added to a sum: where that is partial, so is the operand */
@@ -48,7 +48,7 @@ struct Op {
 	bool moves;                     /* a transfer: its result is held in another way, so even that of a constant is never folded */
 	bool carries;                   /* each element of the result is one of the first operand, at another place or of another type */
 	const char *index;              /* "indices axis", "target 1": an operand whose elements count along that axis of the first one */
-	const char *origin;             /* "x axis", "scores 1", "u *": a kernel counts along that axis (all axes) of the operand or result, so of a part it is told where it begins */
+	const char *origin;             /* "x axis", "scores 1", "u *": a kernel counts along that axis (all axes) of the operand or result, so a shard node has its origin as an attribute */
 	const char *as_int64, *as_first;        /* an operand that the kernel reads as int64, or in the type of the first one, whatever its own */
 	int (*infer)(Node *);           /* only the first result is used: becomes what it means outside training */
 	/* Filled in by language_init, never written in a row: */
@@ -71,92 +71,92 @@ typedef struct Schema {
 
 void op_add(const Op *row);                                  /* a row of ops/ *.c */
 void op_define(Function *);                                  /* of the composite of its name and versions; else it becomes a row of its own */
-void op_gradients_by(Function *(*parse)(const Op *, const char *text));      /* how .grad of a row is parsed, when it is first asked for */
+void op_gradients_by(Function *(*parse)(const Op *, const char *text)); /* how .grad of a row is parsed, when it is first asked for */
 Function *op_gradient(const Op *);                           /* its gradient as a function; NULL when it has none in text */
 const Op *op_find(Name domain, Name op, int64_t version);    /* the row for that opset; NULL */
 bool op_known(Name domain, Name op);                         /* in some version */
 int  op_count(void);
 const Op *op_at(int i);
-bool op_index(const Node *, int operand, int *axis);          /* the operand counts along that axis of the first one, by .index of its row */
-int  op_added(const Node *);                                  /* the operand that .added of its row names; -1: none */
-bool op_origin(const Node *, bool *out, int *at, int *axis);  /* by .origin of its row; axis -1: all */
+bool op_index(const Node *, int operand, int *axis);         /* the operand counts along that axis of the first one, by .index of its row */
+int  op_added(const Node *);                                 /* the operand that .added of its row names; -1: none */
+bool op_origin(const Node *, bool *out, int *at, int *axis); /* by .origin of its row; axis -1: all */
 int  op_axis(Node *, int64_t axis, int rank, int *out);      /* normalises a negative axis; -1 after err_at */
-int64_t op_version(const Model *, Name domain);           /* what the model imports; -1 none */
-/* Opsets below 9 are read as far as an operator's form has not changed since; others are refused by name. */
+int64_t op_version(const Model *, Name domain);              /* what the model imports; -1 none */
+/* Opsets below 9 are read as far as the operator has not changed since; others are refused by name. */
 enum { OPSET_MIN = 1, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
 
 /* attr.c: attributes with the defaults of the row's .attrs. */
 int64_t attr_int(const Node *, const char *name);
 double  attr_float(const Node *, const char *name);
 Name    attr_str(const Node *, const char *name);
-const int64_t *attr_ints(const Node *, const char *name, int *n);   /* NULL, n 0 when absent */
+const int64_t *attr_ints(const Node *, const char *name, int *n); /* NULL, n 0 when absent */
 bool    attr_has(const Node *, const char *name);
-int64_t attr_origin(const Node *, int64_t len, int64_t *among);     /* of a part of that length: where it begins, and how long the whole is */
+int64_t attr_origin(const Node *, int64_t len, int64_t *among); /* of a shard of that length: where it begins, and the length of the logical axis */
 
-/* operand.c: what shape rules ask of operands. */
+/* operand.c: what shape rules ask of operands and set of results. */
 static inline Value *operand_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 static inline Value *operand_result(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
-Type   *operand_type(const Node *, int i);                        /* NULL when left out or unknown */
-int     operand_rank(const Node *, int i);                        /* -1 unknown */
+Type   *operand_type(const Node *, int i);                   /* NULL when left out or unknown */
+int     operand_rank(const Node *, int i);                   /* -1 unknown */
 DType   operand_dtype(const Node *, int i);
-const Tensor *operand_const(const Node *, int i);                 /* constant contents, or NULL */
-int     operand_dims(const Node *, int i, Dim *dim, int max);     /* contents of a shape operand, symbols included; count or -1 */
+const Tensor *operand_const(const Node *, int i);            /* constant contents, or NULL */
+int     operand_dims(const Node *, int i, Dim *dim, int max); /* contents of a shape operand, symbols included; count or -1 */
 void    operand_set_result(Node *, int i, DType, int rank, const Dim *dim);
 Loc     operand_loc(const Node *, int i);
-int64_t operand_length(const Node *, int i);                      /* the length of a vector operand, or -1 */
+int64_t operand_length(const Node *, int i);                 /* the length of a vector operand, or -1 */
 
 /* factor.c: which axes of operands and results travel together, for one node.  From the row's .factors: operands, then
  * results, separated by commas and "->"; a letter names a factor, "..." stands for any axes in front, aligned at the
- * right ("... m k, ... k n -> ... m n"), "*" is one axis that stays whole.  A factor that a result lacks is summed over:
- * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it stays whole. */
+ * right ("... m k, ... k n -> ... m n"), "*" is one axis that is never split.  A factor that a result lacks is summed over:
+ * splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast: it is not split. */
 typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
 /* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x width. */
-typedef struct SubFactor { int factor; int64_t len; } SubFactor;      /* factor -1: stays whole */
+typedef struct SubFactor { int factor; int64_t len; } SubFactor;      /* factor -1: never split */
 typedef struct FactorProduct { bool out; int at, axis; int nsub; SubFactor *sub; } FactorProduct;
-/* Of a cut of a factor an operand is needed as far as windows reach: elements a .. b - 1 of `of` ask for windows (a + lo) / div .. (b - 1 + hi) / div out
- * of mid, which see from mul x the first + from to mul x the last + to (FormReach in runtime/form.h). */
+/* Where a factor is split, an operand is needed as far as its windows reach: elements a .. b - 1 of `of` need windows (a + lo) / div .. (b - 1 + hi) / div
+ * out of mid, which read from mul x the first + from to mul x the last + to. */
 typedef struct FactorReach { int factor, at, axis; int64_t of, div, lo, hi, mid, mul, from, to; } FactorReach;
 
 struct FactorRule {
 	Arena *arena;
 	int nfactor;
 	int64_t *len;                   /* of each factor: the length of its axes */
-	int **in, **out;                /* [operand][axis] -> factor, or -1: stays whole, or is a product.  NULL: left out */
+	int **in, **out;                /* [operand][axis] -> factor, or -1: never split, or a product.  NULL: left out */
 	FactorProduct *product; int nproduct;
 	Reduce red;                     /* how partial results combine over a factor that they lack */
-	uint64_t runs;                  /* bit f: a rank holds one run of factor f, for its kernel counts from there */
+	uint64_t runs;                  /* bit f: a rank holds one contiguous run of factor f, because its kernel counts from there */
 	FactorReach *reach; int nreach;
-	uint64_t counted;               /* bit f: a mean over factor f divides by its whole length, also on a rank that has a part */
-	uint64_t defined;               /* bit f: where factor f is cut the node runs by its definition, whose nodes reduce over it; results that lack it are whole */
+	uint64_t counted;               /* bit f: a mean over factor f divides by its full length, on a rank that holds a shard too */
+	uint64_t defined;               /* bit f: where factor f is split the node is replaced by its definition, whose nodes reduce over it; results that lack it are not partial */
 };
-FactorRule *factor_rule(Node *, Arena *);                    /* NULL: every axis stays whole.  Calls the row's factor_fn where it has one */
-FactorRule *factor_new(Node *, Arena *);                     /* all axes whole: what a factor_fn is given to fill in */
+FactorRule *factor_rule(Node *, Arena *);                    /* NULL: no axis is split.  Calls the row's factor_fn where it has one */
+FactorRule *factor_new(Node *, Arena *);                     /* no axis split: what a factor_fn fills in */
 int  factor_text(Node *, FactorRule *, const char *text);    /* by a text, for a factor_fn that chooses between several; -1: it does not fit */
 int  factor_add(FactorRule *, int64_t len);                  /* a new factor; set in[i][axis] and out[i][axis] to it */
-int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one run */
-int  factor_counted(FactorRule *, int64_t len);              /* the same, by whose whole length the node divides */
-int  factor_defined(FactorRule *, int64_t len);              /* the same, where cutting it takes the definition of the node */
-void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach);     /* the axis of the operand as windows reach; their number and that of the factor's elements is the same where they see one each */
-void factor_product(FactorRule *, bool out, int at, int axis, int n, const SubFactor *);        /* the axis is this product */
-int  factor_keep(Node *, FactorRule *, const bool *whole);   /* a factor for each axis but those, of operands and results alike */
-int  factor_keep_equal(Node *, FactorRule *);               /* a factor for each axis whose length does not change */
+int  factor_run(FactorRule *, int64_t len);                  /* the same, of which a rank always holds one contiguous run */
+int  factor_counted(FactorRule *, int64_t len);              /* the same, by whose full length the node divides */
+int  factor_defined(FactorRule *, int64_t len);              /* the same, where splitting it takes the definition of the node */
+void factor_reach(FactorRule *, int factor, int operand, int axis, FactorReach); /* the axis of the operand is read through windows */
+void factor_product(FactorRule *, bool out, int at, int axis, int n, const SubFactor *); /* the axis is this product */
+int  factor_keep(Node *, FactorRule *, const bool *unsplit); /* a factor for each other axis, of operands and results alike */
+int  factor_keep_equal(Node *, FactorRule *);                /* a factor for each axis whose length does not change */
 /* The operands through which P passes, as groups: group[i] is 0 for none; equal numbers are "together" ("a+b"). */
 void factor_linear(const Node *, int *group);
 
 /* expr.c: scalar expressions of pointwise rows. */
 typedef struct Expr Expr;
-Expr  *expr_parse(const char *text, const char *const *names, int nnames);   /* dies on our own mistake */
-Expr  *expr_of(const Node *);                                                /* of the node's row: attributes and missing operands put in; args are n->in */
-void   expr_print_c(FILE *, const Expr *, const char *const *args, DType);   /* C (and CUDA) for one element */
-bool   expr_uses(const Expr *, int arg);                                     /* whether it names that operand */
-extern const char expr_prelude[];                                            /* the functions e_* that printed expressions call */
+Expr  *expr_parse(const char *text, const char *const *names, int nnames); /* dies on our own mistake */
+Expr  *expr_of(const Node *);                                /* of the node's row: attributes and missing operands put in; args are n->in */
+void   expr_print_c(FILE *, const Expr *, const char *const *args, DType); /* C (and CUDA) for one element */
+bool   expr_uses(const Expr *, int arg);                     /* whether it names that operand */
+extern const char expr_prelude[];                            /* the functions e_* that printed expressions call */
 /* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
 typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;
 enum { EXPR_BLOCK = 256 };
-void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operands, int arg, double num), void *);    /* each operator, operands first */
+void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operands, int arg, double num), void *); /* each operator, operands first */
 void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
 
 /* list.c */
-int list_ops(FILE *);                                         /* --list-ops */
+int list_ops(FILE *);                                        /* --list-ops */
 
 #endif
