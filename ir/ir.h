@@ -1,11 +1,35 @@
-/* The language: models as graphs, knowing operators and nothing of machines.  Folders, each may use those above it:
+/* The language: models as graphs of operators; knows nothing of machines.
  *
- *   base/    memory, names, files, messages           tensor/  element types, dimensions, types, constants
- *   annot/   annotations                              graph/   models, graphs, nodes, values
- *   files/   tensors in files of their own            wire/    the protobuf wire format and ONNX's messages
- *   table/   rows of operators and what they say      apply/   rows applied to a graph: shapes, definitions, gradients, values
- *   ops/     the rows                                 text/    text -> model -> text
- *   onnx/    .onnx -> model -> .onnx                  .        what needs all of them
+ * Folders, each may use those above it:
+ *   base/    memory by lifetime, names, input files, messages
+ *   tensor/  element types, dimensions, types of values, constants
+ *   annot/   annotations
+ *   graph/   models, graphs, nodes, values
+ *   files/   tensors in files of their own: external data, .npy, .safetensors
+ *   wire/    protobuf and the messages of onnx.proto
+ *   table/   the operator table and what a row says of one node
+ *   apply/   the table applied to a graph: shapes, definitions, gradients, values
+ *   ops/     the rows in C, the definitions in the language itself
+ *   text/    text -> model -> text
+ *   onnx/    .onnx -> model -> .onnx
+ *   .        what needs all of them: the files below
+ *
+ * Words, one for each idea:
+ *   Model        what one file holds: a Graph, functions, annotations; a training program and those for eval and infer are each one
+ *   Graph        Nodes in topological order over Values in static single assignment
+ *   Node         one operator applied to operands, giving results
+ *   Value        what a node gives, or an input, a constant or a parameter of a graph; its Type is an element type and a shape
+ *   rank         of a Type or Tensor: its number of axes, as in ONNX and NumPy; elsewhere: one process of a job
+ *   Tensor       the contents of a constant
+ *   row          an entry of the operator table (struct Op)
+ *   factor       axes of operands and results that are split together; an axis may be a product of several
+ *   annotation   @name(arguments) on something of a model (struct Annot)
+ *   mesh         a named array of devices; a placement is a mesh or a slice of one
+ *   SBP          how a value lies on its mesh, per axis of it: split S(axis), broadcast B, partial P
+ *   shard        what one rank holds of a value; a shard node computes on shards, the logical node on whole values
+ *   micro-batch  the samples that go through the model at once; a step adds up the gradients of several
+ *   program      what is run for a step, for eval or for infer
+ *   role         ranks that run the same code; an action is what one does at a time, a slot is one copy of a value in its memory
  */
 #ifndef SBPCC_IR_H
 #define SBPCC_IR_H
@@ -25,10 +49,9 @@ enum { FACT_BOUND = 1 /* bind_graph */, FACT_SHAPES = 2 /* infer_graph */, FACT_
 int verify_model(Model *);                                   /* after reading: operator sets, functions, every graph; -1 after err_at */
 int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, row bound, shapes: -1 after err_at */
 
-
 /* resolve.c: annotations that need the whole model. */
-int  resolve_run(Model *);                                 /* meshes known, patterns of @pin applied, typed decode checked */
-bool resolve_pins(Model *, const char *name);                  /* before any pass: @pin may speak of this name */
+int  resolve_run(Model *);                                   /* meshes known, patterns of @pin applied, arguments checked */
+bool resolve_pins(Model *, const char *name);                /* before any pass: @pin may speak of this name */
 
 /* objective.c: losses and metrics that annotations ask for by name, as nodes. */
 enum { METRICS_MAX = 16 };

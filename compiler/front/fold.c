@@ -1,7 +1,7 @@
 /* Folding: what depends on constants only becomes a constant, what does nothing disappears, what is computed twice is
  * computed once.
  *
- * Inference has already evaluated small nodes on constants (ir/infer.c) and knows the contents of shape vectors with
+ * Inference has already evaluated small nodes on constants (ir/apply/infer.c) and knows the contents of shape vectors with
  * their symbols, so that the Shape, Gather, Unsqueeze, Concat chains of exporters end here: a Reshape whose target can be
  * said with numbers, 0 (as before) and one -1 gets that as a constant.  Then, over the nodes in order:
  *

@@ -2,7 +2,7 @@
  *
  * A loss that is a mean over the batch is first written as a sum divided by a count, because a sum can be split over
  * ranks and micro-batches and a mean cannot; the count is a constant, or a value of its own when labels can be ignored.
- * The backward pass comes from the gradient column of the table (ir/grad.c).  An update makes a new value that lives in
+ * The backward pass comes from the gradient column of the table (ir/apply/grad.c).  An update makes a new value that lives in
  * the storage of the old one (into), at the end of the graph, after every reader of the old one. */
 #include "train/train.h"
 

@@ -117,7 +117,7 @@ static bool run_part(const Node *part, Tensor **t, Tensor **out, Arena *a)
 	int nin = 0;
 	n->version = part->version;
 	n->row = part->row;
-	n->part = part->part;
+	n->shard = part->shard;
 	for (int i = 0; i < part->nin; i++) {
 		Value *v = part->in[i] ? graph_value_here(g, name_fmt("in%d", i), (Loc){ 0 }) : NULL;
 		if (v && part->in[i]->init) {
