@@ -123,7 +123,8 @@ bert() {
 END
 }
 
-# Prints a convolution with batch norm: its parameters to params, its node to nodes. x is the value that is read and made.
+# Prints a convolution with batch norm: its parameters to params, its nodes to nodes.  x names its input and then its
+# result.
 conv() { # name, inputs, outputs, window, step
 	cat >>"$tmp/params" <<END
   float[$3, $2, $4, $4] "$1.conv" @init(kaiming_normal), float[$3] "$1.norm.w" @init(ones), float[$3] "$1.norm.b" @init(zeros),

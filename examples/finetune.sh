@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains examples/mlp.ir and exports its weights; trains a new head of examples/finetune.ir on its frozen first layer; exports that.
+# Trains examples/mlp.ir and exports its weights; trains a new head on the frozen first layer (examples/finetune.ir);
+# exports the result.
 set -eu
 mkdir -p "$OUT"
 "$SBPCC" examples/mlp.ir -o "$OUT/mlp" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains examples/gpt.ir on two local processes, on the licences that every Debian machine has, byte by byte; then compares its
-# loss on the last tenth of the text, which it has not seen, with that of a bigram model, and lets it write.
+# Trains examples/gpt.ir on two local ranks, byte by byte on the licences that every Debian machine has; then compares
+# its loss on the last tenth of the text, which it has not seen, with that of a bigram model, and lets it write.
 set -eu
 mkdir -p "$OUT"
 cat /usr/share/common-licenses/{Apache-2.0,Artistic,GFDL-1.3,GPL-2,GPL-3,LGPL-2.1,MPL-1.1,MPL-2.0} >"$OUT/text"

@@ -1,4 +1,4 @@
-/* gpt_sample WEIGHTS TEXT BYTES: goes on from the first bytes of TEXT, one byte at a time, with the model of examples/gpt.ir as
+/* gpt_sample WEIGHTS TEXT BYTES: continues the first bytes of TEXT, one byte at a time, with the model of examples/gpt.ir as
  * a library.  A byte is drawn from the probabilities that the model gives, sharpened a little. */
 #include "model.h"
 

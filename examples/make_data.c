@@ -1,6 +1,6 @@
-/* The data of examples whose own is too large to ship, made of what every machine has:
+/* Makes the data of examples whose data sets are too large to ship, from files that every machine has:
  *
- *   make_data resnet DIGITS FILE    the handwritten digits of DIGITS, twice as large, in some colour on another: CIFAR's records
+ *   make_data resnet DIGITS FILE    the handwritten digits of DIGITS, twice as large, in one colour on another: CIFAR's records
  *   make_data bert TEXT DIR         pieces of 16 characters of TEXT, about one in seven hidden, to be guessed: .npy files
  *   make_data wide_deep DIR         visits drawn by a rule: .npy files; prints the least loss that any model can have
  *

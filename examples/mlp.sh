@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains examples/mlp.ir on one rank and on two local processes, and shows the plan, that the losses agree, and the loss of what was held out.
+# Trains examples/mlp.ir on one rank and on two local ranks; shows the plan, the losses of both, and the loss of the
+# held-out samples.
 set -eu
 mkdir -p "$OUT"
 "$SBPCC" examples/mlp.ir --ranks 1 -o "$OUT/one" "$@"

@@ -1,5 +1,6 @@
-# Another processor: a generated program is plain C there. It is compiled for aarch64 without a warning, run by qemu, and gives the losses of
-# this machine but for rounding. With --long sbpcc itself is built for it, and writes the same tree.
+# Another processor: a generated program is plain C there.  It compiles for aarch64 without a warning, runs under
+# qemu, and has the losses of this machine except for rounding.  With --long the test also builds sbpcc for aarch64,
+# which writes the same tree.
 "$ROOT/tests/setup" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user >why 2>&1 || { tail -n 1 why && exit 77; }
 fail() { echo "not ok $1" && sed 's/^/    /' log | head -n 30; }
 cd "$ROOT" || exit

@@ -1,5 +1,6 @@
-# A model as a library: two in one program, several contexts, parameters read and written, errors told and not printed; steps on samples of
-# the caller as the formula says, any number of samples for inference, checkpoints and exports that the trainer reads.
+# A model as a library: two models in one program, several contexts, parameters read and written, errors returned and
+# not printed; steps on samples of the caller follow the formula, inference takes any number of samples, and the
+# trainer reads the library's checkpoints and exports.
 cat >one.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @metric(accuracy(scores, label))

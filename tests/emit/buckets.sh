@@ -1,5 +1,5 @@
-# Gradients are moved together, while the backward pass still runs: three small ones by one action, and a large one
-# before the last gradient is made.
+# Gradients are transferred together, while the backward pass still runs: one action transfers three small gradients,
+# and a large one starts before the last gradient is computed.
 cat >model.ir <<'END'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(m, cpu, [2])

@@ -15,7 +15,7 @@ done
 quiet c-with-sanitizers make -s -C asan STATIC= LOOPS= CFLAGS='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 asan/trainer --steps=3 --data="$ROOT/examples/data/digits" >log 2>&1 && echo "ok runs-under-sanitizers" || { echo "not ok runs-under-sanitizers: fails" && sed 's/^/ /' log; }
 [ "$(ldd c-gcc/trainer 2>&1 | grep -c '=>')" -eq 0 ] && echo "ok static" || echo "not ok static: needs shared libraries"
-# Into an older tree: what says the same keeps its time, so make compiles only what does not.
+# Over an older tree: files with the same contents keep their time, so make compiles only the others.
 make_again() { make -C c-gcc CC=gcc >log 2>&1; }
 "$SBPCC" "$model" --ranks=2 --machine=cpu -o c-gcc >/dev/null
 make_again && ! grep -q -- ' -c ' log && echo "ok same-tree-again" || { echo "not ok same-tree-again: compiled again" && sed 's/^/ /' log; }
@@ -36,7 +36,7 @@ else
 fi
 diff -r c-gcc/role0/schedule.c cuda/role0/schedule.c >log && echo "ok one-schedule-for-both-targets" || { echo "not ok one-schedule-for-both-targets: they differ" && sed 's/^/ /' log; }
 
-# Templates are files that compile on their own; those of the CUDA target need its headers.
+# Each template compiles on its own; those of the CUDA target need its headers.
 for f in "$ROOT"/templates/*.c; do
 	if grep -q '"slab_cuda.h"' "$f" && [ ! -f "$CUDA/include/cuda_runtime_api.h" ]; then
 		echo "skip template-$(basename "$f"): no CUDA headers here"

@@ -1,5 +1,5 @@
-# The same input gives the same tree whichever compiler built sbpcc: what gcc built and what clang built are compared over the examples on C and CUDA,
-# over every optimizer, and over what stands in the dumps of the models of passes.
+# The same input gives the same tree, whichever compiler built sbpcc: the test compares an sbpcc built by gcc with one
+# built by clang, on the examples for C and CUDA, on every optimizer, and on the dumps of the models of tests/passes.
 command -v clang >/dev/null || { echo "clang is not installed" && exit 77; }
 flock "$ROOT/build" bash -c 'cd "$ROOT" && { [ -f build/clang/build.ninja ] || CC=clang meson setup build/clang -Db_lundef=false -Doptimization=0 -Ddebug=false; } &&
 	ninja -C build/clang sbpcc && ninja -C build/gcc sbpcc' >log 2>&1 </dev/null || { tail -n 20 log && exit 1; }

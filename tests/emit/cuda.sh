@@ -1,4 +1,5 @@
-# The kernels for CUDA: each prototype of kernels.h has a launcher (but sums in chunks, which are refused for this target), each launcher its device code, and all of it compiles as one file.
+# The CUDA kernels: each prototype of kernels.h has a launcher (except sums in chunks, which this target refuses),
+# each launcher has device code, and all of it compiles as one file.
 k=$ROOT/kernels
 grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k/kernels.h" | grep -v '_tree_' | sort -u >want
 "$SBPCC" "$ROOT/examples/mlp.ir" --deterministic=any-ranks --target=cuda -o out 2>err; grep -q 'the kernels of CUDA do not sum in chunks' err && echo "ok chunks-are-refused" || echo "not ok chunks-are-refused: $(cat err)"

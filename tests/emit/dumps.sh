@@ -1,4 +1,5 @@
-# The dump after any pass, read back, gives the same tree, but for what that says it was written from; plan.ir of the tree itself gives all of it.
+# The dump after any pass, read back, gives the same tree, except for the record of its input; plan.ir of the tree
+# gives the whole tree.
 bare() { awk '/^@made\(/ { skip = 1 } !skip; /\)$/ { skip = 0 }' "$1"; }
 same() { diff -r -x README.md -x model.ir -x plan.ir "$1" "$2" && bare "$1/plan.ir" >want.plan && bare "$2/plan.ir" >got.plan && diff want.plan got.plan; }
 cp "$ROOT/examples/mlp.ir" .
@@ -9,10 +10,10 @@ for p in train plan boxing project schedule memplan prove; do
 done
 cp tree/plan.ir . && "$SBPCC" plan.ir -o again >/dev/null
 diff -r tree again >log && echo "ok plan-of-the-tree" || { echo "not ok plan-of-the-tree: another tree" && sed 's/^/ /' log; }
-# Written over a tree of ours: what else lies there is kept.
+# Written over a tree of sbpcc: other files in the folder are kept.
 echo mine >tree/notes.txt
 "$SBPCC" mlp.ir --ranks=2 -o tree >/dev/null && [ "$(cat tree/notes.txt)" = mine ] && [ ! -e .tree.sbpcc-tmp ] && echo "ok rewritten-in-place" || echo "not ok rewritten-in-place: a file of the user is gone"
-# In micro-batches, with random numbers.
+# With micro-batches and random numbers.
 cp "$ROOT/tests/equiv/dropout.ir" model.ir
 "$SBPCC" model.ir --train='microbatch: 2' -o small >/dev/null || exit 1
 for p in train micro plan; do
@@ -20,7 +21,8 @@ for p in train micro plan; do
 	same small got >log && echo "ok micro-after-$p" || { echo "not ok micro-after-$p: another tree" && head -n 5 log | sed 's/^/ /'; }
 	rm -rf got
 done
-# The same for every example, after the plan and after boxing; by the compiler as users have it, for the sanitized one takes minutes for these.
+# The same for every example, after the plan and after boxing; with the plain build, because the sanitized one takes
+# minutes.
 for f in "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir)
 	cp "$f" model.ir
@@ -31,7 +33,8 @@ for f in "$ROOT"/examples/*.ir; do
 		same want got >>log && echo "ok $name-after-$p" || { echo "not ok $name-after-$p: another tree" && head -n 5 log | sed 's/^/ /'; }
 	done
 done
-# On three ranks a third of a fused axis is the same part as one of its three factors: of two names the one that the plan says is taken.
+# On three ranks a third of a fused axis is the same shard as one of its three factors: the name that the plan uses is
+# kept.
 printf '%s\n' '@mesh(m, cpu, [3, 1, 2])' '@pin("h0.qkv.w", sbp: [S(0), S(0), S(1)])' '@pin("embed.w", sbp: [S(0), S(1), S(1)])' '@pin("h1.qkv.b.m", sbp: [S(0), _, S(0)])' '@pin("h1.down.b.v", sbp: [S(0), S(0), S(0)])' >names.place
 cp "$ROOT/examples/gpt.ir" model.ir && rm -rf want got
 "$PLAIN/sbpcc" model.ir --place=names.place --train='data: points(classes: 2), batch: 5' -o want >log 2>&1 && "$PLAIN/sbpcc" want/plan.ir -o got >log 2>&1

@@ -1,4 +1,5 @@
-# --explain tells how values lie and are moved, and what else they could be: what it proposes can be asked for.
+# --explain reports how values lie, how they are transferred, and what else they could be: each proposal can be asked
+# for.
 model() { # a pin of one value: examples/mlp.ir, data-parallel on two ranks but for that
 	awk -v pin="$1" '/^@train/ { print "@mesh(ranks, cpu, [2])"; print pin }
 		/^@train/ && pin !~ /"w1"/ { print "@pin(\"w1\", sbp: [B])" }
@@ -9,7 +10,7 @@ explain() { # options of sbpcc...
 	"$SBPCC" mlp.ir --stop-after=boxing "$@" 2>err || { echo "not ok compiles: $*" && sed 's/^/ /' err; }
 }
 check() { # name, file: passes when the file has a line for the pattern on stdin
-	if grep -qE -f - "$2"; then echo "ok $1"; else echo "not ok $1: not told" && sed 's/^/ /' "$2"; fi
+	if grep -qE -f - "$2"; then echo "ok $1"; else echo "not ok $1: not reported" && sed 's/^/ /' "$2"; fi
 }
 explain --explain >table
 check values-have-shape-place-sbp-and-bytes table <<'X'
@@ -24,7 +25,7 @@ X
 awk '/^transfers/ { on = 1; next } on && !/; made at [^ ]*mlp.ir:[0-9]+:[0-9]+, (wanted by|kept as) [^ ]+ at [^ ]*mlp.ir:[0-9]+/' table >nameless
 if [ -s nameless ]; then echo "not ok every-transfer-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-has-two-lines"; fi
 
-# All values have a reason, and every form that is proposed is taken when it is asked for.
+# All values have a reason, and every proposed form is accepted when it is asked for.
 bad='' asked=0
 for v in h w1 w1.grad scores; do
 	explain --explain="$v" >why
@@ -38,7 +39,8 @@ for v in h w1 w1.grad scores; do
 	done < <(sed -n 's/.*; \(@pin(.*)\)$/\1/p' why)
 done
 if [ -z "$bad" ] && [ "$asked" -ge 8 ]; then echo "ok proposals-can-be-asked-for"; else echo "not ok proposals-can-be-asked-for: $asked asked for;$bad"; fi
-# Values of a function are called after what its call makes: each call has its own, which can be asked for alone.  What passes made cannot, and is not offered.
+# Values of a function are named after the result of its call: each call has its own, which can be pinned alone.
+# Values that passes add cannot be pinned and are not offered.
 place() { # value, pin: a llama on two ranks
 	printf '%s\n' '@mesh(ranks, cpu, [2])' "$2" >llama.place
 	"$SBPCC" "$ROOT/examples/llama.ir" --train='data: points(classes: 2)' --place=llama.place --stop-after=boxing --explain="$1" 2>err
@@ -65,7 +67,7 @@ X
 awk '/^transfers/ { on = 1; next } on && !/; made at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?, (wanted by|kept as) [^ ]+ at llama.ir:[0-9]+:[0-9]+( in llama.ir:[0-9]+:[0-9]+)?$/' table >nameless
 if [ -s nameless ] || ! grep -q '^transfers' table; then echo "not ok every-transfer-of-a-function-has-two-lines: these have not" && sed 's/^/ /' nameless; else echo "ok every-transfer-of-a-function-has-two-lines"; fi
 
-# Of a mesh of many axes it says which are cut alike, and that the bound is one of such plans.
+# With a mesh of many axes it reports which axes are split alike, and that the bound holds for such plans.
 echo '@mesh(m, cpu, [2, 2, 2, 2, 2])' >five.place
 "$SBPCC" "$ROOT/examples/mlp.ir" --train='data: points(classes: 2)' --place=five.place --stop-after=plan --explain=loss >five 2>&1
 check bundles-are-named five <<'X'
@@ -76,7 +78,7 @@ explain --explain=nobody >none
 check unknown-names none <<'X'
 ^there is no value nobody
 X
-# In micro-batches, too.
+# Also with micro-batches.
 explain --train='microbatch: 8' --explain >table
 check micro-batches-are-explained table <<'X'
 ^image +float\[8, 8, 8\] +ranks +S\(0\) +1024

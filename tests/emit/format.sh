@@ -1,5 +1,5 @@
-# What is generated is laid out as clang-format with the .clang-format of the tree lays it out: all of a tree but the copies
-# of runtime and kernels, of which only the macros that generated text uses are held to it.
+# Generated text is formatted as clang-format does with the .clang-format of the tree: all of a tree except the copies
+# of runtime and kernels, of which only the macros that generated text uses are checked.
 why=$("$ROOT/tests/setup" clang-format 2>&1) || { echo "$why" | tail -n 1 && exit 77; }
 check() { # name, files...
 	local name=$1

@@ -1,4 +1,4 @@
-# What is generated for tiny.ir on two ranks, to the byte.
+# The tree of tiny.ir on two ranks, byte for byte.
 cp "$HERE/tiny.ir" .
 "$SBPCC" tiny.ir --ranks=2 -o tree || exit 1
 cat tree/.sbpcc

@@ -1,4 +1,5 @@
-# What `meson install` puts into a folder: the program, its manual page and completion, documents, examples that compile there.
+# What `meson install` writes into a folder: the program, its manual page and completion, documents, examples that
+# compile there.
 check() {
 	local what=$1
 	shift
@@ -14,7 +15,7 @@ done
 check compiles-an-example "$at/bin/sbpcc" "$at/share/sbpcc/examples/mlp.ir" -o tree
 check leaves-nothing-else-in-bin test "$(ls "$at/bin")" = sbpcc
 
-# Manual page and completion name every option of --help, and nothing that it lacks.
+# Manual page and completion have every option of --help, and no others.
 "$at/bin/sbpcc" --help | grep -o '^  --[a-z-]*' | tr -d ' ' | sort >options
 sed -n 's/^\.B \\-\\-//p' "$at/share/man/man1/sbpcc.1" | sed 's/\\-/-/g; s/[=[].*//; s/^/--/' | sort >man
 check manual-has-all-options diff options man

@@ -1,4 +1,5 @@
-# GPT-2 of 12 layers is at most 1,500 generated lines: layers stand once, and 12 more layers are rows of tables only.
+# GPT-2 of 12 layers has at most 1,500 generated lines: the code of a layer is written once, and 12 more layers add
+# only rows of tables.
 "$ROOT/bench/model.sh" gpt2:4,64 >gpt2.ir
 "$ROOT/bench/model.sh" gpt2:4,64,24 >long.ir
 lines() { # tree: what was written for the model, without the runtime and the library's kernels

@@ -1,4 +1,5 @@
-# A tree grows with roles, not with ranks: 1,024 and 4,096 ranks of data parallel have the files of two, and not a thousandth more text.
+# A tree grows with roles, not with ranks: data parallel on 1,024 and on 4,096 ranks has the files of two ranks, and
+# at most a thousandth more text.
 for n in 2 1024 4096; do
 	"$SBPCC" "$ROOT/examples/mlp.ir" --ranks=$n --train='batch: 4096' -o "ranks$n" >log 2>&1 || { echo "not ok $n-ranks: $(head -n 1 log)" && exit; }
 	grep -q " $n ranks, 1 role," log || echo "not ok $n-ranks: $(head -n 1 log)"
@@ -11,10 +12,11 @@ for n in 1024 4096; do
 	b=$(bytes ranks$n)
 	[ $((b - a)) -lt $((a / 1000)) ] && echo "ok same-text-$n" || echo "not ok same-text-$n: $a and $b bytes"
 done
-# Unequal parts: two roles, and one table with the role of each rank.
+# Unequal shards: two roles, and one table with the role of each rank.
 "$SBPCC" "$ROOT/examples/mlp.ir" --ranks=1000 --train='batch: 4096' -o uneven >log 2>&1
 grep -q ' 1000 ranks, 2 roles,' log && echo "ok two-roles" || echo "not ok two-roles: $(head -n 1 log)"
-# Two axes, unequal parts along both; and two meshes side by side.  What counted pieces rank by rank took minutes for these.
+# Two axes with unequal shards along both, and two meshes side by side.  Counting shards rank by rank would take
+# minutes for these.
 compile() { # name, ranks, lines of the place file
 	printf '%s\n' "${@:3}" >"$1.place"
 	"$SBPCC" "$ROOT/examples/mlp.ir" --place="$1.place" --train='batch: 4096' -o "$1" >log 2>&1

@@ -1,5 +1,6 @@
-# plan.json is JSON, and its figures are those that sbpcc prints, those of the tables that the trainer is built from, and
-# the actions of its schedules; report.html says the same bytes.  Both are whole: no network, nothing but ASCII.
+# plan.json is JSON.  Its figures are those that sbpcc prints, those of the tables that the trainer is built from, and
+# the actions of its schedules; report.html has the same bytes.  Both are self-contained: they need no network, and
+# hold only ASCII.
 same() { # name: compares want and got
 	cmp -s want got && echo "ok $1" || { echo "not ok $1: they differ" && diff want got | head -n 10 | sed 's/^/ /'; }
 }
@@ -40,7 +41,7 @@ grep -o '^	/\* a[0-9]* [^ ]*:[0-9]*:[0-9]* ' gpt/role0/schedule.c | awk '{ print
 "$BUILD/test-emit-plan" gpt/plan.json | awk '$1 == "action" { print $4, $5 }' | sort -u >all
 comm -12 want all >got
 same actions-as-in-the-schedule
-# Layers on ranks of their own: the report numbers the actions of each role as its ranks do them.
+# Layers on separate ranks: the report numbers the actions of each role in the order in which its ranks run them.
 cat >apart.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(a, cpu, [2])

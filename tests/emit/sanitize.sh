@@ -1,6 +1,6 @@
-# The programs of all examples compile without a warning with gcc and clang, and train and evaluate clean under the address,
-# undefined-behaviour and thread sanitizers, with two threads.
-# What is equal in two trees is compiled once: each kind of build has one tree, whose files change from example to example.
+# The programs of all examples compile without a warning with gcc and clang, and train and evaluate cleanly under the
+# address, undefined-behaviour and thread sanitizers, with two threads. Each kind of build has one tree, whose files
+# change from example to example, so that equal files are compiled once.
 cp -r "$ROOT"/examples/*.ir .
 kinds='gcc clang asan tsan'
 build() { # kind

@@ -1,4 +1,4 @@
-# Every row of the table, compiled and run, gives what the evaluator gives.
+# Every row of the operator table, compiled and run, gives the result of the evaluator.
 "$BUILD/test-emit-table" make || exit 1
 "$SBPCC" model.ir -o tree >log 2>&1 || { echo "not ok compiles: $(head -n 3 log | tr '\n' ' ')"; exit 0; }
 # The header names inputs and outputs in the order in which the library takes them.
@@ -57,7 +57,8 @@ int main(int argc, char **argv)
 	return 0;
 }
 END
-# Every loop is cut as finely as threads can cut it: results are the same bits for one thread and for two, and no two threads meet.
+# Every loop is split as finely as threads can split it: one thread and two give the same bits, and no two threads
+# race.
 build() { # name, flags
 	export flags="-std=c11 -D_GNU_SOURCE -O0 -g1 -DRT_CUT_ALL=1 -Itree -Itree/rt -Itree/kernels $2" to=$1
 	mkdir "$1"

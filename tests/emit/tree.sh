@@ -1,4 +1,4 @@
-# What a person who reads a tree can rely on: the same bytes wherever and in whatever language sbpcc ran; above each action its id and the
+# What a reader of a tree can rely on: the same bytes in any folder and any locale; above each action its id and the
 # line of the model; above each function its shapes; in each row a static assertion for every result.
 "$ROOT/bench/model.sh" gpt2:4,64 >gpt2.ir
 cp "$ROOT"/examples/{mlp,gpt,resnet,lstm}.ir .
@@ -23,7 +23,7 @@ for m in mlp gpt resnet lstm gpt2; do
 	awk -F', ' '/^\tA\(/ { make = $4; fits = $0; n = gsub(/<= T[0-9]+/, "", fits); if (n != make) { print FILENAME ":" FNR ": " $0; bad = 1 } } END { exit bad }' $m/role0/schedule.c >log &&
 		echo "ok $m-every-result-is-asserted" || { echo "not ok $m-every-result-is-asserted: conditions are missing" && head -n 5 log | sed 's/^/ /'; }
 done
-# The assertions hold something: a table in which one value is a byte too small does not compile.
+# The assertions can fail: a table in which one value is a byte too small does not compile.
 sed 's/\(T[0-9]* = \)8192,/\18191,/' mlp/buffers.h >log && ! cmp -s log mlp/buffers.h && cp log mlp/buffers.h
 gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -Imlp -Imlp/rt -Imlp/kernels mlp/role0/schedule.c >log 2>&1 && echo "not ok assertions-hold: a value that is too small is accepted" ||
 	{ grep -q 'static assertion failed' log && echo "ok assertions-hold" || { echo "not ok assertions-hold: another error" && head -n 5 log | sed 's/^/ /'; }; }

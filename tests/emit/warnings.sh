@@ -1,5 +1,5 @@
 # long: yes
-# Other compilers that Debian has build sbpcc in release mode and a generated tree without a warning.
+# Other compilers of Debian build sbpcc in release mode and a generated tree without a warning.
 for cc in gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-15 clang-16 clang-19 clang-22; do
 	command -v "$cc" >/dev/null || { echo "skip $cc: not installed"; continue; }
 	if { CC=$cc meson setup "$TMP/$cc" "$ROOT" --buildtype=release --werror && ninja -C "$TMP/$cc" sbpcc; } >log 2>&1; then

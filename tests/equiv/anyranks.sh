@@ -1,12 +1,13 @@
-# With --deterministic=any-ranks 1, 2, 4 and 8 ranks under data parallel, tensor parallel, ZeRO-3 and mixed plans train to the same bits: the loss of
-# every step, and all that a checkpoint keeps.  On processes of one machine and, where Open MPI is, under mpirun.
+# With --deterministic=any-ranks, 1, 2, 4 and 8 ranks under data-parallel, tensor-parallel, ZeRO-3 and mixed plans
+# train to the same bits: the loss of every step, and everything in a checkpoint.  With local processes and, if Open
+# MPI is installed, under mpirun.
 STEPS=10
 how="data: points(classes: 2), steps: $STEPS"
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
 	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 $transport >log 2>&1
 }
-# The bits of the losses (9 digits tell floats apart) and of the checkpoint, in one file.
+# The bits of the losses (9 digits distinguish floats) and of the checkpoint, in one file.
 train() { # file, command...
 	local to=$1
 	shift
@@ -67,7 +68,7 @@ if one mlp 32 --deterministic=any-ranks:32; then       # a mesh of many axes
 	plan batch-and-tensor '2, 2, 2, 2, 2' '@pin("image", "label", sbp: [S(0), S(0), B, B, B])' '@pin("h", sbp: [S(0), S(0), S(1), S(1), S(1)])'
 fi
 one mlp 16 && data 4
-# A sum of 4800 terms, of which 8 ranks have a chunk of 600 each: more than a product takes at a time.
+# A sum of 4800 terms, in 8 chunks of 600: more than a product takes at a time.
 cat >tall.ir <<'E'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: sgd(lr: 0.1), batch: 4800, steps: 1, data: points(classes: 2))
@@ -82,7 +83,7 @@ tall (float[N, 5] image, int64[N] label) => (float loss)
 }
 E
 one tall 4800 --deterministic=any-ranks && data 2 8
-# Output channels cut below what Winograd's way needs, which whole they have.
+# Output channels: a shard has fewer than Winograd's algorithm needs, the whole tensor has enough.
 cat >wide.ir <<'E'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: sgd(lr: 0.1), batch: 8, steps: 1, data: points(classes: 2))

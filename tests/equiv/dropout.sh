@@ -1,4 +1,5 @@
-# Dropout and noise are the same for every number of ranks and micro-batches, in the evaluator and in programs; what is left to the bit.
+# Dropout and noise are the same for every number of ranks and micro-batches, in the evaluator and in programs, to the
+# bit.
 agree() { # what, file
 	paste want.txt "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-6 * $4) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 4 }' >why && echo "ok $1" || { echo "not ok $1: losses differ" && cat why; }
 }
@@ -13,7 +14,7 @@ for ranks in 1 2 4; do
 	agree "$ranks ranks" got.txt
 	rm -rf tree
 done
-# What is left of the parts, one after another, is what is left of the whole batch.
+# The parts, one after another, drop the same elements as the whole batch.
 for m in 8 4 1; do
 	"$SBPCC" "$HERE/dropout.ir" --train="data: points(classes: 2), steps: 1, microbatch: $m" -o new >/dev/null && mkdir -p tree && cp -r new/. tree && rm -rf new && make -s -C tree STATIC= CFLAGS=-O1 && tree/trainer --dump=dump >/dev/null || exit 1
 	for f in dump/step/h2.npy dump/step/h2.micro?.npy; do [ -e "$f" ] && tail -c +129 "$f"; done >left$m

@@ -1,4 +1,5 @@
-# w.ema is w after the first step, then keep * w.ema + (1 - keep) * w; a frozen parameter stays what it was and has no state.
+# w.ema is w after the first step, then keep * w.ema + (1 - keep) * w; a frozen parameter does not change and has no
+# state.
 "$PLAIN/test-equiv-evaluator" "$HERE/optimizers.ir" 12 'optimizer: adam(lr: 0.1), ema: 0.8' w w.ema u.ema >got || exit 1
 awk '$1 == "w" { for (i = 2; i <= NF; i++) avg[i] = n ? 0.8 * avg[i] + 0.2 * $i : $i; n++ }
 	$1 == "w.ema" { for (i = 2; i <= NF; i++) { d = avg[i] - $i; if (d > 1e-6 || d < -1e-6) { print "step " n ": " avg[i] " and " $i; bad = 1 } m++ } }

@@ -1,4 +1,4 @@
-# Every example, trained by its generated program, has the losses that the reference evaluator computes from its training graph.
+# The generated program of every example has the losses that the reference evaluator computes from its training graph.
 cp "$ROOT"/examples/*.ir .
 for f in *.ir; do
 	name=${f%.ir} why=''

@@ -1,4 +1,4 @@
-# Every example goes through all passes, its tree builds, and two ranks train as one, on made-up data.
+# Every example passes through all passes, its tree builds, and two ranks train as one, on made-up data.
 cp "$ROOT"/examples/*.ir .
 for f in *.ir; do
 	name=${f%.ir} why=''

@@ -1,5 +1,6 @@
-# trainer --dump writes the gradient of every parameter in the shape of the model, as the reference evaluator computes it: also where it is
-# computed in a fused loop, is that of two parameters, is a view, is summed up over micro-batches, or lies in parts on ranks.
+# trainer --dump writes the gradient of every parameter in the shape of the model, as the reference evaluator computes
+# it: also if a fused loop computes it, if it belongs to two parameters, is a view, is a sum over micro-batches, or is
+# split over ranks.
 model=$HERE/gradients.ir
 names="w a b r p q u v s"
 # momentum(lr: 0) keeps the gradient of a step

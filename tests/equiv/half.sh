@@ -1,4 +1,5 @@
-# Models that declare their parameters, inputs and results in half precision train as the evaluator does, and what is trained is float.
+# Models that declare parameters, inputs and results in half precision train as the evaluator does, and the trained
+# parameters are float.
 for type in bfloat16 float16; do
 	cat >m.ir <<MODEL
 <ir_version: 10, opset_import: ["" : 23]>

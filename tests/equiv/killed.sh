@@ -1,5 +1,5 @@
-# A rank that is killed takes the job with it, within ten seconds and with exit status 22; a program that is killed takes its ranks with it.  No process is
-# left, and nothing in shared memory.
+# If a rank is killed, the job ends within ten seconds and with exit status 22; if the program is killed, its ranks
+# end.  No process and no shared memory is left.
 "$SBPCC" "$ROOT/examples/mlp.ir" --ranks=2 -o tree >/dev/null && make -s -C tree || exit 1
 begin() { # starts it; $job and its $ranks
 	rm -f log

@@ -1,4 +1,4 @@
-# A loss in micro-batches is the loss of the whole batch, or it is refused: never a third thing.
+# A loss in micro-batches is the loss of the whole batch, or sbpcc refuses it.
 grep -v '^#' "$HERE/meaning.txt" | while IFS='|' read -r kind text; do
 	cat >m.ir <<MODEL
 <ir_version: 10, opset_import: ["" : 23]>

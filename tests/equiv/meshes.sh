@@ -1,5 +1,6 @@
-# Several meshes in one model: layers on ranks of their own, on ranks that two meshes share, on meshes of other shapes and on parts of one.  The
-# losses are those of one rank, on both transports; a checkpoint is of the model, not of its meshes; what is told is known to rank 0.
+# Several meshes in one model: layers on separate ranks, on ranks that two meshes share, on meshes of other shapes and
+# on parts of a mesh.  The losses are those of one rank, with both transports; a checkpoint belongs to the model, not
+# to its meshes; rank 0 knows everything that is reported.
 . "$ROOT/tests/runtime/common.bash"
 FLAGS=-O1
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 && mpi=1 || { mpi= && echo "skip mpi: $(head -n 1 log)"; }
@@ -33,7 +34,7 @@ net '' '' '' >one.ir
 tree one one.ir
 losses one/trainer --checkpoint=one.to --every-checkpoint=6 >one.txt
 [ "$(wc -l <one.txt)" = 12 ] || { echo "not ok one: $(head -n 2 err)" && exit; }
-# build NAME MODEL OPTION...: NAME/trainer; files that are as they were in the last tree are not compiled again.
+# build NAME MODEL OPTION...: NAME/trainer; files that equal those of the last tree are not compiled again.
 build() {
 	local name=$1
 	shift
@@ -75,13 +76,13 @@ on one-first 3 '@mesh(a, cpu, [1], 2)
 @mesh(b, cpu, [2], 0:1)
 @pin("w2", on: b)' '@on(a)' ''
 
-# Each rank keeps what its own meshes have: less than one rank has of all.
+# Each rank stores only the values of its own meshes: less than a single rank stores.
 of() { "$1"/trainer --help | grep -o 'with [0-9]* bytes' | grep -o '[0-9]*'; }
 [ "$(of apart)" -lt "$(of one)" ] && echo "ok ranks-keep-their-own" || echo "not ok ranks-keep-their-own: $(of apart) bytes, $(of one) on one"
-# A rank does only what its mesh does: the product with w2 is none of rank 0's.
+# A rank runs only the nodes of its meshes: rank 0 does not run the product with w2.
 grep -q 'MatMul(h' shapes/role0/schedule.c && echo "not ok ranks-do-their-own: rank 0 multiplies by w2" || echo "ok ranks-do-their-own"
 
-# A model with blocks on two meshes, its embedding used on both.
+# A model with blocks on two meshes; both use its embedding.
 how='data: points(classes: 256), batch: 4, steps: 6'
 build gpt1 "$ROOT/examples/gpt.ir" --train="$how"
 losses gpt1/trainer >one.txt

@@ -1,5 +1,5 @@
-# A step in 2, 4 or 8 micro-batches has the losses of one in one: in the reference evaluator to 1e-6, for every example and for losses
-# whose count is known only at the end; and in programs of one and two ranks.
+# A step in 2, 4 or 8 micro-batches has the losses of a step in one: in the reference evaluator to 1e-6, for every
+# example and for losses whose count is known only at the end; and in programs of one and two ranks.
 for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/same-number.ir" "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir) why=''
 	[ "$name" = resnet ] && continue        # has statistics of the batch
@@ -13,7 +13,7 @@ for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/same-number.ir" "$ROOT"/examp
 	if [ -z "$why" ]; then echo "ok $name"; else echo "not ok $name: $why"; fi
 done
 
-# Averages of the weights, too.
+# Also the averages of the weights.
 for m in 8 4 2 1; do
 	"$PLAIN/test-equiv-evaluator" "$HERE/counts.ir" 6 "microbatch: $m" w.ema train.scale | grep -v ^step >"$m.txt" || exit 1
 	paste 8.txt "$m.txt" | awk '{ for (i = 2; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d > 1e-6 || d < -1e-6) { print " " $1 ": " $i " and " $(i + NF / 2); bad = 1 } } n++ } END { exit bad || n != 12 }' >why &&

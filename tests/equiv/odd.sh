@@ -1,4 +1,5 @@
-# Tensors without elements, and repeats along many axes: the losses of the reference evaluator, on one rank and on two.
+# Tensors without elements, and repeats along many axes, have the losses of the reference evaluator, on one rank and
+# on two.
 how='data: points(classes: 2), steps: 3'
 for f in "$HERE"/odd/*.ir; do
 	name=$(basename "$f" .ir) args=$(sed -n 's/^# args: //p' "$f")

@@ -1,4 +1,5 @@
-# Optimizers, schedules, groups and clipping have the losses of optimizers.txt, to 1e-5 in the reference evaluator and to 1e-4 in programs.
+# Optimizers, schedules, groups and clipping have the losses of optimizers.txt: to 1e-5 in the reference evaluator, to
+# 1e-4 in programs.
 agree() { # file, bound
 	tr ' ' '\n' <want | paste - "$1" | awk -v far="$2" '{ d = $1 - $2; if (d < 0) d = -d; if (d > far * $1 + 1e-6) { print " " $0; bad = 1 } n++ } END { exit bad || n != 12 }' >why
 }

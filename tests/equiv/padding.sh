@@ -1,4 +1,4 @@
-# An embedding whose exporter notes a padding index: that row is looked up, but not trained, as in PyTorch.
+# If the exporter records the padding index of an embedding, that row is looked up but not trained, as in PyTorch.
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 21]>
 @train(loss: loss, optimizer: sgd(lr: 0.1), batch: 4, steps: 1, data: npy("."))

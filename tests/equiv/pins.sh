@@ -1,7 +1,9 @@
-# Examples under pins that nobody would ask for: random values (inputs, weights, what is computed, gradients, the state of optimizers) split along random
-# axes and factors, whole or in terms, along the axes of random meshes.  What cannot be is refused in words; of all else the plan, read again, gives the same tree, which loses what one rank loses.
-# With --deterministic=any-ranks, on a model of equal nodes and copies too, losses and checkpoints have the bits of one rank without any pin.
-# FROM and COUNT choose other seeds, PINS_OF the examples; with --long there are 40 for each.
+# Examples under random pins: random values (inputs, weights, activations, gradients, optimizer state) split along
+# random axes and factors, broadcast or partial, along the axes of random meshes.  An impossible pin is refused with a
+# message.  For all others, the plan, read again, gives the same tree, which has the losses of one rank.  With
+# --deterministic=any-ranks, also on a model of equal nodes and copies, losses and checkpoints have the bits of one
+# rank without pins.  FROM and COUNT choose other seeds, PINS_OF the examples; with --long there are 40 seeds for
+# each.
 . "$HERE/ranks.bash"
 STEPS=8                         # after which some of these models, on so few samples, double what rounding differs by with each step
 how="data: points(classes: 2), steps: $STEPS"
@@ -30,7 +32,7 @@ pins() { # seed, shape: lines for --place, from the table of --explain
 		}
 	}' table
 }
-# Names that pins may use, with their shapes: of the model, and what training adds to them.
+# Names that pins may use, with their shapes: those of the model, and those that training adds.
 table() {
 	"$SBPCC" "$model" --train="$how, batch: $batch" --ranks=2 --stop-after=boxing --explain | sed '1,2d; /^transfers$/,$d; /^local /d' >all
 	awk '{ print "@pin(\"" $1 "\", sbp: [_])" }' all >names.place
@@ -61,7 +63,7 @@ try() { # seed
 	losses tree/trainer --threads=1 >many.txt
 	near && echo "ok $what" || { echo "not ok $what: losses differ from one rank's $(head -n 1 err)" && sed 's/^/ /' plan.ir && head -n 4 why; }
 }
-# The bits of losses (9 digits tell floats apart) and of the checkpoint.
+# The bits of losses (9 digits distinguish floats) and of the checkpoint.
 bits() { # option...
 	"$SBPCC" "$model" --deterministic=any-ranks --train="$how, batch: $batch" "$@" -o tree >log 2>&1 || return
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 || return 70

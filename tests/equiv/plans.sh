@@ -1,6 +1,7 @@
-# Examples on several ranks under data parallel, tensor parallel, ZeRO-3 and mixed plans lose what one rank loses, step by step.  Batches are small,
-# so that parts are uneven and, on eight ranks, some are empty.  With --long every example under every plan on 2, 3, 4 and 8 ranks of the program's
-# own, and on 2 and 4 that mpirun starts; PLANS_OF names some of the examples.
+# Examples on several ranks under data-parallel, tensor-parallel, ZeRO-3 and mixed plans have the losses of one rank,
+# step by step.  Batches are small, so that shards are uneven and, on eight ranks, some are empty.  With --long every
+# example runs under every plan on 2, 3, 4 and 8 local ranks and on 2 and 4 ranks of mpirun; PLANS_OF names some of
+# the examples.
 . "$HERE/recipes.bash"
 . "$HERE/ranks.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 && mpi=1 || { mpi= && echo "skip mpi: $(head -n 1 log)"; }
@@ -31,8 +32,8 @@ pinned() { # name, shape, lines...
 }
 rows='"image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad"'        # of images, and of all that is made of them
 space() { for n in "$@"; do pinned space "$n" "@pin($rows, sbp: [S(2)])"; done; }
-# With slow links what is moved least is what is taken, even of models as small as these: numbers for each label instead of scores, statistics
-# instead of images.  uses NAME KERNEL...: the last tree calls these.
+# With slow links the plan with the fewest bytes is taken, even for models as small as these: numbers for each label
+# instead of scores, statistics instead of images.  uses NAME KERNEL...: the last tree calls these.
 printf '%s\n' 'flops 6e10' 'half 6e10' 'bytes 1e10' 'start 2e-7' 'link * 1e-7 1e7' >slow.machine
 slowly() { figures=--machine=slow.machine pinned "$@"; }
 uses() {

@@ -1,5 +1,6 @@
-# In bf16 and fp16, generated programs have the losses that the reference evaluator, which rounds every value to its declared
-# type, computes from the same graph: to a step of the type, because a sum in float may round the other way.
+# In bf16 and fp16, generated programs have the losses that the reference evaluator, which rounds every value to its
+# declared type, computes from the same graph: to one unit of the type, because a sum in float may round the other
+# way.
 for name in mlp cnn gpt; do
 	for type in bf16 fp16; do
 		why='' with="data: points(classes: 2), steps: 4, precision: $type"

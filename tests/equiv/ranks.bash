@@ -1,4 +1,4 @@
-# For tests that train an example on several ranks and hold its losses against those of one.
+# For tests that train an example on several ranks and compare its losses with those of one rank.
 STEPS=20
 how="data: points(classes: 2), steps: $STEPS"
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again

@@ -1,7 +1,9 @@
-# Plans of the examples, and of the smaller models of the same names in tests/golden, for tests that run them on several ranks.
+# Plans of the examples, and of the smaller models of the same names in tests/golden, for tests that run them on
+# several ranks.
 
-# recipe MODEL KIND SHAPE: lines for --place.  KIND is data, tensor, zero3 or mixed; SHAPE is that of the mesh: 4, or 2, 2.  A mixed plan has the
-# batch cut along the first axis and tensors along the last; along axes between the parameters are the same.
+# recipe MODEL KIND SHAPE: lines for --place.  KIND is data, tensor, zero3 or mixed; SHAPE is that of the mesh: 4, or
+# 2, 2.  A mixed plan splits the batch along the first axis and tensors along the last; along axes between, parameters
+# are broadcast.
 recipe() {
 	local model=$1 kind=$2 shape=$3 before= after= k
 	local dims=${shape//[!,]/} && dims=$((${#dims} + 1))
@@ -31,7 +33,7 @@ recipe() {
 		;;
 	esac
 }
-# What the model reads, and what it keeps and can be cut along its first axis.
+# What the model reads, and what it keeps and can be split along its first axis.
 names() {
 	kept='"*.w", "*.b"'
 	case $1 in
@@ -46,7 +48,7 @@ names() {
 	esac
 	[ "$1" != llama ] || kept='"*.w"'
 }
-# Columns of one weight and rows of the next, between which nothing is moved.
+# Columns of one weight and rows of the next, with no transfer in between.
 cuts() {
 	case $1 in
 	gpt)

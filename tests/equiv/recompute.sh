@@ -1,4 +1,4 @@
-# Segments that are computed again in the backward pass change no bit of the losses and of what is trained, and lower the peak of the
+# Segments that the backward pass computes again change no bit of the losses and parameters, and lower the peak of the
 # memory: in one batch, and in micro-batches, where they draw the same random numbers again.
 cat >deep.ir <<'MODEL'
 <ir_version: 10, opset_import: ["" : 23, "m" : 1]>

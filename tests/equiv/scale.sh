@@ -1,5 +1,6 @@
-# fp16 whose first scales overflow: such steps leave parameters, moments and averages as they were and lower the scale; then it
-# trains, and the scale rises again after enough good steps.  The generated program does as the evaluator does.
+# fp16 whose first scales overflow: such steps leave parameters, moments and averages unchanged and lower the scale;
+# then it trains, and the scale rises again after enough good steps.  The generated program does the same as the
+# evaluator.
 cat >m.ir <<'MODEL'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.02), schedule: cosine(total: 20), clip: norm(1), ema: 0.9, batch: 16, steps: 14, data: points(classes: 2),

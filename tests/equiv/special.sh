@@ -1,6 +1,7 @@
-# Three of something on four ranks, one of which has none of it, where ranks do more than their part of a product: words of a table and of a loss, norms and
-# softmax over the cut axis, statistics of a batch, windows, channels, heads, rows of queries, the largest of all, optimizers that compare lengths.  Each node
-# runs by the signature that is pinned, and the losses are those of one rank.  With --long on 2 and 5 ranks, too.
+# Three of something on four ranks, so that one rank has none, where ranks do more than their part of a product: words
+# of a table and of a loss, norms and softmax over the split axis, batch statistics, windows, channels, heads, rows of
+# queries, the maximum, optimizers that compare norms.  Each node runs with the pinned signature, and the losses are
+# those of one rank.  With --long also on 2 and 5 ranks.
 . "$HERE/ranks.bash"
 STEPS=8 how="steps: $STEPS"
 # trains NAME [OPTIMIZER]: the rest of the model on stdin; pins along an axis of one rank mean nothing.

@@ -1,4 +1,5 @@
-# Statistics of parts of the batch (@local_stats) are what they are called, told by --explain, and never chosen unasked.
+# Statistics of parts of the batch (@local_stats) are what their definition says, --explain reports them, and sbpcc
+# never chooses them by itself.
 cat >m.ir <<'X'
 <ir_version: 10, opset_import: ["" : 23]>
 g () => (float far)
@@ -30,7 +31,7 @@ else
 fi
 sed 's/BatchNormalization<training_mode = 1>(c, scale, shift, mean, var)/& @local_stats(2)/' "$ROOT/examples/resnet.ir" >r.ir
 told() { "$SBPCC" "$1" --ranks=2 --train='batch: 32, data: points(classes: 2)' --stop-after=plan --explain 2>&1 | grep -c '^local statistics: .* each of 2 parts'; }
-[ "$(told r.ir)" = 5 ] && echo "ok explain-tells-of-each" || echo "not ok explain-tells-of-each: $(told r.ir) of 5"
+[ "$(told r.ir)" = 5 ] && echo "ok explain-reports-each" || echo "not ok explain-reports-each: $(told r.ir) of 5"
 [ "$(told "$ROOT/examples/resnet.ir")" = 0 ] && echo "ok never-unasked" || echo "not ok never-unasked"
 "$SBPCC" r.ir --train='batch: 31, data: points(classes: 2)' >log 2>&1
 grep -q 'error: 2 parts do not divide a batch of 31$' log && echo "ok parts-are-equal" || echo "not ok parts-are-equal: $(head -n 1 log)"

@@ -1,5 +1,5 @@
-# Parts that are not equal, and parts that are empty, train as one rank does: 50257 rows on 3 ranks, 25 heads on 4 and never inside of one, 3 rows on
-# 4 ranks, and an axis that two axes of a mesh cut.
+# Unequal and empty shards train as one rank does: 50257 rows on 3 ranks, 25 heads on 4 and never split inside a head,
+# 3 rows on 4 ranks, and an axis that two axes of a mesh split.
 . "$ROOT/tests/runtime/common.bash"
 FLAGS=-O1
 losses() { # trainer

@@ -1,4 +1,5 @@
-# Every value that a program of an example has in memory (step, eval, infer) is what the reference evaluator computes from the same graph.
+# Every value that a program of an example stores (step, eval, infer) is what the reference evaluator computes from
+# the same graph.
 cp "$ROOT"/examples/*.ir .
 how='data: points(classes: 2), steps: 3'
 # main FROM DUMP: where there is a training step, two of them; then infer on the inputs that lie in FROM.

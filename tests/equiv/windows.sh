@@ -1,5 +1,5 @@
-# Windows of all kinds (windows.ir), cut along the first axis that they move along: several ranks lose what one rank loses, and a plan whose
-# transfers are strips reads back as itself.  With --long on more numbers of ranks.
+# Windows of all kinds (windows.ir), split along the first axis that they move along: several ranks have the losses of
+# one rank, and a plan whose transfers are strips reads back as itself.  With --long on more numbers of ranks.
 model=$HERE/windows.ir
 rows='"image", "r?", "r?.grad", "t?", "t?.grad", "s1", "s1.grad", "s3", "s3.grad"'
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
@@ -20,6 +20,7 @@ for n in 3 ${LONG:+2 4 7}; do
 	"$SBPCC" "$model" --place=plan.ir --dump-after=boxing --stop-after=boxing >dump.ir 2>log && "$SBPCC" dump.ir --dump-after=boxing --stop-after=boxing >again.ir 2>log
 	grep -q 'reach(' dump.ir && cmp dump.ir again.ir >why && echo "ok read-back-$n" || echo "not ok read-back-$n: $(head -n 1 log why)"
 done
-# Input channels that are cut give terms, and the bias is one of them: on three ranks of two channels, one has nothing but its term of the bias.
+# Split input channels give partial sums, and the bias is one term: with two channels on three ranks, one rank has
+# only its term of the bias.
 sed 's/^@train/@mesh(m, cpu, [3])\n&/; s/^  r1 = .*"k1.b")/& @sbp(S(1), S(1), P -> P)/' "$model" >channels.ir
 build channels.ir && losses >many.txt && compare no-channels-on-one-rank || echo "not ok no-channels-on-one-rank: $(head -n 1 log)"

@@ -1,5 +1,5 @@
 # exit: 4
-# The superuser may read everything: it lays down that right first.
+# The superuser may read everything, so the test drops that right first.
 echo 'g (float x) => (y) { y = Relu(x) }' >model.ir
 chmod 000 model.ir
 without="setpriv --bounding-set=-dac_override,-dac_read_search"

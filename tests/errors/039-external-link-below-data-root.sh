@@ -1,5 +1,6 @@
 # exit: 0
-# As the caches of model hubs keep them: links to files below a folder that the user names; but not out of it.
+# As in the caches of model hubs: links to files below a folder that the user names are followed, links out of it are
+# not.
 . "$HERE/wire"
 . "$HERE/external"
 mkdir -p hub/models hub/blobs

@@ -1,4 +1,4 @@
-# Links are allowed below --data-root, but what they lead to must still be a file.
+# Links are allowed below --data-root, but they must lead to a file.
 . "$HERE/wire"
 . "$HERE/external"
 mkdir models

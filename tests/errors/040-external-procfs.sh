@@ -1,4 +1,4 @@
-# Files of procfs say that they are regular, but are made while they are read.
+# Files of procfs claim to be regular, but are created while they are read.
 . "$HERE/wire"
 . "$HERE/external"
 mkdir models

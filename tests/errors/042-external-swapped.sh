@@ -1,5 +1,5 @@
 # exit: 0
-# The file changes place with a link to another one while the compiler runs: the other's bytes are never read.
+# While the compiler runs, the file is swapped with a link to another file, whose bytes are never read.
 . "$HERE/wire"
 . "$HERE/external"
 mkdir models in

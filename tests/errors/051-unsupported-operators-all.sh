@@ -1,4 +1,5 @@
-# Every node is listed: 30 operators, and 150 nodes of one, are more than the errors and notes of other reports.
+# Every node is listed: 30 operators, and 150 nodes of one of them, exceed the limits on errors and notes of other
+# messages.
 {
 	echo 'g (float[2] x) => (float[2] y) {'
 	for ((i = 0; i < 30; i++)); do echo "a$i = Unheard$i(x)"; done

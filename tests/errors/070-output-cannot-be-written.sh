@@ -1,5 +1,5 @@
 # exit: 4
-# The superuser may write everywhere: it lays down that right first.
+# The superuser may write everywhere, so the test drops that right first.
 cp "$ROOT/examples/mlp.ir" .
 mkdir locked
 chmod 555 locked

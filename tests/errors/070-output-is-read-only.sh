@@ -1,5 +1,5 @@
 # exit: 4
-# An empty folder of the user's that may not be written, in one that may.
+# An empty read-only folder inside a writable one.
 cp "$ROOT/examples/mlp.ir" .
 mkdir tree
 chmod 555 tree

@@ -1,5 +1,6 @@
 # exit: 0
-# One wins whole; the other one ends with 4 (or 0 when it came later and replaced a finished tree by the same).
+# One of them wins completely; the other ends with 4 (or with 0 if it came later and replaced the finished tree by an
+# equal one).
 cp "$ROOT/examples/mlp.ir" .
 "$SBPCC" mlp.ir -o alone 2>/dev/null || exit 9
 for ((i = 0; i < 10; i++)); do

@@ -1,5 +1,5 @@
 # exit: 0
-# The tree builds in a folder whose name is meant for a shell, and nothing in the environment is run by the compiler.
+# The tree builds in a folder whose name holds shell syntax, and the compiler runs nothing from the environment.
 cp "$ROOT/examples/mlp.ir" .
 out='tree $(touch hit) `touch hit` ; touch hit #'
 mkdir bin

@@ -1,4 +1,5 @@
-# A head trained on a frozen body that was trained before: the body stays, bit by bit, the head does not, and what was held out is told apart.
+# A head is trained on a frozen body: the body keeps its bits, the head changes, and the head separates the held-out
+# samples.
 . "$ROOT/tests/runtime/tensors.bash"
 cd "$ROOT" || exit 1
 OUT=$TMP/out bash examples/finetune.sh >"$TMP/log" 2>"$TMP/err" || { echo "not ok runs: $(tail -n 3 "$TMP/err")" && exit; }

@@ -1,4 +1,4 @@
-# The recipes of examples/plans: what they pin is so in the plan, and the losses are those of one rank.
+# The plans of examples/plans: the plan has what they pin, and the losses are those of one rank.
 STEPS=5
 build() { # option of sbpcc...: one tree, in which what is as it was is not compiled again
 	"$SBPCC" "$ROOT/examples/gpt.ir" --train="data: points(classes: 256), batch: 6" "$@" -o tree >log 2>&1 || return 1

@@ -1,5 +1,6 @@
-# examples/README.md, From and to PyTorch: runs each command of the chapter on the file that its export function made of a small classifier
-# (tests/golden/parameters.py executes the Python lines of the chapter), and compares the results with those of PyTorch.
+# examples/README.md, From and to PyTorch: runs each command of the chapter on the file that its export function made
+# of a small classifier (tests/golden/parameters.py executes the Python lines of the chapter), and compares the
+# results with those of PyTorch.
 set -u
 cp -r "$HERE/parameters/chapter/." .
 mkdir bin && ln -s "$SBPCC" bin/sbpcc && PATH=$PWD/bin:$PATH
@@ -31,7 +32,8 @@ losses net 3
 losses hub 4
 losses tuned 8
 
-# The names of the state_dict, and the numbers that training ends with; the running variance is PyTorch's in one, ONNX's in the other.
+# The names of the state_dict, and the numbers that training ends with; the running variance is PyTorch's in one,
+# ONNX's in the other.
 tensor() { # safetensors file, name: its numbers
 	local n at
 	n=$(od -An -t u8 -N 8 "$1" | tr -d ' ')

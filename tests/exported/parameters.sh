@@ -1,5 +1,5 @@
-# What an .onnx file of PyTorch says about parameters, buffers, scalars and what is frozen; and that sbpcc then trains what PyTorch trains.
-# tests/golden/parameters.py made the files in parameters/.
+# What an .onnx file of PyTorch says about parameters, buffers, scalars and frozen parameters; sbpcc then trains what
+# PyTorch trains. tests/golden/parameters.py made the files in parameters/.
 set -u
 files=$HERE/parameters
 compile() { # file, options
@@ -27,7 +27,7 @@ for kind in script dynamo; do
 	check "$kind-guesses-nothing" 'is trained, but\|is not trained' messages 0
 done
 
-# Not recorded: each that does not look like a weight is warned of, with what decides.
+# Not recorded: sbpcc warns about each one that does not look like a weight, and names the annotation that decides.
 compile "$files/bare.script.onnx"
 check guess-hand 'warning: table is not trained: its numbers were written by hand; @param("table") if it is a parameter' messages 1
 check guess-behind-it 'warning: offset is not trained: it stands behind a buffer of its module' messages 1
@@ -42,7 +42,7 @@ check marked 'as the exporter marks them, which does not tell what is frozen$' t
 check marked-buffers '^  state  *5 ' table 1
 check marked-quietly 'trained' messages 0
 
-# Annotations win over all of it.
+# Annotations take precedence.
 echo '@param("mask", "still.bias") @state("gain") @freeze("one.*")' >said.place
 for file in all.script bare.script; do
 	compile "$files/$file.onnx" --place=said.place
@@ -66,7 +66,7 @@ edit 'torch.parameter.bn.bias' 'torch.parameter.xx.bias'
 check edited-name '^  not in file  *2  unused, xx.bias$' table 1
 check edited-is-state '^  state .*bn.bias' table 1
 
-# Losses of PyTorch, scalars and all: both exporters, several optimizers, two ranks, and going on from a checkpoint.
+# Losses of PyTorch, scalars included: both exporters, several optimizers, two ranks, and a resumed checkpoint.
 agree() { # file, bound
 	tr ' ' '\n' <want | paste - "$1" | awk -v far="$2" '{ d = $1 - $2; if (d < 0) d = -d; if (d > far * $1) { print " " $0; bad = 1 } n++ } END { exit bad || n != 6 }' >why
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the reader says about training: which files were folded, what is put back into training mode, what is a parameter.
+# What the reader reports about training: which files were folded, what is put back into training mode, what is a
+# parameter.
 set -u
 models=$ROOT/tests/exported
 train="loss: cross_entropy_loss"
@@ -12,7 +13,7 @@ check() { # what, pattern, file, expected count
 	if [ "$n" -eq "$4" ]; then echo "ok $1"; else echo "not ok $1: $n, expected $4"; fi
 }
 
-# Files that were optimised warn; those made for training do not. mlp.folded lost nothing.
+# Optimised files give a warning; files made for training do not.  mlp.folded lost nothing.
 for m in encoder.folded fresh.folded fresh.eval gpt2-sdpa.folded resnet.folded; do
 	run $m --seed=1 params
 	check "$m-is-folded" 'warning: this file was optimised for inference' messages 1
@@ -22,7 +23,7 @@ for m in mlp.folded mlp.dynamo mlp.script fresh.dynamo fresh.script gpt2-sdpa.dy
 	check "$m-is-not-folded" 'optimised' messages 0
 done
 
-# Batch norm, unless an annotation freezes it; only when a training step is asked for.
+# Batch norm, unless an annotation freezes it, and only if a training step is asked for.
 run resnet.dynamo "--train=$train" mode
 check batch-norm-back 'warning: 8 batch norms are put back into training mode' messages 1
 check batch-norm-trains 'training_mode = 1' dump 8
@@ -33,11 +34,11 @@ run resnet.dynamo "--train=$train" mode --place=frozen.ir
 check batch-norm-frozen 'training_mode = 1' dump 0
 check batch-norm-frozen-quietly . messages 0
 
-# Dropout inside of attention, which exporters leave switched off.
+# Dropout inside attention, which exporters leave switched off.
 run dropout.dynamo "--train=$train" mode
 check dropout-back 'warning: 1 dropout is put back into training mode' messages 1
 
-# Parameters: by the exporter's marks, else by use; annotations have the last word.
+# Parameters: by the exporter's marks, otherwise by use; annotations take precedence.
 params() { sed -n '/^@param(/,/)$/p' dump | tr ',' '\n' | grep -c '"'; }
 count() { if [ "$(params)" -eq "$2" ]; then echo "ok $1"; else echo "not ok $1: $(params) parameters, expected $2"; fi; }
 run llama-native.dynamo --seed=1 params

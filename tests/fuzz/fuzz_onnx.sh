@@ -1,5 +1,5 @@
 . "$HERE/fuzz"
-# What --write makes of models in text, with annotations and parameters in it.
+# The files that --write makes of text models with annotations and parameters.
 i=0 made=made
 mkdir -p all made
 for f in "$ROOT"/tests/ir/*.ir "$ROOT"/examples/*.ir "$ROOT"/tests/passes/*/*.want; do

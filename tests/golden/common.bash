@@ -1,6 +1,7 @@
 # What the golden tests share.
 
-# tree MODEL OPTION...: the program of the model in tree/.  Files that are as they were in the last tree are not compiled again.
+# tree MODEL OPTION...: the program of the model in tree/.  Files that equal those of the last tree are not compiled
+# again.
 tree() {
 	"$SBPCC" "$@" -o tree >log 2>&1 || return 1
 	make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1
@@ -30,7 +31,7 @@ golden() {
 	sed 's/^\([^#]\)/ \1/' why
 }
 
-# all WANT...: each as its file says, and in the other ways that must not differ.
+# all WANT...: each as its file says, and in other ways that must give the same.
 all() {
 	local want name model how also
 	for want in "$@"; do

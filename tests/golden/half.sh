@@ -1,3 +1,4 @@
-# In bf16 and fp16, models train as PyTorch does with casts in the same places: not further from float64 than twice what PyTorch is.
+# In bf16 and fp16, models train as PyTorch does with casts at the same places: their distance from float64 is at most
+# twice that of PyTorch.
 . "$HERE/common.bash"
 all "$HERE"/*/want.bf16.txt "$HERE"/*/want.fp16.txt

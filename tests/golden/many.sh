@@ -1,5 +1,5 @@
-# The examples, made smaller, train as PyTorch does on several ranks, too: losses of 20 steps and gradients of the first, under data parallel, tensor
-# parallel, ZeRO-3 and mixed plans.  With --long all of them on 2 and 4 ranks.
+# Smaller versions of the examples train as PyTorch does, also on several ranks: losses of 20 steps and gradients of
+# the first, under data-parallel, tensor-parallel, ZeRO-3 and mixed plans.  With --long all of them on 2 and 4 ranks.
 . "$HERE/common.bash"
 . "$ROOT/tests/equiv/recipes.bash"
 as() { # model, kind of plan, shape of the mesh...

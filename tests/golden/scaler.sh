@@ -1,5 +1,6 @@
-# Steps whose gradients overflow are left out, and the scale of the loss falls and rises, as with PyTorch's GradScaler: the same scale after
-# each of 20 steps in the reference evaluator and at the end of the program, and in both the losses to a step of float16.
+# Steps whose gradients overflow are skipped, and the loss scale falls and rises, as with PyTorch's GradScaler: the
+# same scale after each of 20 steps in the reference evaluator and at the end of the program, and in both the losses
+# to one unit of float16.
 . "$HERE/common.bash"
 agree() { # what, file of "loss scale"
 	paste "$HERE/scaler/scales.txt" "$2" | awk '{ d = $3 / $5 - 1; if ((NF > 5 && $4 != $6) || d > 0.001 || d < -0.001) { print " step " $2 ": " $5 ", scale " $6 ", not " $3 ", " $4; bad = 1 } n++

@@ -1,5 +1,6 @@
 # long: yes
-# Every optimizer and every schedule has PyTorch's losses over 20 steps, or those of its paper's formula where PyTorch has it not.
+# Every optimizer and every schedule has PyTorch's losses over 20 steps, or those of its paper's formula if PyTorch
+# does not have it.
 . "$HERE/common.bash"
 grep -v '^#' "$HERE/sweep/cases.txt" | while IFS='|' read -r how wide narrow; do
 	name=$(echo "$how" | sed 's/^loss: loss, //; s/, batch:.*//')

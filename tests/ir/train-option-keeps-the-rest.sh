@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --train goes before what the model says, and what it does not name stays.
+# --train takes precedence over the model; arguments that it does not name stay.
 set -u
 "$SBPCC" --print --train 'loss: loss, optimizer: sgd(lr: 0.5)' "$ROOT/examples/gpt.ir" >out.ir || { echo "not ok --train: refused"; exit; }
 grep -q 'optimizer: sgd(lr: 0.5)' out.ir && grep -q 'group("\*.b", weight_decay: 0)' out.ir && grep -q 'schedule: cosine' out.ir &&

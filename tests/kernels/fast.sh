@@ -1,5 +1,6 @@
-# Fast kernels against plain ones: optimised as in a generated tree, and under the address, undefined-behaviour and thread sanitizers;
-# there with the tiles of AVX-512, which run as code for AVX2 where the processor has no more, and with 1 and 3 threads (1 to 4 with LONG).
+# Fast kernels against plain ones: optimised as in a generated tree, and under the address, undefined-behaviour and
+# thread sanitizers; there with the tiles of AVX-512, which run as code for AVX2 on processors without it, and with 1
+# and 3 threads (1 to 4 with --long).
 build() { # name, flags
 	local name=$1
 	shift

@@ -1,4 +1,5 @@
-# A file NAME_fast.c stands for NAME.c in generated trees, so it must have every kernel of it; else trees take the plain one.
+# A file NAME_fast.c replaces NAME.c in generated trees, so it must have every kernel of NAME.c; otherwise trees take
+# the plain file.
 for f in "$ROOT"/kernels/cpu/*_fast.c; do
 	name=$(basename "$f" _fast.c)
 	kernels() { grep -o '^int k_[a-z0-9_]*' "$1" | sort; }

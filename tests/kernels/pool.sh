@@ -1,4 +1,4 @@
-# The pool as it is, and under the thread sanitizer.
+# The thread pool, plain and under the thread sanitizer.
 build() { # name, flags
 	local name=$1
 	shift

@@ -1,5 +1,5 @@
 #!/bin/sh
-# batch: and a number in the model, or of --set, that say the same are fine; others are tests of errors/135.
+# batch: may agree with a number in the model or of --set; tests/errors/135 has those that disagree.
 set -u
 cat >model.ir <<'IR'
 @train(loss: loss, optimizer: sgd(lr: 0.1), batch: 8, data: points(classes: 2))

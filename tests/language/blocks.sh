@@ -1,5 +1,6 @@
-# Each block of ir/LANGUAGE.md is what it says: `ir` is accepted, prints, and prints again as itself; `ir error` is refused with
-# exit status 1; `place` and `train` annotate the last accepted model; `table` is the table of annotations.
+# Each block of ir/LANGUAGE.md is what it claims: `ir` is accepted, prints, and prints again as itself; `ir error` is
+# refused with exit status 1; `place` and `train` annotate the last accepted model; `table` is the table of
+# annotations.
 awk '/^```[a-z]/ { n++; kind = substr($0, 4); gsub(" ", "-", kind); file = sprintf("%03d.%s.%d", n, kind, NR); printf "" >file; next }
 	/^```/ { file = ""; next }
 	file != "" { print >file }' "$ROOT/ir/LANGUAGE.md"

@@ -1,4 +1,5 @@
-# Every cap is a flag: what passes by itself ends with exit status 5 under a lower cap, and the message names the flag.
+# Every cap is an option: a model that is accepted by default ends with exit status 5 under a lower cap, and the
+# message names the option.
 set -u
 cat >model.ir <<'END'
 <ir_version: 10, opset_import: ["" : 21]>

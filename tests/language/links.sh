@@ -1,5 +1,5 @@
-# The documents are true as far as a program can tell: links between them resolve, headings included; files, sections of ir/LANGUAGE.md and
-# options that they name exist.
+# The documents are true as far as a program can tell: links between them resolve, headings included; files, sections
+# of ir/LANGUAGE.md and options that they name exist.
 set -u
 documents="README.md CONTRIBUTING.md CHANGELOG.md bench/README.md examples/README.md ir/LANGUAGE.md tests/exported/README.md"
 "$SBPCC" --help >help

@@ -1,5 +1,6 @@
-# An operator that is a definition touches one file.  The test copies sources and build, appends a function to one file of ir/ops, and lets ninja
-# build: it compiles one C file, the text of the definitions.  The new sbpcc lists, evaluates, differentiates and trains the operator.
+# An operator that is a definition touches one file.  The test copies sources and build, appends a function to one
+# file of ir/ops, and lets ninja build: it compiles one C file, the text of the definitions.  The new sbpcc lists,
+# evaluates, differentiates and trains the operator.
 set -u
 at=$(realpath --relative-to="$ROOT" "$PLAIN")
 case $at in ..*) echo "skip one-file: the build folder $PLAIN lies outside of the sources" && exit 0 ;; esac
@@ -36,7 +37,8 @@ printf '\0\0\0\0' >>in/x.npy
 y=$(tail -c 12 out/output_0.npy 2>/dev/null | od -An -t f4 | xargs)
 [ "$y" = "0 0.25 9" ] && echo "ok evaluated" || echo "not ok evaluated: $y $(head -n 1 log)"
 
-# The gradient of sum(relu(w)^2) at w = 1 is 2: one step of rate 0.25 halves w, so that the loss of the second step is a quarter of the first.
+# The gradient of sum(relu(w)^2) at w = 1 is 2: one step of rate 0.25 halves w, so that the loss of the second step is
+# a quarter of the first.
 cat >train.ir <<'END'
 @train(loss: loss, optimizer: sgd(lr: 0.25), batch: 2, steps: 2, data: points(classes: 2))
 g (float[N, 2] x) => (float loss) <float[4] w @init(ones)> {

@@ -1,4 +1,5 @@
-# What a pattern means: found by its beginning, by its end, or by neither, in the graph, in branches and in functions.
+# Which names a pattern matches, by its beginning, by its end, or by neither, in the graph, in branches and in
+# functions.
 cat >model.ir <<'X'
 <opset_import: ["": 18, "me": 1]>
 g (float[4] x) => (float[4] y) {

@@ -1,4 +1,5 @@
-# What README.md shows of examples/mlp.ir and examples/gpt.ir is what sbpcc reads, prints and writes today: model, plan and schedule.
+# What README.md shows of examples/mlp.ir and examples/gpt.ir is what sbpcc reads, prints and writes today: model,
+# plan and schedule.
 set -u
 cd "$ROOT" || exit 1
 shown() { # pattern: the indented block of README.md that has such a line, without the indentation

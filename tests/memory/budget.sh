@@ -1,5 +1,6 @@
-# The memory of a rank is a limit of the plan: what the program announces is below it and is what the trainer takes; when nothing fits, the message
-# names what takes most and a budget that is enough, and with that budget there is a program.
+# --memory limits the plan: the program announces at most that much memory, and the trainer takes what is announced.
+# If nothing fits, the message names the largest part and a budget that is enough, and with that budget there is a
+# program.
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 64, steps: 4, data: points(classes: 10), seed: 1)
@@ -9,7 +10,7 @@ net (float[N, 64] x, int64[N] label) => (float loss)
 { h = Relu(MatMul(Relu(MatMul(Relu(MatMul(x, w1)), w2)), w3))
   loss = SoftmaxCrossEntropyLoss(MatMul(h, w4), label) }
 M
-# Transfers are so slow that no plan has any unless it must.
+# Transfers are so slow that a plan has them only if it must.
 printf 'flops 1e12\nbytes 1e12\nstart 1e-7\nlink * 1e-3 1e6\n' >machine
 compile() { "$SBPCC" net.ir --ranks 2 --machine=machine --explain -o tree "$@" >told 2>&1; }
 told() { sed -n 's/^memory of a rank: \([0-9]*\) bytes.*/\1/p' told; }

@@ -1,4 +1,5 @@
-# A legal @into: values that were equal to the older value, copies and other shapes of it, read before and after it is overwritten, are what the evaluator says.
+# A legal @into: values that were equal to the older value, copies and other shapes of it, read before and after it is
+# overwritten, have the values of the evaluator.
 cat >model.ir <<'M'
 g (float[4] x) => (float[4] y, float[4] z, float[4] v, float[2, 2] w) <int64[2] two = {2, 2}, float[4] s = {1, 2, 3, 4}> {
   a = Relu(x)

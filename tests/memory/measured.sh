@@ -1,5 +1,6 @@
-# The memory that the compiler announces is what the trainer plans, and what a process measures is never more, but for one part in a hundred or
-# 16 KiB: where the stack and the heap begin in a page is chance.  It is less by that or some pages.  Under mpirun MPI's own is apart.
+# The memory that the compiler announces is what the trainer plans.  What a process measures is at most a hundredth or
+# 16 KiB more, because stack and heap begin anywhere in a page, and not much less.  Under mpirun the memory of MPI
+# itself is reported separately.
 within() { # name, line
 	set -- "$1" "$2" $(echo "${2#memory of rank 0}" | grep -o '[0-9][0-9]*')
 	if awk -v a="$3" -v b="$4" 'BEGIN { exit !(a > 0 && (b - a <= 0.01 * a || b - a <= 16384) && (a - b <= 0.01 * a || a - b <= 49152)) }'; then echo "ok $1"; else echo "not ok $1: $2"; fi
@@ -16,7 +17,7 @@ run() { # name, model, options of sbpcc: one tree, whose files change from model
 		set -- $(echo "${line#memory of rank 0}" | grep -o '[0-9][0-9]*')
 		[ "${more#--checkpoint}" = "$more" ] || told=$((told + saver))
 		# What options of the trainer draw, the compiler does not know.
-		if [ "$told" != "$1" ] && [ "${more#--log}" = "$more" ]; then echo "not ok $name-told: the compiler says $told, the trainer plans $1"; continue; fi
+		if [ "$told" != "$1" ] && [ "${more#--log}" = "$more" ]; then echo "not ok $name-announced: the compiler announces $told, the trainer plans $1"; continue; fi
 		within "$name ${more%%=*}" "$line"
 	done
 }
@@ -26,7 +27,7 @@ done
 run gpt-on-two-ranks gpt --ranks=2
 run gpt-on-three-ranks gpt --ranks=3
 run gpt-on-two-by-two gpt --place="$ROOT/examples/plans/hybrid.place"
-# The tree on two by two, and gpt on two, by messages.
+# The tree on two by two ranks, and gpt on two, under mpirun.
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 || { echo "skip mpi: $(head -n 1 log)" && exit 0; }
 by_mpi() { # name, ranks
 	make -s -C tree TRANSPORT=mpi >log 2>&1 || { echo "not ok $1: $(head -n 1 log)" && return; }

@@ -1,5 +1,6 @@
-# Packed weights stay for the products that read them: they are packed once for all micro-batches of a step, once for all batches of an
-# evaluation and all calls of an inference, again after anything that changes a weight, and no number is another than without them.
+# Packed weights are kept for the products that read them: packed once for all micro-batches of a step, once for all
+# batches of an evaluation and all calls of an inference, and again after every change of a weight.  The results are
+# the same as without packing.
 cat >net.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @train(loss: loss, optimizer: adamw(lr: 0.01), batch: 64, accumulate: 4, steps: 12, ema: 0.9, data: points(classes: 10), seed: 1)
@@ -70,7 +71,7 @@ for t in 1 2; do
 	./with.main $t >with.out 2>count && ./without.main $t >without.out 2>/dev/null
 	if [ -s with.out ] && cmp -s with.out without.out; then echo "ok same-bits-$t"; else echo "not ok same-bits-$t: $(diff with.out without.out | head -n 3)"; fi
 done
-# w1 and w2 in each program, and w2 as it is read backwards in a step.
+# w1 and w2 in each program, and w2 as the backward pass reads it.
 cat >want <<'W'
 first-inference 2
 more 0
@@ -86,7 +87,7 @@ step 3
 evaluation 2
 W
 if cmp -s want count; then echo "ok packed-as-often-as-weights-change"; else echo "not ok packed-as-often-as-weights-change: $(diff want count)"; fi
-# A run that is resumed, and what it evaluates.
+# A resumed run, and its evaluation.
 for t in with without; do
 	$t/trainer --steps=5 --threads=1 --checkpoint=$t.saved >log 2>&1
 	$t/trainer --steps=9 --threads=1 --resume=$t.saved --log $t.log >log 2>&1 || cat log

@@ -1,5 +1,6 @@
-# Scratch is planned for the kernels that a model calls, and none takes more: models of one kind of kernel each run under the
-# address sanitizer, which stops where the plan ends; with a plan that is one number too small it does.
+# Scratch memory is planned for the kernels that a model calls, and no kernel takes more: models with one kind of
+# kernel each run under the address sanitizer, which stops at the end of the planned memory; with a plan that is one
+# number too small, it stops the run.
 flags='-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 model() { # name, inputs, parameters, body
 	cat >"$1.ir" <<IR

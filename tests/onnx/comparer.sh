@@ -1,4 +1,5 @@
-# The program that judges the ONNX cases tells right from wrong: made cases, and a compiler that copies files.
+# The program that judges the ONNX cases distinguishes right from wrong: made-up cases, and a compiler that copies
+# files.
 set -u
 mkdir -p cases/node
 printf '#!/bin/sh\ndir=${2%%/*}; cp "$dir"/got/* "$6"/ 2>/dev/null\n[ -f "$dir/err" ] && cat "$dir/err" >&2\nexit "$(cat "$dir/status")"\n' >sbpcc

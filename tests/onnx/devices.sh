@@ -1,5 +1,5 @@
-# The multi-device messages of ONNX (IR version 11): S, B and stages are mirrored in them beside our own annotations, and
-# those of a file that knows nothing of us are read.
+# The multi-device messages of ONNX (IR version 11): S, B and stages are written into them beside our own annotations,
+# and the messages of files from other tools are read.
 set -u
 . "$ROOT/tests/errors/wire"
 is() { # what, want, got

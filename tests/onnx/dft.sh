@@ -1,5 +1,5 @@
-# Fourier transforms of every kind of length are what their definition says: a matrix of cosines and sines made from the
-# index alone. 512 is done in one product, 1024 and 1500 in two, 300,000 in three; 1031 is prime, 2062 is twice that.
+# Fourier transforms of every kind of length follow their definition: a matrix of cosines and sines made from the
+# index alone.  512 takes one product, 1024 and 1500 take two, 300,000 takes three; 1031 is prime, 2062 is twice that.
 set -u
 head='<ir_version: 8, opset_import: ["" : 20]>'
 # signal ELEMENTS PARTS: x [1, elements, parts], without a period.

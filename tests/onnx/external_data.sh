@@ -1,5 +1,5 @@
-# External data: a checksum is compared unless a flag says otherwise, and a model that is written into another folder
-# brings its data along, or says why it cannot.
+# External data: a checksum is compared unless an option says otherwise, and a model that is written into another
+# folder brings its data along, or the message says why it cannot.
 set -u
 ok() { echo "ok $1"; }
 bad() { echo "not ok $1: $2"; [ ! -e err ] || sed 's/^/    /' err; }
@@ -31,7 +31,7 @@ printf '12345678' >to/sub/w.bin
 "$SBPCC" from/model.ir --write to/other.onnx 2>err
 if [ $? -eq 4 ] && [ ! -e to/other.onnx ] && [ "$(cat to/sub/w.bin)" = 12345678 ] && grep -q 'another one' err; then ok other-data-stays
 else bad other-data-stays "it is not refused"; fi
-# The data lies in an .onnx file: to write the model there would destroy it.
+# The data lies in an .onnx file: writing the model there would destroy it.
 head -c 4096 /dev/zero >from/data.onnx
 echo 'g () => (float[1024] y) <float[1024] w = [location: "data.onnx"]> { y = Relu(w) }' >from/self.ir
 for to in from/data.onnx ./from/../from/data.onnx to/data.onnx; do

@@ -1,5 +1,5 @@
-# What is read from text or from .onnx, written as .onnx and read again is the same model: our own files, annotations
-# included, and those of the ONNX project.
+# A model that is read from text or from .onnx, written as .onnx and read again is the same model: our own files,
+# annotations included, and those of the ONNX project.
 set -u
 "$BUILD/test-onnx-round_trip" --refused-is-bad "$ROOT/examples" "$ROOT/tests/ir"
 if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then

@@ -1,5 +1,5 @@
-# The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models, those
-# above opset 24 that make_cases.py made from a newer release, and folders of more cases named in ONNX_CASES.
+# The ONNX project's own cases: Debian's package, the Python wheel (ONNX_VERSION chooses another), its light models,
+# those above opset 24 that make_cases.py made from a newer release, and folders of more cases named in ONNX_CASES.
 set -u
 cases() { # prefix, compiler, arguments
 	local prefix=$1 sbpcc=$2
@@ -8,7 +8,7 @@ cases() { # prefix, compiler, arguments
 		--refused "$HERE/expected-refused.txt" --amended "$HERE/amended.txt" "$@"
 }
 
-# The wheel has the cases of Debian's package again, most of them as they were: one of the two runs under the sanitizers.
+# The wheel repeats the cases of Debian's package, most of them unchanged: one of the two runs under the sanitizers.
 data=$("$HERE/wheel" "$ROOT") && compiler=$PLAIN/sbpcc || { echo "skip wheel: $data" && data= compiler=$BUILD/sbpcc; }
 if why=$("$ROOT/tests/setup" libonnx-testdata 2>&1); then
 	cases debian "$compiler" /usr/share/libonnx-testdata/data
@@ -28,5 +28,5 @@ done
 
 [ -n "$data" ] || exit 0
 cases "wheel" "$BUILD/sbpcc" "$data"
-# Whole networks: without the sanitizers, which would make minutes of them.
+# Whole networks: without the sanitizers, which would take minutes.
 cases "light" "$PLAIN/sbpcc" --light "$data/light"

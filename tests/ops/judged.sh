@@ -1,6 +1,6 @@
-# judged/*.ir: operators on random operands beside the values that another implementation gives, for what the ONNX
-# project's own cases leave out (both directions and lengths of recurrent cells, their activations and clipping; groups,
-# dilations and odd padding; masks; ignored classes). Every result of such a graph counts elements that differ.
+# judged/*.ir: operators on random operands beside the results of another implementation, for what the ONNX project's
+# own cases leave out (both directions and lengths of recurrent cells, their activations and clipping; groups,
+# dilations and odd padding; masks; ignored classes).  Every result of such a graph counts elements that differ.
 set -u
 for f in "$HERE"/judged/*.ir; do
 	name=judged/$(basename "$f" .ir)

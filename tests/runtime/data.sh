@@ -1,4 +1,5 @@
-# Data sets in files: one set in every form gives the same losses, on one rank and on two; what is wrong with a set is told.
+# Data sets in files: one set in every format gives the same losses, on one rank and on two; errors in a set are
+# reported.
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" || exit 1
 cat >digits.ir <<'IR'
@@ -32,7 +33,7 @@ mkdir away && mv idx away
 refused missing-74 20 'cannot read idx' two/trainer
 check elsewhere sh -c 'one/trainer --data=away/idx --every=1 | grep -o "^step *[0-9]* *loss [^ ]*" | cmp - want'
 
-# A set that ends in the middle of a record, or is not what the model declares.
+# A set that ends in the middle of a record, or differs from what the model declares.
 cp -r npy bad && head -c 20000 npy/image.npy >bad/image.npy
 refused short-75 20 'its shape U8\[600, 8, 8\] needs 38400' npy.tree/trainer --data=bad
 head -c 1000 cifar.bin >bad.bin
@@ -60,7 +61,7 @@ same float-on-two 'npy("float")' two --ranks=2
 refused nan-on-one-of-two-77 23 'record 5: image is nan' float-on-two.tree/trainer --data=bad --checkpoint=nan --every=1
 [ "$(ls nan)" = "step-0000000$(grep -c ^step log)" ] && echo "ok nan-state-saved-77" || echo "not ok nan-state-saved-77: $(ls -a nan | tr '\n' ' ') after $(grep -c ^step log) steps"
 check nan-state-loads-77 float-on-two.tree/trainer --data=float --resume=nan --changed-data
-# A value that is not a number on one rank of two, where the other waits for it.
+# A value that is not a number on one of two ranks, while the other waits for it.
 sed 's/Flatten(image)/Flatten(Sqrt(image))/; s/idx("idx")/npy("float")/' digits.ir >root.ir
 tree root root.ir --ranks=2
 cp float/image.npy bad && printf '\0\0\200\277' | dd of=bad/image.npy bs=1 seek=$((128 + 256 * 5)) conv=notrunc 2>/dev/null

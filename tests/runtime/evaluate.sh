@@ -1,4 +1,4 @@
-# Evaluation: of averages where the model keeps them, in between without a trace in training, over epochs.
+# Evaluation: of averages if the model has them, between training steps without a trace in training, over epochs.
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" shards >/dev/null || exit 1
 cat >digits.ir <<'IR'
@@ -17,7 +17,7 @@ losses one/trainer >want
 [ "$(wc -l <want)" = $((3 * (480 / 64))) ] && echo "ok epochs" || echo "not ok epochs: $(wc -l <want) steps"
 one/trainer --help | grep -q '; 3 epochs of 64 samples' && echo "ok epochs-in-help" || echo "not ok epochs-in-help"
 
-# In between: the same training, and the loss that a program started there tells.
+# Between steps: training does not change, and the loss is that of a program started from there.
 one/trainer --every=1 --every-eval=5 --checkpoint=ck --every-checkpoint=5 --keep=9 --log=log.json >out 2>err
 grep -o '^step *[0-9]* *loss [^ ]*' out | cmp -s - want && echo "ok training-is-the-same" || echo "not ok training-is-the-same: $(head -n 1 err)"
 sed -n 's/.*held-out samples, loss //p' out | paste <(printf '%s\n' 05 10 15 20 21) - >got
@@ -26,7 +26,7 @@ for s in 05 10 15 20 21; do     # one may have been left out
 done >told
 [ "$(wc -l <told)" -gt 1 ] && [ -z "$(grep -vFxf got told)" ] && [ "$(wc -l <got)" = 5 ] && [ "$(grep -c '"event":"eval","step":[0-9]*,"samples":120,"loss":' log.json)" = 5 ] && echo "ok in-between" || echo "not ok in-between: $(paste got told | tr '\n' ';')"
 
-# The average, and the weights themselves: as a program without averages tells them from the same file.
+# The average, and the weights themselves: as a program without averages evaluates them from the same file.
 sed 's/, ema: 0.9//' digits.ir >plain.ir
 "$SBPCC" plain.ir -o other >log 2>&1 && cp -a one plain && cp -r other/. plain && make -s -C plain STATIC= LOOPS= CFLAGS="$sanitized" >log 2>&1 || { echo "not ok plain: $(head -n 1 log)" && exit; }
 state=ck/step-00000021/state.safetensors
@@ -40,7 +40,7 @@ average=$(held plain/trainer --weights=average.safetensors --eval)
 tree two digits.ir --ranks=2
 held two/trainer --resume=ck --eval | awk -v a="$average" '{ d = $1 - a; exit !(d < 1e-5 && d > -1e-5) } END { exit NR != 1 }' && echo "ok two-ranks" || echo "not ok two-ranks: $(head -n 1 err)"
 
-# A program that only infers takes the averages, too.
+# A program that only infers also takes the averages.
 cat >use.c <<'C'
 #include "model.h"
 #include <stdio.h>
@@ -66,13 +66,14 @@ infer() { # tree, weights
 want=$(infer plain average.safetensors) got=$(infer only $state)
 [ -n "$want" ] && [ "$want" = "$got" ] && [ "$want" = "$(infer one $state)" ] && echo "ok infer" || echo "not ok infer: $got, not $want: $(head -n 2 log)"
 
-# From files to files: the last batch is not full; samples alone give what they give among others.
+# From files to files: the last batch is not full; a sample alone gives the same result as among others.
 mkdir some few && cp float/image.npy some && sed '1s/(600,/(070,/' float/image.npy | head -c $((128 + 256 * 70)) >few/image.npy
 only/trainer --infer=some --weights=$state >log 2>&1 && grep -q '^600 samples$' log && [ "$(wc -c <some/scores.npy)" = $((128 + 4 * 10 * 600)) ] && head -c 128 some/scores.npy | grep -aq "'<f4'.*(600, 10,)" &&
 	echo "ok files" || echo "not ok files: $(head -n 2 log)"
 mv some/scores.npy whole.npy
 one/trainer --infer=some --resume=ck >log 2>&1 && cmp -s some/scores.npy whole.npy && echo "ok files-of-a-checkpoint" || echo "not ok files-of-a-checkpoint: $(head -n 2 log)"
-# On two ranks, with pins that are said of a step, where scores are no result: here they are one, and never a term.
+# On two ranks, with pins of a training step, in which scores are not a result: here they are one, and cannot be
+# partial.
 apart() { paste <(od -An -v -tf4 -w4 -j128 "$1") <(od -An -v -tf4 -w4 -j128 "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) bad++ } END { print NF == 2 ? bad + 0 : "all", "of", NR }'; }
 for pin in P _ 'S(1)'; do
 	printf '%s\n' '@mesh(m, cpu, [2])' "@pin(\"scores\", sbp: [$pin])" '@pin("w", sbp: [S(0)])' >scores.place
@@ -81,7 +82,7 @@ for pin in P _ 'S(1)'; do
 		echo "ok results-on-two-ranks-$pin" || echo "not ok results-on-two-ranks-$pin: $(apart some/scores.npy whole.npy) are others: $(head -n 2 log)"
 done
 only/trainer --infer=few --weights=$state >log 2>&1 && cmp -s <(tail -c +129 few/scores.npy) <(head -c $((128 + 40 * 70)) whole.npy | tail -c +129) && echo "ok fewer-files" || echo "not ok fewer-files: $(head -n 2 log)"
-# Whatever outputs are called, they are written into the folder.
+# Outputs of any name are written into the folder.
 cat >names.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 names (float[4, 1, 8, 8] image) => (float[4, 1, 8, 8] "../out", float[4, 1, 8, 8] "a/b") { "../out" = Neg(image) "a/b" = Abs(image) }

@@ -1,5 +1,6 @@
-# What can go wrong while a program runs: killed, stopped, damaged checkpoints, full disks, other data, no memory, a clock that
-# jumps, a loss that is no number.  The numbers are those of the list of bad inputs.
+# What can go wrong while a program runs: it is killed or stopped, checkpoints are damaged, disks are full, the data
+# has changed, there is no memory, the clock jumps, the loss is not a number.  The numbers are those of the list of
+# bad inputs.
 . "$HERE/common.bash"
 FLAGS=-O1
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
@@ -18,7 +19,7 @@ losses two/trainer >want2
 [ "$(wc -l <want)" = 60 ] || { echo "not ok trains: $(head -n 1 err)" && exit 1; }
 state() { cat "$1"/step-00000060/state.safetensors; }
 
-# Saved and gone on from, bit for bit; under another plan, to rounding.
+# Saved and resumed, bit for bit; under another plan, up to rounding.
 losses one/trainer --checkpoint=ck --every-checkpoint=10 --steps=35 >got && losses one/trainer --checkpoint=ck --resume >>got
 cmp -s got want && echo "ok resume-is-exact" || echo "not ok resume-is-exact: $(diff got want | head -n 2)"
 one/trainer --checkpoint=ck --resume >log 2>&1 && grep -q '^the checkpoint has 60 steps already: nothing to train' log && echo "ok nothing-to-train" || echo "not ok nothing-to-train: $(head -n 1 log)"
@@ -27,15 +28,15 @@ losses one/trainer --checkpoint=whole >got && cmp -s got want && cmp -s <(state 
 losses two/trainer --resume=ck/step-00000035 | paste <(tail -n 25 want) - | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4) exit 1; n++ } END { exit n != 25 }' &&
 	echo "ok another-plan-80" || echo "not ok another-plan-80: $(head -n 1 err)"
 
-# Nobody reads what is told: training goes on, and logs and saves; as it does where the log cannot be written.
+# Nobody reads the output: training continues, logs and saves; so it does if the log cannot be written.
 { one/trainer --every=1 --checkpoint=heard --log=heard.json 2>err; echo $? >status; } | head -n 1 >first
 [ "$(cat status)" = 0 ] && [ "$(wc -l <first)" = 1 ] && [ "$(grep -c '"loss"' heard.json)" = 60 ] && cmp -s <(state heard) <(state whole) && [ "$(grep -c 'warning: cannot write to standard output' err)" = 1 ] &&
 	echo "ok nobody-listens" || echo "not ok nobody-listens: exit status $(cat status), $(grep -c '"loss"' heard.json) steps: $(head -n 1 err)"
 losses one/trainer --log=/dev/full >got
 cmp -s got want && [ "$(grep -c 'warning: cannot write to /dev/full: No space' err)" = 1 ] && echo "ok log-is-full" || echo "not ok log-is-full: $(head -n 2 err)"
 
-# Killed at any moment, four times, most often while it saves: whole processes, and one rank of two; with two threads each.  A run that comes to its end
-# before that is begun anew.
+# Killed at any moment, four times, most often while it saves: the whole program, and one rank of two; with two
+# threads each.  A run that ends before it is killed is started again.
 killed() { # trainer, seed
 	local run=("$1" --seed="$2" --threads=2 --steps=6000 --every=100000) kills=0 resume job status
 	rm -rf kill never
@@ -85,7 +86,7 @@ wait $job
 status=$?
 [ $status = 75 ] && echo "ok second-signal-87" || echo "not ok second-signal-87: exit status $status"
 
-# A rank that is stopped for a while goes on; one that is only slow is named.
+# A rank that is stopped for a while continues; one that is only slow is named.
 rm -f running
 two/trainer --steps=5000 --every=1 >running 2>&1 &
 job=$!
@@ -97,7 +98,8 @@ wait $job
 status=$?
 [ $status = 0 ] && echo "ok stopped-for-5-seconds-88" || echo "not ok stopped-for-5-seconds-88: exit status $status"
 grep -q '^rank 1 is slow' running && echo "ok slow-rank-is-named-90" || echo "not ok slow-rank-is-named-90: $(tail -n 2 running)"
-# One that stays stopped is lost, and is named by who waits for it; not when all were stopped, longer than that, nor while it computes.
+# A rank that stays stopped is lost, and the ranks that wait for it name it; not if all were stopped, for longer than
+# that, nor while it computes.
 rm -f running
 RT_PATIENCE=2 two/trainer --steps=100000000 >running 2>&1 &
 job=$!
@@ -152,7 +154,8 @@ printf '{}\n' >>bad/step-00000040/manifest.json
 damaged manifest-goes-on 'its manifest is damaged'
 cp ck/step-00000020/* bad/step-00000040
 damaged manifest-of-another-step 'its manifest is of step 20'
-# What the version before wrote has no checksum of the manifest, and loads; of a later one it is said.
+# Files of the version before have no checksum of the manifest, and load; those of a later version are refused with a
+# message.
 before() { sed 's/"sbpcc checkpoint 2"/"sbpcc checkpoint 1"/; s/^\],"crc":"[0-9a-f]*"}$/]}/' "$1"; }
 before ck/step-00000040/manifest.json >bad/step-00000040/manifest.json
 grep -q '^]}$' bad/step-00000040/manifest.json && losses one/trainer --resume=bad | cmp -s - <(tail -n 20 want) && echo "ok version-before" || echo "not ok version-before: $(head -n 2 err)"
@@ -161,8 +164,8 @@ damaged manifest-before-goes-on 'something follows its end'
 sed -i 's/"sbpcc checkpoint 2"/"sbpcc checkpoint 3"/' bad/step-00000040/manifest.json
 damaged version-after 'is an "sbpcc checkpoint 3"'
 
-# A folder is one run's: another is kept out while the first runs, and is refused what it left unless it goes on or removes it; later steps of another
-# future go, and never more stay than asked for.
+# A folder belongs to one run: another run is kept out while the first is active, and is refused afterwards unless it
+# resumes or removes the checkpoints; later checkpoints of an abandoned run are removed, and at most --keep stay.
 rm -rf whose && one/trainer --checkpoint=whose --every-checkpoint=10 --steps=30 >log 2>&1
 before=$(echo whose/*)
 refused another-run 21 'whose has checkpoints of another run, up to step 30: .*--resume.*--overwrite' one/trainer --checkpoint=whose

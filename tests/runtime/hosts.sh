@@ -1,7 +1,8 @@
-# Two machines, as far as a program can tell: network namespaces with their own names, shared memory and addresses, joined by a switch.
-# Two ranks on each machine train to the same bits as four ranks on one machine.  Then examples/restart trains: the test kills a rank, stops a
-# rank, lets the switch drop everything between the machines (89: neither end notices that the connection is dead), and asks it to end.  The
-# ranks on both sides of the switch name the ranks that they lost, no process stays, and the bits are those of an undisturbed run.
+# Two machines, as far as a program can tell: network namespaces with their own names, shared memory and addresses,
+# joined by a switch. Two ranks on each machine train to the same bits as four ranks on one machine.  Then
+# examples/restart trains: the test kills a rank, stops a rank, lets the switch drop everything between the machines
+# (89: neither end notices that the connection is dead), and asks it to end.  The ranks on both sides of the switch
+# name the ranks that they lost, no process stays, and the bits are those of an undisturbed run.
 . "$HERE/common.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev iproute2 >log 2>&1 || { echo "skip hosts: $(head -n 1 log)" && exit 0; }
 [ "$(id -u)" = 0 ] || { echo "skip hosts: network namespaces need root" && exit 0; }

@@ -1,4 +1,5 @@
-# --weights: what is frozen is loaded and saved like all else; what is missing or left over is named; names are mapped; folders, types, damage.
+# --weights: frozen parameters are loaded and saved like all others; missing and unused tensors are named; names are
+# mapped; folders, types, damage.
 . "$HERE/common.bash"
 . "$HERE/tensors.bash"
 cat >model.ir <<'IR'
@@ -48,7 +49,7 @@ refused another-shape 20 'body.b is F32\[9\]; this program needs F32\[8\]' one/t
 safe type.safetensors body.w:F32:16,8:z body.b:I32:8:z 'head w:F32:8,4:z'
 refused another-type 20 'body.b is I32\[8\]; this program needs F32\[8\]' one/trainer --weights=type.safetensors
 
-# Other floating types: 1, -2, the smallest and the largest, infinity; of double what lies between two floats.
+# Other floating types: 1, -2, the smallest and the largest, infinity; for double a number between two floats.
 kept() { # file: what body.b becomes
 	rm -rf out && one/trainer --weights="$1" --steps=1 --dump=out >log 2>&1 && tail -c 32 out/kept/body.b.npy | od -An -v -tx4 | tr -d '\n' | sed 's/^ //'
 }
@@ -95,7 +96,7 @@ refused twice-in-a-file 20 'it has body.w twice' sh -c "sed 's/body.b/body.w/' z
 sed 's/body\.b/\\u001b/; s/\[8\]/[9]/' zero.safetensors >escape.safetensors
 refused names-are-shown-escaped 20 ': .x1B has a place' one/trainer --weights=escape.safetensors
 
-# Checkpoints: what is frozen is in them, once, and has no state; it stays as it was, bit by bit, and what is trained does not.
+# Checkpoints hold frozen parameters once, without state; their bits do not change, and trained parameters do.
 printf '\x00\x00\x80\x3e%.0s' {1..128} >quarters
 safe quarters.safetensors body.w:F32:16,8:quarters body.b:F32:8:z
 one/trainer --checkpoint=ck --every-checkpoint=1 --weights=quarters.safetensors --weights-partial >log 2>&1 || echo "not ok trains: $(cat log)"
@@ -117,7 +118,7 @@ two/trainer --resume=ck2 --export=trained2 >log 2>&1 && cmp trained/model.safete
 refused two-ranks-say-it-once 20 'has no' two/trainer --weights=body.safetensors
 [ "$(grep -c 'has no head' log)" = 1 ] && echo "ok said-once" || echo "not ok said-once: $(cat log)"
 
-# What was not trained is said to be so.
+# Parameters that are not trained are reported.
 one/trainer --eval >log 2>&1 && grep -q 'nothing was trained or loaded: 3 parameters are random' log && echo "ok random" || echo "not ok random: $(cat log)"
 one/trainer --resume=ck --eval >log 2>&1 && ! grep -q random log && echo "ok not-random" || echo "not ok not-random: $(cat log)"
 refused resume-and-weights 2 'give one of them' one/trainer --resume=ck --weights=zero.safetensors

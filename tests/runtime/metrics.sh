@@ -1,5 +1,6 @@
-# Metrics are those of counting by hand: ties, ignored labels, a last batch that is not full, ranks that share rows or classes, micro-batches.
-# Scores are small whole numbers that data hold, so that many are equal; a rate of 0 leaves them as they are.
+# Metrics equal those counted by hand: ties, ignored labels, a last batch that is not full, ranks that share rows or
+# classes, micro-batches. Scores are small whole numbers from the data, so that many are equal; a rate of 0 keeps them
+# unchanged.
 . "$HERE/common.bash"
 mkdir d
 n=50 held=37 classes=6
@@ -73,7 +74,7 @@ g (float[N, 6] x, int64[N] label, float[N, 6] t, float[N, 1] w) => (float loss)
 }
 IR
 }
-# Hits are whole numbers: their share is exact.  What is computed from logarithms is near.
+# Hits are whole numbers, so their share is exact.  Metrics computed from logarithms are close.
 same() { # name, log, event or step
 	grep "$3" "$2" | head -n 1 | tr -d '{}"' | tr ',:' '\n ' | awk '
 		function size(v) { return v < 0 ? -v : v }

@@ -1,4 +1,4 @@
-# Ranks that mpirun starts: the bits of ranks that the program starts itself, checkpoints of either for the other, and refusals.
+# Ranks started by mpirun: the bits of local ranks, checkpoints of either for the other, and refusals.
 # The numbers are those of the list of bad inputs.
 . "$HERE/common.bash"
 "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 || { echo "skip mpi: $(head -n 1 log)" && exit 0; }
@@ -30,7 +30,7 @@ both() { # name, ranks, options of sbpcc...: NAME/trainer with processes of its 
 	"$name/trainer" --checkpoint="$name.a" --every-checkpoint=7 >log 2>&1 && run "$n" "$name.mpi/trainer" --checkpoint="$name.b" --every-checkpoint=7 >log2 2>&1
 	cmp -s "$name.a/step-00000020/state.safetensors" "$name.b/step-00000020/state.safetensors" && echo "ok same-bits-$name" || echo "not ok same-bits-$name: $(tail -n 1 log) $(head -n 2 log2)"
 }
-# Where computing is slow, transfers have a start and a finish, and a thread looks after the messages in between.
+# If computing is slow, transfers have a start and a finish, and a thread drives the messages in between.
 printf 'flops 1e7\nbytes 1e7\naxis 0 1e-6 1e8\n' >slow
 both data 2 data.ir --machine=slow
 both tensor 4 tensor.ir --machine=slow
@@ -39,7 +39,7 @@ grep -q 'A(START' data/role0/schedule.c && grep -q 'A(START' zero/role0/schedule
 printf '%s\n' '@mesh(m, cpu, [3])' '@pin("image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad", sbp: [S(2)])' >space.ir
 both space 3 "$ROOT/examples/cnn.ir" --place=space.ir --train='data: points(classes: 2), batch: 4, steps: 20'
 
-# Each goes on from what the other has saved; another plan and another number of ranks, too.
+# Each resumes what the other has saved; also with another plan and another number of ranks.
 data/trainer --checkpoint=a --steps=14 >log 2>&1 && run 2 data.mpi/trainer --checkpoint=b --steps=14 >log 2>&1
 run 2 data.mpi/trainer --resume=a/step-00000014 --checkpoint=on >log 2>&1
 cmp -s on/step-00000020/state.safetensors data.a/step-00000020/state.safetensors && echo "ok goes-on-with-mpi" || echo "not ok goes-on-with-mpi: $(head -n 2 log)"
@@ -53,7 +53,7 @@ refused no-mpirun-94 24 'planned for 2 ranks, but 1 were started: mpirun -n 2' d
 sed 's/0.01/0.02/' data.ir >other.ir
 "$SBPCC" other.ir --machine=slow -o other.mpi >log 2>&1 && make -s -C other.mpi TRANSPORT=mpi CFLAGS="$FLAGS" >log 2>&1
 refused two-plans-93 24 'rank 1: the plan that the program was built from: [0-9a-f]* here, but [0-9a-f]* on rank 0' run 1 data.mpi/trainer : -n 1 other.mpi/trainer
-# Each rank has its own command line and its own files: what differs is named before the first step.
+# Each rank has its own command line and its own files: a difference is named before the first step.
 ranks() { # options of rank 0, of rank 1
 	run 1 data.mpi/trainer $1 : -n 1 data.mpi/trainer $2
 }
@@ -73,7 +73,7 @@ head -c 4000 "$ROOT/LICENSE" >one.txt && sed 's/License/Licence/' one.txt >two.t
 check same-data run 1 text.mpi/trainer --data=one.txt : -n 1 text.mpi/trainer --data="$PWD/one.txt"
 refused other-contents 24 'rank 1: the data set: [0-9]* samples, checksum [0-9a-f]* here, but [0-9]* samples, checksum' run 1 text.mpi/trainer : -n 1 text.mpi/trainer --data=two.txt
 refused another-size 24 'rank 1: the data set: [0-9]* samples' run 1 text.mpi/trainer : -n 1 text.mpi/trainer --data=three.txt
-# Lines are plain, though mpirun gives ranks a terminal.
+# Output lines are plain, although mpirun gives ranks a terminal.
 TERM=xterm script -qc 'OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 data.mpi/trainer --steps=3' /dev/null >terminal 2>/dev/null
 ! tr -d '\n\r' <terminal | grep -q '[[:cntrl:]]' && [ "$(grep -c '^step' terminal)" = 2 ] && echo "ok plain-lines" || echo "not ok plain-lines: $(cat -v terminal)"
 refused unwritable 21 'cannot create' run 2 data.mpi/trainer --checkpoint=/proc/none
@@ -89,7 +89,7 @@ alive() { # pid...: one of them is
 	for p; do grep -q '^State:[[:space:]][^ZX]' "/proc/$p/status" 2>/dev/null && return 0; done
 	return 1
 }
-# Asked to stop: the step is finished and saved.  A rank that is killed ends the others.
+# Asked to stop: the step is finished and saved.  If a rank is killed, the others end.
 rm -f log
 run 2 data.mpi/trainer --steps=2000000 --checkpoint=stop >log 2>&1 &
 job=$!
@@ -107,7 +107,7 @@ kill -KILL ${all##* }
 wait $job
 status=$?
 [ $status != 0 ] && ! alive $all && echo "ok killed-rank-86" || echo "not ok killed-rank-86: exit status $status"
-# A rank that is stopped is named by who waits for it; not when all were, nor while it computes.
+# The ranks that wait for a stopped rank name it; not if all were stopped, nor while it computes.
 rm -f log
 RT_PATIENCE=2 run 2 data.mpi/trainer --steps=2000000 >log 2>&1 &
 job=$!

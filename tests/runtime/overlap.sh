@@ -1,6 +1,6 @@
-# Transfers with a start and a finish: on a machine on which computing is slow every transfer that can be is overlapped; the bits are those of
-# transfers that are done when they are started, by a thread of transfers or by the walk alone, and the thread sanitizer sees nothing.  Weights that are cut are
-# gathered ahead of their layer, two at a time at most.
+# Transfers with a start and a finish: on a machine on which computing is slow, every possible transfer is overlapped.
+# The bits are those of transfers without overlap, whether a separate thread or the main walk drives them, and the
+# thread sanitizer reports nothing.  Split weights are gathered ahead of their layer, at most two at a time.
 . "$HERE/common.bash"
 cat >net.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
@@ -38,10 +38,10 @@ plan zero1 3 "$batch" "$whole" '@pin("*.m", "*.v", sbp: [S(0)])'
 plan zero3 2 "$batch" '@pin("w*", "b*", "*.m", "*.v", sbp: [S(0)])'
 plan tensor 2 "$batch" '@pin("w1", "w3", sbp: [S(1)])' '@pin("w2", sbp: [S(0)])'
 
-# In the trace transfers on their way are beside the walk.
+# The trace shows transfers in flight beside the walk.
 grep -q '"cat":"transfer".*"tid":1' zero3.trace && echo "ok traced" || echo "not ok traced: $(head -c 300 zero3.trace)"
 
-# Weights of ZeRO-3: a start with at least one action before its finish, and never more than three on their way.
+# Weights of ZeRO-3: at least one action between start and finish, and never more than three in flight.
 order=$(sed -n 's/.*"kind": "\(start\|finish\)".*"transfer": "all_gather".*/\1/p' zero3/plan.json)
 now=0 most=0
 for k in $order; do

@@ -1,5 +1,6 @@
-# A checkpoint is of the model, not of the plan: saved on 2 ranks, it is loaded on 1, 3 and 4 under other plans and by the other transport bit for
-# bit, and back; and training goes on from it as it would have.  Nobody holds more than its own parts while it is saved.
+# A checkpoint belongs to the model, not to the plan: saved on 2 ranks, it is loaded on 1, 3 and 4 under other plans
+# and by the other transport bit for bit, and back; and training continues from it as it would have.  No rank holds
+# more than its own shards while it is saved.
 . "$HERE/common.bash"
 FLAGS=-O1
 cat >net.ir <<'IR'
@@ -48,7 +49,7 @@ done
 pieces=$(tr -d '\n' <tensor4.on/step-00000012/manifest.json | grep -o '"name":"w1","parts":\[[^}]*\(},{[^}]*\)*}' | grep -o crc | wc -l)
 [ "$pieces" = 4 ] && echo "ok ranks-write-what-they-own" || echo "not ok ranks-write-what-they-own: $pieces pieces of w1"
 
-# By mpirun, cut along a factor: loaded from ranks of the program's own bit for bit, and by them from there; trained to the same bits.
+# By mpirun, split along a factor: loaded bit for bit from local ranks, and by them; trained to the same bits.
 if "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1; then
 	run() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 mpirun "$@"; }
 	"$SBPCC" factor4.ir -o by.mpi >log 2>&1 && make -s -C by.mpi TRANSPORT=mpi CFLAGS=-O1 >log 2>&1 || echo "not ok mpi: $(head -n 3 log)"
@@ -64,7 +65,8 @@ else
 	echo "skip mpi: $(head -n 1 log)"
 fi
 
-# A model of 96 MiB, state included, on 4 ranks: each keeps 24 MiB and copies them to save them, and has 8 MiB of gradients; none has it whole.
+# A model of 96 MiB, state included, on 4 ranks: each keeps 24 MiB and copies them to save them, and has 8 MiB of
+# gradients; none has it whole.
 cat >large.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(m, cpu, [4])

@@ -1,4 +1,4 @@
-# What a run tells: the log, event files and the picture hold the same numbers; a run that goes on adds to them.
+# What a run reports: the log, event files and the picture hold the same numbers; a resumed run adds to them.
 . "$HERE/common.bash"
 reader=$BUILD/test-runtime-report
 "$reader" plot million.svg || echo "not ok million-steps: exit status $?"
@@ -29,7 +29,8 @@ done
 [ "$(tags 0 samples_per_s | wc -l)" = 12 ] && [ -z "$(tags 0 seconds)$(tags 0 held_out/samples)" ] && echo "ok events-speed" || echo "not ok events-speed"
 [ "$(points t)-$(points e)" = 12-3 ] && echo "ok plot" || echo "not ok plot: $(points t) and $(points e) points"
 
-# As if a run had been killed after 12 steps and half a line, and went on from its checkpoint of 10: what was given up does not count twice.
+# As if a run had been killed after 12 steps and half a line, and resumed its checkpoint of step 10: repeated steps do
+# not count twice.
 rm -rf log.json runs
 check ten-steps one/trainer $all --checkpoint=ck --steps=10
 check given-up one/trainer $all --resume=ck --steps=12

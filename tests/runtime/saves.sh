@@ -1,5 +1,6 @@
-# Saves that go wrong: every operation on files fails, is short, or is the last before the power goes, one after the other.  Inputs
-# 83, 84 and 85 of the list: training goes on, what was good stays and loads, and gives the same weights in the end.
+# Saves that go wrong: each operation on files in turn fails, is short, or is the last one before a power failure.
+# Inputs 83, 84 and 85 of the list: training continues, good checkpoints stay and load, and the final weights are the
+# same.
 . "$HERE/common.bash"
 FLAGS=-O1
 export ASAN_OPTIONS=verify_asan_link_order=0
@@ -25,7 +26,7 @@ run --steps=8 >log 2>&1 && mv ck good && FAULT_TO=$PWD/ops again count 0 --keep=
 want=$(sum) ops=$(cat ops)
 [ "$ops" -gt 12 ] && [ -n "$want" ] || { echo "not ok counts: $ops operations" && exit; }
 
-# The power goes before operation i: what was saved last loads without being asked twice, and leads to the same weights.
+# Power fails before operation i: the last checkpoint loads without further options, and leads to the same weights.
 bad= new=0
 for ((i = 1; i <= ops; i++)); do
 	again cut $i --keep=1
@@ -34,7 +35,7 @@ for ((i = 1; i <= ops; i++)); do
 done
 [ -z "$bad" ] && [ $new -gt 0 ] && [ $new -lt "$ops" ] && echo "ok power-cut-84" || echo "not ok power-cut-84: $new after the rename;$bad"
 
-# One operation fails: the run says so if the save did not succeed, and the one before is still there.
+# One operation fails: the run reports it if the save did not succeed, and the checkpoint before is still there.
 for how in EIO ENOSPC EDQUOT short; do
 	bad=
 	for ((i = 1; i <= ops; i++)); do
@@ -46,7 +47,7 @@ for how in EIO ENOSPC EDQUOT short; do
 	[ -z "$bad" ] && echo "ok $how-83" || echo "not ok $how-83:$bad"
 done
 
-# All fail, but what takes possession of the folder: training goes on until the third in a row, and what was good stays.
+# All fail, except locking the folder: training continues until the third failure in a row, and good checkpoints stay.
 FAULT_ON=1 again EIO 3 --every-checkpoint=4 --steps=1000000 --every=1000000
 status=$?
 [ $status = 21 ] && [ "$(grep -c 'was not written.*training continues' log)" = 3 ] && grep -q '3 checkpoints in a row' log && loads && echo "ok three-in-a-row-83" ||
@@ -64,7 +65,7 @@ else
 	echo "skip full-disk-83: no file system can be mounted here"
 fi
 
-# A save that takes longer than the interval is waited for by nobody: those that fall due are left out.
+# Nobody waits for a save that takes longer than the interval: saves that become due meanwhile are skipped.
 again slow 1 --every-checkpoint=1 --steps=2000 --every=100000
 status=$?
 [ $status = 0 ] && grep -q 'checkpoints were skipped' log && [ "$(ls ck | tail -n 1)" = step-00002000 ] && echo "ok slower-than-the-interval-85" || echo "not ok slower-than-the-interval-85: $status: $(head -n 2 log)"

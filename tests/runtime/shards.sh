@@ -1,4 +1,5 @@
-# One set in any number of files, in any format, gives the samples of one file; what evaluations take; checksums and messages name files.
+# One set in any number of files, in any format, gives the samples of one file; what evaluation takes; checksums and
+# messages name files.
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" shards >/dev/null || exit 1
 cat >digits.ir <<'IR'
@@ -30,7 +31,7 @@ same safetensors-in-pieces "safetensors(\"safe/*.safetensors\", $rest)"
 mkdir shards && split -b $((65 * 7)) -a 3 cifar.bin shards/part- # 86 files
 same cifar-pattern 'cifar("shards/part-*", validation: 0.1)'
 
-# Tar: plain headers, long names of POSIX and of GNU, members that are no inputs.
+# Tar: plain headers, long names of POSIX and of GNU, members that are not inputs.
 long=$(printf 'a%.0s' $(seq 120))
 mkdir tars && for k in '0 ustar [01]' '1 pax [23]' '2 gnu [45]'; do
 	set -- $k
@@ -69,7 +70,7 @@ same bytes-listed 'bytes("cut/t-1?", "cut/t-9", validation: 0.1)'
 refused nothing-matches 20 'cannot read none/t-\*: no file matches' one/trainer --data='none/t-*'
 printf '\377' >cut/t-8 && head -c 300 text.16 >odd.0 && head -c 301 text.16 >odd.1
 as tokens 'tokens16("odd.?", validation: 0.1)' && refused odd-piece 20 'odd.1 has 301 bytes, which is not a multiple of 2' tokens/trainer
-# The checksum is that of all files, and a file that is not as it was is named.
+# The checksum covers all files, and a changed file is named.
 rm cut/t-8 && check saved bytes-in-pieces/trainer --checkpoint=ck --steps=5
 cp cut/t-11 keep && printf 'Z' >cut/t-11
 refused changed-78 20 'not the one that the checkpoint was trained on: cut/t-11 differs from file 2 of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
@@ -88,7 +89,7 @@ rm cut/t-11
 refused removed-78 20 'cut/t-9 differs from file 2 of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 check changed-and-wanted bytes-in-pieces/trainer --checkpoint=ck --resume --steps=8 --changed-data
 
-# A set of its own for evaluations: all of it, whatever the batch, also without the samples to train on.
+# A separate set for evaluation: all of it, whatever the batch, also without the training samples.
 rm -rf one && cp -a one.digits one && cp want.digits want
 flags=$sanitized model=digits.ir
 as apart 'npy("npy", scale: 0.003921569, validation: "others")'
@@ -111,7 +112,7 @@ refused eval-word 2 'takes raw, held-out' one/trainer --eval=row
 one/trainer --steps=1 --log=log.json | grep -q '^540 samples, 8 steps of 64 to an epoch; the remaining 28 of each' && grep -q '"samples":540,"held_out":60,"dropped_per_epoch":28' log.json && echo "ok dropped" || echo "not ok dropped: $(head -n 1 log.json)"
 refused fewer-than-a-step 20 'few/image.npy: the data set has 5 samples to train on; one step takes 64' apart/trainer --data=few
 
-# What is wrong with one of several files.
+# Errors in one of several files.
 cp parts/image-9.npy bad.npy && cp others/label.npy parts/image-99.npy
 refused other-shape 20 'parts/image-99.npy is I64\[70\]; image needs samples of' npy-in-pieces/trainer
 cp float/image.npy parts/image-99.npy

@@ -1,4 +1,5 @@
-# Outside of training batch norm takes the running statistics that training kept, whether or not its node names the results that update them.
+# Outside training, batch norm uses the running statistics that training kept, whether or not its node names the
+# results that update them.
 . "$HERE/common.bash"
 "$BUILD/test-runtime-data" "$ROOT/examples/data/digits" >/dev/null || exit 1
 cat >named.ir <<'IR'
@@ -25,8 +26,8 @@ done
 [ "$(wc -l <named.losses)" = 12 ] && cmp -s named.losses silent.losses && echo "ok same-training" || echo "not ok same-training: $(paste named.losses silent.losses | tail -n 1)"
 [ -s named.held ] && cmp -s named.held silent.held && echo "ok same-evaluation" || echo "not ok same-evaluation: $(paste named.held silent.held | tail -n 1)"
 [ "$(cat named.modes silent.modes | tr '\n' ' ')" = '2 1 2 1 ' ] && echo "ok eval-and-infer" || echo "not ok eval-and-infer: $(cat named.modes silent.modes | tr '\n' ' ') norms with stored statistics, not 2 1 2 1"
-# Statistics that nothing keeps are those of the batch: said once, where they stand.
+# Statistics that nothing keeps are those of the batch: one warning, at their place.
 sed 's/, mean, var)$/, Mul(mean, two), var)/; s/^ float\[10\] mean/ float[10] two = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2},&/' silent.ir >none.ir
 "$SBPCC" none.ir --dump-after=train --stop-after=train 2>err >out && echo "ok one-of-two-is-kept" || echo "not ok one-of-two-is-kept: exit status $?"
 grep -c 'none.ir:.*warning: BatchNormalization: outside of training too the statistics are those of the batch' err >told
-[ "$(cat told)" = 1 ] && echo "ok told" || echo "not ok told: $(head -n 3 err)"
+[ "$(cat told)" = 1 ] && echo "ok one-warning" || echo "not ok one-warning: $(head -n 3 err)"

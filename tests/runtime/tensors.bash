@@ -1,4 +1,5 @@
-# safe FILE NAME:TYPE:SHAPE:DATA...: writes a safetensors file; SHAPE as in 2,3; DATA a file of so many bytes, or z for zeros.
+# safe FILE NAME:TYPE:SHAPE:DATA...: writes a safetensors file; SHAPE as in 2,3; DATA a file of so many bytes, or z
+# for zeros.
 safe() {
 	local to=$1 head='' at=0 n d spec name type shape data i
 	shift

@@ -30,7 +30,7 @@ grep -q '"layer\\\\x201/w"' one/weights.safetensors && echo "ok names-are-escape
 cp one/weights.safetensors other.safetensors
 sed 's|file("w.npy")|file("other.safetensors", key: "layer\\\\x201/w")|' model.ir >safe.ir
 check safetensors train two safe.ir --ranks=2
-# Two ranks add in another order: the last digits may differ.
+# Two ranks add in a different order, so the last digits may differ.
 near() { paste "$1" "$2" | awk 'NF != 8 { bad = 1 } { d = $4 - $8 } d * d > 1e-10 * $4 * $4 { bad = 1 } END { exit bad || NR != 3 }'; }
 check same-losses near one.txt two.txt
 check split train split model.ir --ranks=2 --train='batch: 4, data: points(classes: 3)'

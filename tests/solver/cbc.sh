@@ -1,4 +1,5 @@
-# The signatures of a transformer block and of the small examples cost what an integer program of the same choices costs: CBC is the oracle.
+# The chosen signatures of a transformer block and of the small examples cost as much as the optimum of the same
+# integer program by CBC.
 why=$("$ROOT/tests/setup" coinor-cbc 2>&1) || { echo "skip cbc: $(echo "$why" | tail -n 1)" && exit 0; }
 check() { # MODEL MESH
 	what="$(basename "$1" .ir) on $2"

@@ -1,4 +1,4 @@
-# --machine: presets, files and what is wrong with them; --probe writes such a file.
+# --machine: presets, files and errors in them; --probe writes such a file.
 set -u
 cat >m.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
@@ -26,8 +26,9 @@ bad "ranks that no link joins" 'flops 1e9\nbytes 1e9\nlink 4 1e-6 1e9\n' 'no lin
 run nowhere && echo "not ok a file that is missing: accepted"
 grep -q "nowhere" out && echo "ok a file that is missing"
 
-# Eight ranks on two cores, and on three, where two cores have a rank more: four or three share what a core does, meeting costs as many turns, no core is
-# left to hide a transfer.  Sixteen cores: all is hidden that can be; twelve: half.
+# Eight ranks on two cores, and on three, where two cores have a rank more: four or three share what a core does,
+# meeting costs as many turns, no core is left to hide a transfer.  Sixteen cores: all is hidden that can be; twelve:
+# half.
 cat >t.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(m, cpu, [8])
@@ -59,7 +60,8 @@ else
 fi
 bad "a cache of no speed" 'flops 1e9\nbytes 1e9\ncache 100\n' 'machine:3:1: error: cache takes 2 numbers'
 
-# An update is one loop: a moment more is read once and written once, whatever is computed of it; weights that decay are read once.
+# An update is one loop: a moment more is read once and written once, whatever is computed of it; weights that decay
+# are read once.
 cat >u.ir <<'M'
 <ir_version: 10, opset_import: ["" : 23]>
 g (float[8, 8] x) => (float loss) <float[8, 1024] a @init(ones), float[1024, 1024] w @init(ones)> { h = MatMul(x, a) y = MatMul(h, w) loss = ReduceSum<keepdims = 0>(y) }

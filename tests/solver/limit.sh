@@ -1,12 +1,13 @@
-# --solve-seconds: a limit is no failure. The plan is the best that is known, its gap is told, and it is the same each time.
+# --solve-seconds: a limit is not a failure.  The plan is the best one found, its gap is reported, and it is the same
+# each time.
 "$ROOT/bench/llama" 2 4096 14336 32 8 128256 8 4096 "8, 8" >m.ir
 run() { "$PLAIN/sbpcc" m.ir --stop-after=plan --dump-after=plan --machine=h100x8 "$@" >out 2>log; }
 run --solve-seconds=0 || { echo "not ok limit: exit $?: $(head -n 1 log)" && exit; }
 cp out first
 if grep -q 'warning: the solver stopped at its limit: this plan takes [0-9.e+-]* s a step, any plan at least [0-9.e+-]* s, a gap of [0-9.e+]* %' log; then
-	echo "ok the gap is told"
+	echo "ok the gap is reported"
 else
-	echo "not ok the gap is told: $(head -n 1 log)"
+	echo "not ok the gap is reported: $(head -n 1 log)"
 fi
 run --solve-seconds=0
 if cmp -s out first; then echo "ok the plan is the same each time"; else echo "not ok the plan is the same each time"; fi

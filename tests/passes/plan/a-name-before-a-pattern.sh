@@ -1,5 +1,5 @@
-# A value is as the pin says that calls it by its name, and so is what updates it, though a pattern behind it means both; two pins that call it by its
-# name say together what it is.
+# A value is as the pin says that calls it by its name, and so is what updates it, though a pattern behind it means
+# both; two pins that call it by its name say together what it is.
 cat >m.ir <<'IR'
 <ir_version: 10, opset_import: ["" : 23]>
 @mesh(m, cpu, [2, 2])

@@ -1,4 +1,5 @@
-# What a user would not expect is said when a program is written, and a warning is no refusal; printing and dumping say nothing.
+# sbpcc reports what a user would not expect when it writes a program, and a warning is not a refusal; printing and
+# dumping report nothing.
 says() { # name, text on stderr or stdout, options
 	local name=$1 text=$2
 	shift 2
@@ -23,10 +24,10 @@ silent stages-are-dumped --dump-after=plan --stop-after=plan stage.ir
 silent stages-are-written --write=stage.onnx stage.ir
 says stages-of-onnx 'warning: @stage is not honoured' stage.onnx
 
-# The loss is all that a rank gains by: nothing is worth a transfer.
+# Only the loss would gain from more ranks: nothing is worth a transfer.
 model "$given" '' >m.ir
 says ranks-that-do-not-pay ' ranks are predicted to take ' m.ir --ranks=4
-grep -qE 'warning: 4 ranks are predicted to take [0-9.e-]+ s a step, [12] ranks? [0-9.e-]+ s: more do not pay' log && echo "ok both-are-told" || echo "not ok both-are-told: $(cat log)"
+grep -qE 'warning: 4 ranks are predicted to take [0-9.e-]+ s a step, [12] ranks? [0-9.e-]+ s: more do not pay' log && echo "ok both-are-reported" || echo "not ok both-are-reported: $(cat log)"
 silent ranks-in-a-dump --dump-after=plan --stop-after=plan m.ir --ranks=4
 "$SBPCC" "$ROOT/examples/gpt.ir" --ranks=2 -o out >log 2>&1
 grep -q predicted log && echo "not ok ranks-that-pay: $(cat log)" || echo "ok ranks-that-pay"
@@ -38,7 +39,7 @@ model "optimizer: sgd(lr: 0.1), schedule: cosine(total: 50), steps: 20, seed: 3,
 says total-is-not-steps 'warning: the schedule ends at step 50, but training takes 20 steps, as steps says' total.ir
 make -s -C out CFLAGS=-O1 STATIC= >log 2>&1 || echo "not ok trainer: $(head -n 1 log)"
 out/trainer --steps=2 >log 2>&1
-grep -q 'warning: the learning-rate schedule ends at step 50, this run at step 2' log && echo "ok trainer-tells-total" || echo "not ok trainer-tells-total: $(head -n 1 log)"
+grep -q 'warning: the learning-rate schedule ends at step 50, this run at step 2' log && echo "ok trainer-reports-total" || echo "not ok trainer-reports-total: $(head -n 1 log)"
 out/trainer --steps=50 >log 2>&1
 grep -q warning log && echo "not ok trainer-is-content: $(grep warning log)" || echo "ok trainer-is-content"
 says total-is-not-the-option 'but training takes 7 steps, as --steps says' total.ir --steps=7
@@ -49,7 +50,7 @@ model 'data: points(noise: 1)' '' >few.ir
 says defaults 'by default, for nobody says otherwise: optimizer sgd(lr: 0.1) (@train optimizer), 100 steps (@train steps or epochs, --steps), seed 1 (@train seed, --seed), points of 10 classes (@train data)' few.ir
 "$SBPCC" m.ir -o out >log 2>&1; grep -q 'by default' log && echo "not ok nothing-by-default: $(cat log)" || echo "ok nothing-by-default"
 
-# Without -o something is said; pins need no mesh of their own.
+# Without -o there is a message; pins need no mesh of their own.
 "$SBPCC" m.ir >log 2>&1 && grep -q 'nothing was written: -o DIR writes the program' log && echo "ok without-output" || echo "not ok without-output: $(cat log)"
 echo '@pin("w", sbp: [S(1)])' >w.place
 "$SBPCC" m.ir --ranks=2 --place=w.place --stop-after=plan --explain=w >log 2>&1 && grep -q 'ranks.*S(1)' log && echo "ok pins-without-a-mesh" || echo "not ok pins-without-a-mesh: $(head -n 1 log)"
@@ -58,5 +59,5 @@ for unit in 1000000 1000kB 1MB 1.0MB 1mb; do
 done
 "$SBPCC" m.ir --memory=1KiB -o out >log 2>&1; grep -q 'fits into 1024 bytes a rank' log && echo "ok units" || echo "not ok units: $(head -n 1 log)"
 
-# A plan for GPUs has the transfers that there are: nothing pinned, it is written.
+# A plan for GPUs uses only the transfers that exist: without pins, it is written.
 "$SBPCC" "$ROOT/examples/gpt.ir" --ranks=2 --target=cuda -o gpu >log 2>&1 && echo "ok plans-for-gpus" || echo "not ok plans-for-gpus: $(head -n 1 log)"
