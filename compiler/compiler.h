@@ -35,7 +35,7 @@ int  passes_run(Model *);           /* 0, or -1 after explaining */
 int  passes_from(Model *, const char *name);     /* the rest of them, from that one on */
 void passes_list(FILE *);
 bool passes_known(const char *name);
-int  bind_run(Graph *);
+int  passes_bind(Graph *);
 
 /* trials.c: runs of the passes in child processes, for what they measure. */
 void trials_recompute(Model *);     /* starts one without @recompute, if there is any */

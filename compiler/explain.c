@@ -50,7 +50,7 @@ static int64_t part_bytes(const Value *v, const Sbp *s, const Mesh *m)
 
 static void value(const Plan *p, const Value *v)
 {
-	const Slot *s = plan_slot(p, v);
+	const Slot *s = slot_of(p, v);
 	const Mesh *m = mesh_of(p, v);
 	printf("%-*s %-24s", NAME_COLUMN, shown(v->name), v->type ? type_text(v->type) : "?");
 	if (v->sbp)
@@ -133,11 +133,11 @@ static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp 
 /* By its kernel, or by its definition. */
 static double run_seconds(const Node *n, NdSig *s, const Mesh *m, uint64_t inside)
 {
-	if (!sbp_defines(s, m))
+	if (!signatures_define(s, m))
 		return cost_run(n, s->in, s->out, m, inside);
-	Definition *d = define_open(n);
-	double t = define_cost(d, s, m);
-	define_close(d);
+	Expansion *d = expansion_open(n);
+	double t = expansion_cost(d, s, m);
+	expansion_close(d);
 	return t;
 }
 
@@ -181,7 +181,7 @@ static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternati
 {
 	const Mesh *m = mesh_of(p, v);
 	int with[MESH_DIMS], ways[MESH_DIMS], at[MESH_DIMS] = { 0 };
-	axes_bundle(m, entries_alike, v, with);
+	mesh_axes_bundle(m, entries_alike, v, with);
 	for (int k = 0; k < m->ndim; k++)
 		ways[k] = 1 + v->type->rank;
 	do {
@@ -190,9 +190,9 @@ static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternati
 			if (at[k])
 				a.sbp[k] = (Sbp){ .kind = SBP_S, .axis = at[k] - 1 };
 		a.after = to_users(p, g, v, a.sbp);
-		if (sbp_can(a.sbp, m->ndim))
+		if (signatures_can(a.sbp, m->ndim))
 			add(list, n, a, m->ndim);
-	} while (axes_next(m->ndim, with, ways, at));
+	} while (mesh_axes_next(m->ndim, with, ways, at));
 	bool listed = false;
 	for (int i = 0; i < *n; i++)
 		listed |= sbp_equal(list[i].sbp, v->sbp, m->ndim);
@@ -245,8 +245,8 @@ static void alternatives(const Plan *p, const Graph *g, const Value *v)
 	int n = 0, count = 0, with[MESH_DIMS];
 	NdSig *all = NULL;
 	if (v->def) {
-		axes_bundle(m, sbp_lies_alike, v->def, with);
-		all = sbp_product(v->def, m, with, &tmp, &count);
+		mesh_axes_bundle(m, cheapest_alike, v->def, with);
+		all = signatures_product(v->def, m, with, &tmp, &count);
 	}
 	uint64_t inside = v->def ? cost_inside(v->def, cost_fused(g, &tmp)) : 0;
 	for (int i = 0; i < count; i++)

@@ -258,7 +258,7 @@ static int annotate(Model *m)
 	}
 	if (opt.train && parse_train(opt.train, m))
 		return -1;
-	machine_default(m);
+	mesh_default(m);
 	if (opt.explain && *opt.explain)
 		explain_read(m, opt.explain);
 	bool as_written = opt.print || opt.print_io || opt.write || opt.infer;
@@ -319,7 +319,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (opt.version) {
-		printf("sbpcc %s\n", sbpcc_version);
+		printf("sbpcc %s\n", stamp_version);
 		return EXIT_OK;
 	}
 	if (opt.list_annotations) {
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (opt.probe)
-		return figures_probe(stdout) ? EXIT_ENV : EXIT_OK;
+		return probe_device(stdout) ? EXIT_ENV : EXIT_OK;
 	language_init();
 	if (opt.list_ops)
 		return list_ops(stdout) ? EXIT_ENV : EXIT_OK;

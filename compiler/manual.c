@@ -55,7 +55,7 @@ static void roff(const char *s)
 
 static void print_man(const Option *list, int n)
 {
-	printf(".TH SBPCC 1 \"\" \"sbpcc %s\" \"User Commands\"\n.SH NAME\nsbpcc \\- ahead\\-of\\-time compiler for distributed deep\\-learning training\n", sbpcc_version);
+	printf(".TH SBPCC 1 \"\" \"sbpcc %s\" \"User Commands\"\n.SH NAME\nsbpcc \\- ahead\\-of\\-time compiler for distributed deep\\-learning training\n", stamp_version);
 	printf(".SH SYNOPSIS\n");
 	roff(usage_line);
 	printf("\n.SH DESCRIPTION\nReads a model, as text (.ir) or as an .onnx file, decides how to spread its training step over ranks, and writes a\n"

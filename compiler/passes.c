@@ -15,7 +15,7 @@ static int placed_train(Graph *g)
 static const Pass passes[] = {
 	/* name        run            needs            gives            drops    once */
 	{ "params",    params_run,    0,               0,               0,       false, "which initialisers are trained" },
-	{ "inline",    bind_run,      0,               BOUND | SHAPES,  0,       false, "operators bound, functions and definitions inlined, shapes inferred" },
+	{ "inline",    passes_bind,      0,               BOUND | SHAPES,  0,       false, "operators bound, functions and definitions inlined, shapes inferred" },
 	{ "mode",      mode_run,      SHAPES | BOUND,  0,               0,       true,  "batch norm and dropout that an exporter left switched off" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "constants, copies and equal nodes gone" },
 	{ "lift",      lift_run,      SHAPES | FOLDED, LIFTED,          0,       true,  "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
@@ -24,7 +24,7 @@ static const Pass passes[] = {
 	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
 	{ "train",     placed_train,  SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
 	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
-	{ "micro",     micro_run,     SHAPES | TRAIN,  0,               0,       true,  "a step in micro-batches: sums over them, what runs in each and what after" },
+	{ "micro",     microbatch_run,     SHAPES | TRAIN,  0,               0,       true,  "a step in micro-batches: sums over them, what runs in each and what after" },
 	{ "recompute", recompute_run, SHAPES | TRAIN,  0,               0,       true,  "copies of nodes whose values are not kept for the backward pass" },
 	{ "lower",     lower_run,     SHAPES | BOUND,  0,               0,       false, "composites without a kernel replaced by their definitions" },
 	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
@@ -35,7 +35,7 @@ static const Pass passes[] = {
 	{ "fuse",      fuse_run,      ROLES,           0,               0,       false, "pointwise chains and epilogues joined" },
 	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       false, "actions in order, slots" },
 	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       false, "an offset for every slot" },
-	{ "packed",    packed_run,    PLANNED,         0,               0,       false, "weights that stay packed for several products" },
+	{ "packed",    packed_weights_run,    PLANNED,         0,               0,       false, "weights that stay packed for several products" },
 	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       false, "transfers match, nothing overlaps, every transition is legal" },
 	{ "emit",      emit_run,      PROVED,          0,               0,       false, "the program, as files" },
 };
@@ -131,15 +131,15 @@ static int step(Model *m, const Pass *p)
 static int run_whole(Model *m)
 {
 	int bad = 0, errors = diag_errors();
-	Model *w = whole_model(m);
+	Model *w = whole_batch_model(m);
 	if (!w)
 		return diag_errors() > errors ? -1 : 0;
-	whole_bind(m, true);
+	whole_batch_bind(m, true);
 	diag_hush(true);
 	for (int i = 0; !bad && !(passes[i].gives & TRAIN); i++)
 		bad = step(w, &passes[i]);
 	diag_hush(false);
-	whole_bind(m, false);
+	whole_batch_bind(m, false);
 	return bad;
 }
 
@@ -215,8 +215,8 @@ static int check_inputs(const Graph *g)
 	return diag_errors() > errors ? -1 : 0;
 }
 
-int bind_run(Graph *g)
+int passes_bind(Graph *g)
 {
 	precision_mark(g->model);
-	return check_inputs(g) || inline_run(g) || whole_nothing(g) ? -1 : 0;
+	return check_inputs(g) || inline_run(g) || whole_batch_empty(g) ? -1 : 0;
 }

@@ -80,7 +80,7 @@ static _Noreturn void measure(Model *m, const char *pass, int to)
 {
 	Measured t = { 0 };
 	if (opt.change.ranks) {
-		bool solved = !plan_run(m->graph) && (!figures.memory || m->plan->predicted.held <= figures.memory);
+		bool solved = !plan_run(m->graph) && (!device.memory || m->plan->predicted.held <= device.memory);
 		m->plan->predicted.bytes = solved;
 	} else {
 		passes_from(m, pass);
@@ -152,7 +152,7 @@ static double rung(const Predicted *p, int k)
 
 static bool fits(const Measured *t)
 {
-	return t->is.bytes && (double)t->is.bytes <= figures.memory;
+	return t->is.bytes && (double)t->is.bytes <= device.memory;
 }
 
 static Measured try(Model *m, double limit)
@@ -166,7 +166,7 @@ static Measured try(Model *m, double limit)
 
 static int refuse(const Mesh *m, const Measured *t)
 {
-	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64, figures.memory,
+	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64, device.memory,
 	        t->is.bytes);
 	for (int i = 0; i < t->npeak; i++)
 		note_at(t->peak[i].loc, "then %s takes %" PRId64 " of them",
@@ -247,7 +247,7 @@ int trials_plan(Model *m)
 		if (p->main->ndim == 1 && halved > 1 && m->graph->nnode <= HALVED)
 			start(&half, m, "plan", (Change){ .ranks = halved });
 	}
-	return opt.out && plan_may_exceed(m->graph) ? find_limit(m) : 0;
+	return opt.out && search_memory_near(m->graph) ? find_limit(m) : 0;
 }
 
 void trials_report(const Plan *p)

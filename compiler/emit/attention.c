@@ -17,7 +17,7 @@ static HeadShape head_shape(const Shape *s, int64_t heads)
 
 static void print_heads(const Print *p, const HeadShape *h)
 {
-	emit_dims(p, (int64_t[]){ h->sbatch, h->shead, h->srow }, 3);
+	args_dims(p, (int64_t[]){ h->sbatch, h->shead, h->srow }, 3);
 }
 
 static int64_t heads_of(const Node *n, const char *attr)
@@ -35,7 +35,7 @@ static int64_t window_of(const Node *n, const char *name, int64_t all)
 static void print_attention(const Print *p)
 {
 	const Node *n = p->n;
-	Shape qs = emit_in(p, 0), ks = emit_in(p, 1), vs = emit_in(p, 2);
+	Shape qs = args_in(p, 0), ks = args_in(p, 1), vs = args_in(p, 2);
 	HeadShape q = head_shape(&qs, heads_of(n, "q_num_heads")), k = head_shape(&ks, heads_of(n, "kv_num_heads")), v = head_shape(&vs, heads_of(n, "kv_num_heads"));
 	HeadShape y = q, m = { 0 };
 	y.width = v.width;
@@ -44,10 +44,10 @@ static void print_attention(const Print *p)
 	y.sbatch = q.heads * q.seq * v.width;
 	int place = qs.rank - 2;
 	int64_t mcol = 0, all = p->take[0]->v->type->dim[place] + k.seq, left = window_of(n, "left_window_size", all), right = window_of(n, "right_window_size", all);
-	const char *first = emit_origin(p, p->take[0], place);  /* a part of the queries sees as many keys more, and fewer before it */
+	const char *first = calls_origin(p, p->take[0], place);  /* a part of the queries sees as many keys more, and fewer before it */
 	const char *mask = "K_MASK_NONE";
 	if (n->nin > 3 && n->in[3]) {
-		Shape s = emit_in(p, 3);
+		Shape s = args_in(p, 3);
 		int64_t st[8], *to[4] = { &m.sbatch, &m.shead, &m.srow, &mcol };
 		loops_strides(&s, st);
 		for (int a = 0; a < s.rank; a++)
@@ -57,46 +57,46 @@ static void print_attention(const Print *p)
 	if (attr_int(n, "is_causal"))
 		right = 0;
 	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)q.width);
-	emit_need(p, k_work_attention(q.seq, q.width, v.width, !strcmp(n->row->kernel, "attention_grad")));
+	args_need(p, k_work_attention(q.seq, q.width, v.width, !strcmp(n->row->kernel, "attention_grad")));
 	text_add(p->t, ", &(KAttention){ %" PRId64, q.batch);
-	emit_sizes(p, q.heads, k.heads, q.seq, k.seq, q.width, v.width);
+	args_sizes(p, q.heads, k.heads, q.seq, k.seq, q.width, v.width);
 	const HeadShape *part[] = { &q, &k, &v, &y, &m };
 	for (int i = 0; i < 5; i++)
 		print_heads(p, part[i]);
-	emit_sizes(p, mcol);
+	args_sizes(p, mcol);
 	if (!strcmp(first, "0"))
-		emit_sizes(p, left, right);
+		args_sizes(p, left, right);
 	else
 		text_add(p->t, ", %" PRId64 " - %s, %" PRId64 " + %s", left, first, right, first);
-	text_add(p->t, ", %s, %s, %s })", emit_real(p, scale), emit_real(p, attr_float(n, "softcap")), mask);
+	text_add(p->t, ", %s, %s, %s })", args_real(p, scale), args_real(p, attr_float(n, "softcap")), mask);
 }
 
 static void call_attention(const Print *p)
 {
-	emit_call(p, "k_attention_f32", "04", "0123");
+	args_call(p, "k_attention_f32", "04", "0123");
 	print_attention(p);
 }
 
 static void call_attention_grad(const Print *p)
 {
-	emit_call(p, "k_attention_grad_f32", "012", "0123456");
+	args_call(p, "k_attention_grad_f32", "012", "0123456");
 	print_attention(p);
 }
 
 static void call_rotary(const Print *p)
 {
 	const Node *n = p->n;
-	Shape xs = emit_in(p, 0), cs = emit_in(p, 1);
+	Shape xs = args_in(p, 0), cs = args_in(p, 1);
 	HeadShape x = head_shape(&xs, heads_of(n, "num_heads"));
 	int64_t rot = attr_int(n, "rotary_embedding_dim");
-	emit_call(p, "k_rotary_f32", "0", "0123");
+	args_call(p, "k_rotary_f32", "0", "0123");
 	text_add(p->t, ", &(KRotary){ %" PRId64, x.batch);
-	emit_sizes(p, x.heads, x.seq, x.width, rot ? rot : x.width, cs.d[0]);
+	args_sizes(p, x.heads, x.seq, x.width, rot ? rot : x.width, cs.d[0]);
 	print_heads(p, &x);
 	text_add(p->t, ", %d })", attr_int(n, "interleaved") != 0);
 }
 
-const Call calls_attention[] = {
+const Call attention_calls[] = {
 	{ "attention", "attention", call_attention, false },
 	{ "attention_grad", "attention", call_attention_grad, false },
 	{ "rotary", "attention", call_rotary, false },

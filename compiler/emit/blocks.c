@@ -56,7 +56,7 @@ static void cut(Finder *f, int lo, int hi, int depth)
 	cut(f, best.from + best.period * best.times, hi, depth - 1);
 }
 
-Repeat *emit_repeats(Arena *a, const int *row, int n, int *count)
+Repeat *blocks_find(Arena *a, const int *row, int n, int *count)
 {
 	Finder f = { .a = a };
 	find_runs(&f, row, n);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const Call *const tables[] = {
-	calls_matmul, calls_norm, calls_attention, calls_window, calls_move, calls_index, calls_reduce, calls_cells,
+	matmul_calls, norm_calls, attention_calls, window_calls, move_calls, index_calls, reduce_calls, cells_calls,
 };
 
-const Call *emit_call_of(const Kernel *k)
+const Call *calls_of(const Kernel *k)
 {
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (const Call *c = tables[i]; c->name; c++)
@@ -17,9 +17,9 @@ const Call *emit_call_of(const Kernel *k)
 	die("nothing prints calls of %s in %s", k->name, k->file);
 }
 
-const CallPair *emit_call_of_two(const KernelPair *k)
+const CallPair *calls_of_pair(const KernelPair *k)
 {
-	for (const CallPair *c = calls_pairs; c->first; c++)
+	for (const CallPair *c = norm_pairs; c->first; c++)
 		if (!strcmp(k->first, c->first) && !strcmp(k->second, c->second))
 			return c;
 	die("nothing prints calls of %s and %s", k->first, k->second);
@@ -36,17 +36,17 @@ static int number_of(Emit *e, int form)
 	return e->nform;
 }
 
-int emit_form(Emit *e, const Slot *s)
+int calls_form(Emit *e, const Slot *s)
 {
 	return slot_cut(e->plan, s) ? number_of(e, s->form) : 0;
 }
 
-const char *emit_origin(const Print *p, const Slot *s, int axis)
+const char *calls_origin(const Print *p, const Slot *s, int axis)
 {
 	const Form *f = slot_form(p->e->plan, s);
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_S && f->cut[k].axis == axis && f->mesh[k] > 1)
-			return arena_printf(p->e->tree.arena, "rt_origin(c, %d, %d)", emit_form(p->e, s), axis);
+			return arena_printf(p->e->tree.arena, "rt_origin(c, %d, %d)", calls_form(p->e, s), axis);
 	return "0";
 }
 
@@ -75,10 +75,10 @@ static const char *move_text(const Print *p, int i)
 	return arena_printf(p->e->tree.arena, "%d", move_of(p, p->take[i], p->make[i]));
 }
 
-static const char *result_text(const Print *p, int i) { return emit_param(p, p->make[i], true); }
-static const char *operand_text(const Print *p, int i) { return emit_param(p, p->take[i], false); }
+static const char *result_text(const Print *p, int i) { return role_param(p, p->make[i], true); }
+static const char *operand_text(const Print *p, int i) { return role_param(p, p->take[i], false); }
 
-void emit_transfer(const Print *p)
+void calls_transfer(const Print *p)
 {
 	int n = p->a->nmake;
 	if (p->a->kind == ACT_FINISH) {

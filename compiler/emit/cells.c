@@ -7,13 +7,13 @@
 /* The cell, told by a sequence [steps, batch, ...], the first operand, and the gates' weights [..., hidden]. */
 static void print_cells(const Print *p, int r)
 {
-	Shape x = emit_in(p, 0), w = emit_in(p, r);
-	emit_need(p, k_work_cells(x.d[1], w.d[1], kernel_float(p->n->in[0]) ? K_F32 : K_F64));
+	Shape x = args_in(p, 0), w = args_in(p, r);
+	args_need(p, k_work_cells(x.d[1], w.d[1], kernel_float(p->n->in[0]) ? K_F32 : K_F64));
 	text_add(p->t, ", &(KCells){ %lld", (long long)x.d[0]);
-	emit_sizes(p, x.d[1], w.d[1]);
-	emit_word(p, attr_has(p->n, "linear_before_reset") && attr_int(p->n, "linear_before_reset"));
+	args_sizes(p, x.d[1], w.d[1]);
+	args_word(p, attr_has(p->n, "linear_before_reset") && attr_int(p->n, "linear_before_reset"));
 	text_add(p->t, " }");
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 /* By kernel: its results and operands, and which of these are the weights. */
@@ -26,18 +26,18 @@ static void call_cells(const Print *p)
 {
 	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
 		if (!strcmp(p->n->row->kernel, cells[i].kernel)) {
-			emit_call(p, arena_printf(p->e->tree.arena, "k_%s", cells[i].kernel), cells[i].make, cells[i].take);
+			args_call(p, arena_printf(p->e->tree.arena, "k_%s", cells[i].kernel), cells[i].make, cells[i].take);
 			print_cells(p, cells[i].weights);
 		}
 }
 
 static void print_det(const Print *p, const char *name)
 {
-	Shape x = emit_in(p, 0);
-	emit_need(p, k_work_det(x.d[x.rank - 1]));
-	emit_call(p, name, "0", "0");
-	emit_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 1]);
-	emit_type(p, p->n->in[0]);
+	Shape x = args_in(p, 0);
+	args_need(p, k_work_det(x.d[x.rank - 1]));
+	args_call(p, name, "0", "0");
+	args_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 1]);
+	args_type(p, p->n->in[0]);
 }
 
 static void call_det(const Print *p)
@@ -50,7 +50,7 @@ static void call_cofactor(const Print *p)
 	print_det(p, "k_cofactor");
 }
 
-const Call calls_cells[] = {
+const Call cells_calls[] = {
 	{ "lstm", "recurrent", call_cells, false },
 	{ "lstm_grad", "recurrent", call_cells, false },
 	{ "gru", "recurrent", call_cells, false },

@@ -2,12 +2,12 @@
  * uses, the launchers, and the place where the fatbin is put into the program. */
 #include "emit/emit.h"
 
-void emit_cuda(Emit *e, const char *includes, const char *functions, const char *launchers)
+void cuda_emit(Emit *e, const char *includes, const char *functions, const char *launchers)
 {
 	Tree *t = &e->tree;
-	template_fill(tree_file(t, "kernels/kernels.cu"), "kernels.cu", "banner", emit_banner(e, "The device code of this model."), "includes", includes,
+	tree_fill(tree_file(t, "kernels/kernels.cu"), "kernels.cu", "banner", emit_banner(e, "The device code of this model."), "includes", includes,
 	              "functions", functions, NULL);
-	template_fill(tree_file(t, "kernels/launch_pointwise.c"), "launch_pointwise.c", "banner",
+	tree_fill(tree_file(t, "kernels/launch_pointwise.c"), "launch_pointwise.c", "banner",
 	              emit_banner(e, "Launchers of the pointwise operators of this model."), "functions", launchers, NULL);
 	tree_copy(t, "kernels/dialect.h", "dialect.h");
 	tree_copy(t, "kernels/launch.c", "launch.c");

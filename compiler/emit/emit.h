@@ -4,7 +4,7 @@
 
 #include "schedule/schedule.h"
 
-/* emit.c: files in memory, then a tree on the disk, whole or not at all. */
+/* tree.c: files in memory, then a tree on the disk, whole or not at all. */
 typedef struct Piece { const void *data; size_t bytes; } Piece;
 typedef struct OutFile { const char *path; Text text; Piece *piece; int npiece; } OutFile;   /* the text, then the pieces */
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
@@ -13,12 +13,14 @@ OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
 void  tree_headers(Tree *, const char *name);                            /* those that a file of kernels includes */
 void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
-/* The text of an embedded file with holes filled in: names and texts in turn, NULL at the end. */
-const char *emit_embedded(const char *name);                             /* the text of an embedded file */
-void  template_fill(Text *, const char *name, ...);
+const char *tree_embedded(const char *name);                             /* the text of an embedded file */
+void  tree_fill(Text *, const char *name, ...);                       /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
+int  tree_write(const Tree *, const char *dir);
+
+/* emit.c: what stands in which file. */
+bool  emit_plain(unsigned char);                                         /* neither C nor make take it for something else */
 const char *emit_comment(Arena *, const char *name);                     /* a name of the model, fit for a comment */
 const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
-int  tree_write(const Tree *, const char *dir);                          /* emit_make.c */
 
 /* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
 typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: no peer takes part */
@@ -39,10 +41,11 @@ typedef struct Emit {
 	EmitMove *move; int nmove;           /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
-const char *emit_part(const Emit *);                         /* "step", "eval", "infer" */
-int  emit_part_id(const Emit *);                             /* 0, 1, 2 */
+const char *emit_program(const Emit *);                         /* "step", "eval", "infer" */
+int  emit_program_id(const Emit *);                             /* 0, 1, 2 */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
+void emit_turn(Emit *, const Model *);                       /* from here on of this program */
 int emit_run(Graph *);
 
 /* calls.c: how kernels are called.  What a call is printed from: */
@@ -66,63 +69,63 @@ typedef struct CallPair {
 	const char *first, *second;
 	void (*print)(const Print *);   /* the node is the first */
 } CallPair;
-const Call *emit_call_of(const Kernel *);
-const CallPair *emit_call_of_two(const KernelPair *);
-void emit_transfer(const Print *);                           /* its call */
-int  emit_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank has all of it */
-const char *emit_origin(const Print *, const Slot *, int axis);          /* text: where this rank's part of an axis begins */
+const Call *calls_of(const Kernel *);
+const CallPair *calls_of_pair(const KernelPair *);
+void calls_transfer(const Print *);                           /* its call */
+int  calls_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank has all of it */
+const char *calls_origin(const Print *, const Slot *, int axis);          /* text: where this rank's part of an axis begins */
 
 /* tables.c: what the runtime reads. */
-int emit_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
-int emit_inputs(Emit *, Text *rows, Text *program);
-void emit_metric_rows(Emit *, Text *rows, Text *program);
-uint64_t emit_key(const char *name);
+int tables_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
+int tables_inputs(Emit *, Text *rows, Text *program);
+void tables_metric_rows(Emit *, Text *rows, Text *program);
+void tables_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
+uint64_t tables_key(const char *name);
 /* What @init says: "fill" with a, "normal" of mean a and deviation b, or "uniform" from a to b.  NULL after explaining. */
-const char *emit_init(const Value *, double *a, double *b);
+const char *tables_init_of(const Value *, double *a, double *b);
 
 /* values.c: the table of values. */
-void emit_number(Emit *);
-const char *emit_quoted(const char *escaped);                /* as a string of C: backslashes doubled */
-const char *emit_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
-void emit_values(Emit *);
-const char *emit_type_word(DType);                           /* "F32": RT_F32 */
-void emit_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
-int64_t emit_slab(const Emit *), emit_window(const Emit *);              /* of all programs */
-void emit_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
-void emit_packed(Text *);                                     /* after the last: without a comma, so that formatters keep several on a line */
+void values_number(Emit *);
+const char *values_quoted(const char *escaped);                /* as a string of C: backslashes doubled */
+const char *values_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
+void values_write(Emit *);
+const char *values_type_word(DType);                           /* "F32": RT_F32 */
+int64_t values_slab(const Emit *), values_window(const Emit *);              /* of all programs */
+void values_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
+void values_packed(Text *);                                     /* after the last: without a comma, so that formatters keep several on a line */
 
 /* blocks.c: a list of rows, cut into stretches of `period` rows that are repeated `times` times. */
 typedef struct Repeat { int from, period, times; } Repeat;
-Repeat *emit_repeats(Arena *, const int *row, int n, int *count);
+Repeat *blocks_find(Arena *, const int *row, int n, int *count);
 
-/* schedule.c: the tables of a role. */
-Role emit_own(const Emit *, const Role *);                   /* with the actions that its ranks do, numbered as they do them */
-int  emit_schedule(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
-void emit_schedules(Emit *);                                 /* writes all */
-const char *emit_param(const Print *, const Slot *, bool result);        /* "t[2]" */
-void emit_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
-const char *emit_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
-const char *emit_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
-const char *emit_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
-void emit_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
+/* role.c: the tables of a role. */
+Role role_own(const Emit *, const Role *);                   /* with the actions that its ranks do, numbered as they do them */
+int  role_add(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
+void role_write(Emit *);                                 /* writes all */
+const char *role_param(const Print *, const Slot *, bool result);        /* "t[2]" */
+void role_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
+const char *role_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
+const char *role_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
+void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
 
 /* pointwise.c, cuda.c, make.c */
-const char *emit_pointwise(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
-void emit_kernels(Emit *);
-void emit_cuda(Emit *, const char *includes, const char *functions, const char *launchers);
-void emit_make(Emit *, const char *made);
+const char *pointwise_function(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
+void pointwise_write(Emit *);
+void cuda_emit(Emit *, const char *includes, const char *functions, const char *launchers);
+void make_emit(Emit *, const char *made);
 /* stamp.c: who wrote the tree, from what, by which command; plan.ir, LICENSE and the copies of what was read. */
-extern const char sbpcc_version[];
-const char *emit_stamp(Emit *, Model *, uint64_t *hash);     /* what README.md says of it; hash: of the plan */
-void emit_print(const Model *, Text *);                      /* the plan, without bytes that C or make could take for something else */
-uint64_t emit_hash(const Text *);
+extern const char stamp_version[];
+const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* what README.md says of it; hash: of the plan */
+void stamp_print(const Model *, Text *);                      /* the plan, without bytes that C or make could take for something else */
+uint64_t stamp_hash(const Text *);
 
 /* report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
 typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
-RankMemory emit_memory(const Emit *);
-void emit_report(const Emit *);                              /* told to the user */
-/* plan.c, html.c: plan.json and report.html. */
-void emit_turn(Emit *, const Model *);                       /* from here on of this program (emit.c) */
-void emit_plan(Emit *), emit_html(Emit *);
+RankMemory report_memory(const Emit *);
+void report_print(const Emit *);                              /* told to the user */
+/* json.c, html.c: plan.json and report.html. */
+void json_emit(Emit *);
+void html_emit(Emit *);
 
 #endif

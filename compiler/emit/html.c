@@ -46,7 +46,7 @@ static void print_summary(Emit *e, Text *t)
 {
 	const Plan *p = e->plan;
 	Arena *a = e->tree.arena;
-	const RankMemory m = emit_memory(e);
+	const RankMemory m = report_memory(e);
 	double flops = 0;
 	for (int i = 0; i < p->role[0].nstep; i++)
 		flops += schedule_flops(e->plan, &p->role[0].step[i]);
@@ -54,13 +54,13 @@ static void print_summary(Emit *e, Text *t)
 	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
 	for (int k = 0; k < e->npart; k++) {
 		emit_turn(e, e->part[k]);
-		text_add(t, "<tr><td>%s<td class=n>%d<td>actions\n", emit_part(e), e->plan->role[0].nstep);
+		text_add(t, "<tr><td>%s<td class=n>%d<td>actions\n", emit_program(e), e->plan->role[0].nstep);
 	}
 	emit_turn(e, e->part[0]);
 	if (p->training)
 		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch, p->train.times > 1 ? p->train.times : 1,
 		         p->train.times > 1 ? "es" : "");
-	text_add(t, "<tr><td>work<td class=n>%.3g<td>floating operations of a rank in one pass over the list of %s\n", flops, emit_part(e));
+	text_add(t, "<tr><td>work<td class=n>%.3g<td>floating operations of a rank in one pass over the list of %s\n", flops, emit_program(e));
 	text_add(t, "<tr><td>memory<td class=n>%" PRId64 "<td>bytes of a rank (%s), %" PRId64 " for each thread beyond the first\n</table>\n", m.total, size_text(a, (double)m.total),
 	         m.thread);
 }
@@ -76,7 +76,7 @@ static void print_class(const Emit *e, Text *t, const char *name, int64_t bytes,
 static void print_memory(const Emit *e, Text *t)
 {
 	const Layout *l = &e->plan->layout;
-	const RankMemory m = emit_memory(e);
+	const RankMemory m = report_memory(e);
 	text_add(t, "<h2>Memory of a rank when most is in use");
 	if (l->peak >= 0)
 		text_add(t, ", at a%d", l->peak);
@@ -212,7 +212,7 @@ static void print_largest(const Emit *e, Text *t, Slot **list, int n)
 	for (int i = 0; i < n && i < LARGEST; i++) {
 		const Slot *s = list[i];
 		text_add(t, "<tr><td class=c>%s<td><i class=%s></i>%s<td class=c>%s<td>%s<td class=n>%" PRId64 "<td class=n>%" PRId64 "<td>", emit_comment(a, s->v->name),
-		         emit_keep[s->keep], emit_keep[s->keep], emit_shape(e, s, e->plan->role[0].rank[0]), sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->bytes, s->offset);
+		         emit_keep[s->keep], emit_keep[s->keep], role_shape(e, s, e->plan->role[0].rank[0]), sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->bytes, s->offset);
 		text_add(t, s->first < 0 ? "always\n" : "a%d to a%d\n", s->first, s->last);
 	}
 	text_add(t, "</table>\n");
@@ -250,7 +250,7 @@ static int64_t written(const Action *a)
 static void print_about(const Emit *e, Text *t, const Action *a)
 {
 	Text about = { 0 };
-	emit_about(e, &about, a);
+	role_about(e, &about, a);
 	for (const char *s = about.s; *s; s++)
 		text_add(t, *s == '>' ? "&gt;" : "%c", *s);
 }
@@ -258,15 +258,15 @@ static void print_about(const Emit *e, Text *t, const Action *a)
 /* Ranks of a role send or receive something of a transfer. */
 static bool meets(const Role *r, const Action *a)
 {
-	return mesh_place(a->n->in[0]->place->mesh, r->rank[0]) >= 0 || mesh_place(a->n->out[0]->place->mesh, r->rank[0]) >= 0;
+	return mesh_index(a->n->in[0]->place->mesh, r->rank[0]) >= 0 || mesh_index(a->n->out[0]->place->mesh, r->rank[0]) >= 0;
 }
 
 static void print_transfers(const Emit *e, Text *t)
 {
 	bool any = false;
-	text_add(t, "<h2>Transfers of %s</h2>\n", emit_part(e));
+	text_add(t, "<h2>Transfers of %s</h2>\n", emit_program(e));
 	for (int k = 0; k < e->plan->nrole; k++) {
-		const Role r = emit_own(e, &e->plan->role[k]);
+		const Role r = role_own(e, &e->plan->role[k]);
 		for (int i = 0; i < r.nstep; i++) {
 			const Action *a = &r.step[i];
 			if ((a->kind != ACT_COLLECTIVE && a->kind != ACT_START) || !meets(&r, a))
@@ -283,19 +283,19 @@ static void print_transfers(const Emit *e, Text *t)
 
 static void print_actions(const Emit *e, Text *t, const Role *all)
 {
-	const Role r = emit_own(e, all);
+	const Role r = role_own(e, all);
 	text_add(t, "<details%s><summary>%s, role %d: %d actions</summary>\n<table>\n<tr><th>action<th>what<th>shapes<th class=n>operations<th class=n>bytes written\n",
-	         emit_part_id(e) == 0 || e->npart == 1 ? " open" : "", emit_part(e), r.id, r.nstep);
+	         emit_program_id(e) == 0 || e->npart == 1 ? " open" : "", emit_program(e), r.id, r.nstep);
 	for (int i = 0; i < r.nstep; i++) {
 		const Action *a = &r.step[i];
-		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_part(e), r.id, a->id, a->id);
+		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_program(e), r.id, a->id, a->id);
 		print_about(e, t, a);
-		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", emit_shapes(e, a, r.rank[0]), schedule_flops(e->plan, a), written(a));
+		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", role_shapes(e, a, r.rank[0]), schedule_flops(e->plan, a), written(a));
 	}
 	text_add(t, "</table></details>\n");
 }
 
-void emit_html(Emit *e)
+void html_emit(Emit *e)
 {
 	Text t = { 0 };
 	int n, nact = e->plan->role[0].nstep;
@@ -318,6 +318,6 @@ void emit_html(Emit *e)
 			print_actions(e, &t, &e->plan->role[i]);
 	}
 	emit_turn(e, e->part[0]);
-	template_fill(tree_file(&e->tree, "report.html"), "report.html", "title", arena_printf(e->tree.arena, "%s\n", emit_comment(e->tree.arena, e->g->name ? e->g->name : "")),
+	tree_fill(tree_file(&e->tree, "report.html"), "report.html", "title", arena_printf(e->tree.arena, "%s\n", emit_comment(e->tree.arena, e->g->name ? e->g->name : "")),
 	              "body", t.s, NULL);
 }

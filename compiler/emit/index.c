@@ -8,65 +8,65 @@
 
 static void call_gather(const Print *p)
 {
-	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	Shape x = args_in(p, 0), i = args_in(p, 1);
 	int axis = kernel_axis(p->n, x.rank);
-	const char *first = emit_origin(p, p->take[0], axis);
+	const char *first = calls_origin(p, p->take[0], axis);
 	bool part = strcmp(first, "0") != 0;
-	emit_call(p, part ? "k_gather_part" : "k_gather", "0", "01");
-	emit_around(p, &x, axis);
-	emit_sizes(p, loops_count(&i));
+	args_call(p, part ? "k_gather_part" : "k_gather", "0", "01");
+	args_around(p, &x, axis);
+	args_sizes(p, loops_count(&i));
 	if (!part) {
-		emit_width(p, p->n->in[0]);
+		args_width(p, p->n->in[0]);
 		return;
 	}
-	emit_sizes(p, kernel_bits(p->n->in[0]) / 8);
+	args_sizes(p, kernel_bits(p->n->in[0]) / 8);
 	text_add(p->t, ", %s", first);
-	emit_sizes(p, p->take[0]->v->type->dim[axis]);
-	emit_end(p);
+	args_sizes(p, p->take[0]->v->type->dim[axis]);
+	args_end(p);
 }
 
 static void call_gather_grad(const Print *p)
 {
-	Shape y = emit_out(p, 0), i = emit_in(p, 2);
+	Shape y = args_out(p, 0), i = args_in(p, 2);
 	int axis = kernel_axis(p->n, y.rank);
-	const char *first = emit_origin(p, p->make[0], axis);
+	const char *first = calls_origin(p, p->make[0], axis);
 	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, part = single && (tree || strcmp(first, "0") != 0);
-	int64_t chunks = tree ? emit_chunks(p, "index_tree") : 1;
+	int64_t chunks = tree ? args_chunks(p, "index_tree") : 1;
 	if (tree) {
-		emit_file(p->e, "index_tree");
-		emit_need(p, k_work_lists(y.d[axis], loops_count(&i)));
+		role_file(p->e, "index_tree");
+		args_need(p, k_work_lists(y.d[axis], loops_count(&i)));
 	}
-	emit_call(p, tree ? "k_gather_grad_tree_f32" : part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
-	emit_around(p, &y, axis);
-	emit_sizes(p, loops_count(&i));
+	args_call(p, tree ? "k_gather_grad_tree_f32" : part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
+	args_around(p, &y, axis);
+	args_sizes(p, loops_count(&i));
 	if (part) {
 		text_add(p->t, ", %s", first);
-		emit_sizes(p, p->make[0]->v->type->dim[axis]);
+		args_sizes(p, p->make[0]->v->type->dim[axis]);
 	}
 	if (tree)
-		emit_sizes(p, chunks);
-	single ? emit_end(p) : emit_type(p, p->n->in[0]);
+		args_sizes(p, chunks);
+	single ? args_end(p) : args_type(p, p->n->in[0]);
 }
 
 /* Loops over the index that move in x, but not along the axis that is indexed, then that axis. */
 static void print_elements(const Print *p)
 {
-	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	Shape x = args_in(p, 0), i = args_in(p, 1);
 	int axis = kernel_axis(p->n, x.rank);
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
 	for (int a = 0; a < i.rank; a++)
 		loops_add(&l, i.d[a], a == axis ? 0 : st[a]);
-	emit_loops(p, &l);
-	emit_sizes(p, x.d[axis], st[axis]);
+	args_loops(p, &l);
+	args_sizes(p, x.d[axis], st[axis]);
 }
 
 static void call_gather_elements(const Print *p)
 {
-	emit_call(p, "k_gather_elements", "0", "01");
+	args_call(p, "k_gather_elements", "0", "01");
 	print_elements(p);
-	emit_width(p, p->n->in[0]);
+	args_width(p, p->n->in[0]);
 }
 
 /* ---- scatters ---- */
@@ -79,15 +79,15 @@ static const char *scatter_how(const Node *n)
 
 static void print_scatter(const Print *p, const char *name)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, name, "0", "012");
-	emit_sizes(p, loops_count(&x));
+	Shape x = args_in(p, 0);
+	args_call(p, name, "0", "012");
+	args_sizes(p, loops_count(&x));
 }
 
 static void print_how(const Print *p)
 {
 	text_add(p->t, ", %s", scatter_how(p->n));
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 static void call_scatter(const Print *p)
@@ -105,36 +105,36 @@ static void print_nd(const Print *p, const Shape *x, const Shape *index, int bat
 	int64_t st[8];
 	loops_strides(x, st);
 	text_add(p->t, ", &(KNd){ %" PRId64, loops_product(index, 0, batch));
-	emit_sizes(p, loops_product(index, batch, index->rank - 1), loops_product(x, batch, x->rank), loops_product(x, batch + depth, x->rank));
+	args_sizes(p, loops_product(index, batch, index->rank - 1), loops_product(x, batch, x->rank), loops_product(x, batch + depth, x->rank));
 	text_add(p->t, ", { %d", depth);
-	emit_dims(p, x->d + batch, depth);
-	emit_dims(p, st + batch, depth);
+	args_dims(p, x->d + batch, depth);
+	args_dims(p, st + batch, depth);
 	text_add(p->t, " } }");
 }
 
 static void call_gather_nd(const Print *p)
 {
-	Shape x = emit_in(p, 0), i = emit_in(p, 1);
-	emit_call(p, "k_gather_nd", "0", "01");
+	Shape x = args_in(p, 0), i = args_in(p, 1);
+	args_call(p, "k_gather_nd", "0", "01");
 	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
-	emit_width(p, p->n->in[0]);
+	args_width(p, p->n->in[0]);
 }
 
 /* dy added to zeros. */
 static void call_gather_nd_grad(const Print *p)
 {
-	Shape x = emit_out(p, 0), i = emit_in(p, 2);
-	emit_call(p, "k_scatter_nd", "0", "");
-	text_add(p->t, ", NULL, %s, %s", emit_operand(p, 2), emit_operand(p, 0));
-	emit_sizes(p, loops_count(&x));
+	Shape x = args_out(p, 0), i = args_in(p, 2);
+	args_call(p, "k_scatter_nd", "0", "");
+	text_add(p->t, ", NULL, %s, %s", args_operand(p, 2), args_operand(p, 0));
+	args_sizes(p, loops_count(&x));
 	print_nd(p, &x, &i, (int)attr_int(p->n, "batch_dims"));
 	text_add(p->t, ", K_ADD");
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 static void call_scatter_nd(const Print *p)
 {
-	Shape x = emit_in(p, 0), i = emit_in(p, 1);
+	Shape x = args_in(p, 0), i = args_in(p, 1);
 	print_scatter(p, "k_scatter_nd");
 	print_nd(p, &x, &i, 0);
 	print_how(p);
@@ -144,35 +144,35 @@ static void call_scatter_nd(const Print *p)
 
 static void call_one_hot(const Print *p)
 {
-	Shape y = emit_out(p, 0);
+	Shape y = args_out(p, 0);
 	int axis = kernel_axis(p->n, y.rank);
-	const char *first = emit_origin(p, p->make[0], axis);
+	const char *first = calls_origin(p, p->make[0], axis);
 	bool part = strcmp(first, "0") != 0;
-	emit_call(p, part ? "k_one_hot_part" : "k_one_hot", "0", "02");
-	emit_around(p, &y, axis);
+	args_call(p, part ? "k_one_hot_part" : "k_one_hot", "0", "02");
+	args_around(p, &y, axis);
 	if (!part) {
-		emit_width(p, p->n->in[2]);
+		args_width(p, p->n->in[2]);
 		return;
 	}
-	emit_sizes(p, kernel_bits(p->n->in[2]) / 8);
+	args_sizes(p, kernel_bits(p->n->in[2]) / 8);
 	text_add(p->t, ", %s", first);
-	emit_sizes(p, p->make[0]->v->type->dim[axis]);
-	emit_end(p);
+	args_sizes(p, p->make[0]->v->type->dim[axis]);
+	args_end(p);
 }
 
 static void call_compress(const Print *p)
 {
-	Shape x = emit_in(p, 0), k = emit_in(p, 1);
-	emit_call(p, "k_compress", "0", "01");
-	emit_sizes(p, k.d[0]);
+	Shape x = args_in(p, 0), k = args_in(p, 1);
+	args_call(p, "k_compress", "0", "01");
+	args_sizes(p, k.d[0]);
 	if (attr_has(p->n, "axis"))
-		emit_around(p, &x, kernel_axis(p->n, x.rank));
+		args_around(p, &x, kernel_axis(p->n, x.rank));
 	else
-		emit_sizes(p, 1, loops_count(&x), 1);
-	emit_width(p, p->n->in[0]);
+		args_sizes(p, 1, loops_count(&x), 1);
+	args_width(p, p->n->in[0]);
 }
 
-const Call calls_index[] = {
+const Call index_calls[] = {
 	{ "gather", "index", call_gather, false },
 	{ "gather_grad", "index", call_gather_grad, false },
 	{ "gather_grad", "typed", call_gather_grad, false },

@@ -40,19 +40,19 @@ static void print_matrix(const Print *p, const Factor *f)
 static void print_product(const Print *p, const Product *x)
 {
 	bool single = kernel_float(p->n->in[0]);
-	int64_t chunks = single ? emit_chunks(p, "matmul_tree") : 1;
+	int64_t chunks = single ? args_chunks(p, "matmul_tree") : 1;
 	KCut cut = chunks > 1 ? k_cut_tree(x->m, x->n, x->k, chunks) : k_cut(x->m, x->n, x->k);
 	if (single)
-		emit_need(p, chunks > 1 ? k_work_matmul_tree(cut, x->n, x->k, chunks) : k_work_matmul(cut, x->n, x->k));
+		args_need(p, chunks > 1 ? k_work_matmul_tree(cut, x->n, x->k, chunks) : k_work_matmul(cut, x->n, x->k));
 	text_add(p->t, "code = k_matmul%s%s(c, %s, %s, %s", chunks > 1 ? "_tree" : "", single ? "_f32" : "", x->y, x->a, x->b);
-	emit_sizes(p, x->batch, x->m, x->n, x->k);
+	args_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);
 	print_matrix(p, &x->fb);
 	if (single)
 		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s", cut.rows, cut.pass, cut.cols, p->epilogue ? p->epilogue : "NULL");
 	if (chunks > 1)
-		emit_sizes(p, chunks);
-	single ? emit_end(p) : emit_type(p, p->n->in[0]);
+		args_sizes(p, chunks);
+	single ? args_end(p) : args_type(p, p->n->in[0]);
 	text_add(p->t, ";\n");
 }
 
@@ -116,10 +116,10 @@ static void print_outer(const Print *p, Product *x, const Batch *o)
 
 static void call_matmul(const Print *p)
 {
-	Shape a = emit_in(p, 0), b = emit_in(p, 1), y = emit_out(p, 0);
+	Shape a = args_in(p, 0), b = args_in(p, 1), y = args_out(p, 0);
 	bool ta = attr_has(p->n, "transA") && attr_int(p->n, "transA"), tb = attr_has(p->n, "transB") && attr_int(p->n, "transB");
 	int nbatch = y.rank - (a.rank > 1) - (b.rank > 1);
-	Product x = { .y = emit_result(p, 0), .a = emit_operand(p, 0), .b = emit_operand(p, 1), .batch = 1 };
+	Product x = { .y = args_result(p, 0), .a = args_operand(p, 0), .b = args_operand(p, 1), .batch = 1 };
 	x.k = a.d[a.rank - (ta ? 2 : 1)];
 	x.m = a.rank > 1 ? a.d[a.rank - (ta ? 1 : 2)] : 1;
 	x.n = b.rank > 1 ? b.d[b.rank - (tb ? 2 : 1)] : 1;
@@ -134,14 +134,14 @@ static void call_matmul(const Print *p)
 /* One product: all axes but the last are k. */
 static void call_matmul_over(const Print *p)
 {
-	Shape a = emit_in(p, 0), b = emit_in(p, 1);
+	Shape a = args_in(p, 0), b = args_in(p, 1);
 	int64_t m = a.d[a.rank - 1], n = b.d[b.rank - 1];
-	Product x = { emit_result(p, 0), emit_operand(p, 0), emit_operand(p, 1), 1, m, n, loops_product(&a, 0, a.rank - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
+	Product x = { args_result(p, 0), args_operand(p, 0), args_operand(p, 1), 1, m, n, loops_product(&a, 0, a.rank - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
 	text_add(p->t, "\t");
 	print_product(p, &x);
 }
 
-const Call calls_matmul[] = {
+const Call matmul_calls[] = {
 	{ "matmul", "matmul", call_matmul, true },
 	{ "matmul", "typed", call_matmul, true },
 	{ "matmul_over", "matmul", call_matmul_over, true },

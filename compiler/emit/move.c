@@ -10,15 +10,15 @@
 
 static void print_copy(const Print *p, const Loops *l)
 {
-	emit_call(p, "k_copy", "0", "0");
-	emit_sizes(p, 0);
-	emit_loops(p, l);
-	emit_width(p, p->n->in[0]);
+	args_call(p, "k_copy", "0", "0");
+	args_sizes(p, 0);
+	args_loops(p, l);
+	args_width(p, p->n->in[0]);
 }
 
 static void call_same(const Print *p)
 {
-	Shape y = emit_out(p, 0);
+	Shape y = args_out(p, 0);
 	Loops l = { 0 };
 	loops_add(&l, loops_count(&y), 1);
 	print_copy(p, &l);
@@ -26,7 +26,7 @@ static void call_same(const Print *p)
 
 static void print_transposed(const Print *p, const int64_t *perm)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	Shape x = args_in(p, 0), y = args_out(p, 0);
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
@@ -58,7 +58,7 @@ static void call_swap(const Print *p)
 
 static void call_expand(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	Shape x = args_in(p, 0), y = args_out(p, 0);
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
@@ -71,7 +71,7 @@ static void call_expand(const Print *p)
 
 static void call_tile(const Print *p)
 {
-	Shape x = emit_in(p, 0);
+	Shape x = args_in(p, 0);
 	Loops l = loops_tile(p->n, &x);
 	print_copy(p, &l);
 }
@@ -97,22 +97,22 @@ static void print_move(const Print *p, const Shape *len, const Side *y, const Si
 		from.stride[from.n - 1] = x->stride[a];
 	}
 	text_add(p->t, "\tif (!code)\n\t\tcode = k_move(c, %s, %" PRId64 ", %s, %" PRId64, y->text, y->offset, x->text, x->offset);
-	emit_loops(p, &to);
-	emit_loops(p, &from);
-	emit_width(p, p->n->in[0]);
+	args_loops(p, &to);
+	args_loops(p, &from);
+	args_width(p, p->n->in[0]);
 	text_add(p->t, ";\n");
 }
 
 static void call_concat(const Print *p)
 {
-	Shape y = emit_out(p, 0);
+	Shape y = args_out(p, 0);
 	int axis = kernel_axis(p->n, y.rank);
-	Side whole = { .text = emit_result(p, 0) }, part = { 0 };
+	Side whole = { .text = args_result(p, 0) }, part = { 0 };
 	loops_strides(&y, whole.stride);
 	for (int i = 0; i < p->n->nin; i++) {
-		Shape x = emit_in(p, i);
+		Shape x = args_in(p, i);
 		loops_strides(&x, part.stride);
-		part.text = emit_operand(p, i);
+		part.text = args_operand(p, i);
 		print_move(p, &x, &whole, &part);
 		whole.offset += x.d[axis] * whole.stride[axis];
 	}
@@ -120,14 +120,14 @@ static void call_concat(const Print *p)
 
 static void call_split(const Print *p)
 {
-	Shape x = emit_in(p, 0);
+	Shape x = args_in(p, 0);
 	int axis = kernel_axis(p->n, x.rank);
-	Side whole = { .text = emit_operand(p, 0) }, part = { 0 };
+	Side whole = { .text = args_operand(p, 0) }, part = { 0 };
 	loops_strides(&x, whole.stride);
 	for (int i = 0; i < p->n->nout; i++) {
-		Shape y = emit_out(p, i);
+		Shape y = args_out(p, i);
 		loops_strides(&y, part.stride);
-		part.text = emit_result(p, i);
+		part.text = args_result(p, i);
 		print_move(p, &y, &part, &whole);
 		whole.offset += y.d[axis] * whole.stride[axis];
 	}
@@ -152,8 +152,8 @@ static void read_slice(const Node *n, int at, const Shape *x, Side *side)
 
 static void call_slice(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
-	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	Shape x = args_in(p, 0), y = args_out(p, 0);
+	Side to = { .text = args_result(p, 0) }, from = { .text = args_operand(p, 0) };
 	read_slice(p->n, 1, &x, &from);
 	loops_strides(&y, to.stride);
 	print_move(p, &y, &to, &from);
@@ -161,8 +161,8 @@ static void call_slice(const Print *p)
 
 static void call_slice_grad(const Print *p)
 {
-	Shape dy = emit_in(p, 0), y = emit_out(p, 0);
-	Side to = { .text = emit_result(p, 0) }, from = { .text = emit_operand(p, 0) };
+	Shape dy = args_in(p, 0), y = args_out(p, 0);
+	Side to = { .text = args_result(p, 0) }, from = { .text = args_operand(p, 0) };
 	read_slice(p->n, 2, &y, &to);
 	loops_strides(&dy, from.stride);
 	text_add(p->t, "\tcode = k_zero(c, %s, %" PRId64 ");\n", to.text, loops_count(&y) * kernel_bytes(p->n->in[0]));
@@ -182,71 +182,71 @@ static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
 	if (cut_pads(p->n, at, 3, x->rank, before, after))
 		return;
 	text_add(p->t, ", &(KPad){ %d, %s", x->rank, how);
-	emit_dims(p, x->d, x->rank);
-	emit_dims(p, y->d, y->rank);
-	emit_dims(p, before, x->rank);
+	args_dims(p, x->d, x->rank);
+	args_dims(p, y->d, y->rank);
+	args_dims(p, before, x->rank);
 	text_add(p->t, " }");
 }
 
 static void call_pad(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
-	emit_call(p, "k_pad", "0", "02");
+	Shape x = args_in(p, 0), y = args_out(p, 0);
+	args_call(p, "k_pad", "0", "02");
 	print_pad(p, 1, &x, &y);
-	emit_width(p, p->n->in[0]);
+	args_width(p, p->n->in[0]);
 }
 
 static void call_pad_grad(const Print *p)
 {
-	Shape y = emit_in(p, 0), x = emit_out(p, 0);
-	emit_call(p, "k_pad_grad", "0", "0");
+	Shape y = args_in(p, 0), x = args_out(p, 0);
+	args_call(p, "k_pad_grad", "0", "0");
 	print_pad(p, 2, &x, &y);
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 /* ---- what keeps or drops elements by their place ---- */
 
 static void call_trilu(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_trilu", "0", "0");
-	emit_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], kernel_const(p->n, 1, 0));
-	emit_word(p, attr_int(p->n, "upper"));
-	emit_width(p, p->n->in[0]);
+	Shape x = args_in(p, 0);
+	args_call(p, "k_trilu", "0", "0");
+	args_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], kernel_const(p->n, 1, 0));
+	args_word(p, attr_int(p->n, "upper"));
+	args_width(p, p->n->in[0]);
 }
 
 /* The first two axes are batch and time, in one order or the other; what follows moves as one element. */
 static void call_reverse(const Print *p)
 {
-	Shape x = emit_in(p, 0);
+	Shape x = args_in(p, 0);
 	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
-	emit_call(p, "k_reverse_sequence", "0", "01");
-	emit_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1, loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
-	emit_end(p);
+	args_call(p, "k_reverse_sequence", "0", "01");
+	args_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1, loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
+	args_end(p);
 }
 
 /* ---- made from nothing ---- */
 
 static void call_zeros(const Print *p)
 {
-	Shape y = emit_out(p, 0);
-	emit_call(p, "k_zero", "0", "");
-	emit_sizes(p, loops_count(&y) * kernel_bytes(p->n->out[0]));
-	emit_end(p);
+	Shape y = args_out(p, 0);
+	args_call(p, "k_zero", "0", "");
+	args_sizes(p, loops_count(&y) * kernel_bytes(p->n->out[0]));
+	args_end(p);
 }
 
 static void print_fill(const Print *p, int64_t from, const Loops *l, int value)
 {
-	emit_call(p, "k_fill", "0", "");
-	emit_sizes(p, from);
-	emit_loops(p, l);
+	args_call(p, "k_fill", "0", "");
+	args_sizes(p, from);
+	args_loops(p, l);
 	text_add(p->t, ", &(%s){ %d }, %" PRId64 ");\n", kernel_ctype(p->n->out[0]->type->elem), value, kernel_bytes(p->n->out[0]));
 }
 
 /* Zeros, then ones along the diagonal. */
 static void call_eye(const Print *p)
 {
-	Shape y = emit_out(p, 0);
+	Shape y = args_out(p, 0);
 	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k, len = k < 0 ? rows + k : cols - k;
 	Loops all = { 0 }, diagonal = { 0 };
 	loops_add(&all, rows * cols, 1);
@@ -291,8 +291,8 @@ static void call_random(const Print *p)
 	for (int a = 0; a < y->rank; a++)
 		whole.d[a] = y->dim[a] * (a == axis ? times : 1);
 	loops_strides(&whole, st);
-	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : emit_key(n->out[0]->name);
-	emit_call(p, "k_random_uniform_f32", "0", "");
+	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : tables_key(n->out[0]->name);
+	args_call(p, "k_random_uniform_f32", "0", "");
 	if (attr_has(n, "seed"))
 		text_add(p->t, ", 0x%016" PRIx64 "u", (uint64_t)attr_int(n, "seed"));
 	else
@@ -304,16 +304,16 @@ static void call_random(const Print *p)
 	else
 		text_add(p->t, "0");
 	for (int a = 0; a < y->rank; a++) {
-		const char *origin = emit_origin(p, y, a);
+		const char *origin = calls_origin(p, y, a);
 		if (strcmp(origin, "0"))
 			text_add(p->t, " + %s * %" PRId64, origin, st[a]);
 		walk_axis(p, y, a, st[a], &l);
 	}
-	emit_loops(p, &l);
-	emit_end(p);
+	args_loops(p, &l);
+	args_end(p);
 }
 
-const Call calls_move[] = {
+const Call move_calls[] = {
 	{ "copy", "copy", call_same, false },
 	{ "transpose", "copy", call_transpose, false },
 	{ "swap", "copy", call_swap, false },

@@ -8,73 +8,73 @@
 
 static void call_softmax(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, emit_name(p), "0", strstr(p->n->row->kernel, "_grad") ? "01" : "0");
-	emit_around(p, &x, kernel_axis(p->n, x.rank));
-	emit_end(p);
+	Shape x = args_in(p, 0);
+	args_call(p, args_name(p), "0", strstr(p->n->row->kernel, "_grad") ? "01" : "0");
+	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_end(p);
 }
 
 /* What follows the pointers. */
 static void end_loss(const Print *p, int64_t chunks)
 {
 	const char *r = attr_str(p->n, "reduction");
-	Shape x = emit_in(p, 0);
-	emit_need(p, k_work_loss(x.d[1] ? loops_count(&x) / x.d[1] : 0, !strcmp(r, "none") ? K_LOSS_NONE : K_LOSS_SUM));
-	emit_around(p, &x, 1);
+	Shape x = args_in(p, 0);
+	args_need(p, k_work_loss(x.d[1] ? loops_count(&x) / x.d[1] : 0, !strcmp(r, "none") ? K_LOSS_NONE : K_LOSS_SUM));
+	args_around(p, &x, 1);
 	if (attr_has(p->n, "ignore_index"))
-		emit_sizes(p, attr_int(p->n, "ignore_index"));
+		args_sizes(p, attr_int(p->n, "ignore_index"));
 	else
 		text_add(p->t, ", INT64_MIN");
 	text_add(p->t, ", %s", !strcmp(r, "none") ? "K_LOSS_NONE" : !strcmp(r, "sum") ? "K_LOSS_SUM" : "K_LOSS_MEAN");
 	if (chunks)
-		emit_sizes(p, chunks);
+		args_sizes(p, chunks);
 }
 
 /* With opt.chunks the loss is a sum in chunks, and its gradient that of k_xent_both. */
 static int64_t loss_chunks(const Print *p)
 {
-	int64_t n = emit_chunks(p, "loss_tree");
+	int64_t n = args_chunks(p, "loss_tree");
 	if (opt.chunks)
-		emit_file(p->e, "loss_tree");
+		role_file(p->e, "loss_tree");
 	return n;
 }
 
 static void print_loss(const Print *p, const char *name, const char *results, const char *operands)
 {
-	emit_call(p, name, results, operands);
+	args_call(p, name, results, operands);
 	end_loss(p, 0);
-	emit_end(p);
+	args_end(p);
 }
 
 /* Of some of the classes the kernel is told which. */
 static void print_part(const Print *p, const char *name, const char *part, const char *operands)
 {
-	const char *first = emit_origin(p, p->take[0], 1);
+	const char *first = calls_origin(p, p->take[0], 1);
 	if (!strcmp(first, "0")) {
 		print_loss(p, name, "0", operands);
 		return;
 	}
-	emit_call(p, part, "0", operands);
+	args_call(p, part, "0", operands);
 	end_loss(p, 0);
 	text_add(p->t, ", %s", first);
-	emit_sizes(p, p->take[0]->v->type->dim[1]);
-	emit_end(p);
+	args_sizes(p, p->take[0]->v->type->dim[1]);
+	args_end(p);
 }
 
 static void call_xent(const Print *p)
 {
 	int64_t chunks = loss_chunks(p);
-	emit_call(p, chunks > 1 ? "k_xent_tree_f32" : "k_xent_f32", "012", "012");
+	args_call(p, chunks > 1 ? "k_xent_tree_f32" : "k_xent_f32", "012", "012");
 	end_loss(p, chunks > 1 ? chunks : 0);
-	emit_end(p);
+	args_end(p);
 }
 
 static void call_xent_grad(const Print *p)
 {
-	Shape t = emit_in(p, 1);
+	Shape t = args_in(p, 1);
 	loss_chunks(p);
 	if (opt.chunks)
-		emit_need(p, (KWork){ 12 * loops_count(&t), 0 });
+		args_need(p, (KWork){ 12 * loops_count(&t), 0 });
 	print_part(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_part_f32", "01234");
 }
 
@@ -85,15 +85,15 @@ static void call_xent_both(const Print *p)
 	int64_t chunks = loss_chunks(p);
 	text_add(p->t, chunks > 1 ? "k_xent_both_tree_f32(c" : "k_xent_both_f32(c");
 	for (int i = 0; i < 3; i++)
-		text_add(p->t, ", %s", emit_param(p, made[i], true));
+		text_add(p->t, ", %s", role_param(p, made[i], true));
 	for (int i = 0; i < 3; i++)
-		text_add(p->t, ", %s", emit_operand(p, i));
-	text_add(p->t, ", %s", emit_param(p, a->take[a->ntake - 1], false));
+		text_add(p->t, ", %s", args_operand(p, i));
+	text_add(p->t, ", %s", role_param(p, a->take[a->ntake - 1], false));
 	end_loss(p, chunks > 1 ? chunks : 0);
-	emit_end(p);
+	args_end(p);
 }
 
-const CallPair calls_pairs[] = {
+const CallPair norm_pairs[] = {
 	{ "softmax_xent", "softmax_xent_grad", call_xent_both },
 	{ 0 },
 };
@@ -105,19 +105,19 @@ static void call_nll(const Print *p)
 
 static void call_sum_exp(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, emit_name(p), "0", "01");
-	emit_around(p, &x, kernel_axis(p->n, x.rank));
-	emit_end(p);
+	Shape x = args_in(p, 0);
+	args_call(p, args_name(p), "0", "01");
+	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_end(p);
 }
 
 static void call_ahead(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_ahead_f32", "0", "012");
-	emit_around(p, &x, 1);
-	text_add(p->t, ", %s", emit_origin(p, p->take[0], 1));
-	emit_end(p);
+	Shape x = args_in(p, 0);
+	args_call(p, "k_ahead_f32", "0", "012");
+	args_around(p, &x, 1);
+	text_add(p->t, ", %s", calls_origin(p, p->take[0], 1));
+	args_end(p);
 }
 
 /* ---- norms ---- */
@@ -126,7 +126,7 @@ static void call_ahead(const Print *p)
 static void print_rows(const Print *p, const Shape *x)
 {
 	int axis = kernel_axis(p->n, x->rank);
-	emit_sizes(p, loops_product(x, 0, axis), loops_product(x, axis, x->rank));
+	args_sizes(p, loops_product(x, 0, axis), loops_product(x, axis, x->rank));
 }
 
 /* batch, groups, channels of a group, the rest. */
@@ -134,24 +134,24 @@ static void print_groups(const Print *p, const Shape *x)
 {
 	int64_t groups = attr_has(p->n, "num_groups") ? attr_int(p->n, "num_groups") : 0;
 	groups = groups < 1 ? x->d[1] : groups;         /* one channel each */
-	emit_sizes(p, x->d[0], groups, x->d[1] / groups, loops_product(x, 2, x->rank));
+	args_sizes(p, x->d[0], groups, x->d[1] / groups, loops_product(x, 2, x->rank));
 }
 
 static void print_channels(const Print *p, const Shape *x)
 {
-	emit_sizes(p, x->d[0], x->d[1], loops_product(x, 2, x->rank));
+	args_sizes(p, x->d[0], x->d[1], loops_product(x, 2, x->rank));
 }
 
 static void print_layernorm(const Print *p, bool centred)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_layernorm_f32", "0", "");
-	text_add(p->t, ", %s, %s", centred ? emit_result(p, 1) : "NULL", emit_result(p, centred ? 2 : 1));
+	Shape x = args_in(p, 0);
+	args_call(p, "k_layernorm_f32", "0", "");
+	text_add(p->t, ", %s, %s", centred ? args_result(p, 1) : "NULL", args_result(p, centred ? 2 : 1));
 	for (int i = 0; i < 3; i++)
-		text_add(p->t, ", %s", emit_operand(p, i));
+		text_add(p->t, ", %s", args_operand(p, i));
 	print_rows(p, &x);
-	emit_word(p, centred);
-	text_add(p->t, ", %s)", emit_real(p, attr_float(p->n, "epsilon")));
+	args_word(p, centred);
+	text_add(p->t, ", %s)", args_real(p, attr_float(p->n, "epsilon")));
 }
 
 static void call_layernorm(const Print *p)
@@ -166,34 +166,34 @@ static void call_rmsnorm(const Print *p)
 
 static void call_groupnorm(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_groupnorm_f32", "012", "012");
+	Shape x = args_in(p, 0);
+	args_call(p, "k_groupnorm_f32", "012", "012");
 	print_groups(p, &x);
-	text_add(p->t, ", %s)", emit_real(p, attr_float(p->n, "epsilon")));
+	text_add(p->t, ", %s)", args_real(p, attr_float(p->n, "epsilon")));
 }
 
 static void call_batchnorm(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_batchnorm_f32", "01234", "01234");
+	Shape x = args_in(p, 0);
+	args_call(p, "k_batchnorm_f32", "01234", "01234");
 	print_channels(p, &x);
-	text_add(p->t, ", %s, %s)", emit_real(p, attr_float(p->n, "epsilon")), emit_real(p, attr_float(p->n, "momentum")));
+	text_add(p->t, ", %s, %s)", args_real(p, attr_float(p->n, "epsilon")), args_real(p, attr_float(p->n, "momentum")));
 }
 
 /* Gradients: of x, and with _w at the end of scale and bias. */
 static void print_grad(const Print *p, void (*sizes)(const Print *, const Shape *))
 {
-	Shape x = emit_in(p, 1);
+	Shape x = args_in(p, 1);
 	bool w = strstr(p->n->row->kernel, "_w") != NULL;
-	int64_t chunks = w ? emit_chunks(p, "norm_tree") : 1;
-	emit_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : emit_name(p), w ? "01" : "0", w ? "0134" : "01234");
+	int64_t chunks = w ? args_chunks(p, "norm_tree") : 1;
+	args_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : args_name(p), w ? "01" : "0", w ? "0134" : "01234");
 	sizes(p, &x);
 	if (chunks > 1) {
-		Shape y = emit_out(p, 0);
-		emit_need(p, k_work_tree(2 * loops_count(&y), chunks));
-		emit_sizes(p, chunks);
+		Shape y = args_out(p, 0);
+		args_need(p, k_work_tree(2 * loops_count(&y), chunks));
+		args_sizes(p, chunks);
 	}
-	emit_end(p);
+	args_end(p);
 }
 
 static void call_rows_grad(const Print *p)
@@ -211,7 +211,7 @@ static void call_channels_grad(const Print *p)
 	print_grad(p, print_channels);
 }
 
-const Call calls_norm[] = {
+const Call norm_calls[] = {
 	{ "softmax", "softmax", call_softmax, false },
 	{ "logsoftmax", "softmax", call_softmax, false },
 	{ "softmax_grad", "softmax", call_softmax, false },

@@ -184,7 +184,7 @@ static void print_about(const Gen *g, Text *t, const Node *n)
 /* Which result the product of a host is written to. */
 static int host_room(const Gen *g)
 {
-	const Slot *own = plan_slot(g->e->plan, g->act->host->out[0]);
+	const Slot *own = slot_of(g->e->plan, g->act->host->out[0]);
 	for (int i = 0; i < g->act->nmake; i++)
 		if (own ? g->act->make[i] == own : fuse_room(g->e->plan, g->act->make[i]->v))
 			return i;
@@ -213,7 +213,7 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 		for (int i = 0; i < n->nin; i++) {
 			if (!n->in[i])
 				continue;
-			Slot *s = plan_slot(g->e->plan, n->in[i]);
+			Slot *s = slot_of(g->e->plan, n->in[i]);
 			int from = made(act, m, n->in[i]), k = s ? taken(g, s) : -1;
 			DType xt = n->in[i]->type->elem;
 			if (from < 0 && !kernel_reads(n, i)) {
@@ -235,7 +235,7 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 	}
 	for (int m = 0, y = 0; m < act->nnode; m++) {
 		DType yt = act->node[m]->out[0]->type->elem;
-		if (!plan_slot(g->e->plan, act->node[m]->out[0]))
+		if (!slot_of(g->e->plan, act->node[m]->out[0]))
 			continue;
 		if (act->node[m] != act->host || *rounding(yt))
 			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m);
@@ -372,7 +372,7 @@ static const char *turns(const Gen *g)
 	return arena_printf(g->e->tree.arena, "%" PRId64 ", %" PRId64, count, grain > 1 ? grain : 1);
 }
 
-const char *emit_pointwise(Emit *e, const Action *act, int rank)
+const char *pointwise_function(Emit *e, const Action *act, int rank)
 {
 	Arena *a = e->tree.arena;
 	int first = act->host ? act->host->nin : 0, at = act->nmake;
@@ -387,7 +387,7 @@ const char *emit_pointwise(Emit *e, const Action *act, int rank)
 	if (known)
 		return known;
 	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
-	const char *ops = ops_of(a, act), *shapes = emit_shapes(e, act, rank);
+	const char *ops = ops_of(a, act), *shapes = role_shapes(e, act, rank);
 	const char *about = arena_printf(a, "/* %s%s%s */", ops, strlen(ops) + strlen(shapes) < COLUMNS ? "  " : "\n * ", shapes);
 	Pointwise p = { 0 };
 	g.comments = true;
@@ -427,7 +427,7 @@ static void print_prototypes(const Emit *e, Text *t, char first, const char *typ
 }
 
 /* kernels/: the pointwise functions of this model and the files of the library that it uses. */
-void emit_kernels(Emit *e)
+void pointwise_write(Emit *e)
 {
 	Text proto = { 0 }, c = { 0 }, cuda = { 0 }, launch = { 0 }, inc = { 0 };
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
@@ -445,9 +445,9 @@ void emit_kernels(Emit *e)
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
 	tree_copy(&e->tree, "kernels/types.h", "types.h");
-	template_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
+	tree_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
 	const char *halves = e->halves ? "\n#include \"halves.h\"\n" : "";
-	template_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s", expr_prelude, halves), NULL);
+	tree_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s", expr_prelude, halves), NULL);
 	if (e->halves)
 		tree_copy(&e->tree, "kernels/halves.h", "halves.h");
 	for (int i = 0; i < e->nkernel; i++) {
@@ -461,11 +461,11 @@ void emit_kernels(Emit *e)
 		text_add(&inc, "#include \"%s\"\n", file);
 	}
 	if (gpu) {
-		emit_cuda(e, inc.s, cuda.s, launch.s);
+		cuda_emit(e, inc.s, cuda.s, launch.s);
 	} else {
 		tree_copy(&e->tree, "kernels/isa.h", "isa.h");
 		tree_copy(&e->tree, "kernels/loops.h", "loops.h");
 		tree_copy(&e->tree, "kernels/fastmath.h", "fastmath.h");
-		template_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);
+		tree_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);
 	}
 }

@@ -33,9 +33,9 @@ static int64_t whole_count(const Print *p, const bool *gone)
 static void print_reduce(const Print *p, const bool *gone, const char *how)
 {
 	bool mean = !strcmp(how, "K_MEAN");
-	Shape x = emit_in(p, 0);
+	Shape x = args_in(p, 0);
 	bool single = kernel_float(p->n->in[0]);
-	int64_t st[8], chunks = single ? emit_chunks(p, "reduce_tree") : 1;
+	int64_t st[8], chunks = single ? args_chunks(p, "reduce_tree") : 1;
 	Loops keep = { 0 }, over = { 0 };
 	loops_strides(&x, st);
 	for (int a = 0; a < x.rank && !opt.chunks; a++)
@@ -46,31 +46,31 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	bool part = all != here;
 	if (opt.chunks)
 		logical_loops(p, &x, st, gone, &keep, &over);
-	emit_call(p, part ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
-	emit_loops(p, &keep);
-	emit_loops(p, &over);
+	args_call(p, part ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
+	args_loops(p, &keep);
+	args_loops(p, &over);
 	if (part) {
-		emit_sizes(p, all);
-		emit_end(p);
+		args_sizes(p, all);
+		args_end(p);
 		return;
 	}
 	if (chunks > 1) {
 		int64_t n = 1;
 		for (int i = 0; i < keep.n; i++)
 			n *= keep.len[i];
-		emit_need(p, k_work_tree(n, chunks));
-		emit_sizes(p, chunks);
-		emit_end(p);
+		args_need(p, k_work_tree(n, chunks));
+		args_sizes(p, chunks);
+		args_end(p);
 		return;
 	}
 	text_add(p->t, ", %s", how);
-	single ? emit_end(p) : emit_type(p, p->n->in[0]);
+	single ? args_end(p) : args_type(p, p->n->in[0]);
 }
 
 /* Axes that the result lacks, or has once. */
 static void call_reduce_to(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
+	Shape x = args_in(p, 0), y = args_out(p, 0);
 	bool gone[8];
 	for (int a = 0; a < x.rank; a++) {
 		int b = a - (x.rank - y.rank);
@@ -100,33 +100,33 @@ static void call_reduce(const Print *p)
 
 static void call_cumsum(const Print *p)
 {
-	Shape x = emit_in(p, 0);
+	Shape x = args_in(p, 0);
 	int64_t axis = kernel_const(p->n, 1, 0);
-	emit_call(p, "k_cumsum", "0", "0");
-	emit_around(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
-	emit_word(p, attr_int(p->n, "exclusive"));
-	emit_word(p, attr_int(p->n, "reverse"));
-	emit_type(p, p->n->in[0]);
+	args_call(p, "k_cumsum", "0", "0");
+	args_around(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
+	args_word(p, attr_int(p->n, "exclusive"));
+	args_word(p, attr_int(p->n, "reverse"));
+	args_type(p, p->n->in[0]);
 }
 
 static void call_topk(const Print *p)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_topk", "01", "0");
-	emit_around(p, &x, kernel_axis(p->n, x.rank));
-	emit_sizes(p, kernel_const(p->n, 1, 0));
-	emit_word(p, attr_int(p->n, "largest"));
-	emit_type(p, p->n->in[0]);
+	Shape x = args_in(p, 0);
+	args_call(p, "k_topk", "01", "0");
+	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_sizes(p, kernel_const(p->n, 1, 0));
+	args_word(p, attr_int(p->n, "largest"));
+	args_type(p, p->n->in[0]);
 }
 
 static void print_argmax(const Print *p, bool largest)
 {
-	Shape x = emit_in(p, 0);
-	emit_call(p, "k_argmax", "0", "0");
-	emit_around(p, &x, kernel_axis(p->n, x.rank));
-	emit_word(p, largest);
-	emit_word(p, attr_int(p->n, "select_last_index"));
-	emit_type(p, p->n->in[0]);
+	Shape x = args_in(p, 0);
+	args_call(p, "k_argmax", "0", "0");
+	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_word(p, largest);
+	args_word(p, attr_int(p->n, "select_last_index"));
+	args_type(p, p->n->in[0]);
 }
 
 static void call_argmax(const Print *p)
@@ -139,7 +139,7 @@ static void call_argmin(const Print *p)
 	print_argmax(p, false);
 }
 
-const Call calls_reduce[] = {
+const Call reduce_calls[] = {
 	{ "reduce_to", "reduce", call_reduce_to, false },
 	{ "reduce_to", "typed", call_reduce_to, false },
 	{ "reduce_sum", "reduce", call_reduce, false },

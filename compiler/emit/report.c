@@ -52,9 +52,9 @@ static int64_t tables_bytes(const Emit *e)
 	return e->plan->world->nrank > 1 ? pages(n) : 0;
 }
 
-RankMemory emit_memory(const Emit *e)
+RankMemory report_memory(const Emit *e)
 {
-	RankMemory m = { .slab = pages(emit_slab(e)) + pages(emit_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
+	RankMemory m = { .slab = pages(values_slab(e)) + pages(values_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.packed = e->plan->layout.packed;
 	m.gaps = m.slab - e->plan->layout.bound - m.packed;
 	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the walk, and the lane of transfers */
@@ -65,11 +65,11 @@ RankMemory emit_memory(const Emit *e)
 	return m;
 }
 
-void emit_report(const Emit *e)
+void report_print(const Emit *e)
 {
 	const Plan *p = e->plan;
 	const Layout *l = &p->layout;
-	const RankMemory m = emit_memory(e);
+	const RankMemory m = report_memory(e);
 	if (opt.dump_after)
 		return;
 	printf("%s: %d rank%s, %d role%s, %d actions", opt.out, p->world->nrank, p->world->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char sbpcc_version[] = SBPCC_VERSION;
+const char stamp_version[] = SBPCC_VERSION;
 
 enum { ONNX_COPIED = 1 << 20 };         /* bytes: a larger .onnx file is named, not copied */
 
@@ -107,7 +107,7 @@ static Annot *make(Model *m, const Annot *old, const Source *model, const Source
 {
 	Annot *a = arena_new(&m->arena, Annot);
 	a->name = name_of("made");
-	add(m, a, "by", name_fmt("sbpcc-%s", sbpcc_version));
+	add(m, a, "by", name_fmt("sbpcc-%s", stamp_version));
 	add(m, a, "model", model->path);
 	add(m, a, "sum", model->sum);
 	for (int i = 0; old && i < old->narg; i++)
@@ -158,7 +158,7 @@ static void put_copy(Tree *t, Text *about, const Source *s, const char *what)
 	text_add(about, " (SHA-1 %s).\n", s->sum);
 }
 
-const char *emit_stamp(Emit *e, Model *m, uint64_t *hash)
+const char *stamp_make(Emit *e, Model *m, uint64_t *hash)
 {
 	Arena *a = e->tree.arena;
 	Annot *old = take(m);
@@ -180,12 +180,12 @@ const char *emit_stamp(Emit *e, Model *m, uint64_t *hash)
 	} else if (place.path) {
 		from_run(&place);
 	}
-	emit_print(m, &bare);
-	*hash = emit_hash(&bare);
+	stamp_print(m, &bare);
+	*hash = stamp_hash(&bare);
 	Annot *made = make(m, old, &model, &place);
 	annot_add(&m->annot, made);
-	emit_print(m, tree_file(&e->tree, "plan.ir"));
-	text_add(&about, "Written by sbpcc %s, by\n\n    sbpcc %s", sbpcc_version, word(a, model.path));
+	stamp_print(m, tree_file(&e->tree, "plan.ir"));
+	text_add(&about, "Written by sbpcc %s, by\n\n    sbpcc %s", stamp_version, word(a, model.path));
 	for (int i = 0; i < made->narg; i++)
 		if (!strcmp(made->arg[i].param, "options"))
 			text_add(&about, " %s", word(a, made->arg[i].s));
@@ -195,4 +195,48 @@ const char *emit_stamp(Emit *e, Model *m, uint64_t *hash)
 		put_copy(&e->tree, &about, &place, "file of --place");
 	tree_copy(&e->tree, "LICENSE", "LICENSE");
 	return arena_printf(a, "%s", about.s);
+}
+
+uint64_t stamp_hash(const Text *t)
+{
+	uint64_t h = 0xCBF29CE484222325u;
+	for (size_t i = 0; i < t->n; i++)
+		h = (h ^ (unsigned char)t->s[i]) * 0x100000001B3u;
+	return h;
+}
+
+/* A string of the printed plan, from after its opening quote: every byte that is not plain as \\xNN, which in our language
+ * stands between the quoted pieces of a string.  Returns what follows the string. */
+static const char *plan_string(Text *out, const char *s, const char *end)
+{
+	bool open = false, any = false;
+	for (; s < end && *s != '"'; s++, any = true) {
+		s += *s == '\\' && s + 1 < end;
+		if (emit_plain((unsigned char)*s) != open)
+			text_raw(out, "\"", 1);
+		open = emit_plain((unsigned char)*s);
+		if (open)
+			text_raw(out, s, 1);
+		else
+			text_add(out, "\\x%02x", (unsigned char)*s);
+	}
+	text_raw(out, "\"\"", open ? 1 : any ? 0 : 2);
+	return s < end ? s + 1 : s;
+}
+
+void stamp_print(const Model *m, Text *out)
+{
+	char *s = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&s, &n);
+	if (!f)
+		die("out of memory");
+	print_model(f, m);
+	fclose(f);
+	for (const char *at = s, *end = s + n; at < end;) {
+		const char *quote = memchr(at, '"', (size_t)(end - at));
+		text_raw(out, at, (size_t)((quote ? quote : end) - at));
+		at = quote ? plan_string(out, quote + 1, end) : end;
+	}
+	free(s);
 }

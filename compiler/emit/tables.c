@@ -59,11 +59,11 @@ static int print_tensor(Emit *e, Text *t, const Slot *s)
 		return -1;
 	}
 	text_add(t, "{ ");
-	text_add(t, "%s", emit_string(e->tree.arena, s->v->name));
+	text_add(t, "%s", values_string(e->tree.arena, s->v->name));
 	text_add(t, ", RT_%s, %d, {", type, s->rank);
 	for (int a = 0; a < s->rank; a++)
 		text_add(t, "%s %" PRId64, a ? "," : "", s->dim[a]);
-	text_add(t, "%s }, %d, %s, %" PRId64 " }", s->rank ? "" : " 0", emit_form(e, s), s->window ? "true" : "false", s->offset);
+	text_add(t, "%s }, %d, %s, %" PRId64 " }", s->rank ? "" : " 0", calls_form(e, s), s->window ? "true" : "false", s->offset);
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static bool ends_in(const char *s, const char *end)
 }
 
 /* The key of a value in random numbers: of its name. */
-uint64_t emit_key(const char *s)
+uint64_t tables_key(const char *s)
 {
 	uint64_t h = 0xCBF29CE484222325u;
 	for (; *s; s++)
@@ -109,7 +109,7 @@ uint64_t emit_key(const char *s)
 	return h;
 }
 
-const char *emit_init(const Value *v, double *a, double *b)
+const char *tables_init_of(const Value *v, double *a, double *b)
 {
 	const Annot *an = annot_find(v->annot, "init");
 	const Arg *how = an && an->narg ? &an->arg[0] : NULL;
@@ -173,10 +173,10 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = 0;
 		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
-		emit_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,", bits));
+		values_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,", bits));
 	}
 	text_add(t, n ? "" : "\t0,");
-	emit_packed(t);
+	values_packed(t);
 	text_add(t, "};\n");
 }
 
@@ -217,7 +217,7 @@ static bool in_file(const Weights *w, Name name)
 static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d)
 {
 	text_add(&w->head, "%s", w->n ? ",\n" : "{\"__metadata__\":{\"sbpcc\":\"start values\"},\n");
-	text_add(&w->head, "%s", emit_string(e->tree.arena, s->v->name));
+	text_add(&w->head, "%s", values_string(e->tree.arena, s->v->name));
 	text_add(&w->head, ":{\"dtype\":\"%s\",\"shape\":[", type_of(d->dtype));
 	for (int a = 0; a < d->rank; a++)
 		text_add(&w->head, "%s%" PRId64, a ? "," : "", d->dim[a]);
@@ -278,7 +278,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 		}
 		return 0;
 	}
-	const char *how = emit_init(v, &x, &y);
+	const char *how = tables_init_of(v, &x, &y);
 	if (!how)
 		return -1;
 	if (v->type->elem != DT_FLOAT) {
@@ -288,7 +288,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	if (!strcmp(how, "fill"))
 		print_fill(row, a, x);
 	else
-		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), emit_key(v->name));
+		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), tables_key(v->name));
 	return 0;
 }
 
@@ -345,7 +345,7 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep, start.s);
 		return 0;
 	}
-	const char *name = emit_string(a, s->v->name), *type = type_of(kernel_stored(s->v->type->elem));
+	const char *name = values_string(a, s->v->name), *type = type_of(kernel_stored(s->v->type->elem));
 	if (!strcmp(keep, "STATE") && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
 		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
 	else if (!strcmp(keep, "PARAMETER") && s->v->type->elem == DT_FLOAT)
@@ -358,7 +358,7 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	return 0;
 }
 
-int emit_params(Emit *e, Text *program)
+int tables_params(Emit *e, Text *program)
 {
 	Text rows = { 0 }, bits = { 0 };
 	Weights w = { 0 };
@@ -372,9 +372,9 @@ int emit_params(Emit *e, Text *program)
 		add_row(&rows, &line, &row);
 	}
 	text_add(&rows, n ? "" : "\t{ ZERO }");
-	emit_packed(&rows);
+	values_packed(&rows);
 	text_add(program, "\t.kept = params,\n\t.nkept = %d,\n", n);
-	template_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
+	tree_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
 	              "constants", bits.s ? bits.s : "", "rows", rows.s, NULL);
 	write_weights(e, &w);
 	return 0;
@@ -504,7 +504,7 @@ static int check_input(const Slot *s, const struct Format *f, int *tokens, int64
 	return -1;
 }
 
-void emit_order_inputs(const Emit *e, Text *t)
+void tables_order_inputs(const Emit *e, Text *t)
 {
 	int n, k = 0;
 	Slot **list = inputs_of(e, &n);
@@ -519,7 +519,7 @@ static int print_outputs(Emit *e, Text *rows, const char *part)
 	text_add(rows, "static const RtTensor %s_outputs[] = {\n", part);
 	for (int i = 0; i < e->g->nout; i++) {
 		Text row = { 0 };
-		if (print_tensor(e, &row, plan_slot(e->plan, e->g->out[i])))
+		if (print_tensor(e, &row, slot_of(e->plan, e->g->out[i])))
 			return -1;
 		text_add(rows, "\t%s,\n", row.s);
 	}
@@ -537,16 +537,16 @@ static const char *print_packed(const Emit *e, Text *rows)
 		return "NULL, 0";
 	for (int i = 0; i < p->npacked; i++) {
 		const Packed *w = &p->packed[i];
-		emit_pack(&list, &line, arena_printf(e->tree.arena, "{ %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 " },", w->w->entry, w->offset, w->k, w->n, w->row, w->col));
+		values_pack(&list, &line, arena_printf(e->tree.arena, "{ %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 " },", w->w->entry, w->offset, w->k, w->n, w->row, w->col));
 	}
-	emit_packed(&list);
+	values_packed(&list);
 	text_add(rows, "/* Weights that stay packed: number, where, k and n, how far rows and columns of the weight lie apart. */\nstatic const RtPacked %s_packed[] = {\n%s};\n",
-	         emit_part(e), list.s);
-	return arena_printf(e->tree.arena, "%s_packed, %d", emit_part(e), p->npacked);
+	         emit_program(e), list.s);
+	return arena_printf(e->tree.arena, "%s_packed, %d", emit_program(e), p->npacked);
 }
 
 /* What is reported beside the loss. */
-void emit_metric_rows(Emit *e, Text *rows, Text *program)
+void tables_metric_rows(Emit *e, Text *rows, Text *program)
 {
 	static const char *const how[] = { [METRIC_MEAN] = "MEAN", [METRIC_EXP] = "EXP", [METRIC_ROOT] = "ROOT" };
 	int n;
@@ -555,20 +555,20 @@ void emit_metric_rows(Emit *e, Text *rows, Text *program)
 		return;
 	text_add(rows, "/* What is reported beside the loss: name, what is made of sum / count, whether these are its own or those of the loss. */\nstatic const RtMetric metrics[] = {\n");
 	for (int i = 0; i < n; i++)
-		text_add(rows, "\t{ %s, RT_%s, %s },\n", emit_string(e->tree.arena, list[i].name), how[list[i].how], list[i].own ? "true" : "false");
+		text_add(rows, "\t{ %s, RT_%s, %s },\n", values_string(e->tree.arena, list[i].name), how[list[i].how], list[i].own ? "true" : "false");
 	text_add(rows, "};\n");
 	text_add(program, "\t.metric = metrics,\n\t.nmetric = %d,\n", n);
 }
 
-int emit_inputs(Emit *e, Text *rows, Text *program)
+int tables_inputs(Emit *e, Text *rows, Text *program)
 {
 	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
-	int n, samples = 0, tokens = 0, part = emit_part_id(e);
+	int n, samples = 0, tokens = 0, part = emit_program_id(e);
 	int64_t width = 0;
 	const struct Format *f = part < 2 ? format_of(e->plan->train.data) : NULL;
 	Slot **list = inputs_of(e, &n);
 	Text paths = { 0 };
-	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_part(e));
+	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_program(e));
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
 		bool micro = !strcmp(s->v->name, "train.micro"), step = micro || !strcmp(s->v->name, "train.step");
@@ -586,11 +586,11 @@ int emit_inputs(Emit *e, Text *rows, Text *program)
 		samples += !step;
 	}
 	text_add(rows, n ? "};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
-	if (print_outputs(e, rows, emit_part(e)) || (part == 0 && samples && print_data(e, program, &paths)))
+	if (print_outputs(e, rows, emit_program(e)) || (part == 0 && samples && print_data(e, program, &paths)))
 		return -1;
 	if (paths.n)
 		text_add(rows, "static const char *const data_paths[] = { %s };\n", paths.s);
 	const char *packed = print_packed(e, rows);
-	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[part], emit_part(e), n, emit_part(e), e->g->nout, packed);
+	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[part], emit_program(e), n, emit_program(e), e->g->nout, packed);
 	return 0;
 }

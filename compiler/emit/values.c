@@ -9,7 +9,7 @@
 
 enum { WIDTH = 150 };                   /* columns that rows of a table are packed into */
 
-const char *emit_type_word(DType t)
+const char *values_type_word(DType t)
 {
 	switch (kernel_stored(t)) {
 	case DT_FLOAT: return "F32";
@@ -20,7 +20,7 @@ const char *emit_type_word(DType t)
 	}
 }
 
-const char *emit_quoted(const char *escaped)
+const char *values_quoted(const char *escaped)
 {
 	Text t = { 0 };
 	text_add(&t, "\"");
@@ -30,12 +30,12 @@ const char *emit_quoted(const char *escaped)
 	return t.s;
 }
 
-const char *emit_string(Arena *a, const char *name)
+const char *values_string(Arena *a, const char *name)
 {
-	return emit_quoted(emit_comment(a, name));
+	return values_quoted(emit_comment(a, name));
 }
 
-void emit_pack(Text *t, size_t *line, const char *item)
+void values_pack(Text *t, size_t *line, const char *item)
 {
 	size_t n = strlen(item);
 	if (*line && *line + n + 1 > WIDTH) {
@@ -46,7 +46,7 @@ void emit_pack(Text *t, size_t *line, const char *item)
 	*line += n + (*line ? 1 : 8);
 }
 
-void emit_packed(Text *t)
+void values_packed(Text *t)
 {
 	if (t->n && t->s[t->n - 1] == ',')
 		t->s[--t->n] = 0;
@@ -57,7 +57,7 @@ void emit_packed(Text *t)
 static Slot *origin(Slot *s)
 {
 	for (;;) {
-		Slot *older = s->view ? s->view : s->v->into ? plan_slot(s->v->graph->model->plan, s->v->into) : NULL;
+		Slot *older = s->view ? s->view : s->v->into ? slot_of(s->v->graph->model->plan, s->v->into) : NULL;
 		if (!older || older->window != s->window || older->offset != s->offset || older->bytes != s->bytes)
 			return s;
 		s = older;
@@ -84,7 +84,7 @@ static Slot **all_slots(const Emit *e, int *n)
 }
 
 /* Numbers values: first those that are kept, which stand in params.c, then all others.  What several programs keep has one id. */
-void emit_number(Emit *e)
+void values_number(Emit *e)
 {
 	int n;
 	Slot **order = all_slots(e, &n), **row = arena_array(e->tree.arena, Slot *, n + 1);
@@ -130,7 +130,7 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
 	text_add(t, " */\n#define SLAB_BYTES ((size_t)%" PRId64 ") /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ") /* read by other ranks */\n",
-	         emit_slab(e), emit_window(e));
+	         values_slab(e), values_window(e));
 	text_add(t, "#define WORK_SHARED ((size_t)%" PRId64 ") /* scratch of kernels: of all threads together */\n#define WORK_EACH ((size_t)%" PRId64 ") /* and of each */\n",
 	         e->work_shared, e->work_each);
 	text_add(t, "#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most */\n", n ? n : 1, most_values(e));
@@ -150,8 +150,8 @@ static const char *ranks_of(const Emit *e, Text *tables, const char *name, const
 	if (f == &e->plan->forms->form[list[same]]) {
 		text_add(tables, "static const int %s%d[] = {\n", name, same);
 		for (int i = 0; i < form_nrank(f); i++)
-			emit_pack(tables, &line, arena_printf(a, "%d,", f->rank[i]));
-		emit_packed(tables);
+			values_pack(tables, &line, arena_printf(a, "%d,", f->rank[i]));
+		values_packed(tables);
 		text_add(tables, "};\n");
 	}
 	return arena_printf(a, "%s%d", name, same);
@@ -193,7 +193,7 @@ static void print_forms(const Emit *e, Text *forms, Text *moves)
 	text_add(forms, "const Form forms[NFORM + 1] = {\n%s};\n", rows.s ? rows.s : "\t{ 0 }\n");
 	text_add(moves, "const RtMove moves[NMOVE + 1] = {\n");
 	for (int i = 0; i < e->nmove; i++)
-		text_add(moves, "\t{ %d, %d, RT_%s, %s },\n", e->move[i].from, e->move[i].to, emit_type_word(e->move[i].type), e->move[i].here ? "true" : "false");
+		text_add(moves, "\t{ %d, %d, RT_%s, %s },\n", e->move[i].from, e->move[i].to, values_type_word(e->move[i].type), e->move[i].here ? "true" : "false");
 	text_add(moves, "%s};\n", e->nmove ? "" : "\t{ 0 }\n");
 }
 
@@ -203,8 +203,8 @@ static const char *row_text(Emit *e, int i)
 	Arena *a = e->tree.arena;
 	const Slot *s = e->value[i];
 	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
-	const char *name = emit_string(a, s->v->name), *type = emit_type_word(s->v->type->elem);
-	int form = e->plan->nrole > 1 ? emit_form(e, s) : 0;    /* ranks hold less than the bytes that there are for it */
+	const char *name = values_string(a, s->v->name), *type = values_type_word(s->v->type->elem);
+	int form = e->plan->nrole > 1 ? calls_form(e, s) : 0;    /* ranks hold less than the bytes that there are for it */
 	if (form)
 		return arena_printf(a, "C(%s, %s, %s, %" PRId64 ", %s, %d),", name, type, s->window ? "true" : "false", s->offset, bytes, form);
 	if (!s->window && kernel_stored(s->v->type->elem) == DT_FLOAT)
@@ -239,9 +239,9 @@ static bool partial(const Emit *e, const Slot *s)
 static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
 {
 	const Plan *p = e->part[0]->plan;
-	const Slot *s = plan_slot(p, v), *to;
+	const Slot *s = slot_of(p, v), *to;
 	for (int i = 0; s && partial(e, s) && i < g->nnode; i++)
-		if (kernel_transfer(g->node[i]) && g->node[i]->in[0] == v && (to = plan_slot(p, g->node[i]->out[0])) != NULL && !partial(e, to))
+		if (kernel_transfer(g->node[i]) && g->node[i]->in[0] == v && (to = slot_of(p, g->node[i]->out[0])) != NULL && !partial(e, to))
 			return to;
 	return s;
 }
@@ -258,7 +258,7 @@ static void print_gradients(const Emit *e, Shapes *shapes, Text *t)
 		Name name = name_fmt("%s.grad", p->name);
 		if (!s || (s->entry >= e->nkept && e->value[s->entry]->v->name == name))
 			continue;
-		text_add(t, "\t{ %s, RT_%s, %d, %d },\n", emit_string(e->tree.arena, name), emit_type_word(v->type->elem), s->entry, shape_number(e, shapes, s->form));
+		text_add(t, "\t{ %s, RT_%s, %d, %d },\n", values_string(e->tree.arena, name), values_type_word(v->type->elem), s->entry, shape_number(e, shapes, s->form));
 		n++;
 	}
 	text_add(t, n ? "};\nconst int ngradient = %d;\n" : "\t{ 0 }\n};\nconst int ngradient = %d;\n", n);
@@ -270,10 +270,10 @@ static const char *print_shapes(const Emit *e)
 	Text t = { 0 }, of = { 0 }, rows = { 0 }, gradients = { 0 };
 	size_t line = 0;
 	for (int i = e->nkept; i < e->nvalue; i++)
-		emit_pack(&of, &line, arena_printf(e->tree.arena, "%d,", shape_number(e, &shapes, e->value[i]->form)));
+		values_pack(&of, &line, arena_printf(e->tree.arena, "%d,", shape_number(e, &shapes, e->value[i]->form)));
 	if (e->nkept == e->nvalue)
-		emit_pack(&of, &line, "0");
-	emit_packed(&of);
+		values_pack(&of, &line, "0");
+	values_packed(&of);
 	print_gradients(e, &shapes, &gradients);
 	for (int i = 0; i < shapes.n; i++) {
 		const Form *f = &e->plan->forms->form[shapes.form[i]];
@@ -283,29 +283,45 @@ static const char *print_shapes(const Emit *e)
 	return t.s;
 }
 
-void emit_values(Emit *e)
+void values_write(Emit *e)
 {
 	Arena *a = e->tree.arena;
 	Text sizes = { 0 }, bytes = { 0 }, values = { 0 }, forms = { 0 }, moves = { 0 };
 	size_t line = 0;
 	for (int i = 0; i < e->nvalue; i++)
 		if (e->checked[i])
-			emit_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
+			values_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
 	line = 0;
 	for (int i = e->nkept; i < e->nvalue; i++) {
 		if (i == e->nkept || i % 50 == 0) {              /* so that a number is found */
 			text_add(&values, "%s", line ? "\n" : "");
 			line = 0;
-			emit_pack(&values, &line, arena_printf(a, "/* %d */", i));
+			values_pack(&values, &line, arena_printf(a, "/* %d */", i));
 		}
-		emit_pack(&values, &line, row_text(e, i));
+		values_pack(&values, &line, row_text(e, i));
 	}
 	if (e->nkept == e->nvalue)
 		text_add(&values, "\t{ 0 }");
-	emit_packed(&values);
+	values_packed(&values);
 	print_forms(e, &forms, &moves);
 	print_sizes(e, &sizes, e->nvalue - e->nkept);
-	template_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
-	template_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies, and how."), "values",
+	tree_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
+	tree_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies, and how."), "values",
 	              values.s, "forms", forms.s, "moves", moves.s, "shapes", print_shapes(e), NULL);
+}
+
+int64_t values_slab(const Emit *e)
+{
+	int64_t n = 0;
+	for (int i = 0; i < e->npart; i++)
+		n = e->part[i]->plan->layout.slab > n ? e->part[i]->plan->layout.slab : n;
+	return n;
+}
+
+int64_t values_window(const Emit *e)
+{
+	int64_t n = 0;
+	for (int i = 0; i < e->npart; i++)
+		n = e->part[i]->plan->layout.window > n ? e->part[i]->plan->layout.window : n;
+	return n;
 }

@@ -35,7 +35,7 @@ static void print_nd(const Print *p, const Window *w, const int64_t *x, const in
 	const int64_t *field[] = { w->k, w->stride, w->dil, w->lo, w->hi, x, y };
 	text_add(p->t, ", &(KWindows){ %d", w->nd);
 	for (int i = 0; i < 7; i++)
-		emit_dims(p, field[i], w->nd);
+		args_dims(p, field[i], w->nd);
 	text_add(p->t, " }");
 }
 
@@ -54,24 +54,24 @@ static void print_conv(const Print *p, bool nd)
 {
 	const char *k = p->n->row->kernel;
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
-	Shape x = gx ? emit_out(p, 0) : emit_in(p, 0), w = gw ? emit_out(p, 0) : emit_in(p, 1), y = gx ? emit_in(p, 0) : gw ? emit_in(p, 1) : emit_out(p, 0);
+	Shape x = gx ? args_out(p, 0) : args_in(p, 0), w = gw ? args_out(p, 0) : args_in(p, 1), y = gx ? args_in(p, 0) : gw ? args_in(p, 1) : args_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
 	int operand, axis;
-	bool tree = gw && !nd && chunks_of(p->whole, p->e->tree.arena, &operand, &axis) > 1;
-	int64_t chunks = tree ? emit_chunks(p, "conv_fast") : 1;
+	bool tree = gw && !nd && any_ranks_chunks(p->whole, p->e->tree.arena, &operand, &axis) > 1;
+	int64_t chunks = tree ? args_chunks(p, "conv_fast") : 1;
 	Window v;
 	if (!nd && !window_read(p->n, x.rank - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
 		if (tree)
-			emit_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
-		emit_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
+			args_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
+		args_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
 	}
-	emit_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
-	emit_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
+	args_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
+	args_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
 	if (tree)                               /* also for one chunk: it goes the way of those of other ranks */
-		emit_sizes(p, chunks);
-	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
+		args_sizes(p, chunks);
+	nd ? args_type(p, p->n->in[0]) : args_end(p);
 }
 
 static void call_conv(const Print *p)
@@ -90,25 +90,25 @@ static void print_pool(const Print *p, bool nd, const Shape *x, const Shape *y)
 {
 	int len;
 	const int64_t *k = attr_ints(p->n, "kernel_shape", &len);
-	emit_sizes(p, x->d[0] * x->d[1]);
+	args_sizes(p, x->d[0] * x->d[1]);
 	print_window(p, nd, x, k, y);
 }
 
 static void call_maxpool(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, 0);
-	emit_call(p, "k_maxpool_f32", "0", "0");
+	Shape x = args_in(p, 0), y = args_out(p, 0);
+	args_call(p, "k_maxpool_f32", "0", "0");
 	print_pool(p, false, &x, &y);
-	emit_end(p);
+	args_end(p);
 }
 
 static void call_maxpool_nd(const Print *p)
 {
-	Shape x = emit_in(p, 0), y = emit_out(p, p->make[0] ? 0 : 1);
-	emit_call(p, "k_maxpool_nd", "01", "0");
+	Shape x = args_in(p, 0), y = args_out(p, p->make[0] ? 0 : 1);
+	args_call(p, "k_maxpool_nd", "01", "0");
 	print_pool(p, true, &x, &y);
-	emit_word(p, attr_int(p->n, "storage_order"));
-	emit_type(p, p->n->in[0]);
+	args_word(p, attr_int(p->n, "storage_order"));
+	args_type(p, p->n->in[0]);
 }
 
 /* Whether a gradient gives a stretch of what its windows see. */
@@ -142,13 +142,13 @@ static void print_stretch(const Print *p, bool nd, const Shape *x)
 
 static void print_maxpool_grad(const Print *p, bool nd)
 {
-	Shape g = emit_in(p, 0), x = emit_in(p, 1);
+	Shape g = args_in(p, 0), x = args_in(p, 1);
 	const char *part = is_stretch(p, &x) ? "_part" : "";
-	emit_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", part), "0", "01");
+	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", part), "0", "01");
 	print_pool(p, nd, &x, &g);
 	if (*part)
 		print_stretch(p, nd, &x);
-	nd ? emit_type(p, p->n->in[0]) : emit_end(p);
+	nd ? args_type(p, p->n->in[0]) : args_end(p);
 }
 
 static void call_maxpool_grad(const Print *p)
@@ -165,16 +165,16 @@ static void call_maxpool_nd_grad(const Print *p)
 static void call_sumpool(const Print *p)
 {
 	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
-	Shape x = grad ? emit_out(p, 0) : emit_in(p, 0), y = grad ? emit_in(p, 0) : emit_out(p, 0);
+	Shape x = grad ? args_out(p, 0) : args_in(p, 0), y = grad ? args_in(p, 0) : args_out(p, 0);
 	for (int i = 0; grad && i < x.rank && node_attr(p->n, "from"); i++)
 		x.d[i] = tensor_int(p->n->in[1]->data, i);      /* what the windows see */
 	bool part = grad && is_stretch(p, &x);
-	emit_call(p, part ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
+	args_call(p, part ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
 	print_pool(p, true, &x, &y);
 	if (part)
 		print_stretch(p, true, &x);
 	text_add(p->t, ", %s", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 /* ---- regions ---- */
@@ -182,18 +182,18 @@ static void call_sumpool(const Print *p)
 /* x and regions are operands `first` and the next; aligned regions are followed by the image of each. */
 static void print_roi(const Print *p, int first, bool align)
 {
-	Shape x = emit_in(p, first), r = emit_in(p, first + 1);
+	Shape x = args_in(p, first), r = args_in(p, first + 1);
 	int len;
 	const int64_t *size = align ? (int64_t[]){ attr_int(p->n, "output_height"), attr_int(p->n, "output_width") } : attr_ints(p->n, "pooled_shape", &len);
 	bool half = align && !strcmp(attr_str(p->n, "coordinate_transformation_mode"), "half_pixel"), mean = align && !strcmp(attr_str(p->n, "mode"), "avg");
-	emit_call(p, first ? "k_roi_grad" : "k_roi", "0", first ? align ? "0123" : "012" : align ? "012" : "01");
+	args_call(p, first ? "k_roi_grad" : "k_roi", "0", first ? align ? "0123" : "012" : align ? "012" : "01");
 	text_add(p->t, "%s, &(KRoi){ %" PRId64, align ? "" : ", NULL", x.d[0]);
-	emit_sizes(p, x.d[1], x.d[2], x.d[3], r.d[0], size[0], size[1], align ? attr_int(p->n, "sampling_ratio") : 0);
-	emit_word(p, align);
-	emit_word(p, half);
-	emit_word(p, mean);
+	args_sizes(p, x.d[1], x.d[2], x.d[3], r.d[0], size[0], size[1], align ? attr_int(p->n, "sampling_ratio") : 0);
+	args_word(p, align);
+	args_word(p, half);
+	args_word(p, mean);
 	text_add(p->t, ", %.17g }", attr_float(p->n, "spatial_scale"));
-	emit_type(p, p->n->in[0]);
+	args_type(p, p->n->in[0]);
 }
 
 static void call_roi_align(const Print *p)
@@ -216,7 +216,7 @@ static void call_roi_pool_grad(const Print *p)
 	print_roi(p, 1, false);
 }
 
-const Call calls_window[] = {
+const Call window_calls[] = {
 	{ "avgpool", "window", call_sumpool, false },
 	{ "avgpool_grad", "window", call_sumpool, false },
 	{ "sumpool", "window", call_sumpool, false },

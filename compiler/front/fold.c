@@ -119,7 +119,7 @@ static bool forward_slice(const Node *n)
 static bool filled_with(const Node *n, int i, double v)
 {
 	const Tensor *t = operand_const(n, i);
-	int64_t count = t && !whole_differs(n->graph, n->in[i]) ? tensor_elements(t) : 0;
+	int64_t count = t && !whole_batch_differs(n->graph, n->in[i]) ? tensor_elements(t) : 0;
 
 	for (int64_t k = 0; k < count; k++)
 		if (tensor_get(t, k) != v)
@@ -172,7 +172,7 @@ static Value *copy_of(const Node *n)
 	Value *same = unchanged(n);
 	if (same)
 		return same;
-	if (!same_type(n->in[0], n->out[0]) || whole_parts(n->graph, n->in[0], n->out[0]))
+	if (!same_type(n->in[0], n->out[0]) || whole_batch_differ(n->graph, n->in[0], n->out[0]))
 		return NULL;
 	if (node_is(n, "Cast") || node_is(n, "CastLike") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten") ||
 	    (node_is(n, "Transpose") && still_perm(n)) || (node_is(n, "Slice") && forward_slice(n)) ||
@@ -653,7 +653,7 @@ static bool attr_equal(const Attr *a, const Attr *b)
 static bool node_equal(const Fold *f, const Node *a, const Node *b)
 {
 	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || (a->stage != b->stage && !trained_node(f, a)) ||
-	    micro_updates(a) != micro_updates(b))
+	    microbatch_updates(a) != microbatch_updates(b))
 		return false;
 	for (int i = 0; i < a->nin; i++)
 		if (a->in[i] != b->in[i])
@@ -709,11 +709,11 @@ static void join_constants(Fold *f)
 {
 	bool *state = params_state(f->g);
 
-	for (int i = 0; i < f->g->ninit && !whole_is(f->g->model); i++) {
+	for (int i = 0; i < f->g->ninit && !whole_batch_is(f->g->model); i++) {
 		Value *v = f->g->init[i];
 
 		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || extdata_load(v->data) < 0 ||
-		    whole_differs(f->g, v))
+		    whole_batch_differs(f->g, v))
 			continue;
 		const void *key = tensor_key(v->data);
 		Value *first = map_get(&f->small, key);

@@ -35,7 +35,7 @@ const Tensor *lift_constant(const Value *);
 const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
 bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */
 bool   lift_filled(const Tensor *, double);
-bool   lift_attention(void *, Match *), lift_rotary(void *, Match *);
+bool   lift_attention(void *, Match *), lift_attention_rotary(void *, Match *);
 Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);  /* made once, right after `from` */
 int    lift_run(Graph *);
 

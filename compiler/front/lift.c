@@ -448,7 +448,7 @@ static const Rule rules[] = {
 	{ "LogSigmoid", put_log_sigmoid },
 	{ "LogRest", put_log_sigmoid },
 	{ "Attend", lift_attention },
-	{ "Rotary", lift_rotary },
+	{ "Rotary", lift_attention_rotary },
 };
 enum { NRULE = sizeof rules / sizeof rules[0] };
 

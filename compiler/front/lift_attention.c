@@ -620,7 +620,7 @@ static Value *whole_heads(const Value *x, const Value *rest)
 	return p.of;
 }
 
-bool lift_rotary(void *lift, Match *m)
+bool lift_attention_rotary(void *lift, Match *m)
 {
 	Lift *l = lift;
 	Value *x = match_hole(m, "x"), *a = match_hole(m, "a"), *b = match_hole(m, "b"),

@@ -82,7 +82,7 @@ static int64_t count(const Node *n, const FactorRule *r, int f)
 	return c;
 }
 
-int64_t chunks_of(Node *n, Arena *a, int *operand, int *axis)
+int64_t any_ranks_chunks(Node *n, Arena *a, int *operand, int *axis)
 {
 	const FactorRule *r = opt.chunks && does(n, KERNEL_CHUNKS) ? factor_rule(n, a) : NULL;
 	int f = r && r->red == RED_SUM ? declared(n, r) : -1;
@@ -110,7 +110,7 @@ static bool apart(const Node *n, const FactorRule *r, int f)
 	return false;
 }
 
-bool chunks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, int64_t *of)
+bool any_ranks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, int64_t *of)
 {
 	bool run = f < 64 && r->runs >> f & 1, define = f < 64 && r->defined >> f & 1;
 	*of = 0;
@@ -127,13 +127,13 @@ bool chunks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, int6
 	return *of % parts == 0 && apart(n, r, f);
 }
 
-bool chunks_carry(const Node *n)
+bool any_ranks_carry(const Node *n)
 {
 	return n->row->carries && n->nin && n->in[0] && n->out[0] && n->in[0]->type->elem == n->out[0]->type->elem;
 }
 
 /* What the command line says goes before what the model says; either way the model says it from here on, so the plan and its hash do. */
-int chunks_read(Model *m)
+int any_ranks_read(Model *m)
 {
 	Annot *a = annot_find(m->annot, "any_ranks");
 	const Arg *given = a ? arg_find(a->arg, a->narg, name_of("chunks")) : NULL;

@@ -105,7 +105,7 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 	n->place = out->place;
 	places_note(g, n);
 	n->from = c->from;
-	micro_inherit(n, c->by);
+	microbatch_inherit(n, c->by);
 	if (inline_append(g, n))
 		die("boxing %s", in->name);
 }
@@ -127,10 +127,10 @@ static int64_t elem_bytes(const Value *v)
 	return bits < 8 ? 1 : bits / 8;
 }
 
-static const Route *way(const Value *v, const Sbp *to, const Place *place)
+static const BoxingRoute *way(const Value *v, const Sbp *to, const Place *place)
 {
 	Form f = sbp_form(v, v->sbp, v->place->mesh), t = sbp_form(v, to, place->mesh);
-	return route_find(&f, &t, elem_bytes(v));
+	return boxing_route_find(&f, &t, elem_bytes(v));
 }
 
 /* Whose mesh a form between two ends is on. */
@@ -194,7 +194,7 @@ static Value *narrow(const Value *v)
 	return form_terms(&f) == 1 ? x : NULL;
 }
 
-static bool moves_something(const Value *v, const Route *r)
+static bool moves_something(const Value *v, const BoxingRoute *r)
 {
 	Form at = sbp_form(v, v->sbp, v->place->mesh);
 	for (int i = 0; i < r->n; at = r->form[i++])
@@ -221,7 +221,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 	for (const Copy *k = map_get(&b->copies, v); k; k = k->next)
 		if (may_share(v, k, c->by) && !overlaps(k->v) && way(k->v, to, place)->seconds < way(from, to, place)->seconds)
 			from = k->v;
-	const Route *r = way(from, to, place);
+	const BoxingRoute *r = way(from, to, place);
 	if (from == v && (x = narrow(v)) && moves_something(v, r)) {
 		Value *moved = boxed(b, x, to, place, c), *out = beside(b->g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
 		Node *cast = node_new(b->g, v->def->domain, v->def->op, c->loc);
@@ -252,7 +252,7 @@ static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 	raw->defidx = i;
 	n->out[i] = raw;
 	v->def = NULL;
-	const Route *r = way(raw, v->sbp, v->place);
+	const BoxingRoute *r = way(raw, v->sbp, v->place);
 	for (int k = 0; k + 1 < r->n; k++) {
 		Place *at = place_of(&r->form[k], n->place, v->place);
 		Sbp s[MESH_DIMS];
@@ -282,7 +282,7 @@ static void box_node(Boxing *b, Node *n)
 {
 	Graph *g = b->g;
 	Place *place = n->place;
-	const NdSig *s = is_box(n) ? NULL : sbp_choose(n, place->mesh, false, g->scratch);
+	const NdSig *s = is_box(n) ? NULL : cheapest_find(n, place->mesh, false, g->scratch);
 	Cause c = { n->loc, n->from, n };
 	n->mark = 0;
 	for (int k = 0; s && k < n->nin; k++)

@@ -106,7 +106,7 @@ static bool alike(const Form *f)
 	for (int k = 0; k < f->ndim; k++) {
 		if (f->mesh[k] == 1)
 			continue;
-		if (first >= 0 && (figures.axis[k].latency != figures.axis[first].latency || figures.axis[k].bytes != figures.axis[first].bytes))
+		if (first >= 0 && (device.axis[k].latency != device.axis[first].latency || device.axis[k].bytes != device.axis[first].bytes))
 			return false;
 		first = k;
 	}
@@ -117,7 +117,7 @@ static bool alike(const Form *f)
  * lacks over wires that are alike. */
 static bool direct(const Transfer *t, const Form *from, const Form *to)
 {
-	if (figures.nccl)                       /* what it cannot do at once may be possible in steps: a sum, then a slice of it */
+	if (device.nccl)                       /* what it cannot do at once may be possible in steps: a sum, then a slice of it */
 		return t->local;
 	return t->local || (t->one_mesh && (!(t->axes & (t->axes - 1)) || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from))));
 }
@@ -176,18 +176,18 @@ static bool in_vain(const Form *from, const Form *to, const Form *end)
 	return false;
 }
 
-static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
+static BoxingRoute *search(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	static Form list[STOPS];
 	double far[STOPS];
 	int next[STOPS], hops[STOPS], n = 2;
 	bool done[STOPS] = { false }, one_mesh = form_one_mesh(from, to);
-	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) && !figures.nccl ? transfer_of(from, to)->total : INT64_MAX;
+	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) && !device.nccl ? transfer_of(from, to)->total : INT64_MAX;
 	list[0] = *to;
 	list[1] = *from;
 	if (!direct(transfer_of(from, to), from, to)) {
 		int spare = free_axis(from, to);
-		if (one_mesh && axes_many(from->mesh, from->ndim))
+		if (one_mesh && mesh_axes_many(from->mesh, from->ndim))
 			n = one_by_one(from, to, elem_bytes, list, n);
 		else
 			n = stops(from, to, spare, list, n);
@@ -219,7 +219,7 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 			if (!done[i] && (far[i] < far[at] || (far[i] <= far[at] && hops[i] < hops[at])))
 				at = i;
 	}
-	Route *r = arena_new(&arena_process, Route);
+	BoxingRoute *r = arena_new(&arena_process, BoxingRoute);
 	r->n = hops[1];
 	r->seconds = far[1];
 	r->form = arena_array(&arena_process, Form, r->n);
@@ -228,12 +228,12 @@ static Route *search(const Form *from, const Form *to, int64_t elem_bytes)
 	return r;
 }
 
-const Route *route_find(const Form *from, const Form *to, int64_t elem_bytes)
+const BoxingRoute *boxing_route_find(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	static FormPairs table;
-	static Figures of;
-	if (memcmp(&of, &figures, sizeof of)) {         /* of another machine */
-		of = figures;
+	static Device of;
+	if (memcmp(&of, &device, sizeof of)) {         /* of another machine */
+		of = device;
 		table = (FormPairs){ 0 };
 	}
 	void **what = transfer_pair(&table, from, to, elem_bytes);

@@ -13,7 +13,7 @@ enum {
 	JOINED = 8                      /* gradients or parameters that are transferred together (bucket.c) */
 };
 
-void ways_room(Ways *w)
+void candidates_room(Candidates *w)
 {
 	int64_t *old = w->key;
 	w->room = w->room ? 2 * w->room : 64;
@@ -22,14 +22,14 @@ void ways_room(Ways *w)
 		memcpy(w->key, old, sizeof *old * (size_t)w->nkey);
 }
 
-Name ways_keyed(Ways *w)
+Name candidates_keyed(Candidates *w)
 {
 	Name n = name_n((const char *)w->key, sizeof *w->key * (size_t)w->nkey);
 	w->nkey = 0;
 	return n;
 }
 
-static void key_pointer(Ways *w, const void *p)
+static void key_pointer(Candidates *w, const void *p)
 {
 	ways_key(w, (int64_t)(intptr_t)p);
 }
@@ -59,7 +59,7 @@ static bool same_kind(const Value *v, const Value *u)
 	return true;
 }
 
-static Kind *kind_of(Ways *w, const Value *v)
+static Kind *kind_of(Candidates *w, const Value *v)
 {
 	const Type *t = v->type;
 	ways_key(w, t->elem);
@@ -71,7 +71,7 @@ static Kind *kind_of(Ways *w, const Value *v)
 		for (int i = 0; x && i < x->n; i++)
 			ways_key(w, v->graph->factor[x->factor[i]]);
 	}
-	Name key = ways_keyed(w);
+	Name key = candidates_keyed(w);
 	Kind *k = map_get(&w->kinds, key);
 	if (!k) {
 		k = arena_new(w->arena, Kind);
@@ -83,7 +83,7 @@ static Kind *kind_of(Ways *w, const Value *v)
 	return k;
 }
 
-int kind_form(Ways *w, Kind *k, const Sbp *s)
+int candidates_form(Candidates *w, Kind *k, const Sbp *s)
 {
 	int ndim = w->mesh->ndim;
 	for (int i = 0; i < k->n; i++)
@@ -96,7 +96,7 @@ int kind_form(Ways *w, Kind *k, const Sbp *s)
 }
 
 /* No form is added once prices are asked for. */
-static void prices(Ways *w, Kind *k)
+static void prices(Candidates *w, Kind *k)
 {
 	if (k->moved == k->n)
 		return;
@@ -104,7 +104,7 @@ static void prices(Ways *w, Kind *k)
 	k->move = arena_array(w->arena, double, (size_t)k->n * (size_t)k->n);
 	k->part = arena_array(w->arena, double, k->n);
 	for (int i = 0; i < k->n; i++) {
-		k->part[i] = cost_part(k->v, k->form[i], w->mesh);
+		k->part[i] = cost_shard(k->v, k->form[i], w->mesh);
 		for (int j = 0; j < k->n; j++)
 			k->move[i * k->n + j] = NAN;
 	}
@@ -154,7 +154,7 @@ static struct Step *step_at(const Kind *k, const uint64_t *key)
 	return &k->step[at];
 }
 
-static void more_steps(Ways *w, Kind *k)
+static void more_steps(Candidates *w, Kind *k)
 {
 	struct Step *old = k->step;
 	int n = k->room;
@@ -166,7 +166,7 @@ static void more_steps(Ways *w, Kind *k)
 }
 
 /* A change along axis k of the mesh; what does not fit into a key is asked for each time. */
-static double step_of(Ways *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
+static double step_of(Candidates *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
 {
 	uint64_t key[2];
 	if (!step_key(now, then, w->mesh->ndim, k, key))
@@ -193,7 +193,7 @@ static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
 }
 
 /* From one form to another that differs along axis `first` of the mesh and those that change with it: one after the other. */
-static double step_along(Ways *w, Kind *kind, const Sbp *from, const Sbp *to, const int *unit, int first)
+static double step_along(Candidates *w, Kind *kind, const Sbp *from, const Sbp *to, const int *unit, int first)
 {
 	const Mesh *m = w->mesh;
 	Sbp now[MESH_DIMS], then[MESH_DIMS];
@@ -204,7 +204,7 @@ static double step_along(Ways *w, Kind *kind, const Sbp *from, const Sbp *to, co
 		if (unit[k] != first || sbp_equal(&from[k], &to[k], 1))
 			continue;
 		then[k] = to[k];
-		if (!sbp_can(then, m->ndim))
+		if (!signatures_can(then, m->ndim))
 			return INFINITY;
 		t += step_of(w, kind, now, then, k);
 		now[k] = to[k];
@@ -214,7 +214,7 @@ static double step_along(Ways *w, Kind *kind, const Sbp *from, const Sbp *to, co
 
 /* The quickest way of changes along one axis, or one bundle, of the mesh after the other: each is as it was (0), at a form between (1) or as it will
  * be (2).  unit: by axis, the first of those that change together; -1: it does not. */
-static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
+static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp *to)
 {
 	enum { WAYS = 6561 };                   /* 3 to the power of MESH_DIMS */
 	const Value *v = kind->v;
@@ -263,7 +263,7 @@ static double axis_by_axis(Ways *w, Kind *kind, const Sbp *from, const Sbp *to)
 }
 
 /* A sum is made of a value where it lies, as one term of it: what moves before that moves as it was. */
-static double price(Ways *w, Kind *k, int from, int to)
+static double price(Candidates *w, Kind *k, int from, int to)
 {
 	Sbp a[MESH_DIMS] = { { 0 } }, b[MESH_DIMS] = { { 0 } };
 	bool fill = false;
@@ -279,18 +279,18 @@ static double price(Ways *w, Kind *k, int from, int to)
 		}
 		differ += !sbp_equal(&a[i], &b[i], 1);
 	}
-	for (int i = 0; i < w->mesh->ndim && !sbp_can(b, w->mesh->ndim); i++)    /* what becomes a term is whole before */
+	for (int i = 0; i < w->mesh->ndim && !signatures_can(b, w->mesh->ndim); i++)    /* what becomes a term is whole before */
 		if (k->form[to][i].kind == SBP_P && a[i].kind != SBP_P) {
 			differ += a[i].kind != SBP_B;
 			b[i] = (Sbp){ .kind = SBP_B };
 		}
-	if (!sbp_can(b, w->mesh->ndim))
+	if (!signatures_can(b, w->mesh->ndim))
 		return INFINITY;
-	double t = fill ? figures.start + figures_through(k->part[to]) : 0;
+	double t = fill ? device.start + device_through(k->part[to]) : 0;
 	return t + (!differ ? 0 : axis_by_axis(w, k, a, b));
 }
 
-double kind_move(Ways *w, Kind *k, int from, int to)
+double candidates_move(Candidates *w, Kind *k, int from, int to)
 {
 	prices(w, k);
 	double *d = &k->move[from * k->n + to];
@@ -309,16 +309,16 @@ static double joined(const Graph *g)
 }
 
 /* What is left is its part of the latency. */
-double kind_joined(Ways *w, Kind *k, int from, int to)
+double candidates_joined(Candidates *w, Kind *k, int from, int to)
 {
-	double t = kind_move(w, k, from, to), late = 0;
+	double t = candidates_move(w, k, from, to), late = 0;
 	for (int i = 0; i < w->mesh->ndim; i++)
 		if (w->mesh->dim[i] > 1 && !sbp_equal(&k->form[from][i], &k->form[to][i], 1))
-			late += figures.axis[i].latency * ceil(log2(w->mesh->dim[i]));
+			late += device.axis[i].latency * ceil(log2(w->mesh->dim[i]));
 	return t - (1 - 1 / w->joined) * fmin(t, late);
 }
 
-double kind_part(Ways *w, Kind *k, int form)
+double candidates_shard(Candidates *w, Kind *k, int form)
 {
 	prices(w, k);
 	return k->part[form];
@@ -326,7 +326,7 @@ double kind_part(Ways *w, Kind *k, int form)
 
 /* ---- nodes ---- */
 
-static void key_attr(Ways *w, const Attr *a)
+static void key_attr(Candidates *w, const Attr *a)
 {
 	key_pointer(w, a->name);
 	ways_key(w, a->type);
@@ -348,7 +348,7 @@ static void key_attr(Ways *w, const Attr *a)
 }
 
 /* What rules may look into: the contents of small constants. */
-static void key_operand(Ways *w, const Value *v)
+static void key_operand(Candidates *w, const Value *v)
 {
 	ways_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
 	if (!v || !v->data)
@@ -363,7 +363,7 @@ static void key_operand(Ways *w, const Value *v)
 	}
 }
 
-static void key_node(Ways *w, int index)
+static void key_node(Candidates *w, int index)
 {
 	const Node *n = w->g->node[index];
 	bool own = w->pins->node[index] != NULL;
@@ -393,7 +393,7 @@ static bool same_attr(const Attr *a, const Attr *b)
 	}
 }
 
-static bool same_operands(const Ways *w, Value *const *x, Value *const *y, int n)
+static bool same_operands(const Candidates *w, Value *const *x, Value *const *y, int n)
 {
 	for (int i = 0; i < n; i++) {
 		const Value *a = x[i], *b = y[i];
@@ -404,7 +404,7 @@ static bool same_operands(const Ways *w, Value *const *x, Value *const *y, int n
 }
 
 /* Whether two nodes surely have one key: so most nodes of like layers need none. */
-static bool same_node(const Ways *w, int index, const Way *x)
+static bool same_node(const Candidates *w, int index, const Candidate *x)
 {
 	const Node *n = w->g->node[index], *m = x->n;
 	if (n->row != m->row || n->op != m->op || w->pins->node[index] || n->nattr != m->nattr || n->nin != m->nin || n->nout != m->nout)
@@ -415,29 +415,29 @@ static bool same_node(const Ways *w, int index, const Way *x)
 	return same_operands(w, n->in, m->in, n->nin) && same_operands(w, n->out, m->out, n->nout) && cost_inside(n, w->fused) == x->inside;
 }
 
-static void forms(Ways *w, Way *x, const Value *v, Kind **kind, int **form, Sbp **(*of)(NdSig *), int i)
+static void forms(Candidates *w, Candidate *x, const Value *v, Kind **kind, int **form, Sbp **(*of)(NdSig *), int i)
 {
 	if (!v || !w->kind[v->id])
 		return;
 	kind[i] = w->kind[v->id];
 	form[i] = arena_array(w->arena, int, x->nsig);
 	for (int s = 0; s < x->nsig; s++)
-		form[i][s] = kind_form(w, kind[i], of(&x->sig[s])[i]);
+		form[i][s] = candidates_form(w, kind[i], of(&x->sig[s])[i]);
 }
 
 static Sbp **in_of(NdSig *s) { return s->in; }
 static Sbp **out_of(NdSig *s) { return s->out; }
 
-static bool allowed(const Ways *w, const Node *n, const NodePin *pin, const NdSig *s)
+static bool allowed(const Candidates *w, const Node *n, const NodePin *pin, const NdSig *s)
 {
 	for (int k = 0; k < w->mesh->ndim; k++)
-		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || sbp_served(n, s->sig[k]))))
+		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || cheapest_served(n, s->sig[k]))))
 			return false;
 	return true;
 }
 
 /* Whether ranks hold plain ranges of all that a way cuts. */
-static bool ranges(const Ways *w, const Node *n, const NdSig *s)
+static bool ranges(const Candidates *w, const Node *n, const NdSig *s)
 {
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
@@ -450,7 +450,7 @@ static bool ranges(const Ways *w, const Node *n, const NdSig *s)
 }
 
 /* On meshes of three and more axes mixtures are many: then those that cut inside of a factor of an axis are not looked at. */
-static void thin(const Ways *w, const Node *n, Way *x)
+static void thin(const Candidates *w, const Node *n, Candidate *x)
 {
 	int kept = 0;
 	for (int i = 0; i < x->nsig; i++)
@@ -464,12 +464,12 @@ static void thin(const Ways *w, const Node *n, Way *x)
 	x->nsig = kept;
 }
 
-static Way *new_way(Ways *w, int index)
+static Candidate *new_way(Candidates *w, int index)
 {
 	Node *n = w->g->node[index];
-	Way *x = arena_new(w->arena, Way);
+	Candidate *x = arena_new(w->arena, Candidate);
 	int all;
-	NdSig *sig = sbp_product(n, w->mesh, w->with, w->arena, &all);
+	NdSig *sig = signatures_product(n, w->mesh, w->with, w->arena, &all);
 	x->id = w->nway++;
 	x->n = n;
 	x->view = n->row->kernel && !strcmp(n->row->kernel, "copy") && n->nin;
@@ -496,15 +496,15 @@ static Way *new_way(Ways *w, int index)
 	for (int i = 0; i < n->nout; i++)
 		forms(w, x, n->out[i], x->kout, x->out, out_of, i);
 	x->cost = arena_array(w->arena, double, x->nsig);
-	Definition *d = NULL;                   /* once for all ways that take it */
+	Expansion *d = NULL;                   /* once for all ways that take it */
 	for (int s = 0; s < x->nsig; s++) {
-		bool define = sbp_defines(&x->sig[s], w->mesh);
+		bool define = signatures_define(&x->sig[s], w->mesh);
 		if (define && !d)
-			d = define_open(n);
-		x->cost[s] = define ? define_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, x->inside);
+			d = expansion_open(n);
+		x->cost[s] = define ? expansion_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, x->inside);
 	}
 	if (d)
-		define_close(d);
+		expansion_close(d);
 	return x;
 }
 
@@ -515,7 +515,7 @@ static Trait trait_of(const Value *v)
 
 /* Of like layers the second has the kinds and the ways of the first, in the same order: so after one that was found by its key, those that
  * follow are tried first that followed the last time. */
-static void read_values(Ways *w)
+static void read_values(Candidates *w)
 {
 	int n = w->g->nvalue, *last = arena_array(w->arena, int, n + 1), next = 0;      /* last: by kind, 1 + the value that had it; next: 1 + the value to try */
 	w->trait = arena_array(w->arena, Trait, n + 1);
@@ -541,7 +541,7 @@ static void read_values(Ways *w)
 	}
 }
 
-static void read_operands(Ways *w)
+static void read_operands(Candidates *w)
 {
 	const Graph *g = w->g;
 	int n = 0;
@@ -568,11 +568,11 @@ static void read_operands(Ways *w)
 	}
 }
 
-static Way *way_of(Ways *w, int i)
+static Candidate *way_of(Candidates *w, int i)
 {
 	key_node(w, i);
-	Name key = ways_keyed(w);
-	Way *x = map_get(&w->ways, key);
+	Name key = candidates_keyed(w);
+	Candidate *x = map_get(&w->ways, key);
 	if (!x) {
 		x = new_way(w, i);
 		map_put(&w->ways, key, x);
@@ -591,7 +591,7 @@ static bool pins_alike(Sbp *const *list, int n, int j, int k)
 /* Whether pins say the same along two axes of the mesh. */
 static bool axes_alike(const void *arg, int j, int k)
 {
-	const Ways *w = arg;
+	const Candidates *w = arg;
 	if (!pins_alike(w->pins->value, w->g->nvalue, j, k))
 		return false;
 	for (int i = 0; i < w->g->nnode; i++) {
@@ -602,24 +602,24 @@ static bool axes_alike(const void *arg, int j, int k)
 	return true;
 }
 
-static bool bundle(Ways *w)
+static bool bundle(Candidates *w)
 {
-	int n = axes_bundle(w->mesh, axes_alike, w, w->with);
+	int n = mesh_axes_bundle(w->mesh, axes_alike, w, w->with);
 	if (n > AXES_FREE)
 		fail_at(EXIT_NOPLAN, w->mesh->loc, "pins tell %d axes of mesh %s apart, too many to be mixed: give the same entries along some, so that at most %d are left", n, w->mesh->name, AXES_FREE);
 	return n <= AXES_FREE;
 }
 
-void ways_init(Ways *w, Graph *g, const Mesh *m, const Pins *pins)
+void candidates_init(Candidates *w, Graph *g, const Mesh *m, const Pins *pins)
 {
-	*w = (Ways){ .g = g, .mesh = m, .pins = pins, .arena = g->scratch };
+	*w = (Candidates){ .g = g, .mesh = m, .pins = pins, .arena = g->scratch };
 	if (!bundle(w))
 		return;
 	map_init(&w->kinds, w->arena);
 	map_init(&w->ways, w->arena);
 	map_init(&w->tables, w->arena);
 	w->kind = arena_array(w->arena, Kind *, g->nvalue + 1);
-	w->way = arena_array(w->arena, Way *, g->nnode + 1);
+	w->way = arena_array(w->arena, Candidate *, g->nnode + 1);
 	read_values(w);
 	read_operands(w);
 	w->fused = cost_fused(g, w->arena);

@@ -22,7 +22,7 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 		if (v->sbp[i].kind != SBP_ANY)
 			has[i] = other[i] = v->sbp[i];
 	other[k] = *s;
-	for (int i = 0; i < m->ndim && !sbp_can(other, m->ndim); i++)
+	for (int i = 0; i < m->ndim && !signatures_can(other, m->ndim); i++)
 		if (i != k)
 			has[i] = other[i] = (Sbp){ .kind = SBP_B };
 	double t = back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
@@ -53,7 +53,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 		if (n->out[i])
 			t += moved(n->out[i], &s->out[i], m, k, true);
 	if (s->define)                          /* its reductions are waited for */
-		t += DEFINED * figures.axis[k].latency;
+		t += DEFINED * device.axis[k].latency;
 	return t + cost_node(n, split ? 1.0 / parts : 1.0);
 }
 
@@ -63,7 +63,7 @@ static bool served_one(const Value *v, const Sbp *s)
 	return s->kind != SBP_P || dtype_is_float(v->type->elem);
 }
 
-bool sbp_served(const Node *n, const Sig *s)
+bool cheapest_served(const Node *n, const Sig *s)
 {
 	if ((s->counted || (s->run && !n->row->random)) && !kernel_counts(n))
 		return false;
@@ -139,9 +139,9 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 			int i = few ? c->few[k][at[k]] : at[k];
 			pick[k] = &c->list[k][i];
 			may &= c->cost[k][i] < INFINITY;
-			wait += pick[k]->define ? DEFINED * figures.axis[k].latency : 0;
+			wait += pick[k]->define ? DEFINED * device.axis[k].latency : 0;
 		}
-		const NdSig *nd = may ? sbp_together(n, pick, m->ndim, &tmp) : NULL;
+		const NdSig *nd = may ? signatures_together(n, pick, m->ndim, &tmp) : NULL;
 		double move = nd ? transfers(n, nd, m, &named) : INFINITY, t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
 		if (t < least || (t <= least && move == 0 && named)) {
 			least = t;
@@ -149,14 +149,14 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 		}
 		if (few && t <= least && move == 0 && named)
 			break;                  /* as the solver meant it, or as a plan that is read again has it */
-		if (!axes_next(m->ndim, c->with, few ? c->nfew : c->len, at))
+		if (!mesh_axes_next(m->ndim, c->with, few ? c->nfew : c->len, at))
 			break;
 	}
 	arena_free(&tmp);
-	return least < INFINITY ? sbp_together(n, best, m->ndim, a) : NULL;
+	return least < INFINITY ? signatures_together(n, best, m->ndim, a) : NULL;
 }
 
-bool sbp_lies_alike(const void *arg, int j, int k)
+bool cheapest_alike(const void *arg, int j, int k)
 {
 	const Node *n = arg;
 	for (int i = 0; i < n->nin + n->nout; i++) {
@@ -167,17 +167,17 @@ bool sbp_lies_alike(const void *arg, int j, int k)
 	return true;
 }
 
-NdSig *sbp_choose(Node *n, const Mesh *m, bool define, Arena *a)
+NdSig *cheapest_find(Node *n, const Mesh *m, bool define, Arena *a)
 {
 	Choice c = { .nfew = { 0 } };
 	int bad = 0;
 	const NodePin *pin = pins_node(n, m, a, &bad);
-	axes_bundle(m, sbp_lies_alike, n, c.with);
+	mesh_axes_bundle(m, cheapest_alike, n, c.with);
 	for (int k = 0; k < m->ndim; k++) {
-		c.list[k] = sbp_signatures(n, m->dim[k], a, &c.len[k]);
+		c.list[k] = signatures_of(n, m->dim[k], a, &c.len[k]);
 		c.cost[k] = arena_array(a, double, c.len[k]);
 		for (int i = 0; i < c.len[k]; i++) {
-			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &c.list[k][i], k) && (pin || sbp_served(n, &c.list[k][i])) && (define || !c.list[k][i].define));
+			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &c.list[k][i], k) && (pin || cheapest_served(n, &c.list[k][i])) && (define || !c.list[k][i].define));
 			c.cost[k][i] = may ? price(n, &c.list[k][i], m, k) : INFINITY;
 		}
 		find_few(&c, k);

@@ -54,7 +54,7 @@ static double share(const Value *v, const Sbp *s, const Mesh *m, int k)
 	return len > 0 ? (double)((len + m->dim[k] - 1) / m->dim[k]) / (double)len : 1;
 }
 
-double cost_part(const Value *v, const Sbp *s, const Mesh *m)
+double cost_shard(const Value *v, const Sbp *s, const Mesh *m)
 {
 	double b = bytes_of(v);
 	for (int k = 0; k < m->ndim; k++)
@@ -74,7 +74,7 @@ static double work_of(const Node *n)
 static double rate_of(const Node *n)
 {
 	const Value *v = n->nin && n->in[0] ? n->in[0] : n->nout ? n->out[0] : NULL;
-	return v && v->type && dtype_bits(v->type->elem) <= 16 ? figures.half : figures.flops;
+	return v && v->type && dtype_bits(v->type->elem) <= 16 ? device.half : device.flops;
 }
 
 double cost_node(Node *n, double part)
@@ -85,7 +85,7 @@ double cost_node(Node *n, double part)
 	else
 		for (int i = 0; i < n->nin + n->nout; i++)
 			c.bytes += bytes_of(i < n->nin ? n->in[i] : n->out[i - n->nin]);
-	return figures.start + (work_of(n) / rate_of(n) + c.bytes / figures.bytes) * part;
+	return device.start + (work_of(n) / rate_of(n) + c.bytes / device.bytes) * part;
 }
 
 /* By the forms of operands and results: in[i] and out[i] have an entry for each axis of the mesh.  Bit i of `inside`: operand i, or result
@@ -105,18 +105,18 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, u
 	}
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && !(inside >> (n->nin + i) & 1)) {
-			made += cost_part(n->out[i], out[i], m);
-			t += figures_through(cost_part(n->out[i], out[i], m));
+			made += cost_shard(n->out[i], out[i], m);
+			t += device_through(cost_shard(n->out[i], out[i], m));
 		}
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !(inside >> i & 1)) {
-			double all = cost_part(n->in[i], in[i], m);
+			double all = cost_shard(n->in[i], in[i], m);
 			bool picks = n->row->index && !i && cost_flops(n) < (double)type_elements(n->in[0]->type);
-			t += figures_through(picks ? fmin(all, made) : all);     /* of a table only the rows that are asked for */
+			t += device_through(picks ? fmin(all, made) : all);     /* of a table only the rows that are asked for */
 		}
-	if (n->row->kernel && n->row->carries && n->nin && n->in[0] && made == cost_part(n->in[0], in[0], m) && n->in[0]->type->elem == n->out[0]->type->elem)
+	if (n->row->kernel && n->row->carries && n->nin && n->in[0] && made == cost_shard(n->in[0], in[0], m) && n->in[0]->type->elem == n->out[0]->type->elem)
 		return 0;                       /* the same bytes in the same order, mostly */
-	return (inside >> n->nin ? 0 : figures.start) + work_of(n) * work / rate_of(n) + t;
+	return (inside >> n->nin ? 0 : device.start) + work_of(n) * work / rate_of(n) + t;
 }
 
 /* ---- loops of several nodes ---- */
@@ -232,7 +232,7 @@ static bool shares_cut(const Form *f, const Form *t, int j)
  * order, so their axes stay; of many axes only the latter. */
 static void narrow(Form *f, Form *t, bool whole)
 {
-	bool terms = !axes_many(f->mesh, f->ndim) || opt.chunks;
+	bool terms = !mesh_axes_many(f->mesh, f->ndim) || opt.chunks;
 	for (int j = 0; j < f->ndim; j++) {
 		FormCut *c = &f->cut[j];
 		bool cut = c->kind == FORM_S;
@@ -253,13 +253,13 @@ static void narrow(Form *f, Form *t, bool whole)
 static double seconds_of(const Value *v, const Form *f, const Form *t)
 {
 	int64_t elem = dtype_bits(v->type->elem) / 8;
-	return route_find(f, t, elem ? elem : 1)->seconds;
+	return boxing_route_find(f, t, elem ? elem : 1)->seconds;
 }
 
 double cost_move(const Value *v, const Sbp *from, const Sbp *to, const Mesh *m)
 {
 	Form f = sbp_form(v, from, m), t = sbp_form(v, to, m);
-	if (axes_many(m->dim, m->ndim))
+	if (mesh_axes_many(m->dim, m->ndim))
 		narrow(&f, &t, false);
 	return seconds_of(v, &f, &t);
 }

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Figures figures;
+Device device;
 
 /* Of GPUs seven tenths of what tensor cores, memory and links are sold for.  A rank of a CPU copies with the core that it computes with, so
  * nothing is hidden. */
@@ -43,7 +43,7 @@ typedef struct Read {
 	Word word[5]; int n;            /* of the line that is being read; one more than any line has */
 	Level level[8]; int nlevel;
 	bool given[MESH_DIMS];
-	Figures *f;
+	Device *f;
 } Read;
 
 static int real(const Word *w, double least, double most, double *out)
@@ -98,7 +98,7 @@ static int read_cache(Read *r)
 
 static int read_line(Read *r)
 {
-	Figures *f = r->f;
+	Device *f = r->f;
 	const struct { const char *name; double *to; double least, most; } one[] = {
 		{ "flops", &f->flops, 1, 1e24 }, { "half", &f->half, 1, 1e24 }, { "bytes", &f->bytes, 1, 1e24 },
 		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "turn", &f->turn, 0, 1 }, { "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
@@ -167,7 +167,7 @@ static void join(Read *r, const Mesh *m, int k)
 }
 
 /* Another mesh may have more axes: those have the slowest link there is. */
-static void fill_up(Figures *f, int ndim)
+static void fill_up(Device *f, int ndim)
 {
 	Wire slow = f->axis[0];
 	for (int k = 1; k < ndim; k++)
@@ -178,7 +178,7 @@ static void fill_up(Figures *f, int ndim)
 
 /* More ranks than cores take turns, and who waits for another waits for its turn: ranks meet too often for three to share two cores
  * better than two of them share one.  Only a core that no rank computes on hides a transfer. */
-static void share_cores(Figures *f, const Mesh *m)
+static void share_cores(Device *f, const Mesh *m)
 {
 	if (!f->cores)
 		return;
@@ -194,16 +194,16 @@ static void share_cores(Figures *f, const Mesh *m)
 	}
 }
 
-double figures_through(double bytes)
+double device_through(double bytes)
 {
-	return bytes / (bytes <= figures.small && figures.cached > figures.bytes ? figures.cached : figures.bytes);
+	return bytes / (bytes <= device.small && device.cached > device.bytes ? device.cached : device.bytes);
 }
 
-int figures_read(const char *from, const Mesh *m)
+int device_read(const char *from, const Mesh *m)
 {
-	Read r = { .f = &figures };
+	Read r = { .f = &device };
 	ExitCode why;
-	figures = (Figures){ 0 };
+	device = (Device){ 0 };
 	if (!from)
 		from = m->cuda ? "a100x8" : "cpu";
 	for (int i = 0; i < NPRESET; i++)
@@ -215,22 +215,22 @@ int figures_read(const char *from, const Mesh *m)
 		return -1;
 	for (int k = 0; k < m->ndim; k++)
 		join(&r, m, k);
-	fill_up(&figures, m->ndim);
+	fill_up(&device, m->ndim);
 	Loc all = { .file = r.file, .len = 1 };
 	if (opt.memory)
-		figures.memory = (double)opt.memory;
-	if (!figures.half)
-		figures.half = figures.flops;
-	if (!figures.flops || !figures.bytes) {
-		err_at(all, "the machine needs a line `%s`", figures.flops ? "bytes N" : "flops N");
+		device.memory = (double)opt.memory;
+	if (!device.half)
+		device.half = device.flops;
+	if (!device.flops || !device.bytes) {
+		err_at(all, "the machine needs a line `%s`", device.flops ? "bytes N" : "flops N");
 		return -1;
 	}
 	for (int k = 0; k < m->ndim; k++)
-		if (m->dim[k] > 1 && !figures.axis[k].bytes) {
+		if (m->dim[k] > 1 && !device.axis[k].bytes) {
 			err_at(all, "no link is said to join the ranks along axis %d of mesh %s: a line `link * SECONDS BYTES` does", k, m->name);
 			return -1;
 		}
-	figures.nccl = m->cuda && m->nrank > 1 && (opt.out || opt.change.made);
-	share_cores(&figures, m);
+	device.nccl = m->cuda && m->nrank > 1 && (opt.out || opt.change.made);
+	share_cores(&device, m);
 	return 0;
 }

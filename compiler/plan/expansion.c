@@ -37,7 +37,7 @@ static bool add_like(Graph *g, const Node *n, const FactorRule *r, int f, struct
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
 		int axis, from, count;
 		const Value *v = n->in[i];
-		if (!v || !v->factors || !sbp_leaves(r, i, v, f, &axis, &from, &count) || !v->factors->axis[axis].n)
+		if (!v || !v->factors || !signatures_leaves(r, i, v, f, &axis, &from, &count) || !v->factors->axis[axis].n)
 			continue;
 		for (int k = 0; k < count; k++)
 			add_leaf(g, x, v->factors->axis[axis].factor[from + k]);
@@ -80,7 +80,7 @@ static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] && !n->out[k]->factors)
 			find_factors(g, n, k);
-	const NdSig *s = sbp_choose(n, m, true, g->scratch);
+	const NdSig *s = cheapest_find(n, m, true, g->scratch);
 	n->mark = 0;
 	for (int k = 0; k < m->ndim; k++)
 		n->mark |= m->dim[k] > 1 && s->sig[k]->define;
@@ -96,7 +96,7 @@ static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 
 /* ---- what it costs ---- */
 
-struct Definition { Model *model; Graph *g; Value **in, **out; int nin, nout; bool *stored; };
+struct Expansion { Model *model; Graph *g; Value **in, **out; int nin, nout; bool *stored; };
 
 static Value *alike(Graph *g, const Value *v, Name name)
 {
@@ -106,7 +106,7 @@ static Value *alike(Graph *g, const Value *v, Name name)
 	return w;
 }
 
-static void copy_operands(Definition *d, Node *to, const Node *n)
+static void copy_operands(Expansion *d, Node *to, const Node *n)
 {
 	Graph *g = d->g;
 	for (int i = 0; i < n->nin; i++) {
@@ -134,7 +134,7 @@ static bool pointwise(const Node *n)
 }
 
 /* Which values are written to memory: those that something else than pointwise nodes reads. */
-static void find_stored(Definition *d)
+static void find_stored(Expansion *d)
 {
 	Graph *g = d->g;
 	d->stored = arena_array(g->arena, bool, g->nvalue + 1);
@@ -146,12 +146,12 @@ static void find_stored(Definition *d)
 				d->stored[g->node[i]->in[k]->id] = true;
 }
 
-Definition *define_open(const Node *n)
+Expansion *expansion_open(const Node *n)
 {
 	Model *model = model_new();
 	Graph *g = model->graph = graph_new(model, NULL, name_of("definition"));
-	Definition *d = arena_new(&model->arena, Definition);
-	*d = (Definition){ .model = model, .g = g, .nin = n->nin, .nout = n->nout };
+	Expansion *d = arena_new(&model->arena, Expansion);
+	*d = (Expansion){ .model = model, .g = g, .nin = n->nin, .nout = n->nout };
 	d->in = arena_array(&model->arena, Value *, n->nin + 1);
 	d->out = arena_array(&model->arena, Value *, n->nout + 1);
 	for (int i = 0; i < n->graph->nfactor; i++)
@@ -176,23 +176,23 @@ Definition *define_open(const Node *n)
 	return d;
 }
 
-void define_close(Definition *d)
+void expansion_close(Expansion *d)
 {
 	model_free(d->model);
 }
 
-static double run_cost(const Definition *d, const Node *n, const NdSig *s, const Mesh *m)
+static double run_cost(const Expansion *d, const Node *n, const NdSig *s, const Mesh *m)
 {
 	if (!pointwise(n))
 		return cost_run(n, s->in, s->out, m, 0);
 	double t = 0, start = 0;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && d->stored[n->in[i]->id])
-			t += figures_through(cost_part(n->in[i], s->in[i], m));
+			t += device_through(cost_shard(n->in[i], s->in[i], m));
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && d->stored[n->out[i]->id]) {
-			t += figures_through(cost_part(n->out[i], s->out[i], m));
-			start = figures.start;
+			t += device_through(cost_shard(n->out[i], s->out[i], m));
+			start = device.start;
 		}
 	return start + t;
 }
@@ -213,7 +213,7 @@ static double move_cost(const Value *v, const Sbp *to, const Mesh *m, Moved **do
 	return cost_move(v, v->sbp, to, m);
 }
 
-double define_cost(Definition *d, const NdSig *s, const Mesh *m)
+double expansion_cost(Expansion *d, const NdSig *s, const Mesh *m)
 {
 	Graph *g = d->g;
 	Arena a = { 0 };
@@ -273,7 +273,7 @@ static void settle_new(Graph *g)
 	}
 }
 
-int define_nodes(Graph *g)
+int expansion_nodes(Graph *g)
 {
 	for (int round = 0; round < 8 && any_marked(g); round++) {      /* definitions hold nodes that have definitions, a few deep */
 		if (inline_lower(g, marked, NULL) || lower_run(g) || graph_sort(g))

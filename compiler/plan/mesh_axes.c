@@ -18,7 +18,7 @@ enum { BUNDLES = 3 };                   /* of more axes than are free: fewer, fo
 
 static bool same_wires(int j, int k)
 {
-	return figures.axis[j].latency == figures.axis[k].latency && figures.axis[j].bytes == figures.axis[k].bytes;
+	return device.axis[j].latency == device.axis[k].latency && device.axis[j].bytes == device.axis[k].bytes;
 }
 
 static int ranks_of(const Mesh *m, const int *with, int first)
@@ -30,7 +30,7 @@ static int ranks_of(const Mesh *m, const int *with, int first)
 }
 
 /* Two bundles that are best joined, by their first axes. */
-static bool find_pair(const Mesh *m, AxesAlike *alike, const void *arg, const int *with, int *a, int *b)
+static bool find_pair(const Mesh *m, MeshAxesAlike *alike, const void *arg, const int *with, int *a, int *b)
 {
 	double least = INFINITY;
 	for (int k = 1; k < m->ndim; k++)
@@ -47,7 +47,7 @@ static bool find_pair(const Mesh *m, AxesAlike *alike, const void *arg, const in
 	return least < INFINITY;
 }
 
-bool axes_many(const int *dim, int ndim)
+bool mesh_axes_many(const int *dim, int ndim)
 {
 	int n = 0;
 	for (int k = 0; k < ndim; k++)
@@ -55,20 +55,20 @@ bool axes_many(const int *dim, int ndim)
 	return n > AXES_FREE;
 }
 
-int axes_bundle(const Mesh *m, AxesAlike *alike, const void *arg, int *with)
+int mesh_axes_bundle(const Mesh *m, MeshAxesAlike *alike, const void *arg, int *with)
 {
 	int n = 0, a, b;
 	for (int k = 0; k < m->ndim; k++) {
 		with[k] = k;
 		n += m->dim[k] > 1;
 	}
-	for (int most = axes_many(m->dim, m->ndim) ? BUNDLES : AXES_FREE; n > most && find_pair(m, alike, arg, with, &a, &b); n--)
+	for (int most = mesh_axes_many(m->dim, m->ndim) ? BUNDLES : AXES_FREE; n > most && find_pair(m, alike, arg, with, &a, &b); n--)
 		for (int k = b; k < m->ndim; k++)
 			with[k] = with[k] == b ? a : with[k];
 	return n;
 }
 
-bool axes_next(int ndim, const int *with, const int *len, int *at)
+bool mesh_axes_next(int ndim, const int *with, const int *len, int *at)
 {
 	int k = ndim - 1;
 	while (k >= 0 && (with[k] != k || ++at[k] == len[k]))

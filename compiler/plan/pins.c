@@ -86,7 +86,7 @@ static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mes
 	for (int i = 0; i < n; i++)
 		if (read_entry(&a[i], v, &s[i]))
 			return NULL;
-	if (sbp_can(s, n))
+	if (signatures_can(s, n))
 		return s;
 	err_at(loc, "%s cannot be %s: all P of a value have one reduction, and an axis is split by whole ranges or by its factors, not both", v->name, sbp_text(s, n));
 	return NULL;
@@ -159,7 +159,7 @@ static int illegal(Node *n, const Annot *a, const Mesh *m, int k, const Sig *lis
 	err_at(a->loc, "%s cannot run like this along axis %d of mesh %s", n->op, k, m->name);
 	const char *all = "";
 	for (int i = 0; i < count; i++)
-		all = name_fmt("%s%s%s", all, i ? "; " : "", sbp_sig_text(n, &list[i]));
+		all = name_fmt("%s%s%s", all, i ? "; " : "", signatures_text(n, &list[i]));
 	note_at(n->loc, "it can run by %s", all);
 	return -1;
 }
@@ -181,7 +181,7 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 		p->out[i] = read_operand(&a->arg[nin + i], n->out[i], m, arena, &errors);
 	for (int k = 0; k < m->ndim && !errors; k++) {
 		int count, i = 0;
-		const Sig *list = sbp_signatures(n, m->dim[k], arena, &count);
+		const Sig *list = signatures_of(n, m->dim[k], arena, &count);
 		while (i < count && !pins_allow(n, p, &list[i], k))
 			i++;
 		if (i == count && m->dim[k] > 1)
@@ -221,7 +221,7 @@ static bool hold(const Storage *s, const Pins *p, int ndim, int without)
 				return false;
 			all[k] = *a;
 		}
-	return sbp_can(all, ndim);
+	return signatures_can(all, ndim);
 }
 
 /* Leaves pins away as long as the others still contradict each other: what is left is a smallest set. */

@@ -192,7 +192,7 @@ bool places_apart(const Place *a, const Place *b)
 	if (a->mesh == b->mesh)
 		return false;
 	for (int i = 0; i < a->mesh->nrank; i++)
-		if (mesh_place(b->mesh, mesh_rank(a->mesh, i)) >= 0)
+		if (mesh_index(b->mesh, mesh_rank(a->mesh, i)) >= 0)
 			return false;
 	return true;
 }

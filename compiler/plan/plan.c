@@ -80,7 +80,7 @@ static int solve_on(Graph *g, Plan *p, const Mesh *m)
 	for (int i = 0; i < g->nnode; i++)
 		if (g->node[i]->place->mesh == m)
 			part.node[part.nnode++] = g->node[i];
-	return sbp_solve(&part, p, m);
+	return search_solve(&part, p, m);
 }
 
 /* Results that are held elsewhere than where they are made lie there as they are pinned, else whole. */
@@ -132,7 +132,7 @@ int plan_prepare(Graph *g)
 		return 0;
 	programs_pin(g->model);
 	check_stages(g);
-	if (check_static(g) || chunks_read(g->model) || machine_read(g->model, p) || figures_read(opt.machine, p->main) || places_find(g, p))
+	if (check_static(g) || any_ranks_read(g->model) || mesh_read(g->model, p) || device_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
@@ -149,7 +149,7 @@ static int fewer_ranks(Mesh *m, int n)
 	m->nrank = n;
 	m->first = 0;
 	m->rank = NULL;
-	return figures_read(opt.machine, m);
+	return device_read(opt.machine, m);
 }
 
 int plan_run(Graph *g)
@@ -158,5 +158,5 @@ int plan_run(Graph *g)
 	if (plan_prepare(g) || (opt.change.ranks && fewer_ranks(p->main, opt.change.ranks)))
 		return -1;
 	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
-	return (p->nplace > 1 ? solve_each(g, p) : sbp_solve(g, p, p->main)) || define_nodes(g) ? -1 : 0;
+	return (p->nplace > 1 ? solve_each(g, p) : search_solve(g, p, p->main)) || expansion_nodes(g) ? -1 : 0;
 }

@@ -6,7 +6,7 @@
 
 typedef struct Sbp Sbp;
 
-/* machine.c: meshes of ranks, from @mesh or --ranks.  A place is a mesh, or later a part of one. */
+/* mesh.c: meshes of ranks, from @mesh or --ranks.  A place is a mesh, or later a part of one. */
 enum { MESH_DIMS = FORM_MESH, RANKS_MAX = 1 << 20 };
 struct Mesh {
 	Name name;
@@ -23,12 +23,11 @@ struct Place {
 	const Arg *on;                  /* as @on says it; NULL: there is one mesh, so nothing has to be said */
 };
 
-int  machine_read(Model *, Plan *);
-void machine_default(Model *);                               /* --ranks=N without @mesh is a mesh of one axis, called ranks */
+int  mesh_read(Model *, Plan *);
+void mesh_default(Model *);                               /* --ranks=N without @mesh is a mesh of one axis, called ranks */
 void mesh_ranks(Model *, Mesh *, const int *rank);           /* sets which they are, nrank of them */
 int  mesh_rank(const Mesh *, int place);
-int  mesh_place(const Mesh *, int rank);                      /* -1: it is not of the mesh */
-void mesh_coord(const Mesh *, int rank, int *coord);
+int  mesh_index(const Mesh *, int rank);                      /* -1: it is not of the mesh */
 
 /* places.c: who runs a node and holds a value, where there are several meshes or parts of one. */
 int  places_spread(Graph *);                                 /* before the backward pass: every node says where it is */
@@ -40,7 +39,7 @@ bool places_apart(const Place *, const Place *);             /* no rank is of bo
 
 /* device.c: what devices and links can do, from --machine or a preset.  Everything that costs time is priced by these. */
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes a second of one rank */
-typedef struct Figures {
+typedef struct Device {
 	double flops, half, bytes;      /* a second, of one rank: in float, in half precision; through its memory */
 	double small, cached;           /* a value of so many bytes or fewer stays in a cache: so many bytes a second; 0: none does */
 	double start;                   /* seconds before an operator or a copy begins */
@@ -50,11 +49,11 @@ typedef struct Figures {
 	bool nccl;                      /* transfers are those of runtime/comm_nccl.c: few kinds */
 	double overlap;                 /* share of the transfers of parameters and gradients that computing hides */
 	Wire axis[MESH_DIMS];           /* between ranks along an axis of the mesh */
-} Figures;
-extern Figures figures;
-int  figures_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
-double figures_through(double bytes);                        /* seconds in which a rank reads or writes so many bytes of one value */
-int  figures_probe(FILE *);                                  /* probe.c: measures this computer, writes a file of figures */
+} Device;
+extern Device device;
+int  device_read(const char *file_or_preset, const Mesh *); /* NULL: the preset of the target; -1 after explaining */
+double device_through(double bytes);                        /* seconds in which a rank reads or writes so many bytes of one value */
+int  probe_device(FILE *);                                  /* probe.c: measures this computer, writes a file of figures */
 
 /* sbp.c: how a value lies along each axis of a mesh. */
 typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;        /* SBP_ANY: left to the compiler; in pins, and while a plan is being made */
@@ -86,27 +85,27 @@ typedef struct Sig {                                         /* along one axis o
 	int64_t cuts, of;               /* with opt.chunks: into how many parts it cuts so many chunks of a sum; 0: it cuts none */
 } Sig;
 typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } NdSig;    /* in[i][k]: of operand i along axis k of the mesh */
-Sig   *sbp_signatures(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
-NdSig *sbp_product(Node *, const Mesh *, const int *with, Arena *, int *n);      /* all mixtures of these along the axes of a mesh that forms can say; with: of axes_bundle */
-NdSig *sbp_together(const Node *, const Sig *const *, int ndim, Arena *);        /* one of them; NULL: no form can say it */
-bool   sbp_can(const Sbp *, int ndim);                       /* a form can say it */
-bool   sbp_leaves(const FactorRule *, int operand, const Value *, int factor, int *axis, int *from, int *n);    /* which factors of an axis stand for one of the rule */
-bool   sbp_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
-const char *sbp_sig_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
+Sig   *signatures_of(Node *, int parts, Arena *, int *n);   /* "everything B" is the first */
+NdSig *signatures_product(Node *, const Mesh *, const int *with, Arena *, int *n);      /* all mixtures of these along the axes of a mesh that forms can say; with: of mesh_axes_bundle */
+NdSig *signatures_together(const Node *, const Sig *const *, int ndim, Arena *);        /* one of them; NULL: no form can say it */
+bool   signatures_can(const Sbp *, int ndim);                       /* a form can say it */
+bool   signatures_leaves(const FactorRule *, int operand, const Value *, int factor, int *axis, int *from, int *n);    /* which factors of an axis stand for one of the rule */
+bool   signatures_legal(Node *, const Mesh *, Arena *);             /* operands and results lie as one of its signatures says */
+const char *signatures_text(const Node *, const Sig *);         /* "S(0), B -> S(0)" */
 
 /* mesh_axes.c: axes of a mesh that are too many to be mixed with each other. */
 enum { AXES_FREE = 4 };                                      /* so many axes, or bundles of them, are */
-typedef bool AxesAlike(const void *arg, int j, int k);       /* may two axes always be cut alike? */
-bool axes_many(const int *dim, int ndim);                    /* of a mesh: more than are free */
-int  axes_bundle(const Mesh *, AxesAlike *, const void *arg, int *with);     /* by axis: the first of its bundle; returns how many bundles have more than one rank */
-bool axes_next(int ndim, const int *with, const int *len, int *at);  /* the next of len[k] choices along each axis; false: it was the last */
+typedef bool MeshAxesAlike(const void *arg, int j, int k);       /* may two axes always be cut alike? */
+bool mesh_axes_many(const int *dim, int ndim);                    /* of a mesh: more than are free */
+int  mesh_axes_bundle(const Mesh *, MeshAxesAlike *, const void *arg, int *with);     /* by axis: the first of its bundle; returns how many bundles have more than one rank */
+bool mesh_axes_next(int ndim, const int *with, const int *len, int *at);  /* the next of len[k] choices along each axis; false: it was the last */
 
 /* any_ranks.c: sums that do not depend on the number of ranks. */
 enum { CHUNKS = 8, CHUNKS_MOST = 64 };
-int     chunks_read(Model *);                                /* --deterministic or @any_ranks, and says so in the model; -1 after explaining */
-bool    chunks_allow(Node *, const FactorRule *, int factor, int leaf, int parts, int64_t *of);  /* cut so, it gives the same bits; of: chunks of a sum that is cut, else 0 */
-bool    chunks_carry(const Node *);                          /* terms go through it unchanged */
-int64_t chunks_of(Node *, Arena *, int *operand, int *axis); /* of its sum, on all ranks together, and where the letter is that they are of */
+int     any_ranks_read(Model *);                                /* --deterministic or @any_ranks, and says so in the model; -1 after explaining */
+bool    any_ranks_allow(Node *, const FactorRule *, int factor, int leaf, int parts, int64_t *of);  /* cut so, it gives the same bits; of: chunks of a sum that is cut, else 0 */
+bool    any_ranks_carry(const Node *);                          /* terms go through it unchanged */
+int64_t any_ranks_chunks(Node *, Arena *, int *operand, int *axis); /* of its sum, on all ranks together, and where the letter is that they are of */
 
 /* pins.c: what the user says of values and of nodes. */
 typedef struct NodePin { Sbp **in, **out; } NodePin;         /* an entry per axis of the mesh; NULL: free */
@@ -119,25 +118,25 @@ NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
 bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
 
 /* search.c: the forms of all values, by the solver (solve.h). */
-int    sbp_solve(Graph *, const Plan *, const Mesh *);       /* of the values that are made and held there */
+int    search_solve(Graph *, const Plan *, const Mesh *);       /* of the values that are made and held there */
 
 /* cheapest.c: one signature for a node. */
-bool   sbp_lies_alike(const void *node, int j, int k);       /* all that is settled of its operands and results, along two axes of the mesh */
-bool   sbp_served(const Node *, const Sig *);                /* the passes behind this one can hold and run it */
-NdSig *sbp_choose(Node *, const Mesh *, bool define, Arena *);   /* the cheapest, given operands and settled results; define: it may be replaced by its definition */
+bool   cheapest_alike(const void *node, int j, int k);       /* all that is settled of its operands and results, along two axes of the mesh */
+bool   cheapest_served(const Node *, const Sig *);                /* the passes behind this one can hold and run it */
+NdSig *cheapest_find(Node *, const Mesh *, bool define, Arena *);   /* the cheapest, given operands and settled results; define: it may be replaced by its definition */
 
 /* expansion.c: nodes that run by their definitions. */
-int define_nodes(Graph *);                                   /* those that are marked, after the SBP of every value is chosen; -1 after explaining */
-typedef struct Definition Definition;                        /* of a node, written out on its own */
-Definition *define_open(const Node *);
-double define_cost(Definition *, const NdSig *, const Mesh *);       /* seconds by a signature that takes the definition */
-void define_close(Definition *);
-bool sbp_defines(const NdSig *, const Mesh *);               /* does it? */
+int expansion_nodes(Graph *);                                   /* those that are marked, after the SBP of every value is chosen; -1 after explaining */
+typedef struct Expansion Expansion;                        /* of a node, written out on its own */
+Expansion *expansion_open(const Node *);
+double expansion_cost(Expansion *, const NdSig *, const Mesh *);       /* seconds by a signature that takes the definition */
+void expansion_close(Expansion *);
+bool signatures_define(const NdSig *, const Mesh *);               /* does it? */
 
 /* shard_node.c: the node that a rank runs, whose operands and results have these types (NULL: their own).  NULL: it has nothing to do, for an
  * operand that is cut is empty there; its partial results are the neutral element of their reduction. */
 /* at: the first index along each axis of the parts of operands, then of results; NULL: nothing is cut that needs it. */
-Node *local_node(const Node *, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *);  /* origin: by axis of what op_origin names; NULL: kernels find it */
+Node *shard_node_of(const Node *, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *);  /* origin: by axis of what op_origin names; NULL: kernels find it */
 
 /* cost.c: flops and bytes to seconds; what a transfer moves. */
 double cost_flops(const Node *);                             /* of the whole value, all ranks together */
@@ -145,7 +144,7 @@ double cost_node(Node *, double share);                      /* of a device that
 double cost_run(const Node *, Sbp *const *in, Sbp *const *out, const Mesh *, uint64_t inside);       /* by forms: in[i][k] of operand i along axis k of the mesh */
 uint64_t cost_inside(const Node *, const uint64_t *fused);   /* fused: of cost_fused */
 uint64_t *cost_fused(const Graph *, Arena *);                /* by the first result of a node: which operands and results pointwise nodes do not read and write in memory */
-double cost_part(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
+double cost_shard(const Value *, const Sbp *, const Mesh *);  /* bytes of the largest part */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of a transfer, whatever it goes through */
 double cost_step(const Value *, const Sbp *from, const Sbp *to, const Mesh *);       /* of one that changes along one axis of the mesh only */
 
@@ -174,12 +173,12 @@ typedef struct FormPairs { FormPair **list; int n, cap; } FormPairs;
 void **transfer_pair(FormPairs *, const Form *from, const Form *to, int64_t more);
 
 /* boxing_route.c: the quickest way from form to form. */
-typedef struct Route { int n; Form *form; double seconds; } Route;       /* the forms after the first; the last is the end */
-const Route *route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* remembered */
+typedef struct BoxingRoute { int n; Form *form; double seconds; } BoxingRoute;       /* the forms after the first; the last is the end */
+const BoxingRoute *boxing_route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* remembered */
 
 /* plan.c: all of it, in order. */
 int plan_prepare(Graph *);                                   /* meshes, machine and places, before trials begin; -1 after explaining */
-bool plan_may_exceed(const Graph *);                         /* the memory of a rank (search_memory.c) */
+bool search_memory_near(const Graph *);                         /* the memory of a rank (search_memory.c) */
 int plan_run(Graph *);
 
 #endif

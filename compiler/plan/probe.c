@@ -320,7 +320,7 @@ static void *pages(int how)
 	return p;
 }
 
-int figures_probe(FILE *f)
+int probe_device(FILE *f)
 {
 	char *a = pages(MAP_PRIVATE), *b = pages(MAP_PRIVATE), *shared = pages(MAP_SHARED);
 	cpu_set_t all;

@@ -15,7 +15,7 @@
 
 static const double SECOND = 5e8;       /* entries of tables that the solver visits in a second, about */
 
-static void find_roots(Assign *s)
+static void find_roots(Search *s)
 {
 	s->root = arena_array(s->arena, int, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
@@ -45,7 +45,7 @@ static bool pinned_to(const Sbp *pin, const Sbp *s, int ndim)
 }
 
 /* What the pins of the values in one storage leave, by the first of them; pins.c has seen that they agree. */
-static const Sbp **pins_by_root(Assign *s)
+static const Sbp **pins_by_root(Search *s)
 {
 	Sbp **all = arena_array(s->arena, Sbp *, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
@@ -64,7 +64,7 @@ static const Sbp **pins_by_root(Assign *s)
 }
 
 /* A value that lives from step to step, comes from outside or is told there is never a sum of terms. */
-static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
+static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool whole)
 {
 	Kind *kind = s->ways.kind[v->id];
 	Sbp fixed[MESH_DIMS] = { { 0 } };
@@ -79,7 +79,7 @@ static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 		if (pin[k].kind != SBP_ANY)
 			fixed[k] = pin[k];
 	}
-	Name key = ways_keyed(&s->ways);
+	Name key = candidates_keyed(&s->ways);
 	Domain *d = map_get(&s->domains, key);
 	if (d)
 		return d;
@@ -87,11 +87,11 @@ static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 	d->kind = kind;
 	d->key = key;
 	map_put(&s->domains, key, d);
-	int first = kind_form(&s->ways, kind, fixed);
+	int first = candidates_form(&s->ways, kind, fixed);
 	arena_push(s->arena, d->form, d->n, first);
 	for (int i = 0; i < kind->n && !whole; i++) {
 		const Sbp *f = kind->form[i];
-		bool ok = i != first && is_home(f, s->mesh->ndim) && pinned_to(pin, f, s->mesh->ndim) && sbp_can(f, s->mesh->ndim);
+		bool ok = i != first && is_home(f, s->mesh->ndim) && pinned_to(pin, f, s->mesh->ndim) && signatures_can(f, s->mesh->ndim);
 		for (int k = 0; k < s->mesh->ndim; k++)
 			ok &= terms || f[k].kind != SBP_P;
 		if (ok)
@@ -100,7 +100,7 @@ static Domain *domain_of(Assign *s, const Value *v, const Sbp *pin, bool whole)
 	return d;
 }
 
-static int variable(Assign *s, int n, const double *cost, Domain *d)
+static int variable(Search *s, int n, const double *cost, Domain *d)
 {
 	s->domain[s->ndomain++] = d;
 	s->p.node[s->p.nnode] = (SolveNode){ .n = n, .cost = cost };
@@ -108,15 +108,15 @@ static int variable(Assign *s, int n, const double *cost, Domain *d)
 }
 
 /* What a rank reads of the data. */
-static const double *reading(Assign *s, const Domain *d)
+static const double *reading(Search *s, const Domain *d)
 {
 	double *t = arena_array(s->arena, double, d->n);
 	for (int i = 0; i < d->n; i++)
-		t[i] = (double)s->times * kind_part(&s->ways, d->kind, d->form[i]) / figures.bytes;
+		t[i] = (double)s->times * candidates_shard(&s->ways, d->kind, d->form[i]) / device.bytes;
 	return t;
 }
 
-static void choose_homes(Assign *s)
+static void choose_homes(Search *s)
 {
 	Graph *g = s->g;
 	bool *updated = arena_array(s->arena, bool, g->nvalue + 1), *told = arena_array(s->arena, bool, g->nvalue + 1);
@@ -154,7 +154,7 @@ static void choose_homes(Assign *s)
 /* ---- edges ---- */
 
 /* Shared by all pairs that are alike. */
-static double *table(Assign *s, Name key, int rows, int cols, bool *fresh)
+static double *table(Search *s, Name key, int rows, int cols, bool *fresh)
 {
 	double *t = map_get(&s->ways.tables, key);
 	*fresh = !t;
@@ -175,7 +175,7 @@ typedef struct Seen {
 	double *t;
 } Seen;
 
-static Seen *seen_at(Assign *s, Way *w, int i)
+static Seen *seen_at(Search *s, Candidate *w, int i)
 {
 	if (!w->seen)
 		w->seen = arena_array(s->arena, Seen, w->n->nin + w->n->nout + 1);
@@ -187,20 +187,20 @@ static bool seen_same(const Seen *a, const Seen *b)
 	return a->t && a->from == b->from && a->mask == b->mask && a->slot == b->slot && a->joined == b->joined && a->factor == b->factor;
 }
 
-static void edge(Assign *s, int a, int b, const double *cost)
+static void edge(Search *s, int a, int b, const double *cost)
 {
 	s->p.edge[s->p.nedge++] = (SolveEdge){ a, b, cost };
 }
 
 /* How often a node runs in a step. */
-static double often(const Assign *s, int node)
+static double often(const Search *s, int node)
 {
 	const Node *n = s->g->node[node];
-	return s->times > 1 && !micro_begins(n) && !micro_updates(n) ? (double)s->times : 1;
+	return s->times > 1 && !microbatch_begins(n) && !microbatch_updates(n) ? (double)s->times : 1;
 }
 
 /* Few values are parameters, so these are asked for theirs. */
-static void find_gradients(Assign *s)
+static void find_gradients(Search *s)
 {
 	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
@@ -213,18 +213,18 @@ static void find_gradients(Assign *s)
 }
 
 /* What is not hidden of a transfer of v. */
-static double seen(const Assign *s, int v)
+static double seen(const Search *s, int v)
 {
-	return s->gradient[v] || (s->ways.trait[v].param && !s->ways.trait[v].def) ? 1 - figures.overlap : 1;
+	return s->gradient[v] || (s->ways.trait[v].param && !s->ways.trait[v].def) ? 1 - device.overlap : 1;
 }
 
 /* Transfers of gradients and of parameters that are updated wait for others of their kind. */
-static bool joined(const Assign *s, int v)
+static bool joined(const Search *s, int v)
 {
 	return s->gradient[v] || (s->ways.trait[v].into >= 0 && s->ways.trait[s->root[v]].param);
 }
 
-static void key_factor(Assign *s, double f)
+static void key_factor(Search *s, double f)
 {
 	int64_t bits;
 	memcpy(&bits, &f, sizeof bits);
@@ -232,20 +232,20 @@ static void key_factor(Assign *s, double f)
 }
 
 /* Result o of node a, as home or as node b (operands in mask) wants it. */
-static void made(Assign *s, int a, int o)
+static void made(Search *s, int a, int o)
 {
-	Way *w = s->ways.way[a];
-	int v = ways_out(&s->ways, a, o);
+	Candidate *w = s->ways.way[a];
+	int v = candidates_out(&s->ways, a, o);
 	const Domain *d = s->domain[s->home[v]];
 	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * seen(s, v) }, *last = seen_at(s, w, w->n->nin + o);
-	double (*move)(Ways *, Kind *, int, int) = now.joined ? kind_joined : kind_move;
+	double (*move)(Candidates *, Kind *, int, int) = now.joined ? candidates_joined : candidates_move;
 	if (!seen_same(last, &now)) {
 		bool fresh;
 		ways_key(&s->ways, w->id);
 		ways_key(&s->ways, 2 * o + now.joined);
 		ways_key(&s->ways, (int64_t)(intptr_t)d);
 		key_factor(s, now.factor);
-		now.t = table(s, ways_keyed(&s->ways), w->nsig, d->n, &fresh);
+		now.t = table(s, candidates_keyed(&s->ways), w->nsig, d->n, &fresh);
 		for (int i = 0; i < w->nsig && fresh; i++)
 			for (int j = 0; j < d->n; j++)
 				now.t[i * d->n + j] = now.factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
@@ -255,7 +255,7 @@ static void made(Assign *s, int a, int o)
 }
 
 /* The operands of b that are the same value as operand i: each form of it is made once. */
-static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, int from, bool together)
+static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int way, int from, bool together)
 {
 	double sum = 0;
 	for (int i = 0; i < w->n->nin && i < 63; i++) {
@@ -263,33 +263,33 @@ static double wanted(Assign *s, const Way *w, Kind *k, int64_t mask, int way, in
 		for (int j = 0; j < i && !again; j++)
 			again = (mask >> j & 1) && w->in[j][way] == w->in[i][way];
 		if (!again)
-			sum += (together ? kind_joined : kind_move)(&s->ways, k, from, w->in[i][way]);
+			sum += (together ? candidates_joined : candidates_move)(&s->ways, k, from, w->in[i][way]);
 	}
 	return sum;
 }
 
 /* The operands of node b that are value v, as bits. */
-static int64_t reads_of(const Assign *s, int b, int v)
+static int64_t reads_of(const Search *s, int b, int v)
 {
-	const Way *w = s->ways.way[b];
+	const Candidate *w = s->ways.way[b];
 	int64_t mask = 0;
 	for (int j = 0; j < w->n->nin && j < 63; j++)
-		if (ways_in(&s->ways, b, j) == v && w->reads[j])
+		if (candidates_in(&s->ways, b, j) == v && w->reads[j])
 			mask |= (int64_t)1 << j;
 	return mask;
 }
 
-static void read_by(Assign *s, int b, int i)
+static void read_by(Search *s, int b, int i)
 {
-	Way *w = s->ways.way[b];
-	int v = ways_in(&s->ways, b, i), a = s->ways.trait[v].maker;
+	Candidate *w = s->ways.way[b];
+	int v = candidates_in(&s->ways, b, i), a = s->ways.trait[v].maker;
 	int64_t mask = reads_of(s, b, v);
 	if (mask & (((int64_t)1 << i) - 1))
 		return;                         /* was done with an earlier operand */
 	const Domain *d = s->home[v] >= 0 ? s->domain[s->home[v]] : NULL;
 	if (!d && a < 0)
 		return;
-	const Way *from = d ? NULL : s->ways.way[a];
+	const Candidate *from = d ? NULL : s->ways.way[a];
 	int rows = d ? d->n : from->nsig;
 	Seen now = { .mask = mask, .slot = d ? -1 : s->ways.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
 	now.from = d ? (const void *)d : from;
@@ -301,7 +301,7 @@ static void read_by(Assign *s, int b, int i)
 		ways_key(&s->ways, now.slot);
 		ways_key(&s->ways, now.joined);
 		key_factor(s, now.factor);
-		now.t = table(s, ways_keyed(&s->ways), rows, w->nsig, &fresh);
+		now.t = table(s, candidates_keyed(&s->ways), rows, w->nsig, &fresh);
 		for (int r = 0; r < rows && fresh; r++)
 			for (int c = 0; c < w->nsig; c++)
 				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->ways.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
@@ -310,10 +310,10 @@ static void read_by(Assign *s, int b, int i)
 	edge(s, d ? s->home[v] : a, b, last->t);
 }
 
-static void problem(Assign *s)
+static void problem(Search *s)
 {
 	Graph *g = s->g;
-	const Ways *w = &s->ways;
+	const Candidates *w = &s->ways;
 	s->domain = arena_array(s->arena, Domain *, g->nnode + g->nvalue + 1);
 	s->p.node = arena_array(s->arena, SolveNode, g->nnode + g->nvalue + 1);
 	s->p.edge = arena_array(s->arena, SolveEdge, w->first[g->nnode] + 1);
@@ -324,7 +324,7 @@ static void problem(Assign *s)
 		if (fresh) {
 			ways_key(&s->ways, w->way[i]->id);
 			key_factor(s, factor);
-			cost = table(s, ways_keyed(&s->ways), n, 1, &fresh);
+			cost = table(s, candidates_keyed(&s->ways), n, 1, &fresh);
 			for (int k = 0; k < n && fresh; k++)
 				cost[k] = factor * w->way[i]->cost[k];
 		}
@@ -332,9 +332,9 @@ static void problem(Assign *s)
 	}
 	choose_homes(s);
 	for (int i = 0; i < g->nnode; i++) {
-		const Way *x = w->way[i];
+		const Candidate *x = w->way[i];
 		for (int k = 0; k < x->n->nout; k++)
-			if (x->kout[k] && s->home[ways_out(w, i, k)] >= 0)
+			if (x->kout[k] && s->home[candidates_out(w, i, k)] >= 0)
 				made(s, i, k);
 		for (int k = 0; k < x->n->nin; k++)
 			if (x->kin[k] && x->reads[k])
@@ -342,14 +342,14 @@ static void problem(Assign *s)
 	}
 }
 
-static void count_readers(Assign *s)
+static void count_readers(Search *s)
 {
 	int *last = arena_array(s->arena, int, s->g->nvalue + 1);
 	s->readers = arena_array(s->arena, int, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nnode; i++) {
-		const Way *w = s->ways.way[i];
+		const Candidate *w = s->ways.way[i];
 		for (int k = 0; k < w->n->nin; k++) {
-			int v = ways_in(&s->ways, i, k);
+			int v = candidates_in(&s->ways, i, k);
 			if (v >= 0 && w->reads[k] && last[v] != i + 1) {
 				last[v] = i + 1;
 				s->readers[v]++;
@@ -360,19 +360,19 @@ static void count_readers(Assign *s)
 
 /* ---- the result ---- */
 
-int assign_variable(const Assign *s, int v)
+int search_variable(const Search *s, int v)
 {
 	return s->home[v] >= 0 ? s->home[v] : s->ways.kind[v] ? s->ways.trait[v].maker : -1;
 }
 
-int assign_form(const Assign *s, int v, int choice)
+int search_form(const Search *s, int v, int choice)
 {
 	const Trait *f = &s->ways.trait[v];
 	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->ways.way[f->maker]->out[f->slot][choice];
 }
 
 /* A form as an object of the graph. */
-static struct Said say(const Assign *s, const Sbp *form)
+static struct Said say(const Search *s, const Sbp *form)
 {
 	int n = s->mesh->ndim;
 	struct Said x = { arena_array(s->g->arena, Sbp, n), sbp_annot(form, n) };
@@ -380,7 +380,7 @@ static struct Said say(const Assign *s, const Sbp *form)
 	return x;
 }
 
-static const struct Said *said(Assign *s, Kind *k, int form)
+static const struct Said *said(Search *s, Kind *k, int form)
 {
 	if (!k->said)
 		k->said = arena_array(s->arena, struct Said, k->n);
@@ -389,7 +389,7 @@ static const struct Said *said(Assign *s, Kind *k, int form)
 	return &k->said[form];
 }
 
-static void settle(Assign *s, const int *choice)
+static void settle(Search *s, const int *choice)
 {
 	static const Sbp nothing[MESH_DIMS];
 	Graph *g = s->g;
@@ -399,14 +399,14 @@ static void settle(Assign *s, const int *choice)
 		graph_ahead_value(g->value, i, g->nvalue);
 		if (!s->ways.kind[i] && !places_here(v, s->mesh))
 			continue;
-		int x = assign_variable(s, i);
-		const struct Said *form = x < 0 ? &whole : said(s, s->ways.kind[i], assign_form(s, i, choice[x]));
+		int x = search_variable(s, i);
+		const struct Said *form = x < 0 ? &whole : said(s, s->ways.kind[i], search_form(s, i, choice[x]));
 		v->sbp = form->sbp;
 		if (v->def || v->init || v->input)
 			sbp_note_as(g, v, form->note);
 	}
 	for (int i = 0; i < g->nnode; i++)      /* expansion.c replaces these */
-		g->node[i]->mark = sbp_defines(&s->ways.way[i]->sig[choice[i]], s->mesh);
+		g->node[i]->mark = signatures_define(&s->ways.way[i]->sig[choice[i]], s->mesh);
 }
 
 static double now(void)
@@ -421,7 +421,7 @@ static double gap(const SolveResult *r)
 	return r->cost > 0 ? 100 * (r->cost - r->bound) / r->cost : 0;
 }
 
-static void tell(const Assign *s, const SolveResult *r, double seconds)
+static void tell(const Search *s, const SolveResult *r, double seconds)
 {
 	bool alike = false;             /* axes of the mesh (mesh_axes.c): other plans were not looked at */
 	for (int k = 0; k < s->mesh->ndim; k++)
@@ -433,7 +433,7 @@ static void tell(const Assign *s, const SolveResult *r, double seconds)
 	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
 	       alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
-		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ", opt.change.found ? (double)opt.change.found : s->bytes, figures.memory);
+		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ", opt.change.found ? (double)opt.change.found : s->bytes, device.memory);
 	for (int k = 0; k < s->mesh->ndim; k++)
 		if (s->ways.with[k] != k)
 			printf("; axis %d is cut as axis %d", k, s->ways.with[k]);
@@ -443,17 +443,17 @@ static void tell(const Assign *s, const SolveResult *r, double seconds)
 		printf(", by %d passes of messages\n", r->passes);
 }
 
-int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
+int search_solve(Graph *g, const Plan *p, const Mesh *m)
 {
 	double start = now();
-	Assign s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
+	Search s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
 	SolveResult r;
 	s.pins = pins_read(g, s.mesh);
 	if (!s.pins)
 		return -1;
 	map_init(&s.domains, s.arena);
 	int errors = diag_errors();
-	ways_init(&s.ways, g, s.mesh, s.pins);
+	candidates_init(&s.ways, g, s.mesh, s.pins);
 	if (diag_errors() > errors)
 		return -1;
 	find_roots(&s);
@@ -461,7 +461,7 @@ int sbp_solve(Graph *g, const Plan *p, const Mesh *m)
 	find_gradients(&s);
 	problem(&s);
 	s.p.work = opt.solve_seconds < 0 ? 0 : 1 + SECOND * (double)opt.solve_seconds;
-	if (assign_within_memory(&s, &r))
+	if (search_memory_solve(&s, &r))
 		return -1;
 	if (!r.possible)
 		die("no choice of signatures is possible");

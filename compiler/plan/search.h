@@ -22,7 +22,7 @@ typedef struct Kind {
 } Kind;
 
 /* Nodes that are alike: the ways to run them. */
-typedef struct Way {
+typedef struct Candidate {
 	int id;
 	Node *n;                        /* one of them */
 	NdSig *sig; int nsig;
@@ -34,7 +34,7 @@ typedef struct Way {
 	bool view, expr;                /* its result is its operand; it is pointwise */
 	int last;                       /* 1 + the node that had it last */
 	struct Seen *seen;              /* by operand, then by result: the table that was asked for last */
-} Way;
+} Candidate;
 
 /* What is asked often of a value.  Those of a large model are far apart in memory, so all is read once. */
 typedef struct Trait {
@@ -43,7 +43,7 @@ typedef struct Trait {
 	bool def, data, param, input, init, output;
 } Trait;
 
-typedef struct Ways {
+typedef struct Candidates {
 	Graph *g;
 	const Mesh *mesh;
 	int with[MESH_DIMS];            /* by axis of the mesh: the first that is cut alike (mesh_axes.c) */
@@ -52,30 +52,30 @@ typedef struct Ways {
 	Map kinds, ways, tables;
 	int nkind, nway;
 	Kind **kind;                    /* by value id; NULL: no type */
-	Way **way;                      /* by index in graph->node */
+	Candidate **way;                      /* by index in graph->node */
 	Trait *trait;                    /* by value id */
 	int *first, *operand;           /* by node: its operands, then its results, by value id; -1: left out */
 	uint64_t *fused;                /* of cost_fused */
 	double joined;                  /* gradients or parameters that are transferred together */
 	int64_t *key; int nkey, room;   /* being written */
-} Ways;
+} Candidates;
 
-void   ways_init(Ways *, Graph *, const Mesh *, const Pins *);
-int    kind_form(Ways *, Kind *, const Sbp *);               /* the number of a form */
-double kind_move(Ways *, Kind *, int from, int to);          /* seconds */
-double kind_joined(Ways *, Kind *, int from, int to);        /* of many transfers for which ranks meet once */
-double kind_part(Ways *, Kind *, int form);                  /* bytes */
-void   ways_room(Ways *);                                    /* for more of a key */
-Name   ways_keyed(Ways *);                                   /* the key; begins a new one */
+void   candidates_init(Candidates *, Graph *, const Mesh *, const Pins *);
+int    candidates_form(Candidates *, Kind *, const Sbp *);               /* the number of a form */
+double candidates_move(Candidates *, Kind *, int from, int to);          /* seconds */
+double candidates_joined(Candidates *, Kind *, int from, int to);        /* of many transfers for which ranks meet once */
+double candidates_shard(Candidates *, Kind *, int form);                  /* bytes */
+void   candidates_room(Candidates *);                                    /* for more of a key */
+Name   candidates_keyed(Candidates *);                                   /* the key; begins a new one */
 
-static inline int ways_in(const Ways *w, int node, int i) { return w->operand[w->first[node] + i]; }
-static inline int ways_out(const Ways *w, int node, int i) { return w->operand[w->first[node] + w->way[node]->n->nin + i]; }
+static inline int candidates_in(const Candidates *w, int node, int i) { return w->operand[w->first[node] + i]; }
+static inline int candidates_out(const Candidates *w, int node, int i) { return w->operand[w->first[node] + w->way[node]->n->nin + i]; }
 
 /* One more entry of the key that is being written. */
-static inline void ways_key(Ways *w, int64_t x)
+static inline void ways_key(Candidates *w, int64_t x)
 {
 	if (w->nkey == w->room)
-		ways_room(w);
+		candidates_room(w);
 	w->key[w->nkey++] = x;
 }
 
@@ -84,8 +84,8 @@ static inline void ways_key(Ways *w, int64_t x)
 /* The forms that a value may have, by number of its kind. */
 typedef struct Domain { Kind *kind; int *form, n; Name key; } Domain;
 
-typedef struct Assign {
-	Ways ways;
+typedef struct Search {
+	Candidates ways;
 	Graph *g;
 	const Mesh *mesh;
 	const Pins *pins;
@@ -99,12 +99,12 @@ typedef struct Assign {
 	int *root;                      /* by value id: the first value in its storage */
 	SolveProblem p;
 	double bytes;                   /* of a rank, at most, by this plan; 0: nobody asked */
-} Assign;
+} Search;
 
-int assign_variable(const Assign *, int value);              /* whose choice decides the form of a value; -1: nobody's, it is whole */
-int assign_form(const Assign *, int value, int choice);      /* of that variable: the number of the form */
+int search_variable(const Search *, int value);              /* whose choice decides the form of a value; -1: nobody's, it is whole */
+int search_form(const Search *, int value, int choice);      /* of that variable: the number of the form */
 
 /* ---- search_memory.c ---- */
-int assign_within_memory(Assign *, SolveResult *);           /* solves; -1 after explaining: nothing fits */
+int search_memory_solve(Search *, SolveResult *);           /* solves; -1 after explaining: nothing fits */
 
 #endif

@@ -19,24 +19,24 @@ static const double SMALL = 64 << 20;
 typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
 
 /* Whose bytes these are. */
-static int store(const Assign *s, int v)
+static int store(const Search *s, int v)
 {
-	const Ways *w = &s->ways;
+	const Candidates *w = &s->ways;
 	for (;;) {
 		const Trait *f = &w->trait[v];
 		if (f->into >= 0)
 			v = f->into;
-		else if (f->maker >= 0 && w->way[f->maker]->view && ways_in(w, f->maker, 0) >= 0)
-			v = ways_in(w, f->maker, 0);
+		else if (f->maker >= 0 && w->way[f->maker]->view && candidates_in(w, f->maker, 0) >= 0)
+			v = candidates_in(w, f->maker, 0);
 		else
 			return v;
 	}
 }
 
-static void find_lives(const Assign *s, Lives *l)
+static void find_lives(const Search *s, Lives *l)
 {
 	const Graph *g = s->g;
-	const Ways *w = &s->ways;
+	const Candidates *w = &s->ways;
 	l->first = arena_array(s->arena, int, g->nvalue + 1);
 	l->last = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
@@ -47,34 +47,34 @@ static void find_lives(const Assign *s, Lives *l)
 	}
 	for (int k = 0; k < g->nnode; k++)
 		for (int i = 0; i < w->way[k]->n->nin; i++)
-			if (ways_in(w, k, i) >= 0 && w->way[k]->reads[i]) {
-				int v = store(s, ways_in(w, k, i));
+			if (candidates_in(w, k, i) >= 0 && w->way[k]->reads[i]) {
+				int v = store(s, candidates_in(w, k, i));
 				l->last[v] = l->last[v] > k ? l->last[v] : k;
 			}
 	for (int i = 0; i < g->nvalue; i++) {
 		const Trait *v = &w->trait[i];
 		bool fused = v->maker >= 0 && w->way[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
-		if (store(s, i) != i || !w->kind[i] || assign_variable(s, i) < 0 || fused)
+		if (store(s, i) != i || !w->kind[i] || search_variable(s, i) < 0 || fused)
 			l->first[i] = g->nnode;
 	}
 }
 
 /* As it is stored. */
-static double bytes_of(Assign *s, int v, int choice)
+static double bytes_of(Search *s, int v, int choice)
 {
 	Kind *k = s->ways.kind[v];
-	return k->stored * kind_part(&s->ways, k, assign_form(s, v, choice));
+	return k->stored * candidates_shard(&s->ways, k, search_form(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */
-static int busiest(Assign *s, const Lives *l, const int *choice, double *most)
+static int busiest(Search *s, const Lives *l, const int *choice, double *most)
 {
 	int n = s->g->nnode, at = 0;
 	double *change = arena_array(s->arena, double, n + 2), now = 0;
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] > l->last[i])
 			continue;
-		double b = bytes_of(s, i, choice[assign_variable(s, i)]);
+		double b = bytes_of(s, i, choice[search_variable(s, i)]);
 		change[l->first[i]] += b;
 		change[l->last[i] + 1] -= b;
 	}
@@ -100,14 +100,14 @@ static const double *shared(Map *seen, const double *v, int n)
 }
 
 /* One limit: what is in memory at these nodes, on average. */
-static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const double *limit)
+static void set_limit(Search *s, const Lives *l, const int *at, int nat, const double *limit)
 {
 	SolveProblem *p = &s->p;
 	double **use = arena_array(s->arena, double *, p->nnode + 1);
 	p->nlimit = 1;
 	p->limit = limit;
 	for (int i = 0; i < s->g->nvalue; i++) {
-		int there = 0, x = assign_variable(s, i);
+		int there = 0, x = search_variable(s, i);
 		for (int k = 0; k < nat; k++)
 			there += l->first[i] <= at[k] && l->last[i] >= at[k];
 		if (!there)
@@ -124,7 +124,7 @@ static void set_limit(Assign *s, const Lives *l, const int *at, int nat, const d
 }
 
 /* The quickest of the plans in which of each value as little is in memory as can be. */
-static void leanest(Assign *s, const Lives *l, SolveResult *r)
+static void leanest(Search *s, const Lives *l, SolveResult *r)
 {
 	SolveProblem p = s->p;
 	double **sum = arena_array(s->arena, double *, p.nnode + 1);
@@ -133,7 +133,7 @@ static void leanest(Assign *s, const Lives *l, SolveResult *r)
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] > l->last[i])
 			continue;
-		int x = assign_variable(s, i);
+		int x = search_variable(s, i);
 		if (!sum[x])
 			sum[x] = arena_array(s->arena, double, s->p.node[x].n);
 		for (int c = 0; c < s->p.node[x].n; c++)
@@ -156,7 +156,7 @@ static void leanest(Assign *s, const Lives *l, SolveResult *r)
 }
 
 /* A solution that is nowhere above the limit, or else the lowest that was found. */
-static void limited(Assign *s, const Lives *l, SolveResult *best, double most, int at)
+static void limited(Search *s, const Lives *l, SolveResult *best, double most, int at)
 {
 	double bound = best->bound, limit = opt.change.limit;
 	int busy[ROUNDS];
@@ -189,15 +189,15 @@ static int larger(const void *a, const void *b)
 }
 
 /* No program is asked for, so what the solver counts is all that is known. */
-static int refuse(Assign *s, const Lives *l, const int *choice)
+static int refuse(Search *s, const Lives *l, const int *choice)
 {
 	double most;
 	int at = busiest(s, l, choice, &most), n = 0;
 	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
-	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", figures.memory, most);
+	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", device.memory, most);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] <= at && l->last[i] >= at)
-			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[assign_variable(s, i)]) };
+			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[search_variable(s, i)]) };
 	}
 	qsort(list, (size_t)n, sizeof *list, larger);
 	for (int i = 0; i < n && i < NAMED; i++)
@@ -208,36 +208,36 @@ static int refuse(Assign *s, const Lives *l, const int *choice)
 /* So much less than the memory of a rank that what else a program takes fits, too. */
 static bool small(double most)
 {
-	return 4 * most + SMALL <= figures.memory;
+	return 4 * most + SMALL <= device.memory;
 }
 
-bool plan_may_exceed(const Graph *g)
+bool search_memory_near(const Graph *g)
 {
 	double all = 0;
-	for (int i = 0; i < g->nvalue && figures.memory; i++) {
+	for (int i = 0; i < g->nvalue && device.memory; i++) {
 		const Type *t = g->value[i]->type;
 		all += t ? (double)type_elements(t) * (double)sizeof(double) : 0;
 	}
-	return figures.memory && !small(all);
+	return device.memory && !small(all);
 }
 
 /* No program is asked for: what the solver counts must do. */
-static int alone(Assign *s, const Lives *l, double most)
+static int alone(Search *s, const Lives *l, double most)
 {
 	SolveResult lean;
 	double least;
-	if (most <= figures.memory || opt.change.limit)
+	if (most <= device.memory || opt.change.limit)
 		return 0;
 	leanest(s, l, &lean);
 	busiest(s, l, lean.choice, &least);
-	if (least > figures.memory)
+	if (least > device.memory)
 		return refuse(s, l, lean.choice);
-	opt.change.limit = figures.memory;
+	opt.change.limit = device.memory;
 	return 0;
 }
 
 /* Between what the quickest plan holds and the least that any does, limits are tried. */
-static void find_range(Assign *s, const Lives *l, Predicted *p, double most)
+static void find_range(Search *s, const Lives *l, Predicted *p, double most)
 {
 	SolveResult lean;
 	double least;
@@ -246,7 +246,7 @@ static void find_range(Assign *s, const Lives *l, Predicted *p, double most)
 	*p = (Predicted){ .most = most, .least = fmin(least, most), .tight = s->mesh };
 }
 
-int assign_within_memory(Assign *s, SolveResult *r)
+int search_memory_solve(Search *s, SolveResult *r)
 {
 	bool first = !s->g->model->main, sketch = first && !opt.out && !opt.change.trial;
 	Predicted *p = &s->g->model->plan->predicted;
@@ -255,7 +255,7 @@ int assign_within_memory(Assign *s, SolveResult *r)
 	solve_run(&s->p, s->arena, r);
 	if (first)
 		p->seconds = r->cost;
-	if (!r->possible || !figures.memory)
+	if (!r->possible || !device.memory)
 		return 0;
 	find_lives(s, &l);
 	int at = busiest(s, &l, r->choice, &most);
@@ -268,7 +268,7 @@ int assign_within_memory(Assign *s, SolveResult *r)
 		limited(s, &l, r, most, at);
 		busiest(s, &l, r->choice, &s->bytes);
 	}
-	if (!opt.out && !opt.change.trial && s->bytes > figures.memory)
+	if (!opt.out && !opt.change.trial && s->bytes > device.memory)
 		leanest(s, &l, r);
 	if (first) {
 		p->seconds = r->cost;

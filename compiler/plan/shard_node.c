@@ -56,7 +56,7 @@ static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena 
 	part->attr[part->nattr++] = of;
 }
 
-Node *local_node(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *a)
+Node *shard_node_of(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *a)
 {
 	if (idle(n, in, out))
 		return NULL;

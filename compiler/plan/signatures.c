@@ -80,7 +80,7 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 	return found > 1 ? -1 : found;
 }
 
-bool sbp_leaves(const FactorRule *r, int operand, const Value *v, int f, int *axis, int *from, int *n)
+bool signatures_leaves(const FactorRule *r, int operand, const Value *v, int f, int *axis, int *from, int *n)
 {
 	Use u;
 	if (!r->in[operand] || find_use(r, false, operand, v, f, &u) != 1)
@@ -91,7 +91,7 @@ bool sbp_leaves(const FactorRule *r, int operand, const Value *v, int f, int *ax
 	return true;
 }
 
-bool sbp_defines(const NdSig *s, const Mesh *m)
+bool signatures_define(const NdSig *s, const Mesh *m)
 {
 	for (int k = 0; k < m->ndim; k++)
 		if (m->dim[k] > 1 && s->sig[k]->define)
@@ -180,7 +180,7 @@ static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *
 		if (whole && leaf == 0 && use_count(use, has, n->nin + n->nout) == 1)
 			break;                  /* the same again */
 		int64_t of = 0;
-		if (opt.chunks && !chunks_allow(n, r, f, leaf, parts, &of))
+		if (opt.chunks && !any_ranks_allow(n, r, f, leaf, parts, &of))
 			continue;
 		Sig *s = new_sig(n, a, list, count);
 		s->cuts = of ? parts : 0;
@@ -212,7 +212,7 @@ static bool ranked(const Node *n)
 static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 {
 	int *group = arena_array(a, int, n->nin + 1), most = 0;
-	if (opt.chunks && !chunks_carry(n))
+	if (opt.chunks && !any_ranks_carry(n))
 		return;
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
@@ -234,7 +234,7 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 	}
 }
 
-Sig *sbp_signatures(Node *n, int parts, Arena *a, int *count)
+Sig *signatures_of(Node *n, int parts, Arena *a, int *count)
 {
 	Sig *list = NULL;
 	*count = 0;
@@ -256,7 +256,7 @@ Sig *sbp_signatures(Node *n, int parts, Arena *a, int *count)
 
 /* ---- several axes of a mesh ---- */
 
-bool sbp_can(const Sbp *s, int ndim)
+bool signatures_can(const Sbp *s, int ndim)
 {
 	for (int i = 0; i < ndim; i++)
 		for (int k = 0; k < i; k++) {
@@ -300,14 +300,14 @@ static bool together(const Node *n, const Sig *const *sig, int ndim, Arena *a, N
 		Sbp *s = arena_array(a, Sbp, ndim);
 		for (int k = 0; k < ndim; k++)
 			s[k] = out ? sig[k]->out[at] : sig[k]->in[at];
-		if (!sbp_can(s, ndim) || (run && !one_run(s, ndim)))
+		if (!signatures_can(s, ndim) || (run && !one_run(s, ndim)))
 			return false;
 		(out ? nd->out : nd->in)[at] = s;
 	}
 	return true;
 }
 
-NdSig *sbp_together(const Node *n, const Sig *const *sig, int ndim, Arena *a)
+NdSig *signatures_together(const Node *n, const Sig *const *sig, int ndim, Arena *a)
 {
 	NdSig nd, *s;
 	if (!together(n, sig, ndim, a, &nd))
@@ -317,7 +317,7 @@ NdSig *sbp_together(const Node *n, const Sig *const *sig, int ndim, Arena *a)
 	return s;
 }
 
-NdSig *sbp_product(Node *n, const Mesh *m, const int *with, Arena *a, int *count)
+NdSig *signatures_product(Node *n, const Mesh *m, const int *with, Arena *a, int *count)
 {
 	Sig *list[MESH_DIMS];
 	const Sig *pick[MESH_DIMS];
@@ -325,14 +325,14 @@ NdSig *sbp_product(Node *n, const Mesh *m, const int *with, Arena *a, int *count
 	int len[MESH_DIMS], at[MESH_DIMS] = { 0 }, k;
 	*count = 0;
 	for (k = 0; k < m->ndim; k++)
-		list[k] = sbp_signatures(n, m->dim[k], a, &len[k]);
+		list[k] = signatures_of(n, m->dim[k], a, &len[k]);
 	do {
 		NdSig nd;
 		for (k = 0; k < m->ndim; k++)
 			pick[k] = &list[k][at[k]];
 		if (together(n, pick, m->ndim, a, &nd))
 			arena_push(a, all, *count, nd);
-	} while (axes_next(m->ndim, with, len, at));
+	} while (mesh_axes_next(m->ndim, with, len, at));
 	return all;
 }
 
@@ -348,26 +348,26 @@ static bool matches(const Node *n, const Sig *s, int k)
 	return true;
 }
 
-bool sbp_legal(Node *n, const Mesh *m, Arena *a)
+bool signatures_legal(Node *n, const Mesh *m, Arena *a)
 {
 	for (int k = 0; k < m->ndim; k++) {
 		int count, i = 0;
-		const Sig *list = sbp_signatures(n, m->dim[k], a, &count);
+		const Sig *list = signatures_of(n, m->dim[k], a, &count);
 		while (i < count && !matches(n, &list[i], k))
 			i++;
 		if (i == count)
 			return false;
 	}
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && kernel_reads(n, i) && !sbp_can(n->in[i]->sbp, m->ndim))
+		if (n->in[i] && kernel_reads(n, i) && !signatures_can(n->in[i]->sbp, m->ndim))
 			return false;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && !sbp_can(n->out[i]->sbp, m->ndim))
+		if (n->out[i] && !signatures_can(n->out[i]->sbp, m->ndim))
 			return false;
 	return true;
 }
 
-const char *sbp_sig_text(const Node *n, const Sig *s)
+const char *signatures_text(const Node *n, const Sig *s)
 {
 	const char *t = "";
 	for (int i = 0; i < n->nin; i++)

@@ -378,7 +378,7 @@ static Wire slowest(const Form *f, unsigned axes)
 {
 	Wire l = { 0, 0 };
 	for (int k = 0; k < f->ndim; k++) {
-		Wire x = figures.axis[k];
+		Wire x = device.axis[k];
 		if (!(axes >> k & 1))
 			continue;
 		l.latency = x.latency > l.latency ? x.latency : l.latency;
@@ -389,15 +389,15 @@ static Wire slowest(const Form *f, unsigned axes)
 
 double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_t elem_bytes)
 {
-	if (figures.nccl && !transfer_nccl(from, to, elem_bytes))
+	if (device.nccl && !transfer_nccl(from, to, elem_bytes))
 		return IMPOSSIBLE;
 	if (t->local)
-		return strcmp(t->how, "none") ? figures.start + 2 * figures_through((double)form_held(to, 0) * (double)elem_bytes) : 0;     /* read and written */
+		return strcmp(t->how, "none") ? device.start + 2 * device_through((double)form_held(to, 0) * (double)elem_bytes) : 0;     /* read and written */
 	int p = form_nrank(from), q = form_nrank(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
 	Wire l = slowest(to, t->one_mesh ? t->axes : ~0u);
 	double late = l.latency * steps(n), link = (double)t->busiest * (double)elem_bytes / l.bytes;
 	if (has_edges(to))                      /* strips are small: laying one's own part between them may take longer than moving them */
-		link += figures.start + 2 * figures_through((double)form_held(to, 0) * (double)elem_bytes);
+		link += device.start + 2 * device_through((double)form_held(to, 0) * (double)elem_bytes);
 	if (strcmp(t->how, "all_reduce"))
 		return late + link;
 	return fmin(2 * late + link, late + (n - 1) * (double)form_held(from, 0) * (double)elem_bytes / l.bytes);      /* a small one: each from all others */

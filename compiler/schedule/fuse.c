@@ -50,7 +50,7 @@ static void readers_first(Fuse *f, Pairs *p, const Value *v, int before, int dep
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
 		const Node *r = f->g->node[f->use.to[k]];
 		pair(f->g->scratch, p, f->use.to[k], before);
-		Slot *s = r->nout ? plan_slot(f->p, r->out[0]) : NULL;
+		Slot *s = r->nout ? slot_of(f->p, r->out[0]) : NULL;
 		if (s && s->view && depth)
 			readers_first(f, p, r->out[0], before, depth - 1);
 	}
@@ -118,7 +118,7 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 /* May this result be without memory when its group holds all its readers? */
 static bool may_vanish(const Fuse *f, const Value *v)
 {
-	const Slot *s = plan_slot(f->p, v);
+	const Slot *s = slot_of(f->p, v);
 	return s && s->store == s && !v->output && !f->gradient[v->id] && !optimizer_reports(v) && !v->into && !f->taken[v->id] && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
@@ -161,7 +161,7 @@ static void measure(const Fuse *f, int a, int b, Sizes *z)
 		for (int k = 0; k < n->nin; k++) {
 			const Value *v = n->in[k];
 			int from = v && v->def && v->graph == f->g ? f->group[v->def->mark] : -1;
-			Slot *s = v ? plan_slot(f->p, v) : NULL;
+			Slot *s = v ? slot_of(f->p, v) : NULL;
 			if (!s || !kernel_reads(n, k) || from == a || from == b || reads_before(f, f->member[a], m, k))
 				continue;
 			z->operands++;
@@ -169,7 +169,7 @@ static void measure(const Fuse *f, int a, int b, Sizes *z)
 				z->in += s->bytes;
 		}
 		for (int k = 0; k < n->nout; k++) {
-			Slot *s = plan_slot(f->p, n->out[k]);
+			Slot *s = slot_of(f->p, n->out[k]);
 			bool gone = s && may_vanish(f, n->out[k]) && read_inside(f, n->out[k], a, b);
 			z->results += s && !gone;
 			z->gone += gone && !read_inside(f, n->out[k], a, a) ? s->bytes : 0;
@@ -220,7 +220,7 @@ static bool join(Fuse *f, int a, int b)
 {
 	int n = f->nmember[a] + f->nmember[b];
 	Sizes za = { 0 }, zb = { 0 };
-	if (n > NODES || micro_updates(f->g->node[f->member[a][0]]) != micro_updates(f->g->node[f->member[b][0]]))
+	if (n > NODES || microbatch_updates(f->g->node[f->member[a][0]]) != microbatch_updates(f->g->node[f->member[b][0]]))
 		return false;
 	bool sink = down(f, a, b), rise = !sink && up(f, b, a);
 	if (!sink && !rise)
@@ -239,11 +239,11 @@ static bool join(Fuse *f, int a, int b)
 static void join_operands(Fuse *f, int i)
 {
 	Node *n = f->g->node[i];
-	Slot *y = plan_slot(f->p, n->out[0]);
+	Slot *y = slot_of(f->p, n->out[0]);
 	for (int k = 0; k < n->nin; k++) {
 		const Value *v = n->in[k];
 		Node *d = v && v->graph == f->g ? v->def : NULL;
-		if (!d || !pointwise(d) || !kernel_reads(n, k) || !same_shape(f->p, plan_slot(f->p, v), y))
+		if (!d || !pointwise(d) || !kernel_reads(n, k) || !same_shape(f->p, slot_of(f->p, v), y))
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		if (a != b)
@@ -264,7 +264,7 @@ static void join_pair(Fuse *f, int i)
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		bool sink = down(f, a, b);
-		if (f->nmember[a] == 1 && f->place[a] < f->place[b] && micro_updates(d) == micro_updates(n) && (sink || up(f, b, a)))
+		if (f->nmember[a] == 1 && f->place[a] < f->place[b] && microbatch_updates(d) == microbatch_updates(n) && (sink || up(f, b, a)))
 			merge(f, a, b, sink);
 		return;
 	}
@@ -276,7 +276,7 @@ static void join_pair(Fuse *f, int i)
 static bool takes_epilogue(const Fuse *f, const Node *n)
 {
 	const Kernel *k = n->row->expr || kernel_transfer(n) ? NULL : kernel_of(n);
-	const Slot *y = n->nout == 1 ? plan_slot(f->p, n->out[0]) : NULL;
+	const Slot *y = n->nout == 1 ? slot_of(f->p, n->out[0]) : NULL;
 	if (!k || !y || y->rank < 2 || kernel_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
 		return false;
 	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 && n->in[1]->type->rank == 2);
@@ -305,7 +305,7 @@ static bool has_room(const Fuse *f, const Value *v, int a, int b)
 
 bool fuse_room(const Plan *p, const Value *v)
 {
-	const Slot *s = plan_slot(p, v);
+	const Slot *s = slot_of(p, v);
 	return s && s->store == s && !v->into && kernel_stored(v->type->elem) == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
@@ -314,7 +314,7 @@ static bool disturbs(const Fuse *f, const Node *n, int b)
 {
 	for (int m = 0; m < f->nmember[b]; m++)
 		for (int k = 0; k < n->nin; k++) {
-			const Slot *y = plan_slot(f->p, f->g->node[f->member[b][m]]->out[0]), *x = plan_slot(f->p, n->in[k]);
+			const Slot *y = slot_of(f->p, f->g->node[f->member[b][m]]->out[0]), *x = slot_of(f->p, n->in[k]);
 			if (x && y && x->store == y->store)
 				return true;
 		}
@@ -327,7 +327,7 @@ static void join_epilogue(Fuse *f, int i)
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
 		const Node *r = f->g->node[f->use.to[k]];
 		int a = f->group[i], b = f->group[f->use.to[k]];
-		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, plan_slot(f->p, v), plan_slot(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
+		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, slot_of(f->p, v), slot_of(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
 			continue;
 		if (f->place[a] < f->place[b] && join(f, a, b))
 			return;

@@ -231,7 +231,7 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 	int64_t *change = arena_array(g->scratch, int64_t, steps + 1), now = 0;
 	l->bound = -1;
 	for (int i = 0; i < n; i++) {           /* action -1 is entry 0 */
-		if (mesh_place(list[i]->v->place->mesh, rank) < 0)
+		if (mesh_index(list[i]->v->place->mesh, rank) < 0)
 			continue;
 		change[list[i]->first + 1] += aligned(list[i]->bytes);
 		change[list[i]->last + 2] -= aligned(list[i]->bytes);
@@ -244,7 +244,7 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 		}
 	}
 	for (int i = 0; i < n; i++)
-		if (list[i]->first <= l->peak && l->peak <= list[i]->last && mesh_place(list[i]->v->place->mesh, rank) >= 0)
+		if (list[i]->first <= l->peak && l->peak <= list[i]->last && mesh_index(list[i]->v->place->mesh, rank) >= 0)
 			l->by[list[i]->keep] += aligned(list[i]->bytes);
 }
 
@@ -288,7 +288,7 @@ static void share_windows(const Model *m)
 		for (int k = 0; k < m->others[i]->plan->nslot; k++) {
 			Slot *s = m->others[i]->plan->slot[k];
 			const Value *same = s ? programs_same(m->others[i], s->v) : NULL;
-			Slot *first = same ? plan_slot(m->plan, same) : NULL;
+			Slot *first = same ? slot_of(m->plan, same) : NULL;
 			if (first)
 				first->window = first->store->window |= s->window;
 		}
@@ -296,8 +296,8 @@ static void share_windows(const Model *m)
 		for (int k = 0; k < m->others[i]->plan->nslot; k++) {
 			Slot *s = m->others[i]->plan->slot[k];
 			const Value *same = s ? programs_same(m->others[i], s->v) : NULL;
-			if (same && plan_slot(m->plan, same))
-				s->window = s->store->window = plan_slot(m->plan, same)->window;
+			if (same && slot_of(m->plan, same))
+				s->window = s->store->window = slot_of(m->plan, same)->window;
 		}
 	for (int i = -1; i < m->nothers; i++) {         /* updates and views lie where that lies */
 		const Plan *p = i < 0 ? m->plan : m->others[i]->plan;
@@ -326,7 +326,7 @@ static Base place_kept(Graph *g, Slot **list, int n, Base base)
 	for (int i = 0; i < n; i++) {
 		Slot *s = list[i];
 		const Value *same = programs_same(g->model, s->v);
-		const Slot *there = same ? plan_slot(first, same) : NULL;
+		const Slot *there = same ? slot_of(first, same) : NULL;
 		if (there) {
 			s->offset = there->store->offset;
 			continue;

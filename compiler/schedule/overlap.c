@@ -34,7 +34,7 @@ static double seconds_of(const Plan *p, const Action *a)
 {
 	if (a->kind != ACT_COMPUTE)
 		return 0;
-	return figures.start + fmax(schedule_flops(p, a) / figures.flops, (bytes_of(a->take, a->ntake) + bytes_of(a->make, a->nmake)) / figures.bytes);
+	return device.start + fmax(schedule_flops(p, a) / device.flops, (bytes_of(a->take, a->ntake) + bytes_of(a->make, a->nmake)) / device.bytes);
 }
 
 static double moving(const Plan *p, const Action *t)

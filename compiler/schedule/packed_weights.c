@@ -86,7 +86,7 @@ static void choose(Graph *g, Plan *p, int64_t times, int64_t room)
 	}
 }
 
-int packed_run(Graph *g)
+int packed_weights_run(Graph *g)
 {
 	Model *m = g->model;
 	Plan *p = m->plan;

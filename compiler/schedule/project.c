@@ -6,95 +6,12 @@
 
 #include <string.h>
 
-Slot *plan_slot(const Plan *p, const Value *v)
-{
-	return v && v->id < p->nslot ? p->slot[v->id] : NULL;
-}
-
-const Form *slot_form(const Plan *p, const Slot *s)
-{
-	return &p->forms->form[s->form];
-}
-
-static void lengths(const Plan *p, const Slot *s, int rank, int64_t *len)
-{
-	const Form *f = slot_form(p, s);
-	int place = form_index(f, rank);
-	memset(len, 0, FORM_AXES * sizeof *len);
-	if (place >= 0)
-		form_lengths(f, place, len);
-}
-
-int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
-{
-	int64_t len[FORM_AXES];
-	lengths(p, s, rank, len);
-	return len[axis];
-}
-
-void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
-{
-	const Form *f = slot_form(p, s);
-	int place = form_index(f, rank);
-	FormShard part;
-	memset(at, 0, FORM_AXES * sizeof *at);
-	if (place < 0)
-		return;
-	if (form_shard(f, place, &part))
-		transfer_no_room();
-	for (int a = 0; a < f->naxis; a++)
-		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
-	form_shard_free(&part);
-}
-
-int64_t slot_elements(const Plan *p, const Slot *s, int rank)
-{
-	int64_t len[FORM_AXES], n = form_index(slot_form(p, s), rank) >= 0;
-	lengths(p, s, rank, len);
-	for (int a = 0; a < s->rank; a++)
-		n *= len[a];
-	return n;
-}
-
-bool slot_cut(const Plan *p, const Slot *s)
-{
-	const Form *f = slot_form(p, s);
-	for (int k = 0; k < f->ndim; k++)
-		if (f->cut[k].kind == FORM_S && f->mesh[k] > 1)
-			return true;
-	return form_nrank(f) != p->world->nrank;
-}
-
-static bool same_cut(const FormCut *a, const FormCut *b)
-{
-	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && form_reach_same(a->reach, b->reach);
-}
-
-/* terms: P is the same as B, for a rank holds as much. */
-static bool same_form(const Form *a, const Form *b, bool terms)
-{
-	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis || memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
-	    memcmp(a->mesh, b->mesh, (size_t)a->ndim * sizeof *a->mesh))
-		return false;
-	for (int k = 0; k < a->ndim; k++) {
-		const FormCut *x = &a->cut[k], *y = &b->cut[k];
-		if (x->kind == FORM_S || y->kind == FORM_S ? x->kind != y->kind || !same_cut(x, y) : !terms && (x->kind != y->kind || x->reduce != y->reduce))
-			return false;
-	}
-	return true;
-}
-
-bool slot_alike(const Plan *p, const Slot *a, const Slot *b)
-{
-	return a->form == b->form || same_form(slot_form(p, a), slot_form(p, b), true);
-}
-
 /* The number of a form, and the elements of its largest part; -1: there are too many to count. */
 static int find_form(Graph *g, Plan *p, const Form *f)
 {
 	Forms *all = p->forms;
 	for (int i = 0; i < all->n; i++)
-		if (same_form(&all->form[i], f, false))
+		if (slot_same_form(&all->form[i], f, false))
 			return i;
 	int64_t most = 0;
 	for (int i = 0, n = form_nrank(f); i < n; i++) {
@@ -140,20 +57,13 @@ static Keep keep_of(const Graph *g, const Value *v)
 	return sum || ends(v->name, ".grad.micro") || (w && ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 
-Slot *slot_value(Slot *s)
-{
-	while (s->view)
-		s = s->view;
-	return s;
-}
-
 typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
 
 /* A node that only sees its operand as another shape, or a transfer between forms of which every rank holds the same: the bytes of a part stay
  * where they are, in their order. */
 static bool only_sees(const Plan *p, const Node *n, const Lives *l)
 {
-	const Slot *x = n->nin ? plan_slot(p, n->in[0]) : NULL, *y = plan_slot(p, n->out[0]);
+	const Slot *x = n->nin ? slot_of(p, n->in[0]) : NULL, *y = slot_of(p, n->out[0]);
 	if (x && l->last[n->out[0]->id] > l->until[slot_value((Slot *)x)->v->id])
 		return false;                   /* it is read when that memory is another's */
 	if (kernel_transfer(n))
@@ -169,7 +79,7 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	Slot *s = arena_new(g->arena, Slot);
 	const Type *t = v->type;
 	const Value *same = programs_same(g->model, v);
-	const Slot *old = same ? plan_slot(g->model->main->plan, same) : NULL;
+	const Slot *old = same ? slot_of(g->model->main->plan, same) : NULL;
 	s->v = v;
 	s->id = old ? old->id : (*next)++;
 	s->rank = t->rank;
@@ -334,16 +244,16 @@ int project_run(Graph *g)
 		bad |= hold(g, p, g->out[i], next);
 	for (int i = 0; i < g->nnode && !bad; i++)
 		if (only_sees(p, g->node[i], &lives)) {
-			Slot *s = plan_slot(p, g->node[i]->out[0]);
-			s->view = plan_slot(p, g->node[i]->in[0]);
+			Slot *s = slot_of(p, g->node[i]->out[0]);
+			s->view = slot_of(p, g->node[i]->in[0]);
 			s->store = s->view->store;
 			s->keep = s->view->keep;
 		}
 	for (int i = 0; i < g->nvalue && !bad; i++) {
 		Slot *s = p->slot[i];
 		for (Value *v = s ? s->v->into : NULL; v; v = v->into)
-			if (plan_slot(p, v))
-				s->store = plan_slot(p, v)->store;
+			if (slot_of(p, v))
+				s->store = slot_of(p, v)->store;
 	}
 	return bad ? -1 : 0;
 }

@@ -25,7 +25,7 @@ static int legal(Graph *g, Node *n)
 		       sbp_text(n->out[0]->sbp, n->out[0]->place->mesh->ndim), how);
 		return -1;
 	}
-	if (sbp_legal(n, m, g->scratch))
+	if (signatures_legal(n, m, g->scratch))
 		return 0;
 	err_at(n->loc, "%s has no signature for these operands and results", n->op);
 	for (int i = 0; i < n->nin; i++)
@@ -37,7 +37,7 @@ static int legal(Graph *g, Node *n)
 /* Between GPUs there are fewer transfers than between processes. */
 static bool possible(const Plan *p, const Node *n)
 {
-	const Slot *x = plan_slot(p, n->in[0]), *y = plan_slot(p, n->out[0]);
+	const Slot *x = slot_of(p, n->in[0]), *y = slot_of(p, n->out[0]);
 	if (!x || !y)
 		return true;
 	const Form *from = slot_form(p, x), *to = slot_form(p, y);
@@ -77,7 +77,7 @@ static bool takes_part(const Role *r, const Action *a)
 	const Node *n = a->n;
 	for (int i = 0; i < 2; i++) {
 		const Mesh *m = i ? n->out[0]->place->mesh : n->in[0]->place->mesh;
-		if (mesh_place(m, r->rank[0]) >= 0)
+		if (mesh_index(m, r->rank[0]) >= 0)
 			return true;
 	}
 	return false;
@@ -192,8 +192,8 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 /* A value that lives in the memory of another fills it, as that does. */
 static int fills(const Plan *p, const Value *v)
 {
-	const Slot *s = plan_slot(p, v), *old = s && v->into ? plan_slot(p, v->into) : NULL;
-	if (s && plan_slot(p, s->store->v) != s->store)
+	const Slot *s = slot_of(p, v), *old = s && v->into ? slot_of(p, v->into) : NULL;
+	if (s && slot_of(p, s->store->v) != s->store)
 		die("%s lives in %s, which has no memory", v->name, s->store->v->name);
 	if (s && s->bytes > s->store->bytes) {
 		err_at(v->loc, "%s has %lld bytes, but lives in %s, which has %lld", v->name, (long long)s->bytes, s->store->v->name, (long long)s->store->bytes);
@@ -285,11 +285,11 @@ int prove_run(Graph *g)
 	int bad = 0;
 	for (int i = 0; i < g->nnode; i++)
 		bad |= legal(g, g->node[i]);
-	if (figures.nccl && !bad)
+	if (device.nccl && !bad)
 		bad = between_gpus(g, p);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->into && plan_slot(p, v) && (v->place->mesh != v->into->place->mesh || !sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {
+		if (v->into && slot_of(p, v) && (v->place->mesh != v->into->place->mesh || !sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {
 			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, v->place->mesh->ndim),
 			       sbp_text(v->into->sbp, v->into->place->mesh->ndim));
 			bad = -1;

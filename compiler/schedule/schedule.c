@@ -39,16 +39,16 @@ static void schedule_loop(const Plan *p, List *l, Action *a)
 {
 	int first = a->host ? a->host->nin : 0;
 	for (int k = 0; k < first; k++)
-		take(l, a, a->host->in[k] && kernel_reads(a->host, k) ? plan_slot(p, a->host->in[k]) : NULL);
+		take(l, a, a->host->in[k] && kernel_reads(a->host, k) ? slot_of(p, a->host->in[k]) : NULL);
 	for (int i = 0; i < a->nnode; i++) {
 		const Node *n = a->node[i];
 		for (int k = 0; k < n->nin && n != a->host; k++) {
-			Slot *s = n->in[k] && kernel_reads(n, k) ? plan_slot(p, n->in[k]) : NULL;
+			Slot *s = n->in[k] && kernel_reads(n, k) ? slot_of(p, n->in[k]) : NULL;
 			if (s && !listed(a->make, a->nmake, s) && (a->ntake == first || !listed(a->take + first, a->ntake - first, s)))
 				take(l, a, s);
 		}
-		if (plan_slot(p, n->out[0]))
-			make(l, a, plan_slot(p, n->out[0]));
+		if (slot_of(p, n->out[0]))
+			make(l, a, slot_of(p, n->out[0]));
 	}
 }
 
@@ -79,16 +79,16 @@ static void schedule_pair(const Plan *p, List *l, Action *a)
 {
 	const Node *first = a->mate, *second = a->n;
 	for (int k = 0; k < first->nin; k++)
-		take(l, a, first->in[k] && kernel_reads(first, k) ? plan_slot(p, first->in[k]) : NULL);
+		take(l, a, first->in[k] && kernel_reads(first, k) ? slot_of(p, first->in[k]) : NULL);
 	for (int k = 0; k < first->nout; k++)
-		make(l, a, plan_slot(p, first->out[k]));
+		make(l, a, slot_of(p, first->out[k]));
 	for (int k = 0; k < second->nin; k++) {
-		Slot *s = second->in[k] && kernel_reads(second, k) ? plan_slot(p, second->in[k]) : NULL;
+		Slot *s = second->in[k] && kernel_reads(second, k) ? slot_of(p, second->in[k]) : NULL;
 		if (s && !listed(a->take, first->nin, s) && !listed(a->make, a->nmake, s))
 			take(l, a, s);
 	}
 	for (int k = 0; k < second->nout; k++)
-		make(l, a, plan_slot(p, second->out[k]));
+		make(l, a, slot_of(p, second->out[k]));
 	a->under = a->take[0];
 }
 
@@ -96,7 +96,7 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 {
 	Node *n = grp->node[grp->nnode - 1];
 	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
-	if (n->nout && plan_slot(p, n->out[0]) && plan_slot(p, n->out[0])->view)
+	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
 		return;                         /* no work: the same bytes */
 	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
 	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
@@ -117,9 +117,9 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 		return;
 	}
 	for (int k = 0; k < n->nin; k++)
-		take(l, a, n->in[k] && kernel_reads(n, k) ? plan_slot(p, n->in[k]) : NULL);
+		take(l, a, n->in[k] && kernel_reads(n, k) ? slot_of(p, n->in[k]) : NULL);
 	for (int k = 0; k < n->nout; k++)
-		make(l, a, plan_slot(p, n->out[k]));
+		make(l, a, slot_of(p, n->out[k]));
 	for (int k = 0; moves && k < a->ntake; k++)
 		a->take[k]->window = true;
 	for (int k = 0; schedule_all_reduce(a) && k < a->nmake; k++)
@@ -130,8 +130,8 @@ static void load_inputs(Graph *g, Plan *p, List *step)
 {
 	Action *load = add(step, ACT_LOAD, NULL);
 	for (int i = 0; i < g->nin; i++)
-		if (plan_slot(p, g->in[i]) && plan_slot(p, g->in[i])->keep == KEEP_INPUT)
-			make(step, load, plan_slot(p, g->in[i]));
+		if (slot_of(p, g->in[i]) && slot_of(p, g->in[i])->keep == KEEP_INPUT)
+			make(step, load, slot_of(p, g->in[i]));
 }
 
 /* s, when an action makes it: inside of a group a value has no memory. */
@@ -147,7 +147,7 @@ static Slot *made(const Role *r, Slot *s)
 /* The loss is looked at as soon as it is there: when it is no number, nothing has been updated yet. */
 static void look_early(Graph *g, const Plan *p, Role *r)
 {
-	const Slot *loss = plan_slot(p, g->out[0]);
+	const Slot *loss = slot_of(p, g->out[0]);
 	int at = r->nstep - 1;
 	for (; at >= 0; at--)
 		for (int k = 0; k < r->step[at].nmake; k++)
@@ -174,21 +174,21 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List step = { g->arena, &r->step, &r->nstep };
 	int i = 0;
-	for (; i < p->ngroup && micro_begins(p->group[i].node[0]); i++)
+	for (; i < p->ngroup && microbatch_begins(p->group[i].node[0]); i++)
 		schedule_group(p, &step, &p->group[i]);
 	r->body = r->nstep;
 	load_inputs(g, p, &step);
-	for (; i < p->ngroup && !micro_updates(p->group[i].node[0]); i++)
+	for (; i < p->ngroup && !microbatch_updates(p->group[i].node[0]); i++)
 		schedule_group(p, &step, &p->group[i]);
 	r->after = r->nstep;
 	for (; i < p->ngroup; i++)
 		schedule_group(p, &step, &p->group[i]);
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
-		take(&step, save, plan_slot(p, g->out[i]));
+		take(&step, save, slot_of(p, g->out[i]));
 	const char *const reported[] = { optimizer_rate, optimizer_norm };
 	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
-		take(&step, save, made(r, plan_slot(p, graph_find(g, name_of(reported[i])))));
+		take(&step, save, made(r, slot_of(p, graph_find(g, name_of(reported[i])))));
 	if (!g->model->main && p->training)
 		look_early(g, p, r);
 	bucket_role(g, r);

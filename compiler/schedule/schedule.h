@@ -23,19 +23,22 @@ struct Slot {
 	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
 	struct Slot *store;             /* the slot whose memory this is: itself, that of the value it updates, is a view of, or takes over */
 	int64_t offset;
-	int entry;                      /* emit_values.c: its number in generated code */
+	int entry;                      /* values_write.c: its number in generated code */
 	int first, last;                /* actions of the step between which it is live; -1 and nact: always */
 };
-Slot   *plan_slot(const Plan *, const Value *);
-Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 void    project_roles(Graph *);                                          /* once the forms of all programs are known */
+int project_run(Graph *);
+
+/* slot.c: what of a value each rank holds. */
+Slot   *slot_of(const Plan *, const Value *);
+Slot   *slot_value(Slot *);                                              /* whose bytes a view shows; itself otherwise */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
 void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);    /* the first index along each axis of what a rank holds */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
 bool    slot_alike(const Plan *, const Slot *, const Slot *);            /* ranks hold the same indices of both, which have one shape */
-int project_run(Graph *);
+bool    slot_same_form(const Form *, const Form *, bool terms);          /* terms: P is the same as B, for a rank holds as much */
 
 /* fuse.c: nodes that run as one action, in the order of the graph. */
 struct Group { Node **node; int nnode; };
@@ -81,7 +84,7 @@ int memplan_run(Graph *);
 
 /* packed_weights.c: a kept matrix, k x n, whose packed form stays at an offset; its strides. */
 struct Packed { Slot *w; int64_t k, n, row, col, offset, bytes; };
-int packed_run(Graph *);
+int packed_weights_run(Graph *);
 
 /* prove.c: transfers match, nothing overlaps, every transition is legal. */
 int prove_run(Graph *);

@@ -1,6 +1,6 @@
 /* Reads a problem, finds the smallest sum and a bound that no choice can undercut.
  *
- * Like layers are found first (solve_fold.c): of each block one copy is read and pruned, and what is left of it stands for all copies in the net of
+ * Like layers are found first (fold.c): of each block one copy is read and pruned, and what is left of it stands for all copies in the net of
  * the whole problem, the net of all.  Then, without limits: prune, then eliminate; where a cut is too wide, pass messages, remove what they rule out, and try again.
  *
  * A limit on sums of use (memory) has a price per unit, a Lagrange multiplier: the least of cost + price * (use - limit) is
@@ -129,7 +129,7 @@ static void reader_init(Reader *d, const Run *r, Arena *a)
 	static const int one = 1;
 	int most = 0;
 	*d = (Reader){ .r = r, .arena = a, .tab = arena_new(a, Tables), .unit = choose_unit(r, a), .var = arena_array(a, int, r->p->nnode + 1) };
-	tables_init(d->tab, a, r->p->forget);
+	table_init(d->tab, a, r->p->forget);
 	map_init(&d->read, a);
 	for (int i = 0; i < r->p->nnode; i++)
 		most = r->p->node[i].n > most ? r->p->node[i].n : most;
@@ -241,7 +241,7 @@ static void read_copy(Reader *d, const Block *b, int copy, Piece *out)
 			read_port(d, &net->var[i], node[i]);
 	}
 	read_edges(d, net, b->edge + (size_t)copy * (size_t)b->nedge, b->nedge);
-	prune(net);
+	prune_run(net);
 	*out = (Piece){ .net = net, .stay = arena_array(d->arena, int, b->nin + 1) };
 	for (int i = 0; i < b->nin; i++)
 		if (net->var[i].n > 1 || live(net, i))
@@ -401,7 +401,7 @@ static void choose_inside(const Block *b, const Piece *p, const int *node, int *
 		at[p->stay[i]] = choice[node[p->stay[i]]];
 	for (int i = b->nin; i < b->nin + b->nport; i++)
 		at[i] = choice[node[i]];
-	follow(p->net, at);
+	prune_follow(p->net, at);
 	for (int i = 0; i < b->nin; i++)
 		choice[node[i]] = at[i];
 }
@@ -447,7 +447,7 @@ static void choose(const Run *r, const Shot *s, const int *pos, int *choice)
 	int *at = arena_array(&tmp, int, r->p->nnode + 1);
 	for (int v = 0; v < net->nvar; v++)
 		at[v] = net->var[v].choice[pos[v]];
-	follow(net, at);
+	prune_follow(net, at);
 	for (int v = 0; v < net->nvar; v++)
 		choice[net->number[v]] = at[v];
 	for (int i = 0; i < f->nblock; i++)
@@ -500,7 +500,7 @@ static void by_messages(const Run *r, Shot *s)
 			return;
 		if (choices_left(s->net) == was)
 			continue;
-		prune(s->net);
+		prune_run(s->net);
 		if (s->net->impossible || !try_exact(r, s, &value))
 			continue;
 		if (value <= s->value) {        /* all that could be better is still there */
@@ -534,7 +534,7 @@ static Shot *shoot(const Run *r)
 	s->choice = arena_array(&s->arena, int, r->p->nnode + 1);
 	s->at = arena_array(&s->work, int, s->net->nvar + 1);
 	if (!s->net->impossible)
-		prune(s->net);
+		prune_run(s->net);
 	for (int v = 0; v < s->net->nvar; v++)
 		s->left += s->net->var[v].n > 1;
 	if (s->net->impossible)

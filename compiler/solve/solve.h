@@ -2,11 +2,11 @@
  * of choices at the two ends of an edge, the smallest sum.  Nothing here knows graphs, operators or machines.
  *
  *   solve.c         reading, limits (memory), what is told
- *   solve_fold.c    like layers: blocks of which one copy is read and pruned for all
- *   solve_table.c   tables of costs, kept once each; what was computed from them, remembered
- *   solve_prune.c   choices that are never needed, edges that say nothing, followers
- *   solve_exact.c   elimination along narrow cuts
- *   solve_wide.c    message passing with a lower bound, where the cut is wide
+ *   fold.c    like layers: blocks of which one copy is read and pruned for all
+ *   table.c   tables of costs, kept once each; what was computed from them, remembered
+ *   prune.c   choices that are never needed, edges that say nothing, followers
+ *   exact.c   elimination along narrow cuts
+ *   wide.c    message passing with a lower bound, where the cut is wide
  *
  * All costs are rounded to a multiple of one power of two, so small that sums stay exact in a double.  So a sum does not
  * depend on its order, results are the same on every machine, and two tables that are equal are equal in every bit. */
@@ -55,7 +55,7 @@ extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* is
 
 /* ---- inside ---- */
 
-/* solve_fold.c */
+/* fold.c */
 typedef struct Block {              /* parts that are alike: the same tables between the same places */
 	int ncopy;
 	int nin, nport;                 /* nodes of a copy; nodes in no copy that these have edges with */
@@ -69,7 +69,7 @@ typedef struct Fold {
 
 void fold_find(const SolveProblem *, Arena *, Fold *);
 
-/* solve_table.c */
+/* table.c */
 typedef struct Table {
 	int id, rank, *dim;
 	size_t n;
@@ -87,7 +87,7 @@ typedef struct Known {              /* what was computed once */
 	Table *t;
 	double least;                   /* was subtracted from t */
 	int *list, nlist;
-	struct Known *kept;             /* list, as keep_of gives it */
+	struct Known *kept;             /* list, as table_keep_of gives it */
 	int from; struct Known *chosen; /* of those choices it kept this list, the last time */
 	struct Known *next;
 } Known;
@@ -99,23 +99,22 @@ typedef struct Tables {
 	bool forget;
 } Tables;
 
-void   tables_init(Tables *, Arena *, bool forget);
+void   table_init(Tables *, Arena *, bool forget);
 Table *table_of(Tables *, int rank, const int *dim, double *v);  /* v belongs to it from now on */
 Table *table_sum(Tables *, Table *, Table *);                    /* of one shape; either may be NULL */
 Table *table_turn(Tables *, Table *);                            /* rows and columns exchanged */
-Known *keep_of(Tables *, const int *keep, int n);                 /* some of the choices of a variable: equal lists are one */
+Known *table_keep_of(Tables *, const int *keep, int n);                 /* some of the choices of a variable: equal lists are one */
 Table *table_keep(Tables *, Table *, int axis, const Known *keep);
 bool   table_separable(Tables *, Table *);                       /* t(i, j) = a(i) + b(j), all finite */
 Table *table_row(Tables *, Table *, int axis);                   /* of two axes, that one of length 1: the other alone */
-double table_least(const Table *);
-void   key_begin(Tables *, int what);
-void   key_room(Tables *);
-Known *key_find(Tables *, bool *found);                          /* the entry of the key; new and empty where not found */
+void   table_key_begin(Tables *, int what);
+void   table_key_room(Tables *);
+Known *table_key_find(Tables *, bool *found);                          /* the entry of the key; new and empty where not found */
 
 static inline void key_add(Tables *s, int x)
 {
 	if (s->nkey == s->room)
-		key_room(s);
+		table_key_room(s);
 	s->key[s->nkey++] = x;
 }
 
@@ -154,16 +153,16 @@ typedef struct Net {
 	bool impossible;
 } Net;
 
-double net_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
-void   net_keep(Net *, int v, Known *keep);
-int    link_other(const Link *, int v);
-double link_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
+double prune_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
+void   prune_keep(Net *, int v, Known *keep);
+int    prune_other(const Link *, int v);
+double prune_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
 
-/* solve_prune.c */
-void prune(Net *);
-void follow(const Net *, int *choice);                           /* those that are gone, given the others */
+/* prune.c */
+void prune_run(Net *);
+void prune_follow(const Net *, int *choice);                           /* those that are gone, given the others */
 
-/* solve_exact.c: a plan of elimination, and the tables of one run of it. */
+/* exact.c: a plan of elimination, and the tables of one run of it. */
 typedef struct Sweep {
 	Net *net;
 	int *order, n;                  /* variables as they are eliminated */
@@ -176,7 +175,7 @@ bool exact_hopeless(Net *, size_t cap);                          /* a few copies
 bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
 void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
 
-/* solve_wide.c */
+/* wide.c */
 typedef struct Wide { double bound, cost; int *at; int passes, classes; } Wide;
 /* Nodes that look alike as far as `depth` links share messages.  Also removes choices that cannot be in a better solution. */
 void wide_run(Net *, int depth, int passes, Wide *);

@@ -133,7 +133,7 @@ static bool named_buffer(const Value *v)
 
 /* ---- all together ---- */
 
-const char *looks_numbers(const Value *v)
+const char *guess_numbers(const Value *v)
 {
 	const Tensor *t = v->data;
 	if (extdata_load(v->data) || !dtype_is_float(t->dtype))
@@ -161,7 +161,7 @@ static bool one_module(const Value *a, const Value *b)
 static bool buffer(const Value *v)
 {
 	Witness name = by_name(v);
-	return name == BUFFER || (name == NOTHING && (looks_numbers(v) || by_hand(v->data)));
+	return name == BUFFER || (name == NOTHING && (guess_numbers(v) || by_hand(v->data)));
 }
 
 /* Initialisers stand in the order of the state_dict. */
@@ -189,19 +189,19 @@ static bool still_norm(const Graph *g, const Value *v)
 	return var && var->init && !params_state(g)[var->id];
 }
 
-Looks looks_of(const Graph *g, const Value *v)
+Guess guess_of(const Graph *g, const Value *v)
 {
-	const char *why = looks_numbers(v);
+	const char *why = guess_numbers(v);
 	if (why)
-		return (Looks){ false, why };
+		return (Guess){ false, why };
 	Witness name = by_name(v), place = name == NOTHING ? by_place(g, v) : NOTHING;
 	if (name == BUFFER || place == BUFFER)
-		return (Looks){ false, name == BUFFER ? "buffers have such names" : "it stands behind a buffer of its module" };
+		return (Guess){ false, name == BUFFER ? "buffers have such names" : "it stands behind a buffer of its module" };
 	if (name == WEIGHT && still_norm(g, v))
-		return (Looks){ false, "the running variance of its module goes into no batch norm" };
+		return (Guess){ false, "the running variance of its module goes into no batch norm" };
 	if (name == WEIGHT || place == WEIGHT)
-		return (Looks){ true, NULL };
+		return (Guess){ true, NULL };
 	if (by_hand(v->data))
-		return (Looks){ false, "its numbers were written by hand" };
-	return (Looks){ true, "nothing in the file tells it from a buffer" };
+		return (Guess){ false, "its numbers were written by hand" };
+	return (Guess){ true, "nothing in the file tells it from a buffer" };
 }

@@ -14,7 +14,7 @@
 /* Steps of float16 at its largest and smallest: no scale beyond them can help. */
 static const double most = 0x1p24, least = 0x1p-24;
 
-static Value *where(Calc *m, Value *is, Value *a, Value *b)
+static Value *where(Scalars *m, Value *is, Value *a, Value *b)
 {
 	Value *r = is && a && b ? build(m->g, m->loc, "Where", NULL, 1, NULL, 3, is, a, b) : NULL;
 	m->bad |= !r;
@@ -22,7 +22,7 @@ static Value *where(Calc *m, Value *is, Value *a, Value *b)
 }
 
 /* v is what is kept of old from now on. */
-static void put(Calc *m, Value *old, Value *v)
+static void put(Scalars *m, Value *old, Value *v)
 {
 	if (!v)
 		return;
@@ -30,35 +30,35 @@ static void put(Calc *m, Value *old, Value *v)
 	v->into = old;
 }
 
-static Value *kept(Calc *m, const char *name, double start)
+static Value *kept(Scalars *m, const char *name, double start)
 {
 	return optimizer_state(m->g, name_of(name), type_tensor(m->g->arena, m->dt, 0, NULL), m->loc, start);
 }
 
-LossScale *scale_begin(Graph *g, const Annot *train)
+LossScale *loss_scale_begin(Graph *g, const Annot *train)
 {
 	const Arg *p = arg_find(train->arg, train->narg, "precision");
 	if (!p || !p->s || strcmp(p->s, "fp16"))
 		return NULL;
 	LossScale *s = arena_new(g->scratch, LossScale);
-	s->m = (Calc){ g, train->loc, DT_FLOAT, false };
+	s->m = (Scalars){ g, train->loc, DT_FLOAT, false };
 	s->call = p;
-	s->scale = kept(&s->m, "train.scale", calc_given(p, "loss_scale", 65536));
+	s->scale = kept(&s->m, "train.scale", scalar_given(p, "loss_scale", 65536));
 	s->good = kept(&s->m, "train.good", 0);
 	s->taken = kept(&s->m, "train.taken", 0);
 	return s;
 }
 
-int scale_seed(LossScale *s, const Value *loss)
+int loss_scale_seed(LossScale *s, const Value *loss)
 {
 	Graph *g = s ? s->m.g : NULL;
 	for (int i = 0; s && i < g->nnode; i++) {
 		Node *n = g->node[i];
 		if (strcmp(n->op, "OnesLike") || n->in[0] != loss)
 			continue;
-		Value *one = n->out[0], *seed = calc_cast(&s->m, s->scale, loss->type->elem);
+		Value *one = n->out[0], *seed = scalar_cast(&s->m, s->scale, loss->type->elem);
 		if (loss->type->rank != 0)
-			seed = calc_op2(&s->m, "Mul", one, seed);
+			seed = scalar_op2(&s->m, "Mul", one, seed);
 		if (!seed)
 			return -1;
 		graph_replace(g, one, seed);
@@ -69,36 +69,36 @@ int scale_seed(LossScale *s, const Value *loss)
 	return 0;
 }
 
-Value *scale_up(LossScale *s, Value *grad)
+Value *loss_scale_up(LossScale *s, Value *grad)
 {
-	return s && grad ? calc_op2(&s->m, "Mul", grad, calc_cast(&s->m, s->scale, grad->type->elem)) : grad;
+	return s && grad ? scalar_op2(&s->m, "Mul", grad, scalar_cast(&s->m, s->scale, grad->type->elem)) : grad;
 }
 
 /* x - x is 0 when x is finite, else not a number; so is the sum of such. */
 static Value *check(LossScale *s, Value *grad)
 {
-	Calc *m = &s->m;
-	Value *d = calc_op2(m, "Sub", grad, grad), *sum = d ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, d) : NULL;
+	Scalars *m = &s->m;
+	Value *d = scalar_op2(m, "Sub", grad, grad), *sum = d ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, d) : NULL;
 	m->bad |= !sum;
-	return calc_cast(m, sum, m->dt);
+	return scalar_cast(m, sum, m->dt);
 }
 
-int scale_gradients(LossScale *s, Value **param, Value **grad, int n)
+int loss_scale_gradients(LossScale *s, Value **param, Value **grad, int n)
 {
 	if (!s)
 		return 0;
-	Calc *m = &s->m;
-	Value *inverse = calc_op2(m, "Div", calc_num(m, 1), s->scale), *all = NULL;
+	Scalars *m = &s->m;
+	Value *inverse = scalar_op2(m, "Div", scalar_num(m, 1), s->scale), *all = NULL;
 	for (int i = 0; i < n && !m->bad; i++) {
 		if (!grad[i])
 			continue;
 		if (grad[i]->name == name_fmt("%s.grad", param[i]->name))
 			graph_rename(m->g, grad[i], name_fmt("%s.scaled", grad[i]->name));
 		Value *sum = check(s, grad[i]);
-		all = all ? calc_op2(m, "Add", all, sum) : sum;
-		grad[i] = calc_op2(m, "Mul", grad[i], calc_cast(m, inverse, grad[i]->type->elem));
+		all = all ? scalar_op2(m, "Add", all, sum) : sum;
+		grad[i] = scalar_op2(m, "Mul", grad[i], scalar_cast(m, inverse, grad[i]->type->elem));
 	}
-	s->finite = all ? calc_op2(m, "Equal", all, calc_num(m, 0)) : NULL;
+	s->finite = all ? scalar_op2(m, "Equal", all, scalar_num(m, 0)) : NULL;
 	if (s->finite)
 		graph_rename(m->g, s->finite, name_of("train.finite"));
 	return m->bad ? -1 : 0;
@@ -119,18 +119,18 @@ static void guard(LossScale *s)
 	}
 }
 
-int scale_end(LossScale *s)
+int loss_scale_end(LossScale *s)
 {
 	if (!s || !s->finite)
 		return 0;
-	Calc *m = &s->m;
+	Scalars *m = &s->m;
 	guard(s);
-	Value *zero = calc_num(m, 0), *one = calc_num(m, 1), *good = calc_op2(m, "Add", s->good, one);
-	Value *raise = calc_op2(m, "GreaterOrEqual", good, calc_num(m, calc_given(s->call, "every", 2000)));
-	Value *up = calc_op2(m, "Min", calc_scaled(m, s->scale, calc_given(s->call, "growth", 2)), calc_num(m, most));
-	Value *down = calc_op2(m, "Max", calc_scaled(m, s->scale, calc_given(s->call, "backoff", 0.5)), calc_num(m, least));
+	Value *zero = scalar_num(m, 0), *one = scalar_num(m, 1), *good = scalar_op2(m, "Add", s->good, one);
+	Value *raise = scalar_op2(m, "GreaterOrEqual", good, scalar_num(m, scalar_given(s->call, "every", 2000)));
+	Value *up = scalar_op2(m, "Min", scalar_scaled(m, s->scale, scalar_given(s->call, "growth", 2)), scalar_num(m, most));
+	Value *down = scalar_op2(m, "Max", scalar_scaled(m, s->scale, scalar_given(s->call, "backoff", 0.5)), scalar_num(m, least));
 	put(m, s->scale, where(m, s->finite, where(m, raise, up, s->scale), down));
 	put(m, s->good, where(m, s->finite, where(m, raise, zero, good), zero));
-	put(m, s->taken, where(m, s->finite, calc_op2(m, "Add", s->taken, one), s->taken));
+	put(m, s->taken, where(m, s->finite, scalar_op2(m, "Add", s->taken, one), s->taken));
 	return m->bad ? -1 : 0;
 }

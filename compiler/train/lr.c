@@ -9,19 +9,19 @@
 #include <math.h>
 #include <string.h>
 
-static Value *add(Calc *m, Value *a, double b) { return b == 0 ? a : calc_op2(m, "Add", a, calc_num(m, b)); }
+static Value *add(Scalars *m, Value *a, double b) { return b == 0 ? a : scalar_op2(m, "Add", a, scalar_num(m, b)); }
 
 /* 1 - v */
-static Value *rest(Calc *m, Value *v) { return calc_op2(m, "Sub", calc_num(m, 1), v); }
+static Value *rest(Scalars *m, Value *v) { return scalar_op2(m, "Sub", scalar_num(m, 1), v); }
 
-static Value *clamp01(Calc *m, Value *v)
+static Value *clamp01(Scalars *m, Value *v)
 {
-	return calc_op2(m, "Min", calc_op2(m, "Max", v, calc_num(m, 0)), calc_num(m, 1));
+	return scalar_op2(m, "Min", scalar_op2(m, "Max", v, scalar_num(m, 0)), scalar_num(m, 1));
 }
 
 /* ---- the step ---- */
 
-Value *rate_step_input(Graph *g, Loc loc)
+Value *lr_step_input(Graph *g, Loc loc)
 {
 	Name name = name_of("train.step");
 	Value *v = graph_find(g, name);
@@ -34,16 +34,16 @@ Value *rate_step_input(Graph *g, Loc loc)
 	return v;
 }
 
-Value *rate_step(Calc *m)
+Value *lr_step(Scalars *m)
 {
 	Value *taken = graph_find(m->g, name_of("train.taken"));         /* steps may be skipped (loss_scale.c) */
-	return calc_cast(m, taken ? taken : rate_step_input(m->g, m->loc), m->dt);
+	return scalar_cast(m, taken ? taken : lr_step_input(m->g, m->loc), m->dt);
 }
 
 /* ---- schedules ---- */
 
 typedef struct Curve {
-	Calc *m;
+	Scalars *m;
 	const Arg *s;
 	Value *t;                       /* the step */
 	double warm;
@@ -52,30 +52,30 @@ typedef struct Curve {
 
 static double given(const Curve *c, const char *key, double otherwise)
 {
-	return calc_given(c->s, key, otherwise);
+	return scalar_given(c->s, key, otherwise);
 }
 
 /* How far from the end of the warm-up to `total`: 0 to 1. */
 static Value *done(Curve *c)
 {
-	return clamp01(c->m, calc_scaled(c->m, add(c->m, c->t, -c->warm), 1 / fmax(given(c, "total", 1) - c->warm, 1)));
+	return clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, -c->warm), 1 / fmax(given(c, "total", 1) - c->warm, 1)));
 }
 
 static Value *after_warmup(Curve *c)
 {
-	return c->warm > 0 ? calc_op2(c->m, "Max", add(c->m, c->t, -c->warm), calc_num(c->m, 0)) : c->t;
+	return c->warm > 0 ? scalar_op2(c->m, "Max", add(c->m, c->t, -c->warm), scalar_num(c->m, 0)) : c->t;
 }
 
 /* From 1 down to the lowest rate as share goes from 1 to 0. */
 static Value *above_low(Curve *c, Value *share)
 {
-	return add(c->m, calc_scaled(c->m, share, 1 - c->low), c->low);
+	return add(c->m, scalar_scaled(c->m, share, 1 - c->low), c->low);
 }
 
 /* (1 + cos(pi x)) / 2 */
 static Value *half_cosine(Curve *c, Value *x)
 {
-	return above_low(c, calc_scaled(c->m, add(c->m, calc_op1(c->m, "Cos", calc_scaled(c->m, x, acos(-1))), 1), 0.5));
+	return above_low(c, scalar_scaled(c->m, add(c->m, scalar_op1(c->m, "Cos", scalar_scaled(c->m, x, acos(-1))), 1), 0.5));
 }
 
 static Value *linear(Curve *c) { return above_low(c, rest(c->m, done(c))); }
@@ -83,61 +83,61 @@ static Value *cosine(Curve *c) { return half_cosine(c, done(c)); }
 
 static Value *polynomial(Curve *c)
 {
-	return above_low(c, calc_op2(c->m, "Pow", rest(c->m, done(c)), calc_num(c->m, given(c, "power", 1))));
+	return above_low(c, scalar_op2(c->m, "Pow", rest(c->m, done(c)), scalar_num(c->m, given(c, "power", 1))));
 }
 
 static Value *decay(Curve *c, double gamma, Value *times)
 {
-	return calc_op2(c->m, "Pow", calc_num(c->m, gamma), times);
+	return scalar_op2(c->m, "Pow", scalar_num(c->m, gamma), times);
 }
 
 static Value *step(Curve *c)
 {
-	Value *every = calc_num(c->m, given(c, "every", 1));
-	return decay(c, given(c, "gamma", 0.1), calc_op1(c->m, "Floor", calc_op2(c->m, "Div", after_warmup(c), every)));
+	Value *every = scalar_num(c->m, given(c, "every", 1));
+	return decay(c, given(c, "gamma", 0.1), scalar_op1(c->m, "Floor", scalar_op2(c->m, "Div", after_warmup(c), every)));
 }
 
 static Value *exponential(Curve *c)
 {
-	return decay(c, given(c, "gamma", 1), calc_scaled(c->m, after_warmup(c), 1 / given(c, "every", 1)));
+	return decay(c, given(c, "gamma", 1), scalar_scaled(c->m, after_warmup(c), 1 / given(c, "every", 1)));
 }
 
 static Value *multistep(Curve *c)
 {
 	const Arg *at = arg_find(c->s->arg, c->s->narg, "milestones");
-	Value *count = calc_num(c->m, 0);
+	Value *count = scalar_num(c->m, 0);
 	for (int i = 0; at && i < at->narg; i++)
-		count = calc_op2(c->m, "Add", count, clamp01(c->m, add(c->m, c->t, 1 - (double)at->arg[i].i)));
+		count = scalar_op2(c->m, "Add", count, clamp01(c->m, add(c->m, c->t, 1 - (double)at->arg[i].i)));
 	return decay(c, given(c, "gamma", 0.1), count);
 }
 
 static Value *wsd(Curve *c)
 {
 	double last = given(c, "decay", 1);
-	return above_low(c, rest(c->m, clamp01(c->m, calc_scaled(c->m, add(c->m, c->t, last - given(c, "total", 1)), 1 / last))));
+	return above_low(c, rest(c->m, clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, last - given(c, "total", 1)), 1 / last))));
 }
 
 /* Cycle n lasts period * growth^n steps and begins at period * (growth^n - 1) / (growth - 1).  The logarithm that finds n is
  * exact to far less than one step: the small term keeps the first step of a cycle from falling into the one before. */
 static Value *restarts(Curve *c)
 {
-	Calc *m = c->m;
+	Scalars *m = c->m;
 	double period = given(c, "period", 1), k = given(c, "growth", 1), ln = log(k);
-	Value *t = after_warmup(c), *x = calc_scaled(m, t, 1 / period);
+	Value *t = after_warmup(c), *x = scalar_scaled(m, t, 1 / period);
 	if (k <= 1) {
-		Value *cycle = calc_op1(m, "Floor", add(m, x, 1e-9));
-		return half_cosine(c, calc_op2(m, "Max", calc_op2(m, "Sub", x, cycle), calc_num(m, 0)));
+		Value *cycle = scalar_op1(m, "Floor", add(m, x, 1e-9));
+		return half_cosine(c, scalar_op2(m, "Max", scalar_op2(m, "Sub", x, cycle), scalar_num(m, 0)));
 	}
-	Value *power = calc_op1(m, "Log", add(m, calc_scaled(m, x, k - 1), 1));
-	Value *length = decay(c, k, calc_op1(m, "Floor", add(m, calc_scaled(m, power, 1 / ln), 1e-9)));
-	Value *begin = calc_scaled(m, add(m, length, -1), 1 / (k - 1));
-	return half_cosine(c, calc_op2(m, "Div", calc_op2(m, "Sub", x, begin), length));
+	Value *power = scalar_op1(m, "Log", add(m, scalar_scaled(m, x, k - 1), 1));
+	Value *length = decay(c, k, scalar_op1(m, "Floor", add(m, scalar_scaled(m, power, 1 / ln), 1e-9)));
+	Value *begin = scalar_scaled(m, add(m, length, -1), 1 / (k - 1));
+	return half_cosine(c, scalar_op2(m, "Div", scalar_op2(m, "Sub", x, begin), length));
 }
 
 /* The warm-up is its own. */
 static Value *inverse_sqrt(Curve *c)
 {
-	return calc_op1(c->m, "Sqrt", calc_op2(c->m, "Min", calc_op2(c->m, "Div", calc_num(c->m, c->warm), add(c->m, c->t, 1)), calc_num(c->m, 1)));
+	return scalar_op1(c->m, "Sqrt", scalar_op2(c->m, "Min", scalar_op2(c->m, "Div", scalar_num(c->m, c->warm), add(c->m, c->t, 1)), scalar_num(c->m, 1)));
 }
 
 static Value *constant(Curve *c)
@@ -151,19 +151,19 @@ static const struct { const char *name; Value *(*curve)(Curve *); } schedules[] 
 	{ "polynomial", polynomial }, { "exponential", exponential }, { "inverse_sqrt", inverse_sqrt }, { "wsd", wsd },
 };
 
-Value *rate_schedule(Calc *m, const Arg *s, double lr)
+Value *lr_schedule(Scalars *m, const Arg *s, double lr)
 {
 	if (!s)
 		return NULL;
-	Calc d = { m->g, m->loc, DT_DOUBLE, false };
-	Curve c = { &d, s, rate_step(&d), calc_given(s, "warmup", 0), lr > 0 ? calc_given(s, "min", 0) / lr : 0 };
+	Scalars d = { m->g, m->loc, DT_DOUBLE, false };
+	Curve c = { &d, s, lr_step(&d), scalar_given(s, "warmup", 0), lr > 0 ? scalar_given(s, "min", 0) / lr : 0 };
 	Value *f = NULL;
 	for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
 		if (!strcmp(schedules[i].name, s->s))
 			f = schedules[i].curve(&c);
 	if (c.warm > 0) {
-		Value *rise = calc_op2(&d, "Min", calc_scaled(&d, add(&d, c.t, 1), 1 / c.warm), calc_num(&d, 1));
-		f = f ? calc_op2(&d, "Mul", f, rise) : rise;
+		Value *rise = scalar_op2(&d, "Min", scalar_scaled(&d, add(&d, c.t, 1), 1 / c.warm), scalar_num(&d, 1));
+		f = f ? scalar_op2(&d, "Mul", f, rise) : rise;
 	}
 	m->bad |= d.bad;
 	return f;

@@ -24,7 +24,7 @@ static int64_t whole(const Annot *train, const char *key)
 	return a && a->kind == ARG_INT ? a->i : 0;
 }
 
-int64_t micro_times(const Model *m)
+int64_t microbatch_count(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
 	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
@@ -39,7 +39,7 @@ static int bad_sizes(const Arg *at, const char *what, int64_t a, int64_t b)
 	return -1;
 }
 
-int micro_check(const Model *m)
+int microbatch_check(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
 	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
@@ -52,7 +52,7 @@ int micro_check(const Model *m)
 		return bad_sizes(t, "micro-batches must divide the batch", times, batch);
 	if (times && part && batch && times * part != batch)
 		return bad_sizes(t, "accumulate and microbatch contradict each other", times, part);
-	int64_t want = part ? part : batch && times ? batch / times : 0, M = micro_times(m);
+	int64_t want = part ? part : batch && times ? batch / times : 0, M = microbatch_count(m);
 	for (int i = 0; i < m->graph->nin && want && M > 1; i++) {
 		const Type *ty = m->graph->in[i]->type;
 		if (ty && ty->rank > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
@@ -75,11 +75,11 @@ static int64_t averaged(const Node *n)
 /* Is this a mean over the axis along which its operand is split?  The factors of a sum would tell: the split one is gone. */
 static bool batch_mean(Micro *m, Node *n)
 {
-	if (!node_is(n, "ReduceMean") || time_of(m, n->in[0]).kind != TIME_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
+	if (!node_is(n, "ReduceMean") || microbatch_axis_of(m, n->in[0]).kind != ALONG_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
 		return false;
 	bool quiet = m->quiet;
 	m->quiet = true;
-	bool kept = !time_along(m, n);
+	bool kept = !microbatch_axis_along(m, n);
 	m->quiet = quiet;
 	return !kept;
 }
@@ -101,13 +101,13 @@ static int split_mean(Micro *m, Node *n)
 	return build(g, n->loc, "Div", NULL, 1, &y, 2, sum, count) ? 0 : -1;
 }
 
-int micro_means(Graph *g, int64_t times)
+int microbatch_means(Graph *g, int64_t times)
 {
 	Micro m = { .g = g, .times = times, .quiet = true };
 	Node **old = g->node;
 	int n = g->nnode;
-	time_room(&m);
-	time_sources(&m);
+	microbatch_axis_room(&m);
+	microbatch_axis_sources(&m);
 	g->node = NULL;
 	g->nnode = 0;
 	for (int i = 0; i < n; i++) {
@@ -115,10 +115,10 @@ int micro_means(Graph *g, int64_t times)
 		arena_push(g->arena, g->node, g->nnode, old[i]);
 		if (batch_mean(&m, old[i]) && split_mean(&m, old[i]))
 			return -1;
-		time_room(&m);
+		microbatch_axis_room(&m);
 		for (int k = first; k < g->nnode; k++)
-			if (time_place(&m, g->node[k]))
-				time_results(&m, g->node[k], TIME_AFTER);     /* refused later, if it matters */
+			if (microbatch_axis_find(&m, g->node[k]))
+				microbatch_axis_results(&m, g->node[k], ALONG_AFTER);     /* refused later, if it matters */
 	}
 	return 0;
 }
@@ -142,7 +142,7 @@ static Value **terms(Micro *m, const Value *loss, int *n)
 			Value *v = node->in[k];
 			if (!v || v->graph != g)
 				continue;
-			if (time_of(m, v).kind != TIME_P) {
+			if (microbatch_axis_of(m, v).kind != ALONG_P) {
 				way[v->id] = true;
 			} else if (!listed[v->id]) {
 				listed[v->id] = true;
@@ -159,20 +159,20 @@ static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
 }
 
 /* d loss / d w = sum over terms of df / ds * ds / dw, and what f itself has of w. */
-int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
+int microbatch_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
 {
 	Micro m = { .g = g, .times = times };
-	time_room(&m);
-	time_sources(&m);
+	microbatch_axis_room(&m);
+	microbatch_axis_sources(&m);
 	for (int i = 0; i < g->nnode; i++)
-		if (time_place(&m, g->node[i]) || time_compare(&m, g->node[i]))
+		if (microbatch_axis_find(&m, g->node[i]) || microbatch_axis_compare(&m, g->node[i]))
 			return -1;
-	if (m.time[loss->id].kind == TIME_S) {
+	if (m.time[loss->id].kind == ALONG_S) {
 		err_at(loss->loc, "the loss %s is that of one micro-batch, not a sum over the batch", loss->name);
 		return -1;
 	}
-	if (m.time[loss->id].kind != TIME_AFTER)
-		return grad_build(g, loss, want, nwant, grad) || scale_seed(scale, loss) ? -1 : 0;
+	if (m.time[loss->id].kind != ALONG_AFTER)
+		return grad_build(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
 	int n;
 	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1), **dall = arena_array(g->scratch, Value *, nwant + n + 1);
 	Value **part = arena_array(g->scratch, Value *, nwant + 1);
@@ -182,12 +182,12 @@ int micro_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Va
 	if (grad_build(g, loss, all, nwant + n, dall))
 		return -1;
 	for (int i = 0; i < nwant; i++)
-		grad[i] = scale_up(scale, dall[i]);
+		grad[i] = loss_scale_up(scale, dall[i]);
 	for (int i = 0; i < n; i++) {
 		Value *seed = dall[nwant + i];
 		if (!seed)
 			continue;
-		if (grad_build(g, term[i], want, nwant, part) || scale_seed(scale, term[i]))
+		if (grad_build(g, term[i], want, nwant, part) || loss_scale_seed(scale, term[i]))
 			return -1;
 		for (int k = 0; k < nwant; k++) {
 			if (!part[k])
@@ -218,7 +218,7 @@ static void note(Node *n, const char *what)
 	annot_add(&n->annot, a);
 }
 
-void micro_inherit(Node *n, const Node *by)
+void microbatch_inherit(Node *n, const Node *by)
 {
 	if (annot_find(by->annot, "update"))
 		note(n, "update");
@@ -226,8 +226,8 @@ void micro_inherit(Node *n, const Node *by)
 		note(n, "begin");
 }
 
-bool micro_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
-bool micro_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
+bool microbatch_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
+bool microbatch_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
 
 static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
 {
@@ -275,7 +275,7 @@ static bool *bodies(const Micro *m)
 		const Node *n = g->node[i];
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
-				body[i] |= needed[n->out[k]->id] || time_of(m, n->out[k]).kind == TIME_S || time_of(m, n->out[k]).kind == TIME_P;
+				body[i] |= needed[n->out[k]->id] || microbatch_axis_of(m, n->out[k]).kind == ALONG_S || microbatch_axis_of(m, n->out[k]).kind == ALONG_P;
 		for (int k = 0; k < n->nin && body[i]; k++)
 			if (n->in[k] && n->in[k]->graph == g)
 				needed[n->in[k]->id] = true;
@@ -298,7 +298,7 @@ static void order(Graph *g, Node **adds, int nadd)
 	for (int phase = 0; phase < 3; phase++)
 		for (int i = 0; i < g->nnode; i++) {
 			Node *at = g->node[i];
-			if (at->mark & AN_ADD || phase != (micro_begins(at) ? 0 : micro_updates(at) ? 2 : 1))
+			if (at->mark & AN_ADD || phase != (microbatch_begins(at) ? 0 : microbatch_updates(at) ? 2 : 1))
 				continue;
 			list[n++] = at;
 			for (int k = 0; k < nadd && at->mark & ADDED; k++)
@@ -312,8 +312,8 @@ static void order(Graph *g, Node **adds, int nadd)
 static void draw_parts(Micro *m, Node *n)
 {
 	Graph *g = m->g;
-	Time t = time_of(m, n->out[0]);
-	if (!node_is(n, "sbpcc.RandomUniform01") || t.kind != TIME_S)
+	Along t = microbatch_axis_of(m, n->out[0]);
+	if (!node_is(n, "sbpcc.RandomUniform01") || t.kind != ALONG_S)
 		return;
 	Name name = name_of("train.micro");
 	Value *v = graph_find(g, name);
@@ -330,21 +330,21 @@ static void draw_parts(Micro *m, Node *n)
 	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->times;
 }
 
-int micro_run(Graph *g)
+int microbatch_run(Graph *g)
 {
 	int64_t times = g->model->plan->train.times;
 	if (times < 2 || !g->model->plan->training || g->model->main)
 		return 0;
 	Micro m = { .g = g, .times = times };
-	time_room(&m);
-	time_sources(&m);
+	microbatch_axis_room(&m);
+	microbatch_axis_sources(&m);
 	for (int i = 0; i < g->nnode; i++)
-		if (time_place(&m, g->node[i]))
+		if (microbatch_axis_find(&m, g->node[i]))
 			return -1;
 	for (int i = 0; i < g->nnode; i++)
 		draw_parts(&m, g->node[i]);
 	for (int i = 1; i < g->nout; i++)
-		if (time_of(&m, g->out[i]).kind == TIME_S) {
+		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_S) {
 			err_at(g->out[i]->loc, "%s is that of one micro-batch: what is reported beside the loss must be a mean over the batch", g->out[i]->name);
 			return -1;
 		}
@@ -359,7 +359,7 @@ int micro_run(Graph *g)
 		note(n, "update");
 		for (int k = 0; k < n->nin; k++) {
 			Value *v = n->in[k];
-			if (!v || time_of(&m, v).kind != TIME_P || time_shape_only(n, k))
+			if (!v || microbatch_axis_of(&m, v).kind != ALONG_P || microbatch_axis_shape_only(n, k))
 				continue;
 			if (!sum[v->id]) {
 				if (!(sum[v->id] = accumulate(g, v)))
@@ -370,7 +370,7 @@ int micro_run(Graph *g)
 		}
 	}
 	for (int i = 0; i < g->nout; i++) {
-		if (time_of(&m, g->out[i]).kind != TIME_P)
+		if (microbatch_axis_of(&m, g->out[i]).kind != ALONG_P)
 			continue;
 		Value *v = accumulate(g, g->out[i]);
 		if (!v)

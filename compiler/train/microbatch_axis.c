@@ -6,9 +6,9 @@
 
 enum { ASK_MAX = 256, ASK_DEPTH = 8 };
 
-Time time_of(const Micro *m, const Value *v)
+Along microbatch_axis_of(const Micro *m, const Value *v)
 {
-	return v->graph == m->g && v->id < m->ntime ? m->time[v->id] : (Time){ 0 };
+	return v->graph == m->g && v->id < m->ntime ? m->time[v->id] : (Along){ 0 };
 }
 
 static int refuse(const Micro *m, const Node *n)
@@ -17,7 +17,7 @@ static int refuse(const Micro *m, const Node *n)
 		return -1;
 	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->times);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_S)
+		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
 			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
 	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
 		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, or freeze them");
@@ -59,8 +59,8 @@ static int axis_of(const int *row, int rank, int f)
  * such are start values of a recurrence, tables that were expanded to the batch, and what is computed from them alone. */
 static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
-	const Tensor *t = whole_data(m->g, v);
-	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_axis(m->g, v, m->times) != axis)
+	const Tensor *t = whole_batch_data(m->g, v);
+	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_batch_axis(m->g, v, m->times) != axis)
 		return true;
 	if (t && !v->param)
 		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) && slices_equal(t, axis);
@@ -87,7 +87,7 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 }
 
 /* Only the shape of such an operand matters, and every micro-batch has the same. */
-bool time_shape_only(const Node *n, int operand)
+bool microbatch_axis_shape_only(const Node *n, int operand)
 {
 	return !kernel_reads(n, operand) && !kernel_literal(n->in[operand]);
 }
@@ -100,13 +100,13 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	for (int i = 0; i < n->nin; i++) {
 		if (!n->in[i])
 			continue;
-		Time t = time_of(m, n->in[i]);
+		Along t = microbatch_axis_of(m, n->in[i]);
 		int axis = axis_of(r->in[i], n->in[i]->type->rank, f);
-		bool silent = t.kind == TIME_S && axis == -1 && (time_shape_only(n, i) || (n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
-		if (axis == -2 || (t.kind == TIME_S && t.axis != axis && !silent))
+		bool silent = t.kind == ALONG_S && axis == -1 && (microbatch_axis_shape_only(n, i) || (n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
+		if (axis == -2 || (t.kind == ALONG_S && t.axis != axis && !silent))
 			return false;
-		spoken |= t.kind == TIME_S && t.axis == axis;
-		if (t.kind == TIME_B && axis >= 0 && !time_shape_only(n, i) && !serves(m, n->in[i], axis, ASK_DEPTH))
+		spoken |= t.kind == ALONG_S && t.axis == axis;
+		if (t.kind == ALONG_B && axis >= 0 && !microbatch_axis_shape_only(n, i) && !serves(m, n->in[i], axis, ASK_DEPTH))
 			return false;
 	}
 	for (int i = 0; i < n->nout; i++) {
@@ -117,7 +117,7 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
 			int axis = axis_of(r->out[i], n->out[i]->type->rank, f);
-			m->time[n->out[i]->id] = axis >= 0 ? (Time){ TIME_S, axis } : (Time){ TIME_P, 0 };
+			m->time[n->out[i]->id] = axis >= 0 ? (Along){ ALONG_S, axis } : (Along){ ALONG_P, 0 };
 		}
 	return true;
 }
@@ -127,25 +127,25 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
  * batch tells, else it is the first that is not 1 for another reason. */
 static bool reshaped(Micro *m, Node *n)
 {
-	Time t = time_of(m, n->in[0]);
+	Along t = microbatch_axis_of(m, n->in[0]);
 	const Type *x = n->in[0]->type, *y = n->out[0]->type;
-	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != TIME_S || y->rank < 1)
+	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != ALONG_S || y->rank < 1)
 		return false;
 	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
 		before *= x->dim[a];
-	int want = whole_axis(m->g, n->out[0], m->times);
+	int want = whole_batch_axis(m->g, n->out[0], m->times);
 	for (int axis = 0; axis < y->rank; lead *= y->dim[axis++]) {
 		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
 		if (lead != before || y->dim[axis] % m->rows || !here)
 			continue;
-		m->time[n->out[0]->id] = (Time){ TIME_S, axis };
+		m->time[n->out[0]->id] = (Along){ ALONG_S, axis };
 		return true;
 	}
 	return false;
 }
 
-int time_along(Micro *m, Node *n)
+int microbatch_axis_along(Micro *m, Node *n)
 {
 	if (reshaped(m, n))
 		return 0;
@@ -164,12 +164,12 @@ static bool sums(const Micro *m, Node *n)
 	int *group = arena_array(m->g->scratch, int, n->nin + 1), k = 0, members = 0;
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_P)
+		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_P)
 			k = group[i];
 	for (int i = 0; i < n->nin; i++) {
 		if (!n->in[i])
 			continue;
-		bool p = time_of(m, n->in[i]).kind == TIME_P;
+		bool p = microbatch_axis_of(m, n->in[i]).kind == ALONG_P;
 		if (p != (group[i] == k) || !k)
 			return false;
 		members += p;
@@ -184,17 +184,17 @@ static bool scales(const Micro *m, Node *n)
 	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0, k = 0;
 	factor_linear(n, group);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && time_of(m, n->in[i]).kind == TIME_P)
+		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_P)
 			k = group[i];
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && time_of(m, n->in[i]).kind != TIME_P && group[i] == k)
+		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind != ALONG_P && group[i] == k)
 			return false;
 	for (int i = 0; i < n->nin; i++) {
 		const Value *v = n->in[i];
 		if (!v || (v->data && !v->param))
 			continue;
 		p++;
-		if (time_of(m, v).kind != TIME_P || !group[i])
+		if (microbatch_axis_of(m, v).kind != ALONG_P || !group[i])
 			return false;
 	}
 	return p == 1 && n->nout == 1 && n->out[0] && type_elements(n->out[0]->type) == 1;
@@ -207,81 +207,81 @@ static bool widens(const Node *n)
 	       dtype_bits(n->out[0]->type->elem) >= 32;
 }
 
-void time_results(Micro *m, const Node *n, TimeKind kind)
+void microbatch_axis_results(Micro *m, const Node *n, AlongKind kind)
 {
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
-			m->time[n->out[i]->id] = (Time){ kind, 0 };
+			m->time[n->out[i]->id] = (Along){ kind, 0 };
 }
 
-int time_place(Micro *m, Node *n)
+int microbatch_axis_find(Micro *m, Node *n)
 {
 	bool has[4] = { false };
 	m->asked = 0;
 	if (node_is(n, "Shape") || node_is(n, "Size")) {
-		time_results(m, n, TIME_B);
+		microbatch_axis_results(m, n, ALONG_B);
 		return 0;
 	}
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i]) {
-			TimeKind k = time_of(m, n->in[i]).kind;
-			has[k == TIME_S || !time_shape_only(n, i) ? k : TIME_B] = true;
+			AlongKind k = microbatch_axis_of(m, n->in[i]).kind;
+			has[k == ALONG_S || !microbatch_axis_shape_only(n, i) ? k : ALONG_B] = true;
 		}
-	if (has[TIME_S] && (has[TIME_P] || has[TIME_AFTER]))
+	if (has[ALONG_S] && (has[ALONG_P] || has[ALONG_AFTER]))
 		return refuse(m, n);
-	if (has[TIME_S])
-		return time_along(m, n);
-	if (has[TIME_P] && !has[TIME_AFTER] && (sums(m, n) || scales(m, n) || widens(n)))
-		time_results(m, n, TIME_P);
+	if (has[ALONG_S])
+		return microbatch_axis_along(m, n);
+	if (has[ALONG_P] && !has[ALONG_AFTER] && (sums(m, n) || scales(m, n) || widens(n)))
+		microbatch_axis_results(m, n, ALONG_P);
 	else
-		time_results(m, n, has[TIME_P] || has[TIME_AFTER] ? TIME_AFTER : TIME_B);
+		microbatch_axis_results(m, n, has[ALONG_P] || has[ALONG_AFTER] ? ALONG_AFTER : ALONG_B);
 	return 0;
 }
 
-void time_sources(Micro *m)
+void microbatch_axis_sources(Micro *m)
 {
 	const Graph *g = m->g;
 	m->rows = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 0;
 	for (int i = 0; i < g->nin; i++) {
 		const Type *t = g->in[i]->type;
 		if (!g->in[i]->init && t && t->rank > 0 && t->dim[0] == m->rows)
-			m->time[g->in[i]->id] = (Time){ TIME_S, 0 };
+			m->time[g->in[i]->id] = (Along){ ALONG_S, 0 };
 	}
 }
 
-void time_room(Micro *m)
+void microbatch_axis_room(Micro *m)
 {
-	Time *old = m->time;
+	Along *old = m->time;
 	int n = m->ntime;
 	m->ntime = m->g->nvalue;
 	if (m->ntime < m->room)
 		return;
 	m->room = 2 * m->ntime + 1;             /* it is asked for after every node */
-	m->time = arena_array(m->g->scratch, Time, m->room);
+	m->time = arena_array(m->g->scratch, Along, m->room);
 	if (n)
 		memcpy(m->time, old, sizeof *old * (size_t)n);
 }
 
 /* Is what the nodes do to parts what they do to the whole?  Parts lie along the axis that is longer there.  A value that is the same every
  * time may be longer there, as one that was expanded to the batch is; but nothing of another length may follow from it. */
-int time_compare(const Micro *m, const Node *n)
+int microbatch_axis_compare(const Micro *m, const Node *n)
 {
 	const Graph *g = m->g;
 	const Value *longer = NULL;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && n->in[i]->graph == g && time_of(m, n->in[i]).kind == TIME_B && !time_shape_only(n, i) && whole_axis(g, n->in[i], m->times) >= 0)
+		if (n->in[i] && n->in[i]->graph == g && microbatch_axis_of(m, n->in[i]).kind == ALONG_B && !microbatch_axis_shape_only(n, i) && whole_batch_axis(g, n->in[i], m->times) >= 0)
 			longer = n->in[i];
 	for (int i = 0; i < n->nout; i++) {
 		const Value *v = n->out[i];
-		int axis = v ? whole_axis(g, v, m->times) : WHOLE_UNKNOWN;
+		int axis = v ? whole_batch_axis(g, v, m->times) : WHOLE_UNKNOWN;
 		if (axis == WHOLE_UNKNOWN)
 			continue;
-		Time t = time_of(m, v);
-		if (t.kind == TIME_S ? axis == t.axis : axis == WHOLE_SAME ? t.kind != TIME_B || !longer : t.kind == TIME_B && axis >= 0)
+		Along t = microbatch_axis_of(m, v);
+		if (t.kind == ALONG_S ? axis == t.axis : axis == WHOLE_SAME ? t.kind != ALONG_B || !longer : t.kind == ALONG_B && axis >= 0)
 			continue;
 		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->times);
 		v = axis == WHOLE_SAME && longer ? longer : v;
-		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_text(g, v), type_text(v->type));
+		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_batch_text(g, v), type_text(v->type));
 		return -1;
 	}
 	return 0;

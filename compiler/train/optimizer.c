@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#define add(m, a, b) calc_op2(m, "Add", a, b)
-#define mul(m, a, b) calc_op2(m, "Mul", a, b)
-#define divide(m, a, b) calc_op2(m, "Div", a, b)
+#define add(m, a, b) scalar_op2(m, "Add", a, b)
+#define mul(m, a, b) scalar_op2(m, "Mul", a, b)
+#define divide(m, a, b) scalar_op2(m, "Div", a, b)
 const char optimizer_rate[] = "train.rate", optimizer_norm[] = "train.norm";
 
 bool optimizer_reports(const Value *v)
@@ -20,8 +20,8 @@ bool optimizer_reports(const Value *v)
 	return v->name && !v->graph->model->main && (!strcmp(v->name, optimizer_rate) || !strcmp(v->name, optimizer_norm));
 }
 
-static Value *scale(Calc *m, Value *a, double f) { return calc_scaled(m, a, f); }
-static Value *plus(Calc *m, Value *a, double f) { return f == 0 ? a : add(m, a, calc_num(m, f)); }
+static Value *scale(Scalars *m, Value *a, double f) { return scalar_scaled(m, a, f); }
+static Value *plus(Scalars *m, Value *a, double f) { return f == 0 ? a : add(m, a, scalar_num(m, f)); }
 
 /* ---- arguments ---- */
 
@@ -54,39 +54,39 @@ static const Arg *group_of(const Annot *train, const Value *w)
 
 /* ---- norms and clipping ---- */
 
-static Value *squares(Calc *m, Value *v)
+static Value *squares(Scalars *m, Value *v)
 {
 	Value *s = mul(m, v, v), *r = s ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, s) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
-static Value *norm(Calc *m, Value *v) { return calc_op1(m, "Sqrt", squares(m, v)); }
+static Value *norm(Scalars *m, Value *v) { return scalar_op1(m, "Sqrt", squares(m, v)); }
 
-static void clip(Calc *m, const Arg *c, Value **grad, int n)
+static void clip(Scalars *m, const Arg *c, Value **grad, int n)
 {
-	double max = calc_given(c, "max", 1);
+	double max = scalar_given(c, "max", 1);
 	if (!strcmp(c->s, "value")) {
 		for (int i = 0; i < n; i++)
 			if (grad[i])
-				grad[i] = calc_op2(m, "Max", calc_op2(m, "Min", grad[i], calc_num(m, max)), calc_num(m, -max));
+				grad[i] = scalar_op2(m, "Max", scalar_op2(m, "Min", grad[i], scalar_num(m, max)), scalar_num(m, -max));
 		return;
 	}
 	Value *all = NULL;
 	for (int i = 0; i < n; i++)
 		if (grad[i]) {
-			Value *s = calc_cast(m, squares(m, grad[i]), m->dt);
+			Value *s = scalar_cast(m, squares(m, grad[i]), m->dt);
 			all = all ? add(m, all, s) : s;
 		}
 	if (!all)
 		return;
-	Value *length = calc_op1(m, "Sqrt", all);
+	Value *length = scalar_op1(m, "Sqrt", all);
 	if (length)
 		graph_rename(m->g, length, name_of(optimizer_norm));
-	Value *f = calc_op2(m, "Min", divide(m, calc_num(m, max), plus(m, length, 1e-6)), calc_num(m, 1));
+	Value *f = scalar_op2(m, "Min", divide(m, scalar_num(m, max), plus(m, length, 1e-6)), scalar_num(m, 1));
 	for (int i = 0; i < n; i++)
 		if (grad[i])
-			grad[i] = mul(m, grad[i], calc_cast(m, f, grad[i]->type->elem));
+			grad[i] = mul(m, grad[i], scalar_cast(m, f, grad[i]->type->elem));
 }
 
 /* ---- state ---- */
@@ -112,13 +112,13 @@ Value *optimizer_state(Graph *g, Name name, Type *type, Loc loc, double start)
 }
 
 /* State of w: zero (or another constant) at the start. */
-static Value *state(Calc *m, const Value *w, const char *suffix, double start)
+static Value *state(Scalars *m, const Value *w, const char *suffix, double start)
 {
 	return optimizer_state(m->g, name_fmt("%s.%s", w->name, suffix), w->type, w->loc, start);
 }
 
 /* v takes the place of old. */
-static Value *into(Calc *m, Value *v, Value *old)
+static Value *into(Scalars *m, Value *v, Value *old)
 {
 	if (!v)
 		return NULL;
@@ -128,7 +128,7 @@ static Value *into(Calc *m, Value *v, Value *old)
 }
 
 /* keep * old + (1 - keep) * more, in the place of old */
-static Value *average(Calc *m, Value *old, double keep, Value *more)
+static Value *average(Scalars *m, Value *old, double keep, Value *more)
 {
 	return into(m, add(m, scale(m, old, keep), scale(m, more, 1 - keep)), old);
 }
@@ -151,7 +151,7 @@ static Value **number_known(Graph *g, Known *f, char kind, double of, DType dt)
 
 /* What one update is made from. */
 typedef struct Update {
-	Calc m;
+	Scalars m;
 	Known *shared;
 	const Arg *o, *grp;             /* the optimizer, the group of w; each may be NULL */
 	Value *w, *g, *lr;
@@ -184,9 +184,9 @@ static Value *correction(Update *u, double b, bool root)
 	Value **known = number_known(u->m.g, u->shared, root ? 'r' : 'c', b, u->m.dt);
 	if (*known)
 		return *known;
-	Calc d = { u->m.g, u->m.loc, DT_DOUBLE, false };
-	Value *t = plus(&d, rate_step(&d), 1), *c = calc_op2(&d, "Sub", calc_num(&d, 1), calc_op2(&d, "Pow", calc_num(&d, b), t));
-	c = calc_cast(&d, divide(&d, calc_num(&d, 1), root ? calc_op1(&d, "Sqrt", c) : c), u->m.dt);
+	Scalars d = { u->m.g, u->m.loc, DT_DOUBLE, false };
+	Value *t = plus(&d, lr_step(&d), 1), *c = scalar_op2(&d, "Sub", scalar_num(&d, 1), scalar_op2(&d, "Pow", scalar_num(&d, b), t));
+	c = scalar_cast(&d, divide(&d, scalar_num(&d, 1), root ? scalar_op1(&d, "Sqrt", c) : c), u->m.dt);
 	u->m.bad |= d.bad;
 	return *known = c;
 }
@@ -194,11 +194,11 @@ static Value *correction(Update *u, double b, bool root)
 /* The rate of a parameter, in its type. */
 static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
 {
-	double mine = calc_given(u->grp, "lr", lr) * calc_given(u->grp, "lr_scale", 1);
-	Calc wide = { u->m.g, u->m.loc, DT_DOUBLE, false };
+	double mine = scalar_given(u->grp, "lr", lr) * scalar_given(u->grp, "lr_scale", 1);
+	Scalars wide = { u->m.g, u->m.loc, DT_DOUBLE, false };
 	Value **known = number_known(u->m.g, u->shared, 'l', mine, u->m.dt);
 	if (!*known)
-		*known = calc_cast(&wide, mine == lr ? base : rate ? calc_scaled(&wide, rate, mine) : calc_num(&wide, mine), u->m.dt);
+		*known = scalar_cast(&wide, mine == lr ? base : rate ? scalar_scaled(&wide, rate, mine) : scalar_num(&wide, mine), u->m.dt);
 	u->m.bad |= wide.bad;
 	return *known;
 }
@@ -206,13 +206,13 @@ static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
 /* Adam's direction: the corrected first moment over the root of the corrected second. */
 static Value *adam_direction(Update *u)
 {
-	Calc *m = &u->m;
+	Scalars *m = &u->m;
 	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *square = mul(m, u->g, u->g), *m2 = average(m, state(m, u->w, "v", 0), u->b2, square);
 	if (flag(u, "amsgrad")) {
 		Value *most = state(m, u->w, "vmax", 0);
-		m2 = into(m, calc_op2(m, "Max", most, m2), most);
+		m2 = into(m, scalar_op2(m, "Max", most, m2), most);
 	}
-	Value *root = mul(m, calc_op1(m, "Sqrt", m2), correction(u, u->b2, true));
+	Value *root = mul(m, scalar_op1(m, "Sqrt", m2), correction(u, u->b2, true));
 	return divide(m, mul(m, m1, correction(u, u->b1, false)), plus(m, root, u->eps));
 }
 
@@ -230,16 +230,16 @@ static void adamw(Update *u)
 /* a where both norms are above 0, else 1 */
 static Value *where_both(Update *u, Value *p, Value *q, Value *a)
 {
-	Calc *m = &u->m;
-	Value *yes = calc_op2(m, "And", calc_op2(m, "Greater", p, calc_num(m, 0)), calc_op2(m, "Greater", q, calc_num(m, 0)));
-	Value *r = yes && a ? build(m->g, m->loc, "Where", NULL, 1, NULL, 3, yes, a, calc_num(m, 1)) : NULL;
+	Scalars *m = &u->m;
+	Value *yes = scalar_op2(m, "And", scalar_op2(m, "Greater", p, scalar_num(m, 0)), scalar_op2(m, "Greater", q, scalar_num(m, 0)));
+	Value *r = yes && a ? build(m->g, m->loc, "Where", NULL, 1, NULL, 3, yes, a, scalar_num(m, 1)) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
 static void lamb(Update *u)
 {
-	Calc *m = &u->m;
+	Scalars *m = &u->m;
 	Value *d = decayed(u, adam_direction(u)), *wn = norm(m, u->w), *dn = norm(m, d);
 	apply(u, mul(m, d, where_both(u, wn, dn, divide(m, wn, dn))));
 }
@@ -255,42 +255,42 @@ static Value *heavy(Update *u, Value *d)
 
 static void lars(Update *u)
 {
-	Calc *m = &u->m;
+	Scalars *m = &u->m;
 	Value *wn = norm(m, u->w), *gn = norm(m, u->g);
 	Value *both = plus(m, u->wd != 0 ? add(m, gn, scale(m, wn, u->wd)) : gn, u->eps);
-	Value *trust = where_both(u, wn, gn, divide(m, scale(m, wn, calc_given(u->o, "trust", 0.001)), both));
+	Value *trust = where_both(u, wn, gn, divide(m, scale(m, wn, scalar_given(u->o, "trust", 0.001)), both));
 	Value *d = mul(m, decayed(u, u->g), trust);
 	apply(u, heavy(u, d));
 }
 
 static void rmsprop(Update *u)
 {
-	Calc *m = &u->m;
-	double alpha = calc_given(u->o, "alpha", 0.99);
+	Scalars *m = &u->m;
+	double alpha = scalar_given(u->o, "alpha", 0.99);
 	u->g = decayed(u, u->g);
 	Value *square = mul(m, u->g, u->g), *v = average(m, state(m, u->w, "v", 0), alpha, square);
 	if (flag(u, "centered")) {
 		Value *mean = average(m, state(m, u->w, "mean", 0), alpha, u->g);
-		v = calc_op2(m, "Sub", v, mul(m, mean, mean));
+		v = scalar_op2(m, "Sub", v, mul(m, mean, mean));
 	}
-	Value *d = divide(m, u->g, plus(m, calc_op1(m, "Sqrt", v), u->eps));
+	Value *d = divide(m, u->g, plus(m, scalar_op1(m, "Sqrt", v), u->eps));
 	apply(u, heavy(u, d));
 }
 
 static void adagrad(Update *u)
 {
-	Calc *m = &u->m;
-	double slow = calc_given(u->o, "lr_decay", 0);
+	Scalars *m = &u->m;
+	double slow = scalar_given(u->o, "lr_decay", 0);
 	u->g = decayed(u, u->g);
-	Value *old = state(m, u->w, "v", calc_given(u->o, "initial", 0)), *v = into(m, add(m, old, mul(m, u->g, u->g)), old);
-	Value *d = divide(m, u->g, plus(m, calc_op1(m, "Sqrt", v), u->eps));
-	apply(u, slow != 0 ? divide(m, d, plus(m, scale(m, rate_step(m), slow), 1)) : d);
+	Value *old = state(m, u->w, "v", scalar_given(u->o, "initial", 0)), *v = into(m, add(m, old, mul(m, u->g, u->g)), old);
+	Value *d = divide(m, u->g, plus(m, scalar_op1(m, "Sqrt", v), u->eps));
+	apply(u, slow != 0 ? divide(m, d, plus(m, scale(m, lr_step(m), slow), 1)) : d);
 }
 
 static void lion(Update *u)
 {
-	Calc *m = &u->m;
-	Value *old = state(m, u->w, "m", 0), *d = calc_op1(m, "Sign", add(m, scale(m, old, u->b1), scale(m, u->g, 1 - u->b1)));
+	Scalars *m = &u->m;
+	Value *old = state(m, u->w, "m", 0), *d = scalar_op1(m, "Sign", add(m, scale(m, old, u->b1), scale(m, u->g, 1 - u->b1)));
 	average(m, old, u->b2, u->g);
 	apply(u, decayed(u, d));
 }
@@ -298,13 +298,13 @@ static void lion(Update *u)
 /* Dampening does not hold for the first step. */
 static void momentum(Update *u, bool nesterov)
 {
-	Calc *m = &u->m;
-	double damp = calc_given(u->o, "dampening", 0);
+	Scalars *m = &u->m;
+	double damp = scalar_given(u->o, "dampening", 0);
 	u->g = decayed(u, u->g);
 	if (u->mu != 0) {
 		Value *old = state(m, u->w, "m", 0), *more = u->g;
 		if (damp != 0)
-			more = mul(m, more, plus(m, scale(m, calc_op2(m, "Min", rate_step(m), calc_num(m, 1)), -damp), 1));
+			more = mul(m, more, plus(m, scale(m, scalar_op2(m, "Min", lr_step(m), scalar_num(m, 1)), -damp), 1));
 		Value *v = into(m, add(m, scale(m, old, u->mu), more), old);
 		u->g = nesterov ? add(m, u->g, scale(m, v, u->mu)) : v;
 	}
@@ -338,7 +338,7 @@ static const struct Rule *rule_of(const Arg *o)
 /* One of a group, else of the optimizer, else its default. */
 static double hyper(const Update *u, const char *key, double otherwise)
 {
-	return calc_given(u->grp, key, calc_given(u->o, key, otherwise));
+	return scalar_given(u->grp, key, scalar_given(u->o, key, otherwise));
 }
 
 static void update(Update *u)
@@ -353,22 +353,22 @@ static void update(Update *u)
 }
 
 /* The average of the weights after each step; that of the first step is the weights themselves: keep is 0 then. */
-static void ema(Calc *m, double keep, Value *w)
+static void ema(Scalars *m, double keep, Value *w)
 {
 	Value *old = state(m, w, "ema", 0), *now = graph_find(m->g, name_fmt("%s.next", w->name));
-	Value *k = calc_op2(m, "Min", rate_step(m), calc_num(m, keep));
-	into(m, add(m, mul(m, old, k), mul(m, now, calc_op2(m, "Sub", calc_num(m, 1), k))), old);
+	Value *k = scalar_op2(m, "Min", lr_step(m), scalar_num(m, keep));
+	into(m, add(m, mul(m, old, k), mul(m, now, scalar_op2(m, "Sub", scalar_num(m, 1), k))), old);
 }
 
 int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, int n)
 {
 	const Arg *o = arg_find(train->arg, train->narg, "optimizer"), *c = arg_find(train->arg, train->narg, "clip");
 	const Arg *keep = arg_find(train->arg, train->narg, "ema");
-	double lr = calc_given(o, "lr", 0.1);
-	Calc m = { g, train->loc, n ? param[0]->type->elem : DT_FLOAT, false };
-	Value *rate = rate_schedule(&m, arg_find(train->arg, train->narg, "schedule"), lr);
-	Calc exact = { g, m.loc, DT_DOUBLE, false };
-	Value *base = rate ? calc_scaled(&exact, rate, lr) : calc_num(&m, lr);
+	double lr = scalar_given(o, "lr", 0.1);
+	Scalars m = { g, train->loc, n ? param[0]->type->elem : DT_FLOAT, false };
+	Value *rate = lr_schedule(&m, arg_find(train->arg, train->narg, "schedule"), lr);
+	Scalars exact = { g, m.loc, DT_DOUBLE, false };
+	Value *base = rate ? scalar_scaled(&exact, rate, lr) : scalar_num(&m, lr);
 	if (base)
 		graph_rename(g, base, name_of(optimizer_rate));
 	if (c)
@@ -377,7 +377,7 @@ int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, i
 	for (int i = 0; i < n && !m.bad; i++) {
 		if (!grad[i])
 			continue;
-		Calc at = { g, param[i]->loc, param[i]->type->elem, false };
+		Scalars at = { g, param[i]->loc, param[i]->type->elem, false };
 		Update u = { .m = at, .shared = &shared, .o = o, .grp = group_of(train, param[i]), .w = param[i], .g = grad[i] };
 		u.lr = rate_of(&u, rate, base, lr);
 		update(&u);

@@ -247,10 +247,10 @@ static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
 	if (use == ANGLE)
 		return (Choice){ PARAM_STATE, "only its sine and cosine are used" };
 	if (params_torch(g) && !marked && !copied(v->name)) {
-		Looks l = looks_of(g, v);
+		Guess l = guess_of(g, v);
 		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
 	}
-	const char *why = v->data->rank ? looks_numbers(v) : NULL;
+	const char *why = v->data->rank ? guess_numbers(v) : NULL;
 	return (Choice){ !v->data->rank ? PARAM_CONSTANT : why ? PARAM_STATE : PARAM_TRAINED, why };
 }
 
@@ -269,7 +269,7 @@ static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t us
 		return guess(g, v, use, marked);
 	if (strcmp(mark, "PARAMETER"))
 		return (Choice){ .kind = PARAM_STATE };
-	const char *why = looks_numbers(v);
+	const char *why = guess_numbers(v);
 	return (Choice){ why ? PARAM_FROZEN : PARAM_TRAINED, why };
 }
 

@@ -172,7 +172,7 @@ static int make_eval(Model *m)
 	}
 	e->plan->train.loss = loss;
 	narrow(g, out, nout);
-	if (outside_training(g) || train_split_means(g, 1) || micro_means(g, 1))
+	if (outside_training(g) || train_split_means(g, 1) || microbatch_means(g, 1))
 		return -1;
 	ratio_of(g, loss, "loss.count", out);
 	nout = 2;
@@ -194,7 +194,7 @@ int programs_report(Graph *g)
 		return -1;
 	for (int i = 0; i < nout; i++) {
 		Value *v = out[i];
-		const Tensor *all = v->data && !v->def ? whole_data(g, v) : NULL;
+		const Tensor *all = v->data && !v->def ? whole_batch_data(g, v) : NULL;
 		if (all && all != v->data)
 			v->data = (Tensor *)all;
 		v->output = true;

@@ -2,31 +2,31 @@
  * carried along, so that formulas need no checks. */
 #include "train/train.h"
 
-Value *calc_num(Calc *m, double v)
+Value *scalar_num(Scalars *m, double v)
 {
 	return graph_const(m->g, tensor_scalar(m->g->arena, m->dt, v), "num");
 }
 
-Value *calc_op1(Calc *m, const char *op, Value *a)
+Value *scalar_op1(Scalars *m, const char *op, Value *a)
 {
 	Value *r = a ? build(m->g, m->loc, op, NULL, 1, NULL, 1, a) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
-Value *calc_both(Calc *m, const char *op, Value *const in[2])
+Value *scalar_both(Scalars *m, const char *op, Value *const in[2])
 {
 	Value *r = in[0] && in[1] ? build_list(m->g, m->loc, op, NULL, 1, NULL, 2, in) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
-Value *calc_scaled(Calc *m, Value *a, double f)
+Value *scalar_scaled(Scalars *m, Value *a, double f)
 {
-	return f == 1 ? a : calc_op2(m, "Mul", a, calc_num(m, f));
+	return f == 1 ? a : scalar_op2(m, "Mul", a, scalar_num(m, f));
 }
 
-Value *calc_cast(Calc *m, Value *v, DType to)
+Value *scalar_cast(Scalars *m, Value *v, DType to)
 {
 	if (v && v->type->elem == to)
 		return v;
@@ -37,7 +37,7 @@ Value *calc_cast(Calc *m, Value *v, DType to)
 	return r;
 }
 
-double calc_given(const Arg *call, const char *key, double otherwise)
+double scalar_given(const Arg *call, const char *key, double otherwise)
 {
 	const Arg *a = call ? arg_find(call->arg, call->narg, key) : NULL;
 	return !a ? otherwise : a->kind == ARG_INT ? (double)a->i : a->f;

@@ -151,8 +151,8 @@ static int read_epochs(const Annot *a, Training *t)
 static void check_schedule(const Annot *a, Training *t)
 {
 	const Arg *s = arg_find(a->arg, a->narg, "schedule");
-	t->total = s ? (int64_t)calc_given(s, "total", 0) : 0;
-	t->warmup = s ? (int64_t)calc_given(s, "warmup", 0) : 0;
+	t->total = s ? (int64_t)scalar_given(s, "total", 0) : 0;
+	t->warmup = s ? (int64_t)scalar_given(s, "warmup", 0) : 0;
 	if (!s || opt.dump_after || opt.infer)
 		return;
 	const char *who = opt.steps >= 0 ? "--steps" : arg_find(a->arg, a->narg, "steps") ? "steps" : "the default of steps";
@@ -198,13 +198,13 @@ int train_read(Model *m, Training *t)
 	t->data = arg_find(a->arg, a->narg, "data");
 	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
 		return -1;
-	if (micro_check(m))
+	if (microbatch_check(m))
 		return -1;
-	t->times = micro_times(m);
+	t->times = microbatch_count(m);
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
 	t->ema = arg_find(a->arg, a->narg, "ema") != NULL;
-	t->rate = calc_given(arg_find(a->arg, a->narg, "optimizer"), "lr", 0.1);
+	t->rate = scalar_given(arg_find(a->arg, a->narg, "optimizer"), "lr", 0.1);
 	if (read_epochs(a, t))
 		return -1;
 	check_schedule(a, t);
@@ -227,7 +227,7 @@ void train_bind_batch(const Model *m)
 			continue;
 		Dim is = dim_bound(t->dim[0]);
 		if (dim_symbolic(is) || (is == b->i && !opt.infer)) {     /* --set may say the same */
-			dim_bind(dim_text(t->dim[0]), b->i / micro_times(m));
+			dim_bind(dim_text(t->dim[0]), b->i / microbatch_count(m));
 			return;
 		}
 	}
@@ -242,9 +242,9 @@ int train_check_batch(const Model *m)
 		const Type *t = m->graph->in[i]->type;
 		v = t && t->kind == TY_TENSOR && t->rank > 0 && !m->graph->in[i]->data ? m->graph->in[i] : NULL;
 	}
-	int64_t times = micro_times(m), want = b ? b->i / times : 0;
+	int64_t times = microbatch_count(m), want = b ? b->i / times : 0;
 	Dim d = v ? v->type->dim[0] : DIM_UNKNOWN, is = dim_bound(d);
-	if (!b || !v || !dim_known(is) || is == want || (times > 1 && d == b->i))       /* the last: micro_check refuses it */
+	if (!b || !v || !dim_known(is) || is == want || (times > 1 && d == b->i))       /* the last: microbatch_check refuses it */
 		return 0;
 	const char *parts = times > 1 ? name_fmt(" in micro-batches of %lld", (long long)want) : "";
 	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, parts, v->name, (long long)is);
@@ -417,14 +417,14 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 	const Type *x = n->in[0]->type;
 	const Annot *local = annot_find(n->annot, "local_stats");
 	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / (local ? local->arg[0].i : 1) : 0;
-	Calc m = { g, n->loc, old->type->elem, false };
+	Scalars m = { g, n->loc, old->type->elem, false };
 	if (count < 2) {
 		err_at(n->loc, "the unbiased variance of %s is not known: it is that of %lld number%s", n->in[0]->name, (long long)count, count == 1 ? "" : "s");
 		return NULL;
 	}
 	double f = (double)count / (double)(count - 1), keep = attr_float(n, "momentum");
-	Value *more = calc_scaled(&m, biased, f), *less = calc_scaled(&m, old, (f - 1) * keep);
-	Value *next = calc_op2(&m, "Sub", more, less);
+	Value *more = scalar_scaled(&m, biased, f), *less = scalar_scaled(&m, old, (f - 1) * keep);
+	Value *next = scalar_op2(&m, "Sub", more, less);
 	return m.bad ? NULL : next;
 }
 
@@ -489,7 +489,7 @@ static int give_steps(Graph *g)
 			continue;
 		while (n->nin < 3)
 			node_in(n, NULL);
-		n->in[2] = rate_step_input(g, n->loc);
+		n->in[2] = lr_step_input(g, n->loc);
 	}
 	return 0;
 }
@@ -513,8 +513,8 @@ static int build_training(Graph *g, Training *t)
 	}
 	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))
 		return -1;
-	whole_constants(g);
-	if (train_split_means(g, t->times) || micro_means(g, t->times))
+	whole_batch_constants(g);
+	if (train_split_means(g, t->times) || microbatch_means(g, t->times))
 		return -1;
 	int trained = 0;
 	for (int i = 0; i < np; i++)            /* all but statistics */
@@ -531,11 +531,11 @@ static int build_training(Graph *g, Training *t)
 	graph_sweep(g);
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	const Annot *train = annot_find(g->model->annot, "train");
-	LossScale *scale = scale_begin(g, train);
-	if (t->times > 1 ? micro_grad(g, t->times, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || scale_seed(scale, loss))
+	LossScale *scale = loss_scale_begin(g, train);
+	if (t->times > 1 ? microbatch_grad(g, t->times, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss))
 		return -1;
 	drop_copies(g, grad, np);
-	if (scale_gradients(scale, param, grad, np))
+	if (loss_scale_gradients(scale, param, grad, np))
 		return -1;
 	for (int i = 0; i < np; i++) {
 		if (!grad[i]) {
@@ -550,7 +550,7 @@ static int build_training(Graph *g, Training *t)
 	for (int i = 0; i < np; i++)            /* one value may be the gradient of several parameters, and has one name */
 		if (grad[i] && params_gradient(g, param[i]) != grad[i])
 			params_share(g, param[i], grad[i]);
-	if (optimizer_build(g, train, param, grad, np) || scale_end(scale))
+	if (optimizer_build(g, train, param, grad, np) || loss_scale_end(scale))
 		return -1;
 	if (t->ema)
 		programs_average(g->model);

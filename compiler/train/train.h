@@ -19,9 +19,9 @@ bool  params_named(const Model *, Name);                      /* by @param */
 bool  params_torch(const Graph *);                            /* one of PyTorch's exporters wrote it */
 
 /* guess.c: what an initialiser of an .onnx file seems to be. */
-typedef struct Looks { bool weight; const char *why; } Looks;   /* why: what speaks against a weight, or that nothing speaks for it; NULL: it surely is one */
-Looks looks_of(const Graph *, const Value *);                   /* of a file of TorchScript's exporter */
-const char *looks_numbers(const Value *);                       /* by its numbers alone why it is no weight; NULL: it may be one */
+typedef struct Guess { bool weight; const char *why; } Guess;   /* why: what speaks against a weight, or that nothing speaks for it; NULL: it surely is one */
+Guess guess_of(const Graph *, const Value *);                   /* of a file of TorchScript's exporter */
+const char *guess_numbers(const Value *);                       /* by its numbers alone why it is no weight; NULL: it may be one */
 
 /* mode.c: what a training step means where that is unsaid. */
 int mode_run(Graph *);
@@ -56,40 +56,40 @@ void   programs_pin(Model *);
 
 /* whole_batch.c: the model for all samples of a batch that comes in micro-batches. */
 enum { WHOLE_SAME = -1, WHOLE_OTHER = -2, WHOLE_UNKNOWN = -3 };
-Model      *whole_model(Model *);                            /* a copy for all samples of a batch that comes in micro-batches, else NULL */
-bool        whole_is(const Model *);                         /* such a copy? */
-int  whole_nothing(const Graph *);                            /* what is empty in a micro-batch alone is an error: -1 after explaining */
-void        whole_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
-int         whole_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
-const char *whole_text(const Graph *, const Value *);        /* its type there */
-bool        whole_parts(const Graph *, const Value *, const Value *);   /* are they of different types there? */
-const Tensor *whole_data(const Graph *, const Value *);      /* of a constant; its own where it is not known there */
-bool        whole_differs(const Graph *, const Value *);     /* is it a constant with another value there? */
-void        whole_constants(Graph *);                        /* what nodes compute with has the value that it has for all samples */
+Model      *whole_batch_model(Model *);                            /* a copy for all samples of a batch that comes in micro-batches, else NULL */
+bool        whole_batch_is(const Model *);                         /* such a copy? */
+int  whole_batch_empty(const Graph *);                            /* what is empty in a micro-batch alone is an error: -1 after explaining */
+void        whole_batch_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
+int         whole_batch_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
+const char *whole_batch_text(const Graph *, const Value *);        /* its type there */
+bool        whole_batch_differ(const Graph *, const Value *, const Value *);   /* are they of different types there? */
+const Tensor *whole_batch_data(const Graph *, const Value *);      /* of a constant; its own where it is not known there */
+bool        whole_batch_differs(const Graph *, const Value *);     /* is it a constant with another value there? */
+void        whole_batch_constants(Graph *);                        /* what nodes compute with has the value that it has for all samples */
 
 /* microbatch.c: a step in several micro-batches that means the same as one. */
-int64_t micro_times(const Model *);                          /* how many, by @train; 1: the whole batch at once */
-int  micro_check(const Model *);                             /* -1 after saying what does not fit */
-int  micro_means(Graph *, int64_t times);                    /* means over the batch become sums divided by its size */
-int  micro_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *);   /* as grad_build */
-void micro_inherit(Node *, const Node *by);                  /* runs when `by` runs */
-bool micro_begins(const Node *), micro_updates(const Node *);        /* runs once, before or after the body; else in the body */
-int micro_run(Graph *);
+int64_t microbatch_count(const Model *);                          /* how many, by @train; 1: the whole batch at once */
+int  microbatch_check(const Model *);                             /* -1 after saying what does not fit */
+int  microbatch_means(Graph *, int64_t times);                    /* means over the batch become sums divided by its size */
+int  microbatch_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *);   /* as grad_build */
+void microbatch_inherit(Node *, const Node *by);                  /* runs when `by` runs */
+bool microbatch_begins(const Node *), microbatch_updates(const Node *);        /* runs once, before or after the body; else in the body */
+int microbatch_run(Graph *);
 
 /* scalar.c: arithmetic as nodes. */
-typedef struct Calc { Graph *g; Loc loc; DType dt; bool bad; } Calc;     /* dt: of numbers; bad: something was refused */
-Value *calc_num(Calc *, double);
-Value *calc_op1(Calc *, const char *op, Value *);
-Value *calc_both(Calc *, const char *op, Value *const in[2]);
-#define calc_op2(m, op, ...) calc_both((m), (op), (Value *[2]){ __VA_ARGS__ })
-Value *calc_scaled(Calc *, Value *, double factor);
-Value *calc_cast(Calc *, Value *, DType);
-double calc_given(const Arg *call, const char *key, double otherwise);   /* a number among the arguments of a call */
+typedef struct Scalars { Graph *g; Loc loc; DType dt; bool bad; } Scalars;     /* dt: of numbers; bad: something was refused */
+Value *scalar_num(Scalars *, double);
+Value *scalar_op1(Scalars *, const char *op, Value *);
+Value *scalar_both(Scalars *, const char *op, Value *const in[2]);
+#define scalar_op2(m, op, ...) scalar_both((m), (op), (Value *[2]){ __VA_ARGS__ })
+Value *scalar_scaled(Scalars *, Value *, double factor);
+Value *scalar_cast(Scalars *, Value *, DType);
+double scalar_given(const Arg *call, const char *key, double otherwise);   /* a number among the arguments of a call */
 
 /* lr.c: the learning rate, as nodes. */
-Value *rate_schedule(Calc *, const Arg *, double lr);        /* what lr is multiplied with, in double; NULL: always 1 */
-Value *rate_step(Calc *);                                    /* the number of the step, 0 first */
-Value *rate_step_input(Graph *, Loc);                        /* the same as the int64 input train.step */
+Value *lr_schedule(Scalars *, const Arg *, double lr);        /* what lr is multiplied with, in double; NULL: always 1 */
+Value *lr_step(Scalars *);                                    /* the number of the step, 0 first */
+Value *lr_step_input(Graph *, Loc);                        /* the same as the int64 input train.step */
 
 /* precision.c: half precision, as Casts. */
 void precision_mark(Model *);                                /* before operators are replaced by their definitions */
@@ -97,16 +97,16 @@ int precision_run(Graph *);
 
 /* loss_scale.c: the loss scale of float16.  Where a LossScale * is NULL there is none. */
 struct LossScale {
-	Calc m;
+	Scalars m;
 	const Arg *call;                /* fp16(loss_scale: 65536) */
 	Value *scale, *good, *taken;    /* kept */
 	Value *finite;                  /* of this step: the update happens */
 };
-LossScale *scale_begin(Graph *, const Annot *train);             /* NULL: the training section asks for none */
-int    scale_seed(LossScale *, const Value *loss);               /* the backward pass that was built from loss starts from the scale */
-Value *scale_up(LossScale *, Value *grad);                       /* a gradient that was not scaled */
-int    scale_gradients(LossScale *, Value **param, Value **grad, int n);     /* each becomes what it would be without a scale */
-int    scale_end(LossScale *);                                   /* after all updates */
+LossScale *loss_scale_begin(Graph *, const Annot *train);             /* NULL: the training section asks for none */
+int    loss_scale_seed(LossScale *, const Value *loss);               /* the backward pass that was built from loss starts from the scale */
+Value *loss_scale_up(LossScale *, Value *grad);                       /* a gradient that was not scaled */
+int    loss_scale_gradients(LossScale *, Value **param, Value **grad, int n);     /* each becomes what it would be without a scale */
+int    loss_scale_end(LossScale *);                                   /* after all updates */
 
 /* optimizer.c: clipping and updates, as nodes. */
 Value *optimizer_state(Graph *, Name, Type *, Loc, double start);        /* a value that lives from step to step */

@@ -24,14 +24,14 @@ static Name batch_symbol(const Graph *g, int64_t *rows)
 	return NULL;
 }
 
-Model *whole_model(Model *m)
+Model *whole_batch_model(Model *m)
 {
-	int64_t times = annot_find(m->annot, "train") && !opt.infer ? micro_times(m) : 1, rows;
+	int64_t times = annot_find(m->annot, "train") && !opt.infer ? microbatch_count(m) : 1, rows;
 	Name symbol = times > 1 && !options_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
 	if (!symbol)
 		return NULL;
 	if (__builtin_mul_overflow(rows, times, &times)) {
-		fail_at(EXIT_LIMIT, m->graph->loc, "the whole batch, %lld micro-batches of %s = %lld samples, does not fit in 64 bits", (long long)micro_times(m), symbol,
+		fail_at(EXIT_LIMIT, m->graph->loc, "the whole batch, %lld micro-batches of %s = %lld samples, does not fit in 64 bits", (long long)microbatch_count(m), symbol,
 		        (long long)rows);
 		return NULL;
 	}
@@ -44,16 +44,16 @@ Model *whole_model(Model *m)
 	return w;
 }
 
-bool whole_is(const Model *m)
+bool whole_batch_is(const Model *m)
 {
 	return m->of != NULL;
 }
 
-void whole_bind(const Model *m, bool all)
+void whole_batch_bind(const Model *m, bool all)
 {
 	int64_t rows;
 	Name symbol = batch_symbol(m->graph, &rows);
-	dim_bind(symbol, all ? rows * micro_times(m) : rows / micro_times(m));
+	dim_bind(symbol, all ? rows * microbatch_count(m) : rows / microbatch_count(m));
 }
 
 /* ---- what is asked ---- */
@@ -67,7 +67,7 @@ static const Value *other(const Graph *g, const Value *v)
 	return o->def && (strcmp(o->def->op, v->def->op) || memcmp(&o->def->loc, &v->def->loc, sizeof(Loc))) ? NULL : o;
 }
 
-int whole_axis(const Graph *g, const Value *v, int64_t times)
+int whole_batch_axis(const Graph *g, const Value *v, int64_t times)
 {
 	const Value *o = other(g, v);
 	int axis = WHOLE_SAME;
@@ -77,20 +77,20 @@ int whole_axis(const Graph *g, const Value *v, int64_t times)
 	return o ? axis : WHOLE_UNKNOWN;
 }
 
-const char *whole_text(const Graph *g, const Value *v)
+const char *whole_batch_text(const Graph *g, const Value *v)
 {
 	return type_text(other(g, v)->type);
 }
 
 /* A tensor without elements is a constant from the moment that its shape is known, so this is asked before anything is folded. */
-int whole_nothing(const Graph *g)
+int whole_batch_empty(const Graph *g)
 {
 	int bad = 0;
 	for (int i = 0; i < g->nvalue && g->model->whole; i++) {
 		const Value *v = g->value[i], *o = v->def && v->type && v->type->kind == TY_TENSOR && type_elements(v->type) == 0 ? graph_find(g->model->whole->graph, v->name) : NULL;
 		if (!o || !o->type || o->type->kind != TY_TENSOR || type_elements(o->type) == 0)
 			continue;
-		err_at(v->def->loc, "%s is empty in each of %lld micro-batches, but %s in the whole batch", v->name, (long long)micro_times(g->model), type_text(o->type));
+		err_at(v->def->loc, "%s is empty in each of %lld micro-batches, but %s in the whole batch", v->name, (long long)microbatch_count(g->model), type_text(o->type));
 		bad = -1;
 	}
 	return bad;
@@ -102,30 +102,30 @@ static bool computes(const Node *n, int i)
 	return kernel_reads(n, i) || (n->row->expr && kernel_literal(n->in[i]));
 }
 
-bool whole_parts(const Graph *g, const Value *a, const Value *b)
+bool whole_batch_differ(const Graph *g, const Value *a, const Value *b)
 {
 	const Value *x = other(g, a), *y = other(g, b);
 	return x && y && !type_equal(x->type, y->type);
 }
 
-const Tensor *whole_data(const Graph *g, const Value *v)
+const Tensor *whole_batch_data(const Graph *g, const Value *v)
 {
 	const Value *o = v->data ? other(g, v) : NULL;
 	return o ? o->data : v->data;
 }
 
-bool whole_differs(const Graph *g, const Value *v)
+bool whole_batch_differs(const Graph *g, const Value *v)
 {
 	const Value *o = v->data && !v->param && v->graph == g ? other(g, v) : NULL;
 	return o && o->data != v->data && !tensor_equal(o->data, v->data);
 }
 
-void whole_constants(Graph *g)
+void whole_batch_constants(Graph *g)
 {
 	for (int i = 0; i < g->nnode && g->model->whole; i++) {
 		Node *n = g->node[i];
 		for (int k = 0; k < n->nin; k++) {
-			const Value *v = n->in[k], *o = v && whole_differs(g, v) ? other(g, v) : NULL;
+			const Value *v = n->in[k], *o = v && whole_batch_differs(g, v) ? other(g, v) : NULL;
 			if (o && type_equal(o->type, v->type) && computes(n, k))
 				n->in[k] = graph_const(g, o->data, name_fmt("%s.whole", v->name));
 		}

@@ -48,7 +48,7 @@ static const char *hop(const World *from, World *to, int64_t *total)
 static void check(const Form *src, const Form *dst, bool alike)
 {
 	static World w[2];
-	const Route *r = route_find(src, dst, 4);
+	const BoxingRoute *r = boxing_route_find(src, dst, 4);
 	int64_t once = 0, total = 0;
 	world_make(&w[0], src);
 	world_fill(&w[0]);
@@ -75,10 +75,10 @@ static FormCut cut_no(const int64_t *dim, int i)
 
 static void wires(double outer)
 {
-	figures.bytes = 1e10;
-	figures.start = 1e-12;
+	device.bytes = 1e10;
+	device.start = 1e-12;
 	for (int k = 0; k < MESH_DIMS; k++)
-		figures.axis[k] = (Wire){ 1e-12, k ? 1e9 : outer };
+		device.axis[k] = (Wire){ 1e-12, k ? 1e9 : outer };
 }
 
 /* The volumes of the table, best ways included: P to B on one set 2 (p - 1) T, from p ranks to q others (p + q - 1) T. */
@@ -95,7 +95,7 @@ static void table(void)
 				form_add(&src, p, cut_no(dim, a));
 				form_add(&dst, q, cut_no(dim, b));
 				int64_t want = a == 4 ? (b == 3 ? p + q - 1 : p) * t : (b == 3 ? q : 1) * t, got = 0;
-				const Route *r = route_find(&src, &dst, 4);
+				const BoxingRoute *r = boxing_route_find(&src, &dst, 4);
 				for (int k = 0; k < r->n; k++)
 					got += transfer_of(k ? &r->form[k - 1] : &src, &r->form[k])->total;
 				cases++;
@@ -189,7 +189,7 @@ static void slow_axis(void)
 		form_add(&src, 4, cut_p(FORM_SUM));
 		form_add(&dst, 4, cut_b());
 	}
-	const Route *r = route_find(&src, &dst, 4);
+	const BoxingRoute *r = boxing_route_find(&src, &dst, 4);
 	cases++;
 	for (int k = 0; k < 3; k++)
 		if (r->n != 3 || strcmp(transfer_of(k ? &r->form[k - 1] : &src, &r->form[k])->how, want[k])) {

@@ -26,11 +26,11 @@ static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 static int start(Ctx *c, Value *v, Tensor **held, Arena *a)
 {
 	double x, y;
-	const char *how = emit_init(v, &x, &y);
+	const char *how = tables_init_of(v, &x, &y);
 	if (!how)
 		return -1;
 	held[v->id] = room(a, v->type);
-	RtKept r = { .t = row(c, v, held[v->id]), .a = (float)x, .b = (float)y, .key = emit_key(v->name) };
+	RtKept r = { .t = row(c, v, held[v->id]), .a = (float)x, .b = (float)y, .key = tables_key(v->name) };
 	r.start = !strcmp(how, "fill") ? RT_FILL : !strcmp(how, "normal") ? RT_NORMAL : RT_UNIFORM;
 	return rt_start(c, &r, NULL);
 }
@@ -79,17 +79,17 @@ static int run(Node *n, Tensor **held, Arena *a)
 static int step(Ctx *c, Graph *g, Tensor **held, Arena *a)
 {
 	for (int i = 0; i < g->nnode; i++)
-		if (micro_begins(g->node[i]) && run(g->node[i], held, a))
+		if (microbatch_begins(g->node[i]) && run(g->node[i], held, a))
 			return -1;
 	for (c->micro = 0; c->micro < c->program->times; c->micro++) {
 		for (int i = 0; i < g->nin; i++)
 			held[g->in[i]->id] = load(c, g->in[i], a);
 		for (int i = 0; i < g->nnode; i++)
-			if (!micro_begins(g->node[i]) && !micro_updates(g->node[i]) && run(g->node[i], held, a))
+			if (!microbatch_begins(g->node[i]) && !microbatch_updates(g->node[i]) && run(g->node[i], held, a))
 				return -1;
 	}
 	for (int i = 0; i < g->nnode; i++)
-		if (micro_updates(g->node[i]) && run(g->node[i], held, a))
+		if (microbatch_updates(g->node[i]) && run(g->node[i], held, a))
 			return -1;
 	return 0;
 }

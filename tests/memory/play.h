@@ -57,7 +57,7 @@ static inline bool follows(const Value *v, const Value *old)
 /* The slot, if a rank holds it. */
 static inline const Slot *held(const Slot *s, int rank)
 {
-	return s && mesh_place(s->v->place->mesh, rank) >= 0 ? s : NULL;
+	return s && mesh_index(s->v->place->mesh, rank) >= 0 ? s : NULL;
 }
 
 /* One action; again: it ran before. */

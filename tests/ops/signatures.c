@@ -214,7 +214,7 @@ static const char *nd_text(const Node *n, const NdSig *s)
 {
 	const char *t = "";
 	for (int k = 0; k < s->ndim; k++)
-		t = name_fmt("%s%s%s", t, k ? " | " : "", sbp_sig_text(n, s->sig[k]));
+		t = name_fmt("%s%s%s", t, k ? " | " : "", signatures_text(n, s->sig[k]));
 	return t;
 }
 
@@ -294,7 +294,7 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 				origins(i < n->nin ? &pin[i][p] : &pout[i - n->nin][p], to);
 			begin[i] = to;
 		}
-		const Node *part = local_node(n, tin, tout, begin, from, &a);
+		const Node *part = shard_node_of(n, tin, tout, begin, from, &a);
 		for (int i = 0; part && i < part->nin; i++)
 			if (part->in[i] && (i >= n->nin || part->in[i]->data != n->in[i]->data))
 				t[i] = part->in[i]->data;       /* the compiler made it */
@@ -376,7 +376,7 @@ static const char *run_definition(const Whole *w, const Mesh *m)
 		Node *n = d.r.g->node[i];
 		Tensor *in[MAXIN] = { 0 }, *out[MAXOUT] = { 0 };
 		int count;
-		NdSig *list = sbp_product(n, m, itself, &a, &count), *s = &list[(int)uniform(0, count)];
+		NdSig *list = signatures_product(n, m, itself, &a, &count), *s = &list[(int)uniform(0, count)];
 		for (int k = 0; k < m->ndim; k++)
 			if (s->sig[k]->define)
 				s = &list[0];
@@ -427,13 +427,13 @@ static int signatures(Whole *w, bool *good)
 	int n, tried = 0;
 	for (int parts = 2; parts <= 4; parts++) {
 		Mesh m = mesh_like(1, parts, 1);
-		NdSig *list = sbp_product(w->r.n, &m, itself, w->a, &n);
+		NdSig *list = signatures_product(w->r.n, &m, itself, w->a, &n);
 		for (int i = 0; i < n && *good; i++, tried++)
 			*good = check(w, &list[i], &m);
 	}
 	for (int k = 0; k < 3 && *good; k++) {
 		Mesh m = mesh_like(2, pair[k][0], pair[k][1]);
-		NdSig *list = sbp_product(w->r.n, &m, itself, w->a, &n);
+		NdSig *list = signatures_product(w->r.n, &m, itself, w->a, &n);
 		for (int i = 0; i < 8 && *good; i++, tried++)
 			*good = check(w, &list[(int)uniform(0, n)], &m);
 	}

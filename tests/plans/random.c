@@ -54,7 +54,7 @@ static int schedule(Graph *g)
 	Model *m = g->model;
 	int others = m->nothers;
 	m->nothers = 0;
-	figures.flops = figures.bytes = 1e6;
+	device.flops = device.bytes = 1e6;
 	int bad = project_run(g) || fuse_run(g) || schedule_run(g) || memplan_run(g) || prove_run(g);
 	m->nothers = others;
 	diag_reset();

@@ -180,7 +180,7 @@ static int run_apart(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 			tout[k] = type_on(a, y[k]);
 			any |= y[k] && y[k]->n;
 		}
-		Node *part = any ? local_node(n, tin, tout, NULL, NULL, a) : NULL;
+		Node *part = any ? shard_node_of(n, tin, tout, NULL, NULL, a) : NULL;
 		for (int k = 0; k < n->nout && !part; k++)
 			if (n->out[k])
 				nothing(out[k], p);
@@ -227,9 +227,9 @@ static bool one_node(const Node *n, const NdSig *s)
 }
 
 /* Who runs a node by which signature, and who keeps a value in which form. */
-typedef struct Ways { const Mesh **on; NdSig **sig; const Mesh **at; Sbp **home; } Ways;
+typedef struct Candidates { const Mesh **on; NdSig **sig; const Mesh **at; Sbp **home; } Candidates;
 
-static Outcome run_signatures(Graph *g, const Ways *ways, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
+static Outcome run_signatures(Graph *g, const Candidates *ways, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
 {
 	Run r = { .g = g, .whole = w, .seed = seed, .a = a, .fault = fault, .until = until };
 	Sbp **home = ways->home;
@@ -279,7 +279,7 @@ static NdSig *signature_of(Node *n, const Mesh *m, Arena *a)
 	const Sig *pick[MESH_DIMS];
 	for (int k = 0; k < m->ndim; k++) {
 		int count;
-		const Sig *list = sbp_signatures(n, m->dim[k], a, &count);
+		const Sig *list = signatures_of(n, m->dim[k], a, &count);
 		pick[k] = m->dim[k] == 1 ? &list[0] : NULL;     /* on one rank all is the same */
 		for (int c = 0; c < count && !pick[k]; c++) {
 			bool fits = true;
@@ -292,7 +292,7 @@ static NdSig *signature_of(Node *n, const Mesh *m, Arena *a)
 		if (!pick[k])
 			return NULL;
 	}
-	return sbp_together(n, pick, m->ndim, a);
+	return signatures_together(n, pick, m->ndim, a);
 }
 
 /* ---- random plans ---- */
@@ -308,10 +308,10 @@ static NdSig *random_signature(Node *n, const Mesh *m, uint64_t *rng, Arena *a)
 	for (int t = 0; t < 20; t++) {
 		for (int k = 0; k < m->ndim; k++) {
 			int count;
-			const Sig *list = sbp_signatures(n, m->dim[k], a, &count);
+			const Sig *list = signatures_of(n, m->dim[k], a, &count);
 			pick[k] = &list[t < 19 ? (int)(next(rng) % (uint64_t)count) : 0];
 		}
-		NdSig *s = sbp_together(n, pick, m->ndim, a);
+		NdSig *s = signatures_together(n, pick, m->ndim, a);
 		if (s)
 			return s;
 	}
@@ -335,7 +335,7 @@ static Sbp *random_home(const Value *v, const Mesh *m, uint64_t *rng, Arena *a)
 					s[k].leaf = 1 + (int)(next(rng) % (uint64_t)x->n);
 			}
 		}
-		if (sbp_can(s, m->ndim))
+		if (signatures_can(s, m->ndim))
 			return s;
 	}
 	return arena_array(a, Sbp, m->ndim);
@@ -349,7 +349,7 @@ static const Mesh *random_mesh(const Mesh *mesh, int nmesh, uint64_t *rng)
 Outcome run_random(Graph *g, const Mesh *mesh, int nmesh, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
 {
 	uint64_t rng = field_hash(seed, 5);
-	Ways s = { arena_array(a, const Mesh *, g->nnode + 1), arena_array(a, NdSig *, g->nnode + 1), arena_array(a, const Mesh *, g->nvalue + 1), arena_array(a, Sbp *, g->nvalue + 1) };
+	Candidates s = { arena_array(a, const Mesh *, g->nnode + 1), arena_array(a, NdSig *, g->nnode + 1), arena_array(a, const Mesh *, g->nvalue + 1), arena_array(a, Sbp *, g->nvalue + 1) };
 	for (int i = 0; i < g->nnode; i++) {
 		s.on[i] = random_mesh(mesh, nmesh, &rng);
 		s.sig[i] = random_signature(g->node[i], s.on[i], &rng, a);

@@ -12,12 +12,12 @@
 
 enum { K_DOMINATED = 16, K_CHOSEN, K_FOLLOW };
 
-int link_other(const Link *l, int v)
+int prune_other(const Link *l, int v)
 {
 	return l->a == v ? l->b : l->a;
 }
 
-double link_at(const Link *l, int v, int i, int j)
+double prune_at(const Link *l, int v, int i, int j)
 {
 	int row = l->a == v ? i : j, col = l->a == v ? j : i;
 	return l->t->v[(size_t)row * (size_t)l->t->dim[1] + (size_t)col];
@@ -29,10 +29,10 @@ static const Known *chosen(Net *net, const Var *x, Known *keep)
 	bool found;
 	if (keep->chosen && keep->from == x->chosen && !net->tab->forget)
 		return keep->chosen;
-	key_begin(net->tab, K_CHOSEN);
+	table_key_begin(net->tab, K_CHOSEN);
 	key_add(net->tab, x->chosen);
 	key_add(net->tab, keep->id);
-	Known *k = key_find(net->tab, &found);
+	Known *k = table_key_find(net->tab, &found);
 	if (!found) {
 		k->nlist = keep->nlist;
 		k->list = arena_array(net->arena, int, k->nlist);
@@ -50,10 +50,10 @@ static void wake(Net *net, int v)
 	net->var[v].quiet = false;
 	for (int k = 0; k < x->nedge; k++)
 		if (!net->link[x->edge[k]].gone)
-			net->var[link_other(&net->link[x->edge[k]], v)].quiet = false;
+			net->var[prune_other(&net->link[x->edge[k]], v)].quiet = false;
 }
 
-void net_keep(Net *net, int v, Known *keep)
+void prune_keep(Net *net, int v, Known *keep)
 {
 	Var *x = &net->var[v];
 	x->own = table_keep(net->tab, x->own, 0, keep);
@@ -142,28 +142,28 @@ static void find_dominated(Net *net, int v, Known *k)
 	for (int i = 0; i < x->n; i++)
 		if (!out[i])
 			k->list[k->nlist++] = i;
-	k->kept = keep_of(net->tab, k->list, k->nlist);
+	k->kept = table_keep_of(net->tab, k->list, k->nlist);
 }
 
 static bool drop_choices(Net *net, int v)
 {
 	Var *x = &net->var[v];
 	bool found;
-	key_begin(net->tab, K_DOMINATED);
+	table_key_begin(net->tab, K_DOMINATED);
 	key_add(net->tab, x->own->id);
 	for (int k = 0; k < x->nedge; k++)
 		if (!net->link[x->edge[k]].gone) {
 			key_add(net->tab, net->link[x->edge[k]].t->id);
 			key_add(net->tab, net->link[x->edge[k]].a == v);
 		}
-	Known *k = key_find(net->tab, &found);
+	Known *k = table_key_find(net->tab, &found);
 	if (!found)
 		find_dominated(net, v, k);
 	if (!k->nlist)
 		net->impossible = true;
 	if (!k->nlist || k->nlist == x->n)
 		return false;
-	net_keep(net, v, k->kept);
+	prune_keep(net, v, k->kept);
 	return true;
 }
 
@@ -283,14 +283,14 @@ static bool let_follow(Net *net, int v)
 	if (!f.nto)
 		return false;
 	f.choice = x->choice;
-	if (f.nto == 2 && link_other(&net->link[live[0]], v) > link_other(&net->link[live[1]], v)) {
+	if (f.nto == 2 && prune_other(&net->link[live[0]], v) > prune_other(&net->link[live[1]], v)) {
 		int t = live[0];
 		live[0] = live[1];
 		live[1] = t;
 	}
 	for (int k = 0; k < f.nto; k++) {
 		Link *l = &net->link[live[k]];
-		f.to[k] = link_other(l, v);
+		f.to[k] = prune_other(l, v);
 		f.t[k] = l->a == v ? l->t : table_turn(net->tab, l->t);
 		f.nseen[k] = net->var[f.to[k]].n;
 		f.seen[k] = net->var[f.to[k]].choice;
@@ -298,11 +298,11 @@ static bool let_follow(Net *net, int v)
 	}
 	arena_push(net->arena, net->follow, net->nfollow, f);
 	bool found;
-	key_begin(net->tab, K_FOLLOW);
+	table_key_begin(net->tab, K_FOLLOW);
 	key_add(net->tab, f.own->id);
 	for (int k = 0; k < f.nto; k++)
 		key_add(net->tab, f.t[k]->id);
-	Known *k = key_find(net->tab, &found);
+	Known *k = table_key_find(net->tab, &found);
 	if (!found)
 		least_sum(net, f.own, f.t[0], f.nto == 2 ? f.t[1] : NULL, k);
 	net->sum += k->least;
@@ -324,7 +324,7 @@ static int place_of(const int *list, int n, int x)
 	return 0;
 }
 
-void follow(const Net *net, int *choice)
+void prune_follow(const Net *net, int *choice)
 {
 	for (int i = net->nfollow - 1; i >= 0; i--) {
 		const Follow *f = &net->follow[i];
@@ -354,7 +354,7 @@ static bool look_at(Net *net, int v)
 		Link *l = &net->link[x->edge[k]];
 		if (!l->gone && drop_empty(net, l)) {
 			changed = true;
-			net->var[link_other(l, v)].quiet = false;
+			net->var[prune_other(l, v)].quiet = false;
 		}
 	}
 	if (x->n > 1 && drop_choices(net, v))
@@ -365,7 +365,7 @@ static bool look_at(Net *net, int v)
 	return changed;
 }
 
-void prune(Net *net)
+void prune_run(Net *net)
 {
 	merge_links(net);
 	for (bool again = true; again && !net->impossible && net->work < net->most;) {
@@ -386,13 +386,13 @@ void prune(Net *net)
 		net->impossible = net->var[v].n == 1 && net->var[v].own->v[0] == INFINITY;
 }
 
-double net_cost(const Net *net, const int *at)
+double prune_cost(const Net *net, const int *at)
 {
 	double sum = net->sum;
 	for (int v = 0; v < net->nvar; v++)
 		sum += net->var[v].own->v[at[v]];
 	for (int i = 0; i < net->nlink; i++)
 		if (!net->link[i].gone)
-			sum += link_at(&net->link[i], net->link[i].a, at[net->link[i].a], at[net->link[i].b]);
+			sum += prune_at(&net->link[i], net->link[i].a, at[net->link[i].a], at[net->link[i].b]);
 	return sum;
 }

@@ -40,7 +40,7 @@ static int makes(const Action *a)
 	return a->kind == ACT_START ? 0 : count(a->make, a->nmake);
 }
 
-const char *emit_param(const Print *p, const Slot *s, bool result)
+const char *role_param(const Print *p, const Slot *s, bool result)
 {
 	const Action *a = p->a;
 	Slot *const *list = result ? a->make : a->take;
@@ -55,7 +55,7 @@ const char *emit_param(const Print *p, const Slot *s, bool result)
 
 /* ---- functions ---- */
 
-void emit_file(Emit *e, const char *file)
+void role_file(Emit *e, const char *file)
 {
 	Name f = name_of(file);
 	for (int i = 0; i < e->nkernel; i++)
@@ -70,7 +70,7 @@ static void emit_metrics(const Print *p, int from)
 	int n = p->e->g->nout;
 	text_add(p->t, n > from ? ", (const float *const[]){" : ", NULL)");
 	for (int i = from; i < n; i++)
-		text_add(p->t, "%s %s", i > from ? "," : "", emit_param(p, p->a->take[i], false));
+		text_add(p->t, "%s %s", i > from ? "," : "", role_param(p, p->a->take[i], false));
 	text_add(p->t, n > from ? " })" : "");
 }
 
@@ -79,19 +79,19 @@ static void emit_save(const Print *p)
 {
 	const Action *a = p->a;
 	if (a->ntake == 1) {
-		text_add(p->t, "rt_save_loss(c, %s)", emit_param(p, a->take[0], false));
+		text_add(p->t, "rt_save_loss(c, %s)", role_param(p, a->take[0], false));
 		return;
 	}
-	text_add(p->t, "rt_save_step(c, %s", emit_param(p, a->take[0], false));
+	text_add(p->t, "rt_save_step(c, %s", role_param(p, a->take[0], false));
 	for (int i = a->ntake - 2; i < a->ntake; i++)
-		text_add(p->t, ", %s", a->take[i] ? emit_param(p, a->take[i], false) : "NULL");
+		text_add(p->t, ", %s", a->take[i] ? role_param(p, a->take[i], false) : "NULL");
 	emit_metrics(p, 1);
 }
 
 /* Where a product with an epilogue is written. */
 static Slot *room_of(const Emit *e, const Action *a)
 {
-	Slot *own = plan_slot(e->plan, a->host->out[0]);
+	Slot *own = slot_of(e->plan, a->host->out[0]);
 	for (int i = 0; !own && i < a->nmake; i++)
 		if (fuse_room(e->plan, a->make[i]->v))
 			own = a->make[i];
@@ -139,9 +139,9 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 		const Slot *y = p->a->make[i];
 		if (!leaves_float(p->a, k, i))
 			continue;
-		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", emit_param(p, y, true),
+		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", role_param(p, y, true),
 		         slot_elements(s->e->plan, y, s->rank));
-		emit_file(s->e, "round");
+		role_file(s->e, "round");
 		s->e->halves = true;
 	}
 }
@@ -154,7 +154,7 @@ static Node *own_node(const Sched *s, Node *n)
 	Type **type = arena_array(a, Type *, n->nin + n->nout + 1);
 	const int64_t **at = arena_array(a, const int64_t *, n->nin + n->nout + 1);
 	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Slot *t = plan_slot(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
+		const Slot *t = slot_of(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
 		Dim dim[RANK_MAX];
 		for (int k = 0; t && k < t->rank; k++)
 			dim[k] = slot_len(p, t, k, s->rank);
@@ -164,7 +164,7 @@ static Node *own_node(const Sched *s, Node *n)
 		if (t)
 			slot_begin(p, t, s->rank, from);
 	}
-	Node *part = local_node(n, type, type + n->nin, at, NULL, a);
+	Node *part = shard_node_of(n, type, type + n->nin, at, NULL, a);
 	return part ? part : n;
 }
 
@@ -182,35 +182,35 @@ static const char *body_of(Sched *s, const Action *a)
 		p.n = a->host;
 		room[0] = room_of(e, a);
 		p.make = room;
-		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", emit_pointwise(e, a, s->rank));
+		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", pointwise_function(e, a, s->rank));
 	}
 	p.whole = p.n;
 	if (k && (p.n->row->fit || p.n->row->place))
 		p.n = own_node(s, p.n);
-	bool several = k && emit_call_of(k)->several, rounds = false;
+	bool several = k && calls_of(k)->several, rounds = false;
 	for (int i = 0; i < a->nmake; i++)
 		rounds |= leaves_float(a, k, i);
 	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
-	if (a->kind == ACT_SAVE && emit_part_id(e) == 0)
+	if (a->kind == ACT_SAVE && emit_program_id(e) == 0)
 		emit_save(&p);
-	if (a->kind == ACT_SAVE && emit_part_id(e) == 1) {
-		text_add(&t, "rt_save_eval(c, %s, %s", emit_param(&p, a->take[0], false), emit_param(&p, a->take[1], false));
+	if (a->kind == ACT_SAVE && emit_program_id(e) == 1) {
+		text_add(&t, "rt_save_eval(c, %s, %s", role_param(&p, a->take[0], false), role_param(&p, a->take[1], false));
 		emit_metrics(&p, 2);
 	}
-	if (a->kind == ACT_SAVE && emit_part_id(e) == 2)
+	if (a->kind == ACT_SAVE && emit_program_id(e) == 2)
 		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)
-		emit_transfer(&p);
+		calls_transfer(&p);
 	if (two) {
 		p.n = p.whole = a->mate;
-		emit_call_of_two(two)->print(&p);
-		emit_file(e, two->file);
+		calls_of_pair(two)->print(&p);
+		role_file(e, two->file);
 	}
 	if (k) {
-		emit_call_of(k)->print(&p);
-		emit_file(e, k->file);
+		calls_of(k)->print(&p);
+		role_file(e, k->file);
 	}
 	text_add(&t, several ? "" : ";\n");
 	round_results(s, &p, k);
@@ -218,7 +218,7 @@ static const char *body_of(Sched *s, const Action *a)
 	return several ? simpler(e->tree.arena, t.s) : t.s;
 }
 
-const char *emit_shape(const Emit *e, const Slot *s, int rank)
+const char *role_shape(const Emit *e, const Slot *s, int rank)
 {
 	Arena *a = e->tree.arena;
 	const char *t = dtype_name(s->v->type->elem);
@@ -228,21 +228,21 @@ const char *emit_shape(const Emit *e, const Slot *s, int rank)
 }
 
 /* "float[32, 10] = float[32, 64], float[64, 10]" */
-const char *emit_shapes(const Emit *e, const Action *a, int rank)
+const char *role_shapes(const Emit *e, const Action *a, int rank)
 {
 	Text t = { 0 };
 	text_raw(&t, "", 0);
 	for (int i = 0, any = 0; i < a->nmake; i++)
 		if (a->make[i])
-			text_add(&t, "%s%s", any++ ? ", " : "", emit_shape(e, a->make[i], rank));
+			text_add(&t, "%s%s", any++ ? ", " : "", role_shape(e, a->make[i], rank));
 	for (int i = 0, any = 0; i < a->ntake; i++)
 		if (a->take[i])
-			text_add(&t, "%s%s", any++ ? ", " : t.n ? " = " : "", emit_shape(e, a->take[i], rank));
+			text_add(&t, "%s%s", any++ ? ", " : t.n ? " = " : "", role_shape(e, a->take[i], rank));
 	return t.s;
 }
 
 /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
-const char *emit_op(const Emit *e, const Action *a)
+const char *role_op(const Emit *e, const Action *a)
 {
 	Arena *ar = e->tree.arena;
 	if (!a->n)
@@ -290,7 +290,7 @@ static const char *idle(const Sched *s, const Action *a)
 		const Sbp *term = lacks ? term_of(y->v) : NULL;
 		nothing = term != NULL;
 		if (term)
-			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body, emit_param(&p, y, true), emit_type_word(y->v->type->elem), reduce[term->red],
+			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body, role_param(&p, y, true), values_type_word(y->v->type->elem), reduce[term->red],
 			                    slot_elements(s->e->plan, y, s->rank));
 	}
 	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
@@ -302,7 +302,7 @@ static const char *function_of(Sched *s, const Action *a)
 	Arena *ar = s->e->tree.arena;
 	const char *body = idle(s, a);
 	if (a->elementwise && !body)
-		return emit_pointwise(s->e, a, s->rank);
+		return pointwise_function(s->e, a, s->rank);
 	if (!body)
 		body = body_of(s, a);
 	if (!body)
@@ -312,7 +312,7 @@ static const char *function_of(Sched *s, const Action *a)
 	if (known)
 		return known;
 	char *name = arena_printf(ar, "f%d", s->nfn++);
-	text_add(&s->functions, "/* %s  %s */\n", emit_op(s->e, a), emit_shapes(s->e, a, s->rank));
+	text_add(&s->functions, "/* %s  %s */\n", role_op(s->e, a), role_shapes(s->e, a, s->rank));
 	if (!strncmp(body, "\treturn ", 8))
 		text_add(&s->functions, "CALL(%s, %.*s)\n", name, (int)strlen(body) - 10, body + 8);
 	else
@@ -330,7 +330,7 @@ static void print_nodes(const Emit *e, Text *t, const Action *a)
 	for (int i = 0, any = 0; i < a->nmake; i++)
 		if (a->make[i])
 			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
-	text_add(t, " = %s(", emit_op(e, a));
+	text_add(t, " = %s(", role_op(e, a));
 	for (int i = 0, any = 0; i < a->ntake; i++)
 		if (a->take[i])
 			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->take[i]->v->name));
@@ -344,14 +344,14 @@ static void print_nodes(const Emit *e, Text *t, const Action *a)
 			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, a->make[i]->v->place->mesh->ndim));
 }
 
-void emit_about(const Emit *e, Text *t, const Action *a)
+void role_about(const Emit *e, Text *t, const Action *a)
 {
 	Arena *ar = e->tree.arena;
 	if (a->n) {
 		text_add(t, "%s  ", emit_from(ar, a->n));
 		print_nodes(e, t, a);
 	} else {
-		text_add(t, "%s", emit_op(e, a));
+		text_add(t, "%s", role_op(e, a));
 		for (int i = 0; i < a->nmake + a->ntake; i++) {
 			const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
 			if (x)
@@ -382,9 +382,9 @@ static void print_row(const Sched *s, Text *t, const Row *r)
 {
 	const Action *a = r->a;
 	text_add(t, "\t/* a%d ", a->id);
-	emit_about(s->e, t, a);
+	role_about(s->e, t, a);
 	text_add(t, " */\n");
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], emit_op(s->e, a), r->run, makes(a), count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], role_op(s->e, a), r->run, makes(a), count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }
@@ -396,26 +396,26 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 	for (int k = 0; k < r->times * r->period; k++) {
 		const Action *a = row[r->from + k].a;
 		if (k % r->period == 0)
-			emit_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
+			values_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
 		for (int v = 0; v < a->nmake + a->ntake; v++) {
 			const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
 			if (x)
-				emit_pack(t, &line, arena_printf(ar, "%d,", x->entry));
+				values_pack(t, &line, arena_printf(ar, "%d,", x->entry));
 		}
 	}
-	emit_packed(t);
+	values_packed(t);
 }
 
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
 static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
-	bool once = s->e->plan->train.times < 2 || emit_part_id(s->e) != 0;      /* then all is the body */
+	bool once = s->e->plan->train.times < 2 || emit_program_id(s->e) != 0;      /* then all is the body */
 	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
 	for (int part = 0; part < 3; part++) {
 		int k = 0;
-		Repeat *rep = cut[part] < cut[part + 1] ? emit_repeats(ar, number + cut[part], cut[part + 1] - cut[part], &k) : NULL;
+		Repeat *rep = cut[part] < cut[part + 1] ? blocks_find(ar, number + cut[part], cut[part + 1] - cut[part], &k) : NULL;
 		if (part)
 			*(part == 1 ? from : to) = *count;
 		for (int i = 0; i < k; i++) {
@@ -441,7 +441,7 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 		row[i] = (Row){ a, function_of(s, a), NULL };
 		if (!row[i].run)
 			return -1;
-		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, emit_op(s->e, a), count(a->make, a->nmake), count(a->take, a->ntake));
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, role_op(s->e, a), count(a->make, a->nmake), count(a->take, a->ntake));
 		if (!map_get(&seen, row[i].key))
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
@@ -471,10 +471,10 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 /* Whether ranks of a role have to do with an action.  Transfers are counted by all, whoever takes part. */
 static bool takes_part(const Action *a, int rank)
 {
-	return a->kind != ACT_COMPUTE || !a->n || mesh_place(a->n->place->mesh, rank) >= 0;
+	return a->kind != ACT_COMPUTE || !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
 }
 
-Role emit_own(const Emit *e, const Role *r)
+Role role_own(const Emit *e, const Role *r)
 {
 	Role own = *r;
 	own.step = NULL;
@@ -491,9 +491,9 @@ Role emit_own(const Emit *e, const Role *r)
 	return own;
 }
 
-int emit_schedule(Emit *e, const Role *all)
+int role_add(Emit *e, const Role *all)
 {
-	Role own = emit_own(e, all), *r = &own;
+	Role own = role_own(e, all), *r = &own;
 	static const char *const about[] = { "One training step.", "The loss of a batch.", "The outputs." };
 	if (!e->sched)
 		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
@@ -503,10 +503,10 @@ int emit_schedule(Emit *e, const Role *all)
 		map_init(&s->byname, e->tree.arena);
 		text_raw(&s->functions, "", 0);
 	}
-	const char *name = emit_part(e);
-	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_part_id(e)]);
+	const char *name = emit_program(e);
+	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_program_id(e)]);
 	int from = 0, to = 0, total = 0;
-	int64_t times = emit_part_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
+	int64_t times = emit_program_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
 	if (print_list(s, &s->lists, r, name, &from, &to, &total))
 		return -1;
 	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,
@@ -514,13 +514,13 @@ int emit_schedule(Emit *e, const Role *all)
 	return 0;
 }
 
-void emit_schedules(Emit *e)
+void role_write(Emit *e)
 {
 	Arena *ar = e->tree.arena;
 	for (int i = 0; i < e->plan->nrole; i++) {
 		const Role *r = &e->plan->role[i];
 		const char *title = arena_printf(ar, "What role %d does, which %d rank%s play%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
-		template_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner", emit_banner(e, title), "functions",
+		tree_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner", emit_banner(e, title), "functions",
 		              e->sched[i].functions.s, "lists", e->sched[i].lists.s, NULL);
 	}
 }

@@ -1,7 +1,7 @@
 /* Elimination: a variable goes, and in its place comes a table over its neighbours that holds the cost of its best choice
  * (bucket elimination, Dechter 1999).  Followers and chains of followers go first, because the order is by the size of the
  * work: the smallest next, the lowest number among equals.  Like layers go in like order, so their tables are found, not computed
- * (solve_table.c).  Choices are read off backwards: each variable takes the lowest best choice, given its neighbours.
+ * (table.c).  Choices are read off backwards: each variable takes the lowest best choice, given its neighbours.
  *
  * exact_plan looks at sizes alone; when some table would exceed the cap, nothing is computed.  What is too wide with a few layers is
  * too wide with all, so these are asked first. */
@@ -371,7 +371,7 @@ static int scope_of(const Work *w, int x, Factor **f, int nf, int *scope)
 static Known *known(Work *w, int x, Factor **f, int nf, const int *scope, int m, bool *found)
 {
 	Tables *s = w->net->tab;
-	key_begin(s, K_ELIMINATE);
+	table_key_begin(s, K_ELIMINATE);
 	key_add(s, m);
 	for (int k = 0; k < nf; k++) {
 		key_add(s, f[k]->t->id);
@@ -382,7 +382,7 @@ static Known *known(Work *w, int x, Factor **f, int nf, const int *scope, int m,
 			key_add(s, f[k]->var[i] == x ? -1 : at);
 		}
 	}
-	return key_find(s, found);
+	return table_key_find(s, found);
 }
 
 static Factor **eliminate(Work *w, int x)

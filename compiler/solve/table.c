@@ -1,5 +1,5 @@
 /* Tables of costs.  Equal tables are one table with one number, and what is computed from tables is remembered under the
- * numbers of what it was computed from.  So what is left of like layers (solve_fold.c) costs little: every layer asks for the same
+ * numbers of what it was computed from.  So what is left of like layers (fold.c) costs little: every layer asks for the same
  * sums and the same eliminations, and a message that runs along a chain of layers soon repeats itself (in min-plus algebra
  * every matrix has a cycle after which its powers differ by a constant), from where on each layer is found, not computed.
  * The result is that of the whole problem in every bit. */
@@ -10,7 +10,7 @@
 
 enum { BUCKETS = 1 << 13 };
 
-void tables_init(Tables *s, Arena *a, bool forget)
+void table_init(Tables *s, Arena *a, bool forget)
 {
 	*s = (Tables){ .arena = a, .forget = forget };
 	s->table = arena_array(a, Table *, BUCKETS);
@@ -53,25 +53,17 @@ Table *table_of(Tables *s, int rank, const int *dim, double *v)
 	return *at = t;
 }
 
-double table_least(const Table *t)
-{
-	double least = INFINITY;
-	for (size_t i = 0; i < t->n; i++)
-		least = t->v[i] < least ? t->v[i] : least;
-	return least;
-}
-
 /* ---- what is known ---- */
 
 enum { K_SUM, K_LIST, K_KEEP, K_ROW };
 
-void key_begin(Tables *s, int what)
+void table_key_begin(Tables *s, int what)
 {
 	s->nkey = 0;
 	key_add(s, what);
 }
 
-void key_room(Tables *s)
+void table_key_room(Tables *s)
 {
 	int *old = s->key;
 	s->room = s->room ? 2 * s->room : 256;
@@ -80,7 +72,7 @@ void key_room(Tables *s)
 		memcpy(s->key, old, sizeof *old * (size_t)s->nkey);
 }
 
-Known *key_find(Tables *s, bool *found)
+Known *table_key_find(Tables *s, bool *found)
 {
 	uint64_t h = 1;
 	for (int i = 0; i < s->nkey; i++)
@@ -106,10 +98,10 @@ Table *table_sum(Tables *s, Table *a, Table *b)
 	bool found;
 	if (!a || !b)
 		return a ? a : b;
-	key_begin(s, K_SUM);
+	table_key_begin(s, K_SUM);
 	key_add(s, a->id < b->id ? a->id : b->id);
 	key_add(s, a->id < b->id ? b->id : a->id);
-	Known *k = key_find(s, &found);
+	Known *k = table_key_find(s, &found);
 	if (!found) {
 		double *v = arena_array(s->arena, double, a->n);
 		for (size_t i = 0; i < a->n; i++)
@@ -156,13 +148,13 @@ bool table_separable(Tables *s, Table *t)
 	return t->separable;
 }
 
-Known *keep_of(Tables *s, const int *keep, int n)
+Known *table_keep_of(Tables *s, const int *keep, int n)
 {
 	bool found;
-	key_begin(s, K_LIST);
+	table_key_begin(s, K_LIST);
 	for (int i = 0; i < n; i++)
 		key_add(s, keep[i]);
-	Known *k = key_find(s, &found);
+	Known *k = table_key_find(s, &found);
 	if (!found) {
 		k->list = arena_array(s->arena, int, n);
 		memcpy(k->list, keep, sizeof *keep * (size_t)n);
@@ -179,11 +171,11 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 		return t;
 	if (t->keep[axis] == keep && !s->forget)
 		return t->kept[axis];
-	key_begin(s, K_KEEP);
+	table_key_begin(s, K_KEEP);
 	key_add(s, t->id);
 	key_add(s, axis);
 	key_add(s, keep->id);
-	Known *k = key_find(s, &found);
+	Known *k = table_key_find(s, &found);
 	if (!found) {
 		int dim[2] = { t->dim[0], t->rank > 1 ? t->dim[1] : 1 };
 		size_t cols = (size_t)dim[1];
@@ -201,10 +193,10 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 Table *table_row(Tables *s, Table *t, int axis)
 {
 	bool found;
-	key_begin(s, K_ROW);
+	table_key_begin(s, K_ROW);
 	key_add(s, t->id);
 	key_add(s, axis);
-	Known *k = key_find(s, &found);
+	Known *k = table_key_find(s, &found);
 	if (!found) {
 		double *v = arena_array(s->arena, double, t->n);
 		memcpy(v, t->v, sizeof *v * t->n);

@@ -38,7 +38,7 @@ typedef struct LinkClass {
 	Table *turned;                  /* rows are choices of b */
 } LinkClass;
 
-/* Copies of a block (solve_fold.c) that are alike in all that they hold look alike as long as what they are tied to does: then the
+/* Copies of a block (fold.c) that are alike in all that they hold look alike as long as what they are tied to does: then the
  * colours of one are those of the other. */
 typedef struct Twin {
 	int like, of;                   /* the copies that it is one of; that which it is alike to, or itself */
@@ -97,7 +97,7 @@ static int numbered(Tables *s, int *count)
 	bool found;
 	bool forget = s->forget;
 	s->forget = false;
-	Known *k = key_find(s, &found);
+	Known *k = table_key_find(s, &found);
 	s->forget = forget;
 	if (!found)
 		k->nlist = (*count)++;
@@ -123,7 +123,7 @@ static bool twins(const Trw *w, const Twin *a, const Twin *b)
 			const Link *l = &net->link[x->edge[k]], *m = &net->link[y->edge[k]];
 			if (l->gone != m->gone)
 				return false;
-			if (!l->gone && (l->t != m->t || (l->a == a->var[i]) != (m->a == b->var[i]) || !same_end(w, a, link_other(l, a->var[i]), b, link_other(m, b->var[i]))))
+			if (!l->gone && (l->t != m->t || (l->a == a->var[i]) != (m->a == b->var[i]) || !same_end(w, a, prune_other(l, a->var[i]), b, prune_other(m, b->var[i]))))
 				return false;
 		}
 	}
@@ -136,7 +136,7 @@ static void find_out(Trw *w, Twin *t)
 	for (int i = 0; i < t->n; i++)
 		for (int k = 0; k < net->var[t->var[i]].nedge; k++) {
 			const Link *l = &net->link[net->var[t->var[i]].edge[k]];
-			int u = w->twin_of[link_other(l, t->var[i])];
+			int u = w->twin_of[prune_other(l, t->var[i])];
 			if (l->gone || (u >= 0 && &w->twin[u] == t))
 				continue;
 			arena_push(w->arena, t->out, t->nout, i);
@@ -177,7 +177,7 @@ static void find_twins(Trw *w)
 
 static int far_end(const Net *net, int v, int k)
 {
-	return link_other(&net->link[net->var[v].edge[k]], v);
+	return prune_other(&net->link[net->var[v].edge[k]], v);
 }
 
 /* Whether what a copy is tied to has the colours that it has for the copy that it is alike to. */
@@ -215,10 +215,10 @@ static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 			if (l->gone)
 				continue;
 			pair[m][0] = 2 * l->t->id + (l->a == v);
-			pair[m++][1] = colour[link_other(l, v)];
+			pair[m++][1] = colour[prune_other(l, v)];
 		}
 		sort_pairs(pair, m);
-		key_begin(net->tab, K_COLOUR);
+		table_key_begin(net->tab, K_COLOUR);
 		key_add(net->tab, round);
 		key_add(net->tab, net->tab->serial);
 		key_add(net->tab, round ? colour[v] : x->own->id);
@@ -488,7 +488,7 @@ static void price(const Trw *w, int v, const int *at, bool part, double *out)
 	for (int k = 0; k < x->nedge; k++) {
 		int e = x->edge[k];
 		const Link *l = &w->net->link[e];
-		int u = link_other(l, v);
+		int u = prune_other(l, v);
 		if (l->gone)
 			continue;
 		if (part && u > v) {
@@ -562,7 +562,7 @@ static void wake(const Trw *w, const Calm *calm, int v)
 	for (int k = -1; k < net->var[v].nedge; k++) {
 		if (k >= 0 && net->link[net->var[v].edge[k]].gone)
 			continue;
-		int u = k < 0 ? v : link_other(&net->link[net->var[v].edge[k]], v);
+		int u = k < 0 ? v : prune_other(&net->link[net->var[v].edge[k]], v);
 		calm->node[u] = false;
 		for (int i = 0; i < net->var[u].nedge; i++)
 			calm->link[net->var[u].edge[i]] = false;
@@ -614,10 +614,10 @@ static void look(const Trw *w, Wide *r, const Calm *calm, int *at, double *out)
 		price(w, v, at, true, out);
 		at[v] = least_of(out, w->net->var[v].n);
 	}
-	double cost = net_cost(w->net, at);
+	double cost = prune_cost(w->net, at);
 	if (cost > r->bound) {
 		improve(w, calm, at, out);
-		cost = net_cost(w->net, at);
+		cost = prune_cost(w->net, at);
 	}
 	if (cost < r->cost) {
 		r->cost = cost;
@@ -655,7 +655,7 @@ static void fix(Trw *w, const Wide *r)
 				keep[n++] = c;
 			}
 		if (n < net->var[v].n)
-			net_keep(net, v, keep_of(net->tab, keep, n));
+			prune_keep(net, v, table_keep_of(net->tab, keep, n));
 		r->at[v] = at;
 	}
 }

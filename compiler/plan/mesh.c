@@ -31,20 +31,11 @@ int mesh_rank(const Mesh *m, int place)
 	return m->rank ? m->rank[place] : m->first + place;
 }
 
-int mesh_place(const Mesh *m, int rank)
+int mesh_index(const Mesh *m, int rank)
 {
 	if (m->rank)
 		return rank < m->nplace ? m->place[rank] - 1 : -1;
 	return rank >= m->first && rank < m->first + m->nrank ? rank - m->first : -1;
-}
-
-void mesh_coord(const Mesh *m, int rank, int *coord)
-{
-	int place = mesh_place(m, rank);
-	for (int k = m->ndim - 1; k >= 0; k--) {
-		coord[k] = place % m->dim[k];
-		place /= m->dim[k];
-	}
 }
 
 /* The ranks that an argument names, one after the other: 3, 0:7, [5, 4]. */
@@ -178,7 +169,7 @@ static Mesh *find_world(Model *m, Plan *p, int nrank)
 	return h;
 }
 
-void machine_default(Model *m)
+void mesh_default(Model *m)
 {
 	if (opt.ranks && !annot_find(m->annot, "mesh"))
 		declare(m, line_of(m, "ranks", opt.target == TARGET_CUDA, (int)opt.ranks));
@@ -202,7 +193,7 @@ static int check_devices(const Plan *p)
 	return 0;
 }
 
-int machine_read(Model *m, Plan *p)
+int mesh_read(Model *m, Plan *p)
 {
 	if (m->main) {                          /* all programs run on the same ranks */
 		const Plan *first = m->main->plan;

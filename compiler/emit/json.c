@@ -11,9 +11,9 @@
 static void print_memory(const Emit *e, Text *t)
 {
 	const Layout *l = &e->plan->layout;
-	const RankMemory m = emit_memory(e);
-	text_add(t, "\"memory\": {\n\t\"total\": %" PRId64 ", \"each_further_thread\": %" PRId64 ", \"slab\": %" PRId64 ", \"window\": %" PRId64 ",\n", m.total, m.thread, emit_slab(e),
-	         emit_window(e));
+	const RankMemory m = report_memory(e);
+	text_add(t, "\"memory\": {\n\t\"total\": %" PRId64 ", \"each_further_thread\": %" PRId64 ", \"slab\": %" PRId64 ", \"window\": %" PRId64 ",\n", m.total, m.thread, values_slab(e),
+	         values_window(e));
 	text_add(t, "\t\"busiest\": ");
 	text_add(t, l->peak < 0 ? "null,\n\t" : "\"a%d\",\n\t", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
@@ -33,12 +33,12 @@ static void print_value(const Emit *e, Text *t, int number)
 	const Slot *s = e->value[number];
 	const Plan *p = s->v->graph->model->plan;
 	Arena *a = e->tree.arena;
-	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number, emit_string(a, s->v->name), emit_keep[s->keep],
+	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number, values_string(a, s->v->name), emit_keep[s->keep],
 	         dtype_name(s->v->type->elem));
 	for (int k = 0; k < s->rank; k++)
 		text_add(t, "%s%" PRId64, k ? ", " : "", s->dim[k]);
 	if (p->nplace > 1)
-		text_add(t, "], \"mesh\": %s", emit_string(a, s->v->place->mesh->name));
+		text_add(t, "], \"mesh\": %s", values_string(a, s->v->place->mesh->name));
 	else
 		text_add(t, "]");
 	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64, sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
@@ -71,9 +71,9 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 {
 	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute", [ACT_COLLECTIVE] = "collective", [ACT_START] = "start", [ACT_FINISH] = "finish", [ACT_SAVE] = "save" };
 	const char *kernel = kernel_text(a);
-	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], emit_op(e, a));
+	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], role_op(e, a));
 	if (a->n)
-		text_add(t, "%s", emit_quoted(emit_from(e->tree.arena, a->n)));
+		text_add(t, "%s", values_quoted(emit_from(e->tree.arena, a->n)));
 	else
 		text_add(t, "null");
 	text_add(t, kernel ? ", \"kernel\": \"%s\"" : ", \"kernel\": null", kernel);
@@ -87,8 +87,8 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 
 static void print_role(const Emit *e, Text *t, const Role *all)
 {
-	Role own = emit_own(e, all), *r = &own;
-	text_add(t, "{ \"program\": \"%s\", \"role\": %d, \"ranks\": [", emit_part(e), r->id);
+	Role own = role_own(e, all), *r = &own;
+	text_add(t, "{ \"program\": \"%s\", \"role\": %d, \"ranks\": [", emit_program(e), r->id);
 	for (int i = 0; i < r->nrank; i++)
 		text_add(t, "%s%d", i ? ", " : "", r->rank[i]);
 	text_add(t, "], \"body\": [%d, %d], \"actions\": [\n", r->body, r->after);
@@ -99,11 +99,11 @@ static void print_role(const Emit *e, Text *t, const Role *all)
 	text_add(t, "\t] }");
 }
 
-void emit_plan(Emit *e)
+void json_emit(Emit *e)
 {
 	Text *t = tree_file(&e->tree, "plan.json");
 	const Plan *p = e->plan;
-	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", emit_string(e->tree.arena, e->g->name ? e->g->name : ""),
+	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", values_string(e->tree.arena, e->g->name ? e->g->name : ""),
 	         e->target == TARGET_CUDA ? "cuda" : "c", p->world->nrank, p->nrole);
 	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.times > 1 ? p->train.times : 1,
 	         p->train.steps, p->train.seed);
