@@ -1,9 +1,9 @@
-/* The order of samples, and a thread that fetches them ahead.
+/* The order of samples, and a thread that reads them ahead.
  *
- * Training walks the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p), where f is
- * a keyed permutation computed when it is needed, never stored.  Step s takes positions s * batch on; what is left at the end
- * of an epoch, less than a batch, is dropped.  The last share of a set may be held out, or another set be there for it: evaluation takes
- * that in its own order.
+ * Training takes the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p), where f is
+ * a keyed permutation that is computed on demand, never stored.  Step s takes positions from s * batch on; an incomplete batch
+ * at the end of an epoch is dropped.  The last fraction of a set, or a separate set, may be held out: evaluation takes these
+ * samples in their stored order.
  *
  * A rank fetches only the rows that it holds.  While a step runs, the thread fills the other of two buffers. */
 #include "comm.h"
@@ -22,9 +22,9 @@ typedef struct Buffer { unsigned char *at; bool full; Wrong wrong; } Buffer;
 
 typedef struct RtLoader RtLoader;
 struct RtLoader {
-	Set set, apart;                 /* apart: what evaluations take, where it is a set of its own */
-	uint32_t *after;                /* the checksum of all files up to each; NULL: nobody asked */
-	Ctx view;                       /* what the thread sees: program and rank, never the step */
+	Set set, apart;                 /* apart: a separate set for evaluations */
+	uint32_t *after;                /* by file: the checksum of all files up to it; NULL: not computed yet */
+	Ctx view;                       /* a copy for the thread: program and rank, never the step */
 	int64_t train, held;            /* samples */
 	Buffer buffer[2];
 	size_t bytes;                   /* of one */
@@ -110,7 +110,7 @@ static void fetch_input(const RtLoader *d, const RtInput *in, int64_t step, int6
 	rt_rows(&d->view, &in->t, fetch_run, &f);
 }
 
-static size_t part_bytes(const Ctx *c, int part)
+static size_t program_bytes(const Ctx *c, int part)
 {
 	const RtPart *p = &c->program->part[part];
 	size_t n = 0;
@@ -121,7 +121,7 @@ static size_t part_bytes(const Ctx *c, int part)
 
 size_t rt_data_bytes(const Ctx *c)
 {
-	size_t step = part_bytes(c, RT_TRAIN), eval = part_bytes(c, RT_EVAL);
+	size_t step = program_bytes(c, RT_TRAIN), eval = program_bytes(c, RT_EVAL);
 	return step > eval ? step : eval;
 }
 
@@ -132,8 +132,8 @@ static int64_t micros(const RtProgram *p)
 	return p->times > 1 ? p->times : 1;
 }
 
-/* All samples of a part, one input after the other.  step < 0: held-out samples from `first` on. */
-static void fill_part(const RtLoader *d, int part, Buffer *b, int64_t step, int64_t first)
+/* All samples of a program, one input after the other.  step < 0: held-out samples from `first` on. */
+static void fill_program(const RtLoader *d, int part, Buffer *b, int64_t step, int64_t first)
 {
 	const RtPart *p = &d->view.program->part[part];
 	size_t at = 0;
@@ -149,7 +149,7 @@ static void fill_part(const RtLoader *d, int part, Buffer *b, int64_t step, int6
 static void fill(const RtLoader *d, Buffer *b, int64_t load)
 {
 	int64_t m = micros(d->view.program);
-	fill_part(d, RT_TRAIN, b, load / m, load % m * (d->view.program->batch / m));
+	fill_program(d, RT_TRAIN, b, load / m, load % m * (d->view.program->batch / m));
 }
 
 static void *ahead(void *arg)
@@ -178,7 +178,7 @@ static void *ahead(void *arg)
 static int open_sets(Ctx *c, RtLoader *d, const char *path, RtWanted wanted)
 {
 	const RtData *from = &c->program->data;
-	bool own = wanted == RT_ALL || from->held;      /* evaluations have a set of their own */
+	bool own = wanted == RT_ALL || from->held;      /* evaluations use a separate set */
 	int code = own && wanted != RT_SAMPLES_TO_TRAIN ? 0 : set_open(c, &d->set, path);
 	if (!code && own)
 		code = set_open(c, &d->apart, wanted == RT_ALL ? path : from->held);
@@ -298,7 +298,7 @@ const char *rt_data_mapped(const Ctx *c, const void *at)
 	return NULL;
 }
 
-/* Where a time is another one, the bytes decide. */
+/* If the modification time differs, the bytes decide. */
 static int changed_file(Ctx *c, RtLoader *d)
 {
 	int n = d->set.nfile + d->apart.nfile;
@@ -360,7 +360,7 @@ static void give_back(RtLoader *d, Buffer *b)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* What is an index must be one: kernels rely on it. */
+/* Indices must be in range: kernels rely on it. */
 int rt_check_range(Ctx *c, const RtInput *in, const void *from)
 {
 	int64_t n = rt_elements(c, &in->t);
@@ -373,7 +373,7 @@ int rt_check_range(Ctx *c, const RtInput *in, const void *from)
 	return 0;
 }
 
-/* Samples that the caller of a library has, all micro-batches one after the other. */
+/* Samples from the caller of the library, all micro-batches one after the other. */
 static int load_given(Ctx *c)
 {
 	const RtPart *p = &c->program->part[RT_TRAIN];
@@ -399,18 +399,18 @@ int rt_load(Ctx *c)
 	const RtPart *p = &c->program->part[c->part];
 	int64_t load = c->step * micros(c->program) + c->micro;
 	if (!d || c->part == RT_INFER)
-		return 0;               /* the caller has written them */
+		return 0;               /* the caller has written the inputs */
 	bool ahead = d->running && c->part == RT_TRAIN;
 	Buffer *b = ahead ? wait_for(d, load) : &d->buffer[0];
 	size_t at = 0;
 	int code = 0;
 	if (c->part == RT_EVAL)
-		fill_part(d, RT_EVAL, b, -1, d->first);
+		fill_program(d, RT_EVAL, b, -1, d->first);
 	else if (!ahead)
 		fill(d, b, load);
 	if (b->wrong.code)
 		rt_error(c, b->wrong.code, "%s", b->wrong.text);
-	code = (int)rt_worst(c, (uint32_t)b->wrong.code);       /* what one rank sees in its samples ends the step of all */
+	code = (int)rt_worst(c, (uint32_t)b->wrong.code);       /* a bad sample on one rank ends the step of all */
 	if (code)
 		return code;
 	for (int i = 0; i < p->ninput && !code; i++) {

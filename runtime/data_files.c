@@ -1,10 +1,9 @@
-/* A data set: the files that the model or the command line names, in their order, as one Column of samples per
+/* A data set: the files that the model or the command line names, in order, as one Column of samples per
  * input.
  *
- * Paths are files, folders or patterns such as shards/0*.bin, which stand for the files that match, sorted by their
- * bytes.  Where another path is given than the model's and is a folder, files are looked for in it by the last part
- * of their names.  Everything is checked against the declared shapes when the set is opened; values are checked
- * when they are fetched. */
+ * Paths are files, folders or patterns such as shards/0*.bin, which stand for the matching files, sorted by their
+ * bytes.  If a folder is given instead of the path of the model, files are looked up in it by the last component of
+ * their names.  Shapes are checked when the set is opened, values when they are fetched. */
 #include "data.h"
 
 #include <errno.h>
@@ -45,7 +44,7 @@ int set_add_file(Ctx *c, Set *s, char *path, RtFile **f)
 	return 0;
 }
 
-/* Runs that follow each other at the same distance become one. */
+/* Consecutive runs with the same stride become one. */
 int set_add_run(Ctx *c, Column *col, const unsigned char *data, int file, int64_t n, int64_t stride)
 {
 	Run *last = col->nrun ? &col->run[col->nrun - 1] : NULL;
@@ -67,8 +66,8 @@ int set_add_run(Ctx *c, Column *col, const unsigned char *data, int file, int64_
 	return 0;
 }
 
-/* A file gives samples along its first axis, or one sample.  But for that axis its shape must be the declared one;
- * axes of length 1 do not count. */
+/* A file holds samples along its first axis, or one sample.  Its other axes must match the declared shape; axes of
+ * length 1 are ignored. */
 int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int naxis, const int64_t *dim,
 	const unsigned char *data, size_t bytes, bool samples)
 {
@@ -109,7 +108,7 @@ int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, boo
 	return set_add_run(c, col, data, s->nfile - 1, n, samples ? count * w : 0);
 }
 
-/* All inputs have as many samples; called after each path, so that what is told is near what is wrong. */
+/* All inputs must have equally many samples; checked after each path, so that the message names the wrong file. */
 static int same_counts(Ctx *c, Set *s)
 {
 	const Column *first = NULL;
@@ -163,7 +162,7 @@ static char *in_folder(const char *folder, const char *name)
 	return s;
 }
 
-/* Every file that a pattern names, by one of the functions of formats: input < 0: the whole of a set. */
+/* Opens every file that matches a pattern; input < 0: files hold all inputs. */
 static int open_pattern(Ctx *c, Set *s, char *pattern, int input)
 {
 	Paths list = { 0 };
@@ -184,8 +183,8 @@ static int open_pattern(Ctx *c, Set *s, char *pattern, int input)
 	return code;
 }
 
-/* FOLDER/x.npy; FOLDER/x-*.npy, several files of one array; or what the model names for the input, in that folder if
- * there is one. */
+/* FOLDER/x.npy; FOLDER/x-*.npy, several files of one array; or the file that the model names for the input, in that
+ * folder if there is one. */
 static int open_array(Ctx *c, Set *s, int input, const char *folder)
 {
 	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
@@ -270,16 +269,15 @@ size_t set_bytes(const Set *s)
 {
 	size_t n = s->nfile > FEW ? (size_t)s->room * sizeof *s->file : 0;
 	for (int i = FEW; i < s->nfile; i++)
-		n += strlen(s->file[i].path) + 80;      /* with what lists of paths take while it is opened */
+		n += strlen(s->file[i].path) + 80;      /* includes the lists of paths while the set is opened */
 	for (int i = 0; i < s->ncolumn; i++)
 		n += s->column[i].nrun > FEW ? (size_t)s->column[i].room * sizeof(Run) : 0;
 	return n;
 }
 
-/* ---- prints ---- */
+/* ---- checksums ---- */
 
-/* Of a set of up to a GiB all bytes; of more, a few thousand blocks that lie evenly, at least one of each file, and
- * the sizes. */
+/* Up to a GiB: all bytes; beyond: a few thousand evenly spaced blocks, at least one of each file, and the sizes. */
 static uint32_t print_file(uint32_t crc, const RtFile *f, uint64_t total)
 {
 	enum { BLOCK = 64 << 10, BLOCKS = 4096 };

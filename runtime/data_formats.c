@@ -1,4 +1,4 @@
-/* Formats of data sets: what one file gives to the columns of a set.
+/* Formats of data sets: what one file adds to the columns of a set.
  *
  *   bytes, tokens16, tokens32    a stream of tokens; the second input is one token later
  *   npy, idx, safetensors        arrays, one or more files per input, the first axis the samples
@@ -134,7 +134,7 @@ int format_input(Ctx *c, Set *s, int input, char *path)
 	                                         : npy_take(c, s, input, f->path, f->data, f->bytes, true);
 }
 
-/* The header is read and forgotten, the file stays. */
+/* The header is freed, the file stays mapped. */
 static int take_safe(Ctx *c, Set *s, const RtFile *f)
 {
 	RtSafe safe;

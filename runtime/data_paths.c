@@ -1,5 +1,4 @@
-/* Patterns of files: * ? [...] in any component of a path, in the order of bytes, so that a set has the same order
- * everywhere. */
+/* File patterns: * ? [...] in any component of a path; sorted by bytes, so that a set has the same order everywhere. */
 #include "data.h"
 
 #include <dirent.h>
@@ -26,7 +25,7 @@ static int keep(Paths *p, char *path)
 	return 0;
 }
 
-/* folder/name, or name where there is no folder; the length that name has. */
+/* folder/name, or name if folder is empty; len: of name. */
 static char *beside(const char *folder, const char *name, size_t len)
 {
 	char *s = malloc(strlen(folder) + len + 2);

@@ -1,5 +1,5 @@
-/* A data set for trying a model out.  Sample i is a function of (seed, i): class k has a centre, a fixed random point; a sample
- * is its class's centre plus noise.  A model that learns anything learns it. */
+/* A synthetic data set for trying a model out.  Sample i is a function of (seed, i): each class has a centre, a fixed random
+ * point; a sample is the centre of its class plus noise. */
 #include "data.h"
 
 #include <string.h>
@@ -27,5 +27,5 @@ void points_fetch(const Ctx *c, const RtInput *in, int64_t width, int64_t sample
 		for (int64_t i = 0; i < n; i++)
 			((int64_t *)to)[i] = (int64_t)k;
 	else
-		memset(to, 1, (size_t)n * rt_width(in->t.type));        /* a mask: all are there */
+		memset(to, 1, (size_t)n * rt_width(in->t.type));        /* a mask: all ones */
 }

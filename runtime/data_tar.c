@@ -1,8 +1,7 @@
-/* Shards of samples as tar files, as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin; members of one
- * key, which follow each other, are one sample.  KEY is the name up to the first dot of its last component.  A
- * .npy has the shape of a sample; a .bin its elements, as they are declared or a byte each.  A tar is headers of
- * 512 bytes, each with the bytes of its member behind it; long names come in members of their own, of POSIX or of
- * GNU. */
+/* Tar files of samples, in the layout of WebDataset: members KEY.INPUT.npy or KEY.INPUT.bin; consecutive members with
+ * one key are one sample.  KEY is the name up to the first dot of its last component.  A .npy has the shape of a
+ * sample; a .bin holds its elements, in the declared type or a byte each.  In a tar, a header of 512 bytes precedes
+ * each member; long names are separate members, in POSIX or GNU format. */
 #include "data.h"
 
 #include <inttypes.h>
@@ -35,7 +34,7 @@ static bool is_header(const unsigned char *h)
 	return octal(h + 148, 8, &want) && want == sum;
 }
 
-/* Records of POSIX, "LENGTH KEY=VALUE\n": the path is what counts. */
+/* POSIX records, "LENGTH KEY=VALUE\n": only the path matters. */
 static void pax_path(const Member *m, char *to)
 {
 	for (size_t at = 0; at < m->bytes;) {
@@ -78,7 +77,7 @@ static int next_member(Ctx *c, Walk *w, Member *m)
 	return 0;
 }
 
-/* Which input a member is, by what stands behind its key; -1: none. */
+/* The input that a member belongs to, by what follows its key; -1: none. */
 static int input_of(const Ctx *c, const char *ext, bool *npy)
 {
 	const RtPart *p = &c->program->part[RT_TRAIN];
@@ -104,8 +103,8 @@ static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m
 	return set_take_array(c, s, input, what, type, false, t->naxis - 1, t->dim + 1, m->data, m->bytes, false);
 }
 
-/* The sample that ends here has all inputs. */
-static int whole(Ctx *c, const Set *s, const RtFile *f, const char *key, int64_t samples)
+/* Checks that the sample that ends here has all inputs. */
+static int complete(Ctx *c, const Set *s, const RtFile *f, const char *key, int64_t samples)
 {
 	for (int i = 0; i < s->ncolumn && *key; i++)
 		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES && s->column[i].n != samples)
@@ -141,7 +140,7 @@ int tar_take(Ctx *c, Set *s, const RtFile *f)
 		snprintf(what, sizeof what, "%s: %s", f->path, m.name);
 		*dot = 0;
 		if (strcmp(key, m.name)) {
-			code = whole(c, s, f, key, samples++);
+			code = complete(c, s, f, key, samples++);
 			memcpy(key, m.name, NAME);
 		}
 		if (!code)
@@ -154,5 +153,5 @@ int tar_take(Ctx *c, Set *s, const RtFile *f)
 		fprintf(stderr,
 			"note: %s: %d members are skipped: they are not KEY.INPUT.npy or KEY.INPUT.bin; the first is %s\n",
 			f->path, ignored, first);
-	return code > 0 ? code : whole(c, s, f, key, samples);
+	return code > 0 ? code : complete(c, s, f, key, samples);
 }

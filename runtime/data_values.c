@@ -1,4 +1,4 @@
-/* Elements of samples, as files have them and as the model declares them. */
+/* Converts elements of samples from the types of files to those of the model. */
 #include "bits.h"
 #include "data.h"
 
@@ -56,7 +56,7 @@ typedef struct From {
 	const unsigned char *p;
 } From;
 
-/* A record, or of a stream a token, counted from 0 in its file. */
+/* The index of a record, or of a token of a stream, in its file. */
 static int64_t in_file(const From *f)
 {
 	const Run *first = f->run;
@@ -122,7 +122,7 @@ bool set_fetch(
 {
 	const Column *col = &s->column[column];
 	int64_t at = col->stream ? sample * col->count + col->later + from : sample;
-	if (!col->nrun) {              /* a mask beside tokens: all are there */
+	if (!col->nrun) {              /* a mask beside tokens: all ones */
 		memset(to, 1, (size_t)n * rt_width(in->t.type));
 		return true;
 	}

@@ -1,9 +1,9 @@
-/* --dump DIR: what one step computes, for looking at and for comparing with other programs.
+/* --dump DIR: the values of one step, for inspection and for comparison with other programs.
  *
- * Before the step everything that lives from step to step is written to DIR/kept; right after each action its results, inputs
- * included, to DIR/step, DIR/eval or DIR/infer, before a later action takes their memory.  A file is NAME.npy, the tensor of the model: ranks
- * write the parts that they hold into one file.  Terms of a sum that is not taken yet have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the
- * second micro-batch.  The gradient of parameter w is w.grad, also where it lies in memory under another name.  In a file name / is \x2F. */
+ * Before the step all kept values are written to DIR/kept; after each action its results, inputs included, to DIR/step, DIR/eval or DIR/infer,
+ * before a later action reuses their memory.  NAME.npy is the logical tensor: ranks write their shards into one file.  The terms of a partial
+ * value have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the second micro-batch.  The gradient of parameter w is w.grad, even if it has
+ * another name in memory.  In a file name / is \x2F. */
 #include "save.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ static int folder(const Ctx *c, const char *path)
 	return mkdir(path, 0777) && errno != EEXIST ? rt_error(c, RT_DATA, "cannot make %s: %s", path, strerror(errno)) : 0;
 }
 
-/* A tensor of which this rank holds part: all of its file, or those rows. */
-static int write_file(const char *path, RtType type, int naxis, const int64_t *dim, const FormShard *part, const void *data)
+/* Writes the rows of a shard into the file of its tensor; shard NULL: the full file. */
+static int write_file(const char *path, RtType type, int naxis, const int64_t *dim, const FormShard *shard, const void *data)
 {
 	char head[RT_NPY_HEAD];
 	int64_t count = 1;
@@ -40,8 +40,8 @@ static int write_file(const char *path, RtType type, int naxis, const int64_t *d
 	if (o.fd < 0)
 		return -1;
 	o.bad = rt_write_at(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
-	if (part)
-		rt_shard_rows(part, dim, put_row, &o);
+	if (shard)
+		rt_shard_rows(shard, dim, put_row, &o);
 	else
 		put_row(&o, 0, 0, count);
 	return close(o.fd) || o.bad ? -1 : 0;
@@ -57,24 +57,24 @@ static bool partial(const Form *f)
 
 typedef struct Value { const char *name; RtType type; const Form *form; const void *data; } Value;
 
-/* path: of the file without its ending; part: what is held here. */
-static int write_held(Ctx *c, const char *path, const Value *v, const FormShard *part)
+/* path: of the file without its suffix; shard: the shard of this rank. */
+static int write_held(Ctx *c, const char *path, const Value *v, const FormShard *shard)
 {
 	int64_t len[FORM_AXES] = { 0 };
-	size_t bytes = (size_t)form_elements(part) * rt_width(v->type);
+	size_t bytes = (size_t)form_elements(shard) * rt_width(v->type);
 	char to[RT_PATH + 32];
 	void *host = malloc(bytes + 1);
 	if (!host)
 		return rt_error(c, RT_MEMORY, "no memory for %zu bytes of %s", bytes, v->name);
 	int code = rt_get(c, host, v->data, bytes);
 	bool term = partial(v->form);
-	for (int a = 0; a < part->naxis; a++)
-		len[a] = part->axis[a].len;
+	for (int a = 0; a < shard->naxis; a++)
+		len[a] = shard->axis[a].len;
 	if (term)
 		snprintf(to, sizeof to, "%s.rank%d.npy", path, c->rank);
 	else
 		snprintf(to, sizeof to, "%s.npy", path);
-	if (!code && write_file(to, v->type, part->naxis, term ? len : v->form->dim, term ? NULL : part, host))
+	if (!code && write_file(to, v->type, shard->naxis, term ? len : v->form->dim, term ? NULL : shard, host))
 		code = rt_error(c, RT_DATA, "cannot write %s: %s", to, strerror(errno));
 	free(host);
 	return code;
@@ -83,22 +83,22 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormShard 
 static int write_value(Ctx *c, const char *folder, int micro, Value v)
 {
 	char file[RT_NPY_NAME], path[RT_PATH], turn[32] = "";
-	FormShard part;
+	FormShard shard;
 	rt_npy_name(file, v.name);
 	if (micro >= 0)
 		snprintf(turn, sizeof turn, ".micro%d", micro);
 	if (snprintf(path, sizeof path, "%s/%s/%s%s", c->dump, folder, file, turn) >= (int)sizeof path)
 		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
 	if (form_index(v.form, c->rank) < 0 || (!partial(v.form) && !rt_form_first(v.form, c->rank)))
-		return 0;               /* another rank has the same */
-	if (form_shard(v.form, form_index(v.form, c->rank), &part))
+		return 0;               /* another rank writes it */
+	if (form_shard(v.form, form_index(v.form, c->rank), &shard))
 		return rt_error(c, RT_MEMORY, "no memory");
-	int code = write_held(c, path, &v, &part);
-	form_shard_free(&part);
+	int code = write_held(c, path, &v, &shard);
+	form_shard_free(&shard);
 	return code;
 }
 
-static const char *const parts[RT_PROGRAMS] = { [RT_TRAIN] = "step", [RT_EVAL] = "eval", [RT_INFER] = "infer" };
+static const char *const programs[RT_PROGRAMS] = { [RT_TRAIN] = "step", [RT_EVAL] = "eval", [RT_INFER] = "infer" };
 
 static int kept(Ctx *c, const char *folder, int micro, const RtTensor *t)
 {
@@ -113,7 +113,7 @@ static int gradients(Ctx *c, int value)
 	for (int k = 0; k < *p->ngradient && !code; k++) {
 		const RtGradient *g = &p->gradient[k];
 		if (g->value == value)
-			code = write_value(c, parts[RT_TRAIN], -1, (Value){ g->name, g->type, &p->shape[g->shape], rt_value(c, value) });
+			code = write_value(c, programs[RT_TRAIN], -1, (Value){ g->name, g->type, &p->shape[g->shape], rt_value(c, value) });
 	}
 	return code;
 }
@@ -122,15 +122,15 @@ static int results(Ctx *c, int micro)
 {
 	const RtProgram *p = c->program;
 	int code = rt_sync(c);
-	if (c->at->kind == RT_START)    /* there when the transfer is finished */
+	if (c->at->kind == RT_START)    /* its results are ready when the transfer is finished */
 		return code;
 	for (int i = 0; i < c->at->nmake && !code; i++) {
 		int k = c->values[i];
 		if (k < p->nkept) {
-			code = kept(c, parts[c->part], micro, &p->kept[k].t);
+			code = kept(c, programs[c->part], micro, &p->kept[k].t);
 		} else {
 			const RtValue *v = &p->value[k - p->nkept];
-			code = write_value(c, parts[c->part], micro, (Value){ v->name, v->type, &p->shape[p->shape_of[k - p->nkept]], rt_value(c, k) });
+			code = write_value(c, programs[c->part], micro, (Value){ v->name, v->type, &p->shape[p->shape_of[k - p->nkept]], rt_value(c, k) });
 		}
 		if (!code && c->part == RT_TRAIN)
 			code = gradients(c, k);

@@ -1,10 +1,10 @@
-/* The loss and the metrics of the samples that are held out: sums over all batches divided by counts over all batches.
+/* The loss and the metrics of the held-out samples: sums over all batches divided by counts over all batches.
  *
- * The last batch may not be full.  Its tail repeats the last sample, and a batch of nothing but that sample tells the share
- * that the repeats have in each sum and count, which is taken off again: exact for all that adds up over samples.  Counts of hits are whole
- * numbers, and stay so: the share is multiplied before it is divided.
+ * The last batch may be incomplete.  It is filled up with its last sample.  A batch of only that sample gives the contribution of the
+ * repeats to each sum and count, which is subtracted: exact for everything that is additive over samples.  Counts of hits stay integers,
+ * because they are multiplied before they are divided.
  *
- * Where the model keeps averages of its parameters (ema), the programs eval and infer were compiled to read those. */
+ * If the model keeps averages of its parameters (ema), the programs eval and infer read those. */
 #include "run.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ int rt_eval_possible(Ctx *c, int64_t *samples)
 	int64_t train, dropped;
 	rt_data_counts(c, &train, samples, &dropped);
 	if (!*samples && c->program->data.format == RT_POINTS)
-		*samples = batch_of(c);         /* made up: any will do */
+		*samples = batch_of(c);         /* synthetic: any number will do */
 	if (*samples)
 		return 0;
 	return rt_error(c, RT_DATA, "no samples are held out: add validation: 0.1, or a path, to the data of the model");

@@ -1,9 +1,9 @@
-/* --tensorboard=DIR: event files, as TensorBoard reads them.
+/* --tensorboard=DIR: event files for TensorBoard.
  *
- * A file is a row of records: length (u64), its checksum, that many bytes, their checksum; a checksum is a masked
- * crc32c.  The bytes are an Event of protobuf: time, step, and a summary of tags with a number each.  Tags are the
- * names of a record; those of an evaluation are held_out/NAME.  A run that goes on writes a file of its own, and
- * says with an event of its session that what earlier files have beyond its first step does not count.
+ * A file is a sequence of records: length (u64), its checksum, that many bytes, their checksum; a checksum is a masked
+ * crc32c.  The bytes are a protobuf Event: time, step, and a summary of tags with a number each.  Tags are the names
+ * of the numbers; those of an evaluation are held_out/NAME.  A resumed run writes a new file; a session event in it
+ * invalidates later steps in earlier files.
  *
  *   u64 length | u32 crc(length) | Event | u32 crc(Event)
  *   Event { 1: double time, 2: step, and 3: "brain.Event:2", 5: Summary or 7: SessionLog }
@@ -56,7 +56,7 @@ static uint32_t masked(const void *p, size_t n)
 	return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* An event with time and step; a step of 0 is not written, as in all of protobuf. */
+/* An event with time and step; a step of 0 is omitted, as usual in protobuf. */
 static void begin(Bytes *b, int64_t step)
 {
 	struct timespec now;
@@ -71,7 +71,7 @@ static void begin(Bytes *b, int64_t step)
 	}
 }
 
-/* The record around it, in one piece: a run that is killed leaves whole records. */
+/* Writes the record in one call: a killed run leaves complete records. */
 static void end(RtReport *r, Bytes *b)
 {
 	uint64_t bytes = b->n - HEAD;
@@ -87,7 +87,7 @@ static void end(RtReport *r, Bytes *b)
 		n < 0 ? strerror(errno) : "no room");
 }
 
-/* All folders of the path. */
+/* Creates all folders of the path. */
 static int make_folders(const char *path)
 {
 	char part[RT_PATH];
@@ -107,8 +107,8 @@ static int make_folders(const char *path)
 	return 0;
 }
 
-/* Readers take the files of a folder in the order of their names, which begin with a time: later than that of every
- * file that is there, also when a run goes on within the second, or the clock was set back. */
+/* Readers sort the files of a folder by name, which begins with a time: it must be later than that of every existing
+ * file, even if a run is resumed within a second or the clock was set back. */
 static int64_t time_of_file(const char *dir)
 {
 	int64_t t = (int64_t)time(NULL);
@@ -145,7 +145,7 @@ static int events_open(Ctx *c, RtReport *r)
 	put_bytes(&b, 3, "brain.Event:2", 13);
 	end(r, &b);
 	if (r->append && r->steps > c->step) {
-		/* Not c->step: evaluations after that many steps stay, and the loss of this step will be the same. */
+		/* Not c->step: evaluations after that many steps stay valid, and the loss of this step will be the same. */
 		begin(&b, c->step + 1);
 		put_bytes(&b, 7, "\10\1", 2);
 		end(r, &b);
@@ -168,7 +168,7 @@ static void put_number(Bytes *b, const RtRecord *rec, const RtNumber *n)
 	put(b, &value, sizeof value);
 }
 
-/* As many numbers to an event as it has room for. */
+/* As many numbers per event as fit. */
 static void events_take(const Ctx *c, RtReport *r, const RtRecord *rec)
 {
 	Bytes b, summary;

@@ -1,9 +1,8 @@
-/* --export: DIR/model.safetensors, which PyTorch, the safetensors package and --weights read: every parameter under the
- * name that the model has for it, averages in the place of what they average (ema), what is frozen and running
- * statistics, but no state of an optimizer.
+/* --export: DIR/model.safetensors, for PyTorch, the safetensors package and --weights: every parameter under its name in
+ * the model (its average, if the model has ema), frozen parameters and running statistics, but no optimizer state.
  *
- * As with checkpoints, each rank writes the parts that it is the first to hold, so none ever holds more than its own.  The
- * file appears under its name when it is whole. */
+ * As with checkpoints, each rank writes the shards that it is the first to hold.  The file is renamed to its final name
+ * when it is complete. */
 #include "comm.h"
 #include "save.h"
 
@@ -23,7 +22,7 @@ static bool exported(const RtKept *v)
 	return v->keep == RT_PARAMETER || v->keep == RT_FROZEN || v->keep == RT_STATISTIC;
 }
 
-/* What is written for a row: the average of it, if there is one. */
+/* The tensor that is written for a row: its average, if there is one. */
 static const RtTensor *source(const RtProgram *p, const RtKept *v)
 {
 	for (int i = 0; i < p->nkept && p->ema; i++)
@@ -42,7 +41,7 @@ static void print_name(FILE *f, const char *escaped)
 	fputc('"', f);
 }
 
-/* Its length in front; NULL: no memory. */
+/* The header, its length first; NULL: no memory. */
 static char *make_head(const RtProgram *p, size_t *n)
 {
 	char *text = NULL;
@@ -80,7 +79,7 @@ static int failed(Ctx *c, const char *dir)
 	return rt_error(c, RT_CHECKPOINT, "cannot write %s/%s: %s", dir, name, strerror(errno));
 }
 
-/* The parts of this rank, one tensor at a time. */
+/* The shards of this rank, one tensor at a time. */
 static int write_mine(Ctx *c, const char *dir, int fd, size_t base)
 {
 	const RtProgram *p = c->program;

@@ -1,12 +1,12 @@
-/* The folder of checkpoints, DIR: what is in it, whose it is, and that all ranks see the same one.
+/* The folder of checkpoints, DIR: its contents, its lock, and the check that all ranks see the same folder.
  *
- *   DIR/.lock            who uses the folder; every rank of that run holds a lock on it, which the system takes back
- *                        when the rank ends, however
+ *   DIR/.lock            names the run that uses the folder; every rank of that run holds a lock on it, which the system
+ *                        releases when the rank ends in any way
  *   DIR/.saving          a checkpoint that is being written
  *   DIR/step-00000812    a checkpoint
  *
- * The steps of one folder are those of one run: begun anew, or from a checkpoint of elsewhere, a run is refused a
- * folder that has others. */
+ * A folder holds the checkpoints of one run.  A new run, or one resumed from another folder, refuses a folder with
+ * checkpoints. */
 #include "comm.h"
 #include "save.h"
 
@@ -25,20 +25,20 @@
 
 enum { TOKEN = 17, HOLDER = 160 };      /* bytes: a random number as text; the text of the lock */
 
-/* Seconds in which a killed run has ended, or all see a folder. */
+/* Seconds to wait until a killed run has ended, or until all ranks see a folder. */
 static double grace(void)
 {
 	return fmin(10, rt_patience());
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 static bool made_by_save(const char *name)
 {
 	return !strncmp(name, "part-", 5) || !strcmp(name, "manifest.json") || !strcmp(name, "state.safetensors");
 }
 
-/* Only what a save makes is removed, the manifest first: without it nothing takes the rest for a checkpoint. */
+/* Removes only files that a save creates, the manifest first: without it the rest is not a checkpoint. */
 void rt_folder_remove(int parent, const char *name)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), more = fd < 0 ? -1 : dup(fd);
@@ -55,7 +55,7 @@ void rt_folder_remove(int parent, const char *name)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* The step that the name of a folder says; -1: it is not the name of a checkpoint. */
+/* The step in the name of a folder; -1: it is not the name of a checkpoint. */
 int64_t rt_step_of(const char *name)
 {
 	char again[RT_STEP_NAME], *end;
@@ -82,7 +82,7 @@ int rt_saved_steps(const char *dir, int64_t *step, int max)
 	return n;
 }
 
-/* How many checkpoints are of steps beyond `after`, and the oldest of them. */
+/* The number of checkpoints after step `after`, and the oldest of them. */
 static int64_t count_after(const char *dir, int64_t after, int64_t *oldest)
 {
 	DIR *d = opendir(dir);
@@ -109,14 +109,14 @@ bool rt_folder_prune(const char *dir, int64_t after, int64_t keep)
 		rt_folder_remove(parent, name);
 		n = count_after(dir, after, &oldest);
 		if (n >= before)
-			break;          /* what cannot be removed stays */
+			break;          /* it cannot be removed */
 	}
 	if (parent >= 0)
 		close(parent);
 	return n <= keep;
 }
 
-/* ---- whose it is ---- */
+/* ---- lock ---- */
 
 static bool same_folder(const char *a, const char *b)
 {
@@ -124,7 +124,7 @@ static bool same_folder(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The folder that a checkpoint lies in. */
+/* True if the checkpoint lies in dir. */
 static bool lies_in(const char *checkpoint, const char *dir)
 {
 	char parent[RT_PATH + 8];
@@ -132,13 +132,13 @@ static bool lies_in(const char *checkpoint, const char *dir)
 	return same_folder(parent, dir);
 }
 
-/* Steps of other runs, and those that this one was not resumed from but would come to again. */
+/* Refuses or removes checkpoints of other runs, and those later than the one that this run was resumed from. */
 static int claim(Ctx *c, const char *dir, const RtSaving *s)
 {
 	int64_t newest, after = s->from && lies_in(s->from->path, dir) ? s->from->step : -1;
 	if (!rt_saved_steps(dir, &newest, 1) || newest <= after)
 		return 0;
-	bool damaged = after >= 0 && s->last_good && !s->from->itself;  /* later ones were looked at, and passed over */
+	bool damaged = after >= 0 && s->last_good && !s->from->itself;  /* later ones were checked and skipped */
 	if (!s->overwrite && !damaged && after >= 0)
 		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64 ": --overwrite removes "
 		                "those after step %" PRId64 " and continues from there", dir, newest, after);
@@ -159,7 +159,7 @@ static void read_holder(int fd, char text[HOLDER])
 			*s = 0;
 }
 
-/* 0, or why there is no lock.  A file system without locks is told of once. */
+/* 0, or the errno.  A file system without locks is reported once. */
 static int lock(Ctx *c, int fd, int how, const char *dir)
 {
 	if (!flock(fd, how | LOCK_NB))
@@ -172,7 +172,7 @@ static int lock(Ctx *c, int fd, int how, const char *dir)
 	return 0;
 }
 
-/* Ranks of a run that was just killed may need a moment to end. */
+/* Ranks of a run that was just killed may need some time to end. */
 static int lock_first(Ctx *c, int fd, const char *dir)
 {
 	char holder[HOLDER];
@@ -187,7 +187,7 @@ static int lock_first(Ctx *c, int fd, const char *dir)
 	return 0;
 }
 
-/* Who holds it, and a number that tells this folder from any other. */
+/* Writes who holds the lock, and a random number that identifies this folder. */
 static int sign(Ctx *c, int fd, const char *dir, char token[TOKEN])
 {
 	char text[HOLDER], host[64] = "?", when[32] = "";
@@ -223,7 +223,7 @@ static int open_first(Ctx *c, const char *dir, const RtSaving *s, int *fd, char 
 	return code;
 }
 
-/* Whether this rank finds what rank 0 wrote; a network file system may take a moment to show it. */
+/* Checks that this rank sees what rank 0 wrote; a network file system may need some time to show it. */
 static int open_more(Ctx *c, const char *dir, int *fd, const char token[TOKEN])
 {
 	char path[RT_PATH + 8], holder[HOLDER] = "", host[64] = "?";

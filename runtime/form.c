@@ -1,3 +1,4 @@
+/* Shards, their intersections, and the volume of transfers: the definitions of form.h. */
 #include "form.h"
 
 #include <stdlib.h>
@@ -18,9 +19,9 @@ int form_nrank(const Form *f)
 	return n;
 }
 
-int form_rank(const Form *f, int place)
+int form_rank(const Form *f, int index)
 {
-	return f->rank ? f->rank[place] : f->first + place;
+	return f->rank ? f->rank[index] : f->first + index;
 }
 
 int form_index(const Form *f, int rank)
@@ -34,20 +35,20 @@ int form_index(const Form *f, int rank)
 	return -1;
 }
 
-void form_coord(const Form *f, int place, int *coord)
+void form_coord(const Form *f, int index, int *coord)
 {
 	for (int k = f->ndim - 1; k >= 0; k--) {
-		coord[k] = place % f->mesh[k];
-		place /= f->mesh[k];
+		coord[k] = index % f->mesh[k];
+		index /= f->mesh[k];
 	}
 }
 
-static int place_at(const Form *f, const int *coord)
+static int index_at(const Form *f, const int *coord)
 {
-	int place = 0;
+	int index = 0;
 	for (int k = 0; k < f->ndim; k++)
-		place = place * f->mesh[k] + coord[k];
-	return place;
+		index = index * f->mesh[k] + coord[k];
+	return index;
 }
 
 bool form_one_mesh(const Form *a, const Form *b)
@@ -81,20 +82,20 @@ int form_terms(const Form *f)
 	return n;
 }
 
-/* Which term a place holds. */
-static int term_at(const Form *f, int place)
+/* The term that an index of the mesh holds. */
+static int term_at(const Form *f, int index)
 {
 	int coord[FORM_MESH], term = 0;
-	form_coord(f, place, coord);
+	form_coord(f, index, coord);
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_P)
 			term = term * f->mesh[k] + coord[k];
 	return term;
 }
 
-/* ---- parts ---- */
+/* ---- shards ---- */
 
-/* What is left of one factor of an axis: from .. from + n - 1 of len, each of `inner` elements. */
+/* The share of one factor of an axis: from .. from + n - 1 of len, each of `inner` elements. */
 typedef struct Factor { int64_t len, inner, from, n; const FormReach *reach; } Factor;
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -102,7 +103,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-/* The windows that a share asks for, and what of the axis they see; both with their ends. */
+/* The windows that a share needs, and the range of the axis that they cover; both inclusive. */
 typedef struct Seen { int64_t first, last, from, to; } Seen;
 
 static Seen windows_of(const FormReach *r, int64_t at, int64_t n)
@@ -120,7 +121,7 @@ static void reach_of(Factor *f, int64_t dim)
 	s.from = s.from < 0 ? 0 : s.from;
 	s.to = s.to >= dim ? dim - 1 : s.to;
 	f->len = dim;
-	f->n = f->n && s.to >= s.from ? s.to - s.from + 1 : 0;   /* an empty share asks for nothing */
+	f->n = f->n && s.to >= s.from ? s.to - s.from + 1 : 0;   /* an empty share needs nothing */
 	f->from = f->n ? s.from : 0;
 }
 
@@ -200,18 +201,18 @@ static int64_t axis_length(const Form *f, const int *coord, int axis)
 	return len;
 }
 
-void form_lengths(const Form *f, int place, int64_t *len)
+void form_lengths(const Form *f, int index, int64_t *len)
 {
 	int coord[FORM_MESH];
-	form_coord(f, place, coord);
+	form_coord(f, index, coord);
 	for (int a = 0; a < f->naxis; a++)
 		len[a] = axis_length(f, coord, a);
 }
 
-int form_shard(const Form *f, int place, FormShard *p)
+int form_shard(const Form *f, int index, FormShard *p)
 {
 	int coord[FORM_MESH];
-	form_coord(f, place, coord);
+	form_coord(f, index, coord);
 	*p = (FormShard){ .naxis = f->naxis };
 	for (int a = 0; a < f->naxis; a++)
 		if (axis_runs(f, coord, a, &p->axis[a])) {
@@ -236,11 +237,11 @@ int64_t form_elements(const FormShard *p)
 	return n;
 }
 
-int64_t form_held(const Form *f, int place)
+int64_t form_held(const Form *f, int index)
 {
 	int coord[FORM_MESH];
 	int64_t n = 1;
-	form_coord(f, place, coord);
+	form_coord(f, index, coord);
 	for (int a = 0; a < f->naxis; a++) {
 		Factor list[FORM_MESH];
 		int64_t len = f->dim[a];
@@ -256,14 +257,14 @@ bool form_reach_same(const FormReach *a, const FormReach *b)
 	return a == b || (a && b && !memcmp(a, b, sizeof *a));
 }
 
-FormEdge form_edge(const Form *f, int place, int k)
+FormEdge form_edge(const Form *f, int index, int k)
 {
 	int coord[FORM_MESH];
 	const FormCut *c = &f->cut[k];
 	if (c->kind != FORM_S || !c->reach)
 		return (FormEdge){ 0 };
 	int64_t at = 0, n = c->reach->of;
-	form_coord(f, place, coord);
+	form_coord(f, index, coord);
 	for (int i = 0; i < f->ndim; i++) {
 		int64_t from, len;
 		if (f->cut[i].kind != FORM_S || f->cut[i].axis != c->axis)
@@ -284,8 +285,8 @@ bool form_cut_same(const FormCut *a, const FormCut *b)
 	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->reach);
 }
 
-/* Along an axis of the mesh on which nothing changes ranks with different coordinates have nothing to do with each other, unless the tensor's
- * axis that is cut there is also cut by one that does change. */
+/* Along an axis of the mesh on which nothing changes, ranks with different coordinates exchange nothing, unless the axis of the tensor that is cut
+ * there is also cut along an axis of the mesh that does change. */
 bool form_crosses(const Form *a, const Form *b, int k)
 {
 	if (!form_cut_same(&a->cut[k], &b->cut[k]))
@@ -358,14 +359,14 @@ static int64_t common_runs(const Form *a, const int *ca, const Form *b, const in
 	return len;
 }
 
-/* Factors of both sides: the same one, or apart from each other. */
+/* Factors of both sides fit: they are the same one, or disjoint. */
 static bool fit(const Factor *x, const Factor *y)
 {
 	return x->inner == y->inner ? x->len == y->len : x->inner >= y->inner * y->len || y->inner >= x->inner * x->len;
 }
 
-/* Elements of one axis in both parts, -1: no memory.  Where the factors fit, each factor for itself tells how many of its indices are in
- * both; else runs are met. */
+/* Elements of one axis in both shards, -1: no memory.  If the factors fit, the common indices of each factor multiply; else runs are
+ * intersected. */
 static int64_t common_axis(const Form *a, const int *ca, const Form *b, const int *cb, int axis)
 {
 	Factor x[FORM_MESH], y[FORM_MESH];
@@ -418,8 +419,8 @@ static bool cuts(const Form *f, int k, int axis)
 	return f->cut[k].kind == FORM_S && f->cut[k].axis == axis;
 }
 
-/* Of one axis of the tensor, what the part of a place of the destination shares with parts of the source: with those of
- * all coordinates along axes of the mesh that are open, and with the place's own along the others.  -1: no memory. */
+/* Of one axis of the tensor, what a shard of the destination has in common with shards of the source: with those of all
+ * coordinates along open axes of the mesh, and with its own coordinate along the others.  -1: no memory. */
 static int64_t shared_axis(const Form *src, const Form *dst, const int *at, const bool *open, int axis)
 {
 	int cell[FORM_MESH];
@@ -445,7 +446,7 @@ static int64_t shared_axis(const Form *src, const Form *dst, const int *at, cons
 	return sum;
 }
 
-/* What places share along one axis of the tensor, by their coordinates along the axes of the mesh that cut it on either
+/* The common elements along one axis of the tensor, by coordinates along the axes of the mesh that cut it on either
  * side. */
 typedef struct Shared { int64_t all, own; } Shared;
 typedef struct SharedAxis { Shared *of; int64_t stride[FORM_MESH]; } SharedAxis;
@@ -470,11 +471,11 @@ static int share_axis(const Form *src, const Form *dst, const bool *open, bool o
 	return s->of ? 0 : -1;
 }
 
-/* On one mesh a piece stays where it is when it can (falls_on): of the pieces of a P the place takes those of its own
- * coordinate, and the first place those of a B and of terms that are combined otherwise; of what it takes it has its own. */
+/* On one mesh a piece stays where it is if possible (falls_on): each index takes the pieces of a P at its own coordinate,
+ * and the first index those of a B and of terms with another reduction; its own pieces are not moved. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most)
 {
-	int reduce = form_reduction(src), places = one ? 1 : form_nrank(dst), code = 0;
+	int reduce = form_reduction(src), ranks = one ? 1 : form_nrank(dst), code = 0;
 	bool open[FORM_MESH], first[FORM_MESH], apart = reduce >= 0 && reduce != form_reduction(dst);
 	int64_t terms = 1;
 	SharedAxis axis[FORM_AXES] = { { 0 } };
@@ -487,7 +488,7 @@ int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int6
 	}
 	for (int a = 0; a < dst->naxis && !code; a++)
 		code = share_axis(src, dst, open, one, a, &axis[a]);
-	for (int i = 0, at[FORM_MESH] = { 0 }; i < places && !code; i++) {
+	for (int i = 0, at[FORM_MESH] = { 0 }; i < ranks && !code; i++) {
 		int64_t all = terms, own = 1;
 		for (int k = 0; k < dst->ndim; k++)
 			if (first[k] && at[k])
@@ -510,13 +511,13 @@ int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int6
 	return code;
 }
 
-static bool same_place(const Form *a, const Form *b, int place)
+static bool same_shard(const Form *a, const Form *b, int index)
 {
 	FormShard x, y;
 	bool same = true;
-	if (form_shard(a, place, &x))
+	if (form_shard(a, index, &x))
 		return false;
-	if (form_shard(b, place, &y)) {
+	if (form_shard(b, index, &y)) {
 		form_shard_free(&x);
 		return false;
 	}
@@ -542,14 +543,14 @@ bool form_same(const Form *a, const Form *b)
 		if (term_at(a, i) != term_at(b, i))
 			return false;
 	for (int i = 0; i < n; i++)
-		if (!same_place(a, b, i))
+		if (!same_shard(a, b, i))
 			return false;
 	return true;
 }
 
 /* ---- pieces ---- */
 
-/* 1: they meet; 0: not; -1: no memory. */
+/* 1: they intersect; 0: not; -1: no memory. */
 static int meet(const FormShard *x, const FormShard *y, FormPiece *p)
 {
 	p->naxis = x->naxis;
@@ -575,7 +576,7 @@ static void piece_free(FormPiece *p)
 		free(p->axis[a].meet);
 }
 
-/* A copy of a piece, by its number: the coordinates along B run over all of them. */
+/* The index of a copy of a piece, by number: copies differ in the coordinates along B. */
 static int copy_of(const Form *src, const int *cell, int copy)
 {
 	int at[FORM_MESH];
@@ -584,33 +585,32 @@ static int copy_of(const Form *src, const int *cell, int copy)
 		at[k] = b ? copy % src->mesh[k] : cell[k];
 		copy /= b ? src->mesh[k] : 1;
 	}
-	return place_at(src, at);
+	return index_at(src, at);
 }
 
-/* The place of the destination, among those with the coordinates of `to` along S, whose rank holds the piece already; -1: none. */
+/* The index of the destination, among those with the coordinates of `to` along S, whose rank already holds the piece; -1: none. */
 static int at_home(const Form *src, const Form *dst, const int *cell, const int *to)
 {
 	int copies = 1;
 	for (int k = 0; k < src->ndim; k++)
 		copies *= src->cut[k].kind == FORM_B ? src->mesh[k] : 1;
 	for (int i = 0; i < copies; i++) {
-		int coord[FORM_MESH], place = form_index(dst, form_rank(src, copy_of(src, cell, i)));
-		if (place < 0)
+		int coord[FORM_MESH], index = form_index(dst, form_rank(src, copy_of(src, cell, i)));
+		if (index < 0)
 			continue;
-		form_coord(dst, place, coord);
+		form_coord(dst, index, coord);
 		int k = 0;
 		while (k < dst->ndim && (dst->cut[k].kind != FORM_S || coord[k] == to[k]))
 			k++;
 		if (k == dst->ndim)
-			return place;
+			return index;
 	}
 	return -1;
 }
 
-/* Whether a piece of the source, made at these coordinates, is a term of the one that the destination keeps at `to`.  A piece stays where
- * it is when it can: on one mesh P keeps its own term, S its own part, and the first rank that of B; elsewhere a rank of both meshes
- * keeps what it has, and the places of P take the rest in turn.  Terms that are combined otherwise than those of the
- * destination meet at one place. */
+/* True if a piece of the source at these coordinates is a term of the shard of the destination at `to`.  A piece stays where it is if
+ * possible: on one mesh, P keeps its own term, S its own shard, and the first rank that of B; otherwise a rank of both meshes keeps what it
+ * has, and the indices of P take the rest in turn.  Terms with another reduction than the destination meet at one index. */
 static bool falls_on(const Form *src, const Form *dst, const int *cell, int number, const int *to, bool one_mesh)
 {
 	int reduce = form_reduction(src), terms = form_terms(src), from[FORM_MESH], home[FORM_MESH];
@@ -620,20 +620,20 @@ static bool falls_on(const Form *src, const Form *dst, const int *cell, int numb
 	for (int k = 0; k < src->ndim; k++)
 		from[k] = src->cut[k].kind == FORM_B || (apart && src->cut[k].kind == FORM_P) ? 0 : cell[k];
 	number = apart ? number / terms : number;
-	int place = one_mesh ? -1 : at_home(src, dst, from, to);
-	if (place >= 0)
-		form_coord(dst, place, home);
+	int index = one_mesh ? -1 : at_home(src, dst, from, to);
+	if (index >= 0)
+		form_coord(dst, index, home);
 	for (int k = dst->ndim - 1; k >= 0; k--) {
 		if (dst->cut[k].kind != FORM_P)
 			continue;
-		if (to[k] != (one_mesh ? from[k] : place >= 0 ? home[k] : number % dst->mesh[k]))
+		if (to[k] != (one_mesh ? from[k] : index >= 0 ? home[k] : number % dst->mesh[k]))
 			return false;
 		number /= dst->mesh[k];
 	}
 	return true;
 }
 
-/* Which of the ranks that hold the same piece gives it: this one if it does, else the one that is nearest on the mesh, else they take turns. */
+/* Which of the ranks that hold the same piece sends it: this rank if it holds it, else the nearest on the mesh, else they take turns. */
 static int holder(const Form *src, const Form *dst, const int *cell, int to, bool one_mesh)
 {
 	int at[FORM_MESH], mine[FORM_MESH], n = 1, own = form_index(src, form_rank(dst, to));
@@ -657,10 +657,10 @@ static int holder(const Form *src, const Form *dst, const int *cell, int to, boo
 			at[k] = one_mesh ? mine[k] : turn % src->mesh[k];
 			turn /= one_mesh ? 1 : src->mesh[k];
 		}
-	return place_at(src, at);
+	return index_at(src, at);
 }
 
-/* Whether the parts at these coordinates have elements in common, without making them: most cells of a large mesh have
+/* True if the shards at these coordinates have common elements, without computing them: most cells of a large mesh have
  * none. */
 static bool meets(const Form *src, const int *cell, const Form *dst, const int *to)
 {

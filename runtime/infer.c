@@ -1,7 +1,7 @@
-/* --infer=DIR: the outputs of the model for samples that lie in files, DIR/INPUT.npy, as DIR/OUTPUT.npy.
+/* --infer=DIR: reads samples from DIR/INPUT.npy and writes the outputs of the model to DIR/OUTPUT.npy.
  *
- * The first axis of each file is the samples.  They go through the program a batch at a time; the tail of the last batch repeats
- * the last sample, and what comes out for the repeats is not written. */
+ * The first axis of each file is that of samples.  They are processed a batch at a time; the last batch is filled up with the last
+ * sample, and the outputs of these repeats are not written. */
 #include "comm.h"
 #include "data.h"
 
@@ -14,7 +14,7 @@
 
 enum { OUTPUTS = 64 };
 
-/* The inputs of inference as if they were those of a step that reads .npy files. */
+/* Opens the inputs of inference as those of a step that reads .npy files. */
 static int open_inputs(Ctx *c, const char *folder, Set *s)
 {
 	RtProgram p = *c->program;
@@ -36,7 +36,7 @@ static int open_inputs(Ctx *c, const char *folder, Set *s)
 	return code;
 }
 
-/* What this rank holds of an input, sample by sample. */
+/* Fetches this rank's shard of an input, sample by sample. */
 typedef struct Fetch { const Set *s; const RtInput *in; int column; int64_t first, width; unsigned char *to; Wrong *wrong; } Fetch;
 
 static void fetch_row(void *arg, int64_t here, int64_t there, int64_t n)
@@ -68,7 +68,7 @@ static int load(Ctx *c, const Set *s, int64_t first)
 	return (int)rt_worst(c, (uint32_t)code);
 }
 
-/* An output file: rank 0 writes its head; every rank the rows that it is the first to hold, at their places. */
+/* An output file: rank 0 writes its header, every rank the rows that it is the first to hold. */
 typedef struct Out { int fd, bad; size_t head; const RtTensor *t; int64_t first, samples, batch; const unsigned char *from; } Out;
 
 static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch, Out *o)
@@ -86,7 +86,7 @@ static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples
 	return rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* Of an output with an axis of samples those beyond the last are left out; one without it is written once. */
+/* Of an output with an axis of samples, repeats are skipped; one without is written once. */
 static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;
@@ -123,7 +123,7 @@ static int all_batches(Ctx *c, const Set *s, Out *o, unsigned char *host, int64_
 	return code;
 }
 
-/* Rank 0 makes the files, the others open them. */
+/* Rank 0 creates the files, the others open them. */
 static int create_all(Ctx *c, const char *folder, int64_t samples, int64_t batch, Out *o)
 {
 	const RtPart *p = &c->program->part[RT_INFER];

@@ -1,7 +1,7 @@
-/* Values at the start: constants, random numbers, weights.
+/* Initial values: constants, random numbers, weights.
  *
- * A random number is a function of (seed, key of the tensor, index of the element in the logical tensor), so a shard
- * holds exactly what the whole tensor would hold there: no plan and no number of ranks changes a bit. */
+ * A random number is a function of (seed, key of the tensor, index of the element in the logical tensor), so initial
+ * values do not depend on the plan or on the number of ranks, to the bit. */
 #include "bits.h"
 #include "comm.h"
 #include "save.h"
@@ -63,7 +63,7 @@ static double number_at(RtType is, const unsigned char *from)
 	}
 }
 
-/* Files may have numbers at any address. */
+/* Numbers in files may be unaligned. */
 static void convert(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fill *f = arg;
@@ -100,7 +100,7 @@ int rt_start(Ctx *c, const RtKept *v, const void *logical)
 	return rt_put(c, to, bytes);
 }
 
-/* The file that the compiler wrote lies beside the program, wherever that is. */
+/* Opens the weights that the compiler wrote beside the program. */
 static int open_beside(Ctx *c, RtSafe *s)
 {
 	char beside[4096];
@@ -141,7 +141,7 @@ const RtKept *rt_averaged(const RtProgram *p, const RtKept *v)
 	return NULL;
 }
 
-/* By the rule of the program; an average starts as its parameter. */
+/* Initializes a row by the rule of the program; an average is initialized as its parameter. */
 static int start_row(Ctx *c, RtSafe *beside, const RtKept *v)
 {
 	const RtKept *of = rt_averaged(c->program, v);
@@ -152,7 +152,7 @@ static int start_row(Ctx *c, RtSafe *beside, const RtKept *v)
 	return code ? code : rt_start(c, &k, from);
 }
 
-/* Every rank opens the files itself, and all end together when one of them cannot. */
+/* Every rank opens the files itself; if one cannot, all end. */
 int rt_start_all(Ctx *c, const RtFrom *given, bool resuming, int *drawn)
 {
 	RtSafe beside = { 0 };

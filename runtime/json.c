@@ -1,4 +1,4 @@
-/* Reads JSON from front to back, without a tree: callers say what they expect next.  Nesting is counted, never recursed on. */
+/* Reads JSON from front to back, without building a tree: callers say what they expect next.  Nesting is counted, not recursive. */
 #include "save.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static int hex(const char *s)
 	return v;
 }
 
-/* A character given by its number, as UTF-8; pairs of surrogates stay two characters. */
+/* A code point as UTF-8; surrogate pairs stay two characters. */
 static size_t encode(int c, char *to)
 {
 	if (c < 0x80) {
@@ -72,7 +72,7 @@ static size_t encode(int c, char *to)
 	return 3;
 }
 
-/* What stands after a backslash; -1 when it is nothing. */
+/* The character after a backslash; -1: invalid. */
 static int escaped(RtJson *j)
 {
 	static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
@@ -87,7 +87,7 @@ static int escaped(RtJson *j)
 	return hex(j->at - 4);
 }
 
-/* Over a string of any length. */
+/* Skips a string of any length. */
 static void skip_string(RtJson *j)
 {
 	take(j, '"');

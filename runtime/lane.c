@@ -1,15 +1,14 @@
-/* The lane: transfers on their way while the walk goes on.
+/* The lane: transfers in flight while the walk continues.
  *
  *   walk     compute  start 0  compute  start 1  compute   finish 0   compute  finish 1
  *   lane              |------- 0 ------|         |-- 1 --|
  *
- * A bucket of transfers is started when its operands are there and finished before anybody wants its results or writes over its operands.
- * All ranks have one order of starts, and the lane of each rank goes through the buckets in this order, so nobody waits for a
- * bucket while somebody else waits for that one's successor: of the buckets that anyone waits in, take the first; all who take part in
- * it have started it, or have nothing before it to wait for.
+ * A bucket of transfers is started when its operands are ready, and finished before an action reads its results or overwrites its operands.
+ * All ranks start buckets in the same order, and the lane of each rank processes them in this order, so there is no deadlock: consider the
+ * first bucket that any rank waits in; all ranks that take part in it have started it, or have nothing before it to wait for.
  *
- * The work is done by a thread of its own, which sleeps while peers are not so far, also where it shares the processor of the walk.  Where there
- * can be no thread the walk looks, after every action, whether peers are so far, and never waits before the finish. */
+ * A separate thread does the work.  It sleeps until peers are ready, even if it shares the processor of the walk.  Without a thread, the walk
+ * polls after every action and does not wait before the finish. */
 #include "comm.h"
 #include "wait.h"
 
@@ -25,7 +24,7 @@ enum { FLIGHT = 8, SPINS = 2000, STACK = 256 << 10 };
 typedef struct RtLane {
 	RtJob job[FLIGHT];              /* bucket k is in k % FLIGHT, until FLIGHT more have been started */
 	_Atomic uint32_t started, done;
-	_Atomic uint32_t asleep;        /* who sleeps until one of the two changes */
+	_Atomic uint32_t asleep;        /* threads that sleep until one of the two changes */
 	_Atomic bool wanted;            /* the walk waits */
 	_Atomic int code;               /* of the first that failed */
 	bool threaded;
@@ -35,7 +34,7 @@ typedef struct RtLane {
 	void *room;
 } RtLane;
 
-/* Until a counter is no longer old; the thread goes to sleep at once, for the walk has work for its processor. */
+/* Waits until a counter is no longer old; the thread of the lane does not spin, because the walk needs its processor. */
 static void wait_change(RtLane *l, _Atomic uint32_t *at, uint32_t old, int spins)
 {
 	for (int i = 0; i < spins; i++) {
@@ -55,7 +54,7 @@ static void changed(RtLane *l, _Atomic uint32_t *at)
 		rt_futex(at, FUTEX_WAKE, INT_MAX);
 }
 
-/* The bucket at the head, as far as peers are: 0 when this rank is through with it. */
+/* Advances the first bucket as far as peers are ready: 0 when this rank has completed it. */
 static int advance(Ctx *c, RtLane *l, bool wait)
 {
 	uint32_t k = atomic_load(&l->done);
@@ -87,7 +86,7 @@ static void *drive(void *arg)
 			continue;
 		}
 		const RtJob *j = &l->job[atomic_load(&l->done) % FLIGHT];
-		l->own.step = j->step;          /* what messages say */
+		l->own.step = j->step;          /* for messages */
 		l->own.at = j->at;
 		l->own.id = j->id;
 		l->own.values = j->values;
@@ -108,7 +107,7 @@ static bool before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* Until this rank is through with bucket k. */
+/* Waits until this rank has completed bucket k. */
 static int reach(Ctx *c, RtLane *l, uint32_t k)
 {
 	double since = rt_seconds();
@@ -130,7 +129,7 @@ static int reach(Ctx *c, RtLane *l, uint32_t k)
 	return atomic_load(&l->code);
 }
 
-/* Bucket k is through, here and where its operands are read. */
+/* Waits until bucket k is completed, here and by the ranks that read its operands. */
 static int finish(Ctx *c, RtLane *l, uint32_t k)
 {
 	RtJob *j = &l->job[k % FLIGHT];
@@ -143,7 +142,7 @@ static int finish(Ctx *c, RtLane *l, uint32_t k)
 	return code;
 }
 
-/* All that was started: before ranks meet in another way than by transfers. */
+/* Finishes all started buckets, before ranks synchronize in another way than by transfers. */
 int rt_lane_drain(Ctx *c)
 {
 	RtLane *l = c->lane;
@@ -198,10 +197,10 @@ int rt_moves_finish(Ctx *c, const void *y)
 	for (uint32_t k = n - FLIGHT; l && k != n; k++)
 		if (l->job[k % FLIGHT].open && l->job[k % FLIGHT].y[0] == y)
 			return finish(c, l, k);
-	return 0;                               /* it had to make room for another start */
+	return 0;                               /* an earlier start has finished it */
 }
 
-/* By the walk, with all its threads, when those before it are through. */
+/* Done by the walk, with all its threads, after the earlier buckets are completed. */
 int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *x)
 {
 	RtJob j = { .n = n, .move = (int *)move, .y = (void **)y, .x = (const void **)x };
@@ -218,7 +217,7 @@ int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *
 
 /* ---- open and close ---- */
 
-/* RT_LANE=walk asks for no thread, RT_LANE=none for no lane, so that a start is the whole transfer: tests compare them. */
+/* RT_LANE=walk: no thread; RT_LANE=none: no lane, so that a start is the complete transfer.  Tests compare them. */
 static bool asked_for(const char *what)
 {
 	const char *asked = getenv("RT_LANE");
@@ -228,7 +227,7 @@ static bool asked_for(const char *what)
 int rt_lane_open(Ctx *c)
 {
 	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);      /* of which move takes less */
-	if (c->nrank < 2 || c->device || asked_for("none"))          /* of a device transfers are in order on its stream */
+	if (c->nrank < 2 || c->device || asked_for("none"))          /* a device orders transfers by its stream */
 		return 0;
 	RtLane *l = calloc(1, sizeof *l);
 	unsigned char *room = l ? calloc(FLIGHT, each) : NULL;
@@ -258,7 +257,7 @@ int rt_lane_open(Ctx *c)
 	return 0;
 }
 
-/* After a failure peers may never come to what the thread waits for: it ends with the process. */
+/* After a failure the thread may wait forever: it ends with the process. */
 void rt_lane_close(Ctx *c, bool failed)
 {
 	RtLane *l = c->lane;

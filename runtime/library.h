@@ -1,4 +1,4 @@
-/* The functions of model.h: included by model.c once, which has the program and says by OF(name) what their prefix is.  They call api.c. */
+/* The functions of model.h.  model.c includes this file once; it defines the program, and OF(name), which adds the prefix.  They call api.c. */
 #include "api.h"
 
 OF(config) *OF(config_new)(void)

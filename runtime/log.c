@@ -1,5 +1,5 @@
-/* --log=FILE: a line of JSON per record, and lines of where a run begins and ends.  A number that JSON cannot say
- * is null. */
+/* --log=FILE: a line of JSON per record, and lines at the start and end of a run.  A number that is not finite is
+ * null. */
 #include "run.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A run that was killed may leave half a line. */
+/* A killed run may leave an incomplete line. */
 static bool ends_with_a_line(const char *path)
 {
 	FILE *f = fopen(path, "r");

@@ -1,4 +1,4 @@
-/* The command line of a trainer, and the loop over steps.  Options stand in one table, from which help is printed. */
+/* The command line of a trainer, and the loop over steps.  Options are rows of one table, from which help is printed. */
 #include "api.h"
 #include "comm.h"
 #include "save.h"
@@ -18,7 +18,7 @@ typedef struct Args {
 	char map[RT_RULES];
 	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of, *infer, *export_to;
 	bool partial, last_good, changed_data, overwrite, profile, help;
-	bool only_export;               /* of a checkpoint, or in a program that only infers: nothing is trained */
+	bool only_export;               /* export without training: of a checkpoint, or in a program that only infers */
 	bool resuming, seed_given, steps_given, eval, eval_raw, eval_held;
 	double begin;                   /* when the program was started */
 	RtResume from;
@@ -98,7 +98,7 @@ static const struct Option {
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
 
-/* Words in lines of COLUMNS, the first line begun already, the others at an indent. */
+/* Prints words in lines of COLUMNS; the first line is begun already, the others are indented. */
 static void wrap(const char *s, int indent)
 {
 	enum { COLUMNS = 120 };
@@ -166,7 +166,7 @@ static int parse_value(const struct Option *o, const char *s, Args *a)
 	return RT_USAGE;
 }
 
-/* Letters that must be put in, taken out or changed to make b of a; both are shorter than WORD. */
+/* The edit distance of a and b; both are shorter than WORD. */
 enum { WORD = 32 };
 static int distance(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -225,9 +225,9 @@ static int parse_one(int argc, char **argv, int *i, Args *a)
 	return unknown(argv[*i]);
 }
 
-/* ---- ranks agree ---- */
+/* ---- agreement of ranks ---- */
 
-/* What --eval is of: words with commas between. */
+/* The words of --eval, separated by commas. */
 static int eval_words(Args *a)
 {
 	for (const char *s = a->eval_of; *s;) {
@@ -244,7 +244,7 @@ static int eval_words(Args *a)
 	return 0;
 }
 
-/* How many steps there are in all: told, or so many epochs of the data that was opened. */
+/* The total number of steps: as given, or from the epochs and the open data set. */
 static int64_t steps_of(const Ctx *c, const Args *a)
 {
 	int64_t train, held, dropped;
@@ -288,7 +288,7 @@ static int same_options(Ctx *c, const Args *a)
 	return rt_same(c, n, fact);
 }
 
-/* What their files have in them. */
+/* Compares the contents of files. */
 static int same_files(Ctx *c, const Args *a, uint64_t data)
 {
 	RtFact fact[] = { { "the step that it begins with", "" }, { "the number of steps", "" }, { "the manifest of the checkpoint", "" }, { "the data set", "" } };
@@ -301,7 +301,7 @@ static int same_files(Ctx *c, const Args *a, uint64_t data)
 	return rt_same(c, sizeof fact / sizeof *fact, fact);
 }
 
-/* The checkpoint to go on from.  Rank 0 decides which; paths may be others on other machines. */
+/* The checkpoint to resume from.  Rank 0 chooses it; other machines may have other paths. */
 static int find_checkpoint(Ctx *c, Args *a)
 {
 	const char *dir = a->resume ? a->resume : a->checkpoint;
@@ -319,9 +319,9 @@ static int find_checkpoint(Ctx *c, Args *a)
 
 /* ---- steps ---- */
 
-/* The loss is not a number: the step is walked once more, which names the first value that is not, and since nothing was
- * updated yet the state is saved as it was before the step.  All ranks come here together: the loss is the same on all of them,
- * and what one rank reads from the data all are told (rt_load). */
+/* The loss is not finite: the step is walked again, to report the first value that is not finite.  Nothing was updated yet, so
+ * the state before the step is saved.  All ranks come here together: the loss is equal on all of them, and rt_load reports bad
+ * data to all. */
 static int not_a_number(Ctx *c, const Args *a)
 {
 	rt_data_pause(c);
@@ -347,7 +347,7 @@ static int evaluate(Ctx *c, RtReport *r)
 	return code;
 }
 
-/* What is held out has its own samples and writes nothing that is kept, so training goes on as if nothing had been. */
+/* Evaluation has its own samples and writes no kept values, so it does not affect training. */
 static int evaluate_between(Ctx *c, RtReport *r)
 {
 	double begin = rt_seconds();
@@ -359,7 +359,7 @@ static int evaluate_between(Ctx *c, RtReport *r)
 static int train_steps(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
-	int64_t saved = a->resume ? -1 : c->step;       /* what was loaded from elsewhere is saved here, even when no step is left to do */
+	int64_t saved = a->resume ? -1 : c->step;       /* state loaded from another folder is saved here, even if no step is left */
 	if (a->resuming && c->step >= r->steps && c->rank == 0)
 		printf("the checkpoint has %" PRId64 " steps already: nothing to train up to --steps=%" PRId64 "\n", c->step, r->steps);
 	while (!code && c->step < r->steps) {
@@ -407,8 +407,8 @@ static int evaluate_only(Ctx *c, const Args *a, RtReport *r)
 	return code ? code : evaluate(c, r);
 }
 
-/* When the parts of the start were done: the process, threads and scratch, memory, start values, data. */
-enum { PROCESS, THREADS, MEMORY, VALUES, SAMPLES, PARTS };
+/* The phases of the start-up: process, threads and scratch, memory, initial values, data. */
+enum { PROCESS, THREADS, MEMORY, VALUES, SAMPLES, PHASES };
 
 static RtWanted wanted(const Args *a)
 {
@@ -445,7 +445,7 @@ static int prepare(Ctx *c, Args *a, double *at)
 		rt_signals_data(c);
 	int64_t held;
 	if (!code && a->eval_every && wanted(a) == RT_SAMPLES_TO_TRAIN && !a->infer && !a->only_export)
-		code = rt_eval_possible(c, &held);      /* known before the first step */
+		code = rt_eval_possible(c, &held);      /* fails before the first step */
 	at[SAMPLES] = rt_seconds();
 	bool trains = !a->eval && !a->infer && !a->only_export;
 	uint64_t data = !code && (c->nrank > 1 || a->resuming || a->checkpoint) ? rt_data_print(c) : 0;
@@ -463,7 +463,7 @@ static int prepare(Ctx *c, Args *a, double *at)
 	return code;
 }
 
-/* A schedule that ends elsewhere than this run does. */
+/* Warns if the schedule does not end where this run does. */
 static void check_schedule(const RtProgram *p, int64_t steps)
 {
 	if (p->total && steps != p->total)
@@ -474,7 +474,7 @@ static void check_schedule(const RtProgram *p, int64_t steps)
 		        " (--steps)\n", p->warmup, steps);
 }
 
-/* What was asked for, and then the export. */
+/* Does what was requested, then exports. */
 static int work(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
@@ -502,7 +502,7 @@ static int run(Ctx *c, void *arg)
 	Args *a = arg;
 	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer };
 	r.set = wanted(a) == RT_ALL ? a->data : NULL;
-	double at[PARTS];
+	double at[PHASES];
 	int code = prepare(c, a, at);
 	r.steps = steps_of(c, a);
 	if (!code)

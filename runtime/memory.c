@@ -1,7 +1,7 @@
-/* The memory of a rank, as the plan has it and as it was.  Everything that a rank needs is known before step 0: the slab, its
- * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and what any process of ours has: its
- * stacks, the data of libc, and tables of transfers.  What a rank reads of its peers' windows and snapshots is theirs: counted once, by the owner.
- * A library of messages, MPI, takes memory that nobody can plan: what it has taken when ranks have met is counted apart. */
+/* The memory of a rank, planned and measured.  Everything that a rank needs is known before step 0: the slab, its window, the scratch of
+ * kernels, two buffers of data, the snapshot of checkpoints, and the overhead of a process: stacks, data of libc, tables of transfers.  Memory
+ * of peers that a rank reads is counted once, by its owner.  MPI allocates memory that cannot be planned: what it has taken when all ranks have
+ * started is counted separately. */
 #include "comm.h"
 #include "save.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank knows of transfers. */
+/* Tables of transfers. */
 static size_t tables(const RtProgram *p)
 {
 	size_t n = RT_SIGNALS + (size_t)p->nform * RT_PART;
@@ -18,7 +18,7 @@ static size_t tables(const RtProgram *p)
 	return p->nrank > 1 ? rt_round_up(n, RT_PAGE) : 0;
 }
 
-/* A copy of what is saved, and the texts about it. */
+/* The snapshot, and the texts of the manifest. */
 static size_t saver(const RtProgram *p)
 {
 	size_t n = 0;
@@ -54,7 +54,7 @@ static unsigned long long mapped_of_peers(const Ctx *c)
 	return sum;
 }
 
-/* Bytes of /proc/self/status; 0 where it does not tell. */
+/* Bytes in /proc/self/status; 0: unknown. */
 typedef struct Status { size_t peak, now, file, shared; } Status;
 
 static Status status(void)
@@ -83,8 +83,8 @@ size_t rt_memory_taken(void)
 	return less(s.now, s.file + s.shared + RT_AT_START);
 }
 
-/* The peak of this process less what of it is files, peers' or that library's, whose shared memory is the only one where there is one: 0 where
- * /proc does not tell. */
+/* The peak of this process without files, memory of peers, and memory of MPI, which includes all shared memory if there is any; 0: /proc is not
+ * available. */
 size_t rt_memory_measured(const Ctx *c, size_t *peers)
 {
 	Status s = status();

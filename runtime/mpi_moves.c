@@ -1,14 +1,14 @@
 /* Transfers by messages of MPI.
  *
- * From the forms of a transfer every rank knows what it takes from each peer and what each peer takes from it, so nothing is asked:
+ * From the forms of a transfer every rank knows what it takes from each peer and what each peer takes from it, so no requests are needed:
  *
  *   sender          packs the blocks that a peer takes, in the order of that peer's route, and sends them as one message
- *   receiver        has all messages, then combines their blocks and its own in the order of terms
+ *   receiver        waits for all messages, then combines their blocks and its own in the order of terms
  *
- * The messages of a bucket of transfers to one peer are one.  Sums are made by the receiver, by the same function and in the same order as
- * between processes of one machine, so both transports give the same bits; the reductions of MPI are not used, for their order is MPI's
- * affair.  Messages move only while somebody looks after them, so a thread does (lane.c), or the walk, when all that it started is through.
- * Another thread answers peers that ask whether this rank lives, so one thread at a time calls MPI. */
+ * A bucket of transfers sends one message to each peer.  The receiver computes sums, by the same function and in the same order as between
+ * processes of one machine, so both transports give the same bits; the reductions of MPI are not used, because their order is unspecified.
+ * Messages make progress only while MPI is called, so a thread calls it (lane.c), or the walk.  Another thread answers peers that ask whether
+ * this rank is alive; one thread at a time calls MPI. */
 #include "mpi_moves.h"
 
 #include <sched.h>
@@ -18,9 +18,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TURNS = 20000 };                 /* looks before whoever waits sleeps in between */
+enum { TURNS = 20000 };                 /* polls before a waiting thread sleeps in between */
 enum { MESSAGE = 1 << 30 };             /* bytes of one message at most: MPI counts in int */
-enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: in one round; in flight at a time */
+enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: sent in one round; in flight at a time */
 
 /* What one rank sends to and receives from another in one transfer. */
 typedef struct Peer { int rank; RtRoute pack; size_t out, in; } Peer;
@@ -72,7 +72,7 @@ int rt_mpi_post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int 
 	return 0;
 }
 
-/* How many messages have yet to pass.  They are not asked for all at once: those that have passed are to be known. */
+/* The number of incomplete messages.  They are tested one by one, to know which are complete. */
 static int pending(Mpi *m)
 {
 	int n = 0;
@@ -86,12 +86,12 @@ static int pending(Mpi *m)
 	return n;
 }
 
-/* ---- who lives ----
+/* ---- liveness ----
  *
- *   who waits            asks the ranks whose messages have not passed, again and again
- *   pulse of the other   answers, whatever its rank computes, reads or saves
+ *   a rank that waits    asks the ranks whose messages are incomplete, repeatedly
+ *   pulse of the other   answers, while its rank computes, reads or saves
  *
- * A connection can be dead without either end being told, and a process stopped: so time tells. */
+ * A connection can break without notice, and a process can be stopped: so a timeout decides. */
 enum { ASK = 1, ANSWER = 2 };           /* tags */
 
 static void say(Mpi *m, int rank, int what)
@@ -142,7 +142,7 @@ void rt_mpi_pulse_close(Mpi *m)
 	free(m->asked);
 }
 
-/* Seconds that this process ran: while it was stopped, with all others or alone, nobody could answer it. */
+/* Seconds that this process has run; time while it was stopped does not count. */
 static double waiting(Mpi *m)
 {
 	double now = rt_seconds(), most = 2 * rt_pulse_tick(m->patience), passed = now - m->looked;
@@ -151,7 +151,7 @@ static double waiting(Mpi *m)
 	return m->clock;
 }
 
-/* From now on they are waited for. */
+/* Starts the timeouts of the ranks that are waited for. */
 static void begin_waiting(Mpi *m)
 {
 	double now = waiting(m);
@@ -162,7 +162,7 @@ static void begin_waiting(Mpi *m)
 	}
 }
 
-/* Asks those whose messages have not passed whether they live; the first that has not answered for too long is lost. */
+/* Asks ranks with incomplete messages whether they are alive; one that has not answered for too long is lost. */
 static int ask_all(Ctx *c, Mpi *m)
 {
 	double now = waiting(m);
@@ -185,8 +185,8 @@ static int ask_all(Ctx *c, Mpi *m)
 	return 0;
 }
 
-/* Whether all messages that were posted have passed.  Whoever waits yields, for there may be more ranks than processors, and after some
- * hundredths of a second sleeps between two looks.  So does the thread of the lane while nobody waits for it: the walk wants the processor. */
+/* 0 when all posted messages are complete, RT_LATER, or an exit status.  A waiting thread yields, because there may be more ranks than
+ * processors, and after some hundredths of a second sleeps between polls.  So does the thread of the lane while the walk does not wait for it. */
 int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 {
 	for (int turn = 0, left, before = 0, code; (left = pending(m)) > 0; turn++) {
@@ -210,7 +210,7 @@ int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 
 /* ---- lines ---- */
 
-/* One side of a block as it lies in a message: without gaps. */
+/* Lays out one side of a block as in a message: without gaps. */
 static void packed(RtBlock *b, bool from, size_t elem, size_t *bytes)
 {
 	int64_t step = b->run, at = (int64_t)(*bytes / elem);
@@ -222,7 +222,7 @@ static void packed(RtBlock *b, bool from, size_t elem, size_t *bytes)
 	*bytes += (size_t)step * elem;
 }
 
-/* What a peer takes from this rank. */
+/* The route by which a peer takes from this rank. */
 static int open_send(Ctx *c, const RtRoute *r, Peer *p)
 {
 	RtRoute *k = &p->pack;
@@ -317,7 +317,7 @@ void rt_mpi_close(const Ctx *c, Mpi *m)
 
 /* ---- transfers ---- */
 
-/* Room for messages: as much as the largest bucket needs, from the first step on, in pages of its own. */
+/* Buffers for messages: they grow to the largest bucket in the first step. */
 static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
 {
 	if (want <= *have)
@@ -355,7 +355,7 @@ static const void *source(void *arg, int rank)
 	return NULL;
 }
 
-/* Bytes of all messages of a bucket that are sent, or received. */
+/* Bytes of all messages of a bucket that are sent or received. */
 static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
 {
 	size_t sum = 0;
@@ -376,7 +376,7 @@ static size_t all_bytes(const Mpi *m, const RtJob *j, bool sends)
  *             [b b] __/           \__[a a]
  *   y         a a b b             a a b b           in the order of terms
  *
- * Of a bucket all values for one peer are one message. */
+ * All values of a bucket for one peer are one message. */
 static const Peer *peer_of(const Mpi *m, int move, int rank)
 {
 	const Line *l = &m->line[move];
@@ -386,7 +386,7 @@ static const Peer *peer_of(const Mpi *m, int move, int rank)
 	return NULL;
 }
 
-/* Who takes part in any of a bucket, which need not be the same for all: parts may be empty. */
+/* The ranks that take part in any transfer of a bucket; transfers may differ in them, because shards may be empty. */
 static int peers_of(const Mpi *m, const RtJob *j, int *rank)
 {
 	int n = 0;
@@ -401,7 +401,7 @@ static int peers_of(const Mpi *m, const RtJob *j, int *rank)
 	return n;
 }
 
-/* What one peer sends of one value. */
+/* Bytes that one peer sends of one value. */
 static size_t comes(const Mpi *m, int move, int rank)
 {
 	const Peer *p = peer_of(m, move, rank);
@@ -467,7 +467,7 @@ static int exchange(Ctx *c, Mpi *m, RtJob *j, bool wait)
 	return code;
 }
 
-/* A chunk of an all-reduce; where the share of term i begins, and what has come of it. */
+/* A chunk of an all-reduce, and its received terms. */
 typedef struct Chunk { const RtJob *j; const RtRoute *r; size_t lo, len; unsigned char *in; size_t stride; } Chunk;
 
 static size_t share(const Chunk *k, int i)
@@ -492,7 +492,7 @@ static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
 	return k;
 }
 
-/* A few bytes: everybody gets all terms. */
+/* A small bucket: every rank gets all terms. */
 static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 {
 	const RtRoute *r = &c->route[j->move[0]];
@@ -516,7 +516,7 @@ static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 	return code;
 }
 
-/* An all-reduce, chunk by chunk: each rank gets all terms of its share, sums them, and sends the sum to all.  y may lie on x.
+/* An all-reduce, chunk by chunk: each rank gets all terms of its share, sums them, and sends the sum to all.  y may be the memory of x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
@@ -536,8 +536,8 @@ static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
 	return code;
 }
 
-/* Sums lie in the results, or, where several values share the chunk, in the room of terms until all have come. */
-static unsigned char *place(Ctx *c, const Chunk *k, int i, unsigned char *room)
+/* The address of a sum: in the results, or, if several values share the chunk, in the buffer of terms until all are complete. */
+static unsigned char *sum_at(Ctx *c, const Chunk *k, int i, unsigned char *room)
 {
 	unsigned char *y;
 	return rt_bucket_in_one(c, k->j, share(k, i), share(k, i + 1), &y) ? y : room + (size_t)i * k->stride;
@@ -546,11 +546,11 @@ static unsigned char *place(Ctx *c, const Chunk *k, int i, unsigned char *room)
 static int post_sums(Ctx *c, Mpi *m, Chunk *k)
 {
 	int me = k->r->me, code = 0;
-	unsigned char *sum = place(c, k, me, m->out);
+	unsigned char *sum = sum_at(c, k, me, m->out);
 	rt_bucket_sum(c, k->j, share(k, me), share(k, me + 1), term, k, sum);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = rt_mpi_post(c, m, false, place(c, k, i, m->in), share(k, i + 1) - share(k, i), k->r->term[i]);
+			code = rt_mpi_post(c, m, false, sum_at(c, k, i, m->in), share(k, i + 1) - share(k, i), k->r->term[i]);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
 			code = rt_mpi_post(c, m, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
@@ -560,7 +560,7 @@ static int post_sums(Ctx *c, Mpi *m, Chunk *k)
 static void put_sums(Ctx *c, Mpi *m, const Chunk *k)
 {
 	for (int i = 0; i < k->r->nterm; i++) {
-		unsigned char *room = i == k->r->me ? m->out : m->in, *at = place(c, k, i, room);
+		unsigned char *room = i == k->r->me ? m->out : m->in, *at = sum_at(c, k, i, room);
 		if (at == room + (size_t)i * k->stride)
 			rt_bucket_put(c, k->j, share(k, i), share(k, i + 1), at);
 	}

@@ -1,4 +1,4 @@
-/* What the two files of the mpi transport share: comm_mpi.c starts and ends ranks and lets them agree, mpi_moves.c moves values. */
+/* Shared by the two files of the MPI transport: comm_mpi.c starts and ends ranks and lets them agree, mpi_moves.c moves values. */
 #ifndef MPI_MOVES_H
 #define MPI_MOVES_H
 
@@ -15,24 +15,24 @@ typedef struct RtMpi {
 	MPI_Request *request;
 	int *whom;                      /* by request: the other rank */
 	int nrequest, room;
-	const struct Line *now;         /* the transfer whose blocks are taken */
-	const unsigned char *const *from;       /* by peer of its line: what came */
+	const struct Line *now;         /* the transfer that is being received */
+	const unsigned char *const *from;       /* by peer: its message */
 	const void *x;
 	int rank;
 	double patience;                /* seconds */
 	pthread_mutex_t lock;           /* one thread at a time calls MPI */
 	RtPulse *pulse;
-	MPI_Comm asks;                  /* whether a rank lives is asked and answered apart from all else */
-	_Atomic uint32_t *heard;        /* by rank: its answers; the rest is of who waits: those that it has seen, when, and when it asked */
+	MPI_Comm asks;                  /* liveness messages have their own communicator */
+	_Atomic uint32_t *heard;        /* by rank: its answers; then, for the waiting thread: answers seen, when, and when it asked */
 	uint32_t *seen;
 	double *when, *asked;
-	double clock, looked;           /* seconds that this process has run while it waited, and when it last looked */
+	double clock, looked;           /* seconds that this process has run while it waited, and the time of the last poll */
 } RtMpi;
 
-int  rt_mpi_pulse_open(Ctx *, RtMpi *);                 /* answers whoever asks from now on */
+int  rt_mpi_pulse_open(Ctx *, RtMpi *);                 /* answers liveness requests from now on */
 void rt_mpi_pulse_close(RtMpi *);
 int  rt_mpi_post(Ctx *, RtMpi *, bool sends, const void *data, size_t bytes, int rank);
-int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);          /* whether all messages that were posted have passed: 0, RT_LATER, or an exit code */
+int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);          /* 0 when all posted messages are complete, RT_LATER, or an exit status */
 size_t rt_mpi_room(const Ctx *);                        /* bytes of messages */
 int  rt_mpi_open(Ctx *, RtMpi *);                       /* all transfers */
 void rt_mpi_close(const Ctx *, RtMpi *);

@@ -1,5 +1,5 @@
-/* Random numbers of start values and made-up data: functions of (key, index), in float, by additions and multiplications only, so
- * that a loop over them is vector code and gives the bits of the single calls on every processor and with every compiler.
+/* Random numbers for initial values and synthetic data: functions of (key, index), in float, by additions and multiplications only,
+ * so that loops over them vectorize and give the same bits as single calls, on every processor and with every compiler.
  *
  * A hash gives 64 bits for each pair of indices.  The upper half becomes a number u in (0, 1], the lower an angle; a pair of
  * normal numbers is sqrt(-2 log u) times cosine and sine of the angle (G. Box and M. Muller, 1958).  Logarithm and sine are
@@ -15,7 +15,7 @@
 #define AVX2 __attribute__((target("avx2")))
 #endif
 
-enum { BLOCK = 64 };                    /* hashes that are worked on together */
+enum { BLOCK = 64 };                    /* hashes per vector loop */
 
 /* Mixes two words; the finaliser is that of splitmix64. */
 INLINE uint64_t mix(uint64_t a, uint64_t b)
@@ -90,7 +90,7 @@ float rt_gauss(uint64_t key, uint64_t index)
 
 /* ---- many ---- */
 
-/* Lengths are constants, so that all compilers make vector code of these loops. */
+/* Lengths are constants, so that all compilers vectorize these loops. */
 INLINE void gauss_block(float *to, uint64_t key, uint64_t pair, float a, float b)
 {
 	uint32_t hi[BLOCK], lo[BLOCK];

@@ -1,11 +1,11 @@
-/* .npy files that programs write: what stands before the numbers, and the file name of a value. */
+/* .npy files that programs write: the header, and the file name of a value. */
 #include "save.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* bfloat16 has no letter: its bits as integers. */
+/* bfloat16 has no type code: its bits as integers. */
 static const char *const letters[RT_TYPES] = { [RT_F32] = "<f4", [RT_F64] = "<f8", [RT_F16] = "<f2", [RT_BF16] = "<u2", [RT_I64] = "<i8", [RT_I32] = "<i4",
 	[RT_I16] = "<i2", [RT_I8] = "|i1", [RT_U64] = "<u8", [RT_U32] = "<u4", [RT_U16] = "<u2", [RT_U8] = "|u1", [RT_BOOL] = "|b1" };
 
@@ -26,7 +26,7 @@ size_t rt_npy_head(char head[RT_NPY_HEAD], RtType type, int naxis, const int64_t
 
 void rt_npy_name(char to[RT_NPY_NAME], const char *name)
 {
-	enum { LONGEST = RT_NPY_NAME - 32 };    /* what is longer ends in a hash */
+	enum { LONGEST = RT_NPY_NAME - 32 };    /* longer names end in a hash */
 	uint64_t h = 0;
 	char *o = to;
 	for (const char *s = name; *s; s++) {

@@ -1,11 +1,9 @@
-/* --plot=FILE: the numbers of a run over its steps as a picture, SVG for any browser: a panel for each name, what is
- * held out in the same panel as its namesake of training.  It is written anew at evaluations, at most once a
- * second, and at the end.
+/* --plot=FILE: the numbers of a run over its steps as SVG: a panel for each name, training and held-out numbers of one
+ * name in the same panel.  It is rewritten at evaluations, at most once a second, and at the end.
  *
- * Steps are kept in at most BINS bins of equal width, which doubles when they are full: low, high and sum of each,
- * so that a picture of a million steps has as many points as one of a thousand, and every spike of it.  A run that
- * goes on reads what came before from its log (--log): backwards, so that where a run went on from an earlier step,
- * what it did again counts, and not what was given up. */
+ * Steps are kept in at most BINS bins of equal width, which doubles when they are full.  A bin has minimum, maximum
+ * and sum, so a plot of a million steps has as many points as one of a thousand, and shows every spike.  A resumed run
+ * reads earlier steps from its log (--log): backwards, so that of steps that were repeated the last run counts. */
 #include "save.h"
 
 #include <errno.h>
@@ -103,9 +101,9 @@ static void take(RtPlot *p, const RtRecord *rec)
 		add(p, rec, &rec->number[i]);
 }
 
-/* ---- what a log says ---- */
+/* ---- the log ---- */
 
-/* A line as a record; *start: it says where a run began.  False: it is none.  The names are in NAMES bytes. */
+/* Parses a line as a record; *start: it is the start of a run.  False: it is not a record.  Names are stored in NAMES bytes. */
 enum { NAMES = 8192 };
 
 static bool read_line(const char *at, const char *end, RtRecord *rec, bool *start, char *names)
@@ -132,8 +130,8 @@ static bool read_line(const char *at, const char *end, RtRecord *rec, bool *star
 	return !j.bad && rec->step >= 0 && (!*text || *start || rec->eval);
 }
 
-/* Of lines that are read backwards those count that no later run did again; an evaluation after n steps belongs to
- * what is kept of them. */
+/* Reads lines backwards and skips steps that a later run repeated; an evaluation after n steps belongs to the steps
+ * before it. */
 static void read_log(RtPlot *p, const RtFile *f, int64_t limit)
 {
 	char names[NAMES];
@@ -162,7 +160,7 @@ static int plot_open(Ctx *c, RtReport *r)
 	struct stat st;
 	if (!stat(r->plot_to, &st) && !S_ISREG(st.st_mode))
 		return rt_error(c, RT_USAGE, "cannot write %s: it is not a regular file", r->plot_to);
-	FILE *out = fopen(r->plot_to, "a");     /* that it can be written is known before the first step */
+	FILE *out = fopen(r->plot_to, "a");     /* fails before the first step */
 	if (!out || fclose(out))
 		return rt_error(c, RT_USAGE, "cannot write %s: %s", r->plot_to, strerror(errno));
 	r->plot = calloc(1, sizeof *r->plot);
@@ -179,7 +177,7 @@ static int plot_open(Ctx *c, RtReport *r)
 	return 0;
 }
 
-/* ---- the picture ---- */
+/* ---- SVG ---- */
 
 enum { WIDTH = 960, LEFT = 72, RIGHT = 24, ABOVE = 30, BELOW = 26, TALL = 240, LOW = 140 };
 typedef struct Panel {
@@ -241,7 +239,7 @@ static void horizontal(const Panel *a, double v)
 		LEFT, y, WIDTH - RIGHT, LEFT - 8, y + 4, number_text(text, v));
 }
 
-/* Lines at nice numbers; of a logarithmic axis at 1, 2, 5 of every power of ten, or at powers of ten where there are
+/* Lines at round numbers; of a logarithmic axis at 1, 2, 5 of every power of ten, or at powers of ten if there are
  * many. */
 static void vertical_axis(const Panel *a)
 {
@@ -273,8 +271,7 @@ static void steps_axis(const Panel *a)
 	fprintf(a->f, "<path class=\"a\" d=\"M%d %.1fV%.1fH%d\"/>\n", LEFT, a->top, bottom, WIDTH - RIGHT);
 }
 
-/* What bins span, as strokes from low to high; the mean of each as a line, which ends where a bin of training has
- * nothing. */
+/* The range of each bin as a stroke; the means as a line, which is interrupted at empty bins of training. */
 static void curve(const Panel *a, const Series *s)
 {
 	double half = (double)(a->p->width - 1) / 2,
@@ -303,7 +300,7 @@ static void curve(const Panel *a, const Series *s)
 				y_of(a, s->bin[i].sum / (double)s->bin[i].n));
 }
 
-/* Name above, and at the right what each curve is and its last number. */
+/* The name above the panel; at the right, each curve with its last number. */
 static void legend(const Panel *a)
 {
 	static const char *const word[] = { "training", "held out" };
@@ -326,7 +323,7 @@ static void legend(const Panel *a)
 	}
 }
 
-/* The axis takes all numbers.  A loss or a norm that falls by a factor of ten is better seen on a logarithmic one. */
+/* The axis covers all numbers.  It is logarithmic for a loss or a norm that changes by a factor of ten. */
 static void scale(Panel *a)
 {
 	const char *name = (a->s[0] ? a->s[0] : a->s[1])->name;
@@ -341,7 +338,7 @@ static void scale(Panel *a)
 	double span = a->hi - a->lo, room = span > 1e-6 * fabs(a->hi) ? 0.05 * span
 	                                    : fabs(a->hi) > 0         ? 0.1 * fabs(a->hi)
 	                                                              : 1;
-	bool zero = a->lo >= 0 && a->lo < 0.3 * a->hi && !a->logarithmic;        /* near zero: from zero */
+	bool zero = a->lo >= 0 && a->lo < 0.3 * a->hi && !a->logarithmic;        /* begins at zero */
 	a->lo = zero ? 0 : a->lo - room;
 	a->hi += room;
 }
@@ -412,7 +409,7 @@ static void print_plot(FILE *f, const Ctx *c, const RtReport *r)
 	fprintf(f, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\">step</text>\n</svg>\n", LEFT - 8, height - 23);
 }
 
-/* The file is always a whole picture. */
+/* The file is always complete: it is replaced by renaming. */
 static void write_plot(const Ctx *c, RtReport *r)
 {
 	char path[RT_PATH];

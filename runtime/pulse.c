@@ -1,6 +1,5 @@
-/* A thread that shows that a rank is alive, whatever its other threads do: they may compute, read, save or wait for
- * minutes.  It runs unless the whole process was stopped or is gone, so a rank is lost when this is not seen for a
- * while. */
+/* A thread that shows that a rank is alive, while its other threads may compute, read, save or wait for minutes.  It
+ * runs unless the process is stopped or gone, so a rank without a pulse for some time is lost. */
 #include "comm.h"
 
 #include <pthread.h>

@@ -1,12 +1,12 @@
-/* Ranks that hold the same numbers are held against each other: what several ranks keep, whole or the same part of it, must have the same bytes on
- * each, because they compute it from the same bytes in the same order.  A bit that memory or a processor got wrong shows here, before it is saved.
+/* Compares replicas: kept values that several ranks hold, as full tensors or as equal shards, must have the same bytes on each, because ranks
+ * compute them from the same bytes in the same order.  So a faulty memory or processor is detected before its result is saved.
  *
- *            ranks 0 and 2    ranks 1 and 3        w is (B, S(0)) on 2 x 2: two groups, and the checksums of each are one number
+ *            ranks 0 and 2    ranks 1 and 3        w is (B, S(0)) on 2 x 2: two groups, each with equal checksums
  *   w        rows 0 .. 4      rows 5 .. 9 */
 #include "comm.h"
 #include "save.h"
 
-/* Of all that is kept in this form; 0: whole on every rank. */
+/* Of all values kept in this form; 0: full tensors on every rank. */
 static uint32_t checksum(Ctx *c, int form)
 {
 	uint32_t sum = 0;
@@ -26,22 +26,22 @@ static bool used(const Ctx *c, int form)
 	return false;
 }
 
-/* Which part the rank has, counted over the axes of the mesh that cut; -1: none.  *parts: how many there are. */
-static int part_of(const Ctx *c, const Form *f, int *parts)
+/* The number of the shard of this rank, counted over the axes of the mesh that cut; -1: none.  *count: the number of shards. */
+static int shard_of(const Ctx *c, const Form *f, int *count)
 {
-	int coord[FORM_MESH], place = form_index(f, c->rank), part = 0;
-	*parts = 1;
-	if (place >= 0)
-		form_coord(f, place, coord);
+	int coord[FORM_MESH], index = form_index(f, c->rank), shard = 0;
+	*count = 1;
+	if (index >= 0)
+		form_coord(f, index, coord);
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind != FORM_B) {
-			*parts *= f->mesh[k];
-			part = part * f->mesh[k] + (place >= 0 ? coord[k] : 0);
+			*count *= f->mesh[k];
+			shard = shard * f->mesh[k] + (index >= 0 ? coord[k] : 0);
 		}
-	return place >= 0 ? part : -1;
+	return index >= 0 ? shard : -1;
 }
 
-/* The largest and the smallest of a group are told to all; all ranks call it. */
+/* Compares with the largest and the smallest value of a group; all ranks call it. */
 static bool alike(Ctx *c, uint32_t mine, bool member)
 {
 	uint32_t most = rt_worst(c, member ? mine : 0), least = ~rt_worst(c, member ? ~mine : 0);
@@ -57,11 +57,11 @@ int rt_replicas(Ctx *c)
 		same = alike(c, checksum(c, 0), true);
 	for (int i = 0; i < c->program->nform; i++) {
 		const Form *f = &c->program->form[i];
-		int parts, mine = part_of(c, f, &parts);
-		if (parts == form_nrank(f) || !used(c, i + 1))
+		int shards, mine = shard_of(c, f, &shards);
+		if (shards == form_nrank(f) || !used(c, i + 1))
 			continue;
 		uint32_t sum = mine >= 0 ? checksum(c, i + 1) : 0;
-		for (int k = 0; k < parts; k++)
+		for (int k = 0; k < shards; k++)
 			same &= alike(c, sum, k == mine);
 	}
 	int code = same ? 0 : rt_error(c, RT_NUMERIC, "parameters or state differ from those of another rank: memory or a processor is faulty");

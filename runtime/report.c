@@ -1,8 +1,8 @@
-/* What a run tells on its way.  A record of numbers per step and per evaluation goes to all sinks, on rank 0: a
- * line for people, which is this file's, and those of the table below.
+/* Reports of a run.  Rank 0 passes a record of numbers per step and per evaluation to all sinks of the table below,
+ * and prints it as a line.
  *
- * A line begins with "step N  loss X"; rate of learning, norm of the gradient, speed and time left follow.  On a
- * terminal the line of the step that was done last stays at the bottom. */
+ * A line begins with "step N  loss X"; learning rate, gradient norm, speed and time left follow.  On a terminal the
+ * line of the last step stays at the bottom. */
 #include "comm.h"
 #include "save.h"
 
@@ -65,7 +65,7 @@ void rt_report_flush(FILE *f, bool *lost, const char *name)
 	fprintf(stderr, "warning: cannot write to %s: %s; training continues without it\n", name, strerror(errno));
 }
 
-/* Tokens are counted where a sample is a row of them. */
+/* Tokens are counted if a sample is a row of tokens. */
 static int64_t per_sample(const RtProgram *p)
 {
 	const RtPart *t = &p->part[RT_TRAIN];
@@ -76,8 +76,8 @@ static int64_t per_sample(const RtProgram *p)
 	return 1;
 }
 
-/* A line can be written over: not in a file, and not where mpirun gives ranks terminals of its own and passes on
- * what they write. */
+/* True if a line can be overwritten: not in a file, and not under mpirun, which gives ranks terminals of its own and
+ * forwards their output. */
 static bool on_terminal(void)
 {
 	static const char *const starter[] = { "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK" };
@@ -182,7 +182,7 @@ void rt_report_step(const Ctx *c, RtReport *r)
 	rt_report(c, r, &rec);
 }
 
-/* Names a rank for which the others waited much longer than it did for them. */
+/* Reports a rank for which the others waited much longer than it did for them. */
 static void name_slow(const Ctx *c, double t)
 {
 	int least = 0;

@@ -1,5 +1,5 @@
-/* Resuming.  Rank 0 finds the newest checkpoint, reads it whole and compares every checksum of its manifest; so does one rank of each other
- * machine.  Then each rank takes the rows of its own parts, whatever plan wrote them. */
+/* Resuming.  Rank 0 finds the newest checkpoint, reads it completely and compares every checksum of its manifest; so does one rank of each other
+ * machine.  Then each rank reads the rows of its own shards; the checkpoint may come from another plan. */
 #include "save.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
 	return NULL;
 }
 
-static const char *read_part(RtJson *j, const RtEntry *e, FormShard *p, int64_t *crc)
+static const char *read_shard(RtJson *j, const RtEntry *e, FormShard *p, int64_t *crc)
 {
 	char key[32];
 	const char *why = NULL;
@@ -57,19 +57,19 @@ static const char *read_part(RtJson *j, const RtEntry *e, FormShard *p, int64_t 
 	return why;
 }
 
-/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is whole; else what is wrong. */
-static const char *check_part(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
+/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is intact; else what is wrong. */
+static const char *check_shard(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
 {
-	FormShard part = { .naxis = e->naxis };
+	FormShard shard = { .naxis = e->naxis };
 	int64_t crc = -1;
-	const char *why = read_part(j, e, &part, &crc);
+	const char *why = read_shard(j, e, &shard, &crc);
 	Check k = { s->data + e->from, rt_width(e->type), 0 };
 	if (!why && !j->bad) {
-		rt_shard_rows(&part, e->dim, check_run, &k);
-		*elements += form_elements(&part);
+		rt_shard_rows(&shard, e->dim, check_run, &k);
+		*elements += form_elements(&shard);
 		why = crc == (int64_t)k.crc ? NULL : "is damaged: its checksum differs";
 	}
-	form_shard_free(&part);
+	form_shard_free(&shard);
 	return why;
 }
 
@@ -89,7 +89,7 @@ static int check_tensors(Ctx *c, RtJson *j, RtSafe *s, const char *path, int *co
 				continue;
 			}
 			for (rt_json_open(j, '['); rt_json_more(j, '[') && e;) {
-				const char *why = check_part(j, s, e, &n);
+				const char *why = check_shard(j, s, e, &n);
 				if (why)
 					return rt_error(c, RT_CHECKPOINT, "%s: %s %s", path, rt_shown(name), why);
 			}
@@ -129,8 +129,8 @@ static int check_header(Ctx *c, const RtResume *r, const RtSafe *s, int64_t head
 	return 0;
 }
 
-/* The manifest ends with a checksum of what stands before it; those of the version before have none. */
-static bool manifest_whole(const RtFile *m, const char *format)
+/* The manifest ends with a checksum of all bytes before it; manifests of format 1 have none. */
+static bool manifest_intact(const RtFile *m, const char *format)
 {
 	char end[32];
 	size_t n = (size_t)snprintf(end, sizeof end, RT_MANIFEST_END, (uint32_t)0);
@@ -149,10 +149,10 @@ static int check_format(Ctx *c, const RtResume *r, const RtFile *m, const char *
 		return rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
 	if (strcmp(format, "sbpcc checkpoint 1") && strcmp(format, RT_CHECKPOINT_FORMAT))
 		return rt_error(c, RT_CHECKPOINT, "%s is an \"%s\"; this program reads up to \"" RT_CHECKPOINT_FORMAT "\"", r->path, format);
-	return manifest_whole(m, format) ? 0 : rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged: its checksum differs", r->path);
+	return manifest_intact(m, format) ? 0 : rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged: its checksum differs", r->path);
 }
 
-/* A folder that has the name of a checkpoint has that one. */
+/* The name of the folder must match the step in the manifest. */
 static int check_step(Ctx *c, const RtResume *r)
 {
 	const char *name = strrchr(r->path, '/');
@@ -162,7 +162,7 @@ static int check_step(Ctx *c, const RtResume *r)
 	return 0;
 }
 
-/* s: NULL: tensors are passed over. */
+/* s NULL: tensors are skipped. */
 static int read_manifest(Ctx *c, RtResume *r, const RtFile *m, RtSafe *s)
 {
 	RtJson j = { (const char *)m->data, (const char *)m->data + m->bytes, false };
@@ -198,8 +198,8 @@ static int read_manifest(Ctx *c, RtResume *r, const RtFile *m, RtSafe *s)
 	return code || !s ? code : check_header(c, r, s, header);
 }
 
-/* Reads one checkpoint, all of it or its manifest; 0, or RT_CHECKPOINT after saying what is wrong with it. */
-static int check_one(Ctx *c, RtResume *r, bool whole)
+/* Checks one checkpoint, all of it or only its manifest; 0, or RT_CHECKPOINT after rt_error. */
+static int check_one(Ctx *c, RtResume *r, bool all)
 {
 	char path[RT_PATH + 32];
 	RtFile m = { 0 };
@@ -207,12 +207,12 @@ static int check_one(Ctx *c, RtResume *r, bool whole)
 	snprintf(path, sizeof path, "%s/manifest.json", r->path);
 	int code = rt_file_open(c, RT_CHECKPOINT, path, &m);
 	snprintf(path, sizeof path, "%s/state.safetensors", r->path);
-	if (!code && whole)
+	if (!code && all)
 		code = rt_safe_open(c, RT_CHECKPOINT, path, &s);
-	if (!code && whole)
+	if (!code && all)
 		code = check_model(c, &s, r->path);
 	if (!code)
-		code = read_manifest(c, r, &m, whole ? &s : NULL);
+		code = read_manifest(c, r, &m, all ? &s : NULL);
 	rt_safe_close(&s);
 	rt_file_close(&m);
 	return code;
@@ -254,10 +254,10 @@ int rt_resume_find(Ctx *c, const char *dir, bool last_good, RtResume *r)
 	return code;
 }
 
-int rt_resume_at(Ctx *c, const char *dir, bool whole, RtResume *r)
+int rt_resume_at(Ctx *c, const char *dir, bool all, RtResume *r)
 {
 	path_of(r, dir, r->step);
-	return check_one(c, r, whole);
+	return check_one(c, r, all);
 }
 
 int rt_resume_load(Ctx *c, const RtResume *r)

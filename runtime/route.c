@@ -1,9 +1,9 @@
-/* Routes: which elements a rank takes from which peer in each transfer, found once, at the start, from the forms of both sides.
+/* Routes: which elements a rank takes from which peer in each transfer, computed once, at the start, from the forms of both sides.
  *
- *   form_pieces      pieces: sets of indices, one per axis, that a peer has and this rank wants, in the order of terms
- *   blocks           each as nested loops over both parts, with the elements that lie side by side innermost
+ *   form_pieces      pieces: sets of indices, one per axis, that a peer holds and this rank needs, in the order of terms
+ *   blocks           each piece as nested loops over both shards, with consecutive elements innermost
  *
- * A transport waits for peers and says where their values lie; moving and combining is done here. */
+ * A transport waits for peers and gives the addresses of their values; this file moves and combines. */
 #include "comm.h"
 
 #include <math.h>
@@ -38,10 +38,10 @@ COMBINE_ALL(u8, uint8_t)
 /* y = a + b of floats, the usual case: each term is read once.  y may be a or b. */
 typedef float Floats __attribute__((vector_size(16), aligned(4), may_alias));
 
-enum { AHEAD = 4096 };                  /* bytes that are asked for before they are used */
+enum { AHEAD = 4096 };                  /* prefetch distance in bytes */
 
-/* Copies what another processor wrote: by vectors, because `rep movsb`, which libraries like for such sizes, reads it from the other's cache at
- * a fifth of the speed (2.8 against 14 GB/s here). */
+/* Copies what another processor wrote: by vectors, because `rep movsb`, which libraries use for such sizes, reads from the cache of another
+ * processor at a fifth of the speed (2.8 against 14 GB/s here). */
 static void copy_peer(void *to, const void *from, size_t bytes)
 {
 	typedef unsigned char Some __attribute__((vector_size(16), aligned(1), may_alias));
@@ -96,7 +96,7 @@ enum { CHUNK = 8192 };                  /* bytes that stay in the cache while al
 
 static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k);
 
-/* More than two terms need room for the second half. */
+/* More than two terms need a buffer for the second half. */
 static __attribute__((noinline)) void combine_halves(const RtRoute *r, void *to, const void *const *x, int half, int n, size_t skip, int64_t k)
 {
 	_Alignas(64) char room[CHUNK];
@@ -104,8 +104,8 @@ static __attribute__((noinline)) void combine_halves(const RtRoute *r, void *to,
 	combine_two(r, to, a, b, k);
 }
 
-/* The terms of k elements as a tree: the first half, a power of two, then the others, then both.  Where the result lies: of one term where
- * that is, else at `to`. */
+/* Combines the terms of k elements as a tree: the first half, a power of two, then the others, then both.  Returns the address of the result:
+ * of a single term its own, else `to`. */
 static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
 {
 	int half = 1;
@@ -120,7 +120,7 @@ static const void *combine_tree(const RtRoute *r, void *to, const void *const *x
 	return to;
 }
 
-/* The same where the result lies on a term that is still to be read. */
+/* The same if the result overwrites a term that is yet to be read. */
 static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
 {
 	_Alignas(64) char room[CHUNK];
@@ -129,13 +129,13 @@ static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, 
 		memmove(to, sum, (size_t)k * r->elem);
 }
 
-/* Two ranks a + b, four (a + b) + (c + d): what a rank of two makes of its half is what two ranks of four make of theirs, so the number of
- * ranks need not be seen in the result (--deterministic=any-ranks). */
+/* Two ranks a + b, four (a + b) + (c + d): one rank of two computes the same sum as two ranks of four, so the result can be independent of the
+ * number of ranks (--deterministic=any-ranks). */
 void rt_route_sum(const RtRoute *r, void *y, const void *const *x, int n, int64_t count)
 {
 	bool aside = false;
 	for (int i = r->combine == sum_f32 ? 2 : 1; i < n; i++)
-		aside |= x[i] == y;             /* a term that is still to be read must not be written over */
+		aside |= x[i] == y;             /* a term that is yet to be read must not be overwritten */
 	int64_t chunk = CHUNK / (int64_t)r->elem;
 	for (int64_t at = 0; at < count; at += chunk) {
 		int64_t k = count - at < chunk ? count - at : chunk;
@@ -200,10 +200,10 @@ typedef struct Build {
 	int cell, each, terms;          /* pieces of the same elements: their first block, blocks of each, how many */
 } Build;
 
-/* A block that is being found: as large as a block can be. */
+/* A block under construction, with room for all loops. */
 typedef struct Draft { RtBlock b; RtLoop loop[RT_LOOPS]; } Draft;
 
-/* One more loop inside of those there are: joined with the last where both sides go on without a gap. */
+/* Adds an innermost loop; it is merged with the last one if both sides continue without a gap. */
 static void add_loop(Draft *d, int64_t len, int64_t from, int64_t to)
 {
 	if (len == 1)
@@ -235,7 +235,7 @@ static int add_block(Build *u, const Draft *d)
 	return 0;
 }
 
-/* Runs of an axis of one length and equally far from each other are one loop more; others are blocks of their own. */
+/* Runs of an axis with equal lengths and distances become a loop; others become separate blocks. */
 static int expand(Build *u, int axis, const Draft *d)
 {
 	if (axis == u->p->naxis)
@@ -270,7 +270,7 @@ static int add_blocks(Build *u)
 	return expand(u, 0, &(Draft){ .b = { .rank = form_rank(u->from, p->from), .first = p->first } });
 }
 
-/* All terms of a block follow each other: they are combined at once. */
+/* Reorders blocks so that all terms of a block are consecutive: they are combined at once. */
 static int close_cell(Build *u)
 {
 	RtBlock *at = u->r->block + u->cell, *copy;
@@ -305,9 +305,9 @@ static int add_piece(void *arg, const FormPiece *p)
 	return 0;
 }
 
-/* ---- who takes part ---- */
+/* ---- ranks that take part ---- */
 
-/* Ranks whose coordinates differ from mine only where something crosses, in the order of their places. */
+/* Ranks whose coordinates differ from those of this rank only along axes that data crosses, in the order of the mesh. */
 static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nrank)
 {
 	bool one = form_one_mesh(a, b), across[FORM_MESH];
@@ -335,7 +335,7 @@ static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nr
 	return 0;
 }
 
-/* Every axis of the mesh turns terms into the whole, or changes nothing: then the peers are the terms. */
+/* An all-reduce: every axis of the mesh sums terms, or changes nothing; then the peers are the terms. */
 static void find_terms(RtRoute *r, const Form *a, const Form *b, int rank)
 {
 	bool any = false;
@@ -359,20 +359,20 @@ int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 {
 	const Form *a = &c->program->form[m->from - 1], *b = &c->program->form[m->to - 1];
 	Build u = { .c = c, .r = r, .from = a };
-	int place = form_index(b, rank);
+	int index = form_index(b, rank);
 	int64_t len[RT_AXES];
 	*r = (RtRoute){ .move = m, .elem = rt_width(m->type) };
 	r->combine = combine[m->type][reduce_of(a)];
 	if (find_peers(r, a, b, rank, c->nrank))
 		return rt_error(c, RT_MEMORY, "no memory");
 	find_terms(r, a, b, rank);
-	if (place < 0)
+	if (index < 0)
 		return 0;
-	form_lengths(b, place, len);
+	form_lengths(b, index, len);
 	r->count = 1;
 	for (int k = 0; k < b->naxis; k++)
 		r->count *= len[k];
-	if (form_pieces(a, b, place, &r->fill, add_piece, &u) || close_cell(&u))
+	if (form_pieces(a, b, index, &r->fill, add_piece, &u) || close_cell(&u))
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < r->nblock; i++)
 		if ((m->here && r->block[i].rank != rank) || (!r->block[i].first && !r->combine))
@@ -415,7 +415,7 @@ static void fill(const Ctx *c, const RtRoute *r, void *y)
 		rt_fill(y, r->move->type, reduce_of(&c->program->form[r->move->to - 1]), r->count);
 }
 
-/* The terms of one block, n of them, and where the sources of each lie. */
+/* The n terms of one block, and the addresses of their sources. */
 typedef struct Rows { const RtRoute *r; const RtBlock *b; int n; unsigned char *y; const void *const *x; } Rows;
 
 /* One run of each term, from these elements on. */
@@ -434,7 +434,7 @@ static void move_run(const Rows *w, int64_t to, const int64_t *from, int64_t n)
 		w->r->combine(y, x[0], n);
 }
 
-/* Turns lo .. hi - 1 of the outermost loop. */
+/* Iterations lo .. hi - 1 of the outermost loop. */
 static void some_turns(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Rows *w = arg;
@@ -493,7 +493,7 @@ static bool same_elements(const RtBlock *a, const RtBlock *b)
 	return same;
 }
 
-/* How many blocks from i on are terms of the same elements. */
+/* The number of blocks from i on that are terms of the same elements. */
 static int terms_at(const RtRoute *r, int i)
 {
 	int n = 1;
@@ -520,7 +520,7 @@ static const void *my_own(void *arg, int rank)
 	return arg;
 }
 
-/* Alone, or where no peer takes part: nobody is asked. */
+/* Without a transport, or if no peer takes part, nothing is exchanged. */
 int rt_move(Ctx *c, int move, void *y, const void *x)
 {
 	const RtRoute *r = &c->route[move];

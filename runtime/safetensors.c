@@ -1,5 +1,5 @@
-/* safetensors: eight bytes that give the length of a header, the header, which is JSON and says type, shape and place of each
- * tensor, then the bytes.  Everything in it is checked before it is used: it may come from anywhere. */
+/* safetensors: eight bytes with the length of the header; the header, JSON with type, shape and offsets of each tensor; then the
+ * bytes.  Everything is checked before it is used: files are untrusted. */
 #include "save.h"
 
 #include <inttypes.h>
@@ -52,13 +52,13 @@ static const char *read_entry(RtJson *j, RtEntry *e)
 		return "has an unknown type";
 	e->type = (RtType)t;
 	if (at[0] < 0 || at[1] < at[0] || __builtin_mul_overflow(n, (int64_t)rt_width(e->type), &n) || at[1] - at[0] != n)
-		return "has a place that does not fit its shape";
+		return "has offsets that do not fit its shape";
 	e->from = (uint64_t)at[0];
 	e->to = (uint64_t)at[1];
 	return NULL;
 }
 
-/* {"sbpcc":"start values"} is the mark of the file that the compiler writes beside a program. */
+/* {"sbpcc":"start values"} marks the file that the compiler writes beside a program. */
 static void read_metadata(RtJson *j, RtSafe *s)
 {
 	char key[RT_NAME];
@@ -74,7 +74,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No name may be there twice: which of the two is meant? */
+/* A duplicate name would be ambiguous. */
 static int check_names(Ctx *c, int code, const char *path, const RtSafe *s)
 {
 	const char **name = malloc((size_t)(s->n + 1) * sizeof *name);
@@ -157,7 +157,7 @@ void rt_safe_close(RtSafe *s)
 	*s = (RtSafe){ 0 };
 }
 
-/* Callers ask in the order of the file more often than not. */
+/* Callers mostly ask in the order of the file. */
 const RtEntry *rt_safe_find(RtSafe *s, const char *name)
 {
 	for (int i = 0; i < s->n; i++) {

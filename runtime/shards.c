@@ -1,5 +1,5 @@
-/* What a rank holds of a tensor.  The program has a table of forms (form.h); the parts of this rank are computed once, at the start,
- * and everything that fills, reads or saves a tensor walks the rows of its part. */
+/* What a rank holds of a tensor.  The program has a table of forms (form.h); the shards of this rank are computed once, at the start,
+ * and everything that fills, reads or saves a tensor walks the rows of its shard. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@ int rt_shards_open(Ctx *c)
 	if (!c->shard_of)
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < p->nform; i++) {
-		int place = form_index(&p->form[i], c->rank);
+		int index = form_index(&p->form[i], c->rank);
 		c->shard_of[i].naxis = p->form[i].naxis;
-		if (place >= 0 && form_shard(&p->form[i], place, &c->shard_of[i]))
+		if (index >= 0 && form_shard(&p->form[i], index, &c->shard_of[i]))
 			return rt_error(c, RT_MEMORY, "no memory");
 	}
 	return rt_routes_open(c);
@@ -79,7 +79,7 @@ RtValue rt_about(const Ctx *c, int value)
 
 /* ---- rows ---- */
 
-/* Rows lo .. hi - 1 of a part; a row is what it holds along the last axis, which is one run or several.  All axes before it are walked like
+/* Walks rows lo .. hi - 1 of a shard; a row is what it holds along the last axis, one run or several.  The axes before it are counted like
  * the digits of a number: digit a is index k[a] of run at[a]. */
 static void walk(const FormShard *p, const int64_t *dim, int64_t lo, int64_t hi, RtRow *row, void *arg)
 {
@@ -125,7 +125,7 @@ void rt_rows(const Ctx *c, const RtTensor *t, RtRow *row, void *arg)
 	if (n && t->form)
 		rt_shard_rows(&c->shard_of[t->form - 1], t->dim, row, arg);
 	else if (n)
-		row(arg, 0, 0, n);              /* whole: it lies here as it does in the logical tensor */
+		row(arg, 0, 0, n);              /* the full logical tensor */
 }
 
 typedef struct Rows { const FormShard *p; const int64_t *dim; RtRow *row; void *arg; } Rows;
@@ -169,22 +169,22 @@ Form rt_form_of(const RtProgram *p, const RtTensor *t)
 	return t->form ? p->form[t->form - 1] : f;
 }
 
-int rt_shard_on(const RtProgram *p, int rank, const RtTensor *t, FormShard *part)
+int rt_shard_on(const RtProgram *p, int rank, const RtTensor *t, FormShard *shard)
 {
 	Form f = rt_form_of(p, t);
-	int place = t->form ? form_index(&f, rank) : 0;
-	*part = (FormShard){ .naxis = t->naxis };
-	return place < 0 ? 0 : form_shard(&f, place, part);
+	int index = t->form ? form_index(&f, rank) : 0;
+	*shard = (FormShard){ .naxis = t->naxis };
+	return index < 0 ? 0 : form_shard(&f, index, shard);
 }
 
 int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 {
 	Form f = rt_form_of(p, t);
 	int64_t len[RT_AXES], n = 1;
-	int place = t->form ? form_index(&f, rank) : 0;
-	if (place < 0)
+	int index = t->form ? form_index(&f, rank) : 0;
+	if (index < 0)
 		return 0;
-	form_lengths(&f, place, len);
+	form_lengths(&f, index, len);
 	for (int a = 0; a < t->naxis; a++)
 		n *= len[a];
 	return n;
@@ -192,12 +192,12 @@ int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 
 bool rt_form_first(const Form *f, int rank)
 {
-	int coord[FORM_MESH], place = f->ndim ? form_index(f, rank) : rank;
-	bool first = place >= 0;
+	int coord[FORM_MESH], index = f->ndim ? form_index(f, rank) : rank;
+	bool first = index >= 0;
 	if (!f->ndim)
 		return !rank;
 	if (first)
-		form_coord(f, place, coord);
+		form_coord(f, index, coord);
 	for (int k = 0; k < f->ndim && first; k++)
 		first = f->cut[k].kind == FORM_S || !coord[k];
 	return first;

@@ -1,4 +1,4 @@
-/* Signals that every rank treats alike, however it was started. */
+/* Signals, which every rank handles in the same way for all transports. */
 #include "run.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@ static void say(const char *s)
 		_exit(RT_DATA);
 }
 
-/* A mapped file that became shorter: its pages are gone. */
+/* A mapped file was truncated: its pages are gone. */
 static void lost_file(int sig, siginfo_t *about, void *more)
 {
 	const char *path = reader ? rt_data_mapped(reader, about->si_addr) : NULL;
@@ -35,7 +35,7 @@ void rt_on(int sig, void (*what)(int))
 	sigaction(sig, &a, NULL);
 }
 
-/* SIGUSR1, too: of the signals that ask a program to end mpirun passes on this one and leaves the program its time. */
+/* SIGUSR1, too: mpirun forwards it and gives the program time to end. */
 void rt_on_stop(void (*ask)(int))
 {
 	rt_on(SIGINT, ask);
@@ -50,10 +50,10 @@ void rt_signals(void (*ask)(int))
 	sigemptyset(&lost.sa_mask);
 	sigaction(SIGBUS, &lost, NULL);
 	rt_on(SIGXFSZ, SIG_IGN);
-	rt_on(SIGPIPE, SIG_IGN);        /* who reads what is told may leave: report.c goes on without */
+	rt_on(SIGPIPE, SIG_IGN);        /* the reader of the output may end: report.c continues without it */
 }
 
-/* ---- what a signal leads to ---- */
+/* ---- stopping ---- */
 
 static RtStops stops;
 
@@ -62,7 +62,7 @@ void rt_stops(RtStops what)
 	stops = what;
 }
 
-/* Called by handlers: only writes. */
+/* Called by signal handlers: only writes. */
 bool rt_stops_now(uint32_t nth, bool says)
 {
 	static const char *const text[] = {
@@ -74,6 +74,6 @@ bool rt_stops_now(uint32_t nth, bool says)
 	};
 	const char *s = nth == 1 ? text[stops] : "stopping at once\n";
 	if (says && ((isatty(2) && write(2, "\n", 1) < 0) || write(2, s, strlen(s)) < 0))
-		return nth > 1;         /* nobody reads it */
+		return nth > 1;         /* stderr is closed */
 	return nth > 1 || stops == RT_NO_STEPS;
 }

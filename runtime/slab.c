@@ -1,7 +1,7 @@
-/* The memory of a rank on the CPU: one private slab, and its part of the window that peers read.
+/* The memory of a rank on the CPU: a private slab, and its window, which peers read.
  *
- * The slab begins at a huge page and asks for such pages; all of it is touched before step 0, so that a machine without the memory
- * says so, and no step waits for pages.  What a page costs is that the kernel clears it, so the threads share the work. */
+ * The slab is aligned to and uses huge pages.  All of it is touched before step 0, so that lack of memory is reported at the start
+ * and no step waits for page faults.  The kernel clears each page, so the threads share this work. */
 #include "run.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { HUGE = 2 << 20 };
 
-/* Maps more than is wanted, and gives back what lies before a multiple of HUGE and after the end. */
+/* Maps more than needed, and unmaps what lies before a multiple of HUGE and after the end. */
 static unsigned char *map_aligned(size_t bytes)
 {
 	unsigned char *p = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,7 +34,7 @@ static size_t slab_bytes(const Ctx *c)
 	return rt_round_up(c->program->slab_bytes, RT_PAGE);
 }
 
-/* Numbers of all weights that stay packed: nothing is packed yet. */
+/* The table of packed weights: nothing is packed yet. */
 static int open_packed(Ctx *c)
 {
 	int most = 0;
@@ -67,7 +67,7 @@ int rt_device_open(Ctx *c, unsigned char *window)
 
 typedef struct Touch { unsigned char *slab; size_t bytes; atomic_bool lacks; } Touch;
 
-/* Huge pages lo .. hi - 1; kernels before 5.14 give pages only to those who write. */
+/* Huge pages lo .. hi - 1; kernels before 5.14 need a write to each page. */
 static void touch(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	Touch *t = arg;
@@ -104,7 +104,7 @@ void *rt_host(Ctx *c, void *value, size_t bytes)
 	return value;
 }
 
-/* The host writes inputs, which nothing is packed of, and what is kept. */
+/* The host writes inputs, which are never packed, and kept values, which may be. */
 int rt_put(Ctx *c, void *value, size_t bytes)
 {
 	(void)bytes;

@@ -1,5 +1,5 @@
-/* The memory of a rank on a GPU, and the start of kernels.  The host program is plain C; the device code is one fatbin,
- * put into the program by the assembler and loaded at the start. */
+/* The memory of a rank on a GPU, and kernel launches.  The host program is plain C; the device code is one fatbin, which the
+ * assembler embeds in the program and which is loaded at the start. */
 #include "slab_cuda.h"
 
 #include <stdlib.h>
@@ -32,19 +32,19 @@ int rt_device_open(Ctx *c, unsigned char *window)
 		return code;
 	if (n == 0)
 		return rt_error(c, RT_PLAN, "this program needs a GPU, and there is none");
-	void *slab, *part;
+	void *slab, *device_window;
 	if ((code = rt_cuda(c, cudaSetDevice(c->rank % n), "choosing the GPU")) ||
 	    (code = rt_cuda(c, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "creating a stream")) ||
 	    (code = rt_cuda(c, cudaLibraryLoadData(&d->library, rt_fatbin, NULL, NULL, 0, NULL, NULL, 0), "loading the kernels")) ||
 	    (code = grab(c, &slab, c->program->slab_bytes, "allocating the slab")) ||
-	    (code = grab(c, &part, c->program->window_bytes, "allocating the window")))
+	    (code = grab(c, &device_window, c->program->window_bytes, "allocating the window")))
 		return code;
 	c->slab = slab;
-	c->window = part;
+	c->window = device_window;
 	return c->nrank > 1 ? rt_nccl_open(c) : 0;
 }
 
-/* What was allocated on the device is there. */
+/* Device memory is resident when it is allocated. */
 int rt_device_touch(Ctx *c)
 {
 	(void)c;
@@ -66,7 +66,7 @@ void rt_device_close(Ctx *c)
 	c->device = NULL;
 }
 
-/* The staging area grows to the largest value, all of them filled before step 0 or once in it. */
+/* The staging area grows to the largest value that the host fills, before or in step 0. */
 void *rt_host(Ctx *c, void *value, size_t bytes)
 {
 	RtCuda *d = c->device;

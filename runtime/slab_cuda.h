@@ -1,4 +1,4 @@
-/* What launchers see of the CUDA device: one stream, and the kernels of the fatbin by name. */
+/* The CUDA device: one stream, and the kernels of the fatbin by name. */
 #ifndef SLAB_CUDA_H
 #define SLAB_CUDA_H
 
@@ -18,9 +18,9 @@ typedef struct RtCuda {
 /* Blocks of 256 threads that cover n elements. */
 static inline int64_t rt_blocks(int64_t n) { return (n + 255) / 256; }
 
-/* Starts a kernel on the stream; 0, or RT_PLAN after rt_error. */
+/* Launches a kernel on the stream; 0, or an exit status after rt_error. */
 int rt_launch(Ctx *, const char *name, int64_t grid, int64_t gridy, void **args);
-int rt_cuda(const Ctx *, cudaError_t, const char *what);       /* 0, or an exit code after rt_error */
+int rt_cuda(const Ctx *, cudaError_t, const char *what);       /* 0, or an exit status after rt_error */
 
 int  rt_nccl_open(Ctx *);
 void rt_nccl_close(Ctx *);

@@ -1,9 +1,9 @@
-/* The threads of a rank: one loop is split over them at a time.
+/* The threads of a rank: they run one parallel loop at a time.
  *
- * The pool is made once, with the context; a loop costs one store and one wake.  A thread that waits looks at the number of
- * the loop for a few microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Pieces are
- * taken in order from one counter by whoever is free: which thread runs a piece is chance, and so the body may use its
- * thread's number for scratch only, and never to decide what is summed with what. */
+ * The pool is created once, with the context; a loop costs one store and one wake.  A waiting thread spins for a few
+ * microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Free threads take pieces in order
+ * from one counter.  Which thread runs a piece is not determined, so a body may use the number of its thread for scratch only,
+ * never to decide what is summed with what. */
 #include "run.h"
 #include "wait.h"
 
@@ -21,7 +21,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Tests set it: even the smallest loops are cut, whatever grain says. */
+/* Set by tests: even the smallest loops are cut, regardless of grain. */
 #ifndef RT_CUT_ALL
 #define RT_CUT_ALL 0
 #endif
@@ -34,10 +34,10 @@ struct RtPool {
 	int n;                          /* threads, the caller included */
 	_Atomic uint32_t turn;          /* counts loops: a change starts one */
 	_Atomic uint32_t busy;          /* workers that have not finished this loop */
-	_Atomic uint32_t asleep;        /* who waits in the kernel for turn */
-	_Atomic int64_t next;           /* first piece that nobody has taken */
+	_Atomic uint32_t asleep;        /* threads that sleep until turn changes */
+	_Atomic int64_t next;           /* the first piece not taken yet */
 	bool stop;
-	int64_t len, step;              /* the loop, and how much of it is taken at once */
+	int64_t len, step;              /* of the loop, and of a piece */
 	RtBody *body;
 	void *arg;
 	void *work;
@@ -55,7 +55,7 @@ static void take_pieces(RtPool *p, int thread)
 	}
 }
 
-/* Until turn is no longer old. */
+/* Waits until turn is no longer old. */
 static void wait_turn(RtPool *p, uint32_t old)
 {
 	for (int i = 0; i < SPINS; i++) {
@@ -89,7 +89,7 @@ static void wait_workers(RtPool *p)
 		rt_futex(&p->busy, FUTEX_WAIT, left);
 }
 
-/* So that no step waits for pages, and the plan can count them. */
+/* So that no step waits for page faults, and the plan can count the pages. */
 void rt_touch_stack(void)
 {
 	volatile char page[RT_STACK - 4096];
@@ -124,7 +124,7 @@ void rt_parallel(Ctx *c, int64_t n, int64_t grain, RtBody *body, void *arg)
 		body(arg, 0, n, 0);
 		return;
 	}
-	/* About four pieces each, so that a thread that is held up is not waited for. */
+	/* About four pieces per thread, so that a delayed thread holds up little. */
 	int64_t step = (n + 4 * p->n - 1) / (4 * p->n);
 	p->step = (step + grain - 1) / grain * grain;
 	p->len = n;
@@ -144,7 +144,7 @@ int rt_threads(const Ctx *c)
 	return cpus > ranks ? cpus / ranks : 1;
 }
 
-/* RT_ISA names a lower one than the processor has: tests compare them. */
+/* RT_ISA selects a lower one than the processor has: tests compare them. */
 static RtIsa choose_isa(void)
 {
 	RtIsa isa = RT_PLAIN;
@@ -162,11 +162,11 @@ static RtIsa choose_isa(void)
 	return isa;
 }
 
-/* Part of programs that are built with the address sanitizer, and of no other. */
+/* Present only in programs that are built with the address sanitizer. */
 void __asan_poison_memory_region(const volatile void *, size_t) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void *, size_t) __attribute__((weak));
 
-/* What lies behind the planned bytes is not to be touched. */
+/* Poisons the memory after the planned bytes. */
 static void guard(unsigned char *at, size_t planned, size_t room)
 {
 	if (__asan_poison_memory_region)
@@ -208,7 +208,7 @@ int rt_pool_open(Ctx *c, int nthread)
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
-	while (p->n < nthread) {        /* fewer, where the system gives no more */
+	while (p->n < nthread) {        /* fewer, if the system gives no more */
 		Worker *w = &p->worker[p->n];
 		*w = (Worker){ .pool = p, .thread = p->n };
 		if (pthread_create(&w->id, &attr, work, w))

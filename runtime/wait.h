@@ -1,4 +1,4 @@
-/* How threads of one process wait for each other: they look for a while, then sleep in the kernel. */
+/* How threads of one process wait for each other: they spin for a while, then sleep in the kernel. */
 #ifndef WAIT_H
 #define WAIT_H
 
@@ -13,7 +13,7 @@ static inline void rt_futex(_Atomic uint32_t *at, int what, uint32_t value)
 	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-/* Between two looks. */
+/* Between two polls of a spinning thread. */
 static inline void rt_breathe(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

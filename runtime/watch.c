@@ -1,7 +1,7 @@
-/* Looks at single actions: when they ran (--trace), how long each takes (--profile), and which first makes something that is no
- * number.  Without any of these the walk of a schedule does not call here.
+/* Observes single actions: when they run (--trace), how long they take (--profile), and which one first produces a value that is not
+ * finite.  Without any of these the walk does not call this file.
  *
- * Events lie in memory until the end, at most a million of them; ranks then write one file in turn. */
+ * Events are kept in memory until the end, at most a million; then ranks write one file in turn. */
 #include "comm.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { EVENTS = 1 << 20 };
 
-typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;        /* lane: a transfer on its way, from its first look to its end */
+typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;        /* lane: a transfer in flight, from its first attempt to its end */
 typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t runs; } Total;
 
 typedef struct Watch {
@@ -35,7 +35,7 @@ static Watch *watch(const Ctx *c)
 	return (Watch *)c->watch;
 }
 
-/* Actions of a step, each once, however often a micro-batch walks it. */
+/* Actions of a step, each counted once for all micro-batches. */
 static int count_actions(const Ctx *c)
 {
 	const RtSchedule *s = c->program->role[c->role]->part[RT_TRAIN];
@@ -83,7 +83,7 @@ static int after(Ctx *c)
 	for (int i = 0; w->check && i < c->at->nmake; i++)
 		if (!finite_all(c, c->values[i])) {
 			rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", rt_about(c, c->values[i]).name);
-			w->check = false;       /* the walk goes on: other ranks wait for what this one sends */
+			w->check = false;       /* the walk continues: other ranks wait for the values of this one */
 		}
 	return 0;
 }
@@ -95,7 +95,7 @@ static void moved(Ctx *c, double from, double to)
 		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .at = c->at, .name = value_name(c), .id = c->id, .lane = true };
 }
 
-/* Whether all that is kept is finite; else says which is not, of parameters rather than of their moments. */
+/* True if all kept values are finite; else reports one that is not, parameters before optimizer state. */
 static bool finite_kept(Ctx *c)
 {
 	for (int keep = RT_PARAMETER; keep <= RT_STATE; keep++)
@@ -164,7 +164,7 @@ static int write_trace(Ctx *c, const Watch *w)
 
 /* ---- profile ---- */
 
-/* Multiply-adds in registers, as wide as this processor has them. */
+/* Multiply-adds in registers, of the full vector width. */
 enum { CHAINS = 12 };
 
 static float peak_plain(int64_t n)
@@ -227,7 +227,7 @@ static void run_peak(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Floating operations per second of all threads of this rank, measured: the best of a few. */
+/* Floating-point operations per second of all threads of this rank, measured: the best of several runs. */
 static double measure_peak(Ctx *c)
 {
 	Run r = { c->isa, 100000, 0 };

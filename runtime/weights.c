@@ -1,13 +1,12 @@
-/* --weights: tensors of a safetensors file, or of a folder as Hugging Face writes it, under the names of the model.
+/* --weights: tensors of a safetensors file, or of a folder in the layout of Hugging Face, under the names of the model.
  *
  * A folder has model.safetensors, or model.safetensors.index.json, which says which file has which tensor, and these
- * files beside it; or it is a checkpoint, or a folder of them.  Names of tensors are mapped by rules FROM=TO, where each *
- * of FROM stands for any characters, as few as possible, and is put in for the * of TO in order; the first rule that
- * matches counts, and an empty TO leaves the tensor out.
+ * files; or it is a checkpoint, or a folder of checkpoints.  Rules FROM=TO map names of tensors: each * of FROM matches
+ * any characters, as few as possible, and replaces the * of TO in order; the first matching rule applies, and an empty TO
+ * skips the tensor.
  *
- * All that the model keeps must be there, but for the state of an optimizer.  Numbers of other floating types are
- * converted: bf16 and fp16 become float exactly, double is rounded to the nearest.  What is there besides is reported, and
- * what was not found. */
+ * All parameters, frozen parameters and statistics must be there; optimizer state may be missing.  Other floating types
+ * are converted: bf16 and fp16 exactly, double is rounded to nearest.  Missing and unused tensors are reported. */
 #include "comm.h"
 #include "save.h"
 
@@ -44,7 +43,7 @@ void rt_unescape(char *to, size_t room, const char *name)
 	to[n] = 0;
 }
 
-/* What the stars of a pattern stand for in name, each as short as possible but the last. */
+/* What the stars of a pattern match in name, each as short as possible but the last. */
 enum { STARS = 8 };
 typedef struct Star { const char *at; size_t n; } Star;
 
@@ -112,7 +111,7 @@ const char *rt_map_wrong(const char *rules)
 	return *rules ? NULL : "there is no rule";
 }
 
-/* After all rules; "": it is left out. */
+/* The name after all rules; "": the tensor is skipped. */
 static const char *mapped(const char *rules, const char *name, char *to, size_t room)
 {
 	for (const char *r = rules ? rules : ""; *r;) {
@@ -156,7 +155,7 @@ static int open_file(Ctx *c, RtWeights *w, const char *path)
 	return code;
 }
 
-/* A file of the folder itself: no path leads out of it. */
+/* True if name is a file of the folder itself, not a path. */
 static bool plain_name(const char *name)
 {
 	return *name && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
@@ -164,7 +163,7 @@ static bool plain_name(const char *name)
 
 typedef struct Shards { char (*name)[256]; int n; } Shards;
 
-/* The shard of this name, opened when it is first named; -1 after an error. */
+/* The file of this name, opened when it is first named; -1 after an error. */
 static int shard(Ctx *c, RtWeights *w, const char *dir, Shards *s, const char *name, int *code)
 {
 	char path[RT_PATH];
@@ -269,7 +268,7 @@ static Item *find(RtWeights *w, const char *name)
 	return w->nitem ? bsearch(&key, w->item, (size_t)w->nitem, sizeof key, by_name) : NULL;
 }
 
-/* By the name of a row: as the model has it, or escaped, as checkpoints have it. */
+/* By the name of a row: as in the model, or escaped, as in checkpoints. */
 static Item *find_row(RtWeights *w, const char *name)
 {
 	char plain[LONGEST];
@@ -312,8 +311,8 @@ static int unfit(Ctx *c, const char *path, const Item *i, const RtTensor *t)
 	                path, name, is, want, name);
 }
 
-/* What a row takes: an average its own, or that of its parameter; a parameter of a program that only infers the average,
- * where there is one. */
+/* The tensor for a row.  An average takes its own, or that of its parameter; a parameter of a program that only infers
+ * takes its average, if there is one. */
 static Item *item_of(RtWeights *w, const RtProgram *p, const RtKept *v)
 {
 	char name[RT_NAME];
@@ -328,14 +327,14 @@ static Item *item_of(RtWeights *w, const RtProgram *p, const RtKept *v)
 
 static bool needed(const RtWeights *w, const RtKept *v)
 {
-	if (w->ours)                            /* written beside the program: what is short is in the program */
+	if (w->ours)                            /* written beside the program: short tensors are in the program itself */
 		return v->start == RT_DATA_FILE;
 	return v->keep == RT_PARAMETER || v->keep == RT_FROZEN || v->keep == RT_STATISTIC;
 }
 
-/* ---- what there is to say ---- */
+/* ---- report ---- */
 
-/* The first names, few for an error and more for a line of their own, and how many there are. */
+/* The first names, few for an error and more for a separate line, and their number. */
 typedef struct List { char few[320], most[SHOWN * 260]; int count; } List;
 
 static void add(List *l, const char *name)
@@ -363,7 +362,7 @@ static bool ends_in(const char *name, const char *end)
 	return n > k + 1 && name[n - k - 1] == '.' && !strcmp(name + n - k, end);
 }
 
-/* A rule that would find a row that is missing; "": none is seen. */
+/* Suggests a rule that would find a missing row; "": none. */
 static const char *advice(const RtWeights *w, const char *missing, char *to, size_t room)
 {
 	for (int i = 0; i < w->nitem; i++) {
@@ -382,7 +381,7 @@ static const char *advice(const RtWeights *w, const char *missing, char *to, siz
 	return "";
 }
 
-/* Is it the state that an optimizer has for a parameter that was loaded: w.m of w? */
+/* True if it is optimizer state of a loaded parameter: w.m of w. */
 static bool of_optimizer(RtWeights *w, const char *name)
 {
 	char owner[LONGEST];
@@ -424,7 +423,7 @@ static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing,
 	return none || lacks ? RT_DATA : 0;
 }
 
-/* Which tensor each row takes; what does not fit, is missing, or is there besides. */
+/* Finds the tensor for each row, and reports those that do not fit, are missing, or are unused. */
 static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 {
 	const RtProgram *p = c->program;
@@ -461,8 +460,8 @@ static int match(Ctx *c, RtWeights *w, const RtFrom *from)
 	return report(c, w, from, &missing, first, loaded, all);
 }
 
-/* Ranks may find their files under other names on other machines, but what is in them must be the same: so each matches
- * alike, and what there is to say is said once. */
+/* Ranks on other machines may use other paths, but the contents must be the same: so all ranks match alike, and rank 0
+ * reports the result. */
 static int same_files(Ctx *c, const RtWeights *w)
 {
 	RtFact fact = { "the weights", "" };

@@ -15,7 +15,7 @@ static const RtRole *const roles[] = { &role0 };
 /* Values that live from step to step: params.c. */
 extern const RtKept params[];
 
-/* What a step takes from outside: name, type, shape, form, whether peers see it, offset; how it is fed, range of labels. */
+/* Inputs: name, type, shape, form, whether peers see it, offset; how it is fed, range of labels. */
 /*{inputs*/
 static const RtInput step_inputs[] = {
 	{ { 0 }, RT_STEP, 0, NULL },

@@ -14,25 +14,25 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Functions that return int give 0, or one of the exit codes of the trainer; sbp_error then says what went wrong.  Nothing
- * prints, ends the process or keeps state outside of a context; contexts may be used from different threads at once, one
- * context from one thread at a time. */
+/* Functions that return int return 0 or an exit code of the trainer; sbp_error then has the message.  No function prints,
+ * ends the process or keeps state outside of a context.  Different threads may use different contexts at the same time;
+ * one thread at a time may use a context. */
 
-/* How a context is made.  The defaults are those of the program. */
+/* The configuration of a context.  The defaults are those of the program. */
 typedef struct sbp_config sbp_config;
 sbp_config *sbp_config_new(void); /* NULL: out of memory */
 void sbp_config_free(sbp_config *);
 void sbp_config_threads(sbp_config *, int threads); /* 0: as many as there are processors */
-void sbp_config_seed(sbp_config *, uint32_t seed); /* of the parameters at the start */
-int sbp_config_weights(sbp_config *, const char *path); /* to start from: a safetensors file, a folder of Hugging Face, a checkpoint */
+void sbp_config_seed(sbp_config *, uint32_t seed); /* of initial parameters */
+int sbp_config_weights(sbp_config *, const char *path); /* initial weights: a safetensors file, a folder of Hugging Face, a checkpoint */
 int sbp_config_weights_map(sbp_config *, const char *rules); /* as --weights-map: "module.*=*,head.*=" */
-void sbp_config_weights_partial(sbp_config *, int partial); /* not 0: what the file lacks starts as the model says; else it is an error */
+void sbp_config_weights_partial(sbp_config *, int partial); /* not 0: missing tensors are initialized as the model says; else they are an error */
 int sbp_config_data(sbp_config *, const char *path);
-void sbp_config_changed_data(sbp_config *, int changed); /* not 0: the data set need not be that of the checkpoint */
+void sbp_config_changed_data(sbp_config *, int changed); /* not 0: the data set may differ from that of the checkpoint */
 
 /* Parameters, optimizer state and all memory that the program needs. */
 typedef struct sbp_context sbp_context;
-sbp_context *sbp_context_new(const sbp_config *); /* NULL: out of memory; one that could not be made fails at each call */
+sbp_context *sbp_context_new(const sbp_config *); /* NULL: out of memory; one that could not be opened fails at each call */
 void sbp_context_free(sbp_context *);
 const char *sbp_error(const sbp_context *); /* of the last call that failed; "" before */
 
@@ -43,26 +43,26 @@ int sbp_step(sbp_context *, float *loss); /* one training step on the next batch
 /*}*/
 int sbp_step_on(sbp_context *, int64_t samples, const void *const *in, float *loss);
 int64_t sbp_steps(const sbp_context *); /* steps done, those before a resume included */
-double sbp_rate(const sbp_context *); /* of learning, in the last step; not a number before the first */
-int sbp_evaluate(sbp_context *, double *loss); /* the mean loss of the samples that are held out */
-const char *sbp_metric_name(int i); /* what the model reports beside the loss, such as "accuracy"; NULL: no more */
-double sbp_metric(const sbp_context *, const char *name); /* of the last step or evaluation; not a number: there is none */
+double sbp_rate(const sbp_context *); /* the learning rate of the last step; NaN before the first */
+int sbp_evaluate(sbp_context *, double *loss); /* the mean loss of the held-out samples */
+const char *sbp_metric_name(int i); /* metrics that the model reports, such as "accuracy"; NULL: no more */
+double sbp_metric(const sbp_context *, const char *name); /* of the last step or evaluation; NaN: there is none */
 
 /*{infer*/
 /* in and out: one pointer for each input and output, in the order of the model. */
 /*}*/
 int sbp_infer(sbp_context *, const void *const *in, void *const *out);
-/* The same for any number of samples, at least 1: they go through in batches, and the last one is filled up.  An output without an
- * axis of samples is that of the last batch. */
+/* The same for any number of samples, at least 1: they are processed in batches, and the last batch is filled up.  An output without
+ * an axis of samples is that of the last batch. */
 int sbp_infer_some(sbp_context *, int64_t samples, const void *const *in, void *const *out);
 
-/* Checkpoints, as the trainer writes and reads them: DIR/step-N has all parameters and the state of the optimizer.  save waits until it
- * is on the disk, removes none, and is refused a folder that has steps of another run; resume takes the newest in DIR, or DIR itself. */
+/* Checkpoints, as the trainer writes and reads them: DIR/step-N has all parameters and the optimizer state.  save waits until it is on
+ * disk, removes none, and refuses a folder with checkpoints of another run; resume takes the newest in DIR, or DIR itself. */
 int sbp_save(sbp_context *, const char *dir);
 int sbp_resume(sbp_context *, const char *dir);
 int sbp_export(sbp_context *, const char *dir); /* DIR/model.safetensors: parameters or their averages, for PyTorch and sbp_config_weights */
 
-/* Parameters, what is frozen, statistics and optimizer state by name, whole and in row-major order. */
+/* Parameters, frozen parameters, statistics and optimizer state by name, as full tensors in row-major order. */
 int sbp_parameters(void);
 const char *sbp_parameter(int i, size_t *bytes); /* its name; NULL: there is none */
 int sbp_get(sbp_context *, const char *name, void *to, size_t bytes);

@@ -6,7 +6,7 @@
 #include "pointwise.h"
 #include "tables.h"
 
-/* Functions over values t[0], t[1], ...: results, then operands.  Equal calls are one function; actions are the tables below. */
+/* Functions over values t[0], t[1], ...: results, then operands.  Equal calls share one function; the tables below list the actions. */
 /*{functions*/
 CALL(f0, c && t ? 0 : RT_PLAN)
 /*}*/

@@ -43,12 +43,12 @@ refused fewer-than-a-step 20 'has 10 samples to train on; one step takes 64' cif
 head -c 30000 digits.safetensors >bad.safetensors
 refused cut-75 20 'beyond the end' safe.tree/trainer --data=bad.safetensors
 head -c 9 away/idx/image.idx >bad/image.idx && cp away/idx/label.idx bad
-refused header-75 20 'no IDX file' one/trainer --data=bad
+refused header-75 20 'not an IDX file' one/trainer --data=bad
 cp npy/image.npy bad && head -c 1000 npy/label.npy >bad/label.npy
 refused label-75 20 'label.npy' npy.tree/trainer --data=bad
 mkdir swapped && cp npy/label.npy swapped/image.npy && cp npy/label.npy swapped
 refused another-shape 20 'image needs samples of' npy.tree/trainer --data=swapped
-refused folder-wanted 20 'no folder' npy.tree/trainer --data=cifar.bin
+refused folder-wanted 20 'not a folder' npy.tree/trainer --data=cifar.bin
 
 # Values.
 cp cifar.bin bad.bin && printf '\012' | dd of=bad.bin bs=1 seek=$((65 * 17)) conv=notrunc 2>/dev/null

@@ -191,7 +191,7 @@ kill -9 $job
 wait $job 2>/dev/null
 check free-after-kill one/trainer --checkpoint=whose --resume
 sed -i 's/\[256,32\]/[256,99]/' bad/step-00000040/state.safetensors
-damaged shape 'another model\|does not fit its shape'
+damaged shape 'another model\|do not fit its shape'
 sed -i 's/\[256,32\]/[4611686018427387904,32]/' bad/step-00000040/state.safetensors
 refused huge-82 21 'too many elements\|not a safetensors' one/trainer --resume=bad/step-00000040
 rm -rf bad && cp -r ck bad && sed -i 's/"w"/"v"/' bad/step-00000040/state.safetensors

@@ -78,7 +78,7 @@ index shards model-00002-of-00002.safetensors
 refused index-lies 20 'says that body.w is in model-00002-of-00002.safetensors, which does not have it' one/trainer --weights=shards
 for f in ../zero.safetensors "$TMP/zero.safetensors" .. ''; do
 	index shards "$f"
-	refused "leads-out-$f" 20 'leads out of the folder' one/trainer --weights=shards
+	refused "leads-out-$f" 20 'outside of the folder' one/trainer --weights=shards
 done
 index shards nowhere.safetensors
 refused no-such-shard 20 'nowhere.safetensors: No such file' one/trainer --weights=shards

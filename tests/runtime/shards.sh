@@ -75,7 +75,7 @@ rm cut/t-8 && check saved bytes-in-pieces/trainer --checkpoint=ck --steps=5
 cp cut/t-11 keep && printf 'Z' >cut/t-11
 refused changed-78 20 'not the one that the checkpoint was trained on: cut/t-11 differs from file 2 of the 3' bytes-in-pieces/trainer --checkpoint=ck --resume
 cp keep cut/t-11 && printf 'more' >cut/t-95
-refused added-78 20 'it has 4 files, then 3' bytes-in-pieces/trainer --checkpoint=ck --resume
+refused added-78 20 'it has 4 files now, 3 at that time' bytes-in-pieces/trainer --checkpoint=ck --resume
 rm cut/t-95
 bytes-in-pieces/trainer --steps=30000 --checkpoint=live --every-checkpoint=200 >running 2>&1 &
 until [ -s running ]; do sleep 0.05; done
@@ -103,7 +103,7 @@ mv away npy
 [ "$(held one/trainer --resume=set --eval --data=others)" = "$a" ] && one/trainer --resume=set --eval --data=others | grep -q '^70 samples of others, loss' && echo "ok all-of-a-folder" || echo "not ok all-of-a-folder: $(head -n 2 err)"
 mkdir few && for f in image label; do sed '1s/(70,/(05,/' others/$f.npy | head -c $((128 + 5 * ($([ $f = image ] && echo 64 || echo 8)))) >few/$f.npy; done
 near "$(held one/trainer --resume=set --eval --data=few)" "$(held seven/trainer --resume=set --eval --data=few)" && echo "ok fewer-than-a-batch" || echo "not ok fewer-than-a-batch: $(head -n 1 err)"
-one/trainer --checkpoint=own --steps=3 >log 2>&1 && one/trainer --resume=own --eval --data=npy >log 2>&1 && grep -q 'samples that the checkpoint was trained on' log && grep -q '^600 samples of npy' log &&
+one/trainer --checkpoint=own --steps=3 >log 2>&1 && one/trainer --resume=own --eval --data=npy >log 2>&1 && grep -q 'those that the checkpoint was trained on' log && grep -q '^600 samples of npy' log &&
 	echo "ok trained-on-note" || echo "not ok trained-on-note: $(head -n 2 log)"
 [ "$(held one/trainer --resume=own --eval --data=npy --eval=held-out)" = "$(held one/trainer --resume=own --eval)" ] && echo "ok held-out-elsewhere" || echo "not ok held-out-elsewhere: $(head -n 1 err)"
 mkdir in pieces && cp npy/image.npy in && cp parts/image-* pieces && one/trainer --resume=own --infer=in >log 2>&1 && one/trainer --resume=own --infer=pieces >log 2>&1 && grep -q '^600 samples' log &&

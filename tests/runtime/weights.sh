@@ -48,7 +48,7 @@ refused renamed 20 'has nothing that this program needs: layer' one/trainer --we
 sed 's/\[64,10\]/[10,64]/' elsewhere.safetensors >turned.safetensors
 refused another-shape 20 'needs F32\[64, 10\]' one/trainer --weights=turned.safetensors
 sed 's/\[64,10\]/[99,99]/' elsewhere.safetensors >huge.safetensors
-refused place-does-not-fit 20 'does not fit its shape' one/trainer --weights=huge.safetensors
+refused place-does-not-fit 20 'offsets that do not fit its shape' one/trainer --weights=huge.safetensors
 
 sed 's|w.npy|../w.npy|' model.ir >out.ir
 refused outside-of-the-folder 1 'leads out of the folder' "$SBPCC" out.ir -o no
