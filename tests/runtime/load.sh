@@ -94,7 +94,7 @@ refused pickle 20 'save it as safetensors' one/trainer --weights=empty
 refused twice-in-a-file 20 'it has body.w twice' sh -c "sed 's/body.b/body.w/' zero.safetensors >same.safetensors; one/trainer --weights=same.safetensors"
 
 sed 's/body\.b/\\u001b/; s/\[8\]/[9]/' zero.safetensors >escape.safetensors
-refused names-are-shown-escaped 20 ': .x1B has a place' one/trainer --weights=escape.safetensors
+refused names-are-shown-escaped 20 ': .x1B has offsets' one/trainer --weights=escape.safetensors
 
 # Checkpoints hold frozen parameters once, without state; their bits do not change, and trained parameters do.
 printf '\x00\x00\x80\x3e%.0s' {1..128} >quarters
