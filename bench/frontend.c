@@ -1,4 +1,4 @@
-/* bench-frontend [--runs N] [NODES...]: how long reading, verifying and folding takes on generated ONNX files.
+/* bench-frontend [--runs N] [NODES...]: time to read, verify and fold generated ONNX files.
  * bench-frontend --write FILE NODES: writes such a file and stops.
  *
  * Every run is a process of its own, so that its peak memory is its own and no run warms the next one's heap; the

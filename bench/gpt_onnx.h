@@ -1,9 +1,9 @@
-/* Writes a decoder in the form in which PyTorch's older exporter leaves it: LayerNorm and GELU taken apart, every
- * Reshape fed by a chain of Shape, Gather, Unsqueeze and Concat, constants as nodes. About two thirds of the nodes are
- * shape arithmetic, as in a real GPT-2 file. The protobuf is written here by hand: benchmarks read what others write. */
+/* Writes a decoder as PyTorch's older exporter does: LayerNorm and GELU decomposed, a chain of Shape, Gather,
+ * Unsqueeze and Concat before every Reshape, constants as nodes.  About two thirds of the nodes are shape arithmetic, as
+ * in a real GPT-2 file.  It writes the protobuf itself: a benchmark must not depend on our own writer. */
 #ifndef SBPCC_GPT_ONNX_H
 #define SBPCC_GPT_ONNX_H
 
-int gpt_onnx(const char *path, int nodes);      /* at least so many nodes, in whole layers; how many it became, -1 on error */
+int gpt_onnx(const char *path, int nodes);      /* at least so many nodes, in whole layers; returns their number, -1 on error */
 
 #endif

@@ -1,4 +1,4 @@
-/* bench-npy FILE f4|i8 HIGH DIM...: an array for the step benchmark: numbers in (-1, 1), or whole ones below HIGH. */
+/* bench-npy FILE f4|i8 HIGH DIM...: writes an array for bench/steps: numbers in (-1, 1), or integers below HIGH. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
