@@ -26,7 +26,7 @@ static void add_definitions(void)
 		op_define(library->function[i]);
 }
 
-/* What we wrote ourselves is read without the user's caps; returns those. */
+/* Our own texts are read without the user's caps; returns those. */
 static Limits own_caps(void)
 {
 	Limits caps = limits;

@@ -1,17 +1,18 @@
-/* Losses and metrics that are asked for by name: @train(loss: cross_entropy(scores, label)), @metric(accuracy(scores, label)).
+/* Losses and metrics by name: @train(loss: cross_entropy(scores, label)), @metric(accuracy(scores, label)).
  *
- * Each becomes one node of the graph before any pass runs, a definition of ops/loss.ir or ops/metric.ir, so that all that follows
- * (shapes, ranks, micro-batches, precision) sees ordinary nodes.  A loss is one more output, and its target one more input
- * where the graph has no value of that name; @train then names that output.  A metric is a sum and a count, two more outputs
- * called metric.NAME.sum and metric.NAME.count.  One of a value with a single element has the sum only: what it is divided by is
- * found where losses are split (compiler/train/programs.c).  The perplexity of the loss has neither.
+ * Each becomes one node of the graph before any pass runs, a definition of ops/loss.ir or ops/metric.ir, so that
+ * all later passes (shapes, ranks, micro-batches, precision) see ordinary nodes.  A loss is one more output, and
+ * its target one more input where the graph has no value of that name; @train then names that output.  A metric is
+ * a sum and a count, two more outputs called metric.NAME.sum and metric.NAME.count.  A metric of a value with a
+ * single element has the sum only: its divisor is found where losses are split (compiler/train/programs.c).  The
+ * perplexity of the loss has neither.
  *
- * A dump has been through this already.  What has to be known of a type that nobody wrote down is inferred on a copy of the model. */
+ * A dump has its nodes already.  A type that is not declared is inferred on a copy of the model. */
 #include "ir.h"
 
 #include <string.h>
 
-/* Which operands there are, and how the target belongs to the first. */
+/* Which operands there are, and how the target relates to the first. */
 typedef enum { CLASSES, SAME, ONE } TargetKind;
 
 static const struct Known { const char *name, *op; TargetKind target; MetricHow how; } losses[] = {
@@ -113,7 +114,7 @@ static const Type *type_of(Model *m, const Arg *at, const Value *v)
 
 /* ---- classes ---- */
 
-/* How well a target fits scores whose classes are along this axis: -1 it does not, 0 it may, 1 it does. */
+/* How well a target fits scores whose classes are along this axis: -1 not at all, 0 perhaps, 1 well. */
 static int fits(const Type *x, const Type *t, int axis)
 {
 	int all = 1;
@@ -128,8 +129,8 @@ static int fits(const Type *x, const Type *t, int axis)
 	return all;
 }
 
-/* Along which axis the classes are: as the call says; of two axes the second; else as the shape of the target says; else the last of three
- * (batch, time, classes) and the second of more (images).  -1 after explaining. */
+/* The axis of the classes: as the call says; of two axes the second; else as the shape of the target says; else
+ * the last of three (batch, time, classes) and the second of more (images).  -1 after explaining. */
 static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type *x, const Value *target, const Type *t)
 {
 	const Arg *given = arg_find(call->arg, call->narg, "axis");
@@ -168,7 +169,7 @@ static Type *labels_of(Arena *a, const Type *x, int axis)
 	return type_tensor(a, DT_INT64, x->rank - 1, dim);
 }
 
-/* Differences are element by element: nothing is broadcast unseen. */
+/* Differences are element by element: no silent broadcast. */
 static int check_same(const Arg *call, const Value *v, const Type *x, const Value *target, const Type *t)
 {
 	bool clash = x->rank != t->rank;
@@ -375,7 +376,7 @@ static int add_metric(Model *m, const Metric *one)
 	return 0;
 }
 
-/* Other numbers of a report have these names. */
+/* Reports use these names for other numbers. */
 static bool taken(Name name)
 {
 	static const char *const list[] = { "event", "step", "epoch", "samples", "loss", "rate", "norm", "scale", "skipped", "samples_per_s", "tokens_per_s", "seconds", NULL };

@@ -47,7 +47,7 @@ typedef struct Resolve {
 	Target *target; int ntarget;    /* all nodes and values, once something asks for them by name */
 	Map first;                      /* name -> 1 + index of the first; the others of that name follow by .same */
 	int *forward, *backward;        /* targets in the order of their names, and of their names read from the end */
-	int64_t compared;               /* names held against patterns that have no fixed beginning or end */
+	int64_t compared;               /* names compared with patterns that have no fixed beginning or end */
 	bool dump;                      /* passes may have dropped what something named */
 	Map said;                       /* where something was wrong: nodes of a group share their annotations */
 	Map exact;                      /* value -> what a @pin says of it that calls it by its name */
@@ -55,7 +55,7 @@ typedef struct Resolve {
 	int bad;
 } Resolve;
 
-/* Something is wrong here; true when it is to be said. */
+/* Notes that something is wrong here; true when it has to be reported. */
 static bool wrong(Resolve *r, Loc loc)
 {
 	void *key = (void *)(uintptr_t)(loc.off * 256 + loc.file + 1);
@@ -67,7 +67,7 @@ static bool wrong(Resolve *r, Loc loc)
 	return true;
 }
 
-/* Marks the ranks i..j; each may stand once. */
+/* Marks the ranks i..j; each may occur once. */
 static int64_t take_ranks(Resolve *r, const Arg *a, int64_t count)
 {
 	int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
@@ -245,7 +245,7 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 		check_one(r, &a->arg[i], mesh, i < nin ? n->in[i] : n->out[i - nin]);
 }
 
-/* A value lies where it is placed, else where the node that makes it is. */
+/* The mesh of a value is that of its own @on, else that of the node that makes it. */
 static void resolve_value(Resolve *r, const Value *v)
 {
 	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init"), *frozen = annot_find(v->annot, "frozen");
@@ -324,13 +324,14 @@ static bool same_entry(const Arg *a, const Arg *b)
 	return same;
 }
 
-/* Two pins that call a value by its name both hold: what one leaves open the other may say, and they contradict each other nowhere. */
+/* Two pins that name a value both hold: one may fill in what the other leaves open, and they must not contradict
+ * each other. */
 static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second)
 {
 	Annot *has = annot_find(v->annot, "sbp");
 
 	if (first->narg != second->narg || !has || has->narg != first->narg)
-		return;                         /* one of them has not an entry for each axis of the mesh, which is an error of its own */
+		return;                         /* an entry is missing for an axis of the mesh, which is reported elsewhere */
 	Arg *list = arena_array(&r->m->arena, Arg, first->narg + 1);
 
 	for (int i = 0; i < first->narg; i++) {
@@ -348,7 +349,8 @@ static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second
 	has->arg = list;
 }
 
-/* A value that lives in the memory of another is held as that is: a pattern that means both says it of the older one. */
+/* A value that lives in the memory of another has its layout: a pattern that matches both applies to the older
+ * one. */
 static bool said_of_older(const Resolve *r, const Annot *a, const Value *v)
 {
 	return r->pattern && v->into && annot_names(a, v->into->name);
@@ -385,7 +387,7 @@ static void add_target(Resolve *r, Name name, Node *n, Value *v)
 		arena_push(&r->m->scratch, r->target, r->ntarget, ((Target){ name, n, v, 0 }));
 }
 
-/* The nodes and values of a graph and of those inside it, which are at most limits.depth deep: the readers saw to that. */
+/* The nodes and values of a graph and of its subgraphs; the readers limit their nesting to limits.depth. */
 static void add_targets(Resolve *r, Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++) {
@@ -451,7 +453,7 @@ static int *sorted(Resolve *r, int (*order)(const void *, const void *, void *))
 	return list;
 }
 
-/* Where the name stands to all those that begin (or end) with n bytes of text: before, among or after them. */
+/* Compares the name with all that begin (or end) with n bytes of text: before, among or after them. */
 static int stands(const char *name, const char *text, size_t n, bool end)
 {
 	size_t len = strlen(name), k = len < n ? len : n;
@@ -461,7 +463,7 @@ static int stands(const char *name, const char *text, size_t n, bool end)
 	return strncmp(name, text, n);
 }
 
-/* The first in order that does not stand before (or, with past, among) the names that begin or end so. */
+/* The first in order that is not before (or, with past, among) the names that begin or end so. */
 static int bound(const Resolve *r, const int *order, const char *text, size_t n, bool end, bool past)
 {
 	int low = 0, high = r->ntarget;
@@ -477,7 +479,7 @@ static int bound(const Resolve *r, const int *order, const char *text, size_t n,
 	return low;
 }
 
-/* Calls f on all that a name or pattern means; how much that was.  A pattern is held only against the
+/* Calls f on everything that a name or pattern matches; returns how many.  A pattern is compared only with the
  * names that share its fixed beginning, or else its fixed end. */
 static int each_target(Resolve *r, const Arg *arg, void (*f)(Resolve *, const void *, Target *), const void *with)
 {
@@ -531,7 +533,7 @@ static void count_value(Resolve *r, const void *count, Target *t)
 	*(int *)(uintptr_t)count += t->value != NULL;
 }
 
-/* Is there a value that a name or pattern means? */
+/* Does a name or pattern match any value? */
 static bool any_value(Resolve *r, Arg arg, Name name)
 {
 	int count = 0;
@@ -541,7 +543,7 @@ static bool any_value(Resolve *r, Arg arg, Name name)
 	return count > 0;
 }
 
-/* Has the call that makes v such a value inside, which bears the name of v before its own once the call is inlined? */
+/* Does the function whose call makes v have such a value?  Once it is inlined, its name begins with that of v. */
 static bool holds_inside(const Model *m, const Value *v, const char *rest)
 {
 	while (v && v->def && v->def->out[0] == v) {
@@ -611,7 +613,7 @@ static void nothing_called(Resolve *r, const char *who, const Arg *arg)
 	diag_unknown(arg->loc, name_fmt("%s: nothing is called", who), arg->s, list);
 }
 
-/* Each name must mean something: a value, a node, or (for @pin) a value that the compiler will add. */
+/* Each name must match something: a value, a node, or (for @pin) a value that the compiler will add. */
 static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
 {
 	for (int i = 0; arg->kind == ARG_LIST && i < arg->narg; i++)
@@ -622,7 +624,8 @@ static void apply_names(Resolve *r, const Annot *a, const Arg *arg)
 		nothing_called(r, name_fmt("@%s", a->name), arg);
 }
 
-/* Gives nodes and values what @place and @pin say of them.  @place is then done; @pin stays for values to come. */
+/* Gives nodes and values the annotations of @place and @pin.  @place is then done; @pin stays for values that
+ * passes add. */
 static bool apply(Resolve *r, const Annot *a)
 {
 	const Arg *on = arg_find(a->arg, a->narg, "on");

@@ -1,9 +1,9 @@
-/* What is true of a graph, as code: after reading, and again after every pass.
+/* Invariants of a graph, checked after reading and again after every pass.
  *
  * One walk in the order of the nodes, with one bit per value that says whether it is made by now; graphs in
- * attributes are walked where they stand and see the bits of the graphs around them.  So the cost is linear, and the
- * same walk finds values made twice, used before they are made, or never made.  Cycles are looked for only when
- * something is used before it is made, because an ordered graph has none. */
+ * attributes are walked with their node and see the bits of the graphs around them.  So the cost is linear, and
+ * the same walk finds values made twice, used before they are made, or never made.  Cycles are searched for only
+ * when something is used before it is made, because an ordered graph has none. */
 #include "ir.h"
 
 #include <string.h>
@@ -204,7 +204,7 @@ static void report_early(Scope *s)
 
 /* ---- @into ---- */
 
-/* Whether two types are one.  Before shapes are inferred, what is not said may still agree. */
+/* Whether two types are the same.  Before shapes are inferred, unknown dimensions may still agree. */
 static bool agree(const Type *a, const Type *b, bool inferred)
 {
 	if (!a || !b)
@@ -221,7 +221,7 @@ static bool agree(const Type *a, const Type *b, bool inferred)
 	return true;
 }
 
-/* Whether v cannot live in the memory of the value that it names; said to the user. */
+/* Whether v cannot live in the memory of the value that it names; reported. */
 static bool misplaced(const Scope *s, const Value *v, const int *pos, const int *last, Value *const *over)
 {
 	const Value *old = v->into, *other = old;
@@ -258,8 +258,8 @@ static bool misplaced(const Scope *s, const Value *v, const int *pos, const int 
 	return true;
 }
 
-/* A value that lives in the memory of an older one: both are alike, nobody reads the older one any more, and no other takes it.  Each
- * is made after the one whose memory it takes, so that they form no circle. */
+/* A value that lives in the memory of an older one: both have one type, nothing reads the older one any more, and
+ * no other value takes its memory.  Each is made after the one whose memory it takes, so that there is no circle. */
 static void storage(Scope *s)
 {
 	const Graph *g = s->g;
@@ -309,7 +309,7 @@ static void inner_graphs(Scope *s, const Node *n)
 	}
 }
 
-/* The number of mistakes.  Inner graphs are at most limits.depth deep: the readers saw to that. */
+/* The number of mistakes.  The readers limit the nesting of subgraphs to limits.depth. */
 static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 {
 	Scope s = { .g = g, .made = arena_array(tmp, bool, g->nvalue + 1), .outer = outer, .facts = facts, .tmp = tmp };
@@ -538,7 +538,7 @@ static int verify_refs(const Function *f, const Graph *g)
 	return bad;
 }
 
-/* A call has no memory of its own: what it makes is a value of the caller. */
+/* A call has no memory of its own: its results are values of the caller. */
 static bool into_in_function(const Function *f)
 {
 	for (int i = 0; i < f->body->nvalue; i++) {

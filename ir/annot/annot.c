@@ -1,9 +1,8 @@
 /* Annotations: @name(arguments).
  *
- * One table says of each annotation where it may stand and what it takes; the same table holds the words that may stand as
- * values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it.  resolve_run
- * then checks what needs the whole model: that meshes, names and axes exist; and gives nodes and values
- * the annotations that name them by pattern. */
+ * One table says of each annotation where it may stand and what it takes; the same table holds the words that may
+ * be values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it. 
+ * resolve.c checks what needs the whole model. */
 #include "annot.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@ static bool is_call(const Graph *g, const Node *n)
 	return false;
 }
 
-/* What PyTorch calls otherwise, upper and lower case being one. */
+/* Operators that PyTorch calls by another name; upper and lower case do not matter. */
 static const struct { const char *torch, *onnx; } torch_names[] = {
 	{ "linear", "Gemm<transB = 1>, or MatMul and Add" }, { "addmm", "Gemm" }, { "bilinear", "Einsum" },
 	{ "mm", "MatMul" }, { "bmm", "MatMul" }, { "conv1d", "Conv" }, { "conv2d", "Conv" }, { "conv3d", "Conv" },
@@ -44,7 +44,7 @@ static const char *torch_name(Name op)
 	return NULL;
 }
 
-/* What is near the name of an operator that users may write; nothing after many, because every name of the table is held against it. */
+/* The operator whose name is nearest.  None after many errors: each is compared with every name of the table. */
 static const char *near_op(Name op)
 {
 	const char *names[512];
@@ -59,7 +59,7 @@ static const char *near_op(Name op)
 	return diag_suggest(op, names);
 }
 
-/* Nodes without an operator of ours: all of them, those of one name under one error. */
+/* Reports all nodes whose operator is not supported, those of one operator in one error. */
 static void report(Node **missing, int n, Arena *tmp)
 {
 	struct { int next, last, count; } *of = arena_alloc(tmp, sizeof *of * (size_t)n);     /* last, count: of the first of a name */

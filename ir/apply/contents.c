@@ -1,8 +1,9 @@
+/* Contents of small integer vectors, with symbols in them: this is how the shape arithmetic of exporters is seen through.
+ * An element is a number, which may be negative, or a dimension. */
 #include "apply.h"
 
 #include <string.h>
 
-/* Contents of small integer vectors.  An element is a number, which may be negative, or a dimension. */
 enum { CONTENTS_MAX = 64 };
 typedef struct El { bool isnum; int64_t num; Dim dim; } El;
 typedef struct Vec { int n; El el[CONTENTS_MAX]; } Vec;

@@ -1,6 +1,6 @@
-/* Control flow that is known at compile time: If with a constant condition, Loop with a constant count, Scan over an
- * axis of known length.  Each becomes the nodes that it would run; what is not known is refused, for a statically
- * scheduled program has no place for it. */
+/* Control flow that is known at compile time: If with a constant condition, Loop with a constant count, Scan over
+ * an axis of known length.  Each becomes the nodes that it would run; the others are refused, because a statically
+ * scheduled program cannot run them. */
 #include "apply.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@
 
 static Arena node_scratch;              /* of the node that is being evaluated */
 static int depth;                       /* definitions inside definitions */
-static bool all_wide; /* a wide evaluation is running: what it folds on the way is wide too */
+static bool all_wide; /* during a wide evaluation, so that what it folds is wide too */
 
 /* Elements to and from vectors. */
 #define CONVERT(T) do { const T *s_ = (const T *)t->data + from; for (int64_t i = 0; i < n; i++) v[i] = s_[i]; } while (0)
@@ -366,7 +366,7 @@ static int infer_and_run(Job *j)
 	int bad = infer_node(n) != 0 ? -1 : run_core(j);
 	for (int i = 0; i < n->nout; i++)
 		restore(n->out[i], &out[i]);
-	for (int i = n->nin; i-- > 0;)  /* backwards: an operand that stands twice gets what it had first */
+	for (int i = n->nin; i-- > 0;)  /* backwards: an operand that occurs twice gets its first value back */
 		restore(n->in[i], &in[i]);
 	arena_free(&node_scratch);
 	arena_free(&tmp);
@@ -523,7 +523,8 @@ static Tensor *copied(const Tensor *t, Arena *a)
 	return c;
 }
 
-/* A value of an enclosing graph, used by a body that was inlined from there: lent() has put its tensor into the value. */
+/* A value of an enclosing graph, used by a body that was inlined from there: lend_value() has put its tensor into the
+ * value. */
 static bool foreign(const Graph *g, const Value *v)
 {
 	return v->graph != g;

@@ -1,14 +1,15 @@
 /* The backward pass: d loss / d v for every wanted value, from the gradient column of the table.
  *
- * Nodes are walked once, last to first.  A value's gradient is the sum of what its users give; it is summed when its
- * own node is reached, in the order of the users, so that results do not depend on hashing.  Only values that lie
- * between a wanted value and the loss are differentiated.  A composite without a gradient of its own is lowered first:
- * then its definition's operators speak.  One with a gradient stays, and gives the results that the gradient reads (its
- * stash) from then on.
+ * Nodes are walked once, last to first.  The gradient of a value is the sum of the terms that its users
+ * contribute; it is summed when its own node is reached, in the order of the users, so that results do not depend
+ * on hashing.  Only values between a wanted value and the loss are differentiated.  A composite without a gradient
+ * of its own is lowered first, and the operators of its definition are differentiated.  One with a gradient stays,
+ * and from then on also gives the results that the gradient reads (its stash).
  *
- * Pipelines run the two halves of an operator's backward pass apart, so each node is marked: @part(B) when the gradient of
- * something computed from the inputs needs it, @part(W) when only gradients of weights (or of what is made of weights alone) do.
- * Where the model has stages, a node that makes both kinds becomes two, each with the results of its half. */
+ * Pipelines run the two halves of an operator's backward pass separately, so each node is marked: @part(B) when
+ * the gradient of something computed from the inputs needs it, @part(W) when only gradients of weights (or of
+ * values computed from weights alone) do.  Where the model has stages, a node that makes both kinds becomes two,
+ * each with the results of its half. */
 #include "apply.h"
 
 #include <string.h>
@@ -83,15 +84,15 @@ static void mark_moving(Back *b)
 	}
 }
 
-/* Whether a composite speaks through its definition. */
+/* Whether the definition of a composite is differentiated, not the composite itself. */
 static bool by_definition(const Node *n, void *arg)
 {
 	const Back *b = arg;
 	bool want[64] = { false }, any = false;
 
-	for (int i = 0; i < n->nin && i < 64; i++)      /* of values made since, nothing is known: perhaps */
+	for (int i = 0; i < n->nin && i < 64; i++)      /* a value made since then: not known, so assume yes */
 		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
-	if (n->row->nograd || annot_find(n->annot, "part"))     /* of another loss's backward pass: not on the way to this one */
+	if (n->row->nograd || annot_find(n->annot, "part"))     /* part of the backward pass of another loss: not on a path to this one */
 		return false;
 	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
 }
@@ -137,7 +138,7 @@ static int add_stash(Back *b, Node *n)
 	return fresh ? infer_node(n) : 0;
 }
 
-/* Whether a value stood in the graph before the backward pass. */
+/* Whether a value was in the graph before the backward pass. */
 static bool old(const Back *b, const Value *v)
 {
 	return v && v->id < b->nvalue;
@@ -198,7 +199,8 @@ static void take_apart(Node *m, const uint8_t *need, int new)
 	note_part(w, "W");
 }
 
-/* Marks the nodes from number `first` on, with values from `new` on, which are the gradient of n: whose gradients need them? */
+/* Marks the nodes from number `first` on, with values from `new` on: the gradient of n.  By whose gradients are
+ * they needed? */
 static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 {
 	Graph *g = b->g;
@@ -223,7 +225,7 @@ static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 	}
 }
 
-/* The sum of the contributions, named v.grad; NULL when there are none. */
+/* The sum of the terms, named v.grad; NULL when there are none. */
 static Value *total(Back *b, Value *v, Loc loc)
 {
 	Value *sum = NULL;

@@ -1,9 +1,10 @@
-/* Types and shapes of every value, and what is constant, in one walk in order.
+/* Types and shapes of every value, and which values are constant, in one walk in order.
  *
- * For a node: the schema is checked (operands given, attributes known, types agreeing through the variables of .sig),
- * then the row's shape rule speaks, then what the user declared is compared with it.  A node whose operands are all
- * constants is evaluated at once when its results are small: its results become constants for the nodes that follow,
- * which is how the shape arithmetic of exporters disappears.  Parameters (value->param) are never constants. */
+ * For a node, the schema is checked (operands given, attributes known, types agreeing through the variables of
+ * .sig), then the row's shape rule runs, then its result is compared with what the user declared.  A node whose
+ * operands are all constants is evaluated at once when its results are small: they become constants for the nodes
+ * that follow, which is how the shape arithmetic of exporters disappears.  Parameters (value->param) are never
+ * constants. */
 #include "apply.h"
 
 #include <ctype.h>
@@ -155,8 +156,7 @@ static int check_schema(Node *n)
 	return check_attrs(n, s);
 }
 
-/* What the user declared for a result must agree with what was found; a declared name of a dimension stands in for an
- * unknown one. */
+/* A declared type of a result must agree with the inferred one; a declared symbol replaces an unknown dimension. */
 static int merge_declared(Node *n, int i, const Type *declared)
 {
 	Value *v = n->out[i];
@@ -213,7 +213,7 @@ static Tensor *type_only(const Node *n, int i)
 	return t && t->elem ? tensor_new(n->graph->arena, t->elem, 0, NULL) : NULL;
 }
 
-/* Of a tensor without elements everything is known. */
+/* The contents of a tensor without elements are known. */
 static void know_empty(Node *n)
 {
 	for (int i = 0; i < n->nout && !n->row->moves; i++) {

@@ -1,7 +1,7 @@
 /* Calls become their bodies: functions of the model, definitions of the table, composites when they are lowered.
  *
- * One walk in order binds, expands and infers, so that a guard (@when) or a C expander can ask for the type, shape or
- * constant contents of what it works on.  What is left is core operators and, until lowered, composites. */
+ * One walk in order binds, expands and infers, so that a guard (@when) or a C expander can ask for the type, shape
+ * or constant contents of its operands.  Core operators are left, and composites until they are lowered. */
 #include "apply.h"
 
 #include <stdlib.h>
@@ -17,13 +17,13 @@ typedef struct Copy {
 	const Graph *body;
 	const Function *f;
 	const Node *call;
-	bool own;                       /* a function of the model: what is copied stands at its own line */
+	bool own;                       /* a function of the model: its nodes keep their own lines */
 	Map map;
 	const char *prefix;
 	int64_t version;
 } Copy;
 
-/* Where a copy stands: a definition of ours has no lines for users. */
+/* The place of a copy: definitions of the table have no lines that a user could look up. */
 static Loc place_of(const Copy *c, Loc inner)
 {
 	return c->own && inner.file ? loc_inside(inner, c->call->loc) : c->call->loc;
@@ -165,7 +165,7 @@ static int64_t body_version(const Function *f, const Node *n)
 	return 0;
 }
 
-/* A node of a function of the model stands at its own line, in a call that stands at another. */
+/* A node of a function of the model has its own line, and that of the call around it. */
 static Name from_inside(const Node *n, const Node *call)
 {
 	return name_fmt("%s in %s", loc_brief(n->from ? n->from : loc_text(n->loc)), loc_brief(call->from ? call->from : loc_text(call->loc)));
@@ -345,7 +345,7 @@ int inline_append(Graph *g, Node *n)
 	return bad;
 }
 
-/* A function that reaches itself is found before anything is expanded: each is walked once. */
+/* Finds functions that call themselves before anything is expanded; each function is walked once. */
 static int check_calls(const Model *m, Function *f, Map *state, int level)
 {
 	if (map_get(state, f) == (void *)2)
@@ -382,7 +382,8 @@ static int walk(Graph *g)
 	return bad;
 }
 
-/* What is left means the newest version of its operator, and so the model says; a node of an older one says it itself. */
+/* The nodes that are left have the newest version of their operator, and the model imports that; a node of an
+ * older version says so itself. */
 static void settle_versions(Graph *g)
 {
 	Model *m = g->model;

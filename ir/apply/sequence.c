@@ -1,9 +1,10 @@
-/* Sequences whose length and positions are known at compile time are lists of values, and nothing of them is left in the
- * graph.  Exporters write split and chunk so: SplitToSequence, then SequenceAt with a constant position, which is Split.
+/* Sequences whose length and positions are known at compile time are lists of values; none of them is left in the
+ * graph. Exporters write split and chunk in this way: SplitToSequence, then SequenceAt with a constant position,
+ * which is Split.
  *
- * Each operator is resolved while it is inlined: it reads the lists of its operands (Value.item) and gives a list, or
- * the nodes that make a tensor of one.  What is not known is refused, for a statically scheduled program has no place
- * for it. */
+ * Each operator is resolved while it is inlined: it reads the lists of its operands (Value.item) and gives a list,
+ * or the nodes that make a tensor from one.  Where length or position is not known the operator is refused,
+ * because a statically scheduled program cannot run it. */
 #include "apply.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* Memory by lifetime: objects are allocated one by one and freed all together.
  *
- * Blocks grow with the arena, from 4 KiB to 32 MiB; a large object gets a block of its own.  From 2 MiB on a
- * block is mapped on a boundary of 2 MiB and asks for huge pages: a model of 100,000 nodes is 150 MiB that every pass
- * walks, and with small pages a third of that time went into page faults and the TLB.  Blocks from 64 KiB on are cut from
- * such pages, too: each pass has an arena of its own, which grows through all sizes.  Under the address sanitizer every
- * object has its own block, so that a read past the end or after arena_free is seen.
+ * Blocks grow with the arena, from 4 KiB to 32 MiB; a large object gets a block of its own.  From 2 MiB on a block
+ * is mapped on a boundary of 2 MiB and asks for huge pages: a model of 100,000 nodes is 150 MiB that every pass
+ * walks, and with small pages a third of that time went into page faults and the TLB.  Blocks from 64 KiB on are
+ * cut from such pages, too: each pass has an arena of its own, which grows through all sizes.  Under the address
+ * sanitizer every object has its own block, so that a read past its end or after arena_free is detected.
  *
- * Blocks that are given back are kept, of those from 2 MiB on up to 64 MiB, for whoever asks next: a page that the kernel has to find and clear costs
- * several times what it costs to clear one that is there. */
+ * Freed blocks are kept for reuse, of those from 2 MiB on up to 64 MiB: a page that the kernel has to find and
+ * clear costs several times as much as clearing one that is mapped. */
 #include "base.h"
 
 #include <stdlib.h>
@@ -100,7 +100,7 @@ void arena_charge(int64_t bytes)
 	exit(diag_exit());
 }
 
-static struct ArenaBlock *spare;        /* blocks that nobody has: mapped ones, and parts of huge pages */
+static struct ArenaBlock *spare;        /* free blocks: mapped ones, and pieces of huge pages */
 static size_t spared;                   /* bytes of the mapped ones */
 
 static struct ArenaBlock *unchain(struct ArenaBlock **at)
@@ -111,7 +111,7 @@ static struct ArenaBlock *unchain(struct ArenaBlock **at)
 	return b;
 }
 
-/* Parts of a huge page that lie one behind the other become one. */
+/* Merges adjacent pieces of a huge page. */
 static bool joins(const struct ArenaBlock *a, const struct ArenaBlock *b)
 {
 	return cut(whole(a)) && cut(whole(b)) && (const char *)a + whole(a) == (const char *)b && (uintptr_t)b % HUGE_PAGE != 0;
@@ -135,7 +135,7 @@ static void put_spare(struct ArenaBlock *b)
 	spared += mapped(whole(b)) ? whole(b) : 0;
 }
 
-/* The smallest that is large enough; of what is not cut, and not twice as large. */
+/* The smallest free block that is large enough; of blocks that cannot be cut, none twice as large. */
 static struct ArenaBlock *take_spare(size_t bytes)
 {
 	struct ArenaBlock **best = NULL;
@@ -147,7 +147,7 @@ static struct ArenaBlock *take_spare(size_t bytes)
 	return best ? unchain(best) : NULL;
 }
 
-/* What is left behind b after so many bytes is a spare block. */
+/* The rest of b after so many bytes becomes a free block. */
 static void shorten(struct ArenaBlock *b, size_t bytes)
 {
 	struct ArenaBlock *rest = (struct ArenaBlock *)(void *)((char *)b + bytes);
@@ -273,7 +273,8 @@ void *arena_grow(Arena *a, void *list, int n, size_t itembytes)
 	return more;
 }
 
-/* Gives back at once what stands in a block of its own: the old half of a list that has doubled.  Nobody else may hold it. */
+/* Frees an object that has a block of its own at once: the old half of a list that has doubled.  Nothing else may
+ * point to it. */
 void arena_release(Arena *a, void *p, size_t bytes)
 {
 	if (!p || (!OWN_BLOCKS && bytes < ALONE))

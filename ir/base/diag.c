@@ -1,4 +1,4 @@
-/* Messages: where, what, the source line with a caret; the table of input files; caps; exit codes.
+/* Messages: place, text, the source line with a caret; exit codes.
  *
  * Everything that is printed passes through diag_escape, so no byte of an input reaches a terminal raw. */
 #define _GNU_SOURCE
@@ -231,11 +231,11 @@ void diag_reset(void)
 	muted = false;
 }
 
-/* The nearest in the list.  Upper and lower case are one at first, and decide among equals. */
+/* The nearest word of the list.  Case is ignored first, and decides between equally near words. */
 const char *diag_suggest(const char *word, const char *const *list)
 {
 	const char *best = NULL;
-	int least = strlen(word) < 3 ? 1 : (int)strlen(word) / 3 + 2;        /* every word of one letter is near any other */
+	int least = strlen(word) < 3 ? 1 : (int)strlen(word) / 3 + 2;        /* any word of one letter would be near */
 	int exact = INT_MAX;
 
 	for (; *list; list++) {
@@ -250,7 +250,7 @@ const char *diag_suggest(const char *word, const char *const *list)
 	return best;
 }
 
-/* All of a short list; of a long one that which is near. */
+/* Names all words of a short list; of a long one only the nearest. */
 void diag_unknown(Loc loc, const char *what, const char *word, const char *const *list)
 {
 	enum { SHORT = 16 };

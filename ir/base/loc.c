@@ -113,7 +113,7 @@ const char *loc_text(Loc loc)
 
 const char *loc_brief(const char *place)
 {
-	const char *end = strstr(place, ": "), *name = place;         /* behind which names of nodes may stand, with slashes of their own */
+	const char *end = strstr(place, ": "), *name = place;         /* names of nodes may follow, with slashes of their own */
 	for (const char *s = place; *s && s != end; s++)
 		if (*s == '/')
 			name = s + 1;

@@ -1,4 +1,4 @@
-/* Interned names, maps keyed by them, and how near two words are. */
+/* Interned names, patterns of names, and how near two words are. */
 #include "base.h"
 
 #include <ctype.h>
@@ -130,8 +130,7 @@ Name name_fmt(const char *fmt, ...)
 	return name;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two words, as they are or with capitals as small letters; words over
- * 63 bytes are far from all. */
+/* Edits (insert, delete, replace, swap of neighbours) between two words; words over 63 bytes are far from all. */
 int name_distance(const char *x, const char *y, bool anycase)
 {
 	size_t n = strlen(x), m = strlen(y);

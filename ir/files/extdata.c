@@ -80,7 +80,7 @@ static int step_by_step(int dir, const char *path)
 	return -1;
 }
 
-/* The location as seen from extdata_root, when the folder of the model is beneath it; else NULL. */
+/* The location relative to extdata_root, when the folder of the model is beneath it; else NULL. */
 static char *from_root(const char *folder, const char *location)
 {
 	char *root = realpath(extdata_root, NULL), *here = realpath(folder, NULL), *path = NULL;
@@ -319,7 +319,7 @@ static int each_graph(const Each *e, const Graph *g)
 	return bad;
 }
 
-/* Graphs in attributes are at most limits.depth deep: the readers saw to that. */
+/* The readers limit the nesting of graphs in attributes to limits.depth. */
 static int each_attr(const Each *e, const Attr *list, int n)
 {
 	int bad = 0;

@@ -1,7 +1,7 @@
-/* .npy files: how --eval takes its inputs and gives its outputs.
+/* .npy files: inputs and outputs of --eval.
  *
  * Reading: versions 1 to 3, both byte orders, both element orders; plain little-endian C order stays in the mapped
- * file.  Writing: version 1, little-endian, C order; types that NumPy lacks are widened, and that is said. */
+ * file.  Writing: version 1, little-endian, C order; types that NumPy lacks are widened, and that is reported. */
 #include "files.h"
 
 #include <errno.h>

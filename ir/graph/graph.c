@@ -209,7 +209,7 @@ void graph_lives(const Graph *g, int *last, int *until)
 	read_in(g, g, 0, last);
 }
 
-/* Nodes in reverse order: one whose results are all unused goes, and its operands lose a use. */
+/* In reverse order: a node whose results are all unused is dropped, and its operands lose a use. */
 void graph_sweep(Graph *g)
 {
 	struct Count c = { g, graph_uses(g, g->scratch) };

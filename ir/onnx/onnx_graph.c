@@ -30,7 +30,7 @@ static void node_names(OnnxReader *r, Node *n, const WireField *f)
 	}
 }
 
-/* Name and operator first, so that messages about the rest can tell them. */
+/* Name and operator first, so that messages about the rest can name them. */
 static void node(OnnxReader *r, const WireField *field, Graph *g)
 {
 	Node *n = graph_node(g, NULL, name_of(""), onnx_at(r, field));

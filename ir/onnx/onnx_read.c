@@ -30,7 +30,7 @@ void onnx_entry(OnnxReader *r, const WireField *f, Pair **list, int *n)
 	arena_push(r->w.arena, *list, *n, p);
 }
 
-/* Takes the entry of ours with that key out of a list. */
+/* Takes our own entry with that key out of a list. */
 Name onnx_take(Pair *list, int *n, const char *key)
 {
 	for (int i = 0; i < *n; i++)

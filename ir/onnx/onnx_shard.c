@@ -277,7 +277,7 @@ typedef struct Sharding {           /* one tensor */
 	int64_t *entry; int nentry;     /* a device, or the key of a group, for each shard */
 	struct Group { int64_t key, *dev; int n; } *group; int ngroup;
 	struct { int64_t axis, shards; } dim[SPLITS]; int ndim;
-	bool bad;                       /* more than the messages of one tensor can mean for us */
+	bool bad;                       /* more than the messages of one tensor can express */
 	uint16_t *shard;                /* by position in the sorted set of devices */
 	struct Devices *set;
 } Sharding;

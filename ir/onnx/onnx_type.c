@@ -102,7 +102,7 @@ static void type_case(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *kee
 	}
 }
 
-/* *hollow: NULL is given, but something was said. */
+/* *hollow: the result is NULL, but the message was not empty. */
 Type *onnx_type(OnnxReader *r, const WireField *f, bool *hollow)
 {
 	TypeBlobs keep = { 0 };
@@ -150,7 +150,7 @@ static void merge(Arena *mem, Blobs *to, const Blobs *from)
 	}
 }
 
-/* A value whose type is said twice: denotations and unknown fields of the first saying go to the second. */
+/* A value whose type is given twice: denotations and unknown fields of the first go to the second. */
 void onnx_type_merge(OnnxReader *r, Type *to, const Type *from)
 {
 	int rank = to->kind == from->kind && to->rank == from->rank ? to->rank : 0;

@@ -66,7 +66,7 @@ static int bad_heads(Node *n, int i, const char *what, int64_t heads)
 	return -1;
 }
 
-/* What the operands say; heads are -1 when a 4-axis operand does not tell. */
+/* Sizes from the operands; heads are -1 when a 4-axis operand does not give them. */
 static int read_heads(Node *n, Heads *h)
 {
 	Type *q = operand_type(n, Q), *k = operand_type(n, K), *v = operand_type(n, V), *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
@@ -470,7 +470,7 @@ static int expand_attention_grad(Node *n)
 	return dq && dk && dv && !give(n, Q, dq, h.flat) && !give(n, K, dk, h.flat) && !give(n, V, dv, h.flat) ? 0 : -1;
 }
 
-/* Plain attention in one type: no cache, no lengths, no other result; nobody asks for the gradient of a mask. */
+/* Plain attention in one type: no cache, no lengths, no other result, no gradient of a mask. */
 static bool own_attention(const Node *n, const bool *wants)
 {
 	for (int i = 1; i < n->nout; i++)
@@ -610,7 +610,8 @@ static int shape_swiglu(Node *n)
 
 /* ---- factors and cost ---- */
 
-/* Heads along an axis: key heads, sharers of each where queries are meant, and with three axes the width, which stays whole. */
+/* Heads along an axis: key heads, sharers of each for queries, and with three axes the width, which is never
+ * split. */
 static void head_axis(FactorRule *r, bool out, int i, int axis, int head, int sharer, Dim sharers, Dim width)
 {
 	SubFactor part[3] = { { head, 0 } };
@@ -660,7 +661,7 @@ static int factor_attention(Node *n, FactorRule *r)
 		return -1;
 	int batch = factor_add(r, h.batch), head = -1, sharer = -1, place = -1;
 	bool grad = is_grad(n);
-	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));      /* all keys and values: no part of the queries makes a part of them */
+	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));      /* all keys and values: splitting the queries does not split them */
 	if (h.q > 0 && h.kv > 0)
 		head = factor_add(r, h.kv);
 	if (h.q > h.kv && h.kv > 0 && !present)
@@ -709,7 +710,7 @@ static int factor_attention(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Heads in one axis with their width: as many as the part of the axis holds. */
+/* Heads in one axis with their width: as many as the shard of the axis holds. */
 static void fit_heads(Node *shard, const Node *logical, const char *attr, int operand)
 {
 	Attr *a = node_attr(shard, attr);
@@ -754,8 +755,8 @@ static int factor_rotary(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Two products of [Sq, D] by [D, Sk] per head; half of them where the triangle is cut off.  Of each score the largest is found, and exp of the
- * difference, its sum and its part. */
+/* Two products of [Sq, D] by [D, Sk] per head; half of them under a causal mask.  Per score: the maximum, exp of
+ * the difference, its sum and its share. */
 static Cost cost_attention(const Node *n)
 {
 	enum { SOFTMAX = 16 };

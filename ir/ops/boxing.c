@@ -1,5 +1,5 @@
-/* Transfers between forms of one value.  Its meaning is the identity: operand and result are the same logical value, held
- * in two ways, which their @sbp annotations say; `how` names the transfer between them. */
+/* Transfers between two layouts of one value.  Its meaning is the identity: operand and result are the same
+ * logical value, with the layouts that their @sbp annotations give; `how` names the transfer between them. */
 #include "ops.h"
 
 #include <string.h>

@@ -190,7 +190,7 @@ static int shape_gradw(Node *n)
 				(long long)dim[i], i);
 			return -1;
 		}
-	if (rank >= 0) { /* from the operands: they may be shards, `shape` speaks of the whole */
+	if (rank >= 0) { /* from the operands: they may be shards, `shape` is that of the logical value */
 		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
 		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	}

@@ -4,7 +4,7 @@
 #include "ops.h"
 #include <string.h>
 
-/* Concat and Split: equal parts are factors of the whole, which is so many x a part. */
+/* Concat and Split: pieces of equal length make the axis a product, their number x the length of one. */
 static int factor_but_axis(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false }, equal = true, cut = !strcmp(n->op, "Split");
@@ -229,7 +229,7 @@ static int eval_split(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* One node joins them all: of equal parts it can be cut inside of each, which a part joined with two joined ones cannot. */
+/* One node joins them all: where its pieces are equal it can be split inside of each, which nested joins cannot. */
 static int grad_split(Node *n, Value **dout, Value **din)
 {
 	Graph *g = n->graph;
@@ -255,7 +255,7 @@ static int64_t slice_length(int64_t start, int64_t end, int64_t step)
 	return start > end ? (int64_t)(((uint64_t)(start - end) - 1) / by) + 1 : 0;
 }
 
-/* The axis that the k-th entry of starts speaks of. */
+/* The axis of the k-th entry of starts. */
 static int slice_axis(Node *n, const Tensor *axes, int k, int rank, int *axis)
 {
 	if (!axes) {

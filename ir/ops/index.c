@@ -59,7 +59,7 @@ static int64_t *checked_indices(Node *n, int operand, const Tensor *t, int64_t l
 	return v;
 }
 
-/* Of a part of an axis: -1 for those that point elsewhere. */
+/* In a shard of the axis: -1 for indices that point elsewhere. */
 static int64_t *part_indices(Node *n, int operand, const Tensor *t, int64_t len)
 {
 	int64_t among, from = attr_origin(n, len, &among), *v = checked_indices(n, operand, t, among);
@@ -86,7 +86,8 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Axes of the indices and the other axes of the data are kept.  Of a part of the gathered axis, what is elsewhere is zero. */
+/* Axes of the indices and the other axes of the data are kept.  Where the gathered axis is split, a rank gives
+ * zero for indices that point elsewhere. */
 static int factor_gather(Node *n, FactorRule *r)
 {
 	int axis, ri = operand_rank(n, 1), rx = operand_rank(n, 0);
@@ -151,7 +152,7 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Splitting the indices leaves each rank a part of the sum: those factors are lacking in the result. */
+/* Where the indices are split each rank has one term of the sum: the result lacks those factors. */
 static int factor_gather_grad(Node *n, FactorRule *r)
 {
 	int axis, ri = operand_rank(n, 2), rx = operand_rank(n, 1);

@@ -42,7 +42,7 @@ static int shape_loss(Node *n)
 	return 0;
 }
 
-/* Every axis but the classes; with "sum" they are summed over (P), a mean divides by a count of the whole. */
+/* Every axis but the classes; with "sum" they are summed over (P), a mean divides by the count of all ranks. */
 static int factor_loss(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
@@ -75,7 +75,7 @@ static int factor_xent(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Of some of the classes, labels of others pick nothing. */
+/* In a shard of the classes, labels of other classes pick nothing. */
 static int factor_nll(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
@@ -167,7 +167,7 @@ static int shape_ahead(Node *n)
 	return 0;
 }
 
-/* Classes that one rank has are a term of the count. */
+/* The classes of one rank give one term of the count. */
 static int factor_ahead(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
@@ -203,7 +203,7 @@ const Op ops_loss[] = {
 	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
 		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | scores:[3,5] labels:{-1,4,2} "
 		  "weights:(0.1,1)[5] =ignore_index:-1 | scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
-	/* The sum of exp(x - top) along an axis: a part of the axis gives a term of it. */
+	/* The sum of exp(x - top) along an axis: a shard of the axis gives one term of it. */
 	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1", .shape = shape_sum_exp,
 	  .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp, .cost = cost_reduce,
 	  .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },

@@ -36,7 +36,7 @@ static int factor_expand(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* One side of a reshape while it is read: the axis, what is left of its length, and the parts found. */
+/* One side of a reshape while it is read: the axis, what is left of its length, and the sub-factors found. */
 typedef struct Side { const Type *t; bool out; int axis, nsub; Dim rest; SubFactor sub[RANK_MAX]; } Side;
 
 static bool next_axis(Side *s)
@@ -48,7 +48,7 @@ static bool next_axis(Side *s)
 	return s->axis < s->t->rank && s->rest != 0;
 }
 
-/* The axis is what was found of it; what is left over stays whole. */
+/* The axis is the product of what was found; the rest of it is never split. */
 static void end_axis(FactorRule *r, Side *s, bool all)
 {
 	if (!all && s->nsub && s->nsub < RANK_MAX)
@@ -105,7 +105,7 @@ static int factor_reshape(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Without axes, those of length one of the whole are meant, not of the part. */
+/* Without axes, those of length one of the logical value are meant, not of the shard. */
 static void fit_squeeze(Node *shard, const Node *logical)
 {
 	const Type *x = logical->in[0]->type;

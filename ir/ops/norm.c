@@ -580,7 +580,7 @@ static int factor_norm_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* As many groups as the part of the channels has. */
+/* As many groups as the shard of the channels has. */
 static void fit_groups(Node *shard, const Node *logical)
 {
 	Attr *a = node_attr(shard, "num_groups");

@@ -269,7 +269,7 @@ static int check_pooled(Node *n, const Type *x, const Type *g)
 	return clash ? -1 : 0;
 }
 
-/* Of a part that is a stretch of what its windows see. */
+/* A shard that is a stretch of what its windows read. */
 static int shape_stretch(Node *n)
 {
 	const Type *x = n->out[0] ? n->out[0]->type : NULL;
@@ -290,7 +290,7 @@ static int shape_maxpool_grad(Node *n)
 	return check_pooled(n, x, operand_type(n, 0)) || shape_stretch(n) ? -1 : 0;
 }
 
-/* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` speaks of the whole. */
+/* g, shape -> x.  Batch and channels are those of g, which may be a shard; `shape` is that of the logical value. */
 static int shape_pool_grad(Node *n)
 {
 	Type *g = operand_type(n, 0);

@@ -53,8 +53,8 @@ uint64_t random_key(const char *name)
 	return h;
 }
 
-/* What tells one random node from another: the name of its first result, which no other node has; nodes of one function share
- * the name of the call. */
+/* What distinguishes random nodes: the name of the first result, which no other node has; nodes of one function
+ * share the name of the call. */
 static uint64_t node_key(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)

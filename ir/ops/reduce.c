@@ -140,7 +140,8 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Reduced axes are factors that the result lacks.  A mean divides by the length of the whole axis, so a shard node has that as an attribute. */
+/* Reduced axes are factors that the result lacks.  A mean divides by the length of the logical axis, which a shard
+ * node has as an attribute. */
 static int factor_reduce(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -168,7 +169,7 @@ static int64_t reduced_count(const Node *n)
 	return y > 0 ? x / y : 0;
 }
 
-/* Of a part of a mean: what the whole divides by. */
+/* A shard of a mean: what the logical mean divides by. */
 static void fit_mean(Node *shard, const Node *logical)
 {
 	int64_t among = reduced_count(logical);

@@ -1,5 +1,4 @@
-/* Shapes: rules that many rows share, the operators that ask for a shape or make a constant, and the contents of
- * small integer vectors with symbols in them, from which the shape arithmetic of exporters is seen through. */
+/* Shapes: rules that many rows share, and the operators that ask for a shape or make a constant. */
 #include "ops.h"
 #include <math.h>
 #include <string.h>

@@ -153,7 +153,7 @@ static Value *activate(Cell *c, int act, Value *v)
 	return apply(c, &c->act[act], v);
 }
 
-/* v cut into equal parts along an axis; part gets the values. */
+/* v split into equal pieces along an axis, stored in part. */
 static int cut(Cell *c, Value *v, int axis, int count, int64_t size, Value **part)
 {
 	Node *n = c->n;

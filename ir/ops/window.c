@@ -171,7 +171,7 @@ int window_sizes(Node *n, int i, int rank, Dim *dim)
 
 /* ---- cut ---- */
 
-/* Whether a window may be cut from its neighbours: sizes are known, and each sees some of the axis. */
+/* Whether windows may be split: sizes are known, and each reads some of the axis. */
 static bool may_cut(const Window *w, int i)
 {
 	int64_t span = window_span(w, i);
@@ -220,7 +220,7 @@ void window_factors_back(FactorRule *r, const Window *w, At dx, At g, At x)
 	}
 }
 
-/* ---- of a part ---- */
+/* ---- shards ---- */
 
 static Attr *attr_at(Node *shard, const char *name, AttrType type)
 {
@@ -277,7 +277,7 @@ void window_place(Node *shard, const Window *w, At y, At x, const int64_t *const
 	set_pads(shard, pads, w->nd);
 }
 
-/* Windows that stick out of the part stand over padding: sums of products do not see the difference. */
+/* Windows that reach beyond the shard lie over padding: sums of products are not affected. */
 void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
@@ -294,7 +294,7 @@ void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t 
 		set_ints(shard, "output_padding", extra, w->nd);
 }
 
-/* Pools see the difference: they work on all that the windows see, and give the stretch of it that is theirs. */
+/* Pools are affected: they work on all that the windows read, and give the stretch of it that is theirs. */
 void window_place_within(Node *shard, const Window *w, At dx, At g, At x, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], from[SPATIAL_MAX], size[SPATIAL_MAX], within[SPATIAL_MAX + 2];

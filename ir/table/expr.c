@@ -628,7 +628,7 @@ void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void
 		memcpy(out, at[0], (size_t)n * 8);
 }
 
-/* Operands before users: whoever keeps a stack of its own gives the expression another arithmetic. */
+/* Operands before users: a visitor that keeps a stack can evaluate the expression in another arithmetic. */
 void expr_each(const Expr *e, void (*visit)(void *, const char *op, int operands, int arg, double num), void *ctx)
 {
 	static const char *const text[] = { [E_NUM] = "num", [E_ARG] = "arg", [E_NEG] = "neg", [E_NOT] = "!", [E_COM] = "~", [E_ADD] = "+", [E_SUB] = "-",

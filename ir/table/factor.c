@@ -1,8 +1,8 @@
-/* The factor rule of one node: which axes of its operands and results travel together.
+/* The factor rule of one node: which axes of its operands and results are split together.
  *
- * The row says it as text over axes, in the notation of einsum ("... m k, ... k n -> ... m n"); this file lays the text
- * over the shapes at hand.  A text that does not fit them (a vector operand of MatMul) means that every axis stays
- * whole: always correct, never fast.  From the rule follow the SBP signatures (compiler/plan/sbp.c). */
+ * The row gives it as text over axes, in the notation of einsum ("... m k, ... k n -> ... m n"); this file applies
+ * the text to the shapes at hand.  Where it does not fit them (a vector operand of MatMul) no axis is split:
+ * always correct, never fast.  The SBP signatures follow from the rule (compiler/plan/sbp.c). */
 #include "table.h"
 
 #include <ctype.h>
@@ -168,7 +168,7 @@ static bool lay(Table *t, const Spec *sp, const Value *v, int *row)
 	return true;
 }
 
-/* Broadcast axes stay whole; two lengths for one factor mean that the text does not fit. */
+/* Broadcast axes are not split; two lengths for one factor mean that the text does not fit. */
 static bool settle(const FactorRule *r, const Value *v, int *row)
 {
 	const Type *ty = type_of(v);
@@ -256,7 +256,7 @@ void factor_linear(const Node *n, int *group)
 	}
 }
 
-/* An operand of a list, or one of which only the shape is asked. */
+/* An operand of a list, or one whose shape alone is read. */
 static bool alike(const Node *n, int i)
 {
 	const Schema *s = n->row->schema;

@@ -20,7 +20,8 @@ static int ntable;
 static Function *(*parse_gradient)(const Op *, const char *text);      /* the parser stands above the table: language.c */
 static Map by_name;                                     /* "domain:Op" -> Entry */
 
-/* One word of a .sig or .attrs text; blanks are skipped before it.  Quoted text and brackets are kept whole. */
+/* One word of a .sig or .attrs text; blanks before it are skipped.  Quoted text and brackets count as part of a
+ * word. */
 static const char *word(const char **p, size_t *len)
 {
 	while (**p == ' ')

@@ -1,4 +1,4 @@
-/* Element types and value types: one table of the element types, numbered as ONNX numbers them. */
+/* Types of values and of attributes. */
 #include "tensor.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static size_t put(char *buf, size_t cap, size_t at, const char *s)
 	return at + n;
 }
 
-/* The text goes around in eight buffers, so that one message can name several types. */
+/* Eight buffers in turn, so that one message can name several types. */
 const char *type_text(const Type *t)
 {
 	static char ring[8][512];

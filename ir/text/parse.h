@@ -1,8 +1,6 @@
-/* Shared by the files of the parser, and by nothing else: its state, the words in which all its rules are
- * written (look at a token, take it, insist on it, give up), and the rules that one file has and another uses.
- *
- * A rule is given the parser at its first token and leaves it behind its last one; it does not return after a
- * mistake. */
+/* Private to the files of the parser: its state, what all its rules are written with (look at a token, take it,
+ * insist on it, give up), and the rules that one file has and another uses.  A rule is called at its first token and
+ * returns after its last one; it does not return after a mistake. */
 #ifndef SBPCC_PARSE_H
 #define SBPCC_PARSE_H
 
@@ -12,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	NEAR = 256,                     /* how far back doubles are looked for: a hostile list is read in linear time */
-};
+enum { NEAR = 256 };                    /* how far back duplicates are searched for: a hostile list is read in linear time */
 
 /* A list that grows while it is read; what is kept is copied from it. */
 typedef struct Stack { char *item; size_t bytes, room; } Stack;

@@ -1,6 +1,6 @@
-/* The part of the parser that reads annotations and gives each to what it speaks of.  Which there are and what
- * arguments they take is the table in annot.c; those for which the graph has a field of its own (@doc, @meta,
- * @from, @into, @denotation, @op) go there. */
+/* Parsing annotations, and attaching each to what it annotates.  annot.c has the table of annotations and their
+ * arguments; those for which the graph has a field of its own (@doc, @meta, @from, @into, @denotation, @op) are
+ * stored there. */
 #include "parse.h"
 #include "../wire/wire.h"
 

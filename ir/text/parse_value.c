@@ -1,5 +1,5 @@
-/* The part of the parser that reads types, the data of tensors, and attributes.  A literal is checked here
- * against the type it is for, so a number that does not fit is reported where it stands. */
+/* Parsing types, the data of tensors, and attributes.  A literal is checked here against the type it is for, so
+ * that a number that does not fit is reported at its place. */
 #include "parse.h"
 
 /* ---- Types */
@@ -14,7 +14,7 @@ static int type_word(Name s)
 	return 0;
 }
 
-/* A type stands here: an element type that is not itself a name, or "seq(" and its like. */
+/* Whether a type begins here: an element type that is not itself a name, or "seq(" and its like. */
 bool parse_at_type(const Parser *p)
 {
 	int next = p->next.kind;

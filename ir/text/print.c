@@ -430,7 +430,7 @@ static void denotation(FILE *o, const Type *t, const char *path)
 	fputs(")", o);
 }
 
-/* Fields that nobody knows, in strings of a length that is read back. */
+/* Unknown fields, in strings of a length that can be read back. */
 static void unknown(FILE *o, const Message *p)
 {
 	enum { PIECE = 16384 };
@@ -505,7 +505,8 @@ static bool has_type(const Type *t)
 			    t->elem != DT_UNDEFINED);
 }
 
-/* A value annotates itself where it first stands: input, result of a node, output, or the list of a graph. */
+/* The annotations of a value are printed where it first occurs: input, result of a node, output, or the list of a
+ * graph. */
 static void interface_value(FILE *o, const Value *v, bool annots)
 {
 	if (has_type(v->type)) {

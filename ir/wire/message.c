@@ -1,15 +1,14 @@
-/* What the messages of onnx.proto know, and the messages that something of a model is made of.
+/* The fields of the messages of onnx.proto, and the messages that hold something of a model.
  *
- * ONNX's text has words for most fields, and annotations of ours stand for documentation, metadata, denotations and
- * fields that nobody knows (@doc, @meta, @denotation, @unknown).  A message that is no node, value, graph, function or
- * attribute itself, such as the shape in the type of a value, is named by its way from there, in ONNX's words:
- * "type.tensor_type.shape".  The same walk tells the printer what there is and the parser what is meant, so
- * both have the same names. */
+ * ONNX's text syntax has words for most fields; annotations hold documentation, metadata, denotations and unknown
+ * fields (@doc, @meta, @denotation, @unknown).  A message that is not itself a node, value, graph, function or
+ * attribute, such as the shape in the type of a value, is named by its path from there, in ONNX's words:
+ * "type.tensor_type.shape". Printer and parser use the same walk, so both have the same names. */
 #include "wire.h"
 
 #include <string.h>
 
-/* WireField numbers are those of onnx.proto. */
+/* Field numbers are those of onnx.proto. */
 const WireSpec message_model       = { "ModelProto",                 " isssissS     S     k    Sk" };
 const WireSpec message_graph       = { "GraphProto",                 " Ss  S    sSSSkSS" };
 const WireSpec message_node        = { "NodeProto",                  " SSssSsssSk" };
@@ -33,12 +32,12 @@ enum { PATH = 8192 };
 typedef struct Walk {
 	char path[PATH];                /* of the message that is visited */
 	size_t n;
-	Arena *make;                    /* messages that have nothing yet are visited too */
+	Arena *make;                    /* messages without contents are visited too */
 	MessageFn *visit;
 	void *ctx;
 } Walk;
 
-/* One step further; returns where to go back to.  What lies deeper than PATH is not visited under its own name. */
+/* One step deeper; returns where to go back to.  Messages deeper than PATH are not visited under their own name. */
 static size_t down(Walk *w, const char *word, int index)
 {
 	size_t back = w->n;
