@@ -61,7 +61,7 @@ struct Value {
 	Name doc;
 };
 
-/* factors.c: each axis of a value as a product of factors, major to minor; equal numbers travel together. */
+/* Each axis of a value as a product of factors, major to minor; equal numbers are split together (compiler/front/factors.c). */
 typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
 
 struct Node {
@@ -134,8 +134,8 @@ struct Model {
 	Blobs unknown;                  /* of ModelProto */
 	bool from_onnx;
 	bool asked;                     /* objective.c has added what annotations ask for */
-	struct Plan *plan;              /* compiler.h: meshes, then roles, actions, offsets */
-	struct Params *params;          /* compiler.h: what of an .onnx file is trained */
+	struct Plan *plan;              /* compiler/train/train.h: meshes, then roles, actions, offsets */
+	struct Params *params;          /* compiler/train/train.h: what of an .onnx file is trained */
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */

@@ -15,37 +15,6 @@ extern const Op ops_optimizer[], ops_boxing[];
 /* conv.c */
 int conv_shape(Node *, bool conv);          /* spatial arithmetic of Conv and the pools: auto_pad, pads, strides, dilations, ceil_mode */
 
-/* window.c: where the windows of a convolution or pool stand. */
-enum { SPATIAL_MAX = 8 };
-enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };           /* auto_pad */
-typedef struct Window {
-	int nd;                         /* spatial axes */
-	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
-	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
-	int64_t nin, nout, nk;          /* products of in, out, k */
-} Window;
-int window_mode(Node *, int *mode);                                 /* -1 after err_at */
-int window_list(Node *, const char *name, int want, int64_t least, int64_t init, int64_t *to);     /* a list attribute with so many entries, at least `least` each */
-int64_t window_span(const Window *, int i);                         /* elements from the first to the last that a window touches */
-int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
-int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
-int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not known */
-int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
-
-/* Where an operand or result stands in its node. */
-typedef struct At { bool out; int i; } At;
-static inline int *window_row(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
-static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i]->type : operand_type(n, a.i); }
-/* The spatial axes of windows as factors: y, the windows, is split, and x is what they read; or dx is split, with the operands g (windows)
- * and x (what they read; i < 0: only its size matters). */
-void window_factors(FactorRule *, const Window *, At y, At x);
-void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
-/* Padding and the like of a shard node, whose shards of operands, then of results, begin at these indices. */
-void window_place(Node *shard, const Window *logical, At y, At x, const int64_t *const *at);
-void window_place_back(Node *shard, const Window *logical, At dx, At g, const int64_t *const *at);
-void window_place_within(Node *shard, const Window *logical, At dx, At g, At x, const int64_t *const *at);
-int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
-
 /* cost.c */
 Cost cost_bytes(const Node *);              /* no flops, all operands and results moved once */
 Cost cost_pointwise(const Node *);
@@ -135,5 +104,36 @@ void shape_fit(Node *shard, const Node *logical);   /* the operand called shape 
 typedef struct Act { const char *name; double alpha, beta; } Act;   /* the activation of a gate */
 bool steps_plain(const Node *);             /* an RNN, GRU or LSTM of the usual kind */
 int steps_operand(Node *, int i, int rank, const Dim *);    /* an operand that is there may have this shape; -1 after err_at */
+
+/* window.c: where the windows of a convolution or pool stand. */
+enum { SPATIAL_MAX = 8 };
+enum { PAD_NOTSET, PAD_UPPER, PAD_LOWER, PAD_VALID };           /* auto_pad */
+typedef struct Window {
+	int nd;                         /* spatial axes */
+	int64_t in[SPATIAL_MAX], out[SPATIAL_MAX], k[SPATIAL_MAX], stride[SPATIAL_MAX], dil[SPATIAL_MAX];
+	int64_t lo[SPATIAL_MAX], hi[SPATIAL_MAX];       /* padding before and after */
+	int64_t nin, nout, nk;          /* products of in, out, k */
+} Window;
+int window_mode(Node *, int *mode);                                 /* -1 after err_at */
+int window_list(Node *, const char *name, int want, int64_t least, int64_t init, int64_t *to);     /* a list attribute with so many entries, at least `least` each */
+int64_t window_span(const Window *, int i);                         /* elements from the first to the last that a window touches */
+int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 after err_at */
+int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);    /* how many windows along each spatial axis */
+int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, DIM_UNKNOWN where not known */
+int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding that auto_pad asks for */
+
+/* Where an operand or result stands in its node. */
+typedef struct At { bool out; int i; } At;
+static inline int *window_row(const FactorRule *r, At a) { return (a.out ? r->out : r->in)[a.i]; }
+static inline Type *window_type(const Node *n, At a) { return a.out ? n->out[a.i]->type : operand_type(n, a.i); }
+/* The spatial axes of windows as factors: y, the windows, is split, and x is what they read; or dx is split, with the operands g (windows)
+ * and x (what they read; i < 0: only its size matters). */
+void window_factors(FactorRule *, const Window *, At y, At x);
+void window_factors_back(FactorRule *, const Window *, At dx, At g, At x);
+/* Padding and the like of a shard node, whose shards of operands, then of results, begin at these indices. */
+void window_place(Node *shard, const Window *logical, At y, At x, const int64_t *const *at);
+void window_place_back(Node *shard, const Window *logical, At dx, At g, const int64_t *const *at);
+void window_place_within(Node *shard, const Window *logical, At dx, At g, At x, const int64_t *const *at);
+int  window_crop(const Node *, int nd, int64_t *from, int64_t *size);     /* whether its result is such a stretch */
 
 #endif

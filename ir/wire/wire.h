@@ -10,6 +10,7 @@
 
 #include "../graph/graph.h"
 
+/* wire.c: reading. */
 enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 };
 
 /* One letter for each field number: i varint, f fixed32, d fixed64, s bytes, text or message; capitals repeat (numbers
