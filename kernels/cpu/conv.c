@@ -1,8 +1,8 @@
-/* Convolutions over planes, and their two gradients.  All three walk the same pairs: a place of the window, and the output
- * pixels at which it falls on the input. */
+/* Convolutions over planes, and their two gradients.  All three walk the same pairs: a position of the window, and the output
+ * pixels for which it lies inside the input. */
 #include "kernels.h"
 
-/* The outputs from..to - 1 at which place k of the window along axis a lies on the input. */
+/* The outputs from .. to - 1 for which position k of the window along axis a lies inside the input. */
 static void reach(const KWindow *w, int a, int64_t k, int64_t *from, int64_t *to)
 {
 	int64_t at = k * w->dil[a] - w->lo[a], s = w->stride[a];

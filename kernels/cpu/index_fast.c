@@ -1,5 +1,5 @@
-/* Operators whose indices are data.  All indices are checked first, by one thread; then rows are copied, or columns summed:
- * a thread owns some columns and adds all rows to them in order, so no two threads ever add to one number. */
+/* Operators whose indices are data.  One thread checks all indices first; then rows are copied, or columns summed: a thread
+ * owns some columns and adds all rows to them in order, so no two threads add to the same number. */
 #include "places.h"
 #include "isa.h"
 

@@ -1,11 +1,11 @@
-/* Losses over classes.  A label that is no class ends the job: it would read what is not there.
- * A loss is (top - score of the label) + log(sum of exp(score - top)), in this order: of a sure prediction both are small, and neither is rounded as a
- * number as large as the scores is, which top + log(sum) would be. */
+/* Losses over classes.  A label out of range ends the job.
+ * A loss is (top - score of the label) + log(sum of exp(score - top)), in this order: for a confident prediction both are small, and neither is
+ * rounded at the magnitude of the scores, as top + log(sum) would be. */
 #include "kernels.h"
 
 #include <math.h>
 
-/* The logarithm of the sum of exp(x - *largest): 1 for the largest, and the others, which are not added to it one by one. */
+/* The logarithm of the sum of exp(x - *largest): log1p of the sum over the others, which keeps small terms. */
 static float logsum(const float *x, int64_t n, int64_t inner, float *largest)
 {
 	int64_t at = 0;
@@ -23,7 +23,7 @@ static int bad_label(Ctx *c, int64_t row, int64_t label, int64_t n)
 	return rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)row, (long long)label, (long long)n);
 }
 
-/* How much a label counts: its class's weight, or 0 where it is to be ignored.  *bad is set when it is no class. */
+/* The weight of a label: that of its class, or 0 if it is ignored.  *bad is set if it is out of range. */
 static float share(const float *weight, int64_t label, int64_t n, int64_t ignore, bool *bad)
 {
 	if (label == ignore)
@@ -81,7 +81,7 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 				others += j == k ? 0 : p;
 				dx[at + j * inner] = w * (j == k ? p - 1 : p);
 			}
-			if (n == all && k >= 0 && k < n)        /* what lacks to 1: not from 1 itself, of which a sure prediction leaves few digits */
+			if (n == all && k >= 0 && k < n)        /* from the sum of the others: 1 - p would cancel for a confident prediction */
 				dx[at + k * inner] = -w * others;
 		}
 	return 0;

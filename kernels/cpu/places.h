@@ -1,17 +1,17 @@
-/* Where indices that are data, and places of a padded tensor, point. */
+/* The elements that indices, tuples of indices and positions of a padded tensor refer to. */
 #ifndef PLACES_H
 #define PLACES_H
 
 #include "kernels.h"
 
-/* An index, counted from the end where it is negative; -1 when it is none. */
+/* An index, counted from the end if it is negative; -1: out of range. */
 static inline int64_t index_of(int64_t i, int64_t n)
 {
 	i = i < 0 ? i + n : i;
 	return i < 0 || i >= n ? -1 : i;
 }
 
-/* All are checked before anything is done; one that is none ends the job. */
+/* Checks all indices first; one out of range ends the job. */
 static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int64_t n)
 {
 	for (int64_t i = 0; i < count; i++)
@@ -20,7 +20,7 @@ static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int
 	return 0;
 }
 
-/* Where an index into `all` elements points among the n from `first` on; -1: elsewhere. */
+/* The position of an index into `all` elements among the n from `first` on; -1: outside. */
 static inline int64_t part_of(int64_t i, int64_t all, int64_t first, int64_t n)
 {
 	int64_t k = index_of(i, all) - first;
@@ -39,7 +39,7 @@ static inline int check_tuples(Ctx *c, const int64_t *index, const KNd *d)
 	return 0;
 }
 
-/* Where in x place i of the indices points. */
+/* The element of x that tuple i refers to. */
 static inline int64_t nd_place(const int64_t *index, int64_t i, const KNd *d)
 {
 	int64_t at = i / d->many * d->xbatch;
@@ -48,7 +48,7 @@ static inline int64_t nd_place(const int64_t *index, int64_t i, const KNd *d)
 	return at;
 }
 
-/* Where on an axis of n elements place i of the padded axis comes from; -1: from nowhere. */
+/* The element of an axis of n that position i of the padded axis copies; -1: padding. */
 static inline int64_t pad_source(KPadMode mode, int64_t i, int64_t n)
 {
 	if (i >= 0 && i < n)
@@ -65,7 +65,7 @@ static inline int64_t pad_source(KPadMode mode, int64_t i, int64_t n)
 	return -1;
 }
 
-/* The element of the plain tensor behind element i of the padded one, or -1. */
+/* The element of the input that element i of the padded tensor copies, or -1. */
 static inline int64_t pad_behind(const KPad *p, int64_t i)
 {
 	int64_t at = 0, stride = 1;

@@ -1,12 +1,12 @@
-/* How kernels without a fast version use the threads of a rank: a loop whose turns make different results is cut into pieces, and each
- * result is made by one turn, in one order.  So the bits do not depend on the number of threads.  What several turns would add to (the
- * gradient of a read, a scatter) is cut by where it adds: by plane, by line, by column. */
+/* How kernels without a fast version use the threads of a rank: a loop whose iterations compute different results is cut into pieces, and
+ * one iteration computes each result, in a fixed order.  So the bits do not depend on the number of threads.  Where several iterations would
+ * add to one result (the gradient of a gather, a scatter), the loop is cut by destination: by plane, by line, by column. */
 #ifndef TURNS_H
 #define TURNS_H
 
 #include "kernels.h"
 
-/* Turns of about `each` elements; a piece has work for some microseconds at least. */
+/* Iterations of about `each` elements; a piece takes at least some microseconds. */
 static inline int turns(Ctx *c, int64_t n, int64_t each, RtBody *body, const void *arg)
 {
 	union { const void *in; void *out; } job = { arg };
@@ -20,7 +20,7 @@ static inline void *turns_work(const Ctx *c, int thread)
 	return c->work + (size_t)thread * c->work_each;
 }
 
-/* Loops that are written once for all types are named NAME_f32, NAME_f64, ...: the one of a type. */
+/* The loop for a type, of loops that are instantiated as NAME_f32, NAME_f64, ... */
 #define TURNS_REAL(name) (type == K_F64 ? name##_f64 : name##_f32)
 #define TURNS_ANY(name) ((RtBody *const[]){ name##_f32, name##_f64, name##_i64, name##_i32, name##_u8, name##_bool }[type])
 

@@ -64,7 +64,7 @@ struct Any {
 	else \
 		f<float>(__VA_ARGS__)
 
-/* An index, counted from the end where it is negative; -1 when it is none. */
+/* An index, counted from the end if it is negative; -1: out of range. */
 __device__ static inline i64 wrapped(i64 i, i64 n)
 {
 	i = i < 0 ? i + n : i;

@@ -1,5 +1,5 @@
-/* Typed launchers: each kernel of kernels.h as a plain C function that starts the device code of the same name.  The list
- * of arguments that CUDA takes untyped is built here, once per kernel, beside the prototype that checks its callers. */
+/* Typed launchers: each kernel of kernels.h as a plain C function that launches the device code of the same name.  The untyped
+ * argument list of CUDA is built here, once per kernel, next to the prototype that checks its callers. */
 #include "kernels.h"
 #include "slab_cuda.h"
 

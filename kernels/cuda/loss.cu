@@ -1,8 +1,8 @@
-/* Losses over classes.  One block walks the rows, so the sum has one order; a label that is no class makes the loss a NaN,
- * which ends the job where the loss is reported. */
+/* Losses over classes.  One block walks the rows, so the order of the sum is fixed; a label out of range makes the loss NaN, which
+ * ends the job when the loss is reported. */
 #include "dialect.h"
 
-/* The logarithm of the sum of exp(x - *largest): 1 for the largest, and the others; loss.c says why all these stay apart. */
+/* The logarithm of the sum of exp(x - *largest), as in kernels/cpu/loss.c. */
 __device__ static float logsum(const float *x, i64 n, i64 inner, float *largest)
 {
 	float rest;
@@ -10,7 +10,7 @@ __device__ static float logsum(const float *x, i64 n, i64 inner, float *largest)
 	return log1pf(rest);
 }
 
-/* Each thread holds partial sums; the first adds them up in the order of threads.  The total of `used` is everybody's. */
+/* The sum over all threads of the block, added in the order of threads; every thread gets it. */
 __device__ static float total(float v)
 {
 	__shared__ float part[BLOCK];
