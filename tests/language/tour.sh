@@ -1,5 +1,5 @@
-# What README.md shows of examples/mlp.ir and examples/gpt.ir is what sbpcc reads, prints and writes today: model,
-# plan and schedule.
+# What README.md shows of examples/mlp.ir and examples/gpt.ir is what sbpcc and the trainer of mlp read, print and write
+# today: model, plan, schedule and run.
 set -u
 cd "$ROOT" || exit 1
 shown() { # pattern: the indented block of README.md that has such a line, without the indentation
@@ -28,3 +28,10 @@ within schedule "$TMP/actions" "$TMP/out/role0/schedule.c"
 shown 'build/gpt/two: 2 ranks' | sed -n '/^plan:/,/ by slice/p' | sed 's/ in [0-9.]* s, / in X s, /' >"$TMP/plan"
 while IFS= read -r line; do grep -qxF -- "$line" "$TMP/explain" || echo "not ok plan of gpt: not printed: $line"; done <"$TMP/plan"
 [ -s "$TMP/plan" ] && echo "ok plan of gpt, $(wc -l <"$TMP/plan") lines"
+
+# The run on two ranks: the same lines, whatever the numbers, which depend on the processor.
+plain() { sed "s|$TMP/||g; s/[0-9][0-9.:e-]*/N/g; s/  */ /g"; }
+make -s -C "$TMP/out" STATIC= CFLAGS=-O1 >"$TMP/log" 2>&1 || echo "not ok trainer: $(head -n 1 "$TMP/log")"
+{ "$TMP/out/trainer" --every=250 --checkpoint="$TMP/ck" && "$TMP/out/trainer" --resume="$TMP/ck" --eval; } 2>"$TMP/err" | plain >"$TMP/run"
+shown '359 held-out samples' | plain >"$TMP/want"
+diff "$TMP/want" "$TMP/run" >"$TMP/why" && [ -s "$TMP/want" ] && echo "ok run, $(wc -l <"$TMP/want") lines" || echo "not ok run: $(cat "$TMP/why" "$TMP/err")"
