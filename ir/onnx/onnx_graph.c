@@ -93,6 +93,28 @@ static void into(OnnxReader *r, Value *v, Pair *meta, int *nmeta)
 		v->into = graph_value(v->graph, name, (Loc){ .file = r->w.file, .len = 1 });
 }
 
+/* A type that neither the text syntax nor a Type can say is kept like an unknown field, before those with larger numbers.  A value may be given
+ * twice: of such types the last counts, and one that can be said counts more. */
+static void keep_type(OnnxReader *r, Value *v, const WireField *ty)
+{
+	enum { TYPE = 2 };
+	Blobs *all = &v->unknown, old = *all;
+
+	*all = (Blobs){ 0 };
+	for (int i = 0; i < old.n; i++)
+		if (old.blob[i].field != TYPE)
+			arena_push(r->w.arena, all->blob, all->n, old.blob[i]);
+	if (!ty || v->type)
+		return;
+	Blob kept = { ty->at, (size_t)(ty->p + ty->n - ty->at), TYPE };
+	int k = all->n;
+
+	arena_push(r->w.arena, all->blob, all->n, kept);
+	for (; k > 0 && all->blob[k - 1].field > TYPE; k--)
+		all->blob[k] = all->blob[k - 1];
+	all->blob[k] = kept;
+}
+
 /* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, if it is said. */
 static Value *value(OnnxReader *r, const WireField *field, Graph *g, int *position)
 {
@@ -143,15 +165,8 @@ static Value *value(OnnxReader *r, const WireField *field, Graph *g, int *positi
 		arena_push(r->w.arena, v->meta, v->nmeta, meta[i]);
 	for (int i = 0; i < unknown.n; i++)
 		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, unknown.blob[i]);
-	if (hollow) {           /* the text syntax and a Type cannot say it: kept like an unknown field, before those with larger numbers */
-		Blob kept = { ty.at, (size_t)(ty.p + ty.n - ty.at), ty.num };
-		int k = v->unknown.n;
-
-		arena_push(r->w.arena, v->unknown.blob, v->unknown.n, kept);
-		for (; k > 0 && v->unknown.blob[k - 1].field > kept.field; k--)
-			v->unknown.blob[k] = v->unknown.blob[k - 1];
-		v->unknown.blob[k] = kept;
-	}
+	if (t || hollow)
+		keep_type(r, v, hollow ? &ty : NULL);
 	r->w.depth--;
 	return v;
 }
