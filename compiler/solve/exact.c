@@ -1,10 +1,10 @@
-/* Elimination: a variable goes, and in its place comes a table over its neighbours that holds the cost of its best choice
- * (bucket elimination, Dechter 1999).  Followers and chains of followers go first, because the order is by the size of the
- * work: the smallest next, the lowest number among equals.  Like layers go in like order, so their tables are found, not computed
- * (table.c).  Choices are read off backwards: each variable takes the lowest best choice, given its neighbours.
+/* Variable elimination: a variable is replaced by a table over its neighbours that holds the cost of its best choice (bucket elimination,
+ * Dechter 1999).  The order is greedy: the variable with the least work goes next, the lowest number among equals; so variables with one or
+ * two neighbours and chains of them go first.  Identical layers are eliminated in the same order, so their tables are memoised (table.c).
+ * Choices are decoded backwards: each variable takes its best choice given its neighbours, the lowest among equals.
  *
- * exact_plan looks at sizes alone; when some table would exceed the cap, nothing is computed.  What is too wide with a few layers is
- * too wide with all, so these are asked first. */
+ * exact_plan computes sizes only; when some table would exceed the cap, nothing is computed.  A network that is too wide with a few layers is
+ * too wide with all of them, so exact_hopeless tries a few first. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -18,16 +18,16 @@
 enum {
 	K_ELIMINATE = 32,
 	SCOPE_MAX = 40,
-	FEW = 4                         /* copies of a block that tell whether any number of them is too wide */
+	FEW = 4                         /* copies of a block that decide whether any number of them is too wide */
 };
 
 typedef struct Factor {
 	Table *t;
-	int n, *var;                    /* by (number of choices, number): the last axis is the longest */
+	int n, *var;                    /* sorted by number of choices, then by number: the last axis is the longest */
 	bool gone;
 } Factor;
 
-/* ---- the order ---- */
+/* ---- elimination order ---- */
 
 typedef struct Around { int *v, n; } Around;      /* the neighbours of a variable */
 typedef struct Item { double work; int v; } Item;
@@ -71,7 +71,7 @@ static Item heap_pop(Order *o)
 	return top;
 }
 
-/* Entries of the table that takes the place of v. */
+/* Entries of the table that replaces v. */
 static double entries(const Order *o, int v)
 {
 	double n = 1;
@@ -127,13 +127,13 @@ static void order_init(Order *o, Net *net, const bool *out)
 	}
 }
 
-/* A variable that nothing depends on and that has nothing to choose goes first, without being asked. */
+/* A variable without neighbours and with one choice goes first and needs no rating. */
 static bool alone(const Order *o, int v)
 {
 	return !o->near[v].n && o->net->var[v].n == 1;
 }
 
-/* Variables that are `out` are left out: then it is no plan, but tells whether there is one. */
+/* Variables in `out` are ignored: the result is then no order to run, but shows whether one exists. */
 static bool find_order(Net *net, size_t cap, const bool *out, Sweep *s)
 {
 	Order o;
@@ -193,15 +193,15 @@ static void sort_scope(const Net *net, int *v, int n)
 		}
 }
 
-/* A table as the loops of an elimination see it. */
+/* A table with the strides that the loops of an elimination need. */
 typedef struct Stream {
 	const double *v;
-	size_t step[SCOPE_MAX];         /* by variable of the scope */
-	size_t choice;                  /* by choice of the variable that goes */
-	bool row;                       /* runs along the last variable of the scope */
+	size_t step[SCOPE_MAX];         /* stride by variable of the scope */
+	size_t choice;                  /* stride by choice of the eliminated variable */
+	bool row;                       /* contains the last variable of the scope */
 } Stream;
 
-/* The table with axis k in front, so that for each choice the last variable is contiguous. */
+/* The table with axis k moved to the front, so that for each choice the last variable is contiguous. */
 static const double *in_front(Arena *a, const Table *t, int k)
 {
 	size_t outer = 1, n = (size_t)t->dim[k], inner;
@@ -241,7 +241,7 @@ static void stream_of(Arena *a, const Factor *f, int x, const int *scope, int m,
 	s->row = m && s->step[m - 1];
 }
 
-/* best[y] = min(best[y], base + the rows at y) */
+/* best[y] = min(best[y], base + sum of row[k][y]) */
 static void lower(double *restrict best, int n, double base, const double *const *row, int nrow, double *restrict sum)
 {
 	if (nrow == 1) {
@@ -269,7 +269,7 @@ static void lower(double *restrict best, int n, double base, const double *const
 		best[y] = sum[y] < best[y] ? sum[y] : best[y];
 }
 
-/* The least sum over choices of x for every assignment of the scope. */
+/* The least sum over the choices of x, for every assignment of the scope. */
 static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const int *scope, int m, const int *dim, size_t n)
 {
 	int last = m ? dim[m - 1] : 1, at[SCOPE_MAX] = { 0 };
@@ -309,7 +309,7 @@ static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const 
 	return out;
 }
 
-/* ---- all of them ---- */
+/* ---- all eliminations ---- */
 
 typedef struct Work {
 	Net *net;
@@ -331,7 +331,7 @@ static void add_factor(Work *w, Table *t, const int *scope, int n)
 		}
 	}
 	Factor *f = arena_new(net->arena, Factor);
-	*f = (Factor){ t, n, arena_array(net->arena, int, n), false };
+	*f = (Factor){ .t = t, .n = n, .var = arena_array(net->arena, int, n) };
 	memcpy(f->var, scope, sizeof *scope * (size_t)n);
 	for (int k = 0; k < n; k++)
 		arena_push(net->arena, w->of[scope[k]], w->nof[scope[k]], f);
@@ -367,7 +367,7 @@ static int scope_of(const Work *w, int x, Factor **f, int nf, int *scope)
 	return n;
 }
 
-/* The same tables in the same positions are the same elimination. */
+/* The memo entry of an elimination: equal tables at equal positions give equal results. */
 static Known *known(Work *w, int x, Factor **f, int nf, const int *scope, int m, bool *found)
 {
 	Tables *s = w->net->tab;

@@ -1,10 +1,10 @@
-/* Like parts of a problem: the layers of a model.
+/* Identical parts of a problem: the layers of a model.
  *
- * A model of a hundred layers is the same problem a hundred times, tied together by a few nodes: what flows from layer to layer, forward and
- * backward, and what all layers share.  Equal costs are equal pointers, so this can be seen before anything is computed.  Here
- * the problem is cut into blocks: each a set of parts, its copies, that have the same nodes tied by the same tables, and whose nodes are
- * tied to nothing else but to ports, nodes that are in no copy.  solve.c then reads and prunes one copy of a block; of all others only what
- * is left of the first is written, with the same tables, and the choices inside are read off once for each way in which the ports choose.
+ * A model of a hundred layers is the same problem a hundred times, connected by a few nodes: the values that flow from layer to layer, forward
+ * and backward, and those that all layers share.  Equal costs have equal pointers, so this is visible before anything is computed.  This file
+ * divides the problem into blocks.  A block is a set of copies: each has the same nodes connected by the same tables, and its nodes have no
+ * other edges than those to ports, nodes outside of all copies.  solve.c then reads and prunes one copy of a block.  For the others it writes
+ * what is left of the first, with the same tables, and decodes the choices inside once for each assignment of the ports.
  *
  *        port         port         port                      port        port        port
  *    .... x0 -[ copy ]- x1 -[ copy ]- x2 ....    becomes    .... x0 - a b - x1 - a b - x2 ....
@@ -12,37 +12,37 @@
  *                  shared                                                shared
  *
  * How copies are found:
- *   - every node gets a colour: its costs, and by what tables it is tied to which colours, some links far (Weisfeiler and Leman 1968);
- *   - most colours of a model of n layers are there n times: nodes of such a colour are the seeds of the copies;
- *   - copies grow from their seeds in step, from the node that one in the middle, the pattern, has by its next edge to the nodes that the others
- *     have by theirs.  Those must be alike and in no copy yet.  A copy that is different, at the ends of the model or where a layer is
- *     of its own kind, is given up; when that would be too many the node is in no copy;
- *   - where two copies touch, one of the two nodes is taken out of all copies: it becomes a port;
- *   - last, each copy is held against the pattern, edge by edge, and port by port.
- * Colours are hashes and only say where to look: all that is relied on is compared.
+ *   - Every node gets a colour: a hash of its costs, its tables and the colours of its neighbours, a few edges far (Weisfeiler and Leman 1968).
+ *   - Most colours of a model of n layers occur n times.  The nodes of such a colour are the seeds of the copies.
+ *   - Copies grow in lockstep.  One in the middle is the pattern; the node at the end of its next edge and the nodes at the same edges of the
+ *     other copies are added.  They must be alike and in no copy yet.  A copy that differs, at the ends of the model or at an unusual layer,
+ *     is dropped; when too many would be, the node stays outside of all copies.
+ *   - Where two copies touch, one of the two nodes is taken out of all copies and becomes a port.
+ *   - Finally each copy is compared with the pattern, edge by edge and port by port.
+ * Colours only guide the search: everything that is relied on is compared.
  *
- * What is cut into blocks does not depend on the addresses of tables, only on which are equal, so the result is the same each time.  Each step of pruning
- * inside of a copy holds whatever the ports choose, so it is as right as in the whole problem: the least cost is the same, blocks or none. */
+ * The blocks do not depend on the addresses of tables, only on which are equal, so the result is reproducible.  Each pruning step inside of a
+ * copy holds for every assignment of the ports, so it is also valid in the whole problem: the least cost is the same with and without blocks. */
 #include "solve/solve.h"
 
 #include <string.h>
 
 enum {
-	ROUNDS = 3,                     /* links that colours look far */
-	COPIES = 3,                     /* of a block, at least */
-	BLOCKS = 8,                     /* that are looked for */
-	SMALL = 16,                     /* nodes that are not worth a block */
-	TOUCHES = 512                   /* pairs of roles by which copies touch: with more they are no layers */
+	ROUNDS = 3,                     /* radius of the neighbourhood that a colour describes */
+	COPIES = 3,                     /* least copies of a block */
+	BLOCKS = 8,                     /* most blocks */
+	SMALL = 16,                     /* fewer nodes are not worth a block */
+	TOUCHES = 512                   /* most pairs of roles by which copies touch: with more they are no layers */
 };
 
-/* The edges of each node, in the order of the problem; an edge of a node with itself stands there twice. */
+/* The edges of each node, in the order of the problem; a self-loop is listed twice. */
 typedef struct Near { int *first, *edge; } Near;
 
 typedef struct Copies {
-	int n, left;                    /* of copies; that were not given up */
+	int n, left;                    /* copies; those not dropped */
 	bool *bad;
 	int first;                      /* number of copy 0 in owner */
-	int pattern;                    /* the copy that the others are held against */
+	int pattern;                    /* the copy that the others are compared with */
 	int **node, nnode;              /* [role][copy] */
 } Copies;
 
@@ -51,10 +51,10 @@ typedef struct Finder {
 	Arena *arena;
 	Near near;
 	uint64_t *colour;
-	int *owner, *role;              /* by node: the copy it is in, or NONE, REFUSED by this block, PORT; its place there */
+	int *owner, *role;              /* by node: its copy, or NONE, REFUSED (by this block) or PORT; its position in the copy */
 	int nowner;
 } Finder;
-enum { NONE = -1, REFUSED = -2, PORT = -3 };        /* the last: of a block, so in none */
+enum { NONE = -1, REFUSED = -2, PORT = -3 };        /* PORT: of some block, so never inside of one */
 
 static uint64_t stir(uint64_t h, uint64_t x)
 {
@@ -124,7 +124,7 @@ static void find_colours(Finder *f)
 /* ---- seeds ---- */
 
 typedef struct Shade { uint64_t colour; int times; } Shade;
-typedef struct Shades { Shade *list; int n, *slot; size_t room; } Shades;   /* slot: 1 + the number of a shade, by its colour */
+typedef struct Shades { Shade *list; int n, *slot; size_t room; } Shades;   /* slot: hash table of 1 + the index in list */
 
 static int *slot_of(const Shades *s, uint64_t colour)
 {
@@ -134,7 +134,7 @@ static int *slot_of(const Shades *s, uint64_t colour)
 	return &s->slot[i];
 }
 
-/* Colours are few where layers are many. */
+/* The entry of a colour; a model of many layers has few. */
 static Shade *shade_of(Arena *a, Shades *s, uint64_t colour)
 {
 	if (2 * (size_t)s->n >= s->room) {
@@ -151,7 +151,7 @@ static Shade *shade_of(Arena *a, Shades *s, uint64_t colour)
 	return &s->list[*slot - 1];
 }
 
-/* The number of times that most colours of free nodes have, and among them the colour that is met first; 0: nothing is often enough. */
+/* The most common multiplicity among the colours of free nodes, and the first colour that has it; 0: none occurs often enough. */
 static int find_seed(Finder *f, uint64_t *colour)
 {
 	int n = f->p->nnode, best = 0, *many = arena_array(f->arena, int, n + 1);
@@ -196,7 +196,8 @@ static void give_up(Finder *f, Copies *c, int copy)
 			f->owner[c->node[r][copy]] = NONE;
 }
 
-/* One more node of each copy: what it has by edge k of role r.  Those that have no such node are given up, or else the node is. */
+/* Adds one more node to each copy: the one at edge k of role r.  Copies without such a node are dropped; if they are too many, the node is not
+ * added. */
 static void grow(Finder *f, Copies *c, int r, int k)
 {
 	int *to = arena_array(f->arena, int, c->n), like = other(f, c->node[r][c->pattern], k), missing = 0, allowed = c->n / 3 - (c->n - c->left);
@@ -234,7 +235,7 @@ static void grow_all(Finder *f, Copies *c)
 		f->owner[i] = f->owner[i] == REFUSED ? NONE : f->owner[i];
 }
 
-/* ---- what touches ---- */
+/* ---- copies that touch ---- */
 
 typedef struct Touch { int a, b; bool gone; } Touch;      /* roles of two nodes of different copies */
 
@@ -243,7 +244,7 @@ static bool is_inside(const Finder *f, const Copies *c, int copy, int v)
 	return f->owner[v] == c->first + copy;
 }
 
-/* Whether a copy has, inside, the edges that the pattern has. */
+/* Whether a copy has the same inner edges as the pattern. */
 static bool same_inside(const Finder *f, const Copies *c, int copy)
 {
 	for (int r = 0; r < c->nnode; r++)
@@ -277,7 +278,7 @@ static Touch *find_touches(const Finder *f, const Copies *c, int *n)
 	return list;
 }
 
-/* Roles leave, those that touch most others first, until no copy touches another. */
+/* Removes roles, those that touch most others first, until no copy touches another. */
 static void part(Finder *f, Copies *c)
 {
 	int n, *times = arena_array(f->arena, int, c->nnode), kept = 0;
@@ -312,7 +313,7 @@ static void part(Finder *f, Copies *c)
 	c->nnode = kept;
 }
 
-/* In the order in which the pattern has them in the problem. */
+/* Sorts roles by the order of the pattern's nodes in the problem. */
 static void sort_roles(Finder *f, Copies *c)
 {
 	int **node = arena_array(f->arena, int *, c->nnode + 1), n = 0;
@@ -331,7 +332,7 @@ static void sort_roles(Finder *f, Copies *c)
 
 /* ---- blocks ---- */
 
-/* An edge of the pattern: edge k of a role, and to which port; -1: inside. */
+/* An edge of the pattern: edge k of a role, and the port at its end; -1: an inner edge. */
 typedef struct Slot { int role, k, port; } Slot;
 
 static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport)
@@ -344,7 +345,7 @@ static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport
 			int y = other(f, v, k), at = 0;
 			bool in = is_inside(f, c, c->pattern, y);
 			if (in && (f->role[y] < r || (y == v && k && edge_of(f, v, k) == edge_of(f, v, k - 1))))
-				continue;               /* was there */
+				continue;               /* listed at its other end */
 			while (at < *nport && port[at] != y)
 				at++;
 			if (!in && at == *nport)
@@ -354,7 +355,7 @@ static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport
 	return slot;
 }
 
-/* A copy: its nodes, its ports behind them, its edges; false: what is one port of the pattern is two of it, or the other way round. */
+/* Writes the nodes of a copy, then its ports, and its edges; false: its ports do not correspond one to one to those of the pattern. */
 static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, Block *b, int *seen)
 {
 	int *node = b->node + (size_t)b->ncopy * (size_t)(b->nin + b->nport), *edge = b->edge + (size_t)b->ncopy * (size_t)b->nedge;
@@ -403,7 +404,7 @@ static void drop_all(Finder *f, Copies *c)
 			give_up(f, c, i);
 }
 
-/* One block, from the nodes of a colour; false: they are no seeds of copies. */
+/* Grows one block from the nodes of a colour; false: they are no seeds of copies. */
 static bool find_block(Finder *f, uint64_t colour, int times, Block *b)
 {
 	Copies c = { .n = times, .left = times, .first = f->nowner, .pattern = times / 2 };
@@ -434,7 +435,7 @@ static bool find_block(Finder *f, uint64_t colour, int times, Block *b)
 	}
 	drop_all(f, &c);
 	for (int i = 0; i < times; i++)
-		f->colour[seed[i]] = stir(f->colour[seed[i]], (uint64_t)seed[i]);       /* not again */
+		f->colour[seed[i]] = stir(f->colour[seed[i]], (uint64_t)seed[i]);       /* so that this colour is not tried again */
 	return false;
 }
 

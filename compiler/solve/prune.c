@@ -1,10 +1,10 @@
-/* What can be decided without a search, each step leaving at least one best solution:
- *   - a choice that is never better than another one whatever the neighbours choose (Goldstein's criterion) goes;
- *   - an edge whose table is the sum of a column and a row goes, its parts join the costs of its two ends;
- *   - a node with one choice left goes, its rows join its neighbours;
- *   - a node of at most two edges follows its neighbours: its best choice is a function of theirs, and the cost of that
- *     choice becomes a table between them.  Then more choices of theirs are never better than others.
- * Of two choices that are alike the one with the lower number stays. */
+/* Decisions that need no search.  Each step keeps at least one optimal solution:
+ *   - a choice that is never better than another, whatever the neighbours choose, is removed (Goldstein's criterion);
+ *   - an edge whose table is the sum of a column and a row is removed; column and row are added to the costs of its ends;
+ *   - the edges of a node with one remaining choice are removed; their rows are added to the costs of the neighbours;
+ *   - a node of at most two edges follows its neighbours: its best choice is a function of theirs, and the cost of that choice becomes a table
+ *     between them.  This often makes more of their choices removable.
+ * Of two equivalent choices the one with the lower number is kept. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ double prune_at(const Link *l, int v, int i, int j)
 	return l->t->v[(size_t)row * (size_t)l->t->dim[1] + (size_t)col];
 }
 
-/* The choices of x that keep names, as numbers of the problem. */
+/* The choices of x at the positions in `keep`, as numbers of the problem. */
 static const Known *chosen(Net *net, const Var *x, Known *keep)
 {
 	bool found;
@@ -43,7 +43,7 @@ static const Known *chosen(Net *net, const Var *x, Known *keep)
 	return keep->chosen = k;
 }
 
-/* v changed: it and those near it may change more. */
+/* v changed, so it and its neighbours are visited again. */
 static void wake(Net *net, int v)
 {
 	const Var *x = &net->var[v];
@@ -69,10 +69,10 @@ void prune_keep(Net *net, int v, Known *keep)
 	wake(net, v);
 }
 
-/* A neighbour as v sees it: one row for each choice of v. */
+/* The table between v and a neighbour, one row for each choice of v. */
 typedef struct Side { const double *v; int n; int *best; } Side;
 
-/* min over y of side(i, y) - side(j, y); where i is forbidden y does not matter. */
+/* min over y of side(i, y) - side(j, y); a y that forbids i does not matter. */
 static double worst(const Side *s, int i, int j)
 {
 	const double *a = s->v + (size_t)i * (size_t)s->n, *b = s->v + (size_t)j * (size_t)s->n;
@@ -84,14 +84,14 @@ static double worst(const Side *s, int i, int j)
 	return least;
 }
 
-/* At most worst(): at the y that is best for i. */
+/* An upper bound of worst(): its value at the y that is best for i. */
 static double guess(const Side *s, int i, int j)
 {
 	double a = s->v[(size_t)i * (size_t)s->n + (size_t)s->best[i]];
 	return a == INFINITY ? INFINITY : a - s->v[(size_t)j * (size_t)s->n + (size_t)s->best[i]];
 }
 
-/* Whether choice i is never better than j. */
+/* Whether choice j dominates choice i. */
 static bool dominated(const double *own, const Side *s, int ns, int i, int j)
 {
 	double d = own[i] - own[j];
@@ -167,7 +167,7 @@ static bool drop_choices(Net *net, int v)
 	return true;
 }
 
-/* ---- edges that say nothing ---- */
+/* ---- edges without influence ---- */
 
 static void drop_link(Net *net, Link *l)
 {
@@ -182,7 +182,7 @@ static void drop_link(Net *net, Link *l)
 	l->gone = true;
 }
 
-/* Also where one end has one choice: then infinite costs do no harm. */
+/* Removes a link that is separable, or one whose end has a single choice; in the latter case infinite costs are allowed. */
 static bool drop_empty(Net *net, Link *l)
 {
 	for (int side = 0; side < 2; side++)
@@ -196,7 +196,7 @@ static bool drop_empty(Net *net, Link *l)
 	return l->gone;
 }
 
-/* Two edges between the same nodes are one. */
+/* Merges parallel links. */
 static void merge_links(Net *net)
 {
 	int *seen = arena_array(net->arena, int, net->nvar);
@@ -251,7 +251,7 @@ static void least_sum(Net *net, const Table *own, const Table *a, const Table *b
 	k->t = table_of(net->tab, b ? 2 : 1, dim, v);
 }
 
-/* The link between two variables, made when there is none. */
+/* Adds a table to the link between two variables, which is created where there is none. */
 static void add_link(Net *net, int a, int b, Table *t)
 {
 	Var *x = &net->var[net->var[a].nedge < net->var[b].nedge ? a : b];
@@ -268,7 +268,7 @@ static void add_link(Net *net, int a, int b, Table *t)
 	net->nlink++;
 }
 
-/* Takes a variable out that has at most two live links. */
+/* Removes a variable that has one or two live links; false: it has none or more. */
 static bool let_follow(Net *net, int v)
 {
 	Var *x = &net->var[v];
@@ -345,7 +345,7 @@ void prune_follow(const Net *net, int *choice)
 	}
 }
 
-/* Looks at one variable; whether anything changed. */
+/* Simplifies around one variable; returns whether anything changed. */
 static bool look_at(Net *net, int v)
 {
 	Var *x = &net->var[v];

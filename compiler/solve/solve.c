@@ -1,29 +1,30 @@
-/* Reads a problem, finds the smallest sum and a bound that no choice can undercut.
+/* Reads a problem and finds a solution of least cost and a lower bound.
  *
- * Like layers are found first (fold.c): of each block one copy is read and pruned, and what is left of it stands for all copies in the net of
- * the whole problem, the net of all.  Then, without limits: prune, then eliminate; where a cut is too wide, pass messages, remove what they rule out, and try again.
+ * Identical layers are found first (fold.c): one copy of each block is read and pruned, and what is left of it represents every copy in the
+ * network of the whole problem, called the whole net.  Without limits the network is then pruned and eliminated.  Where it is too wide for
+ * elimination, messages are passed, the choices that they rule out are removed, and elimination is tried again.
  *
- * A limit on sums of use (memory) has a price per unit, a Lagrange multiplier: the least of cost + price * (use - limit) is
- * a lower bound for every price.  For one limit the best price is found by secants: two solutions, one that costs less and
- * one that fits, have equal sums at one price; either it gives a third solution below both, or it is the best price.
- * Between the two solutions at the best price lie others: the choices of the cheaper one for the first k nodes in the order of
- * decoding, the best completion at a price that fits for the rest.  So like layers may end up with different choices. */
+ * A limit on a sum of use (memory) has a price per unit, a Lagrange multiplier: the minimum of cost + price * (use - limit) is a lower bound
+ * for every price.  For one limit the best price is found by secants: two solutions, one that costs less and one that fits, have equal sums at
+ * one price.  Either that price gives a third solution below both, or it is the best price.
+ * More solutions lie between the two at the best price: the first k variables in the order of decoding take the choices of the cheaper one, the
+ * rest are the best completion at a price that fits.  So identical layers may get different choices. */
 #include "solve/solve.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { SECANTS = 12, CLIMBS = 60, POLISH = 20 };
-static const double FINEST = 0x1p-40;           /* seconds: below a picosecond nothing matters */
+static const double FINEST = 0x1p-40;           /* seconds: costs below a picosecond do not matter */
 
 void (*solve_seen)(const SolveProblem *, const SolveResult *);
 
-/* What was left of a copy of a block: as a net of its nodes and its ports, and which of them are variables of the net of all. */
+/* A pruned copy of a block: a net of its nodes and its ports, and those of them that are variables of the whole net. */
 typedef struct Piece { Net *net; int *stay, nstay, nlink; } Piece;
 
-/* One solution of the problem under some prices. */
+/* One solution of the problem at given prices. */
 typedef struct Shot {
-	Arena arena, work;              /* the solution; net and sweep, as long as somebody may ask them */
+	Arena arena, work;              /* for the solution; for net and sweep, freed by close_shot */
 	Net *net;
 	Piece **piece;                  /* [block][copy] */
 	Sweep sweep;                    /* exact only */
@@ -40,8 +41,8 @@ typedef struct Run {
 	const Fold *fold;
 	Arena *arena;
 	double *price;
-	double weight;                  /* of costs: 1, or 0 to ask for the least use */
-	bool quick;                     /* one of many questions: a gap may stay open */
+	double weight;                  /* of costs: 1, or 0 to minimise use alone */
+	bool quick;                     /* one of many solutions: a gap may remain */
 } Run;
 
 /* ---- reading ---- */
@@ -63,7 +64,7 @@ static double price_of(const Run *r, const SolveNode *x, int c)
 	return sum;
 }
 
-/* The largest entry of a table, which is looked for once. */
+/* The largest entry of a table, computed once. */
 static double most_of(Map *seen, Arena *a, const SolveProblem *p, const SolveEdge *e)
 {
 	double *m = map_get(seen, e->cost);
@@ -75,7 +76,7 @@ static double most_of(Map *seen, Arena *a, const SolveProblem *p, const SolveEdg
 	return *m;
 }
 
-/* The largest costs of some nodes and edges together. */
+/* The sum of the largest costs of some nodes and edges. */
 static double most_of_all(const Run *r, Map *seen, Arena *a, const int *node, int nnode, const int *edge, int nedge)
 {
 	double sum = 0;
@@ -91,7 +92,7 @@ static double most_of_all(const Run *r, Map *seen, Arena *a, const int *node, in
 	return sum;
 }
 
-/* So coarse that no sum needs more than 52 bits. */
+/* The unit of costs: coarse enough that no sum needs more than 52 bits. */
 static double choose_unit(const Run *r, Arena *a)
 {
 	const Fold *f = r->fold;
@@ -112,16 +113,16 @@ static double snap(const Run *r, double unit, double x)
 	return x == INFINITY ? x : nearbyint(r->weight * x / unit) * unit + 0.0;
 }
 
-/* What all nets of a problem share. */
+/* What the nets of a problem share. */
 typedef struct Reader {
 	const Run *r;
 	Arena *arena;
 	Tables *tab;
 	Table *nothing;
 	double unit;
-	Map read;                       /* tables, by the costs they were read from */
+	Map read;                       /* tables by the costs they were read from */
 	const int *choice;              /* 0, 1, 2 ... */
-	int *var;                       /* by node of the problem: its variable in the net that is being read */
+	int *var;                       /* by node of the problem: its variable in the net being read */
 } Reader;
 
 static void reader_init(Reader *d, const Run *r, Arena *a)
@@ -140,7 +141,7 @@ static void reader_init(Reader *d, const Run *r, Arena *a)
 	d->nothing = table_of(d->tab, 1, &one, arena_array(a, double, 1));
 }
 
-/* Nodes of one list of costs share it, and all share the numbers of their choices. */
+/* Nodes with equal costs share a table, and all share one list of choice numbers. */
 static void read_node(Reader *d, Var *v, int i)
 {
 	const SolveNode *x = &d->r->p->node[i];
@@ -157,7 +158,7 @@ static void read_node(Reader *d, Var *v, int i)
 		map_put(&d->read, x->cost, v->own);
 }
 
-/* A node of others: what is added to its costs is added to nothing. */
+/* A port: its own costs belong to the whole net, so they are zero here. */
 static void read_port(Reader *d, Var *v, int i)
 {
 	v->n = d->r->p->node[i].n;
@@ -228,7 +229,8 @@ static bool live(const Net *net, int v)
 	return false;
 }
 
-/* One copy, pruned as far as that can be whatever its ports choose.  What stays to be chosen is in `stay`; all else is known or follows. */
+/* Reads one copy and prunes it as far as is valid for every assignment of its ports.  Variables that remain are in `stay`; all others are
+ * decided or follow from these. */
 static void read_copy(Reader *d, const Block *b, int copy, Piece *out)
 {
 	const int *node = b->node + (size_t)copy * (size_t)(b->nin + b->nport);
@@ -268,7 +270,7 @@ static Piece **read_pieces(Reader *d)
 	return all;
 }
 
-/* What is left of a copy becomes part of the net of all. */
+/* Adds what is left of a copy to the whole net. */
 static void put_copy(Reader *d, Net *net, const Block *b, const Piece *p, const int *node)
 {
 	const Net *from = p->net;
@@ -299,7 +301,7 @@ static void put_like(Reader *d, Net *net, const Block *b, const Piece *p)
 	}
 }
 
-/* The nodes that are variables of the net of all, in the order of the problem. */
+/* Numbers the nodes that are variables of the whole net, in the order of the problem. */
 static const int *number(Reader *d, Piece *const *piece, int *nvar, int *nlink)
 {
 	const Fold *f = d->r->fold;
@@ -388,11 +390,11 @@ static void measure(const SolveProblem *p, Shot *s)
 		s->used[k] = use_of(p, s->choice, k);
 }
 
-/* ---- choices ---- */
+/* ---- decoding ---- */
 
 enum { MEMORY = 16 };
 
-/* All of a copy, given what its ports and those that stayed choose. */
+/* Sets the choices of all nodes of a copy, given those of its ports and of the variables that stayed. */
 static void choose_inside(const Block *b, const Piece *p, const int *node, int *at, int *choice)
 {
 	for (int i = 0; i < b->nin + b->nport; i++)
@@ -417,7 +419,7 @@ static bool chosen_alike(const Block *b, const Piece *p, const int *x, const int
 	return true;
 }
 
-/* Copies whose ports choose alike choose alike; few are different. */
+/* Copies with equal choices at their ports have equal choices inside; few different assignments occur. */
 static void choose_copies(const SolveProblem *p, const Block *b, const Piece *piece, int *choice, int *at)
 {
 	int known[MEMORY], nknown = 0, size = b->nin + b->nport;
@@ -503,7 +505,7 @@ static void by_messages(const Run *r, Shot *s)
 		prune_run(s->net);
 		if (s->net->impossible || !try_exact(r, s, &value))
 			continue;
-		if (value <= s->value) {        /* all that could be better is still there */
+		if (value <= s->value) {        /* only choices that cannot be better were removed */
 			s->value = value;
 			take(r, s, s->at);
 		}
@@ -512,7 +514,7 @@ static void by_messages(const Run *r, Shot *s)
 	}
 }
 
-/* What is left is the solution: a net takes as much memory as the graph it came from. */
+/* Frees all but the solution: a net takes as much memory as the graph it came from. */
 static void close_shot(Shot *s)
 {
 	arena_free(&s->work);
@@ -572,7 +574,7 @@ static void better(const SolveProblem *p, Best *b, double cost, const int *choic
 	memcpy(b->choice, choice, sizeof *choice * (size_t)p->nnode);
 }
 
-/* What changes when one node takes another choice. */
+/* The change of cost when one node takes another choice. */
 static double change(const SolveProblem *p, int *const *edges, const int *nedges, const int *choice, int v, int c)
 {
 	const SolveNode *x = &p->node[v];
@@ -598,7 +600,7 @@ static bool room(const SolveProblem *p, const double *used, const SolveNode *x, 
 	return true;
 }
 
-/* Moves of single nodes that cost less and keep the limits. */
+/* Local search: moves of single nodes that lower the cost and keep the limits. */
 static void polish(const SolveProblem *p, Arena *a, Best *b)
 {
 	int **edges = arena_array(a, int *, p->nnode), *nedges = arena_array(a, int, p->nnode);
@@ -635,7 +637,7 @@ static void polish(const SolveProblem *p, Arena *a, Best *b)
 	b->cost = solve_cost(p, b->choice);
 }
 
-/* Between a solution that is cheap and the tables of one that fits: as much of the first as the limits allow. */
+/* Combines a cheap solution with the tables of one that fits: as many choices of the first as the limits allow. */
 static void mix(const Run *r, const Shot *cheap, const Shot *fit, Best *b)
 {
 	const SolveProblem *p = r->p;
@@ -680,7 +682,7 @@ static void secants(Run *r, Shot *large, Shot *fit, Best *b)
 		if (ok)
 			better(p, b, s->cost, s->choice);
 		if (!ok || !s->exact)
-			close_shot(s);          /* only of one that fits the tables are asked */
+			close_shot(s);          /* mix() needs only the tables of a solution that fits */
 		if (same) {
 			let_go(s, first, last, NULL);
 			break;
@@ -694,7 +696,7 @@ static void secants(Run *r, Shot *large, Shot *fit, Best *b)
 	let_go(fit, first, last, NULL);
 }
 
-/* Several limits: a price that is exceeded rises, one with room to spare falls (subgradient steps). */
+/* Several limits: the price of a limit that is exceeded rises, that of one with slack falls (subgradient steps). */
 static void climb(Run *r, const Shot *first, Best *b)
 {
 	const SolveProblem *p = r->p;
@@ -722,7 +724,7 @@ static void climb(Run *r, const Shot *first, Best *b)
 	}
 }
 
-/* The solution that uses least of limit k.  Choices that each use least mostly go together. */
+/* The solution with the least use of limit k.  Mostly the choices of least use of all nodes are compatible; else it is solved for. */
 static Shot *leanest(Run *r, int k)
 {
 	const SolveProblem *p = r->p;
@@ -808,7 +810,7 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 		out->cost = s->cost;
 		out->bound = s->bound < s->cost ? s->bound : s->cost;
 		if (s->bound >= s->value)
-			out->bound = out->cost;         /* but for the rounding of costs */
+			out->bound = out->cost;         /* they differ by the rounding of costs only */
 		out->fits = fits(p, s->used);
 		close_shot(s);
 		if (!out->fits)

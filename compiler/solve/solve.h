@@ -1,115 +1,118 @@
-/* The abstract problem behind the choice of signatures: one choice for each node, a cost for each choice and for each pair
- * of choices at the two ends of an edge, the smallest sum.  Nothing here knows graphs, operators or machines.
+/* The solver behind the choice of signatures.  A problem has nodes, each with a number of choices, and edges between two nodes.  Each choice
+ * and each pair of choices at the ends of an edge has a cost; the solver minimises the sum.  It knows no graph, operator or machine.
  *
- *   solve.c         reading, limits (memory), what is told
- *   fold.c    like layers: blocks of which one copy is read and pruned for all
- *   table.c   tables of costs, kept once each; what was computed from them, remembered
- *   prune.c   choices that are never needed, edges that say nothing, followers
- *   exact.c   elimination along narrow cuts
- *   wide.c    message passing with a lower bound, where the cut is wide
+ * The sections below stand in the order in which the data passes through the files:
  *
- * All costs are rounded to a multiple of one power of two, so small that sums stay exact in a double.  So a sum does not
- * depend on its order, results are the same on every machine, and two tables that are equal are equal in every bit. */
+ *   solve.c   the interface; reads a problem, handles limits (memory), reports the result
+ *   fold.c    identical layers: blocks of which one copy is read and pruned for all
+ *   table.c   tables of costs, each stored once; memoised results computed from them
+ *   prune.c   removes dominated choices, edges without influence, and nodes that follow from their neighbours
+ *   exact.c   variable elimination, for networks of small width
+ *   wide.c    message passing with a lower bound, for networks of large width
+ *
+ * All costs are rounded to a multiple of one power of two, chosen so that every sum is exact in a double.  A sum then does not depend on its
+ * order, results are the same on every machine, and equal tables are equal bit by bit. */
 #ifndef SBPCC_SOLVE_H
 #define SBPCC_SOLVE_H
 
 #include "ir.h"
 
 typedef struct SolveNode {
-	int n;                          /* choices */
-	const double *cost;             /* seconds, by choice; INFINITY: forbidden.  NULL: nothing */
-	const double *use;              /* [limit][choice]: what it takes of each limit, not negative.  NULL: nothing */
+	int n;                          /* number of choices */
+	const double *cost;             /* seconds, by choice; INFINITY: forbidden.  NULL: all zero */
+	const double *use;              /* [limit][choice]: the use of each limited resource, not negative.  NULL: all zero */
 } SolveNode;
 typedef struct SolveEdge {
 	int a, b;
-	const double *cost;             /* [choice of a][choice of b]; equal pointers are equal tables */
+	const double *cost;             /* [choice of a][choice of b]; equal pointers mean equal tables */
 } SolveEdge;
 typedef struct SolveProblem {
 	SolveNode *node; int nnode;
 	SolveEdge *edge; int nedge;
-	const double *limit; int nlimit;        /* the sums of use that may not be exceeded */
-	size_t cap;                     /* entries of the largest table of an elimination; 0: SOLVE_CAP */
-	double work;                    /* entries of tables that may be visited before the best that is known is taken; 0: any number */
-	bool forget;                    /* compute like parts again instead of remembering them: slower, the same result */
-	bool flat;                      /* do not look for like parts: slower, the same cost */
+	const double *limit; int nlimit;        /* upper bounds of the sums of use */
+	size_t cap;                     /* most entries of a table during elimination; 0: SOLVE_CAP */
+	double work;                    /* table entries that may be visited before the best known solution is returned; 0: unlimited */
+	bool forget;                    /* for tests: no memoisation; slower, the same result */
+	bool flat;                      /* for tests: no search for identical layers; slower, the same cost */
 } SolveProblem;
 enum { SOLVE_CAP = 1 << 21 };
 
 typedef struct SolveResult {
-	bool possible;                  /* there is a choice of finite cost; if not, nothing else is said */
-	bool fits;                      /* `choice` keeps the limits; if not, it is the one that needs least of the first that is broken */
+	bool possible;                  /* a solution of finite cost exists; if not, the other fields are not set */
+	bool fits;                      /* `choice` keeps the limits; if not, it is the solution with the least use of the first limit that is exceeded */
 	int *choice;                    /* by node */
-	double cost, bound;             /* of `choice`; no choice that keeps the limits costs less than bound */
+	double cost, bound;             /* the cost of `choice`; a lower bound of every solution that keeps the limits */
 	double *used;                   /* by limit */
-	double *least;                  /* by limit: the smallest use of it found, whatever the others; where fits is false */
-	bool exact;                     /* by elimination alone; else messages were passed */
+	double *least;                  /* by limit, where fits is false: the smallest use that was found, whatever the others */
+	bool exact;                     /* solved by elimination alone; false: by message passing */
 	bool stopped;                   /* by the limit of work */
-	int left, passes;               /* nodes that were left after pruning; passes of messages */
-	int folded;                     /* nodes that are like others in all that they are tied to: solved with those */
+	int left, passes;               /* nodes left after pruning; passes of message passing */
+	int folded;                     /* nodes in further copies of a block, solved together with the first */
 	size_t table;                   /* entries of the largest table */
 } SolveResult;
 
+/* solve.c */
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
 double solve_cost(const SolveProblem *, const int *choice);
-extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* is shown every problem with its solution; NULL: nobody looks */
+extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* for tests: is called with every problem and its result; may be NULL */
 
-/* ---- inside ---- */
+/* ---- internal ---- */
 
-/* fold.c */
-typedef struct Block {              /* parts that are alike: the same tables between the same places */
+/* fold.c: identical parts of a problem. */
+typedef struct Block {              /* copies: the same tables between the same positions */
 	int ncopy;
-	int nin, nport;                 /* nodes of a copy; nodes in no copy that these have edges with */
+	int nin, nport;                 /* nodes of a copy; ports: nodes outside of all copies that share an edge with it */
 	int *node;                      /* [copy][nin + nport] */
 	int *edge, nedge;               /* [copy][nedge]: all edges of the nodes of a copy */
 } Block;
 typedef struct Fold {
 	Block *block; int nblock;
-	int *node, nnode, *edge, nedge; /* that are in no copy */
+	int *node, nnode, *edge, nedge; /* nodes and edges outside of all copies */
 } Fold;
 
 void fold_find(const SolveProblem *, Arena *, Fold *);
 
-/* table.c */
+/* table.c: tables of costs. */
 typedef struct Table {
 	int id, rank, *dim;
 	size_t n;
 	double *v;                      /* row-major */
 	uint64_t hash;
-	struct Table *next, *turned;    /* turned: rows and columns exchanged; NULL: not asked for yet */
-	int separable;                  /* 1: the sum of a column and a row; 0: not; -1: not asked for yet */
-	const struct Known *keep[2];    /* by axis: what was kept of it last; like layers ask for the same one after the other */
-	struct Table *kept[2];
+	struct Table *next, *turned;    /* turned: the transpose; NULL: not computed yet */
+	int separable;                  /* 1: the sum of a column and a row; 0: not; -1: not computed yet */
+	const struct Known *keep[2];    /* by axis: the last argument of table_keep; identical layers ask for the same one after the other */
+	struct Table *kept[2];          /* and its result */
 } Table;
-typedef struct Known {              /* what was computed once */
+typedef struct Known {              /* a memoised result */
 	int id;
 	uint64_t hash;
 	int n; const int *key;
 	Table *t;
-	double least;                   /* was subtracted from t */
+	double least;                   /* subtracted from the entries of t */
 	int *list, nlist;
-	struct Known *kept;             /* list, as table_keep_of gives it */
-	int from; struct Known *chosen; /* of those choices it kept this list, the last time */
+	struct Known *kept;             /* list as an entry of table_keep_of */
+	int from; struct Known *chosen; /* the last list of choices that this one was applied to, and the result (prune.c) */
 	struct Known *next;
 } Known;
 typedef struct Tables {
 	Arena *arena;
 	Table **table; Known **known;
 	int ntable, nknown, serial;
-	int *key, nkey, room;           /* being written */
+	int *key, nkey, room;           /* the key being written */
 	bool forget;
 } Tables;
 
 void   table_init(Tables *, Arena *, bool forget);
-Table *table_of(Tables *, int rank, const int *dim, double *v);  /* v belongs to it from now on */
-Table *table_sum(Tables *, Table *, Table *);                    /* of one shape; either may be NULL */
-Table *table_turn(Tables *, Table *);                            /* rows and columns exchanged */
-Known *table_keep_of(Tables *, const int *keep, int n);                 /* some of the choices of a variable: equal lists are one */
-Table *table_keep(Tables *, Table *, int axis, const Known *keep);
+Table *table_of(Tables *, int rank, const int *dim, double *v);  /* the table with these entries; takes ownership of v */
+Table *table_sum(Tables *, Table *, Table *);                    /* of equal shape; either may be NULL */
+Table *table_turn(Tables *, Table *);                            /* the transpose */
+Known *table_keep_of(Tables *, const int *keep, int n);          /* a list of positions to keep; equal lists are one entry */
+Table *table_keep(Tables *, Table *, int axis, const Known *keep);       /* only these positions along an axis */
 bool   table_separable(Tables *, Table *);                       /* t(i, j) = a(i) + b(j), all finite */
-Table *table_row(Tables *, Table *, int axis);                   /* of two axes, that one of length 1: the other alone */
+Table *table_row(Tables *, Table *, int axis);                   /* drops an axis of length 1 */
 void   table_key_begin(Tables *, int what);
 void   table_key_room(Tables *);
-Known *table_key_find(Tables *, bool *found);                          /* the entry of the key; new and empty where not found */
+Known *table_key_find(Tables *, bool *found);                    /* the entry of the key; a new, empty one where not found */
 
 static inline void key_add(Tables *s, int x)
 {
@@ -118,17 +121,17 @@ static inline void key_add(Tables *s, int x)
 	s->key[s->nkey++] = x;
 }
 
-/* What is left of a problem. */
+/* prune.c: the network of what is left of a problem. */
 typedef struct Var {
-	int n; const int *choice;       /* those left, as numbers of the problem; shared, so never written */
-	int chosen;                     /* equal numbers are equal lists of choices */
-	Table *own;                     /* its costs */
-	int *edge, nedge;               /* some may be gone */
-	bool fixed;                     /* belongs to others, who may tie it to more: stays as it is, but for its costs */
-	bool quiet;                     /* nothing near it changed since it was looked at */
+	int n; const int *choice;       /* remaining choices, as numbers of the problem; shared, so never written */
+	int chosen;                     /* identifies the list of choices */
+	Table *own;                     /* costs by choice */
+	int *edge, nedge;               /* links; some may be gone */
+	bool fixed;                     /* a port: may have more links in the whole network, so only its costs change */
+	bool quiet;                     /* nothing next to it changed since its last visit */
 } Var;
 typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
-/* A variable that is gone: the best of its choices, given those of at most two others. */
+/* A removed variable: its best choice is a function of those of at most two others. */
 typedef struct Follow {
 	int v, n; const int *choice;
 	Table *own;
@@ -136,48 +139,46 @@ typedef struct Follow {
 	Table *t[2];                    /* rows are choices of v */
 	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
-/* Copies of a block: what is left of them.  They were alike when they were read; what pruning made of them since may differ. */
+/* What is left of the copies of a block.  They were identical when they were read; pruning may have made them different since. */
 typedef struct Like { int ncopy, n, *var; } Like;                /* var: [copy][n] */
 typedef struct Net {
 	Arena *arena;
 	Tables *tab;
-	Table *nothing;                 /* the costs of a variable that has one choice and pays nothing */
+	Table *nothing;                 /* the costs of a variable with one choice of cost 0 */
 	Var *var; int nvar;
 	const int *number;              /* by variable: the node of the problem */
 	Like *like; int nlike;
 	Link *link; int nlink;          /* room for as many more as there are variables */
-	Follow *follow; int nfollow;    /* in the order in which they went */
-	double sum;                     /* paid whatever is chosen */
+	Follow *follow; int nfollow;    /* in the order of removal */
+	double sum;                     /* cost of every solution, whatever is still chosen */
 	double unit;                    /* costs are multiples of it */
-	double work, most;              /* entries of tables visited; that may be */
+	double work, most;              /* table entries visited so far, and the limit */
 	bool impossible;
 } Net;
 
-double prune_cost(const Net *, const int *at);                     /* of one position in var->choice for each variable */
-void   prune_keep(Net *, int v, Known *keep);
-int    prune_other(const Link *, int v);
-double prune_at(const Link *, int v, int i, int j);               /* i of v, j of the other */
+int    prune_other(const Link *, int v);                         /* the other end */
+double prune_at(const Link *, int v, int i, int j);              /* its cost for choice i of v and choice j of the other end */
+void   prune_keep(Net *, int v, Known *keep);                    /* leaves v these of its choices */
+void   prune_follow(const Net *, int *choice);                   /* sets the choices of removed variables, given all others */
+void   prune_run(Net *);
+double prune_cost(const Net *, const int *at);                   /* at: by variable, a position in var->choice */
 
-/* prune.c */
-void prune_run(Net *);
-void prune_follow(const Net *, int *choice);                           /* those that are gone, given the others */
-
-/* exact.c: a plan of elimination, and the tables of one run of it. */
+/* exact.c: an elimination order, and the tables of one run. */
 typedef struct Sweep {
 	Net *net;
-	int *order, n;                  /* variables as they are eliminated */
-	struct Factor ***had;           /* by variable: what it was eliminated from, NULL at the end */
+	int *order, n;                  /* variables in the order of elimination */
+	struct Factor ***had;           /* by variable: the factors it was eliminated from, NULL at the end */
 	size_t table;
-	bool stopped;                   /* too much work: nothing is known */
+	bool stopped;                   /* by the limit of work: there is no result */
 } Sweep;
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
-bool exact_hopeless(Net *, size_t cap);                          /* a few copies of each block are too much already */
-bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
-void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven in the order of decoding are given */
+bool exact_hopeless(Net *, size_t cap);                          /* some table would be, with only a few copies of each block */
+bool exact_run(Sweep *, double *least);                          /* false: no solution has finite cost, or it was stopped */
+void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven variables in the order of decoding are given */
 
-/* wide.c */
+/* wide.c: message passing. */
 typedef struct Wide { double bound, cost; int *at; int passes, classes; } Wide;
-/* Nodes that look alike as far as `depth` links share messages.  Also removes choices that cannot be in a better solution. */
+/* Nodes whose neighbourhoods of radius `depth` are equal share messages.  Also removes choices that no better solution can contain. */
 void wide_run(Net *, int depth, int passes, Wide *);
 
 #endif

@@ -1,8 +1,7 @@
-/* Tables of costs.  Equal tables are one table with one number, and what is computed from tables is remembered under the
- * numbers of what it was computed from.  So what is left of like layers (fold.c) costs little: every layer asks for the same
- * sums and the same eliminations, and a message that runs along a chain of layers soon repeats itself (in min-plus algebra
- * every matrix has a cycle after which its powers differ by a constant), from where on each layer is found, not computed.
- * The result is that of the whole problem in every bit. */
+/* Tables of costs.  Equal tables are stored once and have one number; results computed from tables are memoised under the numbers of their
+ * operands.  So identical layers (fold.c) cost little: every layer needs the same sums and the same eliminations.  A message along a chain of
+ * layers soon repeats itself, because the powers of a matrix in min-plus algebra become periodic up to a constant; from there on each layer is
+ * looked up.  The result is bit by bit that of the computation without memoisation. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -53,7 +52,7 @@ Table *table_of(Tables *s, int rank, const int *dim, double *v)
 	return *at = t;
 }
 
-/* ---- what is known ---- */
+/* ---- memoised results ---- */
 
 enum { K_SUM, K_LIST, K_KEEP, K_ROW };
 
@@ -140,7 +139,7 @@ static bool separable(const Table *t)
 	return true;
 }
 
-/* Exact, as all sums are. */
+/* The comparison is exact, because all sums are. */
 bool table_separable(Tables *s, Table *t)
 {
 	if (t->separable < 0 || s->forget)
@@ -163,7 +162,7 @@ Known *table_keep_of(Tables *s, const int *keep, int n)
 	return k;
 }
 
-/* Of one or two axes. */
+/* The table has one or two axes. */
 Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 {
 	bool found;

@@ -1,14 +1,13 @@
-/* Where the cut is too wide for elimination: sequential tree-reweighted message passing (TRW-S, Kolmogorov 2006; written as
- * in SRMP, 2015).  Costs are moved between nodes and edges without changing any sum, forward and backward through the
- * nodes, so that the sum of the smallest entries of all tables, which no solution can undercut, rises.
+/* Sequential tree-reweighted message passing, for networks that are too wide for elimination (TRW-S, Kolmogorov 2006; written as in SRMP, 2015).
+ * Costs are moved between nodes and edges without changing the cost of any solution, forward and backward through the nodes, so that the sum
+ * of the smallest entries of all tables rises.  That sum is a lower bound.
  *
- * Every few passes a solution is read off in the order of the nodes, each node given those before it, and improved by
- * moves of one node and of the two ends of an edge.  In the end choices whose own lower bound exceeds the best solution
- * are removed, which is often enough for elimination to succeed.  All is counted in passes, never in time, so the result
- * is the same everywhere.
+ * Every few passes a solution is decoded in the order of the nodes, each given those before it, and improved by moves of one node and of both
+ * ends of an edge.  In the end choices whose own lower bound exceeds the best solution are removed; then elimination often succeeds.  Effort is
+ * counted in passes, never in time, so the result is the same everywhere.
  *
- * Any movement of costs gives a valid bound, so nodes that look alike share theirs: a problem of many like layers costs as much as one
- * of a few. */
+ * Any movement of costs gives a valid bound, so nodes with equal neighbourhoods share messages: a problem of many identical layers costs as
+ * much as one of a few. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -22,41 +21,40 @@
 enum { STALL = 40, LOOK = 8, ROUNDS = 50, TWINS = 8, K_COLOUR = 48, K_LINK };
 static const double WORK = 4e9;     /* table entries that all passes may visit together */
 
-/* Nodes that look alike as far as `depth` links reach are one class; links are one class when they have one table and the nodes at their ends
- * look alike one link less far, so that all nodes of a class have the same classes of links. */
-typedef struct Tie { int link; bool first; int times; } Tie;     /* of a class of nodes: so many links of a class, at whose first end it is */
+/* Nodes with equal neighbourhoods of radius `depth` form a class.  Links form a class when they have the same table and the nodes at their ends
+ * have equal neighbourhoods of radius depth - 1; so all nodes of a class have the same classes of links. */
+typedef struct Tie { int link; bool first; int times; } Tie;     /* of a class of nodes: the number of links of a class; first: it is at their end a */
 typedef struct Class {
-	int v, times;                   /* one of them; how many there are */
+	int v, times;                   /* a representative; number of nodes */
 	Tie *tie; int ntie;
 	int fore, back;                 /* links to later and earlier nodes */
-	double *own;                    /* room */
+	double *own;                    /* scratch: costs by choice */
 } Class;
 typedef struct LinkClass {
-	int l, times;                   /* one of them; how many there are */
-	double *at_a, *at_b;            /* moved into its rows and its columns */
-	int *end[2], nend[2];           /* the classes of nodes at its second and first ends: mostly one */
+	int l, times;                   /* a representative; number of links */
+	double *at_a, *at_b;            /* costs moved into its rows and its columns */
+	int *end[2], nend[2];           /* the classes of nodes at its ends b and a: mostly one each */
 	Table *turned;                  /* rows are choices of b */
 } LinkClass;
 
-/* Copies of a block (fold.c) that are alike in all that they hold look alike as long as what they are tied to does: then the
- * colours of one are those of the other. */
+/* Twins: copies of a block (fold.c) with equal costs and tables.  As long as their neighbours outside have equal colours, so have they. */
 typedef struct Twin {
-	int like, of;                   /* the copies that it is one of; that which it is alike to, or itself */
+	int like, of;                   /* its block in Net.like; the copy that it equals, or itself */
 	const int *var; int n;
-	int *out, nout;                 /* its links to others: 2 numbers for each, a place and which of its links; of one that others are alike to */
+	int *out, nout;                 /* links to the outside: pairs of a position and an index in its links; only of a copy that others equal */
 } Twin;
 typedef struct Trw {
 	Net *net;
 	Arena *arena;
 	Class *class; int nclass;
 	LinkClass *link; int nlink;
-	int *link_of;                   /* by link */
-	int *class_of;                  /* by variable that is live */
-	int *live, nlive;               /* variables that have links or a choice */
+	int *link_of;                   /* by link: its class */
+	int *class_of;                  /* by live variable: its class */
+	int *live, nlive;               /* variables that have links or more than one choice */
 	Twin *twin; int ntwin;
-	int *twin_of, *place;           /* by variable: its copy and its place there; -1: in none */
-	double rest;                    /* what all others cost */
-	double *pull;
+	int *twin_of, *slot;            /* by variable: its copy and its position there; -1: in none */
+	double rest;                    /* the cost of all other variables */
+	double *pull;                   /* scratch */
 } Trw;
 
 static double snap(const Net *net, double x)
@@ -75,7 +73,7 @@ static int compare(const void *a, const void *b)
 	return 0;
 }
 
-/* Most nodes have a few links. */
+/* Insertion sort, because most nodes have a few links. */
 static void sort_pairs(int (*pair)[2], int n)
 {
 	if (n > 16) {
@@ -91,7 +89,7 @@ static void sort_pairs(int (*pair)[2], int n)
 			}
 }
 
-/* The number of the key that was written. */
+/* The number of the key that was written; new keys are counted in *count. */
 static int numbered(Tables *s, int *count)
 {
 	bool found;
@@ -104,14 +102,14 @@ static int numbered(Tables *s, int *count)
 	return k->nlist;
 }
 
-/* Whether what is at the far end of a link is at the same place of the same copy as that of another. */
+/* Whether variables u and v, the far ends of links of copies a and b, are at the same position inside, or both outside. */
 static bool same_end(const Trw *w, const Twin *a, int u, const Twin *b, int v)
 {
 	bool in = w->twin_of[u] >= 0 && &w->twin[w->twin_of[u]] == a;
-	return in == (w->twin_of[v] >= 0 && &w->twin[w->twin_of[v]] == b) && (!in || w->place[u] == w->place[v]);
+	return in == (w->twin_of[v] >= 0 && &w->twin[w->twin_of[v]] == b) && (!in || w->slot[u] == w->slot[v]);
 }
 
-/* The same costs, the same tables between the same places. */
+/* Whether two copies have equal costs, and equal tables between equal positions. */
 static bool twins(const Trw *w, const Twin *a, const Twin *b)
 {
 	const Net *net = w->net;
@@ -149,7 +147,7 @@ static void find_twins(Trw *w)
 	const Net *net = w->net;
 	int n = 0;
 	w->twin_of = arena_array(w->arena, int, net->nvar + 1);
-	w->place = arena_array(w->arena, int, net->nvar + 1);
+	w->slot = arena_array(w->arena, int, net->nvar + 1);
 	memset(w->twin_of, -1, sizeof *w->twin_of * (size_t)net->nvar);
 	for (int i = 0; i < net->nlike && !net->tab->forget; i++)
 		n += net->like[i].ncopy;
@@ -160,7 +158,7 @@ static void find_twins(Trw *w)
 			*t = (Twin){ .like = i, .of = w->ntwin, .var = net->like[i].var + k * net->like[i].n, .n = net->like[i].n };
 			for (int j = 0; j < t->n; j++) {
 				w->twin_of[t->var[j]] = w->ntwin;
-				w->place[t->var[j]] = j;
+				w->slot[t->var[j]] = j;
 			}
 			w->ntwin++;
 		}
@@ -180,7 +178,7 @@ static int far_end(const Net *net, int v, int k)
 	return prune_other(&net->link[net->var[v].edge[k]], v);
 }
 
-/* Whether what a copy is tied to has the colours that it has for the copy that it is alike to. */
+/* Whether the outside neighbours of a copy have the same colours as those of the copy that it equals. */
 static bool still_twins(const Trw *w, const Twin *t, const int *colour)
 {
 	const Twin *of = &w->twin[t->of];
@@ -197,7 +195,7 @@ static bool is_twin(const Trw *w, int v)
 	return w->twin_of[v] >= 0 && w->twin[w->twin_of[v]].of != w->twin_of[v];
 }
 
-/* One more link of reach; true when there are more colours than before. */
+/* Extends the radius by one link; true when there are more colours than before. */
 static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 {
 	Net *net = w->net;
@@ -237,7 +235,7 @@ static bool recolour(Trw *w, int *colour, int round, int *count, int (*pair)[2])
 	return more;
 }
 
-/* Between nodes of one copy, or of one and of none: so it is among the links that are alike. */
+/* A link of a copy that equals another, inside of it or to no other copy: its class is that of the other's link. */
 static bool of_twin(const Trw *w, const Link *l)
 {
 	int a = w->twin_of[l->a], b = w->twin_of[l->b];
@@ -270,7 +268,7 @@ static void classify_links(Trw *w, const int *colour)
 	}
 }
 
-/* Links of a copy that is alike to another are of the classes of its links. */
+/* Links of a copy that equals another take the classes of the other's links. */
 static void classify_twins(Trw *w)
 {
 	const Net *net = w->net;
@@ -331,7 +329,7 @@ static void classify(Trw *w, int depth)
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].nedge > most ? net->var[v].nedge : most;
 	int (*pair)[2] = (int (*)[2])arena_array(w->arena, int, 2 * most);
-	net->tab->serial++;                      /* colours are numbers of this time only */
+	net->tab->serial++;                      /* colours are not comparable with those of earlier calls */
 	recolour(w, colour, 0, &count, pair);
 	for (int r = 1; r <= depth; r++) {
 		memcpy(before, colour, sizeof *colour * (size_t)net->nvar);
@@ -361,7 +359,7 @@ static void classify(Trw *w, int depth)
 
 /* ---- messages ---- */
 
-/* out(x) = min over y of t(y, x) + rows(y): all but what is added along x. */
+/* out(x) = min over y of t(y, x) + rows(y). */
 static void fold_rows(const Table *t, const double *rows, double *restrict out)
 {
 	int n = t->dim[0], m = t->dim[1];
@@ -377,7 +375,7 @@ static void fold_rows(const Table *t, const double *rows, double *restrict out)
 	}
 }
 
-/* The smallest entry of a link for each choice at one of its ends, as costs have been moved. */
+/* The smallest entry of a link for each choice at one of its ends, after the movement of costs. */
 static void link_rows(const Trw *w, int link, bool first, double *out)
 {
 	const LinkClass *k = &w->link[link];
@@ -388,7 +386,7 @@ static void link_rows(const Trw *w, int link, bool first, double *out)
 		out[x] += mine[x];
 }
 
-/* The costs of a node, as moved. */
+/* The costs of a node after the movement of costs. */
 static void own_of(const Trw *w, const Class *c, double *out)
 {
 	const Var *x = &w->net->var[c->v];
@@ -409,7 +407,7 @@ static double row_least(const double *v, int n)
 	return least;
 }
 
-/* The costs of a class of nodes above its least, and the part of them that one link may have. */
+/* Sets c->own to the costs above their minimum; returns the share of them that one link may take. */
 static double spare(Trw *w, Class *c)
 {
 	int n = w->net->var[c->v].n, most = c->fore > c->back ? c->fore : c->back;
@@ -420,8 +418,8 @@ static double spare(Trw *w, Class *c)
 	return 1.0 / most;
 }
 
-/* Takes all that the links from the side that was passed hold, gives shares to those of the other side.  Where nodes of another
- * class are at the ends of some of these links, a share is what they can spare, too. */
+/* Takes all costs from the links on the side already passed and gives equal shares to those on the other side.  Where some of these links have
+ * nodes of another class at this end, a share is also at most what those can give. */
 static void visit(Trw *w, Class *c, bool forward)
 {
 	int n = w->net->var[c->v].n;
@@ -432,7 +430,7 @@ static void visit(Trw *w, Class *c, bool forward)
 		double *mine = t->first ? w->link[t->link].at_a : w->link[t->link].at_b;
 		link_rows(w, t->link, t->first, w->pull);
 		for (int x = 0; x < n; x++)
-			if (w->pull[x] < INFINITY)      /* else the link goes on forbidding it */
+			if (w->pull[x] < INFINITY)      /* else the link itself keeps the choice forbidden */
 				mine[x] -= w->pull[x];
 	}
 	if (!(forward ? c->fore : c->back))
@@ -480,8 +478,8 @@ static double lower_bound(Trw *w)
 
 /* ---- solutions ---- */
 
-/* What v pays for each choice, its neighbours being as they are; only those before it when `part`, with messages for the rest. */
-static void price(const Trw *w, int v, const int *at, bool part, double *out)
+/* The cost of each choice of v, given the choices of its neighbours; with `decode` only of those before it, and messages for the rest. */
+static void price(const Trw *w, int v, const int *at, bool decode, double *out)
 {
 	const Var *x = &w->net->var[v];
 	memcpy(out, x->own->v, sizeof *out * (size_t)x->n);
@@ -491,7 +489,7 @@ static void price(const Trw *w, int v, const int *at, bool part, double *out)
 		int u = prune_other(l, v);
 		if (l->gone)
 			continue;
-		if (part && u > v) {
+		if (decode && u > v) {
 			for (int c = 0; c < x->n; c++)
 				out[c] -= w->link[w->link_of[e]].at_a[c];
 			continue;
@@ -522,7 +520,7 @@ static bool move_one(const Trw *w, int v, int *at, double *out)
 	return true;
 }
 
-/* Both ends of a link at once. */
+/* Moves both ends of a link at once. */
 static bool move_two(const Trw *w, int e, int *at, double *out)
 {
 	const Link *l = &w->net->link[e];
@@ -552,10 +550,10 @@ static bool move_two(const Trw *w, int e, int *at, double *out)
 	return true;
 }
 
-/* What has not changed since a node, or the two ends of a link, were asked and stayed. */
+/* Nodes and links whose last move failed and whose neighbours have not changed since. */
 typedef struct Calm { bool *node, *link; } Calm;
 
-/* v has another choice: all that pay for it may move again. */
+/* v took another choice, so its neighbours may move again. */
 static void wake(const Trw *w, const Calm *calm, int v)
 {
 	const Net *net = w->net;
@@ -569,7 +567,7 @@ static void wake(const Trw *w, const Calm *calm, int v)
 	}
 }
 
-/* With one choice at one end a move of two is a move of one. */
+/* Both ends have more than one choice; else a move of both is a move of one. */
 static bool free_ends(const Net *net, const Link *l)
 {
 	return !l->gone && net->var[l->a].n > 1 && net->var[l->b].n > 1;
@@ -606,7 +604,7 @@ static void improve(const Trw *w, const Calm *calm, int *at, double *out)
 	}
 }
 
-/* Nothing is below the bound, so there is nothing to improve at it. */
+/* Decodes a solution and improves it.  One at the lower bound is optimal and needs no improvement. */
 static void look(const Trw *w, Wide *r, const Calm *calm, int *at, double *out)
 {
 	for (int i = 0; i < w->nlive; i++) {
@@ -625,9 +623,9 @@ static void look(const Trw *w, Wide *r, const Calm *calm, int *at, double *out)
 	}
 }
 
-/* ---- */
+/* ---- reduced costs ---- */
 
-/* Removes choices of whose solutions all cost more than the best one known; at is kept. */
+/* Removes choices that occur only in solutions worse than the best known one; the choices of that one are kept. */
 static void fix(Trw *w, const Wide *r)
 {
 	Net *net = w->net;
