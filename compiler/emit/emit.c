@@ -154,7 +154,7 @@ static void emit_header(Emit *e)
 	}
 	emit_turn(e, e->part[0]);
 	if (e->plan->training) {
-		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch tells%s:", e->plan->train.times > 1 ? ", micro-batches one after the other, each" : "");
+		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch tells%s:", e->plan->train.microbatches > 1 ? ", micro-batches one after the other, each" : "");
 		tables_order_inputs(e, &step);
 		text_add(&step, "\n * Fewer are refused: the step was compiled for that batch. */\n");
 	} else {
@@ -181,7 +181,7 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	}
 	text_add(&program, "\t.nrank = %d,\n%s", p->world->nrank, p->nrole > 1 ? "\t.role_of = role_of,\n" : "");
 	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
-	         p->train.times ? p->train.times : 1, p->train.steps, p->train.seed);
+	         p->train.microbatches ? p->train.microbatches : 1, p->train.steps, p->train.seed);
 	if (p->training)
 		text_add(&program, "\t.rate = %.17g,\n", p->train.rate);
 	if (p->train.epochs)

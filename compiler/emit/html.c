@@ -58,8 +58,8 @@ static void print_summary(Emit *e, Text *t)
 	}
 	emit_turn(e, e->part[0]);
 	if (p->training)
-		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch, p->train.times > 1 ? p->train.times : 1,
-		         p->train.times > 1 ? "es" : "");
+		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
+		         p->train.microbatches > 1 ? "es" : "");
 	text_add(t, "<tr><td>work<td class=n>%.3g<td>floating operations of a rank in one pass over the list of %s\n", flops, emit_program(e));
 	text_add(t, "<tr><td>memory<td class=n>%" PRId64 "<td>bytes of a rank (%s), %" PRId64 " for each thread beyond the first\n</table>\n", m.total, size_text(a, (double)m.total),
 	         m.thread);

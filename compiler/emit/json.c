@@ -105,7 +105,7 @@ void json_emit(Emit *e)
 	const Plan *p = e->plan;
 	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", values_string(e->tree.arena, e->g->name ? e->g->name : ""),
 	         e->target == TARGET_CUDA ? "cuda" : "c", p->world->nrank, p->nrole);
-	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.times > 1 ? p->train.times : 1,
+	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
 	         p->train.steps, p->train.seed);
 	print_memory(e, t);
 	text_add(t, "\"values\": [\n");

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-static bool ends(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-	return n >= k && !strcmp(s + n - k, end);
-}
-
 static const char *quantity(Arena *a, int64_t n, const char *what)
 {
 	return arena_printf(a, "%lld %s%s", (long long)n, what, n == 1 ? "" : "s");
@@ -43,7 +37,7 @@ void make_emit(Emit *e, const char *made)
 	Text obj = { 0 };
 	const char *last = NULL;
 	for (int i = 0; i < t->nfile; i++)
-		if (ends(t->file[i]->path, ".c") && (gpu || (!strstr(t->file[i]->path, "rt/comm_") && !strstr(t->file[i]->path, "rt/mpi_")))) {
+		if (text_ends(t->file[i]->path, ".c") && (gpu || (!strstr(t->file[i]->path, "rt/comm_") && !strstr(t->file[i]->path, "rt/mpi_")))) {
 			if (last)
 				text_add(&obj, "\t%.*s.o \\\n", (int)strlen(last) - 2, last);
 			last = t->file[i]->path;

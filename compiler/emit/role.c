@@ -409,7 +409,7 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
 static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
-	bool once = s->e->plan->train.times < 2 || emit_program_id(s->e) != 0;      /* then all is the body */
+	bool once = s->e->plan->train.microbatches < 2 || emit_program_id(s->e) != 0;      /* then all is the body */
 	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
@@ -506,7 +506,7 @@ int role_add(Emit *e, const Role *all)
 	const char *name = emit_program(e);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_program_id(e)]);
 	int from = 0, to = 0, total = 0;
-	int64_t times = emit_program_id(e) == 0 && e->plan->train.times ? e->plan->train.times : 1;
+	int64_t times = emit_program_id(e) == 0 && e->plan->train.microbatches ? e->plan->train.microbatches : 1;
 	if (print_list(s, &s->lists, r, name, &from, &to, &total))
 		return -1;
 	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,

@@ -157,6 +157,6 @@ int plan_run(Graph *g)
 	Plan *p = g->model->plan;
 	if (plan_prepare(g) || (opt.change.ranks && fewer_ranks(p->main, opt.change.ranks)))
 		return -1;
-	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.times ? p->train.times : 1);
+	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.microbatches ? p->train.microbatches : 1);
 	return (p->nplace > 1 ? solve_each(g, p) : search_solve(g, p, p->main)) || expansion_nodes(g) ? -1 : 0;
 }

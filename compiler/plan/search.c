@@ -446,7 +446,7 @@ static void tell(const Search *s, const SolveResult *r, double seconds)
 int search_solve(Graph *g, const Plan *p, const Mesh *m)
 {
 	double start = now();
-	Search s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.times ? p->train.times : 1 };
+	Search s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.microbatches ? p->train.microbatches : 1 };
 	SolveResult r;
 	s.pins = pins_read(g, s.mesh);
 	if (!s.pins)

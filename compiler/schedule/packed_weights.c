@@ -92,7 +92,7 @@ int packed_weights_run(Graph *g)
 	Plan *p = m->plan;
 	if (m->main || p->main->cuda || p->world->nrank > 1 || opt.chunks)
 		return 0;               /* together with the main program */
-	choose(g, p, !p->training ? 0 : p->train.times ? p->train.times : 1, INT64_MAX / 2);
+	choose(g, p, !p->training ? 0 : p->train.microbatches ? p->train.microbatches : 1, INT64_MAX / 2);
 	for (int i = 0; i < m->nothers; i++)
 		choose(m->others[i]->graph, m->others[i]->plan, 0, p->layout.slab);
 	return 0;

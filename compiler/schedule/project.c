@@ -28,12 +28,6 @@ static int find_form(Graph *g, Plan *p, const Form *f)
 	return all->n - 1;
 }
 
-static bool ends(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-	return n > k && !strcmp(s + n - k, end);
-}
-
 /* The parameter whose name this is but for its last part: w of w.grad, w.m; NULL. */
 static const Value *owner(const Graph *g, const Value *v)
 {
@@ -54,7 +48,7 @@ static Keep keep_of(const Graph *g, const Value *v)
 	if (v->input)
 		return KEEP_INPUT;
 	bool sum = node_is(v->def, "sbpcc.Zeros");      /* over micro-batches */
-	return sum || ends(v->name, ".grad.micro") || (w && ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
+	return sum || text_ends(v->name, ".grad.micro") || (w && text_ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 
 typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */

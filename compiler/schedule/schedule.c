@@ -156,7 +156,7 @@ static void look_early(Graph *g, const Plan *p, Role *r)
 	return;
 found:
 	at++;
-	if (at < r->after && p->train.times > 1)
+	if (at < r->after && p->train.microbatches > 1)
 		at = r->after;                  /* the loss is whole after the last micro-batch */
 	r->after += at < r->after;
 	List l = { g->arena, &r->step, &r->nstep };

@@ -62,6 +62,7 @@ bool options_any_ranks(const Model *);                       /* --deterministic=
 typedef struct Text { char *s; size_t n, cap; } Text;
 void text_add(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_raw(Text *, const char *s, size_t n);
+bool text_ends(const char *s, const char *end);             /* with that, and is longer */
 
 /* loops.c: shapes, and loops that walk the axes of one shape with strides of another: axes of length 1 vanish, neighbours are joined. */
 typedef struct Shape { int rank; int64_t d[8]; } Shape;

@@ -19,6 +19,12 @@ void text_raw(Text *t, const char *s, size_t n)
 	t->s[t->n] = 0;
 }
 
+bool text_ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n > k && !strcmp(s + n - k, end);
+}
+
 void text_add(Text *t, const char *fmt, ...)
 {
 	va_list ap;

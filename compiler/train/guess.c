@@ -149,7 +149,9 @@ typedef enum { NOTHING, WEIGHT, BUFFER } Witness;
 
 static Witness by_name(const Value *v)
 {
-	return named_buffer(v) ? BUFFER : named_weight(v) ? WEIGHT : NOTHING;
+	if (named_buffer(v))
+		return BUFFER;
+	return named_weight(v) ? WEIGHT : NOTHING;
 }
 
 static bool one_module(const Value *a, const Value *b)

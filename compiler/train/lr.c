@@ -156,7 +156,7 @@ Value *lr_schedule(Scalars *m, const Arg *s, double lr)
 	if (!s)
 		return NULL;
 	Scalars d = { m->g, m->loc, DT_DOUBLE, false };
-	Curve c = { &d, s, lr_step(&d), scalar_given(s, "warmup", 0), lr > 0 ? scalar_given(s, "min", 0) / lr : 0 };
+	Curve c = { .m = &d, .s = s, .t = lr_step(&d), .warm = scalar_given(s, "warmup", 0), .low = lr > 0 ? scalar_given(s, "min", 0) / lr : 0 };
 	Value *f = NULL;
 	for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
 		if (!strcmp(schedules[i].name, s->s))

@@ -18,7 +18,7 @@
 
 /* ---- how many ---- */
 
-static int64_t whole(const Annot *train, const char *key)
+static int64_t integer(const Annot *train, const char *key)
 {
 	const Arg *a = train ? arg_find(train->arg, train->narg, key) : NULL;
 	return a && a->kind == ARG_INT ? a->i : 0;
@@ -27,10 +27,10 @@ static int64_t whole(const Annot *train, const char *key)
 int64_t microbatch_count(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
-	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
-	if (times)
-		return times;
-	return part && batch > part && batch % part == 0 ? batch / part : 1;
+	int64_t batch = integer(a, "batch"), size = integer(a, "microbatch"), microbatches = integer(a, "accumulate");
+	if (microbatches)
+		return microbatches;
+	return size && batch > size && batch % size == 0 ? batch / size : 1;
 }
 
 static int bad_sizes(const Arg *at, const char *what, int64_t a, int64_t b)
@@ -42,17 +42,19 @@ static int bad_sizes(const Arg *at, const char *what, int64_t a, int64_t b)
 int microbatch_check(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
-	int64_t batch = whole(a, "batch"), part = whole(a, "microbatch"), times = whole(a, "accumulate");
+	int64_t batch = integer(a, "batch"), size = integer(a, "microbatch"), microbatches = integer(a, "accumulate");
 	const Arg *p = a ? arg_find(a->arg, a->narg, "microbatch") : NULL, *t = a ? arg_find(a->arg, a->narg, "accumulate") : NULL;
-	if (part && !batch && !times)
-		return bad_sizes(p, "a micro-batch needs a batch that it is a part of: write batch: N", part, batch);
-	if (part && batch && batch % part)
-		return bad_sizes(p, "micro-batches must divide the batch", part, batch);
-	if (times && batch && batch % times)
-		return bad_sizes(t, "micro-batches must divide the batch", times, batch);
-	if (times && part && batch && times * part != batch)
-		return bad_sizes(t, "accumulate and microbatch contradict each other", times, part);
-	int64_t want = part ? part : batch && times ? batch / times : 0, M = microbatch_count(m);
+	if (size && !batch && !microbatches)
+		return bad_sizes(p, "a micro-batch needs a batch that it is a part of: write batch: N", size, batch);
+	if (size && batch && batch % size)
+		return bad_sizes(p, "micro-batches must divide the batch", size, batch);
+	if (microbatches && batch && batch % microbatches)
+		return bad_sizes(t, "micro-batches must divide the batch", microbatches, batch);
+	if (microbatches && size && batch && microbatches * size != batch)
+		return bad_sizes(t, "accumulate and microbatch contradict each other", microbatches, size);
+	int64_t want = size, M = microbatch_count(m);
+	if (!want && batch && microbatches)
+		want = batch / microbatches;
 	for (int i = 0; i < m->graph->nin && want && M > 1; i++) {
 		const Type *ty = m->graph->in[i]->type;
 		if (ty && ty->rank > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
@@ -97,13 +99,13 @@ static int split_mean(Micro *m, Node *n)
 	sum->def = n;
 	n->out[0] = sum;
 	y->def = NULL;
-	Value *count = graph_const(g, tensor_scalar(g->arena, dt, (double)averaged(n) * (double)m->times), name_fmt("%s.count", y->name));
+	Value *count = graph_const(g, tensor_scalar(g->arena, dt, (double)averaged(n) * (double)m->microbatches), name_fmt("%s.count", y->name));
 	return build(g, n->loc, "Div", NULL, 1, &y, 2, sum, count) ? 0 : -1;
 }
 
-int microbatch_means(Graph *g, int64_t times)
+int microbatch_means(Graph *g, int64_t microbatches)
 {
-	Micro m = { .g = g, .times = times, .quiet = true };
+	Micro m = { .g = g, .microbatches = microbatches, .quiet = true };
 	Node **old = g->node;
 	int n = g->nnode;
 	microbatch_axis_room(&m);
@@ -155,13 +157,15 @@ static Value **terms(Micro *m, const Value *loss, int *n)
 
 static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
 {
-	return a && b ? build(g, loc, "Add", NULL, 1, NULL, 2, a, b) : a ? a : b;
+	if (!a || !b)
+		return a ? a : b;
+	return build(g, loc, "Add", NULL, 1, NULL, 2, a, b);
 }
 
 /* d loss / d w = sum over terms of df / ds * ds / dw, and what f itself has of w. */
-int microbatch_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
+int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
 {
-	Micro m = { .g = g, .times = times };
+	Micro m = { .g = g, .microbatches = microbatches };
 	microbatch_axis_room(&m);
 	microbatch_axis_sources(&m);
 	for (int i = 0; i < g->nnode; i++)
@@ -175,7 +179,7 @@ int microbatch_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwan
 		return grad_build(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
 	int n;
 	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1), **dall = arena_array(g->scratch, Value *, nwant + n + 1);
-	Value **part = arena_array(g->scratch, Value *, nwant + 1);
+	Value **dterm = arena_array(g->scratch, Value *, nwant + 1);
 	memcpy(all, want, sizeof *want * (size_t)nwant);
 	for (int i = 0; i < n; i++)
 		all[nwant + i] = term[i];
@@ -187,18 +191,18 @@ int microbatch_grad(Graph *g, int64_t times, Value *loss, Value **want, int nwan
 		Value *seed = dall[nwant + i];
 		if (!seed)
 			continue;
-		if (grad_build(g, term[i], want, nwant, part) || loss_scale_seed(scale, term[i]))
+		if (grad_build(g, term[i], want, nwant, dterm) || loss_scale_seed(scale, term[i]))
 			return -1;
 		for (int k = 0; k < nwant; k++) {
-			if (!part[k])
+			if (!dterm[k])
 				continue;
 			if (type_elements(seed->type) != 1) {
 				err_at(term[i]->loc, "the loss needs all of %s, %s, before its gradient is known: only sums of one element can be waited for in micro-batches",
 				       term[i]->name, type_text(term[i]->type));
 				return -1;
 			}
-			graph_rename(g, part[k], name_fmt("%s.grad.term", want[k]->name));
-			Value *scaled = build(g, loss->loc, "Mul", NULL, 1, NULL, 2, part[k], seed);
+			graph_rename(g, dterm[k], name_fmt("%s.grad.term", want[k]->name));
+			Value *scaled = build(g, loss->loc, "Mul", NULL, 1, NULL, 2, dterm[k], seed);
 			grad[k] = scaled ? plus(g, loss->loc, grad[k], scaled) : NULL;
 			if (!grad[k])
 				return -1;
@@ -283,6 +287,14 @@ static bool *bodies(const Micro *m)
 	return body;
 }
 
+/* When a node runs: 0 once before the body, 1 in it, 2 once after it. */
+static int phase_of(const Node *n)
+{
+	if (microbatch_begins(n))
+		return 0;
+	return microbatch_updates(n) ? 2 : 1;
+}
+
 /* Begin, body, update, each in the order of the graph; a term is added to its sum as soon as it is there. */
 static void order(Graph *g, Node **adds, int nadd)
 {
@@ -298,7 +310,7 @@ static void order(Graph *g, Node **adds, int nadd)
 	for (int phase = 0; phase < 3; phase++)
 		for (int i = 0; i < g->nnode; i++) {
 			Node *at = g->node[i];
-			if (at->mark & AN_ADD || phase != (microbatch_begins(at) ? 0 : microbatch_updates(at) ? 2 : 1))
+			if (at->mark & AN_ADD || phase != phase_of(at))
 				continue;
 			list[n++] = at;
 			for (int k = 0; k < nadd && at->mark & ADDED; k++)
@@ -327,15 +339,15 @@ static void draw_parts(Micro *m, Node *n)
 		node_in(n, NULL);
 	n->in[3] = v;
 	node_attr_add(n, name_of("axis"), AT_INT)->u.i = t.axis;
-	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->times;
+	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->microbatches;
 }
 
 int microbatch_run(Graph *g)
 {
-	int64_t times = g->model->plan->train.times;
-	if (times < 2 || !g->model->plan->training || g->model->main)
+	int64_t microbatches = g->model->plan->train.microbatches;
+	if (microbatches < 2 || !g->model->plan->training || g->model->main)
 		return 0;
-	Micro m = { .g = g, .times = times };
+	Micro m = { .g = g, .microbatches = microbatches };
 	microbatch_axis_room(&m);
 	microbatch_axis_sources(&m);
 	for (int i = 0; i < g->nnode; i++)

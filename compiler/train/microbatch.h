@@ -9,7 +9,7 @@ typedef struct Along { AlongKind kind; int axis; } Along;
 
 typedef struct Micro {
 	Graph *g;
-	int64_t times;                  /* M */
+	int64_t microbatches;           /* M */
 	int64_t rows;                   /* of one micro-batch */
 	Along *time; int ntime, room;    /* by value id */
 	int asked;                      /* nodes that serves() looked at for this one */

@@ -15,7 +15,7 @@ static int refuse(const Micro *m, const Node *n)
 {
 	if (m->quiet)
 		return -1;
-	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->times);
+	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->microbatches);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
 			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
@@ -60,7 +60,7 @@ static int axis_of(const int *row, int rank, int f)
 static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
 	const Tensor *t = whole_batch_data(m->g, v);
-	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_batch_axis(m->g, v, m->times) != axis)
+	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_batch_axis(m->g, v, m->microbatches) != axis)
 		return true;
 	if (t && !v->param)
 		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) && slices_equal(t, axis);
@@ -134,7 +134,7 @@ static bool reshaped(Micro *m, Node *n)
 	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
 		before *= x->dim[a];
-	int want = whole_batch_axis(m->g, n->out[0], m->times);
+	int want = whole_batch_axis(m->g, n->out[0], m->microbatches);
 	for (int axis = 0; axis < y->rank; lead *= y->dim[axis++]) {
 		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
 		if (lead != before || y->dim[axis] % m->rows || !here)
@@ -262,6 +262,17 @@ void microbatch_axis_room(Micro *m)
 		memcpy(m->time, old, sizeof *old * (size_t)n);
 }
 
+/* Does the axis along which a value is longer in the whole batch agree with how it lies in time?  longer: an operand that every
+ * micro-batch has in full is longer there. */
+static bool agrees(Along t, int axis, bool longer)
+{
+	if (t.kind == ALONG_S)
+		return axis == t.axis;
+	if (axis == WHOLE_SAME)
+		return t.kind != ALONG_B || !longer;
+	return t.kind == ALONG_B && axis >= 0;
+}
+
 /* Is what the nodes do to parts what they do to the whole?  Parts lie along the axis that is longer there.  A value that is the same every
  * time may be longer there, as one that was expanded to the batch is; but nothing of another length may follow from it. */
 int microbatch_axis_compare(const Micro *m, const Node *n)
@@ -269,17 +280,17 @@ int microbatch_axis_compare(const Micro *m, const Node *n)
 	const Graph *g = m->g;
 	const Value *longer = NULL;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && n->in[i]->graph == g && microbatch_axis_of(m, n->in[i]).kind == ALONG_B && !microbatch_axis_shape_only(n, i) && whole_batch_axis(g, n->in[i], m->times) >= 0)
+		if (n->in[i] && n->in[i]->graph == g && microbatch_axis_of(m, n->in[i]).kind == ALONG_B && !microbatch_axis_shape_only(n, i) && whole_batch_axis(g, n->in[i], m->microbatches) >= 0)
 			longer = n->in[i];
 	for (int i = 0; i < n->nout; i++) {
 		const Value *v = n->out[i];
-		int axis = v ? whole_batch_axis(g, v, m->times) : WHOLE_UNKNOWN;
+		int axis = v ? whole_batch_axis(g, v, m->microbatches) : WHOLE_UNKNOWN;
 		if (axis == WHOLE_UNKNOWN)
 			continue;
 		Along t = microbatch_axis_of(m, v);
-		if (t.kind == ALONG_S ? axis == t.axis : axis == WHOLE_SAME ? t.kind != ALONG_B || !longer : t.kind == ALONG_B && axis >= 0)
+		if (agrees(t, axis, longer != NULL))
 			continue;
-		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->times);
+		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->microbatches);
 		v = axis == WHOLE_SAME && longer ? longer : v;
 		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_batch_text(g, v), type_text(v->type));
 		return -1;

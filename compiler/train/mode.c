@@ -52,7 +52,7 @@ static bool trains(const Node *n)
 
 /* TorchScript's exporter writes the mode of each module of a model in training mode, so where one norm trains the others
  * were meant to be still; PyTorch's newer one always writes 0, and the mode into the name. */
-static bool told_modes(const Graph *g)
+static bool modes_recorded(const Graph *g)
 {
 	bool any = false;
 	for (int i = 0; i < g->nnode; i++)
@@ -61,9 +61,9 @@ static bool told_modes(const Graph *g)
 }
 
 /* Normalises by stored statistics, but not on purpose: exporters write it so, and a text may leave the mode out. */
-static bool idle_norm(const Node *n, bool told)
+static bool idle_norm(const Node *n, bool recorded)
 {
-	if (!node_is(n, "BatchNormalization") || trains(n) || told || kept_frozen(n))
+	if (!node_is(n, "BatchNormalization") || trains(n) || recorded || kept_frozen(n))
 		return false;
 	bool stored = n->in[3] && n->in[3]->init && n->in[4] && n->in[4]->init;
 	return n->graph->model->from_onnx || params_torch(n->graph) || (stored && !node_attr(n, "training_mode"));
@@ -71,7 +71,7 @@ static bool idle_norm(const Node *n, bool told)
 
 static int train_norm(Graph *g, Node *n)
 {
-	static const char *const part[] = { "", "mean", "var" };
+	static const char *const output[] = { "", "mean", "var" };
 	Attr *a = node_attr(n, "training_mode");
 
 	if (n->row->since < 14) /* there, wanting the statistics asked for training */
@@ -80,7 +80,7 @@ static int train_norm(Graph *g, Node *n)
 		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;
 	while (n->nout < 3)
 		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name
-										  : part[n->nout])));
+										  : output[n->nout])));
 	return infer_node(n);
 }
 
@@ -172,10 +172,10 @@ static int give_norms(Graph *g)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool norm = node_is(n, "BatchNormalization");
-		const Arg *parts = norm ? said(n, "local") : NULL, *unbiased = norm ? said(n, "unbiased") : NULL;
-		if (parts && !annot_find(n->annot, "local_stats")) {
-			Arg count = { .kind = ARG_INT, .i = parts->i, .f = (double)parts->i, .loc = parts->loc };
-			if (give(g, n, "local_stats", parts, &count) || infer_node(n))
+		const Arg *local = norm ? said(n, "local") : NULL, *unbiased = norm ? said(n, "unbiased") : NULL;
+		if (local && !annot_find(n->annot, "local_stats")) {
+			Arg count = { .kind = ARG_INT, .i = local->i, .f = (double)local->i, .loc = local->loc };
+			if (give(g, n, "local_stats", local, &count) || infer_node(n))
 				return -1;
 		}
 		if (unbiased && strcmp(unbiased->s, "false") && !annot_find(n->annot, "unbiased") &&
@@ -202,14 +202,14 @@ static void detach(Graph *g)
 int mode_training(Graph *g)
 {
 	int norms = 0, dropouts = 0;
-	bool told = told_modes(g);
+	bool recorded = modes_recorded(g);
 	Node *norm = NULL, *dropout = NULL;
 
 	detach(g);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 
-		if (idle_norm(n, told)) {
+		if (idle_norm(n, recorded)) {
 			norm = norms++ ? norm : n;
 			if (train_norm(g, n) < 0)
 				return -1;

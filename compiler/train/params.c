@@ -250,8 +250,10 @@ static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
 		Guess l = guess_of(g, v);
 		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
 	}
-	const char *why = v->data->rank ? guess_numbers(v) : NULL;
-	return (Choice){ !v->data->rank ? PARAM_CONSTANT : why ? PARAM_STATE : PARAM_TRAINED, why };
+	if (!v->data->rank)
+		return (Choice){ .kind = PARAM_CONSTANT };
+	const char *why = guess_numbers(v);
+	return (Choice){ why ? PARAM_STATE : PARAM_TRAINED, why };
 }
 
 static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked)
@@ -263,8 +265,10 @@ static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t us
 		return (Choice){ .kind = v->param ? PARAM_TRAINED : PARAM_CONSTANT };
 	if (!floating(v) || v->input)
 		return (Choice){ .kind = PARAM_CONSTANT };
+	if (r->n && !rec)
+		return (Choice){ .kind = PARAM_STATE };
 	if (r->n)
-		return (Choice){ .kind = !rec ? PARAM_STATE : rec->trained ? PARAM_TRAINED : PARAM_FROZEN };
+		return (Choice){ .kind = rec->trained ? PARAM_TRAINED : PARAM_FROZEN };
 	if (!mark)
 		return guess(g, v, use, marked);
 	if (strcmp(mark, "PARAMETER"))
@@ -424,12 +428,12 @@ static void remember(Graph *g, const Choice *choice, const Record *r, bool marke
 	for (int i = 0; i < g->ninit; i++)
 		arena_push(g->arena, p->name[choice[i].kind], p->n[choice[i].kind], g->init[i]->name);
 	for (int i = 0; i < r->n; i++) {
-		bool there = false, told = false;       /* by one of its names */
+		bool there = false, listed = false;       /* by one of its names */
 		for (int k = 0; k < r->n; k++) {
 			there |= r->list[k].first == r->list[i].first && r->list[k].v;
-			told |= r->list[k].first == r->list[i].first && k < i;
+			listed |= r->list[k].first == r->list[i].first && k < i;
 		}
-		if (!there && !told)
+		if (!there && !listed)
 			arena_push(g->arena, p->missing, p->nmissing, r->list[i].name);
 	}
 	g->model->params = p;

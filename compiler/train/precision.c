@@ -33,7 +33,11 @@ static bool real(const Value *v)
 
 static DType type_of(const char *word)
 {
-	return !word ? DT_UNDEFINED : !strcmp(word, "bf16") ? DT_BFLOAT16 : !strcmp(word, "fp16") ? DT_FLOAT16 : DT_FLOAT;
+	if (!word)
+		return DT_UNDEFINED;
+	if (!strcmp(word, "bf16"))
+		return DT_BFLOAT16;
+	return !strcmp(word, "fp16") ? DT_FLOAT16 : DT_FLOAT;
 }
 
 static const Arg *call_of(const Model *m)
@@ -211,7 +215,9 @@ static int place_casts(Precise *p, Node *n)
 		if (!real(n->in[i]))
 			continue;
 		Name var = variable(n, i);
-		DType to = !var ? DT_FLOAT : fixed ? fixed : widest(n, var);
+		DType to = DT_FLOAT;
+		if (var)
+			to = fixed ? fixed : widest(n, var);
 		Value *v = cast(p, n->in[i], to, n);
 		if (!v)
 			return -1;

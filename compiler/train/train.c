@@ -14,12 +14,6 @@ static double number(const Arg *a)
 	return a->kind == ARG_INT ? (double)a->i : a->f;
 }
 
-static bool ends(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-	return n > k && !strcmp(s + n - k, end);
-}
-
 /* The value of a numeric argument, or otherwise when it is not there. */
 static int get_number(const Arg *arg, int n, const char *key, double otherwise, double *out)
 {
@@ -200,7 +194,7 @@ int train_read(Model *m, Training *t)
 		return -1;
 	if (microbatch_check(m))
 		return -1;
-	t->times = microbatch_count(m);
+	t->microbatches = microbatch_count(m);
 	t->steps = opt.steps >= 0 ? opt.steps : (int64_t)steps;
 	t->seed = opt.seed >= 0 ? opt.seed : (int64_t)seed;
 	t->ema = arg_find(a->arg, a->narg, "ema") != NULL;
@@ -242,12 +236,12 @@ int train_check_batch(const Model *m)
 		const Type *t = m->graph->in[i]->type;
 		v = t && t->kind == TY_TENSOR && t->rank > 0 && !m->graph->in[i]->data ? m->graph->in[i] : NULL;
 	}
-	int64_t times = microbatch_count(m), want = b ? b->i / times : 0;
+	int64_t microbatches = microbatch_count(m), want = b ? b->i / microbatches : 0;
 	Dim d = v ? v->type->dim[0] : DIM_UNKNOWN, is = dim_bound(d);
-	if (!b || !v || !dim_known(is) || is == want || (times > 1 && d == b->i))       /* the last: microbatch_check refuses it */
+	if (!b || !v || !dim_known(is) || is == want || (microbatches > 1 && d == b->i))       /* the last: microbatch_check refuses it */
 		return 0;
-	const char *parts = times > 1 ? name_fmt(" in micro-batches of %lld", (long long)want) : "";
-	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, parts, v->name, (long long)is);
+	const char *sizes = microbatches > 1 ? name_fmt(" in micro-batches of %lld", (long long)want) : "";
+	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, sizes, v->name, (long long)is);
 	if (dim_symbolic(d))
 		note_at(v->loc, "--set %s=%lld says so: leave one of the two out", dim_text(d), (long long)dim_bound(d));
 	else
@@ -268,7 +262,7 @@ static Value *sum_of(Graph *g, Loc loc, Value *v)
 
 /* How much the labels count: their number, a constant, without ignore_index and weights; else the sum of a mask, or of the weights of
  * their classes. */
-static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
+static Value *label_count(Graph *g, Node *n, DType dt, int64_t microbatches)
 {
 	Value *label = n->in[1], *weight = n->nin > 2 ? n->in[2] : NULL;
 	Loc loc = n->loc;
@@ -280,7 +274,7 @@ static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
 			err_at(loc, "the number of labels is not known: %s", type_text(label->type));
 			return NULL;
 		}
-		return graph_const(g, tensor_scalar(g->arena, dt, (double)k * (double)times), "loss.count");
+		return graph_const(g, tensor_scalar(g->arena, dt, (double)k * (double)microbatches), "loss.count");
 	}
 	Tensor *ig = tensor_new(g->arena, label->type->elem, 0, NULL);
 	tensor_set_int(ig, 0, attr_int(n, "ignore_index"));
@@ -300,7 +294,7 @@ static Value *label_count(Graph *g, Node *n, DType dt, int64_t times)
 }
 
 /* mean -> sum / count, for a loss node whose schema has a reduction.  1: rewritten. */
-static int split_mean(Graph *g, Node *n, int64_t times)
+static int split_mean(Graph *g, Node *n, int64_t microbatches)
 {
 	Name mean = name_of("mean");
 	if (!n->row || !n->row->composite || !n->nout || !n->out[0] || n->nin < 2)
@@ -322,11 +316,11 @@ static int split_mean(Graph *g, Node *n, int64_t times)
 	n->out[0] = sum;
 	sum->def = n;
 	sum->defidx = 0;
-	Value *count = label_count(g, n, loss->type->elem, times);
+	Value *count = label_count(g, n, loss->type->elem, microbatches);
 	return count && build(g, n->loc, "Div", NULL, 1, &loss, 2, sum, count) ? 1 : -1;
 }
 
-int train_split_means(Graph *g, int64_t times)
+int train_split_means(Graph *g, int64_t microbatches)
 {
 	Node **old = g->node;
 	int n = g->nnode;
@@ -334,7 +328,7 @@ int train_split_means(Graph *g, int64_t times)
 	g->nnode = 0;
 	for (int i = 0; i < n; i++) {
 		arena_push(g->arena, g->node, g->nnode, old[i]);
-		if (split_mean(g, old[i], times) < 0)
+		if (split_mean(g, old[i], microbatches) < 0)
 			return -1;
 	}
 	return 0;
@@ -390,7 +384,7 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 		Name name = y->name;
 		by[y->id] = x;
 		y->def = NULL;
-		if (x->def && !ends(x->name, ".grad") && ends(name, ".grad")) {
+		if (x->def && !text_ends(x->name, ".grad") && text_ends(name, ".grad")) {
 			graph_rename(g, y, name_fmt("%s.same", name));
 			graph_rename(g, x, name);
 		}
@@ -514,7 +508,7 @@ static int build_training(Graph *g, Training *t)
 	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))
 		return -1;
 	whole_batch_constants(g);
-	if (train_split_means(g, t->times) || microbatch_means(g, t->times))
+	if (train_split_means(g, t->microbatches) || microbatch_means(g, t->microbatches))
 		return -1;
 	int trained = 0;
 	for (int i = 0; i < np; i++)            /* all but statistics */
@@ -532,7 +526,7 @@ static int build_training(Graph *g, Training *t)
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	const Annot *train = annot_find(g->model->annot, "train");
 	LossScale *scale = loss_scale_begin(g, train);
-	if (t->times > 1 ? microbatch_grad(g, t->times, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss))
+	if (t->microbatches > 1 ? microbatch_grad(g, t->microbatches, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss))
 		return -1;
 	drop_copies(g, grad, np);
 	if (loss_scale_gradients(scale, param, grad, np))

@@ -34,7 +34,7 @@ typedef struct Training {
 	int64_t steps, epochs, seed;    /* epochs: 0, or instead of steps */
 	bool ema;                       /* w.ema is an average of parameter w */
 	double rate;                    /* of learning, before any schedule */
-	int64_t times;                  /* micro-batches of a step */
+	int64_t microbatches;           /* micro-batches of a step */
 	int64_t total, warmup;          /* steps of the schedule, if it has an end, and of its warm-up; 0: none */
 	const Arg *data;                /* data: points(classes: 10, noise: 0.5) */
 	Loc loc;
@@ -43,7 +43,7 @@ const char *train_defaults(const Model *, const Training *);  /* "100 steps (@tr
 int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
 int  train_check_batch(const Model *);                       /* -1 after an error: batch contradicts a number in the model, or --set */
-int train_split_means(Graph *, int64_t times);                              /* losses that are means become sums divided by counts */
+int train_split_means(Graph *, int64_t microbatches);                              /* losses that are means become sums divided by counts */
 
 /* programs.c: step, eval and infer over one set of parameters. */
 int    programs_make(Model *);                               /* adds eval and infer to m->others */
@@ -60,7 +60,7 @@ Model      *whole_batch_model(Model *);                            /* a copy for
 bool        whole_batch_is(const Model *);                         /* such a copy? */
 int  whole_batch_empty(const Graph *);                            /* what is empty in a micro-batch alone is an error: -1 after explaining */
 void        whole_batch_bind(const Model *, bool all);             /* the batch axis to all samples, and back */
-int         whole_batch_axis(const Graph *, const Value *, int64_t times);    /* along which there is times as much of it in all */
+int         whole_batch_axis(const Graph *, const Value *, int64_t microbatches);    /* along which there is times as much of it in all */
 const char *whole_batch_text(const Graph *, const Value *);        /* its type there */
 bool        whole_batch_differ(const Graph *, const Value *, const Value *);   /* are they of different types there? */
 const Tensor *whole_batch_data(const Graph *, const Value *);      /* of a constant; its own where it is not known there */
@@ -70,8 +70,8 @@ void        whole_batch_constants(Graph *);                        /* what nodes
 /* microbatch.c: a step in several micro-batches that means the same as one. */
 int64_t microbatch_count(const Model *);                          /* how many, by @train; 1: the whole batch at once */
 int  microbatch_check(const Model *);                             /* -1 after saying what does not fit */
-int  microbatch_means(Graph *, int64_t times);                    /* means over the batch become sums divided by its size */
-int  microbatch_grad(Graph *, int64_t times, Value *loss, Value **want, int nwant, Value **grad, LossScale *);   /* as grad_build */
+int  microbatch_means(Graph *, int64_t microbatches);                    /* means over the batch become sums divided by its size */
+int  microbatch_grad(Graph *, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *);   /* as grad_build */
 void microbatch_inherit(Node *, const Node *by);                  /* runs when `by` runs */
 bool microbatch_begins(const Node *), microbatch_updates(const Node *);        /* runs once, before or after the body; else in the body */
 int microbatch_run(Graph *);

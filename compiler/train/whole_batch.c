@@ -26,11 +26,11 @@ static Name batch_symbol(const Graph *g, int64_t *rows)
 
 Model *whole_batch_model(Model *m)
 {
-	int64_t times = annot_find(m->annot, "train") && !opt.infer ? microbatch_count(m) : 1, rows;
-	Name symbol = times > 1 && !options_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
+	int64_t microbatches = annot_find(m->annot, "train") && !opt.infer ? microbatch_count(m) : 1, rows, samples;
+	Name symbol = microbatches > 1 && !options_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
 	if (!symbol)
 		return NULL;
-	if (__builtin_mul_overflow(rows, times, &times)) {
+	if (__builtin_mul_overflow(rows, microbatches, &samples)) {
 		fail_at(EXIT_LIMIT, m->graph->loc, "the whole batch, %lld micro-batches of %s = %lld samples, does not fit in 64 bits", (long long)microbatch_count(m), symbol,
 		        (long long)rows);
 		return NULL;
@@ -67,13 +67,13 @@ static const Value *other(const Graph *g, const Value *v)
 	return o->def && (strcmp(o->def->op, v->def->op) || memcmp(&o->def->loc, &v->def->loc, sizeof(Loc))) ? NULL : o;
 }
 
-int whole_batch_axis(const Graph *g, const Value *v, int64_t times)
+int whole_batch_axis(const Graph *g, const Value *v, int64_t microbatches)
 {
 	const Value *o = other(g, v);
 	int axis = WHOLE_SAME;
 	for (int a = 0; o && a < v->type->rank; a++)
 		if (o->type->dim[a] != v->type->dim[a])
-			axis = axis == WHOLE_SAME && o->type->dim[a] == v->type->dim[a] * times ? a : WHOLE_OTHER;
+			axis = axis == WHOLE_SAME && o->type->dim[a] == v->type->dim[a] * microbatches ? a : WHOLE_OTHER;
 	return o ? axis : WHOLE_UNKNOWN;
 }
 

@@ -98,7 +98,7 @@ static int train(Model *m, int steps, char **names)
 {
 	Graph *g = m->graph;
 	Plan *p = m->plan;
-	RtProgram program = { .nrank = 1, .batch = p->batch, .times = p->train.times, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
+	RtProgram program = { .nrank = 1, .batch = p->batch, .times = p->train.microbatches, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
 	Ctx c = { .program = &program, .nrank = 1, .seed = program.seed };
 	random_seed = program.seed;
 	Tensor **held = arena_array(&m->arena, Tensor *, g->nvalue + 1);
