@@ -6,7 +6,7 @@
  * groups of channels, heads).  Lists that spell the same number are aligned from the left: a factor of 12 that meets one of 3 is
  * refined into 3 x 4, everywhere.
  *
- * A factor is a union-find node that may later get two children (outer, inner); whoever mentions it sees them.  Where
+ * A factor is a union-find node that may later get two children (outer, inner); every list that mentions it then has the two.  Where
  * lengths do not divide (3 x 4 against 2 x 6) the axes stay unrelated from there on: S on them needs a transfer, as it
  * should.  Each alignment either joins two factors or splits one, so the pass is linear up to the union-find. */
 #include "front/front.h"
@@ -65,7 +65,7 @@ static void split(State *s, Fac *f, Dim outer, Dim inner)
 	f->inner = fac_new(s, inner);
 }
 
-/* The leaf at place i: a factor that was split while the lists are walked is replaced by its two parts. */
+/* The leaf at index i; a factor that was split while the lists are walked is replaced by its two children. */
 static Fac *leaf(List *l, int i)
 {
 	Fac *f = find(l->f[i]);
@@ -116,7 +116,7 @@ static void align(State *s, List *a, List *b)
 
 static void unite(State *s, Fac *a, Fac *b)
 {
-	List la, lb;                    /* not cleared: most have one factor */
+	List la, lb;                    /* not cleared: most axes have one factor */
 
 	la.n = lb.n = 0;
 	if (find(a) != find(b) && dim_same(find(a)->len, find(b)->len) && leaves(a, &la) && leaves(b, &lb))
@@ -135,7 +135,7 @@ static Fac **axes_of(State *s, const Value *v)
 	return s->axis[v->id];
 }
 
-/* The axis is this product: its leaves are those of the parts. */
+/* The axis is the product of these factors: its leaves are theirs. */
 static void by_product(State *s, const FactorProduct *p, Fac **mine, Fac *axis)
 {
 	List a = { .n = 0 }, b = { .n = 0 };

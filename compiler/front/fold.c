@@ -15,8 +15,8 @@
  *   same        an equal node with equal operands and attributes stands before it, or a vector with the same contents,
  *               symbols included
  *
- * An annotation on a value keeps it as it is.  With --deterministic=any-ranks one that says where a value is, a pin, does not, where a gradient
- * passes: the terms of that gradient would be added in another order, and no pin may change the bits.  What stays takes the annotation over.
+ * An annotated value is kept as it is.  With --deterministic=any-ranks a pin does not keep a value that a gradient passes through: the terms
+ * of that gradient would be added in a different order, and no pin may change the bits.  The remaining value takes over the annotation.
  *
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
 #include "front/front.h"
@@ -30,8 +30,8 @@ typedef struct Fold {
 	Map seen;                       /* nodes by hash */
 	Map small;                      /* small constants by hash */
 	Map contents;                   /* vectors of lengths by hash of what is known of them */
-	bool bad;                       /* something was said to the user */
-	int *uses;                      /* by id, before anything went */
+	bool bad;                       /* an error was reported */
+	int *uses;                      /* by id, before any node was removed */
 	bool *trained;                  /* with any-ranks before the backward pass, by id: a gradient may pass; else NULL */
 	int *last, *until;              /* by id (graph_lives) */
 	Value **param, **grad; int ngrad;       /* parameters, and the values that are their gradients */
@@ -44,7 +44,7 @@ static Value *now(Fold *f, Value *v)
 	return v;
 }
 
-/* May those who read old read the other value instead?  Not when its memory is another's by then. */
+/* May readers of old read the other value instead?  Not if its memory is overwritten by then. */
 static bool outlives(Fold *f, const Value *to, const Value *old)
 {
 	if (old->id >= f->nby || to->id >= f->nby || to->graph != f->g)
@@ -134,7 +134,7 @@ static bool drops_nothing(const Node *n)
 	return node_is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
 }
 
-/* The operand that arithmetic with a neutral element leaves as it is. */
+/* The operand that arithmetic with a neutral element leaves unchanged; NULL. */
 static Value *unchanged(const Node *n)
 {
 	bool mul = node_is(n, "Mul"), add = node_is(n, "Add"), div = node_is(n, "Div"), sub = node_is(n, "Sub");
@@ -353,7 +353,7 @@ static void plain_gather(Node *n)
 	n->in[1] = p->in[0];
 }
 
-/* A bias of zeros is no bias. */
+/* Removes a bias of zeros. */
 static void drop_bias(Node *n)
 {
 	if (n->nin == 3 && n->in[2] && (node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm") || node_is(n, "LayerNormalization")) && filled_with(n, 2, 0))
@@ -367,7 +367,7 @@ static bool empty_along(const Value *v, int axis)
 	return v && v->type && axis < v->type->rank && v->type->dim[axis] == 0;
 }
 
-/* What is joined loses the parts that add nothing to it, but for one. */
+/* Removes empty operands of a Concat; at least one operand remains. */
 static void join_fewer(Node *n)
 {
 	int rank = operand_rank(n, 0), keep = 0, first = n->nin - 1;
@@ -389,7 +389,7 @@ static void join_fewer(Node *n)
 	n->nin = keep;
 }
 
-/* What is cut loses its empty parts, which are constants. */
+/* Removes empty results of a Split; they are constants. */
 static void cut_fewer(Fold *f, Node *n)
 {
 	int rank = operand_rank(n, 0), keep = 0, empty = 0;
@@ -425,7 +425,7 @@ static void cut_fewer(Fold *f, Node *n)
 	n->in[1] = ints(f, size, keep, "sizes");
 }
 
-/* What each element of a result is that nothing went into; false: it is not the same everywhere, or something did. */
+/* The value of every element of a result that no element of an operand goes into; false: there is no such single value. */
 static bool neutral(const Node *n, double *v)
 {
 	static const struct { const char *op; double v; } list[] = {
@@ -449,7 +449,7 @@ static bool neutral(const Node *n, double *v)
 	return false;
 }
 
-/* A result of which no operand has an element is an Expand of a number; small ones were evaluated. */
+/* A result computed from empty operands only becomes an Expand of a number; inference has evaluated small ones. */
 static void fill(Fold *f, Node *n)
 {
 	const Type *y = n->nout == 1 && n->out[0] ? n->out[0]->type : NULL;
@@ -510,7 +510,7 @@ static void plain(Fold *f, Node *n)
 {
 	if (node_is(n, "Dropout") && n->nout > 1 && n->out[1] && n->out[1]->id < f->nby && !f->uses[n->out[1]->id]) {
 		n->out[1]->def = NULL;
-		n->nout = 1;            /* its mask is not wanted */
+		n->nout = 1;            /* its mask is not used */
 	}
 	if (node_is(n, "Concat"))
 		join_fewer(n);
@@ -578,7 +578,7 @@ static void find_trained(Fold *f)
 				f->trained[g->node[i]->out[k]->id] = trained_node(f, g->node[i]);
 }
 
-/* What is said of the place of one that goes is said of the one that stays. */
+/* The placement annotations of a removed node move to the one that remains. */
 static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, const char *goes)
 {
 	for (const Annot *a = from; a; a = a->next) {
@@ -612,7 +612,7 @@ static bool comparable(const Fold *f, const Node *n)
 	return !n->row->random && !n->row->moves && n->nout > 0;
 }
 
-/* What both halves of the backward pass need belongs to the first of them, B. */
+/* A node that both halves of the backward pass (@part) need belongs to B, which runs first. */
 static void join_parts(Node *first, const Node *again)
 {
 	Annot *a = annot_find(first->annot, "part");
@@ -704,7 +704,7 @@ static Value *same_contents(Fold *f, Value *v)
 	return first;
 }
 
-/* Small equal constants are one, so that equal nodes that use them are seen as equal; but two samples of a micro-batch are no other two. */
+/* Small equal constants are one, so that equal nodes that use them are seen as equal; but constants that differ in the whole batch are not merged. */
 static void join_constants(Fold *f)
 {
 	bool *state = params_state(f->g);
@@ -724,7 +724,7 @@ static void join_constants(Fold *f)
 	}
 }
 
-/* A copy that is an output: what it copies takes its name and place, unless that is known by a name of its own. */
+/* A copy that is an output: the value that it copies takes its name and place, unless that value must keep its own name. */
 static bool rename_to(Fold *f, Value *out, Value *from)
 {
 	Node *p = from->def;
@@ -750,7 +750,7 @@ static bool removable(const Fold *f, const Node *n)
 	return true;
 }
 
-/* The node goes: what it made has no maker any more. */
+/* The results of a removed node have no maker any more. */
 static void drop(Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
@@ -778,7 +778,7 @@ static void replace(Fold *f, Node *n, Node *twin)
 	join_parts(twin, n);
 }
 
-/* Which value is the gradient of a parameter is known by its name, until it is merged with another. */
+/* Finds the gradients of parameters by name, before merging can remove the names. */
 static void find_gradients(Fold *f)
 {
 	for (int i = 0; i < f->g->ninit; i++) {

@@ -1,11 +1,20 @@
-/* Graphs made smaller and more regular: constants, copies and equal nodes gone, composites recognised or replaced. */
+/* Simplification: constants, copies and equal nodes removed, composites recognised or replaced by their definitions. */
 #ifndef SBPCC_FRONT_H
 #define SBPCC_FRONT_H
 
 #include "train/train.h"
 
-/* fold.c, transpose.c, factors.c, lower.c: the passes. */
-int fold_run(Graph *), transpose_run(Graph *), factors_run(Graph *), lower_run(Graph *);
+/* factors.c: axes as products of factors. */
+int factors_run(Graph *);
+
+/* fold.c: constants, copies, equal nodes. */
+int fold_run(Graph *);
+
+/* lower.c: composites without a kernel become their definitions. */
+int lower_run(Graph *);
+
+/* transpose.c: transposes become part of the matrix products that read them. */
+int transpose_run(Graph *);
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
 enum { MATCHED_MAX = 64 };
@@ -20,12 +29,12 @@ typedef struct Match {
 } Match;
 void   match_read(const char *text, const char *const *names, Map *roots);   /* roots: operator -> bits of the names that may end with it */
 bool   match_try(Node *root, const char *name, bool (*accept)(void *, Match *), void *arg);
-Value *match_hole(const Match *, const char *name);          /* what an operand of the pattern stands for; NULL */
+Value *match_hole(const Match *, const char *name);          /* the value bound to an operand of the pattern; NULL */
 bool   match_near(double, double);
 
-/* lift.c, lift_attention.c: what rules ask and do. */
+/* lift.c: the pass, and functions that its rules share. */
 typedef struct Lift Lift;
-bool   lift_replaceable(Lift *, const Match *);              /* nobody else needs what would go */
+bool   lift_replaceable(Lift *, const Match *);              /* no other node needs the values that would be removed */
 Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in, void (*attrs)(Node *, const void *), const void *arg);
 void   lift_int(Node *, const char *name, int64_t), lift_float(Node *, const char *name, double);
 bool   lift_same_type(const Value *, const Value *);
@@ -35,8 +44,10 @@ const Tensor *lift_constant(const Value *);
 const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
 bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */
 bool   lift_filled(const Tensor *, double);
-bool   lift_attention(void *, Match *), lift_attention_rotary(void *, Match *);
 Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);  /* made once, right after `from` */
 int    lift_run(Graph *);
+
+/* lift_attention.c: rules for attention and rotary embedding. */
+bool   lift_attention(void *, Match *), lift_attention_rotary(void *, Match *);
 
 #endif

@@ -8,8 +8,8 @@
  * function of its rule, which checks what a pattern cannot say (axes, shapes, types, the contents of masks and tables) and
  * builds the composite; when it refuses, the matcher tries on.
  *
- * Nothing is replaced that others need and that would be costly to compute twice; what is cheap and needed elsewhere
- * stays.  Nodes are visited last first, so that the largest pattern wins; a replacement stands where the last node of its
+ * A match is not replaced if other nodes need a value of it that is costly to compute twice; cheap nodes that are needed
+ * elsewhere stay.  Nodes are visited last first, so that the largest pattern wins; a replacement stands where the last node of its
  * pattern stood.  Each node is tried against a bounded number of patterns: the pass is linear. */
 #include "front/front.h"
 
@@ -41,7 +41,7 @@ const Tensor *lift_constant(const Value *v)
 	return v && v->data && !v->param && extdata_load(v->data) >= 0 ? v->data : NULL;
 }
 
-/* ---- what a match may replace ---- */
+/* ---- may a match be replaced? ---- */
 
 static int *use(Lift *l, const Value *v)
 {
@@ -63,7 +63,7 @@ static bool costly(const Node *n)
 	return node_is(n, "Softmax") || node_is(n, "Exp") || node_is(n, "InstanceNormalization");
 }
 
-/* How often covered nodes that go read v. */
+/* How often removed nodes of the match read v. */
 static int inner_uses(const Match *m, const bool *stays, const Value *v)
 {
 	int count = 0;
@@ -79,8 +79,8 @@ static int inner_uses(const Match *m, const bool *stays, const Value *v)
 	return count;
 }
 
-/* Every covered node can go, or is cheap enough to stay for others; nobody has said anything about inner values.  With any-ranks what is said
- * of their places is told to have no effect (remove_node): it may not decide what is computed. */
+/* Every covered node can go, or is cheap enough to stay for others; no inner value is annotated.  With any-ranks a placement
+ * of an inner value is reported to have no effect (remove_node): it must not decide what is computed. */
 bool lift_replaceable(Lift *l, const Match *m)
 {
 	bool stays[MATCHED_MAX] = { false };
@@ -106,7 +106,7 @@ bool lift_replaceable(Lift *l, const Match *m)
 	return true;
 }
 
-/* A node in place of the match: its place in the source, name, stage and annotations are those of the root. */
+/* The node that replaces the match; it takes the source location, name, stage and annotations of the root. */
 Value *lift_put(Lift *l, const Match *m, const char *op, Value *to, int nin, Value **in,
 	void (*attrs)(Node *, const void *), const void *arg)
 {
@@ -231,7 +231,7 @@ static void take(Lift *l, int index)
 	g->nnode = 0;
 }
 
-/* What a rule makes from a value for all its uses: once, right after the value itself.  kind tells several makings apart. */
+/* A node that a rule derives from a value, made once for all uses, right after the value.  kind distinguishes several such nodes. */
 Value *lift_once(
 	Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
 {
@@ -555,5 +555,5 @@ int lift_run(Graph *g)
 			arena_push(g->arena, g->node, g->nnode, l.old[i]);
 	}
 	arena_free(&l.values);
-	return l.lifted ? fold_run(g) : 0; /* what was built is written in one way too */
+	return l.lifted ? fold_run(g) : 0; /* brings the new nodes into the same plain form */
 }

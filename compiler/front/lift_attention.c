@@ -2,12 +2,12 @@
  *
  * Attention: the scale is the product of the factors found on q, on k and on their product.  Keys are found by turning what
  * q is multiplied with, so it does not matter how that was made; heads that were repeated are taken from before.  A mask
- * that hides exactly the keys after each query is the attribute is_causal: told by its contents, or with lengths unknown
+ * that hides exactly the keys after each query becomes the attribute is_causal: it is recognised by its contents, or with unknown lengths
  * by its form.  Another mask is passed on, as bool only where that means the same: a row in which nothing is shown gives
  * zeros for -inf, but is even for a finite number.  Dropout of the weights is not lifted over: Attention has no place for
  * it, so a model trained with it keeps its two products, softmax and Dropout.
  *
- * Rotary embedding: whether the heads stand before or after the places is told by which axis the tables broadcast over. */
+ * Rotary embedding: whether the heads stand before or after the places follows from the axis that the tables broadcast over. */
 #include "front/front.h"
 
 #include <math.h>
@@ -281,7 +281,7 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 	return false;
 }
 
-/* Is it such a matrix, and no larger than one per batch and head? */
+/* Is it such a matrix, the same for every batch and head? */
 static bool causal(Lift *l, Value *v, Dim queries, Dim keys, Triangle *y)
 {
 	int r = lift_rank(v);
@@ -322,7 +322,7 @@ static bool added_mask(Lift *l, Heads *h, Value *mask, Value **rest)
 	return true;
 }
 
-/* A row of a bool mask in which nothing is shown. */
+/* Does a bool mask have a row that hides every key? */
 static bool some_row_empty(const Tensor *t, bool shown_is)
 {
 	int64_t n = tensor_elements(t), keys = t->rank ? t->dim[t->rank - 1] : 1;
@@ -478,7 +478,7 @@ typedef struct Part {
 	Dim len;
 } Part;
 
-/* v as a regular part of the last axis of another value. */
+/* v as a strided slice of the last axis of another value. */
 static bool part_of(const Value *v, Part *p)
 {
 	const Node *n = v->def;

@@ -1,4 +1,4 @@
-/* Lowering: what is left when this is done, kernels and expressions can do.
+/* Lowering: afterwards every node has a kernel or an expression.
  *
  * A composite without a kernel (for its types, attributes or shapes) is replaced by its definition.  Kernels count in int64 and take
  * regions in the type of the image: operands of other types that are read at run time are cast. */

@@ -1,14 +1,14 @@
 /* Matching of patterns that are written as functions in the language (patterns.ir, which says what they mean).
  *
  * A backtracking unifier: a goal says that a value of the model is what a value of a pattern describes.  A call of another
- * pattern opens a frame, whose operands are looked up in the caller's.  When no goal is left, the caller's function has the last
- * word: if it refuses, the search goes on.  Depth and work are bounded by the patterns, never by the model. */
+ * pattern opens a frame, whose operands are looked up in the caller's.  When no goal is left, the caller's function accepts or
+ * refuses the match; if it refuses, the search goes on.  Depth and work are bounded by the patterns, never by the model. */
 #include "front/front.h"
 
 #include <math.h>
 #include <string.h>
 
-/* One use of a pattern: what its names stand for.  Operands that the caller gives are looked up in the caller's frame. */
+/* One use of a pattern: the bindings of its names.  Operands that the caller gives are looked up in the caller's frame. */
 typedef struct Frame {
 	const Function *f;
 	const Node *call;
@@ -32,7 +32,7 @@ static int input_index(const Function *f, const Value *p)
 	return -1;
 }
 
-/* What a name of a pattern means: an operand is what the caller gave for it. */
+/* The binding of a name of a pattern; an operand is resolved in the frame of the caller. */
 static void resolve(const Value **p, Frame **f)
 {
 	int i;

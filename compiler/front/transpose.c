@@ -1,13 +1,13 @@
 /* Transposes into matrix products: a product that reads a transposed matrix reads the matrix itself, with other strides.
  *
  * MatMul(a, Transpose(b)) becomes MatMulT(a, b), where the permutation swaps the last two axes; so does Swap.  The pass
- * stands before train, so that the gradients of such a product come without transposes too.  A transpose that nobody else
- * reads is swept away. */
+ * stands before train, so that the gradients of such a product come without transposes too.  A transpose without other
+ * readers is removed. */
 #include "front/front.h"
 
 #include <string.h>
 
-/* What v is the transpose of, in its last two axes; NULL. */
+/* The value whose last two axes v exchanges; NULL. */
 static Value *untransposed(const Value *v)
 {
 	const Node *n = v->def;

@@ -1,4 +1,4 @@
-/* What kernels can do, for all that asks before a call is printed.  The facts are rows (kernel_rows.c); here they are found. */
+/* Facts about kernels, for passes and the emitter.  The facts are rows of a table (kernel_rows.c); this file looks them up. */
 #include "target/target.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ static bool settled(const Value *v)
 	return ok;
 }
 
-/* Passes ask before they know whether all shapes are numbers; what kernels are able to do is said of numbers only. */
+/* Are all shapes numbers?  Passes ask before shapes are known, and Kernel.can expects numbers. */
 static bool all_settled(const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
@@ -207,7 +207,7 @@ static const Value *operand_or_result(const Node *n, int i)
 	return i < n->nin ? n->in[i] : n->out[i - n->nin];
 }
 
-/* Why no kernel does the node: the first reason that fits. */
+/* Reports why no kernel can do the node: the first reason that applies. */
 static void explain(const Node *n)
 {
 	for (int i = 0; i < n->nin + n->nout; i++) {

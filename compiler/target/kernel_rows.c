@@ -1,8 +1,8 @@
-/* The facts about every kernel: which nodes it can do, which operands it reads at run time, and what else is true of it, on both targets.
+/* The facts about every kernel: which nodes it can do, which operands it reads at run time, and its properties on both targets.
  *
- * A row has a column for each target.  What CUDA has beside a kernel itself is less: its kernels do not sum in chunks, and nothing is promised of
- * the bits of a part (--deterministic=any-ranks).  Of several rows with one name the first that can do the node is taken.  How a call is printed
- * stands in emit/. */
+ * A row has a column for each target.  CUDA kernels have fewer facts: they do not sum in chunks, and the bits of a shard may differ from
+ * those of the whole value (--deterministic=any-ranks).  Of several rows with one name the first that can do the node is used.  The emitter
+ * (emit/) prints the calls. */
 #include "target/target.h"
 
 #include "ops/ops.h"
@@ -42,7 +42,7 @@ static bool same_ignored(const Node *a, const Node *b)
 	return has == attr_has(b, "ignore_index") && (!has || attr_int(a, "ignore_index") == attr_int(b, "ignore_index"));
 }
 
-/* A loss and its own gradient, which does not wait for the loss: what is asked of it is known before. */
+/* A loss and its gradient in one kernel: the incoming gradient does not depend on the loss, so it is known before. */
 static bool can_xent_both(const Node *loss, const Node *grad)
 {
 	for (int i = 0; i < 3; i++)
@@ -84,7 +84,7 @@ static bool can_groupnorm(const Node *n)
 	return kernel_all_float(n) && n->in[1]->type->dim[0] == n->in[0]->type->dim[1];
 }
 
-/* Statistics of all of the batch; stored ones make it pointwise. */
+/* With statistics of the whole batch; with stored ones the node is pointwise. */
 static bool can_batchnorm(const Node *n)
 {
 	return kernel_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode") && !annot_find(n->annot, "local_stats");
@@ -143,7 +143,7 @@ static bool can_nd(const Node *n)
 	return kernel_floating(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
 }
 
-/* A convolution that is one product, however many output channels there are of it: never by Winograd's way, nor plane by plane (lay.h). */
+/* A convolution computed as one product for any number of output channels: neither by Winograd's method nor plane by plane (lay.h). */
 static bool can_product(const Node *n)
 {
 	const Type *w = n->in[1]->type;
@@ -267,7 +267,7 @@ static bool can_topk(const Node *n)
 
 /* ---- recurrent cells, determinants ---- */
 
-/* Their composites exist for what the forward kernel can do alone. */
+/* Their gradient composites exist only for nodes that the forward kernel can do. */
 static bool can_cells_grad(const Node *n)
 {
 	return kernel_floating(n->in[0]);

@@ -36,7 +36,7 @@ void loops_add(Loops *l, int64_t len, int64_t stride)
 	l->stride[l->n++] = stride;
 }
 
-/* Each axis is a repeat around it: axes of y by strides of x, of which a repeat moves 0. */
+/* Each axis of the operand is preceded by an axis of its repeats, with stride 0. */
 Loops loops_tile(const Node *n, const Shape *x)
 {
 	const Tensor *r = operand_const(n, 1);

@@ -1,4 +1,4 @@
-/* The options of a run, which main.c sets from one table, and what a model says that options say too. */
+/* The options of a run, which main.c sets from one table, and settings that come from an option or from the model. */
 #include "target/target.h"
 
 #include <string.h>

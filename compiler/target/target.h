@@ -1,7 +1,7 @@
-/* What was asked for, and what targets can do: below all passes.
+/* Options of a run, and facts about the kernels of both targets; used by all passes.
  *
- * The facts about kernels (which does a node, what it reads, what else is true of it) are rows that both targets fill; how a call
- * is printed is the emitter's affair. */
+ * The facts about kernels (which one does a node, which operands it reads, its properties) are rows with a column per target.  The
+ * emitter prints the calls. */
 #ifndef SBPCC_TARGET_H
 #define SBPCC_TARGET_H
 
@@ -10,9 +10,9 @@
 
 /* options.c: the options of a run, which main.c sets from one table. */
 typedef enum { TARGET_MESH, TARGET_C, TARGET_CUDA } Target;      /* TARGET_MESH: as the meshes of the model say, else C */
-/* What a trial run of the passes changes (compiler/trials.c), and what such runs found. */
+/* Changes that a trial run of the passes makes (compiler/trials.c), and what such runs found. */
 typedef struct Change {
-	bool trial;                     /* this is one: only a measurement comes of it */
+	bool trial;                     /* this is a trial run: it gives a measurement, no tree */
 	bool made;                      /* the program is made, in memory */
 	bool keep;                      /* @recompute is left out */
 	int ranks;                      /* the main mesh has so many; 0: as the model says */
@@ -62,7 +62,7 @@ bool options_any_ranks(const Model *);                       /* --deterministic=
 typedef struct Text { char *s; size_t n, cap; } Text;
 void text_add(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_raw(Text *, const char *s, size_t n);
-bool text_ends(const char *s, const char *end);             /* with that, and is longer */
+bool text_ends(const char *s, const char *end);             /* s is longer than end and ends with it */
 
 /* loops.c: shapes, and loops that walk the axes of one shape with strides of another: axes of length 1 vanish, neighbours are joined. */
 typedef struct Shape { int rank; int64_t d[8]; } Shape;
@@ -73,10 +73,10 @@ void    loops_strides(const Shape *, int64_t *stride);
 void    loops_add(Loops *, int64_t len, int64_t stride);
 Loops   loops_tile(const Node *, const Shape *);             /* of a Tile: its operand has this shape */
 
-/* kernel.c: what kernels can do. */
+/* kernel.c: facts about kernels. */
 enum {
 	KERNEL_HERE = 1,                /* this target has it */
-	KERNEL_COUNTS = 2,              /* it takes a part of the axis that it counts along (.origin of the row) */
+	KERNEL_COUNTS = 2,              /* it can take a slice of the axis that it counts along (.origin of the row) */
 	/* For any_ranks.c: an element of a result has the same bits however much there is of an axis that is not summed ... */
 	KERNEL_EACH = 4,                /* whichever */
 	KERNEL_LEADING = 8,             /* of those before its own (attribute axis, else the second) */
@@ -105,7 +105,7 @@ const KernelPair *kernel_pair(const Node *first, const Node *second);    /* NULL
 unsigned kernel_facts(const Kernel *, Target);
 bool  kernel_any_has(Target, unsigned facts);                /* some kernel of the target */
 bool  kernel_transfer(const Node *);                         /* a transfer: a Boxing node */
-bool  kernel_counts(const Node *);                           /* it takes a part of the axis that it counts along, or divides by the length of */
+bool  kernel_counts(const Node *);                           /* it can take a slice of the axis that it counts along or whose length it divides by */
 bool  kernel_has(const Node *);                              /* there is a kernel or an expression for it */
 bool  kernel_on(const Node *, Target);                       /* the same, on that target */
 bool  kernel_can(Node *, Target);                            /* the same; false after err_at */
@@ -116,7 +116,7 @@ const char *kernel_ctype(DType);                             /* NULL: programs d
 int   kernel_bits(const Value *);                            /* of one element */
 int64_t kernel_bytes(const Value *);
 int   kernel_axis(const Node *, int rank);                   /* the attribute axis, counted from the front */
-/* What many kernels ask of a node. */
+/* Questions that many kernels ask of a node. */
 bool  kernel_float(const Value *), kernel_int64(const Value *);
 bool  kernel_first_float(const Node *), kernel_all_float(const Node *);
 bool  kernel_floating(const Value *);                        /* float or double */

@@ -1,21 +1,21 @@
 /* Does an initialiser of an .onnx file look like a weight?  Asked where neither the export nor an annotation says what it is.
  *
  * PyTorch's TorchScript exporter writes parameters and buffers alike: as initialisers, under their names in the state_dict and in its
- * order, in which the parameters of a module stand before its buffers.  So there are three witnesses, the stronger first:
+ * order, in which the parameters of a module stand before its buffers.  So there is evidence of four kinds, the strongest first:
  *
  *   numbers  infinite or huge ones, sines and cosines of one table, numbers in ascending or descending order: no weight has them
  *   names    weight, bias, original0, logit_scale: how modules name parameters; running_mean, final_logits_bias, pe: buffers
  *   place    before a weight of the same module: a parameter; behind a buffer of it: a buffer
  *   digits   unlike numbers that all have few digits were written by hand
  *
- * Where none speaks it is a weight, but not surely. */
+ * Without any evidence it is taken for a weight, with a warning. */
 #include "train/train.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* SCANNED_MOST: numbers of what has the name of a weight. */
+/* SCANNED_MOST: a larger value that has the name of a weight is not searched for infinite numbers. */
 enum { SORTED_LEAST = 16, TABLE_LEAST = 4, TABLE_ROWS = 64, DIGITS_MOST = 4096, SCANNED_MOST = 1 << 20 };
 static const double HUGE_NUMBER = 1e9;
 
@@ -80,7 +80,7 @@ static bool sorted(const Tensor *t)
 	return up + down >= n / 2;
 }
 
-/* Float numbers that a draw would hardly have: four digits, and not all the same. */
+/* Numbers that random initialisation would hardly give: at most four digits, and not all the same. */
 static bool by_hand(const Tensor *t)
 {
 	int64_t n = tensor_elements(t);
@@ -181,7 +181,7 @@ static Witness by_place(const Graph *g, const Value *v)
 	return NOTHING;
 }
 
-/* A batch norm that is written by hand, of buffers only: its running variance goes into no node that would update it. */
+/* A batch norm written by hand, with buffers only: no node updates its running variance. */
 static bool still_norm(const Graph *g, const Value *v)
 {
 	const char *own = last(v->name);

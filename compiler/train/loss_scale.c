@@ -21,7 +21,7 @@ static Value *where(Scalars *m, Value *is, Value *a, Value *b)
 	return r;
 }
 
-/* v is what is kept of old from now on. */
+/* v replaces old in its storage. */
 static void put(Scalars *m, Value *old, Value *v)
 {
 	if (!v)
@@ -104,7 +104,7 @@ int loss_scale_gradients(LossScale *s, Value **param, Value **grad, int n)
 	return m->bad ? -1 : 0;
 }
 
-/* Updates that are not to happen leave what was there. */
+/* A skipped update keeps the old value. */
 static void guard(LossScale *s)
 {
 	Graph *g = s->m.g;

@@ -2,8 +2,8 @@
  *
  * The number of the step is an input of the training graph that the program loads like any other (train.step, int64, 0 first);
  * a schedule is a few scalar nodes over it.  They are computed in double and rounded once, at the end: 1 - 0.999^t in float
- * would be wrong in the fifth digit.  A warm-up stands before any schedule: the rate rises in a line over its first steps,
- * and what a schedule lowers begins to fall after it; total and milestones count from step 0. */
+ * would be wrong in the fifth digit.  A warm-up comes before any schedule: the rate rises linearly over the first steps and
+ * decays after them; total and milestones count from step 0. */
 #include "train/train.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static double given(const Curve *c, const char *key, double otherwise)
 	return scalar_given(c->s, key, otherwise);
 }
 
-/* How far from the end of the warm-up to `total`: 0 to 1. */
+/* Progress from the end of the warm-up to `total`: 0 to 1. */
 static Value *done(Curve *c)
 {
 	return clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, -c->warm), 1 / fmax(given(c, "total", 1) - c->warm, 1)));
@@ -134,7 +134,7 @@ static Value *restarts(Curve *c)
 	return half_cosine(c, scalar_op2(m, "Div", scalar_op2(m, "Sub", x, begin), length));
 }
 
-/* The warm-up is its own. */
+/* Warm-up is a factor of its own. */
 static Value *inverse_sqrt(Curve *c)
 {
 	return scalar_op1(c->m, "Sqrt", scalar_op2(c->m, "Min", scalar_op2(c->m, "Div", scalar_num(c->m, c->warm), add(c->m, c->t, 1)), scalar_num(c->m, 1)));

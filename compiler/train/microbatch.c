@@ -1,17 +1,17 @@
-/* Micro-batches: a step that takes its batch in M parts and means the same.
+/* Micro-batches: a step that takes its batch in M micro-batches and computes the same as with the whole batch at once.
  *
- * Time is one more mesh axis, of size M.  The graph is that of one micro-batch: inputs hold batch / M samples.  Along time a value is
- * S(axis), one part of the value of the whole batch; P, a term of a sum; or B, the same every time.  Inputs with a batch
- * axis are S(0), parameters are B, and the rest follows by the factor rules that also give SBP signatures.  What no rule
- * covers (statistics of the batch) needs the whole batch at once and is refused.
+ * Time is treated as one more mesh axis, of size M.  The graph is that of one micro-batch: its inputs hold batch / M samples.  Along time a
+ * value is S(axis), a slice of its value in the whole batch; P, a term of a sum; or B, the same in every micro-batch.  Inputs with a batch
+ * axis are S(0), parameters are B, and the rest follows from the factor rules that also give SBP signatures.  A node that no rule covers
+ * (statistics of the batch) needs the whole batch at once and is refused.
  *
- * Nodes on values that are S, and sums of P, are the body: it runs M times.  What else reads a P wants the whole sum, so it runs
- * once, after the body (@update), and an accumulator stands between: x.sum is zero when a step begins (@begin), and each
- * time the body adds x.micro to it.  What is B runs in the body if the body needs it, else once.
+ * Nodes that read S, and sums of P, form the body, which runs M times.  Any other reader of a P needs the complete sum: it runs once, after
+ * the body (@update), and reads an accumulator.  The accumulator x.sum is set to zero at the start of a step (@begin), and each run of the
+ * body adds x.micro to it.  Nodes on B run in the body if the body needs them, else once.
  *
- * A loss is a sum divided by a count.  If the count is a constant, the loss is P as the sum is, and its gradient needs nothing
- * else.  If not (ignored labels), the loss f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum
- * is built on its own with seed 1, and gradients are multiplied once, after accumulation, with df/ds. */
+ * A loss is a sum divided by a count.  If the count is a constant, the loss is P, like the sum.  If it is not (ignored labels), the loss
+ * f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum s is built with seed 1, and after accumulation its
+ * gradients are multiplied by df/ds. */
 #include "microbatch.h"
 
 #include <string.h>
@@ -67,14 +67,14 @@ int microbatch_check(const Model *m)
 
 /* ---- means over the batch ---- */
 
-/* Elements of x that one of y is the mean of. */
+/* How many elements of the operand are averaged into one of the result; 0: not known. */
 static int64_t averaged(const Node *n)
 {
 	int64_t x = type_elements(n->in[0]->type), y = type_elements(n->out[0]->type);
 	return x > 0 && y > 0 ? x / y : 0;
 }
 
-/* Is this a mean over the axis along which its operand is split?  The factors of a sum would tell: the split one is gone. */
+/* Is this a mean over the axis along which its operand is split?  Then the factor of that axis is not in the result. */
 static bool batch_mean(Micro *m, Node *n)
 {
 	if (!node_is(n, "ReduceMean") || microbatch_axis_of(m, n->in[0]).kind != ALONG_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
@@ -86,7 +86,7 @@ static bool batch_mean(Micro *m, Node *n)
 	return !kept;
 }
 
-/* mean -> sum / count, the count being that of the whole batch. */
+/* mean -> sum / count, with the count of the whole batch. */
 static int split_mean(Micro *m, Node *n)
 {
 	Graph *g = m->g;
@@ -162,7 +162,7 @@ static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
 	return build(g, loc, "Add", NULL, 1, NULL, 2, a, b);
 }
 
-/* d loss / d w = sum over terms of df / ds * ds / dw, and what f itself has of w. */
+/* d loss / d w = sum over terms s of df / ds * ds / dw, plus the derivative of f by w itself. */
 int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
 {
 	Micro m = { .g = g, .microbatches = microbatches };
@@ -248,11 +248,11 @@ static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
 	return inline_append(g, n) ? NULL : v;
 }
 
-/* The sum of a P over all micro-batches, under its name; each term gets another. */
+/* Adds up a P over all micro-batches.  The sum takes the name of the value; the term becomes NAME.micro. */
 static Value *accumulate(Graph *g, Value *v)
 {
 	Name name = v->name;
-	Loc loc = v->def->loc;          /* gradients have none of their own */
+	Loc loc = v->def->loc;          /* gradients have no place in the source */
 	bool output = v->output;
 	graph_rename(g, v, name_fmt("%s.micro", name));
 	Value *old = zeros(g, v, loc, name_fmt("%s.sum", name)), *sum = graph_fresh(g, name);
@@ -270,7 +270,7 @@ static Value *accumulate(Graph *g, Value *v)
 	return sum;
 }
 
-/* By node: does the body need it?  Last to first. */
+/* By node: does it run in the body?  Decided from the last node to the first. */
 static bool *bodies(const Micro *m)
 {
 	Graph *g = m->g;
@@ -295,7 +295,7 @@ static int phase_of(const Node *n)
 	return microbatch_updates(n) ? 2 : 1;
 }
 
-/* Begin, body, update, each in the order of the graph; a term is added to its sum as soon as it is there. */
+/* Orders the nodes: begin, body, update, each in the order of the graph.  A term is added to its sum as soon as it is computed. */
 static void order(Graph *g, Node **adds, int nadd)
 {
 	enum { ADDED = 1, AN_ADD = 2 };
@@ -320,7 +320,7 @@ static void order(Graph *g, Node **adds, int nadd)
 	g->node = list;
 }
 
-/* A random node draws its part of the numbers of the whole batch. */
+/* A random node draws its slice of the numbers of the whole batch. */
 static void draw_parts(Micro *m, Node *n)
 {
 	Graph *g = m->g;

@@ -1,5 +1,5 @@
-/* How the values of a step lie in time, when it takes its batch in M parts (microbatch.c says what that means): S, P or B, from operands to
- * results, node by node, by the factor rules; what no rule covers needs the whole batch at once. */
+/* How the values of a step lie along time, the axis of micro-batches (see microbatch.c): S, P or B.  Factor rules give it from operands to
+ * results, node by node.  A node that no rule covers needs the whole batch at once and is refused. */
 #include "microbatch.h"
 
 #include <string.h>
@@ -38,14 +38,14 @@ static bool slices_equal(const Tensor *t, int axis)
 	return true;
 }
 
-/* Each micro-batch runs the same kernel, as if it were all: it cannot be a part of what reduces over the factor, counts along it or divides by its length.  Random
- * numbers are told the micro-batch. */
+/* Each micro-batch runs the kernel as if it were the whole batch.  So a factor cannot be split if the kernel normalises over it, counts along
+ * it or divides by its length.  Random nodes can: they get the number of the micro-batch as an operand. */
 static bool alone(const Node *n, const FactorRule *r, int f)
 {
 	return f < 64 && (r->defined | r->counted | (n->row->random ? 0 : r->runs)) >> f & 1;
 }
 
-/* The axis of a row that has factor f: -1 none, -2 several. */
+/* The axis that has factor f: -1 none, -2 several. */
 static int axis_of(const int *row, int rank, int f)
 {
 	int axis = -1;
@@ -55,8 +55,8 @@ static int axis_of(const int *row, int rank, int f)
 	return axis;
 }
 
-/* Does v, which is the same every time, also serve as one of M parts along an axis?  Only if it is alike all along that axis:
- * such are start values of a recurrence, tables that were expanded to the batch, and what is computed from them alone. */
+/* Can v, the same in every micro-batch, be used as a slice along an axis?  Only if all its slices along that axis are equal: start values of
+ * a recurrence, tables that were expanded to the batch, and what is computed from these alone. */
 static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
 	const Tensor *t = whole_batch_data(m->g, v);
@@ -86,14 +86,14 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 	return f >= 0;
 }
 
-/* Only the shape of such an operand matters, and every micro-batch has the same. */
+/* Such an operand may differ between micro-batches: its shape does not. */
 bool microbatch_axis_shape_only(const Node *n, int operand)
 {
 	return !kernel_reads(n, operand) && !kernel_literal(n->in[operand]);
 }
 
-/* By splitting factor f: do all operands allow it?  The rule may be silent about an operand that is there for its shape, or about an
- * axis of length 1, which looks broadcast when a micro-batch is one sample: another operand must speak then. */
+/* Can the node be split along factor f?  The rule may not mention an operand that gives only its shape, or an axis of length 1, which looks
+ * broadcast when a micro-batch is one sample; then the rule must mention another operand that is S. */
 static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 {
 	bool spoken = false;
@@ -122,9 +122,9 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	return true;
 }
 
-/* What stands before the batch axis in one shape has as many elements as what stands before it in the other; there it is, or leads, an
- * axis.  Factors cannot say this of [batch, length, width] -> [batch * length, width].  Where ones make several axes possible, the whole
- * batch tells, else it is the first that is not 1 for another reason. */
+/* A Reshape keeps the number of elements before the batch axis, which becomes an axis of the result or the leading factor of one.  Factors
+ * cannot express this for [batch, length, width] -> [batch * length, width].  Where axes of length 1 leave several candidates, the whole
+ * batch decides; if the result has no match there, the first candidate that can hold the batch is taken. */
 static bool reshaped(Micro *m, Node *n)
 {
 	Along t = microbatch_axis_of(m, n->in[0]);
@@ -150,7 +150,7 @@ int microbatch_axis_along(Micro *m, Node *n)
 	if (reshaped(m, n))
 		return 0;
 	FactorRule *r = factor_rule(n, m->g->scratch);
-	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))     /* whose second operand is alike in shape to the result */
+	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))     /* the second operand has the shape of the result */
 		r->in[1] = r->out[0];
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (!alone(n, r, f) && split(m, n, r, f))
@@ -158,7 +158,7 @@ int microbatch_axis_along(Micro *m, Node *n)
 	return refuse(m, n);
 }
 
-/* Do all operands that are P go through together, as in a sum of them? */
+/* Is the node linear in all its P operands together, as a sum is? */
 static bool sums(const Micro *m, Node *n)
 {
 	int *group = arena_array(m->g->scratch, int, n->nin + 1), k = 0, members = 0;
@@ -177,8 +177,8 @@ static bool sums(const Micro *m, Node *n)
 	return members > 1;
 }
 
-/* A number that is P, times a constant: dividing a loss by its count is not worth waiting for.  A constant that is added, linear together
- * with the number, would be added every time. */
+/* A scalar P multiplied by a constant stays P: a loss divided by its count need not wait for the end of the body.  An added constant is
+ * not allowed, because every micro-batch would add it. */
 static bool scales(const Micro *m, Node *n)
 {
 	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0, k = 0;
@@ -200,7 +200,7 @@ static bool scales(const Micro *m, Node *n)
 	return p == 1 && n->nout == 1 && n->out[0] && type_elements(n->out[0]->type) == 1;
 }
 
-/* A term of half precision becomes float before it is added: sums are float. */
+/* A term of half precision is cast to float before it is added: sums are float. */
 static bool widens(const Node *n)
 {
 	return (node_is(n, "Cast") || node_is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
@@ -256,7 +256,7 @@ void microbatch_axis_room(Micro *m)
 	m->ntime = m->g->nvalue;
 	if (m->ntime < m->room)
 		return;
-	m->room = 2 * m->ntime + 1;             /* it is asked for after every node */
+	m->room = 2 * m->ntime + 1;             /* called after every node, so it grows by doubling */
 	m->time = arena_array(m->g->scratch, Along, m->room);
 	if (n)
 		memcpy(m->time, old, sizeof *old * (size_t)n);
@@ -273,8 +273,8 @@ static bool agrees(Along t, int axis, bool longer)
 	return t.kind == ALONG_B && axis >= 0;
 }
 
-/* Is what the nodes do to parts what they do to the whole?  Parts lie along the axis that is longer there.  A value that is the same every
- * time may be longer there, as one that was expanded to the batch is; but nothing of another length may follow from it. */
+/* Compares the results of a node with those in the whole batch: a value that is S must be longer there along its axis.  A value that is B may
+ * be longer there, if it was expanded to the batch; then all results computed from it must be longer too. */
 int microbatch_axis_compare(const Micro *m, const Node *n)
 {
 	const Graph *g = m->g;

@@ -1,7 +1,7 @@
-/* What a training step means where an exporter, or a text, left it unsaid.
+/* The training mode of nodes where an exporter, or a text, does not give it.
  *
  * Exporters write batch norm for inference even from a model in training mode, and dropout inside of attention as well:
- * both are put back, with a warning, unless @frozen or @batchnorm("name", frozen: true) keeps a norm, or the file tells that the
+ * both are put back, with a warning, unless @frozen or @batchnorm("name", frozen: true) keeps a norm, or the file records that the
  * module was in evaluation mode.  A text may leave the mode of a norm out: it is meant to train, too.  detach() is a copy in
  * such files, and stops gradients again; so does the padding of an embedding, where the file notes it.  @batchnorm gives norms its other arguments. */
 #include "train/train.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A norm is meant by its own name, that of a result, or those of its parameters and statistics, which have the name
+/* A norm can be named by its own name, that of a result, or those of its parameters and statistics, which begin with the name
  * of the module. */
 static bool means(const Annot *a, const Node *n)
 {
@@ -21,7 +21,7 @@ static bool means(const Annot *a, const Node *n)
 	return is;
 }
 
-/* What the first @batchnorm that means n and has this argument says. */
+/* This argument of the first @batchnorm that names n and has it; NULL. */
 static const Arg *said(const Node *n, const char *what)
 {
 	for (const Annot *a = n->graph->model->annot; a; a = a->next) {
@@ -51,7 +51,7 @@ static bool trains(const Node *n)
 }
 
 /* TorchScript's exporter writes the mode of each module of a model in training mode, so where one norm trains the others
- * were meant to be still; PyTorch's newer one always writes 0, and the mode into the name. */
+ * are frozen on purpose; PyTorch's newer one always writes 0, and the mode into the name. */
 static bool modes_recorded(const Graph *g)
 {
 	bool any = false;
@@ -84,7 +84,7 @@ static int train_norm(Graph *g, Node *n)
 	return infer_node(n);
 }
 
-/* Dropout that is given a ratio but no mode: inside of attention exporters forget it. */
+/* Dropout with a ratio but no mode: exporters omit it inside attention. */
 static int train_dropout(Graph *g, Node *n)
 {
 	Tensor *yes = tensor_new(g->arena, DT_BOOL, 0, NULL);
@@ -120,7 +120,7 @@ static int64_t padding_of(const Node *n)
 	return -1;
 }
 
-/* What was looked up there is taken without its gradient. */
+/* No gradient passes to the rows that were looked up at the padding index. */
 static int pad(Graph *g, Node *n, int64_t row)
 {
 	Value *y = n->out[0], *raw = graph_fresh(g, name_fmt("%s.seen", y->name)), *ids = n->in[1];
@@ -139,7 +139,7 @@ static int pad(Graph *g, Node *n, int64_t row)
 	return here && still && build(g, n->loc, "Where", NULL, 1, &y, 3, here, still, raw) ? 0 : -1;
 }
 
-/* Of the nodes that an exporter wrote. */
+/* For nodes that an exporter wrote. */
 static int pad_all(Graph *g)
 {
 	int nnode = g->nnode, padded = 0;
@@ -185,7 +185,7 @@ static int give_norms(Graph *g)
 	return 0;
 }
 
-/* PyTorch's newer exporter writes detach() as a copy, which only its name tells from others. */
+/* PyTorch's newer exporter writes detach() as a copy; only its name distinguishes it from others. */
 static void detach(Graph *g)
 {
 	for (int i = 0; params_torch(g) && i < g->nnode; i++) {
@@ -232,7 +232,7 @@ int mode_training(Graph *g)
 	return pad_all(g) ? -1 : give_norms(g);
 }
 
-/* Only a training step means batch statistics. */
+/* Only a training step uses batch statistics. */
 int mode_run(Graph *g)
 {
 	return annot_find(g->model->annot, "train") && !opt.infer ? mode_training(g) : 0;

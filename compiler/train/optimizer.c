@@ -117,7 +117,7 @@ static Value *state(Scalars *m, const Value *w, const char *suffix, double start
 	return optimizer_state(m->g, name_fmt("%s.%s", w->name, suffix), w->type, w->loc, start);
 }
 
-/* v takes the place of old. */
+/* v replaces old in its storage. */
 static Value *into(Scalars *m, Value *v, Value *old)
 {
 	if (!v)
@@ -127,7 +127,7 @@ static Value *into(Scalars *m, Value *v, Value *old)
 	return v;
 }
 
-/* keep * old + (1 - keep) * more, in the place of old */
+/* keep * old + (1 - keep) * more, in the storage of old */
 static Value *average(Scalars *m, Value *old, double keep, Value *more)
 {
 	return into(m, add(m, scale(m, old, keep), scale(m, more, 1 - keep)), old);
@@ -135,7 +135,7 @@ static Value *average(Scalars *m, Value *old, double keep, Value *more)
 
 /* ---- updates ---- */
 
-/* Numbers that many updates read are made once, and known by what they are made from. */
+/* Numbers that many updates read are computed once; the key is what they are computed from. */
 typedef struct Number { char kind; double of; DType dt; Value *v; } Number;
 typedef struct Known { Number *list; int n; } Known;
 
@@ -149,7 +149,7 @@ static Value **number_known(Graph *g, Known *f, char kind, double of, DType dt)
 	return &f->list[f->n - 1].v;
 }
 
-/* What one update is made from. */
+/* The inputs of one update. */
 typedef struct Update {
 	Scalars m;
 	Known *shared;
@@ -163,7 +163,7 @@ static bool flag(const Update *u, const char *key)
 	return u->o && arg_flag(u->o->arg, u->o->narg, key);
 }
 
-/* w - lr * direction, in the place of w */
+/* w - lr * direction, in the storage of w */
 static void apply(Update *u, Value *direction)
 {
 	Value *next = graph_fresh(u->m.g, name_fmt("%s.next", u->w->name));
@@ -172,7 +172,7 @@ static void apply(Update *u, Value *direction)
 	next->into = u->w;
 }
 
-/* Weight decay as a part of the direction, or of the gradient. */
+/* Weight decay, added to the direction or to the gradient. */
 static Value *decayed(Update *u, Value *d)
 {
 	return u->wd != 0 ? add(&u->m, d, scale(&u->m, u->w, u->wd)) : d;
@@ -295,7 +295,7 @@ static void lion(Update *u)
 	apply(u, decayed(u, d));
 }
 
-/* Dampening does not hold for the first step. */
+/* Dampening is not applied in the first step. */
 static void momentum(Update *u, bool nesterov)
 {
 	Scalars *m = &u->m;

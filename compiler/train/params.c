@@ -1,4 +1,4 @@
-/* Which initialisers are trained, and what an exporter left unsaid about training.
+/* Which initialisers are trained.
  *
  * A file in our language says it: a value with @init is a parameter.  Of an .onnx file, in this order:
  *
@@ -10,7 +10,7 @@
  *   used          running statistics of batch norm, class weights of a loss, tables that go into Cos and Sin only are state
  *   guessed       from names and numbers (guess.c), with a warning for each that does not look like a weight
  *
- * Whatever was decided is noted as @param, so that a dump says it, and told as a table when the program is written.
+ * Whatever was decided is noted as @param, so that a dump says it, and reported as a table when the program is written.
  *
  * A file whose weights were folded into copies is not what was trained: a warning. */
 #include "train/train.h"
@@ -211,7 +211,7 @@ static const Recorded *recorded(const Record *r, const Value *v)
 	return at ? &r->list[at - 1] : NULL;
 }
 
-/* A parameter that the file knows by two initialisers is one again. */
+/* Joins two initialisers of the file that are one parameter. */
 static void tie(Graph *g, Record *r)
 {
 	for (int i = 0; i < r->n; i++) {
@@ -232,7 +232,7 @@ static void tie(Graph *g, Record *r)
 
 /* ---- the decision ---- */
 
-typedef struct Choice { ParamKind kind; const char *why; } Choice;      /* why: what speaks for it, where it is a guess */
+typedef struct Choice { ParamKind kind; const char *why; } Choice;      /* why: the reason, where it is a guess */
 
 bool params_torch(const Graph *g)
 {
@@ -277,7 +277,7 @@ static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t us
 	return (Choice){ why ? PARAM_FROZEN : PARAM_TRAINED, why };
 }
 
-/* What an annotation says goes before all else. */
+/* Annotations take precedence. */
 static Choice decide(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked, bool carries)
 {
 	const Model *m = g->model;
@@ -305,9 +305,9 @@ static void own_inputs(Graph *g)
 	g->nin = keep;
 }
 
-/* ---- what is said about it ---- */
+/* ---- reports ---- */
 
-/* The name with * for numbers: layers that are alike are told once. */
+/* The name with * for numbers: equal layers are reported once. */
 static Name pattern_of(const Graph *g, const char *name)
 {
 	char *text = arena_printf(g->scratch, "%s", name), *to = text;
@@ -351,7 +351,7 @@ static void warn_guesses(Graph *g, const Choice *choice)
 		int n = 0, groups;
 		if (!choice[i].why || done[i])
 			continue;
-		for (int k = i; k < g->ninit; k++)      /* whys are few: each is looked for once */
+		for (int k = i; k < g->ninit; k++)      /* reasons are few: each is searched for once */
 			if (choice[k].why == choice[i].why && choice[k].kind == choice[i].kind) {
 				arena_push(g->scratch, name, n, g->init[k]->name);
 				done[k] = true;
@@ -404,7 +404,7 @@ static void keep_frozen(Graph *g, Value *v, bool statistic)
 	}
 }
 
-/* Constants and state are never trained: to freeze them says nothing. */
+/* Constants and state are never trained: @freeze has no effect on them. */
 static void warn_freeze(const Graph *g)
 {
 	for (const Annot *a = g->model->annot; a; a = a->next) {
@@ -506,7 +506,7 @@ static int check_annotated(const Graph *g)
 	return 0;
 }
 
-/* A text that names no parameter, but is to be trained, carries its weights as .onnx files do. */
+/* A text with @train but without parameters holds its weights as initialisers, like an .onnx file. */
 static bool carries_weights(const Graph *g)
 {
 	const Model *m = g->model;
@@ -516,7 +516,7 @@ static bool carries_weights(const Graph *g)
 	return m->from_onnx || (!any && annot_find(m->annot, "train"));
 }
 
-/* There is nothing to train in a parameter without elements: it is a constant. */
+/* A parameter without elements is a constant. */
 static void leave_empty(Graph *g)
 {
 	for (int i = 0; i < g->ninit; i++) {

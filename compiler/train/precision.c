@@ -17,7 +17,7 @@ typedef struct Precise {
 	Graph *g;
 	DType low;                      /* of PRECISION_LOW operators; DT_UNDEFINED: the widest of their operands, as any other */
 	const Arg *call;                /* bf16(Softmax: bf16); NULL: none */
-	bool active;                    /* nodes are looked at */
+	bool active;                    /* some node may get casts */
 	Map cast;                       /* "id type" -> the value in that type */
 } Precise;
 
@@ -46,7 +46,7 @@ static const Arg *call_of(const Model *m)
 	return a ? arg_find(a->arg, a->narg, "precision") : NULL;
 }
 
-/* What the training section says of an operator; NULL: nothing. */
+/* The type that @train gives for an operator; NULL: none. */
 static const Arg *said(const Arg *call, const char *op)
 {
 	for (int i = 0; call && i < call->narg; i++)
@@ -75,7 +75,7 @@ static void mark_graph(Graph *g, const Arg *call)
 	}
 }
 
-/* What the training section says of an operator also holds for what its definition is made of. */
+/* The type that @train gives for an operator also holds for the nodes of its definition. */
 void precision_mark(Model *m)
 {
 	const Arg *call = call_of(m);
@@ -96,7 +96,7 @@ static Tensor *converted(Arena *a, const Tensor *d, DType to)
 	return t;
 }
 
-/* A cast belongs where its first reader is. */
+/* A cast stands right before its first reader. */
 static void stand_beside(Node *m, const Node *n)
 {
 	for (const Annot *a = n ? n->annot : NULL; a; a = a->next)
@@ -231,9 +231,9 @@ static int place_casts(Precise *p, Node *n)
 	return changed ? infer_again(n) : 0;
 }
 
-/* ---- the ends of the graph ---- */
+/* ---- inputs, parameters, outputs ---- */
 
-/* A float takes the place of a parameter or input of half precision; what is read is its cast. */
+/* Replaces a parameter or input of half precision by a float one, which readers read through a cast. */
 static int widen(Precise *p, Value *v)
 {
 	Graph *g = p->g;
@@ -277,7 +277,7 @@ static int widen_all(Precise *p)
 	return 0;
 }
 
-/* Results have the types that were declared, under the same names. */
+/* Outputs keep their declared types and names. */
 static int restore_outputs(Precise *p, const DType *was)
 {
 	Graph *g = p->g;

@@ -1,4 +1,4 @@
-/* Programs: what a tree can do with one set of parameters.
+/* Programs: step, eval and infer, over one set of parameters.
  *
  * The model that was read becomes the training step.  Beside it stand, each a model of its own with a graph of its own:
  *   eval   the loss of a batch as a sum and a count, so that batches of unlike weight can be added up;
@@ -6,9 +6,8 @@
  * Both are copies made before the backward pass is built, with batch statistics and dropout switched off.  Without a
  * training section, or with --infer, the model itself is the inference program and stands alone.
  *
- * Passes run on the main model first and then on the others.  What a rank holds of a parameter, and where, is decided by
- * the main model and taken over here: values are the same if their names are, except for constants, which must also be
- * equal, because folding makes up names. */
+ * Passes run on the main model first and then on the others.  The main model decides the shards and placements of parameters, and the
+ * others take them over.  Values are the same if their names are.  Constants must also be equal, because folding makes new names. */
 #include "train/train.h"
 
 #include <string.h>
@@ -21,7 +20,7 @@ static bool unused(const int *uses, const Node *n, int from)
 	return true;
 }
 
-/* Stored statistics instead of those of the batch, nothing dropped. */
+/* Switches to stored statistics, and dropout off. */
 static int outside_training(Graph *g)
 {
 	int *uses = graph_uses(g, g->scratch);
@@ -34,7 +33,7 @@ static int outside_training(Graph *g)
 	return infer_graph(g);
 }
 
-/* By value: whether an output is made from it. */
+/* By value id: does an output depend on it? */
 static bool *needed(const Graph *g)
 {
 	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -52,7 +51,7 @@ static bool *needed(const Graph *g)
 	return on;
 }
 
-/* Only these outputs, and the inputs that they need. */
+/* Keeps only these outputs, and the inputs that they need. */
 static void narrow(Graph *g, Value **out, int nout)
 {
 	for (int i = 0; i < g->nout; i++)
@@ -72,7 +71,7 @@ static void narrow(Graph *g, Value **out, int nout)
 			g->in[keep++] = g->in[i];
 	}
 	g->nin = keep;
-	for (int i = 0; i < g->nvalue; i++)     /* nobody makes it any more */
+	for (int i = 0; i < g->nvalue; i++)     /* no node makes it any more */
 		g->value[i]->declared &= g->value[i]->def || g->value[i]->input || g->value[i]->init;
 }
 
@@ -94,13 +93,13 @@ static Model *copy(Model *m, const char *name)
 	return c;
 }
 
-/* What the runtime reads of a metric is float. */
+/* The runtime reads metrics as float. */
 static Value *as_float(Graph *g, Loc loc, Value *v)
 {
 	return !v || v->type->elem == DT_FLOAT ? v : build(g, loc, "Cast", "to=1", 1, NULL, 1, v);
 }
 
-/* Is it made from a quotient by a number that other samples would change, such as how many labels are not ignored? */
+/* Does it depend on a division by a number that depends on the samples, such as the number of labels that are not ignored? */
 static bool divides(const Graph *g, const Value *v)
 {
 	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -127,7 +126,7 @@ static void ratio_of(Graph *g, Value *v, const char *count, Value **out)
 		n = n->in[0]->def;
 	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
 	const Arg *data = g->model->plan->train.data;
-	if (!ratio && data && data->s && strcmp(data->s, "points") && divides(g, v))     /* something may be held out */
+	if (!ratio && data && data->s && strcmp(data->s, "points") && divides(g, v))     /* there may be held-out data */
 		warn_at(v->loc, "%s is not one sum divided by one count: of what is held out, it is the mean over batches", v->name);
 	out[0] = ratio ? n->in[0] : v;
 	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, v->type->elem, 1), count);
@@ -184,7 +183,7 @@ static int make_eval(Model *m)
 	return graph_sort(g) || infer_graph(g) ? -1 : 0;
 }
 
-/* Behind the loss, a step gives sums and counts of its batch.  Counts that are constants are those of all micro-batches. */
+/* The outputs of a step after the loss: sums and counts of its batch.  Constant counts are those of the whole batch. */
 int programs_report(Graph *g)
 {
 	int n, nout = 0;
@@ -231,7 +230,7 @@ static int make_infer(Model *m)
 			arena_push(g->scratch, out, n, g->out[i]);
 	f->plan->train.loss = NULL;
 	narrow(g, out, n);
-	diag_hush(true);                /* what there is to say of nodes outside of training was said for eval */
+	diag_hush(true);                /* eval has reported the same warnings */
 	int bad = outside_training(g);
 	diag_hush(false);
 	return bad || graph_sort(g) ? -1 : 0;
@@ -242,7 +241,7 @@ int programs_make(Model *m)
 	return make_eval(m) || make_infer(m) ? -1 : 0;
 }
 
-/* w is w.ema there: the same memory, because it has the same name. */
+/* Parameters w of eval and infer become w.ema: a value with the same name has the same memory. */
 void programs_average(Model *m)
 {
 	for (int i = 0; i < m->nothers; i++) {
@@ -292,7 +291,7 @@ int programs_resolve(Model *m)
 	return 0;
 }
 
-/* ---- what the others take over ---- */
+/* ---- taken over from the main program ---- */
 
 static bool updated(const Graph *g, const Value *v)
 {
@@ -328,7 +327,7 @@ static void take_over(Graph *g, Value *v, const Value *from, const char *name)
 	}
 }
 
-/* What programs share lies as in the main one: there is one copy of it, even of an average that stands for a pinned parameter. */
+/* Shared values have the placement and SBP of the main program, because there is one copy of them; averages of pinned parameters too. */
 void programs_pin(Model *m)
 {
 	Graph *g = m->graph;

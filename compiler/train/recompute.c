@@ -1,9 +1,9 @@
-/* Recompute: values of marked nodes are not kept for the backward pass but computed again, just before it wants them.
+/* Recompute: values of marked nodes are not kept for the backward pass but computed again, just before it reads them.
  *
  * What one annotation marks is a segment: a group of nodes, the body of a call, what a pattern names.  A value of a segment
  * that the forward pass uses outside of it is kept, so a chain of segments is cut where they meet and each is computed again
  * from its own operands (Chen et al., arXiv 1604.06174, with the cuts given by the user).  A copy of a node stands right
- * before the first node of the backward pass that needs it, is marked @again, and is never taken for its twin.  Random
+ * before the first node of the backward pass that needs it, is marked @again, and is never merged with the original.  Random
  * numbers are keyed by the name of the node, which the copy keeps: it drops what the original dropped. */
 #include "train/train.h"
 
@@ -15,7 +15,7 @@ typedef struct Again {
 	int nvalue;                     /* before any copy */
 	bool *forward;                  /* by index of the node: the loss depends on it */
 	bool *kept;                     /* by id of a value: used by the forward pass outside of its segment */
-	Value **copy;                   /* by id of a value: what stands for it */
+	Value **copy;                   /* by id of a value: its copy */
 	Node **node; int nnode;         /* the new list */
 	Node **wanted; int nwanted;     /* of the copies to be made now */
 } Again;
@@ -56,7 +56,7 @@ static void find_forward(Again *a, const Value *loss)
 				a->kept[g->node[i]->in[k]->id] = true;
 }
 
-/* Is v to be made again for the backward pass? */
+/* Is v recomputed for the backward pass? */
 static bool again(const Again *a, const Value *v)
 {
 	return local(a, v) && segment(v->def) && a->forward[v->def->mark] && !a->kept[v->id] && !v->output;
@@ -106,7 +106,7 @@ static Node *twin(Again *a, const Node *n)
 	return c;
 }
 
-/* Copies of all that n needs and that is not there yet, in the order of the forward pass. */
+/* Copies all nodes that n needs and that have no copy yet, in the order of the forward pass. */
 static void prepare(Again *a, Node *n)
 {
 	a->nwanted = 0;

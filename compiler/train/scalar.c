@@ -1,5 +1,5 @@
-/* Scalar arithmetic as nodes: how the learning rate and updates are written down (lr.c, optimizer.c).  A refusal is noted and
- * carried along, so that formulas need no checks. */
+/* Scalar arithmetic as nodes: how the learning rate and updates are built (lr.c, optimizer.c).  A failure sets Scalars.bad and
+ * gives NULL, which later calls accept, so that formulas need no checks. */
 #include "train/train.h"
 
 Value *scalar_num(Scalars *m, double v)

@@ -14,7 +14,7 @@ static double number(const Arg *a)
 	return a->kind == ARG_INT ? (double)a->i : a->f;
 }
 
-/* The value of a numeric argument, or otherwise when it is not there. */
+/* The value of a numeric argument, or `otherwise` when it is not given. */
 static int get_number(const Arg *arg, int n, const char *key, double otherwise, double *out)
 {
 	const Arg *a = arg_find(arg, n, key);
@@ -29,7 +29,7 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 	return 0;
 }
 
-/* What a training section may say and this back end does not do yet is refused, never passed over. */
+/* An argument of @train that is not implemented is an error. */
 static int read_others(const Annot *a)
 {
 	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema", "microbatch", "accumulate", "precision", "metrics", NULL };
@@ -85,7 +85,7 @@ static bool only_frozen(const Graph *g, const Value *p)
 	return any;
 }
 
-/* For each value that the loss is computed from, the next value on a way to it, by id. */
+/* By id, for each value that the loss is computed from: the next value on a path to the loss. */
 static Value **ways(Graph *g, Value *loss)
 {
 	Value **next = arena_array(g->scratch, Value *, g->nvalue);
@@ -103,8 +103,8 @@ static Value **ways(Graph *g, Value *loss)
 	return next;
 }
 
-/* Does the loss depend on a parameter after all, through something without a gradient?  Then tells the way.  An
- * initialiser that nobody called a parameter may be a constant. */
+/* Does the loss depend on a parameter only through a node without a gradient?  Then reports the path.  An initialiser that is not declared a
+ * parameter may be a constant, so it is not reported. */
 static bool blocked(Value **next, const Value *p, const Value *loss)
 {
 	if (!next[p->id] || p == loss || !annot_find(p->annot, "init"))
@@ -120,7 +120,7 @@ static bool blocked(Value **next, const Value *p, const Value *loss)
 	return true;
 }
 
-/* Epochs stand in place of steps, where the data set has an end. */
+/* Epochs can be given instead of steps if the data set has an end. */
 static int read_epochs(const Annot *a, Training *t)
 {
 	const Arg *epochs = arg_find(a->arg, a->narg, "epochs");
@@ -141,7 +141,7 @@ static int read_epochs(const Annot *a, Training *t)
 	return 0;
 }
 
-/* A schedule that ends elsewhere than training does is rarely meant. */
+/* Warns when the schedule does not end where training ends. */
 static void check_schedule(const Annot *a, Training *t)
 {
 	const Arg *s = arg_find(a->arg, a->narg, "schedule");
@@ -260,8 +260,8 @@ static Value *sum_of(Graph *g, Loc loc, Value *v)
 	return v ? build(g, loc, "ReduceSum", "keepdims=0", 1, &out, 1, v) : NULL;
 }
 
-/* How much the labels count: their number, a constant, without ignore_index and weights; else the sum of a mask, or of the weights of
- * their classes. */
+/* The divisor of a mean loss.  Without ignore_index and weights it is the number of labels, a constant; else the sum of a mask, or of the
+ * weights of the classes. */
 static Value *label_count(Graph *g, Node *n, DType dt, int64_t microbatches)
 {
 	Value *label = n->in[1], *weight = n->nin > 2 ? n->in[2] : NULL;
@@ -395,7 +395,7 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			grad[i] = by[grad[i]->id];
 }
 
-/* w.grad is always there to be pinned: whoever else had the name was dropped, or is a part of it. */
+/* The gradient of w is named w.grad, so that it can be pinned.  A value that had the name was dropped, or is a term of the gradient. */
 static void name_gradient(Graph *g, Value *grad, Name name)
 {
 	Value *old = graph_find(g, name);
@@ -404,8 +404,8 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 	graph_rename(g, grad, name);
 }
 
-/* The running variance as PyTorch has it: of the batch it takes n / (n - 1) times the variance.  The node gives m old + (1 - m) var; f times
- * that, less (f - 1) m old, is m old + (1 - m) f var. */
+/* The running variance of PyTorch, which takes f = n / (n - 1) times the variance of the batch.  The node gives m old + (1 - m) var; f times
+ * that, minus (f - 1) m old, is m old + (1 - m) f var. */
 static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 {
 	const Type *x = n->in[0]->type;
@@ -472,7 +472,7 @@ static bool draws(const Node *n, void *arg)
 	return n->row->random;
 }
 
-/* Random numbers are other ones each step. */
+/* Random nodes read the number of the step, so that each step draws different numbers. */
 static int give_steps(Graph *g)
 {
 	if (inline_lower(g, draws, NULL))

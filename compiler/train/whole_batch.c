@@ -1,16 +1,18 @@
 /* The graph of the whole batch, beside that of one micro-batch.
  *
- * A model is read with the batch axis bound to the samples of a micro-batch, and a number that a node takes from a shape is then that of
- * the part: a sum divided by Shape(x)[0] would be divided by too little, and Reshape(x, [6, -1]) would keep 6 rows where the whole
- * batch has its samples spread over them.  So the passes before the training graph also run on a copy with the axis bound
- * to all samples, and what a part means is asked there: a value that is split along an axis is M times as long there, any other is the
- * same, and a constant that a node computes with has the value that it has there.  A value is found by its name, its operator and its place
- * in the source; what folding made up for one of the two only is not compared. */
+ * A model is read with its batch axis bound to the samples of one micro-batch.  A number that a node takes from a shape is then too small: a
+ * sum divided by Shape(x)[0] is divided by the size of the micro-batch, and Reshape(x, [6, -1]) makes 6 rows of each micro-batch where the
+ * whole batch has 6 in all.  Therefore the passes before train also run on a copy whose batch axis is bound to all samples, and the two
+ * graphs are compared.  A value that is split along an axis is M times as long in the copy; any other has the same shape; a constant that a
+ * node computes with takes its contents from the copy.
+ *
+ * Values of the two graphs are matched by name, operator and place in the source.  A value that only one of them has (folding differs, or
+ * train made it later) is not compared. */
 #include "train/train.h"
 
 #include <string.h>
 
-/* The symbol of the batch axis, and what it is bound to; NULL: it is a number. */
+/* The symbol of the batch axis, and its length; NULL: the axis has no symbol. */
 static Name batch_symbol(const Graph *g, int64_t *rows)
 {
 	for (int i = 0; i < g->nin; i++) {
@@ -56,8 +58,9 @@ void whole_batch_bind(const Model *m, bool all)
 	dim_bind(symbol, all ? rows * microbatch_count(m) : rows / microbatch_count(m));
 }
 
-/* ---- what is asked ---- */
+/* ---- questions to the copy ---- */
 
+/* The same value in the copy; NULL: it has none, or a different node makes it. */
 static const Value *other(const Graph *g, const Value *v)
 {
 	const Model *w = g->model->whole;
@@ -82,7 +85,7 @@ const char *whole_batch_text(const Graph *g, const Value *v)
 	return type_text(other(g, v)->type);
 }
 
-/* A tensor without elements is a constant from the moment that its shape is known, so this is asked before anything is folded. */
+/* Runs before folding, which turns a tensor without elements into a constant. */
 int whole_batch_empty(const Graph *g)
 {
 	int bad = 0;
@@ -96,7 +99,7 @@ int whole_batch_empty(const Graph *g)
 	return bad;
 }
 
-/* Does the node compute with this operand, or only take a shape or bounds from it? */
+/* Does the node compute with the contents of this operand, rather than take a shape or bounds from it? */
 static bool computes(const Node *n, int i)
 {
 	return kernel_reads(n, i) || (n->row->expr && kernel_literal(n->in[i]));
