@@ -57,7 +57,7 @@ static int *use(Lift *l, const Value *v)
 }
 
 /* Costly enough that computing it twice is worse than leaving the pattern alone: the weights of attention, a norm.  Scores
- * are not, for attention computes them anew rather than keep them. */
+ * are not: attention recomputes them instead of keeping them. */
 static bool costly(const Node *n)
 {
 	return node_is(n, "Softmax") || node_is(n, "Exp") || node_is(n, "InstanceNormalization");

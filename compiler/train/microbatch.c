@@ -127,7 +127,7 @@ int microbatch_means(Graph *g, int64_t microbatches)
 
 /* ---- gradients ---- */
 
-/* Sums that what comes after the body reads on the way to the loss. */
+/* The sums (P) that nodes after the body read on a path to the loss. */
 static Value **terms(Micro *m, const Value *loss, int *n)
 {
 	Graph *g = m->g;
@@ -211,7 +211,7 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 	return 0;
 }
 
-/* ---- the body, and what comes after ---- */
+/* ---- begin, body, update ---- */
 
 static void note(Node *n, const char *what)
 {

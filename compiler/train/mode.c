@@ -74,7 +74,7 @@ static int train_norm(Graph *g, Node *n)
 	static const char *const output[] = { "", "mean", "var" };
 	Attr *a = node_attr(n, "training_mode");
 
-	if (n->row->since < 14) /* there, wanting the statistics asked for training */
+	if (n->row->since < 14) /* in these versions, outputs for statistics select training mode */
 		a = NULL;
 	else
 		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;

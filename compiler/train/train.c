@@ -220,14 +220,14 @@ void train_bind_batch(const Model *m)
 		if (!t || t->kind != TY_TENSOR || t->rank < 1 || !dim_symbolic(t->dim[0]))
 			continue;
 		Dim is = dim_bound(t->dim[0]);
-		if (dim_symbolic(is) || (is == b->i && !opt.infer)) {     /* --set may say the same */
+		if (dim_symbolic(is) || (is == b->i && !opt.infer)) {     /* --set may give the same number */
 			dim_bind(dim_text(t->dim[0]), b->i / microbatch_count(m));
 			return;
 		}
 	}
 }
 
-/* The first axis of the first input that has one is the samples of a step, or of a micro-batch. */
+/* The batch axis is the first axis of the first input that has one: the samples of a step, or of a micro-batch. */
 int train_check_batch(const Model *m)
 {
 	const Arg *b = batch_of(m);
@@ -334,7 +334,7 @@ int train_split_means(Graph *g, int64_t microbatches)
 	return 0;
 }
 
-/* What params.c decided, but for statistics of batch norm: only their norm updates them, unless @param asks for a gradient. */
+/* The trained parameters, as params.c decided, without statistics of batch norm: only their node updates them, unless @param asks for a gradient. */
 static Value **parameters(Graph *g, int *n)
 {
 	const bool *statistic = params_state(g);
@@ -346,7 +346,7 @@ static Value **parameters(Graph *g, int *n)
 	return p;
 }
 
-/* The gradient of the loss by itself is one: a constant. */
+/* Scalar OnesLike and ZerosLike become constants, such as the gradient of the loss with respect to itself. */
 static void fold_seed(Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++) {
@@ -359,8 +359,8 @@ static void fold_seed(Graph *g)
 	}
 }
 
-/* A sum to the shape that a value has already, and its like, vanish; the name of a gradient passes to what it was made
- * from, so that w.grad is always there to be pinned. */
+/* Removes nodes that only copy, such as a ReduceTo to the shape that a value already has.  The name of a gradient passes to the value that
+ * was copied, so that w.grad exists and can be pinned. */
 static void drop_copies(Graph *g, Value **grad, int ngrad)
 {
 	Value **by = arena_array(g->scratch, Value *, g->nvalue + 1);
@@ -441,13 +441,13 @@ static int keep_statistics(Graph *g, bool update)
 			annot_drop(&old->annot, "frozen");
 			if (!update)
 				continue;
-			while (n->nout < k)     /* what is computed, and kept by nobody */
+			while (n->nout < k)     /* a result that is computed but not kept */
 				node_out(n, graph_fresh(g, name_fmt("%s.mean", n->out[0]->name)));
 			if (n->nout <= k)
 				node_out(n, graph_fresh(g, next));
 			if (!n->out[k] || n->out[k]->output)
 				continue;
-			if (before) {           /* a norm that is used again goes on from what its last use left */
+			if (before) {           /* a norm that is used again continues from its last update */
 				graph_rename(g, before, name_fmt("%s.by%d", old->name, i));
 				before->into = NULL;
 				n->in[k + 2] = before;
