@@ -60,9 +60,9 @@ static void print_attention(const Print *p)
 	args_need(p, k_work_attention(q.seq, q.width, v.width, !strcmp(n->row->kernel, "attention_grad")));
 	text_add(p->t, ", &(KAttention){ %" PRId64, q.batch);
 	args_sizes(p, q.heads, k.heads, q.seq, k.seq, q.width, v.width);
-	const HeadShape *part[] = { &q, &k, &v, &y, &m };
+	const HeadShape *shape[] = { &q, &k, &v, &y, &m };
 	for (int i = 0; i < 5; i++)
-		print_heads(p, part[i]);
+		print_heads(p, shape[i]);
 	args_sizes(p, mcol);
 	if (!strcmp(first, "0"))
 		args_sizes(p, left, right);

@@ -41,19 +41,12 @@ const char *emit_from(Arena *a, const Node *n)
 	return arena_printf(a, "%s%s", text, emit_comment(a, s));
 }
 
-/* ---- the plan as bytes, and its hash ---- */
-
 /* ---- trainer.c and buffers.h ---- */
-
-static const char *banner(const Emit *e, const char *what)
-{
-	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc %s for model %s on %d rank%s; README.md tells how, and of its licence. */\n", what, stamp_version, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
-	                    e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
-}
 
 const char *emit_banner(const Emit *e, const char *what)
 {
-	return banner(e, what);
+	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc %s for model %s on %d rank%s; README.md tells how, and of its licence. */\n", what, stamp_version, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
+	                    e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
 }
 
 static const char *text_of(const Text *t)
@@ -61,45 +54,48 @@ static const char *text_of(const Text *t)
 	return t->s ? t->s : "";
 }
 
+const char *const emit_program_name[] = { [PROGRAM_STEP] = "step", [PROGRAM_EVAL] = "eval", [PROGRAM_INFER] = "infer" };
+
 const char *emit_program(const Emit *e)
 {
-	const Model *m = e->g->model;
-	return m->program ? m->program : m->plan->training ? "step" : "infer";
+	return emit_program_name[e->now->kind];
 }
 
-int emit_program_id(const Emit *e)
+/* The main program has no name: it is the step of a model that is trained, else its inference. */
+static void add_program(Emit *e, const Model *m)
 {
-	const char *s = emit_program(e);
-	return *s == 's' ? 0 : *s == 'e' ? 1 : 2;
+	EmitProgram *p = &e->program[e->nprogram++];
+	p->model = m;
+	p->kind = m->plan->training ? PROGRAM_STEP : PROGRAM_INFER;
+	for (int i = 0; i < PROGRAMS; i++)
+		if (m->program && !strcmp(m->program, emit_program_name[i]))
+			p->kind = i;
 }
 
-void emit_turn(Emit *e, const Model *m)
+void emit_turn(Emit *e, int program)
 {
-	e->g = m->graph;
-	e->plan = m->plan;
+	e->now = &e->program[program];
+	e->g = e->now->model->graph;
+	e->plan = e->now->model->plan;
 }
 
 /* One entry per role, with the schedules that it has. */
 static void print_roles(Emit *e, Text *t)
 {
-	static const char *const part[] = { "step", "eval", "infer" };
-	bool has[3] = { 0 };
-	for (int i = 0; i < e->npart; i++) {
-		emit_turn(e, e->part[i]);
-		has[emit_program_id(e)] = true;
-	}
-	emit_turn(e, e->part[0]);
+	bool has[PROGRAMS] = { 0 };
+	for (int i = 0; i < e->nprogram; i++)
+		has[e->program[i].kind] = true;
 	for (int r = 0; r < e->plan->nrole; r++) {
 		text_add(t, "extern const RtSchedule");
-		for (int i = 0, any = 0; i < 3; i++)
+		for (int i = 0, any = 0; i < PROGRAMS; i++)
 			if (has[i])
-				text_add(t, "%s role%d_%s", any++ ? "," : "", r, part[i]);
+				text_add(t, "%s role%d_%s", any++ ? "," : "", r, emit_program_name[i]);
 		text_add(t, ";\n");
 	}
 	for (int r = 0; r < e->plan->nrole; r++) {
 		text_add(t, "static const RtRole role%d = { {", r);
-		for (int i = 0; i < 3; i++)
-			text_add(t, has[i] ? "%s &role%d_%s" : "%s NULL", i ? "," : "", r, part[i]);
+		for (int i = 0; i < PROGRAMS; i++)
+			text_add(t, has[i] ? "%s &role%d_%s" : "%s NULL", i ? "," : "", r, emit_program_name[i]);
 		text_add(t, " } };\n");
 	}
 	text_add(t, "static const RtRole *const roles[] = {");
@@ -138,13 +134,11 @@ static void print_order(const Emit *e, Text *t, const char *which, Value *const 
 static void emit_header(Emit *e)
 {
 	Text header = { 0 }, main = { 0 }, infer = { 0 }, step = { 0 };
-	const Model *m = NULL;
-	for (int i = 0; i < e->npart; i++) {
-		emit_turn(e, e->part[i]);
-		m = emit_program_id(e) == 2 ? e->part[i] : m;
-	}
-	emit_turn(e, m ? m : e->part[0]);
-	if (m) {
+	int outputs = -1;                       /* the program that infers */
+	for (int i = 0; i < e->nprogram; i++)
+		outputs = e->program[i].kind == PROGRAM_INFER ? i : outputs;
+	if (outputs >= 0) {
+		emit_turn(e, outputs);
 		text_add(&infer, "/* The outputs of one batch:");
 		tables_order_inputs(e, &infer);
 		print_order(e, &infer, "out", e->g->out, e->g->nout);
@@ -152,7 +146,7 @@ static void emit_header(Emit *e)
 	} else {
 		text_add(&infer, "/* This model has no outputs but the loss: sbp_infer fails. */\n");
 	}
-	emit_turn(e, e->part[0]);
+	emit_turn(e, 0);
 	if (e->plan->training) {
 		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch tells%s:", e->plan->train.microbatches > 1 ? ", micro-batches one after the other, each" : "");
 		tables_order_inputs(e, &step);
@@ -160,8 +154,8 @@ static void emit_header(Emit *e)
 	} else {
 		text_add(&step, "/* This program does not train: sbp_step and sbp_step_on fail. */\n");
 	}
-	tree_fill(&header, "model.h", "banner", banner(e, "The model as a library."), "infer", infer.s, "step", step.s, NULL);
-	tree_fill(&main, "trainer.c", "banner", banner(e, "The trainer: the command line is part of the library."), NULL);
+	tree_fill(&header, "model.h", "banner", emit_banner(e, "The model as a library."), "infer", infer.s, "step", step.s, NULL);
+	tree_fill(&main, "trainer.c", "banner", emit_banner(e, "The trainer: the command line is part of the library."), NULL);
 	prefixed(e, "model.h", &header);
 	prefixed(e, "trainer.c", &main);
 }
@@ -193,16 +187,16 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	if (p->train.ema)
 		text_add(&program, "\t.ema = true,\n");
 	int bad = tables_params(e, &program);
-	for (int i = 0; i < e->npart && !bad; i++) {
-		emit_turn(e, e->part[i]);
+	for (int i = 0; i < e->nprogram && !bad; i++) {
+		emit_turn(e, i);
 		bad = tables_inputs(e, &inputs, &program);
 	}
-	emit_turn(e, e->part[0]);
+	emit_turn(e, 0);
 	tables_metric_rows(e, &inputs, &program);
 	if (bad)
 		return -1;
 	Text model = { 0 };
-	tree_fill(&model, "model.c", "banner", banner(e, "The model: its roles, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	tree_fill(&model, "model.c", "banner", emit_banner(e, "The model: its roles, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
 	prefixed(e, "model.c", &model);
 	emit_header(e);
 	return 0;
@@ -218,19 +212,20 @@ int emit_run(Graph *g)
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	uint64_t hash;
 	const char *made = stamp_make(&e, m, &hash);
-	e.part[e.npart++] = m;
-	for (int i = 0; i < m->nothers && e.npart < 3; i++)
-		e.part[e.npart++] = m->others[i];
+	add_program(&e, m);
+	for (int i = 0; i < m->nothers && e.nprogram < PROGRAMS; i++)
+		add_program(&e, m->others[i]);
+	emit_turn(&e, 0);
 	values_number(&e);
 	if (emit_trainer(&e, hash))
 		return -1;
-	for (int k = 0; k < e.npart; k++) {
-		emit_turn(&e, e.part[k]);
+	for (int k = 0; k < e.nprogram; k++) {
+		emit_turn(&e, k);
 		for (int i = 0; i < e.plan->nrole; i++)
 			if (role_add(&e, &e.plan->role[i]))
 				return -1;
 	}
-	emit_turn(&e, m);
+	emit_turn(&e, 0);
 	role_write(&e);
 	values_write(&e);
 	pointwise_write(&e);

@@ -6,7 +6,12 @@
 
 /* tree.c: files in memory, then a tree on the disk, whole or not at all. */
 typedef struct Piece { const void *data; size_t bytes; } Piece;
-typedef struct OutFile { const char *path; Text text; Piece *piece; int npiece; } OutFile;   /* the text, then the pieces */
+typedef struct OutFile {
+	const char *path;
+	Text text;                              /* the contents: this, then the pieces */
+	Piece *piece; int npiece;
+	bool chosen;                            /* code of one transport: the Makefile chooses whether it is linked */
+} OutFile;
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 Text *tree_file(Tree *, const char *path);
 OutFile *tree_data(Tree *, const char *path);
@@ -24,28 +29,31 @@ const char *emit_from(Arena *, const Node *);                            /* "mlp
 
 /* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
 typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: no peer takes part */
+typedef enum { PROGRAM_STEP, PROGRAM_EVAL, PROGRAM_INFER, PROGRAMS } ProgramKind;
+typedef struct EmitProgram { const Model *model; ProgramKind kind; } EmitProgram;
 typedef struct Emit {
-	Graph *g;                               /* of the program that is being written */
+	Graph *g;                               /* of the current program, and its plan */
 	Plan *plan;
 	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept stand in params.c */
 	bool *checked;                          /* whether a schedule checks the bytes of an entry */
 	struct Sched *sched;                    /* by role: what is printed so far */
-	const Model *part[3]; int npart;        /* all programs; the main one first */
+	EmitProgram program[PROGRAMS]; int nprogram;    /* all programs; the main one first */
+	const EmitProgram *now;                 /* the one that is being written */
 	Tree tree;
 	Target target;
 	struct Pointwise *pw; int npw;          /* functions written from expressions */
 	Map pwbyname;                           /* body -> name of its function */
 	Name *kernel; int nkernel;              /* files of kernels/ */
 	bool halves;                            /* something is rounded to half precision */
-	int *form; int nform;                   /* forms that the runtime is told of: indices into plan->forms */
+	int *form; int nform;                   /* forms that the runtime has tables of: indices into plan->forms */
 	EmitMove *move; int nmove;           /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
-const char *emit_program(const Emit *);                         /* "step", "eval", "infer" */
-int  emit_program_id(const Emit *);                             /* 0, 1, 2 */
+const char *emit_program(const Emit *);                         /* the name of the current program: "step", "eval", "infer" */
+extern const char *const emit_program_name[];                   /* by ProgramKind */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
-void emit_turn(Emit *, const Model *);                       /* from here on of this program */
+void emit_turn(Emit *, int program);                         /* makes it the current program */
 int emit_run(Graph *);
 
 /* calls.c: how kernels are called.  What a call is printed from: */
@@ -81,8 +89,6 @@ int tables_inputs(Emit *, Text *rows, Text *program);
 void tables_metric_rows(Emit *, Text *rows, Text *program);
 void tables_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
 uint64_t tables_key(const char *name);
-/* What @init says: "fill" with a, "normal" of mean a and deviation b, or "uniform" from a to b.  NULL after explaining. */
-const char *tables_init_of(const Value *, double *a, double *b);
 
 /* values.c: the table of values. */
 void values_number(Emit *);
@@ -123,7 +129,7 @@ uint64_t stamp_hash(const Text *);
 /* report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
 typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
 RankMemory report_memory(const Emit *);
-void report_print(const Emit *);                              /* told to the user */
+void report_print(const Emit *);                              /* prints it for the user */
 /* json.c, html.c: plan.json and report.html. */
 void json_emit(Emit *);
 void html_emit(Emit *);

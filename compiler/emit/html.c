@@ -18,11 +18,6 @@ static const char *size_text(Arena *a, double bytes)
 	return arena_printf(a, bytes < 10 && u ? "%.2f %s" : bytes < 100 && u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
 }
 
-static int64_t aligned(int64_t bytes)
-{
-	return (bytes + 63) / 64 * 64;
-}
-
 static int by_number(const void *a, const void *b)
 {
 	return (*(Slot *const *)a)->entry - (*(Slot *const *)b)->entry;
@@ -52,11 +47,11 @@ static void print_summary(Emit *e, Text *t)
 		flops += schedule_flops(e->plan, &p->role[0].step[i]);
 	text_add(t, "<h1>%s</h1>\n<table>\n", emit_comment(a, e->g->name ? e->g->name : ""));
 	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
-	for (int k = 0; k < e->npart; k++) {
-		emit_turn(e, e->part[k]);
+	for (int k = 0; k < e->nprogram; k++) {
+		emit_turn(e, k);
 		text_add(t, "<tr><td>%s<td class=n>%d<td>actions\n", emit_program(e), e->plan->role[0].nstep);
 	}
-	emit_turn(e, e->part[0]);
+	emit_turn(e, 0);
 	if (p->training)
 		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
 		         p->train.microbatches > 1 ? "es" : "");
@@ -121,9 +116,9 @@ static int64_t *live_bytes(const Emit *e, int nact, Slot **list, int n)
 		int from = list[i]->first < 0 ? 0 : list[i]->first;
 		if (from > list[i]->last)
 			continue;
-		by[from * (KEEP_ACT + 1) + list[i]->keep] += aligned(list[i]->bytes);
+		by[from * (KEEP_ACT + 1) + list[i]->keep] += memplan_aligned(list[i]->bytes);
 		if (list[i]->last < nact)
-			by[(list[i]->last + 1) * (KEEP_ACT + 1) + list[i]->keep] -= aligned(list[i]->bytes);
+			by[(list[i]->last + 1) * (KEEP_ACT + 1) + list[i]->keep] -= memplan_aligned(list[i]->bytes);
 	}
 	for (int i = KEEP_ACT + 1; i < nact * (KEEP_ACT + 1); i++)
 		by[i] += by[i - (KEEP_ACT + 1)];
@@ -285,7 +280,7 @@ static void print_actions(const Emit *e, Text *t, const Role *all)
 {
 	const Role r = role_own(e, all);
 	text_add(t, "<details%s><summary>%s, role %d: %d actions</summary>\n<table>\n<tr><th>action<th>what<th>shapes<th class=n>operations<th class=n>bytes written\n",
-	         emit_program_id(e) == 0 || e->npart == 1 ? " open" : "", emit_program(e), r.id, r.nstep);
+	         e->now->kind == PROGRAM_STEP || e->nprogram == 1 ? " open" : "", emit_program(e), r.id, r.nstep);
 	for (int i = 0; i < r.nstep; i++) {
 		const Action *a = &r.step[i];
 		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_program(e), r.id, a->id, a->id);
@@ -312,12 +307,12 @@ void html_emit(Emit *e)
 		print_work(e, &t, &c);
 	print_transfers(e, &t);
 	text_add(&t, "<h2>Actions</h2>\n");
-	for (int k = 0; k < e->npart; k++) {
-		emit_turn(e, e->part[k]);
+	for (int k = 0; k < e->nprogram; k++) {
+		emit_turn(e, k);
 		for (int i = 0; i < e->plan->nrole; i++)
 			print_actions(e, &t, &e->plan->role[i]);
 	}
-	emit_turn(e, e->part[0]);
+	emit_turn(e, 0);
 	tree_fill(tree_file(&e->tree, "report.html"), "report.html", "title", arena_printf(e->tree.arena, "%s\n", emit_comment(e->tree.arena, e->g->name ? e->g->name : "")),
 	              "body", t.s, NULL);
 }

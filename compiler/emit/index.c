@@ -11,11 +11,11 @@ static void call_gather(const Print *p)
 	Shape x = args_in(p, 0), i = args_in(p, 1);
 	int axis = kernel_axis(p->n, x.rank);
 	const char *first = calls_origin(p, p->take[0], axis);
-	bool part = strcmp(first, "0") != 0;
-	args_call(p, part ? "k_gather_part" : "k_gather", "0", "01");
+	bool shard = strcmp(first, "0") != 0;
+	args_call(p, shard ? "k_gather_part" : "k_gather", "0", "01");
 	args_around(p, &x, axis);
 	args_sizes(p, loops_count(&i));
-	if (!part) {
+	if (!shard) {
 		args_width(p, p->n->in[0]);
 		return;
 	}
@@ -30,16 +30,16 @@ static void call_gather_grad(const Print *p)
 	Shape y = args_out(p, 0), i = args_in(p, 2);
 	int axis = kernel_axis(p->n, y.rank);
 	const char *first = calls_origin(p, p->make[0], axis);
-	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, part = single && (tree || strcmp(first, "0") != 0);
+	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, shard = single && (tree || strcmp(first, "0") != 0);
 	int64_t chunks = tree ? args_chunks(p, "index_tree") : 1;
 	if (tree) {
 		role_file(p->e, "index_tree");
 		args_need(p, k_work_lists(y.d[axis], loops_count(&i)));
 	}
-	args_call(p, tree ? "k_gather_grad_tree_f32" : part ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
+	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
 	args_around(p, &y, axis);
 	args_sizes(p, loops_count(&i));
-	if (part) {
+	if (shard) {
 		text_add(p->t, ", %s", first);
 		args_sizes(p, p->make[0]->v->type->dim[axis]);
 	}
@@ -147,10 +147,10 @@ static void call_one_hot(const Print *p)
 	Shape y = args_out(p, 0);
 	int axis = kernel_axis(p->n, y.rank);
 	const char *first = calls_origin(p, p->make[0], axis);
-	bool part = strcmp(first, "0") != 0;
-	args_call(p, part ? "k_one_hot_part" : "k_one_hot", "0", "02");
+	bool shard = strcmp(first, "0") != 0;
+	args_call(p, shard ? "k_one_hot_part" : "k_one_hot", "0", "02");
 	args_around(p, &y, axis);
-	if (!part) {
+	if (!shard) {
 		args_width(p, p->n->in[2]);
 		return;
 	}

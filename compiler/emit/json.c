@@ -23,8 +23,10 @@ static void print_memory(const Emit *e, Text *t)
 
 static const char *program_of(const Emit *e, const Slot *s)
 {
-	const Model *m = s->v->graph->model;
-	return m->program ? m->program : e->part[0]->plan->training ? "step" : "infer";
+	int k = 0;
+	while (e->program[k].model != s->v->graph->model)
+		k++;
+	return emit_program_name[e->program[k].kind];
 }
 
 /* The numbers of what is kept come first; their life is the whole run. */
@@ -114,13 +116,13 @@ void json_emit(Emit *e)
 		text_add(t, i < e->nvalue - 1 ? ",\n" : "\n");
 	}
 	text_add(t, "],\n\"programs\": [\n\t");
-	for (int k = 0; k < e->npart; k++) {
-		emit_turn(e, e->part[k]);
+	for (int k = 0; k < e->nprogram; k++) {
+		emit_turn(e, k);
 		for (int i = 0; i < e->plan->nrole; i++) {
 			text_add(t, k || i ? ",\n\t" : "");
 			print_role(e, t, &e->plan->role[i]);
 		}
 	}
-	emit_turn(e, e->part[0]);
+	emit_turn(e, 0);
 	text_add(t, "\n]\n}\n");
 }

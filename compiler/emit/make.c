@@ -28,16 +28,19 @@ void make_emit(Emit *e, const char *made)
 		tree_copy(t, arena_printf(a, "rt/%s", runtime[i]), runtime[i]);
 	tree_copy(t, ".clang-format", ".clang-format");
 	if (!gpu) {
+		static const char *const chosen[] = { "rt/comm_local.c", "rt/comm_mpi.c", "rt/mpi_moves.c" };
 		tree_copy(t, "rt/slab.c", "slab.c");
 		tree_copy(t, "rt/comm_mpi.c", "comm_mpi.c");
 		tree_copy(t, "rt/mpi_moves.c", "mpi_moves.c");
 		tree_copy(t, "rt/mpi_moves.h", "mpi_moves.h");
+		for (size_t i = 0; i < sizeof chosen / sizeof chosen[0]; i++)
+			tree_data(t, chosen[i])->chosen = true;
 	}
 
 	Text obj = { 0 };
 	const char *last = NULL;
 	for (int i = 0; i < t->nfile; i++)
-		if (text_ends(t->file[i]->path, ".c") && (gpu || (!strstr(t->file[i]->path, "rt/comm_") && !strstr(t->file[i]->path, "rt/mpi_")))) {
+		if (text_ends(t->file[i]->path, ".c") && !t->file[i]->chosen) {
 			if (last)
 				text_add(&obj, "\t%.*s.o \\\n", (int)strlen(last) - 2, last);
 			last = t->file[i]->path;

@@ -263,12 +263,12 @@ static void call_eye(const Print *p)
 /* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in groups. */
 static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, Loops *l)
 {
-	FormShard part;
+	FormShard shard;
 	const Form *f = slot_form(p->e->plan, y);
-	if (form_shard(f, form_index(f, p->rank), &part))
+	if (form_shard(f, form_index(f, p->rank), &shard))
 		transfer_no_room();
-	const FormRun *r = part.axis[axis].run;
-	int n = part.axis[axis].n, each = n;
+	const FormRun *r = shard.axis[axis].run;
+	int n = shard.axis[axis].n, each = n;
 	for (int i = 2; i < each; i++)
 		if (r[i].at - r[i - 1].at != r[1].at - r[0].at)
 			each = i;
@@ -277,19 +277,19 @@ static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, L
 	if (n && each > 1)
 		loops_add(l, each, (r[1].at - r[0].at) * stride);
 	loops_add(l, n ? r[0].len : 0, stride);
-	form_shard_free(&part);
+	form_shard_free(&shard);
 }
 
-/* Numbers of the part that a rank holds of a micro-batch: where it begins in the logical tensor, and how its axes move there. */
+/* Random numbers for the shard of a rank in a micro-batch: where the shard begins in the logical tensor, and the strides of its axes there. */
 static void call_random(const Print *p)
 {
 	const Node *n = p->n;
 	const Slot *y = p->make[0];
 	Shape whole = { .rank = y->rank };
-	int64_t times = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
+	int64_t microbatches = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
 	Loops l = { 0 };
 	for (int a = 0; a < y->rank; a++)
-		whole.d[a] = y->dim[a] * (a == axis ? times : 1);
+		whole.d[a] = y->dim[a] * (a == axis ? microbatches : 1);
 	loops_strides(&whole, st);
 	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : tables_key(n->out[0]->name);
 	args_call(p, "k_random_uniform_f32", "0", "");
@@ -299,7 +299,7 @@ static void call_random(const Print *p)
 		text_add(p->t, ", c->seed");
 	text_add(p->t, n->nin > 2 && n->in[2] ? ", (uint64_t)c->step" : ", 0");
 	text_add(p->t, ", 0x%016" PRIx64 "u, ", key);
-	if (times > 1)
+	if (microbatches > 1)
 		text_add(p->t, "c->micro * %" PRId64, y->dim[axis] * st[axis]);
 	else
 		text_add(p->t, "0");

@@ -6,12 +6,22 @@
 
 /* ---- softmax and losses ---- */
 
-static void call_softmax(const Print *p)
+static void print_softmax(const Print *p, const char *operands)
 {
 	Shape x = args_in(p, 0);
-	args_call(p, args_name(p), "0", strstr(p->n->row->kernel, "_grad") ? "01" : "0");
+	args_call(p, args_name(p), "0", operands);
 	args_around(p, &x, kernel_axis(p->n, x.rank));
 	args_end(p);
+}
+
+static void call_softmax(const Print *p)
+{
+	print_softmax(p, "0");
+}
+
+static void call_softmax_grad(const Print *p)
+{
+	print_softmax(p, "01");
 }
 
 /* What follows the pointers. */
@@ -46,15 +56,15 @@ static void print_loss(const Print *p, const char *name, const char *results, co
 	args_end(p);
 }
 
-/* Of some of the classes the kernel is told which. */
-static void print_part(const Print *p, const char *name, const char *part, const char *operands)
+/* A rank that holds some of the classes calls the kernel `shard`, which takes the number of the first of them and of all. */
+static void print_shard(const Print *p, const char *name, const char *shard, const char *operands)
 {
 	const char *first = calls_origin(p, p->take[0], 1);
 	if (!strcmp(first, "0")) {
 		print_loss(p, name, "0", operands);
 		return;
 	}
-	args_call(p, part, "0", operands);
+	args_call(p, shard, "0", operands);
 	end_loss(p, 0);
 	text_add(p->t, ", %s", first);
 	args_sizes(p, p->take[0]->v->type->dim[1]);
@@ -75,7 +85,7 @@ static void call_xent_grad(const Print *p)
 	loss_chunks(p);
 	if (opt.chunks)
 		args_need(p, (KWork){ 12 * loops_count(&t), 0 });
-	print_part(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_part_f32", "01234");
+	print_shard(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_part_f32", "01234");
 }
 
 static void call_xent_both(const Print *p)
@@ -100,7 +110,7 @@ const CallPair norm_pairs[] = {
 
 static void call_nll(const Print *p)
 {
-	print_part(p, "k_nll_f32", "k_nll_part_f32", "012");
+	print_shard(p, "k_nll_f32", "k_nll_part_f32", "012");
 }
 
 static void call_sum_exp(const Print *p)
@@ -180,11 +190,10 @@ static void call_batchnorm(const Print *p)
 	text_add(p->t, ", %s, %s)", args_real(p, attr_float(p->n, "epsilon")), args_real(p, attr_float(p->n, "momentum")));
 }
 
-/* Gradients: of x, and with _w at the end of scale and bias. */
-static void print_grad(const Print *p, void (*sizes)(const Print *, const Shape *))
+/* The gradient of x, or, with w, those of scale and bias. */
+static void print_grad(const Print *p, bool w, void (*sizes)(const Print *, const Shape *))
 {
 	Shape x = args_in(p, 1);
-	bool w = strstr(p->n->row->kernel, "_w") != NULL;
 	int64_t chunks = w ? args_chunks(p, "norm_tree") : 1;
 	args_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : args_name(p), w ? "01" : "0", w ? "0134" : "01234");
 	sizes(p, &x);
@@ -198,24 +207,39 @@ static void print_grad(const Print *p, void (*sizes)(const Print *, const Shape 
 
 static void call_rows_grad(const Print *p)
 {
-	print_grad(p, print_rows);
+	print_grad(p, false, print_rows);
+}
+
+static void call_rows_grad_w(const Print *p)
+{
+	print_grad(p, true, print_rows);
 }
 
 static void call_groups_grad(const Print *p)
 {
-	print_grad(p, print_groups);
+	print_grad(p, false, print_groups);
+}
+
+static void call_groups_grad_w(const Print *p)
+{
+	print_grad(p, true, print_groups);
 }
 
 static void call_channels_grad(const Print *p)
 {
-	print_grad(p, print_channels);
+	print_grad(p, false, print_channels);
+}
+
+static void call_channels_grad_w(const Print *p)
+{
+	print_grad(p, true, print_channels);
 }
 
 const Call norm_calls[] = {
 	{ "softmax", "softmax", call_softmax, false },
 	{ "logsoftmax", "softmax", call_softmax, false },
-	{ "softmax_grad", "softmax", call_softmax, false },
-	{ "logsoftmax_grad", "softmax", call_softmax, false },
+	{ "softmax_grad", "softmax", call_softmax_grad, false },
+	{ "logsoftmax_grad", "softmax", call_softmax_grad, false },
 	{ "softmax_xent", "loss", call_xent, false },
 	{ "softmax_xent_grad", "loss", call_xent_grad, false },
 	{ "nll_loss", "loss", call_nll, false },
@@ -224,13 +248,13 @@ const Call norm_calls[] = {
 	{ "layernorm", "norm", call_layernorm, false },
 	{ "rmsnorm", "norm", call_rmsnorm, false },
 	{ "layernorm_grad", "norm", call_rows_grad, false },
-	{ "layernorm_grad_w", "norm", call_rows_grad, false },
+	{ "layernorm_grad_w", "norm", call_rows_grad_w, false },
 	{ "groupnorm", "norm", call_groupnorm, false },
 	{ "instancenorm", "norm", call_groupnorm, false },
 	{ "groupnorm_grad", "norm", call_groups_grad, false },
-	{ "groupnorm_grad_w", "norm", call_groups_grad, false },
+	{ "groupnorm_grad_w", "norm", call_groups_grad_w, false },
 	{ "batchnorm", "norm", call_batchnorm, false },
 	{ "batchnorm_grad", "norm", call_channels_grad, false },
-	{ "batchnorm_grad_w", "norm", call_channels_grad, false },
+	{ "batchnorm_grad_w", "norm", call_channels_grad_w, false },
 	{ 0 },
 };

@@ -12,7 +12,8 @@
 #include <string.h>
 
 typedef struct Pointwise {
-	const char *name, *part;        /* of the function, and of the one that has its loop */
+	const char *name, *loop;        /* of the function, and of the one that has its loop */
+	bool tile;                      /* an epilogue: called for each tile of a product */
 	const char *c, *cuda, *launch;
 } Pointwise;
 
@@ -383,7 +384,7 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	const char *body = arena_printf(a, "%s%s", act->host ? "tile\n" : "", c_body(&g)), *run = act->host ? "" : turns(&g), *key = arena_printf(a, "%s\n%s", run, body);
 	if (!e->pwbyname.arena)
 		map_init(&e->pwbyname, a);
-	const char *known = map_get(&e->pwbyname, name_of(key)), *part = map_get(&e->pwbyname, name_of(body));
+	const char *known = map_get(&e->pwbyname, name_of(key)), *loop = map_get(&e->pwbyname, name_of(body));
 	if (known)
 		return known;
 	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
@@ -392,14 +393,15 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	Pointwise p = { 0 };
 	g.comments = true;
 	p.c = "";
-	if (!part) {                            /* loops of other lengths share it */
-		part = name;
+	if (!loop) {                            /* loops of other lengths share it */
+		loop = name;
 		map_put(&e->pwbyname, name_of(body), name);
 		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "PART", name, c_body(&g));
 	}
 	if (!act->host)
-		p.c = arena_printf(a, "%sRUN(%s, %s, %s)\n", p.c, name, part, run);
-	p.part = part;
+		p.c = arena_printf(a, "%sRUN(%s, %s, %s)\n", p.c, name, loop, run);
+	p.loop = loop;
+	p.tile = act->host != NULL;
 	p.name = name;
 	g.cuda = true;
 	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, cuda_params(&g), cuda_body(&g));
@@ -409,13 +411,13 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	return name;
 }
 
-/* "RtRun pw0, pw1;": the functions whose names begin so. */
-static void print_prototypes(const Emit *e, Text *t, char first, const char *type)
+/* "RtRun pw0, pw1;": the loops, or the epilogues, which work on tiles. */
+static void print_prototypes(const Emit *e, Text *t, bool tile, const char *type)
 {
 	size_t line = 0;
 	for (int i = 0; i < e->npw; i++) {
 		const char *name = e->pw[i].name;
-		if (*name != first)
+		if (e->pw[i].tile != tile)
 			continue;
 		bool more = line && line + strlen(name) + 3 < COLUMNS;
 		if (!more)
@@ -432,14 +434,14 @@ void pointwise_write(Emit *e)
 	Text proto = { 0 }, c = { 0 }, cuda = { 0 }, launch = { 0 }, inc = { 0 };
 	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
-		for (int k = i; !strcmp(e->pw[i].part, e->pw[i].name) && k < e->npw; k++)
-			if (!strcmp(e->pw[k].part, e->pw[i].part))      /* a loop, then all that run it */
+		for (int k = i; !strcmp(e->pw[i].loop, e->pw[i].name) && k < e->npw; k++)
+			if (!strcmp(e->pw[k].loop, e->pw[i].loop))      /* a loop, then all that run it */
 				text_add(&c, "%s", e->pw[k].c);
 		text_add(&cuda, "%s", e->pw[i].cuda);
 		text_add(&launch, "%s", e->pw[i].launch);
 	}
-	print_prototypes(e, &proto, 'p', "RtRun");
-	print_prototypes(e, &proto, 'e', "KTileRun");
+	print_prototypes(e, &proto, false, "RtRun");
+	print_prototypes(e, &proto, true, "KTileRun");
 	text_add(&proto, proto.n ? ";\n" : "");
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");
 	bool gpu = e->target == TARGET_CUDA;

@@ -43,13 +43,13 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	int64_t all = mean ? whole_count(p, gone) : 1, here = 1;
 	for (int a = 0; a < x.rank; a++)
 		here *= mean && gone[a] ? x.d[a] : 1;
-	bool part = all != here;
+	bool shard = all != here;
 	if (opt.chunks)
 		logical_loops(p, &x, st, gone, &keep, &over);
-	args_call(p, part ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
+	args_call(p, shard ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
 	args_loops(p, &keep);
 	args_loops(p, &over);
-	if (part) {
+	if (shard) {
 		args_sizes(p, all);
 		args_end(p);
 		return;

@@ -16,15 +16,15 @@ static int64_t pages(int64_t n)
 static int64_t data_bytes(const Emit *e)
 {
 	int64_t most = 0;
-	for (int k = 0; k < e->npart; k++) {
-		const Plan *p = e->part[k]->plan;
+	for (int k = 0; k < e->nprogram; k++) {
+		const Plan *p = e->program[k].model->plan;
 		int64_t n = 0;
 		for (int i = 0; i < p->nslot; i++) {
 			const Slot *s = p->slot[i];
 			if (s && !s->view && s->keep == KEEP_INPUT && strcmp(s->v->name, "train.step"))
-				n += (s->bytes + 63) / 64 * 64;
+				n += memplan_aligned(s->bytes);
 		}
-		bool fed = !e->part[k]->program || strcmp(e->part[k]->program, "infer");
+		bool fed = e->program[k].kind != PROGRAM_INFER;
 		most = fed && n > most ? n : most;
 	}
 	return e->plan->training ? pages(2 * most) : 0;
@@ -36,7 +36,7 @@ static int64_t saver_bytes(const Emit *e)
 	int64_t n = 0, tensors = 0;
 	for (int i = 0; i < e->nkept; i++) {
 		bool saved = e->value[i]->keep == KEEP_PARAM || e->value[i]->keep == KEEP_STATE;
-		n += saved ? (e->value[i]->bytes + 63) / 64 * 64 : 0;
+		n += saved ? memplan_aligned(e->value[i]->bytes) : 0;
 		tensors += saved;
 	}
 	return e->plan->training ? pages(n) + pages(tensors * RT_SAVED) + RT_SAVER : 0;
@@ -86,7 +86,7 @@ void report_print(const Emit *e)
 		printf(" packed %" PRId64 ",", m.packed);
 	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
 	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
-	params_report(e->part[0]);
+	params_report(e->program[0].model);
 	const char *unsaid = p->training ? train_defaults(e->g->model, &p->train) : NULL;
 	if (unsaid)
 		printf("by default, for nobody says otherwise: %s\n", unsaid);

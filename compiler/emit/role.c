@@ -164,8 +164,8 @@ static Node *own_node(const Sched *s, Node *n)
 		if (t)
 			slot_begin(p, t, s->rank, from);
 	}
-	Node *part = shard_node_of(n, type, type + n->nin, at, NULL, a);
-	return part ? part : n;
+	Node *shard = shard_node_of(n, type, type + n->nin, at, NULL, a);
+	return shard ? shard : n;
 }
 
 /* The statements of an action. */
@@ -174,7 +174,7 @@ static const char *body_of(Sched *s, const Action *a)
 	Emit *e = s->e;
 	Text t = { 0 };
 	Slot *room[1] = { NULL };
-	Print p = { e, &t, a, a->n, a->take, a->make, s->rank, NULL, NULL };
+	Print p = { .e = e, .t = &t, .a = a, .n = a->n, .take = a->take, .make = a->make, .rank = s->rank };
 	bool transfer = a->n && kernel_transfer(a->n);
 	const KernelPair *two = a->mate ? kernel_pair(a->mate, a->n) : NULL;
 	const Kernel *k = a->n && !transfer && !two ? kernel_of(a->host ? a->host : a->n) : NULL;
@@ -193,13 +193,13 @@ static const char *body_of(Sched *s, const Action *a)
 	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
 	if (a->kind == ACT_LOAD)
 		text_add(&t, "t ? rt_load(c) : RT_PLAN");
-	if (a->kind == ACT_SAVE && emit_program_id(e) == 0)
+	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_STEP)
 		emit_save(&p);
-	if (a->kind == ACT_SAVE && emit_program_id(e) == 1) {
+	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_EVAL) {
 		text_add(&t, "rt_save_eval(c, %s, %s", role_param(&p, a->take[0], false), role_param(&p, a->take[1], false));
 		emit_metrics(&p, 2);
 	}
-	if (a->kind == ACT_SAVE && emit_program_id(e) == 2)
+	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_INFER)
 		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
 	if (transfer)
 		calls_transfer(&p);
@@ -409,18 +409,18 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 /* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
 static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
-	bool once = s->e->plan->train.microbatches < 2 || emit_program_id(s->e) != 0;      /* then all is the body */
+	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;      /* then all is the body */
 	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
-	for (int part = 0; part < 3; part++) {
+	for (int i = 0; i < 3; i++) {
 		int k = 0;
-		Repeat *rep = cut[part] < cut[part + 1] ? blocks_find(ar, number + cut[part], cut[part + 1] - cut[part], &k) : NULL;
-		if (part)
-			*(part == 1 ? from : to) = *count;
-		for (int i = 0; i < k; i++) {
-			rep[i].from += cut[part];
-			arena_push(ar, all, *count, rep[i]);
+		Repeat *rep = cut[i] < cut[i + 1] ? blocks_find(ar, number + cut[i], cut[i + 1] - cut[i], &k) : NULL;
+		if (i)
+			*(i == 1 ? from : to) = *count;
+		for (int j = 0; j < k; j++) {
+			rep[j].from += cut[i];
+			arena_push(ar, all, *count, rep[j]);
 		}
 	}
 	return all;
@@ -468,8 +468,8 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	return 0;
 }
 
-/* Whether ranks of a role have to do with an action.  Transfers are counted by all, whoever takes part. */
-static bool takes_part(const Action *a, int rank)
+/* Whether a rank has an action in its list.  Every rank has all transfers, which are numbered alike, also those it takes no part in. */
+static bool does(const Action *a, int rank)
 {
 	return a->kind != ACT_COMPUTE || !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
 }
@@ -482,7 +482,7 @@ Role role_own(const Emit *e, const Role *r)
 	for (int i = 0; i < r->nstep; i++) {
 		own.body = i == r->body ? own.nstep : own.body;
 		own.after = i == r->after ? own.nstep : own.after;
-		if (!takes_part(&r->step[i], r->rank[0]))
+		if (!does(&r->step[i], r->rank[0]))
 			continue;
 		arena_push(e->tree.arena, own.step, own.nstep, r->step[i]);
 		own.step[own.nstep - 1].id = own.nstep - 1;
@@ -494,7 +494,7 @@ Role role_own(const Emit *e, const Role *r)
 int role_add(Emit *e, const Role *all)
 {
 	Role own = role_own(e, all), *r = &own;
-	static const char *const about[] = { "One training step.", "The loss of a batch.", "The outputs." };
+	static const char *const about[] = { [PROGRAM_STEP] = "One training step.", [PROGRAM_EVAL] = "The loss of a batch.", [PROGRAM_INFER] = "The outputs." };
 	if (!e->sched)
 		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
 	Sched *s = &e->sched[r->id];
@@ -504,13 +504,13 @@ int role_add(Emit *e, const Role *all)
 		text_raw(&s->functions, "", 0);
 	}
 	const char *name = emit_program(e);
-	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[emit_program_id(e)]);
+	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[e->now->kind]);
 	int from = 0, to = 0, total = 0;
-	int64_t times = emit_program_id(e) == 0 && e->plan->train.microbatches ? e->plan->train.microbatches : 1;
+	int64_t microbatches = e->now->kind == PROGRAM_STEP && e->plan->train.microbatches ? e->plan->train.microbatches : 1;
 	if (print_list(s, &s->lists, r, name, &from, &to, &total))
 		return -1;
 	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,
-	         times);
+	         microbatches);
 	return 0;
 }
 

@@ -94,12 +94,6 @@ static void fans(const Type *t, double *in, double *out)
 	}
 }
 
-static bool ends_in(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-	return n >= k && !strcmp(s + n - k, end);
-}
-
 /* The key of a value in random numbers: of its name. */
 uint64_t tables_key(const char *s)
 {
@@ -109,7 +103,10 @@ uint64_t tables_key(const char *s)
 	return h;
 }
 
-const char *tables_init_of(const Value *v, double *a, double *b)
+/* What @init says: fill with a, normal of mean a and deviation b, or uniform from a to b; INIT_NONE after explaining. */
+typedef enum { INIT_NONE, INIT_FILL, INIT_NORMAL, INIT_UNIFORM } Init;
+
+static Init init_of(const Value *v, double *a, double *b)
 {
 	const Annot *an = annot_find(v->annot, "init");
 	const Arg *how = an && an->narg ? &an->arg[0] : NULL;
@@ -117,15 +114,15 @@ const char *tables_init_of(const Value *v, double *a, double *b)
 	double in, out, dev = -1;
 	fans(v->type, &in, &out);
 	*a = *b = 0;
-	if (!strcmp(k, "zeros") || !strcmp(k, "ones") || !strcmp(k, "constant")) {
-		*a = *k == 'z' ? 0 : *k == 'o' ? 1 : arg_number(how, "value", 0);
-		return "fill";
+	bool ones = !strcmp(k, "ones"), normal = !strcmp(k, "normal");
+	if (ones || !strcmp(k, "zeros") || !strcmp(k, "constant")) {
+		*a = !strcmp(k, "constant") ? arg_number(how, "value", 0) : ones;
+		return INIT_FILL;
 	}
-	if (!strcmp(k, "normal") || !strcmp(k, "uniform")) {
-		bool normal = *k == 'n';
+	if (normal || !strcmp(k, "uniform")) {
 		*a = arg_number(how, normal ? "mean" : "low", 0);
 		*b = arg_number(how, normal ? "std" : "high", 1);
-		return normal ? "normal" : "uniform";
+		return normal ? INIT_NORMAL : INIT_UNIFORM;
 	}
 	if (!strncmp(k, "xavier", 6))
 		dev = arg_number(how, "gain", 1) * sqrt(2 / (arg_number(how, "fan_in", in) + arg_number(how, "fan_out", out)));
@@ -135,15 +132,15 @@ const char *tables_init_of(const Value *v, double *a, double *b)
 	}
 	if (dev < 0) {
 		err_at(an ? an->loc : v->loc, "this back end has no initialiser %s", *k ? k : "of this form");
-		return NULL;
+		return INIT_NONE;
 	}
-	if (!ends_in(k, "_uniform")) {
+	if (!text_ends(k, "_uniform")) {
 		*b = dev;
-		return "normal";
+		return INIT_NORMAL;
 	}
 	*b = dev * sqrt(3);
 	*a = -*b;
-	return "uniform";
+	return INIT_UNIFORM;
 }
 
 /* What @init(file("w.npy")) names: beside the model, of the declared type and shape. */
@@ -151,7 +148,7 @@ static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
 {
 	const Arg *path = arg_find(how->arg, how->narg, "path"), *key = arg_find(how->arg, how->narg, "key");
 	uint32_t file = extdata_file(path->loc, path->s);
-	Tensor *t = !file ? NULL : ends_in(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name, a) : npy_decode(file, a);
+	Tensor *t = !file ? NULL : text_ends(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name, a) : npy_decode(file, a);
 	if (!t)
 		return NULL;
 	bool same = kernel_stored(t->dtype) == kernel_stored(v->type->elem) && t->rank == v->type->rank;
@@ -278,17 +275,17 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 		}
 		return 0;
 	}
-	const char *how = tables_init_of(v, &x, &y);
-	if (!how)
+	Init how = init_of(v, &x, &y);
+	if (how == INIT_NONE)
 		return -1;
 	if (v->type->elem != DT_FLOAT) {
 		err_at(v->loc, "this back end initialises float parameters only; %s is %s", v->name, type_text(v->type));
 		return -1;
 	}
-	if (!strcmp(how, "fill"))
+	if (how == INIT_FILL)
 		print_fill(row, a, x);
 	else
-		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", *how == 'n' ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), tables_key(v->name));
+		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", how == INIT_NORMAL ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), tables_key(v->name));
 	return 0;
 }
 
@@ -324,7 +321,7 @@ static const char *kept_as(const Emit *e, const Slot *s)
 	const Model *m = s->v->graph->model->main ? s->v->graph->model->main : s->v->graph->model;
 	if (s->keep != KEEP_STATE)
 		return s->keep == KEEP_CONST ? "CONSTANT" : s->v->frozen ? "FROZEN" : "PARAMETER";
-	bool average = e->plan->train.ema && ends_in(s->v->name, ".ema");
+	bool average = e->plan->train.ema && s->average;
 	for (int i = 0; i < m->nothers && !average; i++) {
 		const Value *v = graph_find(m->others[i]->graph, s->v->name);
 		if (v && v->init)
@@ -514,9 +511,9 @@ void tables_order_inputs(const Emit *e, Text *t)
 }
 
 /* Outputs in their order. */
-static int print_outputs(Emit *e, Text *rows, const char *part)
+static int print_outputs(Emit *e, Text *rows)
 {
-	text_add(rows, "static const RtTensor %s_outputs[] = {\n", part);
+	text_add(rows, "static const RtTensor %s_outputs[] = {\n", emit_program(e));
 	for (int i = 0; i < e->g->nout; i++) {
 		Text row = { 0 };
 		if (print_tensor(e, &row, slot_of(e->plan, e->g->out[i])))
@@ -562,10 +559,10 @@ void tables_metric_rows(Emit *e, Text *rows, Text *program)
 
 int tables_inputs(Emit *e, Text *rows, Text *program)
 {
-	static const char *const id[] = { "RT_TRAIN", "RT_EVAL", "RT_INFER" };
-	int n, samples = 0, tokens = 0, part = emit_program_id(e);
+	static const char *const id[] = { [PROGRAM_STEP] = "RT_TRAIN", [PROGRAM_EVAL] = "RT_EVAL", [PROGRAM_INFER] = "RT_INFER" };
+	int n, samples = 0, tokens = 0;
 	int64_t width = 0;
-	const struct Format *f = part < 2 ? format_of(e->plan->train.data) : NULL;
+	const struct Format *f = e->now->kind != PROGRAM_INFER ? format_of(e->plan->train.data) : NULL;
 	Slot **list = inputs_of(e, &n);
 	Text paths = { 0 };
 	text_add(rows, "static const RtInput %s_inputs[] = {\n", emit_program(e));
@@ -577,7 +574,12 @@ int tables_inputs(Emit *e, Text *rows, Text *program)
 		text_add(&row, "{ ");
 		if ((!step && f && check_input(s, f, &tokens, &width)) || print_tensor(e, &row, s))
 			return -1;
-		text_add(&row, ", %s, %" PRId64 ", ", part == 2 ? "RT_CALLER" : micro ? "RT_MICRO" : step ? "RT_STEP" : "RT_SAMPLES",
+		const char *source = "RT_SAMPLES";
+		if (e->now->kind == PROGRAM_INFER)
+			source = "RT_CALLER";
+		else if (step)
+			source = micro ? "RT_MICRO" : "RT_STEP";
+		text_add(&row, ", %s, %" PRId64 ", ", source,
 		         step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
 		if (file)
 			c_string(e->tree.arena, &row, file);
@@ -586,11 +588,11 @@ int tables_inputs(Emit *e, Text *rows, Text *program)
 		samples += !step;
 	}
 	text_add(rows, n ? "};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
-	if (print_outputs(e, rows, emit_program(e)) || (part == 0 && samples && print_data(e, program, &paths)))
+	if (print_outputs(e, rows) || (e->now->kind == PROGRAM_STEP && samples && print_data(e, program, &paths)))
 		return -1;
 	if (paths.n)
 		text_add(rows, "static const char *const data_paths[] = { %s };\n", paths.s);
 	const char *packed = print_packed(e, rows);
-	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[part], emit_program(e), n, emit_program(e), e->g->nout, packed);
+	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[e->now->kind], emit_program(e), n, emit_program(e), e->g->nout, packed);
 	return 0;
 }

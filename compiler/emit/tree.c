@@ -86,7 +86,7 @@ void tree_headers(Tree *t, const char *name)
 		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || !strcmp(h, "bits.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
 			continue;
 		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h), tree_headers(t, h);
-		if (embedded(c) && !strstr(name, ".cu"))
+		if (embedded(c) && !text_ends(name, ".cu"))
 			tree_copy(t, arena_printf(t->arena, "kernels/%s", c), c), tree_headers(t, c);
 	}
 }
@@ -122,7 +122,7 @@ static void marks(const char *name, const char **open, const char **shut, const 
 	*open = "/*{", *shut = "*/\n", *end = "/*}*/\n";
 	if (!strncmp(name, "Makefile", 8))
 		*open = "#{", *shut = "\n", *end = "#}\n";
-	else if (strstr(name, ".md") || strstr(name, ".html"))
+	else if (text_ends(name, ".md") || text_ends(name, ".html"))
 		*open = "<!--{", *shut = "-->\n", *end = "<!--}-->\n";
 }
 

@@ -74,10 +74,10 @@ static Slot **all_slots(const Emit *e, int *n)
 {
 	Slot **list = NULL;
 	*n = 0;
-	for (int k = 0; k < e->npart; k++)
-		for (int i = 0; i < e->part[k]->plan->nslot; i++)
-			if (e->part[k]->plan->slot[i])
-				arena_push(e->tree.arena, list, *n, e->part[k]->plan->slot[i]);
+	for (int k = 0; k < e->nprogram; k++)
+		for (int i = 0; i < e->program[k].model->plan->nslot; i++)
+			if (e->program[k].model->plan->slot[i])
+				arena_push(e->tree.arena, list, *n, e->program[k].model->plan->slot[i]);
 	if (*n)
 		qsort(list, (size_t)*n, sizeof *list, by_id);
 	return list;
@@ -112,8 +112,8 @@ void values_number(Emit *e)
 static int most_values(const Emit *e)
 {
 	int most = 1;
-	for (int k = 0; k < e->npart; k++) {
-		const Plan *p = e->part[k]->plan;
+	for (int k = 0; k < e->nprogram; k++) {
+		const Plan *p = e->program[k].model->plan;
 		for (int r = 0; r < p->nrole; r++)
 			for (int i = 0; i < p->role[r].nstep; i++) {
 				const Action *a = &p->role[r].step[i];
@@ -238,7 +238,7 @@ static bool partial(const Emit *e, const Slot *s)
 /* Where the value is whole, or in parts: itself, or what a transfer makes of its terms. */
 static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
 {
-	const Plan *p = e->part[0]->plan;
+	const Plan *p = e->program[0].model->plan;
 	const Slot *s = slot_of(p, v), *to;
 	for (int i = 0; s && partial(e, s) && i < g->nnode; i++)
 		if (kernel_transfer(g->node[i]) && g->node[i]->in[0] == v && (to = slot_of(p, g->node[i]->out[0])) != NULL && !partial(e, to))
@@ -249,7 +249,7 @@ static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
 /* Gradients that no row of the table of values names: of parameters that share one, that are a view of another value or are summed up in place. */
 static void print_gradients(const Emit *e, Shapes *shapes, Text *t)
 {
-	const Graph *g = e->part[0]->graph;
+	const Graph *g = e->program[0].model->graph;
 	int n = 0;
 	text_add(t, "const RtGradient gradients[] = {\n");
 	for (int i = 0; i < g->ninit; i++) {
@@ -313,15 +313,15 @@ void values_write(Emit *e)
 int64_t values_slab(const Emit *e)
 {
 	int64_t n = 0;
-	for (int i = 0; i < e->npart; i++)
-		n = e->part[i]->plan->layout.slab > n ? e->part[i]->plan->layout.slab : n;
+	for (int i = 0; i < e->nprogram; i++)
+		n = e->program[i].model->plan->layout.slab > n ? e->program[i].model->plan->layout.slab : n;
 	return n;
 }
 
 int64_t values_window(const Emit *e)
 {
 	int64_t n = 0;
-	for (int i = 0; i < e->npart; i++)
-		n = e->part[i]->plan->layout.window > n ? e->part[i]->plan->layout.window : n;
+	for (int i = 0; i < e->nprogram; i++)
+		n = e->program[i].model->plan->layout.window > n ? e->program[i].model->plan->layout.window : n;
 	return n;
 }

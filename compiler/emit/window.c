@@ -143,10 +143,10 @@ static void print_stretch(const Print *p, bool nd, const Shape *x)
 static void print_maxpool_grad(const Print *p, bool nd)
 {
 	Shape g = args_in(p, 0), x = args_in(p, 1);
-	const char *part = is_stretch(p, &x) ? "_part" : "";
-	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", part), "0", "01");
+	const char *stretch = is_stretch(p, &x) ? "_part" : "";
+	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", stretch), "0", "01");
 	print_pool(p, nd, &x, &g);
-	if (*part)
+	if (*stretch)
 		print_stretch(p, nd, &x);
 	nd ? args_type(p, p->n->in[0]) : args_end(p);
 }
@@ -161,20 +161,42 @@ static void call_maxpool_nd_grad(const Print *p)
 	print_maxpool_grad(p, true);
 }
 
-/* sumpool, avgpool and their gradients: of what is small to what is large. */
-static void call_sumpool(const Print *p)
+/* Sum and average pooling and their gradients.  x is the larger shape, y that of the windows: the gradient goes from y to x. */
+static void print_sumpool(const Print *p, bool grad, bool mean)
 {
-	bool grad = strstr(p->n->row->kernel, "_grad") != NULL, mean = *p->n->row->kernel == 'a';
 	Shape x = grad ? args_out(p, 0) : args_in(p, 0), y = grad ? args_in(p, 0) : args_out(p, 0);
 	for (int i = 0; grad && i < x.rank && node_attr(p->n, "from"); i++)
 		x.d[i] = tensor_int(p->n->in[1]->data, i);      /* what the windows see */
-	bool part = grad && is_stretch(p, &x);
-	args_call(p, part ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
+	bool stretch = grad && is_stretch(p, &x);
+	args_call(p, stretch ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
 	print_pool(p, true, &x, &y);
-	if (part)
+	if (stretch)
 		print_stretch(p, true, &x);
-	text_add(p->t, ", %s", !mean ? "K_POOL_SUM" : attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN");
+	const char *how = "K_POOL_SUM";
+	if (mean)
+		how = attr_int(p->n, "count_include_pad") ? "K_POOL_PADDED" : "K_POOL_MEAN";
+	text_add(p->t, ", %s", how);
 	args_type(p, p->n->in[0]);
+}
+
+static void call_sumpool(const Print *p)
+{
+	print_sumpool(p, false, false);
+}
+
+static void call_sumpool_grad(const Print *p)
+{
+	print_sumpool(p, true, false);
+}
+
+static void call_avgpool(const Print *p)
+{
+	print_sumpool(p, false, true);
+}
+
+static void call_avgpool_grad(const Print *p)
+{
+	print_sumpool(p, true, true);
 }
 
 /* ---- regions ---- */
@@ -217,10 +239,10 @@ static void call_roi_pool_grad(const Print *p)
 }
 
 const Call window_calls[] = {
-	{ "avgpool", "window", call_sumpool, false },
-	{ "avgpool_grad", "window", call_sumpool, false },
+	{ "avgpool", "window", call_avgpool, false },
+	{ "avgpool_grad", "window", call_avgpool_grad, false },
 	{ "sumpool", "window", call_sumpool, false },
-	{ "sumpool_grad", "window", call_sumpool, false },
+	{ "sumpool_grad", "window", call_sumpool_grad, false },
 	{ "conv", "conv", call_conv, false },
 	{ "conv", "window", call_conv_nd, false },
 	{ "conv_grad_x", "conv", call_conv, false },

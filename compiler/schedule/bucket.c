@@ -40,14 +40,6 @@ bool bucket_tied(const Action *t, const Action *a)
 	return false;
 }
 
-static int64_t bytes_of(Slot *const *list, int n)
-{
-	int64_t sum = 0;
-	for (int i = 0; i < n; i++)
-		sum += list[i]->bytes;
-	return sum;
-}
-
 /* One transfer of which nothing else is to be known: it may be joined. */
 static bool joins(const Action *a)
 {
@@ -112,12 +104,12 @@ static void wait_for_others(Graph *g, const Plan *p, Joined *j, const Action *a)
 	for (int i = 0; i < j->nopen; i++)
 		if (one_kind(p, &j->open[i], a)) {
 			join(g, &j->open[i], a);
-			if (bytes_of(j->open[i].take, j->open[i].ntake) >= BUCKET)
+			if (slot_bytes(j->open[i].take, j->open[i].ntake) >= BUCKET)
 				close_at(g, j, i);
 			return;
 		}
 	arena_push(g->arena, j->open, j->nopen, *a);
-	if (bytes_of(a->take, 1) >= BUCKET)
+	if (slot_bytes(a->take, 1) >= BUCKET)
 		close_at(g, j, j->nopen - 1);
 }
 

@@ -16,14 +16,9 @@
 
 enum { ALIGN = 64 };
 
-static int64_t aligned(int64_t bytes)
+int64_t memplan_aligned(int64_t bytes)
 {
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static bool always(const Slot *s)
-{
-	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
 }
 
 /* ---- lives ---- */
@@ -47,8 +42,8 @@ static void lives(const Plan *p)
 	const Role *r = &p->role[0];
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i]) {
-			p->slot[i]->first = always(p->slot[i]) ? -1 : r->nstep;
-			p->slot[i]->last = always(p->slot[i]) ? r->nstep : -1;
+			p->slot[i]->first = slot_kept(p->slot[i]) ? -1 : r->nstep;
+			p->slot[i]->last = slot_kept(p->slot[i]) ? r->nstep : -1;
 		}
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
@@ -90,7 +85,7 @@ static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, con
 {
 	const Slot *from = root((Slot *)x);
 	bool starts = a->kind == ACT_START;
-	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || always(from) || from->window != y->window || from->first == i)
+	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || slot_kept(from) || from->window != y->window || from->first == i)
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
@@ -110,7 +105,7 @@ static void in_place(const Plan *p)
 		const Action *a = &r->step[i];
 		for (int m = 0; (a->elementwise || schedule_all_reduce(a) || a->under) && m < a->nmake; m++) {
 			Slot *y = a->make[m];
-			if (!y || y->store != y || always(y) || y->first != i)
+			if (!y || y->store != y || slot_kept(y) || y->first != i)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
@@ -170,7 +165,7 @@ static bool meet(const Slot *a, const Slot *b)
 /* The tightest gap among those placed already, which are in the order of their offsets. */
 static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 {
-	int64_t at = base, best = -1, slack = INT64_MAX, need = aligned(s->bytes);
+	int64_t at = base, best = -1, slack = INT64_MAX, need = memplan_aligned(s->bytes);
 	for (int i = 0; i < n; i++) {
 		const Slot *o = placed[i];
 		if (!meet(s, o))
@@ -179,7 +174,7 @@ static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 			best = at;
 			slack = o->offset - at;
 		}
-		int64_t end = o->offset + aligned(o->bytes);
+		int64_t end = o->offset + memplan_aligned(o->bytes);
 		at = end > at ? end : at;
 	}
 	return best >= 0 ? best : at;
@@ -194,8 +189,8 @@ static Base place(Slot **list, int n, Slot **placed, Base base)
 	for (int i = 0; i < n; i++) {
 		Slot *s = list[i];
 		s->offset = fit(placed, i, s, base.area[s->window]);
-		if (s->offset + aligned(s->bytes) > end.area[s->window])
-			end.area[s->window] = s->offset + aligned(s->bytes);
+		if (s->offset + memplan_aligned(s->bytes) > end.area[s->window])
+			end.area[s->window] = s->offset + memplan_aligned(s->bytes);
 		int k = i;
 		for (; k > 0 && placed[k - 1]->offset > s->offset; k--)
 			placed[k] = placed[k - 1];
@@ -233,8 +228,8 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 	for (int i = 0; i < n; i++) {           /* action -1 is entry 0 */
 		if (mesh_index(list[i]->v->place->mesh, rank) < 0)
 			continue;
-		change[list[i]->first + 1] += aligned(list[i]->bytes);
-		change[list[i]->last + 2] -= aligned(list[i]->bytes);
+		change[list[i]->first + 1] += memplan_aligned(list[i]->bytes);
+		change[list[i]->last + 2] -= memplan_aligned(list[i]->bytes);
 	}
 	for (int i = 0; i < steps; i++) {
 		now += change[i];
@@ -245,7 +240,7 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 	}
 	for (int i = 0; i < n; i++)
 		if (list[i]->first <= l->peak && l->peak <= list[i]->last && mesh_index(list[i]->v->place->mesh, rank) >= 0)
-			l->by[list[i]->keep] += aligned(list[i]->bytes);
+			l->by[list[i]->keep] += memplan_aligned(list[i]->bytes);
 }
 
 /* Of the role that needs most: what the plan is judged by. */
@@ -272,7 +267,7 @@ static int gather(Graph *g, const Plan *p, Slot ***to, int *kept)
 	qsort(list, (size_t)n, sizeof *list, by_id);
 	*kept = 0;
 	for (int i = 0; i < n; i++)
-		if (always(list[i])) {
+		if (slot_kept(list[i])) {
 			Slot *s = list[i];
 			memmove(list + *kept + 1, list + *kept, (size_t)(i - *kept) * sizeof *list);
 			list[(*kept)++] = s;
@@ -313,8 +308,8 @@ static int64_t above(const Plan *first, const Slot *s)
 	int64_t at = 0;
 	for (int i = 0; i < first->nkept; i++) {
 		const Slot *o = first->kept[i];
-		if (o->window == s->window && !places_apart(o->v->place, s->v->place) && o->offset + aligned(o->bytes) > at)
-			at = o->offset + aligned(o->bytes);
+		if (o->window == s->window && !places_apart(o->v->place, s->v->place) && o->offset + memplan_aligned(o->bytes) > at)
+			at = o->offset + memplan_aligned(o->bytes);
 	}
 	return at;
 }
@@ -332,8 +327,8 @@ static Base place_kept(Graph *g, Slot **list, int n, Base base)
 			continue;
 		}
 		s->offset = first->nplace > 1 ? above(first, s) : base.area[s->window];
-		if (s->offset + aligned(s->bytes) > base.area[s->window])
-			base.area[s->window] = s->offset + aligned(s->bytes);
+		if (s->offset + memplan_aligned(s->bytes) > base.area[s->window])
+			base.area[s->window] = s->offset + memplan_aligned(s->bytes);
 		arena_push((g->model->main ? g->model->main : g->model)->graph->arena, first->kept, first->nkept, s);
 	}
 	return base;

@@ -21,20 +21,12 @@
 #define WORTH 1e-4                      /* seconds of computing: for less, handing a transfer to another thread takes longer than it saves */
 enum { FLIGHT = 32 << 20, AHEAD = 2 };  /* bytes of other transfers, and how many that grow, between a start and its finish */
 
-static double bytes_of(Slot *const *list, int n)
-{
-	double sum = 0;
-	for (int i = 0; i < n; i++)
-		sum += list[i] ? (double)list[i]->bytes : 0;
-	return sum;
-}
-
 /* Of a rank; transfers take no time of it. */
 static double seconds_of(const Plan *p, const Action *a)
 {
 	if (a->kind != ACT_COMPUTE)
 		return 0;
-	return device.start + fmax(schedule_flops(p, a) / device.flops, (bytes_of(a->take, a->ntake) + bytes_of(a->make, a->nmake)) / device.bytes);
+	return device.start + fmax(schedule_flops(p, a) / device.flops, (double)(slot_bytes(a->take, a->ntake) + slot_bytes(a->make, a->nmake)) / device.bytes);
 }
 
 static double moving(const Plan *p, const Action *t)
@@ -47,7 +39,7 @@ static double moving(const Plan *p, const Action *t)
 
 static bool grows(const Action *t)
 {
-	return bytes_of(t->make, t->nmake) > bytes_of(t->take, t->ntake);
+	return slot_bytes(t->make, t->nmake) > slot_bytes(t->take, t->ntake);
 }
 
 typedef struct Way { double seconds, want, bytes; int ahead; } Way;
@@ -57,7 +49,7 @@ static bool passes(const Plan *p, const Action *t, const Action *a, Way *w)
 {
 	if (w->seconds >= w->want || a->kind == ACT_LOAD || bucket_tied(t, a))
 		return false;
-	double more = a->kind == ACT_START || a->kind == ACT_COLLECTIVE ? bytes_of(a->make, a->nmake) : 0;
+	double more = a->kind == ACT_START || a->kind == ACT_COLLECTIVE ? (double)slot_bytes(a->make, a->nmake) : 0;
 	bool other = a->kind == ACT_FINISH && grows(a) && grows(t);
 	if (w->bytes + more > FLIGHT || w->ahead + other > AHEAD)
 		return false;
@@ -76,7 +68,7 @@ static void insert(Graph *g, Role *r, int at, Action a)
 }
 
 /* The transfer at a place of lo .. *hi - 1. */
-static void part(Graph *g, Role *r, int lo, int *hi, int at, double apart)
+static void divide(Graph *g, Role *r, int lo, int *hi, int at, double apart)
 {
 	const Plan *p = g->model->plan;
 	Action t = r->step[at];
@@ -103,7 +95,7 @@ static int section(Graph *g, Role *r, int lo, int hi)
 		all += seconds_of(g->model->plan, &r->step[i]);
 	for (int i = lo; i < hi; i++)
 		if (r->step[i].kind == ACT_COLLECTIVE)
-			part(g, r, lo, &hi, i, APART * all);
+			divide(g, r, lo, &hi, i, APART * all);
 	return hi;
 }
 

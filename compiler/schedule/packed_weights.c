@@ -15,16 +15,6 @@
 
 #include "cpu/gemm.h"
 
-static int64_t aligned(int64_t bytes)
-{
-	return (bytes + 63) / 64 * 64;
-}
-
-static bool kept(const Slot *s)
-{
-	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
-}
-
 /* Does the part of the program that is repeated write to the memory of s? */
 static bool written(const Role *r, const Slot *s)
 {
@@ -44,7 +34,7 @@ static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
 	const Type *x = n->in[0]->type, *b = n->in[1]->type;
 	bool ta = attr_has(n, "transA") && attr_int(n, "transA"), tb = attr_has(n, "transB") && attr_int(n, "transB");
 	w->w = slot_value(a->take[1]);
-	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !kept(w->w) || w->w->window || written(&p->role[0], w->w))
+	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !slot_kept(w->w) || w->w->window || written(&p->role[0], w->w))
 		return false;
 	w->k = b->dim[tb], w->n = b->dim[!tb];
 	w->row = tb ? 1 : w->n, w->col = tb ? w->k : 1;
@@ -60,24 +50,24 @@ static bool listed(const Plan *p, const Packed *w)
 	return false;
 }
 
-/* What is saved by packing an operand of products of m rows once instead of `times` times (0: any number). */
-static double saved(int64_t m, int64_t times)
+/* The share of the time that is saved by packing the operand of products of m rows once instead of `runs` times (0: any number). */
+static double saved(int64_t m, int64_t runs)
 {
-	double often = times ? 1.0 - 1.0 / (double)times : 1.0;
+	double often = runs ? 1.0 - 1.0 / (double)runs : 1.0;
 	return m < 16 ? 0 : often * 16 / (16 + (double)m);
 }
 
-/* times: how often the products of the program run while weights do not change; 0: any number.  room: where the slab may end. */
-static void choose(Graph *g, Plan *p, int64_t times, int64_t room)
+/* runs: how often the products of the program run while weights do not change; 0: any number.  room: where the slab may end. */
+static void choose(Graph *g, Plan *p, int64_t runs, int64_t room)
 {
 	const Role *r = &p->role[0];
 	for (int i = 0; i < r->nstep; i++) {
 		Packed w = { 0 };
 		int64_t m;
-		if (!weight_of(p, &r->step[i], &w, &m) || saved(m, times) < 0.05 || listed(p, &w))
+		if (!weight_of(p, &r->step[i], &w, &m) || saved(m, runs) < 0.05 || listed(p, &w))
 			continue;
-		w.bytes = aligned(gemm_packed_bytes(w.n, w.k));
-		w.offset = aligned(p->layout.slab);
+		w.bytes = memplan_aligned(gemm_packed_bytes(w.n, w.k));
+		w.offset = memplan_aligned(p->layout.slab);
 		if (w.bytes > room - w.offset)
 			continue;
 		p->layout.slab = w.offset + w.bytes;
@@ -92,7 +82,10 @@ int packed_weights_run(Graph *g)
 	Plan *p = m->plan;
 	if (m->main || p->main->cuda || p->world->nrank > 1 || opt.chunks)
 		return 0;               /* together with the main program */
-	choose(g, p, !p->training ? 0 : p->train.microbatches ? p->train.microbatches : 1, INT64_MAX / 2);
+	int64_t runs = 0;
+	if (p->training)
+		runs = p->train.microbatches ? p->train.microbatches : 1;
+	choose(g, p, runs, INT64_MAX / 2);
 	for (int i = 0; i < m->nothers; i++)
 		choose(m->others[i]->graph, m->others[i]->plan, 0, p->layout.slab);
 	return 0;

@@ -78,6 +78,7 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	s->id = old ? old->id : (*next)++;
 	s->rank = t->rank;
 	s->keep = keep_of(g, v);
+	s->average = s->keep == KEEP_STATE && text_ends(v->name, ".ema");
 	s->store = s;
 	for (int a = 0; a < t->rank; a++)
 		s->dim[a] = t->dim[a];
@@ -169,13 +170,13 @@ static bool miscounts(Node *n)
 		return false;
 	Arena tmp = { 0 };
 	const FactorRule *r = factor_rule(n, &tmp);
-	uint64_t told = r ? r->runs | r->counted : 0;
+	uint64_t counted = r ? r->runs | r->counted : 0;
 	bool bad = false;
-	for (int i = 0; told && i < n->nin + n->nout; i++) {
+	for (int i = 0; counted && i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 		const int *row = i < n->nin ? r->in[i] : r->out[i - n->nin];
 		for (int a = 0; row && v && a < v->type->rank; a++)
-			bad |= row[a] >= 0 && row[a] < 64 && (told >> row[a] & 1) && cut_along(v, a);
+			bad |= row[a] >= 0 && row[a] < 64 && (counted >> row[a] & 1) && cut_along(v, a);
 	}
 	arena_free(&tmp);
 	return bad;
@@ -192,15 +193,15 @@ static bool can_run(Node *n, Target t)
 /* Whether there is a kernel for everything; an operator of one line is named once, whatever its gradient needs. */
 static bool all_can(Graph *g)
 {
-	Map told;
+	Map reported;
 	bool ok = true;
-	map_init(&told, g->scratch);
+	map_init(&reported, g->scratch);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		Name key = name_fmt("%s@%u:%llu", n->op, n->loc.file, (unsigned long long)n->loc.off);
-		if (map_get(&told, key) || can_run(n, g->model->plan->main->cuda ? TARGET_CUDA : TARGET_C))
+		if (map_get(&reported, key) || can_run(n, g->model->plan->main->cuda ? TARGET_CUDA : TARGET_C))
 			continue;
-		map_put(&told, key, n);
+		map_put(&reported, key, n);
 		ok = false;
 	}
 	return ok;

@@ -48,18 +48,18 @@ static bool possible(const Plan *p, const Node *n)
 
 static int between_gpus(Graph *g, const Plan *p)
 {
-	int told = 0;
-	for (int i = 0; i < g->nnode && told < 5; i++) {
+	int reported = 0;
+	for (int i = 0; i < g->nnode && reported < 5; i++) {
 		const Node *n = g->node[i];
 		if (!kernel_transfer(n) || possible(p, n))
 			continue;
-		told++;
+		reported++;
 		const Value *x = n->in[0], *y = n->out[0];
 		fail_at(EXIT_NOPLAN, n->loc, "%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float "
 		        "over all ranks, and gathers of what is cut along its first axis", x->name,
 		        sbp_text(x->sbp, x->place->mesh->ndim), sbp_text(y->sbp, y->place->mesh->ndim));
 	}
-	return told ? -1 : 0;
+	return reported ? -1 : 0;
 }
 
 /* ---- transfers ---- */
@@ -140,7 +140,7 @@ static int stretch(const Role *r, int i)
 }
 
 /* Starts and finishes of a list belong to each other. */
-static void ends(const Role *r)
+static void check_ends(const Role *r)
 {
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i], *b;
@@ -162,7 +162,7 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
 	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* what is on its way there */
 	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i] && !p->slot[i]->view && (p->slot[i]->keep == KEEP_PARAM || p->slot[i]->keep == KEEP_STATE || p->slot[i]->keep == KEEP_CONST))
+		if (p->slot[i] && !p->slot[i]->view && slot_kept(p->slot[i]))
 			holds[p->slot[i]->store->v->id] = p->slot[i];
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
@@ -299,7 +299,7 @@ int prove_run(Graph *g)
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= lies_on(p, &p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
-		ends(&p->role[i]);
+		check_ends(&p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= play_slots(g, p, &p->role[i]);
 	packed_apart(p);

@@ -134,13 +134,13 @@ static void load_inputs(Graph *g, Plan *p, List *step)
 			make(step, load, slot_of(p, g->in[i]));
 }
 
-/* s, when an action makes it: inside of a group a value has no memory. */
-static Slot *made(const Role *r, Slot *s)
+/* s, if an action makes it (a value inside a group has no memory) and it has the type that the runtime reads; else NULL. */
+static Slot *made(const Role *r, Slot *s, DType type)
 {
 	for (int i = 0; s && i < r->nstep; i++)
 		for (int k = 0; k < r->step[i].nmake; k++)
 			if (r->step[i].make[k] == s)
-				return s->v->type->elem == (strcmp(s->v->name, optimizer_rate) ? DT_FLOAT : DT_DOUBLE) ? s : NULL;
+				return s->v->type->elem == type ? s : NULL;
 	return NULL;
 }
 
@@ -186,9 +186,9 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, slot_of(p, g->out[i]));
-	const char *const reported[] = { optimizer_rate, optimizer_norm };
+	const struct { const char *name; DType type; } reported[] = { { optimizer_rate, DT_DOUBLE }, { optimizer_norm, DT_FLOAT } };
 	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
-		take(&step, save, made(r, slot_of(p, graph_find(g, name_of(reported[i])))));
+		take(&step, save, made(r, slot_of(p, graph_find(g, name_of(reported[i].name))), reported[i].type));
 	if (!g->model->main && p->training)
 		look_early(g, p, r);
 	bucket_role(g, r);

@@ -18,7 +18,8 @@ struct Slot {
 	int64_t dim[RANK_MAX];          /* logical */
 	int form;                       /* index into plan->forms: what each rank holds of it */
 	int64_t bytes;                  /* of the largest shard */
-	Keep keep;
+	Keep keep;                      /* project.c derives it, once, from names, which a dump has too */
+	bool average;                   /* state that is an average of a parameter (ema) */
 	bool window;                    /* peers read it */
 	struct Slot *view;              /* the same bytes seen as another shape: no action makes it; NULL: a value of its own */
 	struct Slot *store;             /* the slot whose memory this is: itself, that of the value it updates, is a view of, or takes over */
@@ -35,6 +36,8 @@ Slot   *slot_value(Slot *);                                              /* whos
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
 void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);    /* the first index along each axis of what a rank holds */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
+bool    slot_kept(const Slot *);                                         /* from step to step: parameters, state, constants */
+int64_t slot_bytes(Slot *const *, int n);                                /* of a list; NULL entries count nothing */
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
 bool    slot_alike(const Plan *, const Slot *, const Slot *);            /* ranks hold the same indices of both, which have one shape */
@@ -80,6 +83,7 @@ bool bucket_tied(const Action *transfer, const Action *);    /* they must stay i
 void overlap_role(Graph *, Role *);
 
 /* memplan.c: an offset for every slot. */
+int64_t memplan_aligned(int64_t bytes);                      /* rounded up to what offsets are multiples of */
 int memplan_run(Graph *);
 
 /* packed_weights.c: a kept matrix, k x n, whose packed form stays at an offset; its strides. */

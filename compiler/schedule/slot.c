@@ -16,10 +16,10 @@ const Form *slot_form(const Plan *p, const Slot *s)
 static void lengths(const Plan *p, const Slot *s, int rank, int64_t *len)
 {
 	const Form *f = slot_form(p, s);
-	int place = form_index(f, rank);
+	int index = form_index(f, rank);
 	memset(len, 0, FORM_AXES * sizeof *len);
-	if (place >= 0)
-		form_lengths(f, place, len);
+	if (index >= 0)
+		form_lengths(f, index, len);
 }
 
 int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
@@ -32,16 +32,16 @@ int64_t slot_len(const Plan *p, const Slot *s, int axis, int rank)
 void slot_begin(const Plan *p, const Slot *s, int rank, int64_t *at)
 {
 	const Form *f = slot_form(p, s);
-	int place = form_index(f, rank);
-	FormShard part;
+	int index = form_index(f, rank);
+	FormShard shard;
 	memset(at, 0, FORM_AXES * sizeof *at);
-	if (place < 0)
+	if (index < 0)
 		return;
-	if (form_shard(f, place, &part))
+	if (form_shard(f, index, &shard))
 		transfer_no_room();
 	for (int a = 0; a < f->naxis; a++)
-		at[a] = part.axis[a].n ? part.axis[a].run[0].at : 0;
-	form_shard_free(&part);
+		at[a] = shard.axis[a].n ? shard.axis[a].run[0].at : 0;
+	form_shard_free(&shard);
 }
 
 int64_t slot_elements(const Plan *p, const Slot *s, int rank)
@@ -75,7 +75,10 @@ bool slot_same_form(const Form *a, const Form *b, bool terms)
 		return false;
 	for (int k = 0; k < a->ndim; k++) {
 		const FormCut *x = &a->cut[k], *y = &b->cut[k];
-		if (x->kind == FORM_S || y->kind == FORM_S ? x->kind != y->kind || !same_cut(x, y) : !terms && (x->kind != y->kind || x->reduce != y->reduce))
+		bool split = x->kind == FORM_S || y->kind == FORM_S;
+		if (split && (x->kind != y->kind || !same_cut(x, y)))
+			return false;
+		if (!split && !terms && (x->kind != y->kind || x->reduce != y->reduce))
 			return false;
 	}
 	return true;
@@ -84,6 +87,19 @@ bool slot_same_form(const Form *a, const Form *b, bool terms)
 bool slot_alike(const Plan *p, const Slot *a, const Slot *b)
 {
 	return a->form == b->form || slot_same_form(slot_form(p, a), slot_form(p, b), true);
+}
+
+bool slot_kept(const Slot *s)
+{
+	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
+}
+
+int64_t slot_bytes(Slot *const *list, int n)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += list[i] ? list[i]->bytes : 0;
+	return sum;
 }
 
 Slot *slot_value(Slot *s)
