@@ -1,13 +1,13 @@
-/* Buckets: transfers of one kind that are ready near each other become one action, so that ranks meet once for all of them.
+/* Buckets: transfers of one kind that are ready at about the same time become one action, so that ranks synchronise once for all of them.
  *
  *   before   g1  g2  g3  [g1] u1  [g2] u2  [g3] u3       g: a gradient, u: its update, [g]: its transfer
  *   hoisted  g1  [g1]  g2  [g2]  g3  [g3]  u1  u2  u3
- *   joined   g1  g2  [g1 g2]  g3  [g3]  u1  u2  u3       two are as much as a bucket takes
+ *   joined   g1  g2  [g1 g2]  g3  [g3]  u1  u2  u3       the bucket is full after two
  *
- * A transfer that does not make more of its value than there was stands as early as it can, while the backward pass still runs: memory
- * of whole gradients is given back early (ZeRO-2), and a transport that works in the background has time.  Then it waits for others
- * of its kind until its bucket is full or somebody wants it.  Transfers pass only actions that have nothing to do with their memory.
- * Decisions are made by slots, not by parts of a rank, so all roles come to the same list. */
+ * A transfer whose result is not larger than its operand runs as early as possible, while the backward pass still runs: the memory
+ * of whole gradients is freed early (ZeRO-2), and a transport that works in the background has time.  Then it waits for others
+ * of its kind until its bucket is full or an action reads its result.  A transfer moves only past actions that do not use its memory.
+ * Decisions depend on slots, not on the shards of a rank, so all roles get the same list. */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -40,13 +40,13 @@ bool bucket_tied(const Action *t, const Action *a)
 	return false;
 }
 
-/* One transfer of which nothing else is to be known: it may be joined. */
+/* A single transfer, which may be joined with others. */
 static bool joins(const Action *a)
 {
 	return a->kind == ACT_COLLECTIVE && a->nnode == 1 && a->ntake == 1 && a->nmake == 1;
 }
 
-/* Early, as far as actions lo .. at - 1 let it pass. */
+/* Moves the transfer at `at` up, within lo .. at - 1, past all actions that it is not tied to. */
 static void hoist(Action *list, int lo, int at)
 {
 	Action t = list[at];
@@ -57,7 +57,7 @@ static void hoist(Action *list, int lo, int at)
 	list[to] = t;
 }
 
-/* The same ranks meet in both, in the same way. */
+/* Both transfers are between the same ranks and of the same kind. */
 static bool one_kind(const Plan *p, const Action *a, const Action *b)
 {
 	const Form *af = slot_form(p, a->take[0]), *bf = slot_form(p, b->take[0]), *at = slot_form(p, a->make[0]), *bt = slot_form(p, b->make[0]);
@@ -89,7 +89,7 @@ static void close_at(Graph *g, Joined *j, int i)
 	j->nopen--;
 }
 
-/* Buckets that have to do with an action come before it. */
+/* Closes the open buckets that are tied to an action, so that they come before it. */
 static void pass(Graph *g, Joined *j, const Action *a)
 {
 	for (int i = 0; i < j->nopen;)
@@ -113,7 +113,7 @@ static void wait_for_others(Graph *g, const Plan *p, Joined *j, const Action *a)
 		close_at(g, j, j->nopen - 1);
 }
 
-/* Actions lo .. hi - 1 of a list are done the same number of times. */
+/* Actions lo .. hi - 1, which run the same number of times. */
 static void section(Graph *g, const Plan *p, Action *list, int lo, int hi, Joined *j)
 {
 	int first = lo + (lo < hi && list[lo].kind == ACT_LOAD);        /* which stays where it is */

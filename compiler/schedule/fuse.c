@@ -1,16 +1,15 @@
-/* Which nodes run as one action.
+/* Fusion: which nodes run as one action.
  *
- * Pointwise nodes of one shape that feed each other are one loop: what only they read stays in registers and has no slot.
- * A product of matrices takes the pointwise nodes behind it along as its epilogue.  Groups begin as single nodes, each at
- * its place in the order of the graph.  Going through the graph, a pointwise node is joined with the groups that make its
- * operands, as long as a place for the whole exists: the earlier group moves down to the later one, past no reader of its
- * results, or the later one moves up, past nothing that it reads.  An update in place stays behind all readers of the old
- * value.
+ * Pointwise nodes of one shape that feed each other become one loop: values that only they read stay in registers and have no slot.
+ * A matrix product takes the pointwise nodes after it as its epilogue.  Groups begin as single nodes, in the order of the graph.
+ * Each pointwise node in turn is joined with the groups that make its operands, if the order allows it: the earlier group moves
+ * down to the later one, past no reader of its results, or the later one moves up, past nothing that it reads.  An update in
+ * place stays after all readers of the old value.
  *
- * Two nodes that one kernel does in one pass (a loss and its gradient) are one action wherever a place for both exists.
+ * Two nodes that one kernel computes in one pass (a loss and its gradient) become one action if the order allows it.
  *
- * Joining far apart groups lengthens lives; it is done when what disappears is at least as large as what must live longer.
- * The number of operands and results is limited, so that a loop keeps its pointers and values in registers. */
+ * Joining distant groups lengthens live ranges; it is done when the values that vanish are at least as large as those that live
+ * longer.  The number of operands and results is limited, so that a loop keeps its pointers and values in registers. */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -24,11 +23,11 @@ typedef struct Fuse {
 	Plan *p;
 	Edges succ, pred;               /* what must come after and before a node */
 	Edges use;                      /* by value: the nodes that name it */
-	bool *taken;                    /* by value: another lives in its memory (@into) */
+	bool *taken;                    /* by value: another value is stored in its memory (@into) */
 	int *group;                     /* by node: the number of its group */
-	int *place;                     /* by group: its place in the order */
+	int *order;                     /* by group: its position */
 	int **member, *nmember;         /* by group: nodes, in the order of the graph */
-	bool *gradient;                 /* by value: that of a parameter, which is always in memory, for whoever looks at it */
+	bool *gradient;                 /* by value: the gradient of a parameter, which always has memory, so that it can be dumped */
 } Fuse;
 
 /* ---- order ---- */
@@ -115,14 +114,14 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 
 /* ---- groups ---- */
 
-/* May this result be without memory when its group holds all its readers? */
+/* Whether a result needs no memory when its group holds all its readers. */
 static bool may_vanish(const Fuse *f, const Value *v)
 {
 	const Slot *s = slot_of(f->p, v);
 	return s && s->store == s && !v->output && !f->gradient[v->id] && !optimizer_reports(v) && !v->into && !f->taken[v->id] && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
-/* Are all readers of a value in groups a and b? */
+/* Whether all readers of a value are in groups a and b. */
 static bool read_inside(const Fuse *f, const Value *v, int a, int b)
 {
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
@@ -135,11 +134,11 @@ static bool read_inside(const Fuse *f, const Value *v, int a, int b)
 
 typedef struct Sizes {
 	int operands, results;          /* pointers of the loop */
-	int64_t in, out;                /* bytes that are not kept anyway: of operands, of results */
-	int64_t gone;                   /* bytes of results that vanish because of it */
+	int64_t in, out;                /* bytes of operands and results that are not kept from step to step */
+	int64_t gone;                   /* bytes of results that vanish by joining */
 } Sizes;
 
-/* Does operand k of member m stand among the operands before it? */
+/* Whether operand k of member m is also an operand before it. */
 static bool reads_before(const Fuse *f, const int *list, int m, int k)
 {
 	const Value *v = f->g->node[list[m]]->in[k];
@@ -152,7 +151,7 @@ static bool reads_before(const Fuse *f, const int *list, int m, int k)
 	return false;
 }
 
-/* What group a has to do with the world when a and b are one. */
+/* What group a reads and writes outside of a and b. */
 static void measure(const Fuse *f, int a, int b, Sizes *z)
 {
 	for (int m = 0; m < f->nmember[a]; m++) {
@@ -183,7 +182,7 @@ static bool down(const Fuse *f, int a, int b)
 	for (int m = 0; m < f->nmember[a]; m++)
 		for (int i = f->member[a][m], k = f->succ.at[i]; k < f->succ.at[i + 1]; k++) {
 			int s = f->group[f->succ.to[k]];
-			if (s != a && s != b && f->place[s] < f->place[b])
+			if (s != a && s != b && f->order[s] < f->order[b])
 				return false;
 		}
 	return true;
@@ -194,20 +193,20 @@ static bool up(const Fuse *f, int b, int a)
 	for (int m = 0; m < f->nmember[b]; m++)
 		for (int i = f->member[b][m], k = f->pred.at[i]; k < f->pred.at[i + 1]; k++) {
 			int s = f->group[f->pred.to[k]];
-			if (s != a && s != b && f->place[s] > f->place[a])
+			if (s != a && s != b && f->order[s] > f->order[a])
 				return false;
 		}
 	return true;
 }
 
-/* Groups a and b, whose places are in this order, become a, at the place of b if it sinks. */
+/* Groups a and b, in this order, become a; at the position of b if it sinks. */
 static void merge(Fuse *f, int a, int b, bool sink)
 {
 	int n = f->nmember[a] + f->nmember[b];
 	int *all = arena_array(f->g->scratch, int, n), x = 0, y = 0;
 	for (int i = 0; i < n; i++)             /* in the order of the graph */
 		all[i] = y == f->nmember[b] || (x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++] : f->member[b][y++];
-	f->place[a] = sink ? f->place[b] : f->place[a];
+	f->order[a] = sink ? f->order[b] : f->order[a];
 	f->member[a] = all;
 	f->nmember[a] = n;
 	f->nmember[b] = 0;
@@ -215,7 +214,7 @@ static void merge(Fuse *f, int a, int b, bool sink)
 		f->group[all[i]] = a;
 }
 
-/* Joins groups a and b, whose places are in this order, where that is possible and pays. */
+/* Joins groups a and b, in this order, if that is possible and pays. */
 static bool join(Fuse *f, int a, int b)
 {
 	int n = f->nmember[a] + f->nmember[b];
@@ -229,7 +228,7 @@ static bool join(Fuse *f, int a, int b)
 	measure(f, b, a, &zb);
 	if (za.operands + zb.operands > OPERANDS || za.results + zb.results > RESULTS)
 		return false;
-	bool near = f->place[b] - f->place[a] <= NEAR;
+	bool near = f->order[b] - f->order[a] <= NEAR;
 	if (!near && (sink ? za.in : zb.out) > za.gone + zb.gone)
 		return false;
 	merge(f, a, b, sink);
@@ -247,13 +246,13 @@ static void join_operands(Fuse *f, int i)
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		if (a != b)
-			f->place[a] < f->place[b] ? join(f, a, b) : join(f, b, a);
+			f->order[a] < f->order[b] ? join(f, a, b) : join(f, b, a);
 	}
 }
 
 /* ---- pairs ---- */
 
-/* Two nodes that one kernel does in one pass, side by side if nothing between them depends on the first and is wanted by the second. */
+/* Joins n with a node that one kernel computes together with it, if nothing between them depends on the first and is read by the second. */
 static void join_pair(Fuse *f, int i)
 {
 	const Node *n = f->g->node[i];
@@ -264,7 +263,7 @@ static void join_pair(Fuse *f, int i)
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		bool sink = down(f, a, b);
-		if (f->nmember[a] == 1 && f->place[a] < f->place[b] && microbatch_updates(d) == microbatch_updates(n) && (sink || up(f, b, a)))
+		if (f->nmember[a] == 1 && f->order[a] < f->order[b] && microbatch_updates(d) == microbatch_updates(n) && (sink || up(f, b, a)))
 			merge(f, a, b, sink);
 		return;
 	}
@@ -272,7 +271,7 @@ static void join_pair(Fuse *f, int i)
 
 /* ---- epilogues ---- */
 
-/* One product with one matrix on the right: its result is rows of the last axis, which an epilogue gets in tiles. */
+/* A product with a single matrix on the right: its result is rows of the last axis, which an epilogue gets in tiles. */
 static bool takes_epilogue(const Fuse *f, const Node *n)
 {
 	const Kernel *k = n->row->expr || kernel_transfer(n) ? NULL : kernel_of(n);
@@ -290,7 +289,7 @@ static bool all_pointwise(const Fuse *f, int a)
 	return true;
 }
 
-/* Where the product itself can be written: its own result, or one of the group's that lies on nothing that is read. */
+/* Whether the product itself can be written: to its own result, or to a result of the group that shares memory with no operand. */
 static bool has_room(const Fuse *f, const Value *v, int a, int b)
 {
 	if (!may_vanish(f, v) || !read_inside(f, v, a, b))
@@ -309,7 +308,7 @@ bool fuse_room(const Plan *p, const Value *v)
 	return s && s->store == s && !v->into && kernel_stored(v->type->elem) == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
-/* Does the group write where the product reads?  Tiles are finished while others are still computed. */
+/* Whether the group writes where the product reads: tiles are finished while others are still computed. */
 static bool disturbs(const Fuse *f, const Node *n, int b)
 {
 	for (int m = 0; m < f->nmember[b]; m++)
@@ -329,7 +328,7 @@ static void join_epilogue(Fuse *f, int i)
 		int a = f->group[i], b = f->group[f->use.to[k]];
 		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, slot_of(f->p, v), slot_of(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
 			continue;
-		if (f->place[a] < f->place[b] && join(f, a, b))
+		if (f->order[a] < f->order[b] && join(f, a, b))
 			return;
 	}
 }
@@ -345,7 +344,7 @@ static void drop_slots(Fuse *f)
 	}
 }
 
-/* What several nodes share is in the dump; what an older dump says is forgotten. */
+/* Writes the number of the group as @fused for the dump; replaces that of an older dump. */
 static void note(Node *n, int number)
 {
 	Annot **at = &n->annot;
@@ -369,10 +368,10 @@ static void put_groups(Fuse *f)
 {
 	Graph *g = f->g;
 	int shared = 0;
-	int *at = arena_array(g->scratch, int, g->nnode + 1);  /* by place: group + 1 */
+	int *at = arena_array(g->scratch, int, g->nnode + 1);  /* by position: group + 1 */
 	for (int i = 0; i < g->nnode; i++)
 		if (f->nmember[i])
-			at[f->place[i]] = i + 1;
+			at[f->order[i]] = i + 1;
 	for (int i = 0; i < g->nnode; i++) {
 		Group grp = { 0 };
 		for (int m = 0; at[i] && m < f->nmember[at[i] - 1]; m++)
@@ -392,12 +391,12 @@ int fuse_run(Graph *g)
 	Fuse f = { .g = g, .p = g->model->plan };
 	find_order(&f);
 	f.group = arena_array(ar, int, n + 1);
-	f.place = arena_array(ar, int, n + 1);
+	f.order = arena_array(ar, int, n + 1);
 	f.member = arena_array(ar, int *, n + 1);
 	f.nmember = arena_array(ar, int, n + 1);
 	for (int i = 0; i < n; i++) {
 		f.member[i] = arena_array(ar, int, 1);
-		f.member[i][0] = f.group[i] = f.place[i] = i;
+		f.member[i][0] = f.group[i] = f.order[i] = i;
 		f.nmember[i] = 1;
 	}
 	f.gradient = arena_array(ar, bool, g->nvalue + 1);
@@ -411,7 +410,7 @@ int fuse_run(Graph *g)
 	for (int i = 0; i < n; i++)
 		if (pointwise(g->node[i]))
 			join_operands(&f, i);
-	for (int i = n; i-- > 0;)               /* of two products that are added, the later has the other as operand */
+	for (int i = n; i-- > 0;)               /* of two products that are added, the later one takes the other as an operand */
 		if (takes_epilogue(&f, g->node[i]))
 			join_epilogue(&f, i);
 	drop_slots(&f);

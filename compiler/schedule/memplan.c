@@ -1,13 +1,14 @@
-/* Offsets.  What is kept from step to step (parameters, optimizer state, constants) lies at the bottom of the slab, in the
- * order of its ids; what a step makes lies above and is reused.  There are two areas: the private slab, and the window
- * that peers read.
+/* The memory plan: an offset for every slot.
  *
- * 1. Lives.  A memory lives from the action that first makes a value in it to the last that reads one.
- * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape that dies there,
- *    and so does that of a pair whose kernel is done with a row when it writes it.
- * 3. Offsets.  Slots whose lives meet on some rank may not overlap.  Several orders are tried (large first, long and large first,
- *    early first), each slot going to the tightest gap that is free for its whole life; the smallest area wins.  The
- *    bytes that live at the busiest action are a lower bound, so the plan knows how far from the best it can be. */
+ * Values that are kept from step to step (parameters, optimizer state, constants) lie at the bottom of the slab, in the order of
+ * their ids; memory above them is reused within a step.  There are two areas: the private slab, and the window that peers read.
+ *
+ * 1. Lifetimes.  Memory is live from the action that first makes a value in it to the last action that reads one.
+ * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape whose lifetime
+ *    ends there; so does the result of a pair whose kernel has finished reading a row when it writes it.
+ * 3. Offsets.  Slots whose lifetimes intersect on some rank may not overlap.  Several orders are tried (by size, by size times
+ *    lifetime, by lifetime, by start); each slot goes to the tightest gap that is free for its whole lifetime, and the smallest
+ *    area wins.  The bytes that are live at the busiest action are a lower bound, which tells how far the plan can be from the best. */
 #include "schedule/schedule.h"
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ static void widen(Slot *s, int first, int last)
 	s->last = last > s->last ? last : s->last;
 }
 
-/* Lives, over all roles: they have the same list of actions. */
+/* Lifetimes.  All roles have the same list of actions. */
 static void lives(const Plan *p)
 {
 	const Role *r = &p->role[0];
@@ -53,12 +54,12 @@ static void lives(const Plan *p)
 				widen(s, i, i);
 		}
 	}
-	for (int i = 0; i < p->nslot; i++) {    /* what is made before all micro-batches is read by each of them */
+	for (int i = 0; i < p->nslot; i++) {    /* a value made before the micro-batches is read by each of them */
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
-			s->last = r->after;     /* and so no result of the last action of them lies on it */
+			s->last = r->after;     /* so that no result of their last action takes its memory */
 	}
-	for (int i = 0; i < p->nslot; i++)      /* a memory lives as long as any value in it */
+	for (int i = 0; i < p->nslot; i++)      /* memory is live as long as any value in it */
 		if (p->slot[i] && p->slot[i]->store != p->slot[i])
 			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
 }
@@ -70,7 +71,7 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 	return a->bytes == b->bytes && a->v->type->elem == b->v->type->elem && slot_alike(p, a, b);
 }
 
-/* Whether others read a memory between the two ends of a transfer. */
+/* Whether an action between the start and the finish of a transfer reads this memory. */
 static bool read_between(const Role *r, const Action *start, const Slot *memory)
 {
 	for (int i = start->id + 1; i < start->other; i++)
@@ -80,7 +81,7 @@ static bool read_between(const Role *r, const Action *start, const Slot *memory)
 	return false;
 }
 
-/* May result y of action i take the memory of its operand x? */
+/* Whether result y of action i may take the memory of its operand x. */
 static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, const Slot *x)
 {
 	const Slot *from = root((Slot *)x);
@@ -89,10 +90,10 @@ static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, con
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
-	for (int k = 0; k < a->nmake; k++)      /* another result, that nobody reads later, lies there */
+	for (int k = 0; k < a->nmake; k++)      /* another result, which nothing reads later, lies there */
 		if (a->make[k] && a->make[k] != y && root(a->make[k]) == from)
 			return false;
-	for (int k = 0; k < a->ntake; k++)      /* seen otherwise too: broadcast, or as another shape */
+	for (int k = 0; k < a->ntake; k++)      /* also read in another way: broadcast, or as another shape */
 		if (a->take[k] && root(a->take[k]) == from && !same_shape(p, a->take[k], y))
 			return false;
 	return true;
@@ -109,7 +110,7 @@ static void in_place(const Plan *p)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
-				if (!x || (a->under && x != a->under) || (a->how && k != m) || !takes_over(p, a, i, y, x))     /* of several transfers each on its own operand */
+				if (!x || (a->under && x != a->under) || (a->how && k != m) || !takes_over(p, a, i, y, x))     /* each of several transfers in its own operand */
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);
@@ -162,7 +163,7 @@ static bool meet(const Slot *a, const Slot *b)
 	return a->window == b->window && a->first <= b->last && b->first <= a->last && !places_apart(a->v->place, b->v->place);
 }
 
-/* The tightest gap among those placed already, which are in the order of their offsets. */
+/* The offset of the tightest gap between the slots that have an offset already; these are sorted by offset. */
 static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 {
 	int64_t at = base, best = -1, slack = INT64_MAX, need = memplan_aligned(s->bytes);
@@ -182,7 +183,7 @@ static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 
 typedef struct Base { int64_t area[2]; } Base;  /* slab, window */
 
-/* Places the slots of a list in this order; how far they reach. */
+/* Gives the slots of a list their offsets, in this order; returns where each area ends. */
 static Base place(Slot **list, int n, Slot **placed, Base base)
 {
 	Base end = base;
@@ -199,7 +200,7 @@ static Base place(Slot **list, int n, Slot **placed, Base base)
 	return end;
 }
 
-/* Tries the orders; the best stays. */
+/* Tries all orders and keeps the best. */
 static Base place_best(Graph *g, Slot **list, int n, Base base)
 {
 	static int (*const orders[])(const void *, const void *) = { by_size, by_extent, by_length, by_start };
@@ -217,7 +218,7 @@ static Base place_best(Graph *g, Slot **list, int n, Base base)
 	return place(list, n, placed, base);
 }
 
-/* ---- what lives when ---- */
+/* ---- the busiest action ---- */
 
 /* Bytes by class at the busiest action of a rank. */
 static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, Layout *l)
@@ -243,7 +244,7 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 			l->by[list[i]->keep] += memplan_aligned(list[i]->bytes);
 }
 
-/* Of the role that needs most: what the plan is judged by. */
+/* The same for the role that needs most, by which the plan is judged. */
 static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
 {
 	Layout most = *l;
@@ -256,7 +257,7 @@ static void busiest(Graph *g, const Plan *p, Slot **list, int n, Layout *l)
 	*l = most;
 }
 
-/* The slots of a program that have memory of their own; those that are kept come first, by id. */
+/* The slots of a program with memory of their own; kept ones come first, by id. */
 static int gather(Graph *g, const Plan *p, Slot ***to, int *kept)
 {
 	Slot **list = arena_array(g->scratch, Slot *, p->nslot + 1);
@@ -276,7 +277,7 @@ static int gather(Graph *g, const Plan *p, Slot ***to, int *kept)
 	return n;
 }
 
-/* Whether peers read a kept value is asked of all programs. */
+/* A kept value lies in the window if peers read it in any program. */
 static void share_windows(const Model *m)
 {
 	for (int i = 0; i < m->nothers; i++)
@@ -294,7 +295,7 @@ static void share_windows(const Model *m)
 			if (same && slot_of(m->plan, same))
 				s->window = s->store->window = slot_of(m->plan, same)->window;
 		}
-	for (int i = -1; i < m->nothers; i++) {         /* updates and views lie where that lies */
+	for (int i = -1; i < m->nothers; i++) {         /* updates and views lie in the same area as their memory */
 		const Plan *p = i < 0 ? m->plan : m->others[i]->plan;
 		for (int k = 0; k < p->nslot; k++)
 			if (p->slot[k])
@@ -302,7 +303,7 @@ static void share_windows(const Model *m)
 	}
 }
 
-/* Behind all that is kept on the same ranks. */
+/* The first offset after all values that are kept on the same ranks. */
 static int64_t above(const Plan *first, const Slot *s)
 {
 	int64_t at = 0;
@@ -314,7 +315,7 @@ static int64_t above(const Plan *first, const Slot *s)
 	return at;
 }
 
-/* What lives from step to step, of all programs: below everything else. */
+/* Gives offsets to what a program keeps from step to step, below everything else; values of the main program keep theirs. */
 static Base place_kept(Graph *g, Slot **list, int n, Base base)
 {
 	Plan *first = g->model->main ? g->model->main->plan : g->model->plan;

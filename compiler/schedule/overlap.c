@@ -1,27 +1,26 @@
-/* Overlap: a transfer becomes two actions, its start and its finish, with computing between them.
+/* Overlap: a transfer becomes two actions, its start and its finish, with computation between them.
  *
  *   before   g1  [g1]  g2  [g2]  u1  u2            g: a gradient, u: its update, [g]: its transfer
- *   after    g1  [g1   g2  [g2   u1?               [g: start, g]: finish
- *            g1  [g1   g2   g1]  [g2  u1  g2]  u2
+ *   after    g1  [g1   g2   g1]  [g2  u1  g2]  u2  [g: start, g]: finish
  *
- * A finish goes down, and where that is not enough the start goes up (so weights are gathered ahead of their layer), past actions that
- * have nothing to do with the memory of the transfer, until the computing between the two takes as long as the transfer, twice, and as
- * ranks may be apart: whoever is ahead must not wait.  No farther, for operand and result need memory from start to finish; nor past
- * more bytes of other transfers than a few buckets hold, nor past the finish of more than two that make more of their value than there was.
- * What computing is too short to hide stays one action.
+ * The finish moves down, and where that is not enough the start moves up (so weights are gathered ahead of their layer), past actions
+ * that do not use the memory of the transfer.  They stop when the computation between them takes twice as long as the transfer plus the
+ * expected skew between ranks, so that the faster rank does not wait.  They go no farther, because operand and result occupy memory from
+ * start to finish; nor past more bytes of other transfers than FLIGHT, nor past the finish of more than AHEAD transfers whose results are
+ * larger than their operands.  A transfer that too little computation could hide stays one action.
  *
- * At run time the transfers of a rank are done in the order of their starts (runtime/lane.c).  Decisions are made by slots, not by parts of
- * a rank, so all roles come to the same list; prove.c looks at it. */
+ * At run time a rank performs its transfers in the order of their starts (runtime/lane.c).  Decisions depend on slots, not on the shards
+ * of a rank, so all roles get the same list; prove.c checks it. */
 #include "schedule/schedule.h"
 
 #include <math.h>
 #include <string.h>
 
-#define APART 0.02                      /* of a section's seconds: how far ranks are from each other */
-#define WORTH 1e-4                      /* seconds of computing: for less, handing a transfer to another thread takes longer than it saves */
-enum { FLIGHT = 32 << 20, AHEAD = 2 };  /* bytes of other transfers, and how many that grow, between a start and its finish */
+#define APART 0.02                      /* of a section's seconds: the skew between ranks */
+#define WORTH 1e-4                      /* seconds of computation: below this, handing a transfer to another thread costs more than it saves */
+enum { FLIGHT = 32 << 20, AHEAD = 2 };  /* between a start and its finish: bytes of other transfers, and how many whose results are larger than their operands */
 
-/* Of a rank; transfers take no time of it. */
+/* Seconds of computation of a rank; transfers need none. */
 static double seconds_of(const Plan *p, const Action *a)
 {
 	if (a->kind != ACT_COMPUTE)
@@ -44,7 +43,7 @@ static bool grows(const Action *t)
 
 typedef struct Way { double seconds, want, bytes; int ahead; } Way;
 
-/* Whether a transfer still goes past an action, which it has nothing to do with. */
+/* Whether a transfer may move past an action; counts it in w. */
 static bool passes(const Plan *p, const Action *t, const Action *a, Way *w)
 {
 	if (w->seconds >= w->want || a->kind == ACT_LOAD || bucket_tied(t, a))
@@ -59,7 +58,7 @@ static bool passes(const Plan *p, const Action *t, const Action *a, Way *w)
 	return true;
 }
 
-/* Puts an action before the one at a place. */
+/* Inserts an action before the one at `at`. */
 static void insert(Graph *g, Role *r, int at, Action a)
 {
 	arena_push(g->arena, r->step, r->nstep, a);
@@ -67,7 +66,7 @@ static void insert(Graph *g, Role *r, int at, Action a)
 	r->step[at] = a;
 }
 
-/* The transfer at a place of lo .. *hi - 1. */
+/* Divides the transfer at `at`, among lo .. *hi - 1, into start and finish where that pays. */
 static void divide(Graph *g, Role *r, int lo, int *hi, int at, double apart)
 {
 	const Plan *p = g->model->plan;
@@ -99,7 +98,7 @@ static int section(Graph *g, Role *r, int lo, int hi)
 	return hi;
 }
 
-/* Each half is told where the other is. */
+/* Numbers the actions, and gives each start and finish the number of the other. */
 static void number(Role *r)
 {
 	for (int i = 0; i < r->nstep; i++)

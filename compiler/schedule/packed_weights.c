@@ -1,21 +1,21 @@
-/* Weights whose packed form stays.
+/* Which weights are kept in packed form.
  *
- * A product packs its right operand before it multiplies (kernels/cpu/gemm.c).  Where that operand is a weight which is read more
- * often than it changes, in micro-batches of a step, batches of an evaluation, calls of an inference, the packed form is worth
- * keeping: it takes as many bytes as the weight, and saves the share of the time that packing has, about 16 / (16 + m) for m rows.
- * So it stays where this is a twentieth at least: that far down products were found 5 to 7 % faster.  Below 16 rows a product waits
- * for the bytes of the weight, packed or not.
+ * A product packs its right operand before it multiplies (kernels/cpu/gemm.c).  Where that operand is a weight that is read more
+ * often than it changes (micro-batches of a step, batches of an evaluation, calls of an inference), the packed form is worth
+ * keeping: it takes as many bytes as the weight and saves the time of packing, a share of about 16 / (16 + m) for m rows.
+ * It is kept where this share is at least a twentieth: down to there, products were measured 5 to 7 % faster.  Below 16 rows a
+ * product is bound by reading the weight, packed or not.
  *
- * A step in micro-batches and a program that only infers get memory for it behind all else of their slab.  Eval and infer beside a
- * step get what the step needs anyway and they do not.  The runtime packs when it first comes to the product, and again after
- * anything that is kept was changed (rt_packed). */
+ * A step in micro-batches and a program that only infers get memory for it at the end of their slab.  Eval and infer beside a
+ * step use what the slab of the step has and they do not need.  The runtime packs when it first reaches the product, and again
+ * after a kept value was changed (rt_packed). */
 #include "schedule/schedule.h"
 
 #include <string.h>
 
 #include "cpu/gemm.h"
 
-/* Does the part of the program that is repeated write to the memory of s? */
+/* Whether the repeated actions of the program write to the memory of s. */
 static bool written(const Role *r, const Slot *s)
 {
 	for (int i = 0; i < r->after; i++)
@@ -25,7 +25,7 @@ static bool written(const Role *r, const Slot *s)
 	return false;
 }
 
-/* The right operand of the product that an action does, if it is a kept matrix of floats; its sizes and strides. */
+/* The right operand of the product of an action, if it is a kept float matrix: its sizes and strides in w, the rows of the product in m. */
 static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
 {
 	const Node *n = a->host ? a->host : a->n;
@@ -57,7 +57,7 @@ static double saved(int64_t m, int64_t runs)
 	return m < 16 ? 0 : often * 16 / (16 + (double)m);
 }
 
-/* runs: how often the products of the program run while weights do not change; 0: any number.  room: where the slab may end. */
+/* runs: how often the products of the program run while weights do not change; 0: any number.  room: the largest size of the slab. */
 static void choose(Graph *g, Plan *p, int64_t runs, int64_t room)
 {
 	const Role *r = &p->role[0];

@@ -1,12 +1,12 @@
-/* What each rank holds of every value, and which ranks can share a program.
+/* The shard of every value on each rank, and which ranks share a role.
  *
- * A value has a form (runtime/form.h), and values that lie alike share one.  Ranks whose parts have the same lengths in all forms run
- * the same program, a role.  All roles share one layout, sized by the largest part, so a value has the same offset on every rank. */
+ * A value has a form (runtime/form.h); values with the same layout share one.  Ranks whose shards have the same lengths in all forms
+ * run the same code, a role.  All roles share one memory layout, sized by the largest shard, so a value has the same offset on every rank. */
 #include "schedule/schedule.h"
 
 #include <string.h>
 
-/* The number of a form, and the elements of its largest part; -1: there are too many to count. */
+/* The index of a form in p->forms, which is added if it is new; -1: a shard has more elements than an int64_t can count. */
 static int find_form(Graph *g, Plan *p, const Form *f)
 {
 	Forms *all = p->forms;
@@ -28,7 +28,13 @@ static int find_form(Graph *g, Plan *p, const Form *f)
 	return all->n - 1;
 }
 
-/* The parameter whose name this is but for its last part: w of w.grad, w.m; NULL. */
+static bool ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n > k && !strcmp(s + n - k, end);
+}
+
+/* The parameter that a name with a suffix belongs to: w for w.grad and w.m; NULL: there is none. */
 static const Value *owner(const Graph *g, const Value *v)
 {
 	const char *dot = strrchr(v->name, '.');
@@ -36,6 +42,7 @@ static const Value *owner(const Graph *g, const Value *v)
 	return w && w->init && w->param ? w : NULL;
 }
 
+/* The memory class of a value.  The suffixes of names that train/ gives are read here and nowhere else, for dumps have nothing but names. */
 static Keep keep_of(const Graph *g, const Value *v)
 {
 	const Value *w = owner(g, v);
@@ -53,19 +60,19 @@ static Keep keep_of(const Graph *g, const Value *v)
 
 typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
 
-/* A node that only sees its operand as another shape, or a transfer between forms of which every rank holds the same: the bytes of a part stay
- * where they are, in their order. */
-static bool only_sees(const Plan *p, const Node *n, const Lives *l)
+/* Whether the result of a node is a view of its operand: a reshape, or a transfer between forms that give every rank the same
+ * elements.  The bytes of the shard stay where they are. */
+static bool is_view(const Plan *p, const Node *n, const Lives *l)
 {
 	const Slot *x = n->nin ? slot_of(p, n->in[0]) : NULL, *y = slot_of(p, n->out[0]);
 	if (x && l->last[n->out[0]->id] > l->until[slot_value((Slot *)x)->v->id])
-		return false;                   /* it is read when that memory is another's */
+		return false;                   /* the view is read after the memory of its operand was reused */
 	if (kernel_transfer(n))
 		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
 	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
 }
 
-/* A slot for v, once. */
+/* Makes the slot of v unless it has one; -1 after explaining. */
 static int hold(Graph *g, Plan *p, Value *v, int *next)
 {
 	if (!v || p->slot[v->id])
@@ -98,7 +105,7 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	return 0;
 }
 
-/* Results that nobody reads are not wanted, except the first, and except those of a variadic list, whose places matter. */
+/* Drops results that nothing reads, except the first result, and those of a variadic list, whose order matters. */
 static void drop_unused(Graph *g)
 {
 	int *uses = graph_uses(g, g->scratch);
@@ -108,7 +115,7 @@ static void drop_unused(Graph *g)
 				g->node[i]->out[k] = NULL;
 }
 
-/* Whether two ranks do the same work: parts of equal lengths, which stand alike among the windows that reach for them. */
+/* Whether two ranks do the same work: their shards have equal lengths, and the same halo when windows reach over their edges. */
 static bool same_work(const Plan *p, int a, int b)
 {
 	const Form *last = NULL;
@@ -163,7 +170,7 @@ static bool cut_along(const Value *v, int axis)
 	return false;
 }
 
-/* Whether a part of an axis is held that the kernel of n would take for all of it. */
+/* Whether an operand or result is split along an axis whose whole length the kernel of n relies on. */
 static bool miscounts(Node *n)
 {
 	if (kernel_counts(n) || n->row->random)
@@ -190,7 +197,7 @@ static bool can_run(Node *n, Target t)
 	return false;
 }
 
-/* Whether there is a kernel for everything; an operator of one line is named once, whatever its gradient needs. */
+/* Whether there is a kernel for every node.  An operator of one source line is reported once, together with its gradient. */
 static bool all_can(Graph *g)
 {
 	Map reported;
@@ -238,7 +245,7 @@ int project_run(Graph *g)
 	for (int i = 0; i < g->nout; i++)
 		bad |= hold(g, p, g->out[i], next);
 	for (int i = 0; i < g->nnode && !bad; i++)
-		if (only_sees(p, g->node[i], &lives)) {
+		if (is_view(p, g->node[i], &lives)) {
 			Slot *s = slot_of(p, g->node[i]->out[0]);
 			s->view = slot_of(p, g->node[i]->in[0]);
 			s->store = s->view->store;

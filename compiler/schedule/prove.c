@@ -1,14 +1,15 @@
-/* Proves the plan before any file is written; a plan that fails is our mistake or the model's, and is refused either way.
+/* Proves the plan before any file is written.  A plan that fails is a mistake of ours or of the model, and is refused either way.
  *
- * 1. Every node runs by a legal signature, and every transfer leads from the SBP of its operand to that of its result.
- * 2. The lists of actions, played on all ranks at once, come to their end: whenever a rank waits at a transfer, all ranks that take
- *    part reach the same transfer of the same size.  Lists are deterministic, so one play decides for all interleavings.
- *    A transfer with two ends takes its place in this play at its start: ranks do their transfers in the order of starts, a start waits for
- *    nobody, and a finish waits for those before it in this order only.  Every start has one finish, later, in the same stretch.
- * 3. No value is read before it is made, or after its memory was given to another; of a transfer, none is read before its finish, and until
- *    then its operands are not written; nothing that lives at the same time on the same rank overlaps; everything lies inside its area.
- * 4. A value in the memory of another has its bytes and its form, and an action that makes a value on an operand of its own is one whose
- *    kernel may: it is done with an element, or with a row, when it writes there. */
+ * 1. Every node has a legal signature, and every transfer leads from the SBP of its operand to that of its result.
+ * 2. The lists of actions, simulated on all ranks at once, run to their end: whenever a rank waits at a transfer, all ranks of that
+ *    transfer reach it, with the same size.  Lists are deterministic, so one simulation decides for all interleavings.
+ *    A transfer with start and finish is simulated at its start: ranks perform transfers in the order of starts, a start does not
+ *    wait, and a finish waits only for transfers before it in this order.  Every start has one later finish in the same section.
+ * 3. No value is read before it is made or after its memory was reused; the result of a transfer is not read before its finish, and
+ *    its operands are not written until then; values that are live at the same time on the same rank do not overlap; every value
+ *    lies inside its area.
+ * 4. A value in the memory of another has the same bytes and form.  An action writes a result over its own operand only if its kernel
+ *    allows that: it has finished reading an element, or a row, when it writes there. */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static int legal(Graph *g, Node *n)
 	return -1;
 }
 
-/* Between GPUs there are fewer transfers than between processes. */
+/* Whether NCCL can perform a transfer: between GPUs fewer kinds exist than between processes. */
 static bool possible(const Plan *p, const Node *n)
 {
 	const Slot *x = slot_of(p, n->in[0]), *y = slot_of(p, n->out[0]);
@@ -71,7 +72,7 @@ static int mismatch(const Action *a, int ra, const Action *b, int rb)
 	return -1;
 }
 
-/* Whether ranks of a role take part in a transfer; they are all of the same meshes. */
+/* Whether the ranks of a role take part in a transfer; all of them belong to the same meshes. */
 static bool takes_part(const Role *r, const Action *a)
 {
 	const Node *n = a->n;
@@ -83,7 +84,7 @@ static bool takes_part(const Role *r, const Action *a)
 	return false;
 }
 
-/* The next transfer that a role takes part in, at or after its place in its list; NULL: there is none. */
+/* The next transfer that a role takes part in, at or after *i in its list; NULL: there is none. */
 static const Action *next_transfer(const Role *r, int *i)
 {
 	while (*i < r->nstep && ((r->step[*i].kind != ACT_COLLECTIVE && r->step[*i].kind != ACT_START) || !takes_part(r, &r->step[*i])))
@@ -101,9 +102,9 @@ static bool one_transfer(const Action *a, const Action *b)
 	return true;
 }
 
-/* A transfer is done when all roles that take part in it have come to it.  Waiting for all of them is more than ranks do, who wait for
- * their own group, so lists that come to their end here do so there.  Ranks of one role have one list, so one speaks for all. */
-static int play(Graph *g, const Plan *p)
+/* Simulates the transfers.  One is done when all its roles have reached it.  Ranks wait only for their own group, which is less, so
+ * lists that end here end there too.  Ranks of one role share a list, so one stands for all. */
+static int simulate(Graph *g, const Plan *p)
 {
 	int *at = arena_array(g->scratch, int, p->nrole);
 	for (bool moved = true; moved;) {
@@ -133,13 +134,13 @@ static int play(Graph *g, const Plan *p)
 	return 0;
 }
 
-/* The number of the stretch of a list that an action is in. */
-static int stretch(const Role *r, int i)
+/* The section of a list that an action is in: begin, body or update. */
+static int section(const Role *r, int i)
 {
 	return (i >= r->body) + (i >= r->after);
 }
 
-/* Starts and finishes of a list belong to each other. */
+/* Every start has its finish. */
 static void check_ends(const Role *r)
 {
 	for (int i = 0; i < r->nstep; i++) {
@@ -149,18 +150,18 @@ static void check_ends(const Role *r)
 		if (a->other < 0 || a->other >= r->nstep || a->id != i)
 			die("action %d, an end of a transfer, has no other", i);
 		b = &r->step[a->other];
-		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) || !one_transfer(a, b) || stretch(r, i) != stretch(r, a->other))
+		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) || !one_transfer(a, b) || section(r, i) != section(r, a->other))
 			die("actions %d and %d are not the ends of one transfer", i, a->other);
 	}
 }
 
 /* ---- memory ---- */
 
-/* Plays one role's list over its slots: what each memory holds at any time. */
-static int play_slots(Graph *g, const Plan *p, const Role *r)
+/* Simulates the list of a role: which value each memory holds at any time. */
+static int simulate_slots(Graph *g, const Plan *p, const Role *r)
 {
 	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
-	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* what is on its way there */
+	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* the result of a transfer that is in flight */
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && !p->slot[i]->view && slot_kept(p->slot[i]))
 			holds[p->slot[i]->store->v->id] = p->slot[i];
@@ -169,7 +170,7 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 		for (int k = 0; k < a->ntake; k++) {
 			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
 			if (s && a->kind == ACT_FINISH && holds[s->store->v->id] == NULL && moves[s->store->v->id] == a->make[k])
-				continue;               /* the result lies on it */
+				continue;               /* the result has taken its memory */
 			if (!s || holds[s->store->v->id] == s)
 				continue;
 			err_at(a->n ? a->n->loc : s->v->loc, "%s is read when its memory holds %s", s->v->name,
@@ -189,7 +190,7 @@ static int play_slots(Graph *g, const Plan *p, const Role *r)
 	return 0;
 }
 
-/* A value that lives in the memory of another fills it, as that does. */
+/* A value in the memory of another has the same bytes, type and form. */
 static int fills(const Plan *p, const Value *v)
 {
 	const Slot *s = slot_of(p, v), *old = s && v->into ? slot_of(p, v->into) : NULL;
@@ -206,7 +207,7 @@ static int fills(const Plan *p, const Value *v)
 	return -1;
 }
 
-/* May result m of an action lie on its operand k? */
+/* Whether result m of an action may lie on its operand k. */
 static bool may_lie_on(const Plan *p, const Action *a, int m, int k)
 {
 	const Slot *y = a->make[m], *x = a->take[k];
@@ -218,7 +219,7 @@ static bool may_lie_on(const Plan *p, const Action *a, int m, int k)
 	if (a->mate)
 		return x == a->under;
 	if (a->host)
-		return k >= a->host->nin;       /* what the loop reads after the kernel is done with an element */
+		return k >= a->host->nin;       /* the loop reads it after the kernel has finished an element */
 	return a->elementwise || (kernel && kernel->c & KERNEL_STATE && m > 0 && k == m + 2);
 }
 
@@ -265,7 +266,7 @@ static int overlaps(Graph *g, const Plan *p)
 	return 0;
 }
 
-/* Packed weights are written in any program's own time: nothing of it lies there, nor does another. */
+/* Packed weights overlap no slot and no other packed weight: they may be written at any time of their program. */
 static void packed_apart(const Plan *p)
 {
 	for (int i = 0; i < p->npacked; i++) {
@@ -301,7 +302,7 @@ int prove_run(Graph *g)
 	for (int i = 0; i < p->nrole && !bad; i++)
 		check_ends(&p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
-		bad |= play_slots(g, p, &p->role[i]);
+		bad |= simulate_slots(g, p, &p->role[i]);
 	packed_apart(p);
-	return bad || play(g, p) || overlaps(g, p) ? -1 : 0;
+	return bad || simulate(g, p) || overlaps(g, p) ? -1 : 0;
 }

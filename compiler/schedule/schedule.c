@@ -1,8 +1,8 @@
 /* The schedule: for each role a list of actions, in the order in which a rank runs them.
  *
- * One thread of execution.  One action loads all inputs of the step, groups of nodes run in the order that fuse found, transfers
- * stand where their value is first wanted, or have a start and a finish (overlap.c), and the loss is handed out.  Parameters, state and constants are filled before the
- * first step, from a table (emit/tables.c).  Every output has one slot: its actor has one credit, which the last reader gives back. */
+ * A rank has one thread of execution.  One action loads all inputs, groups of nodes run in the order that fuse.c found, and the
+ * last action reports the loss.  A transfer stands before the first reader of its value, or is split into a start and a finish
+ * (overlap.c).  Parameters, state and constants are filled before the first step, from a table (emit/tables.c). */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static bool listed(Slot *const *list, int n, const Slot *s)
 	return false;
 }
 
-/* Results and operands of a loop over several nodes: those with memory, each once; first those of the host, in their places. */
+/* Operands and results of a loop over several nodes: each slot once.  The operands of the host come first, at their own indices. */
 static void schedule_loop(const Plan *p, List *l, Action *a)
 {
 	int first = a->host ? a->host->nin : 0;
@@ -57,7 +57,7 @@ bool schedule_all_reduce(const Action *a)
 	return a->how && !strcmp(a->how, "all_reduce");
 }
 
-/* About: a rank that holds a part of any value does its share of the work. */
+/* An estimate: the work of the node divided by the largest number of shards that any of its values has. */
 double schedule_flops(const Plan *p, const Action *a)
 {
 	double f = 0, parts = 1;
@@ -74,7 +74,7 @@ double schedule_flops(const Plan *p, const Action *a)
 	return f / parts;
 }
 
-/* Operands of the first of two, then what the second reads beside them and beside its results; results of both. */
+/* The operands of the first node, then those of the second that are neither among them nor results of the first; results of both. */
 static void schedule_pair(const Plan *p, List *l, Action *a)
 {
 	const Node *first = a->mate, *second = a->n;
@@ -97,7 +97,7 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 	Node *n = grp->node[grp->nnode - 1];
 	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
-		return;                         /* no work: the same bytes */
+		return;                         /* a view: the bytes stay where they are */
 	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
 	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
 	a->node = grp->node;
@@ -144,7 +144,7 @@ static Slot *made(const Role *r, Slot *s, DType type)
 	return NULL;
 }
 
-/* The loss is looked at as soon as it is there: when it is no number, nothing has been updated yet. */
+/* The loss is checked as soon as it is computed, so that nothing has been updated when it is not a number. */
 static void look_early(Graph *g, const Plan *p, Role *r)
 {
 	const Slot *loss = slot_of(p, g->out[0]);
@@ -157,7 +157,7 @@ static void look_early(Graph *g, const Plan *p, Role *r)
 found:
 	at++;
 	if (at < r->after && p->train.microbatches > 1)
-		at = r->after;                  /* the loss is whole after the last micro-batch */
+		at = r->after;                  /* the loss is complete after the last micro-batch */
 	r->after += at < r->after;
 	List l = { g->arena, &r->step, &r->nstep };
 	Action *a = add(&l, ACT_SAVE, NULL);
@@ -169,7 +169,7 @@ found:
 		r->step[i].id = i;
 }
 
-/* The body begins with loading a micro-batch; groups stand in the order begin, body, update. */
+/* Groups are in the order begin, body, update.  The body begins by loading a micro-batch. */
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
 	List step = { g->arena, &r->step, &r->nstep };
@@ -201,7 +201,7 @@ int schedule_run(Graph *g)
 	project_roles(g);
 	for (int i = 0; i < p->nrole; i++)
 		schedule_role(g, p, &p->role[i]);
-	for (int i = 0; i < p->nslot; i++)      /* one memory, one area */
+	for (int i = 0; i < p->nslot; i++)      /* values that share memory lie in the same area */
 		if (p->slot[i] && p->slot[i]->window)
 			p->slot[i]->store->window = true;
 	for (int i = 0; i < p->nslot; i++)

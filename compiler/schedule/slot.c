@@ -1,4 +1,4 @@
-/* What of a value each rank holds. */
+/* Shards: which elements of a value each rank holds, and how many bytes they take. */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static bool same_cut(const FormCut *a, const FormCut *b)
 	return a->axis == b->axis && a->len == b->len && a->inner == b->inner && form_reach_same(a->reach, b->reach);
 }
 
-/* terms: P is the same as B, for a rank holds as much. */
+/* terms: P counts as B, because a rank holds the same number of elements. */
 bool slot_same_form(const Form *a, const Form *b, bool terms)
 {
 	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis || memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
