@@ -28,9 +28,9 @@ static void find_runs(Finder *f, const int *row, int n)
 	}
 }
 
-static void add(Finder *f, int from, int period, int times)
+static void add(Finder *f, int from, int period, int count)
 {
-	Repeat r = { from, period, times };
+	Repeat r = { from, period, count };
 	if (period)
 		arena_push(f->a, f->out, f->nout, r);
 }
@@ -52,8 +52,8 @@ static void cut(Finder *f, int lo, int hi, int depth)
 		return;
 	}
 	cut(f, lo, best.from, depth - 1);
-	add(f, best.from, best.period, best.times);
-	cut(f, best.from + best.period * best.times, hi, depth - 1);
+	add(f, best.from, best.period, best.count);
+	cut(f, best.from + best.period * best.count, hi, depth - 1);
 }
 
 Repeat *blocks_find(Arena *a, const int *row, int n, int *count)

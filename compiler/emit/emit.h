@@ -4,7 +4,7 @@
 
 #include "schedule/schedule.h"
 
-/* tree.c: files in memory, then a tree on the disk, whole or not at all. */
+/* Types that several files share.  First a tree: files in memory. */
 typedef struct Piece { const void *data; size_t bytes; } Piece;
 typedef struct OutFile {
 	const char *path;
@@ -13,28 +13,15 @@ typedef struct OutFile {
 	bool chosen;                            /* code of one transport: the Makefile chooses whether it is linked */
 } OutFile;
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
-Text *tree_file(Tree *, const char *path);
-OutFile *tree_data(Tree *, const char *path);
-void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
-void  tree_headers(Tree *, const char *name);                            /* those that a file of kernels includes */
-void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
-const char *tree_embedded(const char *name);                             /* the text of an embedded file */
-void  tree_fill(Text *, const char *name, ...);                       /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
-int  tree_write(const Tree *, const char *dir);
 
-/* emit.c: what stands in which file. */
-bool  emit_plain(unsigned char);                                         /* neither C nor make take it for something else */
-const char *emit_comment(Arena *, const char *name);                     /* a name of the model, fit for a comment */
-const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
-
-/* What is printed from and into.  A file of kernels/ is part of the tree when a call of it was printed. */
-typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: no peer takes part */
+/* The state of writing a tree.  A file of kernels/ is copied into the tree when a call of it was printed. */
+typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: without peers */
 typedef enum { PROGRAM_STEP, PROGRAM_EVAL, PROGRAM_INFER, PROGRAMS } ProgramKind;
 typedef struct EmitProgram { const Model *model; ProgramKind kind; } EmitProgram;
 typedef struct Emit {
 	Graph *g;                               /* of the current program, and its plan */
 	Plan *plan;
-	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept stand in params.c */
+	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept are rows of params.c */
 	bool *checked;                          /* whether a schedule checks the bytes of an entry */
 	struct Sched *sched;                    /* by role: what is printed so far */
 	EmitProgram program[PROGRAMS]; int nprogram;    /* all programs; the main one first */
@@ -46,17 +33,15 @@ typedef struct Emit {
 	Name *kernel; int nkernel;              /* files of kernels/ */
 	bool halves;                            /* something is rounded to half precision */
 	int *form; int nform;                   /* forms that the runtime has tables of: indices into plan->forms */
-	EmitMove *move; int nmove;           /* transfers, each once */
+	EmitMove *move; int nmove;              /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
-const char *emit_program(const Emit *);                         /* the name of the current program: "step", "eval", "infer" */
-extern const char *const emit_program_name[];                   /* by ProgramKind */
-const char *emit_banner(const Emit *, const char *what);
-extern const char *const emit_keep[];                        /* names of Keep */
-void emit_turn(Emit *, int program);                         /* makes it the current program */
-int emit_run(Graph *);
 
-/* calls.c: how kernels are called.  What a call is printed from: */
+/* blocks.c: repeats in a list of rows: `period` rows from `from` on, `count` times. */
+typedef struct Repeat { int from, period, count; } Repeat;
+Repeat *blocks_find(Arena *, const int *row, int n, int *count);
+
+/* calls.c: which row prints the call of a kernel.  A call is printed from: */
 typedef struct Print {
 	Emit *e;
 	Text *t;
@@ -65,9 +50,9 @@ typedef struct Print {
 	Slot **take, **make;            /* of the node's operands and results; NULL: left out, or not read at run time */
 	int rank;                       /* of the role: any has the same shapes */
 	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
-	Node *whole;                    /* n of all ranks together: n itself may be as this rank runs it, with types of its parts */
+	Node *whole;                    /* the logical node; n may be the shard node of this rank */
 } Print;
-/* How the call of a kernel is printed, and that of one that does two nodes; facts about both are rows of target/kernel_rows.c. */
+/* How the call of a kernel is printed, and of one that computes two nodes; target/kernel_rows.c has the facts about both. */
 typedef struct Call {
 	const char *name, *file;        /* of the kernel */
 	void (*print)(const Print *);
@@ -80,15 +65,77 @@ typedef struct CallPair {
 const Call *calls_of(const Kernel *);
 const CallPair *calls_of_pair(const KernelPair *);
 void calls_transfer(const Print *);                           /* its call */
-int  calls_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank has all of it */
-const char *calls_origin(const Print *, const Slot *, int axis);          /* text: where this rank's part of an axis begins */
+int  calls_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank holds the whole value */
+const char *calls_origin(const Print *, const Slot *, int axis);          /* text: the first index of the shard along an axis */
 
-/* tables.c: what the runtime reads. */
+/* cuda.c: the device code of a CUDA tree. */
+void cuda_emit(Emit *, const char *includes, const char *functions, const char *launchers);
+
+/* emit.c: which file holds what. */
+bool  emit_plain(unsigned char);                                         /* a character without a meaning of its own in C or make */
+const char *emit_comment(Arena *, const char *name);                     /* a name of the model, escaped for a comment */
+const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
+const char *emit_program(const Emit *);                         /* the name of the current program: "step", "eval", "infer" */
+extern const char *const emit_program_name[];                   /* by ProgramKind */
+const char *emit_banner(const Emit *, const char *what);
+extern const char *const emit_keep[];                        /* names of Keep */
+void emit_turn(Emit *, int program);                         /* makes it the current program */
+int emit_run(Graph *);
+
+/* html.c: report.html. */
+void html_emit(Emit *);
+
+/* json.c: plan.json. */
+void json_emit(Emit *);
+
+/* make.c: Makefile, README.md and the files of the runtime. */
+void make_emit(Emit *, const char *made);
+
+/* pointwise.c: functions written from expressions. */
+const char *pointwise_function(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
+void pointwise_write(Emit *);
+
+/* report.c: the memory of a rank, by class, when most is in use; gaps are bytes lost between values. */
+typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further thread; saver: added by checkpoints */
+RankMemory report_memory(const Emit *);
+void report_print(const Emit *);                              /* prints it for the user */
+
+/* role.c: the tables of a role. */
+Role role_own(const Emit *, const Role *);                   /* only the actions of its ranks, numbered in their order */
+int  role_add(Emit *, const Role *);                    /* adds the current program to those of the role; -1 after explaining */
+void role_write(Emit *);                                 /* writes all */
+const char *role_param(const Print *, const Slot *, bool result);        /* "t[2]" */
+void role_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
+const char *role_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
+const char *role_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
+void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
+
+/* stamp.c: the origin of a tree: version, model, command; plan.ir, LICENSE and copies of the files that were read. */
+extern const char stamp_version[];
+const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* the text for README.md; hash: of the plan */
+void stamp_print(const Model *, Text *);                      /* the plan; bytes with a meaning in C or make are escaped */
+uint64_t stamp_hash(const Text *);
+
+/* tables.c: the tables that the runtime reads: parameters, inputs, metrics. */
 int tables_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
 int tables_inputs(Emit *, Text *rows, Text *program);
 void tables_metric_rows(Emit *, Text *rows, Text *program);
-void tables_order_inputs(const Emit *, Text *);                            /* what model.h says of them */
+void tables_order_inputs(const Emit *, Text *);                            /* the inputs as model.h lists them */
 uint64_t tables_key(const char *name);
+/* What @init says: fill with a, normal of mean a and deviation b, or uniform from a to b; INIT_NONE after explaining. */
+typedef enum { INIT_NONE, INIT_FILL, INIT_NORMAL, INIT_UNIFORM } Init;
+Init tables_init_of(const Value *, double *a, double *b);
+
+/* tree.c: files in memory, then a tree on the disk, whole or not at all. */
+Text *tree_file(Tree *, const char *path);
+OutFile *tree_data(Tree *, const char *path);
+void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
+void  tree_headers(Tree *, const char *name);                            /* the headers that a file of kernels includes */
+void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
+const char *tree_embedded(const char *name);                             /* the text of an embedded file */
+void  tree_fill(Text *, const char *name, ...);                       /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
+int  tree_write(const Tree *, const char *dir);
 
 /* values.c: the table of values. */
 void values_number(Emit *);
@@ -99,39 +146,5 @@ const char *values_type_word(DType);                           /* "F32": RT_F32 
 int64_t values_slab(const Emit *), values_window(const Emit *);              /* of all programs */
 void values_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
 void values_packed(Text *);                                     /* after the last: without a comma, so that formatters keep several on a line */
-
-/* blocks.c: a list of rows, cut into stretches of `period` rows that are repeated `times` times. */
-typedef struct Repeat { int from, period, times; } Repeat;
-Repeat *blocks_find(Arena *, const int *row, int n, int *count);
-
-/* role.c: the tables of a role. */
-Role role_own(const Emit *, const Role *);                   /* with the actions that its ranks do, numbered as they do them */
-int  role_add(Emit *, const Role *);                    /* adds the present program to those of the role; -1 after explaining */
-void role_write(Emit *);                                 /* writes all */
-const char *role_param(const Print *, const Slot *, bool result);        /* "t[2]" */
-void role_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
-const char *role_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
-const char *role_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
-const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
-void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
-
-/* pointwise.c, cuda.c, make.c */
-const char *pointwise_function(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
-void pointwise_write(Emit *);
-void cuda_emit(Emit *, const char *includes, const char *functions, const char *launchers);
-void make_emit(Emit *, const char *made);
-/* stamp.c: who wrote the tree, from what, by which command; plan.ir, LICENSE and the copies of what was read. */
-extern const char stamp_version[];
-const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* what README.md says of it; hash: of the plan */
-void stamp_print(const Model *, Text *);                      /* the plan, without bytes that C or make could take for something else */
-uint64_t stamp_hash(const Text *);
-
-/* report.c: the memory of a rank, by what it holds when most is in use; slab - bound is lost between values. */
-typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further one; saver: more with checkpoints */
-RankMemory report_memory(const Emit *);
-void report_print(const Emit *);                              /* prints it for the user */
-/* json.c, html.c: plan.json and report.html. */
-void json_emit(Emit *);
-void html_emit(Emit *);
 
 #endif

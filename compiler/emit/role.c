@@ -393,7 +393,7 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 {
 	Arena *ar = s->e->tree.arena;
 	size_t line = 0;
-	for (int k = 0; k < r->times * r->period; k++) {
+	for (int k = 0; k < r->count * r->period; k++) {
 		const Action *a = row[r->from + k].a;
 		if (k % r->period == 0)
 			values_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
@@ -449,8 +449,8 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	Repeat *rep = stretches(s, ar, role, number, n, &nrepeat, from, to);
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
-		if (r->times > 1)
-			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id, list[r->from].id + r->period * r->times - 1, r->period, r->times);
+		if (r->count > 1)
+			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id, list[r->from].id + r->period * r->count - 1, r->period, r->count);
 		text_add(t, "static const RtAction %s%d[] = {\n", name, k);
 		for (int i = 0; i < r->period; i++)
 			print_row(s, t, &row[r->from + i]);
@@ -460,7 +460,7 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	}
 	text_add(t, "static const RtSegment %s[] = {\n", name);
 	for (int k = 0; k < nrepeat; k++)
-		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].times, name, k);
+		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].count, name, k);
 	if (!nrepeat)
 		text_add(t, "\t{ 0 },\n");
 	text_add(t, "};\n");

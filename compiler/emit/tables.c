@@ -103,10 +103,7 @@ uint64_t tables_key(const char *s)
 	return h;
 }
 
-/* What @init says: fill with a, normal of mean a and deviation b, or uniform from a to b; INIT_NONE after explaining. */
-typedef enum { INIT_NONE, INIT_FILL, INIT_NORMAL, INIT_UNIFORM } Init;
-
-static Init init_of(const Value *v, double *a, double *b)
+Init tables_init_of(const Value *v, double *a, double *b)
 {
 	const Annot *an = annot_find(v->annot, "init");
 	const Arg *how = an && an->narg ? &an->arg[0] : NULL;
@@ -275,7 +272,7 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 		}
 		return 0;
 	}
-	Init how = init_of(v, &x, &y);
+	Init how = tables_init_of(v, &x, &y);
 	if (how == INIT_NONE)
 		return -1;
 	if (v->type->elem != DT_FLOAT) {

@@ -26,12 +26,13 @@ static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 static int start(Ctx *c, Value *v, Tensor **held, Arena *a)
 {
 	double x, y;
-	const char *how = tables_init_of(v, &x, &y);
-	if (!how)
+	static const int starts[] = { [INIT_FILL] = RT_FILL, [INIT_NORMAL] = RT_NORMAL, [INIT_UNIFORM] = RT_UNIFORM };
+	Init how = tables_init_of(v, &x, &y);
+	if (how == INIT_NONE)
 		return -1;
 	held[v->id] = room(a, v->type);
 	RtKept r = { .t = row(c, v, held[v->id]), .a = (float)x, .b = (float)y, .key = tables_key(v->name) };
-	r.start = !strcmp(how, "fill") ? RT_FILL : !strcmp(how, "normal") ? RT_NORMAL : RT_UNIFORM;
+	r.start = starts[how];
 	return rt_start(c, &r, NULL);
 }
 
