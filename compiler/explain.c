@@ -38,7 +38,7 @@ static const Mesh *mesh_of(const Plan *p, const Value *v)
 	return v->place ? v->place->mesh : p->main;
 }
 
-/* Of the largest part. */
+/* Of the largest shard. */
 static int64_t part_bytes(const Value *v, const Sbp *s, const Mesh *m)
 {
 	Form f = sbp_form(v, s, m);
@@ -60,7 +60,7 @@ static void value(const Plan *p, const Value *v)
 	putchar('\n');
 }
 
-/* The nodes that take what a transfer gives, through further transfers. */
+/* The nodes that read the result of a transfer, also through further transfers. */
 static const Node *user_of(const Graph *g, const Value *v)
 {
 	for (int i = 0; i < g->nnode; i++)
@@ -106,7 +106,7 @@ static int by_time(const void *a, const void *b)
 	return x->number - y->number;
 }
 
-/* What it takes to bring v, held as s, to all who use it, each form once. */
+/* The seconds to bring v, held as s, to all its readers; each form is counted once. */
 static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp *s)
 {
 	const Mesh *m = mesh_of(p, v);
@@ -176,7 +176,7 @@ static bool entries_alike(const void *arg, int j, int k)
 	return sbp_equal(&v->sbp[j], &v->sbp[k], 1);
 }
 
-/* Sources may lie in any form: cut along each of their axes, or whole, along each axis of the mesh. */
+/* A source may have any SBP: split along any of its axes, or broadcast, on each axis of the mesh. */
 static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternative *list, int *n)
 {
 	const Mesh *m = mesh_of(p, v);
@@ -215,7 +215,7 @@ static const char *signature_text(const Node *n, const NdSig *s, int ndim)
 	return t;
 }
 
-/* What a pass made has a name, too, but none that an annotation may use: those are of the model as it was read. */
+/* Values made by a pass have names too, but annotations can use only names of the model as it was read. */
 static bool can_pin;
 
 void explain_read(Model *m, const char *what)
@@ -228,7 +228,7 @@ static const char *annotation(const Value *v, const Sbp *s, int ndim)
 {
 	bool can = can_pin;
 	for (int k = 0; k < ndim; k++)
-		can &= !v->output || s[k].kind != SBP_P;        /* what is told is no term */
+		can &= !v->output || s[k].kind != SBP_P;        /* an output cannot be partial */
 	if (!can)
 		return "no annotation asks for it";
 	const char *t = name_fmt("@pin(\"%s\", sbp: [", shown(v->name));
@@ -266,7 +266,7 @@ static void alternatives(const Plan *p, const Graph *g, const Value *v)
 	arena_free(&tmp);
 }
 
-/* The user's word; the plan's own is nowhere in a file. */
+/* The user's pin; an SBP that the plan chose has no source location. */
 static const Annot *pin_of(const Value *v)
 {
 	const Annot *a = annot_find(v->annot, "sbp");
@@ -326,17 +326,17 @@ static const char *stands_at(const Node *n)
 	return n->from ? n->from : loc_text(n->loc);
 }
 
-/* What was asked for in other words than the operator's own: once for each place. */
+/* Where @local_stats changes the meaning of a normalisation; each source location is reported once. */
 static void other_meanings(const Graph *g)
 {
-	Map told;
-	map_init(&told, g->scratch);
+	Map reported;
+	map_init(&reported, g->scratch);
 	for (int i = 0; i < g->nnode; i++) {
 		const Annot *a = annot_find(g->node[i]->annot, "local_stats");
 		Name at = a && a->arg[0].i > 1 ? name_of(stands_at(g->node[i])) : NULL;
-		if (!at || map_get(&told, at))
+		if (!at || map_get(&reported, at))
 			continue;
-		map_put(&told, at, g->node[i]);
+		map_put(&reported, at, g->node[i]);
 		printf("local statistics: batch normalisation at %s by each of %lld parts of the batch, as @local_stats asks\n", at, (long long)a->arg[0].i);
 	}
 }

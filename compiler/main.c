@@ -130,7 +130,7 @@ static int set_prefix(const char *s)
 	return 0;
 }
 
-/* Transfers combine up to so many terms as one tree. */
+/* The limit is the number of partial values that a transfer reduces as one tree. */
 static int set_deterministic(const char *s)
 {
 	static const char any[] = "any-ranks";
@@ -152,10 +152,10 @@ static int set_target(const char *s)
 	return usage("--target=%s: must be c or cuda", s);
 }
 
-/* What a tree says that it was written by. */
+/* The command that a tree names as its origin. */
 static void remember(const Option *o, const char *value)
 {
-	static const char *const others[] = { "output", "dump-after", "stop-after", "explain" };       /* decide nothing of it */
+	static const char *const others[] = { "output", "dump-after", "stop-after", "explain" };       /* do not change the tree */
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!strcmp(o->name, others[i]))
 			return;
@@ -247,7 +247,7 @@ static int check_options(void)
 	return 0;
 }
 
-/* All that the command line adds to the model. */
+/* Adds the settings of the command line to the model. */
 static int annotate(Model *m)
 {
 	ExitCode why;
@@ -265,7 +265,7 @@ static int annotate(Model *m)
 	return (!as_written && objective_add(m)) || resolve_run(m) ? -1 : 0;
 }
 
-/* Under another name first: the model that is written may still be mapped from the very file. */
+/* Writes to a temporary name first: the model may still be mapped from the same file. */
 static int write_onnx(const Model *m)
 {
 	const char *tmp = name_fmt("%s.tmp%ld", opt.write, (long)getpid());

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Nodes of the backward pass inherit where those of the model are: that is said before they are made. */
+/* Nodes of the backward pass inherit the placements of the model, so these are set before the nodes are made. */
 static int placed_train(Graph *g)
 {
 	return (!options_done(g->model, "train") && places_spread(g)) || train_run(g) ? -1 : 0;
@@ -127,7 +127,7 @@ static int step(Model *m, const Pass *p)
 	return 0;
 }
 
-/* What a model in micro-batches means is asked of the same model for the whole batch, as far as the training graph. */
+/* A model in micro-batches is compared with the same model for the whole batch, which is compiled as far as the training graph. */
 static int run_whole(Model *m)
 {
 	int bad = 0, errors = diag_errors();
@@ -143,7 +143,7 @@ static int run_whole(Model *m)
 	return bad;
 }
 
-/* Trials start where their ways part from this run's. */
+/* A trial starts at the first pass that differs from this run. */
 static int start_trials(Model *m, const Pass *p)
 {
 	if (p->run == recompute_run)
@@ -194,7 +194,7 @@ int passes_run(Model *m)
 	return 0;
 }
 
-/* A program computes from what it is given: inputs without elements are a mistake, mostly --set N=0. */
+/* Inputs without elements are a mistake, usually --set N=0. */
 static int check_inputs(const Graph *g)
 {
 	int errors = diag_errors();

@@ -27,7 +27,7 @@ enum { RUNGS = 8, NAMED = 5, NAME_BYTES = 96 };
 enum { HALVED = 400 };                  /* nodes: more are not solved again for half of the ranks */
 
 typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
-/* What comes back. */
+/* The result of a trial. */
 typedef struct Measured {
 	Predicted is;                   /* is.bytes 0: there is no such program */
 	int npeak;
@@ -75,7 +75,7 @@ static void find_peaks(const Plan *p, Measured *t)
 	free(list);
 }
 
-/* In the child: runs the passes from `pass` on and ends.  What the program takes is known after memplan, and exactly after emit. */
+/* In the child: runs the passes from `pass` on and exits.  Memory is known approximately after memplan, exactly after emit. */
 static _Noreturn void measure(Model *m, const char *pass, int to)
 {
 	Measured t = { 0 };
@@ -88,7 +88,7 @@ static _Noreturn void measure(Model *m, const char *pass, int to)
 	t.is = m->plan->predicted;
 	if (m->graph->facts & PROVED) {
 		find_peaks(m->plan, &t);
-		if (!t.is.bytes)                /* emit refused it: that must do */
+		if (!t.is.bytes)                /* emit refused it: the estimate of memplan is used */
 			t.is.bytes = m->plan->layout.slab + m->plan->layout.window;
 	}
 	_exit(write(to, &t, sizeof t) != (ssize_t)sizeof t);    /* less than a pipe holds: all or nothing */
@@ -117,7 +117,7 @@ static void start(Trial *t, Model *m, const char *pass, Change change)
 	measure(m, pass, pipes[1]);
 }
 
-/* Waits for it; false: there is no such program. */
+/* Waits for a trial; false: it found no program. */
 static bool finish(Trial *t, Measured *to)
 {
 	size_t got = 0;
@@ -201,7 +201,7 @@ static int find_limit(Model *m)
 	const Predicted p = quick.is;
 	int at = -1;
 	if (!p.bytes || !p.least)
-		return 0;               /* there is no program to be had, whatever the plan: its own message says why; or it is small */
+		return 0;               /* no plan gives a program, and the passes will say why; or the program fits */
 	if (fits(&quick)) {
 		opt.change.found = p.bytes;
 		return 0;

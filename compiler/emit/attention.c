@@ -44,7 +44,7 @@ static void print_attention(const Print *p)
 	y.sbatch = q.heads * q.seq * v.width;
 	int place = qs.rank - 2;
 	int64_t mcol = 0, all = p->take[0]->v->type->dim[place] + k.seq, left = window_of(n, "left_window_size", all), right = window_of(n, "right_window_size", all);
-	const char *first = calls_origin(p, p->take[0], place);  /* a part of the queries sees as many keys more, and fewer before it */
+	const char *first = calls_origin(p, p->take[0], place);  /* queries of a shard that begins at `first` see so many more keys */
 	const char *mask = "K_MASK_NONE";
 	if (n->nin > 3 && n->in[3]) {
 		Shape s = args_in(p, 3);

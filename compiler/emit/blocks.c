@@ -1,12 +1,11 @@
-/* Repeats in a list: the layers of a model, found in what is printed for its actions.
+/* Repeats in a list of rows: the layers of a model, found in what is printed for its actions.
  *
- * A list of equal or unequal rows is cut into stretches, each a period that is repeated.  For every period p the runs of
- * places i with row[i] == row[i + p] are found in one walk; a run of length L >= p is 1 + L / p copies and saves L / p * p
- * rows.  The repeat that saves most is taken, then the same is done to its left and to its right.  Periods are tried as
- * long as the product of period and length stays small, so the work is bounded for any model. */
+ * For every period p one walk finds the runs of indices i with row[i] == row[i + p].  A run of length L >= p is 1 + L / p copies
+ * and saves L / p * p rows.  The repeat that saves most is taken, then the lists to its left and right are treated alike.  Periods
+ * are tried while the product of period and length stays below WORK, so the work is bounded for any model. */
 #include "emit/emit.h"
 
-enum { WORTH = 4 };                     /* a repeat that saves fewer rows is not worth its own stretch */
+enum { WORTH = 4 };                     /* a repeat that saves fewer rows is not worth a table of its own */
 enum { WORK = 1 << 26 };
 
 typedef struct Run { int from, to, period; } Run;      /* row[i] == row[i + period] for from <= i < to */

@@ -1,10 +1,10 @@
-/* Calls of kernels that walk: recurrent cells step by step, determinants by elimination. */
+/* Calls of sequential kernels: recurrent cells step by step, determinants by elimination. */
 #include "calls.h"
 #include "ops/ops.h"
 
 #include <string.h>
 
-/* The cell, told by a sequence [steps, batch, ...], the first operand, and the gates' weights [..., hidden]. */
+/* The sizes of a cell follow from its first operand, a sequence [steps, batch, ...], and the gates' weights [..., hidden]. */
 static void print_cells(const Print *p, int r)
 {
 	Shape x = args_in(p, 0), w = args_in(p, r);

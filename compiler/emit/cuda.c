@@ -1,5 +1,5 @@
-/* What a CUDA tree has beside the schedules: one file of device code, which includes the library's kernels that the model
- * uses, the launchers, and the place where the fatbin is put into the program. */
+/* The files of a CUDA tree beside the schedules: one file of device code, which includes the kernels of the library that the
+ * model uses; the launchers; and fatbin.S, which embeds the fatbin in the program. */
 #include "emit/emit.h"
 
 void cuda_emit(Emit *e, const char *includes, const char *functions, const char *launchers)

@@ -1,9 +1,9 @@
-/* From a proved plan to files: what stands in which file.
+/* From a proved plan to files: which file holds what.
  *
- * Files are made in memory and written together (emit/make.c).  Fixed text is never in this program's strings: it comes
- * from templates/, runtime/ and kernels/, real files that compile on their own and are embedded here; a hole is a pair of
- * comments, and what stands between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file only
- * in a comment and only through emit_comment. */
+ * Files are made in memory and written together (emit/tree.c).  Fixed text is not in strings of this program: it comes from
+ * templates/, runtime/ and kernels/, whose files compile on their own and are embedded.  A hole in a template is a pair of
+ * comments; the text between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file only in a
+ * comment or a string, and only through emit_comment. */
 #include "emit/emit.h"
 
 #include <ctype.h>
@@ -36,12 +36,12 @@ const char *emit_comment(Arena *a, const char *name)
 const char *emit_from(Arena *a, const Node *n)
 {
 	const char *s = loc_brief(n->from ? n->from : n->loc.file ? loc_text(n->loc) : ""), *text = "";
-	for (const char *in; (in = strstr(s, " in ")); s = in + 4)          /* a line of a function, in that of its call */
+	for (const char *in; (in = strstr(s, " in ")); s = in + 4)          /* a line of a function, then the line of its call */
 		text = arena_printf(a, "%s%s in ", text, emit_comment(a, arena_printf(a, "%.*s", (int)(in - s), s)));
 	return arena_printf(a, "%s%s", text, emit_comment(a, s));
 }
 
-/* ---- trainer.c and buffers.h ---- */
+/* ---- model.c, model.h and trainer.c ---- */
 
 const char *emit_banner(const Emit *e, const char *what)
 {
@@ -79,7 +79,7 @@ void emit_turn(Emit *e, int program)
 	e->plan = e->now->model->plan;
 }
 
-/* One entry per role, with the schedules that it has. */
+/* One entry per role, with its schedules. */
 static void print_roles(Emit *e, Text *t)
 {
 	bool has[PROGRAMS] = { 0 };
@@ -104,7 +104,7 @@ static void print_roles(Emit *e, Text *t)
 	text_add(t, " };\n");
 }
 
-/* A file of the tree in which the names of the interface begin with the user's prefix instead of sbp_. */
+/* Adds a file in which the user's prefix replaces sbp_ in the names of the interface. */
 static void prefixed(Emit *e, const char *path, const Text *from)
 {
 	Text *to = tree_file(&e->tree, path);
@@ -130,7 +130,7 @@ static void print_order(const Emit *e, Text *t, const char *which, Value *const 
 	}
 }
 
-/* model.h and the program that is nothing but its main. */
+/* model.h, and trainer.c, which has only main. */
 static void emit_header(Emit *e)
 {
 	Text header = { 0 }, main = { 0 }, infer = { 0 }, step = { 0 };

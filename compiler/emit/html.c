@@ -23,7 +23,7 @@ static int by_number(const void *a, const void *b)
 	return (*(Slot *const *)a)->entry - (*(Slot *const *)b)->entry;
 }
 
-/* Slots of the present program with memory of their own. */
+/* Slots of the current program with memory of their own. */
 static Slot **memories(const Emit *e, int *n)
 {
 	Slot **list = arena_array(e->tree.arena, Slot *, e->plan->nslot + 1);
@@ -250,7 +250,7 @@ static void print_about(const Emit *e, Text *t, const Action *a)
 		text_add(t, *s == '>' ? "&gt;" : "%c", *s);
 }
 
-/* Ranks of a role send or receive something of a transfer. */
+/* Whether ranks of a role send or receive in a transfer. */
 static bool meets(const Role *r, const Action *a)
 {
 	return mesh_index(a->n->in[0]->place->mesh, r->rank[0]) >= 0 || mesh_index(a->n->out[0]->place->mesh, r->rank[0]) >= 0;

@@ -81,7 +81,7 @@ static void call_tile(const Print *p)
 /* One side of a move: where it begins, and the stride of each axis. */
 typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;
 
-/* Loops over the axes of a part, with the strides of what it is a part of and of itself; joined where both allow. */
+/* Loops over the axes of a piece, with its own strides and those of the whole; axes are joined where both allow. */
 static void print_move(const Print *p, const Shape *len, const Side *y, const Side *x)
 {
 	Loops to = { 0 }, from = { 0 };
@@ -204,7 +204,7 @@ static void call_pad_grad(const Print *p)
 	args_type(p, p->n->in[0]);
 }
 
-/* ---- what keeps or drops elements by their place ---- */
+/* ---- what keeps or drops elements by their index ---- */
 
 static void call_trilu(const Print *p)
 {

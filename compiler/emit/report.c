@@ -1,5 +1,5 @@
-/* What the program will need, told before anything is built: the bytes of a rank by what they hold when most is in use.  The
- * runtime adds its own sizes, which are constants of its header, so that both say the same. */
+/* The memory that the program will need, reported before anything is built: the bytes of a rank by class when most is in use.
+ * The sizes of the runtime itself are constants of its header, so that compiler and runtime report the same. */
 #include "emit/emit.h"
 
 #include "../runtime/rt.h"
@@ -30,7 +30,7 @@ static int64_t data_bytes(const Emit *e)
 	return e->plan->training ? pages(2 * most) : 0;
 }
 
-/* A copy of what a checkpoint holds, as runtime/checkpoint.c lays it out, what is written about it, and its thread. */
+/* The copy of the contents of a checkpoint, as runtime/checkpoint.c lays it out, the text about it, and its thread. */
 static int64_t saver_bytes(const Emit *e)
 {
 	int64_t n = 0, tensors = 0;
@@ -42,7 +42,7 @@ static int64_t saver_bytes(const Emit *e)
 	return e->plan->training ? pages(n) + pages(tensors * RT_SAVED) + RT_SAVER : 0;
 }
 
-/* What a rank knows of transfers, as runtime/memory.c counts it. */
+/* The tables of transfers of a rank, as runtime/memory.c counts them. */
 static int64_t tables_bytes(const Emit *e)
 {
 	const Form *form = e->plan->forms->form;
@@ -57,7 +57,7 @@ RankMemory report_memory(const Emit *e)
 	RankMemory m = { .slab = pages(values_slab(e)) + pages(values_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.packed = e->plan->layout.packed;
 	m.gaps = m.slab - e->plan->layout.bound - m.packed;
-	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the walk, and the lane of transfers */
+	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the thread of actions, and that of transfers */
 	m.base += tables_bytes(e);
 	m.thread = pages(e->work_each) + RT_STACK;
 	m.saver = saver_bytes(e);

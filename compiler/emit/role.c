@@ -1,14 +1,14 @@
-/* Schedules: what the ranks of a role do, in order, as tables over a few functions.
+/* Schedules: the actions of a role, in order, as tables over a few functions.
  *
- * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls are the
- * same text share a function; stretches of actions that repeat (emit/blocks.c) are one table, walked several times with
- * other values.  Comments tell about the first of them.  The text is the same for C and for CUDA. */
+ * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls have the
+ * same text share a function.  A sequence of actions that repeats (emit/blocks.c) is one table, which the runtime walks several
+ * times with other values; its comments describe the first repetition.  The text is the same for C and for CUDA. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What is printed for one action. */
+/* One row of a table of actions. */
 typedef struct Row {
 	const Action *a;
 	const char *run;                /* the function */
@@ -34,7 +34,7 @@ static int count(Slot *const *list, int n)
 	return k;
 }
 
-/* What is there when an action is done: the results of a transfer when it is finished. */
+/* The number of values that exist after an action: results of a transfer exist after its finish. */
 static int makes(const Action *a)
 {
 	return a->kind == ACT_START ? 0 : count(a->make, a->nmake);
@@ -64,7 +64,7 @@ void role_file(Emit *e, const char *file)
 	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
 }
 
-/* Sums and counts of metrics, which follow `from` other outputs. */
+/* Sums and counts of metrics, which are the outputs from `from` on. */
 static void emit_metrics(const Print *p, int from)
 {
 	int n = p->e->g->nout;
@@ -74,7 +74,7 @@ static void emit_metrics(const Print *p, int from)
 	text_add(p->t, n > from ? " })" : "");
 }
 
-/* Of a training step: its loss as soon as it is there; at the end, with it, rate and norm where they are, and metrics. */
+/* A training step reports its loss as soon as it is computed; at its end the loss, the rate and the norm if they exist, and metrics. */
 static void emit_save(const Print *p)
 {
 	const Action *a = p->a;
@@ -88,7 +88,7 @@ static void emit_save(const Print *p)
 	emit_metrics(p, 1);
 }
 
-/* Where a product with an epilogue is written. */
+/* The slot to which a product with an epilogue is written. */
 static Slot *room_of(const Emit *e, const Action *a)
 {
 	Slot *own = slot_of(e->plan, a->host->out[0]);
@@ -98,7 +98,7 @@ static Slot *room_of(const Emit *e, const Action *a)
 	return own;
 }
 
-/* The first call needs no "int code = 0; if (!code)", and a single one is "return call;". */
+/* Shortens a body: the first call needs no "int code = 0; if (!code)", and a single call becomes "return call;". */
 static const char *simpler(Arena *ar, const char *body)
 {
 	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ", "\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
@@ -113,7 +113,7 @@ static const char *simpler(Arena *ar, const char *body)
 	return body;
 }
 
-/* Whether a transfer from x to y combines terms. */
+/* Whether a transfer from x to y reduces partial values. */
 static bool sums(const Value *x, const Value *y)
 {
 	for (int k = 0; y && k < x->place->mesh->ndim; k++)
@@ -122,7 +122,7 @@ static bool sums(const Value *x, const Value *y)
 	return false;
 }
 
-/* Whether a kernel makes new numbers, of half precision, which it leaves unrounded: an epilogue rounds them itself. */
+/* Whether a kernel computes numbers of half precision without rounding them.  An epilogue rounds its results itself. */
 static bool leaves_float(const Action *a, const Kernel *k, int i)
 {
 	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
@@ -146,7 +146,7 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 	}
 }
 
-/* The node as the rank of this role runs it. */
+/* The shard node of this role. */
 static Node *own_node(const Sched *s, Node *n)
 {
 	const Plan *p = s->e->plan;
@@ -253,7 +253,7 @@ const char *role_op(const Emit *e, const Action *a)
 	return a->nnode > 3 ? arena_printf(ar, "%s+..+%s", t, emit_comment(ar, a->n->op)) : t;
 }
 
-/* Whether a rank of this role holds nothing of a value that is not empty. */
+/* Whether the shard of this role is empty though the value is not. */
 static bool has_none(const Sched *s, const Slot *x)
 {
 	return x && s->e->plan->forms->most[x->form] && !slot_elements(s->e->plan, x, s->rank);
@@ -267,7 +267,7 @@ static const Sbp *term_of(const Value *v)
 	return NULL;
 }
 
-/* What a rank does that has nothing to compute from: its results are empty, or are terms, which are then neutral.  NULL: it computes. */
+/* The body for a rank with empty operands: its results are empty too, or partial and filled with the neutral element.  NULL: it computes. */
 static const char *idle(const Sched *s, const Action *a)
 {
 	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN", [RED_PROD] = "PROD" };
@@ -279,7 +279,7 @@ static const char *idle(const Sched *s, const Action *a)
 		lacks |= has_none(s, a->take[i]);
 	const Node *n = a->host ? a->host : a->n;
 	if (n && op_added(n) >= 0)
-		lacks = false;                  /* what is added may be all that there is */
+		lacks = false;                  /* the operand that is added may be the only one that is not empty */
 	for (int i = 0; i < a->nmake && nothing; i++) {
 		const Slot *y = a->make[i];
 		if (!y)
@@ -296,7 +296,7 @@ static const char *idle(const Sched *s, const Action *a)
 	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
 }
 
-/* The name of the function that does an action; written when no other has the same text. */
+/* The name of the function of an action, which is written unless another has the same text. */
 static const char *function_of(Sched *s, const Action *a)
 {
 	Arena *ar = s->e->tree.arena;
@@ -323,7 +323,7 @@ static const char *function_of(Sched *s, const Action *a)
 
 /* ---- tables ---- */
 
-/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; of several nodes, what they read and what is read of them */
+/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; for a group, what it reads and writes as a whole */
 static void print_nodes(const Emit *e, Text *t, const Action *a)
 {
 	Arena *ar = e->tree.arena;
@@ -360,7 +360,7 @@ void role_about(const Emit *e, Text *t, const Action *a)
 	}
 }
 
-/* "4 * 64 * 4 <= T12 && ...": every result fits. */
+/* "4 * 64 * 4 <= T12 && ...": the condition that every result fits its memory. */
 static void print_fits(const Sched *s, Text *t, const Action *a)
 {
 	bool any = false;
@@ -406,10 +406,10 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 	values_packed(t);
 }
 
-/* Stretches of a list that none goes over the ends of its body; those from .. to - 1 are the body. */
+/* The repeats of a list; none crosses the ends of its body, which is repeats from .. to - 1. */
 static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
 {
-	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;      /* then all is the body */
+	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;      /* then the body is the whole list */
 	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
@@ -426,7 +426,7 @@ static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int 
 	return all;
 }
 
-/* The tables of one list of actions, called by its name. */
+/* The tables of one list of actions; their names begin with `name`. */
 static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to, int *total)
 {
 	const Action *list = role->step;

@@ -125,7 +125,7 @@ static Annot *make(Model *m, const Annot *old, const Source *model, const Source
 
 /* ---- README.md ---- */
 
-/* As a word of the shell, of printed characters that Markdown leaves alone. */
+/* A word of the shell, written in printable characters that Markdown does not interpret. */
 static const char *word(Arena *a, const char *s)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-=,+@%";

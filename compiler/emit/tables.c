@@ -94,7 +94,7 @@ static void fans(const Type *t, double *in, double *out)
 	}
 }
 
-/* The key of a value in random numbers: of its name. */
+/* The key of a value for random numbers: a hash of its name. */
 uint64_t tables_key(const char *s)
 {
 	uint64_t h = 0xCBF29CE484222325u;
@@ -174,7 +174,7 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 	text_add(t, "};\n");
 }
 
-/* A constant as memory holds it. */
+/* A constant in the form that memory holds. */
 static Tensor *as_stored(Arena *a, Tensor *d)
 {
 	if (kernel_stored(d->dtype) == d->dtype)
@@ -199,7 +199,7 @@ static bool uniform(const Tensor *d, double *v)
 
 typedef struct Weights { Text head; const Tensor **t; Name *name; int n, nname; uint64_t bytes; } Weights;
 
-/* Constants that folding made up may share a name. */
+/* Constants made by folding may share a name. */
 static bool in_file(const Weights *w, Name name)
 {
 	for (int i = 0; i < w->nname; i++)
@@ -247,7 +247,7 @@ static void print_fill(Text *row, Arena *a, double v)
 		text_add(row, "FILL(%s)", real(a, v));
 }
 
-/* What a row starts as. */
+/* The start value of a row. */
 static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 {
 	Arena *a = e->tree.arena;
@@ -312,7 +312,7 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
-/* What is kept: the statistics of the model, which the other programs read too, are told from the state of an optimizer. */
+/* The kind of a kept value.  Statistics of the model are state that other programs read too, unlike the state of an optimizer. */
 static const char *kept_as(const Emit *e, const Slot *s)
 {
 	const Model *m = s->v->graph->model->main ? s->v->graph->model->main : s->v->graph->model;
@@ -327,7 +327,7 @@ static const char *kept_as(const Emit *e, const Slot *s)
 	return "STATE";
 }
 
-/* Short where nothing is cut and no peer looks; shortest for moments of an optimizer. */
+/* A row is short if the value is not split and peers do not read it, and shortest for moments of an optimizer. */
 static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 {
 	Arena *a = e->tree.arena;

@@ -2,7 +2,7 @@
  *
  * The tree is written into a folder beside its place, synced, and renamed.  A folder that holds anything that sbpcc did not
  * write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies there (objects,
- * programs, the user's files) is kept.  A file that says what it said keeps its time, so make compiles only what changed.
+ * programs, the user's files) is kept.  A file whose contents did not change keeps its time, so make compiles only what changed.
  * The names of the files of a tree are in its file .sbpcc, by which we know it. */
 #include "emit/emit.h"
 
@@ -196,7 +196,7 @@ static bool says(int fd, const void *data, size_t bytes)
 	return true;
 }
 
-/* When the older tree's file was written, if it says the same. */
+/* The time of the file in the older tree, if its contents are the same. */
 static bool same_time(int older, const char *path, const OutFile *f, struct timespec *when)
 {
 	int fd = older < 0 ? -1 : openat(older, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -277,7 +277,7 @@ static bool is_empty(int fd)
 	return empty;
 }
 
-/* What stands at the place of the tree: -1 refused, 0 nothing or an empty folder, 1 a tree of ours. */
+/* What is at the path of the tree: -1 refused, 0 nothing or an empty folder, 1 a tree of ours. */
 static int look(const char *path)
 {
 	struct stat st;

@@ -53,7 +53,7 @@ void values_packed(Text *t)
 	text_add(t, "\n");
 }
 
-/* What a slot is another state or another shape of, at the same place; itself otherwise. */
+/* The slot of which s is another state or a view, in the same memory; itself otherwise. */
 static Slot *origin(Slot *s)
 {
 	for (;;) {
@@ -235,7 +235,7 @@ static bool partial(const Emit *e, const Slot *s)
 	return any;
 }
 
-/* Where the value is whole, or in parts: itself, or what a transfer makes of its terms. */
+/* The slot in which the value is not partial: itself, or the result of a transfer of it. */
 static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
 {
 	const Plan *p = e->program[0].model->plan;

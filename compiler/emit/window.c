@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- what they can do ---- */
-
 /* ---- windows ---- */
 
 /* One spatial axis is a plane of one row. */
@@ -69,7 +67,7 @@ static void print_conv(const Print *p, bool nd)
 	args_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
 	args_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
-	if (tree)                               /* also for one chunk: it goes the way of those of other ranks */
+	if (tree)                               /* also for one chunk, which is summed in the same way as those of other ranks */
 		args_sizes(p, chunks);
 	nd ? args_type(p, p->n->in[0]) : args_end(p);
 }
