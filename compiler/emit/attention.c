@@ -5,14 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-/* [B, S, H * D] or [B, H, S, D]. */
+/* Sizes and strides of an operand: [B, S, H * D] or [B, H, S, D]. */
 typedef struct HeadShape { int64_t batch, heads, seq, width, sbatch, shead, srow; } HeadShape;
 
 static HeadShape head_shape(const Shape *s, int64_t heads)
 {
 	if (s->rank == 3)
-		return (HeadShape){ s->d[0], heads, s->d[1], s->d[2] / heads, s->d[1] * s->d[2], s->d[2] / heads, s->d[2] };
-	return (HeadShape){ s->d[0], s->d[1], s->d[2], s->d[3], s->d[1] * s->d[2] * s->d[3], s->d[2] * s->d[3], s->d[3] };
+		return (HeadShape){ .batch = s->d[0], .heads = heads, .seq = s->d[1], .width = s->d[2] / heads,
+		                    .sbatch = s->d[1] * s->d[2], .shead = s->d[2] / heads, .srow = s->d[2] };
+	return (HeadShape){ .batch = s->d[0], .heads = s->d[1], .seq = s->d[2], .width = s->d[3],
+	                    .sbatch = s->d[1] * s->d[2] * s->d[3], .shead = s->d[2] * s->d[3], .srow = s->d[3] };
 }
 
 static void print_heads(const Print *p, const HeadShape *h)
@@ -42,9 +44,9 @@ static void print_attention(const Print *p)
 	y.shead = qs.rank == 3 ? v.width : q.seq * v.width;
 	y.srow = qs.rank == 3 ? q.heads * v.width : v.width;
 	y.sbatch = q.heads * q.seq * v.width;
-	int place = qs.rank - 2;
-	int64_t mcol = 0, all = p->take[0]->v->type->dim[place] + k.seq, left = window_of(n, "left_window_size", all), right = window_of(n, "right_window_size", all);
-	const char *first = calls_origin(p, p->take[0], place);  /* queries of a shard that begins at `first` see so many more keys */
+	int axis = qs.rank - 2;
+	int64_t mcol = 0, all = p->take[0]->v->type->dim[axis] + k.seq, left = window_of(n, "left_window_size", all), right = window_of(n, "right_window_size", all);
+	const char *first = calls_origin(p, p->take[0], axis);  /* queries of a shard that begins at `first` see so many more keys */
 	const char *mask = "K_MASK_NONE";
 	if (n->nin > 3 && n->in[3]) {
 		Shape s = args_in(p, 3);

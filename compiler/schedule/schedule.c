@@ -60,7 +60,7 @@ bool schedule_all_reduce(const Action *a)
 /* An estimate: the work of the node divided by the largest number of shards that any of its values has. */
 double schedule_flops(const Plan *p, const Action *a)
 {
-	double f = 0, parts = 1;
+	double f = 0, shards = 1;
 	for (int i = 0; i < a->nnode && a->kind == ACT_COMPUTE; i++)
 		f += cost_flops(a->node[i]);
 	for (int i = 0; i < a->nmake + a->ntake; i++) {
@@ -68,10 +68,10 @@ double schedule_flops(const Plan *p, const Action *a)
 		double whole = 1;
 		for (int k = 0; x && k < x->rank; k++)
 			whole *= (double)x->dim[k];
-		if (x && x->bytes && whole / (double)p->forms->most[x->form] > parts)
-			parts = whole / (double)p->forms->most[x->form];
+		if (x && x->bytes && whole / (double)p->forms->most[x->form] > shards)
+			shards = whole / (double)p->forms->most[x->form];
 	}
-	return f / parts;
+	return f / shards;
 }
 
 /* The operands of the first node, then those of the second that are neither among them nor results of the first; results of both. */
