@@ -28,12 +28,6 @@ static int find_form(Graph *g, Plan *p, const Form *f)
 	return all->n - 1;
 }
 
-static bool ends(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-	return n > k && !strcmp(s + n - k, end);
-}
-
 /* The parameter that a name with a suffix belongs to: w for w.grad and w.m; NULL: there is none. */
 static const Value *owner(const Graph *g, const Value *v)
 {
