@@ -1,8 +1,8 @@
-/* From a logical graph to one program per role: the data structures of the back half, one section per file.
+/* From a logical graph to one program per role: the files directly in compiler/, one section per file.
  *
- * A Plan hangs on the model.  Passes fill it from the top: meshes and the SBP of every value (plan, also written as
- * annotations, so that a dump holds them), transfers as nodes (boxing), what each rank holds of each value (project), the
- * list of actions (schedule), offsets (memplan).  prove reads all of it; emit prints it. */
+ * A model has a Plan, which passes fill in turn: meshes and the SBP of every value (plan; also written as annotations, so that a
+ * dump has them), transfers as nodes (boxing), shards (project), lists of actions (schedule), offsets (memplan).  prove checks
+ * all of it, and emit prints it. */
 #ifndef SBPCC_COMPILER_H
 #define SBPCC_COMPILER_H
 
@@ -22,12 +22,12 @@ typedef struct Option {
 /* manual.c: the options as text (""), as a manual page ("man"), as completion for bash ("bash"); -1: another kind. */
 int manual_print(const Option *, int n, const char *kind);
 
-/* passes.c: the passes in order, and what each needs, gives and spoils. */
+/* passes.c: the passes in order, with the facts that each needs, gives and drops. */
 typedef struct Pass {
 	const char *name;
 	int (*run)(Graph *);
 	uint32_t needs, gives, drops;
-	bool once;                      /* not run again on a dump in which it is done: it would see its own work, or later passes' */
+	bool once;                      /* not run again on a dump in which it is done: it would see its own results, or those of later passes */
 	const char *does;
 } Pass;
 
@@ -37,13 +37,13 @@ void passes_list(FILE *);
 bool passes_known(const char *name);
 int  passes_bind(Graph *);
 
-/* trials.c: runs of the passes in child processes, for what they measure. */
+/* trials.c: runs of the passes in child processes, which return measurements. */
 void trials_recompute(Model *);     /* starts one without @recompute, if there is any */
 int  trials_plan(Model *);          /* starts those on fewer ranks; finds a limit with which the program fits; -1 after explaining */
-void trials_report(const Plan *);   /* warns of what does not pay, when the program is written */
+void trials_report(const Plan *);   /* after the program is written: warns of ranks and @recompute that do not pay */
 
 /* explain.c */
 void explain(const Model *, const char *what);
-void explain_read(Model *, const char *what);                /* before any pass: whether an annotation may speak of it */
+void explain_read(Model *, const char *what);                /* before any pass: whether an annotation may name it */
 
 #endif

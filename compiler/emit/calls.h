@@ -1,8 +1,7 @@
-/* What the files of calls share.
+/* What the files that print calls of kernels share.
  *
- * Each of matmul.c, norm.c, attention.c, window.c, move.c, index.c, reduce.c and cells.c has a
- * table with a row per kernel of its subject: how its call is printed.  The text is the same for C and for CUDA.  The facts about kernels are in
- * target/kernel_rows.c. */
+ * Each of attention.c, cells.c, index.c, matmul.c, move.c, norm.c, reduce.c and window.c has a table with a row per kernel: the
+ * function that prints its call.  The text is the same for C and for CUDA.  target/kernel_rows.c has the facts about kernels. */
 #ifndef SBPCC_EMIT_CALLS_H
 #define SBPCC_EMIT_CALLS_H
 
@@ -14,14 +13,14 @@
 extern const CallPair norm_pairs[];
 extern const Call matmul_calls[], norm_calls[], attention_calls[], window_calls[], move_calls[], index_calls[], reduce_calls[], cells_calls[];
 
-/* args.c: shapes of what the role's ranks hold. */
+/* args.c: shapes of the shards of this role. */
 Shape   args_held(const Print *, const Slot *);
 Shape   args_in(const Print *, int i), args_out(const Print *, int i);
 
-/* Text.  Of a call first its name, results and operands: args_call(p, "k_gather", "0", "01") prints "k_gather(c, t[2],
+/* Text.  A call begins with its name, results and operands: args_call(p, "k_gather", "0", "01") prints "k_gather(c, t[2],
  * t[0], t[1]" with the pointers of result 0, operand 0 and operand 1.  What follows begins with a comma. */
 void args_call(const Print *, const char *name, const char *results, const char *operands);
-const char *args_name(const Print *);                        /* "k_NAME_f32", by the row of the operator */
+const char *args_name(const Print *);                        /* "k_NAME_f32", NAME as in the row of the operator */
 const char *args_result(const Print *, int i), *args_operand(const Print *, int i);     /* "t[2]"; "NULL": left out */
 const char *args_real(const Print *, double);                /* a float constant */
 void args_ints(const Print *, const int64_t *v, int n);      /* ", 3, 4" */
@@ -34,7 +33,7 @@ void args_width(const Print *, const Value *);               /* ", 4)": the byte
 void args_type(const Print *, const Value *);                /* ", K_F32)": their type does */
 void args_end(const Print *);                                /* ")" */
 
-void args_need(const Print *, KWork);                        /* of scratch, by this call; the plan has room for the largest */
-int64_t args_chunks(const Print *, const char *file);        /* of a sum, on this rank; more than 1: a kernel of this file is called.  1: it is not cut into any */
+void args_need(const Print *, KWork);                        /* the scratch memory that this call needs; the program has as much as the largest call */
+int64_t args_chunks(const Print *, const char *file);        /* the chunks of a sum on this rank; if more than 1, a kernel of this file is called */
 
 #endif

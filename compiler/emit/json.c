@@ -1,7 +1,7 @@
 /* plan.json: the plan for programs.
  *
  * One object: what the program is, the memory of a rank by class, every value (its number and name as in params.c and
- * buffers.c, shape, SBP, offset, bytes, life) and every action of each program and role (its number as in schedules, traces
+ * buffers.c, shape, SBP, offset, bytes, lifetime) and every action of each program and role (its number as in schedules, traces
  * and messages, the line of the model it comes from, kernel, values read and written).  One value or action a line.  Names
  * are escaped as everywhere in a tree, so that all is ASCII. */
 #include "emit/emit.h"
@@ -29,7 +29,7 @@ static const char *program_of(const Emit *e, const Slot *s)
 	return emit_program_name[e->program[k].kind];
 }
 
-/* The numbers of what is kept come first; their life is the whole run. */
+/* Kept values have the first numbers; they are live during the whole run. */
 static void print_value(const Emit *e, Text *t, int number)
 {
 	const Slot *s = e->value[number];

@@ -76,7 +76,7 @@ static void call_tile(const Print *p)
 	print_copy(p, &l);
 }
 
-/* ---- parts and wholes ---- */
+/* ---- pieces and wholes ---- */
 
 /* One side of a move: where it begins, and the stride of each axis. */
 typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;

@@ -25,16 +25,16 @@ typedef struct Loop {
 	int64_t stride[OPERANDS][AXES]; /* of each operand; 0 where it is broadcast */
 } Loop;
 
-/* What a group is printed from. */
+/* The group that is printed. */
 typedef struct Gen {
 	Emit *e;
 	const Action *act;
 	int rank;
-	Slot **take; int ntake;         /* operands of the loop, and the place of the first in t */
+	Slot **take; int ntake;         /* operands of the loop, and the index of the first in t */
 	int at;
 	Loop l;
 	bool cuda;
-	bool comments;                  /* the model's names beside each line: not part of what makes two texts equal */
+	bool comments;                  /* names of the model beside each line; without them texts are compared */
 } Gen;
 
 /* ---- loops ---- */
@@ -289,7 +289,7 @@ static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *
 	text_add(t, ";\n");
 }
 
-/* The statements of a loop over part of the group's elements, or of its rows. */
+/* The statements of a loop over a range of the group's elements, or of its rows. */
 static const char *c_body(const Gen *g)
 {
 	Text t = { 0 };
@@ -365,7 +365,7 @@ static const char *launcher(const Gen *g, const char *name)
 	return arena_printf(a, "\nTILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n", name, args.s, name, n);
 }
 
-/* Turns of the loop that threads share: rows, or all elements; and how many of them are worth a thread. */
+/* The iterations that threads share, rows or elements, and how many of them are worth a thread. */
 static const char *turns(const Gen *g)
 {
 	const Loop *l = &g->l;
@@ -393,7 +393,7 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	Pointwise p = { 0 };
 	g.comments = true;
 	p.c = "";
-	if (!loop) {                            /* loops of other lengths share it */
+	if (!loop) {                            /* functions of other lengths share the loop */
 		loop = name;
 		map_put(&e->pwbyname, name_of(body), name);
 		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "PART", name, c_body(&g));
