@@ -1,19 +1,17 @@
 /* --deterministic=any-ranks: which signatures give the same bits on any number of ranks, and how sums are cut.
  *
- * A sum has an order, and floating point sees it.  So of each contraction and each reduction one letter is *declared*: the first of its summed
- * letters, which is the batch where there is one.  It is cut into N equal chunks (opt.chunks, 8 unless said; where N does not divide
- * it, into the largest power of two that does; of an axis that is a product, its major factor is what is cut).  A chunk is summed in
- * an order that depends on nothing but the chunk, and chunks are combined as a balanced binary tree; one rank does that too, in the kernels
- * with `chunks` (kernels/cpu/tree.h, gemm_tree.h).
+ * Floating-point sums depend on their order.  So one summed factor of each contraction and reduction is *declared*: the first, which is the batch
+ * where there is one.  It is divided into N equal chunks (opt.chunks, 8 by default; where N does not divide it, the largest power of two that
+ * does; of an axis that is a product, its major factor is divided).  A chunk is summed in an order that depends on the chunk alone, and chunks
+ * are combined in a balanced binary tree.  One rank does that too, in the kernels with `chunks` (kernels/cpu/tree.h, gemm_tree.h).
  *
  *      ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))       2 ranks have half of it each, 4 a quarter, 8 a chunk
  *
- * A plan may cut the declared letter into a number of parts that divides the chunks: a rank then makes a whole branch of the tree, and
- * transfers combine the terms of ranks as the same tree (runtime/route.c), minor axes of the mesh first (route.c).  No other summed
- * letter is cut: what the plan would cut there is made whole first, by ordinary transfers.  Letters that are not summed are cut freely
- * where the kernel makes every element alike whatever else it makes (KERNEL_EACH and its kin in the tables of calls), and not where it
- * is not known to.  Terms pass through what only moves elements, not through additions or products: (a + b) c is not a c + b c.  What
- * would run by its definition is not cut.
+ * A plan may split the declared factor over a number of ranks that divides the chunks: a rank then computes a whole branch of the tree, and
+ * transfers combine partial values of ranks by the same tree (runtime/), minor axes of the mesh first (boxing_route.c).  No other summed factor
+ * is split; an operand that is split there is gathered first.  Factors that are not summed are split freely where the kernel is known to compute
+ * every element independently of the others (KERNEL_EACH and its kin in the tables of calls).  Partial values pass through operators that only
+ * move elements, not through additions or products: (a + b) c is not a c + b c.  A node that would be replaced by its definition is not split.
  *
  * Random numbers and data are counted by logical positions in every mode. */
 #include "plan/plan.h"

@@ -1,15 +1,15 @@
-/* Boxing: a transfer wherever producer and consumer disagree on how a value lies on ranks.
+/* Boxing: inserts a transfer wherever producer and consumer of a value need different SBPs or placements.
  *
- * Each node runs by the cheapest signature that gives its results the SBP that they have; an operand that is held otherwise, or
- * elsewhere, passes through sbpcc.Boxing nodes first: by the quickest way, from the value itself or from a copy of it that is there
- * already (route.c).  A node whose result is pinned to a form that no signature gives computes it in its own form, which is then
- * boxed.  Running the pass again inserts nothing, so a dump made after it is stable.
+ * Each node runs by the cheapest signature for the SBP of its results.  An operand with another SBP or placement passes through sbpcc.Boxing
+ * nodes first: by the quickest route (boxing_route.c), from the value itself or from an existing copy of it.  A node whose result is pinned to
+ * an SBP that no signature gives computes it in another one, which is then boxed.  Running the pass again inserts nothing, so a dump made
+ * after it is stable.
  *
- *   - Consumers that want the same form share one transfer.  But a parameter that is put together for the forward pass is put
- *     together again for the backward pass: who cuts a parameter wants its memory back in between.
- *   - A cast to a wider type is done behind a transfer that moves values, not terms: fewer bytes, the same numbers.
- *   - A transfer stands where it is wanted: its own line is that of the consumer (of a result: of what it is kept in), and the line of the
- *     producer is found by going up its operands (boxing_made). */
+ *   - Consumers that need the same SBP share one transfer.  But a parameter that is gathered for the forward pass is gathered again for the
+ *     backward pass, because a split parameter is meant to free its memory in between.
+ *   - A cast to a wider type is done after a transfer of values that are not partial: fewer bytes are moved, the numbers are the same.
+ *   - The location of a transfer is that of the consumer (for a result: of its storage); the location of the producer is found through its
+ *     operands (boxing_made). */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -31,7 +31,9 @@ const char *boxing_made(const Node *n)
 	const Value *v = n->in[0];
 	while (is_box(v->def))
 		v = v->def->in[0];
-	return !v->def ? loc_text(v->loc) : v->def->from ? v->def->from : loc_text(v->def->loc);
+	if (!v->def)
+		return loc_text(v->loc);
+	return v->def->from ? v->def->from : loc_text(v->def->loc);
 }
 
 static bool lies_as(const Value *v, const Sbp *to, const Place *place)
@@ -39,7 +41,7 @@ static bool lies_as(const Value *v, const Sbp *to, const Place *place)
 	return v->place->mesh == place->mesh && sbp_equal(v->sbp, to, place->mesh->ndim);
 }
 
-/* Along an axis of one rank everything is whole, whatever was asked for.  Values share their forms. */
+/* Along a mesh axis of one rank every value is B.  Values share SBP arrays, so a changed one is copied. */
 static void simplify(Graph *g, Value *v)
 {
 	for (int k = 0; v->sbp && k < v->place->mesh->ndim; k++) {
@@ -52,10 +54,11 @@ static void simplify(Graph *g, Value *v)
 	}
 }
 
-/* A cut as it is written: the factor of an axis by its number. */
+/* A cut of a form as an SBP entry: the factor of an axis by its number. */
 static Sbp written(const Value *v, const FormCut *c)
 {
-	Sbp s = { .kind = c->kind == FORM_S ? SBP_S : c->kind == FORM_B ? SBP_B : SBP_P, .red = (Reduce)c->reduce };
+	static const SbpKind kind[] = { [FORM_S] = SBP_S, [FORM_B] = SBP_B, [FORM_P] = SBP_P };
+	Sbp s = { .kind = kind[c->kind], .red = (Reduce)c->reduce };
 	if (s.kind != SBP_S)
 		return s;
 	s.axis = c->axis;
@@ -72,7 +75,7 @@ static Sbp written(const Value *v, const FormCut *c)
 
 /* ---- one transfer ---- */
 
-typedef struct Cause { Loc loc; Name from; const Node *by; } Cause;      /* where it is wanted; the node for which it is done */
+typedef struct Cause { Loc loc; Name from; const Node *by; } Cause;      /* the location of the consumer; the node it is done for */
 
 static const char *suffix(const Sbp *s, int ndim)
 {
@@ -133,7 +136,7 @@ static const BoxingRoute *way(const Value *v, const Sbp *to, const Place *place)
 	return boxing_route_find(&f, &t, elem_bytes(v));
 }
 
-/* Whose mesh a form between two ends is on. */
+/* The placement of an intermediate form: that of one of the two ends. */
 static Place *place_of(const Form *f, Place *from, Place *to)
 {
 	const Mesh *m = from->mesh;
@@ -182,7 +185,7 @@ static Value *remember(Boxing *b, const Value *v, Value *copy, const Node *by)
 	return copy;
 }
 
-/* What v is cast from, when that is narrower, lies alike and holds values. */
+/* The value that v is cast from, when it is narrower, has the same SBP and is not partial. */
 static Value *narrow(const Value *v)
 {
 	const Node *n = v->def;
@@ -203,7 +206,7 @@ static bool moves_something(const Value *v, const BoxingRoute *r)
 	return false;
 }
 
-/* Ranks hold some elements of it twice: it is read, never sent on. */
+/* Its shards overlap: such a copy is only read, never the source of a transfer. */
 static bool overlaps(const Value *v)
 {
 	for (int k = 0; k < v->place->mesh->ndim; k++)
@@ -243,11 +246,11 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 	return from;
 }
 
-/* A result that its node gives in another form than it has. */
+/* Boxes a result that its node computes in another SBP than the value has. */
 static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 {
 	Value *v = n->out[i], *raw = beside(b->g, v, from, n->place, v->loc, "raw");
-	Cause c = { n->loc, n->from, n };        /* of the node, not of the value: a dump tells that of no value */
+	Cause c = { n->loc, n->from, n };        /* of the node, because a dump keeps no location of values */
 	raw->def = n;
 	raw->defidx = i;
 	n->out[i] = raw;
@@ -263,7 +266,7 @@ static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 	hop(b->g, raw, v->sbp, v->place, &c, v);
 }
 
-/* Casts that are done behind a transfer now, and that nobody else reads. */
+/* Removes casts that are now done after a transfer and have no other reader. */
 static void drop_casts(Graph *g)
 {
 	const int *uses = graph_uses(g, g->scratch);
@@ -289,7 +292,7 @@ static void box_node(Boxing *b, Node *n)
 		if (n->in[k] && kernel_reads(n, k))
 			n->in[k] = boxed(b, n->in[k], s->in[k], place, &c);
 	arena_push(g->arena, g->node, g->nnode, n);
-	if (is_box(n))                                  /* of a dump: what it made serves others, too */
+	if (is_box(n))                                  /* read from a dump: its copy serves other consumers, too */
 		remember(b, n->in[0], n->out[0], n);
 	for (int k = 0; s && k < n->nout; k++)
 		if (n->out[k] && !lies_as(n->out[k], s->out[k], place))

@@ -1,10 +1,10 @@
-/* The way from one form to another: at once, or through forms between them where that takes less time.
+/* The route from one form to another: one transfer, or several through intermediate forms where that takes less time.
  *
- * A reduction inside the ranks that have the terms comes before what is left is sent elsewhere; a slow axis of the mesh is crossed by
- * parts rather than by copies; and where two axes change at once, one after the other may be two collectives instead of pieces.  What is
- * tried between: forms on either mesh whose cut along each axis is that of one of the ends, none, or a cut of an axis that nothing cuts
- * yet.  Dijkstra's way over these forms, from the end to the start, with transfer_seconds as lengths; among
- * equals the one with fewer transfers, then the one that is listed first, so the same question has one answer. */
+ * Partial values are reduced among the ranks that hold them before the rest is sent elsewhere; a slow axis of the mesh is crossed by shards
+ * rather than by copies; and where two axes change at once, one after the other may be two collectives instead of single pieces.  Intermediate
+ * forms are those on either mesh whose cut along each axis is that of one of the ends, none, or a cut of an axis that neither end cuts.
+ * Dijkstra's algorithm runs over these forms from the destination to the source with transfer_time as length.  Ties go to the route with fewer
+ * transfers, then to the form listed first, so the result is reproducible. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -47,7 +47,17 @@ static void choose(FormCut *list, int *n, FormCut c)
 	list[(*n)++] = c;
 }
 
-/* Of one axis a contiguous cut and cuts of its factors do not mix, and terms are combined in one way. */
+/* Whether two cuts of one axis overlap: a contiguous cut and cuts of its factors, or of factors that are not nested. */
+static bool overlap(const FormCut *a, const FormCut *b)
+{
+	if (a->inner == b->inner)
+		return a->len != b->len;
+	if (a->inner < b->inner)
+		return a->inner * a->len > b->inner;
+	return b->inner * b->len > a->inner;
+}
+
+/* Whether a form is valid: cuts of one axis do not overlap, and all partial entries have one reduction. */
 static bool sound(const Form *f)
 {
 	for (int k = 0; k < f->ndim; k++)
@@ -55,7 +65,7 @@ static bool sound(const Form *f)
 			const FormCut *a = &f->cut[j], *b = &f->cut[k];
 			if (a->kind == FORM_P && b->kind == FORM_P && a->reduce != b->reduce)
 				return false;
-			if (a->kind == FORM_S && b->kind == FORM_S && a->axis == b->axis && (a->inner == b->inner ? a->len != b->len : a->inner < b->inner ? a->inner * a->len > b->inner : b->inner * b->len > a->inner))
+			if (a->kind == FORM_S && b->kind == FORM_S && a->axis == b->axis && overlap(a, b))
 				return false;
 		}
 	return true;
@@ -99,7 +109,7 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 	}
 }
 
-/* Whether all wires of a mesh are as good as each other: then moving more than at once cannot be worth it. */
+/* Whether all axes of a mesh have equal links: then a route that moves more than the direct transfer is never better. */
 static bool alike(const Form *f)
 {
 	int first = -1;
@@ -113,8 +123,8 @@ static bool alike(const Form *f)
 	return true;
 }
 
-/* Whether no way can be shorter than the one at once: nothing is moved, one axis of one mesh changes, or each rank takes just what it
- * lacks over wires that are alike. */
+/* Whether no route can be shorter than the direct transfer: nothing is moved, one axis of one mesh changes, or each rank receives only what it
+ * lacks over equal links. */
 static bool direct(const Transfer *t, const Form *from, const Form *to)
 {
 	if (device.nccl)                       /* what it cannot do at once may be possible in steps: a sum, then a slice of it */
@@ -122,7 +132,7 @@ static bool direct(const Transfer *t, const Form *from, const Form *to)
 	return t->local || (t->one_mesh && (!(t->axes & (t->axes - 1)) || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from))));
 }
 
-/* With opt.chunks terms are a tree whose branches are those of the major axis of the mesh: a minor axis is summed before it. */
+/* With opt.chunks partial values form a tree with the major axis of the mesh at its root, so a minor axis must be reduced before it. */
 static bool out_of_turn(const Form *from, const Form *to)
 {
 	bool left = false;
@@ -137,8 +147,8 @@ static bool out_of_turn(const Form *from, const Form *to)
 	return false;
 }
 
-/* On a mesh of many axes mixtures are too many: there is one way beside that at once, which changes one axis after the other, always the one that takes
- * least now.  What no form can say in between becomes whole first. */
+/* A mesh of many axes has too many intermediate forms.  One route is tried beside the direct transfer: it changes one axis after the other,
+ * always the cheapest next.  An axis whose change would give an invalid form becomes B first. */
 static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form *list, int n)
 {
 	Form now = *from;
@@ -167,7 +177,7 @@ static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form
 	return n;
 }
 
-/* Whether a hop on one mesh makes terms that the end has not: they would only have to be combined again. */
+/* Whether a hop on one mesh makes a value partial where the destination is not: it would only have to be reduced again. */
 static bool in_vain(const Form *from, const Form *to, const Form *end)
 {
 	for (int k = 0; k < to->ndim; k++)

@@ -1,16 +1,16 @@
-/* The ways to run nodes, once for nodes that are alike, and the forms of values, once for values that are alike.
+/* The candidates of nodes, once for identical nodes, and the SBPs of values, once for identical values.
  *
- * Two values are alike when type and factors are, two nodes when operator, attributes and all that they are applied to are.
- * A model of a hundred identical layers has no more of either than a model of one, so the tables of the solver are built once
- * and shared, whatever the number of layers. */
+ * Values are identical when type and factors are equal; nodes are, when operator, attributes and the kinds of operands and results are equal.
+ * A model of a hundred identical layers has no more of either than a model of one, so the tables of the solver are built once and shared,
+ * whatever the number of layers. */
 #include "search.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-	WAYS = 250,                     /* of one node, before it is asked which are worth it */
-	JOINED = 8                      /* gradients or parameters that are transferred together (bucket.c) */
+	MANY = 250,                     /* candidates of one node above which thin() removes some */
+	JOINED = 8                      /* gradients or parameters of a bucket, about (schedule/bucket.c) */
 };
 
 void candidates_room(Candidates *w)
@@ -31,7 +31,7 @@ Name candidates_keyed(Candidates *w)
 
 static void key_pointer(Candidates *w, const void *p)
 {
-	ways_key(w, (int64_t)(intptr_t)p);
+	candidates_key(w, (int64_t)(intptr_t)p);
 }
 
 /* ---- values ---- */
@@ -62,14 +62,14 @@ static bool same_kind(const Value *v, const Value *u)
 static Kind *kind_of(Candidates *w, const Value *v)
 {
 	const Type *t = v->type;
-	ways_key(w, t->elem);
-	ways_key(w, t->rank);
+	candidates_key(w, t->elem);
+	candidates_key(w, t->rank);
 	for (int a = 0; a < t->rank; a++) {
 		const struct FactorAxis *x = factors_at(v, a);
-		ways_key(w, t->dim[a]);
-		ways_key(w, x ? x->n : 0);
+		candidates_key(w, t->dim[a]);
+		candidates_key(w, x ? x->n : 0);
 		for (int i = 0; x && i < x->n; i++)
-			ways_key(w, v->graph->factor[x->factor[i]]);
+			candidates_key(w, v->graph->factor[x->factor[i]]);
 	}
 	Name key = candidates_keyed(w);
 	Kind *k = map_get(&w->kinds, key);
@@ -329,19 +329,19 @@ double candidates_shard(Candidates *w, Kind *k, int form)
 static void key_attr(Candidates *w, const Attr *a)
 {
 	key_pointer(w, a->name);
-	ways_key(w, a->type);
-	ways_key(w, a->n);
+	candidates_key(w, a->type);
+	candidates_key(w, a->n);
 	switch (a->type) {
-	case AT_INT: ways_key(w, a->u.i); break;
+	case AT_INT: candidates_key(w, a->u.i); break;
 	case AT_FLOAT: {
 		int32_t bits;
 		memcpy(&bits, &a->u.f, sizeof bits);
-		ways_key(w, bits);
+		candidates_key(w, bits);
 		break;
 	}
 	case AT_INTS:
 		for (int i = 0; i < a->n; i++)
-			ways_key(w, a->u.is[i]);
+			candidates_key(w, a->u.is[i]);
 		break;
 	default: key_pointer(w, a->u.s); break;         /* interned, or one object */
 	}
@@ -350,16 +350,16 @@ static void key_attr(Candidates *w, const Attr *a)
 /* What rules may look into: the contents of small constants. */
 static void key_operand(Candidates *w, const Value *v)
 {
-	ways_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
+	candidates_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
 	if (!v || !v->data)
 		return;
 	int64_t n = tensor_elements(v->data);
-	ways_key(w, n);
+	candidates_key(w, n);
 	for (int64_t i = 0; i < n && n <= 64 && v->data->dtype != DT_STRING; i++) {
 		double x = tensor_get(v->data, i);
 		int64_t bits;
 		memcpy(&bits, &x, sizeof bits);
-		ways_key(w, bits);
+		candidates_key(w, bits);
 	}
 }
 
@@ -369,12 +369,12 @@ static void key_node(Candidates *w, int index)
 	bool own = w->pins->node[index] != NULL;
 	key_pointer(w, n->row);
 	key_pointer(w, n->op);
-	ways_key(w, own ? index : -1);
-	ways_key(w, (int64_t)cost_inside(n, w->fused));
-	ways_key(w, n->nattr);
+	candidates_key(w, own ? index : -1);
+	candidates_key(w, (int64_t)cost_inside(n, w->fused));
+	candidates_key(w, n->nattr);
 	for (int i = 0; i < n->nattr; i++)
 		key_attr(w, &n->attr[i]);
-	ways_key(w, n->nin);
+	candidates_key(w, n->nin);
 	for (int i = 0; i < n->nin; i++)
 		key_operand(w, n->in[i]);
 	for (int i = 0; i < n->nout; i++)
@@ -436,7 +436,7 @@ static bool allowed(const Candidates *w, const Node *n, const NodePin *pin, cons
 	return true;
 }
 
-/* Whether ranks hold plain ranges of all that a way cuts. */
+/* Whether all shards of a candidate are contiguous ranges of an axis. */
 static bool ranges(const Candidates *w, const Node *n, const NdSig *s)
 {
 	for (int i = 0; i < n->nin + n->nout; i++) {
@@ -449,13 +449,13 @@ static bool ranges(const Candidates *w, const Node *n, const NdSig *s)
 	return true;
 }
 
-/* On meshes of three and more axes mixtures are many: then those that cut inside of a factor of an axis are not looked at. */
+/* Meshes of three and more axes give many combinations; then those that split a factor of an axis are left out. */
 static void thin(const Candidates *w, const Node *n, Candidate *x)
 {
 	int kept = 0;
 	for (int i = 0; i < x->nsig; i++)
 		kept += ranges(w, n, &x->sig[i]);
-	if (x->nsig <= WAYS || !kept)
+	if (x->nsig <= MANY || !kept)
 		return;
 	kept = 0;
 	for (int i = 0; i < x->nsig; i++)
@@ -464,13 +464,13 @@ static void thin(const Candidates *w, const Node *n, Candidate *x)
 	x->nsig = kept;
 }
 
-static Candidate *new_way(Candidates *w, int index)
+static Candidate *new_candidate(Candidates *w, int index)
 {
 	Node *n = w->g->node[index];
 	Candidate *x = arena_new(w->arena, Candidate);
 	int all;
 	NdSig *sig = signatures_product(n, w->mesh, w->with, w->arena, &all);
-	x->id = w->nway++;
+	x->id = w->ncandidate++;
 	x->n = n;
 	x->view = n->row->kernel && !strcmp(n->row->kernel, "copy") && n->nin;
 	x->expr = n->row->expr != NULL;
@@ -496,7 +496,7 @@ static Candidate *new_way(Candidates *w, int index)
 	for (int i = 0; i < n->nout; i++)
 		forms(w, x, n->out[i], x->kout, x->out, out_of, i);
 	x->cost = arena_array(w->arena, double, x->nsig);
-	Expansion *d = NULL;                   /* once for all ways that take it */
+	Expansion *d = NULL;                   /* once for all candidates that take it */
 	for (int s = 0; s < x->nsig; s++) {
 		bool define = signatures_define(&x->sig[s], w->mesh);
 		if (define && !d)
@@ -510,11 +510,14 @@ static Candidate *new_way(Candidates *w, int index)
 
 static Trait trait_of(const Value *v)
 {
-	return (Trait){ -1, v->defidx, v->into ? v->into->id : -1, v->def != NULL, v->data != NULL, v->param, v->input, v->init, v->output };
+	return (Trait){
+		.maker = -1, .slot = v->defidx, .into = v->into ? v->into->id : -1, .def = v->def != NULL, .data = v->data != NULL,
+		.param = v->param, .input = v->input, .init = v->init, .output = v->output,
+	};
 }
 
-/* Of like layers the second has the kinds and the ways of the first, in the same order: so after one that was found by its key, those that
- * follow are tried first that followed the last time. */
+/* Identical layers have the same kinds and candidates in the same order.  So after one that was found by its key, the successor of its last
+ * occurrence is tried first. */
 static void read_values(Candidates *w)
 {
 	int n = w->g->nvalue, *last = arena_array(w->arena, int, n + 1), next = 0;      /* last: by kind, 1 + the value that had it; next: 1 + the value to try */
@@ -568,14 +571,14 @@ static void read_operands(Candidates *w)
 	}
 }
 
-static Candidate *way_of(Candidates *w, int i)
+static Candidate *candidate_of(Candidates *w, int i)
 {
 	key_node(w, i);
 	Name key = candidates_keyed(w);
-	Candidate *x = map_get(&w->ways, key);
+	Candidate *x = map_get(&w->candidates, key);
 	if (!x) {
-		x = new_way(w, i);
-		map_put(&w->ways, key, x);
+		x = new_candidate(w, i);
+		map_put(&w->candidates, key, x);
 	}
 	return x;
 }
@@ -616,10 +619,10 @@ void candidates_init(Candidates *w, Graph *g, const Mesh *m, const Pins *pins)
 	if (!bundle(w))
 		return;
 	map_init(&w->kinds, w->arena);
-	map_init(&w->ways, w->arena);
+	map_init(&w->candidates, w->arena);
 	map_init(&w->tables, w->arena);
 	w->kind = arena_array(w->arena, Kind *, g->nvalue + 1);
-	w->way = arena_array(w->arena, Candidate *, g->nnode + 1);
+	w->candidate = arena_array(w->arena, Candidate *, g->nnode + 1);
 	read_values(w);
 	read_operands(w);
 	w->fused = cost_fused(g, w->arena);
@@ -628,11 +631,11 @@ void candidates_init(Candidates *w, Graph *g, const Mesh *m, const Pins *pins)
 		graph_ahead(g->node, i, g->nnode);
 		if (i + 8 < g->nnode)
 			__builtin_prefetch(g->node[i + 8]->attr);
-		bool tried = next && same_node(w, i, w->way[next - 1]);
-		w->way[i] = tried ? w->way[next - 1] : way_of(w, i);
+		bool tried = next && same_node(w, i, w->candidate[next - 1]);
+		w->candidate[i] = tried ? w->candidate[next - 1] : candidate_of(w, i);
 		if (!tried)
-			next = w->way[i]->last;
+			next = w->candidate[i]->last;
 		next += next != 0;
-		w->way[i]->last = i + 1;
+		w->candidate[i]->last = i + 1;
 	}
 }

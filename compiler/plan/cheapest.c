@@ -1,6 +1,6 @@
-/* The cheapest signature of one node, given how its operands and results are held.  The solver has seen to it that mostly one needs no
- * transfer at all; else the few that are cheapest along each axis of the mesh by themselves are mixed, and the mixtures compared as a whole.  Only
- * where none of these go together are all mixtures looked at. */
+/* The cheapest signature of one node, given the SBP of its operands and results.  After the solver one signature mostly needs no transfer at
+ * all.  Otherwise the few that are cheapest along each axis of the mesh alone are combined, and the combinations are compared by their full
+ * cost.  Only where none of these is valid are all combinations tried. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 	return t + cost_node(n, split ? 1.0 / parts : 1.0);
 }
 
-/* What the passes behind this one can hold and run. */
+/* Only floats can be partial in the passes that follow. */
 static bool served_one(const Value *v, const Sbp *s)
 {
 	return s->kind != SBP_P || dtype_is_float(v->type->elem);

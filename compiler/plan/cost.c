@@ -1,8 +1,8 @@
-/* Seconds from flops and bytes, by the figures of the machine.
+/* Seconds from flops and bytes, by the performance of the machine (device.c).
  *
- * An operator takes as long as its arithmetic and its memory need, one after the other, on the largest part that a rank has: a product packs
- * what it reads before it multiplies, so cutting one operand while the other stays whole halves only one of the two.
- * What transfers take is said by transfer.c and route.c. */
+ * An operator takes the time of its arithmetic plus that of its memory traffic, on the largest shard of a rank.  The two are added because a
+ * product packs its operands before it multiplies; splitting one operand while the other stays whole halves only one of the two.
+ * The time of transfers comes from transfer.c and boxing_route.c. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static double share_reached(const Value *v, const Sbp *s, const Mesh *m, int k)
 	return before > 0 ? fmin(1, reached(r, (n + m->dim[k] - 1) / m->dim[k], len) / before) : 1;
 }
 
-/* What a cut along axis k of the mesh leaves of the largest part, after those along the axes before it. */
+/* The fraction of the largest shard that a split along axis k of the mesh leaves, after those along the axes before it. */
 static double share(const Value *v, const Sbp *s, const Mesh *m, int k)
 {
 	if (s[k].kind != SBP_S || m->dim[k] == 1)

@@ -1,4 +1,4 @@
-/* What devices and links can do, as a few figures, each on a line of a file (--machine=FILE) or of a preset:
+/* The performance of devices and links as a few numbers, each on a line of a file (--machine=FILE) or of a preset:
  *
  *   flops 8e10              float operations a second of one rank, in products of float
  *   half 8e10               the same in products of half precision
@@ -14,8 +14,8 @@
  *   overlap 0.8             the share of transfers of parameters and of their gradients that computing hides.  With a line `cores` it holds where
  *                           each rank has a core to spare for them, and in proportion where fewer are spare
  *
- * They are what is reached, not what is printed on the box.  A plan depends on them, so they are never measured on the way:
- * --probe measures this computer once and writes such a file. */
+ * They are achieved rates, not peak rates.  A plan depends on them, so they are never measured during compilation: --probe measures this
+ * computer once and writes such a file. */
 #include "plan/plan.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
-/* Nodes that run by their definitions.
+/* Nodes that are replaced by their definitions.
  *
- * A softmax whose axis is cut is no longer one kernel: each rank finds the largest of its part, the largest of these is known to all
- * after a transfer, and so the sum.  That is what the definition of the operator says when its reductions are cut; so are the exact
- * statistics of a batch norm whose batch is cut.  Such a node is replaced by its definition once it is known how its operands and
- * results lie; the nodes inside take the cheapest signatures between these, and the transfers are found like all others.
+ * A softmax whose axis is split is no longer one kernel: each rank computes the maximum of its shard, an all-reduce gives all ranks the maximum
+ * of these, and so for the sum.  The definition of the operator gives exactly that when its reductions are split; the same holds for the exact
+ * statistics of a batch norm whose batch is split.  Such a node is replaced by its definition once the SBP of its operands and results is
+ * chosen.  The nodes inside take the cheapest signatures, and their transfers are inserted like all others.
  *
- * What that costs is known before it is chosen: the definition is written out once for nodes that are alike, and played for each
- * way to cut it, with pointwise nodes that follow each other as one pass over memory. */
+ * The cost is known before the choice: the definition is expanded once for identical nodes and priced for each candidate that uses it, with
+ * successive pointwise nodes as one pass over memory. */
 #include "plan/plan.h"
 
 #include <string.h>

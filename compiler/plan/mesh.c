@@ -1,8 +1,7 @@
-/* The machine: meshes of ranks, from @mesh in the model or from --ranks, whose mesh is a line called `ranks`.  Without
- * either, one rank.
+/* Meshes of ranks, from @mesh in the model or from --ranks=N, which gives a mesh of one axis called `ranks`.  Without either there is one rank.
  *
- * A program is started with as many ranks as its meshes hold together: 0, 1, 2, ... without a gap.  What all of them know, the loss for
- * one, is on the mesh of all ranks in one line; where several meshes are given and none is that, it is made up. */
+ * A program runs on the ranks of all its meshes: 0, 1, 2, ... without a gap.  Values that all ranks have, such as the loss, are on the world mesh:
+ * all ranks along one axis.  Where several meshes are given and none is that, it is added. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -19,22 +18,22 @@ void mesh_ranks(Model *m, Mesh *h, const int *rank)
 	h->rank = row ? NULL : rank;
 	if (row)
 		return;
-	int *place = arena_array(&m->arena, int, most + 1);
+	int *index = arena_array(&m->arena, int, most + 1);
 	for (int k = 0; k < h->nrank; k++)
-		place[rank[k]] = k + 1;
-	h->place = place;
-	h->nplace = most + 1;
+		index[rank[k]] = k + 1;
+	h->index = index;
+	h->nindex = most + 1;
 }
 
-int mesh_rank(const Mesh *m, int place)
+int mesh_rank(const Mesh *m, int index)
 {
-	return m->rank ? m->rank[place] : m->first + place;
+	return m->rank ? m->rank[index] : m->first + index;
 }
 
 int mesh_index(const Mesh *m, int rank)
 {
 	if (m->rank)
-		return rank < m->nplace ? m->place[rank] - 1 : -1;
+		return rank < m->nindex ? m->index[rank] - 1 : -1;
 	return rank >= m->first && rank < m->first + m->nrank ? rank - m->first : -1;
 }
 
@@ -95,7 +94,7 @@ static Loc rank_loc(Model *m, const Mesh *h, int rank)
 	return h->loc;
 }
 
-/* How many ranks there are; -1: one of them is beyond that. */
+/* The number of ranks; -1 after explaining: their numbers have a gap. */
 static int count_ranks(Model *m, const Plan *p)
 {
 	bool *has = arena_array(&m->scratch, bool, RANKS_MAX);
@@ -120,7 +119,7 @@ static int count_ranks(Model *m, const Plan *p)
 	return n;
 }
 
-/* Writes the mesh, a line, into a model that does not name it, so that a dump says it. */
+/* Adds @mesh for a mesh of one axis to a model that does not declare it, so that a dump contains it. */
 static void declare(Model *m, const Mesh *h)
 {
 	for (const Annot *a = m->annot; a; a = a->next)
@@ -149,7 +148,7 @@ static Mesh *line_of(Model *m, const char *name, bool cuda, int nrank)
 	return h;
 }
 
-/* All ranks in one line. */
+/* The mesh of all ranks along one axis. */
 static Mesh *find_world(Model *m, Plan *p, int nrank)
 {
 	const char *name = "ranks";

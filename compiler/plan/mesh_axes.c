@@ -1,15 +1,15 @@
-/* Axes of a mesh that are cut alike.
+/* Bundles: axes of a mesh with equal SBP entries.
  *
- * Along each axis an operator has some signatures, so along d axes it has that many to the power of d.  Up to four axes are mixed freely: mixtures
- * are a few thousand, and the solver sees all of them together.  Of more axes some form a bundle, and along all axes of a bundle everything is cut
- * alike: by the same axis of a tensor, or not at all, or into terms.
+ * The number of combined signatures of an operator is exponential in the number of mesh axes.  Up to four axes are combined freely: that gives a
+ * few thousand combinations, and the solver sees all of them.  Of more axes some form a bundle, and along all axes of a bundle every value has
+ * the same entry.
  *
  *     mesh          2    2    2    2    2    2
  *     pins         S(0)  B    B    B    B    B         "tokens"
  *     bundles       a    b    b    c    c    c         S(1) along b: into 4 parts
  *
- * So a mesh may have many axes, at the price that the best plan is the best of those that cut bundles alike.  Only axes that pins do not tell apart
- * come into one bundle; those along wires that are alike first, small before large, so that bundles are of about one size. */
+ * So a mesh may have many axes, but the plan is optimal only among those with equal entries along a bundle.  Only axes with equal pins join one
+ * bundle; those with equal links first, small before large, so that bundles have about one size. */
 #include "plan/plan.h"
 
 #include <math.h>

@@ -1,9 +1,8 @@
-/* Pins: what @sbp says of values and of nodes, read and held against what is possible.
+/* Pins: @sbp of values and nodes, read and checked.
  *
- * A pin of a value says how it is held; whoever makes or reads it in another form gets a transfer.  A pin of a node says by which
- * signature it runs.  Both may leave entries open.  What cannot hold is refused here, before anything is chosen: a factor that
- * an axis does not have, a mixture that no form can say, a parameter that would be kept as terms, a signature that the operator
- * does not have, and pins of values that live in one memory. */
+ * A pin of a value fixes its SBP; a producer or reader that needs another SBP gets a transfer.  A pin of a node fixes its signature.  Both may
+ * leave entries open.  Impossible pins are refused here, before the search: a factor that an axis does not have, entries that are not valid
+ * together, a parameter that would be partial, a signature that the operator does not have, and different pins of values that share storage. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -17,7 +16,7 @@ static const char *factors_text(const Value *v, int axis)
 	return *t ? t : "1";
 }
 
-/* reach(of, div, ...): what stands in dumps, of the operands of windows. */
+/* reach(of, div, ...): the overlap of the shards of a window's operand, as dumps contain it. */
 static int read_reach(const Arg *a, const Value *v, Sbp *out)
 {
 	enum { LARGE = 1 << 30 };
@@ -32,7 +31,7 @@ static int read_reach(const Arg *a, const Value *v, Sbp *out)
 			err_at(a->loc, "reach wants eight integers of at most %d", LARGE);
 			return -1;
 		}
-	r = (FormReach){ x[0].i, x[1].i, x[2].i, x[3].i, x[4].i, x[5].i, x[6].i, x[7].i };
+	r = (FormReach){ .of = x[0].i, .div = x[1].i, .lo = x[2].i, .hi = x[3].i, .mid = x[4].i, .mul = x[5].i, .from = x[6].i, .to = x[7].i };
 	if (r.of < 0 || r.div < 1 || r.mid < 1 || r.mul < 1 || r.lo > r.hi || r.from > r.to) {
 		err_at(a->loc, "no windows of %s reach like this", v->name);
 		return -1;
@@ -66,9 +65,13 @@ static int read_split(const Arg *a, const Value *v, Sbp *out)
 static int read_entry(const Arg *a, const Value *v, Sbp *out)
 {
 	static const char *const red[] = { [RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
-	*out = (Sbp){ .kind = !strcmp(a->s, "B") ? SBP_B : !strcmp(a->s, "P") ? SBP_P : SBP_ANY };
+	*out = (Sbp){ .kind = SBP_ANY };
 	if (!strcmp(a->s, "S"))
 		return read_split(a, v, out);
+	if (!strcmp(a->s, "B"))
+		out->kind = SBP_B;
+	else if (!strcmp(a->s, "P"))
+		out->kind = SBP_P;
 	for (int i = 0; out->kind == SBP_P && a->narg && i < 4; i++)
 		if (!strcmp(a->arg[0].s, red[i]))
 			out->red = (Reduce)i;
@@ -108,7 +111,7 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 	*bad |= a && !s;
 	for (int k = 0; s && k < m->ndim && (v->output || (!v->def && (v->init || v->input))); k++)
 		if (s[k].kind == SBP_P && v->output && g->model->main) {
-			leave_open(g, a, k);            /* it was said of a step, of which it is no result */
+			leave_open(g, a, k);            /* the pin is for the training step, where the value is no output */
 			s[k] = (Sbp){ .kind = SBP_ANY };
 		} else if (s[k].kind == SBP_P) {
 			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name, v->output ? "a result of the model" : "kept from step to step or read from data");
@@ -120,7 +123,7 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 
 /* ---- nodes ---- */
 
-/* Who asks for an operand by S means the signature that takes it so, whatever its windows reach beside it. */
+/* Whether a pin allows an entry of a signature.  A pinned S without reach also allows overlapping shards. */
 static bool meant(const Sbp *pin, const Sbp *s)
 {
 	Sbp p = *pin;
@@ -177,7 +180,7 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 	p->out = arena_array(arena, Sbp *, n->nout + 1);
 	for (int i = 0; i < n->nin; i++)
 		p->in[i] = read_operand(&a->arg[i], n->in[i], m, arena, &errors);
-	for (int i = 0; i < n->nout && nin + i < a->narg; i++)              /* nothing is said of results that a pass added */
+	for (int i = 0; i < n->nout && nin + i < a->narg; i++)              /* results that a pass added are not pinned */
 		p->out[i] = read_operand(&a->arg[nin + i], n->out[i], m, arena, &errors);
 	for (int k = 0; k < m->ndim && !errors; k++) {
 		int count, i = 0;
@@ -191,10 +194,10 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 	return errors ? NULL : p;
 }
 
-/* ---- values that live in one memory ----
+/* ---- values that share storage ----
  *
- * A transfer stands between any two forms, so pins of a maker, a value and its readers never contradict each other: only those of values
- * that are one storage can, an update and what it updates. */
+ * A transfer can connect any two SBPs, so pins of a producer, a value and its readers never contradict each other.  Only those of values that
+ * share storage can: an update and what it updates. */
 
 typedef struct Storage { const Value *first; const Value **pin; int n; } Storage;      /* the pinned values in it, by number */
 
@@ -205,7 +208,7 @@ static const Value *root(const Value *v)
 	return v;
 }
 
-/* Whether some form is as all these pins say, but the one that is left out. */
+/* Whether some SBP satisfies all these pins but the one that is left out. */
 static bool hold(const Storage *s, const Pins *p, int ndim, int without)
 {
 	Sbp all[MESH_DIMS];
@@ -224,7 +227,7 @@ static bool hold(const Storage *s, const Pins *p, int ndim, int without)
 	return signatures_can(all, ndim);
 }
 
-/* Leaves pins away as long as the others still contradict each other: what is left is a smallest set. */
+/* Removes pins as long as the others still contradict each other: a minimal set is left. */
 static void shrink(Storage *s, const Pins *p, int ndim)
 {
 	for (int i = 0; i < s->n;) {
@@ -282,7 +285,7 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
 		graph_ahead_value(g->value, i, g->nvalue);
-		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others are gone: a pass found that nobody needs them */
+		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others were removed as unused */
 			p->value[i] = pin_value(g, v, m, &bad);
 	}
 	for (int i = 0; i < g->nnode && !bad; i++) {

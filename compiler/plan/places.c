@@ -1,15 +1,15 @@
-/* Where: which mesh runs each node and holds each value.
+/* Placements: the mesh that runs each node and holds each value.
  *
- * With one mesh there is nothing to decide.  With several, or with parts of one, @on says it of some nodes and values, and the others follow:
+ * With one mesh there is nothing to decide.  With several meshes or submeshes @on places some nodes and values, and the others follow:
  *
- *   - before the backward pass (places_spread) a node without @on goes where its parameter is said to be, else where the operand is that was
- *     made last, else to the first mesh; a parameter or an input goes where it is first read.  All of it is written down as @on, which the
+ *   - Before the backward pass (places_spread) a node without @on is placed with its parameter that has @on, else with the operand computed
+ *     last, else on the first mesh.  A parameter or an input is placed with its first reader.  All placements are written as @on, which the
  *     nodes of the backward pass, of recomputation and of the other programs inherit.
- *   - when the plan is made (places_find) what the training pass added without a line of its own goes where the storage is that it updates, else
- *     where its large operands are; the state of an optimizer is where its parameter is.  Numbers that belong to no mesh, the rate of learning and the norm of all gradients, and what a
- *     program tells are on the mesh of all ranks.
+ *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it updates, else with its large
+ *     operands; the state of an optimizer is placed with its parameter.  Scalars that belong to no mesh, such as the learning rate and the
+ *     norm of all gradients, and values that a program reports are on the mesh of all ranks.
  *
- * A value is held where it is made.  Between meshes it is moved as boxing moves everything. */
+ * A value is held where it is computed.  Between meshes it is moved by boxing. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ static const Arg *first_mesh(Graph *g)
 	return on;
 }
 
-/* Of the operands: what the model says of a parameter, else that of the one made last. */
+/* The placement of a parameter that has @on, else that of the operand computed last. */
 static const Arg *follow(const Graph *g, const Node *n, const bool *given, const Arg *const *of)
 {
 	const Arg *on = NULL;
@@ -117,37 +117,44 @@ int places_spread(Graph *g)
 	return 0;
 }
 
-/* ---- places ---- */
+/* ---- meshes and submeshes ---- */
 
-/* The ranks of a part of a mesh: all axes stay, those with an index have one rank. */
-static const Mesh *part_of(Graph *g, const Mesh *m, const Arg *on)
+/* A submesh: all axes stay, those with an index have one rank. */
+static const Mesh *submesh_of(Graph *g, const Mesh *m, const Arg *on)
 {
-	Mesh *part = arena_new(g->arena, Mesh);
+	Mesh *sub = arena_new(g->arena, Mesh);
 	int from[MESH_DIMS] = { 0 }, at[MESH_DIMS] = { 0 }, k;
-	*part = *m;
-	part->name = name_fmt("%s[", m->name);
-	part->nrank = 1;
+	*sub = *m;
+	sub->name = name_fmt("%s[", m->name);
+	sub->nrank = 1;
 	for (k = 0; k < m->ndim; k++) {
 		const Arg *a = k < on->narg ? &on->arg[k] : NULL;
-		if (a && a->kind != ARG_STAR) {
+		const char *comma = k ? ", " : "";
+		if (!a || a->kind == ARG_STAR) {
+			sub->name = name_fmt("%s%s*", sub->name, comma);
+		} else if (a->kind == ARG_RANGE) {
 			from[k] = (int)a->i;
-			part->dim[k] = a->kind == ARG_RANGE ? (int)(a->j - a->i + 1) : 1;
+			sub->dim[k] = (int)(a->j - a->i + 1);
+			sub->name = name_fmt("%s%s%d:%d", sub->name, comma, from[k], from[k] + sub->dim[k] - 1);
+		} else {
+			from[k] = (int)a->i;
+			sub->dim[k] = 1;
+			sub->name = name_fmt("%s%s%d", sub->name, comma, from[k]);
 		}
-		part->name = name_fmt(a && a->kind == ARG_RANGE ? "%s%s%d:%d" : a && a->kind != ARG_STAR ? "%s%s%d" : "%s%s*", part->name, k ? ", " : "", from[k], from[k] + part->dim[k] - 1);
-		part->nrank *= part->dim[k];
+		sub->nrank *= sub->dim[k];
 	}
-	part->name = name_fmt("%s]", part->name);
-	int *rank = arena_array(g->arena, int, part->nrank);
-	for (int i = 0; i < part->nrank; i++) {
-		int place = 0;
+	sub->name = name_fmt("%s]", sub->name);
+	int *rank = arena_array(g->arena, int, sub->nrank);
+	for (int i = 0; i < sub->nrank; i++) {
+		int index = 0;
 		for (k = 0; k < m->ndim; k++)
-			place = place * m->dim[k] + from[k] + at[k];
-		rank[i] = mesh_rank(m, place);
-		for (k = m->ndim; k-- > 0 && ++at[k] == part->dim[k];)
+			index = index * m->dim[k] + from[k] + at[k];
+		rank[i] = mesh_rank(m, index);
+		for (k = m->ndim; k-- > 0 && ++at[k] == sub->dim[k];)
 			at[k] = 0;
 	}
-	mesh_ranks(g->model, part, rank);
-	return part;
+	mesh_ranks(g->model, sub, rank);
+	return sub;
 }
 
 static Plan *shared(const Graph *g)
@@ -168,7 +175,7 @@ static Place *place_at(Graph *g, Plan *p, const Arg *on)
 	if (!m)
 		die("no mesh is called %s", on->s);
 	Place *at = arena_new(a, Place);
-	at->mesh = on->kind == ARG_INDEX ? part_of(g, m, on) : m;
+	at->mesh = on->kind == ARG_INDEX ? submesh_of(g, m, on) : m;
 	at->on = on;
 	arena_push(a, p->place, p->nplace, at);
 	return at;
@@ -199,12 +206,12 @@ bool places_apart(const Place *a, const Place *b)
 
 /* ---- when the plan is made ---- */
 
-static bool told(const Value *v)
+static bool reported(const Value *v)
 {
 	return v->output || optimizer_reports(v);
 }
 
-/* Where the storage is that a result of the node updates. */
+/* The placement of the storage that a result of the node updates. */
 static Place *updates(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
@@ -214,7 +221,7 @@ static Place *updates(const Node *n)
 	return NULL;
 }
 
-/* Where its operands are: the large one that was made last; else where all numbers are that belong to a mesh; else everywhere. */
+/* The placement of the large operand computed last; else that of all scalars that belong to a mesh, when it is one; else the mesh of all ranks. */
 static Place *beside(const Node *n, Place *all)
 {
 	Place *large = NULL, *small = NULL;
@@ -223,7 +230,7 @@ static Place *beside(const Node *n, Place *all)
 		const Value *v = n->in[i];
 		Place *at = v ? v->place : NULL;
 		int made = v && v->def ? v->def->mark : -1;
-		if (!at || at == all || (!v->def && v->data && !v->param))      /* a constant says nothing: others may share it */
+		if (!at || at == all || (!v->def && v->data && !v->param))      /* a constant does not count: other nodes may share it */
 			continue;
 		small = small && small != at ? all : at;
 		if (type_elements(v->type) > 1 && made > last) {
@@ -231,10 +238,12 @@ static Place *beside(const Node *n, Place *all)
 			last = made;
 		}
 	}
-	return large ? large : small ? small : all;
+	if (large)
+		return large;
+	return small ? small : all;
 }
 
-/* The parameter whose name this is but for its last part, w of w.m: an optimizer keeps its state beside it. */
+/* The parameter that optimizer state belongs to, by name: w of w.m. */
 static const Value *owner(const Graph *g, const Value *v)
 {
 	const char *dot = v->init ? strrchr(v->name, '.') : NULL;
@@ -256,12 +265,16 @@ static void place_node(Graph *g, Plan *p, Node *n, Place *all)
 	for (int i = 0; i < n->nin; i++)
 		if (leaf(g, n->in[i]))
 			hold(n->in[i], n->place);
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			hold(n->out[i], n->out[i]->into && n->out[i]->into->place ? n->out[i]->into->place : told(n->out[i]) ? all : n->place);
+	for (int i = 0; i < n->nout; i++) {
+		Value *v = n->out[i];
+		if (v && v->into && v->into->place)
+			hold(v, v->into->place);
+		else
+			hold(v, v && reported(v) ? all : n->place);
+	}
 }
 
-/* So that a dump says it. */
+/* Writes all placements as @on, so that a dump contains them. */
 static void write_down(Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++)
@@ -296,7 +309,10 @@ int places_find(Graph *g, Plan *own)
 			g->value[i]->place = on_of(g->value[i]->annot) ? place_at(g, p, on_of(g->value[i]->annot)) : NULL;
 		for (int i = 0; i < g->nvalue; i++) {
 			const Value *w = owner(g, g->value[i]);
-			hold(g->value[i], leaf(g, g->value[i]) && told(g->value[i]) ? all : w ? w->place : NULL);
+			if (leaf(g, g->value[i]) && reported(g->value[i]))
+				hold(g->value[i], all);
+			else if (w)
+				hold(g->value[i], w->place);
 		}
 		for (int i = 0; i < g->nnode; i++) {
 			g->node[i]->mark = i;

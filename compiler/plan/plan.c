@@ -1,8 +1,8 @@
-/* The plan: on which mesh each node runs, and the SBP of every value.  All of it is written into the graph as annotations,
- * so the dump after this pass, read again, is pinned everywhere and gives the same program.
+/* The plan: the placement of each node and the SBP of every value.  Both are written into the graph as annotations, so a dump made after this
+ * pass is pinned everywhere and gives the same program when it is read again.
  *
- * Meshes are solved one after the other, each with the nodes that run on it: what comes from another mesh is free to arrive in any form,
- * for it is moved in any case. */
+ * Meshes are solved one after the other, each with the nodes that run on it.  A value from another mesh may arrive in any SBP, because it is
+ * transferred in any case. */
 #include "plan/plan.h"
 
 /* A form has so many axes. */
@@ -19,7 +19,7 @@ static bool known(const Value *v)
 	return v->type && v->type->kind == TY_TENSOR && type_elements(v->type) >= 0;
 }
 
-/* The first value on the way here whose shape is not known. */
+/* The first value upstream whose shape is not known. */
 static const Value *first_unknown(const Value *v)
 {
 	for (int i = 0; v->def && i < v->def->nin; i++)
@@ -83,7 +83,7 @@ static int solve_on(Graph *g, Plan *p, const Mesh *m)
 	return search_solve(&part, p, m);
 }
 
-/* Results that are held elsewhere than where they are made lie there as they are pinned, else whole. */
+/* A result that is held on another mesh than it is computed on has its pinned SBP there, else B. */
 static int held_elsewhere(Graph *g, const Pins *pins, const Mesh *m)
 {
 	for (int i = 0; i < g->nvalue; i++) {
@@ -114,7 +114,7 @@ static int solve_each(Graph *g, Plan *p)
 	return bad;
 }
 
-/* What the model asks for and no pass does.  A dump keeps it, so it is not lost there. */
+/* Reports annotations that no pass honours.  A dump keeps them, so there is no warning then. */
 static void check_stages(const Graph *g)
 {
 	const Annot *a = NULL;

@@ -1,4 +1,4 @@
-/* --probe: measures this computer once, in about two seconds, and prints the figures of one rank on one core as a file for --machine.
+/* --probe: measures this computer once, in about two seconds, and prints the performance of one rank on one core as a file for --machine.
  *
  * Arithmetic: multiply-adds in registers, as the inner loop of a product does, of the widest vectors that there are; nine tenths of that
  * is what a product reaches.  Memory: a long array is updated by another, as an optimizer does, in pages as large as those of a rank, on all cores

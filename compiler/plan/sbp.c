@@ -1,7 +1,7 @@
-/* How a value lies along each axis of a mesh: compared, shown, seen as a form, and written as an annotation.
+/* SBP of values: comparison, text, conversion to a Form (runtime/form.h) and to an annotation.
  *
- * Along one axis of the mesh a value is split along an axis of its own or a factor of that (S), whole on every rank (B), or a
- * sum (maximum, ...) of one term per rank (P). */
+ * Along one axis of the mesh a value is split along one of its axes or a factor of that (S), whole on every rank (B), or partial: the sum
+ * (maximum, ...) of one term per rank (P). */
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -61,13 +61,14 @@ const char *sbp_text(const Sbp *s, int ndim)
 
 Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 {
+	static const FormKind kind[] = { [SBP_S] = FORM_S, [SBP_B] = FORM_B, [SBP_P] = FORM_P, [SBP_ANY] = FORM_P };
 	Form f = { .ndim = m->ndim, .first = m->first, .rank = m->rank, .naxis = v->type->rank };
 	for (int a = 0; a < f.naxis; a++)
 		f.dim[a] = v->type->dim[a];
 	for (int k = 0; k < m->ndim; k++) {
 		f.mesh[k] = m->dim[k];
 		FormCut *c = &f.cut[k];
-		c->kind = (int8_t)(s[k].kind == SBP_S ? FORM_S : s[k].kind == SBP_B ? FORM_B : FORM_P);
+		c->kind = (int8_t)kind[s[k].kind];
 		c->reduce = (int8_t)s[k].red;
 		if (s[k].kind != SBP_S)
 			continue;
@@ -89,8 +90,9 @@ Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 static Arg entry(Sbp s)
 {
 	static const char *const red[] = { [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
+	static const char *const word[] = { [SBP_S] = "S", [SBP_B] = "B", [SBP_P] = "P", [SBP_ANY] = "_" };
 	bool call = s.kind == SBP_S || (s.kind == SBP_P && s.red != RED_SUM);
-	Arg arg = { .kind = call ? ARG_CALL : ARG_WORD, .s = name_of(s.kind == SBP_S ? "S" : s.kind == SBP_B ? "B" : s.kind == SBP_P ? "P" : "_") };
+	Arg arg = { .kind = call ? ARG_CALL : ARG_WORD, .s = name_of(word[s.kind]) };
 	Arg inner = { .kind = s.leaf ? ARG_FACTOR : ARG_INT, .i = s.axis, .j = s.leaf ? s.leaf - 1 : 0, .f = s.axis };
 	if (s.kind == SBP_P && call)
 		inner = (Arg){ .kind = ARG_WORD, .s = name_of(red[s.red]) };

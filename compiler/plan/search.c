@@ -1,12 +1,11 @@
-/* The choice of signatures, of all nodes and mesh axes together, by the least sum of seconds.
+/* The search: signatures of all nodes along all mesh axes together, by the least sum of seconds.
  *
- * A node chooses among its signatures: that costs what it computes.  A value whose form is not simply what its maker gives
- * chooses too: inputs, parameters and state, values that are pinned, reported, updated in place, or read by several nodes.
- * Between a maker and a reader stands the cost of the transfer from the one's form to the other's.  An update lives in the
- * storage of what it updates, so both are one choice.  Transfers of parameters and of their gradients are hidden in part by
- * computing, as the figures of the machine say.
+ * A node is a variable: its choices are its candidates, their cost is the time of computation.  A value is a variable when its SBP is not simply
+ * that of its producer: inputs, parameters and state, values that are pinned, reported, updated in place or read by several nodes.  An edge
+ * between a producer and a reader has the cost of the transfer between their SBPs.  An update shares the storage of what it updates, so both
+ * are one variable.  Transfers of parameters and gradients are partly hidden by computation (Device.overlap).
  *
- * The result is the form of every value; boxing then finds for each node the signature that goes with them. */
+ * The result is the SBP of every value; boxing then finds the signature of each node. */
 #include "search.h"
 
 #include <math.h>
@@ -20,8 +19,8 @@ static void find_roots(Search *s)
 	s->root = arena_array(s->arena, int, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		int v = i;
-		while (s->ways.trait[v].into >= 0)
-			v = s->ways.trait[v].into;
+		while (s->candidates.trait[v].into >= 0)
+			v = s->candidates.trait[v].into;
 		s->root[i] = v;
 	}
 }
@@ -63,23 +62,23 @@ static const Sbp **pins_by_root(Search *s)
 	return (const Sbp **)all;
 }
 
-/* A value that lives from step to step, comes from outside or is told there is never a sum of terms. */
+/* State, an input or an output cannot be partial. */
 static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool whole)
 {
-	Kind *kind = s->ways.kind[v->id];
+	Kind *kind = s->candidates.kind[v->id];
 	Sbp fixed[MESH_DIMS] = { { 0 } };
 	bool terms = v->def && !v->output;
-	ways_key(&s->ways, kind->id);
-	ways_key(&s->ways, terms + 2 * whole);
+	candidates_key(&s->candidates, kind->id);
+	candidates_key(&s->candidates, terms + 2 * whole);
 	for (int k = 0; k < s->mesh->ndim && pin; k++) {
-		ways_key(&s->ways, pin[k].kind);
-		ways_key(&s->ways, pin[k].axis * 256 + pin[k].leaf);
-		ways_key(&s->ways, pin[k].red);
-		ways_key(&s->ways, (int64_t)(intptr_t)pin[k].reach);
+		candidates_key(&s->candidates, pin[k].kind);
+		candidates_key(&s->candidates, pin[k].axis * 256 + pin[k].leaf);
+		candidates_key(&s->candidates, pin[k].red);
+		candidates_key(&s->candidates, (int64_t)(intptr_t)pin[k].reach);
 		if (pin[k].kind != SBP_ANY)
 			fixed[k] = pin[k];
 	}
-	Name key = candidates_keyed(&s->ways);
+	Name key = candidates_keyed(&s->candidates);
 	Domain *d = map_get(&s->domains, key);
 	if (d)
 		return d;
@@ -87,7 +86,7 @@ static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool whole)
 	d->kind = kind;
 	d->key = key;
 	map_put(&s->domains, key, d);
-	int first = candidates_form(&s->ways, kind, fixed);
+	int first = candidates_form(&s->candidates, kind, fixed);
 	arena_push(s->arena, d->form, d->n, first);
 	for (int i = 0; i < kind->n && !whole; i++) {
 		const Sbp *f = kind->form[i];
@@ -112,42 +111,42 @@ static const double *reading(Search *s, const Domain *d)
 {
 	double *t = arena_array(s->arena, double, d->n);
 	for (int i = 0; i < d->n; i++)
-		t[i] = (double)s->times * candidates_shard(&s->ways, d->kind, d->form[i]) / device.bytes;
+		t[i] = (double)s->times * candidates_shard(&s->candidates, d->kind, d->form[i]) / device.bytes;
 	return t;
 }
 
 static void choose_homes(Search *s)
 {
 	Graph *g = s->g;
-	bool *updated = arena_array(s->arena, bool, g->nvalue + 1), *told = arena_array(s->arena, bool, g->nvalue + 1);
+	bool *updated = arena_array(s->arena, bool, g->nvalue + 1), *reported = arena_array(s->arena, bool, g->nvalue + 1);
 	const Sbp **pin = pins_by_root(s);
 	s->home = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		s->home[i] = -1;
-		if (s->ways.trait[i].into >= 0)
+		if (s->candidates.trait[i].into >= 0)
 			updated[s->root[i]] = true;
-		if (s->ways.trait[i].output)
-			told[s->root[i]] = true;
+		if (s->candidates.trait[i].output)
+			reported[s->root[i]] = true;
 	}
 	for (int i = 0; i < g->nvalue; i++)     /* all forms first: then prices can be asked for */
-		if (pin[i] && s->ways.kind[i])
+		if (pin[i] && s->candidates.kind[i])
 			domain_of(s, g->value[i], pin[i], false);
 	for (int i = 0; i < g->nvalue; i++) {
-		const Trait *v = &s->ways.trait[i];
+		const Trait *v = &s->candidates.trait[i];
 		bool data = !v->def && v->data && !v->param;
-		if (v->into >= 0 || !s->ways.kind[i] || (!v->def && !v->init && !v->input))
+		if (v->into >= 0 || !s->candidates.kind[i] || (!v->def && !v->init && !v->input))
 			continue;
-		if (v->def && !pin[i] && !updated[i] && !told[i] && s->readers[i] < 2)
+		if (v->def && !pin[i] && !updated[i] && !reported[i] && s->readers[i] < 2)
 			continue;
-		bool tiny = v->def && !updated[i] && type_elements(s->ways.kind[i]->v->type) <= 16;      /* whole: nothing else is worth a thought */
-		bool whole = !pin[i] && (data || told[i] || tiny);
-		Domain **known = &s->ways.kind[i]->domain[v->def + 2 * whole], *d = pin[i] || !*known ? domain_of(s, g->value[i], pin[i], whole) : *known;
+		bool tiny = v->def && !updated[i] && type_elements(s->candidates.kind[i]->v->type) <= 16;      /* always B: a transfer costs more than a split saves */
+		bool whole = !pin[i] && (data || reported[i] || tiny);
+		Domain **known = &s->candidates.kind[i]->domain[v->def + 2 * whole], *d = pin[i] || !*known ? domain_of(s, g->value[i], pin[i], whole) : *known;
 		if (!pin[i])
 			*known = d;
 		s->home[i] = variable(s, d->n, v->input && !v->init ? reading(s, d) : NULL, d);
 	}
 	for (int i = 0; i < g->nvalue; i++)
-		if (s->ways.trait[i].into >= 0)
+		if (s->candidates.trait[i].into >= 0)
 			s->home[i] = s->home[s->root[i]];
 }
 
@@ -156,11 +155,11 @@ static void choose_homes(Search *s)
 /* Shared by all pairs that are alike. */
 static double *table(Search *s, Name key, int rows, int cols, bool *fresh)
 {
-	double *t = map_get(&s->ways.tables, key);
+	double *t = map_get(&s->candidates.tables, key);
 	*fresh = !t;
 	if (!t) {
 		t = arena_array(s->arena, double, (size_t)rows * (size_t)cols);
-		map_put(&s->ways.tables, key, t);
+		map_put(&s->candidates.tables, key, t);
 	}
 	return t;
 }
@@ -204,7 +203,7 @@ static void find_gradients(Search *s)
 {
 	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
-		if (!s->ways.trait[i].param)
+		if (!s->candidates.trait[i].param)
 			continue;
 		const Value *v = s->g->value[i], *grad = v->graph ? graph_find(v->graph, name_fmt("%s.grad", v->name)) : NULL;
 		if (grad && grad->def)
@@ -215,55 +214,55 @@ static void find_gradients(Search *s)
 /* What is not hidden of a transfer of v. */
 static double seen(const Search *s, int v)
 {
-	return s->gradient[v] || (s->ways.trait[v].param && !s->ways.trait[v].def) ? 1 - device.overlap : 1;
+	return s->gradient[v] || (s->candidates.trait[v].param && !s->candidates.trait[v].def) ? 1 - device.overlap : 1;
 }
 
 /* Transfers of gradients and of parameters that are updated wait for others of their kind. */
 static bool joined(const Search *s, int v)
 {
-	return s->gradient[v] || (s->ways.trait[v].into >= 0 && s->ways.trait[s->root[v]].param);
+	return s->gradient[v] || (s->candidates.trait[v].into >= 0 && s->candidates.trait[s->root[v]].param);
 }
 
 static void key_factor(Search *s, double f)
 {
 	int64_t bits;
 	memcpy(&bits, &f, sizeof bits);
-	ways_key(&s->ways, bits);
+	candidates_key(&s->candidates, bits);
 }
 
 /* Result o of node a, as home or as node b (operands in mask) wants it. */
 static void made(Search *s, int a, int o)
 {
-	Candidate *w = s->ways.way[a];
-	int v = candidates_out(&s->ways, a, o);
+	Candidate *w = s->candidates.candidate[a];
+	int v = candidates_out(&s->candidates, a, o);
 	const Domain *d = s->domain[s->home[v]];
 	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * seen(s, v) }, *last = seen_at(s, w, w->n->nin + o);
 	double (*move)(Candidates *, Kind *, int, int) = now.joined ? candidates_joined : candidates_move;
 	if (!seen_same(last, &now)) {
 		bool fresh;
-		ways_key(&s->ways, w->id);
-		ways_key(&s->ways, 2 * o + now.joined);
-		ways_key(&s->ways, (int64_t)(intptr_t)d);
+		candidates_key(&s->candidates, w->id);
+		candidates_key(&s->candidates, 2 * o + now.joined);
+		candidates_key(&s->candidates, (int64_t)(intptr_t)d);
 		key_factor(s, now.factor);
-		now.t = table(s, candidates_keyed(&s->ways), w->nsig, d->n, &fresh);
+		now.t = table(s, candidates_keyed(&s->candidates), w->nsig, d->n, &fresh);
 		for (int i = 0; i < w->nsig && fresh; i++)
 			for (int j = 0; j < d->n; j++)
-				now.t[i * d->n + j] = now.factor * move(&s->ways, d->kind, w->out[o][i], d->form[j]);
+				now.t[i * d->n + j] = now.factor * move(&s->candidates, d->kind, w->out[o][i], d->form[j]);
 		*last = now;
 	}
 	edge(s, a, s->home[v], last->t);
 }
 
 /* The operands of b that are the same value as operand i: each form of it is made once. */
-static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int way, int from, bool together)
+static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int candidate, int from, bool together)
 {
 	double sum = 0;
 	for (int i = 0; i < w->n->nin && i < 63; i++) {
 		bool again = !(mask >> i & 1);
 		for (int j = 0; j < i && !again; j++)
-			again = (mask >> j & 1) && w->in[j][way] == w->in[i][way];
+			again = (mask >> j & 1) && w->in[j][candidate] == w->in[i][candidate];
 		if (!again)
-			sum += (together ? candidates_joined : candidates_move)(&s->ways, k, from, w->in[i][way]);
+			sum += (together ? candidates_joined : candidates_move)(&s->candidates, k, from, w->in[i][candidate]);
 	}
 	return sum;
 }
@@ -271,40 +270,40 @@ static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int w
 /* The operands of node b that are value v, as bits. */
 static int64_t reads_of(const Search *s, int b, int v)
 {
-	const Candidate *w = s->ways.way[b];
+	const Candidate *w = s->candidates.candidate[b];
 	int64_t mask = 0;
 	for (int j = 0; j < w->n->nin && j < 63; j++)
-		if (candidates_in(&s->ways, b, j) == v && w->reads[j])
+		if (candidates_in(&s->candidates, b, j) == v && w->reads[j])
 			mask |= (int64_t)1 << j;
 	return mask;
 }
 
 static void read_by(Search *s, int b, int i)
 {
-	Candidate *w = s->ways.way[b];
-	int v = candidates_in(&s->ways, b, i), a = s->ways.trait[v].maker;
+	Candidate *w = s->candidates.candidate[b];
+	int v = candidates_in(&s->candidates, b, i), a = s->candidates.trait[v].maker;
 	int64_t mask = reads_of(s, b, v);
 	if (mask & (((int64_t)1 << i) - 1))
 		return;                         /* was done with an earlier operand */
 	const Domain *d = s->home[v] >= 0 ? s->domain[s->home[v]] : NULL;
 	if (!d && a < 0)
 		return;
-	const Candidate *from = d ? NULL : s->ways.way[a];
+	const Candidate *from = d ? NULL : s->candidates.candidate[a];
 	int rows = d ? d->n : from->nsig;
-	Seen now = { .mask = mask, .slot = d ? -1 : s->ways.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
+	Seen now = { .mask = mask, .slot = d ? -1 : s->candidates.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
 	now.from = d ? (const void *)d : from;
 	if (!seen_same(last, &now)) {
 		bool fresh;
-		ways_key(&s->ways, w->id);
-		ways_key(&s->ways, mask);
-		ways_key(&s->ways, (int64_t)(intptr_t)now.from);
-		ways_key(&s->ways, now.slot);
-		ways_key(&s->ways, now.joined);
+		candidates_key(&s->candidates, w->id);
+		candidates_key(&s->candidates, mask);
+		candidates_key(&s->candidates, (int64_t)(intptr_t)now.from);
+		candidates_key(&s->candidates, now.slot);
+		candidates_key(&s->candidates, now.joined);
 		key_factor(s, now.factor);
-		now.t = table(s, candidates_keyed(&s->ways), rows, w->nsig, &fresh);
+		now.t = table(s, candidates_keyed(&s->candidates), rows, w->nsig, &fresh);
 		for (int r = 0; r < rows && fresh; r++)
 			for (int c = 0; c < w->nsig; c++)
-				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->ways.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
+				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->candidates.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
 		*last = now;
 	}
 	edge(s, d ? s->home[v] : a, b, last->t);
@@ -313,26 +312,26 @@ static void read_by(Search *s, int b, int i)
 static void problem(Search *s)
 {
 	Graph *g = s->g;
-	const Candidates *w = &s->ways;
+	const Candidates *w = &s->candidates;
 	s->domain = arena_array(s->arena, Domain *, g->nnode + g->nvalue + 1);
 	s->p.node = arena_array(s->arena, SolveNode, g->nnode + g->nvalue + 1);
 	s->p.edge = arena_array(s->arena, SolveEdge, w->first[g->nnode] + 1);
 	for (int i = 0; i < g->nnode; i++) {
-		double factor = often(s, i), *cost = w->way[i]->cost;
-		int n = w->way[i]->nsig;
+		double factor = often(s, i), *cost = w->candidate[i]->cost;
+		int n = w->candidate[i]->nsig;
 		bool fresh = factor != 1;
 		if (fresh) {
-			ways_key(&s->ways, w->way[i]->id);
+			candidates_key(&s->candidates, w->candidate[i]->id);
 			key_factor(s, factor);
-			cost = table(s, candidates_keyed(&s->ways), n, 1, &fresh);
+			cost = table(s, candidates_keyed(&s->candidates), n, 1, &fresh);
 			for (int k = 0; k < n && fresh; k++)
-				cost[k] = factor * w->way[i]->cost[k];
+				cost[k] = factor * w->candidate[i]->cost[k];
 		}
 		variable(s, n, cost, NULL);
 	}
 	choose_homes(s);
 	for (int i = 0; i < g->nnode; i++) {
-		const Candidate *x = w->way[i];
+		const Candidate *x = w->candidate[i];
 		for (int k = 0; k < x->n->nout; k++)
 			if (x->kout[k] && s->home[candidates_out(w, i, k)] >= 0)
 				made(s, i, k);
@@ -347,9 +346,9 @@ static void count_readers(Search *s)
 	int *last = arena_array(s->arena, int, s->g->nvalue + 1);
 	s->readers = arena_array(s->arena, int, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nnode; i++) {
-		const Candidate *w = s->ways.way[i];
+		const Candidate *w = s->candidates.candidate[i];
 		for (int k = 0; k < w->n->nin; k++) {
-			int v = candidates_in(&s->ways, i, k);
+			int v = candidates_in(&s->candidates, i, k);
 			if (v >= 0 && w->reads[k] && last[v] != i + 1) {
 				last[v] = i + 1;
 				s->readers[v]++;
@@ -362,13 +361,13 @@ static void count_readers(Search *s)
 
 int search_variable(const Search *s, int v)
 {
-	return s->home[v] >= 0 ? s->home[v] : s->ways.kind[v] ? s->ways.trait[v].maker : -1;
+	return s->home[v] >= 0 ? s->home[v] : s->candidates.kind[v] ? s->candidates.trait[v].maker : -1;
 }
 
 int search_form(const Search *s, int v, int choice)
 {
-	const Trait *f = &s->ways.trait[v];
-	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->ways.way[f->maker]->out[f->slot][choice];
+	const Trait *f = &s->candidates.trait[v];
+	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->candidates.candidate[f->maker]->out[f->slot][choice];
 }
 
 /* A form as an object of the graph. */
@@ -397,16 +396,16 @@ static void settle(Search *s, const int *choice)
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
 		graph_ahead_value(g->value, i, g->nvalue);
-		if (!s->ways.kind[i] && !places_here(v, s->mesh))
+		if (!s->candidates.kind[i] && !places_here(v, s->mesh))
 			continue;
 		int x = search_variable(s, i);
-		const struct Said *form = x < 0 ? &whole : said(s, s->ways.kind[i], search_form(s, i, choice[x]));
+		const struct Said *form = x < 0 ? &whole : said(s, s->candidates.kind[i], search_form(s, i, choice[x]));
 		v->sbp = form->sbp;
 		if (v->def || v->init || v->input)
 			sbp_note_as(g, v, form->note);
 	}
 	for (int i = 0; i < g->nnode; i++)      /* expansion.c replaces these */
-		g->node[i]->mark = signatures_define(&s->ways.way[i]->sig[choice[i]], s->mesh);
+		g->node[i]->mark = signatures_define(&s->candidates.candidate[i]->sig[choice[i]], s->mesh);
 }
 
 static double now(void)
@@ -421,11 +420,11 @@ static double gap(const SolveResult *r)
 	return r->cost > 0 ? 100 * (r->cost - r->bound) / r->cost : 0;
 }
 
-static void tell(const Search *s, const SolveResult *r, double seconds)
+static void report(const Search *s, const SolveResult *r, double seconds)
 {
-	bool alike = false;             /* axes of the mesh (mesh_axes.c): other plans were not looked at */
+	bool alike = false;             /* axes of the mesh are bundled (mesh_axes.c): other plans were not searched */
 	for (int k = 0; k < s->mesh->ndim; k++)
-		alike |= s->ways.with[k] != k;
+		alike |= s->candidates.with[k] != k;
 	if (r->stopped)
 		warn_at(s->mesh->loc, "the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a gap of %.2g %%", r->cost, r->bound, gap(r));
 	if (!opt.explain || s->g->model->main)
@@ -435,8 +434,8 @@ static void tell(const Search *s, const SolveResult *r, double seconds)
 	if (s->bytes > 0)
 		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ", opt.change.found ? (double)opt.change.found : s->bytes, device.memory);
 	for (int k = 0; k < s->mesh->ndim; k++)
-		if (s->ways.with[k] != k)
-			printf("; axis %d is cut as axis %d", k, s->ways.with[k]);
+		if (s->candidates.with[k] != k)
+			printf("; axis %d is cut as axis %d", k, s->candidates.with[k]);
 	if (r->exact)
 		printf(", exactly (largest table %zu)\n", r->table);
 	else
@@ -453,7 +452,7 @@ int search_solve(Graph *g, const Plan *p, const Mesh *m)
 		return -1;
 	map_init(&s.domains, s.arena);
 	int errors = diag_errors();
-	candidates_init(&s.ways, g, s.mesh, s.pins);
+	candidates_init(&s.candidates, g, s.mesh, s.pins);
 	if (diag_errors() > errors)
 		return -1;
 	find_roots(&s);
@@ -466,6 +465,6 @@ int search_solve(Graph *g, const Plan *p, const Mesh *m)
 	if (!r.possible)
 		die("no choice of signatures is possible");
 	settle(&s, r.choice);
-	tell(&s, &r, now() - start);
+	report(&s, &r, now() - start);
 	return 0;
 }

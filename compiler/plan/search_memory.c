@@ -1,12 +1,12 @@
-/* Memory as a limit of the choice of signatures.
+/* Memory as a limit of the search.
  *
- * A value is in memory from the node that makes it to the last that reads it, parameters, state and inputs always; it takes the bytes of
- * its largest part.  What is in memory while one node runs is a sum over choices, which the solver can limit.  Which node that is depends
- * on the choice: first there is no limit, then one at the busiest node of a solution that is too large, and if another is too busy then, one of
- * both.  So layers that are alike may be cut differently when that is what fits.  Where nothing is low enough, every value takes the form of
- * which a rank has least.  What the limit is, so that the program that is written in the end keeps to the memory of a rank, say trials of the program (compiler/trials.c).
+ * The live range of a value is from its producer to its last reader; parameters, state and inputs are always live.  It takes the bytes of its
+ * largest shard.  The memory in use while one node runs is a sum over choices, which the solver can limit.  The node of the peak depends on the
+ * solution: the first has no limit, the next a limit at the peak of a solution that is too large, and if another node then exceeds the limit,
+ * one on the average of both.  So identical layers may be split differently when that is what fits.  Where no solution fits, every value takes
+ * the SBP with the smallest shard.  The limit that makes the generated program fit is found by trials (compiler/trials.c).
  *
- * Views, and results of pointwise nodes that one node reads (they are fused), take no room of their own. */
+ * Views, and results of pointwise nodes with one reader (they are fused), take no memory of their own. */
 #include "search.h"
 
 #include <math.h>
@@ -21,12 +21,12 @@ typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; fi
 /* Whose bytes these are. */
 static int store(const Search *s, int v)
 {
-	const Candidates *w = &s->ways;
+	const Candidates *w = &s->candidates;
 	for (;;) {
 		const Trait *f = &w->trait[v];
 		if (f->into >= 0)
 			v = f->into;
-		else if (f->maker >= 0 && w->way[f->maker]->view && candidates_in(w, f->maker, 0) >= 0)
+		else if (f->maker >= 0 && w->candidate[f->maker]->view && candidates_in(w, f->maker, 0) >= 0)
 			v = candidates_in(w, f->maker, 0);
 		else
 			return v;
@@ -36,7 +36,7 @@ static int store(const Search *s, int v)
 static void find_lives(const Search *s, Lives *l)
 {
 	const Graph *g = s->g;
-	const Candidates *w = &s->ways;
+	const Candidates *w = &s->candidates;
 	l->first = arena_array(s->arena, int, g->nvalue + 1);
 	l->last = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
@@ -46,14 +46,14 @@ static void find_lives(const Search *s, Lives *l)
 		l->last[i] = always ? g->nnode - 1 : -1;
 	}
 	for (int k = 0; k < g->nnode; k++)
-		for (int i = 0; i < w->way[k]->n->nin; i++)
-			if (candidates_in(w, k, i) >= 0 && w->way[k]->reads[i]) {
+		for (int i = 0; i < w->candidate[k]->n->nin; i++)
+			if (candidates_in(w, k, i) >= 0 && w->candidate[k]->reads[i]) {
 				int v = store(s, candidates_in(w, k, i));
 				l->last[v] = l->last[v] > k ? l->last[v] : k;
 			}
 	for (int i = 0; i < g->nvalue; i++) {
 		const Trait *v = &w->trait[i];
-		bool fused = v->maker >= 0 && w->way[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
+		bool fused = v->maker >= 0 && w->candidate[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
 		if (store(s, i) != i || !w->kind[i] || search_variable(s, i) < 0 || fused)
 			l->first[i] = g->nnode;
 	}
@@ -62,8 +62,8 @@ static void find_lives(const Search *s, Lives *l)
 /* As it is stored. */
 static double bytes_of(Search *s, int v, int choice)
 {
-	Kind *k = s->ways.kind[v];
-	return k->stored * candidates_shard(&s->ways, k, search_form(s, v, choice));
+	Kind *k = s->candidates.kind[v];
+	return k->stored * candidates_shard(&s->candidates, k, search_form(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */

@@ -1,6 +1,6 @@
-/* The node that one rank runs: a copy whose operands and results have the types of what the rank holds, and whose attributes and
- * constants agree with them.  Six heads of twelve are six to Attention; a reshape makes what there is of its result.  Kernels are
- * called by it, and the tests of signatures evaluate it. */
+/* The shard node: what one rank runs of a logical node.  Its operands and results have the types of the rank's shards, and its attributes and
+ * constants are adapted to them: Attention sees six heads of twelve, a reshape gives the shape of its shard.  The emitter writes kernel calls
+ * from it, and the tests of signatures evaluate it. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -19,26 +19,26 @@ static Value **with_types(Value *const *v, int n, Type *const *type, Arena *a)
 	return list;
 }
 
-/* Nothing is left of an operand that is cut: all results that are cut with it are empty, and the partial ones have no term here. */
+/* The shard of an operand is empty: so are the results that are split with it, and this rank adds nothing to partial ones. */
 static bool idle(const Node *n, Type *const *in, Type *const *out)
 {
 	int added = op_added(n);
 	if (added >= 0 && in[added] && type_elements(in[added]) != 0 && n->out[0] && type_elements(out[0] ? out[0] : n->out[0]->type) != 0)
-		return false;                   /* what is added may be all that there is */
+		return false;                   /* the added operand alone gives a result */
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && in[i] && type_elements(in[i]) == 0 && type_elements(n->in[i]->type) != 0)
 			return true;
 	return false;
 }
 
-/* Where the part begins along the axes that the kernel counts along, and how long these are as a whole. */
-static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena *a)
+/* Adds attributes: where the shard begins along the axes that the kernel counts along, and the whole length of these. */
+static void set_origin(Node *shard, const Node *n, const int64_t *origin, Arena *a)
 {
 	bool out;
 	int at, axis;
 	if (!op_origin(n, &out, &at, &axis))
 		return;
-	const Type *whole = (out ? n->out : n->in)[at]->type, *mine = (out ? part->out : part->in)[at]->type;
+	const Type *whole = (out ? n->out : n->in)[at]->type, *mine = (out ? shard->out : shard->in)[at]->type;
 	Attr from = { .name = name_of("origin"), .type = axis < 0 ? AT_INTS : AT_INT }, of = { .name = name_of("among"), .type = from.type };
 	if (axis >= 0 && whole->dim[axis] == mine->dim[axis])
 		return;
@@ -51,27 +51,27 @@ static void tell_origin(Node *part, const Node *n, const int64_t *origin, Arena 
 		of.u.is = whole->dim;
 		memcpy(from.u.is, origin, (size_t)whole->rank * sizeof *origin);
 	}
-	part->shard = true;
-	part->attr[part->nattr++] = from;
-	part->attr[part->nattr++] = of;
+	shard->shard = true;
+	shard->attr[shard->nattr++] = from;
+	shard->attr[shard->nattr++] = of;
 }
 
 Node *shard_node_of(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *a)
 {
 	if (idle(n, in, out))
 		return NULL;
-	Node *part = arena_new(a, Node);
-	*part = *n;
-	part->in = with_types(n->in, n->nin, in, a);
-	part->out = with_types(n->out, n->nout, out, a);
-	part->attr = arena_array(a, Attr, n->nattr + 8);
+	Node *shard = arena_new(a, Node);
+	*shard = *n;
+	shard->in = with_types(n->in, n->nin, in, a);
+	shard->out = with_types(n->out, n->nout, out, a);
+	shard->attr = arena_array(a, Attr, n->nattr + 8);
 	if (n->nattr)
-		memcpy(part->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
+		memcpy(shard->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
 	if (n->row->fit)
-		n->row->fit(part, n);
+		n->row->fit(shard, n);
 	if (n->row->place && at)
-		n->row->place(part, n, at);
+		n->row->place(shard, n, at);
 	if (origin)
-		tell_origin(part, n, origin, a);
-	return part;
+		set_origin(shard, n, origin, a);
+	return shard;
 }

@@ -1,18 +1,18 @@
-/* The legal signatures of a node.
+/* The legal SBP signatures of a node.
  *
- * Along one axis of the mesh they follow from the factor rule of the node: cutting a factor cuts every operand and result that
- * has it, and makes the results that lack it partial; a linear operand lets P through.  A factor that is a whole axis wherever
- * it stands is cut as such; one that is known as a product (Value.factors) may be cut along each of its own factors too, and one
- * that is only part of an axis along those alone: heads are cut, never a head.
+ * Along one axis of the mesh they follow from the factor rule of the node.  Splitting a factor splits every operand and result that has it, and
+ * makes the results that lack it partial; a linear operand passes P through.  A factor that is a whole axis wherever it occurs is split as
+ * such.  If it is known as a product (Value.factors), it may also be split along each of its own factors.  A factor that is only a part of an
+ * axis is split along those alone: heads are split, never one head.
  *
- * On a mesh of several axes a node has one such signature for each of them, in any mixture that a form can say. */
+ * On a mesh of several axes a node has one such signature along each of them, in any valid combination (signatures_can). */
 #include "plan/plan.h"
 
 #include <string.h>
 
 enum { LEAVES = 64 };
 
-/* Where a factor of the rule stands in one value: these leaves of an axis. */
+/* Where a factor of the rule occurs in one value: n leaves of an axis, from `from`.  A leaf is a factor of the axis in Value.factors. */
 typedef struct Use { int axis, from, n; bool whole; int64_t len[LEAVES]; int leaves; const FormReach *reach; } Use;
 
 /* The lengths of the factors of an axis, major first. */
@@ -28,7 +28,7 @@ static int lengths(const Value *v, int axis, int64_t *len)
 	return x->n;
 }
 
-/* The leaves that make up part k of a product; false when the axis is not known as that product. */
+/* The leaves that form factor k of a product; false: the axis is not known as that product. */
 static bool within(const FactorProduct *p, int k, Use *u)
 {
 	int64_t before = 1, at = 1;
@@ -47,7 +47,7 @@ static bool within(const FactorProduct *p, int k, Use *u)
 	return at == after;
 }
 
-/* 1: where factor f stands in a value; 0: it does not; -1: twice, or where it cannot be cut. */
+/* Finds factor f in a value.  1: found; 0: the value lacks it; -1: it occurs twice, or where it cannot be split. */
 static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f, Use *u)
 {
 	const int *row = out ? r->out[i] : r->in[i];
@@ -111,13 +111,13 @@ static bool floating(const Value *v)
 	return v->type && dtype_is_float(v->type->elem);
 }
 
-/* Cutting the factor: leaf -1 as the whole axis that it is, else along its own factor of that number. */
+/* The split of a factor: leaf -1 as a whole axis, else along its own factor of that number. */
 static Sbp cut(const Use *u, int leaf)
 {
 	return (Sbp){ .kind = SBP_S, .axis = u->axis, .leaf = leaf < 0 || u->leaves == 1 ? 0 : 1 + u->from + leaf, .reach = u->reach };
 }
 
-/* All uses of factor f; how many leaves it has everywhere, 0 when uses differ, -1 when it cannot be cut at all. */
+/* Finds all uses of factor f.  Returns its number of leaves; 0 when uses differ, -1 when it cannot be split at all. */
 static int find_uses(Node *n, const FactorRule *r, int f, Use *use, int *has, bool *whole)
 {
 	const Use *first = NULL;
@@ -142,7 +142,7 @@ static int find_uses(Node *n, const FactorRule *r, int f, Use *use, int *has, bo
 	return first ? leaves : -1;
 }
 
-/* How many leaves the axes of a factor have, at most. */
+/* The largest number of leaves of an axis that has the factor. */
 static int use_count(const Use *use, const int *has, int n)
 {
 	int most = 0;
@@ -173,12 +173,12 @@ static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *
 			leaves = 0;
 	for (int i = 0; i < n->nin; i++)
 		if (has[i] && use[i].reach)
-			leaves = 0;             /* windows see what lies side by side */
+			leaves = 0;             /* windows need neighbouring elements */
 	if (run && leaves > 1)
 		leaves = 1;                     /* the outermost */
 	for (int leaf = whole ? -1 : 0; leaf < leaves; leaf++) {
 		if (whole && leaf == 0 && use_count(use, has, n->nin + n->nout) == 1)
-			break;                  /* the same again */
+			break;                  /* equals leaf -1 */
 		int64_t of = 0;
 		if (opt.chunks && !any_ranks_allow(n, r, f, leaf, parts, &of))
 			continue;
@@ -194,7 +194,10 @@ static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *
 			else if (i == op_added(n) && partial(n, has))
 				s->in[i] = (Sbp){ .kind = SBP_P, .red = r->red };
 		for (int i = 0; i < n->nout; i++)
-			s->out[i] = has[n->nin + i] ? cut(&use[n->nin + i], leaf) : (Sbp){ .kind = define ? SBP_B : SBP_P, .red = define ? RED_SUM : r->red };
+			if (has[n->nin + i])
+				s->out[i] = cut(&use[n->nin + i], leaf);
+			else if (!define)
+				s->out[i] = (Sbp){ .kind = SBP_P, .red = r->red };
 	}
 }
 
@@ -221,7 +224,7 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 		if (n->out[i] && !floating(n->out[i]))
 			return;
 	for (int k = 1; k <= most; k++) {
-		bool read = true;               /* a number that stands in the code is whole on every rank; truth values and integers are no terms */
+		bool read = true;               /* a scalar in the generated code is B on every rank; booleans and integers cannot be partial */
 		for (int i = 0; i < n->nin; i++)
 			read &= group[i] != k || !n->in[i] || (kernel_reads(n, i) && floating(n->in[i]));
 		if (!read)
@@ -245,7 +248,7 @@ Sig *signatures_of(Node *n, int parts, Arena *a, int *count)
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (r->len[f] > 1)
 			split_factor(n, r, f, parts, a, &list, count);
-	if (node_is(n, "sbpcc.Zeros")) {          /* any part of it, and any term of it, is zero */
+	if (node_is(n, "sbpcc.Zeros")) {          /* every shard and every partial value is zero */
 		for (int k = 0; k < n->out[0]->type->rank; k++)
 			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
 		new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_P };
@@ -280,7 +283,7 @@ static bool one_run(const Sbp *s, int ndim)
 	return true;
 }
 
-/* The signature that has sig[k] along axis k of the mesh; false: no form can say it. */
+/* The signature that has sig[k] along axis k of the mesh; false: this combination is not valid. */
 static bool together(const Node *n, const Sig *const *sig, int ndim, Arena *a, NdSig *nd)
 {
 	*nd = (NdSig){ .ndim = ndim, .in = arena_array(a, Sbp *, n->nin + 1), .out = arena_array(a, Sbp *, n->nout + 1) };
@@ -336,7 +339,7 @@ NdSig *signatures_product(Node *n, const Mesh *m, const int *with, Arena *a, int
 	return all;
 }
 
-/* Whether operands and results, as they are held, are those of a signature along axis k. */
+/* Whether the SBP of operands and results is that of a signature along axis k. */
 static bool matches(const Node *n, const Sig *s, int k)
 {
 	for (int i = 0; i < n->nin; i++)

@@ -1,15 +1,16 @@
-/* One transfer from a form to another: what it is called, between which ranks it goes, what it moves and how long it takes.
+/* One transfer from a form to another: its name, its groups of ranks, its volume and its time.
  *
- * The name is for people, and for fast paths of a runtime; the meaning is always that of the two forms.  On one mesh a transfer is
- * known by the axes of the mesh along which the forms differ: groups of ranks that differ in these coordinates only exchange
- * among themselves.  An axis whose cut is the same on both sides differs as well when an outer axis that differs cuts the same factor:
- * then it divides another range.
+ * The name is for readers and for fast paths of a runtime; the meaning is always that of the two forms.  On one mesh a transfer is described by
+ * the axes of the mesh along which the forms differ: ranks that differ in these coordinates only form a group and exchange among themselves.
+ * An axis with the same cut on both sides counts as different when an outer axis that differs cuts the same factor, because it then divides
+ * another range.
  *
- * Volumes are elements received from other ranks.  On one mesh that needs no list of pieces: where no terms are made at the destination, a
- * rank receives terms x part - what is its own.  When all cuts are even, every rank has parts of one size, and one rank speaks for all.  An all-reduce is done in two phases over equal blocks (each rank sums one block, then all
- * take the sums), 2 (p - 1) times the value, where sending every term to every rank would be p (p - 1) times.
+ * Volumes are elements received from other ranks.  On one mesh they need no list of pieces: where the destination is not partial, a rank receives
+ * terms x shard less its own share.  When all cuts are even, all ranks have shards of one size, and counting for one rank is enough.  An
+ * all-reduce takes two phases over equal blocks (each rank reduces one block, then all gather the results): 2 (p - 1) times the value, where
+ * sending every term to every rank would be p (p - 1) times.
  *
- * Seconds are alpha-beta: what the busiest rank takes over the slowest link that is used, and the latency of log2 p steps. */
+ * Seconds follow the alpha-beta model: the volume of the busiest rank over the slowest link in use, and the latency of log2 p steps. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -240,12 +241,15 @@ Transfer transfer_count(const Form *from, const Form *to, bool exact)
 		by_pieces(from, to, &t);
 	if (!t.total && !t.local) {                /* nothing is moved after all: uneven parts that agree, or ranks that have it */
 		t.local = true;
-		t.how = form_terms(to) > 1 ? "zero_fill" : form_same(from, to) ? "none" : "slice";
+		if (form_terms(to) > 1)
+			t.how = "zero_fill";
+		else
+			t.how = form_same(from, to) ? "none" : "slice";
 	}
 	return t;
 }
 
-/* ---- what was asked before ---- */
+/* ---- memo ---- */
 
 enum { REACH = sizeof(FormReach) / sizeof(int64_t) };
 
@@ -362,7 +366,7 @@ bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes)
 
 /* ---- how long it takes ---- */
 
-/* More than any plan without it: it is taken only where pins leave nothing else, and then refused (prove.c). */
+/* Seconds, more than any plan without it: chosen only where pins leave no alternative, and then refused (prove.c). */
 static const double IMPOSSIBLE = 1e3;
 
 static double steps(int p)
