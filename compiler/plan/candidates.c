@@ -95,7 +95,7 @@ int candidates_form(Candidates *w, Kind *k, const Sbp *s)
 	return k->n - 1;
 }
 
-/* No form is added once prices are asked for. */
+/* Allocates the tables of a kind.  No SBP is added after that. */
 static void prices(Candidates *w, Kind *k)
 {
 	if (k->moved == k->n)
@@ -110,7 +110,7 @@ static void prices(Candidates *w, Kind *k)
 	}
 }
 
-/* A longest axis that neither form cuts: a sum may be scattered along it. */
+/* The longest axis that neither SBP splits: a reduce-scatter may go along it. */
 static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp *s)
 {
 	int best = -1;
@@ -181,7 +181,7 @@ static double step_of(Candidates *w, Kind *kind, const Sbp *now, const Sbp *then
 	return s->seconds;
 }
 
-/* Whether something may be changed along axis k of the mesh on the way: it differs, or cuts what others that differ cut. */
+/* Whether the entry of axis k may change on the route: it differs, or it splits the same axis as others that differ. */
 static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
 {
 	if (!sbp_equal(&from[k], &to[k], 1))
@@ -192,7 +192,7 @@ static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
 	return false;
 }
 
-/* From one form to another that differs along axis `first` of the mesh and those that change with it: one after the other. */
+/* Seconds of a change along axis `first` of the mesh and those that change with it, one after the other. */
 static double step_along(Candidates *w, Kind *kind, const Sbp *from, const Sbp *to, const int *unit, int first)
 {
 	const Mesh *m = w->mesh;
@@ -212,8 +212,8 @@ static double step_along(Candidates *w, Kind *kind, const Sbp *from, const Sbp *
 	return t;
 }
 
-/* The quickest way of changes along one axis, or one bundle, of the mesh after the other: each is as it was (0), at a form between (1) or as it will
- * be (2).  unit: by axis, the first of those that change together; -1: it does not. */
+/* The quickest sequence of changes along one axis, or one bundle, of the mesh at a time: each has its old entry (0), an intermediate one (1) or its new
+ * one (2).  unit: by axis, the first of those that change together; -1: it does not change. */
 static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp *to)
 {
 	enum { WAYS = 6561 };                   /* 3 to the power of MESH_DIMS */
@@ -262,7 +262,7 @@ static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp
 	return best[n - 1];
 }
 
-/* A sum is made of a value where it lies, as one term of it: what moves before that moves as it was. */
+/* Seconds of a transfer.  An entry becomes P without communication, so the transfer before that keeps the old entry. */
 static double price(Candidates *w, Kind *k, int from, int to)
 {
 	Sbp a[MESH_DIMS] = { { 0 } }, b[MESH_DIMS] = { { 0 } };
@@ -299,7 +299,7 @@ double candidates_move(Candidates *w, Kind *k, int from, int to)
 	return *d;
 }
 
-/* Few parameters fill no bucket. */
+/* Gradients per bucket: a model of few parameters does not fill one. */
 static double joined(const Graph *g)
 {
 	int n = 0;
@@ -308,7 +308,7 @@ static double joined(const Graph *g)
 	return fmax(1, fmin(n, JOINED));
 }
 
-/* What is left is its part of the latency. */
+/* A transfer in a bucket pays only its share of the latency. */
 double candidates_joined(Candidates *w, Kind *k, int from, int to)
 {
 	double t = candidates_move(w, k, from, to), late = 0;
@@ -347,7 +347,7 @@ static void key_attr(Candidates *w, const Attr *a)
 	}
 }
 
-/* What rules may look into: the contents of small constants. */
+/* Rules may depend on the contents of small constants, so these are part of the key. */
 static void key_operand(Candidates *w, const Value *v)
 {
 	candidates_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
@@ -403,7 +403,7 @@ static bool same_operands(const Candidates *w, Value *const *x, Value *const *y,
 	return true;
 }
 
-/* Whether two nodes surely have one key: so most nodes of like layers need none. */
+/* Whether two nodes certainly have equal keys; so most nodes of identical layers need no key. */
 static bool same_node(const Candidates *w, int index, const Candidate *x)
 {
 	const Node *n = w->g->node[index], *m = x->n;
@@ -479,7 +479,7 @@ static Candidate *new_candidate(Candidates *w, int index)
 		if (allowed(w, n, w->pins->node[index], &sig[i]))
 			arena_push(w->arena, x->sig, x->nsig, sig[i]);
 	thin(w, n, x);
-	if (!x->nsig) {                         /* along each axis there is one: together no form can say them */
+	if (!x->nsig) {                         /* each axis alone has candidates, but no combination is valid */
 		fail_at(EXIT_NOPLAN, n->loc, "%s cannot run by its pin along all axes of mesh %s at once: an axis is split by whole ranges or by its factors, and P has one reduction", n->op, w->mesh->name);
 		x->sig = sig;
 		x->nsig = all;

@@ -11,13 +11,13 @@ enum {
 	DEFINED = 4                     /* times the ranks meet inside a definition, about */
 };
 
-/* From the form that v has to one that differs along axis k, or back.  Where no form can say that next to the other entries, or terms of another
- * axis are to be combined before those of this one, these are left out. */
+/* Seconds from the SBP of v to one that differs along axis k, or back.  Where the new entry is not valid together with the others, or another
+ * partial axis must be reduced before this one, the others are taken as B. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
 	Sbp has[MESH_DIMS] = { { 0 } }, other[MESH_DIMS] = { { 0 } };
 	if (!v->sbp || (v->place && v->place->mesh != m) || v->sbp[k].kind == SBP_ANY || sbp_equal(&v->sbp[k], s, 1))
-		return 0;                       /* from another mesh it comes in any form */
+		return 0;                       /* from another mesh it arrives in any SBP */
 	for (int i = 0; i < m->ndim; i++)
 		if (v->sbp[i].kind != SBP_ANY)
 			has[i] = other[i] = v->sbp[i];
@@ -45,7 +45,7 @@ static double price(Node *n, const Sig *s, const Mesh *m, int k)
 			continue;
 		split |= s->in[i].kind == SBP_S;
 		double move = moved(n->in[i], &s->in[i], m, k, false);
-		t += kernel_reads(n, i) ? move : 1e-3 * move;     /* only its shape matters: any form will do, its own is neater */
+		t += kernel_reads(n, i) ? move : 1e-3 * move;     /* only its shape is read: any SBP is correct, its own is preferred */
 	}
 	for (int i = 0; i < n->nout; i++)
 		split |= n->out[i] && s->out[i].kind == SBP_S;

@@ -20,7 +20,7 @@ double cost_flops(const Node *n)
 	return n->nout && n->out[0] && n->row && n->row->expr ? (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1) : 0;
 }
 
-/* How much of an axis of len elements windows see, of n of those that ask for them. */
+/* The number of elements, of an axis of len, that n windows read. */
 static double reached(const FormReach *r, int64_t n, int64_t len)
 {
 	int64_t windows = (n - 1 + r->hi - r->lo) / r->div + 1, sees = (windows - 1) * r->mul + r->to - r->from + 1;

@@ -17,7 +17,7 @@ static bool marked(const Node *n, void *arg)
 	return n->mark == 1;
 }
 
-/* ---- what new nodes make ---- */
+/* ---- results of new nodes ---- */
 
 static void add_leaf(Graph *g, struct FactorAxis *x, int id)
 {
@@ -31,7 +31,7 @@ static void add_new(Graph *g, struct FactorAxis *x, int64_t len)
 	add_leaf(g, x, id);
 }
 
-/* The factors of an operand that stand for factor f of the rule; false: no operand tells. */
+/* Adds the factors of an operand that are factor f of the rule; false: no operand has it. */
 static bool add_like(Graph *g, const Node *n, const FactorRule *r, int f, struct FactorAxis *x)
 {
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
@@ -73,8 +73,8 @@ static void find_factors(Graph *g, Node *n, int i)
 	v->factors = x;
 }
 
-/* The cheapest signature of a node whose operands are settled; its results lie as it says, where nothing else was said of them.  Terms are
- * statistics that all that follows reads: they are put together at once, not by each reader in its own shape. */
+/* The cheapest signature of a node whose operands have an SBP; it decides the SBP of results that have none.  Partial results are statistics that
+ * all following nodes read: they are reduced at once, not by each reader separately. */
 static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 {
 	for (int k = 0; k < n->nout; k++)
@@ -94,7 +94,7 @@ static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 	return s;
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 struct Expansion { Model *model; Graph *g; Value **in, **out; int nin, nout; bool *stored; };
 
@@ -133,7 +133,7 @@ static bool pointwise(const Node *n)
 	return n && n->row->expr;
 }
 
-/* Which values are written to memory: those that something else than pointwise nodes reads. */
+/* The values that are written to memory: those read by nodes that are not pointwise. */
 static void find_stored(Expansion *d)
 {
 	Graph *g = d->g;
@@ -197,7 +197,7 @@ static double run_cost(const Expansion *d, const Node *n, const NdSig *s, const 
 	return start + t;
 }
 
-/* One transfer serves all that want the same form. */
+/* One transfer serves all readers that need the same SBP. */
 typedef struct Moved { const Value *v; const Sbp *to; struct Moved *next; } Moved;
 
 static double move_cost(const Value *v, const Sbp *to, const Mesh *m, Moved **done, Arena *a)
@@ -245,7 +245,7 @@ double expansion_cost(Expansion *d, const NdSig *s, const Mesh *m)
 	return t;
 }
 
-/* ---- what is done ---- */
+/* ---- replacement ---- */
 
 static bool any_marked(const Graph *g)
 {
@@ -255,7 +255,7 @@ static bool any_marked(const Graph *g)
 	return false;
 }
 
-/* What is new lies as the cheapest signatures say; constants are whole. */
+/* New values take the SBP of the cheapest signatures; new constants are B. */
 static void settle_new(Graph *g)
 {
 	places_new(g);

@@ -43,7 +43,7 @@ static bool pinned_to(const Sbp *pin, const Sbp *s, int ndim)
 	return true;
 }
 
-/* What the pins of the values in one storage leave, by the first of them; pins.c has seen that they agree. */
+/* The combined pins of the values in one storage, by the first of them; pins.c has checked that they agree. */
 static const Sbp **pins_by_root(Search *s)
 {
 	Sbp **all = arena_array(s->arena, Sbp *, s->g->nvalue + 1);
@@ -164,9 +164,9 @@ static double *table(Search *s, Name key, int rows, int cols, bool *fresh)
 	return t;
 }
 
-/* What a table was asked for with, beside the way of the node.  Nodes of like layers mostly ask for the same as those before them. */
+/* The last arguments of a table, beside the candidates of the node.  Nodes of identical layers mostly use the same again. */
 typedef struct Seen {
-	const void *from;               /* domain or way */
+	const void *from;               /* Domain or Candidate */
 	int64_t mask;
 	int slot;
 	bool joined;
@@ -211,7 +211,7 @@ static void find_gradients(Search *s)
 	}
 }
 
-/* What is not hidden of a transfer of v. */
+/* The fraction of a transfer of v that is not hidden. */
 static double seen(const Search *s, int v)
 {
 	return s->gradient[v] || (s->candidates.trait[v].param && !s->candidates.trait[v].def) ? 1 - device.overlap : 1;
@@ -253,7 +253,7 @@ static void made(Search *s, int a, int o)
 	edge(s, a, s->home[v], last->t);
 }
 
-/* The operands of b that are the same value as operand i: each form of it is made once. */
+/* The cost of the operands in mask, which are one value: each SBP of it is transferred once. */
 static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int candidate, int from, bool together)
 {
 	double sum = 0;
@@ -370,7 +370,7 @@ int search_form(const Search *s, int v, int choice)
 	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->candidates.candidate[f->maker]->out[f->slot][choice];
 }
 
-/* A form as an object of the graph. */
+/* An SBP as an object of the graph. */
 static struct Said say(const Search *s, const Sbp *form)
 {
 	int n = s->mesh->ndim;

@@ -16,9 +16,9 @@
 enum { ROUNDS = 4, NAMED = 5 };
 static const double SMALL = 64 << 20;
 
-typedef struct Lives { int *first, *last; } Lives;     /* by value id: nodes; first > last: never in memory */
+typedef struct Lives { int *first, *last; } Lives;     /* live range by value id, as nodes; first > last: never in memory */
 
-/* Whose bytes these are. */
+/* The value whose memory v uses. */
 static int store(const Search *s, int v)
 {
 	const Candidates *w = &s->candidates;
@@ -59,7 +59,7 @@ static void find_lives(const Search *s, Lives *l)
 	}
 }
 
-/* As it is stored. */
+/* Bytes of a shard as it is stored. */
 static double bytes_of(Search *s, int v, int choice)
 {
 	Kind *k = s->candidates.kind[v];
@@ -89,7 +89,7 @@ static int busiest(Search *s, const Lives *l, const int *choice, double *most)
 	return at;
 }
 
-/* Equal lists are one, so that the solver sees which nodes are alike. */
+/* Equal lists share one pointer, so that the solver sees which nodes are identical. */
 static const double *shared(Map *seen, const double *v, int n)
 {
 	Name key = name_n((const char *)v, sizeof *v * (size_t)n);
@@ -123,7 +123,7 @@ static void set_limit(Search *s, const Lives *l, const int *at, int nat, const d
 		p->node[x].use = use[x] ? shared(&seen, use[x], p->node[x].n) : NULL;
 }
 
-/* The quickest of the plans in which of each value as little is in memory as can be. */
+/* The quickest of the plans in which every value has its smallest shard. */
 static void leanest(Search *s, const Lives *l, SolveResult *r)
 {
 	SolveProblem p = s->p;
@@ -188,7 +188,7 @@ static int larger(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->v->id > y->v->id) - (x->v->id < y->v->id);
 }
 
-/* No program is asked for, so what the solver counts is all that is known. */
+/* No program is generated, so the estimate of the solver is all that is known. */
 static int refuse(Search *s, const Lives *l, const int *choice)
 {
 	double most;
@@ -205,7 +205,7 @@ static int refuse(Search *s, const Lives *l, const int *choice)
 	return -1;
 }
 
-/* So much less than the memory of a rank that what else a program takes fits, too. */
+/* Far enough below the memory of a rank that the other memory of a program fits, too. */
 static bool small(double most)
 {
 	return 4 * most + SMALL <= device.memory;
@@ -221,7 +221,7 @@ bool search_memory_near(const Graph *g)
 	return device.memory && !small(all);
 }
 
-/* No program is asked for: what the solver counts must do. */
+/* No program is generated: the limit is applied to the estimate of the solver. */
 static int alone(Search *s, const Lives *l, double most)
 {
 	SolveResult lean;
@@ -236,7 +236,7 @@ static int alone(Search *s, const Lives *l, double most)
 	return 0;
 }
 
-/* Between what the quickest plan holds and the least that any does, limits are tried. */
+/* The range of limits that trials search: from the least memory of any plan to that of the quickest. */
 static void find_range(Search *s, const Lives *l, Predicted *p, double most)
 {
 	SolveResult lean;

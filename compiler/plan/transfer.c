@@ -23,7 +23,7 @@ void transfer_no_room(void)
 	fail_at(EXIT_LIMIT, (Loc){ 0 }, "out of memory: a part of a value is in too many pieces; its axes are too long");
 	diag_finish();
 	fflush(NULL);
-	_exit((int)diag_exit());                /* at once: whoever asked has no way back */
+	_exit((int)diag_exit());                /* at once: callers cannot recover */
 }
 
 static int ranks_across(const Form *f, unsigned axes)
@@ -148,7 +148,7 @@ static void by_pieces(const Form *from, const Form *to, Transfer *t)
 	free(count);
 }
 
-/* Every rank has a part of one size. */
+/* All shards have one size. */
 static bool even(const Form *f)
 {
 	int64_t left[FORM_MESH];
@@ -195,7 +195,7 @@ static bool uniform(const Form *from, const Form *to)
 	return true;
 }
 
-/* Terms of the destination, if any, are terms of the source that stay where they are. */
+/* The destination is partial only along axes where the source is, with the same reduction. */
 static bool keeps_terms(const Form *from, const Form *to)
 {
 	for (int k = 0; k < to->ndim; k++)
@@ -212,7 +212,7 @@ static void without_pieces(const Form *from, const Form *to, bool exact, Transfe
 	t->total *= one ? form_nrank(to) : 1;
 }
 
-/* In each group the p ranks hold a term of the same part each, which is cut into p blocks. */
+/* In each group the p ranks hold partial values of the same shard, which is divided into p blocks. */
 static void two_phases(const Form *from, const Form *to, unsigned axes, Transfer *t)
 {
 	int places = form_nrank(to), p = ranks_across(to, axes);
@@ -327,7 +327,7 @@ const Transfer *transfer_of(const Form *from, const Form *to)
 
 /* ---- between GPUs ---- */
 
-/* Every part is one run of the whole, and none is empty. */
+/* Every shard is a contiguous range of the value, and none is empty. */
 static bool in_runs(const Form *f)
 {
 	int axis = -1;
@@ -360,7 +360,7 @@ bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	const Transfer *t = transfer_of(from, to);
 	if (t->local)
-		return form_terms(to) == 1 || form_reduction(to) == FORM_SUM;   /* elements that no term falls on are filled with 0 */
+		return form_terms(to) == 1 || form_reduction(to) == FORM_SUM;   /* elements without a term are filled with 0 */
 	return t->one_mesh && only(to, FORM_B) && (only(from, FORM_P) ? elem_bytes == 4 : in_runs(from));
 }
 
@@ -400,7 +400,7 @@ double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_
 	int p = form_nrank(from), q = form_nrank(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
 	Wire l = slowest(to, t->one_mesh ? t->axes : ~0u);
 	double late = l.latency * steps(n), link = (double)t->busiest * (double)elem_bytes / l.bytes;
-	if (has_edges(to))                      /* strips are small: laying one's own part between them may take longer than moving them */
+	if (has_edges(to))                      /* halos are small: copying the own shard between them may take longer than moving them */
 		link += device.start + 2 * device_through((double)form_held(to, 0) * (double)elem_bytes);
 	if (strcmp(t->how, "all_reduce"))
 		return late + link;
