@@ -251,6 +251,15 @@ static void parameters(OnnxReader *r, Graph *g, Value **param, const int *positi
 		arena_push(r->w.arena, g->init, g->ninit, old[k++]);
 }
 
+static bool is_tensor(OnnxReader *r, const Value *param, Loc loc)
+{
+	if (param->type && param->type->kind == TY_TENSOR && param->type->elem != DT_UNDEFINED)
+		return true;
+	err_at(loc, "%s is a parameter by @init, but has no tensor type", param->name);
+	r->w.bad = true;
+	return false;
+}
+
 static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields *out, const Fields *init, const Fields *info)
 {
 	Value **param = NULL;
@@ -268,11 +277,8 @@ static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields
 		if (annot_find(v->annot, "init")) {
 			int k = nparam;
 
-			if (!v->type || v->type->kind != TY_TENSOR || v->type->elem == DT_UNDEFINED) {
-				err_at(onnx_at(r, &in->f[i]), "%s is a parameter by @init, but has no tensor type", v->name);
-				r->w.bad = true;
+			if (!is_tensor(r, v, onnx_at(r, &in->f[i])))
 				return;
-			}
 			v->init = v->param = true;
 			arena_push(r->w.arena, position, k, pos);
 			arena_push(r->w.arena, param, nparam, v);
@@ -291,6 +297,8 @@ static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields
 		initialiser(r, &init->f[i], g);
 	for (int i = 0; i < info->n && !r->w.bad; i++)
 		value(r, &info->f[i], g, &pos);
+	for (int i = 0; i < nparam && !r->w.bad; i++)
+		is_tensor(r, param[i], param[i]->loc);          /* again: an output or a value_info may have given it another type */
 	parameters(r, g, param, position, nparam);
 }
 
