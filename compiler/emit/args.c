@@ -15,7 +15,7 @@ void args_need(const Print *p, KWork w)
 
 /* ---- shapes ---- */
 
-Shape args_held(const Print *p, const Slot *s)
+static Shape args_held(const Print *p, const Slot *s)
 {
 	Shape r = { .rank = s->rank };
 	for (int a = 0; a < s->rank; a++)

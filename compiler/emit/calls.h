@@ -14,7 +14,6 @@ extern const CallPair norm_pairs[];
 extern const Call matmul_calls[], norm_calls[], attention_calls[], window_calls[], move_calls[], index_calls[], reduce_calls[], cells_calls[];
 
 /* args.c: shapes of the shards of this role. */
-Shape   args_held(const Print *, const Slot *);
 Shape   args_in(const Print *, int i), args_out(const Print *, int i);
 
 /* Text.  A call begins with its name, results and operands: args_call(p, "k_gather", "0", "01") prints "k_gather(c, t[2],

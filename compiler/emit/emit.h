@@ -133,7 +133,6 @@ OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
 void  tree_headers(Tree *, const char *name);                            /* the headers that a file of kernels includes */
 void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
-const char *tree_embedded(const char *name);                             /* the text of an embedded file */
 void  tree_fill(Text *, const char *name, ...);                       /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
 int  tree_write(const Tree *, const char *dir);
 

@@ -59,7 +59,7 @@ static const char *embedded(const char *name)
 	return NULL;
 }
 
-const char *tree_embedded(const char *name)
+static const char *tree_embedded(const char *name)
 {
 	const char *s = embedded(name);
 	if (!s)

@@ -17,7 +17,8 @@ int prune_other(const Link *l, int v)
 	return l->a == v ? l->b : l->a;
 }
 
-double prune_at(const Link *l, int v, int i, int j)
+/* The cost of a link for choice i of v and choice j of the other end. */
+static double prune_at(const Link *l, int v, int i, int j)
 {
 	int row = l->a == v ? i : j, col = l->a == v ? j : i;
 	return l->t->v[(size_t)row * (size_t)l->t->dim[1] + (size_t)col];

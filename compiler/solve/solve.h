@@ -157,7 +157,6 @@ typedef struct Net {
 } Net;
 
 int    prune_other(const Link *, int v);                         /* the other end */
-double prune_at(const Link *, int v, int i, int j);              /* its cost for choice i of v and choice j of the other end */
 void   prune_keep(Net *, int v, Known *keep);                    /* leaves v these of its choices */
 void   prune_follow(const Net *, int *choice);                   /* sets the choices of removed variables, given all others */
 void   prune_run(Net *);

@@ -130,7 +130,7 @@ const Kernel *kernel_of(const Node *n)
 	return first;
 }
 
-unsigned kernel_facts(const Kernel *k, Target t)
+static unsigned kernel_facts(const Kernel *k, Target t)
 {
 	return t == TARGET_CUDA ? k->cuda : k->c;
 }

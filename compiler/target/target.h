@@ -102,7 +102,6 @@ typedef struct KernelPair {
 } KernelPair;
 const Kernel *kernel_of(const Node *);                       /* NULL: none */
 const KernelPair *kernel_pair(const Node *first, const Node *second);    /* NULL: none */
-unsigned kernel_facts(const Kernel *, Target);
 bool  kernel_any_has(Target, unsigned facts);                /* some kernel of the target */
 bool  kernel_transfer(const Node *);                         /* a transfer: a Boxing node */
 bool  kernel_counts(const Node *);                           /* it can take a slice of the axis that it counts along or whose length it divides by */

@@ -181,7 +181,8 @@ const char *train_defaults(const Model *m, const Training *t)
 	return text;
 }
 
-int train_read(Model *m, Training *t)
+/* 1: there is a training section; 0: none; -1 after explaining. */
+static int train_read(Model *m, Training *t)
 {
 	const Annot *a = annot_find(m->annot, "train");
 	*t = (Training){ 0 };

@@ -40,7 +40,6 @@ typedef struct Training {
 	Loc loc;
 } Training;
 const char *train_defaults(const Model *, const Training *);  /* "100 steps (@train steps, --steps)": settings left at their defaults; NULL: none */
-int train_read(Model *, Training *);                         /* 1: there is a training section; 0: none; -1 after explaining */
 void train_bind_batch(const Model *);                        /* batch: N gives the first symbolic dimension of the inputs its value */
 int  train_check_batch(const Model *);                       /* -1 after an error: batch contradicts a number in the model, or --set */
 int train_split_means(Graph *, int64_t microbatches);                              /* losses that are means become sums divided by counts */

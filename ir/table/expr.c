@@ -384,7 +384,7 @@ static Expr *parse(Arena *arena, const char *text, const char *const *names, int
 	return e;
 }
 
-Expr *expr_parse(const char *text, const char *const *names, int nnames)
+static Expr *expr_parse(const char *text, const char *const *names, int nnames)
 {
 	return parse(&arena_process, text, names, nnames, NULL);
 }

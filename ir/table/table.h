@@ -145,7 +145,6 @@ void factor_linear(const Node *, int *group);
 
 /* expr.c: scalar expressions of pointwise rows. */
 typedef struct Expr Expr;
-Expr  *expr_parse(const char *text, const char *const *names, int nnames); /* dies on our own mistake */
 Expr  *expr_of(const Node *);                                /* of the node's row: attributes and missing operands put in; args are n->in */
 void   expr_print_c(FILE *, const Expr *, const char *const *args, DType); /* C (and CUDA) for one element */
 bool   expr_uses(const Expr *, int arg);                     /* whether it names that operand */
