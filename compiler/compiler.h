@@ -1,8 +1,8 @@
 /* From a logical graph to one program per role: the files directly in compiler/, one section per file.
  *
- * A model has a Plan, which passes fill in turn: meshes and the SBP of every value (plan; also written as annotations, so that a
- * dump has them), transfers as nodes (boxing), shards (project), lists of actions (schedule), offsets (memplan).  prove checks
- * all of it, and emit prints it. */
+ * A model has a Plan, which passes fill in turn: meshes and the SBP of every value (plan; also written as
+ * annotations, so that a dump has them), transfers as nodes (boxing), shards (project), lists of actions
+ * (schedule), offsets (memplan).  prove checks all of it, and emit prints it. */
 #ifndef SBPCC_COMPILER_H
 #define SBPCC_COMPILER_H
 
@@ -27,7 +27,7 @@ typedef struct Pass {
 	const char *name;
 	int (*run)(Graph *);
 	uint32_t needs, gives, drops;
-	bool once;                      /* not run again on a dump in which it is done: it would see its own results, or those of later passes */
+	bool once;                      /* skipped on a dump in which it is done: it would see its own results */
 	const char *does;
 } Pass;
 
@@ -39,7 +39,7 @@ int  passes_bind(Graph *);
 
 /* trials.c: runs of the passes in child processes, which return measurements. */
 void trials_recompute(Model *);     /* starts one without @recompute, if there is any */
-int  trials_plan(Model *);          /* starts those on fewer ranks; finds a limit with which the program fits; -1 after explaining */
+int  trials_plan(Model *);          /* starts those on fewer ranks; finds a limit that fits; -1 after explaining */
 void trials_report(const Plan *);   /* after the program is written: warns of ranks and @recompute that do not pay */
 
 /* explain.c */

@@ -34,7 +34,7 @@ typedef struct Attr {
 	Loc loc;
 } Attr;
 
-/* What most passes ask of a value or a node stands in its first 64 bytes: large models do not fit a processor's cache. */
+/* The fields that most passes read come first, within 64 bytes: large models do not fit into a processor's cache. */
 struct Value {
 	Name name;
 	Graph *graph;
@@ -44,7 +44,7 @@ struct Value {
 	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
 	Annot *annot;
 	bool input, output;             /* of the graph */
-	bool init;                      /* stands in graph->init */
+	bool init;                      /* an entry of graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */
 	bool param;                     /* a parameter or state, never a constant: has @init, or params.c or train.c decided */
 	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */

@@ -38,7 +38,7 @@ Dim  dim_floordiv(Dim, Dim), dim_ceildiv(Dim, Dim);
 bool dim_same(Dim a, Dim b);                 /* known to be equal: equal numbers or equal expressions, never two unknowns */
 bool dim_differ(Dim a, Dim b);               /* known to differ: two numbers that are not equal */
 void dim_bind(Name symbol, int64_t value);   /* --set N=32 */
-int  dim_check(void);                        /* -1 after an error for each symbol that was bound but stands in no text that was read */
+int  dim_check(void);                        /* reports each symbol that was bound but that no text mentions; -1: there was one */
 Dim  dim_bound(Dim);                         /* with all bindings put in */
 
 /* type.c: types of values. */
