@@ -1,8 +1,8 @@
 /* All-reduce of floats in place: seconds for each size, the best of many, as lines `BYTES SECONDS`.
  *
  *   bench-allreduce [RANKS]       ours: ranks are processes that read each other's windows
- *   bench-allreduce [RANKS] copy  every rank copies as many bytes at the same time, which is what memory can do: an all-reduce in place has
- *                                 to read and to write every byte once
+ *   bench-allreduce [RANKS] copy  every rank copies as many bytes at the same time: the limit of memory, because an
+ *                                 all-reduce in place has to read and to write every byte once
  *
  * With -DMPI, by mpicc, the same for MPI_Allreduce of as many ranks as mpirun starts. */
 #include <stdbool.h>
@@ -113,13 +113,16 @@ int main(int argc, char **argv)
 	static Form form[18];
 	static RtMove move[9];
 	bool copies = argc > 2;
-	RtProgram p = { .nrank = argc > 1 ? atoi(argv[1]) : 2, .form = form, .move = move, .slab_bytes = copies ? LARGE : 0, .window_bytes = LARGE };
+	RtProgram p = { .nrank = argc > 1 ? atoi(argv[1]) : 2, .form = form, .move = move,
+		.slab_bytes = copies ? LARGE : 0, .window_bytes = LARGE,
+		.channel = &(const RtChannel){ 1, 1 }, .nchannel = 1 };
 	for (size_t n = SMALL; n <= LARGE; n *= 4) {
-		Form f = { .ndim = 1, .mesh = { p.nrank }, .naxis = 1, .dim = { (int64_t)(n / sizeof(float)) }, .cut = { { .kind = FORM_P } } };
+		Form f = { .ndim = 1, .mesh = { p.nrank }, .naxis = 1, .dim = { (int64_t)(n / sizeof(float)) },
+			.cut = { { .kind = FORM_P } } };
 		form[p.nform] = f;
 		f.cut[0].kind = FORM_B;
 		form[p.nform + 1] = f;
-		move[p.nmove++] = (RtMove){ p.nform + 1, p.nform + 2, RT_F32, false };
+		move[p.nmove++] = (RtMove){ p.nform + 1, p.nform + 2, RT_F32, 0 };
 		p.nform += 2;
 	}
 	return rt_run(&p, rank, &copies);

@@ -96,10 +96,12 @@ static int bench(int nodes, int runs, double *first)
 	}
 	double each = total(&best) / made;
 	*first = *first > 0 ? *first : each;
-	printf("%8d %9.1f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.1f %9d\n", made, (double)st.st_size / 1e6, best.read, best.verify,
+	printf("%8d %9.1f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.1f %9d\n",
+		made, (double)st.st_size / 1e6, best.read, best.verify,
 		best.fold, total(&best), 1e3 * each, each / *first, (double)peak / 1024, best.nodes);
 	if (nodes == GOAL_NODES)
-		printf("         %d nodes in at most %d ms: %s\n", nodes, GOAL_MS, total(&best) <= GOAL_MS ? "met" : "MISSED");
+		printf("         %d nodes in at most %d ms: %s\n", nodes, GOAL_MS,
+			total(&best) <= GOAL_MS ? "met" : "MISSED");
 	return 0;
 }
 
@@ -125,6 +127,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		if (bench(sizes[i], runs, &first))
 			return 1;
-	puts("         * time per node, against the first line: 1 is linear; above 16,000 nodes the model has left the cache");
+	puts("         * time per node, against the first line: 1 is linear; above 16,000 nodes the model has left the "
+		"cache");
 	return 0;
 }

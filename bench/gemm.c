@@ -1,6 +1,6 @@
-/* Matrix products of training shapes: GF/s of our own, the share of the FMA peak measured beside it, and OpenBLAS where it is
- * installed.  Every number is the best of several short runs that take turns, so that a busy machine hurts all alike; with
- * one thread it is processor time.
+/* Matrix products of training shapes: GF/s of our own, the share of the FMA peak measured beside it, and OpenBLAS where
+ * it is installed.  Every number is the best of several short runs that take turns, so that a busy machine hurts all
+ * alike; with one thread it is processor time.
  *
  *   bench-gemm [SECONDS] [THREADS]
  *
@@ -98,7 +98,8 @@ static double peak(RtIsa isa)
 
 /* ---- the peer ---- */
 
-typedef void Sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+typedef void Sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+	int ldb, float beta, float *c, int ldc);
 
 static Sgemm *openblas(const char **kernels, int threads)
 {
@@ -119,15 +120,24 @@ static Sgemm *openblas(const char **kernels, int threads)
 typedef struct Shape { const char *name; int m, n, k; bool ta, tb; } Shape;
 
 static const Shape shapes[] = {
-	{ "gpt2 256 qkv", 256, 2304, 768, false, false },     { "gpt2 256 qkv dX", 256, 768, 2304, false, true },     { "gpt2 256 qkv dW", 768, 2304, 256, true, false },
-	{ "gpt2 256 out", 256, 768, 768, false, false },      { "gpt2 256 out dX", 256, 768, 768, false, true },      { "gpt2 256 out dW", 768, 768, 256, true, false },
-	{ "gpt2 256 up", 256, 3072, 768, false, false },      { "gpt2 256 up dX", 256, 768, 3072, false, true },      { "gpt2 256 up dW", 768, 3072, 256, true, false },
-	{ "gpt2 256 down", 256, 768, 3072, false, false },    { "gpt2 256 down dX", 256, 3072, 768, false, true },    { "gpt2 256 down dW", 3072, 768, 256, true, false },
-	{ "gpt2 256 head", 256, 50257, 768, false, true },    { "gpt2 256 head dX", 256, 768, 50257, false, false },  { "gpt2 256 head dW", 50257, 768, 256, true, false },
-	{ "gpt2 1024 up", 1024, 3072, 768, false, false },    { "gpt2 1024 up dX", 1024, 768, 3072, false, true },    { "gpt2 1024 up dW", 768, 3072, 1024, true, false },
-	{ "mlp 784-256", 32, 256, 784, false, false },        { "mlp 784-256 dW", 784, 256, 32, true, false },        { "mlp 256-10", 32, 10, 256, false, false },
-	{ "mlp 256-10 dX", 32, 256, 10, false, true },        { "mlp 256-10 dW", 256, 10, 32, true, false },          { "one row", 1, 3072, 768, false, false },
-	{ "one row, turned", 1, 3072, 768, false, true },     { "head 64", 64, 64, 64, false, true },                 { "square 1024", 1024, 1024, 1024, false, false },
+	{ "gpt2 256 qkv", 256, 2304, 768, false, false }, { "gpt2 256 qkv dX", 256, 768, 2304, false, true },
+	{ "gpt2 256 qkv dW", 768, 2304, 256, true, false },
+	{ "gpt2 256 out", 256, 768, 768, false, false }, { "gpt2 256 out dX", 256, 768, 768, false, true },
+	{ "gpt2 256 out dW", 768, 768, 256, true, false },
+	{ "gpt2 256 up", 256, 3072, 768, false, false }, { "gpt2 256 up dX", 256, 768, 3072, false, true },
+	{ "gpt2 256 up dW", 768, 3072, 256, true, false },
+	{ "gpt2 256 down", 256, 768, 3072, false, false }, { "gpt2 256 down dX", 256, 3072, 768, false, true },
+	{ "gpt2 256 down dW", 3072, 768, 256, true, false },
+	{ "gpt2 256 head", 256, 50257, 768, false, true }, { "gpt2 256 head dX", 256, 768, 50257, false, false },
+	{ "gpt2 256 head dW", 50257, 768, 256, true, false },
+	{ "gpt2 1024 up", 1024, 3072, 768, false, false }, { "gpt2 1024 up dX", 1024, 768, 3072, false, true },
+	{ "gpt2 1024 up dW", 768, 3072, 1024, true, false },
+	{ "mlp 784-256", 32, 256, 784, false, false }, { "mlp 784-256 dW", 784, 256, 32, true, false },
+	{ "mlp 256-10", 32, 10, 256, false, false },
+	{ "mlp 256-10 dX", 32, 256, 10, false, true }, { "mlp 256-10 dW", 256, 10, 32, true, false },
+	{ "one row", 1, 3072, 768, false, false },
+	{ "one row, turned", 1, 3072, 768, false, true }, { "head 64", 64, 64, 64, false, true },
+	{ "square 1024", 1024, 1024, 1024, false, false },
 };
 
 static float *filled(size_t n)
@@ -161,15 +171,21 @@ int main(int argc, char **argv)
 	static const char *const isa[] = { "plain", "avx2", "avx512" };
 	printf("%s, %d thread%s; ", isa[c.isa], threads, threads == 1 ? "" : "s");
 	printf(peer ? "OpenBLAS kernels: %s\n" : "OpenBLAS is not installed%s\n", kernels);
-	printf("GF/s, the best of so many samples; peak: of multiply-adds in registers, measured between them; share: of this peak\n");
-	printf("%-18s %6s %6s %6s  %8s %8s %6s %8s %6s %8s\n", "", "m", "n", "k", "peak", "ours", "share", "OpenBLAS", "ratio", "samples");
+	printf("GF/s, the best of so many samples; peak: of multiply-adds in registers, measured between them; share: "
+		"of this peak\n");
+	printf("%-18s %6s %6s %6s  %8s %8s %6s %8s %6s %8s\n", "", "m", "n", "k", "peak", "ours", "share", "OpenBLAS",
+		"ratio", "samples");
 	double least = INFINITY, ratio = INFINITY;
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
 		const Shape *s = &shapes[i];
 		size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
 		float *a = filled(m * k), *b = filled(k * n), *y = filled(m * n);
-		Gemm g = { .batch = 1, .m = s->m, .n = s->n, .k = s->k, .y = y, .yrow = s->n, .cut = k_cut(s->m, s->n, s->k),
-			.a = { .x = a, .at = s->ta ? 1 : s->k, .k = s->ta ? s->m : 1 }, .b = { .x = b, .at = s->tb ? s->k : 1, .k = s->tb ? 1 : s->n } };
+		Gemm g = {
+			.batch = 1, .m = s->m, .n = s->n, .k = s->k, .y = y, .yrow = s->n,
+			.cut = k_cut(s->m, s->n, s->k),
+			.a = { .x = a, .at = s->ta ? 1 : s->k, .k = s->ta ? s->m : 1 },
+			.b = { .x = b, .at = s->tb ? s->k : 1, .k = s->tb ? 1 : s->n },
+		};
 		double top = 0, ours = 0, theirs = 0, work = 2.0 * s->m * s->n * s->k, begin = seconds();
 		int inner = work < 1e8 ? (int)(1e8 / work) : 1;
 		int turn = 0;
@@ -184,10 +200,12 @@ int main(int argc, char **argv)
 				continue;
 			t = now(clock);
 			for (int r = 0; r < inner; r++)
-				peer(101, s->ta ? 112 : 111, s->tb ? 112 : 111, s->m, s->n, s->k, 1, a, s->ta ? s->m : s->k, b, s->tb ? s->k : s->n, 0, y, s->n);
+				peer(101, s->ta ? 112 : 111, s->tb ? 112 : 111, s->m, s->n, s->k,
+					1, a, s->ta ? s->m : s->k, b, s->tb ? s->k : s->n, 0, y, s->n);
 			theirs = keep_best(theirs, work * inner, now(clock) - t);
 		}
-		printf("%-18s %6d %6d %6d  %8.1f %8.1f %5.0f%%", s->name, s->m, s->n, s->k, top, ours, 100 * ours / top);
+		printf("%-18s %6d %6d %6d  %8.1f %8.1f %5.0f%%", s->name, s->m, s->n, s->k, top, ours,
+			100 * ours / top);
 		if (peer)
 			printf(" %8.1f %6.2f", theirs, ours / theirs);
 		else

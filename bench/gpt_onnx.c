@@ -206,7 +206,8 @@ static Val layer_norm(Gpt *g, Val x, int layer, const char *name)
 /* One number of the shape of x, as a vector of length 1. */
 static Val extent(Gpt *g, Val x, int64_t axis)
 {
-	Val shape = NODE(g, "Shape", NULL, &x), k = const_i(g, axis), d = NODE(g, "Gather", NULL, &shape, &k), zero = const_i1(g, 0);
+	Val shape = NODE(g, "Shape", NULL, &x), k = const_i(g, axis);
+	Val d = NODE(g, "Gather", NULL, &shape, &k), zero = const_i1(g, 0);
 	return NODE(g, "Unsqueeze", NULL, &d, &zero);
 }
 
@@ -255,10 +256,12 @@ static Val attention(Gpt *g, Val x, int layer, Val mask)
 	q = transpose(g, q, 0, 2, 1, 3);
 	k = transpose(g, k, 0, 2, 3, 1);
 	v = transpose(g, v, 0, 2, 1, 3);
-	Val scores = NODE(g, "MatMul", NULL, &q, &k), root = const_f(g, 2.8284271f), scaled = NODE(g, "Div", NULL, &scores, &root);
+	Val scores = NODE(g, "MatMul", NULL, &q, &k), root = const_f(g, 2.8284271f);
+	Val scaled = NODE(g, "Div", NULL, &scores, &root);
 	/* The causal mask is cut to the length of the sequence, in the exporter's words. */
 	Val t = extent(g, x, 1), zero = const_i1(g, 0), axis2 = const_i1(g, 2), axis3 = const_i1(g, 3);
-	Val rows = NODE(g, "Slice", NULL, &mask, &zero, &t, &axis2), both = NODE(g, "Slice", NULL, &rows, &zero, &t, &axis3);
+	Val rows = NODE(g, "Slice", NULL, &mask, &zero, &t, &axis2);
+	Val both = NODE(g, "Slice", NULL, &rows, &zero, &t, &axis3);
 	Val low = const_f(g, -10000), masked = NODE(g, "Where", NULL, &both, &scaled, &low);
 	attr_int(&a, "axis", 3);
 	Val prob = NODE(g, "Softmax", &a, &masked), mixed = NODE(g, "MatMul", NULL, &prob, &v);
@@ -268,7 +271,8 @@ static Val attention(Gpt *g, Val x, int layer, Val mask)
 
 static Val gelu(Gpt *g, Val x)
 {
-	Val half = const_f(g, 0.5f), h = NODE(g, "Mul", NULL, &x, &half), three = const_f(g, 3), cube = NODE(g, "Pow", NULL, &x, &three);
+	Val half = const_f(g, 0.5f), h = NODE(g, "Mul", NULL, &x, &half);
+	Val three = const_f(g, 3), cube = NODE(g, "Pow", NULL, &x, &three);
 	Val c = const_f(g, 0.044715f), cc = NODE(g, "Mul", NULL, &cube, &c), sum = NODE(g, "Add", NULL, &x, &cc);
 	Val s = const_f(g, 0.7978845608f), in = NODE(g, "Mul", NULL, &sum, &s), th = NODE(g, "Tanh", NULL, &in);
 	Val one = const_f(g, 1), up = NODE(g, "Add", NULL, &th, &one);

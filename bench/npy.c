@@ -18,7 +18,8 @@ int main(int argc, char **argv)
 		n *= atoll(argv[i]);
 		snprintf(dims + strlen(dims), sizeof dims - strlen(dims), "%lld, ", atoll(argv[i]));
 	}
-	int len = snprintf(head, sizeof head, "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }", argv[2], dims);
+	int len = snprintf(head, sizeof head, "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }", argv[2],
+		dims);
 	while ((10 + len + 1) % 64)
 		head[len++] = ' ';
 	head[len++] = '\n';

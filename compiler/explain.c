@@ -1,6 +1,6 @@
-/* --explain: how each value lies on the ranks, what it takes there, and which transfers there are and why.
- * --explain=NAME: why that value lies as it does: what made it so, what else the node that makes it could do and what that would
- * take, given its operands and its users as they are, and which annotation asks for it. */
+/* --explain: the SBP, placement and memory of each value, and all transfers with their causes.
+ * --explain=NAME: why that value has its SBP: its producer, the alternatives of the producer with their cost, given the
+ * SBP of operands and readers, and the annotation that asks for each. */
 #include "compiler.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static const char *line_of(const Node *n)
 	return *s ? s : "nowhere";
 }
 
-/* Before all transfers: the value that a node makes, or a source. */
+/* The value before all transfers: the result of a node, or a source. */
 static const Value *origin(const Value *v)
 {
 	while (v->def && kernel_transfer(v->def))
@@ -30,7 +30,9 @@ static const Value *origin(const Value *v)
 
 static const char *made_at(const Value *v)
 {
-	return v->def ? line_of(v->def) : v->loc.file ? loc_brief(loc_text(v->loc)) : "nowhere";
+	if (v->def)
+		return line_of(v->def);
+	return v->loc.file ? loc_brief(loc_text(v->loc)) : "nowhere";
 }
 
 static const Mesh *mesh_of(const Plan *p, const Value *v)
@@ -38,8 +40,8 @@ static const Mesh *mesh_of(const Plan *p, const Value *v)
 	return v->place ? v->place->mesh : p->main;
 }
 
-/* Of the largest shard. */
-static int64_t part_bytes(const Value *v, const Sbp *s, const Mesh *m)
+/* Bytes of the largest shard. */
+static int64_t shard_bytes(const Value *v, const Sbp *s, const Mesh *m)
 {
 	Form f = sbp_form(v, s, m);
 	int64_t most = 0;
@@ -54,13 +56,13 @@ static void value(const Plan *p, const Value *v)
 	const Mesh *m = mesh_of(p, v);
 	printf("%-*s %-24s", NAME_COLUMN, shown(v->name), v->type ? type_text(v->type) : "?");
 	if (v->sbp)
-		printf(" %-8s %-14s %10" PRId64, m->name, sbp_text(v->sbp, m->ndim), part_bytes(v, v->sbp, m));
+		printf(" %-8s %-14s %10" PRId64, m->name, sbp_text(v->sbp, m->ndim), shard_bytes(v, v->sbp, m));
 	if (s)
 		printf("  t%d, %s+%" PRId64, s->id, s->window ? "window" : "slab", s->offset);
 	putchar('\n');
 }
 
-/* The nodes that read the result of a transfer, also through further transfers. */
+/* The first node that reads the result of a transfer, also through further transfers. */
 static const Node *user_of(const Graph *g, const Value *v)
 {
 	for (int i = 0; i < g->nnode; i++)
@@ -81,8 +83,9 @@ static void transfer(const Plan *p, const Graph *g, const Node *n)
 	printf("%-*s %s -> %s", NAME_COLUMN, shown(x->name), sbp_text(x->sbp, mx->ndim), sbp_text(y->sbp, my->ndim));
 	if (mx != my)
 		printf(" from %s to %s", mx->name, my->name);
-	printf(" by %s: %" PRId64 " bytes to a rank, %" PRId64 " in all, %.1f us; made at %s, ", attr_str(n, "how"), what.busiest * elem, what.total * elem,
-	       1e6 * transfer_time(&what, &f, &t, elem), loc_brief(boxing_made(n)));
+	printf(" by %s: %" PRId64 " bytes to a rank, %" PRId64 " in all, %.1f us; made at %s, ", attr_str(n, "how"),
+		what.busiest * elem, what.total * elem, 1e6 * transfer_time(&what, &f, &t, elem),
+		loc_brief(boxing_made(n)));
 	if (user)
 		printf("wanted by %s at %s\n", user->op, line_of(user));
 	else
@@ -106,7 +109,7 @@ static int by_time(const void *a, const void *b)
 	return x->number - y->number;
 }
 
-/* The seconds to bring v, held as s, to all its readers; each form is counted once. */
+/* Seconds of the transfers of v, in SBP s, to all its readers; each SBP is counted once. */
 static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp *s)
 {
 	const Mesh *m = mesh_of(p, v);
@@ -130,7 +133,7 @@ static double to_users(const Plan *p, const Graph *g, const Value *v, const Sbp 
 	return t;
 }
 
-/* By its kernel, or by its definition. */
+/* Seconds of a node by its kernel, or by its definition. */
 static double run_seconds(const Node *n, NdSig *s, const Mesh *m, uint64_t inside)
 {
 	if (!signatures_define(s, m))
@@ -254,13 +257,16 @@ static void alternatives(const Plan *p, const Graph *g, const Value *v)
 	if (!v->def)
 		add_sources(p, g, v, list, &n);
 	qsort(list, (size_t)n, sizeof *list, by_time);
-	printf("  it could be, with the others as they are (us: %sto users):\n", v->def ? "to run, to bring operands, " : "");
+	printf("  it could be, with the others as they are (us: %sto users):\n",
+		v->def ? "to run, to bring operands, " : "");
 	for (int i = 0; i < n; i++) {
 		const Alternative *a = &list[i];
 		bool is = sbp_equal(a->sbp, v->sbp, m->ndim);
-		printf("    %-14s %10" PRId64 " bytes %10.1f us", sbp_text(a->sbp, m->ndim), part_bytes(v, a->sbp, m), 1e6 * total(a));
+		printf("    %-14s %10" PRId64 " bytes %10.1f us", sbp_text(a->sbp, m->ndim), shard_bytes(v, a->sbp, m),
+			1e6 * total(a));
 		if (v->def)
-			printf(" = %.1f + %.1f + %.1f, %s", 1e6 * a->run, 1e6 * a->before, 1e6 * a->after, signature_text(v->def, a->sig, m->ndim));
+			printf(" = %.1f + %.1f + %.1f, %s", 1e6 * a->run, 1e6 * a->before, 1e6 * a->after,
+				signature_text(v->def, a->sig, m->ndim));
 		printf("; %s\n", is ? "as it is" : annotation(v, a->sbp, m->ndim));
 	}
 	arena_free(&tmp);
@@ -273,6 +279,18 @@ static const Annot *pin_of(const Value *v)
 	return a && a->loc.file ? a : NULL;
 }
 
+static const char *source_kind(const Value *v)
+{
+	if (v->param)
+		return "a parameter";
+	return v->input ? "an input" : "kept";
+}
+
+static void used_by(const Plan *p, const Value *v, const Node *n, const Value *in)
+{
+	printf("  used by %s at %s as %s\n", n->op, line_of(n), in->sbp ? sbp_text(in->sbp, mesh_of(p, v)->ndim) : "-");
+}
+
 static void why(const Plan *p, const Graph *g, const Value *v)
 {
 	const Value *from = origin(v);
@@ -280,7 +298,7 @@ static void why(const Plan *p, const Graph *g, const Value *v)
 	if (from->def)
 		printf("  made by %s at %s\n", from->def->op, line_of(from->def));
 	else
-		printf("  %s at %s\n", from->param ? "a parameter" : from->input ? "an input" : "kept", made_at(from));
+		printf("  %s at %s\n", source_kind(from), made_at(from));
 	if (from != v)
 		printf("  it is %s, moved\n", shown(from->name));
 	if (pin)
@@ -291,10 +309,12 @@ static void why(const Plan *p, const Graph *g, const Value *v)
 		printf("  chosen: nothing pins it\n");
 	if (from == v && v->sbp)
 		alternatives(p, g, v);
-	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin; k++)
-			if (g->node[i]->in[k] && origin(g->node[i]->in[k]) == from && !g->node[i]->row->moves)
-				printf("  used by %s at %s as %s\n", g->node[i]->op, line_of(g->node[i]), g->node[i]->in[k]->sbp ? sbp_text(g->node[i]->in[k]->sbp, mesh_of(p, v)->ndim) : "-");
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin && !n->row->moves; k++)
+			if (n->in[k] && origin(n->in[k]) == from)
+				used_by(p, v, n, n->in[k]);
+	}
 }
 
 static bool alive(const Value *v)
@@ -337,7 +357,8 @@ static void other_meanings(const Graph *g)
 		if (!at || map_get(&reported, at))
 			continue;
 		map_put(&reported, at, g->node[i]);
-		printf("local statistics: batch normalisation at %s by each of %lld parts of the batch, as @local_stats asks\n", at, (long long)a->arg[0].i);
+		printf("local statistics: batch normalisation at %s by each of %lld parts of the batch, as "
+			"@local_stats asks\n", at, (long long)a->arg[0].i);
 	}
 }
 
@@ -353,7 +374,8 @@ void explain(const Model *m, const char *what)
 		explain_one(p, g, what);
 		return;
 	}
-	printf("%-*s %-24s %-8s %-14s %10s  %s\n", NAME_COLUMN, "value", "shape", "place", "SBP", "bytes", "of a rank; where");
+	printf("%-*s %-24s %-8s %-14s %10s  %s\n", NAME_COLUMN, "value", "shape", "place", "SBP", "bytes",
+		"of a rank; where");
 	for (int i = 0; i < g->nvalue; i++)
 		if (alive(g->value[i]))
 			value(p, g->value[i]);

@@ -1,5 +1,6 @@
 /* Options, files, exit status.  All options are rows of one table, which --help prints and parsing searches. */
 #include "compiler.h"
+#include "lanes/lanes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,9 +29,16 @@ static const Option options[] = {
 	{ .name = "probe", .kind = FLAG, .to = &opt.probe,
 	  .help = "measure this computer and print a file for --machine" },
 	{ .name = "solve-seconds", .arg = "N", .kind = NUMBER, .to = &opt.solve_seconds, .high = 1000000,
-	  .help = "take the best plan after about N seconds of looking for it, counted in work, so that equal inputs give equal plans" },
+	  .help = "take the best plan after about N seconds of looking for it, counted in work, so that equal inputs "
+		"give equal plans" },
 	{ .name = "target", .arg = "c|cuda", .kind = FUNCTION, .set = set_target,
 	  .help = "what the program is written in (default: as the devices of @mesh are, else c)" },
+	{ .name = "simulate", .arg = "FILE", .kind = TEXT, .to = &opt.simulate,
+	  .help = "print what the schedule of a pipeline costs, from a text of its times, and stop" },
+	{ .name = "trace", .arg = "FILE.json", .kind = TEXT, .to = &opt.trace,
+	  .help = "of --simulate: write the play for chrome://tracing or ui.perfetto.dev" },
+	{ .name = "schedule-csv", .arg = "FILE", .kind = TEXT, .to = &opt.schedule_csv,
+	  .help = "of --simulate: write the schedule as PyTorch reads it" },
 	{ .name = "set", .arg = "NAME=N", .kind = FUNCTION, .set = set_dim,
 	  .help = "give a symbolic dimension a value" },
 	{ .name = "train", .arg = "TEXT", .kind = TEXT, .to = &opt.train,
@@ -66,7 +74,8 @@ static const Option options[] = {
 	{ .name = "stop-after", .arg = "PASS", .kind = TEXT, .to = &opt.stop_after,
 	  .help = "run no pass after this one" },
 	{ .name = "explain", .arg = "[=NAME]", .kind = TEXT, .to = &opt.explain,
-	  .help = "tell how values are placed, split, moved and stored; of NAME why, what else it could be at what cost, and how to ask for it" },
+	  .help = "tell how values are placed, split, moved and stored; of NAME why, what else it could be at what "
+		"cost, and how to ask for it" },
 	CAP_BYTES("file-bytes", file_bytes, "of a text input"),
 	CAP_BYTES("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
 	CAP_BYTES("name-bytes", name_bytes, "of one name or string"),
@@ -95,7 +104,8 @@ static int usage(const char *fmt, ...)
 	char *text = NULL;
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n", n < 0 ? "?" : diag_escape(&arena_process, text, (size_t)n));
+	fprintf(stderr, "sbpcc: %s\nsbpcc: --help lists the options\n",
+		n < 0 ? "?" : diag_escape(&arena_process, text, (size_t)n));
 	free(text);
 	return -1;
 }
@@ -129,7 +139,8 @@ static int bytes(const char *name, const char *s, int64_t low, int64_t high, int
 		if (!strcasecmp(end, units[i].name))
 			unit = units[i].bytes;
 	if (!unit || *s < '0' || *s > '9' || errno || v * unit < (double)low || v * unit >= 9.2e18)
-		return usage("--%s=%s: must be a number of bytes of at least %" PRId64 ", such as 2000000000, 2GB (10^9) or 2GiB (2^30)", name, s, low);
+		return usage("--%s=%s: must be a number of bytes of at least %" PRId64
+			", such as 2000000000, 2GB (10^9) or 2GiB (2^30)", name, s, low);
 	int64_t n = unit > 1 ? (int64_t)(v * unit) : (int64_t)whole;
 	*out = n < high ? n : high;
 	return 0;
@@ -147,7 +158,7 @@ static int set_dim(const char *s)
 	return 0;
 }
 
-/* An identifier of C, so that what it begins is one too. */
+/* An identifier of C, so that names that begin with it are identifiers, too. */
 static int set_prefix(const char *s)
 {
 	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
@@ -167,7 +178,9 @@ static int set_deterministic(const char *s)
 		return usage("--deterministic=%s: must be any-ranks or any-ranks:N", s);
 	if (s[n] && number("deterministic", s + n + 1, 1, CHUNKS_MOST, &opt.chunks))
 		return -1;
-	return opt.chunks & (opt.chunks - 1) ? usage("--deterministic=%s: the number of chunks must be a power of two", s) : 0;
+	if (opt.chunks & (opt.chunks - 1))
+		return usage("--deterministic=%s: the number of chunks must be a power of two", s);
+	return 0;
 }
 
 static int set_target(const char *s)
@@ -179,10 +192,10 @@ static int set_target(const char *s)
 	return usage("--target=%s: must be c or cuda", s);
 }
 
-/* The command that a tree names as its origin. */
+/* Keeps an option for the command that a tree names as its origin, unless it does not change the tree. */
 static void remember(const Option *o, const char *value)
 {
-	static const char *const others[] = { "output", "dump-after", "stop-after", "explain" };       /* do not change the tree */
+	static const char *const others[] = { "output", "dump-after", "stop-after", "explain" };
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!strcmp(o->name, others[i]))
 			return;
@@ -209,7 +222,9 @@ static int unknown(const char *arg, size_t len)
 	for (int i = 0; i < NOPTION; i++)
 		names[i] = options[i].name;
 	const char *near = diag_suggest(name_n(arg, len), names);
-	return near ? usage("unknown option --%.*s; did you mean --%s?", (int)len, arg, near) : usage("unknown option --%.*s", (int)len, arg);
+	if (near)
+		return usage("unknown option --%.*s; did you mean --%s?", (int)len, arg, near);
+	return usage("unknown option --%.*s", (int)len, arg);
 }
 
 /* "--name", "--name=value" or "--name value" at argv[*i]. */
@@ -330,8 +345,20 @@ static int work(Model *m)
 	if ((!opt.infer && train_check_batch(m)) || passes_run(m))
 		return -1;
 	if (!opt.out && !opt.explain && !opt.dump_after && !opt.stop_after)
-		puts("no mistake was found, and nothing was written: -o DIR writes the program, --explain shows the plan, --print the model");
+		puts("no mistake was found, and nothing was written: -o DIR writes the program, --explain shows the "
+			"plan, --print the model");
 	return 0;
+}
+
+static int simulate(void)
+{
+	int bad = simulate_file(&(SimulateOptions){ opt.simulate, opt.trace, opt.schedule_csv });
+	if (fflush(stdout)) {
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the standard output: %s", strerror(errno));
+		bad = 1;
+	}
+	diag_finish();
+	return bad && diag_exit() == EXIT_OK ? EXIT_BUG : (int)diag_exit();
 }
 
 int main(int argc, char **argv)
@@ -359,12 +386,14 @@ int main(int argc, char **argv)
 	}
 	if (opt.probe)
 		return probe_device(stdout) ? EXIT_ENV : EXIT_OK;
+	if (opt.simulate)
+		return simulate();
 	language_init();
 	if (opt.list_ops)
 		return list_ops(stdout) ? EXIT_ENV : EXIT_OK;
 	if (check_options())
 		return EXIT_USAGE;
-	arena_bound(limits.memory ? limits.memory : 56 << 20);   /* of 64 MiB: the rest is code and tables */
+	arena_bound(limits.memory ? limits.memory : 56 << 20);  /* of 64 MiB; code and tables take the others */
 	Model *m = read_model(opt.input);
 	int bad = !m || work(m);
 	if (m && fflush(stdout)) {

@@ -1,5 +1,5 @@
-/* The options for people and shells: the text of --help, a manual page (--help=man) and completion for bash (--help=bash).
- * All three walk the table of main.c, so none can name an option that another lacks. */
+/* The options for people and shells: the text of --help, a manual page (--help=man) and completion for bash
+ * (--help=bash).  All three walk the table of main.c, so none can name an option that another lacks. */
 #include "compiler.h"
 
 #include <inttypes.h>
@@ -55,17 +55,26 @@ static void roff(const char *s)
 
 static void print_man(const Option *list, int n)
 {
-	printf(".TH SBPCC 1 \"\" \"sbpcc %s\" \"User Commands\"\n.SH NAME\nsbpcc \\- ahead\\-of\\-time compiler for distributed deep\\-learning training\n", stamp_version);
+	printf(".TH SBPCC 1 \"\" \"sbpcc %s\" \"User Commands\"\n", stamp_version);
+	printf(".SH NAME\nsbpcc \\- ahead\\-of\\-time compiler for distributed deep\\-learning training\n");
 	printf(".SH SYNOPSIS\n");
 	roff(usage_line);
-	printf("\n.SH DESCRIPTION\nReads a model, as text (.ir) or as an .onnx file, decides how to spread its training step over ranks, and writes a\n"
-	       "self\\-contained C or CUDA program into DIR. Then\n.PP\n.nf\n    make \\-C DIR\n    DIR/trainer \\-\\-help\n.fi\n.PP\n"
-	       "The language of models and annotations is described in LANGUAGE.md, which is installed with the documentation.\n.SH OPTIONS\n");
+	printf("\n.SH DESCRIPTION\n"
+		"Reads a model, as text (.ir) or as an .onnx file, decides how to spread its training step over "
+		"ranks, and writes a\n"
+		"self\\-contained C or CUDA program into DIR. Then\n"
+		".PP\n.nf\n    make \\-C DIR\n    DIR/trainer \\-\\-help\n.fi\n.PP\n"
+		"The language of models and annotations is described in LANGUAGE.md, which is installed with the "
+		"documentation.\n"
+		".SH OPTIONS\n");
 	for (const Option *o = list; o < list + n; o++) {
 		printf(".TP\n.B ");
 		roff(written(o));
 		printf("\n");
-		roff(is_cap(o) ? name_fmt("Cap %s (default %" PRId64 ").", o->help, *(int64_t *)o->to) : name_fmt("%s.", o->help));
+		if (is_cap(o))
+			roff(name_fmt("Cap %s (default %" PRId64 ").", o->help, *(int64_t *)o->to));
+		else
+			roff(name_fmt("%s.", o->help));
 		printf("\n");
 	}
 	printf(".SH EXIT STATUS\n");
@@ -76,11 +85,15 @@ static void print_man(const Option *list, int n)
 	}
 }
 
-/* Options, their words where they are a choice (a|b), files for the rest. */
+/* Completes options, the words of options that are a choice (a|b), and files elsewhere. */
 static void print_bash(const Option *list, int n)
 {
-	printf("# bash completion for sbpcc, written by sbpcc --help=bash\n_sbpcc()\n{\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-	       "\t[ \"$cur\" = = ] && cur=''\n\t[ \"$prev\" = = ] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n\tcase $prev in\n");
+	printf("# bash completion for sbpcc, written by sbpcc --help=bash\n"
+		"_sbpcc()\n{\n"
+		"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+		"\t[ \"$cur\" = = ] && cur=''\n"
+		"\t[ \"$prev\" = = ] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+		"\tcase $prev in\n");
 	for (const Option *o = list; o < list + n; o++) {
 		if (!o->arg)
 			continue;
@@ -96,8 +109,11 @@ static void print_bash(const Option *list, int n)
 	printf("\tesac\n\tcase $cur in\n\t-*) mapfile -t COMPREPLY < <(compgen -W '-o");
 	for (const Option *o = list; o < list + n; o++)
 		printf(" --%s%s", o->name, o->arg && o->arg[0] != '[' ? "=" : "");
-	printf("' -- \"$cur\")\n\t\tcase ${COMPREPLY[0]-} in *=) compopt -o nospace ;; esac ;;\n"
-	       "\t*) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); compopt -o filenames ;;\n\tesac\n}\ncomplete -F _sbpcc sbpcc\n");
+	printf("' -- \"$cur\")\n"
+		"\t\tcase ${COMPREPLY[0]-} in *=) compopt -o nospace ;; esac ;;\n"
+		"\t*) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); compopt -o filenames ;;\n"
+		"\tesac\n}\n"
+		"complete -F _sbpcc sbpcc\n");
 }
 
 int manual_print(const Option *list, int n, const char *kind)

@@ -1,7 +1,7 @@
 /* The passes in order: read this file first.
  *
- * A pass needs facts, gives facts, and may spoil some.  The table is checked against itself as it runs: a pass whose needs
- * do not hold is our mistake.  After every pass the verifier looks at the graph with the facts that hold then. */
+ * A pass needs facts, gives facts, and may spoil some.  The table is checked against itself as it runs: a pass whose
+ * needs do not hold is our mistake.  After every pass the verifier looks at the graph with the facts that hold then. */
 #include "compiler.h"
 
 #include <string.h>
@@ -13,36 +13,61 @@ static int placed_train(Graph *g)
 }
 
 static const Pass passes[] = {
-	/* name        run            needs            gives            drops    once */
-	{ "params",    params_run,    0,               0,               0,       false, "which initialisers are trained" },
-	{ "inline",    passes_bind,      0,               BOUND | SHAPES,  0,       false, "operators bound, functions and definitions inlined, shapes inferred" },
-	{ "mode",      mode_run,      SHAPES | BOUND,  0,               0,       true,  "batch norm and dropout that an exporter left switched off" },
-	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "constants, copies and equal nodes gone" },
-	{ "lift",      lift_run,      SHAPES | FOLDED, LIFTED,          0,       true,  "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
-	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "transposes become part of the matrix products that read them" },
-	{ "precision", precision_run, SHAPES | BOUND,  0,               0,       true,  "casts to and from half precision" },
-	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "axes as products of factors" },
-	{ "train",     placed_train,  SHAPES | BOUND,  TRAIN,           0,       false, "loss, backward pass and update added" },
-	{ "fold",      fold_run,      SHAPES | BOUND,  FOLDED,          0,       false, "again: new nodes" },
-	{ "micro",     microbatch_run,     SHAPES | TRAIN,  0,               0,       true,  "a step in micro-batches: sums over them, what runs in each and what after" },
-	{ "recompute", recompute_run, SHAPES | TRAIN,  0,               0,       true,  "copies of nodes whose values are not kept for the backward pass" },
-	{ "lower",     lower_run,     SHAPES | BOUND,  0,               0,       false, "composites without a kernel replaced by their definitions" },
-	{ "transpose", transpose_run, SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
-	{ "factors",   factors_run,   SHAPES | BOUND,  0,               0,       false, "again: new nodes" },
-	{ "plan",      plan_run,      SHAPES | TRAIN,  PLACED,          0,       false, "mesh, place and SBP of every value" },
-	{ "boxing",    boxing_run,    PLACED,          BOXED,           0,       false, "a transfer wherever producer and consumer disagree" },
-	{ "project",   project_run,   BOXED,           ROLES,           0,       false, "what each rank holds; ranks that are alike share a role" },
-	{ "fuse",      fuse_run,      ROLES,           0,               0,       false, "pointwise chains and epilogues joined" },
-	{ "schedule",  schedule_run,  ROLES,           ORDERED,         0,       false, "actions in order, slots" },
-	{ "memplan",   memplan_run,   ORDERED,         PLANNED,         0,       false, "an offset for every slot" },
-	{ "packed",    packed_weights_run,    PLANNED,         0,               0,       false, "weights that stay packed for several products" },
-	{ "prove",     prove_run,     PLANNED,         PROVED,          0,       false, "transfers match, nothing overlaps, every transition is legal" },
-	{ "emit",      emit_run,      PROVED,          0,               0,       false, "the program, as files" },
+	/* name         run                  needs             gives            drops   once */
+	{ "params",     params_run,          0,                0,               0,      false,
+		"which initialisers are trained" },
+	{ "inline",     passes_bind,         0,                BOUND | SHAPES,  0,      false,
+		"operators bound, functions and definitions inlined, shapes inferred" },
+	{ "mode",       mode_run,            SHAPES | BOUND,   0,               0,      true,
+		"batch norm and dropout that an exporter left switched off" },
+	{ "fold",       fold_run,            SHAPES | BOUND,   FOLDED,          0,      false,
+		"constants, copies and equal nodes gone" },
+	{ "lift",       lift_run,            SHAPES | FOLDED,  LIFTED,          0,      true,
+		"decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
+	{ "transpose",  transpose_run,       SHAPES | BOUND,   0,               0,      false,
+		"transposes become part of the matrix products that read them" },
+	{ "precision",  precision_run,       SHAPES | BOUND,   0,               0,      true,
+		"casts to and from half precision" },
+	{ "factors",    factors_run,         SHAPES | BOUND,   0,               0,      false,
+		"axes as products of factors" },
+	{ "train",      placed_train,        SHAPES | BOUND,   TRAIN,           0,      false,
+		"loss, backward pass and update added" },
+	{ "fold",       fold_run,            SHAPES | BOUND,   FOLDED,          0,      false,
+		"again: new nodes" },
+	{ "micro",      microbatch_run,      SHAPES | TRAIN,   0,               0,      true,
+		"a step in micro-batches: sums over them, what runs in each and what after" },
+	{ "recompute",  recompute_run,       SHAPES | TRAIN,   0,               0,      true,
+		"copies of nodes whose values are not kept for the backward pass" },
+	{ "lower",      lower_run,           SHAPES | BOUND,   0,               0,      false,
+		"composites without a kernel replaced by their definitions" },
+	{ "transpose",  transpose_run,       SHAPES | BOUND,   0,               0,      false,
+		"again: new nodes" },
+	{ "factors",    factors_run,         SHAPES | BOUND,   0,               0,      false,
+		"again: new nodes" },
+	{ "plan",       plan_run,            SHAPES | TRAIN,   PLACED,          0,      false,
+		"mesh, place and SBP of every value" },
+	{ "boxing",     boxing_run,          PLACED,           BOXED,           0,      false,
+		"a transfer wherever producer and consumer disagree" },
+	{ "project",    project_run,         BOXED,            ROLES,           0,      false,
+		"what each rank holds; ranks that are alike share a role" },
+	{ "fuse",       fuse_run,            ROLES,            0,               0,      false,
+		"pointwise chains and epilogues joined" },
+	{ "schedule",   schedule_run,        ROLES,            ORDERED,         0,      false,
+		"actions in order, slots" },
+	{ "memplan",    memplan_run,         ORDERED,          PLANNED,         0,      false,
+		"an offset for every slot" },
+	{ "packed",     packed_weights_run,  PLANNED,          0,               0,      false,
+		"weights that stay packed for several products" },
+	{ "prove",      prove_run,           PLANNED,          PROVED,          0,      false,
+		"transfers match, nothing overlaps, every transition is legal" },
+	{ "emit",       emit_run,            PROVED,           0,               0,      false,
+		"the program, as files" },
 };
 enum { NPASS = sizeof passes / sizeof passes[0] };
 
 static const char *const fact_names[] = {
-	"bound", "shapes", "folded", "lifted", "train", "placed", "boxed", "roles", "ordered", "planned", "proved", NULL,
+	"bound", "shapes", "folded", "lifted", "train", "placed", "boxed", "roles", "ordered", "planned", "proved",
+	NULL,
 };
 
 static void print_facts(FILE *f, uint32_t facts)
@@ -113,6 +138,8 @@ static int run_pass(Model *m, const Pass *p)
 	g->facts = (g->facts & ~p->drops) | p->gives;
 	arena_free(&m->scratch);
 	m->scratch = (Arena){ 0 };
+	if (!(g->facts & TRAIN))
+		whole_batch_check(g);
 	return verify_graph(g, g->facts);
 }
 
@@ -127,17 +154,19 @@ static int step(Model *m, const Pass *p)
 	return 0;
 }
 
-/* A model in micro-batches is compared with the same model for the whole batch, which is compiled as far as the training graph. */
-static int run_whole(Model *m)
+/* A model in micro-batches is compared with the same model for the whole batch: each pass before train runs on that
+ * one first. */
+static int step_whole(Model *m, const Pass *p)
 {
-	int bad = 0, errors = diag_errors();
-	Model *w = whole_batch_model(m);
-	if (!w)
-		return diag_errors() > errors ? -1 : 0;
+	if (!m->whole || m->graph->facts & TRAIN)
+		return 0;
+	if (p->gives & TRAIN) {
+		identity_close(m);
+		return 0;
+	}
 	whole_batch_bind(m, true);
 	diag_hush(true);
-	for (int i = 0; !bad && !(passes[i].gives & TRAIN); i++)
-		bad = step(w, &passes[i]);
+	int bad = step(m->whole, p);
 	diag_hush(false);
 	whole_batch_bind(m, false);
 	return bad;
@@ -157,7 +186,7 @@ static int run_from(Model *m, int first)
 {
 	for (int i = first; i < NPASS; i++) {
 		const Pass *p = &passes[i];
-		if (start_trials(m, p) || step(m, p))
+		if (start_trials(m, p) || step_whole(m, p) || step(m, p))
 			return -1;
 		for (int k = 0; k < m->nothers; k++)
 			if (!(p->gives & TRAIN) && step(m->others[k], p))
@@ -185,7 +214,11 @@ int passes_from(Model *m, const char *name)
 
 int passes_run(Model *m)
 {
-	if ((!opt.infer && objective_add(m)) || run_whole(m) || run_from(m, 0))
+	int errors = diag_errors();
+	if (!opt.infer && objective_add(m))
+		return -1;
+	whole_batch_model(m);
+	if (diag_errors() > errors || run_from(m, 0))
 		return -1;
 	if (m->plan && m->plan->predicted.bytes && opt.out)
 		trials_report(m->plan);
@@ -205,9 +238,13 @@ static int check_inputs(const Graph *g)
 			if (dim_bound(t->dim[k]) != 0)
 				continue;
 			if (dim_known(t->dim[k]))
-				err_at(v->loc, "input %s is empty: %s has a length of 0; give every axis of an input at least 1", v->name, type_text(t));
+				err_at(v->loc,
+					"input %s is empty: %s has a length of 0; give every axis of an input at least "
+					"1", v->name, type_text(t));
 			else
-				err_at(v->loc, "input %s is empty, because %s is 0; give it at least 1 (--set %s=NUMBER, or batch of @train)", v->name,
+				err_at(v->loc,
+					"input %s is empty, because %s is 0; give it at least 1 (--set %s=NUMBER, or "
+					"batch of @train)", v->name,
 				       dim_text(t->dim[k]), dim_text(t->dim[k]));
 			break;
 		}
@@ -218,5 +255,5 @@ static int check_inputs(const Graph *g)
 int passes_bind(Graph *g)
 {
 	precision_mark(g->model);
-	return check_inputs(g) || inline_run(g) || whole_batch_empty(g) ? -1 : 0;
+	return check_inputs(g) || inline_run(g) || whole_batch_empty(g) || whole_batch_controls(g) ? -1 : 0;
 }

@@ -1,18 +1,19 @@
-/* Trial runs of the passes, in child processes from which only a measurement comes back; the graph here stays as it is.
+/* Trial runs of the passes, in child processes that return a measurement only; the graph of the parent does not change.
  *
- * Three questions are answered by them:
+ * They answer three questions:
  *
- *   - Which plan fits into the memory of a rank?  The solver limits what values take by its own count (plan/search_memory.c).
- *     What a rank really takes is known when the program is made: copies of transfers, the window that peers read, gaps
- *     between values, scratch of kernels, buffers of data.  Between the quickest plan and the one that holds least there is a
- *     ladder of limits for the solver.  It is climbed as far as programs fit, and the quickest of them is taken.  Neither the
- *     ladder nor the order in which its low rungs are tried depends on the budget: the smallest budget that is named when
- *     nothing fits is that of a plan that was tried, and would be tried again.
- *   - Do fewer ranks do as well?  On one rank always solved, for there every node has one candidate; on half of them where the
- *     model is small and the mesh a line.
+ *   - Which plan fits into the memory of a rank?  The solver limits the memory of values by its own estimate
+ *     (plan/search_memory.c).  The memory that a rank takes is known when the program is generated: it includes copies
+ *     of transfers, the window that peers read, gaps between values, scratch of kernels and buffers of data.  Between
+ *     the quickest plan and the smallest there is a ladder of limits for the solver.  The highest rung whose program
+ *     fits is found, and the quickest program that fits is taken.  Neither the ladder nor the order in which its low
+ *     rungs are tried depends on the budget.  So when nothing fits, the budget that the message names is that of a plan
+ *     that was tried, and that would be tried again with this budget.
+ *   - Are fewer ranks as quick?  One rank is always tried, because every node has one candidate then.  Half of the
+ *     ranks are tried where the model is small and the mesh has one axis.
  *   - Does @recompute pay?
  *
- * The last two run beside the compiler; they are read, and reported, when the program has been written. */
+ * The last two run beside the compiler; their results are read and reported when the program has been written. */
 #include "compiler.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
 typedef struct Measured {
 	Predicted is;                   /* is.bytes 0: there is no such program */
 	int npeak;
-	Peak peak[NAMED];               /* the largest of what is in memory at the busiest action */
+	Peak peak[NAMED];               /* the largest values in memory at the busiest action */
 } Measured;
 typedef struct Trial { int from; pid_t child; } Trial;          /* child 0: none was started */
 
@@ -44,14 +45,16 @@ static int halved;
 static int larger(const void *a, const void *b)
 {
 	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
-	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->id > y->id) - (x->id < y->id);
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->id > y->id) - (x->id < y->id);
 }
 
 static Loc made_at(const Value *v)
 {
 	while (v->def && kernel_transfer(v->def))
 		v = v->def->in[0];
-	return v->loc.file ? v->loc : v->def ? v->def->loc : v->loc;
+	return v->loc.file || !v->def ? v->loc : v->def->loc;
 }
 
 static void find_peaks(const Plan *p, Measured *t)
@@ -75,7 +78,8 @@ static void find_peaks(const Plan *p, Measured *t)
 	free(list);
 }
 
-/* In the child: runs the passes from `pass` on and exits.  Memory is known approximately after memplan, exactly after emit. */
+/* In the child: runs the passes from `pass` on and exits.  Memory is known approximately after memplan, exactly after
+ * emit. */
 static _Noreturn void measure(Model *m, const char *pass, int to)
 {
 	Measured t = { 0 };
@@ -91,7 +95,7 @@ static _Noreturn void measure(Model *m, const char *pass, int to)
 		if (!t.is.bytes)                /* emit refused it: the estimate of memplan is used */
 			t.is.bytes = m->plan->layout.slab + m->plan->layout.window;
 	}
-	_exit(write(to, &t, sizeof t) != (ssize_t)sizeof t);    /* less than a pipe holds: all or nothing */
+	_exit(write(to, &t, sizeof t) != (ssize_t)sizeof t);    /* it fits into a pipe: all is written, or nothing */
 }
 
 static void start(Trial *t, Model *m, const char *pass, Change change)
@@ -143,11 +147,12 @@ static bool finish(Trial *t, Measured *to)
 
 /* ---- the memory of a rank ---- */
 
+/* The limit of a rung: one byte at the lowest, which gives the smallest plan; 0 at the top, which is no limit. */
 static double rung(const Predicted *p, int k)
 {
 	if (k == RUNGS)
 		return 0;
-	return k ? p->least * pow(p->most / p->least, (double)k / RUNGS) : 1;    /* a byte: as little as there is */
+	return k ? p->least * pow(p->most / p->least, (double)k / RUNGS) : 1;
 }
 
 static bool fits(const Measured *t)
@@ -166,15 +171,16 @@ static Measured try(Model *m, double limit)
 
 static int refuse(const Mesh *m, const Measured *t)
 {
-	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64, device.memory,
-	        t->is.bytes);
+	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64,
+		device.memory, t->is.bytes);
 	for (int i = 0; i < t->npeak; i++)
 		note_at(t->peak[i].loc, "then %s takes %" PRId64 " of them",
-		        diag_escape(&arena_process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
+			diag_escape(&arena_process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
 	return -1;
 }
 
-/* The highest rung at which the program fits lies between `low`, which does, and the top, which does not. */
+/* Finds the highest rung at which the program fits: it does at `low`, not at the top.  Returns the quickest program
+ * that fits; taken: its rung. */
 static Measured climb(Model *m, const Predicted *p, int low, Measured best, int *taken)
 {
 	for (int high = RUNGS; high - low > 1;) {
@@ -201,7 +207,7 @@ static int find_limit(Model *m)
 	const Predicted p = quick.is;
 	int at = -1;
 	if (!p.bytes || !p.least)
-		return 0;               /* no plan gives a program, and the passes will say why; or the program fits */
+		return 0;               /* no plan gives a program, and the passes report why; or the program fits */
 	if (fits(&quick)) {
 		opt.change.found = p.bytes;
 		return 0;
@@ -222,7 +228,7 @@ static int find_limit(Model *m)
 	return 0;
 }
 
-/* ---- what ranks and @recompute gain ---- */
+/* ---- fewer ranks and @recompute ---- */
 
 static bool wanted(void)
 {
@@ -254,13 +260,18 @@ void trials_report(const Plan *p)
 {
 	Measured t, by_half;
 	if (finish(&plain, &t) && t.is.bytes <= p->predicted.bytes)
-		warn_at(again, "@recompute does not pay: a rank takes %" PRId64 " bytes with it and %" PRId64 " without",
-		        p->predicted.bytes, t.is.bytes);
+		warn_at(again,
+			"@recompute does not pay: a rank takes %" PRId64 " bytes with it and %" PRId64 " without",
+			p->predicted.bytes, t.is.bytes);
 	bool alone = finish(&one, &t), halves = finish(&half, &by_half);
 	int n = halves && (!alone || by_half.is.seconds < t.is.seconds) ? halved : 1;
 	double best = n == 1 ? t.is.seconds : by_half.is.seconds;
+	const char *machine = p->main->cuda ? "a100x8" : "cpu";
+	if (opt.machine)
+		machine = opt.machine;
 	if ((alone || halves) && best <= p->predicted.seconds * (1 + 1e-9))
-		warn_at(p->main->loc, "%d ranks are predicted to take %.4g s a step, %d rank%s %.4g s: more do not pay "
-		        "by the figures of machine %s (--machine)", p->main->nrank, p->predicted.seconds, n, n == 1 ? "" : "s", best,
-		        opt.machine ? opt.machine : p->main->cuda ? "a100x8" : "cpu");
+		warn_at(p->main->loc,
+			"%d ranks are predicted to take %.4g s a step, %d rank%s %.4g s: more do not pay by the "
+			"figures of machine %s (--machine)",
+			p->main->nrank, p->predicted.seconds, n, n == 1 ? "" : "s", best, machine);
 }

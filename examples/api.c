@@ -1,5 +1,6 @@
 /* A program that holds a model: it trains the perceptron of examples/mlp.ir for a while, looks at a parameter, asks for
- * scores, and goes on from a checkpoint with a sample of its own.  Built and run by `examples/run api`; the model is a library, written with --prefix digits. */
+ * scores, and goes on from a checkpoint with a sample of its own.  Built and run by `examples/run api`; the model is a
+ * library, written with --prefix digits. */
 #include "model.h"
 
 #include <stdio.h>
@@ -80,8 +81,10 @@ int main(int argc, char **argv)
 	printf("\nthe drawing is taken for a %d\n", digit);
 	if (digits_save(c, checkpoint) || learn(c, image, 7, &own) || digits_resume(c, checkpoint))
 		return fail(c);
-	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)own, (long long)digits_steps(c), digits_rate(c));
-	printf("loss of the last batch %.3f, of the digits held out %.3f, accuracy %.3f\n", (double)loss, held_out, accuracy);
+	printf("its loss as a 7 is %.3f; back at step %lld, rate %.2g\n", (double)own, (long long)digits_steps(c),
+		digits_rate(c));
+	printf("loss of the last batch %.3f, of the digits held out %.3f, accuracy %.3f\n",
+		(double)loss, held_out, accuracy);
 	digits_context_free(c);
 	return 0;
 }

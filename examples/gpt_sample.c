@@ -1,5 +1,5 @@
-/* gpt_sample WEIGHTS TEXT BYTES: continues the first bytes of TEXT, one byte at a time, with the model of examples/gpt.ir as
- * a library.  A byte is drawn from the probabilities that the model gives, sharpened a little. */
+/* gpt_sample WEIGHTS TEXT BYTES: continues the first bytes of TEXT, one byte at a time, with the model of
+ * examples/gpt.ir as a library.  A byte is drawn from the probabilities that the model gives, sharpened a little. */
 #include "model.h"
 
 #include <math.h>
@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 		}
 		memmove(seen, seen + 1, LENGTH - 1);
 		seen[LENGTH - 1] = (unsigned char)draw(logits[0][LENGTH - 1]);
-		putchar(seen[LENGTH - 1] == '\n' || (seen[LENGTH - 1] >= 32 && seen[LENGTH - 1] < 127) ? seen[LENGTH - 1] : '?');
+		putchar(seen[LENGTH - 1] == '\n' ||
+			(seen[LENGTH - 1] >= 32 && seen[LENGTH - 1] < 127) ? seen[LENGTH - 1] : '?');
 	}
 	putchar('\n');
 	gpt_context_free(c);

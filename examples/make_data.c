@@ -1,8 +1,9 @@
 /* Makes the data of examples whose data sets are too large to ship, from files that every machine has:
  *
- *   make_data resnet DIGITS FILE    the handwritten digits of DIGITS, twice as large, in one colour on another: CIFAR's records
- *   make_data bert TEXT DIR         pieces of 16 characters of TEXT, about one in seven hidden, to be guessed: .npy files
- *   make_data wide_deep DIR         visits drawn by a rule: .npy files; prints the least loss that any model can have
+ *   make_data resnet DIGITS FILE    the handwritten digits of DIGITS, twice as large, in one colour on another:
+ *                                   records as of CIFAR
+ *   make_data bert TEXT DIR         pieces of 16 characters of TEXT, about one in seven hidden, to be guessed: .npy
+ *   make_data wide_deep DIR         visits drawn by a rule: .npy; prints the least loss that any model can have
  *
  * The same call makes the same bytes. */
 #include <ctype.h>
@@ -51,10 +52,12 @@ static void write_file(const char *path, const char *head, size_t nhead, const v
 }
 
 /* type: '<i8', '<f4' or '|b1' with its size; shape: as Python writes it. */
-static void write_npy(const char *dir, const char *name, const char *type, size_t size, const void *data, size_t count, const char *shape)
+static void write_npy(const char *dir, const char *name, const char *type, size_t size, const void *data, size_t count,
+	const char *shape)
 {
 	char path[4096], head[192] = "\x93NUMPY\x01";
-	int n = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+	int n = 10 + snprintf(head + 10, sizeof head - 10,
+		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
 	for (; n % 64 != 63; n++)
 		head[n] = ' ';
 	head[n++] = '\n';
@@ -67,7 +70,8 @@ static void resnet(const char *digits, const char *to)
 {
 	enum { SIDE = 8, BIG = 2 * SIDE, RECORD = 1 + 3 * BIG * BIG };
 	size_t bytes, nlabel;
-	unsigned char *image = read_file(digits, "image.idx", &bytes) + 16, *label = read_file(digits, "label.idx", &nlabel) + 8;
+	unsigned char *image = read_file(digits, "image.idx", &bytes) + 16,
+		*label = read_file(digits, "label.idx", &nlabel) + 8;
 	size_t n = nlabel - 8;
 	if ((bytes - 16) / (SIDE * SIDE) != n)
 		stop("not as many images as labels in", digits);
@@ -77,7 +81,8 @@ static void resnet(const char *digits, const char *to)
 		for (int colour = 0; colour < 3; colour++) {
 			int ground = (int)draw(100), ink = 150 + (int)draw(106);
 			for (int p = 0; p < BIG * BIG; p++)
-				*at++ = (unsigned char)(ground + (ink - ground) * image[i * SIDE * SIDE + (size_t)(p / BIG / 2 * SIDE + p % BIG / 2)] / 255);
+				*at++ = (unsigned char)(ground + (ink - ground) *
+					image[i * SIDE * SIDE + (size_t)(p / BIG / 2 * SIDE + p % BIG / 2)] / 255);
 		}
 	}
 	write_file(to, "", 0, all, n * RECORD);

@@ -25,7 +25,7 @@ static Tensor *read_first(Arena *a, const char *dir, int position, Name name, co
 	return NULL;
 }
 
-/* .npy has no bfloat16 and no 8-bit floats: their bits may stand there as unsigned integers. */
+/* .npy has no bfloat16 and no 8-bit floats: a file may hold their bits as unsigned integers. */
 static void take_bits(const Value *v, Tensor *t)
 {
 	DType want = v->type && v->type->kind == TY_TENSOR ? v->type->elem : DT_UNDEFINED;
@@ -156,7 +156,8 @@ int evaluate_files(Model *m, const char *indir, const char *outdir)
 	Arena mem = { 0 };
 	Tensor **in = arena_array(&mem, Tensor *, g->nin + 1),
 	       **out = arena_array(&mem, Tensor *, g->nout + 1);
-	int bad = bind_graph(g, true) || graph_sort(g) || read_inputs(g, indir, in, &mem) || read_params(g, indir, &mem);
+	int bad = bind_graph(g, true) || graph_sort(g) || read_inputs(g, indir, in, &mem) ||
+	          read_params(g, indir, &mem);
 	if (!bad && sequence_any(g))
 		bad = inline_run(g);
 	if (!bad)

@@ -15,21 +15,24 @@
  *   .        what needs all of them: the files below
  *
  * Words, one for each idea:
- *   Model        what one file holds: a Graph, functions, annotations; a training program and those for eval and infer are each one
+ *   Model        what one file holds: a Graph, functions, annotations; the programs for training, eval and infer are
+ *                each one
  *   Graph        Nodes in topological order over Values in static single assignment
  *   Node         one operator applied to operands, giving results
- *   Value        what a node gives, or an input, a constant or a parameter of a graph; its Type is an element type and a shape
- *   rank         of a Type or Tensor: its number of axes, as in ONNX and NumPy; elsewhere: one process of a job
+ *   Value        a result of a node, or an input, a constant or a parameter of a graph; its Type is an element type
+ *                and a shape
+ *   rank         of a Type or Tensor: its number of axes, as in ONNX; elsewhere: one process of a job
  *   Tensor       the contents of a constant
  *   row          an entry of the operator table (struct Op)
  *   factor       axes of operands and results that are split together; an axis may be a product of several
  *   annotation   @name(arguments) on something of a model (struct Annot)
  *   mesh         a named array of devices; a placement is a mesh or a slice of one
- *   SBP          how a value lies on its mesh, per axis of it: split S(axis), broadcast B, partial P
- *   shard        what one rank holds of a value; a shard node computes on shards, the logical node on whole values
+ *   SBP          how a value is laid out on its mesh, per axis of the mesh: split S(axis), broadcast B, partial P
+ *   shard        what one rank holds of a value; a shard node computes on shards, the logical node on full values
  *   micro-batch  the samples that go through the model at once; a step adds up the gradients of several
  *   program      what is run for a step, for eval or for infer
- *   role         ranks that run the same code; an action is what one does at a time, a slot is one copy of a value in its memory
+ *   role         ranks that run the same code; an action is what one does at a time, a slot is one copy of a value in
+ *                its memory
  */
 #ifndef SBPCC_IR_H
 #define SBPCC_IR_H
@@ -44,26 +47,27 @@ void language_init(void);                                    /* fills the operat
 /* read.c */
 Model *read_model(const char *path);                         /* text or binary, by content; NULL after explaining */
 
-/* verify.c: what passes have established as facts; those of the compiler's own passes begin at FACT_NEXT (compiler.h). */
+/* verify.c: what passes have established as facts; those of the compiler's own passes begin at FACT_NEXT
+ * (compiler.h). */
 enum { FACT_BOUND = 1 /* bind_graph */, FACT_SHAPES = 2 /* infer_graph */, FACT_NEXT = 1 << 8 };
-int verify_model(Model *);                                   /* after reading: operator sets, functions, every graph; -1 after err_at */
-int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, row bound, shapes: -1 after err_at */
+int verify_model(Model *);                                   /* opsets, functions, graphs; -1 after err_at */
+int verify_graph(Graph *, uint32_t facts);                   /* SSA, order, scopes, rows, shapes; -1 after err_at */
 
 /* resolve.c: annotations that need the whole model. */
-int  resolve_run(Model *);                                   /* meshes known, patterns of @pin applied, arguments checked */
-bool resolve_pins(Model *, const char *name);                /* before any pass: @pin may speak of this name */
+int  resolve_run(Model *);                                   /* checks meshes and arguments, applies patterns of @pin */
+bool resolve_pins(Model *, const char *name);                /* before any pass: whether a @pin may name this */
 
 /* objective.c: losses and metrics that annotations ask for by name, as nodes. */
 enum { METRICS_MAX = 16 };
-typedef enum { METRIC_MEAN, METRIC_EXP, METRIC_ROOT } MetricHow;       /* what is made of sum / count */
+typedef enum { METRIC_MEAN, METRIC_EXP, METRIC_ROOT } MetricHow;       /* applied to sum / count */
 typedef struct Metric {
 	Name name;
 	MetricHow how;
 	bool own;                       /* false: of the loss, sum and count too */
-	Value *sum, *count;             /* outputs of this graph; NULL: it has none.  No count: sum has one element, and counts once */
+	Value *sum, *count;             /* outputs of this graph, or NULL; without count, sum has one element */
 	const Arg *call;
 } Metric;
-int     objective_add(Model *);                              /* before resolve_run, and not again; -1 after explaining */
+int     objective_add(Model *);                              /* once, before resolve_run; -1 after err_at */
 Metric *objective_metrics(const Model *, int *n);            /* of a model, or of another program of it, in order */
 
 /* evaluate.c */

@@ -1,5 +1,5 @@
-/* Fills the operator table: the rows of ops/ *.c, the definitions of ops/ *.ir.  Gradients that
- * rows give as text are parsed when they are first asked for. */
+/* Fills the operator table: the rows of ops/ *.c, the definitions of ops/ *.ir.  Gradients that rows give as text are
+ * parsed when first needed. */
 #include "ir.h"
 #include "ops/ops.h"
 
@@ -9,8 +9,9 @@ extern const char *const ops_text[], *const ops_text_name[];   /* ops/ *.ir, emb
 extern const int nops_text;
 
 static const Op *const sources[] = {
-	ops_pointwise, ops_movement, ops_tile, ops_cut, ops_index, ops_reduce, ops_shape, ops_matmul, ops_conv, ops_pool, ops_norm, ops_loss,
-	ops_attention, ops_recurrent, ops_steps, ops_resize, ops_sample, ops_spectral, ops_random, ops_quant, ops_einsum, ops_state, ops_detect, ops_misc,
+	ops_pointwise, ops_movement, ops_tile, ops_cut, ops_index, ops_reduce, ops_shape,
+	ops_matmul, ops_conv, ops_pool, ops_norm, ops_loss, ops_attention, ops_recurrent, ops_steps,
+	ops_resize, ops_sample, ops_spectral, ops_random, ops_quant, ops_einsum, ops_state, ops_detect, ops_misc,
 	ops_optimizer, ops_boxing,
 };
 
@@ -26,7 +27,7 @@ static void add_definitions(void)
 		op_define(library->function[i]);
 }
 
-/* Our own texts are read without the user's caps; returns those. */
+/* Our own texts are read without the caps of the user; returns those caps. */
 static Limits own_caps(void)
 {
 	Limits caps = limits;

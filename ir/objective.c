@@ -1,11 +1,11 @@
 /* Losses and metrics by name: @train(loss: cross_entropy(scores, label)), @metric(accuracy(scores, label)).
  *
- * Each becomes one node of the graph before any pass runs, a definition of ops/loss.ir or ops/metric.ir, so that
- * all later passes (shapes, ranks, micro-batches, precision) see ordinary nodes.  A loss is one more output, and
- * its target one more input where the graph has no value of that name; @train then names that output.  A metric is
- * a sum and a count, two more outputs called metric.NAME.sum and metric.NAME.count.  A metric of a value with a
- * single element has the sum only: its divisor is found where losses are split (compiler/train/programs.c).  The
- * perplexity of the loss has neither.
+ * Each becomes one node of the graph before any pass runs, a definition of ops/loss.ir or ops/metric.ir, so that all
+ * later passes (shapes, ranks, micro-batches, precision) see ordinary nodes.  A loss is one more output, and its target
+ * one more input where the graph has no value of that name; @train then names that output.  A metric is a sum and a
+ * count, two more outputs called metric.NAME.sum and metric.NAME.count.  A metric of a value with a single element has
+ * the sum only: compiler/train/programs.c finds its divisor where it splits losses.  The perplexity of the loss has
+ * neither.
  *
  * A dump has its nodes already.  A type that is not declared is inferred on a copy of the model. */
 #include "ir.h"
@@ -79,7 +79,8 @@ static Value *find(const Model *m, const Arg *call, const Arg *a)
 	for (int i = 0; i < g->nvalue; i++)
 		names[i] = g->value[i]->name;
 	diag_unknown(a->loc, name_fmt("%s: the graph has no value", call->s), a->s, names);
-	note_at((Loc){ 0 }, "its outputs are %s; its inputs are %s; sbpcc --print-io shows their types", listed(g->out, g->nout), listed(g->in, g->nin));
+	note_at((Loc){ 0 }, "its outputs are %s; its inputs are %s; sbpcc --print-io shows their types",
+		listed(g->out, g->nout), listed(g->in, g->nin));
 	return NULL;
 }
 
@@ -91,7 +92,7 @@ static bool complete(const Type *t)
 	return ok;
 }
 
-/* What is declared, or else what inference finds; NULL after explaining. */
+/* The declared type, or else the inferred one; NULL after err_at. */
 static const Type *type_of(Model *m, const Arg *at, const Value *v)
 {
 	if (complete(v->type))
@@ -101,7 +102,8 @@ static const Type *type_of(Model *m, const Arg *at, const Value *v)
 	c->nfunction = m->nfunction;
 	int bad = inline_run(c->graph);
 	const Value *same = bad ? NULL : graph_find(c->graph, v->name);
-	const Type *t = same && same->type && same->type->kind == TY_TENSOR && same->type->rank >= 0 ? same->type : NULL;
+	bool typed = same && same->type && same->type->kind == TY_TENSOR && same->type->rank >= 0;
+	const Type *t = typed ? same->type : NULL;
 	if (t)
 		t = type_tensor(&m->arena, t->elem, t->rank, t->dim);
 	else if (!bad)
@@ -129,8 +131,8 @@ static int fits(const Type *x, const Type *t, int axis)
 	return all;
 }
 
-/* The axis of the classes: as the call says; of two axes the second; else as the shape of the target says; else
- * the last of three (batch, time, classes) and the second of more (images).  -1 after explaining. */
+/* The axis of the classes: as the call gives it; the second of two axes; else the one that fits the target; else the
+ * last of three (batch, time, classes) and the second of more (images).  -1 after err_at. */
 static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type *x, const Value *target, const Type *t)
 {
 	const Arg *given = arg_find(call->arg, call->narg, "axis");
@@ -142,7 +144,8 @@ static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type
 	if (given) {
 		axis = (int)(given->i < 0 ? given->i + x->rank : given->i);
 		if (axis != 1 && axis != last) {
-			err_at(given->loc, "%s: classes are along axis 1 or the last one of %s, %s", call->s, v->name, type_text(x));
+			err_at(given->loc, "%s: classes are along axis 1 or the last one of %s, %s", call->s, v->name,
+				type_text(x));
 			return -1;
 		}
 	} else if (t && fits(x, t, 1) != fits(x, t, last)) {
@@ -151,11 +154,13 @@ static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type
 	if (!t)
 		return axis;
 	if (!dtype_is_int(t->elem)) {
-		err_at(at->loc, "%s: the target %s holds the numbers of classes, int64 or int32, but is %s", call->s, target->name, type_text(t));
+		err_at(at->loc, "%s: the target %s holds the numbers of classes, int64 or int32, but is %s", call->s,
+			target->name, type_text(t));
 		return -1;
 	}
 	if (fits(x, t, axis) < 0) {
-		err_at(at->loc, "%s: %s is %s and %s is %s: one label for each place of the scores is wanted", call->s, v->name, type_text(x), target->name, type_text(t));
+		err_at(at->loc, "%s: %s is %s and %s is %s: one label for each place of the scores is wanted",
+			call->s, v->name, type_text(x), target->name, type_text(t));
 		return -1;
 	}
 	return axis;
@@ -176,7 +181,8 @@ static int check_same(const Arg *call, const Value *v, const Type *x, const Valu
 	for (int i = 0; !clash && i < x->rank; i++)
 		clash = dim_differ(dim_bound(x->dim[i]), dim_bound(t->dim[i]));
 	if (clash)
-		err_at(call->loc, "%s: %s is %s, but %s is %s: both must have one shape", call->s, v->name, type_text(x), target->name, type_text(t));
+		err_at(call->loc, "%s: %s is %s, but %s is %s: both must have one shape", call->s, v->name,
+			type_text(x), target->name, type_text(t));
 	return clash ? -1 : 0;
 }
 
@@ -203,7 +209,8 @@ static void attr_number(Node *n, const char *name, const Arg *a, bool whole)
 static void attrs_of(Node *n, const Arg *call)
 {
 	static const struct { const char *name; bool whole; } each[] = {
-		{ "ignore_index", true }, { "k", true }, { "label_smoothing", false }, { "beta", false }, { "delta", false }, { "threshold", false },
+		{ "ignore_index", true }, { "k", true }, { "label_smoothing", false }, { "beta", false },
+		{ "delta", false }, { "threshold", false },
 	};
 	for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
 		const Arg *a = arg_find(call->arg, call->narg, each[i].name);
@@ -236,9 +243,11 @@ static Value *add_target(Graph *g, const Arg *call, const Arg *name, const Value
 	in->type = t;
 	arena_push(g->arena, g->in, g->nin, in);
 	if (axis >= 0)
-		note_at(name->loc, "%s of %s, %s with its classes along axis %d: the graph has one more input, %s %s", call->s, v->name, type_text(x), axis, type_text(t), in->name);
+		note_at(name->loc, "%s of %s, %s with its classes along axis %d: the graph has one more input, %s %s",
+			call->s, v->name, type_text(x), axis, type_text(t), in->name);
 	else
-		note_at(name->loc, "%s of %s, %s: the graph has one more input, %s %s", call->s, v->name, type_text(x), type_text(t), in->name);
+		note_at(name->loc, "%s of %s, %s: the graph has one more input, %s %s", call->s, v->name,
+			type_text(x), type_text(t), in->name);
 	return in;
 }
 
@@ -252,14 +261,17 @@ static int add_loss(Model *m, Arg *call)
 	if (!x || (target && !t))
 		return -1;
 	if (!dtype_is_float(x->elem)) {
-		err_at(first->loc, "%s: %s is %s: a loss is computed from floating numbers", call->s, v->name, type_text(x));
+		err_at(first->loc, "%s: %s is %s: a loss is computed from floating numbers", call->s, v->name,
+			type_text(x));
 		return -1;
 	}
 	int axis = k->target == CLASSES ? class_axis(call, first, v, x, target, t) : -1;
 	if ((k->target == CLASSES && axis < 0) || (k->target == SAME && t && check_same(call, v, x, target, t)))
 		return -1;
 	if (!target)
-		target = add_target(g, call, second, v, x, axis >= 0 ? labels_of(g->arena, x, axis) : type_tensor(g->arena, x->elem, x->rank, x->dim), axis);
+		target = add_target(g, call, second, v, x,
+			axis >= 0 ? labels_of(g->arena, x, axis) : type_tensor(g->arena, x->elem, x->rank, x->dim),
+			axis);
 	Node *n = node_of(g, call, k->op, v, target);
 	if (axis >= 0)
 		axis_of(n, axis);
@@ -268,7 +280,8 @@ static int add_loss(Model *m, Arg *call)
 		name = graph_fresh(g, "loss")->name;
 	Value *loss = result(g, name, call->loc);
 	node_out(n, loss);
-	*call = (Arg){ .kind = lex_is_id(loss->name) ? ARG_WORD : ARG_STRING, .key = call->key, .param = call->param, .s = loss->name, .loc = call->loc };
+	*call = (Arg){ .kind = lex_is_id(loss->name) ? ARG_WORD : ARG_STRING, .s = loss->name,
+		.key = call->key, .param = call->param, .loc = call->loc };
 	return 0;
 }
 
@@ -305,10 +318,11 @@ Metric *objective_metrics(const Model *m, int *n)
 	return list;
 }
 
-/* Does the node only move or convert its first operand? */
+/* Whether the node only moves or converts its first operand. */
 static bool moves(const Node *n)
 {
-	static const char *const list[] = { "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Cast", "Identity", "Transpose", "Slice", NULL };
+	static const char *const list[] = { "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Cast", "Identity",
+		"Transpose", "Slice", NULL };
 	for (int i = 0; list[i]; i++)
 		if (!strcmp(n->op, list[i]))
 			return true;
@@ -326,14 +340,16 @@ static const Attr *ignored(const Graph *g, const Value *target)
 		const Node *n = g->node[i];
 		if (moves(n) && n->nin && n->in[0] && n->in[0]->graph == g && n->nout && n->out[0])
 			is[n->out[0]->id] |= is[n->in[0]->id];
-		const Attr *a = n->nin > 1 && n->in[1] && n->in[1]->graph == g && is[n->in[1]->id] ? node_attr(n, "ignore_index") : NULL;
+		const Attr *a = n->nin > 1 && n->in[1] && n->in[1]->graph == g && is[n->in[1]->id]
+		                        ? node_attr(n, "ignore_index")
+		                        : NULL;
 		if (a && a->type == AT_INT)
 			return a;
 	}
 	return NULL;
 }
 
-/* Of a single element: that value itself, as float. */
+/* The value itself, of a single element, as float. */
 static void scalar_metric(Graph *g, const Metric *one, Value *v)
 {
 	Node *n = graph_node(g, name_of(""), name_of("Cast"), one->call->loc);
@@ -345,10 +361,14 @@ static void scalar_metric(Graph *g, const Metric *one, Value *v)
 static int add_metric(Model *m, const Metric *one)
 {
 	Graph *g = m->graph;
-	const Arg *call = one->call, *first = first_operand(call), *second = arg_find(call->arg, call->narg, "target"), *by = arg_find(call->arg, call->narg, "weight");
+	const Arg *call = one->call, *first = first_operand(call),
+		  *second = arg_find(call->arg, call->narg, "target"),
+		  *by = arg_find(call->arg, call->narg, "weight");
 	const struct Known *k = known(metrics, call->s);
-	Value *v = find(m, call, first), *target = v && second ? find(m, call, second) : NULL, *weight = by ? find(m, call, by) : NULL;
-	const Type *x = v ? type_of(m, first, v) : NULL, *t = x && target ? type_of(m, second, target) : NULL, *w = weight ? type_of(m, by, weight) : NULL;
+	Value *v = find(m, call, first), *target = v && second ? find(m, call, second) : NULL,
+	      *weight = by ? find(m, call, by) : NULL;
+	const Type *x = v ? type_of(m, first, v) : NULL, *t = x && target ? type_of(m, second, target) : NULL,
+		   *w = weight ? type_of(m, by, weight) : NULL;
 	if (!x || (second && !t) || (by && !w))
 		return -1;
 	if ((t && k->target == SAME && check_same(call, v, x, target, t)) || (w && check_same(call, v, x, weight, w)))
@@ -379,7 +399,8 @@ static int add_metric(Model *m, const Metric *one)
 /* Reports use these names for other numbers. */
 static bool taken(Name name)
 {
-	static const char *const list[] = { "event", "step", "epoch", "samples", "loss", "rate", "norm", "scale", "skipped", "samples_per_s", "tokens_per_s", "seconds", NULL };
+	static const char *const list[] = { "event", "step", "epoch", "samples", "loss", "rate", "norm", "scale",
+		"skipped", "samples_per_s", "tokens_per_s", "seconds", NULL };
 	for (int i = 0; list[i]; i++)
 		if (!strcmp(name, list[i]))
 			return true;
@@ -396,14 +417,19 @@ static int add_metrics(Model *m)
 		while (before < i && list[before].name != one->name)
 			before++;
 		if (before < i) {
-			err_at(one->call->loc, "a second metric is called %s: write NAME: %s(...)", one->name, one->call->s);
+			err_at(one->call->loc, "a second metric is called %s: write NAME: %s(...)", one->name,
+				one->call->s);
 			note_at(list[before].call->loc, "the first is here");
 			bad = -1;
 		} else if (taken(one->name)) {
-			err_at(one->call->loc, "%s is the name of another number that is reported: write NAME: %s(...)", one->name, one->call->s);
+			err_at(one->call->loc,
+				"%s is the name of another number that is reported: write NAME: %s(...)", one->name,
+				one->call->s);
 			bad = -1;
 		} else if (one->sum || one->count) {
-			err_at(one->call->loc, "a value of the graph is called metric.%s.sum or metric.%s.count: write NAME: %s(...)", one->name, one->name, one->call->s);
+			err_at(one->call->loc,
+				"a value of the graph is called metric.%s.sum or metric.%s.count: write NAME: %s(...)",
+				one->name, one->name, one->call->s);
 			bad = -1;
 		} else if (i == METRICS_MAX) {
 			err_at(one->call->loc, "there are more than %d metrics", METRICS_MAX);

@@ -12,7 +12,8 @@ static bool is_binary(const SrcFile *f)
 	if (dot && (!strcasecmp(dot, ".ir") || !strcasecmp(dot, ".txt") || !strcasecmp(dot, ".onnxtxt")))
 		return false;
 	for (size_t i = 0; i < f->bytes && i < 256; i++)
-		if (f->data[i] < 0x20 && f->data[i] != '\t' && f->data[i] != '\n' && f->data[i] != '\r' && f->data[i] != '\f')
+		if (f->data[i] < 0x20 && f->data[i] != '\t' && f->data[i] != '\n' && f->data[i] != '\r' &&
+			f->data[i] != '\f')
 			return true;
 	return dot && !strcasecmp(dot, ".onnx") && !f->bytes;
 }

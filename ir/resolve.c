@@ -1,5 +1,5 @@
-/* Annotations that need the whole model: meshes, names and axes exist; nodes and values get the annotations that name
- * them by pattern. */
+/* Annotations that depend on other parts of the model: meshes, names and axes must exist; nodes and values get the
+ * annotations that name them by pattern. */
 #include "ir.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg
 	Annot *a = arena_new(arena, Annot);
 
 	if (annot_find(*list, name))
-		return;                         /* what stands at the node itself wins */
+		return;                         /* annotations of the node itself win */
 	a->name = name_of(name);
 	a->loc = arg->loc;
 	if (!is(name, "recompute") && !is(name, "frozen")) {
@@ -44,14 +44,14 @@ typedef struct Resolve {
 	Map meshes;                     /* name -> 1 + index */
 	int *seen;                      /* by rank: the last mesh that holds it, counted from 1 */
 	int nmeshes;
-	Target *target; int ntarget;    /* all nodes and values, once something asks for them by name */
+	Target *target; int ntarget;    /* all nodes and values, once a name is looked up */
 	Map first;                      /* name -> 1 + index of the first; the others of that name follow by .same */
 	int *forward, *backward;        /* targets in the order of their names, and of their names read from the end */
 	int64_t compared;               /* names compared with patterns that have no fixed beginning or end */
-	bool dump;                      /* passes may have dropped what something named */
-	Map said;                       /* where something was wrong: nodes of a group share their annotations */
-	Map exact;                      /* value -> what a @pin says of it that calls it by its name */
-	bool pattern;                   /* what is applied now is a pattern */
+	bool dump;                      /* passes may have dropped nodes and values that are named */
+	Map said;                       /* places with an error: nodes of a group share their annotations */
+	Map exact;                      /* value -> the entries of a @pin that names it exactly */
+	bool pattern;                   /* the annotation is applied by a pattern */
 	int bad;
 } Resolve;
 
@@ -235,7 +235,8 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 				err_at(a->arg[i].loc, "a second '->' in @sbp");
 			return;
 		}
-	if (nin != n->nin || (a->narg - nin != n->nout && !r->dump)) {          /* passes add results, what the backward pass wants, and drop some */
+	/* passes add results, for the backward pass, and drop some */
+	if (nin != n->nin || (a->narg - nin != n->nout && !r->dump)) {
 		if (wrong(r, a->loc))
 			err_at(a->loc, "@sbp speaks of %d operands and %d results; %s has %d and %d", nin,
 				a->narg - nin, n->op, n->nin, n->nout);
@@ -248,7 +249,8 @@ static void check_signature(Resolve *r, const Node *n, const Annot *a, const Mes
 /* The mesh of a value is that of its own @on, else that of the node that makes it. */
 static void resolve_value(Resolve *r, const Value *v)
 {
-	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init"), *frozen = annot_find(v->annot, "frozen");
+	const Annot *sbp = annot_find(v->annot, "sbp"), *init = annot_find(v->annot, "init"),
+		    *frozen = annot_find(v->annot, "frozen");
 	bool placed = annot_find(v->annot, "on") || !v->def;
 	const Mesh *mesh = v->annot ? mesh_of(r, placed ? v->annot : v->def->annot) : NULL;
 
@@ -258,7 +260,8 @@ static void resolve_value(Resolve *r, const Value *v)
 		        "graph",
 			v->name);
 	if (frozen && !v->init && wrong(r, frozen->loc))
-		err_at(frozen->loc, "%s cannot be @frozen: only entries of <...> after the outputs of the graph can", v->name);
+		err_at(frozen->loc, "%s cannot be @frozen: only entries of <...> after the outputs of the graph can",
+			v->name);
 	if (sbp)
 		check_entries(r, sbp->arg, sbp->narg, sbp->loc, mesh, v);
 }
@@ -317,7 +320,8 @@ static bool left_open(const Arg *a)
 
 static bool same_entry(const Arg *a, const Arg *b)
 {
-	bool same = a->kind == b->kind && a->i == b->i && a->j == b->j && a->narg == b->narg && (a->s == b->s || is(a->s, b->s));
+	bool same = a->kind == b->kind && a->i == b->i && a->j == b->j && a->narg == b->narg &&
+	            (a->s == b->s || is(a->s, b->s));
 
 	for (int i = 0; same && i < a->narg; i++)
 		same = same_entry(&a->arg[i], &b->arg[i]);
@@ -331,7 +335,8 @@ static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second
 	Annot *has = annot_find(v->annot, "sbp");
 
 	if (first->narg != second->narg || !has || has->narg != first->narg)
-		return;                         /* an entry is missing for an axis of the mesh, which is reported elsewhere */
+		/* an entry is missing for an axis of the mesh, which is reported elsewhere */
+		return;
 	Arg *list = arena_array(&r->m->arena, Arg, first->narg + 1);
 
 	for (int i = 0; i < first->narg; i++) {
@@ -508,7 +513,9 @@ static int each_target(Resolve *r, const Arg *arg, void (*f)(Resolve *, const vo
 	r->compared += n ? 0 : r->ntarget;
 	if (r->compared > limits.compared && !before) {
 		r->bad = -1;
-		fail_at(EXIT_LIMIT, arg->loc, "patterns without a fixed beginning or end are held against more than %lld names (--max-compared)",
+		fail_at(EXIT_LIMIT, arg->loc,
+			"patterns without a fixed beginning or end are held against more than %lld names "
+			"(--max-compared)",
 			(long long)limits.compared);
 	}
 	for (int i = low; i < high && r->compared <= limits.compared; i++)
@@ -551,7 +558,8 @@ static bool holds_inside(const Model *m, const Value *v, const char *rest)
 		const char *dot = strchr(rest, '.');
 
 		for (int i = 0; f && i < f->body->nvalue; i++)
-			if (f->body->value[i]->def && !f->body->value[i]->output && name_match(rest, f->body->value[i]->name))
+			if (f->body->value[i]->def && !f->body->value[i]->output &&
+				name_match(rest, f->body->value[i]->name))
 				return true;
 		v = f && dot ? graph_find(f->body, name_n(rest, (size_t)(dot - rest))) : NULL;
 		rest = dot + 1;
@@ -583,7 +591,7 @@ static bool of_a_call(Resolve *r, Arg arg)
 	return in.any;
 }
 
-/* Will the compiler add a value of this name, or one that the pattern matches? */
+/* Whether the compiler will add a value of this name, or one that the pattern matches. */
 static bool will_exist(Resolve *r, const Arg *arg)
 {
 	static const char *const derived[] = { ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
@@ -594,7 +602,8 @@ static bool will_exist(Resolve *r, const Arg *arg)
 	for (int k = 0; derived[k]; k++) {
 		if (dot && name_match(dot, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(dot - arg->s))))
 			return true;
-		if (star && name_match(star, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(star + 1 - arg->s))))
+		if (star && name_match(star, derived[k]) &&
+			any_value(r, *arg, name_n(arg->s, (size_t)(star + 1 - arg->s))))
 			return true;
 	}
 	return false;
@@ -642,10 +651,11 @@ static bool apply(Resolve *r, const Annot *a)
 
 /* ---- The training section: names of inputs, operators and parameters */
 
-/* Will a loss that is asked for by its name add this input? */
+/* Whether a loss by name will add this input. */
 static bool will_be_target(const Annot *train, Name name)
 {
-	const Arg *loss = arg_find(train->arg, train->narg, "loss"), *target = loss && loss->kind == ARG_CALL ? arg_find(loss->arg, loss->narg, "target") : NULL;
+	const Arg *loss = arg_find(train->arg, train->narg, "loss"),
+		  *target = loss && loss->kind == ARG_CALL ? arg_find(loss->arg, loss->narg, "target") : NULL;
 
 	return target && is(target->s, name);
 }
@@ -661,8 +671,9 @@ static void check_inputs(Resolve *r, const Annot *train, const Arg *data)
 		const Arg *a = &data->arg[i];
 		const Value *v = a->key ? map_get(&g->byname, a->key) : NULL;
 
-		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && !is(a->key, "validation") && (is(data->s, "npy") || is(data->s, "idx")) &&
-			!(v && v->input) && !will_be_target(train, a->key) && wrong(r, a->loc))
+		if (a->key && a->kind == ARG_STRING && !is(a->key, "folder") && !is(a->key, "validation") &&
+			(is(data->s, "npy") || is(data->s, "idx")) && !(v && v->input) &&
+			!will_be_target(train, a->key) && wrong(r, a->loc))
 			diag_unknown(a->loc, name_fmt("%s: the graph has no input", data->s), a->key, list);
 	}
 }
@@ -718,7 +729,7 @@ static void check_train(Resolve *r, const Annot *a)
 	}
 }
 
-/* ---- The whole model */
+/* ---- The model */
 
 static bool selects(const Annot *a)
 {

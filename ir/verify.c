@@ -26,7 +26,7 @@ static bool *made(const Scope *s, const Value *v)
 	die("value %s belongs to a graph that does not enclose its use", v->name);
 }
 
-/* Is there a value with a name like this that could have been meant? */
+/* A value with a similar name that could have been meant. */
 static const char *near(const Scope *s, Name word)
 {
 	enum { MANY = 2000 };
@@ -61,15 +61,17 @@ static void use(Scope *s, const Node *n, int i)
 	bool bare = v->declared && !v->def && !s->g->outer;      /* <float[8] w> alone states a type */
 	const char *meant = v->def || bare ? NULL : near(s, v->name);
 	if (bare)
-		err_at(operand_loc(n, i), "%s is declared, but nothing makes it: a parameter needs @init, a constant its data", v->name);
+		err_at(operand_loc(n, i),
+			"%s is declared, but nothing makes it: a parameter needs @init, a constant its data",
+			v->name);
 	else if (v->def)
 		err_at(operand_loc(n, i), "%s is used in this inner graph before it is made", v->name);
 	else if (s->g->outer)
-		err_at(operand_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name, meant ? "; did you mean " : "",
-		       meant ? meant : "", meant ? "?" : "");
+		err_at(operand_loc(n, i), "%s is made neither in this graph nor in one around it%s%s%s", v->name,
+			meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	else
-		err_at(operand_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name, meant ? "; did you mean " : "", meant ? meant : "",
-		       meant ? "?" : "");
+		err_at(operand_loc(n, i), "%s is used but nothing makes it%s%s%s", v->name,
+			meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	if (bare && v->type)
 		note_at(v->loc, "for instance %s %s @init(normal(0, 0.02))", type_text(v->type), v->name);
 	if (v->def)
@@ -91,7 +93,8 @@ static void result(Scope *s, const Node *n, int i)
 	if (v->graph != s->g)
 		die("node %s makes %s, a value of another graph", n->op, v->name);
 	if (v->input || v->init) {
-		err_at(n->loc, "%s makes %s, which is %s already", n->op, v->name, v->input ? "an input" : "an initialiser");
+		err_at(n->loc, "%s makes %s, which is %s already", n->op, v->name,
+			v->input ? "an input" : "an initialiser");
 		note_at(v->data && !v->input ? v->data->loc : v->loc, "%s stands here", v->name);
 		s->bad++;
 	} else if (v->def != n && v->def && annot_find(n->annot, "when") && annot_find(v->def->annot, "when")) {
@@ -229,8 +232,11 @@ static bool misplaced(const Scope *s, const Value *v, const int *pos, const int 
 	Loc at = v->def ? v->def->loc : v->loc;
 
 	if (!v->def) {
-		err_at(at, "@into(%s): %s is %s; only what a node makes can take the memory of another value", old->name, v->name,
-		       v->input ? "an input" : v->init ? "an initialiser" : "made by no node");
+		err_at(at, "@into(%s): %s is %s; only what a node makes can take the memory of another value",
+			old->name, v->name,
+			v->input  ? "an input"
+			: v->init ? "an initialiser"
+				  : "made by no node");
 	} else if (old == v) {
 		err_at(at, "@into(%s): a value cannot take its own memory", v->name);
 		return true;
@@ -241,16 +247,21 @@ static bool misplaced(const Scope *s, const Value *v, const int *pos, const int 
 		other = over[old->id];
 		err_at(at, "@into(%s): %s takes the memory of %s already", old->name, other->name, old->name);
 	} else if (old->def && pos[old->id] >= pos[v->id]) {
-		err_at(at, "@into(%s): %s is not made before %s, which would take its memory", old->name, old->name, v->name);
+		err_at(at, "@into(%s): %s is not made before %s, which would take its memory", old->name, old->name,
+			v->name);
 	} else if (last[old->id] == g->nnode) {
-		err_at(at, "@into(%s): %s is an output, so that %s cannot take its memory", old->name, old->name, v->name);
+		err_at(at, "@into(%s): %s is an output, so that %s cannot take its memory", old->name, old->name,
+			v->name);
 	} else if (last[old->id] > pos[v->id]) {
 		other = v;
-		err_at(g->node[last[old->id]]->loc, "%s is read here, but %s has taken its memory: @into(%s)", old->name, v->name, old->name);
+		err_at(g->node[last[old->id]]->loc, "%s is read here, but %s has taken its memory: @into(%s)",
+			old->name, v->name, old->name);
 	} else if (!agree(v->type, old->type, s->facts & FACT_SHAPES)) {
-		err_at(at, "@into(%s): %s is %s, but %s is %s; they must agree", old->name, v->name, type_text(v->type), old->name, type_text(old->type));
+		err_at(at, "@into(%s): %s is %s, but %s is %s; they must agree", old->name, v->name,
+			type_text(v->type), old->name, type_text(old->type));
 	} else if ((s->facts & FACT_BOUND) && old->init && !old->param) {
-		err_at(at, "@into(%s): %s is a constant, which is filled only once and must stay as it is", old->name, old->name);
+		err_at(at, "@into(%s): %s is a constant, which is filled only once and must stay as it is", old->name,
+			old->name);
 	} else {
 		return false;
 	}
@@ -320,7 +331,8 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 			die("value %s is not where it should be", g->value[i]->name);
 		s.made[i] = g->value[i]->input || g->value[i]->init || (g->value[i]->data && !g->value[i]->def);
 		if ((facts & FACT_SHAPES) && (g->value[i]->input || g->value[i]->init) && untyped(g->value[i])) {
-			err_at(g->value[i]->loc, "%s is %s, but its type is not given", g->value[i]->name, g->value[i]->input ? "an input" : "an initialiser");
+			err_at(g->value[i]->loc, "%s is %s, but its type is not given", g->value[i]->name,
+				g->value[i]->input ? "an input" : "an initialiser");
 			s.bad++;
 		}
 	}
@@ -344,8 +356,8 @@ static int verify_scope(Graph *g, uint32_t facts, Scope *outer, Arena *tmp)
 		if (!*made(&s, g->out[i]) && !g->out[i]->def) {
 			const char *meant = near(&s, g->out[i]->name);
 
-			err_at(g->out[i]->loc, "%s is an output but nothing makes it%s%s%s", g->out[i]->name, meant ? "; did you mean " : "",
-			       meant ? meant : "", meant ? "?" : "");
+			err_at(g->out[i]->loc, "%s is an output but nothing makes it%s%s%s", g->out[i]->name,
+				meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 			s.bad++;
 		}
 	if (s.early)
@@ -379,16 +391,19 @@ static int verify_opsets(const Opset *list, int n)
 		const Opset *o = &list[i];
 
 		if (is_onnx(o->domain) && (o->version < OPSET_MIN || o->version > OPSET_MAX)) {
-			err_at(o->loc, "operator set %lld of ONNX is not supported; %d to %d are", (long long)o->version, OPSET_MIN, OPSET_MAX);
+			err_at(o->loc, "operator set %lld of ONNX is not supported; %d to %d are",
+				(long long)o->version, OPSET_MIN, OPSET_MAX);
 			bad++;
 		} else if (o->version < 1) {
-			err_at(o->loc, "operator set %lld of %s does not exist; they are counted from 1", (long long)o->version, o->domain);
+			err_at(o->loc, "operator set %lld of %s does not exist; they are counted from 1",
+				(long long)o->version, o->domain);
 			bad++;
 		}
 		for (int j = 0; j < i && i < 100; j++)
-			if ((list[j].domain == o->domain || (is_onnx(list[j].domain) && is_onnx(o->domain))) && list[j].version != o->version) {
-				err_at(o->loc, "the operators of \"%s\" are imported in two versions, %lld and %lld", o->domain, (long long)list[j].version,
-				       (long long)o->version);
+			if ((list[j].domain == o->domain || (is_onnx(list[j].domain) && is_onnx(o->domain))) &&
+				list[j].version != o->version) {
+				err_at(o->loc, "the operators of \"%s\" are imported in two versions, %lld and %lld",
+					o->domain, (long long)list[j].version, (long long)o->version);
 				note_at(list[j].loc, "the other import");
 				bad++;
 			}
@@ -396,7 +411,7 @@ static int verify_opsets(const Opset *list, int n)
 	return bad;
 }
 
-/* Functions: who calls whom. */
+/* Functions: the graph of calls. */
 
 typedef struct Calls {
 	Model *m;
@@ -463,14 +478,16 @@ static int verify_calls(Calls *c, int start, char *state, int *path, int *next)
 		struct Call call = c->call[f][next[top]++];
 		const Function *to = c->m->function[call.to];
 		if (state[call.to] == 1) {
-			err_at(call.loc, "function %s calls itself%s%s", to->name, call.to == f ? "" : ", here in ", call.to == f ? "" : c->m->function[f]->name);
+			err_at(call.loc, "function %s calls itself%s%s", to->name, call.to == f ? "" : ", here in ",
+				call.to == f ? "" : c->m->function[f]->name);
 			note_at(to->loc, "function %s stands here", to->name);
 			return 1;
 		}
 		if (state[call.to] == 2)
 			continue;
 		if (top + 1 >= limits.depth) {
-			fail_at(EXIT_LIMIT, call.loc, "functions call each other more than %lld deep (--max-depth)", (long long)limits.depth);
+			fail_at(EXIT_LIMIT, call.loc, "functions call each other more than %lld deep (--max-depth)",
+				(long long)limits.depth);
 			return 1;
 		}
 		state[call.to] = 1;
@@ -513,7 +530,7 @@ static int verify_functions(Model *m)
 	return bad;
 }
 
-/* Attributes that stand for those of the function around them; f NULL: there is none. */
+/* Attributes that refer to those of the function around them; f NULL: there is none. */
 static int verify_refs(const Function *f, const Graph *g)
 {
 	int bad = 0;
@@ -526,9 +543,12 @@ static int verify_refs(const Function *f, const Graph *g)
 			for (int k = 0; f && k < f->nattr; k++)
 				known |= f->attr[k].name == a->ref;
 			if (!known && f)
-				err_at(g->node[i]->loc, "%s refers to the attribute %s, which function %s has not", a->name, a->ref, f->name);
+				err_at(g->node[i]->loc, "%s refers to the attribute %s, which function %s has not",
+					a->name, a->ref, f->name);
 			else if (!known)
-				err_at(g->node[i]->loc, "%s refers to the attribute %s of a function, but stands in none", a->name, a->ref);
+				err_at(g->node[i]->loc,
+					"%s refers to the attribute %s of a function, but stands in none", a->name,
+					a->ref);
 			bad += !known;
 			if (!a->ref && a->type == AT_GRAPH)
 				bad += verify_refs(f, a->u.g);
@@ -546,7 +566,8 @@ static bool into_in_function(const Function *f)
 
 		if (!v->into)
 			continue;
-		err_at(v->loc, "@into(%s) cannot stand in a function; it may where %s is called", v->into->name, f->name);
+		err_at(v->loc, "@into(%s) cannot stand in a function; it may where %s is called", v->into->name,
+			f->name);
 		return true;
 	}
 	return false;
@@ -561,7 +582,8 @@ int verify_model(Model *m)
 	if (m->nfunction)
 		bad += verify_functions(m);
 	for (int i = 0; i < m->nfunction; i++)
-		bad += verify_graph(m->function[i]->body, 0) != 0 || verify_refs(m->function[i], m->function[i]->body) || into_in_function(m->function[i]);
+		bad += verify_graph(m->function[i]->body, 0) != 0 ||
+		       verify_refs(m->function[i], m->function[i]->body) || into_in_function(m->function[i]);
 	bad += verify_refs(NULL, m->graph);
 	if (m->graph)
 		bad += verify_graph(m->graph, 0) != 0;

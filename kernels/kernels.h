@@ -1,11 +1,12 @@
 /* The kernels that generated programs call, with the same prototypes on the CPU and for CUDA.
  *
- * kernels/cpu holds the definition of each, in plain C; kernels/cuda the device code and its typed launchers, which have
- * the same names.  A kernel takes the context, then results, then operands, then sizes; it returns 0 or an exit status
- * after rt_error.  Pointwise operators are not here: sbpcc writes their loops into the program from the operator table.
+ * kernels/cpu holds the definition of each, in plain C; kernels/cuda the device code and its typed launchers, which
+ * have the same names.  A kernel takes the context, then results, then operands, then sizes; it returns 0 or an exit
+ * status after rt_error.  Pointwise operators are not here: sbpcc writes their loops into the program from the operator
+ * table.
  *
- * Scratch is c->shared and c->work, never malloc.  kernels/cpu/work.h states how much a kernel needs for given sizes, and sbpcc
- * plans by it: change both in one commit. */
+ * Scratch is c->shared and c->work, never malloc.  kernels/cpu/work.h states how much a kernel needs for given sizes,
+ * and sbpcc plans by it: change both in one commit. */
 #ifndef KERNELS_H
 #define KERNELS_H
 
@@ -34,9 +35,9 @@ static inline int64_t k_place(const KLoops *l, int64_t i)
 	return at;
 }
 
-/* What is applied to a tile of a finished result y, such as bias and activation, once for each element.  Rows of y are dense and
- * counted over the whole batch.  Epilogues that are generated for a model have a KTile as arg: the values of the action.  With
- * CUDA one call launches the kernel for all of y. */
+/* What is applied to a tile of a finished result y, such as bias and activation, once for each element.  Rows of y are
+ * dense and counted over the whole batch.  Epilogues that are generated for a model have a KTile as arg: the values of
+ * the action.  With CUDA one call launches the kernel for all of y. */
 typedef struct KEpilogue {
 	void (*run)(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol);
 	const void *arg;
@@ -44,16 +45,16 @@ typedef struct KEpilogue {
 typedef struct KTile { Ctx *c; void *const *t; } KTile;
 typedef KEpilogue KTileRun(const KTile *);      /* the epilogue for this processor */
 
-/* The blocking of a product, by its shape: `cols` columns of b are packed once and reused for `pass` rows of a, of which `rows` are
- * packed at a time.  The result does not depend on it. */
+/* The blocking of a product, by its shape: `cols` columns of b are packed once and reused for `pass` rows of a, of
+ * which `rows` are packed at a time.  The result does not depend on it. */
 typedef struct KCut { int64_t rows, pass, cols; } KCut;
 
 /* matmul: y[b,m,n] = a[b,m,k] b[b,k,n], summed over k in order; y is dense. */
-int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut,
-                 const KEpilogue *);
+int k_matmul_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
+	KMat as, KMat bs, KCut, const KEpilogue *);
 
-/* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies.  An element has
- * width bytes: 1, 4 or 8. */
+/* copy: y, dense over the loops, from x at an offset and with strides: transposes, broadcasts, slices, plain copies. An
+ * element has width bytes: 1, 4 or 8. */
 int k_copy(Ctx *, void *y, const void *x, int64_t offset, KLoops, int64_t width);
 
 /* keep: y is x if mine, else zero: a term of a value that only one rank contributes to. */
@@ -65,10 +66,11 @@ int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoo
 
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
-int k_mean_part_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);    /* of `all` elements, of which these are some */
+/* of `all` elements, of which these are some */
+int k_mean_part_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
 
-/* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_place(l, i) of the logical tensor, so that the result does not
- * depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
+/* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_place(l, i) of the logical tensor, so that the
+ * result does not depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
 int k_random_uniform_f32(Ctx *, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l);
 
 /* softmax over the middle of outer x n x inner. */
@@ -78,168 +80,211 @@ int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, 
 int k_softmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner);
 int k_logsoftmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner);
 
-/* loss: the negative log-softmax at the label (nll: x already holds logarithms), times the weight of its class if there are weights.
- * Labels equal to ignore do not count; y is outer x inner for K_LOSS_NONE, else one number.  logp, if wanted, has the shape of x; lse, the
- * logarithm of the sum of exponentials, that of label: the gradient reads it.  In k_xent_both_f32, dx may be x. */
-int k_xent_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
-               int64_t inner, int64_t ignore, KLoss);
-int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss);
-int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
-                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
-int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
-/* part: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight has all classes. */
-int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                         int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
-int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss,
-                   int64_t first, int64_t all);
-int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);   /* of exp(x - top), each row with its own top */
-/* The number of classes first .. first + n - 1 that rank before the label: with a higher score, or the same score and a lower number. */
-int k_ahead_f32(Ctx *, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first);
+/* loss: the negative log-softmax at the label (nll: x already holds logarithms), times the weight of its class if there
+ * are weights. Labels equal to ignore do not count; y is outer x inner for K_LOSS_NONE, else one number.  logp, if
+ * wanted, has the shape of x; lse, the logarithm of the sum of exponentials, that of label: the gradient reads it.  In
+ * k_xent_both_f32, dx may be x. */
+int k_xent_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight,
+	int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+	int64_t inner, int64_t ignore, KLoss);
+/* part: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight has all
+ * classes. */
+int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
+int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+	int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
+/* of exp(x - top), each row with its own top */
+int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);
+/* The number of classes first .. first + n - 1 that rank before the label: with a higher score, or the same score and a
+ * lower number. */
+int k_ahead_f32(Ctx *, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n,
+	int64_t inner, int64_t first);
 
-/* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel, are written
- * if wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */
-int k_layernorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n,
-                    bool centre, float eps);
-int k_layernorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows,
-                         int64_t n);
-int k_layernorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows,
-                           int64_t n);
-int k_groupnorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups,
-                    int64_t each, int64_t inner, float eps);
-int k_groupnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t groups, int64_t each, int64_t inner);
-int k_groupnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t groups, int64_t each, int64_t inner);
-int k_batchnorm_f32(Ctx *, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
-                    const float *oldmean, const float *oldvar, int64_t batch, int64_t channels, int64_t inner, float eps, float momentum);
-int k_batchnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t channels, int64_t inner);
-int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t channels, int64_t inner);
+/* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel,
+ * are written if wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */
+int k_layernorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t rows, int64_t n, bool centre, float eps);
+int k_layernorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t rows, int64_t n);
+int k_layernorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n);
+int k_groupnorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t batch, int64_t groups, int64_t each, int64_t inner, float eps);
+int k_groupnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner);
+int k_groupnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner);
+int k_batchnorm_f32(Ctx *, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x,
+	const float *scale, const float *b, const float *oldmean, const float *oldvar, int64_t batch, int64_t channels,
+	int64_t inner, float eps, float momentum);
+int k_batchnorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner);
+int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner);
 
-/* attention: y of query i is the average of the values of keys i - left to i + right, weighted by the softmax of their scores: scale q k,
- * capped at softcap (0: not), plus an additive mask, or where a boolean mask is true.  lse, [batch, heads, sq] dense, if wanted, is the
- * logarithm of the sum of exponentials, +inf where everything is masked; the gradient reads it.  Strides are in elements; those of dq, dk,
- * dv are those of q, k, v, and those of dy are those of y; the elements of one head at one position are consecutive. */
-int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *);
-int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
-                         const float *lse, const float *dy, const KAttention *);
+/* attention: y of query i is the average of the values of keys i - left to i + right, weighted by the softmax of their
+ * scores: scale q k, capped at softcap (0: not), plus an additive mask, or where a boolean mask is true.  lse, [batch,
+ * heads, sq] dense, if wanted, is the logarithm of the sum of exponentials, +inf where everything is masked; the
+ * gradient reads it.  Strides are in elements; those of dq, dk, dv are those of q, k, v, and those of dy are those of
+ * y; the elements of one head at one position are consecutive. */
+int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask,
+	const KAttention *);
+int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
+	const void *mask, const float *y, const float *lse, const float *dy, const KAttention *);
 
-/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position: given, or the position itself (caches
- * with one row per sample and position). */
-int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *);
+/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position: given, or the position
+ * itself (caches with one row per sample and position). */
+int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+	const KRotary *);
 
-/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added; r [gates * hidden,
- * hidden]; the order of gates is i o f c, or z r h.  Missing initial states are zeros; a sequence ends after lens steps: its state stays,
- * y is zero from there on.  What the gradient reads is written if wanted: the state before each step, gates, cell states, and the factor of
- * the reset gate of a GRU.  side is the gradient of the products with R. */
-int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
-           const void *c0, const KCells *, KType);
-int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
-                const void *c0, const int32_t *lens, const KCells *, KType);
-int k_gru(Ctx *, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r, const void *h0, const int32_t *lens, const void *rb,
-          const KCells *, KType);
-int k_gru_grad(Ctx *, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates, const void *r, const void *before, const void *inner,
-               const int32_t *lens, const KCells *, KType);
-int k_rnn(Ctx *, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens, const KCells *, KType);
-int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r, const int32_t *lens, const KCells *, KType);
+/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added;
+ * r [gates * hidden, hidden]; the order of gates is i o f c, or z r h.  Missing initial states are zeros; a sequence
+ * ends after lens steps: its state stays, y is zero from there on.  What the gradient reads is written if wanted: the
+ * state before each step, gates, cell states, and the factor of the reset gate of a GRU.  side is the gradient of the
+ * products with R. */
+int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r,
+	const void *h0, const int32_t *lens, const void *c0, const KCells *, KType);
+int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates,
+	const void *r, const void *dyc, const void *cells, const void *c0, const int32_t *lens, const KCells *, KType);
+int k_gru(Ctx *, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r,
+	const void *h0, const int32_t *lens, const void *rb, const KCells *, KType);
+int k_gru_grad(Ctx *, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates,
+	const void *r, const void *before, const void *inner, const int32_t *lens, const KCells *, KType);
+int k_rnn(Ctx *, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens,
+	const KCells *, KType);
+int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r,
+	const int32_t *lens, const KCells *, KType);
 
 /* index: gather, y is outer x count x inner of x, which is outer x n x inner. */
-int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width);
+int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width);
 
-/* gather_grad: y, outer x n x inner, is the sum of the rows of dy, outer x count x inner, at their indices, and zero elsewhere. */
-int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count);
+/* gather_grad: y, outer x n x inner, is the sum of the rows of dy, outer x count x inner, at their indices, and zero
+ * elsewhere. */
+int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count);
 
 /* part: of n rows of a table of `all`, from row `first` on: other rows give zeros, and their gradients are skipped. */
-int k_gather_part(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width, int64_t first, int64_t all);
-int k_gather_grad_part_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first, int64_t all);
+int k_gather_part(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width, int64_t first, int64_t all);
+int k_gather_grad_part_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t count, int64_t first, int64_t all);
 
 /* conv: planes of batch x groups x channels; cin and cout are channels of one group; b may be missing. */
-int k_conv_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
-int k_conv_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
-int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow);
+int k_conv_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, KWindow);
+int k_conv_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow);
+int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow);
 
 /* pool: the largest of each window, the first where several are equal; its gradient finds it again. */
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
-/* The same for a rank that holds only a range of the input of its windows: dx is size elements from `from` on along each axis, and may extend beyond all windows. */
+/* The same for a rank that holds only a range of the input of its windows: dx is size elements from `from` on along
+ * each axis, and may extend beyond all windows. */
 int k_maxpool_grad_part_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
 
-/* window: the same over any number of axes; hi is the padding behind.  The index of a maximum counts through all of x (with columns, through
- * each plane in column-major order); a sum is divided by the elements of its window that are not padding, or that are inside the padded
- * input, or not at all. */
-int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
-int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
-int k_conv_nd_grad_w(Ctx *, void *w, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *, KType);
+/* window: the same over any number of axes; hi is the padding behind.  The index of a maximum counts through all of x
+ * (with columns, through each plane in column-major order); a sum is divided by the elements of its window that are not
+ * padding, or that are inside the padded input, or not at all. */
+int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *, KType);
+int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *, KType);
+int k_conv_nd_grad_w(Ctx *, void *w, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *, KType);
 int k_maxpool_nd(Ctx *, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *, bool columns, KType);
 int k_maxpool_nd_grad(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KType);
 int k_sumpool(Ctx *, void *y, const void *x, int64_t planes, const KWindows *, KPool, KType);
 int k_sumpool_grad(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KPool, KType);
-int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KStretch, KType);
+int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *,
+	KStretch, KType);
 int k_sumpool_grad_part(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
 
 /* any: elements of any width, in bytes.  Negative indices count from the end; one out of range ends the job. */
 int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
 int k_pad(Ctx *, void *y, const void *x, const void *value, const KPad *, int64_t width);
-int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width);
-int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width);
+int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper,
+	int64_t width);
+int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride,
+	int64_t tstride, int64_t width);
 int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
-int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width);
-int k_one_hot_part(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first, int64_t all);
-int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width);
+int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
+	int64_t width);
+int k_one_hot_part(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+	int64_t inner, int64_t width, int64_t first, int64_t all);
+int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,
+	int64_t inner, int64_t width);
 
-/* typed: arithmetic on elements of any type.  Integers wrap around; a sum of bool is true if any element is.  scatter writes updates
- * into a copy of x (of zeros, if x is missing), gather_grad adds rows of dy at their indices. */
+/* typed: arithmetic on elements of any type.  Integers wrap around; a sum of bool is true if any element is.  scatter
+ * writes updates into a copy of x (of zeros, if x is missing), gather_grad adds rows of dy at their indices. */
 int k_reduce(Ctx *, void *y, const void *x, KLoops keep, KLoops over, KReduce, KType);
-int k_matmul(Ctx *, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType);
-int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops, int64_t n, int64_t stride, KScatter,
-                       KType);
-int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *, KScatter, KType);
-int k_gather_grad(Ctx *, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType);
+int k_matmul(Ctx *, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as,
+	KMat bs, KType);
+int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops,
+	int64_t n, int64_t stride, KScatter, KType);
+int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *,
+	KScatter, KType);
+int k_gather_grad(Ctx *, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t many, KType);
 int k_pad_grad(Ctx *, void *dx, const void *dy, const KPad *, KType);
-int k_cumsum(Ctx *, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType);
-int k_topk(Ctx *, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType);
+int k_cumsum(Ctx *, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive,
+	bool reverse, KType);
+int k_topk(Ctx *, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
+	bool largest, KType);
 int k_argmax(Ctx *, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType);
 
 /* det: of matrices of at most K_DET rows; cofactor: their signed minors, the derivative of the determinant. */
 int k_det(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 int k_cofactor(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 
-/* roi: each of ph x pw bins of each region is the mean or the maximum of weighted pixels.  align: of the four neighbours of equally
- * spaced points (samples per axis; 0: as many as the bin has pixels), shifted by half a pixel or not; else of the pixels that the bin
- * touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers is its image. */
+/* roi: each of ph x pw bins of each region is the mean or the maximum of weighted pixels.  align: of the four
+ * neighbours of equally spaced points (samples per axis; 0: as many as the bin has pixels), shifted by half a pixel or
+ * not; else of the pixels that the bin touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers
+ * is its image. */
 int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
-int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
+int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image,
+	const KRoi *, KType);
 
-/* elements: one index per element of index, which has the axes of x except the indexed one.  y has the shape of index.  The loops run over
- * index, with strides in x, 0 along the indexed axis, which has length n and this stride in x.  (scatter_elements: y has the shape of x.) */
-int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride, int64_t width);
+/* elements: one index per element of index, which has the axes of x except the indexed one.  y has the shape of index.
+ * The loops run over index, with strides in x, 0 along the indexed axis, which has length n and this stride in x.
+ * (scatter_elements: y has the shape of x.) */
+int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride,
+	int64_t width);
 
 /* round: rounds y to the nearest bfloat16 or float16 number. */
 int k_round_bf16(Ctx *, float *y, int64_t n);
 int k_round_f16(Ctx *, float *y, int64_t n);
 
-/* Sums in chunks (--deterministic=any-ranks; CPU only): as the kernels of the same names, but the summed axis is cut into equal chunks along the
- * outermost axis; the order of sums in a chunk depends on the chunk alone, and chunks are combined as a balanced tree.  chunks is a power of
- * two and divides that axis.  Losses are K_LOSS_SUM, or have one chunk. */
-int k_matmul_tree_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut,
-                      const KEpilogue *, int64_t chunks);
+/* Sums in chunks (--deterministic=any-ranks; CPU only): as the kernels of the same names, but the summed axis is cut
+ * into equal chunks along the outermost axis; the order of sums in a chunk depends on the chunk alone, and chunks are
+ * combined as a balanced tree.  chunks is a power of two and divides that axis.  Losses are K_LOSS_SUM, or have one
+ * chunk. */
+int k_matmul_tree_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
+	KMat as, KMat bs, KCut, const KEpilogue *, int64_t chunks);
 int k_reduce_tree_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t chunks);
-int k_xent_tree_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
-                    int64_t inner, int64_t ignore, KLoss, int64_t chunks);
-int k_xent_both_tree_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
-                         int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t chunks);
-int k_xent_grad_tree_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                         int64_t n, int64_t inner, int64_t ignore, KLoss);
-int k_layernorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows,
-                                int64_t n, int64_t chunks);
-int k_groupnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                                int64_t groups, int64_t each, int64_t inner, int64_t chunks);
-int k_batchnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                                int64_t channels, int64_t inner, int64_t chunks);
-int k_conv_grad_w_tree_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow, int64_t chunks);
-int k_gather_grad_tree_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first,
-                           int64_t all, int64_t chunks);
+int k_xent_tree_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label,
+	const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t chunks);
+int k_xent_both_tree_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label,
+	const float *weight, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss,
+	int64_t chunks);
+int k_xent_grad_tree_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
+int k_layernorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n, int64_t chunks);
+int k_groupnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner, int64_t chunks);
+int k_batchnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner, int64_t chunks);
+int k_conv_grad_w_tree_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow, int64_t chunks);
+int k_gather_grad_tree_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t count, int64_t first, int64_t all, int64_t chunks);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a bin of a region of interest sees: a list of taps, a pixel and a weight each.  One text for the CPU and for CUDA. */
+/* What a bin of a region of interest sees: a list of taps, a pixel and a weight each.  One text for the CPU and for
+ * CUDA. */
 #ifndef ROI_H
 #define ROI_H
 
@@ -61,7 +62,8 @@ K_DEVICE double clamped(double v, i64 n)
 	return v < 0 ? 0 : v > (double)(n - 1) ? (double)(n - 1) : v;
 }
 
-/* The pixel of tap k and its weight: of a point, its neighbours in turn.  Points more than a pixel outside weigh nothing. */
+/* The pixel of tap k and its weight: of a point, its neighbours in turn.  Points more than a pixel outside weigh
+ * nothing. */
 K_DEVICE i64 tap(const KRoi *r, const Bin *b, i64 k, double *weight)
 {
 	*weight = 1;

@@ -1,5 +1,6 @@
-/* The arguments of kernels that are structures or enumerations: one text for C and for the device code, so that a launcher and the
- * kernel that it starts have the same layout.  Written in C11 and in the dialect of cuda/dialect.h; i64 is 64 bits in both. */
+/* The arguments of kernels that are structures or enumerations: one text for C and for the device code, so that a
+ * launcher and the kernel that it starts have the same layout.  Written in C11 and in the dialect of cuda/dialect.h;
+ * i64 is 64 bits in both. */
 #ifndef TYPES_H
 #define TYPES_H
 
@@ -26,15 +27,16 @@ typedef struct KLoops {
 	i64 len[K_AXES], stride[K_AXES];
 } KLoops;
 
-/* The strides of a matrix, in elements: of rows, of columns, and from one matrix of a batch to the next.  A transposed operand is read in
- * place; a batch stride of 0 uses one matrix for the whole batch. */
+/* The strides of a matrix, in elements: of rows, of columns, and from one matrix of a batch to the next.  A transposed
+ * operand is read in place; a batch stride of 0 uses one matrix for the whole batch. */
 typedef struct KMat { i64 row, col, batch; } KMat;
 
 /* Windows over a plane: kernel size, stride, dilation, padding before, sizes of the planes. */
 typedef struct KWindow { i64 k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
 
 /* The same over n axes; hi: padding behind. */
-typedef struct KWindows { int n; i64 k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL], in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
+typedef struct KWindows { int n; i64 k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL],
+	in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
 typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
 
 /* The range of each axis that a rank holds of the input of its windows. */
@@ -64,10 +66,12 @@ typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;
 typedef struct KPad { int n; KPadMode mode; i64 in[K_AXES], out[K_AXES], lo[K_AXES]; } KPad;
 typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;
 
-/* Tuples of indices, `many` for each element of the batch.  A tuple selects `run` consecutive elements of x, by its loops over axes. */
+/* Tuples of indices, `many` for each element of the batch.  A tuple selects `run` consecutive elements of x, by its
+ * loops over axes. */
 typedef struct KNd { i64 batch, many, xbatch, run; KLoops axes; } KNd;
 
 /* Regions of interest: sizes, and how bins are sampled. */
-typedef struct KRoi { i64 images, channels, h, w, regions, ph, pw, samples; bool align, half, mean; double scale; } KRoi;
+typedef struct KRoi { i64 images, channels, h, w, regions, ph, pw, samples; bool align, half, mean;
+	double scale; } KRoi;
 
 #endif

@@ -38,10 +38,11 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 
 float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh)
 {
-	const RtPart *p = &c->program->part[c->part];
+	const RtIo *p = &c->program->io[c->kind];
 	for (int i = 0; i < p->npacked; i++) {
 		const RtPacked *w = &p->packed[i];
-		if (rt_value(c, w->value) != (const void *)b || w->k != k || w->n != n || w->row != row || w->col != col)
+		if (rt_value(c, w->value) != (const void *)b || w->k != k || w->n != n || w->row != row ||
+		    w->col != col)
 			continue;
 		*fresh = c->packed[i] == c->changed;
 		c->packed[i] = c->changed;
@@ -60,8 +61,9 @@ static int walk(Ctx *c, const RtSchedule *s)
 			first = c->id;
 		if (i == s->to)
 			c->changed++;           /* parameters are updated from here on */
-		code = walk_segment(c, &s->segment[i], s->micro > 1 && i >= s->from && i < s->to ? (int)c->micro : -1);
-		if (!code && i == s->to - 1 && c->micro + 1 < s->micro) {
+		bool body = s->microbatches > 1 && i >= s->from && i < s->to;
+		code = walk_segment(c, &s->segment[i], body ? (int)c->micro : -1);
+		if (!code && i == s->to - 1 && c->micro + 1 < s->microbatches) {
 			c->micro++;
 			c->id = first;
 			i = s->from - 1;
@@ -72,18 +74,18 @@ static int walk(Ctx *c, const RtSchedule *s)
 	return code;
 }
 
-int rt_do(Ctx *c, int part)
+int rt_do(Ctx *c, RtProgramKind kind)
 {
-	const RtSchedule *s = c->program->role[c->role]->part[part];
+	const RtSchedule *s = c->program->role[c->role]->schedule[kind];
 	if (!s)
 		return rt_error(c, RT_PLAN, "this trainer does not have this program");
 	/* A step changes kept values.  The values of each program may overwrite the packed weights of the others. */
-	c->changed += part == RT_TRAIN || part != c->part;
-	c->part = part;
+	c->changed += kind == RT_TRAIN || kind != c->kind;
+	c->kind = kind;
 	c->begun = true;
 	int code = walk(c, s);
 	if (code == RT_NUMERIC)
 		rt_lane_drain(c);       /* all ranks stop here, and will synchronize again */
-	c->changed += part == RT_TRAIN;
+	c->changed += kind == RT_TRAIN;
 	return code;
 }

@@ -1,6 +1,6 @@
-/* A model as a library: one rank in the caller's process, opened, used and closed by the caller.  Nothing here prints or
- * ends the process, and all state belongs to a session, so several sessions of one program can exist at once.  Users call
- * the functions of model.h of the tree, which have a prefix of their own and call these. */
+/* A model as a library: one rank in the caller's process, opened, used and closed by the caller.  Nothing here prints
+ * or ends the process, and all state belongs to a session, so several sessions of one program can exist at once.  Users
+ * call the functions of model.h of the tree, which have a prefix of their own and call these. */
 #include "api.h"
 #include "comm.h"
 #include "save.h"
@@ -13,12 +13,13 @@
 struct RtSession {
 	Ctx c;
 	char error[RT_MESSAGE];
-	char *data;                     /* the data set, when the caller named one */
-	bool opened, fed, changed_data; /* memory and threads are open; data is open; data may differ from that of the checkpoint */
-	RtResume from;                  /* the checkpoint that it was resumed from or wrote last */
+	char *data;                                     /* the data set, when the caller named one */
+	bool opened, fed, changed_data;                 /* memory and threads are open; data is open; data may differ
+	                                                 * from that of the checkpoint */
+	RtResume from;                                  /* the checkpoint that it was resumed from or wrote last */
 	bool resumed;
-	char *folder;                   /* the folder of its checkpoints; NULL: none yet */
-	RtRecord last;                  /* of the last step or evaluation */
+	char *folder;                                   /* the folder of its checkpoints; NULL: none yet */
+	RtRecord last;                                  /* of the last step or evaluation */
 };
 
 /* A session that could not be opened fails at each call, with the message of the failure. */
@@ -63,7 +64,8 @@ RtSession *rt_open(const RtProgram *p, const RtConfig *config)
 	if (!s)
 		return NULL;
 	Ctx *c = &s->c;
-	*c = (Ctx){ .program = p, .nrank = 1, .seed = config->seed < 0 ? p->seed : (uint64_t)config->seed, .error = s->error };
+	*c = (Ctx){ .program = p, .nrank = 1, .seed = config->seed < 0 ? p->seed : (uint64_t)config->seed,
+		.error = s->error };
 	c->rate = NAN;
 	s->changed_data = config->changed_data;
 	const char *wrong = config->map ? rt_map_wrong(config->map) : NULL;
@@ -158,7 +160,8 @@ int rt_step_on(RtSession *s, int64_t samples, const void *const *in, float *loss
 {
 	int code = ready(s);
 	if (!code && samples != s->c.program->batch)
-		code = rt_error(&s->c, RT_USAGE, "a step takes %" PRId64 " samples, not %" PRId64, s->c.program->batch, samples);
+		code = rt_error(&s->c, RT_USAGE, "a step takes %" PRId64 " samples, not %" PRId64,
+			s->c.program->batch, samples);
 	if (code)
 		return code;
 	rt_data_pause(&s->c);           /* it has read ahead for this step */
@@ -187,7 +190,8 @@ int rt_save_to(RtSession *s, const char *dir)
 	if (!code && (!s->folder || strcmp(s->folder, dir))) {
 		rt_saver_close(c);
 		code = rt_config_path(&s->folder, dir);
-		RtSaving to = { .dir = s->folder, .keep = INT64_MAX, .data = data, .from = *s->from.path ? &s->from : NULL };
+		RtSaving to = { .dir = s->folder, .keep = INT64_MAX, .data = data,
+			.from = *s->from.path ? &s->from : NULL };
 		if (!code)
 			code = rt_saver_open(c, &to);
 	}
@@ -260,7 +264,7 @@ static int write_tensor(Ctx *c, const RtTensor *t, const void *from)
 	return rt_put(c, to, n);
 }
 
-static int64_t batch_of(const RtPart *p)
+static int64_t batch_of(const RtIo *p)
 {
 	return p->ninput && p->input[0].t.naxis ? p->input[0].t.dim[0] : 1;
 }
@@ -297,10 +301,10 @@ static int read_samples(Ctx *c, const RtTensor *t, void *out, int64_t batch, int
 int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *const *out)
 {
 	Ctx *c = &s->c;
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	int64_t batch = batch_of(p);
 	int code = ready(s);
-	if (!code && !c->program->role[0]->part[RT_INFER])
+	if (!code && !c->program->role[0]->schedule[RT_INFER])
 		code = rt_error(c, RT_PLAN, "this program has no inference");
 	if (!code && samples < 1)
 		code = rt_error(c, RT_USAGE, "inference takes 1 sample at least, not %" PRId64, samples);
@@ -318,7 +322,7 @@ int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *co
 
 int rt_infer(RtSession *s, const void *const *in, void *const *out)
 {
-	return rt_infer_some(s, batch_of(&s->c.program->part[RT_INFER]), in, out);
+	return rt_infer_some(s, batch_of(&s->c.program->io[RT_INFER]), in, out);
 }
 
 static const RtTensor *find(RtSession *s, const char *name, size_t bytes, int *code)

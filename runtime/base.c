@@ -22,7 +22,8 @@ static void describe(const Ctx *c, char *to, size_t room)
 	bool any = c->at && c->at->nmake + c->at->ntake;
 	*to = 0;
 	if (c->at)
-		snprintf(to, room, " step %lld action a%d (%s%s%s)", (long long)c->step, c->id, c->at->op, any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
+		snprintf(to, room, " step %lld action a%d (%s%s%s)", (long long)c->step, c->id, c->at->op,
+			any ? " " : "", any ? name_of(c->program, c->values[0]) : "");
 	else if (c->begun)
 		snprintf(to, room, " step %lld", (long long)c->step);
 }
@@ -53,13 +54,19 @@ double rt_seconds(void)
 
 size_t rt_width(RtType t)
 {
-	static const uint8_t width[RT_TYPES] = { [RT_F32] = 4, [RT_F64] = 8, [RT_F16] = 2, [RT_BF16] = 2, [RT_I64] = 8, [RT_I32] = 4, [RT_I16] = 2,
-		[RT_I8] = 1, [RT_U64] = 8, [RT_U32] = 4, [RT_U16] = 2, [RT_U8] = 1, [RT_BOOL] = 1 };
+	static const uint8_t width[RT_TYPES] = {
+		[RT_F32] = 4, [RT_F64] = 8, [RT_F16] = 2, [RT_BF16] = 2,
+		[RT_I64] = 8, [RT_I32] = 4, [RT_I16] = 2, [RT_I8] = 1,
+		[RT_U64] = 8, [RT_U32] = 4, [RT_U16] = 2, [RT_U8] = 1, [RT_BOOL] = 1,
+	};
 	return width[t];
 }
 
-static const char *const type_name[RT_TYPES] = { [RT_F32] = "F32", [RT_F64] = "F64", [RT_F16] = "F16", [RT_BF16] = "BF16", [RT_I64] = "I64",
-	[RT_I32] = "I32", [RT_I16] = "I16", [RT_I8] = "I8", [RT_U64] = "U64", [RT_U32] = "U32", [RT_U16] = "U16", [RT_U8] = "U8", [RT_BOOL] = "BOOL" };
+static const char *const type_name[RT_TYPES] = {
+	[RT_F32] = "F32", [RT_F64] = "F64", [RT_F16] = "F16", [RT_BF16] = "BF16",
+	[RT_I64] = "I64", [RT_I32] = "I32", [RT_I16] = "I16", [RT_I8] = "I8",
+	[RT_U64] = "U64", [RT_U32] = "U32", [RT_U16] = "U16", [RT_U8] = "U8", [RT_BOOL] = "BOOL",
+};
 
 const char *rt_type_name(RtType t)
 {
@@ -104,7 +111,8 @@ const char *rt_shown(const char *name)
 	char *to = text[turn ^= 1];
 	size_t n = 0;
 	for (; *name && n + 8 < sizeof text[0]; name++)
-		n += (size_t)snprintf(to + n, sizeof text[0] - n, *name > 31 && *name < 127 ? "%c" : "\\x%02X", (unsigned char)*name);
+		n += (size_t)snprintf(to + n, sizeof text[0] - n, *name > 31 && *name < 127 ? "%c" : "\\x%02X",
+			(unsigned char)*name);
 	to[n] = 0;
 	return *name ? strcat(to, "..") : to;
 }

@@ -24,12 +24,9 @@ size_t rt_bucket_bytes(const Ctx *c, const RtJob *j)
 	return sum;
 }
 
-bool rt_bucket_alone(const Ctx *c, const RtJob *j)
+int rt_bucket_channel(const Ctx *c, const RtJob *j)
 {
-	for (int i = 0; i < j->n; i++)
-		if (c->route[j->move[i]].npeer)
-			return false;
-	return true;
+	return c->program->move[j->move[0]].channel;
 }
 
 /* The next range of lo .. hi - 1 that lies in one value; the first call takes a zero span. */
@@ -40,7 +37,8 @@ bool rt_bucket_next(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtSpan *
 		s->i++;
 	}
 	for (; s->i < j->n; s->i++) {
-		size_t n = bytes_of(c, j, s->i), from = lo > s->begin ? lo - s->begin : 0, to = hi > s->begin ? hi - s->begin : 0;
+		size_t n = bytes_of(c, j, s->i), from = lo > s->begin ? lo - s->begin : 0,
+			to = hi > s->begin ? hi - s->begin : 0;
 		to = to < n ? to : n;
 		if (from < to) {
 			s->from = from;
@@ -60,7 +58,8 @@ void rt_bucket_sum(const Ctx *c, const RtJob *j, size_t lo, size_t hi, RtTerm *t
 		const void *from[r->nterm];
 		for (int i = 0; i < r->nterm; i++)
 			from[i] = term(arg, i, &s);
-		rt_route_sum(r, to ? to + s.at : (unsigned char *)j->y[s.i] + s.from, from, r->nterm, (int64_t)(s.bytes / r->elem));
+		rt_route_sum(r, to ? to + s.at : (unsigned char *)j->y[s.i] + s.from, from, r->nterm,
+			(int64_t)(s.bytes / r->elem));
 	}
 }
 

@@ -1,11 +1,14 @@
-/* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a logical tensor, and manifest.json, which holds the
- * number of steps done, the seed, a checksum of the data set, a checksum of every shard, and at its end a checksum of itself.
+/* Checkpoints: DIR/step-00000812 holds state.safetensors, every parameter and state as a logical tensor, and
+ * manifest.json, which holds the number of steps done, the seed, a checksum of the data set, a checksum of every shard,
+ * and at its end a checksum of itself.
  *
- * Each rank writes the shards that it is the first to hold, from its own snapshot, in its own thread, while training continues: no rank needs
- * the shards of another.  Because files hold logical tensors, a checkpoint loads under any plan.
+ * Each rank writes the shards that it is the first to hold, from its own snapshot, in its own thread, while training
+ * continues: no rank needs the shards of another.  Because files hold logical tensors, a checkpoint loads under any
+ * plan.
  *
  *   rank 0     creates DIR/.saving, with the header of the file
- *   all        take a snapshot; the thread writes into the file and syncs; ranks other than 0 write their lines of the manifest beside it
+ *   all        take a snapshot; the thread writes into the file and syncs; ranks other than 0 write their lines of the
+ *              manifest beside it
  *   all        check between later steps whether all have written
  *   rank 0     its thread assembles the manifest, syncs, renames the folder, and removes the oldest checkpoints
  *
@@ -34,22 +37,23 @@ struct RtSaver {
 	Ctx *c;
 	const char *dir;
 	int64_t keep;
-	uint64_t data;                  /* checksum of the data set */
-	char *head; size_t nhead;       /* of the safetensors file, its length in front */
+	uint64_t data;                          /* checksum of the data set */
+	char *head; size_t nhead;               /* of the safetensors file, its length in front */
 	unsigned char *snapshot; size_t bytes;
-	char *said; size_t nsaid;       /* the lines of the manifest about shards of this rank: the number of the tensor, the shard */
+	char *said; size_t nsaid;               /* the lines of the manifest about shards of this rank: the number of
+	                                         * the tensor, the shard */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool started, stop;
 	State state;
-	bool flying;                    /* a save is in flight: not yet known whether all ranks have written */
-	int64_t step;                   /* of the snapshot that is being written */
-	int failed;                     /* saves in a row that failed */
-	int why;                        /* errno of the last of them */
+	bool flying;                            /* a save is in flight: not yet known whether all ranks have written */
+	int64_t step;                           /* of the snapshot that is being written */
+	int failed;                             /* saves in a row that failed */
+	int why;                                /* errno of the last of them */
 	int64_t skipped;
-	_Atomic int64_t last;           /* step of the last checkpoint written */
-	int lock_file;                  /* locks the folder against other runs while it is open */
+	_Atomic int64_t last;                   /* step of the last checkpoint written */
+	int lock_file;                          /* locks the folder against other runs while it is open */
 };
 typedef struct RtSaver RtSaver;
 
@@ -120,7 +124,8 @@ static int put_shard(char **text, size_t *n, const FormShard *p)
 	for (int a = 0; a < p->naxis; a++) {
 		bad |= put(text, n, a ? ",[" : "[");
 		for (int i = 0; i < p->axis[a].n; i++)
-			bad |= put(text, n, "%s%" PRId64 ",%" PRId64, i ? "," : "", p->axis[a].run[i].at, p->axis[a].run[i].len);
+			bad |= put(text, n, "%s%" PRId64 ",%" PRId64, i ? "," : "", p->axis[a].run[i].at,
+				p->axis[a].run[i].len);
 		bad |= put(text, n, "]");
 	}
 	return bad | put(text, n, "]");
@@ -136,8 +141,10 @@ static int make_head(RtSaver *s)
 		if (!rt_is_saved(&p->kept[i]))
 			continue;
 		bad |= put(&s->head, &s->nhead, "%s", any++ ? ",\n" : "") | put_name(&s->head, &s->nhead, t->name);
-		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) | put_ints(&s->head, &s->nhead, t->dim, t->naxis);
-		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + rt_logical_bytes(t));
+		bad |= put(&s->head, &s->nhead, ":{\"dtype\":\"%s\",\"shape\":", rt_type_name(t->type)) |
+			put_ints(&s->head, &s->nhead, t->dim, t->naxis);
+		bad |= put(&s->head, &s->nhead, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at,
+			at + rt_logical_bytes(t));
 		at += rt_logical_bytes(t);
 	}
 	bad |= put(&s->head, &s->nhead, "}");
@@ -149,12 +156,19 @@ static int make_head(RtSaver *s)
 }
 
 /* Runs that are adjacent both here and in the file are written together. */
-typedef struct Write { int fd, bad; const unsigned char *from; uint64_t base; size_t elem; int64_t here, there, n; } Write;
+typedef struct Write {
+	int fd, bad;
+	const unsigned char *from;
+	uint64_t base;
+	size_t elem;
+	int64_t here, there, n;
+} Write;
 
 static void flush_run(Write *w)
 {
 	if (w->n && !w->bad)
-		w->bad = rt_write_at(w->fd, w->from + (size_t)w->here * w->elem, (size_t)w->n * w->elem, w->base + (uint64_t)w->there * w->elem);
+		w->bad = rt_write_at(w->fd, w->from + (size_t)w->here * w->elem, (size_t)w->n * w->elem,
+			w->base + (uint64_t)w->there * w->elem);
 	w->n = 0;
 }
 
@@ -193,8 +207,9 @@ static int write_shard(RtSaver *s, int number, const RtTensor *t, Write *w)
 	FormShard shard;
 	if (rt_shard_on(s->c->program, s->c->rank, t, &shard))
 		return -1;
-	int bad = write_rows(&shard, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) | put_shard(&s->said, &s->nsaid, &shard) |
-	          put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n", rt_crc32c(0, w->from, (size_t)form_elements(&shard) * w->elem));
+	int bad = write_rows(&shard, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) |
+		put_shard(&s->said, &s->nsaid, &shard) | put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n",
+		rt_crc32c(0, w->from, (size_t)form_elements(&shard) * w->elem));
 	form_shard_free(&shard);
 	return bad;
 }
@@ -312,7 +327,8 @@ static int put_tensors(const RtProgram *p, char **line, char **text, size_t *n)
 	for (int i = 0, any = 0; i < p->nkept && !bad; i++) {
 		if (!rt_is_saved(&p->kept[i]))
 			continue;
-		bad |= put(text, n, any++ ? ",\n{\"name\":" : "\n{\"name\":") | put_name(text, n, p->kept[i].t.name) | put(text, n, ",\"parts\":[");
+		bad |= put(text, n, any++ ? ",\n{\"name\":" : "\n{\"name\":") | put_name(text, n, p->kept[i].t.name) |
+			put(text, n, ",\"parts\":[");
 		for (int r = 0, parts = 0; r < p->nrank && !bad; r++) {
 			char *json;
 			if (!*line[r] || strtol(line[r], &json, 10) != i)
@@ -345,9 +361,10 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 		line[r] = r == s->c->rank ? s->said : (said[r] = read_said(dir, r));
 		bad = !line[r];
 	}
-	bad = bad || put(text, n, "{\"format\":\"" RT_CHECKPOINT_FORMAT "\",\"step\":%" PRId64 ",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64
-	                 "\",\"header\":%" PRIu32, s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) ||
-	      put_files(s->c, text, n) || put(text, n, ",\n\"tensors\":[") || put_tensors(p, line, text, n) || put(text, n, "\n]");
+	bad = bad || put(text, n, "{\"format\":\"" RT_CHECKPOINT_FORMAT "\",\"step\":%" PRId64
+		",\"seed\":%" PRIu64 ",\"plan\":\"%016" PRIx64 "\",\"data\":\"%016" PRIx64 "\",\"header\":%" PRIu32,
+		s->step, s->c->seed, p->hash, s->data, rt_crc32c(0, s->head, s->nhead)) || put_files(s->c, text, n) ||
+		put(text, n, ",\n\"tensors\":[") || put_tensors(p, line, text, n) || put(text, n, "\n]");
 	bad = bad || put(text, n, RT_MANIFEST_END, rt_crc32c(0, *text, *n));
 	int why = errno;
 	for (int r = 0; said && r < p->nrank; r++)
@@ -401,7 +418,8 @@ static void warn(RtSaver *s)
 {
 	s->why = errno;
 	if (!s->c->error)
-		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training continues, the last good one is kept\n", s->step, s->dir, strerror(errno));
+		fprintf(stderr, "warning: the checkpoint of step %" PRId64 " was not written to %s: %s; training "
+			"continues, the last good one is kept\n", s->step, s->dir, strerror(errno));
 }
 
 /* Performs one request to the thread and returns the new state.  A single rank need not wait for others. */
@@ -462,12 +480,14 @@ int rt_saver_open(Ctx *c, const RtSaving *saving)
 	RtSaver *s = calloc(1, sizeof *s);
 	if (!s)
 		return rt_error(c, RT_MEMORY, "no memory");
-	*s = (RtSaver){ .c = c, .dir = saving->dir, .keep = saving->keep, .data = saving->data, .last = -1, .lock_file = -1 };
+	*s = (RtSaver){ .c = c, .dir = saving->dir, .keep = saving->keep, .data = saving->data, .last = -1,
+		.lock_file = -1 };
 	c->saver = s;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	s->bytes = rt_snapshot_bytes(c->program);
-	s->snapshot = s->bytes ? mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+	s->snapshot = s->bytes
+		? mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (s->snapshot == MAP_FAILED) {
 		s->snapshot = NULL;
 		return rt_error(c, RT_MEMORY, "cannot map %zu bytes for checkpoints: %s", s->bytes, strerror(errno));
@@ -479,7 +499,8 @@ int rt_saver_open(Ctx *c, const RtSaving *saving)
 	pthread_attr_setstacksize(&attr, 256 << 10);
 	s->started = !pthread_create(&s->thread, &attr, writer, s);
 	pthread_attr_destroy(&attr);
-	return s->started ? rt_folder_open(c, s->dir, saving, &s->lock_file) : rt_error(c, RT_MEMORY, "cannot start the thread that writes checkpoints");
+	return s->started ? rt_folder_open(c, s->dir, saving, &s->lock_file)
+		: rt_error(c, RT_MEMORY, "cannot start the thread that writes checkpoints");
 }
 
 void rt_saver_close(Ctx *c)
@@ -495,7 +516,9 @@ void rt_saver_close(Ctx *c)
 		pthread_join(s->thread, NULL);
 	}
 	if (s->skipped && !c->rank)
-		fprintf(stderr, "%" PRId64 " checkpoints were skipped, because the previous one was still being written\n", s->skipped);
+		fprintf(stderr,
+			"%" PRId64 " checkpoints were skipped, because the previous one was still being written\n",
+			s->skipped);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
 	if (s->snapshot)
@@ -511,7 +534,8 @@ void rt_saver_close(Ctx *c)
 static int too_often(Ctx *c, const RtSaver *s, bool last)
 {
 	if (s->failed >= FAILURES || (last && s->failed))
-		return rt_error(c, RT_CHECKPOINT, "%d checkpoint%s in a row could not be written to %s: %s", s->failed, s->failed == 1 ? "" : "s", s->dir, strerror(s->why));
+		return rt_error(c, RT_CHECKPOINT, "%d checkpoint%s in a row could not be written to %s: %s", s->failed,
+			s->failed == 1 ? "" : "s", s->dir, strerror(s->why));
 	return 0;
 }
 

@@ -4,32 +4,36 @@
 
 #include "run.h"
 
-/* comm_local.c, comm_mpi.c, comm_nccl.c: transports.  A job is a bucket of transfers; all ranks have the same jobs, in the same order. */
+/* comm_local.c, comm_mpi.c, comm_nccl.c: transports.  A job is a bucket of transfers on one channel; the ranks of the
+ * channel have the same jobs, in the same order. */
 enum { RT_LATER = -1 };
 struct RtJob;
 typedef struct RtComm {
 	const char *name;
-	void (*publish)(Ctx *, struct RtJob *);         /* its operands are ready */
-	int (*advance)(Ctx *, struct RtJob *, bool wait);        /* as far as peers are ready, or to the end: 0 when its results are ready, RT_LATER, or an exit status */
-	void (*release)(Ctx *, const struct RtJob *);   /* waits until no peer reads its operands; NULL: none does */
-	void (*late)(Ctx *, double since);              /* the walk has waited for the lane since then; NULL: not counted */
+	void (*publish)(Ctx *, struct RtJob *);           /* its operands are ready */
+	int (*advance)(Ctx *, struct RtJob *, bool wait); /* as far as peers are ready, or to the end: 0 when its
+	                                                   * results are ready, RT_LATER, or an exit status */
+	void (*release)(Ctx *, const struct RtJob *);     /* waits until no peer reads its operands; NULL: none does */
+	void (*late)(Ctx *, double since);                /* the walk waits for the lane since then; NULL: ignored */
 	int (*barrier)(Ctx *);
-	double (*waited)(const Ctx *, int rank);        /* seconds that a rank has waited for others; NULL: unknown */
-	bool (*theirs)(const Ctx *, const void *);      /* memory at this address is a peer's, mapped here too; NULL: none is */
-	size_t (*room)(const Ctx *);                    /* bytes of message buffers, which no plan counts; NULL: none */
-	size_t taken;                                   /* bytes that the message library took at the start */
+	double (*waited)(const Ctx *, int rank);          /* seconds that a rank has waited for others; NULL: unknown */
+	bool (*theirs)(const Ctx *, const void *);        /* a peer's memory is mapped at this address; NULL: none is */
+	size_t (*room)(const Ctx *);                      /* bytes of message buffers, which no plan counts; NULL: 0 */
+	size_t taken;                                     /* bytes that the message library took at the start */
 	void *state;
 } RtComm;
 
-/* comm_local.c, comm_mpi.c.  rt_run starts the ranks, runs body in each, and returns the worst exit status; a rank that dies ends the others. */
-void *rt_shared(const Ctx *, size_t *bytes);                             /* comm_local.c: memory that all ranks share, zero at the start */
-uint32_t rt_agree(Ctx *, uint32_t mine);                                 /* the value of rank 0; all ranks call it, as the next two */
-uint32_t rt_worst(Ctx *, uint32_t mine);                                 /* the largest value of all ranks */
-void rt_broadcast(Ctx *, void *what, size_t bytes);                      /* from rank 0 to all, at most a page */
-uint32_t rt_stop_asked(const Ctx *);                                     /* the number of signals that asked for the end */
+/* comm_local.c, comm_mpi.c.  rt_run starts the ranks, runs body in each, and returns the worst exit status; a rank that
+ * dies ends the others. */
+void *rt_shared(const Ctx *, size_t *bytes);            /* comm_local.c: memory of all ranks, zero at the start */
+uint32_t rt_agree(Ctx *, uint32_t mine);                /* the value of rank 0; all ranks call it, as the next two */
+uint32_t rt_worst(Ctx *, uint32_t mine);                /* the largest value of all ranks */
+void rt_broadcast(Ctx *, void *what, size_t bytes);     /* from rank 0 to all, at most a page */
+uint32_t rt_stop_asked(const Ctx *);                    /* the number of signals that asked for the end */
 int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
 
-/* route.c: what one rank takes from its peers in a transfer: blocks of elements, as loops over both shards, the outermost first. */
+/* route.c: what one rank takes from its peers in a transfer: blocks of elements, as loops over both shards, the
+ * outermost first. */
 enum { RT_LOOPS = 2 * RT_AXES };
 typedef struct RtLoop { int64_t len, from_step, to_step; } RtLoop;       /* steps in elements */
 typedef struct RtBlock {
@@ -51,13 +55,14 @@ typedef struct RtRoute {
 	int *term, nterm;               /* an all-reduce: the ranks that hold the terms, in order; else 0 */
 	int me;                         /* index of this rank among the terms */
 } RtRoute;
-typedef const void *RtSource(void *arg, int rank);                       /* the address of x of that rank, once it may be read */
-void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* y = x[0] + x[1] + ..., by combine */
-int  rt_route_open(Ctx *, RtRoute *, const RtMove *, int rank);          /* from the view of that rank */
+typedef const void *RtSource(void *arg, int rank);              /* the address of x of that rank, once it is ready */
+int  rt_route_open(Ctx *, RtRoute *, const RtMove *, int rank); /* from the view of that rank; without peers if it
+                                                                 * takes no part */
 int  rt_routes_open(Ctx *);
 void rt_route_close(RtRoute *);
 void rt_routes_close(Ctx *);
 void rt_route_take(Ctx *, const RtRoute *, void *y, RtSource *, void *arg);              /* all blocks, in order */
+void rt_route_sum(const RtRoute *, void *y, const void *const *x, int n, int64_t count); /* x[0] + .., by combine */
 
 /* A bucket of transfers in flight. */
 typedef struct RtJob {
@@ -70,7 +75,7 @@ typedef struct RtJob {
 	const RtAction *at;
 	int id;
 	const int *values;
-	uint32_t number;                /* of the transport, as the rest */
+	uint32_t number;                /* on its channel; of the transport, as the rest */
 	int phase;
 	size_t done;
 } RtJob;
@@ -82,14 +87,16 @@ typedef struct RtSpan {
 	size_t at;                      /* offset from the beginning of the requested range */
 	size_t begin;                   /* offset of the value in the bucket */
 } RtSpan;
-typedef const void *RtTerm(void *arg, int term, const RtSpan *);         /* the address of a term of these bytes */
+typedef const void *RtTerm(void *arg, int term, const RtSpan *); /* the address of a term of these bytes */
 size_t rt_bucket_bytes(const Ctx *, const RtJob *);
-bool rt_bucket_alone(const Ctx *, const RtJob *);                        /* no other rank takes part; values may differ in their peers where shards are empty */
+int rt_bucket_channel(const Ctx *, const RtJob *);               /* one for all its transfers */
 bool rt_bucket_next(const Ctx *, const RtJob *, size_t lo, size_t hi, RtSpan *);
-void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, void *arg, unsigned char *to);    /* to NULL: into the results */
-void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsigned char *from);                 /* into the results */
-const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);                /* from the operands */
-bool rt_bucket_in_one(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);                      /* one result has all these bytes */
+/* Bytes lo .. hi - 1 of a bucket: a sum of terms, at `to` or, if that is NULL, in the results; into the results; from
+ * the operands; the result that has all of them, if one has. */
+void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, void *arg, unsigned char *to);
+void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsigned char *from);
+const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);
+bool rt_bucket_in_one(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);
 
 /* lane.c */
 bool rt_lane_wanted(const Ctx *);                                        /* someone waits for what this thread does */
@@ -105,7 +112,7 @@ int rt_replicas(Ctx *);
 enum { RT_FACT = 64 };
 typedef struct RtFact { char name[RT_FACT], value[RT_FACT]; } RtFact;
 int  rt_same(Ctx *, int n, const RtFact *);
-double rt_patience(void);                                                /* seconds after which a rank that does not answer is lost */
+double rt_patience(void);                               /* seconds after which a rank that does not answer is lost */
 int  rt_same_plan(Ctx *);
 
 /* pulse.c: a thread that calls beat at every tick. */

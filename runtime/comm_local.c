@@ -1,14 +1,18 @@
 /* Ranks as processes of one machine.
  *
- * The parent maps shared memory, forks the ranks, and waits.  The memory holds a barrier, a page of scratch, the signals of each rank, and one
- * window per rank.  Values of transfers live in windows, so a transfer reads the values of its peers in place, and a sum is written where it is
- * needed.  Before each window is a guard page.  Nothing has a name in the file system, so nothing can be left behind.
+ * The parent maps shared memory, forks the ranks, and waits.  The memory holds a barrier, a page of scratch, the pulse
+ * of each rank, the signals of each rank on each channel, and one window per rank.  Values of transfers live in
+ * windows, so a transfer reads the values of its peers in place, and a sum is written where it is needed.  Before each
+ * window is a guard page.  Nothing has a name in the file system, so nothing can be left behind.
  *
- *   | Shared | scratch | signals | - | window of rank 0 | - | window of rank 1 | ...
+ *   | Shared | scratch | pulses | signals | - | window of rank 0 | - | window of rank 1 | ...
  *
- * All ranks count buckets of transfers.  A rank signals how many buckets have their operands ready, and how many it has completed.  Other ranks
- * wait for these counters: they spin for a while, if every rank has a processor, then sleep by futex.  The parent sees a rank that fails or is
- * killed, and ends the others; ranks that wait for a stopped rank see that its pulse is missing. */
+ * The ranks of a channel count its buckets of transfers, independently of other channels.  A rank signals how many
+ * buckets have their operands ready, and how many it has completed.  Other ranks wait for these counters: they spin
+ * for a while, if every rank has a processor, then sleep by futex.  There is address space for the signals of every
+ * rank on every channel, but memory only for those in use: a rank does not touch those of a channel that it takes no
+ * part in.  The parent sees a rank that fails or is killed, and ends the others; ranks that wait for a stopped rank
+ * see that its pulse is missing. */
 #include "comm.h"
 #include "wait.h"
 
@@ -38,24 +42,30 @@ typedef struct Shared {
 	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
 } Shared;
 
-/* The progress of a rank: the number of buckets whose operands others may read and whose results others may write; the number of buckets of
- * which it has finished all reads and writes. */
+/* Of a rank. */
+typedef struct Pulse {
+	_Atomic uint64_t beat;          /* time of the last one */
+	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
+	char rest[LINE - 2 * sizeof(uint64_t)];
+} Pulse;
+
+/* The progress of a rank on a channel: the number of buckets whose operands others may read and whose results others
+ * may write; the number of buckets of which it has finished all reads and writes. */
 typedef struct Signal {
 	_Atomic uint32_t ready, through, asleep;
-	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	_Atomic uint64_t when;          /* time of the last change */
-	_Atomic uint64_t beat;          /* time of its last pulse */
-	char rest[LINE - 4 * sizeof(uint32_t) - 3 * sizeof(uint64_t)];
+	char rest[LINE - 4 * sizeof(uint32_t) - sizeof(uint64_t)];
 } Signal;
+_Static_assert(sizeof(Signal) == RT_SIGNAL && sizeof(Pulse) == LINE, "a cache line each");
 enum { FEW = 8 << 10 };                 /* bytes of buckets that every rank sums for itself */
 
 typedef struct Local {
 	Shared *shared;
-	Signal *signal;                 /* by rank */
+	Pulse *pulse;                   /* by rank */
+	Signal *signal;                 /* by channel and rank */
 	unsigned char *scratch, *window;
 	size_t stride;
 	uint32_t turn, worst;
-	uint32_t number;                /* buckets started */
 	int spins;
 	double patience;                /* seconds */
 	_Atomic uint64_t came;          /* when the last rank that the lane waited for was ready */
@@ -84,21 +94,21 @@ static void has_waited(const Ctx *c, uint64_t since, uint64_t until)
 {
 	const Local *l = c->comm->state;
 	if (until > since)
-		atomic_fetch_add(&l->signal[c->rank].waited, until - since);
+		atomic_fetch_add(&l->pulse[c->rank].waited, until - since);
 }
 
 static double waited(const Ctx *c, int rank)
 {
 	const Local *l = c->comm->state;
-	return 1e-9 * (double)atomic_load(&l->signal[rank].waited);
+	return 1e-9 * (double)atomic_load(&l->pulse[rank].waited);
 }
 
 /* ---- liveness ---- */
 
 static void beat(void *arg)
 {
-	Signal *s = arg;
-	atomic_store(&s->beat, nanoseconds());
+	Pulse *p = arg;
+	atomic_store(&p->beat, nanoseconds());
 }
 
 /* Of the ranks that are waited for, the one with the oldest pulse, and for how long it has not changed. */
@@ -113,17 +123,17 @@ static _Noreturn void lost(const Ctx *c, int rank)
 	_exit(rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", rank, l->patience));
 }
 
-/* Checks the ranks first .. last, one of which is waited for.  If all ranks were stopped together, the time passed says nothing: so this rank must
- * itself have watched for a while. */
+/* Checks the ranks first .. last, one of which is waited for.  If all ranks were stopped together, the time passed says
+ * nothing: so this rank must itself have watched for a while. */
 static void doubt(const Ctx *c, Doubt *d, int first, int last)
 {
 	const Local *l = c->comm->state;
 	double now = rt_seconds(), most = 2 * rt_pulse_tick(l->patience), passed = d->looked > 0 ? now - d->looked : 0;
 	int oldest = first == c->rank && first < last ? first + 1 : first;
 	for (int r = oldest + 1; r <= last; r++)
-		if (r != c->rank && atomic_load(&l->signal[r].beat) < atomic_load(&l->signal[oldest].beat))
+		if (r != c->rank && atomic_load(&l->pulse[r].beat) < atomic_load(&l->pulse[oldest].beat))
 			oldest = r;
-	uint64_t seen = atomic_load(&l->signal[oldest].beat);
+	uint64_t seen = atomic_load(&l->pulse[oldest].beat);
 	if (d->rank != oldest || d->beat != seen)
 		*d = (Doubt){ .rank = oldest, .beat = seen };
 	else
@@ -158,10 +168,15 @@ static int barrier(Ctx *c)
 
 /* ---- transfers ---- */
 
-static void say(const Ctx *c, _Atomic uint32_t *what, uint32_t value)
+/* Of a rank on the channel of a job. */
+static Signal *signal_of(const Ctx *c, const RtJob *j, int rank)
 {
 	const Local *l = c->comm->state;
-	Signal *s = &l->signal[c->rank];
+	return &l->signal[(size_t)rt_bucket_channel(c, j) * (size_t)c->nrank + (size_t)rank];
+}
+
+static void say(Signal *s, _Atomic uint32_t *what, uint32_t value)
+{
 	atomic_store(&s->when, nanoseconds());
 	atomic_store(what, value);
 	if (atomic_load(&s->asleep))
@@ -170,8 +185,8 @@ static void say(const Ctx *c, _Atomic uint32_t *what, uint32_t value)
 
 static void say_through(const Ctx *c, const RtJob *j)
 {
-	const Local *l = c->comm->state;
-	say(c, &l->signal[c->rank].through, j->number + 1);
+	Signal *s = signal_of(c, j, c->rank);
+	say(s, &s->through, j->number + 1);
 }
 
 static bool is_at(_Atomic uint32_t *what, uint32_t want)
@@ -179,12 +194,11 @@ static bool is_at(_Atomic uint32_t *what, uint32_t want)
 	return (int32_t)(atomic_load(what) - want) >= 0;
 }
 
-/* Waits until a counter of a rank reaches `want`.  The thread of the lane does not spin: it leaves the processor to the walk.  Its waiting time
- * counts only if the walk waits for it. */
-static void await(const Ctx *c, int rank, _Atomic uint32_t *what, uint32_t want)
+/* Waits until a counter of a rank reaches `want`.  The thread of the lane does not spin: it leaves the processor to the
+ * walk.  Its waiting time counts only if the walk waits for it. */
+static void await(const Ctx *c, int rank, Signal *s, _Atomic uint32_t *what, uint32_t want)
 {
 	Local *l = c->comm->state;
-	Signal *s = &l->signal[rank];
 	uint32_t now;
 	uint64_t since = nanoseconds();
 	for (int i = 0; i < l->spins && !c->aside; i++) {
@@ -211,17 +225,16 @@ static void late(Ctx *c, double since)
 /* True if all ranks that take part are ready for the job, or have completed it; wait: until they are. */
 static bool all_are(const Ctx *c, const RtJob *j, bool ready, bool wait)
 {
-	const Local *l = c->comm->state;
 	for (int m = 0; m < j->n; m++) {                /* values may differ in their peers where shards are empty */
 		const RtRoute *r = &c->route[j->move[m]];
 		for (int i = 0; i < r->npeer; i++) {
-			Signal *s = &l->signal[r->peer[i]];
+			Signal *s = signal_of(c, j, r->peer[i]);
 			_Atomic uint32_t *what = ready ? &s->ready : &s->through;
 			if (r->peer[i] == c->rank || is_at(what, j->number + 1))
 				continue;
 			if (!wait)
 				return false;
-			await(c, r->peer[i], what, j->number + 1);
+			await(c, r->peer[i], s, what, j->number + 1);
 		}
 	}
 	return true;
@@ -247,7 +260,8 @@ static void *peer(const Ctx *c, const void *mine, int r)
 static bool theirs(const Ctx *c, const void *p)
 {
 	const Local *l = c->comm->state;
-	return (const unsigned char *)p >= l->window && (const unsigned char *)p < l->window + (size_t)c->nrank * l->stride && p != c->window;
+	return (const unsigned char *)p >= l->window && (const unsigned char *)p < l->window + (size_t)c->nrank *
+		l->stride && p != c->window;
 }
 
 static bool in_window(const Ctx *c, const void *p)
@@ -301,8 +315,8 @@ static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
 	return 0;
 }
 
-/* An all-reduce: each rank sums its share of all terms, in order, and writes the sum into the results of all.  No other rank reads these terms
- * or writes there, so y may be the memory of x.
+/* An all-reduce: each rank sums its share of all terms, in order, and writes the sum into the results of all.  No other
+ * rank reads these terms or writes there, so y may be the memory of x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
@@ -311,7 +325,8 @@ static int sum_few(Ctx *c, RtJob *j, size_t bytes, bool wait)
  */
 static void sum_lines(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	enum { SOME = (16 << 10) / LINE };              /* lines that are still in the first-level cache when they are copied */
+	/* lines that are still in the first-level cache when they are copied */
+	enum { SOME = (16 << 10) / LINE };
 	const Share *w = arg;
 	const RtRoute *r = &w->c->route[w->j->move[0]];
 	(void)thread;
@@ -348,16 +363,14 @@ static int all_reduce(Ctx *c, RtJob *j, size_t bytes, bool wait)
 
 static void publish(Ctx *c, RtJob *j)
 {
-	Local *l = c->comm->state;
-	j->number = l->number++;
-	say(c, &l->signal[c->rank].ready, l->number);
+	Signal *s = signal_of(c, j, c->rank);
+	j->number = atomic_load(&s->ready);
+	say(s, &s->ready, j->number + 1);
 }
 
 static int advance(Ctx *c, RtJob *j, bool wait)
 {
 	const RtRoute *r = &c->route[j->move[0]];
-	if (rt_bucket_alone(c, j))
-		return 0;
 	if (!j->phase && !all_ready(c, j, wait))
 		return RT_LATER;
 	size_t bytes = r->nterm ? rt_bucket_bytes(c, j) : 0;
@@ -372,8 +385,7 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 
 static void release(Ctx *c, const RtJob *j)
 {
-	if (!rt_bucket_alone(c, j))
-		all_through(c, j, true);
+	all_through(c, j, true);
 }
 
 void *rt_shared(const Ctx *c, size_t *bytes)
@@ -396,7 +408,8 @@ uint32_t rt_agree(Ctx *c, uint32_t mine)
 	return atomic_load(said);
 }
 
-/* Three slots rotate: the next one is cleared while no rank reads its value of two calls ago and none writes to it yet. */
+/* Three slots rotate: the next one is cleared while no rank reads its value of two calls ago and none writes to it
+ * yet. */
 uint32_t rt_worst(Ctx *c, uint32_t mine)
 {
 	Local *l = c->comm ? c->comm->state : NULL;
@@ -448,8 +461,8 @@ static void ask_once(int sig)
 	atomic_store(&signalled->asked, 1);
 }
 
-/* Binds each rank to its share of the processors: without it, two ranks were seen on one processor while another was idle (an all-reduce of 4 MiB
- * took three times as long).  With more ranks than processors, the system decides. */
+/* Binds each rank to its share of the processors: without it, two ranks were seen on one processor while another was
+ * idle (an all-reduce of 4 MiB took three times as long).  With more ranks than processors, the system decides. */
 static bool bind_rank(int rank, int nrank)
 {
 	cpu_set_t all, mine;
@@ -474,10 +487,12 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 		return RT_PEER;
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent gets it and counts it once */
-	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late, .barrier = barrier, .waited = waited, .theirs = theirs, .state = l };
-	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank, .comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
+	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late,
+		.barrier = barrier, .waited = waited, .theirs = theirs, .state = l };
+	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank,
+		.comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);
-	RtPulse *pulse = p->nrank > 1 ? rt_pulse_open(rt_pulse_tick(l->patience), beat, &l->signal[rank]) : NULL;
+	RtPulse *pulse = p->nrank > 1 ? rt_pulse_open(rt_pulse_tick(l->patience), beat, &l->pulse[rank]) : NULL;
 	int code = p->nrank > 1 && !pulse ? rt_error(&c, RT_MEMORY, "cannot start a thread") : rt_shards_open(&c);
 	if (!code)
 		code = rt_device_open(&c, l->window + (size_t)rank * l->stride);
@@ -544,8 +559,9 @@ static int processors(void)
 int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 {
 	Local l = { .patience = rt_patience(), .stride = rt_round_up(p->window_bytes, PAGE) + PAGE };
-	size_t signals = rt_round_up((size_t)p->nrank * sizeof(Signal), PAGE);
-	size_t bytes = PAGE + SCRATCH + signals + l.stride * (size_t)p->nrank;
+	size_t pulses = rt_round_up((size_t)p->nrank * sizeof(Pulse), PAGE);
+	size_t signals = rt_round_up((size_t)p->nchannel * (size_t)p->nrank * sizeof(Signal), PAGE);
+	size_t bytes = PAGE + SCRATCH + pulses + signals + l.stride * (size_t)p->nrank;
 	unsigned char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t *pid = calloc((size_t)p->nrank, sizeof *pid), parent = getpid();
 	if (base == MAP_FAILED || !pid) {
@@ -555,8 +571,9 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	}
 	l.shared = (Shared *)base;
 	l.scratch = base + PAGE;
-	l.signal = (Signal *)(void *)(l.scratch + SCRATCH);
-	l.window = l.scratch + SCRATCH + signals + PAGE;
+	l.pulse = (Pulse *)(void *)(l.scratch + SCRATCH);
+	l.signal = (Signal *)(void *)(l.scratch + SCRATCH + pulses);
+	l.window = l.scratch + SCRATCH + pulses + signals + PAGE;
 	for (int r = 0; r < p->nrank; r++)
 		if (mprotect(l.window + (size_t)r * l.stride - PAGE, PAGE, PROT_NONE)) {
 			fprintf(stderr, "cannot protect the pages between windows: %s\n", strerror(errno));
@@ -564,7 +581,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 			return RT_MEMORY;
 		}
 	for (int r = 0; r < p->nrank; r++)
-		beat(&l.signal[r]);
+		beat(&l.pulse[r]);
 	l.spins = p->nrank <= processors() ? SPINS : 0;
 	signalled = l.shared;
 	rt_on_stop(ask);

@@ -1,5 +1,5 @@
-/* Ranks as processes that mpirun starts, on one machine or several: make TRANSPORT=mpi.  This file starts and ends them and lets them agree;
- * mpi_moves.c moves values. */
+/* Ranks as processes that mpirun starts, on one machine or several: make TRANSPORT=mpi.  This file starts and ends them
+ * and lets them agree; mpi_moves.c moves values. */
 #include "mpi_moves.h"
 
 #include <sched.h>
@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { START = 100, GRACE = 5 };        /* seconds within which all ranks must start; within which mpirun must end them */
+/* seconds within which all ranks must start; within which mpirun must end them */
+enum { START = 100, GRACE = 5 };
 typedef RtMpi Mpi;
 
 static Mpi *here;                       /* this rank */
@@ -43,7 +44,8 @@ static void end_within(double seconds, int code, const char *where)
 	late.code = code;
 	late.text[0] = 0;
 	if (where)
-		snprintf(late.text, sizeof late.text, "%s: other ranks have not answered for %.0f seconds\n", where, seconds);
+		snprintf(late.text, sizeof late.text, "%s: other ranks have not answered for %.0f seconds\n",
+			where, seconds);
 	rt_on(SIGALRM, end_late);
 	alarm(seconds < 1 ? 1 : (unsigned)seconds);
 }
@@ -84,9 +86,9 @@ static void down(Ctx *c, void *word, size_t bytes)
 		return;                 /* a library has no transport */
 	Mpi *m = c->comm->state;
 	if (c->rank)
-		settle(c, rt_mpi_post(c, m, false, word, bytes, (c->rank - 1) / 2));
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, false, word, bytes, (c->rank - 1) / 2));
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++)
-		settle(c, rt_mpi_post(c, m, true, word, bytes, k));
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, true, word, bytes, k));
 }
 
 static uint32_t up(Ctx *c, uint32_t worst)
@@ -96,11 +98,11 @@ static uint32_t up(Ctx *c, uint32_t worst)
 	Mpi *m = c->comm->state;
 	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++) {
 		uint32_t below = 0;
-		settle(c, rt_mpi_post(c, m, false, &below, sizeof below, k));
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, false, &below, sizeof below, k));
 		worst = below > worst ? below : worst;
 	}
 	if (c->rank)
-		settle(c, rt_mpi_post(c, m, true, &worst, sizeof worst, (c->rank - 1) / 2));
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, true, &worst, sizeof worst, (c->rank - 1) / 2));
 	return worst;
 }
 
@@ -133,7 +135,8 @@ uint32_t rt_stop_asked(const Ctx *c)
 
 /* ---- start ---- */
 
-/* The number of ranks on this machine; *first: this is the first of them; *bound: mpirun gave it processors of its own. */
+/* The number of ranks on this machine; *first: this is the first of them; *bound: mpirun gave it processors of its
+ * own. */
 static int on_this_machine(bool *first, bool *bound)
 {
 	MPI_Comm here;
@@ -162,7 +165,8 @@ static int on_this_machine(bool *first, bool *bound)
 static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 {
 	size_t bytes = rt_round_up(c->program->window_bytes, RT_PAGE);
-	unsigned char *window = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+	unsigned char *window = bytes
+		? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
 	if (window == MAP_FAILED)
 		return rt_error(c, RT_MEMORY, "no memory for the window");
 	int code = rt_mpi_pulse_open(c, m);
@@ -199,11 +203,13 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	int level;
 	Mpi m = { .patience = rt_patience(), .lock = PTHREAD_MUTEX_INITIALIZER };
 	here = &m;
-	end_within(m.patience > START ? m.patience : START, RT_PEER, "start");   /* some may not have been started yet */
+	/* some may not have been started yet */
+	end_within(m.patience > START ? m.patience : START, RT_PEER, "start");
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
 		return RT_PEER;
 	if (level < MPI_THREAD_SERIALIZED) {
-		fprintf(stderr, "this MPI supports one thread only; a trainer calls it from several, one at a time (MPI_THREAD_SERIALIZED)\n");
+		fprintf(stderr, "this MPI supports one thread only; a trainer calls it from several, one at a time "
+			"(MPI_THREAD_SERIALIZED)\n");
 		MPI_Abort(MPI_COMM_WORLD, RT_PEER);
 	}
 	bool first, bound;
@@ -213,13 +219,16 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 	alarm(0);
 	int code = size == p->nrank ? 0 : RT_PLAN;
 	if (code && rank == 0)
-		fprintf(stderr, "this program was planned for %d rank%s, but %d were started: mpirun -n %d %s\n", p->nrank, p->nrank == 1 ? "" : "s", size, p->nrank, "trainer");
+		fprintf(stderr, "this program was planned for %d rank%s, but %d were started: mpirun -n %d %s\n",
+			p->nrank, p->nrank == 1 ? "" : "s", size, p->nrank, "trainer");
 	if (!code) {
 		speaks = rank == 0;
 		rt_signals(ask);
 		m.rank = rank;
-		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier, .room = rt_mpi_room, .state = &m };
-		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size, .comm = &comm, .seed = p->seed, .here = near, .first_here = first, .bound = bound };
+		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier,
+			.room = rt_mpi_room, .state = &m };
+		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size,
+			.comm = &comm, .seed = p->seed, .here = near, .first_here = first, .bound = bound };
 		code = one_rank(&c, &m, body, arg);
 		if (code && code != RT_STOPPED)
 			end(code);

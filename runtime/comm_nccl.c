@@ -42,7 +42,8 @@ static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char 
 			from += k[a] * b->loop[a].from_step;
 			to += k[a] * b->loop[a].to_step;
 		}
-		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem, (size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a shard");
+		code = rt_cuda(c, cudaMemcpyAsync(y + (size_t)to * r->elem, x + (size_t)from * r->elem,
+			(size_t)b->run * r->elem, cudaMemcpyDeviceToDevice, s), "copying a shard");
 		for (a = b->n - 1; a >= 0 && ++k[a] == b->loop[a].len; a--)
 			k[a] = 0;
 	}
@@ -51,7 +52,8 @@ static int copy_block(Ctx *c, const RtRoute *r, const RtBlock *b, unsigned char 
 
 static int here(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned char *x)
 {
-	int code = r->fill ? rt_cuda(c, cudaMemsetAsync(y, 0, (size_t)r->count * r->elem, ((RtCuda *)c->device)->stream), "filling a term") : 0;
+	int code = r->fill ? rt_cuda(c, cudaMemsetAsync(y, 0, (size_t)r->count * r->elem,
+		((RtCuda *)c->device)->stream), "filling a term") : 0;
 	for (int i = 0; i < r->nblock && !code; i++)
 		code = copy_block(c, r, &r->block[i], y, x);
 	return code;
@@ -68,7 +70,8 @@ static int gather(Ctx *c, const RtRoute *r, unsigned char *y, const unsigned cha
 		unsigned char *to = y + (size_t)b->to * r->elem;
 		if (b->n || b->from || !b->first)
 			return rt_error(c, RT_PLAN, "this transfer is not supported between GPUs");
-		code = check(c, t->broadcast(b->rank == c->rank ? x : to, to, (size_t)b->run * r->elem, ncclChar, b->rank, t->comm, s), "gather");
+		code = check(c, t->broadcast(b->rank == c->rank ? x : to, to, (size_t)b->run * r->elem, ncclChar,
+			b->rank, t->comm, s), "gather");
 	}
 	return code;
 }
@@ -79,13 +82,15 @@ static int move(Ctx *c, const RtRoute *r, void *y, const void *x)
 	Nccl *t = nccl_of(c);
 	const Form *to = &c->program->form[r->move->to - 1];
 	bool whole = r->npeer == c->nrank;
-	if (r->move->here)
+	if (r->move->channel < 0)
 		return here(c, r, y, x);
 	for (int k = 0; k < to->ndim; k++)
 		whole &= to->cut[k].kind == FORM_B;
 	if (whole && r->nterm && r->move->type == RT_F32)
-		return check(c, t->reduce(x, y, (size_t)r->count, ncclFloat, ncclSum, t->comm, ((RtCuda *)c->device)->stream), "all-reduce");
-	return whole && !r->nterm ? gather(c, r, y, x) : rt_error(c, RT_PLAN, "this transfer is not supported between GPUs");
+		return check(c, t->reduce(x, y, (size_t)r->count, ncclFloat, ncclSum, t->comm,
+			((RtCuda *)c->device)->stream), "all-reduce");
+	return whole && !r->nterm ? gather(c, r, y, x)
+		: rt_error(c, RT_PLAN, "this transfer is not supported between GPUs");
 }
 
 /* POSIX lets dlsym's object pointer be a function; C has no cast for it, so the bytes are copied. */
@@ -98,7 +103,9 @@ static int load(Ctx *c, Nccl *t, void *to, const char *name)
 	return 0;
 }
 
-/* Transfers are ordered with kernels by the stream: nothing waits. */
+/* Transfers are ordered with kernels by the stream: nothing waits.  NCCL matches the calls of a communicator by their
+ * order.  One communicator serves all channels, because every transfer with peers is between all ranks (move refuses
+ * others), so all ranks call them in the same order. */
 static void publish(Ctx *c, RtJob *j)
 {
 	(void)c;

@@ -1,9 +1,9 @@
 /* The order of samples, and a thread that reads them ahead.
  *
- * Training takes the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p), where f is
- * a keyed permutation that is computed on demand, never stored.  Step s takes positions from s * batch on; an incomplete batch
- * at the end of an epoch is dropped.  The last fraction of a set, or a separate set, may be held out: evaluation takes these
- * samples in their stored order.
+ * Training takes the samples of an epoch in an order that depends on (seed, epoch) only: position p is sample f(p),
+ * where f is a keyed permutation that is computed on demand, never stored.  Step s takes positions from s * batch on;
+ * an incomplete batch at the end of an epoch is dropped.  The last fraction of a set, or a separate set, may be held
+ * out: evaluation takes these samples in their stored order.
  *
  * A rank fetches only the rows that it holds.  While a step runs, the thread fills the other of two buffers. */
 #include "comm.h"
@@ -39,8 +39,8 @@ struct RtLoader {
 
 /* ---- order ---- */
 
-/* A permutation of 0 .. n - 1: a Feistel network of four rounds over the next even power of two, walked until the result is
- * in range. */
+/* A permutation of 0 .. n - 1: a Feistel network of four rounds over the next even power of two, walked until the
+ * result is in range. */
 uint64_t rt_shuffle(uint64_t key, uint64_t i, uint64_t n)
 {
 	unsigned half = 1;
@@ -73,23 +73,27 @@ static int64_t sample_of(const RtLoader *d, int64_t step, int64_t j)
 	if (!d->train)
 		return step * p->batch + j;
 	int64_t steps = d->train / p->batch, epoch = step / steps, i = step % steps * p->batch + j;
-	return p->data.in_order ? i : (int64_t)rt_shuffle(rt_hash(d->view.seed, (uint64_t)epoch), (uint64_t)i, (uint64_t)d->train);
+	return p->data.in_order ? i
+		: (int64_t)rt_shuffle(rt_hash(d->view.seed, (uint64_t)epoch), (uint64_t)i, (uint64_t)d->train);
 }
 
 /* ---- one input ---- */
 
 /* step < 0: held-out samples from `first` on; those beyond the end repeat the last. */
-typedef struct Fetch { const RtLoader *d; const RtInput *in; int column; int64_t step, first, width; unsigned char *to; Wrong *wrong; } Fetch;
+typedef struct Fetch { const RtLoader *d; const RtInput *in; int column; int64_t step, first, width; unsigned char *to;
+	Wrong *wrong; } Fetch;
 
 static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fetch *f = arg;
 	size_t elem = rt_width(f->in->t.type);
 	while (n > 0 && !f->wrong->code) {
-		int64_t j = f->first + there / f->width, from = there % f->width, k = n < f->width - from ? n : f->width - from;
+		int64_t j = f->first + there / f->width, from = there % f->width,
+			k = n < f->width - from ? n : f->width - from;
 		int64_t held = j < f->d->held ? j : f->d->held - 1;
 		const Set *set = f->step < 0 && f->d->apart.n ? &f->d->apart : &f->d->set;
-		int64_t sample = f->step >= 0 ? sample_of(f->d, f->step, j) : !f->d->held ? j : set == &f->d->apart ? held : f->d->train + held;
+		int64_t sample = f->step >= 0 ? sample_of(f->d, f->step, j) : !f->d->held ? j : set == &f->d->apart
+			? held : f->d->train + held;
 		void *to = f->to + (size_t)here * elem;
 		if (f->d->view.program->data.format == RT_POINTS)
 			points_fetch(&f->d->view, f->in, f->width, sample, from, k, to);
@@ -103,16 +107,17 @@ static void fetch_run(void *arg, int64_t here, int64_t there, int64_t n)
 
 static void fetch_input(const RtLoader *d, const RtInput *in, int64_t step, int64_t first, void *to, Wrong *w)
 {
-	const RtPart *t = &d->view.program->part[RT_TRAIN];
-	Fetch f = { .d = d, .in = in, .step = step, .first = first, .width = rt_sample_elements(&in->t), .to = to, .wrong = w };
+	const RtIo *t = &d->view.program->io[RT_TRAIN];
+	Fetch f = { .d = d, .in = in, .step = step, .first = first, .width = rt_sample_elements(&in->t),
+		.to = to, .wrong = w };
 	while (f.column < t->ninput && strcmp(t->input[f.column].t.name, in->t.name))
 		f.column++;
 	rt_rows(&d->view, &in->t, fetch_run, &f);
 }
 
-static size_t program_bytes(const Ctx *c, int part)
+static size_t program_bytes(const Ctx *c, RtProgramKind kind)
 {
-	const RtPart *p = &c->program->part[part];
+	const RtIo *p = &c->program->io[kind];
 	size_t n = 0;
 	for (int i = 0; i < p->ninput; i++)
 		n += p->input[i].feed == RT_SAMPLES ? rt_round_up(rt_bytes(c, &p->input[i].t), RT_LINE) : 0;
@@ -129,13 +134,13 @@ size_t rt_data_bytes(const Ctx *c)
 
 static int64_t micros(const RtProgram *p)
 {
-	return p->times > 1 ? p->times : 1;
+	return p->microbatches > 1 ? p->microbatches : 1;
 }
 
 /* All samples of a program, one input after the other.  step < 0: held-out samples from `first` on. */
-static void fill_program(const RtLoader *d, int part, Buffer *b, int64_t step, int64_t first)
+static void fill_program(const RtLoader *d, RtProgramKind kind, Buffer *b, int64_t step, int64_t first)
 {
-	const RtPart *p = &d->view.program->part[part];
+	const RtIo *p = &d->view.program->io[kind];
 	size_t at = 0;
 	b->wrong.code = 0;
 	for (int i = 0; i < p->ninput; i++)
@@ -187,9 +192,12 @@ static int open_sets(Ctx *c, RtLoader *d, const char *path, RtWanted wanted)
 	d->held = own ? d->apart.n : (int64_t)((double)d->set.n * from->validation);
 	d->train = d->set.n - (own ? 0 : d->held);
 	if (wanted == RT_SAMPLES_TO_TRAIN && d->train < c->program->batch)
-		return rt_error(c, RT_DATA, "%s: the data set has %" PRId64 " samples to train on; one step takes %" PRId64, d->set.file[0].path, d->train, c->program->batch);
+		return rt_error(c, RT_DATA,
+			"%s: the data set has %" PRId64 " samples to train on; one step takes %" PRId64,
+			d->set.file[0].path, d->train, c->program->batch);
 	if (wanted == RT_HELD_OUT && !d->held && from->validation > 0)
-		return rt_error(c, RT_DATA, "%s: of %" PRId64 " samples validation: %g holds out none", d->set.file[0].path, d->set.n, from->validation);
+		return rt_error(c, RT_DATA, "%s: of %" PRId64 " samples validation: %g holds out none",
+			d->set.file[0].path, d->set.n, from->validation);
 	return 0;
 }
 
@@ -368,7 +376,9 @@ int rt_check_range(Ctx *c, const RtInput *in, const void *from)
 	for (int64_t i = 0; i < n && in->range && (wide || in->t.type == RT_I32); i++) {
 		int64_t v = wide ? ((const int64_t *)from)[i] : ((const int32_t *)from)[i];
 		if (v < 0 || v >= in->range)
-			return rt_error(c, RT_DATA, "element %" PRId64 " of %s is %" PRId64 ", not one of 0 .. %" PRId64, i, in->t.name, v, in->range - 1);
+			return rt_error(c, RT_DATA,
+				"element %" PRId64 " of %s is %" PRId64 ", not one of 0 .. %" PRId64, i, in->t.name, v,
+				in->range - 1);
 	}
 	return 0;
 }
@@ -376,11 +386,12 @@ int rt_check_range(Ctx *c, const RtInput *in, const void *from)
 /* Samples from the caller of the library, all micro-batches one after the other. */
 static int load_given(Ctx *c)
 {
-	const RtPart *p = &c->program->part[RT_TRAIN];
+	const RtIo *p = &c->program->io[RT_TRAIN];
 	int code = 0;
 	for (int i = 0, k = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
-		const unsigned char *from = in->feed == RT_STEP ? (const unsigned char *)&c->step : (const unsigned char *)&c->micro;
+		const unsigned char *from = in->feed == RT_STEP ? (const unsigned char *)&c->step
+			: (const unsigned char *)&c->micro;
 		if (in->feed == RT_SAMPLES) {
 			from = (const unsigned char *)c->given[k++] + (size_t)c->micro * rt_bytes(c, &in->t);
 			code = rt_check_range(c, in, from);
@@ -393,18 +404,18 @@ static int load_given(Ctx *c)
 
 int rt_load(Ctx *c)
 {
-	if (c->given && c->part == RT_TRAIN)
+	if (c->given && c->kind == RT_TRAIN)
 		return load_given(c);
 	RtLoader *d = c->data;
-	const RtPart *p = &c->program->part[c->part];
+	const RtIo *p = &c->program->io[c->kind];
 	int64_t load = c->step * micros(c->program) + c->micro;
-	if (!d || c->part == RT_INFER)
+	if (!d || c->kind == RT_INFER)
 		return 0;               /* the caller has written the inputs */
-	bool ahead = d->running && c->part == RT_TRAIN;
+	bool ahead = d->running && c->kind == RT_TRAIN;
 	Buffer *b = ahead ? wait_for(d, load) : &d->buffer[0];
 	size_t at = 0;
 	int code = 0;
-	if (c->part == RT_EVAL)
+	if (c->kind == RT_EVAL)
 		fill_program(d, RT_EVAL, b, -1, d->first);
 	else if (!ahead)
 		fill(d, b, load);
@@ -415,7 +426,8 @@ int rt_load(Ctx *c)
 		return code;
 	for (int i = 0; i < p->ninput && !code; i++) {
 		if (p->input[i].feed == RT_STEP || p->input[i].feed == RT_MICRO) {
-			code = put(c, &p->input[i], (const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));
+			code = put(c, &p->input[i],
+				(const unsigned char *)(p->input[i].feed == RT_STEP ? &c->step : &c->micro));
 		} else if (p->input[i].feed == RT_SAMPLES) {
 			code = put(c, &p->input[i], b->at + at);
 			at += rt_round_up(rt_bytes(c, &p->input[i].t), RT_LINE);

@@ -71,7 +71,7 @@ int set_add_run(Ctx *c, Column *col, const unsigned char *data, int file, int64_
 int set_take_array(Ctx *c, Set *s, int input, const char *what, RtType type, bool big, int naxis, const int64_t *dim,
 	const unsigned char *data, size_t bytes, bool samples)
 {
-	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
+	const RtInput *in = &c->program->io[RT_TRAIN].input[input];
 	const RtData *d = &c->program->data;
 	Column *col = &s->column[input];
 	char is[256], want[256];
@@ -119,8 +119,8 @@ static int same_counts(Ctx *c, Set *s)
 		if (first && first->n != col->n)
 			return rt_error(c, RT_DATA, "%s: %" PRId64 " samples of %s, %" PRId64 " of %s up to %s",
 				s->file[col->run[col->nrun - 1].file].path, col->n,
-				c->program->part[RT_TRAIN].input[i].t.name, first->n,
-				c->program->part[RT_TRAIN].input[first - s->column].t.name,
+				c->program->io[RT_TRAIN].input[i].t.name, first->n,
+				c->program->io[RT_TRAIN].input[first - s->column].t.name,
 				s->file[first->run[first->nrun - 1].file].path);
 		first = first ? first : col;
 	}
@@ -187,7 +187,7 @@ static int open_pattern(Ctx *c, Set *s, char *pattern, int input)
  * folder if there is one. */
 static int open_array(Ctx *c, Set *s, int input, const char *folder)
 {
-	const RtInput *in = &c->program->part[RT_TRAIN].input[input];
+	const RtInput *in = &c->program->io[RT_TRAIN].input[input];
 	const char *end = c->program->data.format == RT_IDX ? ".idx" : ".npy";
 	char plain[RT_PATH], pattern[RT_PATH];
 	struct stat st;
@@ -211,9 +211,10 @@ static int open_array(Ctx *c, Set *s, int input, const char *folder)
 
 static int open_folder(Ctx *c, Set *s, const char *folder)
 {
-	int code = folder && !is_folder(folder) ? rt_error(c, RT_DATA, "cannot read %s: it is not a folder", folder) : 0;
+	int code = folder && !is_folder(folder)
+		? rt_error(c, RT_DATA, "cannot read %s: it is not a folder", folder) : 0;
 	for (int i = 0; i < s->ncolumn && !code; i++)
-		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES)
+		if (c->program->io[RT_TRAIN].input[i].feed == RT_SAMPLES)
 			code = open_array(c, s, i, folder);
 	return code ? code : same_counts(c, s);
 }
@@ -232,7 +233,7 @@ static int open_folders(Ctx *c, Set *s, const char *pattern)
 int set_open(Ctx *c, Set *s, const char *instead)
 {
 	const RtData *d = &c->program->data;
-	int n = c->program->part[RT_TRAIN].ninput, code = 0;
+	int n = c->program->io[RT_TRAIN].ninput, code = 0;
 	*s = (Set){ .column = calloc((size_t)n + 1, sizeof *s->column), .ncolumn = n };
 	if (!s->column)
 		return rt_error(c, RT_MEMORY, "no memory");

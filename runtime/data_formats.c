@@ -23,9 +23,10 @@ static int take_tokens(Ctx *c, Set *s, const RtFile *f, RtType type)
 	int64_t w = (int64_t)rt_width(type), later = 0;
 	int code = 0;
 	if (f->bytes % (size_t)w)
-		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of %d", f->path, f->bytes, (int)w);
+		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of %d",
+			f->path, f->bytes, (int)w);
 	for (int i = 0; i < s->ncolumn && !code; i++) {
-		const RtInput *in = &c->program->part[RT_TRAIN].input[i];
+		const RtInput *in = &c->program->io[RT_TRAIN].input[i];
 		Column *col = &s->column[i];
 		if (in->feed != RT_SAMPLES || in->t.type == RT_BOOL)
 			continue;
@@ -140,7 +141,7 @@ static int take_safe(Ctx *c, Set *s, const RtFile *f)
 	RtSafe safe;
 	int code = rt_safe_read(c, RT_DATA, f->path, *f, &safe);
 	for (int i = 0; i < s->ncolumn && !code; i++) {
-		const RtInput *in = &c->program->part[RT_TRAIN].input[i];
+		const RtInput *in = &c->program->io[RT_TRAIN].input[i];
 		if (in->feed != RT_SAMPLES)
 			continue;
 		const RtEntry *e = rt_safe_find(&safe, in->t.name);
@@ -162,16 +163,16 @@ static int take_cifar(Ctx *c, Set *s, const RtFile *f)
 	const RtData *d = &c->program->data;
 	int image = -1, label = -1;
 	for (int i = 0; i < s->ncolumn; i++)
-		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES)
-			*(c->program->part[RT_TRAIN].input[i].t.type == RT_F32 ? &image : &label) = i;
+		if (c->program->io[RT_TRAIN].input[i].feed == RT_SAMPLES)
+			*(c->program->io[RT_TRAIN].input[i].t.type == RT_F32 ? &image : &label) = i;
 	if (image < 0 || label < 0)
 		return rt_error(c, RT_DATA, "CIFAR's records are for an image, which is float, and a label");
-	int64_t bytes = rt_sample_elements(&c->program->part[RT_TRAIN].input[image].t),
+	int64_t bytes = rt_sample_elements(&c->program->io[RT_TRAIN].input[image].t),
 		n = (int64_t)f->bytes / (bytes + 1);
 	Column *im = &s->column[image], *la = &s->column[label];
 	if (!f->bytes || f->bytes % (size_t)(bytes + 1))
-		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of a record of %" PRId64, f->path,
-			f->bytes, bytes + 1);
+		return rt_error(c, RT_DATA, "%s has %zu bytes, which is not a multiple of a record of %" PRId64,
+			f->path, f->bytes, bytes + 1);
 	im->type = la->type = RT_U8;
 	im->count = bytes;
 	im->scale = d->scale != 0 ? d->scale : 1 / 255.0f;

@@ -1,5 +1,5 @@
-/* A synthetic data set for trying a model out.  Sample i is a function of (seed, i): each class has a centre, a fixed random
- * point; a sample is the centre of its class plus noise. */
+/* A synthetic data set for trying a model out.  Sample i is a function of (seed, i): each class has a centre, a fixed
+ * random point; a sample is the centre of its class plus noise. */
 #include "data.h"
 
 #include <string.h>

@@ -80,7 +80,7 @@ static int next_member(Ctx *c, Walk *w, Member *m)
 /* The input that a member belongs to, by what follows its key; -1: none. */
 static int input_of(const Ctx *c, const char *ext, bool *npy)
 {
-	const RtPart *p = &c->program->part[RT_TRAIN];
+	const RtIo *p = &c->program->io[RT_TRAIN];
 	for (int i = 0; i < p->ninput; i++) {
 		size_t n = strlen(p->input[i].t.name);
 		if (p->input[i].feed != RT_SAMPLES || strncmp(ext, p->input[i].t.name, n))
@@ -94,7 +94,7 @@ static int input_of(const Ctx *c, const char *ext, bool *npy)
 
 static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m)
 {
-	const RtTensor *t = &c->program->part[RT_TRAIN].input[input].t;
+	const RtTensor *t = &c->program->io[RT_TRAIN].input[input].t;
 	int64_t count = rt_sample_elements(t);
 	RtType type = m->bytes == (size_t)count * rt_width(t->type) ? t->type : RT_U8;
 	if (m->bytes != (size_t)count * rt_width(type))
@@ -107,10 +107,10 @@ static int take_raw(Ctx *c, Set *s, int input, const char *what, const Member *m
 static int complete(Ctx *c, const Set *s, const RtFile *f, const char *key, int64_t samples)
 {
 	for (int i = 0; i < s->ncolumn && *key; i++)
-		if (c->program->part[RT_TRAIN].input[i].feed == RT_SAMPLES && s->column[i].n != samples)
+		if (c->program->io[RT_TRAIN].input[i].feed == RT_SAMPLES && s->column[i].n != samples)
 			return rt_error(c, RT_DATA, "%s: sample %s has %s %s", f->path, key,
 				s->column[i].n < samples ? "no" : "more than one",
-				c->program->part[RT_TRAIN].input[i].t.name);
+				c->program->io[RT_TRAIN].input[i].t.name);
 	return 0;
 }
 
@@ -150,8 +150,7 @@ int tar_take(Ctx *c, Set *s, const RtFile *f)
 			return code;
 	}
 	if (ignored && !c->rank && !c->error)
-		fprintf(stderr,
-			"note: %s: %d members are skipped: they are not KEY.INPUT.npy or KEY.INPUT.bin; the first is %s\n",
-			f->path, ignored, first);
+		fprintf(stderr, "note: %s: %d members are skipped: they are not KEY.INPUT.npy or KEY.INPUT.bin; the "
+			"first is %s\n", f->path, ignored, first);
 	return code > 0 ? code : complete(c, s, f, key, samples);
 }

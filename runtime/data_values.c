@@ -129,7 +129,8 @@ bool set_fetch(
 	while (n > 0) {
 		const Run *run = run_with(col, at);
 		int64_t k = col->stream && n > run->first + run->n - at ? run->first + run->n - at : n;
-		From f = { .col = col, .in = in, .run = run, .path = s->file[run->file].path, .at = at, .p = run->data + (at - run->first) * run->stride };
+		From f = { .col = col, .in = in, .run = run, .path = s->file[run->file].path, .at = at,
+			.p = run->data + (at - run->first) * run->stride };
 		f.p += col->stream ? 0 : from * (int64_t)rt_width(col->type);
 		if (!(in->t.type == RT_F32 ? fetch_floats(&f, k, to, w) : fetch_integers(&f, k, to, w)))
 			return false;

@@ -1,9 +1,10 @@
 /* --dump DIR: the values of one step, for inspection and for comparison with other programs.
  *
- * Before the step all kept values are written to DIR/kept; after each action its results, inputs included, to DIR/step, DIR/eval or DIR/infer,
- * before a later action reuses their memory.  NAME.npy is the logical tensor: ranks write their shards into one file.  The terms of a partial
- * value have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the second micro-batch.  The gradient of parameter w is w.grad, even if it has
- * another name in memory.  In a file name / is \x2F. */
+ * Before the step all kept values are written to DIR/kept; after each action its results, inputs included, to DIR/step,
+ * DIR/eval or DIR/infer, before a later action reuses their memory.  NAME.npy is the logical tensor: ranks write their
+ * shards into one file.  The terms of a partial value have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the
+ * second micro-batch.  The gradient of parameter w is w.grad, even if it has another name in memory.  In a file name /
+ * is \x2F. */
 #include "save.h"
 
 #include <errno.h>
@@ -21,22 +22,26 @@ static void put_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;
 	if (!o->bad)
-		o->bad = rt_write_at(o->fd, o->from + (size_t)here * o->width, (size_t)n * o->width, o->head + (size_t)there * o->width);
+		o->bad = rt_write_at(o->fd, o->from + (size_t)here * o->width, (size_t)n * o->width,
+			o->head + (size_t)there * o->width);
 }
 
 static int folder(const Ctx *c, const char *path)
 {
-	return mkdir(path, 0777) && errno != EEXIST ? rt_error(c, RT_DATA, "cannot make %s: %s", path, strerror(errno)) : 0;
+	return mkdir(path, 0777) && errno != EEXIST
+		? rt_error(c, RT_DATA, "cannot make %s: %s", path, strerror(errno)) : 0;
 }
 
 /* Writes the rows of a shard into the file of its tensor; shard NULL: the full file. */
-static int write_file(const char *path, RtType type, int naxis, const int64_t *dim, const FormShard *shard, const void *data)
+static int write_file(const char *path, RtType type, int naxis, const int64_t *dim, const FormShard *shard,
+	const void *data)
 {
 	char head[RT_NPY_HEAD];
 	int64_t count = 1;
 	for (int a = 0; a < naxis; a++)
 		count *= dim[a];
-	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, naxis, dim), .width = rt_width(type), .from = data };
+	Out o = { .fd = open(path, O_WRONLY | O_CREAT, 0666), .head = rt_npy_head(head, type, naxis, dim),
+		.width = rt_width(type), .from = data };
 	if (o.fd < 0)
 		return -1;
 	o.bad = rt_write_at(o.fd, head, o.head, 0) || ftruncate(o.fd, (off_t)(o.head + (size_t)count * o.width));
@@ -113,7 +118,8 @@ static int gradients(Ctx *c, int value)
 	for (int k = 0; k < *p->ngradient && !code; k++) {
 		const RtGradient *g = &p->gradient[k];
 		if (g->value == value)
-			code = write_value(c, programs[RT_TRAIN], -1, (Value){ g->name, g->type, &p->shape[g->shape], rt_value(c, value) });
+			code = write_value(c, programs[RT_TRAIN], -1,
+				(Value){ g->name, g->type, &p->shape[g->shape], rt_value(c, value) });
 	}
 	return code;
 }
@@ -127,12 +133,13 @@ static int results(Ctx *c, int micro)
 	for (int i = 0; i < c->at->nmake && !code; i++) {
 		int k = c->values[i];
 		if (k < p->nkept) {
-			code = kept(c, programs[c->part], micro, &p->kept[k].t);
+			code = kept(c, programs[c->kind], micro, &p->kept[k].t);
 		} else {
 			const RtValue *v = &p->value[k - p->nkept];
-			code = write_value(c, programs[c->part], micro, (Value){ v->name, v->type, &p->shape[p->shape_of[k - p->nkept]], rt_value(c, k) });
+			code = write_value(c, programs[c->kind], micro,
+				(Value){ v->name, v->type, &p->shape[p->shape_of[k - p->nkept]], rt_value(c, k) });
 		}
-		if (!code && c->part == RT_TRAIN)
+		if (!code && c->kind == RT_TRAIN)
 			code = gradients(c, k);
 	}
 	return code;
@@ -146,7 +153,8 @@ int rt_dump_begin(Ctx *c, const char *dir)
 	c->dump = dir;
 	c->after = results;
 	for (size_t i = 0; i < sizeof sub / sizeof sub[0] && !code; i++)
-		code = snprintf(path, sizeof path, "%s%s", dir, sub[i]) < (int)sizeof path ? folder(c, path) : rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
+		code = snprintf(path, sizeof path, "%s%s", dir, sub[i]) < (int)sizeof path ? folder(c, path)
+			: rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
 	for (int i = 0; i < c->program->nkept && !code; i++) {
 		code = kept(c, "kept", -1, &c->program->kept[i].t);
 		if (!code && c->program->kept[i].keep == RT_CONSTANT)

@@ -1,8 +1,8 @@
 /* The loss and the metrics of the held-out samples: sums over all batches divided by counts over all batches.
  *
- * The last batch may be incomplete.  It is filled up with its last sample.  A batch of only that sample gives the contribution of the
- * repeats to each sum and count, which is subtracted: exact for everything that is additive over samples.  Counts of hits stay integers,
- * because they are multiplied before they are divided.
+ * The last batch may be incomplete.  It is filled up with its last sample.  A batch of only that sample gives the
+ * contribution of the repeats to each sum and count, which is subtracted: exact for everything that is additive over
+ * samples.  Counts of hits stay integers, because they are multiplied before they are divided.
  *
  * If the model keeps averages of its parameters (ema), the programs eval and infer read those. */
 #include "run.h"
@@ -14,11 +14,14 @@ int rt_average_off(Ctx *c)
 {
 	int code = 0;
 	for (int i = 0; i < c->program->nkept && !code; i++) {
-		const RtTensor *to = &c->program->kept[i].t, *from = rt_averaged(c->program, &c->program->kept[i]) ? &rt_averaged(c->program, &c->program->kept[i])->t : NULL;
-		if (!from)
+		const RtKept *of = rt_averaged(c->program, &c->program->kept[i]);
+		if (!of)
 			continue;
+		const RtTensor *to = &c->program->kept[i].t, *from = &of->t;
 		if (to->form != from->form)
-			return rt_error(c, RT_PLAN, "%s and %s have different layouts: only the average can be evaluated", from->name, to->name);
+			return rt_error(c, RT_PLAN,
+				"%s and %s have different layouts: only the average can be evaluated",
+				from->name, to->name);
 		size_t bytes = rt_bytes(c, to);
 		void *host = rt_host(c, rt_address(c, to), bytes);
 		code = rt_get(c, host, rt_address(c, from), bytes);
@@ -58,7 +61,7 @@ void rt_record_metrics(RtRecord *r, const RtProgram *p, const RtSums *s)
 /* Samples of one batch of the evaluation. */
 static int64_t batch_of(const Ctx *c)
 {
-	const RtPart *p = &c->program->part[RT_EVAL];
+	const RtIo *p = &c->program->io[RT_EVAL];
 	for (int i = 0; i < p->ninput; i++)
 		if (p->input[i].feed == RT_SAMPLES && p->input[i].t.naxis > 0)
 			return p->input[i].t.dim[0];
@@ -73,7 +76,8 @@ int rt_eval_possible(Ctx *c, int64_t *samples)
 		*samples = batch_of(c);         /* synthetic: any number will do */
 	if (*samples)
 		return 0;
-	return rt_error(c, RT_DATA, "no samples are held out: add validation: 0.1, or a path, to the data of the model");
+	return rt_error(c, RT_DATA,
+		"no samples are held out: add validation: 0.1, or a path, to the data of the model");
 }
 
 int rt_eval_all(Ctx *c, RtRecord *r)

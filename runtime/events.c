@@ -145,7 +145,8 @@ static int events_open(Ctx *c, RtReport *r)
 	put_bytes(&b, 3, "brain.Event:2", 13);
 	end(r, &b);
 	if (r->append && r->steps > c->step) {
-		/* Not c->step: evaluations after that many steps stay valid, and the loss of this step will be the same. */
+		/* Not c->step: evaluations after that many steps stay valid, and the loss of this step will be the
+		 * same. */
 		begin(&b, c->step + 1);
 		put_bytes(&b, 7, "\10\1", 2);
 		end(r, &b);

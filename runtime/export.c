@@ -1,5 +1,5 @@
-/* --export: DIR/model.safetensors, for PyTorch, the safetensors package and --weights: every parameter under its name in
- * the model (its average, if the model has ema), frozen parameters and running statistics, but no optimizer state.
+/* --export: DIR/model.safetensors, for PyTorch, the safetensors package and --weights: every parameter under its name
+ * in the model (its average, if the model has ema), frozen parameters and running statistics, but no optimizer state.
  *
  * As with checkpoints, each rank writes the shards that it is the first to hold.  The file is renamed to its final name
  * when it is complete. */

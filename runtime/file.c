@@ -48,8 +48,10 @@ void rt_file_close(RtFile *f)
 /* Castagnoli's polynomial, reflected, four bits at a time. */
 static uint32_t crc_plain(uint32_t r, const unsigned char *p, size_t n)
 {
-	static const uint32_t table[16] = { 0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3, 0x61C69362, 0x7198540D,
-		0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9, 0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75 };
+	static const uint32_t table[16] = {
+		0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3, 0x61C69362, 0x7198540D,
+		0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9, 0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75,
+	};
 	for (; n; n--) {
 		r ^= *p++;
 		r = r >> 4 ^ table[r & 15];

@@ -1,7 +1,7 @@
 /* The folder of checkpoints, DIR: its contents, its lock, and the check that all ranks see the same folder.
  *
- *   DIR/.lock            names the run that uses the folder; every rank of that run holds a lock on it, which the system
- *                        releases when the rank ends in any way
+ *   DIR/.lock            names the run that uses the folder; every rank of that run holds a lock on it, which the
+ *                        system releases when the rank ends in any way
  *   DIR/.saving          a checkpoint that is being written
  *   DIR/step-00000812    a checkpoint
  *
@@ -140,8 +140,9 @@ static int claim(Ctx *c, const char *dir, const RtSaving *s)
 		return 0;
 	bool damaged = after >= 0 && s->last_good && !s->from->itself;  /* later ones were checked and skipped */
 	if (!s->overwrite && !damaged && after >= 0)
-		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64 ": --overwrite removes "
-		                "those after step %" PRId64 " and continues from there", dir, newest, after);
+		return rt_error(c, RT_CHECKPOINT, "%s has later checkpoints, up to step %" PRId64
+			": --overwrite removes those after step %" PRId64 " and continues from there",
+			dir, newest, after);
 	if (!s->overwrite && after < 0)
 		return rt_error(c, RT_CHECKPOINT, "%s has checkpoints of another run, up to step %" PRId64 ": "
 		                "--checkpoint=%s --resume continues it, --overwrite removes them", dir, newest, dir);

@@ -139,7 +139,8 @@ static int factors_of(const Form *f, const int *coord, int axis, Factor *list)
 		if (i == n) {
 			for (i = n; i > 0 && list[i - 1].inner < c->inner; i--)
 				list[i] = list[i - 1];
-			list[i] = (Factor){ .len = c->len, .inner = c->inner, .n = c->reach ? c->reach->of : c->len, .reach = c->reach };
+			list[i] = (Factor){ .len = c->len, .inner = c->inner, .n = c->reach ? c->reach->of : c->len,
+				.reach = c->reach };
 			n++;
 		}
 		int64_t at, len;
@@ -275,7 +276,8 @@ FormEdge form_edge(const Form *f, int index, int k)
 	}
 	Seen s = windows_of(c->reach, at, n);
 	int64_t dim = f->dim[c->axis];
-	return n ? (FormEdge){ s.from < 0 ? -s.from : 0, s.to >= dim ? s.to - dim + 1 : 0, at - s.first * c->reach->div } : (FormEdge){ 0 };
+	return n ? (FormEdge){ s.from < 0 ? -s.from : 0, s.to >= dim ? s.to - dim + 1 : 0,
+		at - s.first * c->reach->div } : (FormEdge){ 0 };
 }
 
 bool form_cut_same(const FormCut *a, const FormCut *b)
@@ -285,14 +287,16 @@ bool form_cut_same(const FormCut *a, const FormCut *b)
 	return a->kind != FORM_S || (a->axis == b->axis && a->len == b->len && a->inner == b->inner && !b->reach);
 }
 
-/* Along an axis of the mesh on which nothing changes, ranks with different coordinates exchange nothing, unless the axis of the tensor that is cut
- * there is also cut along an axis of the mesh that does change. */
+/* Along an axis of the mesh on which nothing changes, ranks with different coordinates exchange nothing, unless the
+ * axis of the tensor that is cut there is also cut along an axis of the mesh that does change. */
 bool form_crosses(const Form *a, const Form *b, int k)
 {
 	if (!form_cut_same(&a->cut[k], &b->cut[k]))
 		return true;
 	for (int j = 0; j < a->ndim && a->cut[k].kind == FORM_S; j++)
-		if (!form_cut_same(&a->cut[j], &b->cut[j]) && ((a->cut[j].kind == FORM_S && a->cut[j].axis == a->cut[k].axis) || (b->cut[j].kind == FORM_S && b->cut[j].axis == a->cut[k].axis)))
+		if (!form_cut_same(&a->cut[j], &b->cut[j]) &&
+		    ((a->cut[j].kind == FORM_S && a->cut[j].axis == a->cut[k].axis) ||
+		    (b->cut[j].kind == FORM_S && b->cut[j].axis == a->cut[k].axis)))
 			return true;
 	return false;
 }
@@ -311,6 +315,11 @@ int form_group(const Form *a, const Form *b)
 	return n;
 }
 
+int form_joined(const Form *a, const Form *b)
+{
+	return form_one_mesh(a, b) ? form_nrank(a) : form_group(a, b);
+}
+
 static bool same_axis(const FormAxis *a, const FormAxis *b)
 {
 	return a->len == b->len && a->n == b->n && (!a->n || !memcmp(a->run, b->run, (size_t)a->n * sizeof *a->run));
@@ -326,7 +335,8 @@ static int meet_axis(const FormAxis *x, const FormAxis *y, FormMeet **out, int *
 		return -1;
 	while (i < x->n && j < y->n) {
 		const FormRun *a = &x->run[i], *b = &y->run[j];
-		int64_t lo = a->at > b->at ? a->at : b->at, ea = a->at + a->len, eb = b->at + b->len, hi = ea < eb ? ea : eb;
+		int64_t lo = a->at > b->at ? a->at : b->at, ea = a->at + a->len, eb = b->at + b->len,
+			hi = ea < eb ? ea : eb;
 		if (lo < hi)
 			(*out)[(*count)++] = (FormMeet){ from + lo - a->at, to + lo - b->at, hi - lo };
 		if (ea <= eb) {
@@ -365,8 +375,8 @@ static bool fit(const Factor *x, const Factor *y)
 	return x->inner == y->inner ? x->len == y->len : x->inner >= y->inner * y->len || y->inner >= x->inner * x->len;
 }
 
-/* Elements of one axis in both shards, -1: no memory.  If the factors fit, the common indices of each factor multiply; else runs are
- * intersected. */
+/* Elements of one axis in both shards, -1: no memory.  If the factors fit, the common indices of each factor multiply;
+ * else runs are intersected. */
 static int64_t common_axis(const Form *a, const int *ca, const Form *b, const int *cb, int axis)
 {
 	Factor x[FORM_MESH], y[FORM_MESH];
@@ -388,7 +398,8 @@ static int64_t common_axis(const Form *a, const int *ca, const Form *b, const in
 			len = x[i].len ? len / x[i].len * x[i].n : 0;
 			continue;
 		}
-		int64_t lo = x[i].from > y[j].from ? x[i].from : y[j].from, ex = x[i].from + x[i].n, ey = y[j].from + y[j].n;
+		int64_t lo = x[i].from > y[j].from ? x[i].from : y[j].from, ex = x[i].from + x[i].n,
+			ey = y[j].from + y[j].n;
 		y[j].n = (ex < ey ? ex : ey) - lo;
 		y[j].n = y[j].n < 0 ? 0 : y[j].n;
 	}
@@ -471,8 +482,8 @@ static int share_axis(const Form *src, const Form *dst, const bool *open, bool o
 	return s->of ? 0 : -1;
 }
 
-/* On one mesh a piece stays where it is if possible (falls_on): each index takes the pieces of a P at its own coordinate,
- * and the first index those of a B and of terms with another reduction; its own pieces are not moved. */
+/* On one mesh a piece stays where it is if possible (falls_on): each index takes the pieces of a P at its own
+ * coordinate, and the first index those of a B and of terms with another reduction; its own pieces are not moved. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most)
 {
 	int reduce = form_reduction(src), ranks = one ? 1 : form_nrank(dst), code = 0;
@@ -588,7 +599,8 @@ static int copy_of(const Form *src, const int *cell, int copy)
 	return index_at(src, at);
 }
 
-/* The index of the destination, among those with the coordinates of `to` along S, whose rank already holds the piece; -1: none. */
+/* The index of the destination, among those with the coordinates of `to` along S, whose rank already holds the piece;
+ * -1: none. */
 static int at_home(const Form *src, const Form *dst, const int *cell, const int *to)
 {
 	int copies = 1;
@@ -608,9 +620,10 @@ static int at_home(const Form *src, const Form *dst, const int *cell, const int 
 	return -1;
 }
 
-/* True if a piece of the source at these coordinates is a term of the shard of the destination at `to`.  A piece stays where it is if
- * possible: on one mesh, P keeps its own term, S its own shard, and the first rank that of B; otherwise a rank of both meshes keeps what it
- * has, and the indices of P take the rest in turn.  Terms with another reduction than the destination meet at one index. */
+/* True if a piece of the source at these coordinates is a term of the shard of the destination at `to`.  A piece stays
+ * where it is if possible: on one mesh, P keeps its own term, S its own shard, and the first rank that of B; otherwise
+ * a rank of both meshes keeps what it has, and the indices of P take the rest in turn.  Terms with another reduction
+ * than the destination meet at one index. */
 static bool falls_on(const Form *src, const Form *dst, const int *cell, int number, const int *to, bool one_mesh)
 {
 	int reduce = form_reduction(src), terms = form_terms(src), from[FORM_MESH], home[FORM_MESH];
@@ -633,7 +646,8 @@ static bool falls_on(const Form *src, const Form *dst, const int *cell, int numb
 	return true;
 }
 
-/* Which of the ranks that hold the same piece sends it: this rank if it holds it, else the nearest on the mesh, else they take turns. */
+/* Which of the ranks that hold the same piece sends it: this rank if it holds it, else the nearest on the mesh, else
+ * they take turns. */
 static int holder(const Form *src, const Form *dst, const int *cell, int to, bool one_mesh)
 {
 	int at[FORM_MESH], mine[FORM_MESH], n = 1, own = form_index(src, form_rank(dst, to));
@@ -670,8 +684,10 @@ static bool meets(const Form *src, const int *cell, const Form *dst, const int *
 	return true;
 }
 
-/* Pieces of the source are numbered with the cells of S first and the terms of P last: all terms of a cell follow each other. */
-int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *, const FormPiece *), void *arg)
+/* Pieces of the source are numbered with the cells of S first and the terms of P last: all terms of a cell follow each
+ * other. */
+int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
+	int (*piece)(void *, const FormPiece *), void *arg)
 {
 	int order[FORM_MESH], n = 0, cells = 1, terms = 1, mine[FORM_MESH], code = 0;
 	bool one_mesh = form_one_mesh(src, dst);
@@ -745,7 +761,8 @@ void form_rows(const FormPiece *p, void (*row)(void *, int64_t, int64_t, int64_t
 			to = (to + p->axis[a].meet[at[a]].to + k[a]) * p->to_dim[a + 1];
 		}
 		for (int i = 0; i < p->axis[last].n; i++)
-			row(arg, from + p->axis[last].meet[i].from, to + p->axis[last].meet[i].to, p->axis[last].meet[i].len);
+			row(arg, from + p->axis[last].meet[i].from, to + p->axis[last].meet[i].to,
+				p->axis[last].meet[i].len);
 		int a = last - 1;
 		for (; a >= 0; a--) {
 			if (++k[a] < p->axis[a].meet[at[a]].len)

@@ -1,18 +1,20 @@
-/* How a value is laid out on ranks.  This is the one definition of where a shard begins and ends: the compiler plans by it, the runtime fills,
- * moves and saves by it, tests check it.
+/* How a value is laid out on ranks.  This is the one definition of where a shard begins and ends: the compiler plans by
+ * it, the runtime fills, moves and saves by it, tests check it.
  *
  * A form is a mesh of ranks and one cut for each axis of the mesh:
  *
  *   B  ranks along this axis of the mesh hold the same
- *   S  they hold consecutive shards of one axis of the tensor, or of a factor of it: an axis of 3 x 12 x 64 elements that is cut
- *      along its 12 gives each of two ranks three runs of 6 x 64
- *   P  each holds a term as large as the tensor; the value is the sum of the terms (or the maximum, the minimum, the product)
+ *   S  they hold consecutive shards of one axis of the tensor, or of a factor of it: an axis of 3 x 12 x 64 elements
+ *      that is cut along its 12 gives each of two ranks three runs of 6 x 64
+ *   P  each holds a term as large as the tensor; the value is the sum of the terms (or the maximum, the minimum, the
+ *      product)
  *
- * The shard of a rank is a product of sets of indices, one set per axis of the tensor; a set is a list of runs.  It is stored without gaps,
- * in the order of the logical tensor.  Shards may differ in size; they may be empty.
+ * The shard of a rank is a product of sets of indices, one set per axis of the tensor; a set is a list of runs.  It is
+ * stored without gaps, in the order of the logical tensor.  Shards may differ in size; they may be empty.
  *
- * A transfer from one form to another is a list of pieces, the intersections of the shards of both sides.  Each element of the destination is
- * written once for every term of the source, in the order of terms, so the result never depends on timing. */
+ * A transfer from one form to another is a list of pieces, the intersections of the shards of both sides.  Each element
+ * of the destination is written once for every term of the source, in the order of terms, so the result never depends
+ * on timing. */
 #ifndef FORM_H
 #define FORM_H
 
@@ -24,11 +26,12 @@ enum { FORM_AXES = 8, FORM_MESH = 8 };
 typedef enum { FORM_B, FORM_S, FORM_P } FormKind;
 typedef enum { FORM_SUM, FORM_MAX, FORM_MIN, FORM_PROD } FormReduce;
 
-/* What windows reach: shards that overlap.  Of another axis, of `of` elements, a rank has the share a .. b - 1.  It needs windows
- * (a + lo) / div .. (b - 1 + hi) / div, rounded down, of `mid` windows and at least one; they cover the elements from mul x first + from to
- * mul x last + to, as far as these exist.
+/* What windows reach: shards that overlap.  Of another axis, of `of` elements, a rank has the share a .. b - 1.  It
+ * needs windows (a + lo) / div .. (b - 1 + hi) / div, rounded down, of `mid` windows and at least one; they cover the
+ * elements from mul x first + from to mul x last + to, as far as these exist.
  *
- *   a convolution of stride s and padding p, y cut   x: windows are the elements of y, div 1, and cover s y - p .. s y - p + span - 1
+ *   a convolution of stride s and padding p, y cut   x: windows are the elements of y, div 1; they cover s y - p to
+ *                                                    s y - p + span - 1
  *   its gradient, dx cut                             dy: the windows that cover an element of dx, div s, mul 1
  *   a pool's gradient, dx cut                        x: all that these windows cover */
 typedef struct FormReach { int64_t of, div, lo, hi, mid, mul, from, to; } FormReach;
@@ -36,8 +39,10 @@ typedef struct FormReach { int64_t of, div, lo, hi, mid, mul, from, to; } FormRe
 typedef struct FormCut {
 	int8_t kind, reduce;            /* reduce: of P; the same for every P of a form */
 	int8_t axis;                    /* S */
-	int64_t len, inner;             /* S: the axis is k x len x inner elements, and len is cut; a full axis: its length x 1 */
-	const FormReach *reach;         /* S of a full axis: a rank holds what its share of another axis reaches; of destinations only.  NULL: its share of this axis */
+	int64_t len, inner;             /* S: the axis is k x len x inner elements, and len is cut; a full axis: its
+	                                 * length x 1 */
+	const FormReach *reach;         /* S of a full axis: a rank holds what its share of another axis reaches; of
+	                                 * destinations only.  NULL: its share of this axis */
 } FormCut;
 
 typedef struct Form {
@@ -73,17 +78,20 @@ void form_shard_free(FormShard *);
 int64_t form_elements(const FormShard *);
 int64_t form_held(const Form *, int index);              /* elements of a shard */
 bool form_reach_same(const FormReach *, const FormReach *);      /* or both NULL */
-/* Where a shard lies among the windows along axis k of the mesh: how many elements the tensor lacks before and after them, and the distance
- * of the share from the first window.  Zeros without a reach.  Ranks with equal lengths and equal edges do the same work. */
+/* Where a shard lies among the windows along axis k of the mesh: how many elements the tensor lacks before and after
+ * them, and the distance of the share from the first window.  Zeros without a reach.  Ranks with equal lengths and
+ * equal edges do the same work. */
 typedef struct FormEdge { int64_t before, behind, share; } FormEdge;
 FormEdge form_edge(const Form *, int index, int k);
-bool form_cut_same(const FormCut *, const FormCut *);    /* nothing changes along this axis of the mesh */
-bool form_crosses(const Form *, const Form *, int k);    /* of one mesh: a transfer moves data between ranks that differ along axis k */
-int  form_group(const Form *, const Form *);             /* ranks that a transfer involves together, at most */
-int64_t form_common(const Form *, int index, const Form *, int other);   /* elements in both shards; -1: no memory */
+bool form_cut_same(const FormCut *, const FormCut *);           /* nothing changes along this axis of the mesh */
+bool form_crosses(const Form *, const Form *, int k);           /* of one mesh: a transfer moves data between ranks
+                                                                 * that differ along axis k */
+int  form_group(const Form *, const Form *);                    /* ranks that a transfer involves together, at most */
+int  form_joined(const Form *, const Form *);                   /* ranks of both meshes together */
+int64_t form_common(const Form *, int index, const Form *, int other); /* elements in both shards; -1: no memory */
 
-/* Elements of all pieces that come from another rank, for forms on one mesh, without computing the pieces: added to *total; *most becomes what
- * one rank takes, if that is more.  one: of the first rank only.  0, -1: no memory. */
+/* Elements of all pieces that come from another rank, for forms on one mesh, without computing the pieces: added to
+ * *total; *most becomes what one rank takes, if that is more.  one: of the first rank only.  0, -1: no memory. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most);
 bool form_same(const Form *, const Form *);              /* every rank holds the same of both */
 
@@ -98,11 +106,14 @@ typedef struct FormPiece {
 	int64_t elements;
 } FormPiece;
 
-/* The pieces that an index of the destination takes, in the order in which they are combined.  Elements of a P without a term are the neutral
- * element: *fill says whether there are any.  0, -1: no memory, or the first nonzero result of piece. */
-int form_pieces(const Form *src, const Form *dst, int to, bool *fill, int (*piece)(void *arg, const FormPiece *), void *arg);
+/* The pieces that an index of the destination takes, in the order in which they are combined.  Elements of a P without
+ * a term are the neutral element: *fill says whether there are any.  0, -1: no memory, or the first nonzero result of
+ * piece. */
+int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
+	int (*piece)(void *arg, const FormPiece *), void *arg);
 
-/* Walks the rows of a piece: n consecutive elements, at `from` in the shard of the source and at `to` in that of the destination. */
+/* Walks the rows of a piece: n consecutive elements, at `from` in the shard of the source and at `to` in that of the
+ * destination. */
 void form_rows(const FormPiece *, void (*row)(void *arg, int64_t from, int64_t to, int64_t n), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 /* --infer=DIR: reads samples from DIR/INPUT.npy and writes the outputs of the model to DIR/OUTPUT.npy.
  *
- * The first axis of each file is that of samples.  They are processed a batch at a time; the last batch is filled up with the last
- * sample, and the outputs of these repeats are not written. */
+ * The first axis of each file is that of samples.  They are processed a batch at a time; the last batch is filled up
+ * with the last sample, and the outputs of these repeats are not written. */
 #include "comm.h"
 #include "data.h"
 
@@ -18,7 +18,7 @@ enum { OUTPUTS = 64 };
 static int open_inputs(Ctx *c, const char *folder, Set *s)
 {
 	RtProgram p = *c->program;
-	const RtPart *from = &p.part[RT_INFER];
+	const RtIo *from = &p.io[RT_INFER];
 	RtInput *in = calloc((size_t)from->ninput + 1, sizeof *in);
 	Ctx view = *c;
 	if (!in)
@@ -28,7 +28,7 @@ static int open_inputs(Ctx *c, const char *folder, Set *s)
 		in[i].feed = RT_SAMPLES;
 		in[i].file = NULL;
 	}
-	p.part[RT_TRAIN] = (RtPart){ .input = in, .ninput = from->ninput };
+	p.io[RT_TRAIN] = (RtIo){ .input = in, .ninput = from->ninput };
 	p.data.format = RT_NPY;
 	view.program = &p;
 	int code = set_open(&view, s, folder);
@@ -37,15 +37,18 @@ static int open_inputs(Ctx *c, const char *folder, Set *s)
 }
 
 /* Fetches this rank's shard of an input, sample by sample. */
-typedef struct Fetch { const Set *s; const RtInput *in; int column; int64_t first, width; unsigned char *to; Wrong *wrong; } Fetch;
+typedef struct Fetch { const Set *s; const RtInput *in; int column; int64_t first, width; unsigned char *to;
+	Wrong *wrong; } Fetch;
 
 static void fetch_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	const Fetch *f = arg;
 	size_t elem = rt_width(f->in->t.type);
 	while (n > 0 && !f->wrong->code) {
-		int64_t j = f->first + there / f->width, from = there % f->width, k = n < f->width - from ? n : f->width - from;
-		set_fetch(f->s, f->in, f->column, j < f->s->n ? j : f->s->n - 1, from, k, f->to + (size_t)here * elem, f->wrong);
+		int64_t j = f->first + there / f->width, from = there % f->width,
+			k = n < f->width - from ? n : f->width - from;
+		set_fetch(f->s, f->in, f->column, j < f->s->n ? j : f->s->n - 1, from, k,
+			f->to + (size_t)here * elem, f->wrong);
 		here += k;
 		there += k;
 		n -= k;
@@ -54,13 +57,14 @@ static void fetch_row(void *arg, int64_t here, int64_t there, int64_t n)
 
 static int load(Ctx *c, const Set *s, int64_t first)
 {
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	Wrong w = { 0 };
 	int code = 0;
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
 		size_t bytes = rt_bytes(c, &in->t);
-		Fetch f = { .s = s, .in = in, .column = i, .first = first, .width = rt_sample_elements(&in->t), .wrong = &w };
+		Fetch f = { .s = s, .in = in, .column = i, .first = first, .width = rt_sample_elements(&in->t),
+			.wrong = &w };
 		f.to = rt_host(c, rt_address(c, &in->t), bytes);
 		rt_rows(c, &in->t, fetch_row, &f);
 		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_address(c, &in->t), bytes);
@@ -69,7 +73,8 @@ static int load(Ctx *c, const Set *s, int64_t first)
 }
 
 /* An output file: rank 0 writes its header, every rank the rows that it is the first to hold. */
-typedef struct Out { int fd, bad; size_t head; const RtTensor *t; int64_t first, samples, batch; const unsigned char *from; } Out;
+typedef struct Out { int fd, bad; size_t head; const RtTensor *t; int64_t first, samples, batch;
+	const unsigned char *from; } Out;
 
 static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch, Out *o)
 {
@@ -77,7 +82,8 @@ static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples
 	int64_t dim[RT_AXES];
 	for (int a = 0; a < t->naxis; a++)
 		dim[a] = !a && t->dim[0] == batch ? samples : t->dim[a];
-	*o = (Out){ .fd = -1, .head = rt_npy_head(head, t->type, t->naxis, dim), .t = t, .samples = samples, .batch = batch };
+	*o = (Out){ .fd = -1, .head = rt_npy_head(head, t->type, t->naxis, dim), .t = t, .samples = samples,
+		.batch = batch };
 	rt_npy_name(name, t->name);
 	if (snprintf(path, sizeof path, "%s/%s.npy", folder, name) < (int)sizeof path)
 		o->fd = open(path, O_WRONLY | O_CLOEXEC | (c->rank ? 0 : O_CREAT | O_TRUNC), 0666);
@@ -96,7 +102,8 @@ static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 	n = samples && n > left ? left : n;
 	there += samples ? o->first * width : 0;
 	if (n > 0 && !o->bad)
-		o->bad = pwrite(o->fd, o->from + (size_t)here * elem, (size_t)n * elem, (off_t)(o->head + (size_t)there * elem)) != (ssize_t)((size_t)n * elem);
+		o->bad = pwrite(o->fd, o->from + (size_t)here * elem, (size_t)n * elem,
+			(off_t)(o->head + (size_t)there * elem)) != (ssize_t)((size_t)n * elem);
 }
 
 static int store(Ctx *c, Out *o, unsigned char *host, int64_t first)
@@ -111,7 +118,7 @@ static int store(Ctx *c, Out *o, unsigned char *host, int64_t first)
 
 static int all_batches(Ctx *c, const Set *s, Out *o, unsigned char *host, int64_t batch)
 {
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	int code = 0;
 	for (int64_t first = 0; first < s->n && !code; first += batch) {
 		code = load(c, s, first);
@@ -126,7 +133,7 @@ static int all_batches(Ctx *c, const Set *s, Out *o, unsigned char *host, int64_
 /* Rank 0 creates the files, the others open them. */
 static int create_all(Ctx *c, const char *folder, int64_t samples, int64_t batch, Out *o)
 {
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	int code = 0;
 	for (int turn = 0; turn < 2 && !code; turn++) {
 		for (int i = 0; i < p->noutput && !code && turn == (c->rank > 0); i++)
@@ -138,7 +145,7 @@ static int create_all(Ctx *c, const char *folder, int64_t samples, int64_t batch
 
 int rt_infer_files(Ctx *c, const char *folder)
 {
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	Set s = { 0 };
 	Out o[OUTPUTS];
 	size_t most = 1;

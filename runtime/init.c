@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem; uint64_t key; RtType is; } Fill;
+typedef struct Fill { RtIsa isa; const RtKept *v; unsigned char *to; const unsigned char *from; size_t elem;
+	uint64_t key; RtType is; } Fill;
 
 static void fill(void *arg, int64_t here, int64_t there, int64_t n)
 {
@@ -93,7 +94,8 @@ int rt_start(Ctx *c, const RtKept *v, const void *logical)
 		return rt_take(c, &v->t, v->t.type, logical ? logical : v->data);
 	size_t bytes = rt_bytes(c, &v->t);
 	void *to = rt_address(c, &v->t);
-	Fill f = { .isa = c->isa, .v = v, .to = rt_host(c, to, bytes), .elem = rt_width(v->t.type), .key = rt_hash(c->seed, v->key) };
+	Fill f = { .isa = c->isa, .v = v, .to = rt_host(c, to, bytes), .elem = rt_width(v->t.type),
+		.key = rt_hash(c->seed, v->key) };
 	if (v->t.type != RT_F32)
 		return rt_error(c, RT_PLAN, "%s is not float, but is initialized as one", v->t.name);
 	rt_rows_threaded(c, &v->t, v->start == RT_FILL && v->a == 0 ? zero : how[v->start], &f);
@@ -107,7 +109,8 @@ static int open_beside(Ctx *c, RtSafe *s)
 	static const char name[] = "weights.safetensors";
 	ssize_t n = readlink("/proc/self/exe", beside, sizeof beside - sizeof name);
 	if (n < 0)
-		return rt_error(c, RT_DATA, "cannot find the folder of this program, which holds %s: give --weights=FILE", name);
+		return rt_error(c, RT_DATA,
+			"cannot find the folder of this program, which holds %s: give --weights=FILE", name);
 	while (n > 0 && beside[n - 1] != '/')
 		n--;
 	strcpy(beside + n, name);
@@ -124,8 +127,10 @@ static int from_beside(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 	if (!e)
 		return rt_error(c, RT_DATA, "weights.safetensors beside this program has no %s", v->t.name);
 	if (!rt_safe_fits(e, &v->t))
-		return rt_error(c, RT_DATA, "weights.safetensors beside this program has %s as %s; this program needs %s", v->t.name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
-		                rt_shape_text(want, sizeof want, v->t.type, v->t.naxis, v->t.dim));
+		return rt_error(c, RT_DATA,
+			"weights.safetensors beside this program has %s as %s; this program needs %s",
+			v->t.name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
+			rt_shape_text(want, sizeof want, v->t.type, v->t.naxis, v->t.dim));
 	*from = s->data + e->from;
 	return 0;
 }
@@ -136,7 +141,8 @@ const RtKept *rt_averaged(const RtProgram *p, const RtKept *v)
 	if (!p->ema || v->keep != RT_STATE || n < 5 || strcmp(v->t.name + n - 4, ".ema"))
 		return NULL;
 	for (int i = 0; i < p->nkept; i++)
-		if (p->kept[i].keep == RT_PARAMETER && !strncmp(p->kept[i].t.name, v->t.name, n - 4) && !p->kept[i].t.name[n - 4])
+		if (p->kept[i].keep == RT_PARAMETER && !strncmp(p->kept[i].t.name, v->t.name, n - 4) &&
+		    !p->kept[i].t.name[n - 4])
 			return &p->kept[i];
 	return NULL;
 }
@@ -169,7 +175,8 @@ int rt_start_all(Ctx *c, const RtFrom *given, bool resuming, int *drawn)
 			code = rt_take(c, &v->t, is, from);
 			continue;
 		}
-		*drawn += (v->keep == RT_PARAMETER || v->keep == RT_FROZEN) && (v->start == RT_NORMAL || v->start == RT_UNIFORM);
+		*drawn += (v->keep == RT_PARAMETER || v->keep == RT_FROZEN) &&
+			(v->start == RT_NORMAL || v->start == RT_UNIFORM);
 		code = start_row(c, &beside, v);
 	}
 	rt_safe_close(&beside);

@@ -1,4 +1,5 @@
-/* Reads JSON from front to back, without building a tree: callers say what they expect next.  Nesting is counted, not recursive. */
+/* Reads JSON from front to back, without building a tree: callers say what they expect next.  Nesting is counted, not
+ * recursive. */
 #include "save.h"
 
 #include <math.h>

@@ -3,12 +3,14 @@
  *   walk     compute  start 0  compute  start 1  compute   finish 0   compute  finish 1
  *   lane              |------- 0 ------|         |-- 1 --|
  *
- * A bucket of transfers is started when its operands are ready, and finished before an action reads its results or overwrites its operands.
- * All ranks start buckets in the same order, and the lane of each rank processes them in this order, so there is no deadlock: consider the
- * first bucket that any rank waits in; all ranks that take part in it have started it, or have nothing before it to wait for.
+ * A bucket of transfers is started when its operands are ready, and finished before an action reads its results or
+ * overwrites its operands.  A rank starts the buckets that it takes part in, of all channels, in the order of one
+ * list, which the compiler has made for all ranks, and its lane processes them in this order.  So there is no
+ * deadlock: consider the first bucket of that list that any rank waits in; all ranks that take part in it have started
+ * it, or have nothing before it to wait for.
  *
- * A separate thread does the work.  It sleeps until peers are ready, even if it shares the processor of the walk.  Without a thread, the walk
- * polls after every action and does not wait before the finish. */
+ * A separate thread does the work.  It sleeps until peers are ready, even if it shares the processor of the walk.
+ * Without a thread, the walk polls after every action and does not wait before the finish. */
 #include "comm.h"
 #include "wait.h"
 
@@ -34,7 +36,8 @@ typedef struct RtLane {
 	void *room;
 } RtLane;
 
-/* Waits until a counter is no longer old; the thread of the lane does not spin, because the walk needs its processor. */
+/* Waits until a counter is no longer old; the thread of the lane does not spin, because the walk needs its
+ * processor. */
 static void wait_change(RtLane *l, _Atomic uint32_t *at, uint32_t old, int spins)
 {
 	for (int i = 0; i < spins; i++) {
@@ -205,7 +208,8 @@ int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *
 {
 	RtJob j = { .n = n, .move = (int *)move, .y = (void **)y, .x = (const void **)x };
 	RtLane *l = c->lane;
-	int code = l && atomic_load(&l->started) != atomic_load(&l->done) ? reach(c, l, atomic_load(&l->started) - 1) : 0;
+	int code = l && atomic_load(&l->started) != atomic_load(&l->done)
+		? reach(c, l, atomic_load(&l->started) - 1) : 0;
 	if (code)
 		return code;
 	c->comm->publish(c, &j);
@@ -226,7 +230,8 @@ static bool asked_for(const char *what)
 
 int rt_lane_open(Ctx *c)
 {
-	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);      /* of which move takes less */
+	/* of which move takes less */
+	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);
 	if (c->nrank < 2 || c->device || asked_for("none"))          /* a device orders transfers by its stream */
 		return 0;
 	RtLane *l = calloc(1, sizeof *l);

@@ -1,4 +1,5 @@
-/* The functions of model.h.  model.c includes this file once; it defines the program, and OF(name), which adds the prefix.  They call api.c. */
+/* The functions of model.h.  model.c includes this file once; it defines the program, and OF(name), which adds the
+ * prefix.  They call api.c. */
 #include "api.h"
 
 OF(config) *OF(config_new)(void)

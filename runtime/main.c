@@ -1,4 +1,5 @@
-/* The command line of a trainer, and the loop over steps.  Options are rows of one table, from which help is printed. */
+/* The command line of a trainer, and the loop over steps.  Options are rows of one table, from which help is
+ * printed. */
 #include "api.h"
 #include "comm.h"
 #include "save.h"
@@ -16,7 +17,8 @@ enum { MAX_THREADS = 1024 };
 typedef struct Args {
 	int64_t steps, every, seed, threads, save_every, eval_every, keep, dump_step;
 	char map[RT_RULES];
-	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of, *infer, *export_to;
+	const char *weights, *data, *checkpoint, *resume, *log, *events, *plot, *trace, *dump, *eval_of,
+		*infer, *export_to;
 	bool partial, last_good, changed_data, overwrite, profile, help;
 	bool only_export;               /* export without training: of a checkpoint, or in a program that only infers */
 	bool resuming, seed_given, steps_given, eval, eval_raw, eval_held;
@@ -24,7 +26,8 @@ typedef struct Args {
 	RtResume from;
 } Args;
 
-typedef enum { FLAG, NUMBER, TEXT, LIST, MAYBE } Kind;  /* LIST: texts separated by commas, may be repeated; MAYBE: a text after =, or none */
+/* LIST: texts separated by commas, may be repeated; MAYBE: a text after =, or none */
+typedef enum { FLAG, NUMBER, TEXT, LIST, MAYBE } Kind;
 static const struct Option {
 	const char *name;
 	size_t at;                      /* in Args */
@@ -34,66 +37,77 @@ static const struct Option {
 	int64_t low;                    /* of a number */
 	const char *word, *help;
 } options[] = {
-	{ .name = "steps", .at = offsetof(Args, steps), .given = offsetof(Args, steps_given), .kind = NUMBER, .word = "N",
-	  .help = "train until N steps are done in total, including those before a resume" },
+	{ .name = "steps", .at = offsetof(Args, steps), .given = offsetof(Args, steps_given), .kind = NUMBER,
+	  .word = "N", .help = "train until N steps are done in total, including those before a resume" },
 	{ .name = "data", .at = offsetof(Args, data), .kind = TEXT, .own = true, .word = "PATH",
-	  .help = "read this data set instead of the one that the model names: a file, a folder with a file per input, or a pattern such as "
-	          "'shards/*.bin'; if the model names files, a folder that holds files of these names" },
+	  .help = "read this data set instead of the one that the model names: a file, a folder with a file per "
+	          "input, or a pattern such as 'shards/*.bin'; if the model names files, a folder that holds files of "
+	          "these names" },
 	{ .name = "seed", .at = offsetof(Args, seed), .given = offsetof(Args, seed_given), .kind = NUMBER, .word = "N",
 	  .help = "the seed of initial parameters, of the order of the data and of every random choice" },
 	{ .name = "threads", .at = offsetof(Args, threads), .kind = NUMBER, .own = true, .low = 1, .word = "N",
 	  .help = "threads of each rank; default: the processors divided by the ranks" },
 	{ .name = "weights", .at = offsetof(Args, weights), .kind = TEXT, .word = "PATH",
-	  .help = "start from these weights: a safetensors file; a folder with model.safetensors, or with model.safetensors.index.json and its "
-	          "files; or a checkpoint. bf16, fp16 and double are converted to float" },
+	  .help = "start from these weights: a safetensors file; a folder with model.safetensors, or with "
+	          "model.safetensors.index.json and its files; or a checkpoint. bf16, fp16 and double are converted "
+	          "to float" },
 	{ .name = "weights-map", .at = offsetof(Args, map), .kind = LIST, .word = "RULES",
-	  .help = "map names in the file to names of the model: FROM=TO,... where * matches any text, the first matching rule applies, and an "
-	          "empty TO skips the tensor: --weights-map='module.*=*,head.*='" },
+	  .help = "map names in the file to names of the model: FROM=TO,... where * matches any text, the first "
+	          "matching rule applies, and an empty TO skips the tensor: --weights-map='module.*=*,head.*='" },
 	{ .name = "weights-partial", .at = offsetof(Args, partial), .kind = FLAG, .word = "",
 	  .help = "initialize what the file does not have as the model says" },
 	{ .name = "checkpoint", .at = offsetof(Args, checkpoint), .kind = TEXT, .word = "DIR",
 	  .help = "save into DIR, at the end and when stopped by a signal" },
 	{ .name = "every-checkpoint", .at = offsetof(Args, save_every), .kind = NUMBER, .low = 1, .word = "N",
 	  .help = "save every N steps, too" },
-	{ .name = "keep", .at = offsetof(Args, keep), .kind = NUMBER, .low = 1, .word = "K", .help = "keep the last K checkpoints (3)" },
-	{ .name = "resume", .at = offsetof(Args, resume), .given = offsetof(Args, resuming), .kind = MAYBE, .word = "DIR",
-	  .help = "resume from the newest checkpoint in DIR (default: that of --checkpoint), or from the checkpoint DIR itself" },
+	{ .name = "keep", .at = offsetof(Args, keep), .kind = NUMBER, .low = 1, .word = "K",
+	  .help = "keep the last K checkpoints (3)" },
+	{ .name = "resume", .at = offsetof(Args, resume), .given = offsetof(Args, resuming), .kind = MAYBE,
+	  .word = "DIR", .help = "resume from the newest checkpoint in DIR (default: that of --checkpoint), or from "
+	          "the checkpoint DIR itself" },
 	{ .name = "export", .at = offsetof(Args, export_to), .kind = TEXT, .word = "DIR",
-	  .help = "write DIR/model.safetensors for PyTorch and for --weights: parameters (their averages, if the model has `ema`), frozen "
-	          "parameters and running statistics. Written at the end of training; with --resume and neither --checkpoint nor --steps, "
-	          "without training a step" },
-	{ .name = "last-good", .at = offsetof(Args, last_good), .kind = FLAG, .word = "", .help = "with --resume: skip damaged checkpoints" },
+	  .help = "write DIR/model.safetensors for PyTorch and for --weights: parameters (their averages, if the "
+	          "model has `ema`), frozen parameters and running statistics. Written at the end of training; with "
+	          "--resume and neither --checkpoint nor --steps, without training a step" },
+	{ .name = "last-good", .at = offsetof(Args, last_good), .kind = FLAG, .word = "",
+	  .help = "with --resume: skip damaged checkpoints" },
 	{ .name = "changed-data", .at = offsetof(Args, changed_data), .kind = FLAG, .word = "",
 	  .help = "with --resume: continue although the data set has changed" },
 	{ .name = "overwrite", .at = offsetof(Args, overwrite), .kind = FLAG, .word = "",
-	  .help = "with --checkpoint: remove the checkpoints that another run left in DIR, or those later than the one that --resume names" },
+	  .help = "with --checkpoint: remove the checkpoints that another run left in DIR, or those later than the "
+	          "one that --resume names" },
 	{ .name = "eval", .at = offsetof(Args, eval_of), .given = offsetof(Args, eval), .kind = MAYBE, .word = "WORDS",
-	  .help = "train no step; print loss and metrics of the held-out samples, or with --data of all samples there (=held-out: of the "
-	          "held-out ones among them). If the model has `ema`, the averaged weights are evaluated; =raw evaluates the trained ones; "
-	          "=raw,held-out is both" },
+	  .help = "train no step; print loss and metrics of the held-out samples, or with --data of all samples there "
+	          "(=held-out: of the held-out ones among them). If the model has `ema`, the averaged weights are "
+	          "evaluated; =raw evaluates the trained ones; =raw,held-out is both" },
 	{ .name = "infer", .at = offsetof(Args, infer), .kind = TEXT, .word = "DIR",
-	  .help = "train no step; read DIR/INPUT.npy, with samples along the first axis, and write DIR/OUTPUT.npy for each output" },
+	  .help = "train no step; read DIR/INPUT.npy, with samples along the first axis, and write DIR/OUTPUT.npy for "
+	          "each output" },
 	{ .name = "every-eval", .at = offsetof(Args, eval_every), .kind = NUMBER, .low = 1, .word = "N",
 	  .help = "while training, print loss and metrics of the held-out samples every N steps and at the end" },
 	{ .name = "every", .at = offsetof(Args, every), .kind = NUMBER, .own = true, .low = 1, .word = "N",
-	  .help = "print every N-th step (10): number, loss, metrics, learning rate, gradient norm (if the model clips by it), speed, time left" },
+	  .help = "print every N-th step (10): number, loss, metrics, learning rate, gradient norm (if the model "
+	          "clips by it), speed, time left" },
 	{ .name = "log", .at = offsetof(Args, log), .kind = TEXT, .own = true, .word = "FILE",
-	  .help = "write every step as a line of JSON: step, loss, metrics by name, rate (learning rate), norm (of the gradient, if the model "
-	          "clips by it), tokens_per_s or samples_per_s, seconds; and events start, eval, end" },
+	  .help = "write every step as a line of JSON: step, loss, metrics by name, rate (learning rate), norm (of "
+	          "the gradient, if the model clips by it), tokens_per_s or samples_per_s, seconds; and events start, "
+	          "eval, end" },
 	{ .name = "tensorboard", .at = offsetof(Args, events), .kind = TEXT, .own = true, .word = "DIR",
-	  .help = "write an event file for TensorBoard into DIR: the numbers of every step under their names in the log, those of evaluations "
-	          "as held_out/NAME" },
+	  .help = "write an event file for TensorBoard into DIR: the numbers of every step under their names in the "
+	          "log, those of evaluations as held_out/NAME" },
 	{ .name = "plot", .at = offsetof(Args, plot), .kind = TEXT, .own = true, .word = "FILE",
-	  .help = "plot the numbers of all steps and evaluations as SVG in FILE, at evaluations and at the end; with --resume, earlier steps "
-	          "are read from the log that --log names" },
+	  .help = "plot the numbers of all steps and evaluations as SVG in FILE, at evaluations and at the end; with "
+	          "--resume, earlier steps are read from the log that --log names" },
 	{ .name = "trace", .at = offsetof(Args, trace), .kind = TEXT, .word = "FILE",
 	  .help = "write when each action of each rank ran, as JSON for chrome://tracing or Perfetto" },
 	{ .name = "profile", .at = offsetof(Args, profile), .kind = FLAG, .word = "",
-	  .help = "print the time of the start-up, and at the end the time of each node with its share of the processor's peak" },
+	  .help = "print the time of the start-up, and at the end the time of each node with its share of the "
+	          "processor's peak" },
 	{ .name = "dump", .at = offsetof(Args, dump), .kind = TEXT, .word = "DIR",
-	  .help = "write every value of a step to DIR/step/NAME.npy, or of --eval to DIR/eval, in its logical shape; parameters and state before "
-	          "it to DIR/kept; the gradient of w is w.grad" },
-	{ .name = "dump-step", .at = offsetof(Args, dump_step), .kind = NUMBER, .word = "N", .help = "the step to dump (0)" },
+	  .help = "write every value of a step to DIR/step/NAME.npy, or of --eval to DIR/eval, in its logical shape; "
+	          "parameters and state before it to DIR/kept; the gradient of w is w.grad" },
+	{ .name = "dump-step", .at = offsetof(Args, dump_step), .kind = NUMBER, .word = "N",
+	  .help = "the step to dump (0)" },
 	{ .name = "help", .at = offsetof(Args, help), .kind = FLAG, .own = true, .word = "", .help = "print this" },
 };
 enum { NOPTION = sizeof options / sizeof options[0] };
@@ -120,9 +134,10 @@ static void wrap(const char *s, int indent)
 static void help(const RtProgram *p)
 {
 	enum { INDENT = 26 };
-	bool trains = p->role[0]->part[RT_TRAIN] != NULL;
-	printf("usage: trainer [OPTION...]\n\n%s the model that it was written for on %d rank%s, each with %zu bytes of values", trains ? "Trains" : "Infers with", p->nrank,
-	       p->nrank == 1 ? "" : "s", p->slab_bytes + p->window_bytes);
+	bool trains = p->role[0]->schedule[RT_TRAIN] != NULL;
+	printf("usage: trainer [OPTION...]\n\n%s the model that it was written "
+		"for on %d rank%s, each with %zu bytes of values", trains ? "Trains" : "Infers with",
+		p->nrank, p->nrank == 1 ? "" : "s", p->slab_bytes + p->window_bytes);
 	if (p->nrank > 1)
 		printf(", of which %zu are seen by other ranks", p->window_bytes);
 	if (trains && p->epochs)
@@ -132,13 +147,19 @@ static void help(const RtProgram *p)
 	printf(trains ? " of %" PRId64 " samples.\n\n" : "; %" PRId64 " samples at a time.\n\n", p->batch);
 	for (int i = 0; i < NOPTION; i++) {
 		bool maybe = options[i].kind == MAYBE;
-		int n = printf("  --%s%s%s%s%s", options[i].name, maybe ? "[" : "", *options[i].word ? "=" : "", options[i].word, maybe ? "]" : "");
+		int n = printf("  --%s%s%s%s%s", options[i].name, maybe ? "[" : "", *options[i].word ? "=" : "",
+			options[i].word, maybe ? "]" : "");
 		printf("%*s", n < INDENT ? INDENT - n : 1, "");
 		wrap(options[i].help, INDENT);
 	}
-	printf("\nThe first SIGINT, SIGTERM or SIGUSR1 ends training after the current step and saves a checkpoint if --checkpoint is given;\nthe second one ends it at once.\n"
-	       "Exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another plan, 25 memory,\n75 stopped by a signal: continue with --resume\n"
-	       "A rank is lost if its process has not run for RT_PATIENCE seconds (50), because it was stopped or its machine is unreachable.\n");
+	printf("\nThe first SIGINT, SIGTERM or SIGUSR1 ends training after the current step and saves a checkpoint if "
+		"--checkpoint is given;\n"
+		"the second one ends it at once.\n"
+		"Exit status: 0 done, 2 usage, 20 data, 21 checkpoint, 22 a rank was lost, 23 not a number, 24 another "
+		"plan, 25 memory,\n"
+		"75 stopped by a signal: continue with --resume\n"
+		"A rank is lost if its process has not run for RT_PATIENCE seconds (50), because it was stopped or its "
+		"machine is unreachable.\n");
 }
 
 static int parse_value(const struct Option *o, const char *s, Args *a)
@@ -176,7 +197,8 @@ static int distance(const char *a, size_t na, const char *b, size_t nb)
 	for (size_t i = 1; i <= na; i++) {
 		int left = row[0]++;
 		for (size_t k = 1; k <= nb; k++) {
-			int change = left + (a[i - 1] != b[k - 1]), other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+			int change = left + (a[i - 1] != b[k - 1]),
+				other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
 			left = row[k];
 			row[k] = change < other ? change : other;
 		}
@@ -191,13 +213,15 @@ static int unknown(const char *arg)
 	int best = 3;
 	for (int i = 0; i < NOPTION && !strncmp(arg, "--", 2) && n > 3 && n < WORD; i++) {
 		int d = distance(arg + 2, n - 2, options[i].name, strlen(options[i].name));
-		bool begins = !strncmp(options[i].name, arg + 2, n - 2) || !strncmp(options[i].name, arg + 2, strlen(options[i].name));
+		bool begins = !strncmp(options[i].name, arg + 2, n - 2) ||
+			!strncmp(options[i].name, arg + 2, strlen(options[i].name));
 		d = begins && d > 2 ? 2 : d;
 		near = d < best ? &options[i] : near;
 		best = d < best ? d : best;
 	}
-	fprintf(stderr, "trainer: unknown %s %.*s%s%s%s --help lists options\n", strncmp(arg, "--", 2) ? "argument" : "option", (int)n, arg, near ? "; did you mean --" : "",
-	        near ? near->name : "", near ? "?" : ";");
+	fprintf(stderr, "trainer: unknown %s %.*s%s%s%s --help lists options\n",
+		strncmp(arg, "--", 2) ? "argument" : "option", (int)n, arg, near ? "; did you mean --" : "",
+		near ? near->name : "", near ? "?" : ";");
 	return RT_USAGE;
 }
 
@@ -264,7 +288,8 @@ static bool is_given(const struct Option *o, const Args *a)
 	return o->kind == FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
 }
 
-/* Under mpirun each rank has its own command line.  Of a path, ranks compare only whether it is given: machines may have different ones. */
+/* Under mpirun each rank has its own command line.  Of a path, ranks compare only whether it is given: machines may
+ * have different ones. */
 static int same_options(Ctx *c, const Args *a)
 {
 	RtFact fact[NOPTION + 2];
@@ -275,7 +300,8 @@ static int same_options(Ctx *c, const Args *a)
 			continue;
 		snprintf(fact[n].name, RT_FACT, "--%s", o->name);
 		if (o->kind == NUMBER)
-			snprintf(fact[n].value, RT_FACT, "%" PRId64, *(const int64_t *)(const void *)((const char *)a + o->at));
+			snprintf(fact[n].value, RT_FACT, "%" PRId64,
+				*(const int64_t *)(const void *)((const char *)a + o->at));
 		else
 			snprintf(fact[n].value, RT_FACT, "%s", is_given(o, a) ? "given" : "not given");
 		n++;
@@ -284,14 +310,16 @@ static int same_options(Ctx *c, const Args *a)
 	fact[n++] = (RtFact){ "--eval", "" };
 	snprintf(fact[n - 2].value, RT_FACT, "%s", a->steps_given ? "given" : "not given");
 	if (a->eval)
-		snprintf(fact[n - 1].value, RT_FACT, "%s%s%s", a->eval_raw ? "raw " : "", a->eval_held ? "held-out " : "", a->data ? "with --data" : "without --data");
+		snprintf(fact[n - 1].value, RT_FACT, "%s%s%s", a->eval_raw ? "raw " : "",
+			a->eval_held ? "held-out " : "", a->data ? "with --data" : "without --data");
 	return rt_same(c, n, fact);
 }
 
 /* Compares the contents of files. */
 static int same_files(Ctx *c, const Args *a, uint64_t data)
 {
-	RtFact fact[] = { { "the step that it begins with", "" }, { "the number of steps", "" }, { "the manifest of the checkpoint", "" }, { "the data set", "" } };
+	RtFact fact[] = { { "the step that it begins with", "" }, { "the number of steps", "" },
+		{ "the manifest of the checkpoint", "" }, { "the data set", "" } };
 	int64_t train, held, dropped;
 	rt_data_counts(c, &train, &held, &dropped);
 	snprintf(fact[0].value, RT_FACT, "%" PRId64, c->step);
@@ -319,9 +347,9 @@ static int find_checkpoint(Ctx *c, Args *a)
 
 /* ---- steps ---- */
 
-/* The loss is not finite: the step is walked again, to report the first value that is not finite.  Nothing was updated yet, so
- * the state before the step is saved.  All ranks come here together: the loss is equal on all of them, and rt_load reports bad
- * data to all. */
+/* The loss is not finite: the step is walked again, to report the first value that is not finite.  Nothing was updated
+ * yet, so the state before the step is saved.  All ranks come here together: the loss is equal on all of them, and
+ * rt_load reports bad data to all. */
 static int not_a_number(Ctx *c, const Args *a)
 {
 	rt_data_pause(c);
@@ -359,9 +387,11 @@ static int evaluate_between(Ctx *c, RtReport *r)
 static int train_steps(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;
-	int64_t saved = a->resume ? -1 : c->step;       /* state loaded from another folder is saved here, even if no step is left */
+	/* state loaded from another folder is saved here, even if no step is left */
+	int64_t saved = a->resume ? -1 : c->step;
 	if (a->resuming && c->step >= r->steps && c->rank == 0)
-		printf("the checkpoint has %" PRId64 " steps already: nothing to train up to --steps=%" PRId64 "\n", c->step, r->steps);
+		printf("the checkpoint has %" PRId64 " steps already: nothing to train up to --steps=%" PRId64 "\n",
+			c->step, r->steps);
 	while (!code && c->step < r->steps) {
 		c->rate = c->program->rate;
 		c->norm = NAN;
@@ -424,7 +454,8 @@ static int prepare(Ctx *c, Args *a, double *at)
 	c->seed = (uint64_t)a->seed;
 	c->step = a->resuming ? a->from.step : 0;
 	if (!code)
-		code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS) : rt_threads(c));
+		code = rt_pool_open(c, a->threads ? (int)(a->threads < MAX_THREADS ? a->threads : MAX_THREADS)
+			: rt_threads(c));
 	if (!code)
 		code = rt_lane_open(c);
 	at[THREADS] = rt_seconds();
@@ -435,7 +466,8 @@ static int prepare(Ctx *c, Args *a, double *at)
 	if (!code)
 		code = rt_start_all(c, &(RtFrom){ a->weights, a->map, a->partial }, a->resuming, &drawn);
 	if (!code && drawn && !c->rank && !a->weights && !a->resuming && (a->eval || a->infer))
-		fprintf(stderr, "warning: nothing was trained or loaded: %d parameters are random; --weights=PATH or --resume=DIR loads them\n", drawn);
+		fprintf(stderr, "warning: nothing was trained or loaded: %d parameters are random; --weights=PATH or "
+			"--resume=DIR loads them\n", drawn);
 	if (!code && a->resuming)
 		code = rt_resume_load(c, &a->from);
 	at[VALUES] = rt_seconds();
@@ -454,8 +486,10 @@ static int prepare(Ctx *c, Args *a, double *at)
 	if (!code && a->resuming && trains && !a->changed_data && data != a->from.data)
 		code = c->rank ? RT_DATA : rt_resume_other_data(c, &a->from);
 	if (!code && a->resuming && wanted(a) == RT_ALL && data == a->from.data && c->rank == 0)
-		fprintf(stderr, "note: these samples include those that the checkpoint was trained on; --eval=held-out evaluates only the held-out ones\n");
-	RtSaving to = { .dir = a->checkpoint, .keep = a->keep, .data = data, .from = a->resuming ? &a->from : NULL, .overwrite = a->overwrite, .last_good = a->last_good };
+		fprintf(stderr, "note: these samples include those that the checkpoint was trained on; "
+			"--eval=held-out evaluates only the held-out ones\n");
+	RtSaving to = { .dir = a->checkpoint, .keep = a->keep, .data = data, .from = a->resuming ? &a->from : NULL,
+		.overwrite = a->overwrite, .last_good = a->last_good };
 	if (!code && a->checkpoint && trains)
 		code = rt_saver_open(c, &to);
 	if (!code && (a->trace || a->profile))
@@ -500,7 +534,8 @@ static int work(Ctx *c, const Args *a, RtReport *r)
 static int run(Ctx *c, void *arg)
 {
 	Args *a = arg;
-	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every, .append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer };
+	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every,
+		.append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer };
 	r.set = wanted(a) == RT_ALL ? a->data : NULL;
 	double at[PHASES];
 	int code = prepare(c, a, at);
@@ -509,9 +544,10 @@ static int run(Ctx *c, void *arg)
 		code = rt_report_open(c, &r);
 	if (!code) {
 		if (a->profile && c->rank == 0)
-			printf("start %.1f ms: process %.1f, threads %.1f, memory %.1f, values %.1f, data %.1f\n", 1e3 * (rt_seconds() - a->begin),
-			       1e3 * (at[PROCESS] - a->begin), 1e3 * (at[THREADS] - at[PROCESS]), 1e3 * (at[MEMORY] - at[THREADS]), 1e3 * (at[VALUES] - at[MEMORY]),
-			       1e3 * (at[SAMPLES] - at[VALUES]));
+			printf("start %.1f ms: process %.1f, threads %.1f, memory %.1f, values %.1f, data %.1f\n",
+				1e3 * (rt_seconds() - a->begin), 1e3 * (at[PROCESS] - a->begin),
+				1e3 * (at[THREADS] - at[PROCESS]), 1e3 * (at[MEMORY] - at[THREADS]),
+				1e3 * (at[VALUES] - at[MEMORY]), 1e3 * (at[SAMPLES] - at[VALUES]));
 		code = work(c, a, &r);
 		if (c->rank == 0) {
 			rt_report_end(c, &r, code);
@@ -534,7 +570,8 @@ static int check_weights(const Args *a)
 {
 	const char *wrong = *a->map ? rt_map_wrong(a->map) : NULL;
 	if (a->weights && a->resuming)
-		fprintf(stderr, "trainer: --resume takes all weights from the checkpoint, --weights from elsewhere: give one of them\n");
+		fprintf(stderr, "trainer: --resume takes all weights from the checkpoint, --weights from elsewhere: "
+			"give one of them\n");
 	else if (!a->weights && (*a->map || a->partial))
 		fprintf(stderr, "trainer: --weights-%s needs --weights=PATH\n", *a->map ? "map" : "partial");
 	else if (wrong)
@@ -556,17 +593,20 @@ int rt_main(const RtProgram *p, int argc, char **argv)
 		help(p);
 		return RT_OK;
 	}
-	if (!a.infer && !a.export_to && !p->role[0]->part[RT_TRAIN]) {
-		fprintf(stderr, "trainer: this program only infers: --infer=DIR reads DIR/INPUT.npy and writes DIR/OUTPUT.npy\n");
+	if (!a.infer && !a.export_to && !p->role[0]->schedule[RT_TRAIN]) {
+		fprintf(stderr, "trainer: this program only infers: --infer=DIR reads DIR/INPUT.npy and writes "
+			"DIR/OUTPUT.npy\n");
 		return RT_USAGE;
 	}
-	if (a.resuming && !p->role[0]->part[RT_TRAIN]) {
-		fprintf(stderr, "trainer: this program only infers: --weights=DIR/state.safetensors takes the parameters of a checkpoint\n");
+	if (a.resuming && !p->role[0]->schedule[RT_TRAIN]) {
+		fprintf(stderr, "trainer: this program only infers: --weights=DIR/state.safetensors takes the "
+			"parameters of a checkpoint\n");
 		return RT_USAGE;
 	}
 	if (check_weights(&a))
 		return RT_USAGE;
-	a.only_export = a.export_to && !a.eval && !a.infer && (!p->role[0]->part[RT_TRAIN] || (a.resuming && !a.checkpoint && !a.steps_given));
+	a.only_export = a.export_to && !a.eval && !a.infer &&
+		(!p->role[0]->schedule[RT_TRAIN] || (a.resuming && !a.checkpoint && !a.steps_given));
 	if (a.eval_of && eval_words(&a))
 		return RT_USAGE;
 	if (a.save_every && !a.checkpoint) {

@@ -1,7 +1,7 @@
-/* The memory of a rank, planned and measured.  Everything that a rank needs is known before step 0: the slab, its window, the scratch of
- * kernels, two buffers of data, the snapshot of checkpoints, and the overhead of a process: stacks, data of libc, tables of transfers.  Memory
- * of peers that a rank reads is counted once, by its owner.  MPI allocates memory that cannot be planned: what it has taken when all ranks have
- * started is counted separately. */
+/* The memory of a rank, planned and measured.  Everything that a rank needs is known before step 0: the slab, its
+ * window, the scratch of kernels, two buffers of data, the snapshot of checkpoints, and the overhead of a process:
+ * stacks, data of libc, tables of transfers.  Memory of peers that a rank reads is counted once, by its owner.  MPI
+ * allocates memory that cannot be planned: what it has taken when all ranks have started is counted separately. */
 #include "comm.h"
 #include "save.h"
 
@@ -14,7 +14,10 @@ static size_t tables(const RtProgram *p)
 {
 	size_t n = RT_SIGNALS + (size_t)p->nform * RT_PART;
 	for (int i = 0; i < p->nmove; i++)
-		n += RT_ROUTE + (size_t)form_group(&p->form[p->move[i].from - 1], &p->form[p->move[i].to - 1]) * RT_PEERS;
+		n += RT_ROUTE + (size_t)form_group(&p->form[p->move[i].from - 1], &p->form[p->move[i].to - 1]) *
+			RT_PEERS;
+	for (int i = 0; i < p->nchannel; i++)
+		n += (size_t)form_joined(&p->form[p->channel[i].from - 1], &p->form[p->channel[i].to - 1]) * RT_SIGNAL;
 	return p->nrank > 1 ? rt_round_up(n, RT_PAGE) : 0;
 }
 
@@ -31,9 +34,11 @@ size_t rt_memory_planned(const Ctx *c, bool checkpoint)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
-	return rt_round_up(p->slab_bytes, RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) + rt_round_up(p->work_shared, RT_PAGE) + threads * rt_round_up(p->work_each, RT_PAGE) + rt_round_up(2 * rt_data_bytes(c), RT_PAGE) +
-	       (checkpoint ? saver(p) : 0) + RT_BASE + (threads + lane) * RT_STACK + tables(p) + rt_round_up(rt_data_tables(c), RT_PAGE) +
-	       (c->comm->room ? c->comm->room(c) : 0);
+	return rt_round_up(p->slab_bytes, RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) +
+		rt_round_up(p->work_shared, RT_PAGE) + threads * rt_round_up(p->work_each, RT_PAGE) +
+		rt_round_up(2 * rt_data_bytes(c), RT_PAGE) + (checkpoint ? saver(p) : 0) +
+		RT_BASE + (threads + lane) * RT_STACK + tables(p) + rt_round_up(rt_data_tables(c), RT_PAGE) +
+		(c->comm->room ? c->comm->room(c) : 0);
 }
 
 static unsigned long long mapped_of_peers(const Ctx *c)
@@ -60,7 +65,9 @@ typedef struct Status { size_t peak, now, file, shared; } Status;
 static Status status(void)
 {
 	Status s = { 0 };
-	const struct { const char *name; size_t *to; } line_of[] = { { "VmHWM:", &s.peak }, { "VmRSS:", &s.now }, { "RssFile:", &s.file }, { "RssShmem:", &s.shared } };
+	const struct { const char *name; size_t *to; } line_of[] = {
+		{ "VmHWM:", &s.peak }, { "VmRSS:", &s.now }, { "RssFile:", &s.file }, { "RssShmem:", &s.shared },
+	};
 	char line[128];
 	FILE *f = fopen("/proc/self/status", "r");
 	while (f && fgets(line, sizeof line, f))
@@ -83,8 +90,8 @@ size_t rt_memory_taken(void)
 	return less(s.now, s.file + s.shared + RT_AT_START);
 }
 
-/* The peak of this process without files, memory of peers, and memory of MPI, which includes all shared memory if there is any; 0: /proc is not
- * available. */
+/* The peak of this process without files, memory of peers, and memory of MPI, which includes all shared memory if there
+ * is any; 0: /proc is not available. */
 size_t rt_memory_measured(const Ctx *c, size_t *peers)
 {
 	Status s = status();

@@ -1,14 +1,17 @@
 /* Transfers by messages of MPI.
  *
- * From the forms of a transfer every rank knows what it takes from each peer and what each peer takes from it, so no requests are needed:
+ * From the forms of a transfer every rank knows what it takes from each peer and what each peer takes from it, so no
+ * requests are needed:
  *
- *   sender          packs the blocks that a peer takes, in the order of that peer's route, and sends them as one message
+ *   sender          packs the blocks that a peer takes, in the order of that peer's route, and sends them as one
+ *                   message
  *   receiver        waits for all messages, then combines their blocks and its own in the order of terms
  *
- * A bucket of transfers sends one message to each peer.  The receiver computes sums, by the same function and in the same order as between
- * processes of one machine, so both transports give the same bits; the reductions of MPI are not used, because their order is unspecified.
- * Messages make progress only while MPI is called, so a thread calls it (lane.c), or the walk.  Another thread answers peers that ask whether
- * this rank is alive; one thread at a time calls MPI. */
+ * A bucket of transfers sends one message to each peer.  The receiver computes sums, by the same function and in the
+ * same order as between processes of one machine, so both transports give the same bits; the reductions of MPI are not
+ * used, because their order is unspecified. Messages make progress only while MPI is called, so a thread calls it
+ * (lane.c), or the walk.  Another thread answers peers that ask whether this rank is alive; one thread at a time calls
+ * MPI. */
 #include "mpi_moves.h"
 
 #include <sched.h>
@@ -53,9 +56,9 @@ static MPI_Request *next_request(Mpi *m, int whom)
 	return &m->request[m->nrequest++];
 }
 
-/* Between two ranks messages arrive in the order in which they were sent, and all ranks have the same transfers in the same order: no tags
- * are needed. */
-int rt_mpi_post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int rank)
+/* Messages with one tag between two ranks arrive in the order in which they were sent, and both ranks have the same
+ * transfers of a channel in the same order: the tag tells channels apart, and messages need no numbers. */
+int rt_mpi_post(Ctx *c, Mpi *m, int tag, bool sends, const void *data, size_t bytes, int rank)
 {
 	for (size_t at = 0; at < bytes; at += MESSAGE) {
 		int n = (int)(bytes - at < MESSAGE ? bytes - at : MESSAGE);
@@ -64,12 +67,17 @@ int rt_mpi_post(Ctx *c, Mpi *m, bool sends, const void *data, size_t bytes, int 
 			return no_memory(c);
 		pthread_mutex_lock(&m->lock);
 		if (sends)
-			MPI_Isend((const unsigned char *)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+			MPI_Isend((const unsigned char *)data + at, n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, r);
 		else
-			MPI_Irecv((unsigned char *)(uintptr_t)data + at, n, MPI_BYTE, rank, 0, MPI_COMM_WORLD, r);
+			MPI_Irecv((unsigned char *)(uintptr_t)data + at, n, MPI_BYTE, rank, tag, MPI_COMM_WORLD, r);
 		pthread_mutex_unlock(&m->lock);
 	}
 	return 0;
+}
+
+static int post(Ctx *c, Mpi *m, const RtJob *j, bool sends, const void *data, size_t bytes, int rank)
+{
+	return rt_mpi_post(c, m, RT_MPI_AGREE + 1 + rt_bucket_channel(c, j), sends, data, bytes, rank);
 }
 
 /* The number of incomplete messages.  They are tested one by one, to know which are complete. */
@@ -174,7 +182,8 @@ static int ask_all(Ctx *c, Mpi *m)
 		m->when[r] = heard != m->seen[r] ? now : m->when[r];
 		m->seen[r] = heard;
 		if (now - m->when[r] > m->patience)
-			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", r, m->patience);
+			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost",
+				r, m->patience);
 		if (now - m->asked[r] > m->patience / 4) {
 			m->asked[r] = now;
 			pthread_mutex_lock(&m->lock);
@@ -185,8 +194,9 @@ static int ask_all(Ctx *c, Mpi *m)
 	return 0;
 }
 
-/* 0 when all posted messages are complete, RT_LATER, or an exit status.  A waiting thread yields, because there may be more ranks than
- * processors, and after some hundredths of a second sleeps between polls.  So does the thread of the lane while the walk does not wait for it. */
+/* 0 when all posted messages are complete, RT_LATER, or an exit status.  A waiting thread yields, because there may be
+ * more ranks than processors, and after some hundredths of a second sleeps between polls.  So does the thread of the
+ * lane while the walk does not wait for it. */
 int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 {
 	for (int turn = 0, left, before = 0, code; (left = pending(m)) > 0; turn++) {
@@ -245,7 +255,7 @@ static int open_send(Ctx *c, const RtRoute *r, Peer *p)
 static int open_line(Ctx *c, const RtRoute *r, Line *l)
 {
 	l->take = *r;
-	if (r->move->here || r->nterm)
+	if (r->move->channel < 0 || r->nterm)
 		return 0;
 	l->take.nblock = 0;
 	l->take.block = malloc(((size_t)r->nblock + 1) * sizeof *r->block);
@@ -277,6 +287,11 @@ static int open_line(Ctx *c, const RtRoute *r, Line *l)
 
 int rt_mpi_open(Ctx *c, Mpi *m)
 {
+	int *most, known, last = RT_MPI_AGREE + c->program->nchannel;
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known);
+	if (known && last > *most)
+		return rt_error(c, RT_PLAN, "this MPI has tags up to %d, but the channels of this program need %d",
+			*most, last);
 	m->line = calloc((size_t)c->program->nmove + 1, sizeof *m->line);
 	if (!m->line)
 		return no_memory(c);
@@ -417,7 +432,7 @@ static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 		size_t bytes = 0;
 		for (int i = 0; i < j->n; i++)
 			bytes += comes(m, j->move[i], who[k]);
-		code = rt_mpi_post(c, m, false, in, bytes, who[k]);
+		code = post(c, m, j, false, in, bytes, who[k]);
 		in += bytes;
 	}
 	for (int k = 0; k < n && !code; k++) {
@@ -429,7 +444,7 @@ static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 			rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
 			out += rt_round_up(p->out, RT_LINE);
 		}
-		code = rt_mpi_post(c, m, true, begin, (size_t)(out - begin), who[k]);
+		code = post(c, m, j, true, begin, (size_t)(out - begin), who[k]);
 	}
 	return code;
 }
@@ -485,7 +500,8 @@ static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
 {
 	const RtRoute *r = &c->route[j->move[0]];
 	size_t all = rt_bucket_bytes(c, j), most = all < CHUNK ? all : CHUNK;
-	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK, .stride = rt_round_up(most / (size_t)r->nterm + RT_LINE, RT_LINE) };
+	Chunk k = { .j = j, .r = r, .lo = j->done, .len = all - j->done < CHUNK ? all - j->done : CHUNK,
+		.stride = rt_round_up(most / (size_t)r->nterm + RT_LINE, RT_LINE) };
 	if (all <= FEW)
 		k.stride = rt_round_up(all, RT_LINE);
 	k.in = m->in;
@@ -502,11 +518,11 @@ static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 		code = code ? code : room(c, &m->in, &m->in_room, bytes * (size_t)r->nterm);
 		for (int i = 0; i < r->nterm && !code; i++)
 			if (i != r->me)
-				code = rt_mpi_post(c, m, false, m->in + (size_t)i * bytes, bytes, r->term[i]);
+				code = post(c, m, j, false, m->in + (size_t)i * bytes, bytes, r->term[i]);
 		const void *x = code ? NULL : rt_bucket_get(c, j, 0, bytes, m->out);
 		for (int i = 0; i < r->nterm && !code; i++)
 			if (i != r->me)
-				code = rt_mpi_post(c, m, true, x, bytes, r->term[i]);
+				code = post(c, m, j, true, x, bytes, r->term[i]);
 	}
 	code = code ? code : rt_mpi_passed(c, m, wait);
 	if (!code) {
@@ -516,7 +532,8 @@ static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 	return code;
 }
 
-/* An all-reduce, chunk by chunk: each rank gets all terms of its share, sums them, and sends the sum to all.  y may be the memory of x.
+/* An all-reduce, chunk by chunk: each rank gets all terms of its share, sums them, and sends the sum to all.  y may be
+ * the memory of x.
  *
  *             rank 0      rank 1      rank 2
  *   x         a0 b0 c0    a1 b1 c1    a2 b2 c2
@@ -529,14 +546,17 @@ static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
 	int me = k->r->me, code = 0;
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = rt_mpi_post(c, m, false, k->in + (size_t)i * k->stride, share(k, me + 1) - share(k, me), k->r->term[i]);
+			code = post(c, m, k->j, false, k->in + (size_t)i * k->stride, share(k, me + 1) - share(k, me),
+				k->r->term[i]);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = rt_mpi_post(c, m, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1), m->out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
+			code = post(c, m, k->j, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1),
+				m->out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
 	return code;
 }
 
-/* The address of a sum: in the results, or, if several values share the chunk, in the buffer of terms until all are complete. */
+/* The address of a sum: in the results, or, if several values share the chunk, in the buffer of terms until all are
+ * complete. */
 static unsigned char *sum_at(Ctx *c, const Chunk *k, int i, unsigned char *room)
 {
 	unsigned char *y;
@@ -550,10 +570,11 @@ static int post_sums(Ctx *c, Mpi *m, Chunk *k)
 	rt_bucket_sum(c, k->j, share(k, me), share(k, me + 1), term, k, sum);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = rt_mpi_post(c, m, false, sum_at(c, k, i, m->in), share(k, i + 1) - share(k, i), k->r->term[i]);
+			code = post(c, m, k->j, false, sum_at(c, k, i, m->in), share(k, i + 1) - share(k, i),
+				k->r->term[i]);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = rt_mpi_post(c, m, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
+			code = post(c, m, k->j, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
 	return code;
 }
 
@@ -596,8 +617,6 @@ int rt_mpi_advance(Ctx *c, RtJob *j, bool wait)
 {
 	Mpi *m = c->comm->state;
 	const RtRoute *r = &c->route[j->move[0]];
-	if (rt_bucket_alone(c, j))
-		return 0;
 	if (!r->nterm)
 		return exchange(c, m, j, wait);
 	size_t bytes = rt_bucket_bytes(c, j);

@@ -1,9 +1,11 @@
-/* Random numbers for initial values and synthetic data: functions of (key, index), in float, by additions and multiplications only,
- * so that loops over them vectorize and give the same bits as single calls, on every processor and with every compiler.
+/* Random numbers for initial values and synthetic data: functions of (key, index), in float, by additions and
+ * multiplications only, so that loops over them vectorize and give the same bits as single calls, on every processor
+ * and with every compiler.
  *
- * A hash gives 64 bits for each pair of indices.  The upper half becomes a number u in (0, 1], the lower an angle; a pair of
- * normal numbers is sqrt(-2 log u) times cosine and sine of the angle (G. Box and M. Muller, 1958).  Logarithm and sine are
- * polynomials through Chebyshev's points, both within 5e-8; the farthest number is 6.6 deviations from the mean. */
+ * A hash gives 64 bits for each pair of indices.  The upper half becomes a number u in (0, 1], the lower an angle; a
+ * pair of normal numbers is sqrt(-2 log u) times cosine and sine of the angle (G. Box and M. Muller, 1958).  Logarithm
+ * and sine are polynomials through Chebyshev's points, both within 5e-8; the farthest number is 6.6 deviations from the
+ * mean. */
 #include "bits.h"
 #include "run.h"
 
@@ -32,7 +34,8 @@ INLINE float upper(uint32_t hi)
 	return (float)(int32_t)(hi >> 1) + 0.5f;
 }
 
-/* sqrt(-2 log(f / 2^31)), f in (0, 2^31]: f is m 2^e, m from sqrt(1/2) to sqrt(2); then Newton's method for 1 / sqrt. */
+/* sqrt(-2 log(f / 2^31)), f in (0, 2^31]: f is m 2^e, m from sqrt(1/2) to sqrt(2); then Newton's method for 1 /
+ * sqrt. */
 INLINE float radius(float f)
 {
 	int32_t bits = (int32_t)rt_bits(f), e = (bits - 0x3F3504F3) >> 23;
@@ -50,7 +53,8 @@ INLINE float radius(float f)
 	rest = rest + t;                                /* log m */
 	float v = (float)(31 - e) * 1.38629436f, twice = rest * 2.0f;
 	v = v - twice;
-	v = rt_from_bits(rt_bits(v) & ~(uint32_t)((int32_t)rt_bits(v) >> 31)) + 1e-20f;   /* above 0, so that 1 / sqrt is finite */
+	/* above 0, so that 1 / sqrt is finite */
+	v = rt_from_bits(rt_bits(v) & ~(uint32_t)((int32_t)rt_bits(v) >> 31)) + 1e-20f;
 	float y = rt_from_bits(0x5F375A86u - (rt_bits(v) >> 1)), h = v * 0.5f;
 	for (int i = 0; i < 3; i++) {
 		float yy = y * y, s = h * yy;
@@ -63,7 +67,8 @@ INLINE float radius(float f)
 /* The cosine of an angle of which 2^32 is a whole turn. */
 INLINE float cosine(uint32_t angle)
 {
-	float t = (float)(int32_t)angle * 0x1p-32f, a = rt_from_bits(rt_bits(t) & 0x7FFFFFFFu), s = 0.25f - a, z = s * s;
+	float t = (float)(int32_t)angle * 0x1p-32f, a = rt_from_bits(rt_bits(t) & 0x7FFFFFFFu),
+		s = 0.25f - a, z = s * s;
 	float p = 39.7598267f * z;
 	p = (p - 76.5811691f) * z;
 	p = (p + 81.602478f) * z;
@@ -126,8 +131,15 @@ INLINE void unit_block(float *to, uint64_t key, uint64_t index, float a, float b
 static void gauss_plain(float *to, uint64_t key, uint64_t pair, float a, float b) { gauss_block(to, key, pair, a, b); }
 static void unit_plain(float *to, uint64_t key, uint64_t index, float a, float b) { unit_block(to, key, index, a, b); }
 #if defined(__x86_64__)
-AVX2 static void gauss_avx2(float *to, uint64_t key, uint64_t pair, float a, float b) { gauss_block(to, key, pair, a, b); }
-AVX2 static void unit_avx2(float *to, uint64_t key, uint64_t index, float a, float b) { unit_block(to, key, index, a, b); }
+AVX2 static void gauss_avx2(float *to, uint64_t key, uint64_t pair, float a, float b)
+{
+	gauss_block(to, key, pair, a, b);
+}
+
+AVX2 static void unit_avx2(float *to, uint64_t key, uint64_t index, float a, float b)
+{
+	unit_block(to, key, index, a, b);
+}
 #else
 #define gauss_avx2 gauss_plain
 #define unit_avx2 unit_plain

@@ -6,12 +6,16 @@
 #include <string.h>
 
 /* bfloat16 has no type code: its bits as integers. */
-static const char *const letters[RT_TYPES] = { [RT_F32] = "<f4", [RT_F64] = "<f8", [RT_F16] = "<f2", [RT_BF16] = "<u2", [RT_I64] = "<i8", [RT_I32] = "<i4",
-	[RT_I16] = "<i2", [RT_I8] = "|i1", [RT_U64] = "<u8", [RT_U32] = "<u4", [RT_U16] = "<u2", [RT_U8] = "|u1", [RT_BOOL] = "|b1" };
+static const char *const letters[RT_TYPES] = {
+	[RT_F32] = "<f4", [RT_F64] = "<f8", [RT_F16] = "<f2", [RT_BF16] = "<u2",
+	[RT_I64] = "<i8", [RT_I32] = "<i4", [RT_I16] = "<i2", [RT_I8] = "|i1",
+	[RT_U64] = "<u8", [RT_U32] = "<u4", [RT_U16] = "<u2", [RT_U8] = "|u1", [RT_BOOL] = "|b1",
+};
 
 size_t rt_npy_head(char head[RT_NPY_HEAD], RtType type, int naxis, const int64_t *dim)
 {
-	int n = 10 + snprintf(head + 10, RT_NPY_HEAD - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (", letters[type]);
+	int n = 10 + snprintf(head + 10, RT_NPY_HEAD - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+		letters[type]);
 	for (int a = 0; a < naxis; a++)
 		n += snprintf(head + n, (size_t)(RT_NPY_HEAD - n), "%s%" PRId64 ",", a ? " " : "", dim[a]);
 	n += snprintf(head + n, (size_t)(RT_NPY_HEAD - n), "), }");

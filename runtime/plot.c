@@ -103,7 +103,8 @@ static void take(RtPlot *p, const RtRecord *rec)
 
 /* ---- the log ---- */
 
-/* Parses a line as a record; *start: it is the start of a run.  False: it is not a record.  Names are stored in NAMES bytes. */
+/* Parses a line as a record; *start: it is the start of a run.  False: it is not a record.  Names are stored in NAMES
+ * bytes. */
 enum { NAMES = 8192 };
 
 static bool read_line(const char *at, const char *end, RtRecord *rec, bool *start, char *names)

@@ -1,5 +1,5 @@
-/* The tables of a generated program: values, actions, schedules, tensors, data.  model.c, buffers.c, params.c and schedule.c of a tree hold
- * them; rt.h includes this file. */
+/* The tables of a generated program: values, actions, schedules, tensors, data.  model.c, buffers.c, params.c and
+ * schedule.c of a tree hold them; rt.h includes this file. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -13,7 +13,8 @@ enum { RT_AXES = FORM_AXES };
 typedef struct Ctx Ctx;
 
 /* A value of a step: its offset, the same on every rank. */
-typedef enum { RT_F32, RT_F64, RT_F16, RT_BF16, RT_I64, RT_I32, RT_I16, RT_I8, RT_U64, RT_U32, RT_U16, RT_U8, RT_BOOL, RT_TYPES } RtType;
+typedef enum { RT_F32, RT_F64, RT_F16, RT_BF16, RT_I64, RT_I32, RT_I16, RT_I8, RT_U64, RT_U32, RT_U16, RT_U8, RT_BOOL,
+	RT_TYPES } RtType;
 typedef struct RtValue {
 	const char *name;               /* in the model; bytes that are not plain are escaped */
 	RtType type;
@@ -37,20 +38,21 @@ typedef struct RtAction {
 typedef struct RtSegment {
 	const RtAction *action; int count;
 	int repeat;
-	const int *value;               /* numbers of values: results and operands of each action in turn, `repeat` times */
+	/* numbers of values: results and operands of each action in turn, `repeat` times */
+	const int *value;
 } RtSegment;
 
 /* Actions are called a0, a1, ... by their index in the flat list.  Segments from .. to - 1 run once per micro-batch. */
 typedef struct RtSchedule {
 	const RtSegment *segment; int nsegment;
-	int from, to, micro;
+	int from, to, microbatches;
 } RtSchedule;
 
-/* The programs over one set of parameters: a training step, the loss of a batch, the outputs.  NULL or empty: there is none. */
-enum { RT_TRAIN, RT_EVAL, RT_INFER, RT_PROGRAMS };
+/* The programs over one set of parameters: a training step, the loss of a batch, the outputs. */
+typedef enum { RT_TRAIN, RT_EVAL, RT_INFER, RT_PROGRAMS } RtProgramKind;
 
 typedef struct RtRole {
-	const RtSchedule *part[RT_PROGRAMS];
+	const RtSchedule *schedule[RT_PROGRAMS];        /* NULL: there is no such program */
 } RtRole;
 
 /* A tensor, and the memory that holds this rank's shard of it. */
@@ -64,8 +66,8 @@ typedef struct RtTensor {
 	int64_t offset;                 /* in the slab or the window */
 } RtTensor;
 
-/* A value that lives from step to step, and its initial value.  Parameters, frozen parameters and statistics are the model's, state is the
- * optimizer's. */
+/* A value that lives from step to step, and its initial value.  Parameters, frozen parameters and statistics are the
+ * model's, state is the optimizer's. */
 typedef enum { RT_PARAMETER, RT_FROZEN, RT_STATISTIC, RT_STATE, RT_CONSTANT } RtKeep;
 typedef enum { RT_FILL, RT_NORMAL, RT_UNIFORM, RT_DATA_HERE, RT_DATA_FILE } RtStart;
 typedef struct RtKept {
@@ -77,7 +79,8 @@ typedef struct RtKept {
 	const void *data;               /* RT_DATA_HERE: the logical tensor; RT_DATA_FILE: it is in the weights file */
 } RtKept;
 
-/* An input: fed from the data set, with the number of the step or of the micro-batch, or by the caller before the call. */
+/* An input: fed from the data set, with the number of the step or of the micro-batch, or by the caller before the
+ * call. */
 typedef enum { RT_SAMPLES, RT_STEP, RT_MICRO, RT_CALLER } RtFeed;
 typedef struct RtInput {
 	RtTensor t;
@@ -86,16 +89,16 @@ typedef struct RtInput {
 	const char *file;               /* that the model names for it; NULL: the one named after it */
 } RtInput;
 
-/* A weight that stays packed in the slab for the products that read it, until a kept value changes: its index among the kept values, the
- * offset of the packed copy, k x n, and the strides of the weight. */
+/* A weight that stays packed in the slab for the products that read it, until a kept value changes: its index among the
+ * kept values, the offset of the packed copy, k x n, and the strides of the weight. */
 typedef struct RtPacked { int value; int64_t offset, k, n, row, col; } RtPacked;
 
 /* Inputs and outputs of one program; of eval, the sum of the losses and the count that divides it. */
-typedef struct RtPart {
+typedef struct RtIo {
 	const RtInput *input; int ninput;
 	const RtTensor *output; int noutput;
 	const RtPacked *packed; int npacked;
-} RtPart;
+} RtIo;
 
 /* A metric reported beside the loss: sums and counts over a batch are added up; `how` is applied to their quotient. */
 enum { RT_METRICS = 16 };
@@ -107,14 +110,16 @@ typedef struct RtMetric {
 } RtMetric;
 typedef struct RtSums { double loss, count, sum[RT_METRICS], by[RT_METRICS]; } RtSums;      /* by: what divides sum */
 
-typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS, RT_TAR } RtFormat;
+typedef enum { RT_NO_DATA, RT_POINTS, RT_BYTES, RT_TOKENS16, RT_TOKENS32, RT_NPY, RT_IDX, RT_CIFAR, RT_SAFETENSORS,
+	RT_TAR } RtFormat;
 typedef struct RtData {
 	RtFormat format;
 	int64_t classes;                /* of points */
 	float noise;
 	const char *const *path; int npath;     /* files, folders or patterns, in order; 0: inputs name their files */
 	double validation;              /* the fraction of samples, from the end, that is held out */
-	const char *held;               /* a separate set that is held out instead: a file, a folder or a pattern; NULL: none */
+	/* a separate set that is held out instead: a file, a folder or a pattern; NULL: none */
+	const char *held;
 	bool in_order;                  /* not shuffled */
 	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: the default of the format */
 } RtData;
@@ -123,8 +128,14 @@ typedef struct RtData {
 typedef struct RtMove {
 	int from, to;                   /* 1 + index into the forms */
 	RtType type;
-	bool here;                      /* no other rank takes part */
+	int channel;                    /* index into the channels; -1: no other rank takes part */
 } RtMove;
+
+/* Transfers between two meshes, those of these forms.  The ranks of both meshes have the same transfers on a channel,
+ * in the same order; number k of one rank meets number k of the others.  Other ranks have none of them. */
+typedef struct RtChannel {
+	int from, to;                   /* 1 + index into the forms */
+} RtChannel;
 
 /* For dumps: the gradient of a parameter that lies in memory under another name, in this shape. */
 typedef struct RtGradient { const char *name; RtType type; int value, shape; } RtGradient;
@@ -138,19 +149,21 @@ typedef struct RtProgram {
 	int most;                       /* values of one action, at most */
 	const Form *form; int nform;
 	const RtMove *move; int nmove;
+	const RtChannel *channel; int nchannel;
 	const Form *shape; const int *shape_of; /* of values of a step, for dumps only */
 	const RtGradient *gradient; const int *ngradient;
 	const RtKept *kept; int nkept;
-	RtPart part[RT_PROGRAMS];
+	RtIo io[RT_PROGRAMS];
 	const RtMetric *metric; int nmetric;
 	RtData data;
 	size_t slab_bytes;              /* values that only this rank reads */
 	size_t window_bytes;            /* values of transfers: peers read them */
 	size_t work_shared, work_each;  /* scratch of kernels: shared by all threads, and of each */
 	int64_t batch;                  /* samples per step, over all ranks and micro-batches */
-	int64_t times;                  /* micro-batches of a step */
+	int64_t microbatches;           /* of a step */
 	int64_t steps, epochs;          /* unless --steps is given; epochs, if not 0, instead of steps */
-	int64_t total, warmup;          /* steps of the learning-rate schedule, if it has an end, and of its warm-up; 0: none */
+	/* steps of the learning-rate schedule, if it has an end, and of its warm-up; 0: none */
+	int64_t total, warmup;
 	double rate;                    /* learning rate without a schedule */
 	bool ema;                       /* NAME.ema is an average of parameter NAME, which eval and infer read */
 	uint64_t seed;

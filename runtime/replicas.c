@@ -1,5 +1,6 @@
-/* Compares replicas: kept values that several ranks hold, as full tensors or as equal shards, must have the same bytes on each, because ranks
- * compute them from the same bytes in the same order.  So a faulty memory or processor is detected before its result is saved.
+/* Compares replicas: kept values that several ranks hold, as full tensors or as equal shards, must have the same bytes
+ * on each, because ranks compute them from the same bytes in the same order.  So a faulty memory or processor is
+ * detected before its result is saved.
  *
  *            ranks 0 and 2    ranks 1 and 3        w is (B, S(0)) on 2 x 2: two groups, each with equal checksums
  *   w        rows 0 .. 4      rows 5 .. 9 */
@@ -26,7 +27,8 @@ static bool used(const Ctx *c, int form)
 	return false;
 }
 
-/* The number of the shard of this rank, counted over the axes of the mesh that cut; -1: none.  *count: the number of shards. */
+/* The number of the shard of this rank, counted over the axes of the mesh that cut; -1: none.  *count: the number of
+ * shards. */
 static int shard_of(const Ctx *c, const Form *f, int *count)
 {
 	int coord[FORM_MESH], index = form_index(f, c->rank), shard = 0;
@@ -64,6 +66,7 @@ int rt_replicas(Ctx *c)
 		for (int k = 0; k < shards; k++)
 			same &= alike(c, sum, k == mine);
 	}
-	int code = same ? 0 : rt_error(c, RT_NUMERIC, "parameters or state differ from those of another rank: memory or a processor is faulty");
+	int code = same ? 0 : rt_error(c, RT_NUMERIC,
+		"parameters or state differ from those of another rank: memory or a processor is faulty");
 	return (int)rt_worst(c, (uint32_t)code);
 }

@@ -68,7 +68,7 @@ void rt_report_flush(FILE *f, bool *lost, const char *name)
 /* Tokens are counted if a sample is a row of tokens. */
 static int64_t per_sample(const RtProgram *p)
 {
-	const RtPart *t = &p->part[RT_TRAIN];
+	const RtIo *t = &p->io[RT_TRAIN];
 	bool tokens = p->data.format == RT_BYTES || p->data.format == RT_TOKENS16 || p->data.format == RT_TOKENS32;
 	for (int i = 0; i < t->ninput && tokens; i++)
 		if (t->input[i].feed == RT_SAMPLES && t->input[i].t.naxis == 2)

@@ -1,5 +1,6 @@
-/* Resuming.  Rank 0 finds the newest checkpoint, reads it completely and compares every checksum of its manifest; so does one rank of each other
- * machine.  Then each rank reads the rows of its own shards; the checkpoint may come from another plan. */
+/* Resuming.  Rank 0 finds the newest checkpoint, reads it completely and compares every checksum of its manifest; so
+ * does one rank of each other machine.  Then each rank reads the rows of its own shards; the checkpoint may come from
+ * another plan. */
 #include "save.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ static const char *read_shard(RtJson *j, const RtEntry *e, FormShard *p, int64_t
 		}
 		int a = 0;
 		for (rt_json_open(j, '['); !why && rt_json_more(j, '['); a++)
-			why = a < e->naxis ? read_runs(j, &p->axis[a], e->dim[a]) : "has shards with another number of axes";
+			why = a < e->naxis ? read_runs(j, &p->axis[a], e->dim[a])
+				: "has shards with another number of axes";
 		if (!why && !j->bad && a != e->naxis)
 			why = "has shards with another number of axes";
 	}
@@ -111,13 +113,15 @@ static int check_model(Ctx *c, RtSafe *s, const char *path)
 		const RtTensor *t = &c->program->kept[i].t;
 		const RtEntry *e = rt_is_saved(&c->program->kept[i]) ? rt_safe_find(s, t->name) : NULL;
 		if (c->program->kept[i].keep == RT_FROZEN && !e)
-			return rt_error(c, RT_CHECKPOINT, "%s has no %s, which is frozen: programs of an earlier sbpcc did not save what is frozen; --weights=%s/state.safetensors "
-			                "--weights-partial starts from its trained parameters", path, t->name, path);
+			return rt_error(c, RT_CHECKPOINT, "%s has no %s, which is frozen: programs of an earlier "
+				"sbpcc did not save what is frozen; --weights=%s/state.safetensors --weights-partial "
+				"starts from its trained parameters", path, t->name, path);
 		if (rt_is_saved(&c->program->kept[i]) && !e)
 			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
 		if (e && !rt_safe_fits(e, t))
-			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here", path, t->name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
-			                rt_shape_text(want, sizeof want, t->type, t->naxis, t->dim));
+			return rt_error(c, RT_CHECKPOINT, "%s is of another model: %s is %s there and %s here",
+				path, t->name, rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim),
+				rt_shape_text(want, sizeof want, t->type, t->naxis, t->dim));
 	}
 	return 0;
 }
@@ -148,8 +152,10 @@ static int check_format(Ctx *c, const RtResume *r, const RtFile *m, const char *
 	if (strncmp(format, "sbpcc checkpoint", 16))
 		return rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged", r->path);
 	if (strcmp(format, "sbpcc checkpoint 1") && strcmp(format, RT_CHECKPOINT_FORMAT))
-		return rt_error(c, RT_CHECKPOINT, "%s is an \"%s\"; this program reads up to \"" RT_CHECKPOINT_FORMAT "\"", r->path, format);
-	return manifest_intact(m, format) ? 0 : rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged: its checksum differs", r->path);
+		return rt_error(c, RT_CHECKPOINT,
+			"%s is an \"%s\"; this program reads up to \"" RT_CHECKPOINT_FORMAT "\"", r->path, format);
+	return manifest_intact(m, format) ? 0
+		: rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged: its checksum differs", r->path);
 }
 
 /* The name of the folder must match the step in the manifest. */
@@ -193,7 +199,8 @@ static int read_manifest(Ctx *c, RtResume *r, const RtFile *m, RtSafe *s)
 	r->seed = (uint64_t)seed;
 	bool ends = !j.bad && j.end - j.at <= 1 && (j.at == j.end || *j.at == '\n');
 	if (!code && (!ends || !*format || r->step < 0 || (s && count != s->n)))
-		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged%s", r->path, j.bad || ends ? "" : ": something follows its end");
+		code = rt_error(c, RT_CHECKPOINT, "%s: its manifest is damaged%s", r->path, j.bad ||
+			ends ? "" : ": something follows its end");
 	code = code ? code : check_step(c, r);
 	return code || !s ? code : check_header(c, r, s, header);
 }
@@ -246,7 +253,8 @@ int rt_resume_find(Ctx *c, const char *dir, bool last_good, RtResume *r)
 		if (!one && c->error)
 			return code;
 		if (!one) {
-			fprintf(stderr, "%s is good: --last-good, or --resume=%s, continues from there\n", r->path, r->path);
+			fprintf(stderr, "%s is good: --last-good, or --resume=%s, continues from there\n",
+				r->path, r->path);
 			return code;
 		}
 		code = one;
@@ -301,9 +309,12 @@ int rt_resume_other_data(Ctx *c, const RtResume *r)
 	rt_file_close(&m);
 	const char *what = "the data set is not the one that the checkpoint was trained on";
 	if (known && first >= 0)
-		rt_error(c, RT_DATA, "%s: %s differs from file %d of the %d at that time: --changed-data continues with it", what, rt_data_file(c, first), first + 1, known);
+		rt_error(c, RT_DATA,
+			"%s: %s differs from file %d of the %d at that time: --changed-data continues with it", what,
+			rt_data_file(c, first), first + 1, known);
 	else if (known && known != n)
-		rt_error(c, RT_DATA, "%s: it has %d files now, %d at that time: --changed-data continues with it", what, n, known);
+		rt_error(c, RT_DATA, "%s: it has %d files now, %d at that time: --changed-data continues with it",
+			what, n, known);
 	else
 		rt_error(c, RT_DATA, "%s: --changed-data continues with it", what);
 	return RT_DATA;

@@ -1,6 +1,8 @@
-/* Routes: which elements a rank takes from which peer in each transfer, computed once, at the start, from the forms of both sides.
+/* Routes: which elements a rank takes from which peer in each transfer, computed once, at the start, from the forms of
+ * both sides.
  *
- *   form_pieces      pieces: sets of indices, one per axis, that a peer holds and this rank needs, in the order of terms
+ *   form_pieces      pieces: sets of indices, one per axis, that a peer holds and this rank needs, in the order of
+ *                    terms
  *   blocks           each piece as nested loops over both shards, with consecutive elements innermost
  *
  * A transport waits for peers and gives the addresses of their values; this file moves and combines. */
@@ -40,8 +42,8 @@ typedef float Floats __attribute__((vector_size(16), aligned(4), may_alias));
 
 enum { AHEAD = 4096 };                  /* prefetch distance in bytes */
 
-/* Copies what another processor wrote: by vectors, because `rep movsb`, which libraries use for such sizes, reads from the cache of another
- * processor at a fifth of the speed (2.8 against 14 GB/s here). */
+/* Copies what another processor wrote: by vectors, because `rep movsb`, which libraries use for such sizes, reads from
+ * the cache of another processor at a fifth of the speed (2.8 against 14 GB/s here). */
 static void copy_peer(void *to, const void *from, size_t bytes)
 {
 	typedef unsigned char Some __attribute__((vector_size(16), aligned(1), may_alias));
@@ -66,7 +68,8 @@ static void sum_two(void *to, const void *first, const void *second, int64_t n)
 		__builtin_prefetch(a + i + AHEAD / sizeof(float));
 		__builtin_prefetch(b + i + AHEAD / sizeof(float));
 		for (int64_t k = i; k < i + 16; k += 4)
-			*(Floats *)(void *)(y + k) = *(const Floats *)(const void *)(a + k) + *(const Floats *)(const void *)(b + k);
+			*(Floats *)(void *)(y + k) = *(const Floats *)(const void *)(a + k) +
+				*(const Floats *)(const void *)(b + k);
 	}
 	for (; i < n; i++)
 		y[i] = a[i] + b[i];
@@ -78,7 +81,8 @@ static void sum_f32(void *y, const void *x, int64_t n)
 }
 
 #define ROW(N) { sum_##N, max_##N, min_##N, prod_##N }
-static RtCombine *const combine[RT_TYPES][4] = { [RT_F32] = ROW(f32), [RT_F64] = ROW(f64), [RT_I64] = ROW(i64), [RT_I32] = ROW(i32), [RT_U8] = ROW(u8), [RT_BOOL] = ROW(u8) };
+static RtCombine *const combine[RT_TYPES][4] = { [RT_F32] = ROW(f32), [RT_F64] = ROW(f64), [RT_I64] = ROW(i64),
+	[RT_I32] = ROW(i32), [RT_U8] = ROW(u8), [RT_BOOL] = ROW(u8) };
 
 /* to = a and b combined; to may be a, and in sums of floats b. */
 static void combine_two(const RtRoute *r, void *to, const void *a, const void *b, int64_t n)
@@ -97,15 +101,16 @@ enum { CHUNK = 8192 };                  /* bytes that stay in the cache while al
 static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k);
 
 /* More than two terms need a buffer for the second half. */
-static __attribute__((noinline)) void combine_halves(const RtRoute *r, void *to, const void *const *x, int half, int n, size_t skip, int64_t k)
+static __attribute__((noinline)) void combine_halves(const RtRoute *r, void *to, const void *const *x, int half, int n,
+	size_t skip, int64_t k)
 {
 	_Alignas(64) char room[CHUNK];
 	const void *a = combine_tree(r, to, x, half, skip, k), *b = combine_tree(r, room, x + half, n - half, skip, k);
 	combine_two(r, to, a, b, k);
 }
 
-/* Combines the terms of k elements as a tree: the first half, a power of two, then the others, then both.  Returns the address of the result:
- * of a single term its own, else `to`. */
+/* Combines the terms of k elements as a tree: the first half, a power of two, then the others, then both.  Returns the
+ * address of the result: of a single term its own, else `to`. */
 static const void *combine_tree(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
 {
 	int half = 1;
@@ -121,7 +126,8 @@ static const void *combine_tree(const RtRoute *r, void *to, const void *const *x
 }
 
 /* The same if the result overwrites a term that is yet to be read. */
-static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, const void *const *x, int n, size_t skip, int64_t k)
+static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, const void *const *x, int n,
+	size_t skip, int64_t k)
 {
 	_Alignas(64) char room[CHUNK];
 	const void *sum = combine_tree(r, room, x, n, skip, k);
@@ -129,8 +135,8 @@ static __attribute__((noinline)) void combine_aside(const RtRoute *r, void *to, 
 		memmove(to, sum, (size_t)k * r->elem);
 }
 
-/* Two ranks a + b, four (a + b) + (c + d): one rank of two computes the same sum as two ranks of four, so the result can be independent of the
- * number of ranks (--deterministic=any-ranks). */
+/* Two ranks a + b, four (a + b) + (c + d): one rank of two computes the same sum as two ranks of four, so the result
+ * can be independent of the number of ranks (--deterministic=any-ranks). */
 void rt_route_sum(const RtRoute *r, void *y, const void *const *x, int n, int64_t count)
 {
 	bool aside = false;
@@ -245,7 +251,8 @@ static int expand(Build *u, int axis, const Draft *d)
 	int64_t f = u->from_step[axis], t = u->to_step[axis];
 	bool even = true;
 	for (int i = 1; i < n; i++)
-		even &= m[i].len == m[0].len && m[i].from - m[i - 1].from == m[1].from - m[0].from && m[i].to - m[i - 1].to == m[1].to - m[0].to;
+		even &= m[i].len == m[0].len && m[i].from - m[i - 1].from == m[1].from - m[0].from &&
+			m[i].to - m[i - 1].to == m[1].to - m[0].to;
 	for (int i = 0; i < (even ? 1 : n); i++) {
 		Draft next = *d;
 		next.b.from += m[i].from * f;
@@ -307,7 +314,8 @@ static int add_piece(void *arg, const FormPiece *p)
 
 /* ---- ranks that take part ---- */
 
-/* Ranks whose coordinates differ from those of this rank only along axes that data crosses, in the order of the mesh. */
+/* Ranks whose coordinates differ from those of this rank only along axes that data crosses, in the order of the
+ * mesh. */
 static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nrank)
 {
 	bool one = form_one_mesh(a, b), across[FORM_MESH];
@@ -315,8 +323,7 @@ static int find_peers(RtRoute *r, const Form *a, const Form *b, int rank, int nr
 	r->peer = malloc((size_t)nrank * sizeof *r->peer);
 	if (!r->peer)
 		return -1;
-	bool away = form_index(a, rank) < 0 && form_index(b, rank) < 0;
-	for (int i = 0; i < nrank && !one && !away; i++)
+	for (int i = 0; i < nrank && !one; i++)
 		if (form_index(a, i) >= 0 || form_index(b, i) >= 0)
 			r->peer[r->npeer++] = i;
 	if (me < 0)
@@ -363,6 +370,8 @@ int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 	int64_t len[RT_AXES];
 	*r = (RtRoute){ .move = m, .elem = rt_width(m->type) };
 	r->combine = combine[m->type][reduce_of(a)];
+	if (form_index(a, rank) < 0 && index < 0)
+		return 0;                       /* it takes no part */
 	if (find_peers(r, a, b, rank, c->nrank))
 		return rt_error(c, RT_MEMORY, "no memory");
 	find_terms(r, a, b, rank);
@@ -375,7 +384,7 @@ int rt_route_open(Ctx *c, RtRoute *r, const RtMove *m, int rank)
 	if (form_pieces(a, b, index, &r->fill, add_piece, &u) || close_cell(&u))
 		return rt_error(c, RT_MEMORY, "no memory");
 	for (int i = 0; i < r->nblock; i++)
-		if ((m->here && r->block[i].rank != rank) || (!r->block[i].first && !r->combine))
+		if ((m->channel < 0 && r->block[i].rank != rank) || (!r->block[i].first && !r->combine))
 			return rt_error(c, RT_PLAN, "transfer %d does not fit its forms", (int)(m - c->program->move));
 	return 0;
 }
@@ -524,7 +533,7 @@ static const void *my_own(void *arg, int rank)
 int rt_move(Ctx *c, int move, void *y, const void *x)
 {
 	const RtRoute *r = &c->route[move];
-	if (c->comm && (!r->move->here || c->device))
+	if (c->comm && (r->move->channel >= 0 || c->device))
 		return rt_moves(c, 1, &move, &y, &x);
 	rt_route_take(c, r, y, my_own, (void *)x);
 	return 0;

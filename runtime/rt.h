@@ -1,16 +1,18 @@
 /* What generated files and kernels see of the runtime: the tables of a program (program.h), the context of a rank,
  * and the functions that actions call.
  *
- * A trainer holds the program of every role.  A rank looks up its role and walks the list of actions of that role, step after step.  The
- * compiler has chosen and proved the order of actions and every offset, so the runtime decides nothing: it starts processes, fills memory,
- * walks, and reports.  Other headers: run.h (one rank), comm.h (several), save.h (files), data.h (samples), api.h (the library). */
+ * A trainer holds the program of every role.  A rank looks up its role and walks the list of actions of that role, step
+ * after step.  The compiler has chosen and proved the order of actions and every offset, so the runtime decides
+ * nothing: it starts processes, fills memory, walks, and reports.  Other headers: run.h (one rank), comm.h (several),
+ * save.h (files), data.h (samples), api.h (the library). */
 #ifndef RT_H
 #define RT_H
 
 #include "program.h"
 
 /* Exit status of a trainer. */
-enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_CHECKPOINT = 21, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24, RT_MEMORY = 25, RT_STOPPED = 75 };
+enum { RT_OK = 0, RT_USAGE = 2, RT_DATA = 20, RT_CHECKPOINT = 21, RT_PEER = 22, RT_NUMERIC = 23, RT_PLAN = 24,
+	RT_MEMORY = 25, RT_STOPPED = 75 };
 
 typedef struct RtPool RtPool;
 
@@ -36,59 +38,65 @@ struct Ctx {
 	unsigned char *shared, *work;   /* scratch: of all threads; of thread i at work + i * work_each */
 	size_t work_shared, work_each;
 	void *device;                   /* CUDA: stream, kernels, staging; unused on the CPU */
-	uint64_t changed, *packed;      /* counts changes of kept values and of the memory of packed weights; by weight: the count when it was packed */
+	uint64_t changed, *packed;      /* counts changes of kept values and of the memory of packed weights; by
+	                                 * weight: the count when it was packed */
 	int64_t last_kept;              /* offset of the last kept value in the slab */
 	char *error;                    /* of a library: messages go here, RT_MESSAGE bytes, instead of to stderr */
 	uint64_t seed;
 	int64_t step;
-	int part;                       /* the program that runs: RT_TRAIN, RT_EVAL, RT_INFER */
+	RtProgramKind kind;             /* of the program that runs */
 	double loss;                    /* reported by the last step */
 	RtSums sums;                    /* reported by the last step or the last batch of an evaluation */
 	int64_t micro;                  /* the current micro-batch, from 0 */
 	struct RtLoader *data;          /* data.c */
-	const void *const *given;       /* samples from the caller, an array per input, instead of the data set; NULL: none */
+	const void *const *given;       /* an array of samples per input, instead of the data set; NULL: none */
 	struct RtSaver *saver;          /* checkpoint.c */
 	struct RtWatch *watch;          /* called around every action; watch.c.  NULL: none */
 	double rate, norm;              /* reported by the last step; NAN: none */
 	bool again;                     /* the step is walked again, to find the first value that is not finite */
 	bool begun;                     /* the first step or batch has begun */
-	const RtAction *at;             /* the action that runs, NULL between steps; its index in the list; its values */
+	const RtAction *at;             /* the running action, NULL between steps; its index in the list; its values */
 	int id;
 	const int *values;
-	int (*after)(Ctx *, int micro); /* called after an action; NULL: nothing; micro: the micro-batch, -1 outside of them */
+	int (*after)(Ctx *, int micro); /* called after an action; NULL: nothing; micro: the micro-batch, or -1 */
 	const char *dump;               /* the folder that results are written to; dump.c */
 };
 
-/* What a process needs beside slab, window and scratch, in bytes: at run time; before anything is opened; of each stack; of the thread that
- * saves, and of each tensor in its texts.  With several ranks: of signals, of each shard and route, and of each peer of a route. */
+/* What a process needs beside slab, window and scratch, in bytes: at run time; before anything is opened; of each
+ * stack; of the thread that saves, and of each tensor in its texts.  With several ranks: of signals, and those of each
+ * rank of a channel; of each shard and route, and of each peer of a route. */
 enum { RT_BASE = 112 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10, RT_SAVED = 256 };
-enum { RT_SIGNALS = 24 << 10, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
-enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };       /* scratch for tests and benchmarks of kernels: kernels/cpu/work.h */
+enum { RT_SIGNALS = 24 << 10, RT_SIGNAL = 64, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
+/* scratch for tests and benchmarks of kernels: kernels/cpu/work.h */
+enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };
 
 /* ---- what actions and kernels call ---- */
 
-/* base.c.  rt_error prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and returns code. */
+/* base.c.  rt_error prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and
+ * returns code. */
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 size_t rt_width(RtType);                                /* bytes of an element */
 
-/* actor.c: the copy of b, k x n with these strides, that stays packed in the running program; NULL: none.  *fresh: it is up to date; else
- * the caller packs it now. */
+/* actor.c: the copy of b, k x n with these strides, that stays packed in the running program; NULL: none.  *fresh: it
+ * is up to date; else the caller packs it now. */
 float *rt_packed(Ctx *, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh);
 
-/* data.c: fills all inputs of this step.  Which samples a step takes depends on the step only, never on the number of ranks. */
+/* data.c: fills all inputs of this step.  Which samples a step takes depends on the step only, never on the number of
+ * ranks. */
 int rt_load(Ctx *);
-/* Reports the loss of this step, equal on all ranks; it must be finite.  rate, norm: NULL if there is none; metrics: sum and count of each
- * metric that has its own, NULL if there are none. */
+/* Reports the loss of this step, equal on all ranks; it must be finite.  rate, norm: NULL if there is none; metrics:
+ * sum and count of each metric that has its own, NULL if there are none. */
 int rt_save_loss(Ctx *, const float *value);
 int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm, const float *const *metrics);
 int rt_save_eval(Ctx *, const float *sum, const float *count, const float *const *metrics);
 
-/* lane.c: several transfers between the same ranks: at once; or started, and finished later, named by the first result. */
+/* lane.c: several transfers between the same ranks: at once; or started, and finished later, named by the first
+ * result. */
 int rt_moves(Ctx *, int n, const int *move, void *const *y, const void *const *x);
 int rt_moves_start(Ctx *, int n, const int *move, void *const *y, const void *const *x);
 int rt_moves_finish(Ctx *, const void *y);
 
-/* route.c: converts x to the form of y; all ranks call it for every transfer. */
+/* route.c: converts x to the form of y; all ranks that take part call it. */
 int rt_move(Ctx *, int move, void *y, const void *x);
 void rt_fill(void *y, RtType, FormReduce, int64_t n);   /* with the neutral element */
 
@@ -98,8 +106,8 @@ int64_t rt_origin(const Ctx *, int form, int axis);
 /* slab.c, slab_cuda.c: waits until the device is idle. */
 int rt_sync(Ctx *);
 
-/* thread.c: runs body over 0 .. n - 1 on the threads of this rank, in pieces that begin at multiples of grain.  Results must not depend on
- * how the loop is cut.  A body starts no other loop. */
+/* thread.c: runs body over 0 .. n - 1 on the threads of this rank, in pieces that begin at multiples of grain.  Results
+ * must not depend on how the loop is cut.  A body starts no other loop. */
 typedef void RtBody(void *arg, int64_t lo, int64_t hi, int thread);
 void rt_parallel(Ctx *, int64_t n, int64_t grain, RtBody *body, void *arg);
 

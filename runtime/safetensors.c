@@ -1,5 +1,5 @@
-/* safetensors: eight bytes with the length of the header; the header, JSON with type, shape and offsets of each tensor; then the
- * bytes.  Everything is checked before it is used: files are untrusted. */
+/* safetensors: eight bytes with the length of the header; the header, JSON with type, shape and offsets of each tensor;
+ * then the bytes.  Everything is checked before it is used: files are untrusted. */
 #include "save.h"
 
 #include <inttypes.h>
@@ -51,7 +51,8 @@ static const char *read_entry(RtJson *j, RtEntry *e)
 	if (t == RT_TYPES)
 		return "has an unknown type";
 	e->type = (RtType)t;
-	if (at[0] < 0 || at[1] < at[0] || __builtin_mul_overflow(n, (int64_t)rt_width(e->type), &n) || at[1] - at[0] != n)
+	if (at[0] < 0 || at[1] < at[0] || __builtin_mul_overflow(n, (int64_t)rt_width(e->type), &n) ||
+	    at[1] - at[0] != n)
 		return "has offsets that do not fit its shape";
 	e->from = (uint64_t)at[0];
 	e->to = (uint64_t)at[1];
@@ -144,7 +145,8 @@ int rt_safe_read(Ctx *c, int code, const char *path, RtFile f, RtSafe *s)
 	if (s->file.bytes < 8 || len > s->file.bytes - 8 || len > 100 << 20)
 		bad = rt_error(c, code, "%s is not a safetensors file, or is truncated", path);
 	else
-		bad = read_header(c, code, path, s, (const char *)s->file.data + 8, (size_t)len, s->file.bytes - 8 - len);
+		bad = read_header(c, code, path, s, (const char *)s->file.data + 8, (size_t)len,
+			s->file.bytes - 8 - len);
 	s->data = bad ? NULL : s->file.data + 8 + len;
 	return bad;
 }

@@ -1,5 +1,5 @@
-/* What a rank holds of a tensor.  The program has a table of forms (form.h); the shards of this rank are computed once, at the start,
- * and everything that fills, reads or saves a tensor walks the rows of its shard. */
+/* What a rank holds of a tensor.  The program has a table of forms (form.h); the shards of this rank are computed once,
+ * at the start, and everything that fills, reads or saves a tensor walks the rows of its shard. */
 #include "comm.h"
 
 #include <stdlib.h>
@@ -69,7 +69,8 @@ RtValue rt_about(const Ctx *c, int value)
 	const RtProgram *p = c->program;
 	if (value < p->nkept) {
 		const RtTensor *t = &p->kept[value].t;
-		return (RtValue){ .name = t->name, .type = t->type, .form = t->form, .window = t->window, .offset = t->offset, .bytes = (int64_t)rt_bytes(c, t) };
+		return (RtValue){ .name = t->name, .type = t->type, .form = t->form, .window = t->window,
+			.offset = t->offset, .bytes = (int64_t)rt_bytes(c, t) };
 	}
 	RtValue v = p->value[value - p->nkept];
 	if (v.form)
@@ -79,8 +80,8 @@ RtValue rt_about(const Ctx *c, int value)
 
 /* ---- rows ---- */
 
-/* Walks rows lo .. hi - 1 of a shard; a row is what it holds along the last axis, one run or several.  The axes before it are counted like
- * the digits of a number: digit a is index k[a] of run at[a]. */
+/* Walks rows lo .. hi - 1 of a shard; a row is what it holds along the last axis, one run or several.  The axes before
+ * it are counted like the digits of a number: digit a is index k[a] of run at[a]. */
 static void walk(const FormShard *p, const int64_t *dim, int64_t lo, int64_t hi, RtRow *row, void *arg)
 {
 	int last = p->naxis - 1, at[RT_AXES];

@@ -1,7 +1,7 @@
 /* The memory of a rank on the CPU: a private slab, and its window, which peers read.
  *
- * The slab is aligned to and uses huge pages.  All of it is touched before step 0, so that lack of memory is reported at the start
- * and no step waits for page faults.  The kernel clears each page, so the threads share this work. */
+ * The slab is aligned to and uses huge pages.  All of it is touched before step 0, so that lack of memory is reported
+ * at the start and no step waits for page faults.  The kernel clears each page, so the threads share this work. */
 #include "run.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static int open_packed(Ctx *c)
 {
 	int most = 0;
 	for (int i = 0; i < RT_PROGRAMS; i++)
-		most = c->program->part[i].npacked > most ? c->program->part[i].npacked : most;
+		most = c->program->io[i].npacked > most ? c->program->io[i].npacked : most;
 	for (int i = 0; i < c->program->nkept; i++)
 		if (!c->program->kept[i].t.window && c->program->kept[i].t.offset > c->last_kept)
 			c->last_kept = c->program->kept[i].t.offset;

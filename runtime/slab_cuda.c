@@ -1,5 +1,5 @@
-/* The memory of a rank on a GPU, and kernel launches.  The host program is plain C; the device code is one fatbin, which the
- * assembler embeds in the program and which is loaded at the start. */
+/* The memory of a rank on a GPU, and kernel launches.  The host program is plain C; the device code is one fatbin,
+ * which the assembler embeds in the program and which is loaded at the start. */
 #include "slab_cuda.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ int rt_device_open(Ctx *c, unsigned char *window)
 	void *slab, *device_window;
 	if ((code = rt_cuda(c, cudaSetDevice(c->rank % n), "choosing the GPU")) ||
 	    (code = rt_cuda(c, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "creating a stream")) ||
-	    (code = rt_cuda(c, cudaLibraryLoadData(&d->library, rt_fatbin, NULL, NULL, 0, NULL, NULL, 0), "loading the kernels")) ||
+	    (code = rt_cuda(c, cudaLibraryLoadData(&d->library, rt_fatbin, NULL, NULL, 0, NULL, NULL, 0),
+	                    "loading the kernels")) ||
 	    (code = grab(c, &slab, c->program->slab_bytes, "allocating the slab")) ||
 	    (code = grab(c, &device_window, c->program->window_bytes, "allocating the window")))
 		return code;
@@ -86,13 +87,15 @@ void *rt_host(Ctx *c, void *value, size_t bytes)
 int rt_put(Ctx *c, void *value, size_t bytes)
 {
 	RtCuda *d = c->device;
-	return rt_cuda(c, cudaMemcpyAsync(value, d->staging, bytes, cudaMemcpyHostToDevice, d->stream), "copying to the GPU");
+	return rt_cuda(c, cudaMemcpyAsync(value, d->staging, bytes, cudaMemcpyHostToDevice, d->stream),
+		"copying to the GPU");
 }
 
 int rt_get(Ctx *c, void *host, const void *value, size_t bytes)
 {
 	RtCuda *d = c->device;
-	int code = rt_cuda(c, cudaMemcpyAsync(host, value, bytes, cudaMemcpyDeviceToHost, d->stream), "copying from the GPU");
+	int code = rt_cuda(c, cudaMemcpyAsync(host, value, bytes, cudaMemcpyDeviceToHost, d->stream),
+		"copying from the GPU");
 	return code ? code : rt_sync(c);
 }
 

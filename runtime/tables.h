@@ -1,5 +1,5 @@
-/* The macros that rows of generated tables are written with: schedules, values of a step, values that are kept.  Only generated files include
- * it. */
+/* The macros that rows of generated tables are written with: schedules, values of a step, values that are kept.  Only
+ * generated files include it. */
 #ifndef RT_TABLES_H
 #define RT_TABLES_H
 
@@ -8,7 +8,8 @@
 /* Zero if the condition holds; else a compile error. */
 #define ASSURED(holds, text) (0 * (int)sizeof(struct { _Static_assert(holds, text); int x; }))
 
-/* schedule.c.  CALL defines a function over values t[0], t[1], ...: results, then operands.  EPILOGUE finishes tiles of a matrix product. */
+/* schedule.c.  CALL defines a function over values t[0], t[1], ...: results, then operands.  EPILOGUE finishes tiles
+ * of a matrix product. */
 #define CALL(f, ...) \
 	static int f(Ctx *c, void *const *t) \
 	{ \
@@ -19,15 +20,16 @@
 	{ \
 		ep(&(KTile){ c, t }) \
 	}
-/* One action: its kind, operator and function; the numbers of results, operands and floating-point operations; fits: each result has at most
- * the bytes that buffers.h gives it. */
+/* One action: its kind, operator and function; the numbers of results, operands and floating-point operations; fits:
+ * each result has at most the bytes that buffers.h gives it. */
 #define A(kind_, op_, run_, make_, take_, flops_, fits_) \
 	{ \
-		.kind = RT_##kind_, .op = op_, .run = run_, .nmake = (make_) + ASSURED(fits_, op_), .ntake = take_, .flops = flops_ \
+		.kind = RT_##kind_, .op = op_, .run = run_, .nmake = (make_) + ASSURED(fits_, op_), .ntake = take_, \
+		.flops = flops_ \
 	}
 
-/* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to lie inside; C: with a
- * form, by which ranks hold shards of unequal size. */
+/* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to
+ * lie inside; C: with a form, by which ranks hold shards of unequal size. */
 #define INSIDE(at, size, area) ((at) + ASSURED((at) + (int64_t)(size) <= (int64_t)(area), #at))
 #define S(name_, type_, at, size) \
 	{ \
@@ -36,7 +38,8 @@
 #define F(name_, at, size) S(name_, F32, at, size)
 #define W(name_, type_, at, size) \
 	{ \
-		.name = name_, .type = RT_##type_, .window = true, .offset = INSIDE(at, size, WINDOW_BYTES), .bytes = size \
+		.name = name_, .type = RT_##type_, .window = true, .offset = INSIDE(at, size, WINDOW_BYTES), \
+		.bytes = size \
 	}
 #define C(name_, type_, window_, at, size, form_) \
 	{ \
@@ -56,12 +59,20 @@
 	{ \
 		.kind = FORM_S, .axis = axis_, .len = len_, .inner = inner_ \
 	}
-#define CUT_REACH(axis_, len_, ...) \
+#define CUT_REACH(axis_, len_, of_, div_, lo_, hi_, mid_, mul_, from_, to_) \
 	{ \
 		.kind = FORM_S, .axis = axis_, .len = len_, .inner = 1, .reach = &(const FormReach) \
 		{ \
-			__VA_ARGS__ \
+			.of = of_, .div = div_, .lo = lo_, .hi = hi_, .mid = mid_, .mul = mul_, .from = from_, \
+			.to = to_ \
 		} \
+	}
+
+/* model.c and params.c.  A tensor: name, type, form, whether it is in the window, offset, number of axes and shape. */
+#define TENSOR(name_, type_, form_, window_, at, naxis_, ...) \
+	{ \
+		.name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .form = form_, \
+		.window = window_, .offset = at \
 	}
 
 /* params.c.  Initial values. */
@@ -71,14 +82,17 @@
 #define UNIFORM(from, to, k) .start = RT_UNIFORM, .a = from, .b = to, .key = k
 #define HERE(array) .start = RT_DATA_HERE, .data = array
 #define IN_FILE .start = RT_DATA_FILE
-/* Class, name, type, offset, initial value, number of axes and shape; PARAM: a parameter of floats; ZEROS: optimizer state of floats. */
+/* Class, name, type, offset, initial value, number of axes and shape; PARAM: a parameter of floats; ZEROS: optimizer
+ * state of floats. */
 #define KEPT(is, name_, type_, at, start_, naxis_, ...) \
 	{ \
-		.t = { .name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_##is, start_ \
+		.t = { .name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, \
+		.keep = RT_##is, start_ \
 	}
 #define PARAM(name_, at, start_, naxis_, ...) \
 	{ \
-		.t = { .name = name_, .type = RT_F32, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, .keep = RT_PARAMETER, start_ \
+		.t = { .name = name_, .type = RT_F32, .naxis = naxis_, .dim = { __VA_ARGS__ }, .offset = at }, \
+		.keep = RT_PARAMETER, start_ \
 	}
 #define ZEROS(name_, at, naxis_, ...) KEPT(STATE, name_, F32, at, ZERO, naxis_, __VA_ARGS__)
 

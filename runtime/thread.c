@@ -1,9 +1,9 @@
 /* The threads of a rank: they run one parallel loop at a time.
  *
  * The pool is created once, with the context; a loop costs one store and one wake.  A waiting thread spins for a few
- * microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Free threads take pieces in order
- * from one counter.  Which thread runs a piece is not determined, so a body may use the number of its thread for scratch only,
- * never to decide what is summed with what. */
+ * microseconds, then sleeps in the kernel, so that more threads than processors do no harm.  Free threads take pieces
+ * in order from one counter.  Which thread runs a piece is not determined, so a body may use the number of its thread
+ * for scratch only, never to decide what is summed with what. */
 #include "run.h"
 #include "wait.h"
 
@@ -151,7 +151,8 @@ static RtIsa choose_isa(void)
 #if defined(__x86_64__)
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 		isa = RT_AVX2;
-	if (isa == RT_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+	if (isa == RT_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
 		isa = RT_AVX512;
 #endif
 	const char *want = getenv("RT_ISA");

@@ -1,5 +1,5 @@
-/* Observes single actions: when they run (--trace), how long they take (--profile), and which one first produces a value that is not
- * finite.  Without any of these the walk does not call this file.
+/* Observes single actions: when they run (--trace), how long they take (--profile), and which one first produces a
+ * value that is not finite.  Without any of these the walk does not call this file.
  *
  * Events are kept in memory until the end, at most a million; then ranks write one file in turn. */
 #include "comm.h"
@@ -18,7 +18,8 @@
 
 enum { EVENTS = 1 << 20 };
 
-typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;        /* lane: a transfer in flight, from its first attempt to its end */
+/* lane: a transfer in flight, from its first attempt to its end */
+typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;
 typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t runs; } Total;
 
 typedef struct Watch {
@@ -38,7 +39,7 @@ static Watch *watch(const Ctx *c)
 /* Actions of a step, each counted once for all micro-batches. */
 static int count_actions(const Ctx *c)
 {
-	const RtSchedule *s = c->program->role[c->role]->part[RT_TRAIN];
+	const RtSchedule *s = c->program->role[c->role]->schedule[RT_TRAIN];
 	int n = 0;
 	for (int i = 0; s && i < s->nsegment; i++)
 		n += s->segment[i].count * s->segment[i].repeat;
@@ -72,8 +73,9 @@ static int after(Ctx *c)
 	Watch *w = watch(c);
 	double now = rt_seconds();
 	if (w->event && w->nevent < EVENTS)
-		w->event[w->nevent++] = (Event){ .from = w->from - w->begin, .to = now - w->begin, .at = c->at, .name = value_name(c), .id = c->id };
-	if (w->total && c->part == RT_TRAIN && c->id < w->ntotal) {
+		w->event[w->nevent++] = (Event){ .from = w->from - w->begin, .to = now - w->begin, .at = c->at,
+			.name = value_name(c), .id = c->id };
+	if (w->total && c->kind == RT_TRAIN && c->id < w->ntotal) {
 		Total *t = &w->total[c->id];
 		t->at = c->at;
 		t->name = value_name(c);
@@ -82,7 +84,8 @@ static int after(Ctx *c)
 	}
 	for (int i = 0; w->check && i < c->at->nmake; i++)
 		if (!finite_all(c, c->values[i])) {
-			rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite", rt_about(c, c->values[i]).name);
+			rt_error(c, RT_NUMERIC, "%s is the first value of this step that is not finite",
+				rt_about(c, c->values[i]).name);
 			w->check = false;       /* the walk continues: other ranks wait for the values of this one */
 		}
 	return 0;
@@ -92,7 +95,8 @@ static void moved(Ctx *c, double from, double to)
 {
 	Watch *w = watch(c);
 	if (w->event && w->nevent < EVENTS && c->at)
-		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .at = c->at, .name = value_name(c), .id = c->id, .lane = true };
+		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .at = c->at,
+			.name = value_name(c), .id = c->id, .lane = true };
 }
 
 /* True if all kept values are finite; else reports one that is not, parameters before optimizer state. */
@@ -101,7 +105,8 @@ static bool finite_kept(Ctx *c)
 	for (int keep = RT_PARAMETER; keep <= RT_STATE; keep++)
 		for (int i = 0; i < c->program->nkept; i++)
 			if ((int)c->program->kept[i].keep == keep && !finite_all(c, i)) {
-				rt_error(c, RT_NUMERIC, "%s has not been finite since the previous step", c->program->kept[i].t.name);
+				rt_error(c, RT_NUMERIC, "%s has not been finite since the previous step",
+					c->program->kept[i].t.name);
 				return false;
 			}
 	return true;
@@ -147,13 +152,17 @@ static int write_trace(Ctx *c, const Watch *w)
 		fputs(r ? "" : "[\n", f);
 		for (int i = 0; i < w->nevent; i++) {
 			const Event *e = &w->event[i];
-			fprintf(f, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{\"action\":\"a%d\",\"value\":\"", e->at->op,
-			        e->lane || e->at->kind == RT_COLLECTIVE || e->at->kind == RT_START || e->at->kind == RT_FINISH ? "transfer" : "compute", 1e6 * e->from,
-			        1e6 * (e->to - e->from), c->rank, e->lane, e->id);
+			bool moves = e->lane || e->at->kind == RT_COLLECTIVE || e->at->kind == RT_START ||
+				e->at->kind == RT_FINISH;
+			fprintf(f, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,"
+				"\"tid\":%d,\"args\":{\"action\":\"a%d\",\"value\":\"",
+				e->at->op, moves ? "transfer" : "compute", 1e6 * e->from, 1e6 * (e->to - e->from),
+				c->rank, e->lane, e->id);
 			put_name(f, e->name);
 			fprintf(f, "\"}},\n");
 		}
-		fprintf(f, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}%s\n", c->rank, c->rank, r == c->nrank - 1 ? "\n]" : ",");
+		fprintf(f, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}%s\n",
+			c->rank, c->rank, r == c->nrank - 1 ? "\n]" : ",");
 		bad = fclose(f) ? errno : 0;
 	}
 	c->comm->barrier(c);
@@ -220,7 +229,8 @@ static void run_peak(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 #if defined __x86_64__
-		r->sink = r->isa == RT_AVX512 ? peak_avx512(r->n) : r->isa == RT_AVX2 ? peak_avx2(r->n) : peak_plain(r->n);
+		r->sink = r->isa == RT_AVX512 ? peak_avx512(r->n) : r->isa == RT_AVX2 ? peak_avx2(r->n)
+			: peak_plain(r->n);
 #else
 		r->sink = peak_plain(r->n);
 #endif
@@ -257,14 +267,16 @@ static void print_profile(Ctx *c, Watch *w)
 		flops += w->total[i].at ? w->total[i].at->flops * (double)w->total[i].runs : 0;
 	}
 	qsort(w->total, (size_t)w->ntotal, sizeof *w->total, slower);
-	printf("\nprofile of rank 0: %.3f s in actions, %.2f GFLOP/s, %.1f %% of a peak of %.1f GFLOP/s (%d thread%s, measured)\n", all, 1e-9 * flops / (all > 0 ? all : 1),
-	       100 * flops / (all > 0 ? all : 1) / peak, 1e-9 * peak, c->nthread, c->nthread == 1 ? "" : "s");
+	printf("\nprofile of rank 0: %.3f s in actions, %.2f GFLOP/s, %.1f %% of a peak of %.1f GFLOP/s (%d thread%s, "
+		"measured)\n", all, 1e-9 * flops / (all > 0 ? all : 1), 100 * flops / (all > 0 ? all : 1) / peak,
+		1e-9 * peak, c->nthread, c->nthread == 1 ? "" : "s");
 	printf("%10s %7s %10s %10s %7s  %s\n", "seconds", "share", "us each", "GFLOP/s", "peak", "node");
 	for (int i = 0; i < w->ntotal && w->total[i].at; i++) {
 		const Total *t = &w->total[i];
 		double rate = t->seconds > 0 ? t->at->flops * (double)t->runs / t->seconds : 0;
-		printf("%10.4f %6.1f%% %10.1f %10.2f %6.1f%%  %s %s\n", t->seconds, 100 * t->seconds / (all > 0 ? all : 1), 1e6 * t->seconds / (double)t->runs, 1e-9 * rate,
-		       100 * rate / peak, t->at->op, t->name);
+		printf("%10.4f %6.1f%% %10.1f %10.2f %6.1f%%  %s %s\n",
+			t->seconds, 100 * t->seconds / (all > 0 ? all : 1), 1e6 * t->seconds / (double)t->runs,
+			1e-9 * rate, 100 * rate / peak, t->at->op, t->name);
 	}
 }
 

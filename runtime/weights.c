@@ -2,8 +2,8 @@
  *
  * A folder has model.safetensors, or model.safetensors.index.json, which says which file has which tensor, and these
  * files; or it is a checkpoint, or a folder of checkpoints.  Rules FROM=TO map names of tensors: each * of FROM matches
- * any characters, as few as possible, and replaces the * of TO in order; the first matching rule applies, and an empty TO
- * skips the tensor.
+ * any characters, as few as possible, and replaces the * of TO in order; the first matching rule applies, and an empty
+ * TO skips the tensor.
  *
  * All parameters, frozen parameters and statistics must be there; optimizer state may be missing.  Other floating types
  * are converted: bf16 and fp16 exactly, double is rounded to nearest.  Missing and unused tensors are reported. */
@@ -203,19 +203,21 @@ static int read_index(Ctx *c, RtWeights *w, const char *dir, const RtFile *f)
 			if (j.bad)
 				break;
 			if (!plain_name(file)) {
-				code = rt_error(c, RT_DATA, "%s: its index names %s, which is outside of the folder", dir,
-				                rt_shown(file));
+				code = rt_error(c, RT_DATA, "%s: its index names %s, which is outside of the folder",
+					dir, rt_shown(file));
 				break;
 			}
 			int k = shard(c, w, dir, &s, file, &code);
 			if (k >= 0 && !rt_safe_find(&w->file[k], key))
-				code = rt_error(c, RT_DATA, "%s: its index says that %s is in %s, which does not have it", dir,
-				                rt_shown(key), rt_shown(file));
+				code = rt_error(c, RT_DATA,
+					"%s: its index says that %s is in %s, which does not have it",
+					dir, rt_shown(key), rt_shown(file));
 		}
 	}
 	free(s.name);
 	if (!code && (j.bad || !w->nfile))
-		code = rt_error(c, RT_DATA, "%s: model.safetensors.index.json %s", dir, j.bad ? "is damaged" : "names no files");
+		code = rt_error(c, RT_DATA, "%s: model.safetensors.index.json %s", dir,
+			j.bad ? "is damaged" : "names no files");
 	return code;
 }
 
@@ -240,8 +242,8 @@ static int open_folder(Ctx *c, RtWeights *w, const char *dir)
 	if (i < 2 || (i == 4 && newest(dir, path)))
 		return open_file(c, w, path);
 	if (i == 3)
-		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a Python pickle: save it as safetensors "
-		                "(save_pretrained, or safetensors.torch.save_file)", dir);
+		return rt_error(c, RT_DATA, "%s has pytorch_model.bin only, which is a Python pickle: save it as "
+			"safetensors (save_pretrained, or safetensors.torch.save_file)", dir);
 	if (i == 4)
 		return rt_error(c, RT_DATA, "%s has neither model.safetensors, nor model.safetensors.index.json, nor "
 		                "state.safetensors of a checkpoint", dir);
@@ -301,14 +303,17 @@ static int unfit(Ctx *c, const char *path, const Item *i, const RtTensor *t)
 	rt_shape_text(is, sizeof is, e->type, e->naxis, e->dim);
 	rt_shape_text(want, sizeof want, t->type, t->naxis, t->dim);
 	if (same_shape(e, t))
-		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, and only floating types are converted", path,
-		                name, is, want);
+		return rt_error(c, RT_DATA,
+			"%s: %s is %s; this program needs %s, and only floating types are converted",
+			path, name, is, want);
 	if (turned)
-		return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s, its transpose: PyTorch's Linear keeps [out, in], "
-		                "MatMul takes [in, out]; transpose it in the file, or say Gemm with transB = 1 in the model", path,
-		                name, is, want);
-	return rt_error(c, RT_DATA, "%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)",
-	                path, name, is, want, name);
+		return rt_error(c, RT_DATA,
+			"%s: %s is %s; this program needs %s, its transpose: PyTorch's Linear keeps [out, in], "
+			"MatMul takes [in, out]; transpose it in the file, or say Gemm with transB = 1 in the model",
+			path, name, is, want);
+	return rt_error(c, RT_DATA,
+		"%s: %s is %s; this program needs %s (--weights-map='%s=' --weights-partial leaves it out)",
+		path, name, is, want, name);
 }
 
 /* The tensor for a row.  An average takes its own, or that of its parameter; a parameter of a program that only infers
@@ -317,7 +322,7 @@ static Item *item_of(RtWeights *w, const RtProgram *p, const RtKept *v)
 {
 	char name[RT_NAME];
 	const RtKept *of = rt_averaged(p, v);
-	bool alone = p->ema && !p->role[0]->part[RT_TRAIN] && v->keep == RT_PARAMETER;
+	bool alone = p->ema && !p->role[0]->schedule[RT_TRAIN] && v->keep == RT_PARAMETER;
 	Item *i = NULL;
 	if (alone && snprintf(name, sizeof name, "%s.ema", v->t.name) < (int)sizeof name)
 		i = find_row(w, name);
@@ -327,7 +332,8 @@ static Item *item_of(RtWeights *w, const RtProgram *p, const RtKept *v)
 
 static bool needed(const RtWeights *w, const RtKept *v)
 {
-	if (w->ours)                            /* written beside the program: short tensors are in the program itself */
+	/* written beside the program: short tensors are in the program itself */
+	if (w->ours)
 		return v->start == RT_DATA_FILE;
 	return v->keep == RT_PARAMETER || v->keep == RT_FROZEN || v->keep == RT_STATISTIC;
 }
@@ -417,9 +423,10 @@ static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing,
 		fprintf(stderr, "weights: not used: the state of an optimizer, %d tensors\n", state);
 	bool none = !loaded && all, lacks = missing->count && !from->partial;
 	if ((none || lacks) && !c->rank)
-		rt_error(c, RT_DATA, "%s has %s%s%s%s%s", from->path, none ? "nothing that this program needs: " : "no ", missing->few,
-		         more(missing, FEW), advice(w, first, rule, sizeof rule),
-		         none ? "" : "; --weights-partial starts what is missing as the model says");
+		rt_error(c, RT_DATA, "%s has %s%s%s%s%s", from->path,
+			none ? "nothing that this program needs: " : "no ",
+			missing->few, more(missing, FEW), advice(w, first, rule, sizeof rule),
+			none ? "" : "; --weights-partial starts what is missing as the model says");
 	return none || lacks ? RT_DATA : 0;
 }
 

@@ -1,5 +1,5 @@
 /*{banner*/
-/* The memory plan: the offset and layout of every value; this file, as it stands, is the template and holds one value. */
+/* The memory plan: the offset and layout of every value.  As it stands, this file is the template: it has one value. */
 /*}*/
 #include "buffers.h"
 #include "tables.h"
@@ -11,22 +11,27 @@ const RtValue values[NVALUE] = {
 /*}*/
 };
 
-/* How values are laid out on ranks (form.h): mesh, first rank or a list of ranks, shape, and a cut for each axis of the mesh. */
+/* How values are laid out on ranks (form.h): mesh, first rank or a list of ranks, shape, and a cut for each axis of
+ * the mesh. */
 /*{forms*/
 const Form forms[NFORM + 1] = {
 	{ 0 }
 };
 /*}*/
 
-/* Transfers: the numbers of their source and destination forms, from 1 on; whether no other rank takes part. */
+/* Transfers: the numbers of their source and destination forms, from 1 on; the type; the channel, or -1 if no other
+ * rank takes part.  Channels: forms on the meshes of sources and destinations, whose ranks number transfers alike. */
 /*{moves*/
 const RtMove moves[NMOVE + 1] = {
 	{ 0 }
 };
+const RtChannel channels[NCHANNEL + 1] = {
+	{ 0 }
+};
 /*}*/
 
-/* For --dump: shapes with their layouts; the number of the shape of each value; gradients that have another name in memory,
- * with their shapes. */
+/* For --dump: shapes with their layouts; the number of the shape of each value; gradients that have another name in
+ * memory, with their shapes. */
 /*{shapes*/
 const Form shapes[] = {
 	{ 0 }

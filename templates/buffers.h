@@ -15,6 +15,7 @@
 #define MOST 1
 #define NFORM 0
 #define NMOVE 0
+#define NCHANNEL 0
 /*}*/
 
 /* Bytes of values that schedules check, by their numbers. */
@@ -29,6 +30,7 @@ enum {
 extern const RtValue values[NVALUE];
 extern const Form forms[NFORM + 1];
 extern const RtMove moves[NMOVE + 1];
+extern const RtChannel channels[NCHANNEL + 1];
 extern const Form shapes[];
 extern const int shape_of[NVALUE];
 extern const RtGradient gradients[];

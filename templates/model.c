@@ -3,6 +3,7 @@
 /*}*/
 #include "model.h"
 #include "buffers.h"
+#include "tables.h"
 
 /* One entry per role: ranks with equal programs share one. */
 /*{roles*/
@@ -15,10 +16,11 @@ static const RtRole *const roles[] = { &role0 };
 /* Values that live from step to step: params.c. */
 extern const RtKept params[];
 
-/* Inputs: name, type, shape, form, whether peers see it, offset; how it is fed, range of labels. */
+/* Inputs and outputs of each program; a tensor has a name, a type, a form (1 + its index into the forms; 0: every rank
+ * holds the full tensor), whether peers read it, an offset, the number of axes and a shape. */
 /*{inputs*/
 static const RtInput step_inputs[] = {
-	{ { 0 }, RT_STEP, 0, NULL },
+	{ .feed = RT_STEP },
 };
 static const RtTensor step_outputs[] = { { 0 } };
 /*}*/
@@ -31,7 +33,7 @@ static const RtProgram program = {
 	.steps = 0,
 	.seed = 1,
 	.kept = params,
-	.part[RT_TRAIN] = { step_inputs, 0, step_outputs, 0, NULL, 0 },
+	.io[RT_TRAIN] = { .input = step_inputs, .output = step_outputs },
 /*}*/
 	.role = roles,
 	.nrole = sizeof roles / sizeof roles[0],
@@ -42,6 +44,8 @@ static const RtProgram program = {
 	.nform = NFORM,
 	.move = moves,
 	.nmove = NMOVE,
+	.channel = channels,
+	.nchannel = NCHANNEL,
 	.shape = shapes,
 	.shape_of = shape_of,
 	.gradient = gradients,

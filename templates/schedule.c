@@ -6,7 +6,8 @@
 #include "pointwise.h"
 #include "tables.h"
 
-/* Functions over values t[0], t[1], ...: results, then operands.  Equal calls share one function; the tables below list the actions. */
+/* Functions over values t[0], t[1], ...: results, then operands.  Equal calls share one function; the tables below
+ * list the actions. */
 /*{functions*/
 CALL(f0, c && t ? 0 : RT_PLAN)
 /*}*/
@@ -19,5 +20,5 @@ static const RtSegment step[] = {
 	{ step0, 1, 1, 0 }
 };
 extern const RtSchedule role0_step;
-const RtSchedule role0_step = { step, 0, 0, 0, 1 };
+const RtSchedule role0_step = { .segment = step, .nsegment = 0, .from = 0, .to = 0, .microbatches = 1 };
 /*}*/

@@ -2,8 +2,8 @@
  * 64 MiB plus eight times the input, and two seconds of processor time. Input is every regular file among the
  * arguments, and every file directly inside a directory among them.
  *
- * The exit status is the program's own, 128 + N after signal N, and 99 with a line on stderr when a limit was passed.
- */
+ * The exit status is the program's own, 128 + N after signal N, and 99 with a line on stderr when a limit was
+ * passed. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -70,9 +70,11 @@ int main(int argc, char **argv)
 	while (wait4(child, &status, 0, &use) < 0 && errno == EINTR)
 		;
 	long long rss = use.ru_maxrss * 1024LL;
-	long long usec = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000000LL + use.ru_utime.tv_usec + use.ru_stime.tv_usec;
+	long long usec = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000000LL + use.ru_utime.tv_usec +
+		use.ru_stime.tv_usec;
 	if (rss > cap) {
-		fprintf(stderr, "limit: %lld bytes of memory used, %lld allowed for %lld bytes of input\n", rss, cap, input);
+		fprintf(stderr, "limit: %lld bytes of memory used, %lld allowed for %lld bytes of input\n", rss, cap,
+			input);
 		return OVER;
 	}
 	if (usec > CPU_SECONDS * 1000000LL) {

@@ -71,12 +71,33 @@ void args_ints(const Print *p, const int64_t *v, int n)
 		text_add(p->t, ", %" PRId64, v[i]);
 }
 
+/* "{ 3, 4 }" */
+static const char *dims_text(const Print *p, const int64_t *d, int n)
+{
+	const char *s = "{";
+	for (int i = 0; i < n; i++)
+		s = arena_printf(p->e->tree.arena, "%s%s %" PRId64, s, i ? "," : "", d[i]);
+	return arena_printf(p->e->tree.arena, n ? "%s }" : "%s 0 }", s);
+}
+
 void args_dims(const Print *p, const int64_t *d, int n)
 {
-	text_add(p->t, ", {");
-	for (int i = 0; i < n; i++)
-		text_add(p->t, "%s %" PRId64, i ? "," : "", d[i]);
-	text_add(p->t, n ? " }" : " 0 }");
+	text_add(p->t, ", %s", dims_text(p, d, n));
+}
+
+void args_field(const Print *p, const char *field, const char *value)
+{
+	text_add(p->t, "%s .%s = %s", p->t->s[p->t->n - 1] == '{' ? "" : ",", field, value);
+}
+
+void args_field_int(const Print *p, const char *field, int64_t value)
+{
+	args_field(p, field, arena_printf(p->e->tree.arena, "%" PRId64, value));
+}
+
+void args_field_dims(const Print *p, const char *field, const int64_t *d, int n)
+{
+	args_field(p, field, dims_text(p, d, n));
 }
 
 void args_loops(const Print *p, const Loops *l)
@@ -106,7 +127,8 @@ void args_width(const Print *p, const Value *v)
 void args_type(const Print *p, const Value *v)
 {
 	static const struct { DType type; const char *name; } list[] = {
-		{ DT_FLOAT, "F32" }, { DT_DOUBLE, "F64" }, { DT_INT64, "I64" }, { DT_INT32, "I32" }, { DT_UINT8, "U8" }, { DT_BOOL, "BOOL" },
+		{ DT_FLOAT, "F32" }, { DT_DOUBLE, "F64" }, { DT_INT64, "I64" }, { DT_INT32, "I32" }, { DT_UINT8, "U8" },
+		{ DT_BOOL, "BOOL" },
 	};
 	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
 		if (list[i].type == kernel_stored(v->type->elem))

@@ -1,8 +1,9 @@
 /* Repeats in a list of rows: the layers of a model, found in what is printed for its actions.
  *
- * For every period p one walk finds the runs of indices i with row[i] == row[i + p].  A run of length L >= p is 1 + L / p copies
- * and saves L / p * p rows.  The repeat that saves most is taken, then the lists to its left and right are treated alike.  Periods
- * are tried while the product of period and length stays below WORK, so the work is bounded for any model. */
+ * For every period p one walk finds the runs of indices i with row[i] == row[i + p].  A run of length L >= p is 1 + L /
+ * p copies and saves L / p * p rows.  The repeat that saves most is taken, then the lists to its left and right are
+ * treated alike.  Periods are tried while the product of period and length stays below WORK, so the work is bounded for
+ * any model. */
 #include "emit/emit.h"
 
 enum { WORTH = 4 };                     /* a repeat that saves fewer rows is not worth a table of its own */
@@ -40,7 +41,8 @@ static void cut(Finder *f, int lo, int hi, int depth)
 	int saved = 0;
 	for (int i = 0; i < f->nrun; i++) {
 		const Run *r = &f->run[i];
-		int from = r->from > lo ? r->from : lo, to = r->to + r->period < hi ? r->to : hi - r->period, k = (to - from) / r->period;
+		int from = r->from > lo ? r->from : lo, to = r->to + r->period < hi ? r->to : hi - r->period,
+			k = (to - from) / r->period;
 		if (to - from >= r->period && k * r->period > saved) {
 			best = (Repeat){ from, r->period, k + 1 };
 			saved = k * r->period;

@@ -27,7 +27,7 @@ const CallPair *calls_of_pair(const KernelPair *k)
 
 /* ---- forms and transfers ---- */
 
-static int number_of(Emit *e, int form)
+int calls_number(Emit *e, int form)
 {
 	for (int i = 0; i < e->nform; i++)
 		if (e->form[i] == form)
@@ -38,7 +38,7 @@ static int number_of(Emit *e, int form)
 
 int calls_form(Emit *e, const Slot *s)
 {
-	return slot_cut(e->plan, s) ? number_of(e, s->form) : 0;
+	return slot_cut(e->plan, s) ? calls_number(e, s->form) : 0;
 }
 
 const char *calls_origin(const Print *p, const Slot *s, int axis)
@@ -54,9 +54,11 @@ const char *calls_origin(const Print *p, const Slot *s, int axis)
 static int move_of(const Print *p, const Slot *x, const Slot *y)
 {
 	Emit *e = p->e;
-	EmitMove m = { number_of(e, x->form), number_of(e, y->form), kernel_stored(x->v->type->elem), p->a->kind == ACT_COMPUTE };
+	EmitMove m = { calls_number(e, x->form), calls_number(e, y->form), kernel_stored(x->v->type->elem),
+		p->a->channel };
 	int i = 0;
-	while (i < e->nmove && (e->move[i].from != m.from || e->move[i].to != m.to || e->move[i].type != m.type || e->move[i].here != m.here))
+	while (i < e->nmove && (e->move[i].from != m.from || e->move[i].to != m.to || e->move[i].type != m.type ||
+		e->move[i].channel != m.channel))
 		i++;
 	if (i == e->nmove)
 		arena_push(e->tree.arena, e->move, e->nmove, m);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The sizes of a cell follow from its first operand, a sequence [steps, batch, ...], and the gates' weights [..., hidden]. */
+/* The sizes of a cell follow from its first operand, a sequence [steps, batch, ...], and the gates' weights [...,
+ * hidden]. */
 static void print_cells(const Print *p, int r)
 {
 	Shape x = args_in(p, 0), w = args_in(p, r);
@@ -26,7 +27,8 @@ static void call_cells(const Print *p)
 {
 	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
 		if (!strcmp(p->n->row->kernel, cells[i].kernel)) {
-			args_call(p, arena_printf(p->e->tree.arena, "k_%s", cells[i].kernel), cells[i].make, cells[i].take);
+			args_call(p, arena_printf(p->e->tree.arena, "k_%s", cells[i].kernel), cells[i].make,
+				cells[i].take);
 			print_cells(p, cells[i].weights);
 		}
 }

@@ -1,9 +1,9 @@
 /* From a proved plan to files: which file holds what.
  *
- * Files are made in memory and written together (emit/tree.c).  Fixed text is not in strings of this program: it comes from
- * templates/, runtime/ and kernels/, whose files compile on their own and are embedded.  A hole in a template is a pair of
- * comments; the text between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file only in a
- * comment or a string, and only through emit_comment. */
+ * Files are made in memory and written together (emit/tree.c).  Fixed text is not in strings of this program: it comes
+ * from templates/, runtime/ and kernels/, whose files compile on their own and are embedded.  A hole in a template is a
+ * pair of comments; the text between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file
+ * only in a comment or a string, and only through emit_comment. */
 #include "emit/emit.h"
 
 #include <ctype.h>
@@ -33,20 +33,28 @@ const char *emit_comment(Arena *a, const char *name)
 	return out;
 }
 
+/* Words of a location are escaped one by one; blanks, brackets and commas between them are harmless in every file. */
 const char *emit_from(Arena *a, const Node *n)
 {
+	static const char between[] = " (),";
 	const char *s = loc_brief(n->from ? n->from : n->loc.file ? loc_text(n->loc) : ""), *text = "";
-	for (const char *in; (in = strstr(s, " in ")); s = in + 4)          /* a line of a function, then the line of its call */
-		text = arena_printf(a, "%s%s in ", text, emit_comment(a, arena_printf(a, "%.*s", (int)(in - s), s)));
-	return arena_printf(a, "%s%s", text, emit_comment(a, s));
+	while (*s) {
+		int word = (int)strcspn(s, between), gap = (int)strspn(s + word, between);
+		text = arena_printf(a, "%s%s%.*s", text, emit_comment(a, arena_printf(a, "%.*s", word, s)), gap,
+			s + word);
+		s += word + gap;
+	}
+	return text;
 }
 
 /* ---- model.c, model.h and trainer.c ---- */
 
 const char *emit_banner(const Emit *e, const char *what)
 {
-	return arena_printf(e->tree.arena, "/* %s\n * Written by sbpcc %s for model %s on %d rank%s; README.md tells how, and of its licence. */\n", what, stamp_version, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
-	                    e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
+	return arena_printf(e->tree.arena,
+		"/* %s\n * Written by sbpcc %s for model %s on %d rank%s; README.md has the command and the licence. "
+		"*/\n", what, stamp_version, emit_comment(e->tree.arena, e->g->name ? e->g->name : ""),
+		e->plan->world->nrank, e->plan->world->nrank == 1 ? "" : "s");
 }
 
 static const char *text_of(const Text *t)
@@ -126,7 +134,8 @@ static void print_order(const Emit *e, Text *t, const char *which, Value *const 
 	for (int i = 0; i < n; i++) {
 		const Slot *s = slot_of(e->plan, list[i]);
 		if (s)
-			text_add(t, "\n *   %s[%d]  %s  %s", which, i, emit_comment(e->tree.arena, list[i]->name), type_text(list[i]->type));
+			text_add(t, "\n *   %s[%d]  %s  %s", which, i, emit_comment(e->tree.arena, list[i]->name),
+				type_text(list[i]->type));
 	}
 }
 
@@ -148,14 +157,17 @@ static void emit_header(Emit *e)
 	}
 	emit_turn(e, 0);
 	if (e->plan->training) {
-		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch tells%s:", e->plan->train.microbatches > 1 ? ", micro-batches one after the other, each" : "");
+		text_add(&step, "/* One training step on the caller's samples, as many as sbp_batch returns%s:",
+			e->plan->train.microbatches > 1 ? ", micro-batches one after the other, each" : "");
 		tables_order_inputs(e, &step);
 		text_add(&step, "\n * Fewer are refused: the step was compiled for that batch. */\n");
 	} else {
 		text_add(&step, "/* This program does not train: sbp_step and sbp_step_on fail. */\n");
 	}
-	tree_fill(&header, "model.h", "banner", emit_banner(e, "The model as a library."), "infer", infer.s, "step", step.s, NULL);
-	tree_fill(&main, "trainer.c", "banner", emit_banner(e, "The trainer: the command line is part of the library."), NULL);
+	tree_fill(&header, "model.h", "banner", emit_banner(e, "The model as a library."), "infer", infer.s, "step",
+		step.s, NULL);
+	tree_fill(&main, "trainer.c", "banner", emit_banner(e, "The trainer: the command line is part of the library."),
+		NULL);
 	prefixed(e, "model.h", &header);
 	prefixed(e, "trainer.c", &main);
 }
@@ -174,7 +186,9 @@ static int emit_trainer(Emit *e, uint64_t hash)
 		text_add(&ranks, "};\n\n");
 	}
 	text_add(&program, "\t.nrank = %d,\n%s", p->world->nrank, p->nrole > 1 ? "\t.role_of = role_of,\n" : "");
-	text_add(&program, "\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.times = %" PRId64 ",\n\t.steps = %" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
+	text_add(&program,
+		"\t.hash = 0x%016" PRIx64 "u,\n\t.batch = %" PRId64 ",\n\t.microbatches = %" PRId64 ",\n\t.steps = "
+		"%" PRId64 ",\n\t.seed = %" PRId64 ",\n", hash, p->batch,
 	         p->train.microbatches ? p->train.microbatches : 1, p->train.steps, p->train.seed);
 	if (p->training)
 		text_add(&program, "\t.rate = %.17g,\n", p->train.rate);
@@ -196,7 +210,10 @@ static int emit_trainer(Emit *e, uint64_t hash)
 	if (bad)
 		return -1;
 	Text model = { 0 };
-	tree_fill(&model, "model.c", "banner", emit_banner(e, "The model: its roles, its inputs, and the functions of model.h."), "roles", text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program), NULL);
+	tree_fill(&model, "model.c", "banner",
+		emit_banner(e, "The model: its roles, its inputs, and the functions of model.h."), "roles",
+		text_of(&roles), "ranks", text_of(&ranks), "inputs", text_of(&inputs), "program", text_of(&program),
+		NULL);
 	prefixed(e, "model.c", &model);
 	emit_header(e);
 	return 0;
@@ -204,12 +221,22 @@ static int emit_trainer(Emit *e, uint64_t hash)
 
 const char *const emit_keep[] = { "input", "parameter", "optimizer", "constant", "gradient", "activation" };
 
+static void wrap_files(Tree *t)
+{
+	for (int i = 0; i < t->nfile; i++) {
+		OutFile *f = t->file[i];
+		if (!f->copied && (text_ends(f->path, ".c") || text_ends(f->path, ".h") || text_ends(f->path, ".cu")))
+			wrap_lines(&f->text);
+	}
+}
+
 int emit_run(Graph *g)
 {
 	Model *m = g->model;
 	if (m->main || (!opt.out && !opt.change.made))
 		return 0;
-	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch }, .target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
+	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch },
+		.target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	uint64_t hash;
 	const char *made = stamp_make(&e, m, &hash);
 	add_program(&e, m);
@@ -236,9 +263,11 @@ int emit_run(Graph *g)
 	if (!opt.out)
 		return 0;
 	if (device.memory && (double)bytes > device.memory) {
-		fail_at(EXIT_NOPLAN, m->plan->main->loc, "this plan takes %" PRId64 " bytes a rank, more than %.0f", bytes, device.memory);
+		fail_at(EXIT_NOPLAN, m->plan->main->loc, "this plan takes %" PRId64 " bytes a rank, more than %.0f",
+			bytes, device.memory);
 		return -1;
 	}
+	wrap_files(&e.tree);
 	if (tree_write(&e.tree, opt.out))
 		return -1;
 	report_print(&e);

@@ -11,11 +11,13 @@ typedef struct OutFile {
 	Text text;                              /* the contents: this, then the pieces */
 	Piece *piece; int npiece;
 	bool chosen;                            /* code of one transport: the Makefile chooses whether it is linked */
+	bool copied;                            /* a file of runtime/ or kernels/ as it is */
 } OutFile;
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 
 /* The state of writing a tree.  A file of kernels/ is copied into the tree when a call of it was printed. */
-typedef struct EmitMove { int from, to; DType type; bool here; } EmitMove;      /* forms by their numbers in the tree; here: without peers */
+/* forms by their numbers in the tree; channel -1: without peers */
+typedef struct EmitMove { int from, to; DType type; int channel; } EmitMove;
 typedef enum { PROGRAM_STEP, PROGRAM_EVAL, PROGRAM_INFER, PROGRAMS } ProgramKind;
 typedef struct EmitProgram { const Model *model; ProgramKind kind; } EmitProgram;
 typedef struct Emit {
@@ -47,12 +49,14 @@ typedef struct Print {
 	Text *t;
 	const Action *a;
 	Node *n;
-	Slot **take, **make;            /* of the node's operands and results; NULL: left out, or not read at run time */
+	/* of the node's operands and results; NULL: left out, or not read at run time */
+	Slot **take, **make;
 	int rank;                       /* of the role: any has the same shapes */
 	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
 	Node *whole;                    /* the logical node; n may be the shard node of this rank */
 } Print;
-/* How the call of a kernel is printed, and of one that computes two nodes; target/kernel_rows.c has the facts about both. */
+/* How the call of a kernel is printed, and of one that computes two nodes; target/kernel_rows.c has the facts about
+ * both. */
 typedef struct Call {
 	const char *name, *file;        /* of the kernel */
 	void (*print)(const Print *);
@@ -65,17 +69,23 @@ typedef struct CallPair {
 const Call *calls_of(const Kernel *);
 const CallPair *calls_of_pair(const KernelPair *);
 void calls_transfer(const Print *);                           /* its call */
-int  calls_form(Emit *, const Slot *);                        /* 1 + its number among the forms of the tree; 0: every rank holds the whole value */
-const char *calls_origin(const Print *, const Slot *, int axis);          /* text: the first index of the shard along an axis */
+/* 1 + its number among the forms of the tree; 0: every rank holds the whole value */
+int  calls_form(Emit *, const Slot *);
+int  calls_number(Emit *, int form);                          /* the same of an index into plan->forms */
+/* text: the first index of the shard along an axis */
+const char *calls_origin(const Print *, const Slot *, int axis);
 
 /* cuda.c: the device code of a CUDA tree. */
 void cuda_emit(Emit *, const char *includes, const char *functions, const char *launchers);
 
 /* emit.c: which file holds what. */
-bool  emit_plain(unsigned char);                                         /* a character without a meaning of its own in C or make */
-const char *emit_comment(Arena *, const char *name);                     /* a name of the model, escaped for a comment */
+/* a character without a meaning of its own in C or make */
+bool  emit_plain(unsigned char);
+/* a name of the model, escaped for a comment */
+const char *emit_comment(Arena *, const char *name);
 const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
-const char *emit_program(const Emit *);                         /* the name of the current program: "step", "eval", "infer" */
+/* the name of the current program: "step", "eval", "infer" */
+const char *emit_program(const Emit *);
 extern const char *const emit_program_name[];                   /* by ProgramKind */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
@@ -92,38 +102,46 @@ void json_emit(Emit *);
 void make_emit(Emit *, const char *made);
 
 /* pointwise.c: functions written from expressions. */
-const char *pointwise_function(Emit *, const Action *, int rank);  /* the name of its function; of a host, that of its epilogue */
+/* the name of its function; of a host, that of its epilogue */
+const char *pointwise_function(Emit *, const Action *, int rank);
 void pointwise_write(Emit *);
 
 /* report.c: the memory of a rank, by class, when most is in use; gaps are bytes lost between values. */
-typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;   /* thread: of each further thread; saver: added by checkpoints */
+/* thread: of each further thread; saver: added by checkpoints */
+typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;
 RankMemory report_memory(const Emit *);
 void report_print(const Emit *);                              /* prints it for the user */
 
 /* role.c: the tables of a role. */
-Role role_own(const Emit *, const Role *);                   /* only the actions of its ranks, numbered in their order */
-int  role_add(Emit *, const Role *);                    /* adds the current program to those of the role; -1 after explaining */
+/* only the actions of its ranks, numbered in their order */
+Role role_own(const Emit *, const Role *);
+/* adds the current program to those of the role; -1 after explaining */
+int  role_add(Emit *, const Role *);
 void role_write(Emit *);                                 /* writes all */
 const char *role_param(const Print *, const Slot *, bool result);        /* "t[2]" */
 void role_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
 const char *role_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
-const char *role_shapes(const Emit *, const Action *, int rank);         /* "float[32, 10] = float[32, 64], float[64, 10]" */
+/* "float[32, 10] = float[32, 64], float[64, 10]" */
+const char *role_shapes(const Emit *, const Action *, int rank);
 const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
 void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
 
 /* stamp.c: the origin of a tree: version, model, command; plan.ir, LICENSE and copies of the files that were read. */
 extern const char stamp_version[];
 const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* the text for README.md; hash: of the plan */
-void stamp_print(const Model *, Text *);                      /* the plan; bytes with a meaning in C or make are escaped */
+/* the plan; bytes with a meaning in C or make are escaped */
+void stamp_print(const Model *, Text *);
 uint64_t stamp_hash(const Text *);
 
 /* tables.c: the tables that the runtime reads: parameters, inputs, metrics. */
-int tables_params(Emit *, Text *program);                      /* params.c and the weights file; program: entries of RtProgram */
+/* params.c and the weights file; program: entries of RtProgram */
+int tables_params(Emit *, Text *program);
 int tables_inputs(Emit *, Text *rows, Text *program);
 void tables_metric_rows(Emit *, Text *rows, Text *program);
 void tables_order_inputs(const Emit *, Text *);                            /* the inputs as model.h lists them */
 uint64_t tables_key(const char *name);
-/* What @init says: fill with a, normal of mean a and deviation b, or uniform from a to b; INIT_NONE after explaining. */
+/* What @init says: fill with a, normal of mean a and deviation b, or uniform from a to b; INIT_NONE after
+ * explaining. */
 typedef enum { INIT_NONE, INIT_FILL, INIT_NORMAL, INIT_UNIFORM } Init;
 Init tables_init_of(const Value *, double *a, double *b);
 
@@ -131,19 +149,29 @@ Init tables_init_of(const Value *, double *a, double *b);
 Text *tree_file(Tree *, const char *path);
 OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
-void  tree_headers(Tree *, const char *name);                            /* the headers that a file of kernels includes */
-void  tree_kernel(Tree *, const char *name);                             /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
-void  tree_fill(Text *, const char *name, ...);                       /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
+/* the headers that a file of kernels includes */
+void  tree_headers(Tree *, const char *name);
+/* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
+void  tree_kernel(Tree *, const char *name);
+/* an embedded file with holes filled in: names and texts in turn, NULL at the end */
+void  tree_fill(Text *, const char *name, ...);
 int  tree_write(const Tree *, const char *dir);
 
 /* values.c: the table of values. */
 void values_number(Emit *);
 const char *values_quoted(const char *escaped);                /* as a string of C: backslashes doubled */
-const char *values_string(Arena *, const char *name);          /* a name as a string of C: the escape of emit_comment, its backslashes doubled */
+/* a name as a string of C: the escape of emit_comment, its backslashes doubled */
+const char *values_string(Arena *, const char *name);
 void values_write(Emit *);
 const char *values_type_word(DType);                           /* "F32": RT_F32 */
 int64_t values_slab(const Emit *), values_window(const Emit *);              /* of all programs */
-void values_pack(Text *, size_t *line, const char *item);      /* one more item of a table, on this line or the next; line starts as 0 */
-void values_packed(Text *);                                     /* after the last: without a comma, so that formatters keep several on a line */
+/* one more item of a table, on this line or the next; line starts as 0 */
+void values_pack(Text *, size_t *line, const char *item);
+/* after the last: without a comma, so that formatters keep several on a line */
+void values_packed(Text *);
+
+/* wrap.c: breaks long lines of generated C. */
+enum { EMIT_COLUMNS = 120 };                                  /* of a line, at most; tabs of 8 */
+void wrap_lines(Text *);
 
 #endif

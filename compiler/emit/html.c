@@ -1,6 +1,7 @@
-/* report.html: the plan for people, in one file that needs no network: what is built, the memory over a step as a picture and
- * where each value lies in it, the largest values, the work of each action, transfers, and all actions with the lines of the
- * model that they come from.  Names are escaped as in all files of a tree, which leaves nothing that HTML would read. */
+/* report.html: the plan for people, in one file that needs no network: what is built, the memory over a step as a
+ * picture and where each value lies in it, the largest values, the work of each action, transfers, and all actions with
+ * the lines of the model that they come from.  Names are escaped as in all files of a tree, which leaves nothing that
+ * HTML would read. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -46,17 +47,22 @@ static void print_summary(Emit *e, Text *t)
 	for (int i = 0; i < p->role[0].nstep; i++)
 		flops += schedule_flops(e->plan, &p->role[0].step[i]);
 	text_add(t, "<h1>%s</h1>\n<table>\n", emit_comment(a, e->g->name ? e->g->name : ""));
-	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole, p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
+	text_add(t, "<tr><td>ranks<td class=n>%d<td>in %d role%s, %s\n", p->world->nrank, p->nrole,
+		p->nrole == 1 ? "" : "s", e->target == TARGET_CUDA ? "CUDA" : "C");
 	for (int k = 0; k < e->nprogram; k++) {
 		emit_turn(e, k);
 		text_add(t, "<tr><td>%s<td class=n>%d<td>actions\n", emit_program(e), e->plan->role[0].nstep);
 	}
 	emit_turn(e, 0);
 	if (p->training)
-		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
+		text_add(t, "<tr><td>batch<td class=n>%" PRId64 "<td>samples, in %" PRId64 " micro-batch%s\n", p->batch,
+			p->train.microbatches > 1 ? p->train.microbatches : 1,
 		         p->train.microbatches > 1 ? "es" : "");
-	text_add(t, "<tr><td>work<td class=n>%.3g<td>floating operations of a rank in one pass over the list of %s\n", flops, emit_program(e));
-	text_add(t, "<tr><td>memory<td class=n>%" PRId64 "<td>bytes of a rank (%s), %" PRId64 " for each thread beyond the first\n</table>\n", m.total, size_text(a, (double)m.total),
+	text_add(t, "<tr><td>work<td class=n>%.3g<td>floating operations of a rank in one pass over the list of %s\n",
+		flops, emit_program(e));
+	text_add(t,
+		"<tr><td>memory<td class=n>%" PRId64 "<td>bytes of a rank (%s), %" PRId64 " for each thread beyond the "
+		"first\n</table>\n", m.total, size_text(a, (double)m.total),
 	         m.thread);
 }
 
@@ -64,7 +70,8 @@ static void print_summary(Emit *e, Text *t)
 
 static void print_class(const Emit *e, Text *t, const char *name, int64_t bytes, int64_t total)
 {
-	text_add(t, "<tr><td><i class=%s></i>%s<td class=n>%" PRId64 "<td class=n>%s<td class=n>%.1f %%\n", name, name, bytes, size_text(e->tree.arena, (double)bytes),
+	text_add(t, "<tr><td><i class=%s></i>%s<td class=n>%" PRId64 "<td class=n>%s<td class=n>%.1f %%\n", name, name,
+		bytes, size_text(e->tree.arena, (double)bytes),
 	         total ? 100.0 * (double)bytes / (double)total : 0);
 }
 
@@ -77,7 +84,9 @@ static void print_memory(const Emit *e, Text *t)
 		text_add(t, ", at a%d", l->peak);
 	text_add(t, "</h2>\n");
 	if (e->plan->nplace > 1)
-		text_add(t, "<p>Here and in the pictures actions are counted over all roles together; the lists of roles below count those that their ranks do.</p>\n");
+		text_add(t,
+			"<p>Here and in the pictures actions are counted over all roles together; the lists of roles "
+			"below count those that their ranks do.</p>\n");
 	text_add(t, "<table>\n<tr><th>class<th class=n>bytes<th><th class=n>share\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		print_class(e, t, emit_keep[i], l->by[i], m.total);
@@ -135,14 +144,16 @@ static int64_t sum_at(const int64_t *by, int action)
 
 static void print_axis(const Emit *e, Text *t, const Columns *c, const char *top)
 {
-	text_add(t, "<text x=4 y=12>%s</text><text x=0 y=%d>a0</text><text x=%d y=%d text-anchor=end>a%d</text>\n", top, HIGH + 14, WIDE, HIGH + 14, c->nact - 1);
+	text_add(t, "<text x=4 y=12>%s</text><text x=0 y=%d>a0</text><text x=%d y=%d text-anchor=end>a%d</text>\n", top,
+		HIGH + 14, WIDE, HIGH + 14, c->nact - 1);
 	if (e->plan->layout.peak >= 0)
-		text_add(t, "<line class=peak x1=%.1f x2=%.1f y1=0 y2=%d /><text x=%.1f y=%d>a%d</text>\n", action_x(c, e->plan->layout.peak), action_x(c, e->plan->layout.peak), HIGH,
+		text_add(t, "<line class=peak x1=%.1f x2=%.1f y1=0 y2=%d /><text x=%.1f y=%d>a%d</text>\n",
+			action_x(c, e->plan->layout.peak), action_x(c, e->plan->layout.peak), HIGH,
 		         action_x(c, e->plan->layout.peak) + 3, HIGH + 14, e->plan->layout.peak);
 }
 
-/* Bytes of each class over the actions, what is kept below.  A column shows its fullest action; each area reaches to the bottom
- * and is drawn over those that stand on it. */
+/* Bytes of each class over the actions, what is kept below.  A column shows its fullest action; each area reaches to
+ * the bottom and is drawn over those that stand on it. */
 static void print_areas(const Emit *e, Text *t, const Columns *c, Slot **list, int n)
 {
 	static const Keep order[] = { KEEP_PARAM, KEEP_STATE, KEEP_CONST, KEEP_INPUT, KEEP_GRAD, KEEP_ACT };
@@ -177,15 +188,20 @@ static void print_map(const Emit *e, Text *t, const Columns *c, Slot **list, int
 	if (top <= base)
 		return;
 	double scale = (double)HIGH / (double)(top - base);
-	text_add(t, "<p>Where the values of a step lie in the slab above what is kept: from the action that makes them to the last that reads them.</p>\n"
+	text_add(t,
+		"<p>Where the values of a step lie in the slab above what is kept: from the action that makes them to "
+		"the last that reads them.</p>\n"
 	            "<svg viewBox=\"0 0 %d %d\"><title>offsets and lives of values</title>\n", WIDE, HIGH + 18);
 	for (int i = 0; i < n; i++) {
 		const Slot *s = list[i];
 		if (s->window || s->offset < base || s->first > s->last || (double)s->bytes * scale < 0.5)
 			continue;
 		double x = action_x(c, s->first), w = action_x(c, s->last + 1) - x;
-		text_add(t, "<rect class=\"block %s\" x=%.1f y=%.1f width=%.1f height=%.1f><title>%s: %" PRId64 " bytes, a%d to a%d</title></rect>\n", emit_keep[s->keep], x,
-		         HIGH - (double)(s->offset - base + s->bytes) * scale, w, (double)s->bytes * scale, emit_comment(e->tree.arena, s->v->name), s->bytes, s->first, s->last);
+		text_add(t,
+			"<rect class=\"block %s\" x=%.1f y=%.1f width=%.1f height=%.1f><title>%s: "
+			"%" PRId64 " bytes, a%d to a%d</title></rect>\n", emit_keep[s->keep], x,
+		         HIGH - (double)(s->offset - base + s->bytes) * scale, w, (double)s->bytes * scale,
+		         emit_comment(e->tree.arena, s->v->name), s->bytes, s->first, s->last);
 	}
 	print_axis(e, t, c, size_text(e->tree.arena, (double)(top - base)));
 	text_add(t, "</svg>\n");
@@ -203,11 +219,16 @@ static void print_largest(const Emit *e, Text *t, Slot **list, int n)
 {
 	Arena *a = e->tree.arena;
 	qsort(list, (size_t)n, sizeof *list, by_bytes);
-	text_add(t, "<h2>Largest values</h2>\n<table>\n<tr><th>value<th>class<th>type<th>SBP<th class=n>bytes<th class=n>offset<th>in use\n");
+	text_add(t,
+		"<h2>Largest values</h2>\n<table>\n<tr><th>value<th>class<th>type<th>SBP<th class=n>bytes<th "
+		"class=n>offset<th>in use\n");
 	for (int i = 0; i < n && i < LARGEST; i++) {
 		const Slot *s = list[i];
-		text_add(t, "<tr><td class=c>%s<td><i class=%s></i>%s<td class=c>%s<td>%s<td class=n>%" PRId64 "<td class=n>%" PRId64 "<td>", emit_comment(a, s->v->name),
-		         emit_keep[s->keep], emit_keep[s->keep], role_shape(e, s, e->plan->role[0].rank[0]), sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->bytes, s->offset);
+		text_add(t,
+			"<tr><td class=c>%s<td><i class=%s></i>%s<td class=c>%s<td>%s<td "
+			"class=n>%" PRId64 "<td class=n>%" PRId64 "<td>", emit_comment(a, s->v->name),
+		         emit_keep[s->keep], emit_keep[s->keep], role_shape(e, s, e->plan->role[0].rank[0]),
+		         sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->bytes, s->offset);
 		text_add(t, s->first < 0 ? "always\n" : "a%d to a%d\n", s->first, s->last);
 	}
 	text_add(t, "</table>\n");
@@ -224,7 +245,9 @@ static void print_work(const Emit *e, Text *t, const Columns *c)
 	}
 	if (most == 0)
 		return;
-	text_add(t, "<h2>Work</h2>\n<p>Floating operations over the actions.</p>\n<svg viewBox=\"0 0 %d %d\"><title>floating operations</title><path class=work d=\"M0 %d", WIDE,
+	text_add(t,
+		"<h2>Work</h2>\n<p>Floating operations over the actions.</p>\n<svg viewBox=\"0 0 %d "
+		"%d\"><title>floating operations</title><path class=work d=\"M0 %d", WIDE,
 	         HIGH + 18, HIGH);
 	for (int k = 0; k < c->n; k++)
 		text_add(t, " V%.1f H%.1f", HIGH - sum[k] * HIGH / most, column_x(c, k + 1));
@@ -250,12 +273,6 @@ static void print_about(const Emit *e, Text *t, const Action *a)
 		text_add(t, *s == '>' ? "&gt;" : "%c", *s);
 }
 
-/* Whether ranks of a role send or receive in a transfer. */
-static bool meets(const Role *r, const Action *a)
-{
-	return mesh_index(a->n->in[0]->place->mesh, r->rank[0]) >= 0 || mesh_index(a->n->out[0]->place->mesh, r->rank[0]) >= 0;
-}
-
 static void print_transfers(const Emit *e, Text *t)
 {
 	bool any = false;
@@ -264,10 +281,12 @@ static void print_transfers(const Emit *e, Text *t)
 		const Role r = role_own(e, &e->plan->role[k]);
 		for (int i = 0; i < r.nstep; i++) {
 			const Action *a = &r.step[i];
-			if ((a->kind != ACT_COLLECTIVE && a->kind != ACT_START) || !meets(&r, a))
+			if (a->kind != ACT_COLLECTIVE && a->kind != ACT_START)
 				continue;
-			text_add(t, any ? "" : "<table>\n<tr><th>role<th>action<th>transfer<th class=n>bytes<th>what\n");
-			text_add(t, "<tr><td>%d<td>a%d<td>%s<td class=n>%" PRId64 "<td class=c>", k, a->id, a->how, written(a));
+			text_add(t,
+				any ? "" : "<table>\n<tr><th>role<th>action<th>transfer<th class=n>bytes<th>what\n");
+			text_add(t, "<tr><td>%d<td>a%d<td>%s<td class=n>%" PRId64 "<td class=c>", k, a->id, a->how,
+				written(a));
 			print_about(e, t, a);
 			text_add(t, "\n");
 			any = true;
@@ -279,13 +298,16 @@ static void print_transfers(const Emit *e, Text *t)
 static void print_actions(const Emit *e, Text *t, const Role *all)
 {
 	const Role r = role_own(e, all);
-	text_add(t, "<details%s><summary>%s, role %d: %d actions</summary>\n<table>\n<tr><th>action<th>what<th>shapes<th class=n>operations<th class=n>bytes written\n",
+	text_add(t,
+		"<details%s><summary>%s, role %d: %d actions</summary>\n<table>\n<tr><th>action<th>what<th>shapes<th "
+		"class=n>operations<th class=n>bytes written\n",
 	         e->now->kind == PROGRAM_STEP || e->nprogram == 1 ? " open" : "", emit_program(e), r.id, r.nstep);
 	for (int i = 0; i < r.nstep; i++) {
 		const Action *a = &r.step[i];
 		text_add(t, "<tr id=%s%d-a%d><td>a%d<td class=c>", emit_program(e), r.id, a->id, a->id);
 		print_about(e, t, a);
-		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", role_shapes(e, a, r.rank[0]), schedule_flops(e->plan, a), written(a));
+		text_add(t, "<td class=c>%s<td class=n>%.3g<td class=n>%" PRId64 "\n", role_shapes(e, a, r.rank[0]),
+			schedule_flops(e->plan, a), written(a));
 	}
 	text_add(t, "</table></details>\n");
 }
@@ -313,6 +335,7 @@ void html_emit(Emit *e)
 			print_actions(e, &t, &e->plan->role[i]);
 	}
 	emit_turn(e, 0);
-	tree_fill(tree_file(&e->tree, "report.html"), "report.html", "title", arena_printf(e->tree.arena, "%s\n", emit_comment(e->tree.arena, e->g->name ? e->g->name : "")),
+	tree_fill(tree_file(&e->tree, "report.html"), "report.html", "title", arena_printf(e->tree.arena, "%s\n",
+		emit_comment(e->tree.arena, e->g->name ? e->g->name : "")),
 	              "body", t.s, NULL);
 }

@@ -30,13 +30,15 @@ static void call_gather_grad(const Print *p)
 	Shape y = args_out(p, 0), i = args_in(p, 2);
 	int axis = kernel_axis(p->n, y.rank);
 	const char *first = calls_origin(p, p->make[0], axis);
-	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, shard = single && (tree || strcmp(first, "0") != 0);
+	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, shard = single &&
+		(tree || strcmp(first, "0") != 0);
 	int64_t chunks = tree ? args_chunks(p, "index_tree") : 1;
 	if (tree) {
 		role_file(p->e, "index_tree");
 		args_need(p, k_work_lists(y.d[axis], loops_count(&i)));
 	}
-	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32" : "k_gather_grad", "0", "02");
+	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32"
+		: "k_gather_grad", "0", "02");
 	args_around(p, &y, axis);
 	args_sizes(p, loops_count(&i));
 	if (shard) {
@@ -74,7 +76,8 @@ static void call_gather_elements(const Print *p)
 static const char *scatter_how(const Node *n)
 {
 	const char *r = attr_has(n, "reduction") ? attr_str(n, "reduction") : "none";
-	return !strcmp(r, "add") ? "K_ADD" : !strcmp(r, "mul") ? "K_MUL" : !strcmp(r, "max") ? "K_LARGEST" : !strcmp(r, "min") ? "K_SMALLEST" : "K_PUT";
+	return !strcmp(r, "add") ? "K_ADD" : !strcmp(r, "mul") ? "K_MUL" : !strcmp(r, "max") ? "K_LARGEST" : !strcmp(r,
+		"min") ? "K_SMALLEST" : "K_PUT";
 }
 
 static void print_scatter(const Print *p, const char *name)
@@ -104,9 +107,12 @@ static void print_nd(const Print *p, const Shape *x, const Shape *index, int bat
 	int depth = (int)index->d[index->rank - 1];
 	int64_t st[8];
 	loops_strides(x, st);
-	text_add(p->t, ", &(KNd){ %" PRId64, loops_product(index, 0, batch));
-	args_sizes(p, loops_product(index, batch, index->rank - 1), loops_product(x, batch, x->rank), loops_product(x, batch + depth, x->rank));
-	text_add(p->t, ", { %d", depth);
+	text_add(p->t, ", &(KNd){");
+	args_field_int(p, "batch", loops_product(index, 0, batch));
+	args_field_int(p, "many", loops_product(index, batch, index->rank - 1));
+	args_field_int(p, "xbatch", loops_product(x, batch, x->rank));
+	args_field_int(p, "run", loops_product(x, batch + depth, x->rank));
+	text_add(p->t, ", .axes = { %d", depth);
 	args_dims(p, x->d + batch, depth);
 	args_dims(p, st + batch, depth);
 	text_add(p->t, " } }");

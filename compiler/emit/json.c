@@ -1,9 +1,9 @@
 /* plan.json: the plan for programs.
  *
  * One object: what the program is, the memory of a rank by class, every value (its number and name as in params.c and
- * buffers.c, shape, SBP, offset, bytes, lifetime) and every action of each program and role (its number as in schedules, traces
- * and messages, the line of the model it comes from, kernel, values read and written).  One value or action a line.  Names
- * are escaped as everywhere in a tree, so that all is ASCII. */
+ * buffers.c, shape, SBP, offset, bytes, lifetime) and every action of each program and role (its number as in
+ * schedules, traces and messages, the line of the model it comes from, kernel, values read and written).  One value or
+ * action a line.  Names are escaped as everywhere in a tree, so that all is ASCII. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -12,13 +12,17 @@ static void print_memory(const Emit *e, Text *t)
 {
 	const Layout *l = &e->plan->layout;
 	const RankMemory m = report_memory(e);
-	text_add(t, "\"memory\": {\n\t\"total\": %" PRId64 ", \"each_further_thread\": %" PRId64 ", \"slab\": %" PRId64 ", \"window\": %" PRId64 ",\n", m.total, m.thread, values_slab(e),
+	text_add(t,
+		"\"memory\": {\n\t\"total\": %" PRId64 ", \"each_further_thread\": %" PRId64 ", \"slab\": "
+		"%" PRId64 ", \"window\": %" PRId64 ",\n", m.total, m.thread, values_slab(e),
 	         values_window(e));
 	text_add(t, "\t\"busiest\": ");
 	text_add(t, l->peak < 0 ? "null,\n\t" : "\"a%d\",\n\t", l->peak);
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, "\"%s\": %" PRId64 ", ", emit_keep[i], l->by[i]);
-	text_add(t, "\"packed\": %" PRId64 ", \"gaps\": %" PRId64 ", \"workspace\": %" PRId64 ", \"data\": %" PRId64 ", \"program\": %" PRId64 "\n},\n", m.packed, m.gaps, m.work, m.data, m.base);
+	text_add(t,
+		"\"packed\": %" PRId64 ", \"gaps\": %" PRId64 ", \"workspace\": %" PRId64 ", \"data\": "
+		"%" PRId64 ", \"program\": %" PRId64 "\n},\n", m.packed, m.gaps, m.work, m.data, m.base);
 }
 
 static const char *program_of(const Emit *e, const Slot *s)
@@ -35,7 +39,8 @@ static void print_value(const Emit *e, Text *t, int number)
 	const Slot *s = e->value[number];
 	const Plan *p = s->v->graph->model->plan;
 	Arena *a = e->tree.arena;
-	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number, values_string(a, s->v->name), emit_keep[s->keep],
+	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number,
+		values_string(a, s->v->name), emit_keep[s->keep],
 	         dtype_name(s->v->type->elem));
 	for (int k = 0; k < s->rank; k++)
 		text_add(t, "%s%" PRId64, k ? ", " : "", s->dim[k]);
@@ -43,7 +48,8 @@ static void print_value(const Emit *e, Text *t, int number)
 		text_add(t, "], \"mesh\": %s", values_string(a, s->v->place->mesh->name));
 	else
 		text_add(t, "]");
-	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64, sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
+	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64,
+		sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
 	         s->bytes);
 	if (number < e->nkept)
 		text_add(t, ", \"program\": null, \"live\": null }");
@@ -71,9 +77,11 @@ static const char *kernel_text(const Action *a)
 
 static void print_action(const Emit *e, Text *t, const Action *a)
 {
-	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute", [ACT_COLLECTIVE] = "collective", [ACT_START] = "start", [ACT_FINISH] = "finish", [ACT_SAVE] = "save" };
+	static const char *const kind[] = { [ACT_LOAD] = "load", [ACT_COMPUTE] = "compute",
+		[ACT_COLLECTIVE] = "collective", [ACT_START] = "start", [ACT_FINISH] = "finish", [ACT_SAVE] = "save" };
 	const char *kernel = kernel_text(a);
-	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id, kind[a->kind], role_op(e, a));
+	text_add(t, "\t\t{ \"action\": \"a%d\", \"kind\": \"%s\", \"operator\": \"%s\", \"from\": ", a->id,
+		kind[a->kind], role_op(e, a));
 	if (a->n)
 		text_add(t, "%s", values_quoted(emit_from(e->tree.arena, a->n)));
 	else
@@ -105,9 +113,12 @@ void json_emit(Emit *e)
 {
 	Text *t = tree_file(&e->tree, "plan.json");
 	const Plan *p = e->plan;
-	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n", values_string(e->tree.arena, e->g->name ? e->g->name : ""),
+	text_add(t, "{\n\"model\": %s, \"target\": \"%s\", \"ranks\": %d, \"roles\": %d,\n",
+		values_string(e->tree.arena, e->g->name ? e->g->name : ""),
 	         e->target == TARGET_CUDA ? "cuda" : "c", p->world->nrank, p->nrole);
-	text_add(t, "\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": %" PRId64 ",\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
+	text_add(t,
+		"\"batch\": %" PRId64 ", \"microbatches\": %" PRId64 ", \"steps\": %" PRId64 ", \"seed\": "
+		"%" PRId64 ",\n", p->batch, p->train.microbatches > 1 ? p->train.microbatches : 1,
 	         p->train.steps, p->train.seed);
 	print_memory(e, t);
 	text_add(t, "\"values\": [\n");

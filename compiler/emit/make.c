@@ -11,11 +11,15 @@ static const char *quantity(Arena *a, int64_t n, const char *what)
 void make_emit(Emit *e, const char *made)
 {
 	static const char *const runtime[] = {
-		"form.h", "program.h", "rt.h", "bits.h", "run.h", "comm.h", "save.h", "wait.h", "api.h", "tables.h", "library.h", "main.c", "report.c", "log.c",
+		"form.h", "program.h", "rt.h", "bits.h", "run.h", "comm.h", "save.h", "wait.h", "api.h", "tables.h",
+		"library.h", "main.c", "report.c", "log.c",
 		"events.c", "plot.c", "api.c", "base.c",
-		"evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "folder.c", "agree.c", "pulse.c",
-		"signals.c", "dump.c", "form.c", "shards.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c", "normal.c", "infer.c",
-		"npy.c", "file.c", "json.c", "safetensors.c", "weights.c", "export.c", "data.h", "data.c", "data_files.c",
+		"evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "folder.c", "agree.c",
+		"pulse.c",
+		"signals.c", "dump.c", "form.c", "shards.c", "replicas.c", "route.c", "bucket.c", "lane.c", "init.c",
+		"normal.c", "infer.c",
+		"npy.c", "file.c", "json.c", "safetensors.c", "weights.c", "export.c", "data.h", "data.c",
+		"data_files.c",
 		"data_formats.c", "data_paths.c", "data_tar.c", "data_values.c", "data_points.c", "thread.c",
 		"comm_local.c", NULL,
 	};
@@ -47,18 +51,28 @@ void make_emit(Emit *e, const char *made)
 		}
 	text_add(&obj, "\t%.*s.o\n", (int)strlen(last) - 2, last);
 	tree_fill(tree_file(t, "Makefile"), gpu ? "Makefile.cuda" : "Makefile", "banner",
-	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc %s.\n", name, stamp_version), "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
+	              arena_printf(a, "# Builds the trainer of model %s. Written by sbpcc %s.\n", name, stamp_version),
+	              "prefix", arena_printf(a, "\t%s\n", opt.prefix ? opt.prefix : "sbp"), "objects", obj.s, NULL);
 
 	Text about = { 0 };
-	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->world->nrank, "rank"), quantity(a, p->nrole, "role"),
+	text_add(&about, "Model `%s` on %s, %s; %lld bytes per rank.\n", name, quantity(a, p->world->nrank, "rank"),
+		quantity(a, p->nrole, "role"),
 	         (long long)(p->layout.slab + p->layout.window));
 	if (gpu)
-		text_add(&about, "The kernels are CUDA: building needs nvcc, running needs a GPU per rank, and NCCL for more than one.\n"
+		text_add(&about,
+			"The kernels are CUDA: building needs nvcc, running needs a GPU per rank, and NCCL for more "
+			"than one.\n"
 		         "No GPU has run this program yet: it was only compiled.\n");
 	else
-		text_add(&about, "`./trainer` starts its ranks as processes of this machine, with shared memory between them. Built by\n"
-		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d ./trainer`,\n"
-		         "on one machine or several; both give the same bits, and each resumes what the other has saved. A run\n"
-		         "ends with status 22 when a rank is lost: killed, or its process has not run for RT_PATIENCE seconds (50).\n", p->world->nrank);
-	tree_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "made", made, "about", about.s, NULL);
+		text_add(&about,
+			"`./trainer` starts its ranks as processes of this machine, with shared memory between them. "
+			"Built by\n"
+		         "`make TRANSPORT=mpi`, which needs Open MPI's `mpicc`, it is started by `mpirun -n %d "
+		         "./trainer`,\n"
+		         "on one machine or several; both give the same bits, and each resumes what the other has "
+		         "saved. A run\n"
+		         "ends with status 22 when a rank is lost: killed, or its process has not run for RT_PATIENCE "
+		         "seconds (50).\n", p->world->nrank);
+	tree_fill(tree_file(t, "README.md"), "README.md", "title", arena_printf(a, "# Trainer of %s\n", name), "made",
+		made, "about", about.s, NULL);
 }

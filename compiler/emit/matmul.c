@@ -44,12 +44,14 @@ static void print_product(const Print *p, const Product *x)
 	KCut cut = chunks > 1 ? k_cut_tree(x->m, x->n, x->k, chunks) : k_cut(x->m, x->n, x->k);
 	if (single)
 		args_need(p, chunks > 1 ? k_work_matmul_tree(cut, x->n, x->k, chunks) : k_work_matmul(cut, x->n, x->k));
-	text_add(p->t, "code = k_matmul%s%s(c, %s, %s, %s", chunks > 1 ? "_tree" : "", single ? "_f32" : "", x->y, x->a, x->b);
+	text_add(p->t, "code = k_matmul%s%s(c, %s, %s, %s", chunks > 1 ? "_tree" : "", single ? "_f32" : "", x->y, x->a,
+		x->b);
 	args_sizes(p, x->batch, x->m, x->n, x->k);
 	print_matrix(p, &x->fa);
 	print_matrix(p, &x->fb);
 	if (single)
-		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s", cut.rows, cut.pass, cut.cols, p->epilogue ? p->epilogue : "NULL");
+		text_add(p->t, ", (KCut){ %" PRId64 ", %" PRId64 ", %" PRId64 " }, %s", cut.rows, cut.pass, cut.cols,
+			p->epilogue ? p->epilogue : "NULL");
 	if (chunks > 1)
 		args_sizes(p, chunks);
 	single ? args_end(p) : args_type(p, p->n->in[0]);
@@ -110,14 +112,16 @@ static void print_outer(const Print *p, Product *x, const Batch *o)
 		x->b = o->b[i] ? arena_printf(ar, "%s + %c * %" PRId64, x->b, var[i], o->b[i]) : x->b;
 	}
 	for (int i = 0; i < o->n; i++)
-		text_add(p->t, "%.*sfor (int64_t %c = 0; %c < %" PRId64 " && !code; %c++)\n", i + 1, tabs, var[i], var[i], o->len[i], var[i]);
+		text_add(p->t, "%.*sfor (int64_t %c = 0; %c < %" PRId64 " && !code; %c++)\n", i + 1, tabs, var[i],
+			var[i], o->len[i], var[i]);
 	text_add(p->t, "%.*s", o->n + 1, tabs);
 }
 
 static void call_matmul(const Print *p)
 {
 	Shape a = args_in(p, 0), b = args_in(p, 1), y = args_out(p, 0);
-	bool ta = attr_has(p->n, "transA") && attr_int(p->n, "transA"), tb = attr_has(p->n, "transB") && attr_int(p->n, "transB");
+	bool ta = attr_has(p->n, "transA") && attr_int(p->n, "transA"), tb = attr_has(p->n, "transB") &&
+		attr_int(p->n, "transB");
 	int nbatch = y.rank - (a.rank > 1) - (b.rank > 1);
 	Product x = { .y = args_result(p, 0), .a = args_operand(p, 0), .b = args_operand(p, 1), .batch = 1 };
 	x.k = a.d[a.rank - (ta ? 2 : 1)];
@@ -136,7 +140,8 @@ static void call_matmul_over(const Print *p)
 {
 	Shape a = args_in(p, 0), b = args_in(p, 1);
 	int64_t m = a.d[a.rank - 1], n = b.d[b.rank - 1];
-	Product x = { args_result(p, 0), args_operand(p, 0), args_operand(p, 1), 1, m, n, loops_product(&a, 0, a.rank - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
+	Product x = { args_result(p, 0), args_operand(p, 0), args_operand(p, 1), 1, m, n,
+		loops_product(&a, 0, a.rank - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
 	text_add(p->t, "\t");
 	print_product(p, &x);
 }

@@ -1,5 +1,5 @@
-/* Calls that put elements elsewhere or make them from nothing: copies by strides, parts and wholes, padding, fills, random
- * numbers. */
+/* Calls that put elements elsewhere or make them from nothing: copies by strides, parts and wholes, padding, fills,
+ * random numbers. */
 #include "calls.h"
 #include "ops/ops.h"
 
@@ -88,7 +88,8 @@ static void print_move(const Print *p, const Shape *len, const Side *y, const Si
 	for (int a = 0; a < len->rank; a++) {
 		if (len->d[a] == 1)
 			continue;
-		bool join = to.n && to.stride[to.n - 1] == len->d[a] * y->stride[a] && from.stride[from.n - 1] == len->d[a] * x->stride[a];
+		bool join = to.n && to.stride[to.n - 1] == len->d[a] * y->stride[a] &&
+			from.stride[from.n - 1] == len->d[a] * x->stride[a];
 		if (!join)
 			to.len[to.n++] = from.len[from.n++] = 1;
 		to.len[to.n - 1] *= len->d[a];
@@ -96,7 +97,8 @@ static void print_move(const Print *p, const Shape *len, const Side *y, const Si
 		to.stride[to.n - 1] = y->stride[a];
 		from.stride[from.n - 1] = x->stride[a];
 	}
-	text_add(p->t, "\tif (!code)\n\t\tcode = k_move(c, %s, %" PRId64 ", %s, %" PRId64, y->text, y->offset, x->text, x->offset);
+	text_add(p->t, "\tif (!code)\n\t\tcode = k_move(c, %s, %" PRId64 ", %s, %" PRId64, y->text, y->offset, x->text,
+		x->offset);
 	args_loops(p, &to);
 	args_loops(p, &from);
 	args_width(p, p->n->in[0]);
@@ -136,13 +138,15 @@ static void call_split(const Print *p)
 /* Starts and steps of each axis, from constant operands in[at] to in[at + 3]; x is the shape that is sliced. */
 static void read_slice(const Node *n, int at, const Shape *x, Side *side)
 {
-	const Tensor *s = operand_const(n, at), *e = operand_const(n, at + 1), *ax = n->nin > at + 2 && n->in[at + 2] ? operand_const(n, at + 2) : NULL;
+	const Tensor *s = operand_const(n, at), *e = operand_const(n, at + 1), *ax = n->nin > at + 2 &&
+		n->in[at + 2] ? operand_const(n, at + 2) : NULL;
 	const Tensor *st = n->nin > at + 3 && n->in[at + 3] ? operand_const(n, at + 3) : NULL;
 	int64_t dense[8];
 	loops_strides(x, dense);
 	memcpy(side->stride, dense, sizeof dense);
 	for (int64_t k = 0; k < tensor_elements(s); k++) {
-		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k), step = st ? tensor_int(st, k) : 1;
+		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k),
+			step = st ? tensor_int(st, k) : 1;
 		a = a < 0 ? a + x->rank : a;
 		contents_clamp(&from, &to, step, x->d[a]);
 		side->offset += from * dense[a];
@@ -173,7 +177,8 @@ static void call_slice_grad(const Print *p)
 
 static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
 {
-	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" }, { "wrap", "K_PAD_WRAP" } };
+	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" },
+		{ "wrap", "K_PAD_WRAP" } };
 	int64_t before[RANK_MAX], after[RANK_MAX];
 	const char *how = "K_PAD_CONSTANT";
 	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
@@ -181,10 +186,12 @@ static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
 			how = mode[i][1];
 	if (cut_pads(p->n, at, 3, x->rank, before, after))
 		return;
-	text_add(p->t, ", &(KPad){ %d, %s", x->rank, how);
-	args_dims(p, x->d, x->rank);
-	args_dims(p, y->d, y->rank);
-	args_dims(p, before, x->rank);
+	text_add(p->t, ", &(KPad){");
+	args_field_int(p, "n", x->rank);
+	args_field(p, "mode", how);
+	args_field_dims(p, "in", x->d, x->rank);
+	args_field_dims(p, "out", y->d, y->rank);
+	args_field_dims(p, "lo", before, x->rank);
 	text_add(p->t, " }");
 }
 
@@ -221,7 +228,8 @@ static void call_reverse(const Print *p)
 	Shape x = args_in(p, 0);
 	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
 	args_call(p, "k_reverse_sequence", "0", "01");
-	args_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1, loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
+	args_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1,
+		loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
 	args_end(p);
 }
 
@@ -240,14 +248,16 @@ static void print_fill(const Print *p, int64_t from, const Loops *l, int value)
 	args_call(p, "k_fill", "0", "");
 	args_sizes(p, from);
 	args_loops(p, l);
-	text_add(p->t, ", &(%s){ %d }, %" PRId64 ");\n", kernel_ctype(p->n->out[0]->type->elem), value, kernel_bytes(p->n->out[0]));
+	text_add(p->t, ", &(%s){ %d }, %" PRId64 ");\n", kernel_ctype(p->n->out[0]->type->elem), value,
+		kernel_bytes(p->n->out[0]));
 }
 
 /* Zeros, then ones along the diagonal. */
 static void call_eye(const Print *p)
 {
 	Shape y = args_out(p, 0);
-	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k, len = k < 0 ? rows + k : cols - k;
+	int64_t k = attr_int(p->n, "k"), rows = y.d[0], cols = y.d[1], from = k < 0 ? -k * cols : k,
+		len = k < 0 ? rows + k : cols - k;
 	Loops all = { 0 }, diagonal = { 0 };
 	loops_add(&all, rows * cols, 1);
 	len = len > rows ? rows : len > cols ? cols : len;
@@ -260,7 +270,8 @@ static void call_eye(const Print *p)
 	print_fill(p, from, &diagonal, 1);
 }
 
-/* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in groups. */
+/* The indices that a rank holds along an axis, as loops: runs of one length, equally far from each other, once or in
+ * groups. */
 static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, Loops *l)
 {
 	FormShard shard;
@@ -280,7 +291,8 @@ static void walk_axis(const Print *p, const Slot *y, int axis, int64_t stride, L
 	form_shard_free(&shard);
 }
 
-/* Random numbers for the shard of a rank in a micro-batch: where the shard begins in the logical tensor, and the strides of its axes there. */
+/* Random numbers for the shard of a rank in a micro-batch: where the shard begins in the logical tensor, and the
+ * strides of its axes there. */
 static void call_random(const Print *p)
 {
 	const Node *n = p->n;

@@ -56,7 +56,8 @@ static void print_loss(const Print *p, const char *name, const char *results, co
 	args_end(p);
 }
 
-/* A rank that holds some of the classes calls the kernel `shard`, which takes the number of the first of them and of all. */
+/* A rank that holds some of the classes calls the kernel `shard`, which takes the number of the first of them and of
+ * all. */
 static void print_shard(const Print *p, const char *name, const char *shard, const char *operands)
 {
 	const char *first = calls_origin(p, p->take[0], 1);
@@ -187,7 +188,8 @@ static void call_batchnorm(const Print *p)
 	Shape x = args_in(p, 0);
 	args_call(p, "k_batchnorm_f32", "01234", "01234");
 	print_channels(p, &x);
-	text_add(p->t, ", %s, %s)", args_real(p, attr_float(p->n, "epsilon")), args_real(p, attr_float(p->n, "momentum")));
+	text_add(p->t, ", %s, %s)", args_real(p, attr_float(p->n, "epsilon")),
+		args_real(p, attr_float(p->n, "momentum")));
 }
 
 /* The gradient of x, or, with w, those of scale and bias. */
@@ -195,7 +197,8 @@ static void print_grad(const Print *p, bool w, void (*sizes)(const Print *, cons
 {
 	Shape x = args_in(p, 1);
 	int64_t chunks = w ? args_chunks(p, "norm_tree") : 1;
-	args_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : args_name(p), w ? "01" : "0", w ? "0134" : "01234");
+	args_call(p, chunks > 1 ? arena_printf(p->e->tree.arena, "k_%s_tree_f32", p->n->row->kernel) : args_name(p),
+		w ? "01" : "0", w ? "0134" : "01234");
 	sizes(p, &x);
 	if (chunks > 1) {
 		Shape y = args_out(p, 0);

@@ -1,11 +1,14 @@
-/* Pointwise operators: a loop for C and a kernel for CUDA, both written from the scalar expressions of the operators' rows.
+/* Pointwise operators: a loop for C and a kernel for CUDA, both written from the scalar expressions of the operators'
+ * rows.
  *
- * All nodes of a group are one loop: operands are read, every node is a variable, results that others read are written at
- * the end, so that a result may lie on an operand.  The axes of the results are joined as far as every operand allows, so
- * most loops are flat; else the innermost axis is a loop inside of one over all others together, which are the rows.  A
- * scalar constant becomes a number in the text.  Two groups whose loops are the same text share one function. */
+ * All nodes of a group are one loop: operands are read, every node is a variable, results that others read are written
+ * at the end, so that a result may lie on an operand.  The axes of the results are joined as far as every operand
+ * allows, so most loops are flat; else the innermost axis is a loop inside of one over all others together, which are
+ * the rows.  A scalar constant becomes a number in the text.  Two groups whose loops are the same text share one
+ * function. */
 #include "emit/emit.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +20,8 @@ typedef struct Pointwise {
 	const char *c, *cuda, *launch;
 } Pointwise;
 
-enum { AXES = 8, OPERANDS = 64, COLUMNS = 140, GRAIN = 16384 };      /* grain: elements that are worth handing to another thread */
+/* grain: elements that are worth handing to another thread */
+enum { AXES = 8, OPERANDS = 64, GRAIN = 16384 };
 
 typedef struct Loop {
 	int n;                          /* nested loops */
@@ -95,14 +99,16 @@ static const char *literal(Arena *a, const Value *v)
 	return d < 0 ? arena_printf(a, "(%s)", s) : s;
 }
 
-/* Where an operand is, when the first `loops` loops are at place number `at` of all of them together: "r * 64", "r / 8 * 64 + r % 8". */
+/* Where an operand is, when the first `loops` loops are at place number `at` of all of them together: "r * 64", "r / 8
+ * * 64 + r % 8". */
 static const char *place(Arena *a, const Loop *l, const int64_t *stride, int loops, const char *at)
 {
 	const char *s = NULL;
 	int64_t inner = 1;
 	for (int k = loops - 1, from; k >= 0; k = from - 1) {
 		int64_t len = l->len[k];
-		for (from = k; from > 0 && stride[from - 1] == stride[from] * l->len[from]; from--)     /* loops that move as one */
+		/* loops that move as one */
+		for (from = k; from > 0 && stride[from - 1] == stride[from] * l->len[from]; from--)
 			len *= l->len[from - 1];
 		if (stride[k]) {
 			const char *i = inner == 1 ? at : arena_printf(a, "%s / %" PRId64, at, inner);
@@ -140,6 +146,45 @@ static const char *expression(Arena *a, Node *n, const char *const *arg, DType t
 	const char *r = arena_printf(a, "%s", s);
 	free(s);
 	return r;
+}
+
+/* The longest call that occurs again in s after its end; its length, or 0: there is none. */
+static size_t repeated_call(const char *s, const char **call)
+{
+	size_t best = 0;
+	for (const char *at = s, *open; (open = strchr(at, '(')) != NULL; at = open + 1) {
+		const char *from = open, *to = open;
+		while (from > s && (isalnum((unsigned char)from[-1]) || from[-1] == '_'))
+			from--;
+		int depth = 0;
+		do
+			depth += (*to == '(') - (*to == ')');
+		while (*++to && depth);
+		size_t n = (size_t)(to - from);
+		if (from < open && n > best && memmem(to, strlen(to), from, n)) {
+			best = n;
+			*call = from;
+		}
+	}
+	return best;
+}
+
+/* A long expression that repeats a call has a variable for it: "const float u2 = tanhf(x0[i]);". */
+static const char *hoist(Text *t, const char *tabs, const char *type, int m, const char *s)
+{
+	const char *call;
+	size_t n = strlen(s) + 8 * strlen(tabs) + 40 > EMIT_COLUMNS ? repeated_call(s, &call) : 0;
+	if (!n)
+		return s;
+	Text out = { 0 };
+	text_add(t, "%sconst %s u%d = %.*s;\n", tabs, type, m, (int)n, call);
+	for (const char *at = s, *next; at; at = next ? next + n : NULL) {
+		next = memmem(at, strlen(at), call, n);
+		text_raw(&out, at, next ? (size_t)(next - at) : strlen(at));
+		if (next)
+			text_add(&out, "u%d", m);
+	}
+	return out.s;
 }
 
 static int taken(const Gen *g, const Slot *s)
@@ -192,7 +237,8 @@ static int host_room(const Gen *g)
 	die("%s has no room for its product", g->act->host->op);
 }
 
-/* One element: a variable per node, then the results.  load[i] is the text that reads operand i; at is where results stand. */
+/* One element: a variable per node, then the results.  load[i] is the text that reads operand i; at is where results
+ * stand. */
 static void print_element(const Gen *g, Text *t, const char *tabs, const char *const *load, const char *at)
 {
 	Arena *a = g->e->tree.arena;
@@ -202,7 +248,8 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 		const char *arg[OPERANDS] = { 0 };
 		if (n == act->host) {           /* what the product wrote */
 			const char *round = rounding(n->out[0]->type->elem);
-			text_add(t, "%sconst float v%d = %sy%d[%s]%s;", tabs, m, round, host_room(g), at, *round ? ")" : "");
+			text_add(t, "%sconst float v%d = %sy%d[%s]%s;", tabs, m, round, host_room(g), at,
+				*round ? ")" : "");
 			g->e->halves |= *round != 0;
 			print_about(g, t, n);
 			text_add(t, "\n");
@@ -226,10 +273,14 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 				arg[i] = arena_printf(a, "(%s)%s", kernel_ctype(ct), arg[i]);
 		}
 		DType yt = n->out[0]->type->elem;
+		const char *text = expression(a, n, arg, ct);
+		if (dtype_is_float(ct))
+			text = hoist(t, tabs, kernel_ctype(ct), m, text);
 		if (yt == DT_BOOL && !strcmp(n->row->expr, "x"))        /* a cast: 0.5 is true */
-			text_add(t, "%sconst int v%d = %s != 0;", tabs, m, expression(a, n, arg, ct));
+			text_add(t, "%sconst int v%d = %s != 0;", tabs, m, text);
 		else
-			text_add(t, "%sconst %s v%d = %s(%s)%s%s;", tabs, var_type(yt), m, rounding(yt), var_type(yt), expression(a, n, arg, ct), *rounding(yt) ? ")" : "");
+			text_add(t, "%sconst %s v%d = %s(%s)%s%s;", tabs, var_type(yt), m, rounding(yt), var_type(yt),
+				text, *rounding(yt) ? ")" : "");
 		g->e->halves |= *rounding(yt) != 0;
 		print_about(g, t, n);
 		text_add(t, "\n");
@@ -239,7 +290,8 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 		if (!slot_of(g->e->plan, act->node[m]->out[0]))
 			continue;
 		if (act->node[m] != act->host || *rounding(yt))
-			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at, m);
+			text_add(t, yt == DT_BOOL ? "%sy%d[%s] = (uint8_t)v%d;\n" : "%sy%d[%s] = v%d;\n", tabs, y, at,
+				m);
 		y++;
 	}
 }
@@ -249,10 +301,13 @@ static const char *ctype_of(const Slot *s)
 	return kernel_ctype(s->v->type->elem);
 }
 
-/* One more declaration, in a statement with those before it when the type is the same: "const float *x0 = t[1], *x1 = t[2];" */
+/* One more declaration, in a statement with those before it if the type is the same and the line does not become too
+ * long: "const float *x0 = t[1], *x1 = t[2];" */
 static void declare(Text *t, const char *tabs, const char **type, const char *want, const char *what)
 {
-	bool same = *type && !strcmp(*type, want);
+	const char *line = *type ? strrchr(t->s, '\n') : NULL;
+	size_t used = *type ? strlen(line ? line + 1 : t->s) + 7 * strlen(tabs) : 0;
+	bool same = *type && !strcmp(*type, want) && used + strlen(what) + 3 <= EMIT_COLUMNS;
 	if (same)
 		text_add(t, ", %s", what);
 	else
@@ -272,19 +327,23 @@ static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *
 	int64_t len = l->n ? l->len[l->n - 1] : 1;
 	for (int i = 0; i < act->nmake; i++) {
 		const char *c = ctype_of(act->make[i]);
-		const char *at = row ? arena_printf(a, "(%s *)t[%d] + %s * %" PRId64, c, i, row, len) : arena_printf(a, "t[%d]", i);
+		const char *at = row ? arena_printf(a, "(%s *)t[%d] + %s * %" PRId64, c, i, row, len) : arena_printf(a,
+			"t[%d]", i);
 		declare(t, tabs, &type, arena_printf(a, "%s ", c), arena_printf(a, "*y%d = %s", i, at));
 	}
 	for (int i = 0; i < g->ntake; i++) {
 		const char *c = ctype_of(g->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL, *from;
 		int64_t step = l->n ? l->stride[i][l->n - 1] : 0;
 		int k = g->at + i;
-		load[i] = step == 0 ? arena_printf(a, "x%d", i) : step == 1 ? arena_printf(a, "x%d[%s]", i, j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
+		load[i] = step == 0 ? arena_printf(a, "x%d", i) : step == 1 ? arena_printf(a, "x%d[%s]", i,
+			j) : arena_printf(a, "x%d[%s * %" PRId64 "]", i, j, step);
 		if (step == 0)
-			from = at ? arena_printf(a, "((const %s *)t[%d])[%s]", c, k, at) : arena_printf(a, "*(const %s *)t[%d]", c, k);
+			from = at ? arena_printf(a, "((const %s *)t[%d])[%s]", c, k, at) : arena_printf(a,
+				"*(const %s *)t[%d]", c, k);
 		else
 			from = at ? arena_printf(a, "(const %s *)t[%d] + %s", c, k, at) : arena_printf(a, "t[%d]", k);
-		declare(t, tabs, &type, arena_printf(a, "const %s ", c), arena_printf(a, "%sx%d = %s", step ? "*" : "", i, from));
+		declare(t, tabs, &type, arena_printf(a, "const %s ", c), arena_printf(a, "%sx%d = %s", step ? "*" : "",
+			i, from));
 	}
 	text_add(t, ";\n");
 }
@@ -360,16 +419,21 @@ static const char *launcher(const Gen *g, const char *name)
 	for (int i = 0; i < g->act->nmake + g->ntake; i++)
 		text_add(&args, "%s(void *)&t[%d]", i ? ", " : "", i < g->act->nmake ? i : g->at + i - g->act->nmake);
 	if (!g->act->host)
-		return arena_printf(a, "\nint %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n",
+		return arena_printf(a,
+			"\nint %s(Ctx *c, void *const *t)\n{\n\tvoid *args[] = { %s };\n\treturn rt_launch(c, "
+			"\"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n",
 		                    name, args.s, name, n);
-	return arena_printf(a, "\nTILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", rt_blocks(%" PRId64 "), 1, args);\n}\n", name, args.s, name, n);
+	return arena_printf(a,
+		"\nTILE(%s)\n{\n\tvoid *args[] = { %s };\n\trt_launch(c, \"g_%s\", "
+		"rt_blocks(%" PRId64 "), 1, args);\n}\n", name, args.s, name, n);
 }
 
 /* The iterations that threads share, rows or elements, and how many of them are worth a thread. */
 static const char *turns(const Gen *g)
 {
 	const Loop *l = &g->l;
-	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1), grain = GRAIN / (inner ? inner : 1);
+	int64_t inner = l->n > 1 ? l->len[l->n - 1] : 1, count = elements(l, 0, l->n) / (inner ? inner : 1),
+		grain = GRAIN / (inner ? inner : 1);
 	return arena_printf(g->e->tree.arena, "%" PRId64 ", %" PRId64, count, grain > 1 ? grain : 1);
 }
 
@@ -381,7 +445,8 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 		at += act->take[i] != NULL;
 	Gen g = { .e = e, .act = act, .rank = rank, .take = act->take + first, .ntake = act->ntake - first, .at = at };
 	g.l = loops_of(&g);
-	const char *body = arena_printf(a, "%s%s", act->host ? "tile\n" : "", c_body(&g)), *run = act->host ? "" : turns(&g), *key = arena_printf(a, "%s\n%s", run, body);
+	const char *body = arena_printf(a, "%s%s", act->host ? "tile\n" : "", c_body(&g)),
+		*run = act->host ? "" : turns(&g), *key = arena_printf(a, "%s\n%s", run, body);
 	if (!e->pwbyname.arena)
 		map_init(&e->pwbyname, a);
 	const char *known = map_get(&e->pwbyname, name_of(key)), *loop = map_get(&e->pwbyname, name_of(body));
@@ -389,7 +454,8 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 		return known;
 	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
 	const char *ops = ops_of(a, act), *shapes = role_shapes(e, act, rank);
-	const char *about = arena_printf(a, "/* %s%s%s */", ops, strlen(ops) + strlen(shapes) < COLUMNS ? "  " : "\n * ", shapes);
+	const char *about = arena_printf(a, "/* %s%s%s */", ops,
+		strlen(ops) + strlen(shapes) + 8 <= EMIT_COLUMNS ? "  " : "\n * ", shapes);
 	Pointwise p = { 0 };
 	g.comments = true;
 	p.c = "";
@@ -419,7 +485,7 @@ static void print_prototypes(const Emit *e, Text *t, bool tile, const char *type
 		const char *name = e->pw[i].name;
 		if (e->pw[i].tile != tile)
 			continue;
-		bool more = line && line + strlen(name) + 3 < COLUMNS;
+		bool more = line && line + strlen(name) + 3 <= EMIT_COLUMNS;
 		if (!more)
 			line = 0;
 		size_t n = t->n;
@@ -432,7 +498,8 @@ static void print_prototypes(const Emit *e, Text *t, bool tile, const char *type
 void pointwise_write(Emit *e)
 {
 	Text proto = { 0 }, c = { 0 }, cuda = { 0 }, launch = { 0 }, inc = { 0 };
-	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0), text_raw(&inc, "", 0);
+	text_raw(&proto, "", 0), text_raw(&c, "", 0), text_raw(&cuda, "", 0), text_raw(&launch, "", 0),
+		text_raw(&inc, "", 0);
 	for (int i = 0; i < e->npw; i++) {
 		for (int k = i; !strcmp(e->pw[i].loop, e->pw[i].name) && k < e->npw; k++)
 			if (!strcmp(e->pw[k].loop, e->pw[i].loop))      /* a loop, then all that run it */
@@ -447,9 +514,11 @@ void pointwise_write(Emit *e)
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
 	tree_copy(&e->tree, "kernels/types.h", "types.h");
-	tree_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s, NULL);
+	tree_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s,
+		NULL);
 	const char *halves = e->halves ? "\n#include \"halves.h\"\n" : "";
-	tree_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s", expr_prelude, halves), NULL);
+	tree_fill(tree_file(&e->tree, "kernels/expr.h"), "expr.h", "functions", arena_printf(e->tree.arena, "%s%s",
+		expr_prelude, halves), NULL);
 	if (e->halves)
 		tree_copy(&e->tree, "kernels/halves.h", "halves.h");
 	for (int i = 0; i < e->nkernel; i++) {
@@ -468,6 +537,7 @@ void pointwise_write(Emit *e)
 		tree_copy(&e->tree, "kernels/isa.h", "isa.h");
 		tree_copy(&e->tree, "kernels/loops.h", "loops.h");
 		tree_copy(&e->tree, "kernels/fastmath.h", "fastmath.h");
-		tree_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s, NULL);
+		tree_fill(tree_file(&e->tree, "kernels/pointwise.c"), "pointwise.c", "banner", what, "functions", c.s,
+			NULL);
 	}
 }

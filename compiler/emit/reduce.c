@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The same loops whatever a rank has of an axis: only axes that are 1 in the logical value vanish, and only those that are neighbours there are
- * joined. */
+/* The same loops whatever a rank has of an axis: only axes that are 1 in the logical value vanish, and only those that
+ * are neighbours there are joined. */
 static void logical_loops(const Print *p, const Shape *x, const int64_t *st, const bool *gone, Loops *keep, Loops *over)
 {
 	for (int a = 0, last = -1; a < x->rank; a++) {
@@ -46,7 +46,8 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	bool shard = all != here;
 	if (opt.chunks)
 		logical_loops(p, &x, st, gone, &keep, &over);
-	args_call(p, shard ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32" : "k_reduce", "0", "0");
+	args_call(p, shard ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32"
+		: "k_reduce", "0", "0");
 	args_loops(p, &keep);
 	args_loops(p, &over);
 	if (shard) {

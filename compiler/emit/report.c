@@ -1,5 +1,5 @@
-/* The memory that the program will need, reported before anything is built: the bytes of a rank by class when most is in use.
- * The sizes of the runtime itself are constants of its header, so that compiler and runtime report the same. */
+/* The memory that the program will need, reported before anything is built: the bytes of a rank by class when most is
+ * in use. The sizes of the runtime itself are constants of its header, so that compiler and runtime report the same. */
 #include "emit/emit.h"
 
 #include "../runtime/rt.h"
@@ -46,18 +46,24 @@ static int64_t saver_bytes(const Emit *e)
 static int64_t tables_bytes(const Emit *e)
 {
 	const Form *form = e->plan->forms->form;
+	const Channels *all = e->plan->channels;
 	int64_t n = RT_SIGNALS + (int64_t)e->nform * RT_PART;
 	for (int i = 0; i < e->nmove; i++)
-		n += RT_ROUTE + (int64_t)form_group(&form[e->form[e->move[i].from - 1]], &form[e->form[e->move[i].to - 1]]) * RT_PEERS;
+		n += RT_ROUTE + (int64_t)form_group(&form[e->form[e->move[i].from - 1]],
+			&form[e->form[e->move[i].to - 1]]) * RT_PEERS;
+	for (int i = 0; i < all->n; i++)
+		n += (int64_t)form_joined(&form[all->channel[i].from], &form[all->channel[i].to]) * RT_SIGNAL;
 	return e->plan->world->nrank > 1 ? pages(n) : 0;
 }
 
 RankMemory report_memory(const Emit *e)
 {
-	RankMemory m = { .slab = pages(values_slab(e)) + pages(values_window(e)), .work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
+	RankMemory m = { .slab = pages(values_slab(e)) + pages(values_window(e)),
+		.work = pages(e->work_shared) + pages(e->work_each), .data = data_bytes(e) };
 	m.packed = e->plan->layout.packed;
 	m.gaps = m.slab - e->plan->layout.bound - m.packed;
-	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);  /* the thread of actions, and that of transfers */
+	/* the thread of actions, and that of transfers */
+	m.base = RT_BASE + RT_STACK * (e->plan->world->nrank > 1 && !e->plan->main->cuda ? 2 : 1);
 	m.base += tables_bytes(e);
 	m.thread = pages(e->work_each) + RT_STACK;
 	m.saver = saver_bytes(e);
@@ -72,7 +78,8 @@ void report_print(const Emit *e)
 	const RankMemory m = report_memory(e);
 	if (opt.dump_after)
 		return;
-	printf("%s: %d rank%s, %d role%s, %d actions", opt.out, p->world->nrank, p->world->nrank == 1 ? "" : "s", p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
+	printf("%s: %d rank%s, %d role%s, %d actions", opt.out, p->world->nrank, p->world->nrank == 1 ? "" : "s",
+		p->nrole, p->nrole == 1 ? "" : "s", p->role[0].nstep);
 	if (opt.chunks)
 		printf("; sums in %" PRId64 " chunks, so that any ranks give the same bits", opt.chunks);
 	putchar('\n');
@@ -84,7 +91,8 @@ void report_print(const Emit *e)
 			printf(" %s %" PRId64 ",", emit_keep[i], l->by[i]);
 	if (m.packed)
 		printf(" packed %" PRId64 ",", m.packed);
-	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each further thread, %" PRId64 " for checkpoints\n",
+	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each "
+		"further thread, %" PRId64 " for checkpoints\n",
 	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
 	params_report(e->program[0].model);
 	const char *unsaid = p->training ? train_defaults(e->g->model, &p->train) : NULL;

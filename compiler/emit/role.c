@@ -1,12 +1,15 @@
 /* Schedules: the actions of a role, in order, as tables over a few functions.
  *
- * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls have the
- * same text share a function.  A sequence of actions that repeats (emit/blocks.c) is one table, which the runtime walks several
- * times with other values; its comments describe the first repetition.  The text is the same for C and for CUDA. */
+ * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls
+ * have the same text share a function.  A sequence of actions that repeats (emit/blocks.c) is one table, which the
+ * runtime walks several times with other values; its comments describe the first repetition.  The text is the same for
+ * C and for CUDA. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+enum { LISTED = 8 };                    /* of results or operands, that a comment lists */
 
 /* One row of a table of actions. */
 typedef struct Row {
@@ -74,7 +77,8 @@ static void emit_metrics(const Print *p, int from)
 	text_add(p->t, n > from ? " })" : "");
 }
 
-/* A training step reports its loss as soon as it is computed; at its end the loss, the rate and the norm if they exist, and metrics. */
+/* A training step reports its loss as soon as it is computed; at its end the loss, the rate and the norm if they exist,
+ * and metrics. */
 static void emit_save(const Print *p)
 {
 	const Action *a = p->a;
@@ -101,7 +105,8 @@ static Slot *room_of(const Emit *e, const Action *a)
 /* Shortens a body: the first call needs no "int code = 0; if (!code)", and a single call becomes "return call;". */
 static const char *simpler(Arena *ar, const char *body)
 {
-	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ", "\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
+	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ",
+		"\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
 	for (int i = 0; i < 2; i++) {
 		const char *call = body + strlen(begin[i]), *stop = strstr(body, end);
 		if (strncmp(body, begin[i], strlen(begin[i])))
@@ -117,7 +122,8 @@ static const char *simpler(Arena *ar, const char *body)
 static bool sums(const Value *x, const Value *y)
 {
 	for (int k = 0; y && k < x->place->mesh->ndim; k++)
-		if (x->sbp[k].kind == SBP_P && (x->place->mesh != y->place->mesh || !sbp_equal(&x->sbp[k], &y->sbp[k], 1)))
+		if (x->sbp[k].kind == SBP_P && (x->place->mesh != y->place->mesh ||
+			!sbp_equal(&x->sbp[k], &y->sbp[k], 1)))
 			return true;
 	return false;
 }
@@ -139,7 +145,8 @@ static void round_results(const Sched *s, const Print *p, const Kernel *k)
 		const Slot *y = p->a->make[i];
 		if (!leaves_float(p->a, k, i))
 			continue;
-		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n", y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", role_param(p, y, true),
+		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n",
+			y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", role_param(p, y, true),
 		         slot_elements(s->e->plan, y, s->rank));
 		role_file(s->e, "round");
 		s->e->halves = true;
@@ -196,7 +203,8 @@ static const char *body_of(Sched *s, const Action *a)
 	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_STEP)
 		emit_save(&p);
 	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_EVAL) {
-		text_add(&t, "rt_save_eval(c, %s, %s", role_param(&p, a->take[0], false), role_param(&p, a->take[1], false));
+		text_add(&t, "rt_save_eval(c, %s, %s", role_param(&p, a->take[0], false),
+			role_param(&p, a->take[1], false));
 		emit_metrics(&p, 2);
 	}
 	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_INFER)
@@ -223,8 +231,20 @@ const char *role_shape(const Emit *e, const Slot *s, int rank)
 	Arena *a = e->tree.arena;
 	const char *t = dtype_name(s->v->type->elem);
 	for (int k = 0; k < s->rank; k++)
-		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", slot_len(e->plan, s, k, rank), k == s->rank - 1 ? "]" : "");
+		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", slot_len(e->plan, s, k, rank),
+			k == s->rank - 1 ? "]" : "");
 	return t;
+}
+
+/* At most LISTED of a list, then how many more there are. */
+static void print_shapes(const Emit *e, Text *t, const char *before, Slot *const *list, int n, int rank)
+{
+	int k = 0, all = count(list, n);
+	for (int i = 0; i < n; i++)
+		if (list[i] && (k++ < LISTED || all == LISTED + 1))
+			text_add(t, "%s%s", k > 1 ? ", " : before, role_shape(e, list[i], rank));
+	if (all > LISTED + 1)
+		text_add(t, ", ... (%d more)", all - LISTED);
 }
 
 /* "float[32, 10] = float[32, 64], float[64, 10]" */
@@ -232,12 +252,8 @@ const char *role_shapes(const Emit *e, const Action *a, int rank)
 {
 	Text t = { 0 };
 	text_raw(&t, "", 0);
-	for (int i = 0, any = 0; i < a->nmake; i++)
-		if (a->make[i])
-			text_add(&t, "%s%s", any++ ? ", " : "", role_shape(e, a->make[i], rank));
-	for (int i = 0, any = 0; i < a->ntake; i++)
-		if (a->take[i])
-			text_add(&t, "%s%s", any++ ? ", " : t.n ? " = " : "", role_shape(e, a->take[i], rank));
+	print_shapes(e, &t, "", a->make, a->nmake, rank);
+	print_shapes(e, &t, t.n ? " = " : "", a->take, a->ntake, rank);
 	return t.s;
 }
 
@@ -267,10 +283,12 @@ static const Sbp *term_of(const Value *v)
 	return NULL;
 }
 
-/* The body for a rank with empty operands: its results are empty too, or partial and filled with the neutral element.  NULL: it computes. */
+/* The body for a rank with empty operands: its results are empty too, or partial and filled with the neutral element.
+ * NULL: it computes. */
 static const char *idle(const Sched *s, const Action *a)
 {
-	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN", [RED_PROD] = "PROD" };
+	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN",
+		[RED_PROD] = "PROD" };
 	Arena *ar = s->e->tree.arena;
 	Print p = { .e = s->e, .a = a };
 	bool nothing = a->kind == ACT_COMPUTE && !a->how, lacks = false, any = false;
@@ -290,7 +308,8 @@ static const char *idle(const Sched *s, const Action *a)
 		const Sbp *term = lacks ? term_of(y->v) : NULL;
 		nothing = term != NULL;
 		if (term)
-			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body, role_param(&p, y, true), values_type_word(y->v->type->elem), reduce[term->red],
+			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body,
+				role_param(&p, y, true), values_type_word(y->v->type->elem), reduce[term->red],
 			                    slot_elements(s->e->plan, y, s->rank));
 	}
 	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
@@ -384,7 +403,8 @@ static void print_row(const Sched *s, Text *t, const Row *r)
 	text_add(t, "\t/* a%d ", a->id);
 	role_about(s->e, t, a);
 	text_add(t, " */\n");
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], role_op(s->e, a), r->run, makes(a), count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
+	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], role_op(s->e, a), r->run, makes(a),
+		count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
 	print_fits(s, t, a);
 	text_add(t, "),\n");
 }
@@ -407,9 +427,11 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 }
 
 /* The repeats of a list; none crosses the ends of its body, which is repeats from .. to - 1. */
-static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from, int *to)
+static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from,
+	int *to)
 {
-	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;      /* then the body is the whole list */
+	/* then the body is the whole list */
+	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;
 	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
 	Repeat *all = NULL;
 	*count = 0;
@@ -441,7 +463,8 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 		row[i] = (Row){ a, function_of(s, a), NULL };
 		if (!row[i].run)
 			return -1;
-		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, role_op(s->e, a), count(a->make, a->nmake), count(a->take, a->ntake));
+		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, role_op(s->e, a), count(a->make, a->nmake),
+			count(a->take, a->ntake));
 		if (!map_get(&seen, row[i].key))
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
@@ -450,7 +473,8 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
 		if (r->count > 1)
-			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id, list[r->from].id + r->period * r->count - 1, r->period, r->count);
+			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id,
+				list[r->from].id + r->period * r->count - 1, r->period, r->count);
 		text_add(t, "static const RtAction %s%d[] = {\n", name, k);
 		for (int i = 0; i < r->period; i++)
 			print_row(s, t, &row[r->from + i]);
@@ -468,10 +492,12 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	return 0;
 }
 
-/* Whether a rank has an action in its list.  Every rank has all transfers, which are numbered alike, also those it takes no part in. */
+/* Whether a rank has an action in its list. */
 static bool does(const Action *a, int rank)
 {
-	return a->kind != ACT_COMPUTE || !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
+	if (a->channel >= 0)
+		return channel_joins(a, rank);
+	return !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
 }
 
 Role role_own(const Emit *e, const Role *r)
@@ -494,7 +520,8 @@ Role role_own(const Emit *e, const Role *r)
 int role_add(Emit *e, const Role *all)
 {
 	Role own = role_own(e, all), *r = &own;
-	static const char *const about[] = { [PROGRAM_STEP] = "One training step.", [PROGRAM_EVAL] = "The loss of a batch.", [PROGRAM_INFER] = "The outputs." };
+	static const char *const about[] = { [PROGRAM_STEP] = "One training step.",
+		[PROGRAM_EVAL] = "The loss of a batch.", [PROGRAM_INFER] = "The outputs." };
 	if (!e->sched)
 		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
 	Sched *s = &e->sched[r->id];
@@ -506,11 +533,13 @@ int role_add(Emit *e, const Role *all)
 	const char *name = emit_program(e);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[e->now->kind]);
 	int from = 0, to = 0, total = 0;
-	int64_t microbatches = e->now->kind == PROGRAM_STEP && e->plan->train.microbatches ? e->plan->train.microbatches : 1;
+	int64_t microbatches = e->now->kind == PROGRAM_STEP &&
+		e->plan->train.microbatches ? e->plan->train.microbatches : 1;
 	if (print_list(s, &s->lists, r, name, &from, &to, &total))
 		return -1;
-	text_add(&s->lists, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = { %s, %d, %d, %d, %" PRId64 " };\n", r->id, name, r->id, name, name, total, from, to,
-	         microbatches);
+	text_add(&s->lists, "extern const RtSchedule role%d_%s;\n", r->id, name);
+	text_add(&s->lists, "const RtSchedule role%d_%s = { .segment = %s, .nsegment = %d", r->id, name, name, total);
+	text_add(&s->lists, ", .from = %d, .to = %d, .microbatches = %" PRId64 " };\n", from, to, microbatches);
 	return 0;
 }
 
@@ -519,8 +548,10 @@ void role_write(Emit *e)
 	Arena *ar = e->tree.arena;
 	for (int i = 0; i < e->plan->nrole; i++) {
 		const Role *r = &e->plan->role[i];
-		const char *title = arena_printf(ar, "What role %d does, which %d rank%s play%s.", r->id, r->nrank, r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
-		tree_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner", emit_banner(e, title), "functions",
+		const char *title = arena_printf(ar, "The schedule of role %d, which %d rank%s run%s.", r->id, r->nrank,
+			r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
+		tree_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner",
+			emit_banner(e, title), "functions",
 		              e->sched[i].functions.s, "lists", e->sched[i].lists.s, NULL);
 	}
 }

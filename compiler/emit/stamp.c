@@ -1,9 +1,9 @@
 /* What a tree says of itself: which sbpcc wrote it, from which model, by which command; a copy of the model; the
  * licence.
  *
- * Only what decides the tree is recorded: not where or when it was written, nor what was printed meanwhile.  plan.ir has
- * the same as @made, so that the tree which is written from a plan is that of the model: the copies then come from beside
- * the plan, or from where the model was, if their checksums are still the same. */
+ * Only what decides the tree is recorded: not where or when it was written, nor what was printed meanwhile.  plan.ir
+ * has the same as @made, so that the tree which is written from a plan is that of the model: the copies then come from
+ * beside the plan, or from where the model was, if their checksums are still the same. */
 #include "emit/emit.h"
 #include "version.h"
 
@@ -205,8 +205,8 @@ uint64_t stamp_hash(const Text *t)
 	return h;
 }
 
-/* A string of the printed plan, from after its opening quote: every byte that is not plain as \\xNN, which in our language
- * stands between the quoted pieces of a string.  Returns what follows the string. */
+/* A string of the printed plan, from after its opening quote: every byte that is not plain as \\xNN, which in our
+ * language stands between the quoted pieces of a string.  Returns what follows the string. */
 static const char *plan_string(Text *out, const char *s, const char *end)
 {
 	bool open = false, any = false;

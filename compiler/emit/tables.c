@@ -1,8 +1,9 @@
-/* The tables of a tree: values that live from step to step (params.c), inputs and the data they come from (in trainer.c).
+/* The tables of a tree: values that live from step to step (params.c), inputs and the data they come from (in
+ * trainer.c).
  *
- * The runtime fills, loads, saves and restores by these rows, so there is no function per value.  What a parameter starts as
- * is a rule (@init), an array of bits in params.c when it is small, or else a tensor of weights.safetensors, which lies beside
- * the program.  Labels and tokens have a range: that of the axis which they are an index into. */
+ * The runtime fills, loads, saves and restores by these rows, so there is no function per value.  What a parameter
+ * starts as is a rule (@init), an array of bits in params.c when it is small, or else a tensor of weights.safetensors,
+ * which lies beside the program.  Labels and tokens have a range: that of the axis which they are an index into. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_CONSTANT = 4096, SMALL_WEIGHT = 256, COLUMNS = 150 };
+enum { SMALL_CONSTANT = 4096, SMALL_WEIGHT = 256 };
 
 static const char *type_of(DType t)
 {
@@ -58,12 +59,11 @@ static int print_tensor(Emit *e, Text *t, const Slot *s)
 		err_at(s->v->loc, "this back end cannot keep %s, which is %s", s->v->name, type_text(s->v->type));
 		return -1;
 	}
-	text_add(t, "{ ");
-	text_add(t, "%s", values_string(e->tree.arena, s->v->name));
-	text_add(t, ", RT_%s, %d, {", type, s->rank);
+	text_add(t, "TENSOR(%s, %s, %d, %s, %" PRId64 ", %d", values_string(e->tree.arena, s->v->name), type,
+		calls_form(e, s), s->window ? "true" : "false", s->offset, s->rank);
 	for (int a = 0; a < s->rank; a++)
-		text_add(t, "%s %" PRId64, a ? "," : "", s->dim[a]);
-	text_add(t, "%s }, %d, %s, %" PRId64 " }", s->rank ? "" : " 0", calls_form(e, s), s->window ? "true" : "false", s->offset);
+		text_add(t, ", %" PRId64, s->dim[a]);
+	text_add(t, s->rank ? ")" : ", 0)");
 	return 0;
 }
 
@@ -122,10 +122,12 @@ Init tables_init_of(const Value *v, double *a, double *b)
 		return normal ? INIT_NORMAL : INIT_UNIFORM;
 	}
 	if (!strncmp(k, "xavier", 6))
-		dev = arg_number(how, "gain", 1) * sqrt(2 / (arg_number(how, "fan_in", in) + arg_number(how, "fan_out", out)));
+		dev = arg_number(how, "gain", 1) * sqrt(2 / (arg_number(how, "fan_in", in) + arg_number(how, "fan_out",
+			out)));
 	if (!strncmp(k, "kaiming", 7)) {
 		const Arg *mode = arg_find(how->arg, how->narg, "mode");
-		dev = arg_number(how, "gain", sqrt(2)) / sqrt(arg_number(how, "fan", mode && mode->s && !strcmp(mode->s, "fan_out") ? out : in));
+		dev = arg_number(how, "gain", sqrt(2)) / sqrt(arg_number(how, "fan", mode && mode->s &&
+			!strcmp(mode->s, "fan_out") ? out : in));
 	}
 	if (dev < 0) {
 		err_at(an ? an->loc : v->loc, "this back end has no initialiser %s", *k ? k : "of this form");
@@ -145,7 +147,8 @@ static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
 {
 	const Arg *path = arg_find(how->arg, how->narg, "path"), *key = arg_find(how->arg, how->narg, "key");
 	uint32_t file = extdata_file(path->loc, path->s);
-	Tensor *t = !file ? NULL : text_ends(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name, a) : npy_decode(file, a);
+	Tensor *t = !file ? NULL : text_ends(path->s, ".safetensors") ? safetensors_read(file, key ? key->s : v->name,
+		a) : npy_decode(file, a);
 	if (!t)
 		return NULL;
 	bool same = kernel_stored(t->dtype) == kernel_stored(v->type->elem) && t->rank == v->type->rank;
@@ -153,7 +156,8 @@ static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
 		same = t->dim[k] == v->type->dim[k];
 	if (same)
 		return t;
-	err_at(path->loc, "%s is %s, but the file holds %s", v->name, type_text(v->type), type_text(type_tensor(a, t->dtype, t->rank, t->dim)));
+	err_at(path->loc, "%s is %s, but the file holds %s", v->name, type_text(v->type),
+		type_text(type_tensor(a, t->dtype, t->rank, t->dim)));
 	return NULL;
 }
 
@@ -163,11 +167,13 @@ static void print_bits(const Emit *e, Text *t, const Slot *s, const Tensor *d)
 	int64_t n = tensor_elements(d);
 	int w = dtype_bits(d->dtype) / 8;
 	size_t line = 0;
-	text_add(t, "static const uint%d_t k%d[] = { /* %s */\n", w * 8, s->id, emit_comment(e->tree.arena, s->v->name));
+	text_add(t, "static const uint%d_t k%d[] = { /* %s */\n", w * 8, s->id,
+		emit_comment(e->tree.arena, s->v->name));
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = 0;
 		memcpy(&bits, (const char *)d->data + i * w, (size_t)w);
-		values_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,", bits));
+		values_pack(t, &line, arena_printf(e->tree.arena, bits < 10 ? "%" PRIu64 "," : "0x%" PRIx64 "u,",
+			bits));
 	}
 	text_add(t, n ? "" : "\t0,");
 	values_packed(t);
@@ -255,7 +261,8 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	double x, y;
 	Tensor *d = v->data ? v->data : NULL;
 	const Annot *an = annot_find(v->annot, "init");
-	if (!d && an && an->narg && an->arg[0].s && !strcmp(an->arg[0].s, "file") && !(d = from_file(v, &an->arg[0], a)))
+	if (!d && an && an->narg && an->arg[0].s && !strcmp(an->arg[0].s, "file") &&
+		!(d = from_file(v, &an->arg[0], a)))
 		return -1;
 	if (d) {
 		if (extdata_load(d))
@@ -276,22 +283,16 @@ static int print_start(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s
 	if (how == INIT_NONE)
 		return -1;
 	if (v->type->elem != DT_FLOAT) {
-		err_at(v->loc, "this back end initialises float parameters only; %s is %s", v->name, type_text(v->type));
+		err_at(v->loc, "this back end initialises float parameters only; %s is %s", v->name,
+			type_text(v->type));
 		return -1;
 	}
 	if (how == INIT_FILL)
 		print_fill(row, a, x);
 	else
-		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", how == INIT_NORMAL ? "NORMAL" : "UNIFORM", real(a, x), real(a, y), tables_key(v->name));
+		text_add(row, "%s(%s, %s, 0x%016" PRIx64 "u)", how == INIT_NORMAL ? "NORMAL" : "UNIFORM", real(a, x),
+			real(a, y), tables_key(v->name));
 	return 0;
-}
-
-/* Rows side by side as long as they fit. */
-static void add_row(Text *t, size_t *line, const Text *row)
-{
-	bool same = *line && *line + row->n + 2 <= COLUMNS;
-	text_add(t, "%s%s,", same ? " " : *line ? "\n\t" : "\t", row->s);
-	*line = (same ? *line + 1 : 8) + row->n + 1;
 }
 
 static int by_id(const void *a, const void *b)
@@ -312,7 +313,8 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
-/* The kind of a kept value.  Statistics of the model are state that other programs read too, unlike the state of an optimizer. */
+/* The kind of a kept value.  Statistics of the model are state that other programs read too, unlike the state of an
+ * optimizer. */
 static const char *kept_as(const Emit *e, const Slot *s)
 {
 	const Model *m = s->v->graph->model->main ? s->v->graph->model->main : s->v->graph->model;
@@ -336,7 +338,7 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	if (print_tensor(e, &tensor, s) || print_start(e, &start, bits, w, s))
 		return -1;
 	if (s->window || slot_cut(e->plan, s)) {
-		text_add(row, "{ %s, RT_%s, %s }", tensor.s, keep, start.s);
+		text_add(row, "{ .t = %s, .keep = RT_%s, %s }", tensor.s, keep, start.s);
 		return 0;
 	}
 	const char *name = values_string(a, s->v->name), *type = type_of(kernel_stored(s->v->type->elem));
@@ -363,12 +365,13 @@ int tables_params(Emit *e, Text *program)
 		Text row = { 0 };
 		if (print_kept(e, &row, &bits, &w, list[i]))
 			return -1;
-		add_row(&rows, &line, &row);
+		values_pack(&rows, &line, arena_printf(e->tree.arena, "%s,", row.s));
 	}
 	text_add(&rows, n ? "" : "\t{ ZERO }");
 	values_packed(&rows);
 	text_add(program, "\t.kept = params,\n\t.nkept = %d,\n", n);
-	tree_fill(tree_file(&e->tree, "params.c"), "params.c", "banner", emit_banner(e, "Values that live from step to step, and what they start as."),
+	tree_fill(tree_file(&e->tree, "params.c"), "params.c", "banner",
+		emit_banner(e, "Values that live from step to step, and their initial values."),
 	              "constants", bits.s ? bits.s : "", "rows", rows.s, NULL);
 	write_weights(e, &w);
 	return 0;
@@ -404,8 +407,10 @@ static int64_t range_of(const Graph *g, const Value *input)
 }
 
 static const struct Format { const char *name, *word; bool tokens; } formats[] = {
-	{ "points", "POINTS", false }, { "bytes", "BYTES", true }, { "tokens16", "TOKENS16", true }, { "tokens32", "TOKENS32", true }, { "npy", "NPY", false },
-	{ "idx", "IDX", false }, { "cifar", "CIFAR", false }, { "safetensors", "SAFETENSORS", false }, { "tar", "TAR", false },
+	{ "points", "POINTS", false }, { "bytes", "BYTES", true }, { "tokens16", "TOKENS16", true },
+	{ "tokens32", "TOKENS32", true }, { "npy", "NPY", false },
+	{ "idx", "IDX", false }, { "cifar", "CIFAR", false }, { "safetensors", "SAFETENSORS", false },
+	{ "tar", "TAR", false },
 };
 
 static const struct Format *format_of(const Arg *d)
@@ -420,7 +425,8 @@ static const struct Format *format_of(const Arg *d)
 static const char *file_of_input(const Arg *d, const Value *v)
 {
 	for (int i = 0; d && i < d->narg; i++)
-		if (d->arg[i].key && d->arg[i].kind == ARG_STRING && d->arg[i].key == v->name && strcmp(d->arg[i].key, "folder") && strcmp(d->arg[i].key, "validation") &&
+		if (d->arg[i].key && d->arg[i].kind == ARG_STRING && d->arg[i].key == v->name &&
+			strcmp(d->arg[i].key, "folder") && strcmp(d->arg[i].key, "validation") &&
 			(!strcmp(d->s, "npy") || !strcmp(d->s, "idx")))
 			return d->arg[i].s;
 	return NULL;
@@ -439,7 +445,8 @@ static int print_paths(Arena *a, Text *paths, const Arg *d)
 	int n = 0;
 	for (int i = 0; i < d->narg; i++) {
 		const char *param = d->arg[i].param;
-		if (!param || d->arg[i].kind != ARG_STRING || (strcmp(param, "file") && strcmp(param, "files") && strcmp(param, "folder")))
+		if (!param || d->arg[i].kind != ARG_STRING || (strcmp(param, "file") && strcmp(param, "files") &&
+			strcmp(param, "folder")))
 			continue;
 		text_add(paths, n++ ? ", " : "");
 		c_string(a, paths, d->arg[i].s);
@@ -454,12 +461,14 @@ static int print_data(const Emit *e, Text *t, Text *paths)
 	const struct Format *f = format_of(d);
 	Arena *a = e->tree.arena;
 	if (!f) {
-		err_at(d ? d->loc : tr->loc, "the training section names no data: write data: points(classes: 10, noise: 1)");
+		err_at(d ? d->loc : tr->loc,
+			"the training section names no data: write data: points(classes: 10, noise: 1)");
 		return -1;
 	}
 	text_add(t, "\t.data = { .format = RT_%s", f->word);
 	if (!strcmp(f->name, "points"))
-		text_add(t, ", .classes = %" PRId64 ", .noise = %s", (int64_t)arg_number(d, "classes", 10), real(a, arg_number(d, "noise", 1)));
+		text_add(t, ", .classes = %" PRId64 ", .noise = %s", (int64_t)arg_number(d, "classes", 10),
+			real(a, arg_number(d, "noise", 1)));
 	int npath = print_paths(a, paths, d);
 	if (npath)
 		text_add(t, ", .path = data_paths, .npath = %d", npath);
@@ -489,12 +498,16 @@ static int check_input(const Slot *s, const struct Format *f, int *tokens, int64
 		*width = s->dim[1];
 		return 0;
 	}
-	if (s->rank >= 1 && f && (f->tokens ? dt == DT_BOOL : dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL || (integer && strcmp(f->name, "points"))))
+	if (s->rank >= 1 && f && (f->tokens ? dt == DT_BOOL : dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL ||
+		(integer && strcmp(f->name, "points"))))
 		return 0;
 	if (f && f->tokens)
-		err_at(s->v->loc, "tokens are for one or two inputs int64[N, T], the second one token later than the first; %s is %s", s->v->name, type_text(s->v->type));
+		err_at(s->v->loc,
+			"tokens are for one or two inputs int64[N, T], the second one token later than the first; %s "
+			"is %s", s->v->name, type_text(s->v->type));
 	else
-		err_at(s->v->loc, "data are float rows, int64 labels and bool masks; %s is %s", s->v->name, type_text(s->v->type));
+		err_at(s->v->loc, "data are float rows, int64 labels and bool masks; %s is %s", s->v->name,
+			type_text(s->v->type));
 	return -1;
 }
 
@@ -504,7 +517,8 @@ void tables_order_inputs(const Emit *e, Text *t)
 	Slot **list = inputs_of(e, &n);
 	for (int i = 0; i < n; i++)
 		if (strcmp(list[i]->v->name, "train.micro") && strcmp(list[i]->v->name, "train.step"))
-			text_add(t, "\n *   in[%d]  %s  %s", k++, emit_comment(e->tree.arena, list[i]->v->name), type_text(list[i]->v->type));
+			text_add(t, "\n *   in[%d]  %s  %s", k++, emit_comment(e->tree.arena, list[i]->v->name),
+				type_text(list[i]->v->type));
 }
 
 /* Outputs in their order. */
@@ -521,22 +535,27 @@ static int print_outputs(Emit *e, Text *rows)
 	return 0;
 }
 
-/* Weights that stay packed: "eval_packed, 4", or that there are none. */
+/* The table of weights that stay packed.  Returns the fields of RtIo about it; "": there are none. */
 static const char *print_packed(const Emit *e, Text *rows)
 {
 	const Plan *p = e->plan;
 	size_t line = 0;
 	Text list = { 0 };
 	if (!p->npacked)
-		return "NULL, 0";
+		return "";
 	for (int i = 0; i < p->npacked; i++) {
 		const Packed *w = &p->packed[i];
-		values_pack(&list, &line, arena_printf(e->tree.arena, "{ %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 " },", w->w->entry, w->offset, w->k, w->n, w->row, w->col));
+		values_pack(&list, &line,
+			arena_printf(e->tree.arena,
+			"{ .value = %d, .offset = %" PRId64 ", .k = %" PRId64 ", .n = %" PRId64 ", .row = %" PRId64
+			", .col = %" PRId64 " },", w->w->entry, w->offset, w->k, w->n, w->row, w->col));
 	}
 	values_packed(&list);
-	text_add(rows, "/* Weights that stay packed: number, where, k and n, how far rows and columns of the weight lie apart. */\nstatic const RtPacked %s_packed[] = {\n%s};\n",
-	         emit_program(e), list.s);
-	return arena_printf(e->tree.arena, "%s_packed, %d", emit_program(e), p->npacked);
+	text_add(rows,
+		"/* Weights that stay packed: value, offset of the packed copy, k x n, strides of the weight. */\n"
+		"static const RtPacked %s_packed[] = {\n%s};\n", emit_program(e), list.s);
+	return arena_printf(e->tree.arena, ", .packed = %s_packed, .npacked = %d", emit_program(e),
+		p->npacked);
 }
 
 /* What is reported beside the loss. */
@@ -547,16 +566,20 @@ void tables_metric_rows(Emit *e, Text *rows, Text *program)
 	const Metric *list = objective_metrics(e->g->model, &n);
 	if (!n || !e->plan->training)
 		return;
-	text_add(rows, "/* What is reported beside the loss: name, what is made of sum / count, whether these are its own or those of the loss. */\nstatic const RtMetric metrics[] = {\n");
+	text_add(rows,
+		"/* What is reported beside the loss: name, what is made of sum / count, whether these are its own or "
+		"those of the loss. */\nstatic const RtMetric metrics[] = {\n");
 	for (int i = 0; i < n; i++)
-		text_add(rows, "\t{ %s, RT_%s, %s },\n", values_string(e->tree.arena, list[i].name), how[list[i].how], list[i].own ? "true" : "false");
+		text_add(rows, "\t{ %s, RT_%s, %s },\n", values_string(e->tree.arena, list[i].name), how[list[i].how],
+			list[i].own ? "true" : "false");
 	text_add(rows, "};\n");
 	text_add(program, "\t.metric = metrics,\n\t.nmetric = %d,\n", n);
 }
 
 int tables_inputs(Emit *e, Text *rows, Text *program)
 {
-	static const char *const id[] = { [PROGRAM_STEP] = "RT_TRAIN", [PROGRAM_EVAL] = "RT_EVAL", [PROGRAM_INFER] = "RT_INFER" };
+	static const char *const id[] = { [PROGRAM_STEP] = "RT_TRAIN", [PROGRAM_EVAL] = "RT_EVAL",
+		[PROGRAM_INFER] = "RT_INFER" };
 	int n, samples = 0, tokens = 0;
 	int64_t width = 0;
 	const struct Format *f = e->now->kind != PROGRAM_INFER ? format_of(e->plan->train.data) : NULL;
@@ -568,7 +591,7 @@ int tables_inputs(Emit *e, Text *rows, Text *program)
 		bool micro = !strcmp(s->v->name, "train.micro"), step = micro || !strcmp(s->v->name, "train.step");
 		const char *file = f ? file_of_input(e->plan->train.data, s->v) : NULL;
 		Text row = { 0 };
-		text_add(&row, "{ ");
+		text_add(&row, "{ .t = ");
 		if ((!step && f && check_input(s, f, &tokens, &width)) || print_tensor(e, &row, s))
 			return -1;
 		const char *source = "RT_SAMPLES";
@@ -576,20 +599,24 @@ int tables_inputs(Emit *e, Text *rows, Text *program)
 			source = "RT_CALLER";
 		else if (step)
 			source = micro ? "RT_MICRO" : "RT_STEP";
-		text_add(&row, ", %s, %" PRId64 ", ", source,
-		         step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v));
-		if (file)
+		text_add(&row, ", .feed = %s", source);
+		int64_t range = step || s->v->type->elem == DT_FLOAT ? 0 : range_of(e->g, s->v);
+		if (range)
+			text_add(&row, ", .range = %" PRId64, range);
+		if (file) {
+			text_add(&row, ", .file = ");
 			c_string(e->tree.arena, &row, file);
-		text_add(&row, file ? " }" : "NULL }");
-		text_add(rows, "\t%s,\n", row.s);
+		}
+		text_add(rows, "\t%s },\n", row.s);
 		samples += !step;
 	}
-	text_add(rows, n ? "};\n" : "\t{ { 0 }, RT_STEP, 0, NULL },\n};\n");
+	text_add(rows, n ? "};\n" : "\t{ .feed = RT_STEP },\n};\n");
 	if (print_outputs(e, rows) || (e->now->kind == PROGRAM_STEP && samples && print_data(e, program, &paths)))
 		return -1;
 	if (paths.n)
 		text_add(rows, "static const char *const data_paths[] = { %s };\n", paths.s);
 	const char *packed = print_packed(e, rows);
-	text_add(program, "\t.part[%s] = { %s_inputs, %d, %s_outputs, %d, %s },\n", id[e->now->kind], emit_program(e), n, emit_program(e), e->g->nout, packed);
+	text_add(program, "\t.io[%s] = { .input = %s_inputs, .ninput = %d, .output = %s_outputs, .noutput = %d%s },\n",
+		id[e->now->kind], emit_program(e), n, emit_program(e), e->g->nout, packed);
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* The files of a tree: made in memory from embedded text and templates, then written to the disk, whole or not at all.
  *
- * The tree is written into a folder beside its place, synced, and renamed.  A folder that holds anything that sbpcc did not
- * write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies there (objects,
- * programs, the user's files) is kept.  A file whose contents did not change keeps its time, so make compiles only what changed.
- * The names of the files of a tree are in its file .sbpcc, by which we know it. */
+ * The tree is written into a folder beside its place, synced, and renamed.  A folder that holds anything that sbpcc did
+ * not write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies there
+ * (objects, programs, the user's files) is kept.  A file whose contents did not change keeps its time, so make compiles
+ * only what changed. The names of the files of a tree are in its file .sbpcc, by which we know it. */
 #include "emit/emit.h"
 
 #include <dirent.h>
@@ -70,9 +70,10 @@ static const char *tree_embedded(const char *name)
 void tree_copy(Tree *t, const char *path, const char *from)
 {
 	const char *s = tree_embedded(from);
-	Text *f = tree_file(t, path);
-	if (!f->n)
-		text_raw(f, s, strlen(s));
+	OutFile *f = tree_data(t, path);
+	if (!f->text.n)
+		text_raw(&f->text, s, strlen(s));
+	f->copied = true;
 }
 
 /* The headers that a file of kernels includes, and the files of code that belong to these. */
@@ -82,8 +83,10 @@ void tree_headers(Tree *t, const char *name)
 	for (const char *at = strstr(tree_embedded(name), key); at; at = strstr(at, key)) {
 		at += sizeof key - 1;
 		size_t n = strcspn(at, "\"");
-		char *h = arena_printf(t->arena, "%.*s", (int)n, at), *c = arena_printf(t->arena, "%.*sc", (int)n - 1, at);
-		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || !strcmp(h, "bits.h") || tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
+		char *h = arena_printf(t->arena, "%.*s", (int)n, at), *c = arena_printf(t->arena, "%.*sc", (int)n - 1,
+			at);
+		if (!strcmp(h, "kernels.h") || !strcmp(h, "rt.h") || !strcmp(h, "bits.h") ||
+			tree_find(t, arena_printf(t->arena, "kernels/%s", h)))
 			continue;
 		tree_copy(t, arena_printf(t->arena, "kernels/%s", h), h), tree_headers(t, h);
 		if (embedded(c) && !text_ends(name, ".cu"))
@@ -299,7 +302,8 @@ static int look(const char *path)
 	return ours;
 }
 
-/* The folder beside the place, locked, so that of two runs one goes on.  A folder that a killed run left is taken over. */
+/* The folder beside the place, locked, so that of two runs one goes on.  A folder that a killed run left is taken
+ * over. */
 static int open_beside(const char *path, int *fd)
 {
 	if (mkdir(path, 0777) && errno != EEXIST)
@@ -308,7 +312,8 @@ static int open_beside(const char *path, int *fd)
 	if (*fd < 0)
 		return errno == ENOENT ? refuse(path, "is used by another sbpcc") : trouble("cannot open", path);
 	struct stat mine, there;
-	if (flock(*fd, LOCK_EX | LOCK_NB) || fstat(*fd, &mine) || lstat(path, &there) || mine.st_ino != there.st_ino || mine.st_dev != there.st_dev) {
+	if (flock(*fd, LOCK_EX | LOCK_NB) || fstat(*fd, &mine) || lstat(path, &there) || mine.st_ino != there.st_ino ||
+		mine.st_dev != there.st_dev) {
 		close(*fd);
 		return refuse(path, "is used by another sbpcc");
 	}
@@ -327,7 +332,8 @@ static int fill(const Tree *t, int fd, int older)
 		text_add(list, "%s\n", t->file[i]->path);
 		const char *slash = strchr(t->file[i]->path, '/');
 		if (slash) {
-			int sub = openat(fd, arena_printf(t->arena, "%.*s", (int)(slash - t->file[i]->path), t->file[i]->path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			int sub = openat(fd, arena_printf(t->arena, "%.*s", (int)(slash - t->file[i]->path),
+				t->file[i]->path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			if (sub < 0 || fsync(sub))
 				return -1;
 			close(sub);
@@ -353,7 +359,8 @@ static void keep_rest(const char *old, const char *now, Arena *a)
 	for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
-		const char *from = arena_printf(a, "%s/%s", old, e->d_name), *to = arena_printf(a, "%s/%s", now, e->d_name);
+		const char *from = arena_printf(a, "%s/%s", old, e->d_name), *to = arena_printf(a, "%s/%s", now,
+			e->d_name);
 		if (!rmdir(from))
 			continue;
 		struct stat st;
@@ -364,7 +371,8 @@ static void keep_rest(const char *old, const char *now, Arena *a)
 			continue;
 		}
 		for (struct dirent *x; (x = readdir(sub)) != NULL;) {
-			const char *xf = arena_printf(a, "%s/%s", from, x->d_name), *xt = arena_printf(a, "%s/%s", to, x->d_name);
+			const char *xf = arena_printf(a, "%s/%s", from, x->d_name), *xt = arena_printf(a, "%s/%s", to,
+				x->d_name);
 			if (strcmp(x->d_name, ".") && strcmp(x->d_name, "..") && access(xt, F_OK))
 				rename(xf, xt);
 		}
@@ -393,7 +401,8 @@ int tree_write(const Tree *t, const char *dir)
 	size_t n = strlen(dir);
 	while (n > 1 && dir[n - 1] == '/')
 		n--;
-	const char *path = arena_printf(a, "%.*s", (int)n, dir), *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *path = arena_printf(a, "%.*s", (int)n, dir), *slash = strrchr(path, '/'),
+		*base = slash ? slash + 1 : path;
 	if (!strcmp(path, "/"))
 		return refuse(path, "is the root of all files");
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
@@ -404,7 +413,8 @@ int tree_write(const Tree *t, const char *dir)
 	const char *tmp = arena_printf(a, "%.*s.%s.sbpcc-tmp", (int)(base - path), path, base);
 	if (open_beside(tmp, &fd))
 		return -1;
-	int older = ours ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1, unwritten = fill(t, fd, older), why = errno;
+	int older = ours ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1,
+		unwritten = fill(t, fd, older), why = errno;
 	if (older >= 0)
 		close(older);
 	if (unwritten) {
@@ -420,7 +430,8 @@ int tree_write(const Tree *t, const char *dir)
 		clear(fd, 1);
 		rmdir(tmp);
 	} else {
-		int parent = open(slash ? arena_printf(a, "%.*s", slash == path ? 1 : (int)(slash - path), path) : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int parent = open(slash ? arena_printf(a, "%.*s", slash == path ? 1 : (int)(slash - path), path) : ".",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (parent >= 0) {
 			fsync(parent);
 			close(parent);

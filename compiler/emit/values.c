@@ -1,13 +1,11 @@
-/* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value that a step makes (those that live from
- * step to step stand in params.c); where schedules check their calls by them, the bytes are constants in buffers.h.  A value that is
- * updated in place is one with what it updates. */
+/* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value that a step makes (those
+ * that live from step to step stand in params.c); where schedules check their calls by them, the bytes are constants in
+ * buffers.h.  A value that is updated in place is one with what it updates. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WIDTH = 150 };                   /* columns that rows of a table are packed into */
 
 const char *values_type_word(DType t)
 {
@@ -38,7 +36,7 @@ const char *values_string(Arena *a, const char *name)
 void values_pack(Text *t, size_t *line, const char *item)
 {
 	size_t n = strlen(item);
-	if (*line && *line + n + 1 > WIDTH) {
+	if (*line && *line + n + 1 > EMIT_COLUMNS) {
 		text_add(t, "\n");
 		*line = 0;
 	}
@@ -83,12 +81,14 @@ static Slot **all_slots(const Emit *e, int *n)
 	return list;
 }
 
-/* Numbers values: first those that are kept, which stand in params.c, then all others.  What several programs keep has one id. */
+/* Numbers values: first those that are kept, which stand in params.c, then all others.  What several programs keep has
+ * one id. */
 void values_number(Emit *e)
 {
 	int n;
 	Slot **order = all_slots(e, &n), **row = arena_array(e->tree.arena, Slot *, n + 1);
-	int *number = arena_array(e->tree.arena, int, n ? order[n - 1]->id + 1 : 1);           /* by id: 1 + the number */
+	/* by id: 1 + the number */
+	int *number = arena_array(e->tree.arena, int, n ? order[n - 1]->id + 1 : 1);
 	e->nkept = e->plan->nkept;
 	for (int i = 0; i < e->nkept; i++) {
 		row[i] = e->plan->kept[i];
@@ -129,22 +129,31 @@ static void print_sizes(const Emit *e, Text *t, int n)
 	text_add(t, "/* Bytes of one rank, by what they hold when most is in use:\n");
 	for (int i = 0; i <= KEEP_ACT; i++)
 		text_add(t, " *   %-11s %12" PRId64 "\n", emit_keep[i], p->layout.by[i]);
-	text_add(t, " */\n#define SLAB_BYTES ((size_t)%" PRId64 ") /* private */\n#define WINDOW_BYTES ((size_t)%" PRId64 ") /* read by other ranks */\n",
+	text_add(t,
+		" */\n#define SLAB_BYTES ((size_t)%" PRId64 ") /* private */\n#define WINDOW_BYTES "
+		"((size_t)%" PRId64 ") /* read by other ranks */\n",
 	         values_slab(e), values_window(e));
-	text_add(t, "#define WORK_SHARED ((size_t)%" PRId64 ") /* scratch of kernels: of all threads together */\n#define WORK_EACH ((size_t)%" PRId64 ") /* and of each */\n",
+	text_add(t,
+		"#define WORK_SHARED ((size_t)%" PRId64 ") /* scratch of kernels: of all threads together */\n#define "
+		"WORK_EACH ((size_t)%" PRId64 ") /* and of each */\n",
 	         e->work_shared, e->work_each);
-	text_add(t, "#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most */\n", n ? n : 1, most_values(e));
-	text_add(t, "#define NFORM %d /* ways in which values lie on ranks */\n#define NMOVE %d /* transfers between them */\n", e->nform, e->nmove);
+	text_add(t,
+		"#define NVALUE %d /* values that a step makes */\n#define MOST %d /* those of one action, at most "
+		"*/\n", n ? n : 1, most_values(e));
+	text_add(t,
+		"#define NFORM %d /* ways in which values lie on ranks */\n#define NMOVE %d /* transfers between them "
+		"*/\n#define NCHANNEL %d /* channels on which they are numbered */\n",
+		e->nform, e->nmove, e->plan->channels->n);
 }
 
-/* Ranks of a mesh that are not 0, 1, 2, ...: a table of their own, before the forms. */
+/* Ranks of a mesh that are not consecutive: the name of a table of their own, before the forms; NULL: they are. */
 static const char *ranks_of(const Emit *e, Text *tables, const char *name, const int *list, const Form *f)
 {
 	Arena *a = e->tree.arena;
 	size_t line = 0;
 	int same = 0;
 	if (!f->rank)
-		return "NULL";
+		return NULL;
 	while (e->plan->forms->form[list[same]].rank != f->rank)
 		same++;
 	if (f == &e->plan->forms->form[list[same]]) {
@@ -159,14 +168,21 @@ static const char *ranks_of(const Emit *e, Text *tables, const char *name, const
 
 static void print_form(Text *t, const Form *f, const char *ranks)
 {
-	static const char *const reduce[] = { [FORM_SUM] = "SUM", [FORM_MAX] = "MAX", [FORM_MIN] = "MIN", [FORM_PROD] = "PROD" };
-	text_add(t, "\t{ %d, {", f->ndim);
+	static const char *const reduce[] = { [FORM_SUM] = "SUM", [FORM_MAX] = "MAX", [FORM_MIN] = "MIN",
+		[FORM_PROD] = "PROD" };
+	text_add(t, "\t{ .ndim = %d, .mesh = {", f->ndim);
 	for (int k = 0; k < f->ndim; k++)
 		text_add(t, "%s %d", k ? "," : "", f->mesh[k]);
-	text_add(t, " }, %d, %s, %d, {", f->first, ranks, f->naxis);
+	text_add(t, " }");
+	if (f->first)
+		text_add(t, ", .first = %d", f->first);
+	if (ranks)
+		text_add(t, ", .rank = %s", ranks);
+	if (f->naxis)
+		text_add(t, ", .naxis = %d, .dim = {", f->naxis);
 	for (int a = 0; a < f->naxis; a++)
 		text_add(t, "%s %" PRId64, a ? "," : "", f->dim[a]);
-	text_add(t, "%s }, {", f->naxis ? "" : " 0");
+	text_add(t, "%s, .cut = {", f->naxis ? " }" : "");
 	for (int k = 0; k < f->ndim; k++) {
 		const FormCut *c = &f->cut[k];
 		text_add(t, k ? ", " : " ");
@@ -182,19 +198,32 @@ static void print_form(Text *t, const Form *f, const char *ranks)
 	text_add(t, " } },\n");
 }
 
-/* The table of forms, after tables of ranks, and that of transfers. */
-static void print_forms(const Emit *e, Text *forms, Text *moves)
+/* The rows of a table in braces; an empty one has a row of zeros. */
+static const char *table(const Emit *e, const Text *rows)
+{
+	return rows->n ? arena_printf(e->tree.arena, "{\n%s};\n", rows->s) : "{ { 0 } };\n";
+}
+
+/* The table of forms, after tables of ranks, and those of transfers and channels. */
+static void print_forms(Emit *e, Text *forms, Text *moves)
 {
 	Text rows = { 0 };
+	const Channels *all = e->plan->channels;
 	for (int i = 0; i < e->nform; i++) {
 		const Form *f = &e->plan->forms->form[e->form[i]];
 		print_form(&rows, f, ranks_of(e, forms, "ranks", e->form, f));
 	}
-	text_add(forms, "const Form forms[NFORM + 1] = {\n%s};\n", rows.s ? rows.s : "\t{ 0 }\n");
-	text_add(moves, "const RtMove moves[NMOVE + 1] = {\n");
+	text_add(forms, "const Form forms[NFORM + 1] = %s", table(e, &rows));
+	rows = (Text){ 0 };
 	for (int i = 0; i < e->nmove; i++)
-		text_add(moves, "\t{ %d, %d, RT_%s, %s },\n", e->move[i].from, e->move[i].to, values_type_word(e->move[i].type), e->move[i].here ? "true" : "false");
-	text_add(moves, "%s};\n", e->nmove ? "" : "\t{ 0 }\n");
+		text_add(&rows, "\t{ %d, %d, RT_%s, %d },\n", e->move[i].from, e->move[i].to,
+			values_type_word(e->move[i].type), e->move[i].channel);
+	text_add(moves, "const RtMove moves[NMOVE + 1] = %s", table(e, &rows));
+	rows = (Text){ 0 };
+	for (int i = 0; i < all->n; i++)
+		text_add(&rows, "\t{ %d, %d },\n", calls_number(e, all->channel[i].from),
+			calls_number(e, all->channel[i].to));
+	text_add(moves, "const RtChannel channels[NCHANNEL + 1] = %s", table(e, &rows));
 }
 
 /* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
@@ -204,9 +233,11 @@ static const char *row_text(Emit *e, int i)
 	const Slot *s = e->value[i];
 	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
 	const char *name = values_string(a, s->v->name), *type = values_type_word(s->v->type->elem);
-	int form = e->plan->nrole > 1 ? calls_form(e, s) : 0;    /* ranks hold less than the bytes that there are for it */
+	/* ranks hold less than the bytes that there are for it */
+	int form = e->plan->nrole > 1 ? calls_form(e, s) : 0;
 	if (form)
-		return arena_printf(a, "C(%s, %s, %s, %" PRId64 ", %s, %d),", name, type, s->window ? "true" : "false", s->offset, bytes, form);
+		return arena_printf(a, "C(%s, %s, %s, %" PRId64 ", %s, %d),", name, type, s->window ? "true" : "false",
+			s->offset, bytes, form);
 	if (!s->window && kernel_stored(s->v->type->elem) == DT_FLOAT)
 		return arena_printf(a, "F(%s, %" PRId64 ", %s),", name, s->offset, bytes);
 	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
@@ -241,12 +272,14 @@ static const Slot *settled(const Emit *e, const Graph *g, const Value *v)
 	const Plan *p = e->program[0].model->plan;
 	const Slot *s = slot_of(p, v), *to;
 	for (int i = 0; s && partial(e, s) && i < g->nnode; i++)
-		if (kernel_transfer(g->node[i]) && g->node[i]->in[0] == v && (to = slot_of(p, g->node[i]->out[0])) != NULL && !partial(e, to))
+		if (kernel_transfer(g->node[i]) && g->node[i]->in[0] == v &&
+			(to = slot_of(p, g->node[i]->out[0])) != NULL && !partial(e, to))
 			return to;
 	return s;
 }
 
-/* Gradients that no row of the table of values names: of parameters that share one, that are a view of another value or are summed up in place. */
+/* Gradients that no row of the table of values names: of parameters that share one, that are a view of another value or
+ * are summed up in place. */
 static void print_gradients(const Emit *e, Shapes *shapes, Text *t)
 {
 	const Graph *g = e->program[0].model->graph;
@@ -258,7 +291,8 @@ static void print_gradients(const Emit *e, Shapes *shapes, Text *t)
 		Name name = name_fmt("%s.grad", p->name);
 		if (!s || (s->entry >= e->nkept && e->value[s->entry]->v->name == name))
 			continue;
-		text_add(t, "\t{ %s, RT_%s, %d, %d },\n", values_string(e->tree.arena, name), values_type_word(v->type->elem), s->entry, shape_number(e, shapes, s->form));
+		text_add(t, "\t{ %s, RT_%s, %d, %d },\n", values_string(e->tree.arena, name),
+			values_type_word(v->type->elem), s->entry, shape_number(e, shapes, s->form));
 		n++;
 	}
 	text_add(t, n ? "};\nconst int ngradient = %d;\n" : "\t{ 0 }\n};\nconst int ngradient = %d;\n", n);
@@ -270,7 +304,8 @@ static const char *print_shapes(const Emit *e)
 	Text t = { 0 }, of = { 0 }, rows = { 0 }, gradients = { 0 };
 	size_t line = 0;
 	for (int i = e->nkept; i < e->nvalue; i++)
-		values_pack(&of, &line, arena_printf(e->tree.arena, "%d,", shape_number(e, &shapes, e->value[i]->form)));
+		values_pack(&of, &line, arena_printf(e->tree.arena, "%d,",
+			shape_number(e, &shapes, e->value[i]->form)));
 	if (e->nkept == e->nvalue)
 		values_pack(&of, &line, "0");
 	values_packed(&of);
@@ -279,7 +314,8 @@ static const char *print_shapes(const Emit *e)
 		const Form *f = &e->plan->forms->form[shapes.form[i]];
 		print_form(&rows, f, ranks_of(e, &t, "shape_ranks", shapes.form, f));
 	}
-	text_add(&t, "const Form shapes[] = {\n%s};\nconst int shape_of[NVALUE] = {\n%s};\n%s", rows.s ? rows.s : "\t{ 0 }\n", of.s, gradients.s);
+	text_add(&t, "const Form shapes[] = {\n%s};\nconst int shape_of[NVALUE] = {\n%s};\n%s",
+		rows.s ? rows.s : "\t{ 0 }\n", of.s, gradients.s);
 	return t.s;
 }
 
@@ -305,8 +341,10 @@ void values_write(Emit *e)
 	values_packed(&values);
 	print_forms(e, &forms, &moves);
 	print_sizes(e, &sizes, e->nvalue - e->nkept);
-	tree_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes", sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
-	tree_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner", emit_banner(e, "The memory plan: where every value lies, and how."), "values",
+	tree_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes",
+		sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
+	tree_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner",
+		emit_banner(e, "The memory plan: the offset and layout of every value."), "values",
 	              values.s, "forms", forms.s, "moves", moves.s, "shapes", print_shapes(e), NULL);
 }
 

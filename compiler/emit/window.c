@@ -1,4 +1,5 @@
-/* Calls of convolutions and pools: windows over one or two axes for the fast kernels, over any number for the others. */
+/* Calls of convolutions and pools: windows over one or two axes for the fast kernels, over any number for the
+ * others. */
 #include "calls.h"
 #include "ops/ops.h"
 
@@ -10,7 +11,7 @@
 /* One spatial axis is a plane of one row. */
 static KWindow plane_of(const Window *w, const int64_t *x, const int64_t *y)
 {
-	KWindow v = { { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, { 1, 1 } };
+	KWindow v = { .k = { 1, 1 }, .stride = { 1, 1 }, .dil = { 1, 1 }, .in = { 1, 1 }, .out = { 1, 1 } };
 	for (int a = 2 - w->nd, i = 0; a < 2; a++, i++) {
 		v.k[a] = w->k[i], v.stride[a] = w->stride[i], v.dil[a] = w->dil[i];
 		v.lo[a] = w->lo[i], v.in[a] = x[i], v.out[a] = y[i];
@@ -21,19 +22,27 @@ static KWindow plane_of(const Window *w, const int64_t *x, const int64_t *y)
 static void print_plane(const Print *p, const Window *w, const int64_t *x, const int64_t *y)
 {
 	KWindow v = plane_of(w, x, y);
-	const int64_t *field[] = { v.k, v.stride, v.dil, v.lo, v.in, v.out };
 	text_add(p->t, ", (KWindow){");
-	for (int i = 0; i < 6; i++)
-		text_add(p->t, "%s { %" PRId64 ", %" PRId64 " }", i ? "," : "", field[i][0], field[i][1]);
+	args_field_dims(p, "k", v.k, 2);
+	args_field_dims(p, "stride", v.stride, 2);
+	args_field_dims(p, "dil", v.dil, 2);
+	args_field_dims(p, "lo", v.lo, 2);
+	args_field_dims(p, "in", v.in, 2);
+	args_field_dims(p, "out", v.out, 2);
 	text_add(p->t, " }");
 }
 
 static void print_nd(const Print *p, const Window *w, const int64_t *x, const int64_t *y)
 {
-	const int64_t *field[] = { w->k, w->stride, w->dil, w->lo, w->hi, x, y };
-	text_add(p->t, ", &(KWindows){ %d", w->nd);
-	for (int i = 0; i < 7; i++)
-		args_dims(p, field[i], w->nd);
+	text_add(p->t, ", &(KWindows){");
+	args_field_int(p, "n", w->nd);
+	args_field_dims(p, "k", w->k, w->nd);
+	args_field_dims(p, "stride", w->stride, w->nd);
+	args_field_dims(p, "dil", w->dil, w->nd);
+	args_field_dims(p, "lo", w->lo, w->nd);
+	args_field_dims(p, "hi", w->hi, w->nd);
+	args_field_dims(p, "in", x, w->nd);
+	args_field_dims(p, "out", y, w->nd);
 	text_add(p->t, " }");
 }
 
@@ -52,7 +61,8 @@ static void print_conv(const Print *p, bool nd)
 {
 	const char *k = p->n->row->kernel;
 	bool gx = !strcmp(k, "conv_grad_x"), gw = !strcmp(k, "conv_grad_w");
-	Shape x = gx ? args_out(p, 0) : args_in(p, 0), w = gw ? args_out(p, 0) : args_in(p, 1), y = gx ? args_in(p, 0) : gw ? args_in(p, 1) : args_out(p, 0);
+	Shape x = gx ? args_out(p, 0) : args_in(p, 0), w = gw ? args_out(p, 0) : args_in(p, 1),
+		y = gx ? args_in(p, 0) : gw ? args_in(p, 1) : args_out(p, 0);
 	int64_t groups = attr_int(p->n, "group");
 	int operand, axis;
 	bool tree = gw && !nd && any_ranks_chunks(p->whole, p->e->tree.arena, &operand, &axis) > 1;
@@ -62,12 +72,15 @@ static void print_conv(const Print *p, bool nd)
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
 		if (tree)
 			args_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
-		args_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups, w.d[1], w.d[0] / groups));
+		args_need(p, k_work_conv(gx ? K_CONV_GRAD_X : gw ? K_CONV_GRAD_W : K_CONV, &plane, x.d[0], groups,
+			w.d[1], w.d[0] / groups));
 	}
-	args_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"), tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
+	args_call(p, arena_printf(p->e->tree.arena, "k_conv%s%s%s%s", nd ? "_nd" : "", k + strlen("conv"),
+		tree ? "_tree" : "", nd ? "" : "_f32"), "0", gx || gw ? "01" : "012");
 	args_sizes(p, x.d[0], groups, w.d[1], w.d[0] / groups);
 	print_window(p, nd, &x, w.d + 2, &y);
-	if (tree)                               /* also for one chunk, which is summed in the same way as those of other ranks */
+	/* also for one chunk, which is summed in the same way as those of other ranks */
+	if (tree)
 		args_sizes(p, chunks);
 	nd ? args_type(p, p->n->in[0]) : args_end(p);
 }
@@ -142,7 +155,8 @@ static void print_maxpool_grad(const Print *p, bool nd)
 {
 	Shape g = args_in(p, 0), x = args_in(p, 1);
 	const char *stretch = is_stretch(p, &x) ? "_part" : "";
-	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", stretch), "0", "01");
+	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", stretch), "0",
+		"01");
 	print_pool(p, nd, &x, &g);
 	if (*stretch)
 		print_stretch(p, nd, &x);
@@ -159,7 +173,8 @@ static void call_maxpool_nd_grad(const Print *p)
 	print_maxpool_grad(p, true);
 }
 
-/* Sum and average pooling and their gradients.  x is the larger shape, y that of the windows: the gradient goes from y to x. */
+/* Sum and average pooling and their gradients.  x is the larger shape, y that of the windows: the gradient goes from y
+ * to x. */
 static void print_sumpool(const Print *p, bool grad, bool mean)
 {
 	Shape x = grad ? args_out(p, 0) : args_in(p, 0), y = grad ? args_in(p, 0) : args_out(p, 0);
@@ -204,15 +219,25 @@ static void print_roi(const Print *p, int first, bool align)
 {
 	Shape x = args_in(p, first), r = args_in(p, first + 1);
 	int len;
-	const int64_t *size = align ? (int64_t[]){ attr_int(p->n, "output_height"), attr_int(p->n, "output_width") } : attr_ints(p->n, "pooled_shape", &len);
-	bool half = align && !strcmp(attr_str(p->n, "coordinate_transformation_mode"), "half_pixel"), mean = align && !strcmp(attr_str(p->n, "mode"), "avg");
+	const int64_t *size = align ? (int64_t[]){ attr_int(p->n, "output_height"), attr_int(p->n, "output_width") }
+		: attr_ints(p->n, "pooled_shape", &len);
+	bool half = align && !strcmp(attr_str(p->n, "coordinate_transformation_mode"), "half_pixel"), mean = align &&
+		!strcmp(attr_str(p->n, "mode"), "avg");
 	args_call(p, first ? "k_roi_grad" : "k_roi", "0", first ? align ? "0123" : "012" : align ? "012" : "01");
-	text_add(p->t, "%s, &(KRoi){ %" PRId64, align ? "" : ", NULL", x.d[0]);
-	args_sizes(p, x.d[1], x.d[2], x.d[3], r.d[0], size[0], size[1], align ? attr_int(p->n, "sampling_ratio") : 0);
-	args_word(p, align);
-	args_word(p, half);
-	args_word(p, mean);
-	text_add(p->t, ", %.17g }", attr_float(p->n, "spatial_scale"));
+	text_add(p->t, "%s, &(KRoi){", align ? "" : ", NULL");
+	args_field_int(p, "images", x.d[0]);
+	args_field_int(p, "channels", x.d[1]);
+	args_field_int(p, "h", x.d[2]);
+	args_field_int(p, "w", x.d[3]);
+	args_field_int(p, "regions", r.d[0]);
+	args_field_int(p, "ph", size[0]);
+	args_field_int(p, "pw", size[1]);
+	args_field_int(p, "samples", align ? attr_int(p->n, "sampling_ratio") : 0);
+	args_field(p, "align", align ? "true" : "false");
+	args_field(p, "half", half ? "true" : "false");
+	args_field(p, "mean", mean ? "true" : "false");
+	args_field(p, "scale", arena_printf(p->e->tree.arena, "%.17g", attr_float(p->n, "spatial_scale")));
+	text_add(p->t, " }");
 	args_type(p, p->n->in[0]);
 }
 

@@ -1,14 +1,15 @@
-/* Axes as products of factors, across the whole graph.
+/* Axes as products of factors, across the graph.
  *
  * A fused QKV axis of length 3 * heads * width is one axis to MatMul, but Reshape or Split takes it apart later.  To
  * split heads without a transfer, the axis must be known as that product where it is made: in the weight.  So every
- * axis starts as one factor, and the factor rules of nodes say which axes are one factor, and which are a product of several (Reshape, Split into equal parts,
- * groups of channels, heads).  Lists that spell the same number are aligned from the left: a factor of 12 that meets one of 3 is
- * refined into 3 x 4, everywhere.
+ * axis starts as one factor, and the factor rules of nodes say which axes are one factor, and which are a product of
+ * several (Reshape, Split into equal lengths, groups of channels, heads).  Lists with the same product are aligned from
+ * the left: a factor of 12 that meets one of 3 is refined into 3 x 4, everywhere.
  *
- * A factor is a union-find node that may later get two children (outer, inner); every list that mentions it then has the two.  Where
- * lengths do not divide (3 x 4 against 2 x 6) the axes stay unrelated from there on: S on them needs a transfer, as it
- * should.  Each alignment either joins two factors or splits one, so the pass is linear up to the union-find. */
+ * A factor is a union-find node that may later get two children (outer, inner); every list that mentions it then has
+ * the two.  Where lengths do not divide (3 x 4 against 2 x 6) the axes stay unrelated from there on: S on them needs a
+ * transfer, as it should.  Each alignment either joins two factors or splits one, so the pass is linear up to the
+ * union-find. */
 #include "front/front.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static Fac *find(Fac *f)
 	return f;
 }
 
-/* The leaves of a factor, outer first; an explicit stack, for a chain of splits may be long. */
+/* The leaves of a factor, outer first, by an explicit stack, because a chain of splits may be long. */
 static bool leaves(Fac *f, List *l)
 {
 	Fac *stack[256];
@@ -80,7 +81,7 @@ static Fac *leaf(List *l, int i)
 	return f->outer ? NULL : f;
 }
 
-/* Two lists of leaves that spell the same number.  Aligned from the left as far as lengths divide. */
+/* Aligns two lists of leaves with the same product from the left, as far as lengths divide. */
 static void align(State *s, List *a, List *b)
 {
 	int i = 0, j = 0;
@@ -141,9 +142,9 @@ static void by_product(State *s, const FactorProduct *p, Fac **mine, Fac *axis)
 	List a = { .n = 0 }, b = { .n = 0 };
 
 	for (int i = 0; i < p->nsub; i++) {
-		Fac *part = p->sub[i].factor < 0 ? fac_new(s, p->sub[i].len) : mine[p->sub[i].factor];
+		Fac *sub = p->sub[i].factor < 0 ? fac_new(s, p->sub[i].len) : mine[p->sub[i].factor];
 
-		if (!leaves(part, &b))
+		if (!leaves(sub, &b))
 			return;
 	}
 	if (leaves(axis, &a))
@@ -178,7 +179,7 @@ static void relate(State *s, Node *n)
 	}
 }
 
-/* Numbers the factors in the order in which values mention them, and writes them down. */
+/* Writes the factors of a value; factors are numbered in the order in which values have them. */
 static void settle(State *s, Value *v)
 {
 	Graph *g = s->g;

@@ -1,22 +1,23 @@
-/* Folding: what depends on constants only becomes a constant, what does nothing disappears, what is computed twice is
+/* Folding: values that depend on constants only become constants, nodes that do nothing are removed, equal nodes are
  * computed once.
  *
- * Inference has already evaluated small nodes on constants (ir/apply/infer.c) and knows the contents of shape vectors with
- * their symbols, so that the Shape, Gather, Unsqueeze, Concat chains of exporters end here: a Reshape whose target can be
- * said with numbers, 0 (as before) and one -1 gets that as a constant.  Then, over the nodes in order:
+ * Inference has already evaluated small nodes on constants (ir/apply/infer.c) and knows the contents of shape vectors
+ * with their symbols, so that the Shape, Gather, Unsqueeze, Concat chains of exporters end here: a Reshape whose target
+ * can be written with numbers, 0 (as before) and one -1 gets that as a constant.  Then, over the nodes in order:
  *
- *   constant    all results known: they become initialisers
- *   plain       one way to write what can be written in several: axes from 0 on in ascending order, a bias of zeros left
- *               out, a reduced axis kept instead of put back, GatherND of rows as Gather
- *   empty       tensors without elements are constants; what joins or cuts tensors loses its empty parts
+ *   constant    all results are known: they become initialisers
+ *   plain       one notation where there are several: axes from 0 on in ascending order, a bias of zeros left out, a
+ *               reduced axis kept instead of put back, GatherND of rows as Gather
+ *   empty       tensors without elements are constants; Concat and Split lose empty operands and results
  *   shorten     a Reshape of a Reshape, a Transpose of a Transpose, a Cast there and back
  *   copy        Identity, Cast to the same type, Reshape or Expand to the same shape, Transpose that moves nothing,
  *               Slice of everything, Dropout that drops nothing, times 1, plus 0
  *   same        an equal node with equal operands and attributes stands before it, or a vector with the same contents,
  *               symbols included
  *
- * An annotated value is kept as it is.  With --deterministic=any-ranks a pin does not keep a value that a gradient passes through: the terms
- * of that gradient would be added in a different order, and no pin may change the bits.  The remaining value takes over the annotation.
+ * An annotated value is kept as it is.  With --deterministic=any-ranks a pin does not keep a value that a gradient
+ * passes through: the terms of that gradient would be added in a different order, and no pin may change the bits.  The
+ * remaining value takes over the annotation.
  *
  * Each node is visited once; forwarding is a table from value to value, so the pass is linear. */
 #include "front/front.h"
@@ -29,14 +30,15 @@ typedef struct Fold {
 	Value **by; int nby;            /* by[id]: the value to use instead */
 	Map seen;                       /* nodes by hash */
 	Map small;                      /* small constants by hash */
-	Map contents;                   /* vectors of lengths by hash of what is known of them */
+	Map contents;                   /* vectors of lengths by hash of their contents, symbols included */
 	bool bad;                       /* an error was reported */
 	int *uses;                      /* by id, before any node was removed */
-	bool *trained;                  /* with any-ranks before the backward pass, by id: a gradient may pass; else NULL */
+	bool *trained;                  /* by id: a gradient may pass; NULL unless any-ranks before the backward pass */
 	int *last, *until;              /* by id (graph_lives) */
 	Value **param, **grad; int ngrad;       /* parameters, and the values that are their gradients */
 } Fold;
 
+/* The value to read instead of v. */
 static Value *now(Fold *f, Value *v)
 {
 	while (v && v->graph == f->g && v->id < f->nby && f->by[v->id])
@@ -44,7 +46,7 @@ static Value *now(Fold *f, Value *v)
 	return v;
 }
 
-/* May readers of old read the other value instead?  Not if its memory is overwritten by then. */
+/* Whether readers of old may read the other value instead: its memory must not be overwritten before. */
 static bool outlives(Fold *f, const Value *to, const Value *old)
 {
 	if (old->id >= f->nby || to->id >= f->nby || to->graph != f->g)
@@ -83,15 +85,6 @@ static bool all_constant(const Node *n)
 	return any;
 }
 
-static bool same_type(const Value *a, const Value *b)
-{
-	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem || a->type->rank != b->type->rank || a->type->rank < 0)
-		return false;
-	for (int i = 0; i < a->type->rank; i++)
-		if (!dim_same(a->type->dim[i], b->type->dim[i]))
-			return false;
-	return true;
-}
 
 static bool still_perm(const Node *n)
 {
@@ -104,7 +97,7 @@ static bool still_perm(const Node *n)
 	return count > 0;
 }
 
-/* A slice with positive steps that keeps every length takes everything. */
+/* Whether a slice has positive steps only: then, if it keeps every length, it takes everything. */
 static bool forward_slice(const Node *n)
 {
 	const Tensor *step = operand_const(n, 4);
@@ -115,7 +108,7 @@ static bool forward_slice(const Node *n)
 	return n->nin < 5 || !n->in[4] || step;
 }
 
-/* A constant all of whose elements are v. */
+/* Whether an operand is a constant all of whose elements are v. */
 static bool filled_with(const Node *n, int i, double v)
 {
 	const Tensor *t = operand_const(n, i);
@@ -129,9 +122,10 @@ static bool filled_with(const Node *n, int i, double v)
 
 static bool drops_nothing(const Node *n)
 {
-	const Tensor *mode = node_is(n, "Dropout") ? operand_const(n, 2) : NULL;
-
-	return node_is(n, "Dropout") && n->row->since >= 12 && (n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0));
+	if (!node_is(n, "Dropout") || n->row->since < 12)
+		return false;
+	const Tensor *mode = operand_const(n, 2);
+	return n->nin < 3 || !n->in[2] || (mode && !tensor_int(mode, 0)) || filled_with(n, 1, 0);
 }
 
 /* The operand that arithmetic with a neutral element leaves unchanged; NULL. */
@@ -142,19 +136,38 @@ static Value *unchanged(const Node *n)
 	if (n->nin != 2 || !n->in[1] || !(mul || add || div || sub))
 		return NULL;
 	double neutral = mul || div ? 1 : 0;
-	if (filled_with(n, 1, neutral) && same_type(n->in[0], n->out[0]))
+	if (filled_with(n, 1, neutral) && lift_same_type(n->in[0], n->out[0]))
 		return n->in[0];
-	if ((mul || add) && filled_with(n, 0, neutral) && same_type(n->in[1], n->out[0]))
+	if ((mul || add) && filled_with(n, 0, neutral) && lift_same_type(n->in[1], n->out[0]))
 		return n->in[1];
 	return NULL;
 }
 
-/* Has the operand no elements? */
+/* Whether an operand has no elements. */
 static bool empty(const Node *n, int i)
 {
 	const Type *t = operand_type(n, i);
 
 	return t && t->kind == TY_TENSOR && type_elements(t) == 0;
+}
+
+/* Whether a node whose operand and result have the same type copies it. */
+static bool copies(const Node *n)
+{
+	static const char *const list[] = {
+		"Cast", "CastLike", "Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten", "Split", NULL,
+	};
+
+	for (int i = 0; list[i]; i++)
+		if (node_is(n, list[i]))
+			return true;
+	if (node_is(n, "Transpose"))
+		return still_perm(n);
+	if (node_is(n, "Slice"))
+		return forward_slice(n);
+	if (node_is(n, "Concat"))
+		return n->nin == 1;
+	return (node_is(n, "ScatterND") || node_is(n, "ScatterElements")) && empty(n, 1);
 }
 
 /* The operand that the node's only result equals, or NULL. */
@@ -172,16 +185,12 @@ static Value *copy_of(const Node *n)
 	Value *same = unchanged(n);
 	if (same)
 		return same;
-	if (!same_type(n->in[0], n->out[0]) || whole_batch_differ(n->graph, n->in[0], n->out[0]))
+	if (!lift_same_type(n->in[0], n->out[0]) || whole_batch_differ(n->graph, n->in[0], n->out[0]))
 		return NULL;
-	if (node_is(n, "Cast") || node_is(n, "CastLike") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Squeeze") || node_is(n, "Unsqueeze") || node_is(n, "Flatten") ||
-	    (node_is(n, "Transpose") && still_perm(n)) || (node_is(n, "Slice") && forward_slice(n)) ||
-	    (node_is(n, "Concat") && n->nin == 1) || node_is(n, "Split") || ((node_is(n, "ScatterND") || node_is(n, "ScatterElements")) && empty(n, 1)))
-		return n->in[0];
-	return NULL;
+	return copies(n) ? n->in[0] : NULL;
 }
 
-/* ---- one way to write it ---- */
+/* ---- one notation ---- */
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
@@ -202,7 +211,7 @@ static const void *tensor_key(const Tensor *t)
 	return (const void *)(uintptr_t)(h | 1);
 }
 
-/* A constant vector: one that is there, or a new one. */
+/* A constant vector: an existing one, or a new one. */
 static Value *ints(Fold *f, const int64_t *v, int count, const char *hint)
 {
 	Tensor *t = tensor_ints(f->g->arena, v, count);
@@ -240,20 +249,20 @@ static bool target_of(const Type *from, const Type *to, int64_t *want)
 	return unknown <= 1;
 }
 
-/* A Reshape of `from` whose target is a constant; false when that cannot be said. */
+/* Makes a Reshape one of `from` with a constant target; false: the target cannot be written as a constant. */
 static bool retarget(Fold *f, Node *n, Value *from)
 {
 	const Tensor *old = operand_const(n, 1);
-	int64_t want[RANK_MAX], *same = old && old->dtype == DT_INT64 ? arena_array(n->graph->scratch, int64_t, tensor_elements(old) + 1) : NULL;
+	int64_t want[RANK_MAX];
 	const Type *to = n->out[0] ? n->out[0]->type : NULL;
 	Attr *allow = node_attr(n, "allowzero");
 
 	if (!from->type || !target_of(from->type, to, want))
 		return false;
 	n->in[0] = from;
-	for (int i = 0; same && i < (int)tensor_elements(old); i++)
-		same[i] = tensor_int(old, i);
-	bool equal = same && tensor_elements(old) == to->rank && (!to->rank || !memcmp(same, want, sizeof *want * (size_t)to->rank));
+	bool equal = old && old->dtype == DT_INT64 && tensor_elements(old) == to->rank;
+	for (int i = 0; equal && i < to->rank; i++)
+		equal = tensor_int(old, i) == want[i];
 	if (allow)
 		allow->u.i = 0;
 	if (!equal)
@@ -276,7 +285,7 @@ static bool reduces(const Node *n)
 	return false;
 }
 
-/* Axes counted from 0, ascending. */
+/* Writes axes from 0 on, in ascending order. */
 static void plain_axes(Fold *f, Node *n)
 {
 	const Tensor *t = operand_const(n, 1);
@@ -301,14 +310,17 @@ static void plain_axes(Fold *f, Node *n)
 		n->in[1] = ints(f, axis, count, "axes");
 }
 
-/* Reduced axes that are put back as lengths of 1 are kept instead. */
+/* A reduction whose axes a later node puts back with length 1 keeps them instead. */
 static bool keep_axes(Node *n)
 {
 	Node *p = n->in[0]->def;
 	const Type *x, *y = n->out[0] ? n->out[0]->type : NULL;
 	const Tensor *t = reduces(p) ? operand_const(p, 1) : NULL;
 
-	if (!t || attr_int(p, "keepdims") || !reshapes(n) || !(x = operand_type(p, 0)) || x->rank < 0 || !y || y->rank != x->rank)
+	if (!t || attr_int(p, "keepdims") || !reshapes(n))
+		return false;
+	x = operand_type(p, 0);
+	if (!x || x->rank < 0 || !y || y->rank != x->rank)
 		return false;
 	for (int i = 0; i < x->rank; i++) {
 		bool reduced = false;
@@ -335,15 +347,16 @@ static bool keep_axes(Node *n)
 	return true;
 }
 
-/* Row numbers that were given an axis of their own for GatherND are what Gather takes. */
+/* GatherND by row numbers with an axis of their own becomes Gather, which takes them without. */
 static void plain_gather(Node *n)
 {
 	Node *p = n->nin > 1 && n->in[1] ? n->in[1]->def : NULL;
 	const Tensor *t = p && node_is(p, "Unsqueeze") ? operand_const(p, 1) : NULL;
 	int rank = operand_rank(n, 1);
 
-	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1 ||
-	    (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1))
+	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1)
+		return;
+	if (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1)
 		return;
 	n->op = name_of("Gather");
 	n->row = op_find(n->domain, n->op, 0);
@@ -356,7 +369,12 @@ static void plain_gather(Node *n)
 /* Removes a bias of zeros. */
 static void drop_bias(Node *n)
 {
-	if (n->nin == 3 && n->in[2] && (node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm") || node_is(n, "LayerNormalization")) && filled_with(n, 2, 0))
+	static const char *const list[] = { "Conv", "ConvTranspose", "Gemm", "LayerNormalization", NULL };
+	bool has = false;
+
+	for (int i = 0; list[i]; i++)
+		has |= node_is(n, list[i]);
+	if (has && n->nin == 3 && n->in[2] && filled_with(n, 2, 0))
 		n->nin = 2;
 }
 
@@ -425,12 +443,14 @@ static void cut_fewer(Fold *f, Node *n)
 	n->in[1] = ints(f, size, keep, "sizes");
 }
 
-/* The value of every element of a result that no element of an operand goes into; false: there is no such single value. */
+/* The value of all elements of a result that is computed from no elements, such as an empty sum; false: there is no
+ * such value. */
 static bool neutral(const Node *n, double *v)
 {
 	static const struct { const char *op; double v; } list[] = {
-		{ "MatMul", 0 }, { "sbpcc.MatMulOver", 0 }, { "sbpcc.ReduceTo", 0 }, { "ReduceSum", 0 }, { "ReduceProd", 1 },
-		{ "ReduceMax", -INFINITY }, { "ReduceMin", INFINITY }, { "ReduceMean", NAN },
+		{ "MatMul", 0 }, { "sbpcc.MatMulOver", 0 }, { "sbpcc.ReduceTo", 0 },
+		{ "ReduceSum", 0 }, { "ReduceProd", 1 }, { "ReduceMean", NAN },
+		{ "ReduceMax", -INFINITY }, { "ReduceMin", INFINITY },
 	};
 
 	if (!empty(n, 0))
@@ -466,6 +486,7 @@ static void fill(Fold *f, Node *n)
 	n->in = NULL;
 	n->inloc = NULL;
 	node_in(n, graph_const(f->g, tensor_scalar(f->g->arena, y->elem, v), "num"));
+	identity_node(n);
 	node_in(n, ints(f, y->dim, y->rank, "shape"));
 }
 
@@ -478,7 +499,12 @@ static bool widens(DType from, DType to)
 	return (from == DT_FLOAT && to == DT_DOUBLE) || (from == DT_INT32 && to == DT_INT64);
 }
 
-/* Two movements in a row are one: a Reshape does not care for the shape before it, permutations compose, a Cast to a
+static bool casts(const Node *n)
+{
+	return node_is(n, "Cast") || node_is(n, "CastLike");
+}
+
+/* Makes one of two nodes in a row: a Reshape does not depend on the shape before it, permutations compose, a Cast to a
  * wider type loses nothing. */
 static void shorten(Fold *f, Node *n)
 {
@@ -500,9 +526,11 @@ static void shorten(Fold *f, Node *n)
 			perm[i] = inner[outer[i]];
 		at->u.is = perm;
 		n->in[0] = p->in[0];
-	} else if ((node_is(n, "Cast") || node_is(n, "CastLike")) && (node_is(p, "Cast") || node_is(p, "CastLike")) && p->in[0]->type && n->in[0]->type &&
-		   widens(p->in[0]->type->elem, n->in[0]->type->elem)) {
-		n->in[0] = p->in[0];
+	} else if (casts(n) && casts(p)) {
+		const Type *from = p->in[0]->type, *to = n->in[0]->type;
+
+		if (from && to && widens(from->elem, to->elem))
+			n->in[0] = p->in[0];
 	}
 }
 
@@ -556,7 +584,7 @@ static bool trained_node(const Fold *f, const Node *n)
 {
 	bool any = false;
 
-	for (int i = 0; i < n->nattr && f->trained; i++)        /* which may read anything */
+	for (int i = 0; i < n->nattr && f->trained; i++)        /* a nested graph may read any value */
 		any |= n->attr[i].type == AT_GRAPH || n->attr[i].type == AT_GRAPHS;
 	for (int i = 0; i < n->nin; i++)
 		any |= trained(f, n->in[i]);
@@ -578,7 +606,7 @@ static void find_trained(Fold *f)
 				f->trained[g->node[i]->out[k]->id] = trained_node(f, g->node[i]);
 }
 
-/* The placement annotations of a removed node move to the one that remains. */
+/* Moves the placement annotations of a removed node to the one that remains. */
 static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, const char *goes)
 {
 	for (const Annot *a = from; a; a = a->next) {
@@ -595,7 +623,9 @@ static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, c
 			same = arg_same(&a->arg[i], &old->arg[i]);
 		if (!old || same)
 			continue;
-		err_at(a->loc, "%s and %s are equal and, with --deterministic=any-ranks, one value, but @%s says different things of them", stays, goes, a->name);
+		err_at(a->loc,
+			"%s and %s are equal and, with --deterministic=any-ranks, one value, but @%s says different "
+			"things of them", stays, goes, a->name);
 		note_at(old->loc, "the other one; say it of one of them, or the same of both");
 		f->bad = true;
 	}
@@ -603,9 +633,12 @@ static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, c
 
 static bool comparable(const Fold *f, const Node *n)
 {
-	for (int i = 0; i < n->nattr; i++)
-		if (n->attr[i].type != AT_INT && n->attr[i].type != AT_FLOAT && n->attr[i].type != AT_STRING && n->attr[i].type != AT_INTS)
+	for (int i = 0; i < n->nattr; i++) {
+		AttrType t = n->attr[i].type;
+
+		if (t != AT_INT && t != AT_FLOAT && t != AT_STRING && t != AT_INTS)
 			return false;
+	}
 	for (const Annot *a = n->annot; a; a = a->next)
 		if (strcmp(a->name, "part") && strcmp(a->name, "update") && !(placing(a) && trained_node(f, n)))
 			return false;
@@ -613,7 +646,7 @@ static bool comparable(const Fold *f, const Node *n)
 }
 
 /* A node that both halves of the backward pass (@part) need belongs to B, which runs first. */
-static void join_parts(Node *first, const Node *again)
+static void join_halves(Node *first, const Node *again)
 {
 	Annot *a = annot_find(first->annot, "part");
 	const Annot *b = annot_find(again->annot, "part");
@@ -652,8 +685,9 @@ static bool attr_equal(const Attr *a, const Attr *b)
 
 static bool node_equal(const Fold *f, const Node *a, const Node *b)
 {
-	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout || (a->stage != b->stage && !trained_node(f, a)) ||
-	    microbatch_updates(a) != microbatch_updates(b))
+	if (a->op != b->op || a->domain != b->domain || a->nin != b->nin || a->nattr != b->nattr || a->nout > b->nout)
+		return false;
+	if ((a->stage != b->stage && !trained_node(f, a)) || microbatch_updates(a) != microbatch_updates(b))
 		return false;
 	for (int i = 0; i < a->nin; i++)
 		if (a->in[i] != b->in[i])
@@ -683,7 +717,7 @@ static Node *stood_before(Fold *f, Node *n)
 	return NULL;
 }
 
-/* A vector of lengths, not all of them numbers, that another value before it equals. */
+/* An earlier value that equals a vector of lengths, not all of them numbers; NULL: there is none. */
 static Value *same_contents(Fold *f, Value *v)
 {
 	uint64_t h = 2;
@@ -699,21 +733,25 @@ static Value *same_contents(Fold *f, Value *v)
 	Value *first = map_get(&f->contents, key);
 	if (!first)
 		map_put(&f->contents, key, v);
-	if (!first || first->nelem != v->nelem || !same_type(first, v) || memcmp(first->elem, v->elem, sizeof *v->elem * (size_t)v->nelem))
+	if (!first || first->nelem != v->nelem || !lift_same_type(first, v) ||
+		memcmp(first->elem, v->elem, sizeof *v->elem * (size_t)v->nelem))
 		return NULL;
 	return first;
 }
 
-/* Small equal constants are one, so that equal nodes that use them are seen as equal; but constants that differ in the whole batch are not merged. */
+/* Merges small equal constants, so that nodes that read them are seen as equal.  Constants that differ in the whole
+ * batch (whole_batch.c) are not merged. */
 static void join_constants(Fold *f)
 {
 	bool *state = params_state(f->g);
 
-	for (int i = 0; i < f->g->ninit && !whole_batch_is(f->g->model); i++) {
+	for (int i = 0; i < f->g->ninit; i++) {
 		Value *v = f->g->init[i];
 
-		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot || v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING || extdata_load(v->data) < 0 ||
-		    whole_batch_differs(f->g, v))
+		if (!v->data || v->param || state[v->id] || v->input || v->output || v->annot)
+			continue;
+		if (v->data->bytes > (size_t)limits.const_bytes || v->data->dtype == DT_STRING ||
+			extdata_load(v->data) < 0 || whole_batch_differs(f->g, v))
 			continue;
 		const void *key = tensor_key(v->data);
 		Value *first = map_get(&f->small, key);
@@ -724,14 +762,17 @@ static void join_constants(Fold *f)
 	}
 }
 
-/* A copy that is an output: the value that it copies takes its name and place, unless that value must keep its own name. */
+/* Of a copy that is an output: its operand becomes the output, with its name, unless that must keep its own name. */
 static bool rename_to(Fold *f, Value *out, Value *from)
 {
 	Node *p = from->def;
-	bool free = (!out->annot && !from->annot) || (trained(f, from) && only_places(out->annot) && only_places(from->annot));
+	bool free = !out->annot && !from->annot;
 
-	if (!out->output || out->into || !free || !p || p->graph != f->g || from->output || from->into || from->input || from->init ||
-	    from->id >= f->nby)
+	if (trained(f, from) && only_places(out->annot) && only_places(from->annot))
+		free = true;
+	if (!out->output || out->into || !free || !p || p->graph != f->g)
+		return false;
+	if (from->output || from->into || from->input || from->init || from->id >= f->nby)
 		return false;
 	inherit(f, &out->annot, from->annot, out->name, from->name);
 	p->out[from->defidx] = out;
@@ -744,13 +785,18 @@ static bool rename_to(Fold *f, Value *out, Value *from)
 
 static bool removable(const Fold *f, const Node *n)
 {
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && (n->out[i]->output || n->out[i]->into || (n->out[i]->annot && !(only_places(n->out[i]->annot) && trained(f, n->out[i])))))
+	for (int i = 0; i < n->nout; i++) {
+		const Value *v = n->out[i];
+
+		if (v && (v->output || v->into))
 			return false;
+		if (v && v->annot && !(only_places(v->annot) && trained(f, v)))
+			return false;
+	}
 	return true;
 }
 
-/* The results of a removed node have no maker any more. */
+/* The results of a removed node have no producer any more. */
 static void drop(Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
@@ -773,9 +819,10 @@ static void replace(Fold *f, Node *n, Node *twin)
 			inherit(f, &twin->out[k]->annot, n->out[k]->annot, twin->out[k]->name, n->out[k]->name);
 			forward(f, n->out[k], twin->out[k]);
 		}
-	inherit(f, &twin->annot, n->annot, twin->out[0] ? twin->out[0]->name : twin->op, n->out[0] ? n->out[0]->name : n->op);
+	inherit(f, &twin->annot, n->annot, twin->out[0] ? twin->out[0]->name : twin->op,
+		n->out[0] ? n->out[0]->name : n->op);
 	twin->stage = twin->stage < 0 ? n->stage : twin->stage;
-	join_parts(twin, n);
+	join_halves(twin, n);
 }
 
 /* Finds the gradients of parameters by name, before merging can remove the names. */
@@ -843,12 +890,14 @@ int fold_run(Graph *g)
 			drop(n);
 			continue;
 		}
-		if (n->nout == 1 && n->out[0] && removable(&f, n) && (from = same_contents(&f, n->out[0])) != NULL && outlives(&f, from, n->out[0])) {
+		if (n->nout == 1 && n->out[0] && removable(&f, n) && (from = same_contents(&f, n->out[0])) != NULL &&
+			outlives(&f, from, n->out[0])) {
 			forward(&f, n->out[0], from);
 			drop(n);
 			continue;
 		}
-		if (removable(&f, n) && comparable(&f, n) && (twin = stood_before(&f, n)) != NULL && all_outlive(&f, twin, n)) {
+		if (removable(&f, n) && comparable(&f, n) && (twin = stood_before(&f, n)) != NULL &&
+			all_outlive(&f, twin, n)) {
 			replace(&f, n, twin);
 			drop(n);
 			continue;

@@ -13,7 +13,7 @@ int fold_run(Graph *);
 /* lower.c: composites without a kernel become their definitions. */
 int lower_run(Graph *);
 
-/* transpose.c: transposes become part of the matrix products that read them. */
+/* transpose.c: transposes become attributes of the matrix products that read them. */
 int transpose_run(Graph *);
 
 /* match.c: patterns of nodes, written as functions in the language (patterns.ir). */
@@ -27,7 +27,8 @@ typedef struct Match {
 	bool (*accept)(void *, struct Match *);
 	void *arg;
 } Match;
-void   match_read(const char *text, const char *const *names, Map *roots);   /* roots: operator -> bits of the names that may end with it */
+/* roots: by operator, bits of the patterns, in the order of names, that may end with it */
+void   match_read(const char *text, const char *const *names, Map *roots);
 bool   match_try(Node *root, const char *name, bool (*accept)(void *, Match *), void *arg);
 Value *match_hole(const Match *, const char *name);          /* the value bound to an operand of the pattern; NULL */
 bool   match_near(double, double);
@@ -35,16 +36,18 @@ bool   match_near(double, double);
 /* lift.c: the pass, and functions that its rules share. */
 typedef struct Lift Lift;
 bool   lift_replaceable(Lift *, const Match *);              /* no other node needs the values that would be removed */
-Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in, void (*attrs)(Node *, const void *), const void *arg);
+Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in,
+	void (*attrs)(Node *, const void *), const void *arg);
 void   lift_int(Node *, const char *name, int64_t), lift_float(Node *, const char *name, double);
-bool   lift_same_type(const Value *, const Value *);
+bool   lift_same_type(const Value *, const Value *);         /* of known rank, symbols included */
 int    lift_rank(const Value *);                             /* -1: unknown */
-Dim    lift_aligned(const Value *, int rank, int i);         /* axis i when aligned at the right with a value of that rank */
+Dim    lift_aligned(const Value *, int rank, int i);         /* axis i, aligned at the right with that rank */
 const Tensor *lift_constant(const Value *);
 const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
 bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */
 bool   lift_filled(const Tensor *, double);
-Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);  /* made once, right after `from` */
+/* a value that is made once, right after `from` */
+Value *lift_once(Lift *, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg);
 int    lift_run(Graph *);
 
 /* lift_attention.c: rules for attention and rotary embedding. */

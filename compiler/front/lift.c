@@ -1,16 +1,16 @@
-/* Lifting: arithmetic that is the meaning of a composite operator becomes that operator, which has a kernel, a stable
- * gradient and a factor rule of its own.  Recognised: layer, RMS and group normalisation, GELU (erf and tanh), SwiGLU, the
- * logarithm of a sigmoid (which gets a form that does not underflow), and in lift_attention.c scaled dot-product
- * attention with its masks and rotary embedding.  The likelihood of the logarithm of a softmax is cross-entropy, which does not
- * keep the logarithms.
+/* Lifting: arithmetic that a composite operator is defined by becomes that operator, which has a kernel, a stable
+ * gradient and a factor rule of its own.  The pass recognises layer, RMS and group normalisation, GELU (erf and tanh),
+ * SwiGLU, the logarithm of a sigmoid (it becomes an expression that does not underflow), and in lift_attention.c scaled
+ * dot-product attention with its masks and rotary embedding.  NegativeLogLikelihoodLoss of a LogSoftmax becomes
+ * cross-entropy, which does not keep the logarithms.
  *
- * What exporters write is a grammar in our own language: patterns.ir, read by match.c.  A complete match is handed to the
- * function of its rule, which checks what a pattern cannot say (axes, shapes, types, the contents of masks and tables) and
- * builds the composite; when it refuses, the matcher tries on.
+ * The patterns that exporters write are a grammar in our own language: patterns.ir, read by match.c.  A complete match
+ * is handed to the function of its rule, which checks what a pattern cannot express (axes, shapes, types, the contents
+ * of masks and tables) and builds the composite.  If it refuses, the matcher looks for another match.
  *
- * A match is not replaced if other nodes need a value of it that is costly to compute twice; cheap nodes that are needed
- * elsewhere stay.  Nodes are visited last first, so that the largest pattern wins; a replacement stands where the last node of its
- * pattern stood.  Each node is tried against a bounded number of patterns: the pass is linear. */
+ * A match is not replaced if other nodes need a value of it that is costly to compute twice; cheap nodes that are
+ * needed elsewhere stay.  Nodes are visited last first, so that the largest pattern wins; a replacement stands where
+ * the last node of its pattern stood.  Each node is tried against a bounded number of patterns: the pass is linear. */
 #include "front/front.h"
 
 #include <math.h>
@@ -23,15 +23,11 @@ typedef struct Rule {
 
 struct Lift {
 	Graph *g;
-	Node **old;
-	int nold;
-	struct Put {
-		Node **node;
-		int n;
-	} * before; /* new nodes that stand before old[i] */
+	Node **old; int nold;
+	struct Put { Node **node; int n; } *before;     /* new nodes that stand before old[i] */
 	int *uses, nuses;
-	Map table; /* by value: what lift_once built from it */
-	Map value; /* contents of values that depend on constants only */
+	Map table;                      /* by value: what lift_once built from it */
+	Map value;                      /* contents of values that depend on constants only */
 	Arena values;
 	int lifted;
 };
@@ -56,8 +52,8 @@ static int *use(Lift *l, const Value *v)
 	return &l->uses[v->id];
 }
 
-/* Costly enough that computing it twice is worse than leaving the pattern alone: the weights of attention, a norm.  Scores
- * are not: attention recomputes them instead of keeping them. */
+/* Whether computing a node twice is worse than leaving the pattern as it is.  That holds for the weights of attention
+ * and for a norm, not for scores: attention recomputes them instead of keeping them. */
 static bool costly(const Node *n)
 {
 	return node_is(n, "Softmax") || node_is(n, "Exp") || node_is(n, "InstanceNormalization");
@@ -79,8 +75,9 @@ static int inner_uses(const Match *m, const bool *stays, const Value *v)
 	return count;
 }
 
-/* Every covered node can go, or is cheap enough to stay for others; no inner value is annotated.  With any-ranks a placement
- * of an inner value is reported to have no effect (remove_node): it must not decide what is computed. */
+/* Whether every covered node can be removed, or is cheap enough to stay for other readers, and no inner value is
+ * annotated.  With any-ranks a placement of an inner value must not decide what is computed: it is reported to have no
+ * effect (remove_node). */
 bool lift_replaceable(Lift *l, const Match *m)
 {
 	bool stays[MATCHED_MAX] = { false };
@@ -128,7 +125,7 @@ Value *lift_put(Lift *l, const Match *m, const char *op, Value *to, int nin, Val
 	}
 	node_out(n, to);
 	if (inline_append(g, n) < 0)
-		die("lift: %s does not fit in the place of %s", op, r->out[0]->name);
+		die("lift: %s cannot replace %s", op, r->out[0]->name);
 	return to;
 }
 
@@ -146,8 +143,9 @@ void lift_float(Node *n, const char *name, double v)
 
 bool lift_same_type(const Value *a, const Value *b)
 {
-	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem ||
-		a->type->rank != b->type->rank || a->type->rank < 0)
+	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem)
+		return false;
+	if (a->type->rank != b->type->rank || a->type->rank < 0)
 		return false;
 	for (int i = 0; i < a->type->rank; i++)
 		if (!dim_same(a->type->dim[i], b->type->dim[i]))
@@ -160,7 +158,6 @@ int lift_rank(const Value *v)
 	return v && v->type && v->type->kind == TY_TENSOR ? v->type->rank : -1;
 }
 
-/* Axis i of v when its axes are aligned at the right with those of a value of that rank. */
 Dim lift_aligned(const Value *v, int rank, int i)
 {
 	int at = i - rank + v->type->rank;
@@ -168,7 +165,6 @@ Dim lift_aligned(const Value *v, int rank, int i)
 	return at < 0 ? 1 : v->type->dim[at];
 }
 
-/* A constant of one element, or the same number everywhere. */
 bool lift_scalar(const Value *v, double *x)
 {
 	const Tensor *t = lift_constant(v);
@@ -201,8 +197,9 @@ const Tensor *lift_value(Lift *l, Value *v, int depth)
 	if ((t = map_get(&l->value, v)) != NULL)
 		return t == (const Tensor *)l ? NULL : t;
 	map_put(&l->value, v, l);
-	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random || n->row->moves ||
-		!v->type || type_elements(v->type) < 0 || type_elements(v->type) > 1 << 24)
+	if (!n || depth == EVAL_DEPTH || n->nout != 1 || n->nin > 8 || !n->row || n->row->random || n->row->moves)
+		return NULL;
+	if (!v->type || type_elements(v->type) < 0 || type_elements(v->type) > 1 << 24)
 		return NULL;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !(in[i] = (Tensor *)lift_value(l, n->in[i], depth + 1)))
@@ -213,7 +210,7 @@ const Tensor *lift_value(Lift *l, Value *v, int depth)
 	return out[0];
 }
 
-/* The nodes that were built stand before old[index]. */
+/* Moves the new nodes before old[index]. */
 static void take(Lift *l, int index)
 {
 	Graph *g = l->g;
@@ -231,9 +228,9 @@ static void take(Lift *l, int index)
 	g->nnode = 0;
 }
 
-/* A node that a rule derives from a value, made once for all uses, right after the value.  kind distinguishes several such nodes. */
-Value *lift_once(
-	Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
+/* A node that a rule derives from a value, made once for all uses, right after the value.  kind distinguishes several
+ * such nodes. */
+Value *lift_once(Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *, const void *), const void *arg)
 {
 	Graph *g = l->g;
 	const void *key = (const char *)from + kind;
@@ -244,23 +241,29 @@ Value *lift_once(
 		return r;
 	if (g->nnode)
 		die("lift: %s is made in the middle of something else", from->name);
+	uint64_t maker = identity_enter_value(from, "lift", kind);
 	if (!(r = make(g, from, arg)))
 		die("lift: what is made from %s", from->name);
+	identity_leave(g, maker);
 	if (r != from && lift_constant(r)) {
-		r = graph_const(g, r->data, name_fmt("%s.cache", from->name));
+		const Value *made = r;
+
+		r = graph_const(g, made->data, name_fmt("%s.cache", from->name));
+		identity_from(r, made, "lift: constant");
 		for (int i = 0; i < g->nnode; i++)
 			for (int k = 0; k < g->node[i]->nout; k++)
 				g->node[i]->out[k]->def = NULL;
 		g->nnode = 0;
 	}
 	map_put(&l->table, key, r);
-	take(l, !d ? 0 : d->mark < l->nold && l->old[d->mark] == d ? d->mark + 1 : d->mark);
+	bool old = d && d->mark < l->nold && l->old[d->mark] == d;
+	take(l, d ? d->mark + old : 0);
 	return r;
 }
 
 /* ---- normalisations ---- */
 
-/* Axes that are the last k of x: k, or 0. */
+/* k, if the axes are the last k of x; else 0. */
 static int last_axes(const Value *x, const Value *axes)
 {
 	const Tensor *t = lift_constant(axes);
@@ -279,7 +282,7 @@ static int last_axes(const Value *x, const Value *axes)
 	return seen == ((uint64_t)1 << k) - 1 ? k : 0;
 }
 
-/* A scale or bias over the last k axes of x. */
+/* Whether v can be a scale or bias over the last k axes of x. */
 static bool fits(const Value *v, const Value *x, int k)
 {
 	int rank = x->type->rank;
@@ -329,17 +332,18 @@ static void norm_attrs(Node *n, const void *arg)
 static bool put_norm(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
-	      *y = m->root->out[0];
+	Value *x = match_hole(m, "x"), *y = m->root->out[0];
+	Value *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias");
 	Norm a = { last_axes(x, match_hole(m, "axes")), 0 };
 
-	if (!a.k || !lift_scalar(match_hole(m, "eps"), &a.eps) || !(a.eps >= 0) || !lift_same_type(x, y) ||
-		(scale && !fits(scale, x, a.k)) || (bias && !fits(bias, x, a.k)) || !lift_replaceable(l, m))
+	if (!a.k || !lift_scalar(match_hole(m, "eps"), &a.eps) || !(a.eps >= 0) || !lift_same_type(x, y))
+		return false;
+	if ((scale && !fits(scale, x, a.k)) || (bias && !fits(bias, x, a.k)) || !lift_replaceable(l, m))
 		return false;
 	if (!scale)
 		scale = ones(l, x, a.k);
-	lift_put(l, m, !strcmp(m->name, "RmsNorm") ? "RMSNormalization" : "LayerNormalization", y,
-		bias ? 3 : 2, (Value *[]){ x, scale, bias }, norm_attrs, &a);
+	const char *op = !strcmp(m->name, "RmsNorm") ? "RMSNormalization" : "LayerNormalization";
+	lift_put(l, m, op, y, bias ? 3 : 2, (Value *[]){ x, scale, bias }, norm_attrs, &a);
 	return true;
 }
 
@@ -354,10 +358,10 @@ static void group_attrs(Node *n, const void *arg)
 static bool put_group_norm(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias"),
-	      *y = m->root->out[0];
-	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero")),
-		     *axes = lift_constant(match_hole(m, "axes"));
+	Value *x = match_hole(m, "x"), *y = m->root->out[0];
+	Value *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias");
+	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero"));
+	const Tensor *axes = lift_constant(match_hole(m, "axes"));
 	int rank = lift_rank(x);
 	const Node *inner = NULL;
 
@@ -365,16 +369,18 @@ static bool put_group_norm(void *lift, Match *m)
 		if (node_is(m->node[i], "InstanceNormalization"))
 			inner = m->node[i];
 	const Type *t = inner ? operand_type(inner, 0) : NULL;
-	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0) || !t ||
-		t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || tensor_elements(axes) != rank - 2 ||
-		!lift_same_type(x, y))
+	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0))
+		return false;
+	if (!t || t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || !lift_same_type(x, y))
+		return false;
+	if (tensor_elements(axes) != rank - 2)
 		return false;
 	for (int i = 0; i < rank - 2; i++)
 		if (tensor_int(axes, i) != i + 1)
 			return false;
-	if (lift_rank(scale) != 1 || lift_rank(bias) != 1 ||
-		!dim_same(scale->type->dim[0], x->type->dim[1]) ||
-		!dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
+	if (lift_rank(scale) != 1 || !dim_same(scale->type->dim[0], x->type->dim[1]))
+		return false;
+	if (lift_rank(bias) != 1 || !dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
 		return false;
 	lift_put(l, m, "GroupNormalization", y, 3, (Value *[]){ x, scale, bias }, group_attrs,
 		&(Norm){ (int)tensor_elements(one), attr_float(inner, "epsilon") });
@@ -410,12 +416,13 @@ static void alpha_attr(Node *n, const void *arg)
 static bool put_gated(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *a = match_hole(m, "a"), *b = match_hole(m, "b"), *alpha = match_hole(m, "alpha"),
-	      *y = m->root->out[0];
+	Value *a = match_hole(m, "a"), *b = match_hole(m, "b"), *y = m->root->out[0];
+	Value *alpha = match_hole(m, "alpha");
 	double by = 1;
 
-	if (lift_constant(b) || !lift_same_type(a, b) || !lift_same_type(a, y) ||
-		(alpha && !lift_scalar(alpha, &by)) || !lift_replaceable(l, m))
+	if (lift_constant(b) || !lift_same_type(a, b) || !lift_same_type(a, y))
+		return false;
+	if ((alpha && !lift_scalar(alpha, &by)) || !lift_replaceable(l, m))
 		return false;
 	lift_put(l, m, "SwiGLU", y, 2, (Value *[]){ a, b }, alpha_attr, &by);
 	return true;
@@ -486,7 +493,9 @@ static void remove_node(Lift *l, int i)
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] && n->out[k]->def == n) {
 			if (n->out[k]->annot)
-				warn_at(n->out[k]->annot->loc, "with --deterministic=any-ranks %s is a part of a larger operator: @%s has no effect on it", n->out[k]->name, n->out[k]->annot->name);
+				warn_at(n->out[k]->annot->loc,
+					"with --deterministic=any-ranks %s is a part of a larger operator: @%s has no "
+					"effect on it", n->out[k]->name, n->out[k]->annot->name);
 			n->out[k]->def = NULL;
 		}
 	l->old[i] = NULL;
@@ -501,13 +510,16 @@ static void visit(Lift *l, const Map *roots, int i)
 		remove_node(l, i);
 		return;
 	}
-	for (int r = 0; may && r < NRULE; r++)
-		if (may >> r & 1 && match_try(n, rules[r].name, rules[r].put, l)) {
-			take(l, i);
-			remove_node(l, i);
-			l->lifted++;
-			return;
-		}
+	uint64_t maker = identity_enter(n, "lift");
+	bool lifted = false;
+	for (int r = 0; may && r < NRULE && !lifted; r++)
+		lifted = may >> r & 1 && match_try(n, rules[r].name, rules[r].put, l);
+	identity_leave(l->g, maker);
+	if (!lifted)
+		return;
+	take(l, i);
+	remove_node(l, i);
+	l->lifted++;
 }
 
 /* NegativeLogLikelihoodLoss(LogSoftmax(x)) over the classes: both have the same attributes as cross-entropy of x. */
@@ -515,8 +527,13 @@ static bool put_cross_entropy(Lift *l, Node *n)
 {
 	const Value *logp = n->nin ? n->in[0] : NULL;
 	const Node *s = logp && logp->graph == l->g ? logp->def : NULL;
-	if (*n->domain || strcmp(n->op, "NegativeLogLikelihoodLoss") || !s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13 || logp->output ||
-	    l->uses[logp->id] != 1 || lift_rank(logp) < 2 || (logp->annot && !options_any_ranks(l->g->model)))
+	if (*n->domain || strcmp(n->op, "NegativeLogLikelihoodLoss"))
+		return false;
+	if (!s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13)
+		return false;
+	if (logp->output || l->uses[logp->id] != 1 || lift_rank(logp) < 2)
+		return false;
+	if (logp->annot && !options_any_ranks(l->g->model))
 		return false;
 	int64_t axis = attr_int(s, "axis");
 	if ((axis < 0 ? axis + logp->type->rank : axis) != 1)
@@ -555,5 +572,5 @@ int lift_run(Graph *g)
 			arena_push(g->arena, g->node, g->nnode, l.old[i]);
 	}
 	arena_free(&l.values);
-	return l.lifted ? fold_run(g) : 0; /* brings the new nodes into the same plain form */
+	return l.lifted ? fold_run(g) : 0;      /* writes the new nodes in the one notation of fold.c */
 }

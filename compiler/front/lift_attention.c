@@ -1,13 +1,15 @@
 /* Lifting of scaled dot-product attention and rotary embedding: see lift.c.
  *
- * Attention: the scale is the product of the factors found on q, on k and on their product.  Keys are found by turning what
- * q is multiplied with, so it does not matter how that was made; heads that were repeated are taken from before.  A mask
- * that hides exactly the keys after each query becomes the attribute is_causal: it is recognised by its contents, or with unknown lengths
- * by its form.  Another mask is passed on, as bool only where that means the same: a row in which nothing is shown gives
- * zeros for -inf, but is even for a finite number.  Dropout of the weights is not lifted over: Attention has no place for
- * it, so a model trained with it keeps its two products, softmax and Dropout.
+ * Attention: the scale is the product of the factors found on q, on k and on their product.  Keys are found by
+ * transposing the matrix that q is multiplied with, so it does not matter how that was computed.  Heads that were
+ * repeated are read before they are repeated.  A mask that hides exactly the keys after each query becomes the
+ * attribute is_causal: it is recognised by its contents, or with unknown lengths by its nodes.  Another mask becomes an
+ * operand, as bool only where that means the same: a row that hides all keys gives zeros with -inf, but equal weights
+ * with a finite number.  Attention has no Dropout of the weights, so a model trained with it keeps its two products,
+ * softmax and Dropout.
  *
- * Rotary embedding: whether the heads stand before or after the places follows from the axis that the tables broadcast over. */
+ * Rotary embedding: whether the heads stand before or after the positions follows from the axis that the tables
+ * broadcast over. */
 #include "front/front.h"
 
 #include <math.h>
@@ -26,7 +28,7 @@ typedef struct Heads {
 	Value *q, *k, *v, *mask;
 	double scale, cap;
 	bool causal;
-	int heads; /* 1 for operands with 3 axes, each a head of its own; 0 for 4 */
+	int heads;                      /* 1 for operands with 3 axes, each a head of its own; 0 for 4 */
 	Dim queries, keys;
 } Heads;
 
@@ -70,11 +72,11 @@ static Value *permuted(Lift *l, const Match *m, Value *x, const Perm *p)
 	return still ? x : lift_put(l, m, "Transpose", NULL, 1, &x, perm_attr, p);
 }
 
-/* The matrices of k, turned by way of a Reshape to three axes and back. */
+/* k, if kt is k transposed by way of a Reshape to three axes and back; else NULL. */
 static Value *turned_flat(const Value *kt)
 {
-	const Node *back = kt->def, *turn = node_is(back, "Reshape") ? back->in[0]->def : NULL,
-		   *flat = node_is(turn, "Transpose") ? turn->in[0]->def : NULL;
+	const Node *back = kt->def, *turn = node_is(back, "Reshape") ? back->in[0]->def : NULL;
+	const Node *flat = node_is(turn, "Transpose") ? turn->in[0]->def : NULL;
 	int n;
 	const int64_t *perm = flat ? attr_ints(turn, "perm", &n) : NULL;
 
@@ -90,7 +92,8 @@ static Value *turned_flat(const Value *kt)
 	return good ? k : NULL;
 }
 
-/* k such that kt is k with its last two axes exchanged; a number that k was multiplied by goes into the scale. */
+/* k such that kt is k with its last two axes exchanged.  A number that k was multiplied by becomes part of the
+ * scale. */
 static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 {
 	int rank = kt->type->rank, n;
@@ -109,8 +112,7 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 		for (int i = 0; i < rank; i++)
 			perm.axis[i] = n == rank ? p[i] : rank - 1 - i;
 		for (int i = 0; node_is(inner->def, "Mul") && i < 2; i++)
-			if (lift_scalar(inner->def->in[i], &by) &&
-				lift_same_type(inner->def->in[1 - i], inner)) {
+			if (lift_scalar(inner->def->in[i], &by) && lift_same_type(inner->def->in[1 - i], inner)) {
 				*scale *= by;
 				inner = inner->def->in[1 - i];
 			}
@@ -121,15 +123,16 @@ static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 	return permuted(l, m, inner, &perm);
 }
 
-/* The heads from which x was made by repeating each of them; NULL when it was not. */
+/* The heads that x repeats; NULL: it does not repeat any. */
 static Value *unrepeated(const Value *x)
 {
-	const Node *back = x->def, *wide = node_is(back, "Reshape") ? back->in[0]->def : NULL,
-		   *apart = node_is(wide, "Expand") ? wide->in[0]->def : NULL;
+	const Node *back = x->def, *wide = node_is(back, "Reshape") ? back->in[0]->def : NULL;
+	const Node *apart = node_is(wide, "Expand") ? wide->in[0]->def : NULL;
 	const Type *w = apart && wide->out[0] ? wide->out[0]->type : NULL, *t;
 
-	if (!w || w->rank != 5 || lift_rank(x) != 4 || (!node_is(apart, "Unsqueeze") && !node_is(apart, "Reshape")) ||
-		lift_rank(apart->in[0]) != 4)
+	if (!w || w->rank != 5 || lift_rank(x) != 4)
+		return NULL;
+	if ((!node_is(apart, "Unsqueeze") && !node_is(apart, "Reshape")) || lift_rank(apart->in[0]) != 4)
 		return NULL;
 	t = apart->in[0]->type;
 	const Type *a = apart->out[0]->type;
@@ -144,7 +147,7 @@ static Value *unrepeated(const Value *x)
 	return good ? apart->in[0] : NULL;
 }
 
-/* A matrix of queries by keys whose element depends on one thing: whether the key comes after the query. */
+/* A matrix of queries by keys with two values: one up to the query, the other for keys after it. */
 typedef struct Triangle {
 	double upto, after;
 } Triangle;
@@ -204,14 +207,34 @@ static bool from_the_corner(const Node *n)
 	return start && lift_filled(start, 0) && (n->nin < 5 || !n->in[4] || (step && lift_filled(step, 1)));
 }
 
+/* The result of a comparison; NAN: op is none. */
 static double compare(const char *op, double a, double b)
 {
-	return !strcmp(op, "Equal")            ? a == b
-	       : !strcmp(op, "Less")           ? a < b
-	       : !strcmp(op, "LessOrEqual")    ? a <= b
-	       : !strcmp(op, "Greater")        ? a > b
-	       : !strcmp(op, "GreaterOrEqual") ? a >= b
-	                                       : NAN;
+	if (!strcmp(op, "Equal"))
+		return a == b;
+	if (!strcmp(op, "Less"))
+		return a < b;
+	if (!strcmp(op, "LessOrEqual"))
+		return a <= b;
+	if (!strcmp(op, "Greater"))
+		return a > b;
+	return !strcmp(op, "GreaterOrEqual") ? a >= b : NAN;
+}
+
+/* A view that keeps rows and columns: only axes of length 1 in front of them come or go. */
+static bool keeps_matrix(const Value *v, const Node *n)
+{
+	static const char *const list[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Identity", NULL };
+	int r = lift_rank(v), s = lift_rank(n->in[0]);
+	bool view = false;
+
+	if (node_is(n, "Slice"))
+		return from_the_corner(n);
+	for (int i = 0; list[i]; i++)
+		view |= node_is(n, list[i]);
+	for (int i = 1; i <= 2 && view; i++)
+		view = r >= 2 && s >= 2 && dim_same(v->type->dim[r - i], n->in[0]->type->dim[s - i]);
+	return view;
 }
 
 static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
@@ -243,8 +266,9 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 			*y = (Triangle){ compare(n->op, y->upto, b), compare(n->op, y->after, b) };
 		else
 			return false;
-		/* on the diagonal both are equal: that must be on the side of what came before */
-		return !counts(n->in[0], 1) && !counts(n->in[0], 0) ? true : compare(n->op, 0, 0) == y->upto;
+		/* on the diagonal both indices are equal: it must have the value of the keys before */
+		bool indices = counts(n->in[0], 1) || counts(n->in[0], 0);
+		return !indices || compare(n->op, 0, 0) == y->upto;
 	}
 	if (node_is(n, "Where") && uniform(n->in[1], &a) && uniform(n->in[2], &b) &&
 		triangle_of(l, n->in[0], depth + 1, y)) {
@@ -256,9 +280,12 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 
 		if ((at && !uniform(n->in[0], &b)) || !triangle_of(l, n->in[at], depth + 1, y))
 			return false;
-		*y = node_is(n, "Mul") ? (Triangle){ y->upto * b, y->after * b }
-		     : at         ? (Triangle){ b - y->upto, b - y->after }
-		                  : (Triangle){ y->upto - b, y->after - b };
+		if (node_is(n, "Mul"))
+			*y = (Triangle){ y->upto * b, y->after * b };
+		else if (at)
+			*y = (Triangle){ b - y->upto, b - y->after };
+		else
+			*y = (Triangle){ y->upto - b, y->after - b };
 		return !isnan(y->upto) && !isnan(y->after);
 	}
 	if (node_is(n, "Not")) {
@@ -267,21 +294,10 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 		*y = (Triangle){ y->upto == 0, y->after == 0 };
 		return true;
 	}
-	/* Views that keep rows and columns: only axes of length 1 in front of them come or go. */
-	if (node_is(n, "Slice") ? from_the_corner(n)
-			   : node_is(n, "Cast") || node_is(n, "Unsqueeze") || node_is(n, "Reshape") || node_is(n, "Expand") ||
-				     node_is(n, "Identity")) {
-		int r = lift_rank(v), s = lift_rank(n->in[0]);
-
-		for (int i = 1; i <= 2 && !node_is(n, "Slice"); i++)
-			if (r < 2 || s < 2 || !dim_same(v->type->dim[r - i], n->in[0]->type->dim[s - i]))
-				return false;
-		return triangle_of(l, n->in[0], depth + 1, y);
-	}
-	return false;
+	return keeps_matrix(v, n) && triangle_of(l, n->in[0], depth + 1, y);
 }
 
-/* Is it such a matrix, the same for every batch and head? */
+/* Whether v is such a matrix, the same for every batch and head. */
 static bool causal(Lift *l, Value *v, Dim queries, Dim keys, Triangle *y)
 {
 	int r = lift_rank(v);
@@ -302,7 +318,7 @@ static bool is_low(double v)
 	return v <= -1e9;
 }
 
-/* A mask that is added.  One that only hides by -inf is a bool mask. */
+/* A mask that is added to the scores; *rest: the one that remains as an operand. */
 static bool added_mask(Lift *l, Heads *h, Value *mask, Value **rest)
 {
 	const Tensor *t = lift_value(l, mask, 0);
@@ -322,7 +338,7 @@ static bool added_mask(Lift *l, Heads *h, Value *mask, Value **rest)
 	return true;
 }
 
-/* Does a bool mask have a row that hides every key? */
+/* Whether a bool mask has a row that hides every key. */
 static bool some_row_empty(const Tensor *t, bool shown_is)
 {
 	int64_t n = tensor_elements(t), keys = t->rank ? t->dim[t->rank - 1] : 1;
@@ -351,12 +367,11 @@ static bool chosen_mask(Lift *l, Heads *h, Value *cond, Value *lowv, bool shown_
 		return false;
 	if (t && lift_filled(t, shown_is))
 		return true;
-	if (causal(l, cond, h->queries, h->keys, &y) && (y.upto != 0) == shown_is &&
-		(y.after != 0) != shown_is) {
+	if (causal(l, cond, h->queries, h->keys, &y) && (y.upto != 0) == shown_is && (y.after != 0) != shown_is) {
 		h->causal = true;
 		return true;
 	}
-	/* A row with nothing shown is even with a finite number, empty with -inf: only then a bool mask says the same. */
+	/* A row that hides all keys has equal weights with a finite number, zeros with -inf and with a bool mask. */
 	if (low != -INFINITY && !(t && !some_row_empty(t, shown_is)))
 		return false;
 	*build_from = cond;
@@ -376,7 +391,7 @@ static bool broadcasts(const Value *mask, const Value *p)
 	return true;
 }
 
-/* The factors of the scale, wherever they stand. */
+/* The product of the factors of the scale on q, on k and on their product. */
 static bool scale_of(const Match *m, double *scale)
 {
 	static const char *const names[] = { "qtimes", "ktimes", "times", "over" };
@@ -409,34 +424,44 @@ static bool cap_of(const Match *m, double *cap)
 	return !c || (lift_scalar(c, cap) && lift_scalar(u, &under) && match_near(*cap, under) && *cap > 0);
 }
 
+/* Whether types and shapes are those of attention: q, transposed k, v, and p of queries by keys. */
+static bool attends(const Value *q, const Value *kt, const Value *v, const Value *p)
+{
+	int rank = lift_rank(q);
+
+	if ((rank != 3 && rank != 4) || lift_rank(kt) != rank || lift_rank(v) != rank || lift_rank(p) != rank)
+		return false;
+	if (!dtype_is_float(q->type->elem) || kt->type->elem != q->type->elem || v->type->elem != q->type->elem)
+		return false;
+	const Dim *dq = q->type->dim, *dk = kt->type->dim, *dv = v->type->dim, *dp = p->type->dim;
+	if (!dim_known(dk[rank - 2]) || (rank == 4 && !dim_known(dq[1])))
+		return false;
+	for (int i = 0; i < rank - 2; i++)
+		if (!dim_same(dq[i], dk[i]) || !dim_same(dq[i], dv[i]) || !dim_same(dq[i], dp[i]))
+			return false;
+	return dim_same(dp[rank - 2], dq[rank - 2]) && dim_same(dp[rank - 1], dk[rank - 1]);
+}
+
 bool lift_attention(void *lift, Match *m)
 {
 	Lift *l = lift;
 	Heads h = { .q = match_hole(m, "q"), .v = match_hole(m, "v") };
 	Value *kt = match_hole(m, "kt"), *y = m->root->out[0], *p = m->root->in[0], *add = NULL, *cond = NULL;
-	Value *mask = match_hole(m, "mask"), *mask2 = match_hole(m, "mask2"), *hide = match_hole(m, "hide"),
-	      *show = match_hole(m, "show"), *low = match_hole(m, "low");
+	Value *mask = match_hole(m, "mask"), *mask2 = match_hole(m, "mask2");
+	Value *hide = match_hole(m, "hide"), *show = match_hole(m, "show"), *low = match_hole(m, "low");
 	int rank = lift_rank(h.q);
 
-	if ((rank != 3 && rank != 4) || lift_rank(kt) != rank || lift_rank(h.v) != rank ||
-		lift_rank(p) != rank || lift_rank(y) != rank || !dtype_is_float(h.q->type->elem) ||
-		kt->type->elem != h.q->type->elem || h.v->type->elem != h.q->type->elem ||
-		!dim_known(kt->type->dim[rank - 2]))
+	if (!attends(h.q, kt, h.v, p) || lift_rank(y) != rank || !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
 		return false;
-	for (int i = 0; i < rank - 2; i++)
-		if (!dim_same(h.q->type->dim[i], kt->type->dim[i]) ||
-			!dim_same(h.q->type->dim[i], h.v->type->dim[i]) ||
-			!dim_same(h.q->type->dim[i], p->type->dim[i]))
-			return false;
 	h.queries = h.q->type->dim[rank - 2];
 	h.keys = kt->type->dim[rank - 1];
-	if (!dim_same(p->type->dim[rank - 2], h.queries) || !dim_same(p->type->dim[rank - 1], h.keys) ||
-		(rank == 4 && !dim_known(h.q->type->dim[1])) || !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
+	if (mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add)))
 		return false;
-	if ((mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add))) ||
-		(mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add))) ||
-		(hide && (!broadcasts(hide, p) || !chosen_mask(l, &h, hide, low, false, &cond))) ||
-		(show && (!broadcasts(show, p) || !chosen_mask(l, &h, show, low, true, &cond))))
+	if (mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add)))
+		return false;
+	if (hide && (!broadcasts(hide, p) || !chosen_mask(l, &h, hide, low, false, &cond)))
+		return false;
+	if (show && (!broadcasts(show, p) || !chosen_mask(l, &h, show, low, true, &cond)))
 		return false;
 	if (!lift_replaceable(l, m))
 		return false;
@@ -450,43 +475,43 @@ bool lift_attention(void *lift, Match *m)
 	h.mask = add;
 	const Node *w = add ? add->def : NULL;
 	double shown, hidden;
+	/* a mask that only hides by -inf is a bool mask */
 	if (node_is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 &&
-		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) &&
-		w->in[0]->type->rank == add->type->rank)
+		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) && w->in[0]->type->rank == add->type->rank)
 		h.mask = w->in[0];
 	if (cond && show)
 		h.mask = cond;
-	if (cond && hide)
-		h.mask = node_is(cond->def, "Not") ? cond->def->in[0]
-		                              : lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
+	if (cond && hide && node_is(cond->def, "Not"))
+		h.mask = cond->def->in[0];
+	else if (cond && hide)
+		h.mask = lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
 	h.heads = rank == 3;
 	if (rank == 3 && h.mask && h.mask->type->rank == 3) {
 		Value *axes = vector(y->graph, 1);
 
 		h.mask = lift_put(l, m, "Unsqueeze", NULL, 2, (Value *[]){ h.mask, axes }, NULL, NULL);
 	}
-	lift_put(l, m, "Attention", y, h.mask ? 4 : 3, (Value *[]){ h.q, h.k, h.v, h.mask }, attention_attrs,
-		&h);
+	lift_put(l, m, "Attention", y, h.mask ? 4 : 3, (Value *[]){ h.q, h.k, h.v, h.mask }, attention_attrs, &h);
 	return true;
 }
 
 /* ---- rotary embedding ---- */
 
-typedef struct Part {
+typedef struct Cut {
 	Value *of;
 	int64_t first, step;
 	Dim len;
-} Part;
+} Cut;
 
 /* v as a strided slice of the last axis of another value. */
-static bool part_of(const Value *v, Part *p)
+static bool cut_of(const Value *v, Cut *p)
 {
 	const Node *n = v->def;
 	int rank = lift_rank(v), axis;
 
 	if (!n || rank < 1 || n->nin < 1 || !n->in[0])
 		return false;
-	*p = (Part){ n->in[0], 0, 1, v->type->dim[rank - 1] };
+	*p = (Cut){ n->in[0], 0, 1, v->type->dim[rank - 1] };
 	if (node_is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), rank, &axis) == 0 && axis == rank - 1) {
 		for (int i = 0; i < v->defidx; i++) {
 			if (!n->out[i] || !dim_known(n->out[i]->type->dim[axis]))
@@ -496,19 +521,20 @@ static bool part_of(const Value *v, Part *p)
 		return true;
 	}
 	const Tensor *start = operand_const(n, 1), *axes = operand_const(n, 3), *step = operand_const(n, 4);
-	if (!node_is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1 ||
-		(n->nin > 4 && n->in[4] && !step))
+	if (!node_is(n, "Slice") || !start || tensor_elements(start) != 1 || !axes || tensor_elements(axes) != 1)
+		return false;
+	if (n->nin > 4 && n->in[4] && !step)
 		return false;
 	int64_t a = tensor_int(axes, 0), first = tensor_int(start, 0);
-	Dim whole = p->of->type->dim[rank - 1];
-	if ((a != -1 && a != rank - 1) || !dim_known(whole))
+	Dim len = p->of->type->dim[rank - 1];
+	if ((a != -1 && a != rank - 1) || !dim_known(len))
 		return false;
 	p->step = step ? tensor_int(step, 0) : 1;
-	p->first = first < 0 ? first + whole : first;
+	p->first = first < 0 ? first + len : first;
 	return p->step > 0 && p->first >= 0;
 }
 
-/* Is the last axis of a table two equal halves, or pairs of equal numbers? */
+/* Whether the last axis of a table is two equal halves, or pairs of equal numbers. */
 static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 {
 	const Tensor *t = lift_value(l, v, 0);
@@ -538,35 +564,40 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	if (node_is(n, "Concat") && n->nin == 2 && !pairs)
 		return n->in[0] == n->in[1] && (attr_int(n, "axis") == -1 || attr_int(n, "axis") == rank - 1);
 	if (node_is(n, "Gather"))
-		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 &&
-		       repeats(l, n->in[0], pairs, depth + 1);
-	Part p;
-	if (node_is(n, "Slice") && !pairs && part_of(v, &p) && p.step > 1) { /* as many of one half as of the other */
-		Dim whole = p.of->type->dim[rank - 1];
+		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 && repeats(l, n->in[0], pairs, depth + 1);
+	Cut p;
+	/* a strided slice that takes as many of one half as of the other */
+	if (node_is(n, "Slice") && !pairs && cut_of(v, &p) && p.step > 1) {
+		Dim len = p.of->type->dim[rank - 1];
 
-		return whole % (2 * p.step) == 0 && p.first < p.step && dim_same(p.len, whole / p.step) &&
-		       repeats(l, p.of, pairs, depth + 1);
+		return len % (2 * p.step) == 0 && p.first < p.step && dim_same(p.len, len / p.step) &&
+			repeats(l, p.of, pairs, depth + 1);
 	}
-	if (node_is(n, "Unsqueeze") || node_is(n, "Squeeze") || node_is(n, "Reshape") || node_is(n, "Expand") || node_is(n, "Slice"))
-		return lift_rank(n->in[0]) > 0 &&
-		       dim_same(n->in[0]->type->dim[n->in[0]->type->rank - 1], v->type->dim[rank - 1]) &&
-		       dim_known(v->type->dim[rank - 1]) && v->type->dim[rank - 1] > 1 &&
-		       repeats(l, n->in[0], pairs, depth + 1);
-	return false;
+	static const char *const views[] = { "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", NULL };
+	bool view = false;
+	for (int i = 0; views[i]; i++)
+		view |= node_is(n, views[i]);
+	int from = lift_rank(n->in[0]);
+	Dim width = v->type->dim[rank - 1];
+	if (!view || from < 1 || !dim_same(n->in[0]->type->dim[from - 1], width))
+		return false;
+	return dim_known(width) && width > 1 && repeats(l, n->in[0], pairs, depth + 1);
 }
 
-/* Does the table broadcast over the heads of x, with this width?  x is [batch, heads, places, width] or, when the heads
- * come last, [batch, places, heads, width]. */
+/* Whether the table broadcasts over the heads of x, with this width.  x is [batch, heads, positions, width] or, when
+ * the heads come last, [batch, positions, heads, width]. */
 static bool table_fits(const Value *c, const Value *x, Dim width, bool heads_last)
 {
-	int heads = heads_last ? 2 : 1, places = 3 - heads;
+	int heads = heads_last ? 2 : 1, positions = 3 - heads;
 
-	if (lift_rank(c) < 4 - places || c->type->rank > 4 || c->type->elem != x->type->elem)
+	if (lift_rank(c) < 4 - positions || c->type->rank > 4 || c->type->elem != x->type->elem)
 		return false;
-	return (dim_same(lift_aligned(c, 4, 0), 1) || dim_same(lift_aligned(c, 4, 0), x->type->dim[0])) &&
-	       dim_same(lift_aligned(c, 4, heads), 1) &&
-	       dim_same(lift_aligned(c, 4, places), x->type->dim[places]) &&
-	       dim_same(lift_aligned(c, 4, 3), width);
+	Dim batch = lift_aligned(c, 4, 0);
+	if (!dim_same(batch, 1) && !dim_same(batch, x->type->dim[0]))
+		return false;
+	return dim_same(lift_aligned(c, 4, heads), 1) &&
+		dim_same(lift_aligned(c, 4, positions), x->type->dim[positions]) &&
+		dim_same(lift_aligned(c, 4, 3), width);
 }
 
 typedef struct Table {
@@ -574,7 +605,7 @@ typedef struct Table {
 	bool neighbours, heads_last;
 } Table;
 
-/* The table as [batch or 1, places, pairs]. */
+/* The table as [batch or 1, positions, pairs]. */
 static Value *cache_of(Graph *g, Value *c, const void *arg)
 {
 	const Table *t = arg;
@@ -585,11 +616,12 @@ static Value *cache_of(Graph *g, Value *c, const void *arg)
 		c = build(g, loc, "Slice", NULL, 1, NULL, 5, c, vector(g, 0),
 			vector(g, t->neighbours ? t->width : t->pairs), vector(g, rank - 1),
 			vector(g, t->neighbours ? 2 : 1));
-	if (c && rank == 3 && t->heads_last) /* [places, 1, pairs] */
+	if (c && rank == 3 && t->heads_last)    /* [positions, 1, pairs] */
 		return build(g, loc, "Transpose", "perm=[1, 0, 2]", 1, NULL, 1, c);
+	if (c && rank == 4)
+		return build(g, loc, "Squeeze", NULL, 1, NULL, 2, c, vector(g, t->heads_last ? 2 : 1));
 	if (c && rank != 3)
-		c = build(g, loc, rank == 4 ? "Squeeze" : "Unsqueeze", NULL, 1, NULL, 2, c,
-			vector(g, rank < 4 ? 0 : t->heads_last ? 2 : 1));
+		return build(g, loc, "Unsqueeze", NULL, 1, NULL, 2, c, vector(g, 0));
 	return c;
 }
 
@@ -608,59 +640,70 @@ static void rotary_attrs(Node *n, const void *arg)
 		lift_int(n, "rotary_embedding_dim", t->front);
 }
 
-/* The value of whose heads x is the front and rest is the remainder; NULL when they are not. */
-static Value *whole_heads(const Value *x, const Value *rest)
+/* The value of whose heads x is the front and rest is the remainder; NULL: they are not. */
+static Value *full_heads(const Value *x, const Value *rest)
 {
-	Part p, q;
+	Cut p, q;
 
-	if (!part_of(x, &p) || !part_of(rest, &q) || p.of != q.of || p.first != 0 || p.step != 1 ||
-		q.step != 1 || !dim_same(p.len, q.first) ||
-		!dim_same(p.of->type->dim[3], dim_add(p.len, q.len)))
+	if (!cut_of(x, &p) || !cut_of(rest, &q) || p.of != q.of || p.first != 0 || p.step != 1 || q.step != 1)
+		return NULL;
+	if (!dim_same(p.len, q.first) || !dim_same(p.of->type->dim[3], dim_add(p.len, q.len)))
 		return NULL;
 	return p.of;
+}
+
+/* Whether a and b are the two halves of heads of this width, or their even and odd elements. */
+static bool halves(const Cut *a, const Cut *b, Dim width, bool neighbours)
+{
+	if (!dim_known(width) || width % 2 || !dim_same(a->len, width / 2) || !dim_same(b->len, width / 2))
+		return false;
+	if (a->first != 0)
+		return false;
+	if (neighbours)
+		return a->step == 2 && b->step == 2 && b->first == 1;
+	return a->step == 1 && b->step == 1 && b->first == width / 2;
 }
 
 bool lift_attention_rotary(void *lift, Match *m)
 {
 	Lift *l = lift;
-	Value *x = match_hole(m, "x"), *a = match_hole(m, "a"), *b = match_hole(m, "b"),
-	      *cos = match_hole(m, "cos"), *sin = match_hole(m, "sin"), *y = m->root->out[0];
+	Value *x = match_hole(m, "x"), *a = match_hole(m, "a"), *b = match_hole(m, "b"), *y = m->root->out[0];
+	Value *cos = match_hole(m, "cos"), *sin = match_hole(m, "sin"), *rest = match_hole(m, "rest");
 	bool neighbours = match_hole(m, "shape") != NULL, full = x != NULL;
-	Part pa, pb;
+	Cut ca, cb;
 
-	if (!part_of(a, &pa) || !part_of(b, &pb) || pa.of != pb.of || (x && x != pa.of) ||
-		lift_rank(pa.of) != 4)
+	if (!cut_of(a, &ca) || !cut_of(b, &cb) || ca.of != cb.of || (x && x != ca.of) || lift_rank(ca.of) != 4)
 		return false;
-	x = pa.of;
+	x = ca.of;
 	Dim width = x->type->dim[3];
-	if (!dim_known(width) || width % 2 || !dim_same(pa.len, width / 2) || !dim_same(pb.len, width / 2) ||
-		pa.first != 0)
-		return false;
-	if (neighbours ? pa.step != 2 || pb.step != 2 || pb.first != 1
-		       : pa.step != 1 || pb.step != 1 || pb.first != width / 2)
+	if (!halves(&ca, &cb, width, neighbours))
 		return false;
 	const Tensor *end = neighbours ? lift_constant(match_hole(m, "end")) : NULL;
-	if (neighbours &&
-		(!end || tensor_elements(end) != 1 || (tensor_int(end, 0) != -1 && tensor_int(end, 0) != 4)))
+	if (neighbours && (!end || tensor_elements(end) != 1))
+		return false;
+	if (neighbours && tensor_int(end, 0) != -1 && tensor_int(end, 0) != 4)
 		return false;
 	Dim have = full ? width : width / 2;
-	Value *whole = x;
-	if (match_hole(m, "rest") && !(whole = whole_heads(x, match_hole(m, "rest"))))
+	Value *heads = rest ? full_heads(x, rest) : x;
+	if (!heads || !lift_same_type(heads, y))
 		return false;
 	bool last = !table_fits(cos, x, have, false);
-	if (!lift_same_type(whole, y) || !table_fits(cos, x, have, last) || !table_fits(sin, x, have, last) ||
-		(full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0))) ||
-		!lift_replaceable(l, m))
+	if (!table_fits(cos, x, have, last) || !table_fits(sin, x, have, last))
+		return false;
+	if (full && (!repeats(l, cos, neighbours, 0) || !repeats(l, sin, neighbours, 0)))
+		return false;
+	if (!lift_replaceable(l, m))
 		return false;
 	Table t = { have, width / 2, neighbours, last };
-	Value *c = lift_once(l, cos, neighbours + 2 * last, cache_of, &t),
-	      *s = lift_once(l, sin, neighbours + 2 * last, cache_of, &t);
-	/* With four axes the operator has the heads second; what is turned for it meets the turn before attention. */
+	Value *c = lift_once(l, cos, neighbours + 2 * last, cache_of, &t);
+	Value *s = lift_once(l, sin, neighbours + 2 * last, cache_of, &t);
+	/* With four axes the operator has the heads second.  The transpose after it meets the one before attention. */
 	static const Perm turn = { 4, { 0, 2, 1, 3 } };
-	Turn how = { neighbours, whole == x ? 0 : width };
+	Turn how = { neighbours, heads == x ? 0 : width };
 	if (last)
-		whole = permuted(l, m, whole, &turn);
-	Value *r = lift_put(l, m, "RotaryEmbedding", last ? NULL : y, 3, (Value *[]){ whole, c, s }, rotary_attrs, &how);
+		heads = permuted(l, m, heads, &turn);
+	Value *in[] = { heads, c, s };
+	Value *r = lift_put(l, m, "RotaryEmbedding", last ? NULL : y, 3, in, rotary_attrs, &how);
 	if (last)
 		lift_put(l, m, "Transpose", y, 1, &r, perm_attr, &turn);
 	return true;

@@ -1,12 +1,12 @@
 /* Lowering: afterwards every node has a kernel or an expression.
  *
- * A composite without a kernel (for its types, attributes or shapes) is replaced by its definition.  Kernels count in int64 and take
- * regions in the type of the image: operands of other types that are read at run time are cast. */
+ * A composite without a kernel (for its types, attributes or shapes) is replaced by its definition.  Kernels take
+ * indices in int64 and regions in the type of the image: operands of other types that are read at run time are cast. */
 #include "front/front.h"
 
 #include <string.h>
 
-/* Kernels of composites are not made for operands without elements, such as attention to no keys. */
+/* Kernels of composites cannot take operands without elements, such as attention to no keys. */
 static bool no_kernel(const Node *n, void *arg)
 {
 	bool empty = false;
@@ -37,7 +37,8 @@ static int cast_operands(Graph *g)
 			DType to = read_as(n, k);
 			if (!to || to == n->in[k]->type->elem)
 				continue;
-			Value *v = build(g, n->loc, "Cast", arena_printf(g->scratch, "to=%d", (int)to), 1, NULL, 1, n->in[k]);
+			Value *v = build(g, n->loc, "Cast", arena_printf(g->scratch, "to=%d", (int)to), 1, NULL, 1,
+				n->in[k]);
 			if (!v)
 				return -1;
 			node_inherit(v->def, n);

@@ -1,14 +1,16 @@
 /* Matching of patterns that are written as functions in the language (patterns.ir, which says what they mean).
  *
- * A backtracking unifier: a goal says that a value of the model is what a value of a pattern describes.  A call of another
- * pattern opens a frame, whose operands are looked up in the caller's.  When no goal is left, the caller's function accepts or
- * refuses the match; if it refuses, the search goes on.  Depth and work are bounded by the patterns, never by the model. */
+ * A backtracking unifier: a goal says that a value of the model is what a value of a pattern describes.  A call of
+ * another pattern opens a frame, whose operands are looked up in the caller's.  When no goal is left, the caller's
+ * function accepts or refuses the match; if it refuses, the search goes on.  Depth and work are bounded by the
+ * patterns, never by the model. */
 #include "front/front.h"
 
 #include <math.h>
 #include <string.h>
 
-/* One use of a pattern: the bindings of its names.  Operands that the caller gives are looked up in the caller's frame. */
+/* One use of a pattern: the bindings of its names.  Operands that the caller gives are looked up in the caller's
+ * frame. */
 typedef struct Frame {
 	const Function *f;
 	const Node *call;
@@ -37,8 +39,7 @@ static void resolve(const Value **p, Frame **f)
 {
 	int i;
 
-	while ((*f)->call && (i = input_index((*f)->f, *p)) >= 0 && i < (*f)->call->nin &&
-		(*f)->call->in[i]) {
+	while ((*f)->call && (i = input_index((*f)->f, *p)) >= 0 && i < (*f)->call->nin && (*f)->call->in[i]) {
 		*p = (*f)->call->in[i];
 		*f = (*f)->outer;
 	}
@@ -53,7 +54,7 @@ static const Node *literal(const Value *p)
 	return n && node_is(n, "Constant") ? n : NULL;
 }
 
-/* Equal to 1e-6: numbers that were rounded to float. */
+/* Whether they are equal up to 1e-6: exporters round numbers to float. */
 bool match_near(double a, double b)
 {
 	return a == b || fabs(a - b) <= 1e-6 * fabs(b);
@@ -63,10 +64,14 @@ static bool literal_equals(const Node *n, const Value *v)
 {
 	const Tensor *t = lift_constant(v);
 	const Attr *a = &n->attr[0];
-	double want = a->type == AT_INT     ? (double)a->u.i
-	              : a->type == AT_FLOAT ? (double)a->u.f
-	                                    : tensor_get(a->u.t, 0);
+	double want;
 	int64_t count = t ? tensor_elements(t) : 0;
+
+	switch (a->type) {
+	case AT_INT: want = (double)a->u.i; break;
+	case AT_FLOAT: want = (double)a->u.f; break;
+	default: want = tensor_get(a->u.t, 0); break;
+	}
 
 	for (int64_t i = 0; i < count; i++)
 		if (!match_near(tensor_get(t, i), want))
@@ -93,19 +98,25 @@ static bool attr_equal(const Node *d, const Attr *want)
 }
 
 /* An attribute that the pattern does not mention must have its default. */
-static bool attr_default(const Node *d, const Attr *a)
+static bool attr_default(const Node *n, const Attr *a)
 {
-	const Schema *s = d->row->schema;
+	const Schema *s = n->row->schema;
 
 	if (!strcmp(a->name, "allowzero") || !strcmp(a->name, "to"))
-		return true; /* decided by the types */
-	for (int i = 0; i < s->nattr; i++)
-		if (s->attr[i].name == a->name)
-			return s->hasdefault && s->hasdefault[i] && s->attr[i].type == a->type &&
-			       (a->type == AT_INT ? s->attr[i].u.i == a->u.i
-				       : a->type == AT_FLOAT
-					       ? s->attr[i].u.f == a->u.f
-					       : a->type == AT_STRING && s->attr[i].u.s == a->u.s);
+		return true;                    /* the types decide */
+	for (int i = 0; i < s->nattr; i++) {
+		const Attr *d = &s->attr[i];
+
+		if (d->name != a->name)
+			continue;
+		if (!s->hasdefault || !s->hasdefault[i] || d->type != a->type)
+			return false;
+		switch (a->type) {
+		case AT_INT: return d->u.i == a->u.i;
+		case AT_FLOAT: return d->u.f == a->u.f;
+		default: return a->type == AT_STRING && d->u.s == a->u.s;
+		}
+	}
 	return false;
 }
 
@@ -152,7 +163,7 @@ static Frame *frame_new(Match *m, const Function *f, const Node *call, Frame *ou
 	return frame;
 }
 
-/* Is v made by one of the patterns that n calls? */
+/* Whether one of the patterns that n calls describes the value of the goal. */
 static bool solve_call(Match *m, const Node *n, Frame *outer, const Goal *g)
 {
 	for (int i = 0; i < patterns->nfunction; i++) {
@@ -170,28 +181,28 @@ static bool solve_node(Match *m, const Node *n, Frame *f, const Goal *g)
 {
 	Node *d = g->v->def;
 	int count = operands(n);
-	Goal part[8];
+	Goal sub[8];
 
-	if (!d || d->graph != m->root->graph || d->op != n->op ||
-		(*d->domain && strcmp(d->domain, "sbpcc")) || g->v->defidx != 0 || operands(d) != count ||
-		count > 8 || m->n == MATCHED_MAX || !same_attrs(n, d))
+	if (!d || d->graph != m->root->graph || d->op != n->op || (*d->domain && strcmp(d->domain, "sbpcc")))
+		return false;
+	if (g->v->defidx != 0 || operands(d) != count || count > 8 || m->n == MATCHED_MAX || !same_attrs(n, d))
 		return false;
 	m->node[m->n++] = d;
 	for (int order = 0; order < (commutes(n) && count == 2 ? 2 : 1); order++) {
 		for (int i = 0; i < count; i++)
-			part[i] = (Goal){ n->in[i], f, d->in[order ? count - 1 - i : i],
-				i + 1 < count ? &part[i + 1] : g->next };
+			sub[i] = (Goal){ n->in[i], f, d->in[order ? count - 1 - i : i],
+				i + 1 < count ? &sub[i + 1] : g->next };
 		bool given = true;
 		for (int i = 0; i < count; i++)
-			given &= part[i].v != NULL;
-		if (given && solve(m, count ? part : g->next))
+			given &= sub[i].v != NULL;
+		if (given && solve(m, count ? sub : g->next))
 			return true;
 	}
 	m->n--;
 	return false;
 }
 
-/* All goals hold, and the rule's function accepts what they give. */
+/* Whether all goals hold and the function of the rule accepts the match. */
 static bool solve(Match *m, const Goal *g)
 {
 	if (!g)
@@ -231,7 +242,7 @@ Value *match_hole(const Match *m, const char *name)
 	return NULL;
 }
 
-/* By operator: which of the patterns, as bits in the order of names, may have it as their last node. */
+/* Adds the bit of a rule to the operators that may be the last node of its pattern. */
 static void note_roots(Map *roots, const Function *f, int rule, int depth)
 {
 	const Node *n = f->body->out[0]->def;

@@ -1,13 +1,14 @@
-/* Transposes into matrix products: a product that reads a transposed matrix reads the matrix itself, with other strides.
+/* Transposes into matrix products: a product that reads a transposed matrix reads the matrix itself, with other
+ * strides.
  *
- * MatMul(a, Transpose(b)) becomes MatMulT(a, b), where the permutation swaps the last two axes; so does Swap.  The pass
- * stands before train, so that the gradients of such a product come without transposes too.  A transpose without other
- * readers is removed. */
+ * MatMul(a, Transpose(b)) becomes MatMulT(a, b), where the permutation swaps the last two axes.  Swap is treated alike.
+ * The pass runs before train, so that the gradients of such a product have no transposes either.  A transpose without
+ * other readers is removed. */
 #include "front/front.h"
 
 #include <string.h>
 
-/* The value whose last two axes v exchanges; NULL. */
+/* The value that v is with the last two axes exchanged; NULL: v is no such transpose. */
 static Value *untransposed(const Value *v)
 {
 	const Node *n = v->def;

@@ -1,17 +1,20 @@
 /* --deterministic=any-ranks: which signatures give the same bits on any number of ranks, and how sums are cut.
  *
- * Floating-point sums depend on their order.  So one summed factor of each contraction and reduction is *declared*: the first, which is the batch
- * where there is one.  It is divided into N equal chunks (opt.chunks, 8 by default; where N does not divide it, the largest power of two that
- * does; of an axis that is a product, its major factor is divided).  A chunk is summed in an order that depends on the chunk alone, and chunks
- * are combined in a balanced binary tree.  One rank does that too, in the kernels with `chunks` (kernels/cpu/tree.h, gemm_tree.h).
+ * Floating-point sums depend on their order.  So one summed factor of each contraction and reduction is *declared*: the
+ * first, which is the batch where there is one.  It is divided into N equal chunks (opt.chunks, 8 by default; where N
+ * does not divide it, the largest power of two that does; of an axis that is a product, its major factor is divided).
+ * A chunk is summed in an order that depends on the chunk alone, and chunks are combined in a balanced binary tree.
+ * One rank does that too, in the kernels with `chunks` (kernels/cpu/tree.h, gemm_tree.h).
  *
  *      ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))       2 ranks have half of it each, 4 a quarter, 8 a chunk
  *
- * A plan may split the declared factor over a number of ranks that divides the chunks: a rank then computes a whole branch of the tree, and
- * transfers combine partial values of ranks by the same tree (runtime/), minor axes of the mesh first (boxing_route.c).  No other summed factor
- * is split; an operand that is split there is gathered first.  Factors that are not summed are split freely where the kernel is known to compute
- * every element independently of the others (KERNEL_EACH and its kin in the tables of calls).  Partial values pass through operators that only
- * move elements, not through additions or products: (a + b) c is not a c + b c.  A node that would be replaced by its definition is not split.
+ * A plan may split the declared factor over a number of ranks that divides the chunks: a rank then computes a branch
+ * of the tree, and transfers combine partial values of ranks by the same tree (runtime/), minor axes of the mesh
+ * first (boxing_route.c).  No other summed factor is split; an operand that is split there is gathered first.  Factors
+ * that are not summed are split freely where the kernel is known to compute every element independently of the others
+ * (KERNEL_EACH and its like, target/kernel_rows.c).  Partial values pass through operators that only move elements, not
+ * through additions or products: (a + b) c is not a c + b c.  A node that would be replaced by its definition is not
+ * split.
  *
  * Random numbers and data are counted by logical positions in every mode. */
 #include "plan/plan.h"
@@ -34,6 +37,7 @@ static bool summed(const Node *n, const FactorRule *r, int f)
 	return false;
 }
 
+/* The declared factor of a node; -1: none. */
 static int declared(const Node *n, const FactorRule *r)
 {
 	for (int f = 0; f < r->nfactor; f++)
@@ -58,13 +62,14 @@ static int64_t major(const Value *v, int axis)
 	return x && x->n > 1 ? v->graph->factor[x->factor[0]] : v->type->dim[axis];
 }
 
+/* Whether the kernel of a node has one of these properties. */
 static bool does(const Node *n, int how)
 {
 	const Kernel *k = n->row->expr ? NULL : kernel_of(n);
 	return k && k->can(n) && k->c & how;
 }
 
-/* Chunks of the declared letter f. */
+/* The number of chunks of the declared factor f. */
 static int64_t count(const Node *n, const FactorRule *r, int f)
 {
 	int64_t c = opt.chunks;
@@ -91,7 +96,7 @@ int64_t any_ranks_chunks(Node *n, Arena *a, int *operand, int *axis)
 	return *operand < 0 ? 1 : count(n, r, f);
 }
 
-/* Whether the axis of factor f stands where the kernel of n makes every element alike. */
+/* Whether the kernel of n computes every element independently of the others along the axis of factor f. */
 static bool apart(const Node *n, const FactorRule *r, int f)
 {
 	if (n->row->expr || does(n, KERNEL_EACH) || !n->row->kernel)
@@ -108,7 +113,7 @@ static bool apart(const Node *n, const FactorRule *r, int f)
 	return false;
 }
 
-bool any_ranks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, int64_t *of)
+bool any_ranks_allow(Node *n, const FactorRule *r, int f, int leaf, int nrank, int64_t *of)
 {
 	bool run = f < 64 && r->runs >> f & 1, define = f < 64 && r->defined >> f & 1;
 	*of = 0;
@@ -118,11 +123,11 @@ bool any_ranks_allow(Node *n, const FactorRule *r, int f, int leaf, int parts, i
 		return apart(n, r, f);
 	if (run || leaf > 0 || f != declared(n, r) || r->red != RED_SUM || !does(n, KERNEL_CHUNKS))
 		return false;
-	for (int i = 0; i < n->nout; i++)       /* terms in half precision are rounded, and their sum once more */
+	for (int i = 0; i < n->nout; i++)       /* in half precision terms are rounded, and their sum again */
 		if (n->out[i] && n->out[i]->type->elem != DT_FLOAT)
 			return false;
 	*of = count(n, r, f);
-	return *of % parts == 0 && apart(n, r, f);
+	return *of % nrank == 0 && apart(n, r, f);
 }
 
 bool any_ranks_carry(const Node *n)
@@ -130,12 +135,17 @@ bool any_ranks_carry(const Node *n)
 	return n->row->carries && n->nin && n->in[0] && n->out[0] && n->in[0]->type->elem == n->out[0]->type->elem;
 }
 
-/* What the command line says goes before what the model says; either way the model says it from here on, so the plan and its hash do. */
+/* The command line has precedence over @any_ranks of the model.  Either way @any_ranks is written to the model, so that
+ * plans and their hashes depend on it. */
 int any_ranks_read(Model *m)
 {
 	Annot *a = annot_find(m->annot, "any_ranks");
 	const Arg *given = a ? arg_find(a->arg, a->narg, name_of("chunks")) : NULL;
-	int64_t n = opt.chunks ? opt.chunks : given ? given->i : a ? CHUNKS : 0;
+	int64_t n = a ? CHUNKS : 0;
+	if (opt.chunks)
+		n = opt.chunks;
+	else if (given)
+		n = given->i;
 	if (n & (n - 1) || n > CHUNKS_MOST) {
 		err_at(a->loc, "@any_ranks takes a power of two, at most %d", CHUNKS_MOST);
 		return -1;

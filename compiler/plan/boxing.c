@@ -1,15 +1,16 @@
 /* Boxing: inserts a transfer wherever producer and consumer of a value need different SBPs or placements.
  *
- * Each node runs by the cheapest signature for the SBP of its results.  An operand with another SBP or placement passes through sbpcc.Boxing
- * nodes first: by the quickest route (boxing_route.c), from the value itself or from an existing copy of it.  A node whose result is pinned to
- * an SBP that no signature gives computes it in another one, which is then boxed.  Running the pass again inserts nothing, so a dump made
- * after it is stable.
+ * Each node runs by the cheapest signature for the SBP of its results.  An operand with another SBP or placement passes
+ * through sbpcc.Boxing nodes first: by the quickest route (boxing_route.c), from the value itself or from an existing
+ * copy of it.  A node whose result is pinned to an SBP that no signature gives computes it in another one, which is
+ * then boxed.  Running the pass again inserts nothing, so a dump made after it is stable.
  *
- *   - Consumers that need the same SBP share one transfer.  But a parameter that is gathered for the forward pass is gathered again for the
- *     backward pass, because a split parameter is meant to free its memory in between.
- *   - A cast to a wider type is done after a transfer of values that are not partial: fewer bytes are moved, the numbers are the same.
- *   - The location of a transfer is that of the consumer (for a result: of its storage); the location of the producer is found through its
- *     operands (boxing_made). */
+ *   - Consumers that need the same SBP share one transfer.  But a parameter that is gathered for the forward pass is
+ *     gathered again for the backward pass, because a split parameter is meant to free its memory in between.
+ *   - A cast to a wider type is done after a transfer of values that are not partial: fewer bytes are moved, the
+ *     numbers are the same.
+ *   - The location of a transfer is that of the consumer (for a result: of its storage); the location of the producer
+ *     is found through its operands (boxing_made). */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -19,9 +20,14 @@ static bool is_box(const Node *n)
 	return n && n->row && kernel_transfer(n);
 }
 
+static Form form_of(const Value *v)
+{
+	return sbp_form(v, v->sbp, v->place->mesh);
+}
+
 const char *boxing_how(const Node *n)
 {
-	Form from = sbp_form(n->in[0], n->in[0]->sbp, n->in[0]->place->mesh), to = sbp_form(n->out[0], n->out[0]->sbp, n->out[0]->place->mesh);
+	Form from = form_of(n->in[0]), to = form_of(n->out[0]);
 	const char *how = transfer_of(&from, &to)->how;
 	return strcmp(how, "none") ? how : "slice";             /* a copy */
 }
@@ -75,8 +81,9 @@ static Sbp written(const Value *v, const FormCut *c)
 
 /* ---- one transfer ---- */
 
-typedef struct Cause { Loc loc; Name from; const Node *by; } Cause;      /* the location of the consumer; the node it is done for */
+typedef struct Cause { Loc loc; Name from; const Node *by; } Cause;     /* by: the consumer; loc, from: of it */
 
+/* The suffix of the name of a copy. */
 static const char *suffix(const Sbp *s, int ndim)
 {
 	const char *name = "whole";
@@ -88,7 +95,8 @@ static const char *suffix(const Sbp *s, int ndim)
 	return name;
 }
 
-static Value *beside(Graph *g, const Value *v, const Sbp *s, Place *place, Loc loc, const char *name)
+/* A new value with the type of v, in another SBP or placement. */
+static Value *new_copy(Graph *g, const Value *v, const Sbp *s, Place *place, Loc loc, const char *name)
 {
 	Value *out = graph_fresh(g, name_fmt("%s.%s", v->name, name));
 	int ndim = place->mesh->ndim;
@@ -113,11 +121,12 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 		die("boxing %s", in->name);
 }
 
+/* One transfer as a node; result: the value it gives; NULL: a new one. */
 static Value *hop(Graph *g, Value *v, const Sbp *to, Place *place, const Cause *c, Value *result)
 {
 	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), c->loc);
-	Value *out = result ? result : beside(g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
-	Form f = sbp_form(v, v->sbp, v->place->mesh), t = sbp_form(v, to, place->mesh);
+	Value *out = result ? result : new_copy(g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
+	Form f = form_of(v), t = sbp_form(v, to, place->mesh);
 	const char *how = transfer_of(&f, &t)->how;
 	node_attr_add(n, name_of("how"), AT_STRING)->u.s = name_of(strcmp(how, "none") ? how : "slice");
 	put(g, n, v, out, c);
@@ -132,7 +141,7 @@ static int64_t elem_bytes(const Value *v)
 
 static const BoxingRoute *way(const Value *v, const Sbp *to, const Place *place)
 {
-	Form f = sbp_form(v, v->sbp, v->place->mesh), t = sbp_form(v, to, place->mesh);
+	Form f = form_of(v), t = sbp_form(v, to, place->mesh);
 	return boxing_route_find(&f, &t, elem_bytes(v));
 }
 
@@ -190,23 +199,24 @@ static Value *narrow(const Value *v)
 {
 	const Node *n = v->def;
 	Value *x = n && n->row->carries && !n->row->moves && n->nin == 1 ? n->in[0] : NULL;
-	if (!x || x->type->elem == v->type->elem || !dtype_is_float(x->type->elem) || !dtype_is_float(v->type->elem) ||
-	    dtype_bits(x->type->elem) >= dtype_bits(v->type->elem) || !lies_as(x, v->sbp, v->place))
+	if (!x || !dtype_is_float(x->type->elem) || !dtype_is_float(v->type->elem))
 		return NULL;
-	Form f = sbp_form(v, v->sbp, v->place->mesh);
+	if (dtype_bits(x->type->elem) >= dtype_bits(v->type->elem) || !lies_as(x, v->sbp, v->place))
+		return NULL;
+	Form f = form_of(v);
 	return form_terms(&f) == 1 ? x : NULL;
 }
 
 static bool moves_something(const Value *v, const BoxingRoute *r)
 {
-	Form at = sbp_form(v, v->sbp, v->place->mesh);
+	Form at = form_of(v);
 	for (int i = 0; i < r->n; at = r->form[i++])
 		if (!transfer_of(&at, &r->form[i])->local)
 			return true;
 	return false;
 }
 
-/* Its shards overlap: such a copy is only read, never the source of a transfer. */
+/* Whether its shards overlap: such a copy is only read, never the source of a transfer. */
 static bool overlaps(const Value *v)
 {
 	for (int k = 0; k < v->place->mesh->ndim; k++)
@@ -215,18 +225,26 @@ static bool overlaps(const Value *v)
 	return false;
 }
 
+/* The value in this SBP and placement: itself, an existing copy, or the end of a new route. */
 static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Cause *c)
 {
 	Value *from = lies_as(v, to, place) ? v : copy_as(b, v, to, place, c->by), *x;
 	if (from)
 		return from;
 	from = v;
-	for (const Copy *k = map_get(&b->copies, v); k; k = k->next)
-		if (may_share(v, k, c->by) && !overlaps(k->v) && way(k->v, to, place)->seconds < way(from, to, place)->seconds)
-			from = k->v;
 	const BoxingRoute *r = way(from, to, place);
+	for (const Copy *k = map_get(&b->copies, v); k; k = k->next) {
+		if (!may_share(v, k, c->by) || overlaps(k->v))
+			continue;
+		const BoxingRoute *other = way(k->v, to, place);
+		if (other->seconds < r->seconds) {
+			from = k->v;
+			r = other;
+		}
+	}
 	if (from == v && (x = narrow(v)) && moves_something(v, r)) {
-		Value *moved = boxed(b, x, to, place, c), *out = beside(b->g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
+		Value *moved = boxed(b, x, to, place, c);
+		Value *out = new_copy(b->g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
 		Node *cast = node_new(b->g, v->def->domain, v->def->op, c->loc);
 		for (int i = 0; i < v->def->nattr; i++)
 			arena_push(b->g->arena, cast->attr, cast->nattr, v->def->attr[i]);
@@ -249,7 +267,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 /* Boxes a result that its node computes in another SBP than the value has. */
 static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 {
-	Value *v = n->out[i], *raw = beside(b->g, v, from, n->place, v->loc, "raw");
+	Value *v = n->out[i], *raw = new_copy(b->g, v, from, n->place, v->loc, "raw");
 	Cause c = { n->loc, n->from, n };        /* of the node, because a dump keeps no location of values */
 	raw->def = n;
 	raw->defidx = i;

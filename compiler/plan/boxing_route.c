@@ -1,10 +1,11 @@
 /* The route from one form to another: one transfer, or several through intermediate forms where that takes less time.
  *
- * Partial values are reduced among the ranks that hold them before the rest is sent elsewhere; a slow axis of the mesh is crossed by shards
- * rather than by copies; and where two axes change at once, one after the other may be two collectives instead of single pieces.  Intermediate
- * forms are those on either mesh whose cut along each axis is that of one of the ends, none, or a cut of an axis that neither end cuts.
- * Dijkstra's algorithm runs over these forms from the destination to the source with transfer_time as length.  Ties go to the route with fewer
- * transfers, then to the form listed first, so the result is reproducible. */
+ * Partial values are reduced among the ranks that hold them before the rest is sent elsewhere; a slow axis of the mesh
+ * is crossed by shards rather than by copies; and where two axes change at once, one after the other may be two
+ * collectives instead of single pieces.  Intermediate forms are those on either mesh whose cut along each axis is that
+ * of one of the ends, none, or a cut of an axis that neither end cuts.  Dijkstra's algorithm runs over these forms from
+ * the destination to the source, with transfer_time as length.  Ties go to the route with fewer transfers, then to the
+ * form listed first, so the result is reproducible. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -38,6 +39,7 @@ static int free_axis(const Form *from, const Form *to)
 	return best;
 }
 
+/* Adds a choice; reach is only of destinations, never of intermediate forms. */
 static void choose(FormCut *list, int *n, FormCut c)
 {
 	c.reach = NULL;
@@ -71,7 +73,7 @@ static bool sound(const Form *f)
 	return true;
 }
 
-/* Forms on the mesh of `f`. */
+/* Adds the intermediate forms on the mesh of `f` to a list of n; returns its new length. */
 static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 {
 	FormCut cut[FORM_MESH][8];
@@ -81,7 +83,7 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 		count[k] = 0;
 		choose(cut[k], &count[k], f->cut[k]);
 		if (f->mesh[k] == 1 || (one_mesh && f->cut[k].kind == FORM_P && other->cut[k].kind == FORM_P))
-			continue;               /* terms stay terms */
+			continue;               /* partial stays partial */
 		if (one_mesh)
 			choose(cut[k], &count[k], other->cut[k]);
 		for (int j = 0; j < other->ndim && !one_mesh; j++)
@@ -89,7 +91,8 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 				choose(cut[k], &count[k], other->cut[j]);
 		choose(cut[k], &count[k], (FormCut){ .kind = FORM_B });
 		if (spare >= 0)
-			choose(cut[k], &count[k], (FormCut){ .kind = FORM_S, .axis = (int8_t)spare, .len = f->dim[spare], .inner = 1 });
+			choose(cut[k], &count[k], (FormCut){ .kind = FORM_S, .axis = (int8_t)spare,
+				.len = f->dim[spare], .inner = 1 });
 	}
 	for (;;) {
 		Form x = *f;
@@ -109,30 +112,37 @@ static int stops(const Form *f, const Form *other, int spare, Form *list, int n)
 	}
 }
 
-/* Whether all axes of a mesh have equal links: then a route that moves more than the direct transfer is never better. */
+/* Whether all axes of a mesh have equal links: then a route that moves more than the direct transfer is never
+ * better. */
 static bool alike(const Form *f)
 {
 	int first = -1;
 	for (int k = 0; k < f->ndim; k++) {
 		if (f->mesh[k] == 1)
 			continue;
-		if (first >= 0 && (device.axis[k].latency != device.axis[first].latency || device.axis[k].bytes != device.axis[first].bytes))
+		if (first >= 0 && device.axis[k].latency != device.axis[first].latency)
+			return false;
+		if (first >= 0 && device.axis[k].bytes != device.axis[first].bytes)
 			return false;
 		first = k;
 	}
 	return true;
 }
 
-/* Whether no route can be shorter than the direct transfer: nothing is moved, one axis of one mesh changes, or each rank receives only what it
- * lacks over equal links. */
+/* Whether no route can be shorter than the direct transfer: nothing is moved, one axis of one mesh changes, or each
+ * rank receives only what it lacks over equal links. */
 static bool direct(const Transfer *t, const Form *from, const Form *to)
 {
-	if (device.nccl)                       /* what it cannot do at once may be possible in steps: a sum, then a slice of it */
-		return t->local;
-	return t->local || (t->one_mesh && (!(t->axes & (t->axes - 1)) || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from))));
+	if (t->local)
+		return true;
+	if (device.nccl || !t->one_mesh)        /* NCCL may do in steps what it cannot do at once: sum, then slice */
+		return false;
+	bool one_axis = !(t->axes & (t->axes - 1));
+	return one_axis || (form_terms(from) == 1 && form_terms(to) == 1 && alike(from));
 }
 
-/* With opt.chunks partial values form a tree with the major axis of the mesh at its root, so a minor axis must be reduced before it. */
+/* With opt.chunks partial values form a tree with the major axis of the mesh at its root, so a minor axis must be
+ * reduced before it. */
 static bool out_of_turn(const Form *from, const Form *to)
 {
 	bool left = false;
@@ -147,8 +157,8 @@ static bool out_of_turn(const Form *from, const Form *to)
 	return false;
 }
 
-/* A mesh of many axes has too many intermediate forms.  One route is tried beside the direct transfer: it changes one axis after the other,
- * always the cheapest next.  An axis whose change would give an invalid form becomes B first. */
+/* A mesh of many axes has too many intermediate forms.  One route is tried beside the direct transfer: it changes one
+ * axis after the other, always the cheapest next.  An axis whose change would give an invalid form becomes B first. */
 static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form *list, int n)
 {
 	Form now = *from;
@@ -156,17 +166,19 @@ static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form
 		Form best = now;
 		double least = INFINITY;
 		for (int k = 0; k < from->ndim; k++)
-			for (int whole = 0; whole < 2 && !transfer_same_cut(&now.cut[k], &to->cut[k]); whole++) {
+			for (int b = 0; b < 2 && !transfer_same_cut(&now.cut[k], &to->cut[k]); b++) {
 				Form x = now;
-				x.cut[k] = whole ? (FormCut){ .kind = FORM_B } : to->cut[k];
-				if (x.cut[k].reach || (x.cut[k].kind == FORM_P && now.cut[k].kind != FORM_P) || transfer_same_cut(&x.cut[k], &now.cut[k]) || !sound(&x) || out_of_turn(&now, &x))
+				x.cut[k] = b ? (FormCut){ .kind = FORM_B } : to->cut[k];
+				if (x.cut[k].reach || (x.cut[k].kind == FORM_P && now.cut[k].kind != FORM_P))
+					continue;
+				if (transfer_same_cut(&x.cut[k], &now.cut[k]) || !sound(&x) || out_of_turn(&now, &x))
 					continue;
 				double t = transfer_time(transfer_of(&now, &x), &now, &x, elem_bytes);
 				if (t < least) {
 					least = t;
 					best = x;
 				}
-				break;                  /* whole only where there is no other way */
+				break;                  /* B only where the destination's cut is not possible */
 			}
 		if (least == INFINITY)
 			break;
@@ -177,7 +189,8 @@ static int one_by_one(const Form *from, const Form *to, int64_t elem_bytes, Form
 	return n;
 }
 
-/* Whether a hop on one mesh makes a value partial where the destination is not: it would only have to be reduced again. */
+/* Whether a hop on one mesh makes a value partial where the destination is not: it would only have to be reduced
+ * again. */
 static bool in_vain(const Form *from, const Form *to, const Form *end)
 {
 	for (int k = 0; k < to->ndim; k++)
@@ -192,7 +205,9 @@ static BoxingRoute *search(const Form *from, const Form *to, int64_t elem_bytes)
 	double far[STOPS];
 	int next[STOPS], hops[STOPS], n = 2;
 	bool done[STOPS] = { false }, one_mesh = form_one_mesh(from, to);
-	int64_t moved[STOPS] = { 0 }, most = alike(from) && alike(to) && !device.nccl ? transfer_of(from, to)->total : INT64_MAX;
+	int64_t moved[STOPS] = { 0 }, most = INT64_MAX;
+	if (alike(from) && alike(to) && !device.nccl)
+		most = transfer_of(from, to)->total;
 	list[0] = *to;
 	list[1] = *from;
 	if (!direct(transfer_of(from, to), from, to)) {
@@ -212,7 +227,9 @@ static BoxingRoute *search(const Form *from, const Form *to, int64_t elem_bytes)
 	for (int at = 0; at != 1;) {
 		done[at] = true;
 		for (int i = 1; i < n; i++) {
-			if (done[i] || far[at] >= far[1] || out_of_turn(&list[i], &list[at]) || (one_mesh && in_vain(&list[i], &list[at], to)))
+			if (done[i] || far[at] >= far[1] || out_of_turn(&list[i], &list[at]))
+				continue;
+			if (one_mesh && in_vain(&list[i], &list[at], to))
 				continue;
 			const Transfer *hop = transfer_of(&list[i], &list[at]);
 			double t = far[at] + transfer_time(hop, &list[i], &list[at], elem_bytes);
@@ -242,7 +259,7 @@ const BoxingRoute *boxing_route_find(const Form *from, const Form *to, int64_t e
 {
 	static FormPairs table;
 	static Device of;
-	if (memcmp(&of, &device, sizeof of)) {         /* of another machine */
+	if (memcmp(&of, &device, sizeof of)) {          /* the table is of another machine */
 		of = device;
 		table = (FormPairs){ 0 };
 	}

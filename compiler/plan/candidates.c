@@ -1,8 +1,8 @@
 /* The candidates of nodes, once for identical nodes, and the SBPs of values, once for identical values.
  *
- * Values are identical when type and factors are equal; nodes are, when operator, attributes and the kinds of operands and results are equal.
- * A model of a hundred identical layers has no more of either than a model of one, so the tables of the solver are built once and shared,
- * whatever the number of layers. */
+ * Values are identical when type and factors are equal.  Nodes are identical when operator, attributes and the kinds of
+ * operands and results are equal.  A model of a hundred identical layers has no more of either than a model of one, so
+ * the tables of the solver are built once and shared, whatever the number of layers. */
 #include "search.h"
 
 #include <math.h>
@@ -12,6 +12,8 @@ enum {
 	MANY = 250,                     /* candidates of one node above which thin() removes some */
 	JOINED = 8                      /* gradients or parameters of a bucket, about (schedule/bucket.c) */
 };
+
+struct Step { uint64_t key[2]; double seconds; };
 
 void candidates_room(Candidates *w)
 {
@@ -41,7 +43,7 @@ static const struct FactorAxis *factors_at(const Value *v, int a)
 	return v->factors && a < v->factors->rank ? &v->factors->axis[a] : NULL;
 }
 
-/* Type and factors: all that is asked of a kind. */
+/* Whether type and factors are equal: a kind depends on nothing else. */
 static bool same_kind(const Value *v, const Value *u)
 {
 	const Type *t = v->type, *s = u->type;
@@ -83,15 +85,15 @@ static Kind *kind_of(Candidates *w, const Value *v)
 	return k;
 }
 
-int candidates_form(Candidates *w, Kind *k, const Sbp *s)
+int candidates_sbp(Candidates *w, Kind *k, const Sbp *s)
 {
 	int ndim = w->mesh->ndim;
 	for (int i = 0; i < k->n; i++)
-		if (k->form[i] == s || sbp_equal(k->form[i], s, ndim))
+		if (k->sbp[i] == s || sbp_equal(k->sbp[i], s, ndim))
 			return i;
 	Sbp *copy = arena_array(w->arena, Sbp, ndim);
 	memcpy(copy, s, sizeof *copy * (size_t)ndim);
-	arena_push(w->arena, k->form, k->n, copy);
+	arena_push(w->arena, k->sbp, k->n, copy);
 	return k->n - 1;
 }
 
@@ -102,22 +104,27 @@ static void prices(Candidates *w, Kind *k)
 		return;
 	k->moved = k->n;
 	k->move = arena_array(w->arena, double, (size_t)k->n * (size_t)k->n);
-	k->part = arena_array(w->arena, double, k->n);
+	k->shard = arena_array(w->arena, double, k->n);
 	for (int i = 0; i < k->n; i++) {
-		k->part[i] = cost_shard(k->v, k->form[i], w->mesh);
+		k->shard[i] = cost_shard(k->v, k->sbp[i], w->mesh);
 		for (int j = 0; j < k->n; j++)
 			k->move[i * k->n + j] = NAN;
 	}
 }
 
-/* The longest axis that neither SBP splits: a reduce-scatter may go along it. */
+static bool splits(const Sbp *s, int axis)
+{
+	return s->kind == SBP_S && s->axis == axis;
+}
+
+/* A split of the longest axis that neither SBP splits, for a reduce-scatter along it; false: there is none. */
 static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp *s)
 {
 	int best = -1;
 	for (int x = 0; x < v->type->rank; x++) {
 		bool cut = v->type->dim[x] < 2;
 		for (int k = 0; k < ndim; k++)
-			cut |= (a[k].kind == SBP_S && a[k].axis == x) || (b[k].kind == SBP_S && b[k].axis == x);
+			cut |= splits(&a[k], x) || splits(&b[k], x);
 		if (!cut && (best < 0 || v->type->dim[x] > v->type->dim[best]))
 			best = x;
 	}
@@ -125,14 +132,14 @@ static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp
 	return best >= 0;
 }
 
-/* 12 bits. */
+/* An SBP entry in 12 bits; false: it does not fit. */
 static bool code(const Sbp *s, uint64_t *bits)
 {
 	*bits = (uint64_t)s->kind | (uint64_t)s->axis << 2 | (uint64_t)s->leaf << 5 | (uint64_t)s->red << 10;
 	return !s->reach && s->axis < 8 && s->leaf < 32;
 }
 
-/* A change along axis k; false: it does not fit into a key. */
+/* The key of a change along axis k; false: the SBPs do not fit into a key. */
 static bool step_key(const Sbp *now, const Sbp *then, int ndim, int k, uint64_t *key)
 {
 	uint64_t bits;
@@ -148,7 +155,8 @@ static bool step_key(const Sbp *now, const Sbp *then, int ndim, int k, uint64_t 
 
 static struct Step *step_at(const Kind *k, const uint64_t *key)
 {
-	uint64_t mask = (uint64_t)k->room - 1, at = (key[0] + key[1] * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u >> 32 & mask;
+	uint64_t mask = (uint64_t)k->room - 1, mixed = key[0] + key[1] * 0xff51afd7ed558ccdu;
+	uint64_t at = mixed * 0x9e3779b97f4a7c15u >> 32 & mask;
 	while (k->step[at].key[0] && (k->step[at].key[0] != key[0] || k->step[at].key[1] != key[1]))
 		at = (at + 1) & mask;
 	return &k->step[at];
@@ -165,7 +173,7 @@ static void more_steps(Candidates *w, Kind *k)
 			*step_at(k, old[i].key) = old[i];
 }
 
-/* A change along axis k of the mesh; what does not fit into a key is asked for each time. */
+/* Seconds of a change along axis k of the mesh.  A change that does not fit into a key is priced each time. */
 static double step_of(Candidates *w, Kind *kind, const Sbp *now, const Sbp *then, int k)
 {
 	uint64_t key[2];
@@ -187,7 +195,7 @@ static bool active(const Sbp *from, const Sbp *to, int ndim, int k)
 	if (!sbp_equal(&from[k], &to[k], 1))
 		return true;
 	for (int j = 0; j < ndim && from[k].kind == SBP_S; j++)
-		if (!sbp_equal(&from[j], &to[j], 1) && ((from[j].kind == SBP_S && from[j].axis == from[k].axis) || (to[j].kind == SBP_S && to[j].axis == from[k].axis)))
+		if (!sbp_equal(&from[j], &to[j], 1) && (splits(&from[j], from[k].axis) || splits(&to[j], from[k].axis)))
 			return true;
 	return false;
 }
@@ -212,8 +220,9 @@ static double step_along(Candidates *w, Kind *kind, const Sbp *from, const Sbp *
 	return t;
 }
 
-/* The quickest sequence of changes along one axis, or one bundle, of the mesh at a time: each has its old entry (0), an intermediate one (1) or its new
- * one (2).  unit: by axis, the first of those that change together; -1: it does not change. */
+/* The quickest sequence of changes along one axis, or one bundle, of the mesh at a time.  The state of an axis is 0
+ * (its old entry), 1 (an intermediate one) or 2 (its new one).  unit: by axis, the first of those that change together;
+ * -1: it does not change. */
 static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp *to)
 {
 	enum { WAYS = 6561 };                   /* 3 to the power of MESH_DIMS */
@@ -230,7 +239,8 @@ static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp
 			at[k][1] = to[k];
 		int first = w->with[k];
 		unit[k] = active(from, to, m->ndim, k) ? k : -1;
-		if (unit[k] == k && first != k && unit[first] == first && sbp_equal(&from[k], &from[first], 1) && sbp_equal(&to[k], &to[first], 1))
+		if (unit[k] == k && first != k && unit[first] == first && sbp_equal(&from[k], &from[first], 1) &&
+			sbp_equal(&to[k], &to[first], 1))
 			unit[k] = first;
 		if (unit[k] == k) {
 			axis[naxis++] = k;
@@ -241,21 +251,21 @@ static double axis_by_axis(Candidates *w, Kind *kind, const Sbp *from, const Sbp
 		best[s] = s ? INFINITY : 0;
 	for (int s = 0; s < n; s++) {           /* steps only lead upwards */
 		Sbp now[MESH_DIMS] = { { 0 } }, then[MESH_DIMS];
-		int place[MESH_DIMS], more = 1;
+		int state[MESH_DIMS], more = 1;
 		if (best[s] >= best[n - 1])
 			continue;
 		memcpy(now, from, sizeof *now * (size_t)m->ndim);
 		for (int i = 0, rest = s; i < naxis; i++, rest /= 3) {
-			place[i] = rest % 3;
+			state[i] = rest % 3;
 			for (int k = axis[i]; k < m->ndim; k++)
-				now[k] = unit[k] == axis[i] ? at[k][place[i]] : now[k];
+				now[k] = unit[k] == axis[i] ? at[k][state[i]] : now[k];
 		}
 		for (int i = 0; i < naxis; i++, more *= 3)
-			for (int next = place[i] + 1; next < 3; next++) {
+			for (int next = state[i] + 1; next < 3; next++) {
 				memcpy(then, now, sizeof then);
 				for (int k = axis[i]; k < m->ndim; k++)
 					then[k] = unit[k] == axis[i] ? at[k][next] : now[k];
-				int end = s + (next - place[i]) * more;
+				int end = s + (next - state[i]) * more;
 				best[end] = fmin(best[end], best[s] + step_along(w, kind, now, then, unit, axis[i]));
 			}
 	}
@@ -269,8 +279,8 @@ static double price(Candidates *w, Kind *k, int from, int to)
 	bool fill = false;
 	int differ = 0;
 	for (int i = 0; i < w->mesh->ndim; i++) {
-		a[i] = sbp_plain(k->v, k->form[from], w->mesh, i);
-		b[i] = sbp_plain(k->v, k->form[to], w->mesh, i);
+		a[i] = sbp_plain(k->v, k->sbp[from], w->mesh, i);
+		b[i] = sbp_plain(k->v, k->sbp[to], w->mesh, i);
 		if (w->mesh->dim[i] == 1)
 			b[i] = a[i];
 		if (b[i].kind == SBP_P && a[i].kind != SBP_P) {
@@ -279,14 +289,15 @@ static double price(Candidates *w, Kind *k, int from, int to)
 		}
 		differ += !sbp_equal(&a[i], &b[i], 1);
 	}
-	for (int i = 0; i < w->mesh->ndim && !signatures_can(b, w->mesh->ndim); i++)    /* what becomes a term is whole before */
-		if (k->form[to][i].kind == SBP_P && a[i].kind != SBP_P) {
+	/* where that is not valid, an entry that becomes P is B before */
+	for (int i = 0; i < w->mesh->ndim && !signatures_can(b, w->mesh->ndim); i++)
+		if (k->sbp[to][i].kind == SBP_P && a[i].kind != SBP_P) {
 			differ += a[i].kind != SBP_B;
 			b[i] = (Sbp){ .kind = SBP_B };
 		}
 	if (!signatures_can(b, w->mesh->ndim))
 		return INFINITY;
-	double t = fill ? device.start + device_through(k->part[to]) : 0;
+	double t = fill ? device.start + device_through(k->shard[to]) : 0;
 	return t + (!differ ? 0 : axis_by_axis(w, k, a, b));
 }
 
@@ -313,15 +324,15 @@ double candidates_joined(Candidates *w, Kind *k, int from, int to)
 {
 	double t = candidates_move(w, k, from, to), late = 0;
 	for (int i = 0; i < w->mesh->ndim; i++)
-		if (w->mesh->dim[i] > 1 && !sbp_equal(&k->form[from][i], &k->form[to][i], 1))
+		if (w->mesh->dim[i] > 1 && !sbp_equal(&k->sbp[from][i], &k->sbp[to][i], 1))
 			late += device.axis[i].latency * ceil(log2(w->mesh->dim[i]));
 	return t - (1 - 1 / w->joined) * fmin(t, late);
 }
 
-double candidates_shard(Candidates *w, Kind *k, int form)
+double candidates_shard(Candidates *w, Kind *k, int sbp)
 {
 	prices(w, k);
-	return k->part[form];
+	return k->shard[sbp];
 }
 
 /* ---- nodes ---- */
@@ -347,10 +358,12 @@ static void key_attr(Candidates *w, const Attr *a)
 	}
 }
 
-/* Rules may depend on the contents of small constants, so these are part of the key. */
+/* Rules may depend on the contents of small constants, so the key contains them. */
 static void key_operand(Candidates *w, const Value *v)
 {
-	candidates_key(w, v ? w->kind[v->id] ? w->kind[v->id]->id : -2 : -1);
+	const Kind *kind = v ? w->kind[v->id] : NULL;
+	int none = v ? -2 : -1;
+	candidates_key(w, kind ? kind->id : none);
 	if (!v || !v->data)
 		return;
 	int64_t n = tensor_elements(v->data);
@@ -403,26 +416,31 @@ static bool same_operands(const Candidates *w, Value *const *x, Value *const *y,
 	return true;
 }
 
-/* Whether two nodes certainly have equal keys; so most nodes of identical layers need no key. */
+/* Whether two nodes certainly have equal keys.  With this test most nodes of identical layers need no key. */
 static bool same_node(const Candidates *w, int index, const Candidate *x)
 {
 	const Node *n = w->g->node[index], *m = x->n;
-	if (n->row != m->row || n->op != m->op || w->pins->node[index] || n->nattr != m->nattr || n->nin != m->nin || n->nout != m->nout)
+	if (n->row != m->row || n->op != m->op || w->pins->node[index])
+		return false;
+	if (n->nattr != m->nattr || n->nin != m->nin || n->nout != m->nout)
 		return false;
 	for (int i = 0; i < n->nattr; i++)
 		if (!same_attr(&n->attr[i], &m->attr[i]))
 			return false;
-	return same_operands(w, n->in, m->in, n->nin) && same_operands(w, n->out, m->out, n->nout) && cost_inside(n, w->fused) == x->inside;
+	return same_operands(w, n->in, m->in, n->nin) && same_operands(w, n->out, m->out, n->nout) &&
+		cost_inside(n, w->fused) == x->inside;
 }
 
-static void forms(Candidates *w, Candidate *x, const Value *v, Kind **kind, int **form, Sbp **(*of)(NdSig *), int i)
+/* The SBP that each candidate has for one operand or result, as a number of its kind. */
+static void number_sbps(Candidates *w, Candidate *x, const Value *v, Kind **kind, int **sbp, Sbp **(*of)(NdSig *),
+	int i)
 {
 	if (!v || !w->kind[v->id])
 		return;
 	kind[i] = w->kind[v->id];
-	form[i] = arena_array(w->arena, int, x->nsig);
+	sbp[i] = arena_array(w->arena, int, x->nsig);
 	for (int s = 0; s < x->nsig; s++)
-		form[i][s] = candidates_form(w, kind[i], of(&x->sig[s])[i]);
+		sbp[i][s] = candidates_sbp(w, kind[i], of(&x->sig[s])[i]);
 }
 
 static Sbp **in_of(NdSig *s) { return s->in; }
@@ -431,8 +449,12 @@ static Sbp **out_of(NdSig *s) { return s->out; }
 static bool allowed(const Candidates *w, const Node *n, const NodePin *pin, const NdSig *s)
 {
 	for (int k = 0; k < w->mesh->ndim; k++)
-		if (w->mesh->dim[k] > 1 && !(pins_allow(n, pin, s->sig[k], k) && (pin || cheapest_served(n, s->sig[k]))))
-			return false;
+		if (w->mesh->dim[k] > 1) {
+			if (!pins_allow(n, pin, s->sig[k], k))
+				return false;
+			if (!pin && !cheapest_served(n, s->sig[k]))
+				return false;
+		}
 	return true;
 }
 
@@ -449,7 +471,7 @@ static bool ranges(const Candidates *w, const Node *n, const NdSig *s)
 	return true;
 }
 
-/* Meshes of three and more axes give many combinations; then those that split a factor of an axis are left out. */
+/* Meshes of three and more axes give many combinations.  Then those that split a factor of an axis are left out. */
 static void thin(const Candidates *w, const Node *n, Candidate *x)
 {
 	int kept = 0;
@@ -480,7 +502,9 @@ static Candidate *new_candidate(Candidates *w, int index)
 			arena_push(w->arena, x->sig, x->nsig, sig[i]);
 	thin(w, n, x);
 	if (!x->nsig) {                         /* each axis alone has candidates, but no combination is valid */
-		fail_at(EXIT_NOPLAN, n->loc, "%s cannot run by its pin along all axes of mesh %s at once: an axis is split by whole ranges or by its factors, and P has one reduction", n->op, w->mesh->name);
+		fail_at(EXIT_NOPLAN, n->loc,
+			"%s cannot run by its pin along all axes of mesh %s at once: an axis is split by whole ranges "
+			"or by its factors, and P has one reduction", n->op, w->mesh->name);
 		x->sig = sig;
 		x->nsig = all;
 	}
@@ -490,18 +514,19 @@ static Candidate *new_candidate(Candidates *w, int index)
 	x->out = arena_array(w->arena, int *, n->nout + 1);
 	x->reads = arena_array(w->arena, bool, n->nin + 1);
 	for (int i = 0; i < n->nin; i++) {
-		forms(w, x, n->in[i], x->kin, x->in, in_of, i);
+		number_sbps(w, x, n->in[i], x->kin, x->in, in_of, i);
 		x->reads[i] = n->in[i] && kernel_reads(n, i);
 	}
 	for (int i = 0; i < n->nout; i++)
-		forms(w, x, n->out[i], x->kout, x->out, out_of, i);
+		number_sbps(w, x, n->out[i], x->kout, x->out, out_of, i);
 	x->cost = arena_array(w->arena, double, x->nsig);
-	Expansion *d = NULL;                   /* once for all candidates that take it */
+	Expansion *d = NULL;                    /* once for all candidates that use the definition */
 	for (int s = 0; s < x->nsig; s++) {
-		bool define = signatures_define(&x->sig[s], w->mesh);
+		const NdSig *nd = &x->sig[s];
+		bool define = signatures_define(nd, w->mesh);
 		if (define && !d)
 			d = expansion_open(n);
-		x->cost[s] = define ? expansion_cost(d, &x->sig[s], w->mesh) : cost_run(n, x->sig[s].in, x->sig[s].out, w->mesh, x->inside);
+		x->cost[s] = define ? expansion_cost(d, nd, w->mesh) : cost_run(n, nd->in, nd->out, w->mesh, x->inside);
 	}
 	if (d)
 		expansion_close(d);
@@ -511,16 +536,18 @@ static Candidate *new_candidate(Candidates *w, int index)
 static Trait trait_of(const Value *v)
 {
 	return (Trait){
-		.maker = -1, .slot = v->defidx, .into = v->into ? v->into->id : -1, .def = v->def != NULL, .data = v->data != NULL,
-		.param = v->param, .input = v->input, .init = v->init, .output = v->output,
+		.maker = -1, .slot = v->defidx, .into = v->into ? v->into->id : -1,
+		.def = v->def != NULL, .data = v->data != NULL, .param = v->param, .input = v->input, .init = v->init,
+		.output = v->output,
 	};
 }
 
-/* Identical layers have the same kinds and candidates in the same order.  So after one that was found by its key, the successor of its last
- * occurrence is tried first. */
+/* Identical layers have the same kinds and candidates in the same order.  So after a kind was found by its key, the
+ * kind that followed its last occurrence is tried first. */
 static void read_values(Candidates *w)
 {
-	int n = w->g->nvalue, *last = arena_array(w->arena, int, n + 1), next = 0;      /* last: by kind, 1 + the value that had it; next: 1 + the value to try */
+	/* last: by kind, 1 + the value that had it; next: 1 + the value to try */
+	int n = w->g->nvalue, *last = arena_array(w->arena, int, n + 1), next = 0;
 	w->trait = arena_array(w->arena, Trait, n + 1);
 	for (int i = 0; i < n; i++) {
 		const Value *v = w->g->value[i];
@@ -529,7 +556,8 @@ static void read_values(Candidates *w)
 			__builtin_prefetch(w->g->value[i + 6]->factors);
 		}
 		graph_ahead_value(w->g->value, i, n);
-		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0 || !places_here(v, w->mesh), tried = false;
+		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0 || !places_here(v, w->mesh);
+		bool tried = false;
 		const Kind *like = next ? w->kind[next - 1] : NULL;
 		w->trait[i] = trait_of(v);
 		if (!none) {
@@ -591,15 +619,16 @@ static bool pins_alike(Sbp *const *list, int n, int j, int k)
 	return true;
 }
 
-/* Whether pins say the same along two axes of the mesh. */
+/* Whether all pins have equal entries along two axes of the mesh. */
 static bool axes_alike(const void *arg, int j, int k)
 {
 	const Candidates *w = arg;
 	if (!pins_alike(w->pins->value, w->g->nvalue, j, k))
 		return false;
 	for (int i = 0; i < w->g->nnode; i++) {
+		const Node *n = w->g->node[i];
 		const NodePin *p = w->pins->node[i];
-		if (p && (!pins_alike(p->in, w->g->node[i]->nin, j, k) || !pins_alike(p->out, w->g->node[i]->nout, j, k)))
+		if (p && (!pins_alike(p->in, n->nin, j, k) || !pins_alike(p->out, n->nout, j, k)))
 			return false;
 	}
 	return true;
@@ -609,7 +638,9 @@ static bool bundle(Candidates *w)
 {
 	int n = mesh_axes_bundle(w->mesh, axes_alike, w, w->with);
 	if (n > AXES_FREE)
-		fail_at(EXIT_NOPLAN, w->mesh->loc, "pins tell %d axes of mesh %s apart, too many to be mixed: give the same entries along some, so that at most %d are left", n, w->mesh->name, AXES_FREE);
+		fail_at(EXIT_NOPLAN, w->mesh->loc,
+			"pins tell %d axes of mesh %s apart, too many to be mixed: give the same entries along some, "
+			"so that at most %d are left", n, w->mesh->name, AXES_FREE);
 	return n <= AXES_FREE;
 }
 

@@ -1,18 +1,18 @@
-/* The cheapest signature of one node, given the SBP of its operands and results.  After the solver one signature mostly needs no transfer at
- * all.  Otherwise the few that are cheapest along each axis of the mesh alone are combined, and the combinations are compared by their full
- * cost.  Only where none of these is valid are all combinations tried. */
+/* The cheapest signature of one node, given the SBP of its operands and results.  After the solver one signature mostly
+ * needs no transfer at all.  Otherwise the few that are cheapest along each axis of the mesh alone are combined, and
+ * the combinations are compared by their full cost.  Only where none of these is valid are all combinations tried. */
 #include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-	FEW = 4,                        /* signatures along one axis of the mesh that are mixed with those of others */
-	DEFINED = 4                     /* times the ranks meet inside a definition, about */
+	FEW = 4,                        /* signatures along one axis of the mesh that are combined with others */
+	DEFINED = 4                     /* number of reductions inside a definition, about */
 };
 
-/* Seconds from the SBP of v to one that differs along axis k, or back.  Where the new entry is not valid together with the others, or another
- * partial axis must be reduced before this one, the others are taken as B. */
+/* Seconds from the SBP of v to one that differs along axis k, or back.  Where the new entry is not valid together with
+ * the others, or another partial axis must be reduced before this one, the others are taken as B. */
 static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool back)
 {
 	Sbp has[MESH_DIMS] = { { 0 } }, other[MESH_DIMS] = { { 0 } };
@@ -34,27 +34,27 @@ static double moved(const Value *v, const Sbp *s, const Mesh *m, int k, bool bac
 	return back ? cost_move(v, other, has, m) : cost_move(v, has, other, m);
 }
 
-/* What it costs to run n by s along axis k, given its operands and the results that are settled already. */
+/* The cost to run n by s along axis k, given the SBP of its operands and of the results that have one. */
 static double price(Node *n, const Sig *s, const Mesh *m, int k)
 {
 	bool split = false;
 	double t = 0;
-	int parts = m->dim[k];
 	for (int i = 0; i < n->nin; i++) {
 		if (!n->in[i])
 			continue;
 		split |= s->in[i].kind == SBP_S;
 		double move = moved(n->in[i], &s->in[i], m, k, false);
-		t += kernel_reads(n, i) ? move : 1e-3 * move;     /* only its shape is read: any SBP is correct, its own is preferred */
+		/* only its shape is read: any SBP is correct, its own is preferred */
+		t += kernel_reads(n, i) ? move : 1e-3 * move;
 	}
 	for (int i = 0; i < n->nout; i++)
 		split |= n->out[i] && s->out[i].kind == SBP_S;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
 			t += moved(n->out[i], &s->out[i], m, k, true);
-	if (s->define)                          /* its reductions are waited for */
+	if (s->define)
 		t += DEFINED * device.axis[k].latency;
-	return t + cost_node(n, split ? 1.0 / parts : 1.0);
+	return t + cost_node(n, split ? 1.0 / m->dim[k] : 1.0);
 }
 
 /* Only floats can be partial in the passes that follow. */
@@ -76,12 +76,12 @@ bool cheapest_served(const Node *n, const Sig *s)
 	return true;
 }
 
-/* What it costs to bring operands and results from and to where they are.  Two forms may be the same parts by other names, S(1) of 3 x 64 and S(1/0)
- * on three ranks: then nothing moves.  named: all have the names that they are held by, too. */
-static double transfers(const Node *n, const NdSig *s, const Mesh *m, bool *named)
+/* The cost of the transfers of operands and results.  Two SBPs may give the same shards, as S(1) of 3 x 64 and S(1/0)
+ * do on three ranks: then nothing moves.  same: all SBPs are those of the values, too. */
+static double transfers(const Node *n, const NdSig *s, const Mesh *m, bool *same)
 {
 	double t = 0;
-	*named = true;
+	*same = true;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 		const Sbp *f = i < n->nin ? s->in[i] : s->out[i - n->nin];
@@ -90,7 +90,7 @@ static double transfers(const Node *n, const NdSig *s, const Mesh *m, bool *name
 			open = v->sbp[k].kind == SBP_ANY;
 		if (open || sbp_equal(v->sbp, f, m->ndim))
 			continue;
-		*named = false;
+		*same = false;
 		double move = i < n->nin ? cost_move(v, v->sbp, f, m) : cost_move(v, f, v->sbp, m);
 		t += i >= n->nin || kernel_reads(n, i) ? move : 1e-3 * move;
 	}
@@ -98,7 +98,7 @@ static double transfers(const Node *n, const NdSig *s, const Mesh *m, bool *name
 }
 
 typedef struct Choice {
-	int with[MESH_DIMS];            /* by axis of the mesh: the first that is cut alike (mesh_axes.c) */
+	int with[MESH_DIMS];            /* by axis of the mesh: the first of its bundle (mesh_axes.c) */
 	Sig *list[MESH_DIMS];
 	double *cost[MESH_DIMS];
 	int len[MESH_DIMS];
@@ -121,13 +121,13 @@ static void find_few(Choice *c, int k)
 	}
 }
 
-/* All mixtures of the few, or of all, by their whole price. */
-static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Arena *a)
+/* The cheapest combination of the few, or of all, by its full cost. */
+static NdSig *combined(const Node *n, const Choice *c, const Mesh *m, bool few, Arena *a)
 {
 	int at[MESH_DIMS] = { 0 }, k;
 	const Sig *pick[MESH_DIMS], *best[MESH_DIMS];
 	double least = INFINITY;
-	bool named = true;
+	bool same = true;
 	Arena tmp = { 0 };
 	for (k = 0; k < m->ndim; k++)
 		if (!c->nfew[k])
@@ -142,13 +142,14 @@ static NdSig *mixed(const Node *n, const Choice *c, const Mesh *m, bool few, Are
 			wait += pick[k]->define ? DEFINED * device.axis[k].latency : 0;
 		}
 		const NdSig *nd = may ? signatures_together(n, pick, m->ndim, &tmp) : NULL;
-		double move = nd ? transfers(n, nd, m, &named) : INFINITY, t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
-		if (t < least || (t <= least && move == 0 && named)) {
+		double move = nd ? transfers(n, nd, m, &same) : INFINITY;
+		double t = nd ? wait + move + cost_run(n, nd->in, nd->out, m, 0) : INFINITY;
+		if (t < least || (t <= least && move == 0 && same)) {
 			least = t;
 			memcpy(best, pick, sizeof best);
 		}
-		if (few && t <= least && move == 0 && named)
-			break;                  /* as the solver meant it, or as a plan that is read again has it */
+		if (few && t <= least && move == 0 && same)
+			break;                  /* the choice of the solver, or of the plan in a dump */
 		if (!mesh_axes_next(m->ndim, c->with, few ? c->nfew : c->len, at))
 			break;
 	}
@@ -161,7 +162,8 @@ bool cheapest_alike(const void *arg, int j, int k)
 	const Node *n = arg;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-		if (v && v->sbp && v->place && n->place && v->place->mesh == n->place->mesh && !sbp_equal(&v->sbp[j], &v->sbp[k], 1))
+		if (v && v->sbp && v->place && n->place && v->place->mesh == n->place->mesh &&
+			!sbp_equal(&v->sbp[j], &v->sbp[k], 1))
 			return false;
 	}
 	return true;
@@ -177,11 +179,12 @@ NdSig *cheapest_find(Node *n, const Mesh *m, bool define, Arena *a)
 		c.list[k] = signatures_of(n, m->dim[k], a, &c.len[k]);
 		c.cost[k] = arena_array(a, double, c.len[k]);
 		for (int i = 0; i < c.len[k]; i++) {
-			bool may = m->dim[k] == 1 || (pins_allow(n, pin, &c.list[k][i], k) && (pin || cheapest_served(n, &c.list[k][i])) && (define || !c.list[k][i].define));
-			c.cost[k][i] = may ? price(n, &c.list[k][i], m, k) : INFINITY;
+			const Sig *s = &c.list[k][i];
+			bool may = pins_allow(n, pin, s, k) && (pin || cheapest_served(n, s)) && (define || !s->define);
+			c.cost[k][i] = may || m->dim[k] == 1 ? price(n, s, m, k) : INFINITY;
 		}
 		find_few(&c, k);
 	}
-	NdSig *s = mixed(n, &c, m, true, a);
-	return s ? s : mixed(n, &c, m, false, a);
+	NdSig *s = combined(n, &c, m, true, a);
+	return s ? s : combined(n, &c, m, false, a);
 }

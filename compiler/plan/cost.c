@@ -1,8 +1,9 @@
 /* Seconds from flops and bytes, by the performance of the machine (device.c).
  *
- * An operator takes the time of its arithmetic plus that of its memory traffic, on the largest shard of a rank.  The two are added because a
- * product packs its operands before it multiplies; splitting one operand while the other stays whole halves only one of the two.
- * The time of transfers comes from transfer.c and boxing_route.c. */
+ * An operator takes the time of its arithmetic plus that of its memory traffic, on the largest shard of a rank.  The
+ * two are added because a product packs its operands before it multiplies.  Splitting one operand while the other stays
+ * B halves the arithmetic, but not the packing of the other operand.  The time of transfers comes from transfer.c and
+ * boxing_route.c. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -17,13 +18,16 @@ double cost_flops(const Node *n)
 {
 	if (n->row && n->row->cost)
 		return n->row->cost(n).flops;
-	return n->nout && n->out[0] && n->row && n->row->expr ? (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1) : 0;
+	if (!n->nout || !n->out[0] || !n->row || !n->row->expr)
+		return 0;
+	return (double)type_elements(n->out[0]->type) * (n->row->flops ? n->row->flops : 1);
 }
 
-/* The number of elements, of an axis of len, that n windows read. */
+/* How many of the len elements of an axis are read for n elements of the axis that is split. */
 static double reached(const FormReach *r, int64_t n, int64_t len)
 {
-	int64_t windows = (n - 1 + r->hi - r->lo) / r->div + 1, sees = (windows - 1) * r->mul + r->to - r->from + 1;
+	int64_t windows = (n - 1 + r->hi - r->lo) / r->div + 1;
+	int64_t sees = (windows - 1) * r->mul + r->to - r->from + 1;
 	return n > 0 ? (double)(sees < len ? sees : len) : 0;
 }
 
@@ -38,7 +42,8 @@ static double share_reached(const Value *v, const Sbp *s, const Mesh *m, int k)
 	return before > 0 ? fmin(1, reached(r, (n + m->dim[k] - 1) / m->dim[k], len) / before) : 1;
 }
 
-/* The fraction of the largest shard that a split along axis k of the mesh leaves, after those along the axes before it. */
+/* The size of the largest shard after the split along axis k of the mesh, as a fraction of its size after the splits
+ * along the axes before it. */
 static double share(const Value *v, const Sbp *s, const Mesh *m, int k)
 {
 	if (s[k].kind != SBP_S || m->dim[k] == 1)
@@ -62,8 +67,8 @@ double cost_shard(const Value *v, const Sbp *s, const Mesh *m)
 	return b;
 }
 
-/* Products are multiply-adds of whole vectors.  A function is polynomials, quotients and choices, often of short rows: each of its operations
- * takes as long as so many of a product. */
+/* A product consists of multiply-adds of full vectors.  A function consists of polynomials, quotients and selections,
+ * often of short rows: each of its operations takes as long as so many operations of a product. */
 enum { OTHERS = 14 };
 
 static double work_of(const Node *n)
@@ -73,11 +78,13 @@ static double work_of(const Node *n)
 
 static double rate_of(const Node *n)
 {
-	const Value *v = n->nin && n->in[0] ? n->in[0] : n->nout ? n->out[0] : NULL;
+	const Value *v = n->nin ? n->in[0] : NULL;
+	if (!v && n->nout)
+		v = n->out[0];
 	return v && v->type && dtype_bits(v->type->elem) <= 16 ? device.half : device.flops;
 }
 
-double cost_node(Node *n, double part)
+double cost_node(Node *n, double share)
 {
 	Cost c = { 0, 0, 0 };
 	if (n->row && n->row->cost)
@@ -85,16 +92,17 @@ double cost_node(Node *n, double part)
 	else
 		for (int i = 0; i < n->nin + n->nout; i++)
 			c.bytes += bytes_of(i < n->nin ? n->in[i] : n->out[i - n->nin]);
-	return device.start + (work_of(n) / rate_of(n) + c.bytes / device.bytes) * part;
+	return device.start + (work_of(n) / rate_of(n) + c.bytes / device.bytes) * share;
 }
 
-/* By the forms of operands and results: in[i] and out[i] have an entry for each axis of the mesh.  Bit i of `inside`: operand i, or result
- * i - nin, is in a register, for another pointwise node of the same loop makes it, has read it or alone reads it. */
+/* in[i] and out[i]: the SBP of an operand or result, with an entry per axis of the mesh.  Bit i of `inside`: operand i,
+ * or result i - nin, is in a register, because another pointwise node of the same loop computes it, has read it or is
+ * its only reader. */
 double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, uint64_t inside)
 {
 	double work = 1, made = 0, t = 0;
 	for (int k = 0; k < m->ndim; k++) {
-		double least = 1;               /* any operand or result that is cut divides the work */
+		double least = 1;               /* any operand or result that is split divides the work */
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i])
 				least = fmin(least, share(n->in[i], in[i], m, k));
@@ -112,10 +120,12 @@ double cost_run(const Node *n, Sbp *const *in, Sbp *const *out, const Mesh *m, u
 		if (n->in[i] && !(inside >> i & 1)) {
 			double all = cost_shard(n->in[i], in[i], m);
 			bool picks = n->row->index && !i && cost_flops(n) < (double)type_elements(n->in[0]->type);
-			t += device_through(picks ? fmin(all, made) : all);     /* of a table only the rows that are asked for */
+			/* of a table only the rows that the indices select are read */
+			t += device_through(picks ? fmin(all, made) : all);
 		}
-	if (n->row->kernel && n->row->carries && n->nin && n->in[0] && made == cost_shard(n->in[0], in[0], m) && n->in[0]->type->elem == n->out[0]->type->elem)
-		return 0;                       /* the same bytes in the same order, mostly */
+	bool carries = n->row->kernel && n->row->carries && n->nin && n->in[0];
+	if (carries && made == cost_shard(n->in[0], in[0], m) && n->in[0]->type->elem == n->out[0]->type->elem)
+		return 0;                       /* mostly a view: the same bytes in the same order */
 	return (inside >> n->nin ? 0 : device.start) + work_of(n) * work / rate_of(n) + t;
 }
 
@@ -141,12 +151,14 @@ static int loop_of(int *loop, int v)
 	return v;
 }
 
-/* By the result of a pointwise node, the loop that it is part of: nodes of one shape that feed each other, as fuse.c joins them.  Level:
- * how many other nodes are on the longest way to a value.  Between two of one level there is none, so nothing stands in the middle of a loop;
- * nor does anything behind a loop of which all goes into one node, which may wait for that. */
+/* By the result of a pointwise node, the loop that it belongs to: nodes of one shape that feed each other, as fuse.c
+ * joins them.  The level of a value is the largest number of nodes that are not pointwise on a path to it.  Between two
+ * values of one level there is no such node, so they can be in one loop.  A loop can also be joined to a later node
+ * that is its only reader, because the loop can wait for the other operands of that node. */
 static int *loops(const Graph *g, const int *uses, Arena *a)
 {
-	int *loop = arena_array(a, int, g->nvalue + 1), *level = arena_array(a, int, g->nvalue + 1), *open = arena_array(a, int, g->nvalue + 1);
+	int *loop = arena_array(a, int, g->nvalue + 1), *level = arena_array(a, int, g->nvalue + 1),
+		*open = arena_array(a, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
 		loop[i] = i;
 		open[i] = uses[i] != 1 || g->value[i]->into || g->value[i]->output;
@@ -176,7 +188,8 @@ static int *loops(const Graph *g, const int *uses, Arena *a)
 
 uint64_t *cost_fused(const Graph *g, Arena *a)
 {
-	int *uses = arena_array(a, int, g->nvalue + 1), *within = arena_array(a, int, g->nvalue + 1), *seen = arena_array(a, int, g->nvalue + 1);
+	int *uses = arena_array(a, int, g->nvalue + 1), *within = arena_array(a, int, g->nvalue + 1),
+		*seen = arena_array(a, int, g->nvalue + 1);
 	uint64_t *inside = arena_array(a, uint64_t, g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nin; k++)
@@ -193,7 +206,8 @@ uint64_t *cost_fused(const Graph *g, Arena *a)
 				continue;
 			bool made = v->def && pointwise(v->def) && loop_of(loop, v->id) + 1 == mine;
 			within[v->id] += made;
-			inside[n->out[0]->id] |= made || seen[v->id] == mine ? (uint64_t)1 << k : 0;     /* made there, or read before */
+			if (made || seen[v->id] == mine)        /* computed in this loop, or read before */
+				inside[n->out[0]->id] |= (uint64_t)1 << k;
 			seen[v->id] = mine;
 		}
 	}
@@ -201,9 +215,11 @@ uint64_t *cost_fused(const Graph *g, Arena *a)
 		const Node *n = g->node[i];
 		for (int k = 0; k < n->nin && pointwise(n) && n->nin < 63; k++) {
 			const Value *v = n->in[k];
-			if (!v || !v->def || !pointwise(v->def) || v->def->nin > 62 || v->into || v->output || (uses[v->id] > 1 && within[v->id] < uses[v->id]))
+			if (!v || !v->def || !pointwise(v->def) || v->def->nin > 62 || v->into || v->output)
 				continue;
-			inside[n->out[0]->id] |= (uint64_t)1 << k;              /* nobody else reads it */
+			if (uses[v->id] > 1 && within[v->id] < uses[v->id])
+				continue;                       /* a node outside the loop reads it */
+			inside[n->out[0]->id] |= (uint64_t)1 << k;
 			inside[v->id] |= (uint64_t)1 << v->def->nin;
 		}
 	}
@@ -217,28 +233,47 @@ uint64_t cost_inside(const Node *n, const uint64_t *fused)
 
 /* ---- transfers ---- */
 
-/* Whether another axis of the mesh than j cuts what j does. */
+static bool cuts(const FormCut *c, int axis)
+{
+	return c->kind == FORM_S && c->axis == axis;
+}
+
+/* Whether another axis of the mesh than j cuts the same axis of the tensor. */
 static bool shares_cut(const Form *f, const Form *t, int j)
 {
+	int axis = f->cut[j].axis;
 	for (int i = 0; i < f->ndim; i++)
-		if (i != j && ((f->cut[i].kind == FORM_S && f->cut[i].axis == f->cut[j].axis) || (t->cut[i].kind == FORM_S && t->cut[i].axis == f->cut[j].axis)))
+		if (i != j && (cuts(&f->cut[i], axis) || cuts(&t->cut[i], axis)))
 			return true;
 	return false;
 }
 
-/* What does not change along an axis of the mesh is the same transfer in every group of ranks across it, and takes as long as in the group that has
- * most: that one is looked at, so that prices on meshes of many axes are as quickly found as on those of few.  whole: also where a value is whole along
- * it, which a transfer of several hops might use.  Terms are copied even where parts only get another name, and terms of chunks are combined in an
- * order, so their axes stay; of many axes only the latter. */
-static void narrow(Form *f, Form *t, bool whole)
+/* Whether the forms can be narrowed along axis j of the mesh. */
+static bool narrows(const Form *f, const Form *t, int j, bool b, bool partial)
 {
-	bool terms = !mesh_axes_many(f->mesh, f->ndim) || opt.chunks;
+	const FormCut *c = &f->cut[j];
+	if (f->mesh[j] == 1 || !transfer_same_cut(c, &t->cut[j]))
+		return false;
+	switch (c->kind) {
+	case FORM_S: return !c->reach && !shares_cut(f, t, j);
+	case FORM_P: return partial;
+	default: return b;
+	}
+}
+
+/* Reduces a transfer to one group of ranks across each axis of the mesh along which nothing changes.  It is the same
+ * transfer in every group, and takes as long as in the group with the largest shards.  So prices on meshes of many axes
+ * are found as quickly as on those of few.  b: also along axes where the value is B, which a transfer of several hops
+ * might use.  Axes where it is partial stay: partial values are copied even where the shards do not change, and partial
+ * sums of chunks are combined in a fixed order.  On meshes of many axes only the latter counts. */
+static void narrow(Form *f, Form *t, bool b)
+{
+	bool partial = mesh_axes_many(f->mesh, f->ndim) && !opt.chunks;
 	for (int j = 0; j < f->ndim; j++) {
 		FormCut *c = &f->cut[j];
-		bool cut = c->kind == FORM_S;
-		if (f->mesh[j] == 1 || !transfer_same_cut(c, &t->cut[j]) || (cut && (c->reach || shares_cut(f, t, j))) || (c->kind == FORM_P && terms) || (c->kind == FORM_B && !whole))
+		if (!narrows(f, t, j, b, partial))
 			continue;
-		if (cut) {
+		if (c->kind == FORM_S) {
 			int64_t at, len;
 			form_share(c->len, f->mesh[j], 0, &at, &len);
 			f->dim[c->axis] = t->dim[c->axis] = f->dim[c->axis] / c->len * len;

@@ -3,19 +3,23 @@
  *   flops 8e10              float operations a second of one rank, in products of float
  *   half 8e10               the same in products of half precision
  *   bytes 1e10              bytes a second that one rank reads and writes in its own memory
- *   cache 2e6 8e10          a value of so many bytes or fewer is read and written at so many bytes a second: what made it has left it in the cache
+ *   cache 2e6 8e10          a value of at most so many bytes is read and written at so many bytes a second, because
+ *                           its producer has left it in the cache
  *   start 1e-7              seconds before an operator or a copy begins
- *   cores 8                 ranks of one computer that run at once; more of them share what there is.  Without it each has a core
- *   turn 1e-5               seconds that a transfer begins later for each rank that shares a core: who waits lets others run, and is woken
+ *   cores 8                 cores of one computer; more ranks than that share them.  Without it each rank has a core
+ *   turn 1e-5               seconds by which each rank that shares a core delays a transfer: a rank that waits sleeps,
+ *                           so that others run, and must be woken
  *   memory 16e9             bytes that one rank may use; without it there is no limit
- *   link 8 3e-6 2e11        ranks of one group of 8 consecutive ones: seconds before the first byte of a transfer, bytes a second
- *   link * 1e-5 2e10        all others
- *   axis 0 1e-5 2e10        the same for ranks along an axis of the mesh, whatever their numbers
- *   overlap 0.8             the share of transfers of parameters and of their gradients that computing hides.  With a line `cores` it holds where
- *                           each rank has a core to spare for them, and in proportion where fewer are spare
+ *   link 8 3e-6 2e11        between ranks of one group of 8 consecutive ones: seconds before the first byte of a
+ *                           transfer, bytes a second
+ *   link * 1e-5 2e10        between all others
+ *   axis 0 1e-5 2e10        the same between ranks along an axis of the mesh, whatever their numbers
+ *   overlap 0.8             the fraction of the transfers of parameters and gradients that computation hides.  With a
+ *                           line `cores` it holds where each rank has a spare core for them, and in proportion where
+ *                           fewer are spare
  *
- * They are achieved rates, not peak rates.  A plan depends on them, so they are never measured during compilation: --probe measures this
- * computer once and writes such a file. */
+ * They are achieved rates, not peak rates.  A plan depends on them, so they are never measured during compilation:
+ * --probe measures this computer once and writes such a file. */
 #include "plan/plan.h"
 
 #include <errno.h>
@@ -25,12 +29,18 @@
 
 Device device;
 
-/* Of GPUs seven tenths of what tensor cores, memory and links are sold for.  A rank of a CPU copies with the core that it computes with, so
- * nothing is hidden. */
+/* GPUs: seven tenths of the peak rates of tensor cores, memory and links.  A rank on a CPU copies with the core that it
+ * computes with, so no transfer is hidden. */
 static const struct { const char *name, *text; } presets[] = {
-	{ "cpu", "flops 6e10\nhalf 6e10\nbytes 1e10\nstart 5e-7\nlink * 1e-5 5e9\noverlap 0\n" },
-	{ "a100x8", "flops 1.1e14\nhalf 2.2e14\nbytes 1.4e12\nstart 4e-6\nmemory 76e9\nlink 8 5e-6 2.1e11\nlink * 1.2e-5 1.8e10\noverlap 0.8\n" },
-	{ "h100x8", "flops 3.4e14\nhalf 6.9e14\nbytes 2.3e12\nstart 4e-6\nmemory 76e9\nlink 8 5e-6 3.1e11\nlink * 1.2e-5 3.5e10\noverlap 0.8\n" },
+	{ "cpu",
+		"flops 6e10\nhalf 6e10\nbytes 1e10\nstart 5e-7\n"
+		"link * 1e-5 5e9\noverlap 0\n" },
+	{ "a100x8",
+		"flops 1.1e14\nhalf 2.2e14\nbytes 1.4e12\nstart 4e-6\nmemory 76e9\n"
+		"link 8 5e-6 2.1e11\nlink * 1.2e-5 1.8e10\noverlap 0.8\n" },
+	{ "h100x8",
+		"flops 3.4e14\nhalf 6.9e14\nbytes 2.3e12\nstart 4e-6\nmemory 76e9\n"
+		"link 8 5e-6 3.1e11\nlink * 1.2e-5 3.5e10\noverlap 0.8\n" },
 };
 enum { NPRESET = sizeof presets / sizeof presets[0] };
 
@@ -42,7 +52,7 @@ typedef struct Read {
 	uint32_t file;
 	Word word[5]; int n;            /* of the line that is being read; one more than any line has */
 	Level level[8]; int nlevel;
-	bool given[MESH_DIMS];
+	bool given[MESH_DIMS];          /* by axis: a line `axis` is given */
 	Device *f;
 } Read;
 
@@ -93,7 +103,9 @@ static int read_axis(Read *r)
 
 static int read_cache(Read *r)
 {
-	return words(r, 2) || real(&r->word[1], 0, 1e24, &r->f->small) || real(&r->word[2], 1, 1e24, &r->f->cached) ? -1 : 0;
+	if (words(r, 2))
+		return -1;
+	return real(&r->word[1], 0, 1e24, &r->f->small) || real(&r->word[2], 1, 1e24, &r->f->cached) ? -1 : 0;
 }
 
 static int read_line(Read *r)
@@ -101,9 +113,11 @@ static int read_line(Read *r)
 	Device *f = r->f;
 	const struct { const char *name; double *to; double least, most; } one[] = {
 		{ "flops", &f->flops, 1, 1e24 }, { "half", &f->half, 1, 1e24 }, { "bytes", &f->bytes, 1, 1e24 },
-		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "turn", &f->turn, 0, 1 }, { "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
+		{ "start", &f->start, 0, 1 }, { "cores", &f->cores, 1, 1e9 }, { "turn", &f->turn, 0, 1 },
+		{ "memory", &f->memory, 0, 1e24 }, { "overlap", &f->overlap, 0, 1 },
 	};
-	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "turn", "memory", "overlap", "cache", "link", "axis", NULL };
+	static const char *const names[] = { "flops", "half", "bytes", "start", "cores", "turn", "memory", "overlap",
+		"cache", "link", "axis", NULL };
 	const Word *w = &r->word[0];
 	for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
 		if (!strcmp(w->s, one[i].name))
@@ -137,7 +151,8 @@ static int read_lines(Read *r)
 			while (i < end && !blank(f->data[i]) && f->data[i] != '#')
 				i++;
 			if (i > from && r->n < 5)
-				r->word[r->n++] = (Word){ name_n((const char *)f->data + from, i - from), { .file = r->file, .len = (uint32_t)(i - from), .off = from } };
+				r->word[r->n++] = (Word){ name_n((const char *)f->data + from, i - from),
+					{ .file = r->file, .len = (uint32_t)(i - from), .off = from } };
 			while (i < end && blank(f->data[i]))
 				i++;
 		}
@@ -147,7 +162,7 @@ static int read_lines(Read *r)
 	return bad ? -1 : 0;
 }
 
-/* The links along axis k of the mesh: those of the smallest group that holds all ranks of a line along it. */
+/* The links along axis k of the mesh: those of the smallest group that contains all ranks of a line along it. */
 static void join(Read *r, const Mesh *m, int k)
 {
 	int64_t span = m->dim[k];
@@ -156,8 +171,8 @@ static void join(Read *r, const Mesh *m, int k)
 	const Level *best = NULL;
 	for (int i = 0; i < r->nlevel; i++) {
 		const Level *l = &r->level[i];
-		bool whole = l->ranks == INFINITY || (span <= (int64_t)l->ranks && (int64_t)l->ranks % span == 0);
-		if (whole && (!best || l->ranks < best->ranks))
+		bool contains = l->ranks == INFINITY || (span <= (int64_t)l->ranks && (int64_t)l->ranks % span == 0);
+		if (contains && (!best || l->ranks < best->ranks))
 			best = l;
 	}
 	if (best && !r->given[k]) {
@@ -166,7 +181,7 @@ static void join(Read *r, const Mesh *m, int k)
 	}
 }
 
-/* Another mesh may have more axes: those have the slowest link there is. */
+/* Another mesh may have more axes: those have the slowest of the links. */
 static void fill_up(Device *f, int ndim)
 {
 	Wire slow = f->axis[0];
@@ -176,8 +191,9 @@ static void fill_up(Device *f, int ndim)
 		f->axis[k] = f->axis[k].bytes ? f->axis[k] : slow;
 }
 
-/* More ranks than cores take turns, and who waits for another waits for its turn: ranks meet too often for three to share two cores
- * better than two of them share one.  Only a core that no rank computes on hides a transfer. */
+/* More ranks than cores take turns, and a rank that waits for another waits until that has a core.  Ranks synchronise
+ * so often that three ranks on two cores are as slow as two ranks on one.  Only a core that no rank computes on hides a
+ * transfer. */
 static void share_cores(Device *f, const Mesh *m)
 {
 	if (!f->cores)
@@ -227,7 +243,9 @@ int device_read(const char *from, const Mesh *m)
 	}
 	for (int k = 0; k < m->ndim; k++)
 		if (m->dim[k] > 1 && !device.axis[k].bytes) {
-			err_at(all, "no link is said to join the ranks along axis %d of mesh %s: a line `link * SECONDS BYTES` does", k, m->name);
+			err_at(all,
+				"no link is said to join the ranks along axis %d of mesh %s: a line `link * SECONDS "
+				"BYTES` does", k, m->name);
 			return -1;
 		}
 	device.nccl = m->cuda && m->nrank > 1 && (opt.out || opt.change.made);

@@ -1,12 +1,13 @@
 /* Nodes that are replaced by their definitions.
  *
- * A softmax whose axis is split is no longer one kernel: each rank computes the maximum of its shard, an all-reduce gives all ranks the maximum
- * of these, and so for the sum.  The definition of the operator gives exactly that when its reductions are split; the same holds for the exact
- * statistics of a batch norm whose batch is split.  Such a node is replaced by its definition once the SBP of its operands and results is
- * chosen.  The nodes inside take the cheapest signatures, and their transfers are inserted like all others.
+ * A softmax whose axis is split is no longer one kernel: each rank computes the maximum of its shard, an all-reduce
+ * gives all ranks the maximum of these, and the sum is computed alike.  The definition of the operator gives exactly
+ * that when its reductions are split; the same holds for the exact statistics of a batch norm whose batch is split.
+ * Such a node is replaced by its definition once the SBP of its operands and results is chosen.  The nodes inside take
+ * the cheapest signatures, and their transfers are inserted like all others.
  *
- * The cost is known before the choice: the definition is expanded once for identical nodes and priced for each candidate that uses it, with
- * successive pointwise nodes as one pass over memory. */
+ * The cost is known before the choice: the definition is expanded once for identical nodes and priced for each
+ * candidate that uses it, with successive pointwise nodes as one pass over memory. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -37,7 +38,8 @@ static bool add_like(Graph *g, const Node *n, const FactorRule *r, int f, struct
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
 		int axis, from, count;
 		const Value *v = n->in[i];
-		if (!v || !v->factors || !signatures_leaves(r, i, v, f, &axis, &from, &count) || !v->factors->axis[axis].n)
+		if (!v || !v->factors || !signatures_leaves(r, i, v, f, &axis, &from, &count) ||
+			!v->factors->axis[axis].n)
 			continue;
 		for (int k = 0; k < count; k++)
 			add_leaf(g, x, v->factors->axis[axis].factor[from + k]);
@@ -73,8 +75,8 @@ static void find_factors(Graph *g, Node *n, int i)
 	v->factors = x;
 }
 
-/* The cheapest signature of a node whose operands have an SBP; it decides the SBP of results that have none.  Partial results are statistics that
- * all following nodes read: they are reduced at once, not by each reader separately. */
+/* The cheapest signature of a node whose operands have an SBP; it decides the SBP of results that have none.  Partial
+ * results are statistics that all following nodes read: they are reduced at once, not by each reader separately. */
 static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 {
 	for (int k = 0; k < n->nout; k++)
@@ -98,7 +100,7 @@ static const NdSig *settle_node(Graph *g, Node *n, const Mesh *m, Arena *a)
 
 struct Expansion { Model *model; Graph *g; Value **in, **out; int nin, nout; bool *stored; };
 
-static Value *alike(Graph *g, const Value *v, Name name)
+static Value *copy_value(Graph *g, const Value *v, Name name)
 {
 	Value *w = graph_value_here(g, name, v->loc);
 	w->type = v->type;
@@ -110,7 +112,7 @@ static void copy_operands(Expansion *d, Node *to, const Node *n)
 {
 	Graph *g = d->g;
 	for (int i = 0; i < n->nin; i++) {
-		Value *v = n->in[i] ? alike(g, n->in[i], name_fmt("in%d", i)) : NULL;
+		Value *v = n->in[i] ? copy_value(g, n->in[i], name_fmt("in%d", i)) : NULL;
 		if (v && n->in[i]->data && !n->in[i]->param) {
 			v->data = n->in[i]->data;
 			v->init = true;
@@ -123,7 +125,7 @@ static void copy_operands(Expansion *d, Node *to, const Node *n)
 		node_in(to, v);
 	}
 	for (int i = 0; i < n->nout; i++) {
-		d->out[i] = n->out[i] ? alike(g, n->out[i], name_fmt("out%d", i)) : NULL;
+		d->out[i] = n->out[i] ? copy_value(g, n->out[i], name_fmt("out%d", i)) : NULL;
 		node_out(to, d->out[i]);
 	}
 }
@@ -219,9 +221,9 @@ double expansion_cost(Expansion *d, const NdSig *s, const Mesh *m)
 	Arena a = { 0 };
 	Moved *done = NULL;
 	double t = 0;
-	Sbp *whole = arena_array(&a, Sbp, m->ndim);
+	Sbp *all_b = arena_array(&a, Sbp, m->ndim);
 	for (int i = 0; i < g->nvalue; i++)
-		g->value[i]->sbp = g->value[i]->def ? NULL : whole;
+		g->value[i]->sbp = g->value[i]->def ? NULL : all_b;
 	for (int i = 0; i < d->nin; i++)
 		if (d->in[i])
 			d->in[i]->sbp = s->in[i];
@@ -275,7 +277,8 @@ static void settle_new(Graph *g)
 
 int expansion_nodes(Graph *g)
 {
-	for (int round = 0; round < 8 && any_marked(g); round++) {      /* definitions hold nodes that have definitions, a few deep */
+	/* definitions contain nodes that have definitions themselves, a few levels deep */
+	for (int round = 0; round < 8 && any_marked(g); round++) {
 		if (inline_lower(g, marked, NULL) || lower_run(g) || graph_sort(g))
 			return -1;
 		settle_new(g);

@@ -1,7 +1,9 @@
-/* Meshes of ranks, from @mesh in the model or from --ranks=N, which gives a mesh of one axis called `ranks`.  Without either there is one rank.
+/* Meshes of ranks, from @mesh in the model or from --ranks=N, which gives a mesh of one axis called `ranks`.  Without
+ * either there is one rank.
  *
- * A program runs on the ranks of all its meshes: 0, 1, 2, ... without a gap.  Values that all ranks have, such as the loss, are on the world mesh:
- * all ranks along one axis.  Where several meshes are given and none is that, it is added. */
+ * A program runs on the ranks of all its meshes: 0, 1, 2, ... without a gap.  Values that all ranks have, such as the
+ * loss, are on the world mesh: all ranks along one axis.  Where several meshes are given and none is that, it is
+ * added. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -79,11 +81,19 @@ static Mesh *read_mesh(Model *m, const Annot *a)
 	return h;
 }
 
-/* Where the model names a rank of a mesh. */
+/* Whether an annotation is the @mesh of h. */
+static bool declares(const Annot *a, const Mesh *h)
+{
+	return !strcmp(a->name, "mesh") && arg_find(a->arg, a->narg, "name")->s == h->name;
+}
+
+/* The location where the model names a rank of a mesh. */
 static Loc rank_loc(Model *m, const Mesh *h, int rank)
 {
-	for (const Annot *a = m->annot; a; a = a->next)
-		for (int i = 0; i < a->narg && !strcmp(a->name, "mesh") && arg_find(a->arg, a->narg, "name")->s == h->name; i++) {
+	for (const Annot *a = m->annot; a; a = a->next) {
+		if (!declares(a, h))
+			continue;
+		for (int i = 0; i < a->narg; i++) {
 			int *list = NULL, n = 0;
 			if (a->arg[i].param && !strcmp(a->arg[i].param, "ranks"))
 				take_ranks(m, &a->arg[i], &list, &n);
@@ -91,6 +101,7 @@ static Loc rank_loc(Model *m, const Mesh *h, int rank)
 				if (list[n] == rank)
 					return a->arg[i].loc;
 		}
+	}
 	return h->loc;
 }
 
@@ -111,9 +122,11 @@ static int count_ranks(Model *m, const Plan *p)
 				continue;
 			Loc loc = rank_loc(m, h, mesh_rank(h, k));
 			if (p->nmesh == 1)
-				err_at(loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", mesh_rank(h, k), h->name, n, n - 1);
+				err_at(loc, "there is no rank %d: mesh %s has %d ranks, 0 to %d", mesh_rank(h, k),
+					h->name, n, n - 1);
 			else
-				err_at(loc, "there is no rank %d: the meshes have %d ranks together, 0 to %d", mesh_rank(h, k), n, n - 1);
+				err_at(loc, "there is no rank %d: the meshes have %d ranks together, 0 to %d",
+					mesh_rank(h, k), n, n - 1);
 			return -1;
 		}
 	return n;
@@ -123,10 +136,11 @@ static int count_ranks(Model *m, const Plan *p)
 static void declare(Model *m, const Mesh *h)
 {
 	for (const Annot *a = m->annot; a; a = a->next)
-		if (!strcmp(a->name, "mesh") && arg_find(a->arg, a->narg, "name")->s == h->name)
+		if (declares(a, h))
 			return;
 	Annot *a = arena_new(&m->arena, Annot);
-	Arg name = { .kind = ARG_WORD, .s = h->name }, kind = { .kind = ARG_WORD, .s = name_of(h->cuda ? "cuda" : "cpu") };
+	Arg name = { .kind = ARG_WORD, .s = h->name };
+	Arg kind = { .kind = ARG_WORD, .s = name_of(h->cuda ? "cuda" : "cpu") };
 	Arg shape = { .kind = ARG_LIST }, size = { .kind = ARG_INT, .i = h->nrank, .f = h->nrank };
 	arena_push(&m->arena, shape.arg, shape.narg, size);
 	a->name = name_of("mesh");
@@ -179,14 +193,17 @@ static int check_devices(const Plan *p)
 {
 	const Mesh *first = p->main;
 	if (opt.target != TARGET_MESH && first->cuda != (opt.target == TARGET_CUDA)) {
-		err_at(first->loc, "mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh",
-		       first->name, first->cuda ? "cuda" : "cpu", opt.target == TARGET_CUDA ? "cuda" : "c");
+		err_at(first->loc,
+			"mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh",
+			first->name, first->cuda ? "cuda" : "cpu", opt.target == TARGET_CUDA ? "cuda" : "c");
 		return -1;
 	}
 	for (int i = 1; i < p->nmesh; i++)
 		if (p->mesh[i]->cuda != first->cuda) {
-			err_at(p->mesh[i]->loc, "mesh %s is of %s devices and mesh %s of %s: a program is for one kind of device",
-			       p->mesh[i]->name, p->mesh[i]->cuda ? "cuda" : "cpu", first->name, first->cuda ? "cuda" : "cpu");
+			err_at(p->mesh[i]->loc,
+				"mesh %s is of %s devices and mesh %s of %s: a program is for one kind of device",
+				p->mesh[i]->name, p->mesh[i]->cuda ? "cuda" : "cpu",
+				first->name, first->cuda ? "cuda" : "cpu");
 			return -1;
 		}
 	return 0;
@@ -224,9 +241,11 @@ int mesh_read(Model *m, Plan *p)
 	p->world = find_world(m, p, nrank);
 	if (opt.ranks && opt.ranks != nrank) {
 		if (p->nmesh == 1)
-			err_at(p->main->loc, "mesh %s has %d ranks, but --ranks says %d", p->main->name, nrank, (int)opt.ranks);
+			err_at(p->main->loc, "mesh %s has %d ranks, but --ranks says %d", p->main->name, nrank,
+				(int)opt.ranks);
 		else
-			err_at(p->main->loc, "the meshes have %d ranks together, but --ranks says %d", nrank, (int)opt.ranks);
+			err_at(p->main->loc, "the meshes have %d ranks together, but --ranks says %d", nrank,
+				(int)opt.ranks);
 		return -1;
 	}
 	return 0;

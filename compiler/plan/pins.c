@@ -1,8 +1,9 @@
 /* Pins: @sbp of values and nodes, read and checked.
  *
- * A pin of a value fixes its SBP; a producer or reader that needs another SBP gets a transfer.  A pin of a node fixes its signature.  Both may
- * leave entries open.  Impossible pins are refused here, before the search: a factor that an axis does not have, entries that are not valid
- * together, a parameter that would be partial, a signature that the operator does not have, and different pins of values that share storage. */
+ * A pin of a value fixes its SBP; a producer or reader that needs another SBP gets a transfer.  A pin of a node fixes
+ * its signature.  Both may leave entries open.  Impossible pins are refused here, before the search: a factor that an
+ * axis does not have, entries that are not valid together, a parameter that would be partial, a signature that the
+ * operator does not have, and different pins of values that share storage. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -31,7 +32,10 @@ static int read_reach(const Arg *a, const Value *v, Sbp *out)
 			err_at(a->loc, "reach wants eight integers of at most %d", LARGE);
 			return -1;
 		}
-	r = (FormReach){ .of = x[0].i, .div = x[1].i, .lo = x[2].i, .hi = x[3].i, .mid = x[4].i, .mul = x[5].i, .from = x[6].i, .to = x[7].i };
+	r = (FormReach){
+		.of = x[0].i, .div = x[1].i, .lo = x[2].i, .hi = x[3].i,
+		.mid = x[4].i, .mul = x[5].i, .from = x[6].i, .to = x[7].i,
+	};
 	if (r.of < 0 || r.div < 1 || r.mid < 1 || r.mul < 1 || r.lo > r.hi || r.from > r.to) {
 		err_at(a->loc, "no windows of %s reach like this", v->name);
 		return -1;
@@ -55,7 +59,8 @@ static int read_split(const Arg *a, const Value *v, Sbp *out)
 		return 0;
 	int n = v->factors ? v->factors->axis[x->i].n : 0;
 	if (x->j >= (n ? n : 1)) {
-		err_at(a->loc, "axis %lld of %s has no factor %lld: it is %s", (long long)x->i, v->name, (long long)x->j, factors_text(v, (int)x->i));
+		err_at(a->loc, "axis %lld of %s has no factor %lld: it is %s", (long long)x->i, v->name,
+			(long long)x->j, factors_text(v, (int)x->i));
 		return -1;
 	}
 	out->leaf = n > 1 ? 1 + (int)x->j : 0;
@@ -64,7 +69,9 @@ static int read_split(const Arg *a, const Value *v, Sbp *out)
 
 static int read_entry(const Arg *a, const Value *v, Sbp *out)
 {
-	static const char *const red[] = { [RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod" };
+	static const char *const red[] = {
+		[RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod",
+	};
 	*out = (Sbp){ .kind = SBP_ANY };
 	if (!strcmp(a->s, "S"))
 		return read_split(a, v, out);
@@ -83,7 +90,8 @@ static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mes
 {
 	Sbp *s = arena_array(arena, Sbp, m->ndim);
 	if (n != m->ndim) {
-		err_at(loc, "mesh %s has %d ax%s, but %d SBP%s given for %s", m->name, m->ndim, m->ndim == 1 ? "is" : "es", n, n == 1 ? " is" : "s are", v->name);
+		err_at(loc, "mesh %s has %d ax%s, but %d SBP%s given for %s", m->name, m->ndim,
+			m->ndim == 1 ? "is" : "es", n, n == 1 ? " is" : "s are", v->name);
 		return NULL;
 	}
 	for (int i = 0; i < n; i++)
@@ -91,7 +99,9 @@ static Sbp *read_entries(const Arg *a, int n, Loc loc, const Value *v, const Mes
 			return NULL;
 	if (signatures_can(s, n))
 		return s;
-	err_at(loc, "%s cannot be %s: all P of a value have one reduction, and an axis is split by whole ranges or by its factors, not both", v->name, sbp_text(s, n));
+	err_at(loc,
+		"%s cannot be %s: all P of a value have one reduction, and an axis is split by whole ranges or by its "
+		"factors, not both", v->name, sbp_text(s, n));
 	return NULL;
 }
 
@@ -111,10 +121,12 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 	*bad |= a && !s;
 	for (int k = 0; s && k < m->ndim && (v->output || (!v->def && (v->init || v->input))); k++)
 		if (s[k].kind == SBP_P && v->output && g->model->main) {
-			leave_open(g, a, k);            /* the pin is for the training step, where the value is no output */
+			/* the pin is for the program of a step, where the value is not an output */
+			leave_open(g, a, k);
 			s[k] = (Sbp){ .kind = SBP_ANY };
 		} else if (s[k].kind == SBP_P) {
-			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name, v->output ? "a result of the model" : "kept from step to step or read from data");
+			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name,
+				v->output ? "a result of the model" : "kept from step to step or read from data");
 			*bad = -1;
 			return NULL;
 		}
@@ -152,11 +164,13 @@ static Sbp *read_operand(const Arg *a, const Value *v, const Mesh *m, Arena *are
 {
 	if (open_pin(a) || !v)
 		return NULL;
-	Sbp *s = a->kind == ARG_LIST ? read_entries(a->arg, a->narg, a->loc, v, m, arena) : read_entries(a, 1, a->loc, v, m, arena);
+	bool list = a->kind == ARG_LIST;
+	Sbp *s = read_entries(list ? a->arg : a, list ? a->narg : 1, a->loc, v, m, arena);
 	*bad |= !s;
 	return s;
 }
 
+/* Reports a pin that no signature along axis k allows. */
 static int illegal(Node *n, const Annot *a, const Mesh *m, int k, const Sig *list, int count)
 {
 	err_at(a->loc, "%s cannot run like this along axis %d of mesh %s", n->op, k, m->name);
@@ -180,7 +194,8 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 	p->out = arena_array(arena, Sbp *, n->nout + 1);
 	for (int i = 0; i < n->nin; i++)
 		p->in[i] = read_operand(&a->arg[i], n->in[i], m, arena, &errors);
-	for (int i = 0; i < n->nout && nin + i < a->narg; i++)              /* results that a pass added are not pinned */
+	/* results that a pass added are not pinned */
+	for (int i = 0; i < n->nout && nin + i < a->narg; i++)
 		p->out[i] = read_operand(&a->arg[nin + i], n->out[i], m, arena, &errors);
 	for (int k = 0; k < m->ndim && !errors; k++) {
 		int count, i = 0;
@@ -196,10 +211,10 @@ NodePin *pins_node(Node *n, const Mesh *m, Arena *arena, int *bad)
 
 /* ---- values that share storage ----
  *
- * A transfer can connect any two SBPs, so pins of a producer, a value and its readers never contradict each other.  Only those of values that
- * share storage can: an update and what it updates. */
+ * A transfer can connect any two SBPs, so pins of a producer, a value and its readers never contradict each other.
+ * Only those of values that share storage can: an update and what it updates. */
 
-typedef struct Storage { const Value *first; const Value **pin; int n; } Storage;      /* the pinned values in it, by number */
+typedef struct Storage { const Value *first; const Value **pin; int n; } Storage;       /* pin: its pinned values */
 
 static const Value *root(const Value *v)
 {
@@ -208,7 +223,7 @@ static const Value *root(const Value *v)
 	return v;
 }
 
-/* Whether some SBP satisfies all these pins but the one that is left out. */
+/* Whether some SBP satisfies all pins of a storage except number `without`. */
 static bool hold(const Storage *s, const Pins *p, int ndim, int without)
 {
 	Sbp all[MESH_DIMS];
@@ -245,13 +260,18 @@ static int refuse(const Storage *s, const Pins *p, int ndim)
 {
 	const Value *v = s->pin[s->n - 1], *w = s->pin[0];
 	Loc loc = annot_find(v->annot, "sbp")->loc;
-	const char *form = sbp_text(p->value[v->id], ndim);
+	const char *sbp = sbp_text(p->value[v->id], ndim);
 	if (s->n == 1)
-		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, which is kept from step to step: it is split or whole, not %s", v->name, s->first->name, form);
+		fail_at(EXIT_NOPLAN, loc,
+			"%s lives in the memory of %s, which is kept from step to step: it is split or whole, not %s",
+			v->name, s->first->name, sbp);
 	else if (w == s->first)
-		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, so both are held alike: %s here, but %s there", v->name, w->name, form, sbp_text(p->value[w->id], ndim));
+		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, so both are held alike: %s here, but %s there",
+			v->name, w->name, sbp, sbp_text(p->value[w->id], ndim));
 	else
-		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, as %s does, so all are held alike: %s here, but %s there", v->name, s->first->name, w->name, form, sbp_text(p->value[w->id], ndim));
+		fail_at(EXIT_NOPLAN, loc,
+			"%s lives in the memory of %s, as %s does, so all are held alike: %s here, but %s there",
+			v->name, s->first->name, w->name, sbp, sbp_text(p->value[w->id], ndim));
 	for (int i = 0; i < s->n - 1; i++)
 		note_at(annot_find(s->pin[i]->annot, "sbp")->loc, "%s is pinned here", s->pin[i]->name);
 	return -1;
@@ -285,7 +305,8 @@ Pins *pins_read(Graph *g, const Mesh *m)
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
 		graph_ahead_value(g->value, i, g->nvalue);
-		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))       /* others were removed as unused */
+		/* others were removed as unused */
+		if ((v->def || v->init || v->input) && (!v->place || v->place->mesh == m))
 			p->value[i] = pin_value(g, v, m, &bad);
 	}
 	for (int i = 0; i < g->nnode && !bad; i++) {

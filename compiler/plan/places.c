@@ -1,13 +1,16 @@
 /* Placements: the mesh that runs each node and holds each value.
  *
- * With one mesh there is nothing to decide.  With several meshes or submeshes @on places some nodes and values, and the others follow:
+ * With one mesh there is nothing to decide.  With several meshes or submeshes @on places some nodes and values, and the
+ * others follow:
  *
- *   - Before the backward pass (places_spread) a node without @on is placed with its parameter that has @on, else with the operand computed
- *     last, else on the first mesh.  A parameter or an input is placed with its first reader.  All placements are written as @on, which the
- *     nodes of the backward pass, of recomputation and of the other programs inherit.
- *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it updates, else with its large
- *     operands; the state of an optimizer is placed with its parameter.  Scalars that belong to no mesh, such as the learning rate and the
- *     norm of all gradients, and values that a program reports are on the mesh of all ranks.
+ *   - Before the backward pass (places_spread) a node without @on is placed with its parameter that has @on, else with
+ *     the operand computed last, else on the first mesh.  A parameter or an input is placed with its first reader.  All
+ *     placements are written as @on, which the nodes of the backward pass, of recomputation and of the other programs
+ *     inherit.
+ *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it
+ *     updates, else with its large operands; the state of an optimizer is placed with its parameter.  Scalars that
+ *     belong to no mesh, such as the learning rate and the norm of all gradients, and values that a program reports are
+ *     on the mesh of all ranks.
  *
  * A value is held where it is computed.  Between meshes it is moved by boxing. */
 #include "plan/plan.h"
@@ -20,7 +23,8 @@ static const Arg *on_of(const Annot *list)
 	return a ? a->arg : NULL;
 }
 
-static void say(Graph *g, Annot **list, const Arg *on)
+/* Adds @on to annotations that have none. */
+static void write_on(Graph *g, Annot **list, const Arg *on)
 {
 	if (!on || annot_find(*list, "on"))
 		return;
@@ -80,7 +84,8 @@ static const Arg *follow(const Graph *g, const Node *n, const bool *given, const
 	return on;
 }
 
-static const Arg *said(const Node *n)
+/* The @on of a node or of one of its results. */
+static const Arg *given_on(const Node *n)
 {
 	const Arg *on = on_of(n->annot);
 	for (int i = 0; i < n->nout && !on; i++)
@@ -100,16 +105,18 @@ int places_spread(Graph *g)
 	}
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		const Arg *on = said(n);
+		const Arg *on = given_on(n);
 		n->mark = i;
 		on = on ? on : follow(g, n, given, of);
 		on = on ? on : first;
-		say(g, &n->annot, on);
-		for (int k = 0; k < n->nin; k++)
-			if (leaf(g, n->in[k]) && !of[n->in[k]->id] && (n->in[k]->param || n->in[k]->input || !n->in[k]->data)) {
-				of[n->in[k]->id] = on;
-				say(g, &n->in[k]->annot, on);
+		write_on(g, &n->annot, on);
+		for (int k = 0; k < n->nin; k++) {
+			Value *v = n->in[k];
+			if (leaf(g, v) && !of[v->id] && (v->param || v->input || !v->data)) {
+				of[v->id] = on;
+				write_on(g, &v->annot, on);
 			}
+		}
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] && !of[n->out[k]->id])
 				of[n->out[k]->id] = on;
@@ -119,7 +126,7 @@ int places_spread(Graph *g)
 
 /* ---- meshes and submeshes ---- */
 
-/* A submesh: all axes stay, those with an index have one rank. */
+/* A submesh: it has all axes of its mesh; those with an index have one rank. */
 static const Mesh *submesh_of(Graph *g, const Mesh *m, const Arg *on)
 {
 	Mesh *sub = arena_new(g->arena, Mesh);
@@ -221,7 +228,8 @@ static Place *updates(const Node *n)
 	return NULL;
 }
 
-/* The placement of the large operand computed last; else that of all scalars that belong to a mesh, when it is one; else the mesh of all ranks. */
+/* The placement of the large operand computed last; else that of all scalars that belong to a mesh, when it is one;
+ * else the mesh of all ranks. */
 static Place *beside(const Node *n, Place *all)
 {
 	Place *large = NULL, *small = NULL;
@@ -230,7 +238,8 @@ static Place *beside(const Node *n, Place *all)
 		const Value *v = n->in[i];
 		Place *at = v ? v->place : NULL;
 		int made = v && v->def ? v->def->mark : -1;
-		if (!at || at == all || (!v->def && v->data && !v->param))      /* a constant does not count: other nodes may share it */
+		/* a constant does not count: other nodes may share it */
+		if (!at || at == all || (!v->def && v->data && !v->param))
 			continue;
 		small = small && small != at ? all : at;
 		if (type_elements(v->type) > 1 && made > last) {
@@ -243,14 +252,6 @@ static Place *beside(const Node *n, Place *all)
 	return small ? small : all;
 }
 
-/* The parameter that optimizer state belongs to, by name: w of w.m. */
-static const Value *owner(const Graph *g, const Value *v)
-{
-	const char *dot = v->init ? strrchr(v->name, '.') : NULL;
-	const Value *w = dot ? graph_find(g, name_n(v->name, (size_t)(dot - v->name))) : NULL;
-	return w && w->init && w->param ? w : NULL;
-}
-
 static void hold(Value *v, Place *at)
 {
 	if (v && !v->place)
@@ -259,7 +260,7 @@ static void hold(Value *v, Place *at)
 
 static void place_node(Graph *g, Plan *p, Node *n, Place *all)
 {
-	const Arg *on = said(n);
+	const Arg *on = given_on(n);
 	Place *at = on ? place_at(g, p, on) : updates(n);
 	n->place = at ? at : beside(n, all);
 	for (int i = 0; i < n->nin; i++)
@@ -278,11 +279,11 @@ static void place_node(Graph *g, Plan *p, Node *n, Place *all)
 static void write_down(Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++)
-		say(g, &g->node[i]->annot, g->node[i]->place->on);
+		write_on(g, &g->node[i]->annot, g->node[i]->place->on);
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
 		if (v->def ? v->place != v->def->place : v->init || v->input)
-			say(g, &v->annot, v->place->on);
+			write_on(g, &v->annot, v->place->on);
 	}
 }
 
@@ -305,10 +306,12 @@ int places_find(Graph *g, Plan *own)
 		one_place(g, p);
 	} else {
 		Place *all = place_of_mesh(g, p, p->world), *first = place_of_mesh(g, p, p->main);
-		for (int i = 0; i < g->nvalue; i++)
-			g->value[i]->place = on_of(g->value[i]->annot) ? place_at(g, p, on_of(g->value[i]->annot)) : NULL;
 		for (int i = 0; i < g->nvalue; i++) {
-			const Value *w = owner(g, g->value[i]);
+			const Arg *on = on_of(g->value[i]->annot);
+			g->value[i]->place = on ? place_at(g, p, on) : NULL;
+		}
+		for (int i = 0; i < g->nvalue; i++) {
+			const Value *w = g->value[i]->init ? params_owner(g, g->value[i]) : NULL;
 			if (leaf(g, g->value[i]) && reported(g->value[i]))
 				hold(g->value[i], all);
 			else if (w)
@@ -329,7 +332,7 @@ int places_find(Graph *g, Plan *own)
 
 void places_note(Graph *g, Node *n)
 {
-	say(g, &n->annot, n->place->on);
+	write_on(g, &n->annot, n->place->on);
 }
 
 void places_new(Graph *g)

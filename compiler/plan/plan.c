@@ -1,16 +1,17 @@
-/* The plan: the placement of each node and the SBP of every value.  Both are written into the graph as annotations, so a dump made after this
- * pass is pinned everywhere and gives the same program when it is read again.
+/* The plan: the placement of each node and the SBP of every value.  Both are written into the graph as annotations, so
+ * a dump made after this pass is pinned everywhere and gives the same program when it is read again.
  *
- * Meshes are solved one after the other, each with the nodes that run on it.  A value from another mesh may arrive in any SBP, because it is
- * transferred in any case. */
+ * Meshes are solved one after the other, each with the nodes that run on it.  A value from another mesh may arrive in
+ * any SBP, because it is transferred in any case. */
 #include "plan/plan.h"
 
-/* A form has so many axes. */
+/* A Form has at most FORM_AXES axes. */
 static int check_axes(const Value *v)
 {
 	if (v->type->rank <= FORM_AXES)
 		return 0;
-	err_at(v->loc, "%s has %d axes, %s; a program takes tensors of up to %d: join neighbouring axes with Reshape", v->name, v->type->rank, type_text(v->type), FORM_AXES);
+	err_at(v->loc, "%s has %d axes, %s; a program takes tensors of up to %d: join neighbouring axes with Reshape",
+		v->name, v->type->rank, type_text(v->type), FORM_AXES);
 	return -1;
 }
 
@@ -30,7 +31,7 @@ static const Value *first_unknown(const Value *v)
 	return v;
 }
 
-/* A result whose shape follows from numbers that only a run has. */
+/* A result whose shape depends on data, which only a run has. */
 static bool depends_on_data(const Value *v)
 {
 	static const char *const list[] = { "NonZero", "Compress", "Unique", "NonMaxSuppression", NULL };
@@ -46,8 +47,12 @@ static int check_shape(const Value *v)
 		return check_axes(v);
 	v = first_unknown(v);
 	if (depends_on_data(v)) {
-		err_at(v->def->loc, "the shape of %s depends on data: how many elements %s gives is known only when the program runs", v->name, v->def->op);
-		note_at((Loc){ 0 }, "shapes must be known before: multiply with a mask, or choose with Where, instead of selecting elements by a condition");
+		err_at(v->def->loc,
+			"the shape of %s depends on data: how many elements %s gives is known only when the program "
+			"runs", v->name, v->def->op);
+		note_at((Loc){ 0 },
+			"shapes must be known before: multiply with a mask, or choose with Where, instead of selecting "
+			"elements by a condition");
 		return -1;
 	}
 	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
@@ -74,13 +79,13 @@ static int check_static(Graph *g)
 /* The nodes of one mesh, as a graph over the same values. */
 static int solve_on(Graph *g, Plan *p, const Mesh *m)
 {
-	Graph part = *g;
-	part.node = arena_array(g->scratch, Node *, g->nnode + 1);
-	part.nnode = 0;
+	Graph on = *g;
+	on.node = arena_array(g->scratch, Node *, g->nnode + 1);
+	on.nnode = 0;
 	for (int i = 0; i < g->nnode; i++)
 		if (g->node[i]->place->mesh == m)
-			part.node[part.nnode++] = g->node[i];
-	return search_solve(&part, p, m);
+			on.node[on.nnode++] = g->node[i];
+	return search_solve(&on, p, m);
 }
 
 /* A result that is held on another mesh than it is computed on has its pinned SBP there, else B. */
@@ -121,8 +126,9 @@ static void check_stages(const Graph *g)
 	for (int i = 0; i < g->nnode && !a; i++)
 		a = annot_find(g->node[i]->annot, "stage");
 	if (a && !g->model->main && !opt.dump_after)
-		warn_at(a->loc, "@stage is not honoured: there are no pipelines yet, so stages run one after the other; "
-		        "@on says which ranks run a node");
+		warn_at(a->loc,
+			"@stage is not honoured: there are no pipelines yet, so stages run one after the other; "
+			"@on says which ranks run a node");
 }
 
 int plan_prepare(Graph *g)
@@ -132,7 +138,8 @@ int plan_prepare(Graph *g)
 		return 0;
 	programs_pin(g->model);
 	check_stages(g);
-	if (check_static(g) || any_ranks_read(g->model) || mesh_read(g->model, p) || device_read(opt.machine, p->main) || places_find(g, p))
+	if (check_static(g) || any_ranks_read(g->model) || mesh_read(g->model, p) ||
+		device_read(opt.machine, p->main) || places_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");
@@ -157,6 +164,10 @@ int plan_run(Graph *g)
 	Plan *p = g->model->plan;
 	if (plan_prepare(g) || (opt.change.ranks && fewer_ranks(p->main, opt.change.ranks)))
 		return -1;
-	p->batch = (g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1) * (p->training && p->train.microbatches ? p->train.microbatches : 1);
-	return (p->nplace > 1 ? solve_each(g, p) : search_solve(g, p, p->main)) || expansion_nodes(g) ? -1 : 0;
+	p->batch = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1;
+	if (p->training && p->train.microbatches)
+		p->batch *= p->train.microbatches;
+	if (p->nplace > 1 ? solve_each(g, p) : search_solve(g, p, p->main))
+		return -1;
+	return expansion_nodes(g) ? -1 : 0;
 }

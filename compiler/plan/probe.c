@@ -1,13 +1,18 @@
-/* --probe: measures this computer once, in about two seconds, and prints the performance of one rank on one core as a file for --machine.
+/* --probe: measures this computer once, in about two seconds, and prints the performance of one rank on one core as a
+ * file for --machine.
  *
- * Arithmetic: multiply-adds in registers, as the inner loop of a product does, of the widest vectors that there are; nine tenths of that
- * is what a product reaches.  Memory: a long array is updated by another, as an optimizer does, in pages as large as those of a rank, on all cores
- * at once, as ranks do, and a short one, of a size that the cache of one core holds everywhere.  Links: ranks of the local transport copy from memory that they share into their own, all at once; before that they meet, as
- * two processes do here that have a core each and look for each other.  Where ranks share cores they sleep until the others have come: what
- * it takes twice as many processes as cores to meet so, for each of two that share a core, is a turn.  Overlap: what is left of the time that
- * another core copies, when computing, half of it in memory, becomes slower by it.
+ *   arithmetic  Multiply-adds in registers, of the widest vectors of the processor, as the inner loop of a product does
+ *               them.  A product reaches nine tenths of that.
+ *   memory      A long array is updated by another, as an optimizer does it, in pages as large as those of a rank, on
+ *               all cores at once.  So is a short one, which fits into the cache of one core of any processor.
+ *   links       Ranks of the local transport synchronise, then copy from shared memory into their own, all at once.
+ *               Here two processes with a core each synchronise by spinning.
+ *   turn        Ranks that share cores sleep while they wait.  Twice as many processes as cores synchronise like this;
+ *               half of the time is a turn, because two processes share a core.
+ *   overlap     How much a computation, half of it in memory, slows down while another core copies.  The rest of the
+ *               time of the copy is hidden.
  *
- * What else the computer does meanwhile only makes things slower, so the quickest of some tries is taken each time. */
+ * Other work of the computer only makes things slower, so the quickest of several tries is taken each time. */
 #include "plan/plan.h"
 
 #include <limits.h>
@@ -30,7 +35,7 @@
 
 enum { LARGE = 64 << 20, SMALL = 512 << 10, TRIES = 5, COPIES = 15, SPINS = 20000, COPYING = 64, MEETING = 1024 };
 
-static const double LATE = 5e-6;        /* ranks meet twice in a transfer, and one is later than the other */
+static const double LATE = 5e-6;        /* seconds by which one rank comes later than another to a transfer */
 
 static double now(void)
 {
@@ -39,8 +44,8 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Twelve sums hide the latency of multiply-add on every processor of the last ten years.  fused: how it is asked for, since C by itself
- * rounds products. */
+/* Twelve sums hide the latency of multiply-add on every processor of the last ten years.  fused: the intrinsic, because
+ * C itself rounds the product. */
 #define STEP(fused, k) s[k] = fused(s[k], a, b);
 #define LOOP(name, width, fused, how) \
 	how static double name(int64_t turns) \
@@ -113,7 +118,7 @@ static void update(char *a, const char *b)
 	update_first(a, b, LARGE);
 }
 
-/* As many bytes, but of what is in the cache. */
+/* As many bytes, but in the cache. */
 static void update_small(char *a, const char *b)
 {
 	for (int i = 0; i < LARGE / SMALL; i++)
@@ -122,7 +127,7 @@ static void update_small(char *a, const char *b)
 
 typedef void Through(char *a, const char *b);
 
-/* Seconds, usually: the least are those of a moment at which the others paused. */
+/* The median of several times, in seconds: the least would be of a moment at which the other processes paused. */
 static double usual(Through *go, char *a, const char *b)
 {
 	double took[COPIES];
@@ -144,8 +149,8 @@ static pid_t spawn(void)
 	return p;
 }
 
-/* Others that do this for ever, each with an array of its own to write, for it becomes its own by that, and how many there are; all are at it
- * when this returns.  at: in memory that all share. */
+/* Starts processes that do this for ever and returns their number; all are running then.  Each has an own copy of the
+ * array that it writes, because private pages are copied on write.  at: in memory that all share. */
 static int begin(Through *go, char *a, const char *b, _Atomic int *at, int wanted, pid_t *child)
 {
 	int n = 0;
@@ -181,7 +186,7 @@ static double together(Through *go, char *a, const char *b, void *shared, int co
 	return t;
 }
 
-/* Seconds of arithmetic, and of as much memory as takes about as long. */
+/* Seconds of arithmetic and of a copy that takes about as long. */
 static double mixture(char *a, const char *b)
 {
 	double best = INFINITY;
@@ -206,14 +211,14 @@ static double hidden(char *a, const char *b, void *shared, int cores)
 	return n ? fmax(0, fmin(1, alone / beside)) : 0;        /* 1 - (beside - alone) / beside */
 }
 
-/* ---- meeting ---- */
+/* ---- synchronising ---- */
 
 typedef struct Meeting {
 	_Atomic uint32_t at, asleep;
 	char rest[64 - 2 * sizeof(uint32_t)];
 } Meeting;
 
-/* As ranks of the local transport do: says that it is so far, then waits for each of the others. */
+/* A barrier, as ranks of the local transport have it: announces its turn, then waits for each of the others. */
 static void meet(Meeting *list, int n, int me, uint32_t turn, int spins)
 {
 	atomic_store(&list[me].at, turn);
@@ -232,13 +237,14 @@ static void meet(Meeting *list, int n, int me, uint32_t turn, int spins)
 	}
 }
 
-/* Most meetings are between the quickest, when all happen to come at once, and those that something else held up. */
+/* Seconds of a barrier: the median, which is between the quickest, where all happen to come at once, and those that
+ * other work delayed. */
 static double meet_often(Meeting *list, int n, int me, int spins)
 {
 	enum { GROUPS = 51, EACH = 10 };
 	double took[GROUPS];
 	uint32_t turn = 0;
-	for (double t = now(); now() - t < 0.03;)       /* until each is on the core that it will stay on */
+	for (double t = now(); now() - t < 0.03;)       /* until the system has moved each to its core */
 		multiply(100000);
 	for (int g = 0; g < GROUPS; g++) {
 		double t = now();
@@ -250,7 +256,7 @@ static double meet_often(Meeting *list, int n, int me, int spins)
 	return took[GROUPS / 2];
 }
 
-/* On the one of these processors that has so many before it, as ranks are that have one each. */
+/* Binds the process to one of these processors, the one with so many before it, as a rank with its own core is. */
 static void stay(const cpu_set_t *all, int before)
 {
 	cpu_set_t one;
@@ -258,10 +264,10 @@ static void stay(const cpu_set_t *all, int before)
 	for (size_t i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, all) && before-- == 0)
 			CPU_SET(i, &one);
-	sched_setaffinity(0, sizeof one, &one);         /* where it may not, it stays for as long as it likes */
+	sched_setaffinity(0, sizeof one, &one);         /* if that fails, the system may move it */
 }
 
-/* Seconds of one meeting, of n processes, which look for each other when each has a core; -1: they cannot be made. */
+/* Seconds of one barrier of n processes, which spin when each has a core, else sleep; -1: they cannot be created. */
 static double meet_once(void *shared, int n, const cpu_set_t *all)
 {
 	bool apart = n <= CPU_COUNT(all);
@@ -284,7 +290,7 @@ static double meet_once(void *shared, int n, const cpu_set_t *all)
 		stay(all, 0);
 	double t = k + 1 == n ? meet_often(list, n, 0, spins) : -1;
 	sched_setaffinity(0, sizeof *all, all);
-	if (t < 0)                              /* who is there waits for those who are not */
+	if (t < 0)                              /* those that exist wait for those that do not */
 		end(child, k);
 	for (int i = 0; i < k && t >= 0; i++)
 		waitpid(child[i], NULL, 0);
@@ -299,14 +305,14 @@ static double meeting(void *shared, int n, const cpu_set_t *all)
 	return best;
 }
 
-/* What each rank that shares a core adds to a meeting. */
+/* Seconds that each rank that shares a core adds to a barrier. */
 static double taking_turns(void *shared, const cpu_set_t *all)
 {
 	int cores = CPU_COUNT(all);
 	return cores > MEETING / 2 ? 0 : fmax(0, meeting(shared, 2 * cores, all)) / 2;
 }
 
-/* Private ones lie as those of a rank do (slab.c), in large pages where there are any. */
+/* Memory; private memory is allocated like that of a rank (slab.c), in huge pages where the system has them. */
 static void *pages(int how)
 {
 	enum { HUGE = 2 << 20 };
@@ -334,13 +340,18 @@ int probe_device(FILE *f)
 		fail_at(EXIT_ENV, (Loc){ 0 }, "no memory or process to measure with");
 		return -1;
 	}
-	double flops = arithmetic(), bytes = 3.0 * LARGE / together(update, a, b, shared, cores), link = LARGE / together(copy, a, shared, shared, cores);
+	double flops = arithmetic();
+	double bytes = 3.0 * LARGE / together(update, a, b, shared, cores);
+	double link = LARGE / together(copy, a, shared, shared, cores);
 	double cached = 3.0 * LARGE / together(update_small, a, b, shared, cores);
 	double memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\nflops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\n", flops, flops, bytes);
+	fprintf(f, "# one rank on one core of this computer, measured by sbpcc --probe\n");
+	fprintf(f, "flops %.3g\nhalf %.3g\nbytes %.3g\nstart 5e-7\n", flops, flops, bytes);
 	fprintf(f, "cache %d %.3g\n", SMALL, cached);
-	fprintf(f, "cores %d\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, &all), hidden(a, b, shared, cores));
-	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n", floor(memory_bytes / cores));
+	fprintf(f, "cores %d\nturn %.3g\noverlap %.2g\n", cores, taking_turns(shared, &all),
+		hidden(a, b, shared, cores));
+	fprintf(f, "# memory %.3g             of a rank, when there are as many as cores\n",
+		floor(memory_bytes / cores));
 	fprintf(f, "link * %.3g %.3g\n", LATE + 4 * met, link);
 	return ferror(f) ? -1 : 0;
 }

@@ -1,16 +1,25 @@
 /* SBP of values: comparison, text, conversion to a Form (runtime/form.h) and to an annotation.
  *
- * Along one axis of the mesh a value is split along one of its axes or a factor of that (S), whole on every rank (B), or partial: the sum
- * (maximum, ...) of one term per rank (P). */
+ * Along one axis of the mesh a value is split along one of its axes or a factor of that (S), broadcast, so that every
+ * rank has all of it (B), or partial: the sum (maximum, ...) of one term per rank (P). */
 #include "plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+static bool equal_entry(const Sbp *a, const Sbp *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == SBP_S)
+		return a->axis == b->axis && a->leaf == b->leaf && a->reach == b->reach;
+	return a->kind != SBP_P || a->red == b->red;
+}
+
 bool sbp_equal(const Sbp *a, const Sbp *b, int ndim)
 {
 	for (int i = 0; i < ndim; i++)
-		if (a[i].kind != b[i].kind || (a[i].kind == SBP_S && (a[i].axis != b[i].axis || a[i].leaf != b[i].leaf || a[i].reach != b[i].reach)) || (a[i].kind == SBP_P && a[i].red != b[i].red))
+		if (!equal_entry(&a[i], &b[i]))
 			return false;
 	return true;
 }
@@ -33,14 +42,18 @@ const FormReach *sbp_reach(FormReach r)
 
 const char *sbp_reach_text(const FormReach *r)
 {
-	return name_fmt("%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64, r->of, r->div, r->lo, r->hi, r->mid, r->mul, r->from, r->to);
+	return name_fmt(
+		"%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64,
+		r->of, r->div, r->lo, r->hi, r->mid, r->mul, r->from, r->to);
 }
 
 const char *sbp_text(const Sbp *s, int ndim)
 {
 	static char ring[8][96];
 	static int next;
-	static const char *const red[] = { [RED_SUM] = "P", [RED_MAX] = "P(max)", [RED_MIN] = "P(min)", [RED_PROD] = "P(prod)" };
+	static const char *const red[] = {
+		[RED_SUM] = "P", [RED_MAX] = "P(max)", [RED_MIN] = "P(min)", [RED_PROD] = "P(prod)",
+	};
 	char *t = ring[next++ % 8];
 	size_t n = 0;
 	t[0] = 0;
@@ -53,8 +66,10 @@ const char *sbp_text(const Sbp *s, int ndim)
 			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "S(%d+)", s[i].axis);
 		else if (s[i].kind == SBP_S)
 			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "S(%d)", s[i].axis);
+		else if (s[i].kind == SBP_P)
+			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "%s", red[s[i].red]);
 		else
-			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "%s", s[i].kind == SBP_ANY ? "_" : s[i].kind == SBP_B ? "B" : red[s[i].red]);
+			n += (size_t)snprintf(t + n, sizeof ring[0] - n, "%s", s[i].kind == SBP_B ? "B" : "_");
 	}
 	return t;
 }
@@ -110,17 +125,22 @@ static Arg entry(Sbp s)
 	return arg;
 }
 
-/* Entries as the arguments of @sbp, which values of one form share. */
+/* Entries as the arguments of @sbp, which values of one SBP share.  An SBP with reach is not shared: each is
+ * different. */
 const Annot *sbp_annot(const Sbp *s, int n)
 {
 	static Map made;
 	int64_t text[3 * MESH_DIMS] = { 0 };
-	bool shared = true;                     /* what windows reach is different for each */
+	bool shared = true;
 	for (int i = 0; i < n; i++) {
 		text[3 * i] = s[i].kind;
-		text[3 * i + 1] = s[i].kind == SBP_S ? s[i].axis : s[i].kind == SBP_P ? (int)s[i].red : 0;
-		text[3 * i + 2] = s[i].kind == SBP_S ? s[i].leaf : 0;
-		shared &= s[i].kind != SBP_S || !s[i].reach;
+		if (s[i].kind == SBP_P)
+			text[3 * i + 1] = s[i].red;
+		if (s[i].kind != SBP_S)
+			continue;
+		text[3 * i + 1] = s[i].axis;
+		text[3 * i + 2] = s[i].leaf;
+		shared &= !s[i].reach;
 	}
 	Name key = name_n((const char *)text, sizeof *text * 3 * (size_t)n);
 	if (!made.arena)
@@ -139,8 +159,8 @@ const Annot *sbp_annot(const Sbp *s, int n)
 	return a;
 }
 
-/* Whether something is left to say; *have: what is said already. */
-static bool unsaid(const Value *v, Annot **have)
+/* Whether @sbp of a value is missing or has open entries; *have: the annotation, or NULL. */
+static bool unnoted(const Value *v, Annot **have)
 {
 	bool free = false;
 	*have = annot_find(v->annot, "sbp");
@@ -152,21 +172,21 @@ static bool unsaid(const Value *v, Annot **have)
 void sbp_note_as(Graph *g, Value *v, const Annot *made)
 {
 	Annot *a;
-	if (!unsaid(v, &a))
+	if (!unnoted(v, &a))
 		return;
 	if (!a) {
 		a = arena_new(g->arena, Annot);
 		*a = *made;
 		annot_add(&v->annot, a);
 	}
-	a->arg = made->arg;                     /* what was free is settled now */
+	a->arg = made->arg;                     /* open entries are decided now */
 	a->narg = made->narg;
 }
 
 void sbp_note(Graph *g, Value *v, const Mesh *m)
 {
 	Annot *a;
-	if (unsaid(v, &a))
+	if (unnoted(v, &a))
 		sbp_note_as(g, v, sbp_annot(v->sbp, m->ndim));
 }
 

@@ -1,9 +1,10 @@
 /* The search: signatures of all nodes along all mesh axes together, by the least sum of seconds.
  *
- * A node is a variable: its choices are its candidates, their cost is the time of computation.  A value is a variable when its SBP is not simply
- * that of its producer: inputs, parameters and state, values that are pinned, reported, updated in place or read by several nodes.  An edge
- * between a producer and a reader has the cost of the transfer between their SBPs.  An update shares the storage of what it updates, so both
- * are one variable.  Transfers of parameters and gradients are partly hidden by computation (Device.overlap).
+ * A node is a variable: its choices are its candidates, their cost is the time of computation.  A value is a variable
+ * when its SBP is not simply that of its producer: inputs, parameters and state, values that are pinned, reported,
+ * updated in place or read by several nodes.  An edge between a producer and a reader has the cost of the transfer
+ * between their SBPs.  An update shares the storage of what it updates, so both are one variable.  Transfers of
+ * parameters and gradients are partly hidden by computation (Device.overlap).
  *
  * The result is the SBP of every value; boxing then finds the signature of each node. */
 #include "search.h"
@@ -13,6 +14,9 @@
 #include <time.h>
 
 static const double SECOND = 5e8;       /* entries of tables that the solver visits in a second, about */
+
+/* An SBP and its annotation as objects of the graph, which values share; NULL: not made yet. */
+struct Chosen { Sbp *sbp; const Annot *note; };
 
 static void find_roots(Search *s)
 {
@@ -62,14 +66,14 @@ static const Sbp **pins_by_root(Search *s)
 	return (const Sbp **)all;
 }
 
-/* State, an input or an output cannot be partial. */
-static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool whole)
+/* State, an input or an output cannot be partial.  only_b: where it is not pinned, it is B. */
+static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool only_b)
 {
 	Kind *kind = s->candidates.kind[v->id];
 	Sbp fixed[MESH_DIMS] = { { 0 } };
-	bool terms = v->def && !v->output;
+	bool partial = v->def && !v->output;
 	candidates_key(&s->candidates, kind->id);
-	candidates_key(&s->candidates, terms + 2 * whole);
+	candidates_key(&s->candidates, partial + 2 * only_b);
 	for (int k = 0; k < s->mesh->ndim && pin; k++) {
 		candidates_key(&s->candidates, pin[k].kind);
 		candidates_key(&s->candidates, pin[k].axis * 256 + pin[k].leaf);
@@ -86,15 +90,16 @@ static Domain *domain_of(Search *s, const Value *v, const Sbp *pin, bool whole)
 	d->kind = kind;
 	d->key = key;
 	map_put(&s->domains, key, d);
-	int first = candidates_form(&s->candidates, kind, fixed);
-	arena_push(s->arena, d->form, d->n, first);
-	for (int i = 0; i < kind->n && !whole; i++) {
-		const Sbp *f = kind->form[i];
-		bool ok = i != first && is_home(f, s->mesh->ndim) && pinned_to(pin, f, s->mesh->ndim) && signatures_can(f, s->mesh->ndim);
+	int first = candidates_sbp(&s->candidates, kind, fixed);
+	arena_push(s->arena, d->sbp, d->n, first);
+	for (int i = 0; i < kind->n && !only_b; i++) {
+		const Sbp *f = kind->sbp[i];
+		bool ok = i != first && is_home(f, s->mesh->ndim) && pinned_to(pin, f, s->mesh->ndim) &&
+			signatures_can(f, s->mesh->ndim);
 		for (int k = 0; k < s->mesh->ndim; k++)
-			ok &= terms || f[k].kind != SBP_P;
+			ok &= partial || f[k].kind != SBP_P;
 		if (ok)
-			arena_push(s->arena, d->form, d->n, i);
+			arena_push(s->arena, d->sbp, d->n, i);
 	}
 	return d;
 }
@@ -106,19 +111,20 @@ static int variable(Search *s, int n, const double *cost, Domain *d)
 	return s->p.nnode++;
 }
 
-/* What a rank reads of the data. */
+/* Seconds in which a rank reads its shard of an input, by SBP. */
 static const double *reading(Search *s, const Domain *d)
 {
 	double *t = arena_array(s->arena, double, d->n);
 	for (int i = 0; i < d->n; i++)
-		t[i] = (double)s->times * candidates_shard(&s->candidates, d->kind, d->form[i]) / device.bytes;
+		t[i] = (double)s->microbatches * candidates_shard(&s->candidates, d->kind, d->sbp[i]) / device.bytes;
 	return t;
 }
 
 static void choose_homes(Search *s)
 {
 	Graph *g = s->g;
-	bool *updated = arena_array(s->arena, bool, g->nvalue + 1), *reported = arena_array(s->arena, bool, g->nvalue + 1);
+	bool *updated = arena_array(s->arena, bool, g->nvalue + 1);
+	bool *reported = arena_array(s->arena, bool, g->nvalue + 1);
 	const Sbp **pin = pins_by_root(s);
 	s->home = arena_array(s->arena, int, g->nvalue + 1);
 	for (int i = 0; i < g->nvalue; i++) {
@@ -128,7 +134,7 @@ static void choose_homes(Search *s)
 		if (s->candidates.trait[i].output)
 			reported[s->root[i]] = true;
 	}
-	for (int i = 0; i < g->nvalue; i++)     /* all forms first: then prices can be asked for */
+	for (int i = 0; i < g->nvalue; i++)     /* all SBPs of kinds are numbered before the first is priced */
 		if (pin[i] && s->candidates.kind[i])
 			domain_of(s, g->value[i], pin[i], false);
 	for (int i = 0; i < g->nvalue; i++) {
@@ -138,9 +144,12 @@ static void choose_homes(Search *s)
 			continue;
 		if (v->def && !pin[i] && !updated[i] && !reported[i] && s->readers[i] < 2)
 			continue;
-		bool tiny = v->def && !updated[i] && type_elements(s->candidates.kind[i]->v->type) <= 16;      /* always B: a transfer costs more than a split saves */
-		bool whole = !pin[i] && (data || reported[i] || tiny);
-		Domain **known = &s->candidates.kind[i]->domain[v->def + 2 * whole], *d = pin[i] || !*known ? domain_of(s, g->value[i], pin[i], whole) : *known;
+		/* always B: a transfer costs more than a split saves */
+		bool tiny = v->def && !updated[i] && type_elements(s->candidates.kind[i]->v->type) <= 16;
+		bool only_b = !pin[i] && (data || reported[i] || tiny);
+		Domain **known = &s->candidates.kind[i]->domain[v->def + 2 * only_b], *d = pin[i] ? NULL : *known;
+		if (!d)
+			d = domain_of(s, g->value[i], pin[i], only_b);
 		if (!pin[i])
 			*known = d;
 		s->home[i] = variable(s, d->n, v->input && !v->init ? reading(s, d) : NULL, d);
@@ -152,7 +161,7 @@ static void choose_homes(Search *s)
 
 /* ---- edges ---- */
 
-/* Shared by all pairs that are alike. */
+/* The table of an edge or a node, shared by all that have the same key; fresh: it is to be filled. */
 static double *table(Search *s, Name key, int rows, int cols, bool *fresh)
 {
 	double *t = map_get(&s->candidates.tables, key);
@@ -164,7 +173,8 @@ static double *table(Search *s, Name key, int rows, int cols, bool *fresh)
 	return t;
 }
 
-/* The last arguments of a table, beside the candidates of the node.  Nodes of identical layers mostly use the same again. */
+/* The last table of an operand or result, and what it was made for, beside the candidates of the node.  The next node
+ * of identical layers mostly uses it again. */
 typedef struct Seen {
 	const void *from;               /* Domain or Candidate */
 	int64_t mask;
@@ -183,7 +193,8 @@ static Seen *seen_at(Search *s, Candidate *w, int i)
 
 static bool seen_same(const Seen *a, const Seen *b)
 {
-	return a->t && a->from == b->from && a->mask == b->mask && a->slot == b->slot && a->joined == b->joined && a->factor == b->factor;
+	return a->t && a->from == b->from && a->mask == b->mask && a->slot == b->slot && a->joined == b->joined &&
+		a->factor == b->factor;
 }
 
 static void edge(Search *s, int a, int b, const double *cost)
@@ -195,29 +206,30 @@ static void edge(Search *s, int a, int b, const double *cost)
 static double often(const Search *s, int node)
 {
 	const Node *n = s->g->node[node];
-	return s->times > 1 && !microbatch_begins(n) && !microbatch_updates(n) ? (double)s->times : 1;
+	return s->microbatches > 1 && !microbatch_begins(n) && !microbatch_updates(n) ? (double)s->microbatches : 1;
 }
 
-/* Few values are parameters, so these are asked for theirs. */
+/* Gradients are found from the parameters, because these are few. */
 static void find_gradients(Search *s)
 {
 	s->gradient = arena_array(s->arena, bool, s->g->nvalue + 1);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (!s->candidates.trait[i].param)
 			continue;
-		const Value *v = s->g->value[i], *grad = v->graph ? graph_find(v->graph, name_fmt("%s.grad", v->name)) : NULL;
+		const Value *v = s->g->value[i];
+		const Value *grad = v->graph ? graph_find(v->graph, name_fmt("%s.grad", v->name)) : NULL;
 		if (grad && grad->def)
 			s->gradient[grad->id] = true;
 	}
 }
 
 /* The fraction of a transfer of v that is not hidden. */
-static double seen(const Search *s, int v)
+static double exposed(const Search *s, int v)
 {
 	return s->gradient[v] || (s->candidates.trait[v].param && !s->candidates.trait[v].def) ? 1 - device.overlap : 1;
 }
 
-/* Transfers of gradients and of parameters that are updated wait for others of their kind. */
+/* Whether a transfer of v shares a bucket with others: those of gradients and of updated parameters do. */
 static bool joined(const Search *s, int v)
 {
 	return s->gradient[v] || (s->candidates.trait[v].into >= 0 && s->candidates.trait[s->root[v]].param);
@@ -230,13 +242,14 @@ static void key_factor(Search *s, double f)
 	candidates_key(&s->candidates, bits);
 }
 
-/* Result o of node a, as home or as node b (operands in mask) wants it. */
+/* The edge between node a and the variable of its result o. */
 static void made(Search *s, int a, int o)
 {
 	Candidate *w = s->candidates.candidate[a];
 	int v = candidates_out(&s->candidates, a, o);
 	const Domain *d = s->domain[s->home[v]];
-	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * seen(s, v) }, *last = seen_at(s, w, w->n->nin + o);
+	Seen now = { .from = d, .slot = o, .joined = joined(s, v), .factor = often(s, a) * exposed(s, v) };
+	Seen *last = seen_at(s, w, w->n->nin + o);
 	double (*move)(Candidates *, Kind *, int, int) = now.joined ? candidates_joined : candidates_move;
 	if (!seen_same(last, &now)) {
 		bool fresh;
@@ -247,7 +260,8 @@ static void made(Search *s, int a, int o)
 		now.t = table(s, candidates_keyed(&s->candidates), w->nsig, d->n, &fresh);
 		for (int i = 0; i < w->nsig && fresh; i++)
 			for (int j = 0; j < d->n; j++)
-				now.t[i * d->n + j] = now.factor * move(&s->candidates, d->kind, w->out[o][i], d->form[j]);
+				now.t[i * d->n + j] = now.factor * move(&s->candidates, d->kind, w->out[o][i],
+					d->sbp[j]);
 		*last = now;
 	}
 	edge(s, a, s->home[v], last->t);
@@ -256,13 +270,14 @@ static void made(Search *s, int a, int o)
 /* The cost of the operands in mask, which are one value: each SBP of it is transferred once. */
 static double wanted(Search *s, const Candidate *w, Kind *k, int64_t mask, int candidate, int from, bool together)
 {
+	double (*move)(Candidates *, Kind *, int, int) = together ? candidates_joined : candidates_move;
 	double sum = 0;
 	for (int i = 0; i < w->n->nin && i < 63; i++) {
 		bool again = !(mask >> i & 1);
 		for (int j = 0; j < i && !again; j++)
 			again = (mask >> j & 1) && w->in[j][candidate] == w->in[i][candidate];
 		if (!again)
-			sum += (together ? candidates_joined : candidates_move)(&s->candidates, k, from, w->in[i][candidate]);
+			sum += move(&s->candidates, k, from, w->in[i][candidate]);
 	}
 	return sum;
 }
@@ -278,20 +293,22 @@ static int64_t reads_of(const Search *s, int b, int v)
 	return mask;
 }
 
+/* The edge between the variable of operand i of node b, or its producer, and node b. */
 static void read_by(Search *s, int b, int i)
 {
 	Candidate *w = s->candidates.candidate[b];
 	int v = candidates_in(&s->candidates, b, i), a = s->candidates.trait[v].maker;
 	int64_t mask = reads_of(s, b, v);
 	if (mask & (((int64_t)1 << i) - 1))
-		return;                         /* was done with an earlier operand */
+		return;                         /* an earlier operand is the same value: its edge stands for both */
 	const Domain *d = s->home[v] >= 0 ? s->domain[s->home[v]] : NULL;
 	if (!d && a < 0)
 		return;
 	const Candidate *from = d ? NULL : s->candidates.candidate[a];
 	int rows = d ? d->n : from->nsig;
-	Seen now = { .mask = mask, .slot = d ? -1 : s->candidates.trait[v].slot, .joined = joined(s, v), .factor = often(s, b) * seen(s, v) }, *last = seen_at(s, w, i);
-	now.from = d ? (const void *)d : from;
+	Seen now = { .from = d ? (const void *)d : from, .mask = mask, .slot = d ? -1 : s->candidates.trait[v].slot,
+		.joined = joined(s, v), .factor = often(s, b) * exposed(s, v) };
+	Seen *last = seen_at(s, w, i);
 	if (!seen_same(last, &now)) {
 		bool fresh;
 		candidates_key(&s->candidates, w->id);
@@ -301,9 +318,12 @@ static void read_by(Search *s, int b, int i)
 		candidates_key(&s->candidates, now.joined);
 		key_factor(s, now.factor);
 		now.t = table(s, candidates_keyed(&s->candidates), rows, w->nsig, &fresh);
-		for (int r = 0; r < rows && fresh; r++)
+		for (int r = 0; r < rows && fresh; r++) {
+			int has = d ? d->sbp[r] : from->out[now.slot][r];
 			for (int c = 0; c < w->nsig; c++)
-				now.t[r * w->nsig + c] = now.factor * wanted(s, w, s->candidates.kind[v], mask, c, d ? d->form[r] : from->out[now.slot][r], now.joined);
+				now.t[r * w->nsig + c] = now.factor *
+					wanted(s, w, s->candidates.kind[v], mask, c, has, now.joined);
+		}
 		*last = now;
 	}
 	edge(s, d ? s->home[v] : a, b, last->t);
@@ -361,48 +381,53 @@ static void count_readers(Search *s)
 
 int search_variable(const Search *s, int v)
 {
-	return s->home[v] >= 0 ? s->home[v] : s->candidates.kind[v] ? s->candidates.trait[v].maker : -1;
+	if (s->home[v] >= 0)
+		return s->home[v];
+	return s->candidates.kind[v] ? s->candidates.trait[v].maker : -1;
 }
 
-int search_form(const Search *s, int v, int choice)
+int search_sbp(const Search *s, int v, int choice)
 {
 	const Trait *f = &s->candidates.trait[v];
-	return s->home[v] >= 0 ? s->domain[s->home[v]]->form[choice] : s->candidates.candidate[f->maker]->out[f->slot][choice];
+	if (s->home[v] >= 0)
+		return s->domain[s->home[v]]->sbp[choice];
+	return s->candidates.candidate[f->maker]->out[f->slot][choice];
 }
 
-/* An SBP as an object of the graph. */
-static struct Said say(const Search *s, const Sbp *form)
+static struct Chosen new_chosen(const Search *s, const Sbp *sbp)
 {
 	int n = s->mesh->ndim;
-	struct Said x = { arena_array(s->g->arena, Sbp, n), sbp_annot(form, n) };
-	memcpy(x.sbp, form, sizeof *form * (size_t)n);
+	struct Chosen x = { arena_array(s->g->arena, Sbp, n), sbp_annot(sbp, n) };
+	memcpy(x.sbp, sbp, sizeof *sbp * (size_t)n);
 	return x;
 }
 
-static const struct Said *said(Search *s, Kind *k, int form)
+static const struct Chosen *chosen(Search *s, Kind *k, int sbp)
 {
-	if (!k->said)
-		k->said = arena_array(s->arena, struct Said, k->n);
-	if (!k->said[form].sbp)
-		k->said[form] = say(s, k->form[form]);
-	return &k->said[form];
+	if (!k->chosen)
+		k->chosen = arena_array(s->arena, struct Chosen, k->n);
+	if (!k->chosen[sbp].sbp)
+		k->chosen[sbp] = new_chosen(s, k->sbp[sbp]);
+	return &k->chosen[sbp];
 }
 
 static void settle(Search *s, const int *choice)
 {
-	static const Sbp nothing[MESH_DIMS];
+	static const Sbp b[MESH_DIMS];
 	Graph *g = s->g;
-	const struct Said whole = say(s, nothing);
+	const struct Chosen all_b = new_chosen(s, b);
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
 		graph_ahead_value(g->value, i, g->nvalue);
 		if (!s->candidates.kind[i] && !places_here(v, s->mesh))
 			continue;
 		int x = search_variable(s, i);
-		const struct Said *form = x < 0 ? &whole : said(s, s->candidates.kind[i], search_form(s, i, choice[x]));
-		v->sbp = form->sbp;
+		const struct Chosen *c = &all_b;
+		if (x >= 0)
+			c = chosen(s, s->candidates.kind[i], search_sbp(s, i, choice[x]));
+		v->sbp = c->sbp;
 		if (v->def || v->init || v->input)
-			sbp_note_as(g, v, form->note);
+			sbp_note_as(g, v, c->note);
 	}
 	for (int i = 0; i < g->nnode; i++)      /* expansion.c replaces these */
 		g->node[i]->mark = signatures_define(&s->candidates.candidate[i]->sig[choice[i]], s->mesh);
@@ -426,13 +451,16 @@ static void report(const Search *s, const SolveResult *r, double seconds)
 	for (int k = 0; k < s->mesh->ndim; k++)
 		alike |= s->candidates.with[k] != k;
 	if (r->stopped)
-		warn_at(s->mesh->loc, "the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a gap of %.2g %%", r->cost, r->bound, gap(r));
+		warn_at(s->mesh->loc,
+			"the solver stopped at its limit: this plan takes %.4g s a step, any plan at least %.4g s, a "
+			"gap of %.2g %%", r->cost, r->bound, gap(r));
 	if (!opt.explain || s->g->model->main)
 		return;
-	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s", r->cost, r->bound,
-	       alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
+	printf("plan: %.4g s a step, at least %.4g s by any plan%s, gap %.2g %%; %d choices and %d transfers in %.3f s",
+		r->cost, r->bound, alike ? " that cuts axes alike" : "", gap(r), s->p.nnode, s->p.nedge, seconds);
 	if (s->bytes > 0)
-		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ", opt.change.found ? (double)opt.change.found : s->bytes, device.memory);
+		printf("; %s%.0f bytes a rank of %.0f", opt.change.found ? "" : "about ",
+			opt.change.found ? (double)opt.change.found : s->bytes, device.memory);
 	for (int k = 0; k < s->mesh->ndim; k++)
 		if (s->candidates.with[k] != k)
 			printf("; axis %d is cut as axis %d", k, s->candidates.with[k]);
@@ -445,8 +473,10 @@ static void report(const Search *s, const SolveResult *r, double seconds)
 int search_solve(Graph *g, const Plan *p, const Mesh *m)
 {
 	double start = now();
-	Search s = { .g = g, .mesh = m, .arena = g->scratch, .times = p->training && p->train.microbatches ? p->train.microbatches : 1 };
+	Search s = { .g = g, .mesh = m, .arena = g->scratch, .microbatches = 1 };
 	SolveResult r;
+	if (p->training && p->train.microbatches)
+		s.microbatches = p->train.microbatches;
 	s.pins = pins_read(g, s.mesh);
 	if (!s.pins)
 		return -1;

@@ -10,15 +10,16 @@
 /* Values of one type and one set of factors: the SBPs that any node has or needs of them. */
 typedef struct Kind {
 	int id;
-	const Value *v;
-	const Sbp **form; int n;        /* the SBPs, each an entry per axis of the mesh */
+	const Value *v;                 /* a representative */
+	const Sbp **sbp; int n;         /* the SBPs, each an entry per axis of the mesh */
 	double *move;                   /* [from][to]: seconds of the transfer; NAN: not computed yet */
-	double *part;                   /* by SBP: bytes of the largest shard */
-	struct Said { Sbp *sbp; const Annot *note; } *said;     /* by SBP: the objects that values of the graph share; NULL: not made yet */
-	int moved;                      /* the number of SBPs that move and part have room for */
-	struct Domain *domain[4];       /* of unpinned values: [has a producer + 2 * whole] (search.c) */
+	double *shard;                  /* by SBP: bytes of the largest shard */
+	struct Chosen *chosen;          /* by SBP: what values of the graph share (search.c) */
+	int moved;                      /* the number of SBPs that move and shard have room for */
+	struct Domain *domain[4];       /* of unpinned values: [has a producer + 2 * only_b] (search.c) */
 	double stored;                  /* bytes in memory per byte of its type */
-	struct Step { uint64_t key[2]; double seconds; } *step; int nstep, room;   /* memo: changes along one axis of the mesh */
+	struct Step *step;              /* memo: changes along one axis of the mesh (candidates.c) */
+	int nstep, room;
 } Kind;
 
 /* Identical nodes and their candidates: the signatures they may run by. */
@@ -36,7 +37,8 @@ typedef struct Candidate {
 	struct Seen *seen;              /* by operand, then by result: the last table that was used */
 } Candidate;
 
-/* Properties of a value that are needed often.  The values of a large model are far apart in memory, so they are read once. */
+/* Properties of a value that are needed often.  The values of a large model are far apart in memory, so they are read
+ * once. */
 typedef struct Trait {
 	int maker, slot;                /* its producer and the index among the results; -1: no node of the graph */
 	int into;                       /* the value that it updates, or -1 */
@@ -53,7 +55,7 @@ typedef struct Candidates {
 	int nkind, ncandidate;
 	Kind **kind;                    /* by value id; NULL: no type */
 	Candidate **candidate;          /* by index in graph->node */
-	Trait *trait;                    /* by value id */
+	Trait *trait;                   /* by value id */
 	int *first, *operand;           /* by node: the ids of its operands, then of its results; -1: omitted */
 	uint64_t *fused;                /* of cost_fused */
 	double joined;                  /* gradients or parameters per bucket */
@@ -61,15 +63,22 @@ typedef struct Candidates {
 } Candidates;
 
 void   candidates_init(Candidates *, Graph *, const Mesh *, const Pins *);
-int    candidates_form(Candidates *, Kind *, const Sbp *);               /* the number of an SBP of a kind */
+int    candidates_sbp(Candidates *, Kind *, const Sbp *);                /* the number of an SBP of a kind */
 double candidates_move(Candidates *, Kind *, int from, int to);          /* seconds */
-double candidates_joined(Candidates *, Kind *, int from, int to);        /* seconds, when it shares a bucket with others */
-double candidates_shard(Candidates *, Kind *, int form);                  /* bytes */
+double candidates_joined(Candidates *, Kind *, int from, int to);        /* seconds, in a bucket with others */
+double candidates_shard(Candidates *, Kind *, int sbp);                  /* bytes */
 void   candidates_room(Candidates *);                                    /* grows the key */
 Name   candidates_keyed(Candidates *);                                   /* the key; begins a new one */
 
-static inline int candidates_in(const Candidates *w, int node, int i) { return w->operand[w->first[node] + i]; }
-static inline int candidates_out(const Candidates *w, int node, int i) { return w->operand[w->first[node] + w->candidate[node]->n->nin + i]; }
+static inline int candidates_in(const Candidates *w, int node, int i)
+{
+	return w->operand[w->first[node] + i];
+}
+
+static inline int candidates_out(const Candidates *w, int node, int i)
+{
+	return w->operand[w->first[node] + w->candidate[node]->n->nin + i];
+}
 
 /* One more entry of the key that is being written. */
 static inline void candidates_key(Candidates *w, int64_t x)
@@ -82,7 +91,7 @@ static inline void candidates_key(Candidates *w, int64_t x)
 /* ---- search.c ---- */
 
 /* The SBPs that a value may have, as numbers of its kind. */
-typedef struct Domain { Kind *kind; int *form, n; Name key; } Domain;
+typedef struct Domain { Kind *kind; int *sbp, n; Name key; } Domain;
 
 typedef struct Search {
 	Candidates candidates;
@@ -90,8 +99,8 @@ typedef struct Search {
 	const Mesh *mesh;
 	const Pins *pins;
 	Arena *arena;
-	int64_t times;                  /* micro-batches of a step */
-	int *home;                      /* by value id: its variable; -1: none, it has the SBP that its producer gives */
+	int64_t microbatches;           /* of a step */
+	int *home;                      /* by value id: its variable; -1: it has the SBP that its producer gives */
 	Domain **domain; int ndomain;   /* by variable; NULL: the variable of a node; those come first */
 	Map domains;
 	int *readers;                   /* by value id: nodes that read it */
@@ -101,10 +110,10 @@ typedef struct Search {
 	double bytes;                   /* peak memory of a rank by this plan; 0: not computed */
 } Search;
 
-int search_variable(const Search *, int value);              /* the variable that decides the SBP of a value; -1: none, it is B */
-int search_form(const Search *, int value, int choice);      /* the number of the SBP, by the choice of that variable */
+int search_variable(const Search *, int value);              /* that decides the SBP of a value; -1: none, it is B */
+int search_sbp(const Search *, int value, int choice);       /* the number of its SBP, by the choice of its variable */
 
 /* ---- search_memory.c ---- */
-int search_memory_solve(Search *, SolveResult *);           /* solves; -1 after explaining: nothing fits */
+int search_memory_solve(Search *, SolveResult *);            /* solves; -1 after explaining: nothing fits */
 
 #endif

@@ -1,10 +1,11 @@
 /* Memory as a limit of the search.
  *
- * The live range of a value is from its producer to its last reader; parameters, state and inputs are always live.  It takes the bytes of its
- * largest shard.  The memory in use while one node runs is a sum over choices, which the solver can limit.  The node of the peak depends on the
- * solution: the first has no limit, the next a limit at the peak of a solution that is too large, and if another node then exceeds the limit,
- * one on the average of both.  So identical layers may be split differently when that is what fits.  Where no solution fits, every value takes
- * the SBP with the smallest shard.  The limit that makes the generated program fit is found by trials (compiler/trials.c).
+ * The live range of a value is from its producer to its last reader; parameters, state and inputs are always live.  It
+ * takes the bytes of its largest shard.  The memory in use while one node runs is a sum over choices, which the solver
+ * can limit.  The node of the peak depends on the solution: the first has no limit, the next a limit at the peak of a
+ * solution that is too large, and if another node then exceeds the limit, one on the average of both.  So identical
+ * layers may be split differently when that is what fits.  Where no solution fits, every value takes the SBP with the
+ * smallest shard.  The limit that makes the generated program fit is found by trials (compiler/trials.c).
  *
  * Views, and results of pointwise nodes with one reader (they are fused), take no memory of their own. */
 #include "search.h"
@@ -16,7 +17,7 @@
 enum { ROUNDS = 4, NAMED = 5 };
 static const double SMALL = 64 << 20;
 
-typedef struct Lives { int *first, *last; } Lives;     /* live range by value id, as nodes; first > last: never in memory */
+typedef struct Lives { int *first, *last; } Lives;      /* by value id: first and last node; first > last: none */
 
 /* The value whose memory v uses. */
 static int store(const Search *s, int v)
@@ -42,8 +43,12 @@ static void find_lives(const Search *s, Lives *l)
 	for (int i = 0; i < g->nvalue; i++) {
 		const Trait *v = &w->trait[i];
 		bool always = (v->init && (v->param || !v->data)) || v->input;
-		l->first[i] = always ? 0 : v->maker >= 0 ? v->maker : g->nnode;
-		l->last[i] = always ? g->nnode - 1 : -1;
+		l->first[i] = v->maker >= 0 ? v->maker : g->nnode;
+		l->last[i] = -1;
+		if (always) {
+			l->first[i] = 0;
+			l->last[i] = g->nnode - 1;
+		}
 	}
 	for (int k = 0; k < g->nnode; k++)
 		for (int i = 0; i < w->candidate[k]->n->nin; i++)
@@ -53,7 +58,8 @@ static void find_lives(const Search *s, Lives *l)
 			}
 	for (int i = 0; i < g->nvalue; i++) {
 		const Trait *v = &w->trait[i];
-		bool fused = v->maker >= 0 && w->candidate[v->maker]->expr && s->readers[i] < 2 && l->last[i] <= l->first[i] + 1;
+		bool fused = v->maker >= 0 && w->candidate[v->maker]->expr && s->readers[i] < 2 &&
+			l->last[i] <= l->first[i] + 1;
 		if (store(s, i) != i || !w->kind[i] || search_variable(s, i) < 0 || fused)
 			l->first[i] = g->nnode;
 	}
@@ -63,7 +69,7 @@ static void find_lives(const Search *s, Lives *l)
 static double bytes_of(Search *s, int v, int choice)
 {
 	Kind *k = s->candidates.kind[v];
-	return k->stored * candidates_shard(&s->candidates, k, search_form(s, v, choice));
+	return k->stored * candidates_shard(&s->candidates, k, search_sbp(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */
@@ -99,7 +105,7 @@ static const double *shared(Map *seen, const double *v, int n)
 	return have;
 }
 
-/* One limit: what is in memory at these nodes, on average. */
+/* Sets one limit: the memory in use at these nodes, on average. */
 static void set_limit(Search *s, const Lives *l, const int *at, int nat, const double *limit)
 {
 	SolveProblem *p = &s->p;
@@ -155,7 +161,7 @@ static void leanest(Search *s, const Lives *l, SolveResult *r)
 	solve_run(&p, s->arena, r);
 }
 
-/* A solution that is nowhere above the limit, or else the lowest that was found. */
+/* A solution that exceeds the limit at no node, or else the smallest that was found. */
 static void limited(Search *s, const Lives *l, SolveResult *best, double most, int at)
 {
 	double bound = best->bound, limit = opt.change.limit;
@@ -177,7 +183,7 @@ static void limited(Search *s, const Lives *l, SolveResult *best, double most, i
 			break;
 		limit *= fmin(1, opt.change.limit / now);
 	}
-	best->bound = bound;                    /* of any plan: the limit is stricter than the memory of a rank is */
+	best->bound = bound;                    /* of the problem without a limit, so it holds for any plan */
 }
 
 typedef struct Large { const Value *v; double bytes; } Large;
@@ -185,16 +191,20 @@ typedef struct Large { const Value *v; double bytes; } Large;
 static int larger(const void *a, const void *b)
 {
 	const Large *x = a, *y = b;
-	return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : (x->v->id > y->v->id) - (x->v->id < y->v->id);
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->v->id > y->v->id) - (x->v->id < y->v->id);
 }
 
-/* No program is generated, so the estimate of the solver is all that is known. */
+/* Reports that no plan fits, by the estimate of the solver: no program is generated that could be measured. */
 static int refuse(Search *s, const Lives *l, const int *choice)
 {
 	double most;
 	int at = busiest(s, l, choice, &most), n = 0;
 	Large *list = arena_array(s->arena, Large, s->g->nvalue + 1);
-	fail_at(EXIT_NOPLAN, s->mesh->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", device.memory, most);
+	fail_at(EXIT_NOPLAN, s->mesh->loc,
+		"no plan was found that fits into %.0f bytes a rank: the smallest needs about %.0f", device.memory,
+		most);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] <= at && l->last[i] >= at)
 			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[search_variable(s, i)]) };
@@ -205,7 +215,7 @@ static int refuse(Search *s, const Lives *l, const int *choice)
 	return -1;
 }
 
-/* Far enough below the memory of a rank that the other memory of a program fits, too. */
+/* Whether it is so far below the memory of a rank that the other memory of a program fits, too. */
 static bool small(double most)
 {
 	return 4 * most + SMALL <= device.memory;
@@ -221,7 +231,7 @@ bool search_memory_near(const Graph *g)
 	return device.memory && !small(all);
 }
 
-/* No program is generated: the limit is applied to the estimate of the solver. */
+/* Without trials: the limit is applied to the estimate of the solver. */
 static int alone(Search *s, const Lives *l, double most)
 {
 	SolveResult lean;

@@ -1,6 +1,6 @@
-/* The shard node: what one rank runs of a logical node.  Its operands and results have the types of the rank's shards, and its attributes and
- * constants are adapted to them: Attention sees six heads of twelve, a reshape gives the shape of its shard.  The emitter writes kernel calls
- * from it, and the tests of signatures evaluate it. */
+/* The shard node: what one rank runs of a logical node.  Its operands and results have the types of the rank's shards,
+ * and its attributes and constants are adapted to them: Attention sees six heads of twelve, a reshape gives the shape
+ * of its shard.  The emitter writes kernel calls from it, and the tests of signatures evaluate it. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -19,11 +19,13 @@ static Value **with_types(Value *const *v, int n, Type *const *type, Arena *a)
 	return list;
 }
 
-/* The shard of an operand is empty: so are the results that are split with it, and this rank adds nothing to partial ones. */
+/* Whether the shard of an operand is empty.  Then the results that are split with it are empty, too, and this rank adds
+ * nothing to partial ones. */
 static bool idle(const Node *n, Type *const *in, Type *const *out)
 {
 	int added = op_added(n);
-	if (added >= 0 && in[added] && type_elements(in[added]) != 0 && n->out[0] && type_elements(out[0] ? out[0] : n->out[0]->type) != 0)
+	if (added >= 0 && in[added] && type_elements(in[added]) != 0 && n->out[0] &&
+		type_elements(out[0] ? out[0] : n->out[0]->type) != 0)
 		return false;                   /* the added operand alone gives a result */
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && in[i] && type_elements(in[i]) == 0 && type_elements(n->in[i]->type) != 0)
@@ -31,7 +33,8 @@ static bool idle(const Node *n, Type *const *in, Type *const *out)
 	return false;
 }
 
-/* Adds attributes: where the shard begins along the axes that the kernel counts along, and the whole length of these. */
+/* Adds attributes: where the shard begins along the axes that the kernel counts along, and the logical lengths of these
+ * axes. */
 static void set_origin(Node *shard, const Node *n, const int64_t *origin, Arena *a)
 {
 	bool out;
@@ -39,7 +42,8 @@ static void set_origin(Node *shard, const Node *n, const int64_t *origin, Arena 
 	if (!op_origin(n, &out, &at, &axis))
 		return;
 	const Type *whole = (out ? n->out : n->in)[at]->type, *mine = (out ? shard->out : shard->in)[at]->type;
-	Attr from = { .name = name_of("origin"), .type = axis < 0 ? AT_INTS : AT_INT }, of = { .name = name_of("among"), .type = from.type };
+	Attr from = { .name = name_of("origin"), .type = axis < 0 ? AT_INTS : AT_INT };
+	Attr of = { .name = name_of("among"), .type = from.type };
 	if (axis >= 0 && whole->dim[axis] == mine->dim[axis])
 		return;
 	if (axis >= 0) {
@@ -56,7 +60,8 @@ static void set_origin(Node *shard, const Node *n, const int64_t *origin, Arena 
 	shard->attr[shard->nattr++] = of;
 }
 
-Node *shard_node_of(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin, Arena *a)
+Node *shard_node_of(const Node *n, Type *const *in, Type *const *out, const int64_t *const *at, const int64_t *origin,
+	Arena *a)
 {
 	if (idle(n, in, out))
 		return NULL;

@@ -1,19 +1,27 @@
 /* The legal SBP signatures of a node.
  *
- * Along one axis of the mesh they follow from the factor rule of the node.  Splitting a factor splits every operand and result that has it, and
- * makes the results that lack it partial; a linear operand passes P through.  A factor that is a whole axis wherever it occurs is split as
- * such.  If it is known as a product (Value.factors), it may also be split along each of its own factors.  A factor that is only a part of an
- * axis is split along those alone: heads are split, never one head.
+ * Along one axis of the mesh they follow from the factor rule of the node.  Splitting a factor splits every operand and
+ * result that has it, and makes the results that lack it partial; a linear operand passes P through.  A factor that is
+ * a whole axis wherever it occurs is split as such.  If it is known as a product (Value.factors), it may also be split
+ * along each of its own factors.  A factor that is only one of several of an axis is split along its own factors only:
+ * heads are split, never one head.
  *
- * On a mesh of several axes a node has one such signature along each of them, in any valid combination (signatures_can). */
+ * On a mesh of several axes a node has one such signature along each of them, in any valid combination
+ * (signatures_can). */
 #include "plan/plan.h"
 
 #include <string.h>
 
 enum { LEAVES = 64 };
 
-/* Where a factor of the rule occurs in one value: n leaves of an axis, from `from`.  A leaf is a factor of the axis in Value.factors. */
-typedef struct Use { int axis, from, n; bool whole; int64_t len[LEAVES]; int leaves; const FormReach *reach; } Use;
+/* Where a factor of the rule occurs in one value.  A leaf is a factor of the axis in Value.factors. */
+typedef struct Use {
+	int axis, from, n;              /* the factor is n leaves of the axis, from leaf `from` */
+	bool whole;                     /* it is the whole axis */
+	int64_t len[LEAVES];            /* of the leaves of the axis */
+	int leaves;
+	const FormReach *reach;
+} Use;
 
 /* The lengths of the factors of an axis, major first. */
 static int lengths(const Value *v, int axis, int64_t *len)
@@ -74,7 +82,8 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 		if (out || x->at != i || x->factor != f)
 			continue;
 		*u = (Use){ .axis = x->axis, .whole = true, .n = 1, .leaves = 1, .len = { x->of } };
-		u->reach = sbp_reach((FormReach){ x->of, x->div, x->lo, x->hi, x->mid, x->mul, x->from, x->to });
+		u->reach = sbp_reach((FormReach){ .of = x->of, .div = x->div, .lo = x->lo, .hi = x->hi,
+			.mid = x->mid, .mul = x->mul, .from = x->from, .to = x->to });
 		found++;
 	}
 	return found > 1 ? -1 : found;
@@ -114,7 +123,8 @@ static bool floating(const Value *v)
 /* The split of a factor: leaf -1 as a whole axis, else along its own factor of that number. */
 static Sbp cut(const Use *u, int leaf)
 {
-	return (Sbp){ .kind = SBP_S, .axis = u->axis, .leaf = leaf < 0 || u->leaves == 1 ? 0 : 1 + u->from + leaf, .reach = u->reach };
+	int of = leaf < 0 || u->leaves == 1 ? 0 : 1 + u->from + leaf;
+	return (Sbp){ .kind = SBP_S, .axis = u->axis, .leaf = of, .reach = u->reach };
 }
 
 /* Finds all uses of factor f.  Returns its number of leaves; 0 when uses differ, -1 when it cannot be split at all. */
@@ -132,12 +142,14 @@ static int find_uses(Node *n, const FactorRule *r, int f, Use *use, int *has, bo
 		if (!has[i])
 			continue;
 		*whole &= use[i].whole;
-		if (!first)
+		if (!first) {
 			leaves = use[i].n;
-		else if (leaves != use[i].n || memcmp(first->len + first->from, use[i].len + use[i].from, sizeof *first->len * (size_t)leaves) != 0)
-			leaves = 0;
-		if (!first)
 			first = &use[i];
+		} else if (leaves != use[i].n ||
+			memcmp(first->len + first->from, use[i].len + use[i].from,
+				sizeof *first->len * (size_t)leaves) != 0) {
+			leaves = 0;
+		}
 	}
 	return first ? leaves : -1;
 }
@@ -161,7 +173,7 @@ static bool partial(const Node *n, const int *has)
 	return false;
 }
 
-static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *a, Sig **list, int *count)
+static void split_factor(Node *n, const FactorRule *r, int f, int nrank, Arena *a, Sig **list, int *count)
 {
 	Use *use = arena_array(a, Use, n->nin + n->nout + 1);
 	int *has = arena_array(a, int, n->nin + n->nout + 1);
@@ -180,10 +192,10 @@ static void split_factor(Node *n, const FactorRule *r, int f, int parts, Arena *
 		if (whole && leaf == 0 && use_count(use, has, n->nin + n->nout) == 1)
 			break;                  /* equals leaf -1 */
 		int64_t of = 0;
-		if (opt.chunks && !any_ranks_allow(n, r, f, leaf, parts, &of))
+		if (opt.chunks && !any_ranks_allow(n, r, f, leaf, nrank, &of))
 			continue;
 		Sig *s = new_sig(n, a, list, count);
-		s->cuts = of ? parts : 0;
+		s->cuts = of ? nrank : 0;
 		s->of = of;
 		s->run = run;
 		s->define = define;
@@ -224,7 +236,8 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 		if (n->out[i] && !floating(n->out[i]))
 			return;
 	for (int k = 1; k <= most; k++) {
-		bool read = true;               /* a scalar in the generated code is B on every rank; booleans and integers cannot be partial */
+		/* a scalar that is written into the code is B; booleans and integers cannot be partial */
+		bool read = true;
 		for (int i = 0; i < n->nin; i++)
 			read &= group[i] != k || !n->in[i] || (kernel_reads(n, i) && floating(n->in[i]));
 		if (!read)
@@ -237,17 +250,17 @@ static void pass_partial(Node *n, Arena *a, Sig **list, int *count)
 	}
 }
 
-Sig *signatures_of(Node *n, int parts, Arena *a, int *count)
+Sig *signatures_of(Node *n, int nrank, Arena *a, int *count)
 {
 	Sig *list = NULL;
 	*count = 0;
 	new_sig(n, a, &list, count);
-	if (parts == 1 || !ranked(n))
+	if (nrank == 1 || !ranked(n))
 		return list;
 	const FactorRule *r = factor_rule(n, a);
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (r->len[f] > 1)
-			split_factor(n, r, f, parts, a, &list, count);
+			split_factor(n, r, f, nrank, a, &list, count);
 	if (node_is(n, "sbpcc.Zeros")) {          /* every shard and every partial value is zero */
 		for (int k = 0; k < n->out[0]->type->rank; k++)
 			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
@@ -286,7 +299,9 @@ static bool one_run(const Sbp *s, int ndim)
 /* The signature that has sig[k] along axis k of the mesh; false: this combination is not valid. */
 static bool together(const Node *n, const Sig *const *sig, int ndim, Arena *a, NdSig *nd)
 {
-	*nd = (NdSig){ .ndim = ndim, .in = arena_array(a, Sbp *, n->nin + 1), .out = arena_array(a, Sbp *, n->nout + 1) };
+	*nd = (NdSig){ .ndim = ndim };
+	nd->in = arena_array(a, Sbp *, n->nin + 1);
+	nd->out = arena_array(a, Sbp *, n->nout + 1);
 	memcpy(nd->sig, sig, (size_t)ndim * sizeof *sig);
 	bool run = false;
 	int64_t cuts = 1, of = 0;

@@ -1,16 +1,18 @@
 /* One transfer from a form to another: its name, its groups of ranks, its volume and its time.
  *
- * The name is for readers and for fast paths of a runtime; the meaning is always that of the two forms.  On one mesh a transfer is described by
- * the axes of the mesh along which the forms differ: ranks that differ in these coordinates only form a group and exchange among themselves.
- * An axis with the same cut on both sides counts as different when an outer axis that differs cuts the same factor, because it then divides
- * another range.
+ * The name is for readers and for fast paths of a runtime; the meaning is always that of the two forms.  On one mesh a
+ * transfer is described by the axes of the mesh along which the forms differ: ranks that differ in these coordinates
+ * only are a group and exchange among themselves.  An axis with the same cut on both sides counts as different when an
+ * outer axis that differs cuts the same factor, because it then divides another range.
  *
- * Volumes are elements received from other ranks.  On one mesh they need no list of pieces: where the destination is not partial, a rank receives
- * terms x shard less its own share.  When all cuts are even, all ranks have shards of one size, and counting for one rank is enough.  An
- * all-reduce takes two phases over equal blocks (each rank reduces one block, then all gather the results): 2 (p - 1) times the value, where
- * sending every term to every rank would be p (p - 1) times.
+ * Volumes are elements received from other ranks.  On one mesh they need no list of pieces: where the destination is
+ * not partial, a rank receives all terms of its shard, less what it has itself.  When all cuts are even, all ranks have
+ * shards of one size, and counting for one rank is enough.  An all-reduce takes two phases over equal blocks: each rank
+ * reduces one block, then all gather the results.  That moves 2 (p - 1) times the value; sending every term to every
+ * rank would move p (p - 1) times the value.
  *
- * Seconds follow the alpha-beta model: the volume of the busiest rank over the slowest link in use, and the latency of log2 p steps. */
+ * Seconds follow the alpha-beta model: the volume of the busiest rank over the slowest link in use, and the latency of
+ * log2 p steps. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -20,7 +22,8 @@
 
 void transfer_no_room(void)
 {
-	fail_at(EXIT_LIMIT, (Loc){ 0 }, "out of memory: a part of a value is in too many pieces; its axes are too long");
+	fail_at(EXIT_LIMIT, (Loc){ 0 },
+		"out of memory: a part of a value is in too many pieces; its axes are too long");
 	diag_finish();
 	fflush(NULL);
 	_exit((int)diag_exit());                /* at once: callers cannot recover */
@@ -48,14 +51,15 @@ bool transfer_same_cut(const FormCut *a, const FormCut *b)
 	return a->kind == FORM_B || a->reduce == b->reduce;
 }
 
-/* The axes of the mesh along which they differ. */
+/* The axes of the mesh along which the forms differ. */
 static unsigned differing(const Form *from, const Form *to)
 {
 	unsigned axes = 0;
 	for (int k = 0; k < from->ndim; k++) {
 		bool other = from->mesh[k] > 1 && !transfer_same_cut(&from->cut[k], &to->cut[k]);
 		for (int j = 0; j < k && from->mesh[k] > 1; j++)
-			other |= (axes >> j & 1) && (same_factor(&from->cut[j], &from->cut[k]) || same_factor(&to->cut[j], &from->cut[k]));
+			other |= (axes >> j & 1) && (same_factor(&from->cut[j], &from->cut[k]) ||
+				same_factor(&to->cut[j], &from->cut[k]));
 		axes |= other ? 1u << k : 0;
 	}
 	return axes;
@@ -78,7 +82,7 @@ static bool has_edges(const Form *f)
 	return false;
 }
 
-/* Whether a rank keeps what it has as its term: nothing is moved. */
+/* Whether along all these axes ranks only keep their shards as terms of a partial value: nothing is moved. */
 static bool becomes_terms(const Form *from, const Form *to, unsigned axes)
 {
 	for (int k = 0; k < from->ndim; k++)
@@ -130,7 +134,7 @@ static int count_piece(void *arg, const FormPiece *p)
 	return 0;
 }
 
-/* Between meshes: piece by piece; the busiest may be one that sends. */
+/* Between meshes: counts piece by piece; the busiest rank may be one that sends. */
 static void by_pieces(const Form *from, const Form *to, Transfer *t)
 {
 	int p = form_nrank(from), q = form_nrank(to);
@@ -148,7 +152,7 @@ static void by_pieces(const Form *from, const Form *to, Transfer *t)
 	free(count);
 }
 
-/* All shards have one size. */
+/* Whether all shards have one size. */
 static bool even(const Form *f)
 {
 	int64_t left[FORM_MESH];
@@ -165,8 +169,8 @@ static bool even(const Form *f)
 	return true;
 }
 
-/* The cuts of one axis of the tensor on both sides: the same, or one side has more of them at the inner end.  Then the smaller part of a
- * rank lies in its larger one. */
+/* Whether both sides have the same cuts of an axis of the tensor, or one side has more of them at the inner end.  Then
+ * the smaller shard of a rank lies in its larger one. */
 static bool nested(const Form *a, const Form *b, int axis)
 {
 	int i = 0, j = 0;
@@ -184,7 +188,7 @@ static bool nested(const Form *a, const Form *b, int axis)
 	}
 }
 
-/* All ranks receive the same amount, and what they share with themselves is that of the first. */
+/* Whether all ranks receive as much as the first, and keep as much of their own shard. */
 static bool uniform(const Form *from, const Form *to)
 {
 	if (!even(from) || !even(to))
@@ -195,11 +199,12 @@ static bool uniform(const Form *from, const Form *to)
 	return true;
 }
 
-/* The destination is partial only along axes where the source is, with the same reduction. */
+/* Whether the destination is partial only along axes where the source is, with the same reduction. */
 static bool keeps_terms(const Form *from, const Form *to)
 {
 	for (int k = 0; k < to->ndim; k++)
-		if (to->cut[k].kind == FORM_P && (from->cut[k].kind != FORM_P || from->cut[k].reduce != to->cut[k].reduce))
+		if (to->cut[k].kind == FORM_P && (from->cut[k].kind != FORM_P ||
+			from->cut[k].reduce != to->cut[k].reduce))
 			return false;
 	return true;
 }
@@ -215,15 +220,15 @@ static void without_pieces(const Form *from, const Form *to, bool exact, Transfe
 /* In each group the p ranks hold partial values of the same shard, which is divided into p blocks. */
 static void two_phases(const Form *from, const Form *to, unsigned axes, Transfer *t)
 {
-	int places = form_nrank(to), p = ranks_across(to, axes);
+	int nrank = form_nrank(to), p = ranks_across(to, axes);
 	bool one = even(to);
-	for (int i = 0; i < (one ? 1 : places); i++) {
+	for (int i = 0; i < (one ? 1 : nrank); i++) {
 		int64_t n = form_held(from, i), at, block;
 		form_share(n, p, 0, &at, &block);
 		t->total += n;
 		t->busiest = n + (p - 2) * block > t->busiest ? n + (p - 2) * block : t->busiest;
 	}
-	t->total = t->total * (one ? places : 1) / p * 2 * (p - 1);
+	t->total = t->total * (one ? nrank : 1) / p * 2 * (p - 1);
 }
 
 Transfer transfer_count(const Form *from, const Form *to, bool exact)
@@ -239,7 +244,7 @@ Transfer transfer_count(const Form *from, const Form *to, bool exact)
 		without_pieces(from, to, exact, &t);
 	else
 		by_pieces(from, to, &t);
-	if (!t.total && !t.local) {                /* nothing is moved after all: uneven parts that agree, or ranks that have it */
+	if (!t.total && !t.local) {             /* the shards agree, or each rank has its own already */
 		t.local = true;
 		if (form_terms(to) > 1)
 			t.how = "zero_fill";
@@ -261,15 +266,19 @@ static void describe(int64_t *key, int *n, const Form *f)
 		key[(*n)++] = f->dim[a];
 	for (int k = 0; k < f->ndim; k++) {
 		const FormCut *c = &f->cut[k];
-		int64_t sort = c->kind == FORM_P ? c->reduce : c->kind == FORM_S ? c->axis : 0;
-		key[(*n)++] = (int64_t)f->mesh[k] << 16 | sort << 8 | c->kind | (c->kind == FORM_S && c->reach ? 0x80 : 0);
+		const FormReach *reach = c->kind == FORM_S ? c->reach : NULL;
+		int64_t more = 0;
+		if (c->kind == FORM_P)
+			more = c->reduce;
+		else if (c->kind == FORM_S)
+			more = c->axis;
+		key[(*n)++] = (int64_t)f->mesh[k] << 16 | more << 8 | c->kind | (reach ? 0x80 : 0);
 		if (c->kind != FORM_S)
 			continue;
 		key[(*n)++] = c->len;
 		key[(*n)++] = c->inner;
-		if (c->reach)
-			for (int i = 0; i < REACH; i++)
-				key[(*n)++] = ((const int64_t *)c->reach)[i];
+		for (int i = 0; reach && i < REACH; i++)
+			key[(*n)++] = ((const int64_t *)reach)[i];
 	}
 }
 
@@ -327,7 +336,7 @@ const Transfer *transfer_of(const Form *from, const Form *to)
 
 /* ---- between GPUs ---- */
 
-/* Every shard is a contiguous range of the value, and none is empty. */
+/* Whether every shard is a contiguous range of the value, and none is empty. */
 static bool in_runs(const Form *f)
 {
 	int axis = -1;
@@ -335,9 +344,9 @@ static bool in_runs(const Form *f)
 		const FormCut *c = &f->cut[k];
 		if (f->mesh[k] == 1)
 			continue;
-		if (c->kind != FORM_S || c->reach || c->len * c->inner != f->dim[c->axis] || c->len < form_nrank(f))
+		if (c->kind != FORM_S || c->reach || (axis >= 0 && c->axis != axis))
 			return false;
-		if (axis >= 0 && c->axis != axis)
+		if (c->len * c->inner != f->dim[c->axis] || c->len < form_nrank(f))
 			return false;
 		axis = c->axis;
 	}
@@ -347,26 +356,31 @@ static bool in_runs(const Form *f)
 	return true;
 }
 
-/* The same sums along all axes of the mesh. */
+/* Whether a form is B, or partial sums, along all axes of the mesh. */
 static bool only(const Form *f, FormKind kind)
 {
-	for (int k = 0; k < f->ndim; k++)
-		if (f->mesh[k] > 1 && (f->cut[k].kind != (int8_t)kind || (kind == FORM_P && f->cut[k].reduce != FORM_SUM)))
+	for (int k = 0; k < f->ndim; k++) {
+		const FormCut *c = &f->cut[k];
+		if (f->mesh[k] > 1 && (c->kind != (int8_t)kind || (kind == FORM_P && c->reduce != FORM_SUM)))
 			return false;
+	}
 	return true;
 }
 
 bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes)
 {
 	const Transfer *t = transfer_of(from, to);
-	if (t->local)
-		return form_terms(to) == 1 || form_reduction(to) == FORM_SUM;   /* elements without a term are filled with 0 */
-	return t->one_mesh && only(to, FORM_B) && (only(from, FORM_P) ? elem_bytes == 4 : in_runs(from));
+	if (t->local)                           /* a rank without a term fills its shard with 0 */
+		return form_terms(to) == 1 || form_reduction(to) == FORM_SUM;
+	if (!t->one_mesh || !only(to, FORM_B))
+		return false;
+	return only(from, FORM_P) ? elem_bytes == 4 : in_runs(from);
 }
 
 /* ---- how long it takes ---- */
 
-/* Seconds, more than any plan without it: chosen only where pins leave no alternative, and then refused (prove.c). */
+/* Seconds, more than any plan without it takes.  So it is chosen only where pins leave no alternative, and then refused
+ * (prove.c). */
 static const double IMPOSSIBLE = 1e3;
 
 static double steps(int p)
@@ -377,7 +391,7 @@ static double steps(int p)
 	return n;
 }
 
-/* The slowest of these axes, or of all when it goes between meshes. */
+/* The slowest link along any of these axes. */
 static Wire slowest(const Form *f, unsigned axes)
 {
 	Wire l = { 0, 0 };
@@ -391,20 +405,29 @@ static Wire slowest(const Form *f, unsigned axes)
 	return l;
 }
 
+/* Seconds in which a rank copies its shard. */
+static double copying(const Form *f, int64_t elem_bytes)
+{
+	return device.start + 2 * device_through((double)form_held(f, 0) * (double)elem_bytes);
+}
+
 double transfer_time(const Transfer *t, const Form *from, const Form *to, int64_t elem_bytes)
 {
 	if (device.nccl && !transfer_nccl(from, to, elem_bytes))
 		return IMPOSSIBLE;
 	if (t->local)
-		return strcmp(t->how, "none") ? device.start + 2 * device_through((double)form_held(to, 0) * (double)elem_bytes) : 0;     /* read and written */
-	int p = form_nrank(from), q = form_nrank(to), n = t->one_mesh ? ranks_across(to, t->axes) : p > q ? p : q;
+		return strcmp(t->how, "none") ? copying(to, elem_bytes) : 0;
+	int p = form_nrank(from), q = form_nrank(to), n = p > q ? p : q;
+	if (t->one_mesh)
+		n = ranks_across(to, t->axes);
 	Wire l = slowest(to, t->one_mesh ? t->axes : ~0u);
 	double late = l.latency * steps(n), link = (double)t->busiest * (double)elem_bytes / l.bytes;
-	if (has_edges(to))                      /* halos are small: copying the own shard between them may take longer than moving them */
-		link += device.start + 2 * device_through((double)form_held(to, 0) * (double)elem_bytes);
+	if (has_edges(to))                      /* copying the own shard may take longer than moving small halos */
+		link += copying(to, elem_bytes);
 	if (strcmp(t->how, "all_reduce"))
 		return late + link;
-	return fmin(2 * late + link, late + (n - 1) * (double)form_held(from, 0) * (double)elem_bytes / l.bytes);      /* a small one: each from all others */
+	/* a small all-reduce takes one phase, in which each rank reads the terms of all others */
+	return fmin(2 * late + link, late + (n - 1) * (double)form_held(from, 0) * (double)elem_bytes / l.bytes);
 }
 
 double transfer_seconds(const Form *from, const Form *to, int64_t elem_bytes)

@@ -1,13 +1,15 @@
-/* Buckets: transfers of one kind that are ready at about the same time become one action, so that ranks synchronise once for all of them.
+/* Buckets: transfers of one kind that are ready at about the same time become one action, so that ranks synchronise
+ * once for all of them.
  *
  *   before   g1  g2  g3  [g1] u1  [g2] u2  [g3] u3       g: a gradient, u: its update, [g]: its transfer
  *   hoisted  g1  [g1]  g2  [g2]  g3  [g3]  u1  u2  u3
  *   joined   g1  g2  [g1 g2]  g3  [g3]  u1  u2  u3       the bucket is full after two
  *
- * A transfer whose result is not larger than its operand runs as early as possible, while the backward pass still runs: the memory
- * of whole gradients is freed early (ZeRO-2), and a transport that works in the background has time.  Then it waits for others
- * of its kind until its bucket is full or an action reads its result.  A transfer moves only past actions that do not use its memory.
- * Decisions depend on slots, not on the shards of a rank, so all roles get the same list. */
+ * A transfer whose result is not larger than its operand runs as early as possible, while the backward pass still runs:
+ * the memory of whole gradients is freed early (ZeRO-2), and a transport that works in the background has time.  Then
+ * it waits for others of its kind until its bucket is full or an action reads its result.  A transfer moves only past
+ * actions that do not use its memory. Decisions depend on slots, not on the shards of a rank, so all roles get the same
+ * list. */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -57,12 +59,13 @@ static void hoist(Action *list, int lo, int at)
 	list[to] = t;
 }
 
-/* Both transfers are between the same ranks and of the same kind. */
+/* Both transfers are on one channel and of the same kind. */
 static bool one_kind(const Plan *p, const Action *a, const Action *b)
 {
-	const Form *af = slot_form(p, a->take[0]), *bf = slot_form(p, b->take[0]), *at = slot_form(p, a->make[0]), *bt = slot_form(p, b->make[0]);
+	const Form *af = slot_form(p, a->take[0]), *bf = slot_form(p, b->take[0]), *at = slot_form(p, a->make[0]),
+		*bt = slot_form(p, b->make[0]);
 	const Transfer *x = transfer_of(af, at), *y = transfer_of(bf, bt);
-	return a->how == b->how && form_one_mesh(af, bf) && form_one_mesh(at, bt) && x->one_mesh == y->one_mesh && x->axes == y->axes;
+	return a->how == b->how && a->channel == b->channel && x->one_mesh == y->one_mesh && x->axes == y->axes;
 }
 
 static void join(Graph *g, Action *a, const Action *b)

@@ -1,15 +1,16 @@
 /* Fusion: which nodes run as one action.
  *
- * Pointwise nodes of one shape that feed each other become one loop: values that only they read stay in registers and have no slot.
- * A matrix product takes the pointwise nodes after it as its epilogue.  Groups begin as single nodes, in the order of the graph.
- * Each pointwise node in turn is joined with the groups that make its operands, if the order allows it: the earlier group moves
- * down to the later one, past no reader of its results, or the later one moves up, past nothing that it reads.  An update in
- * place stays after all readers of the old value.
+ * Pointwise nodes of one shape that feed each other become one loop: values that only they read stay in registers and
+ * have no slot. A matrix product takes the pointwise nodes after it as its epilogue.  Groups begin as single nodes, in
+ * the order of the graph. Each pointwise node in turn is joined with the groups that make its operands, if the order
+ * allows it: the earlier group moves down to the later one, past no reader of its results, or the later one moves up,
+ * past nothing that it reads.  An update in place stays after all readers of the old value.
  *
  * Two nodes that one kernel computes in one pass (a loss and its gradient) become one action if the order allows it.
  *
- * Joining distant groups lengthens live ranges; it is done when the values that vanish are at least as large as those that live
- * longer.  The number of operands and results is limited, so that a loop keeps its pointers and values in registers. */
+ * Joining distant groups lengthens live ranges; it is done when the values that vanish are at least as large as those
+ * that live longer.  The number of operands and results is limited, so that a loop keeps its pointers and values in
+ * registers. */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ typedef struct Fuse {
 	int *group;                     /* by node: the number of its group */
 	int *order;                     /* by group: its position */
 	int **member, *nmember;         /* by group: nodes, in the order of the graph */
-	bool *gradient;                 /* by value: the gradient of a parameter, which always has memory, so that it can be dumped */
+	/* by value: the gradient of a parameter, which always has memory, so that it can be dumped */
+	bool *gradient;
 } Fuse;
 
 /* ---- order ---- */
@@ -118,7 +120,9 @@ static bool same_shape(const Plan *p, const Slot *a, const Slot *b)
 static bool may_vanish(const Fuse *f, const Value *v)
 {
 	const Slot *s = slot_of(f->p, v);
-	return s && s->store == s && !v->output && !f->gradient[v->id] && !optimizer_reports(v) && !v->into && !f->taken[v->id] && v != f->p->count && v != f->p->train.loss && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->output && !f->gradient[v->id] && !optimizer_reports(v) && !v->into &&
+		!f->taken[v->id] && v != f->p->count && v != f->p->train.loss &&
+		(s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Whether all readers of a value are in groups a and b. */
@@ -205,7 +209,9 @@ static void merge(Fuse *f, int a, int b, bool sink)
 	int n = f->nmember[a] + f->nmember[b];
 	int *all = arena_array(f->g->scratch, int, n), x = 0, y = 0;
 	for (int i = 0; i < n; i++)             /* in the order of the graph */
-		all[i] = y == f->nmember[b] || (x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++] : f->member[b][y++];
+		all[i] = y == f->nmember[b] ||
+			(x < f->nmember[a] && f->member[a][x] < f->member[b][y]) ? f->member[a][x++]
+			: f->member[b][y++];
 	f->order[a] = sink ? f->order[b] : f->order[a];
 	f->member[a] = all;
 	f->nmember[a] = n;
@@ -219,7 +225,8 @@ static bool join(Fuse *f, int a, int b)
 {
 	int n = f->nmember[a] + f->nmember[b];
 	Sizes za = { 0 }, zb = { 0 };
-	if (n > NODES || microbatch_updates(f->g->node[f->member[a][0]]) != microbatch_updates(f->g->node[f->member[b][0]]))
+	if (n > NODES ||
+		microbatch_updates(f->g->node[f->member[a][0]]) != microbatch_updates(f->g->node[f->member[b][0]]))
 		return false;
 	bool sink = down(f, a, b), rise = !sink && up(f, b, a);
 	if (!sink && !rise)
@@ -252,7 +259,8 @@ static void join_operands(Fuse *f, int i)
 
 /* ---- pairs ---- */
 
-/* Joins n with a node that one kernel computes together with it, if nothing between them depends on the first and is read by the second. */
+/* Joins n with a node that one kernel computes together with it, if nothing between them depends on the first and is
+ * read by the second. */
 static void join_pair(Fuse *f, int i)
 {
 	const Node *n = f->g->node[i];
@@ -263,7 +271,8 @@ static void join_pair(Fuse *f, int i)
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		bool sink = down(f, a, b);
-		if (f->nmember[a] == 1 && f->order[a] < f->order[b] && microbatch_updates(d) == microbatch_updates(n) && (sink || up(f, b, a)))
+		if (f->nmember[a] == 1 && f->order[a] < f->order[b] && microbatch_updates(d) == microbatch_updates(n) &&
+			(sink || up(f, b, a)))
 			merge(f, a, b, sink);
 		return;
 	}
@@ -278,7 +287,8 @@ static bool takes_epilogue(const Fuse *f, const Node *n)
 	const Slot *y = n->nout == 1 ? slot_of(f->p, n->out[0]) : NULL;
 	if (!k || !y || y->rank < 2 || kernel_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
 		return false;
-	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 && n->in[1]->type->rank == 2);
+	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 &&
+		n->in[1]->type->rank == 2);
 }
 
 static bool all_pointwise(const Fuse *f, int a)
@@ -289,7 +299,8 @@ static bool all_pointwise(const Fuse *f, int a)
 	return true;
 }
 
-/* Whether the product itself can be written: to its own result, or to a result of the group that shares memory with no operand. */
+/* Whether the product itself can be written: to its own result, or to a result of the group that shares memory with no
+ * operand. */
 static bool has_room(const Fuse *f, const Value *v, int a, int b)
 {
 	if (!may_vanish(f, v) || !read_inside(f, v, a, b))
@@ -305,7 +316,8 @@ static bool has_room(const Fuse *f, const Value *v, int a, int b)
 bool fuse_room(const Plan *p, const Value *v)
 {
 	const Slot *s = slot_of(p, v);
-	return s && s->store == s && !v->into && kernel_stored(v->type->elem) == DT_FLOAT && (s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
+	return s && s->store == s && !v->into && kernel_stored(v->type->elem) == DT_FLOAT &&
+		(s->keep == KEEP_ACT || s->keep == KEEP_GRAD);
 }
 
 /* Whether the group writes where the product reads: tiles are finished while others are still computed. */
@@ -313,7 +325,8 @@ static bool disturbs(const Fuse *f, const Node *n, int b)
 {
 	for (int m = 0; m < f->nmember[b]; m++)
 		for (int k = 0; k < n->nin; k++) {
-			const Slot *y = slot_of(f->p, f->g->node[f->member[b][m]]->out[0]), *x = slot_of(f->p, n->in[k]);
+			const Slot *y = slot_of(f->p, f->g->node[f->member[b][m]]->out[0]),
+				*x = slot_of(f->p, n->in[k]);
 			if (x && y && x->store == y->store)
 				return true;
 		}
@@ -326,7 +339,9 @@ static void join_epilogue(Fuse *f, int i)
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
 		const Node *r = f->g->node[f->use.to[k]];
 		int a = f->group[i], b = f->group[f->use.to[k]];
-		if (!pointwise(r) || !all_pointwise(f, b) || !same_shape(f->p, slot_of(f->p, v), slot_of(f->p, r->out[0])) || !has_room(f, v, a, b) || disturbs(f, f->g->node[i], b))
+		if (!pointwise(r) || !all_pointwise(f, b) ||
+			!same_shape(f->p, slot_of(f->p, v), slot_of(f->p, r->out[0])) || !has_room(f, v, a, b) ||
+			disturbs(f, f->g->node[i], b))
 			continue;
 		if (f->order[a] < f->order[b] && join(f, a, b))
 			return;
@@ -410,7 +425,8 @@ int fuse_run(Graph *g)
 	for (int i = 0; i < n; i++)
 		if (pointwise(g->node[i]))
 			join_operands(&f, i);
-	for (int i = n; i-- > 0;)               /* of two products that are added, the later one takes the other as an operand */
+	/* of two products that are added, the later one takes the other as an operand */
+	for (int i = n; i-- > 0;)
 		if (takes_epilogue(&f, g->node[i]))
 			join_epilogue(&f, i);
 	drop_slots(&f);

@@ -1,14 +1,16 @@
 /* The memory plan: an offset for every slot.
  *
- * Values that are kept from step to step (parameters, optimizer state, constants) lie at the bottom of the slab, in the order of
- * their ids; memory above them is reused within a step.  There are two areas: the private slab, and the window that peers read.
+ * Values that are kept from step to step (parameters, optimizer state, constants) lie at the bottom of the slab, in the
+ * order of their ids; memory above them is reused within a step.  There are two areas: the private slab, and the window
+ * that peers read.
  *
  * 1. Lifetimes.  Memory is live from the action that first makes a value in it to the last action that reads one.
- * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape whose lifetime
- *    ends there; so does the result of a pair whose kernel has finished reading a row when it writes it.
- * 3. Offsets.  Slots whose lifetimes intersect on some rank may not overlap.  Several orders are tried (by size, by size times
- *    lifetime, by lifetime, by start); each slot goes to the tightest gap that is free for its whole lifetime, and the smallest
- *    area wins.  The bytes that are live at the busiest action are a lower bound, which tells how far the plan can be from the best. */
+ * 2. In place.  A result of an elementwise action, or of an all-reduce, takes the memory of an operand of equal shape
+ * whose lifetime ends there; so does the result of a pair whose kernel has finished reading a row when it writes it.
+ * 3. Offsets.  Slots whose lifetimes intersect on some rank may not overlap.  Several orders are tried (by size, by
+ * size times lifetime, by lifetime, by start); each slot goes to the tightest gap that is free for its whole lifetime,
+ * and the smallest area wins.  The bytes that are live at the busiest action are a lower bound, which tells how far the
+ * plan can be from the best. */
 #include "schedule/schedule.h"
 
 #include <inttypes.h>
@@ -86,7 +88,8 @@ static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, con
 {
 	const Slot *from = root((Slot *)x);
 	bool starts = a->kind == ACT_START;
-	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || slot_kept(from) || from->window != y->window || from->first == i)
+	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || slot_kept(from) ||
+		from->window != y->window || from->first == i)
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
@@ -110,7 +113,9 @@ static void in_place(const Plan *p)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
-				if (!x || (a->under && x != a->under) || (a->how && k != m) || !takes_over(p, a, i, y, x))     /* each of several transfers in its own operand */
+				/* each of several transfers in its own operand */
+				if (!x || (a->under && x != a->under) || (a->how && k != m) ||
+					!takes_over(p, a, i, y, x))
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);
@@ -155,12 +160,14 @@ static int by_start(const void *a, const void *b)
 static int by_length(const void *a, const void *b)
 {
 	const Slot *x = *(Slot *const *)a, *y = *(Slot *const *)b;
-	return x->last - x->first != y->last - y->first ? compare(x->last - x->first, y->last - y->first, a, b) : by_size(a, b);
+	return x->last - x->first != y->last - y->first ? compare(x->last - x->first, y->last - y->first, a,
+		b) : by_size(a, b);
 }
 
 static bool meet(const Slot *a, const Slot *b)
 {
-	return a->window == b->window && a->first <= b->last && b->first <= a->last && !places_apart(a->v->place, b->v->place);
+	return a->window == b->window && a->first <= b->last && b->first <= a->last &&
+		!places_apart(a->v->place, b->v->place);
 }
 
 /* The offset of the tightest gap between the slots that have an offset already; these are sorted by offset. */
@@ -240,7 +247,8 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 		}
 	}
 	for (int i = 0; i < n; i++)
-		if (list[i]->first <= l->peak && l->peak <= list[i]->last && mesh_index(list[i]->v->place->mesh, rank) >= 0)
+		if (list[i]->first <= l->peak && l->peak <= list[i]->last &&
+			mesh_index(list[i]->v->place->mesh, rank) >= 0)
 			l->by[list[i]->keep] += memplan_aligned(list[i]->bytes);
 }
 
@@ -309,13 +317,15 @@ static int64_t above(const Plan *first, const Slot *s)
 	int64_t at = 0;
 	for (int i = 0; i < first->nkept; i++) {
 		const Slot *o = first->kept[i];
-		if (o->window == s->window && !places_apart(o->v->place, s->v->place) && o->offset + memplan_aligned(o->bytes) > at)
+		if (o->window == s->window && !places_apart(o->v->place, s->v->place) &&
+			o->offset + memplan_aligned(o->bytes) > at)
 			at = o->offset + memplan_aligned(o->bytes);
 	}
 	return at;
 }
 
-/* Gives offsets to what a program keeps from step to step, below everything else; values of the main program keep theirs. */
+/* Gives offsets to what a program keeps from step to step, below everything else; values of the main program keep
+ * theirs. */
 static Base place_kept(Graph *g, Slot **list, int n, Base base)
 {
 	Plan *first = g->model->main ? g->model->main->plan : g->model->plan;

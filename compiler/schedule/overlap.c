@@ -3,36 +3,42 @@
  *   before   g1  [g1]  g2  [g2]  u1  u2            g: a gradient, u: its update, [g]: its transfer
  *   after    g1  [g1   g2   g1]  [g2  u1  g2]  u2  [g: start, g]: finish
  *
- * The finish moves down, and where that is not enough the start moves up (so weights are gathered ahead of their layer), past actions
- * that do not use the memory of the transfer.  They stop when the computation between them takes twice as long as the transfer plus the
- * expected skew between ranks, so that the faster rank does not wait.  They go no farther, because operand and result occupy memory from
- * start to finish; nor past more bytes of other transfers than FLIGHT, nor past the finish of more than AHEAD transfers whose results are
- * larger than their operands.  A transfer that too little computation could hide stays one action.
+ * The finish moves down, and where that is not enough the start moves up (so weights are gathered ahead of their
+ * layer), past actions that do not use the memory of the transfer.  They stop when the computation between them takes
+ * twice as long as the transfer plus the expected skew between ranks, so that the faster rank does not wait.  They go
+ * no farther, because operand and result occupy memory from start to finish; nor past more bytes of other transfers
+ * than FLIGHT, nor past the finish of more than AHEAD transfers whose results are larger than their operands.  A
+ * transfer that too little computation could hide stays one action.
  *
- * At run time a rank performs its transfers in the order of their starts (runtime/lane.c).  Decisions depend on slots, not on the shards
- * of a rank, so all roles get the same list; prove.c checks it. */
+ * At run time a rank performs its transfers in the order of their starts (runtime/lane.c).  Decisions depend on slots,
+ * not on the shards of a rank, so all roles get the same list; prove.c checks it. */
 #include "schedule/schedule.h"
 
 #include <math.h>
 #include <string.h>
 
 #define APART 0.02                      /* of a section's seconds: the skew between ranks */
-#define WORTH 1e-4                      /* seconds of computation: below this, handing a transfer to another thread costs more than it saves */
-enum { FLIGHT = 32 << 20, AHEAD = 2 };  /* between a start and its finish: bytes of other transfers, and how many whose results are larger than their operands */
+/* seconds of computation: below this, handing a transfer to another thread costs more than it saves */
+#define WORTH 1e-4
+/* between a start and its finish: bytes of other transfers, and how many whose results are larger than their
+ * operands */
+enum { FLIGHT = 32 << 20, AHEAD = 2 };
 
 /* Seconds of computation of a rank; transfers need none. */
 static double seconds_of(const Plan *p, const Action *a)
 {
 	if (a->kind != ACT_COMPUTE)
 		return 0;
-	return device.start + fmax(schedule_flops(p, a) / device.flops, (double)(slot_bytes(a->take, a->ntake) + slot_bytes(a->make, a->nmake)) / device.bytes);
+	return device.start + fmax(schedule_flops(p, a) / device.flops,
+		(double)(slot_bytes(a->take, a->ntake) + slot_bytes(a->make, a->nmake)) / device.bytes);
 }
 
 static double moving(const Plan *p, const Action *t)
 {
 	double sum = 0;
 	for (int i = 0; i < t->nmake; i++)
-		sum += transfer_seconds(slot_form(p, t->take[i]), slot_form(p, t->make[i]), dtype_bits(t->take[i]->v->type->elem) / 8);
+		sum += transfer_seconds(slot_form(p, t->take[i]), slot_form(p, t->make[i]),
+			dtype_bits(t->take[i]->v->type->elem) / 8);
 	return sum;
 }
 

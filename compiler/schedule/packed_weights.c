@@ -1,14 +1,14 @@
 /* Which weights are kept in packed form.
  *
- * A product packs its right operand before it multiplies (kernels/cpu/gemm.c).  Where that operand is a weight that is read more
- * often than it changes (micro-batches of a step, batches of an evaluation, calls of an inference), the packed form is worth
- * keeping: it takes as many bytes as the weight and saves the time of packing, a share of about 16 / (16 + m) for m rows.
- * It is kept where this share is at least a twentieth: down to there, products were measured 5 to 7 % faster.  Below 16 rows a
- * product is bound by reading the weight, packed or not.
+ * A product packs its right operand before it multiplies (kernels/cpu/gemm.c).  Where that operand is a weight that is
+ * read more often than it changes (micro-batches of a step, batches of an evaluation, calls of an inference), the
+ * packed form is worth keeping: it takes as many bytes as the weight and saves the time of packing, a share of about 16
+ * / (16 + m) for m rows. It is kept where this share is at least a twentieth: down to there, products were measured 5
+ * to 7 % faster.  Below 16 rows a product is bound by reading the weight, packed or not.
  *
- * A step in micro-batches and a program that only infers get memory for it at the end of their slab.  Eval and infer beside a
- * step use what the slab of the step has and they do not need.  The runtime packs when it first reaches the product, and again
- * after a kept value was changed (rt_packed). */
+ * A step in micro-batches and a program that only infers get memory for it at the end of their slab.  Eval and infer
+ * beside a step use what the slab of the step has and they do not need.  The runtime packs when it first reaches the
+ * product, and again after a kept value was changed (rt_packed). */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -25,16 +25,19 @@ static bool written(const Role *r, const Slot *s)
 	return false;
 }
 
-/* The right operand of the product of an action, if it is a kept float matrix: its sizes and strides in w, the rows of the product in m. */
+/* The right operand of the product of an action, if it is a kept float matrix: its sizes and strides in w, the rows of
+ * the product in m. */
 static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
 {
 	const Node *n = a->host ? a->host : a->n;
-	if (a->kind != ACT_COMPUTE || !n->row->kernel || strcmp(n->row->kernel, "matmul") || a->ntake < 2 || !a->take[1])
+	if (a->kind != ACT_COMPUTE || !n->row->kernel || strcmp(n->row->kernel, "matmul") || a->ntake < 2 ||
+		!a->take[1])
 		return false;
 	const Type *x = n->in[0]->type, *b = n->in[1]->type;
 	bool ta = attr_has(n, "transA") && attr_int(n, "transA"), tb = attr_has(n, "transB") && attr_int(n, "transB");
 	w->w = slot_value(a->take[1]);
-	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !slot_kept(w->w) || w->w->window || written(&p->role[0], w->w))
+	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !slot_kept(w->w) ||
+		w->w->window || written(&p->role[0], w->w))
 		return false;
 	w->k = b->dim[tb], w->n = b->dim[!tb];
 	w->row = tb ? 1 : w->n, w->col = tb ? w->k : 1;
@@ -45,19 +48,22 @@ static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
 static bool listed(const Plan *p, const Packed *w)
 {
 	for (int i = 0; i < p->npacked; i++)
-		if (p->packed[i].w->store == w->w->store && p->packed[i].row == w->row && p->packed[i].col == w->col && p->packed[i].n == w->n)
+		if (p->packed[i].w->store == w->w->store && p->packed[i].row == w->row && p->packed[i].col == w->col &&
+			p->packed[i].n == w->n)
 			return true;
 	return false;
 }
 
-/* The share of the time that is saved by packing the operand of products of m rows once instead of `runs` times (0: any number). */
+/* The share of the time that is saved by packing the operand of products of m rows once instead of `runs` times (0: any
+ * number). */
 static double saved(int64_t m, int64_t runs)
 {
 	double often = runs ? 1.0 - 1.0 / (double)runs : 1.0;
 	return m < 16 ? 0 : often * 16 / (16 + (double)m);
 }
 
-/* runs: how often the products of the program run while weights do not change; 0: any number.  room: the largest size of the slab. */
+/* runs: how often the products of the program run while weights do not change; 0: any number.  room: the largest size
+ * of the slab. */
 static void choose(Graph *g, Plan *p, int64_t runs, int64_t room)
 {
 	const Role *r = &p->role[0];

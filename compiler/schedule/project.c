@@ -1,12 +1,14 @@
 /* The shard of every value on each rank, and which ranks share a role.
  *
- * A value has a form (runtime/form.h); values with the same layout share one.  Ranks whose shards have the same lengths in all forms
- * run the same code, a role.  All roles share one memory layout, sized by the largest shard, so a value has the same offset on every rank. */
+ * A value has a form (runtime/form.h); values with the same layout share one.  Ranks whose shards have the same lengths
+ * in all forms run the same code, a role.  All roles share one memory layout, sized by the largest shard, so a value
+ * has the same offset on every rank. */
 #include "schedule/schedule.h"
 
 #include <string.h>
 
-/* The index of a form in p->forms, which is added if it is new; -1: a shard has more elements than an int64_t can count. */
+/* The index of a form in p->forms, which is added if it is new; -1: a shard has more elements than an int64_t can
+ * count. */
 static int find_form(Graph *g, Plan *p, const Form *f)
 {
 	Forms *all = p->forms;
@@ -28,22 +30,16 @@ static int find_form(Graph *g, Plan *p, const Form *f)
 	return all->n - 1;
 }
 
-/* The parameter that a name with a suffix belongs to: w for w.grad and w.m; NULL: there is none. */
-static const Value *owner(const Graph *g, const Value *v)
-{
-	const char *dot = strrchr(v->name, '.');
-	const Value *w = dot ? graph_find(g, name_n(v->name, (size_t)(dot - v->name))) : NULL;
-	return w && w->init && w->param ? w : NULL;
-}
-
-/* The memory class of a value.  The suffixes of names that train/ gives are read here and nowhere else, for dumps have nothing but names. */
+/* The memory class of a value.  The suffixes of names that train/ gives are read here and nowhere else, for dumps have
+ * nothing but names. */
 static Keep keep_of(const Graph *g, const Value *v)
 {
-	const Value *w = owner(g, v);
+	const Value *w = params_owner(g, v);
 	if (v->frozen)
 		return KEEP_PARAM;
 	if (v->init && v->param)
-		return !graph_find(g, name_fmt("%s.grad", v->name)) && (w || graph_find(g, name_fmt("%s.next", v->name))) ? KEEP_STATE : KEEP_PARAM;
+		return !graph_find(g, name_fmt("%s.grad", v->name)) &&
+			(w || graph_find(g, name_fmt("%s.next", v->name))) ? KEEP_STATE : KEEP_PARAM;
 	if (v->init || v->data)
 		return KEEP_CONST;
 	if (v->input)
@@ -54,8 +50,8 @@ static Keep keep_of(const Graph *g, const Value *v)
 
 typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
 
-/* Whether the result of a node is a view of its operand: a reshape, or a transfer between forms that give every rank the same
- * elements.  The bytes of the shard stay where they are. */
+/* Whether the result of a node is a view of its operand: a reshape, or a transfer between forms that give every rank
+ * the same elements.  The bytes of the shard stay where they are. */
 static bool is_view(const Plan *p, const Node *n, const Lives *l)
 {
 	const Slot *x = n->nin ? slot_of(p, n->in[0]) : NULL, *y = slot_of(p, n->out[0]);
@@ -105,11 +101,13 @@ static void drop_unused(Graph *g)
 	int *uses = graph_uses(g, g->scratch);
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 1; k < g->node[i]->nout && k < g->node[i]->row->schema->nout; k++)
-			if (g->node[i]->out[k] && !g->node[i]->row->schema->out[k].variadic && !uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
+			if (g->node[i]->out[k] && !g->node[i]->row->schema->out[k].variadic &&
+				!uses[g->node[i]->out[k]->id] && !g->node[i]->out[k]->into)
 				g->node[i]->out[k] = NULL;
 }
 
-/* Whether two ranks do the same work: their shards have equal lengths, and the same halo when windows reach over their edges. */
+/* Whether two ranks do the same work: their shards have equal lengths, and the same halo when windows reach over their
+ * edges. */
 static bool same_work(const Plan *p, int a, int b)
 {
 	const Form *last = NULL;
@@ -191,7 +189,8 @@ static bool can_run(Node *n, Target t)
 	return false;
 }
 
-/* Whether there is a kernel for every node.  An operator of one source line is reported once, together with its gradient. */
+/* Whether there is a kernel for every node.  An operator of one source line is reported once, together with its
+ * gradient. */
 static bool all_can(Graph *g)
 {
 	Map reported;

@@ -1,15 +1,18 @@
-/* Proves the plan before any file is written.  A plan that fails is a mistake of ours or of the model, and is refused either way.
+/* Proves the plan before any file is written.  A plan that fails is a mistake of ours or of the model, and is refused
+ * either way.
  *
  * 1. Every node has a legal signature, and every transfer leads from the SBP of its operand to that of its result.
- * 2. The lists of actions, simulated on all ranks at once, run to their end: whenever a rank waits at a transfer, all ranks of that
- *    transfer reach it, with the same size.  Lists are deterministic, so one simulation decides for all interleavings.
- *    A transfer with start and finish is simulated at its start: ranks perform transfers in the order of starts, a start does not
- *    wait, and a finish waits only for transfers before it in this order.  Every start has one later finish in the same section.
- * 3. No value is read before it is made or after its memory was reused; the result of a transfer is not read before its finish, and
- *    its operands are not written until then; values that are live at the same time on the same rank do not overlap; every value
- *    lies inside its area.
- * 4. A value in the memory of another has the same bytes and form.  An action writes a result over its own operand only if its kernel
- *    allows that: it has finished reading an element, or a row, when it writes there. */
+ * 2. The lists of actions, simulated on all ranks at once, run to their end: whenever a rank waits at a transfer, all
+ * ranks of that transfer reach it, with the same size.  Lists are deterministic, so one simulation decides for all
+ * interleavings. A transfer with start and finish is simulated at its start: ranks perform transfers in the order of
+ * starts, a start does not wait, and a finish waits only for transfers before it in this order.  Every start has one
+ * later finish in the same section.  All roles of a transfer reach it on the same channel, so it has the same number
+ * there on all ranks.
+ * 3. No value is read before it is made or after its memory was reused; the result of a transfer is not read before its
+ * finish, and its operands are not written until then; values that are live at the same time on the same rank do not
+ * overlap; every value lies inside its area.
+ * 4. A value in the memory of another has the same bytes and form.  An action writes a result over its own operand only
+ * if its kernel allows that: it has finished reading an element, or a row, when it writes there. */
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
@@ -22,7 +25,8 @@ static int legal(Graph *g, Node *n)
 		const char *how = boxing_how(n);
 		if (!strcmp(how, attr_str(n, "how")))
 			return 0;
-		err_at(n->loc, "%s does not lead from %s to %s; that is %s", attr_str(n, "how"), sbp_text(n->in[0]->sbp, n->in[0]->place->mesh->ndim),
+		err_at(n->loc, "%s does not lead from %s to %s; that is %s", attr_str(n, "how"),
+			sbp_text(n->in[0]->sbp, n->in[0]->place->mesh->ndim),
 		       sbp_text(n->out[0]->sbp, n->out[0]->place->mesh->ndim), how);
 		return -1;
 	}
@@ -31,7 +35,8 @@ static int legal(Graph *g, Node *n)
 	err_at(n->loc, "%s has no signature for these operands and results", n->op);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			note_at(operand_loc(n, i), "%s is %s", n->in[i]->name, sbp_text(n->in[i]->sbp, n->in[i]->place->mesh->ndim));
+			note_at(operand_loc(n, i), "%s is %s", n->in[i]->name,
+				sbp_text(n->in[i]->sbp, n->in[i]->place->mesh->ndim));
 	return -1;
 }
 
@@ -56,7 +61,8 @@ static int between_gpus(Graph *g, const Plan *p)
 			continue;
 		reported++;
 		const Value *x = n->in[0], *y = n->out[0];
-		fail_at(EXIT_NOPLAN, n->loc, "%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float "
+		fail_at(EXIT_NOPLAN, n->loc,
+			"%s cannot go from %s to %s between GPUs yet: the transfers there are sums of float "
 		        "over all ranks, and gathers of what is cut along its first axis", x->name,
 		        sbp_text(x->sbp, x->place->mesh->ndim), sbp_text(y->sbp, y->place->mesh->ndim));
 	}
@@ -67,7 +73,8 @@ static int between_gpus(Graph *g, const Plan *p)
 
 static int mismatch(const Action *a, int ra, const Action *b, int rb)
 {
-	fail_at(EXIT_NOPLAN, a->n->loc, "rank %d waits at action %d, a transfer of %s, while rank %d is at action %d%s", ra, a->id, a->take[0]->v->name, rb,
+	fail_at(EXIT_NOPLAN, a->n->loc, "rank %d waits at action %d, a transfer of %s, while rank %d is at action %d%s",
+		ra, a->id, a->take[0]->v->name, rb,
 	        b ? b->id : -1, b ? ", another one" : ", the end");
 	return -1;
 }
@@ -75,26 +82,22 @@ static int mismatch(const Action *a, int ra, const Action *b, int rb)
 /* Whether the ranks of a role take part in a transfer; all of them belong to the same meshes. */
 static bool takes_part(const Role *r, const Action *a)
 {
-	const Node *n = a->n;
-	for (int i = 0; i < 2; i++) {
-		const Mesh *m = i ? n->out[0]->place->mesh : n->in[0]->place->mesh;
-		if (mesh_index(m, r->rank[0]) >= 0)
-			return true;
-	}
-	return false;
+	return channel_joins(a, r->rank[0]);
 }
 
 /* The next transfer that a role takes part in, at or after *i in its list; NULL: there is none. */
 static const Action *next_transfer(const Role *r, int *i)
 {
-	while (*i < r->nstep && ((r->step[*i].kind != ACT_COLLECTIVE && r->step[*i].kind != ACT_START) || !takes_part(r, &r->step[*i])))
+	while (*i < r->nstep && ((r->step[*i].kind != ACT_COLLECTIVE && r->step[*i].kind != ACT_START) ||
+		!takes_part(r, &r->step[*i])))
 		(*i)++;
 	return *i < r->nstep ? &r->step[*i] : NULL;
 }
 
 static bool one_transfer(const Action *a, const Action *b)
 {
-	if (!b || a->n != b->n || strcmp(a->how, b->how) || a->nmake != b->nmake || a->ntake != b->ntake)
+	if (!b || a->n != b->n || a->channel != b->channel || strcmp(a->how, b->how) ||
+		a->nmake != b->nmake || a->ntake != b->ntake)
 		return false;
 	for (int i = 0; i < a->nmake; i++)
 		if (a->take[i] != b->take[i] || a->make[i] != b->make[i])
@@ -102,8 +105,21 @@ static bool one_transfer(const Action *a, const Action *b)
 	return true;
 }
 
-/* Simulates the transfers.  One is done when all its roles have reached it.  Ranks wait only for their own group, which is less, so
- * lists that end here end there too.  Ranks of one role share a list, so one stands for all. */
+/* Whether all transfers of a bucket are between the meshes of its channel. */
+static bool on_channel(const Plan *p, const Action *a)
+{
+	if (a->channel < 0 || a->channel >= p->channels->n)
+		return false;
+	const Channel *c = &p->channels->channel[a->channel];
+	for (int i = 0; i < a->nmake; i++)
+		if (!form_one_mesh(&p->forms->form[c->from], slot_form(p, a->take[i])) ||
+			!form_one_mesh(&p->forms->form[c->to], slot_form(p, a->make[i])))
+			return false;
+	return true;
+}
+
+/* Simulates the transfers.  One is done when all its roles have reached it.  Ranks wait only for their own group, which
+ * is less, so lists that end here end there too.  Ranks of one role share a list, so one stands for all. */
 static int simulate(Graph *g, const Plan *p)
 {
 	int *at = arena_array(g->scratch, int, p->nrole);
@@ -114,7 +130,8 @@ static int simulate(Graph *g, const Plan *p)
 		for (int k = 0; k < p->nrole && !moved; k++) {
 			const Action *a = next_transfer(&p->role[k], &at[k]);
 			int j = 0;
-			while (a && j < p->nrole && (!takes_part(&p->role[j], a) || one_transfer(a, next_transfer(&p->role[j], &at[j]))))
+			while (a && j < p->nrole && (!takes_part(&p->role[j], a) ||
+				one_transfer(a, next_transfer(&p->role[j], &at[j]))))
 				j++;
 			if (a && j < p->nrole && !late) {
 				late = a;
@@ -125,6 +142,8 @@ static int simulate(Graph *g, const Plan *p)
 			moved = a && j == p->nrole;
 			if (moved && (!a->take[0]->window || (schedule_all_reduce(a) && !a->make[0]->window)))
 				die("a transfer of %s outside the window", a->take[0]->v->name);
+			if (moved && !on_channel(p, a))
+				die("a transfer of %s on a channel of other ranks", a->take[0]->v->name);
 			for (j = 0; j < p->nrole && moved; j++)
 				at[j] += takes_part(&p->role[j], a);
 		}
@@ -150,7 +169,8 @@ static void check_ends(const Role *r)
 		if (a->other < 0 || a->other >= r->nstep || a->id != i)
 			die("action %d, an end of a transfer, has no other", i);
 		b = &r->step[a->other];
-		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) || !one_transfer(a, b) || section(r, i) != section(r, a->other))
+		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) ||
+			!one_transfer(a, b) || section(r, i) != section(r, a->other))
 			die("actions %d and %d are not the ends of one transfer", i, a->other);
 	}
 }
@@ -161,7 +181,8 @@ static void check_ends(const Role *r)
 static int simulate_slots(Graph *g, const Plan *p, const Role *r)
 {
 	const Slot **holds = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* by id of the store */
-	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);      /* the result of a transfer that is in flight */
+	/* the result of a transfer that is in flight */
+	const Slot **moves = arena_array(g->scratch, const Slot *, p->nslot + 1);
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && !p->slot[i]->view && slot_kept(p->slot[i]))
 			holds[p->slot[i]->store->v->id] = p->slot[i];
@@ -169,7 +190,8 @@ static int simulate_slots(Graph *g, const Plan *p, const Role *r)
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake; k++) {
 			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
-			if (s && a->kind == ACT_FINISH && holds[s->store->v->id] == NULL && moves[s->store->v->id] == a->make[k])
+			if (s && a->kind == ACT_FINISH && holds[s->store->v->id] == NULL &&
+				moves[s->store->v->id] == a->make[k])
 				continue;               /* the result has taken its memory */
 			if (!s || holds[s->store->v->id] == s)
 				continue;
@@ -197,12 +219,15 @@ static int fills(const Plan *p, const Value *v)
 	if (s && slot_of(p, s->store->v) != s->store)
 		die("%s lives in %s, which has no memory", v->name, s->store->v->name);
 	if (s && s->bytes > s->store->bytes) {
-		err_at(v->loc, "%s has %lld bytes, but lives in %s, which has %lld", v->name, (long long)s->bytes, s->store->v->name, (long long)s->store->bytes);
+		err_at(v->loc, "%s has %lld bytes, but lives in %s, which has %lld", v->name, (long long)s->bytes,
+			s->store->v->name, (long long)s->store->bytes);
 		return -1;
 	}
-	if (!old || (old->bytes == s->bytes && old->store == s->store && old->v->type->elem == v->type->elem && slot_alike(p, s, old)))
+	if (!old || (old->bytes == s->bytes && old->store == s->store && old->v->type->elem == v->type->elem &&
+		slot_alike(p, s, old)))
 		return 0;
-	err_at(v->loc, "%s lives in %s by @into, but is %s in %lld bytes where that is %s in %lld", v->name, v->into->name, type_text(v->type), (long long)s->bytes,
+	err_at(v->loc, "%s lives in %s by @into, but is %s in %lld bytes where that is %s in %lld", v->name,
+		v->into->name, type_text(v->type), (long long)s->bytes,
 	       type_text(v->into->type), (long long)old->bytes);
 	return -1;
 }
@@ -229,8 +254,11 @@ static int lies_on(const Plan *p, const Role *r)
 		const Action *a = &r->step[i];
 		for (int m = 0; m < a->nmake && a->n; m++)
 			for (int k = 0; k < a->ntake; k++)
-				if (a->make[m] && a->take[k] && a->make[m]->store == a->take[k]->store && !may_lie_on(p, a, m, k)) {
-					err_at(a->n->loc, "%s cannot make %s in the memory of %s, which it reads meanwhile", a->n->op, a->make[m]->v->name, a->take[k]->v->name);
+				if (a->make[m] && a->take[k] && a->make[m]->store == a->take[k]->store &&
+					!may_lie_on(p, a, m, k)) {
+					err_at(a->n->loc,
+						"%s cannot make %s in the memory of %s, which it reads meanwhile",
+						a->n->op, a->make[m]->v->name, a->take[k]->v->name);
 					return -1;
 				}
 	}
@@ -259,8 +287,10 @@ static int overlaps(Graph *g, const Plan *p)
 		const Slot *a = list[i];
 		if (a->offset < 0 || a->offset + a->bytes > (a->window ? p->layout.window : p->layout.slab))
 			die("%s lies outside its area", a->v->name);
-		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + a->bytes; k++)
-			if (list[k]->first <= a->last && a->first <= list[k]->last && !places_apart(list[k]->v->place, a->v->place))
+		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + a->bytes;
+			k++)
+			if (list[k]->first <= a->last && a->first <= list[k]->last &&
+				!places_apart(list[k]->v->place, a->v->place))
 				die("%s and %s overlap while both live", a->v->name, list[k]->v->name);
 	}
 	return 0;
@@ -275,7 +305,8 @@ static void packed_apart(const Plan *p)
 		if (end > (i + 1 < p->npacked ? p->packed[i + 1].offset : p->layout.slab))
 			die("the packed form of %s has no room", w->w->v->name);
 		for (int k = 0; k < p->nslot; k++)
-			if (p->slot[k] && !p->slot[k]->window && p->slot[k]->offset < end && p->slot[k]->offset + p->slot[k]->bytes > w->offset)
+			if (p->slot[k] && !p->slot[k]->window && p->slot[k]->offset < end &&
+				p->slot[k]->offset + p->slot[k]->bytes > w->offset)
 				die("%s lies where %s is packed", p->slot[k]->v->name, w->w->v->name);
 	}
 }
@@ -290,8 +321,10 @@ int prove_run(Graph *g)
 		bad = between_gpus(g, p);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->into && slot_of(p, v) && (v->place->mesh != v->into->place->mesh || !sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {
-			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name, sbp_text(v->sbp, v->place->mesh->ndim),
+		if (v->into && slot_of(p, v) && (v->place->mesh != v->into->place->mesh ||
+			!sbp_equal(v->sbp, v->into->sbp, v->place->mesh->ndim))) {
+			err_at(v->loc, "%s lives in %s, but is %s where that is %s", v->name, v->into->name,
+				sbp_text(v->sbp, v->place->mesh->ndim),
 			       sbp_text(v->into->sbp, v->into->place->mesh->ndim));
 			bad = -1;
 		}

@@ -1,8 +1,9 @@
 /* The schedule: for each role a list of actions, in the order in which a rank runs them.
  *
- * A rank has one thread of execution.  One action loads all inputs, groups of nodes run in the order that fuse.c found, and the
- * last action reports the loss.  A transfer stands before the first reader of its value, or is split into a start and a finish
- * (overlap.c).  Parameters, state and constants are filled before the first step, from a table (emit/tables.c). */
+ * A rank has one thread of execution.  One action loads all inputs, groups of nodes run in the order that fuse.c found,
+ * and the last action reports the loss.  A transfer stands before the first reader of its value, or is split into a
+ * start and a finish (overlap.c).  Parameters, state and constants are filled before the first step, from a table
+ * (emit/tables.c). */
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ typedef struct List { Arena *a; Action **at; int *n; } List;
 
 static Action *add(List *l, ActKind kind, Node *node)
 {
-	Action act = { .kind = kind, .id = *l->n, .n = node };
+	Action act = { .kind = kind, .id = *l->n, .n = node, .channel = -1 };
 	arena_push(l->a, *l->at, *l->n, act);
 	return &(*l->at)[*l->n - 1];
 }
@@ -34,7 +35,8 @@ static bool listed(Slot *const *list, int n, const Slot *s)
 	return false;
 }
 
-/* Operands and results of a loop over several nodes: each slot once.  The operands of the host come first, at their own indices. */
+/* Operands and results of a loop over several nodes: each slot once.  The operands of the host come first, at their own
+ * indices. */
 static void schedule_loop(const Plan *p, List *l, Action *a)
 {
 	int first = a->host ? a->host->nin : 0;
@@ -44,7 +46,8 @@ static void schedule_loop(const Plan *p, List *l, Action *a)
 		const Node *n = a->node[i];
 		for (int k = 0; k < n->nin && n != a->host; k++) {
 			Slot *s = n->in[k] && kernel_reads(n, k) ? slot_of(p, n->in[k]) : NULL;
-			if (s && !listed(a->make, a->nmake, s) && (a->ntake == first || !listed(a->take + first, a->ntake - first, s)))
+			if (s && !listed(a->make, a->nmake, s) &&
+				(a->ntake == first || !listed(a->take + first, a->ntake - first, s)))
 				take(l, a, s);
 		}
 		if (slot_of(p, n->out[0]))
@@ -74,7 +77,8 @@ double schedule_flops(const Plan *p, const Action *a)
 	return f / shards;
 }
 
-/* The operands of the first node, then those of the second that are neither among them nor results of the first; results of both. */
+/* The operands of the first node, then those of the second that are neither among them nor results of the first;
+ * results of both. */
 static void schedule_pair(const Plan *p, List *l, Action *a)
 {
 	const Node *first = a->mate, *second = a->n;
@@ -92,8 +96,9 @@ static void schedule_pair(const Plan *p, List *l, Action *a)
 	a->under = a->take[0];
 }
 
-static void schedule_group(const Plan *p, List *l, const Group *grp)
+static void schedule_group(Graph *g, List *l, const Group *grp)
 {
+	const Plan *p = g->model->plan;
 	Node *n = grp->node[grp->nnode - 1];
 	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
@@ -120,6 +125,8 @@ static void schedule_group(const Plan *p, List *l, const Group *grp)
 		take(l, a, n->in[k] && kernel_reads(n, k) ? slot_of(p, n->in[k]) : NULL);
 	for (int k = 0; k < n->nout; k++)
 		make(l, a, slot_of(p, n->out[k]));
+	if (moves)
+		a->channel = channel_of(g, a->take[0], a->make[0]);
 	for (int k = 0; moves && k < a->ntake; k++)
 		a->take[k]->window = true;
 	for (int k = 0; schedule_all_reduce(a) && k < a->nmake; k++)
@@ -134,7 +141,8 @@ static void load_inputs(Graph *g, Plan *p, List *step)
 			make(step, load, slot_of(p, g->in[i]));
 }
 
-/* s, if an action makes it (a value inside a group has no memory) and it has the type that the runtime reads; else NULL. */
+/* s, if an action makes it (a value inside a group has no memory) and it has the type that the runtime reads; else
+ * NULL. */
 static Slot *made(const Role *r, Slot *s, DType type)
 {
 	for (int i = 0; s && i < r->nstep; i++)
@@ -175,18 +183,19 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 	List step = { g->arena, &r->step, &r->nstep };
 	int i = 0;
 	for (; i < p->ngroup && microbatch_begins(p->group[i].node[0]); i++)
-		schedule_group(p, &step, &p->group[i]);
+		schedule_group(g, &step, &p->group[i]);
 	r->body = r->nstep;
 	load_inputs(g, p, &step);
 	for (; i < p->ngroup && !microbatch_updates(p->group[i].node[0]); i++)
-		schedule_group(p, &step, &p->group[i]);
+		schedule_group(g, &step, &p->group[i]);
 	r->after = r->nstep;
 	for (; i < p->ngroup; i++)
-		schedule_group(p, &step, &p->group[i]);
+		schedule_group(g, &step, &p->group[i]);
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, slot_of(p, g->out[i]));
-	const struct { const char *name; DType type; } reported[] = { { optimizer_rate, DT_DOUBLE }, { optimizer_norm, DT_FLOAT } };
+	const struct { const char *name; DType type; } reported[] = { { optimizer_rate, DT_DOUBLE },
+		{ optimizer_norm, DT_FLOAT } };
 	for (int i = 0; i < 2 && !g->model->main && p->training; i++)
 		take(&step, save, made(r, slot_of(p, graph_find(g, name_of(reported[i].name))), reported[i].type));
 	if (!g->model->main && p->training)
@@ -199,6 +208,7 @@ int schedule_run(Graph *g)
 {
 	Plan *p = g->model->plan;
 	project_roles(g);
+	p->channels = g->model->main ? g->model->main->plan->channels : arena_new(g->arena, Channels);
 	for (int i = 0; i < p->nrole; i++)
 		schedule_role(g, p, &p->role[i]);
 	for (int i = 0; i < p->nslot; i++)      /* values that share memory lie in the same area */

@@ -21,8 +21,10 @@ struct Slot {
 	Keep keep;                      /* project.c derives it, once, from names, which a dump has too */
 	bool average;                   /* state that is an average of a parameter (ema) */
 	bool window;                    /* peers read it */
-	struct Slot *view;              /* the slot whose bytes this one shows as another shape, without an action; NULL: not a view */
-	struct Slot *store;             /* the slot whose memory this one uses: itself, or that of the value it updates, views, or replaces */
+	/* the slot whose bytes this one shows as another shape, without an action; NULL: not a view */
+	struct Slot *view;
+	/* the slot whose memory this one uses: itself, or that of the value it updates, views, or replaces */
+	struct Slot *store;
 	int64_t offset;
 	int entry;                      /* its number in generated code (emit/values.c) */
 	int first, last;                /* the actions between which it is live; -1 and the number of actions: always */
@@ -32,39 +34,51 @@ int  project_run(Graph *);
 
 /* slot.c: the shard of a value on each rank. */
 Slot   *slot_of(const Plan *, const Value *);
-Slot   *slot_value(Slot *);                                              /* the slot that a view shows; itself otherwise */
+/* the slot that a view shows; itself otherwise */
+Slot   *slot_value(Slot *);
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
-void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);    /* the first index of a shard along each axis */
+/* the first index of a shard along each axis */
+void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);
 int64_t slot_elements(const Plan *, const Slot *, int rank);
-bool    slot_kept(const Slot *);                                         /* from step to step: parameters, state, constants */
+/* from step to step: parameters, state, constants */
+bool    slot_kept(const Slot *);
 int64_t slot_bytes(Slot *const *, int n);                                /* of a list; NULL entries count nothing */
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
-bool    slot_alike(const Plan *, const Slot *, const Slot *);            /* both have one shape, and every rank holds the same indices of both */
+/* both have one shape, and every rank holds the same indices of both */
+bool    slot_alike(const Plan *, const Slot *, const Slot *);
 bool    slot_same_form(const Form *, const Form *, bool terms);          /* terms: P counts as B */
 
 /* fuse.c: nodes that run as one action, in the order of the graph. */
 struct Group { Node **node; int nnode; };
-bool    fuse_room(const Plan *, const Value *);                          /* a product may be written to it before its epilogue has run */
+/* a product may be written to it before its epilogue has run */
+bool    fuse_room(const Plan *, const Value *);
 int fuse_run(Graph *);
 
 /* schedule.c: one list of actions per role. */
-typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_START, ACT_FINISH, ACT_SAVE } ActKind;        /* a transfer is one COLLECTIVE, or a START and a FINISH */
+/* a transfer is one COLLECTIVE, or a START and a FINISH */
+typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_START, ACT_FINISH, ACT_SAVE } ActKind;
 typedef struct Action {
 	ActKind kind;
 	int id;                         /* a<id> in generated code: its position in the list */
 	Node *n;                        /* compute, collective: the last of the group */
 	Node **node; int nnode;         /* all of them */
-	Node *host;                     /* the product whose epilogue the other nodes are; NULL: none.  Its operands come first in take */
-	Node *mate;                     /* the first of two nodes that one kernel computes, n is the second; NULL: none */
+	/* the product whose epilogue the other nodes are; NULL: none.  Its operands come first in take */
+	Node *host;
+	/* the first of two nodes that one kernel computes, n is the second; NULL: none */
+	Node *mate;
 	Slot *under;                    /* with mate: an operand that a result of its shape may overwrite */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;
 	const char *how;                /* the kind of a transfer; one without peers is ACT_COMPUTE */
+	int channel;                    /* of a transfer with peers; else -1 */
 	int other;                      /* start, finish: the action that is the other end */
-	bool elementwise;               /* an element of a result depends on the operands' elements of the same index only: a result may overwrite them */
+	/* an element of a result depends on the operands' elements of the same index only: a result may overwrite
+	 * them */
+	bool elementwise;
 } Action;
-bool schedule_all_reduce(const Action *);                    /* peers read its result too, and it may overwrite its operand */
+/* peers read its result too, and it may overwrite its operand */
+bool schedule_all_reduce(const Action *);
 struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
@@ -74,6 +88,12 @@ struct Role {
 
 double schedule_flops(const Plan *, const Action *);         /* of a rank */
 int schedule_run(Graph *);
+
+/* channel.c: which transfers ranks number together: those between the meshes of these two forms. */
+typedef struct Channel { int from, to; } Channel;
+struct Channels { Channel *channel; int n; };                /* of all programs */
+int  channel_of(Graph *, const Slot *operand, const Slot *result);       /* its index; a new one is added */
+bool channel_joins(const Action *transfer, int rank);        /* the rank takes part */
 
 /* bucket.c: transfers run early, several as one action. */
 void bucket_role(Graph *, Role *);

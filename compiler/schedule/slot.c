@@ -70,7 +70,8 @@ static bool same_cut(const FormCut *a, const FormCut *b)
 /* terms: P counts as B, because a rank holds the same number of elements. */
 bool slot_same_form(const Form *a, const Form *b, bool terms)
 {
-	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis || memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
+	if (a->ndim != b->ndim || a->first != b->first || a->rank != b->rank || a->naxis != b->naxis ||
+		memcmp(a->dim, b->dim, (size_t)a->naxis * sizeof *a->dim) ||
 	    memcmp(a->mesh, b->mesh, (size_t)a->ndim * sizeof *a->mesh))
 		return false;
 	for (int k = 0; k < a->ndim; k++) {

@@ -1,10 +1,11 @@
-/* Variable elimination: a variable is replaced by a table over its neighbours that holds the cost of its best choice (bucket elimination,
- * Dechter 1999).  The order is greedy: the variable with the least work goes next, the lowest number among equals; so variables with one or
- * two neighbours and chains of them go first.  Identical layers are eliminated in the same order, so their tables are memoised (table.c).
- * Choices are decoded backwards: each variable takes its best choice given its neighbours, the lowest among equals.
+/* Variable elimination: a variable is replaced by a table over its neighbours that holds the cost of its best choice
+ * (bucket elimination, Dechter 1999).  The order is greedy: the variable with the least work goes next, the lowest
+ * number among equals; so variables with one or two neighbours and chains of them go first.  Identical layers are
+ * eliminated in the same order, so their tables are memoised (table.c).  Choices are decoded backwards: each variable
+ * takes its best choice given its neighbours, the lowest among equals.
  *
- * exact_plan computes sizes only; when some table would exceed the cap, nothing is computed.  A network that is too wide with a few layers is
- * too wide with all of them, so exact_hopeless tries a few first. */
+ * exact_plan computes sizes only; when some table would exceed the cap, nothing is computed.  A network that is too
+ * wide with a few layers is too wide with all of them, so exact_hopeless tries a few first. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -115,7 +116,9 @@ static void join(Order *o, int v)
 static void order_init(Order *o, Net *net, const bool *out)
 {
 	int n = net->nvar;
-	*o = (Order){ .net = net, .near = arena_array(net->arena, Around, n), .work = arena_array(net->arena, double, n) };
+	*o = (Order){ .net = net };
+	o->near = arena_array(net->arena, Around, n);
+	o->work = arena_array(net->arena, double, n);
 	o->seen = arena_array(net->arena, int, n);
 	o->done = arena_array(net->arena, bool, n);
 	for (int i = 0; i < net->nlink; i++) {
@@ -270,7 +273,8 @@ static void lower(double *restrict best, int n, double base, const double *const
 }
 
 /* The least sum over the choices of x, for every assignment of the scope. */
-static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const int *scope, int m, const int *dim, size_t n)
+static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const int *scope, int m, const int *dim,
+	size_t n)
 {
 	int last = m ? dim[m - 1] : 1, at[SCOPE_MAX] = { 0 };
 	double *out = arena_array(net->arena, double, n), *sum = arena_array(tmp, double, last);
@@ -299,8 +303,9 @@ static double *sweep_out(Net *net, Arena *tmp, int x, Factor **f, int nf, const 
 		}
 		for (int d = m - 2; d >= 0; d--) {
 			bool carry = ++at[d] == dim[d];
+			ptrdiff_t by = carry ? 1 - dim[d] : 1;
 			for (int k = 0; k < nf; k++)
-				s[k].v += carry ? -(ptrdiff_t)(s[k].step[d] * (size_t)(dim[d] - 1)) : (ptrdiff_t)s[k].step[d];
+				s[k].v += by * (ptrdiff_t)s[k].step[d];
 			if (!carry)
 				break;
 			at[d] = 0;
@@ -422,7 +427,9 @@ bool exact_run(Sweep *s, double *least)
 {
 	Net *net = s->net;
 	double before = net->sum;
-	Work w = { .net = net, .of = arena_array(net->arena, Factor **, net->nvar), .nof = arena_array(net->arena, int, net->nvar) };
+	Work w = { .net = net };
+	w.of = arena_array(net->arena, Factor **, net->nvar);
+	w.nof = arena_array(net->arena, int, net->nvar);
 	add_all(&w);
 	s->had = arena_array(net->arena, Factor **, net->nvar);
 	for (int i = 0; i < s->n && net->sum < INFINITY && !s->stopped; i++) {

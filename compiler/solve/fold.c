@@ -1,10 +1,11 @@
-/* Identical parts of a problem: the layers of a model.
+/* Identical layers of a problem.
  *
- * A model of a hundred layers is the same problem a hundred times, connected by a few nodes: the values that flow from layer to layer, forward
- * and backward, and those that all layers share.  Equal costs have equal pointers, so this is visible before anything is computed.  This file
- * divides the problem into blocks.  A block is a set of copies: each has the same nodes connected by the same tables, and its nodes have no
- * other edges than those to ports, nodes outside of all copies.  solve.c then reads and prunes one copy of a block.  For the others it writes
- * what is left of the first, with the same tables, and decodes the choices inside once for each assignment of the ports.
+ * A model of a hundred layers is the same problem a hundred times, connected by a few nodes: the values that flow from
+ * layer to layer, forward and backward, and those that all layers share.  Equal costs have equal pointers, so this is
+ * visible before anything is computed.  This file divides the problem into blocks.  A block is a set of copies: each
+ * has the same nodes connected by the same tables, and its nodes have no other edges than those to ports, nodes outside
+ * of all copies.  solve.c then reads and prunes one copy of a block.  For the others it writes what is left of the
+ * first, with the same tables, and decodes the choices inside once for each assignment of the ports.
  *
  *        port         port         port                      port        port        port
  *    .... x0 -[ copy ]- x1 -[ copy ]- x2 ....    becomes    .... x0 - a b - x1 - a b - x2 ....
@@ -12,17 +13,20 @@
  *                  shared                                                shared
  *
  * How copies are found:
- *   - Every node gets a colour: a hash of its costs, its tables and the colours of its neighbours, a few edges far (Weisfeiler and Leman 1968).
+ *   - Every node gets a colour: a hash of its costs, its tables and the colours of its neighbours, a few edges far
+ *     (Weisfeiler and Leman 1968).
  *   - Most colours of a model of n layers occur n times.  The nodes of such a colour are the seeds of the copies.
- *   - Copies grow in lockstep.  One in the middle is the pattern; the node at the end of its next edge and the nodes at the same edges of the
- *     other copies are added.  They must be alike and in no copy yet.  A copy that differs, at the ends of the model or at an unusual layer,
- *     is dropped; when too many would be, the node stays outside of all copies.
+ *   - Copies grow in lockstep.  One in the middle is the pattern; the node at the end of its next edge and the nodes at
+ *     the same edges of the other copies are added.  They must be alike and in no copy yet.  A copy that differs, at
+ *     the ends of the model or at an unusual layer, is dropped; when too many would be, the node stays outside of all
+ *     copies.
  *   - Where two copies touch, one of the two nodes is taken out of all copies and becomes a port.
  *   - Finally each copy is compared with the pattern, edge by edge and port by port.
  * Colours only guide the search: everything that is relied on is compared.
  *
- * The blocks do not depend on the addresses of tables, only on which are equal, so the result is reproducible.  Each pruning step inside of a
- * copy holds for every assignment of the ports, so it is also valid in the whole problem: the least cost is the same with and without blocks. */
+ * The blocks do not depend on the addresses of tables, only on which are equal, so the result is reproducible.  Each
+ * pruning step inside of a copy holds for every assignment of the ports, so it is also valid in the whole problem: the
+ * least cost is the same with and without blocks. */
 #include "solve/solve.h"
 
 #include <string.h>
@@ -51,10 +55,10 @@ typedef struct Finder {
 	Arena *arena;
 	Near near;
 	uint64_t *colour;
-	int *owner, *role;              /* by node: its copy, or NONE, REFUSED (by this block) or PORT; its position in the copy */
+	int *owner, *role;              /* by node: its copy, or one of those below; its position in the copy */
 	int nowner;
 } Finder;
-enum { NONE = -1, REFUSED = -2, PORT = -3 };        /* PORT: of some block, so never inside of one */
+enum { NONE = -1, REFUSED = -2, PORT = -3 };            /* REFUSED: by this block; PORT: never inside of a block */
 
 static uint64_t stir(uint64_t h, uint64_t x)
 {
@@ -124,7 +128,7 @@ static void find_colours(Finder *f)
 /* ---- seeds ---- */
 
 typedef struct Shade { uint64_t colour; int times; } Shade;
-typedef struct Shades { Shade *list; int n, *slot; size_t room; } Shades;   /* slot: hash table of 1 + the index in list */
+typedef struct Shades { Shade *list; int n, *slot; size_t room; } Shades;       /* slot: hashed 1 + index in list */
 
 static int *slot_of(const Shades *s, uint64_t colour)
 {
@@ -151,7 +155,8 @@ static Shade *shade_of(Arena *a, Shades *s, uint64_t colour)
 	return &s->list[*slot - 1];
 }
 
-/* The most common multiplicity among the colours of free nodes, and the first colour that has it; 0: none occurs often enough. */
+/* The most common multiplicity among the colours of free nodes, and the first colour that has it; 0: none occurs often
+ * enough. */
 static int find_seed(Finder *f, uint64_t *colour)
 {
 	int n = f->p->nnode, best = 0, *many = arena_array(f->arena, int, n + 1);
@@ -187,6 +192,7 @@ static bool alike(const Finder *f, int x, int y)
 	return true;
 }
 
+/* Drops a copy. */
 static void give_up(Finder *f, Copies *c, int copy)
 {
 	c->bad[copy] = true;
@@ -196,11 +202,12 @@ static void give_up(Finder *f, Copies *c, int copy)
 			f->owner[c->node[r][copy]] = NONE;
 }
 
-/* Adds one more node to each copy: the one at edge k of role r.  Copies without such a node are dropped; if they are too many, the node is not
- * added. */
+/* Adds one more node to each copy: the one at edge k of role r.  Copies without such a node are dropped; if they are
+ * too many, the node is not added. */
 static void grow(Finder *f, Copies *c, int r, int k)
 {
-	int *to = arena_array(f->arena, int, c->n), like = other(f, c->node[r][c->pattern], k), missing = 0, allowed = c->n / 3 - (c->n - c->left);
+	int *to = arena_array(f->arena, int, c->n), like = other(f, c->node[r][c->pattern], k);
+	int missing = 0, allowed = c->n / 3 - (c->n - c->left);
 	for (int i = 0; i < c->n && missing <= allowed; i++) {
 		if (c->bad[i])
 			continue;
@@ -213,9 +220,12 @@ static void grow(Finder *f, Copies *c, int r, int k)
 		f->role[y] = c->nnode;
 	}
 	if (missing > allowed || f->owner[like] != c->first + c->pattern) {
-		for (int i = 0; i < c->n; i++)
-			if (!c->bad[i] && to[i] != NONE && f->owner[to[i]] == c->first + i && f->role[to[i]] == c->nnode)
+		for (int i = 0; i < c->n; i++) {
+			if (c->bad[i] || to[i] == NONE)
+				continue;
+			if (f->owner[to[i]] == c->first + i && f->role[to[i]] == c->nnode)
 				f->owner[to[i]] = NONE;
+		}
 		f->owner[like] = f->owner[like] == NONE ? REFUSED : f->owner[like];
 		return;
 	}
@@ -257,7 +267,7 @@ static bool same_inside(const Finder *f, const Copies *c, int copy)
 	return true;
 }
 
-/* NULL: none, or too many. */
+/* The pairs of roles by which copies touch; NULL: none, or too many. */
 static Touch *find_touches(const Finder *f, const Copies *c, int *n)
 {
 	Touch *list = NULL;
@@ -279,7 +289,7 @@ static Touch *find_touches(const Finder *f, const Copies *c, int *n)
 }
 
 /* Removes roles, those that touch most others first, until no copy touches another. */
-static void part(Finder *f, Copies *c)
+static void separate(Finder *f, Copies *c)
 {
 	int n, *times = arena_array(f->arena, int, c->nnode), kept = 0;
 	bool *out = arena_array(f->arena, bool, c->nnode);
@@ -355,10 +365,12 @@ static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport
 	return slot;
 }
 
-/* Writes the nodes of a copy, then its ports, and its edges; false: its ports do not correspond one to one to those of the pattern. */
+/* Writes the nodes of a copy, then its ports, and its edges; false: its ports do not correspond one to one to those of
+ * the pattern. */
 static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, Block *b, int *seen)
 {
-	int *node = b->node + (size_t)b->ncopy * (size_t)(b->nin + b->nport), *edge = b->edge + (size_t)b->ncopy * (size_t)b->nedge;
+	int *node = b->node + (size_t)b->ncopy * (size_t)(b->nin + b->nport);
+	int *edge = b->edge + (size_t)b->ncopy * (size_t)b->nedge;
 	for (int r = 0; r < b->nin; r++)
 		node[r] = c->node[r][copy];
 	for (int k = 0; k < b->nport; k++)
@@ -425,7 +437,7 @@ static bool find_block(Finder *f, uint64_t colour, int times, Block *b)
 	for (int i = 0; i < times; i++)
 		if (!c.bad[i] && !same_inside(f, &c, i))
 			give_up(f, &c, i);
-	part(f, &c);
+	separate(f, &c);
 	sort_roles(f, &c);
 	if (c.nnode && c.left >= COPIES && write_block(f, &c, b) && b->ncopy * b->nin >= SMALL) {
 		for (int i = 0; i < b->ncopy; i++)
@@ -434,8 +446,8 @@ static bool find_block(Finder *f, uint64_t colour, int times, Block *b)
 		return true;
 	}
 	drop_all(f, &c);
-	for (int i = 0; i < times; i++)
-		f->colour[seed[i]] = stir(f->colour[seed[i]], (uint64_t)seed[i]);       /* so that this colour is not tried again */
+	for (int i = 0; i < times; i++)         /* so that this colour is not tried again */
+		f->colour[seed[i]] = stir(f->colour[seed[i]], (uint64_t)seed[i]);
 	return false;
 }
 
@@ -454,7 +466,9 @@ static void find_rest(const Finder *f, Arena *a, Fold *out)
 
 void fold_find(const SolveProblem *p, Arena *a, Fold *out)
 {
-	Finder f = { .p = p, .arena = a, .owner = arena_array(a, int, p->nnode + 1), .role = arena_array(a, int, p->nnode + 1) };
+	Finder f = { .p = p, .arena = a };
+	f.owner = arena_array(a, int, p->nnode + 1);
+	f.role = arena_array(a, int, p->nnode + 1);
 	uint64_t colour;
 	int times, left = p->nnode;
 	*out = (Fold){ .block = arena_array(a, Block, BLOCKS) };

@@ -1,9 +1,10 @@
 /* Decisions that need no search.  Each step keeps at least one optimal solution:
  *   - a choice that is never better than another, whatever the neighbours choose, is removed (Goldstein's criterion);
- *   - an edge whose table is the sum of a column and a row is removed; column and row are added to the costs of its ends;
+ *   - an edge whose table is the sum of a column and a row is removed; column and row are added to the costs of its
+ *     ends;
  *   - the edges of a node with one remaining choice are removed; their rows are added to the costs of the neighbours;
- *   - a node of at most two edges follows its neighbours: its best choice is a function of theirs, and the cost of that choice becomes a table
- *     between them.  This often makes more of their choices removable.
+ *   - a node of at most two edges follows its neighbours: its best choice is a function of theirs, and the cost of that
+ *     choice becomes a table between them.  This often makes more of their choices removable.
  * Of two equivalent choices the one with the lower number is kept. */
 #include "solve/solve.h"
 
@@ -118,10 +119,11 @@ static Side *sides(Net *net, int v, int *n)
 		Table *t = l->a == v ? l->t : table_turn(net->tab, l->t);
 		Side *d = &s[(*n)++];
 		*d = (Side){ t->v, t->dim[1], arena_array(net->arena, int, x->n) };
-		for (int i = 0; i < x->n; i++)
+		for (int i = 0; i < x->n; i++) {
+			const double *row = d->v + (size_t)i * (size_t)d->n;
 			for (int y = 1; y < d->n; y++)
-				if (d->v[(size_t)i * (size_t)d->n + (size_t)y] < d->v[(size_t)i * (size_t)d->n + (size_t)d->best[i]])
-					d->best[i] = y;
+				d->best[i] = row[y] < row[d->best[i]] ? y : d->best[i];
+		}
 	}
 	return s;
 }
@@ -183,7 +185,8 @@ static void drop_link(Net *net, Link *l)
 	l->gone = true;
 }
 
-/* Removes a link that is separable, or one whose end has a single choice; in the latter case infinite costs are allowed. */
+/* Removes a link that is separable, or one whose end has a single choice; in the latter case infinite costs are
+ * allowed. */
 static bool drop_empty(Net *net, Link *l)
 {
 	for (int side = 0; side < 2; side++)
@@ -235,7 +238,8 @@ static void least_sum(Net *net, const Table *own, const Table *a, const Table *b
 		v[i] = INFINITY;
 	for (int c = 0; c < own->dim[0]; c++)
 		for (int i = 0; i < rows; i++) {
-			double base = own->v[c] + a->v[(size_t)c * (size_t)rows + (size_t)i], *to = v + (size_t)i * (size_t)cols;
+			double base = own->v[c] + a->v[(size_t)c * (size_t)rows + (size_t)i];
+			double *to = v + (size_t)i * (size_t)cols;
 			const double *row = b ? b->v + (size_t)c * (size_t)cols : NULL;
 			if (base == INFINITY)
 				continue;
@@ -317,7 +321,7 @@ static bool let_follow(Net *net, int v)
 	return true;
 }
 
-static int place_of(const int *list, int n, int x)
+static int index_of(const int *list, int n, int x)
 {
 	for (int i = 0; i < n; i++)
 		if (list[i] == x)
@@ -332,7 +336,7 @@ void prune_follow(const Net *net, int *choice)
 		int best = 0, at[2] = { 0 };
 		double least = INFINITY;
 		for (int k = 0; k < f->nto; k++)
-			at[k] = place_of(f->seen[k], f->nseen[k], choice[f->to[k]]);
+			at[k] = index_of(f->seen[k], f->nseen[k], choice[f->to[k]]);
 		for (int c = 0; c < f->n; c++) {
 			double sum = f->own->v[c];
 			for (int k = 0; k < f->nto; k++)

@@ -1,14 +1,16 @@
 /* Reads a problem and finds a solution of least cost and a lower bound.
  *
- * Identical layers are found first (fold.c): one copy of each block is read and pruned, and what is left of it represents every copy in the
- * network of the whole problem, called the whole net.  Without limits the network is then pruned and eliminated.  Where it is too wide for
- * elimination, messages are passed, the choices that they rule out are removed, and elimination is tried again.
+ * Identical layers are found first (fold.c): one copy of each block is read and pruned, and the nodes that are left of
+ * it represent every copy in the network of the problem, called the whole net.  Without limits this net is then pruned
+ * and eliminated.  Where it is too wide for elimination, messages are passed, the choices that they rule out are
+ * removed, and elimination is tried again.
  *
- * A limit on a sum of use (memory) has a price per unit, a Lagrange multiplier: the minimum of cost + price * (use - limit) is a lower bound
- * for every price.  For one limit the best price is found by secants: two solutions, one that costs less and one that fits, have equal sums at
- * one price.  Either that price gives a third solution below both, or it is the best price.
- * More solutions lie between the two at the best price: the first k variables in the order of decoding take the choices of the cheaper one, the
- * rest are the best completion at a price that fits.  So identical layers may get different choices. */
+ * A limit on a sum of use (memory) has a price per unit, a Lagrange multiplier: the minimum of cost + price * (use -
+ * limit) is a lower bound for every price.  For one limit the best price is found by secants: two solutions, one that
+ * costs less and one that fits, have equal sums at one price.  Either that price gives a third solution below both, or
+ * it is the best price.  More solutions lie between the two at the best price: the first k variables in the order of
+ * decoding take the choices of the cheaper one, the rest are the best completion at a price that fits.  So identical
+ * layers may get different choices. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -113,7 +115,7 @@ static double snap(const Run *r, double unit, double x)
 	return x == INFINITY ? x : nearbyint(r->weight * x / unit) * unit + 0.0;
 }
 
-/* What the nets of a problem share. */
+/* The data that all nets of a problem share. */
 typedef struct Reader {
 	const Run *r;
 	Arena *arena;
@@ -129,7 +131,10 @@ static void reader_init(Reader *d, const Run *r, Arena *a)
 {
 	static const int one = 1;
 	int most = 0;
-	*d = (Reader){ .r = r, .arena = a, .tab = arena_new(a, Tables), .unit = choose_unit(r, a), .var = arena_array(a, int, r->p->nnode + 1) };
+	*d = (Reader){ .r = r, .arena = a };
+	d->tab = arena_new(a, Tables);
+	d->unit = choose_unit(r, a);
+	d->var = arena_array(a, int, r->p->nnode + 1);
 	table_init(d->tab, a, r->p->forget);
 	map_init(&d->read, a);
 	for (int i = 0; i < r->p->nnode; i++)
@@ -151,8 +156,10 @@ static void read_node(Reader *d, Var *v, int i)
 	if (v->own && v->own->n == (size_t)x->n)
 		return;
 	double *own = arena_array(d->arena, double, x->n);
-	for (int c = 0; c < x->n; c++)
-		own[c] = (x->cost ? snap(d->r, d->unit, x->cost[c]) : 0) + floor(price_of(d->r, x, c) / d->unit) * d->unit;
+	for (int c = 0; c < x->n; c++) {
+		double price = floor(price_of(d->r, x, c) / d->unit) * d->unit;
+		own[c] = (x->cost ? snap(d->r, d->unit, x->cost[c]) : 0) + price;
+	}
 	v->own = table_of(d->tab, 1, &x->n, own);
 	if (x->cost && !x->use)
 		map_put(&d->read, x->cost, v->own);
@@ -212,7 +219,8 @@ static void read_edges(Reader *d, Net *net, const int *edge, int nedge)
 static Net *new_net(Reader *d, int nvar, int nlink)
 {
 	Net *net = arena_new(d->arena, Net);
-	*net = (Net){ .arena = d->arena, .tab = d->tab, .nothing = d->nothing, .nvar = nvar, .unit = d->unit, .most = d->r->p->work ? d->r->p->work : INFINITY };
+	*net = (Net){ .arena = d->arena, .tab = d->tab, .nothing = d->nothing, .nvar = nvar, .unit = d->unit };
+	net->most = d->r->p->work ? d->r->p->work : INFINITY;
 	net->var = arena_array(d->arena, Var, nvar + 1);
 	net->link = arena_array(d->arena, Link, nlink + nvar + 1);
 	return net;
@@ -229,8 +237,8 @@ static bool live(const Net *net, int v)
 	return false;
 }
 
-/* Reads one copy and prunes it as far as is valid for every assignment of its ports.  Variables that remain are in `stay`; all others are
- * decided or follow from these. */
+/* Reads one copy and prunes it as far as is valid for every assignment of its ports.  Variables that remain are in
+ * `stay`; all others are decided or follow from these. */
 static void read_copy(Reader *d, const Block *b, int copy, Piece *out)
 {
 	const int *node = b->node + (size_t)copy * (size_t)(b->nin + b->nport);
@@ -270,13 +278,15 @@ static Piece **read_pieces(Reader *d)
 	return all;
 }
 
-/* Adds what is left of a copy to the whole net. */
+/* Adds the variables and links that are left of a copy to the whole net. */
 static void put_copy(Reader *d, Net *net, const Block *b, const Piece *p, const int *node)
 {
 	const Net *from = p->net;
 	for (int i = 0; i < p->nstay; i++) {
 		const Var *x = &from->var[p->stay[i]];
-		net->var[d->var[node[p->stay[i]]]] = (Var){ .n = x->n, .choice = x->choice, .chosen = x->chosen, .own = x->own, .quiet = x->quiet };
+		net->var[d->var[node[p->stay[i]]]] = (Var){
+			.n = x->n, .choice = x->choice, .chosen = x->chosen, .own = x->own, .quiet = x->quiet,
+		};
 	}
 	for (int i = b->nin; i < b->nin + b->nport; i++) {
 		Var *x = &net->var[d->var[node[i]]];
@@ -313,9 +323,11 @@ static const int *number(Reader *d, Piece *const *piece, int *nvar, int *nlink)
 		d->var[f->node[i]] = 1;
 	for (int i = 0; i < f->nblock; i++)
 		for (int k = 0; k < f->block[i].ncopy; k++) {
+			const Block *b = &f->block[i];
 			const Piece *p = &piece[i][k];
+			const int *node = b->node + (size_t)k * (size_t)(b->nin + b->nport);
 			for (int j = 0; j < p->nstay; j++)
-				d->var[f->block[i].node[(size_t)k * (size_t)(f->block[i].nin + f->block[i].nport) + (size_t)p->stay[j]]] = 1;
+				d->var[node[p->stay[j]]] = 1;
 			*nlink += p->nlink;
 		}
 	for (int v = 0; v < n; v++)
@@ -581,13 +593,9 @@ static double change(const SolveProblem *p, int *const *edges, const int *nedges
 	double sum = x->cost ? x->cost[c] - x->cost[choice[v]] : 0;
 	for (int k = 0; k < nedges[v]; k++) {
 		const SolveEdge *e = &p->edge[edges[v][k]];
-		int m = p->node[e->b].n;
-		if (e->a == e->b)
-			sum += e->cost[(size_t)c * (size_t)m + (size_t)c] - e->cost[(size_t)choice[v] * (size_t)m + (size_t)choice[v]];
-		else if (e->a == v)
-			sum += e->cost[(size_t)c * (size_t)m + (size_t)choice[e->b]] - e->cost[(size_t)choice[v] * (size_t)m + (size_t)choice[e->b]];
-		else
-			sum += e->cost[(size_t)choice[e->a] * (size_t)m + (size_t)c] - e->cost[(size_t)choice[e->a] * (size_t)m + (size_t)choice[v]];
+		size_t m = (size_t)p->node[e->b].n, row = (size_t)choice[e->a], col = (size_t)choice[e->b];
+		size_t to_row = e->a == v ? (size_t)c : row, to_col = e->b == v ? (size_t)c : col;
+		sum += e->cost[to_row * m + to_col] - e->cost[row * m + col];
 	}
 	return sum;
 }
@@ -642,7 +650,8 @@ static void mix(const Run *r, const Shot *cheap, const Shot *fit, Best *b)
 {
 	const SolveProblem *p = r->p;
 	Arena *a = r->arena;
-	int *choice = arena_array(a, int, p->nnode + 1), n = fit->net ? fit->net->nvar : 0, *given = arena_array(a, int, n + 1), *at = arena_array(a, int, n + 1);
+	int n = fit->net ? fit->net->nvar : 0, *choice = arena_array(a, int, p->nnode + 1);
+	int *given = arena_array(a, int, n + 1), *at = arena_array(a, int, n + 1);
 	double *used = arena_array(a, double, p->nlimit + 1);
 	if (!fit->exact)
 		return;
@@ -703,11 +712,8 @@ static void climb(Run *r, const Shot *first, Best *b)
 	double scale = first->cost;
 	for (int i = 0; i < CLIMBS; i++) {
 		Shot *s = NULL;
-		for (int k = 0; k < p->nlimit; k++) {
-			double over = (first->used[k] - p->limit[k]) / fmax(p->limit[k], 1), step = scale / fmax(p->limit[k], 1) / (1 + i / 4);
-			if (!i)
-				r->price[k] = over > 0 ? step : 0;
-		}
+		for (int k = 0; k < p->nlimit && !i; k++)
+			r->price[k] = first->used[k] > p->limit[k] ? scale / fmax(p->limit[k], 1) : 0;
 		s = shoot(r);
 		double bound = s->bound;
 		for (int k = 0; k < p->nlimit; k++)
@@ -716,15 +722,17 @@ static void climb(Run *r, const Shot *first, Best *b)
 		if (fits(p, s->used))
 			better(p, b, s->cost, s->choice);
 		for (int k = 0; k < p->nlimit; k++) {
-			double over = (s->used[k] - p->limit[k]) / fmax(p->limit[k], 1), step = scale / fmax(p->limit[k], 1) / (1 + i / 4);
-			double price = b->cost < INFINITY || over < 0 ? r->price[k] + step * over : r->price[k] * 1.5 + step * over;
-			r->price[k] = fmax(0, price);
+			double over = (s->used[k] - p->limit[k]) / fmax(p->limit[k], 1);
+			double step = scale / fmax(p->limit[k], 1) / (1 + i / 4);
+			double growth = b->cost < INFINITY || over < 0 ? 1 : 1.5;
+			r->price[k] = fmax(0, r->price[k] * growth + step * over);
 		}
 		free_shot(s);
 	}
 }
 
-/* The solution with the least use of limit k.  Mostly the choices of least use of all nodes are compatible; else it is solved for. */
+/* The solution with the least use of limit k.  Mostly the choices of least use of all nodes are compatible; else it is
+ * solved for. */
 static Shot *leanest(Run *r, int k)
 {
 	const SolveProblem *p = r->p;
@@ -736,7 +744,8 @@ static Shot *leanest(Run *r, int k)
 		for (int c = 0; c < x->n; c++) {
 			double cost = x->cost ? x->cost[c] : 0, use = x->use ? x->use[k * x->n + c] : 0;
 			double least = best >= 0 && x->use ? x->use[k * x->n + best] : 0;
-			if (cost < INFINITY && (best < 0 || use < least || (use == least && cost < (x->cost ? x->cost[best] : 0))))
+			if (cost < INFINITY &&
+				(best < 0 || use < least || (use == least && cost < (x->cost ? x->cost[best] : 0))))
 				best = c;
 		}
 		s->choice[i] = best;
@@ -794,8 +803,12 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 	Arena scratch = { 0 };
 	Fold fold;
 	fold_find(p, &scratch, &fold);
-	Run r = { .p = p, .fold = &fold, .arena = &scratch, .price = arena_array(&scratch, double, p->nlimit + 1), .weight = 1 };
-	*out = (SolveResult){ .choice = arena_array(a, int, p->nnode + 1), .used = arena_array(a, double, p->nlimit + 1), .least = arena_array(a, double, p->nlimit + 1) };
+	Run r = { .p = p, .fold = &fold, .arena = &scratch, .weight = 1 };
+	r.price = arena_array(&scratch, double, p->nlimit + 1);
+	*out = (SolveResult){ .possible = false };
+	out->choice = arena_array(a, int, p->nnode + 1);
+	out->used = arena_array(a, double, p->nlimit + 1);
+	out->least = arena_array(a, double, p->nlimit + 1);
 	for (int i = 0; i < fold.nblock; i++)
 		out->folded += (fold.block[i].ncopy - 1) * fold.block[i].nin;
 	Shot *s = shoot(&r);

@@ -1,5 +1,6 @@
-/* The solver behind the choice of signatures.  A problem has nodes, each with a number of choices, and edges between two nodes.  Each choice
- * and each pair of choices at the ends of an edge has a cost; the solver minimises the sum.  It knows no graph, operator or machine.
+/* The solver behind the choice of signatures.  A problem has nodes, each with a number of choices, and edges between
+ * two nodes.  Each choice and each pair of choices at the ends of an edge has a cost; the solver minimises the sum.  It
+ * knows no graph, operator or machine.
  *
  * The sections below stand in the order in which the data passes through the files:
  *
@@ -10,8 +11,8 @@
  *   exact.c   variable elimination, for networks of small width
  *   wide.c    message passing with a lower bound, for networks of large width
  *
- * All costs are rounded to a multiple of one power of two, chosen so that every sum is exact in a double.  A sum then does not depend on its
- * order, results are the same on every machine, and equal tables are equal bit by bit. */
+ * All costs are rounded to a multiple of one power of two, chosen so that every sum is exact in a double.  A sum then
+ * does not depend on its order, results are the same on every machine, and equal tables are equal bit by bit. */
 #ifndef SBPCC_SOLVE_H
 #define SBPCC_SOLVE_H
 
@@ -20,7 +21,7 @@
 typedef struct SolveNode {
 	int n;                          /* number of choices */
 	const double *cost;             /* seconds, by choice; INFINITY: forbidden.  NULL: all zero */
-	const double *use;              /* [limit][choice]: the use of each limited resource, not negative.  NULL: all zero */
+	const double *use;              /* [limit][choice]: of each limited resource, not negative.  NULL: all zero */
 } SolveNode;
 typedef struct SolveEdge {
 	int a, b;
@@ -31,7 +32,7 @@ typedef struct SolveProblem {
 	SolveEdge *edge; int nedge;
 	const double *limit; int nlimit;        /* upper bounds of the sums of use */
 	size_t cap;                     /* most entries of a table during elimination; 0: SOLVE_CAP */
-	double work;                    /* table entries that may be visited before the best known solution is returned; 0: unlimited */
+	double work;                    /* table entries to visit before the best known solution is taken; 0: all */
 	bool forget;                    /* for tests: no memoisation; slower, the same result */
 	bool flat;                      /* for tests: no search for identical layers; slower, the same cost */
 } SolveProblem;
@@ -39,11 +40,11 @@ enum { SOLVE_CAP = 1 << 21 };
 
 typedef struct SolveResult {
 	bool possible;                  /* a solution of finite cost exists; if not, the other fields are not set */
-	bool fits;                      /* `choice` keeps the limits; if not, it is the solution with the least use of the first limit that is exceeded */
+	bool fits;                      /* `choice` keeps the limits; if not, it has least use of the first exceeded */
 	int *choice;                    /* by node */
-	double cost, bound;             /* the cost of `choice`; a lower bound of every solution that keeps the limits */
+	double cost, bound;             /* of `choice`; a lower bound of every solution that keeps the limits */
 	double *used;                   /* by limit */
-	double *least;                  /* by limit, where fits is false: the smallest use that was found, whatever the others */
+	double *least;                  /* by limit, where fits is false: the smallest use found, for it alone */
 	bool exact;                     /* solved by elimination alone; false: by message passing */
 	bool stopped;                   /* by the limit of work */
 	int left, passes;               /* nodes left after pruning; passes of message passing */
@@ -54,14 +55,14 @@ typedef struct SolveResult {
 /* solve.c */
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
 double solve_cost(const SolveProblem *, const int *choice);
-extern void (*solve_seen)(const SolveProblem *, const SolveResult *);      /* for tests: is called with every problem and its result; may be NULL */
+extern void (*solve_seen)(const SolveProblem *, const SolveResult *);    /* for tests: called with every result */
 
 /* ---- internal ---- */
 
-/* fold.c: identical parts of a problem. */
+/* fold.c: identical layers of a problem. */
 typedef struct Block {              /* copies: the same tables between the same positions */
 	int ncopy;
-	int nin, nport;                 /* nodes of a copy; ports: nodes outside of all copies that share an edge with it */
+	int nin, nport;                 /* nodes of a copy; ports: nodes outside of all copies next to it */
 	int *node;                      /* [copy][nin + nport] */
 	int *edge, nedge;               /* [copy][nedge]: all edges of the nodes of a copy */
 } Block;
@@ -80,7 +81,7 @@ typedef struct Table {
 	uint64_t hash;
 	struct Table *next, *turned;    /* turned: the transpose; NULL: not computed yet */
 	int separable;                  /* 1: the sum of a column and a row; 0: not; -1: not computed yet */
-	const struct Known *keep[2];    /* by axis: the last argument of table_keep; identical layers ask for the same one after the other */
+	const struct Known *keep[2];    /* by axis: the last argument of table_keep, often asked for again */
 	struct Table *kept[2];          /* and its result */
 } Table;
 typedef struct Known {              /* a memoised result */
@@ -91,7 +92,7 @@ typedef struct Known {              /* a memoised result */
 	double least;                   /* subtracted from the entries of t */
 	int *list, nlist;
 	struct Known *kept;             /* list as an entry of table_keep_of */
-	int from; struct Known *chosen; /* the last list of choices that this one was applied to, and the result (prune.c) */
+	int from; struct Known *chosen; /* the last choices that list was applied to, and the result (prune.c) */
 	struct Known *next;
 } Known;
 typedef struct Tables {
@@ -103,16 +104,16 @@ typedef struct Tables {
 } Tables;
 
 void   table_init(Tables *, Arena *, bool forget);
-Table *table_of(Tables *, int rank, const int *dim, double *v);  /* the table with these entries; takes ownership of v */
+Table *table_of(Tables *, int rank, const int *dim, double *v);  /* with these entries; takes ownership of v */
 Table *table_sum(Tables *, Table *, Table *);                    /* of equal shape; either may be NULL */
 Table *table_turn(Tables *, Table *);                            /* the transpose */
-Known *table_keep_of(Tables *, const int *keep, int n);          /* a list of positions to keep; equal lists are one entry */
+Known *table_keep_of(Tables *, const int *keep, int n);          /* positions to keep; equal lists are one entry */
 Table *table_keep(Tables *, Table *, int axis, const Known *keep);       /* only these positions along an axis */
 bool   table_separable(Tables *, Table *);                       /* t(i, j) = a(i) + b(j), all finite */
 Table *table_row(Tables *, Table *, int axis);                   /* drops an axis of length 1 */
 void   table_key_begin(Tables *, int what);
 void   table_key_room(Tables *);
-Known *table_key_find(Tables *, bool *found);                    /* the entry of the key; a new, empty one where not found */
+Known *table_key_find(Tables *, bool *found);                    /* the entry of the key; not found: a new one */
 
 static inline void key_add(Tables *s, int x)
 {
@@ -121,13 +122,13 @@ static inline void key_add(Tables *s, int x)
 	s->key[s->nkey++] = x;
 }
 
-/* prune.c: the network of what is left of a problem. */
+/* prune.c: the network of the nodes and edges that are left of a problem. */
 typedef struct Var {
 	int n; const int *choice;       /* remaining choices, as numbers of the problem; shared, so never written */
 	int chosen;                     /* identifies the list of choices */
 	Table *own;                     /* costs by choice */
 	int *edge, nedge;               /* links; some may be gone */
-	bool fixed;                     /* a port: may have more links in the whole network, so only its costs change */
+	bool fixed;                     /* a port: it may have more links outside, so only its costs change */
 	bool quiet;                     /* nothing next to it changed since its last visit */
 } Var;
 typedef struct Link { int a, b; Table *t; bool gone; } Link;     /* a < b; rows are choices of a */
@@ -139,7 +140,8 @@ typedef struct Follow {
 	Table *t[2];                    /* rows are choices of v */
 	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
-/* What is left of the copies of a block.  They were identical when they were read; pruning may have made them different since. */
+/* What is left of the copies of a block.  They were identical when they were read; pruning may have made them different
+ * since. */
 typedef struct Like { int ncopy, n, *var; } Like;                /* var: [copy][n] */
 typedef struct Net {
 	Arena *arena;
@@ -158,7 +160,7 @@ typedef struct Net {
 
 int    prune_other(const Link *, int v);                         /* the other end */
 void   prune_keep(Net *, int v, Known *keep);                    /* leaves v these of its choices */
-void   prune_follow(const Net *, int *choice);                   /* sets the choices of removed variables, given all others */
+void   prune_follow(const Net *, int *choice);                   /* sets those of removed variables, given all others */
 void   prune_run(Net *);
 double prune_cost(const Net *, const int *at);                   /* at: by variable, a position in var->choice */
 
@@ -171,13 +173,15 @@ typedef struct Sweep {
 	bool stopped;                   /* by the limit of work: there is no result */
 } Sweep;
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
-bool exact_hopeless(Net *, size_t cap);                          /* some table would be, with only a few copies of each block */
-bool exact_run(Sweep *, double *least);                          /* false: no solution has finite cost, or it was stopped */
-void exact_decode(const Sweep *, const int *given, int ngiven, int *at);  /* the first ngiven variables in the order of decoding are given */
+bool exact_hopeless(Net *, size_t cap);                          /* it would be with a few copies of each block */
+bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
+/* the first ngiven variables in the order of decoding are given */
+void exact_decode(const Sweep *, const int *given, int ngiven, int *at);
 
 /* wide.c: message passing. */
 typedef struct Wide { double bound, cost; int *at; int passes, classes; } Wide;
-/* Nodes whose neighbourhoods of radius `depth` are equal share messages.  Also removes choices that no better solution can contain. */
+/* Nodes whose neighbourhoods of radius `depth` are equal share messages.  Also removes choices that no better solution
+ * can contain. */
 void wide_run(Net *, int depth, int passes, Wide *);
 
 #endif

@@ -1,7 +1,8 @@
-/* Tables of costs.  Equal tables are stored once and have one number; results computed from tables are memoised under the numbers of their
- * operands.  So identical layers (fold.c) cost little: every layer needs the same sums and the same eliminations.  A message along a chain of
- * layers soon repeats itself, because the powers of a matrix in min-plus algebra become periodic up to a constant; from there on each layer is
- * looked up.  The result is bit by bit that of the computation without memoisation. */
+/* Tables of costs.  Equal tables are stored once and have one number; results computed from tables are memoised under
+ * the numbers of their operands.  So identical layers (fold.c) cost little: every layer needs the same sums and the
+ * same eliminations.  A message along a chain of layers soon repeats itself, because the powers of a matrix in min-plus
+ * algebra become periodic up to a constant; from there on each layer is looked up.  The result is bit by bit that of
+ * the computation without memoisation. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -41,13 +42,17 @@ Table *table_of(Tables *s, int rank, const int *dim, double *v)
 	for (int i = 0; i < rank; i++)
 		h = mix(h, (uint64_t)dim[i]);
 	Table **at = &s->table[h % BUCKETS];
-	for (Table *t = *at; t; t = t->next)
-		if (t->hash == h && t->rank == rank && t->n == n && !memcmp(t->dim, dim, sizeof *dim * (size_t)rank) && !memcmp(t->v, v, sizeof *v * n)) {
-			arena_release(s->arena, v, sizeof *v * n);
-			return t;
-		}
+	for (Table *t = *at; t; t = t->next) {
+		if (t->hash != h || t->rank != rank || t->n != n)
+			continue;
+		if (memcmp(t->dim, dim, sizeof *dim * (size_t)rank) || memcmp(t->v, v, sizeof *v * n))
+			continue;
+		arena_release(s->arena, v, sizeof *v * n);
+		return t;
+	}
 	Table *t = arena_new(s->arena, Table);
-	*t = (Table){ .id = s->ntable++, .rank = rank, .dim = arena_array(s->arena, int, rank + 1), .n = n, .v = v, .hash = h, .next = *at, .separable = -1 };
+	*t = (Table){ .id = s->ntable++, .rank = rank, .n = n, .v = v, .hash = h, .next = *at, .separable = -1 };
+	t->dim = arena_array(s->arena, int, rank + 1);
 	memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
 	return *at = t;
 }
@@ -181,8 +186,10 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 		dim[axis] = keep->nlist;
 		double *v = arena_array(s->arena, double, (size_t)dim[0] * (size_t)dim[1]), *to = v;
 		for (int i = 0; i < dim[0]; i++)
-			for (int j = 0; j < dim[1]; j++)
-				*to++ = t->v[(size_t)(axis ? i : keep->list[i]) * cols + (size_t)(axis ? keep->list[j] : j)];
+			for (int j = 0; j < dim[1]; j++) {
+				int row = axis ? i : keep->list[i], col = axis ? keep->list[j] : j;
+				*to++ = t->v[(size_t)row * cols + (size_t)col];
+			}
 		k->t = table_of(s, t->rank, dim, v);
 	}
 	t->keep[axis] = keep;

@@ -1,13 +1,15 @@
-/* Sequential tree-reweighted message passing, for networks that are too wide for elimination (TRW-S, Kolmogorov 2006; written as in SRMP, 2015).
- * Costs are moved between nodes and edges without changing the cost of any solution, forward and backward through the nodes, so that the sum
- * of the smallest entries of all tables rises.  That sum is a lower bound.
+/* Sequential tree-reweighted message passing, for networks that are too wide for elimination (TRW-S, Kolmogorov 2006;
+ * written as in SRMP, 2015).  Costs are moved between nodes and edges without changing the cost of any solution,
+ * forward and backward through the nodes, so that the sum of the smallest entries of all tables rises.  That sum is a
+ * lower bound.
  *
- * Every few passes a solution is decoded in the order of the nodes, each given those before it, and improved by moves of one node and of both
- * ends of an edge.  In the end choices whose own lower bound exceeds the best solution are removed; then elimination often succeeds.  Effort is
- * counted in passes, never in time, so the result is the same everywhere.
+ * Every few passes a solution is decoded in the order of the nodes, each given those before it, and improved by moves
+ * of one node and of both ends of an edge.  In the end choices whose own lower bound exceeds the best solution are
+ * removed; then elimination often succeeds.  Effort is counted in passes, never in time, so the result is the same
+ * everywhere.
  *
- * Any movement of costs gives a valid bound, so nodes with equal neighbourhoods share messages: a problem of many identical layers costs as
- * much as one of a few. */
+ * Any movement of costs gives a valid bound, so nodes with equal neighbourhoods share messages: a problem of many
+ * identical layers costs as much as one of a few. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -21,9 +23,14 @@
 enum { STALL = 40, LOOK = 8, ROUNDS = 50, TWINS = 8, K_COLOUR = 48, K_LINK };
 static const double WORK = 4e9;     /* table entries that all passes may visit together */
 
-/* Nodes with equal neighbourhoods of radius `depth` form a class.  Links form a class when they have the same table and the nodes at their ends
- * have equal neighbourhoods of radius depth - 1; so all nodes of a class have the same classes of links. */
-typedef struct Tie { int link; bool first; int times; } Tie;     /* of a class of nodes: the number of links of a class; first: it is at their end a */
+/* Nodes with equal neighbourhoods of radius `depth` are a class.  Links are a class when they have the same table and
+ * the nodes at their ends have equal neighbourhoods of radius depth - 1; so all nodes of a class have the same classes
+ * of links. */
+typedef struct Tie {                    /* of a class of nodes: its links of one class */
+	int link;
+	bool first;                     /* the nodes are at end a of the links */
+	int times;                      /* number of these links of one node */
+} Tie;
 typedef struct Class {
 	int v, times;                   /* a representative; number of nodes */
 	Tie *tie; int ntie;
@@ -37,11 +44,12 @@ typedef struct LinkClass {
 	Table *turned;                  /* rows are choices of b */
 } LinkClass;
 
-/* Twins: copies of a block (fold.c) with equal costs and tables.  As long as their neighbours outside have equal colours, so have they. */
+/* Twins: copies of a block (fold.c) with equal costs and tables.  As long as their neighbours outside have equal
+ * colours, so have they. */
 typedef struct Twin {
 	int like, of;                   /* its block in Net.like; the copy that it equals, or itself */
 	const int *var; int n;
-	int *out, nout;                 /* links to the outside: pairs of a position and an index in its links; only of a copy that others equal */
+	int *out, nout;                 /* of a copy that others equal: links to the outside, as position and index */
 } Twin;
 typedef struct Trw {
 	Net *net;
@@ -102,11 +110,13 @@ static int numbered(Tables *s, int *count)
 	return k->nlist;
 }
 
-/* Whether variables u and v, the far ends of links of copies a and b, are at the same position inside, or both outside. */
+/* Whether variables u and v, the far ends of links of copies a and b, are at the same position inside, or both
+ * outside. */
 static bool same_end(const Trw *w, const Twin *a, int u, const Twin *b, int v)
 {
-	bool in = w->twin_of[u] >= 0 && &w->twin[w->twin_of[u]] == a;
-	return in == (w->twin_of[v] >= 0 && &w->twin[w->twin_of[v]] == b) && (!in || w->slot[u] == w->slot[v]);
+	bool in_a = w->twin_of[u] >= 0 && &w->twin[w->twin_of[u]] == a;
+	bool in_b = w->twin_of[v] >= 0 && &w->twin[w->twin_of[v]] == b;
+	return in_a == in_b && (!in_a || w->slot[u] == w->slot[v]);
 }
 
 /* Whether two copies have equal costs, and equal tables between equal positions. */
@@ -121,7 +131,11 @@ static bool twins(const Trw *w, const Twin *a, const Twin *b)
 			const Link *l = &net->link[x->edge[k]], *m = &net->link[y->edge[k]];
 			if (l->gone != m->gone)
 				return false;
-			if (!l->gone && (l->t != m->t || (l->a == a->var[i]) != (m->a == b->var[i]) || !same_end(w, a, prune_other(l, a->var[i]), b, prune_other(m, b->var[i]))))
+			if (l->gone)
+				continue;
+			if (l->t != m->t || (l->a == a->var[i]) != (m->a == b->var[i]))
+				return false;
+			if (!same_end(w, a, prune_other(l, a->var[i]), b, prune_other(m, b->var[i])))
 				return false;
 		}
 	}
@@ -154,8 +168,9 @@ static void find_twins(Trw *w)
 	w->twin = arena_array(w->arena, Twin, n + 1);
 	for (int i = 0; i < net->nlike && n; i++)
 		for (int k = 0; k < net->like[i].ncopy; k++) {
+			const Like *l = &net->like[i];
 			Twin *t = &w->twin[w->ntwin];
-			*t = (Twin){ .like = i, .of = w->ntwin, .var = net->like[i].var + k * net->like[i].n, .n = net->like[i].n };
+			*t = (Twin){ .like = i, .of = w->ntwin, .var = l->var + k * l->n, .n = l->n };
 			for (int j = 0; j < t->n; j++) {
 				w->twin_of[t->var[j]] = w->ntwin;
 				w->slot[t->var[j]] = j;
@@ -325,7 +340,8 @@ static void classify(Trw *w, int depth)
 	Net *net = w->net;
 	find_live(w);
 	find_twins(w);
-	int *colour = arena_array(w->arena, int, net->nvar), *before = arena_array(w->arena, int, net->nvar), count = 0, most = 1;
+	int *colour = arena_array(w->arena, int, net->nvar), *before = arena_array(w->arena, int, net->nvar);
+	int count = 0, most = 1;
 	for (int v = 0; v < net->nvar; v++)
 		most = net->var[v].nedge > most ? net->var[v].nedge : most;
 	int (*pair)[2] = (int (*)[2])arena_array(w->arena, int, 2 * most);
@@ -418,8 +434,8 @@ static double spare(Trw *w, Class *c)
 	return 1.0 / most;
 }
 
-/* Takes all costs from the links on the side already passed and gives equal shares to those on the other side.  Where some of these links have
- * nodes of another class at this end, a share is also at most what those can give. */
+/* Takes all costs from the links on the side already passed and gives equal shares to those on the other side.  Where
+ * some of these links have nodes of another class at this end, a share is also at most what those can give. */
 static void visit(Trw *w, Class *c, bool forward)
 {
 	int n = w->net->var[c->v].n;
@@ -450,9 +466,9 @@ static void visit(Trw *w, Class *c, bool forward)
 			Class *d = &w->class[l->end[t->first][i]];
 			if (d == c)
 				continue;
-			double part = spare(w, d);
+			double most = spare(w, d);
 			for (int x = 0; x < n; x++)
-				w->pull[x] = fmin(w->pull[x], d->own[x] * part);
+				w->pull[x] = fmin(w->pull[x], d->own[x] * most);
 		}
 		for (int x = 0; x < n; x++)
 			if (w->pull[x] < INFINITY)
@@ -478,7 +494,8 @@ static double lower_bound(Trw *w)
 
 /* ---- solutions ---- */
 
-/* The cost of each choice of v, given the choices of its neighbours; with `decode` only of those before it, and messages for the rest. */
+/* The cost of each choice of v, given the choices of its neighbours; with `decode` only of those before it, and
+ * messages for the rest. */
 static void price(const Trw *w, int v, const int *at, bool decode, double *out)
 {
 	const Var *x = &w->net->var[v];
@@ -528,7 +545,8 @@ static bool move_two(const Trw *w, int e, int *at, double *out)
 	double *pa = out, *pb = out + n;
 	price(w, l->a, at, false, pa);
 	price(w, l->b, at, false, pb);
-	const double *col = w->link[w->link_of[e]].turned->v + (size_t)bj * (size_t)n, *row = l->t->v + (size_t)bi * (size_t)m;
+	const double *col = w->link[w->link_of[e]].turned->v + (size_t)bj * (size_t)n;
+	const double *row = l->t->v + (size_t)bi * (size_t)m;
 	for (int i = 0; i < n; i++)
 		pa[i] = col[i] == INFINITY ? INFINITY : pa[i] - col[i];
 	for (int j = 0; j < m; j++)
@@ -673,7 +691,9 @@ void wide_run(Net *net, int depth, int passes, Wide *r)
 	for (int i = 0; i < w.nlink; i++)
 		work += 2 * (double)net->link[w.link[i].l].t->n;
 	*r = (Wide){ .bound = -INFINITY, .cost = INFINITY, .at = arena_array(net->arena, int, net->nvar) };
-	for (int next = LOOK; r->passes < passes && quiet < STALL && (r->passes + 1) * work < WORK && (!r->passes || net->work < net->most) && r->bound < r->cost;) {
+	for (int next = LOOK; r->passes < passes && quiet < STALL && r->bound < r->cost;) {
+		if ((r->passes + 1) * work >= WORK || (r->passes && net->work >= net->most))
+			break;
 		net->work += work;
 		for (int i = 0; i < w.nclass; i++)
 			visit(&w, &w.class[i], true);

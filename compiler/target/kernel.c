@@ -1,4 +1,5 @@
-/* Facts about kernels, for passes and the emitter.  The facts are rows of a table (kernel_rows.c); this file looks them up. */
+/* Facts about kernels, for passes and the emitter.  The facts are rows of a table (kernel_rows.c); this file looks them
+ * up. */
 #include "target/target.h"
 
 #include <string.h>
@@ -65,7 +66,8 @@ bool kernel_all_float(const Node *n)
 
 bool kernel_any(const Node *n)
 {
-	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->rank <= 8 && n->out[0] && type_elements(n->out[0]->type) > 0;
+	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->rank <= 8 && n->out[0] &&
+		type_elements(n->out[0]->type) > 0;
 }
 
 bool kernel_indexed(const Node *n)
@@ -104,7 +106,7 @@ static bool settled(const Value *v)
 	return ok;
 }
 
-/* Are all shapes numbers?  Passes ask before shapes are known, and Kernel.can expects numbers. */
+/* Whether all shapes are numbers.  Passes ask before shapes are known, and Kernel.can expects numbers. */
 static bool all_settled(const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
@@ -145,8 +147,10 @@ bool kernel_any_has(Target t, unsigned facts)
 
 const KernelPair *kernel_pair(const Node *a, const Node *b)
 {
+	if (!a->row->kernel || !b->row->kernel)
+		return NULL;
 	for (const KernelPair *k = kernel_rows_of_two(); k->first; k++)
-		if (a->row->kernel && b->row->kernel && !strcmp(a->row->kernel, k->first) && !strcmp(b->row->kernel, k->second) && k->can(a, b))
+		if (!strcmp(a->row->kernel, k->first) && !strcmp(b->row->kernel, k->second) && k->can(a, b))
 			return k;
 	return NULL;
 }
@@ -158,9 +162,12 @@ bool kernel_transfer(const Node *n)
 
 bool kernel_literal(const Value *v)
 {
-	return v && v->data && !v->param && type_elements(v->type) == 1 && (dtype_is_float(v->type->elem) || dtype_is_int(v->type->elem) || v->type->elem == DT_BOOL);
+	if (!v || !v->data || v->param || type_elements(v->type) != 1)
+		return false;
+	return dtype_is_float(v->type->elem) || dtype_is_int(v->type->elem) || v->type->elem == DT_BOOL;
 }
 
+/* The kernel of a node that is not a generated loop; NULL: none. */
 static const Kernel *called(const Node *n)
 {
 	return n->row->expr ? NULL : kernel_of(n);
@@ -180,7 +187,9 @@ static bool typed(const Node *n, const Value *v)
 {
 	if (kernel_ctype(v->type->elem))
 		return true;
-	err_at(n->loc, "%s is %s: programs hold float, double, float16, bfloat16, int64, int32, uint8 and bool; Cast it", v->name, type_text(v->type));
+	err_at(n->loc,
+		"%s is %s: programs hold float, double, float16, bfloat16, int64, int32, uint8 and bool; Cast it",
+		v->name, type_text(v->type));
 	return false;
 }
 
@@ -215,7 +224,7 @@ static void explain(const Node *n)
 		if (!v || !v->type || type_elements(v->type) != 0)
 			continue;
 		err_at(n->loc, "%s %s of this %s is empty: %s; no kernel takes tensors without elements",
-		       i < n->nin ? "operand" : "the result", v->name, n->op, type_text(v->type));
+			i < n->nin ? "operand" : "the result", v->name, n->op, type_text(v->type));
 		return;
 	}
 	for (int i = 0; i < n->nin + n->nout; i++)
@@ -225,8 +234,8 @@ static void explain(const Node *n)
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
 			text_add(&types, "%s%s", types.n ? ", " : "", type_text(n->in[i]->type));
-	err_at(n->loc, "no kernel computes %s of %s; operands that say how (axes, shapes, counts) must be constants", n->op,
-	       types.n ? types.s : "nothing");
+	err_at(n->loc, "no kernel computes %s of %s; operands that say how (axes, shapes, counts) must be constants",
+		n->op, types.n ? types.s : "nothing");
 }
 
 bool kernel_can(Node *n, Target t)

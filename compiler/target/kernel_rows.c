@@ -1,8 +1,9 @@
-/* The facts about every kernel: which nodes it can do, which operands it reads at run time, and its properties on both targets.
+/* The facts about every kernel: which nodes it can do, which operands it reads at run time, and its properties on both
+ * targets.
  *
- * A row has a column for each target.  CUDA kernels have fewer facts: they do not sum in chunks, and the bits of a shard may differ from
- * those of the whole value (--deterministic=any-ranks).  Of several rows with one name the first that can do the node is used.  The emitter
- * (emit/) prints the calls. */
+ * A row has a column for each target.  CUDA kernels have fewer facts: they do not sum in chunks, and the bits of a
+ * shard may differ from those of the whole value (--deterministic=any-ranks).  Of several rows with one name the first
+ * that can do the node is used.  The emitter (emit/) prints the calls. */
 #include "target/target.h"
 
 #include "ops/ops.h"
@@ -39,7 +40,8 @@ static const Value *operand(const Node *n, int i)
 static bool same_ignored(const Node *a, const Node *b)
 {
 	bool has = attr_has(a, "ignore_index");
-	return has == attr_has(b, "ignore_index") && (!has || attr_int(a, "ignore_index") == attr_int(b, "ignore_index"));
+	return has == attr_has(b, "ignore_index") &&
+		(!has || attr_int(a, "ignore_index") == attr_int(b, "ignore_index"));
 }
 
 /* A loss and its gradient in one kernel: the incoming gradient does not depend on the loss, so it is known before. */
@@ -48,8 +50,13 @@ static bool can_xent_both(const Node *loss, const Node *grad)
 	for (int i = 0; i < 3; i++)
 		if (operand(loss, i) != operand(grad, i))
 			return false;
-	return can_loss(loss) && kernel_float(grad->in[4]) && loss->nout > 2 && loss->out[0] && !loss->out[1] && loss->out[2] && grad->in[3] == loss->out[2] && grad->in[4] != loss->out[0] &&
-	       !strcmp(attr_str(loss, "reduction"), attr_str(grad, "reduction")) && same_ignored(loss, grad);
+	if (!can_loss(loss) || !kernel_float(grad->in[4]))
+		return false;
+	if (loss->nout < 3 || !loss->out[0] || loss->out[1] || !loss->out[2])
+		return false;
+	if (grad->in[3] != loss->out[2] || grad->in[4] == loss->out[0])
+		return false;
+	return !strcmp(attr_str(loss, "reduction"), attr_str(grad, "reduction")) && same_ignored(loss, grad);
 }
 
 static bool can_ahead(const Node *n)
@@ -57,7 +64,7 @@ static bool can_ahead(const Node *n)
 	return kernel_float(n->in[0]) && kernel_float(n->in[1]) && kernel_int64(n->in[2]) && kernel_float(n->out[0]);
 }
 
-/* A vector of parameters has an element for each of the normalised axes: nothing is broadcast. */
+/* Whether a scale or bias has all elements of the normalised axes, so that nothing is broadcast. */
 static bool fills_axes(const Value *v, const Type *x, int axis)
 {
 	int64_t n = 1;
@@ -87,7 +94,8 @@ static bool can_groupnorm(const Node *n)
 /* With statistics of the whole batch; with stored ones the node is pointwise. */
 static bool can_batchnorm(const Node *n)
 {
-	return kernel_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode") && !annot_find(n->annot, "local_stats");
+	return kernel_all_float(n) && n->row->since >= 14 && attr_int(n, "training_mode") &&
+		!annot_find(n->annot, "local_stats");
 }
 
 /* ---- attention ---- */
@@ -95,7 +103,9 @@ static bool can_batchnorm(const Node *n)
 /* A mask covers all keys, or is broadcast over them. */
 static bool can_mask(const Type *m, const Type *k)
 {
-	return (m->elem == DT_FLOAT || m->elem == DT_BOOL) && m->rank >= 1 && m->rank <= 4 && (m->dim[m->rank - 1] == 1 || m->dim[m->rank - 1] == k->dim[k->rank - 2]);
+	if ((m->elem != DT_FLOAT && m->elem != DT_BOOL) || m->rank < 1 || m->rank > 4)
+		return false;
+	return m->dim[m->rank - 1] == 1 || m->dim[m->rank - 1] == k->dim[k->rank - 2];
 }
 
 static bool can_attention_grad(const Node *n)
@@ -143,11 +153,14 @@ static bool can_nd(const Node *n)
 	return kernel_floating(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
 }
 
-/* A convolution computed as one product for any number of output channels: neither by Winograd's method nor plane by plane (lay.h). */
+/* A convolution computed as one product for any number of output channels: neither by Winograd's method nor plane by
+ * plane (lay.h). */
 static bool can_product(const Node *n)
 {
 	const Type *w = n->in[1]->type;
-	return can_plane(n) && attr_int(n, "group") == 1 && (w->rank == 3 || w->dim[2] != 3 || w->dim[3] != 3 || w->dim[1] < WINOGRAD_FEW);
+	if (!can_plane(n) || attr_int(n, "group") != 1)
+		return false;
+	return w->rank == 3 || w->dim[2] != 3 || w->dim[3] != 3 || w->dim[1] < WINOGRAD_FEW;
 }
 
 static bool can_maxpool(const Node *n)
@@ -165,8 +178,11 @@ static bool can_maxpool_nd(const Node *n)
 static bool can_roi(const Node *n)
 {
 	bool grad = strstr(n->row->kernel, "_grad") != NULL;
-	return kernel_floating(n->in[0]) && kernel_stored(n->in[1 + grad]->type->elem) == kernel_stored(n->in[0]->type->elem) &&
-	       (n->nin < 3 + grad || kernel_int64(n->in[2 + grad]));
+	if (!kernel_floating(n->in[0]))
+		return false;
+	if (kernel_stored(n->in[1 + grad]->type->elem) != kernel_stored(n->in[0]->type->elem))
+		return false;
+	return n->nin < 3 + grad || kernel_int64(n->in[2 + grad]);
 }
 
 /* ---- copies ---- */
@@ -222,7 +238,7 @@ static bool can_random(const Node *n)
 
 /* ---- indices ---- */
 
-/* Of a gather and of one by tuples: dy, x for its shape, the index. */
+/* Gradients of Gather and GatherND: their operands are dy, x for its shape, and the index. */
 static bool can_gather_grad(const Node *n)
 {
 	return kernel_any(n) && kernel_int64(n->in[2]) && n->in[1]->type->rank <= 8;
@@ -414,7 +430,8 @@ static const Kernel rows[] = {
 	{ .name = "gather", .file = "index", .reads = 3, .can = kernel_indexed,
 	  .c = KERNEL_HERE | KERNEL_COUNTS | KERNEL_EACH, .cuda = KERNEL_HERE | KERNEL_COUNTS },
 	{ .name = "gather_grad", .file = "index", .reads = 5, .can = can_gather_grad_float,
-	  .c = KERNEL_HERE | KERNEL_COUNTS | KERNEL_EACH | KERNEL_CHUNKS | KERNEL_RUNS, .cuda = KERNEL_HERE | KERNEL_COUNTS },
+	  .c = KERNEL_HERE | KERNEL_COUNTS | KERNEL_EACH | KERNEL_CHUNKS | KERNEL_RUNS,
+	  .cuda = KERNEL_HERE | KERNEL_COUNTS },
 	{ .name = "gather_grad", .file = "typed", .reads = 5, .can = can_gather_grad,
 	  .c = KERNEL_HERE | KERNEL_EACH, .cuda = KERNEL_HERE },
 	{ .name = "gather_elements", .file = "index", .reads = 3, .can = kernel_indexed,

@@ -1,12 +1,16 @@
-/* Does an initialiser of an .onnx file look like a weight?  Asked where neither the export nor an annotation says what it is.
+/* Whether an initialiser of an .onnx file looks like a weight, where neither the export nor an annotation says what it
+ * is.
  *
- * PyTorch's TorchScript exporter writes parameters and buffers alike: as initialisers, under their names in the state_dict and in its
- * order, in which the parameters of a module stand before its buffers.  So there is evidence of four kinds, the strongest first:
+ * PyTorch's TorchScript exporter writes parameters and buffers alike: as initialisers, under their names in the
+ * state_dict and in its order, in which the parameters of a module stand before its buffers.  So there is evidence of
+ * four kinds, the strongest first:
  *
- *   numbers  infinite or huge ones, sines and cosines of one table, numbers in ascending or descending order: no weight has them
- *   names    weight, bias, original0, logit_scale: how modules name parameters; running_mean, final_logits_bias, pe: buffers
- *   place    before a weight of the same module: a parameter; behind a buffer of it: a buffer
- *   digits   unlike numbers that all have few digits were written by hand
+ *   numbers  infinite or huge ones, sines and cosines of one table, numbers in ascending or descending order: no weight
+ *            has them
+ *   names    weight, bias, original0, logit_scale: modules name parameters so; running_mean, final_logits_bias, pe:
+ *            buffers
+ *   order    before a weight of the same module: a parameter; after a buffer of it: a buffer
+ *   digits   different numbers that all have few digits were written by hand
  *
  * Without any evidence it is taken for a weight, with a warning. */
 #include "train/train.h"
@@ -33,8 +37,8 @@ static const char *infinite(const Tensor *t)
 	return huge ? "it holds huge numbers, as masks do" : NULL;
 }
 
-/* The squares of a sine and its cosine add up to 1: in neighbouring columns, or in both halves of a row.  Rows of zeros
- * are padding. */
+/* Whether a table holds sines and cosines, in neighbouring columns or in both halves of a row: their squares add up to
+ * 1.  Rows of zeros are padding. */
 static bool circles(const Tensor *t, int64_t rows, int64_t width, int64_t apart)
 {
 	int64_t seen = 0;
@@ -80,7 +84,7 @@ static bool sorted(const Tensor *t)
 	return up + down >= n / 2;
 }
 
-/* Numbers that random initialisation would hardly give: at most four digits, and not all the same. */
+/* Whether the numbers are unlikely to come from random initialisation: at most four digits, and not all the same. */
 static bool by_hand(const Tensor *t)
 {
 	int64_t n = tensor_elements(t);
@@ -116,17 +120,21 @@ static const char *last(const char *name)
 
 static bool named_weight(const Value *v)
 {
-	static const char *const list[] = { "weight", "bias", "*_weight", "*_bias", "weight_*", "bias_*", "*bias_table",
-		"original", "original[0-9]", "gamma*", "beta", "beta_*", "*_gamma", "*_beta", "*embed*", "*_token", "*_tokens",
-		"logit_scale", "*_scale", "*_gain", "gain", "lora_*", NULL };
+	static const char *const list[] = {
+		"weight", "bias", "*_weight", "*_bias", "weight_*", "bias_*", "*bias_table", "original",
+		"original[0-9]", "gamma*", "beta", "beta_*", "*_gamma", "*_beta", "*embed*", "*_token", "*_tokens",
+		"logit_scale", "*_scale", "*_gain", "gain", "lora_*", NULL,
+	};
 	return any_of(last(v->name), list);
 }
 
 static bool named_buffer(const Value *v)
 {
-	static const char *const list[] = { "final_logits_bias", "weight_u", "running_*", "*inv_freq", "*mask*", "pe", "tril",
-		"triu", "*freqs*", "*_cached", "*cumprod*", "betas", "alphas*", "sigmas", "timesteps", "posterior_*", "anchors",
-		"pixel_mean", "pixel_std", "_*", NULL };
+	static const char *const list[] = {
+		"final_logits_bias", "weight_u", "running_*", "*inv_freq", "*mask*", "pe", "tril", "triu", "*freqs*",
+		"*_cached", "*cumprod*", "betas", "alphas*", "sigmas", "timesteps", "posterior_*", "anchors",
+		"pixel_mean", "pixel_std", "_*", NULL,
+	};
 	static const char *const but[] = { "*token*", "*embed*", NULL };
 	return any_of(last(v->name), list) && !any_of(last(v->name), but);
 }
@@ -167,7 +175,7 @@ static bool buffer(const Value *v)
 }
 
 /* Initialisers stand in the order of the state_dict. */
-static Witness by_place(const Graph *g, const Value *v)
+static Witness by_order(const Graph *g, const Value *v)
 {
 	int at = 0;
 	while (g->init[at] != v)
@@ -196,12 +204,14 @@ Guess guess_of(const Graph *g, const Value *v)
 	const char *why = guess_numbers(v);
 	if (why)
 		return (Guess){ false, why };
-	Witness name = by_name(v), place = name == NOTHING ? by_place(g, v) : NOTHING;
-	if (name == BUFFER || place == BUFFER)
-		return (Guess){ false, name == BUFFER ? "buffers have such names" : "it stands behind a buffer of its module" };
+	Witness name = by_name(v), order = name == NOTHING ? by_order(g, v) : NOTHING;
+	if (name == BUFFER)
+		return (Guess){ false, "buffers have such names" };
+	if (order == BUFFER)
+		return (Guess){ false, "it stands behind a buffer of its module" };
 	if (name == WEIGHT && still_norm(g, v))
 		return (Guess){ false, "the running variance of its module goes into no batch norm" };
-	if (name == WEIGHT || place == WEIGHT)
+	if (name == WEIGHT || order == WEIGHT)
 		return (Guess){ true, NULL };
 	if (by_hand(v->data))
 		return (Guess){ false, "its numbers were written by hand" };

@@ -1,9 +1,10 @@
 /* The loss scale of float16, as nodes.
  *
- * float16 loses what is below 6e-8, and gradients often are: the backward pass starts from train.scale instead of 1, and
- * gradients of parameters are divided by it, in float, before anything else reads them.  When one of them is not finite the
- * scale was too large: every update of this step (parameters, states of the optimizer, averages, running statistics) is
- * replaced by the old value, and the scale is lowered.  After `every` steps in a row without that it is raised.
+ * float16 has no numbers below 6e-8, but gradients are often smaller.  So the backward pass starts from train.scale
+ * instead of 1, and gradients of parameters are divided by it, in float, before any other node reads them.  When one of
+ * them is not finite, the scale was too large: every update of this step (parameters, states of the optimizer,
+ * averages, running statistics) is replaced by the old value, and the scale is lowered.  After `every` steps in a row
+ * without that it is raised.
  *
  * train.scale, train.good (such steps since the last change) and train.taken (updates so far, by which schedules and
  * corrections of moments count) live from step to step like the state of an optimizer. */
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-/* Steps of float16 at its largest and smallest: no scale beyond them can help. */
+/* The bounds of the scale: beyond the range of float16 no scale can help. */
 static const double most = 0x1p24, least = 0x1p-24;
 
 static Value *where(Scalars *m, Value *is, Value *a, Value *b)
@@ -74,11 +75,12 @@ Value *loss_scale_up(LossScale *s, Value *grad)
 	return s && grad ? scalar_op2(&s->m, "Mul", grad, scalar_cast(&s->m, s->scale, grad->type->elem)) : grad;
 }
 
-/* x - x is 0 when x is finite, else not a number; so is the sum of such. */
+/* A number that is 0 if the gradient is finite, else NAN: x - x is that for each element, and so is their sum. */
 static Value *check(LossScale *s, Value *grad)
 {
 	Scalars *m = &s->m;
-	Value *d = scalar_op2(m, "Sub", grad, grad), *sum = d ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, d) : NULL;
+	Value *d = scalar_op2(m, "Sub", grad, grad);
+	Value *sum = d ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, d) : NULL;
 	m->bad |= !sum;
 	return scalar_cast(m, sum, m->dt);
 }
@@ -104,7 +106,7 @@ int loss_scale_gradients(LossScale *s, Value **param, Value **grad, int n)
 	return m->bad ? -1 : 0;
 }
 
-/* A skipped update keeps the old value. */
+/* Makes all updates conditional: a skipped update keeps the old value. */
 static void guard(LossScale *s)
 {
 	Graph *g = s->m.g;
@@ -127,8 +129,10 @@ int loss_scale_end(LossScale *s)
 	guard(s);
 	Value *zero = scalar_num(m, 0), *one = scalar_num(m, 1), *good = scalar_op2(m, "Add", s->good, one);
 	Value *raise = scalar_op2(m, "GreaterOrEqual", good, scalar_num(m, scalar_given(s->call, "every", 2000)));
-	Value *up = scalar_op2(m, "Min", scalar_scaled(m, s->scale, scalar_given(s->call, "growth", 2)), scalar_num(m, most));
-	Value *down = scalar_op2(m, "Max", scalar_scaled(m, s->scale, scalar_given(s->call, "backoff", 0.5)), scalar_num(m, least));
+	Value *up = scalar_op2(m, "Min", scalar_scaled(m, s->scale, scalar_given(s->call, "growth", 2)),
+		scalar_num(m, most));
+	Value *down = scalar_op2(m, "Max", scalar_scaled(m, s->scale, scalar_given(s->call, "backoff", 0.5)),
+		scalar_num(m, least));
 	put(m, s->scale, where(m, s->finite, where(m, raise, up, s->scale), down));
 	put(m, s->good, where(m, s->finite, where(m, raise, zero, good), zero));
 	put(m, s->taken, where(m, s->finite, scalar_op2(m, "Add", s->taken, one), s->taken));

@@ -1,9 +1,9 @@
 /* The learning rate, as nodes.
  *
- * The number of the step is an input of the training graph that the program loads like any other (train.step, int64, 0 first);
- * a schedule is a few scalar nodes over it.  They are computed in double and rounded once, at the end: 1 - 0.999^t in float
- * would be wrong in the fifth digit.  A warm-up comes before any schedule: the rate rises linearly over the first steps and
- * decays after them; total and milestones count from step 0. */
+ * The number of the step is an input of the training graph that the program loads like any other (train.step, int64, 0
+ * first); a schedule is a few scalar nodes over it.  They are computed in double and rounded once, at the end: 1 -
+ * 0.999^t in float would be wrong in the fifth digit.  A warm-up comes before any schedule: the rate rises linearly
+ * over the first steps and decays after them; total and milestones count from step 0. */
 #include "train/train.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ typedef struct Curve {
 	const Arg *s;
 	Value *t;                       /* the step */
 	double warm;
-	double low;                     /* the lowest rate, as a share of lr */
+	double low;                     /* the lowest rate, as a fraction of lr */
 } Curve;
 
 static double given(const Curve *c, const char *key, double otherwise)
@@ -58,7 +58,8 @@ static double given(const Curve *c, const char *key, double otherwise)
 /* Progress from the end of the warm-up to `total`: 0 to 1. */
 static Value *done(Curve *c)
 {
-	return clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, -c->warm), 1 / fmax(given(c, "total", 1) - c->warm, 1)));
+	double steps = fmax(given(c, "total", 1) - c->warm, 1);
+	return clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, -c->warm), 1 / steps));
 }
 
 static Value *after_warmup(Curve *c)
@@ -66,16 +67,17 @@ static Value *after_warmup(Curve *c)
 	return c->warm > 0 ? scalar_op2(c->m, "Max", add(c->m, c->t, -c->warm), scalar_num(c->m, 0)) : c->t;
 }
 
-/* From 1 down to the lowest rate as share goes from 1 to 0. */
-static Value *above_low(Curve *c, Value *share)
+/* From 1 down to the lowest rate as x goes from 1 to 0. */
+static Value *above_low(Curve *c, Value *x)
 {
-	return add(c->m, scalar_scaled(c->m, share, 1 - c->low), c->low);
+	return add(c->m, scalar_scaled(c->m, x, 1 - c->low), c->low);
 }
 
 /* (1 + cos(pi x)) / 2 */
 static Value *half_cosine(Curve *c, Value *x)
 {
-	return above_low(c, scalar_scaled(c->m, add(c->m, scalar_op1(c->m, "Cos", scalar_scaled(c->m, x, acos(-1))), 1), 0.5));
+	Value *cos = scalar_op1(c->m, "Cos", scalar_scaled(c->m, x, acos(-1)));
+	return above_low(c, scalar_scaled(c->m, add(c->m, cos, 1), 0.5));
 }
 
 static Value *linear(Curve *c) { return above_low(c, rest(c->m, done(c))); }
@@ -86,15 +88,17 @@ static Value *polynomial(Curve *c)
 	return above_low(c, scalar_op2(c->m, "Pow", rest(c->m, done(c)), scalar_num(c->m, given(c, "power", 1))));
 }
 
-static Value *decay(Curve *c, double gamma, Value *times)
+/* gamma^n */
+static Value *decay(Curve *c, double gamma, Value *n)
 {
-	return scalar_op2(c->m, "Pow", scalar_num(c->m, gamma), times);
+	return scalar_op2(c->m, "Pow", scalar_num(c->m, gamma), n);
 }
 
 static Value *step(Curve *c)
 {
 	Value *every = scalar_num(c->m, given(c, "every", 1));
-	return decay(c, given(c, "gamma", 0.1), scalar_op1(c->m, "Floor", scalar_op2(c->m, "Div", after_warmup(c), every)));
+	return decay(c, given(c, "gamma", 0.1), scalar_op1(c->m, "Floor", scalar_op2(c->m, "Div", after_warmup(c),
+		every)));
 }
 
 static Value *exponential(Curve *c)
@@ -114,11 +118,13 @@ static Value *multistep(Curve *c)
 static Value *wsd(Curve *c)
 {
 	double last = given(c, "decay", 1);
-	return above_low(c, rest(c->m, clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, last - given(c, "total", 1)), 1 / last))));
+	return above_low(c,
+		rest(c->m, clamp01(c->m, scalar_scaled(c->m, add(c->m, c->t, last - given(c, "total", 1)), 1 / last))));
 }
 
-/* Cycle n lasts period * growth^n steps and begins at period * (growth^n - 1) / (growth - 1).  The logarithm that finds n is
- * exact to far less than one step: the small term keeps the first step of a cycle from falling into the one before. */
+/* Cycle n lasts period * growth^n steps and begins at period * (growth^n - 1) / (growth - 1).  The logarithm that finds
+ * n is exact to far less than one step: the small term keeps the first step of a cycle from falling into the one
+ * before. */
 static Value *restarts(Curve *c)
 {
 	Scalars *m = c->m;
@@ -137,7 +143,8 @@ static Value *restarts(Curve *c)
 /* Warm-up is a factor of its own. */
 static Value *inverse_sqrt(Curve *c)
 {
-	return scalar_op1(c->m, "Sqrt", scalar_op2(c->m, "Min", scalar_op2(c->m, "Div", scalar_num(c->m, c->warm), add(c->m, c->t, 1)), scalar_num(c->m, 1)));
+	return scalar_op1(c->m, "Sqrt", scalar_op2(c->m, "Min", scalar_op2(c->m, "Div", scalar_num(c->m, c->warm),
+		add(c->m, c->t, 1)), scalar_num(c->m, 1)));
 }
 
 static Value *constant(Curve *c)
@@ -147,8 +154,9 @@ static Value *constant(Curve *c)
 }
 
 static const struct { const char *name; Value *(*curve)(Curve *); } schedules[] = {
-	{ "constant", constant }, { "linear", linear }, { "cosine", cosine }, { "cosine_restarts", restarts }, { "step", step }, { "multistep", multistep },
-	{ "polynomial", polynomial }, { "exponential", exponential }, { "inverse_sqrt", inverse_sqrt }, { "wsd", wsd },
+	{ "constant", constant }, { "linear", linear }, { "cosine", cosine }, { "cosine_restarts", restarts },
+	{ "step", step }, { "multistep", multistep }, { "polynomial", polynomial }, { "exponential", exponential },
+	{ "inverse_sqrt", inverse_sqrt }, { "wsd", wsd },
 };
 
 Value *lr_schedule(Scalars *m, const Arg *s, double lr)
@@ -156,7 +164,8 @@ Value *lr_schedule(Scalars *m, const Arg *s, double lr)
 	if (!s)
 		return NULL;
 	Scalars d = { m->g, m->loc, DT_DOUBLE, false };
-	Curve c = { .m = &d, .s = s, .t = lr_step(&d), .warm = scalar_given(s, "warmup", 0), .low = lr > 0 ? scalar_given(s, "min", 0) / lr : 0 };
+	Curve c = { .m = &d, .s = s, .t = lr_step(&d), .warm = scalar_given(s, "warmup", 0),
+		.low = lr > 0 ? scalar_given(s, "min", 0) / lr : 0 };
 	Value *f = NULL;
 	for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
 		if (!strcmp(schedules[i].name, s->s))

@@ -1,17 +1,19 @@
 /* Micro-batches: a step that takes its batch in M micro-batches and computes the same as with the whole batch at once.
  *
- * Time is treated as one more mesh axis, of size M.  The graph is that of one micro-batch: its inputs hold batch / M samples.  Along time a
- * value is S(axis), a slice of its value in the whole batch; P, a term of a sum; or B, the same in every micro-batch.  Inputs with a batch
- * axis are S(0), parameters are B, and the rest follows from the factor rules that also give SBP signatures.  A node that no rule covers
- * (statistics of the batch) needs the whole batch at once and is refused.
+ * Time is treated as one more mesh axis, of size M.  The graph is that of one micro-batch: its inputs hold batch / M
+ * samples.  Along time a value is S(axis), a slice of its value in the whole batch; P, a term of a sum; or B, the same
+ * in every micro-batch.  Inputs with a batch axis are S(0), parameters are B, and the rest follows from the factor
+ * rules that also give SBP signatures.  A node that no rule covers (statistics of the batch) needs the whole batch at
+ * once and is refused.
  *
- * Nodes that read S, and sums of P, form the body, which runs M times.  Any other reader of a P needs the complete sum: it runs once, after
- * the body (@update), and reads an accumulator.  The accumulator x.sum is set to zero at the start of a step (@begin), and each run of the
- * body adds x.micro to it.  Nodes on B run in the body if the body needs them, else once.
+ * Nodes that read S, and sums of P, form the body, which runs M times.  Any other reader of a P needs the complete sum:
+ * it runs once, after the body (@update), and reads an accumulator.  The accumulator x.sum is set to zero at the start
+ * of a step (@begin), and each run of the body adds x.micro to it.  Nodes on B run in the body if the body needs them,
+ * else once.
  *
- * A loss is a sum divided by a count.  If the count is a constant, the loss is P, like the sum.  If it is not (ignored labels), the loss
- * f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum s is built with seed 1, and after accumulation its
- * gradients are multiplied by df/ds. */
+ * A loss is a sum divided by a count.  If the count is a constant, the loss is P, like the sum.  If it is not (ignored
+ * labels), the loss f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum s is built with
+ * seed 1, and after accumulation its gradients are multiplied by df/ds. */
 #include "microbatch.h"
 
 #include <string.h>
@@ -43,7 +45,8 @@ int microbatch_check(const Model *m)
 {
 	const Annot *a = annot_find(m->annot, "train");
 	int64_t batch = integer(a, "batch"), size = integer(a, "microbatch"), microbatches = integer(a, "accumulate");
-	const Arg *p = a ? arg_find(a->arg, a->narg, "microbatch") : NULL, *t = a ? arg_find(a->arg, a->narg, "accumulate") : NULL;
+	const Arg *p = a ? arg_find(a->arg, a->narg, "microbatch") : NULL, *t = a ? arg_find(a->arg, a->narg,
+		"accumulate") : NULL;
 	if (size && !batch && !microbatches)
 		return bad_sizes(p, "a micro-batch needs a batch that it is a part of: write batch: N", size, batch);
 	if (size && batch && batch % size)
@@ -58,7 +61,9 @@ int microbatch_check(const Model *m)
 	for (int i = 0; i < m->graph->nin && want && M > 1; i++) {
 		const Type *ty = m->graph->in[i]->type;
 		if (ty && ty->rank > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
-			err_at(m->graph->in[i]->loc, "%s holds the whole batch of %lld; a model for micro-batches has a symbol there, or %lld", m->graph->in[i]->name, (long long)batch, (long long)want);
+			err_at(m->graph->in[i]->loc,
+				"%s holds the whole batch of %lld; a model for micro-batches has a symbol there, or "
+				"%lld", m->graph->in[i]->name, (long long)batch, (long long)want);
 			return -1;
 		}
 	}
@@ -77,7 +82,8 @@ static int64_t averaged(const Node *n)
 /* Is this a mean over the axis along which its operand is split?  Then the factor of that axis is not in the result. */
 static bool batch_mean(Micro *m, Node *n)
 {
-	if (!node_is(n, "ReduceMean") || microbatch_axis_of(m, n->in[0]).kind != ALONG_S || !averaged(n) || !dtype_is_float(n->in[0]->type->elem))
+	if (!node_is(n, "ReduceMean") || microbatch_axis_of(m, n->in[0]).kind != ALONG_S || !averaged(n) ||
+		!dtype_is_float(n->in[0]->type->elem))
 		return false;
 	bool quiet = m->quiet;
 	m->quiet = true;
@@ -99,7 +105,8 @@ static int split_mean(Micro *m, Node *n)
 	sum->def = n;
 	n->out[0] = sum;
 	y->def = NULL;
-	Value *count = graph_const(g, tensor_scalar(g->arena, dt, (double)averaged(n) * (double)m->microbatches), name_fmt("%s.count", y->name));
+	Value *count = graph_const(g, tensor_scalar(g->arena, dt, (double)averaged(n) * (double)m->microbatches),
+		name_fmt("%s.count", y->name));
 	return build(g, n->loc, "Div", NULL, 1, &y, 2, sum, count) ? 0 : -1;
 }
 
@@ -120,7 +127,8 @@ int microbatch_means(Graph *g, int64_t microbatches)
 		microbatch_axis_room(&m);
 		for (int k = first; k < g->nnode; k++)
 			if (microbatch_axis_find(&m, g->node[k]))
-				microbatch_axis_results(&m, g->node[k], ALONG_AFTER);     /* refused later, if it matters */
+				/* refused later, if it matters */
+				microbatch_axis_results(&m, g->node[k], ALONG_AFTER);
 	}
 	return 0;
 }
@@ -131,7 +139,8 @@ int microbatch_means(Graph *g, int64_t microbatches)
 static Value **terms(Micro *m, const Value *loss, int *n)
 {
 	Graph *g = m->g;
-	bool *way = arena_array(g->scratch, bool, g->nvalue + 1), *listed = arena_array(g->scratch, bool, g->nvalue + 1);
+	bool *way = arena_array(g->scratch, bool, g->nvalue + 1), *listed = arena_array(g->scratch, bool,
+		g->nvalue + 1);
 	Value **list = NULL;
 	*n = 0;
 	way[loss->id] = true;
@@ -163,7 +172,8 @@ static Value *plus(Graph *g, Loc loc, Value *a, Value *b)
 }
 
 /* d loss / d w = sum over terms s of df / ds * ds / dw, plus the derivative of f by w itself. */
-int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *scale)
+int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad,
+	LossScale *scale)
 {
 	Micro m = { .g = g, .microbatches = microbatches };
 	microbatch_axis_room(&m);
@@ -178,7 +188,8 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 	if (m.time[loss->id].kind != ALONG_AFTER)
 		return grad_build(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
 	int n;
-	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1), **dall = arena_array(g->scratch, Value *, nwant + n + 1);
+	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1),
+		**dall = arena_array(g->scratch, Value *, nwant + n + 1);
 	Value **dterm = arena_array(g->scratch, Value *, nwant + 1);
 	memcpy(all, want, sizeof *want * (size_t)nwant);
 	for (int i = 0; i < n; i++)
@@ -197,7 +208,9 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 			if (!dterm[k])
 				continue;
 			if (type_elements(seed->type) != 1) {
-				err_at(term[i]->loc, "the loss needs all of %s, %s, before its gradient is known: only sums of one element can be waited for in micro-batches",
+				err_at(term[i]->loc,
+					"the loss needs all of %s, %s, before its gradient is known: only sums of one "
+					"element can be waited for in micro-batches",
 				       term[i]->name, type_text(term[i]->type));
 				return -1;
 			}
@@ -274,12 +287,14 @@ static Value *accumulate(Graph *g, Value *v)
 static bool *bodies(const Micro *m)
 {
 	Graph *g = m->g;
-	bool *body = arena_array(g->scratch, bool, g->nnode + 1), *needed = arena_array(g->scratch, bool, g->nvalue + 1);
+	bool *body = arena_array(g->scratch, bool, g->nnode + 1), *needed = arena_array(g->scratch, bool,
+		g->nvalue + 1);
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
-				body[i] |= needed[n->out[k]->id] || microbatch_axis_of(m, n->out[k]).kind == ALONG_S || microbatch_axis_of(m, n->out[k]).kind == ALONG_P;
+				body[i] |= needed[n->out[k]->id] || microbatch_axis_of(m, n->out[k]).kind == ALONG_S ||
+					microbatch_axis_of(m, n->out[k]).kind == ALONG_P;
 		for (int k = 0; k < n->nin && body[i]; k++)
 			if (n->in[k] && n->in[k]->graph == g)
 				needed[n->in[k]->id] = true;
@@ -295,7 +310,8 @@ static int phase_of(const Node *n)
 	return microbatch_updates(n) ? 2 : 1;
 }
 
-/* Orders the nodes: begin, body, update, each in the order of the graph.  A term is added to its sum as soon as it is computed. */
+/* Orders the nodes: begin, body, update, each in the order of the graph.  A term is added to its sum as soon as it is
+ * computed. */
 static void order(Graph *g, Node **adds, int nadd)
 {
 	enum { ADDED = 1, AN_ADD = 2 };
@@ -357,7 +373,9 @@ int microbatch_run(Graph *g)
 		draw_parts(&m, g->node[i]);
 	for (int i = 1; i < g->nout; i++)
 		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_S) {
-			err_at(g->out[i]->loc, "%s is that of one micro-batch: what is reported beside the loss must be a mean over the batch", g->out[i]->name);
+			err_at(g->out[i]->loc,
+				"%s is that of one micro-batch: what is reported beside the loss must be a mean over "
+				"the batch", g->out[i]->name);
 			return -1;
 		}
 	bool *body = bodies(&m);

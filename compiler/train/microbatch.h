@@ -4,7 +4,9 @@
 
 #include "train/train.h"
 
-typedef enum { ALONG_B, ALONG_S, ALONG_P, ALONG_AFTER } AlongKind;     /* B: the same in every micro-batch; S: one slice of the batch; P: a term of a sum; AFTER: complete, but only after the body */
+/* B: the same in every micro-batch; S: one slice of the batch; P: a term of a sum; AFTER: complete, but only after the
+ * body */
+typedef enum { ALONG_B, ALONG_S, ALONG_P, ALONG_AFTER } AlongKind;
 typedef struct Along { AlongKind kind; int axis; } Along;
 
 typedef struct Micro {
@@ -19,11 +21,13 @@ typedef struct Micro {
 /* microbatch_axis.c */
 void microbatch_axis_room(Micro *);                                /* makes room for all values of the graph */
 void microbatch_axis_sources(Micro *);                             /* inputs and parameters */
-int  microbatch_axis_find(Micro *, Node *);                       /* decides the results of a node from its operands; -1 after err_at */
+/* decides the results of a node from its operands; -1 after err_at */
+int  microbatch_axis_find(Micro *, Node *);
 int  microbatch_axis_along(Micro *, Node *);                       /* the same for a node with an operand that is S */
 void microbatch_axis_results(Micro *, const Node *, AlongKind);     /* sets all results of a node to this kind */
 Along microbatch_axis_of(const Micro *, const Value *);
 bool microbatch_axis_shape_only(const Node *, int operand);        /* only the shape of this operand matters */
-int  microbatch_axis_compare(const Micro *, const Node *);         /* -1 after err_at: the node means something else in the whole batch */
+/* -1 after err_at: the node means something else in the whole batch */
+int  microbatch_axis_compare(const Micro *, const Node *);
 
 #endif

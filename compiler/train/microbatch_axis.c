@@ -1,5 +1,6 @@
-/* How the values of a step lie along time, the axis of micro-batches (see microbatch.c): S, P or B.  Factor rules give it from operands to
- * results, node by node.  A node that no rule covers needs the whole batch at once and is refused. */
+/* How the values of a step lie along time, the axis of micro-batches (see microbatch.c): S, P or B.  Factor rules give
+ * it from operands to results, node by node.  A node that no rule covers needs the whole batch at once and is
+ * refused. */
 #include "microbatch.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@ static int refuse(const Micro *m, const Node *n)
 {
 	if (m->quiet)
 		return -1;
-	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op, (long long)m->microbatches);
+	err_at(n->loc, "%s needs all of the batch at once, but it comes in %lld micro-batches", n->op,
+		(long long)m->microbatches);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
 			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
@@ -38,8 +40,9 @@ static bool slices_equal(const Tensor *t, int axis)
 	return true;
 }
 
-/* Each micro-batch runs the kernel as if it were the whole batch.  So a factor cannot be split if the kernel normalises over it, counts along
- * it or divides by its length.  Random nodes can: they get the number of the micro-batch as an operand. */
+/* Each micro-batch runs the kernel as if it were the whole batch.  So a factor cannot be split if the kernel normalises
+ * over it, counts along it or divides by its length.  Random nodes can: they get the number of the micro-batch as an
+ * operand. */
 static bool alone(const Node *n, const FactorRule *r, int f)
 {
 	return f < 64 && (r->defined | r->counted | (n->row->random ? 0 : r->runs)) >> f & 1;
@@ -55,15 +58,17 @@ static int axis_of(const int *row, int rank, int f)
 	return axis;
 }
 
-/* Can v, the same in every micro-batch, be used as a slice along an axis?  Only if all its slices along that axis are equal: start values of
- * a recurrence, tables that were expanded to the batch, and what is computed from these alone. */
+/* Can v, the same in every micro-batch, be used as a slice along an axis?  Only if all its slices along that axis are
+ * equal: start values of a recurrence, tables that were expanded to the batch, and what is computed from these
+ * alone. */
 static bool serves(Micro *m, const Value *v, int axis, int depth)
 {
 	const Tensor *t = whole_batch_data(m->g, v);
 	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_batch_axis(m->g, v, m->microbatches) != axis)
 		return true;
 	if (t && !v->param)
-		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) && slices_equal(t, axis);
+		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) &&
+			slices_equal(t, axis);
 	Node *n = v->def;
 	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;
@@ -92,8 +97,9 @@ bool microbatch_axis_shape_only(const Node *n, int operand)
 	return !kernel_reads(n, operand) && !kernel_literal(n->in[operand]);
 }
 
-/* Can the node be split along factor f?  The rule may not mention an operand that gives only its shape, or an axis of length 1, which looks
- * broadcast when a micro-batch is one sample; then the rule must mention another operand that is S. */
+/* Can the node be split along factor f?  The rule may not mention an operand that gives only its shape, or an axis of
+ * length 1, which looks broadcast when a micro-batch is one sample; then the rule must mention another operand that is
+ * S. */
 static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 {
 	bool spoken = false;
@@ -102,11 +108,13 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 			continue;
 		Along t = microbatch_axis_of(m, n->in[i]);
 		int axis = axis_of(r->in[i], n->in[i]->type->rank, f);
-		bool silent = t.kind == ALONG_S && axis == -1 && (microbatch_axis_shape_only(n, i) || (n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
+		bool silent = t.kind == ALONG_S && axis == -1 && (microbatch_axis_shape_only(n, i) ||
+			(n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
 		if (axis == -2 || (t.kind == ALONG_S && t.axis != axis && !silent))
 			return false;
 		spoken |= t.kind == ALONG_S && t.axis == axis;
-		if (t.kind == ALONG_B && axis >= 0 && !microbatch_axis_shape_only(n, i) && !serves(m, n->in[i], axis, ASK_DEPTH))
+		if (t.kind == ALONG_B && axis >= 0 && !microbatch_axis_shape_only(n, i) &&
+			!serves(m, n->in[i], axis, ASK_DEPTH))
 			return false;
 	}
 	for (int i = 0; i < n->nout; i++) {
@@ -122,9 +130,10 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	return true;
 }
 
-/* A Reshape keeps the number of elements before the batch axis, which becomes an axis of the result or the leading factor of one.  Factors
- * cannot express this for [batch, length, width] -> [batch * length, width].  Where axes of length 1 leave several candidates, the whole
- * batch decides; if the result has no match there, the first candidate that can hold the batch is taken. */
+/* A Reshape keeps the number of elements before the batch axis, which becomes an axis of the result or the leading
+ * factor of one.  Factors cannot express this for [batch, length, width] -> [batch * length, width].  Where axes of
+ * length 1 leave several candidates, the whole batch decides; if the result has no match there, the first candidate
+ * that can hold the batch is taken. */
 static bool reshaped(Micro *m, Node *n)
 {
 	Along t = microbatch_axis_of(m, n->in[0]);
@@ -150,7 +159,8 @@ int microbatch_axis_along(Micro *m, Node *n)
 	if (reshaped(m, n))
 		return 0;
 	FactorRule *r = factor_rule(n, m->g->scratch);
-	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))     /* the second operand has the shape of the result */
+	/* the second operand has the shape of the result */
+	if (r && (node_is(n, "sbpcc.LikeShape") || node_is(n, "sbpcc.ReduceTo")))
 		r->in[1] = r->out[0];
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (!alone(n, r, f) && split(m, n, r, f))
@@ -177,8 +187,8 @@ static bool sums(const Micro *m, Node *n)
 	return members > 1;
 }
 
-/* A scalar P multiplied by a constant stays P: a loss divided by its count need not wait for the end of the body.  An added constant is
- * not allowed, because every micro-batch would add it. */
+/* A scalar P multiplied by a constant stays P: a loss divided by its count need not wait for the end of the body.  An
+ * added constant is not allowed, because every micro-batch would add it. */
 static bool scales(const Micro *m, Node *n)
 {
 	int *group = arena_array(m->g->scratch, int, n->nin + 1), p = 0, k = 0;
@@ -203,7 +213,8 @@ static bool scales(const Micro *m, Node *n)
 /* A term of half precision is cast to float before it is added: sums are float. */
 static bool widens(const Node *n)
 {
-	return (node_is(n, "Cast") || node_is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) && dtype_bits(n->in[0]->type->elem) < 32 &&
+	return (node_is(n, "Cast") || node_is(n, "CastLike")) && dtype_is_float(n->in[0]->type->elem) &&
+		dtype_bits(n->in[0]->type->elem) < 32 &&
 	       dtype_bits(n->out[0]->type->elem) >= 32;
 }
 
@@ -262,8 +273,8 @@ void microbatch_axis_room(Micro *m)
 		memcpy(m->time, old, sizeof *old * (size_t)n);
 }
 
-/* Does the axis along which a value is longer in the whole batch agree with how it lies in time?  longer: an operand that every
- * micro-batch has in full is longer there. */
+/* Does the axis along which a value is longer in the whole batch agree with how it lies in time?  longer: an operand
+ * that every micro-batch has in full is longer there. */
 static bool agrees(Along t, int axis, bool longer)
 {
 	if (t.kind == ALONG_S)
@@ -273,26 +284,35 @@ static bool agrees(Along t, int axis, bool longer)
 	return t.kind == ALONG_B && axis >= 0;
 }
 
-/* Compares the results of a node with those in the whole batch: a value that is S must be longer there along its axis.  A value that is B may
- * be longer there, if it was expanded to the batch; then all results computed from it must be longer too. */
+/* Compares the results of a node with those in the whole batch: a value that is S must be longer there along its axis.
+ * A value that is B may be longer there, if it was expanded to the batch; then all results computed from it must be
+ * longer too. */
 int microbatch_axis_compare(const Micro *m, const Node *n)
 {
 	const Graph *g = m->g;
 	const Value *longer = NULL;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && n->in[i]->graph == g && microbatch_axis_of(m, n->in[i]).kind == ALONG_B && !microbatch_axis_shape_only(n, i) && whole_batch_axis(g, n->in[i], m->microbatches) >= 0)
+		if (n->in[i] && n->in[i]->graph == g && microbatch_axis_of(m, n->in[i]).kind == ALONG_B &&
+			!microbatch_axis_shape_only(n, i) && whole_batch_axis(g, n->in[i], m->microbatches) >= 0)
 			longer = n->in[i];
 	for (int i = 0; i < n->nout; i++) {
 		const Value *v = n->out[i];
 		int axis = v ? whole_batch_axis(g, v, m->microbatches) : WHOLE_UNKNOWN;
 		if (axis == WHOLE_UNKNOWN)
 			continue;
+		if (axis == WHOLE_MISSING) {
+			err_at(n->loc, "%s is computed by different operators for the whole batch than for its %lld "
+				"micro-batches", v->name, (long long)m->microbatches);
+			return -1;
+		}
 		Along t = microbatch_axis_of(m, v);
 		if (agrees(t, axis, longer != NULL))
 			continue;
-		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op, (long long)m->microbatches);
+		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op,
+			(long long)m->microbatches);
 		v = axis == WHOLE_SAME && longer ? longer : v;
-		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name, whole_batch_text(g, v), type_text(v->type));
+		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name,
+			whole_batch_text(g, v), type_text(v->type));
 		return -1;
 	}
 	return 0;

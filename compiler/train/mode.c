@@ -1,17 +1,18 @@
 /* The training mode of nodes where an exporter, or a text, does not give it.
  *
- * Exporters write batch norm for inference even from a model in training mode, and dropout inside of attention as well:
- * both are put back, with a warning, unless @frozen or @batchnorm("name", frozen: true) keeps a norm, or the file records that the
- * module was in evaluation mode.  A text may leave the mode of a norm out: it is meant to train, too.  detach() is a copy in
- * such files, and stops gradients again; so does the padding of an embedding, where the file notes it.  @batchnorm gives norms its other arguments. */
+ * Exporters write batch norm for inference even from a model in training mode, and dropout inside of attention as well.
+ * Both are put back into training mode, with a warning, unless @frozen or @batchnorm("name", frozen: true) keeps a
+ * norm, or the file records that the module was in evaluation mode.  A norm of a text that omits the mode is trained,
+ * too.  Such files contain detach() as a copy; here it stops gradients again.  So does the padding of an embedding,
+ * where the file records it.  @batchnorm gives norms its other arguments. */
 #include "train/train.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A norm can be named by its own name, that of a result, or those of its parameters and statistics, which begin with the name
- * of the module. */
-static bool means(const Annot *a, const Node *n)
+/* Whether @batchnorm names a norm: by its own name, that of a result, or those of its parameters and statistics, which
+ * begin with the name of the module. */
+static bool names(const Annot *a, const Node *n)
 {
 	bool is = annot_names(a, n->name);
 	for (int i = 0; i < n->nout; i++)
@@ -22,36 +23,39 @@ static bool means(const Annot *a, const Node *n)
 }
 
 /* This argument of the first @batchnorm that names n and has it; NULL. */
-static const Arg *said(const Node *n, const char *what)
+static const Arg *given(const Node *n, const char *what)
 {
 	for (const Annot *a = n->graph->model->annot; a; a = a->next) {
 		const Arg *arg = strcmp(a->name, "batchnorm") ? NULL : arg_find(a->arg, a->narg, what);
-		if (arg && means(a, n))
+		if (arg && names(a, n))
 			return arg;
 	}
 	return NULL;
 }
 
-/* @batchnorm("name") says frozen. */
+/* Whether a norm keeps its stored statistics; @batchnorm("name") without other arguments asks for that. */
 static bool kept_frozen(const Node *n)
 {
-	const Arg *arg = said(n, "frozen");
+	const Arg *arg = given(n, "frozen");
 	if (arg)
 		return strcmp(arg->s, "false") != 0;
 	for (const Annot *a = n->graph->model->annot; a; a = a->next)
 		if (!strcmp(a->name, "batchnorm") && !arg_find(a->arg, a->narg, "local") &&
-		    !arg_find(a->arg, a->narg, "unbiased") && means(a, n))
+		    !arg_find(a->arg, a->narg, "unbiased") && names(a, n))
 			return true;
 	return annot_find(n->annot, "frozen") || strstr(n->name, "_legit_no_training") != NULL;
 }
 
 static bool trains(const Node *n)
 {
-	return node_is(n, "BatchNormalization") && (attr_int(n, "training_mode") || (n->row->since < 14 && n->nout > 1));
+	if (!node_is(n, "BatchNormalization"))
+		return false;
+	return attr_int(n, "training_mode") || (n->row->since < 14 && n->nout > 1);
 }
 
-/* TorchScript's exporter writes the mode of each module of a model in training mode, so where one norm trains the others
- * are frozen on purpose; PyTorch's newer one always writes 0, and the mode into the name. */
+/* Whether the file records the mode of each norm.  The TorchScript exporter writes it for a model in training mode, so
+ * where one norm trains, the others are frozen on purpose.  PyTorch's newer exporter always writes 0, and the mode into
+ * the name. */
 static bool modes_recorded(const Graph *g)
 {
 	bool any = false;
@@ -60,7 +64,7 @@ static bool modes_recorded(const Graph *g)
 	return any && (g->model->from_onnx || params_torch(g));
 }
 
-/* Normalises by stored statistics, but not on purpose: exporters write it so, and a text may leave the mode out. */
+/* Whether a norm uses stored statistics, but not on purpose: exporters write it so, and a text may omit the mode. */
 static bool idle_norm(const Node *n, bool recorded)
 {
 	if (!node_is(n, "BatchNormalization") || trains(n) || recorded || kept_frozen(n))
@@ -74,13 +78,16 @@ static int train_norm(Graph *g, Node *n)
 	static const char *const output[] = { "", "mean", "var" };
 	Attr *a = node_attr(n, "training_mode");
 
-	if (n->row->since < 14) /* in these versions, outputs for statistics select training mode */
-		a = NULL;
-	else
+	if (n->row->since >= 14)                /* in older versions, outputs for statistics select training mode */
 		(a ? a : node_attr_add(n, name_of("training_mode"), AT_INT))->u.i = 1;
-	while (n->nout < 3)
-		node_out(n, graph_fresh(g, name_fmt("%s.next", n->in[n->nout + 2] ? n->in[n->nout + 2]->name
-										  : output[n->nout])));
+	while (n->nout < 3) {
+		const Value *old = n->in[n->nout + 2];
+
+		node_out(n, graph_fresh(g, name_fmt("%s.next", old ? old->name : output[n->nout])));
+	}
+	uint64_t maker = identity_enter(n, "mode");
+	identity_node(n);
+	identity_leave(g, maker);
 	return infer_node(n);
 }
 
@@ -93,6 +100,7 @@ static int train_dropout(Graph *g, Node *n)
 	while (n->nin < 3)
 		node_in(n, NULL);
 	n->in[2] = graph_const(g, yes, "training");
+	identity_node(n);
 	return infer_node(n);
 }
 
@@ -103,15 +111,18 @@ static bool drops(const Node *n)
 	return ratio && (n->nin < 3 || !n->in[2]) && tensor_get(ratio, 0) > 0;
 }
 
-/* The row of an embedding that is never trained, where the exporter notes it (only PyTorch's newer one does); -1: none. */
+/* The row of an embedding that is never trained, where the exporter records it (only PyTorch's newer one does); -1:
+ * none. */
 static int64_t padding_of(const Node *n)
 {
 	static const char call[] = "aten.embedding.default](args = (";
 
 	for (int i = 0; i < n->nmeta && node_is(n, "Gather"); i++) {
-		const char *s = strcmp(n->meta[i].key, "pkg.torch.onnx.fx_node") ? NULL : strstr(n->meta[i].value, call);
+		if (strcmp(n->meta[i].key, "pkg.torch.onnx.fx_node"))
+			continue;
+		const char *s = strstr(n->meta[i].value, call);
 
-		for (int k = 0; k < 2 && s; k++)        /* behind the table and the indices */
+		for (int k = 0; k < 2 && s; k++)        /* after the table and the indices */
 			if ((s = strpbrk(s + (k ? 1 : sizeof call - 1), ",)")) != NULL && *s == ')')
 				s = NULL;
 		if (s)
@@ -128,6 +139,7 @@ static int pad(Graph *g, Node *n, int64_t row)
 	Tensor *last = tensor_ints(g->arena, (int64_t[]){ -1 }, 1);
 
 	tensor_set_int(at, 0, row);
+	identity_from(raw, y, "mode: before padding");
 	n->out[0] = raw;
 	raw->def = n;
 	y->def = NULL;
@@ -139,7 +151,7 @@ static int pad(Graph *g, Node *n, int64_t row)
 	return here && still && build(g, n->loc, "Where", NULL, 1, &y, 3, here, still, raw) ? 0 : -1;
 }
 
-/* For nodes that an exporter wrote. */
+/* Does that for all nodes with a recorded padding. */
 static int pad_all(Graph *g)
 {
 	int nnode = g->nnode, padded = 0;
@@ -149,8 +161,10 @@ static int pad_all(Graph *g)
 
 		if (row < 0 || !g->node[i]->in[1]->type || attr_int(g->node[i], "axis"))
 			continue;
+		uint64_t maker = identity_enter(g->node[i], "mode");
 		if (pad(g, g->node[i], row) < 0)
 			return -1;
+		identity_leave(g, maker);
 		padded++;
 	}
 	return padded ? graph_sort(g) : 0;
@@ -166,13 +180,13 @@ static int give(Graph *g, Node *n, const char *what, const Arg *arg, const Arg *
 	return annot_check(made, ON_NODE);
 }
 
-/* @batchnorm("name", local: 4) is @local_stats(4) of these, and unbiased @unbiased. */
+/* @batchnorm("name", local: 4) becomes @local_stats(4) of the norms that it names, and unbiased @unbiased. */
 static int give_norms(Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool norm = node_is(n, "BatchNormalization");
-		const Arg *local = norm ? said(n, "local") : NULL, *unbiased = norm ? said(n, "unbiased") : NULL;
+		const Arg *local = norm ? given(n, "local") : NULL, *unbiased = norm ? given(n, "unbiased") : NULL;
 		if (local && !annot_find(n->annot, "local_stats")) {
 			Arg count = { .kind = ARG_INT, .i = local->i, .f = (double)local->i, .loc = local->loc };
 			if (give(g, n, "local_stats", local, &count) || infer_node(n))
@@ -223,7 +237,7 @@ int mode_training(Graph *g)
 	if (norms)
 		warn_at(norm->loc,
 			"%d batch norm%s put back into training mode; @batchnorm(\"name\", frozen) keeps the "
-		        "stored statistics instead",
+			"stored statistics instead",
 			norms, norms == 1 ? " is" : "s are");
 	if (dropouts)
 		warn_at(dropout->loc,

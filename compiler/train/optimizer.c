@@ -1,10 +1,11 @@
 /* Clipping and updates, as nodes.
  *
- * State of an optimizer (w.m, w.v) and averages of weights (w.ema) are parameters that no gradient reaches, updated in place.
- * Formulas are those of PyTorch: weight decay is added to the gradient, except in the decoupled optimizers (adamw, lion);
- * moments are corrected for their start.  LAMB is You et al. 2020 (arXiv 1904.00962, algorithm 2) without a bound on the
- * trust ratio, LARS You et al. 2017 (arXiv 1708.03888, algorithm 1) with the rate applied after the momentum.
- * The rate and the norm that clipping finds are values with names of their own: train.rate, train.norm. */
+ * State of an optimizer (w.m, w.v) and averages of weights (w.ema) are parameters that no gradient reaches, updated in
+ * place.  Formulas are those of PyTorch: weight decay is added to the gradient, except in the decoupled optimizers
+ * (adamw, lion); moments are corrected for their start.  LAMB is You et al. 2020 (arXiv 1904.00962, algorithm 2)
+ * without a bound on the trust ratio, LARS You et al. 2017 (arXiv 1708.03888, algorithm 1) with the rate applied after
+ * the momentum.  The learning rate and the norm of all gradients, by which they are clipped, are the values train.rate
+ * and train.norm. */
 #include "train/train.h"
 
 #include <math.h>
@@ -17,7 +18,9 @@ const char optimizer_rate[] = "train.rate", optimizer_norm[] = "train.norm";
 
 bool optimizer_reports(const Value *v)
 {
-	return v->name && !v->graph->model->main && (!strcmp(v->name, optimizer_rate) || !strcmp(v->name, optimizer_norm));
+	if (!v->name || v->graph->model->main)
+		return false;
+	return !strcmp(v->name, optimizer_rate) || !strcmp(v->name, optimizer_norm);
 }
 
 static Value *scale(Scalars *m, Value *a, double f) { return scalar_scaled(m, a, f); }
@@ -28,10 +31,12 @@ static Value *plus(Scalars *m, Value *a, double f) { return f == 0 ? a : add(m, 
 static double beta(const Arg *call, int i, double otherwise)
 {
 	const Arg *a = call ? arg_find(call->arg, call->narg, "betas") : NULL;
-	return a && i < a->narg ? (a->arg[i].kind == ARG_INT ? (double)a->arg[i].i : a->arg[i].f) : otherwise;
+	if (!a || i >= a->narg)
+		return otherwise;
+	return a->arg[i].kind == ARG_INT ? (double)a->arg[i].i : a->arg[i].f;
 }
 
-/* The last group that names w; NULL when none does. */
+/* The last group that names w; NULL: none does. */
 static const Arg *group_of(const Annot *train, const Value *w)
 {
 	const Arg *found = NULL;
@@ -68,8 +73,10 @@ static void clip(Scalars *m, const Arg *c, Value **grad, int n)
 	double max = scalar_given(c, "max", 1);
 	if (!strcmp(c->s, "value")) {
 		for (int i = 0; i < n; i++)
-			if (grad[i])
-				grad[i] = scalar_op2(m, "Max", scalar_op2(m, "Min", grad[i], scalar_num(m, max)), scalar_num(m, -max));
+			if (grad[i]) {
+				Value *low = scalar_op2(m, "Min", grad[i], scalar_num(m, max));
+				grad[i] = scalar_op2(m, "Max", low, scalar_num(m, -max));
+			}
 		return;
 	}
 	Value *all = NULL;
@@ -135,7 +142,7 @@ static Value *average(Scalars *m, Value *old, double keep, Value *more)
 
 /* ---- updates ---- */
 
-/* Numbers that many updates read are computed once; the key is what they are computed from. */
+/* Numbers that many updates read are computed once, by kind, the number they are computed from, and type. */
 typedef struct Number { char kind; double of; DType dt; Value *v; } Number;
 typedef struct Known { Number *list; int n; } Known;
 
@@ -185,7 +192,8 @@ static Value *correction(Update *u, double b, bool root)
 	if (*known)
 		return *known;
 	Scalars d = { u->m.g, u->m.loc, DT_DOUBLE, false };
-	Value *t = plus(&d, lr_step(&d), 1), *c = scalar_op2(&d, "Sub", scalar_num(&d, 1), scalar_op2(&d, "Pow", scalar_num(&d, b), t));
+	Value *t = plus(&d, lr_step(&d), 1), *one = scalar_num(&d, 1);
+	Value *c = scalar_op2(&d, "Sub", one, scalar_op2(&d, "Pow", scalar_num(&d, b), t));
 	c = scalar_cast(&d, divide(&d, scalar_num(&d, 1), root ? scalar_op1(&d, "Sqrt", c) : c), u->m.dt);
 	u->m.bad |= d.bad;
 	return *known = c;
@@ -197,8 +205,12 @@ static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
 	double mine = scalar_given(u->grp, "lr", lr) * scalar_given(u->grp, "lr_scale", 1);
 	Scalars wide = { u->m.g, u->m.loc, DT_DOUBLE, false };
 	Value **known = number_known(u->m.g, u->shared, 'l', mine, u->m.dt);
-	if (!*known)
-		*known = scalar_cast(&wide, mine == lr ? base : rate ? scalar_scaled(&wide, rate, mine) : scalar_num(&wide, mine), u->m.dt);
+	if (!*known) {
+		Value *v = base;
+		if (mine != lr)
+			v = rate ? scalar_scaled(&wide, rate, mine) : scalar_num(&wide, mine);
+		*known = scalar_cast(&wide, v, u->m.dt);
+	}
 	u->m.bad |= wide.bad;
 	return *known;
 }
@@ -207,7 +219,8 @@ static Value *rate_of(Update *u, Value *rate, Value *base, double lr)
 static Value *adam_direction(Update *u)
 {
 	Scalars *m = &u->m;
-	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *square = mul(m, u->g, u->g), *m2 = average(m, state(m, u->w, "v", 0), u->b2, square);
+	Value *m1 = average(m, state(m, u->w, "m", 0), u->b1, u->g), *square = mul(m, u->g, u->g);
+	Value *m2 = average(m, state(m, u->w, "v", 0), u->b2, square);
 	if (flag(u, "amsgrad")) {
 		Value *most = state(m, u->w, "vmax", 0);
 		m2 = into(m, scalar_op2(m, "Max", most, m2), most);
@@ -231,7 +244,8 @@ static void adamw(Update *u)
 static Value *where_both(Update *u, Value *p, Value *q, Value *a)
 {
 	Scalars *m = &u->m;
-	Value *yes = scalar_op2(m, "And", scalar_op2(m, "Greater", p, scalar_num(m, 0)), scalar_op2(m, "Greater", q, scalar_num(m, 0)));
+	Value *yes = scalar_op2(m, "And", scalar_op2(m, "Greater", p, scalar_num(m, 0)),
+		scalar_op2(m, "Greater", q, scalar_num(m, 0)));
 	Value *r = yes && a ? build(m->g, m->loc, "Where", NULL, 1, NULL, 3, yes, a, scalar_num(m, 1)) : NULL;
 	m->bad |= !r;
 	return r;
@@ -282,7 +296,8 @@ static void adagrad(Update *u)
 	Scalars *m = &u->m;
 	double slow = scalar_given(u->o, "lr_decay", 0);
 	u->g = decayed(u, u->g);
-	Value *old = state(m, u->w, "v", scalar_given(u->o, "initial", 0)), *v = into(m, add(m, old, mul(m, u->g, u->g)), old);
+	Value *old = state(m, u->w, "v", scalar_given(u->o, "initial", 0));
+	Value *v = into(m, add(m, old, mul(m, u->g, u->g)), old);
 	Value *d = divide(m, u->g, plus(m, scalar_op1(m, "Sqrt", v), u->eps));
 	apply(u, slow != 0 ? divide(m, d, plus(m, scale(m, lr_step(m), slow), 1)) : d);
 }
@@ -290,7 +305,8 @@ static void adagrad(Update *u)
 static void lion(Update *u)
 {
 	Scalars *m = &u->m;
-	Value *old = state(m, u->w, "m", 0), *d = scalar_op1(m, "Sign", add(m, scale(m, old, u->b1), scale(m, u->g, 1 - u->b1)));
+	Value *old = state(m, u->w, "m", 0);
+	Value *d = scalar_op1(m, "Sign", add(m, scale(m, old, u->b1), scale(m, u->g, 1 - u->b1)));
 	average(m, old, u->b2, u->g);
 	apply(u, decayed(u, d));
 }
@@ -303,8 +319,10 @@ static void momentum(Update *u, bool nesterov)
 	u->g = decayed(u, u->g);
 	if (u->mu != 0) {
 		Value *old = state(m, u->w, "m", 0), *more = u->g;
-		if (damp != 0)
-			more = mul(m, more, plus(m, scale(m, scalar_op2(m, "Min", lr_step(m), scalar_num(m, 1)), -damp), 1));
+		if (damp != 0) {
+			Value *later = scalar_op2(m, "Min", lr_step(m), scalar_num(m, 1));
+			more = mul(m, more, plus(m, scale(m, later, -damp), 1));
+		}
 		Value *v = into(m, add(m, scale(m, old, u->mu), more), old);
 		u->g = nesterov ? add(m, u->g, scale(m, v, u->mu)) : v;
 	}
@@ -335,7 +353,7 @@ static const struct Rule *rule_of(const Arg *o)
 	return &rules[0];
 }
 
-/* One of a group, else of the optimizer, else its default. */
+/* A number of the group of w, else of the optimizer, else the default. */
 static double hyper(const Update *u, const char *key, double otherwise)
 {
 	return scalar_given(u->grp, key, scalar_given(u->o, key, otherwise));
@@ -352,7 +370,7 @@ static void update(Update *u)
 	r->update(u);
 }
 
-/* The average of the weights after each step; that of the first step is the weights themselves: keep is 0 then. */
+/* The average of the weights after each step.  After the first step it is the weights themselves: k is 0 then. */
 static void ema(Scalars *m, double keep, Value *w)
 {
 	Value *old = state(m, w, "ema", 0), *now = graph_find(m->g, name_fmt("%s.next", w->name));
@@ -378,7 +396,8 @@ int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, i
 		if (!grad[i])
 			continue;
 		Scalars at = { g, param[i]->loc, param[i]->type->elem, false };
-		Update u = { .m = at, .shared = &shared, .o = o, .grp = group_of(train, param[i]), .w = param[i], .g = grad[i] };
+		const Arg *grp = group_of(train, param[i]);
+		Update u = { .m = at, .shared = &shared, .o = o, .grp = grp, .w = param[i], .g = grad[i] };
 		u.lr = rate_of(&u, rate, base, lr);
 		update(&u);
 		if (keep && !u.m.bad)

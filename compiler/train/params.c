@@ -1,25 +1,26 @@
 /* Which initialisers are trained.
  *
- * A file in our language says it: a value with @init is a parameter.  Of an .onnx file, in this order:
+ * In a file in our language a value with @init is a parameter.  For an .onnx file the first of these decides:
  *
- *   annotations   @param, @freeze and @state with a name or pattern have the last word
- *   recorded      metadata torch.parameter.NAME, which README's export writes from named_parameters(): "trained FIRST" or
- *                 "frozen FIRST", FIRST being the name under which PyTorch lists a parameter that has several; what is
- *                 not listed is a buffer
- *   marked        PyTorch's newer exporter says PARAMETER or BUFFER of every initialiser, but not which parameters are frozen
- *   used          running statistics of batch norm, class weights of a loss, tables that go into Cos and Sin only are state
- *   guessed       from names and numbers (guess.c), with a warning for each that does not look like a weight
+ *   annotations   @param, @freeze and @state with a name or pattern have precedence
+ *   recorded      metadata torch.parameter.NAME, which README's export writes from named_parameters(): "trained FIRST"
+ *                 or "frozen FIRST", where FIRST is the name under which PyTorch lists a parameter that has several;
+ *                 initialisers that are not listed are buffers
+ *   marked        PyTorch's newer exporter marks every initialiser as PARAMETER or BUFFER, but not frozen parameters
+ *   used          running statistics of batch norm, class weights of a loss, and tables of which only Cos and Sin are
+ *                 read, are state
+ *   guessed       by names and numbers (guess.c), with a warning for each that does not look like a weight
  *
- * Whatever was decided is noted as @param, so that a dump says it, and reported as a table when the program is written.
+ * The decision is written as @param, so that a dump contains it, and reported as a table when the program is written.
  *
- * A file whose weights were folded into copies is not what was trained: a warning. */
+ * A file whose weights were folded into copies is not the model that was trained: sbpcc warns. */
 #include "train/train.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* Is it named by an annotation of the model of this kind? */
+/* The first annotation of the model of this kind that names it; NULL: none. */
 static const Annot *named(const Model *m, const char *kind, Name name)
 {
 	for (const Annot *a = m->annot; a; a = a->next)
@@ -33,7 +34,7 @@ bool params_named(const Model *m, Name name)
 	return named(m, "param", name) != NULL;
 }
 
-/* "PARAMETER", "BUFFER", or NULL when the exporter says nothing. */
+/* "PARAMETER", "BUFFER"; NULL: the exporter does not mark it. */
 static const char *mark_of(const Value *v)
 {
 	for (int i = 0; i < v->nmeta; i++)
@@ -42,7 +43,7 @@ static const char *mark_of(const Value *v)
 	return NULL;
 }
 
-/* Operand k of n is state by its place. */
+/* Whether operand k of n is state by definition of the operator. */
 static bool state_operand(const Node *n, int k)
 {
 	if (node_is(n, "BatchNormalization"))
@@ -50,7 +51,7 @@ static bool state_operand(const Node *n, int k)
 	return k == 2 && (node_is(n, "SoftmaxCrossEntropyLoss") || node_is(n, "NegativeLogLikelihoodLoss"));
 }
 
-/* By value id: running statistics.  They start alike, but each norm will have its own. */
+/* By value id: running statistics.  They may start with equal numbers, but each norm has its own. */
 bool *params_state(const Graph *g)
 {
 	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -67,6 +68,14 @@ Value *params_gradient(const Graph *g, const Value *param)
 	const Annot *a = annot_find(param->annot, "gradient");
 
 	return graph_find(g, a ? a->arg[0].s : name_fmt("%s.grad", param->name));
+}
+
+const Value *params_owner(const Graph *g, const Value *v)
+{
+	const char *dot = strrchr(v->name, '.');
+	const Value *w = dot ? graph_find(g, name_n(v->name, (size_t)(dot - v->name))) : NULL;
+
+	return w && w->init && w->param ? w : NULL;
 }
 
 void params_share(Graph *g, Value *param, const Value *grad)
@@ -87,8 +96,10 @@ void params_share(Graph *g, Value *param, const Value *grad)
 
 static bool moves(const Node *n)
 {
-	static const char *const list[] = { "Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND",
-		"Unsqueeze", "Squeeze", "Reshape", "Expand", "Concat", "Transpose", NULL };
+	static const char *const list[] = {
+		"Cos", "Sin", "Identity", "Cast", "Slice", "Gather", "GatherND", "Unsqueeze", "Squeeze", "Reshape",
+		"Expand", "Concat", "Transpose", NULL,
+	};
 
 	for (int i = 0; list[i]; i++)
 		if (node_is(n, list[i]))
@@ -98,7 +109,8 @@ static bool moves(const Node *n)
 
 enum { ANGLE = 1, OTHER = 2, STATE = 4 };
 
-/* By value id: how it is used.  Last node first, so that what a table becomes is known before the table. */
+/* By value id: how it is used.  Nodes are visited last first, so that the uses of a result are known before those of
+ * the operands. */
 static uint8_t *uses_of(Graph *g)
 {
 	uint8_t *use = arena_array(g->scratch, uint8_t, g->nvalue + 1);
@@ -107,14 +119,18 @@ static uint8_t *uses_of(Graph *g)
 		use[g->out[i]->id] |= OTHER;
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
-		bool trig = node_is(n, "Cos") || node_is(n, "Sin"),
-		     only = n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE;
+		bool angle = node_is(n, "Cos") || node_is(n, "Sin");
 
-		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] && n->in[k]->graph == g)
-				use[n->in[k]->id] |= state_operand(n, k)          ? STATE
-				                     : trig || (only && moves(n)) ? ANGLE
-				                                                  : OTHER;
+		if (n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE && moves(n))
+			angle = true;
+		for (int k = 0; k < n->nin; k++) {
+			if (!n->in[k] || n->in[k]->graph != g)
+				continue;
+			if (state_operand(n, k))
+				use[n->in[k]->id] |= STATE;
+			else
+				use[n->in[k]->id] |= angle ? ANGLE : OTHER;
+		}
 	}
 	return use;
 }
@@ -131,7 +147,7 @@ static bool numbered(const char *name, const char *prefix)
 	return !strncmp(name, prefix, len) && name[len] && name[len + strspn(name + len, "0123456789")] == 0;
 }
 
-/* onnx::MatMul_46: what the TorchScript exporter computed. */
+/* Whether the TorchScript exporter computed it: onnx::MatMul_46. */
 static bool copied(const char *name)
 {
 	const char *tail = strrchr(name, '_');
@@ -149,8 +165,8 @@ static void warn_folded(Graph *g, bool marked)
 
 		if (!v->data || !floating(v) || v->data->rank < 1)
 			continue;
-		bool unmarked = marked && !mark_of(v), copy = copied(v->name) || (v->data->rank > 1 && numbered(v->name, "val_"));
-		if (unmarked || copy) {
+		bool copy = copied(v->name) || (v->data->rank > 1 && numbered(v->name, "val_"));
+		if (copy || (marked && !mark_of(v))) {
 			copies++;
 			first = first ? first : v;
 		}
@@ -159,8 +175,9 @@ static void warn_folded(Graph *g, bool marked)
 		return;
 	warn_at(first->loc,
 		"this file was optimised for inference: %d initialiser%s (such as %s) %s of "
-	        "the model but computed from some; training %s is not training that model",
-		copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is no parameter" : "are no parameters", copies == 1 ? "it" : "them");
+		"the model but computed from some; training %s is not training that model",
+		copies, copies == 1 ? "" : "s", first->name, copies == 1 ? "is no parameter" : "are no parameters",
+		copies == 1 ? "it" : "them");
 	note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
 }
 
@@ -176,13 +193,14 @@ static int read_entry(Record *r, const Pair *p, Graph *g)
 		return 0;
 	Recorded one = { .name = name_of(p->key + sizeof key - 1), .loc = p->loc };
 	bool trained = !strncmp(p->value, "trained ", 8), frozen = !strncmp(p->value, "frozen ", 7);
-	const char *first = p->value + (trained ? 8 : frozen ? 7 : 0);
-	if (!(trained || frozen) || !*first) {
-		err_at(p->loc, "metadata %s is \"%s\"; it must be \"trained NAME\" or \"frozen NAME\": record it again, or delete it",
-		       p->key, p->value);
+	const char *first = strchr(p->value, ' ');
+	if (!(trained || frozen) || !first[1]) {
+		err_at(p->loc,
+			"metadata %s is \"%s\"; it must be \"trained NAME\" or \"frozen NAME\": record it again, or "
+			"delete it", p->key, p->value);
 		return -1;
 	}
-	one.first = name_of(first);
+	one.first = name_of(first + 1);
 	one.trained = trained;
 	one.v = map_get(&g->byname, one.name);
 	one.v = one.v && one.v->init ? one.v : NULL;
@@ -225,8 +243,9 @@ static void tie(Graph *g, Record *r)
 			graph_replace(g, v, first);
 			continue;
 		}
-		warn_at(v->loc, "%s and %s are one parameter in PyTorch, but their numbers differ here: they are trained as two",
-		        first->name, v->name);
+		warn_at(v->loc,
+			"%s and %s are one parameter in PyTorch, but their numbers differ here: they are trained as "
+			"two", first->name, v->name);
 	}
 }
 
@@ -285,13 +304,16 @@ static Choice decide(const Graph *g, const Value *v, const Record *r, uint8_t us
 		return (Choice){ .kind = PARAM_TRAINED };
 	if (named(m, "state", v->name))
 		return (Choice){ .kind = PARAM_STATE };
-	Choice c = carries ? choose(g, v, r, use, marked) : (Choice){ .kind = v->param ? PARAM_TRAINED : PARAM_CONSTANT };
+	Choice c = { .kind = v->param ? PARAM_TRAINED : PARAM_CONSTANT };
+	if (carries)
+		c = choose(g, v, r, use, marked);
 	if (named(m, "freeze", v->name) && (c.kind == PARAM_TRAINED || c.why))
 		return (Choice){ .kind = PARAM_FROZEN };
 	return c;
 }
 
-/* Files of IR version 3, and exports with keep_initializers_as_inputs, list what they hold as inputs too: it is not fed. */
+/* Files of IR version 3, and exports with keep_initializers_as_inputs, list initialisers as inputs, too: these are not
+ * read from data. */
 static void own_inputs(Graph *g)
 {
 	int keep = 0;
@@ -307,7 +329,7 @@ static void own_inputs(Graph *g)
 
 /* ---- reports ---- */
 
-/* The name with * for numbers: equal layers are reported once. */
+/* The name with * for numbers, so that equal layers are reported once. */
 static Name pattern_of(const Graph *g, const char *name)
 {
 	char *text = arena_printf(g->scratch, "%s", name), *to = text;
@@ -358,21 +380,22 @@ static void warn_guesses(Graph *g, const Choice *choice)
 			}
 		const Alike *a = group(g, name, n, &groups);
 		for (int k = 0; k < groups; k++) {
-			Name say = a[k].n > 1 ? a[k].pattern : a[k].name;
-			const char *those = a[k].n > 1 ? name_fmt("%s (%d initialisers)", say, a[k].n) : say;
+			Name one = a[k].n > 1 ? a[k].pattern : a[k].name;
+			const char *those = a[k].n > 1 ? name_fmt("%s (%d initialisers)", one, a[k].n) : one;
 			v = map_get(&g->byname, a[k].name);
 			if (choice[i].kind == PARAM_TRAINED)
-				warn_at(v->loc, "%s is trained, but %s; @state(\"%s\") if it is a buffer", those,
-				        choice[i].why, say);
+				warn_at(v->loc, "%s is trained, but %s; @state(\"%s\") if it is a buffer",
+					those, choice[i].why, one);
 			else
-				warn_at(v->loc, "%s is not trained: %s; @param(\"%s\") if it is a parameter", those,
-				        choice[i].why, say);
+				warn_at(v->loc, "%s is not trained: %s; @param(\"%s\") if it is a parameter",
+					those, choice[i].why, one);
 		}
 		any = true;
 	}
 	if (any)
-		note_at((Loc){ 0 }, "an export that records named_parameters() leaves nothing to guess: README.md, From and to "
-		                    "PyTorch");
+		note_at((Loc){ 0 },
+			"an export that records named_parameters() leaves nothing to guess: README.md, From and to "
+			"PyTorch");
 }
 
 /* The decision as an annotation of the model, for dumps. */
@@ -384,15 +407,14 @@ static void note_params(Graph *g, const Choice *choice)
 	for (int i = 0; i < g->ninit; i++)
 		if (choice[i].kind == PARAM_TRAINED && !named(g->model, "param", g->init[i]->name))
 			arena_push(g->arena, a->arg, a->narg,
-				((Arg){ .kind = ARG_STRING,
-					.s = g->init[i]->name,
-					.param = name_of("names") }));
+				((Arg){ .kind = ARG_STRING, .s = g->init[i]->name, .param = name_of("names") }));
 	if (a->narg)
 		annot_add(&g->model->annot, a);
 }
 
-/* What is frozen is a parameter that no gradient reaches: it is loaded and saved, and programs share it.  Stored statistics of batch norm
- * are such until a node in training mode updates them, and so is @state that has @init but no data.  A dump says it at the value. */
+/* A frozen value is a parameter that no gradient reaches: it is loaded and saved, and programs share it.  Stored
+ * statistics of batch norm are frozen until a node in training mode updates them, and so is @state that has @init but
+ * no data.  In a dump the value has @frozen. */
 static void keep_frozen(Graph *g, Value *v, bool statistic)
 {
 	v->frozen |= ((statistic || !v->data) && !v->param) || annot_find(v->annot, "frozen");
@@ -417,14 +439,18 @@ static void warn_freeze(const Graph *g)
 	}
 }
 
-/* For the table that is shown when the program is written. */
+/* Keeps the decisions for the table that is reported when the program is written. */
 static void remember(Graph *g, const Choice *choice, const Record *r, bool marked)
 {
 	Params *p = arena_new(g->arena, Params);
-	p->by = r->n      ? "as recorded by the export"
-	        : marked  ? "as the exporter marks them, which does not tell what is frozen"
-	        : params_torch(g) ? "by their names and numbers, for the file does not tell"
-	                   : "all of type float that have an axis";
+	if (r->n)
+		p->by = "as recorded by the export";
+	else if (marked)
+		p->by = "as the exporter marks them, which does not tell what is frozen";
+	else if (params_torch(g))
+		p->by = "by their names and numbers, for the file does not tell";
+	else
+		p->by = "all of type float that have an axis";
 	for (int i = 0; i < g->ninit; i++)
 		arena_push(g->arena, p->name[choice[i].kind], p->n[choice[i].kind], g->init[i]->name);
 	for (int i = 0; i < r->n; i++) {
@@ -439,7 +465,7 @@ static void remember(Graph *g, const Choice *choice, const Record *r, bool marke
 	g->model->params = p;
 }
 
-/* As many as fit a line. */
+/* One row of the table: the number of initialisers and as many names as fit into a line. */
 static void report_row(const Graph *g, const char *what, Name *name, int n)
 {
 	int64_t numbers = 0;
@@ -452,8 +478,8 @@ static void report_row(const Graph *g, const char *what, Name *name, int n)
 		numbers += k > 0 ? k : 0;
 	}
 	for (int i = 0; i < groups && list.n < 90; i++) {
-		const char *say = a[i].n > 1 ? a[i].pattern : a[i].name;
-		text_add(&list, list.n ? ", %s" : "%s", diag_escape(g->scratch, say, strlen(say)));
+		const char *one = a[i].n > 1 ? a[i].pattern : a[i].name;
+		text_add(&list, list.n ? ", %s" : "%s", diag_escape(g->scratch, one, strlen(one)));
 		left -= a[i].n;
 	}
 	if (!n)
@@ -506,7 +532,7 @@ static int check_annotated(const Graph *g)
 	return 0;
 }
 
-/* A text with @train but without parameters holds its weights as initialisers, like an .onnx file. */
+/* Whether the weights are initialisers: those of an .onnx file, or of a text with @train but without parameters. */
 static bool carries_weights(const Graph *g)
 {
 	const Model *m = g->model;
@@ -554,7 +580,7 @@ int params_run(Graph *g)
 		g->init[i]->frozen = choice[i].kind == PARAM_FROZEN;
 		g->init[i]->param = choice[i].kind == PARAM_TRAINED || g->init[i]->frozen;
 	}
-	for (int i = 0; i < g->nvalue; i++)     /* a dump: statistics are state */
+	for (int i = 0; i < g->nvalue; i++)     /* in a dump: statistics that a node updates */
 		if (g->value[i]->into && g->value[i]->into->init)
 			g->value[i]->into->param = true;
 	if (!m->main && !annot_find(m->annot, "done"))

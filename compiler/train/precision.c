@@ -1,13 +1,14 @@
 /* Mixed precision: which nodes compute in bfloat16 or float16, as Casts in the forward graph.
  *
- * The pass stands before train, so the backward pass follows through the gradient of Cast, and eval and infer are copies of
- * the same graph.  The operator table says in which type an operator computes (.precision): the low type when it is mostly
- * products, float when its result needs the range or the digits; any other in the widest type of its operands, where
- * parameters and constants do not count: they take the type of the rest.  @precision(type) on a node comes first, then what @train(precision: bf16(Softmax:
- * bf16)) says of its operator.  A value is cast to a type once, right before its first reader.
+ * The pass runs before train, so the backward pass follows through the gradient of Cast, and eval and infer are copies
+ * of the same graph.  The operator table says in which type an operator computes (.precision): the low type if it
+ * consists of products mostly, float if its result needs the range or the digits, else the widest type of its operands.
+ * There parameters and constants do not count: they take the type of the other operands.  @precision(type) on a node
+ * has precedence, then the type that @train(precision: bf16(Softmax: bf16)) gives for its operator.  A value is cast to
+ * a type once, right before its first reader.
  *
- * Parameters stay float: the cast copy of w is w.low, and w.grad is float again.  A model that declares parameters or inputs
- * of half precision is brought to the same form.  Results of the graph keep their declared types. */
+ * Parameters stay float: the cast copy of w is w.low, and w.grad is float again.  Parameters and inputs that a model
+ * declares in half precision become float as well.  Results of the graph keep their declared types. */
 #include "train/train.h"
 
 #include <ctype.h>
@@ -15,7 +16,7 @@
 
 typedef struct Precise {
 	Graph *g;
-	DType low;                      /* of PRECISION_LOW operators; DT_UNDEFINED: the widest of their operands, as any other */
+	DType low;                      /* of PRECISION_LOW operators; DT_UNDEFINED: the widest of their operands */
 	const Arg *call;                /* bf16(Softmax: bf16); NULL: none */
 	bool active;                    /* some node may get casts */
 	Map cast;                       /* "id type" -> the value in that type */
@@ -47,7 +48,7 @@ static const Arg *call_of(const Model *m)
 }
 
 /* The type that @train gives for an operator; NULL: none. */
-static const Arg *said(const Arg *call, const char *op)
+static const Arg *given(const Arg *call, const char *op)
 {
 	for (int i = 0; call && i < call->narg; i++)
 		if (call->arg[i].key && !strcmp(call->arg[i].key, op))
@@ -61,7 +62,7 @@ static void mark_graph(Graph *g, const Arg *call)
 {
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		const Arg *arg = said(call, n->op);
+		const Arg *arg = given(call, n->op);
 		if (!arg || annot_find(n->annot, "precision"))
 			continue;
 		Annot *a = arena_new(g->arena, Annot);
@@ -96,7 +97,7 @@ static Tensor *converted(Arena *a, const Tensor *d, DType to)
 	return t;
 }
 
-/* A cast stands right before its first reader. */
+/* A cast takes the placement, stage and segment of its first reader. */
 static void stand_beside(Node *m, const Node *n)
 {
 	for (const Annot *a = n ? n->annot : NULL; a; a = a->next)
@@ -123,17 +124,20 @@ static Value *cast(Precise *p, Value *v, DType to, const Node *reader)
 		char attr[32];
 		Value *out = graph_fresh(g, name);
 		snprintf(attr, sizeof attr, "to=%d", (int)to);
+		identity_from(out, v, dtype_name(to));
 		r = build(g, reader ? reader->loc : v->loc, "Cast", attr, 1, &out, 1, v);
 		if (r)
 			stand_beside(r->def, reader);
 	}
+	if (r)
+		identity_from(r, v, dtype_name(to));
 	map_put(&p->cast, key, r);
 	return r;
 }
 
 /* ---- nodes ---- */
 
-/* The variable of an operand's type ("T", "F1"); NULL: its type is fixed. */
+/* The type variable of an operand ("T", "F1"); NULL: its type is fixed. */
 static Name variable(const Node *n, int i)
 {
 	const Schema *s = n->row->schema;
@@ -146,7 +150,8 @@ static bool follows(const Value *v)
 	return v->param || v->data;
 }
 
-/* The widest type of the operands of this variable that are computed, else of all; two kinds of half meet in float. */
+/* The widest type of the computed operands with this type variable, else of all of them.  float16 and bfloat16 together
+ * give float. */
 static DType widest(const Node *n, Name var)
 {
 	for (int all = 0; all < 2; all++) {
@@ -164,7 +169,7 @@ static DType widest(const Node *n, Name var)
 static DType rule(const Precise *p, const Node *n)
 {
 	const Annot *a = annot_find(n->annot, "precision");
-	const Arg *arg = a && a->narg ? &a->arg[0] : said(p->call, n->op);
+	const Arg *arg = a && a->narg ? &a->arg[0] : given(p->call, n->op);
 	DType t = arg ? type_of(arg->s) : DT_UNDEFINED;
 	if (t)
 		return t;
@@ -175,7 +180,7 @@ static DType rule(const Precise *p, const Node *n)
 	}
 }
 
-/* Results have the types that the operands now give them; what is known of their shapes stays. */
+/* Infers the element types of results again; known shapes stay. */
 static int infer_again(Node *n)
 {
 	Type *was[64] = { 0 };
@@ -197,7 +202,7 @@ static int infer_again(Node *n)
 	return 0;
 }
 
-/* Softmax inside of a node that computes in half precision is float. */
+/* The softmax inside of attention is computed in float. */
 static void soften(Node *n)
 {
 	if (strcmp(n->op, "Attention") || attr_has(n, "softmax_precision"))
@@ -320,8 +325,8 @@ static bool any_marked(const Graph *g)
 int precision_run(Graph *g)
 {
 	Precise p = { .g = g, .call = call_of(g->model) };
-	DType given = p.call ? type_of(p.call->s) : DT_UNDEFINED;
-	p.low = half(given) ? given : DT_UNDEFINED;
+	DType low = p.call ? type_of(p.call->s) : DT_UNDEFINED;
+	p.low = half(low) ? low : DT_UNDEFINED;
 	p.active = p.low || (p.call && p.call->narg) || any_marked(g);
 	if (!p.active && !any_half(g))
 		return 0;
@@ -333,7 +338,7 @@ int precision_run(Graph *g)
 		was[i] = real(g->out[i]) ? g->out[i]->type->elem : DT_UNDEFINED;
 	g->node = NULL;
 	g->nnode = 0;
-	for (int i = 0; i < n; i++)             /* graph_replace sees them */
+	for (int i = 0; i < n; i++)             /* so that graph_replace sees them */
 		arena_push(g->arena, g->node, g->nnode, old[i]);
 	if (widen_all(&p) || graph_sort(g))
 		return -1;

@@ -1,13 +1,15 @@
 /* Programs: step, eval and infer, over one set of parameters.
  *
- * The model that was read becomes the training step.  Beside it stand, each a model of its own with a graph of its own:
- *   eval   the loss of a batch as a sum and a count, so that batches of unlike weight can be added up;
- *   infer  the other outputs, from the inputs that they need.
+ * The model that was read becomes the program step.  Two others are added, each a model of its own with a graph of its
+ * own:
+ *   eval   the loss of a batch as a sum and a count, so that batches of different weight can be added up
+ *   infer  the other outputs, from the inputs that they need
  * Both are copies made before the backward pass is built, with batch statistics and dropout switched off.  Without a
  * training section, or with --infer, the model itself is the inference program and stands alone.
  *
- * Passes run on the main model first and then on the others.  The main model decides the shards and placements of parameters, and the
- * others take them over.  Values are the same if their names are.  Constants must also be equal, because folding makes new names. */
+ * Passes run on the main model first and then on the others.  The main model decides the SBPs and placements of
+ * parameters, and the others take them over.  Values of two programs are the same if their names are equal.  Constants
+ * must also be equal, because folding makes new names. */
 #include "train/train.h"
 
 #include <string.h>
@@ -20,7 +22,7 @@ static bool unused(const int *uses, const Node *n, int from)
 	return true;
 }
 
-/* Switches to stored statistics, and dropout off. */
+/* Switches to stored statistics, and switches dropout off. */
 static int outside_training(Graph *g)
 {
 	int *uses = graph_uses(g, g->scratch);
@@ -33,7 +35,7 @@ static int outside_training(Graph *g)
 	return infer_graph(g);
 }
 
-/* By value id: does an output depend on it? */
+/* By value id: whether an output depends on it. */
 static bool *needed(const Graph *g)
 {
 	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -71,7 +73,7 @@ static void narrow(Graph *g, Value **out, int nout)
 			g->in[keep++] = g->in[i];
 	}
 	g->nin = keep;
-	for (int i = 0; i < g->nvalue; i++)     /* no node makes it any more */
+	for (int i = 0; i < g->nvalue; i++)     /* values without a producer are not declared any more */
 		g->value[i]->declared &= g->value[i]->def || g->value[i]->input || g->value[i]->init;
 }
 
@@ -93,13 +95,20 @@ static Model *copy(Model *m, const char *name)
 	return c;
 }
 
+static bool is_ratio(const Node *n)
+{
+	return n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 &&
+		type_elements(n->in[1]->type) == 1;
+}
+
 /* The runtime reads metrics as float. */
 static Value *as_float(Graph *g, Loc loc, Value *v)
 {
 	return !v || v->type->elem == DT_FLOAT ? v : build(g, loc, "Cast", "to=1", 1, NULL, 1, v);
 }
 
-/* Does it depend on a division by a number that depends on the samples, such as the number of labels that are not ignored? */
+/* Whether it depends on a division by a number that depends on the samples, such as the number of labels that are not
+ * ignored. */
 static bool divides(const Graph *g, const Value *v)
 {
 	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -109,7 +118,7 @@ static bool divides(const Graph *g, const Value *v)
 		bool any = false;
 		for (int k = 0; k < n->nout; k++)
 			any |= n->out[k] && on[n->out[k]->id];
-		if (any && !strcmp(n->op, "Div") && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1 && !n->in[1]->data)
+		if (any && is_ratio(n) && !n->in[1]->data)
 			return true;
 		for (int k = 0; k < n->nin && any; k++)
 			if (n->in[k] && n->in[k]->graph == g)
@@ -118,21 +127,25 @@ static bool divides(const Graph *g, const Value *v)
 	return false;
 }
 
-/* A value of one element as a sum and a count: the two that it is the quotient of; one of another form counts once. */
+/* A value of one element as a sum and a count: those that it is the quotient of, else itself and 1. */
 static void ratio_of(Graph *g, Value *v, const char *count, Value **out)
 {
 	const Node *n = v->def;
 	while (n && n->nin && (!strcmp(n->op, "Cast") || !strcmp(n->op, "Identity")))
 		n = n->in[0]->def;
-	bool ratio = n && !strcmp(n->op, "Div") && n->nin == 2 && type_elements(n->in[0]->type) == 1 && type_elements(n->in[1]->type) == 1;
+	bool ratio = is_ratio(n);
 	const Arg *data = g->model->plan->train.data;
-	if (!ratio && data && data->s && strcmp(data->s, "points") && divides(g, v))     /* there may be held-out data */
-		warn_at(v->loc, "%s is not one sum divided by one count: of what is held out, it is the mean over batches", v->name);
+	bool held_out = data && data->s && strcmp(data->s, "points");           /* there may be held-out data */
+	if (!ratio && held_out && divides(g, v))
+		warn_at(v->loc,
+			"%s is not one sum divided by one count: of what is held out, it is the mean over batches",
+			v->name);
 	out[0] = ratio ? n->in[0] : v;
 	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, v->type->elem, 1), count);
 }
 
-/* Sums and counts of the metrics that have some, by metric: out[2 * i] and out[2 * i + 1]; all of them are float. */
+/* Adds the sum and the count of each metric that has its own, as float.  ratios: a metric without a count may be a
+ * quotient. */
 static int metric_values(Graph *g, const Metric *list, int n, bool ratios, Value ***out, int *nout)
 {
 	for (int i = 0; i < n; i++) {
@@ -145,7 +158,8 @@ static int metric_values(Graph *g, const Metric *list, int n, bool ratios, Value
 		if (!one->count && ratios)
 			ratio_of(g, one->sum, name_fmt("metric.%s.count", one->name), pair);
 		else if (!one->count)
-			pair[1] = graph_const(g, tensor_scalar(g->arena, DT_FLOAT, 1), name_fmt("metric.%s.count", one->name));
+			pair[1] = graph_const(g, tensor_scalar(g->arena, DT_FLOAT, 1),
+				name_fmt("metric.%s.count", one->name));
 		for (int k = 0; k < 2; k++) {
 			if (!(pair[k] = as_float(g, one->call->loc, pair[k])))
 				return -1;
@@ -155,7 +169,7 @@ static int metric_values(Graph *g, const Metric *list, int n, bool ratios, Value
 	return 0;
 }
 
-/* The loss as sum and count, then the metrics. */
+/* The outputs of eval: the loss as sum and count, then the metrics. */
 static int make_eval(Model *m)
 {
 	Model *e = copy(m, "eval");
@@ -202,7 +216,7 @@ int programs_report(Graph *g)
 	return 0;
 }
 
-/* Is it a metric, which only steps and evaluations report? */
+/* Whether it is a metric, which only step and eval report. */
 static bool reported(const Model *m, const Value *v)
 {
 	int n;
@@ -308,7 +322,8 @@ Value *programs_same(const Model *m, const Value *v)
 	Value *w = graph_find(m->main->graph, v->name);
 	if (!w || !w->init || !type_equal(w->type, v->type))
 		return NULL;
-	return w->param || (v->data && w->data && tensor_equal(v->data, w->data)) || updated(m->main->graph, w) ? w : NULL;
+	bool equal = v->data && w->data && tensor_equal(v->data, w->data);
+	return w->param || equal || updated(m->main->graph, w) ? w : NULL;
 }
 
 static void take_over(Graph *g, Value *v, const Value *from, const char *name)
@@ -327,7 +342,8 @@ static void take_over(Graph *g, Value *v, const Value *from, const char *name)
 	}
 }
 
-/* Shared values have the placement and SBP of the main program, because there is one copy of them; averages of pinned parameters too. */
+/* Shared values have the placement and SBP of the main program, because there is one copy of them; averages of pinned
+ * parameters too. */
 void programs_pin(Model *m)
 {
 	Graph *g = m->graph;

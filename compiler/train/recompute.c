@@ -1,10 +1,11 @@
 /* Recompute: values of marked nodes are not kept for the backward pass but computed again, just before it reads them.
  *
- * What one annotation marks is a segment: a group of nodes, the body of a call, what a pattern names.  A value of a segment
- * that the forward pass uses outside of it is kept, so a chain of segments is cut where they meet and each is computed again
- * from its own operands (Chen et al., arXiv 1604.06174, with the cuts given by the user).  A copy of a node stands right
- * before the first node of the backward pass that needs it, is marked @again, and is never merged with the original.  Random
- * numbers are keyed by the name of the node, which the copy keeps: it drops what the original dropped. */
+ * The nodes that one annotation marks are a segment: a group of nodes, the body of a call, the nodes that a pattern
+ * names.  A value of a segment that the forward pass reads outside of it is kept.  So a chain of segments is cut where
+ * they meet, and each is computed again from its own operands (Chen et al., arXiv 1604.06174, with the cuts given by
+ * the user).  A copy of a node stands right before the first node of the backward pass that needs it, is marked @again,
+ * and is never merged with the original.  Random numbers are keyed by the name of the node, which the copy keeps, so
+ * its dropout drops the same elements. */
 #include "train/train.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static void find_forward(Again *a, const Value *loss)
 				a->kept[g->node[i]->in[k]->id] = true;
 }
 
-/* Is v recomputed for the backward pass? */
+/* Whether v is recomputed for the backward pass. */
 static bool again(const Again *a, const Value *v)
 {
 	return local(a, v) && segment(v->def) && a->forward[v->def->mark] && !a->kept[v->id] && !v->output;
@@ -82,9 +83,13 @@ static Node *twin(Again *a, const Node *n)
 	Graph *g = a->g;
 	Node *c = arena_new(g->arena, Node);
 	*c = *n;
-	c->in = NULL, c->nin = 0, c->out = NULL, c->nout = 0, c->annot = NULL;
-	for (int k = 0; k < n->nin; k++)
-		node_in(c, n->in[k] && again(a, n->in[k]) && together(n, n->in[k]->def) ? a->copy[n->in[k]->id] : n->in[k]);
+	c->in = c->out = NULL;
+	c->nin = c->nout = 0;
+	c->annot = NULL;
+	for (int k = 0; k < n->nin; k++) {
+		Value *v = n->in[k];
+		node_in(c, v && again(a, v) && together(n, v->def) ? a->copy[v->id] : v);
+	}
 	for (int k = 0; k < n->nout; k++) {
 		Value *v = n->out[k] ? a->copy[n->out[k]->id] : NULL;
 		node_out(c, v);
@@ -139,7 +144,9 @@ int recompute_run(Graph *g)
 	if (!recompute_first(g) || opt.change.keep)
 		return 0;
 	int nnode = g->nnode, nvalue = g->nvalue;
-	Again a = { .g = g, .nvalue = nvalue, .forward = arena_array(g->scratch, bool, nnode + 1), .kept = arena_array(g->scratch, bool, nvalue + 1) };
+	Again a = { .g = g, .nvalue = nvalue };
+	a.forward = arena_array(g->scratch, bool, nnode + 1);
+	a.kept = arena_array(g->scratch, bool, nvalue + 1);
 	find_forward(&a, loss);
 	a.copy = arena_array(g->scratch, Value *, nvalue + 1);
 	for (int i = 0; i < nnode; i++) {

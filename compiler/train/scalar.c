@@ -1,5 +1,5 @@
-/* Scalar arithmetic as nodes: how the learning rate and updates are built (lr.c, optimizer.c).  A failure sets Scalars.bad and
- * gives NULL, which later calls accept, so that formulas need no checks. */
+/* Scalar arithmetic as nodes: how the learning rate and updates are built (lr.c, optimizer.c).  A failure sets
+ * Scalars.bad and gives NULL, which later calls accept, so that formulas need no checks. */
 #include "train/train.h"
 
 Value *scalar_num(Scalars *m, double v)
@@ -40,5 +40,7 @@ Value *scalar_cast(Scalars *m, Value *v, DType to)
 double scalar_given(const Arg *call, const char *key, double otherwise)
 {
 	const Arg *a = call ? arg_find(call->arg, call->narg, key) : NULL;
-	return !a ? otherwise : a->kind == ARG_INT ? (double)a->i : a->f;
+	if (!a)
+		return otherwise;
+	return a->kind == ARG_INT ? (double)a->i : a->f;
 }

@@ -2,8 +2,8 @@
  *
  * A loss that is a mean over the batch is first written as a sum divided by a count, because a sum can be split over
  * ranks and micro-batches and a mean cannot; the count is a constant, or a value of its own when labels can be ignored.
- * The backward pass comes from the gradient column of the table (ir/apply/grad.c).  An update makes a new value that lives in
- * the storage of the old one (into), at the end of the graph, after every reader of the old one. */
+ * The backward pass comes from the gradient column of the table (ir/apply/grad.c).  An update makes a new value that
+ * lives in the storage of the old one (into), at the end of the graph, after every reader of the old one. */
 #include "train/train.h"
 
 #include <math.h>
@@ -32,7 +32,10 @@ static int get_number(const Arg *arg, int n, const char *key, double otherwise, 
 /* An argument of @train that is not implemented is an error. */
 static int read_others(const Annot *a)
 {
-	static const char *const known[] = { "loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema", "microbatch", "accumulate", "precision", "metrics", NULL };
+	static const char *const known[] = {
+		"loss", "optimizer", "schedule", "clip", "group", "batch", "steps", "data", "epochs", "seed", "ema",
+		"microbatch", "accumulate", "precision", "metrics", NULL,
+	};
 	for (int i = 0; i < a->narg; i++) {
 		bool ok = false;
 		for (int k = 0; known[k]; k++)
@@ -103,8 +106,8 @@ static Value **ways(Graph *g, Value *loss)
 	return next;
 }
 
-/* Does the loss depend on a parameter only through a node without a gradient?  Then reports the path.  An initialiser that is not declared a
- * parameter may be a constant, so it is not reported. */
+/* Whether the loss depends on a parameter only through a node without a gradient; then reports the path.  An
+ * initialiser that is not declared a parameter may be a constant, so it is not reported. */
 static bool blocked(Value **next, const Value *p, const Value *loss)
 {
 	if (!next[p->id] || p == loss || !annot_find(p->annot, "init"))
@@ -112,11 +115,14 @@ static bool blocked(Value **next, const Value *p, const Value *loss)
 	const Value *at = next[p->id];
 	while (at != loss && at->def->row && !at->def->row->nograd)
 		at = next[at->id];
-	err_at(at->def->loc, "%s has no gradient: the loss %s depends on %s only through it", at->def->op, loss->name, p->name);
+	err_at(at->def->loc, "%s has no gradient: the loss %s depends on %s only through it", at->def->op, loss->name,
+		p->name);
 	int steps = 0;
 	for (const Value *v = p; v != loss && steps++ < 10; v = next[v->id])
 		note_at(next[v->id]->def->loc, "%s goes into %s", v->name, next[v->id]->name);
-	note_at(p->loc, "@freeze(\"%s\") leaves it untrained; to train it, let the loss depend on it through operators that have a gradient", p->name);
+	note_at(p->loc,
+		"@freeze(\"%s\") leaves it untrained; to train it, let the loss depend on it through operators that "
+		"have a gradient", p->name);
 	return true;
 }
 
@@ -149,18 +155,21 @@ static void check_schedule(const Annot *a, Training *t)
 	t->warmup = s ? (int64_t)scalar_given(s, "warmup", 0) : 0;
 	if (!s || opt.dump_after || opt.infer)
 		return;
-	const char *who = opt.steps >= 0 ? "--steps" : arg_find(a->arg, a->narg, "steps") ? "steps" : "the default of steps";
-	if (t->total && t->warmup >= t->total)
+	const char *who = arg_find(a->arg, a->narg, "steps") ? "steps" : "the default of steps";
+	if (opt.steps >= 0)
+		who = "--steps";
+	long long total = t->total, warmup = t->warmup, steps = t->steps;
+	if (total && warmup >= total)
 		warn_at(s->loc, "the warm-up of %lld steps leaves nothing of a schedule of %lld steps in all",
-		        (long long)t->warmup, (long long)t->total);
+			warmup, total);
 	if (t->epochs)
-		return;                         /* the program knows how many steps these are, and says it */
-	if (t->total && t->total != t->steps)
-		warn_at(s->loc, "the schedule ends at step %lld, but training takes %lld steps, as %s says", (long long)t->total,
-		        (long long)t->steps, who);
-	else if (t->warmup && t->warmup >= t->steps)
-		warn_at(s->loc, "the warm-up takes %lld steps, but training takes %lld, as %s says", (long long)t->warmup,
-		        (long long)t->steps, who);
+		return;                         /* the trainer knows how many steps these are, and warns */
+	if (total && total != steps)
+		warn_at(s->loc, "the schedule ends at step %lld, but training takes %lld steps, as %s says",
+			total, steps, who);
+	else if (warmup && warmup >= steps)
+		warn_at(s->loc, "the warm-up takes %lld steps, but training takes %lld, as %s says",
+			warmup, steps, who);
 }
 
 const char *train_defaults(const Model *m, const Training *t)
@@ -170,7 +179,8 @@ const char *train_defaults(const Model *m, const Training *t)
 	const char *text = NULL;
 	const struct { bool given; const char *what; } list[] = {
 		{ arg_find(a->arg, a->narg, "optimizer") != NULL, "optimizer sgd(lr: 0.1) (@train optimizer)" },
-		{ t->epochs || opt.steps >= 0 || arg_find(a->arg, a->narg, "steps"), "100 steps (@train steps or epochs, --steps)" },
+		{ t->epochs || opt.steps >= 0 || arg_find(a->arg, a->narg, "steps"),
+			"100 steps (@train steps or epochs, --steps)" },
 		{ opt.seed >= 0 || arg_find(a->arg, a->narg, "seed"), "seed 1 (@train seed, --seed)" },
 		{ !points || arg_find(points->arg, points->narg, "classes"), "points of 10 classes (@train data)" },
 		{ !points || arg_find(points->arg, points->narg, "noise"), "points of noise 1 (@train data)" },
@@ -191,7 +201,9 @@ static int train_read(Model *m, Training *t)
 	double steps, seed;
 	t->loc = a->loc;
 	t->data = arg_find(a->arg, a->narg, "data");
-	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t) || get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
+	if (read_others(a) || read_loss(m, arg_find(a->arg, a->narg, "loss"), t))
+		return -1;
+	if (get_number(a->arg, a->narg, "steps", 100, &steps) || get_number(a->arg, a->narg, "seed", 1, &seed))
 		return -1;
 	if (microbatch_check(m))
 		return -1;
@@ -239,14 +251,19 @@ int train_check_batch(const Model *m)
 	}
 	int64_t microbatches = microbatch_count(m), want = b ? b->i / microbatches : 0;
 	Dim d = v ? v->type->dim[0] : DIM_UNKNOWN, is = dim_bound(d);
-	if (!b || !v || !dim_known(is) || is == want || (microbatches > 1 && d == b->i))       /* the last: microbatch_check refuses it */
+	if (!b || !v || !dim_known(is) || is == want)
 		return 0;
+	if (microbatches > 1 && d == b->i)
+		return 0;                       /* microbatch_check refuses it */
 	const char *sizes = microbatches > 1 ? name_fmt(" in micro-batches of %lld", (long long)want) : "";
-	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, sizes, v->name, (long long)is);
+	err_at(b->loc, "batch is %lld%s, but the first axis of %s is %lld", (long long)b->i, sizes, v->name,
+		(long long)is);
 	if (dim_symbolic(d))
-		note_at(v->loc, "--set %s=%lld says so: leave one of the two out", dim_text(d), (long long)dim_bound(d));
+		note_at(v->loc, "--set %s=%lld says so: leave one of the two out", dim_text(d),
+			(long long)dim_bound(d));
 	else
-		note_at(v->loc, "%s is declared here; a symbol in place of %lld would take the value of batch", v->name, (long long)is);
+		note_at(v->loc, "%s is declared here; a symbol in place of %lld would take the value of batch", v->name,
+			(long long)is);
 	return -1;
 }
 
@@ -261,8 +278,8 @@ static Value *sum_of(Graph *g, Loc loc, Value *v)
 	return v ? build(g, loc, "ReduceSum", "keepdims=0", 1, &out, 1, v) : NULL;
 }
 
-/* The divisor of a mean loss.  Without ignore_index and weights it is the number of labels, a constant; else the sum of a mask, or of the
- * weights of the classes. */
+/* The divisor of a mean loss.  Without ignore_index and weights it is the number of labels, a constant; else the sum of
+ * a mask, or of the weights of the classes. */
 static Value *label_count(Graph *g, Node *n, DType dt, int64_t microbatches)
 {
 	Value *label = n->in[1], *weight = n->nin > 2 ? n->in[2] : NULL;
@@ -294,7 +311,7 @@ static Value *label_count(Graph *g, Node *n, DType dt, int64_t microbatches)
 	return sum_of(g, loc, mask);
 }
 
-/* mean -> sum / count, for a loss node whose schema has a reduction.  1: rewritten. */
+/* Rewrites a loss node with reduction mean as sum / count.  1: rewritten. */
 static int split_mean(Graph *g, Node *n, int64_t microbatches)
 {
 	Name mean = name_of("mean");
@@ -335,14 +352,16 @@ int train_split_means(Graph *g, int64_t microbatches)
 	return 0;
 }
 
-/* The trained parameters, as params.c decided, without statistics of batch norm: only their node updates them, unless @param asks for a gradient. */
+/* The trained parameters, as params.c decided, without statistics of batch norm: only their node updates them, unless
+ * @param asks for a gradient. */
 static Value **parameters(Graph *g, int *n)
 {
 	const bool *statistic = params_state(g);
 	Value **p = NULL;
 	*n = 0;
 	for (int i = 0; i < g->ninit; i++)
-		if (g->init[i]->param && !g->init[i]->frozen && (!statistic[g->init[i]->id] || params_named(g->model, g->init[i]->name)))
+		if (g->init[i]->param && !g->init[i]->frozen &&
+			(!statistic[g->init[i]->id] || params_named(g->model, g->init[i]->name)))
 			arena_push(g->scratch, p, *n, g->init[i]);
 	return p;
 }
@@ -355,13 +374,14 @@ static void fold_seed(Graph *g)
 		bool ones = !strcmp(n->op, "OnesLike"), zeros = !strcmp(n->op, "ZerosLike");
 		if ((!ones && !zeros) || !scalar(n->out[0]) || n->out[0]->type->rank != 0)
 			continue;
-		Value *c = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, ones), name_fmt("%s.one", n->in[0]->name));
+		Value *c = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, ones),
+			name_fmt("%s.one", n->in[0]->name));
 		graph_replace(g, n->out[0], c);
 	}
 }
 
-/* Removes nodes that only copy, such as a ReduceTo to the shape that a value already has.  The name of a gradient passes to the value that
- * was copied, so that w.grad exists and can be pinned. */
+/* Removes nodes that only copy, such as a ReduceTo to the shape that a value already has.  The name of a gradient
+ * passes to the value that was copied, so that w.grad exists and can be pinned. */
 static void drop_copies(Graph *g, Value **grad, int ngrad)
 {
 	Value **by = arena_array(g->scratch, Value *, g->nvalue + 1);
@@ -371,8 +391,10 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] && n->in[k]->graph == g && n->in[k]->id < nvalue && by[n->in[k]->id])
 				n->in[k] = by[n->in[k]->id];
-		if (!strcmp(n->op, "CastLike") && n->in[0]->data && !n->in[0]->param && scalar(n->in[0]) && n->in[0]->type->rank == 0) {
-			by[n->out[0]->id] = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, tensor_get(n->in[0]->data, 0)), n->in[0]->name);
+		const Value *c = n->nin ? n->in[0] : NULL;
+		if (!strcmp(n->op, "CastLike") && c->data && !c->param && scalar(c) && c->type->rank == 0) {
+			Tensor *t = tensor_scalar(g->arena, n->out[0]->type->elem, tensor_get(c->data, 0));
+			by[n->out[0]->id] = graph_const(g, t, c->name);
 			n->out[0]->def = NULL;
 			continue;
 		}
@@ -396,7 +418,8 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			grad[i] = by[grad[i]->id];
 }
 
-/* The gradient of w is named w.grad, so that it can be pinned.  A value that had the name was dropped, or is a term of the gradient. */
+/* The gradient of w is named w.grad, so that it can be pinned.  A value that had the name was dropped, or is a term of
+ * the gradient. */
 static void name_gradient(Graph *g, Value *grad, Name name)
 {
 	Value *old = graph_find(g, name);
@@ -405,8 +428,8 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 	graph_rename(g, grad, name);
 }
 
-/* The running variance of PyTorch, which takes f = n / (n - 1) times the variance of the batch.  The node gives m old + (1 - m) var; f times
- * that, minus (f - 1) m old, is m old + (1 - m) f var. */
+/* The running variance of PyTorch, which takes f = n / (n - 1) times the variance of the batch.  The node gives m old +
+ * (1 - m) var; f times that, minus (f - 1) m old, is m old + (1 - m) f var. */
 static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 {
 	const Type *x = n->in[0]->type;
@@ -414,7 +437,8 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / (local ? local->arg[0].i : 1) : 0;
 	Scalars m = { g, n->loc, old->type->elem, false };
 	if (count < 2) {
-		err_at(n->loc, "the unbiased variance of %s is not known: it is that of %lld number%s", n->in[0]->name, (long long)count, count == 1 ? "" : "s");
+		err_at(n->loc, "the unbiased variance of %s is not known: it is that of %lld number%s", n->in[0]->name,
+			(long long)count, count == 1 ? "" : "s");
 		return NULL;
 	}
 	double f = (double)count / (double)(count - 1), keep = attr_float(n, "momentum");
@@ -423,13 +447,14 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 	return m.bad ? NULL : next;
 }
 
-/* Statistics of batch norm are state: other programs must not take them for constants, and its node updates them.  Nodes that
- * share them do so one after the other, as PyTorch does. */
+/* Makes statistics of batch norm state: other programs must not take them for constants, and its node updates them.
+ * Nodes that share statistics update them one after the other, as PyTorch does. */
 static int keep_statistics(Graph *g, bool update)
 {
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool batch = !strcmp(n->op, "BatchNormalization") && !*n->domain && (n->row->since < 14 ? n->nout > 1 : attr_int(n, "training_mode") != 0);
+		bool batch = !strcmp(n->op, "BatchNormalization") && !*n->domain &&
+			(n->row->since < 14 ? n->nout > 1 : attr_int(n, "training_mode") != 0);
 		for (int k = 1; batch && k < 3; k++) {
 			Value *old = k + 2 < n->nin ? n->in[k + 2] : NULL;
 			Name next = old ? name_fmt("%s.next", old->name) : NULL;
@@ -493,8 +518,11 @@ static int build_training(Graph *g, Training *t)
 {
 	Value *loss = t->loss;
 	if (!scalar(loss)) {
-		err_at(loss->loc, "the loss %s must be a scalar, but is %s", loss->name, loss->type ? type_text(loss->type) : "of unknown type");
-		note_at((Loc){ 0 }, "of scores or predictions, loss: cross_entropy(%s, TARGET), mse(%s, TARGET) and the like compute one (sbpcc --list-annotations)", loss->name, loss->name);
+		err_at(loss->loc, "the loss %s must be a scalar, but is %s", loss->name,
+			loss->type ? type_text(loss->type) : "of unknown type");
+		note_at((Loc){ 0 },
+			"of scores or predictions, loss: cross_entropy(%s, TARGET), mse(%s, TARGET) and the like "
+			"compute one (sbpcc --list-annotations)", loss->name, loss->name);
 		return -1;
 	}
 	int np;
@@ -503,12 +531,15 @@ static int build_training(Graph *g, Training *t)
 		bool frozen = false;
 		for (int i = 0; i < g->ninit; i++)
 			frozen |= g->init[i]->frozen;
-		err_at(t->loc, frozen ? "there is nothing to train: all parameters are frozen" : "there is nothing to train: no value has @init, and there is no initialiser of a floating type");
+		err_at(t->loc, frozen ? "there is nothing to train: all parameters are frozen"
+			: "there is nothing to train: no value has @init, and there is no initialiser of a floating "
+			"type");
 		return -1;
 	}
 	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))
 		return -1;
-	whole_batch_constants(g);
+	if (whole_batch_constants(g))
+		return -1;
 	if (train_split_means(g, t->microbatches) || microbatch_means(g, t->microbatches))
 		return -1;
 	int trained = 0;
@@ -527,8 +558,12 @@ static int build_training(Graph *g, Training *t)
 	Value **grad = arena_array(g->scratch, Value *, np), **next = ways(g, loss);
 	const Annot *train = annot_find(g->model->annot, "train");
 	LossScale *scale = loss_scale_begin(g, train);
-	if (t->microbatches > 1 ? microbatch_grad(g, t->microbatches, loss, param, np, grad, scale) : grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss))
+	if (t->microbatches > 1) {
+		if (microbatch_grad(g, t->microbatches, loss, param, np, grad, scale))
+			return -1;
+	} else if (grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss)) {
 		return -1;
+	}
 	drop_copies(g, grad, np);
 	if (loss_scale_gradients(scale, param, grad, np))
 		return -1;
@@ -537,12 +572,14 @@ static int build_training(Graph *g, Training *t)
 			if (blocked(next, param[i], loss))
 				return -1;
 			if (!only_frozen(g, param[i]))
-				warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained", param[i]->name);
+				warn_at(param[i]->loc, "the loss does not depend on %s: it is not trained",
+					param[i]->name);
 			continue;
 		}
 		name_gradient(g, grad[i], name_fmt("%s.grad", param[i]->name));
 	}
-	for (int i = 0; i < np; i++)            /* one value may be the gradient of several parameters, and has one name */
+	/* one value may be the gradient of several parameters, and has one name */
+	for (int i = 0; i < np; i++)
 		if (grad[i] && params_gradient(g, param[i]) != grad[i])
 			params_share(g, param[i], grad[i]);
 	if (optimizer_build(g, train, param, grad, np) || loss_scale_end(scale))
@@ -566,5 +603,5 @@ int train_run(Graph *g)
 	m->plan->training = has && !opt.infer;
 	if (!options_done(m, "train") && (m->plan->training ? build_training(g, t) : programs_alone(m)))
 		return -1;
-	return programs_resolve(m) || resolve_run(m) ? -1 : 0;        /* pins on what was added */
+	return programs_resolve(m) || resolve_run(m) ? -1 : 0;        /* pins of nodes and values that were added */
 }

@@ -1,15 +1,16 @@
 /* Annotations: @name(arguments).
  *
- * One table says of each annotation where it may stand and what it takes; the same table holds the words that may
- * be values (optimizers, schedules, initialisers, ...).  Checking, "did you mean" and LANGUAGE.md all follow it. 
- * resolve.c checks what needs the whole model. */
+ * One table gives the places and arguments of each annotation; it also holds the words that may be values (optimizers,
+ * schedules, initialisers, ...).  Checks, "did you mean" and LANGUAGE.md follow it.  resolve.c checks what depends on
+ * other parts of the model. */
 #include "annot.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Arguments: "key:kind", in the order in which they may stand without their keys; ! is required, * takes all without a
- * key from there on, a key of * is any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this table. */
+/* Arguments: "key:kind", in the order in which they may be given without keys; ! is required, * takes all without a key
+ * from there on, a key of * is any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this
+ * table. */
 typedef struct Row {
 	const char *family, *name, *args, *help;
 	int places;                     /* of the family "@" */
@@ -17,131 +18,251 @@ typedef struct Row {
 
 /* clang-format off */
 static const Row rows[] = {
-	/* the whole model */
-	{ "@", "mesh",      "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",     "a named array of devices; ranks default to 0, 1, 2, ...", ON_MODEL },
-	{ "@", "train",     "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip precision:precision batch:count microbatch:count "
-	                    "accumulate:count steps:count epochs:count data:data seed:index ema:unit",
-	                                                                                  "what is trained, how, on which data", ON_MODEL },
-	{ "@", "metric",    "metric:metric* *:metric",                                    "reported beside the loss; a key is its name", ON_MODEL },
-	{ "@", "place",     "names:names* on:place stage:index sbp:sbps recompute:flag precision:type frozen:flag",
-	                                                                                  "annotates nodes and values by name or pattern", ON_MODEL },
-	{ "@", "pin",       "names:names* on:place sbp:sbps",                             "annotates values, also those that the compiler adds (w.grad)", ON_MODEL },
-	{ "@", "param",     "names:names*",                                               "these initialisers are trained", ON_MODEL },
-	{ "@", "state",     "names:names*",                                               "these initialisers are kept but not trained", ON_MODEL },
-	{ "@", "freeze",    "names:names*",                                               "these parameters stay as they are", ON_MODEL },
-	{ "@", "batchnorm", "names:names* frozen:flag local:count unbiased:flag",         "batch normalisation that keeps its stored statistics, or has @local_stats or @unbiased", ON_MODEL },
-	{ "@", "any_ranks", "chunks:count",                                               "sums in so many chunks (8), a power of two: 1, 2, 4 .. as many ranks give the same bits", ON_MODEL },
-	{ "@", "done",      "passes:word*",                                               "a dump: these passes have run", ON_MODEL },
-	{ "@", "made",      "by:str! model:str! sum:str! options:str* place:str place_sum:str",
-	                                                                                  "a plan: by which sbpcc, from which files (with their SHA-1) and options", ON_MODEL },
-	{ "@", "program",   "name:eval|infer!",                                           "a dump: what follows is this other program of the model", ON_MODEL },
+	/* the model */
+	{ .family = "@", .name = "mesh", .places = ON_MODEL,
+	  .args = "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",
+	  .help = "a named array of devices; ranks default to 0, 1, 2, ..." },
+	{ .family = "@", .name = "train", .places = ON_MODEL,
+	  .args = "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip "
+	          "precision:precision batch:count microbatch:count accumulate:count steps:count epochs:count "
+	          "data:data seed:index ema:unit",
+	  .help = "what is trained, how, on which data" },
+	{ .family = "@", .name = "metric", .places = ON_MODEL, .args = "metric:metric* *:metric",
+	  .help = "reported beside the loss; a key is its name" },
+	{ .family = "@", .name = "place", .places = ON_MODEL,
+	  .args = "names:names* on:place stage:index sbp:sbps recompute:flag precision:type frozen:flag",
+	  .help = "annotates nodes and values by name or pattern" },
+	{ .family = "@", .name = "pin", .places = ON_MODEL, .args = "names:names* on:place sbp:sbps",
+	  .help = "annotates values, also those that the compiler adds (w.grad)" },
+	{ .family = "@", .name = "param", .places = ON_MODEL, .args = "names:names*",
+	  .help = "these initialisers are trained" },
+	{ .family = "@", .name = "state", .places = ON_MODEL, .args = "names:names*",
+	  .help = "these initialisers are kept but not trained" },
+	{ .family = "@", .name = "freeze", .places = ON_MODEL, .args = "names:names*",
+	  .help = "these parameters stay as they are" },
+	{ .family = "@", .name = "batchnorm", .places = ON_MODEL,
+	  .args = "names:names* frozen:flag local:count unbiased:flag",
+	  .help = "batch normalisation that keeps its stored statistics, or has @local_stats or @unbiased" },
+	{ .family = "@", .name = "any_ranks", .places = ON_MODEL, .args = "chunks:count",
+	  .help = "sums in so many chunks (8), a power of two: 1, 2, 4 .. as many ranks give the same bits" },
+	{ .family = "@", .name = "done", .places = ON_MODEL, .args = "passes:word*",
+	  .help = "a dump: these passes have run" },
+	{ .family = "@", .name = "made", .places = ON_MODEL,
+	  .args = "by:str! model:str! sum:str! options:str* place:str place_sum:str",
+	  .help = "a plan: by which sbpcc, from which files (with their SHA-1) and options" },
+	{ .family = "@", .name = "program", .places = ON_MODEL, .args = "name:eval|infer!",
+	  .help = "a dump: what follows is this other program of the model" },
 	/* nodes and groups of nodes */
-	{ "@", "on",        "mesh:place!",                                                "the devices that do it or hold it", ON_NODE | ON_VALUE },
-	{ "@", "sbp",       "entry:sbps*",                                                "the signature: operands -> results", ON_NODE },
-	{ "@", "stage",     "number:index!",                                              "the stage of the pipeline", ON_NODE },
-	{ "@", "recompute", "",                                                           "computed again in the backward pass instead of kept", ON_NODE },
-	{ "@", "again",     "",                                                           "a dump: computed again for the backward pass", ON_NODE },
-	{ "@", "precision", "type:type!",                                                 "computed in this type", ON_NODE },
-	{ "@", "frozen",    "",                                                           "batch normalisation: stored statistics; others: no gradient for their parameters", ON_NODE },
-	{ "@", "local_stats", "parts:count!",                                             "batch normalisation: statistics of each of so many equal parts of the batch, not of all of it", ON_NODE },
-	{ "@", "unbiased",  "",                                                           "batch normalisation: the running variance takes the unbiased estimate, as PyTorch's does", ON_NODE },
-	{ "@", "when",      "condition:str!",                                             "in a definition: the node exists only if this holds", ON_NODE },
-	{ "@", "from",      "place:str!",                                                 "a dump: where the node stood originally", ON_NODE },
-	{ "@", "opset",     "version:count!",                                             "a dump: the operator as of this version, not the newest", ON_NODE },
-	{ "@", "part",      "which:B|W!",                                                 "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of weights (W)", ON_NODE },
-	{ "@", "begin",     "",                                                           "a dump: runs once, before the micro-batches of a step", ON_NODE },
-	{ "@", "update",    "",                                                           "a dump: runs once, after the micro-batches of a step", ON_NODE },
-	{ "@", "fused",     "action:count!",                                              "a dump: runs as one action with the other nodes of that number", ON_NODE },
-	{ "@", "with",      "on:place stage:index recompute:flag precision:type frozen:flag",
-	                                                                                  "the annotations of all nodes in { }", ON_GROUP },
+	{ .family = "@", .name = "on", .places = ON_NODE | ON_VALUE, .args = "mesh:place!",
+	  .help = "the devices that do it or hold it" },
+	{ .family = "@", .name = "sbp", .places = ON_NODE, .args = "entry:sbps*",
+	  .help = "the signature: operands -> results" },
+	{ .family = "@", .name = "stage", .places = ON_NODE, .args = "number:index!",
+	  .help = "the stage of the pipeline" },
+	{ .family = "@", .name = "recompute", .places = ON_NODE, .args = "",
+	  .help = "computed again in the backward pass instead of kept" },
+	{ .family = "@", .name = "again", .places = ON_NODE, .args = "",
+	  .help = "a dump: computed again for the backward pass" },
+	{ .family = "@", .name = "precision", .places = ON_NODE, .args = "type:type!",
+	  .help = "computed in this type" },
+	{ .family = "@", .name = "frozen", .places = ON_NODE, .args = "",
+	  .help = "batch normalisation: stored statistics; others: no gradient for their parameters" },
+	{ .family = "@", .name = "local_stats", .places = ON_NODE, .args = "parts:count!",
+	  .help = "batch normalisation: statistics of each of so many equal parts of the batch, not of all of it" },
+	{ .family = "@", .name = "unbiased", .places = ON_NODE, .args = "",
+	  .help = "batch normalisation: the running variance takes the unbiased estimate, as PyTorch's does" },
+	{ .family = "@", .name = "when", .places = ON_NODE, .args = "condition:str!",
+	  .help = "in a definition: the node exists only if this holds" },
+	{ .family = "@", .name = "from", .places = ON_NODE, .args = "place:str!",
+	  .help = "a dump: where the node stood originally" },
+	{ .family = "@", .name = "opset", .places = ON_NODE, .args = "version:count!",
+	  .help = "a dump: the operator as of this version, not the newest" },
+	{ .family = "@", .name = "part", .places = ON_NODE, .args = "which:B|W!",
+	  .help = "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of "
+	          "weights (W)" },
+	{ .family = "@", .name = "begin", .places = ON_NODE, .args = "",
+	  .help = "a dump: runs once, before the micro-batches of a step" },
+	{ .family = "@", .name = "update", .places = ON_NODE, .args = "",
+	  .help = "a dump: runs once, after the micro-batches of a step" },
+	{ .family = "@", .name = "fused", .places = ON_NODE, .args = "action:count!",
+	  .help = "a dump: runs as one action with the other nodes of that number" },
+	{ .family = "@", .name = "with", .places = ON_GROUP,
+	  .args = "on:place stage:index recompute:flag precision:type frozen:flag",
+	  .help = "the annotations of all nodes in { }" },
 	/* values */
-	{ "@", "sbp",       "entry:sbp*",                                                 "how it lies on its mesh, one per axis", ON_VALUE },
-	{ "@", "init",      "how:init!",                                                  "a parameter, and what it is at the start", ON_VALUE },
-	{ "@", "frozen",    "",                                                           "an initialiser: a parameter that stays as it is", ON_VALUE },
-	{ "@", "factors",   "axes:any*",                                                  "a dump: each axis as a product", ON_VALUE },
-	{ "@", "gradient",  "value:name!",                                                "a dump: a parameter whose gradient is also that of another, which names it", ON_VALUE },
-	{ "@", "into",      "value:name!",                                                "an update: lives where that older value lived", ON_VALUE },
-	{ "@", "denotation","meaning:str! axes:str* at:str",                              "what the value and its axes stand for", ON_VALUE | ON_ATTR },
+	{ .family = "@", .name = "sbp", .places = ON_VALUE, .args = "entry:sbp*",
+	  .help = "how it lies on its mesh, one per axis" },
+	{ .family = "@", .name = "init", .places = ON_VALUE, .args = "how:init!",
+	  .help = "a parameter, and what it is at the start" },
+	{ .family = "@", .name = "frozen", .places = ON_VALUE, .args = "",
+	  .help = "an initialiser: a parameter that stays as it is" },
+	{ .family = "@", .name = "factors", .places = ON_VALUE, .args = "axes:any*",
+	  .help = "a dump: each axis as a product" },
+	{ .family = "@", .name = "gradient", .places = ON_VALUE, .args = "value:name!",
+	  .help = "a dump: a parameter whose gradient is also that of another, which names it" },
+	{ .family = "@", .name = "into", .places = ON_VALUE, .args = "value:name!",
+	  .help = "an update: lives where that older value lived" },
+	{ .family = "@", .name = "denotation", .places = ON_VALUE | ON_ATTR, .args = "meaning:str! axes:str* at:str",
+	  .help = "what the value and its axes stand for" },
 	/* anything */
-	{ "@", "op",        "since:count until:count",                                    "a definition: the versions of the operator that it defines", ON_FUNCTION },
-	{ "@", "test",      "operands:str!",                                              "a definition: operands for the test that walks the table", ON_FUNCTION },
-	{ "@", "meta",      "key:str! value:str! at:str",                                 "a metadata entry", ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR },
-	{ "@", "doc",       "text:str! at:str",                                           "documentation", ON_NODE | ON_VALUE | ON_GRAPH | ON_ATTR },
-	{ "@", "unknown",   "bytes:str* at:str",                                          "protobuf fields that sbpcc does not know, in hexadecimal",
-	                                                                                  ON_MODEL | ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR },
+	{ .family = "@", .name = "op", .places = ON_FUNCTION, .args = "since:count until:count",
+	  .help = "a definition: the versions of the operator that it defines" },
+	{ .family = "@", .name = "test", .places = ON_FUNCTION, .args = "operands:str!",
+	  .help = "a definition: operands for the test that walks the table" },
+	{ .family = "@", .name = "meta", .places = ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
+	  .args = "key:str! value:str! at:str",
+	  .help = "a metadata entry" },
+	{ .family = "@", .name = "doc", .places = ON_NODE | ON_VALUE | ON_GRAPH | ON_ATTR, .args = "text:str! at:str",
+	  .help = "documentation" },
+	{ .family = "@", .name = "unknown", .places = ON_MODEL | ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
+	  .args = "bytes:str* at:str",
+	  .help = "protobuf fields that sbpcc does not know, in hexadecimal" },
 
-	{ "optimizer", "sgd",      "lr:nonneg! momentum:unit weight_decay:nonneg dampening:unit nesterov:flag", "w -= lr * g, with momentum if given", 0 },
-	{ "optimizer", "momentum", "lr:nonneg! momentum:unit weight_decay:nonneg",                      "sgd with momentum 0.9", 0 },
-	{ "optimizer", "nesterov", "lr:nonneg! momentum:unit weight_decay:nonneg",                      "sgd with Nesterov's momentum 0.9", 0 },
-	{ "optimizer", "adam",     "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",   "Adam; weight decay is added to the gradient", 0 },
-	{ "optimizer", "adamw",    "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",   "Adam with decoupled weight decay", 0 },
-	{ "optimizer", "lamb",     "lr:nonneg! betas:betas eps:pos weight_decay:nonneg",                "Adam scaled by layer", 0 },
-	{ "optimizer", "lars",     "lr:nonneg! momentum:unit weight_decay:nonneg trust:pos eps:pos",    "momentum scaled by layer", 0 },
-	{ "optimizer", "rmsprop",  "lr:nonneg! alpha:unit eps:pos momentum:unit weight_decay:nonneg centered:flag", "RMSProp", 0 },
-	{ "optimizer", "adagrad",  "lr:nonneg! eps:pos lr_decay:nonneg weight_decay:nonneg initial:nonneg", "Adagrad", 0 },
-	{ "optimizer", "lion",     "lr:nonneg! betas:betas weight_decay:nonneg",                        "the sign of an interpolated momentum", 0 },
+	{ .family = "optimizer", .name = "sgd",
+	  .args = "lr:nonneg! momentum:unit weight_decay:nonneg dampening:unit nesterov:flag",
+	  .help = "w -= lr * g, with momentum if given" },
+	{ .family = "optimizer", .name = "momentum", .args = "lr:nonneg! momentum:unit weight_decay:nonneg",
+	  .help = "sgd with momentum 0.9" },
+	{ .family = "optimizer", .name = "nesterov", .args = "lr:nonneg! momentum:unit weight_decay:nonneg",
+	  .help = "sgd with Nesterov's momentum 0.9" },
+	{ .family = "optimizer", .name = "adam",
+	  .args = "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",
+	  .help = "Adam; weight decay is added to the gradient" },
+	{ .family = "optimizer", .name = "adamw",
+	  .args = "lr:nonneg! betas:betas eps:pos weight_decay:nonneg amsgrad:flag",
+	  .help = "Adam with decoupled weight decay" },
+	{ .family = "optimizer", .name = "lamb", .args = "lr:nonneg! betas:betas eps:pos weight_decay:nonneg",
+	  .help = "Adam scaled by layer" },
+	{ .family = "optimizer", .name = "lars",
+	  .args = "lr:nonneg! momentum:unit weight_decay:nonneg trust:pos eps:pos",
+	  .help = "momentum scaled by layer" },
+	{ .family = "optimizer", .name = "rmsprop",
+	  .args = "lr:nonneg! alpha:unit eps:pos momentum:unit weight_decay:nonneg centered:flag",
+	  .help = "RMSProp" },
+	{ .family = "optimizer", .name = "adagrad",
+	  .args = "lr:nonneg! eps:pos lr_decay:nonneg weight_decay:nonneg initial:nonneg",
+	  .help = "Adagrad" },
+	{ .family = "optimizer", .name = "lion", .args = "lr:nonneg! betas:betas weight_decay:nonneg",
+	  .help = "the sign of an interpolated momentum" },
 
-	{ "group", "group", "names:names* lr:nonneg lr_scale:nonneg weight_decay:nonneg momentum:unit betas:betas eps:pos",
-	                                                                                  "other hyper-parameters for some parameters", 0 },
+	{ .family = "group", .name = "group",
+	  .args = "names:names* lr:nonneg lr_scale:nonneg weight_decay:nonneg momentum:unit betas:betas eps:pos",
+	  .help = "other hyper-parameters for some parameters" },
 
-	{ "loss", "cross_entropy",   "scores:name! target:name! axis:int ignore_index:int label_smoothing:unit", "of classes, from scores: softmax and nll", 0 },
-	{ "loss", "nll",             "scores:name! target:name! axis:int ignore_index:int", "of classes, from logarithms of probabilities", 0 },
-	{ "loss", "bce_with_logits", "y:name! target:name!",           "of yes and no, from scores: sigmoid and bce", 0 },
-	{ "loss", "bce",             "y:name! target:name!",           "of yes and no, from probabilities; logarithms are at least -100", 0 },
-	{ "loss", "mse",             "y:name! target:name!",           "the mean of squared differences", 0 },
-	{ "loss", "l1",              "y:name! target:name!",           "the mean of absolute differences", 0 },
-	{ "loss", "smooth_l1",       "y:name! target:name! beta:pos",  "l1 - beta / 2, and below beta (1) a parabola", 0 },
-	{ "loss", "huber",           "y:name! target:name! delta:pos", "smooth_l1 times delta (1)", 0 },
+	{ .family = "loss", .name = "cross_entropy",
+	  .args = "scores:name! target:name! axis:int ignore_index:int label_smoothing:unit",
+	  .help = "of classes, from scores: softmax and nll" },
+	{ .family = "loss", .name = "nll", .args = "scores:name! target:name! axis:int ignore_index:int",
+	  .help = "of classes, from logarithms of probabilities" },
+	{ .family = "loss", .name = "bce_with_logits", .args = "y:name! target:name!",
+	  .help = "of yes and no, from scores: sigmoid and bce" },
+	{ .family = "loss", .name = "bce", .args = "y:name! target:name!",
+	  .help = "of yes and no, from probabilities; logarithms are at least -100" },
+	{ .family = "loss", .name = "mse", .args = "y:name! target:name!",
+	  .help = "the mean of squared differences" },
+	{ .family = "loss", .name = "l1", .args = "y:name! target:name!",
+	  .help = "the mean of absolute differences" },
+	{ .family = "loss", .name = "smooth_l1", .args = "y:name! target:name! beta:pos",
+	  .help = "l1 - beta / 2, and below beta (1) a parabola" },
+	{ .family = "loss", .name = "huber", .args = "y:name! target:name! delta:pos",
+	  .help = "smooth_l1 times delta (1)" },
 
-	{ "metric", "accuracy",        "scores:name! target:name! axis:int ignore_index:int",          "the share of labels with the highest score", 0 },
-	{ "metric", "top",             "scores:name! target:name! k:count! axis:int ignore_index:int", "the share of labels among the k highest scores", 0 },
-	{ "metric", "binary_accuracy", "y:name! target:name! threshold:num weight:name", "the share of y above the threshold (0) where the target is above 0.5, else not", 0 },
-	{ "metric", "mae",             "y:name! target:name! weight:name", "the mean of absolute differences", 0 },
-	{ "metric", "mse",             "y:name! target:name! weight:name", "the mean of squared differences", 0 },
-	{ "metric", "rmse",            "y:name! target:name! weight:name", "the square root of mse", 0 },
-	{ "metric", "mean",            "value:name! weight:name",      "the mean of a value of the graph", 0 },
-	{ "metric", "perplexity",      "value:name",                   "exp of the mean loss, or of the mean of another value", 0 },
+	{ .family = "metric", .name = "accuracy", .args = "scores:name! target:name! axis:int ignore_index:int",
+	  .help = "the share of labels with the highest score" },
+	{ .family = "metric", .name = "top", .args = "scores:name! target:name! k:count! axis:int ignore_index:int",
+	  .help = "the share of labels among the k highest scores" },
+	{ .family = "metric", .name = "binary_accuracy", .args = "y:name! target:name! threshold:num weight:name",
+	  .help = "the share of y above the threshold (0) where the target is above 0.5, else not" },
+	{ .family = "metric", .name = "mae", .args = "y:name! target:name! weight:name",
+	  .help = "the mean of absolute differences" },
+	{ .family = "metric", .name = "mse", .args = "y:name! target:name! weight:name",
+	  .help = "the mean of squared differences" },
+	{ .family = "metric", .name = "rmse", .args = "y:name! target:name! weight:name",
+	  .help = "the square root of mse" },
+	{ .family = "metric", .name = "mean", .args = "value:name! weight:name",
+	  .help = "the mean of a value of the graph" },
+	{ .family = "metric", .name = "perplexity", .args = "value:name",
+	  .help = "exp of the mean loss, or of the mean of another value" },
 
-	{ "schedule", "constant",     "warmup:index",                                     "lr, after a linear warm-up", 0 },
-	{ "schedule", "linear",       "total:count! warmup:index min:nonneg",             "down to min at step total", 0 },
-	{ "schedule", "cosine",       "total:count! warmup:index min:nonneg",             "down to min along half a cosine", 0 },
-	{ "schedule", "cosine_restarts", "period:count! growth:count warmup:index min:nonneg", "half a cosine again and again, each growth (1) times as long as the last", 0 },
-	{ "schedule", "step",         "every:count! gamma:nonneg warmup:index",           "times gamma (0.1) every so many steps", 0 },
-	{ "schedule", "multistep",    "milestones:counts! gamma:nonneg warmup:index",     "times gamma (0.1) at each of these steps", 0 },
-	{ "schedule", "polynomial",   "total:count! power:pos min:nonneg warmup:index",   "down to min along (1 - t)^power", 0 },
-	{ "schedule", "exponential",  "gamma:nonneg! every:count warmup:index",           "times gamma^(step / every)", 0 },
-	{ "schedule", "inverse_sqrt", "warmup:count!",                                    "lr * sqrt(warmup / step) after the warm-up", 0 },
-	{ "schedule", "wsd",          "total:count! warmup:index decay:count! min:nonneg","warm-up, stable, then down to min in the last decay steps", 0 },
+	{ .family = "schedule", .name = "constant", .args = "warmup:index",
+	  .help = "lr, after a linear warm-up" },
+	{ .family = "schedule", .name = "linear", .args = "total:count! warmup:index min:nonneg",
+	  .help = "down to min at step total" },
+	{ .family = "schedule", .name = "cosine", .args = "total:count! warmup:index min:nonneg",
+	  .help = "down to min along half a cosine" },
+	{ .family = "schedule", .name = "cosine_restarts",
+	  .args = "period:count! growth:count warmup:index min:nonneg",
+	  .help = "half a cosine again and again, each growth (1) times as long as the last" },
+	{ .family = "schedule", .name = "step", .args = "every:count! gamma:nonneg warmup:index",
+	  .help = "times gamma (0.1) every so many steps" },
+	{ .family = "schedule", .name = "multistep", .args = "milestones:counts! gamma:nonneg warmup:index",
+	  .help = "times gamma (0.1) at each of these steps" },
+	{ .family = "schedule", .name = "polynomial", .args = "total:count! power:pos min:nonneg warmup:index",
+	  .help = "down to min along (1 - t)^power" },
+	{ .family = "schedule", .name = "exponential", .args = "gamma:nonneg! every:count warmup:index",
+	  .help = "times gamma^(step / every)" },
+	{ .family = "schedule", .name = "inverse_sqrt", .args = "warmup:count!",
+	  .help = "lr * sqrt(warmup / step) after the warm-up" },
+	{ .family = "schedule", .name = "wsd", .args = "total:count! warmup:index decay:count! min:nonneg",
+	  .help = "warm-up, stable, then down to min in the last decay steps" },
 
-	{ "clip", "norm",  "max:pos!", "the norm of all gradients together", 0 },
-	{ "clip", "value", "max:pos!", "each element of each gradient", 0 },
+	{ .family = "clip", .name = "norm", .args = "max:pos!",
+	  .help = "the norm of all gradients together" },
+	{ .family = "clip", .name = "value", .args = "max:pos!",
+	  .help = "each element of each gradient" },
 
-	{ "precision", "f32",  "*:type",                 "everything in float; MatMul: bf16 excepts an operator", 0 },
-	{ "precision", "bf16", "*:type",                 "bfloat16 with float master weights; Conv: f32 excepts an operator", 0 },
-	{ "precision", "fp16", "loss_scale:pos growth:pos backoff:pos every:count *:type",
-	                                                 "float16 with float master weights and a loss scale (65536): times growth (2) after every (2000) "
-	                                                 "good steps, times backoff (0.5) when a gradient is not finite", 0 },
+	{ .family = "precision", .name = "f32", .args = "*:type",
+	  .help = "everything in float; MatMul: bf16 excepts an operator" },
+	{ .family = "precision", .name = "bf16", .args = "*:type",
+	  .help = "bfloat16 with float master weights; Conv: f32 excepts an operator" },
+	{ .family = "precision", .name = "fp16", .args = "loss_scale:pos growth:pos backoff:pos every:count *:type",
+	  .help = "float16 with float master weights and a loss scale (65536): times growth (2) after every "
+	          "(2000) good steps, times backoff (0.5) when a gradient is not finite" },
 
-	{ "data", "bytes",       "file:str+ validation:held shuffle:flag", "each byte is a token", 0 },
-	{ "data", "tokens16",    "file:str+ validation:held shuffle:flag", "little-endian 16-bit tokens", 0 },
-	{ "data", "tokens32",    "file:str+ validation:held shuffle:flag", "little-endian 32-bit tokens", 0 },
-	{ "data", "npy",         "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str", "a .npy file per input: FOLDER/x.npy, or several: FOLDER/x-*.npy; or x: \"x.npy\", y: \"y.npy\"", 0 },
-	{ "data", "idx",         "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str", "an IDX file per input, as MNIST: FOLDER/x.idx, or several: FOLDER/x-*.idx; or x: \"x.idx\"", 0 },
-	{ "data", "cifar",       "files:str+ validation:held shuffle:flag scale:num mean:num std:pos", "CIFAR-10 binary batches", 0 },
-	{ "data", "safetensors", "file:str+ validation:held shuffle:flag scale:num mean:num std:pos", "one tensor per input, by name", 0 },
-	{ "data", "tar",         "files:str+ validation:held shuffle:flag scale:num mean:num std:pos", "shards as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin", 0 },
-	{ "data", "points",      "classes:count noise:nonneg", "made up, for trying a model out: points around one centre per class (10), with noise (1)", 0 },
+	{ .family = "data", .name = "bytes", .args = "file:str+ validation:held shuffle:flag",
+	  .help = "each byte is a token" },
+	{ .family = "data", .name = "tokens16", .args = "file:str+ validation:held shuffle:flag",
+	  .help = "little-endian 16-bit tokens" },
+	{ .family = "data", .name = "tokens32", .args = "file:str+ validation:held shuffle:flag",
+	  .help = "little-endian 32-bit tokens" },
+	{ .family = "data", .name = "npy",
+	  .args = "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str",
+	  .help = "a .npy file per input: FOLDER/x.npy, or several: FOLDER/x-*.npy; or x: \"x.npy\", y: \"y.npy\"" },
+	{ .family = "data", .name = "idx",
+	  .args = "folder:str* validation:held shuffle:flag scale:num mean:num std:pos *:str",
+	  .help = "an IDX file per input, as MNIST: FOLDER/x.idx, or several: FOLDER/x-*.idx; or x: \"x.idx\"" },
+	{ .family = "data", .name = "cifar",
+	  .args = "files:str+ validation:held shuffle:flag scale:num mean:num std:pos",
+	  .help = "CIFAR-10 binary batches" },
+	{ .family = "data", .name = "safetensors",
+	  .args = "file:str+ validation:held shuffle:flag scale:num mean:num std:pos",
+	  .help = "one tensor per input, by name" },
+	{ .family = "data", .name = "tar",
+	  .args = "files:str+ validation:held shuffle:flag scale:num mean:num std:pos",
+	  .help = "shards as WebDataset has them: members KEY.INPUT.npy or KEY.INPUT.bin" },
+	{ .family = "data", .name = "points", .args = "classes:count noise:nonneg",
+	  .help = "made up, for trying a model out: points around one centre per class (10), with noise (1)" },
 
-	{ "init", "zeros",           "",                               "0", 0 },
-	{ "init", "ones",            "",                               "1", 0 },
-	{ "init", "constant",        "value:num!",                     "one number", 0 },
-	{ "init", "normal",          "mean:num std:nonneg",            "normal(0, 1) unless said otherwise", 0 },
-	{ "init", "uniform",         "low:num high:num",               "uniform from 0 to 1 unless said otherwise", 0 },
-	{ "init", "xavier_uniform",  "gain:pos fan_in:count fan_out:count", "gain * sqrt(6 / (fan_in + fan_out)) to both sides", 0 },
-	{ "init", "xavier_normal",   "gain:pos fan_in:count fan_out:count", "deviation gain * sqrt(2 / (fan_in + fan_out))", 0 },
-	{ "init", "kaiming_uniform", "gain:pos mode:fan_in|fan_out fan:count", "gain * sqrt(3 / fan) to both sides; gain sqrt(2)", 0 },
-	{ "init", "kaiming_normal",  "gain:pos mode:fan_in|fan_out fan:count", "deviation gain / sqrt(fan); gain sqrt(2)", 0 },
-	{ "init", "file",            "path:str! key:str",              "an .npy file, or a tensor of a .safetensors file", 0 },
+	{ .family = "init", .name = "zeros", .args = "",
+	  .help = "0" },
+	{ .family = "init", .name = "ones", .args = "",
+	  .help = "1" },
+	{ .family = "init", .name = "constant", .args = "value:num!",
+	  .help = "one number" },
+	{ .family = "init", .name = "normal", .args = "mean:num std:nonneg",
+	  .help = "normal(0, 1) unless said otherwise" },
+	{ .family = "init", .name = "uniform", .args = "low:num high:num",
+	  .help = "uniform from 0 to 1 unless said otherwise" },
+	{ .family = "init", .name = "xavier_uniform", .args = "gain:pos fan_in:count fan_out:count",
+	  .help = "gain * sqrt(6 / (fan_in + fan_out)) to both sides" },
+	{ .family = "init", .name = "xavier_normal", .args = "gain:pos fan_in:count fan_out:count",
+	  .help = "deviation gain * sqrt(2 / (fan_in + fan_out))" },
+	{ .family = "init", .name = "kaiming_uniform", .args = "gain:pos mode:fan_in|fan_out fan:count",
+	  .help = "gain * sqrt(3 / fan) to both sides; gain sqrt(2)" },
+	{ .family = "init", .name = "kaiming_normal", .args = "gain:pos mode:fan_in|fan_out fan:count",
+	  .help = "deviation gain / sqrt(fan); gain sqrt(2)" },
+	{ .family = "init", .name = "file", .args = "path:str! key:str",
+	  .help = "an .npy file, or a tensor of a .safetensors file" },
 };
 /* clang-format on */
 
@@ -263,7 +384,8 @@ static bool is_place(const Arg *a)
 	return is_word(a) || (a->kind == ARG_INDEX && a->narg);
 }
 
-/* S(axis), S(axis/factor), S(axis, reach(...)) of operands of windows, B, P, P(sum), P(max), P(min), P(prod), and _ for free. */
+/* S(axis), S(axis/factor), S(axis, reach(...)) of operands of windows, B, P, P(sum), P(max), P(min), P(prod); _ is
+ * free. */
 static bool is_sbp(const Arg *a)
 {
 	const Arg *x = a->arg;
@@ -273,7 +395,8 @@ static bool is_sbp(const Arg *a)
 	if (a->kind != ARG_CALL || a->narg < 1 || x->key)
 		return false;
 	if (is(a->s, "S") && a->narg == 2)
-		return x->kind == ARG_INT && x->i >= 0 && x->i < RANK_MAX && x[1].kind == ARG_CALL && !x[1].key && is(x[1].s, "reach");
+		return x->kind == ARG_INT && x->i >= 0 && x->i < RANK_MAX && x[1].kind == ARG_CALL && !x[1].key &&
+		       is(x[1].s, "reach");
 	if (a->narg != 1)
 		return false;
 	if (is(a->s, "S"))
@@ -424,7 +547,8 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 	if (strchr(spec->kind, '|'))
 		return check_choice(who, spec, a);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		if (strncmp(kinds[i].name, spec->kind, strcspn(spec->kind, "+")) || kinds[i].name[strcspn(spec->kind, "+")])
+		if (strncmp(kinds[i].name, spec->kind, strcspn(spec->kind, "+")) ||
+			kinds[i].name[strcspn(spec->kind, "+")])
 			continue;
 		if (kinds[i].ok(a))
 			return 0;
@@ -435,7 +559,7 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 	return check_family(who, spec->key, spec->kind, a);
 }
 
-/* Which argument of the row a is, by key, by the word of a flag, or as the next one; -1 after explaining. */
+/* The argument of the row that a is: by key, by the word of a flag, or the next one; -1 after err_at. */
 static int find_spec(const char *who, const Spec *spec, int nspec, const bool *used, const Arg *a)
 {
 	const char *list[MAXKEYS + 1];

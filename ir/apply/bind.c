@@ -1,4 +1,5 @@
-/* Gives every node its row of the table; those without one are reported together, with what they may be called in ONNX. */
+/* Binds every node to its row of the table.  Nodes without one are reported together, with names that ONNX may have for
+ * them. */
 #include "apply.h"
 
 #include <string.h>
@@ -16,24 +17,29 @@ static bool is_call(const Graph *g, const Node *n)
 static const struct { const char *torch, *onnx; } torch_names[] = {
 	{ "linear", "Gemm<transB = 1>, or MatMul and Add" }, { "addmm", "Gemm" }, { "bilinear", "Einsum" },
 	{ "mm", "MatMul" }, { "bmm", "MatMul" }, { "conv1d", "Conv" }, { "conv2d", "Conv" }, { "conv3d", "Conv" },
-	{ "convtranspose1d", "ConvTranspose" }, { "convtranspose2d", "ConvTranspose" }, { "convtranspose3d", "ConvTranspose" },
-	{ "batchnorm", "BatchNormalization" }, { "batchnorm1d", "BatchNormalization" }, { "batchnorm2d", "BatchNormalization" },
-	{ "batchnorm3d", "BatchNormalization" }, { "layernorm", "LayerNormalization" }, { "groupnorm", "GroupNormalization" },
-	{ "rmsnorm", "RMSNormalization" }, { "instancenorm1d", "InstanceNormalization" }, { "instancenorm2d", "InstanceNormalization" },
-	{ "maxpool1d", "MaxPool" }, { "maxpool2d", "MaxPool" }, { "maxpool3d", "MaxPool" }, { "avgpool1d", "AveragePool" },
-	{ "avgpool2d", "AveragePool" }, { "avgpool3d", "AveragePool" }, { "adaptiveavgpool2d", "GlobalAveragePool" },
-	{ "adaptivemaxpool2d", "GlobalMaxPool" }, { "embedding", "Gather" }, { "embeddingbag", "Gather and ReduceSum" },
-	{ "index_select", "Gather" }, { "crossentropyloss", "SoftmaxCrossEntropyLoss" }, { "cross_entropy", "SoftmaxCrossEntropyLoss" },
+	{ "convtranspose1d", "ConvTranspose" }, { "convtranspose2d", "ConvTranspose" },
+	{ "convtranspose3d", "ConvTranspose" }, { "batchnorm", "BatchNormalization" },
+	{ "batchnorm1d", "BatchNormalization" }, { "batchnorm2d", "BatchNormalization" },
+	{ "batchnorm3d", "BatchNormalization" }, { "layernorm", "LayerNormalization" },
+	{ "groupnorm", "GroupNormalization" }, { "rmsnorm", "RMSNormalization" },
+	{ "instancenorm1d", "InstanceNormalization" }, { "instancenorm2d", "InstanceNormalization" },
+	{ "maxpool1d", "MaxPool" }, { "maxpool2d", "MaxPool" }, { "maxpool3d", "MaxPool" },
+	{ "avgpool1d", "AveragePool" }, { "avgpool2d", "AveragePool" }, { "avgpool3d", "AveragePool" },
+	{ "adaptiveavgpool2d", "GlobalAveragePool" }, { "adaptivemaxpool2d", "GlobalMaxPool" },
+	{ "embedding", "Gather" }, { "embeddingbag", "Gather and ReduceSum" }, { "index_select", "Gather" },
+	{ "crossentropyloss", "SoftmaxCrossEntropyLoss" }, { "cross_entropy", "SoftmaxCrossEntropyLoss" },
 	{ "nllloss", "NegativeLogLikelihoodLoss" }, { "nll_loss", "NegativeLogLikelihoodLoss" },
 	{ "mseloss", "ReduceMean(Pow(Sub(x, y), 2))" }, { "mse_loss", "ReduceMean(Pow(Sub(x, y), 2))" },
-	{ "l1loss", "ReduceMean(Abs(Sub(x, y)))" }, { "silu", "Swish" }, { "relu6", "Clip(x, 0, 6)" }, { "view", "Reshape" },
-	{ "permute", "Transpose" }, { "cat", "Concat" }, { "stack", "Unsqueeze and Concat" }, { "chunk", "Split" }, { "repeat", "Tile" },
-	{ "masked_fill", "Where" }, { "sum", "ReduceSum" }, { "mean", "ReduceMean" }, { "amax", "ReduceMax" }, { "amin", "ReduceMin" },
-	{ "prod", "ReduceProd" }, { "scaled_dot_product_attention", "Attention" }, { "multiheadattention", "Attention" },
+	{ "l1loss", "ReduceMean(Abs(Sub(x, y)))" }, { "silu", "Swish" }, { "relu6", "Clip(x, 0, 6)" },
+	{ "view", "Reshape" }, { "permute", "Transpose" }, { "cat", "Concat" }, { "stack", "Unsqueeze and Concat" },
+	{ "chunk", "Split" }, { "repeat", "Tile" }, { "masked_fill", "Where" }, { "sum", "ReduceSum" },
+	{ "mean", "ReduceMean" }, { "amax", "ReduceMax" }, { "amin", "ReduceMin" }, { "prod", "ReduceProd" },
+	{ "scaled_dot_product_attention", "Attention" }, { "multiheadattention", "Attention" },
 	{ "interpolate", "Resize" }, { "upsample", "Resize" }, { "arange", "Range" }, { "zeros", "ConstantOfShape" },
-	{ "ones", "ConstantOfShape" }, { "full", "ConstantOfShape" }, { "pixelshuffle", "DepthToSpace" }, { "rsqrt", "Reciprocal(Sqrt(x))" },
-	{ "square", "Mul(x, x)" }, { "clamp", "Clip" }, { "fmod", "Mod<fmod = 1>" }, { "log1p", "Log(Add(x, 1))" }, { "subtract", "Sub" },
-	{ "multiply", "Mul" }, { "divide", "Div" }, { "to", "Cast" },
+	{ "ones", "ConstantOfShape" }, { "full", "ConstantOfShape" }, { "pixelshuffle", "DepthToSpace" },
+	{ "rsqrt", "Reciprocal(Sqrt(x))" }, { "square", "Mul(x, x)" }, { "clamp", "Clip" },
+	{ "fmod", "Mod<fmod = 1>" }, { "log1p", "Log(Add(x, 1))" }, { "subtract", "Sub" }, { "multiply", "Mul" },
+	{ "divide", "Div" }, { "to", "Cast" },
 };
 
 static const char *torch_name(Name op)
@@ -62,13 +68,15 @@ static const char *near_op(Name op)
 /* Reports all nodes whose operator is not supported, those of one operator in one error. */
 static void report(Node **missing, int n, Arena *tmp)
 {
-	struct { int next, last, count; } *of = arena_alloc(tmp, sizeof *of * (size_t)n);     /* last, count: of the first of a name */
+	/* last, count: set for the first node of a name */
+	struct { int next, last, count; } *of = arena_alloc(tmp, sizeof *of * (size_t)n);
 	Map first;
 	bool unknown = false;
 
 	map_init(&first, tmp);
 	for (int i = 0; i < n; i++) {
-		Name full = *missing[i]->domain ? name_fmt("%s.%s", missing[i]->domain, missing[i]->op) : missing[i]->op;
+		Name full = *missing[i]->domain ? name_fmt("%s.%s", missing[i]->domain, missing[i]->op)
+		                                : missing[i]->op;
 		Node **head = map_get(&first, full);
 		int h = head ? (int)(head - missing) : i;
 
@@ -86,16 +94,23 @@ static void report(Node **missing, int n, Arena *tmp)
 		if (!of[i].count)
 			continue;
 		bool other = op_known(m->domain, m->op);
-		const char *torch = other || *m->domain ? NULL : torch_name(m->op), *near = other || torch ? NULL : near_op(m->op);
-		const char *meant = torch ? name_fmt("; in ONNX it is %s", torch) : near ? name_fmt("; did you mean %s?", near) : "";
-		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s", m->domain, *m->domain ? "." : "", m->op,
-		       other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s", meant);
+		const char *torch = other || *m->domain ? NULL : torch_name(m->op),
+			   *near = other || torch ? NULL : near_op(m->op);
+		const char *meant = torch  ? name_fmt("; in ONNX it is %s", torch)
+		                    : near ? name_fmt("; did you mean %s?", near)
+		                           : "";
+		err_at(m->loc, "operator %s%s%s is not supported%s (%d node%s)%s", m->domain, *m->domain ? "." : "",
+			m->op, other ? " in this opset version" : "", of[i].count, of[i].count == 1 ? "" : "s",
+			meant);
 		unknown |= !*meant;
 		for (int j = of[i].next; j; j = of[j].next)
-			note_at(missing[j]->loc, "also here, making %s", missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
+			note_at(missing[j]->loc, "also here, making %s",
+				missing[j]->nout && missing[j]->out[0] ? missing[j]->out[0]->name : "nothing");
 	}
 	if (unknown)
-		note_at((Loc){ 0 }, "an operator can be defined in the model, as a function of operators that are supported (LANGUAGE.md, section 4.5)");
+		note_at((Loc){ 0 },
+			"an operator can be defined in the model, as a function of operators that are supported "
+			"(LANGUAGE.md, section 4.5)");
 	diag_whole(false);
 }
 

@@ -47,7 +47,8 @@ static void build_attrs(Node *n, const char *p)
 /* Makes, expands, infers and appends a node: operands are Value *, NULL for one left out.  outs may be NULL, or give
  * the values that the results shall be (NULL entries: fresh ones, stored back).  Returns the first result, or NULL
  * after an error was reported. */
-Value *build_list(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in)
+Value *build_list(Graph *g, Loc loc, const char *op, const char *attrs, int nout, Value **outs, int nin,
+	Value *const *in)
 {
 	Node *n = node_new(g, name_of(""), name_of(op), loc);
 	Value *first = NULL;

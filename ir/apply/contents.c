@@ -1,4 +1,4 @@
-/* Contents of small integer vectors, with symbols in them: this is how the shape arithmetic of exporters is seen through.
+/* Contents of small integer vectors, with symbols in them, so that the shape arithmetic of exporters can be resolved.
  * An element is a number, which may be negative, or a dimension. */
 #include "apply.h"
 
@@ -29,7 +29,7 @@ static bool vec_tensor(const Tensor *t, Vec *v)
 	return true;
 }
 
-/* Operand i as a vector: constants, or what is known of it. */
+/* Operand i as a vector: constants, or the known contents. */
 static bool vec_in(const Node *n, int i, Vec *v)
 {
 	if (i >= n->nin || !n->in[i])
@@ -146,7 +146,7 @@ static bool concat_contents(const Node *n, Vec *r)
 	r->n = 0;
 	for (int i = 0; i < n->nin; i++) {
 		if (!vec_in(n, i, &x)) {
-			const Type *t = operand_type(n, i);  /* unknown numbers, but how many is known */
+			const Type *t = operand_type(n, i);  /* unknown numbers, of which the count is known */
 			if (!t || t->rank != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
 				return false;
 			x.n = (int)t->dim[0];

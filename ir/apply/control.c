@@ -7,7 +7,8 @@
 
 bool control_is(const Node *n)
 {
-	return (!*n->domain || !strcmp(n->domain, "ai.onnx")) && (!strcmp(n->op, "If") || !strcmp(n->op, "Loop") || !strcmp(n->op, "Scan"));
+	return (!*n->domain || !strcmp(n->domain, "ai.onnx")) &&
+	       (!strcmp(n->op, "If") || !strcmp(n->op, "Loop") || !strcmp(n->op, "Scan"));
 }
 
 static Graph *branch(Node *n, const char *name)
@@ -40,6 +41,7 @@ static int resolve_if(Graph *g, Node *n)
 		err_at(n->loc, "the branch of If gives %d results, not %d", taken->nout, n->nout);
 		return -1;
 	}
+	identity_control(n, taken == yes);
 	return inline_graph(g, n, taken, NULL, n->out);
 }
 
@@ -70,7 +72,8 @@ static int too_long(Node *n, int64_t steps, const Graph *body)
 {
 	if (steps * (body->nnode + 1) <= limits.unroll)
 		return 0;
-	fail_at(EXIT_LIMIT, n->loc, "%s would become %lld nodes, more than --max-unroll=%lld", n->op, (long long)(steps * body->nnode), (long long)limits.unroll);
+	fail_at(EXIT_LIMIT, n->loc, "%s would become %lld nodes, more than --max-unroll=%lld", n->op,
+		(long long)(steps * body->nnode), (long long)limits.unroll);
 	return -1;
 }
 
@@ -84,14 +87,16 @@ static int resolve_loop(Graph *g, Node *n)
 	if (!body)
 		return -1;
 	if (ncarry < 0 || body->nin != ncarry + 2 || body->nout < ncarry + 1 || n->nout != body->nout - 1) {
-		err_at(n->loc, "Loop and its body do not agree on the number of values: %d carried, body %d => %d", ncarry, body->nin, body->nout);
+		err_at(n->loc, "Loop and its body do not agree on the number of values: %d carried, body %d => %d",
+			ncarry, body->nin, body->nout);
 		return -1;
 	}
 	if ((n->in[0] && !m) || (n->in[1] && !c) || (!n->in[0] && !n->in[1]))
 		return refuse(n, "its number of iterations");
 	int64_t most = m && tensor_elements(m) == 1 ? tensor_int(m, 0) : limits.unroll;
 	int nscan = body->nout - 1 - ncarry;
-	Value **carry = arena_array(g->scratch, Value *, ncarry + 1), **args = arena_array(g->scratch, Value *, body->nin);
+	Value **carry = arena_array(g->scratch, Value *, ncarry + 1),
+	      **args = arena_array(g->scratch, Value *, body->nin);
 	Value ***rows = arena_array(g->scratch, Value **, nscan + 1);
 	bool go = !c || tensor_int(c, 0);
 	int64_t i;
@@ -124,6 +129,7 @@ static int resolve_loop(Graph *g, Node *n)
 			arena_push(g->scratch, rows[k], count, outs[1 + ncarry + k]);
 		}
 	}
+	identity_control(n, i);
 	for (int k = 0; k < ncarry; k++)
 		if (pass_on(g, n, carry[k], n->out[k]) < 0)
 			return -1;
@@ -152,7 +158,8 @@ static int resolve_scan(Graph *g, Node *n)
 {
 	Graph *body = branch(n, "body");
 	const Attr *count = node_attr(n, "num_scan_inputs");
-	int nx = count && count->type == AT_INT ? (int)count->u.i : -1, nstate = n->nin - nx, ny = body ? body->nout - nstate : 0;
+	int nx = count && count->type == AT_INT ? (int)count->u.i : -1, nstate = n->nin - nx,
+	    ny = body ? body->nout - nstate : 0;
 	int64_t length = -1;
 
 	if (!body)
@@ -173,6 +180,7 @@ static int resolve_scan(Graph *g, Node *n)
 	}
 	if (too_long(n, length, body) < 0)
 		return -1;
+	identity_control(n, length);
 	Value **args = arena_array(g->scratch, Value *, body->nin), ***rows = arena_array(g->scratch, Value **, ny + 1);
 	for (int k = 0; k < nstate; k++)
 		args[k] = n->in[k];
@@ -185,7 +193,8 @@ static int resolve_scan(Graph *g, Node *n)
 
 			tensor_set_int(at, 0, nth(n, "scan_input_directions", k) ? length - 1 - i : i);
 			snprintf(attr, sizeof attr, "axis=%d", axis[k]);
-			args[nstate + k] = build(g, n->loc, "Gather", attr, 1, NULL, 2, n->in[nstate + k], graph_const(g, at, "step"));
+			args[nstate + k] = build(g, n->loc, "Gather", attr, 1, NULL, 2, n->in[nstate + k],
+				graph_const(g, at, "step"));
 			if (!args[nstate + k])
 				return -1;
 		}

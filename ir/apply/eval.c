@@ -1,13 +1,11 @@
-/* The reference evaluator: runs any graph on the CPU, plainly, straight from the operator table.  It is the oracle of
- * the tests and the constant folder.
+/* The reference evaluator: runs any graph on the CPU by plain loops, from the operator table.  It is the oracle of the
+ * tests and the constant folder.
  *
  * A node is evaluated by its row's expression, by its row's eval function, or by its definition, which is inlined for
- * the operands at hand and evaluated in turn; so shapes, guards and constants are always known, whatever they depend
- * on.  Everything is computed in double (integers in 64 bits) and rounded once to the declared type.  In wide mode
- * float16, bfloat16 and float are stored as double too: the function itself, without its rounding, which is what
- * finite differences need.
- *
- * A value is freed after its last use: each has an arena of its own. */
+ * the given operands and evaluated in turn; so shapes, guards and constants are always known.  Everything is computed
+ * in double (integers in 64 bits) and rounded once to the declared type.  In wide mode float16, bfloat16 and float are
+ * stored as double too: finite differences need the function without its rounding.  Each value has an arena of its own,
+ * which is freed after its last use. */
 #include "apply.h"
 #include <errno.h>
 #include <math.h>
@@ -17,10 +15,15 @@
 
 static Arena node_scratch;              /* of the node that is being evaluated */
 static int depth;                       /* definitions inside definitions */
-static bool all_wide; /* during a wide evaluation, so that what it folds is wide too */
+static bool all_wide; /* set during a wide evaluation, for what it folds */
 
 /* Elements to and from vectors. */
-#define CONVERT(T) do { const T *s_ = (const T *)t->data + from; for (int64_t i = 0; i < n; i++) v[i] = s_[i]; } while (0)
+#define CONVERT(T) \
+	do { \
+		const T *s_ = (const T *)t->data + from; \
+		for (int64_t i = 0; i < n; i++) \
+			v[i] = s_[i]; \
+	} while (0)
 
 static bool aligned(const Tensor *t)
 {
@@ -172,7 +175,7 @@ void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tenso
 typedef struct Feed {
 	const Tensor *t;
 	enum { SAME, ONE, WALK } how;
-	int64_t at, *idx, *stride;      /* WALK: the element, and the position in the result it belongs to */
+	int64_t at, *idx, *stride;      /* WALK: the element, and the position in the result that it belongs to */
 	void *buf;
 } Feed;
 
@@ -327,7 +330,7 @@ typedef struct Job {
 	Node *n;
 	Tensor **in, **out;
 	DType *tin, *tout;
-	Arena **mem;                    /* where each result is to live */
+	Arena **mem;                    /* the arena of each result */
 	bool wide;
 } Job;
 
@@ -504,11 +507,11 @@ int eval_node(Node *n, Tensor **in, Tensor **out, Arena *a, bool wide)
 	return bad;
 }
 
-/* A whole graph. */
+/* Graphs. */
 typedef struct Cell {
 	Tensor *t;
 	DType type;                     /* as declared; the tensor may be wider */
-	Arena mem; /* what t lives in, unless it is an operand, a constant or a result of the graph */
+	Arena mem; /* the arena of t, unless t is an operand, a constant or a result of the graph */
 	int uses;
 	bool made;                      /* by a node of this evaluation */
 } Cell;
@@ -581,7 +584,7 @@ static bool known(const Node *n)
 	return true;
 }
 
-/* While a node with graphs inside (If, Loop, Scan) runs, the values of g that they use carry their tensors. */
+/* While a node with graphs inside (If, Loop, Scan) runs, the values of g that they use hold their tensors. */
 typedef struct Loan { Value *v; Saved was; struct Loan *next; } Loan;
 
 static int lend_value(Graph *g, Value *v, Cell *cell, bool wide, Loan **loans, Arena *a)

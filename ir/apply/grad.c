@@ -17,10 +17,10 @@
 typedef struct Back {
 	Graph *g;
 	bool *need;             /* by value id: depends on a wanted value */
-	Value ***term;          /* by value id: what its gradient is the sum of */
+	Value ***term;          /* by value id: the terms of its gradient */
 	int *nterm;
 	int nvalue;             /* ids below this existed before */
-	bool *want;             /* by value id: asked for */
+	bool *want;             /* by value id: wanted */
 	bool staged;            /* some node has @stage */
 	bool *moving;           /* by value id: computed from an input of the graph, not from weights alone */
 } Back;
@@ -37,7 +37,8 @@ static bool floating(const Value *v)
 	return v && v->type && v->type->kind == TY_TENSOR && dtype_is_float(v->type->elem);
 }
 
-/* Is a gradient of operand i wanted from n?  A frozen node gives none to its parameters (frozen batch norm means its statistics). */
+/* Whether n gives a gradient to operand i.  A frozen node gives none to its parameters (of batch normalisation, frozen
+ * means its statistics). */
 static bool wants(const Back *b, const Node *n, int i)
 {
 	const Value *v = n->in[i];
@@ -92,7 +93,8 @@ static bool by_definition(const Node *n, void *arg)
 
 	for (int i = 0; i < n->nin && i < 64; i++)      /* a value made since then: not known, so assume yes */
 		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
-	if (n->row->nograd || annot_find(n->annot, "part"))     /* part of the backward pass of another loss: not on a path to this one */
+	/* part of the backward pass of another loss: not on a path to this one */
+	if (n->row->nograd || annot_find(n->annot, "part"))
 		return false;
 	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
 }
@@ -199,8 +201,8 @@ static void take_apart(Node *m, const uint8_t *need, int new)
 	note_part(w, "W");
 }
 
-/* Marks the nodes from number `first` on, with values from `new` on: the gradient of n.  By whose gradients are
- * they needed? */
+/* Marks the nodes from number `first` on, with values from `new` on: the gradient of n.  @part says which gradients
+ * need them. */
 static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 {
 	Graph *g = b->g;
@@ -240,7 +242,8 @@ static Value *total(Back *b, Value *v, Loc loc)
 			sum = p;
 			continue;
 		}
-		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name)) : graph_fresh(b->g, name_fmt("%s.part", v->name));
+		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name))
+		                        : graph_fresh(b->g, name_fmt("%s.part", v->name));
 		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
 			return NULL;
 		if (v->def)
@@ -277,10 +280,11 @@ static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value
 	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
 }
 
-/* Says how the loss depends on a wanted value through a node without gradient. */
+/* Reports how the loss depends on a wanted value through a node without gradient. */
 static int no_gradient(Back *b, Node *n, Value *loss)
 {
-	err_at(n->loc, "%s has no gradient, but the loss %s depends on it through %s", n->op, loss->name, n->nout && n->out[0] ? n->out[0]->name : "it");
+	err_at(n->loc, "%s has no gradient, but the loss %s depends on it through %s", n->op, loss->name,
+		n->nout && n->out[0] ? n->out[0]->name : "it");
 	Value *v = n->out[0];
 	for (int i = 0, steps = 0; i < b->g->nnode && v != loss && steps < 6; i++) {
 		Node *u = b->g->node[i];
@@ -302,7 +306,8 @@ static int step(Back *b, Node *n, Value *loss)
 	bool flows = false, wanted = false;
 
 	for (int i = 0; i < n->nout; i++)
-		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->nterm[n->out[i]->id] > 0 && !b->want[n->out[i]->id];
+		flows |= n->out[i] && n->out[i]->id < b->nvalue && b->nterm[n->out[i]->id] > 0 &&
+		         !b->want[n->out[i]->id];
 	for (int i = 0; i < n->nin; i++)
 		wanted |= wants(b, n, i);
 	if (!flows || !wanted || n->row->nograd)
@@ -347,7 +352,8 @@ int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
 
 	mark_moving(&b);
 	if (b.need[loss->id]) {
-		Value *one = build(g, loss->loc, "OnesLike", NULL, 1, (Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);
+		Value *one = build(g, loss->loc, "OnesLike", NULL, 1,
+			(Value *[]){ graph_fresh(g, name_fmt("%s.grad", loss->name)) }, 1, loss);
 
 		if (!one)
 			return -1;

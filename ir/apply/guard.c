@@ -1,11 +1,15 @@
 /* Guards: the condition of @when("...") in a definition, decided when the definition is inlined.
  *
- *   or = and {"||" and}     and = not {"&&" not}     not = "!" not | compare     compare = sum [("==" | "!=" | "<" ...) sum]
- *   sum = product {("+" | "-") product}     product = atom {("*" | "/" | "%") atom}
- *   atom = integer | "text" | "(" or ")" | has(NAME) | wants(NAME) | rank(NAME) | dim(NAME, INT) | dtype(NAME) | isfloat(NAME)
- *        | const(NAME) | the name of an attribute | the name of an element type
+ *   or      = and {"||" and}
+ *   and     = not {"&&" not}
+ *   not     = "!" not | compare
+ *   compare = sum [("==" | "!=" | "<" ...) sum]
+ *   sum     = product {("+" | "-") product}
+ *   product = atom {("*" | "/" | "%") atom}
+ *   atom    = integer | "text" | "(" or ")" | has(NAME) | wants(NAME) | rank(NAME) | dim(NAME, INT) | dtype(NAME)
+ *           | isfloat(NAME) | const(NAME) | the name of an attribute | the name of an element type
  *
- * A value is a number or a name; an attribute that is absent is 0 or "".  The text is ours, so a mistake in it is a bug. */
+ * A value is a number or a name; an absent attribute is 0 or "".  Conditions are written by us: an error is a bug. */
 #include "apply.h"
 
 #include <ctype.h>
@@ -249,7 +253,7 @@ static Val read_or(Scan *s)
 
 bool guard_holds(const char *text, const Function *f, const Node *call, Value **args, int narg)
 {
-	Scan s = { text, text, f, call, args, narg };
+	Scan s = { .p = text, .whole = text, .f = f, .call = call, .arg = args, .narg = narg };
 	Val v = read_or(&s);
 
 	while (*s.p == ' ')

@@ -30,7 +30,11 @@ static bool in_class(char c, DType t)
 
 static const char *class_text(char c)
 {
-	return c == 'N' ? "a number" : c == 'F' ? "a floating type" : c == 'I' ? "int32 or int64" : c == 'B' ? "bool" : "a tensor";
+	return c == 'N'   ? "a number"
+	       : c == 'F' ? "a floating type"
+	       : c == 'I' ? "int32 or int64"
+	       : c == 'B' ? "bool"
+	                  : "a tensor";
 }
 
 typedef struct Bind { Name var; DType type; int operand; } Bind;
@@ -47,19 +51,23 @@ static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbin
 		return -1;
 	}
 	if (t->elem == DT_STRING || t->elem == DT_COMPLEX64 || t->elem == DT_COMPLEX128) {
-		err_at(operand_loc(n, i), "%s of %s is not supported (%s): tensors hold numbers and bools; turn it into them before the model", n->op,
-		       dtype_name(t->elem), n->in[i]->name);
+		err_at(operand_loc(n, i),
+			"%s of %s is not supported (%s): tensors hold numbers and bools; turn it into them before the "
+			"model",
+			n->op, dtype_name(t->elem), n->in[i]->name);
 		return -1;
 	}
 	if (!c) {
 		if (strcmp(dtype_name(t->elem), o->type)) {
-			err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, o->type, n->in[i]->name, type_text(t));
+			err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, o->type,
+				n->in[i]->name, type_text(t));
 			return -1;
 		}
 		return 0;
 	}
 	if (!in_class(c, t->elem)) {
-		err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, class_text(c), n->in[i]->name, type_text(t));
+		err_at(operand_loc(n, i), "%s: operand %s must be %s, but %s is %s", n->op, o->name, class_text(c),
+			n->in[i]->name, type_text(t));
 		return -1;
 	}
 	for (int k = 0; k < *nbind; k++)
@@ -67,8 +75,9 @@ static int check_operand(Node *n, int i, const Operand *o, Bind *bind, int *nbin
 			if (bind[k].type == t->elem)
 				return 0;
 			int j = bind[k].operand;
-			err_at(operand_loc(n, i), "%s cannot mix %s and %s: %s is %s, %s is %s", n->op, dtype_name(bind[k].type), dtype_name(t->elem),
-			       n->in[j]->name, type_text(n->in[j]->type), n->in[i]->name, type_text(t));
+			err_at(operand_loc(n, i), "%s cannot mix %s and %s: %s is %s, %s is %s", n->op,
+				dtype_name(bind[k].type), dtype_name(t->elem), n->in[j]->name,
+				type_text(n->in[j]->type), n->in[i]->name, type_text(t));
 			return -1;
 		}
 	if (*nbind < 16)
@@ -94,15 +103,19 @@ static int check_attrs(Node *n, const Schema *s)
 				names[nn] = s->attr[nn].name;
 			names[nn] = NULL;
 			const char *near = diag_suggest(a->name, names);
-			err_at(a->loc.file ? a->loc : n->loc, "%s has no attribute %s%s%s%s", n->op, a->name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+			err_at(a->loc.file ? a->loc : n->loc, "%s has no attribute %s%s%s%s", n->op, a->name,
+				near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 			return -1;
 		}
 		if (s->attr[k].type && a->type != s->attr[k].type) {
-			bool empty = a->type == AT_UNDEFINED || ((a->type == AT_INTS || a->type == AT_FLOATS || a->type == AT_STRINGS) && a->n == 0);
+			bool empty = a->type == AT_UNDEFINED ||
+			             ((a->type == AT_INTS || a->type == AT_FLOATS || a->type == AT_STRINGS) &&
+					     a->n == 0);
 
 			if (empty)
 				continue;
-			err_at(a->loc.file ? a->loc : n->loc, "%s: attribute %s must be %s, not %s", n->op, a->name, type_attr_name(s->attr[k].type), type_attr_name(a->type));
+			err_at(a->loc.file ? a->loc : n->loc, "%s: attribute %s must be %s, not %s", n->op, a->name,
+				type_attr_name(s->attr[k].type), type_attr_name(a->type));
 			return -1;
 		}
 	}
@@ -131,14 +144,17 @@ static int check_schema(Node *n)
 		while (given > s->nin && !n->in[given - 1])
 			given--;
 		if (given < least || (given > s->nin && !variadic)) {
-			err_at(n->loc, "%s takes %s%d operand%s, not %d", n->op, variadic || least < s->nin ? given < least ? "at least " : "at most " : "",
-			       given < least ? least : s->nin, (given < least ? least : s->nin) == 1 ? "" : "s", given);
+			err_at(n->loc, "%s takes %s%d operand%s, not %d", n->op,
+				variadic || least < s->nin ? given < least ? "at least " : "at most " : "",
+				given < least ? least : s->nin, (given < least ? least : s->nin) == 1 ? "" : "s",
+				given);
 			return -1;
 		}
 	}
 	bool outvariadic = s->nout && s->out[s->nout - 1].variadic;
 	if (n->nout > s->nout && !outvariadic) {
-		err_at(n->loc, "%s gives at most %d result%s, not %d", n->op, s->nout, s->nout == 1 ? "" : "s", n->nout);
+		err_at(n->loc, "%s gives at most %d result%s, not %d", n->op, s->nout, s->nout == 1 ? "" : "s",
+			n->nout);
 		return -1;
 	}
 	for (int i = 0; i < n->nin; i++) {
@@ -173,11 +189,13 @@ static int merge_declared(Node *n, int i, const Type *declared)
 	for (int k = 0; !clash && declared->rank >= 0 && k < t->rank; k++)
 		clash |= dim_differ(dim_bound(declared->dim[k]), t->dim[k]);
 	if (clash) {
-		err_at(v->loc.file ? v->loc : n->loc, "%s is declared %s, but %s gives %s", v->name, type_text(declared), n->op, type_text(t));
+		err_at(v->loc.file ? v->loc : n->loc, "%s is declared %s, but %s gives %s", v->name,
+			type_text(declared), n->op, type_text(t));
 		return -1;
 	}
 	if (t->rank < 0 && declared->rank >= 0)
-		v->type = type_tensor(n->graph->arena, t->elem ? t->elem : declared->elem, declared->rank, declared->dim);
+		v->type = type_tensor(n->graph->arena, t->elem ? t->elem : declared->elem, declared->rank,
+			declared->dim);
 	else
 		for (int k = 0; declared->rank >= 0 && k < t->rank; k++)
 			if (t->dim[k] == DIM_UNKNOWN)
@@ -190,7 +208,8 @@ static bool known_contents(Node *n)
 {
 	Value *v = n->nout == 1 ? n->out[0] : NULL;
 
-	if (!v || v->data || v->nelem < 0 || !v->type || v->type->rank < 0 || v->type->rank > 1 || !dtype_is_int(v->type->elem))
+	if (!v || v->data || v->nelem < 0 || !v->type || v->type->rank < 0 || v->type->rank > 1 ||
+		!dtype_is_int(v->type->elem))
 		return v && v->data;
 	int64_t count = type_elements(v->type);
 	for (int i = 0; i < v->nelem; i++)
@@ -225,7 +244,7 @@ static void know_empty(Node *n)
 	}
 }
 
-/* Results of a node on constants are constants, when they are small or no larger than what they are made from. */
+/* Small results of a node on constants are constants. */
 static int propagate(Node *n)
 {
 	size_t inbytes = 0;
@@ -271,7 +290,7 @@ int infer_node(Node *n)
 	if (check_schema(n) < 0)
 		return -1;
 	if (!n->row->shape && n->row->expand)
-		return 0;               /* what it expands to has shapes */
+		return 0;               /* its expansion has shapes */
 	if (!n->row->shape)
 		die("no shape rule for %s", n->op);
 	for (int i = 0; i < n->nout && i < 64; i++)
@@ -286,7 +305,8 @@ int infer_node(Node *n)
 
 		for (int k = 0; t && k < t->rank; k++)
 			if (t->dim[k] == DIM_OVERFLOW || type_elements(t) == -2) {
-				fail_at(EXIT_INPUT, n->loc, "the shape of %s does not fit in 64 bits: %s", n->out[i]->name, type_text(t));
+				fail_at(EXIT_INPUT, n->loc, "the shape of %s does not fit in 64 bits: %s",
+					n->out[i]->name, type_text(t));
 				return -1;
 			}
 		if (i < 64 && declared[i] && merge_declared(n, i, declared[i]) < 0)
@@ -296,7 +316,7 @@ int infer_node(Node *n)
 	return 0;
 }
 
-/* Types of inputs with all bindings put in. */
+/* Types of inputs, with bound symbols replaced. */
 static void bind_type(Graph *g, Value *v)
 {
 	if (!v->type || v->type->rank <= 0)

@@ -1,7 +1,7 @@
 /* Calls become their bodies: functions of the model, definitions of the table, composites when they are lowered.
  *
- * One walk in order binds, expands and infers, so that a guard (@when) or a C expander can ask for the type, shape
- * or constant contents of its operands.  Core operators are left, and composites until they are lowered. */
+ * One walk in order binds, expands and infers, so that a guard (@when) or a C expander can use the type, shape or
+ * constant contents of its operands.  Core operators are left, and composites until they are lowered. */
 #include "apply.h"
 
 #include <stdlib.h>
@@ -56,6 +56,7 @@ static Value *mapped(Copy *c, const Value *v)
 		return (Value *)v;              /* captured from outside */
 	w = graph_fresh(c->to, name_fmt("%s.%s", c->prefix, v->name));
 	w->loc = place_of(c, v->loc);
+	identity_copy(w, v);
 	take_annots(c->to, &w->annot, v->annot, "init", "factors");
 	if (v->data) {
 		w->data = v->data;
@@ -114,7 +115,7 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 		if (copy_attr(c, &n->attr[i], m->graph, &a))
 			arena_push(m->graph->arena, m->attr, m->nattr, a);
 	}
-	take_annots(m->graph, &m->annot, n->annot, "when", "opset");      /* what stands at the node itself wins */
+	take_annots(m->graph, &m->annot, n->annot, "when", "opset");      /* annotations of the node itself win */
 	take_annots(m->graph, &m->annot, c->call->annot, "sbp", "opset");
 	for (int i = 0; i < n->nin; i++)
 		node_in(m, mapped(c, n->in[i]));
@@ -142,11 +143,14 @@ static Graph *copy_graph(Copy *c, const Graph *g, Graph *outer)
 		v->id = id;
 		v->graph = r;
 		v->def = NULL;
+		identity_copy(v, g->value[i]);
 		map_put(&c->map, g->value[i], v);
 	}
 	c->to = r;
 	for (int i = 0; i < g->nnode; i++)
-		copy_node(c, g->node[i], graph_node(r, g->node[i]->domain, g->node[i]->op, c->own ? place_of(c, g->node[i]->loc) : g->node[i]->loc));
+		copy_node(c, g->node[i],
+			graph_node(r, g->node[i]->domain, g->node[i]->op,
+				c->own ? place_of(c, g->node[i]->loc) : g->node[i]->loc));
 	for (int i = 0; i < g->nin; i++)
 		arena_push(r->arena, r->in, r->nin, mapped(c, g->in[i]));
 	for (int i = 0; i < g->nout; i++)
@@ -168,7 +172,8 @@ static int64_t body_version(const Function *f, const Node *n)
 /* A node of a function of the model has its own line, and that of the call around it. */
 static Name from_inside(const Node *n, const Node *call)
 {
-	return name_fmt("%s in %s", loc_brief(n->from ? n->from : loc_text(n->loc)), loc_brief(call->from ? call->from : loc_text(call->loc)));
+	return name_fmt("%s in %s", loc_brief(n->from ? n->from : loc_text(n->loc)),
+		loc_brief(call->from ? call->from : loc_text(call->loc)));
 }
 
 int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts)
@@ -218,8 +223,8 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 	return 0;
 }
 
-/* A subgraph of n in place of n: operands args for its inputs, results in outs (a NULL entry is filled in with the
- * value that stands for that result). */
+/* A subgraph of n in place of n: args are the values of its inputs, outs of its results (a NULL entry is set to the
+ * value of that result). */
 int inline_graph(Graph *g, Node *n, const Graph *sub, Value **args, Value **outs)
 {
 	Function f = { .name = n->op, .body = (Graph *)sub };
@@ -275,13 +280,14 @@ static int append(Graph *g, Node *n)
 		if (!n->row && !*n->domain)
 			n->row = op_find(name_of("sbpcc"), n->op, 0);
 		if (n->row && n->row->domain)
-			n->domain = name_of(n->row->domain);    /* so that a dump says it */
+			n->domain = name_of(n->row->domain);    /* so that a dump has it */
 		if (!n->row) {
 			err_at(n->loc, "operator %s%s%s is not supported", n->domain, *n->domain ? "." : "", n->op);
 			return -1;
 		}
 	}
-	bool expand = f || (n->row->composite ? lowering && (n->row->def || n->row->expand) : n->row->def || n->row->expand);
+	bool expand = f || (n->row->composite ? lowering && (n->row->def || n->row->expand)
+					      : n->row->def || n->row->expand);
 	if (!expand) {
 		arena_push(g->arena, g->node, g->nnode, n);
 		for (int i = 0; i < n->nout; i++)
@@ -303,7 +309,8 @@ static int append(Graph *g, Node *n)
 	return inline_expand(n);
 }
 
-/* What a C expander builds inherits name, stage and annotations of the node it replaces, as a body does. */
+/* The nodes of a C expander inherit name, stage and annotations of the node that they replace, as those of a body
+ * do. */
 int inline_expand(Node *n)
 {
 	Graph *g = n->graph;
@@ -329,16 +336,21 @@ int inline_append(Graph *g, Node *n)
 	if (depth >= limits.depth) {
 		Function *f = model_function(g->model, n);
 
-		fail_at(f ? EXIT_INPUT : EXIT_LIMIT, n->loc, f ? "function %s calls itself, directly or through others (%lld calls deep)" :
-		        "%s: definitions nest more than %lld deep (--max-depth)", n->op, (long long)limits.depth);
+		fail_at(f ? EXIT_INPUT : EXIT_LIMIT, n->loc,
+			f ? "function %s calls itself, directly or through others (%lld calls deep)"
+			  : "%s: definitions nest more than %lld deep (--max-depth)",
+			n->op, (long long)limits.depth);
 		return -1;
 	}
 	bool wrong = false;
 	for (int i = 0; i < n->nin; i++)
 		wrong |= n->in[i] && n->in[i]->wrong;
+	identity_node(n);
+	uint64_t maker = identity_enter(n, "inline");
 	depth++;
 	int bad = wrong ? -1 : append(g, n);
 	depth--;
+	identity_leave(g, maker);
 	for (int i = 0; i < n->nout && bad; i++)
 		if (n->out[i])
 			n->out[i]->wrong = true;
@@ -351,8 +363,10 @@ static int check_calls(const Model *m, Function *f, Map *state, int level)
 	if (map_get(state, f) == (void *)2)
 		return 0;
 	if (map_get(state, f) == (void *)1 || level > limits.depth) {
-		fail_at(level > limits.depth ? EXIT_LIMIT : EXIT_INPUT, f->loc, level > limits.depth ?
-		        "at %s functions call each other more than %lld deep (--max-depth)" : "function %s calls itself", f->name, (long long)limits.depth);
+		fail_at(level > limits.depth ? EXIT_LIMIT : EXIT_INPUT, f->loc,
+			level > limits.depth ? "at %s functions call each other more than %lld deep (--max-depth)"
+					     : "function %s calls itself",
+			f->name, (long long)limits.depth);
 		return -1;
 	}
 	map_put(state, f, (void *)1);
@@ -382,8 +396,8 @@ static int walk(Graph *g)
 	return bad;
 }
 
-/* The nodes that are left have the newest version of their operator, and the model imports that; a node of an
- * older version says so itself. */
+/* The nodes that are left have the newest version of their operator, which the model imports; a node of an older
+ * version has @opset. */
 static void settle_versions(Graph *g)
 {
 	Model *m = g->model;
@@ -402,7 +416,9 @@ static void settle_versions(Graph *g)
 			continue;
 		Annot *a = arena_new(g->arena, Annot);
 		a->name = name_of("opset");
-		arena_push(g->arena, a->arg, a->narg, ((Arg){ .kind = ARG_INT, .i = n->version ? n->version : n->row->until, .param = name_of("version") }));
+		arena_push(g->arena, a->arg, a->narg,
+			((Arg){ .kind = ARG_INT, .param = name_of("version"),
+				.i = n->version ? n->version : n->row->until }));
 		annot_add(&n->annot, a);
 	}
 }
@@ -456,7 +472,9 @@ static int lower(Graph *g, bool (*which)(const Node *, void *), void *arg, bool 
 			arena_push(g->arena, g->node, g->nnode, old[i]);
 		else if (!row->def && !row->expand)
 			die("%s is a composite without a definition", row->name);
-		else if (row->def ? inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out, old[i]->nout) : inline_expand(old[i]))
+		else if (row->def ? inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out,
+					    old[i]->nout)
+				  : inline_expand(old[i]))
 			return -1;
 	}
 	return 0;

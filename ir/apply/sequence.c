@@ -12,7 +12,7 @@
 static const char *const names[] = { "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
 	"SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence", NULL };
 
-/* A copy of a sequence, too: what a Loop carries is copied. */
+/* Copies of sequences, too: a Loop copies what it carries. */
 bool sequence_is(const Node *n)
 {
 	if (!*n->domain && !strcmp(n->op, "Identity") && n->nin == 1 && n->in[0] && n->in[0]->item)
@@ -56,7 +56,10 @@ static int give(Node *n, Value **item, int count)
 	if (!v)
 		return 0;
 	if (v->output) {
-		err_at(n->loc, "%s gives a sequence, which cannot be an output; give its tensors one by one, or joined by ConcatFromSequence", n->op);
+		err_at(n->loc,
+			"%s gives a sequence, which cannot be an output; give its tensors one by one, or joined by "
+			"ConcatFromSequence",
+			n->op);
 		return -1;
 	}
 	v->item = item ? item : arena_array(n->graph->arena, Value *, 1);
@@ -83,6 +86,7 @@ static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 		return -1;
 	}
 	*at = (int)i;
+	identity_control(n, i);
 	return 0;
 }
 

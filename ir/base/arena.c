@@ -30,7 +30,7 @@ enum { SMALL = 4 << 10, CUT = 64 << 10, ALONE = 256 << 10, HUGE_PAGE = 2 << 20, 
 struct ArenaBlock {
 	struct ArenaBlock *next, *prev;
 	size_t used;
-	size_t cap : 63, clean : 1;     /* clean: pages as the kernel gave them: zero */
+	size_t cap : 63, clean : 1;     /* clean: zero pages, as the kernel gave them */
 	_Alignas(16) char mem[];
 };
 
@@ -81,7 +81,7 @@ void arena_bound(int64_t bytes)
 	allowed = bytes;
 }
 
-/* Eight times the input, of which the mapped file is one. */
+/* Eight times the input; the mapped file counts as one of the eight. */
 void arena_input(int64_t bytes)
 {
 	if (allowed && !limits.memory)
@@ -93,7 +93,7 @@ void arena_charge(int64_t bytes)
 	held += bytes;
 	if (!allowed || held <= allowed)
 		return;
-	arena_bound(0);                 /* the message needs some, too */
+	arena_bound(0);                 /* the message allocates, too */
 	fail_at(EXIT_LIMIT, (Loc){ 0 }, "reading this takes more memory than %s (--max-memory)",
 		limits.memory ? "is allowed" : "64 MiB and eight times the input");
 	diag_finish();
@@ -114,7 +114,8 @@ static struct ArenaBlock *unchain(struct ArenaBlock **at)
 /* Merges adjacent pieces of a huge page. */
 static bool joins(const struct ArenaBlock *a, const struct ArenaBlock *b)
 {
-	return cut(whole(a)) && cut(whole(b)) && (const char *)a + whole(a) == (const char *)b && (uintptr_t)b % HUGE_PAGE != 0;
+	return cut(whole(a)) && cut(whole(b)) && (const char *)a + whole(a) == (const char *)b &&
+	       (uintptr_t)b % HUGE_PAGE != 0;
 }
 
 static void put_spare(struct ArenaBlock *b)
@@ -141,13 +142,14 @@ static struct ArenaBlock *take_spare(size_t bytes)
 	struct ArenaBlock **best = NULL;
 	for (struct ArenaBlock **b = &spare; *b; b = &(*b)->next) {
 		size_t have = whole(*b);
-		if (have >= bytes && (cut(bytes) ? have <= HUGE_PAGE : have / 2 <= bytes) && (!best || have < whole(*best)))
+		if (have >= bytes && (cut(bytes) ? have <= HUGE_PAGE : have / 2 <= bytes) &&
+			(!best || have < whole(*best)))
 			best = b;
 	}
 	return best ? unchain(best) : NULL;
 }
 
-/* The rest of b after so many bytes becomes a free block. */
+/* The part of b after these bytes becomes a free block. */
 static void shorten(struct ArenaBlock *b, size_t bytes)
 {
 	struct ArenaBlock *rest = (struct ArenaBlock *)(void *)((char *)b + bytes);
@@ -211,7 +213,7 @@ static void chain(Arena *a, struct ArenaBlock *b, bool front)
 		b->next->prev = b;
 }
 
-/* How large the next block is: as large as the last one twice over, but no more than an eighth of the arena above 2 MiB. */
+/* The size of the next block: twice the last one, but above 2 MiB at most an eighth of the arena. */
 static size_t next_cap(const Arena *a)
 {
 	size_t cap = a->head ? 2 * whole(a->head) : SMALL;
@@ -259,8 +261,8 @@ char *arena_printf(Arena *a, const char *fmt, ...)
 	return s;
 }
 
-/* Room for one more item: the capacity of a list of n is n rounded up to a power of two, at least 4 unless the items are
- * large: nearly all nodes have one attribute or none. */
+/* Room for one more item: the capacity of a list of n is n rounded up to a power of two, at least 4 unless the items
+ * are large: nearly all nodes have one attribute or none. */
 void *arena_grow(Arena *a, void *list, int n, size_t itembytes)
 {
 	int least = itembytes < 64 ? 4 : 1;
@@ -273,8 +275,8 @@ void *arena_grow(Arena *a, void *list, int n, size_t itembytes)
 	return more;
 }
 
-/* Frees an object that has a block of its own at once: the old half of a list that has doubled.  Nothing else may
- * point to it. */
+/* Frees at once an object that has a block of its own, such as the old half of a list that has doubled.  Nothing else
+ * may point to it. */
 void arena_release(Arena *a, void *p, size_t bytes)
 {
 	if (!p || (!OWN_BLOCKS && bytes < ALONE))

@@ -18,7 +18,7 @@ __attribute__((constructor)) static void diag_start(void)
 }
 
 static int nerror, nhidden;
-static bool whole;                      /* all errors are shown, however many */
+static bool whole;                      /* --max-errors does not apply */
 static ExitCode first_code;
 static bool muted;                      /* the last error was only counted: its notes are dropped too */
 
@@ -26,17 +26,23 @@ int diag_printable(const uint8_t *p, size_t n)
 {
 	if (p[0] < 0x80)
 		return p[0] >= 0x20 && p[0] < 0x7f;
-	int len = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+	int len = p[0] >= 0xc2 && p[0] < 0xe0   ? 2
+	          : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+	          : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+	                                        : 0;
 
 	if (!len || (size_t)len > n)
 		return 0;
 	for (int i = 1; i < len; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+		(p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	/* C1 controls, bidirectional overrides and line separators act on a terminal or hide text. */
-	if ((len == 2 && p[0] == 0xc2 && p[1] < 0xa0) || (len == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0x8b && p[2] <= 0xaf) || (p[1] == 0x81 && p[2] >= 0xa0))))
+	if ((len == 2 && p[0] == 0xc2 && p[1] < 0xa0) ||
+		(len == 3 && p[0] == 0xe2 &&
+			((p[1] == 0x80 && p[2] >= 0x8b && p[2] <= 0xaf) || (p[1] == 0x81 && p[2] >= 0xa0))))
 		return 0;
 	return len;
 }
@@ -62,7 +68,7 @@ char *diag_escape(Arena *a, const char *text, size_t n)
 	return out;
 }
 
-/* The line around a place, cut to a window of 160 bytes, tabs as they are under tabs in the caret line. */
+/* The line around a place, cut to a window of 160 bytes; the caret line has tabs under tabs. */
 static void show_source(Loc loc)
 {
 	const SrcFile *f = file_of(loc.file);
@@ -198,7 +204,8 @@ void die(const char *fmt, ...)
 	va_start(ap, fmt);
 	fprintf(stderr, "sbpcc: internal error%s%s: ", diag_pass ? " in pass " : "", diag_pass ? diag_pass : "");
 	vfprintf(stderr, fmt, ap);
-	fprintf(stderr, "\nsbpcc: this is a bug of ours; the same command with --dump-after=all shows how far it came\n");
+	fprintf(stderr,
+		"\nsbpcc: this is a bug of ours; the same command with --dump-after=all shows how far it came\n");
 	va_end(ap);
 	exit(EXIT_BUG);
 }
@@ -221,7 +228,8 @@ void diag_whole(bool on)
 void diag_finish(void)
 {
 	if (nhidden && diag_out)
-		fprintf(diag_out, "sbpcc: %d more error%s not shown (--max-errors)\n", nhidden, nhidden == 1 ? "" : "s");
+		fprintf(diag_out, "sbpcc: %d more error%s not shown (--max-errors)\n", nhidden,
+			nhidden == 1 ? "" : "s");
 }
 
 void diag_reset(void)

@@ -38,10 +38,12 @@ uint32_t file_open(const char *path, ExitCode *why)
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot read %s: %s", p, strerror(errno));
 	} else if (!S_ISREG(st.st_mode)) {
-		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot read %s: it is %s", p, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot read %s: it is %s", p,
+			S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
 	} else if (st.st_size > limits.onnx_bytes) {
 		*why = EXIT_LIMIT;
-		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %lld bytes, more than --max-onnx-bytes=%lld", p, (long long)st.st_size, (long long)limits.onnx_bytes);
+		fail_at(EXIT_LIMIT, (Loc){ 0 }, "%s has %lld bytes, more than --max-onnx-bytes=%lld", p,
+			(long long)st.st_size, (long long)limits.onnx_bytes);
 	} else {
 		void *map = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : (void *)"";
 

@@ -1,4 +1,4 @@
-/* Places in input files: line and column of a text, node and byte of an .onnx file; places inside functions that are called. */
+/* Places in input files: line and column of a text, node and byte of an .onnx file, calls of functions around them. */
 #include "base.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ size_t loc_line(const SrcFile *f, size_t off)
 	return off == 0 && f->bytes >= 3 && !memcmp(f->data, "\xef\xbb\xbf", 3) ? 3 : off;
 }
 
-/* Dumps ask for the line of every node: every 64th line is remembered when lines are first asked for. */
+/* Dumps need the line of every node: the first request for a line stores the start of every 64th. */
 static int line_of(SrcFile *f, size_t off)
 {
 	enum { STEP = 64 };
@@ -103,8 +103,10 @@ const char *loc_text(Loc loc)
 
 		if (!n)
 			return name_fmt("%s: byte %llu", path, (unsigned long long)loc.off);
-		return name_fmt("%s: node %d (%s \"%s\"), byte %llu", path, n->index, diag_escape(&arena_process, n->op ? n->op : "", n->op ? strlen(n->op) : 0),
-		                diag_escape(&arena_process, n->name ? n->name : "", n->name ? strlen(n->name) : 0), (unsigned long long)loc.off);
+		return name_fmt("%s: node %d (%s \"%s\"), byte %llu", path, n->index,
+			diag_escape(&arena_process, n->op ? n->op : "", n->op ? strlen(n->op) : 0),
+			diag_escape(&arena_process, n->name ? n->name : "", n->name ? strlen(n->name) : 0),
+			(unsigned long long)loc.off);
 	}
 	int line, col;
 	loc_linecol(loc, &line, &col);
@@ -113,7 +115,8 @@ const char *loc_text(Loc loc)
 
 const char *loc_brief(const char *place)
 {
-	const char *end = strstr(place, ": "), *name = place;         /* names of nodes may follow, with slashes of their own */
+	/* names of nodes may follow, which may hold slashes */
+	const char *end = strstr(place, ": "), *name = place;
 	for (const char *s = place; *s && s != end; s++)
 		if (*s == '/')
 			name = s + 1;

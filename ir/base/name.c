@@ -1,4 +1,4 @@
-/* Interned names, patterns of names, and how near two words are. */
+/* Interned names, patterns of names, distances between words. */
 #include "base.h"
 
 #include <ctype.h>
@@ -82,7 +82,7 @@ Name name_of(const char *text)
 	return name_n(text, strlen(text));
 }
 
-/* Most formats hold %s alone, and printf is slow for a name of every value; -1: not this one, or too long. */
+/* Most formats hold %s alone, and printf is slow for a name of every value; -1: another format, or too long. */
 static int words(char *out, size_t cap, const char *fmt, va_list ap)
 {
 	size_t n = 0;
@@ -164,7 +164,8 @@ int name_distance(const char *x, const char *y, bool anycase)
 	return row[n % 3][m];
 }
 
-/* One character class "[a-z]" or "[!abc]" at p; *end is after it.  A '[' that is never closed stands for itself. */
+/* One character class "[a-z]" or "[!abc]" at p; *end is after it.  A '[' that is never closed is an ordinary
+ * character. */
 static bool in_class(const char *p, char c, const char **end)
 {
 	const char *q = p + 1;

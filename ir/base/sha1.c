@@ -1,5 +1,5 @@
-/* SHA-1 (FIPS 180-4, section 6.1), which ONNX chose for the checksum of external data: it finds damaged files, and
- * promises nothing against anybody who makes two files of one checksum. */
+/* SHA-1 (FIPS 180-4, section 6.1), which ONNX uses for the checksum of external data.  It detects damaged files; it is
+ * no protection against files that were made to have the same checksum. */
 #include "base.h"
 
 #include <string.h>
@@ -15,8 +15,11 @@ static void block(uint32_t h[5], const uint8_t *p)
 	uint32_t w[80], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
 
 	for (int t = 0; t < 80; t++)
-		w[t] = t < 16 ? (uint32_t)p[4 * t] << 24 | (uint32_t)p[4 * t + 1] << 16 | (uint32_t)p[4 * t + 2] << 8 | p[4 * t + 3] :
-		                rotate(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
+		if (t < 16)
+			w[t] = (uint32_t)p[4 * t] << 24 | (uint32_t)p[4 * t + 1] << 16 | (uint32_t)p[4 * t + 2] << 8 |
+			       p[4 * t + 3];
+		else
+			w[t] = rotate(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
 	for (int t = 0; t < 80; t++) {
 		uint32_t f = t < 20 ? (b & c) | (~b & d) : t >= 40 && t < 60 ? (b & c) | (b & d) | (c & d) : b ^ c ^ d;
 		uint32_t next = rotate(a, 5) + f + e + k[t / 20] + w[t];

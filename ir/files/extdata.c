@@ -1,10 +1,12 @@
-/* External data: tensors whose bytes stand in another file, named by the model and therefore by a stranger.
+/* External data: tensors whose bytes are in another file, which the model names.  A model may come from anyone.
  *
- * The kernel resolves the name (openat2): beneath the folder of the model and through no symbolic link.  Checking
- * the text of the name has failed others three times.  What was opened is then asked what it is: a regular file with
- * one name only, large enough.  Nothing is opened by name again, so a file that is exchanged meanwhile does not matter.
- * With --data-root, links are followed as long as they stay beneath that folder.  A file is mapped once, and its checksum
- * is compared once when the model gives it: SHA-1 of the whole file. */
+ * The kernel resolves the name (openat2): beneath the folder of the model and through no symbolic link.  Checks of the
+ * text of a name are not enough: other readers of ONNX were attacked three times in spite of such checks.  The open
+ * file must be a regular file with one name only, and large enough.  No name is opened a second time, so that
+ * exchanging a file meanwhile has no effect.
+ *
+ * With --data-root, links are followed as long as they stay beneath that folder.  A file is mapped once, and its
+ * checksum is compared once if the model gives it: SHA-1 of all its bytes. */
 #include "files.h"
 
 #include <errno.h>
@@ -26,7 +28,7 @@ typedef struct Mapped {
 	const uint8_t *data;
 	uint64_t bytes;
 	uint32_t file;
-	char sha1[41];                  /* "" until it is asked for */
+	char sha1[41];                  /* "" until it is needed */
 	struct Mapped *next;
 } Mapped;
 
@@ -42,8 +44,8 @@ static int beneath(int dir, const char *path, bool links)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
-/* Where the kernel has no openat2: one component after the other, none of them a link, and each one opened is the
- * one that was looked at. */
+/* Where the kernel has no openat2: one component after the other, none of them a link, and the opened one is the one
+ * that was checked. */
 static int step_by_step(int dir, const char *path)
 {
 	int fd = dup(dir);
@@ -126,7 +128,7 @@ static const char *reason(int why)
 	}
 }
 
-/* NULL when the open file may be used; else what is wrong with it. */
+/* NULL when the open file may be used; else the reason why not. */
 static const char *unfit(int fd, const struct stat *st, bool links)
 {
 	enum { PROC = 0x9fa0, SYS = 0x62656572 };
@@ -163,7 +165,8 @@ static Mapped *map_file(Loc loc, Name folder, Name location)
 		return NULL;
 	}
 	Mapped *m = arena_new(&arena_process, Mapped);
-	*m = (Mapped){ .folder = folder, .location = location, .data = map ? map : (const void *)"", .bytes = (uint64_t)st.st_size };
+	*m = (Mapped){ .folder = folder, .location = location,
+		.data = map ? map : (const void *)"", .bytes = (uint64_t)st.st_size };
 	m->file = file_memory(name_fmt("%s/%s", folder, location), m->data, (size_t)m->bytes);
 	file_of(m->file)->binary = true;
 	return m;
@@ -173,7 +176,9 @@ static Mapped *find(Loc loc, Name location)
 {
 	const SrcFile *model = file_of(loc.file);
 	const char *slash = model ? strrchr(model->path, '/') : NULL;
-	Name folder = !slash ? name_of(".") : slash == model->path ? name_of("/") : name_n(model->path, (size_t)(slash - model->path));
+	Name folder = !slash                 ? name_of(".")
+	              : slash == model->path ? name_of("/")
+	                                     : name_n(model->path, (size_t)(slash - model->path));
 
 	if (!known.arena)
 		map_init(&known, &arena_process);
@@ -201,7 +206,8 @@ static int number(const Tensor *t, const Pair *p, uint64_t *v)
 
 	*v = 0;
 	for (; *s >= '0' && *s <= '9'; s++)
-		if (__builtin_mul_overflow(*v, 10u, v) || __builtin_add_overflow(*v, (uint64_t)(*s - '0'), v) || *v > INT64_MAX)
+		if (__builtin_mul_overflow(*v, 10u, v) || __builtin_add_overflow(*v, (uint64_t)(*s - '0'), v) ||
+			*v > INT64_MAX)
 			break;
 	if (!*s && s != p->value)
 		return 0;
@@ -220,20 +226,22 @@ static int64_t elements(const Tensor *t)
 	return n;
 }
 
-/* The checksum that the model gives is that of the whole file. */
+/* The checksum of the model is that of the complete file. */
 static int verify_checksum(const Tensor *t, Mapped *m, const Pair *sum)
 {
 	Loc loc = sum->loc.file ? sum->loc : t->loc;
 	const char *name = t->name && *t->name ? t->name : "a tensor";
 
 	if (strlen(sum->value) != 40 || strspn(sum->value, "0123456789abcdefABCDEF") != 40) {
-		err_at(loc, "the checksum of %s, external data of %s, is no SHA-1 (40 hexadecimal digits): %s", m->location, name, sum->value);
+		err_at(loc, "the checksum of %s, external data of %s, is no SHA-1 (40 hexadecimal digits): %s",
+			m->location, name, sum->value);
 		return -1;
 	}
 	if (m->bytes > (uint64_t)limits.checksum_bytes) {
 		if (limits.checksum_bytes && !m->sha1[0])
-			warn_at(loc, "%s has %llu bytes, more than --max-checksum-bytes=%lld: its checksum is not compared", m->location,
-			        (unsigned long long)m->bytes, (long long)limits.checksum_bytes);
+			warn_at(loc,
+				"%s has %llu bytes, more than --max-checksum-bytes=%lld: its checksum is not compared",
+				m->location, (unsigned long long)m->bytes, (long long)limits.checksum_bytes);
 		m->sha1[0] = '?';
 		return 0;
 	}
@@ -241,7 +249,8 @@ static int verify_checksum(const Tensor *t, Mapped *m, const Pair *sum)
 		sha1_text(m->data, m->bytes, m->sha1);
 	if (!strcasecmp(m->sha1, sum->value))
 		return 0;
-	err_at(loc, "%s, external data of %s, is not the file that the model was made with: its SHA-1 is %s, not %s", m->location, name, m->sha1, sum->value);
+	err_at(loc, "%s, external data of %s, is not the file that the model was made with: its SHA-1 is %s, not %s",
+		m->location, name, m->sha1, sum->value);
 	return -1;
 }
 
@@ -277,20 +286,21 @@ int extdata_load(Tensor *t)
 			warn_at(p->loc.file ? p->loc : loc, "external data has a key that is not known: %s", p->key);
 	}
 	if (t->dtype == DT_STRING || !location || !*location) {
-		err_at(loc, t->dtype == DT_STRING ? "strings cannot be external data" : "external data has no location");
+		err_at(loc,
+			t->dtype == DT_STRING ? "strings cannot be external data" : "external data has no location");
 		return -1;
 	}
 	if (length != t->bytes) {
-		err_at(loc, "external data has a length of %llu bytes, but dimensions and type of %s ask for %zu", (unsigned long long)length,
-		       t->name ? t->name : "the tensor", t->bytes);
+		err_at(loc, "external data has a length of %llu bytes, but dimensions and type of %s ask for %zu",
+			(unsigned long long)length, t->name ? t->name : "the tensor", t->bytes);
 		return -1;
 	}
 	Mapped *m = find(loc, location);
 	if (!m)
 		return -1;
 	if (offset > m->bytes || length > m->bytes - offset) {
-		err_at(loc, "external data %s has %llu bytes; %llu bytes from %llu on are not in it", location, (unsigned long long)m->bytes,
-		       (unsigned long long)length, (unsigned long long)offset);
+		err_at(loc, "external data %s has %llu bytes; %llu bytes from %llu on are not in it", location,
+			(unsigned long long)m->bytes, (unsigned long long)length, (unsigned long long)offset);
 		return -1;
 	}
 	if (sum && verify_checksum(t, m, sum))
@@ -362,7 +372,7 @@ int extdata_load_all(Model *m)
 	return each_tensor(m, load, NULL);
 }
 
-/* ---- Beside a model that is written */
+/* ---- Copies for a model that is written */
 
 typedef struct Copy {
 	const char *path;               /* of the model */
@@ -370,7 +380,7 @@ typedef struct Copy {
 	Map done;                       /* by the text of a file's path */
 } Copy;
 
-/* Opens the file for writing, folders on the way made; -1 and errno. */
+/* Opens the file for writing and makes the folders on the way; -1 and errno. */
 static int create(int dir, const char *location)
 {
 	int at = dup(dir);
@@ -389,7 +399,10 @@ static int create(int dir, const char *location)
 		part[n] = 0;
 		if (!last)
 			mkdirat(at, part, 0777);
-		int next = openat(at, part, last ? O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0666);
+		int next = openat(at, part,
+			last ? O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+			     : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+			0666);
 		int why = errno;
 		close(at);
 		errno = why;
@@ -414,7 +427,7 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* A file that is there already may stay when it is the same. */
+/* An existing file may stay when it is the same. */
 static bool same_file(int dir, const char *location, const SrcFile *data)
 {
 	int fd = beneath(dir, location, false);
@@ -463,7 +476,8 @@ static int copy(Tensor *t, void *ctx)
 	if (fd >= 0 && why)
 		unlinkat(c->dir, location, 0);
 	if (why)
-		fail_at(EXIT_ENV, (Loc){ 0 }, "the external data %s cannot stand beside %s: %s", location, c->path, why);
+		fail_at(EXIT_ENV, (Loc){ 0 }, "the external data %s cannot stand beside %s: %s", location, c->path,
+			why);
 	return why ? -1 : 0;
 }
 

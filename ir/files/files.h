@@ -6,9 +6,9 @@
 
 /* extdata.c: data outside of the model's file is mapped, never through a link or outside the folder of the model. */
 int extdata_load(Tensor *);                                  /* 0, or -1 after explaining */
-uint32_t extdata_file(Loc, Name location);                   /* maps a file beside the model that Loc is in; 0 after explaining */
-int extdata_load_all(Model *);                               /* extdata_load for every tensor of a model; read_model calls it */
-int extdata_copy(const Model *, const char *path);           /* to the folder of path, a model that is written there; -1 after explaining */
+uint32_t extdata_file(Loc, Name location);                   /* maps a file beside the model of Loc; 0 after err_at */
+int extdata_load_all(Model *);                               /* extdata_load for every tensor; read_model calls it */
+int extdata_copy(const Model *, const char *path);           /* into the folder of the model at path; -1 after err_at */
 extern const char *extdata_root;                             /* --data-root: a folder in which links may be followed */
 
 /* npy.c */

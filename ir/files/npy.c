@@ -9,8 +9,10 @@
 #include <string.h>
 
 static const struct { DType t; char kind; int bytes; } types[] = {
-	{ DT_BOOL, 'b', 1 }, { DT_INT8, 'i', 1 }, { DT_INT16, 'i', 2 }, { DT_INT32, 'i', 4 }, { DT_INT64, 'i', 8 }, { DT_UINT8, 'u', 1 },
-	{ DT_UINT16, 'u', 2 }, { DT_UINT32, 'u', 4 }, { DT_UINT64, 'u', 8 }, { DT_FLOAT16, 'f', 2 }, { DT_FLOAT, 'f', 4 }, { DT_DOUBLE, 'f', 8 },
+	{ DT_BOOL, 'b', 1 }, { DT_INT8, 'i', 1 }, { DT_INT16, 'i', 2 }, { DT_INT32, 'i', 4 }, { DT_INT64, 'i', 8 },
+	{ DT_UINT8, 'u', 1 },
+	{ DT_UINT16, 'u', 2 }, { DT_UINT32, 'u', 4 }, { DT_UINT64, 'u', 8 }, { DT_FLOAT16, 'f', 2 },
+	{ DT_FLOAT, 'f', 4 }, { DT_DOUBLE, 'f', 8 },
 	{ DT_COMPLEX64, 'c', 8 }, { DT_COMPLEX128, 'c', 16 },
 };
 
@@ -90,7 +92,8 @@ static void swap_bytes(uint8_t *p, size_t n)
 /* Elements into C order and our byte order. */
 static void convert(Tensor *t, const uint8_t *in, const Header *h)
 {
-	size_t width = (size_t)dtype_bits(t->dtype) / 8, part = t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128 ? width / 2 : width;
+	size_t width = (size_t)dtype_bits(t->dtype) / 8,
+	       part = t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128 ? width / 2 : width;
 	int64_t n = tensor_elements(t), index[RANK_MAX] = { 0 }, stride[RANK_MAX], from = 0;
 	uint8_t *out = (uint8_t *)t->data;
 
@@ -135,8 +138,8 @@ static const char *decode(const SrcFile *f, uint32_t file, Arena *a, Tensor **ou
 		return NULL;
 	}
 	Tensor *t = arena_new(a, Tensor);
-	*t = (Tensor){ .dtype = h.dtype, .rank = h.rank, .dim = arena_array(a, int64_t, h.rank + 1), .data = f->data + at + len, .bytes = bytes,
-		.file = file, .file_off = at + len };
+	*t = (Tensor){ .dtype = h.dtype, .rank = h.rank, .dim = arena_array(a, int64_t, h.rank + 1),
+		.data = f->data + at + len, .bytes = bytes, .file = file, .file_off = at + len };
 	memcpy(t->dim, h.dim, sizeof *h.dim * (size_t)h.rank);
 	*out = t;
 	return NULL;
@@ -177,9 +180,11 @@ static bool put_header(FILE *f, const Tensor *t, DType dtype)
 
 	while (types[i].t != dtype)
 		i++;
-	int n = sprintf(text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", types[i].bytes == 1 ? '|' : '<', types[i].kind, types[i].bytes);
+	int n = sprintf(text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
+		types[i].bytes == 1 ? '|' : '<', types[i].kind, types[i].bytes);
 	for (int k = 0; k < t->rank; k++)
-		n += sprintf(text + n, k + 1 < t->rank ? "%lld, " : t->rank == 1 ? "%lld," : "%lld", (long long)t->dim[k]);
+		n += sprintf(text + n, k + 1 < t->rank ? "%lld, " : t->rank == 1 ? "%lld," : "%lld",
+			(long long)t->dim[k]);
 	n += sprintf(text + n, "), }");
 	int pad = (64 - (10 + n + 1) % 64) % 64, len = n + pad + 1;
 	return fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, len & 255, len >> 8, text, pad, "") == 10 + len;
@@ -204,7 +209,8 @@ int npy_write(const char *path, const Tensor *t)
 		out = wide;
 	}
 	FILE *f = fopen(path, "wb");
-	bool ok = f && put_header(f, t, dtype) && (out->bytes == 0 || fwrite(out->data, 1, out->bytes, f) == out->bytes);
+	bool ok = f && put_header(f, t, dtype) &&
+	          (out->bytes == 0 || fwrite(out->data, 1, out->bytes, f) == out->bytes);
 	if (f && fclose(f))
 		ok = false;
 	if (!ok)

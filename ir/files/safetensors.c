@@ -1,7 +1,7 @@
 /* One tensor of a .safetensors file: eight bytes that give the length of a header, the header in JSON, then the bytes.
  *
- * The header is read from front to back without a tree; strings are compared as they stand, escapes undone only where they are
- * of one letter.  Data stay in the mapped file. */
+ * The header is read from front to back without a tree; strings are compared as written, and only escapes of one letter
+ * are decoded.  Data stays in the mapped file. */
 #include "files.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool take(Json *j, char c)
 	return true;
 }
 
-/* Whether another entry follows; else the closing bracket is taken. */
+/* Whether another entry follows; else skips the closing bracket. */
 static bool more(Json *j, char shut)
 {
 	if (peek(j) == ',')
@@ -80,8 +80,10 @@ static void skip(Json *j, char *room, size_t n)
 
 static DType type_of(const char *s)
 {
-	static const struct { const char *name; DType t; } list[] = { { "F32", DT_FLOAT }, { "F64", DT_DOUBLE }, { "F16", DT_FLOAT16 },
-		{ "BF16", DT_BFLOAT16 }, { "I64", DT_INT64 }, { "I32", DT_INT32 }, { "I16", DT_INT16 }, { "I8", DT_INT8 }, { "U64", DT_UINT64 },
+	static const struct { const char *name; DType t; } list[] = { { "F32", DT_FLOAT }, { "F64", DT_DOUBLE },
+		{ "F16", DT_FLOAT16 },
+		{ "BF16", DT_BFLOAT16 }, { "I64", DT_INT64 }, { "I32", DT_INT32 }, { "I16", DT_INT16 },
+		{ "I8", DT_INT8 }, { "U64", DT_UINT64 },
 		{ "U32", DT_UINT32 }, { "U16", DT_UINT16 }, { "U8", DT_UINT8 }, { "BOOL", DT_BOOL } };
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (!strcmp(list[i].name, s))

@@ -52,8 +52,8 @@ Value *graph_value(Graph *g, Name name, Loc loc)
 	return v ? v : graph_value_here(g, name, loc);
 }
 
-/* The numbers that were tried for a hint are remembered under a key of their own, so that a thousand fresh values
- * with one hint do not cost a million look-ups. */
+/* The last number of a hint is stored under a key of its own, so that a thousand fresh values with one hint do not cost
+ * a million look-ups. */
 Value *graph_fresh(Graph *g, const char *hint)
 {
 	Name base = name_of(hint);
@@ -254,7 +254,7 @@ void graph_sweep(Graph *g)
 			g->init[keep++] = v;
 		} else {
 			v->init = v->declared = false;
-			v->annot = NULL;        /* nobody is left whom it concerns */
+			v->annot = NULL;        /* no node is left that it concerns */
 		}
 	}
 	g->ninit = keep;
@@ -280,7 +280,8 @@ static void name_cycle(Graph *g, Node *start)
 
 		for (int j = 0; j < n->nin; j++)
 			if (n->in[j] && n->in[j]->graph == g && n->in[j]->def && n->in[j]->def->mark == -2) {
-				note_at(n->loc, "%s needs %s", n->nout && n->out[0] ? n->out[0]->name : n->op, n->in[j]->name);
+				note_at(n->loc, "%s needs %s", n->nout && n->out[0] ? n->out[0]->name : n->op,
+					n->in[j]->name);
 				next = n->in[j]->def;
 				break;
 			}
@@ -308,7 +309,8 @@ int graph_sort(Graph *g)
 {
 	int n = g->nnode, nheap = 0, placed = 0;
 	Arena tmp = { 0 };
-	struct Need d = { g, arena_array(&tmp, int, n + 1), arena_array(&tmp, int *, n + 1), arena_array(&tmp, int, n + 1), 0, &tmp };
+	struct Need d = { .g = g, .a = &tmp, .count = arena_array(&tmp, int, n + 1),
+		.users = arena_array(&tmp, int *, n + 1), .nusers = arena_array(&tmp, int, n + 1) };
 	int *heap = arena_array(&tmp, int, n + 1);
 	Node **order = arena_array(&tmp, Node *, n + 1);
 
@@ -385,7 +387,11 @@ static Graph *copy_into(Model *to, Graph *outer, const Graph *g)
 		v->graph = c;
 		v->def = NULL;
 	}
-#define THERE(v) (!(v) ? NULL : (v)->graph == g ? c->value[(v)->id] : graph_find(c, (v)->name) ? graph_find(c, (v)->name) : (v))
+#define THERE(v) \
+	(!(v)                              ? NULL \
+		: (v)->graph == g          ? c->value[(v)->id] \
+		: graph_find(c, (v)->name) ? graph_find(c, (v)->name) \
+					   : (v))
 	for (int i = 0; i < g->nvalue; i++)
 		c->value[i]->into = THERE(g->value[i]->into);
 	for (int i = 0; i < g->nnode; i++) {

@@ -2,10 +2,10 @@
  *
  * A Model is what one file holds: header, a Graph, functions, annotations.  A Graph is an array of Nodes in
  * topological order over Values in static single assignment.  Nodes and values are made by the readers
- * (parse.c, onnx_read.c) and by passes through graph.c; nothing is ever freed alone: a model lives in one Arena.
+ * (parse.c, onnx_read.c) and by passes through graph.c; nothing is freed alone: a model lives in one Arena.
  *
  * Names are interned: two names are equal when their pointers are.  Every node, value, tensor, attribute and
- * annotation keeps a Loc, so that a message can point at what the user wrote, to the very end.
+ * annotation keeps a Loc, so that messages of all passes can point at what the user wrote.
  */
 #ifndef SBPCC_GRAPH_H
 #define SBPCC_GRAPH_H
@@ -23,7 +23,7 @@ typedef struct Attr {
 	Name name;
 	AttrType type;
 	Name ref;                       /* "@outer": the value comes from the attribute of the function */
-	bool absent;                    /* of a Function: declared (type AT_UNDEFINED when that is not said) but without a default */
+	bool absent;                    /* of a Function: declared without a default; AT_UNDEFINED: without a type */
 	int n;                          /* length of a list */
 	union {
 		float f; int64_t i; Name s; Tensor *t; Graph *g; Type *tp;
@@ -39,17 +39,17 @@ struct Value {
 	Name name;
 	Graph *graph;
 	int id;                         /* index in graph->value */
-	int defidx; Node *def;          /* the node that makes it and which of its outputs; NULL for inputs, initialisers, parameters */
+	int defidx; Node *def;          /* the node that makes it, and which of its outputs; NULL: input, initialiser */
 	Type *type;                     /* NULL: nothing known */
 	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
 	Annot *annot;
 	bool input, output;             /* of the graph */
 	bool init;                      /* an entry of graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */
-	bool param;                     /* a parameter or state, never a constant: has @init, or params.c or train.c decided */
+	bool param;                     /* a parameter or state, never a constant: by @init, params.c or train.c */
 	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */
-	bool wrong;                     /* what makes it is wrong, and that was reported: what follows from it is not */
-	Dim *elem; int nelem;           /* known contents of a small integer vector or scalar, symbols included (nelem -1: not known) */
+	bool wrong;                     /* its node had an error that was reported: errors that follow are not */
+	Dim *elem; int nelem;           /* contents of a small integer tensor, symbols included; nelem -1: not known */
 	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
 	Value *into;                    /* lives in the storage of that older value (an update) */
 	Loc loc;
@@ -59,18 +59,20 @@ struct Value {
 	Pair *meta; int nmeta;
 	Blobs unknown;
 	Name doc;
+	uint64_t identity;              /* identity.c; 0: none */
 };
 
-/* Each axis of a value as a product of factors, major to minor; equal numbers are split together (compiler/front/factors.c). */
+/* Each axis of a value as a product of factors, major to minor; equal numbers are split together
+ * (compiler/front/factors.c). */
 typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
 
 struct Node {
 	const Op *row;                  /* bound by bind.c; NULL before */
 	Graph *graph;
-	Value **in, **out;              /* NULL entry: optional operand left out, output not wanted */
+	Value **in, **out;              /* NULL entry: optional operand left out, output not used */
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
-	bool shard;                     /* the node of one rank (compiler/plan/shard_node.c): attributes say where its shards begin */
+	bool shard;                     /* the node of one rank: its attributes say where its shards begin */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */
@@ -79,8 +81,8 @@ struct Node {
 	Loc *inloc;                     /* of each operand, or NULL */
 	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
-	struct Place *place;            /* compiler/plan/places.c: who runs it */
-	Name from;                      /* original place ("mlp.ir:14:7") when the file is a dump; else NULL */
+	struct Place *place;            /* compiler/plan/places.c: the ranks that run it */
+	Name from;                      /* of a node of a dump: its original place ("mlp.ir:14:7"); else NULL */
 	Pair *meta; int nmeta;
 	Blobs unknown;
 	Name doc;
@@ -108,7 +110,7 @@ struct Graph {
 
 struct Function {
 	Name domain, name, overload, doc;
-	int since, until;               /* definitions of ours: which opset versions of the operator it defines (until 0: open) */
+	int since, until;               /* a definition of ours: the opset versions that it defines; until 0: open */
 	Attr *attr; int nattr;          /* with their defaults, or absent */
 	Graph *body;                    /* in and out are its operands and results */
 	struct Opset *opset; int nopset;
@@ -133,20 +135,22 @@ struct Model {
 	Annot *annot;                   /* @mesh, @train, @pin, @done ... in file order */
 	Blobs unknown;                  /* of ModelProto */
 	bool from_onnx;
-	bool asked;                     /* objective.c has added what annotations ask for */
+	bool asked;                     /* objective.c has added losses and metrics */
 	struct Plan *plan;              /* compiler/train/train.h: meshes, then roles, actions, offsets */
-	struct Params *params;          /* compiler/train/train.h: what of an .onnx file is trained */
+	struct Params *params;          /* compiler/train/train.h: the parameters of an .onnx file */
 	Name program;                   /* NULL, or the name of another program of `main`: eval, infer */
 	Model *main;
 	Model **others; int nothers;    /* of the main model */
-	Model *whole, *of;              /* compiler/train/whole_batch.c: for all samples of a batch that comes in micro-batches; whose whole this is */
+	Model *whole, *of;              /* compiler/train/whole_batch.c: for all micro-batches at once; back */
+	Name batch; int64_t rows;       /* if it has `whole`: symbol of the batch axis, samples of a micro-batch */
+	struct Identity *identity;      /* identity.c; NULL: its values have none */
 };
 
 /* model.c */
 Model *model_new(void);
 void   model_free(Model *);
-Model *model_copy(const Model *);                            /* its graph, with annotations of its own; neither functions nor annotations of the model */
-Function *model_function(const Model *, const Node *);       /* the one that the node calls, of the model itself; NULL */
+Model *model_copy(const Model *);                            /* the graph and its annotations, not functions */
+Function *model_function(const Model *, const Node *);       /* the one that the node calls; NULL */
 
 /* graph.c */
 Graph *graph_new(Model *, Graph *outer, Name name);
@@ -157,15 +161,15 @@ Value *graph_fresh(Graph *, const char *hint);               /* a new value: hin
 void   graph_rename(Graph *, Value *, Name);                 /* unless the name is taken */
 Node  *graph_node(Graph *, Name domain, Name op, Loc);       /* appended to graph->node */
 Value *graph_const(Graph *, Tensor *, const char *hint);     /* a fresh value holding a constant (an initialiser) */
-void   graph_replace(Graph *, Value *old, Value *by);        /* every use, outputs included, in this graph and its subgraphs */
+void   graph_replace(Graph *, Value *old, Value *by);        /* every use, also outputs and uses in subgraphs */
 int   *graph_uses(Graph *, Arena *);                         /* by value id: how often used, outputs included */
-/* Live ranges, by value id.  last: the last node that reads it, subgraphs included; -1: none; the number of nodes: an output.
- * until: the node that overwrites its memory (@into), or the number of nodes. */
+/* Live ranges, by value id.  last: the last node that reads it, subgraphs included; -1: none; the number of nodes: an
+ * output. until: the node that overwrites its memory (@into), or the number of nodes. */
 void   graph_lives(const Graph *, int *last, int *until);
 void   graph_sweep(Graph *);                                 /* drop nodes and constants that nothing uses */
 int    graph_sort(Graph *);                                  /* topological order, stable; -1 after naming the cycle */
 Graph *graph_copy(Model *to, const Graph *);
-/* A loop over all nodes or values of a large graph waits for memory at each step: these prefetch what it needs some steps later. */
+/* Prefetch what a loop over all nodes or values of a large graph needs some steps later. */
 void   graph_ahead(Node *const *node, int i, int n);         /* the node, then its lists, then the values in them */
 void   graph_ahead_value(Value *const *value, int i, int n);
 
@@ -176,6 +180,6 @@ void   node_out(Node *, Value *);                            /* append a result 
 Attr  *node_attr(const Node *, const char *name);            /* as written; NULL */
 Attr  *node_attr_add(Node *, Name name, AttrType);
 bool   node_is(const Node *, const char *op);                /* op as in "Conv" or "sbpcc.Boxing"; false for no node */
-void   node_inherit(Node *, const Node *from);               /* the annotations of `from`, except those of its signature */
+void   node_inherit(Node *, const Node *from);               /* origin, stage and annotations, not @sbp and @opset */
 
 #endif

@@ -45,7 +45,8 @@ Function *model_function(const Model *m, const Node *n)
 	for (int i = 0; m && i < m->nfunction; i++) {
 		Function *f = m->function[i];
 
-		if (f->name == n->op && f->domain == n->domain && (f->overload ? f->overload : name_of("")) == (n->overload ? n->overload : name_of("")))
+		if (f->name == n->op && f->domain == n->domain &&
+			(f->overload ? f->overload : name_of("")) == (n->overload ? n->overload : name_of("")))
 			return f;
 	}
 	return NULL;

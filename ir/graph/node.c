@@ -7,7 +7,7 @@ Node *node_new(Graph *g, Name domain, Name op, Loc loc)
 {
 	Node *n = graph_node(g, domain, op, loc);
 
-	g->nnode--;             /* made, but not placed */
+	g->nnode--;             /* created, but not placed */
 	return n;
 }
 

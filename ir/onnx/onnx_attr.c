@@ -1,16 +1,19 @@
-/* The attributes of an .onnx file: AttributeProto, whose value stands in a field that its type says. */
+/* The attributes of an .onnx file: AttributeProto, whose type determines the field of its value. */
 #include "onnx.h"
 
 #include <string.h>
 
 /* The field that carries an attribute of each type. */
-static const uint8_t attr_field[] = { [AT_FLOAT] = 2, [AT_INT] = 3, [AT_STRING] = 4, [AT_TENSOR] = 5, [AT_GRAPH] = 6, [AT_FLOATS] = 7,
-	[AT_INTS] = 8, [AT_STRINGS] = 9, [AT_TENSORS] = 10, [AT_GRAPHS] = 11, [AT_SPARSE] = 22, [AT_SPARSES] = 23, [AT_TYPE] = 14, [AT_TYPES] = 15 };
+static const uint8_t attr_field[] = {
+	[AT_FLOAT] = 2, [AT_INT] = 3, [AT_STRING] = 4, [AT_TENSOR] = 5, [AT_GRAPH] = 6,
+	[AT_FLOATS] = 7, [AT_INTS] = 8, [AT_STRINGS] = 9, [AT_TENSORS] = 10, [AT_GRAPHS] = 11,
+	[AT_SPARSE] = 22, [AT_SPARSES] = 23, [AT_TYPE] = 14, [AT_TYPES] = 15,
+};
 
-static const char *const attr_kind[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings", "tensors",
-	"graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos" };
+static const char *const attr_kind[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints",
+	"strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos" };
 
-/* The type that the attribute states, or that follows from the one field it has. */
+/* The type that the attribute states, or that follows from its only field. */
 static void attr_type(OnnxReader *r, Attr *a, uint32_t used)
 {
 	if (a->type == AT_UNDEFINED)
@@ -76,7 +79,8 @@ static void attr_value(OnnxReader *r, Attr *a, const WireMsg *msg, Graph *g)
 		default: break;
 		}
 	}
-	if (!given && !a->ref && !r->w.bad && (a->type == AT_TENSOR || a->type == AT_GRAPH || a->type == AT_SPARSE || a->type == AT_TYPE)) {
+	if (!given && !a->ref && !r->w.bad &&
+		(a->type == AT_TENSOR || a->type == AT_GRAPH || a->type == AT_SPARSE || a->type == AT_TYPE)) {
 		err_at(a->loc, "attribute %s has no value", a->name);
 		r->w.bad = true;
 	}
@@ -108,7 +112,8 @@ Attr onnx_attribute(OnnxReader *r, const WireField *field, Graph *g)
 		case 21: a.ref = f.n ? wire_name(&r->w, &f) : NULL; break;
 		case 20:
 			if (f.v > AT_TYPES) {
-				err_at(a.loc, "attribute %s is of type %lld, which does not exist", a.name, (long long)f.v);
+				err_at(a.loc, "attribute %s is of type %lld, which does not exist", a.name,
+					(long long)f.v);
 				r->w.bad = true;
 			} else {
 				a.type = (AttrType)f.v;

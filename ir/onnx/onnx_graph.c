@@ -1,8 +1,8 @@
 /* The graphs and functions of an .onnx file, with their nodes and values.
  *
  * A graph is read in the order of the text syntax, whatever the order in the file: inputs, outputs, initialisers, value
- * infos, nodes.  So names are found as the text parser finds them, and a value that a node of an inner graph captures is
- * known before that node is read. */
+ * infos, nodes.  So names are found as the text parser finds them, and a value that a node of an inner graph captures
+ * is known before that node is read. */
 #include "onnx.h"
 
 #include <limits.h>
@@ -45,7 +45,8 @@ static void node(OnnxReader *r, const WireField *field, Graph *g)
 	if (!wire_enter(&r->w, field->p))
 		return;
 	arena_push(r->src->arena, r->src->node, r->src->nnode,
-	           ((struct SrcNode){ n->loc.off, n->loc.off + field->n, g->nnode - 1, n->op, n->name }));
+		((struct SrcNode){ .off = n->loc.off, .end = n->loc.off + field->n, .index = g->nnode - 1,
+			.op = n->op, .name = n->name }));
 	while (wire_next(&m, &f)) {
 		switch (f.num) {
 		case 1:
@@ -93,8 +94,8 @@ static void into(OnnxReader *r, Value *v, Pair *meta, int *nmeta)
 		v->into = graph_value(v->graph, name, (Loc){ .file = r->w.file, .len = 1 });
 }
 
-/* A type that neither the text syntax nor a Type can say is kept like an unknown field, before those with larger numbers.  A value may be given
- * twice: of such types the last counts, and one that can be said counts more. */
+/* A type that neither the text syntax nor a Type can express is kept like an unknown field, before those with larger
+ * numbers.  A value may be given twice: of such types the last counts, and one that can be expressed counts more. */
 static void keep_type(OnnxReader *r, Value *v, const WireField *ty)
 {
 	enum { TYPE = 2 };
@@ -115,7 +116,7 @@ static void keep_type(OnnxReader *r, Value *v, const WireField *ty)
 	all->blob[k] = kept;
 }
 
-/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, if it is said. */
+/* A value of the graph from its ValueInfoProto.  *position: of a parameter among the initialisers, if it is given. */
 static Value *value(OnnxReader *r, const WireField *field, Graph *g, int *position)
 {
 	Blobs unknown = { 0 };
@@ -146,7 +147,7 @@ static Value *value(OnnxReader *r, const WireField *field, Graph *g, int *positi
 	bool hollow = false;
 	Type *t = ty.p ? onnx_type(r, &ty, &hollow) : NULL;
 	if (t && v->data) {
-		onnx_type_merge(r, v->type, t);         /* the data say what the type is */
+		onnx_type_merge(r, v->type, t);         /* the type is that of the data */
 		v->declared = true;
 	} else if (t) {
 		if (v->type)
@@ -204,7 +205,8 @@ static void initialiser(OnnxReader *r, const WireField *f, Graph *g)
 		r->w.bad = true;
 		return;
 	}
-	bool differ = v->type && (v->type->kind != TY_TENSOR || v->type->elem != own->elem || (v->type->rank >= 0 && v->type->rank != own->rank));
+	bool differ = v->type && (v->type->kind != TY_TENSOR || v->type->elem != own->elem ||
+					 (v->type->rank >= 0 && v->type->rank != own->rank));
 	for (int i = 0; v->type && !differ && i < v->type->rank; i++)
 		differ = dim_differ(v->type->dim[i], own->dim[i]);
 	if (differ) {
@@ -260,7 +262,8 @@ static bool is_tensor(OnnxReader *r, const Value *param, Loc loc)
 	return false;
 }
 
-static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields *out, const Fields *init, const Fields *info)
+static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields *out, const Fields *init,
+	const Fields *info)
 {
 	Value **param = NULL;
 	int *position = NULL, nparam = 0, pos;
@@ -298,7 +301,8 @@ static void graph_values(OnnxReader *r, Graph *g, const Fields *in, const Fields
 	for (int i = 0; i < info->n && !r->w.bad; i++)
 		value(r, &info->f[i], g, &pos);
 	for (int i = 0; i < nparam && !r->w.bad; i++)
-		is_tensor(r, param[i], param[i]->loc);          /* again: an output or a value_info may have given it another type */
+		/* again: an output or a value_info may have changed its type */
+		is_tensor(r, param[i], param[i]->loc);
 	parameters(r, g, param, position, nparam);
 }
 
@@ -324,7 +328,11 @@ Graph *onnx_graph(OnnxReader *r, const WireField *field, Graph *outer)
 	if (!wire_enter(&r->w, field->p))
 		return g;
 	while (wire_next(&m, &f)) {
-		Fields *list = f.num == 11 ? &in : f.num == 12 ? &out : f.num == 13 ? &info : f.num == 5 || f.num == 15 ? &init : NULL;
+		Fields *list = f.num == 11                 ? &in
+		               : f.num == 12               ? &out
+		               : f.num == 13               ? &info
+		               : f.num == 5 || f.num == 15 ? &init
+		                                           : NULL;
 
 		if (list)
 			arena_push(&tmp, list->f, list->n, f);
@@ -369,7 +377,7 @@ static void function_names(OnnxReader *r, Function *fn, const WireField *f)
 	}
 }
 
-/* What ONNX can say of a graph but not of the body of a function. */
+/* Properties that ONNX has for a graph but not for the body of a function. */
 static void body_metadata(OnnxReader *r, Function *fn)
 {
 	size_t n = strlen(KEY_BODY);
@@ -378,7 +386,8 @@ static void body_metadata(OnnxReader *r, Function *fn)
 	onnx_annots(r, fn->meta, &fn->nmeta, ON_GRAPH, &fn->body->annot);
 	onnx_annots(r, fn->meta, &fn->nmeta, ON_FUNCTION, &fn->annot);
 	const Annot *op = annot_find(fn->annot, "op");
-	const Arg *since = op ? arg_find(op->arg, op->narg, "since") : NULL, *until = op ? arg_find(op->arg, op->narg, "until") : NULL;
+	const Arg *since = op ? arg_find(op->arg, op->narg, "since") : NULL,
+		  *until = op ? arg_find(op->arg, op->narg, "until") : NULL;
 	fn->since = since ? (int)since->i : 1;
 	fn->until = until ? (int)until->i : 0;
 	fn->body->doc = onnx_take(fn->meta, &fn->nmeta, KEY_DOC);
@@ -408,7 +417,8 @@ static void attr_order(OnnxReader *r, Function *fn, const char *text)
 		char *end;
 		long i = strtol(text, &end, 10), type = *end == ':' ? strtol(end + 1, &end, 10) : 0;
 
-		if (end == text || i < 0 || i >= n || used[i] || type < 0 || type > AT_TYPES || (type && !old[i].absent))
+		if (end == text || i < 0 || i >= n || used[i] || type < 0 || type > AT_TYPES ||
+			(type && !old[i].absent))
 			break;
 		used[i] = true;
 		Attr a = old[i];
@@ -423,7 +433,7 @@ static void attr_order(OnnxReader *r, Function *fn, const char *text)
 	}
 }
 
-/* An attribute that stands for one of the function has its type, unless it says another. */
+/* An attribute that refers to one of the function has its type, unless it states another. */
 static void settle_refs(const Function *fn, Graph *g)
 {
 	for (int i = 0; i < g->nnode; i++)

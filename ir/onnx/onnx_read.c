@@ -30,7 +30,7 @@ void onnx_entry(OnnxReader *r, const WireField *f, Pair **list, int *n)
 	arena_push(r->w.arena, *list, *n, p);
 }
 
-/* Takes our own entry with that key out of a list. */
+/* Removes our own entry with that key from a list. */
 Name onnx_take(Pair *list, int *n, const char *key)
 {
 	for (int i = 0; i < *n; i++)
@@ -47,7 +47,8 @@ void onnx_annots(OnnxReader *r, Pair *list, int *n, AnnotPlace place, Annot **to
 {
 	Name text = onnx_take(list, n, place == ON_GRAPH ? KEY_GRAPH : KEY_ANNOT);
 
-	if (text && parse_annots(file_memory(name_fmt("%s (annotation)", r->src->path), text, strlen(text)), r->m, place, to))
+	if (text && parse_annots(file_memory(name_fmt("%s (annotation)", r->src->path), text, strlen(text)), r->m,
+			    place, to))
 		r->w.bad = true;
 }
 
@@ -69,7 +70,8 @@ void onnx_opset(OnnxReader *r, const WireField *f, Opset **list, int *n)
 				err_at(o.loc, "domain \"%s\" is imported twice, in versions %lld and %lld", o.domain,
 					(long long)(*list)[i].version, (long long)o.version);
 			for (int k = 0; k < o.unknown.n; k++)
-				arena_push(r->w.arena, (*list)[i].unknown.blob, (*list)[i].unknown.n, o.unknown.blob[k]);
+				arena_push(r->w.arena, (*list)[i].unknown.blob, (*list)[i].unknown.n,
+					o.unknown.blob[k]);
 			return;
 		}
 	arena_push(r->w.arena, *list, *n, o);
@@ -81,7 +83,8 @@ void onnx_shards(OnnxReader *r, Blobs *list, uint32_t num, Node *n)
 	WireField f;
 
 	for (int i = 0; i < list->n; i++) {
-		bool found = list->blob[i].field == num && wire_field(&r->w, &list->blob[i], &f) && f.wire == WIRE_BYTES;
+		bool found = list->blob[i].field == num && wire_field(&r->w, &list->blob[i], &f) &&
+		             f.wire == WIRE_BYTES;
 
 		if (!found || (n ? onnx_shard_node(r->shard, n, &f) : onnx_shard_config(r->shard, &f)))
 			list->blob[kept++] = list->blob[i];
@@ -115,7 +118,8 @@ static void check_header(OnnxReader *r)
 	if (!m->has_ir_version)
 		err_at(start, "this is no ONNX model: it has no ir_version");
 	else if (m->ir_version < IR_MIN || m->ir_version > IR_MAX)
-		err_at(start, "IR version %lld is not supported; %d to %d are", (long long)m->ir_version, IR_MIN, IR_MAX);
+		err_at(start, "IR version %lld is not supported; %d to %d are", (long long)m->ir_version, IR_MIN,
+			IR_MAX);
 	else if (!m->nopset)
 		err_at(start, "the model imports no operator set (opset_import)");
 	else
@@ -123,7 +127,7 @@ static void check_header(OnnxReader *r)
 	r->w.bad = true;
 }
 
-/* The text that this file was written from said less than a file must. */
+/* The text that this file was written from lacked fields that a file must have. */
 static void restore_header(Model *m, const char *text)
 {
 	char *end;
@@ -144,7 +148,8 @@ static void programs(OnnxReader *r)
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		Name text = onnx_take(r->m->meta, &r->m->nmeta, name_fmt(KEY_PROGRAM "%s", names[i]));
-		Model *o = text ? parse_text(file_memory(name_fmt("<program %s>", names[i]), text, strlen(text))) : NULL;
+		Model *o = text ? parse_text(file_memory(name_fmt("<program %s>", names[i]), text, strlen(text)))
+		                : NULL;
 
 		if (text && !o)
 			r->w.bad = true;

@@ -1,12 +1,12 @@
 /* ONNX's own multi-device messages (IR version 11) and our annotations, each from the other.
  *
  * Writing mirrors what the messages can express, for other tools: a mesh becomes a DeviceConfigurationProto, S and B of
- * an operand or result a ShardingSpecProto, the stage pipeline_stage.  P has no message: it is written as B, which
- * only means that such a tool reduces earlier.  Our annotations stand beside them and are the authority: what
- * is named sbpcc.* is not read again.
+ * an operand or result a ShardingSpecProto, the stage pipeline_stage.  P has no message: it is written as B, which only
+ * means that such a tool reduces earlier.  Our annotations are written as well and take precedence: messages named
+ * sbpcc.* are not read again.
  *
- * Reading is for files of others.  A spec lists shards and devices, not a mesh, so the mesh is found: of all shapes
- * for the set of devices, the first under which every spec is one S or B per mesh axis. */
+ * Reading is for files of others.  A spec lists shards and devices, not a mesh, so the mesh is found: of all shapes for
+ * the set of devices, the first under which every spec is one S or B per mesh axis. */
 #include "onnx.h"
 
 #include <ctype.h>
@@ -39,7 +39,7 @@ static const Annot *find_mesh(const Model *m, Name name, int *count)
 	return found;
 }
 
-/* The devices that an @on names; without one, those of the only mesh.  False when that is not clear. */
+/* The devices that an @on names; without one, those of the only mesh.  False when they are ambiguous. */
 static bool grid_of(const Model *m, const Annot *on, Grid *g)
 {
 	const Arg *where = on && on->narg ? &on->arg[0] : NULL;
@@ -178,14 +178,16 @@ static void put_tensor(WireOut *o, const Model *m, const Value *v, const Arg *en
 			put_spec(o, v->name, g, split);
 	} else if (own && (on || known)) {
 		there = *g;
-		if ((!on || grid_of(m, on, &there)) && (!known || there.mesh == g->mesh) && splits(&there, own->arg, own->narg, split))
+		if ((!on || grid_of(m, on, &there)) && (!known || there.mesh == g->mesh) &&
+			splits(&there, own->arg, own->narg, split))
 			put_spec(o, v->name, &there, split);
 	}
 }
 
 bool onnx_shard_put_node(WireOut *o, uint32_t num, const Model *m, const Node *n)
 {
-	const Annot *sbp = annot_find(n->annot, "sbp"), *stage = annot_find(n->annot, "stage"), *on = annot_find(n->annot, "on");
+	const Annot *sbp = annot_find(n->annot, "sbp"), *stage = annot_find(n->annot, "stage"),
+		    *on = annot_find(n->annot, "on");
 	Grid g = { 0 };
 	bool known = grid_of(m, on, &g), any = sbp || stage || on;
 
@@ -246,7 +248,8 @@ void onnx_shard_put_configs(WireOut *o, uint32_t num, const Model *m)
 		wire_out_text(o, 1, name_fmt(PREFIX "%s", a->arg[0].s));
 		wire_out_int(o, 2, n);
 		for (int64_t i = 0; i < n; i++)
-			wire_out_text(o, 3, name_fmt("%s:%lld", a->arg[1].s ? a->arg[1].s : "cpu", (long long)rank_of(a, i)));
+			wire_out_text(o, 3,
+				name_fmt("%s:%lld", a->arg[1].s ? a->arg[1].s : "cpu", (long long)rank_of(a, i)));
 		wire_out_close(o, at);
 	}
 	for (int i = 0; m->graph && i < m->graph->nnode && !stages; i++) {
@@ -680,7 +683,7 @@ static void put_node(OnnxShards *r, Model *m, NodeSpec *s)
 		r->w->bad = true;
 }
 
-/* Counts axes from the front; a spec whose tensor has no known rank needs none of that. */
+/* Counts axes from the front; not needed for a spec whose tensor has no known number of axes. */
 static bool fix_axes(const NodeSpec *s, Sharding *h)
 {
 	const Node *n = s->n;
@@ -721,7 +724,8 @@ void onnx_shard_finish(OnnxShards *r, Model *m)
 		NodeSpec *s = &r->node[i];
 
 		/* Annotations of ours come first. */
-		if (annot_find(s->n->annot, "sbp") || annot_find(s->n->annot, "on") || annot_find(s->n->annot, "stage")) {
+		if (annot_find(s->n->annot, "sbp") || annot_find(s->n->annot, "on") ||
+			annot_find(s->n->annot, "stage")) {
 			s->nspec = 0;
 			s->stage = -1;
 			continue;
@@ -746,6 +750,7 @@ void onnx_shard_finish(OnnxShards *r, Model *m)
 		if (r->node[i].nspec || r->node[i].stage >= 0)
 			put_node(r, m, &r->node[i]);
 	if (r->lost && !r->w->bad)
-		warn_at((Loc){ .file = r->w->file, .len = 1 }, "%d sharding spec%s cannot be expressed as S and B and %s left out", r->lost,
+		warn_at((Loc){ .file = r->w->file, .len = 1 },
+			"%d sharding spec%s cannot be expressed as S and B and %s left out", r->lost,
 		        r->lost > 1 ? "s" : "", r->lost > 1 ? "are" : "is");
 }

@@ -1,5 +1,5 @@
-/* The tensors of an .onnx file: TensorProto, whose data stays where it is, and SparseTensorProto, which becomes a
- * dense one.  Whatever field the data stands in, its size must be what dimensions and type ask for. */
+/* The tensors of an .onnx file: TensorProto, whose data stays where it is, and SparseTensorProto, which becomes a dense
+ * one.  In any field, the size of the data must agree with dimensions and type. */
 #include "onnx.h"
 
 #include <string.h>
@@ -15,24 +15,27 @@ static bool bad_tensor(OnnxReader *r)
 	return false;
 }
 
-/* The product of the dimensions; those that are 0 are left out of the check, so that no product of some overflows. */
+/* The product of the dimensions.  Dimensions of 0 are left out of the check, so that no partial product overflows. */
 static bool elements(OnnxReader *r, const Tensor *t, int64_t *n)
 {
 	bool zero = false;
 
 	*n = 1;
 	if (t->rank > RANK_MAX) {
-		fail_at(EXIT_LIMIT, t->loc, "tensor %s has %d axes; at most %d are possible", or_empty(t->name), t->rank, RANK_MAX);
+		fail_at(EXIT_LIMIT, t->loc, "tensor %s has %d axes; at most %d are possible", or_empty(t->name),
+			t->rank, RANK_MAX);
 		return bad_tensor(r);
 	}
 	for (int i = 0; i < t->rank; i++) {
 		if (t->dim[i] < 0) {
-			err_at(t->loc, "tensor %s has a negative dimension: %lld", or_empty(t->name), (long long)t->dim[i]);
+			err_at(t->loc, "tensor %s has a negative dimension: %lld", or_empty(t->name),
+				(long long)t->dim[i]);
 			return bad_tensor(r);
 		}
 		zero |= t->dim[i] == 0;
 		if (t->dim[i] && __builtin_mul_overflow(*n, t->dim[i], n)) {
-			err_at(t->loc, "the dimensions of tensor %s multiply to more than 2^63 elements", or_empty(t->name));
+			err_at(t->loc, "the dimensions of tensor %s multiply to more than 2^63 elements",
+				or_empty(t->name));
 			return bad_tensor(r);
 		}
 	}
@@ -125,7 +128,8 @@ static bool data_fits(OnnxReader *r, Tensor *t, const Found *d, int64_t n)
 		return bad_tensor(r);
 	}
 	if (num != 31 && num != RAW && num != typed) {
-		err_at(t->loc, "the %s elements of tensor %s cannot stand in %s", dtype_name(t->dtype), or_empty(t->name), data_field[num]);
+		err_at(t->loc, "the %s elements of tensor %s cannot stand in %s", dtype_name(t->dtype),
+			or_empty(t->name), data_field[num]);
 		return bad_tensor(r);
 	}
 	if (num == RAW && t->dtype == DT_STRING) {
@@ -138,13 +142,15 @@ static bool data_fits(OnnxReader *r, Tensor *t, const Found *d, int64_t n)
 	if (have == want)
 		return true;
 	if (n > limits.elements)
-		fail_at(EXIT_LIMIT, t->loc, "tensor %s has %lld elements, more than --max-elements=%lld, but not their data", or_empty(t->name),
-		        (long long)n, (long long)limits.elements);
+		fail_at(EXIT_LIMIT, t->loc,
+			"tensor %s has %lld elements, more than --max-elements=%lld, but not their data",
+			or_empty(t->name), (long long)n, (long long)limits.elements);
 	else if (num == 31)
 		err_at(t->loc, "tensor %s has %lld elements but no data", or_empty(t->name), (long long)n);
 	else
-		err_at(t->loc, "%s of tensor %s has %lld %s, but its dimensions and type ask for %lld", data_field[num], or_empty(t->name),
-		       (long long)have, num == RAW ? "bytes" : "entries", (long long)want);
+		err_at(t->loc, "%s of tensor %s has %lld %s, but its dimensions and type ask for %lld",
+			data_field[num], or_empty(t->name), (long long)have, num == RAW ? "bytes" : "entries",
+			(long long)want);
 	return bad_tensor(r);
 }
 
@@ -161,8 +167,10 @@ static void tensor_data(OnnxReader *r, Tensor *t, const WireMsg *m, const Found 
 	t->bytes = tensor_bytes(t->dtype, n);
 	if (d->location == 1 || t->next) {
 		if (d->used || d->location != 1) {
-			err_at(t->loc, d->used ? "tensor %s has external data and also %s" : "tensor %s names external data, but data_location does not say so",
-			       or_empty(t->name), data_field[d->used ? __builtin_ctz(d->used) : RAW]);
+			err_at(t->loc,
+				d->used ? "tensor %s has external data and also %s"
+					: "tensor %s names external data, but data_location does not say so",
+				or_empty(t->name), data_field[d->used ? __builtin_ctz(d->used) : RAW]);
 			bad_tensor(r);
 		} else if (!t->next) {
 			err_at(t->loc, "the data of tensor %s are external, but nothing says where", or_empty(t->name));
@@ -211,11 +219,13 @@ Tensor *onnx_tensor(OnnxReader *r, const WireField *field)
 			if (f.n == 0 && f.num != STRINGS)
 				break;
 			if ((f.num == FLOATS && f.n % 4) || (f.num == DOUBLES && f.n % 8)) {
-				err_at(onnx_at(r, &f), "%s has %zu bytes, which is no whole number of elements", data_field[f.num], f.n);
+				err_at(onnx_at(r, &f), "%s has %zu bytes, which is no whole number of elements",
+					data_field[f.num], f.n);
 				r->w.bad = true;
 			}
 			d.used |= 1u << f.num;
-			d.entries += f.num == STRINGS || f.num == RAW ? 1 : wire_count(&f, f.num == FLOATS ? 4 : f.num == DOUBLES ? 8 : 0);
+			int width = f.num == FLOATS ? 4 : f.num == DOUBLES ? 8 : 0;
+			d.entries += f.num == STRINGS || f.num == RAW ? 1 : wire_count(&f, width);
 			d.pieces++;
 			d.piece = f;
 		}
@@ -270,15 +280,17 @@ Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 		return t;
 	int64_t nnz = val->rank == 1 ? val->dim[0] : -1;
 	bool flat = idx->rank == 1, deep = idx->rank == 2 && idx->dim[1] == t->rank;
-	if (nnz < 0 || idx->dtype != DT_INT64 || !(flat || deep) || idx->dim[0] != nnz || val->next || idx->next || dtype_bits(t->dtype) < 8) {
-		err_at(t->loc, "sparse tensor %s needs values [n] and int64 indices [n] or [n, %d], inside the file", or_empty(t->name), t->rank);
+	if (nnz < 0 || idx->dtype != DT_INT64 || !(flat || deep) || idx->dim[0] != nnz || val->next || idx->next ||
+		dtype_bits(t->dtype) < 8) {
+		err_at(t->loc, "sparse tensor %s needs values [n] and int64 indices [n] or [n, %d], inside the file",
+			or_empty(t->name), t->rank);
 		r->w.bad = true;
 		return t;
 	}
 	size_t width = (size_t)dtype_bits(t->dtype) / 8, bytes = tensor_bytes(t->dtype, n);
 	if (n > limits.elements || bytes > (limits.memory ? (size_t)limits.memory : (16u << 20) + 4 * r->src->bytes)) {
-		fail_at(EXIT_LIMIT, t->loc, "sparse tensor %s would have %lld elements when it is made dense (%s)", or_empty(t->name), (long long)n,
-		        n > limits.elements ? "--max-elements" : "--max-memory");
+		fail_at(EXIT_LIMIT, t->loc, "sparse tensor %s would have %lld elements when it is made dense (%s)",
+			or_empty(t->name), (long long)n, n > limits.elements ? "--max-elements" : "--max-memory");
 		r->w.bad = true;
 		return t;
 	}
@@ -290,7 +302,8 @@ Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 			int64_t x = tensor_int(idx, flat ? i : i * t->rank + k), size = flat ? n : t->dim[k];
 
 			if (x < 0 || x >= size) {
-				err_at(idx->loc, "index %lld of sparse tensor %s is not below %lld", (long long)x, or_empty(t->name), (long long)size);
+				err_at(idx->loc, "index %lld of sparse tensor %s is not below %lld", (long long)x,
+					or_empty(t->name), (long long)size);
 				r->w.bad = true;
 				return t;
 			}

@@ -9,7 +9,8 @@ DType onnx_elem(OnnxReader *r, const WireField *f)
 {
 	if (f->v < DT_COUNT)
 		return (DType)f->v;
-	err_at(wire_loc(&r->w, f->at, 1), "%lld is no element type: they are numbered 1 to %d", (long long)f->v, DT_COUNT - 1);
+	err_at(wire_loc(&r->w, f->at, 1), "%lld is no element type: they are numbered 1 to %d", (long long)f->v,
+		DT_COUNT - 1);
 	r->w.bad = true;
 	return DT_UNDEFINED;
 }
@@ -73,8 +74,13 @@ static void shape(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *keep)
 /* One case of TypeProto's oneof. */
 static void type_case(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *keep)
 {
-	static const TypeKind kinds[] = { [1] = TY_TENSOR, [4] = TY_SEQ, [5] = TY_MAP, [7] = TY_OPAQUE, [8] = TY_SPARSE, [9] = TY_OPTIONAL };
-	static const WireSpec *const specs[] = { [1] = &message_tensor_type, [4] = &message_sub_type, [5] = &message_map_type, [7] = &message_opaque_type, [8] = &message_tensor_type, [9] = &message_sub_type };
+	static const TypeKind kinds[] = {
+		[1] = TY_TENSOR, [4] = TY_SEQ, [5] = TY_MAP, [7] = TY_OPAQUE, [8] = TY_SPARSE, [9] = TY_OPTIONAL,
+	};
+	static const WireSpec *const specs[] = {
+		[1] = &message_tensor_type, [4] = &message_sub_type, [5] = &message_map_type,
+		[7] = &message_opaque_type, [8] = &message_tensor_type, [9] = &message_sub_type,
+	};
 	Name denotation = t->denotation;
 	bool hollow;
 	WireMsg m = wire_msg(&r->w, specs[f->num], f, &keep->kind);
@@ -134,7 +140,7 @@ Type *onnx_type(OnnxReader *r, const WireField *f, bool *hollow)
 	return NULL;
 }
 
-/* What from has and to has not goes to to. */
+/* Fields that only `from` has go to `to`. */
 static void merge(Arena *mem, Blobs *to, const Blobs *from)
 {
 	int n = to->n;

@@ -1,8 +1,10 @@
-/* Model -> .onnx.  The bytes depend on the model alone: fields in ascending order (but initialisers in theirs), unknown fields last.
+/* Model -> .onnx.  The bytes depend on the model alone: fields in ascending order (but initialisers in theirs), unknown
+ * fields last.
  *
- * What ONNX has no field for stands in metadata_props under keys of ours (wire.h), so that reading gives the same
- * model again; S, B, stages and meshes are written a second time as ONNX's own multi-device messages (onnx_shard.c)
- * for other tools.  Numbers are always raw_data, taken from where they are; external data stays external. */
+ * Properties for which ONNX has no field are entries of metadata_props under keys of ours (onnx.h), so that reading
+ * gives the same model again; S, B, stages and meshes are written a second time as ONNX's own multi-device messages
+ * (onnx_shard.c) for other tools.  Numbers are always raw_data, written from where they are; external data stays
+ * external. */
 #include "onnx.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@ typedef struct Writer {
 	const Model *m;
 	bool dump;                      /* nodes state where they came from, as print.c does it */
 	bool model;                     /* the fields of the model itself are being written */
-	int64_t need;                   /* the IR version that the features used so far ask for */
+	int64_t need;                   /* the IR version that the features used so far need */
 } Writer;
 
 static void need(Writer *w, int64_t version)
@@ -49,8 +51,9 @@ static void entry(Writer *w, uint32_t num, const char *key, const char *value)
 static void entries(Writer *w, uint32_t num, const Pair *list, int n)
 {
 	for (int i = 0; i < n; i++)
-		entry_with(w, num, strncmp(list[i].key, "sbpcc.", 6) ? list[i].key : name_fmt("%s%s", KEY_PLAIN, list[i].key), list[i].value,
-		           &list[i].unknown);
+		entry_with(w, num,
+			strncmp(list[i].key, "sbpcc.", 6) ? list[i].key : name_fmt("%s%s", KEY_PLAIN, list[i].key),
+			list[i].value, &list[i].unknown);
 }
 
 static void annots_as(Writer *w, uint32_t num, const char *key, const Annot *list)
@@ -92,8 +95,9 @@ static void opsets(Writer *w, uint32_t num, const Opset *list, int n)
 static void need_type(Writer *w, DType t)
 {
 	static const int8_t since[DT_COUNT] = {
-		[DT_FLOAT8E4M3FN] = 9, [DT_FLOAT8E4M3FNUZ] = 9, [DT_FLOAT8E5M2] = 9, [DT_FLOAT8E5M2FNUZ] = 9, [DT_UINT4] = 10, [DT_INT4] = 10,
-		[DT_FLOAT4E2M1] = 11, [DT_FLOAT8E8M0] = 12, [DT_UINT2] = 13, [DT_INT2] = 13, [DT_FLOAT6E2M3] = 14, [DT_FLOAT6E3M2] = 14,
+		[DT_FLOAT8E4M3FN] = 9, [DT_FLOAT8E4M3FNUZ] = 9, [DT_FLOAT8E5M2] = 9, [DT_FLOAT8E5M2FNUZ] = 9,
+		[DT_UINT4] = 10, [DT_INT4] = 10, [DT_FLOAT4E2M1] = 11, [DT_FLOAT8E8M0] = 12,
+		[DT_UINT2] = 13, [DT_INT2] = 13, [DT_FLOAT6E2M3] = 14, [DT_FLOAT6E3M2] = 14,
 	};
 	need(w, (unsigned)t < DT_COUNT && since[t] ? since[t] : 3);
 }
@@ -121,7 +125,9 @@ static void shape(Writer *w, const Type *t, const struct TypeBlobs *b)
 
 static void type(Writer *w, uint32_t num, const Type *t)
 {
-	static const uint8_t cases[] = { [TY_TENSOR] = 1, [TY_SEQ] = 4, [TY_MAP] = 5, [TY_OPAQUE] = 7, [TY_SPARSE] = 8, [TY_OPTIONAL] = 9 };
+	static const uint8_t cases[] = {
+		[TY_TENSOR] = 1, [TY_SEQ] = 4, [TY_MAP] = 5, [TY_OPAQUE] = 7, [TY_SPARSE] = 8, [TY_OPTIONAL] = 9,
+	};
 	size_t at = wire_out_open(&w->o, num), one = wire_out_open(&w->o, cases[t->kind]);
 	const struct TypeBlobs none = { 0 }, *b = t->unknown ? t->unknown : &none;
 
@@ -162,7 +168,7 @@ static void value_meta(Writer *w, uint32_t num, const Value *v)
 	entries(w, num, v->meta, v->nmeta);
 }
 
-/* v: the value whose initialiser this is and whose doc string and metadata stand here, or NULL. */
+/* v: the value whose initialiser this is and whose doc string and metadata are written here, or NULL. */
 static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 {
 	WireOut *o = &w->o;
@@ -196,7 +202,7 @@ static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	wire_out_close(o, at);
 }
 
-/* As it stood in the file; name, documentation and metadata are those of the values. */
+/* As in the file that was read; name, documentation and metadata are those of the values. */
 static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 {
 	Tensor values = *t->sparse->values;
@@ -213,8 +219,8 @@ static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	wire_out_close(&w->o, at);
 }
 
-/* meta: documentation and metadata stand here.  fields: those that are not known do; a type that says nothing to us is
- * among them. */
+/* meta: documentation and metadata are written here.  fields: unknown fields are, among them a type that we cannot
+ * express. */
 static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta, bool fields, int position)
 {
 	size_t at = wire_out_open(&w->o, num);
@@ -241,7 +247,7 @@ static void value(Writer *w, uint32_t num, const Value *v, bool typed, bool meta
 
 static void graph(Writer *w, uint32_t num, const Graph *g);
 
-/* Sparse tensors were read as dense ones; those that the text says to be sparse are dense. */
+/* Sparse tensors were read as dense ones; those that the text declares as sparse are dense, too. */
 static AttrType written_as(const Attr *a)
 {
 	AttrType t = a->type == AT_SPARSE ? AT_TENSOR : a->type == AT_SPARSES ? AT_TENSORS : a->type;
@@ -328,8 +334,8 @@ static void node(Writer *w, uint32_t num, const Node *n)
 	wire_out_close(o, at);
 }
 
-/* Graphs.  Doc string and metadata of a value are written once, where it stands first: as an input, in its
- * tensor, as an output, or in a value info. */
+/* Graphs.  Doc string and metadata of a value are written once, at its first occurrence: as an input, in its tensor, as
+ * an output, or in a value info. */
 
 static bool has_meta(const Value *v)
 {
@@ -342,7 +348,8 @@ static void infos(Writer *w, uint32_t num, const Graph *g, bool function)
 		const Value *v = g->value[i];
 		bool typed = function ? v->type && (v->declared || v->input || v->output) : v->declared && v->type;
 		bool elsewhere = !function && (v->input || v->output || v->init);
-		bool more = elsewhere && v->data && !v->input && !v->output && (v->unknown.n || (v->type && v->type->unknown));
+		bool more = elsewhere && v->data && !v->input && !v->output &&
+		            (v->unknown.n || (v->type && v->type->unknown));
 
 		if (more)       /* what its tensor cannot hold */
 			value(w, num, v, true, false, true, -1);
@@ -383,7 +390,8 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 	for (int i = 0; i < g->nout; i++) {
 		const Value *v = g->out[i];
 
-		value(w, 12, v, true, !v->input && !v->init && !done[v->id], !v->input && (!v->init || v->data) && !done[v->id], -1);
+		value(w, 12, v, true, !v->input && !v->init && !done[v->id],
+			!v->input && (!v->init || v->data) && !done[v->id], -1);
 		done[v->id] = true;
 	}
 	infos(w, 13, g, false);
@@ -395,7 +403,8 @@ static void graph(Writer *w, uint32_t num, const Graph *g)
 
 /* Functions. */
 
-/* Attributes without a default are names only and stand before the others: what that loses. */
+/* Attributes without a default are names only and come before the others: writes the order and types that this
+ * loses. */
 static void attr_order(Writer *w, const Function *f)
 {
 	int nabsent = 0, absent = 0, given = 0;
@@ -465,7 +474,7 @@ static void function(Writer *w, uint32_t num, const Function *f)
 	wire_out_close(o, at);
 }
 
-/* What stands behind the header; written first, because it decides the IR version. */
+/* The part after the header; written first, because it decides the IR version. */
 static void body(Writer *w)
 {
 	const Model *m = w->m;
@@ -532,7 +541,8 @@ int onnx_write(FILE *f, const Model *m)
 	}
 	int bad = 0;
 	if (wire_out_size(&w.o) > (size_t)INT32_MAX - 16) {
-		fail_at(EXIT_LIMIT, (Loc){ 0 }, "the model has %zu bytes; a .onnx file can have 2 GiB", wire_out_size(&w.o));
+		fail_at(EXIT_LIMIT, (Loc){ 0 }, "the model has %zu bytes; a .onnx file can have 2 GiB",
+			wire_out_size(&w.o));
 		bad = -1;
 	}
 	wire_out_int(&head, 1, version);

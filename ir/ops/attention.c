@@ -69,7 +69,8 @@ static int bad_heads(Node *n, int i, const char *what, int64_t heads)
 /* Sizes from the operands; heads are -1 when a 4-axis operand does not give them. */
 static int read_heads(Node *n, Heads *h)
 {
-	Type *q = operand_type(n, Q), *k = operand_type(n, K), *v = operand_type(n, V), *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
+	Type *q = operand_type(n, Q), *k = operand_type(n, K), *v = operand_type(n, V),
+	     *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
 	int axes = q->rank;
 	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
 		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
@@ -119,7 +120,8 @@ static int shape_attention(Node *n)
 		}
 	if (read_heads(n, &h))
 		return -1;
-	if (!operand_value(n, PAST_K) != !operand_value(n, PAST_V) || (operand_value(n, NONPAD) && operand_value(n, PAST_K))) {
+	if (!operand_value(n, PAST_K) != !operand_value(n, PAST_V) ||
+		(operand_value(n, NONPAD) && operand_value(n, PAST_K))) {
 		err_at(n->loc,
 			"Attention: past_key and past_value come together, and never with nonpad_kv_seqlen");
 		return -1;
@@ -149,11 +151,13 @@ static int shape_attention_grad(Node *n)
 	if (read_heads(n, &h))
 		return -1;
 	Type *y = operand_type(n, G_Y), *dy = operand_type(n, G_DY), *lse = operand_type(n, G_LSE);
-	bool clash = (y && y->rank != operand_rank(n, Q)) || (dy && dy->rank != operand_rank(n, Q)) || (lse && lse->rank != 3);
+	bool clash = (y && y->rank != operand_rank(n, Q)) || (dy && dy->rank != operand_rank(n, Q)) ||
+	             (lse && lse->rank != 3);
 	for (int a = 0; !clash && y && dy && a < y->rank; a++)
 		clash = dim_differ(y->dim[a], dy->dim[a]);
 	if (clash || (y && dim_differ(y->dim[y->rank - 2], h.sq)) || (lse && dim_differ(lse->dim[2], h.sq))) {
-		err_at(operand_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s", type_text(operand_type(n, Q)));
+		err_at(operand_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s",
+			type_text(operand_type(n, Q)));
 		return -1;
 	}
 	return 0;
@@ -169,7 +173,7 @@ static Value *split_heads(Node *n, Value *x, int64_t heads, Dim width)
 		make2(n, "Reshape", x, expand_ints(n, shape, 4)), NULL, NULL);
 }
 
-/* Every key head serves `times` query heads in a row. */
+/* Every key head belongs to `times` query heads in a row. */
 static Value *repeat_heads(Node *n, Value *x, int64_t times)
 {
 	if (!x || times == 1)
@@ -190,7 +194,7 @@ static Value *both(Node *n, Value *a, Value *b)
 	return !a ? b : !b ? a : make2(n, "And", a, b);
 }
 
-/* [0, 1, ... size - 1], as a column when asked. */
+/* [0, 1, ... size - 1], as a column if column is set. */
 static Value *count(Node *n, Value *size, bool column)
 {
 	Value *r = make(n, NULL, "Range", NULL, make_int(n, 0), size, make_int(n, 1));
@@ -212,7 +216,7 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 		pad = make2(n, "Reshape", pad, expand_ints(n, (int64_t[]){ -1, 1, 1, 1 }, 4));
 	if (causal || left >= 0 || right >= 0) {
 		int64_t among, from = attr_origin(n, 0, &among);
-		Value *at = count(n, sq, true); /* where query i stands among the keys */
+		Value *at = count(n, sq, true); /* the position of query i among the keys */
 		if (from)
 			at = make2(n, "Add", at, make_int(n, from));
 		if (pad)
@@ -238,7 +242,7 @@ static Value *padded_mask(Node *n, Value *mask, const Value *k)
 		return mask;
 	int64_t pads[2 * RANK_MAX] = { 0 };
 	pads[2 * m->rank - 1] = want - have;
-	if (m->elem == DT_BOOL) { /* Pad takes numbers everywhere, bool only lately */
+	if (m->elem == DT_BOOL) { /* Pad takes bool only in recent opsets */
 		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL),
 			expand_ints(n, pads, 2 * m->rank), NULL);
 		return make(n, NULL, "Cast", "to=9", w, NULL, NULL);
@@ -268,7 +272,8 @@ static int bias(Node *n, Value *q, Value *k, Scores *s, bool *may_be_empty)
 	Value *mask = operand_value(n, MASK) ? padded_mask(n, n->in[MASK], k) : NULL, *ok = allowed(n, q, k, &all);
 	if ((operand_value(n, MASK) && !mask) || (!all && !ok))
 		return -1;
-	*may_be_empty = mask || past(n, NONPAD) || window(n, "left_window_size") >= 0 || window(n, "right_window_size") >= 0;
+	*may_be_empty = mask || past(n, NONPAD) || window(n, "left_window_size") >= 0 ||
+	                window(n, "right_window_size") >= 0;
 	if (mask && mask->type->elem == DT_BOOL) {
 		ok = both(n, ok, mask);
 		mask = NULL;
@@ -289,7 +294,8 @@ static int bias(Node *n, Value *q, Value *k, Scores *s, bool *may_be_empty)
 /* The logarithm of the sum of exponentials of each row, without its last axis; +inf where the row is empty. */
 static int log_sum(Node *n, Value *v, Value *empty)
 {
-	Value *last = expand_ints(n, (int64_t[]){ -1 }, 1), *top = make(n, NULL, "ReduceMax", "keepdims=1", v, last, NULL);
+	Value *last = expand_ints(n, (int64_t[]){ -1 }, 1),
+	      *top = make(n, NULL, "ReduceMax", "keepdims=1", v, last, NULL);
 	Value *e = top ? make1(n, "Exp", make2(n, "Sub", v, top)) : NULL;
 	Value *sum = make(n, NULL, "ReduceSum", "keepdims=1", e, last, NULL);
 	Value *r = sum ? make2(n, "Add", top, make1(n, "Log", sum)) : NULL;
@@ -397,13 +403,14 @@ static int expand_attention(Node *n)
 
 /* ---- gradient ---- */
 
-/* [B, H * times, S, D] -> [B, H, S, D]: what the query heads of one key head give is summed. */
+/* [B, H * times, S, D] -> [B, H, S, D]: the sum over the query heads of each key head. */
 static Value *sum_heads(Node *n, Value *x, int64_t heads, int64_t times)
 {
 	if (!x || times == 1)
 		return x;
 	const Dim *d = x->type->dim;
-	Value *apart = make2(n, "Reshape", x, expand_ints(n, (int64_t[]){ 0, heads, times, dim_known(d[2]) ? d[2] : -1, d[3] }, 5));
+	Value *apart = make2(n, "Reshape", x,
+		expand_ints(n, (int64_t[]){ 0, heads, times, dim_known(d[2]) ? d[2] : -1, d[3] }, 5));
 	return make(n, NULL, "ReduceSum", "keepdims=0", apart, expand_ints(n, (int64_t[]){ 2 }, 1), NULL);
 }
 
@@ -418,8 +425,8 @@ static int give(Node *n, int i, Value *v, bool flat)
 	return make(n, n->out[i], "Identity", NULL, v, NULL, NULL) ? 0 : -1;
 }
 
-/* With probabilities p = exp(scores - lse) and D = sum(dy y) of each row: dv = p^T dy, ds = p (dy v^T - D), times the slope
- * of the cap, dq = scale ds k, dk = scale ds^T q. */
+/* With probabilities p = exp(scores - lse) and D = sum(dy y) of each row: dv = p^T dy, ds = p (dy v^T - D), times the
+ * slope of the cap, dq = scale ds k, dk = scale ds^T q. */
 static int expand_attention_grad(Node *n)
 {
 	Heads h;
@@ -443,8 +450,10 @@ static int expand_attention_grad(Node *n)
 		dy = split_heads(n, dy, h.q, h.dv);
 	}
 	int64_t times = h.q / h.kv;
-	Value *kk = repeat_heads(n, k, times), *vv = repeat_heads(n, v, times), *last = expand_ints(n, (int64_t[]){ -1 }, 1);
-	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq), cap = attr_float(n, "softcap");
+	Value *kk = repeat_heads(n, k, times), *vv = repeat_heads(n, v, times),
+	      *last = expand_ints(n, (int64_t[]){ -1 }, 1);
+	double scale = attr_has(n, "scale") ? attr_float(n, "scale") : 1 / sqrt((double)h.dq),
+	       cap = attr_float(n, "softcap");
 	Scores s = { 0 };
 	bool may_be_empty;
 	if (!q || !kk || !vv || !y || !dy)
@@ -484,13 +493,13 @@ static bool own_attention(const Node *n, const bool *wants)
 	for (int i = Q; i <= V; i++)
 		if (operand_rank(n, i) < 0)
 			return false;
-	return !wants[MASK] && dtype_bits(t) >= 32 && operand_dtype(n, V) == t && !attr_has(n, "softmax_precision") && !read_heads((Node *)n, &h) && h.q > 0 &&
-	       h.kv > 0 && dim_known(h.dq) && dim_known(h.dv);
+	return !wants[MASK] && dtype_bits(t) >= 32 && operand_dtype(n, V) == t && !attr_has(n, "softmax_precision") &&
+	       !read_heads((Node *)n, &h) && h.q > 0 && h.kv > 0 && dim_known(h.dq) && dim_known(h.dv);
 }
 
 /* ---- rotary embedding ---- */
 
-/* A rotation the other way, unless the angles are trained. */
+/* A rotation by the negative angle, unless the angles are trained. */
 static bool own_rotary(const Node *n, const bool *wants)
 {
 	(void)n;
@@ -634,7 +643,7 @@ static bool of_queries(const Node *n, bool out, int i)
 	return out ? i == 0 || i == 3 || i == LSE : i == Q;
 }
 
-/* Heads of one operand or result: of queries or of keys, beside each other or in an axis of their own. */
+/* Heads of one operand or result, of queries or of keys: next to each other, or in an axis of their own. */
 static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, int sharer, Dim sharers)
 {
 	const Value *v = out ? operand_result(n, i) : operand_value(n, i);
@@ -661,12 +670,14 @@ static int factor_attention(Node *n, FactorRule *r)
 		return -1;
 	int batch = factor_add(r, h.batch), head = -1, sharer = -1, place = -1;
 	bool grad = is_grad(n);
-	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));      /* all keys and values: splitting the queries does not split them */
+	/* all keys and values: splitting the queries does not split them */
+	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));
 	if (h.q > 0 && h.kv > 0)
 		head = factor_add(r, h.kv);
 	if (h.q > h.kv && h.kv > 0 && !present)
 		sharer = factor_add(r, h.q / h.kv);
-	bool counts = attr_int(n, "is_causal") || window(n, "left_window_size") >= 0 || window(n, "right_window_size") >= 0;
+	bool counts = attr_int(n, "is_causal") || window(n, "left_window_size") >= 0 ||
+	              window(n, "right_window_size") >= 0;
 	if (!present)
 		place = counts ? factor_run(r, h.sq) : factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
@@ -710,7 +721,7 @@ static int factor_attention(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Heads in one axis with their width: as many as the shard of the axis holds. */
+/* Heads and width in one axis: as many heads as the shard of the axis holds. */
 static void fit_heads(Node *shard, const Node *logical, const char *attr, int operand)
 {
 	Attr *a = node_attr(shard, attr);
@@ -788,51 +799,61 @@ static Cost cost_attention_grad(const Node *n)
 #define ATTENTION_GRAD(windows)                                                                           \
 	"dq, dk, dv = AttentionGrad<is_causal=@is_causal, kv_num_heads=@kv_num_heads, q_num_heads=@q_num_heads, " \
 	"scale=@scale, softcap=@softcap" windows ">(q, k, v, attn_mask, y, lse, dy)"
-#define ATTENTION_ROW                                                                                   \
+#define ATTENTION_ROW \
 	.shape = shape_attention, .kernel = "attention", .composite = true, .expand = expand_attention, \
-	.factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .cost = cost_attention, .own = own_attention, .stash = "lse"
+	.factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", \
+	.own = own_attention, .stash = "lse", .cost = cost_attention
 
 /* clang-format off */
 const Op ops_attention[] = {
-	/* In float: what Attention reads was rounded by products, and what it gives will be; inside it is all float. */
-	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 25,
+	/* In float: operands were rounded by products, and the result will be; everything inside is float. */
+	{ .name = "Attention", .since = 25, .precision = PRECISION_FLOAT,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,
 	  .grad = ATTENTION_GRAD(", left_window_size=@left_window_size, right_window_size=@right_window_size"),
-	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | q:[1,4,3,2] k:[1,2,3,2] "
-		  "v:[1,2,3,2] =is_causal:1 =softcap:2.0 | q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] "
-		  "attn_mask:[4,4] =left_window_size:1 | q:[2,5,10] k:[2,5,10] v:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
-		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
-	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 24, .until = 24,
+	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] =q_num_heads:2 =kv_num_heads:2 | "
+	          "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] =is_causal:1 =softcap:2.0 | "
+	          "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] =left_window_size:1 | "
+	          "q:[2,5,10] k:[2,5,10] v:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
+	          "q:[1,5,12] k:[1,5,6] v:[1,5,6] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
+	{ .name = "Attention", .since = 24, .until = 24, .precision = PRECISION_FLOAT,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""),
 	  .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2] nonpad_kv_seqlen:{3}" },
-	{ .name = "Attention", .precision = PRECISION_FLOAT, .since = 23, .until = 23,
-	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT,
-	  .attrs = ATTENTION_ATTRS, ATTENTION_ROW, .grad = ATTENTION_GRAD(""), .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
-	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1, .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
-	  .attrs = "is_causal:int=0 kv_num_heads:int q_num_heads:int scale:float softcap:float=0.0 left_window_size:int=-1 "
-		   "right_window_size:int=-1", .shape = shape_attention_grad, .kernel = "attention_grad", .composite = true,
-	  .expand = expand_attention_grad, .factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .linear = "dy", .cost = cost_attention_grad,
-	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] =q_num_heads:2 =kv_num_heads:2 | "
-		  "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] =is_causal:1 =softcap:2.0 | "
-		  "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] =left_window_size:1 | "
-		  "q:[2,5,10] k:[2,5,10] v:[2,5,10] y:[2,5,10] lse:(2,3)[2,5,5] dy:[2,5,10] =q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
-		  "q:[1,5,12] k:[1,5,6] v:[1,5,6] y:[1,5,12] lse:(2,3)[1,6,5] dy:[1,5,12] =q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
-	{ .name = "RotaryEmbedding", .precision = PRECISION_FLOAT, .since = 23,
+	{ .name = "Attention", .since = 23, .until = 23, .precision = PRECISION_FLOAT,
+	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1?" ATTENTION_OUT, .attrs = ATTENTION_ATTRS,
+	  ATTENTION_ROW, .grad = ATTENTION_GRAD(""), .test = "q:[1,2,3,2] k:[1,2,5,2] v:[1,2,5,2]" },
+	{ .name = "AttentionGrad", .domain = "sbpcc", .since = 1,
+	  .sig = "q:F k:F v:F1 attn_mask:T? y:F lse:F2 dy:F -> dq:F dk:F dv:F1",
+	  .attrs = "is_causal:int=0 kv_num_heads:int q_num_heads:int scale:float softcap:float=0.0 "
+	           "left_window_size:int=-1 right_window_size:int=-1",
+	  .shape = shape_attention_grad, .kernel = "attention_grad", .composite = true,
+	  .expand = expand_attention_grad,
+	  .factor_fn = factor_attention, .fit = fit_attention, .origin = "q -2", .linear = "dy",
+	  .cost = cost_attention_grad,
+	  .test = "q:[2,3,4] k:[2,5,4] v:[2,5,6] y:[2,3,6] lse:(2,3)[2,2,3] dy:[2,3,6] "
+	          "=q_num_heads:2 =kv_num_heads:2 | "
+	          "q:[1,4,3,2] k:[1,2,3,2] v:[1,2,3,2] y:[1,4,3,2] lse:(2,3)[1,4,3] dy:[1,4,3,2] "
+	          "=is_causal:1 =softcap:2.0 | "
+	          "q:[1,2,4,2] k:[1,2,4,2] v:[1,2,4,2] attn_mask:[4,4] y:[1,2,4,2] lse:(2,3)[1,2,4] dy:[1,2,4,2] "
+	          "=left_window_size:1 | "
+	          "q:[2,5,10] k:[2,5,10] v:[2,5,10] y:[2,5,10] lse:(2,3)[2,5,5] dy:[2,5,10] "
+	          "=q_num_heads:5 =kv_num_heads:5 =is_causal:1 | "
+	          "q:[1,5,12] k:[1,5,6] v:[1,5,6] y:[1,5,12] lse:(2,3)[1,6,5] dy:[1,5,12] "
+	          "=q_num_heads:6 =kv_num_heads:3 =is_causal:1" },
+	{ .name = "RotaryEmbedding", .since = 23, .precision = PRECISION_FLOAT,
 	  .sig = "x:F cos_cache:F sin_cache:F position_ids:int64? -> y:F",
-	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0", .shape = shape_rotary,
-	  .kernel = "rotary", .composite = true, .expand = expand_rotary, .factor_fn = factor_rotary, .fit = fit_rotary,
-	  .own = own_rotary, .linear = "x",
+	  .attrs = "interleaved:int=0 num_heads:int rotary_embedding_dim:int=0",
+	  .shape = shape_rotary, .kernel = "rotary", .composite = true, .expand = expand_rotary,
+	  .factor_fn = factor_rotary, .fit = fit_rotary, .linear = "x", .own = own_rotary,
 	  .grad = "dx = RotaryEmbedding<interleaved=@interleaved, num_heads=@num_heads, "
-		  "rotary_embedding_dim=@rotary_embedding_dim>(dy, cos_cache, Neg(sin_cache), position_ids)",
+	          "rotary_embedding_dim=@rotary_embedding_dim>(dy, cos_cache, Neg(sin_cache), position_ids)",
 	  .cost = cost_pointwise, .flops = 3,
-	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | x:[1,3,8] "
-		  "cos_cache:[1,3,2] sin_cache:[1,3,2] =num_heads:2 =interleaved:1" },
+	  .test = "x:[2,2,3,6] cos_cache:[2,3,2] sin_cache:[2,3,2] =rotary_embedding_dim:4 | "
+	          "x:[1,3,8] cos_cache:[1,3,2] sin_cache:[1,3,2] =num_heads:2 =interleaved:1" },
 	{ .name = "SwiGLU", .since = 28, .sig = "a:F b:F -> y:F", .attrs = "alpha:float=1.0",
-	  .shape = shape_swiglu, .kernel = "swiglu", .composite = true, .factors = "..., ... -> ...",
-	  .linear = "b", .cost = cost_pointwise, .flops = 8,
-	  .test = "a:[3,4] b:[3,4] | a:[3,4] b:[3,4] =alpha:1.5" },
+	  .shape = shape_swiglu, .kernel = "swiglu", .composite = true, .factors = "..., ... -> ...", .linear = "b",
+	  .cost = cost_pointwise, .flops = 8, .test = "a:[3,4] b:[3,4] | a:[3,4] b:[3,4] =alpha:1.5" },
 	{ 0 },
 };
 /* clang-format on */

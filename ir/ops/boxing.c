@@ -6,8 +6,8 @@
 
 static int shape_boxing(Node *n)
 {
-	static const char *const known[] = { "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "scatter", "gather", "reduce",
-	                                     "send", "slice", "zero_fill", NULL };
+	static const char *const known[] = { "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
+		"scatter", "gather", "reduce", "send", "slice", "zero_fill", NULL };
 	for (int i = 0; known[i]; i++)
 		if (!strcmp(attr_str(n, "how"), known[i]))
 			return shape_like_first(n);
@@ -23,9 +23,9 @@ static int eval_boxing(Node *n, Tensor **in, Tensor **out)
 }
 
 const Op ops_boxing[] = {
-	{ .name = "Boxing", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .attrs = "how:string!", .shape = shape_boxing, .kernel = "boxing", .factors = "... -> ...",
-	  .eval = eval_boxing, .linear = "x", .grad = "dx = Identity(dy)", .cost = cost_bytes,
-	  .moves = true, .carries = true,
+	{ .name = "Boxing", .domain = "sbpcc", .since = 1, .moves = true, .carries = true, .sig = "x:T -> y:T",
+	  .attrs = "how:string!", .shape = shape_boxing, .kernel = "boxing", .eval = eval_boxing,
+	  .factors = "... -> ...", .linear = "x", .grad = "dx = Identity(dy)", .cost = cost_bytes,
 	  .test = "x:[2,3] =how:\"slice\"" },
 	{ 0 },
 };

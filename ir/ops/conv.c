@@ -190,7 +190,7 @@ static int shape_gradw(Node *n)
 				(long long)dim[i], i);
 			return -1;
 		}
-	if (rank >= 0) { /* from the operands: they may be shards, `shape` is that of the logical value */
+	if (rank >= 0) { /* from the operands, which may be shards; `shape` is that of the logical value */
 		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
 		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	}
@@ -215,7 +215,7 @@ static void unravel(int nd, const int64_t *size, int64_t i, int64_t *at)
 	}
 }
 
-/* Where the element stands that window place kc sees from the pixel at; -1 in the padding. */
+/* The element that place kc of the window reads for the pixel `at`; -1 in the padding. */
 static int64_t patch_offset(const Patch *p, const int64_t *at, const int64_t *kc)
 {
 	const Window *w = p->w;
@@ -397,11 +397,12 @@ static bool types_window(Node *n, At x, At w, At g, Window *win)
 	for (int i = 0; i < xt->rank; i++)
 		if (!dim_known(xt->dim[i]) || !dim_known(wt->dim[i]) || !dim_known(gt->dim[i]))
 			return false;
-	return xt->rank > 2 && xt->rank <= SPATIAL_MAX + 2 && conv_window(n, xt->rank, xt->dim, wt->dim, gt->dim, win) == 0;
+	return xt->rank > 2 && xt->rank <= SPATIAL_MAX + 2 &&
+	       conv_window(n, xt->rank, xt->dim, wt->dim, gt->dim, win) == 0;
 }
 
-/* Batch n, groups, output channels o and input channels c of each.  A bias is added once: where the sum over input channels is
- * partial, so is the bias. */
+/* Batch n, groups, output channels o and input channels c of each.  A bias is added once: where the sum over input
+ * channels is partial, so is the bias. */
 static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 {
 	Type *xt = window_type(n, x), *wt = window_type(n, w), *gt = window_type(n, g);
@@ -409,7 +410,8 @@ static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 	window_row(r, x)[0] = window_row(r, g)[0] = factor_add(r, xt->dim[0]);
 	if (groups < 1 || !dim_known(dim_div(gt->dim[1], groups)))
 		return;
-	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)), c = factor_add(r, wt->dim[1]);
+	int group = groups > 1 ? factor_add(r, groups) : -1, o = factor_add(r, dim_div(gt->dim[1], groups)),
+	    c = factor_add(r, wt->dim[1]);
 	channels(r, w, 0, group, o);
 	channels(r, g, 1, group, o);
 	window_row(r, w)[1] = c;
@@ -422,7 +424,8 @@ static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 static void fit_conv(Node *shard, const Node *logical)
 {
 	bool gradx = !strcmp(shard->op, "ConvGradX"), gradw = !strcmp(shard->op, "ConvGradW");
-	int64_t x = (gradx ? shard->out[0] : shard->in[0])->type->dim[1], each = (gradw ? shard->out[0] : shard->in[1])->type->dim[1];
+	int64_t x = (gradx ? shard->out[0] : shard->in[0])->type->dim[1],
+		each = (gradw ? shard->out[0] : shard->in[1])->type->dim[1];
 	Attr *a = node_attr(shard, "group");
 	if (a)
 		a->u.i = each > 0 && x > each ? x / each : 1;
@@ -430,8 +433,9 @@ static void fit_conv(Node *shard, const Node *logical)
 		shape_fit(shard, logical);
 }
 
-/* x, w and y of a convolution stand in different places in its gradients. */
-static const At conv_at[] = { { false, 0 }, { false, 1 }, { true, 0 } }, gradx_at[] = { { true, 0 }, { false, 1 }, { false, 0 } },
+/* x, w and y of a convolution are other operands or results in its gradients. */
+static const At conv_at[] = { { false, 0 }, { false, 1 }, { true, 0 } },
+		gradx_at[] = { { true, 0 }, { false, 1 }, { false, 0 } },
 		gradw_at[] = { { false, 0 }, { true, 0 }, { false, 1 } };
 
 static int factor_conv(Node *n, FactorRule *r)
@@ -500,8 +504,8 @@ static Cost cost_conv(const Node *n)
 	return c;
 }
 
-/* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has the wanted
- * size.  What would be negative padding becomes output padding. */
+/* ConvTranspose's padding: given, or from auto_pad or output_shape such that the result has that size.  Negative
+ * padding becomes output padding. */
 static int transpose_pads(Node *n, Window *w, int64_t *pads, int64_t *extra)
 {
 	int nd = w->nd, mode, nshape;
@@ -576,33 +580,44 @@ static int expand_transpose(Node *n)
 
 /* clang-format off */
 const Op ops_conv[] = {
-	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels: S1 S1 -> P, with a bias that is P; space: S2, as far as windows reach, B -> S2. */
-	{ .name = "Conv", .precision = PRECISION_LOW, .since = 1, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS, .shape = shape_conv,
-	  .kernel = "conv", .eval = eval_conv, .factor_fn = factor_conv, .fit = fit_conv, .place = place_conv, .linear = "x+b", .added = "b", .cost = cost_conv,
-	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); dw = ConvGradW" CONV_SAME "(x, dy, "
-		  "Shape(w));db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
-	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | x:[1,4,7] w:[6,2,3] "
-		  "=group:2 =dilations:[2] | x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] "
-		  "| x:[1,1,5,4,3] w:[1,1,3,2,2] =pads:[1,0,1,1,1,0] =strides:[2,1,1] | x:[1,2,7,3] w:[2,2,5,1] b:[2] =pads:[2,0,2,0] "
-		  "| x:[1,1,9] w:[1,1,2] =strides:[4] | x:[1,1,11] w:[2,1,3] =dilations:[3] =pads:[3,2] =strides:[2]" },
+	/* Batch: S0 B -> S0; output channels: B S0 -> S1; input channels: S1 S1 -> P, with a bias that is P;
+	 * space: S2, as far as windows reach, B -> S2. */
+	{ .name = "Conv", .since = 1, .precision = PRECISION_LOW, .sig = "x:F w:F b:F? -> y:F", .attrs = CONV_ATTRS,
+	  .shape = shape_conv, .kernel = "conv", .eval = eval_conv,
+	  .factor_fn = factor_conv, .fit = fit_conv, .place = place_conv, .linear = "x+b", .added = "b",
+	  .grad = "dx = ConvGradX" CONV_SAME "(dy, w, Shape(x)); "
+	          "dw = ConvGradW" CONV_SAME "(x, dy, Shape(w));"
+	          "db = ReduceSum<keepdims=0>(Reshape(dy, [0, 0, -1]), [0, 2])",
+	  .cost = cost_conv,
+	  .test = "x:[2,3,5,4] w:[2,3,3,2] b:[2] =pads:[1,0,1,1] =strides:[2,1] | "
+	          "x:[1,4,7] w:[6,2,3] =group:2 =dilations:[2] | "
+	          "x:[1,2,6,5] w:[2,2,3,3] =auto_pad:\"SAME_LOWER\" =strides:[2,2] | "
+	          "x:[1,1,5,4,3] w:[1,1,3,2,2] =pads:[1,0,1,1,1,0] =strides:[2,1,1] | "
+	          "x:[1,2,7,3] w:[2,2,5,1] b:[2] =pads:[2,0,2,0] | x:[1,1,9] w:[1,1,2] =strides:[4] | "
+	          "x:[1,1,11] w:[2,1,3] =dilations:[3] =pads:[3,2] =strides:[2]" },
 	{ .name = "ConvGradX", .domain = "sbpcc", .since = 1, .sig = "g:F w:F shape:int64? -> x:F",
-	  .attrs = CONV_ATTRS " output_padding:ints", .shape = shape_gradx, .kernel = "conv_grad_x",
-	  .eval = eval_gradx, .factor_fn = factor_gradx, .fit = fit_conv, .place = place_conv, .linear = "g w", .cost = cost_conv,
-	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))",
-	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | g:[1,6,3] "
-		  "w:[6,2,3] =group:2 =strides:[2] =output_padding:[1] | g:[1,1,3] w:[1,1,2] shape:{1,1,13} =strides:[4] | "
-		  "g:[1,2,5] w:[2,1,3] shape:{1,1,11} =dilations:[3] =pads:[3,2] =strides:[2] | g:[1,2,3,4,2] w:[2,1,3,2,2] shape:{1,1,5,4,3} =pads:[1,0,0,1,1,0] =strides:[2,1,1]" },
+	  .attrs = CONV_ATTRS " output_padding:ints",
+	  .shape = shape_gradx, .kernel = "conv_grad_x", .eval = eval_gradx,
+	  .factor_fn = factor_gradx, .fit = fit_conv, .place = place_conv, .linear = "g w",
+	  .grad = "dg = Conv" CONV_SAME "(dx, w); dw = ConvGradW" CONV_SAME "(dx, g, Shape(w))", .cost = cost_conv,
+	  .test = "g:[2,2,3,4] w:[2,3,3,2] shape:{2,3,5,4} =pads:[1,0,1,1] =strides:[2,1] | "
+	          "g:[1,6,3] w:[6,2,3] =group:2 =strides:[2] =output_padding:[1] | "
+	          "g:[1,1,3] w:[1,1,2] shape:{1,1,13} =strides:[4] | "
+	          "g:[1,2,5] w:[2,1,3] shape:{1,1,11} =dilations:[3] =pads:[3,2] =strides:[2] | "
+	          "g:[1,2,3,4,2] w:[2,1,3,2,2] shape:{1,1,5,4,3} =pads:[1,0,0,1,1,0] =strides:[2,1,1]" },
 	{ .name = "ConvGradW", .domain = "sbpcc", .since = 1, .sig = "x:F g:F shape:int64 -> w:F",
 	  .attrs = CONV_ATTRS, .shape = shape_gradw, .kernel = "conv_grad_w", .eval = eval_gradw,
-	  .factor_fn = factor_gradw, .fit = fit_conv, .place = place_conv, .linear = "x g", .cost = cost_conv,
-	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)",
-	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1] | x:[1,1,11] g:[1,2,5] shape:{2,1,3} =dilations:[3] =pads:[3,2] =strides:[2] | "
-		  "x:[1,1,9] g:[1,1,2] shape:{1,1,2} =strides:[4] | x:[1,2,6,5] g:[1,2,3,3] shape:{2,2,3,3} =auto_pad:\"SAME_LOWER\" =strides:[2,2]" },
+	  .factor_fn = factor_gradw, .fit = fit_conv, .place = place_conv, .linear = "x g",
+	  .grad = "dx = ConvGradX" CONV_SAME "(g, dw, Shape(x)); dg = Conv" CONV_SAME "(x, dw)", .cost = cost_conv,
+	  .test = "x:[2,3,5,4] g:[2,2,3,4] shape:{2,3,3,2} =pads:[1,0,1,1] =strides:[2,1] | "
+	          "x:[1,1,11] g:[1,2,5] shape:{2,1,3} =dilations:[3] =pads:[3,2] =strides:[2] | "
+	          "x:[1,1,9] g:[1,1,2] shape:{1,1,2} =strides:[4] | "
+	          "x:[1,2,6,5] g:[1,2,3,3] shape:{2,2,3,3} =auto_pad:\"SAME_LOWER\" =strides:[2,2]" },
 	{ .name = "ConvTranspose", .since = 1, .sig = "x:F w:F b:F? -> y:F",
 	  .attrs = CONV_ATTRS " output_padding:ints output_shape:ints", .expand = expand_transpose,
 	  .test = "x:[1,2,3,3] w:[2,3,3,2] b:[3] =strides:[2,1] =pads:[1,0,0,1] =output_padding:[1,0] | "
-		  "x:[1,2,4] w:[2,1,3] =group:2 =auto_pad:\"SAME_UPPER\" =strides:[2] | x:[1,1,3] w:[1,1,3] "
-		  "=output_shape:[8] =strides:[3]" },
+	          "x:[1,2,4] w:[2,1,3] =group:2 =auto_pad:\"SAME_UPPER\" =strides:[2] | "
+	          "x:[1,1,3] w:[1,1,3] =output_shape:[8] =strides:[3]" },
 	{ 0 },
 };
 /* clang-format on */

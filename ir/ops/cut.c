@@ -1,6 +1,5 @@
-/* Operators that join, cut and pad: the result is made of runs of its operands, with a border where there is none.
- * Concat and Split are each other's gradient; Slice and Pad have one of their own that puts elements back where they
- * were taken from. */
+/* Operators that join, cut and pad: the result consists of runs of its operands, and of a border.  Concat and Split are
+ * each other's gradient; Slice and Pad have gradients of their own, which put elements back where they came from. */
 #include "ops.h"
 #include <string.h>
 
@@ -34,7 +33,8 @@ static void fit_split(Node *shard, const Node *logical)
 {
 	int64_t len[256];
 	int axis;
-	if (shard->nin < 2 || !shard->in[1] || shard->nout > 256 || op_axis(shard, attr_int(shard, "axis"), operand_rank(shard, 0), &axis) != 0)
+	if (shard->nin < 2 || !shard->in[1] || shard->nout > 256 ||
+		op_axis(shard, attr_int(shard, "axis"), operand_rank(shard, 0), &axis) != 0)
 		return;
 	for (int i = 0; i < shard->nout; i++)
 		len[i] = shard->out[i] ? shard->out[i]->type->dim[axis] : tensor_int(logical->in[1]->data, i);
@@ -153,7 +153,8 @@ static int split_sizes(Node *n, Dim whole, Dim *size)
 			size[i] = DIM_UNKNOWN;
 		for (int i = 0; i < k; i++) {
 			if (t && size[i] < 0) {
-				err_at(operand_loc(n, 1), "Split: a length is negative, %lld", (long long)tensor_int(t, i));
+				err_at(operand_loc(n, 1), "Split: a length is negative, %lld",
+					(long long)tensor_int(t, i));
 				return -1;
 			}
 			sum = dim_add(sum, size[i]);
@@ -243,7 +244,8 @@ static int grad_split(Node *n, Value **dout, Value **din)
 		if (!part[i])
 			die("Split: a result that is not there has no gradient");
 	}
-	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, part[0]) : expand_node(n, "Concat", text, n->nout, part);
+	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, part[0])
+	                      : expand_node(n, "Concat", text, n->nout, part);
 	return din[0] ? 0 : -1;
 }
 
@@ -313,7 +315,7 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 		} else if (step == 1 && from == -1 && (to >= INT32_MAX)) {
 			*r = 1;         /* the last one */
 		} else if (step == 1 && !e && from >= 0 && end[k] != DIM_UNKNOWN) {
-			*r = dim_sub(end[k], from);     /* a symbolic end lies within the axis */
+			*r = dim_sub(end[k], from);     /* a symbolic end is within the axis */
 		}
 	}
 	return 0;
@@ -497,7 +499,7 @@ static int shape_pad(Node *n)
 	return 0;
 }
 
-/* Which element of an axis of n elements stands at place i of the padded axis; -1: none. */
+/* The element of an axis of n elements at position i of the padded axis; -1: none. */
 static int64_t pad_source(PadMode mode, int64_t i, int64_t n)
 {
 	if (i >= 0 && i < n)
@@ -573,31 +575,40 @@ static int eval_pad_grad(Node *n, Tensor **in, Tensor **out)
 
 /* clang-format off */
 const Op ops_cut[] = {
-	{ .name = "Concat", .since = 4, .sig = "x:T+ -> y:T", .attrs = "axis:int!", .shape = shape_concat, .eval = eval_concat,
-	  .kernel = "concat", .factor_fn = factor_but_axis, .linear = "x", .grad_fn = grad_concat, .cost = cost_bytes,
-	  .test = "x:[2,3] x:[2,1] x:[2,2] =axis:1 | x:[2,3] =axis:-1" },
-	{ .name = "Split", .since = 13, .sig = "x:T split:int64? -> y:T+", .attrs = "axis:int=0 num_outputs:int", .shape = shape_split,
-	  .eval = eval_split, .kernel = "split", .factor_fn = factor_but_axis, .fit = fit_split, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
+	{ .name = "Concat", .since = 4, .sig = "x:T+ -> y:T", .attrs = "axis:int!",
+	  .shape = shape_concat, .kernel = "concat", .eval = eval_concat, .factor_fn = factor_but_axis, .linear = "x",
+	  .grad_fn = grad_concat, .cost = cost_bytes, .test = "x:[2,3] x:[2,1] x:[2,2] =axis:1 | x:[2,3] =axis:-1" },
+	{ .name = "Split", .since = 13, .sig = "x:T split:int64? -> y:T+", .attrs = "axis:int=0 num_outputs:int",
+	  .shape = shape_split, .kernel = "split", .eval = eval_split,
+	  .factor_fn = factor_but_axis, .fit = fit_split, .linear = "x", .grad_fn = grad_split, .cost = cost_bytes,
 	  .test = "x:[4,3] split:{4} | x:[4,3] =axis:1 =num_outputs:1" },
-	{ .name = "Slice", .since = 10, .sig = "x:T starts:I ends:I axes:I? steps:I? -> y:T", .shape = shape_slice, .eval = eval_slice,
-	  .kernel = "slice", .factor_fn = factor_keep_equal, .linear = "x", .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)",
+	{ .name = "Slice", .since = 10, .sig = "x:T starts:I ends:I axes:I? steps:I? -> y:T",
+	  .shape = shape_slice, .kernel = "slice", .eval = eval_slice, .factor_fn = factor_keep_equal, .linear = "x",
+	  .grad = "dx = SliceGrad(dy, x, starts, ends, axes, steps)", .cost = cost_bytes,
+	  .test = "x:[4,5] starts:{1,0} ends:{3,4} | x:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2} | "
+	          "x:[4,5] starts:{3} ends:{100} axes:{0}" },
+	{ .name = "SliceGrad", .domain = "sbpcc", .since = 1,
+	  .sig = "dy:T like:T starts:I ends:I axes:I? steps:I? -> dx:T",
+	  .shape = shape_slice_grad, .kernel = "slice_grad", .eval = eval_slice_grad,
+	  .factor_fn = factor_keep_equal, .linear = "dy", .grad = "ddy = Slice(ddx, starts, ends, axes, steps)",
 	  .cost = cost_bytes,
-	  .test = "x:[4,5] starts:{1,0} ends:{3,4} | x:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2} | x:[4,5] starts:{3} ends:{100} axes:{0}" },
-	{ .name = "SliceGrad", .domain = "sbpcc", .since = 1, .sig = "dy:T like:T starts:I ends:I axes:I? steps:I? -> dx:T",
-	  .shape = shape_slice_grad, .eval = eval_slice_grad, .kernel = "slice_grad", .factor_fn = factor_keep_equal, .linear = "dy",
-	  .grad = "ddy = Slice(ddx, starts, ends, axes, steps)", .cost = cost_bytes,
-	  .test = "dy:[2,4] like:[4,5] starts:{1,0} ends:{3,4} | dy:[4,3] like:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2}" },
-	{ .name = "Pad", .since = 11, .sig = "x:T pads:int64 value:T? axes:I? -> y:T", .attrs = "mode:string=\"constant\"", .shape = shape_pad,
-	  .eval = eval_pad, .kernel = "pad", .factor_fn = factor_keep_equal, .linear = "x+value",
+	  .test = "dy:[2,4] like:[4,5] starts:{1,0} ends:{3,4} | "
+	          "dy:[4,3] like:[4,5] starts:{-1} ends:{-10} axes:{1} steps:{-2}" },
+	{ .name = "Pad", .since = 11, .sig = "x:T pads:int64 value:T? axes:I? -> y:T",
+	  .attrs = "mode:string=\"constant\"", .shape = shape_pad, .kernel = "pad", .eval = eval_pad,
+	  .factor_fn = factor_keep_equal, .linear = "x+value",
 	  .grad = "dx = PadGrad<mode=@mode>(dy, x, pads, axes);"
-	          "dvalue = Reshape(Sub(ReduceSum<keepdims=0>(dy), ReduceSum<keepdims=0>(PadGrad<mode=@mode>(dy, x, pads, axes))), Shape(value))"
-	          " @when(\"has(value)\")",
+	          "dvalue = Reshape(Sub(ReduceSum<keepdims=0>(dy), "
+	          "ReduceSum<keepdims=0>(PadGrad<mode=@mode>(dy, x, pads, axes))), Shape(value)) "
+	          "@when(\"has(value)\")",
 	  .cost = cost_bytes,
-	  .test = "x:[3,4] pads:{1,0,2,-1} | x:[3,4] pads:{1,2,2,1} value:[] | x:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | x:[3,4] pads:{1,2} axes:{1} =mode:\"edge\""
-	          " | x:[3,4] pads:{4,0,1,2} =mode:\"wrap\"" },
-	{ .name = "PadGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F pads:int64 axes:I? -> dx:F", .attrs = "mode:string=\"constant\"",
-	  .shape = shape_pad_grad, .eval = eval_pad_grad, .kernel = "pad_grad", .factor_fn = factor_keep_equal, .linear = "dy",
-	  .grad = "ddy = Pad<mode=@mode>(ddx, pads, , axes)", .cost = cost_bytes,
+	  .test = "x:[3,4] pads:{1,0,2,-1} | x:[3,4] pads:{1,2,2,1} value:[] | "
+	          "x:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | x:[3,4] pads:{1,2} axes:{1} =mode:\"edge\" | "
+	          "x:[3,4] pads:{4,0,1,2} =mode:\"wrap\"" },
+	{ .name = "PadGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F pads:int64 axes:I? -> dx:F",
+	  .attrs = "mode:string=\"constant\"", .shape = shape_pad_grad, .kernel = "pad_grad", .eval = eval_pad_grad,
+	  .factor_fn = factor_keep_equal, .linear = "dy", .grad = "ddy = Pad<mode=@mode>(ddx, pads, , axes)",
+	  .cost = cost_bytes,
 	  .test = "dy:[6,7] like:[3,4] pads:{1,2,2,1} =mode:\"reflect\" | dy:[6,7] like:[3,4] pads:{1,2,2,1}" },
 	{ 0 },
 };

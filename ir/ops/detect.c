@@ -409,37 +409,44 @@ static Cost cost_roi(const Node *n)
 
 /* clang-format off */
 /* Regions are a choice, made elsewhere: no gradient flows into them. */
-#define ALIGN(MODE)                                                                                                             \
-	"coordinate_transformation_mode:string=\"" MODE "\" mode:string=\"avg\" output_height:int=1 output_width:int=1 "        \
-	"sampling_ratio:int=0 spatial_scale:float=1"
+#define ALIGN(MODE) \
+	"coordinate_transformation_mode:string=\"" MODE "\" mode:string=\"avg\" output_height:int=1 " \
+	"output_width:int=1 sampling_ratio:int=0 spatial_scale:float=1"
 #define POOL "pooled_shape:ints! spatial_scale:float=1"
-#define ALIGN_GRAD                                                                                                              \
-	"dx = RoiAlignGrad<coordinate_transformation_mode=@coordinate_transformation_mode, mode=@mode, "                        \
-	"output_height=@output_height, output_width=@output_width, sampling_ratio=@sampling_ratio, "                            \
+#define ALIGN_GRAD \
+	"dx = RoiAlignGrad<coordinate_transformation_mode=@coordinate_transformation_mode, mode=@mode, " \
+	"output_height=@output_height, output_width=@output_width, sampling_ratio=@sampling_ratio, " \
 	"spatial_scale=@spatial_scale>(dy, x, rois, batch)"
 
 const Op ops_detect[] = {
-	{ .name = "RoiAlign", .since = 16, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("half_pixel"), .shape = shape_roi,
-	  .kernel = "roi_align", .eval = eval_roi, .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD, .cost = cost_roi,
-	  .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2 =output_width:2 "
-	          "| x:[1,2,4,4] rois:int64(0,4)[1,4] batch:int64(0,1)[1] =mode:\"max\" =sampling_ratio:2" },
-	{ .name = "RoiAlign", .since = 10, .until = 15, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F", .attrs = ALIGN("output_half_pixel"),
-	  .shape = shape_roi, .kernel = "roi_align", .eval = eval_roi, .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD,
-	  .cost = cost_roi, .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2" },
-	{ .name = "RoiAlignGrad", .domain = "sbpcc", .since = 1, .as_first = "rois", .sig = "dy:F x:F rois:N1 batch:int64 -> dx:F", .attrs = ALIGN("half_pixel"),
-	  .shape = shape_roi_grad, .kernel = "roi_align_grad", .eval = eval_roi_grad, .factors = "n c * *, * c * *, n *, n -> * c * *",
-	  .nograd = true, .cost = cost_roi,
+	{ .name = "RoiAlign", .since = 16, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F",
+	  .attrs = ALIGN("half_pixel"), .shape = shape_roi, .kernel = "roi_align", .eval = eval_roi,
+	  .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD, .cost = cost_roi,
+	  .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2 =output_width:2 | "
+	          "x:[1,2,4,4] rois:int64(0,4)[1,4] batch:int64(0,1)[1] =mode:\"max\" =sampling_ratio:2" },
+	{ .name = "RoiAlign", .since = 10, .until = 15, .as_first = "rois", .sig = "x:F rois:N1 batch:int64 -> y:F",
+	  .attrs = ALIGN("output_half_pixel"), .shape = shape_roi, .kernel = "roi_align", .eval = eval_roi,
+	  .factors = "* c * *, n *, n -> n c * *", .grad = ALIGN_GRAD, .cost = cost_roi,
+	  .test = "x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2] =output_height:2" },
+	{ .name = "RoiAlignGrad", .domain = "sbpcc", .since = 1, .as_first = "rois",
+	  .sig = "dy:F x:F rois:N1 batch:int64 -> dx:F", .attrs = ALIGN("half_pixel"),
+	  .shape = shape_roi_grad, .kernel = "roi_align_grad", .eval = eval_roi_grad,
+	  .factors = "n c * *, * c * *, n *, n -> * c * *", .nograd = true, .cost = cost_roi,
 	  .test = "dy:[2,3,1,1] x:[2,3,5,5] rois:int64(0,4)[2,4] batch:int64[2]" },
-	{ .name = "MaxRoiPool", .since = 1, .as_first = "rois", .sig = "x:F rois:N1 -> y:F", .attrs = POOL, .shape = shape_roi, .kernel = "max_roi_pool",
-	  .eval = eval_roi, .factors = "* c * *, n * -> n c * *",
-	  .grad = "dx = MaxRoiPoolGrad<pooled_shape=@pooled_shape, spatial_scale=@spatial_scale>(dy, x, rois)", .cost = cost_roi,
-	  .test = "x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
-	{ .name = "MaxRoiPoolGrad", .domain = "sbpcc", .since = 1, .as_first = "rois", .sig = "dy:F x:F rois:N1 -> dx:F", .attrs = POOL, .shape = shape_roi_grad,
-	  .kernel = "max_roi_pool_grad", .eval = eval_roi_grad, .factors = "n c * *, * c * *, n * -> * c * *", .nograd = true, .cost = cost_roi,
+	{ .name = "MaxRoiPool", .since = 1, .as_first = "rois", .sig = "x:F rois:N1 -> y:F", .attrs = POOL,
+	  .shape = shape_roi, .kernel = "max_roi_pool", .eval = eval_roi, .factors = "* c * *, n * -> n c * *",
+	  .grad = "dx = MaxRoiPoolGrad<pooled_shape=@pooled_shape, spatial_scale=@spatial_scale>(dy, x, rois)",
+	  .cost = cost_roi, .test = "x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
+	{ .name = "MaxRoiPoolGrad", .domain = "sbpcc", .since = 1, .as_first = "rois",
+	  .sig = "dy:F x:F rois:N1 -> dx:F", .attrs = POOL,
+	  .shape = shape_roi_grad, .kernel = "max_roi_pool_grad", .eval = eval_roi_grad,
+	  .factors = "n c * *, * c * *, n * -> * c * *", .nograd = true, .cost = cost_roi,
 	  .test = "dy:[2,3,2,2] x:[2,3,5,5] rois:int64(0,2)[2,5] =pooled_shape:[2,2]" },
-	{ .name = "NonMaxSuppression", .since = 10, .sig = "boxes:F scores:F most:int64? overlap:F? least:F? -> y:int64",
-	  .attrs = "center_point_box:int=0", .shape = shape_suppress, .kernel = "non_max_suppression", .eval = eval_suppress, .unsplit = "as many as are found", .nograd = true,
-	  .cost = cost_bytes, .test = "boxes:(0,1)[1,4,4] scores:(0,1)[1,2,4] most:{3} overlap:(0.4,0.6)[]" },
+	{ .name = "NonMaxSuppression", .since = 10,
+	  .sig = "boxes:F scores:F most:int64? overlap:F? least:F? -> y:int64", .attrs = "center_point_box:int=0",
+	  .shape = shape_suppress, .kernel = "non_max_suppression", .eval = eval_suppress,
+	  .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes,
+	  .test = "boxes:(0,1)[1,4,4] scores:(0,1)[1,2,4] most:{3} overlap:(0.4,0.6)[]" },
 	{ 0 },
 };
 /* clang-format on */

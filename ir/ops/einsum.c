@@ -1,8 +1,8 @@
-/* Einsum, taken apart into Transpose, Reshape, MatMul, Mul and ReduceSum, whatever its number of operands.
+/* Einsum of any number of operands, by Transpose, Reshape, MatMul, Mul and ReduceSum.
  *
- * Operands are combined from left to right.  An index that both sides carry is contracted as soon as nothing later
- * needs it (MatMul), else it is a batch axis; an index that only one side carries is kept, or summed away first.
- * A repeated index within one operand takes the diagonal.  The axes of "..." count from the right. */
+ * Operands are combined from left to right.  An index that both sides have is contracted as soon as no later operand
+ * needs it (MatMul), else it is a batch axis; an index that only one side has is kept, or summed away first.  A
+ * repeated index within one operand takes the diagonal.  The axes of "..." count from the right. */
 #include "ops.h"
 
 #include <string.h>
@@ -257,7 +257,7 @@ static int combine(Sum *s, Term *a, Term *b)
 	return 0;
 }
 
-/* One operand's indices; a rank is needed to know how many axes "..." stands for. */
+/* The indices of one operand; the number of its axes gives the length of "...". */
 static int read_term(Sum *s, int i, const char *p, const char *end)
 {
 	Node *n = s->n;
@@ -316,7 +316,7 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 	return 0;
 }
 
-/* The result's indices: as written, or "..." and every letter that stands once, in order. */
+/* The indices of the result: as written, or "..." and every letter that occurs once, in order. */
 static int read_result(Sum *s, const char *eq, const char *p)
 {
 	int dots = 0, count[LETTERS] = { 0 };
@@ -413,8 +413,9 @@ static int expand_einsum(Node *n)
 /* clang-format off */
 const Op ops_einsum[] = {
 	{ .name = "Einsum", .since = 12, .sig = "x:N+ -> y:N", .attrs = "equation:string!", .expand = expand_einsum,
-	  .test = "x:[2,3,4] b:[4,5] =equation:\"bij,jk->bik\" | x:[3,3] =equation:\"ii->i\" | x:[2,3] b:[3] c:[2] =equation:\"ij,j,i->\" "
-	          "| x:[2,3,4] b:[2,4,5] =equation:\"...ij,...jk\" | x:[3,3,2] =equation:\"iij->j\" | x:[2,1,4] b:[2,3,5] =equation:\"abc,abd->acd\"" },
+	  .test = "x:[2,3,4] b:[4,5] =equation:\"bij,jk->bik\" | x:[3,3] =equation:\"ii->i\" | "
+	          "x:[2,3] b:[3] c:[2] =equation:\"ij,j,i->\" | x:[2,3,4] b:[2,4,5] =equation:\"...ij,...jk\" | "
+	          "x:[3,3,2] =equation:\"iij->j\" | x:[2,1,4] b:[2,3,5] =equation:\"abc,abd->acd\"" },
 	{ 0 },
 };
 /* clang-format on */

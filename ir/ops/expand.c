@@ -1,5 +1,5 @@
-/* What definitions in C are made of: constants, attribute texts, and the checks that every one of them needs.  A
- * definition is in C where the nodes depend on ranks, on sizes or on the contents of operands. */
+/* For definitions in C: constants, attribute texts, and checks that all of them need.  A definition is in C where the
+ * nodes depend on numbers of axes, on sizes or on the contents of operands. */
 #include "ops.h"
 
 #include <string.h>

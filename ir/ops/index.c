@@ -29,7 +29,7 @@ static int64_t product(const int64_t *dim, int from, int to)
 	return p;
 }
 
-/* Gather: whole slices along one axis. */
+/* Gather: slices along one axis. */
 static int shape_gather(Node *n)
 {
 	const Type *x = operand_type(n, 0), *idx = operand_type(n, 1);
@@ -59,7 +59,7 @@ static int64_t *checked_indices(Node *n, int operand, const Tensor *t, int64_t l
 	return v;
 }
 
-/* In a shard of the axis: -1 for indices that point elsewhere. */
+/* In a shard of the axis: -1 for indices outside of it. */
 static int64_t *part_indices(Node *n, int operand, const Tensor *t, int64_t len)
 {
 	int64_t among, from = attr_origin(n, len, &among), *v = checked_indices(n, operand, t, among);
@@ -86,8 +86,8 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Axes of the indices and the other axes of the data are kept.  Where the gathered axis is split, a rank gives
- * zero for indices that point elsewhere. */
+/* Axes of the indices and the other axes of the data are kept.  Where the gathered axis is split, a rank gives zero for
+ * indices outside of its shard. */
 static int factor_gather(Node *n, FactorRule *r)
 {
 	int axis, ri = operand_rank(n, 1), rx = operand_rank(n, 0);
@@ -254,7 +254,7 @@ static int eval_gather_elements(Node *n, Tensor **in, Tensor **out)
 	return map ? 0 : -1;
 }
 
-/* What a scatter does where something stands already. */
+/* How a scatter combines an update with the element at its place. */
 typedef enum { S_NONE, S_ADD, S_MUL, S_MIN, S_MAX, S_WRONG } Reduction;
 
 static Reduction reduction(Node *n)
@@ -475,7 +475,7 @@ static int eval_scatter_nd(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Places travel with the result; so do the axes that they do not name.  Batch axes are shared by all. */
+/* Axes of places are shared with the result, as are the axes that places do not name.  Batch axes are shared by all. */
 static int factor_nd(Node *n, FactorRule *r, int at_x, int at_idx, int *taken)
 {
 	Nd d;
@@ -496,7 +496,7 @@ static int factor_gather_nd(Node *n, FactorRule *r)
 	return factor_nd(n, r, 0, 1, r->out[0]);
 }
 
-/* Places that are no batch axes are lacking in the result: their shares are summed. */
+/* Axes of places that are no batch axes are missing in the result: it is their sum. */
 static int factor_gather_nd_grad(Node *n, FactorRule *r)
 {
 	if (factor_nd(n, r, 1, 2, r->in[0]) != 0)
@@ -540,7 +540,8 @@ static int shape_one_hot(Node *n)
 static int factor_scatter_nd(Node *n, FactorRule *r)
 {
 	Nd d;
-	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] || operand_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
+	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] ||
+		operand_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
 		return -1;
 	for (int a = d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
 		r->in[0][a] = r->in[2][k] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
@@ -833,9 +834,11 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 	"k = " ADD "(ZerosLike(x), indices, zf) @when(\"reduction == \\\"mul\\\"\");" \
 	"p = " MUL "(x, indices, s) @when(\"reduction == \\\"mul\\\"\");" \
 	"o = Div(" PICK "(p, indices), s) @when(\"reduction == \\\"mul\\\"\");" \
-	"dupdates = Mul(g, Where(Equal(" PICK "(k, indices), zf), o, ZerosLike(o))) @when(\"reduction == \\\"mul\\\"\");" \
+	"dupdates = Mul(g, Where(Equal(" PICK "(k, indices), zf), o, ZerosLike(o))) " \
+	"@when(\"reduction == \\\"mul\\\"\");" \
 	"mx = CastLike(Equal(x, y), x) @when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
-	"mu = CastLike(Equal(updates, " PICK "(y, indices)), updates) @when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
+	"mu = CastLike(Equal(updates, " PICK "(y, indices)), updates) " \
+	"@when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
 	"c = " ADD "(mx, indices, mu) @when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
 	"share = Div(dy, c) @when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
 	"dx = Mul(share, mx) @when(\"reduction == \\\"min\\\" || reduction == \\\"max\\\"\");" \
@@ -843,58 +846,85 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 
 /* clang-format off */
 const Op ops_index[] = {
-	{ .name = "Gather", .since = 1, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather, .eval = eval_gather,
-	  .kernel = "gather", .factor_fn = factor_gather, .origin = "x axis", .linear = "x", .grad = "dx = GatherGrad<axis=@axis>(dy, x, indices)",
-	  .cost = cost_bytes, .test = "x:[4,3] indices:{0,-1,0} | x:[2,3,4] indices:[2,2] =axis:1" },
-	{ .name = "GatherGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:I -> dx:F", .attrs = "axis:int=0",
-	  .shape = shape_gather_grad, .eval = eval_gather_grad, .kernel = "gather_grad", .factor_fn = factor_gather_grad, .origin = "dx axis", .linear = "dy",
+	{ .name = "Gather", .since = 1, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0",
+	  .shape = shape_gather, .kernel = "gather", .eval = eval_gather,
+	  .factor_fn = factor_gather, .origin = "x axis", .linear = "x",
+	  .grad = "dx = GatherGrad<axis=@axis>(dy, x, indices)", .cost = cost_bytes,
+	  .test = "x:[4,3] indices:{0,-1,0} | x:[2,3,4] indices:[2,2] =axis:1" },
+	{ .name = "GatherGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:I -> dx:F",
+	  .attrs = "axis:int=0", .shape = shape_gather_grad, .kernel = "gather_grad", .eval = eval_gather_grad,
+	  .factor_fn = factor_gather_grad, .origin = "dx axis", .linear = "dy",
 	  .grad = "ddy = Gather<axis=@axis>(ddx, indices)", .cost = cost_bytes,
 	  .test = "dy:[3,3] like:[4,3] indices:{0,-1,0} | dy:[2,2,2,4] like:[2,3,4] indices:[2,2] =axis:1" },
-	{ .name = "GatherElements", .since = 11, .index = "indices axis", .sig = "x:T indices:I -> y:T", .attrs = "axis:int=0", .shape = shape_gather_elements,
-	  .eval = eval_gather_elements, .kernel = "gather_elements", .linear = "x",
-	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)", .factor_fn = factor_elements, .cost = cost_bytes,
-	  .test = "x:[3,3] indices:[2,3] | x:[3,3] indices:[3,2] =axis:1" },
-	{ .name = "GatherND", .since = 11, .sig = "x:T indices:int64 -> y:T", .attrs = "batch_dims:int=0", .shape = shape_gather_nd,
-	  .eval = eval_gather_nd, .kernel = "gather_nd", .factor_fn = factor_gather_nd, .linear = "x", .grad = "dx = GatherNDGrad<batch_dims=@batch_dims>(dy, x, indices)",
-	  .cost = cost_bytes, .test = "x:[2,3,4] indices:[5,2] | x:[2,3,4] indices:[2,2,1] =batch_dims:1" },
-	{ .name = "GatherNDGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:int64 -> dx:F", .attrs = "batch_dims:int=0",
-	  .shape = shape_gather_nd_grad, .eval = eval_gather_nd_grad, .kernel = "gather_nd_grad",
+	{ .name = "GatherElements", .since = 11, .index = "indices axis", .sig = "x:T indices:I -> y:T",
+	  .attrs = "axis:int=0",
+	  .shape = shape_gather_elements, .kernel = "gather_elements", .eval = eval_gather_elements,
+	  .factor_fn = factor_elements, .linear = "x",
+	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dy)",
+	  .cost = cost_bytes, .test = "x:[3,3] indices:[2,3] | x:[3,3] indices:[3,2] =axis:1" },
+	{ .name = "GatherND", .since = 11, .sig = "x:T indices:int64 -> y:T", .attrs = "batch_dims:int=0",
+	  .shape = shape_gather_nd, .kernel = "gather_nd", .eval = eval_gather_nd,
+	  .factor_fn = factor_gather_nd, .linear = "x",
+	  .grad = "dx = GatherNDGrad<batch_dims=@batch_dims>(dy, x, indices)", .cost = cost_bytes,
+	  .test = "x:[2,3,4] indices:[5,2] | x:[2,3,4] indices:[2,2,1] =batch_dims:1" },
+	{ .name = "GatherNDGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F like:F indices:int64 -> dx:F",
+	  .attrs = "batch_dims:int=0",
+	  .shape = shape_gather_nd_grad, .kernel = "gather_nd_grad", .eval = eval_gather_nd_grad,
 	  .factor_fn = factor_gather_nd_grad, .linear = "dy",
 	  .grad = "ddy = GatherND<batch_dims=@batch_dims>(ddx, indices)", .cost = cost_bytes,
 	  .test = "dy:[5,4] like:[2,3,4] indices:[5,2]" },
-	{ .name = "ScatterElements", .since = 11, .sig = "x:T indices:I updates:T -> y:T", .attrs = "axis:int=0 reduction:string=\"none\"",
-	  .shape = shape_scatter_elements, .eval = eval_scatter_elements, .kernel = "scatter_elements",
+	{ .name = "ScatterElements", .since = 11, .sig = "x:T indices:I updates:T -> y:T",
+	  .attrs = "axis:int=0 reduction:string=\"none\"",
+	  .shape = shape_scatter_elements, .kernel = "scatter_elements", .eval = eval_scatter_elements,
+	  .factor_fn = factor_elements,
 	  .grad = SCATTER_GRAD("GatherElements<axis=@axis>", "ScatterElements<axis=@axis>",
-	                       "ScatterElements<axis=@axis, reduction=\"add\">", "ScatterElements<axis=@axis, reduction=\"mul\">"),
-	  .factor_fn = factor_elements, .cost = cost_bytes,
-	  .test = "x:[3,3] indices:[1,3] updates:[1,3] =axis:0 | x:[5] indices:{0,2,4} updates:[3] | x:[5] indices:{0,2,0} updates:[3] =reduction:\"add\""
-	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"mul\" | x:[5] indices:{0,2,0} updates:[3] =reduction:\"max\""
-	          " | x:[5] indices:{0,2,0} updates:[3] =reduction:\"min\"" },
-	{ .name = "ScatterND", .since = 11, .sig = "x:T indices:int64 updates:T -> y:T", .attrs = "reduction:string=\"none\"",
-	  .shape = shape_scatter_nd, .eval = eval_scatter_nd, .kernel = "scatter_nd", .factor_fn = factor_scatter_nd,
-	  .grad = SCATTER_GRAD("GatherND", "ScatterND", "ScatterND<reduction=\"add\">", "ScatterND<reduction=\"mul\">"), .cost = cost_bytes,
-	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\""
-	          " | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
-	{ .name = "OneHot", .since = 9, .as_int64 = "indices", .sig = "indices:N depth:N1 values:T -> y:T", .attrs = "axis:int=-1", .shape = shape_one_hot,
-	  .eval = eval_one_hot, .kernel = "one_hot", .factor_fn = factor_one_hot, .fit = fit_one_hot, .origin = "y axis", .linear = "values",
-	  .grad = "m = OneHot<axis=@axis>(indices, depth, CastLike([0, 1], values)); s = ReduceSum<keepdims=0>(Mul(dy, m));"
+	                       "ScatterElements<axis=@axis, reduction=\"add\">",
+	                       "ScatterElements<axis=@axis, reduction=\"mul\">"),
+	  .cost = cost_bytes,
+	  .test = "x:[3,3] indices:[1,3] updates:[1,3] =axis:0 | x:[5] indices:{0,2,4} updates:[3] | "
+	          "x:[5] indices:{0,2,0} updates:[3] =reduction:\"add\" | "
+	          "x:[5] indices:{0,2,0} updates:[3] =reduction:\"mul\" | "
+	          "x:[5] indices:{0,2,0} updates:[3] =reduction:\"max\" | "
+	          "x:[5] indices:{0,2,0} updates:[3] =reduction:\"min\"" },
+	{ .name = "ScatterND", .since = 11, .sig = "x:T indices:int64 updates:T -> y:T",
+	  .attrs = "reduction:string=\"none\"",
+	  .shape = shape_scatter_nd, .kernel = "scatter_nd", .eval = eval_scatter_nd, .factor_fn = factor_scatter_nd,
+	  .grad = SCATTER_GRAD("GatherND", "ScatterND", "ScatterND<reduction=\"add\">", "ScatterND<reduction=\"mul\">"),
+	  .cost = cost_bytes,
+	  .test = "x:[4,3] indices:[1,1] updates:[1,3] | x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"add\" | "
+	          "x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"mul\" | "
+	          "x:[4,3] indices:[3,1] updates:[3,3] =reduction:\"max\"" },
+	{ .name = "OneHot", .since = 9, .as_int64 = "indices", .sig = "indices:N depth:N1 values:T -> y:T",
+	  .attrs = "axis:int=-1", .shape = shape_one_hot, .kernel = "one_hot", .eval = eval_one_hot,
+	  .factor_fn = factor_one_hot, .fit = fit_one_hot, .origin = "y axis", .linear = "values",
+	  .grad = "m = OneHot<axis=@axis>(indices, depth, CastLike([0, 1], values)); "
+	          "s = ReduceSum<keepdims=0>(Mul(dy, m));"
 	          "dvalues = Concat<axis=0>(Reshape(Sub(ReduceSum<keepdims=0>(dy), s), [1]), Reshape(s, [1]))",
-	  .cost = cost_bytes, .test = "indices:{0,2,1,-1} depth:{3} values:[2] | indices:{0,2,1} depth:{3} values:[2] =axis:0" },
-	{ .name = "TopK", .since = 10, .sig = "x:N k:int64 -> values:N indices:int64", .attrs = "axis:int=-1 largest:int=1 sorted:int=1",
-	  .shape = shape_topk, .eval = eval_topk, .kernel = "topk", .factor_fn = factor_search,
-	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dvalues)", .cost = cost_reduce,
-	  .test = "x:[3,5] k:{2} | x:[5,3] k:{3} =axis:0 =largest:0" },
-	{ .name = "ArgMax", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
-	  .eval = eval_arg, .kernel = "argmax", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
-	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64", .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0", .shape = shape_arg,
-	  .eval = eval_arg, .kernel = "argmin", .factor_fn = factor_search, .nograd = true, .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
-	{ .name = "NonZero", .kernel = "nonzero", .since = 9, .sig = "x:T -> y:int64", .shape = shape_nonzero, .eval = eval_nonzero, .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes,
-	  .test = "x:{1,0,3}" },
-	{ .name = "Compress", .kernel = "compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int", .shape = shape_compress, .eval = eval_compress,
+	  .cost = cost_bytes,
+	  .test = "indices:{0,2,1,-1} depth:{3} values:[2] | indices:{0,2,1} depth:{3} values:[2] =axis:0" },
+	{ .name = "TopK", .since = 10, .sig = "x:N k:int64 -> values:N indices:int64",
+	  .attrs = "axis:int=-1 largest:int=1 sorted:int=1", .shape = shape_topk, .kernel = "topk", .eval = eval_topk,
+	  .factor_fn = factor_search,
+	  .grad = "dx = ScatterElements<axis=@axis, reduction=\"add\">(ZerosLike(x), indices, dvalues)",
+	  .cost = cost_reduce, .test = "x:[3,5] k:{2} | x:[5,3] k:{3} =axis:0 =largest:0" },
+	{ .name = "ArgMax", .since = 1, .sig = "x:N -> y:int64",
+	  .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0",
+	  .shape = shape_arg, .kernel = "argmax", .eval = eval_arg, .factor_fn = factor_search, .nograd = true,
+	  .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
+	{ .name = "ArgMin", .since = 1, .sig = "x:N -> y:int64",
+	  .attrs = "axis:int=0 keepdims:int=1 select_last_index:int=0",
+	  .shape = shape_arg, .kernel = "argmin", .eval = eval_arg, .factor_fn = factor_search, .nograd = true,
+	  .cost = cost_reduce, .test = "x:[3,5] | x:[3,5] =axis:-1 =keepdims:0" },
+	{ .name = "NonZero", .since = 9, .sig = "x:T -> y:int64",
+	  .shape = shape_nonzero, .kernel = "nonzero", .eval = eval_nonzero, .unsplit = "as many as are found",
+	  .nograd = true, .cost = cost_bytes, .test = "x:{1,0,3}" },
+	{ .name = "Compress", .since = 9, .sig = "x:T condition:bool -> y:T", .attrs = "axis:int",
+	  .shape = shape_compress, .kernel = "compress", .eval = eval_compress,
 	  .unsplit = "as many as are found", .linear = "x",
 	  .grad = "at = Squeeze(NonZero(condition), [0]);"
 	          "dx = GatherGrad<axis=@axis>(dy, x, at) @when(\"has(axis)\");"
-	          "dx = Reshape<allowzero=1>(GatherGrad<axis=0>(dy, Reshape(x, [-1]), at), Shape(x)) @when(\"!has(axis)\")",
+	          "dx = Reshape<allowzero=1>(GatherGrad<axis=0>(dy, Reshape(x, [-1]), at), Shape(x)) "
+	          "@when(\"!has(axis)\")",
 	  .cost = cost_bytes, .test = "x:[3,4] condition:bool{1,0,1} =axis:0 | x:[2,3] condition:bool{0,1,1,0,0,1}" },
 	{ 0 },
 };

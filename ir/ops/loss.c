@@ -1,6 +1,5 @@
-/* Classification losses.  Their meaning is text (nn.ir): through LogSoftmax, so that no probability is ever
- * divided by and the gradient is softmax minus one-hot.  Here are shapes and factors.
- */
+/* Classification losses.  Their meaning is text (nn.ir): through LogSoftmax, so that nothing is divided by a
+ * probability and the gradient is softmax minus one-hot.  Here are shapes and factors. */
 #include <string.h>
 
 #include "ops.h"
@@ -28,7 +27,8 @@ static int shape_loss(Node *n)
 			type_text(t), type_text(x));
 		return -1;
 	}
-	if (w && w->rank >= 0 && (w->rank != 1 || (x && x->rank > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
+	if (w && w->rank >= 0 &&
+		(w->rank != 1 || (x && x->rank > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
 		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
@@ -64,7 +64,7 @@ static int factor_loss(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* The sum over classes is one over ranks. */
+/* The sum over classes becomes a sum over ranks. */
 static int factor_xent(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
@@ -88,10 +88,12 @@ static int factor_nll(Node *n, FactorRule *r)
 static int shape_xent_grad(Node *n)
 {
 	Type *x = operand_type(n, 0), *t = operand_type(n, 1), *lse = operand_type(n, 3), *dy = operand_type(n, 4);
-	bool none = !strcmp(attr_str(n, "reduction"), "none"), clash = t && lse && t->rank >= 0 && lse->rank >= 0 && t->rank != lse->rank;
+	bool none = !strcmp(attr_str(n, "reduction"), "none"),
+	     clash = t && lse && t->rank >= 0 && lse->rank >= 0 && t->rank != lse->rank;
 	for (int i = 0; !clash && t && lse && lse->rank >= 0 && i < t->rank; i++)
 		clash = dim_differ(t->dim[i], lse->dim[i]);
-	if (clash || (dy && dy->rank >= 0 && (none ? t && t->rank >= 0 && dy->rank != t->rank : dy->rank != 0)) || (x && x->rank >= 0 && x->rank < 2)) {
+	if (clash || (dy && dy->rank >= 0 && (none ? t && t->rank >= 0 && dy->rank != t->rank : dy->rank != 0)) ||
+		(x && x->rank >= 0 && x->rank < 2)) {
 		err_at(operand_loc(n, 3), "%s: the operands do not fit scores of %s", n->op, type_text(x));
 		return -1;
 	}
@@ -113,7 +115,7 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* An exponential of each score, and what is around it. */
+/* The cost of an exponential of each score, and of what is around it. */
 static Cost cost_xent(const Node *n)
 {
 	Cost c = cost_bytes(n);
@@ -157,10 +159,13 @@ static int shape_ahead(Node *n)
 	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
 	clash |= own && t && own->rank >= 0 && t->rank >= 0 && own->rank != t->rank;
 	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
-		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]) || (own && own->rank >= 0 && dim_differ(t->dim[i], own->dim[i]));
+		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]) ||
+		        (own && own->rank >= 0 && dim_differ(t->dim[i], own->dim[i]));
 	if (clash || (x && x->rank >= 0 && x->rank < 2)) {
-		err_at(operand_loc(n, 2), "%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these are %s", n->op,
-		       t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
+		err_at(operand_loc(n, 2),
+			"%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these "
+			"are %s",
+			n->op, t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
 		return -1;
 	}
 	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
@@ -181,7 +186,7 @@ static int factor_ahead(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Nobody else reads the logarithms. */
+/* Not where log_prob is used or the weights need a gradient. */
 static bool own_xent(const Node *n, const bool *wants)
 {
 	return (n->nout < 2 || !n->out[1]) && !wants[2];
@@ -189,34 +194,44 @@ static bool own_xent(const Node *n, const bool *wants)
 
 /* clang-format off */
 const Op ops_loss[] = {
-	{ .name = "NegativeLogLikelihoodLoss", .precision = PRECISION_FLOAT, .since = 12, .index = "target 1", .sig = "x:F target:I weight:F? -> loss:F",
-	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss, .kernel = "nll_loss",
-	  .composite = true, .factor_fn = factor_nll, .origin = "x 1", .cost = cost_pointwise, .flops = 4,
+	{ .name = "NegativeLogLikelihoodLoss", .since = 12, .precision = PRECISION_FLOAT, .index = "target 1",
+	  .sig = "x:F target:I weight:F? -> loss:F", .attrs = "reduction:string=\"mean\" ignore_index:int",
+	  .shape = shape_loss, .kernel = "nll_loss", .composite = true, .factor_fn = factor_nll, .origin = "x 1",
+	  .cost = cost_pointwise, .flops = 4,
 	  .test = "x:[3,5] target:{0,4,2} | x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =reduction:\"sum\" | "
-		  "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
-	{ .name = "SoftmaxCrossEntropyLoss", .precision = PRECISION_FLOAT, .since = 12, .index = "labels 1",
+	          "x:[3,5] target:{0,4,2} weight:(0.1,1)[5] =ignore_index:4" },
+	{ .name = "SoftmaxCrossEntropyLoss", .since = 12, .precision = PRECISION_FLOAT, .index = "labels 1",
 	  .sig = "scores:F labels:I weights:F? -> output:F log_prob:F? lse:F?",
-	  .own = own_xent, .stash = "lse",
-	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, labels, weights, lse, doutput)",
-	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_loss,
-	  .kernel = "softmax_xent", .composite = true, .factor_fn = factor_xent, .cost = cost_xent,
-	  .test = "scores:[3,5] labels:{0,4,2} | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] "
-		  "=reduction:\"none\" | scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | scores:[3,5] labels:{-1,4,2} "
-		  "weights:(0.1,1)[5] =ignore_index:-1 | scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
+	  .attrs = "reduction:string=\"mean\" ignore_index:int",
+	  .shape = shape_loss, .kernel = "softmax_xent", .composite = true, .factor_fn = factor_xent, .own = own_xent,
+	  .stash = "lse",
+	  .grad = "dscores = SoftmaxCrossEntropyGrad<reduction=@reduction, ignore_index=@ignore_index>(scores, "
+	          "labels, weights, lse, doutput)",
+	  .cost = cost_xent,
+	  .test = "scores:[3,5] labels:{0,4,2} | "
+	          "scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] =reduction:\"none\" | "
+	          "scores:[3,5] labels:{-1,4,2} =ignore_index:-1 | "
+	          "scores:[3,5] labels:{-1,4,2} weights:(0.1,1)[5] =ignore_index:-1 | "
+	          "scores:[2,5,3] labels:(0,5)[2,3] =reduction:\"sum\"" },
 	/* The sum of exp(x - top) along an axis: a shard of the axis gives one term of it. */
-	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1", .shape = shape_sum_exp,
-	  .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp, .cost = cost_reduce,
-	  .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },
-	/* How many classes come before the label: those of a higher score than its own, and of the same score those of a lower number. */
-	{ .name = "Ahead", .domain = "sbpcc", .since = 1, .sig = "x:F own:F labels:I -> y:F", .shape = shape_ahead, .nograd = true,
-	  .kernel = "ahead", .composite = true, .factor_fn = factor_ahead, .origin = "x 1", .cost = cost_reduce,
+	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1",
+	  .shape = shape_sum_exp, .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp,
+	  .cost = cost_reduce, .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },
+	/* How many classes come before the label: those of a higher score than its own, and of the same score those
+	 * of a lower number. */
+	{ .name = "Ahead", .domain = "sbpcc", .since = 1, .sig = "x:F own:F labels:I -> y:F",
+	  .shape = shape_ahead, .kernel = "ahead", .composite = true, .factor_fn = factor_ahead, .origin = "x 1",
+	  .nograd = true, .cost = cost_reduce,
 	  .test = "x:[3,5] own:[3] labels:{0,4,2} | x:[2,5,3] own:[2,3] labels:(0,5)[2,3]" },
-	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1, .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
-	  .attrs = "reduction:string=\"mean\" ignore_index:int", .shape = shape_xent_grad, .kernel = "softmax_xent_grad",
-	  .composite = true, .factor_fn = factor_xent_grad, .origin = "scores 1", .linear = "dy", .cost = cost_pointwise, .flops = 6,
-	  .test = "scores:[3,5] labels:{0,4,2} lse:(2,3)[3] dy:[] | scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] lse:(2,3)[3] "
-		  "dy:[3] =reduction:\"none\" | scores:[2,5,3] labels:(0,5)[2,3] lse:(2,3)[2,3] dy:[] =reduction:\"sum\" | "
-		  "scores:[3,5] labels:{-1,4,2} weights:(0.1,1)[5] lse:(2,3)[3] dy:[] =ignore_index:-1" },
+	{ .name = "SoftmaxCrossEntropyGrad", .domain = "sbpcc", .since = 1,
+	  .sig = "scores:F labels:I weights:F? lse:F dy:F -> dscores:F",
+	  .attrs = "reduction:string=\"mean\" ignore_index:int",
+	  .shape = shape_xent_grad, .kernel = "softmax_xent_grad", .composite = true,
+	  .factor_fn = factor_xent_grad, .origin = "scores 1", .linear = "dy", .cost = cost_pointwise, .flops = 6,
+	  .test = "scores:[3,5] labels:{0,4,2} lse:(2,3)[3] dy:[] | "
+	          "scores:[3,5] labels:{0,4,2} weights:(0.1,1)[5] lse:(2,3)[3] dy:[3] =reduction:\"none\" | "
+	          "scores:[2,5,3] labels:(0,5)[2,3] lse:(2,3)[2,3] dy:[] =reduction:\"sum\" | "
+	          "scores:[3,5] labels:{-1,4,2} weights:(0.1,1)[5] lse:(2,3)[3] dy:[] =ignore_index:-1" },
 	{ 0 },
 };
 /* clang-format on */

@@ -1,13 +1,10 @@
-/* Matrix products.
+/* Matrix products.  MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
+ * column.  MatMulT reads either operand transposed, in place; MatMulOver sums over all axes but the last, so that the
+ * gradient of a weight is one product for any number of batch axes.  Gemm is defined over MatMul.
  *
- * MatMul has numpy's meaning: leading axes broadcast, a vector on the left is a row, on the right a
- * column.  MatMulT reads either operand transposed, where it lies; MatMulOver sums over all axes but the
- * last, which makes the gradient of a weight one product however many axes the batch has.  Gemm is
- * defined over MatMul.  matmul_run below is the one inner loop of the evaluator: convolutions
- * use it too.  It copies both operands into panels and multiplies tiles of 4 x 12, always in double and
- * always in the same order of k, so results do not depend on the machine (multiply and add stay separate:
- * no fused operation changes the bits).
- */
+ * matmul_run below is the one inner loop of the evaluator: convolutions use it too.  It copies both operands into
+ * panels and multiplies tiles of 4 x 12, always in double and always in the same order of k, so results do not depend
+ * on the machine (multiply and add stay separate: no fused operation changes the bits). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -388,44 +385,50 @@ static int expand_gemm(Node *n)
 const Op ops_matmul[] = {
 	/* S0 B -> S0, B S1 -> S1, S1 S0 -> P, P B -> P, B P -> P; leading axes split with both or one
 	 * operand. */
-	{ .name = "MatMul", .precision = PRECISION_LOW, .since = 1, .sig = "a:N b:N -> c:N", .shape = shape_matmul, .kernel = "matmul",
-	  .eval = eval_matmul, .factors = "... m k, ... k n -> ... m n", .linear = "a b", .cost = cost_matmul,
+	{ .name = "MatMul", .since = 1, .precision = PRECISION_LOW, .sig = "a:N b:N -> c:N",
+	  .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
+	  .factors = "... m k, ... k n -> ... m n", .linear = "a b",
 	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
-		  "db = MatMulOver(a, dc) @when(\"rank(a) > 1 && rank(b) == 2\");"
-		  "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"rank(a) > 1 && rank(b) > 2\");da = Mul(dc, b) "
-		  "@when(\"rank(a) == 1 && rank(b) == 1\");db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) "
-		  "== 1\");row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");da = "
-		  "ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > "
-		  "1\");db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > "
-		  "1\");col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");da = "
-		  "ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");db = "
-		  "ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
-	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] "
-		  "| a:[3,0] b:[0,2]" },
-	{ .name = "MatMulT", .precision = PRECISION_LOW, .domain = "sbpcc", .since = 1, .sig = "a:N b:N -> c:N", .attrs = "transA:int=0 transB:int=0",
-	  .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul, .factor_fn = factor_matmul_t, .linear = "a b",
+	          "db = MatMulOver(a, dc) @when(\"rank(a) > 1 && rank(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"rank(a) > 1 && rank(b) > 2\");"
+	          "da = Mul(dc, b) @when(\"rank(a) == 1 && rank(b) == 1\");"
+	          "db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) == 1\");"
+	          "row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");"
+	          "da = ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > 1\");"
+	          "db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > 1\");"
+	          "col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");"
+	          "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
+	          "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
 	  .cost = cost_matmul,
+	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | "
+	          "a:[3,0] b:[0,2]" },
+	{ .name = "MatMulT", .domain = "sbpcc", .since = 1, .precision = PRECISION_LOW, .sig = "a:N b:N -> c:N",
+	  .attrs = "transA:int=0 transB:int=0", .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
+	  .factor_fn = factor_matmul_t, .linear = "a b",
 	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"transA == 0 && transB == 0\");"
-		  "da = ReduceTo(MatMul(dc, b), a) @when(\"transA == 0 && transB != 0\");"
-		  "da = ReduceTo(MatMulT<transB=1>(b, dc), a) @when(\"transA != 0 && transB == 0\");"
-		  "da = ReduceTo(MatMulT<transA=1, transB=1>(b, dc), a) @when(\"transA != 0 && transB != 0\");"
-		  "db = MatMulOver(a, dc) @when(\"transA == 0 && transB == 0 && rank(b) == 2\");"
-		  "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"transA == 0 && transB == 0 && rank(b) > 2\");"
-		  "db = MatMulOver(dc, a) @when(\"transA == 0 && transB != 0 && rank(b) == 2\");"
-		  "db = ReduceTo(MatMulT<transA=1>(dc, a), b) @when(\"transA == 0 && transB != 0 && rank(b) > 2\");"
-		  "db = ReduceTo(MatMul(a, dc), b) @when(\"transA != 0 && transB == 0\");"
-		  "db = ReduceTo(MatMulT<transA=1, transB=1>(dc, a), b) @when(\"transA != 0 && transB != 0\")",
-	  .test = "a:[2,3] b:[3,4] | a:[2,3,4] b:[5,4] =transB:1 | a:[2,1,4,3] b:[5,4,2] =transA:1 | a:[3,4] b:[2,5,3] "
-		  "=transA:1 =transB:1 | a:[2,3,4] b:[2,5,4] =transB:1 | a:[2,3,4] b:[4,5] | a:[2,3,4] b:[2,4,5]" },
+	          "da = ReduceTo(MatMul(dc, b), a) @when(\"transA == 0 && transB != 0\");"
+	          "da = ReduceTo(MatMulT<transB=1>(b, dc), a) @when(\"transA != 0 && transB == 0\");"
+	          "da = ReduceTo(MatMulT<transA=1, transB=1>(b, dc), a) @when(\"transA != 0 && transB != 0\");"
+	          "db = MatMulOver(a, dc) @when(\"transA == 0 && transB == 0 && rank(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"transA == 0 && transB == 0 && rank(b) > 2\");"
+	          "db = MatMulOver(dc, a) @when(\"transA == 0 && transB != 0 && rank(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(dc, a), b) @when(\"transA == 0 && transB != 0 && rank(b) > 2\");"
+	          "db = ReduceTo(MatMul(a, dc), b) @when(\"transA != 0 && transB == 0\");"
+	          "db = ReduceTo(MatMulT<transA=1, transB=1>(dc, a), b) @when(\"transA != 0 && transB != 0\")",
+	  .cost = cost_matmul,
+	  .test = "a:[2,3] b:[3,4] | a:[2,3,4] b:[5,4] =transB:1 | a:[2,1,4,3] b:[5,4,2] =transA:1 | "
+	          "a:[3,4] b:[2,5,3] =transA:1 =transB:1 | a:[2,3,4] b:[2,5,4] =transB:1 | a:[2,3,4] b:[4,5] | "
+	          "a:[2,3,4] b:[2,4,5]" },
 	/* The sum over every leading axis of the outer products of rows. */
-	{ .name = "MatMulOver", .precision = PRECISION_LOW, .domain = "sbpcc", .since = 1, .sig = "a:F b:F -> c:F", .shape = shape_over,
-	  .kernel = "matmul_over", .eval = eval_over, .factors = "... m, ... n -> m n", .linear = "a b", .cost = cost_over,
-	  .grad = "da = MatMulT<transB=1>(b, dc); db = MatMul(a, dc)", .test = "a:[5,3] b:[5,4] | a:[2,3,4] b:[2,3,2]" },
+	{ .name = "MatMulOver", .domain = "sbpcc", .since = 1, .precision = PRECISION_LOW, .sig = "a:F b:F -> c:F",
+	  .shape = shape_over, .kernel = "matmul_over", .eval = eval_over,
+	  .factors = "... m, ... n -> m n", .linear = "a b",
+	  .grad = "da = MatMulT<transB=1>(b, dc); db = MatMul(a, dc)", .cost = cost_over,
+	  .test = "a:[5,3] b:[5,4] | a:[2,3,4] b:[2,3,2]" },
 	{ .name = "Gemm", .since = 7, .sig = "a:N b:N c:N? -> y:N",
-	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0", .shape = shape_gemm,
-	  .expand = expand_gemm,
-	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 "
-		  "=beta:2.0" },
+	  .attrs = "alpha:float=1.0 beta:float=1.0 transA:int=0 transB:int=0",
+	  .shape = shape_gemm, .expand = expand_gemm,
+	  .test = "a:[2,3] b:[3,4] c:[4] | a:[3,2] b:[4,3] c:[2,1] =transA:1 =transB:1 =alpha:0.5 =beta:2.0" },
 	{ 0 },
 };
 /* clang-format on */

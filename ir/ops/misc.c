@@ -90,7 +90,7 @@ static int read_image(Node *n, Image *m)
 	return 0;
 }
 
-/* Where cell c of window w lies in the image: m->points when in the padding. */
+/* The position of cell c of window w in the image: m->points when in the padding. */
 static int64_t place(const Image *m, int64_t c, int64_t w)
 {
 	int64_t at = 0, scale = 1;
@@ -133,7 +133,8 @@ static int expand_col2im(Node *n)
 	Value *batch = expand_op(n, "Shape", "start=0, end=1", n->in[0]);
 	Value *chan =
 		op2(n, "Div", expand_op(n, "Shape", "start=1, end=2", n->in[0]), expand_ints(n, cells, 1));
-	/* [N, C, cells * windows] -> [cells * windows, N, C], added into [points + 1, N, C]: the last is for the padding */
+	/* [N, C, cells * windows] -> [cells * windows, N, C], added into [points + 1, N, C]: the last is for the
+	 * padding */
 	Value *v = expand_op(n, "Reshape", "allowzero=1", n->in[0],
 		expand_op(n, "Concat", "axis=0", batch, chan, expand_ints(n, all, 1)));
 	v = expand_op(n, "Transpose", "perm=[2, 0, 1]", v);
@@ -235,7 +236,8 @@ static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 
 typedef struct Items {
 	int64_t n, len, outer,
-		inner; /* items, elements of each; element e of item i is at (e / inner) * n * inner + i * inner + e % inner */
+		/* items, elements of each; element e of item i is at (e / inner) * n * inner + i * inner + e % inner */
+		inner;
 	const double *f;
 	const int64_t *i; /* integers are compared as such */
 } Items;
@@ -410,22 +412,27 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 /* clang-format off */
 const Op ops_misc[] = {
 	/* x itself, through which no gradient flows */
-	{ .name = "Detach", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...",
-	  .linear = "x", .nograd = true, .flops = 0, .cost = cost_pointwise, .test = "x:[2,3]" },
+	{ .name = "Detach", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T",
+	  .shape = shape_like_first, .expr = "x", .factors = "... -> ...", .linear = "x", .nograd = true,
+	  .cost = cost_pointwise, .flops = 0, .test = "x:[2,3]" },
 	/* e^x - 1 without cancellation near 0 */
-	{ .name = "Expm1", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_like_first, .expr = "expm1(x)", .factors = "... -> ...",
-	  .grad = "dx = Mul(dy, Add(y, 1))", .flops = 8, .cost = cost_pointwise, .test = "x:[2,3]" },
-	{ .name = "Split", .since = 2, .until = 12, .sig = "x:T -> y:T+", .attrs = "axis:int=0 split:ints", .expand = expand_split,
-	  .test = "x:[4,3] =split:[4]" },
-	{ .name = "Col2Im", .since = 18, .sig = "x:N image_shape:int64 block_shape:int64 -> y:N", .attrs = "dilations:ints pads:ints strides:ints",
-	  .expand = expand_col2im,
-	  .test = "x:[1,4,4] image_shape:{3,3} block_shape:{2,2} | x:[2,6,4] image_shape:{4,4} block_shape:{1,3} =strides:[2,2] =pads:[0,0,0,1]" },
-	{ .name = "CumProd", .since = 26, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .expand = expand_cumprod,
-	  .test = "x:[2,4] axis:{1} | x:[3,2] axis:{0} =reverse:1 =exclusive:1" },
-	{ .name = "BitCast", .since = 26, .sig = "x:T -> y:T1", .attrs = "to:int!", .shape = shape_bitcast, .kernel = "copy", .eval = eval_bitcast,
-	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3] =to:7" },
-	{ .name = "Unique", .since = 11, .sig = "x:T -> y:T indices:int64? inverse_indices:int64? counts:int64?", .attrs = "axis:int sorted:int=1",
-	  .shape = shape_unique, .kernel = "unique", .eval = eval_unique, .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
+	{ .name = "Expm1", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F",
+	  .shape = shape_like_first, .expr = "expm1(x)", .factors = "... -> ...", .grad = "dx = Mul(dy, Add(y, 1))",
+	  .cost = cost_pointwise, .flops = 8, .test = "x:[2,3]" },
+	{ .name = "Split", .since = 2, .until = 12, .sig = "x:T -> y:T+", .attrs = "axis:int=0 split:ints",
+	  .expand = expand_split, .test = "x:[4,3] =split:[4]" },
+	{ .name = "Col2Im", .since = 18, .sig = "x:N image_shape:int64 block_shape:int64 -> y:N",
+	  .attrs = "dilations:ints pads:ints strides:ints", .expand = expand_col2im,
+	  .test = "x:[1,4,4] image_shape:{3,3} block_shape:{2,2} | "
+	          "x:[2,6,4] image_shape:{4,4} block_shape:{1,3} =strides:[2,2] =pads:[0,0,0,1]" },
+	{ .name = "CumProd", .since = 26, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0",
+	  .expand = expand_cumprod, .test = "x:[2,4] axis:{1} | x:[3,2] axis:{0} =reverse:1 =exclusive:1" },
+	{ .name = "BitCast", .since = 26, .sig = "x:T -> y:T1", .attrs = "to:int!",
+	  .shape = shape_bitcast, .kernel = "copy", .eval = eval_bitcast, .factors = "... -> ...", .nograd = true,
+	  .cost = cost_bytes, .test = "x:[2,3] =to:7" },
+	{ .name = "Unique", .since = 11, .sig = "x:T -> y:T indices:int64? inverse_indices:int64? counts:int64?",
+	  .attrs = "axis:int sorted:int=1", .shape = shape_unique, .kernel = "unique", .eval = eval_unique,
+	  .unsplit = "as many as are found", .nograd = true, .cost = cost_bytes, .test = "x:[6]" },
 	{ 0 },
 };
 /* clang-format on */

@@ -30,7 +30,8 @@ static int factor_expand(Node *n, FactorRule *r)
 		r->out[0][a] = factor_add(r, y->dim[a]);
 		if (k >= 0 && dim_same(x->dim[k], y->dim[a]))
 			r->in[0][k] = r->out[0][a];
-		if (n->nin > 1 && r->in[1] && operand_rank(n, 1) == y->rank && !strcmp(n->row->schema->in[1].name, "like"))
+		if (n->nin > 1 && r->in[1] && operand_rank(n, 1) == y->rank &&
+			!strcmp(n->row->schema->in[1].name, "like"))
 			r->in[1][a] = r->out[0][a];
 	}
 	return 0;
@@ -66,8 +67,9 @@ static bool times(Dim a, Dim b, Dim *q)
 	return *q > 1 || dim_symbolic(*q);
 }
 
-/* Elements keep their order, so the axes of both sides, read as one list each, are the same number.  From the left: an axis of 12 that
- * meets one of 3 is 3 x 4; where lengths do not divide (3 x 4 against 2 x 6) the rest is unrelated, but for equal axes at the right. */
+/* Elements keep their order, so the axes of both sides, read as one list each, are the same number.  From the left: an
+ * axis of 12 that meets one of 3 is 3 x 4; where lengths do not divide (3 x 4 against 2 x 6) the rest is unrelated, but
+ * for equal axes at the right. */
 static int factor_reshape(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -242,8 +244,9 @@ static int shape_transpose(Node *n)
 	Dim dim[RANK_MAX];
 	if (!x || x->rank < 0) {
 		attr_ints(n, "perm", &k);
-		return attr_has(n, "perm") && k <= RANK_MAX ? shape_any(n, 0, operand_dtype(n, 0), k)
-		                                            : (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0);
+		return attr_has(n, "perm") && k <= RANK_MAX
+		               ? shape_any(n, 0, operand_dtype(n, 0), k)
+		               : (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0);
 	}
 	if (read_perm(n, x->rank, perm) != 0)
 		return -1;
@@ -510,9 +513,9 @@ static int shape_unsqueeze(Node *n)
 	return 0;
 }
 
-/* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then all stay whole. */
+/* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then no axis is split. */
 
-/* Axes that stay, in order.  An axis of one sample, too, is the batch: lengths alone would not tell. */
+/* Axes that stay, in order.  An axis of one sample is the batch, too, which lengths alone do not show. */
 static int factor_squeeze(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -607,7 +610,8 @@ static int cumsum_axis(Node *n, const Tensor *t, int rank, int *axis)
 static int shape_cumsum(Node *n)
 {
 	int axis;
-	if (operand_rank(n, 0) >= 0 && operand_const(n, 1) && cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
+	if (operand_rank(n, 0) >= 0 && operand_const(n, 1) &&
+		cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	return shape_like_first(n);
 }
@@ -655,7 +659,8 @@ static int factor_reverse(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
 	int batch, time, rank = operand_rank(n, 0);
-	if (rank < 2 || op_axis(n, attr_int(n, "batch_axis"), rank, &batch) != 0 || op_axis(n, attr_int(n, "time_axis"), rank, &time) != 0 || !r->in[1])
+	if (rank < 2 || op_axis(n, attr_int(n, "batch_axis"), rank, &batch) != 0 ||
+		op_axis(n, attr_int(n, "time_axis"), rank, &time) != 0 || !r->in[1])
 		return -1;
 	whole[time] = true;
 	if (factor_keep(n, r, whole) != 0)
@@ -668,7 +673,8 @@ static int factor_cumsum(Node *n, FactorRule *r)
 {
 	bool whole[RANK_MAX] = { false };
 	int axis;
-	if (operand_rank(n, 0) < 0 || !operand_const(n, 1) || cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
+	if (operand_rank(n, 0) < 0 || !operand_const(n, 1) ||
+		cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
 	return factor_keep(n, r, whole);
@@ -759,43 +765,60 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 #define RESHAPED "dx = Reshape<allowzero=1>(dy, Shape(x))"
 
 const Op ops_movement[] = {
-	{ .name = "Reshape", .since = 5, .carries = true, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0", .shape = shape_reshape,
-	  .eval = eval_same_order, .kernel = "copy", .factor_fn = factor_reshape, .fit = shape_fit, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	{ .name = "Reshape", .since = 5, .carries = true, .sig = "x:T shape:int64 -> y:T", .attrs = "allowzero:int=0",
+	  .shape = shape_reshape, .kernel = "copy", .eval = eval_same_order,
+	  .factor_fn = factor_reshape, .fit = shape_fit, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] shape:{0,-1} | x:[2,3,4] shape:{4,6} | x:[2,3] shape:{6} | x:[1] shape:{}" },
-	{ .name = "Transpose", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "perm:ints", .shape = shape_transpose, .eval = eval_transpose,
-	  .kernel = "transpose", .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
+	{ .name = "Transpose", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "perm:ints",
+	  .shape = shape_transpose, .kernel = "transpose", .eval = eval_transpose,
+	  .factor_fn = factor_transpose, .linear = "x", .grad_fn = grad_transpose, .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[2,3,4] =perm:[1,2,0] | x:[3]" },
-	{ .name = "Swap", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_swap, .eval = eval_swap, .kernel = "swap",
-	  .factors = "... a b -> ... b a", .linear = "x", .grad = "dx = Swap(dy)", .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3]" },
-	{ .name = "Expand", .since = 8, .carries = true, .sig = "x:T shape:int64 -> y:T", .shape = shape_expand, .eval = eval_expand, .kernel = "expand",
-	  .factor_fn = factor_expand, .fit = shape_fit, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
-	  .test = "x:[3,1] shape:{2,1,4} | x:[3] shape:{1} | x:[1] shape:{2,3}" },
-	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T", .shape = movement_like_second, .eval = eval_expand,
-	  .kernel = "expand", .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
+	{ .name = "Swap", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T",
+	  .shape = shape_swap, .kernel = "swap", .eval = eval_swap, .factors = "... a b -> ... b a", .linear = "x",
+	  .grad = "dx = Swap(dy)", .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3]" },
+	{ .name = "Expand", .since = 8, .carries = true, .sig = "x:T shape:int64 -> y:T",
+	  .shape = shape_expand, .kernel = "expand", .eval = eval_expand,
+	  .factor_fn = factor_expand, .fit = shape_fit, .linear = "x", .grad = "dx = ReduceTo(dy, x)",
+	  .cost = cost_bytes, .test = "x:[3,1] shape:{2,1,4} | x:[3] shape:{1} | x:[1] shape:{2,3}" },
+	{ .name = "LikeShape", .domain = "sbpcc", .since = 1, .sig = "x:T like:T1 -> y:T",
+	  .shape = movement_like_second, .kernel = "expand", .eval = eval_expand,
+	  .factor_fn = factor_expand, .linear = "x", .grad = "dx = ReduceTo(dy, x)", .cost = cost_bytes,
 	  .test = "x:[3,1] like:[2,3,4]" },
-	{ .name = "ReduceTo", .domain = "sbpcc", .since = 1, .sig = "x:N like:N1 -> y:N", .shape = movement_like_second, .eval = eval_reduce_to,
-	  .kernel = "reduce_to", .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
+	{ .name = "ReduceTo", .domain = "sbpcc", .since = 1, .sig = "x:N like:N1 -> y:N",
+	  .shape = movement_like_second, .kernel = "reduce_to", .eval = eval_reduce_to,
+	  .factor_fn = factor_reduce_to, .linear = "x", .grad = "dx = LikeShape(dy, x)", .cost = cost_reduce,
 	  .test = "x:[2,3,4] like:[3,1] | x:[2,3] like:[2,3] | x:[2,3] like:[]" },
-	{ .name = "Squeeze", .since = 13, .carries = true, .sig = "x:T axes:int64? -> y:T", .shape = shape_squeeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_squeeze, .fit = fit_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
-	{ .name = "Unsqueeze", .since = 13, .carries = true, .sig = "x:T axes:int64 -> y:T", .shape = shape_unsqueeze, .eval = eval_same_order, .kernel = "copy",
-	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes, .test = "x:[2,3] axes:{0,-1}" },
-	{ .name = "Flatten", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "axis:int=1", .shape = shape_flatten, .eval = eval_same_order,
-	  .kernel = "copy", .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	{ .name = "Squeeze", .since = 13, .carries = true, .sig = "x:T axes:int64? -> y:T",
+	  .shape = shape_squeeze, .kernel = "copy", .eval = eval_same_order,
+	  .factor_fn = factor_squeeze, .fit = fit_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .test = "x:[2,1,3,1] | x:[2,1,3,1] axes:{-1}" },
+	{ .name = "Unsqueeze", .since = 13, .carries = true, .sig = "x:T axes:int64 -> y:T",
+	  .shape = shape_unsqueeze, .kernel = "copy", .eval = eval_same_order,
+	  .factor_fn = factor_squeeze, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
+	  .test = "x:[2,3] axes:{0,-1}" },
+	{ .name = "Flatten", .since = 1, .carries = true, .sig = "x:T -> y:T", .attrs = "axis:int=1",
+	  .shape = shape_flatten, .kernel = "copy", .eval = eval_same_order,
+	  .factor_fn = factor_reshape, .linear = "x", .grad = RESHAPED, .cost = cost_bytes,
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:0 | x:[2,3,4] =axis:-1" },
-	{ .name = "Trilu", .since = 14, .sig = "x:T k:int64? -> y:T", .attrs = "upper:int=1", .shape = shape_trilu, .eval = eval_trilu,
-	  .kernel = "trilu", .factors = "... * *, -> ... * *", .linear = "x", .grad = "dx = Trilu<upper=@upper>(dy, k)", .cost = cost_bytes,
-	  .test = "x:[2,3,4] | x:[3,4] k:{1} =upper:0 | x:[3,4] k:{-1}" },
-	{ .name = "CumSum", .precision = PRECISION_FLOAT, .since = 11, .sig = "x:N axis:I -> y:N", .attrs = "exclusive:int=0 reverse:int=0", .shape = shape_cumsum,
-	  .eval = eval_cumsum, .kernel = "cumsum", .factor_fn = factor_cumsum, .linear = "x",
+	{ .name = "Trilu", .since = 14, .sig = "x:T k:int64? -> y:T", .attrs = "upper:int=1",
+	  .shape = shape_trilu, .kernel = "trilu", .eval = eval_trilu,
+	  .factors = "... * *, -> ... * *", .linear = "x", .grad = "dx = Trilu<upper=@upper>(dy, k)",
+	  .cost = cost_bytes, .test = "x:[2,3,4] | x:[3,4] k:{1} =upper:0 | x:[3,4] k:{-1}" },
+	{ .name = "CumSum", .since = 11, .precision = PRECISION_FLOAT, .sig = "x:N axis:I -> y:N",
+	  .attrs = "exclusive:int=0 reverse:int=0", .shape = shape_cumsum, .kernel = "cumsum", .eval = eval_cumsum,
+	  .factor_fn = factor_cumsum, .linear = "x",
 	  .grad = "dx = CumSum<exclusive=@exclusive, reverse=1>(dy, axis) @when(\"reverse == 0\");"
 	          "dx = CumSum<exclusive=@exclusive, reverse=0>(dy, axis) @when(\"reverse != 0\")",
 	  .cost = cost_reduce, .test = "x:[2,3,4] axis:{1} | x:[2,3] axis:{-1} =exclusive:1 =reverse:1" },
-	{ .name = "EyeLike", .since = 9, .sig = "x:T -> y:T1", .attrs = "dtype:int k:int=0", .shape = shape_eye, .eval = eval_eye, .nograd = true,
-	  .kernel = "eye", .unsplit = "its ones stand where both indices meet", .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
-	{ .name = "ReverseSequence", .since = 10, .sig = "x:T lengths:int64 -> y:T", .attrs = "batch_axis:int=1 time_axis:int=0",
-	  .shape = shape_reverse, .eval = eval_reverse, .kernel = "reverse_sequence", .factor_fn = factor_reverse, .linear = "x",
-	  .grad = "dx = ReverseSequence<batch_axis=@batch_axis, time_axis=@time_axis>(dy, lengths)", .cost = cost_bytes,
+	{ .name = "EyeLike", .since = 9, .sig = "x:T -> y:T1", .attrs = "dtype:int k:int=0",
+	  .shape = shape_eye, .kernel = "eye", .eval = eval_eye, .unsplit = "its ones stand where both indices meet",
+	  .nograd = true, .cost = cost_bytes, .test = "x:[3,4] | x:[3,4] =k:1" },
+	{ .name = "ReverseSequence", .since = 10, .sig = "x:T lengths:int64 -> y:T",
+	  .attrs = "batch_axis:int=1 time_axis:int=0",
+	  .shape = shape_reverse, .kernel = "reverse_sequence", .eval = eval_reverse,
+	  .factor_fn = factor_reverse, .linear = "x",
+	  .grad = "dx = ReverseSequence<batch_axis=@batch_axis, time_axis=@time_axis>(dy, lengths)",
+	  .cost = cost_bytes,
 	  .test = "x:[4,3,2] lengths:{1,4,2} | x:[3,4] lengths:{2,0,4} =batch_axis:0 =time_axis:1" },
 	{ 0 },
 };

@@ -32,7 +32,7 @@ static Value *inverse_root(Node *n, Value *v)
 	return make1(n, "Reciprocal", make1(n, "Sqrt", shifted));
 }
 
-/* A vector over channels made fit to multiply an operand of this rank: [C] -> [C, 1, 1]. */
+/* A vector over channels, in a shape that broadcasts to an operand of this number of axes: [C] -> [C, 1, 1]. */
 static Value *per_channel(Node *n, Value *v, int rank)
 {
 	return rank > 2 ? make2(n, "Unsqueeze", v, make_axes(n, 1, rank - 1)) : v;
@@ -75,7 +75,8 @@ static int shape_batchnorm(Node *n)
 	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
 		operand_set_result(n, i, operand_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
 	if (x && x->rank > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
-		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s", (long long)stat_parts(n), dim_text(x->dim[0]));
+		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s",
+			(long long)stat_parts(n), dim_text(x->dim[0]));
 		return -1;
 	}
 	return 0;
@@ -92,14 +93,15 @@ static Value *running(Node *n, Value *to, Value *old, Value *batch, DType t)
 		make2(n, "Mul", fresh, make_num(n, fresh, 1 - keep)), NULL);
 }
 
-/* Before opset 14 training was asked for by wanting the statistics. */
+/* Before opset 14, outputs for the statistics meant training. */
 static bool batch_training(const Node *n)
 {
 	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0
 	                           : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
 }
 
-/* [N, C, ...] as [parts, N / parts, C, ...], which is normalised over all but the parts and the channels; running statistics are averages. */
+/* [N, C, ...] as [parts, N / parts, C, ...], which is normalised over all but the parts and the channels; running
+ * statistics are averages. */
 static int expand_local(Node *n, int rank, DType t, DType st)
 {
 	int64_t dim[RANK_MAX] = { stat_parts(n), -1 }, axes[RANK_MAX], gone[RANK_MAX];
@@ -116,17 +118,21 @@ static int expand_local(Node *n, int rank, DType t, DType st)
 		if (a != 2)
 			gone[g++] = a;
 	}
-	Value *x = make2(n, "Reshape", cast(n, NULL, n->in[0], t), expand_ints(n, dim, rank + 1)), *over = expand_ints(n, axes, k);
-	Value *m = mean(n, NULL, x, over), *d = m ? make2(n, "Sub", x, m) : NULL, *v = d ? mean(n, NULL, make2(n, "Mul", d, d), over) : NULL;
+	Value *x = make2(n, "Reshape", cast(n, NULL, n->in[0], t), expand_ints(n, dim, rank + 1)),
+	      *over = expand_ints(n, axes, k);
+	Value *m = mean(n, NULL, x, over), *d = m ? make2(n, "Sub", x, m) : NULL,
+	      *v = d ? mean(n, NULL, make2(n, "Mul", d, d), over) : NULL;
 	Value *inv = inverse_root(n, v), *all = expand_ints(n, gone, g);
 	if (!inv)
 		return -1;
 	for (int i = 1; i < 5; i++) {
-		Value *s = wanted(n, i) ? make(n, NULL, "ReduceMean", "keepdims=0", i == 1 || i == 3 ? m : i == 2 || n->row->since < 14 ? v : inv, all, NULL) : NULL;
+		Value *of = i == 1 || i == 3 ? m : i == 2 || n->row->since < 14 ? v : inv;
+		Value *s = wanted(n, i) ? make(n, NULL, "ReduceMean", "keepdims=0", of, all, NULL) : NULL;
 		if (wanted(n, i) && !(i < 3 ? running(n, n->out[i], n->in[i + 2], s, st) : cast(n, n->out[i], s, st)))
 			return -1;
 	}
-	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), rank), *b = per_channel(n, cast(n, NULL, n->in[2], t), rank);
+	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), rank),
+	      *b = per_channel(n, cast(n, NULL, n->in[2], t), rank);
 	Value *y = scale && b ? make2(n, "Add", make2(n, "Mul", d, make2(n, "Mul", inv, scale)), b) : NULL;
 	y = make2(n, "Reshape", y, make1(n, "Shape", n->in[0]));
 	return y && cast(n, operand_result(n, 0), y, xt->elem) ? 0 : -1;
@@ -282,7 +288,8 @@ static int shape_channels(Node *n)
 	Dim each[2] = { x && x->rank > 0 ? x->dim[0] : DIM_UNKNOWN,
 		strcmp(n->op, "GroupNormalization") ? want : attr_int(n, "num_groups") };
 	for (int i = 1; i < n->nout; i++) /* mean and reciprocal deviation of each group */
-		operand_set_result(n, i, dtype_bits(operand_dtype(n, 0)) < 32 ? DT_FLOAT : operand_dtype(n, 0), 2, each);
+		operand_set_result(n, i, dtype_bits(operand_dtype(n, 0)) < 32 ? DT_FLOAT : operand_dtype(n, 0), 2,
+			each);
 	for (int i = 1; i < 3; i++) {
 		Type *v = operand_type(n, i);
 		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
@@ -294,7 +301,7 @@ static int shape_channels(Node *n)
 	return shape_like_first(n);
 }
 
-/* One result of statistics, [N, G] from [N, G, 1...], where it is wanted. */
+/* One result of statistics, [N, G] from [N, G, 1...], if the node has it. */
 static int stash(Node *n, int i, Value *v, Value *axes)
 {
 	if (!wanted(n, i))
@@ -326,8 +333,8 @@ static int expand_instancenorm(Node *n)
 	                                                                                               : -1;
 }
 
-/* Axes of [N, groups, C / groups, ...]: those behind the channels stay, so that a part of them stays one; where sizes are not known, they
- * are one axis with the channels of a group. */
+/* Axes of [N, groups, C / groups, ...]: those behind the channels stay, so that a part of them stays one; where sizes
+ * are not known, they are one axis with the channels of a group. */
 static int grouped_rank(const Type *t)
 {
 	for (int a = 1; a < t->rank; a++)
@@ -362,7 +369,8 @@ static int expand_groupnorm(Node *n)
 		t = stash;
 	Value *x = n->in[0], *y = operand_result(n, 0), *shape = make1(n, "Shape", x);
 	int rank = grouped_rank(xt);
-	Value *axes = make_axes(n, 2, rank), *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), axes);
+	Value *axes = make_axes(n, 2, rank),
+	      *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), axes);
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);
@@ -378,9 +386,10 @@ static int expand_groupnorm(Node *n)
 
 /* ---- gradients of the norms ---- */
 
-/* Operands: dy, x, scale, mean, inv.  Layer norms have statistics over the last axes, group norms over [N, G, the rest],
- * batch norms over all but the channels.  With g = dy scale and h = (x - mean) inv, averages being over those axes:
- * dx = inv (g - average(g) - h average(g h)), without average(g) where there is no mean; dscale = sum(dy h), db = sum(dy). */
+/* Operands: dy, x, scale, mean, inv.  Layer norms have statistics over the last axes, group norms over [N, G, the
+ * rest], batch norms over all but the channels.  With g = dy scale and h = (x - mean) inv, averages being over those
+ * axes: dx = inv (g - average(g) - h average(g h)), without average(g) where there is no mean; dscale = sum(dy h), db =
+ * sum(dy). */
 enum { DY, X, SCALE, MEAN, INV };
 typedef enum { BY_LAYER, BY_GROUP, BY_BATCH } NormKind;
 
@@ -392,16 +401,19 @@ static NormKind norm_kind(const Node *n)
 static int shape_norm_grad(Node *n)
 {
 	Type *dy = operand_type(n, DY), *x = operand_type(n, X), *s = operand_type(n, SCALE);
-	bool clash = dy && x && dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank, w = !strcmp(n->op + strlen(n->op) - 1, "W");
+	bool clash = dy && x && dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank,
+	     w = !strcmp(n->op + strlen(n->op) - 1, "W");
 	for (int i = 0; !clash && dy && x && x->rank >= 0 && i < dy->rank; i++)
 		clash = dim_differ(dy->dim[i], x->dim[i]);
 	if (clash || (norm_kind(n) != BY_LAYER && x && x->rank >= 0 && x->rank < 2)) {
-		err_at(operand_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy), type_text(x));
+		err_at(operand_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy),
+			type_text(x));
 		return -1;
 	}
 	const Type *like = w ? s : x;
 	for (int i = 0; i < n->nout; i++)
-		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), like ? like->rank : -1, like ? like->dim : NULL);
+		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), like ? like->rank : -1,
+			like ? like->dim : NULL);
 	return 0;
 }
 
@@ -418,7 +430,9 @@ static Value *statistic(Node *n, Value *v, DType t)
 {
 	NormKind kind = norm_kind(n);
 	v = cast(n, NULL, v, t);
-	return kind == BY_GROUP ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(operand_type(n, X)))) : kind == BY_BATCH ? per_channel(n, v, operand_rank(n, X)) : v;
+	return kind == BY_GROUP   ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(operand_type(n, X))))
+	       : kind == BY_BATCH ? per_channel(n, v, operand_rank(n, X))
+	                          : v;
 }
 
 /* The normalised operand, with its channels as groups for group norms. */
@@ -484,8 +498,9 @@ static int sum_to_scale(Node *n, int i, Value *v)
 	for (int a = 0; a < rank; a++)
 		if (a != 1)
 			axes[k++] = a;
-	Value *sum = norm_kind(n) == BY_LAYER ? make2(n, "ReduceTo", v, n->in[SCALE])
-	                                      : make(n, NULL, "ReduceSum", "keepdims=0", v, expand_ints(n, axes, k), NULL);
+	Value *sum = norm_kind(n) == BY_LAYER
+	                     ? make2(n, "ReduceTo", v, n->in[SCALE])
+	                     : make(n, NULL, "ReduceSum", "keepdims=0", v, expand_ints(n, axes, k), NULL);
 	return sum && cast(n, n->out[i], sum, operand_dtype(n, SCALE)) ? 0 : -1;
 }
 
@@ -523,7 +538,8 @@ static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
 	return f;
 }
 
-/* Layer norms: the axes before the statistics', and these by the definition.  What the gradient of the scale lacks it is summed over. */
+/* Layer norms: the axes before the statistics', and these by the definition.  What the gradient of the scale lacks it
+ * is summed over. */
 static int factor_layer_grad(Node *n, FactorRule *r)
 {
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
@@ -567,7 +583,8 @@ static int factor_norm_grad(Node *n, FactorRule *r)
 	}
 	int64_t groups = kind == BY_GROUP ? attr_int(n, "num_groups") : 0;
 	groups = groups < 1 ? x->dim[1] : groups;
-	int group = factor_add(r, groups), each = w ? factor_add(r, x->dim[1] / groups) : factor_defined(r, x->dim[1] / groups);
+	int group = factor_add(r, groups),
+	    each = w ? factor_add(r, x->dim[1] / groups) : factor_defined(r, x->dim[1] / groups);
 	for (int i = DY; i <= X; i++)
 		grouped_axis(r, false, i, 1, group, each);
 	grouped_axis(r, false, SCALE, 0, group, each);
@@ -605,8 +622,8 @@ static bool own_norm(const Node *n, const bool *wants)
 	return only_first(n);
 }
 
-/* Running statistics instead of those of the batch.  Those that are initialisers are kept by training, which updates them whether or not
- * the node names its results for that; others are kept by whoever reads those results. */
+/* Running statistics instead of those of the batch.  Those that are initialisers are kept by training, which updates
+ * them whether or not the node names its results for that; others are kept by the nodes that read those results. */
 static int infer_batchnorm(Node *n)
 {
 	Attr *mode = node_attr(n, "training_mode");
@@ -614,7 +631,9 @@ static int infer_batchnorm(Node *n)
 		return 0;
 	for (int k = 3; k < 5 && n->nout < 2; k++)
 		if (!n->in[k]->init) {
-			warn_at(operand_loc(n, k), "BatchNormalization: outside of training too the statistics are those of the batch, because %s is no initialiser that keeps running ones",
+			warn_at(operand_loc(n, k),
+				"BatchNormalization: outside of training too the statistics are those of the batch, "
+				"because %s is no initialiser that keeps running ones",
 				n->in[k]->name);
 			return 0;
 		}
@@ -691,7 +710,8 @@ static int shape_pair(Node *n)
 	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(operand_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a), type_text(b));
+		err_at(operand_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a),
+			type_text(b));
 		return -1;
 	}
 	return shape_like_first(n);
@@ -710,7 +730,7 @@ static int shape_dropout(Node *n)
 	return shape_like_first(n);
 }
 
-/* ratio and training_mode are operands, but which program is meant must be known. */
+/* Outside of training the result is the operand. */
 static int infer_dropout(Node *n)
 {
 	if (operand_value(n, 2))
@@ -718,6 +738,7 @@ static int infer_dropout(Node *n)
 	return 0;
 }
 
+/* ratio and training_mode are operands, but must be constants. */
 static int expand_dropout(Node *n)
 {
 	const Tensor *ratio = operand_const(n, 1), *mode = operand_const(n, 2);
@@ -748,8 +769,8 @@ static int expand_dropout(Node *n)
 
 /* ---- factors ---- */
 
-/* Axes of x that are not `whole` travel from x to the first result, and to the statistics where they keep
- * their size. */
+/* Axes of x that are not `whole` are shared with the first result, and with the statistics where they keep their
+ * size. */
 static int factors_but(Node *n, FactorRule *r, const bool *whole)
 {
 	Type *x = operand_type(n, 0);
@@ -812,8 +833,8 @@ static int factor_layernorm(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Channels with their vectors, of a group norm as so many groups; the batch and the rest, by the definition where statistics are taken over
- * them. */
+/* Channels with their vectors, of a group norm as so many groups; the batch and the rest, by the definition where
+ * statistics are taken over them. */
 static int factor_channels(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
@@ -859,121 +880,139 @@ static int factor_lrn(Node *n, FactorRule *r)
 }
 
 /* clang-format off */
-const Op ops_norm[] = {
-	{ .name = "BatchNormalization", .precision = PRECISION_FLOAT, .since = 14,
-	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2? saved_mean:F2? saved_inv:F2?",
-	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .shape = shape_batchnorm,
-	  .infer = infer_batchnorm, .own = own_batchnorm, .stash = "saved_mean saved_inv",
-	  .grad = "dx = BatchNormGrad(dy, x, scale, saved_mean, saved_inv);"
-		  "dscale, db = BatchNormGradW(dy, x, scale, saved_mean, saved_inv)",
-	  .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels,
-	  .cost = cost_pointwise, .flops = 8,
-	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | x:(0.1,2)[3,2,2,2] scale:[2] b:[2] "
-		  "mean:[2] var:(0.1,2)[2] =training_mode:1 | x:[3,2,2,2] scale:[2] b:[2] mean:[2] "
-		  "var:(0.1,2)[2] =training_mode:1" },
-	{ .name = "BatchNormalization", .precision = PRECISION_FLOAT, .since = 9, .until = 13, .infer = infer_batchnorm,
-	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
-	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .shape = shape_batchnorm, .kernel = "batchnorm",
-	  .composite = true, .expand = expand_batchnorm, .factor_fn = factor_channels, .cost = cost_pointwise,
-	  .flops = 8, .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
-	{ .name = "LayerNormalization", .precision = PRECISION_FLOAT, .since = 17,
-	  .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
-	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
-	  .kernel = "layernorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
-	  .own = own_norm, .stash = "mean inv_std_dev",
-	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, mean, inv_std_dev);"
-		  "dscale, db = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"has(b)\");"
-		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"!has(b)\")",
-	  .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "RMSNormalization", .precision = PRECISION_FLOAT, .since = 23, .sig = "x:F scale:F1 -> y:F1 inv_rms:F2?",
-	  .own = own_norm, .stash = "inv_rms",
-	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, , inv_rms);"
-		  "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, , inv_rms)",
-	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1", .shape = shape_layernorm,
-	  .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm, .factor_fn = factor_layernorm,
-	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
-	{ .name = "GroupNormalization", .precision = PRECISION_FLOAT, .since = 21, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
-	  .own = own_groupnorm, .stash = "mean inv",
-	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
-		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
-	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1", .shape = shape_channels,
-	  .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .fit = fit_groups,
-	  .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | x:[2,6,3,2] scale:[6] bias:[6] "
-		  "=num_groups:3" },
-	{ .name = "GroupNormalization", .precision = PRECISION_FLOAT, .since = 18, .until = 20, .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
-	  .own = own_groupnorm, .stash = "mean inv",
-	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
-		  "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
-	  .attrs = "epsilon:float=1e-5 num_groups:int!", .shape = shape_channels, .kernel = "groupnorm",
-	  .composite = true, .expand = expand_groupnorm, .factor_fn = factor_channels, .fit = fit_groups, .cost = cost_pointwise,
-	  .flops = 10,
-	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] "
-		  "=num_groups:2" },
-	{ .name = "InstanceNormalization", .precision = PRECISION_FLOAT, .since = 1, .sig = "x:F scale:F b:F -> y:F mean:F1? inv:F1?",
-	  .own = own_norm, .stash = "mean inv",
-	  .grad = "dx = GroupNormGrad(dy, x, scale, mean, inv); dscale, db = GroupNormGradW(dy, x, scale, mean, inv)",
-	  .attrs = "epsilon:float=1e-5", .shape = shape_channels, .kernel = "instancenorm", .composite = true,
-	  .expand = expand_instancenorm, .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 10,
-	  .test = "x:(0.1,2)[2,3,4,2] scale:[3] b:[3] | x:[2,3,4,2] scale:[3] b:[3]" },
 #define NORM_GRAD(op, kern, attributes) \
-	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dx:F", .attrs = attributes, \
-	.shape = shape_norm_grad, .kernel = kern, .composite = true, .expand = expand_norm_grad, \
-	.factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", .cost = cost_pointwise, .flops = 12
+	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dx:F", \
+	.attrs = attributes, .shape = shape_norm_grad, .kernel = kern, .composite = true, \
+	.expand = expand_norm_grad, .factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", \
+	.cost = cost_pointwise, .flops = 12
 #define NORM_GRAD_W(op, kern, attributes) \
 	.name = op, .domain = "sbpcc", .since = 1, .sig = "dy:F x:F scale:F1 mean:F2? inv:F2 -> dscale:F1 db:F1?", \
 	.attrs = attributes, .shape = shape_norm_grad, .kernel = kern, .composite = true, \
-	.expand = expand_norm_grad_w, .factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", .cost = cost_reduce
+	.expand = expand_norm_grad_w, .factor_fn = factor_norm_grad, .fit = fit_groups, .linear = "dy", \
+	.cost = cost_reduce
+
+const Op ops_norm[] = {
+	{ .name = "BatchNormalization", .since = 14, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F1 b:F1 mean:F2 var:F2 -> y:F running_mean:F2? running_var:F2? saved_mean:F2? "
+	         "saved_inv:F2?",
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9 training_mode:int=0", .infer = infer_batchnorm,
+	  .shape = shape_batchnorm, .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm,
+	  .factor_fn = factor_channels, .own = own_batchnorm, .stash = "saved_mean saved_inv",
+	  .grad = "dx = BatchNormGrad(dy, x, scale, saved_mean, saved_inv);"
+	          "dscale, db = BatchNormGradW(dy, x, scale, saved_mean, saved_inv)",
+	  .cost = cost_pointwise, .flops = 8,
+	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3] | "
+	          "x:(0.1,2)[3,2,2,2] scale:[2] b:[2] mean:[2] var:(0.1,2)[2] =training_mode:1 | "
+	          "x:[3,2,2,2] scale:[2] b:[2] mean:[2] var:(0.1,2)[2] =training_mode:1" },
+	{ .name = "BatchNormalization", .since = 9, .until = 13, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F b:F mean:F var:F -> y:F mean_out:F? var_out:F? saved_mean:F? saved_var:F?",
+	  .attrs = "epsilon:float=1e-5 momentum:float=0.9", .infer = infer_batchnorm,
+	  .shape = shape_batchnorm, .kernel = "batchnorm", .composite = true, .expand = expand_batchnorm,
+	  .factor_fn = factor_channels, .cost = cost_pointwise, .flops = 8,
+	  .test = "x:[2,3,4] scale:[3] b:[3] mean:[3] var:(0.1,2)[3]" },
+	{ .name = "LayerNormalization", .since = 17, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F b:F? -> y:F mean:F1? inv_std_dev:F1?",
+	  .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1",
+	  .shape = shape_layernorm, .kernel = "layernorm", .composite = true, .expand = expand_layernorm,
+	  .factor_fn = factor_layernorm, .own = own_norm, .stash = "mean inv_std_dev",
+	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, mean, inv_std_dev);"
+	          "dscale, db = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"has(b)\");"
+	          "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, mean, inv_std_dev) @when(\"!has(b)\")",
+	  .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,3,4] scale:[4] b:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
+	{ .name = "RMSNormalization", .since = 23, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F1 -> y:F1 inv_rms:F2?", .attrs = "axis:int=-1 epsilon:float=1e-5 stash_type:int=1",
+	  .shape = shape_layernorm, .kernel = "rmsnorm", .composite = true, .expand = expand_layernorm,
+	  .factor_fn = factor_layernorm, .own = own_norm, .stash = "inv_rms",
+	  .grad = "dx = LayerNormGrad<axis=@axis>(dy, x, scale, , inv_rms);"
+	          "dscale = LayerNormGradW<axis=@axis>(dy, x, scale, , inv_rms)",
+	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] scale:[4] | x:[2,3,4] scale:[3,4] =axis:1" },
+	{ .name = "GroupNormalization", .since = 21, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?",
+	  .attrs = "epsilon:float=1e-5 num_groups:int! stash_type:int=1",
+	  .shape = shape_channels, .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm,
+	  .factor_fn = factor_channels, .fit = fit_groups, .own = own_groupnorm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
+	          "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
+	  .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,4,3] scale:[4] bias:[4] =num_groups:2 | "
+	          "x:[2,6,3,2] scale:[6] bias:[6] =num_groups:3" },
+	{ .name = "GroupNormalization", .since = 18, .until = 20, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F bias:F -> y:F mean:F1? inv:F1?", .attrs = "epsilon:float=1e-5 num_groups:int!",
+	  .shape = shape_channels, .kernel = "groupnorm", .composite = true, .expand = expand_groupnorm,
+	  .factor_fn = factor_channels, .fit = fit_groups, .own = own_groupnorm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad<num_groups=@num_groups>(dy, x, scale, mean, inv);"
+	          "dscale, dbias = GroupNormGradW<num_groups=@num_groups>(dy, x, scale, mean, inv)",
+	  .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,4,3] scale:[2] bias:[2] =num_groups:2 | x:[2,4,3] scale:[2] bias:[2] =num_groups:2" },
+	{ .name = "InstanceNormalization", .since = 1, .precision = PRECISION_FLOAT,
+	  .sig = "x:F scale:F b:F -> y:F mean:F1? inv:F1?", .attrs = "epsilon:float=1e-5",
+	  .shape = shape_channels, .kernel = "instancenorm", .composite = true, .expand = expand_instancenorm,
+	  .factor_fn = factor_channels, .own = own_norm, .stash = "mean inv",
+	  .grad = "dx = GroupNormGrad(dy, x, scale, mean, inv); dscale, db = GroupNormGradW(dy, x, scale, mean, inv)",
+	  .cost = cost_pointwise, .flops = 10,
+	  .test = "x:(0.1,2)[2,3,4,2] scale:[3] b:[3] | x:[2,3,4,2] scale:[3] b:[3]" },
 	{ NORM_GRAD("LayerNormGrad", "layernorm_grad", "axis:int=-1"),
-	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | dy:[2,3,4] x:[2,3,4] scale:[3,4] "
-		  "inv:(0.1,2)[2,1,1] =axis:1" },
+	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | "
+	          "dy:[2,3,4] x:[2,3,4] scale:[3,4] inv:(0.1,2)[2,1,1] =axis:1" },
 	{ NORM_GRAD_W("LayerNormGradW", "layernorm_grad_w", "axis:int=-1"),
-	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | dy:[2,3,4] x:[2,3,4] scale:[3,4] "
-		  "inv:(0.1,2)[2,1,1] =axis:1" },
+	  .test = "dy:[2,3,4] x:[2,3,4] scale:[4] mean:[2,3,1] inv:(0.1,2)[2,3,1] | "
+	          "dy:[2,3,4] x:[2,3,4] scale:[3,4] inv:(0.1,2)[2,1,1] =axis:1" },
 	{ NORM_GRAD("GroupNormGrad", "groupnorm_grad", "num_groups:int=0"),
-	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
-		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
+	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | "
+	          "dy:[2,3,2,2] x:[2,3,2,2] scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | "
+	          "dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
 	{ NORM_GRAD_W("GroupNormGradW", "groupnorm_grad_w", "num_groups:int=0"),
-	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | dy:[2,3,2,2] x:[2,3,2,2] "
-		  "scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
-	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
-	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL), .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
-	{ .name = "LRN", .precision = PRECISION_FLOAT, .since = 1, .sig = "x:F -> y:F",
-	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!", .shape = shape_like_first,
-	  .kernel = "lrn", .composite = true, .expand = expand_lrn, .factor_fn = factor_lrn,
-	  .cost = cost_pointwise, .flops = 20,
+	  .test = "dy:[2,4,3] x:[2,4,3] scale:[4] mean:[2,2] inv:(0.1,2)[2,2] =num_groups:2 | "
+	          "dy:[2,3,2,2] x:[2,3,2,2] scale:[3] mean:[2,3] inv:(0.1,2)[2,3] | "
+	          "dy:[2,6,3] x:[2,6,3] scale:[6] mean:[2,3] inv:(0.1,2)[2,3] =num_groups:3" },
+	{ NORM_GRAD("BatchNormGrad", "batchnorm_grad", NULL),
+	  .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | "
+	          "dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
+	{ NORM_GRAD_W("BatchNormGradW", "batchnorm_grad_w", NULL),
+	  .test = "dy:[3,2,4] x:[3,2,4] scale:[2] mean:[2] inv:(0.1,2)[2] | "
+	          "dy:[5,3,2,2] x:[5,3,2,2] scale:[3] mean:[3] inv:(0.1,2)[3]" },
+	{ .name = "LRN", .since = 1, .precision = PRECISION_FLOAT, .sig = "x:F -> y:F",
+	  .attrs = "alpha:float=1e-4 beta:float=0.75 bias:float=1.0 size:int!",
+	  .shape = shape_like_first, .kernel = "lrn", .composite = true, .expand = expand_lrn,
+	  .factor_fn = factor_lrn, .cost = cost_pointwise, .flops = 20,
 	  .test = "x:[2,5,3] =size:3 =alpha:0.5 | x:[1,4,2,2] =size:2 =alpha:0.5 =bias:2.0" },
-	{ .name = "Softmax", .precision = PRECISION_FLOAT, .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
-	  .kernel = "softmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
-	  .flops = 6, .grad = "dx = SoftmaxGrad<axis=@axis>(dy, y)",
+	{ .name = "Softmax", .since = 13, .precision = PRECISION_FLOAT, .sig = "x:F -> y:F", .attrs = "axis:int=-1",
+	  .shape = shape_axis, .kernel = "softmax", .composite = true, .factor_fn = factor_softmax,
+	  .grad = "dx = SoftmaxGrad<axis=@axis>(dy, y)", .cost = cost_pointwise, .flops = 6,
 	  .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
-	{ .name = "LogSoftmax", .precision = PRECISION_FLOAT, .since = 13, .sig = "x:F -> y:F", .attrs = "axis:int=-1", .shape = shape_axis,
-	  .kernel = "logsoftmax", .composite = true, .factor_fn = factor_softmax, .cost = cost_pointwise,
-	  .flops = 6, .grad = "dx = LogSoftmaxGrad<axis=@axis>(dy, y)", .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
-	{ .name = "SoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1", .shape = shape_pair,
-	  .kernel = "softmax_grad", .composite = true, .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
+	{ .name = "LogSoftmax", .since = 13, .precision = PRECISION_FLOAT, .sig = "x:F -> y:F",
+	  .attrs = "axis:int=-1", .shape = shape_axis, .kernel = "logsoftmax", .composite = true,
+	  .factor_fn = factor_softmax, .grad = "dx = LogSoftmaxGrad<axis=@axis>(dy, y)",
+	  .cost = cost_pointwise, .flops = 6, .test = "x:[2,3,4] | x:[2,3,4] =axis:1" },
+	{ .name = "SoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1",
+	  .shape = shape_pair, .kernel = "softmax_grad", .composite = true,
+	  .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
 	  .test = "dy:[2,3,4] y:(0.1,2)[2,3,4] | dy:[2,3,4] y:(0.1,2)[2,3,4] =axis:1" },
-	{ .name = "LogSoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1", .shape = shape_pair,
-	  .kernel = "logsoftmax_grad", .composite = true, .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
+	{ .name = "LogSoftmaxGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F y:F -> dx:F", .attrs = "axis:int=-1",
+	  .shape = shape_pair, .kernel = "logsoftmax_grad", .composite = true,
+	  .factor_fn = factor_softmax, .linear = "dy", .cost = cost_pointwise, .flops = 4,
 	  .test = "dy:[2,3,4] y:(0.1,2)[2,3,4] | dy:[2,3,4] y:(0.1,2)[2,3,4] =axis:1" },
 	{ .name = "Gelu", .since = 20, .sig = "x:F -> y:F", .attrs = "approximate:string=\"none\"",
-	  .shape = shape_like_first, .composite = true, .factors = "... -> ...",
+	  .shape = shape_like_first,
 	  .expr = "is(approximate, tanh) ? 0.5 * x * (1 + tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) : "
-		  "0.5 * x * (1 + erf(0.7071067811865476 * x))",
-	  .grad = "dx = GeluGrad<approximate=@approximate>(dy, x)",
+	          "0.5 * x * (1 + erf(0.7071067811865476 * x))",
+	  .composite = true, .factors = "... -> ...", .grad = "dx = GeluGrad<approximate=@approximate>(dy, x)",
 	  .cost = cost_pointwise, .flops = 12, .test = "x:[3,4] | x:[3,4] =approximate:\"tanh\"" },
-	{ .name = "GeluGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F x:F -> dx:F", .attrs = "approximate:string=\"none\"",
-	  .shape = shape_pair, .composite = true, .factors = "..., ... -> ...", .linear = "dy",
-	  .expr = "is(approximate, tanh) ? dy * (0.5 * (1 + tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) + 0.5 * x * "
-		  "(1 - tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x)) * tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) * "
-		  "(0.7978845608028654 + 0.1070322243 * x * x)) : "
-		  "dy * (0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(0 - 0.5 * x * x))",
-	  .cost = cost_pointwise, .flops = 20, .test = "dy:[3,4] x:[3,4] | dy:[3,4] x:[3,4] =approximate:\"tanh\"" },
-	{ .name = "Dropout", .since = 12, .infer = infer_dropout, .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?",
-	  .attrs = "seed:int", .shape = shape_dropout, .kernel = "dropout", .composite = true,
-	  .expand = expand_dropout, .factors = "..., , -> ..., ...", .cost = cost_pointwise, .flops = 2,
-	  .random = true, .test = "x:[3,4]" },
+	{ .name = "GeluGrad", .domain = "sbpcc", .since = 1, .sig = "dy:F x:F -> dx:F",
+	  .attrs = "approximate:string=\"none\"", .shape = shape_pair,
+	  .expr = "is(approximate, tanh) ? "
+	          "dy * (0.5 * (1 + tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) + 0.5 * x * "
+	          "(1 - tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x)) * "
+	          "tanh(0.7978845608028654 * x * (1 + 0.044715 * x * x))) * "
+	          "(0.7978845608028654 + 0.1070322243 * x * x)) : "
+	          "dy * (0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(0 - 0.5 * x * x))",
+	  .composite = true, .factors = "..., ... -> ...", .linear = "dy", .cost = cost_pointwise, .flops = 20,
+	  .test = "dy:[3,4] x:[3,4] | dy:[3,4] x:[3,4] =approximate:\"tanh\"" },
+	{ .name = "Dropout", .since = 12, .random = true,
+	  .sig = "x:F ratio:F1? training_mode:bool? -> y:F mask:bool?", .attrs = "seed:int", .infer = infer_dropout,
+	  .shape = shape_dropout, .kernel = "dropout", .composite = true, .expand = expand_dropout,
+	  .factors = "..., , -> ..., ...", .cost = cost_pointwise, .flops = 2, .test = "x:[3,4]" },
 	{ 0 },
 };
 /* clang-format on */

@@ -1,5 +1,5 @@
-/* Updates of parameters.  An update is an ordinary operator: its result is a new value that train.c declares to live in the
- * storage of the old one. */
+/* Updates of parameters.  An update is an ordinary operator: its result is a new value that train.c declares to live in
+ * the storage of the old one. */
 #include "ops.h"
 
 /* All operands but the last (the rate, one number) have the shape of the parameter. */
@@ -10,12 +10,14 @@ static int shape_update(Node *n)
 	for (int i = 1; w && i < n->nin; i++) {
 		const Type *t = operand_type(n, i);
 		bool rate = i == n->nin - 1;
-		bool fits = !t || t->rank < 0 || w->rank < 0 || (rate ? type_elements(t) < 0 || type_elements(t) == 1 : t->rank == w->rank);
+		bool fits = !t || t->rank < 0 || w->rank < 0 ||
+		            (rate ? type_elements(t) < 0 || type_elements(t) == 1 : t->rank == w->rank);
 
 		for (int k = 0; fits && !rate && t && t->rank > 0 && w->rank > 0 && k < t->rank; k++)
 			fits = !dim_differ(t->dim[k], w->dim[k]);
 		if (!fits) {
-			err_at(operand_loc(n, i), "%s: %s is %s, but the parameter %s is %s", n->op, n->in[i]->name, type_text(t), n->in[0]->name, type_text(w));
+			err_at(operand_loc(n, i), "%s: %s is %s, but the parameter %s is %s", n->op, n->in[i]->name,
+				type_text(t), n->in[0]->name, type_text(w));
 			return -1;
 		}
 	}
@@ -53,10 +55,12 @@ static int eval_zeros(Node *n, Tensor **in, Tensor **out)
 
 const Op ops_optimizer[] = {
 	/* An accumulator: its storage changes, so it is never a constant. */
-	{ .name = "Zeros", .domain = "sbpcc", .since = 1, .sig = "-> y:T", .attrs = "shape:ints! dtype:int=1", .shape = shape_zeros, .kernel = "zeros",
-	  .eval = eval_zeros, .nograd = true, .moves = true, .cost = cost_bytes, .test = "=shape:[2,3]" },
+	{ .name = "Zeros", .domain = "sbpcc", .since = 1, .moves = true, .sig = "-> y:T",
+	  .attrs = "shape:ints! dtype:int=1", .shape = shape_zeros, .kernel = "zeros", .eval = eval_zeros,
+	  .nograd = true, .cost = cost_bytes, .test = "=shape:[2,3]" },
 	/* w - lr * g */
-	{ .name = "SGD", .domain = "sbpcc", .since = 1, .sig = "w:F g:F lr:F -> y:F", .shape = shape_update, .expr = "w - lr * g",
-	  .factors = "..., ..., -> ...", .nograd = true, .flops = 2, .test = "w:[3,4] g:[3,4] lr:[]" },
+	{ .name = "SGD", .domain = "sbpcc", .since = 1, .sig = "w:F g:F lr:F -> y:F",
+	  .shape = shape_update, .expr = "w - lr * g", .factors = "..., ..., -> ...", .nograd = true, .flops = 2,
+	  .test = "w:[3,4] g:[3,4] lr:[]" },
 	{ 0 },
 };

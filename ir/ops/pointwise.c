@@ -59,7 +59,7 @@ static int shape_clip(Node *n)
 	return shape_like_first(n);
 }
 
-/* Cast.  Integers to integers wrap; floats to integers drop the fraction; 8-bit floats saturate or not, as asked. */
+/* Cast.  Integers to integers wrap; floats to integers drop the fraction; 8-bit floats saturate by attribute. */
 static int cast_to(Node *n, int64_t to)
 {
 	const Type *t = operand_type(n, 0);
@@ -70,7 +70,8 @@ static int cast_to(Node *n, int64_t to)
 	DType from = t ? t->elem : DT_UNDEFINED, ends[2] = { from, (DType)to };
 	for (int i = 0; i < 2; i++)
 		if (ends[i] == DT_STRING || ends[i] == DT_COMPLEX64 || ends[i] == DT_COMPLEX128) {
-			err_at(n->loc, "%s: %s is not supported: tensors hold numbers and bools", n->op, dtype_name(ends[i]));
+			err_at(n->loc, "%s: %s is not supported: tensors hold numbers and bools", n->op,
+				dtype_name(ends[i]));
 			return -1;
 		}
 	operand_set_result(n, 0, (DType)to, t ? t->rank : -1, t ? t->dim : NULL);
@@ -88,7 +89,7 @@ static int shape_cast_like(Node *n)
 	return to == DT_UNDEFINED ? 0 : cast_to(n, to);
 }
 
-/* A power of two by the rounding that Cast to float8e8m0 asks for; the nearest is what storing does. */
+/* A power of two, rounded as Cast to float8e8m0 requires; storing rounds to the nearest. */
 static double to_power(double v, Name mode)
 {
 	int e;
@@ -130,7 +131,7 @@ static int eval_cast(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* The axes of the first operand are those of the result; the other operands stay whole. */
+/* The axes of the first operand are those of the result; the other operands are not split. */
 static int factor_first(Node *n, FactorRule *r)
 {
 	for (int a = 0; r->in[0] && r->out[0] && a < operand_rank(n, 0); a++)
@@ -177,88 +178,123 @@ static int grad_extreme(Node *n, Value **dout, Value **din)
 
 /* clang-format off */
 #define UNARY(NAME, SINCE, T, EXPR, FLOPS, PRECISION, TEST, GRAD) \
-	{ .name = NAME, .since = SINCE, .sig = "x:" T " -> y:" T, .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", \
-	  .cost = cost_pointwise, .flops = FLOPS, .precision = PRECISION, .test = TEST, .grad = GRAD }
+	{ .name = NAME, .since = SINCE, .precision = PRECISION, .sig = "x:" T " -> y:" T, \
+	  .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", .grad = GRAD, \
+	  .cost = cost_pointwise, .flops = FLOPS, .test = TEST }
 /* Steps and tests of single elements: the derivative is zero where it exists. */
 #define STEP(NAME, SINCE, T, EXPR) \
-	{ .name = NAME, .since = SINCE, .sig = "x:" T " -> y:" T, .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", \
-	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "x:[2,3,4]" }
+	{ .name = NAME, .since = SINCE, .sig = "x:" T " -> y:" T, \
+	  .shape = shape_like_first, .expr = EXPR, .factors = "... -> ...", .nograd = true, \
+	  .cost = cost_pointwise, .flops = 1, .test = "x:[2,3,4]" }
 #define COMPARE(NAME, SINCE, T, EXPR) \
-	{ .name = NAME, .since = SINCE, .sig = "a:" T " b:" T " -> c:bool", .shape = shape_compare, .expr = EXPR, \
-	  .factors = "..., ... -> ...", .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "a:[2,3,4] b:[3,1]" }
+	{ .name = NAME, .since = SINCE, .sig = "a:" T " b:" T " -> c:bool", \
+	  .shape = shape_compare, .expr = EXPR, .factors = "..., ... -> ...", .nograd = true, \
+	  .cost = cost_pointwise, .flops = 1, .test = "a:[2,3,4] b:[3,1]" }
 #define LOGIC(NAME, SINCE, EXPR) \
-	{ .name = NAME, .since = SINCE, .sig = "a:bool b:bool -> c:bool", .shape = shape_compare, .expr = EXPR, \
-	  .factors = "..., ... -> ...", .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "a:{0,1} b:{1,1}" }
+	{ .name = NAME, .since = SINCE, .sig = "a:bool b:bool -> c:bool", \
+	  .shape = shape_compare, .expr = EXPR, .factors = "..., ... -> ...", .nograd = true, \
+	  .cost = cost_pointwise, .flops = 1, .test = "a:{0,1} b:{1,1}" }
 #define BITS(NAME, SINCE, EXPR) \
-	{ .name = NAME, .since = SINCE, .sig = "a:N b:N -> c:N", .shape = shape_bits, .expr = EXPR, .factors = "..., ... -> ...", \
-	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "a:{3,5} b:{1,6}" }
+	{ .name = NAME, .since = SINCE, .sig = "a:N b:N -> c:N", \
+	  .shape = shape_bits, .expr = EXPR, .factors = "..., ... -> ...", .nograd = true, \
+	  .cost = cost_pointwise, .flops = 1, .test = "a:{3,5} b:{1,6}" }
 
 const Op ops_pointwise[] = {
-	{ .name = "Add", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a + b", .factors = "..., ... -> ...",
-	  .linear = "a+b", .grad = "da = ReduceTo(dc, a); db = ReduceTo(dc, b)", .cost = cost_pointwise, .flops = 1,
-	  .test = "a:[2,3,4] b:[3,1] | a:[4] b:[2,3,4] | a:[2,3] b:[2,3]" },
-	{ .name = "Sub", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a - b", .factors = "..., ... -> ...",
-	  .linear = "a+b", .grad = "da = ReduceTo(dc, a); db = ReduceTo(Neg(dc), b)", .cost = cost_pointwise, .flops = 1,
+	{ .name = "Add", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a + b",
+	  .factors = "..., ... -> ...", .linear = "a+b", .grad = "da = ReduceTo(dc, a); db = ReduceTo(dc, b)",
+	  .cost = cost_pointwise, .flops = 1, .test = "a:[2,3,4] b:[3,1] | a:[4] b:[2,3,4] | a:[2,3] b:[2,3]" },
+	{ .name = "Sub", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a - b",
+	  .factors = "..., ... -> ...", .linear = "a+b", .grad = "da = ReduceTo(dc, a); db = ReduceTo(Neg(dc), b)",
+	  .cost = cost_pointwise, .flops = 1, .test = "a:[2,3,4] b:[3,1] | a:[4] b:[2,3,4]" },
+	{ .name = "Mul", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a * b",
+	  .factors = "..., ... -> ...", .linear = "a b",
+	  .grad = "da = ReduceTo(Mul(dc, b), a); db = ReduceTo(Mul(dc, a), b)", .cost = cost_pointwise, .flops = 1,
 	  .test = "a:[2,3,4] b:[3,1] | a:[4] b:[2,3,4]" },
-	{ .name = "Mul", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a * b", .factors = "..., ... -> ...",
-	  .linear = "a b", .grad = "da = ReduceTo(Mul(dc, b), a); db = ReduceTo(Mul(dc, a), b)", .cost = cost_pointwise, .flops = 1,
-	  .test = "a:[2,3,4] b:[3,1] | a:[4] b:[2,3,4]" },
-	{ .name = "Div", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a / b", .factors = "..., ... -> ...",
-	  .linear = "a", .grad = "t = Div(dc, b); da = ReduceTo(t, a); db = ReduceTo(Neg(Mul(t, c)), b)", .cost = cost_pointwise,
-	  .flops = 4, .test = "a:[2,3,4] b:(0.5,2)[3,1] | a:[4] b:(0.5,2)[2,3,4]" },
-	{ .name = "Mod", .since = 10, .sig = "a:N b:N -> c:N", .attrs = "fmod:int=0", .shape = shape_broadcast,
-	  .expr = "@fmod ? fmod(a, b) : mod(a, b)", .factors = "..., ... -> ...",
-	  .grad = "da = ReduceTo(dc, a); db = ReduceTo(Neg(Mul(dc, Round(Div(Sub(a, c), b)))), b)", .cost = cost_pointwise, .flops = 8,
-	  .test = "a:(2.1,2.9)[2,3] b:(0.95,1)[3] =fmod:1" },
-	/* Beside x^(y-1) stands y = 0, whose derivative is 0 even at x = 0.  log x is wanted only where x > 0: elsewhere the
-	 * power is not differentiable in y, and 0 is given. */
-	{ .name = "Pow", .precision = PRECISION_FLOAT, .since = 7, .sig = "x:N y:N1 -> z:N", .shape = shape_broadcast, .expr = "pow(x, y)", .factors = "..., ... -> ...",
-	  .grad = "e = CastLike(y, x); none = Equal(e, 0);"
+	{ .name = "Div", .since = 7, .sig = "a:N b:N -> c:N", .shape = shape_broadcast, .expr = "a / b",
+	  .factors = "..., ... -> ...", .linear = "a",
+	  .grad = "t = Div(dc, b); da = ReduceTo(t, a); db = ReduceTo(Neg(Mul(t, c)), b)",
+	  .cost = cost_pointwise, .flops = 4, .test = "a:[2,3,4] b:(0.5,2)[3,1] | a:[4] b:(0.5,2)[2,3,4]" },
+	{ .name = "Mod", .since = 10, .sig = "a:N b:N -> c:N", .attrs = "fmod:int=0",
+	  .shape = shape_broadcast, .expr = "@fmod ? fmod(a, b) : mod(a, b)", .factors = "..., ... -> ...",
+	  .grad = "da = ReduceTo(dc, a); db = ReduceTo(Neg(Mul(dc, Round(Div(Sub(a, c), b)))), b)",
+	  .cost = cost_pointwise, .flops = 8, .test = "a:(2.1,2.9)[2,3] b:(0.95,1)[3] =fmod:1" },
+	/* Where y = 0 the exponent stays 0, so that the derivative in x is 0 even at x = 0.  log x is computed only
+	 * where x > 0: elsewhere the power is not differentiable in y, and the gradient is 0. */
+	{ .name = "Pow", .since = 7, .precision = PRECISION_FLOAT, .sig = "x:N y:N1 -> z:N",
+	  .shape = shape_broadcast, .expr = "pow(x, y)", .factors = "..., ... -> ...",
+	  .grad = "e = CastLike(y, x); "
+	          "none = Equal(e, 0);"
 	          "p = Mul(e, Pow(x, Sub(e, CastLike(Not(none), x))));"
-	          "dx = ReduceTo(Mul(dz, p), x); pos = Greater(x, 0);"
+	          "dx = ReduceTo(Mul(dz, p), x); "
+	          "pos = Greater(x, 0);"
 	          "dy = ReduceTo(CastLike(Mul(dz, Mul(z, Log(Where(pos, x, OnesLike(x))))), y), y)",
 	  .cost = cost_pointwise, .flops = 16, .test = "x:(0.5,2)[2,3] y:[3] | x:(0.5,2)[3] y:[2,1]" },
-	UNARY("Abs", 6, "N", "abs(x)", 1, PRECISION_WIDEST, "x:[2,3,4]", "dx = Mul(dy, Sign(x))"),
-	{ .name = "Neg", .since = 6, .sig = "x:N -> y:N", .shape = shape_like_first, .expr = "-x", .factors = "... -> ...", .linear = "x",
-	  .grad = "dx = Neg(dy)", .cost = cost_pointwise, .flops = 1, .test = "x:[2,3,4]" },
-	UNARY("Reciprocal", 6, "F", "1 / x", 4, PRECISION_FLOAT, "x:(0.5,2)[2,3]", "dx = Neg(Mul(dy, Mul(y, y)))"),
-	UNARY("Sqrt", 6, "F", "sqrt(x)", 4, PRECISION_WIDEST, "x:(0.5,2)[2,3]", "dx = Div(Mul(dy, 0.5), y)"),
-	UNARY("Exp", 6, "F", "exp(x)", 8, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, y)"),
-	UNARY("Log", 6, "F", "log(x)", 8, PRECISION_FLOAT, "x:(0.5,2)[2,3]", "dx = Div(dy, x)"),
-	UNARY("Sin", 7, "F", "sin(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Cos(x))"),
-	UNARY("Cos", 7, "F", "cos(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Neg(Mul(dy, Sin(x)))"),
-	UNARY("Tan", 7, "F", "tan(x)", 12, PRECISION_FLOAT, "x:(-1,1)[2,3]", "dx = Mul(dy, Add(Mul(y, y), 1))"),
-	UNARY("Asin", 7, "F", "asin(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1))))"),
-	UNARY("Acos", 7, "F", "acos(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Neg(Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1)))))"),
-	UNARY("Atan", 7, "F", "atan(x)", 12, PRECISION_FLOAT, "x:[2,3]", "dx = Div(dy, Add(Mul(x, x), 1))"),
-	UNARY("Sinh", 9, "F", "sinh(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Cosh(x))"),
-	UNARY("Cosh", 9, "F", "cosh(x)", 10, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Sinh(x))"),
-	UNARY("Tanh", 6, "F", "tanh(x)", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(Sub(1, y), Add(y, 1)))"),
-	UNARY("Asinh", 9, "F", "asinh(x)", 12, PRECISION_FLOAT, "x:[2,3]", "dx = Div(dy, Sqrt(Add(Mul(x, x), 1)))"),
-	UNARY("Acosh", 9, "F", "acosh(x)", 12, PRECISION_FLOAT, "x:(1.2,3)[2,3]", "dx = Div(dy, Sqrt(Mul(Sub(x, 1), Add(x, 1))))"),
-	UNARY("Atanh", 9, "F", "atanh(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]", "dx = Div(dy, Mul(Sub(1, x), Add(x, 1)))"),
-	UNARY("Erf", 9, "F", "erf(x)", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(Exp(Neg(Mul(x, x))), 1.1283791670955126))"),
-	UNARY("Sigmoid", 6, "F", "1 / (1 + exp(-x))", 10, PRECISION_WIDEST, "x:[2,3]", "dx = Mul(dy, Mul(y, Sub(1, y)))"),
-	UNARY("Softplus", 1, "F", "max(x, 0) + log1p(exp(-abs(x)))", 16, PRECISION_FLOAT, "x:[2,3]", "dx = Mul(dy, Sigmoid(x))"),
-	UNARY("Relu", 6, "N", "x > 0 || isnan(x) ? x : 0", 1, PRECISION_WIDEST, "x:[2,3,4]", "dx = Where(Greater(x, 0), dy, ZerosLike(dy))"),
+	UNARY("Abs", 6, "N", "abs(x)", 1, PRECISION_WIDEST, "x:[2,3,4]",
+	      "dx = Mul(dy, Sign(x))"),
+	{ .name = "Neg", .since = 6, .sig = "x:N -> y:N", .shape = shape_like_first, .expr = "-x",
+	  .factors = "... -> ...", .linear = "x", .grad = "dx = Neg(dy)", .cost = cost_pointwise, .flops = 1,
+	  .test = "x:[2,3,4]" },
+	UNARY("Reciprocal", 6, "F", "1 / x", 4, PRECISION_FLOAT, "x:(0.5,2)[2,3]",
+	      "dx = Neg(Mul(dy, Mul(y, y)))"),
+	UNARY("Sqrt", 6, "F", "sqrt(x)", 4, PRECISION_WIDEST, "x:(0.5,2)[2,3]",
+	      "dx = Div(Mul(dy, 0.5), y)"),
+	UNARY("Exp", 6, "F", "exp(x)", 8, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Mul(dy, y)"),
+	UNARY("Log", 6, "F", "log(x)", 8, PRECISION_FLOAT, "x:(0.5,2)[2,3]",
+	      "dx = Div(dy, x)"),
+	UNARY("Sin", 7, "F", "sin(x)", 10, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Mul(dy, Cos(x))"),
+	UNARY("Cos", 7, "F", "cos(x)", 10, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Neg(Mul(dy, Sin(x)))"),
+	UNARY("Tan", 7, "F", "tan(x)", 12, PRECISION_FLOAT, "x:(-1,1)[2,3]",
+	      "dx = Mul(dy, Add(Mul(y, y), 1))"),
+	UNARY("Asin", 7, "F", "asin(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]",
+	      "dx = Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1))))"),
+	UNARY("Acos", 7, "F", "acos(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]",
+	      "dx = Neg(Div(dy, Sqrt(Mul(Sub(1, x), Add(x, 1)))))"),
+	UNARY("Atan", 7, "F", "atan(x)", 12, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Div(dy, Add(Mul(x, x), 1))"),
+	UNARY("Sinh", 9, "F", "sinh(x)", 10, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Mul(dy, Cosh(x))"),
+	UNARY("Cosh", 9, "F", "cosh(x)", 10, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Mul(dy, Sinh(x))"),
+	UNARY("Tanh", 6, "F", "tanh(x)", 10, PRECISION_WIDEST, "x:[2,3]",
+	      "dx = Mul(dy, Mul(Sub(1, y), Add(y, 1)))"),
+	UNARY("Asinh", 9, "F", "asinh(x)", 12, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Div(dy, Sqrt(Add(Mul(x, x), 1)))"),
+	UNARY("Acosh", 9, "F", "acosh(x)", 12, PRECISION_FLOAT, "x:(1.2,3)[2,3]",
+	      "dx = Div(dy, Sqrt(Mul(Sub(x, 1), Add(x, 1))))"),
+	UNARY("Atanh", 9, "F", "atanh(x)", 12, PRECISION_FLOAT, "x:(-0.8,0.8)[2,3]",
+	      "dx = Div(dy, Mul(Sub(1, x), Add(x, 1)))"),
+	UNARY("Erf", 9, "F", "erf(x)", 10, PRECISION_WIDEST, "x:[2,3]",
+	      "dx = Mul(dy, Mul(Exp(Neg(Mul(x, x))), 1.1283791670955126))"),
+	UNARY("Sigmoid", 6, "F", "1 / (1 + exp(-x))", 10, PRECISION_WIDEST, "x:[2,3]",
+	      "dx = Mul(dy, Mul(y, Sub(1, y)))"),
+	UNARY("Softplus", 1, "F", "max(x, 0) + log1p(exp(-abs(x)))", 16, PRECISION_FLOAT, "x:[2,3]",
+	      "dx = Mul(dy, Sigmoid(x))"),
+	UNARY("Relu", 6, "N", "x > 0 || isnan(x) ? x : 0", 1, PRECISION_WIDEST, "x:[2,3,4]",
+	      "dx = Where(Greater(x, 0), dy, ZerosLike(dy))"),
 	STEP("Sign", 9, "N", "sign(x)"),
 	STEP("Floor", 6, "F", "floor(x)"),
 	STEP("Ceil", 6, "F", "ceil(x)"),
 	STEP("Round", 11, "F", "rint(x)"),
-	{ .name = "Min", .since = 1, .sig = "x:N+ -> y:N", .shape = shape_broadcast, .expr = "min(x...)", .factors = "..., ... -> ...",
-	  .grad_fn = grad_extreme, .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
-	{ .name = "Max", .since = 1, .sig = "x:N+ -> y:N", .shape = shape_broadcast, .expr = "max(x...)", .factors = "..., ... -> ...",
-	  .grad_fn = grad_extreme, .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
-	{ .name = "Sum", .since = 1, .sig = "x:F+ -> y:F", .shape = shape_broadcast, .expr = "sum(x...)", .factors = "..., ... -> ...",
-	  .linear = "x", .grad_fn = grad_sum, .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
+	{ .name = "Min", .since = 1, .sig = "x:N+ -> y:N", .shape = shape_broadcast, .expr = "min(x...)",
+	  .factors = "..., ... -> ...", .grad_fn = grad_extreme, .cost = cost_pointwise, .flops = 1,
+	  .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
+	{ .name = "Max", .since = 1, .sig = "x:N+ -> y:N", .shape = shape_broadcast, .expr = "max(x...)",
+	  .factors = "..., ... -> ...", .grad_fn = grad_extreme, .cost = cost_pointwise, .flops = 1,
+	  .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
+	{ .name = "Sum", .since = 1, .sig = "x:F+ -> y:F", .shape = shape_broadcast, .expr = "sum(x...)",
+	  .factors = "..., ... -> ...", .linear = "x", .grad_fn = grad_sum, .cost = cost_pointwise, .flops = 1,
+	  .test = "x:[2,3] x:[3] | x:[2,3] | x:[2,1] x:[3] x:[2,3]" },
 	{ .name = "Mean", .since = 1, .sig = "x:F+ -> y:F", .shape = shape_broadcast, .expr = "sum(x...) / count(x)",
 	  .factors = "..., ... -> ...", .linear = "x", .grad_fn = grad_sum, .cost = cost_pointwise, .flops = 1,
 	  .test = "x:[2,3] x:[3] | x:[2,1] x:[3] x:[2,3]" },
 	LOGIC("And", 7, "a && b"),
 	LOGIC("Or", 7, "a || b"),
 	LOGIC("Xor", 7, "a != b"),
-	{ .name = "Not", .since = 1, .sig = "x:bool -> y:bool", .shape = shape_like_first, .expr = "!x", .factors = "... -> ...",
-	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "x:{0,1}" },
+	{ .name = "Not", .since = 1, .sig = "x:bool -> y:bool", .shape = shape_like_first, .expr = "!x",
+	  .factors = "... -> ...", .nograd = true, .cost = cost_pointwise, .flops = 1, .test = "x:{0,1}" },
 	COMPARE("Equal", 7, "T", "a == b"),
 	COMPARE("Less", 7, "N", "a < b"),
 	COMPARE("Greater", 7, "N", "a > b"),
@@ -267,10 +303,11 @@ const Op ops_pointwise[] = {
 	BITS("BitwiseAnd", 18, "a & b"),
 	BITS("BitwiseOr", 18, "a | b"),
 	BITS("BitwiseXor", 18, "a ^ b"),
-	{ .name = "BitwiseNot", .since = 18, .sig = "x:N -> y:N", .shape = shape_bits_one, .expr = "~x", .factors = "... -> ...",
-	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "x:{3,5}" },
-	{ .name = "BitShift", .since = 11, .sig = "a:N b:N -> c:N", .attrs = "direction:string!", .shape = shape_shift,
-	  .expr = "is(direction, LEFT) ? a << b : a >> b", .factors = "..., ... -> ...", .cost = cost_pointwise, .flops = 1, .nograd = true,
+	{ .name = "BitwiseNot", .since = 18, .sig = "x:N -> y:N", .shape = shape_bits_one, .expr = "~x",
+	  .factors = "... -> ...", .nograd = true, .cost = cost_pointwise, .flops = 1, .test = "x:{3,5}" },
+	{ .name = "BitShift", .since = 11, .sig = "a:N b:N -> c:N", .attrs = "direction:string!",
+	  .shape = shape_shift, .expr = "is(direction, LEFT) ? a << b : a >> b", .factors = "..., ... -> ...",
+	  .nograd = true, .cost = cost_pointwise, .flops = 1,
 	  .test = "a:{3,5} b:{1,2} =direction:\"LEFT\" | a:{3,5} b:{1,2} =direction:\"RIGHT\"" },
 	{ .name = "Where", .since = 9, .sig = "c:bool x:T y:T -> z:T", .shape = shape_where, .expr = "c ? x : y",
 	  .factors = "..., ..., ... -> ...", .linear = "x+y",
@@ -278,26 +315,34 @@ const Op ops_pointwise[] = {
 	  .cost = cost_pointwise, .flops = 1, .test = "c:{0,1,1} x:[2,3] y:[3] | c:{0,1,1} x:[3] y:[2,1]" },
 	/* As PyTorch has it, the gradient passes on the bounds too. */
 	{ .name = "Clip", .since = 11, .sig = "x:N lo:N? hi:N? -> y:N", .shape = shape_clip,
-	  .expr = "has(lo) ? has(hi) ? min(max(x, lo), hi) : max(x, lo) : has(hi) ? min(x, hi) : x", .factors = "..., , -> ...",
+	  .expr = "has(lo) ? has(hi) ? min(max(x, lo), hi) : max(x, lo) : has(hi) ? min(x, hi) : x",
+	  .factors = "..., , -> ...",
 	  .grad = "zero = ZerosLike(dy);"
-	          "a = Where(GreaterOrEqual(x, lo), dy, zero) @when(\"has(lo)\"); a = Identity(dy) @when(\"!has(lo)\");"
-	          "dx = Where(LessOrEqual(x, hi), a, zero) @when(\"has(hi)\"); dx = Identity(a) @when(\"!has(hi)\");"
+	          "a = Where(GreaterOrEqual(x, lo), dy, zero) @when(\"has(lo)\"); "
+	          "a = Identity(dy) @when(\"!has(lo)\");"
+	          "dx = Where(LessOrEqual(x, hi), a, zero) @when(\"has(hi)\"); "
+	          "dx = Identity(a) @when(\"!has(hi)\");"
 	          "dlo = Reshape(ReduceSum<keepdims=0>(Where(Less(x, lo), dy, zero)), Shape(lo)) @when(\"has(lo)\");"
-	          "dhi = Reshape(ReduceSum<keepdims=0>(Where(Greater(x, hi), dy, zero)), Shape(hi)) @when(\"has(hi)\")",
+	          "dhi = Reshape(ReduceSum<keepdims=0>(Where(Greater(x, hi), dy, zero)), "
+	          "Shape(hi)) @when(\"has(hi)\")",
 	  .cost = cost_pointwise, .flops = 2,
 	  .test = "x:[2,3,4] | x:[2,3,4] lo:(-0.5,-0.4)[] | x:[2,3,4] lo:(-0.5,-0.4)[] hi:(0.4,0.5)[]" },
-	{ .name = "IsNaN", .since = 9, .sig = "x:F -> y:bool", .shape = shape_to_bool, .expr = "isnan(x)", .factors = "... -> ...",
-	  .cost = cost_pointwise, .flops = 1, .nograd = true, .test = "x:[2,3]" },
-	{ .name = "IsInf", .since = 10, .sig = "x:F -> y:bool", .attrs = "detect_negative:int=1 detect_positive:int=1", .shape = shape_to_bool,
-	  .expr = "(x == inf && @detect_positive) || (x == -inf && @detect_negative)", .factors = "... -> ...", .cost = cost_pointwise,
-	  .flops = 1, .nograd = true, .test = "x:[2,3]" },
-	{ .name = "Cast", .since = 6, .carries = true, .sig = "x:T -> y:T1", .attrs = "to:int! saturate:int=1 round_mode:string=\"up\"", .shape = shape_cast,
-	  .expr = "x", .eval = eval_cast, .factors = "... -> ...", .linear = "x", .grad = "dx = CastLike(dy, x)", .cost = cost_pointwise,
-	  .flops = 1, .test = "x:[2,3] =to:11" },
-	{ .name = "CastLike", .since = 15, .sig = "x:T like:T1 -> y:T1", .attrs = "saturate:int=1 round_mode:string=\"up\"",
+	{ .name = "IsNaN", .since = 9, .sig = "x:F -> y:bool", .shape = shape_to_bool, .expr = "isnan(x)",
+	  .factors = "... -> ...", .nograd = true, .cost = cost_pointwise, .flops = 1, .test = "x:[2,3]" },
+	{ .name = "IsInf", .since = 10, .sig = "x:F -> y:bool",
+	  .attrs = "detect_negative:int=1 detect_positive:int=1",
+	  .shape = shape_to_bool, .expr = "(x == inf && @detect_positive) || (x == -inf && @detect_negative)",
+	  .factors = "... -> ...", .nograd = true, .cost = cost_pointwise, .flops = 1, .test = "x:[2,3]" },
+	{ .name = "Cast", .since = 6, .carries = true, .sig = "x:T -> y:T1",
+	  .attrs = "to:int! saturate:int=1 round_mode:string=\"up\"",
+	  .shape = shape_cast, .expr = "x", .eval = eval_cast, .factors = "... -> ...", .linear = "x",
+	  .grad = "dx = CastLike(dy, x)", .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] =to:11" },
+	{ .name = "CastLike", .since = 15, .sig = "x:T like:T1 -> y:T1",
+	  .attrs = "saturate:int=1 round_mode:string=\"up\"",
 	  .shape = shape_cast_like, .expr = "x", .eval = eval_cast, .factor_fn = factor_first, .linear = "x",
 	  .grad = "dx = CastLike(dy, x)", .cost = cost_pointwise, .flops = 1, .test = "x:[2,3] like:[1]" },
-	{ .name = "Identity", .since = 1, .carries = true, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "x", .factors = "... -> ...", .linear = "x",
-	  .grad = "dx = Identity(dy)", .cost = cost_bytes, .test = "x:[2,3]" },
+	{ .name = "Identity", .since = 1, .carries = true, .sig = "x:T -> y:T",
+	  .shape = shape_like_first, .expr = "x", .factors = "... -> ...", .linear = "x", .grad = "dx = Identity(dy)",
+	  .cost = cost_bytes, .test = "x:[2,3]" },
 	{ 0 },
 };

@@ -1,10 +1,8 @@
 /* Pools: the largest, the mean or the sum of each window.
  *
- * Windows stand as conv.c says.  Padding never wins a maximum; a mean counts it only with
- * count_include_pad, and never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners
- * again from x instead of keeping ONNX's indices, which count through the whole tensor and so change
- * meaning when the batch is split.
- */
+ * Windows are placed as for conv.c.  Padding never wins a maximum; a mean counts it only with count_include_pad, and
+ * never what ceil_mode adds beyond it.  The gradient of MaxPool finds the winners again from x instead of keeping
+ * ONNX's indices, which count through the full tensor and so change meaning when the batch is split. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +13,7 @@ typedef struct Seen {
 	int64_t *off, n, padded;
 } Seen;
 
-/* How many of the places at, at + dil, ... (k of them) stand before end. */
+/* How many of the k places at, at + dil, ... are before end. */
 static int64_t places_before(int64_t at, int64_t dil, int64_t k, int64_t end)
 {
 	int64_t count = at >= end ? 0 : (end - 1 - at) / dil + 1;
@@ -116,7 +114,8 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* What a gradient gives of the plane that it works on: all, or a stretch of each axis, which may go on where no window sees anything. */
+/* The part of its plane that a gradient gives: all, or a stretch of each axis, which may extend beyond what windows
+ * read. */
 typedef struct Stretch { int64_t from[SPATIAL_MAX], size[SPATIAL_MAX], n; } Stretch;
 
 static Stretch stretch_of(const Node *n, const Window *w)
@@ -304,8 +303,7 @@ static int shape_pool_grad(Node *n)
 	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g) || shape_stretch(n) ? -1 : 0;
 }
 
-/* Batch and channels travel together.  Indices count through the whole tensor: with them nothing may be
- * split. */
+/* Batch and channels are split together.  Indices count through the full tensor: with them nothing may be split. */
 static int factor_pool(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
@@ -449,7 +447,8 @@ static int expand_unpool(Node *n)
 		}
 		for (int i = 0; i < x->rank; i++) {
 			if (!dim_known(want[i])) {
-				err_at(operand_loc(n, 2), "MaxUnpool: entry %d of output_shape is negative or not known", i);
+				err_at(operand_loc(n, 2),
+					"MaxUnpool: entry %d of output_shape is negative or not known", i);
 				return -1;
 			}
 			pads[x->rank + i] = want[i] - shape[i];
@@ -469,43 +468,52 @@ static int expand_unpool(Node *n)
 /* clang-format off */
 const Op ops_pool[] = {
 	{ .name = "MaxPool", .since = 1, .sig = "x:N -> y:N indices:int64?",
-	  .attrs = POOL_ATTRS " storage_order:int=0", .shape = shape_maxpool, .kernel = "maxpool",
-	  .eval = eval_maxpool, .factor_fn = factor_windows, .place = place_pool, .cost = cost_pool,
-	  .grad = "dx = MaxPoolGrad<" POOL_SAME ">(dy, x)",
-	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
-		  "=kernel_shape:[3] =dilations:[2] =ceil_mode:1 =strides:[2]" },
+	  .attrs = POOL_ATTRS " storage_order:int=0",
+	  .shape = shape_maxpool, .kernel = "maxpool", .eval = eval_maxpool,
+	  .factor_fn = factor_windows, .place = place_pool, .grad = "dx = MaxPoolGrad<" POOL_SAME ">(dy, x)",
+	  .cost = cost_pool,
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | "
+	          "x:[1,2,9] =kernel_shape:[3] =dilations:[2] =ceil_mode:1 =strides:[2]" },
 	{ .name = "MaxPoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F x:F -> y:F", .attrs = POOL_ATTRS,
 	  .shape = shape_maxpool_grad, .kernel = "maxpool_grad", .eval = eval_maxpool_grad,
-	  .factor_fn = factor_windows_back, .place = place_pool_grad, .linear = "g", .cost = cost_pool,
-	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)",
-	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,3] x:(0.1,9)[1,1,13] =kernel_shape:[2] =strides:[4] | "
-		  "g:[1,2,4] x:(0.1,9)[1,2,8] =kernel_shape:[3] =strides:[2] =ceil_mode:1" },
-	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F",
-	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_plain, .kernel = "avgpool",
-	  .eval = eval_sumpool, .factor_fn = factor_windows, .place = place_pool, .linear = "x", .cost = cost_pool,
+	  .factor_fn = factor_windows_back, .place = place_pool_grad, .linear = "g",
+	  .grad = "v, i = MaxPool<" POOL_SAME ">(x); dg = Gather<axis=0>(Reshape(dy, [-1]), i)", .cost = cost_pool,
+	  .test = "g:[2,2,3,6] x:(0.1,9)[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | "
+	          "g:[1,1,3] x:(0.1,9)[1,1,13] =kernel_shape:[2] =strides:[4] | "
+	          "g:[1,2,4] x:(0.1,9)[1,2,8] =kernel_shape:[3] =strides:[2] =ceil_mode:1" },
+	{ .name = "AveragePool", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS " count_include_pad:int=0",
+	  .shape = shape_plain, .kernel = "avgpool", .eval = eval_sumpool,
+	  .factor_fn = factor_windows, .place = place_pool, .linear = "x",
 	  .grad = "dx = AveragePoolGrad<" POOL_SAME ", count_include_pad=@count_include_pad>(dy, Shape(x))",
-	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | x:[1,2,9] "
-		  "=kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] | x:[1,1,8] =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
+	  .cost = cost_pool,
+	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | "
+	          "x:[1,2,9] =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] | "
+	          "x:[1,1,8] =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
 	{ .name = "AveragePoolGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
-	  .attrs = POOL_ATTRS " count_include_pad:int=0", .shape = shape_pool_grad, .kernel = "avgpool_grad",
-	  .eval = eval_sumpool_grad, .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = shape_fit, .linear = "g", .cost = cost_pool,
-	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)",
-	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,5] shape:{1,1,8} =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] =ceil_mode:1" },
+	  .attrs = POOL_ATTRS " count_include_pad:int=0",
+	  .shape = shape_pool_grad, .kernel = "avgpool_grad", .eval = eval_sumpool_grad,
+	  .factor_fn = factor_windows_back, .fit = shape_fit, .place = place_pool_grad, .linear = "g",
+	  .grad = "dg = AveragePool<" POOL_SAME ", count_include_pad=@count_include_pad>(dx)", .cost = cost_pool,
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | "
+	          "g:[1,1,5] shape:{1,1,8} =kernel_shape:[3] =strides:[2] =count_include_pad:1 =pads:[1,1] "
+	          "=ceil_mode:1" },
 	{ .name = "WindowSum", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .attrs = POOL_ATTRS,
-	  .shape = shape_plain, .kernel = "sumpool", .eval = eval_sumpool, .factor_fn = factor_windows, .place = place_pool,
-	  .linear = "x", .cost = cost_pool, .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))",
+	  .shape = shape_plain, .kernel = "sumpool", .eval = eval_sumpool,
+	  .factor_fn = factor_windows, .place = place_pool, .linear = "x",
+	  .grad = "dx = WindowSumGrad<" POOL_SAME ">(dy, Shape(x))", .cost = cost_pool,
 	  .test = "x:[2,2,5,6] =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1]" },
 	{ .name = "WindowSumGrad", .domain = "sbpcc", .since = 1, .sig = "g:F shape:int64 -> x:F",
 	  .attrs = POOL_ATTRS, .shape = shape_pool_grad, .kernel = "sumpool_grad", .eval = eval_sumpool_grad,
-	  .factor_fn = factor_windows_back, .place = place_pool_grad, .fit = shape_fit, .linear = "g", .cost = cost_pool,
-	  .grad = "dg = WindowSum<" POOL_SAME ">(dx)",
-	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | g:[1,1,3] shape:{1,1,13} =kernel_shape:[2] =strides:[4]" },
+	  .factor_fn = factor_windows_back, .fit = shape_fit, .place = place_pool_grad, .linear = "g",
+	  .grad = "dg = WindowSum<" POOL_SAME ">(dx)", .cost = cost_pool,
+	  .test = "g:[2,2,3,6] shape:{2,2,5,6} =kernel_shape:[3,2] =strides:[2,1] =pads:[1,0,1,1] | "
+	          "g:[1,1,3] shape:{1,1,13} =kernel_shape:[2] =strides:[4]" },
 	{ .name = "GlobalAveragePool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,
 	  .test = "x:[2,3,4] | x:[1,2,3,2]" },
 	{ .name = "GlobalMaxPool", .since = 1, .sig = "x:F -> y:F", .expand = expand_global,
 	  .test = "x:[2,3,4] | x:[1,2,3,2]" },
-	{ .name = "GlobalLpPool", .since = 1, .sig = "x:F -> y:F", .attrs = "p:int=2",
-	  .expand = expand_global, .test = "x:[2,3,4] | x:[1,2,3,2] =p:1 | x:[1,2,3,2] =p:3" },
+	{ .name = "GlobalLpPool", .since = 1, .sig = "x:F -> y:F", .attrs = "p:int=2", .expand = expand_global,
+	  .test = "x:[2,3,4] | x:[1,2,3,2] =p:1 | x:[1,2,3,2] =p:3" },
 	{ .name = "MaxUnpool", .since = 9, .sig = "x:F i:int64 output_shape:int64? -> y:F",
 	  .attrs = "kernel_shape:ints! pads:ints strides:ints", .expand = expand_unpool,
 	  .test = "x:[1,1,2] i:{1,3} =kernel_shape:[2] =strides:[2]" },

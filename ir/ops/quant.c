@@ -1,5 +1,5 @@
-/* QuantizeLinear and DequantizeLinear, over Div, Round, Clip and Cast.  Scale and zero point are given for the whole
- * tensor, for each index of an axis, or for each block of indices of an axis; they are first spread to broadcast. */
+/* QuantizeLinear and DequantizeLinear, over Div, Round, Clip and Cast.  Scale and zero point are given for the tensor,
+ * for each index of an axis, or for each block of indices of an axis; they are first spread to broadcast. */
 #include "ops.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static bool has_zero_point(const Node *n)
 	return n->nin > 2 && n->in[2];
 }
 
-/* The type to divide in: as asked for, or that of the scale where it can count. */
+/* The type of the division: by the attribute, or that of the scale where it has enough digits. */
 static DType precision(Node *n)
 {
 	DType p = (DType)attr_int(n, "precision"), s = operand_dtype(n, 1);
@@ -114,11 +114,15 @@ static int expand_dequantize(Node *n)
 /* clang-format off */
 const Op ops_quant[] = {
 	{ .name = "QuantizeLinear", .since = 10, .sig = "x:N y_scale:F y_zero_point:N1? -> y:N1",
-	  .attrs = "axis:int=1 saturate:int=1 block_size:int=0 output_dtype:int=0 precision:int=0", .expand = expand_quantize,
-	  .test = "x:[2,3] y_scale:(0.1,0.2)[] y_zero_point:uint8[] | x:[2,3] y_scale:(0.1,0.2)[3] y_zero_point:int8[3] | x:[4,6] y_scale:(0.1,0.2)[4,2] =block_size:3" },
+	  .attrs = "axis:int=1 saturate:int=1 block_size:int=0 output_dtype:int=0 precision:int=0",
+	  .expand = expand_quantize,
+	  .test = "x:[2,3] y_scale:(0.1,0.2)[] y_zero_point:uint8[] | "
+	          "x:[2,3] y_scale:(0.1,0.2)[3] y_zero_point:int8[3] | "
+	          "x:[4,6] y_scale:(0.1,0.2)[4,2] =block_size:3" },
 	{ .name = "DequantizeLinear", .since = 10, .sig = "x:N x_scale:F x_zero_point:N? -> y:F",
 	  .attrs = "axis:int=1 block_size:int=0 output_dtype:int=0", .expand = expand_dequantize,
-	  .test = "x:int8[2,3] x_scale:(0.1,1)[3] x_zero_point:int8[3] | x:uint8[4,6] x_scale:(0.1,1)[2,6] =axis:0 =block_size:2" },
+	  .test = "x:int8[2,3] x_scale:(0.1,1)[3] x_zero_point:int8[3] | "
+	          "x:uint8[4,6] x_scale:(0.1,1)[2,6] =axis:0 =block_size:2" },
 	{ 0 },
 };
 /* clang-format on */

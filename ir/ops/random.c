@@ -2,7 +2,8 @@
  * a key for the node and the index of the element in the logical tensor: never on ranks, splits or the order of
  * evaluation.  ONNX's random operators and Dropout are made of it.
  *
- * A micro-batch holds a part of the logical tensor: `times` parts along `axis`, of which operand micro gives the number.
+ * A micro-batch holds a part of the logical tensor: `times` parts along `axis`, of which operand micro gives the
+ * number.
  *
  * The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
  * counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words. */
@@ -83,7 +84,8 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 	uint64_t seed = attr_has(n, "seed") ? (uint64_t)attr_int(n, "seed") : random_seed;
 	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : node_key(n);
 	uint64_t step = n->nin > 2 && in[2] ? (uint64_t)tensor_int(in[2], 0) : 0;
-	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, times = attr_int(n, "times"), axis = attr_int(n, "axis");
+	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, times = attr_int(n, "times"),
+		axis = attr_int(n, "axis");
 	int64_t count = tensor_elements(out[0]), inner = 1;
 	const Attr *among = node_attr(n, "among"), *origin = node_attr(n, "origin");       /* of a part, by axis */
 	const int64_t *dim = among ? among->u.is : out[0]->dim;
@@ -121,7 +123,8 @@ static int factor_uniform(Node *n, FactorRule *r)
 
 /* ---- ONNX's operators ---- */
 
-/* Uniform numbers of a shape, which is that of `like` if there is one, in steps of 2^-24 whatever the type; stream tells apart several draws of one node. */
+/* Uniform numbers of a shape, which is that of `like` if there is one, in steps of 2^-24 for any type; stream
+ * distinguishes several draws of one node. */
 static Value *draw(Node *n, Value *shape, Value *like, DType type, int stream)
 {
 	const Attr *a = node_attr(n, "seed");
@@ -136,7 +139,8 @@ static Value *draw(Node *n, Value *shape, Value *like, DType type, int stream)
 	}
 	if (a && a->type == AT_INT)
 		attrs = arena_printf(n->graph->arena, "%s, seed=%lld", attrs, (long long)a->u.i);
-	Value *u = like ? expand_op(n, "RandomUniform01", attrs, shape, like) : expand_op(n, "RandomUniform01", attrs, shape);
+	Value *u = like ? expand_op(n, "RandomUniform01", attrs, shape, like)
+	                : expand_op(n, "RandomUniform01", attrs, shape);
 	return u && type != DT_FLOAT ? expand_cast(n, u, type) : u;
 }
 
@@ -230,7 +234,7 @@ static int expand_bernoulli(Node *n)
 	return expand_result(n, 0, expand_cast(n, expand_op(n, "Less", NULL, u, x), type));
 }
 
-/* How many classes lie below a uniform number, in the cumulative probabilities. */
+/* The number of classes whose cumulative probability is below a uniform number. */
 static int expand_multinomial(Node *n)
 {
 	int64_t samples = attr_int(n, "sample_size"), two = 2, one = 1;
@@ -262,23 +266,26 @@ static int expand_multinomial(Node *n)
 #define NORMAL  "mean:float=0 scale:float=1 seed:float dtype:int"
 
 const Op ops_random[] = {
-	/* like has the shape of the result, and is split as it; step is the training step; key the hash of the original node's result's
-	 * name: without it that of this node's */
-	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
-	  .attrs = "seed:int key:int axis:int=0 times:int=1", .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
-	  .factor_fn = factor_uniform, .fit = shape_fit, .origin = "u *", .nograd = true, .random = true, .cost = cost_bytes, .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
-	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM, .expand = expand_random,
-	  .test = "=shape:[2,3]" },
+	/* like has the shape of the result, and is split as the result is.  step is the training step.  key is the hash
+	 * of the name of the original node's result; without key, the name of this node's result is hashed. */
+	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .random = true,
+	  .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
+	  .attrs = "seed:int key:int axis:int=0 times:int=1",
+	  .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
+	  .factor_fn = factor_uniform, .fit = shape_fit, .origin = "u *", .nograd = true, .cost = cost_bytes,
+	  .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },
+	{ .name = "RandomUniform", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " UNIFORM,
+	  .expand = expand_random, .test = "=shape:[2,3]" },
 	{ .name = "RandomUniformLike", .since = 1, .sig = "x:T -> y:F", .attrs = UNIFORM, .expand = expand_random,
 	  .test = "x:[2,3]" },
-	{ .name = "RandomNormal", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " NORMAL, .expand = expand_random,
-	  .test = "=shape:[2,3] =mean:1.5" },
+	{ .name = "RandomNormal", .since = 1, .sig = "-> y:F", .attrs = "shape:ints! " NORMAL,
+	  .expand = expand_random, .test = "=shape:[2,3] =mean:1.5" },
 	{ .name = "RandomNormalLike", .since = 1, .sig = "x:T -> y:F", .attrs = NORMAL, .expand = expand_random,
 	  .test = "x:[2,3]" },
-	{ .name = "Bernoulli", .since = 15, .sig = "x:F -> y:T", .attrs = "dtype:int seed:float", .expand = expand_bernoulli,
-	  .test = "x:(0.1,0.9)[2,3]" },
-	{ .name = "Multinomial", .since = 7, .sig = "x:F -> y:I", .attrs = "dtype:int sample_size:int=1 seed:float", .expand = expand_multinomial,
-	  .test = "x:[2,3] =sample_size:4" },
+	{ .name = "Bernoulli", .since = 15, .sig = "x:F -> y:T", .attrs = "dtype:int seed:float",
+	  .expand = expand_bernoulli, .test = "x:(0.1,0.9)[2,3]" },
+	{ .name = "Multinomial", .since = 7, .sig = "x:F -> y:I", .attrs = "dtype:int sample_size:int=1 seed:float",
+	  .expand = expand_multinomial, .test = "x:[2,3] =sample_size:4" },
 	{ 0 },
 };
 /* clang-format on */

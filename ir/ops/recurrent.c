@@ -1,6 +1,6 @@
-/* RNN, GRU and LSTM: directions, layouts and biases.  The product of all steps' operands with W is one MatMul; what depends on the step
- * before is a node of steps.c for each direction, which walks forward: for the other direction sequences are turned round before and
- * after. */
+/* RNN, GRU and LSTM: directions, layouts and biases.  The product of all steps' operands with W is one MatMul; what
+ * depends on the step before is a node of steps.c for each direction, which walks forward: for the other direction
+ * sequences are turned round before and after. */
 #include <ctype.h>
 #include <string.h>
 
@@ -22,20 +22,20 @@ typedef struct Cell {
 
 static const struct {
 	const char *name;
-	bool alpha, beta;
-	double a, b;
+	bool alpha, beta;       /* whether it has the parameter */
+	double a, b;            /* their defaults */
 } known_acts[] = {
-	{ "Relu", false, false, 0, 0 },
-	{ "Tanh", false, false, 0, 0 },
-	{ "Sigmoid", false, false, 0, 0 },
-	{ "Affine", true, true, 1, 0 },
-	{ "LeakyRelu", true, false, 0.01, 0 },
-	{ "ThresholdedRelu", true, false, 1, 0 },
-	{ "ScaledTanh", true, true, 1, 1 },
-	{ "HardSigmoid", true, true, 0.2, 0.5 },
-	{ "Elu", true, false, 1, 0 },
-	{ "Softsign", false, false, 0, 0 },
-	{ "Softplus", false, false, 0, 0 },
+	{ .name = "Relu" },
+	{ .name = "Tanh" },
+	{ .name = "Sigmoid" },
+	{ .name = "Affine", .alpha = true, .beta = true, .a = 1 },
+	{ .name = "LeakyRelu", .alpha = true, .a = 0.01 },
+	{ .name = "ThresholdedRelu", .alpha = true, .a = 1 },
+	{ .name = "ScaledTanh", .alpha = true, .beta = true, .a = 1, .b = 1 },
+	{ .name = "HardSigmoid", .alpha = true, .beta = true, .a = 0.2, .b = 0.5 },
+	{ .name = "Elu", .alpha = true, .a = 1 },
+	{ .name = "Softsign" },
+	{ .name = "Softplus" },
 };
 
 static int gates_of(const Node *n)
@@ -65,7 +65,8 @@ static int read_acts(Cell *c)
 		return -1;
 	}
 	for (int i = 0; i < c->nact * c->dirs; i++) {
-		const char *usual = c->gates == 1 ? "Tanh" : defaults[i % c->nact], *name = names && names->n ? names->u.ss[i] : usual;
+		const char *usual = c->gates == 1 ? "Tanh" : defaults[i % c->nact],
+			   *name = names && names->n ? names->u.ss[i] : usual;
 		size_t k = 0, all = sizeof known_acts / sizeof *known_acts;
 		while (k < all && !same_word(known_acts[k].name, name))
 			k++;
@@ -135,7 +136,7 @@ static int shape_recurrent(Node *n)
 
 /* ---- a direction ---- */
 
-/* Part d of an operand whose first axis counts directions, that axis gone. */
+/* Part d of an operand whose first axis counts directions, without that axis. */
 static Value *direction(Cell *c, Value *v, int d)
 {
 	Node *n = c->n;
@@ -171,11 +172,12 @@ static int halves(Cell *c, Value *v, int64_t first, int64_t second, Value **part
 {
 	Node *n = c->n;
 	part[0] = part[1] = NULL;
-	return v && build(n->graph, n->loc, "Split", "axis=0", 2, part, 2, v, expand_ints(n, (int64_t[]){ first, second }, 2)) ? 0 : -1;
+	Value *sizes = v ? expand_ints(n, (int64_t[]){ first, second }, 2) : NULL;
+	return v && build(n->graph, n->loc, "Split", "axis=0", 2, part, 2, v, sizes) ? 0 : -1;
 }
 
-/* Biases of direction d: all that can be added before the steps is *early; of a GRU with linear_before_reset, what is inside the reset
- * is *late. */
+/* Biases of direction d: all that can be added before the steps is *early; of a GRU with linear_before_reset, what is
+ * inside the reset is *late. */
 static int read_bias(Cell *c, int d, Value **early, Value **late)
 {
 	Node *n = c->n;
@@ -203,12 +205,14 @@ static Value *turn_round(Cell *c, Value *v)
 	Node *n = c->n;
 	Value *lens = operand_value(n, LENS);
 	if (lens)
-		return make(n, NULL, "ReverseSequence", "batch_axis=1, time_axis=0", v, expand_cast(n, lens, DT_INT64), NULL);
+		return make(n, NULL, "ReverseSequence", "batch_axis=1, time_axis=0", v,
+			expand_cast(n, lens, DT_INT64), NULL);
 	Value *last = expand_ints(n, (int64_t[]){ -1 }, 1);
-	return expand_op(n, "Slice", NULL, v, last, expand_ints(n, (int64_t[]){ INT64_MIN }, 1), expand_ints(n, (int64_t[]){ 0 }, 1), last);
+	return expand_op(n, "Slice", NULL, v, last, expand_ints(n, (int64_t[]){ INT64_MIN }, 1),
+		expand_ints(n, (int64_t[]){ 0 }, 1), last);
 }
 
-/* The attributes of the steps: activations are said when they are not the usual ones. */
+/* The attributes of the steps: activations only where they are not the default. */
 static void say_attrs(Cell *c, int d, Node *steps)
 {
 	static const char *const same[] = { "clip", "input_forget", "linear_before_reset" };
@@ -220,7 +224,8 @@ static void say_attrs(Cell *c, int d, Node *steps)
 	}
 	if (!c->unusual)
 		return;
-	Attr names = { .name = name_of("activations"), .type = AT_STRINGS }, alpha = { .name = name_of("activation_alpha"), .type = AT_FLOATS },
+	Attr names = { .name = name_of("activations"), .type = AT_STRINGS },
+	     alpha = { .name = name_of("activation_alpha"), .type = AT_FLOATS },
 	     beta = { .name = name_of("activation_beta"), .type = AT_FLOATS };
 	for (int i = 0; i < c->nact; i++) {
 		const Act *a = &c->act[d * c->nact + i];
@@ -244,8 +249,10 @@ static int run(Cell *c, int d, Value *x, Value **y, Value **h, Value **state)
 		return -1;
 	Value *xw = make2(n, "MatMul", walked, turned(c, direction(c, n->in[W], d))), *r = direction(c, n->in[R], d);
 	xw = early ? add(c, xw, early) : xw;
-	Value *h0 = first_state(c, H0, d), *c0 = c->gates == 4 ? first_state(c, C0, d) : NULL, *p = c->gates == 4 ? direction(c, operand_value(n, PEEP), d) : NULL;
-	if (!xw || !r || (operand_value(n, H0) && !h0) || (c->gates == 4 && ((operand_value(n, C0) && !c0) || (operand_value(n, PEEP) && !p))))
+	Value *h0 = first_state(c, H0, d), *c0 = c->gates == 4 ? first_state(c, C0, d) : NULL,
+	      *p = c->gates == 4 ? direction(c, operand_value(n, PEEP), d) : NULL;
+	if (!xw || !r || (operand_value(n, H0) && !h0) ||
+		(c->gates == 4 && ((operand_value(n, C0) && !c0) || (operand_value(n, PEEP) && !p))))
 		return -1;
 	Node *m = node_new(g, name_of("sbpcc"), name_fmt("%sSteps", n->op), n->loc);
 	Value *in[] = { xw, r, h0, operand_value(n, LENS), c->gates == 3 ? late : c0, p };
@@ -316,23 +323,23 @@ static int expand_recurrent(Node *n)
 	"hidden_size:int layout:int=0"
 /* clang-format off */
 const Op ops_recurrent[] = {
-	{ .name = "RNN", .since = 1,
-	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?", .attrs = CELL_ATTRS,
-	  .shape = shape_recurrent, .expand = expand_recurrent,
-	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] "
-		  "=direction:\"bidirectional\" =layout:1" },
-	{ .name = "GRU", .since = 1,
-	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
+	{ .name = "RNN", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
+	  .attrs = CELL_ATTRS, .shape = shape_recurrent, .expand = expand_recurrent,
+	  .test = "x:[3,2,4] w:[1,3,4] r:[1,3,3] b:[1,6] | "
+	          "x:[2,3,2] w:[2,3,2] r:[2,3,3] initial_h:[2,2,3] =direction:\"bidirectional\" =layout:1" },
+	{ .name = "GRU", .since = 1, .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? -> y:F? y_h:F?",
 	  .attrs = CELL_ATTRS " linear_before_reset:int=0", .shape = shape_recurrent, .expand = expand_recurrent,
-	  .test = "x:[3,2,4] w:[1,9,4] r:[1,9,3] b:[1,18] | x:[3,2,2] w:[2,9,2] r:[2,9,3] b:[2,18] "
-		  "initial_h:[2,2,3] =direction:\"bidirectional\" =linear_before_reset:1 | x:[3,2,2] "
-		  "w:[1,6,2] r:[1,6,2] =direction:\"reverse\"" },
+	  .test = "x:[3,2,4] w:[1,9,4] r:[1,9,3] b:[1,18] | "
+	          "x:[3,2,2] w:[2,9,2] r:[2,9,3] b:[2,18] initial_h:[2,2,3] "
+	          "=direction:\"bidirectional\" =linear_before_reset:1 | "
+	          "x:[3,2,2] w:[1,6,2] r:[1,6,2] =direction:\"reverse\"" },
 	{ .name = "LSTM", .since = 1,
 	  .sig = "x:F w:F r:F b:F? sequence_lens:int32? initial_h:F? initial_c:F? p:F? -> y:F? y_h:F? y_c:F?",
 	  .attrs = CELL_ATTRS " input_forget:int=0", .shape = shape_recurrent, .expand = expand_recurrent,
-	  .test = "x:[3,2,4] w:[1,12,4] r:[1,12,3] b:[1,24] | x:[3,2,2] w:[2,12,2] r:[2,12,3] b:[2,24] "
-		  "initial_h:[2,2,3] initial_c:[2,2,3] p:[2,9] =direction:\"bidirectional\" | x:[2,3,2] "
-		  "w:[1,8,2] r:[1,8,2] =direction:\"reverse\" =input_forget:1 =layout:1" },
+	  .test = "x:[3,2,4] w:[1,12,4] r:[1,12,3] b:[1,24] | "
+	          "x:[3,2,2] w:[2,12,2] r:[2,12,3] b:[2,24] initial_h:[2,2,3] initial_c:[2,2,3] p:[2,9] "
+	          "=direction:\"bidirectional\" | "
+	          "x:[2,3,2] w:[1,8,2] r:[1,8,2] =direction:\"reverse\" =input_forget:1 =layout:1" },
 	{ 0 },
 };
 /* clang-format on */

@@ -91,7 +91,7 @@ static int64_t join_int(Kind k, int64_t a, int64_t x, bool isuint64)
 	}
 }
 
-/* The element of the result that each element of the operand goes to is found by an odometer with these strides. */
+/* Strides of the odometer that finds the result element of each operand element. */
 static void result_strides(const Tensor *x, const bool *gone, int64_t *stride)
 {
 	int64_t s = 1;
@@ -111,7 +111,9 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	if (reduced(n, x->rank, gone) != 0)
 		return -1;
 	result_strides(x, gone, stride);
-	static const double first[] = { [R_SUM] = 0, [R_MEAN] = 0, [R_PROD] = 1, [R_MAX] = -INFINITY, [R_MIN] = INFINITY };
+	static const double first[] = {
+		[R_SUM] = 0, [R_MEAN] = 0, [R_PROD] = 1, [R_MAX] = -INFINITY, [R_MIN] = INFINITY,
+	};
 	double *v = real ? eval_doubles(x) : NULL, *r = eval_scratch((size_t)many * 8);
 	int64_t *vi = real ? NULL : eval_ints(x), *ri = (int64_t *)r;
 	for (int64_t i = 0; i < many; i++)
@@ -149,7 +151,9 @@ static int factor_reduce(Node *n, FactorRule *r)
 	Kind kind = kind_of(n);
 	if (!x || !y || x->rank < 0 || y->rank < 0 || reduced(n, x->rank, gone) != 0)
 		return -1;
-	static const Reduce partial[] = { [R_SUM] = RED_SUM, [R_MEAN] = RED_SUM, [R_PROD] = RED_PROD, [R_MAX] = RED_MAX, [R_MIN] = RED_MIN };
+	static const Reduce partial[] = {
+		[R_SUM] = RED_SUM, [R_MEAN] = RED_SUM, [R_PROD] = RED_PROD, [R_MAX] = RED_MAX, [R_MIN] = RED_MIN,
+	};
 	r->red = partial[kind];
 	bool keep = x->rank == y->rank;
 	for (int a = 0, k = 0; a < x->rank; a++) {
@@ -193,19 +197,24 @@ static void fit_mean(Node *shard, const Node *logical)
 	BACK("w", "dy") \
 	"z = Equal(x, 0); zf = CastLike(z, x); k = ReduceSum" KEEP "(zf, axes); s = Where(z, OnesLike(x), x);" \
 	"p = ReduceProd" KEEP "(s, axes); o = Div(p, s); dx = Mul(w, Where(Equal(k, zf), o, ZerosLike(x)))"
-#define TESTS "x:[2,3,4] axes:{1} | x:[2,3,4] axes:{0,-1} =keepdims:0 | x:[2,3] =keepdims:0 | x:[2,3] axes:{} =noop_with_empty_axes:1"
+#define TESTS \
+	"x:[2,3,4] axes:{1} | x:[2,3,4] axes:{0,-1} =keepdims:0 | x:[2,3] =keepdims:0 | " \
+	"x:[2,3] axes:{} =noop_with_empty_axes:1"
 #define REDUCE(NAME, KERNEL, SINCE, T, PRECISION, GRAD) \
-	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
-	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .grad = GRAD, .cost = cost_reduce, \
-	  .precision = PRECISION, .test = TESTS }
+	{ .name = NAME, .since = SINCE, .precision = PRECISION, .sig = "x:" T " axes:int64? -> y:" T, \
+	  .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
+	  .shape = shape_reduce, .kernel = KERNEL, .eval = eval_reduce, .factor_fn = factor_reduce, \
+	  .grad = GRAD, .cost = cost_reduce, .test = TESTS }
 #define REDUCE_LINEAR(NAME, KERNEL, SINCE, T, FIT, GRAD) \
-	{ .name = NAME, .since = SINCE, .sig = "x:" T " axes:int64? -> y:" T, .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
-	  .shape = shape_reduce, .eval = eval_reduce, .kernel = KERNEL, .factor_fn = factor_reduce, .fit = FIT, .linear = "x", .grad = GRAD, \
-	  .cost = cost_reduce, .precision = PRECISION_FLOAT, .test = TESTS }
+	{ .name = NAME, .since = SINCE, .precision = PRECISION_FLOAT, .sig = "x:" T " axes:int64? -> y:" T, \
+	  .attrs = "keepdims:int=1 noop_with_empty_axes:int=0", \
+	  .shape = shape_reduce, .kernel = KERNEL, .eval = eval_reduce, \
+	  .factor_fn = factor_reduce, .fit = FIT, .linear = "x", .grad = GRAD, .cost = cost_reduce, .test = TESTS }
 
 const Op ops_reduce[] = {
 	REDUCE_LINEAR("ReduceSum", "reduce_sum", 13, "N", NULL, BACK("dx", "dy")),
-	REDUCE_LINEAR("ReduceMean", "reduce_mean", 18, "N", fit_mean, BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
+	REDUCE_LINEAR("ReduceMean", "reduce_mean", 18, "N", fit_mean,
+	              BACK("w", "dy") "dx = Div(w, CastLike(Div(Size(x), Size(y)), dy))"),
 	REDUCE("ReduceProd", "reduce_prod", 18, "N", PRECISION_FLOAT, PRODUCT),
 	REDUCE("ReduceMax", "reduce_max", 18, "T", PRECISION_WIDEST, EXTREME),
 	REDUCE("ReduceMin", "reduce_min", 18, "T", PRECISION_WIDEST, EXTREME),

@@ -19,7 +19,7 @@ typedef struct Mode {
 	double outside; /* value beyond the region of interest */
 } Mode;
 
-/* Where output element j lies on the input axis. */
+/* The position of output element j on the input axis. */
 static double position(const Mode *m, const Axis *x, int64_t j)
 {
 	double width = x->scale * (double)x->in, last = (double)(x->in - 1), y = (double)j;
@@ -172,7 +172,7 @@ static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *
 		n, "Transpose", swap, expand_op(n, "MatMul", NULL, expand_op(n, "Transpose", swap, v), mat));
 }
 
-/* What lies beyond the region of interest along any axis is one given value. */
+/* Elements beyond the region of interest along any axis are one given value. */
 static Value *fill_outside(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x, int nx)
 {
 	Value *inside = NULL;
@@ -235,7 +235,7 @@ static bool given(Node *n, int i)
 	if (i >= n->nin || !n->in[i])
 		return false;
 	Type *t = operand_type(n, i);
-	return !(t && t->rank == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor stood for "none" */
+	return !(t && t->rank == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor meant "none" */
 }
 
 /* The axes that change, from scales; axes of unknown size must have scale 1. */
@@ -260,7 +260,7 @@ static int axes_from_scales(Node *n, const double *scale, const int *axes, int n
 			fail_at(EXIT_LIMIT, n->loc, "%s: axis %d becomes too long", n->op, axes[i]);
 			return -1;
 		}
-		x[nx++] = (Axis){ axes[i], d, (int64_t)out, scale[i], 0, 1 };
+		x[nx++] = (Axis){ .axis = axes[i], .in = d, .out = (int64_t)out, .scale = scale[i], .hi = 1 };
 	}
 	return nx;
 }
@@ -296,7 +296,7 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 		}
 		double s = d ? (double)size[i] / (double)d : 1;
 		best = less ? fmin(best, s) : fmax(best, s);
-		x[nx++] = (Axis){ axes[i], d, size[i], s, 0, 1 };
+		x[nx++] = (Axis){ .axis = axes[i], .in = d, .out = size[i], .scale = s, .hi = 1 };
 	}
 	for (int i = 0; keep && i < nx; i++) {
 		x[i].scale = best;
@@ -364,10 +364,10 @@ static int expand_resize(Node *n)
 	static const char *const kinds[] = { "nearest", "linear", "cubic", NULL };
 	static const char *const coords[] = { "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
 		"align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", NULL };
-	Mode m = { attr_str(n, "mode"), attr_str(n, "nearest_mode"),
-		attr_str(n, "coordinate_transformation_mode"), attr_float(n, "cubic_coeff_a"),
-		attr_int(n, "antialias") != 0, attr_int(n, "exclude_outside") != 0,
-		attr_float(n, "extrapolation_value") };
+	Mode m = { .kind = attr_str(n, "mode"), .nearest = attr_str(n, "nearest_mode"),
+		.coord = attr_str(n, "coordinate_transformation_mode"), .a = attr_float(n, "cubic_coeff_a"),
+		.antialias = attr_int(n, "antialias") != 0, .exclude = attr_int(n, "exclude_outside") != 0,
+		.outside = attr_float(n, "extrapolation_value") };
 	int rank = known_rank(n), axes[RANK_MAX], naxes, nx;
 	const int64_t *list = attr_ints(n, "axes", &naxes);
 	double scale[RANK_MAX];
@@ -407,7 +407,8 @@ static int expand_resize(Node *n)
 /* Resize-10 and Upsample: scales only, positions are j / scale, the nearest is the one below. */
 static int upsample(Node *n, const double *scale, int naxes)
 {
-	Mode m = { attr_str(n, "mode"), name_of("floor"), name_of("asymmetric"), -0.75, false, false, 0 };
+	Mode m = { .kind = attr_str(n, "mode"), .nearest = name_of("floor"), .coord = name_of("asymmetric"),
+		.a = -0.75 };
 	static const char *const kinds[] = { "nearest", "linear", "bilinear", "trilinear", NULL };
 	int axes[RANK_MAX];
 	Axis x[RANK_MAX];
@@ -449,18 +450,22 @@ static int expand_upsample_old(Node *n)
 }
 
 /* clang-format off */
-#define RESIZE_ATTRS "mode:string=\"nearest\" nearest_mode:string=\"round_prefer_floor\" " \
-	"coordinate_transformation_mode:string=\"half_pixel\" cubic_coeff_a:float=-0.75 antialias:int=0 exclude_outside:int=0 " \
-	"extrapolation_value:float=0 axes:ints keep_aspect_ratio_policy:string=\"stretch\""
+#define RESIZE_ATTRS \
+	"mode:string=\"nearest\" nearest_mode:string=\"round_prefer_floor\" " \
+	"coordinate_transformation_mode:string=\"half_pixel\" cubic_coeff_a:float=-0.75 antialias:int=0 " \
+	"exclude_outside:int=0 extrapolation_value:float=0 axes:ints keep_aspect_ratio_policy:string=\"stretch\""
 
 const Op ops_resize[] = {
-	{ .name = "Resize", .since = 11, .sig = "x:T roi:F? scales:float? sizes:int64? -> y:T", .attrs = RESIZE_ATTRS, .expand = expand_resize,
-	  .test = "x:[1,1,3,4] scales:{1,1,2,2} =mode:\"linear\" | x:[1,2,4,3] sizes:{1,2,3,5} =mode:\"cubic\" | x:[4,3] sizes:{2,6} =antialias:1 =mode:\"linear\" | x:[3,4] scales:{2,3}" },
-	{ .name = "Resize", .since = 10, .until = 10, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample,
-	  .test = "x:[2,3] scales:{2,2}" },
-	{ .name = "Upsample", .since = 9, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"", .expand = expand_upsample,
-	  .test = "x:[2,3] scales:{2,2} =mode:\"linear\"" },
-	{ .name = "Upsample", .since = 7, .until = 8, .sig = "x:T -> y:T", .attrs = "mode:string=\"nearest\" scales:floats!", .expand = expand_upsample_old,
+	{ .name = "Resize", .since = 11, .sig = "x:T roi:F? scales:float? sizes:int64? -> y:T", .attrs = RESIZE_ATTRS,
+	  .expand = expand_resize,
+	  .test = "x:[1,1,3,4] scales:{1,1,2,2} =mode:\"linear\" | x:[1,2,4,3] sizes:{1,2,3,5} =mode:\"cubic\" | "
+	          "x:[4,3] sizes:{2,6} =antialias:1 =mode:\"linear\" | x:[3,4] scales:{2,3}" },
+	{ .name = "Resize", .since = 10, .until = 10, .sig = "x:T scales:float -> y:T",
+	  .attrs = "mode:string=\"nearest\"", .expand = expand_upsample, .test = "x:[2,3] scales:{2,2}" },
+	{ .name = "Upsample", .since = 9, .sig = "x:T scales:float -> y:T", .attrs = "mode:string=\"nearest\"",
+	  .expand = expand_upsample, .test = "x:[2,3] scales:{2,2} =mode:\"linear\"" },
+	{ .name = "Upsample", .since = 7, .until = 8, .sig = "x:T -> y:T",
+	  .attrs = "mode:string=\"nearest\" scales:floats!", .expand = expand_upsample_old,
 	  .test = "x:[2,3] =scales:[2.0,1.0]" },
 	{ 0 },
 };

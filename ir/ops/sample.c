@@ -26,7 +26,7 @@ static Value *gk(Grid *g, const char *op, Value *a, double k)
 	return g2(g, op, a, expand_num(g->n, g->gtype, k));
 }
 
-/* Mirrors positions at lo and hi until they lie between. */
+/* Mirrors positions at lo and hi until they are between. */
 static Value *reflect(Grid *g, Value *p, double lo, double hi)
 {
 	double span = 2 * (hi - lo);
@@ -279,7 +279,8 @@ static int read_deform(Node *n, Grid *g, Deform *d)
 	return expand_room(n, d->nk, d->np) ? 0 : -1;
 }
 
-/* Where each element of each window would be read without an offset, along one axis: [elements of a window, windows]. */
+/* Where each element of each window would be read without an offset, along one axis: [elements of a window,
+ * windows]. */
 static Value *regular(Node *n, const Grid *g, const Deform *d, int axis, const int64_t *stride,
 	const int64_t *dil, const int64_t *pad)
 {
@@ -356,13 +357,20 @@ static int expand_deform(Node *n)
 #define GRID_ATTRS "align_corners:int=0 padding_mode:string=\"zeros\""
 
 const Op ops_sample[] = {
-	{ .name = "GridSample", .since = 20, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"linear\" " GRID_ATTRS, .expand = expand_grid,
-	  .test = "x:[1,2,3,4] grid:[1,2,3,2] | x:[2,1,3,3] grid:[2,2,2,2] =mode:\"cubic\" =padding_mode:\"border\" | x:[1,1,2,3,3] grid:[1,2,2,1,3] =align_corners:1 =padding_mode:\"reflection\" | x:[1,2,3,4] grid:[1,2,3,2] =mode:\"nearest\"" },
-	{ .name = "GridSample", .since = 16, .until = 19, .sig = "x:T grid:F -> y:T", .attrs = "mode:string=\"bilinear\" " GRID_ATTRS, .expand = expand_grid,
+	{ .name = "GridSample", .since = 20, .sig = "x:T grid:F -> y:T",
+	  .attrs = "mode:string=\"linear\" " GRID_ATTRS, .expand = expand_grid,
+	  .test = "x:[1,2,3,4] grid:[1,2,3,2] | "
+	          "x:[2,1,3,3] grid:[2,2,2,2] =mode:\"cubic\" =padding_mode:\"border\" | "
+	          "x:[1,1,2,3,3] grid:[1,2,2,1,3] =align_corners:1 =padding_mode:\"reflection\" | "
+	          "x:[1,2,3,4] grid:[1,2,3,2] =mode:\"nearest\"" },
+	{ .name = "GridSample", .since = 16, .until = 19, .sig = "x:T grid:F -> y:T",
+	  .attrs = "mode:string=\"bilinear\" " GRID_ATTRS, .expand = expand_grid,
 	  .test = "x:[1,2,3,4] grid:[1,2,3,2]" },
 	{ .name = "DeformConv", .since = 19, .sig = "x:F w:F offset:F b:F? mask:F? -> y:F",
-	  .attrs = "dilations:ints group:int=1 kernel_shape:ints offset_group:int=1 pads:ints strides:ints", .expand = expand_deform,
-	  .test = "x:[1,2,4,4] w:[2,2,2,2] offset:[1,8,3,3] b:[2] mask:[1,4,3,3] | x:[1,2,3,3] w:[2,1,2,2] offset:[1,16,2,2] =group:2 =offset_group:2" },
+	  .attrs = "dilations:ints group:int=1 kernel_shape:ints offset_group:int=1 pads:ints strides:ints",
+	  .expand = expand_deform,
+	  .test = "x:[1,2,4,4] w:[2,2,2,2] offset:[1,8,3,3] b:[2] mask:[1,4,3,3] | "
+	          "x:[1,2,3,3] w:[2,1,2,2] offset:[1,16,2,2] =group:2 =offset_group:2" },
 	{ 0 },
 };
 /* clang-format on */

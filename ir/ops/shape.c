@@ -1,4 +1,4 @@
-/* Shapes: rules that many rows share, and the operators that ask for a shape or make a constant. */
+/* Shapes: rules that many rows share, and the operators that read a shape or make a constant. */
 #include "ops.h"
 #include <math.h>
 #include <string.h>
@@ -89,7 +89,7 @@ int shape_rank_check(Node *n, int64_t rank)
 	return -1;
 }
 
-/* A result of known rank about whose lengths nothing is known. */
+/* A result of known number of axes and unknown lengths. */
 int shape_any(Node *n, int i, DType elem, int rank)
 {
 	Dim dim[RANK_MAX];
@@ -356,21 +356,30 @@ static int eval_range(Node *n, Tensor **in, Tensor **out)
 
 /* clang-format off */
 const Op ops_shape[] = {
-	{ .name = "Shape", .kernel = "shape", .since = 1, .sig = "x:T -> y:int64", .attrs = "start:int=0 end:int", .shape = shape_shape,
-	  .eval = eval_shape, .unsplit = "it tells of the whole", .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
-	{ .name = "Size", .kernel = "size", .since = 1, .sig = "x:T -> y:int64", .shape = shape_size, .eval = eval_size, .unsplit = "it tells of the whole", .nograd = true,
+	{ .name = "Shape", .since = 1, .sig = "x:T -> y:int64", .attrs = "start:int=0 end:int",
+	  .shape = shape_shape, .kernel = "shape", .eval = eval_shape, .unsplit = "it tells of the whole",
+	  .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
+	{ .name = "Size", .since = 1, .sig = "x:T -> y:int64",
+	  .shape = shape_size, .kernel = "size", .eval = eval_size, .unsplit = "it tells of the whole",
+	  .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
+	{ .name = "Constant", .since = 1, .sig = "-> y:T",
+	  .attrs = "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats value_int:int "
+	           "value_ints:ints value_string:string value_strings:strings",
+	  .shape = shape_constant, .kernel = "constant", .eval = eval_constant,
+	  .unsplit = "it is written into the program", .nograd = true, .cost = cost_bytes,
+	  .test = "=value_float:1.5" },
+	{ .name = "ConstantOfShape", .since = 9, .sig = "shape:int64 -> y:T", .attrs = "value:tensor",
+	  .shape = shape_constant_of_shape, .kernel = "fill", .eval = eval_constant_of_shape,
+	  .factors = "* -> ...", .fit = shape_fit, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
+	{ .name = "Range", .since = 11, .sig = "start:N limit:N delta:N -> y:N",
+	  .shape = shape_range_op, .kernel = "range", .eval = eval_range,
+	  .unsplit = "its elements count from the first", .nograd = true, .cost = cost_bytes,
+	  .test = "start:{1} limit:{9} delta:{3}" },
+	{ .name = "ZerosLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T",
+	  .shape = shape_like_first, .expr = "0", .factors = "... -> ...", .linear = "x", .nograd = true,
 	  .cost = cost_bytes, .test = "x:[2,3]" },
-	{ .name = "Constant", .kernel = "constant", .since = 1, .sig = "-> y:T",
-	  .attrs = "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats value_int:int value_ints:ints "
-	           "value_string:string value_strings:strings",
-	  .shape = shape_constant, .eval = eval_constant, .unsplit = "it is written into the program", .nograd = true, .cost = cost_bytes, .test = "=value_float:1.5" },
-	{ .name = "ConstantOfShape", .kernel = "fill", .since = 9, .sig = "shape:int64 -> y:T", .attrs = "value:tensor", .shape = shape_constant_of_shape,
-	  .eval = eval_constant_of_shape, .factors = "* -> ...", .fit = shape_fit, .nograd = true, .cost = cost_bytes, .test = "shape:{2,3}" },
-	{ .name = "Range", .kernel = "range", .since = 11, .sig = "start:N limit:N delta:N -> y:N", .shape = shape_range_op, .eval = eval_range,
-	  .unsplit = "its elements count from the first", .nograd = true, .cost = cost_bytes, .test = "start:{1} limit:{9} delta:{3}" },
-	{ .name = "ZerosLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "0",
-	  .factors = "... -> ...", .linear = "x", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
-	{ .name = "OnesLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T", .shape = shape_like_first, .expr = "1",
-	  .factors = "... -> ...", .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
+	{ .name = "OnesLike", .domain = "sbpcc", .since = 1, .sig = "x:T -> y:T",
+	  .shape = shape_like_first, .expr = "1", .factors = "... -> ...", .nograd = true, .cost = cost_bytes,
+	  .test = "x:[2,3]" },
 	{ 0 },
 };

@@ -1,17 +1,17 @@
 /* Fourier transforms as products with constant matrices, the mel filter bank as a constant, and the determinant.
  *
  * A transform along an axis of n (real or complex) numbers is linear, so it is one matrix of (n * parts in) rows and
- * (m * parts out) columns: padding, truncation, one-sided spectra and the inverse only change its entries.  Beyond DIRECT
- * points the matrix would be mostly wasted work: the axis is then made n complex numbers, and n = a * b is done as
- * transforms of a and of b with a product between them (Cooley and Tukey 1965); a length without a divisor that helps
- * is a convolution, done by transforms of a power of two (Bluestein 1970). */
+ * (m * parts out) columns: padding, truncation, one-sided spectra and the inverse only change its entries.  Beyond
+ * DIRECT points the matrix would be mostly wasted work: the axis is then made n complex numbers, and n = a * b is done
+ * as transforms of a and of b with a product between them (Cooley and Tukey 1965); a length without a divisor that
+ * helps is a convolution, done by transforms of a power of two (Bluestein 1970). */
 #include "ops.h"
 
 #include <math.h>
 #include <string.h>
 
 typedef struct Dft {
-	int64_t in, len, out; /* elements given, length of the transform, elements wanted */
+	int64_t in, len, out; /* elements of the operand, length of the transform, elements of the result */
 	int pin, pout;        /* 1 real, 2 complex */
 	bool inverse, half;   /* half: one side of a spectrum, as result or (inverse) as operand */
 	bool bare;            /* an inverse that is not divided by its length */
@@ -57,7 +57,8 @@ static Value *times(Node *n, Value *x, DType type, const double *t, int64_t coun
 
 	if (!expand_room(n, count, 2))
 		return NULL;
-	double *same = arena_array(n->graph->scratch, double, 2 * count), *cross = arena_array(n->graph->scratch, double, 2 * count);
+	double *same = arena_array(n->graph->scratch, double, 2 * count),
+	       *cross = arena_array(n->graph->scratch, double, 2 * count);
 	for (int64_t i = 0; i < count; i++) {
 		same[2 * i] = same[2 * i + 1] = t[2 * i];
 		cross[2 * i] = -t[2 * i + 1];
@@ -86,7 +87,8 @@ static void power_of_two(double *v, int64_t m)
 	}
 	for (int64_t len = 2; len <= m; len *= 2)
 		for (int64_t k = 0; k < len / 2; k++) {
-			double c = cos(2 * M_PI * (double)k / (double)len), s = -sin(2 * M_PI * (double)k / (double)len);
+			double c = cos(2 * M_PI * (double)k / (double)len),
+			       s = -sin(2 * M_PI * (double)k / (double)len);
 
 			for (int64_t i = k; i < m; i += len) {
 				double *x = v + 2 * i, *y = x + len, re = y[0] * c - y[1] * s, im = y[0] * s + y[1] * c;
@@ -101,8 +103,8 @@ static void power_of_two(double *v, int64_t m)
 
 static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign);
 
-/* j k = (j^2 + k^2 - (k - j)^2) / 2: the sum over j is a convolution with e^(i pi j^2 / len), its ends multiplied by the
- * conjugate; long enough that nothing wraps around, it is done in the spectrum. */
+/* j k = (j^2 + k^2 - (k - j)^2) / 2: the sum over j is a convolution with e^(i pi j^2 / len), its ends multiplied by
+ * the conjugate; long enough that nothing wraps around, it is done in the spectrum. */
 static Value *convolved(Node *n, Value *x, DType type, int64_t len, int sign)
 {
 	int64_t m = 1, pads[6] = { 0 }, from = 0, axis = 1;
@@ -111,7 +113,8 @@ static Value *convolved(Node *n, Value *x, DType type, int64_t len, int sign)
 		m *= 2;
 	if (!expand_room(n, m, 4))
 		return NULL;
-	double *chirp = arena_array(n->graph->scratch, double, 2 * len), *kernel = arena_array(n->graph->scratch, double, 2 * m);
+	double *chirp = arena_array(n->graph->scratch, double, 2 * len),
+	       *kernel = arena_array(n->graph->scratch, double, 2 * m);
 	for (int64_t j = 0; j < len; j++) {
 		double turn = M_PI * (double)(j * j % (2 * len)) / (double)len, c = cos(turn), s = sign * sin(turn);
 
@@ -128,7 +131,8 @@ static Value *convolved(Node *n, Value *x, DType type, int64_t len, int sign)
 	pads[4] = m - len;
 	x = expand_op(n, "Pad", NULL, times(n, x, type, chirp, len), expand_ints(n, pads, 6), expand_num(n, type, 0));
 	x = times(n, fourier(n, x, type, m, -1), type, kernel, m);
-	x = expand_op(n, "Slice", NULL, fourier(n, x, type, m, 1), expand_ints(n, &from, 1), expand_ints(n, &len, 1), expand_ints(n, &axis, 1));
+	x = expand_op(n, "Slice", NULL, fourier(n, x, type, m, 1), expand_ints(n, &from, 1), expand_ints(n, &len, 1),
+		expand_ints(n, &axis, 1));
 	return times(n, x, type, chirp, len);
 }
 
@@ -138,17 +142,19 @@ static Value *fourier(Node *n, Value *x, DType type, int64_t len, int sign)
 	int64_t flat[2] = { -1, 2 * len }, pairs[3] = { -1, len, 2 }, a = (int64_t)sqrt((double)len);
 
 	if (len <= DIRECT) {
-		Dft d = { len, len, len, 2, 2, .inverse = sign > 0, .bare = true };
+		Dft d = { .in = len, .len = len, .out = len, .pin = 2, .pout = 2, .inverse = sign > 0, .bare = true };
 
 		x = expand_op(n, "Reshape", NULL, x, expand_ints(n, flat, 2));
-		return expand_op(n, "Reshape", NULL, expand_op(n, "MatMul", NULL, x, matrix(n, type, &d)), expand_ints(n, pairs, 3));
+		return expand_op(n, "Reshape", NULL, expand_op(n, "MatMul", NULL, x, matrix(n, type, &d)),
+			expand_ints(n, pairs, 3));
 	}
 	for (a = a > DIRECT ? DIRECT : a; len % a;)     /* the nearest to the root: both products small */
 		a--;
 	if (a == 1)
 		return convolved(n, x, type, len, sign);
 	/* j = j1 b + j2 and k = k1 + a k2: over j1, then e^(j2 k1), then over j2. */
-	int64_t b = len / a, split[4] = { -1, a, b, 2 }, rows[3] = { -1, a, 2 }, mid[4] = { -1, b, a, 2 }, cols[3] = { -1, b, 2 };
+	int64_t b = len / a, split[4] = { -1, a, b, 2 }, rows[3] = { -1, a, 2 }, mid[4] = { -1, b, a, 2 },
+	        cols[3] = { -1, b, 2 };
 	if (!expand_room(n, len, 4))
 		return NULL;
 	double *turns = arena_array(n->graph->scratch, double, 2 * len);
@@ -172,10 +178,11 @@ static Value *until(Node *n, Value *x, int64_t axis, int64_t end)
 {
 	int64_t from = 0;
 
-	return expand_op(n, "Slice", NULL, x, expand_ints(n, &from, 1), expand_ints(n, &end, 1), expand_ints(n, &axis, 1));
+	return expand_op(n, "Slice", NULL, x, expand_ints(n, &from, 1), expand_ints(n, &end, 1),
+		expand_ints(n, &axis, 1));
 }
 
-/* x is [m, d->in, d->pin]: as complex numbers, as many as the transform is long; transformed; and what is wanted of it. */
+/* x is [m, d->in, d->pin]: as complex numbers, as many as the transform is long; transformed; cut to the result. */
 static Value *long_transform(Node *n, Value *x, DType type, const Dft *d)
 {
 	int64_t pads[6] = { 0 }, rows[3] = { -1, d->in, d->pin }, in = d->in < d->len ? d->in : d->len;
@@ -185,7 +192,7 @@ static Value *long_transform(Node *n, Value *x, DType type, const Dft *d)
 		in = d->len / 2 + 1;
 	if (in < d->in)
 		x = until(n, x, 1, in);
-	if (d->inverse && d->half) {    /* the other half is the conjugate of this one; only the real part is wanted */
+	if (d->inverse && d->half) {    /* the other half is the conjugate of this one; only the real part is used */
 		int64_t dim[2] = { in, 1 };
 		double *w = arena_array(n->graph->scratch, double, in);
 
@@ -480,19 +487,28 @@ static Cost cost_det(const Node *n)
 
 /* clang-format off */
 const Op ops_spectral[] = {
-	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F", .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft,
-	  .test = "x:[2,5,1] | x:[2,4,2] =inverse:1 | x:[3,4,1] axis:{0} =onesided:1 | x:[2,4,2] =inverse:1 =onesided:1" },
-	{ .name = "DFT", .since = 17, .until = 19, .sig = "x:F dft_length:I? -> y:F", .attrs = "axis:int=1 inverse:int=0 onesided:int=0", .expand = expand_dft,
+	{ .name = "DFT", .since = 20, .sig = "x:F dft_length:I? axis:int64? -> y:F",
+	  .attrs = "inverse:int=0 onesided:int=0", .expand = expand_dft,
+	  .test = "x:[2,5,1] | x:[2,4,2] =inverse:1 | x:[3,4,1] axis:{0} =onesided:1 | "
+	          "x:[2,4,2] =inverse:1 =onesided:1" },
+	{ .name = "DFT", .since = 17, .until = 19, .sig = "x:F dft_length:I? -> y:F",
+	  .attrs = "axis:int=1 inverse:int=0 onesided:int=0", .expand = expand_dft,
 	  .test = "x:[2,5,1] dft_length:{6} | x:[2,4,2] =axis:0" },
-	{ .name = "STFT", .since = 17, .sig = "signal:F frame_step:I window:F? frame_length:I? -> y:F", .attrs = "onesided:int=1", .expand = expand_stft,
-	  .test = "signal:[1,12,1] frame_step:{3} window:[4] | signal:[2,8,2] frame_step:{2} frame_length:{4} =onesided:0" },
-	{ .name = "MelWeightMatrix", .since = 17, .sig = "num_mel_bins:I dft_length:I sample_rate:I lower_edge_hertz:F upper_edge_hertz:F -> y:N",
+	{ .name = "STFT", .since = 17, .sig = "signal:F frame_step:I window:F? frame_length:I? -> y:F",
+	  .attrs = "onesided:int=1", .expand = expand_stft,
+	  .test = "signal:[1,12,1] frame_step:{3} window:[4] | "
+	          "signal:[2,8,2] frame_step:{2} frame_length:{4} =onesided:0" },
+	{ .name = "MelWeightMatrix", .since = 17,
+	  .sig = "num_mel_bins:I dft_length:I sample_rate:I lower_edge_hertz:F upper_edge_hertz:F -> y:N",
 	  .attrs = "output_datatype:int=1", .expand = expand_mel,
-	  .test = "num_mel_bins:{4} dft_length:{16} sample_rate:{8192} lower_edge_hertz:float{0} upper_edge_hertz:float{4096}" },
-	{ .name = "Det", .precision = PRECISION_FLOAT, .since = 11, .sig = "x:F -> y:F", .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
+	  .test = "num_mel_bins:{4} dft_length:{16} sample_rate:{8192} lower_edge_hertz:float{0} "
+	          "upper_edge_hertz:float{4096}" },
+	{ .name = "Det", .since = 11, .precision = PRECISION_FLOAT, .sig = "x:F -> y:F",
+	  .shape = shape_det, .kernel = "det", .eval = eval_det, .factors = "... * * -> ...",
 	  .grad = "dx = Mul(Unsqueeze(dy, [-2, -1]), Cofactor(x))", .cost = cost_det, .test = "x:[3,3] | x:[2,4,4]" },
-	{ .name = "Cofactor", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F", .shape = shape_cofactor, .kernel = "cofactor", .eval = eval_cofactor,
-	  .factors = "... * * -> ... * *", .nograd = true, .cost = cost_det, .test = "x:[3,3]" },
+	{ .name = "Cofactor", .domain = "sbpcc", .since = 1, .sig = "x:F -> y:F",
+	  .shape = shape_cofactor, .kernel = "cofactor", .eval = eval_cofactor, .factors = "... * * -> ... * *",
+	  .nograd = true, .cost = cost_det, .test = "x:[3,3]" },
 	{ 0 },
 };
 /* clang-format on */

@@ -129,8 +129,8 @@ static int read_linear(Linear *a)
 	if (!expand_oneof(n, "update_rule", rules) || expand_shape(n, 0, qd) < 0 ||
 		expand_shape(n, 2, vd) < 0)
 		return -1;
-	if (operand_rank(n, 0) != 3 || operand_rank(n, 1) != 3 || operand_rank(n, 2) != 3 || a->heads < 1 || heads < 1 ||
-		heads % a->heads || qd[2] % heads || vd[2] % a->heads || a->gated != given(n, 4) ||
+	if (operand_rank(n, 0) != 3 || operand_rank(n, 1) != 3 || operand_rank(n, 2) != 3 || a->heads < 1 ||
+		heads < 1 || heads % a->heads || qd[2] % heads || vd[2] % a->heads || a->gated != given(n, 4) ||
 		a->delta != given(n, 5)) {
 		err_at(n->loc,
 			"LinearAttention \"%s\" of query %s and value %s with %lld and %lld heads: operands "
@@ -220,15 +220,23 @@ static int expand_linear_attention(Node *n)
 
 /* clang-format off */
 const Op ops_state[] = {
-	{ .name = "TensorScatter", .since = 24, .sig = "past_cache:T update:T write_indices:int64? -> y:T", .attrs = "axis:int=-2 mode:string=\"linear\"",
-	  .expand = expand_tensor_scatter,
-	  .test = "past_cache:[2,4,3] update:[2,2,3] write_indices:{1,2} | past_cache:[2,4,3] update:[2,2,3] write_indices:{3,2} =mode:\"circular\"" },
-	{ .name = "CausalConvWithState", .since = 27, .sig = "input:F weight:F bias:F? past_state:F? -> output:F present_state:F?",
+	{ .name = "TensorScatter", .since = 24, .sig = "past_cache:T update:T write_indices:int64? -> y:T",
+	  .attrs = "axis:int=-2 mode:string=\"linear\"", .expand = expand_tensor_scatter,
+	  .test = "past_cache:[2,4,3] update:[2,2,3] write_indices:{1,2} | "
+	          "past_cache:[2,4,3] update:[2,2,3] write_indices:{3,2} =mode:\"circular\"" },
+	{ .name = "CausalConvWithState", .since = 27,
+	  .sig = "input:F weight:F bias:F? past_state:F? -> output:F present_state:F?",
 	  .attrs = "activation:string=\"none\"", .expand = expand_causal_conv,
-	  .test = "input:[2,3,5] weight:[3,1,2] bias:[3] past_state:[2,3,1] =activation:\"silu\" | input:[1,2,4] weight:[2,1,3]" },
-	{ .name = "LinearAttention", .since = 27, .sig = "query:F key:F value:F past_state:F1? decay:F? beta:F? -> output:F present_state:F1?",
-	  .attrs = "chunk_size:int=64 kv_num_heads:int! q_num_heads:int! scale:float=0 update_rule:string=\"gated_delta\"", .expand = expand_linear_attention,
-	  .test = "query:[1,3,4] key:[1,3,4] value:[1,3,6] decay:[1,3,2] beta:[1,3,2] =q_num_heads:2 =kv_num_heads:2 | query:[1,2,4] key:[1,2,2] value:[1,2,3] =q_num_heads:2 =kv_num_heads:1 =update_rule:\"linear\"" },
+	  .test = "input:[2,3,5] weight:[3,1,2] bias:[3] past_state:[2,3,1] =activation:\"silu\" | "
+	          "input:[1,2,4] weight:[2,1,3]" },
+	{ .name = "LinearAttention", .since = 27,
+	  .sig = "query:F key:F value:F past_state:F1? decay:F? beta:F? -> output:F present_state:F1?",
+	  .attrs = "chunk_size:int=64 kv_num_heads:int! q_num_heads:int! scale:float=0 "
+	           "update_rule:string=\"gated_delta\"",
+	  .expand = expand_linear_attention,
+	  .test = "query:[1,3,4] key:[1,3,4] value:[1,3,6] decay:[1,3,2] beta:[1,3,2] "
+	          "=q_num_heads:2 =kv_num_heads:2 | "
+	          "query:[1,2,4] key:[1,2,2] value:[1,2,3] =q_num_heads:2 =kv_num_heads:1 =update_rule:\"linear\"" },
 	{ 0 },
 };
 /* clang-format on */

@@ -1,11 +1,12 @@
-/* The steps of RNN, GRU and LSTM: what is left of them when the product of all steps' operands with W, and the biases, are xw
+/* The steps of RNN, GRU and LSTM: what is left of them when the product of all steps' operands with W, and the biases,
+ * are xw
  * ([steps, batch, gates * hidden]).  Time runs forward; recurrent.c turns sequences round.
  *
- * Composites: the definition unrolls them into core operators, at most limits.unroll of them; states keep a leading axis of 1 ([1, batch,
- * hidden]), so that steps join by Concat without reshaping.  Their own gradients are for cells with default attributes: they
- * walk back through the gates that were kept, and what they give for xw serves R (and W) in one product.  A sequence that is shorter
- * keeps its last state and gives zeros beyond its end.
- */
+ * Composites: the definition unrolls them into core operators, at most limits.unroll of them; states keep a leading
+ * axis of 1 ([1, batch, hidden]), so that steps join by Concat without reshaping.  Their own gradients are for cells
+ * with default attributes: they walk back through the gates that were kept, and what they give for xw serves R (and W)
+ * in one product.  A sequence that is shorter keeps its last state and gives zeros beyond its
+ * end. */
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +37,9 @@ bool steps_plain(const Node *n)
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	DType t = x ? x->elem : DT_UNDEFINED;
 	int g = gates_of(n);
-	return (t == DT_FLOAT || t == DT_DOUBLE) && r && r->rank == 2 && dim_known(r->dim[1]) && r->dim[1] * dtype_bits(t) / 8 <= STATE_MOST && !attr_has(n, "activations") && !(attr_float(n, "clip") > 0) &&
-	       (g != 4 || (!attr_int(n, "input_forget") && !operand_value(n, P)));
+	return (t == DT_FLOAT || t == DT_DOUBLE) && r && r->rank == 2 && dim_known(r->dim[1]) &&
+	       r->dim[1] * dtype_bits(t) / 8 <= STATE_MOST && !attr_has(n, "activations") &&
+	       !(attr_float(n, "clip") > 0) && (g != 4 || (!attr_int(n, "input_forget") && !operand_value(n, P)));
 }
 
 static bool own_steps(const Node *n, const bool *wants)
@@ -65,15 +67,18 @@ static int shape_steps(Node *n)
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	int g = gates_of(n);
 	if ((x && x->rank >= 0 && x->rank != 3) || (r && r->rank >= 0 && r->rank != 2)) {
-		err_at(n->loc, "%s wants xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x), type_text(r));
+		err_at(n->loc, "%s wants xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x),
+			type_text(r));
 		return -1;
 	}
 	Dim seq = x && x->rank == 3 ? x->dim[0] : DIM_UNKNOWN, batch = x && x->rank == 3 ? x->dim[1] : DIM_UNKNOWN;
 	Dim hidden = r && r->rank == 2 ? r->dim[1] : DIM_UNKNOWN, all = dim_mul(hidden, g);
 	Dim state[3] = { 1, batch, hidden }, every[3] = { seq, batch, hidden }, gates[3] = { seq, batch, all };
-	if (steps_operand(n, XW, 3, gates) || steps_operand(n, R, 2, (Dim[]){ all, hidden }) || steps_operand(n, H, 3, state) ||
-		steps_operand(n, LENS, 1, &batch) || (g == 4 && steps_operand(n, C, 3, state)) ||
-		(g == 4 && steps_operand(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) || (g == 3 && steps_operand(n, RB, 1, &hidden)))
+	if (steps_operand(n, XW, 3, gates) || steps_operand(n, R, 2, (Dim[]){ all, hidden }) ||
+		steps_operand(n, H, 3, state) || steps_operand(n, LENS, 1, &batch) ||
+		(g == 4 && steps_operand(n, C, 3, state)) ||
+		(g == 4 && steps_operand(n, P, 1, (Dim[]){ dim_mul(hidden, 3) })) ||
+		(g == 3 && steps_operand(n, RB, 1, &hidden)))
 		return -1;
 	for (int i = 0; i < n->nout; i++) {
 		const Dim *dim = every;
@@ -95,8 +100,10 @@ static int shape_steps_grad(Node *n)
 		return -1;
 	}
 	bool known = dy && dy->rank == 3;
-	Dim seq = known ? dy->dim[0] : DIM_UNKNOWN, batch = known ? dy->dim[1] : DIM_UNKNOWN, hidden = known ? dy->dim[2] : DIM_UNKNOWN;
-	Dim all = dim_mul(hidden, gates_of(n)), state[3] = { 1, batch, hidden }, gates[3] = { seq, batch, all }, every[3] = { seq, batch, hidden };
+	Dim seq = known ? dy->dim[0] : DIM_UNKNOWN, batch = known ? dy->dim[1] : DIM_UNKNOWN,
+	    hidden = known ? dy->dim[2] : DIM_UNKNOWN;
+	Dim all = dim_mul(hidden, gates_of(n)), state[3] = { 1, batch, hidden }, gates[3] = { seq, batch, all },
+	    every[3] = { seq, batch, hidden };
 	for (int i = 1; i < n->nin; i++) {
 		const char *name = n->row->schema->in[i].name;
 		bool bad;
@@ -114,7 +121,8 @@ static int shape_steps_grad(Node *n)
 			return -1;
 	}
 	for (int i = 0; i < n->nout; i++)
-		operand_set_result(n, i, operand_dtype(n, 0), 3, i == 0 || (gates_of(n) == 3 && i == 2) ? gates : state);
+		operand_set_result(n, i, operand_dtype(n, 0), 3,
+			i == 0 || (gates_of(n) == 3 && i == 2) ? gates : state);
 	return 0;
 }
 
@@ -205,7 +213,7 @@ static Value *joined(Cell *c, Value *to, int axis, int count, Value **v)
 	return inline_append(g, m) < 0 ? NULL : out;
 }
 
-/* What a step makes beside its state: kept by composites whose gradient reads it. */
+/* Results of a step besides its state: kept by composites whose gradient reads them. */
 typedef struct Made {
 	Value *h, *state;        /* after the step */
 	Value *gates, *inner;
@@ -273,7 +281,8 @@ static Value *step_lstm(Cell *c, Value *x, Value *h, Value *state, Made *made)
 static void read_acts(Cell *c)
 {
 	static const char *const defaults[] = { "Sigmoid", "Tanh", "Tanh" };
-	const Attr *names = node_attr(c->n, "activations"), *alpha = node_attr(c->n, "activation_alpha"), *beta = node_attr(c->n, "activation_beta");
+	const Attr *names = node_attr(c->n, "activations"), *alpha = node_attr(c->n, "activation_alpha"),
+		   *beta = node_attr(c->n, "activation_beta");
 	for (int i = 0; i < ACTS; i++) {
 		c->act[i].name = names && i < names->n ? names->u.ss[i] : c->gates == 1 ? "Tanh" : defaults[i];
 		c->act[i].alpha = alpha && i < alpha->n ? (double)alpha->u.fs[i] : 0;
@@ -285,16 +294,19 @@ static int read_cell(Node *n, Cell *c)
 {
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	*c = (Cell){ .n = n, .gates = gates_of(n) };
-	if (!x || x->rank != 3 || !dim_known(x->dim[0]) || !r || r->rank != 2 || !dim_known(r->dim[1]) || x->dim[0] < 1 || r->dim[1] < 1) {
-		err_at(n->loc, "%s is unrolled: it needs a known number of steps and a known hidden size, the operands are %s and %s", n->op,
-			x ? type_text(x) : "of unknown shape", r ? type_text(r) : "of unknown shape");
+	if (!x || x->rank != 3 || !dim_known(x->dim[0]) || !r || r->rank != 2 || !dim_known(r->dim[1]) ||
+		x->dim[0] < 1 || r->dim[1] < 1) {
+		err_at(n->loc,
+			"%s is unrolled: it needs a known number of steps and a known hidden size, the operands are %s "
+			"and %s",
+			n->op, x ? type_text(x) : "of unknown shape", r ? type_text(r) : "of unknown shape");
 		return -1;
 	}
 	c->steps = x->dim[0];
 	c->hidden = r->dim[1];
 	if (c->steps > limits.unroll / STEP_NODES) {
-		fail_at(EXIT_LIMIT, n->loc, "%s over %lld steps becomes more than --max-unroll=%lld nodes", n->op, (long long)c->steps,
-			(long long)limits.unroll);
+		fail_at(EXIT_LIMIT, n->loc, "%s over %lld steps becomes more than --max-unroll=%lld nodes", n->op,
+			(long long)c->steps, (long long)limits.unroll);
 		return -1;
 	}
 	read_acts(c);
@@ -304,14 +316,15 @@ static int read_cell(Node *n, Cell *c)
 		return -1;
 	if (c->gates == 3 && !attr_int(n, "linear_before_reset")) {
 		int64_t h = c->hidden;
-		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, c->rt, expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
+		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, c->rt,
+			    expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
 			return -1;
 		c->rzr = part[0], c->rh = part[1];
 	}
 	return c->gates == 4 && operand_value(n, P) ? cut(c, n->in[P], 0, 3, c->hidden, c->peep) : 0;
 }
 
-/* [1, batch, hidden] of zeros, or what is given. */
+/* [1, batch, hidden] of zeros, or the given operand. */
 static Value *first_state(Cell *c, int operand)
 {
 	Node *n = c->n;
@@ -352,7 +365,8 @@ static int expand_steps(Node *n)
 	if (read_cell(n, &c))
 		return -1;
 	Arena *a = n->graph->scratch;
-	Value **at = arena_array(a, Value *, c.steps), *h = first_state(&c, H), *state = c.gates == 4 ? first_state(&c, C) : NULL;
+	Value **at = arena_array(a, Value *, c.steps), *h = first_state(&c, H),
+	      *state = c.gates == 4 ? first_state(&c, C) : NULL;
 	enum { NOUT = CELLS + 1 };
 	Value **kept[NOUT];
 	for (int i = 0; i < NOUT; i++)
@@ -462,7 +476,8 @@ static int eval_gru_grad(Node *n, Tensor **in, Tensor **out)
 	Walk w;
 	walk_begin(n, in, &w);
 	bool linear = attr_int(n, "linear_before_reset") != 0;
-	const double *dy = eval_doubles(in[0]), *gates = eval_doubles(in[2]), *before = eval_doubles(in[4]), *inner = eval_doubles(in[5]);
+	const double *dy = eval_doubles(in[0]), *gates = eval_doubles(in[2]), *before = eval_doubles(in[4]),
+		     *inner = eval_doubles(in[5]);
 	double *reset = eval_scratch(sizeof(double) * (size_t)(w.hidden + 1));
 	int64_t hn = w.hidden;
 	for (int64_t t = w.steps; t-- > 0;)
@@ -504,7 +519,8 @@ static int eval_lstm_grad(Node *n, Tensor **in, Tensor **out)
 {
 	Walk w;
 	walk_begin(n, in, &w);
-	const double *dy = eval_doubles(in[0]), *gates = eval_doubles(in[2]), *dyc = rows(in, n, 4), *cells = eval_doubles(in[5]), *first = rows(in, n, 6);
+	const double *dy = eval_doubles(in[0]), *gates = eval_doubles(in[2]), *dyc = rows(in, n, 4),
+		     *cells = eval_doubles(in[5]), *first = rows(in, n, 6);
 	int64_t hn = w.hidden, states = w.batch * hn;
 	for (int64_t i = 0; i < states; i++)
 		w.dc[i] = dyc ? dyc[i] : 0;
@@ -516,7 +532,8 @@ static int eval_lstm_grad(Node *n, Tensor **in, Tensor **out)
 			if (!live(in, n, 7, b, t))
 				continue;
 			for (int64_t j = 0; j < hn; j++) {
-				double out_ = tanh(cells[row * hn + j]), d = dh[j] + dy[row * hn + j], s = dc[j] + d * o[j] * (1 - out_ * out_);
+				double out_ = tanh(cells[row * hn + j]), d = dh[j] + dy[row * hn + j],
+				       s = dc[j] + d * o[j] * (1 - out_ * out_);
 				double old = t > 0 ? cells[(row - w.batch) * hn + j] : first ? first[b * hn + j] : 0;
 				dg[j] = s * cand[j] * i[j] * (1 - i[j]);
 				dg[hn + j] = d * out_ * o[j] * (1 - o[j]);
@@ -567,40 +584,54 @@ static Cost cost_steps(const Node *n)
 }
 
 #define STEPS \
-	.domain = "sbpcc", .since = 1, .shape = shape_steps, .composite = true, .expand = expand_steps, .own = own_steps, .factor_fn = factor_steps, \
+	.domain = "sbpcc", .since = 1, .shape = shape_steps, .composite = true, .expand = expand_steps, \
+	.factor_fn = factor_steps, .own = own_steps, .cost = cost_steps
+#define STEPS_GRAD \
+	.domain = "sbpcc", .since = 1, .shape = shape_steps_grad, .factor_fn = factor_steps, .nograd = true, \
 	.cost = cost_steps
-#define STEPS_GRAD .domain = "sbpcc", .since = 1, .shape = shape_steps_grad, .nograd = true, .factor_fn = factor_steps, .cost = cost_steps
 #define ACT_ATTRS "activations:strings activation_alpha:floats activation_beta:floats clip:float"
 
 /* clang-format off */
 const Op ops_steps[] = {
-	{ .name = "RNNSteps", STEPS, .sig = "xw:F r:F h:F? lens:int32? -> y:F y_h:F? before:F?", .attrs = ACT_ATTRS, .kernel = "rnn", .stash = "before",
-	  .grad = "dxw, dh = RNNStepsGrad(dy, dy_h, y, r, lens); dr = MatMulOver(dxw, before)",
+	{ .name = "RNNSteps", STEPS, .sig = "xw:F r:F h:F? lens:int32? -> y:F y_h:F? before:F?", .attrs = ACT_ATTRS,
+	  .kernel = "rnn",
+	  .stash = "before", .grad = "dxw, dh = RNNStepsGrad(dy, dy_h, y, r, lens); dr = MatMulOver(dxw, before)",
 	  .test = "xw:[3,2,3] r:[3,3] | xw:[3,2,2] r:[2,2] h:[1,2,2] lens:int32(0,4)[2]" },
-	{ .name = "RNNStepsGrad", STEPS_GRAD, .sig = "dy:F dy_h:F? y:F r:F lens:int32? -> dxw:F dh:F?", .kernel = "rnn_grad", .eval = eval_rnn_grad,
+	{ .name = "RNNStepsGrad", STEPS_GRAD, .sig = "dy:F dy_h:F? y:F r:F lens:int32? -> dxw:F dh:F?",
+	  .kernel = "rnn_grad", .eval = eval_rnn_grad,
 	  .test = "dy:[3,2,3] dy_h:[1,2,3] y:[3,2,3] r:[3,3] lens:int32(0,4)[2]" },
-	{ .name = "GRUSteps", STEPS, .sig = "xw:F r:F h:F? lens:int32? rb:F? -> y:F y_h:F? before:F? gates:F? inner:F?",
+	{ .name = "GRUSteps", STEPS,
+	  .sig = "xw:F r:F h:F? lens:int32? rb:F? -> y:F y_h:F? before:F? gates:F? inner:F?",
 	  .attrs = ACT_ATTRS " linear_before_reset:int=0", .kernel = "gru", .stash = "before gates inner",
-	  .grad = "dxw, dh, side = GRUStepsGrad<linear_before_reset=@linear_before_reset>(dy, dy_h, gates, r, before, inner, lens);"
-	          "n = Shape<start=2, end=3>(before); m = Add(n, n);"
+	  .grad = "dxw, dh, side = GRUStepsGrad<linear_before_reset=@linear_before_reset>(dy, dy_h, gates, r, "
+	          "before, inner, lens);"
+	          "n = Shape<start=2, end=3>(before); "
+	          "m = Add(n, n);"
 	          "dr = MatMulOver(side, before) @when(\"linear_before_reset\");"
 	          "upper = MatMulOver(Slice(side, [0], m, [2]), before) @when(\"!linear_before_reset\");"
 	          "lower = MatMulOver(Slice(side, m, Add(m, n), [2]), inner) @when(\"!linear_before_reset\");"
 	          "dr = Concat<axis=0>(upper, lower) @when(\"!linear_before_reset\");"
 	          "drb = ReduceSum<keepdims=0>(Slice(side, m, Add(m, n), [2]), [0, 1]) @when(\"has(rb)\")",
-	  .test = "xw:[3,2,9] r:[9,3] | xw:[3,2,6] r:[6,2] h:[1,2,2] lens:int32(0,4)[2] | xw:[3,2,6] r:[6,2] h:[1,2,2] rb:[2] =linear_before_reset:1" },
-	{ .name = "GRUStepsGrad", STEPS_GRAD, .sig = "dy:F dy_h:F? gates:F r:F before:F inner:F lens:int32? -> dxw:F dh:F? side:F?",
+	  .test = "xw:[3,2,9] r:[9,3] | xw:[3,2,6] r:[6,2] h:[1,2,2] lens:int32(0,4)[2] | "
+	          "xw:[3,2,6] r:[6,2] h:[1,2,2] rb:[2] =linear_before_reset:1" },
+	{ .name = "GRUStepsGrad", STEPS_GRAD,
+	  .sig = "dy:F dy_h:F? gates:F r:F before:F inner:F lens:int32? -> dxw:F dh:F? side:F?",
 	  .attrs = "linear_before_reset:int=0", .kernel = "gru_grad", .eval = eval_gru_grad,
-	  .test = "dy:[3,2,2] dy_h:[1,2,2] gates:(0.1,0.9)[3,2,6] r:[6,2] before:[3,2,2] inner:[3,2,2] | dy:[3,2,2] gates:(0.1,0.9)[3,2,6] r:[6,2] before:[3,2,2] "
-	          "inner:[3,2,2] lens:int32(0,4)[2] =linear_before_reset:1" },
-	{ .name = "LSTMSteps", STEPS, .sig = "xw:F r:F h:F? lens:int32? c:F? p:F? -> y:F y_h:F? before:F? gates:F? y_c:F? cells:F?",
+	  .test = "dy:[3,2,2] dy_h:[1,2,2] gates:(0.1,0.9)[3,2,6] r:[6,2] before:[3,2,2] inner:[3,2,2] | "
+	          "dy:[3,2,2] gates:(0.1,0.9)[3,2,6] r:[6,2] before:[3,2,2] inner:[3,2,2] lens:int32(0,4)[2] "
+	          "=linear_before_reset:1" },
+	{ .name = "LSTMSteps", STEPS,
+	  .sig = "xw:F r:F h:F? lens:int32? c:F? p:F? -> y:F y_h:F? before:F? gates:F? y_c:F? cells:F?",
 	  .attrs = ACT_ATTRS " input_forget:int=0", .kernel = "lstm", .stash = "before gates cells",
-	  .grad = "dxw, dh, dc = LSTMStepsGrad(dy, dy_h, gates, r, dy_c, cells, c, lens); dr = MatMulOver(dxw, before)",
-	  .test = "xw:[3,2,12] r:[12,3] | xw:[3,2,8] r:[8,2] h:[1,2,2] c:[1,2,2] lens:int32(0,4)[2] | xw:[2,2,8] r:[8,2] p:[6] =input_forget:1" },
-	{ .name = "LSTMStepsGrad", STEPS_GRAD, .sig = "dy:F dy_h:F? gates:F r:F dy_c:F? cells:F c:F? lens:int32? -> dxw:F dh:F? dc:F?", .kernel = "lstm_grad",
-	  .eval = eval_lstm_grad,
-	  .test = "dy:[3,2,2] dy_h:[1,2,2] gates:(0.1,0.9)[3,2,8] r:[8,2] dy_c:[1,2,2] cells:[3,2,2] c:[1,2,2] | dy:[3,2,2] gates:(0.1,0.9)[3,2,8] r:[8,2] "
-	          "cells:[3,2,2] lens:int32(0,4)[2]" },
+	  .grad = "dxw, dh, dc = LSTMStepsGrad(dy, dy_h, gates, r, dy_c, cells, c, lens); "
+	          "dr = MatMulOver(dxw, before)",
+	  .test = "xw:[3,2,12] r:[12,3] | xw:[3,2,8] r:[8,2] h:[1,2,2] c:[1,2,2] lens:int32(0,4)[2] | "
+	          "xw:[2,2,8] r:[8,2] p:[6] =input_forget:1" },
+	{ .name = "LSTMStepsGrad", STEPS_GRAD,
+	  .sig = "dy:F dy_h:F? gates:F r:F dy_c:F? cells:F c:F? lens:int32? -> dxw:F dh:F? dc:F?",
+	  .kernel = "lstm_grad", .eval = eval_lstm_grad,
+	  .test = "dy:[3,2,2] dy_h:[1,2,2] gates:(0.1,0.9)[3,2,8] r:[8,2] dy_c:[1,2,2] cells:[3,2,2] c:[1,2,2] | "
+	          "dy:[3,2,2] gates:(0.1,0.9)[3,2,8] r:[8,2] cells:[3,2,2] lens:int32(0,4)[2]" },
 	{ 0 },
 };
 /* clang-format on */

@@ -1,8 +1,9 @@
 /* Tile: a tensor repeated along its axes.
  *
- * It is an Expand between two Reshapes: an axis that is repeated gets an axis of repeats before it.  Tensors of programs have at most
- * 8 axes, so only axes that are repeated get one; where these are still too many, a few axes are repeated at a time and neighbours
- * that move together are one axis.  The gradient is the same backwards, a sum over the axes of repeats. */
+ * It is an Expand between two Reshapes: an axis that is repeated gets an axis of repeats before it.  Tensors of
+ * programs have at most 8 axes, so only axes that are repeated get one; where these are still too many, a few axes are
+ * repeated at a time and neighbours that move together are one axis.  The gradient is the same backwards, a sum over
+ * the axes of repeats. */
 #include "ops.h"
 #include <string.h>
 
@@ -24,7 +25,8 @@ static int shape_tile(Node *n)
 		return shape_any(n, 0, x->elem, x->rank);
 	for (int a = 0; a < x->rank; a++) {
 		if (t && dim[a] < 0) {
-			err_at(operand_loc(n, 1), "Tile: a negative number of repeats, %lld", (long long)tensor_int(t, a));
+			err_at(operand_loc(n, 1), "Tile: a negative number of repeats, %lld",
+				(long long)tensor_int(t, a));
 			return -1;
 		}
 		dim[a] = dim_mul(x->dim[a], dim[a]);
@@ -76,7 +78,8 @@ static Value *element(Node *n, Value *v, const Dim *known, int a)
 	return expand_op(n, "Gather", "axis=0", v, expand_ints(n, (int64_t[]){ a }, 1));
 }
 
-/* One Expand: from, an axis of 1 before each that is repeated; to, the repeats there.  len: of each axis before it, then after it. */
+/* One Expand: from, an axis of 1 before each that is repeated; to, the repeats there.  len: of each axis before it,
+ * then after it. */
 typedef struct Step { Value *from, *to, *made; int nax, axis[AT_ONCE + AXES]; } Step;
 
 static Value *times(Node *n, Value *a, Value *b)
@@ -84,8 +87,10 @@ static Value *times(Node *n, Value *a, Value *b)
 	return a ? expand_op(n, "Mul", NULL, a, b) : b;
 }
 
-/* Axes on[first] .. are repeated, at most `most` of them; join: neighbours that move together are one axis.  Returns where the next step begins. */
-static int plan_step(Node *n, int rank, const bool *on, int first, int most, bool join, Value **len, Value *const *repeats, Step *s)
+/* Axes on[first] .. are repeated, at most `most` of them; join: neighbours that move together are one axis.  Returns
+ * where the next step begins. */
+static int plan_step(Node *n, int rank, const bool *on, int first, int most, bool join, Value **len,
+	Value *const *repeats, Step *s)
 {
 	Value *from[2 * RANK_MAX], *to[2 * RANK_MAX], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
 	int count = 0, end = first;
@@ -100,7 +105,8 @@ static int plan_step(Node *n, int rank, const bool *on, int first, int most, boo
 			end = a + 1;
 		}
 		fresh |= here || !join;
-		from[fresh ? count : count - 1] = to[fresh ? count : count - 1] = times(n, fresh ? NULL : from[count - 1], len[a]);
+		from[fresh ? count : count - 1] = to[fresh ? count : count - 1] = times(n,
+			fresh ? NULL : from[count - 1], len[a]);
 		count += fresh;
 		fresh = false;
 		len[a] = here ? times(n, len[a], repeats[a]) : len[a];
@@ -164,8 +170,10 @@ static int grad_tile(Node *n, Value **dout, Value **din)
 
 /* clang-format off */
 const Op ops_tile[] = {
-	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T", .shape = shape_tile, .eval = eval_tile, .kernel = "tile", .composite = true,
-	  .expand = expand_tile, .factor_fn = factor_keep_equal, .linear = "x", .grad_fn = grad_tile, .cost = cost_bytes,
-	  .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3} | x:[1,2,2,2,1] repeats:{1,1,2,1,3} | x:[1,2,1,2,2] repeats:{2,2,2,1,2} | x:[] repeats:{}" },
+	{ .name = "Tile", .since = 6, .sig = "x:T repeats:int64 -> y:T",
+	  .shape = shape_tile, .kernel = "tile", .eval = eval_tile, .composite = true, .expand = expand_tile,
+	  .factor_fn = factor_keep_equal, .linear = "x", .grad_fn = grad_tile, .cost = cost_bytes,
+	  .test = "x:[2,3] repeats:{2,1} | x:[2,3] repeats:{1,3} | x:[1,2,2,2,1] repeats:{1,1,2,1,3} | "
+	          "x:[1,2,1,2,2] repeats:{2,2,2,1,2} | x:[] repeats:{}" },
 	{ 0 },
 };

@@ -1,14 +1,15 @@
-/* Where the windows of convolutions and pools stand: along an axis of a whole tensor, and along the part of it that a rank holds.
+/* The positions of the windows of convolutions and pools: along an axis of a tensor, and along the part of it that a
+ * rank holds.
  *
- * Along a spatial axis window o begins at o x stride - padding and has places dilation apart; its span is from the first to the last.  Cutting
- * the windows cuts what lies over them, and whoever has some of them needs what these see (factor_reach): a rank of the middle has no
- * padding, the first one keeps that at the beginning, the last one that at the end, and where parts are small several keep some of it.
- * Cutting what windows see, as gradients do, needs the windows that see any of it; they may see more than the part, which is then only a stretch
- * of what the rank works on ("from" and "size" of its node).
+ * Along a spatial axis, window o begins at o x stride - padding and has places that are dilation apart; its span is
+ * from the first place to the last.  Where the windows are split, a rank needs all elements that its windows read
+ * (factor_reach): a rank in the middle has no padding, the first one has the padding at the beginning, the last one
+ * that at the end, and where parts are small several ranks have some of it.  Where the elements that windows read are
+ * split, as in gradients, a rank needs all windows that read some of its part; these may read more than the part, which
+ * is then a stretch of what the rank works on ("from" and "size" of its node).
  *
- * windows   0 1 2 3 | 4 5 6     span 3, stride 1, padding 1
- * seen    . 0 1 2 3   4 5 6 .   one rank needs 0..4 and has padding before, the other 3..6 and has it behind
- */
+ *   windows    0 1 2 3 | 4 5 6      span 3, stride 1, padding 1
+ *   read     . 0 1 2 3   4 5 6 .    one rank needs 0..4, with padding before; the other 3..6, with padding behind */
 #include "ops.h"
 
 #include <string.h>
@@ -171,27 +172,30 @@ int window_sizes(Node *n, int i, int rank, Dim *dim)
 
 /* ---- cut ---- */
 
-/* Whether windows may be split: sizes are known, and each reads some of the axis. */
+/* Whether windows may be split: sizes are known, and each window reads some of the axis. */
 static bool may_cut(const Window *w, int i)
 {
 	int64_t span = window_span(w, i);
-	return dim_known(w->in[i]) && dim_known(w->out[i]) && w->in[i] > 0 && w->out[i] > 0 && w->in[i] <= INT32_MAX && w->out[i] <= INT32_MAX && span <= INT32_MAX &&
-	       w->lo[i] < span && w->hi[i] < span;
+	return dim_known(w->in[i]) && dim_known(w->out[i]) && w->in[i] > 0 && w->out[i] > 0 &&
+	       w->in[i] <= INT32_MAX && w->out[i] <= INT32_MAX && span <= INT32_MAX && w->lo[i] < span &&
+	       w->hi[i] < span;
 }
 
-/* What the windows of a share of them see. */
+/* What a part of the windows reads. */
 static FactorReach seen_by(const Window *w, int i)
 {
 	int64_t from = -w->lo[i];
-	return (FactorReach){ .of = w->out[i], .div = 1, .mid = w->out[i], .mul = w->stride[i], .from = from, .to = from + window_span(w, i) - 1 };
+	return (FactorReach){ .of = w->out[i], .div = 1, .mid = w->out[i], .mul = w->stride[i],
+		.from = from, .to = from + window_span(w, i) - 1 };
 }
 
-/* The windows that see some of a share of the axis; where a stride leaves some of it out, also the one before, so that they never begin
- * behind the share. */
+/* The windows that read some of a part of the axis; where a stride skips some of it, also the one before, so that they
+ * never begin behind the part. */
 static FactorReach seeing(const Window *w, int i)
 {
 	int64_t more = window_span(w, i) - w->stride[i];
-	return (FactorReach){ .of = w->in[i], .div = w->stride[i], .lo = w->lo[i] - (more > 0 ? more : 0), .hi = w->lo[i], .mid = w->out[i], .mul = 1 };
+	return (FactorReach){ .of = w->in[i], .div = w->stride[i], .mid = w->out[i], .mul = 1,
+		.lo = w->lo[i] - (more > 0 ? more : 0), .hi = w->lo[i] };
 }
 
 void window_factors(FactorRule *r, const Window *w, At y, At x)
@@ -255,14 +259,16 @@ static bool is_cut(const Node *shard, const Window *w, At large, At small)
 {
 	bool cut = false;
 	for (int i = 0; i < w->nd; i++)
-		cut |= window_type(shard, small)->dim[i + 2] != w->out[i] || (large.i >= 0 && window_type(shard, large)->dim[i + 2] != w->in[i]);
+		cut |= window_type(shard, small)->dim[i + 2] != w->out[i] ||
+		       (large.i >= 0 && window_type(shard, large)->dim[i + 2] != w->in[i]);
 	return cut;
 }
 
 /* The padding of n windows from `first` on over len elements from `from` on.  What ceil_mode adds is none. */
 static void pads_of(const Window *w, int i, int64_t first, int64_t n, int64_t from, int64_t len, int64_t *pads)
 {
-	int64_t start = first * w->stride[i] - w->lo[i], end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i), behind = end - from - len;
+	int64_t start = first * w->stride[i] - w->lo[i],
+		end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i), behind = end - from - len;
 	pads[i] = from - start;
 	pads[w->nd + i] = behind < 0 ? 0 : behind < w->hi[i] ? behind : w->hi[i];
 }
@@ -273,18 +279,20 @@ void window_place(Node *shard, const Window *w, At y, At x, const int64_t *const
 	if (!is_cut(shard, w, x, y))
 		return;
 	for (int i = 0; i < w->nd; i++)
-		pads_of(w, i, begin(shard, y, at)[i + 2], window_type(shard, y)->dim[i + 2], begin(shard, x, at)[i + 2], window_type(shard, x)->dim[i + 2], pads);
+		pads_of(w, i, begin(shard, y, at)[i + 2], window_type(shard, y)->dim[i + 2],
+			begin(shard, x, at)[i + 2], window_type(shard, x)->dim[i + 2], pads);
 	set_pads(shard, pads, w->nd);
 }
 
-/* Windows that reach beyond the shard lie over padding: sums of products are not affected. */
+/* Windows that reach beyond the shard read padding: sums of products do not change. */
 void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
 	if (!is_cut(shard, w, dx, g))
 		return;
 	for (int i = 0; i < w->nd; i++) {
-		int64_t len = window_type(shard, dx)->dim[i + 2], all = (window_type(shard, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
+		int64_t len = window_type(shard, dx)->dim[i + 2],
+			all = (window_type(shard, g)->dim[i + 2] - 1) * w->stride[i] + window_span(w, i);
 		pads[i] = w->lo[i] + begin(shard, dx, at)[i + 2] - begin(shard, g, at)[i + 2] * w->stride[i];
 		pads[w->nd + i] = all - len - pads[i] > 0 ? all - len - pads[i] : 0;
 		extra[i] = len - all + pads[i] + pads[w->nd + i];
@@ -294,7 +302,7 @@ void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t 
 		set_ints(shard, "output_padding", extra, w->nd);
 }
 
-/* Pools are affected: they work on all that the windows read, and give the stretch of it that is theirs. */
+/* Pools would change: they work on all that the windows read, and give their stretch of it. */
 void window_place_within(Node *shard, const Window *w, At dx, At g, At x, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], from[SPATIAL_MAX], size[SPATIAL_MAX], within[SPATIAL_MAX + 2];
@@ -303,8 +311,10 @@ void window_place_within(Node *shard, const Window *w, At dx, At g, At x, const 
 	within[0] = window_type(shard, g)->dim[0];
 	within[1] = window_type(shard, g)->dim[1];
 	for (int i = 0; i < w->nd; i++) {
-		int64_t first = begin(shard, g, at)[i + 2], n = window_type(shard, g)->dim[i + 2], start = first * w->stride[i] - w->lo[i];
-		int64_t end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i), lo = start < 0 ? 0 : start, hi = end < w->in[i] ? end : w->in[i];
+		int64_t first = begin(shard, g, at)[i + 2], n = window_type(shard, g)->dim[i + 2],
+			start = first * w->stride[i] - w->lo[i];
+		int64_t end = (first + n - 1) * w->stride[i] - w->lo[i] + window_span(w, i),
+			lo = start < 0 ? 0 : start, hi = end < w->in[i] ? end : w->in[i];
 		if (x.i >= 0)
 			lo = begin(shard, x, at)[i + 2], hi = lo + window_type(shard, x)->dim[i + 2];
 		pads_of(w, i, first, n, lo, hi - lo, pads);

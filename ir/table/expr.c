@@ -10,7 +10,8 @@
  *             before the branches are looked at, so the other branch may name an operand that is not there
  *     f(x...) folds a function of two arguments over all operands of a variadic row; count(x) is how many there are
  *
- * An Expr is an array of nodes with operands before users: walking it in order is the evaluation, with a short stack. */
+ * An Expr is an array of nodes with operands before users: walking it in order is the evaluation, with a short
+ * stack. */
 #include "table.h"
 #include <ctype.h>
 #include <math.h>
@@ -38,7 +39,7 @@ struct Expr {
 
 enum { STACK = 24 };
 
-/* The functions.  C's names are used where C has the function; e_... stands in expr_prelude. */
+/* The functions.  Names of C are used where C has the function; e_... are in expr_prelude. */
 static double fn_sign(double x)
 {
 	return isnan(x) ? x : (x > 0) - (x < 0);
@@ -115,7 +116,7 @@ static void skip(Parser *s)
 		s->p++;
 }
 
-/* Takes the operator when it stands here and is not the beginning of a longer one. */
+/* Skips the operator when it is next and not the beginning of a longer one. */
 static bool take(Parser *s, const char *op)
 {
 	size_t n = strlen(op);
@@ -409,7 +410,7 @@ Expr *expr_of(const Node *n)
 	return e;
 }
 
-/* Running.  One loop per operator over a whole vector, so the cost of looking at the node is shared by all elements. */
+/* Running.  One loop per operator over a vector, so that the cost of decoding a node is shared by all elements. */
 #define LOOP(T, what) do { for (int i = 0; i < n; i++) r[i] = (T)(what); } while (0)
 
 static void step_float(const ENode *e, int n, const double *x, const double *y, const double *z, double *r)
@@ -516,7 +517,7 @@ static uint64_t call2_uint(const struct Fn *f, uint64_t x, uint64_t y)
 	return f->f2 == pow ? pow_uint(x, y) : y ? x % y : 0;
 }
 
-/* What is the same for signed and unsigned numbers: 1 when done. */
+/* Operators that are the same for signed and unsigned numbers: 1 when done. */
 static bool step_bits(
 	const ENode *e, int n, const uint64_t *x, const uint64_t *y, const uint64_t *z, uint64_t *r)
 {
@@ -631,9 +632,13 @@ void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void
 /* Operands before users: a visitor that keeps a stack can evaluate the expression in another arithmetic. */
 void expr_each(const Expr *e, void (*visit)(void *, const char *op, int operands, int arg, double num), void *ctx)
 {
-	static const char *const text[] = { [E_NUM] = "num", [E_ARG] = "arg", [E_NEG] = "neg", [E_NOT] = "!", [E_COM] = "~", [E_ADD] = "+", [E_SUB] = "-",
-		[E_MUL] = "*", [E_DIV] = "/", [E_REM] = "%", [E_SHL] = "<<", [E_SHR] = ">>", [E_BAND] = "&", [E_BOR] = "|", [E_BXOR] = "^", [E_LT] = "<",
-		[E_LE] = "<=", [E_GT] = ">", [E_GE] = ">=", [E_EQ] = "==", [E_NE] = "!=", [E_AND] = "&&", [E_OR] = "||", [E_SEL] = "?:" };
+	static const char *const text[] = {
+		[E_NUM] = "num", [E_ARG] = "arg", [E_NEG] = "neg", [E_NOT] = "!", [E_COM] = "~",
+		[E_ADD] = "+", [E_SUB] = "-", [E_MUL] = "*", [E_DIV] = "/", [E_REM] = "%",
+		[E_SHL] = "<<", [E_SHR] = ">>", [E_BAND] = "&", [E_BOR] = "|", [E_BXOR] = "^",
+		[E_LT] = "<", [E_LE] = "<=", [E_GT] = ">", [E_GE] = ">=", [E_EQ] = "==", [E_NE] = "!=",
+		[E_AND] = "&&", [E_OR] = "||", [E_SEL] = "?:",
+	};
 	for (int k = 0; k < e->nnode; k++) {
 		const ENode *x = &e->node[k];
 		bool call = x->kind == E_CALL1 || x->kind == E_CALL2;
@@ -662,9 +667,11 @@ const char expr_prelude[] =
 	"\tEXPR_FN T e_min##F(T x, T y) { return x < y ? x : y; } \\\n"
 	"\tEXPR_FN T e_max##F(T x, T y) { return x > y ? x : y; } \\\n"
 	"\tEXPR_FN T e_sum##F(T x, T y) { return (T)((uint64_t)x + (uint64_t)y); } \\\n"
-	"\tEXPR_FN T e_div##F(T x, T y) { return y == 0 ? 0 : BELOW(y) && y == (T)-1 ? (T)(0 - (uint64_t)x) : x / y; } \\\n"
+	"\tEXPR_FN T e_div##F(T x, T y) { return y == 0 ? 0 : BELOW(y) && y == (T)-1 ? (T)(0 - (uint64_t)x) : x / y; } "
+	"\\\n"
 	"\tEXPR_FN T e_fmod##F(T x, T y) { return y == 0 || (BELOW(y) && y == (T)-1) ? 0 : x % y; } \\\n"
-	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && BELOW(r) != BELOW(y) ? r + y : r; } \\\n"
+	"\tEXPR_FN T e_mod##F(T x, T y) { T r = e_fmod##F(x, y); return r != 0 && BELOW(r) != BELOW(y) ? r + y : r; } "
+	"\\\n"
 	"\tEXPR_FN T e_shl##F(T x, T y) { return (uint64_t)y < 64 ? (T)((uint64_t)x << y) : 0; } \\\n"
 	"\tEXPR_FN T e_shr##F(T x, T y) { return (uint64_t)y < 64 ? x >> y : BELOW(x) ? (T)-1 : 0; } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { \\\n"

@@ -10,7 +10,7 @@
 
 enum { WHOLE = -1, SPEC_MAX = 64, AXES_MAX = 64 };
 
-/* One operand or result of the text: its letters, and where "..." stands among them. */
+/* One operand or result of the text: its letters, and the position of "..." among them. */
 typedef struct Spec { char letter[AXES_MAX]; int n, dots; } Spec;
 
 static const Type *type_of(const Value *v)
@@ -83,7 +83,8 @@ void factor_reach(FactorRule *r, int f, int operand, int axis, FactorReach x)
 
 void factor_product(FactorRule *r, bool out, int at, int axis, int n, const SubFactor *sub)
 {
-	FactorProduct p = { out, at, axis, n, arena_array(r->arena, SubFactor, n) };
+	FactorProduct p = { .out = out, .at = at, .axis = axis, .nsub = n };
+	p.sub = arena_array(r->arena, SubFactor, n);
 	memcpy(p.sub, sub, (size_t)n * sizeof *sub);
 	for (int i = 0; i < n; i++)
 		if (sub[i].factor >= 0)
@@ -109,7 +110,7 @@ static const char *spec_parse(const char *s, Spec *sp)
 	}
 }
 
-/* Splits the text into specs; returns how many stand before "->". */
+/* Splits the text into specs; returns how many come before "->". */
 static int text_parse(const char *s, Spec *sp, int *nall)
 {
 	int n = 0, nin = -1;
@@ -144,7 +145,7 @@ static int lookup(Table *t, int *slot, Dim d)
 	return *slot;
 }
 
-/* Lays one spec over the axes of one value; false when it does not fit. */
+/* Applies one spec to the axes of one value; false when it does not fit. */
 static bool lay(Table *t, const Spec *sp, const Value *v, int *row)
 {
 	const Type *ty = type_of(v);
@@ -191,7 +192,7 @@ int factor_text(Node *n, FactorRule *r, const char *text)
 	Table t = { .r = r };
 	memset(t.letter, -1, sizeof t.letter);
 	memset(t.dots, -1, sizeof t.dots);
-	for (int i = 0; i < n->nin; i++)        /* the last operand of the text stands for all that follow */
+	for (int i = 0; i < n->nin; i++)        /* the last operand of the text applies to all that follow */
 		if (!lay(&t, &spec[i < nin ? i : nin - 1], n->in[i], r->in[i]))
 			return -1;
 	for (int i = 0; i < n->nout; i++)
@@ -238,7 +239,8 @@ void factor_linear(const Node *n, int *group)
 		group[i] = 0;
 	if (!n->row || !n->row->linear || !n->row->sig)
 		return;
-	if (dtype_is_float(operand_dtype(n, 0)) && n->nout && n->out[0] && n->out[0]->type && !dtype_is_float(n->out[0]->type->elem))
+	if (dtype_is_float(operand_dtype(n, 0)) && n->nout && n->out[0] && n->out[0]->type &&
+		!dtype_is_float(n->out[0]->type->elem))
 		return;                         /* a Cast that drops fractions */
 	int g = 1;
 	for (const char *s = n->row->linear; *s;) {
@@ -263,7 +265,8 @@ static bool alike(const Node *n, int i)
 	return s->in[i < s->nin ? i : s->nin - 1].variadic || !strcmp(s->in[i].name, "like");
 }
 
-/* Factors: axes that all operands (those of the rank of the first) and results share, except the ones that stay unsplit. */
+/* Factors: axes that all operands (with as many axes as the first) and results share, except the ones that stay
+ * unsplit. */
 int factor_keep(Node *n, FactorRule *r, const bool *unsplit)
 {
 	int rank = operand_rank(n, 0);

@@ -36,13 +36,20 @@ int list_ops(FILE *f)
 	for (int i = 0; i < n; i++)
 		list[i] = op_at(i);
 	qsort(list, (size_t)n, sizeof *list, by_name);
-	fprintf(f, "%-36s %-8s %-10s %-14s %s\n", "operator", "opsets", "kind", "gradient", "axes that travel together; operands through which P passes");
+	fprintf(f, "%-36s %-8s %-10s %-14s %s\n", "operator", "opsets", "kind", "gradient",
+		"axes that travel together; operands through which P passes");
 	for (int i = 0; i < n; i++) {
 		const Op *o = list[i];
-		const char *name = o->domain && *o->domain ? arena_printf(&arena_process, "%s.%s", o->domain, o->name) : o->name;
-		const char *until = o->until ? arena_printf(&arena_process, "%d-%d", o->since, o->until) : arena_printf(&arena_process, "%d-", o->since);
-		const char *axes = o->factors ? o->factors : o->factor_fn ? "by attributes" : o->expr || o->eval || o->composite ? "whole" : "by definition";
-		fprintf(f, "%-36s %-8s %-10s %-14s %s%s%s\n", name, until, kind(o), gradient(o), axes, o->linear ? "; " : "", o->linear ? o->linear : "");
+		const char *name = o->domain && *o->domain ? arena_printf(&arena_process, "%s.%s", o->domain, o->name)
+		                                           : o->name;
+		const char *until = o->until ? arena_printf(&arena_process, "%d-%d", o->since, o->until)
+		                             : arena_printf(&arena_process, "%d-", o->since);
+		const char *axes = o->factors                           ? o->factors
+		                   : o->factor_fn                       ? "by attributes"
+		                   : o->expr || o->eval || o->composite ? "whole"
+		                                                        : "by definition";
+		fprintf(f, "%-36s %-8s %-10s %-14s %s%s%s\n", name, until, kind(o), gradient(o), axes,
+			o->linear ? "; " : "", o->linear ? o->linear : "");
 	}
 	return fflush(f) ? -1 : 0;
 }

@@ -17,7 +17,8 @@ typedef struct Entry { Op **op; int n; } Entry;         /* all versions of one o
 
 static Op **table;
 static int ntable;
-static Function *(*parse_gradient)(const Op *, const char *text);      /* the parser stands above the table: language.c */
+/* set by language.c: the parser is a layer above the table */
+static Function *(*parse_gradient)(const Op *, const char *text);
 static Map by_name;                                     /* "domain:Op" -> Entry */
 
 /* One word of a .sig or .attrs text; blanks before it are skipped.  Quoted text and brackets count as part of a
@@ -54,7 +55,8 @@ static Operand read_operand(const char *w, size_t len)
 
 static const struct { const char *name; AttrType type; } attr_types[] = {
 	{ "int", AT_INT }, { "float", AT_FLOAT }, { "string", AT_STRING }, { "ints", AT_INTS }, { "floats", AT_FLOATS },
-	{ "strings", AT_STRINGS }, { "tensor", AT_TENSOR }, { "graph", AT_GRAPH }, { "type", AT_TYPE }, { "sparse_tensor", AT_SPARSE },
+	{ "strings", AT_STRINGS }, { "tensor", AT_TENSOR }, { "graph", AT_GRAPH }, { "type", AT_TYPE },
+	{ "sparse_tensor", AT_SPARSE },
 };
 
 static void read_value(Attr *a, const char *v, size_t len)
@@ -138,9 +140,11 @@ static Schema *definition_schema(const Function *f)
 	Schema *s = arena_new(&arena_process, Schema);
 
 	for (int i = 0; i < f->body->nin; i++)
-		arena_push(&arena_process, s->in, s->nin, ((Operand){ .name = f->body->in[i]->name, .type = name_of("?"), .optional = true }));
+		arena_push(&arena_process, s->in, s->nin,
+			((Operand){ .name = f->body->in[i]->name, .type = name_of("?"), .optional = true }));
 	for (int i = 0; i < f->body->nout; i++)
-		arena_push(&arena_process, s->out, s->nout, ((Operand){ .name = f->body->out[i]->name, .type = name_of("?") }));
+		arena_push(&arena_process, s->out, s->nout,
+			((Operand){ .name = f->body->out[i]->name, .type = name_of("?") }));
 	for (int i = 0; i < f->nattr; i++) {
 		arena_push(&arena_process, s->attr, s->nattr, f->attr[i]);
 		s->hasdefault = arena_grow(&arena_process, s->hasdefault, i, sizeof(bool));
@@ -208,8 +212,9 @@ const Op *op_find(Name domain, Name name, int64_t version)
 	for (int i = 0; e && i < e->n; i++) {
 		const Op *op = e->op[i];
 
-		if (op->since <= version && (!op->until || version <= op->until || (version == INT_MAX && !op->until)) &&
-		    (!best || op->since > best->since))
+		if (op->since <= version &&
+			(!op->until || version <= op->until || (version == INT_MAX && !op->until)) &&
+			(!best || op->since > best->since))
 			best = op;
 	}
 	return best;
@@ -255,7 +260,8 @@ static int named(const Operand *list, int n, const char *name, size_t len)
 
 int op_added(const Node *n)
 {
-	int i = n->row->added ? named(n->row->schema->in, n->row->schema->nin, n->row->added, strlen(n->row->added)) : -1;
+	int i = n->row->added ? named(n->row->schema->in, n->row->schema->nin, n->row->added, strlen(n->row->added))
+	                      : -1;
 	return i >= 0 && i < n->nin && n->in[i] ? i : -1;
 }
 

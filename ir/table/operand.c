@@ -1,4 +1,4 @@
-/* Operands of a node, as shape rules and passes ask for them. */
+/* Operands of a node, for shape rules and passes. */
 #include "table.h"
 
 Type *operand_type(const Node *n, int i)

@@ -12,7 +12,8 @@
 
 enum { MAXATOM = 8, MAXTERM = 12 };
 
-typedef struct Atom { Name text; Dim num, den; bool isfloor, bound, given; int64_t value; } Atom;      /* given: it stands in a text that was read */
+/* given: a text that was read has it */
+typedef struct Atom { Name text; Dim num, den; bool isfloor, bound, given; int64_t value; } Atom;
 typedef struct Term { int64_t coef; int n; int atom[MAXATOM]; } Term;       /* atoms ascending by index */
 typedef struct Poly { int n; Term term[MAXTERM]; bool bad; } Poly;          /* bad: cannot be expressed */
 
@@ -150,7 +151,8 @@ static Dim dim_of(const Poly *p)
 			at += (size_t)snprintf(text + at, sizeof text - at, i ? c < 0 ? " - " : " + " : "-");
 		uint64_t mag = c < 0 ? 0 - (uint64_t)c : (uint64_t)c;
 		if (mag != 1 || t->n == 0)
-			at += (size_t)snprintf(text + at, sizeof text - at, "%llu%s", (unsigned long long)mag, t->n ? "*" : "");
+			at += (size_t)snprintf(text + at, sizeof text - at, "%llu%s", (unsigned long long)mag,
+				t->n ? "*" : "");
 		for (int k = 0; k < t->n; k++) {
 			const char *s = atom[t->atom[k]].text;
 

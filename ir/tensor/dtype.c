@@ -5,35 +5,35 @@
 #include <string.h>
 
 static const struct { const char *name; int bits; bool isfloat, isint, sign; } dtypes[DT_COUNT] = {
-	[DT_UNDEFINED] = { "undefined", 0, 0, 0, 0 },
-	[DT_FLOAT] = { "float", 32, 1, 0, 1 },
-	[DT_UINT8] = { "uint8", 8, 0, 1, 0 },
-	[DT_INT8] = { "int8", 8, 0, 1, 1 },
-	[DT_UINT16] = { "uint16", 16, 0, 1, 0 },
-	[DT_INT16] = { "int16", 16, 0, 1, 1 },
-	[DT_INT32] = { "int32", 32, 0, 1, 1 },
-	[DT_INT64] = { "int64", 64, 0, 1, 1 },
-	[DT_STRING] = { "string", 0, 0, 0, 0 },
-	[DT_BOOL] = { "bool", 8, 0, 0, 0 },
-	[DT_FLOAT16] = { "float16", 16, 1, 0, 1 },
-	[DT_DOUBLE] = { "double", 64, 1, 0, 1 },
-	[DT_UINT32] = { "uint32", 32, 0, 1, 0 },
-	[DT_UINT64] = { "uint64", 64, 0, 1, 0 },
-	[DT_COMPLEX64] = { "complex64", 64, 0, 0, 1 },
-	[DT_COMPLEX128] = { "complex128", 128, 0, 0, 1 },
-	[DT_BFLOAT16] = { "bfloat16", 16, 1, 0, 1 },
-	[DT_FLOAT8E4M3FN] = { "float8e4m3fn", 8, 1, 0, 1 },
-	[DT_FLOAT8E4M3FNUZ] = { "float8e4m3fnuz", 8, 1, 0, 1 },
-	[DT_FLOAT8E5M2] = { "float8e5m2", 8, 1, 0, 1 },
-	[DT_FLOAT8E5M2FNUZ] = { "float8e5m2fnuz", 8, 1, 0, 1 },
-	[DT_UINT4] = { "uint4", 4, 0, 1, 0 },
-	[DT_INT4] = { "int4", 4, 0, 1, 1 },
-	[DT_FLOAT4E2M1] = { "float4e2m1", 4, 1, 0, 1 },
-	[DT_FLOAT8E8M0] = { "float8e8m0", 8, 1, 0, 0 },
-	[DT_UINT2] = { "uint2", 2, 0, 1, 0 },
-	[DT_INT2] = { "int2", 2, 0, 1, 1 },
-	[DT_FLOAT6E2M3] = { "float6e2m3", 6, 1, 0, 1 },
-	[DT_FLOAT6E3M2] = { "float6e3m2", 6, 1, 0, 1 },
+	[DT_UNDEFINED] = { .name = "undefined" },
+	[DT_FLOAT] = { .name = "float", .bits = 32, .isfloat = true, .sign = true },
+	[DT_UINT8] = { .name = "uint8", .bits = 8, .isint = true },
+	[DT_INT8] = { .name = "int8", .bits = 8, .isint = true, .sign = true },
+	[DT_UINT16] = { .name = "uint16", .bits = 16, .isint = true },
+	[DT_INT16] = { .name = "int16", .bits = 16, .isint = true, .sign = true },
+	[DT_INT32] = { .name = "int32", .bits = 32, .isint = true, .sign = true },
+	[DT_INT64] = { .name = "int64", .bits = 64, .isint = true, .sign = true },
+	[DT_STRING] = { .name = "string" },
+	[DT_BOOL] = { .name = "bool", .bits = 8 },
+	[DT_FLOAT16] = { .name = "float16", .bits = 16, .isfloat = true, .sign = true },
+	[DT_DOUBLE] = { .name = "double", .bits = 64, .isfloat = true, .sign = true },
+	[DT_UINT32] = { .name = "uint32", .bits = 32, .isint = true },
+	[DT_UINT64] = { .name = "uint64", .bits = 64, .isint = true },
+	[DT_COMPLEX64] = { .name = "complex64", .bits = 64, .sign = true },
+	[DT_COMPLEX128] = { .name = "complex128", .bits = 128, .sign = true },
+	[DT_BFLOAT16] = { .name = "bfloat16", .bits = 16, .isfloat = true, .sign = true },
+	[DT_FLOAT8E4M3FN] = { .name = "float8e4m3fn", .bits = 8, .isfloat = true, .sign = true },
+	[DT_FLOAT8E4M3FNUZ] = { .name = "float8e4m3fnuz", .bits = 8, .isfloat = true, .sign = true },
+	[DT_FLOAT8E5M2] = { .name = "float8e5m2", .bits = 8, .isfloat = true, .sign = true },
+	[DT_FLOAT8E5M2FNUZ] = { .name = "float8e5m2fnuz", .bits = 8, .isfloat = true, .sign = true },
+	[DT_UINT4] = { .name = "uint4", .bits = 4, .isint = true },
+	[DT_INT4] = { .name = "int4", .bits = 4, .isint = true, .sign = true },
+	[DT_FLOAT4E2M1] = { .name = "float4e2m1", .bits = 4, .isfloat = true, .sign = true },
+	[DT_FLOAT8E8M0] = { .name = "float8e8m0", .bits = 8, .isfloat = true },
+	[DT_UINT2] = { .name = "uint2", .bits = 2, .isint = true },
+	[DT_INT2] = { .name = "int2", .bits = 2, .isint = true, .sign = true },
+	[DT_FLOAT6E2M3] = { .name = "float6e2m3", .bits = 6, .isfloat = true, .sign = true },
+	[DT_FLOAT6E3M2] = { .name = "float6e3m2", .bits = 6, .isfloat = true, .sign = true },
 };
 
 const char *dtype_name(DType t)
@@ -49,7 +49,8 @@ DType dtype_of(const char *name, size_t len)
 	return DT_UNDEFINED;
 }
 
-/* Literals and int32_data entries of 2-bit and 4-bit types are packed bytes; 6-bit types, four in three bytes, have one per element. */
+/* Literals and int32_data entries of 2-bit and 4-bit types are packed bytes; 6-bit types, four in three bytes, have one
+ * per element. */
 bool dtype_literal_is_byte(DType t) { return dtype_bits(t) == 2 || dtype_bits(t) == 4; }
 
 int dtype_bits(DType t) { return (unsigned)t < DT_COUNT ? dtypes[t].bits : 0; }
@@ -63,15 +64,15 @@ typedef struct Small { int exp, man, bias; bool inf, fn, uz; } Small;
 static Small small(DType t)
 {
 	switch (t) {
-	case DT_FLOAT16:         return (Small){ 5, 10, 15, true, false, false };
-	case DT_BFLOAT16:        return (Small){ 8, 7, 127, true, false, false };
-	case DT_FLOAT8E4M3FN:    return (Small){ 4, 3, 7, false, true, false };
-	case DT_FLOAT8E4M3FNUZ:  return (Small){ 4, 3, 8, false, false, true };
-	case DT_FLOAT8E5M2:      return (Small){ 5, 2, 15, true, false, false };
-	case DT_FLOAT8E5M2FNUZ:  return (Small){ 5, 2, 16, false, false, true };
-	case DT_FLOAT4E2M1:      return (Small){ 2, 1, 1, false, false, false };
-	case DT_FLOAT6E2M3:      return (Small){ 2, 3, 1, false, false, false };
-	case DT_FLOAT6E3M2:      return (Small){ 3, 2, 3, false, false, false };
+	case DT_FLOAT16:         return (Small){ .exp = 5, .man = 10, .bias = 15, .inf = true };
+	case DT_BFLOAT16:        return (Small){ .exp = 8, .man = 7, .bias = 127, .inf = true };
+	case DT_FLOAT8E4M3FN:    return (Small){ .exp = 4, .man = 3, .bias = 7, .fn = true };
+	case DT_FLOAT8E4M3FNUZ:  return (Small){ .exp = 4, .man = 3, .bias = 8, .uz = true };
+	case DT_FLOAT8E5M2:      return (Small){ .exp = 5, .man = 2, .bias = 15, .inf = true };
+	case DT_FLOAT8E5M2FNUZ:  return (Small){ .exp = 5, .man = 2, .bias = 16, .uz = true };
+	case DT_FLOAT4E2M1:      return (Small){ .exp = 2, .man = 1, .bias = 1 };
+	case DT_FLOAT6E2M3:      return (Small){ .exp = 2, .man = 3, .bias = 1 };
+	case DT_FLOAT6E3M2:      return (Small){ .exp = 3, .man = 2, .bias = 3 };
 	default:                 die("%s is no small float", dtype_name(t));
 	}
 }
@@ -95,7 +96,7 @@ double dtype_decode(DType t, uint32_t bits)
 	return neg ? -v : v;
 }
 
-/* Round to nearest even; beyond the largest finite number: that number when saturating, else infinity, or NaN where
+/* Rounds to nearest even.  Beyond the largest finite number: that number when saturating, else infinity, or NaN where
  * the format has no infinity. */
 uint32_t dtype_encode(DType t, double v, bool saturate)
 {
@@ -113,14 +114,19 @@ uint32_t dtype_encode(DType t, double v, bool saturate)
 	}
 	Small s = small(t);
 	uint32_t sign = signbit(v) ? 1u << (s.exp + s.man) : 0;
-	uint32_t nan = s.uz ? 1u << (s.exp + s.man) : s.fn ? sign | ((1u << (s.exp + s.man)) - 1) : sign | (uint32_t)((1 << s.exp) - 1) << s.man | 1u << (s.man - 1);
+	uint32_t nan = s.uz   ? 1u << (s.exp + s.man)
+	               : s.fn ? sign | ((1u << (s.exp + s.man)) - 1)
+	                      : sign | (uint32_t)((1 << s.exp) - 1) << s.man | 1u << (s.man - 1);
 	uint32_t inf = s.inf ? sign | (uint32_t)((1 << s.exp) - 1) << s.man : nan;
-	uint32_t max = s.inf ? (((uint32_t)((1 << s.exp) - 1) << s.man) - 1) : s.fn ? (1u << (s.exp + s.man)) - 2 : (1u << (s.exp + s.man)) - 1;
+	uint32_t max = s.inf  ? (((uint32_t)((1 << s.exp) - 1) << s.man) - 1)
+	               : s.fn ? (1u << (s.exp + s.man)) - 2
+	                      : (1u << (s.exp + s.man)) - 1;
 	bool has_inf_or_nan = s.inf || s.fn || s.uz;
 	int e;
 
 	if (isnan(v))
-		return has_inf_or_nan ? nan : 1u << (s.exp + s.man);    /* no NaN: the code of -0, as ONNX's cases have it */
+		/* no NaN: the code of -0, as in ONNX's test cases */
+		return has_inf_or_nan ? nan : 1u << (s.exp + s.man);
 	double a = fabs(v);
 	if (isinf(v))
 		return saturate && t != DT_FLOAT16 && t != DT_BFLOAT16 ? sign | max : has_inf_or_nan ? inf : sign | max;

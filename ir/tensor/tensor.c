@@ -109,7 +109,10 @@ int64_t tensor_int(const Tensor *t, int64_t i)
 	default: {
 		double v = tensor_get(t, i);
 
-		return isnan(v) ? 0 : v >= 9223372036854775808.0 ? INT64_MAX : v < -9223372036854775808.0 ? INT64_MIN : (int64_t)v;
+		return isnan(v)                     ? 0
+		       : v >= 9223372036854775808.0 ? INT64_MAX
+		       : v < -9223372036854775808.0 ? INT64_MIN
+		                                    : (int64_t)v;
 	}
 	}
 }
@@ -130,7 +133,11 @@ double tensor_get(const Tensor *t, int64_t i)
 	}
 }
 
-#define STORE(T, t, i, v) do { T x_ = (T)(v); memcpy((char *)(t)->data + (size_t)(i) * sizeof x_, &x_, sizeof x_); } while (0)
+#define STORE(T, t, i, v) \
+	do { \
+		T x_ = (T)(v); \
+		memcpy((char *)(t)->data + (size_t)(i) * sizeof x_, &x_, sizeof x_); \
+	} while (0)
 
 void tensor_set_int(Tensor *t, int64_t i, int64_t v)
 {
@@ -154,12 +161,24 @@ void tensor_set(Tensor *t, int64_t i, double v)
 	case DT_FLOAT8E4M3FN: case DT_FLOAT8E4M3FNUZ: case DT_FLOAT8E5M2: case DT_FLOAT8E5M2FNUZ: case DT_FLOAT8E8M0:
 		STORE(uint8_t, t, i, dtype_encode(t->dtype, v, true));
 		break;
-	case DT_FLOAT4E2M1: case DT_FLOAT6E2M3: case DT_FLOAT6E3M2: tensor_pack(t, i, dtype_encode(t->dtype, v, true)); break;
-	case DT_UINT64: STORE(uint64_t, t, i, v >= 9223372036854775808.0 && v < 18446744073709551616.0 ? (uint64_t)v : (uint64_t)(v > -9e18 && v < 9e18 ? (int64_t)v : 0)); break;
+	case DT_FLOAT4E2M1:
+	case DT_FLOAT6E2M3:
+	case DT_FLOAT6E3M2: tensor_pack(t, i, dtype_encode(t->dtype, v, true)); break;
+	case DT_UINT64:
+		STORE(uint64_t, t, i,
+			v >= 9223372036854775808.0 && v < 18446744073709551616.0
+				? (uint64_t)v
+				: (uint64_t)(v > -9e18 && v < 9e18 ? (int64_t)v : 0));
+		break;
 	case DT_BOOL: STORE(uint8_t, t, i, v != 0); break;
 	case DT_STRING: case DT_COMPLEX64: case DT_COMPLEX128: case DT_UNDEFINED: case DT_COUNT:
 		die("tensor_set of %s", dtype_name(t->dtype));
-	default: tensor_set_int(t, i, isnan(v) ? 0 : v >= 9223372036854775808.0 ? INT64_MAX : v < -9223372036854775808.0 ? INT64_MIN : (int64_t)v);
+	default:
+		tensor_set_int(t, i,
+			isnan(v)                     ? 0
+			: v >= 9223372036854775808.0 ? INT64_MAX
+			: v < -9223372036854775808.0 ? INT64_MIN
+						     : (int64_t)v);
 	}
 }
 

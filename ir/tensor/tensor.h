@@ -6,10 +6,10 @@
 
 /* dtype.c: element types; numbers are ONNX's. */
 typedef enum {
-	DT_UNDEFINED, DT_FLOAT, DT_UINT8, DT_INT8, DT_UINT16, DT_INT16, DT_INT32, DT_INT64, DT_STRING, DT_BOOL, DT_FLOAT16, DT_DOUBLE,
-	DT_UINT32, DT_UINT64, DT_COMPLEX64, DT_COMPLEX128, DT_BFLOAT16, DT_FLOAT8E4M3FN, DT_FLOAT8E4M3FNUZ, DT_FLOAT8E5M2,
-	DT_FLOAT8E5M2FNUZ, DT_UINT4, DT_INT4, DT_FLOAT4E2M1, DT_FLOAT8E8M0, DT_UINT2, DT_INT2,
-	DT_FLOAT6E2M3, DT_FLOAT6E3M2, DT_COUNT
+	DT_UNDEFINED, DT_FLOAT, DT_UINT8, DT_INT8, DT_UINT16, DT_INT16, DT_INT32, DT_INT64, DT_STRING, DT_BOOL,
+	DT_FLOAT16, DT_DOUBLE, DT_UINT32, DT_UINT64, DT_COMPLEX64, DT_COMPLEX128, DT_BFLOAT16,
+	DT_FLOAT8E4M3FN, DT_FLOAT8E4M3FNUZ, DT_FLOAT8E5M2, DT_FLOAT8E5M2FNUZ, DT_UINT4, DT_INT4, DT_FLOAT4E2M1,
+	DT_FLOAT8E8M0, DT_UINT2, DT_INT2, DT_FLOAT6E2M3, DT_FLOAT6E3M2, DT_COUNT
 } DType;
 
 const char *dtype_name(DType);               /* "float", "int64", ... as in the text syntax */
@@ -30,19 +30,19 @@ enum { RANK_MAX = 32 };                      /* dimensions of one tensor; reader
 #define DIM_OVERFLOW ((Dim)-2)
 static inline bool dim_known(Dim d) { return d >= 0; }
 static inline bool dim_symbolic(Dim d) { return d <= -16; }
-Dim  dim_symbol(Name text);                  /* "N", or an expression in the notation that dim_text prints; any other text is one opaque symbol */
+Dim  dim_symbol(Name text);                  /* "N", or an expression as dim_text prints it; other text: one symbol */
 Name dim_text(Dim);                          /* "32", "N", "2*N", "?" */
 Dim  dim_add(Dim, Dim), dim_sub(Dim, Dim), dim_mul(Dim, Dim);
 Dim  dim_div(Dim, Dim);                      /* exact division; DIM_UNKNOWN when the remainder is not known to be 0 */
 Dim  dim_floordiv(Dim, Dim), dim_ceildiv(Dim, Dim);
-bool dim_same(Dim a, Dim b);                 /* known to be equal: equal numbers or equal expressions, never two unknowns */
+bool dim_same(Dim a, Dim b);                 /* known to be equal: equal numbers or expressions, never two unknowns */
 bool dim_differ(Dim a, Dim b);               /* known to differ: two numbers that are not equal */
 void dim_bind(Name symbol, int64_t value);   /* --set N=32 */
-int  dim_check(void);                        /* reports each symbol that was bound but that no text mentions; -1: there was one */
+int  dim_check(void);                        /* reports each symbol that was bound but is not used; -1: there was one */
 Dim  dim_bound(Dim);                         /* with all bindings put in */
 
 /* type.c: types of values. */
-/* Protobuf fields that nobody here knows, tag included, of one message of an .onnx file: kept and written back. */
+/* Unknown protobuf fields of one message of an .onnx file, tags included: kept and written back. */
 typedef struct Blob { const uint8_t *data; size_t bytes; uint32_t field; } Blob;
 typedef struct Blobs { Blob *blob; int n; } Blobs;
 
@@ -56,7 +56,7 @@ typedef struct Type {
 	struct Type *sub;               /* seq, optional: element; map: value */
 	Name domain, name;              /* opaque */
 	Name denotation;
-	struct TypeBlobs { Blobs type, kind, shape, *dim; } *unknown;   /* of TypeProto, of its case, of the shape, of each axis; or NULL */
+	struct TypeBlobs { Blobs type, kind, shape, *dim; } *unknown;   /* of TypeProto and the messages inside; NULL */
 } Type;
 
 Type *type_tensor(Arena *, DType, int rank, const Dim *dim);         /* copies dim; rank -1 is unknown */
@@ -65,8 +65,8 @@ const char *type_text(const Type *);         /* "float[32, N]": valid until the 
 int64_t type_elements(const Type *);         /* number of elements; -1 when not all known, -2 on overflow */
 
 typedef enum {
-	AT_UNDEFINED, AT_FLOAT, AT_INT, AT_STRING, AT_TENSOR, AT_GRAPH, AT_FLOATS, AT_INTS, AT_STRINGS, AT_TENSORS, AT_GRAPHS,
-	AT_SPARSE, AT_SPARSES, AT_TYPE, AT_TYPES
+	AT_UNDEFINED, AT_FLOAT, AT_INT, AT_STRING, AT_TENSOR, AT_GRAPH,
+	AT_FLOATS, AT_INTS, AT_STRINGS, AT_TENSORS, AT_GRAPHS, AT_SPARSE, AT_SPARSES, AT_TYPE, AT_TYPES
 } AttrType;
 
 const char *type_attr_name(AttrType);        /* "ints", "type_proto", ... */
@@ -82,22 +82,23 @@ typedef struct Tensor {
 	DType dtype;
 	int rank;
 	int64_t *dim;
-	const void *data;               /* in the mapped file where possible: weights are never copied.  Any alignment: memcpy */
+	const void *data;               /* in the mapped file where possible; of any alignment: memcpy */
 	size_t bytes;
 	Name *str;                      /* DT_STRING only */
-	Pair *ext; int next;           /* external data: location, offset, length, checksum; data is mapped by extdata_load */
+	Pair *ext; int next;            /* external data: location, offset, length, checksum; mapped by extdata_load */
 	Pair *meta; int nmeta;
 	Name doc;
 	Blobs unknown;
-	struct Sparse { struct Tensor *values, *indices; Blobs unknown; } *sparse;   /* it stood in the file like this; or NULL */
+	struct Sparse { struct Tensor *values, *indices; Blobs unknown; } *sparse;      /* as in the file, or NULL */
 	Loc loc;
-	uint32_t file;                  /* data points into this file (0: memory of ours): lets the printer refer to it */
+	uint32_t file;                  /* data is in this file, and the printer refers to it; 0: memory of ours */
 	uint64_t file_off;
 } Tensor;
 
 Tensor *tensor_new(Arena *, DType, int rank, const int64_t *dim);    /* zeroed data of ours */
 int64_t tensor_elements(const Tensor *);
-/* Moves idx to the next element of a shape in row-major order; returns where it stands by strides, given where the last one did. */
+/* Moves idx to the next element of a shape in row-major order; returns its offset by the strides, given the offset `at`
+ * of the element before. */
 static inline int64_t tensor_next(int rank, const int64_t *dim, const int64_t *stride, int64_t *idx, int64_t at)
 {
 	for (int a = rank; a-- > 0;) {
@@ -114,7 +115,7 @@ uint32_t tensor_packed(const Tensor *, int64_t i);                   /* bits of 
 void    tensor_pack(Tensor *, int64_t i, uint32_t bits);
 double  tensor_get(const Tensor *, int64_t i);                       /* element as double */
 int64_t tensor_int(const Tensor *, int64_t i);                       /* element as integer (floats are truncated) */
-void    tensor_set(Tensor *, int64_t i, double v);                   /* rounds to nearest even; saturates 8-bit floats as ONNX Cast does */
+void    tensor_set(Tensor *, int64_t i, double v);                   /* rounds to nearest even; 8-bit floats saturate */
 void    tensor_set_int(Tensor *, int64_t i, int64_t v);
 Tensor *tensor_ints(Arena *, const int64_t *v, int n);               /* int64[n] */
 Tensor *tensor_scalar(Arena *, DType, double v);

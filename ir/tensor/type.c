@@ -21,7 +21,8 @@ bool type_equal(const Type *a, const Type *b)
 	for (; a && b; a = a->sub, b = b->sub) {
 		if (a == b)
 			return true;
-		if (a->kind != b->kind || a->elem != b->elem || a->domain != b->domain || a->name != b->name || a->rank != b->rank)
+		if (a->kind != b->kind || a->elem != b->elem || a->domain != b->domain || a->name != b->name ||
+			a->rank != b->rank)
 			return false;
 		for (int i = 0; i < a->rank; i++)
 			if (a->dim[i] != b->dim[i])
@@ -99,8 +100,8 @@ int64_t type_elements(const Type *t)
 	return zero ? 0 : over ? -2 : n;
 }
 
-static const char *const attr_types[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
-	"tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos", NULL };
+static const char *const attr_types[] = { "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints",
+	"strings", "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos", NULL };
 
 const char *type_attr_name(AttrType t)
 {

@@ -120,7 +120,7 @@ static int hex_value(int c)
 	                              : -1;
 }
 
-/* The byte that "\xNN" at s stands for, -1 when s is nothing of the kind. */
+/* The byte of "\xNN" at s; -1 when s is something else. */
 static int hex_byte(const uint8_t *s, const uint8_t *end)
 {
 	int hi, lo;
@@ -132,7 +132,8 @@ static int hex_byte(const uint8_t *s, const uint8_t *end)
 	return hi < 0 || lo < 0 ? -1 : hi * 16 + lo;
 }
 
-/* A string is one or more pieces without blanks between them: "..." and \xNN.  Returns its end, NULL after explaining. */
+/* A string is one or more pieces without blanks between them: "..." and \xNN.  Returns its end, NULL after
+ * explaining. */
 static const uint8_t *string_end(const Lex *lx)
 {
 	const uint8_t *s = lx->at, *end = lx->end;
@@ -382,7 +383,7 @@ static int nan_bits(Token t, const uint8_t *s, double *wide, float *narrow)
 	return 0;
 }
 
-/* The dot is taken out and its place put into the exponent: strtod reads "15e-1" alike in every locale. */
+/* The dot is moved into the exponent: strtod reads "15e-1" as the same number in every locale. */
 int lex_float(Token t, double *wide, float *narrow)
 {
 	const uint8_t *s = file_of(t.loc.file)->data + t.loc.off, *end = s + t.loc.len;

@@ -35,7 +35,7 @@ static Loc unclosed(const Parser *p)
 	return at;
 }
 
-/* Letters, digits, _ and dots around a place, when they begin as a name and hold a dot: its length, else 0. */
+/* Letters, digits, _ and dots around a place, if they begin as a name and hold a dot: their number, else 0. */
 static int dotted_word(const Parser *p, uint64_t off, const char **word)
 {
 	const uint8_t *from = p->lex.text + off, *to = from;
@@ -45,7 +45,9 @@ static int dotted_word(const Parser *p, uint64_t off, const char **word)
 	while (to < p->lex.end && (isalnum(*to) || *to == '_' || *to == '.'))
 		to++;
 	*word = (const char *)from;
-	return from < to && (isalpha(*from) || *from == '_') && to[-1] != '.' && memchr(from, '.', (size_t)(to - from)) ? (int)(to - from) : 0;
+	if (from == to || (!isalpha(*from) && *from != '_') || to[-1] == '.')
+		return 0;
+	return memchr(from, '.', (size_t)(to - from)) ? (int)(to - from) : 0;
 }
 
 void parse_hint(const Parser *p, const char *what)
@@ -61,16 +63,21 @@ void parse_hint(const Parser *p, const char *what)
 	if (!n)
 		n = dotted_word(p, p->last.off, &word);
 	if (n && n < 200)
-		note_at((Loc){ .file = here.file, .len = (uint32_t)n, .off = (uint64_t)((const uint8_t *)word - p->lex.text) }, "a name with dots is written in quotes: \"%.*s\"", n, word);
+		note_at((Loc){ .file = here.file, .len = (uint32_t)n,
+				.off = (uint64_t)((const uint8_t *)word - p->lex.text) },
+			"a name with dots is written in quotes: \"%.*s\"", n, word);
 	else if (p->tok.kind == '=')
-		note_at(here, "headers and arguments of annotations are written key: value; name = value is for attributes of operators");
+		note_at(here,
+			"headers and arguments of annotations are written key: value; name = value is for attributes "
+			"of operators");
 	else if (!strcmp(what, "the type of an attribute"))
-		note_at(here, "attributes of operators are written name = value; key: value is for headers and annotations");
+		note_at(here,
+			"attributes of operators are written name = value; key: value is for headers and annotations");
 }
 
-/* ---- Going on after a mistake */
+/* ---- Recovery after a mistake */
 
-/* Calls f; after a mistake in it everything is as before the call, only the text has gone on. */
+/* Calls f.  After a mistake in it the state is as before the call, except the position in the text. */
 static bool attempt(Parser *p, void (*f)(Parser *))
 {
 	jmp_buf here, *outer = p->recover;
@@ -80,7 +87,8 @@ static bool attempt(Parser *p, void (*f)(Parser *))
 		Annot *with;
 		int depth, braces;
 		size_t operands, args;
-	} was = { p->g, p->f, p->with, p->depth, p->braces, p->operands.bytes, p->args.bytes };
+	} was = { .g = p->g, .f = p->f, .with = p->with, .depth = p->depth, .braces = p->braces,
+		.operands = p->operands.bytes, .args = p->args.bytes };
 
 	p->recover = &here;
 	if (setjmp(here) == 0) {
@@ -99,7 +107,7 @@ static bool attempt(Parser *p, void (*f)(Parser *))
 	return false;
 }
 
-/* To the next node of the same body, which is taken to begin a line, or to the end of the body. */
+/* Skips to the next node of the same body, which is assumed to begin a line, or to the end of the body. */
 static void resync(Parser *p)
 {
 	if (p->fatal)
@@ -414,7 +422,7 @@ static Value *call_value(Parser *p, const char *hint)
 	return fresh_result(p, n, hint);
 }
 
-/* What stands right of "=": usually a call; a lone operand is Identity or a Constant. */
+/* The right side of "=": usually a call; a lone operand is Identity or a Constant. */
 static Node *right_side(Parser *p, const char *hint)
 {
 	Call c = { .op = name_of("Identity"), .loc = p->tok.loc };
@@ -453,7 +461,7 @@ static void result(Parser *p, Node *n, Value *v, Loc loc)
 
 static void nodes(Parser *);
 
-/* "@with(on: gpus, stage: 0) { nodes }": each node gets the annotations that it has not itself. */
+/* "@with(on: gpus, stage: 0) { nodes }": each node gets those annotations that it does not have. */
 static void group(Parser *p)
 {
 	Annot *a = parse_annot(p, ON_GROUP), *outer = p->with;
@@ -868,7 +876,7 @@ static void model(Parser *p)
 
 /* ---- Entries */
 
-/* Applies a rule to a whole file. */
+/* Applies a rule to a file. */
 static int parse(Parser *p, Model *m, uint32_t file, void (*rule)(Parser *))
 {
 	int errors = diag_errors();

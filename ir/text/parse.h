@@ -1,5 +1,5 @@
-/* Private to the files of the parser: its state, what all its rules are written with (look at a token, take it,
- * insist on it, give up), and the rules that one file has and another uses.  A rule is called at its first token and
+/* Private to the files of the parser: its state, the functions on tokens that all rules use, and the rules that one
+ * file has and another uses.  A rule is called at its first token and
  * returns after its last one; it does not return after a mistake. */
 #ifndef SBPCC_PARSE_H
 #define SBPCC_PARSE_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEAR = 256 };                    /* how far back duplicates are searched for: a hostile list is read in linear time */
+enum { NEAR = 256 };                    /* duplicates are searched for so far back: long lists take linear time */
 
 /* A list that grows while it is read; what is kept is copied from it. */
 typedef struct Stack { char *item; size_t bytes, room; } Stack;
@@ -27,10 +27,11 @@ typedef struct Parser {
 	int depth;                      /* of brackets and nested rules */
 	int braces, base;               /* open before this token; open where the last mistake was made */
 	jmp_buf *recover;
-	bool fatal;                     /* a limit was hit: no going on */
+	bool fatal;                     /* a limit was exceeded: parsing ends */
 	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
 	AnnotPlace place; Annot **list; /* of annotations that are read alone */
-	struct Later { AnnotPlace place; void *of; Annot *annot; } *later; int nlater;  /* annotations of messages inside, for the end of the text */
+	struct Later { AnnotPlace place; void *of; Annot *annot; } *later;
+	int nlater;                     /* annotations of nested messages, read at the end of the text */
 	Annot **end;                    /* where the next annotation of the model, or of that list, goes */
 } Parser;
 
@@ -38,10 +39,10 @@ typedef struct Parser {
 
 /* parse.c */
 Graph *parse_graph(Parser *);                           /* from its name to its "}" */
-void   parse_hint(const Parser *, const char *what);    /* notes about what was probably meant where `what` was expected */
+void   parse_hint(const Parser *, const char *what);    /* notes what was probably meant instead of `what` */
 
 /* parse_value.c */
-bool   parse_at_type(const Parser *);                         /* an element type that is no name, or "seq(" and its like */
+bool   parse_at_type(const Parser *);                   /* an element type that is no name, or "seq(" etc. */
 bool   parse_at_data(const Parser *);
 DType  parse_element_type(Parser *);                    /* also explains that a word is none */
 Type  *parse_type(Parser *);
@@ -57,7 +58,7 @@ void   parse_node_annots(Parser *, Node *);
 void   parse_value_annots(Parser *, Value *);
 void   parse_graph_annots(Parser *, Graph *);
 void   parse_attr_annots(Parser *, Attr *);
-void   parse_later(Parser *);                           /* annotations of messages inside, once those are known */
+void   parse_later(Parser *);                           /* annotations of nested messages, once those are known */
 void   parse_loose_annots(Parser *, Function *);        /* between functions; NULL: before the graph */
 void   parse_annots_only(Parser *);                     /* a text of nothing else, for p->list */
 void   parse_train_args(Parser *);                      /* a text that is the arguments of @train */
@@ -94,7 +95,7 @@ static inline _Noreturn void expected(Parser *p, const char *what)
 	jump(p);
 }
 
-/* A limit was hit, and said: there is no going on. */
+/* A limit was exceeded and reported: parsing ends. */
 static inline _Noreturn void give_up(Parser *p)
 {
 	p->fatal = true;
@@ -154,7 +155,7 @@ static inline int64_t integer(Parser *p, const char *what)
 
 	if (p->tok.kind != TOK_INT)
 		expected(p, what);
-	lex_int(p->tok, &v);                    /* 0 after explaining: the text goes on well */
+	lex_int(p->tok, &v);                    /* 0 after err_at: parsing continues */
 	advance(p);
 	return v;
 }

@@ -85,7 +85,7 @@ static Arg annot_arg(Parser *p)
 	return a;
 }
 
-/* "@name(args)" at '@'; NULL after explaining that it is not known or cannot stand here. */
+/* "@name(args)" at '@'; NULL after err_at: unknown, or not allowed here. */
 Annot *parse_annot(Parser *p, AnnotPlace place)
 {
 	Annot *a = arena_new(p->arena, Annot);
@@ -117,7 +117,8 @@ static bool took_meta(Parser *p, const Annot *a, Pair **list, int *n)
 {
 	if (!is(a->name, "meta"))
 		return false;
-	arena_push(p->arena, *list, *n, ((Pair){ .key = text_arg(a, "key"), .value = text_arg(a, "value"), .loc = a->loc }));
+	arena_push(p->arena, *list, *n,
+		((Pair){ .key = text_arg(a, "key"), .value = text_arg(a, "value"), .loc = a->loc }));
 	return true;
 }
 
@@ -140,9 +141,9 @@ static void denotation(Parser *p, Type *t, const Annot *a)
 	}
 }
 
-/* ---- Messages inside (message.c) */
+/* ---- Nested messages (message.c) */
 
-/* @unknown("hex", ...): whole fields, none of which such a message has. */
+/* @unknown("hex", ...): complete fields, none of which such a message has. */
 static void unknown(Parser *p, const Annot *a, const Message *m)
 {
 	static const WireSpec nothing = { "", "" };
@@ -178,7 +179,7 @@ static void unknown(Parser *p, const Annot *a, const Message *m)
 		uint32_t num = all.blob[i].field;
 		char kind = num < strlen(m->spec->kind) ? m->spec->kind[num] : ' ';
 
-		/* A type that says too little to be one is kept in this way. */
+		/* An incomplete type is kept in this way. */
 		if (kind != ' ' && kind != 'k' && !(m->spec == &message_value && num == 2)) {
 			err_at(a->loc, "field %u of %s is not unknown", num, m->spec->name);
 			return;
@@ -227,7 +228,7 @@ void parse_later(Parser *p)
 		annotate_message(p, p->later[i].place, p->later[i].of, p->later[i].annot);
 }
 
-/* Annotations of messages inside wait until all of those are read. */
+/* Annotations of nested messages wait until all of those are read. */
 static bool took_part(Parser *p, AnnotPlace place, void *of, Annot *a)
 {
 	if (!is(a->name, "unknown") && !arg_find(a->arg, a->narg, "at"))
@@ -246,7 +247,7 @@ void parse_attr_annots(Parser *p, Attr *at)
 	}
 }
 
-/* ---- What each may have */
+/* ---- Annotations of nodes, values and graphs */
 
 /* A node, a value or a graph has each annotation once. */
 static void add_once(Annot **list, Annot *a)
@@ -345,7 +346,8 @@ void parse_loose_annots(Parser *p, Function *f)
 
 		if (!a)
 			continue;
-		if (f && p->tok.kind == TOK_EOF && (is(a->name, "op") || is(a->name, "test") || is(a->name, "meta") || is(a->name, "unknown")))
+		if (f && p->tok.kind == TOK_EOF &&
+			(is(a->name, "op") || is(a->name, "test") || is(a->name, "meta") || is(a->name, "unknown")))
 			err_at(a->loc, "@%s stands before a function, and none follows", a->name);
 		if (took_part(p, f ? ON_FUNCTION : ON_MODEL, f ? (void *)f : p->m, a))
 			continue;
@@ -385,7 +387,7 @@ void parse_annots_only(Parser *p)
 	}
 }
 
-/* The arguments of @train.  What is given here goes before what the model itself says. */
+/* The arguments of @train.  They take precedence over those of the model. */
 void parse_train_args(Parser *p)
 {
 	Annot *a = arena_new(p->arena, Annot), *old = annot_find(p->m->annot, "train");

@@ -14,7 +14,7 @@ static int type_word(Name s)
 	return 0;
 }
 
-/* Whether a type begins here: an element type that is not itself a name, or "seq(" and its like. */
+/* Whether a type begins here: an element type that is not a name itself, or "seq(" etc. */
 bool parse_at_type(const Parser *p)
 {
 	int next = p->next.kind;
@@ -393,7 +393,8 @@ static void attr_items(Parser *p, Attr *a)
 		leave(p);
 		list = one.type == AT_TENSOR ? AT_TENSORS : one.type == AT_GRAPH ? AT_GRAPHS : AT_TYPES;
 		if (a->type != AT_UNDEFINED && a->type != list) {
-			err_at(loc, "%s is a list of %s, and this is a %s", a->name, type_attr_name(a->type), type_attr_name(one.type));
+			err_at(loc, "%s is a list of %s, and this is a %s", a->name, type_attr_name(a->type),
+				type_attr_name(one.type));
 			jump(p);
 		}
 		a->type = list;

@@ -1,9 +1,9 @@
 /* A Model as text: the only dumper.
  *
- * What is printed parses back to the same model, and that prints as the same bytes.  So numbers are printed with as many
- * digits as they need, names are quoted when they are no ids, bytes that would act on a terminal become \xNN, and
- * what ONNX's syntax cannot say (documentation, metadata of nodes) is printed as annotations.  Constants that lie in a mapped
- * file are printed as a reference to it when they are large, so that the dump of a large model stays small. */
+ * What is printed parses back to the same model, and that prints as the same bytes.  So numbers are printed with as
+ * many digits as they need, names are quoted when they are no ids, bytes that would act on a terminal become \xNN, and
+ * what ONNX's syntax cannot say (documentation, metadata of nodes) is printed as annotations.  Constants that lie in a
+ * mapped file are printed as a reference to it when they are large, so that the dump of a large model stays small. */
 #include "text.h"
 #include "../wire/wire.h"
 
@@ -50,7 +50,7 @@ static void quoted(FILE *o, const char *s)
 		fputc('"', o);
 }
 
-/* Words that mean something where a name may stand. */
+/* Words with a meaning where a name may be. */
 static bool reserved(Name s)
 {
 	static const char *const words[] = { "seq", "optional", "map", "sparse_tensor", "opaque", NULL };
@@ -109,13 +109,13 @@ static void number(FILE *o, double v, bool single)
 	}
 	for (char *p = buf; *p; p++)
 		if (!strchr("0123456789-+e", *p))
-			*p = '.';               /* whatever the locale has for it */
+			*p = '.';               /* instead of that of the locale */
 	fputs(buf, o);
 	if (!strpbrk(buf, ".e"))
 		fputs(".0", o);
 }
 
-/* The number at that address; a NaN that is not the usual one by its bits. */
+/* The number at that address; an unusual NaN by its bits. */
 static void float_at(FILE *o, const void *at)
 {
 	uint32_t u;
@@ -221,7 +221,7 @@ void print_annots(FILE *o, const Annot *list)
 	}
 }
 
-/* The last argument of an annotation that speaks of a message inside. */
+/* The last argument of an annotation of a nested message. */
 static void where(FILE *o, const char *path)
 {
 	if (!*path)
@@ -354,7 +354,7 @@ static void element(FILE *o, const Tensor *t, size_t i)
 		fprintf(o, "%llu", (unsigned long long)u);
 }
 
-/* How many literals the data has, and how many stand on a line. */
+/* How many literals the data has, and how many are on a line. */
 static size_t literals(const Tensor *t, size_t *per_line)
 {
 	int bits = dtype_bits(t->dtype);
@@ -447,7 +447,7 @@ static void unknown(FILE *o, const Message *p)
 	fputc(')', o);
 }
 
-/* A message inside of what is printed; of that itself only what is not printed elsewhere. */
+/* A nested message; of the printed thing itself only what is not printed elsewhere. */
 static void message(void *ctx, const Message *p)
 {
 	FILE *o = ctx;
@@ -477,7 +477,8 @@ static void parts_lines(FILE *o, AnnotPlace place, const void *of)
 		die("out of memory for annotations");
 	parts(to, place, of);
 	fclose(to);
-	for (char *s = text + 1; len && *s; s++)        /* hexadecimal digits and paths: a blank before @ stands between two */
+	/* hexadecimal digits and paths: a blank before @ separates two */
+	for (char *s = text + 1; len && *s; s++)
 		fputc(s[0] == ' ' && s[1] == '@' ? '\n' : *s, o);
 	if (len)
 		fputc('\n', o);
@@ -775,7 +776,7 @@ static void header_string(Header *h, const char *key, Name s)
 		quoted(entry(h, key), s);
 }
 
-/* Also when it is empty: a file may say so. */
+/* Also when it is empty: a file may have it so. */
 static void header_given(Header *h, const char *key, Name s)
 {
 	if (s)

@@ -91,10 +91,14 @@ static bool empty(const Type *t)
 
 static void type(Walk *w, const char *word, Type *t)
 {
-	static const char *const cases[] = { [TY_TENSOR] = "tensor_type", [TY_SEQ] = "sequence_type", [TY_OPTIONAL] = "optional_type",
-		[TY_MAP] = "map_type", [TY_SPARSE] = "sparse_tensor_type", [TY_OPAQUE] = "opaque_type" };
-	static const WireSpec *const specs[] = { [TY_TENSOR] = &message_tensor_type, [TY_SEQ] = &message_sub_type, [TY_OPTIONAL] = &message_sub_type,
-		[TY_MAP] = &message_map_type, [TY_SPARSE] = &message_tensor_type, [TY_OPAQUE] = &message_opaque_type };
+	static const char *const cases[] = {
+		[TY_TENSOR] = "tensor_type", [TY_SEQ] = "sequence_type", [TY_OPTIONAL] = "optional_type",
+		[TY_MAP] = "map_type", [TY_SPARSE] = "sparse_tensor_type", [TY_OPAQUE] = "opaque_type",
+	};
+	static const WireSpec *const specs[] = {
+		[TY_TENSOR] = &message_tensor_type, [TY_SEQ] = &message_sub_type, [TY_OPTIONAL] = &message_sub_type,
+		[TY_MAP] = &message_map_type, [TY_SPARSE] = &message_tensor_type, [TY_OPAQUE] = &message_opaque_type,
+	};
 
 	if (!t->unknown && w->make)
 		t->unknown = arena_new(w->make, struct TypeBlobs);
@@ -121,7 +125,8 @@ static void tensor(Walk *w, const char *word, Tensor *t)
 {
 	size_t back = down(w, word, -1);
 
-	visit(w, (Message){ .spec = &message_tensor, .unknown = &t->unknown, .doc = &t->doc, .meta = &t->meta, .nmeta = &t->nmeta });
+	visit(w, (Message){ .spec = &message_tensor, .unknown = &t->unknown, .doc = &t->doc,
+				    .meta = &t->meta, .nmeta = &t->nmeta });
 	pairs(w, "external_data", t->ext, t->next);
 	pairs(w, "metadata_props", t->meta, t->nmeta);
 	up(w, back);
@@ -129,7 +134,8 @@ static void tensor(Walk *w, const char *word, Tensor *t)
 
 static void value(Walk *w, Value *v)
 {
-	visit(w, (Message){ .spec = &message_value, .unknown = &v->unknown, .doc = &v->doc, .meta = &v->meta, .nmeta = &v->nmeta });
+	visit(w, (Message){ .spec = &message_value, .unknown = &v->unknown, .doc = &v->doc,
+				    .meta = &v->meta, .nmeta = &v->nmeta });
 	pairs(w, "metadata_props", v->meta, v->nmeta);
 	if (v->type && (v->input || v->output || v->declared || v->init))
 		type(w, "type", v->type);
@@ -162,18 +168,21 @@ void message_each(AnnotPlace place, void *of, Arena *make, MessageFn *f, void *c
 	} else if (place == ON_FUNCTION) {
 		Function *fn = of;
 
-		visit(&w, (Message){ .spec = &message_function, .unknown = &fn->unknown, .meta = &fn->meta, .nmeta = &fn->nmeta });
+		visit(&w, (Message){ .spec = &message_function, .unknown = &fn->unknown,
+					    .meta = &fn->meta, .nmeta = &fn->nmeta });
 		opsets(&w, fn->opset, fn->nopset);
 		pairs(&w, "metadata_props", fn->meta, fn->nmeta);
 	} else if (place == ON_GRAPH) {
 		Graph *g = of;
 
-		visit(&w, (Message){ .spec = &message_graph, .unknown = &g->unknown, .doc = &g->doc, .meta = &g->meta, .nmeta = &g->nmeta });
+		visit(&w, (Message){ .spec = &message_graph, .unknown = &g->unknown, .doc = &g->doc,
+					    .meta = &g->meta, .nmeta = &g->nmeta });
 		pairs(&w, "metadata_props", g->meta, g->nmeta);
 	} else if (place == ON_NODE) {
 		Node *n = of;
 
-		visit(&w, (Message){ .spec = &message_node, .unknown = &n->unknown, .doc = &n->doc, .meta = &n->meta, .nmeta = &n->nmeta });
+		visit(&w, (Message){ .spec = &message_node, .unknown = &n->unknown, .doc = &n->doc,
+					    .meta = &n->meta, .nmeta = &n->nmeta });
 		pairs(&w, "metadata_props", n->meta, n->nmeta);
 	} else if (place == ON_ATTR) {
 		attribute(&w, of);

@@ -6,7 +6,8 @@
 
 Loc wire_loc(const WireIn *w, const uint8_t *at, size_t len)
 {
-	return (Loc){ .file = w->file, .off = (uint64_t)(at - w->base), .len = len < 1 ? 1 : len > UINT32_MAX ? UINT32_MAX : (uint32_t)len };
+	return (Loc){ .file = w->file, .off = (uint64_t)(at - w->base),
+		.len = len < 1 ? 1 : len > UINT32_MAX ? UINT32_MAX : (uint32_t)len };
 }
 
 static bool wrong(WireIn *w, const uint8_t *at, const char *what)
@@ -34,7 +35,9 @@ bool wire_varint(WireIn *w, const uint8_t **p, const uint8_t *end, uint64_t *v)
 
 	for (int shift = 0; q < end; shift += 7, q++) {
 		if (shift == 63 && *q > 1)
-			return wrong(w, *p, *q & 0x80 ? "this number (varint) has more than 10 bytes" : "this number (varint) has more than 64 bits");
+			return wrong(w, *p,
+				*q & 0x80 ? "this number (varint) has more than 10 bytes"
+					  : "this number (varint) has more than 64 bits");
 		x |= (uint64_t)(*q & 0x7f) << shift;
 		if (*q < 0x80) {
 			*v = x;
@@ -47,7 +50,8 @@ bool wire_varint(WireIn *w, const uint8_t **p, const uint8_t *end, uint64_t *v)
 
 WireMsg wire_msg(WireIn *w, const WireSpec *spec, const WireField *f, Blobs *keep)
 {
-	return (WireMsg){ .w = w, .spec = spec, .nkind = strlen(spec->kind), .start = f->p, .p = f->p, .end = f->p + f->n, .keep = keep };
+	return (WireMsg){ .w = w, .spec = spec, .nkind = strlen(spec->kind), .keep = keep,
+		.start = f->p, .p = f->p, .end = f->p + f->n };
 }
 
 WireMsg wire_again(const WireMsg *m)
@@ -65,7 +69,8 @@ bool wire_enter(WireIn *w, const uint8_t *at)
 	if (w->bad)
 		return false;
 	if (w->depth >= limits.depth) {
-		fail_at(EXIT_LIMIT, wire_loc(w, at, 1), "messages are nested more than %lld deep (--max-depth)", (long long)limits.depth);
+		fail_at(EXIT_LIMIT, wire_loc(w, at, 1), "messages are nested more than %lld deep (--max-depth)",
+			(long long)limits.depth);
 		w->bad = true;
 		return false;
 	}
@@ -98,7 +103,9 @@ static bool skip_group(WireIn *w, const uint8_t **pp, const uint8_t *end, uint32
 				wrong(w, at, "this end of a group belongs to no group");
 		} else if (f.wire == WIRE_GROUP) {
 			if (depth + w->depth >= limits.depth) {
-				fail_at(EXIT_LIMIT, wire_loc(w, at, 1), "groups are nested more than %lld deep (--max-depth)", (long long)limits.depth);
+				fail_at(EXIT_LIMIT, wire_loc(w, at, 1),
+					"groups are nested more than %lld deep (--max-depth)",
+					(long long)limits.depth);
 				w->bad = true;
 			} else {
 				open[depth++] = f.num;
@@ -142,8 +149,10 @@ static bool field(WireIn *w, const uint8_t **pp, const uint8_t *end, WireField *
 		if (!varint_in(w, pp, end, &len))
 			return false;
 		if (len > (uint64_t)(end - *pp)) {
-			err_at(wire_loc(w, at, 1), len >> 63 ? "field %u has a negative length (%lld)" :
-			       "field %u has %lld bytes, but only %lld are left", f->num, (long long)len, (long long)(end - *pp));
+			err_at(wire_loc(w, at, 1),
+				len >> 63 ? "field %u has a negative length (%lld)"
+					  : "field %u has %lld bytes, but only %lld are left",
+				f->num, (long long)len, (long long)(end - *pp));
 			w->bad = true;
 			return false;
 		}
@@ -166,7 +175,7 @@ bool wire_field(WireIn *w, const Blob *b, WireField *f)
 	return field(w, &p, b->data + b->bytes, f);
 }
 
-/* The wire type that the letter of a field asks for; a repeated number may also be packed. */
+/* The wire type for the letter of a field; a repeated number may also be packed. */
 static bool fits(char kind, int wire)
 {
 	switch (kind) {
@@ -182,9 +191,11 @@ static bool fits(char kind, int wire)
 
 static bool wrong_type(WireMsg *m, const WireField *f, const uint8_t *at)
 {
-	static const char *const types[] = { "a varint", "8 bytes", "bytes", "a group", "the end of a group", "4 bytes" };
+	static const char *const types[] = { "a varint", "8 bytes", "bytes", "a group", "the end of a group",
+		"4 bytes" };
 
-	err_at(wire_loc(m->w, at, 1), "field %u of %s has the wrong wire type: %s", f->num, m->spec->name, types[f->wire]);
+	err_at(wire_loc(m->w, at, 1), "field %u of %s has the wrong wire type: %s", f->num, m->spec->name,
+		types[f->wire]);
 	m->w->bad = true;
 	return false;
 }
@@ -257,8 +268,9 @@ Name wire_text(WireIn *w, const WireField *f)
 Name wire_name(WireIn *w, const WireField *f)
 {
 	if ((int64_t)f->n > limits.name_bytes && !w->bad) {
-		fail_at(EXIT_LIMIT, wire_loc(w, f->p, 1), "this name or text has %zu bytes, more than --max-name-bytes=%lld", f->n,
-		        (long long)limits.name_bytes);
+		fail_at(EXIT_LIMIT, wire_loc(w, f->p, 1),
+			"this name or text has %zu bytes, more than --max-name-bytes=%lld", f->n,
+			(long long)limits.name_bytes);
 		w->bad = true;
 	}
 	return w->bad ? name_of("") : wire_text(w, f);
@@ -282,11 +294,14 @@ void wire_ints(WireIn *w, const WireField *f, int64_t **list, int *n)
 void wire_warn(const WireIn *w)
 {
 	if (w->nunknown)
-		warn_at(w->unknown, "%d unknown field%s kept, the first one here", w->nunknown, w->nunknown > 1 ? "s are" : " is");
+		warn_at(w->unknown, "%d unknown field%s kept, the first one here", w->nunknown,
+			w->nunknown > 1 ? "s are" : " is");
 	if (w->ntwice == 1)
-		warn_at(w->twice, "field %u of %s stands twice, the last one counts", w->twice_field, w->twice_in->name);
+		warn_at(w->twice, "field %u of %s stands twice, the last one counts", w->twice_field,
+			w->twice_in->name);
 	else if (w->ntwice)
-		warn_at(w->twice, "field %u of %s stands twice, the last one counts; so do %d other fields", w->twice_field, w->twice_in->name, w->ntwice - 1);
+		warn_at(w->twice, "field %u of %s stands twice, the last one counts; so do %d other fields",
+			w->twice_field, w->twice_in->name, w->ntwice - 1);
 }
 
 /* Writing. */

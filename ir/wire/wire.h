@@ -1,10 +1,10 @@
 /* The protobuf wire format, as far as ONNX uses it.  Private to ir/.
  *
  * Reading walks over mapped bytes: a WireMsg is a span with the description of its message, wire_next gives its known
- * fields one after the other.  What every message needs is done there once: bounds, wire types, fields that are not
- * known (kept as Blobs where the caller says), singular fields that stand twice (the last one wins).  A malformed byte is reported where it
- * stands and ends all walks of that file.  Writing appends to one growing buffer; messages that contain others are
- * closed by moving what was written up by the size of their length. */
+ * fields one after the other.  wire_next also checks bounds and wire types, keeps unknown fields as Blobs where the
+ * caller wants them, and lets the last one of repeated singular fields win.  A malformed byte is reported with its
+ * offset and ends all walks of that file.  Writing appends to one growing buffer; at the end of a nested message, its
+ * bytes are moved up to make room for its length. */
 #ifndef SBPCC_WIRE_H
 #define SBPCC_WIRE_H
 
@@ -23,7 +23,7 @@ typedef struct WireIn {
 	Arena *arena;
 	int depth;                      /* of the message being read */
 	bool bad;                       /* a mistake was reported */
-	int nunknown;                   /* fields nobody knows */
+	int nunknown;                   /* unknown fields */
 	int ntwice;                     /* singular fields that stood twice */
 	Loc unknown, twice;             /* the first of each */
 	const WireSpec *twice_in;
@@ -61,7 +61,7 @@ Name wire_text(WireIn *, const WireField *);                   /* any text witho
 void wire_ints(WireIn *, const WireField *, int64_t **list, int *n);   /* append, packed or not */
 void wire_warn(const WireIn *);                            /* one line for what was counted */
 
-/* Writing.  Large data is not copied: a span says what stands at a place of the buffer when it goes to the file. */
+/* Writing.  Large data is not copied: a span says which bytes to insert at an offset of the buffer. */
 typedef struct WireSpan { size_t at, n; const void *p; } WireSpan;
 typedef struct WireOut { uint8_t *p; size_t n, cap; WireSpan *span; int nspan; Arena *arena; } WireOut;
 
@@ -71,26 +71,28 @@ void   wire_out_data(WireOut *, uint32_t field, const void *p, size_t n);
 void   wire_out_text(WireOut *, uint32_t field, Name s);          /* nothing for NULL */
 void   wire_out_float(WireOut *, uint32_t field, float v);
 void   wire_out_ints(WireOut *, uint32_t field, const int64_t *v, int n, bool packed);
-size_t wire_out_open(WireOut *, uint32_t field);                  /* a message inside: wire_out_close(o, what wire_out_open gave) */
+size_t wire_out_open(WireOut *, uint32_t field);                  /* a message inside, up to wire_out_close */
 void   wire_out_close(WireOut *, size_t at);
 void   wire_out_blobs(WireOut *, const Blobs *);
 size_t wire_out_size(const WireOut *);
-int    wire_out_write(WireOut *, FILE *);                         /* all of it; frees the buffer; -1 when the file does not take it */
+int    wire_out_write(WireOut *, FILE *);                         /* everything; frees the buffer; -1: write error */
 
-/* message.c: the messages of onnx.proto, and those that a model, a function, a graph, a node, a value or an attribute is made of. */
-extern const WireSpec message_model, message_graph, message_node, message_attribute, message_tensor, message_sparse, message_value, message_type, message_tensor_type, message_sub_type,
-	message_map_type, message_opaque_type, message_shape, message_dimension, message_opset, message_entry, message_function;
+/* message.c: the messages of onnx.proto, and those that a model, a function, a graph, a node, a value or an attribute
+ * is made of. */
+extern const WireSpec message_model, message_graph, message_node, message_attribute, message_tensor, message_sparse,
+	message_value, message_type, message_tensor_type, message_sub_type, message_map_type, message_opaque_type,
+	message_shape, message_dimension, message_opset, message_entry, message_function;
 
 typedef struct Message {
-	const char *path;               /* from that thing to the message, in ONNX's words: "type.tensor_type.shape"; "" is the thing itself */
-	const WireSpec *spec;               /* the fields that such a message has */
+	const char *path;               /* as in onnx.proto: "type.tensor_type.shape"; "": the thing itself */
+	const WireSpec *spec;           /* the fields that such a message has */
 	Blobs *unknown;
 	Name *doc;                      /* NULL: it has none */
 	Pair **meta; int *nmeta;        /* NULL: it has none */
 	Type *type;                     /* the message is this type; or NULL */
 } Message;
 typedef void MessageFn(void *ctx, const Message *);
-/* Those that hold something, or with make all of them, for what is given to them (place says what it is: ON_NODE a Node). */
+/* Visits the messages of `of` that are not empty; with make, all of them.  place says what `of` is: ON_NODE a Node. */
 void message_each(AnnotPlace, void *of, Arena *make, MessageFn *, void *ctx);
 
 #endif

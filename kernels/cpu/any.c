@@ -37,7 +37,8 @@ static void fill(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_fill(Ctx *c, void *y, int64_t offset, KLoops l, const void *value, int64_t width)
 {
-	return turns(c, k_count(&l), 1, fill, &(Job){ .y = y, .offset = offset, .loops = l, .value = value, .width = width });
+	return turns(c, k_count(&l), 1, fill,
+		&(Job){ .y = y, .offset = offset, .loops = l, .value = value, .width = width });
 }
 
 static void pad(void *arg, int64_t lo, int64_t hi, int thread)
@@ -52,7 +53,8 @@ static void pad(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_pad(Ctx *c, void *y, const void *x, const void *value, const KPad *p, int64_t width)
 {
-	return turns(c, pad_count(p, p->out), 1, pad, &(Job){ .y = y, .x = x, .value = value ? value : zero, .pad = p, .width = width });
+	return turns(c, pad_count(p, p->out), 1, pad,
+		&(Job){ .y = y, .x = x, .value = value ? value : zero, .pad = p, .width = width });
 }
 
 static void trilu(void *arg, int64_t lo, int64_t hi, int thread)
@@ -66,9 +68,11 @@ static void trilu(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width)
+int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper,
+	int64_t width)
 {
-	return turns(c, batch * rows * cols, 1, trilu, &(Job){ .y = y, .x = x, .n = rows, .inner = cols, .k = k, .upper = upper, .width = width });
+	return turns(c, batch * rows * cols, 1, trilu,
+		&(Job){ .y = y, .x = x, .n = rows, .inner = cols, .k = k, .upper = upper, .width = width });
 }
 
 static void reverse(void *arg, int64_t lo, int64_t hi, int thread)
@@ -81,13 +85,15 @@ static void reverse(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width)
+int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time,
+	int64_t bstride, int64_t tstride, int64_t width)
 {
 	for (int64_t b = 0; b < batch; b++)
 		if (len[b] < 0 || len[b] > time)
-			return rt_error(c, RT_DATA, "sequence %lld has length %lld, but there are %lld places", (long long)b, (long long)len[b], (long long)time);
-	return turns(c, batch * time, width / 4, reverse,
-	             &(Job){ .y = y, .x = x, .index = len, .time = time, .bstride = bstride, .tstride = tstride, .width = width });
+			return rt_error(c, RT_DATA, "sequence %lld has length %lld, but there are %lld places",
+				(long long)b, (long long)len[b], (long long)time);
+	return turns(c, batch * time, width / 4, reverse, &(Job){ .y = y, .x = x, .index = len, .time = time,
+		.bstride = bstride, .tstride = tstride, .width = width });
 }
 
 static void gather_nd(void *arg, int64_t lo, int64_t hi, int thread)
@@ -95,13 +101,15 @@ static void gather_nd(void *arg, int64_t lo, int64_t hi, int thread)
 	const Job *b = arg;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++)
-		memcpy((char *)b->y + i * b->nd->run * b->width, (const char *)b->x + nd_place(b->index, i, b->nd) * b->width, (size_t)(b->nd->run * b->width));
+		memcpy((char *)b->y + i * b->nd->run * b->width,
+			(const char *)b->x + nd_place(b->index, i, b->nd) * b->width, (size_t)(b->nd->run * b->width));
 }
 
 int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd *d, int64_t width)
 {
 	int code = check_tuples(c, index, d);
-	return code ? code : turns(c, d->batch * d->many, d->run, gather_nd, &(Job){ .y = y, .x = x, .index = index, .nd = d, .width = width });
+	return code ? code : turns(c, d->batch * d->many, d->run, gather_nd,
+		&(Job){ .y = y, .x = x, .index = index, .nd = d, .width = width });
 }
 
 static void one_hot(void *arg, int64_t lo, int64_t hi, int thread)
@@ -114,14 +122,15 @@ static void one_hot(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first,
-                   int64_t all)
+int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+	int64_t inner, int64_t width, int64_t first, int64_t all)
 {
-	return turns(c, outer * depth * inner, 1, one_hot,
-	             &(Job){ .y = y, .index = index, .value = values, .n = depth, .inner = inner, .width = width, .first = first, .all = all });
+	return turns(c, outer * depth * inner, 1, one_hot, &(Job){ .y = y, .index = index, .value = values, .n = depth,
+		.inner = inner, .width = width, .first = first, .all = all });
 }
 
-int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
+int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
+	int64_t width)
 {
 	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
@@ -142,7 +151,8 @@ static void compress(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width)
+int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,
+	int64_t inner, int64_t width)
 {
 	Job b = { .y = y, .x = x, .keep = keep, .nkeep = nkeep, .n = n, .inner = inner, .width = width };
 	for (int64_t i = 0; i < n && i < nkeep; i++)

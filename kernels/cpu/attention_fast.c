@@ -1,19 +1,20 @@
-/* Attention in blocks of queries and keys, so that a block of scores is all there ever is of the matrix of probabilities.
- * Both directions are products of such blocks:
+/* Attention in blocks of queries and keys, so that a block of scores is all there ever is of the matrix of
+ * probabilities. Both directions are products of such blocks:
  *
- *   forward    s = q k'    p = exp(s - top)    y = y f + p v           f: by how much the largest score so far has grown
+ *   forward    s = q k'    p = exp(s - top)    y = y f + p v           f: growth of the largest score so far
  *   backward   s = q k'    p = exp(s - lse)    ds = p (dy v' - dy y)   dv += p' dy    dq += ds k    dk += ds' q
  *
- * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention", 2022.
- * A thread owns a block of queries forward, and a head of keys with all their queries backward; there a block of keys stays near
- * while the queries pass by.  Products skip, tile by tile, what no query of a tile sees. */
+ * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention",
+ * 2022. A thread owns a block of queries forward, and a head of keys with all their queries backward; there a block of
+ * keys stays near while the queries pass by.  Products skip, tile by tile, what no query of a tile sees. */
 #include "gemm.h"
 #include "rows.h"
 #include "work.h"
 
 #include <string.h>
 
-typedef void Cell(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add);
+typedef void Cell(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y,
+	int64_t yrow, bool add);
 #define LANES_ISA 0
 #include "attention_tile.h"
 #if defined(__x86_64__)
@@ -90,8 +91,8 @@ static Span queries_of(const KAttention *a, int64_t key, int64_t count, int64_t 
 typedef struct Pair { int64_t i, n, key, m; } Pair;
 
 /* Columns (and what completes tiles) of a few rows of y (or y +) = a b; b lies in panels of tile width. */
-static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t panel, int64_t k, float *y, int64_t yrow, Span cols,
-                  bool add)
+static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs,
+	int64_t panel, int64_t k, float *y, int64_t yrow, Span cols, bool add)
 {
 	int64_t nr = j->cells.nr;
 	for (int64_t p = cols.lo / nr; p * nr < cols.hi; p++)
@@ -99,36 +100,42 @@ static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_
 }
 
 /* s = x z', where z is turned into panels: all that is seen. */
-static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, const float *z, int64_t width, const Pair *p)
+static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, const float *z, int64_t width,
+	const Pair *p)
 {
 	int64_t nr = j->cells.nr, rows;
 	for (int64_t r = 0; r < p->n; r += rows) {
 		rows = height(&j->cells, p->n - r);
-		strip(j, rows, x + r * xrow, xrow, 1, z, nr, width * nr, width, s + r * j->cut.srow, j->cut.srow, keys_of(j->a, p->i + r, rows, p->key, p->m), false);
+		strip(j, rows, x + r * xrow, xrow, 1, z, nr, width * nr, width, s + r * j->cut.srow, j->cut.srow,
+			keys_of(j->a, p->i + r, rows, p->key, p->m), false);
 	}
 }
 
 /* y += s z: over keys. */
-static void over_keys(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width, const Pair *p)
+static void over_keys(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width,
+	const Pair *p)
 {
 	int64_t srow = j->cut.srow, rows;
 	for (int64_t r = 0; r < p->n; r += rows) {
 		rows = height(&j->cells, p->n - r);
 		Span k = keys_of(j->a, p->i + r, rows, p->key, p->m);
 		if (k.lo < k.hi)
-			strip(j, rows, s + r * srow + k.lo, srow, 1, z + k.lo * zrow, zrow, j->cells.nr, k.hi - k.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
+			strip(j, rows, s + r * srow + k.lo, srow, 1, z + k.lo * zrow, zrow, j->cells.nr, k.hi - k.lo,
+				y + r * zrow, zrow, (Span){ 0, width }, true);
 	}
 }
 
 /* y += s' z: over queries. */
-static void over_queries(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width, const Pair *p)
+static void over_queries(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width,
+	const Pair *p)
 {
 	int64_t srow = j->cut.srow, rows;
 	for (int64_t r = 0; r < p->m; r += rows) {
 		rows = height(&j->cells, p->m - r);
 		Span q = queries_of(j->a, p->key + r, rows, p->i, p->n);
 		if (q.lo < q.hi)
-			strip(j, rows, s + q.lo * srow + r, 1, srow, z + q.lo * zrow, zrow, j->cells.nr, q.hi - q.lo, y + r * zrow, zrow, (Span){ 0, width }, true);
+			strip(j, rows, s + q.lo * srow + r, 1, srow, z + q.lo * zrow, zrow, j->cells.nr, q.hi - q.lo,
+				y + r * zrow, zrow, (Span){ 0, width }, true);
 	}
 }
 
@@ -164,8 +171,8 @@ static void cap(const KAttention *a, float *s, float *slope, int64_t n)
 	}
 }
 
-/* Products of a query with the keys that it sees become scores; the slope is that of the cap.  Scores are to be multiplied by what
- * is returned. */
+/* Products of a query with the keys that it sees become scores; the slope is that of the cap.  Scores are to be
+ * multiplied by what is returned. */
 K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, Span see)
 {
 	const KAttention *a = j->a;
@@ -224,8 +231,10 @@ K_LOOP void forward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *
 {
 	const KAttention *a = j->a;
 	int64_t n = least(j->cut.queries, a->sq - i), kv = h / (a->heads / a->kvheads), vrow = j->cut.vrow;
-	float *kt = work, *vr = kt + j->cut.keys * a->d, *s = vr + j->cut.keys * vrow, *y = s + j->cut.queries * j->cut.srow, top[ATTENTION_QUERIES], sum[ATTENTION_QUERIES];
-	const float *q = j->q + b * a->q.batch + h * a->q.head + i * a->q.row, *k = j->k + b * a->k.batch + kv * a->k.head, *v = j->v + b * a->v.batch + kv * a->v.head;
+	float *kt = work, *vr = kt + j->cut.keys * a->d, *s = vr + j->cut.keys * vrow,
+		*y = s + j->cut.queries * j->cut.srow, top[ATTENTION_QUERIES], sum[ATTENTION_QUERIES];
+	const float *q = j->q + b * a->q.batch + h * a->q.head + i * a->q.row,
+		*k = j->k + b * a->k.batch + kv * a->k.head, *v = j->v + b * a->v.batch + kv * a->v.head;
 	memset(y, 0, (size_t)(n * vrow) * sizeof *y);
 	for (int64_t r = 0; r < n; r++)
 		top[r] = -INFINITY, sum[r] = 0;
@@ -245,7 +254,8 @@ K_LOOP void forward_block(const Job *j, int64_t b, int64_t h, int64_t i, float *
 		over_keys(j, y, s, vr, vrow, a->dv, &p);
 	}
 	for (int64_t r = 0; r < n; r++) {
-		float *to_y = j->y + b * a->y.batch + h * a->y.head + (i + r) * a->y.row, f = sum[r] > 0 ? 1 / sum[r] : 0;
+		float *to_y = j->y + b * a->y.batch + h * a->y.head + (i + r) * a->y.row,
+			f = sum[r] > 0 ? 1 / sum[r] : 0;
 		K_VECTOR for (int64_t e = 0; e < a->dv; e++)
 			to_y[e] = y[r * vrow + e] * f;
 		if (j->lse)
@@ -263,7 +273,8 @@ K_LOOP void forward(void *arg, int64_t lo, int64_t hi, int thread)
 	const Job *j = arg;
 	for (int64_t t = lo; t < hi; t++) {
 		int64_t head = t / j->blocks;
-		forward_block(j, head / j->a->heads, head % j->a->heads, t % j->blocks * j->cut.queries, work_of(j, thread));
+		forward_block(j, head / j->a->heads, head % j->a->heads, t % j->blocks * j->cut.queries,
+			work_of(j, thread));
 	}
 }
 K_EACH_ISA(forward)
@@ -287,8 +298,10 @@ K_LOOP void back_scores(const Job *j, const Back *t)
 	times_keys(j, t->ds, t->gr, j->cut.vrow, t->vt, a->dv, p);
 	for (int64_t r = 0; r < p->n; r++) {
 		Span see = keys_of(a, p->i + r, 1, p->key, p->m), round = whole(see);
-		float *s = t->s + r * j->cut.srow, *ds = t->ds + r * j->cut.srow, lse = j->klse[(t->b * a->heads + t->h) * a->sq + p->i + r];
-		float scale = a->scale, total = t->total[p->i + r], each = scores(j, s, slope, t->b, t->h, p->i + r, p->key, see);
+		float *s = t->s + r * j->cut.srow, *ds = t->ds + r * j->cut.srow,
+			lse = j->klse[(t->b * a->heads + t->h) * a->sq + p->i + r];
+		float scale = a->scale, total = t->total[p->i + r],
+			each = scores(j, s, slope, t->b, t->h, p->i + r, p->key, see);
 		K_VECTOR for (int64_t e = round.lo; e < round.hi; e++) {
 			s[e] = fast_exp_belowf(fmaf(s[e], each, -lse));
 			ds[e] = scale * s[e] * (ds[e] - total);
@@ -321,10 +334,12 @@ K_LOOP void back_head(const Job *j, int64_t b, int64_t h, bool add, float *work)
 {
 	const KAttention *a = j->a;
 	const KBlocks *c = &j->cut;
-	int64_t kv = h / (a->heads / a->kvheads), yi = b * a->y.batch + h * a->y.head, qi = b * a->q.batch + h * a->q.head;
+	int64_t kv = h / (a->heads / a->kvheads), yi = b * a->y.batch + h * a->y.head,
+		qi = b * a->q.batch + h * a->q.head;
 	const float *dy = j->dy + yi, *y = j->ky + yi;
 	Back t = { .b = b, .h = h, .kt = work };
-	t.vt = t.kt + c->keys * a->d, t.kr = t.vt + c->keys * a->dv, t.dk = t.kr + c->keys * c->drow, t.dv = t.dk + c->keys * c->drow;
+	t.vt = t.kt + c->keys * a->d, t.kr = t.vt + c->keys * a->dv, t.dk = t.kr + c->keys * c->drow,
+		t.dv = t.dk + c->keys * c->drow;
 	t.qr = t.dv + c->keys * c->vrow, t.gr = t.qr + c->queries * c->drow, t.dq = t.gr + c->queries * c->vrow;
 	t.s = t.dq + c->queries * c->drow, t.ds = t.s + c->queries * c->srow, t.total = t.ds + c->queries * c->srow;
 	for (int64_t r = 0; r < a->sq; r++) {
@@ -332,7 +347,8 @@ K_LOOP void back_head(const Job *j, int64_t b, int64_t h, bool add, float *work)
 		memset(j->dq + qi + r * a->q.row, 0, (size_t)a->d * sizeof *j->dq);
 	}
 	for (int64_t key = 0; key < a->sk; key += c->keys) {
-		int64_t kj = b * a->k.batch + kv * a->k.head + key * a->k.row, vj = b * a->v.batch + kv * a->v.head + key * a->v.row, m = least(c->keys, a->sk - key);
+		int64_t kj = b * a->k.batch + kv * a->k.head + key * a->k.row,
+			vj = b * a->v.batch + kv * a->v.head + key * a->v.row, m = least(c->keys, a->sk - key);
 		turn_panels(j, t.kt, j->k + kj, a->k.row, m, a->d);
 		turn_panels(j, t.vt, j->v + vj, a->v.row, m, a->dv);
 		copy_rows(t.kr, c->drow, j->k + kj, a->k.row, m, a->d);
@@ -362,13 +378,15 @@ static int cut(Ctx *c, Job *j, bool grad)
 {
 	int64_t wide = most(1, most(j->a->d, j->a->dv));
 	if (wide > ATTENTION_MOST)
-		return rt_error(c, RT_PLAN, "a head of width %lld is wider than attention is made for", (long long)wide);
+		return rt_error(c, RT_PLAN, "a head of width %lld is wider than attention is made for",
+			(long long)wide);
 	j->cut = k_attention_blocks(j->a->d, j->a->dv, grad);
 	j->cells = cells_of(c->isa);
 	j->blocks = (j->a->sq + j->cut.queries - 1) / j->cut.queries;
 	return 0;
 }
-int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *a)
+int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask,
+	const KAttention *a)
 {
 	Job j = { .c = c, .a = a, .y = y, .lse = lse, .q = q, .k = k, .v = v, .mask = mask };
 	int code = cut(c, &j, false);
@@ -377,10 +395,11 @@ int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k
 	return code;
 }
 
-int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
-                         const float *lse, const float *dy, const KAttention *a)
+int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
+	const void *mask, const float *y, const float *lse, const float *dy, const KAttention *a)
 {
-	Job j = { .c = c, .a = a, .dq = dq, .dk = dk, .dv = dv, .q = q, .k = k, .v = v, .mask = mask, .ky = y, .klse = lse, .dy = dy };
+	Job j = { .c = c, .a = a, .dq = dq, .dk = dk, .dv = dv, .q = q, .k = k, .v = v, .mask = mask, .ky = y,
+		.klse = lse, .dy = dy };
 	int code = cut(c, &j, true);
 	if (!code)
 		rt_parallel(c, a->batch * a->kvheads, 1, K_PICK(c, backward), &j);
@@ -398,7 +417,8 @@ K_LOOP void turns(void *arg, int64_t lo, int64_t hi, int thread)
 	int64_t half = r->rot / 2;
 	(void)thread;
 	for (int64_t k = lo; k < hi; k++) {
-		int64_t s = k % r->seq, h = k / r->seq % r->heads, b = k / r->seq / r->heads, at = b * r->x.batch + h * r->x.head + s * r->x.row;
+		int64_t s = k % r->seq, h = k / r->seq % r->heads, b = k / r->seq / r->heads,
+			at = b * r->x.batch + h * r->x.head + s * r->x.row;
 		int64_t angle = (t->place ? t->place[b * r->seq + s] : b * r->seq + s) * half;
 		const float *x = t->x + at, *co = t->cosine + angle, *si = t->sine + angle;
 		float *y = t->y + at;
@@ -420,11 +440,13 @@ K_LOOP void turns(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(turns)
 
-int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *r)
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+	const KRotary *r)
 {
 	for (int64_t i = 0; place && i < r->batch * r->seq; i++)
 		if (place[i] < 0 || place[i] >= r->places)
-			return rt_error(c, RT_DATA, "position %lld is outside of the %lld that the cache holds", (long long)place[i], (long long)r->places);
+			return rt_error(c, RT_DATA, "position %lld is outside of the %lld that the cache holds",
+				(long long)place[i], (long long)r->places);
 	Turns t = { .y = y, .x = x, .cosine = cosine, .sine = sine, .place = place, .r = r };
 	rt_parallel(c, r->batch * r->heads * r->seq, 1 + 4096 / (r->width + 1), K_PICK(c, turns), &t);
 	return 0;

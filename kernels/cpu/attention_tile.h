@@ -1,9 +1,11 @@
-/* The innermost part of attention_fast.c, compiled for each instruction set: products whose left operand is read where it is, in
- * either direction, and need not be packed.  Included with LANES_ISA as for lanes.h. */
+/* The innermost part of attention_fast.c, compiled for each instruction set: products whose left operand is read where
+ * it is, in either direction, and need not be packed.  Included with LANES_ISA as for lanes.h. */
 #include "lanes.h"
 
-/* y (or y +) = a b for a tile of `rows` rows, where element (i, p) of a is a[i ar + p ak] and rows of b are bs apart. */
-INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add)
+/* y (or y +) = a b for a tile of `rows` rows, where element (i, p) of a is a[i ar + p ak] and rows of b are bs
+ * apart. */
+INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k,
+	float *y, int64_t yrow, bool add)
 {
 	V sum[MR][NV];
 	UNROLL for (int i = 0; i < rows; i++)
@@ -29,7 +31,8 @@ INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, 
 }
 
 /* Rows that are neighbours have addresses that are known. */
-static TARGET void NAME(whole)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add)
+static TARGET void NAME(whole)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y,
+	int64_t yrow, bool add)
 {
 	if (ar == 1)
 		NAME(cell)(MR, a, 1, ak, b, bs, k, y, yrow, add);
@@ -38,7 +41,8 @@ static TARGET void NAME(whole)(const float *a, int64_t ar, int64_t ak, const flo
 }
 
 #define ROWS(n) \
-	static TARGET void NAME(cell##n)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add) \
+	static TARGET void NAME(cell##n)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, \
+		int64_t k, float *y, int64_t yrow, bool add) \
 	{ \
 		NAME(cell)(n, a, ar, ak, b, bs, k, y, yrow, add); \
 	}

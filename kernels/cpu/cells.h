@@ -1,5 +1,5 @@
-/* The steps of LSTM, GRU and RNN cells for one type of numbers T, of sequences lo to hi - 1, one after the other; EXP and TANH are those of
- * the type, NAME(f) is f with its name.  The scratch of a thread has room for eight states. */
+/* The steps of LSTM, GRU and RNN cells for one type of numbers T, of sequences lo to hi - 1, one after the other; EXP
+ * and TANH are those of the type, NAME(f) is f with its name.  The scratch of a thread has room for eight states. */
 
 static T NAME(sigmoid)(T v)
 {
@@ -46,7 +46,8 @@ static void NAME(lstm)(void *arg, int64_t lo, int64_t hi, int thread)
 	const Cells *a = arg;
 	const KCells *k = a->k;
 	const int32_t *lens = a->lens;
-	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *yc = a->yc, *cells = a->cells, *work = turns_work(a->c, thread);
+	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *yc = a->yc, *cells = a->cells,
+		*work = turns_work(a->c, thread);
 	const T *xw = a->xw, *r = a->r, *h0 = a->h0, *c0 = a->c0;
 	int64_t n = k->hidden;
 	T *h = work, *s = work + n, *v = work + 2 * n;
@@ -59,7 +60,8 @@ static void NAME(lstm)(void *arg, int64_t lo, int64_t hi, int thread)
 			NAME(put)(NAME(at)(before, row * n), h, n);
 			NAME(gates_of)(v, xw + row * 4 * n, r, h, 4 * n, n);
 			for (int64_t j = 0; j < n; j++) {
-				T i = NAME(sigmoid)(v[j]), o = NAME(sigmoid)(v[n + j]), f = NAME(sigmoid)(v[2 * n + j]), g = TANH(v[3 * n + j]);
+				T i = NAME(sigmoid)(v[j]), o = NAME(sigmoid)(v[n + j]),
+					f = NAME(sigmoid)(v[2 * n + j]), g = TANH(v[3 * n + j]);
 				T next = f * s[j] + i * g, out = o * TANH(next);
 				v[j] = i;
 				v[n + j] = o;
@@ -92,12 +94,14 @@ static void NAME(lstm_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 		NAME(put)(ds, NAME(from)(dyc, b * n), n);
 		for (int64_t t = k->steps - 1; t >= 0; t--) {
 			int64_t row = t * k->batch + b;
-			const T *v = gates + row * 4 * n, *old = t ? cells + (row - k->batch) * n : NAME(from)(c0, b * n);
+			const T *v = gates + row * 4 * n,
+				*old = t ? cells + (row - k->batch) * n : NAME(from)(c0, b * n);
 			NAME(put)(NAME(at)(dxw, row * 4 * n), NULL, 4 * n);
 			if (lens && t >= lens[b])
 				continue;
 			for (int64_t j = 0; j < n; j++) {
-				T i = v[j], o = v[n + j], f = v[2 * n + j], g = v[3 * n + j], out = TANH(cells[row * n + j]);
+				T i = v[j], o = v[n + j], f = v[2 * n + j], g = v[3 * n + j],
+					out = TANH(cells[row * n + j]);
 				T dout = dh[j] + dy[row * n + j], dnext = ds[j] + dout * o * (1 - out * out);
 				d[j] = dnext * g * i * (1 - i);
 				d[n + j] = dout * out * o * (1 - o);
@@ -120,7 +124,8 @@ static void NAME(gru)(void *arg, int64_t lo, int64_t hi, int thread)
 	const Cells *a = arg;
 	const KCells *k = a->k;
 	const int32_t *lens = a->lens;
-	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *inner = a->inner, *work = turns_work(a->c, thread);
+	T *y = a->y, *yh = a->yh, *before = a->before, *gates = a->gates, *inner = a->inner,
+		*work = turns_work(a->c, thread);
 	const T *xw = a->xw, *r = a->r, *h0 = a->h0, *rb = a->rb;
 	int64_t n = k->hidden;
 	T *h = work, *v = work + n, *u = work + 4 * n;

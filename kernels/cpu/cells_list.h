@@ -10,9 +10,9 @@ typedef struct Cells {
 	void *y, *yh, *before, *gates, *yc, *cells, *inner;             /* forward */
 	const void *xw, *r, *h0, *c0, *rb;
 	void *dxw, *dh0, *dc0, *side;                                   /* backward */
-	const void *dy, *dyh, *dyc, *stay, *state, *saved, *was;        /* gates, cells (or y), inner and before, as they were kept */
+	const void *dy, *dyh, *dyc, *stay, *state, *saved, *was;        /* of the forward pass */
 	const int32_t *lens;
-	int gate;                       /* gates of a cell */
+	int gate;                                                       /* gates of a cell */
 } Cells;
 
 #endif

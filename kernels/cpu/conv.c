@@ -1,5 +1,5 @@
-/* Convolutions over planes, and their two gradients.  All three walk the same pairs: a position of the window, and the output
- * pixels for which it lies inside the input. */
+/* Convolutions over planes, and their two gradients.  All three walk the same pairs: a position of the window, and the
+ * output pixels for which it lies inside the input. */
 #include "kernels.h"
 
 /* The outputs from .. to - 1 for which position k of the window along axis a lies inside the input. */
@@ -25,7 +25,8 @@ static void plane(Way way, const KWindow *w, float *x, float *y, float *wt)
 			reach(w, 0, ky, &y0, &y1);
 			reach(w, 1, kx, &x0, &x1);
 			for (int64_t oy = y0; oy < y1; oy++) {
-				float *in = x + (oy * w->stride[0] - w->lo[0] + ky * w->dil[0]) * w->in[1] - w->lo[1] + kx * w->dil[1];
+				float *in = x + (oy * w->stride[0] - w->lo[0] + ky * w->dil[0]) * w->in[1] - w->lo[1] +
+					kx * w->dil[1];
 				float *out = y + oy * w->out[1];
 				for (int64_t ox = x0; ox < x1; ox++) {
 					float *i = in + ox * w->stride[1];
@@ -42,15 +43,17 @@ static void plane(Way way, const KWindow *w, float *x, float *y, float *wt)
 		}
 }
 
-static void all(Way way, float *y, float *x, float *wt, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindow *w)
+static void all(Way way, float *y, float *x, float *wt, int64_t batch, int64_t groups, int64_t cin, int64_t cout,
+	const KWindow *w)
 {
 	int64_t nin = w->in[0] * w->in[1], nout = w->out[0] * w->out[1], nk = w->k[0] * w->k[1];
 	for (int64_t b = 0; b < batch; b++)
 		for (int64_t g = 0; g < groups; g++)
 			for (int64_t o = 0; o < cout; o++)
 				for (int64_t i = 0; i < cin; i++)
-					plane(way, w, x + ((b * groups + g) * cin + i) * nin, y + ((b * groups + g) * cout + o) * nout,
-					      wt + ((g * cout + o) * cin + i) * nk);
+					plane(way, w, x + ((b * groups + g) * cin + i) * nin,
+						y + ((b * groups + g) * cout + o) * nout,
+						wt + ((g * cout + o) * cin + i) * nk);
 }
 
 /* The operands that a way only reads are const to its caller. */
@@ -60,7 +63,8 @@ static float *writable(const float *p)
 	return u.out;
 }
 
-int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, KWindow v)
 {
 	(void)c;
 	int64_t nout = v.out[0] * v.out[1];
@@ -71,7 +75,8 @@ int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b,
 	return 0;
 }
 
-int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	(void)c;
 	for (int64_t i = 0; i < batch * groups * cin * v.in[0] * v.in[1]; i++)
@@ -80,7 +85,8 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	return 0;
 }
 
-int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	(void)c;
 	for (int64_t i = 0; i < groups * cout * cin * v.k[0] * v.k[1]; i++)

@@ -1,17 +1,18 @@
-/* Convolutions and their two gradients as matrix products whose operand is never written out: what a panel of the product
- * needs is copied from the planes when it is packed.
+/* Convolutions and their two gradients as matrix products whose operand is never written out: what a panel of the
+ * product needs is copied from the planes when it is packed.
  *
  *   forward     y[o, pixel]   = sum over (channel, place) of  w[o, channel, place]  x[channel, pixel + place]
  *   gradient x  x[i, pixel]   = sum over (o, place)       of  w[o, i, place]        g[o, pixel - place]
  *   gradient w  w[o, (i, place)] = sum over pixels        of  g[o, pixel]           x[i, pixel + place]
  *
- * Where a window has one place and step 1, the planes are the operand.  Else they are first laid out for it, some images at a
- * time: with their padding, and with a step s as s x s planes of every s-th pixel, so that each place of the window is a plane
- * that is read from some point on.  With a step the pixels of a gradient of x fall into s x s classes, each of which sees some
- * places of the window only: each class is one product, and the classes are put together afterwards.
+ * Where a window has one place and step 1, the planes are the operand.  Else they are first laid out for it, some
+ * images at a time: with their padding, and with a step s as s x s planes of every s-th pixel, so that each place of
+ * the window is a plane that is read from some point on.  With a step the pixels of a gradient of x fall into s x s
+ * classes, each of which sees some places of the window only: each class is one product, and the classes are put
+ * together afterwards.
  *
- * Windows of 3 x 3 with step 1 have a faster way (winograd.h).  Groups of one channel have nothing to multiply: they go plane by
- * plane. */
+ * Windows of 3 x 3 with step 1 have a faster way (winograd.h).  Groups of one channel have nothing to multiply: they go
+ * plane by plane. */
 #include "isa.h"
 #include "winograd.h"
 #include "work.h"
@@ -25,8 +26,8 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* One product.  The pixel (u, v) of the result reads, for place p of the window and channel ch of the sum, the number at
- * image * ximage + ch * xplane + off[p] + u * xrow + v; its weight is that at row * wout + ch * win + at[p]. */
+/* One product.  The pixel (u, v) of the result reads, for place p of the window and channel ch of the sum, the number
+ * at image * ximage + ch * xplane + off[p] + u * xrow + v; its weight is that at row * wout + ch * win + at[p]. */
 typedef struct Conv {
 	RtIsa isa;
 	const float *x, *w;
@@ -47,22 +48,25 @@ static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
 {
 	int np = 0;
 	for (int64_t j = 0; j < count;) {
-		int64_t image = (at + j) / v->pixels, p = (at + j) % v->pixels, u = p / v->cols, c = p % v->cols, n = least(count - j, v->cols - c);
+		int64_t image = (at + j) / v->pixels, p = (at + j) % v->pixels, u = p / v->cols, c = p % v->cols,
+			n = least(count - j, v->cols - c);
 		part[np++] = (Part){ v->x + image * v->ximage + u * v->xrow + c, j, n };
 		j += n;
 	}
 	return np;
 }
 
-/* A panel of pixels, for k's (channel, place).  Where a width is known all of it is copied: what is too much is written over by
- * what comes next in the panel, and behind the planes there is room to read. */
-INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count, int64_t from, int64_t len)
+/* A panel of pixels, for k's (channel, place).  Where a width is known all of it is copied: what is too much is written
+ * over by what comes next in the panel, and behind the planes there is room to read. */
+INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count,
+	int64_t from, int64_t len)
 {
 	Part part[GEMM_WIDTH];
 	int np = parts_of(v, part, at, count);
 	int64_t ch = from / v->nk, m = from % v->nk;
 	const float *x = part[np - 1].x;
-	bool whole = known && np == 1 && count == width, loose = known && v->end - x >= ((from + len - 1) / v->nk + 1) * v->xplane + width;
+	bool whole = known && np == 1 && count == width, loose = known &&
+		v->end - x >= ((from + len - 1) / v->nk + 1) * v->xplane + width;
 	for (int64_t k = 0; k < len; k++, to += width) {
 		int64_t off = ch * v->xplane + v->off[m];
 		if (whole)
@@ -92,7 +96,8 @@ K_AVX2 static void pack_avx512(const Conv *v, float *to, int64_t at, int64_t cou
 }
 #endif
 
-static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
+	int64_t from, int64_t len)
 {
 	(void)batch;
 #if defined(__x86_64__)
@@ -109,7 +114,8 @@ static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, i
 }
 
 /* A panel of the weight: rows at .. at + count - 1, k's (channel, place). */
-static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
+	int64_t from, int64_t len)
 {
 	const Conv *v = arg;
 	(void)batch;
@@ -125,7 +131,8 @@ static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, i
 }
 
 /* A finished tile whose columns lie in several images. */
-static void put(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, bool first)
+static void put(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows,
+	int64_t col, int64_t cols, bool first)
 {
 	const Conv *v = arg;
 	(void)batch;
@@ -155,8 +162,9 @@ static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t chann
 	v->pixels = v->rows * v->cols;
 	if (v->nk == 1 && v->xrow == v->cols)           /* the plane is one row */
 		v->cols = v->pixels, v->rows = 1;
-	Gemm g = { .batch = 1, .m = m, .n = images * v->pixels, .k = channels * v->nk, .a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v },
-		.y = v->y, .yrow = v->yplane, .store = put, .place = place, .arg = v };
+	Gemm g = { .batch = 1, .m = m, .n = images * v->pixels, .k = channels * v->nk,
+		.a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v }, .y = v->y,
+		.yrow = v->yplane, .store = put, .place = place, .arg = v };
 	if (turned && v->nk == 1)
 		g.a = (GemmSide){ .x = v->w + v->at[0], .at = v->wout, .k = v->win };
 	else if (turned)
@@ -176,7 +184,8 @@ typedef struct Layer { const float *x; float *to; int64_t ximage, channels; Lay 
 /* n numbers of a source row, from column col on, `stride` apart; zero beside the row. */
 K_LOOP void copy_row(float *restrict to, const float *restrict row, int64_t col, int64_t n, int64_t stride, int64_t len)
 {
-	int64_t lo = col < 0 ? least(n, (-col + stride - 1) / stride) : 0, hi = len > col ? least(n, (len - col + stride - 1) / stride) : 0;
+	int64_t lo = col < 0 ? least(n, (-col + stride - 1) / stride) : 0,
+		hi = len > col ? least(n, (len - col + stride - 1) / stride) : 0;
 	hi = hi < lo ? lo : hi;
 	for (int64_t j = 0; j < lo; j++)
 		to[j] = 0;
@@ -207,19 +216,22 @@ K_LOOP void lay(void *arg, int64_t lo, int64_t hi, int thread)
 				if (row < 0 || row >= l->in[0])
 					memset(to, 0, (size_t)l->cols * sizeof *to);
 				else
-					copy_row(to, x + row * l->in[1], p % l->phase[1] - l->lo[1], l->cols, l->step[1], l->in[1]);
+					copy_row(to, x + row * l->in[1], p % l->phase[1] - l->lo[1], l->cols,
+						l->step[1], l->in[1]);
 			}
 	}
 }
 K_EACH_ISA(lay)
 
 /* Lays out `channels` planes of some images, unless they are as wanted; v reads them. */
-static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, int64_t ximage, int64_t images, int64_t channels)
+static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, int64_t ximage, int64_t images,
+	int64_t channels)
 {
 	Layer s = { .x = x, .to = to, .ximage = ximage, .channels = channels, .l = *l };
 	v->x = l->plain ? x : to;
 	v->ximage = l->plain ? ximage : channels * l->all;
-	v->end = l->plain ? x + (images - 1) * ximage + channels * l->all : to + images * channels * l->all + LAY_BEYOND;
+	v->end = l->plain ? x + (images - 1) * ximage + channels * l->all
+		: to + images * channels * l->all + LAY_BEYOND;
 	v->xplane = l->all;
 	v->xrow = l->cols;
 	if (!l->plain)
@@ -230,7 +242,8 @@ static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, in
 
 typedef struct Grad { Conv v; const float *g; int64_t gimage, gplane; } Grad;
 
-static void pack_rows(RtIsa isa, float *to, const float *x, int64_t image, int64_t plane, int64_t pixels, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack_rows(RtIsa isa, float *to, const float *x, int64_t image, int64_t plane, int64_t pixels, int64_t at,
+	int64_t count, int64_t width, int64_t from, int64_t len)
 {
 	for (int64_t k = 0; k < len;) {
 		int64_t i = (from + k) / pixels, p = (from + k) % pixels, n = least(len - k, pixels - p);
@@ -242,7 +255,8 @@ static void pack_rows(RtIsa isa, float *to, const float *x, int64_t image, int64
 			to[k * width + j] = 0;
 }
 
-static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
+	int64_t from, int64_t len)
 {
 	const Grad *d = arg;
 	(void)batch;
@@ -257,7 +271,8 @@ static int runs_of(const Conv *v, Run *run, int64_t from, int64_t len)
 	int nrun = 0;
 	for (int64_t k = 0; k < len; k += run[nrun++].n) {
 		int64_t image = (from + k) / v->pixels, p = (from + k) % v->pixels;
-		run[nrun] = (Run){ k, image * v->ximage + p / v->cols * v->xrow + p % v->cols, least(len - k, v->cols - p % v->cols) };
+		run[nrun] = (Run){ k, image * v->ximage + p / v->cols * v->xrow + p % v->cols,
+			least(len - k, v->cols - p % v->cols) };
 	}
 	return nrun;
 }
@@ -276,10 +291,12 @@ static void copy_runs(float *to, const float *x, const Run *run, int nrun, const
 			memcpy(to + run[i].at, x + run[i].x, (size_t)run[i].n * sizeof *to);
 }
 
-static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
+	int64_t from, int64_t len)
 {
 	const Conv *v = &((const Grad *)arg)->v;
-	enum { SOME = 8 };                              /* rows that are turned together: more would only be more stack, which the plan counts */
+	/* rows that are turned together: more would only be more stack, which the plan counts */
+	enum { SOME = 8 };
 	float rows[SOME * GEMM_K + RUN];
 	Run run[GEMM_K];
 	(void)batch;
@@ -290,7 +307,8 @@ static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, i
 	rows[0] = 0;
 	int nrun = runs_of(v, run, from, len);
 	for (int64_t j = 0; nrun && j < count; j++) {
-		copy_runs(rows + j % SOME * GEMM_K, v->x + (at + j) / v->nk * v->xplane + v->off[(at + j) % v->nk], run, nrun, v->end);
+		copy_runs(rows + j % SOME * GEMM_K, v->x + (at + j) / v->nk * v->xplane + v->off[(at + j) % v->nk],
+			run, nrun, v->end);
 		if (j % SOME == SOME - 1 || j + 1 == count)
 			gemm_turn(v->isa, to + j / SOME * SOME, rows, GEMM_K, j % SOME + 1, width, len);
 	}
@@ -348,7 +366,8 @@ K_LOOP void one_plane(Way way, const KWindow *w, float *x, float *y, float *wt)
 			reach(w, 0, ky, &y0, &y1);
 			reach(w, 1, kx, &x0, &x1);
 			for (int64_t oy = y0; oy < y1 && x0 < x1; oy++) {
-				float *in = x + (oy * w->stride[0] - w->lo[0] + ky * w->dil[0]) * w->in[1] - w->lo[1] + kx * w->dil[1] + x0 * w->stride[1];
+				float *in = x + (oy * w->stride[0] - w->lo[0] + ky * w->dil[0]) * w->in[1] - w->lo[1] +
+					kx * w->dil[1] + x0 * w->stride[1];
 				sum += row_of(way, in, y + oy * w->out[1] + x0, x1 - x0, w->stride[1], *f);
 			}
 			if (way == GRAD_W)
@@ -362,8 +381,9 @@ K_LOOP void one_group(const Direct *d, Way way, int64_t b, int64_t g)
 	int64_t nin = d->v.in[0] * d->v.in[1], nout = d->v.out[0] * d->v.out[1], nk = d->v.k[0] * d->v.k[1];
 	for (int64_t o = 0; o < d->cout; o++)
 		for (int64_t i = 0; i < d->cin; i++)
-			one_plane(way, &d->v, d->x + ((b * d->groups + g) * d->cin + i) * nin, d->y + ((b * d->groups + g) * d->cout + o) * nout,
-			          d->w + ((g * d->cout + o) * d->cin + i) * nk);
+			one_plane(way, &d->v, d->x + ((b * d->groups + g) * d->cin + i) * nin,
+				d->y + ((b * d->groups + g) * d->cout + o) * nout,
+				d->w + ((g * d->cout + o) * d->cin + i) * nk);
 }
 
 K_LOOP void direct(void *arg, int64_t lo, int64_t hi, int thread)
@@ -393,9 +413,11 @@ static float *writable(const float *p)
 	return u.out;
 }
 
-static void run_direct(Ctx *c, Way way, const float *x, const float *y, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindow *v)
+static void run_direct(Ctx *c, Way way, const float *x, const float *y, const float *w, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, const KWindow *v)
 {
-	Direct d = { .way = way, .x = writable(x), .y = writable(y), .w = writable(w), .batch = batch, .groups = groups, .cin = cin, .cout = cout, .v = *v };
+	Direct d = { .way = way, .x = writable(x), .y = writable(y), .w = writable(w), .batch = batch,
+		.groups = groups, .cin = cin, .cout = cout, .v = *v };
 	rt_parallel(c, way == GRAD_W ? groups : batch * groups, 1, K_PICK(c, direct), &d);
 }
 
@@ -427,30 +449,37 @@ static void find_places(const KWindow *v, const Lay *l, int64_t *off)
 {
 	for (int64_t m = 0; m < v->k[0] * v->k[1]; m++) {
 		int64_t y = m / v->k[1] * v->dil[0], x = m % v->k[1] * v->dil[1];
-		off[m] = (y % l->step[0] * l->phase[1] + x % l->step[1]) * l->rows * l->cols + y / l->step[0] * l->cols + x / l->step[1];
+		off[m] = (y % l->step[0] * l->phase[1] + x % l->step[1]) * l->rows * l->cols + y / l->step[0] *
+			l->cols + x / l->step[1];
 	}
 }
 
 static Winograd winograd(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout)
 {
-	return (Winograd){ .batch = batch, .cin = cin, .cout = cout, .in = { v->in[0], v->in[1] }, .out = { v->out[0], v->out[1] }, .lo = { v->lo[0], v->lo[1] },
-		.ximage = groups * cin * v->in[0] * v->in[1], .yimage = groups * cout * v->out[0] * v->out[1], .wout = cin * 9, .win = 9 };
+	return (Winograd){
+		.batch = batch, .cin = cin, .cout = cout,
+		.in = { v->in[0], v->in[1] }, .out = { v->out[0], v->out[1] }, .lo = { v->lo[0], v->lo[1] },
+		.ximage = groups * cin * v->in[0] * v->in[1], .yimage = groups * cout * v->out[0] * v->out[1],
+		.wout = cin * 9, .win = 9,
+	};
 }
 
 /* Group g of images from .. from + n - 1. */
-static void forward(Ctx *c, float *y, const float *x, const float *w, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v)
+static void forward(Ctx *c, float *y, const float *x, const float *w, int64_t groups, int64_t n, int64_t cin,
+	int64_t cout, const KWindow *v)
 {
 	int64_t *off, *at, nout = v->out[0] * v->out[1], nk = v->k[0] * v->k[1];
 	float *planes = tables(c, nk, &off, &at);
 	Lay l = lay_of_x(v);
-	Conv s = { .isa = c->isa, .w = w, .y = y, .off = off, .at = at, .nk = nk, .rows = v->out[0], .cols = v->out[1], .yimage = groups * cout * nout, .yplane = nout,
-		.wout = cin * nk, .win = nk };
+	Conv s = { .isa = c->isa, .w = w, .y = y, .off = off, .at = at, .nk = nk, .rows = v->out[0], .cols = v->out[1],
+		.yimage = groups * cout * nout, .yplane = nout, .wout = cin * nk, .win = nk };
 	find_places(v, &l, off);
 	lay_out(c, &s, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
 	run_pixels(c, &s, n, cout, cin, false);
 }
 
-int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
 	if (!cin)                               /* a term of a sum that has its bias alone */
@@ -464,7 +493,8 @@ int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b,
 			winograd_run(c, &s);
 		} else {
 			for (int64_t i = 0; i < batch; i += some)
-				forward(c, y + (i * groups + g) * cout * nout, x + (i * groups + g) * cin * nin, w + g * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
+				forward(c, y + (i * groups + g) * cout * nout, x + (i * groups + g) * cin * nin,
+					w + g * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
 		}
 	}
 	if (b) {
@@ -480,7 +510,8 @@ typedef struct Join { float *x; const float *z; int64_t ximage, images, channels
 static int64_t class_at(const Join *s, int64_t ry, int64_t rx)
 {
 	const KWindow *v = &s->v;
-	return s->images * s->channels * (lay_before(v, 0, ry) * lay_before(v, 1, v->stride[1]) + lay_class(v, 0, ry) * lay_before(v, 1, rx));
+	return s->images * s->channels *
+		(lay_before(v, 0, ry) * lay_before(v, 1, v->stride[1]) + lay_class(v, 0, ry) * lay_before(v, 1, rx));
 }
 
 K_LOOP void join_row(float *restrict x, const float *restrict z, int64_t stride, int64_t n)
@@ -505,10 +536,12 @@ K_LOOP void join(void *arg, int64_t lo, int64_t hi, int thread)
 		float *x = s->x + i / s->channels * s->ximage + i % s->channels * v->in[0] * v->in[1];
 		for (int64_t ry = 0; ry < v->stride[0]; ry++)
 			for (int64_t rx = 0; rx < v->stride[1]; rx++) {
-				int64_t h = lay_class(v, 0, ry), w = lay_class(v, 1, rx), n = v->in[1] > rx ? (v->in[1] - rx + v->stride[1] - 1) / v->stride[1] : 0;
+				int64_t h = lay_class(v, 0, ry), w = lay_class(v, 1, rx),
+					n = v->in[1] > rx ? (v->in[1] - rx + v->stride[1] - 1) / v->stride[1] : 0;
 				const float *z = h && w ? s->z + class_at(s, ry, rx) + i * h * w : NULL;
 				for (int64_t u = 0; u * v->stride[0] + ry < v->in[0]; u++)
-					join_row(x + (u * v->stride[0] + ry) * v->in[1] + rx, z ? z + u * w : NULL, v->stride[1], n);
+					join_row(x + (u * v->stride[0] + ry) * v->in[1] + rx, z ? z + u * w : NULL,
+						v->stride[1], n);
 			}
 	}
 }
@@ -524,20 +557,23 @@ static int64_t common(int64_t a, int64_t b)
 	return a;
 }
 
-/* The places that reach class (ry, rx): how many, where they begin among the planes of g, and which they are of the window. */
+/* The places that reach class (ry, rx): how many, where they begin among the planes of g, and which they are of the
+ * window. */
 static int64_t class_places(const KWindow *v, const Lay *l, int64_t ry, int64_t rx, int64_t *off, int64_t *at)
 {
 	int64_t n = 0, fy = lay_first(v, 0, ry), fx = lay_first(v, 1, rx);
 	for (int64_t y = fy; y < v->k[0]; y += v->stride[0] / common(v->stride[0], v->dil[0]))
 		for (int64_t x = fx; x < v->k[1]; x += v->stride[1] / common(v->stride[1], v->dil[1]), n++) {
-			off[n] = ((ry + v->lo[0] - y * v->dil[0]) / v->stride[0] + l->lo[0]) * l->cols + (rx + v->lo[1] - x * v->dil[1]) / v->stride[1] + l->lo[1];
+			off[n] = ((ry + v->lo[0] - y * v->dil[0]) / v->stride[0] + l->lo[0]) * l->cols +
+				(rx + v->lo[1] - x * v->dil[1]) / v->stride[1] + l->lo[1];
 			at[n] = y * v->k[1] + x;
 		}
 	return n;
 }
 
 /* One group of n images. */
-static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v)
+static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t groups, int64_t n, int64_t cin,
+	int64_t cout, const KWindow *v)
 {
 	int64_t *off, *at, nk = v->k[0] * v->k[1], ximage = groups * cin * v->in[0] * v->in[1];
 	bool whole = v->stride[0] == 1 && v->stride[1] == 1;
@@ -547,7 +583,8 @@ static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t gro
 	Join j = { .x = x, .z = z, .ximage = ximage, .images = n, .channels = cin, .v = *v };
 	lay_out(c, &s, &l, planes, g, groups * cout * v->out[0] * v->out[1], n, cout);
 	for (int64_t i = 0; i < v->stride[0] * v->stride[1]; i++) {
-		int64_t ry = i / v->stride[1], rx = i % v->stride[1], h = lay_class(v, 0, ry), wide = lay_class(v, 1, rx);
+		int64_t ry = i / v->stride[1], rx = i % v->stride[1], h = lay_class(v, 0, ry),
+			wide = lay_class(v, 1, rx);
 		if (!h || !wide)
 			continue;
 		s.rows = h, s.cols = wide;
@@ -561,7 +598,8 @@ static void grad_x(Ctx *c, float *x, const float *g, const float *w, int64_t gro
 		rt_parallel(c, n * cin, 1 + 8192 / (v->in[0] * v->in[1] + 1), K_PICK(c, join), &j);
 }
 
-int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
 	if (lay_none(groups, cin, cout)) {
@@ -570,33 +608,40 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	}
 	for (int64_t k = 0; k < groups; k++) {
 		if (winograd_fits(&v, cin, cout)) {
-			KWindow turned = { .k = { 3, 3 }, .stride = { 1, 1 }, .dil = { 1, 1 }, .lo = { 2 - v.lo[0], 2 - v.lo[1] }, .in = { v.out[0], v.out[1] }, .out = { v.in[0], v.in[1] } };
+			KWindow turned = { .k = { 3, 3 }, .stride = { 1, 1 }, .dil = { 1, 1 },
+				.lo = { 2 - v.lo[0], 2 - v.lo[1] }, .in = { v.out[0], v.out[1] },
+				.out = { v.in[0], v.in[1] } };
 			Winograd s = winograd(&turned, batch, groups, cout, cin);
 			s.x = g + k * cout * nout, s.w = w + k * cout * cin * 9, s.y = x + k * cin * nin;
 			s.wout = 9, s.win = cin * 9, s.flip = true;
 			winograd_run(c, &s);
 		} else {
 			for (int64_t i = 0; i < batch; i += some)
-				grad_x(c, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout, w + k * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
+				grad_x(c, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout,
+					w + k * cout * cin * nk, groups, least(some, batch - i), cin, cout, &v);
 		}
 	}
 	return 0;
 }
 
 /* One group of n images; added to w unless it is the first.  chunks: of the images; 0: they are summed in order. */
-static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin, int64_t cout, const KWindow *v, bool first, int64_t chunks)
+static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin,
+	int64_t cout, const KWindow *v, bool first, int64_t chunks)
 {
 	int64_t *off, *at, nout = v->out[0] * v->out[1], nk = v->k[0] * v->k[1];
 	float *planes = tables(c, nk, &off, &at);
 	Lay l = lay_of_x(v);
-	Grad d = { .v = { .isa = c->isa, .off = off, .nk = nk, .rows = v->out[0], .cols = v->out[1], .pixels = nout }, .g = g, .gimage = groups * cout * nout, .gplane = nout };
+	Grad d = { .v = { .isa = c->isa, .off = off, .nk = nk, .rows = v->out[0], .cols = v->out[1], .pixels = nout },
+		.g = g, .gimage = groups * cout * nout, .gplane = nout };
 	find_places(v, &l, off);
 	lay_out(c, &d.v, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
-	gemm_run(c, &(Gemm){ .batch = 1, .m = cout, .n = cin * nk, .k = n * nout, .a = { .pack = pack_g, .arg = &d }, .b = { .pack = pack_places, .arg = &d }, .y = w,
-		.yrow = cin * nk, .add = !first, .chunks = chunks, .cut = chunks ? k_cut_tree(cout, cin * nk, n * nout, chunks) : (KCut){ 0 } });
+	gemm_run(c, &(Gemm){ .batch = 1, .m = cout, .n = cin * nk, .k = n * nout, .a = { .pack = pack_g, .arg = &d },
+		.b = { .pack = pack_places, .arg = &d }, .y = w, .yrow = cin * nk, .add = !first, .chunks = chunks,
+		.cut = chunks ? k_cut_tree(cout, cin * nk, n * nout, chunks) : (KCut){ 0 } });
 }
 
-int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
 	if (lay_none(groups, cin, cout)) {
@@ -610,17 +655,20 @@ int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t 
 			winograd_grad_w(c, w + k * cout * cin * 9, g + k * cout * nout, &s);
 		} else {
 			for (int64_t i = 0; i < batch; i += some)
-				grad_w(c, w + k * cout * cin * nk, x + (i * groups + k) * cin * nin, g + (i * groups + k) * cout * nout, groups, least(some, batch - i), cin, cout, &v,
-				       i == 0, 0);
+				grad_w(c, w + k * cout * cin * nk, x + (i * groups + k) * cin * nin,
+					g + (i * groups + k) * cout * nout, groups, least(some, batch - i), cin, cout,
+					&v, i == 0, 0);
 		}
 	}
 	return 0;
 }
 
 /* In chunks of images (tree.h, gemm_tree.h). */
-int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v, int64_t chunks)
+int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, KWindow v, int64_t chunks)
 {
-	int64_t some = batch / chunks, nw = cout * cin * v.k[0] * v.k[1], nx = cin * v.in[0] * v.in[1], ng = cout * v.out[0] * v.out[1];
+	int64_t some = batch / chunks, nw = cout * cin * v.k[0] * v.k[1], nx = cin * v.in[0] * v.in[1],
+		ng = cout * v.out[0] * v.out[1];
 	int code = 0;
 	if (k_conv_at_once(&v, batch, groups, cin, cout, chunks)) {
 		for (int64_t k = 0; k < groups; k++)
@@ -628,10 +676,12 @@ int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int
 		return 0;
 	}
 	/* What waits lies behind the scratch of one chunk. */
-	float *room = (float *)(void *)(c->shared + k_work_behind(k_work_conv(K_CONV_GRAD_W, &v, some, groups, cin, cout)));
+	float *room =
+		(float *)(void *)(c->shared + k_work_behind(k_work_conv(K_CONV_GRAD_W, &v, some, groups, cin, cout)));
 	for (int64_t k = 0; k < chunks && !code; k++) {
 		float *to = tree_place(w, room, groups * nw, k, chunks);
-		code = k_conv_grad_w_f32(c, to, x + k * some * groups * nx, g + k * some * groups * ng, some, groups, cin, cout, v);
+		code = k_conv_grad_w_f32(c, to, x + k * some * groups * nx, g + k * some * groups * ng, some, groups,
+			cin, cout, v);
 		tree_join(to, room, groups * nw, k);
 	}
 	return code;

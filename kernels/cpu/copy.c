@@ -7,7 +7,8 @@ int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLo
 {
 	(void)c;
 	for (int64_t i = 0, n = k_count(&to); i < n; i++)
-		memcpy((char *)y + (yoffset + k_place(&to, i)) * width, (const char *)x + (xoffset + k_place(&from, i)) * width, (size_t)width);
+		memcpy((char *)y + (yoffset + k_place(&to, i)) * width,
+			(const char *)x + (xoffset + k_place(&from, i)) * width, (size_t)width);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
-/* Copies with strides, of elements of 1, 4 or 8 bytes.  Axes are first put into one list with their steps in both arrays; then a run that is dense in both is
- * copied whole, a transposition goes tile by tile so that lines of both arrays are used fully, and the rest is one loop. */
+/* Copies with strides, of elements of 1, 4 or 8 bytes.  Axes are first put into one list with their steps in both
+ * arrays; then a run that is dense in both is copied whole, a transposition goes tile by tile so that lines of both
+ * arrays are used fully, and the rest is one loop. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -43,7 +44,8 @@ static void begin(const Move *m, int64_t i, int64_t *to, int64_t *from)
 	{ \
 		for (int64_t i = 0; i < m->a; i += TILE) \
 			for (int64_t j = 0; j < m->b; j += TILE) { \
-				int64_t ni = m->a - i < TILE ? m->a - i : TILE, nj = m->b - j < TILE ? m->b - j : TILE; \
+				int64_t ni = m->a - i < TILE ? m->a - i : TILE, \
+					nj = m->b - j < TILE ? m->b - j : TILE; \
 				T *to = y + i * m->ato + j * m->bto; \
 				const T *from = x + i + j * m->bfrom; \
 				for (int64_t p = 0; p < ni; p++) \
@@ -109,7 +111,8 @@ static void move(Ctx *c, int64_t width, void *y, const void *x, const KLoops *to
 	int64_t runs = 1, each = m.a * m.b;
 	for (int a = 0; a < m.n; a++)
 		runs *= m.len[a];
-	rt_parallel(c, each ? runs : 0, 1 + 32768 / (each + 1), width == 1 ? body_8 : width == 4 ? body_32 : body_64, &m);
+	rt_parallel(c, each ? runs : 0, 1 + 32768 / (each + 1),
+		width == 1 ? body_8 : width == 4 ? body_32 : body_64, &m);
 }
 
 int k_copy(Ctx *c, void *y, const void *x, int64_t offset, KLoops l, int64_t width)

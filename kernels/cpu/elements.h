@@ -26,7 +26,8 @@ static void NAME(reduce)(void *arg, int64_t lo, int64_t hi, int thread)
 			if (j == 0 || (op == K_MAX ? e > best : e < best) || ISNAN(e))
 				best = e;
 		}
-		((T *)r->y)[i] = op == K_MAX || op == K_MIN ? best : op == K_MEAN ? FROM((MEAN)sum / (MEAN)n) : FROM(sum);
+		((T *)r->y)[i] = op == K_MAX ||
+			op == K_MIN ? best : op == K_MEAN ? FROM((MEAN)sum / (MEAN)n) : FROM(sum);
 	}
 }
 
@@ -36,7 +37,8 @@ static void NAME(matmul)(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t row = i / p->n, col = i % p->n, batch = row / p->m;
-		const T *a = (const T *)p->a + batch * p->as.batch + row % p->m * p->as.row, *b = (const T *)p->b + batch * p->bs.batch + col * p->bs.col;
+		const T *a = (const T *)p->a + batch * p->as.batch + row % p->m * p->as.row,
+			*b = (const T *)p->b + batch * p->bs.batch + col * p->bs.col;
 		SUM sum = 0;
 		for (int64_t j = 0; j < p->k; j++)
 			sum += (SUM)a[j * p->as.col] * (SUM)b[j * p->bs.row];
@@ -92,7 +94,8 @@ static void NAME(scatter_columns)(void *arg, int64_t lo, int64_t hi, int thread)
 		from = from > 0 ? from : 0;
 		to = to < d->run ? to : d->run;
 		for (int64_t i = b * d->many; i < (b + 1) * d->many; i++) {
-			T *y = (T *)s->y + (s->shared ? b * d->xbatch + nd_place(s->index, i - b * d->many, d) : nd_place(s->index, i, d));
+			T *y = (T *)s->y + (s->shared ? b * d->xbatch + nd_place(s->index, i - b * d->many, d)
+				: nd_place(s->index, i, d));
 			const T *update = (const T *)s->updates + i * d->run;
 			for (int64_t j = from; j < to; j++)
 				NAME(combine)(y + j, update[j], s->how);
@@ -125,7 +128,8 @@ static void NAME(cumsum)(void *arg, int64_t lo, int64_t hi, int thread)
 	for (int64_t r = lo; r < hi; r++) {
 		SUM sum = 0;
 		for (int64_t k = 0; k < l->n; k++) {
-			int64_t at = r / l->inner * l->n * l->inner + r % l->inner + (l->reverse ? l->n - 1 - k : k) * l->inner;
+			int64_t at = r / l->inner * l->n * l->inner + r % l->inner +
+				(l->reverse ? l->n - 1 - k : k) * l->inner;
 			SUM v = (SUM)((const T *)l->x)[at];
 			((T *)l->y)[at] = FROM(l->exclusive ? sum : sum + v);
 			sum += v;
@@ -133,7 +137,8 @@ static void NAME(cumsum)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Which of two comes first among the largest (or smallest): NaN is the largest, and of equals the one that stands first. */
+/* Which of two comes first among the largest (or smallest): NaN is the largest, and of equals the one that stands
+ * first. */
 static bool NAME(before)(T a, int64_t i, T b, int64_t j, bool largest)
 {
 	bool na = ISNAN(a), nb = ISNAN(b);
@@ -175,7 +180,8 @@ static void NAME(argmax)(void *arg, int64_t lo, int64_t hi, int thread)
 		const T *v = (const T *)l->x + r / l->inner * l->n * l->inner + r % l->inner;
 		int64_t best = 0;
 		for (int64_t i = 1; i < l->n; i++)      /* of equals the first, or the last: then the other way round */
-			if (NAME(before)(v[i * l->inner], l->last ? -i : i, v[best * l->inner], l->last ? -best : best, l->largest))
+			if (NAME(before)(v[i * l->inner], l->last ? -i : i,
+			                 v[best * l->inner], l->last ? -best : best, l->largest))
 				best = i;
 		l->index[r] = best;
 	}

@@ -1,7 +1,7 @@
-/* exp, log, tanh and erf of float without branches, so that loops around them become vector code.  Polynomials fitted for the
- * least largest relative error; results are within 2 units in the last place (erf, tanh: 3), infinities and NaN as in C.  Sums
- * of a product are rounded once everywhere, so that all instruction sets give the same bits; one without fmaf calls it.
- * tests/kernels/math.c looks at many millions of arguments. */
+/* exp, log, tanh and erf of float without branches, so that loops around them become vector code.  Polynomials fitted
+ * for the least largest relative error; results are within 2 units in the last place (erf, tanh: 3), infinities and NaN
+ * as in C.  Sums of a product are rounded once everywhere, so that all instruction sets give the same bits; one without
+ * fmaf calls it. tests/kernels/math.c looks at many millions of arguments. */
 #ifndef FASTMATH_H
 #define FASTMATH_H
 
@@ -47,7 +47,8 @@ FASTMATH float fast_exp_near(float x)
 	return e * rt_from_bits((rt_bits(t) - rt_bits(big) + 127) << 23);
 }
 
-/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0, for -88.1 gives the exponent bits of 0. */
+/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0, for -88.1 gives the exponent bits of
+ * 0. */
 FASTMATH float fast_exp_belowf(float x)
 {
 	return fast_exp_near(x < -88.1f ? -88.1f : x);
@@ -62,7 +63,8 @@ FASTMATH float fast_tanhf(float x)
 	p = fmaf(p, z, 0.13329243659973145f);
 	p = fmaf(p, z, -0.33333197236061096f);
 	float small = fmaf(p * z, x, x);
-	float e = fast_exp_near(a > 20.0f ? 40.0f : 2.0f * a), large = copysignf(1.0f - 2.0f / (e + 1.0f), x);  /* 1 from 10 on */
+	/* 1 from 10 on */
+	float e = fast_exp_near(a > 20.0f ? 40.0f : 2.0f * a), large = copysignf(1.0f - 2.0f / (e + 1.0f), x);
 	return a < 0.7f ? small : large;
 }
 

@@ -1,5 +1,5 @@
-/* See gemm.h.  Some rows of a are packed so that they stay in the second cache, columns of b so that a panel of them stays in the
- * first and all of them in the third, and tiles of y are summed in registers:
+/* See gemm.h.  Some rows of a are packed so that they stay in the second cache, columns of b so that a panel of them
+ * stays in the first and all of them in the third, and tiles of y are summed in registers:
  *
  *   for each block of y (rows x columns; blocks are what threads take)
  *     for each block of k
@@ -7,10 +7,12 @@
  *         for each NR columns                  the first rows pack b: a panel [k][NR]
  *           for each MR rows                   a tile in registers
  *
- * How many rows and columns a block has, and how many rows are packed at a time, is said by the caller (KCut, found for a shape by
- * k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in the third cache.
+ * How many rows and columns a block has, and how many rows are packed at a time, is said by the caller (KCut, found for
+ * a shape by k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in the
+ * third cache.
  *
- * This way of blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. */
+ * This way of blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
+ * 2008. */
 #include "gemm.h"
 
 #include <string.h>
@@ -19,7 +21,8 @@
 #include "lanes.h"
 
 /* What the next panel of b is made of is asked for while this one is used, a little with each tile. */
-typedef struct Ahead { const float *x; int64_t apart, count, step, left, each; } Ahead;        /* `count` lines `apart`; then a step */
+/* `count` lines `apart`; then a step */
+typedef struct Ahead { const float *x; int64_t apart, count, step, left, each; } Ahead;
 
 INLINE void ask(Ahead *n)
 {
@@ -30,12 +33,16 @@ INLINE void ask(Ahead *n)
 
 typedef GemmTile Tile;
 
-/* A tile whose k has chunks: how many there are in this block and how long they are; sums of earlier chunks that are added then, rows `row` apart. */
+/* A tile whose k has chunks: how many there are in this block and how long they are; sums of earlier chunks that are
+ * added then, rows `row` apart. */
 typedef struct GemmTree { int64_t chunks, len, row; const float *add[GEMM_LEVELS]; int nadd; } GemmTree;
-typedef void TreeTile(const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y, int64_t yrow, float *keep);
-typedef void TreeStrip(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y, int64_t yrow, Ahead *next);
+typedef void TreeTile(const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y,
+	int64_t yrow, float *keep);
+typedef void TreeStrip(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at,
+	float *y, int64_t yrow, Ahead *next);
 typedef void Keep(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *to);
-typedef void Strip(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, Ahead *next);
+typedef void Strip(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
+	bool add, Ahead *next);
 
 /* k is the axis whose elements lie next to each other: `count` rows become `count` columns of panels. */
 typedef void Turn(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
@@ -71,7 +78,8 @@ static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, 
 /* Eight by eight, turned in registers: half rows 0 to 3 come with half rows 4 to 7 beside them. */
 INLINE AVX2 void turn4(const __m256 *x, __m256 *y)
 {
-	__m256 a = _mm256_unpacklo_ps(x[0], x[1]), b = _mm256_unpackhi_ps(x[0], x[1]), c = _mm256_unpacklo_ps(x[2], x[3]), d = _mm256_unpackhi_ps(x[2], x[3]);
+	__m256 a = _mm256_unpacklo_ps(x[0], x[1]), b = _mm256_unpackhi_ps(x[0], x[1]),
+		c = _mm256_unpacklo_ps(x[2], x[3]), d = _mm256_unpackhi_ps(x[2], x[3]);
 	y[0] = _mm256_shuffle_ps(a, c, 0x44);
 	y[1] = _mm256_shuffle_ps(a, c, 0xEE);
 	y[2] = _mm256_shuffle_ps(b, d, 0x44);
@@ -136,10 +144,13 @@ static AVX2 void turn_avx2(float *to, const float *x, int64_t apart, int64_t cou
 static const Kind *kind_of(RtIsa isa)
 {
 	static const Kind kinds[] = {
-		{ .mr = 4, .nr = 8, .tile = tiles_plain, .keep = keep_plain, .strip = strip_plain, .turn = turn_plain, .tree = trees_plain, .tree_strip = tree_strip_plain },
+		{ .mr = 4, .nr = 8, .tile = tiles_plain, .keep = keep_plain, .strip = strip_plain, .turn = turn_plain,
+			.tree = trees_plain, .tree_strip = tree_strip_plain },
 #if defined(__x86_64__)
-		{ .mr = 6, .nr = 16, .tile = tiles_avx2, .keep = keep_avx2, .strip = strip_avx2, .turn = turn_avx2, .tree = trees_avx2, .tree_strip = tree_strip_avx2 },
-		{ .mr = 14, .nr = 32, .tile = tiles_avx512, .keep = keep_avx512, .strip = strip_avx512, .turn = turn_avx2, .tree = trees_avx512, .tree_strip = tree_strip_avx512 },
+		{ .mr = 6, .nr = 16, .tile = tiles_avx2, .keep = keep_avx2, .strip = strip_avx2, .turn = turn_avx2,
+			.tree = trees_avx2, .tree_strip = tree_strip_avx2 },
+		{ .mr = 14, .nr = 32, .tile = tiles_avx512, .keep = keep_avx512, .strip = strip_avx512,
+			.turn = turn_avx2, .tree = trees_avx512, .tree_strip = tree_strip_avx512 },
 #endif
 	};
 	size_t i = (size_t)isa;
@@ -166,7 +177,8 @@ INLINE void copy_rows(float *to, const float *x, int64_t apart, int64_t width, i
 }
 
 /* One panel of a strided operand: [len][width]. */
-static void pack(const Kind *kind, const GemmSide *s, float *to, int64_t batch, int64_t at, int64_t count, int64_t width, int64_t from, int64_t len)
+static void pack(const Kind *kind, const GemmSide *s, float *to, int64_t batch, int64_t at, int64_t count,
+	int64_t width, int64_t from, int64_t len)
 {
 	if (s->pack) {
 		s->pack(s->arg, to, batch, at, count, width, from, len);
@@ -244,12 +256,13 @@ static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row
 	int64_t cols = b->col + b->cols - col;
 	if (cols < kind->nr || (g->store && !g->place))
 		return NULL;
-	return g->store ? g->place(g->arg, b->batch, row, col, kind->nr) : g->y + b->batch * g->ybatch + row * g->yrow + col;
+	return g->store ? g->place(g->arg, b->batch, row, col, kind->nr)
+		: g->y + b->batch * g->ybatch + row * g->yrow + col;
 }
 
 /* A tile that has no place, by way of a small buffer. */
-static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t row, int64_t rows, int64_t col,
-                 bool first, float *keep)
+static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs,
+	int64_t k, int64_t row, int64_t rows, int64_t col, bool first, float *keep)
 {
 	int64_t cols = least(kind->nr, b->col + b->cols - col);
 	float sum[14 * GEMM_WIDTH];
@@ -264,11 +277,13 @@ static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *p
 	float *y = g->y + b->batch * g->ybatch + row * g->yrow + col;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++)
-			y[i * g->yrow + j] = g->add || !first ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
+			y[i * g->yrow + j] = g->add ||
+				!first ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
 }
 
 /* The panel of b that is next: packed already, or where the operand has it. */
-static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const float *packed, int64_t col, int64_t from, int64_t k)
+static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const float *packed, int64_t col,
+	int64_t from, int64_t k)
 {
 	enum { NEAR = 1 << 18 };                        /* a matrix of so few numbers is in some cache */
 	const GemmSide *s = &g->b;
@@ -287,9 +302,10 @@ static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const flo
 	return n;
 }
 
-/* All rows of the block times one panel of b, which is packed; or is packed to `keep` by the first tile.  The last rows have a
- * tile of their own height, so nothing beyond y is written. */
-static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs, int64_t k, int64_t col, bool first, Ahead *next, float *keep)
+/* All rows of the block times one panel of b, which is packed; or is packed to `keep` by the first tile.  The last rows
+ * have a tile of their own height, so nothing beyond y is written. */
+static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs,
+	int64_t k, int64_t col, bool first, Ahead *next, float *keep)
 {
 	int64_t i = keep ? kind->mr : 0, whole = b->rows / kind->mr * kind->mr, rest = b->rows - whole;
 	float *y = place(kind, g, b, b->row, col);
@@ -313,9 +329,10 @@ static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *
 	}
 }
 
-/* Rows of one packing of a, one block of k.  Panels of b lie `apart` for each column from pb on, packed by the rows before; else they
- * are packed now. */
-static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart, bool packed, int64_t from)
+/* Rows of one packing of a, one block of k.  Panels of b lie `apart` for each column from pb on, packed by the rows
+ * before; else they are packed now. */
+static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart,
+	bool packed, int64_t from)
 {
 	enum { DONE = 128 };                            /* columns that an epilogue gets at once */
 	int64_t k = least(GEMM_K, g->k - from);
@@ -326,9 +343,11 @@ static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, flo
 	for (int64_t j = 0; j < b->cols; j += kind->nr) {
 		int64_t cols = least(kind->nr, b->cols - j), col = b->col + j;
 		float *at = pb + j * apart;
-		Ahead next = few ? (Ahead){ 0 } : ahead_of(kind, g, b, packed ? at + kind->nr * apart : NULL, col + kind->nr, from, k);
+		Ahead next = few ? (Ahead){ 0 }
+			: ahead_of(kind, g, b, packed ? at + kind->nr * apart : NULL, col + kind->nr, from, k);
 		if (!packed && rows && cols == kind->nr) {
-			panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col, from == 0, &next, few ? NULL : at);
+			panel(kind, g, b, pa, g->b.x + b->batch * g->b.batch + col + from * g->b.k, g->b.k, k, col,
+				from == 0, &next, few ? NULL : at);
 		} else {
 			if (!packed)
 				pack(kind, &g->b, at, b->batch, col, cols, kind->nr, from, k);
@@ -359,9 +378,11 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 	}
 	for (int64_t from = 0; from < g->k || from == 0; from += GEMM_K)
 		for (int64_t i = 0; i < b->rows; i += rows) {
-			Block some = { .batch = b->batch, .row = b->row + i, .rows = least(rows, b->rows - i), .col = b->col, .cols = b->cols };
+			Block some = { .batch = b->batch, .row = b->row + i, .rows = least(rows, b->rows - i),
+				.col = b->col, .cols = b->cols };
 			if (g->packed)
-				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from, least(GEMM_K, g->k - from)), least(GEMM_K, g->k - from), true, from);
+				pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from,
+					least(GEMM_K, g->k - from)), least(GEMM_K, g->k - from), true, from);
 			else
 				pass(kind, g, &some, pa, pb, apart, i > 0, from);
 		}
@@ -370,7 +391,8 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 /* ---- splitting ---- */
 
 /* Blocks of so many rows, of which `some` are packed at a time, and columns. */
-typedef struct Job { const Gemm *g; const Kind *kind; int64_t some, rows, cols, nrow, ncol; unsigned char *work; size_t each; } Job;
+typedef struct Job { const Gemm *g; const Kind *kind; int64_t some, rows, cols, nrow, ncol; unsigned char *work;
+	size_t each; } Job;
 
 static int64_t parts(int64_t n, int64_t len)
 {
@@ -385,10 +407,13 @@ static int64_t cut(int64_t n, int64_t into, int64_t unit)
 static void plan_blocks(Job *j, int nthread)
 {
 	const Gemm *g = j->g;
-	int64_t mr = j->kind->mr, most = GEMM_ROWS / mr * mr, some = g->cut.rows ? least(cut(g->cut.rows, 1, mr), most) : most;
-	int64_t row = parts(g->m, g->cut.rows ? g->cut.pass : most), col = parts(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
+	int64_t mr = j->kind->mr, most = GEMM_ROWS / mr * mr,
+		some = g->cut.rows ? least(cut(g->cut.rows, 1, mr), most) : most;
+	int64_t row = parts(g->m, g->cut.rows ? g->cut.pass : most),
+		col = parts(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
 	/* Enough for all threads, as long as a block is worth its packing. */
-	while (nthread > 1 && g->batch * row * col < 3 * nthread && (g->n / col > 16 * j->kind->nr || g->m / row > 8 * mr)) {
+	while (nthread > 1 && g->batch * row * col < 3 * nthread &&
+		(g->n / col > 16 * j->kind->nr || g->m / row > 8 * mr)) {
 		if (g->n / col > 16 * j->kind->nr)
 			col++;
 		else
@@ -405,7 +430,8 @@ static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
 {
 	for (int64_t i = lo; i < hi; i++) {
 		/* Rows first: the columns of b that a block has read are still near for the next. */
-		Block b = { .batch = i / (j->nrow * j->ncol), .row = i % j->nrow * j->rows, .col = i / j->nrow % j->ncol * j->cols };
+		Block b = { .batch = i / (j->nrow * j->ncol), .row = i % j->nrow * j->rows,
+			.col = i / j->nrow % j->ncol * j->cols };
 		b.rows = least(j->rows, j->g->m - b.row);
 		b.cols = least(j->cols, j->g->n - b.col);
 		block(j->kind, j->g, &b, j->some, work);
@@ -438,14 +464,16 @@ static void pack_panels(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t col = i % count * nr, len, from = block_from(g, i / count, &len);
-		pack(p->kind, &g->b, p->to + panel_at(p->kind, g, col, from, len), 0, col, least(nr, g->n - col), nr, from, len);
+		pack(p->kind, &g->b, p->to + panel_at(p->kind, g, col, from, len), 0, col, least(nr, g->n - col),
+			nr, from, len);
 	}
 }
 
 void gemm_pack(Ctx *c, const Gemm *g, float *to)
 {
 	Packing p = { g, kind_of(c->isa), to };
-	rt_parallel(c, parts(g->n, p.kind->nr) * (g->chunks > 1 ? gemm_deep(g->k, g->chunks).blocks : parts(g->k, GEMM_K)), 4, pack_panels, &p);
+	rt_parallel(c, parts(g->n, p.kind->nr) *
+		(g->chunks > 1 ? gemm_deep(g->k, g->chunks).blocks : parts(g->k, GEMM_K)), 4, pack_panels, &p);
 }
 
 void gemm_one(RtIsa isa, const Gemm *g, float *work)

@@ -1,9 +1,10 @@
-/* The innermost part of gemm.c, written once for all instruction sets: gemm.c includes it with LANES_ISA as for lanes.h, and finds tiles of 1
- * to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
+/* The innermost part of gemm.c, written once for all instruction sets: gemm.c includes it with LANES_ISA as for
+ * lanes.h, and finds tiles of 1 to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
 #include "lanes.h"
 
 /* y (or y +) = a b for a tile of `rows` rows; a is packed, rows of b are bs apart.  keep: b is packed on the way. */
-INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *keep)
+INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
+	bool add, float *keep)
 {
 	V sum[MR][NV];
 	UNROLL for (int i = 0; i < rows; i++)
@@ -54,8 +55,10 @@ INLINE TARGET void NAME(one)(int rows, int wide, V (*sum)[NV], const float *a, c
 	}
 }
 
-/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at t->add.  keep as above. */
-INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at
+ * t->add.  keep as above. */
+INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
+	float *y, int64_t yrow, float *keep)
 {
 	V sum[MR][NV], under[GEMM_LEVELS][MR][NV];
 	UNROLL for (int i = 0; i < rows; i++)
@@ -95,15 +98,17 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A part of a tile, half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; beside them wait a sum of two chunks
- * and one of four.  Of 32 registers four sums of 7 rows and one vector take 28, and none of 8 chunks is ever stored, for a store costs more than
- * reading b twice.  Of 16 registers one vector would leave more to load than to multiply, so what waits is stored.  Chunks may be as short as one: loops
- * that take several elements at a time cost more than they save there, and nothing where chunks are long. */
+/* A part of a tile, half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; beside
+ * them wait a sum of two chunks and one of four.  Of 32 registers four sums of 7 rows and one vector take 28, and none
+ * of 8 chunks is ever stored, for a store costs more than reading b twice.  Of 16 registers one vector would leave more
+ * to load than to multiply, so what waits is stored.  Chunks may be as short as one: loops that take several elements
+ * at a time cost more than they save there, and nothing where chunks are long. */
 enum { NAME(HALF) = MR / 2, NAME(WIDE) = LANES == 16 ? 1 : NV };
 #if LANES == 16 || !defined(__clang__)
 enum { NAME(MOST) = 8 };                /* chunks that are combined without counting */
 #else
-enum { NAME(MOST) = 2 };                /* of 16 registers clang leaves most to sums that wait, and stores those that it makes: twice the time */
+/* of 16 registers clang leaves most to sums that wait, and stores those that it makes: twice the time */
+enum { NAME(MOST) = 2 };
 #endif
 typedef struct NAME(Part) { const float *a, *b; int64_t bs, len; } NAME(Part);
 typedef V NAME(Sums)[NAME(HALF)][NV];
@@ -177,19 +182,23 @@ INLINE TARGET void NAME(part)(int each, NAME(Part) h, const GemmTree *t, int64_t
 }
 
 /* A tile of MR rows, part by part: those of the same columns after each other, for these are near then. */
-INLINE TARGET void NAME(parts)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+INLINE TARGET void NAME(parts)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
+	float *y, int64_t yrow)
 {
 	for (int64_t j = 0; j < NV * LANES; j += NAME(WIDE) * LANES)
 		for (int64_t i = 0; i < MR; i += NAME(HALF))
-			NAME(part)(each, (NAME(Part)){ a + i, b + j, bs, t->len }, t, at + i * t->row + j, y + i * yrow + j, yrow);
+			NAME(part)(each, (NAME(Part)){ a + i, b + j, bs, t->len }, t, at + i * t->row + j,
+				y + i * yrow + j, yrow);
 }
 
 #define ROWS(n) \
-	static TARGET void NAME(tile##n)(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add) \
+	static TARGET void NAME(tile##n)(const float *a, const float *b, int64_t bs, int64_t k, float *y, \
+		int64_t yrow, bool add) \
 	{ \
 		NAME(tile)(n, a, b, bs, k, y, yrow, add, NULL); \
 	} \
-	static TARGET void NAME(tree##n)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep) \
+	static TARGET void NAME(tree##n)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, \
+		float *y, int64_t yrow, float *keep) \
 	{ \
 		(void)keep; \
 		NAME(tree)(n, a, b, bs, t, at, y, yrow, NULL); \
@@ -203,7 +212,8 @@ ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13)
 #endif
 
 /* Several tiles of MR rows, one below the other. */
-static TARGET void NAME(strip)(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, Ahead *next)
+static TARGET void NAME(strip)(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y,
+	int64_t yrow, bool add, Ahead *next)
 {
 	for (; tiles > 0; tiles--, a += MR * k, y += MR * yrow) {
 		ask(next);
@@ -217,17 +227,20 @@ static void NAME(whole)(const float *a, const float *b, int64_t bs, int64_t k, f
 }
 
 /* MR rows, b packed on the way. */
-static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow, bool add, float *to)
+static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
+	bool add, float *to)
 {
 	NAME(tile)(MR, a, b, bs, k, y, yrow, add, to);
 }
 
-static TARGET void NAME(tree_keep)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+static TARGET void NAME(tree_keep)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y,
+	int64_t yrow, float *keep)
 {
 	NAME(tree)(MR, a, b, bs, t, at, y, yrow, keep);
 }
 
-static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, Ahead *next)
+static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *b, int64_t bs, const GemmTree *t,
+	int64_t at, float *y, int64_t yrow, Ahead *next)
 {
 	for (; tiles > 0; tiles--, a += MR * t->chunks * t->len, y += MR * yrow, at += MR * t->row) {
 		ask(next);
@@ -251,7 +264,8 @@ static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *
 	}
 }
 
-static void NAME(tree_whole)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y, int64_t yrow, float *keep)
+static void NAME(tree_whole)(const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at, float *y,
+	int64_t yrow, float *keep)
 {
 	if (keep)
 		NAME(tree_keep)(a, b, bs, t, at, y, yrow, keep);

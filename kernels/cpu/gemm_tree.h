@@ -1,13 +1,16 @@
 /* Products whose k is cut into chunks, of gemm.c.
  *
- * So that 1, 2, 4 or 8 ranks give the same bits, k is `chunks` chunks of one length, each summed for itself, and their sums are combined
- * as a balanced tree: a rank that has half of the chunks makes just what stands below one branch of it.
+ * So that 1, 2, 4 or 8 ranks give the same bits, k is `chunks` chunks of one length, each summed for itself, and their
+ * sums are combined as a balanced tree: a rank that has half of the chunks makes just what stands below one branch of
+ * it.
  *
- *        (0 + 1) + (2 + 3)            sums that wait: after chunk 0 one, after 1 one (of both), after 2 two, after 3 none
+ *        (0 + 1) + (2 + 3)            sums that wait: after chunk 0 one, after 1 one (of both),
+ *                                     after 2 two, after 3 none
  *
- * A sum that waits is a copy of the tile.  Chunks of one block of k wait in registers as far as they fit, else in a few cache lines beside
- * the tile, and never reach memory; those of several blocks wait in scratch, in copies of the block of y that is being made.  Which copy: the
- * number of a block of k (or of a long chunk) in binary says which levels are taken, as when counting. */
+ * A sum that waits is a copy of the tile.  Chunks of one block of k wait in registers as far as they fit, else in a few
+ * cache lines beside the tile, and never reach memory; those of several blocks wait in scratch, in copies of the block
+ * of y that is being made.  Which copy: the number of a block of k (or of a long chunk) in binary says which levels are
+ * taken, as when counting. */
 
 /* Block i of k: where it begins, and how long it is. */
 static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)
@@ -23,8 +26,9 @@ static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)
 }
 
 /* One tile: to `to` if that is a place for all of its columns, else by way of a small buffer. */
-static void tree_tile(const Kind *kind, const Gemm *g, const Block *b, const GemmTree *t, const float *pa, const float *pb, int64_t bs, int64_t row, int64_t rows, int64_t col,
-                      int64_t at, float *to, int64_t torow, float *keep)
+static void tree_tile(const Kind *kind, const Gemm *g, const Block *b, const GemmTree *t,
+	const float *pa, const float *pb, int64_t bs, int64_t row, int64_t rows, int64_t col, int64_t at, float *to,
+	int64_t torow, float *keep)
 {
 	int64_t cols = least(kind->nr, b->col + b->cols - col);
 	float sum[14 * GEMM_WIDTH];
@@ -38,7 +42,8 @@ static void tree_tile(const Kind *kind, const Gemm *g, const Block *b, const Gem
 		memcpy(y + i * g->yrow, sum + i * kind->nr, (size_t)cols * sizeof *y);
 }
 
-/* Where sums of a block of y wait: copy l begins at wait + l * size, its rows are `row` apart; `skip` rows are before these. */
+/* Where sums of a block of y wait: copy l begins at wait + l * size, its rows are `row` apart; `skip` rows are before
+ * these. */
 typedef struct Waiting { float *wait; int64_t size, row, skip; GemmDeep d; } Waiting;
 
 /* What block i of k is added to, and the copy that it goes to; -1: into y. */
@@ -56,7 +61,8 @@ static int tree_plan(const Waiting *w, int64_t i, int64_t len, GemmTree *t)
 }
 
 /* Rows of one packing of a, block i of k; as `pass` of gemm.c. */
-static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart, bool packed, int64_t i, const Waiting *w)
+static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart,
+	bool packed, int64_t i, const Waiting *w)
 {
 	enum { DONE = 128 };
 	int64_t k, from = block_from(g, i, &k), mr = kind->mr;
@@ -68,7 +74,8 @@ static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa
 		int64_t cols = least(kind->nr, b->cols - j), col = b->col + j, bs = kind->nr, at = w->skip * w->row + j;
 		float *panel = pb + j * apart, *keep = NULL;
 		const float *from_b = panel;
-		Ahead next = few ? (Ahead){ 0 } : ahead_of(kind, g, b, packed ? panel + kind->nr * apart : NULL, col + kind->nr, from, k);
+		Ahead next = few ? (Ahead){ 0 }
+			: ahead_of(kind, g, b, packed ? panel + kind->nr * apart : NULL, col + kind->nr, from, k);
 		if (!packed && rows && cols == kind->nr) {
 			from_b = g->b.x + b->batch * g->b.batch + col + from * g->b.k;
 			bs = g->b.k;
@@ -84,12 +91,14 @@ static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa
 			from_b = keep, bs = kind->nr, r = mr;
 		}
 		if (to) {
-			kind->tree_strip((b->rows - r) / mr, pa + r * k, from_b, bs, &t, at + r * w->row, to + r * torow, torow, &next);
+			kind->tree_strip((b->rows - r) / mr, pa + r * k, from_b, bs, &t, at + r * w->row,
+				to + r * torow, torow, &next);
 			r += (b->rows - r) / mr * mr;
 		}
 		for (; r < b->rows; r += mr) {
 			ask(&next);
-			tree_tile(kind, g, b, &t, pa + r * k, from_b, bs, b->row + r, least(mr, b->rows - r), col, at + r * w->row, to ? to + r * torow : NULL, torow, NULL);
+			tree_tile(kind, g, b, &t, pa + r * k, from_b, bs, b->row + r, least(mr, b->rows - r), col,
+				at + r * w->row, to ? to + r * torow : NULL, torow, NULL);
 		}
 		int64_t end = j + cols, begin = j / DONE * DONE;
 		if (last && g->e && (end == b->cols || end % DONE == 0))
@@ -106,11 +115,13 @@ static void tree_block(const Kind *kind, const Gemm *g, const Block *b, int64_t 
 	w.wait = pb + w.d.len * (apart ? w.row : GEMM_WIDTH) + 16;
 	for (int64_t i = 0; i < w.d.blocks; i++)
 		for (int64_t r = 0; r < b->rows; r += rows) {
-			Block some = { .batch = b->batch, .row = b->row + r, .rows = least(rows, b->rows - r), .col = b->col, .cols = b->cols };
+			Block some = { .batch = b->batch, .row = b->row + r, .rows = least(rows, b->rows - r),
+				.col = b->col, .cols = b->cols };
 			int64_t len, from = block_from(g, i, &len);
 			w.skip = r;
 			if (g->packed)
-				tree_pass(kind, g, &some, pa, (float *)g->packed + panel_at(kind, g, b->col, from, len), len, true, i, &w);
+				tree_pass(kind, g, &some, pa,
+					(float *)g->packed + panel_at(kind, g, b->col, from, len), len, true, i, &w);
 			else
 				tree_pass(kind, g, &some, pa, pb, apart, r > 0, i, &w);
 		}

@@ -1,4 +1,5 @@
-/* Numbers of half precision: held as float, rounded to the nearest number that bfloat16 or float16 has, ties to even. */
+/* Numbers of half precision: held as float, rounded to the nearest number that bfloat16 or float16 has, ties to
+ * even. */
 #ifndef HALVES_H
 #define HALVES_H
 
@@ -18,8 +19,8 @@ EXPR_FN float e_bf16(float x)
 	return x != x ? nan.f : b.f;
 }
 
-/* float16: 11 bits where it is normal; below 2^-14 multiples of 2^-24, which are the steps of float from 0.5 on; from 65520 on
- * infinite. */
+/* float16: 11 bits where it is normal; below 2^-14 multiples of 2^-24, which are the steps of float from 0.5 on; from
+ * 65520 on infinite. */
 EXPR_FN float e_f16(float x)
 {
 	HalfBits sign, a, r, inf;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width)
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width)
 {
 	size_t run = (size_t)(inner * width);
 	int code = check_indices(c, index, count, n);
@@ -12,13 +13,14 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < count; i++) {
 			int64_t k = index_of(index[i], n);
-			memcpy((char *)y + (size_t)(o * count + i) * run, (const char *)x + (size_t)(o * n + k) * run, run);
+			memcpy((char *)y + (size_t)(o * count + i) * run,
+				(const char *)x + (size_t)(o * n + k) * run, run);
 		}
 	return 0;
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width, int64_t first,
-                  int64_t all)
+int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width, int64_t first, int64_t all)
 {
 	size_t run = (size_t)(inner * width);
 	int code = check_indices(c, index, count, all);
@@ -32,7 +34,8 @@ int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t 
 	return code;
 }
 
-int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride,
+	int64_t width)
 {
 	int code = check_indices(c, index, k_count(&l), n);
 	for (int64_t i = 0; !code && i < k_count(&l); i++) {
@@ -42,7 +45,8 @@ int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoo
 	return code;
 }
 
-int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t many)
 {
 	int code = check_indices(c, index, many, n);
 	if (code)
@@ -58,8 +62,8 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 	return 0;
 }
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t first,
-                           int64_t all)
+int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t many, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, many, all);
 	for (int64_t i = 0; i < outer * n * inner; i++)

@@ -1,5 +1,5 @@
-/* Operators whose indices are data.  One thread checks all indices first; then rows are copied, or columns summed: a thread
- * owns some columns and adds all rows to them in order, so no two threads add to the same number. */
+/* Operators whose indices are data.  One thread checks all indices first; then rows are copied, or columns summed: a
+ * thread owns some columns and adds all rows to them in order, so no two threads add to the same number. */
 #include "places.h"
 #include "isa.h"
 
@@ -12,17 +12,26 @@ static int64_t from_end(int64_t k, int64_t n)
 
 /* ---- rows ---- */
 
-typedef struct Rows { unsigned char *y; const unsigned char *x; const int64_t *index; int64_t n, count; size_t run; } Rows;
+typedef struct Rows {
+	unsigned char *y;
+	const unsigned char *x;
+	const int64_t *index;
+	int64_t n, count;
+	size_t run;
+} Rows;
 
 static void take(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Rows *r = arg;
 	(void)thread;
-	for (int64_t i = lo; i < hi; i++)
-		memcpy(r->y + (size_t)i * r->run, r->x + (size_t)(i / r->count * r->n + from_end(r->index[i % r->count], r->n)) * r->run, r->run);
+	for (int64_t i = lo; i < hi; i++) {
+		int64_t from = i / r->count * r->n + from_end(r->index[i % r->count], r->n);
+		memcpy(r->y + (size_t)i * r->run, r->x + (size_t)from * r->run, r->run);
+	}
 }
 
-int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width)
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width)
 {
 	int code = check_indices(c, index, count, n);
 	if (code)
@@ -48,13 +57,14 @@ static void take_part(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t width, int64_t first,
-                  int64_t all)
+int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count, int64_t width, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	Part p = { .r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) }, .first = first, .all = all };
+	Part p = { .r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) },
+		.first = first, .all = all };
 	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take_part, &p);
 	return 0;
 }
@@ -82,7 +92,8 @@ K_LOOP void add(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(add)
 
-int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count)
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t count)
 {
 	int code = check_indices(c, index, count, n);
 	if (code)
@@ -112,13 +123,14 @@ K_LOOP void add_part(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(add_part)
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first,
-                           int64_t all)
+int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t count, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	PartSums p = { .s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner, .count = count }, .first = first, .all = all };
+	PartSums p = { .s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner,
+		.count = count }, .first = first, .all = all };
 	rt_parallel(c, outer * n * inner, 65536, clear, &p.s);
 	rt_parallel(c, inner, 64, K_PICK(c, add_part), &p);
 	return 0;
@@ -126,14 +138,16 @@ int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 
 /* ---- elements ---- */
 
-typedef struct Elements { unsigned char *y; const unsigned char *x; const int64_t *index; KLoops l; int64_t n, stride, width; } Elements;
+typedef struct Elements { unsigned char *y; const unsigned char *x; const int64_t *index; KLoops l; int64_t n, stride,
+	width; } Elements;
 
 static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Elements *e = arg;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
-		const unsigned char *from = e->x + (k_place(&e->l, i) + from_end(e->index[i], e->n) * e->stride) * e->width;
+		const unsigned char *from =
+			e->x + (k_place(&e->l, i) + from_end(e->index[i], e->n) * e->stride) * e->width;
 		if (e->width == 4)
 			memcpy(e->y + i * 4, from, 4);
 		else
@@ -141,7 +155,8 @@ static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride,
+	int64_t width)
 {
 	int code = check_indices(c, index, k_count(&l), n);
 	Elements e = { .y = y, .x = x, .index = index, .l = l, .n = n, .stride = stride, .width = width };

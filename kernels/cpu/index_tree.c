@@ -1,6 +1,6 @@
-/* The gradient of a gather, in chunks of the index (tree.h).  For each row of the result the places that point to it are listed, in order; the
- * rows of dy there are summed, chunk by chunk, and the chunks combined.  A chunk in which nothing points to a row has the sum +0, which
- * changes no other sum, for none of them is -0: all begin at +0. */
+/* The gradient of a gather, in chunks of the index (tree.h).  For each row of the result the places that point to it
+ * are listed, in order; the rows of dy there are summed, chunk by chunk, and the chunks combined.  A chunk in which
+ * nothing points to a row has the sum +0, which changes no other sum, for none of them is -0: all begin at +0. */
 #include "places.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ typedef struct Lists {
 } Lists;
 
 /* Columns of one row, over chunks lo .. hi - 1; *at is the next place of the list, 0 at its end. */
-static void sum_chunks(const Lists *s, const float *dy, int64_t *at, int64_t lo, int64_t hi, int64_t cols, float (*room)[COLS])
+static void sum_chunks(const Lists *s, const float *dy, int64_t *at, int64_t lo, int64_t hi, int64_t cols,
+	float (*room)[COLS])
 {
 	float *restrict to = room[0];
 	int64_t mid = (lo + hi) / 2;
@@ -53,14 +54,15 @@ static void rows(void *arg, int64_t lo, int64_t hi, int thread)
 		}
 		for (int64_t from = 0; from < s->inner; from += COLS) {
 			int64_t cols = s->inner - from < COLS ? s->inner - from : COLS, at = s->head[r % s->n];
-			sum_chunks(s, s->dy + r / s->n * s->count * s->inner + from, &at, 0, s->count / s->some, cols, room);
+			sum_chunks(s, s->dy + r / s->n * s->count * s->inner + from, &at, 0,
+				s->count / s->some, cols, room);
 			memcpy(y + from, room[0], (size_t)cols * sizeof *y);
 		}
 	}
 }
 
-int k_gather_grad_tree_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t count, int64_t first,
-                           int64_t all, int64_t chunks)
+int k_gather_grad_tree_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t count, int64_t first, int64_t all, int64_t chunks)
 {
 	int64_t *head = (int64_t *)(void *)c->shared, *next = head + n;
 	int code = check_indices(c, index, count, all);
@@ -75,7 +77,8 @@ int k_gather_grad_tree_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 			head[k] = i + 1;
 		}
 	}
-	Lists s = { .y = y, .dy = dy, .head = head, .next = next, .n = n, .inner = inner, .count = count, .some = count / chunks };
+	Lists s = { .y = y, .dy = dy, .head = head, .next = next, .n = n, .inner = inner, .count = count,
+		.some = count / chunks };
 	rt_parallel(c, outer * n, 1 + 16384 / (inner + 1), rows, &s);
 	return 0;
 }

@@ -3,9 +3,10 @@
  *     K_LOOP void scale(void *arg, int64_t lo, int64_t hi, int thread) { ... }
  *     K_EACH_ISA(scale)
  *
- * and rt_parallel(c, n, grain, K_PICK(c, scale), arg) runs the copy that the processor of c understands.  Sums are kept in
- * K_LANES numbers side by side and added in one order, so all copies give the same bits.  There is no copy for AVX-512: these
- * loops wait for memory, and each copy costs every program a third more time to compile.  Products (gemm.c) have one. */
+ * and rt_parallel(c, n, grain, K_PICK(c, scale), arg) runs the copy that the processor of c understands.  Sums are kept
+ * in K_LANES numbers side by side and added in one order, so all copies give the same bits.  There is no copy for
+ * AVX-512: these loops wait for memory, and each copy costs every program a third more time to compile.  Products
+ * (gemm.c) have one. */
 #ifndef ISA_H
 #define ISA_H
 
@@ -15,8 +16,8 @@ enum { K_LANES = 16 };
 
 #define K_LOOP static inline __attribute__((always_inline))
 
-/* Stands before a loop whose turns do not depend on each other.  K_APART: the same for loops that clang makes vectors of at high
- * optimisation only, and would warn of at others. */
+/* Stands before a loop whose turns do not depend on each other.  K_APART: the same for loops that clang makes vectors
+ * of at high optimisation only, and would warn of at others. */
 #if defined(__clang__)
 #define K_VECTOR _Pragma("clang loop vectorize(assume_safety)")
 #define K_APART
@@ -32,7 +33,8 @@ enum { K_LANES = 16 };
 	K_AVX2 static void name##_avx2(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
 #define K_PICK(c, name) ((c)->isa >= RT_AVX2 ? name##_avx2 : name##_plain)
 #else
-#define K_EACH_ISA(name) static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
+#define K_EACH_ISA(name) \
+	static void name##_plain(void *arg, int64_t lo, int64_t hi, int thread) { name(arg, lo, hi, thread); }
 #define K_PICK(c, name) ((void)(c), name##_plain)
 #endif
 

@@ -1,5 +1,5 @@
-/* The vectors of one instruction set, for text that is compiled for each: before it is included, LANES_ISA is 0 for plain C, 1 for
- * AVX2, 2 for AVX-512, and afterwards there are
+/* The vectors of one instruction set, for code that is compiled once for each.  LANES_ISA is defined before this file
+ * is included: 0 for plain C, 1 for AVX2, 2 for AVX-512.  The file defines
  *   NAME(x)  x for this instruction set        TARGET   attributes of functions that use it
  *   V        a vector of LANES numbers         MR, NV   a tile that fits into registers: rows, and vectors in each
  *   ZERO() LOAD(p) STORE(p, v) SPREAD(p) ADD(a, b) FMA(a, b, c) */
@@ -68,7 +68,8 @@ typedef float SixteenAnywhere __attribute__((vector_size(64), aligned(4), may_al
 #define MR 14
 #define LANES 16
 #ifdef GEMM_ANY_LANES
-/* For tests: the same text in vectors that the compiler cuts into those of AVX2, so that it runs on processors without AVX-512. */
+/* For tests: the same text in vectors that the compiler cuts into those of AVX2, so that it runs on processors without
+ * AVX-512. */
 #define TARGET __attribute__((target("avx2,fma")))
 #define V Sixteen
 #define ZERO() ((Sixteen){ 0 })

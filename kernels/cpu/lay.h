@@ -1,5 +1,5 @@
-/* How the planes of a convolution are laid out for its products, and how many images at a time: conv_fast.c and winograd.c do it,
- * and the scratch for it is planned from the same numbers (work.h). */
+/* How the planes of a convolution are laid out for its products, and how many images at a time: conv_fast.c and
+ * winograd.c do it, and the scratch for it is planned from the same numbers (work.h). */
 #ifndef LAY_H
 #define LAY_H
 
@@ -11,8 +11,8 @@ static inline bool lay_none(int64_t groups, int64_t cin, int64_t cout)
 	return groups > 1 && cin * cout <= 4;
 }
 
-/* Planes of rows x cols: number (r, c) of plane (p, q) is pixel (r * step + p - lo, c * step + q - lo) of the source, or zero beside
- * it; phase planes along each axis.  `all` numbers for a channel.  plain: the source is just this. */
+/* Planes of rows x cols: number (r, c) of plane (p, q) is pixel (r * step + p - lo, c * step + q - lo) of the source,
+ * or zero beside it; phase planes along each axis.  `all` numbers for a channel.  plain: the source is just this. */
 typedef struct Lay { bool plain; int64_t in[2], lo[2], step[2], phase[2], rows, cols, all; } Lay;
 
 static inline int64_t lay_most(int64_t a, int64_t b)
@@ -57,8 +57,8 @@ static inline Lay lay_of_g(const KWindow *v)
 	return lay_done(l, len);
 }
 
-/* Pixels r, r + stride, ... of the input along an axis: the first place of the window that reaches them, and how many there are;
- * none if no place does. */
+/* Pixels r, r + stride, ... of the input along an axis: the first place of the window that reaches them, and how many
+ * there are; none if no place does. */
 static inline int64_t lay_first(const KWindow *v, int a, int64_t r)
 {
 	for (int64_t m = 0; m < v->k[a]; m++)
@@ -102,7 +102,8 @@ static inline int64_t lay_bytes_g(const KWindow *v, int64_t batch, int64_t cin, 
 {
 	Lay l = lay_of_g(v);
 	int64_t n = lay_images(v, batch), planes = l.plain ? 0 : n * cout * l.all + LAY_BEYOND;
-	int64_t classes = v->stride[0] * v->stride[1] > 1 ? n * cin * lay_before(v, 0, v->stride[0]) * lay_before(v, 1, v->stride[1]) : 0;
+	int64_t classes = v->stride[0] * v->stride[1] > 1
+		? n * cin * lay_before(v, 0, v->stride[0]) * lay_before(v, 1, v->stride[1]) : 0;
 	return 16 * v->k[0] * v->k[1] + 4 * (planes + classes);
 }
 
@@ -110,20 +111,23 @@ static inline int64_t lay_bytes_g(const KWindow *v, int64_t batch, int64_t cin, 
 
 enum { WINOGRAD_TILES = 224, WINOGRAD_WIDE = 512, WINOGRAD_ROWS = 28, WINOGRAD_FEW = 8 };
 
-/* Is this a window for it?  Few channels do not pay; the limit is low, so that a convolution that is split by channels stays what it was. */
+/* Is this a window for it?  Few channels do not pay; the limit is low, so that a convolution that is split by channels
+ * stays what it was. */
 static inline bool winograd_fits(const KWindow *v, int64_t cin, int64_t cout)
 {
 	for (int a = 0; a < 2; a++)
-		if (v->k[a] != 3 || v->stride[a] != 1 || v->dil[a] != 1 || v->lo[a] < 0 || v->lo[a] > 2 || v->out[a] < 4 || v->out[a] - v->in[a] > 2 || v->out[a] - v->in[a] < -2)
+		if (v->k[a] != 3 || v->stride[a] != 1 || v->dil[a] != 1 || v->lo[a] < 0 || v->lo[a] > 2 ||
+		    v->out[a] < 4 || v->out[a] - v->in[a] > 2 || v->out[a] - v->in[a] < -2)
 			return false;
 	return cin >= WINOGRAD_FEW && cout >= WINOGRAD_FEW && v->in[1] <= WINOGRAD_WIDE && v->out[1] <= WINOGRAD_WIDE;
 }
 
-/* Rows of tiles that are worked on at once, of all there are in a batch of planes `high` and `wide`; and the distance of channels
- * among transformed tiles: an odd number of cache lines. */
+/* Rows of tiles that are worked on at once, of all there are in a batch of planes `high` and `wide`; and the distance
+ * of channels among transformed tiles: an odd number of cache lines. */
 static inline int64_t winograd_rows(int64_t batch, int64_t high, int64_t wide)
 {
-	int64_t tiles = (wide + 1) / 2, all = batch * ((high + 1) / 2), rows = tiles > WINOGRAD_TILES ? 1 : WINOGRAD_TILES / tiles;
+	int64_t tiles = (wide + 1) / 2, all = batch * ((high + 1) / 2),
+		rows = tiles > WINOGRAD_TILES ? 1 : WINOGRAD_TILES / tiles;
 	return rows < all ? rows : all;
 }
 

@@ -9,8 +9,8 @@
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop that calls functions is no vector code */
 #endif
 
-/* PART is a loop from lo to hi - 1 over values t[0], t[1], ...; its iterations are independent.  RUN is an operator: threads
- * run the n iterations of a PART, in pieces of at least grain, as compiled for this processor. */
+/* PART is a loop from lo to hi - 1 over values t[0], t[1], ...; its iterations are independent.  RUN is an operator:
+ * threads run the n iterations of a PART, in pieces of at least grain, as compiled for this processor. */
 #define PART(pw) \
 	K_LOOP void pw##_part(void *const *t, int64_t lo, int64_t hi); \
 	K_LOOP void pw##_loop(void *t, int64_t lo, int64_t hi, int thread) \

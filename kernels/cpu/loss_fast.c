@@ -1,6 +1,7 @@
-/* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is kept
- * in scratch and summed in order.  A label that is no class ends the job: it would read what is not there.  What is lost is (top - score) +
- * log(sum): top + log(sum), which is rounded as a number as large as the scores, is handed out only. */
+/* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is
+ * kept in scratch and summed in order.  A label that is no class ends the job: it would read what is not there.  What
+ * is lost is (top - score) + log(sum): top + log(sum), which is rounded as a number as large as the scores, is handed
+ * out only. */
 #include "kernels.h"
 #include "rows.h"
 
@@ -27,7 +28,8 @@ static float check(Ctx *c, const Loss *l, int64_t rows, int *code)
 	for (int64_t r = 0; r < rows; r++) {
 		int64_t k = l->label[r];
 		if (k != l->ignore && (k < 0 || k >= l->all)) {
-			*code = rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes", (long long)r, (long long)k, (long long)l->all);
+			*code = rt_error(c, RT_DATA, "row %lld has label %lld, but there are %lld classes",
+				(long long)r, (long long)k, (long long)l->all);
 			return 0;
 		}
 		used += share(l, r);
@@ -129,34 +131,38 @@ static int run(Ctx *c, Loss *l, int64_t rows)
 	return code;
 }
 
-int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
-               int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight,
+	int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .all = n, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = y, .logp = logp, .lse = lse, .x = x, .label = label, .weight = weight, .n = n, .all = n,
+		.inner = inner, .ignore = ignore, .kind = kind };
 	return run(c, &l, outer * inner);
 }
 
-int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
-                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	Loss l = { .y = y, .lse = lse, .dx = dx, .x = x, .label = label, .weight = weight, .dy = dy, .n = n, .all = n, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = y, .lse = lse, .dx = dx, .x = x, .label = label, .weight = weight, .dy = dy, .n = n, .all = n,
+		.inner = inner, .ignore = ignore, .kind = kind };
 	return run(c, &l, outer * inner);
 }
 
-int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-                   KLoss kind, int64_t first, int64_t all)
+int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+	int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
-	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .from = first, .all = all, .inner = inner, .ignore = ignore, .kind = kind, .plain = true };
+	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .from = first, .all = all, .inner = inner,
+		.ignore = ignore, .kind = kind, .plain = true };
 	return run(c, &l, outer * inner);
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-              KLoss kind)
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+	int64_t inner, int64_t ignore, KLoss kind)
 {
 	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
-/* Where all classes are here, that of the label is what the others lack to 0: 1 less its own share has few digits of a sure prediction. */
+/* Where all classes are here, that of the label is what the others lack to 0: 1 less its own share has few digits of a
+ * sure prediction. */
 K_LOOP void at_label(const Loss *l, float *dx, int64_t k, float w)
 {
 	float sum = 0;
@@ -194,10 +200,12 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(grads)
 
-int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                         int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
+int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
+	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind,
+	int64_t first, int64_t all)
 {
-	Loss l = { .y = dx, .x = x, .label = label, .weight = weight, .klse = lse, .dy = dy, .n = n, .from = first, .all = all, .inner = inner, .ignore = ignore, .kind = kind };
+	Loss l = { .y = dx, .x = x, .label = label, .weight = weight, .klse = lse, .dy = dy, .n = n, .from = first,
+		.all = all, .inner = inner, .ignore = ignore, .kind = kind };
 	int code = 0;
 	l.used = check(c, &l, outer * inner, &code);
 	if (!code)
@@ -205,8 +213,8 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 	return code;
 }
 
-int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
 	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
@@ -259,7 +267,8 @@ K_LOOP void places(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(places)
 
-int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first)
+int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n,
+	int64_t inner, int64_t first)
 {
 	Loss l = { .y = y, .x = x, .klse = own, .label = label, .n = n, .inner = inner, .from = first };
 	rt_parallel(c, outer * inner, 1 + 8192 / (n + 1), K_PICK(c, places), &l);

@@ -1,5 +1,5 @@
-/* Normalisations and their gradients.  What is kept for the backward pass is the mean and the reciprocal deviation of each
- * row, group or channel; sums are taken in double, so that their order matters to no one.
+/* Normalisations and their gradients.  What is kept for the backward pass is the mean and the reciprocal deviation of
+ * each row, group or channel; sums are taken in double, so that their order matters to no one.
  *
  * With g = dy scale and h = (x - mean) inv, averages being over what the statistics are over:
  *     dx = inv (g - average(g) - h average(g h))      dscale = sum(dy h)      db = sum(dy)
@@ -8,7 +8,8 @@
 
 #include <math.h>
 
-/* A set of numbers: runs of `len` neighbours, `runs` of them, `step` apart.  Element i has scale i / each (0: scale i). */
+/* A set of numbers: runs of `len` neighbours, `runs` of them, `step` apart.  Element i has scale i / each (0: scale
+ * i). */
 typedef struct Set { int64_t runs, len, step, each; } Set;
 
 static int64_t place(const Set *s, int64_t i)
@@ -22,7 +23,8 @@ static float scale_of(const Set *s, const float *scale, int64_t i)
 }
 
 /* y over one set; scale and b are those of its first element.  mean and inv, where not NULL, are set.  The variance. */
-static float forward(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, const Set *s, bool centre, float eps)
+static float forward(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	const Set *s, bool centre, float eps)
 {
 	int64_t n = s->runs * s->len;
 	double m = 0, v = 0;
@@ -44,7 +46,8 @@ static float forward(float *y, float *mean, float *inv, const float *x, const fl
 	return (float)(v / (double)n);
 }
 
-static void backward(float *dx, const float *dy, const float *x, const float *scale, const float *mean, float inv, const Set *s)
+static void backward(float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	float inv, const Set *s)
 {
 	int64_t n = s->runs * s->len;
 	float m = mean ? *mean : 0;
@@ -62,8 +65,8 @@ static void backward(float *dx, const float *dy, const float *x, const float *sc
 	}
 }
 
-int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n,
-                    bool centre, float eps)
+int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t rows, int64_t n, bool centre, float eps)
 {
 	(void)c;
 	Set s = { 1, n, 0, 0 };
@@ -72,7 +75,8 @@ int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, c
 	return 0;
 }
 
-int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	(void)c;
 	Set s = { 1, n, 0, 0 };
@@ -81,7 +85,8 @@ int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 	return 0;
 }
 
-int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	(void)c;
 	for (int64_t j = 0; j < n; j++) {
@@ -97,29 +102,31 @@ int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, co
 	return 0;
 }
 
-int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups, int64_t each,
-                    int64_t inner, float eps)
+int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t batch, int64_t groups, int64_t each, int64_t inner, float eps)
 {
 	(void)c;
 	Set s = { 1, each * inner, 0, inner };
 	for (int64_t i = 0; i < batch * groups; i++)
-		forward(y + i * s.len, mean ? mean + i : NULL, inv ? inv + i : NULL, x + i * s.len, scale + i % groups * each, b + i % groups * each, &s, true, eps);
+		forward(y + i * s.len, mean ? mean + i : NULL, inv ? inv + i : NULL, x + i * s.len,
+			scale + i % groups * each, b + i % groups * each, &s, true, eps);
 	return 0;
 }
 
-int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
 	(void)c;
 	Set s = { 1, each * inner, 0, inner };
 	for (int64_t i = 0; i < batch * groups; i++)
-		backward(dx + i * s.len, dy + i * s.len, x + i * s.len, scale + i % groups * each, mean + i, inv[i], &s);
+		backward(dx + i * s.len, dy + i * s.len, x + i * s.len, scale + i % groups * each,
+			mean + i, inv[i], &s);
 	return 0;
 }
 
 /* Of channel ch: statistic j of image i is number i * step + j / each. */
-static void weights(float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch, int64_t channels,
-                    int64_t inner, int64_t step, int64_t each)
+static void weights(float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv,
+	int64_t batch, int64_t channels, int64_t inner, int64_t step, int64_t each)
 {
 	for (int64_t ch = 0; ch < channels; ch++) {
 		float s = 0, t = 0;
@@ -135,16 +142,17 @@ static void weights(float *dscale, float *db, const float *dy, const float *x, c
 	}
 }
 
-int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
 	(void)c;
 	weights(dscale, db, dy, x, mean, inv, batch, groups * each, inner, groups, each);
 	return 0;
 }
 
-int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
-                    const float *oldmean, const float *oldvar, int64_t batch, int64_t channels, int64_t inner, float eps, float momentum)
+int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x,
+	const float *scale, const float *b, const float *oldmean, const float *oldvar, int64_t batch, int64_t channels,
+	int64_t inner, float eps, float momentum)
 {
 	(void)c;
 	Set s = { batch, inner, channels * inner, batch * inner };
@@ -162,8 +170,8 @@ int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean
 	return 0;
 }
 
-int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t channels, int64_t inner)
+int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner)
 {
 	(void)c;
 	Set s = { batch, inner, channels * inner, batch * inner };
@@ -172,8 +180,8 @@ int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 	return 0;
 }
 
-int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t channels, int64_t inner)
+int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner)
 {
 	(void)c;
 	weights(dscale, db, dy, x, mean, inv, batch, channels, inner, 0, 1);

@@ -1,5 +1,5 @@
-/* Normalisations and their gradients; the formulas are those of the plain ones.  Rows (layer norm) or channels and groups
- * (batch and group norm) are shared by threads; sums of a row or run are K_LANES sums, joined in order.  The
+/* Normalisations and their gradients; the formulas are those of the plain ones.  Rows (layer norm) or channels and
+ * groups (batch and group norm) are shared by threads; sums of a row or run are K_LANES sums, joined in order.  The
  * gradients of scale and bias of a layer norm are column sums, shared by columns. */
 #include "kernels.h"
 #include "isa.h"
@@ -9,8 +9,8 @@
 
 enum { COLS = 128, PIECE = 256 };
 
-/* Sums run over K_LANES numbers side by side: floats for a SHORT run, which are then added to doubles; what is left of n, in doubles
- * one by one. */
+/* Sums run over K_LANES numbers side by side: floats for a SHORT run, which are then added to doubles; what is left of
+ * n, in doubles one by one. */
 enum { SHORT = 8, HALF = K_LANES / 2, RUN = SHORT * K_LANES };
 typedef float Some __attribute__((vector_size(4 * HALF)));
 typedef float Anywhere __attribute__((vector_size(4 * HALF), aligned(4), may_alias));
@@ -84,7 +84,8 @@ K_LOOP double variance(double squares, double n, double mean, float m)
 }
 
 /* sum(g) and sum(g h), where g = dy scale (or dy, without a vector of scales) and h = (x - mean) inv. */
-K_LOOP void products_of(const float *dy, const float *x, const float *scale, float mean, float inv, int64_t n, double *g, double *gh)
+K_LOOP void products_of(const float *dy, const float *x, const float *scale, float mean, float inv, int64_t n,
+	double *g, double *gh)
 {
 	double s[K_LANES] = { 0 }, t[K_LANES] = { 0 };
 	int64_t i = 0;
@@ -134,7 +135,8 @@ K_LOOP void layer_rows(void *arg, int64_t lo, int64_t hi, int thread)
 		const float *x = l->x + r * n;
 		float *y = l->y + r * n;
 		double m = l->centre ? sum_of(x, n) / (double)n : 0;
-		float fm = (float)m, fi = (float)(1 / sqrt(variance(squares_of(x, n, fm), (double)n, m, fm) + (double)l->eps));
+		float fm = (float)m,
+			fi = (float)(1 / sqrt(variance(squares_of(x, n, fm), (double)n, m, fm) + (double)l->eps));
 		if (l->b)
 			K_VECTOR for (int64_t j = 0; j < n; j++)
 				y[j] = (x[j] - fm) * fi * l->scale[j] + l->b[j];
@@ -149,10 +151,11 @@ K_LOOP void layer_rows(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(layer_rows)
 
-int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n,
-                    bool centre, float eps)
+int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t rows, int64_t n, bool centre, float eps)
 {
-	Layer l = { .y = y, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b, .rows = rows, .n = n, .centre = centre, .eps = eps };
+	Layer l = { .y = y, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b, .rows = rows, .n = n,
+		.centre = centre, .eps = eps };
 	rt_parallel(c, rows, 1 + 8192 / (n + 1), K_PICK(c, layer_rows), &l);
 	return 0;
 }
@@ -174,7 +177,8 @@ K_LOOP void layer_grads(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(layer_grads)
 
-int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	Layer l = { .y = dx, .dy = dy, .x = x, .scale = scale, .kmean = mean, .kinv = inv, .rows = rows, .n = n };
 	rt_parallel(c, rows, 1 + 8192 / (n + 1), K_PICK(c, layer_grads), &l);
@@ -210,7 +214,8 @@ K_LOOP void layer_columns(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(layer_columns)
 
-int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	Layer l = { .dscale = dscale, .db = db, .dy = dy, .x = x, .kmean = mean, .kinv = inv, .rows = rows, .n = n };
 	rt_parallel(c, (n + COLS - 1) / COLS, 1, K_PICK(c, layer_columns), &l);
@@ -224,7 +229,8 @@ typedef struct Sets {
 	int64_t per, outer, each, runs, len, step;
 	float *y, *mean, *inv, *newmean, *newvar;
 	const float *x, *dy, *scale, *b, *kmean, *kinv, *oldmean, *oldvar;
-	bool one;                       /* all runs of a set have one scale, that of the set; else run r of set i has i % per * runs + r */
+	bool one;                                               /* all runs of a set have one scale, that of the set;
+	                                                         * else run r of set i has i % per * runs + r */
 	float eps, momentum;
 } Sets;
 
@@ -250,7 +256,8 @@ K_LOOP void sets(void *arg, int64_t lo, int64_t hi, int thread)
 		float fi = (float)(1 / sqrt(v + (double)s->eps));
 		for (int64_t r = 0; r < s->runs; r++) {
 			const float *x = s->x + at + r * s->step;
-			float *y = s->y + at + r * s->step, w = scale_at(s, s->scale, i, r), b = scale_at(s, s->b, i, r);
+			float *y = s->y + at + r * s->step, w = scale_at(s, s->scale, i, r),
+				b = scale_at(s, s->b, i, r);
 			K_VECTOR for (int64_t j = 0; j < s->len; j++)
 				y[j] = (x[j] - fm) * fi * w + b;
 		}
@@ -292,7 +299,8 @@ K_LOOP void set_grads(void *arg, int64_t lo, int64_t hi, int thread)
 K_EACH_ISA(set_grads)
 
 /* dscale and db of channels: statistic of image i and channel ch is number i * step + ch / each. */
-typedef struct Weights { float *dscale, *db; const float *dy, *x, *mean, *inv; int64_t batch, channels, inner, step, each; } Weights;
+typedef struct Weights { float *dscale, *db; const float *dy, *x, *mean, *inv; int64_t batch, channels, inner, step,
+	each; } Weights;
 
 K_LOOP void channels(void *arg, int64_t lo, int64_t hi, int thread)
 {
@@ -311,44 +319,46 @@ K_LOOP void channels(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(channels)
 
-int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups, int64_t each,
-                    int64_t inner, float eps)
+int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t batch, int64_t groups, int64_t each, int64_t inner, float eps)
 {
-	Sets s = { .per = groups, .outer = groups * each * inner, .each = each * inner, .runs = each, .len = inner, .step = inner,
-		.y = y, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b, .eps = eps };
+	Sets s = { .per = groups, .outer = groups * each * inner, .each = each * inner, .runs = each, .len = inner,
+		.step = inner, .y = y, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b, .eps = eps };
 	rt_parallel(c, batch * groups, 1, K_PICK(c, sets), &s);
 	return 0;
 }
 
-int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
-	Sets s = { .per = groups, .outer = groups * each * inner, .each = each * inner, .runs = each, .len = inner, .step = inner,
-		.y = dx, .dy = dy, .x = x, .scale = scale, .kmean = mean, .kinv = inv };
+	Sets s = { .per = groups, .outer = groups * each * inner, .each = each * inner, .runs = each, .len = inner,
+		.step = inner, .y = dx, .dy = dy, .x = x, .scale = scale, .kmean = mean, .kinv = inv };
 	rt_parallel(c, batch * groups, 1, K_PICK(c, set_grads), &s);
 	return 0;
 }
 
-int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
-	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch, .channels = groups * each, .inner = inner, .step = groups, .each = each };
+	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch,
+		.channels = groups * each, .inner = inner, .step = groups, .each = each };
 	rt_parallel(c, groups * each, 1, K_PICK(c, channels), &w);
 	return 0;
 }
 
-int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
-                    const float *oldmean, const float *oldvar, int64_t batch, int64_t nchannel, int64_t inner, float eps, float momentum)
+int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x,
+	const float *scale, const float *b, const float *oldmean, const float *oldvar, int64_t batch, int64_t nchannel,
+	int64_t inner, float eps, float momentum)
 {
 	Sets s = { .per = nchannel, .each = inner, .runs = batch, .len = inner, .step = nchannel * inner, .one = true,
-		.y = y, .newmean = newmean, .newvar = newvar, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b, .oldmean = oldmean, .oldvar = oldvar,
-		.eps = eps, .momentum = momentum };
+		.y = y, .newmean = newmean, .newvar = newvar, .mean = mean, .inv = inv, .x = x, .scale = scale, .b = b,
+		.oldmean = oldmean, .oldvar = oldvar, .eps = eps, .momentum = momentum };
 	rt_parallel(c, nchannel, 1, K_PICK(c, sets), &s);
 	return 0;
 }
 
-int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t nchannel, int64_t inner)
+int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t nchannel, int64_t inner)
 {
 	Sets s = { .per = nchannel, .each = inner, .runs = batch, .len = inner, .step = nchannel * inner, .one = true,
 		.y = dx, .dy = dy, .x = x, .scale = scale, .kmean = mean, .kinv = inv };
@@ -356,10 +366,11 @@ int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 	return 0;
 }
 
-int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t nchannel, int64_t inner)
+int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t nchannel, int64_t inner)
 {
-	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch, .channels = nchannel, .inner = inner, .each = 1 };
+	Weights w = { .dscale = dscale, .db = db, .dy = dy, .x = x, .mean = mean, .inv = inv, .batch = batch,
+		.channels = nchannel, .inner = inner, .each = 1 };
 	rt_parallel(c, nchannel, 1, K_PICK(c, channels), &w);
 	return 0;
 }

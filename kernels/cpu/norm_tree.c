@@ -22,41 +22,45 @@ static void join(const Both *b, int64_t k)
 		tree_join(bias_of(b, k), b->room + tree_waits(b->chunks) * b->n, b->n, k);
 }
 
-int k_layernorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows,
-                                int64_t n, int64_t chunks)
+int k_layernorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n, int64_t chunks)
 {
 	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = n, .chunks = chunks };
 	int64_t some = rows / chunks;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {
-		code = k_layernorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * n, x + k * some * n, mean ? mean + k * some : NULL, inv + k * some, some, n);
+		code = k_layernorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * n, x + k * some * n,
+			mean ? mean + k * some : NULL, inv + k * some, some, n);
 		join(&b, k);
 	}
 	return code;
 }
 
-int k_groupnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                                int64_t groups, int64_t each, int64_t inner, int64_t chunks)
+int k_groupnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner, int64_t chunks)
 {
-	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = groups * each, .chunks = chunks };
+	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = groups * each,
+		.chunks = chunks };
 	int64_t some = batch / chunks, image = groups * each * inner;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {
-		code = k_groupnorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * image, x + k * some * image, mean + k * some * groups, inv + k * some * groups, some, groups, each,
-		                              inner);
+		code = k_groupnorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * image,
+			x + k * some * image, mean + k * some * groups, inv + k * some * groups, some,
+			groups, each, inner);
 		join(&b, k);
 	}
 	return code;
 }
 
-int k_batchnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                                int64_t channels, int64_t inner, int64_t chunks)
+int k_batchnorm_grad_w_tree_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner, int64_t chunks)
 {
 	Both b = { .dscale = dscale, .db = db, .room = (float *)(void *)c->shared, .n = channels, .chunks = chunks };
 	int64_t some = batch / chunks, image = channels * inner;
 	int code = 0;
 	for (int64_t k = 0; k < chunks && !code; k++) {
-		code = k_batchnorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * image, x + k * some * image, mean, inv, some, channels, inner);
+		code = k_batchnorm_grad_w_f32(c, scale_of(&b, k), bias_of(&b, k), dy + k * some * image,
+			x + k * some * image, mean, inv, some, channels, inner);
 		join(&b, k);
 	}
 	return code;

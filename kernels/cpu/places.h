@@ -16,7 +16,8 @@ static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int
 {
 	for (int64_t i = 0; i < count; i++)
 		if (index_of(index[i], n) < 0)
-			return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)i, (long long)index[i], (long long)n);
+			return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements",
+				(long long)i, (long long)index[i], (long long)n);
 	return 0;
 }
 
@@ -34,7 +35,8 @@ static inline int check_tuples(Ctx *c, const int64_t *index, const KNd *d)
 		for (int a = 0; a < d->axes.n; a++) {
 			int64_t k = index[i * d->axes.n + a], n = d->axes.len[a];
 			if (index_of(k, n) < 0)
-				return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements", (long long)i, (long long)k, (long long)n);
+				return rt_error(c, RT_DATA, "index %lld is %lld, but the axis has %lld elements",
+					(long long)i, (long long)k, (long long)n);
 		}
 	return 0;
 }

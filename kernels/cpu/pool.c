@@ -1,4 +1,5 @@
-/* Pools over planes.  Padding never wins; a window that sees nothing gives minus infinity, and its gradient goes nowhere. */
+/* Pools over planes.  Padding never wins; a window that sees nothing gives minus infinity, and its gradient goes
+ * nowhere. */
 #include "kernels.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@ static int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
 	int64_t best = -1;
 	for (int64_t ky = 0; ky < w->k[0]; ky++)
 		for (int64_t kx = 0; kx < w->k[1]; kx++) {
-			int64_t iy = oy * w->stride[0] - w->lo[0] + ky * w->dil[0], ix = ox * w->stride[1] - w->lo[1] + kx * w->dil[1];
+			int64_t iy = oy * w->stride[0] - w->lo[0] + ky * w->dil[0],
+				ix = ox * w->stride[1] - w->lo[1] + kx * w->dil[1];
 			if (iy < 0 || iy >= w->in[0] || ix < 0 || ix >= w->in[1])
 				continue;
 			int64_t at = iy * w->in[1] + ix;
@@ -42,7 +44,8 @@ int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, i
 		for (int64_t oy = 0; oy < w.out[0]; oy++)
 			for (int64_t ox = 0; ox < w.out[1]; ox++) {
 				int64_t at = largest(x + p * nin, &w, oy, ox);
-				int64_t iy = at < 0 ? -1 : at / w.in[1] - s.from[0], ix = at < 0 ? -1 : at % w.in[1] - s.from[1];
+				int64_t iy = at < 0 ? -1 : at / w.in[1] - s.from[0],
+					ix = at < 0 ? -1 : at % w.in[1] - s.from[1];
 				if (iy >= 0 && iy < s.size[0] && ix >= 0 && ix < s.size[1])
 					dx[p * own + iy * s.size[1] + ix] += g[(p * w.out[0] + oy) * w.out[1] + ox];
 			}

@@ -1,12 +1,14 @@
 /* Pools over planes, one thread per plane.  Where whole rows of windows lie on the input, a row of results is found by
- * comparing shifted rows, as is the place of each; the windows at the edge are looked at one by one, as in the definition. */
+ * comparing shifted rows, as is the place of each; the windows at the edge are looked at one by one, as in the
+ * definition. */
 #include "kernels.h"
 #include "isa.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool part; } Pool;      /* part: of the gradient only a stretch is wanted */
+/* part: of the gradient only a stretch is wanted */
+typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool part; } Pool;
 
 /* Where in the plane the largest element of a window is; -1 when it sees none. */
 K_LOOP int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
@@ -52,7 +54,9 @@ K_LOOP void inside(const float *restrict x, float *restrict y, const KWindow *w,
 					y[ox] = in[2 * ox] > y[ox] || in[2 * ox] != in[2 * ox] ? in[2 * ox] : y[ox];
 			else
 				for (int64_t ox = from; ox < to; ox++)
-					y[ox] = in[w->stride[1] * ox] > y[ox] || in[w->stride[1] * ox] != in[w->stride[1] * ox] ? in[w->stride[1] * ox] : y[ox];
+					y[ox] = in[w->stride[1] * ox] > y[ox] ||
+						in[w->stride[1] * ox] != in[w->stride[1] * ox]
+						? in[w->stride[1] * ox] : y[ox];
 		}
 	}
 }
@@ -99,7 +103,8 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t n, KWindow w)
 /* The same for gradients: the places in the plane of the largest of windows from .. from + n - 1 of a row. */
 enum { SPAN = 64 };
 
-K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow *w, int64_t oy, int64_t from, int64_t n)
+K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow *w, int64_t oy,
+	int64_t from, int64_t n)
 {
 	float best[SPAN];
 	int64_t s = w->stride[1];
@@ -142,7 +147,8 @@ K_LOOP void give(const Pool *p, float *dx, int64_t at, float g)
 		dx[iy * p->own.size[1] + ix] += g;
 }
 
-K_LOOP void give_edge(const Pool *p, float *dx, const float *g, const float *x, const KWindow *w, int64_t oy, int64_t from, int64_t to)
+K_LOOP void give_edge(const Pool *p, float *dx, const float *g, const float *x, const KWindow *w, int64_t oy,
+	int64_t from, int64_t to)
 {
 	for (int64_t ox = from; ox < to; ox++) {
 		int64_t at = largest(x, w, oy, ox);

@@ -1,6 +1,6 @@
-/* Random numbers.  The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
- * counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words.  There is no state: an element is a
- * function of its index in the logical tensor. */
+/* Random numbers.  The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1,
+ * 2, 3", 2011): counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words.  There is
+ * no state: an element is a function of its index in the logical tensor. */
 #include "kernels.h"
 
 static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
@@ -57,7 +57,8 @@ static void draw(void *arg, int64_t lo, int64_t hi, int thread)
 
 int k_random_uniform_f32(Ctx *c, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l)
 {
-	Draw d = { .y = y, .k0 = mix(seed), .k1 = mix(key), .step = step, .from = from, .l = l, .run = l.n && l.stride[l.n - 1] == 1 ? l.len[l.n - 1] : 1 };
+	Draw d = { .y = y, .k0 = mix(seed), .k1 = mix(key), .step = step, .from = from, .l = l, .run = l.n &&
+		l.stride[l.n - 1] == 1 ? l.len[l.n - 1] : 1 };
 	rt_parallel(c, k_count(&l), 4096, draw, &d);
 	return 0;
 }

@@ -1,5 +1,6 @@
-/* The steps of recurrent cells in float: a thread takes some sequences through all steps, so threads never wait for each other.  What
- * a step adds is one product with R by gemm.c for all of them, then one loop over gates.  Double is done by the plain loops. */
+/* The steps of recurrent cells in float: a thread takes some sequences through all steps, so threads never wait for
+ * each other.  What a step adds is one product with R by gemm.c for all of them, then one loop over gates.  Double is
+ * done by the plain loops. */
 #include "cells_list.h"
 #include "work.h"
 #include "isa.h"
@@ -14,14 +15,14 @@
 typedef struct Job {
 	Ctx *c;
 	const KCells *k;
-	float *y, *yh, *before, *gates, *yc, *cells, *inner;            /* forward */
+	float *y, *yh, *before, *gates, *yc, *cells, *inner;    /* forward */
 	const float *xw, *r, *h0, *c0, *rb;
-	float *dxw, *dh0, *dc0, *side;                                  /* backward */
-	const float *dy, *dyh, *dyc, *stay, *state, *saved;             /* gates, cells (or y), inner or before, as they were kept */
+	float *dxw, *dh0, *dc0, *side;                          /* backward */
+	const float *dy, *dyh, *dyc, *stay, *state, *saved;     /* gates, cells (or y), inner or before, as kept */
 	const float *was;
 	const int32_t *lens;
-	int64_t wide;                   /* gates * hidden */
-	int64_t each;                   /* sequences that are taken through the steps together */
+	int64_t wide;                                           /* gates * hidden */
+	int64_t each;                                           /* sequences that go through the steps together */
 } Job;
 
 /* The loop over blocks of sequences around NAME_rows. */
@@ -30,7 +31,8 @@ typedef struct Job {
 	{ \
 		const Job *j = arg; \
 		for (int64_t i = lo; i < hi; i++) \
-			name##_rows(j, i * j->each, (i + 1) * j->each < j->k->batch ? (i + 1) * j->each : j->k->batch, thread); \
+			name##_rows(j, i * j->each, (i + 1) * j->each < j->k->batch ? (i + 1) * j->each : j->k->batch, \
+				thread); \
 	} \
 	K_EACH_ISA(name)
 
@@ -40,10 +42,11 @@ K_LOOP float sigmoid(float v)
 }
 
 /* Of `rows` sequences: y (yrow apart) gets, or is added, x w, where w is [k, n] by strides. */
-static void product(const Job *j, float *work, float *y, int64_t yrow, const float *x, int64_t xrow, const float *w, int64_t wn, int64_t wk, int64_t rows, int64_t n,
-                    int64_t k, bool add)
+static void product(const Job *j, float *work, float *y, int64_t yrow, const float *x, int64_t xrow, const float *w,
+	int64_t wn, int64_t wk, int64_t rows, int64_t n, int64_t k, bool add)
 {
-	Gemm g = { .batch = 1, .m = rows, .n = n, .k = k, .a = { .x = x, .at = xrow, .k = 1 }, .b = { .x = w, .at = wn, .k = wk }, .y = y, .yrow = yrow, .add = add };
+	Gemm g = { .batch = 1, .m = rows, .n = n, .k = k, .a = { .x = x, .at = xrow, .k = 1 },
+		.b = { .x = w, .at = wn, .k = wk }, .y = y, .yrow = yrow, .add = add };
 	gemm_one(j->c->isa, &g, work);
 }
 
@@ -97,7 +100,8 @@ K_LOOP void lstm_step(float *restrict v, float *restrict h, float *restrict s, i
 K_LOOP void lstm_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 {
 	int64_t n = j->k->hidden, rows = hi - lo;
-	float *work = work_of(j, thread), *h = work + GEMM_WORK / 4, *s = h + rows * n, *v = s + rows * n, *over = v + rows * 4 * n;
+	float *work = work_of(j, thread), *h = work + GEMM_WORK / 4, *s = h + rows * n, *v = s + rows * n,
+		*over = v + rows * 4 * n;
 	put(h, n, from(j->h0, lo * n), n, rows, n);
 	put(s, n, from(j->c0, lo * n), n, rows, n);
 	for (int64_t t = 0; t < j->k->steps; t++) {
@@ -108,7 +112,7 @@ K_LOOP void lstm_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 			product(j, work, v, 4 * n, h, n, j->r, n, 1, rows, 4 * n, n, true);
 		for (int64_t b = 0; b < rows; b++) {
 			bool live = alive(j, lo + b, t);
-			put(over + n, n, s + b * n, n, 1, n);           /* of a sequence that is over, gates alone are of use */
+			put(over + n, n, s + b * n, n, 1, n); /* of a sequence that is over, gates alone are of use */
 			lstm_step(v + b * 4 * n, live ? h + b * n : over, live ? s + b * n : over + n, n);
 			put(at(j->y, (row + b) * n), n, live ? h + b * n : NULL, n, 1, n);
 		}
@@ -120,8 +124,8 @@ K_LOOP void lstm_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 }
 ROWS(lstm)
 
-K_LOOP void lstm_back(float *restrict d, float *restrict ds, const float *restrict dh, const float *restrict dy, const float *restrict v, const float *restrict s,
-                      const float *restrict old, int64_t n)
+K_LOOP void lstm_back(float *restrict d, float *restrict ds, const float *restrict dh, const float *restrict dy,
+	const float *restrict v, const float *restrict s, const float *restrict old, int64_t n)
 {
 	K_VECTOR
 	for (int64_t j = 0; j < n; j++) {
@@ -136,7 +140,8 @@ K_LOOP void lstm_back(float *restrict d, float *restrict ds, const float *restri
 }
 
 /* After a step back: dh is d R for the sequences that made it, and stays for the others. */
-static void back_through(const Job *j, float *work, float *dh, float *next, const float *d, int64_t t, int64_t lo, int64_t rows, int64_t gates, bool add)
+static void back_through(const Job *j, float *work, float *dh, float *next, const float *d, int64_t t, int64_t lo,
+	int64_t rows, int64_t gates, bool add)
 {
 	int64_t n = j->k->hidden;
 	if (add)
@@ -150,16 +155,19 @@ static void back_through(const Job *j, float *work, float *dh, float *next, cons
 K_LOOP void lstm_grad_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 {
 	int64_t n = j->k->hidden, rows = hi - lo;
-	float *work = work_of(j, thread), *dh = work + GEMM_WORK / 4, *ds = dh + rows * n, *next = ds + rows * n, *d = next + rows * n, *zero = d + rows * 4 * n;
+	float *work = work_of(j, thread), *dh = work + GEMM_WORK / 4, *ds = dh + rows * n, *next = ds + rows * n,
+		*d = next + rows * n, *zero = d + rows * 4 * n;
 	put(dh, n, from(j->dyh, lo * n), n, rows, n);
 	put(ds, n, from(j->dyc, lo * n), n, rows, n);
 	put(zero, n, NULL, 0, 1, n);
 	for (int64_t t = j->k->steps - 1; t >= 0; t--) {
 		int64_t row = t * j->k->batch + lo;
 		for (int64_t b = 0; b < rows; b++) {
-			const float *old = t ? j->state + (row + b - j->k->batch) * n : j->c0 ? j->c0 + (lo + b) * n : zero;
+			const float *old = t ? j->state + (row + b - j->k->batch) * n
+				: j->c0 ? j->c0 + (lo + b) * n : zero;
 			if (alive(j, lo + b, t))
-				lstm_back(d + b * 4 * n, ds + b * n, dh + b * n, j->dy + (row + b) * n, j->stay + (row + b) * 4 * n, j->state + (row + b) * n, old, n);
+				lstm_back(d + b * 4 * n, ds + b * n, dh + b * n, j->dy + (row + b) * n,
+					j->stay + (row + b) * 4 * n, j->state + (row + b) * n, old, n);
 			else
 				put(d + b * 4 * n, 4 * n, NULL, 0, 1, 4 * n);
 		}
@@ -204,7 +212,8 @@ K_LOOP void gru_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 			bool live = alive(j, lo + b, t);
 			K_VECTOR
 			for (int64_t i = 0; i < n; i++) {
-				float g = fast_tanhf(linear ? z[2 * n + i] + z[n + i] * inner[i] : z[2 * n + i]), out = (1.0f - z[i]) * g + z[i] * old[i];
+				float g = fast_tanhf(linear ? z[2 * n + i] + z[n + i] * inner[i] : z[2 * n + i]),
+					out = (1.0f - z[i]) * g + z[i] * old[i];
 				z[2 * n + i] = g;
 				old[i] = live ? out : old[i];
 			}
@@ -221,14 +230,15 @@ K_LOOP void gru_grad_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 {
 	int64_t n = j->k->hidden, rows = hi - lo;
 	bool linear = j->k->linear;
-	float *work = work_of(j, thread), *dh = work + GEMM_WORK / 4, *next = dh + rows * n, *d = next + rows * n, *e = d + rows * 3 * n, *du = e + rows * 3 * n;
+	float *work = work_of(j, thread), *dh = work + GEMM_WORK / 4, *next = dh + rows * n, *d = next + rows * n,
+		*e = d + rows * 3 * n, *du = e + rows * 3 * n;
 	put(dh, n, from(j->dyh, lo * n), n, rows, n);
 	for (int64_t t = j->k->steps - 1; t >= 0; t--) {
 		int64_t row = t * j->k->batch + lo;
 		for (int64_t b = 0; b < rows; b++) {
 			float *restrict db = d + b * 3 * n, *restrict dub = du + b * n, *restrict dhb = dh + b * n;
-			const float *restrict z = j->stay + (row + b) * 3 * n, *restrict h = j->was + (row + b) * n, *restrict dy = j->dy + (row + b) * n,
-			            *restrict inner = j->saved + (row + b) * n;
+			const float *restrict z = j->stay + (row + b) * 3 * n, *restrict h = j->was + (row + b) * n,
+				*restrict dy = j->dy + (row + b) * n, *restrict inner = j->saved + (row + b) * n;
 			if (!alive(j, lo + b, t)) {
 				put(db, 0, NULL, 0, 1, 3 * n);
 				put(dub, 0, NULL, 0, 1, n);
@@ -247,7 +257,8 @@ K_LOOP void gru_grad_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 			product(j, work, du, n, d + 2 * n, 3 * n, j->r + 2 * n * n, 1, n, rows, n, n, false);
 		for (int64_t b = 0; b < rows; b++) {
 			float *restrict db = d + b * 3 * n, *restrict eb = e + b * 3 * n, *restrict dhb = dh + b * n;
-			const float *restrict reset = j->stay + ((row + b) * 3 + 1) * n, *restrict h = j->was + (row + b) * n, *restrict dub = du + b * n;
+			const float *restrict reset = j->stay + ((row + b) * 3 + 1) * n,
+				*restrict h = j->was + (row + b) * n, *restrict dub = du + b * n;
 			if (!alive(j, lo + b, t)) {
 				put(eb, 0, NULL, 0, 1, 3 * n);
 				continue;
@@ -320,10 +331,12 @@ ROWS(rnn_grad)
 /* As many sequences at a time as threads share evenly and scratch has room for. */
 static int run(Ctx *c, RtBody *body, const Cells *a)
 {
-	int64_t room = k_cell_rows(a->k->batch, a->k->hidden), threads = c->nthread > 1 ? c->nthread : 1, share = (a->k->batch + threads - 1) / threads;
-	Job j = { .c = c, .k = a->k, .y = a->y, .yh = a->yh, .before = a->before, .gates = a->gates, .yc = a->yc, .cells = a->cells, .inner = a->inner,
-		  .xw = a->xw, .r = a->r, .h0 = a->h0, .c0 = a->c0, .rb = a->rb, .dxw = a->dxw, .dh0 = a->dh0, .dc0 = a->dc0, .side = a->side,
-		  .dy = a->dy, .dyh = a->dyh, .dyc = a->dyc, .stay = a->stay, .state = a->state, .saved = a->saved, .was = a->was, .lens = a->lens };
+	int64_t room = k_cell_rows(a->k->batch, a->k->hidden), threads = c->nthread > 1 ? c->nthread : 1,
+		share = (a->k->batch + threads - 1) / threads;
+	Job j = { .c = c, .k = a->k, .y = a->y, .yh = a->yh, .before = a->before, .gates = a->gates,
+		.yc = a->yc, .cells = a->cells, .inner = a->inner, .xw = a->xw, .r = a->r, .h0 = a->h0, .c0 = a->c0,
+		.rb = a->rb, .dxw = a->dxw, .dh0 = a->dh0, .dc0 = a->dc0, .side = a->side, .dy = a->dy, .dyh = a->dyh,
+		.dyc = a->dyc, .stay = a->stay, .state = a->state, .saved = a->saved, .was = a->was, .lens = a->lens };
 	j.wide = a->gate * a->k->hidden;
 	j.each = share < room ? share : room;
 	rt_parallel(c, (a->k->batch + j.each - 1) / j.each, 1, body, &j);

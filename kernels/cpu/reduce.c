@@ -17,11 +17,14 @@ static float join(KReduce op, float a, float b)
 /* A mean divides by `all`, of which these may be a part. */
 static void reduce(float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t all)
 {
-	static const float neutral[] = { [K_SUM] = 0, [K_MEAN] = 0, [K_MAX] = -INFINITY, [K_MIN] = INFINITY, [K_PROD] = 1 };
+	static const float neutral[] = {
+		[K_SUM] = 0, [K_MEAN] = 0, [K_MAX] = -INFINITY, [K_MIN] = INFINITY, [K_PROD] = 1,
+	};
 	int64_t rows = k_count(&keep), n = k_count(&over);
 	for (int64_t i = 0; i < rows; i++)
 		y[i] = neutral[op];
-	/* Rows inside: x is read in order wherever the vanishing axes come first, as they do in a gradient of a bias. */
+	/* Rows inside: x is read in order wherever the vanishing axes come first, as they do in a gradient of a
+	 * bias. */
 	for (int64_t j = 0; j < n; j++) {
 		const float *from = x + k_place(&over, j);
 		for (int64_t i = 0; i < rows; i++)

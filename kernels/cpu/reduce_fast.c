@@ -3,8 +3,8 @@
  *   it stays      columns side by side: rows are added to them, in order             the gradient of a bias
  *   it vanishes   K_LANES partial results along the run, joined in order             row sums
  *
- * Long sums are cut into pieces of 256 terms per lane or column, which are summed apart: the error grows with the pieces and
- * the terms of a piece, not with all terms.  The order never depends on the threads. */
+ * Long sums are cut into pieces of 256 terms per lane or column, which are summed apart: the error grows with the
+ * pieces and the terms of a piece, not with all terms.  The order never depends on the threads. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -126,7 +126,8 @@ K_LOOP float whole(const Reduce *r, KReduce op, const float *x)
 K_LOOP void stays_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 {
 	for (int64_t i = lo; i < hi; i++) {
-		int64_t from = i % r->blocks * COLS, n = r->run - from < COLS ? r->run - from : COLS, row = i / r->blocks;
+		int64_t from = i % r->blocks * COLS, n = r->run - from < COLS ? r->run - from : COLS,
+			row = i / r->blocks;
 		columns(r, op, r->y + row * r->run + from, r->x + k_place(&r->keep, row) + from, n);
 	}
 }
@@ -159,7 +160,8 @@ EACH(goes)
 static void reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t whole)
 {
 	int64_t kept = k_count(&keep), n = k_count(&over);
-	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1, .scale = 1 / (float)whole, .op = op };
+	Reduce r = { .y = y, .x = x, .keep = keep, .over = over, .run = 1, .step = 1,
+		.scale = 1 / (float)whole, .op = op };
 	if (keep.n && keep.stride[keep.n - 1] == 1) {
 		r.run = keep.len[--r.keep.n];
 		r.rows = n;

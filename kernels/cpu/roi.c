@@ -1,4 +1,5 @@
-/* Regions of interest.  What a bin sees is a list of taps, a pixel and a weight each; value and gradient walk the same list. */
+/* Regions of interest.  What a bin sees is a list of taps, a pixel and a weight each; value and gradient walk the same
+ * list. */
 #include "real.h"
 #include "roi.h"
 #include "turns.h"
@@ -52,7 +53,8 @@ static int check(Ctx *c, const Job *b)
 	for (int64_t n = 0; n < b->r->regions; n++) {
 		double box[4], of = place_of(b, n, box);
 		if (!(of >= 0 && of < (double)b->r->images))
-			return rt_error(c, RT_DATA, "region %lld is in image %g of %lld", (long long)n, of, (long long)b->r->images);
+			return rt_error(c, RT_DATA, "region %lld is in image %g of %lld", (long long)n, of,
+				(long long)b->r->images);
 	}
 	return 0;
 }
@@ -69,7 +71,8 @@ static void values(void *arg, int64_t lo, int64_t hi, int thread)
 		int64_t n = i / bins, image = (int64_t)place_of(b, n, box);
 		Bin bin = bin_of(r, box, i % bins / r->pw, i % r->pw);
 		for (int64_t k = 0; k < r->channels; k++)
-			store(b->y, (n * r->channels + k) * bins + i % bins, value(r, &bin, b->x, (image * r->channels + k) * r->h * r->w, b->type, &best), b->type);
+			store(b->y, (n * r->channels + k) * bins + i % bins,
+				value(r, &bin, b->x, (image * r->channels + k) * r->h * r->w, b->type, &best), b->type);
 	}
 }
 
@@ -88,7 +91,8 @@ static void gradients(void *arg, int64_t lo, int64_t hi, int thread)
 		int64_t n = i / bins, image = (int64_t)place_of(b, n, box);
 		Bin bin = bin_of(r, box, i % bins / r->pw, i % r->pw);
 		for (int64_t k = lo; k < hi; k++)
-			spread(r, &bin, b->y, b->x, (image * r->channels + k) * pixels, load(b->dy, (n * r->channels + k) * bins + i % bins, b->type), b->type);
+			spread(r, &bin, b->y, b->x, (image * r->channels + k) * pixels,
+				load(b->dy, (n * r->channels + k) * bins + i % bins, b->type), b->type);
 	}
 }
 
@@ -99,7 +103,8 @@ int k_roi(Ctx *c, void *y, const void *x, const void *region, const int64_t *ima
 	return code ? code : turns(c, r->regions * r->ph * r->pw, 16 * r->channels, values, &b);
 }
 
-int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
+int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image,
+	const KRoi *r, KType type)
 {
 	Job b = { .y = dx, .dy = dy, .x = x, .region = region, .image = image, .r = r, .type = type };
 	int code = check(c, &b);

@@ -39,7 +39,8 @@ K_LOOP float row_most(const float *x, int64_t n)
 	return row_fold_most(s);
 }
 
-/* The sum of exp(scale x - top); with keep they are also written to y, which may be x.  A row of a large vocabulary is summed in pieces. */
+/* The sum of exp(scale x - top); with keep they are also written to y, which may be x.  A row of a large vocabulary is
+ * summed in pieces. */
 K_LOOP float row_exps(const float *x, int64_t n, float scale, float top, bool keep, float *y)
 {
 	float sum = 0;

@@ -1,4 +1,5 @@
-/* Softmax and its logarithm over one axis, and their gradients from the results; the maximum is subtracted first, so nothing overflows. */
+/* Softmax and its logarithm over one axis, and their gradients from the results; the maximum is subtracted first, so
+ * nothing overflows. */
 #include "kernels.h"
 
 #include <math.h>
@@ -36,7 +37,8 @@ int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n,
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i;
 			float rest, top = scan(x + at, n, inner, &rest);
-			float log = log1pf(rest);       /* small where one score is far above the others: top + log would be rounded as top is */
+			/* small where one score is far above the others: top + log would be rounded as top is */
+			float log = log1pf(rest);
 			for (int64_t j = 0; j < n; j++)
 				y[at + j * inner] = x[at + j * inner] - top - log;
 		}

@@ -1,5 +1,5 @@
-/* Softmax, its logarithm, and their gradients: rows where the axis is the last, else one column of the inner axes after the
- * other. */
+/* Softmax, its logarithm, and their gradients: rows where the axis is the last, else one column of the inner axes after
+ * the other. */
 #include "kernels.h"
 #include "rows.h"
 

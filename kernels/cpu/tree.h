@@ -1,10 +1,11 @@
-/* Sums of chunks, combined as a balanced tree: what kernels with `chunks` do so that 1, 2, 4 or 8 ranks give the same bits.
+/* Sums of chunks, combined as a balanced tree: what kernels with `chunks` do so that 1, 2, 4 or 8 ranks give the same
+ * bits.
  *
  *   (0 + 1) + (2 + 3)          a rank that has chunks 2 and 3 only makes what stands in the second brackets
  *
- * Sums that wait for their neighbours are counted as one counts in binary: after chunk c there is one for each bit of c + 1 that is set,
- * that of bit l over 2^l chunks.  Each has `n` numbers, level l at room + l * n; the last chunk of all goes to y, and all others are
- * added there. */
+ * Sums that wait for their neighbours are counted as one counts in binary: after chunk c there is one for each bit of c
+ * + 1 that is set, that of bit l over 2^l chunks.  Each has `n` numbers, level l at room + l * n; the last chunk of all
+ * goes to y, and all others are added there. */
 #ifndef TREE_H
 #define TREE_H
 

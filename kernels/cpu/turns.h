@@ -1,6 +1,7 @@
-/* How kernels without a fast version use the threads of a rank: a loop whose iterations compute different results is cut into pieces, and
- * one iteration computes each result, in a fixed order.  So the bits do not depend on the number of threads.  Where several iterations would
- * add to one result (the gradient of a gather, a scatter), the loop is cut by destination: by plane, by line, by column. */
+/* How kernels without a fast version use the threads of a rank: a loop whose iterations compute different results is
+ * cut into pieces, and one iteration computes each result, in a fixed order.  So the bits do not depend on the number
+ * of threads.  Where several iterations would add to one result (the gradient of a gather, a scatter), the loop is cut
+ * by destination: by plane, by line, by column. */
 #ifndef TURNS_H
 #define TURNS_H
 
@@ -22,6 +23,7 @@ static inline void *turns_work(const Ctx *c, int thread)
 
 /* The loop for a type, of loops that are instantiated as NAME_f32, NAME_f64, ... */
 #define TURNS_REAL(name) (type == K_F64 ? name##_f64 : name##_f32)
-#define TURNS_ANY(name) ((RtBody *const[]){ name##_f32, name##_f64, name##_i64, name##_i32, name##_u8, name##_bool }[type])
+#define TURNS_ANY(name) \
+	((RtBody *const[]){ name##_f32, name##_f64, name##_i64, name##_i32, name##_u8, name##_bool }[type])
 
 #endif

@@ -1,5 +1,5 @@
-/* Kernels that compute with elements of any type: the loops of elements.h, once for each.  Where a model spends its time, in float,
- * there are kernels for that type alone; these are for all others. */
+/* Kernels that compute with elements of any type: the loops of elements.h, once for each.  Where a model spends its
+ * time, in float, there are kernels for that type alone; these are for all others. */
 #include "places.h"
 #include "turns.h"
 
@@ -11,16 +11,18 @@ typedef struct Product { void *y; const void *a, *b; int64_t m, n, k; KMat as, b
 typedef struct PadGrad { void *dx; const void *dy; KPad pad; } PadGrad;
 
 /* Lines along the middle of outer x n x inner. */
-typedef struct Lines { void *y; int64_t *index; const void *x; int64_t n, inner, k; bool exclusive, reverse, largest, last; } Lines;
+typedef struct Lines { void *y; int64_t *index; const void *x; int64_t n, inner, k; bool exclusive, reverse, largest,
+	last; } Lines;
 
 typedef struct Scatter {
 	void *y;
-	const void *x, *updates;        /* x NULL: zeros */
+	const void *x, *updates;                        /* x NULL: zeros */
 	const int64_t *index;
 	KScatter how;
-	KLoops to, from;                /* single indices: where lines begin in y, and in the index; `many` indices each, `step` apart */
-	int64_t many, step, n, stride;  /* of an axis of n elements, which lie `stride` apart in y */
-	KNd nd;                         /* tuples; shared: the same for each of the batch */
+	KLoops to, from;                                /* single indices: where lines begin in y, and in the index;
+	                                                 * `many` indices each, `step` apart */
+	int64_t many, step, n, stride;                  /* of an axis of n elements, which lie `stride` apart in y */
+	KNd nd;                                         /* tuples; shared: the same for each of the batch */
 	bool shared;
 } Scatter;
 
@@ -74,19 +76,23 @@ typedef struct Scatter {
 
 int k_reduce(Ctx *c, void *y, const void *x, KLoops keep, KLoops over, KReduce op, KType type)
 {
-	return turns(c, k_count(&keep), k_count(&over), TURNS_ANY(reduce), &(Reduce){ .y = y, .x = x, .keep = keep, .over = over, .op = op });
+	return turns(c, k_count(&keep), k_count(&over), TURNS_ANY(reduce),
+		&(Reduce){ .y = y, .x = x, .keep = keep, .over = over, .op = op });
 }
 
-int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType type)
+int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as,
+	KMat bs, KType type)
 {
-	return turns(c, batch * m * n, k, TURNS_ANY(matmul), &(Product){ .y = y, .a = a, .b = b, .m = m, .n = n, .k = k, .as = as, .bs = bs });
+	return turns(c, batch * m * n, k, TURNS_ANY(matmul),
+		&(Product){ .y = y, .a = a, .b = b, .m = m, .n = n, .k = k, .as = as, .bs = bs });
 }
 
 /* Loops that run over the index and move in y are those over lines and, where y does not move, along one. */
-int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
-                       KScatter how, KType type)
+int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total,
+	KLoops l, int64_t n, int64_t stride, KScatter how, KType type)
 {
-	Scatter s = { .y = y, .x = x, .updates = updates, .index = index, .how = how, .many = 1, .step = 1, .n = n, .stride = stride };
+	Scatter s = { .y = y, .x = x, .updates = updates, .index = index, .how = how, .many = 1, .step = 1, .n = n,
+		.stride = stride };
 	int64_t dense = k_count(&l);
 	int code = check_indices(c, index, dense, n);
 	if (code)
@@ -115,15 +121,19 @@ static int scatter_nd(Ctx *c, const Scatter *s, int64_t total, KType type)
 	return turns(c, s->nd.batch * s->nd.run, s->nd.many, TURNS_ANY(scatter_columns), s);
 }
 
-int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, KType type)
+int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total,
+	const KNd *d, KScatter how, KType type)
 {
 	int code = check_tuples(c, index, d);
-	return code ? code : scatter_nd(c, &(Scatter){ .y = y, .x = x, .updates = updates, .index = index, .how = how, .nd = *d }, total, type);
+	return code ? code : scatter_nd(c,
+		&(Scatter){ .y = y, .x = x, .updates = updates, .index = index, .how = how, .nd = *d }, total, type);
 }
 
-int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType type)
+int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t many, KType type)
 {
-	Scatter s = { .y = y, .updates = dy, .index = index, .how = K_ADD, .nd = { .batch = outer, .many = many, .xbatch = n * inner, .run = inner, .axes = { 1, { n }, { inner } } }, .shared = true };
+	Scatter s = { .y = y, .updates = dy, .index = index, .how = K_ADD, .nd = { .batch = outer, .many = many,
+		.xbatch = n * inner, .run = inner, .axes = { 1, { n }, { inner } } }, .shared = true };
 	int code = check_indices(c, index, many, n);
 	return code ? code : scatter_nd(c, &s, outer * n * inner, type);
 }
@@ -144,17 +154,23 @@ int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
 	return turns(c, n, pad_count(&g.pad, g.pad.out), TURNS_ANY(pad_grad), &g);
 }
 
-int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType type)
+int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive,
+	bool reverse, KType type)
 {
-	return turns(c, outer * inner, n, TURNS_ANY(cumsum), &(Lines){ .y = y, .x = x, .n = n, .inner = inner, .exclusive = exclusive, .reverse = reverse });
+	return turns(c, outer * inner, n, TURNS_ANY(cumsum),
+		&(Lines){ .y = y, .x = x, .n = n, .inner = inner, .exclusive = exclusive, .reverse = reverse });
 }
 
-int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType type)
+int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
+	bool largest, KType type)
 {
-	return turns(c, outer * inner, n * k, TURNS_ANY(topk), &(Lines){ .y = y, .index = index, .x = x, .n = n, .inner = inner, .k = k, .largest = largest });
+	return turns(c, outer * inner, n * k, TURNS_ANY(topk),
+		&(Lines){ .y = y, .index = index, .x = x, .n = n, .inner = inner, .k = k, .largest = largest });
 }
 
-int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType type)
+int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest,
+	bool last, KType type)
 {
-	return turns(c, outer * inner, n, TURNS_ANY(argmax), &(Lines){ .index = y, .x = x, .n = n, .inner = inner, .largest = largest, .last = last });
+	return turns(c, outer * inner, n, TURNS_ANY(argmax),
+		&(Lines){ .index = y, .x = x, .n = n, .inner = inner, .largest = largest, .last = last });
 }

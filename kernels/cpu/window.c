@@ -1,5 +1,5 @@
-/* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes of float have kernels of their own; this
- * is for the others, and for sums.  The loops are in windows.h, written once for all types. */
+/* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes of float have kernels
+ * of their own; this is for the others, and for sums.  The loops are in windows.h, written once for all types. */
 #include "turns.h"
 
 #include <math.h>
@@ -44,9 +44,16 @@ static int64_t by_columns(const KWindows *w, int64_t at)
 
 /* One of y, x and f is the result. */
 typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
-typedef struct Conv { Way way; void *y, *x, *f; const void *bias; int64_t batch, groups, cin, cout; const KWindows *w; } Conv;
+typedef struct Conv {
+	Way way;
+	void *y, *x, *f;
+	const void *bias;
+	int64_t batch, groups, cin, cout;
+	const KWindows *w;
+} Conv;
 
-typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; const KStretch *own; bool columns; KPool kind; } Pool;
+typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; const KStretch *own; bool columns;
+	KPool kind; } Pool;
 
 /* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
 static int64_t stretch_at(const Pool *l, int64_t at)
@@ -111,47 +118,65 @@ static int run_conv(Ctx *c, const Conv *v, int64_t planes, int64_t others, KType
 	return turns(c, planes, others * product(v->w, v->w->out) * product(v->w, v->w->k), TURNS_REAL(conv), v);
 }
 
-int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ .way = FORWARD, .y = y, .x = writable(x), .f = writable(f), .bias = b, .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, batch * groups * cout, cin, type);
+	Conv v = { .way = FORWARD, .y = y, .x = writable(x), .f = writable(f), .bias = b, .batch = batch,
+		.groups = groups, .cin = cin, .cout = cout, .w = w };
+	return run_conv(c, &v, batch * groups * cout, cin, type);
 }
 
-int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ .way = GRAD_X, .y = writable(g), .x = x, .f = writable(f), .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, batch * groups * cin, cout, type);
+	Conv v = { .way = GRAD_X, .y = writable(g), .x = x, .f = writable(f), .batch = batch,
+		.groups = groups, .cin = cin, .cout = cout, .w = w };
+	return run_conv(c, &v, batch * groups * cin, cout, type);
 }
 
-int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
-	return run_conv(c, &(Conv){ .way = GRAD_W, .y = writable(g), .x = writable(x), .f = f, .batch = batch, .groups = groups, .cin = cin, .cout = cout, .w = w }, groups * cout * cin, batch, type);
+	Conv v = { .way = GRAD_W, .y = writable(g), .x = writable(x), .f = f, .batch = batch,
+		.groups = groups, .cin = cin, .cout = cout, .w = w };
+	return run_conv(c, &v, groups * cout * cin, batch, type);
 }
 
-int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)
+int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w,
+	bool columns, KType type)
 {
-	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_ANY(maxpool), &(Pool){ .y = y, .index = index, .x = x, .w = w, .columns = columns });
+	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_ANY(maxpool),
+		&(Pool){ .y = y, .index = index, .x = x, .w = w, .columns = columns });
 }
 
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
-	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad), &(Pool){ .y = dx, .g = g, .x = x, .w = w });
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad),
+		&(Pool){ .y = dx, .g = g, .x = x, .w = w });
 }
 
-int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KStretch own, KType type)
+int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
+	KStretch own, KType type)
 {
-	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad), &(Pool){ .y = dx, .g = g, .x = x, .w = w, .own = &own });
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad),
+		&(Pool){ .y = dx, .g = g, .x = x, .w = w, .own = &own });
 }
 
-int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch own, KPool kind, KType type)
+int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch own,
+	KPool kind, KType type)
 {
-	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad), &(Pool){ .y = dx, .g = g, .w = w, .own = &own, .kind = kind });
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad),
+		&(Pool){ .y = dx, .g = g, .w = w, .own = &own, .kind = kind });
 }
 
 int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_REAL(sumpool), &(Pool){ .y = y, .x = x, .w = w, .kind = kind });
+	return turns(c, planes * product(w, w->out), product(w, w->k), TURNS_REAL(sumpool),
+		&(Pool){ .y = y, .x = x, .w = w, .kind = kind });
 }
 
 int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad), &(Pool){ .y = dx, .g = g, .w = w, .kind = kind });
+	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad),
+		&(Pool){ .y = dx, .g = g, .w = w, .kind = kind });
 }

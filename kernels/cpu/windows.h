@@ -1,5 +1,5 @@
-/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums where REAL is defined.  Each is turns lo to
- * hi - 1 of the loop over its results. */
+/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums where REAL is defined. Each
+ * is turns lo to hi - 1 of the loop over its results. */
 
 static int64_t NAME(largest)(const T *x, const KWindows *w, int64_t o)
 {
@@ -51,13 +51,14 @@ static void NAME(maxpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* What input channel i and output channel o of group g of one image give to the result: one of y, x and f, to which products of the
- * others are added. */
+/* What input channel i and output channel o of group g of one image give to the result: one of y, x and f, to which
+ * products of the others are added. */
 static void NAME(add_planes)(const Conv *v, int64_t b, int64_t g, int64_t o, int64_t i)
 {
 	const KWindows *w = v->w;
 	int64_t nin = product(w, w->in), nout = product(w, w->out), nk = product(w, w->k);
-	T *y = (T *)v->y + ((b * v->groups + g) * v->cout + o) * nout, *x = (T *)v->x + ((b * v->groups + g) * v->cin + i) * nin;
+	T *y = (T *)v->y + ((b * v->groups + g) * v->cout + o) * nout,
+		*x = (T *)v->x + ((b * v->groups + g) * v->cin + i) * nin;
 	T *f = (T *)v->f + ((g * v->cout + o) * v->cin + i) * nk;
 	bool inside;
 	for (int64_t p = 0; p < nk; p++)
@@ -79,7 +80,8 @@ static void NAME(conv)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Conv *v = arg;
 	const KWindows *w = v->w;
-	int64_t n = product(w, v->way == FORWARD ? w->out : v->way == GRAD_X ? w->in : w->k), own = v->way == FORWARD ? v->cout : v->cin;
+	int64_t n = product(w, v->way == FORWARD ? w->out : v->way == GRAD_X ? w->in : w->k),
+		own = v->way == FORWARD ? v->cout : v->cin;
 	T *to = v->way == FORWARD ? v->y : v->way == GRAD_X ? v->x : v->f;
 	(void)thread;
 	for (int64_t r = lo; r < hi; r++) {

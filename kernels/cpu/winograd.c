@@ -1,6 +1,6 @@
-/* See winograd.h.  A block of tiles, whole rows of them, is transformed to v[16][channel][tile]; weights to u[16], packed as the
- * product of matrices wants them.  Then each thread takes some channels of the result, multiplies for all 16, and transforms back
- * what is still in its cache. */
+/* See winograd.h.  A block of tiles, whole rows of them, is transformed to v[16][channel][tile]; weights to u[16],
+ * packed as the product of matrices wants them.  Then each thread takes some channels of the result, multiplies for all
+ * 16, and transforms back what is still in its cache. */
 #include "winograd.h"
 #include "gemm.h"
 #include "isa.h"
@@ -13,11 +13,11 @@ typedef struct Job {
 	const Winograd *s;
 	RtIsa isa;
 	GemmTiles g;
-	int64_t across, down;           /* tiles of a plane */
-	int64_t first, rows;            /* rows of tiles of this block, counted over all images */
-	int64_t apart, block;           /* block: channels of the result that a thread takes, whole panels of the product */
+	int64_t across, down;   /* tiles of a plane */
+	int64_t first, rows;    /* rows of tiles of this block, counted over all images */
+	int64_t apart, block;   /* block: channels of the result that a thread takes, whole panels of the product */
 	float *u, *v, *vg;
-	const float *gy;                /* what is transformed for the gradient of w */
+	const float *gy;        /* what is transformed for the gradient of w */
 	float *w;
 	unsigned char *work;
 	size_t each;
@@ -41,7 +41,8 @@ K_LOOP void lift(float *restrict u, const float *restrict w, int64_t n)
 	K_APART for (int64_t i = 0; i < n; i++) {
 		float t[4][3];
 		for (int c = 0; c < 3; c++) {
-			float a = w[c * CHUNK + i], b = w[(3 + c) * CHUNK + i], d = w[(6 + c) * CHUNK + i], h = 0.5f * (a + d), m = 0.5f * b;
+			float a = w[c * CHUNK + i], b = w[(3 + c) * CHUNK + i], d = w[(6 + c) * CHUNK + i],
+				h = 0.5f * (a + d), m = 0.5f * b;
 			t[0][c] = a;
 			t[1][c] = h + m;
 			t[2][c] = h - m;
@@ -83,7 +84,8 @@ K_LOOP void weights(void *arg, int64_t lo, int64_t hi, int thread)
 			for (int64_t r = 0; r < rows; r++)
 				lift_windows(j, u + r * 16 * CHUNK, w9, s->w + (row + r) * s->wout + k * s->win, n);
 			for (int64_t e = 0; e < 16; e++)
-				gemm_turn(j->isa, j->u + (e * s->cout + row) * s->cin + k * rows, u + e * CHUNK, 16 * CHUNK, rows, rows, n);
+				gemm_turn(j->isa, j->u + (e * s->cout + row) * s->cin + k * rows, u + e * CHUNK,
+					16 * CHUNK, rows, rows, n);
 		}
 	}
 }
@@ -115,12 +117,15 @@ K_EACH_ISA(weights_of_rows)
 
 /* ---- tiles ---- */
 
-/* Even and odd columns of four rows, `half` apart, become a row of tiles, transformed along the row: 16 results, vapart apart. */
-K_LOOP void along(float *restrict v, int64_t vapart, const float *restrict e, const float *restrict o, int64_t half, int64_t n)
+/* Even and odd columns of four rows, `half` apart, become a row of tiles, transformed along the row: 16 results, vapart
+ * apart. */
+K_LOOP void along(float *restrict v, int64_t vapart, const float *restrict e, const float *restrict o,
+	int64_t half, int64_t n)
 {
 	for (int r = 0; r < 4; r++) {
 		const float *restrict a = e + r * half, *restrict b = o + r * half;
-		float *restrict v0 = v + 4 * r * vapart, *restrict v1 = v0 + vapart, *restrict v2 = v1 + vapart, *restrict v3 = v2 + vapart;
+		float *restrict v0 = v + 4 * r * vapart, *restrict v1 = v0 + vapart, *restrict v2 = v1 + vapart,
+			*restrict v3 = v2 + vapart;
 		K_APART for (int64_t t = 0; t < n; t++) {
 			v0[t] = a[t] - a[t + 1];
 			v1[t] = b[t] + a[t + 1];
@@ -186,10 +191,12 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 			part(e, o, c, n);
 			part(e + ROW / 2, o + ROW / 2, c + ROW, n);
 			float *restrict v = j->vg + ch * j->apart + q * j->across;
-			const float *restrict e0 = e, *restrict o0 = o, *restrict e1 = e + ROW / 2, *restrict o1 = o + ROW / 2;
+			const float *restrict e0 = e, *restrict o0 = o, *restrict e1 = e + ROW / 2,
+				*restrict o1 = o + ROW / 2;
 			for (int r = 0; r < 4; r++) {
 				float p = r < 3, m = r == 0 ? 0 : r == 1 ? 1 : -1;
-				float *restrict v0 = v + 4 * r * vapart, *restrict v1 = v0 + vapart, *restrict v2 = v1 + vapart, *restrict v3 = v2 + vapart;
+				float *restrict v0 = v + 4 * r * vapart, *restrict v1 = v0 + vapart,
+					*restrict v2 = v1 + vapart, *restrict v3 = v2 + vapart;
 				K_VECTOR for (int64_t t = 0; t < n; t++) {
 					float a = p * e0[t] + m * e1[t], b = p * o0[t] + m * o1[t];
 					v0[t] = a;
@@ -245,14 +252,17 @@ K_LOOP void results(void *arg, int64_t lo, int64_t hi, int thread)
 				for (int64_t col = 0; col < tiles; col += j->g.nr)
 					for (int64_t r = 0; r < rows; r += j->g.mr) {
 						int64_t n = least(j->g.mr, rows - r);
-						j->g.of[n](j->u + (e * s->cout + row + r) * s->cin + k * n, j->v + (e * s->cin + k) * j->apart + col, j->apart, least(GEMM_K, s->cin - k),
-						           m + (e * WINOGRAD_ROWS + r) * j->apart + col, j->apart, k > 0);
+						j->g.of[n](j->u + (e * s->cout + row + r) * s->cin + k * n,
+							j->v + (e * s->cin + k) * j->apart + col,
+							j->apart, least(GEMM_K, s->cin - k),
+							m + (e * WINOGRAD_ROWS + r) * j->apart + col, j->apart, k > 0);
 					}
 		for (int64_t r = 0; r < rows; r++)
 			for (int64_t q = 0; q < j->rows; q++) {
 				int64_t image = (j->first + q) / j->down, top = (j->first + q) % j->down * 2;
-				back(j, s->y + image * s->yimage + ((row + r) * s->out[0] + top) * s->out[1], m + r * j->apart + q * j->across, WINOGRAD_ROWS * j->apart, t,
-				     top + 1 < s->out[0]);
+				back(j, s->y + image * s->yimage + ((row + r) * s->out[0] + top) * s->out[1],
+					m + r * j->apart + q * j->across, WINOGRAD_ROWS * j->apart, t,
+					top + 1 < s->out[0]);
 			}
 	}
 }
@@ -261,14 +271,17 @@ K_EACH_ISA(results)
 static Job job(Ctx *c, const Winograd *s)
 {
 	GemmTiles g = gemm_tiles(c->isa);
-	return (Job){ .s = s, .isa = c->isa, .g = g, .block = WINOGRAD_ROWS / g.mr * g.mr, .across = (s->out[1] + 1) / 2, .down = (s->out[0] + 1) / 2, .apart = winograd_apart(s->batch, s->out[0], s->out[1]),
-		.u = (float *)(void *)c->shared, .v = (float *)(void *)c->shared + 16 * s->cin * s->cout, .work = c->work, .each = c->work_each };
+	return (Job){ .s = s, .isa = c->isa, .g = g,
+		.block = WINOGRAD_ROWS / g.mr * g.mr, .across = (s->out[1] + 1) / 2, .down = (s->out[0] + 1) / 2,
+		.apart = winograd_apart(s->batch, s->out[0], s->out[1]), .u = (float *)(void *)c->shared,
+		.v = (float *)(void *)c->shared + 16 * s->cin * s->cout, .work = c->work, .each = c->work_each };
 }
 
 void winograd_run(Ctx *c, const Winograd *s)
 {
 	Job j = job(c, s);
-	int64_t most = winograd_rows(s->batch, s->out[0], s->out[1]), all = s->batch * j.down, chunk = CHUNK / j.g.mr * j.g.mr;
+	int64_t most = winograd_rows(s->batch, s->out[0], s->out[1]), all = s->batch * j.down,
+		chunk = CHUNK / j.g.mr * j.g.mr;
 	if (s->win == 9)
 		rt_parallel(c, (s->cout + j.g.mr - 1) / j.g.mr, 1, K_PICK(c, weights), &j);
 	else
@@ -295,7 +308,8 @@ K_LOOP void windows(void *arg, int64_t lo, int64_t hi, int thread)
 			K_APART for (int64_t i = 0; i < n; i++) {
 				float t[3][4];
 				for (int c = 0; c < 4; c++) {
-					float a = d[(4 + c) * apart + i], b = d[(8 + c) * apart + i], h = 0.5f * (a + b);
+					float a = d[(4 + c) * apart + i], b = d[(8 + c) * apart + i],
+						h = 0.5f * (a + b);
 					t[0][c] = d[c * apart + i] + h;
 					t[1][c] = 0.5f * (a - b);
 					t[2][c] = h + d[(12 + c) * apart + i];
@@ -323,8 +337,10 @@ void winograd_grad_w(Ctx *c, float *w, const float *g, const Winograd *s)
 		j.rows = least(most, all - j.first);
 		rt_parallel(c, s->cin, 4, K_PICK(c, inputs), &j);
 		rt_parallel(c, s->cout, 4, K_PICK(c, grads), &j);
-		Gemm p = { .batch = 16, .m = s->cout, .n = s->cin, .k = j.rows * j.across, .a = { .x = j.vg, .batch = s->cout * j.apart, .at = j.apart, .k = 1 },
-			.b = { .x = j.v, .batch = s->cin * j.apart, .at = j.apart, .k = 1 }, .y = j.u, .yrow = s->cin, .ybatch = s->cin * s->cout, .add = j.first > 0 };
+		Gemm p = { .batch = 16, .m = s->cout, .n = s->cin,
+			.k = j.rows * j.across, .a = { .x = j.vg, .batch = s->cout * j.apart, .at = j.apart, .k = 1 },
+			.b = { .x = j.v, .batch = s->cin * j.apart, .at = j.apart, .k = 1 }, .y = j.u, .yrow = s->cin,
+			.ybatch = s->cin * s->cout, .add = j.first > 0 };
 		gemm_run(c, &p);
 	}
 	rt_parallel(c, s->cout, 4, K_PICK(c, windows), &j);

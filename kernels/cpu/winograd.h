@@ -1,17 +1,19 @@
 /* Convolutions with a window of 3 x 3, step 1: 2 x 2 results at a time from 16 products instead of 36.
  *
- *   forward, gradient x   y  = A' [ (G w G') * (B' x B) ] A       the * element by element, summed over channels: 16 products of matrices
+ *   forward, gradient x   y  = A' [ (G w G') * (B' x B) ] A       * is elementwise, summed over channels: 16 products
+ *                                                                 of matrices
  *   gradient w            dw = G' [ (A dy A') * (B' x B) ] G      summed over tiles
  *
- * after A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, section 4.1, F(2x2, 3x3).  The sums run over
- * channels and tiles in order, so results depend neither on the number of threads nor on how many images there are. */
+ * after A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, section 4.1, F(2x2, 3x3).  The
+ * sums run over channels and tiles in order, so results depend neither on the number of threads nor on how many images
+ * there are. */
 #ifndef WINOGRAD_H
 #define WINOGRAD_H
 
 #include "lay.h"
 
-/* One group; images of x and y lie ximage and yimage apart.  The weight of result o and channel i of the sum is at o * wout + i * win,
- * the places of its window turned around if so said. */
+/* One group; images of x and y lie ximage and yimage apart.  The weight of result o and channel i of the sum is at o *
+ * wout + i * win, the places of its window turned around if so said. */
 typedef struct Winograd {
 	const float *x, *w;
 	float *y;

@@ -1,9 +1,10 @@
 /* What kernels need of scratch, as a function of the sizes that they are called with.
  *
- * sbpcc asks these functions for every call that it prints and plans the largest answer (class "workspace" of the memory plan);
- * at run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread * c->work_each, aligned to a page.
- * A kernel that comes to need more says so here, and the plan follows; under the address sanitizer what lies behind the planned
- * bytes is poisoned, so that a need which is stated too small is found (tests/memory/workspace.sh). */
+ * sbpcc asks these functions for every call that it prints and plans the largest answer (class "workspace" of the
+ * memory plan); at run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread *
+ * c->work_each, aligned to a page. A kernel that comes to need more says so here, and the plan follows; under the
+ * address sanitizer what lies behind the planned bytes is poisoned, so that a need which is stated too small is found
+ * (tests/memory/workspace.sh). */
 #ifndef WORK_H
 #define WORK_H
 
@@ -13,9 +14,9 @@
 
 typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
 
-/* The cut of a product m x n over k.  Rows of a fill half of a second cache of 512 KB.  Each number of b is packed once for a pass of
- * rows, each of a once for the columns that stay, so both are as large as the third cache allows: columns of 1.5 MB, and 6 MB of y
- * that several blocks of k are added to. */
+/* The cut of a product m x n over k.  Rows of a fill half of a second cache of 512 KB.  Each number of b is packed once
+ * for a pass of rows, each of a once for the columns that stay, so both are as large as the third cache allows: columns
+ * of 1.5 MB, and 6 MB of y that several blocks of k are added to. */
 static inline KCut k_cut(int64_t m, int64_t n, int64_t k)
 {
 	enum { ROWS = 264, COLS = GEMM_COLS, SUMS = COLS << 10, UNIT = 128 };
@@ -61,10 +62,13 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 	if (lay_none(groups, cin, cout))
 		return (KWork){ 0, 0 };
 	if (!winograd_fits(v, cin, cout))
-		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout) : lay_bytes_x(v, lay_images(v, batch), cin), GEMM_WORK };
+		return (KWork){ way == K_CONV_GRAD_X ? lay_bytes_g(v, batch, cin, cout)
+			: lay_bytes_x(v, lay_images(v, batch), cin), GEMM_WORK };
 	bool gx = way == K_CONV_GRAD_X, gw = way == K_CONV_GRAD_W;
-	int64_t apart = gx ? winograd_apart(batch, v->in[0], v->in[1]) : winograd_apart(batch, v->out[0], v->out[1]), each = winograd_each(apart);
-	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw), gw && each < GEMM_WORK ? GEMM_WORK : each };
+	int64_t apart = gx ? winograd_apart(batch, v->in[0], v->in[1]) : winograd_apart(batch, v->out[0], v->out[1]),
+		each = winograd_each(apart);
+	return (KWork){ gx ? winograd_shared(cout, cin, apart, gw) : winograd_shared(cin, cout, apart, gw),
+		gw && each < GEMM_WORK ? GEMM_WORK : each };
 }
 
 /* Scratch of sums that wait (tree.h): n numbers each, alone or behind what a kernel takes of one chunk. */
@@ -78,22 +82,27 @@ static inline int64_t k_work_behind(KWork w)
 	return (w.shared + 63) / 64 * 64;
 }
 
-/* The gradient of the weight of a convolution: chunks of few pixels are one product, whose k has chunks.  Winograd's way would transform a whole
- * weight for each of them, and every chunk for itself would go through memory: of 512 x 512 weights and images of 7 x 7, 65 ms became 20.
- * How many chunks a rank has says nothing here, for all ranks go one way. */
-static inline bool k_conv_at_once(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout, int64_t chunks)
+/* The gradient of the weight of a convolution: chunks of few pixels are one product, whose k has chunks.  Winograd's
+ * way would transform a whole weight for each of them, and every chunk for itself would go through memory: of 512 x 512
+ * weights and images of 7 x 7, 65 ms became 20. How many chunks a rank has says nothing here, for all ranks go one
+ * way. */
+static inline bool k_conv_at_once(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout,
+	int64_t chunks)
 {
 	return !lay_none(groups, cin, cout) && batch / chunks * v->out[0] * v->out[1] <= GEMM_K;
 }
 
-static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout, int64_t chunks)
+static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout,
+	int64_t chunks)
 {
 	if (k_conv_at_once(v, batch, groups, cin, cout, chunks)) {
 		int64_t n = cin * v->k[0] * v->k[1], k = batch * v->out[0] * v->out[1];
-		return (KWork){ lay_bytes_x(v, batch, cin), gemm_tree_bytes(k_cut_tree(cout, n, k, chunks), n, k, chunks) };
+		return (KWork){ lay_bytes_x(v, batch, cin),
+			gemm_tree_bytes(k_cut_tree(cout, n, k, chunks), n, k, chunks) };
 	}
 	KWork w = k_work_conv(K_CONV_GRAD_W, v, batch / chunks, groups, cin, cout);
-	return (KWork){ k_work_behind(w) + k_work_tree(groups * cout * cin * v->k[0] * v->k[1], chunks).shared, w.each };
+	return (KWork){ k_work_behind(w) + k_work_tree(groups * cout * cin * v->k[0] * v->k[1], chunks).shared,
+		w.each };
 }
 
 /* Lists of places by row. */
@@ -102,9 +111,11 @@ static inline KWork k_work_lists(int64_t rows, int64_t places)
 	return (KWork){ 8 * (rows + places), 0 };
 }
 
-/* Blocks of queries and keys: rows and widths of tiles go into them, and heads wider than a few hundred have smaller ones, down to a
- * tile.  srow, drow, vrow: what a row of scores, of a query or key, and of a value takes in scratch, to the end of the last tile. */
-enum { ATTENTION_KEYS = 192, ATTENTION_QUERIES = 168, ATTENTION_QUERIES_GRAD = 84, ATTENTION_ROWS = 14, ATTENTION_MOST = 1 << 16 };
+/* Blocks of queries and keys: rows and widths of tiles go into them, and heads wider than a few hundred have smaller
+ * ones, down to a tile.  srow, drow, vrow: what a row of scores, of a query or key, and of a value takes in scratch, to
+ * the end of the last tile. */
+enum { ATTENTION_KEYS = 192, ATTENTION_QUERIES = 168, ATTENTION_QUERIES_GRAD = 84, ATTENTION_ROWS = 14,
+	ATTENTION_MOST = 1 << 16 };
 typedef struct KBlocks { int64_t queries, keys, srow, drow, vrow; } KBlocks;
 
 static inline KBlocks k_attention_blocks(int64_t d, int64_t dv, bool grad)
@@ -114,7 +125,8 @@ static inline KBlocks k_attention_blocks(int64_t d, int64_t dv, bool grad)
 	int64_t most = grad ? ATTENTION_QUERIES_GRAD : ATTENTION_QUERIES;
 	queries = queries < most ? queries : most;
 	keys = keys < ATTENTION_KEYS ? keys : ATTENTION_KEYS;
-	return (KBlocks){ .queries = queries, .keys = keys, .srow = keys + 16, .drow = (d + tile - 1) / tile * tile, .vrow = (dv + tile - 1) / tile * tile };
+	return (KBlocks){ .queries = queries, .keys = keys, .srow = keys + 16, .drow = (d + tile - 1) / tile * tile,
+		.vrow = (dv + tile - 1) / tile * tile };
 }
 
 /* Keys and values, scores, results; or these and all gradients of a block, one number of each query. */
@@ -123,7 +135,8 @@ static inline KWork k_work_attention(int64_t sq, int64_t d, int64_t dv, bool gra
 	KBlocks b = k_attention_blocks(d, dv, grad);
 	if (!grad)
 		return (KWork){ 0, 4 * (b.keys * (d + b.vrow) + b.queries * (b.srow + b.vrow)) };
-	return (KWork){ 0, 4 * (b.keys * (d + dv + 2 * b.drow + b.vrow) + b.queries * (2 * b.drow + b.vrow + 2 * b.srow) + sq) };
+	return (KWork){ 0,
+		4 * (b.keys * (d + dv + 2 * b.drow + b.vrow) + b.queries * (2 * b.drow + b.vrow + 2 * b.srow) + sq) };
 }
 
 /* Losses of single rows before they are summed, so many at a time. */
@@ -140,7 +153,8 @@ static inline KWork k_work_det(int64_t m)
 	return (KWork){ 0, 8 * m * m };
 }
 
-/* Recurrent cells: how many sequences are taken through the steps together, and nine states of each beside a product. */
+/* Recurrent cells: how many sequences are taken through the steps together, and nine states of each beside a
+ * product. */
 static inline int64_t k_cell_rows(int64_t batch, int64_t hidden)
 {
 	int64_t fit = (1 << 15) / hidden, rows = fit < 8 ? 8 : fit > 64 ? 64 : fit;

@@ -32,7 +32,8 @@ KERNEL g_reverse_sequence(void *y, const void *x, const i64 *len, i64 time, i64 
 	if (i >= n)
 		return;
 	i64 b = i / time, t = i % time;
-	put(y, b * bstride + t * tstride, x, b * bstride + (t < len[b] && len[b] <= time ? len[b] - 1 - t : t) * tstride, width);
+	put(y, b * bstride + t * tstride, x,
+		b * bstride + (t < len[b] && len[b] <= time ? len[b] - 1 - t : t) * tstride, width);
 }
 
 KERNEL g_gather_nd(void *y, const void *x, const i64 *index, KNd d, i64 width, i64 n)
@@ -44,7 +45,8 @@ KERNEL g_gather_nd(void *y, const void *x, const i64 *index, KNd d, i64 width, i
 	put(y, i, at < 0 ? 0 : x, at + i % d.run, width);
 }
 
-KERNEL g_one_hot(void *y, const i64 *index, const void *values, i64 depth, i64 inner, i64 width, i64 first, i64 all, i64 n)
+KERNEL g_one_hot(void *y, const i64 *index, const void *values, i64 depth, i64 inner, i64 width, i64 first,
+	i64 all, i64 n)
 {
 	i64 i = element();
 	if (i >= n)

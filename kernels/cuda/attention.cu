@@ -1,4 +1,5 @@
-/* Attention: one thread per query, in the order of kernels/cpu/attention.c; for the gradients of keys and values one per key. */
+/* Attention: one thread per query, in the order of kernels/cpu/attention.c; for the gradients of keys and values one
+ * per key. */
 #include "dialect.h"
 
 __device__ static float inner(const float *a, const float *b, i64 n)
@@ -9,7 +10,8 @@ __device__ static float inner(const float *a, const float *b, i64 n)
 	return s;
 }
 
-__device__ static float score(const KAttention &a, const float *q, const float *k, const void *mask, i64 b, i64 h, i64 i, i64 j, float *slope)
+__device__ static float score(const KAttention &a, const float *q, const float *k, const void *mask, i64 b, i64 h,
+	i64 i, i64 j, float *slope)
 {
 	i64 at = b * a.m.batch + h * a.m.head + i * a.m.row + j * a.mcol;
 	if (a.mask == K_MASK_BOOL && !((const unsigned char *)mask)[at])
@@ -24,7 +26,8 @@ __device__ static float score(const KAttention &a, const float *q, const float *
 	return a.mask == K_MASK_ADD ? s + ((const float *)mask)[at] : s;
 }
 
-KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, KAttention a)
+KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, const float *v,
+	const void *mask, KAttention a)
 {
 	i64 n = element();
 	if (n >= a.batch * a.heads * a.sq)
@@ -60,8 +63,8 @@ KERNEL g_attention_f32(float *y, float *lse, const float *q, const float *k, con
 		lse[n] = sum > 0 ? top + logf(sum) : -NEG_INF;
 }
 
-KERNEL g_attention_grad_q_f32(float *dq, const float *q, const float *k, const float *v, const void *mask, const float *y, const float *lse, const float *dy,
-                              KAttention a)
+KERNEL g_attention_grad_q_f32(float *dq, const float *q, const float *k, const float *v, const void *mask,
+	const float *y, const float *lse, const float *dy, KAttention a)
 {
 	i64 n = element();
 	if (n >= a.batch * a.heads * a.sq)
@@ -83,8 +86,8 @@ KERNEL g_attention_grad_q_f32(float *dq, const float *q, const float *k, const f
 	}
 }
 
-KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y, const float *lse,
-                               const float *dy, KAttention a)
+KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask,
+	const float *y, const float *lse, const float *dy, KAttention a)
 {
 	i64 n = element(), group = a.heads / a.kvheads;
 	if (n >= a.batch * a.kvheads * a.sk)
@@ -100,7 +103,8 @@ KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float
 		for (i64 i = 0; i < a.sq; i++) {
 			if (j < i - a.left || j > i + a.right)
 				continue;
-			i64 yi = b * a.y.batch + h * a.y.head + i * a.y.row, qi = b * a.q.batch + h * a.q.head + i * a.q.row;
+			i64 yi = b * a.y.batch + h * a.y.head + i * a.y.row,
+				qi = b * a.q.batch + h * a.q.head + i * a.q.row;
 			float s = score(a, q + qi, k + kj, mask, b, h, i, j, &slope);
 			if (s == NEG_INF)
 				continue;
@@ -119,14 +123,16 @@ KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *
 	i64 n = element();
 	if (n >= r.batch * r.heads * r.seq)
 		return;
-	i64 s = n % r.seq, h = n / r.seq % r.heads, b = n / (r.seq * r.heads), at = b * r.x.batch + h * r.x.head + s * r.x.row;
+	i64 s = n % r.seq, h = n / r.seq % r.heads, b = n / (r.seq * r.heads),
+		at = b * r.x.batch + h * r.x.head + s * r.x.row;
 	i64 where = place ? place[b * r.seq + s] : b * r.seq + s;
 	int bad = place && (where < 0 || where >= r.places);
 	for (i64 e = 0; e < r.width; e++)
 		y[at + e] = bad ? NEG_INF - NEG_INF : x[at + e];
 	for (i64 e = 0; e < r.rot / 2 && !bad; e++) {
 		i64 i = r.interleaved ? 2 * e : e, j = r.interleaved ? 2 * e + 1 : e + r.rot / 2;
-		float u = x[at + i], w = x[at + j], co = cosine[where * (r.rot / 2) + e], si = sine[where * (r.rot / 2) + e];
+		float u = x[at + i], w = x[at + j], co = cosine[where * (r.rot / 2) + e],
+			si = sine[where * (r.rot / 2) + e];
 		y[at + i] = co * u - si * w;
 		y[at + j] = si * u + co * w;
 	}

@@ -1,5 +1,5 @@
-/* What a kernel file may use: a dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that it shares with the CPU kernels (types.h,
- * roi.h, det.h) are valid C, too. */
+/* What a kernel file may use: a dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that it shares with the
+ * CPU kernels (types.h, roi.h, det.h) are valid C, too. */
 #ifndef DIALECT_H
 #define DIALECT_H
 

@@ -2,7 +2,8 @@
 #include "dialect.h"
 
 /* x holds rows first .. first + n - 1 of `all`: other rows read as zeros. */
-KERNEL g_gather(void *y, const void *x, const i64 *index, i64 n, i64 inner, i64 many, i64 width, i64 first, i64 all, i64 total)
+KERNEL g_gather(void *y, const void *x, const i64 *index, i64 n, i64 inner, i64 many, i64 width, i64 first,
+	i64 all, i64 total)
 {
 	i64 i = element();
 	if (i >= total)
@@ -21,7 +22,8 @@ KERNEL g_gather_elements(void *y, const void *x, const i64 *index, KLoops l, i64
 }
 
 /* One thread per column of the result: indices may repeat, and the order of the sum is fixed. */
-KERNEL g_gather_grad_f32(float *y, const float *dy, const i64 *index, i64 n, i64 inner, i64 many, i64 first, i64 all, i64 total)
+KERNEL g_gather_grad_f32(float *y, const float *dy, const i64 *index, i64 n, i64 inner, i64 many, i64 first,
+	i64 all, i64 total)
 {
 	i64 e = element();
 	if (e >= total)

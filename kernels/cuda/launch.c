@@ -1,12 +1,12 @@
-/* Typed launchers: each kernel of kernels.h as a plain C function that launches the device code of the same name.  The untyped
- * argument list of CUDA is built here, once per kernel, next to the prototype that checks its callers. */
+/* Typed launchers: each kernel of kernels.h as a plain C function that launches the device code of the same name.  The
+ * untyped argument list of CUDA is built here, once per kernel, next to the prototype that checks its callers. */
 #include "kernels.h"
 #include "slab_cuda.h"
 
 #include <string.h>
 
-int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KCut cut,
-                 const KEpilogue *e)
+int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
+	KMat as, KMat bs, KCut cut, const KEpilogue *e)
 {
 	(void)cut;
 	void *args[] = { &y, &a, &b, &m, &n, &k, &as, &bs };
@@ -105,8 +105,8 @@ int k_logsoftmax_grad_f32(Ctx *c, float *dx, const float *dy, const float *y, in
 	return rt_launch(c, "g_logsoftmax_grad_f32", rt_blocks(rows), 1, args);
 }
 
-int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
-               int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight,
+	int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
@@ -114,8 +114,9 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	return rt_launch(c, "g_xent_f32", 1, 1, args);
 }
 
-int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                         int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
+int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
+	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind,
+	int64_t first, int64_t all)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
@@ -123,21 +124,21 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 	return rt_launch(c, "g_xent_grad_f32", 1, 1, args);
 }
 
-int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse, const float *dy, int64_t outer,
-                    int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
 	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
-int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight, const float *dy,
-                    int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
+int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight,
+	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
 	int code = k_xent_f32(c, y, NULL, lse, x, label, weight, outer, n, inner, ignore, kind);
 	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
 }
 
-int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-                   KLoss kind, int64_t first, int64_t all)
+int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+	int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	int64_t rows = outer * inner;
 	int what = (int)kind;
@@ -145,8 +146,8 @@ int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const
 	return rt_launch(c, "g_nll_f32", 1, 1, args);
 }
 
-int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore,
-              KLoss kind)
+int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
+	int64_t inner, int64_t ignore, KLoss kind)
 {
 	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
@@ -158,130 +159,143 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 	return rt_launch(c, "g_sum_exp_f32", rt_blocks(rows), 1, args);
 }
 
-int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n, int64_t inner, int64_t first)
+int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n,
+	int64_t inner, int64_t first)
 {
 	int64_t rows = outer * inner;
 	void *args[] = { &y, &x, &own, &label, &rows, &n, &inner, &first };
 	return rt_launch(c, "g_ahead_f32", rt_blocks(rows), 1, args);
 }
 
-int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t rows, int64_t n, bool centre,
-                    float eps)
+int k_layernorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t rows, int64_t n, bool centre, float eps)
 {
 	int what = centre;
 	void *args[] = { &y, &mean, &inv, &x, &scale, &b, &rows, &n, &what, &eps };
 	return rt_launch(c, "g_layernorm_f32", rt_blocks(rows), 1, args);
 }
 
-int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &rows, &n };
 	return rt_launch(c, "g_layernorm_grad_f32", rt_blocks(rows), 1, args);
 }
 
-int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t rows, int64_t n)
+int k_layernorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t rows, int64_t n)
 {
 	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &rows, &n };
 	return rt_launch(c, "g_layernorm_grad_w_f32", rt_blocks(n), 1, args);
 }
 
-int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, int64_t batch, int64_t groups, int64_t each,
-                    int64_t inner, float eps)
+int k_groupnorm_f32(Ctx *c, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	int64_t batch, int64_t groups, int64_t each, int64_t inner, float eps)
 {
 	int64_t total = batch * groups;
 	void *args[] = { &y, &mean, &inv, &x, &scale, &b, &total, &groups, &each, &inner, &eps };
 	return rt_launch(c, "g_groupnorm_f32", rt_blocks(total), 1, args);
 }
 
-int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
 	int64_t total = batch * groups;
 	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &total, &groups, &each, &inner };
 	return rt_launch(c, "g_groupnorm_grad_f32", rt_blocks(total), 1, args);
 }
 
-int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t groups, int64_t each, int64_t inner)
+int k_groupnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner)
 {
 	int64_t channels = groups * each;
 	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &batch, &channels, &inner, &groups, &each };
 	return rt_launch(c, "g_channels_grad_w_f32", rt_blocks(channels), 1, args);
 }
 
-int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
-                    const float *oldmean, const float *oldvar, int64_t batch, int64_t channels, int64_t inner, float eps, float momentum)
+int k_batchnorm_f32(Ctx *c, float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x,
+	const float *scale, const float *b, const float *oldmean, const float *oldvar, int64_t batch, int64_t channels,
+	int64_t inner, float eps, float momentum)
 {
-	void *args[] = { &y, &newmean, &newvar, &mean, &inv, &x, &scale, &b, &oldmean, &oldvar, &batch, &channels, &inner, &eps, &momentum };
+	void *args[] = { &y, &newmean, &newvar, &mean, &inv, &x, &scale, &b, &oldmean, &oldvar, &batch, &channels,
+		&inner, &eps, &momentum };
 	return rt_launch(c, "g_batchnorm_f32", rt_blocks(channels), 1, args);
 }
 
-int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, int64_t batch,
-                         int64_t channels, int64_t inner)
+int k_batchnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner)
 {
 	void *args[] = { &dx, &dy, &x, &scale, &mean, &inv, &batch, &channels, &inner };
 	return rt_launch(c, "g_batchnorm_grad_f32", rt_blocks(channels), 1, args);
 }
 
-int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, int64_t batch,
-                           int64_t channels, int64_t inner)
+int k_batchnorm_grad_w_f32(Ctx *c, float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, int64_t batch, int64_t channels, int64_t inner)
 {
 	int64_t step = 0, each = 1;
 	void *args[] = { &dscale, &db, &dy, &x, &mean, &inv, &batch, &channels, &inner, &step, &each };
 	return rt_launch(c, "g_channels_grad_w_f32", rt_blocks(channels), 1, args);
 }
 
-int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask, const KAttention *a)
+int k_attention_f32(Ctx *c, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask,
+	const KAttention *a)
 {
 	KAttention all = *a;
 	void *args[] = { &y, &lse, &q, &k, &v, &mask, &all };
 	return rt_launch(c, "g_attention_f32", rt_blocks(a->batch * a->heads * a->sq), 1, args);
 }
 
-int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v, const void *mask, const float *y,
-                         const float *lse, const float *dy, const KAttention *a)
+int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
+	const void *mask, const float *y, const float *lse, const float *dy, const KAttention *a)
 {
 	KAttention all = *a;
 	void *args[] = { &dq, &q, &k, &v, &mask, &y, &lse, &dy, &all };
 	void *kvargs[] = { &dk, &dv, &q, &k, &v, &mask, &y, &lse, &dy, &all };
 	int code = rt_launch(c, "g_attention_grad_q_f32", rt_blocks(a->batch * a->heads * a->sq), 1, args);
-	return code ? code : rt_launch(c, "g_attention_grad_kv_f32", rt_blocks(a->batch * a->kvheads * a->sk), 1, kvargs);
+	return code ? code
+		: rt_launch(c, "g_attention_grad_kv_f32", rt_blocks(a->batch * a->kvheads * a->sk), 1, kvargs);
 }
 
-int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place, const KRotary *r)
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+	const KRotary *r)
 {
 	KRotary all = *r;
 	void *args[] = { &y, &x, &cosine, &sine, &place, &all };
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t first, int64_t all)
+int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t many, int64_t first, int64_t all)
 {
 	int64_t total = outer * inner;
 	void *args[] = { &y, &dy, &index, &n, &inner, &many, &first, &all, &total };
 	return rt_launch(c, "g_gather_grad_f32", rt_blocks(total), 1, args);
 }
 
-int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many)
+int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+	int64_t inner, int64_t many)
 {
 	return k_gather_grad_part_f32(c, y, dy, index, outer, n, inner, many, 0, n);
 }
 
-int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
+	int64_t cin, int64_t cout, KWindow v)
 {
 	int64_t total = batch * groups * cout * v.out[0] * v.out[1];
 	void *args[] = { &y, &x, &w, &b, &groups, &cin, &cout, &v, &total };
 	return rt_launch(c, "g_conv_f32", rt_blocks(total), 1, args);
 }
 
-int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	int64_t total = batch * groups * cin * v.in[0] * v.in[1];
 	void *args[] = { &x, &g, &w, &groups, &cin, &cout, &v, &total };
 	return rt_launch(c, "g_conv_grad_x_f32", rt_blocks(total), 1, args);
 }
 
-int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, KWindow v)
+int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, KWindow v)
 {
 	int64_t total = groups * cout * cin * v.k[0] * v.k[1];
 	void *args[] = { &w, &x, &g, &batch, &groups, &cin, &cout, &v, &total };
@@ -325,7 +339,8 @@ static KStretch all_of(const KWindows *w)
 	return s;
 }
 
-int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = batch * groups * cout * product(w->n, w->out);
@@ -333,7 +348,8 @@ int k_conv_nd(Ctx *c, void *y, const void *x, const void *f, const void *b, int6
 	return rt_launch(c, "g_conv_nd", rt_blocks(total), 1, args);
 }
 
-int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = batch * groups * cin;
@@ -341,7 +357,8 @@ int k_conv_nd_grad_x(Ctx *c, void *x, const void *g, const void *f, int64_t batc
 	return rt_launch(c, "g_conv_nd_grad_x", rt_blocks(total), 1, args);
 }
 
-int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin, int64_t cout, const KWindows *w, KType type)
+int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin,
+	int64_t cout, const KWindows *w, KType type)
 {
 	KWindows all = *w;
 	int64_t total = groups * cout * cin * product(w->n, w->k);
@@ -349,7 +366,8 @@ int k_conv_nd_grad_w(Ctx *c, void *f, const void *x, const void *g, int64_t batc
 	return rt_launch(c, "g_conv_nd_grad_w", rt_blocks(total), 1, args);
 }
 
-int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w, bool columns, KType type)
+int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *w,
+	bool columns, KType type)
 {
 	KWindows all = *w;
 	int order = columns;
@@ -363,7 +381,8 @@ int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t pl
 	return k_maxpool_nd_grad_part(c, dx, g, x, planes, w, all_of(w), type);
 }
 
-int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KStretch s, KType type)
+int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
+	KStretch s, KType type)
 {
 	KWindows all = *w;
 	void *args[] = { &dx, &g, &x, &all, &s, &planes, &type };
@@ -384,7 +403,8 @@ int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindo
 	return k_sumpool_grad_part(c, dx, g, planes, w, all_of(w), kind, type);
 }
 
-int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s, KPool kind, KType type)
+int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s,
+	KPool kind, KType type)
 {
 	KWindows all = *w;
 	int what = (int)kind;
@@ -411,7 +431,8 @@ int k_pad(Ctx *c, void *y, const void *x, const void *value, const KPad *p, int6
 	return rt_launch(c, "g_pad", rt_blocks(n), 1, args);
 }
 
-int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper, int64_t width)
+int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper,
+	int64_t width)
 {
 	int64_t n = batch * rows * cols;
 	int what = upper;
@@ -419,26 +440,30 @@ int k_trilu(Ctx *c, void *y, const void *x, int64_t batch, int64_t rows, int64_t
 	return rt_launch(c, "g_trilu", rt_blocks(n), 1, args);
 }
 
-int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride, int64_t tstride, int64_t width)
+int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time,
+	int64_t bstride, int64_t tstride, int64_t width)
 {
 	int64_t n = batch * time;
 	void *args[] = { &y, &x, &len, &time, &bstride, &tstride, &width, &n };
 	return rt_launch(c, "g_reverse_sequence", rt_blocks(n), 1, args);
 }
 
-int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width)
+int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t many, int64_t width)
 {
 	return k_gather_part(c, y, x, index, outer, n, inner, many, width, 0, n);
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, int64_t width, int64_t first, int64_t all)
+int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t many, int64_t width, int64_t first, int64_t all)
 {
 	int64_t total = outer * many * inner;
 	void *args[] = { &y, &x, &index, &n, &inner, &many, &width, &first, &all, &total };
 	return rt_launch(c, "g_gather", rt_blocks(total), 1, args);
 }
 
-int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride, int64_t width)
+int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoops l, int64_t n, int64_t stride,
+	int64_t width)
 {
 	int64_t total = k_count(&l);
 	void *args[] = { &y, &x, &index, &l, &n, &stride, &width, &total };
@@ -453,19 +478,22 @@ int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd 
 	return rt_launch(c, "g_gather_nd", rt_blocks(n), 1, args);
 }
 
-int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width, int64_t first, int64_t all)
+int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+	int64_t inner, int64_t width, int64_t first, int64_t all)
 {
 	int64_t n = outer * depth * inner;
 	void *args[] = { &y, &index, &values, &depth, &inner, &width, &first, &all, &n };
 	return rt_launch(c, "g_one_hot", rt_blocks(n), 1, args);
 }
 
-int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner, int64_t width)
+int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
+	int64_t width)
 {
 	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
-int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n, int64_t inner, int64_t width)
+int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,
+	int64_t inner, int64_t width)
 {
 	void *args[] = { &y, &x, &keep, &nkeep, &outer, &n, &inner, &width };
 	return rt_launch(c, "g_compress", 1, 1, args);
@@ -481,15 +509,16 @@ int k_reduce(Ctx *c, void *y, const void *x, KLoops keep, KLoops over, KReduce o
 	return rt_launch(c, "g_reduce", rt_blocks(rows), 1, args);
 }
 
-int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as, KMat bs, KType type)
+int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as,
+	KMat bs, KType type)
 {
 	int64_t total = batch * m * n;
 	void *args[] = { &y, &a, &b, &m, &n, &k, &as, &bs, &total, &type };
 	return rt_launch(c, "g_matmul", rt_blocks(total), 1, args);
 }
 
-int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops l, int64_t n, int64_t stride,
-                       KScatter how, KType type)
+int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total,
+	KLoops l, int64_t n, int64_t stride, KScatter how, KType type)
 {
 	int64_t many = k_count(&l);
 	int what = (int)how;
@@ -497,7 +526,8 @@ int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, con
 	return rt_launch(c, "g_scatter_elements", 1, 1, args);
 }
 
-int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *d, KScatter how, KType type)
+int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total,
+	const KNd *d, KScatter how, KType type)
 {
 	KNd all = *d;
 	int what = (int)how;
@@ -505,7 +535,8 @@ int k_scatter_nd(Ctx *c, void *y, const void *x, const int64_t *index, const voi
 	return rt_launch(c, "g_scatter_nd", 1, 1, args);
 }
 
-int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner, int64_t many, KType type)
+int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+	int64_t many, KType type)
 {
 	int64_t total = outer * inner;
 	void *args[] = { &y, &dy, &index, &n, &inner, &many, &total, &type };
@@ -520,7 +551,8 @@ int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
 	return rt_launch(c, "g_pad_grad", 1, 1, args);
 }
 
-int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse, KType type)
+int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive,
+	bool reverse, KType type)
 {
 	int64_t rows = outer * inner;
 	int without = exclusive, back = reverse;
@@ -528,7 +560,8 @@ int k_cumsum(Ctx *c, void *y, const void *x, int64_t outer, int64_t n, int64_t i
 	return rt_launch(c, "g_cumsum", rt_blocks(rows), 1, args);
 }
 
-int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k, bool largest, KType type)
+int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
+	bool largest, KType type)
 {
 	int64_t rows = outer * inner;
 	int what = largest;
@@ -536,7 +569,8 @@ int k_topk(Ctx *c, void *y, int64_t *index, const void *x, int64_t outer, int64_
 	return rt_launch(c, "g_topk", rt_blocks(rows), 1, args);
 }
 
-int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType type)
+int k_argmax(Ctx *c, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest,
+	bool last, KType type)
 {
 	int64_t rows = outer * inner;
 	int what = largest, which = last;
@@ -566,7 +600,8 @@ int k_roi(Ctx *c, void *y, const void *x, const void *region, const int64_t *ima
 	return rt_launch(c, "g_roi", rt_blocks(total), 1, args);
 }
 
-int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image, const KRoi *r, KType type)
+int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *region, const int64_t *image,
+	const KRoi *r, KType type)
 {
 	KRoi all = *r;
 	int64_t total = r->regions * r->channels * r->ph * r->pw;
@@ -576,46 +611,49 @@ int k_roi_grad(Ctx *c, void *dx, const void *dy, const void *x, const void *regi
 
 /* ---- recurrent.cu ---- */
 
-int k_lstm(Ctx *c, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r, const void *h0, const int32_t *lens,
-           const void *c0, const KCells *k, KType type)
+int k_lstm(Ctx *c, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r,
+	const void *h0, const int32_t *lens, const void *c0, const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &y, &yh, &before, &gates, &yc, &cells, &xw, &r, &h0, &lens, &c0, &all, &type };
 	return rt_launch(c, "g_lstm", k->batch, 1, args);
 }
 
-int k_lstm_grad(Ctx *c, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates, const void *r, const void *dyc, const void *cells,
-                const void *c0, const int32_t *lens, const KCells *k, KType type)
+int k_lstm_grad(Ctx *c, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh,
+	const void *gates, const void *r, const void *dyc, const void *cells, const void *c0, const int32_t *lens,
+	const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &dxw, &dh0, &dc0, &dy, &dyh, &gates, &r, &dyc, &cells, &c0, &lens, &all, &type };
 	return rt_launch(c, "g_lstm_grad", k->batch, 1, args);
 }
 
-int k_gru(Ctx *c, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r, const void *h0, const int32_t *lens, const void *rb,
-          const KCells *k, KType type)
+int k_gru(Ctx *c, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r,
+	const void *h0, const int32_t *lens, const void *rb, const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &y, &yh, &before, &gates, &inner, &xw, &r, &h0, &lens, &rb, &all, &type };
 	return rt_launch(c, "g_gru", k->batch, 1, args);
 }
 
-int k_gru_grad(Ctx *c, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates, const void *r, const void *before, const void *inner,
-               const int32_t *lens, const KCells *k, KType type)
+int k_gru_grad(Ctx *c, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates,
+	const void *r, const void *before, const void *inner, const int32_t *lens, const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &dxw, &dh0, &side, &dy, &dyh, &gates, &r, &before, &inner, &lens, &all, &type };
 	return rt_launch(c, "g_gru_grad", k->batch, 1, args);
 }
 
-int k_rnn(Ctx *c, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens, const KCells *k, KType type)
+int k_rnn(Ctx *c, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens,
+	const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &y, &yh, &before, &xw, &r, &h0, &lens, &all, &type };
 	return rt_launch(c, "g_rnn", k->batch, 1, args);
 }
 
-int k_rnn_grad(Ctx *c, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r, const int32_t *lens, const KCells *k, KType type)
+int k_rnn_grad(Ctx *c, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r,
+	const int32_t *lens, const KCells *k, KType type)
 {
 	KCells all = *k;
 	void *args[] = { &dxw, &dh0, &dy, &dyh, &y, &r, &lens, &all, &type };

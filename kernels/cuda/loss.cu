@@ -1,5 +1,5 @@
-/* Losses over classes.  One block walks the rows, so the order of the sum is fixed; a label out of range makes the loss NaN, which
- * ends the job when the loss is reported. */
+/* Losses over classes.  One block walks the rows, so the order of the sum is fixed; a label out of range makes the loss
+ * NaN, which ends the job when the loss is reported. */
 #include "dialect.h"
 
 /* The logarithm of the sum of exp(x - *largest), as in kernels/cpu/loss.c. */
@@ -36,7 +36,8 @@ __device__ static float share(const float *weight, i64 label, i64 n, i64 ignore)
 	return label == ignore ? 0.0f : label < 0 || label >= n ? NEG_INF - NEG_INF : weight ? weight[label] : 1.0f;
 }
 
-KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind)
+KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *label, const float *weight, i64 rows,
+	i64 n, i64 inner, i64 ignore, int kind)
 {
 	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
@@ -57,8 +58,8 @@ KERNEL g_xent_f32(float *y, float *logp, float *lse, const float *x, const i64 *
 	finish(y, sum, used, kind);
 }
 
-KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float *weight, const float *lse, const float *dy, i64 rows, i64 n, i64 inner,
-                       i64 ignore, int kind, i64 first, i64 all)
+KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float *weight, const float *lse,
+	const float *dy, i64 rows, i64 n, i64 inner, i64 ignore, int kind, i64 first, i64 all)
 {
 	float used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK)
@@ -66,7 +67,8 @@ KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float 
 	used = total(used);
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {
 		i64 at = i / inner * n * inner + i % inner;
-		float w = share(weight, label[i], all, ignore) * dy[kind == K_LOSS_NONE ? i : 0] / (kind == K_LOSS_MEAN ? used : 1.0f);
+		float w = share(weight, label[i], all, ignore) * dy[kind == K_LOSS_NONE ? i : 0] /
+			(kind == K_LOSS_MEAN ? used : 1.0f);
 		i64 k = label[i] - first;
 		float others = 0;
 		for (i64 j = 0; j < n; j++) {
@@ -79,7 +81,8 @@ KERNEL g_xent_grad_f32(float *dx, const float *x, const i64 *label, const float 
 	}
 }
 
-KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner, i64 ignore, int kind, i64 first, i64 all)
+KERNEL g_nll_f32(float *y, const float *x, const i64 *label, const float *weight, i64 rows, i64 n, i64 inner,
+	i64 ignore, int kind, i64 first, i64 all)
 {
 	float sum = 0, used = 0;
 	for (i64 i = (i64)threadIdx.x; i < rows; i += BLOCK) {

@@ -15,7 +15,8 @@ __device__ static inline i64 which(const Set &s, i64 i)
 	return s.each ? i / s.each : i;
 }
 
-__device__ static float forward(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, const Set &s, int centre, float eps)
+__device__ static float forward(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	const Set &s, int centre, float eps)
 {
 	i64 n = s.runs * s.len;
 	double m = 0, v = 0;
@@ -37,7 +38,8 @@ __device__ static float forward(float *y, float *mean, float *inv, const float *
 	return (float)(v / (double)n);
 }
 
-__device__ static void backward(float *dx, const float *dy, const float *x, const float *scale, const float *mean, float inv, const Set &s)
+__device__ static void backward(float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	float inv, const Set &s)
 {
 	i64 n = s.runs * s.len;
 	float m = mean ? *mean : 0.0f;
@@ -55,7 +57,8 @@ __device__ static void backward(float *dx, const float *dy, const float *x, cons
 	}
 }
 
-KERNEL g_layernorm_f32(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, i64 rows, i64 n, int centre, float eps)
+KERNEL g_layernorm_f32(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, i64 rows,
+	i64 n, int centre, float eps)
 {
 	i64 r = element();
 	Set s = { 1, n, 0, 0 };
@@ -63,7 +66,8 @@ KERNEL g_layernorm_f32(float *y, float *mean, float *inv, const float *x, const 
 		forward(y + r * n, mean ? mean + r : 0, inv ? inv + r : 0, x + r * n, scale, b, s, centre, eps);
 }
 
-KERNEL g_layernorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, i64 rows, i64 n)
+KERNEL g_layernorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, i64 rows, i64 n)
 {
 	i64 r = element();
 	Set s = { 1, n, 0, 0 };
@@ -71,7 +75,8 @@ KERNEL g_layernorm_grad_f32(float *dx, const float *dy, const float *x, const fl
 		backward(dx + r * n, dy + r * n, x + r * n, scale, mean ? mean + r : 0, inv[r], s);
 }
 
-KERNEL g_layernorm_grad_w_f32(float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, i64 rows, i64 n)
+KERNEL g_layernorm_grad_w_f32(float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, i64 rows, i64 n)
 {
 	i64 j = element();
 	if (j >= n)
@@ -86,16 +91,18 @@ KERNEL g_layernorm_grad_w_f32(float *dscale, float *db, const float *dy, const f
 		db[j] = t;
 }
 
-KERNEL g_groupnorm_f32(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b, i64 total, i64 groups, i64 each, i64 inner, float eps)
+KERNEL g_groupnorm_f32(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
+	i64 total, i64 groups, i64 each, i64 inner, float eps)
 {
 	i64 i = element(), len = each * inner;
 	Set s = { 1, len, 0, inner };
 	if (i < total)
-		forward(y + i * len, mean ? mean + i : 0, inv ? inv + i : 0, x + i * len, scale + i % groups * each, b + i % groups * each, s, 1, eps);
+		forward(y + i * len, mean ? mean + i : 0, inv ? inv + i : 0, x + i * len, scale + i % groups * each,
+			b + i % groups * each, s, 1, eps);
 }
 
-KERNEL g_groupnorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, i64 total, i64 groups,
-                            i64 each, i64 inner)
+KERNEL g_groupnorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, i64 total, i64 groups, i64 each, i64 inner)
 {
 	i64 i = element(), len = each * inner;
 	Set s = { 1, len, 0, inner };
@@ -104,8 +111,8 @@ KERNEL g_groupnorm_grad_f32(float *dx, const float *dy, const float *x, const fl
 }
 
 /* Statistic of channel ch in image i: number i * step + ch / each. */
-KERNEL g_channels_grad_w_f32(float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv, i64 batch, i64 channels,
-                             i64 inner, i64 step, i64 each)
+KERNEL g_channels_grad_w_f32(float *dscale, float *db, const float *dy, const float *x, const float *mean,
+	const float *inv, i64 batch, i64 channels, i64 inner, i64 step, i64 each)
 {
 	i64 ch = element();
 	if (ch >= channels)
@@ -122,8 +129,9 @@ KERNEL g_channels_grad_w_f32(float *dscale, float *db, const float *dy, const fl
 		db[ch] = t;
 }
 
-KERNEL g_batchnorm_f32(float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x, const float *scale, const float *b,
-                       const float *oldmean, const float *oldvar, i64 batch, i64 channels, i64 inner, float eps, float momentum)
+KERNEL g_batchnorm_f32(float *y, float *newmean, float *newvar, float *mean, float *inv, const float *x,
+	const float *scale, const float *b, const float *oldmean, const float *oldvar, i64 batch, i64 channels,
+	i64 inner, float eps, float momentum)
 {
 	i64 ch = element();
 	if (ch >= channels)
@@ -140,7 +148,8 @@ KERNEL g_batchnorm_f32(float *y, float *newmean, float *newvar, float *mean, flo
 		inv[ch] = i;
 }
 
-KERNEL g_batchnorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean, const float *inv, i64 batch, i64 channels, i64 inner)
+KERNEL g_batchnorm_grad_f32(float *dx, const float *dy, const float *x, const float *scale, const float *mean,
+	const float *inv, i64 batch, i64 channels, i64 inner)
 {
 	i64 ch = element();
 	Set s = { batch, inner, channels * inner, batch * inner };

@@ -6,7 +6,8 @@ __device__ static i64 largest(const float *x, const KWindow &w, i64 oy, i64 ox)
 	i64 best = -1;
 	for (i64 ky = 0; ky < w.k[0]; ky++)
 		for (i64 kx = 0; kx < w.k[1]; kx++) {
-			i64 iy = oy * w.stride[0] - w.lo[0] + ky * w.dil[0], ix = ox * w.stride[1] - w.lo[1] + kx * w.dil[1];
+			i64 iy = oy * w.stride[0] - w.lo[0] + ky * w.dil[0],
+				ix = ox * w.stride[1] - w.lo[1] + kx * w.dil[1];
 			if (iy < 0 || iy >= w.in[0] || ix < 0 || ix >= w.in[1])
 				continue;
 			i64 at = iy * w.in[1] + ix;

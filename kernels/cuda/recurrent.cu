@@ -1,4 +1,5 @@
-/* The steps of recurrent cells: a block takes one sequence through them, its state in shared memory, a thread every BLOCK-th number of it. */
+/* The steps of recurrent cells: a block takes one sequence through them, its state in shared memory, a thread every
+ * BLOCK-th number of it. */
 #include "dialect.h"
 
 __device__ static inline float exp_of(float v) { return expf(v); }
@@ -37,8 +38,8 @@ template <class T> __device__ static T back(const T *r, const T *d, i64 from, i6
 	Any shared = { room }; \
 	BY_REAL(type, f, shared, __VA_ARGS__)
 
-template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw, const T *r, const T *h0, const int *lens, const T *c0,
-                                               const KCells &k)
+template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, T *gates, T *yc, T *cells, const T *xw,
+	const T *r, const T *h0, const int *lens, const T *c0, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *s = h + n, *next = s + n;
@@ -52,8 +53,10 @@ template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, 
 		bool live = !lens || t < lens[b];
 		const T *x = xw + row * 4 * n;
 		EACH(j) {
-			T i = sigmoid_of(x[j] + gate(r, h, j, n)), o = sigmoid_of(x[n + j] + gate(r, h, n + j, n)), f = sigmoid_of(x[2 * n + j] + gate(r, h, 2 * n + j, n));
-			T g = tanh_of(x[3 * n + j] + gate(r, h, 3 * n + j, n)), state = f * s[j] + i * g, out = o * tanh_of(state);
+			T i = sigmoid_of(x[j] + gate(r, h, j, n)), o = sigmoid_of(x[n + j] + gate(r, h, n + j, n)),
+				f = sigmoid_of(x[2 * n + j] + gate(r, h, 2 * n + j, n));
+			T g = tanh_of(x[3 * n + j] + gate(r, h, 3 * n + j, n)), state = f * s[j] + i * g,
+				out = o * tanh_of(state);
 			if (before)
 				before[row * n + j] = h[j];
 			if (gates) {
@@ -83,13 +86,14 @@ template <class T> __device__ static void lstm(T *room, T *y, T *yh, T *before, 
 	}
 }
 
-KERNEL g_lstm(Any y, Any yh, Any before, Any gates, Any yc, Any cells, Any xw, Any r, Any h0, const int *lens, Any c0, KCells k, int type)
+KERNEL g_lstm(Any y, Any yh, Any before, Any gates, Any yc, Any cells, Any xw, Any r, Any h0, const int *lens, Any c0,
+	KCells k, int type)
 {
 	IN_ROOM(lstm, y, yh, before, gates, yc, cells, xw, r, h0, lens, c0, k);
 }
 
-template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh, const T *gates, const T *r, const T *dyc, const T *cells,
-                                                    const T *c0, const int *lens, const KCells &k)
+template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *dc0, const T *dy, const T *dyh,
+	const T *gates, const T *r, const T *dyc, const T *cells, const T *c0, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *ds = dh + n, *d = ds + n;
@@ -126,13 +130,14 @@ template <class T> __device__ static void lstm_grad(T *room, T *dxw, T *dh0, T *
 	}
 }
 
-KERNEL g_lstm_grad(Any dxw, Any dh0, Any dc0, Any dy, Any dyh, Any gates, Any r, Any dyc, Any cells, Any c0, const int *lens, KCells k, int type)
+KERNEL g_lstm_grad(Any dxw, Any dh0, Any dc0, Any dy, Any dyh, Any gates, Any r, Any dyc, Any cells, Any c0,
+	const int *lens, KCells k, int type)
 {
 	IN_ROOM(lstm_grad, dxw, dh0, dc0, dy, dyh, gates, r, dyc, cells, c0, lens, k);
 }
 
-template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T *gates, T *inner, const T *xw, const T *r, const T *h0, const int *lens, const T *rb,
-                                              const KCells &k)
+template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T *gates, T *inner, const T *xw,
+	const T *r, const T *h0, const int *lens, const T *rb, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *z = h + n, *reset = z + n, *u = reset + n;
@@ -154,7 +159,8 @@ template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T
 		}
 		__syncthreads();
 		EACH(j) {
-			T g = tanh_of(x[2 * n + j] + (k.linear ? reset[j] * u[j] : gate(r, u, 2 * n + j, n))), out = (1 - z[j]) * g + z[j] * h[j];
+			T g = tanh_of(x[2 * n + j] + (k.linear ? reset[j] * u[j] : gate(r, u, 2 * n + j, n))),
+				out = (1 - z[j]) * g + z[j] * h[j];
 			if (gates) {
 				gates[row * 3 * n + j] = z[j];
 				gates[(row * 3 + 1) * n + j] = reset[j];
@@ -171,13 +177,14 @@ template <class T> __device__ static void gru(T *room, T *y, T *yh, T *before, T
 			yh[b * n + j] = h[j];
 }
 
-KERNEL g_gru(Any y, Any yh, Any before, Any gates, Any inner, Any xw, Any r, Any h0, const int *lens, Any rb, KCells k, int type)
+KERNEL g_gru(Any y, Any yh, Any before, Any gates, Any inner, Any xw, Any r, Any h0, const int *lens, Any rb,
+	KCells k, int type)
 {
 	IN_ROOM(gru, y, yh, before, gates, inner, xw, r, h0, lens, rb, k);
 }
 
-template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *side, const T *dy, const T *dyh, const T *gates, const T *r, const T *before, const T *inner,
-                                                   const int *lens, const KCells &k)
+template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *side, const T *dy, const T *dyh,
+	const T *gates, const T *r, const T *before, const T *inner, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *e = dh + n;              /* e: the gradient of what R gives */
@@ -222,12 +229,14 @@ template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *s
 			dh0[b * n + j] = dh[j];
 }
 
-KERNEL g_gru_grad(Any dxw, Any dh0, Any side, Any dy, Any dyh, Any gates, Any r, Any before, Any inner, const int *lens, KCells k, int type)
+KERNEL g_gru_grad(Any dxw, Any dh0, Any side, Any dy, Any dyh, Any gates, Any r, Any before, Any inner,
+	const int *lens, KCells k, int type)
 {
 	IN_ROOM(gru_grad, dxw, dh0, side, dy, dyh, gates, r, before, inner, lens, k);
 }
 
-template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0, const int *lens, const KCells &k)
+template <class T> __device__ static void rnn(T *room, T *y, T *yh, T *before, const T *xw, const T *r, const T *h0,
+	const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *h = room, *next = h + n;
@@ -260,7 +269,8 @@ KERNEL g_rnn(Any y, Any yh, Any before, Any xw, Any r, Any h0, const int *lens, 
 	IN_ROOM(rnn, y, yh, before, xw, r, h0, lens, k);
 }
 
-template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y, const T *r, const int *lens, const KCells &k)
+template <class T> __device__ static void rnn_grad(T *room, T *dxw, T *dh0, const T *dy, const T *dyh, const T *y,
+	const T *r, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
 	T *dh = room, *d = dh + n;

@@ -1,5 +1,5 @@
-/* Regions of interest: what a bin sees is a list of taps, a pixel and a weight each.  One thread per element of the result; of the gradient
- * one thread in all, because regions overlap.  A region in no image gives nothing. */
+/* Regions of interest: what a bin sees is a list of taps, a pixel and a weight each.  One thread per element of the
+ * result; of the gradient one thread in all, because regions overlap.  A region in no image gives nothing. */
 #include "dialect.h"
 
 #include "roi.h"
@@ -31,7 +31,8 @@ template <class T> __device__ static i64 region_of(const KRoi &r, const T *regio
 	return of >= 0 && of < (double)r.images ? (i64)of : -1;
 }
 
-template <class T> __device__ static void roi(T *y, const T *x, const T *region, const i64 *image, const KRoi &r, i64 total)
+template <class T> __device__ static void roi(T *y, const T *x, const T *region, const i64 *image,
+	const KRoi &r, i64 total)
 {
 	i64 e = element(), bins = r.ph * r.pw, k = e / bins % r.channels, i = e % bins, best;
 	if (e >= total)
@@ -51,7 +52,8 @@ KERNEL g_roi(Any y, Any x, Any region, const i64 *image, KRoi r, i64 total, int 
 	BY_REAL(type, roi, y, x, region, image, r, total);
 }
 
-template <class T> __device__ static void roi_grad(T *dx, const T *dy, const T *x, const T *region, const i64 *image, const KRoi &r, i64 total)
+template <class T> __device__ static void roi_grad(T *dx, const T *dy, const T *x, const T *region, const i64 *image,
+	const KRoi &r, i64 total)
 {
 	i64 bins = r.ph * r.pw, best;
 	if (element() != 0)
@@ -60,7 +62,8 @@ template <class T> __device__ static void roi_grad(T *dx, const T *dy, const T *
 		dx[i] = 0;
 	for (i64 e = 0; e < total; e++) {
 		double box[4];
-		i64 of = region_of(r, region, image, e / bins / r.channels, box), plane = (of * r.channels + e / bins % r.channels) * r.h * r.w;
+		i64 of = region_of(r, region, image, e / bins / r.channels, box),
+			plane = (of * r.channels + e / bins % r.channels) * r.h * r.w;
 		if (of < 0)
 			continue;
 		Bin b = bin_of(&r, box, e % bins / r.pw, e % r.pw);

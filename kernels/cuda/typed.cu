@@ -1,8 +1,9 @@
-/* Kernels that compute with elements of any type: templates, and a kernel each that calls the one for its type.  Where several updates may
- * meet at one place, one thread makes them all, so that the order is that of kernels/cpu. */
+/* Kernels that compute with elements of any type: templates, and a kernel each that calls the one for its type.  Where
+ * several updates may meet at one place, one thread makes them all, so that the order is that of kernels/cpu. */
 #include "dialect.h"
 
-template <class T> __device__ static void reduce(T *y, const T *x, const KLoops &keep, const KLoops &over, int op, i64 rows, i64 n)
+template <class T> __device__ static void reduce(T *y, const T *x, const KLoops &keep, const KLoops &over, int op,
+	i64 rows, i64 n)
 {
 	i64 i = element();
 	if (i >= rows)
@@ -19,7 +20,8 @@ template <class T> __device__ static void reduce(T *y, const T *x, const KLoops 
 		if (j == 0 || (op == K_MAX ? e > best : e < best) || e != e)
 			best = e;
 	}
-	y[i] = op == K_MAX || op == K_MIN ? best : op == K_MEAN ? (T)((typename As<T>::Mean)sum / (typename As<T>::Mean)n) : (T)sum;
+	y[i] = op == K_MAX ||
+		op == K_MIN ? best : op == K_MEAN ? (T)((typename As<T>::Mean)sum / (typename As<T>::Mean)n) : (T)sum;
 }
 
 KERNEL g_reduce(Any y, Any x, KLoops keep, KLoops over, int op, i64 rows, i64 n, int type)
@@ -27,7 +29,8 @@ KERNEL g_reduce(Any y, Any x, KLoops keep, KLoops over, int op, i64 rows, i64 n,
 	BY_TYPE(type, reduce, y, x, keep, over, op, rows, n);
 }
 
-template <class T> __device__ static void matmul(T *y, const T *a, const T *b, i64 m, i64 n, i64 k, const KMat &as, const KMat &bs, i64 total)
+template <class T> __device__ static void matmul(T *y, const T *a, const T *b, i64 m, i64 n, i64 k, const KMat &as,
+	const KMat &bs, i64 total)
 {
 	i64 i = element();
 	if (i >= total)
@@ -57,8 +60,8 @@ template <class T> __device__ static void combine(T *y, T v, int how)
 		*y = v;
 }
 
-template <class T> __device__ static void scatter_elements(T *y, const T *x, const i64 *index, const T *updates, i64 total, const KLoops &l, i64 n, i64 stride, int how,
-                                                           i64 many)
+template <class T> __device__ static void scatter_elements(T *y, const T *x, const i64 *index, const T *updates,
+	i64 total, const KLoops &l, i64 n, i64 stride, int how, i64 many)
 {
 	if (element() != 0)
 		return;
@@ -71,12 +74,14 @@ template <class T> __device__ static void scatter_elements(T *y, const T *x, con
 	}
 }
 
-KERNEL g_scatter_elements(Any y, Any x, const i64 *index, Any updates, i64 total, KLoops l, i64 n, i64 stride, int how, i64 many, int type)
+KERNEL g_scatter_elements(Any y, Any x, const i64 *index, Any updates, i64 total, KLoops l, i64 n, i64 stride, int how,
+	i64 many, int type)
 {
 	BY_TYPE(type, scatter_elements, y, x, index, updates, total, l, n, stride, how, many);
 }
 
-template <class T> __device__ static void scatter_nd(T *y, const T *x, const i64 *index, const T *updates, i64 total, const KNd &d, int how)
+template <class T> __device__ static void scatter_nd(T *y, const T *x, const i64 *index, const T *updates, i64 total,
+	const KNd &d, int how)
 {
 	if (element() != 0)
 		return;
@@ -95,7 +100,8 @@ KERNEL g_scatter_nd(Any y, Any x, const i64 *index, Any updates, i64 total, KNd 
 }
 
 /* One thread per column of the result. */
-template <class T> __device__ static void gather_grad(T *y, const T *dy, const i64 *index, i64 n, i64 inner, i64 many, i64 total)
+template <class T> __device__ static void gather_grad(T *y, const T *dy, const i64 *index, i64 n, i64 inner,
+	i64 many, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
@@ -133,7 +139,8 @@ KERNEL g_pad_grad(Any dx, Any dy, KPad p, i64 nin, i64 nout, int type)
 	BY_TYPE(type, pad_grad, dx, dy, p, nin, nout);
 }
 
-template <class T> __device__ static void cumsum(T *y, const T *x, i64 rows, i64 n, i64 inner, int exclusive, int reverse)
+template <class T> __device__ static void cumsum(T *y, const T *x, i64 rows, i64 n, i64 inner,
+	int exclusive, int reverse)
 {
 	i64 r = element();
 	if (r >= rows)
@@ -162,7 +169,8 @@ template <class T> __device__ static int before(T a, i64 i, T b, i64 j, int larg
 	return i < j;
 }
 
-template <class T> __device__ static void topk(T *y, i64 *index, const T *x, i64 rows, i64 n, i64 inner, i64 k, int largest)
+template <class T> __device__ static void topk(T *y, i64 *index, const T *x, i64 rows, i64 n, i64 inner,
+	i64 k, int largest)
 {
 	i64 r = element(), last = -1;
 	if (r >= rows)

@@ -1,5 +1,5 @@
-/* Windows over any number of axes: one thread per element of the result, which gathers its sum in one order; of a gradient of the input
- * one thread per plane, which walks the windows in order. */
+/* Windows over any number of axes: one thread per element of the result, which gathers its sum in one order; of a
+ * gradient of the input one thread per plane, which walks the windows in order. */
 #include "dialect.h"
 
 __device__ static i64 volume(const KWindows &w, const i64 *d)
@@ -27,12 +27,14 @@ __device__ static i64 under(const KWindows &w, i64 o, i64 p, int *inside)
 	return pad ? -1 : at;
 }
 
-template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, const T *b, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
+template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, const T *b, i64 groups, i64 cin,
+	i64 cout, KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
-	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), q = e % nout, ch = e / nout % (groups * cout), n = e / nout / (groups * cout);
+	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), q = e % nout,
+		ch = e / nout % (groups * cout), n = e / nout / (groups * cout);
 	int inside;
 	T sum = b ? b[ch] : 0;
 	for (i64 i = 0; i < cin; i++)
@@ -44,12 +46,14 @@ template <class T> __device__ static void conv_nd(T *y, const T *x, const T *f, 
 	y[e] = sum;
 }
 
-template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const T *f, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const T *f, i64 groups, i64 cin, i64 cout,
+	KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
-	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), i = e % cin, gr = e / cin % groups, n = e / cin / groups;
+	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), i = e % cin, gr = e / cin % groups,
+		n = e / cin / groups;
 	int inside;
 	for (i64 j = 0; j < nin; j++)
 		x[e * nin + j] = 0;
@@ -58,23 +62,27 @@ template <class T> __device__ static void conv_nd_grad_x(T *x, const T *g, const
 			for (i64 q = 0; q < nout; q++) {
 				i64 at = under(w, q, p, &inside), ch = gr * cout + o;
 				if (at >= 0)
-					x[e * nin + at] += f[(ch * cin + i) * nk + p] * g[(n * groups * cout + ch) * nout + q];
+					x[e * nin + at] += f[(ch * cin + i) * nk + p] *
+						g[(n * groups * cout + ch) * nout + q];
 			}
 }
 
-template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const T *g, i64 batch, i64 groups, i64 cin, i64 cout, KWindows w, i64 total)
+template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const T *g, i64 batch, i64 groups, i64 cin,
+	i64 cout, KWindows w, i64 total)
 {
 	i64 e = element();
 	if (e >= total)
 		return;
-	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), p = e % nk, i = e / nk % cin, ch = e / nk / cin;
+	i64 nin = volume(w, w.in), nout = volume(w, w.out), nk = volume(w, w.k), p = e % nk, i = e / nk % cin,
+		ch = e / nk / cin;
 	int inside;
 	T sum = 0;
 	for (i64 n = 0; n < batch; n++)
 		for (i64 q = 0; q < nout; q++) {
 			i64 at = under(w, q, p, &inside);
 			if (at >= 0)
-				sum += x[((n * groups + ch / cout) * cin + i) * nin + at] * g[(n * groups * cout + ch) * nout + q];
+				sum += x[((n * groups + ch / cout) * cin + i) * nin + at] *
+					g[(n * groups * cout + ch) * nout + q];
 		}
 	f[e] = sum;
 }
@@ -138,7 +146,8 @@ __device__ static i64 stretch_at(const KWindows &w, const KStretch &s, i64 at)
 	return to;
 }
 
-template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, KWindows w, KStretch s, i64 planes)
+template <class T> __device__ static void maxpool_nd_grad(T *dx, const T *g, const T *x, KWindows w,
+	KStretch s, i64 planes)
 {
 	i64 e = element();
 	if (e >= planes)

@@ -1,7 +1,8 @@
 /* Every pair of forms: the pieces of a transfer give exactly the value, and move exactly what they must.
  *
- * Values are integers and terms of P are made up, so a missing, doubled or misplaced piece shows.  What is received is compared with
- * the volumes of the known transfers (T elements, p ranks), and for a source without P with what a rank lacks. */
+ * Values are integers and terms of P are made up, so a missing, doubled or misplaced piece shows.  What is received is
+ * compared with the volumes of the known transfers (T elements, p ranks), and for a source without P with what a rank
+ * lacks. */
 #include "ranks.h"
 
 #include <stdbool.h>
@@ -14,7 +15,8 @@ static int64_t by_formula(const Form *src, const Form *dst, bool same, bool disj
 	bool one_reduce = a == FORM_P && b == FORM_P && src->cut[0].reduce == dst->cut[0].reduce;
 	if (disjoint) {
 		if (a == FORM_P)
-			return b == FORM_B ? p1 * p2 * t : p1 * t;      /* each term to each rank: what a way through S improves */
+			/* each term to each rank: what a way through S improves */
+			return b == FORM_B ? p1 * p2 * t : p1 * t;
 		return b == FORM_B ? p2 * t : t;
 	}
 	if (!same)
@@ -69,10 +71,12 @@ static const char *parts(const World *from, const World *to)
 static bool alike(const World *a, const World *b)
 {
 	int n = form_nrank(a->f);
-	if (n != form_nrank(b->f) || form_terms(a->f) != form_terms(b->f) || form_reduction(a->f) != form_reduction(b->f))
+	if (n != form_nrank(b->f) || form_terms(a->f) != form_terms(b->f) ||
+		form_reduction(a->f) != form_reduction(b->f))
 		return false;
 	for (int p = 0; p < n; p++) {
-		if (form_rank(a->f, p) != form_rank(b->f, p) || a->n[p] != b->n[p] || memcmp(a->element[p], b->element[p], (size_t)a->n[p] * sizeof(int)))
+		if (form_rank(a->f, p) != form_rank(b->f, p) || a->n[p] != b->n[p] ||
+			memcmp(a->element[p], b->element[p], (size_t)a->n[p] * sizeof(int)))
 			return false;
 		int ca[FORM_MESH], cb[FORM_MESH], ta = 0, tb = 0;
 		place_coord(a->f, p, ca);
@@ -92,7 +96,8 @@ static int64_t kept_terms(const World *from, const World *to)
 {
 	int64_t t = elements_of(from->f), kept = 0;
 	int a = from->f->cut[0].kind, both = 0;
-	if (to->f->cut[0].kind != FORM_P || to->f->mesh[0] == 1 || (form_terms(from->f) > 1 && form_reduction(from->f) != form_reduction(to->f)))
+	if (to->f->cut[0].kind != FORM_P || to->f->mesh[0] == 1 ||
+		(form_terms(from->f) > 1 && form_reduction(from->f) != form_reduction(to->f)))
 		return -1;
 	for (int p = 0; p < form_nrank(to->f); p++) {
 		int own = form_index(from->f, form_rank(to->f, p));
@@ -138,7 +143,8 @@ static void one_axis(void)
 			for (int q = 1; q <= 8; q++)
 				for (int i = 0; i < 49; i++) {
 					int a = i / 7, b = i % 7;
-					if ((a > 4 || b > 4) && s > 1)                  /* the largest and the smallest: two shapes */
+					/* the largest and the smallest: two shapes */
+					if ((a > 4 || b > 4) && s > 1)
 						continue;
 					Form src = form_of(3, shapes[s], 0), dst = form_of(3, shapes[s], 0);
 					form_add(&src, p, cut_no(shapes[s], a));
@@ -174,7 +180,8 @@ static void two_axes(void)
 		}
 }
 
-/* Meshes of one to six axes, with cuts of factors of an axis of 24 = 2 x 3 x 4, cut again by another axis of the mesh. */
+/* Meshes of one to six axes, with cuts of factors of an axis of 24 = 2 x 3 x 4, cut again by another axis of the
+ * mesh. */
 static FormCut any_cut(const int64_t *dim, int reduce, bool factors, uint64_t r)
 {
 	static const int64_t len[3] = { 2, 3, 4 }, inner[3] = { 12, 4, 1 };
@@ -208,7 +215,8 @@ static void any_pairs(void)
 	uint64_t r = 1;
 	for (int i = 0; i < 12000; i++) {
 		Form src = any_form(dim, &r), dst = any_form(dim, &r);
-		if (form_reduction(&src) == FORM_PROD || form_reduction(&dst) == FORM_PROD)     /* their values are 1 and -1 */
+		/* their values are 1 and -1 */
+		if (form_reduction(&src) == FORM_PROD || form_reduction(&dst) == FORM_PROD)
 			for (int k = 0; k < FORM_MESH; k++)
 				src.cut[k].reduce = dst.cut[k].reduce = FORM_PROD;
 		if (mix(++r) & 1) {
@@ -224,15 +232,18 @@ static void any_pairs(void)
 	}
 }
 
-/* Parts that overlap: what windows reach.  Forward: windows of a span, a stride and a padding are cut; backward: what they see; both: all that the
- * windows see that see a part of it. */
+/* Parts that overlap: what windows reach.  Forward: windows of a span, a stride and a padding are cut; backward: what
+ * they see; both: all that the windows see that see a part of it. */
 static FormReach any_reach(int64_t in, int i)
 {
-	int64_t stride = 1 + i % 3, dil = 1 + i / 3 % 2, k = 1 + i / 6 % 4, span = (k - 1) * dil + 1, lo = i / 24 % 2 ? span / 2 : 0, hi = i / 48 % 2 ? span - 1 : 0;
-	int64_t out = in + lo + hi < span ? 0 : (in + lo + hi - span) / stride + 1, more = span > stride ? span - stride : 0;
+	int64_t stride = 1 + i % 3, dil = 1 + i / 3 % 2, k = 1 + i / 6 % 4, span = (k - 1) * dil + 1,
+		lo = i / 24 % 2 ? span / 2 : 0, hi = i / 48 % 2 ? span - 1 : 0;
+	int64_t out = in + lo + hi < span ? 0 : (in + lo + hi - span) / stride + 1,
+		more = span > stride ? span - stride : 0;
 	FormReach r = { out, 1, 0, 0, out, stride, -lo, -lo + span - 1 };
 	if (i / 96 % 3 == 1)
-		r = (FormReach){ out, stride, lo - more, lo, in, 1, 0, 0 };     /* of dy, which is as long as the tensor here */
+		/* of dy, which is as long as the tensor here */
+		r = (FormReach){ out, stride, lo - more, lo, in, 1, 0, 0 };
 	if (i / 96 % 3 == 2)
 		r = (FormReach){ in, stride, lo - more, lo, out, stride, -lo, -lo + span - 1 };
 	return r;

@@ -1,7 +1,9 @@
-/* Values as ranks hold them, by definition: element by element, with nothing of form.c but the pieces that are to be tested.
+/* Values as ranks hold them, by definition: element by element, with nothing of form.c but the pieces that are to be
+ * tested.
  *
- * An index i of an axis has the digit i / inner % len of a factor.  A rank holds an element when, for each axis of the mesh that is
- * cut by S, the digit lies in its share of the range that the outer axes of the mesh have left of this factor. */
+ * An index i of an axis has the digit i / inner % len of a factor.  A rank holds an element when, for each axis of the
+ * mesh that is cut by S, the digit lies in its share of the range that the outer axes of the mesh have left of this
+ * factor. */
 #include "form.h"
 
 #include <stdint.h>
@@ -74,11 +76,14 @@ static bool holds(const Form *f, const int *c, int e)
 		const FormCut *cut = &f->cut[k];
 		bool inner = false;
 		for (int j = k + 1; j < f->ndim; j++)
-			inner |= f->cut[j].kind == FORM_S && f->cut[j].axis == cut->axis && f->cut[j].inner == cut->inner;
+			inner |= f->cut[j].kind == FORM_S && f->cut[j].axis == cut->axis &&
+				f->cut[j].inner == cut->inner;
 		if (cut->kind != FORM_S || inner)       /* the innermost range is what is left */
 			continue;
 		int64_t digit = index[cut->axis] / cut->inner % cut->len;
-		if (lo[k] == hi[k] || (cut->reach ? !reached(cut->reach, lo[k], hi[k], digit) : digit < lo[k] || digit >= hi[k]))
+		if (lo[k] == hi[k])
+			return false;
+		if (cut->reach ? !reached(cut->reach, lo[k], hi[k], digit) : digit < lo[k] || digit >= hi[k])
 			return false;
 	}
 	return true;
@@ -166,7 +171,8 @@ static void world_fill(World *w)
 
 /* ---- a transfer ---- */
 
-typedef struct Moved { int64_t total, busiest, into[PLACES]; unsigned across; } Moved;    /* across: axes of the mesh along which pieces travel */
+/* across: axes of the mesh along which pieces travel */
+typedef struct Moved { int64_t total, busiest, into[PLACES]; unsigned across; } Moved;
 typedef struct Moving {
 	const World *from;
 	World *to;
@@ -275,6 +281,7 @@ static const char *world_check(const World *w, int64_t (*want)(const Form *, int
 
 static void form_show(const Form *f)
 {
+	static const char *const partial[] = { "P", "Pmax", "Pmin", "Pprod" };
 	for (int k = 0; k < f->ndim; k++) {
 		const FormCut *c = &f->cut[k];
 		printf("%s%d:", k ? " " : "[", f->mesh[k]);
@@ -283,7 +290,7 @@ static void form_show(const Form *f)
 		else if (c->kind == FORM_S)
 			printf("S%d/%dx%d", c->axis, (int)c->len, (int)c->inner);
 		else
-			printf("%s", c->kind == FORM_B ? "B" : ((const char *[]){ "P", "Pmax", "Pmin", "Pprod" })[c->reduce]);
+			printf("%s", c->kind == FORM_B ? "B" : partial[c->reduce]);
 	}
 	printf("] from %d of (", form_rank(f, 0));
 	for (int a = 0; a < f->naxis; a++)
@@ -295,7 +302,10 @@ static void form_show(const Form *f)
 
 static FormCut cut_b(void) { return (FormCut){ .kind = FORM_B }; }
 static FormCut cut_p(int reduce) { return (FormCut){ .kind = FORM_P, .reduce = (int8_t)reduce }; }
-static FormCut cut_s(const int64_t *dim, int axis) { return (FormCut){ .kind = FORM_S, .axis = (int8_t)axis, .len = dim[axis], .inner = 1 }; }
+static FormCut cut_s(const int64_t *dim, int axis)
+{
+	return (FormCut){ .kind = FORM_S, .axis = (int8_t)axis, .len = dim[axis], .inner = 1 };
+}
 
 static Form form_of(int naxis, const int64_t *dim, int first)
 {

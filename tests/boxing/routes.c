@@ -1,8 +1,9 @@
-/* Names, volumes, times and ways of transfers.
+/* Names, volumes, times and routes of transfers.
  *
- * A name is true of the pieces: what stays local moves nothing, a collective stays inside its groups, and the volume is what the pieces
- * move, but for an all-reduce, which is two phases.  Where one rank speaks for all it says what all say.  A way is executed transfer by
- * transfer and gives the exact value; it takes no longer than the transfer at once, and on wires that are all alike moves no more. */
+ * A name agrees with the pieces: a local transfer moves nothing, a collective stays inside its groups, and the volume
+ * is that of the pieces, except for an all-reduce, which has two phases.  Where one rank is counted for all, the result
+ * is that of counting all.  A route is executed transfer by transfer and gives the exact value; it takes no longer than
+ * the direct transfer, and over equal links it moves no more. */
 #include "ranks.h"
 #include "compiler.h"
 
@@ -18,7 +19,8 @@ static bool among(const char *how, const char *const *list)
 static const char *hop(const World *from, World *to, int64_t *total)
 {
 	static const char *const local[] = { "none", "slice", "zero_fill", NULL };
-	static const char *const grouped[] = { "none", "slice", "zero_fill", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", NULL };
+	static const char *const grouped[] = { "none", "slice", "zero_fill", "all_reduce", "reduce_scatter",
+		"all_gather", "all_to_all", NULL };
 	Moved m;
 	const char *why = world_move(from, to, &m);
 	Transfer t = transfer_count(from->f, to->f, false), exact = transfer_count(from->f, to->f, true);
@@ -40,9 +42,11 @@ static const char *hop(const World *from, World *to, int64_t *total)
 			p *= t.axes >> k & 1 ? to->f->mesh[k] : 1;
 		for (int i = 0; i < form_nrank(to->f); i++)
 			all += to->n[i];
-		return t.total == all / p * 2 * (p - 1) && t.busiest <= m.busiest + p ? NULL : "another volume than two phases have";
+		bool two = t.total == all / p * 2 * (p - 1) && t.busiest <= m.busiest + p;
+		return two ? NULL : "another volume than two phases have";
 	}
-	return t.total == m.total && (t.busiest == m.busiest || (!t.one_mesh && t.busiest > m.busiest)) ? NULL : "another volume than its pieces have";
+	bool busy = t.busiest == m.busiest || (!t.one_mesh && t.busiest > m.busiest);
+	return t.total == m.total && busy ? NULL : "another volume than its pieces have";
 }
 
 static void check(const Form *src, const Form *dst, bool alike)
@@ -81,7 +85,8 @@ static void wires(double outer)
 		device.axis[k] = (Wire){ 1e-12, k ? 1e9 : outer };
 }
 
-/* The volumes of the table, best ways included: P to B on one set 2 (p - 1) T, from p ranks to q others (p + q - 1) T. */
+/* The volumes of the table, best ways included: P to B on one set 2 (p - 1) T, from p ranks to q others (p + q - 1)
+ * T. */
 static void table(void)
 {
 	static const int64_t dim[3] = { 24, 60, 35 };
@@ -100,15 +105,19 @@ static void table(void)
 					got += transfer_of(k ? &r->form[k - 1] : &src, &r->form[k])->total;
 				cases++;
 				if (got != want)
-					fail(transfer_of(&src, &dst)->how, "another volume than the table has", &src, &dst);
+					fail(transfer_of(&src, &dst)->how, "another volume than the table has", &src,
+						&dst);
 				if (p != q)
 					continue;
 				dst.first = 0;
 				bool even = (a > 2 || dim[a] % p == 0) && (b > 2 || dim[b] % p == 0);
-				want = a == b || b == 4 || a == 3 ? 0 : a == 4 ? (b == 3 ? 2 : 1) * (p - 1) * t : b == 3 ? (p - 1) * t : even ? (p - 1) * t / p : -1;
+				want = a == b || b == 4 ||
+					a == 3 ? 0 : a == 4 ? (b == 3 ? 2 : 1) * (p - 1) * t : b == 3 ? (p - 1) *
+					t : even ? (p - 1) * t / p : -1;
 				got = transfer_of(&src, &dst)->total;
 				if (want >= 0 && got != want)
-					fail(transfer_of(&src, &dst)->how, "another volume than the table has", &src, &dst);
+					fail(transfer_of(&src, &dst)->how, "another volume than the table has", &src,
+						&dst);
 			}
 }
 
@@ -124,17 +133,21 @@ static const char *how_of(const char *from, const char *to, int p, int q, int fi
 static void names(void)
 {
 	static const struct { const char *from, *to; int p, q, first; const char *how; } list[] = {
-		{ "P", "B", 4, 4, 0, "all_reduce" },    { "P", "S1", 4, 4, 0, "reduce_scatter" }, { "S1", "B", 4, 4, 0, "all_gather" },
-		{ "S0", "S1", 4, 4, 0, "all_to_all" },  { "B", "B", 1, 4, 4, "broadcast" },       { "B", "S0", 1, 4, 4, "scatter" },
-		{ "S0", "B", 4, 1, 4, "gather" },       { "P", "B", 4, 1, 4, "reduce" },          { "S0", "S0", 4, 4, 4, "send" },
-		{ "B", "S1", 4, 4, 0, "slice" },        { "B", "P", 4, 4, 0, "zero_fill" },       { "S0", "P", 4, 4, 0, "zero_fill" },
-		{ "S2", "S2", 3, 3, 0, "none" },        { "B", "B", 4, 2, 0, "slice" },           { "P", "P", 1, 1, 0, "none" },
+		{ "P", "B", 4, 4, 0, "all_reduce" }, { "P", "S1", 4, 4, 0, "reduce_scatter" },
+		{ "S1", "B", 4, 4, 0, "all_gather" },
+		{ "S0", "S1", 4, 4, 0, "all_to_all" }, { "B", "B", 1, 4, 4, "broadcast" },
+		{ "B", "S0", 1, 4, 4, "scatter" },
+		{ "S0", "B", 4, 1, 4, "gather" }, { "P", "B", 4, 1, 4, "reduce" }, { "S0", "S0", 4, 4, 4, "send" },
+		{ "B", "S1", 4, 4, 0, "slice" }, { "B", "P", 4, 4, 0, "zero_fill" },
+		{ "S0", "P", 4, 4, 0, "zero_fill" },
+		{ "S2", "S2", 3, 3, 0, "none" }, { "B", "B", 4, 2, 0, "slice" }, { "P", "P", 1, 1, 0, "none" },
 	};
 	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
 		const char *how = how_of(list[i].from, list[i].to, list[i].p, list[i].q, list[i].first);
 		cases++;
 		if (strcmp(how, list[i].how) && failed++ < 20)
-			printf("not ok %s of %d to %s of %d is %s, not %s\n", list[i].from, list[i].p, list[i].to, list[i].q, how, list[i].how);
+			printf("not ok %s of %d to %s of %d is %s, not %s\n", list[i].from, list[i].p, list[i].to,
+				list[i].q, how, list[i].how);
 	}
 }
 

@@ -1,8 +1,9 @@
-/* every MODEL...: --explain, --explain=NAME of every value, and --set of every symbol to 0, to 1 and to a huge number, over many models: each compiles
- * as far as the proof or is refused in words; nothing crashes, and no sanitizer reports anything.
+/* every MODEL...: --explain, --explain=NAME of every value, and --set of every symbol to 0, to 1 and to a huge number,
+ * over many models: each compiles as far as the proof or is refused in words; nothing crashes, and no sanitizer reports
+ * anything.
  *
- * Every run is a process of its own, forked where the table of operators is read already.  By default a third of the models, in turns with what is
- * asked of them; with LONG all of it. */
+ * Every run is a process of its own, forked where the table of operators is read already.  By default a third of the
+ * models, in turns with what is asked of them; with LONG all of it. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static void try(const char *path, const char *stop, int ranks, const char *symbo
 	if (code == EXIT_OK || code == EXIT_INPUT || code == EXIT_NOPLAN || code == EXIT_LIMIT || code == EXIT_ENV)
 		return;
 	bad++;
-	printf("not ok %s: %s%s%s%lld, %d ranks, as far as %s: exit status %d\n", path, symbol ? "--set=" : "--explain", symbol ? symbol : "", symbol ? "=" : "",
+	printf("not ok %s: %s%s%s%lld, %d ranks, as far as %s: exit status %d\n", path, symbol ? "--set=" : "--explain",
+		symbol ? symbol : "", symbol ? "=" : "",
 	       (long long)value, ranks, stop, code);
 	fflush(stdout);
 	if (system("head -n 12 err | sed 's/^/ /'"))
@@ -114,7 +116,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *list[8];
 		int n = symbols(argv[i], list, 8);
-		for (int k = 0; k < 4; k++)             /* before and after transfers are there, on one rank and on two */
+		/* before and after transfers are there, on one rank and on two */
+		for (int k = 0; k < 4; k++)
 			if (all || (i + k) % 12 == 0)
 				try(argv[i], k & 1 ? "boxing" : "prove", 1 + k / 2, NULL, 0);
 		for (int s = 0; s < n; s++)

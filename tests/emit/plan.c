@@ -1,6 +1,7 @@
-/* plan FILE: reads plan.json strictly, with the reader of the runtime, and prints it as lines that a script can compare:
- * `memory KEY BYTES`, `value NUMBER NAME AREA OFFSET BYTES PROGRAM`, `action PROGRAM ROLE NAME FROM[ in CALL] KERNEL`.  Numbers of values that
- * actions read and write are in range, and no action reads a value of its program before one has written it. */
+/* plan FILE: reads plan.json strictly, with the reader of the runtime, and prints it as lines that a script can
+ * compare: `memory KEY BYTES`, `value NUMBER NAME AREA OFFSET BYTES PROGRAM`, `action PROGRAM ROLE NAME FROM[ in CALL]
+ * KERNEL`.  Numbers of values that actions read and write are in range, and no action reads a value of its program
+ * before one has written it. */
 #include "comm.h"
 #include "save.h"
 
@@ -75,7 +76,8 @@ static void numbers(RtJson *j, const char *program, const char *action, bool wri
 		if (v < 0 || v >= nvalue || (v >= nkept && !is(program_of[v], program)))
 			exit(printf("not ok numbers: %s of %s has value %" PRId64 "\n", action, program, v));
 		if (!writes && v >= nkept && !made[v])
-			exit(printf("not ok order: %s of %s reads value %" PRId64 ", which nothing made\n", action, program, v));
+			exit(printf("not ok order: %s of %s reads value %" PRId64 ", which nothing made\n", action,
+				program, v));
 		made[v] |= writes;
 	}
 }

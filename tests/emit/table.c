@@ -1,10 +1,11 @@
-/* Every operator that the table holds, as generated C, against the evaluator: the operands of each test column, in every type of the back
- * end that the row allows, become inputs of one large model, whose program is built once.
+/* Every operator that the table holds, as generated C, against the evaluator: the operands of each test column, in
+ * every type of the back end that the row allows, become inputs of one large model, whose program is built once.
  *
- *   table make    writes model.ir, inputs/NAME, want/NAME and list: a line per result, or why a row has no place in the model
- *   table compare reads list, want/NAME and got/NAME
+ *   table make     writes model.ir, inputs/NAME, want/NAME and list: a line per result, or why the model lacks a row
+ *   table compare  reads list, want/NAME and got/NAME
  *
- * A row without a kernel is a failure, unless it stands in the list of what is refused.  Random rows are compared elsewhere. */
+ * A row without a kernel is a failure, unless it stands in the list of refused rows.  Random rows are compared
+ * elsewhere. */
 #include "../ops/case.h"
 #include "compiler.h"
 
@@ -14,7 +15,8 @@
 static const struct { const char *name, *why; } refusals[] = {
 	{ "NonMaxSuppression-10", "how many boxes stay depends on the data" },
 	{ "Unique-11", "how many elements differ depends on the data" },
-	{ "RandomUniform-1", "random" }, { "RandomUniformLike-1", "random" }, { "RandomNormal-1", "random" }, { "RandomNormalLike-1", "random" },
+	{ "RandomUniform-1", "random" }, { "RandomUniformLike-1", "random" }, { "RandomNormal-1", "random" },
+	{ "RandomNormalLike-1", "random" },
 	{ "Bernoulli-15", "random" }, { "Multinomial-7", "random" },
 	{ "QuantizeLinear-10.2", "the back end has no int8" },
 	{ "DequantizeLinear-10.1", "the back end has no int8" },
@@ -77,7 +79,8 @@ static const char *refused(const Case *c, Tensor **t, int nout)
 		why = "the test operands are refused";
 	for (int i = 0; i < r.g->nnode && !why; i++)
 		if (!kernel_has(r.g->node[i]))
-			why = name_fmt("no kernel for %s of %s", r.g->node[i]->op, r.g->node[i]->nin && r.g->node[i]->in[0] ? type_text(r.g->node[i]->in[0]->type) : "nothing");
+			why = name_fmt("no kernel for %s of %s", r.g->node[i]->op, r.g->node[i]->nin &&
+				r.g->node[i]->in[0] ? type_text(r.g->node[i]->in[0]->type) : "nothing");
 	model_free(r.m);
 	return why;
 }
@@ -117,11 +120,13 @@ static void append(Graph *g, const Case *c, Tensor **t, int nout, const char *na
 		die("%s: a node that was accepted alone is refused", name);
 }
 
-/* The element types that a case is tried with: that of operands whose type is a variable, by its first letter (see .sig in ir.h), and that
- * of indices.  A round is for cases that have an operand of one of these letters. */
+/* The element types that a case is tried with: that of operands whose type is a variable, by its first letter (see .sig
+ * in ir.h), and that of indices.  A round is for cases that have an operand of one of these letters. */
 static const struct Round { const char *name, *letters; DType any, index; } rounds[] = {
-	{ "float", "FNTIB", DT_FLOAT, DT_INT64 }, { "double", "FNTI", DT_DOUBLE, DT_INT32 }, { "int64", "NT", DT_INT64, DT_INT64 },
-	{ "int32", "NT", DT_INT32, DT_INT32 },    { "uint8", "NT", DT_UINT8, DT_INT64 },     { "bool", "T", DT_BOOL, DT_INT64 },
+	{ "float", "FNTIB", DT_FLOAT, DT_INT64 }, { "double", "FNTI", DT_DOUBLE, DT_INT32 },
+	{ "int64", "NT", DT_INT64, DT_INT64 },
+	{ "int32", "NT", DT_INT32, DT_INT32 }, { "uint8", "NT", DT_UINT8, DT_INT64 },
+	{ "bool", "T", DT_BOOL, DT_INT64 },
 };
 
 /* The letter of an operand whose type the test column leaves open, else 0. */
@@ -129,7 +134,8 @@ static char letter(const Case *c, int i)
 {
 	const Schema *s = c->op->schema;
 	const Operand *o = s->nin ? &s->in[i < s->nin ? i : s->nin - 1] : NULL;
-	bool open = o && c->in[i].given && !c->in[i].isconst && !dtype_of(o->type, strlen(o->type)) && c->in[i].dtype == case_type(o->type);
+	bool open = o && c->in[i].given && !c->in[i].isconst && !dtype_of(o->type, strlen(o->type)) &&
+		c->in[i].dtype == case_type(o->type);
 	return open ? o->type[0] : 0;
 }
 
@@ -141,7 +147,8 @@ static bool fits(const Case *c, const struct Round *r)
 	return r == rounds;
 }
 
-/* What the loss hands to its gradient, which relies on it: the logarithms of the sums of exp(scores) over the classes, axis 1. */
+/* What the loss hands to its gradient, which relies on it: the logarithms of the sums of exp(scores) over the classes,
+ * axis 1. */
 static void log_sums(Tensor *lse, const Tensor *scores)
 {
 	int64_t classes = scores->dim[1], inner = tensor_elements(lse) / scores->dim[0];
@@ -164,20 +171,23 @@ static bool make_case(Graph *g, Case *c, const char *variant, const struct Round
 	for (int i = 0; i < c->nin; i++) {
 		char of = letter(c, i);
 		if (of)
-			c->in[i].dtype = of == 'I' ? round->index : of == 'B' ? DT_BOOL : of == 'F' && !dtype_is_float(round->any) ? DT_FLOAT : round->any;
+			c->in[i].dtype = of == 'I' ? round->index : of == 'B' ? DT_BOOL : of == 'F' &&
+				!dtype_is_float(round->any) ? DT_FLOAT : round->any;
 		if (c->in[i].lo < 0 && !dtype_is_float(c->in[i].dtype))
 			c->in[i].lo = 0, c->in[i].hi = 2;
 		t[i] = c->in[i].given ? make(&c->in[i], a) : NULL;
 	}
 	for (int i = 0; i < c->nin; i++)
-		c->in[i].isconst |= t[i] && t[i]->bytes == 0;   /* no program has an empty input, but it may have an empty constant */
+		/* no program has an empty input, but it may have an empty constant */
+		c->in[i].isconst |= t[i] && t[i]->bytes == 0;
 	if (!strcmp(c->op->name, "SoftmaxCrossEntropyGrad"))
 		log_sums(t[3], t[0]);
 	memcpy(r.t, t, sizeof r.t);
 	inputs_of(c, t, in);
 	FILE *keep;
 	quiet(&keep);
-	bool ok = build_case(&r, c, nout, false) == 0 && fixed(r.g) && eval_graph(r.g, in, out, a, (EvalOpts){ 0 }) == 0;
+	bool ok = build_case(&r, c, nout, false) == 0 && fixed(r.g) &&
+		eval_graph(r.g, in, out, a, (EvalOpts){ 0 }) == 0;
 	const char *why = ok ? refused(c, t, nout) : NULL;
 	diag_out = keep;
 	diag_reset();
@@ -218,7 +228,8 @@ static int make_all(void)
 			for (size_t k = 0; k < sizeof rounds / sizeof rounds[0]; k++)
 				if (fits(&c, &rounds[k])) {
 					Case copy = c;
-					made += make_case(g, &copy, name_fmt("%d.%s", variant, rounds[k].name), &rounds[k], &m->arena, list);
+					made += make_case(g, &copy, name_fmt("%d.%s", variant, rounds[k].name),
+						&rounds[k], &m->arena, list);
 				}
 			p = *next == '|' ? next + 1 : next;
 		}
@@ -254,7 +265,8 @@ static int64_t differs(DType t, const void *want, const void *got, size_t bytes,
 	for (int64_t i = 0; i < n && at < 0; i++) {
 		*w = tensor_get(x, i);
 		*g = tensor_get(y, i);
-		bool same = *w == *g || (isnan(*w) && isnan(*g)) || (dtype_is_float(t) && fabs(*w - *g) <= 2e-5 * (1 + fabs(*w)));
+		bool same = *w == *g || (isnan(*w) && isnan(*g)) ||
+			(dtype_is_float(t) && fabs(*w - *g) <= 2e-5 * (1 + fabs(*w)));
 		at = same ? -1 : i;
 	}
 	arena_free(&a);
@@ -284,7 +296,8 @@ static int compare_all(void)
 		if (nw != ng)
 			printf("not ok %s: %s has %zu bytes, not %zu\n", name, file, ng, nw);
 		else if (at >= 0)
-			printf("not ok %s: element %lld of %s is %.9g, the evaluator says %.9g\n", name, (long long)at, file, g, w);
+			printf("not ok %s: element %lld of %s is %.9g, the evaluator says %.9g\n", name, (long long)at,
+				file, g, w);
 		else
 			printf("ok %s\n", file);
 		free(want);

@@ -1,6 +1,7 @@
-/* evaluator MODEL STEPS [TRAIN [NAME...]]: trains as a generated program of one rank does, but by the reference evaluator: the
- * training graph is evaluated step after step on the start values and the data that the runtime makes.  Prints the losses in
- * the same form, and after each step the elements of the named parameters and states.  TRAIN goes before what the model says. */
+/* evaluator MODEL STEPS [TRAIN [NAME...]]: trains as a generated program of one rank does, but by the reference
+ * evaluator: the training graph is evaluated step after step on the start values and the data that the runtime makes.
+ * Prints the losses in the same form, and after each step the elements of the named parameters and states.  TRAIN goes
+ * before what the model says. */
 #include "compiler.h"
 #include "ops/ops.h"
 #include "comm.h"
@@ -16,7 +17,11 @@ static Tensor *room(Arena *a, const Type *t)
 /* A value as a row of the tables, alone in the slab. */
 static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 {
-	RtTensor r = { .name = v->name, .type = t->dtype == DT_FLOAT ? RT_F32 : t->dtype == DT_INT64 ? RT_I64 : RT_BOOL, .naxis = t->rank };
+	RtTensor r = { .name = v->name, .type = RT_BOOL, .naxis = t->rank };
+	if (t->dtype == DT_FLOAT)
+		r.type = RT_F32;
+	else if (t->dtype == DT_INT64)
+		r.type = RT_I64;
 	for (int a = 0; a < t->rank; a++)
 		r.dim[a] = t->dim[a];
 	c->slab = (unsigned char *)t->data;
@@ -39,7 +44,11 @@ static int start(Ctx *c, Value *v, Tensor **held, Arena *a)
 static Tensor *load(Ctx *c, const Value *v, Arena *a)
 {
 	Tensor *t = room(a, v->type);
-	RtInput r = { .t = row(c, v, t), .feed = !strcmp(v->name, "train.step") ? RT_STEP : !strcmp(v->name, "train.micro") ? RT_MICRO : RT_SAMPLES };
+	RtInput r = { .t = row(c, v, t), .feed = RT_SAMPLES };
+	if (!strcmp(v->name, "train.step"))
+		r.feed = RT_STEP;
+	else if (!strcmp(v->name, "train.micro"))
+		r.feed = RT_MICRO;
 	rt_load_one(c, &r);
 	return t;
 }
@@ -82,11 +91,12 @@ static int step(Ctx *c, Graph *g, Tensor **held, Arena *a)
 	for (int i = 0; i < g->nnode; i++)
 		if (microbatch_begins(g->node[i]) && run(g->node[i], held, a))
 			return -1;
-	for (c->micro = 0; c->micro < c->program->times; c->micro++) {
+	for (c->micro = 0; c->micro < c->program->microbatches; c->micro++) {
 		for (int i = 0; i < g->nin; i++)
 			held[g->in[i]->id] = load(c, g->in[i], a);
 		for (int i = 0; i < g->nnode; i++)
-			if (!microbatch_begins(g->node[i]) && !microbatch_updates(g->node[i]) && run(g->node[i], held, a))
+			if (!microbatch_begins(g->node[i]) && !microbatch_updates(g->node[i]) &&
+				run(g->node[i], held, a))
 				return -1;
 	}
 	for (int i = 0; i < g->nnode; i++)
@@ -99,7 +109,8 @@ static int train(Model *m, int steps, char **names)
 {
 	Graph *g = m->graph;
 	Plan *p = m->plan;
-	RtProgram program = { .nrank = 1, .batch = p->batch, .times = p->train.microbatches, .seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
+	RtProgram program = { .nrank = 1, .batch = p->batch, .microbatches = p->train.microbatches,
+		.seed = (uint64_t)p->train.seed, .data = { .format = RT_POINTS, .classes = 2, .noise = 1 } };
 	Ctx c = { .program = &program, .nrank = 1, .seed = program.seed };
 	random_seed = program.seed;
 	Tensor **held = arena_array(&m->arena, Tensor *, g->nvalue + 1);
@@ -124,7 +135,8 @@ int main(int argc, char **argv)
 	language_init();
 	opt.stop_after = "plan";
 	Model *m = read_model(argv[1]);
-	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) || resolve_run(m))
+	if (!m || (argc > 3 && parse_train(argv[3], m)) || (argc == 3 && parse_train("data: points(classes: 2)", m)) ||
+		resolve_run(m))
 		return 1;
 	train_bind_batch(m);
 	int bad = passes_run(m) || train(m, atoi(argv[2]), argv + (argc > 4 ? 4 : argc));

@@ -1,5 +1,6 @@
-/* parts MODEL...: of the training graph of each model, every node of the backward pass is marked as one that computes gradients of inputs (B)
- * or of weights (W); no B waits for a W, so that all W may run later; and every trained parameter's gradient has a part. */
+/* parts MODEL...: of the training graph of each model, every node of the backward pass is marked as one that computes
+ * gradients of inputs (B) or of weights (W); no B waits for a W, so that all W may run later; and every trained
+ * parameter's gradient has a part. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static const char *trouble(Graph *g, Arena *a)
 		nw += part(n) == 'W';
 		for (int k = 0; k < n->nin && part(n) == 'B'; k++)
 			if (n->in[k] && part(n->in[k]->def) == 'W')
-				return arena_printf(a, "%s, which makes %s of inputs, reads %s of weights", n->op, n->out[0]->name, n->in[k]->name);
+				return arena_printf(a, "%s, which makes %s of inputs, reads %s of weights", n->op,
+					n->out[0]->name, n->in[k]->name);
 	}
 	for (int i = 0; i < g->ninit; i++) {
 		const Value *v = g->init[i]->param ? graph_find(g, name_fmt("%s.grad", g->init[i]->name)) : NULL;
@@ -28,7 +30,9 @@ static const char *trouble(Graph *g, Arena *a)
 		if (v && v->def && part(v->def) == ' ')
 			return arena_printf(a, "%s is of no part", v->name);
 	}
-	return !ngrad ? "no parameter has a gradient" : nw < 1 || nb < 1 ? arena_printf(a, "%d nodes are B and %d are W", nb, nw) : NULL;
+	if (!ngrad)
+		return "no parameter has a gradient";
+	return nw < 1 || nb < 1 ? arena_printf(a, "%d nodes are B and %d are W", nb, nw) : NULL;
 }
 
 int main(int argc, char **argv)

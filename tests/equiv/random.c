@@ -1,5 +1,5 @@
-/* Random numbers of the kernel are those of the evaluator, bit for bit, whole and in parts, on one thread and on several; and
- * they are uniform: known answers of the generator, mean and variance. */
+/* Random numbers of the kernel are those of the evaluator, bit for bit, whole and in parts, on one thread and on
+ * several; and they are uniform: known answers of the generator, mean and variance. */
 #include "ops/ops.h"
 
 #include <math.h>
@@ -34,7 +34,8 @@ static bool part_agrees(Ctx *c, int64_t a, int64_t b, int64_t d, int64_t lo, int
 /* Salmon et al., known answers of philox4x32-10: counter and key all zero, and all ones. */
 static bool known(void)
 {
-	static const uint32_t zero[] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 }, ones[] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd };
+	static const uint32_t zero[] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
+		ones[] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd };
 	uint32_t c[4] = { 0 }, d[4] = { ~0u, ~0u, ~0u, ~0u };
 	philox(c, 0, 0);
 	philox(d, ~0u, ~0u);

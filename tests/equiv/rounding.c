@@ -1,6 +1,6 @@
-/* What a kernel computes in float is rounded to half precision as the evaluator rounds: the nearest number of the type, of two the even one.
- * Tried on every number of each type, what lies half-way to the next, and the floats beside it; on every instruction set, in one part and
- * in several. */
+/* What a kernel computes in float is rounded to half precision as the evaluator rounds: the nearest number of the type,
+ * of two the even one. Tried on every number of each type, what lies half-way to the next, and the floats beside it; on
+ * every instruction set, in one part and in several. */
 #include "ops/ops.h"
 
 #include <math.h>

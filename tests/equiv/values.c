@@ -1,11 +1,13 @@
-/* values MODEL DIR step|eval|infer [TRAIN [--infer]]: a program of one rank wrote its values to DIR (--dump); the reference evaluator computes them
- * from the graph that the program was made of, and they agree, value by value.  This is done twice: from the inputs and what was
- * kept before the step, which says that the whole is right; and node by node on the operands that the program had itself, where
- * nothing adds up, so that the tolerance is tight and the first node that is wrong is named.
+/* values MODEL DIR step|eval|infer [TRAIN [--infer]]: a program of one rank wrote its values to DIR (--dump); the
+ * reference evaluator computes them from the graph that the program was made of, and they agree, value by value.  This
+ * is done twice: from the inputs and what was kept before the step, which says that the whole is right; and node by
+ * node on the operands that the program had itself, where nothing adds up, so that the tolerance is tight and the first
+ * node that is wrong is named.
  *
- * Some values are noise: the gradient of a bias before a softmax is a sum whose terms cancel.  What rounding alone does to a value is
- * measured, and ten times that is allowed: at a node by changing the operands in their last bits; on the whole by evaluating once more
- * without rounding, where values without two certain digits are left to the comparison by node. */
+ * Some values are noise: the gradient of a bias before a softmax is a sum whose terms cancel.  What rounding alone does
+ * to a value is measured, and ten times that is allowed: at a node by changing the operands in their last bits; on the
+ * whole by evaluating once more without rounding, where values without two certain digits are left to the comparison by
+ * node. */
 #include "compiler.h"
 
 #include <math.h>
@@ -47,7 +49,8 @@ static double far(const Tensor *got, const Tensor *want, double noise)
 	bool real = dtype_is_float(want->dtype);
 	for (int64_t i = 0; i < tensor_elements(want); i++) {
 		double x = tensor_get(got, i), y = tensor_get(want, i);
-		if (!real ? tensor_int(got, i) != tensor_int(want, i) : isfinite(x) != isfinite(y) || (!isfinite(y) && x != y && !(isnan(x) && isnan(y))))
+		bool special = isfinite(x) != isfinite(y) || (!isfinite(y) && x != y && !(isnan(x) && isnan(y)));
+		if (real ? special : tensor_int(got, i) != tensor_int(want, i))
 			return INFINITY;
 		if (!real || !isfinite(y))
 			continue;
@@ -77,7 +80,8 @@ static double largest(const Tensor *t)
 	return most;
 }
 
-/* Half a unit in the last place is 2^-24 of float and 2^-9 of bfloat16: what sums of some thousand terms may differ by. */
+/* Half a unit in the last place is 2^-24 of float and 2^-9 of bfloat16: what sums of some thousand terms may differ
+ * by. */
 static double allowed(DType t, bool whole)
 {
 	double unit = t == DT_BFLOAT16 ? 0x1p-9 : t == DT_FLOAT16 ? 0x1p-12 : t == DT_DOUBLE ? 0x1p-53 : 0x1p-24;
@@ -93,7 +97,8 @@ static void judge(Seen *s, const Value *v, double far, bool whole)
 	}
 	if (far <= allowed(v->type->elem, whole))
 		return;
-	printf(" %s %s (%s): %.3g of the largest element apart\n", whole ? "from the inputs," : "from its operands,", v->name, v->def ? v->def->op : "", far);
+	printf(" %s %s (%s): %.3g of the largest element apart\n", whole ? "from the inputs," : "from its operands,",
+		v->name, v->def ? v->def->op : "", far);
 	s->bad++;
 }
 
@@ -103,8 +108,10 @@ static Tensor *shaken(const Tensor *t, Arena *a)
 	if (!t || t->dtype != DT_FLOAT)
 		return (Tensor *)t;
 	Tensor *s = tensor_new(a, t->dtype, t->rank, t->dim);
-	for (int64_t i = 0; i < tensor_elements(t); i++)
-		tensor_set(s, i, tensor_get(t, i) * (1 + ((uint64_t)i * 0x9E3779B97F4A7C15u >> 63 ? 0x1p-23 : -0x1p-23)));
+	for (int64_t i = 0; i < tensor_elements(t); i++) {
+		double by = (uint64_t)i * 0x9E3779B97F4A7C15u >> 63 ? 0x1p-23 : -0x1p-23;
+		tensor_set(s, i, tensor_get(t, i) * (1 + by));
+	}
 	return s;
 }
 
@@ -195,11 +202,13 @@ static int compare(Model *m, const char *dir, const char *part)
 	Arena a = { 0 };
 	Tensor **have = arena_array(&a, Tensor *, g->nvalue + 1);
 	Seen s = { .worst = name_of("") };
-	int bad = start(g, have, dir, part, &s, &a) || by_node(g, have, dir, part, &s, &a) || whole(g, have, dir, part, &s, &a);
+	int bad = start(g, have, dir, part, &s, &a) || by_node(g, have, dir, part, &s, &a) ||
+		whole(g, have, dir, part, &s, &a);
 	arena_free(&a);
 	if (bad)
 		return 1;
-	printf("# %d values agree but for %d, %d are not in memory; furthest %.2g by node (%s), %.2g in all\n", s.values, s.bad, s.inner, s.node, s.worst, s.whole);
+	printf("# %d values agree but for %d, %d are not in memory; furthest %.2g by node (%s), %.2g in all\n",
+		s.values, s.bad, s.inner, s.node, s.worst, s.whole);
 	return s.bad || !s.values;
 }
 

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 			break;
 	if (argc != 3 || sbp_get(s, "", NULL, 0) == 0 || rt_dump_begin(c, argv[2]))      /* a call that fails, but opens it */
 		return 2;
-	const RtPart *p = &c->program->part[RT_INFER];
+	const RtIo *p = &c->program->io[RT_INFER];
 	for (int i = 0; i < p->ninput + p->noutput; i++) {
 		const RtTensor *t = i < p->ninput ? &p->input[i].t : &p->output[i - p->ninput];
 		size_t n = rt_bytes(c, t);

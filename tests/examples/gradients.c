@@ -29,8 +29,10 @@ static Tensor *fill(Arena *a, const Type *t, bool param)
 	for (int64_t i = 0; i < tensor_elements(x); i++) {
 		if (!dtype_is_float(t->elem))
 			tensor_set_int(x, i, t->elem == DT_BOOL ? i % 5 != 4 : (int64_t)uniform(0, 2));
+		else if (!param)
+			tensor_set(x, i, uniform(-1, 1));
 		else
-			tensor_set(x, i, !param ? uniform(-1, 1) : t->rank == 1 ? uniform(0.5, 1.5) : uniform(-0.3, 0.3));
+			tensor_set(x, i, t->rank == 1 ? uniform(0.5, 1.5) : uniform(-0.3, 0.3));
 	}
 	return x;
 }
@@ -124,7 +126,8 @@ static bool check(const char *path, const char **why)
 			if (!(fabs(got - mid) <= 1e-6 + 1e-4 * fmax(fabs(got), fabs(mid)))) {
 				static char text[256];
 
-				snprintf(text, sizeof text, "d loss / d %s[%lld] is %.9g, differences say %.9g", want[i]->name, (long long)e, got, mid);
+				snprintf(text, sizeof text, "d loss / d %s[%lld] is %.9g, differences say %.9g",
+					want[i]->name, (long long)e, got, mid);
 				*why = text;
 				ok = false;
 			}

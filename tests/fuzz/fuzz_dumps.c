@@ -1,35 +1,48 @@
-/* Dumps that were edited.  A small model is compiled as far as some pass and printed; then annotations of dumps are put on it, or taken away: @into, @done,
- * @fused, @part, @begin, @update, @again, @sbp, @factors, @opset, @from, and with them places, stages and other shapes.  What comes of that is read
- * as a user's file and compiled as far as the proof.  It may be refused in words; no input makes us stop with an internal error (die).  Of what is
- * accepted the memory of every program is checked once more, without the planner's own notions (tests/memory/play.h).
+/* Edited dumps.  A small model is compiled as far as some pass and printed; then annotations of dumps are added or
+ * removed (@into, @done, @fused, @part, @begin, @update, @again, @sbp, @factors, @opset, @from), and with them
+ * placements, stages and shapes.  The result is read as a user's file and compiled as far as the proof.  It may be
+ * refused with a message; no input causes an internal error (die).  If it is accepted, the memory of every program is
+ * checked once more, independently of the planner (tests/memory/play.h).
  *
- * An input is a model, a pass, ranks, and then edits of four bytes each: what, where, and two for its arguments.  One that begins with a letter,
- * '@' or '<' is itself the text of a dump. */
+ * An input is a model, a pass, ranks, and then edits of four bytes each: what, where, and two for its arguments.  One
+ * that begins with a letter, '@' or '<' is itself the text of a dump. */
 #include "fuzz.h"
 #include "../memory/play.h"
 
 static const char *const models[] = {
 	"g (float[4] x) => (float[4] y, float[4] u) <float[4] s = {1, 2, 3, 4}> {\n"
 	"  a = Relu(x)\n  b = Add(a, s)\n  c = Identity(a)\n  y = Exp(b)\n  d = Relu(x)\n  u = Mul(c, d)\n}\n",
-	"g (float[4, 6] x) => (float[4, 6] y, float[6] m) <float[6, 6] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,"
+	"g (float[4, 6] x) => (float[4, 6] y, float[6] m) <float[6, 6] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, "
+		"14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,"
 	" 31, 32, 33, 34, 35, 36}, int64[2] t = {6, 4}> {\n"
-	"  a = MatMul(x, w)\n  b = Transpose<perm = [1, 0]>(a)\n  c = Reshape(b, t)\n  e = Relu(c)\n  d = Transpose<perm = [1, 0]>(e)\n  y = Softmax(d)\n  m = ReduceMean<keepdims = 0>(y, [0])\n}\n",
-	"@train(loss: loss, optimizer: adamw(lr: 0.1), clip: norm(1.0), batch: 4, steps: 5, data: points(classes: 3), seed: 1)\n"
-	"g (float[N, 4] x, int64[N] t) => (float loss) <float[4, 6] w @init(normal), float[6] b @init(zeros), float[6, 3] v @init(normal)> {\n"
+	"  a = MatMul(x, w)\n  b = Transpose<perm = [1, 0]>(a)\n  c = Reshape(b, t)\n  e = Relu(c)\n  d = "
+		"Transpose<perm = [1, 0]>(e)\n  y = Softmax(d)\n  m = ReduceMean<keepdims = 0>(y, [0])\n}\n",
+	"@train(loss: loss, optimizer: adamw(lr: 0.1), clip: norm(1.0), batch: 4, steps: 5, data: points(classes: 3), "
+		"seed: 1)\n"
+	"g (float[N, 4] x, int64[N] t) => (float loss) <float[4, 6] w @init(normal), float[6] b @init(zeros), float[6, "
+		"3] v @init(normal)> {\n"
 	"  h = Gelu(Add(MatMul(x, w), b))\n  loss = SoftmaxCrossEntropyLoss(MatMul(h, v), t)\n}\n",
-	"@train(loss: loss, optimizer: sgd(lr: 0.1, momentum: 0.9), batch: 4, microbatch: 2, steps: 5, data: points(classes: 3), seed: 1)\n"
+	"@train(loss: loss, optimizer: sgd(lr: 0.1, momentum: 0.9), batch: 4, microbatch: 2, steps: 5, data: "
+		"points(classes: 3), seed: 1)\n"
 	"g (float[N, 4] x, int64[N] t) => (float loss) <float[4, 3] w @init(normal), float[4] s @init(ones)> {\n"
 	"  loss = SoftmaxCrossEntropyLoss(MatMul(LayerNormalization(x, s), w), t)\n}\n",
 	"@train(loss: loss, optimizer: sgd(lr: 0.1), batch: 4, steps: 5, data: points(classes: 3), seed: 1, ema: 0.9)\n"
 	"g (float[N, 2, 4, 4] x, int64[N] t) => (float loss)\n"
-	"<float[4, 2, 3, 3] w @init(normal), float[4] s @init(ones), float[4] b @init(zeros), float[4] mean = {0, 0, 0, 0}, float[4] var = {1, 1, 1, 1}, float[4, 3] v @init(normal)> {\n"
-	"  c = Conv<pads = [1, 1, 1, 1]>(x, w)\n  n = BatchNormalization(c, s, b, mean, var)\n  loss = SoftmaxCrossEntropyLoss(MatMul(ReduceMean<keepdims = 0>(Relu(n), [2, 3]), v), t)\n}\n",
-	"@train(loss: loss, optimizer: lamb(lr: 0.1), precision: fp16, batch: 4, accumulate: 2, steps: 5, data: points(classes: 5), seed: 1)\n"
-	"g (int64[N, 3] x, int64[N, 3] t) => (float loss) <float[5, 4] e @init(normal), float[4, 12] q @init(normal), int64[2] r = {-1, 5}, int64[1] one = {-1}> {\n"
-	"  a = Gather(e, x)\n  k, l, m = Split<axis = -1, num_outputs = 3>(MatMul(a, q)) @recompute\n  o = Attention<q_num_heads = 2, kv_num_heads = 2, is_causal = 1>(k, l, m)\n"
-	"  y = MatMul(Add(a, o), Transpose<perm = [1, 0]>(e))\n  loss = SoftmaxCrossEntropyLoss(Reshape(y, r), Reshape(t, one))\n}\n",
+	"<float[4, 2, 3, 3] w @init(normal), float[4] s @init(ones), float[4] b @init(zeros), float[4] mean = {0, 0, "
+		"0, 0}, float[4] var = {1, 1, 1, 1}, float[4, 3] v @init(normal)> {\n"
+	"  c = Conv<pads = [1, 1, 1, 1]>(x, w)\n  n = BatchNormalization(c, s, b, mean, var)\n  loss = "
+		"SoftmaxCrossEntropyLoss(MatMul(ReduceMean<keepdims = 0>(Relu(n), [2, 3]), v), t)\n}\n",
+	"@train(loss: loss, optimizer: lamb(lr: 0.1), precision: fp16, batch: 4, accumulate: 2, steps: 5, data: "
+		"points(classes: 5), seed: 1)\n"
+	"g (int64[N, 3] x, int64[N, 3] t) => (float loss) <float[5, 4] e @init(normal), float[4, 12] q @init(normal), "
+		"int64[2] r = {-1, 5}, int64[1] one = {-1}> {\n"
+	"  a = Gather(e, x)\n  k, l, m = Split<axis = -1, num_outputs = 3>(MatMul(a, q)) @recompute\n  o = "
+		"Attention<q_num_heads = 2, kv_num_heads = 2, is_causal = 1>(k, l, m)\n"
+	"  y = MatMul(Add(a, o), Transpose<perm = [1, 0]>(e))\n  loss = SoftmaxCrossEntropyLoss(Reshape(y, r), "
+		"Reshape(t, one))\n}\n",
 };
-static const char *const stages[] = { "params", "inline", "fold", "train", "micro", "recompute", "lower", "plan", "boxing", "project", "fuse", "memplan" };
+static const char *const stages[] = { "params", "inline", "fold", "train", "micro", "recompute", "lower", "plan",
+	"boxing", "project", "fuse", "memplan" };
 enum { NMODEL = sizeof models / sizeof models[0], NSTAGE = sizeof stages / sizeof stages[0] };
 
 static Model *read(const char *name, const char *text, size_t n)
@@ -129,7 +142,8 @@ static void apply(Model *m, const Edit *e)
 	else if (e->what < 24)
 		say(m, ON_MODEL, &m->annot, "done", stages[e->a % NSTAGE]);
 	else if (e->what & 1 && g->nvalue)
-		edit_value(in, g->value[e->where % g->nvalue], g->value[e->a % g->nvalue], &(Edit){ e->what >> 1, e->where, e->a, e->b });
+		edit_value(in, g->value[e->where % g->nvalue], g->value[e->a % g->nvalue],
+			&(Edit){ e->what >> 1, e->where, e->a, e->b });
 	else if (g->nnode)
 		edit_node(in, g->node[e->where % g->nnode], &(Edit){ e->what >> 1, e->where, e->a, e->b });
 }

@@ -1,5 +1,5 @@
-/* Any text as a model that goes through binding, inlining, shapes and folding: hostile attributes, types and shapes for the
- * rules of every operator.  No input makes us stop with an internal error (die), and a refusal has a message. */
+/* Any text as a model that goes through binding, inlining, shapes and folding: hostile attributes, types and shapes for
+ * the rules of every operator.  No input makes us stop with an internal error (die), and a refusal has a message. */
 #include "fuzz.h"
 #include "compiler.h"
 

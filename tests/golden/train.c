@@ -1,11 +1,13 @@
-/* train WANT LOG DUMP STATE: the losses (LOG, as --log wrote them), the gradients of step 0 (DUMP, as --dump wrote them) and the
- * running statistics (STATE, a checkpoint after as many steps as WANT says) are those of PyTorch in float64.  WANT is a want.txt of make.py.
+/* train WANT LOG DUMP STATE: the losses (LOG, as --log wrote them), the gradients of step 0 (DUMP, as --dump wrote
+ * them) and the running statistics (STATE, a checkpoint after as many steps as WANT has) are those of PyTorch in
+ * float64.  WANT is a want.txt of make.py.
  *
- * The distance of a tensor is the 2-norm of its difference from float64, that of the losses the largest relative difference.  Allowed is
- * a number of times the distance of PyTorch's own float32 (rule, in WANT: ten), but never more than a part of the norm: 1e-4 for losses, 1e-3
- * for gradients.  Two things stand beside this.  A result cannot be nearer than its own rounding: one unit in the last place, 2^-23 of
- * the norm, is always allowed.  And a gradient that is zero but for rounding, that of a bias before a softmax or a batch norm, has no
- * part of its norm to keep to: where PyTorch's float32 is itself further than the bound, the bound is not asked; ten times still is. */
+ * The distance of a tensor is the 2-norm of its difference from float64, that of the losses the largest relative
+ * difference.  The limit is a multiple of the distance of PyTorch's own float32 (rule, in WANT: ten), but never more
+ * than a part of the norm: 1e-4 for losses, 1e-3 for gradients.  There are two exceptions.  A result cannot be nearer
+ * than its own rounding: one unit in the last place, 2^-23 of the norm, is always allowed.  A gradient that is zero but
+ * for rounding, such as that of a bias before a softmax or a batch norm, has no norm to be a part of: where PyTorch's
+ * float32 is itself further than the bound, only the multiple applies. */
 #include "compiler.h"
 #include "comm.h"
 #include "save.h"
@@ -33,7 +35,8 @@ static void judge_losses(const Loss *l, int n, Far *f)
 		f->loss = fmax(f->loss, d / far);
 		if (d <= far)
 			continue;
-		printf(" step %d: the loss is %.9g, not %.9g: %.2g away where %.2g is allowed\n", i, l[i].got, l[i].want, d, far);
+		printf(" step %d: the loss is %.9g, not %.9g: %.2g away where %.2g is allowed\n", i, l[i].got,
+			l[i].want, d, far);
 		f->bad++;
 	}
 }
@@ -47,7 +50,8 @@ static double judge(const char *what, const char *name, double far, double norm,
 	else
 		allowed = fmin(allowed, most * norm);
 	if (!(far <= allowed)) {
-		printf(" the %s %s is %.2g away where %.2g is allowed; its norm is %.2g\n", what, name, far, allowed, norm);
+		printf(" the %s %s is %.2g away where %.2g is allowed; its norm is %.2g\n", what, name, far,
+			allowed, norm);
 		f->bad++;
 	}
 	return allowed > 0 ? far / allowed : 0;
@@ -63,7 +67,8 @@ static Tensor *gradient(const char *dump, const char *name, Arena *a)
 	return access(path, F_OK) ? NULL : npy_read(path, a);
 }
 
-static void judge_gradient(const char *dump, RtSafe *safe, const char *name, double norm, double narrow, Far *f, Arena *a)
+static void judge_gradient(const char *dump, RtSafe *safe, const char *name, double norm, double narrow, Far *f,
+	Arena *a)
 {
 	const RtEntry *e = rt_safe_find(safe, name);
 	Tensor *got = e ? gradient(dump, name, a) : NULL;
@@ -90,7 +95,8 @@ static void judge_state(RtSafe *safe, const char *name, const char *rest, double
 	uint64_t n = 0;
 	char *end;
 	for (double want; e && (want = strtod(rest, &end), end != rest); rest = end, n++) {
-		double d = n < (e->to - e->from) / 4 ? ((const float *)(const void *)(safe->data + e->from))[n] - want : INFINITY;
+		const float *got = (const void *)(safe->data + e->from);
+		double d = n < (e->to - e->from) / 4 ? got[n] - want : INFINITY;
 		far += d * d;
 	}
 	f->nstate++;
@@ -123,7 +129,8 @@ int main(int argc, char **argv)
 	Ctx c = { 0 };
 	char *slash = strrchr(argv[1], '/');
 	FILE *want = fopen(argv[1], "r"), *log = fopen(argv[2], "r");
-	if (!want || !log || !slash || rt_safe_open(&c, 1, arena_printf(&a, "%.*s/grads.safetensors", (int)(slash - argv[1]), argv[1]), &safe) ||
+	const char *grads = arena_printf(&a, "%.*s/grads.safetensors", slash ? (int)(slash - argv[1]) : 0, argv[1]);
+	if (!want || !log || !slash || rt_safe_open(&c, 1, grads, &safe) ||
 	    rt_safe_open(&c, 1, argv[4], &state))
 		return 2;
 	n = read_losses(log, loss, line);
@@ -142,7 +149,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	judge_losses(loss, n, &f);
-	printf("# of what is allowed: losses %.2f, %d gradients %.2f (%d are zero but for rounding)", f.loss, f.ngrad, f.grad, f.noise);
+	printf("# of what is allowed: losses %.2f, %d gradients %.2f (%d are zero but for rounding)", f.loss, f.ngrad,
+		f.grad, f.noise);
 	printf(f.nstate ? ", %d states %.2f\n" : "\n", f.nstate, f.state);
 	fclose(want);
 	fclose(log);

@@ -20,7 +20,8 @@ int main(void)
 {
 	language_init();
 	Op matmul = { .name = "MatMul", .sig = "a:N b:N -> c:N" };
-	Op leaky = { .name = "LeakyRelu", .sig = "x:F -> y:F", .attrs = "alpha:float=0.01 mode:string=\"a b\" axes:ints" };
+	Op leaky = { .name = "LeakyRelu", .sig = "x:F -> y:F",
+		.attrs = "alpha:float=0.01 mode:string=\"a b\" axes:ints" };
 	Op clip = { .name = "Clip", .sig = "x:N lo:N? hi:N? -> y:N" };
 	Op split = { .name = "Two", .sig = "x:T w:T -> y:T z:T?" };
 

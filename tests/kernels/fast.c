@@ -1,6 +1,6 @@
-/* Every fast kernel of kernels/cpu against the plain one, which is the definition: many shapes, every instruction set that
- * this machine has, one to four threads.  With GEMM_ANY_LANES the tiles of AVX-512 run as code for AVX2, on machines that have
- * no more. */
+/* Every fast kernel of kernels/cpu against the plain one, which is the definition: many shapes, every instruction set
+ * that this machine has, one to four threads.  With GEMM_ANY_LANES the tiles of AVX-512 run as code for AVX2, on
+ * machines that have no more. */
 #include "fast.h"
 
 #include <math.h>
@@ -46,7 +46,8 @@ int group(const char *name, int bad)
 enum { FENCE = 64, THREADS = 4, ISAS = 3 };
 static const char *const isa_name[ISAS] = { "plain", "avx2", "avx512" };
 
-static int differs(const float *y, const float *want, int64_t n, double tol, double scale, const float *scales, int64_t *where)
+static int differs(const float *y, const float *want, int64_t n, double tol, double scale, const float *scales,
+	int64_t *where)
 {
 	for (int64_t i = 0; i < n; i++) {
 		double bound = tol * (scales ? fabs((double)scales[i]) + 1e-30 : scale);
@@ -97,9 +98,11 @@ static void close_all(void)
 			rt_pool_close(&contexts[isa][t]);
 }
 
-int compare(const char *what, Run *run, void *arg, const float *want, int64_t n, double tol, double scale, const float *scales)
+int compare(const char *what, Run *run, void *arg, const float *want, int64_t n, double tol, double scale,
+	const float *scales)
 {
-	float *base = malloc((size_t)(n + 2 * FENCE) * sizeof *base), *first = malloc((size_t)(n ? n : 1) * sizeof *first);
+	float *base = malloc((size_t)(n + 2 * FENCE) * sizeof *base),
+		*first = malloc((size_t)(n ? n : 1) * sizeof *first);
 	int bad = 0;
 	if (!base || !first)
 		exit(1);
@@ -111,11 +114,13 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 			int64_t at = 0;
 			bad = 1;
 			if (fences_broken(base, n))
-				printf("    %s, %s, %d threads: writes beyond the result\n", what, isa_name[isa], threads);
+				printf("    %s, %s, %d threads: writes beyond the result\n", what, isa_name[isa],
+					threads);
 			else if (threads > 1 && memcmp(first, base + FENCE, (size_t)n * sizeof *first))
 				printf("    %s, %s: other bits with %d threads\n", what, isa_name[isa], threads);
 			else if (differs(base + FENCE, want, n, tol, scale, scales, &at))
-				printf("    %s, %s, %d threads: element %lld is %.9g, not %.9g\n", what, isa_name[isa], threads, (long long)at, (double)base[FENCE + at],
+				printf("    %s, %s, %d threads: element %lld is %.9g, not %.9g\n", what, isa_name[isa],
+					threads, (long long)at, (double)base[FENCE + at],
 				       (double)want[at]);
 			else
 				bad = 0;
@@ -129,7 +134,8 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 int main(void)
 {
 	open_all();
-	int bad = test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() + test_losses() + test_convolutions() + test_attention() + test_rotary() + test_cells() + test_trees();
+	int bad = test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() +
+		test_losses() + test_convolutions() + test_attention() + test_rotary() + test_cells() + test_trees();
 	close_all();
 	return bad != 0;
 }

@@ -1,4 +1,5 @@
-/* exp, log, tanh and erf of kernels/cpu/fastmath.h against the double functions of C: every 97th float, and special ones. */
+/* exp, log, tanh and erf of kernels/cpu/fastmath.h against the double functions of C: every 97th float, and special
+ * ones. */
 #include "fastmath.h"
 
 #include <stdbool.h>
@@ -11,11 +12,17 @@ static double below(double x)
 }
 
 static const struct { const char *name; float (*f)(float); double (*want)(double); double ulps; } functions[] = {
-	{ "exp", NULL, exp, 2 }, { "log", NULL, log, 2 }, { "tanh", NULL, tanh, 3 }, { "erf", NULL, erf, 3 }, { "exp-below-0", NULL, below, 2 },
+	{ "exp", NULL, exp, 2 }, { "log", NULL, log, 2 }, { "tanh", NULL, tanh, 3 }, { "erf", NULL, erf, 3 },
+	{ "exp-below-0", NULL, below, 2 },
 };
 
 /* One loop each, so that the compiler may write vector code, as it will in programs. */
-#define LOOP(name) static void name##_all(float *y, const float *x, int n) { for (int i = 0; i < n; i++) y[i] = fast_##name##f(x[i]); }
+#define LOOP(name) \
+	static void name##_all(float *y, const float *x, int n) \
+	{ \
+		for (int i = 0; i < n; i++) \
+			y[i] = fast_##name##f(x[i]); \
+	}
 LOOP(exp) LOOP(log) LOOP(tanh) LOOP(erf) LOOP(exp_below)
 static void (*const loops[])(float *, const float *, int) = { exp_all, log_all, tanh_all, erf_all, exp_below_all };
 
@@ -36,6 +43,7 @@ static double ulps(float y, double want)
 int main(void)
 {
 	enum { N = 4096 };
+	static const float special[] = { INFINITY, -INFINITY, NAN, -0.0f, 0x1p-149f, 88.722839f, -103.9f };
 	static float x[N], y[N];
 	int bad = 0;
 	for (int f = 0; f < 5; f++) {
@@ -47,7 +55,7 @@ int main(void)
 				memcpy(&x[k], &bits, sizeof x[k]);
 			}
 			if (i == 0)
-				x[0] = INFINITY, x[1] = -INFINITY, x[2] = NAN, x[3] = -0.0f, x[4] = 0x1p-149f, x[5] = 88.722839f, x[6] = -103.9f;
+				memcpy(x, special, sizeof special);
 			loops[f](y, x, N);
 			for (int k = 0; k < N; k++) {
 				if (f == 4 && x[k] > 0)
@@ -58,7 +66,8 @@ int main(void)
 			}
 		}
 		bool fine = worst <= functions[f].ulps;
-		printf(fine ? "ok %s\n" : "not ok %s: %g is off by %g units in the last place\n", functions[f].name, (double)at, worst);
+		printf(fine ? "ok %s\n" : "not ok %s: %g is off by %g units in the last place\n", functions[f].name,
+			(double)at, worst);
 		fprintf(stderr, "%s: %.2f at %g\n", functions[f].name, worst, (double)at);
 		bad |= !fine;
 	}

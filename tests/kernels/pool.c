@@ -41,7 +41,8 @@ static int check(int nthread, int64_t n, int64_t grain, int times)
 
 int main(void)
 {
-	static const struct { int64_t n, grain; int times; } loops[] = { { N, 1, 20 }, { N, 64, 20 }, { N, N, 3 }, { 7, 1, 5000 }, { 1, 1, 100 }, { 0, 1, 3 }, { 65, 64, 1000 } };
+	static const struct { int64_t n, grain; int times; } loops[] = { { N, 1, 20 }, { N, 64, 20 }, { N, N, 3 },
+		{ 7, 1, 5000 }, { 1, 1, 100 }, { 0, 1, 3 }, { 65, 64, 1000 } };
 	int bad = 0;
 	for (int threads = 1; threads <= 5; threads++) {
 		int mine = 0;

@@ -1,7 +1,7 @@
 # The documents are true as far as a program can tell: links between them resolve, headings included; files, sections
 # of ir/LANGUAGE.md and options that they name exist.
 set -u
-documents="README.md CONTRIBUTING.md CHANGELOG.md bench/README.md examples/README.md ir/LANGUAGE.md tests/exported/README.md"
+documents="README.md CONTRIBUTING.md CHANGELOG.md bench/README.md examples/README.md ir/LANGUAGE.md compiler/lanes/PIPELINES.md tests/exported/README.md"
 "$SBPCC" --help >help
 wrong=0
 bad() { # document, what is wrong

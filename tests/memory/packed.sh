@@ -65,7 +65,7 @@ sed -i 's/gemm_pack(c, &g, packed);/{ extern int packings __attribute__((weak));
 build() { make -s -C "$1" CFLAGS="$flags" trainer lib >log 2>&1 && gcc $flags -I"$1" -o "$1.main" main.c "$1/libnet.a" -pthread -lm >>log 2>&1; }
 build with || { cat log; exit 1; }
 cp -a with without
-sed -i 's/, [a-z]*_packed, [0-9]* }/, NULL, 0 }/; /^static const RtPacked/,/^};/d' without/model.c
+sed -i -E 's/, \.packed = [a-z]*_packed, \.npacked = [0-9]*//; /^\t\t\.n?packed = /d; /^static const RtPacked/,/^};/d' without/model.c
 build without || { cat log; exit 1; }
 for t in 1 2; do
 	./with.main $t >with.out 2>count && ./without.main $t >without.out 2>/dev/null

@@ -1,6 +1,7 @@
 /* plans MODEL...: no two live values overlap in the plan of any of these models, on 1 and on 3 ranks.
  *
- * The list of actions is played over a map of the memory (play.h).  The plan is also compared with the bytes that are alive at the busiest action. */
+ * The list of actions is played over a map of the memory (play.h).  The plan is also compared with the bytes that are
+ * alive at the busiest action. */
 #include "play.h"
 
 #include <inttypes.h>
@@ -26,9 +27,11 @@ static int test(const char *path, int ranks)
 	for (int i = 0; !bad && i < m->plan->nrole; i++)
 		bad = play(m->plan, &m->plan->role[i], why, sizeof why);
 	const Layout *l = bad ? NULL : &m->plan->layout;
-	printf("%s %s-on-%d-rank%s%s%s\n", bad ? "not ok" : "ok", base(path), ranks, ranks == 1 ? "" : "s", bad ? ": " : "", bad ? why : "");
+	printf("%s %s-on-%d-rank%s%s%s\n", bad ? "not ok" : "ok", base(path), ranks, ranks == 1 ? "" : "s",
+		bad ? ": " : "", bad ? why : "");
 	if (l)
-		printf("# %s on %d: %" PRId64 " bytes, at least %" PRId64 " alive at once\n", base(path), ranks, l->slab + l->window, l->bound);
+		printf("# %s on %d: %" PRId64 " bytes, at least %" PRId64 " alive at once\n", base(path), ranks,
+			l->slab + l->window, l->bound);
 	diag_finish();
 	model_free(m);
 	return 0;

@@ -1,8 +1,9 @@
-/* Plays the actions of a role over a map of its memory, in which every unit of 16 bytes knows the value that was last written there: reads check
- * that all units of an operand still hold it.  This looks neither at lives nor at the planner's own notion of them.
+/* Plays the actions of a role over a map of its memory, in which every unit of 16 bytes knows the value that was last
+ * written there: reads check that all units of an operand still hold it.  This looks neither at lives nor at the
+ * planner's own notion of them.
  *
- * The list is run twice, as two steps, and of each step what runs in every micro-batch twice.  In a first run every rule is strict; in a repeated one
- * a value whose memory another one takes (@into) is what that has left there. */
+ * The list is run twice, as two steps, and of each step what runs in every micro-batch twice.  In a first run every
+ * rule is strict; in a repeated one a value whose memory another one takes (@into) is what that has left there. */
 #ifndef SBPCC_PLAY_H
 #define SBPCC_PLAY_H
 
@@ -65,13 +66,16 @@ static inline int play_action(Memory *m, const Action *a, int rank, bool again, 
 {
 	for (int k = 0; k < a->ntake; k++) {
 		const Slot *s = held(a->take[k], rank), *in = s ? stranger(m, s) : NULL;
-		bool over = a->kind == ACT_FINISH && in && a->make[k] && in == shown(a->make[k]);       /* its own result, made in place since the start */
+		/* its own result, made in place since the start */
+		bool over = a->kind == ACT_FINISH && in && a->make[k] && in == shown(a->make[k]);
 		if (in && !over && !(again && follows(in->v, shown(s)->v)))
-			return snprintf(why, room, "action %d reads %s where %s lies", a->id, s->v->name, in == s ? "nothing" : in->v->name);
+			return snprintf(why, room, "action %d reads %s where %s lies", a->id, s->v->name,
+				in == s ? "nothing" : in->v->name);
 	}
 	for (int k = 0; k < a->nmake && a->kind == ACT_FINISH; k++)
 		if (held(a->make[k], rank) && stranger(m, a->make[k]))
-			return snprintf(why, room, "something is laid over %s before action %d has finished it", a->make[k]->v->name, a->id);
+			return snprintf(why, room, "something is laid over %s before action %d has finished it",
+				a->make[k]->v->name, a->id);
 	for (int k = 0; k < a->nmake; k++)
 		if (held(a->make[k], rank) && put(m, a->make[k]))
 			return snprintf(why, room, "action %d makes %s outside", a->id, a->make[k]->v->name);

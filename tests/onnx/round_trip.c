@@ -1,5 +1,6 @@
-/* round_trip [--refused-is-bad] FILE-OR-FOLDER...: every .onnx and .ir file is read, written as .onnx, read back, and must
- * then print as before; written once more it must give the same bytes.  Prints one line per folder or file given. */
+/* round_trip [--refused-is-bad] FILE-OR-FOLDER...: every .onnx and .ir file is read, written as .onnx, read back, and
+ * must then print as before; written once more it must give the same bytes.  Prints one line per folder or file
+ * given. */
 #include "ir.h"
 
 #include <dirent.h>
@@ -71,13 +72,14 @@ static bool has_sparse(const char *bytes, size_t n)
 		found |= m->graph->init[i]->data && m->graph->init[i]->data->sparse;
 	for (int i = 0; i < m->graph->nnode; i++)
 		for (int k = 0; k < m->graph->node[i]->nattr; k++)
-			found |= m->graph->node[i]->attr[k].type == AT_TENSOR && !m->graph->node[i]->attr[k].ref && m->graph->node[i]->attr[k].u.t->sparse;
+			found |= m->graph->node[i]->attr[k].type == AT_TENSOR && !m->graph->node[i]->attr[k].ref &&
+				m->graph->node[i]->attr[k].u.t->sparse;
 	model_free(m);
 	return found;
 }
 
-/* The text says all that the file does: read and written it gives the same bytes.  Sparse tensors are dense in text, and
- * large data is a reference to the file. */
+/* The text says all that the file does: read and written it gives the same bytes.  Sparse tensors are dense in text,
+ * and large data is a reference to the file. */
 static void text_trip(const char *path, const char *text, const char *bytes, size_t n)
 {
 	size_t m;
@@ -178,7 +180,8 @@ int main(int argc, char **argv)
 		if (!good && !wrong && !refused)
 			continue;
 		if (wrong || (strict && refused))
-			printf("not ok %s: %d of %d files, %d refused\n", slash ? slash + 1 : argv[i], wrong, good + refused + wrong, refused);
+			printf("not ok %s: %d of %d files, %d refused\n", slash ? slash + 1 : argv[i], wrong,
+				good + refused + wrong, refused);
 		else
 			printf("ok %s\n# %d files, %d refused\n", slash ? slash + 1 : argv[i], good, refused);
 	}

@@ -1,9 +1,9 @@
 /* run_cases [OPTION...] FOLDER...: the ONNX project's own test cases through `sbpcc --eval`.
  *
- * A case is a folder with model.onnx and test_data_set_0/{input,output}_N.pb, found anywhere below a FOLDER, or a "light"
- * model: light_NAME.onnx with light_NAME_output_N.pb beside it, whose inputs are arange(n)/n.
+ * A case is a folder with model.onnx and test_data_set_0/{input,output}_N.pb, found anywhere below a FOLDER, or a
+ * "light" model: light_NAME.onnx with light_NAME_output_N.pb beside it, whose inputs are arange(n)/n.
  *
- *   --sbpcc PROGRAM   the compiler (default: $SBPCC)          --refused FILE   what may be refused (expected-refused.txt)
+ *   --sbpcc PROGRAM   the compiler (default: $SBPCC)          --refused FILE   may be refused (expected-refused.txt)
  *   --amended FILE    cases judged otherwise (amended.txt)    --match PATTERN  only cases whose name matches
  *   -j N              processes                               -q               print failures and the summary only
  *   --save FOLDER     keep what sbpcc writes, in FOLDER/CASE  --light          only light models (else: none)
@@ -11,9 +11,9 @@
  *
  * Each case prints `ok CASE`, `ok CASE (refused: OPERATOR)` or `not ok CASE: why`; then the summary in lines with #.
  * A refusal (exit status 1 with a message) is right when the model holds something that the list names. Values are
- * compared as ONNX's own runner does: |got - expected| <= 1e-7 + 1e-3 |expected|, or the tolerances of the case's data.json.
- * Everything is read here by other code than the compiler's: a mistake shared by both would hide itself.
- */
+ * compared as ONNX's own runner does: |got - expected| <= 1e-7 + 1e-3 |expected|, or the tolerances of the case's
+ * data.json. Everything is read here by other code than the compiler's: a mistake shared by both would hide
+ * itself. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +127,8 @@ static bool list_matches(const List *l, const char *s)
 
 static List may_refuse;
 
-/* What amended.txt says of a case: no values are compared; what stands for an expected NaN; another absolute tolerance. */
+/* What amended.txt says of a case: no values are compared; what stands for an expected NaN; another absolute
+ * tolerance. */
 typedef struct Amended { char *pattern; bool random; double nan, atol; } Amended;
 static Amended *amended;
 static int namended;
@@ -237,15 +238,18 @@ static void array_free(Array *a)
 }
 
 static const struct { const char *name, *npy; int bits; char kind; } dtypes[] = {
-	[1] = { "float", "f4", 32, 'f' },       [2] = { "uint8", "u1", 8, 'u' },          [3] = { "int8", "i1", 8, 'i' },
-	[4] = { "uint16", "u2", 16, 'u' },      [5] = { "int16", "i2", 16, 'i' },         [6] = { "int32", "i4", 32, 'i' },
-	[7] = { "int64", "i8", 64, 'i' },       [8] = { "string", "?", 0, 's' },          [9] = { "bool", "b1", 8, 'u' },
-	[10] = { "float16", "f2", 16, 'f' },    [11] = { "double", "f8", 64, 'f' },       [12] = { "uint32", "u4", 32, 'u' },
-	[13] = { "uint64", "u8", 64, 'u' },     [14] = { "complex64", "c8", 64, 'c' },    [15] = { "complex128", "c16", 128, 'c' },
-	[16] = { "bfloat16", "f4", 16, 'f' },   [17] = { "float8e4m3fn", "f4", 8, 'f' },  [18] = { "float8e4m3fnuz", "f4", 8, 'f' },
-	[19] = { "float8e5m2", "f4", 8, 'f' },  [20] = { "float8e5m2fnuz", "f4", 8, 'f' }, [21] = { "uint4", "u1", 4, 'u' },
-	[22] = { "int4", "i1", 4, 'i' },        [23] = { "float4e2m1", "f4", 4, 'f' },    [24] = { "float8e8m0", "f4", 8, 'f' },
-	[25] = { "uint2", "u1", 2, 'u' },       [26] = { "int2", "i1", 2, 'i' },          [27] = { "float6e2m3", "f4", 6, 'f' },
+	[1] = { "float", "f4", 32, 'f' }, [2] = { "uint8", "u1", 8, 'u' }, [3] = { "int8", "i1", 8, 'i' },
+	[4] = { "uint16", "u2", 16, 'u' }, [5] = { "int16", "i2", 16, 'i' }, [6] = { "int32", "i4", 32, 'i' },
+	[7] = { "int64", "i8", 64, 'i' }, [8] = { "string", "?", 0, 's' }, [9] = { "bool", "b1", 8, 'u' },
+	[10] = { "float16", "f2", 16, 'f' }, [11] = { "double", "f8", 64, 'f' }, [12] = { "uint32", "u4", 32, 'u' },
+	[13] = { "uint64", "u8", 64, 'u' }, [14] = { "complex64", "c8", 64, 'c' },
+	[15] = { "complex128", "c16", 128, 'c' },
+	[16] = { "bfloat16", "f4", 16, 'f' }, [17] = { "float8e4m3fn", "f4", 8, 'f' },
+	[18] = { "float8e4m3fnuz", "f4", 8, 'f' },
+	[19] = { "float8e5m2", "f4", 8, 'f' }, [20] = { "float8e5m2fnuz", "f4", 8, 'f' },
+	[21] = { "uint4", "u1", 4, 'u' },
+	[22] = { "int4", "i1", 4, 'i' }, [23] = { "float4e2m1", "f4", 4, 'f' }, [24] = { "float8e8m0", "f4", 8, 'f' },
+	[25] = { "uint2", "u1", 2, 'u' }, [26] = { "int2", "i1", 2, 'i' }, [27] = { "float6e2m3", "f4", 6, 'f' },
 	[28] = { "float6e3m2", "f4", 6, 'f' },
 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
@@ -254,7 +258,8 @@ enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
  * (e4m3fn), fnuz: no infinity, no -0, whose pattern is NaN. */
 static double small_float(uint32_t bits, int ebits, int mbits, int bias, bool inf, bool fnuz)
 {
-	uint32_t m = bits & ((1u << mbits) - 1), e = (bits >> mbits) & ((1u << ebits) - 1), s = (bits >> (ebits + mbits)) & 1;
+	uint32_t m = bits & ((1u << mbits) - 1), e = (bits >> mbits) & ((1u << ebits) - 1),
+		s = (bits >> (ebits + mbits)) & 1;
 	if (fnuz && s && !e && !m)
 		return NAN;
 	if (!fnuz && e == (1u << ebits) - 1) {
@@ -348,7 +353,8 @@ static bool array_make(Array *a, char **why)
 	return true;
 }
 
-/* TensorProto: dims 1, data_type 2, float_data 4, int32_data 5, int64_data 7, raw_data 9, double_data 10, uint64_data 11. */
+/* TensorProto: dims 1, data_type 2, float_data 4, int32_data 5, int64_data 7, raw_data 9, double_data 10,
+ * uint64_data 11. */
 static bool array_proto(const char *path, Array *a, char **why, int declared)
 {
 	Bytes file, in, raw = { 0 };
@@ -381,7 +387,8 @@ static bool array_proto(const char *path, Array *a, char **why, int declared)
 		goto out;
 	}
 	int64_t k = 0;
-	int bits = dtypes[a->dtype].bits, per = bits < 8 && bits != 6 ? 8 / bits : 1;   /* elements in an int32_data entry */
+	/* elements in an int32_data entry */
+	int bits = dtypes[a->dtype].bits, per = bits < 8 && bits != 6 ? 8 / bits : 1;
 	in = file;
 	while (field(&in, &f)) {
 		bool fixed = f.number == 4 || f.number == 10;
@@ -425,7 +432,8 @@ static bool array_npy(const char *path, Array *a, char **why)
 	bool good = false;
 	size_t head = 0;
 	if (b.n >= 10 && !memcmp(b.p, "\x93NUMPY", 6))
-		head = b.p[6] == 1 ? 10u + b.p[8] + b.p[9] * 256u : b.n < 12 ? 0 : 12u + b.p[8] + b.p[9] * 256u + b.p[10] * 65536u;
+		head = b.p[6] == 1 ? 10u + b.p[8] + b.p[9] * 256u : b.n < 12 ? 0 : 12u + b.p[8] + b.p[9] * 256u +
+			b.p[10] * 65536u;
 	*why = text("is not a .npy file");
 	if (head == 0 || head > b.n)
 		goto out;
@@ -513,7 +521,8 @@ static char *compare(const Array *want, const Array *got, double rtol, double at
 			first = k;
 	}
 	if (bad)
-		return text("element %lld is %.9g, expected %.9g (%lld of %lld differ)", (long long)first, got->v[first],
+		return text("element %lld is %.9g, expected %.9g (%lld of %lld differ)", (long long)first,
+			got->v[first],
 			want->v[first], (long long)bad, (long long)want->n);
 	return NULL;
 }
@@ -573,7 +582,8 @@ static void holds_value(Holds *h, Bytes in, bool input)
 			continue;
 		for (Bytes ty = f.b; field(&ty, &t);) {
 			if (t.number == 4 || t.number == 5 || t.number == 9)
-				list_add(&h->kinds, t.number == 4 ? "type:sequence" : t.number == 5 ? "type:map" : "type:optional");
+				list_add(&h->kinds, t.number == 4 ? "type:sequence" : t.number == 5 ? "type:map"
+					: "type:optional");
 			if (t.number != 1)
 				continue;
 			for (Bytes te = t.b; field(&te, &s);) {
@@ -854,7 +864,8 @@ static void find(const char *dir)
 		struct stat st;
 		if (stat(p, &st) == 0 && S_ISDIR(st.st_mode))
 			find(p);
-		else if (light && !strncmp(names.s[i], "light_", 6) && len > 11 && !strcmp(names.s[i] + len - 5, ".onnx")) {
+		else if (light && !strncmp(names.s[i], "light_", 6) && len > 11 &&
+			!strcmp(names.s[i] + len - 5, ".onnx")) {
 			names.s[i][len - 5] = 0;
 			add_case(dir, names.s[i], p, true);
 		}
@@ -936,7 +947,8 @@ int main(int argc, char **argv)
 	if (match) {
 		int n = 0;
 		for (int i = 0; i < ncases; i++)
-			if (fnmatch(match, strrchr(cases[i].name, '/') + 1, 0) == 0 || fnmatch(match, cases[i].name, 0) == 0)
+			if (fnmatch(match, strrchr(cases[i].name, '/') + 1, 0) == 0 ||
+				fnmatch(match, cases[i].name, 0) == 0)
 				cases[n++] = cases[i];
 		ncases = n;
 	}
@@ -945,7 +957,8 @@ int main(int argc, char **argv)
 
 	/* Worker processes take the next case from a shared counter and leave results in shared memory. A worker that
 	 * itself dies leaves its case untried, which is reported. */
-	char *shared = mmap(NULL, sizeof(int) * 4 + sizeof(Result) * (size_t)ncases, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *shared = mmap(NULL, sizeof(int) * 4 + sizeof(Result) * (size_t)ncases, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		usage("out of memory");
 	int *next = (int *)shared;
@@ -980,7 +993,8 @@ int main(int argc, char **argv)
 			wrong++;
 			printf("not ok %s%s: %s\n", prefix, cases[i].name, r[i].why);
 		} else if (!quiet) {
-			printf(r[i].verdict == REFUSED ? "ok %s%s (refused: %s)\n" : "ok %s%s\n", prefix, cases[i].name, r[i].why);
+			printf(r[i].verdict == REFUSED ? "ok %s%s (refused: %s)\n" : "ok %s%s\n", prefix, cases[i].name,
+				r[i].why);
 		}
 	}
 	printf("# %s%d cases: %d passed, %d refused, %d wrong\n", prefix, ncases, passed, refused, wrong);

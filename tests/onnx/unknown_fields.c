@@ -159,7 +159,8 @@ static void attribute(uint32_t num, AttrType t, int depth)
 	snprintf(name, sizeof name, "a%d", (int)t);
 	word(1, name);
 	switch (t) {
-	case AT_FLOAT:  wire_out_bytes(&o, "\25\1\0\200\377", 5); break;           /* field 2, a negative signalling NaN */
+	/* field 2, a negative signalling NaN */
+	case AT_FLOAT:  wire_out_bytes(&o, "\25\1\0\200\377", 5); break;
 	case AT_TENSOR: tensor(5, "t", false); break;
 	case AT_GRAPH:  graph(6, depth + 1); break;
 	case AT_TYPE:   type(14, TY_MAP); break;
@@ -198,7 +199,8 @@ static void node(uint32_t num, const char *op, const char *in, const char *out, 
 	word(2, out);
 	word(4, op);
 	for (int t = AT_FLOAT; t <= AT_TYPE && depth < 2; t++)
-		if (t == AT_FLOAT || t == AT_INT || t == AT_TENSOR || t == AT_GRAPH || t == AT_TYPE || (t == AT_SPARSE && sparse))
+		if (t == AT_FLOAT || t == AT_INT || t == AT_TENSOR || t == AT_GRAPH || t == AT_TYPE ||
+			(t == AT_SPARSE && sparse))
 			attribute(5, (AttrType)t, depth);
 	word(6, "node doc");
 	if (depth)
@@ -354,9 +356,11 @@ static void compare(const char *what, const uint8_t *p, size_t n)
 		while (k < nb && after[k].mark < before[i].mark)
 			k++;
 		if (k == nb || after[k].mark != before[i].mark || (k + 1 < nb && after[k + 1].mark == after[k].mark))
-			printf("# mark %d of message %s is %s\n", before[i].mark, before[i].way, k < nb && after[k].mark == before[i].mark ? "there twice" : "lost"), bad++;
+			printf("# mark %d of message %s is %s\n", before[i].mark, before[i].way, k < nb &&
+				after[k].mark == before[i].mark ? "there twice" : "lost"), bad++;
 		else if (!merged[before[i].mark] && strcmp(after[k].way, before[i].way))
-			printf("# mark %d of message %s is in %s\n", before[i].mark, before[i].way, after[k].way), bad++;
+			printf("# mark %d of message %s is in %s\n", before[i].mark, before[i].way, after[k].way),
+				bad++;
 	}
 	if (bad)
 		printf("not ok %s: %d of %d unknown fields are not where they were\n", what, bad, na);
@@ -412,7 +416,9 @@ int main(void)
 		return printf("not ok text: refused\n%s", text), 1;
 	second = written(model, &m);
 	compare("printed, read and written", (uint8_t *)second, m);
-	puts(n == m && !memcmp(bytes, second, n) ? "ok text gives the same bytes" : "not ok text gives the same bytes: it does not");
+	puts(n == m &&
+		!memcmp(bytes, second, n) ? "ok text gives the same bytes"
+		: "not ok text gives the same bytes: it does not");
 	free(bytes);
 	free(second);
 	free(text);

@@ -13,7 +13,15 @@ enum { MAXIN = 16 };
 typedef struct Case {
 	const Op *op;
 	int nin;
-	struct In { bool given, isconst; DType dtype; int rank; int64_t dim[8]; double lo, hi; int64_t c[32]; int nc; Name name; } in[MAXIN];
+	struct In {
+		bool given, isconst;
+		DType dtype;
+		int rank;
+		int64_t dim[8];
+		double lo, hi;
+		int64_t c[32]; int nc;
+		Name name;
+	} in[MAXIN];
 	Attr attr[16]; int nattr;
 	char title[200];
 } Case;
@@ -99,7 +107,8 @@ static inline const char *read_attr(Case *c, const char *p, Arena *a)
 		p = end;
 	}
 	for (int i = 0; c->op->schema && i < c->op->schema->nattr; i++)
-		if (c->op->schema->attr[i].name == at.name && c->op->schema->attr[i].type == AT_FLOAT && at.type == AT_INT) {
+		if (c->op->schema->attr[i].name == at.name && c->op->schema->attr[i].type == AT_FLOAT &&
+			at.type == AT_INT) {
 			at.type = AT_FLOAT;
 			at.u.f = (float)at.u.i;
 		}
@@ -136,7 +145,8 @@ static inline const char *read_case(Case *c, const Op *op, const char *p, Arena 
 			return NULL;
 		struct In *in = &c->in[at];
 		const Operand *o = s->nin ? &s->in[at < s->nin ? at : s->nin - 1] : NULL;
-		*in = (struct In){ .given = true, .name = name, .dtype = o ? case_type(o->type) : DT_DOUBLE, .lo = -1, .hi = 1 };
+		*in = (struct In){ .given = true, .name = name, .dtype = o ? case_type(o->type) : DT_DOUBLE, .lo = -1,
+			.hi = 1 };
 		if (at >= c->nin)
 			c->nin = at + 1;
 		p = colon + 1;

@@ -115,10 +115,12 @@ int main(void)
 	     "\tprintf(\"not ok %s on float, case %d: %.9g, not %.9g\\n\", op, k, x, w);\n\tbad++;\n}\n\n"
 	     "static void ck_int64_t(const char *op, int k, int64_t x, int64_t want)\n{\n"
 	     "\tif (x == want) return;\n"
-	     "\tprintf(\"not ok %s on int64, case %d: %lld, not %lld\\n\", op, k, (long long)x, (long long)want);\n\tbad++;\n}\n\n"
+	     "\tprintf(\"not ok %s on int64, case %d: %lld, not %lld\\n\", op, k, (long long)x, (long "
+	     "long)want);\n\tbad++;\n}\n\n"
 	     "static void ck_uint64_t(const char *op, int k, uint64_t x, uint64_t want)\n{\n"
 	     "\tif (x == want) return;\n"
-	     "\tprintf(\"not ok %s on uint64, case %d: %llu, not %llu\\n\", op, k, (unsigned long long)x, (unsigned long long)want);\n\tbad++;\n}\n");
+	     "\tprintf(\"not ok %s on uint64, case %d: %llu, not %llu\\n\", op, k, (unsigned long long)x, (unsigned "
+	     "long long)want);\n\tbad++;\n}\n");
 	for (int i = 0; i < op_count(); i++)
 		if (op_at(i)->expr && op_at(i)->schema->nin > 0)
 			print_op(g, op_at(i));

@@ -1,9 +1,10 @@
 /* Every signature of every row, tried out on the operands of its test column.
  *
- * The node is evaluated whole.  Then, for two, three and four parts (uneven, and with empty ones where an axis is short) and each
- * signature that the compiler knows: operands are cut as forms say (P: as terms that add up), the node that each rank would run is
- * made by the compiler and evaluated, what it gives must have the lengths of the rank's part, and the parts put together must be
- * the whole.  So for mixtures on meshes of two axes.  Forward and gradient rows are alike: both are rows.
+ * The node is evaluated whole.  Then, for two, three and four parts (uneven, and with empty ones where an axis is
+ * short) and each signature that the compiler knows: operands are cut as forms say (P: as terms that add up), the node
+ * that each rank would run is made by the compiler and evaluated, what it gives must have the lengths of the rank's
+ * part, and the parts put together must be the whole.  So for mixtures on meshes of two axes.  Forward and gradient
+ * rows are alike: both are rows.
  *
  * A row that has no test column, or neither a factor rule nor a word on why no axis of it can be cut, fails. */
 #include "case.h"
@@ -161,7 +162,8 @@ static void add(void *arg, int64_t i, int64_t k)
 {
 	Sum *s = arg;
 	double x = tensor_get(s->from, k), y = s->v[i];
-	s->v[i] = !s->terms[i]++ ? x : s->red == RED_SUM ? x + y : s->red == RED_PROD ? x * y : s->red == RED_MAX ? fmax(x, y) : fmin(x, y);
+	s->v[i] = !s->terms[i]++ ? x : s->red == RED_SUM ? x + y : s->red == RED_PROD ? x * y : s->red == RED_MAX
+		? fmax(x, y) : fmin(x, y);
 }
 
 /* The first place along axes of B: what it holds is the same. */
@@ -185,7 +187,8 @@ static bool equal(const Tensor *x, const Tensor *y, DType inside)
 }
 
 /* Puts the parts together in `whole`; want: what it must be. */
-static const char *join(Tensor *whole, const Tensor *want, const Form *f, FormShard *part, Tensor **got, int places, Arena *a)
+static const char *join(Tensor *whole, const Tensor *want, const Form *f, FormShard *part, Tensor **got, int places,
+	Arena *a)
 {
 	int64_t n = tensor_elements(whole);
 	Sum s = { .v = arena_array(a, double, n + 1), .terms = arena_array(a, int, n + 1) };
@@ -247,8 +250,10 @@ static Tensor *neutral(const Type *whole, const Form *f, const FormShard *p, Are
 	return t;
 }
 
-/* Runs a node by a signature on operands that are cut for it; NULL, or what is wrong.  sum[i]: result i put together again. */
-static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor *const *whole, Tensor *const *want, Tensor **sum, Arena *arena)
+/* Runs a node by a signature on operands that are cut for it; NULL, or what is wrong.  sum[i]: result i put together
+ * again. */
+static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor *const *whole, Tensor *const *want,
+	Tensor **sum, Arena *arena)
 {
 	Arena a = { 0 };
 	Form fin[MAXIN], fout[MAXOUT];
@@ -316,7 +321,9 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 	for (int i = 0; i < n->nout && !wrong; i++) {
 		const Type *t = n->out[i] ? n->out[i]->type : NULL;
 		sum[i] = t ? tensor_new(arena, t->elem, t->rank, t->dim) : NULL;
-		const char *why = t ? join(sum[i], want ? want[i] : NULL, &fout[i], pout[i], got[i], m->nrank, &a) : NULL;
+		const char *why = NULL;
+		if (t)
+			why = join(sum[i], want ? want[i] : NULL, &fout[i], pout[i], got[i], m->nrank, &a);
 		if (why)
 			wrong = name_fmt("result %d %s", i, why);
 	}

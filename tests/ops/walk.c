@@ -36,13 +36,15 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 			const Type *ty = r.g->out[i]->type;
 
 			if (!ty || ty->rank != out[i]->rank || ty->elem != out[i]->dtype) {
-				fail(c, name_fmt("result %d is evaluated as %s of rank %d, inferred as %s", i, dtype_name(out[i]->dtype), out[i]->rank, type_text(ty)));
+				fail(c, name_fmt("result %d is evaluated as %s of rank %d, inferred as %s", i,
+					dtype_name(out[i]->dtype), out[i]->rank, type_text(ty)));
 				ok = false;
 				break;
 			}
 			for (int k = 0; k < ty->rank && ok; k++)
 				if (dim_differ(ty->dim[k], out[i]->dim[k])) {
-					fail(c, name_fmt("axis %d of result %d is evaluated as %lld, inferred as %s", k, i, (long long)out[i]->dim[k], type_text(ty)));
+					fail(c, name_fmt("axis %d of result %d is evaluated as %lld, inferred as %s", k,
+						i, (long long)out[i]->dim[k], type_text(ty)));
 					ok = false;
 				}
 		}
@@ -52,8 +54,8 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 	if (ok) {
 		FILE *keep;
 
-		/* A rule may need numbers (an operand must be known): refusing symbols with a message is allowed, a wrong
-		 * shape is not. */
+		/* A rule may need numbers (an operand must be known): refusing symbols with a message is allowed, a
+		 * wrong shape is not. */
 		quiet(&keep);
 		int bad = build_case(&s, c, nout, true);
 		diag_out = keep;
@@ -66,12 +68,14 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 					dim_bind(name_fmt("walk%d", n), n);
 				Dim d = dim_bound(ty->dim[k]);
 				if (dim_differ(d, out[i]->dim[k])) {
-					fail(c, name_fmt("with symbols, axis %d of result %d is %s, which is not %lld", k, i, dim_text(ty->dim[k]), (long long)out[i]->dim[k]));
+					fail(c, name_fmt("with symbols, axis %d of result %d is %s, which is not %lld",
+						k, i, dim_text(ty->dim[k]), (long long)out[i]->dim[k]));
 					ok = false;
 				}
 			}
 			if (ty && ty->rank >= 0 && ty->rank != out[i]->rank) {
-				fail(c, name_fmt("with symbols, result %d has rank %d, not %d", i, ty->rank, out[i]->rank));
+				fail(c, name_fmt("with symbols, result %d has rank %d, not %d", i, ty->rank,
+					out[i]->rank));
 				ok = false;
 			}
 		}
@@ -135,7 +139,8 @@ static bool check_bad(const Case *base, int nout, int *refused)
 			model_free(r.m);
 			arena_free(&a);
 			if (!ok) {
-				fail(base, name_fmt("changed operand %d (axis %d) is accepted, but evaluates to another shape", i, k));
+				fail(base, name_fmt("changed operand %d (axis %d) is accepted, but evaluates to "
+					"another shape", i, k));
 				return false;
 			}
 		}
@@ -144,7 +149,14 @@ static bool check_bad(const Case *base, int nout, int *refused)
 
 /* ---- gradients ---- */
 
-typedef struct Diff { Run r; Value *loss, *grad[MAXIN]; int want[MAXIN], nwant; Graph *fwd; Model *fm; Value *floss; } Diff;
+typedef struct Diff {
+	Run r;
+	Value *loss, *grad[MAXIN];
+	int want[MAXIN], nwant;
+	Graph *fwd;
+	Model *fm;
+	Value *floss;
+} Diff;
 
 static bool isfloat(const Value *v)
 {
@@ -285,7 +297,8 @@ static bool check_gradient(const Case *c, Tensor **t, int nout, bool one_sided, 
 			}
 		}
 		for (int64_t e = 0; e < count && ok; e += count > 40 ? count / 23 : 1) {
-			double v = tensor_get(x, e), h = one_sided ? 1e-5 : 1e-5 * fmax(1, fabs(v)), got = g ? tensor_get(g, e) : 0;
+			double v = tensor_get(x, e), h = one_sided ? 1e-5 : 1e-5 * fmax(1, fabs(v)),
+				got = g ? tensor_get(g, e) : 0;
 
 			tensor_set(x, e, v + h);
 			double up = loss_at(c, f.g, t, &ok);
@@ -295,19 +308,25 @@ static bool check_gradient(const Case *c, Tensor **t, int nout, bool one_sided, 
 			double left = (here - down) / h, right = (up - here) / h, mid = (up - down) / (2 * h);
 			if (!isfinite(here) || (one_sided && (!isfinite(left) || !isfinite(right))))
 				continue;
-			if (one_sided && fabs(mid) > 1e3 * (1 + fabs(got))) {   /* a jump, not a slope: it grows as the step shrinks */
+			/* a jump, not a slope: it grows as the step shrinks */
+			if (one_sided && fabs(mid) > 1e3 * (1 + fabs(got))) {
 				tensor_set(x, e, v + h / 10);
 				double up10 = loss_at(c, f.g, t, &ok);
 				tensor_set(x, e, v);
 				if (fabs((up10 - here) / (h / 10)) > 5 * fabs(right))
 					continue;
 			}
-			/* differences of large losses lose digits, and so do those of losses that amplify the operands' rounding */
+			/* differences of large losses lose digits, and so do those of losses that amplify the operands'
+			 * rounding */
 			double slack = 2e-5 + 1e-15 * fabs(here) / h * 16 + (one_sided ? blur / h : 0);
-			bool fits = one_sided ? got >= fmin(left, right) - slack - 1e-4 * fabs(left) && got <= fmax(left, right) + slack + 1e-4 * fabs(right)
+			bool fits = one_sided ? got >= fmin(left, right) - slack - 1e-4 * fabs(left) &&
+				got <= fmax(left, right) + slack + 1e-4 * fabs(right)
 			                      : relative(got, mid) < slack + 2e-5;
 			if (!(fits && !isnan(got))) {
-				fail(c, name_fmt("%s: gradient of operand %d, element %lld at %.9g is %.9g, differences say %.9g (left %.9g, right %.9g)",
+				fail(c,
+					name_fmt(
+					"%s: gradient of operand %d, element %lld at %.9g is %.9g, differences say "
+					"%.9g (left %.9g, right %.9g)",
 				                 where, at[i], (long long)e, v, got, mid, left, right));
 				ok = false;
 			}
@@ -374,7 +393,8 @@ static bool check_meaning(const Case *c, Tensor **t, int nout)
 	for (int i = 0; i < nout && ok; i++)
 		for (int64_t k = 0; k < tensor_elements(out[i]) && ok; k++)
 			if (relative(tensor_get(out[i], k), tensor_get(def[i], k)) > 1e-9) {
-				fail(c, name_fmt("result %d, element %lld: kernel %.12g, definition %.12g", i, (long long)k, tensor_get(out[i], k), tensor_get(def[i], k)));
+				fail(c, name_fmt("result %d, element %lld: kernel %.12g, definition %.12g", i,
+					(long long)k, tensor_get(out[i], k), tensor_get(def[i], k)));
 				ok = false;
 			}
 	model_free(r.m);
@@ -390,17 +410,28 @@ static const char *test_of(const Op *op)
 	return op->test ? op->test : a && a->narg ? a->arg[0].s : NULL;
 }
 
-/* What every row of a core or composite operator carries; NULL, or what is missing.  No factor rule means that every axis
- * stays whole. */
+/* What every row of a core or composite operator carries; NULL, or what is missing.  No factor rule means that every
+ * axis stays whole. */
 static const char *missing(const Op *op)
 {
 	if (op->def && !op->composite)
 		return op->shape ? "a definition has no shape rule" : NULL;
 	if (op->expand && !op->composite)
 		return NULL;
-	return !op->shape ? "no shape rule" : !op->sig ? "no schema" : !op->expr && !op->kernel ? "no expression and no kernel" :
-	       !op->cost && !op->expr ? "no cost" : !op->expr && !op->eval && !op->def && !op->expand ? "no meaning" :
-	       !op->grad && !op->grad_fn && !op->nograd && !op->def && !op->expand ? "no gradient, and it does not say that there is none" : NULL;
+	bool defined = op->def || op->expand;
+	if (!op->shape)
+		return "no shape rule";
+	if (!op->sig)
+		return "no schema";
+	if (!op->expr && !op->kernel)
+		return "no expression and no kernel";
+	if (!op->cost && !op->expr)
+		return "no cost";
+	if (!op->expr && !op->eval && !defined)
+		return "no meaning";
+	if (!op->grad && !op->grad_fn && !op->nograd && !defined)
+		return "no gradient, and it does not say that there is none";
+	return NULL;
 }
 
 static void walk(const Op *op)
@@ -409,10 +440,12 @@ static void walk(const Op *op)
 	char name[128], guess[256] = "";
 	int refused = 0;
 
-	snprintf(name, sizeof name, "%s%s%s-%d", op->domain ? op->domain : "", op->domain && *op->domain ? "." : "", op->name, op->since);
+	snprintf(name, sizeof name, "%s%s%s-%d", op->domain ? op->domain : "", op->domain && *op->domain ? "." : "",
+		op->name, op->since);
 	if (!p && op->def && !op->composite) {  /* a definition: every operand a small matrix */
 		for (int i = 0; i < op->schema->nin; i++)
-			snprintf(guess + strlen(guess), sizeof guess - strlen(guess), "%s:[2,3] ", op->schema->in[i].name);
+			snprintf(guess + strlen(guess), sizeof guess - strlen(guess), "%s:[2,3] ",
+				op->schema->in[i].name);
 		p = guess;
 	}
 	if (missing(op) || !p) {
@@ -436,8 +469,11 @@ static void walk(const Op *op)
 		for (int i = 0; i < c.nin; i++)
 			t[i] = c.in[i].given ? make(&c.in[i], &a) : NULL;
 		bool grads = !op->nograd && !op->random;
-		good += check_shape(&c, t, nout) && check_bad(&c, nout, &refused) && (!grads || check_gradient(&c, t, nout, false, "at random points")) &&
-		        (!grads || !pointwise(&c) || check_extremes(&c, nout)) && (!op->composite || (!op->eval && !op->expr) || (!op->def && !op->expand) || check_meaning(&c, t, nout));
+		bool meaning = op->composite && (op->eval || op->expr) && (op->def || op->expand);
+		good += check_shape(&c, t, nout) && check_bad(&c, nout, &refused) &&
+			(!grads || check_gradient(&c, t, nout, false, "at random points")) &&
+			(!grads || !pointwise(&c) || check_extremes(&c, nout)) &&
+			(!meaning || check_meaning(&c, t, nout));
 		diag_reset();
 		arena_free(&a);
 	}

@@ -1,5 +1,5 @@
-/* examples MODEL: the training graph of a model, forward, backward and update, gives the same in exact arithmetic under data-parallel, tensor-parallel
- * and ZeRO plans that the compiler makes, and under random signatures. */
+/* examples MODEL: the training graph of a model, forward, backward and update, gives the same in exact arithmetic under
+ * data-parallel, tensor-parallel and ZeRO plans that the compiler makes, and under random signatures. */
 #include "exact/exact.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static int pin(Model *m, int ndim, int (*rule)(const Value *, int number))
 		int axis = annot_find(v->annot, "init") && v->type->rank > 0 ? rule(v, n++) : -1;
 		if (axis < 0)
 			continue;
-		char *text = arena_printf(&m->arena, "@pin(\"%s\", sbp: [%sS(%d)])", v->name, ndim == 2 ? "B, " : "", axis);
+		char *text = arena_printf(&m->arena, "@pin(\"%s\", sbp: [%sS(%d)])", v->name, ndim == 2 ? "B, " : "",
+			axis);
 		if (parse_annots(file_memory("pins", text, strlen(text)), m, ON_MODEL, &m->annot))
 			return -1;
 	}
@@ -46,7 +47,8 @@ static bool cut_space(Model *m)
 	bool any = false;
 	for (int i = 0; i < m->graph->nnode; i++) {
 		const Node *n = m->graph->node[i];
-		if (!n->row->place || n->out[0]->type->rank < 4 || !strcmp(n->op, "ConvGradW") || annot_find(n->out[0]->annot, "sbp"))
+		if (!n->row->place || n->out[0]->type->rank < 4 || !strcmp(n->op, "ConvGradW") ||
+			annot_find(n->out[0]->annot, "sbp"))
 			continue;
 		any = true;
 		if (parse_annots(file_memory("pins", "@sbp(S(2))", 10), m, ON_VALUE, &n->out[0]->annot))
@@ -62,11 +64,13 @@ static const char *run(const char *path, const Way *way)
 {
 	Model *m = read_model(path);
 	Arena a = { 0 };
-	char *mesh = arena_printf(&arena_process, way->ndim == 2 ? "@mesh(ranks, cpu, [%d, %d])" : "@mesh(ranks, cpu, [%d])", way->mesh[0], way->mesh[1]);
+	char *mesh = arena_printf(&arena_process,
+		way->ndim == 2 ? "@mesh(ranks, cpu, [%d, %d])" : "@mesh(ranks, cpu, [%d])", way->mesh[0], way->mesh[1]);
 	const char *why = NULL;
 	opt.stop_after = "lower";
 	bool own = m && annot_find(m->annot, "mesh");
-	if (!m || (!own && (parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || parse_train("batch: 3", m))) || (way->rule && pin(m, way->ndim, way->rule)) ||
+	if (!m || (!own && (parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) ||
+		parse_train("batch: 3", m))) || (way->rule && pin(m, way->ndim, way->rule)) ||
 	    resolve_run(m) || verify_graph(m->graph, 0))
 		return "is not read";
 	train_bind_batch(m);
@@ -78,11 +82,13 @@ static const char *run(const char *path, const Way *way)
 	}
 	if (!whole && !(whole = run_whole(m->graph, 1, &lasting)))
 		return exact_reason();
-	Mesh h = { .name = name_of("ranks"), .ndim = way->ndim, .dim = { way->mesh[0], way->mesh[1] }, .nrank = way->mesh[0] * (way->ndim == 2 ? way->mesh[1] : 1) };
+	Mesh h = { .name = name_of("ranks"), .ndim = way->ndim, .dim = { way->mesh[0], way->mesh[1] },
+		.nrank = way->mesh[0] * (way->ndim == 2 ? way->mesh[1] : 1) };
 	if (!way->random && (plan_run(m->graph) || boxing_run(m->graph)))
 		return "the compiler refuses the plan";
 	Hold **at;
-	Outcome o = way->random ? run_random(m->graph, &h, 1, whole, 1, FAULT_NONE, 0, &a) : run_physical(m->graph, whole, 1, &a, &at);
+	Outcome o = way->random ? run_random(m->graph, &h, 1, whole, 1, FAULT_NONE, 0, &a)
+		: run_physical(m->graph, whole, 1, &a, &at);
 	if (o.what != RUN_SAME)
 		why = o.why;
 	arena_free(&a);
@@ -93,9 +99,14 @@ static const char *run(const char *path, const Way *way)
 int main(int argc, char **argv)
 {
 	static const Way ways[] = {
-		{ "data-on-2", 1, { 2, 1 }, NULL, false, false },      { "data-on-3", 1, { 3, 1 }, NULL, false, false },   { "zero-on-2", 1, { 2, 1 }, first_axis, false, false },
-		{ "zero-on-3", 1, { 3, 1 }, first_axis, false, false }, { "tensor-on-2", 1, { 2, 1 }, turns, false, false }, { "tensor-on-3", 1, { 3, 1 }, turns, false, false },
-		{ "data-and-tensor-on-4", 2, { 2, 2 }, turns, false, false }, { "anything-on-3", 1, { 3, 1 }, NULL, true, false }, { "anything-on-4", 2, { 2, 2 }, NULL, true, false },
+		{ "data-on-2", 1, { 2, 1 }, NULL, false, false }, { "data-on-3", 1, { 3, 1 }, NULL, false, false },
+		{ "zero-on-2", 1, { 2, 1 }, first_axis, false, false },
+		{ "zero-on-3", 1, { 3, 1 }, first_axis, false, false },
+		{ "tensor-on-2", 1, { 2, 1 }, turns, false, false },
+		{ "tensor-on-3", 1, { 3, 1 }, turns, false, false },
+		{ "data-and-tensor-on-4", 2, { 2, 2 }, turns, false, false },
+		{ "anything-on-3", 1, { 3, 1 }, NULL, true, false },
+		{ "anything-on-4", 2, { 2, 2 }, NULL, true, false },
 		{ "space-on-2", 1, { 2, 1 }, NULL, false, true }, { "space-on-3", 1, { 3, 1 }, NULL, false, true },
 	};
 	language_init();
@@ -105,7 +116,8 @@ int main(int argc, char **argv)
 		const char *why = run(argv[1], &ways[i]);
 		if (why && !strcmp(why, "skip"))
 			continue;
-		printf("%s %s-%s%s%s\n", why ? "not ok" : "ok", base(argv[1]), ways[i].name, why ? ": " : "", why ? why : "");
+		printf("%s %s-%s%s%s\n", why ? "not ok" : "ok", base(argv[1]), ways[i].name, why ? ": " : "",
+			why ? why : "");
 	}
 	arena_free(&lasting);
 	return 0;

@@ -1,12 +1,15 @@
 /* Random models under random plans, in exact arithmetic.
  *
- *   signatures   every node runs by a random signature of its own and values are kept in random forms; what lies between is moved
+ *   signatures   every node runs by a random signature of its own and values are kept in random forms; operands in
+ *                another form are moved
  *   passes       the model is planned and boxed by the compiler under random pins, and the physical graph is executed
- *   programs     then it is scheduled for a slow machine, so that transfers have a start and a finish, and the lists of actions are executed
- *   faults       the same with a transfer that is wrong, missing or done twice, with a finish that is missing or elsewhere, or with memory
- *                that is used while a transfer is on its way, which must be seen
+ *   programs     then it is scheduled for a slow machine, so that transfers have a start and a finish, and the lists of
+ *                actions are executed
+ *   faults       the same with a transfer that is wrong, missing or done twice, with a finish that is missing or
+ *                elsewhere, or with memory that is used while a transfer is on its way: each must be noticed
  *
- * random [FROM [COUNT]]: by default seeds 1 to 500, with LONG 1 to 20,000.  A model that differs is cut down and printed. */
+ * random [FROM [COUNT]]: by default seeds 1 to 500, with LONG 1 to 20,000.  A model that differs is cut down and
+ * printed. */
 #include "exact/exact.h"
 #include "exact/make.h"
 
@@ -17,7 +20,10 @@
 #include <unistd.h>
 
 typedef struct Seen { int planted, found; } Seen;
-typedef struct Tally { int same, cannot, bad, nodes, programs, starts; Seen fault[FAULT_COUNT], spoil[SPOIL_COUNT]; } Tally;
+typedef struct Tally {
+	int same, cannot, bad, nodes, programs, starts;
+	Seen fault[FAULT_COUNT], spoil[SPOIL_COUNT];
+} Tally;
 static Tally tally;
 
 static Model *compile(const Made *m, char **text)
@@ -48,7 +54,8 @@ static const Mesh *meshes_of(const Made *m)
 	return list;
 }
 
-/* The main program, with starts and finishes wherever there is anything to compute in between; -1: the compiler makes none. */
+/* The main program, with starts and finishes wherever there is anything to compute in between; -1: the compiler makes
+ * none. */
 static int schedule(Graph *g)
 {
 	Model *m = g->model;
@@ -115,7 +122,8 @@ static const char *check(const Made *made, int how, bool count)
 	for (int k = BY_SIGNATURES; w && !why && k <= BY_PASSES; k++) {
 		if (!(how & k))
 			continue;
-		Outcome o = k == BY_SIGNATURES ? run_random(m->graph, meshes_of(made), made->nmesh, w, made->seed, FAULT_NONE, 0, &a) : by_passes(made, m, w, &a, count);
+		Outcome o = k == BY_SIGNATURES ? run_random(m->graph, meshes_of(made), made->nmesh, w, made->seed,
+			FAULT_NONE, 0, &a) : by_passes(made, m, w, &a, count);
 		why = o.what == RUN_DIFFERS ? o.why : NULL;
 		tally.cannot += count && o.what == RUN_CANNOT;
 		tally.same += count && o.what == RUN_SAME;
@@ -165,7 +173,8 @@ static bool run_seed(uint64_t seed)
 		if (!why)
 			continue;
 		good = false;
-		printf("not ok seed-%llu-by-%s: %s\n", (unsigned long long)seed, how == BY_PASSES ? "passes" : "signatures", why);
+		printf("not ok seed-%llu-by-%s: %s\n", (unsigned long long)seed,
+			how == BY_PASSES ? "passes" : "signatures", why);
 		if (!strncmp(why, "does not", 8))
 			continue;
 		cut_down(&made, how);
@@ -197,9 +206,11 @@ static void plant(uint64_t seed)
 		note(&tally.fault[f], o.planted, o.what == RUN_DIFFERS);
 	}
 	Hold **at;
-	bool runs = w && !plan_run(m->graph) && !boxing_run(m->graph) && run_physical(m->graph, w, seed, &a, &at).what == RUN_SAME && !schedule(m->graph);
+	bool runs = w && !plan_run(m->graph) && !boxing_run(m->graph) &&
+		run_physical(m->graph, w, seed, &a, &at).what == RUN_SAME && !schedule(m->graph);
 	for (int f = SPOIL_NONE + 1; runs && f < SPOIL_COUNT; f++) {
-		Outcome early = run_program(m->graph, at, false, (Spoil)f, (int)(seed % 7)), late = run_program(m->graph, at, true, (Spoil)f, (int)(seed % 7));
+		Outcome early = run_program(m->graph, at, false, (Spoil)f, (int)(seed % 7)),
+			late = run_program(m->graph, at, true, (Spoil)f, (int)(seed % 7));
 		note(&tally.spoil[f], early.planted, early.what == RUN_DIFFERS || late.what == RUN_DIFFERS);
 	}
 	arena_free(&a);
@@ -210,7 +221,8 @@ static void plant(uint64_t seed)
 
 /* ---- many ---- */
 
-enum { TURN = 100, WORKERS = 16 };      /* seeds of one process: what the compiler remembers of forms it never forgets */
+/* seeds of one process: what the compiler remembers of forms it never forgets */
+enum { TURN = 100, WORKERS = 16 };
 
 static void one_turn(uint64_t from, uint64_t end)
 {
@@ -232,7 +244,8 @@ static void work(Tally *all, uint64_t from, uint64_t end, int k, int n)
 		}
 		int status = 1;
 		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status) {
-			printf("not ok seeds-%llu-and-up: a process ended with status %d\n", (unsigned long long)at, status);
+			printf("not ok seeds-%llu-and-up: a process ended with status %d\n", (unsigned long long)at,
+				status);
 			all[k].bad++;
 		}
 	}
@@ -273,9 +286,14 @@ static void tell(const char *what, const Seen *s, int least)
 
 int main(int argc, char **argv)
 {
-	static const char *const fault[] = { "", "a missing term", "a term added twice", "a part of another rank", "a transfer left out" };
-	static const char *const spoil[] = { "", "a finish left out", "a finish before its start", "a finish behind a reader", "an operand in flight overwritten", "a result in flight overwritten" };
-	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : getenv("LONG") && *getenv("LONG") ? 20000 : 500;
+	static const char *const fault[] = { "", "a missing term", "a term added twice", "a part of another rank",
+		"a transfer left out" };
+	static const char *const spoil[] = { "", "a finish left out", "a finish before its start",
+		"a finish behind a reader", "an operand in flight overwritten", "a result in flight overwritten" };
+	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	uint64_t count = getenv("LONG") && *getenv("LONG") ? 20000 : 500;
+	if (argc > 1)
+		count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	language_init();
 	if (count > 1)
@@ -284,13 +302,15 @@ int main(int argc, char **argv)
 		run_many(from, from + count);
 	else
 		one_turn(from, from + count);
-	printf("# %llu models of %d nodes in all: %d runs are the same, %d have no exact meaning\n", (unsigned long long)count, tally.nodes,
+	printf("# %llu models of %d nodes in all: %d runs are the same, %d have no exact meaning\n",
+		(unsigned long long)count, tally.nodes,
 	       tally.same, tally.cannot);
 	printf("# %d programs with %d transfers that have a start and a finish\n", tally.programs, tally.starts);
 	if (tally.cannot)
 		printf("not ok every node has an exact meaning: %d runs could not be judged\n", tally.cannot);
 	if (!tally.bad)
-		printf("ok all plans of seeds %llu to %llu give what the whole gives\n", (unsigned long long)from, (unsigned long long)(from + count - 1));
+		printf("ok all plans of seeds %llu to %llu give what the whole gives\n", (unsigned long long)from,
+			(unsigned long long)(from + count - 1));
 	for (uint64_t s = from; s < from + 100 && count >= 100; s++)
 		plant(s);
 	for (int f = FAULT_NONE + 1; f < FAULT_COUNT && count >= 100; f++)

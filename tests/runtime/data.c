@@ -1,8 +1,8 @@
 /* data FOLDER: writes the digits of FOLDER in every form that trainers read, 600 of them: idx/ npy/ float/ cifar.bin
  * digits.safetensors; and a text as tokens of 8, 16 and 32 bits.  First checks that the order of samples is a
  * permutation, and that random numbers are normal, or uniform, and the same alone and in rows.
- * data FOLDER shards: without the checks; also the digits in pieces: parts/, half-0/ and half-1/, safe/, members/ (for tar), and others/, 70 that
- * none of these has. */
+ * data FOLDER shards: without the checks; also the digits in pieces: parts/, half-0/ and half-1/, safe/, members/ (for
+ * tar), and others/, 70 that none of these has. */
 #include "comm.h"
 #include "save.h"
 
@@ -53,13 +53,15 @@ static int check_rows(RtIsa isa)
 			for (int64_t i = 0; i < n; i++) {
 				float g = 2 * rt_gauss(9, from + (uint64_t)i);
 				if (row[i] != 0.5f + g)
-					return printf("not ok normal: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n", i, n, from);
+					return printf("not ok normal: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n", i,
+						n, from);
 			}
 			rt_unit_many(isa, row, 9, from, n, -1, 2);
 			for (int64_t i = 0; i < n; i++) {
 				float u = 2 * rt_unit(9, from + (uint64_t)i);
 				if (row[i] != u - 1)
-					return printf("not ok uniform: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n", i, n, from);
+					return printf("not ok uniform: %" PRId64 " of %" PRId64 " from %" PRIu64 "\n",
+						i, n, from);
 			}
 		}
 	return 0;
@@ -92,7 +94,8 @@ static int check_numbers(void)
 		unit[0] += u;
 		unit[1] += u * u;
 	}
-	bool bad = fabs(sum[0]) > 5000 || fabs(sum[1] / MANY - 1) > 0.007 || fabs(sum[2] / MANY) > 0.02 || fabs(sum[3] / MANY - 3) > 0.05 || fabs(next) > 5000;
+	bool bad = fabs(sum[0]) > 5000 || fabs(sum[1] / MANY - 1) > 0.007 || fabs(sum[2] / MANY) > 0.02 ||
+		fabs(sum[3] / MANY - 3) > 0.05 || fabs(next) > 5000;
 	for (int k = 0; k < 4; k++)
 		bad |= fabs(near[k] - within[k] * MANY) > 5 * sqrt(MANY * within[k] * (1 - within[k]));
 	bad |= fabs(unit[0] / MANY - 0.5) > 0.0015 || fabs(unit[1] / MANY - 1 / 3.0) > 0.0015;
@@ -104,7 +107,8 @@ static int check_numbers(void)
 		}
 	bad |= !ends;
 	if (bad)
-		return printf("not ok normal: moments %g %g %g %g, neighbours %g\n", sum[0] / MANY, sum[1] / MANY, sum[2] / MANY, sum[3] / MANY, next / MANY);
+		return printf("not ok normal: moments %g %g %g %g, neighbours %g\n", sum[0] / MANY, sum[1] / MANY,
+			sum[2] / MANY, sum[3] / MANY, next / MANY);
 	if (check_rows(RT_PLAIN) || (wide() && check_rows(RT_AVX2)))
 		return 1;
 	return !printf("ok normal\n");
@@ -122,14 +126,16 @@ static void npy(const char *path, const char *type, const char *shape, const voi
 
 static void idx(const char *path, int rank, const void *data, size_t bytes)
 {
-	static const unsigned char head[3][16] = { { 0, 0, 8, 1, 0, 0, 2, 88 }, { 0 }, { 0, 0, 8, 3, 0, 0, 2, 88, 0, 0, 0, 8, 0, 0, 0, 8 } };
+	static const unsigned char head[3][16] = { { 0, 0, 8, 1, 0, 0, 2, 88 }, { 0 }, { 0, 0, 8, 3, 0, 0, 2, 88, 0, 0,
+		0, 8, 0, 0, 0, 8 } };
 	FILE *f = create(path);
 	fwrite(head[rank - 1], 1, 4 + 4 * (size_t)rank, f);
 	fwrite(data, 1, bytes, f);
 	fclose(f);
 }
 
-static void piece(const char *dir, const char *image_name, const char *label_name, const unsigned char *image, const int64_t *number, int from, int to)
+static void piece(const char *dir, const char *image_name, const char *label_name, const unsigned char *image,
+	const int64_t *number, int from, int to)
 {
 	char path[300], shape[64];
 	snprintf(path, sizeof path, "%s/%s", dir, image_name);
@@ -146,8 +152,10 @@ static void safe(const char *path, const unsigned char *image, const int64_t *nu
 {
 	char text[256];
 	int k = to - from;
-	uint64_t n = (uint64_t)snprintf(text, sizeof text, "{\"image\":{\"dtype\":\"U8\",\"shape\":[%d,8,8],\"data_offsets\":[0,%d]},"
-	                                "\"label\":{\"dtype\":\"I64\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}", k, k * PIXELS, k, k * PIXELS, k * (PIXELS + 8));
+	uint64_t n = (uint64_t)snprintf(text, sizeof text,
+		"{\"image\":{\"dtype\":\"U8\",\"shape\":[%d,8,8],\"data_offsets\":[0,%d]},"
+		"\"label\":{\"dtype\":\"I64\",\"shape\":[%d],\"data_offsets\":[%d,%d]}}",
+		k, k * PIXELS, k, k * PIXELS, k * (PIXELS + 8));
 	FILE *f = create(path);
 	fwrite(&n, 1, 8, f);
 	fwrite(text, 1, n, f);
@@ -208,7 +216,8 @@ int main(int argc, char **argv)
 	FILE *f = fopen(path, "rb");
 	snprintf(path, sizeof path, "%s/label.idx", argv[1]);
 	FILE *g = fopen(path, "rb");
-	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image || fread(head, 1, 8, g) != 8 || fread(label, 1, sizeof label, g) != sizeof label)
+	if (!f || !g || fread(head, 1, 16, f) != 16 || fread(image, 1, sizeof image, f) != sizeof image ||
+		fread(head, 1, 8, g) != 8 || fread(label, 1, sizeof label, g) != sizeof label)
 		return 1;
 	fclose(f);
 	fclose(g);

@@ -1,7 +1,8 @@
-/* Transfers between processes: random pairs of forms over meshes of one to three axes, every type and reduction, small and large, parts of
- * unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's numbers its own, so that a value taken from
- * the wrong rank shows.  Ranks are delayed at random, and write over what they gave as soon as a transfer returns.  Then several buckets at
- * once, started and finished, by a thread of their own or without. */
+/* Transfers between processes: random pairs of forms over meshes of one to three axes, every type and reduction, small
+ * and large, parts of unequal lengths and empty ones; what arrives is what form_pieces says, with every holder's
+ * numbers its own, so that a value taken from the wrong rank shows.  Ranks are delayed at random, and write over what
+ * they gave as soon as a transfer returns.  Then several buckets at once, started and finished, by a thread of their
+ * own or without. */
 #include "comm.h"
 #include "save.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOVES = 48, ROUNDS = 3, MANY = 6, FLIGHTS = 30, LARGE = 60000, ROOM = 8 * 10 * LARGE };
+enum { MOVES = 48, CHANNELS = 5, ROUNDS = 3, MANY = 6, FLIGHTS = 30, LARGE = 60000, ROOM = 8 * 10 * LARGE };
 
 static uint64_t state;
 
@@ -64,7 +65,8 @@ static void make_pair(Form *from, Form *to, bool large)
 	from->naxis = large ? 1 + (int)draw(2) : (int)draw(4);
 	for (int a = 0; a < from->naxis; a++) {
 		inner[a] = draw(2) ? 1 : 2 + (int64_t)draw(3);
-		from->dim[a] = inner[a] > 1 ? 3 * inner[a] * (1 + (int64_t)draw(large ? 1 : 5)) : 1 + (int64_t)draw(large && !a ? LARGE : 9);
+		from->dim[a] = inner[a] > 1 ? 3 * inner[a] * (1 + (int64_t)draw(large ? 1 : 5))
+			: 1 + (int64_t)draw(large && !a ? LARGE : 9);
 	}
 	*to = *from;
 	if (draw(4) == 0) {             /* another mesh of the same ranks */
@@ -76,7 +78,8 @@ static void make_pair(Form *from, Form *to, bool large)
 		cut(from, k, inner, how, true);
 	for (int k = 0; k < to->ndim; k++)
 		cut(to, k, inner, how, draw(3) == 0);
-	if (draw(3) == 0 && to->ndim == from->ndim && !memcmp(to->mesh, from->mesh, sizeof to->mesh))    /* an all-reduce */
+	/* an all-reduce */
+	if (draw(3) == 0 && to->ndim == from->ndim && !memcmp(to->mesh, from->mesh, sizeof to->mesh))
 		for (int k = 0; k < from->ndim; k++) {
 			to->cut[k] = from->cut[k];
 			if (draw(2) || k == 0)
@@ -133,7 +136,8 @@ static void row(void *arg, int64_t from, int64_t to, int64_t n)
 		if (w->first)
 			*y = v;
 		else
-			*y = w->how == FORM_SUM ? *y + v : w->how == FORM_PROD ? *y * v : w->how == FORM_MAX ? (v > *y ? v : *y) : (v < *y ? v : *y);
+			*y = w->how == FORM_SUM ? *y + v : w->how == FORM_PROD ? *y * v : w->how == FORM_MAX
+				? (v > *y ? v : *y) : (v < *y ? v : *y);
 	}
 }
 
@@ -190,7 +194,11 @@ static int one(Ctx *c, int move, int round, int64_t *bad)
 {
 	const RtProgram *p = c->program;
 	const RtRoute *r = &c->route[move];
-	unsigned char *x = c->window, *y = r->nterm && round ? x : draw(2) || r->nterm ? c->window + p->window_bytes / 2 : c->slab;
+	unsigned char *x = c->window, *y;
+	if (r->nterm && round)
+		y = x;
+	else
+		y = draw(2) || r->nterm ? c->window + p->window_bytes / 2 : c->slab;
 	give(c, move, round, x);
 	delay(c, move * ROUNDS + round);
 	int code = rt_move(c, move, y, x);
@@ -204,7 +212,8 @@ static void show(const RtProgram *p, int move)
 		const Form *f = &p->form[(side ? p->move[move].to : p->move[move].from) - 1];
 		printf(" %s", side ? "to" : "from");
 		for (int k = 0; k < f->ndim; k++)
-			printf(f->cut[k].kind == FORM_S ? " %d:S(%d, %lld x %lld)" : f->cut[k].kind == FORM_B ? " %d:B" : " %d:P%d", f->mesh[k], f->cut[k].kind == FORM_S ? f->cut[k].axis : f->cut[k].reduce,
+			printf(f->cut[k].kind == FORM_S ? " %d:S(%d, %lld x %lld)" : f->cut[k].kind == FORM_B ? " %d:B"
+				: " %d:P%d", f->mesh[k], f->cut[k].kind == FORM_S ? f->cut[k].axis : f->cut[k].reduce,
 			       (long long)f->cut[k].len, (long long)f->cut[k].inner);
 		for (int a = 0; a < f->naxis; a++)
 			printf("%s%lld", a ? " x " : ", ", (long long)f->dim[a]);
@@ -212,7 +221,8 @@ static void show(const RtProgram *p, int move)
 	printf(", type %d\n", p->move[move].type);
 }
 
-/* Several buckets on their way at once, each of several values of one transfer, finished in any order; one in a while is done at once. */
+/* Several buckets on their way at once, each of several values of one transfer, finished in any order; one in a while
+ * is done at once. */
 typedef struct Flight { int move, round, n, place[MANY]; void *y[MANY]; const void *x[MANY]; } Flight;
 
 static int start(Ctx *c, Flight *f, unsigned char *at, size_t room)
@@ -228,7 +238,8 @@ static int start(Ctx *c, Flight *f, unsigned char *at, size_t room)
 		int k = f->n;
 		move[k] = f->move;
 		f->x[k] = at + (size_t)(2 * k) * bytes;
-		f->y[k] = c->route[f->move].nterm && f->round % 2 ? (void *)(uintptr_t)f->x[k] : at + (size_t)(2 * k + 1) * bytes;
+		bool in_place = c->route[f->move].nterm && f->round % 2;
+		f->y[k] = in_place ? (void *)(uintptr_t)f->x[k] : at + (size_t)(2 * k + 1) * bytes;
 		give(c, f->move, f->round + k, (void *)(uintptr_t)f->x[k]);
 	}
 	delay(c, f->move + 7 * f->round);
@@ -255,9 +266,11 @@ static int flights(Ctx *c, int round, int64_t *bad)
 		code = now.n ? rt_moves_finish(c, now.y[0]) : 0;
 		for (int i = 0; i < now.n && !code; i++) {
 			int64_t differs;
-			if ((differs = wrong(c, now.move, now.round + i, now.y[i], (void *)(uintptr_t)now.x[i])) && !*bad) {
+			if ((differs = wrong(c, now.move, now.round + i, now.y[i], (void *)(uintptr_t)now.x[i])) &&
+				!*bad) {
 				show(c->program, now.move);
-				printf(" bucket of transfer %d, value %d of %d, rank %d: %lld elements differ\n", now.move, i, now.n, c->rank, (long long)differs);
+				printf(" bucket of transfer %d, value %d of %d, rank %d: %lld elements differ\n",
+					now.move, i, now.n, c->rank, (long long)differs);
 			}
 			*bad += differs;
 		}
@@ -293,15 +306,18 @@ int main(void)
 	static const RtType types[] = { RT_F32, RT_F64, RT_I64, RT_I32, RT_U8, RT_BOOL };
 	static Form form[2 * MOVES];
 	static RtMove move[MOVES];
+	static const RtChannel channel[CHANNELS] = { { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
 	for (int k = 0; k < 6 * 4; k++) {
 		int nrank = worlds[k % 6], threads = k % 4 == 3 ? 2 : 1;
 		state = (uint64_t)k + 11;
 		make_meshes(nrank);
 		for (int i = 0; i < MOVES; i++) {
 			make_pair(&form[2 * i], &form[2 * i + 1], i % 8 == 7);
-			move[i] = (RtMove){ 2 * i + 1, 2 * i + 2, types[i % 3 == 0 ? 0 : draw(6)], false };
+			move[i] = (RtMove){ 2 * i + 1, 2 * i + 2, types[i % 3 == 0 ? 0 : draw(6)], i % CHANNELS };
 		}
-		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES, .slab_bytes = ROOM, .window_bytes = 2 * ROOM, .most = 2 * MANY };
+		RtProgram p = { .nrank = nrank, .form = form, .nform = 2 * MOVES, .move = move, .nmove = MOVES,
+			.channel = channel, .nchannel = CHANNELS, .slab_bytes = ROOM, .window_bytes = 2 * ROOM,
+			.most = 2 * MANY };
 		setenv("RT_LANE", k / 6 % 2 ? "thread" : "walk", 1);
 		int code = rt_run(&p, rank, &threads);
 		if (code)

@@ -1,4 +1,5 @@
-/* replan A B: whether two safetensors files hold the same tensors, bit for bit, in whatever order.  replan.sh runs it. */
+/* replan A B: whether two safetensors files hold the same tensors, bit for bit, in whatever order.  replan.sh runs
+ * it. */
 #include "comm.h"
 #include "save.h"
 
@@ -14,7 +15,9 @@ int main(int argc, char **argv)
 	int bad = a.n != b.n || !a.n;
 	for (int i = 0; i < a.n && !bad; i++) {
 		const RtEntry *x = &a.entry[i], *y = rt_safe_find(&b, x->name);
-		bad = !y || x->type != y->type || x->naxis != y->naxis || memcmp(x->dim, y->dim, (size_t)x->naxis * sizeof *x->dim) != 0 || x->to - x->from != y->to - y->from ||
+		bad = !y || x->type != y->type || x->naxis != y->naxis ||
+			memcmp(x->dim, y->dim, (size_t)x->naxis * sizeof *x->dim) != 0 ||
+			x->to - x->from != y->to - y->from ||
 		      memcmp(a.data + x->from, b.data + y->from, x->to - x->from) != 0;
 		if (bad)
 			printf("%s differs\n", x->name);

@@ -1,5 +1,6 @@
-/* A bit that changes by itself on one rank, in what several ranks hold, ends the job with status 23 when ranks are compared (input 96): what all hold
- * whole, and a part that two of four hold.  Numbers that each rank holds for itself may differ. */
+/* A bit that changes by itself on one rank, in what several ranks hold, ends the job with status 23 when ranks are
+ * compared (input 96): what all hold whole, and a part that two of four hold.  Numbers that each rank holds for itself
+ * may differ. */
 #include "comm.h"
 #include "save.h"
 
@@ -29,15 +30,19 @@ static int body(Ctx *c, void *arg)
 int main(void)
 {
 	static const Form form[] = {
-		{ .ndim = 2, .mesh = { 2, 2 }, .naxis = 1, .dim = { 48 }, .cut = { { .kind = FORM_B }, { .kind = FORM_S, .len = 48, .inner = 1 } } },
-		{ .ndim = 2, .mesh = { 2, 2 }, .naxis = 1, .dim = { 48 }, .cut = { { .kind = FORM_S, .len = 48, .inner = 1 }, { .kind = FORM_S, .len = 48, .inner = 1 } } },
+		{ .ndim = 2, .mesh = { 2, 2 }, .naxis = 1, .dim = { 48 },
+			.cut = { { .kind = FORM_B }, { .kind = FORM_S, .len = 48, .inner = 1 } } },
+		{ .ndim = 2, .mesh = { 2, 2 }, .naxis = 1, .dim = { 48 },
+			.cut = { { .kind = FORM_S, .len = 48, .inner = 1 },
+			{ .kind = FORM_S, .len = 48, .inner = 1 } } },
 	};
 	static const RtKept kept[] = {
 		{ { "w", RT_F32, 1, { 1024 }, 0, false, 0 }, RT_PARAMETER, .start = RT_FILL },
 		{ { "u", RT_F32, 1, { 48 }, 1, false, 4096 }, RT_PARAMETER, .start = RT_FILL },
 		{ { "m", RT_F32, 1, { 48 }, 2, false, 4224 }, RT_STATE, .start = RT_FILL },
 	};
-	static const char *const name[FLIPS] = { "same", "flipped-bit-96", "flipped-bit-of-a-part-96", "own-numbers-may-differ" };
+	static const char *const name[FLIPS] = { "same", "flipped-bit-96", "flipped-bit-of-a-part-96",
+		"own-numbers-may-differ" };
 	RtProgram p = { .nrank = 4, .form = form, .nform = 2, .kept = kept, .nkept = 3, .slab_bytes = 8192 };
 	for (int flips = 0; flips < FLIPS; flips++) {
 		int code = rt_run(&p, body, &flips), want = flips == WHOLE || flips == PART ? RT_NUMERIC : 0;

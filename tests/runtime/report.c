@@ -1,6 +1,8 @@
-/* report plot FILE: a run of a million steps with one spike and one dip through the sink of --plot, whose picture must be small and show both.
- * report events DIR: reads all event files of a folder in the order of their names, checks every length and checksum with code of its own and
- * every field, and prints "FILE TAG STEP VALUE" for each number, files counted from 0, and "FILE start STEP" for the event of a session. */
+/* report plot FILE: a run of a million steps with one spike and one dip through the sink of --plot, whose picture must
+ * be small and show both.
+ * report events DIR: reads all event files of a folder in the order of their names, checks every length and checksum
+ * with code of its own and every field, and prints "FILE TAG STEP VALUE" for each number, files counted from 0, and
+ * "FILE start STEP" for the event of a session. */
 #include "comm.h"
 #include "save.h"
 
@@ -206,7 +208,8 @@ static int plot(const char *path)
 	for (c.step = 0; c.step < STEPS; c.step++) {
 		RtRecord rec = { .step = c.step };
 		double noise = 0.1 * (double)(rt_hash(1, (uint64_t)c.step) % 1000) / 1000;
-		rt_record_add(&rec, "loss", c.step == 654321 ? 90 : c.step == 123457 ? 0.011 : 1 + noise + 5 * exp(-1e-5 * (double)c.step));
+		rt_record_add(&rec, "loss", c.step == 654321 ? 90 : c.step == 123457 ? 0.011 : 1 + noise + 5 *
+			exp(-1e-5 * (double)c.step));
 		rt_record_add(&rec, "a<b&\"c\"", 0.5);
 		rt_record_add(&rec, "seconds", 1);
 		rt_sink_plot.take(&c, &r, &rec);
@@ -221,7 +224,8 @@ static int plot(const char *path)
 		fail("not ok spikes: curves reach from %g to %g, not over the panel", top, bottom);
 	if (n > 200000)
 		fail("not ok size: %zu bytes", n);
-	if (strstr(s, "a<b") || !strstr(s, "a&#60;b&#38;&#34;c&#34;") || strstr(s, "seconds") || !strstr(s, "(logarithmic)") || !strstr(s, ">800k</text>"))
+	if (strstr(s, "a<b") || !strstr(s, "a&#60;b&#38;&#34;c&#34;") || strstr(s, "seconds") ||
+		!strstr(s, "(logarithmic)") || !strstr(s, ">800k</text>"))
 		fail("not ok text: names or numbers are not as they should be");
 	free(s);
 	return !printf("ok million-steps\n");

@@ -1,8 +1,8 @@
-/* cbc MODEL RANKS FILE.lp: writes the choice of signatures for a model, on a mesh of that shape ("4" or "2, 2"), as an integer program
- * for CBC, and prints what the solver found: cost, bound, and the constant that the program lacks.
+/* cbc MODEL RANKS FILE.lp: writes the choice of signatures for a model, on a mesh of that shape ("4" or "2, 2"), as an
+ * integer program for CBC, and prints what the solver found: cost, bound, and the constant that the program lacks.
  *
- * One variable for each choice, and one for each pair of choices at the ends of an edge that the sums of its row and its column tie to
- * them.  Choices that cannot be are left out; costs are in microseconds. */
+ * One variable for each choice, and one for each pair of choices at the ends of an edge that the sums of its row and
+ * its column tie to them.  Choices that cannot be are left out; costs are in microseconds. */
 #include "compiler.h"
 #include "solve/solve.h"
 
@@ -80,7 +80,8 @@ int main(int argc, char **argv)
 	path = argv[3];
 	Model *m = read_model(argv[1]);
 	char *mesh = arena_printf(&arena_process, "@mesh(ranks, cpu, [%s])", argv[2]);
-	if (!m || parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || resolve_run(m) || verify_graph(m->graph, 0))
+	if (!m || parse_annots(file_memory("mesh", mesh, strlen(mesh)), m, ON_MODEL, &m->annot) || resolve_run(m) ||
+		verify_graph(m->graph, 0))
 		return 1;
 	train_bind_batch(m);
 	solve_seen = write_lp;

@@ -1,5 +1,5 @@
-/* The solver of signatures against enumeration: random small graphs, chains, ladders and grids, like layers, problems that
- * are forced through message passing, and limits on sums. */
+/* The solver of signatures against enumeration: random small graphs, chains, ladders and grids, like layers, problems
+ * that are forced through message passing, and limits on sums. */
 #include "solve/solve.h"
 
 #include <math.h>
@@ -105,10 +105,12 @@ static void small(void)
 		solve_run(&p, &a, &r);
 		check(r.possible == (least < INFINITY), "possible", i);
 		if (r.possible)
-			check(r.exact && legal(&p, &r) && r.cost == least && r.bound == least, "small graphs are solved exactly", i);
+			check(r.exact && legal(&p, &r) && r.cost == least && r.bound == least,
+				"small graphs are solved exactly", i);
 		p.forget = true;
 		solve_run(&p, &a, &again);
-		check(!r.possible || !memcmp(r.choice, again.choice, sizeof *r.choice * (size_t)p.nnode), "remembering changes nothing", i);
+		check(!r.possible || !memcmp(r.choice, again.choice, sizeof *r.choice * (size_t)p.nnode),
+			"remembering changes nothing", i);
 		arena_free(&a);
 	}
 }
@@ -125,7 +127,8 @@ static void forced(void)
 		double least = enumerate(&p);
 		p.cap = 1;
 		solve_run(&p, &a, &r);
-		check(r.possible && legal(&p, &r) && r.bound <= least && least <= r.cost, "bound <= optimum <= found, by messages", i);
+		check(r.possible && legal(&p, &r) && r.bound <= least && least <= r.cost,
+			"bound <= optimum <= found, by messages", i);
 		closed += r.cost == r.bound;
 		arena_free(&a);
 	}
@@ -206,7 +209,8 @@ static void lattices(void)
 		SolveResult r;
 		lattice(&p, &a, s[0], s[1], s[2]);
 		solve_run(&p, &a, &r);
-		check(r.exact && legal(&p, &r) && r.cost == columns(&p, &a, s[0], s[1]), "chains, ladders and grids", i);
+		check(r.exact && legal(&p, &r) && r.cost == columns(&p, &a, s[0], s[1]), "chains, ladders and grids",
+			i);
 		arena_free(&a);
 	}
 }
@@ -238,7 +242,8 @@ static void layers(SolveProblem *p, Arena *a, int n, int per, int more, int d)
 			SolveEdge e = { base + from[k], base + to[k], in[k] };
 			arena_push(a, p->edge, p->nedge, e);
 		}
-		SolveEdge h = { 0, base + per / 2, hub }, f = { base - 1, base, across[0] }, b = { base + per - 1, base - per, across[1] };
+		SolveEdge h = { 0, base + per / 2, hub }, f = { base - 1, base, across[0] },
+			b = { base + per - 1, base - per, across[1] };
 		arena_push(a, p->edge, p->nedge, h);
 		if (l)
 			arena_push(a, p->edge, p->nedge, f);
@@ -256,7 +261,8 @@ static void fold(SolveProblem *p, Arena *a, SolveResult *r, const char *what, in
 	solve_run(p, a, r);
 	p->forget = true;
 	solve_run(p, a, &plain);
-	check(r->possible && legal(p, r) && r->cost == plain.cost && r->bound == plain.bound && r->fits == plain.fits, what, i);
+	check(r->possible && legal(p, r) && r->cost == plain.cost && r->bound == plain.bound && r->fits == plain.fits,
+		what, i);
 	check(!memcmp(r->choice, plain.choice, sizeof *r->choice * (size_t)p->nnode), what, i);
 }
 
@@ -291,8 +297,8 @@ static void folding(void)
 	check(within > 10, "limits were kept", within);
 }
 
-/* Columns that are alike, but for a fault in one of them: blocks are found, one copy of each is pruned, and the sum is that of
- * plain dynamic programming.  The last node of a column is tied to the first of the next. */
+/* Columns that are alike, but for a fault in one of them: blocks are found, one copy of each is pruned, and the sum is
+ * that of plain dynamic programming.  The last node of a column is tied to the first of the next. */
 enum { FAULTS = 5 };
 
 static void alike(SolveProblem *p, Arena *a, int wide, int columns, int d, int fault)
@@ -309,12 +315,14 @@ static void alike(SolveProblem *p, Arena *a, int wide, int columns, int d, int f
 	}
 	for (int c = 0; c < columns; c++)
 		for (int k = 0; k < wide; k++) {
-			SolveNode x = { .n = d, .cost = fault == 1 && c == odd && k == which % wide ? numbers(a, d, 60, 0) : own[k] };
+			SolveNode x = { .n = d, .cost = fault == 1 && c == odd && k == which % wide ? numbers(a, d, 60,
+				0) : own[k] };
 			arena_push(a, p->node, p->nnode, x);
 		}
 	for (int c = 0; c < columns; c++) {
 		for (int k = 0; k < nin; k++) {
-			SolveEdge e = { c * wide + from[k], c * wide + to[k], fault == 2 && c == odd && k == which ? numbers(a, d * d, 40, 0) : in[k] };
+			SolveEdge e = { c * wide + from[k], c * wide + to[k], fault == 2 && c == odd &&
+				k == which ? numbers(a, d * d, 40, 0) : in[k] };
 			if (fault != 3 || c != odd || k != which)
 				arena_push(a, p->edge, p->nedge, e);
 		}
@@ -326,7 +334,8 @@ static void alike(SolveProblem *p, Arena *a, int wide, int columns, int d, int f
 		edge(p, a, odd * wide + which % wide, (odd + 1) * wide + below(wide), 0);
 }
 
-/* The nodes of a problem in another order: forward parts of all layers, then what is left of them from the last to the first. */
+/* The nodes of a problem in another order: forward parts of all layers, then what is left of them from the last to the
+ * first. */
 static void reorder(SolveProblem *p, Arena *a, int per, int n)
 {
 	int *to = arena_array(a, int, p->nnode + 1), at = 0;
@@ -404,7 +413,8 @@ static void only_places(SolveProblem *p)
 		p->node[i].cost = i % 3 ? NULL : p->node[i].cost;
 	for (int i = 0; i < p->nedge; i++)
 		for (int k = 0; k < i; k++)
-			if (p->node[p->edge[i].a].n == p->node[p->edge[k].a].n && p->node[p->edge[i].b].n == p->node[p->edge[k].b].n) {
+			if (p->node[p->edge[i].a].n == p->node[p->edge[k].a].n &&
+				p->node[p->edge[i].b].n == p->node[p->edge[k].b].n) {
 				p->edge[i].cost = p->edge[k].cost;
 				break;
 			}
@@ -431,7 +441,8 @@ static void shared_last(SolveProblem *p)
 	}
 }
 
-/* Layers with all that models have: two values from layer to layer, a node that all share, a part that is somewhere else in the order; and faults. */
+/* Layers with all that models have: two values from layer to layer, a node that all share, a part that is somewhere
+ * else in the order; and faults. */
 static void models(void)
 {
 	int found = 0, by_messages = 0, n = 120;
@@ -453,12 +464,14 @@ static void models(void)
 		solve_run(&p, &a, &flat);
 		p.flat = false;
 		fold(&p, &a, &r, "layers, one read for all and each read", i);
-		check(r.cost == flat.cost && r.bound == flat.bound && r.exact, "layers cost the same, blocks or none", i);
+		check(r.cost == flat.cost && r.bound == flat.bound && r.exact, "layers cost the same, blocks or none",
+			i);
 		found += r.folded > 0;
 		p.cap = 1;
 		p.work = i % 4 ? 0 : 4e4;               /* stopped before all is found */
 		solve_run(&p, &a, &r);
-		check(r.bound <= flat.cost && flat.cost <= r.cost, "bound <= optimum <= found, by messages of layers", i);
+		check(r.bound <= flat.cost && flat.cost <= r.cost, "bound <= optimum <= found, by messages of layers",
+			i);
 		by_messages += !r.exact && r.passes;
 		bound += r.bound;
 		if (!p.work)
@@ -473,8 +486,8 @@ static void models(void)
 	check(bound > 0.98 * plain, "the bound is as near with blocks", (int)(1000 * bound / plain));
 }
 
-/* Layers that have ends farther apart than colours look: five nodes that are all tied to each other, the first to a node that all layers share, the
- * last to a chain. */
+/* Layers that have ends farther apart than colours look: five nodes that are all tied to each other, the first to a
+ * node that all layers share, the last to a chain. */
 enum { CORE = 5, CHAIN = 6, STEM = CORE + CHAIN };
 
 static void stems(SolveProblem *p, Arena *a, int n, int per, int d)
@@ -497,7 +510,8 @@ static void stems(SolveProblem *p, Arena *a, int n, int per, int d)
 	}
 }
 
-/* At the end of a chain four nodes by four tables, in two pairs by one table.  In one layer the pairs are others: each node is tied as its like is. */
+/* At the end of a chain four nodes by four tables, in two pairs by one table.  In one layer the pairs are others: each
+ * node is tied as its like is. */
 static void crossed(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -514,19 +528,22 @@ static void crossed(void)
 			for (int k = 0; k < 4; k++)
 				arena_push(&a, p.edge, p.nedge, ((SolveEdge){ x - 1, x + k, arm[k] }));
 			for (int k = 0; k < 2; k++)
-				arena_push(&a, p.edge, p.nedge, ((SolveEdge){ x + k, x + (l == odd ? 3 - k : 2 + k), pair }));
+				arena_push(&a, p.edge, p.nedge,
+					((SolveEdge){ x + k, x + (l == odd ? 3 - k : 2 + k), pair }));
 		}
 		p.flat = true;
 		solve_run(&p, &a, &flat);
 		p.flat = false;
 		fold(&p, &a, &r, "layers and one of other pairs, one read for all and each read", i);
-		check(flat.exact && r.cost == flat.cost && r.bound == flat.bound, "layers and one of other pairs, blocks or none", i);
+		check(flat.exact && r.cost == flat.cost && r.bound == flat.bound,
+			"layers and one of other pairs, blocks or none", i);
 		check(r.folded > 0, "all but that of other pairs are found", i);
 		arena_free(&a);
 	}
 }
 
-/* At one of the five hangs a node that has other costs in each layer.  Pruning adds them to those of the one: what is left is alike but for that. */
+/* At one of the five hangs a node that has other costs in each layer.  Pruning adds them to those of the one: what is
+ * left is alike but for that. */
 static void hanging(void)
 {
 	int by_messages = 0;
@@ -546,7 +563,8 @@ static void hanging(void)
 		p.flat = false;
 		p.cap = 1;
 		fold(&p, &a, &r, "layers of other costs by messages, one read for all and each read", i);
-		check(flat.exact && r.folded > 0 && r.bound <= flat.cost && flat.cost <= r.cost, "bound <= optimum <= found, by messages of layers of other costs", i);
+		check(flat.exact && r.folded > 0 && r.bound <= flat.cost && flat.cost <= r.cost,
+			"bound <= optimum <= found, by messages of layers of other costs", i);
 		by_messages += !r.exact && r.passes;
 		arena_free(&a);
 	}
@@ -570,7 +588,8 @@ static void wide(void)
 		p.cap = 4096;
 		solve_run(&p, &a, &r);
 		check(r.possible && !r.exact && legal(&p, &r) && r.bound <= r.cost && r.passes, "wide graphs", i);
-		check(r.cost - r.bound < 0.5 * r.cost, "the gap of wide graphs", (int)(100 * (r.cost - r.bound) / r.cost));
+		check(r.cost - r.bound < 0.5 * r.cost, "the gap of wide graphs",
+			(int)(100 * (r.cost - r.bound) / r.cost));
 		for (int t = 0; t < 2000; t++) {
 			int at[60];
 			for (int k = 0; k < 60; k++)
@@ -608,7 +627,8 @@ static void limits_kept(void)
 		can += least < INFINITY;
 		exact += r.fits && r.cost == least;
 		over += r.fits ? (r.cost - least) / fmax(least, 1) : 0;
-		check(!r.fits || (least < INFINITY && within(&p, r.choice) && legal(&p, &r)), "what is said to fit fits", i);
+		check(!r.fits || (least < INFINITY && within(&p, r.choice) && legal(&p, &r)),
+			"what is said to fit fits", i);
 		check(!r.fits || (r.bound <= least && least <= r.cost), "bound <= optimum <= found, within limits", i);
 		check(p.nlimit > 1 || r.fits == (least < INFINITY), "with one limit, what can fit is found", i);
 		if (p.nlimit == 1 && !r.fits) {
@@ -650,10 +670,14 @@ int main(void)
 {
 	static const struct { void (*run)(void); const char *what; } part[] = {
 		{ small, "random small graphs against enumeration" }, { forced, "message passing against enumeration" },
-		{ lattices, "chains, ladders and grids against dynamic programming" }, { folding, "like layers, folded and not" },
-		{ blocks, "blocks of like columns, with faults, against dynamic programming" }, { models, "blocks of like layers against none" },
-		{ crossed, "layers of which one is tied otherwise inside" }, { hanging, "layers that are alike but for costs" },
-		{ wide, "wide graphs" }, { limits_kept, "limits against enumeration" }, { layers_differ, "layers of one kind may differ" },
+		{ lattices, "chains, ladders and grids against dynamic programming" },
+		{ folding, "like layers, folded and not" },
+		{ blocks, "blocks of like columns, with faults, against dynamic programming" },
+		{ models, "blocks of like layers against none" },
+		{ crossed, "layers of which one is tied otherwise inside" },
+		{ hanging, "layers that are alike but for costs" },
+		{ wide, "wide graphs" }, { limits_kept, "limits against enumeration" },
+		{ layers_differ, "layers of one kind may differ" },
 	};
 	int failed = 0;
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {

@@ -41,10 +41,14 @@ static int64_t results(const Cell *s)
 	int64_t all = s->k.steps * s->k.batch * s->k.hidden, one = s->k.batch * s->k.hidden; \
 	const float *const *x = s->in, *h = s->state ? x[2] : NULL, *d = s->state ? x[3] : NULL; \
 	switch (s->kind) { \
-	case LSTM: P##lstm(c, y, y + 7 * all, y + all, y + 2 * all, y + 7 * all + one, y + 6 * all, x[0], x[1], h, s->lens, d, &s->k, K_F32); break; \
-	case LSTM_GRAD: P##lstm_grad(c, y, y + 4 * all, y + 4 * all + one, x[4], h, x[5], x[1], d, x[6], h, s->lens, &s->k, K_F32); break; \
-	case GRU: P##gru(c, y, y + 6 * all, y + all, y + 2 * all, y + 5 * all, x[0], x[1], h, s->lens, s->state ? x[2] : NULL, &s->k, K_F32); break; \
-	case GRU_GRAD: P##gru_grad(c, y, y + 6 * all, y + 3 * all, x[4], h, x[5], x[1], x[6], x[7], s->lens, &s->k, K_F32); break; \
+	case LSTM: P##lstm(c, y, y + 7 * all, y + all, y + 2 * all, y + 7 * all + one, y + 6 * all, x[0], x[1], h, \
+		s->lens, d, &s->k, K_F32); break; \
+	case LSTM_GRAD: P##lstm_grad(c, y, y + 4 * all, y + 4 * all + one, x[4], h, x[5], x[1], d, x[6], h, s->lens, \
+		&s->k, K_F32); break; \
+	case GRU: P##gru(c, y, y + 6 * all, y + all, y + 2 * all, y + 5 * all, x[0], x[1], h, s->lens, \
+		s->state ? x[2] : NULL, &s->k, K_F32); break; \
+	case GRU_GRAD: P##gru_grad(c, y, y + 6 * all, y + 3 * all, x[4], h, x[5], x[1], x[6], x[7], s->lens, &s->k, \
+		K_F32); break; \
 	case RNN: P##rnn(c, y, y + 2 * all, y + all, x[0], x[1], h, s->lens, &s->k, K_F32); break; \
 	default: P##rnn_grad(c, y, y + all, x[4], h, x[6], x[1], s->lens, &s->k, K_F32); \
 	}
@@ -76,7 +80,8 @@ static int one(const Cell *s, const char *what)
 
 int test_cells(void)
 {
-	static const KCells sizes[] = { { 1, 1, 1, false }, { 5, 3, 7, true }, { 4, 16, 24, false }, { 3, 9, 130, true }, { 2, 70, 40, false }, { 2, 3, 600, true } };
+	static const KCells sizes[] = { { 1, 1, 1, false }, { 5, 3, 7, true }, { 4, 16, 24, false },
+		{ 3, 9, 130, true }, { 2, 70, 40, false }, { 2, 3, 600, true } };
 	int bad = 0;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int kind = 0; kind < KINDS; kind++)
@@ -91,11 +96,13 @@ int test_cells(void)
 				for (int64_t b = 0; b < s.k.batch; b++)
 					lens[b] = (int32_t)((b * 7 + 3) % (s.k.steps + 1));
 				for (int k = 0; k < 8; k++)
-					s.in[k] = in[k] = numbers(k == 1 ? gates_of[kind] * s.k.hidden * s.k.hidden : gates_of[kind] * all, (uint64_t)(k + 1));
+					s.in[k] = in[k] = numbers(k == 1 ? gates_of[kind] * s.k.hidden * s.k.hidden
+						: gates_of[kind] * all, (uint64_t)(k + 1));
 				for (int64_t k = 0; k < gates_of[kind] * s.k.hidden * s.k.hidden; k++)
 					in[1][k] /= (float)s.k.hidden;
 				s.lens = given ? lens : NULL;
-				snprintf(what, sizeof what, "cell %d, %lld steps of %lld, hidden %lld, given %d", kind, (long long)s.k.steps, (long long)s.k.batch,
+				snprintf(what, sizeof what, "cell %d, %lld steps of %lld, hidden %lld, given %d", kind,
+					(long long)s.k.steps, (long long)s.k.batch,
 				         (long long)s.k.hidden, given);
 				bad += one(&s, what);
 				for (int k = 0; k < 8; k++)

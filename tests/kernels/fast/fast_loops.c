@@ -77,14 +77,17 @@ static void plain_copy(float *y, Copy *s)
 
 int test_copies(void)
 {
-	static const KLoops loops[] = { { 0, { 0 }, { 0 } }, { 1, { 1000 }, { 1 } }, { 1, { 77 }, { 0 } }, { 1, { 50 }, { 3 } }, { 1, { 50 }, { -2 } }, { 2, { 33, 70 }, { 1, 33 } },
-		{ 2, { 64, 64 }, { 1, 64 } }, { 3, { 5, 17, 40 }, { 680, 1, 17 } }, { 4, { 3, 4, 16, 20 }, { 1280, 20, 80, 1 } }, { 3, { 7, 9, 11 }, { 1, 7, 63 } },
+	static const KLoops loops[] = { { 0, { 0 }, { 0 } }, { 1, { 1000 }, { 1 } }, { 1, { 77 }, { 0 } },
+		{ 1, { 50 }, { 3 } }, { 1, { 50 }, { -2 } }, { 2, { 33, 70 }, { 1, 33 } },
+		{ 2, { 64, 64 }, { 1, 64 } }, { 3, { 5, 17, 40 }, { 680, 1, 17 } },
+		{ 4, { 3, 4, 16, 20 }, { 1280, 20, 80, 1 } }, { 3, { 7, 9, 11 }, { 1, 7, 63 } },
 		{ 3, { 4, 1, 30 }, { 0, 5, 1 } }, { 2, { 0, 5 }, { 5, 1 } }, { 2, { 200, 3 }, { 1, 200 } } };
 	int bad = 0;
 	float *x = numbers(20000, 1);
 	for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
 		for (int kind = 0; kind < 4; kind++) {
-			Copy s = { .x = x, .from = loops[i], .to = loops[i], .offset = loops[i].n == 1 && loops[i].stride[0] < 0 ? 300 : 2, .kind = kind };
+			bool back = loops[i].n == 1 && loops[i].stride[0] < 0;
+			Copy s = { .x = x, .from = loops[i], .to = loops[i], .offset = back ? 300 : 2, .kind = kind };
 			int64_t n = k_count(&s.from), at = 1;
 			for (int a = s.to.n - 1; a >= 0; a--) {         /* every second element, axes backwards */
 				s.to.stride[a] = at * 2;
@@ -118,9 +121,13 @@ static void run_reduce(Ctx *c, float *y, void *arg)
 int test_reductions(void)
 {
 	static const struct { KLoops keep, over; } cases[] = {
-		{ { 1, { 300 }, { 1 } }, { 1, { 700 }, { 300 } } }, { { 1, { 13 }, { 700 } }, { 1, { 700 }, { 1 } } }, { { 0, { 0 }, { 0 } }, { 1, { 90001 }, { 1 } } },
-		{ { 1, { 5 }, { 49 } }, { 2, { 300, 49 }, { 245, 1 } } }, { { 2, { 3, 40 }, { 4000, 1 } }, { 1, { 100 }, { 40 } } }, { { 2, { 3, 4 }, { 100, 5 } }, { 2, { 5, 5 }, { 20, 1 } } },
-		{ { 1, { 7 }, { 1 } }, { 0, { 0 }, { 0 } } }, { { 1, { 10 }, { 1 } }, { 1, { 0 }, { 10 } } }, { { 1, { 6 }, { 2 } }, { 1, { 500 }, { 12 } } }, { { 1, { 1 }, { 1 } }, { 1, { 33 }, { 1 } } } };
+		{ { 1, { 300 }, { 1 } }, { 1, { 700 }, { 300 } } }, { { 1, { 13 }, { 700 } }, { 1, { 700 }, { 1 } } },
+		{ { 0, { 0 }, { 0 } }, { 1, { 90001 }, { 1 } } },
+		{ { 1, { 5 }, { 49 } }, { 2, { 300, 49 }, { 245, 1 } } },
+		{ { 2, { 3, 40 }, { 4000, 1 } }, { 1, { 100 }, { 40 } } },
+		{ { 2, { 3, 4 }, { 100, 5 } }, { 2, { 5, 5 }, { 20, 1 } } },
+		{ { 1, { 7 }, { 1 } }, { 0, { 0 }, { 0 } } }, { { 1, { 10 }, { 1 } }, { 1, { 0 }, { 10 } } },
+		{ { 1, { 6 }, { 2 } }, { 1, { 500 }, { 12 } } }, { { 1, { 1 }, { 1 } }, { 1, { 33 }, { 1 } } } };
 	int bad = 0;
 	float *x = numbers(220000, 5);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -133,7 +140,8 @@ int test_reductions(void)
 			k_plain_reduce_f32(NULL, want, x, s.keep, s.over, op);
 			char what[64];
 			snprintf(what, sizeof what, "reduce %zu kind %d", i, (int)op);
-			bad += compare(what, run_reduce, &s, want, kept, 2e-6, op == K_SUM ? sqrt((double)n) * 4 : 1, NULL);
+			bad += compare(what, run_reduce, &s, want, kept, 2e-6, op == K_SUM ? sqrt((double)n) * 4 : 1,
+				NULL);
 			s.all = op == K_MEAN ? 3 * n : 0;       /* a part of three times as many */
 			if (s.all) {
 				k_plain_mean_part_f32(NULL, want, x, s.keep, s.over, s.all);
@@ -163,8 +171,10 @@ static void run_row(Ctx *c, float *y, void *arg)
 	case 1: k_logsoftmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
 	case 2: k_gather(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_gather_grad_f32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
-	case 4: k_gather_part(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3, s->n); break;
-	case 5: k_gather_grad_part_f32(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, s->n / 3, s->n); break;
+	case 4: k_gather_part(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3, s->n);
+		break;
+	case 5: k_gather_grad_part_f32(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, s->n / 3,
+		s->n); break;
 	}
 }
 
@@ -175,14 +185,17 @@ static void plain_row(float *y, const Soft *s)
 	case 1: k_plain_logsoftmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
 	case 2: k_plain_gather(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_plain_gather_grad_f32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
-	case 4: k_plain_gather_part(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3, s->n); break;
-	case 5: k_plain_gather_grad_part_f32(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, s->n / 3, s->n); break;
+	case 4: k_plain_gather_part(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3,
+		s->n); break;
+	case 5: k_plain_gather_grad_part_f32(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count,
+		s->n / 3, s->n); break;
 	}
 }
 
 int test_rows(void)
 {
-	static const int64_t sizes[][4] = { { 37, 10, 1, 5 }, { 5, 1000, 1, 300 }, { 300, 1, 1, 1 }, { 4, 17, 9, 40 }, { 1, 50, 200, 77 }, { 64, 64, 1, 64 }, { 2, 3, 5, 1000 } };
+	static const int64_t sizes[][4] = { { 37, 10, 1, 5 }, { 5, 1000, 1, 300 }, { 300, 1, 1, 1 }, { 4, 17, 9, 40 },
+		{ 1, 50, 200, 77 }, { 64, 64, 1, 64 }, { 2, 3, 5, 1000 } };
 	int bad = 0;
 	float *x = numbers(400000, 9);
 	int64_t *index = malloc(20000 * sizeof *index);
@@ -222,8 +235,11 @@ static void run_pool(Ctx *c, float *y, void *arg)
 
 int test_pools(void)
 {
-	static const KWindow windows[] = { { { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 8, 10 }, { 4, 5 } }, { { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 23, 31 }, { 12, 16 } },
-		{ { 3, 2 }, { 1, 1 }, { 2, 2 }, { 1, 0 }, { 9, 9 }, { 7, 7 } }, { { 1, 5 }, { 1, 3 }, { 1, 1 }, { 0, 4 }, { 1, 40 }, { 1, 15 } }, { { 5, 5 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 3, 3 }, { 3, 3 } } };
+	static const KWindow windows[] = { { { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 8, 10 }, { 4, 5 } },
+		{ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 23, 31 }, { 12, 16 } },
+		{ { 3, 2 }, { 1, 1 }, { 2, 2 }, { 1, 0 }, { 9, 9 }, { 7, 7 } },
+		{ { 1, 5 }, { 1, 3 }, { 1, 1 }, { 0, 4 }, { 1, 40 }, { 1, 15 } },
+		{ { 5, 5 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 3, 3 }, { 3, 3 } } };
 	int bad = 0;
 	float *x = numbers(20 * 800, 3), *g = numbers(20 * 800, 4);
 	x[100] = NAN, x[301] = INFINITY;

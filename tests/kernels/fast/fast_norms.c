@@ -67,15 +67,24 @@ typedef struct Case {
 		const int64_t *d = s->d; \
 		float *more = y + s->n, *db = s->variant ? NULL : more + d[1] * d[2]; \
 		switch (s->kind) { \
-		case 0: pre##layernorm_f32(c, y, s->variant ? NULL : more, more + d[0], s->x, s->scale, s->variant ? NULL : s->b, d[0], d[1], !s->variant, 1e-5f); break; \
-		case 1: pre##layernorm_grad_f32(c, y, s->dy, s->x, s->scale, s->variant ? NULL : s->mean, s->inv, d[0], d[1]); break; \
-		case 2: pre##layernorm_grad_w_f32(c, y, s->variant ? NULL : y + d[1], s->dy, s->x, s->variant ? NULL : s->mean, s->inv, d[0], d[1]); break; \
-		case 3: pre##groupnorm_f32(c, y, more, more + d[0] * d[1], s->x, s->scale, s->b, d[0], d[1], d[2], d[3], 1e-5f); break; \
-		case 4: pre##groupnorm_grad_f32(c, y, s->dy, s->x, s->scale, s->mean, s->inv, d[0], d[1], d[2], d[3]); break; \
-		case 5: pre##groupnorm_grad_w_f32(c, more, db, s->dy, s->x, s->mean, s->inv, d[0], d[1], d[2], d[3]); break; \
-		case 6: pre##batchnorm_f32(c, y, more, more + d[1], more + 2 * d[1], more + 3 * d[1], s->x, s->scale, s->b, s->mean, s->inv, d[0], d[1], d[3], 1e-5f, 0.9f); break; \
-		case 7: pre##batchnorm_grad_f32(c, y, s->dy, s->x, s->scale, s->mean, s->inv, d[0], d[1], d[3]); break; \
-		case 8: pre##batchnorm_grad_w_f32(c, more, more + d[1], s->dy, s->x, s->mean, s->inv, d[0], d[1], d[3]); break; \
+		case 0: pre##layernorm_f32(c, y, s->variant ? NULL : more, more + d[0], s->x, s->scale, \
+			s->variant ? NULL : s->b, d[0], d[1], !s->variant, 1e-5f); break; \
+		case 1: pre##layernorm_grad_f32(c, y, s->dy, s->x, s->scale, s->variant ? NULL : s->mean, s->inv, \
+			d[0], d[1]); break; \
+		case 2: pre##layernorm_grad_w_f32(c, y, s->variant ? NULL : y + d[1], s->dy, s->x, \
+			s->variant ? NULL : s->mean, s->inv, d[0], d[1]); break; \
+		case 3: pre##groupnorm_f32(c, y, more, more + d[0] * d[1], s->x, s->scale, s->b, d[0], d[1], d[2], \
+			d[3], 1e-5f); break; \
+		case 4: pre##groupnorm_grad_f32(c, y, s->dy, s->x, s->scale, s->mean, s->inv, d[0], d[1], d[2], d[3]); \
+			break; \
+		case 5: pre##groupnorm_grad_w_f32(c, more, db, s->dy, s->x, s->mean, s->inv, d[0], d[1], d[2], d[3]); \
+			break; \
+		case 6: pre##batchnorm_f32(c, y, more, more + d[1], more + 2 * d[1], more + 3 * d[1], s->x, s->scale, \
+			s->b, s->mean, s->inv, d[0], d[1], d[3], 1e-5f, 0.9f); break; \
+		case 7: pre##batchnorm_grad_f32(c, y, s->dy, s->x, s->scale, s->mean, s->inv, d[0], d[1], d[3]); \
+			break; \
+		case 8: pre##batchnorm_grad_w_f32(c, more, more + d[1], s->dy, s->x, s->mean, s->inv, d[0], d[1], \
+			d[3]); break; \
 		} \
 	}
 NORMS(norm, k_)
@@ -91,22 +100,27 @@ static void run_norm(Ctx *c, float *y, void *arg)
 int test_norms(void)
 {
 	/* rows, n; or batch, groups or channels, channels of a group, inner */
-	static const int64_t sizes[][4] = { { 7, 768, 1, 1 }, { 300, 10, 1, 1 }, { 1, 5, 3, 77 }, { 4, 6, 1, 49 }, { 3, 2, 5, 1 }, { 2, 33, 1, 200 }, { 600, 3, 1, 1 } };
+	static const int64_t sizes[][4] = { { 7, 768, 1, 1 }, { 300, 10, 1, 1 }, { 1, 5, 3, 77 }, { 4, 6, 1, 49 },
+		{ 3, 2, 5, 1 }, { 2, 33, 1, 200 }, { 600, 3, 1, 1 } };
 	int bad = 0;
-	float *x = numbers(70000, 21), *dy = numbers(70000, 22), *scale = numbers(1000, 23), *b = numbers(1000, 24), *mean = numbers(8000, 25), *inv = numbers(8000, 26);
+	float *x = numbers(70000, 21), *dy = numbers(70000, 22), *scale = numbers(1000, 23), *b = numbers(1000, 24),
+		*mean = numbers(8000, 25), *inv = numbers(8000, 26);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int kind = 0; kind < 9; kind++)
 			for (int variant = 0; variant < 2; variant++) {
-				Case s = { .x = x, .dy = dy, .scale = scale, .b = b, .mean = mean, .inv = inv, .kind = kind, .variant = variant };
+				Case s = { .x = x, .dy = dy, .scale = scale, .b = b, .mean = mean, .inv = inv,
+					.kind = kind, .variant = variant };
 				memcpy(s.d, sizes[i], sizeof s.d);
-				s.n = kind < 3 ? s.d[0] * s.d[1] : kind < 6 ? s.d[0] * s.d[1] * s.d[2] * s.d[3] : s.d[0] * s.d[1] * s.d[3];
+				s.n = kind < 3 ? s.d[0] * s.d[1] : kind < 6 ? s.d[0] * s.d[1] * s.d[2] * s.d[3]
+					: s.d[0] * s.d[1] * s.d[3];
 				float *want = calloc((size_t)s.n + 16384, sizeof *want);
 				if (!want)
 					exit(1);
 				plain_norm(NULL, want, &s);
 				char what[80];
 				snprintf(what, sizeof what, "norm %zu kind %d variant %d", i, kind, variant);
-				bad += compare(what, run_norm, &s, want, s.n + 16384, 4e-6, kind % 3 == 2 ? sqrt((double)(s.d[0] * s.d[3])) * 4 : 8, NULL);
+				bad += compare(what, run_norm, &s, want, s.n + 16384, 4e-6,
+					kind % 3 == 2 ? sqrt((double)(s.d[0] * s.d[3])) * 4 : 8, NULL);
 				free(want);
 			}
 	free(x), free(dy), free(scale), free(b), free(mean), free(inv);
@@ -120,21 +134,26 @@ int test_norms(void)
 		const float *w = s->variant & 1 ? s->weight : NULL; \
 		KLoss how = (KLoss)(s->variant / 2 % 3); \
 		switch (s->kind) { \
-		case 0: pre##xent_f32(c, y, y + rows, y + rows + s->n, s->x, s->label, w, d[0], d[1], d[2], 2, how); break; \
+		case 0: pre##xent_f32(c, y, y + rows, y + rows + s->n, s->x, s->label, w, d[0], d[1], d[2], 2, how); \
+			break; \
 		case 1: pre##xent_grad_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how); break; \
 		case 2: pre##nll_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how); break; \
 		case 3: pre##softmax_grad_f32(c, y, s->dy, s->x, d[0], d[1], d[2]); break; \
 		case 4: pre##logsoftmax_grad_f32(c, y, s->dy, s->x, d[0], d[1], d[2]); break; \
-		case 5: pre##xent_both_f32(c, y, y + rows, y + 2 * rows, s->x, s->label, w, s->dy, d[0], d[1], d[2], 2, how); break; \
+		case 5: pre##xent_both_f32(c, y, y + rows, y + 2 * rows, s->x, s->label, w, s->dy, d[0], d[1], d[2], \
+			2, how); break; \
 		case 6: /* in place */ \
 			memcpy(y + 2 * rows, s->x, (size_t)s->n * sizeof *y); \
-			pre##xent_both_f32(c, y, y + rows, y + 2 * rows, y + 2 * rows, s->label, w, s->dy, d[0], d[1], d[2], 2, how); \
+			pre##xent_both_f32(c, y, y + rows, y + 2 * rows, y + 2 * rows, s->label, w, s->dy, d[0], d[1], \
+				d[2], 2, how); \
 			break; \
 		/* of some of the classes */ \
-		case 7: pre##xent_grad_part_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
+		case 7: pre##xent_grad_part_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, \
+			d[1] + 5); break; \
 		case 8: pre##nll_part_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
 		case 9: pre##sum_exp_f32(c, y, s->x, s->lse, d[0], d[1], d[2]); break; \
-		case 10: pre##ahead_f32(c, y, s->x, s->x, s->label, d[0], d[1], d[2], 0); break; /* the first rows have scores that are equal */ \
+		case 10: pre##ahead_f32(c, y, s->x, s->x, s->label, d[0], d[1], d[2], 0); break; \
+			/* the first rows have scores that are equal */ \
 		case 11: pre##ahead_f32(c, y, s->x, s->lse, s->label, d[0], d[1], d[2], 2); break; \
 		} \
 	}
@@ -148,28 +167,33 @@ static void run_loss(Ctx *c, float *y, void *arg)
 	loss(c, y, s);
 }
 
-/* Sure predictions, held against double: the score of the label stands far above the others, and what is lost, the logarithm of a number near 1,
- * is as exact as the sum of exponentials, which is a float near 1 (PyTorch's is off by 2.5e-7 of 10 classes and 5e-6 of 5000), and not only as
- * the scores are, whose last bit is 4e-6. */
+/* Sure predictions, held against double: the score of the label stands far above the others, and what is lost, the
+ * logarithm of a number near 1, is as exact as the sum of exponentials, which is a float near 1 (PyTorch's is off
+ * by 2.5e-7 of 10 classes and 5e-6 of 5000), and not only as the scores are, whose last bit is 4e-6. */
 enum { SURE = 4 };
 #define SURES(name, pre) \
 	static void name(Ctx *c, float *y, const Case *s) \
 	{ \
 		const int64_t *d = s->d, rows = d[0] * d[2]; \
 		switch (s->kind) { \
-		case 0: pre##xent_f32(c, y, y + rows, y + rows + s->n, s->x, s->label, NULL, d[0], d[1], d[2], -1, K_LOSS_NONE); break; \
-		case 1: pre##xent_both_f32(c, y, y + rows, y + 2 * rows, s->x, s->label, NULL, s->dy, d[0], d[1], d[2], -1, K_LOSS_NONE); break; \
-		case 2: pre##xent_grad_f32(c, y, s->x, s->label, NULL, s->lse, s->dy, d[0], d[1], d[2], -1, K_LOSS_NONE); break; \
+		case 0: pre##xent_f32(c, y, y + rows, y + rows + s->n, s->x, s->label, NULL, d[0], d[1], d[2], -1, \
+			K_LOSS_NONE); break; \
+		case 1: pre##xent_both_f32(c, y, y + rows, y + 2 * rows, s->x, s->label, NULL, s->dy, d[0], d[1], \
+			d[2], -1, K_LOSS_NONE); break; \
+		case 2: pre##xent_grad_f32(c, y, s->x, s->label, NULL, s->lse, s->dy, d[0], d[1], d[2], -1, \
+			K_LOSS_NONE); break; \
 		case 3: pre##logsoftmax_f32(c, y, s->x, d[0], d[1], d[2]); break; \
 		} \
 	}
 SURES(sure, k_)
 SURES(plain_sure, k_plain_)
 
-/* What is held against double of what was made: losses, logarithms at labels, gradients at labels; and the rest as it is. */
+/* What is held against double of what was made: losses, logarithms at labels, gradients at labels; and the rest as it
+ * is. */
 static double sure_error(const Case *s, const float *y, int64_t row)
 {
-	int64_t rows = s->d[0] * s->d[2], at = row / s->d[2] * s->d[1] * s->d[2] + row % s->d[2], k = at + s->label[row] * s->d[2];
+	int64_t rows = s->d[0] * s->d[2], at = row / s->d[2] * s->d[1] * s->d[2] + row % s->d[2],
+		k = at + s->label[row] * s->d[2];
 	double sum = 0, e = 0;
 	for (int64_t j = 0; j < s->d[1]; j++)
 		sum += j == s->label[row] ? 0 : exp((double)s->x[at + j * s->d[2]] - (double)s->x[k]);
@@ -203,21 +227,27 @@ static int test_sure(void)
 {
 	static const int64_t sizes[][3] = { { 32, 10, 1 }, { 3, 5000, 1 }, { 20, 5, 7 } };
 	int bad = 0;
-	float *x = numbers(60000, 35), *one = calloc(2000, sizeof *one), *lse = calloc(2000, sizeof *lse), *y = calloc(70000, sizeof *y);
+	float *x = numbers(60000, 35), *one = calloc(2000, sizeof *one), *lse = calloc(2000, sizeof *lse),
+		*y = calloc(70000, sizeof *y);
 	int64_t label[2000];
 	if (!one || !lse || !y)
 		exit(1);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int kind = 0; kind < SURE; kind++) {
-			Case s = { .x = x, .dy = one, .lse = lse, .label = label, .kind = kind, .d = { sizes[i][0], sizes[i][1], sizes[i][2] } };
+			Case s = { .x = x, .dy = one, .lse = lse, .label = label, .kind = kind,
+				.d = { sizes[i][0], sizes[i][1], sizes[i][2] } };
 			int64_t rows = s.d[0] * s.d[2];
 			s.n = rows * s.d[1];
 			for (int64_t r = 0; r < rows; r++) {
 				int64_t at = r / s.d[2] * s.d[1] * s.d[2] + r % s.d[2];
 				label[r] = r * 31 % s.d[1];
 				one[r] = 1;
-				for (int64_t j = 0; j < s.d[1]; j++)            /* around 30, that of the label around 50 */
-					x[at + j * s.d[2]] = fmodf(x[at + j * s.d[2]], 2) + 32 + (j == label[r] ? 12 + (float)(r % 5) : 0);
+				/* around 30, that of the label around 50 */
+				for (int64_t j = 0; j < s.d[1]; j++) {
+					float *score = &x[at + j * s.d[2]];
+					float more = j == label[r] ? 12 + (float)(r % 5) : 0;
+					*score = fmodf(*score, 2) + 32 + more;
+				}
 				double rest = 0, own = (double)x[at + label[r] * s.d[2]];
 				for (int64_t j = 0; j < s.d[1]; j++)
 					rest += j == label[r] ? 0 : exp((double)x[at + j * s.d[2]] - own);
@@ -238,7 +268,8 @@ static int test_sure(void)
 
 int test_losses(void)
 {
-	static const int64_t sizes[][3] = { { 32, 10, 1 }, { 3, 5000, 1 }, { 100, 3, 7 }, { 1, 40, 64 }, { 65, 33, 1 } };
+	static const int64_t sizes[][3] = { { 32, 10, 1 }, { 3, 5000, 1 }, { 100, 3, 7 }, { 1, 40, 64 },
+		{ 65, 33, 1 } };
 	int bad = 0;
 	float *x = numbers(60000, 31), *dy = numbers(60000, 32), *weight = numbers(6000, 33), *lse = numbers(2000, 34);
 	float *sums = calloc(2000, sizeof *sums), *each = calloc(2000, sizeof *each);
@@ -250,13 +281,15 @@ int test_losses(void)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int kind = 0; kind < 12; kind++)
 			for (int variant = 0; variant < (kind == 3 || kind == 4 || kind >= 9 ? 1 : 6); variant++) {
-				Case s = { .x = x, .dy = dy, .weight = weight, .lse = lse, .label = label, .kind = kind, .variant = variant };
+				Case s = { .x = x, .dy = dy, .weight = weight, .lse = lse, .label = label, .kind = kind,
+					.variant = variant };
 				memcpy(s.d, sizes[i], sizeof sizes[i]);
 				s.n = s.d[0] * s.d[1] * s.d[2];
 				for (int64_t k = 0; k < 2000; k++)
 					label[k] = k * 31 % s.d[1];
 				if (kind == 1) {        /* the gradient of all classes asks for what it says it is */
-					k_plain_xent_f32(NULL, each, NULL, sums, x, label, NULL, s.d[0], s.d[1], s.d[2], -1, K_LOSS_NONE);
+					k_plain_xent_f32(NULL, each, NULL, sums, x, label, NULL, s.d[0], s.d[1], s.d[2],
+						-1, K_LOSS_NONE);
 					s.lse = sums;
 				}
 				int64_t all = s.n + 2 * s.d[0] * s.d[2];
@@ -266,7 +299,9 @@ int test_losses(void)
 				plain_loss(NULL, want, &s);
 				char what[80];
 				snprintf(what, sizeof what, "loss %zu kind %d variant %d", i, kind, variant);
-				bad += compare(what, run_loss, &s, want, all, 4e-6, (double)(s.d[0] * s.d[2]) / 4 + 4 * sqrt((double)s.d[1]) + (kind == 9 ? (double)s.d[1] : 0), NULL);
+				bad += compare(what, run_loss, &s, want, all, 4e-6,
+					(double)(s.d[0] * s.d[2]) / 4 + 4 * sqrt((double)s.d[1]) +
+					(kind == 9 ? (double)s.d[1] : 0), NULL);
 				free(want);
 			}
 	/* A label that is no class is refused. */

@@ -1,5 +1,6 @@
-/* Sums in chunks: what they make of all is, to the bit, the sum of what they make of both halves with half of the chunks, down to what the
- * kernels make of one, on every instruction set and number of threads; and it is near what the plain kernels make of all. */
+/* Sums in chunks: what they make of all is, to the bit, the sum of what they make of both halves with half of the
+ * chunks, down to what the kernels make of one, on every instruction set and number of threads; and it is near what the
+ * plain kernels make of all. */
 #include "fast.h"
 #include "work.h"
 
@@ -18,7 +19,8 @@ typedef struct Case {
 typedef void Part(Ctx *, float *y, const Case *, int64_t from, int64_t len, int64_t chunks);
 typedef struct Try { Case *c; Part *part; int64_t n; } Try;
 
-/* y of chunks from .. from + len - 1 is there: does it come of its halves?  Then of the first of them, down to single chunks. */
+/* y of chunks from .. from + len - 1 is there: does it come of its halves?  Then of the first of them, down to single
+ * chunks. */
 static void halve(Ctx *c, const float *y, const Try *t, int64_t len, int64_t chunks, float *first, float *second)
 {
 	Case *k = t->c;
@@ -56,7 +58,8 @@ static int try(const char *what, Case *c, Part *part, int64_t n)
 	if (!want)
 		exit(1);
 	one.shared = shared, one.work = work, one.work_each = sizeof work;
-	snprintf(name, sizeof name, "%s %lld x %lld x %lld, %lld chunks", what, (long long)c->m, (long long)c->n, (long long)c->k, (long long)c->chunks);
+	snprintf(name, sizeof name, "%s %lld x %lld x %lld, %lld chunks", what, (long long)c->m, (long long)c->n,
+		(long long)c->k, (long long)c->chunks);
 	part(&one, want, c, 0, c->k, 1);
 	int bad = compare(name, both_ways, &t, want, n, 1e-5, (double)c->k, NULL);
 	if (c->halves)
@@ -67,10 +70,12 @@ static int try(const char *what, Case *c, Part *part, int64_t n)
 
 static void product(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
-	KMat a = k->ta ? (KMat){ 1, k->m, 0 } : (KMat){ k->k, 1, 0 }, b = k->tb ? (KMat){ 1, k->k, 0 } : (KMat){ k->n, 1, 0 };
+	KMat a = k->ta ? (KMat){ 1, k->m, 0 } : (KMat){ k->k, 1, 0 };
+	KMat b = k->tb ? (KMat){ 1, k->k, 0 } : (KMat){ k->n, 1, 0 };
 	const float *x = k->a + from * a.col, *z = k->b + from * b.row;
 	if (chunks > 1)
-		k_matmul_tree_f32(c, y, x, z, 1, k->m, k->n, len, a, b, k_cut_tree(k->m, k->n, len, chunks), NULL, chunks);
+		k_matmul_tree_f32(c, y, x, z, 1, k->m, k->n, len, a, b, k_cut_tree(k->m, k->n, len, chunks), NULL,
+			chunks);
 	else
 		k_matmul_f32(c, y, x, z, 1, k->m, k->n, len, a, b, k_cut(k->m, k->n, len), NULL);
 }
@@ -78,14 +83,16 @@ static void product(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, 
 static int products(void)
 {
 	static const struct { int64_t m, n, k, chunks; } size[] = {
-		{ 1, 1, 8, 8 }, { 7, 5, 16, 4 }, { 13, 33, 24, 8 }, { 64, 48, 32, 8 }, { 29, 70, 392, 8 }, { 40, 130, 776, 8 }, { 270, 20, 1536, 4 }, { 31, 17, 1600, 2 }, { 20, 37, 3088, 16 },
+		{ 1, 1, 8, 8 }, { 7, 5, 16, 4 }, { 13, 33, 24, 8 }, { 64, 48, 32, 8 }, { 29, 70, 392, 8 },
+		{ 40, 130, 776, 8 }, { 270, 20, 1536, 4 }, { 31, 17, 1600, 2 }, { 20, 37, 3088, 16 },
 		{ 9, 16, 64, 64 }, { 23, 18, 2408, 8 }, { 280, 140, 1200, 2 },
 	};
 	int bad = 0;
 	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
 		for (int t = 0; t < 4; t++) {
 			float *a = numbers(size[i].m * size[i].k, 1 + i), *b = numbers(size[i].n * size[i].k, 100 + i);
-			Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks, .a = a, .b = b, .ta = t & 1, .tb = t & 2 };
+			Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks, .a = a,
+				.b = b, .ta = t & 1, .tb = t & 2 };
 			bad += try("product", &c, product, c.m * c.n);
 			free(a);
 			free(b);
@@ -98,7 +105,9 @@ static void sum(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int6
 {
 	const float *x = k->a + from * k->m * k->n;
 	KLoops keep = k->ta ? (KLoops){ 1, { k->m }, { k->n } } : (KLoops){ 1, { k->m * k->n }, { 1 } };
-	KLoops over = k->ta ? (KLoops){ 2, { len, k->n }, { k->m * k->n, 1 } } : (KLoops){ 1, { len }, { k->m * k->n } };
+	KLoops over = { 1, { len }, { k->m * k->n } };
+	if (k->ta)
+		over = (KLoops){ 2, { len, k->n }, { k->m * k->n, 1 } };
 	if (chunks > 1)
 		k_reduce_tree_f32(c, y, x, keep, over, chunks);
 	else
@@ -124,7 +133,8 @@ static void rows(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int
 /* Images of m channels in one group, of n pixels. */
 static void groups(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
-	const float *dy = k->a + from * k->m * k->n, *x = k->b + from * k->m * k->n, *mean = k->c + from, *inv = k->c + k->k + from;
+	const float *dy = k->a + from * k->m * k->n, *x = k->b + from * k->m * k->n, *mean = k->c + from,
+		*inv = k->c + k->k + from;
 	if (chunks > 1)
 		k_groupnorm_grad_w_tree_f32(c, y, y + k->m, dy, x, mean, inv, len, 1, k->m, k->n, chunks);
 	else
@@ -149,7 +159,8 @@ static void loss(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int
 		exit(1);
 	if (chunks > 1) {
 		k_xent_tree_f32(c, y, NULL, NULL, x, k->index + from, NULL, len, k->m, 1, -1, K_LOSS_SUM, chunks);
-		k_xent_both_tree_f32(c, y + 1, lse, lse + len, x, k->index + from, NULL, &one, len, k->m, 1, -1, K_LOSS_SUM, chunks);
+		k_xent_both_tree_f32(c, y + 1, lse, lse + len, x, k->index + from, NULL, &one, len, k->m, 1, -1,
+			K_LOSS_SUM, chunks);
 	} else {
 		k_xent_f32(c, y, NULL, NULL, x, k->index + from, NULL, len, k->m, 1, -1, K_LOSS_SUM);
 		k_xent_both_f32(c, y + 1, lse, lse + len, x, k->index + from, NULL, &one, len, k->m, 1, -1, K_LOSS_SUM);
@@ -159,11 +170,13 @@ static void loss(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int
 
 static int sums(void)
 {
-	static const struct { int64_t m, n, k, chunks; } size[] = { { 3, 5, 16, 8 }, { 1, 300, 64, 4 }, { 40, 7, 600, 8 }, { 2, 1, 8, 8 }, { 17, 260, 48, 16 } };
+	static const struct { int64_t m, n, k, chunks; } size[] = { { 3, 5, 16, 8 }, { 1, 300, 64, 4 },
+		{ 40, 7, 600, 8 }, { 2, 1, 8, 8 }, { 17, 260, 48, 16 } };
 	int bad = 0;
 	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
 		Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks };
-		float *a = numbers(c.k * c.m * c.n, 7 + i), *b = numbers(c.k * c.m * c.n, 70 + i), *s = numbers(2 * c.k, 700 + i);
+		float *a = numbers(c.k * c.m * c.n, 7 + i), *b = numbers(c.k * c.m * c.n, 70 + i),
+			*s = numbers(2 * c.k, 700 + i);
 		int64_t *index = malloc((size_t)c.k * sizeof *index);
 		if (!index)
 			exit(1);
@@ -186,8 +199,9 @@ static int sums(void)
 	return group("sums-in-chunks", bad);
 }
 
-/* k images of n x n, m channels to m + 1, of one group or two (ta), every pixel or every second (tb).  Chunks of few pixels go another way than the
- * plain kernel, also where there is one alone; with n = 12 and 8 channels they go Winograd's. */
+/* k images of n x n, m channels to m + 1, of one group or two (ta), every pixel or every second (tb).  Chunks of few
+ * pixels go another way than the plain kernel, also where there is one alone; with n = 12 and 8 channels they go
+ * Winograd's. */
 static void images(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
 	int64_t step = k->tb ? 2 : 1, groups = k->ta ? 2 : 1, out = (k->n - 1) / step + 1;
@@ -201,12 +215,15 @@ static void images(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, i
 
 static int convolutions(void)
 {
-	static const struct { int64_t m, n, k, chunks; } size[] = { { 2, 5, 8, 8 }, { 8, 12, 8, 4 }, { 3, 40, 4, 2 }, { 9, 7, 16, 8 }, { 8, 16, 8, 8 }, { 40, 4, 32, 8 } };
+	static const struct { int64_t m, n, k, chunks; } size[] = { { 2, 5, 8, 8 }, { 8, 12, 8, 4 }, { 3, 40, 4, 2 },
+		{ 9, 7, 16, 8 }, { 8, 16, 8, 8 }, { 40, 4, 32, 8 } };
 	int bad = 0;
 	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
 		for (int t = 0; t < 4; t++) {
-			Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks, .ta = t & 1, .tb = t & 2 };
-			float *a = numbers(2 * c.k * c.m * c.n * c.n, 9 + i), *b = numbers(2 * c.k * (c.m + 1) * c.n * c.n, 90 + i);
+			Case c = { .m = size[i].m, .n = size[i].n, .k = size[i].k, .chunks = size[i].chunks,
+				.ta = t & 1, .tb = t & 2 };
+			float *a = numbers(2 * c.k * c.m * c.n * c.n, 9 + i),
+				*b = numbers(2 * c.k * (c.m + 1) * c.n * c.n, 90 + i);
 			c.a = a, c.b = b;
 			bad += try("weights of images", &c, images, (1 + c.ta) * c.m * (c.m + 1) * 9);
 			free(a);

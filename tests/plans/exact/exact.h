@@ -1,8 +1,8 @@
 /* Plans executed in exact arithmetic.
  *
- * Numbers are integers modulo the prime 2^61 - 1.  What is linear is computed with them exactly, quotients by inverses; what is
- * not linear is a hash of its operands.  So a value has one right answer, whatever the order of its sums, and a transfer that is
- * wrong, missing or done twice gives another one: nothing is compared with a tolerance.
+ * Numbers are integers modulo the prime 2^61 - 1.  What is linear is computed with them exactly, quotients by inverses;
+ * what is not linear is a hash of its operands.  So a value has one right answer, whatever the order of its sums, and a
+ * transfer that is wrong, missing or done twice gives another one: nothing is compared with a tolerance.
  *
  *   field.c   the arithmetic
  *   node.c    one node on tensors of such numbers, whole or parts
@@ -33,8 +33,10 @@ typedef struct Exact {
 } Exact;
 Exact *exact_new(Arena *, DType, int rank, const int64_t *dim);         /* zeros */
 Exact *exact_tensor(Arena *, const Tensor *);
-Exact *exact_start(Arena *, const Value *, uint64_t seed, int64_t below);       /* of an input or a parameter; integers in 0 .. below - 1 */
-int    exact_node(Node *, Exact **in, Exact **out, Arena *);            /* results are there, with their shapes; -1: not of a kind that can be told */
+/* of an input or a parameter; integers in 0 .. below - 1 */
+Exact *exact_start(Arena *, const Value *, uint64_t seed, int64_t below);
+/* results are there, with their shapes; -1: not of a kind that can be told */
+int    exact_node(Node *, Exact **in, Exact **out, Arena *);
 const char *exact_reason(void);                                         /* why not */
 
 /* hold.c */
@@ -43,7 +45,8 @@ typedef enum { FAULT_NONE, FAULT_MISSING, FAULT_TWICE, FAULT_ELSEWHERE, FAULT_SK
 Hold *hold_new(Arena *, const Form *, DType);
 Hold *hold_cut(Arena *, const Exact *whole, const Form *, uint64_t seed);       /* terms of P are random */
 Hold *hold_move(Arena *, const Hold *, const Form *, Fault);
-Exact *hold_whole(Arena *, const Hold *, const Exact *rest);            /* NULL: ranks that should hold the same do not.  rest: what no window reaches, and so no rank holds */
+/* NULL: ranks that should hold the same do not.  rest: what no window reaches, and so no rank holds */
+Exact *hold_whole(Arena *, const Hold *, const Exact *rest);
 uint64_t hold_neutral(const Hold *);                                    /* what changes no term */
 bool  exact_equal(const Exact *, const Exact *);
 
@@ -55,14 +58,16 @@ typedef struct Outcome {
 	const char *why;                /* names the node */
 	int planted;                    /* faults that changed something */
 } Outcome;
-/* Runs a graph by random signatures, each node on one of the meshes, values kept in random forms on any of them: transfers happen wherever a
- * node wants another form than an operand has. */
+/* Runs a graph by random signatures, each node on one of the meshes, values kept in random forms on any of them:
+ * transfers happen wherever a node wants another form than an operand has. */
 Outcome run_random(Graph *, const Mesh *, int nmesh, const Whole *, uint64_t seed, Fault, int at, Arena *);
 /* Runs a graph after boxing: every operand lies as its node wants it.  at: by value id, what ranks hold of it. */
 Outcome run_physical(Graph *, const Whole *, uint64_t seed, Arena *, Hold ***at);
 
-/* program.c: runs the lists of actions after memplan; transfers that have a start and a finish happen early or late between them. */
-typedef enum { SPOIL_NONE, SPOIL_NEVER, SPOIL_BEFORE, SPOIL_LATE, SPOIL_OPERAND, SPOIL_RESULT, SPOIL_COUNT } Spoil;     /* of a finish, or of memory in between */
+/* program.c: runs the lists of actions after memplan; transfers that have a start and a finish happen early or late
+ * between them. */
+/* of a finish, or of memory in between */
+typedef enum { SPOIL_NONE, SPOIL_NEVER, SPOIL_BEFORE, SPOIL_LATE, SPOIL_OPERAND, SPOIL_RESULT, SPOIL_COUNT } Spoil;
 Outcome run_program(Graph *, Hold **at, bool late, Spoil, int turn);    /* turn: which of the transfers is spoiled */
 
 #endif

@@ -56,7 +56,14 @@ uint64_t hold_neutral(const Hold *h)
 
 /* ---- transfers ---- */
 
-typedef struct Moving { const Hold *from; Hold *to; const FormPiece *piece; Fault fault; bool done; Reduce red; } Moving;
+typedef struct Moving {
+	const Hold *from;
+	Hold *to;
+	const FormPiece *piece;
+	Fault fault;
+	bool done;
+	Reduce red;
+} Moving;
 
 static void row(void *arg, int64_t from, int64_t to, int64_t n)
 {
@@ -89,7 +96,9 @@ static int piece(void *arg, const FormPiece *p)
 	if (fault && m->fault == FAULT_ELSEWHERE) {     /* from the next rank that has a part of that size */
 		for (int i = 1; i < m->from->places; i++) {
 			int other = (p->from + i) % m->from->places;
-			if (m->from->part[other]->n == m->from->part[p->from]->n && memcmp(m->from->part[other]->v, m->from->part[p->from]->v, (size_t)m->from->part[other]->n * sizeof(uint64_t)) != 0) {
+			if (m->from->part[other]->n == m->from->part[p->from]->n &&
+				memcmp(m->from->part[other]->v, m->from->part[p->from]->v,
+				(size_t)m->from->part[other]->n * sizeof(uint64_t)) != 0) {
 				q.from = other;
 				m->done = true;
 				break;
@@ -116,7 +125,8 @@ Hold *hold_move(Arena *a, const Hold *h, const Form *to, Fault fault)
 		if (form_pieces(&h->form, to, i, NULL, piece, &m))
 			die("no memory");
 	}
-	for (int i = 0; i < r->places && fault == FAULT_SKIPPED; i++)   /* what lies there is taken for what is wanted */
+	/* what lies there is taken for what is wanted */
+	for (int i = 0; i < r->places && fault == FAULT_SKIPPED; i++)
 		if (i < h->places && r->part[i]->n == h->part[i]->n)
 			memcpy(r->part[i]->v, h->part[i]->v, (size_t)r->part[i]->n * sizeof(uint64_t));
 	return r;
@@ -171,6 +181,13 @@ static int term_of(const Form *f, int place, int *terms)
 	return term;
 }
 
+/* A random term of an element. */
+static uint64_t share_of(const Exact *x, uint64_t key, int term)
+{
+	uint64_t share = field_hash(key, (uint64_t)term);
+	return x->real ? share : share % 100;
+}
+
 Hold *hold_cut(Arena *a, const Exact *whole, const Form *f, uint64_t seed)
 {
 	Hold *h = hold_new(a, f, whole->dtype);
@@ -185,12 +202,12 @@ Hold *hold_cut(Arena *a, const Exact *whole, const Form *f, uint64_t seed)
 				x->v[e] = terms == 1 || (int)(key % (uint64_t)terms) == term ? v : neutral(x, red);
 				continue;
 			}
-			uint64_t share = x->real ? field_hash(key, (uint64_t)term) : field_hash(key, (uint64_t)term) % 100;
+			uint64_t share = share_of(x, key, term);
 			if (term)
 				x->v[e] = share;
-			else                    /* what the others leave */
+			else                    /* the first term is the value less all others */
 				for (int t = 1; t < terms; t++) {
-					share = x->real ? field_hash(key, (uint64_t)t) : field_hash(key, (uint64_t)t) % 100;
+					share = share_of(x, key, t);
 					v = x->real ? field_sub(v, share) : v - share;
 					x->v[e] = v;
 				}
@@ -199,8 +216,8 @@ Hold *hold_cut(Arena *a, const Exact *whole, const Form *f, uint64_t seed)
 	return h;
 }
 
-/* Terms are combined over the places of P, for each index of the other axes of the mesh; every element is found there as often as
- * ranks hold it, always the same. */
+/* Terms are combined over the places of P, for each index of the other axes of the mesh; every element is found there
+ * as often as ranks hold it, always the same. */
 Exact *hold_whole(Arena *a, const Hold *h, const Exact *rest)
 {
 	const Form *f = &h->form;

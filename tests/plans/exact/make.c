@@ -1,5 +1,5 @@
-/* Random models: 5 to 40 operators of all kinds over tensors of uneven and composite sizes, with shared parameters and values that
- * several nodes read, on one mesh or on several. */
+/* Random models: 5 to 40 operators of all kinds over tensors of uneven and composite sizes, with shared parameters and
+ * values that several nodes read, on one mesh or on several. */
 #include "make.h"
 
 #include <stdarg.h>
@@ -60,7 +60,8 @@ static int some(Made *m, int least)
 }
 
 /* A line with one result, of that shape. */
-__attribute__((format(printf, 6, 7))) static int line(Made *m, int rank, const int64_t *dim, int nin, const int *in, const char *fmt, ...)
+__attribute__((format(printf, 6, 7))) static int line(Made *m, int rank, const int64_t *dim, int nin, const int *in,
+	const char *fmt, ...)
 {
 	MadeLine *l = &m->line[m->nline];
 	va_list ap;
@@ -101,10 +102,12 @@ static char *list(const int64_t *v, int n)
 
 static void unary(Made *m)
 {
-	static const char *const op[] = { "Relu", "Tanh", "Exp", "Sigmoid", "Gelu", "Abs", "Softplus", "Neg", "Neg", "Identity", "Sqrt" };
+	static const char *const op[] = { "Relu", "Tanh", "Exp", "Sigmoid", "Gelu", "Abs", "Softplus", "Neg", "Neg",
+		"Identity", "Sqrt" };
 	int a = some(m, 0);
 	if (a >= 0)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s(%s)", op[upto(m, sizeof op / sizeof op[0])], name(m, a));
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s(%s)", op[upto(m, sizeof op / sizeof op[0])],
+			name(m, a));
 }
 
 /* A second operand: a value of the same shape, or a parameter that is broadcast. */
@@ -131,14 +134,16 @@ static void binary(Made *m)
 	if (a < 0)
 		return;
 	int b = partner(m, a), in[2] = { a, b };
-	line(m, m->value[a].rank, m->value[a].dim, 2, in, "%s(%s, %s)", op[upto(m, sizeof op / sizeof op[0])], name(m, a), name(m, b));
+	line(m, m->value[a].rank, m->value[a].dim, 2, in, "%s(%s, %s)", op[upto(m, sizeof op / sizeof op[0])],
+		name(m, a), name(m, b));
 }
 
 static void scaled(Made *m)
 {
 	int a = some(m, 0);
 	if (a >= 0)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, upto(m, 2) ? "Mul(%s, 0.125)" : "Div(%s, 3)", name(m, a));
+		line(m, m->value[a].rank, m->value[a].dim, 1, &a, upto(m, 2) ? "Mul(%s, 0.125)" : "Div(%s, 3)",
+			name(m, a));
 }
 
 static void choose(Made *m)
@@ -147,7 +152,8 @@ static void choose(Made *m)
 	if (a < 0)
 		return;
 	int b = partner(m, a), in[2] = { a, b };
-	line(m, m->value[a].rank, m->value[a].dim, 2, in, "Where(Less(%s, %s), %s, %s)", name(m, a), name(m, b), name(m, b), name(m, a));
+	line(m, m->value[a].rank, m->value[a].dim, 2, in, "Where(Less(%s, %s), %s, %s)", name(m, a), name(m, b),
+		name(m, b), name(m, a));
 }
 
 static void product(Made *m)
@@ -159,7 +165,8 @@ static void product(Made *m)
 	int64_t w[2] = { v.dim[v.rank - 1], 1 + upto(m, 7) }, dim[MADE_RANK];
 	for (int t = 0; t < 10 && v.rank >= 2; t++) {           /* of two activations */
 		int b = some(m, v.rank);
-		if (b < 0 || m->value[b].rank != v.rank || m->value[b].dim[v.rank - 2] != w[0] || memcmp(v.dim, m->value[b].dim, (size_t)(v.rank - 2) * sizeof *dim))
+		if (b < 0 || m->value[b].rank != v.rank || m->value[b].dim[v.rank - 2] != w[0] ||
+			memcmp(v.dim, m->value[b].dim, (size_t)(v.rank - 2) * sizeof *dim))
 			continue;
 		memcpy(dim, v.dim, sizeof dim);
 		dim[v.rank - 1] = m->value[b].dim[v.rank - 1];
@@ -277,7 +284,8 @@ static void slice(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int axis = upto(m, v.rank), from = upto(m, (int)v.dim[axis]), to = from + 1 + upto(m, (int)v.dim[axis] - from), step = 1 + upto(m, 2);
+	int axis = upto(m, v.rank), from = upto(m, (int)v.dim[axis]), to = from + 1 + upto(m, (int)v.dim[axis] - from),
+		step = 1 + upto(m, 2);
 	v.dim[axis] = (to - from - 1) / step + 1;
 	line(m, v.rank, v.dim, 1, &a, "Slice(%s, [%d], [%d], [%d], [%d])", name(m, a), from, to, axis, step);
 }
@@ -374,7 +382,8 @@ static void reduce(Made *m)
 		if (!on || keep)
 			dim[n++] = on ? 1 : v.dim[k];
 	}
-	line(m, n, dim, 1, &a, "Reduce%s<keepdims = %d>(%s, %s)", op[upto(m, sizeof op / sizeof op[0])], keep, name(m, a), list(axes, naxis));
+	line(m, n, dim, 1, &a, "Reduce%s<keepdims = %d>(%s, %s)", op[upto(m, sizeof op / sizeof op[0])], keep,
+		name(m, a), list(axes, naxis));
 }
 
 static void along(Made *m)
@@ -411,12 +420,14 @@ static void norm_channels(Made *m, int kind)
 	if (kind == 0)
 		line(m, v.rank, v.dim, 3, in, "InstanceNormalization(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
 	else if (kind == 1)
-		line(m, v.rank, v.dim, 3, in, "GroupNormalization<num_groups = %d>(%s, %s, %s)", v.dim[1] % 2 ? 1 : 2, name(m, a), name(m, s), name(m, b));
+		line(m, v.rank, v.dim, 3, in, "GroupNormalization<num_groups = %d>(%s, %s, %s)", v.dim[1] % 2 ? 1 : 2,
+			name(m, a), name(m, s), name(m, b));
 	if (kind < 2)
 		return;
 	in[3] = new_value(m, 'f', 1, &v.dim[1], false);
 	in[4] = new_value(m, 'f', 1, &v.dim[1], false);
-	line(m, v.rank, v.dim, 5, in, "BatchNormalization<training_mode = 1>(%s, %s, %s, %s, %s)", name(m, a), name(m, s), name(m, b), name(m, in[3]), name(m, in[4]));
+	line(m, v.rank, v.dim, 5, in, "BatchNormalization<training_mode = 1>(%s, %s, %s, %s, %s)", name(m, a),
+		name(m, s), name(m, b), name(m, in[3]), name(m, in[4]));
 }
 
 static void norm(Made *m)
@@ -429,7 +440,8 @@ static void norm(Made *m)
 	MadeValue v = m->value[a];
 	int s = param(m, 1, &v.dim[v.rank - 1]), b = param(m, 1, &v.dim[v.rank - 1]), in[3] = { a, s, b };
 	if (kind)
-		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
+		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s),
+			name(m, b));
 	else
 		line(m, v.rank, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
 }
@@ -438,14 +450,16 @@ static void conv(Made *m)
 {
 	int a = image(m), stride = 1 + upto(m, 2), before = upto(m, 2), after = upto(m, 2);
 	MadeValue v = m->value[a];
-	int64_t group = v.dim[1] % 2 == 0 && upto(m, 3) == 0 ? 2 : 1, w[4] = { group * (1 + upto(m, 3)), v.dim[1] / group, 1 + upto(m, 3), 1 + upto(m, 3) };
+	int64_t group = v.dim[1] % 2 == 0 && upto(m, 3) == 0 ? 2 : 1;
+	int64_t w[4] = { group * (1 + upto(m, 3)), v.dim[1] / group, 1 + upto(m, 3), 1 + upto(m, 3) };
 	int64_t h = v.dim[2] + before + after - w[2], k = v.dim[3] + before + after - w[3];
 	if (h < 0 || k < 0)
 		return;
 	int p = param(m, 4, w), b = param(m, 1, w), in[3] = { a, p, b };
 	int64_t dim[4] = { v.dim[0], w[0], h / stride + 1, k / stride + 1 };
 	bool bias = upto(m, 2);
-	line(m, 4, dim, bias ? 3 : 2, in, "Conv<group = %lld, strides = [%d, %d], pads = [%d, %d, %d, %d]>(%s, %s%s%s)", (long long)group, stride, stride, before,
+	line(m, 4, dim, bias ? 3 : 2, in, "Conv<group = %lld, strides = [%d, %d], pads = [%d, %d, %d, %d]>(%s, %s%s%s)",
+		(long long)group, stride, stride, before,
 	     before, after, after, name(m, a), name(m, p), bias ? ", " : "", bias ? name(m, b) : "");
 }
 
@@ -456,7 +470,8 @@ static void pool(Made *m)
 	if (v.dim[2] < k || v.dim[3] < k)
 		return;
 	int64_t dim[4] = { v.dim[0], v.dim[1], (v.dim[2] - k) / stride + 1, (v.dim[3] - k) / stride + 1 };
-	line(m, 4, dim, 1, &a, "%s<kernel_shape = [%d, %d], strides = [%d, %d]>(%s)", upto(m, 2) ? "MaxPool" : "AveragePool", k, k, stride, stride, name(m, a));
+	line(m, 4, dim, 1, &a, "%s<kernel_shape = [%d, %d], strides = [%d, %d]>(%s)",
+		upto(m, 2) ? "MaxPool" : "AveragePool", k, k, stride, stride, name(m, a));
 }
 
 static void attention(Made *m)
@@ -469,7 +484,8 @@ static void attention(Made *m)
 	if (m->value[b].rank != 3 || memcmp(m->value[b].dim, v.dim, 3 * sizeof *v.dim))
 		b = a;
 	int in[3] = { a, b, a };
-	line(m, 3, v.dim, 3, in, "Attention<q_num_heads = %d, kv_num_heads = %d, is_causal = %d>(%s, %s, %s)", heads, heads, upto(m, 2), name(m, a), name(m, b), name(m, a));
+	line(m, 3, v.dim, 3, in, "Attention<q_num_heads = %d, kv_num_heads = %d, is_causal = %d>(%s, %s, %s)", heads,
+		heads, upto(m, 2), name(m, a), name(m, b), name(m, a));
 }
 
 static void loss(Made *m)
@@ -478,7 +494,8 @@ static void loss(Made *m)
 	if (a < 0 || m->value[a].rank != 2 || m->value[a].dim[1] < 2)
 		return;
 	int label = new_value(m, 'i', 1, m->value[a].dim, false), in[2] = { a, label };
-	line(m, 0, m->value[a].dim, 2, in, "SoftmaxCrossEntropyLoss%s(%s, %s)", upto(m, 2) ? "<reduction = \"sum\">" : "", name(m, a), name(m, label));
+	line(m, 0, m->value[a].dim, 2, in, "SoftmaxCrossEntropyLoss%s(%s, %s)",
+		upto(m, 2) ? "<reduction = \"sum\">" : "", name(m, a), name(m, label));
 }
 
 static void wider(Made *m)
@@ -539,7 +556,8 @@ static void pin(Made *m, MadeValue *v)
 	snprintf(v->pin + at, sizeof v->pin - at, ")");
 }
 
-/* Ranks of a mesh: the last axis quickest, at most 8.  In one model of 64 there are many axes, most of which have one rank. */
+/* Ranks of a mesh: the last axis quickest, at most 8.  In one model of 64 there are many axes, most of which have one
+ * rank. */
 static int shape(Made *m, MadeMesh *x, int most)
 {
 	int ranks = 1;
@@ -585,8 +603,11 @@ static void place(Made *m)
 
 void make_model(Made *m, uint64_t seed)
 {
-	static void (*const kind[])(Made *) = { unary, unary, binary, binary, binary, scaled, choose, product, product, product, transpose, transpose, reshape, reshape,
-		reshape, split, split, concat, concat, slice, pad, gather, expand, unsqueeze, reduce, reduce, reduce, along, norm, conv, pool, attention, loss, wider, best, tile };
+	static void (*const kind[])(Made *) = {
+		unary, unary, binary, binary, binary, scaled, choose, product, product, product, transpose, transpose,
+		reshape, reshape, reshape, split, split, concat, concat, slice, pad, gather, expand, unsqueeze, reduce,
+		reduce, reduce, along, norm, conv, pool, attention, loss, wider, best, tile,
+	};
 	static const int64_t size[] = { 1, 2, 3, 4, 5, 6, 6, 7, 8, 12 };
 	*m = (Made){ .seed = seed, .rng = seed * 1000003 + 17 };
 	m->train = upto(m, 3) == 0;
@@ -622,7 +643,8 @@ static void declare(FILE *f, const Made *m, int i, bool pinned)
 	fprintf(f, " %s", name(m, i));
 	if (pinned && m->nmesh > 1 && v->on >= 0)
 		fprintf(f, " @on(m%d)", v->on);
-	fprintf(f, "%s", pinned && !strchr(v->pin, 'P') ? v->pin : "");                  /* what is read is not partial */
+	/* what is read is not partial */
+	fprintf(f, "%s", pinned && !strchr(v->pin, 'P') ? v->pin : "");
 }
 
 char *make_text(const Made *m)
@@ -685,8 +707,11 @@ char *make_text(const Made *m)
 		if (l->gone)
 			continue;
 		for (int k = 0; k < l->nout; k++) {
-			bool told = !trains && !used[l->out[k]] && (m->nmesh > 1 || strchr(m->value[l->out[k]].pin, 'P'));      /* is on all ranks, and no term */
-			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]), told ? "" : m->value[l->out[k]].pin);
+			/* such an output is on all ranks, and cannot be partial */
+			bool reported = !trains && !used[l->out[k]] &&
+				(m->nmesh > 1 || strchr(m->value[l->out[k]].pin, 'P'));
+			fprintf(f, "%s%s%s", k ? ", " : "  ", name(m, l->out[k]),
+				reported ? "" : m->value[l->out[k]].pin);
 		}
 		fprintf(f, " = %s", l->right);
 		if (m->nmesh > 1 && m->value[l->out[0]].on >= 0)

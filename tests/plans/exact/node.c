@@ -1,10 +1,12 @@
 /* One node in exact arithmetic, by what its row says of it:
  *
- *   expression    run over the field; functions are hashes of their operands, comparisons go by the order of the field
- *   composite     its definition, inlined for the operands at hand
- *   linear        the reference evaluator of the row, on limbs: numbers cut into pieces that are so short that its sums of doubles are exact
- *   order only    (largest, first, indices) the same evaluator, on the ranks of the numbers among each other
- *   anything else a hash of all that stands at the same indices of the axes that travel together, by the row's factors */
+ *   expression     run over the field; functions are hashes of their operands, comparisons go by the order of the field
+ *   composite      its definition, inlined for the operands at hand
+ *   linear         the reference evaluator of the row, on limbs: numbers cut into pieces so short that its sums of
+ *                  doubles are exact
+ *   order only     (largest, first, indices) the same evaluator, on the ranks of the numbers among each other
+ *   anything else  a hash of all elements at the same indices of the axes that are split together, by the row's factors
+ */
 #include "exact.h"
 
 #include <math.h>
@@ -40,8 +42,11 @@ Exact *exact_start(Arena *a, const Value *v, uint64_t seed, int64_t below)
 {
 	Exact *x = exact_new(a, v->type->elem, v->type->rank, v->type->dim);
 	uint64_t key = field_hash(field_text(v->name), seed);
+	uint64_t most = x->dtype == DT_BOOL ? 2 : (uint64_t)below;
+	if (x->real)
+		most = FIELD_P;
 	for (int64_t i = 0; i < x->n; i++)
-		x->v[i] = field_hash(key, (uint64_t)i) % (x->real ? FIELD_P : (uint64_t)(x->dtype == DT_BOOL ? 2 : below));
+		x->v[i] = field_hash(key, (uint64_t)i) % most;
 	return x;
 }
 
@@ -150,8 +155,8 @@ static void convert(const Exact *x, Exact *y)
 
 /* ---- the evaluator of a row ---- */
 
-/* The node as it is on these operands: a copy, with types of their shapes and contents of integers.  An operand that stands twice may be held in
- * two ways. */
+/* The node as it is on these operands: a copy, with types of their shapes and contents of integers.  An operand that
+ * stands twice may be held in two ways. */
 typedef struct Local { Node node, *n; Tensor **tin, **tout; Arena tmp; } Local;
 
 static Tensor *tensor_of(Arena *a, const Exact *x)
@@ -285,7 +290,8 @@ static int64_t denominator(const Node *n)
 	return l;
 }
 
-/* Multilinear in groups: the sum over the limbs of each group, weighted.  Operands of the same group are cut together. */
+/* Multilinear in groups: the sum over the limbs of each group, weighted.  Operands of the same group are cut
+ * together. */
 static int by_limbs(Local *l, Exact **in, Exact **out, const int *group, int most)
 {
 	Node *n = l->n;
@@ -299,9 +305,14 @@ static int by_limbs(Local *l, Exact **in, Exact **out, const int *group, int mos
 	uint64_t back = field_inverse((uint64_t)scale);
 	for (int t = 0; t < turns; t++) {
 		int at[] = { 0, t % limbs, t / limbs }, weight = (at[1] + at[2]) * bits % 61;
-		for (int i = 0; i < n->nin; i++)
-			for (int64_t k = 0; n->in[i] && group[i] && group[i] <= most && in[i]->real && k < in[i]->n; k++)
-				((double *)l->tin[i]->data)[k] = (double)((int64_t)(in[i]->v[k] >> (bits * at[group[i]]) & ((UINT64_C(1) << bits) - 1)) * (group[i] == 1 ? scale : 1));
+		for (int i = 0; i < n->nin; i++) {
+			if (!n->in[i] || !group[i] || group[i] > most || !in[i]->real)
+				continue;
+			for (int64_t k = 0; k < in[i]->n; k++) {
+				uint64_t limb = in[i]->v[k] >> (bits * at[group[i]]) & ((UINT64_C(1) << bits) - 1);
+				((double *)l->tin[i]->data)[k] = (double)((int64_t)limb * (group[i] == 1 ? scale : 1));
+			}
+		}
 		if (evaluate(l))
 			return -1;
 		for (int o = 0; o < n->nout; o++)
@@ -309,8 +320,11 @@ static int by_limbs(Local *l, Exact **in, Exact **out, const int *group, int mos
 				double d = out[o]->real ? ((const double *)l->tout[o]->data)[i] : 0;
 				if (fabs(d) > 9e15)
 					return -1;
-				uint64_t term = field_mul(field_mul(field_int((int64_t)rint(d)), UINT64_C(1) << weight), back);
-				out[o]->v[i] = out[o]->real ? field_add(t ? out[o]->v[i] : 0, term) : (uint64_t)tensor_int(l->tout[o], i);
+				uint64_t weighted = field_mul(field_int((int64_t)rint(d)), UINT64_C(1) << weight);
+				if (out[o]->real)
+					out[o]->v[i] = field_add(t ? out[o]->v[i] : 0, field_mul(weighted, back));
+				else
+					out[o]->v[i] = (uint64_t)tensor_int(l->tout[o], i);
 			}
 	}
 	return 0;
@@ -359,7 +373,8 @@ static int by_factors(Local *l, Exact **in, Exact **out)
 		if (n->in[i])
 			cell[i] = cells_of(&l->tmp, in[i], r->in[i], field_int(i));
 	for (int o = 0; o < n->nout; o++) {
-		int64_t idx[RANK_MAX] = { 0 }, none[RANK_MAX] = { 0 }, *coord = arena_array(&l->tmp, int64_t, r->nfactor + 1), terms = 1;
+		int64_t idx[RANK_MAX] = { 0 }, none[RANK_MAX] = { 0 }, terms = 1;
+		int64_t *coord = arena_array(&l->tmp, int64_t, r->nfactor + 1);
 		bool *kept = arena_array(&l->tmp, bool, r->nfactor + 1);
 		for (int k = 0; n->out[o] && k < out[o]->rank; k++)
 			if (r->out[o][k] >= 0)
@@ -412,7 +427,8 @@ static int run_graph(Graph *g, Exact **held, Arena *a)
 			if (!v)
 				continue;
 			known &= v->data != NULL;
-			held[v->id] = out[k] = v->data ? exact_tensor(a, v->data) : exact_new(a, v->type->elem, v->type->rank, v->type->dim);
+			held[v->id] = out[k] = v->data ? exact_tensor(a, v->data)
+				: exact_new(a, v->type->elem, v->type->rank, v->type->dim);
 		}
 		if (!known && exact_node(n, in, out, a))
 			return -1;
@@ -559,7 +575,8 @@ static int by_integers(Node *n, Exact **in, Exact **out)
 
 static int by_row(Node *n, Exact **in, Exact **out)
 {
-	static const char *const opaque[] = { "RNNStepsGrad", "GRUStepsGrad", "LSTMStepsGrad", "Det", "Cofactor", "RoiAlign", "RoiAlignGrad", "MaxRoiPool",
+	static const char *const opaque[] = { "RNNStepsGrad", "GRUStepsGrad", "LSTMStepsGrad", "Det", "Cofactor",
+		"RoiAlign", "RoiAlignGrad", "MaxRoiPool",
 		"MaxRoiPoolGrad", NULL };
 	static const char *const refused[] = { "ScatterElements", "ScatterND", "NonMaxSuppression", "BitCast", NULL };
 	int group[64] = { 0 }, most = 0, bad;
@@ -601,7 +618,8 @@ static int run(Node *n, Exact **in, Exact **out)
 {
 	const Op *row = n->row;
 	if (row->random) {
-		uint64_t key = field_hash(field_text("random"), attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : field_text(n->out[0]->name));
+		uint64_t seed = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : field_text(n->out[0]->name);
+		uint64_t key = field_hash(field_text("random"), seed);
 		for (int64_t i = 0; i < out[0]->n; i++)
 			out[0]->v[i] = field_hash(key, (uint64_t)i);
 		return 0;

@@ -1,13 +1,15 @@
 /* Lists of actions on all ranks, as they will run: in memory, by offsets.
  *
- * What a node computes is known (run_physical), so an action is judged by what it reads: every operand must be in memory, whole, on every rank
- * that has a part of it; then its results are put there.  Transfers are really done, from the memory of some ranks to that of others.
- * Between its start and its finish a transfer may happen at any time, so a list is run twice:
+ * What a node computes is known (run_physical), so an action is judged by what it reads: every operand must be in
+ * memory, whole, on every rank that has a part of it; then its results are put there.  Transfers are really done, from
+ * the memory of some ranks to that of others. Between its start and its finish a transfer may happen at any time, so a
+ * list is run twice:
  *
  *   early   as soon as all ranks have started it: what is written over its results afterwards is seen
  *   late    when all ranks are at its finish: who wrote over its operands, or read its results before, is seen
  *
- * A result is nonsense from the start on, until it is there.  Memory has a cell for every byte, so values that overlap by a part differ too. */
+ * A result is nonsense from the start on, until it is there.  Memory has a cell for every byte, so values that overlap
+ * by a part differ too. */
 #include "exact.h"
 
 #include <string.h>
@@ -33,7 +35,8 @@ static void wrong(Program *r, int rank, const Action *a, const char *fmt, const 
 	if (r->outcome.what == RUN_DIFFERS)
 		return;
 	r->outcome.what = RUN_DIFFERS;
-	r->outcome.why = name_fmt("%s program, rank %d action %d (%s): %s %s", r->late ? "late" : "early", rank, a->id, a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : "save", name, fmt);
+	r->outcome.why = name_fmt("%s program, rank %d action %d (%s): %s %s", r->late ? "late" : "early", rank, a->id,
+		a->n ? a->n->op : a->kind == ACT_LOAD ? "load" : "save", name, fmt);
 }
 
 /* ---- memory ---- */
@@ -134,7 +137,8 @@ static void move(Program *r, Flight *f)
 			if (x && !holds(r, rank, a->take[i], x))
 				wrong(r, rank, a, "is not there when it is sent", a->take[i]->v->name);
 			for (int64_t k = 0; x && k < x->n; k++)
-				h->part[form_index(&from->form, rank)]->v[k] = place_of(r, rank, a->take[i])[k * width(r, a->take[i])];
+				h->part[form_index(&from->form, rank)]->v[k] = place_of(r, rank,
+					a->take[i])[k * width(r, a->take[i])];
 		}
 		moved[i] = hold_move(&tmp, h, &to->form, FAULT_NONE);
 	}
@@ -213,7 +217,8 @@ static void play(Program *r)
 {
 	for (bool any = true; any && r->outcome.what == RUN_SAME;) {
 		any = false;
-		for (int rank = 0; rank < r->nrank && r->outcome.what == RUN_SAME; rank++)      /* side by side: nobody is ahead of a start that is early */
+		/* ranks run side by side, so that no rank is ahead of an early start */
+		for (int rank = 0; rank < r->nrank && r->outcome.what == RUN_SAME; rank++)
 			any |= act(r, rank);
 		any = any || happens(r);
 	}
@@ -259,7 +264,8 @@ static void begin(Program *r)
 		r->began[rank] = arena_array(r->a, bool, p->nslot + 1);
 		for (int i = 0; i < p->nslot; i++) {
 			const Slot *s = p->slot[i];
-			if (s && !s->v->def && !s->view && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST))
+			if (s && !s->v->def && !s->view && (s->keep == KEEP_PARAM || s->keep == KEEP_STATE ||
+				s->keep == KEEP_CONST))
 				put(r, rank, s, right_part(r, rank, s));
 		}
 	}
@@ -293,7 +299,8 @@ static int reader(const Action *list, int n, int after, const Action *made)
 	for (int i = after + 1; i < n; i++)
 		for (int k = 0; k < list[i].ntake; k++)
 			for (int m = 0; m < made->nmake; m++)
-				if (list[i].kind == ACT_COMPUTE && list[i].take[k] && slot_value(list[i].take[k]) == made->make[m] && made->make[m]->bytes)
+				if (list[i].kind == ACT_COMPUTE && list[i].take[k] &&
+					slot_value(list[i].take[k]) == made->make[m] && made->make[m]->bytes)
 					return i;
 	return n;
 }
@@ -325,7 +332,8 @@ static Slot *made_between(const Program *r, const Action *list, int from, int to
 	for (int i = from + 1; i < to; i++)
 		for (int k = 0; k < list[i].nmake; k++) {
 			Slot *s = list[i].make[k];
-			if (list[i].kind == ACT_COMPUTE && s && s->store == s && s->keep != KEEP_PARAM && s->keep != KEEP_STATE && base(x) != s && differ(r, s, x))
+			if (list[i].kind == ACT_COMPUTE && s && s->store == s && s->keep != KEEP_PARAM &&
+				s->keep != KEEP_STATE && base(x) != s && differ(r, s, x))
 				return s;
 		}
 	return NULL;

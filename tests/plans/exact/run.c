@@ -58,7 +58,8 @@ Whole *run_whole(Graph *g, uint64_t seed, Arena *a)
 			in[k] = n->in[k] ? w->value[n->in[k]->id] : NULL;
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
-				w->value[n->out[k]->id] = out[k] = exact_new(a, n->out[k]->type->elem, n->out[k]->type->rank, n->out[k]->type->dim);
+				w->value[n->out[k]->id] = out[k] = exact_new(a, n->out[k]->type->elem,
+					n->out[k]->type->rank, n->out[k]->type->dim);
 		bad = exact_node(n, in, out, &tmp);
 	}
 	for (int i = 0; i < g->nvalue && !bad; i++)
@@ -89,11 +90,14 @@ static const char *how(const Run *r, const Node *n)
 	const char *t = "";
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k])
-			t = name_fmt("%s%s%s %s", t, *t ? ", " : "", type_text(n->in[k]->type), sbp_text(r->sig ? r->sig->in[k] : n->in[k]->sbp, r->sig ? r->mesh->ndim : n->in[k]->place->mesh->ndim));
+			t = name_fmt("%s%s%s %s", t, *t ? ", " : "", type_text(n->in[k]->type),
+				sbp_text(r->sig ? r->sig->in[k] : n->in[k]->sbp,
+				r->sig ? r->mesh->ndim : n->in[k]->place->mesh->ndim));
 	t = name_fmt("%s ->", t);
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])
-			t = name_fmt("%s%s %s %s", t, k ? "," : "", type_text(n->out[k]->type), sbp_text(r->sig ? r->sig->out[k] : n->out[k]->sbp, r->mesh->ndim));
+			t = name_fmt("%s%s %s %s", t, k ? "," : "", type_text(n->out[k]->type),
+				sbp_text(r->sig ? r->sig->out[k] : n->out[k]->sbp, r->mesh->ndim));
 	return t;
 }
 
@@ -102,13 +106,15 @@ static void say(Run *r, int what, const Node *n, const char *text)
 	if (r->outcome.what == RUN_SAME || what == RUN_DIFFERS)
 		r->outcome.what = what;
 	if (!r->outcome.why)
-		r->outcome.why = name_fmt("%s of %s (%s) by %s: %s", n->nout && n->out[0] ? n->out[0]->name : "?", n->op, n->from ? n->from : loc_text(n->loc), how(r, n), text);
+		r->outcome.why = name_fmt("%s of %s (%s) by %s: %s", n->nout && n->out[0] ? n->out[0]->name : "?",
+			n->op, n->from ? n->from : loc_text(n->loc), how(r, n), text);
 }
 
 static Hold *moved(Run *r, const Hold *h, const Form *to, Arena *a)
 {
 	Fault f = FAULT_NONE;
-	if (h->part[0]->real && !form_same(&h->form, to) && r->fault && r->until-- == 0)       /* wrong integers may not be indices at all */
+	/* wrong integers may not be indices at all */
+	if (h->part[0]->real && !form_same(&h->form, to) && r->fault && r->until-- == 0)
 		f = r->fault;
 	Hold *good = hold_move(a, h, to, FAULT_NONE);
 	if (!f)
@@ -185,7 +191,8 @@ static int run_apart(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 			if (n->out[k])
 				nothing(out[k], p);
 		for (int k = 0; part && k < part->nin && k < n->nin + 8; k++)
-			if (part->in[k] && part->in[k]->data && (k >= n->nin || !n->in[k] || part->in[k]->data != n->in[k]->data))
+			if (part->in[k] && part->in[k]->data &&
+				(k >= n->nin || !n->in[k] || part->in[k]->data != n->in[k]->data))
 				x[k] = exact_tensor(a, part->in[k]->data);      /* the compiler made it */
 		if (part && exact_node(part, x, y, a)) {
 			say(r, RUN_CANNOT, n, exact_reason());
@@ -214,7 +221,8 @@ static int run_node(Run *r, Node *n, Hold **in, Hold **out, bool together, Arena
 	return 0;
 }
 
-/* Nodes whose kernels must know where their shards begin, whose windows reach over the edge of a shard, or that run by their definitions, are evaluated on all shards together. */
+/* Nodes whose kernels must know where their shards begin, whose windows reach over the edge of a shard, or that run by
+ * their definitions, are evaluated on all shards together. */
 static bool one_node(const Node *n, const NdSig *s)
 {
 	bool special = n->row->random;
@@ -229,7 +237,8 @@ static bool one_node(const Node *n, const NdSig *s)
 /* Who runs a node by which signature, and who keeps a value in which form. */
 typedef struct Candidates { const Mesh **on; NdSig **sig; const Mesh **at; Sbp **home; } Candidates;
 
-static Outcome run_signatures(Graph *g, const Candidates *ways, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
+static Outcome run_signatures(Graph *g, const Candidates *ways, const Whole *w, uint64_t seed, Fault fault, int until,
+	Arena *a)
 {
 	Run r = { .g = g, .whole = w, .seed = seed, .a = a, .fault = fault, .until = until };
 	Sbp **home = ways->home;
@@ -284,7 +293,8 @@ static NdSig *signature_of(Node *n, const Mesh *m, Arena *a)
 		for (int c = 0; c < count && !pick[k]; c++) {
 			bool fits = true;
 			for (int i = 0; i < n->nin; i++)
-				fits &= !n->in[i] || !kernel_reads(n, i) || sbp_equal(&n->in[i]->sbp[k], &list[c].in[i], 1);
+				fits &= !n->in[i] || !kernel_reads(n, i) || sbp_equal(&n->in[i]->sbp[k], &list[c].in[i],
+					1);
 			for (int i = 0; i < n->nout; i++)
 				fits &= !n->out[i] || sbp_equal(&n->out[i]->sbp[k], &list[c].out[i], 1);
 			pick[k] = fits ? &list[c] : NULL;
@@ -330,7 +340,8 @@ static Sbp *random_home(const Value *v, const Mesh *m, uint64_t *rng, Arena *a)
 				s[k] = (Sbp){ .kind = SBP_P, .red = red };
 			else if (what < 3 && v->type->rank) {
 				s[k] = (Sbp){ .kind = SBP_S, .axis = (int)(next(rng) % (uint64_t)v->type->rank) };
-				const struct FactorAxis *x = v->factors && s[k].axis < v->factors->rank ? &v->factors->axis[s[k].axis] : NULL;
+				const struct FactorAxis *x = v->factors &&
+					s[k].axis < v->factors->rank ? &v->factors->axis[s[k].axis] : NULL;
 				if (x && x->n > 1 && next(rng) % 2)
 					s[k].leaf = 1 + (int)(next(rng) % (uint64_t)x->n);
 			}
@@ -346,10 +357,12 @@ static const Mesh *random_mesh(const Mesh *mesh, int nmesh, uint64_t *rng)
 	return nmesh == 1 ? mesh : &mesh[next(rng) % (uint64_t)nmesh];
 }
 
-Outcome run_random(Graph *g, const Mesh *mesh, int nmesh, const Whole *w, uint64_t seed, Fault fault, int until, Arena *a)
+Outcome run_random(Graph *g, const Mesh *mesh, int nmesh, const Whole *w, uint64_t seed, Fault fault, int until,
+	Arena *a)
 {
 	uint64_t rng = field_hash(seed, 5);
-	Candidates s = { arena_array(a, const Mesh *, g->nnode + 1), arena_array(a, NdSig *, g->nnode + 1), arena_array(a, const Mesh *, g->nvalue + 1), arena_array(a, Sbp *, g->nvalue + 1) };
+	Candidates s = { arena_array(a, const Mesh *, g->nnode + 1), arena_array(a, NdSig *, g->nnode + 1),
+		arena_array(a, const Mesh *, g->nvalue + 1), arena_array(a, Sbp *, g->nvalue + 1) };
 	for (int i = 0; i < g->nnode; i++) {
 		s.on[i] = random_mesh(mesh, nmesh, &rng);
 		s.sig[i] = random_signature(g->node[i], s.on[i], &rng, a);
@@ -412,7 +425,8 @@ Outcome run_physical(Graph *g, const Whole *w, uint64_t seed, Arena *a, Hold ***
 		}
 		for (int k = 0; k < n->nin; k++) {
 			in[k] = n->in[k] ? r.at[n->in[k]->id] : NULL;
-			if (n->in[k] && !kernel_reads(n, k)) {    /* its shape matters, or it stands in the code, whole */
+			/* its shape matters, or it stands in the code, whole */
+			if (n->in[k] && !kernel_reads(n, k)) {
 				Sbp want[MESH_DIMS];
 				for (int d = 0; d < m->ndim; d++)
 					want[d] = s->in[k][d].kind == SBP_P ? (Sbp){ .kind = SBP_B } : s->in[k][d];

@@ -1,5 +1,6 @@
-/* trace FILE: reads a trace as Chrome's format has it and prints "RANK SPANS OVERLAPS" for each process: how many spans it has, and
- * how many of them begin before the one before has ended.  Exit status 1: it is no JSON, or a span lacks something. */
+/* trace FILE: reads a trace as Chrome's format has it and prints "RANK SPANS OVERLAPS" for each process: how many spans
+ * it has, and how many of them begin before the one before has ended.  Exit status 1: it is no JSON, or a span lacks
+ * something. */
 #include "comm.h"
 #include "save.h"
 
@@ -79,7 +80,8 @@ int main(int argc, char **argv)
 	}
 	for (int r = 0; r < RANKS; r++)
 		if (rank[r].spans)
-			printf("%d %d %d%s\n", r, rank[r].spans, rank[r].overlaps, rank[r].named ? "" : " without a name");
+			printf("%d %d %d%s\n", r, rank[r].spans, rank[r].overlaps,
+				rank[r].named ? "" : " without a name");
 	rt_file_close(&f);
 	return 0;
 }

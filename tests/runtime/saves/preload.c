@@ -1,5 +1,5 @@
-/* Preloaded into a trainer: what it does to files goes wrong at one operation.  FAULT_AT=N names the operation, counted from 1
- * over all that change files; FAULT says what happens:
+/* Preloaded into a trainer: what it does to files goes wrong at one operation.  FAULT_AT=N names the operation, counted
+ * from 1 over all that change files; FAULT says what happens:
  *
  *   EIO, ENOSPC, EDQUOT   it fails; with FAULT_ON=1 so do all that follow
  *   short                 of a write half is done
@@ -70,7 +70,13 @@ static int next(void)
 		cut();
 	if (!strcmp(how, "slow"))
 		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
-	return !strcmp(how, "EIO") ? EIO : !strcmp(how, "ENOSPC") ? ENOSPC : !strcmp(how, "EDQUOT") ? EDQUOT : !strcmp(how, "short") ? -1 : 0;
+	static const struct { const char *name; int error; } faults[] = {
+		{ "EIO", EIO }, { "ENOSPC", ENOSPC }, { "EDQUOT", EDQUOT }, { "short", -1 },
+	};
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		if (!strcmp(how, faults[i].name))
+			return faults[i].error;
+	return 0;
 }
 
 static int failed(int why)

@@ -1,0 +1,173 @@
+/* Every refusal of the checker, by a net or an order with one mistake, and its exact message (refusals.want). */
+#include "lanes/lanes.h"
+
+static Arena a;
+static Pipeline p;
+static PipeOrder o;
+static LaneNet n;
+
+/* Two ranks, 1F1B, three micro-batches: rank 0 runs F0 F0 BW0 F0 BW0 BW0. */
+static void fresh(void)
+{
+	p = (Pipeline){ .nrank = 2, .nstage = 2, .micros = 3, .nhop = 1 };
+	p.stage = arena_array(&a, PipeStage, 2);
+	p.hop = arena_array(&a, PipeHop, 1);
+	for (int s = 0; s < 2; s++)
+		p.stage[s] = (PipeStage){ .rank = s, .f = 1, .b = 1, .w = 1, .kept = 100, .kept_w = 50 };
+	p.hop[0] = (PipeHop){ .from = 0, .to = 1, .bytes = 64 };
+	schedules_find("1f1b")->order(&p, &a, &o);
+	net_of(&p, &o, 0, &a, &n);
+}
+
+static void show(const char *what, const char *why)
+{
+	printf("%s\n%s\n\n", what, why ? why : "NOT REFUSED");
+	fresh();
+}
+
+static LaneRegister *reg(int role, const char *name)
+{
+	for (int i = 0; i < n.role[role].nreg; i++)
+		if (name_of(n.role[role].reg[i].name) == name_of(name))
+			return &n.role[role].reg[i];
+	return NULL;
+}
+
+static LaneTask *task(int role, int lane, int i) { return &n.role[role].lane[lane].task[i]; }
+
+static void swap(LaneTask *x, LaneTask *y)
+{
+	LaneTask old = *x;
+	*x = *y;
+	*y = old;
+}
+
+static void orders(void)
+{
+	show("nothing is wrong", check_order(&p, &o, &a) ? "an order" : check_net(&n, &a) ? "a net" : "");
+	o.task[0][0].micro = 7;
+	show("a micro-batch that does not exist", check_order(&p, &o, &a));
+	o.task[0][0].stage = 1;
+	show("a stage of another rank", check_order(&p, &o, &a));
+	o.task[0][1].micro = 0;
+	show("twice", check_order(&p, &o, &a));
+	o.task[1][0] = (PipeTask){ BLOCK_BW, 1, 0 };
+	show("backward first", check_order(&p, &o, &a));
+	o.task[1][1] = (PipeTask){ BLOCK_B, 1, 0 };
+	show("W is missing", check_order(&p, &o, &a));
+	o.ntask[0]--;
+	show("the last is missing", check_order(&p, &o, &a));
+}
+
+static void lists(void)
+{
+	LaneBlock *f = &n.role[0].block[0];
+	arena_push(&a, n.role[0].lane, n.role[0].nlane, n.role[0].lane[0]);
+	show("a block on two lanes", check_net(&n, &a));
+	arena_push(&a, n.role[1].lane, n.role[1].nlane, n.role[0].lane[1]);
+	show("an end of a channel on the wrong role", check_net(&n, &a));
+	f = &n.role[0].block[0];
+	arena_push(&a, f->make, f->nmake, (int)(reg(0, "g1>0") - n.role[0].reg));
+	show("two makers", check_net(&n, &a));
+	f = &n.role[0].block[1];
+	f->nwait = 0;
+	show("given back, never read", check_net(&n, &a));
+	n.role[0].lane[0].ntask--;
+	show("made more often than read", check_net(&n, &a));
+	task(0, 0, 2)->micro = 1;
+	task(0, 0, 4)->micro = 0;
+	show("read in another order", check_net(&n, &a));
+	n.channel[0].bytes = 65;
+	show("sizes", check_net(&n, &a));
+	task(0, 1, 0)->micro = 1;
+	task(0, 1, 1)->micro = 0;
+	show("sent in another order", check_net(&n, &a));
+	swap(task(1, 0, 0), task(1, 0, 2));
+	swap(task(1, 0, 1), task(1, 0, 3));
+	swap(task(1, 1, 0), task(1, 1, 1));
+	swap(task(1, 2, 0), task(1, 2, 1));
+	show("received in another order", check_net(&n, &a));
+	n.role[1].lane[0].ntask -= 2;
+	n.role[1].lane[1].ntask--;
+	n.role[1].lane[2].ntask--;
+	show("fewer receives than sends", check_net(&n, &a));
+	f = &n.role[1].block[0];        /* F1 reads x0>1, and BW1 gives it back */
+	f->nmake = f->ngive = 0;
+	n.role[1].block[1].give = f->wait;
+	n.role[1].block[1].ngive = 1;
+	n.role[1].block[1].nwait = 0;
+	task(1, 0, 1)->micro = 1;
+	task(1, 0, 3)->micro = 0;
+	show("given back in another order", check_net(&n, &a));
+	reg(1, "x0>1")->first = 1;
+	show("pieces that are there at the beginning", check_net(&n, &a));
+}
+
+static LaneMeet sum = { .name = "sum", .role = (int[]){ 0, 1 }, .nrole = 2 };
+static void meeting(int role, int block)
+{
+	static int only[] = { 0 };
+	n.meet = &sum;
+	n.nmeet = 1;
+	n.role[role].block[block].meet = only;
+	n.role[role].block[block].nmeet = 1;
+}
+
+static void walks(void)
+{
+	meeting(0, 0);
+	show("a meeting that one role never comes to", check_net(&n, &a));
+	meeting(0, 0);
+	meeting(1, 0);
+	show("a meeting of F of both ranks", check_net(&n, &a));
+	meeting(0, 0);
+	meeting(1, 0);
+	LaneBlock load = { .name = "load", .meet = n.role[0].block[0].meet, .nmeet = 1 };
+	static LaneTask tasks[] = { { DO_BLOCK, 2, -1 } };
+	arena_push(&a, n.role[0].block, n.role[0].nblock, load);
+	arena_push(&a, n.role[0].lane, n.role[0].nlane, ((Lane){ LANE_LOAD, tasks, 1 }));
+	show("two lanes at one meeting", check_net(&n, &a));
+	LaneBlock *f = &n.role[0].block[0];
+	arena_push(&a, f->wait, f->nwait, n.role[0].nreg);
+	arena_push(&a, n.role[0].reg, n.role[0].nreg, ((LaneRegister){ .name = "tokens", .copies = 1 }));
+	show("nobody makes it", check_net(&n, &a));
+	reg(0, "kept0")->copies = 1;
+	show("one copy too few", check_net(&n, &a));
+	swap(task(0, 0, 0), task(0, 0, 2));
+	swap(task(0, 0, 2), task(0, 0, 1));
+	show("B before its F", check_net(&n, &a));
+	/* rank 1 wants a gradient before it gives one: both ranks receive first */
+	Lane *l = &n.role[0].lane[0];
+	LaneTask first = *task(0, 2, 0);
+	Lane all = { .kind = l->kind };
+	arena_push(&a, all.task, all.ntask, first);
+	for (int i = 0; i < l->ntask; i++)
+		arena_push(&a, all.task, all.ntask, l->task[i]);
+	for (int i = 1; i < 3; i++)
+		arena_push(&a, all.task, all.ntask, ((LaneTask){ DO_RECEIVE, first.id, i }));
+	*l = all;
+	n.role[0].lane[2] = (Lane){ 0 };
+	show("both receive first", check_net(&n, &a));
+}
+
+static void bytes(void)
+{
+	reg(0, "g1>0")->offset = reg(0, "x0>1")->offset;
+	show("gradients over activations", check_net(&n, &a));
+	n.role[0].block[0].scratch = 8;
+	n.role[0].block[0].offset = reg(0, "g1>0")->offset;
+	show("scratch over gradients", check_net(&n, &a));
+	reg(1, "kept1")->offset = reg(1, "x0>1")->offset;
+	show("kept over what was received", check_net(&n, &a));
+}
+
+int main(void)
+{
+	fresh();
+	orders();
+	lists();
+	walks();
+	bytes();
+	arena_free(&a);
+	return 0;
+}
