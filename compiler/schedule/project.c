@@ -77,6 +77,7 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	s->keep = keep_of(g, v);
 	s->average = s->keep == KEEP_STATE && text_ends(v->name, ".ema");
 	s->store = s;
+	s->copies = 1;
 	for (int a = 0; a < t->rank; a++)
 		s->dim[a] = t->dim[a];
 	Form f = sbp_form(v, v->sbp, v->place->mesh);

@@ -217,5 +217,5 @@ int schedule_run(Graph *g)
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i])
 			p->slot[i]->window = p->slot[i]->store->window;
-	return 0;
+	return tasks_find(g);
 }

@@ -2,6 +2,7 @@
 #ifndef SBPCC_SCHEDULE_H
 #define SBPCC_SCHEDULE_H
 
+#include "lanes/lanes.h"
 #include "plan/plan.h"
 
 /* project.c: the shards of each rank, and roles. */
@@ -25,7 +26,8 @@ struct Slot {
 	struct Slot *view;
 	/* the slot whose memory this one uses: itself, or that of the value it updates, views, or replaces */
 	struct Slot *store;
-	int64_t offset;
+	int copies;                     /* pieces of bytes each; micro-batch k of the run is in piece k % copies */
+	int64_t offset;                 /* of piece 0 */
 	int entry;                      /* its number in generated code (emit/values.c) */
 	int first, last;                /* the actions between which it is live; -1 and the number of actions: always */
 };
@@ -79,11 +81,29 @@ typedef struct Action {
 } Action;
 /* peers read its result too, and it may overwrite its operand */
 bool schedule_all_reduce(const Action *);
+/* A block runs for a micro-batch: actions from .. to - 1 of the list, which is one for all roles; a rank runs those
+ * that it takes part in. */
+struct Block {
+	BlockKind kind;
+	int stage;                      /* -1: of no stage */
+	Name name;                      /* "F1", "begin" */
+	int from, to;
+};
+/* A transfer between two stages, in one direction, once per micro-batch: a queue of pieces. */
+struct Queue {
+	Name name;                      /* "x6 > stage 1" */
+	Slot **take, **make; int n;     /* what the senders hold, and what the receivers get */
+	int channel;
+	int from, to, last;             /* blocks: the maker; at the receivers, the first and the last reader */
+	int out, in;                    /* copies at the senders and at the receivers */
+};
+typedef struct Task { int block, micro; } Task;         /* micro -1: once per step */
 struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
 	Action *step; int nstep;
 	int body, after;                /* actions body .. after - 1 run once per micro-batch */
+	Task *task; int ntask;          /* what a rank does in a step, in order */
 };
 
 double schedule_flops(const Plan *, const Action *);         /* of a rank */
@@ -101,6 +121,9 @@ bool bucket_tied(const Action *transfer, const Action *);    /* they must stay i
 
 /* overlap.c: a start and a finish for each transfer that computation can hide. */
 void overlap_role(Graph *, Role *);
+
+/* tasks.c: the list in blocks, the queues between stages, and the tasks of each role. */
+int tasks_find(Graph *);                                     /* -1 after explaining */
 
 /* memplan.c: an offset for every slot. */
 int64_t memplan_aligned(int64_t bytes);                      /* rounded up to what offsets are multiples of */

@@ -138,6 +138,8 @@ typedef struct Channels Channels;
 typedef struct Slot Slot;
 typedef struct Group Group;
 typedef struct Role Role;
+typedef struct Block Block;
+typedef struct Queue Queue;
 typedef struct Packed Packed;
 typedef struct Plan Plan;
 typedef enum { KEEP_INPUT, KEEP_PARAM, KEEP_STATE, KEEP_CONST, KEEP_GRAD, KEEP_ACT } Keep;
@@ -170,6 +172,8 @@ struct Plan {
 	int nslot;                      /* length of the array */
 	Group *group; int ngroup;       /* in the order in which they run */
 	Role *role; int nrole;
+	Block *block; int nblock;       /* of the list of actions, in its order */
+	Queue *queue; int nqueue;       /* between stages */
 	int *role_of;                   /* by rank */
 	Layout layout;
 	Predicted predicted;
