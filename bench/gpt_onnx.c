@@ -129,10 +129,10 @@ static Val node(Gpt *g, const char *op, Buf *attrs, int nout, Val *outs, ...)
 
 #define NODE(g, op, attrs, ...) node(g, op, attrs, 1, NULL, __VA_ARGS__, (const Val *)NULL)
 
-static Buf tensor(const char *name, int dtype, int rank, const int64_t *dim, const void *data, size_t bytes)
+static Buf tensor(const char *name, int dtype, int ndim, const int64_t *dim, const void *data, size_t bytes)
 {
 	Buf t = { 0 };
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		put_int(&t, 1, dim[i]);
 	put_int(&t, 2, dtype);
 	if (name)
@@ -141,9 +141,9 @@ static Buf tensor(const char *name, int dtype, int rank, const int64_t *dim, con
 	return t;
 }
 
-static Val constant(Gpt *g, int dtype, int rank, const int64_t *dim, const void *data, size_t bytes)
+static Val constant(Gpt *g, int dtype, int ndim, const int64_t *dim, const void *data, size_t bytes)
 {
-	Buf a = { 0 }, attrs = { 0 }, t = tensor(NULL, dtype, rank, dim, data, bytes);
+	Buf a = { 0 }, attrs = { 0 }, t = tensor(NULL, dtype, ndim, dim, data, bytes);
 	put_text(&a, 1, "value");
 	put_msg(&a, 5, &t);
 	put_int(&a, 20, 4);
@@ -167,10 +167,10 @@ static Val const_i1(Gpt *g, int64_t v)
 	return constant(g, INT64, 1, &one, &v, sizeof v);
 }
 
-static Val weight(Gpt *g, int layer, const char *name, int rank, int64_t d0, int64_t d1)
+static Val weight(Gpt *g, int layer, const char *name, int ndim, int64_t d0, int64_t d1)
 {
 	int64_t dim[2] = { d0, d1 };
-	size_t n = (size_t)(rank == 2 ? d0 * d1 : d0);
+	size_t n = (size_t)(ndim == 2 ? d0 * d1 : d0);
 	float *w = malloc(n * sizeof *w);
 	char full[64];
 	if (!w)
@@ -178,7 +178,7 @@ static Val weight(Gpt *g, int layer, const char *name, int rank, int64_t d0, int
 	for (size_t i = 0; i < n; i++)
 		w[i] = (float)((i * 37 + (size_t)layer * 11) % 101) / 1010 - 0.05f;
 	snprintf(full, sizeof full, "h.%d.%s", layer, name);
-	Buf t = tensor(full, FLOAT, rank, dim, w, n * sizeof *w);
+	Buf t = tensor(full, FLOAT, ndim, dim, w, n * sizeof *w);
 	put_msg(&g->inits, 5, &t);
 	free(w);
 	return named(full);

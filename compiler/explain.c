@@ -186,7 +186,7 @@ static void add_sources(const Plan *p, const Graph *g, const Value *v, Alternati
 	int with[MESH_DIMS], ways[MESH_DIMS], at[MESH_DIMS] = { 0 };
 	mesh_axes_bundle(m, entries_alike, v, with);
 	for (int k = 0; k < m->ndim; k++)
-		ways[k] = 1 + v->type->rank;
+		ways[k] = 1 + v->type->ndim;
 	do {
 		Alternative a = { .run = 0 };
 		for (int k = 0; k < m->ndim; k++)

@@ -234,7 +234,7 @@ static int check_inputs(const Graph *g)
 	for (int i = 0; i < g->nin; i++) {
 		const Value *v = g->in[i];
 		const Type *t = v->type;
-		for (int k = 0; t && t->kind == TY_TENSOR && k < t->rank && !v->init; k++) {
+		for (int k = 0; t && t->kind == TY_TENSOR && k < t->ndim && !v->init; k++) {
 			if (dim_bound(t->dim[k]) != 0)
 				continue;
 			if (dim_known(t->dim[k]))

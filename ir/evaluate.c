@@ -37,7 +37,7 @@ static void take_bits(const Value *v, Tensor *t)
 /* Symbols of the declared shape take the sizes that the file has. */
 static void bind_dims(const Type *want, const Tensor *t)
 {
-	for (int i = 0; want && i < want->rank && want->rank == t->rank; i++) {
+	for (int i = 0; want && i < want->ndim && want->ndim == t->ndim; i++) {
 		Dim d = dim_bound(want->dim[i]);
 		const char *s = dim_symbolic(d) ? dim_text(d) : "";
 		if (*s && !strpbrk(s, "*+-/() "))
@@ -52,10 +52,10 @@ static int check_input(const Value *v, const Tensor *t, const char *path)
 	int bad = 0;
 	if (!want || want->kind != TY_TENSOR)
 		return 0;
-	const char *have = type_text(type_tensor(&tmp, t->dtype, t->rank, t->dim));
-	if ((want->elem && want->elem != t->dtype) || (want->rank >= 0 && want->rank != t->rank))
+	const char *have = type_text(type_tensor(&tmp, t->dtype, t->ndim, t->dim));
+	if ((want->elem && want->elem != t->dtype) || (want->ndim >= 0 && want->ndim != t->ndim))
 		bad = -1;
-	for (int i = 0; !bad && i < want->rank; i++)
+	for (int i = 0; !bad && i < want->ndim; i++)
 		if (dim_differ(dim_bound(want->dim[i]), t->dim[i]))
 			bad = -1;
 	if (bad)
@@ -132,7 +132,7 @@ static Tensor *for_npy(const Value *v, Tensor *t, Arena *a)
 		return t;
 	fprintf(stderr, "note: output %s is %s, written as %s\n", diag_escape(a, v->name, strlen(v->name)),
 		dtype_name(t->dtype), dtype_name(to));
-	Tensor *w = tensor_new(a, to, t->rank, t->dim);
+	Tensor *w = tensor_new(a, to, t->ndim, t->dim);
 	for (int64_t i = 0; i < tensor_elements(t); i++)
 		tensor_set(w, i, tensor_get(t, i));
 	return w;

@@ -21,13 +21,14 @@
  *   Node         one operator applied to operands, giving results
  *   Value        a result of a node, or an input, a constant or a parameter of a graph; its Type is an element type
  *                and a shape
- *   rank         of a Type or Tensor: its number of axes, as in ONNX; elsewhere: one process of a job
+ *   ndim         the number of axes of a Type, Tensor or mesh (ONNX calls that of a tensor its rank)
  *   Tensor       the contents of a constant
  *   row          an entry of the operator table (struct Op)
  *   factor       axes of operands and results that are split together; an axis may be a product of several
  *   annotation   @name(arguments) on something of a model (struct Annot)
  *   mesh         a named array of devices; a placement is a mesh or a slice of one
  *   SBP          how a value is laid out on its mesh, per axis of the mesh: split S(axis), broadcast B, partial P
+ *   rank         one process of a job
  *   shard        what one rank holds of a value; a shard node computes on shards, the logical node on full values
  *   micro-batch  the samples that go through the model at once; a step adds up the gradients of several
  *   program      what is run for a step, for eval or for infer

@@ -86,8 +86,8 @@ static Value *find(const Model *m, const Arg *call, const Arg *a)
 
 static bool complete(const Type *t)
 {
-	bool ok = t && t->kind == TY_TENSOR && t->rank >= 0;
-	for (int i = 0; ok && i < t->rank; i++)
+	bool ok = t && t->kind == TY_TENSOR && t->ndim >= 0;
+	for (int i = 0; ok && i < t->ndim; i++)
 		ok = t->dim[i] != DIM_UNKNOWN;
 	return ok;
 }
@@ -102,10 +102,10 @@ static const Type *type_of(Model *m, const Arg *at, const Value *v)
 	c->nfunction = m->nfunction;
 	int bad = inline_run(c->graph);
 	const Value *same = bad ? NULL : graph_find(c->graph, v->name);
-	bool typed = same && same->type && same->type->kind == TY_TENSOR && same->type->rank >= 0;
+	bool typed = same && same->type && same->type->kind == TY_TENSOR && same->type->ndim >= 0;
 	const Type *t = typed ? same->type : NULL;
 	if (t)
-		t = type_tensor(&m->arena, t->elem, t->rank, t->dim);
+		t = type_tensor(&m->arena, t->elem, t->ndim, t->dim);
 	else if (!bad)
 		err_at(at->loc, "the shape of %s is not known", v->name);
 	c->function = NULL;
@@ -120,9 +120,9 @@ static const Type *type_of(Model *m, const Arg *at, const Value *v)
 static int fits(const Type *x, const Type *t, int axis)
 {
 	int all = 1;
-	if (t->rank != x->rank - 1)
+	if (t->ndim != x->ndim - 1)
 		return -1;
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		Dim want = dim_bound(x->dim[i + (i >= axis)]), has = dim_bound(t->dim[i]);
 		if (dim_differ(want, has))
 			return -1;
@@ -136,13 +136,13 @@ static int fits(const Type *x, const Type *t, int axis)
 static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type *x, const Value *target, const Type *t)
 {
 	const Arg *given = arg_find(call->arg, call->narg, "axis");
-	if (x->rank < 2) {
+	if (x->ndim < 2) {
 		err_at(at->loc, "%s needs an axis of classes, but %s is %s", call->s, v->name, type_text(x));
 		return -1;
 	}
-	int last = x->rank - 1, axis = x->rank == 3 ? last : 1;
+	int last = x->ndim - 1, axis = x->ndim == 3 ? last : 1;
 	if (given) {
-		axis = (int)(given->i < 0 ? given->i + x->rank : given->i);
+		axis = (int)(given->i < 0 ? given->i + x->ndim : given->i);
 		if (axis != 1 && axis != last) {
 			err_at(given->loc, "%s: classes are along axis 1 or the last one of %s, %s", call->s, v->name,
 				type_text(x));
@@ -168,17 +168,17 @@ static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type
 
 static Type *labels_of(Arena *a, const Type *x, int axis)
 {
-	Dim dim[RANK_MAX];
-	for (int i = 0; i < x->rank - 1; i++)
+	Dim dim[NDIM_MAX];
+	for (int i = 0; i < x->ndim - 1; i++)
 		dim[i] = x->dim[i + (i >= axis)];
-	return type_tensor(a, DT_INT64, x->rank - 1, dim);
+	return type_tensor(a, DT_INT64, x->ndim - 1, dim);
 }
 
 /* Differences are element by element: no silent broadcast. */
 static int check_same(const Arg *call, const Value *v, const Type *x, const Value *target, const Type *t)
 {
-	bool clash = x->rank != t->rank;
-	for (int i = 0; !clash && i < x->rank; i++)
+	bool clash = x->ndim != t->ndim;
+	for (int i = 0; !clash && i < x->ndim; i++)
 		clash = dim_differ(dim_bound(x->dim[i]), dim_bound(t->dim[i]));
 	if (clash)
 		err_at(call->loc, "%s: %s is %s, but %s is %s: both must have one shape", call->s, v->name,
@@ -270,7 +270,7 @@ static int add_loss(Model *m, Arg *call)
 		return -1;
 	if (!target)
 		target = add_target(g, call, second, v, x,
-			axis >= 0 ? labels_of(g->arena, x, axis) : type_tensor(g->arena, x->elem, x->rank, x->dim),
+			axis >= 0 ? labels_of(g->arena, x, axis) : type_tensor(g->arena, x->elem, x->ndim, x->dim),
 			axis);
 	Node *n = node_of(g, call, k->op, v, target);
 	if (axis >= 0)

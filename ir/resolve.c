@@ -33,7 +33,7 @@ static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg
 
 /* ---- Meshes */
 
-typedef struct Mesh { Name name; int rank; int64_t dim[MESH_AXES]; Loc loc; } Mesh;
+typedef struct Mesh { Name name; int ndim; int64_t dim[MESH_AXES]; Loc loc; } Mesh;
 
 /* Something that a name may mean, in any graph of the model. */
 typedef struct Target { Name name; Node *node; Value *value; int same; } Target;
@@ -111,13 +111,13 @@ static void add_mesh(Resolve *r, const Annot *a)
 	for (int i = 0; i < a->narg; i++)
 		if (is(a->arg[i].param, "ranks"))
 			given = take_ranks(r, &a->arg[i], given);
-	mesh.rank = shape->narg;
-	if (mesh.rank > MESH_AXES) {
+	mesh.ndim = shape->narg;
+	if (mesh.ndim > MESH_AXES) {
 		if (wrong(r, shape->loc))
 			err_at(shape->loc, "a mesh has at most %d axes", MESH_AXES);
 		return;
 	}
-	for (int i = 0; i < mesh.rank; i++) {
+	for (int i = 0; i < mesh.ndim; i++) {
 		mesh.dim[i] = shape->arg[i].i;
 		if (__builtin_mul_overflow(size, mesh.dim[i], &size) || size > MAX_RANKS) {
 			if (wrong(r, shape->loc))
@@ -159,10 +159,10 @@ static const Mesh *find_mesh(Resolve *r, const Arg *place)
 		const Arg *a = &place->arg[i];
 		int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
 
-		if (i >= mesh->rank) {
+		if (i >= mesh->ndim) {
 			if (wrong(r, a->loc))
-				err_at(a->loc, "mesh %s has %d ax%s", mesh->name, mesh->rank,
-					mesh->rank == 1 ? "is" : "es");
+				err_at(a->loc, "mesh %s has %d ax%s", mesh->name, mesh->ndim,
+					mesh->ndim == 1 ? "is" : "es");
 			break;
 		}
 		if (a->kind != ARG_STAR && last >= mesh->dim[i]) {
@@ -189,9 +189,9 @@ static const Mesh *mesh_of(Resolve *r, const Annot *list)
 static void check_axis(Resolve *r, const Arg *a, const Value *v)
 {
 	if (a->kind != ARG_CALL || !is(a->s, "S") || !v || !v->type || v->type->kind != TY_TENSOR ||
-		v->type->rank < 0)
+		v->type->ndim < 0)
 		return;
-	if (a->arg->i < v->type->rank)
+	if (a->arg->i < v->type->ndim)
 		return;
 	if (wrong(r, a->loc))
 		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)a->arg->i,
@@ -206,10 +206,10 @@ static void check_entries(Resolve *r, const Arg *a, int n, Loc loc, const Mesh *
 			err_at(loc, "@sbp needs a mesh: declare one with @mesh(name, cpu, [2]), or give --ranks=N");
 		return;
 	}
-	if (mesh && n != mesh->rank) {
+	if (mesh && n != mesh->ndim) {
 		if (wrong(r, loc))
 			err_at(loc, "%d entr%s for mesh %s, which has %d ax%s", n, n == 1 ? "y" : "ies",
-				mesh->name, mesh->rank, mesh->rank == 1 ? "is" : "es");
+				mesh->name, mesh->ndim, mesh->ndim == 1 ? "is" : "es");
 	}
 	for (int i = 0; i < n; i++)
 		check_axis(r, &a[i], v);

@@ -216,9 +216,9 @@ static bool agree(const Type *a, const Type *b, bool inferred)
 		return false;
 	if (a->elem != b->elem && (inferred || (a->elem != DT_UNDEFINED && b->elem != DT_UNDEFINED)))
 		return false;
-	if (a->rank != b->rank || a->rank < 0)
-		return !inferred && (a->rank < 0 || b->rank < 0);
-	for (int i = 0; i < a->rank; i++)
+	if (a->ndim != b->ndim || a->ndim < 0)
+		return !inferred && (a->ndim < 0 || b->ndim < 0);
+	for (int i = 0; i < a->ndim; i++)
 		if (!dim_same(a->dim[i], b->dim[i]) && (inferred || (dim_known(a->dim[i]) && dim_known(b->dim[i]))))
 			return false;
 	return true;

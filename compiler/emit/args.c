@@ -17,8 +17,8 @@ void args_need(const Print *p, KWork w)
 
 static Shape args_held(const Print *p, const Slot *s)
 {
-	Shape r = { .rank = s->rank };
-	for (int a = 0; a < s->rank; a++)
+	Shape r = { .ndim = s->ndim };
+	for (int a = 0; a < s->ndim; a++)
 		r.d[a] = slot_len(p->e->plan, s, a, p->rank);
 	return r;
 }
@@ -110,7 +110,7 @@ void args_loops(const Print *p, const Loops *l)
 
 void args_around(const Print *p, const Shape *s, int axis)
 {
-	args_sizes(p, loops_product(s, 0, axis), s->d[axis], loops_product(s, axis + 1, s->rank));
+	args_sizes(p, loops_product(s, 0, axis), s->d[axis], loops_product(s, axis + 1, s->ndim));
 }
 
 void args_word(const Print *p, bool yes)

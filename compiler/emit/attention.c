@@ -10,7 +10,7 @@ typedef struct HeadShape { int64_t batch, heads, seq, width, sbatch, shead, srow
 
 static HeadShape head_shape(const Shape *s, int64_t heads)
 {
-	if (s->rank == 3)
+	if (s->ndim == 3)
 		return (HeadShape){ .batch = s->d[0], .heads = heads, .seq = s->d[1], .width = s->d[2] / heads,
 		                    .sbatch = s->d[1] * s->d[2], .shead = s->d[2] / heads, .srow = s->d[2] };
 	return (HeadShape){ .batch = s->d[0], .heads = s->d[1], .seq = s->d[2], .width = s->d[3],
@@ -24,7 +24,7 @@ static void print_heads(const Print *p, const char *field, const HeadShape *h)
 
 static int64_t heads_of(const Node *n, const char *attr)
 {
-	return n->in[0]->type->rank == 3 ? attr_int(n, attr) : 0;
+	return n->in[0]->type->ndim == 3 ? attr_int(n, attr) : 0;
 }
 
 /* How far a query sees on one side; all: everything. */
@@ -42,10 +42,10 @@ static void print_attention(const Print *p)
 		v = head_shape(&vs, heads_of(n, "kv_num_heads"));
 	HeadShape y = q, m = { 0 };
 	y.width = v.width;
-	y.shead = qs.rank == 3 ? v.width : q.seq * v.width;
-	y.srow = qs.rank == 3 ? q.heads * v.width : v.width;
+	y.shead = qs.ndim == 3 ? v.width : q.seq * v.width;
+	y.srow = qs.ndim == 3 ? q.heads * v.width : v.width;
 	y.sbatch = q.heads * q.seq * v.width;
-	int axis = qs.rank - 2;
+	int axis = qs.ndim - 2;
 	int64_t mcol = 0, all = p->take[0]->v->type->dim[axis] + k.seq, left = window_of(n, "left_window_size", all),
 		right = window_of(n, "right_window_size", all);
 	/* queries of a shard that begins at `first` see so many more keys */
@@ -55,8 +55,8 @@ static void print_attention(const Print *p)
 		Shape s = args_in(p, 3);
 		int64_t st[8], *to[4] = { &m.sbatch, &m.shead, &m.srow, &mcol };
 		loops_strides(&s, st);
-		for (int a = 0; a < s.rank; a++)
-			*to[a + 4 - s.rank] = s.d[a] == 1 ? 0 : st[a];
+		for (int a = 0; a < s.ndim; a++)
+			*to[a + 4 - s.ndim] = s.d[a] == 1 ? 0 : st[a];
 		mask = n->in[3]->type->elem == DT_BOOL ? "K_MASK_BOOL" : "K_MASK_ADD";
 	}
 	if (attr_int(n, "is_causal"))

@@ -36,9 +36,9 @@ static void call_cells(const Print *p)
 static void print_det(const Print *p, const char *name)
 {
 	Shape x = args_in(p, 0);
-	args_need(p, k_work_det(x.d[x.rank - 1]));
+	args_need(p, k_work_det(x.d[x.ndim - 1]));
 	args_call(p, name, "0", "0");
-	args_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 1]);
+	args_sizes(p, loops_product(&x, 0, x.ndim - 2), x.d[x.ndim - 1]);
 	args_type(p, p->n->in[0]);
 }
 

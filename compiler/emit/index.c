@@ -9,7 +9,7 @@
 static void call_gather(const Print *p)
 {
 	Shape x = args_in(p, 0), i = args_in(p, 1);
-	int axis = kernel_axis(p->n, x.rank);
+	int axis = kernel_axis(p->n, x.ndim);
 	const char *first = calls_origin(p, p->take[0], axis);
 	bool shard = strcmp(first, "0") != 0;
 	args_call(p, shard ? "k_gather_part" : "k_gather", "0", "01");
@@ -28,7 +28,7 @@ static void call_gather(const Print *p)
 static void call_gather_grad(const Print *p)
 {
 	Shape y = args_out(p, 0), i = args_in(p, 2);
-	int axis = kernel_axis(p->n, y.rank);
+	int axis = kernel_axis(p->n, y.ndim);
 	const char *first = calls_origin(p, p->make[0], axis);
 	bool single = kernel_float(p->n->in[0]), tree = single && opt.chunks, shard = single &&
 		(tree || strcmp(first, "0") != 0);
@@ -54,11 +54,11 @@ static void call_gather_grad(const Print *p)
 static void print_elements(const Print *p)
 {
 	Shape x = args_in(p, 0), i = args_in(p, 1);
-	int axis = kernel_axis(p->n, x.rank);
+	int axis = kernel_axis(p->n, x.ndim);
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
-	for (int a = 0; a < i.rank; a++)
+	for (int a = 0; a < i.ndim; a++)
 		loops_add(&l, i.d[a], a == axis ? 0 : st[a]);
 	args_loops(p, &l);
 	args_sizes(p, x.d[axis], st[axis]);
@@ -104,14 +104,14 @@ static void call_scatter(const Print *p)
 
 static void print_nd(const Print *p, const Shape *x, const Shape *index, int batch)
 {
-	int depth = (int)index->d[index->rank - 1];
+	int depth = (int)index->d[index->ndim - 1];
 	int64_t st[8];
 	loops_strides(x, st);
 	text_add(p->t, ", &(KNd){");
 	args_field_int(p, "batch", loops_product(index, 0, batch));
-	args_field_int(p, "many", loops_product(index, batch, index->rank - 1));
-	args_field_int(p, "xbatch", loops_product(x, batch, x->rank));
-	args_field_int(p, "run", loops_product(x, batch + depth, x->rank));
+	args_field_int(p, "many", loops_product(index, batch, index->ndim - 1));
+	args_field_int(p, "xbatch", loops_product(x, batch, x->ndim));
+	args_field_int(p, "run", loops_product(x, batch + depth, x->ndim));
 	text_add(p->t, ", .axes = { %d", depth);
 	args_dims(p, x->d + batch, depth);
 	args_dims(p, st + batch, depth);
@@ -151,7 +151,7 @@ static void call_scatter_nd(const Print *p)
 static void call_one_hot(const Print *p)
 {
 	Shape y = args_out(p, 0);
-	int axis = kernel_axis(p->n, y.rank);
+	int axis = kernel_axis(p->n, y.ndim);
 	const char *first = calls_origin(p, p->make[0], axis);
 	bool shard = strcmp(first, "0") != 0;
 	args_call(p, shard ? "k_one_hot_part" : "k_one_hot", "0", "02");
@@ -172,7 +172,7 @@ static void call_compress(const Print *p)
 	args_call(p, "k_compress", "0", "01");
 	args_sizes(p, k.d[0]);
 	if (attr_has(p->n, "axis"))
-		args_around(p, &x, kernel_axis(p->n, x.rank));
+		args_around(p, &x, kernel_axis(p->n, x.ndim));
 	else
 		args_sizes(p, 1, loops_count(&x), 1);
 	args_width(p, p->n->in[0]);

@@ -42,7 +42,7 @@ static void print_value(const Emit *e, Text *t, int number)
 	text_add(t, "\t{ \"value\": %d, \"name\": %s, \"class\": \"%s\", \"type\": \"%s\", \"shape\": [", number,
 		values_string(a, s->v->name), emit_keep[s->keep],
 	         dtype_name(s->v->type->elem));
-	for (int k = 0; k < s->rank; k++)
+	for (int k = 0; k < s->ndim; k++)
 		text_add(t, "%s%" PRId64, k ? ", " : "", s->dim[k]);
 	if (p->nplace > 1)
 		text_add(t, "], \"mesh\": %s", values_string(a, s->v->place->mesh->name));

@@ -16,12 +16,12 @@ static Factor factor_of(const Shape *s, int nbatch, bool transposed, int64_t vec
 	int64_t st[8];
 	Factor f = { { vector_row, vector_col, 0 }, { 0 } };
 	loops_strides(s, st);
-	if (s->rank > 1) {
-		f.m.row = st[s->rank - (transposed ? 1 : 2)];
-		f.m.col = st[s->rank - (transposed ? 2 : 1)];
+	if (s->ndim > 1) {
+		f.m.row = st[s->ndim - (transposed ? 1 : 2)];
+		f.m.col = st[s->ndim - (transposed ? 2 : 1)];
 	}
-	for (int a = 0; a < s->rank - 2; a++)
-		f.batch[a + nbatch - (s->rank - 2)] = s->d[a] == 1 ? 0 : st[a];
+	for (int a = 0; a < s->ndim - 2; a++)
+		f.batch[a + nbatch - (s->ndim - 2)] = s->d[a] == 1 ? 0 : st[a];
 	return f;
 }
 
@@ -122,11 +122,11 @@ static void call_matmul(const Print *p)
 	Shape a = args_in(p, 0), b = args_in(p, 1), y = args_out(p, 0);
 	bool ta = attr_has(p->n, "transA") && attr_int(p->n, "transA"), tb = attr_has(p->n, "transB") &&
 		attr_int(p->n, "transB");
-	int nbatch = y.rank - (a.rank > 1) - (b.rank > 1);
+	int nbatch = y.ndim - (a.ndim > 1) - (b.ndim > 1);
 	Product x = { .y = args_result(p, 0), .a = args_operand(p, 0), .b = args_operand(p, 1), .batch = 1 };
-	x.k = a.d[a.rank - (ta ? 2 : 1)];
-	x.m = a.rank > 1 ? a.d[a.rank - (ta ? 1 : 2)] : 1;
-	x.n = b.rank > 1 ? b.d[b.rank - (tb ? 2 : 1)] : 1;
+	x.k = a.d[a.ndim - (ta ? 2 : 1)];
+	x.m = a.ndim > 1 ? a.d[a.ndim - (ta ? 1 : 2)] : 1;
+	x.n = b.ndim > 1 ? b.d[b.ndim - (tb ? 2 : 1)] : 1;
 	x.fa = factor_of(&a, nbatch, ta, 0, 1);
 	x.fb = factor_of(&b, nbatch, tb, 1, 0);
 	Batch o = join(&x, &y, nbatch);
@@ -139,9 +139,9 @@ static void call_matmul(const Print *p)
 static void call_matmul_over(const Print *p)
 {
 	Shape a = args_in(p, 0), b = args_in(p, 1);
-	int64_t m = a.d[a.rank - 1], n = b.d[b.rank - 1];
+	int64_t m = a.d[a.ndim - 1], n = b.d[b.ndim - 1];
 	Product x = { args_result(p, 0), args_operand(p, 0), args_operand(p, 1), 1, m, n,
-		loops_product(&a, 0, a.rank - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
+		loops_product(&a, 0, a.ndim - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
 	text_add(p->t, "\t");
 	print_product(p, &x);
 }

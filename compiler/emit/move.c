@@ -30,7 +30,7 @@ static void print_transposed(const Print *p, const int64_t *perm)
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
-	for (int a = 0; a < y.rank; a++)
+	for (int a = 0; a < y.ndim; a++)
 		loops_add(&l, y.d[a], st[perm[a]]);
 	print_copy(p, &l);
 }
@@ -38,21 +38,21 @@ static void print_transposed(const Print *p, const int64_t *perm)
 /* All axes in reverse where nothing else is said. */
 static void call_transpose(const Print *p)
 {
-	int np = 0, rank = p->n->in[0]->type->rank;
+	int np = 0, ndim = p->n->in[0]->type->ndim;
 	const int64_t *given = attr_ints(p->n, "perm", &np);
 	int64_t perm[8];
-	for (int a = 0; a < rank; a++)
-		perm[a] = np ? given[a] : rank - 1 - a;
+	for (int a = 0; a < ndim; a++)
+		perm[a] = np ? given[a] : ndim - 1 - a;
 	print_transposed(p, perm);
 }
 
 /* The last two axes. */
 static void call_swap(const Print *p)
 {
-	int rank = p->n->in[0]->type->rank;
+	int ndim = p->n->in[0]->type->ndim;
 	int64_t perm[8];
-	for (int a = 0; a < rank; a++)
-		perm[a] = a < rank - 2 ? a : 2 * rank - 3 - a;
+	for (int a = 0; a < ndim; a++)
+		perm[a] = a < ndim - 2 ? a : 2 * ndim - 3 - a;
 	print_transposed(p, perm);
 }
 
@@ -62,8 +62,8 @@ static void call_expand(const Print *p)
 	int64_t st[8];
 	Loops l = { 0 };
 	loops_strides(&x, st);
-	for (int a = 0; a < y.rank; a++) {
-		int b = a - (y.rank - x.rank);
+	for (int a = 0; a < y.ndim; a++) {
+		int b = a - (y.ndim - x.ndim);
 		loops_add(&l, y.d[a], b < 0 || x.d[b] == 1 ? 0 : st[b]);
 	}
 	print_copy(p, &l);
@@ -85,7 +85,7 @@ typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;
 static void print_move(const Print *p, const Shape *len, const Side *y, const Side *x)
 {
 	Loops to = { 0 }, from = { 0 };
-	for (int a = 0; a < len->rank; a++) {
+	for (int a = 0; a < len->ndim; a++) {
 		if (len->d[a] == 1)
 			continue;
 		bool join = to.n && to.stride[to.n - 1] == len->d[a] * y->stride[a] &&
@@ -108,7 +108,7 @@ static void print_move(const Print *p, const Shape *len, const Side *y, const Si
 static void call_concat(const Print *p)
 {
 	Shape y = args_out(p, 0);
-	int axis = kernel_axis(p->n, y.rank);
+	int axis = kernel_axis(p->n, y.ndim);
 	Side whole = { .text = args_result(p, 0) }, part = { 0 };
 	loops_strides(&y, whole.stride);
 	for (int i = 0; i < p->n->nin; i++) {
@@ -123,7 +123,7 @@ static void call_concat(const Print *p)
 static void call_split(const Print *p)
 {
 	Shape x = args_in(p, 0);
-	int axis = kernel_axis(p->n, x.rank);
+	int axis = kernel_axis(p->n, x.ndim);
 	Side whole = { .text = args_operand(p, 0) }, part = { 0 };
 	loops_strides(&x, whole.stride);
 	for (int i = 0; i < p->n->nout; i++) {
@@ -147,7 +147,7 @@ static void read_slice(const Node *n, int at, const Shape *x, Side *side)
 	for (int64_t k = 0; k < tensor_elements(s); k++) {
 		int64_t a = ax ? tensor_int(ax, k) : k, from = tensor_int(s, k), to = tensor_int(e, k),
 			step = st ? tensor_int(st, k) : 1;
-		a = a < 0 ? a + x->rank : a;
+		a = a < 0 ? a + x->ndim : a;
 		contents_clamp(&from, &to, step, x->d[a]);
 		side->offset += from * dense[a];
 		side->stride[a] = step * dense[a];
@@ -179,19 +179,19 @@ static void print_pad(const Print *p, int at, const Shape *x, const Shape *y)
 {
 	static const char *const mode[][2] = { { "reflect", "K_PAD_REFLECT" }, { "edge", "K_PAD_EDGE" },
 		{ "wrap", "K_PAD_WRAP" } };
-	int64_t before[RANK_MAX], after[RANK_MAX];
+	int64_t before[NDIM_MAX], after[NDIM_MAX];
 	const char *how = "K_PAD_CONSTANT";
 	for (size_t i = 0; i < sizeof mode / sizeof mode[0]; i++)
 		if (!strcmp(attr_str(p->n, "mode"), mode[i][0]))
 			how = mode[i][1];
-	if (cut_pads(p->n, at, 3, x->rank, before, after))
+	if (cut_pads(p->n, at, 3, x->ndim, before, after))
 		return;
 	text_add(p->t, ", &(KPad){");
-	args_field_int(p, "n", x->rank);
+	args_field_int(p, "n", x->ndim);
 	args_field(p, "mode", how);
-	args_field_dims(p, "in", x->d, x->rank);
-	args_field_dims(p, "out", y->d, y->rank);
-	args_field_dims(p, "lo", before, x->rank);
+	args_field_dims(p, "in", x->d, x->ndim);
+	args_field_dims(p, "out", y->d, y->ndim);
+	args_field_dims(p, "lo", before, x->ndim);
 	text_add(p->t, " }");
 }
 
@@ -217,7 +217,7 @@ static void call_trilu(const Print *p)
 {
 	Shape x = args_in(p, 0);
 	args_call(p, "k_trilu", "0", "0");
-	args_sizes(p, loops_product(&x, 0, x.rank - 2), x.d[x.rank - 2], x.d[x.rank - 1], kernel_const(p->n, 1, 0));
+	args_sizes(p, loops_product(&x, 0, x.ndim - 2), x.d[x.ndim - 2], x.d[x.ndim - 1], kernel_const(p->n, 1, 0));
 	args_word(p, attr_int(p->n, "upper"));
 	args_width(p, p->n->in[0]);
 }
@@ -229,7 +229,7 @@ static void call_reverse(const Print *p)
 	int time = (int)attr_int(p->n, "time_axis"), batch = (int)attr_int(p->n, "batch_axis");
 	args_call(p, "k_reverse_sequence", "0", "01");
 	args_sizes(p, x.d[batch], x.d[time], batch == 0 ? x.d[1] : 1, time == 0 ? x.d[1] : 1,
-		loops_product(&x, 2, x.rank) * kernel_bytes(p->n->in[0]));
+		loops_product(&x, 2, x.ndim) * kernel_bytes(p->n->in[0]));
 	args_end(p);
 }
 
@@ -297,10 +297,10 @@ static void call_random(const Print *p)
 {
 	const Node *n = p->n;
 	const Slot *y = p->make[0];
-	Shape whole = { .rank = y->rank };
+	Shape whole = { .ndim = y->ndim };
 	int64_t microbatches = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
 	Loops l = { 0 };
-	for (int a = 0; a < y->rank; a++)
+	for (int a = 0; a < y->ndim; a++)
 		whole.d[a] = y->dim[a] * (a == axis ? microbatches : 1);
 	loops_strides(&whole, st);
 	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : tables_key(n->out[0]->name);
@@ -315,7 +315,7 @@ static void call_random(const Print *p)
 		text_add(p->t, "c->micro * %" PRId64, y->dim[axis] * st[axis]);
 	else
 		text_add(p->t, "0");
-	for (int a = 0; a < y->rank; a++) {
+	for (int a = 0; a < y->ndim; a++) {
 		const char *origin = calls_origin(p, y, a);
 		if (strcmp(origin, "0"))
 			text_add(p->t, " + %s * %" PRId64, origin, st[a]);

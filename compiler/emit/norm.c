@@ -10,7 +10,7 @@ static void print_softmax(const Print *p, const char *operands)
 {
 	Shape x = args_in(p, 0);
 	args_call(p, args_name(p), "0", operands);
-	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_around(p, &x, kernel_axis(p->n, x.ndim));
 	args_end(p);
 }
 
@@ -118,7 +118,7 @@ static void call_sum_exp(const Print *p)
 {
 	Shape x = args_in(p, 0);
 	args_call(p, args_name(p), "0", "01");
-	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_around(p, &x, kernel_axis(p->n, x.ndim));
 	args_end(p);
 }
 
@@ -136,8 +136,8 @@ static void call_ahead(const Print *p)
 /* Rows and their length. */
 static void print_rows(const Print *p, const Shape *x)
 {
-	int axis = kernel_axis(p->n, x->rank);
-	args_sizes(p, loops_product(x, 0, axis), loops_product(x, axis, x->rank));
+	int axis = kernel_axis(p->n, x->ndim);
+	args_sizes(p, loops_product(x, 0, axis), loops_product(x, axis, x->ndim));
 }
 
 /* batch, groups, channels of a group, the rest. */
@@ -145,12 +145,12 @@ static void print_groups(const Print *p, const Shape *x)
 {
 	int64_t groups = attr_has(p->n, "num_groups") ? attr_int(p->n, "num_groups") : 0;
 	groups = groups < 1 ? x->d[1] : groups;         /* one channel each */
-	args_sizes(p, x->d[0], groups, x->d[1] / groups, loops_product(x, 2, x->rank));
+	args_sizes(p, x->d[0], groups, x->d[1] / groups, loops_product(x, 2, x->ndim));
 }
 
 static void print_channels(const Print *p, const Shape *x)
 {
-	args_sizes(p, x->d[0], x->d[1], loops_product(x, 2, x->rank));
+	args_sizes(p, x->d[0], x->d[1], loops_product(x, 2, x->ndim));
 }
 
 static void print_layernorm(const Print *p, bool centred)

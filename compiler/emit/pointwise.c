@@ -55,15 +55,15 @@ static Loop loops_of(const Gen *g)
 	for (int i = 0; i < g->ntake; i++) {
 		const Slot *x = g->take[i];
 		int64_t n = 1;
-		for (int k = x->rank - 1; k >= 0; k--) {
+		for (int k = x->ndim - 1; k >= 0; k--) {
 			int64_t len = slot_len(p, x, k, g->rank);
-			stride[i][k + y->rank - x->rank] = len == 1 ? 0 : n;
+			stride[i][k + y->ndim - x->ndim] = len == 1 ? 0 : n;
 			n *= len;
 		}
 	}
-	for (int k = 0; k < y->rank; k++) {
+	for (int k = 0; k < y->ndim; k++) {
 		int64_t len = slot_len(p, y, k, g->rank);
-		bool last = g->act->host && k == y->rank - 1, join = l.n > 0 && !last;
+		bool last = g->act->host && k == y->ndim - 1, join = l.n > 0 && !last;
 		if (len == 1 && !last)
 			continue;
 		for (int i = 0; i < g->ntake; i++)

@@ -8,7 +8,7 @@
  * are neighbours there are joined. */
 static void logical_loops(const Print *p, const Shape *x, const int64_t *st, const bool *gone, Loops *keep, Loops *over)
 {
-	for (int a = 0, last = -1; a < x->rank; a++) {
+	for (int a = 0, last = -1; a < x->ndim; a++) {
 		Loops *l = gone[a] ? over : keep;
 		if (p->n->in[0]->type->dim[a] == 1)
 			continue;
@@ -25,7 +25,7 @@ static int64_t whole_count(const Print *p, const bool *gone)
 {
 	const Type *t = p->take[0]->v->type;
 	int64_t n = 1;
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->ndim; a++)
 		n *= gone[a] ? t->dim[a] : 1;
 	return n;
 }
@@ -38,10 +38,10 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	int64_t st[8], chunks = single ? args_chunks(p, "reduce_tree") : 1;
 	Loops keep = { 0 }, over = { 0 };
 	loops_strides(&x, st);
-	for (int a = 0; a < x.rank && !opt.chunks; a++)
+	for (int a = 0; a < x.ndim && !opt.chunks; a++)
 		loops_add(gone[a] ? &over : &keep, x.d[a], st[a]);
 	int64_t all = mean ? whole_count(p, gone) : 1, here = 1;
-	for (int a = 0; a < x.rank; a++)
+	for (int a = 0; a < x.ndim; a++)
 		here *= mean && gone[a] ? x.d[a] : 1;
 	bool shard = all != here;
 	if (opt.chunks)
@@ -73,8 +73,8 @@ static void call_reduce_to(const Print *p)
 {
 	Shape x = args_in(p, 0), y = args_out(p, 0);
 	bool gone[8];
-	for (int a = 0; a < x.rank; a++) {
-		int b = a - (x.rank - y.rank);
+	for (int a = 0; a < x.ndim; a++) {
+		int b = a - (x.ndim - y.ndim);
 		gone[a] = b < 0 || (y.d[b] == 1 && x.d[a] != 1);
 	}
 	print_reduce(p, gone, "K_SUM");
@@ -84,14 +84,14 @@ static void call_reduce_to(const Print *p)
 static void call_reduce(const Print *p)
 {
 	const Tensor *axes = p->n->nin > 1 && p->n->in[1] ? operand_const(p->n, 1) : NULL;
-	int rank = p->n->in[0]->type->rank;
+	int ndim = p->n->in[0]->type->ndim;
 	int64_t n = axes ? tensor_elements(axes) : 0;
 	bool gone[8], all = n == 0 && !attr_int(p->n, "noop_with_empty_axes");
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		gone[a] = all;
 	for (int64_t i = 0; i < n; i++) {
 		int64_t a = tensor_int(axes, i);
-		gone[a < 0 ? a + rank : a] = true;
+		gone[a < 0 ? a + ndim : a] = true;
 	}
 	char *how = arena_printf(p->e->tree.arena, "K_%s", p->n->row->kernel + strlen("reduce_"));
 	for (char *s = how; *s; s++)
@@ -104,7 +104,7 @@ static void call_cumsum(const Print *p)
 	Shape x = args_in(p, 0);
 	int64_t axis = kernel_const(p->n, 1, 0);
 	args_call(p, "k_cumsum", "0", "0");
-	args_around(p, &x, (int)(axis < 0 ? axis + x.rank : axis));
+	args_around(p, &x, (int)(axis < 0 ? axis + x.ndim : axis));
 	args_word(p, attr_int(p->n, "exclusive"));
 	args_word(p, attr_int(p->n, "reverse"));
 	args_type(p, p->n->in[0]);
@@ -114,7 +114,7 @@ static void call_topk(const Print *p)
 {
 	Shape x = args_in(p, 0);
 	args_call(p, "k_topk", "01", "0");
-	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_around(p, &x, kernel_axis(p->n, x.ndim));
 	args_sizes(p, kernel_const(p->n, 1, 0));
 	args_word(p, attr_int(p->n, "largest"));
 	args_type(p, p->n->in[0]);
@@ -124,7 +124,7 @@ static void print_argmax(const Print *p, bool largest)
 {
 	Shape x = args_in(p, 0);
 	args_call(p, "k_argmax", "0", "0");
-	args_around(p, &x, kernel_axis(p->n, x.rank));
+	args_around(p, &x, kernel_axis(p->n, x.ndim));
 	args_word(p, largest);
 	args_word(p, attr_int(p->n, "select_last_index"));
 	args_type(p, p->n->in[0]);

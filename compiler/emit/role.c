@@ -162,10 +162,10 @@ static Node *own_node(const Sched *s, Node *n)
 	const int64_t **at = arena_array(a, const int64_t *, n->nin + n->nout + 1);
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Slot *t = slot_of(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
-		Dim dim[RANK_MAX];
-		for (int k = 0; t && k < t->rank; k++)
+		Dim dim[NDIM_MAX];
+		for (int k = 0; t && k < t->ndim; k++)
 			dim[k] = slot_len(p, t, k, s->rank);
-		type[i] = t ? type_tensor(a, t->v->type->elem, t->rank, dim) : NULL;
+		type[i] = t ? type_tensor(a, t->v->type->elem, t->ndim, dim) : NULL;
 		int64_t *from = arena_array(a, int64_t, FORM_AXES);
 		at[i] = from;
 		if (t)
@@ -230,9 +230,9 @@ const char *role_shape(const Emit *e, const Slot *s, int rank)
 {
 	Arena *a = e->tree.arena;
 	const char *t = dtype_name(s->v->type->elem);
-	for (int k = 0; k < s->rank; k++)
+	for (int k = 0; k < s->ndim; k++)
 		t = arena_printf(a, "%s%s%" PRId64 "%s", t, k ? ", " : "[", slot_len(e->plan, s, k, rank),
-			k == s->rank - 1 ? "]" : "");
+			k == s->ndim - 1 ? "]" : "");
 	return t;
 }
 
@@ -388,7 +388,7 @@ static void print_fits(const Sched *s, Text *t, const Action *a)
 		if (!y)
 			continue;
 		text_add(t, any ? " && " : "");
-		for (int k = 0; k < y->rank; k++)
+		for (int k = 0; k < y->ndim; k++)
 			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
 		text_add(t, "%d <= T%d", kernel_bits(y->v) / 8, y->entry);
 		s->e->checked[y->entry] = true;

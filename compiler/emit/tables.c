@@ -60,10 +60,10 @@ static int print_tensor(Emit *e, Text *t, const Slot *s)
 		return -1;
 	}
 	text_add(t, "TENSOR(%s, %s, %d, %s, %" PRId64 ", %d", values_string(e->tree.arena, s->v->name), type,
-		calls_form(e, s), s->window ? "true" : "false", s->offset, s->rank);
-	for (int a = 0; a < s->rank; a++)
+		calls_form(e, s), s->window ? "true" : "false", s->offset, s->ndim);
+	for (int a = 0; a < s->ndim; a++)
 		text_add(t, ", %" PRId64, s->dim[a]);
-	text_add(t, s->rank ? ")" : ", 0)");
+	text_add(t, s->ndim ? ")" : ", 0)");
 	return 0;
 }
 
@@ -79,15 +79,15 @@ static double arg_number(const Arg *call, const char *key, double otherwise)
 static void fans(const Type *t, double *in, double *out)
 {
 	*in = *out = 1;
-	if (t->rank == 1)
+	if (t->ndim == 1)
 		*in = *out = (double)t->dim[0];
-	if (t->rank == 2) {
+	if (t->ndim == 2) {
 		*in = (double)t->dim[0];
 		*out = (double)t->dim[1];
 	}
-	if (t->rank > 2) {
+	if (t->ndim > 2) {
 		double window = 1;
-		for (int a = 2; a < t->rank; a++)
+		for (int a = 2; a < t->ndim; a++)
 			window *= (double)t->dim[a];
 		*in = (double)t->dim[1] * window;
 		*out = (double)t->dim[0] * window;
@@ -151,13 +151,13 @@ static Tensor *from_file(const Value *v, const Arg *how, Arena *a)
 		a) : npy_decode(file, a);
 	if (!t)
 		return NULL;
-	bool same = kernel_stored(t->dtype) == kernel_stored(v->type->elem) && t->rank == v->type->rank;
-	for (int k = 0; same && k < t->rank; k++)
+	bool same = kernel_stored(t->dtype) == kernel_stored(v->type->elem) && t->ndim == v->type->ndim;
+	for (int k = 0; same && k < t->ndim; k++)
 		same = t->dim[k] == v->type->dim[k];
 	if (same)
 		return t;
 	err_at(path->loc, "%s is %s, but the file holds %s", v->name, type_text(v->type),
-		type_text(type_tensor(a, t->dtype, t->rank, t->dim)));
+		type_text(type_tensor(a, t->dtype, t->ndim, t->dim)));
 	return NULL;
 }
 
@@ -185,7 +185,7 @@ static Tensor *as_stored(Arena *a, Tensor *d)
 {
 	if (kernel_stored(d->dtype) == d->dtype)
 		return d;
-	Tensor *t = tensor_new(a, kernel_stored(d->dtype), d->rank, d->dim);
+	Tensor *t = tensor_new(a, kernel_stored(d->dtype), d->ndim, d->dim);
 	for (int64_t i = 0; i < tensor_elements(d); i++)
 		tensor_set(t, i, tensor_get(d, i));
 	return t;
@@ -219,7 +219,7 @@ static void add_weight(const Emit *e, Weights *w, const Slot *s, const Tensor *d
 	text_add(&w->head, "%s", w->n ? ",\n" : "{\"__metadata__\":{\"sbpcc\":\"start values\"},\n");
 	text_add(&w->head, "%s", values_string(e->tree.arena, s->v->name));
 	text_add(&w->head, ":{\"dtype\":\"%s\",\"shape\":[", type_of(d->dtype));
-	for (int a = 0; a < d->rank; a++)
+	for (int a = 0; a < d->ndim; a++)
 		text_add(&w->head, "%s%" PRId64, a ? "," : "", d->dim[a]);
 	text_add(&w->head, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", w->bytes, w->bytes + d->bytes);
 	w->bytes += d->bytes;
@@ -343,14 +343,14 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	}
 	const char *name = values_string(a, s->v->name), *type = type_of(kernel_stored(s->v->type->elem));
 	if (!strcmp(keep, "STATE") && s->v->type->elem == DT_FLOAT && !strcmp(start.s, "ZERO"))
-		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->rank);
+		text_add(row, "ZEROS(%s, %" PRId64 ", %d", name, s->offset, s->ndim);
 	else if (!strcmp(keep, "PARAMETER") && s->v->type->elem == DT_FLOAT)
-		text_add(row, "PARAM(%s, %" PRId64 ", %s, %d", name, s->offset, start.s, s->rank);
+		text_add(row, "PARAM(%s, %" PRId64 ", %s, %d", name, s->offset, start.s, s->ndim);
 	else
-		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep, name, type, s->offset, start.s, s->rank);
-	for (int k = 0; k < s->rank; k++)
+		text_add(row, "KEPT(%s, %s, %s, %" PRId64 ", %s, %d", keep, name, type, s->offset, start.s, s->ndim);
+	for (int k = 0; k < s->ndim; k++)
 		text_add(row, ", %" PRId64, s->dim[k]);
-	text_add(row, s->rank ? ")" : ", 0)");
+	text_add(row, s->ndim ? ")" : ", 0)");
 	return 0;
 }
 
@@ -494,11 +494,11 @@ static int check_input(const Slot *s, const struct Format *f, int *tokens, int64
 {
 	DType dt = s->v->type->elem;
 	bool integer = dt == DT_INT64 || dt == DT_INT32;
-	if (f && f->tokens && integer && s->rank == 2 && (!*tokens || *width == s->dim[1]) && ++*tokens <= 2) {
+	if (f && f->tokens && integer && s->ndim == 2 && (!*tokens || *width == s->dim[1]) && ++*tokens <= 2) {
 		*width = s->dim[1];
 		return 0;
 	}
-	if (s->rank >= 1 && f && (f->tokens ? dt == DT_BOOL : dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL ||
+	if (s->ndim >= 1 && f && (f->tokens ? dt == DT_BOOL : dt == DT_FLOAT || dt == DT_INT64 || dt == DT_BOOL ||
 		(integer && strcmp(f->name, "points"))))
 		return 0;
 	if (f && f->tokens)

@@ -49,7 +49,7 @@ static void print_nd(const Print *p, const Window *w, const int64_t *x, const in
 static void print_window(const Print *p, bool nd, const Shape *x, const int64_t *kernel, const Shape *y)
 {
 	Window w;
-	if (window_read(p->n, x->rank - 2, kernel, &w) || window_fit(p->n, &w, x->d + 2))
+	if (window_read(p->n, x->ndim - 2, kernel, &w) || window_fit(p->n, &w, x->d + 2))
 		return;
 	(nd ? print_nd : print_plane)(p, &w, x->d + 2, y->d + 2);
 }
@@ -68,7 +68,7 @@ static void print_conv(const Print *p, bool nd)
 	bool tree = gw && !nd && any_ranks_chunks(p->whole, p->e->tree.arena, &operand, &axis) > 1;
 	int64_t chunks = tree ? args_chunks(p, "conv_fast") : 1;
 	Window v;
-	if (!nd && !window_read(p->n, x.rank - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
+	if (!nd && !window_read(p->n, x.ndim - 2, w.d + 2, &v) && !window_fit(p->n, &v, x.d + 2)) {
 		KWindow plane = plane_of(&v, x.d + 2, y.d + 2);
 		if (tree)
 			args_need(p, k_work_conv_tree(&plane, x.d[0], groups, w.d[1], w.d[0] / groups, chunks));
@@ -127,9 +127,9 @@ static bool is_stretch(const Print *p, const Shape *x)
 {
 	int64_t from[SPATIAL_MAX], size[SPATIAL_MAX];
 	bool other = false;
-	if (!window_crop(p->n, x->rank - 2, from, size))
+	if (!window_crop(p->n, x->ndim - 2, from, size))
 		return false;
-	for (int i = 0; i < x->rank - 2; i++)
+	for (int i = 0; i < x->ndim - 2; i++)
 		other |= from[i] || size[i] != x->d[i + 2];
 	return other;
 }
@@ -137,7 +137,7 @@ static bool is_stretch(const Print *p, const Shape *x)
 static void print_stretch(const Print *p, bool nd, const Shape *x)
 {
 	int64_t from[SPATIAL_MAX], size[SPATIAL_MAX] = { 0 }, f[2] = { 0, 0 }, s[2] = { 1, 1 };
-	int n = x->rank - 2;
+	int n = x->ndim - 2;
 	window_crop(p->n, n, from, size);
 	for (int a = 2 - n, i = 0; !nd && a < 2; a++, i++)
 		f[a] = from[i], s[a] = size[i];
@@ -178,7 +178,7 @@ static void call_maxpool_nd_grad(const Print *p)
 static void print_sumpool(const Print *p, bool grad, bool mean)
 {
 	Shape x = grad ? args_out(p, 0) : args_in(p, 0), y = grad ? args_in(p, 0) : args_out(p, 0);
-	for (int i = 0; grad && i < x.rank && node_attr(p->n, "from"); i++)
+	for (int i = 0; grad && i < x.ndim && node_attr(p->n, "from"); i++)
 		x.d[i] = tensor_int(p->n->in[1]->data, i);      /* what the windows see */
 	bool stretch = grad && is_stretch(p, &x);
 	args_call(p, stretch ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");

@@ -126,11 +126,11 @@ static void unite(State *s, Fac *a, Fac *b)
 
 static Fac **axes_of(State *s, const Value *v)
 {
-	if (!v || v->graph != s->g || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+	if (!v || v->graph != s->g || !v->type || v->type->kind != TY_TENSOR || v->type->ndim < 0)
 		return NULL;
 	if (!s->axis[v->id]) {
-		s->axis[v->id] = arena_array(s->a, Fac *, v->type->rank + 1);
-		for (int i = 0; i < v->type->rank; i++)
+		s->axis[v->id] = arena_array(s->a, Fac *, v->type->ndim + 1);
+		for (int i = 0; i < v->type->ndim; i++)
 			s->axis[v->id][i] = fac_new(s, v->type->dim[i]);
 	}
 	return s->axis[v->id];
@@ -166,7 +166,7 @@ static void relate(State *s, Node *n)
 			int *f = side ? r->out[i] : r->in[i];
 			Fac **x = f ? axes_of(s, v) : NULL;
 
-			for (int k = 0; x && k < v->type->rank; k++)
+			for (int k = 0; x && k < v->type->ndim; k++)
 				if (f[k] >= 0 && v->type->dim[k] != 1)
 					unite(s, mine[f[k]], x[k]);
 		}
@@ -188,9 +188,9 @@ static void settle(State *s, Value *v)
 	if (!x)
 		return;
 	Factors *f = arena_new(g->arena, Factors);
-	f->rank = v->type->rank;
-	f->axis = arena_array(g->arena, struct FactorAxis, f->rank + 1);
-	for (int i = 0; i < f->rank; i++) {
+	f->ndim = v->type->ndim;
+	f->axis = arena_array(g->arena, struct FactorAxis, f->ndim + 1);
+	for (int i = 0; i < f->ndim; i++) {
 		List l = { .n = 0 };
 
 		if (!leaves(x[i], &l))
@@ -221,7 +221,7 @@ static void note(Graph *g, Value *v)
 	if (!f || annot_find(v->annot, "factors"))
 		return;
 	a->name = name_of("factors");
-	for (int i = 0; i < f->rank; i++) {
+	for (int i = 0; i < f->ndim; i++) {
 		Arg list = { .kind = ARG_LIST };
 
 		for (int k = 0; k < f->axis[i].n; k++) {

@@ -200,7 +200,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
 
 static const void *tensor_key(const Tensor *t)
 {
-	uint64_t h = mix(1, (uint64_t)t->dtype * 64 + (uint64_t)t->rank);
+	uint64_t h = mix(1, (uint64_t)t->dtype * 64 + (uint64_t)t->ndim);
 
 	for (size_t k = 0; k < t->bytes; k += 8) {
 		uint64_t word = 0;
@@ -230,16 +230,16 @@ static bool target_of(const Type *from, const Type *to, int64_t *want)
 {
 	int unknown = 0;
 
-	if (!from || !to || from->rank < 0 || to->rank < 0 || to->rank > RANK_MAX)
+	if (!from || !to || from->ndim < 0 || to->ndim < 0 || to->ndim > NDIM_MAX)
 		return false;
-	for (int i = 0; i < to->rank; i++) {
+	for (int i = 0; i < to->ndim; i++) {
 		Dim d = to->dim[i];
 
 		if (dim_known(d)) {
 			if (d == 0)
 				return false;
 			want[i] = d;
-		} else if (i < from->rank && dim_same(d, from->dim[i])) {
+		} else if (i < from->ndim && dim_same(d, from->dim[i])) {
 			want[i] = 0;
 		} else {
 			want[i] = -1;
@@ -253,20 +253,20 @@ static bool target_of(const Type *from, const Type *to, int64_t *want)
 static bool retarget(Fold *f, Node *n, Value *from)
 {
 	const Tensor *old = operand_const(n, 1);
-	int64_t want[RANK_MAX];
+	int64_t want[NDIM_MAX];
 	const Type *to = n->out[0] ? n->out[0]->type : NULL;
 	Attr *allow = node_attr(n, "allowzero");
 
 	if (!from->type || !target_of(from->type, to, want))
 		return false;
 	n->in[0] = from;
-	bool equal = old && old->dtype == DT_INT64 && tensor_elements(old) == to->rank;
-	for (int i = 0; equal && i < to->rank; i++)
+	bool equal = old && old->dtype == DT_INT64 && tensor_elements(old) == to->ndim;
+	for (int i = 0; equal && i < to->ndim; i++)
 		equal = tensor_int(old, i) == want[i];
 	if (allow)
 		allow->u.i = 0;
 	if (!equal)
-		n->in[1] = ints(f, want, to->rank, "shape");
+		n->in[1] = ints(f, want, to->ndim, "shape");
 	return true;
 }
 
@@ -289,18 +289,18 @@ static bool reduces(const Node *n)
 static void plain_axes(Fold *f, Node *n)
 {
 	const Tensor *t = operand_const(n, 1);
-	int rank = operand_rank(n, 0), count = t ? (int)tensor_elements(t) : 0;
-	int64_t axis[RANK_MAX];
+	int ndim = operand_ndim(n, 0), count = t ? (int)tensor_elements(t) : 0;
+	int64_t axis[NDIM_MAX];
 	bool changed = false;
 
-	if (rank < 1 || count < 1 || count > RANK_MAX)
+	if (ndim < 1 || count < 1 || count > NDIM_MAX)
 		return;
 	for (int i = 0; i < count; i++) {
 		int64_t a = tensor_int(t, i);
 		int k = i;
 
 		changed |= a < 0;
-		for (a += a < 0 ? rank : 0; k && axis[k - 1] > a; k--) {
+		for (a += a < 0 ? ndim : 0; k && axis[k - 1] > a; k--) {
 			axis[k] = axis[k - 1];
 			changed = true;
 		}
@@ -320,13 +320,13 @@ static bool keep_axes(Node *n)
 	if (!t || attr_int(p, "keepdims") || !reshapes(n))
 		return false;
 	x = operand_type(p, 0);
-	if (!x || x->rank < 0 || !y || y->rank != x->rank)
+	if (!x || x->ndim < 0 || !y || y->ndim != x->ndim)
 		return false;
-	for (int i = 0; i < x->rank; i++) {
+	for (int i = 0; i < x->ndim; i++) {
 		bool reduced = false;
 
 		for (int64_t k = 0; k < tensor_elements(t); k++)
-			reduced |= (tensor_int(t, k) + x->rank) % x->rank == i;
+			reduced |= (tensor_int(t, k) + x->ndim) % x->ndim == i;
 		if (!dim_same(y->dim[i], reduced ? 1 : x->dim[i]))
 			return false;
 	}
@@ -352,11 +352,11 @@ static void plain_gather(Node *n)
 {
 	Node *p = n->nin > 1 && n->in[1] ? n->in[1]->def : NULL;
 	const Tensor *t = p && node_is(p, "Unsqueeze") ? operand_const(p, 1) : NULL;
-	int rank = operand_rank(n, 1);
+	int ndim = operand_ndim(n, 1);
 
-	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || rank < 1)
+	if (!node_is(n, "GatherND") || attr_int(n, "batch_dims") || !t || tensor_elements(t) != 1 || ndim < 1)
 		return;
-	if (tensor_int(t, 0) != -1 && tensor_int(t, 0) != rank - 1)
+	if (tensor_int(t, 0) != -1 && tensor_int(t, 0) != ndim - 1)
 		return;
 	n->op = name_of("Gather");
 	n->row = op_find(n->domain, n->op, 0);
@@ -382,17 +382,17 @@ static void drop_bias(Node *n)
 
 static bool empty_along(const Value *v, int axis)
 {
-	return v && v->type && axis < v->type->rank && v->type->dim[axis] == 0;
+	return v && v->type && axis < v->type->ndim && v->type->dim[axis] == 0;
 }
 
 /* Removes empty operands of a Concat; at least one operand remains. */
 static void join_fewer(Node *n)
 {
-	int rank = operand_rank(n, 0), keep = 0, first = n->nin - 1;
+	int ndim = operand_ndim(n, 0), keep = 0, first = n->nin - 1;
 	int64_t axis = attr_int(n, "axis");
 
-	axis += axis < 0 ? rank : 0;
-	if (rank < 1 || axis < 0 || axis >= rank)
+	axis += axis < 0 ? ndim : 0;
+	if (ndim < 1 || axis < 0 || axis >= ndim)
 		return;
 	while (first > 0 && empty_along(n->in[first], (int)axis))
 		first--;
@@ -410,14 +410,14 @@ static void join_fewer(Node *n)
 /* Removes empty results of a Split; they are constants. */
 static void cut_fewer(Fold *f, Node *n)
 {
-	int rank = operand_rank(n, 0), keep = 0, empty = 0;
+	int ndim = operand_ndim(n, 0), keep = 0, empty = 0;
 	int64_t axis = attr_int(n, "axis"), *size = arena_array(n->graph->scratch, int64_t, n->nout + 1);
 
-	axis += axis < 0 ? rank : 0;
+	axis += axis < 0 ? ndim : 0;
 	for (int i = 0; i < n->nout; i++) {
 		const Type *t = n->out[i] ? n->out[i]->type : NULL;
 
-		if (!t || t->rank != rank || rank < 1 || axis < 0 || axis >= rank || !dim_known(t->dim[axis]))
+		if (!t || t->ndim != ndim || ndim < 1 || axis < 0 || axis >= ndim || !dim_known(t->dim[axis]))
 			return;
 		empty += t->dim[axis] == 0;
 	}
@@ -487,7 +487,7 @@ static void fill(Fold *f, Node *n)
 	n->inloc = NULL;
 	node_in(n, graph_const(f->g, tensor_scalar(f->g->arena, y->elem, v), "num"));
 	identity_node(n);
-	node_in(n, ints(f, y->dim, y->rank, "shape"));
+	node_in(n, ints(f, y->dim, y->ndim, "shape"));
 }
 
 static bool widens(DType from, DType to)
@@ -722,14 +722,14 @@ static Value *same_contents(Fold *f, Value *v)
 {
 	uint64_t h = 2;
 
-	if (v->nelem < 0 || v->data || !v->type || v->type->rank < 0 || v->type->rank > 1 || v->nelem > 64)
+	if (v->nelem < 0 || v->data || !v->type || v->type->ndim < 0 || v->type->ndim > 1 || v->nelem > 64)
 		return NULL;
 	for (int i = 0; i < v->nelem; i++) {
 		if (v->elem[i] == DIM_UNKNOWN || v->elem[i] == DIM_OVERFLOW)
 			return NULL;
 		h = mix(h, (uint64_t)v->elem[i]);
 	}
-	const void *key = (const void *)(uintptr_t)(mix(h, (uint64_t)v->type->elem * 2 + (uint64_t)v->type->rank) | 1);
+	const void *key = (const void *)(uintptr_t)(mix(h, (uint64_t)v->type->elem * 2 + (uint64_t)v->type->ndim) | 1);
 	Value *first = map_get(&f->contents, key);
 	if (!first)
 		map_put(&f->contents, key, v);

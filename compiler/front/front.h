@@ -39,9 +39,9 @@ bool   lift_replaceable(Lift *, const Match *);              /* no other node ne
 Value *lift_put(Lift *, const Match *, const char *op, Value *to, int nin, Value **in,
 	void (*attrs)(Node *, const void *), const void *arg);
 void   lift_int(Node *, const char *name, int64_t), lift_float(Node *, const char *name, double);
-bool   lift_same_type(const Value *, const Value *);         /* of known rank, symbols included */
-int    lift_rank(const Value *);                             /* -1: unknown */
-Dim    lift_aligned(const Value *, int rank, int i);         /* axis i, aligned at the right with that rank */
+bool   lift_same_type(const Value *, const Value *);         /* of known ndim, symbols included */
+int    lift_ndim(const Value *);                             /* -1: unknown */
+Dim    lift_aligned(const Value *, int ndim, int i);         /* axis i, of ndim axes, aligned at the right */
 const Tensor *lift_constant(const Value *);
 const Tensor *lift_value(Lift *, Value *, int depth);        /* contents that depend on constants only, however large */
 bool   lift_scalar(const Value *, double *);                 /* a floating constant of one element */

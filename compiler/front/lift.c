@@ -145,22 +145,22 @@ bool lift_same_type(const Value *a, const Value *b)
 {
 	if (!a->type || !b->type || a->type->kind != TY_TENSOR || a->type->elem != b->type->elem)
 		return false;
-	if (a->type->rank != b->type->rank || a->type->rank < 0)
+	if (a->type->ndim != b->type->ndim || a->type->ndim < 0)
 		return false;
-	for (int i = 0; i < a->type->rank; i++)
+	for (int i = 0; i < a->type->ndim; i++)
 		if (!dim_same(a->type->dim[i], b->type->dim[i]))
 			return false;
 	return true;
 }
 
-int lift_rank(const Value *v)
+int lift_ndim(const Value *v)
 {
-	return v && v->type && v->type->kind == TY_TENSOR ? v->type->rank : -1;
+	return v && v->type && v->type->kind == TY_TENSOR ? v->type->ndim : -1;
 }
 
-Dim lift_aligned(const Value *v, int rank, int i)
+Dim lift_aligned(const Value *v, int ndim, int i)
 {
-	int at = i - rank + v->type->rank;
+	int at = i - ndim + v->type->ndim;
 
 	return at < 0 ? 1 : v->type->dim[at];
 }
@@ -267,17 +267,17 @@ Value *lift_once(Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *
 static int last_axes(const Value *x, const Value *axes)
 {
 	const Tensor *t = lift_constant(axes);
-	int rank = lift_rank(x), k = t ? (int)tensor_elements(t) : 0;
+	int ndim = lift_ndim(x), k = t ? (int)tensor_elements(t) : 0;
 	uint64_t seen = 0;
 
-	if (rank < 1 || k < 1 || k > rank)
+	if (ndim < 1 || k < 1 || k > ndim)
 		return 0;
 	for (int i = 0; i < k; i++) {
-		int64_t a = tensor_int(t, i) + (tensor_int(t, i) < 0 ? rank : 0);
+		int64_t a = tensor_int(t, i) + (tensor_int(t, i) < 0 ? ndim : 0);
 
-		if (a < rank - k || a >= rank)
+		if (a < ndim - k || a >= ndim)
 			return 0;
-		seen |= (uint64_t)1 << (a - (rank - k));
+		seen |= (uint64_t)1 << (a - (ndim - k));
 	}
 	return seen == ((uint64_t)1 << k) - 1 ? k : 0;
 }
@@ -285,14 +285,14 @@ static int last_axes(const Value *x, const Value *axes)
 /* Whether v can be a scale or bias over the last k axes of x. */
 static bool fits(const Value *v, const Value *x, int k)
 {
-	int rank = x->type->rank;
+	int ndim = x->type->ndim;
 
-	if (lift_rank(v) < 0 || v->type->rank > rank || v->type->elem != x->type->elem)
+	if (lift_ndim(v) < 0 || v->type->ndim > ndim || v->type->elem != x->type->elem)
 		return false;
-	for (int i = 0; i < rank; i++) {
-		Dim d = lift_aligned(v, rank, i);
+	for (int i = 0; i < ndim; i++) {
+		Dim d = lift_aligned(v, ndim, i);
 
-		if (!dim_same(d, 1) && (i < rank - k || !dim_same(d, x->type->dim[i])))
+		if (!dim_same(d, 1) && (i < ndim - k || !dim_same(d, x->type->dim[i])))
 			return false;
 	}
 	return true;
@@ -300,10 +300,10 @@ static bool fits(const Value *v, const Value *x, int k)
 
 static Value *ones(Lift *l, const Value *x, int k)
 {
-	int64_t dim[RANK_MAX];
-	int rank = x->type->rank, n = 0;
+	int64_t dim[NDIM_MAX];
+	int ndim = x->type->ndim, n = 0;
 
-	for (int i = rank - k; i < rank; i++)
+	for (int i = ndim - k; i < ndim; i++)
 		if (dim_known(x->type->dim[i]))
 			dim[n++] = x->type->dim[i];
 	if (n < k) {
@@ -362,25 +362,25 @@ static bool put_group_norm(void *lift, Match *m)
 	Value *scale = match_hole(m, "scale"), *bias = match_hole(m, "bias");
 	const Tensor *one = lift_constant(match_hole(m, "one")), *zero = lift_constant(match_hole(m, "zero"));
 	const Tensor *axes = lift_constant(match_hole(m, "axes"));
-	int rank = lift_rank(x);
+	int ndim = lift_ndim(x);
 	const Node *inner = NULL;
 
 	for (int i = 0; i < m->n; i++)
 		if (node_is(m->node[i], "InstanceNormalization"))
 			inner = m->node[i];
 	const Type *t = inner ? operand_type(inner, 0) : NULL;
-	if (rank < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0))
+	if (ndim < 3 || !one || !zero || !axes || !lift_filled(one, 1) || !lift_filled(zero, 0))
 		return false;
-	if (!t || t->rank != 3 || !dim_same(t->dim[0], x->type->dim[0]) || !lift_same_type(x, y))
+	if (!t || t->ndim != 3 || !dim_same(t->dim[0], x->type->dim[0]) || !lift_same_type(x, y))
 		return false;
-	if (tensor_elements(axes) != rank - 2)
+	if (tensor_elements(axes) != ndim - 2)
 		return false;
-	for (int i = 0; i < rank - 2; i++)
+	for (int i = 0; i < ndim - 2; i++)
 		if (tensor_int(axes, i) != i + 1)
 			return false;
-	if (lift_rank(scale) != 1 || !dim_same(scale->type->dim[0], x->type->dim[1]))
+	if (lift_ndim(scale) != 1 || !dim_same(scale->type->dim[0], x->type->dim[1]))
 		return false;
-	if (lift_rank(bias) != 1 || !dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
+	if (lift_ndim(bias) != 1 || !dim_same(bias->type->dim[0], x->type->dim[1]) || !lift_replaceable(l, m))
 		return false;
 	lift_put(l, m, "GroupNormalization", y, 3, (Value *[]){ x, scale, bias }, group_attrs,
 		&(Norm){ (int)tensor_elements(one), attr_float(inner, "epsilon") });
@@ -531,12 +531,12 @@ static bool put_cross_entropy(Lift *l, Node *n)
 		return false;
 	if (!s || *s->domain || strcmp(s->op, "LogSoftmax") || s->row->since < 13)
 		return false;
-	if (logp->output || l->uses[logp->id] != 1 || lift_rank(logp) < 2)
+	if (logp->output || l->uses[logp->id] != 1 || lift_ndim(logp) < 2)
 		return false;
 	if (logp->annot && !options_any_ranks(l->g->model))
 		return false;
 	int64_t axis = attr_int(s, "axis");
-	if ((axis < 0 ? axis + logp->type->rank : axis) != 1)
+	if ((axis < 0 ? axis + logp->type->ndim : axis) != 1)
 		return false;
 	n->op = name_of("SoftmaxCrossEntropyLoss");
 	n->row = op_find(n->domain, n->op, n->version);

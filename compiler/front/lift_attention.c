@@ -35,7 +35,7 @@ typedef struct Heads {
 static void attention_attrs(Node *n, const void *arg)
 {
 	const Heads *h = arg;
-	Dim width = h->q->type->dim[h->q->type->rank - 1];
+	Dim width = h->q->type->dim[h->q->type->ndim - 1];
 
 	if (h->causal)
 		lift_int(n, "is_causal", 1);
@@ -51,7 +51,7 @@ static void attention_attrs(Node *n, const void *arg)
 
 typedef struct Perm {
 	int n;
-	int64_t axis[RANK_MAX];
+	int64_t axis[NDIM_MAX];
 } Perm;
 
 static void perm_attr(Node *n, const void *arg)
@@ -83,8 +83,8 @@ static Value *turned_flat(const Value *kt)
 	if (!node_is(flat, "Reshape") || !perm || n != 3 || perm[0] != 0 || perm[1] != 2 || perm[2] != 1)
 		return NULL;
 	Value *k = flat->in[0];
-	const Type *t = lift_rank(k) == 4 ? k->type : NULL, *f = flat->out[0]->type, *r = kt->type;
-	if (!t || r->rank != 4 || f->rank != 3)
+	const Type *t = lift_ndim(k) == 4 ? k->type : NULL, *f = flat->out[0]->type, *r = kt->type;
+	if (!t || r->ndim != 4 || f->ndim != 3)
 		return NULL;
 	bool good = dim_same(f->dim[1], t->dim[2]) && dim_same(f->dim[2], t->dim[3]) &&
 	            dim_same(r->dim[0], t->dim[0]) && dim_same(r->dim[1], t->dim[1]) &&
@@ -96,30 +96,30 @@ static Value *turned_flat(const Value *kt)
  * scale. */
 static Value *keys_of(Lift *l, const Match *m, Value *kt, double *scale)
 {
-	int rank = kt->type->rank, n;
-	Perm perm = { .n = rank };
+	int ndim = kt->type->ndim, n;
+	Perm perm = { .n = ndim };
 	Value *k = turned_flat(kt), *inner = kt;
 	double by;
 
 	if (k)
 		return k;
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		perm.axis[i] = i;
 	if (node_is(kt->def, "Transpose")) {
 		const int64_t *p = attr_ints(kt->def, "perm", &n);
 
 		inner = kt->def->in[0];
-		for (int i = 0; i < rank; i++)
-			perm.axis[i] = n == rank ? p[i] : rank - 1 - i;
+		for (int i = 0; i < ndim; i++)
+			perm.axis[i] = n == ndim ? p[i] : ndim - 1 - i;
 		for (int i = 0; node_is(inner->def, "Mul") && i < 2; i++)
 			if (lift_scalar(inner->def->in[i], &by) && lift_same_type(inner->def->in[1 - i], inner)) {
 				*scale *= by;
 				inner = inner->def->in[1 - i];
 			}
 	}
-	int64_t last = perm.axis[rank - 1];
-	perm.axis[rank - 1] = perm.axis[rank - 2];
-	perm.axis[rank - 2] = last;
+	int64_t last = perm.axis[ndim - 1];
+	perm.axis[ndim - 1] = perm.axis[ndim - 2];
+	perm.axis[ndim - 2] = last;
 	return permuted(l, m, inner, &perm);
 }
 
@@ -130,13 +130,13 @@ static Value *unrepeated(const Value *x)
 	const Node *apart = node_is(wide, "Expand") ? wide->in[0]->def : NULL;
 	const Type *w = apart && wide->out[0] ? wide->out[0]->type : NULL, *t;
 
-	if (!w || w->rank != 5 || lift_rank(x) != 4)
+	if (!w || w->ndim != 5 || lift_ndim(x) != 4)
 		return NULL;
-	if ((!node_is(apart, "Unsqueeze") && !node_is(apart, "Reshape")) || lift_rank(apart->in[0]) != 4)
+	if ((!node_is(apart, "Unsqueeze") && !node_is(apart, "Reshape")) || lift_ndim(apart->in[0]) != 4)
 		return NULL;
 	t = apart->in[0]->type;
 	const Type *a = apart->out[0]->type;
-	bool good = a->rank == 5 && dim_same(a->dim[2], 1) && dim_known(t->dim[1]) && dim_known(w->dim[2]) &&
+	bool good = a->ndim == 5 && dim_same(a->dim[2], 1) && dim_known(t->dim[1]) && dim_known(w->dim[2]) &&
 	            dim_same(x->type->dim[1], t->dim[1] * w->dim[2]);
 	for (int i = 0; i < 4; i++) {
 		int at = i < 2 ? i : i + 1;
@@ -172,7 +172,7 @@ static bool uniform(const Value *v, double *x)
 
 static bool triangle_data(const Tensor *t, Triangle *y)
 {
-	int r = t->rank;
+	int r = t->ndim;
 	int64_t rows = r < 2 ? 0 : t->dim[r - 2], cols = r < 2 ? 0 : t->dim[r - 1];
 
 	if (rows < 1 || cols < 2 || tensor_elements(t) != rows * cols)
@@ -189,13 +189,13 @@ static bool triangle_data(const Tensor *t, Triangle *y)
 static bool counts(const Value *v, int way)
 {
 	const Node *n = v->def, *r = node_is(n, "Unsqueeze") || node_is(n, "Reshape") ? n->in[0]->def : n;
-	int rank = lift_rank(v);
+	int ndim = lift_ndim(v);
 	double first, step;
 
-	if (!node_is(r, "Range") || rank < 1 || (way && (rank < 2 || !dim_same(v->type->dim[rank - 1], 1))))
+	if (!node_is(r, "Range") || ndim < 1 || (way && (ndim < 2 || !dim_same(v->type->dim[ndim - 1], 1))))
 		return false;
-	for (int i = 0; i < rank; i++)
-		if (i != rank - 1 - way && !dim_same(v->type->dim[i], 1))
+	for (int i = 0; i < ndim; i++)
+		if (i != ndim - 1 - way && !dim_same(v->type->dim[i], 1))
 			return false;
 	return uniform(r->in[0], &first) && uniform(r->in[2], &step) && first == 0 && step == 1;
 }
@@ -225,7 +225,7 @@ static double compare(const char *op, double a, double b)
 static bool keeps_matrix(const Value *v, const Node *n)
 {
 	static const char *const list[] = { "Cast", "Unsqueeze", "Reshape", "Expand", "Identity", NULL };
-	int r = lift_rank(v), s = lift_rank(n->in[0]);
+	int r = lift_ndim(v), s = lift_ndim(n->in[0]);
 	bool view = false;
 
 	if (node_is(n, "Slice"))
@@ -300,7 +300,7 @@ static bool triangle_of(Lift *l, Value *v, int depth, Triangle *y)
 /* Whether v is such a matrix, the same for every batch and head. */
 static bool causal(Lift *l, Value *v, Dim queries, Dim keys, Triangle *y)
 {
-	int r = lift_rank(v);
+	int r = lift_ndim(v);
 
 	if (r < 2 || !dim_same(v->type->dim[r - 2], queries) || !dim_same(v->type->dim[r - 1], keys))
 		return false;
@@ -341,7 +341,7 @@ static bool added_mask(Lift *l, Heads *h, Value *mask, Value **rest)
 /* Whether a bool mask has a row that hides every key. */
 static bool some_row_empty(const Tensor *t, bool shown_is)
 {
-	int64_t n = tensor_elements(t), keys = t->rank ? t->dim[t->rank - 1] : 1;
+	int64_t n = tensor_elements(t), keys = t->ndim ? t->dim[t->ndim - 1] : 1;
 
 	for (int64_t i = 0; i < n; i += keys) {
 		bool any = false;
@@ -380,13 +380,13 @@ static bool chosen_mask(Lift *l, Heads *h, Value *cond, Value *lowv, bool shown_
 
 static bool broadcasts(const Value *mask, const Value *p)
 {
-	int rank = p->type->rank;
+	int ndim = p->type->ndim;
 
-	if (lift_rank(mask) < 0 || mask->type->rank > rank)
+	if (lift_ndim(mask) < 0 || mask->type->ndim > ndim)
 		return false;
-	for (int i = 0; i < rank; i++)
-		if (!dim_same(lift_aligned(mask, rank, i), 1) &&
-			!dim_same(lift_aligned(mask, rank, i), p->type->dim[i]))
+	for (int i = 0; i < ndim; i++)
+		if (!dim_same(lift_aligned(mask, ndim, i), 1) &&
+			!dim_same(lift_aligned(mask, ndim, i), p->type->dim[i]))
 			return false;
 	return true;
 }
@@ -427,19 +427,19 @@ static bool cap_of(const Match *m, double *cap)
 /* Whether types and shapes are those of attention: q, transposed k, v, and p of queries by keys. */
 static bool attends(const Value *q, const Value *kt, const Value *v, const Value *p)
 {
-	int rank = lift_rank(q);
+	int ndim = lift_ndim(q);
 
-	if ((rank != 3 && rank != 4) || lift_rank(kt) != rank || lift_rank(v) != rank || lift_rank(p) != rank)
+	if ((ndim != 3 && ndim != 4) || lift_ndim(kt) != ndim || lift_ndim(v) != ndim || lift_ndim(p) != ndim)
 		return false;
 	if (!dtype_is_float(q->type->elem) || kt->type->elem != q->type->elem || v->type->elem != q->type->elem)
 		return false;
 	const Dim *dq = q->type->dim, *dk = kt->type->dim, *dv = v->type->dim, *dp = p->type->dim;
-	if (!dim_known(dk[rank - 2]) || (rank == 4 && !dim_known(dq[1])))
+	if (!dim_known(dk[ndim - 2]) || (ndim == 4 && !dim_known(dq[1])))
 		return false;
-	for (int i = 0; i < rank - 2; i++)
+	for (int i = 0; i < ndim - 2; i++)
 		if (!dim_same(dq[i], dk[i]) || !dim_same(dq[i], dv[i]) || !dim_same(dq[i], dp[i]))
 			return false;
-	return dim_same(dp[rank - 2], dq[rank - 2]) && dim_same(dp[rank - 1], dk[rank - 1]);
+	return dim_same(dp[ndim - 2], dq[ndim - 2]) && dim_same(dp[ndim - 1], dk[ndim - 1]);
 }
 
 bool lift_attention(void *lift, Match *m)
@@ -449,12 +449,12 @@ bool lift_attention(void *lift, Match *m)
 	Value *kt = match_hole(m, "kt"), *y = m->root->out[0], *p = m->root->in[0], *add = NULL, *cond = NULL;
 	Value *mask = match_hole(m, "mask"), *mask2 = match_hole(m, "mask2");
 	Value *hide = match_hole(m, "hide"), *show = match_hole(m, "show"), *low = match_hole(m, "low");
-	int rank = lift_rank(h.q);
+	int ndim = lift_ndim(h.q);
 
-	if (!attends(h.q, kt, h.v, p) || lift_rank(y) != rank || !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
+	if (!attends(h.q, kt, h.v, p) || lift_ndim(y) != ndim || !scale_of(m, &h.scale) || !cap_of(m, &h.cap))
 		return false;
-	h.queries = h.q->type->dim[rank - 2];
-	h.keys = kt->type->dim[rank - 1];
+	h.queries = h.q->type->dim[ndim - 2];
+	h.keys = kt->type->dim[ndim - 1];
 	if (mask && (!broadcasts(mask, p) || !added_mask(l, &h, mask, &add)))
 		return false;
 	if (mask2 && (!broadcasts(mask2, p) || !added_mask(l, &h, mask2, &add)))
@@ -477,7 +477,7 @@ bool lift_attention(void *lift, Match *m)
 	double shown, hidden;
 	/* a mask that only hides by -inf is a bool mask */
 	if (node_is(w, "Where") && lift_scalar(w->in[1], &shown) && lift_scalar(w->in[2], &hidden) && shown == 0 &&
-		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) && w->in[0]->type->rank == add->type->rank)
+		hidden == -INFINITY && lift_same_type(w->in[0], w->in[0]) && w->in[0]->type->ndim == add->type->ndim)
 		h.mask = w->in[0];
 	if (cond && show)
 		h.mask = cond;
@@ -485,8 +485,8 @@ bool lift_attention(void *lift, Match *m)
 		h.mask = cond->def->in[0];
 	else if (cond && hide)
 		h.mask = lift_put(l, m, "Not", NULL, 1, &cond, NULL, NULL);
-	h.heads = rank == 3;
-	if (rank == 3 && h.mask && h.mask->type->rank == 3) {
+	h.heads = ndim == 3;
+	if (ndim == 3 && h.mask && h.mask->type->ndim == 3) {
 		Value *axes = vector(y->graph, 1);
 
 		h.mask = lift_put(l, m, "Unsqueeze", NULL, 2, (Value *[]){ h.mask, axes }, NULL, NULL);
@@ -507,12 +507,12 @@ typedef struct Cut {
 static bool cut_of(const Value *v, Cut *p)
 {
 	const Node *n = v->def;
-	int rank = lift_rank(v), axis;
+	int ndim = lift_ndim(v), axis;
 
-	if (!n || rank < 1 || n->nin < 1 || !n->in[0])
+	if (!n || ndim < 1 || n->nin < 1 || !n->in[0])
 		return false;
-	*p = (Cut){ n->in[0], 0, 1, v->type->dim[rank - 1] };
-	if (node_is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), rank, &axis) == 0 && axis == rank - 1) {
+	*p = (Cut){ n->in[0], 0, 1, v->type->dim[ndim - 1] };
+	if (node_is(n, "Split") && op_axis((Node *)n, attr_int(n, "axis"), ndim, &axis) == 0 && axis == ndim - 1) {
 		for (int i = 0; i < v->defidx; i++) {
 			if (!n->out[i] || !dim_known(n->out[i]->type->dim[axis]))
 				return false;
@@ -526,8 +526,8 @@ static bool cut_of(const Value *v, Cut *p)
 	if (n->nin > 4 && n->in[4] && !step)
 		return false;
 	int64_t a = tensor_int(axes, 0), first = tensor_int(start, 0);
-	Dim len = p->of->type->dim[rank - 1];
-	if ((a != -1 && a != rank - 1) || !dim_known(len))
+	Dim len = p->of->type->dim[ndim - 1];
+	if ((a != -1 && a != ndim - 1) || !dim_known(len))
 		return false;
 	p->step = step ? tensor_int(step, 0) : 1;
 	p->first = first < 0 ? first + len : first;
@@ -538,13 +538,13 @@ static bool cut_of(const Value *v, Cut *p)
 static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 {
 	const Tensor *t = lift_value(l, v, 0);
-	int rank = lift_rank(v);
+	int ndim = lift_ndim(v);
 	Node *n = v->def;
 
-	if (rank < 1 || depth == EVAL_DEPTH)
+	if (ndim < 1 || depth == EVAL_DEPTH)
 		return false;
 	if (t) {
-		int64_t width = t->dim[rank - 1], half = width / 2;
+		int64_t width = t->dim[ndim - 1], half = width / 2;
 
 		for (int64_t i = 0; i < tensor_elements(t); i++) {
 			int64_t j = i % width, other = pairs ? (j ^ 1) : (j + half) % width;
@@ -562,13 +562,13 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	if (node_is(n, "Mul") && (lift_scalar(n->in[1], &by) || lift_scalar(n->in[0], &by)))
 		return repeats(l, n->in[lift_scalar(n->in[1], &by) ? 0 : 1], pairs, depth + 1);
 	if (node_is(n, "Concat") && n->nin == 2 && !pairs)
-		return n->in[0] == n->in[1] && (attr_int(n, "axis") == -1 || attr_int(n, "axis") == rank - 1);
+		return n->in[0] == n->in[1] && (attr_int(n, "axis") == -1 || attr_int(n, "axis") == ndim - 1);
 	if (node_is(n, "Gather"))
-		return attr_int(n, "axis") == 0 && lift_rank(n->in[0]) > 1 && repeats(l, n->in[0], pairs, depth + 1);
+		return attr_int(n, "axis") == 0 && lift_ndim(n->in[0]) > 1 && repeats(l, n->in[0], pairs, depth + 1);
 	Cut p;
 	/* a strided slice that takes as many of one half as of the other */
 	if (node_is(n, "Slice") && !pairs && cut_of(v, &p) && p.step > 1) {
-		Dim len = p.of->type->dim[rank - 1];
+		Dim len = p.of->type->dim[ndim - 1];
 
 		return len % (2 * p.step) == 0 && p.first < p.step && dim_same(p.len, len / p.step) &&
 			repeats(l, p.of, pairs, depth + 1);
@@ -577,8 +577,8 @@ static bool repeats(Lift *l, Value *v, bool pairs, int depth)
 	bool view = false;
 	for (int i = 0; views[i]; i++)
 		view |= node_is(n, views[i]);
-	int from = lift_rank(n->in[0]);
-	Dim width = v->type->dim[rank - 1];
+	int from = lift_ndim(n->in[0]);
+	Dim width = v->type->dim[ndim - 1];
 	if (!view || from < 1 || !dim_same(n->in[0]->type->dim[from - 1], width))
 		return false;
 	return dim_known(width) && width > 1 && repeats(l, n->in[0], pairs, depth + 1);
@@ -590,7 +590,7 @@ static bool table_fits(const Value *c, const Value *x, Dim width, bool heads_las
 {
 	int heads = heads_last ? 2 : 1, positions = 3 - heads;
 
-	if (lift_rank(c) < 4 - positions || c->type->rank > 4 || c->type->elem != x->type->elem)
+	if (lift_ndim(c) < 4 - positions || c->type->ndim > 4 || c->type->elem != x->type->elem)
 		return false;
 	Dim batch = lift_aligned(c, 4, 0);
 	if (!dim_same(batch, 1) && !dim_same(batch, x->type->dim[0]))
@@ -609,18 +609,18 @@ typedef struct Table {
 static Value *cache_of(Graph *g, Value *c, const void *arg)
 {
 	const Table *t = arg;
-	int rank = c->type->rank;
+	int ndim = c->type->ndim;
 	Loc loc = c->def ? c->def->loc : c->loc;
 
 	if (!dim_same(t->width, t->pairs))
 		c = build(g, loc, "Slice", NULL, 1, NULL, 5, c, vector(g, 0),
-			vector(g, t->neighbours ? t->width : t->pairs), vector(g, rank - 1),
+			vector(g, t->neighbours ? t->width : t->pairs), vector(g, ndim - 1),
 			vector(g, t->neighbours ? 2 : 1));
-	if (c && rank == 3 && t->heads_last)    /* [positions, 1, pairs] */
+	if (c && ndim == 3 && t->heads_last)    /* [positions, 1, pairs] */
 		return build(g, loc, "Transpose", "perm=[1, 0, 2]", 1, NULL, 1, c);
-	if (c && rank == 4)
+	if (c && ndim == 4)
 		return build(g, loc, "Squeeze", NULL, 1, NULL, 2, c, vector(g, t->heads_last ? 2 : 1));
-	if (c && rank != 3)
+	if (c && ndim != 3)
 		return build(g, loc, "Unsqueeze", NULL, 1, NULL, 2, c, vector(g, 0));
 	return c;
 }
@@ -672,7 +672,7 @@ bool lift_attention_rotary(void *lift, Match *m)
 	bool neighbours = match_hole(m, "shape") != NULL, full = x != NULL;
 	Cut ca, cb;
 
-	if (!cut_of(a, &ca) || !cut_of(b, &cb) || ca.of != cb.of || (x && x != ca.of) || lift_rank(ca.of) != 4)
+	if (!cut_of(a, &ca) || !cut_of(b, &cb) || ca.of != cb.of || (x && x != ca.of) || lift_ndim(ca.of) != 4)
 		return false;
 	x = ca.of;
 	Dim width = x->type->dim[3];

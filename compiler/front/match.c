@@ -84,10 +84,10 @@ static bool attr_equal(const Node *d, const Attr *want)
 	int n;
 
 	if (want->type == AT_INT && !strcmp(want->name, "axis")) {
-		int rank = d->out[0] && d->out[0]->type ? d->out[0]->type->rank : -1;
+		int ndim = d->out[0] && d->out[0]->type ? d->out[0]->type->ndim : -1;
 		int64_t have = attr_int(d, "axis");
 
-		return have == want->u.i || (rank > 0 && (have + rank) % rank == (want->u.i + rank) % rank);
+		return have == want->u.i || (ndim > 0 && (have + ndim) % ndim == (want->u.i + ndim) % ndim);
 	}
 	if (want->type == AT_INT)
 		return attr_int(d, want->name) == want->u.i;

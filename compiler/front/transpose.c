@@ -12,20 +12,20 @@
 static Value *untransposed(const Value *v)
 {
 	const Node *n = v->def;
-	if (!n || v->graph != n->graph || !v->type || v->type->rank < 2)
+	if (!n || v->graph != n->graph || !v->type || v->type->ndim < 2)
 		return NULL;
 	if (node_is(n, "sbpcc.Swap"))
 		return n->in[0];
 	if (*n->domain || strcmp(n->op, "Transpose"))
 		return NULL;
-	int rank = v->type->rank, np;
+	int ndim = v->type->ndim, np;
 	const int64_t *perm = attr_ints(n, "perm", &np);
 	if (!np)                        /* all axes reversed */
-		return rank == 2 ? n->in[0] : NULL;
-	for (int i = 0; i < rank - 2; i++)
+		return ndim == 2 ? n->in[0] : NULL;
+	for (int i = 0; i < ndim - 2; i++)
 		if (perm[i] != i)
 			return NULL;
-	return perm[rank - 2] == rank - 1 ? n->in[0] : NULL;
+	return perm[ndim - 2] == ndim - 1 ? n->in[0] : NULL;
 }
 
 static void set_flag(Node *n, const char *name, bool v)
@@ -42,7 +42,7 @@ int transpose_run(Graph *g)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool plain = node_is(n, "MatMul"), ours = node_is(n, "sbpcc.MatMulT");
-		if ((!plain && !ours) || n->in[0]->type->rank < 2 || n->in[1]->type->rank < 2)
+		if ((!plain && !ours) || n->in[0]->type->ndim < 2 || n->in[1]->type->ndim < 2)
 			continue;
 		Value *of[2] = { untransposed(n->in[0]), untransposed(n->in[1]) };
 		if (!of[0] && !of[1])

@@ -26,7 +26,7 @@ static bool summed(const Node *n, const FactorRule *r, int f)
 {
 	for (int i = 0; i < n->nout; i++) {
 		bool has = !n->out[i];
-		for (int a = 0; !has && r->out[i] && a < n->out[i]->type->rank; a++)
+		for (int a = 0; !has && r->out[i] && a < n->out[i]->type->ndim; a++)
 			has = r->out[i][a] == f;
 		for (int k = 0; !has && k < r->nproduct; k++)
 			for (int j = 0; r->product[k].out && r->product[k].at == i && j < r->product[k].nsub; j++)
@@ -49,7 +49,7 @@ static int declared(const Node *n, const FactorRule *r)
 /* The axis of an operand that is factor f; -1: none. */
 static int axis_of(const FactorRule *r, const Node *n, int i, int f)
 {
-	for (int a = 0; n->in[i] && r->in[i] && a < n->in[i]->type->rank; a++)
+	for (int a = 0; n->in[i] && r->in[i] && a < n->in[i]->type->ndim; a++)
 		if (r->in[i][a] == f)
 			return a;
 	return -1;
@@ -58,7 +58,7 @@ static int axis_of(const FactorRule *r, const Node *n, int i, int f)
 /* The length of the major factor of an axis. */
 static int64_t major(const Value *v, int axis)
 {
-	const struct FactorAxis *x = v->factors && axis < v->factors->rank ? &v->factors->axis[axis] : NULL;
+	const struct FactorAxis *x = v->factors && axis < v->factors->ndim ? &v->factors->axis[axis] : NULL;
 	return x && x->n > 1 ? v->graph->factor[x->factor[0]] : v->type->dim[axis];
 }
 
@@ -103,12 +103,12 @@ static bool apart(const Node *n, const FactorRule *r, int f)
 		return true;
 	int64_t own = n->row->attrs && strstr(n->row->attrs, "axis:") ? attr_int(n, "axis") : 1;
 	for (int i = 0; i < n->nin; i++) {
-		int a = axis_of(r, n, i, f), rank = n->in[i] ? n->in[i]->type->rank : 0;
-		if (a < 0 || rank != n->in[0]->type->rank)
+		int a = axis_of(r, n, i, f), ndim = n->in[i] ? n->in[i]->type->ndim : 0;
+		if (a < 0 || ndim != n->in[0]->type->ndim)
 			continue;
 		if (does(n, KERNEL_FIRST))
 			return a == 0 && (i == 0 || does(n, KERNEL_ROWS));
-		return does(n, KERNEL_LEADING) && a < (own < 0 ? own + rank : own);
+		return does(n, KERNEL_LEADING) && a < (own < 0 ? own + ndim : own);
 	}
 	return false;
 }

@@ -40,16 +40,16 @@ static void key_pointer(Candidates *w, const void *p)
 
 static const struct FactorAxis *factors_at(const Value *v, int a)
 {
-	return v->factors && a < v->factors->rank ? &v->factors->axis[a] : NULL;
+	return v->factors && a < v->factors->ndim ? &v->factors->axis[a] : NULL;
 }
 
 /* Whether type and factors are equal: a kind depends on nothing else. */
 static bool same_kind(const Value *v, const Value *u)
 {
 	const Type *t = v->type, *s = u->type;
-	if (t->elem != s->elem || t->rank != s->rank)
+	if (t->elem != s->elem || t->ndim != s->ndim)
 		return false;
-	for (int a = 0; a < t->rank; a++) {
+	for (int a = 0; a < t->ndim; a++) {
 		const struct FactorAxis *x = factors_at(v, a), *y = factors_at(u, a);
 		int n = x ? x->n : 0;
 		if (t->dim[a] != s->dim[a] || n != (y ? y->n : 0))
@@ -65,8 +65,8 @@ static Kind *kind_of(Candidates *w, const Value *v)
 {
 	const Type *t = v->type;
 	candidates_key(w, t->elem);
-	candidates_key(w, t->rank);
-	for (int a = 0; a < t->rank; a++) {
+	candidates_key(w, t->ndim);
+	for (int a = 0; a < t->ndim; a++) {
 		const struct FactorAxis *x = factors_at(v, a);
 		candidates_key(w, t->dim[a]);
 		candidates_key(w, x ? x->n : 0);
@@ -121,7 +121,7 @@ static bool splits(const Sbp *s, int axis)
 static bool spare_axis(const Value *v, const Sbp *a, const Sbp *b, int ndim, Sbp *s)
 {
 	int best = -1;
-	for (int x = 0; x < v->type->rank; x++) {
+	for (int x = 0; x < v->type->ndim; x++) {
 		bool cut = v->type->dim[x] < 2;
 		for (int k = 0; k < ndim; k++)
 			cut |= splits(&a[k], x) || splits(&b[k], x);
@@ -556,7 +556,7 @@ static void read_values(Candidates *w)
 			__builtin_prefetch(w->g->value[i + 6]->factors);
 		}
 		graph_ahead_value(w->g->value, i, n);
-		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0 || !places_here(v, w->mesh);
+		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->ndim < 0 || !places_here(v, w->mesh);
 		bool tried = false;
 		const Kind *like = next ? w->kind[next - 1] : NULL;
 		w->trait[i] = trait_of(v);

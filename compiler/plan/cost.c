@@ -138,8 +138,8 @@ static bool pointwise(const Node *n)
 
 static bool alike(const Value *a, const Value *b)
 {
-	bool same = a->type && b->type && a->type->rank == b->type->rank;
-	for (int i = 0; same && i < a->type->rank; i++)
+	bool same = a->type && b->type && a->type->ndim == b->type->ndim;
+	for (int i = 0; same && i < a->type->ndim; i++)
 		same = a->type->dim[i] == b->type->dim[i];
 	return same;
 }

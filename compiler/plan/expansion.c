@@ -68,9 +68,9 @@ static void find_factors(Graph *g, Node *n, int i)
 	const FactorRule *r = factor_rule(n, g->scratch);
 	Value *v = n->out[i];
 	Factors *x = arena_new(g->arena, Factors);
-	x->rank = v->type->rank;
-	x->axis = arena_array(g->arena, struct FactorAxis, x->rank + 1);
-	for (int a = 0; a < x->rank; a++)
+	x->ndim = v->type->ndim;
+	x->axis = arena_array(g->arena, struct FactorAxis, x->ndim + 1);
+	for (int a = 0; a < x->ndim; a++)
 		find_axis(g, n, r, i, a, &x->axis[a]);
 	v->factors = x;
 }

@@ -47,8 +47,8 @@ static int read_reach(const Arg *a, const Value *v, Sbp *out)
 static int read_split(const Arg *a, const Value *v, Sbp *out)
 {
 	const Arg *x = a->arg;
-	int rank = v->type ? v->type->rank : -1;
-	if (x->i >= rank) {
+	int ndim = v->type ? v->type->ndim : -1;
+	if (x->i >= ndim) {
 		err_at(a->loc, "%s has no axis %lld: it is %s", v->name, (long long)x->i, type_text(v->type));
 		return -1;
 	}

@@ -8,10 +8,10 @@
 /* A Form has at most FORM_AXES axes. */
 static int check_axes(const Value *v)
 {
-	if (v->type->rank <= FORM_AXES)
+	if (v->type->ndim <= FORM_AXES)
 		return 0;
 	err_at(v->loc, "%s has %d axes, %s; a program takes tensors of up to %d: join neighbouring axes with Reshape",
-		v->name, v->type->rank, type_text(v->type), FORM_AXES);
+		v->name, v->type->ndim, type_text(v->type), FORM_AXES);
 	return -1;
 }
 
@@ -56,7 +56,7 @@ static int check_shape(const Value *v)
 		return -1;
 	}
 	err_at(v->loc, "the shape of %s is not known: %s", v->name, v->type ? type_text(v->type) : "no type");
-	for (int k = 0; v->type && k < v->type->rank; k++)
+	for (int k = 0; v->type && k < v->type->ndim; k++)
 		if (dim_symbolic(v->type->dim[k])) {
 			note_at(v->loc, "bind it with --set %s=NUMBER", dim_text(v->type->dim[k]));
 			break;
@@ -164,7 +164,7 @@ int plan_run(Graph *g)
 	Plan *p = g->model->plan;
 	if (plan_prepare(g) || (opt.change.ranks && fewer_ranks(p->main, opt.change.ranks)))
 		return -1;
-	p->batch = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 1;
+	p->batch = g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 1;
 	if (p->training && p->train.microbatches)
 		p->batch *= p->train.microbatches;
 	if (p->nplace > 1 ? solve_each(g, p) : search_solve(g, p, p->main))

@@ -77,7 +77,7 @@ const char *sbp_text(const Sbp *s, int ndim)
 Form sbp_form(const Value *v, const Sbp *s, const Mesh *m)
 {
 	static const FormKind kind[] = { [SBP_S] = FORM_S, [SBP_B] = FORM_B, [SBP_P] = FORM_P, [SBP_ANY] = FORM_P };
-	Form f = { .ndim = m->ndim, .first = m->first, .rank = m->rank, .naxis = v->type->rank };
+	Form f = { .ndim = m->ndim, .first = m->first, .rank = m->rank, .naxis = v->type->ndim };
 	for (int a = 0; a < f.naxis; a++)
 		f.dim[a] = v->type->dim[a];
 	for (int k = 0; k < m->ndim; k++) {

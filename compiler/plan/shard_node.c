@@ -50,10 +50,10 @@ static void set_origin(Node *shard, const Node *n, const int64_t *origin, Arena 
 		from.u.i = origin[axis];
 		of.u.i = whole->dim[axis];
 	} else {
-		from.n = of.n = whole->rank;
-		from.u.is = arena_array(a, int64_t, whole->rank + 1);
+		from.n = of.n = whole->ndim;
+		from.u.is = arena_array(a, int64_t, whole->ndim + 1);
 		of.u.is = whole->dim;
-		memcpy(from.u.is, origin, (size_t)whole->rank * sizeof *origin);
+		memcpy(from.u.is, origin, (size_t)whole->ndim * sizeof *origin);
 	}
 	shard->shard = true;
 	shard->attr[shard->nattr++] = from;

@@ -26,7 +26,7 @@ typedef struct Use {
 /* The lengths of the factors of an axis, major first. */
 static int lengths(const Value *v, int axis, int64_t *len)
 {
-	const struct FactorAxis *x = v->factors && axis < v->factors->rank ? &v->factors->axis[axis] : NULL;
+	const struct FactorAxis *x = v->factors && axis < v->factors->ndim ? &v->factors->axis[axis] : NULL;
 	if (!x || x->n > LEAVES || x->n < 1) {
 		len[0] = v->type->dim[axis];
 		return 1;
@@ -60,7 +60,7 @@ static int find_use(const FactorRule *r, bool out, int i, const Value *v, int f,
 {
 	const int *row = out ? r->out[i] : r->in[i];
 	int found = 0;
-	for (int a = 0; row && a < v->type->rank; a++)
+	for (int a = 0; row && a < v->type->ndim; a++)
 		if (row[a] == f) {
 			*u = (Use){ .axis = a, .whole = true };
 			u->leaves = u->n = lengths(v, a, u->len);
@@ -213,13 +213,13 @@ static void split_factor(Node *n, const FactorRule *r, int f, int nrank, Arena *
 	}
 }
 
-static bool ranked(const Node *n)
+static bool ndim_known(const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && (!n->in[i]->type || n->in[i]->type->rank < 0))
+		if (n->in[i] && (!n->in[i]->type || n->in[i]->type->ndim < 0))
 			return false;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && (!n->out[i]->type || n->out[i]->type->rank < 0))
+		if (n->out[i] && (!n->out[i]->type || n->out[i]->type->ndim < 0))
 			return false;
 	return true;
 }
@@ -255,14 +255,14 @@ Sig *signatures_of(Node *n, int nrank, Arena *a, int *count)
 	Sig *list = NULL;
 	*count = 0;
 	new_sig(n, a, &list, count);
-	if (nrank == 1 || !ranked(n))
+	if (nrank == 1 || !ndim_known(n))
 		return list;
 	const FactorRule *r = factor_rule(n, a);
 	for (int f = 0; r && f < r->nfactor; f++)
 		if (r->len[f] > 1)
 			split_factor(n, r, f, nrank, a, &list, count);
 	if (node_is(n, "sbpcc.Zeros")) {          /* every shard and every partial value is zero */
-		for (int k = 0; k < n->out[0]->type->rank; k++)
+		for (int k = 0; k < n->out[0]->type->ndim; k++)
 			new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_S, .axis = k };
 		new_sig(n, a, &list, count)->out[0] = (Sbp){ .kind = SBP_P };
 	}

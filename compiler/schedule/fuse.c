@@ -285,10 +285,10 @@ static bool takes_epilogue(const Fuse *f, const Node *n)
 {
 	const Kernel *k = n->row->expr || kernel_transfer(n) ? NULL : kernel_of(n);
 	const Slot *y = n->nout == 1 ? slot_of(f->p, n->out[0]) : NULL;
-	if (!k || !y || y->rank < 2 || kernel_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
+	if (!k || !y || y->ndim < 2 || kernel_stored(y->v->type->elem) != DT_FLOAT || y->store != y || y->view)
 		return false;
-	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->rank > 1 &&
-		n->in[1]->type->rank == 2);
+	return !strcmp(k->name, "matmul_over") || (!strcmp(k->name, "matmul") && n->in[0]->type->ndim > 1 &&
+		n->in[1]->type->ndim == 2);
 }
 
 static bool all_pointwise(const Fuse *f, int a)

@@ -36,7 +36,7 @@ static bool weight_of(const Plan *p, const Action *a, Packed *w, int64_t *m)
 	const Type *x = n->in[0]->type, *b = n->in[1]->type;
 	bool ta = attr_has(n, "transA") && attr_int(n, "transA"), tb = attr_has(n, "transB") && attr_int(n, "transB");
 	w->w = slot_value(a->take[1]);
-	if (b->rank != 2 || b->elem != DT_FLOAT || x->rank < 2 || (ta && x->rank > 2) || !slot_kept(w->w) ||
+	if (b->ndim != 2 || b->elem != DT_FLOAT || x->ndim < 2 || (ta && x->ndim > 2) || !slot_kept(w->w) ||
 		w->w->window || written(&p->role[0], w->w))
 		return false;
 	w->k = b->dim[tb], w->n = b->dim[!tb];

@@ -73,12 +73,12 @@ static int hold(Graph *g, Plan *p, Value *v, int *next)
 	const Slot *old = same ? slot_of(g->model->main->plan, same) : NULL;
 	s->v = v;
 	s->id = old ? old->id : (*next)++;
-	s->rank = t->rank;
+	s->ndim = t->ndim;
 	s->keep = keep_of(g, v);
 	s->average = s->keep == KEEP_STATE && text_ends(v->name, ".ema");
 	s->store = s;
 	s->copies = 1;
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->ndim; a++)
 		s->dim[a] = t->dim[a];
 	Form f = sbp_form(v, v->sbp, v->place->mesh);
 	s->form = find_form(g, p, &f);
@@ -175,7 +175,7 @@ static bool miscounts(Node *n)
 	for (int i = 0; counted && i < n->nin + n->nout; i++) {
 		const Value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 		const int *row = i < n->nin ? r->in[i] : r->out[i - n->nin];
-		for (int a = 0; row && v && a < v->type->rank; a++)
+		for (int a = 0; row && v && a < v->type->ndim; a++)
 			bad |= row[a] >= 0 && row[a] < 64 && (counted >> row[a] & 1) && cut_along(v, a);
 	}
 	arena_free(&tmp);

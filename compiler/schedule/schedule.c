@@ -69,7 +69,7 @@ double schedule_flops(const Plan *p, const Action *a)
 	for (int i = 0; i < a->nmake + a->ntake; i++) {
 		const Slot *x = i < a->nmake ? a->make[i] : a->take[i - a->nmake];
 		double whole = 1;
-		for (int k = 0; x && k < x->rank; k++)
+		for (int k = 0; x && k < x->ndim; k++)
 			whole *= (double)x->dim[k];
 		if (x && x->bytes && whole / (double)p->forms->most[x->form] > shards)
 			shards = whole / (double)p->forms->most[x->form];

@@ -15,8 +15,8 @@ struct Forms {                          /* of all values of all programs, each o
 struct Slot {
 	Value *v;
 	int id;                         /* t<id> in generated code */
-	int rank;
-	int64_t dim[RANK_MAX];          /* logical */
+	int ndim;
+	int64_t dim[NDIM_MAX];          /* logical */
 	int form;                       /* index into plan->forms: the shard of each rank */
 	int64_t bytes;                  /* of the largest shard */
 	Keep keep;                      /* project.c derives it, once, from names, which a dump has too */

@@ -48,7 +48,7 @@ int64_t slot_elements(const Plan *p, const Slot *s, int rank)
 {
 	int64_t len[FORM_AXES], n = form_index(slot_form(p, s), rank) >= 0;
 	lengths(p, s, rank, len);
-	for (int a = 0; a < s->rank; a++)
+	for (int a = 0; a < s->ndim; a++)
 		n *= len[a];
 	return n;
 }

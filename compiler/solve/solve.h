@@ -75,7 +75,7 @@ void fold_find(const SolveProblem *, Arena *, Fold *);
 
 /* table.c: tables of costs. */
 typedef struct Table {
-	int id, rank, *dim;
+	int id, ndim, *dim;
 	size_t n;
 	double *v;                      /* row-major */
 	uint64_t hash;
@@ -104,7 +104,7 @@ typedef struct Tables {
 } Tables;
 
 void   table_init(Tables *, Arena *, bool forget);
-Table *table_of(Tables *, int rank, const int *dim, double *v);  /* with these entries; takes ownership of v */
+Table *table_of(Tables *, int ndim, const int *dim, double *v);  /* with these entries; takes ownership of v */
 Table *table_sum(Tables *, Table *, Table *);                    /* of equal shape; either may be NULL */
 Table *table_turn(Tables *, Table *);                            /* the transpose */
 Known *table_keep_of(Tables *, const int *keep, int n);          /* positions to keep; equal lists are one entry */

@@ -33,27 +33,27 @@ static uint64_t hash_values(const double *v, size_t n)
 	return h;
 }
 
-Table *table_of(Tables *s, int rank, const int *dim, double *v)
+Table *table_of(Tables *s, int ndim, const int *dim, double *v)
 {
 	size_t n = 1;
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		n *= (size_t)dim[i];
 	uint64_t h = hash_values(v, n);
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		h = mix(h, (uint64_t)dim[i]);
 	Table **at = &s->table[h % BUCKETS];
 	for (Table *t = *at; t; t = t->next) {
-		if (t->hash != h || t->rank != rank || t->n != n)
+		if (t->hash != h || t->ndim != ndim || t->n != n)
 			continue;
-		if (memcmp(t->dim, dim, sizeof *dim * (size_t)rank) || memcmp(t->v, v, sizeof *v * n))
+		if (memcmp(t->dim, dim, sizeof *dim * (size_t)ndim) || memcmp(t->v, v, sizeof *v * n))
 			continue;
 		arena_release(s->arena, v, sizeof *v * n);
 		return t;
 	}
 	Table *t = arena_new(s->arena, Table);
-	*t = (Table){ .id = s->ntable++, .rank = rank, .n = n, .v = v, .hash = h, .next = *at, .separable = -1 };
-	t->dim = arena_array(s->arena, int, rank + 1);
-	memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
+	*t = (Table){ .id = s->ntable++, .ndim = ndim, .n = n, .v = v, .hash = h, .next = *at, .separable = -1 };
+	t->dim = arena_array(s->arena, int, ndim + 1);
+	memcpy(t->dim, dim, sizeof *dim * (size_t)ndim);
 	return *at = t;
 }
 
@@ -110,7 +110,7 @@ Table *table_sum(Tables *s, Table *a, Table *b)
 		double *v = arena_array(s->arena, double, a->n);
 		for (size_t i = 0; i < a->n; i++)
 			v[i] = a->v[i] + b->v[i];
-		k->t = table_of(s, a->rank, a->dim, v);
+		k->t = table_of(s, a->ndim, a->dim, v);
 	}
 	return k->t;
 }
@@ -181,7 +181,7 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 	key_add(s, keep->id);
 	Known *k = table_key_find(s, &found);
 	if (!found) {
-		int dim[2] = { t->dim[0], t->rank > 1 ? t->dim[1] : 1 };
+		int dim[2] = { t->dim[0], t->ndim > 1 ? t->dim[1] : 1 };
 		size_t cols = (size_t)dim[1];
 		dim[axis] = keep->nlist;
 		double *v = arena_array(s->arena, double, (size_t)dim[0] * (size_t)dim[1]), *to = v;
@@ -190,7 +190,7 @@ Table *table_keep(Tables *s, Table *t, int axis, const Known *keep)
 				int row = axis ? i : keep->list[i], col = axis ? keep->list[j] : j;
 				*to++ = t->v[(size_t)row * cols + (size_t)col];
 			}
-		k->t = table_of(s, t->rank, dim, v);
+		k->t = table_of(s, t->ndim, dim, v);
 	}
 	t->keep[axis] = keep;
 	return t->kept[axis] = k->t;

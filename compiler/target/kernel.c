@@ -66,7 +66,7 @@ bool kernel_all_float(const Node *n)
 
 bool kernel_any(const Node *n)
 {
-	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->rank <= 8 && n->out[0] &&
+	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->ndim <= 8 && n->out[0] &&
 		type_elements(n->out[0]->type) > 0;
 }
 
@@ -89,10 +89,10 @@ int64_t kernel_const(const Node *n, int i, int64_t otherwise)
 	return t ? tensor_int(t, 0) : otherwise;
 }
 
-int kernel_axis(const Node *n, int rank)
+int kernel_axis(const Node *n, int ndim)
 {
 	int64_t a = attr_int(n, "axis");
-	return (int)(a < 0 ? a + rank : a);
+	return (int)(a < 0 ? a + ndim : a);
 }
 
 /* ---- the row of a node ---- */
@@ -100,8 +100,8 @@ int kernel_axis(const Node *n, int rank)
 static bool settled(const Value *v)
 {
 	const Type *t = v ? v->type : NULL;
-	bool ok = !v || (t && t->kind == TY_TENSOR && t->rank >= 0);
-	for (int a = 0; v && ok && a < t->rank; a++)
+	bool ok = !v || (t && t->kind == TY_TENSOR && t->ndim >= 0);
+	for (int a = 0; v && ok && a < t->ndim; a++)
 		ok = dim_known(t->dim[a]);
 	return ok;
 }

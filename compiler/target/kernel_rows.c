@@ -17,7 +17,7 @@
 
 static bool can_matmul(const Node *n)
 {
-	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->rank >= 1 && n->in[1]->type->rank >= 1;
+	return kernel_ctype(n->in[0]->type->elem) && n->in[0]->type->ndim >= 1 && n->in[1]->type->ndim >= 1;
 }
 
 static bool can_float(const Node *n)
@@ -68,7 +68,7 @@ static bool can_ahead(const Node *n)
 static bool fills_axes(const Value *v, const Type *x, int axis)
 {
 	int64_t n = 1;
-	for (int i = axis; i < x->rank; i++)
+	for (int i = axis; i < x->ndim; i++)
 		n *= x->dim[i];
 	return !v || type_elements(v->type) == n;
 }
@@ -76,14 +76,14 @@ static bool fills_axes(const Value *v, const Type *x, int axis)
 static bool can_layernorm(const Node *n)
 {
 	const Type *x = n->in[0]->type;
-	int axis = kernel_axis(n, x->rank);
+	int axis = kernel_axis(n, x->ndim);
 	return kernel_all_float(n) && fills_axes(n->in[1], x, axis) && (n->nin < 3 || fills_axes(n->in[2], x, axis));
 }
 
 static bool can_layernorm_grad(const Node *n)
 {
 	const Type *x = n->in[1]->type;
-	return kernel_all_float(n) && fills_axes(n->in[2], x, kernel_axis(n, x->rank));
+	return kernel_all_float(n) && fills_axes(n->in[2], x, kernel_axis(n, x->ndim));
 }
 
 static bool can_groupnorm(const Node *n)
@@ -103,9 +103,9 @@ static bool can_batchnorm(const Node *n)
 /* A mask covers all keys, or is broadcast over them. */
 static bool can_mask(const Type *m, const Type *k)
 {
-	if ((m->elem != DT_FLOAT && m->elem != DT_BOOL) || m->rank < 1 || m->rank > 4)
+	if ((m->elem != DT_FLOAT && m->elem != DT_BOOL) || m->ndim < 1 || m->ndim > 4)
 		return false;
-	return m->dim[m->rank - 1] == 1 || m->dim[m->rank - 1] == k->dim[k->rank - 2];
+	return m->dim[m->ndim - 1] == 1 || m->dim[m->ndim - 1] == k->dim[k->ndim - 2];
 }
 
 static bool can_attention_grad(const Node *n)
@@ -116,7 +116,7 @@ static bool can_attention_grad(const Node *n)
 			return false;
 	if (n->nin > 3 && n->in[3] && !can_mask(n->in[3]->type, k))
 		return false;
-	return !attr_has(n, "softmax_precision") && q->rank == k->rank;
+	return !attr_has(n, "softmax_precision") && q->ndim == k->ndim;
 }
 
 /* No cache, no lengths, no other result. */
@@ -136,7 +136,7 @@ static bool can_rotary(const Node *n)
 	for (int i = 0; i < 3; i++)
 		if (!kernel_float(n->in[i]))
 			return false;
-	return n->in[1]->type->rank == 2 || n->in[1]->type->dim[0] == n->in[0]->type->dim[0];
+	return n->in[1]->type->ndim == 2 || n->in[1]->type->dim[0] == n->in[0]->type->dim[0];
 }
 
 /* ---- convolutions, pooling, regions ---- */
@@ -144,13 +144,13 @@ static bool can_rotary(const Node *n)
 static bool can_plane(const Node *n)
 {
 	const Type *t = n->in[0]->type;
-	return kernel_float(n->in[0]) && (t->rank == 3 || t->rank == 4);
+	return kernel_float(n->in[0]) && (t->ndim == 3 || t->ndim == 4);
 }
 
 static bool can_nd(const Node *n)
 {
 	const Type *t = n->in[0]->type;
-	return kernel_floating(n->in[0]) && t->rank > 2 && t->rank <= 2 + 6;
+	return kernel_floating(n->in[0]) && t->ndim > 2 && t->ndim <= 2 + 6;
 }
 
 /* A convolution computed as one product for any number of output channels: neither by Winograd's method nor plane by
@@ -160,7 +160,7 @@ static bool can_product(const Node *n)
 	const Type *w = n->in[1]->type;
 	if (!can_plane(n) || attr_int(n, "group") != 1)
 		return false;
-	return w->rank == 3 || w->dim[2] != 3 || w->dim[3] != 3 || w->dim[1] < WINOGRAD_FEW;
+	return w->ndim == 3 || w->dim[2] != 3 || w->dim[3] != 3 || w->dim[1] < WINOGRAD_FEW;
 }
 
 static bool can_maxpool(const Node *n)
@@ -171,7 +171,7 @@ static bool can_maxpool(const Node *n)
 static bool can_maxpool_nd(const Node *n)
 {
 	const Type *t = n->in[0]->type;
-	return kernel_ctype(t->elem) && t->rank > 2 && t->rank <= 2 + 6;
+	return kernel_ctype(t->elem) && t->ndim > 2 && t->ndim <= 2 + 6;
 }
 
 /* Regions are of the type of the image. */
@@ -196,8 +196,8 @@ static bool can_tile(const Node *n)
 {
 	if (!kernel_any(n) || !kernel_consts(n, 1))
 		return false;
-	Shape x = { .rank = n->in[0]->type->rank };
-	memcpy(x.d, n->in[0]->type->dim, (size_t)x.rank * sizeof x.d[0]);
+	Shape x = { .ndim = n->in[0]->type->ndim };
+	memcpy(x.d, n->in[0]->type->dim, (size_t)x.ndim * sizeof x.d[0]);
 	return loops_tile(n, &x).n <= 8;
 }
 
@@ -241,7 +241,7 @@ static bool can_random(const Node *n)
 /* Gradients of Gather and GatherND: their operands are dy, x for its shape, and the index. */
 static bool can_gather_grad(const Node *n)
 {
-	return kernel_any(n) && kernel_int64(n->in[2]) && n->in[1]->type->rank <= 8;
+	return kernel_any(n) && kernel_int64(n->in[2]) && n->in[1]->type->ndim <= 8;
 }
 
 static bool can_gather_grad_float(const Node *n)
@@ -292,7 +292,7 @@ static bool can_cells_grad(const Node *n)
 static bool can_det(const Node *n)
 {
 	const Type *x = n->in[0]->type;
-	return kernel_floating(n->in[0]) && x->dim[x->rank - 1] <= K_DET;
+	return kernel_floating(n->in[0]) && x->dim[x->ndim - 1] <= K_DET;
 }
 
 /* clang-format off */

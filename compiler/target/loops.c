@@ -11,13 +11,13 @@ int64_t loops_product(const Shape *s, int from, int to)
 
 int64_t loops_count(const Shape *s)
 {
-	return loops_product(s, 0, s->rank);
+	return loops_product(s, 0, s->ndim);
 }
 
 void loops_strides(const Shape *s, int64_t *stride)
 {
 	int64_t n = 1;
-	for (int a = s->rank - 1; a >= 0; a--) {
+	for (int a = s->ndim - 1; a >= 0; a--) {
 		stride[a] = n;
 		n *= s->d[a];
 	}
@@ -43,7 +43,7 @@ Loops loops_tile(const Node *n, const Shape *x)
 	Loops l = { 0 };
 	int64_t st[8];
 	loops_strides(x, st);
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		loops_add(&l, tensor_int(r, a), 0);
 		loops_add(&l, x->d[a], st[a]);
 	}

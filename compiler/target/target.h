@@ -44,7 +44,7 @@ extern Options opt;
 /* What passes establish, as bits of Graph.facts (compiler/passes.c). */
 typedef enum {
 	BOUND   = 1 << 0,               /* every node has its row; definitions are inlined */
-	SHAPES  = 1 << 1,               /* every value has a type of known rank and element */
+	SHAPES  = 1 << 1,               /* every value has a type: known ndim and element */
 	FOLDED  = 1 << 2,               /* every value that depends on constants only is a constant */
 	LIFTED  = 1 << 3,               /* decomposed composites are recognised */
 	TRAIN   = 1 << 4,               /* loss, backward pass and update are in the graph */
@@ -67,7 +67,7 @@ bool text_ends(const char *s, const char *end);             /* s is longer than 
 
 /* loops.c: shapes, and loops that walk the axes of one shape with strides of another: axes of length 1 vanish,
  * neighbours are joined. */
-typedef struct Shape { int rank; int64_t d[8]; } Shape;
+typedef struct Shape { int ndim; int64_t d[8]; } Shape;
 typedef struct Loops { int n; int64_t len[16], stride[16]; } Loops;     /* kernels take 8 of them */
 int64_t loops_product(const Shape *, int from, int to);      /* of the axes from .. to - 1 */
 int64_t loops_count(const Shape *);                          /* of all axes */
@@ -117,7 +117,7 @@ DType kernel_stored(DType);                                  /* half precision i
 const char *kernel_ctype(DType);                             /* NULL: programs do not have it */
 int   kernel_bits(const Value *);                            /* of one element */
 int64_t kernel_bytes(const Value *);
-int   kernel_axis(const Node *, int rank);                   /* the attribute axis, counted from the front */
+int   kernel_axis(const Node *, int ndim);                   /* the attribute axis, counted from the front */
 /* Questions that many kernels ask of a node. */
 bool  kernel_float(const Value *), kernel_int64(const Value *);
 bool  kernel_first_float(const Node *), kernel_all_float(const Node *);

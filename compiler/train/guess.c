@@ -60,11 +60,11 @@ static bool circles(const Tensor *t, int64_t rows, int64_t width, int64_t apart)
 static bool sinusoids(const Tensor *t)
 {
 	int64_t rows = 1, width = 1;
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		rows *= width;
 		width = t->dim[i];
 	}
-	if (t->rank < 2 || width < TABLE_LEAST || width % 2 || rows < TABLE_LEAST)
+	if (t->ndim < 2 || width < TABLE_LEAST || width % 2 || rows < TABLE_LEAST)
 		return false;
 	return circles(t, rows, width, 1) || circles(t, rows, width, width / 2);
 }
@@ -72,7 +72,7 @@ static bool sinusoids(const Tensor *t)
 static bool sorted(const Tensor *t)
 {
 	int64_t n = tensor_elements(t), up = 0, down = 0;
-	if (t->rank != 1 || n < SORTED_LEAST)
+	if (t->ndim != 1 || n < SORTED_LEAST)
 		return false;
 	for (int64_t i = 1; i < n; i++) {
 		double a = tensor_get(t, i - 1), b = tensor_get(t, i);

@@ -58,12 +58,12 @@ int loss_scale_seed(LossScale *s, const Value *loss)
 		if (strcmp(n->op, "OnesLike") || n->in[0] != loss)
 			continue;
 		Value *one = n->out[0], *seed = scalar_cast(&s->m, s->scale, loss->type->elem);
-		if (loss->type->rank != 0)
+		if (loss->type->ndim != 0)
 			seed = scalar_op2(&s->m, "Mul", one, seed);
 		if (!seed)
 			return -1;
 		graph_replace(g, one, seed);
-		if (loss->type->rank != 0)
+		if (loss->type->ndim != 0)
 			seed->def->in[0] = one;
 		return 0;
 	}

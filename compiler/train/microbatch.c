@@ -60,7 +60,7 @@ int microbatch_check(const Model *m)
 		want = batch / microbatches;
 	for (int i = 0; i < m->graph->nin && want && M > 1; i++) {
 		const Type *ty = m->graph->in[i]->type;
-		if (ty && ty->rank > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
+		if (ty && ty->ndim > 0 && dim_known(ty->dim[0]) && ty->dim[0] == batch && batch != want) {
 			err_at(m->graph->in[i]->loc,
 				"%s holds the whole batch of %lld; a model for micro-batches has a symbol there, or "
 				"%lld", m->graph->in[i]->name, (long long)batch, (long long)want);
@@ -251,9 +251,9 @@ static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
 	Node *n = node_new(g, name_of("sbpcc"), name_of("Zeros"), loc);
 	Value *v = graph_fresh(g, name);
 	Attr *shape = node_attr_add(n, name_of("shape"), AT_INTS);
-	shape->n = like->type->rank;
-	shape->u.is = arena_array(g->arena, int64_t, like->type->rank + 1);
-	for (int a = 0; a < like->type->rank; a++)
+	shape->n = like->type->ndim;
+	shape->u.is = arena_array(g->arena, int64_t, like->type->ndim + 1);
+	for (int a = 0; a < like->type->ndim; a++)
 		shape->u.is[a] = like->type->dim[a];
 	node_attr_add(n, name_of("dtype"), AT_INT)->u.i = like->type->elem;
 	node_out(n, v);

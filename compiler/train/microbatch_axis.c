@@ -30,7 +30,7 @@ static int refuse(const Micro *m, const Node *n)
 static bool slices_equal(const Tensor *t, int axis)
 {
 	int64_t outer = 1, inner = 1, len = t->dim[axis];
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->ndim; a++)
 		*(a < axis ? &outer : &inner) *= a == axis ? 1 : t->dim[a];
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t k = 1; k < len; k++)
@@ -49,10 +49,10 @@ static bool alone(const Node *n, const FactorRule *r, int f)
 }
 
 /* The axis that has factor f: -1 none, -2 several. */
-static int axis_of(const int *row, int rank, int f)
+static int axis_of(const int *row, int ndim, int f)
 {
 	int axis = -1;
-	for (int a = 0; row && a < rank; a++)
+	for (int a = 0; row && a < ndim; a++)
 		if (row[a] == f)
 			axis = axis == -1 ? a : -2;
 	return axis;
@@ -67,14 +67,14 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 	if (v->type->dim[axis] == 1 && (!t || t->dim[axis] == 1) && whole_batch_axis(m->g, v, m->microbatches) != axis)
 		return true;
 	if (t && !v->param)
-		return t->rank == v->type->rank && t->dtype != DT_STRING && !extdata_load((Tensor *)t) &&
+		return t->ndim == v->type->ndim && t->dtype != DT_STRING && !extdata_load((Tensor *)t) &&
 			slices_equal(t, axis);
 	Node *n = v->def;
 	if (!n || depth == 0 || ++m->asked > ASK_MAX)
 		return false;
 	if (node_is(n, "Expand") || node_is(n, "sbpcc.LikeShape")) {
 		const Type *x = n->in[0]->type;
-		int from = axis - (v->type->rank - x->rank);
+		int from = axis - (v->type->ndim - x->ndim);
 		return from < 0 || x->dim[from] == 1;
 	}
 	if (node_is(n, "sbpcc.ZerosLike") || node_is(n, "sbpcc.OnesLike") || node_is(n, "ConstantOfShape"))
@@ -84,7 +84,7 @@ static bool serves(Micro *m, const Value *v, int axis, int depth)
 	if (f >= 0 && alone(n, r, f))
 		return false;
 	for (int i = 0; f >= 0 && i < n->nin; i++) {
-		int at = n->in[i] ? axis_of(r->in[i], n->in[i]->type->rank, f) : -1;
+		int at = n->in[i] ? axis_of(r->in[i], n->in[i]->type->ndim, f) : -1;
 		if (at == -2 || (at >= 0 && !serves(m, n->in[i], at, depth - 1)))
 			return false;
 	}
@@ -107,7 +107,7 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 		if (!n->in[i])
 			continue;
 		Along t = microbatch_axis_of(m, n->in[i]);
-		int axis = axis_of(r->in[i], n->in[i]->type->rank, f);
+		int axis = axis_of(r->in[i], n->in[i]->type->ndim, f);
 		bool silent = t.kind == ALONG_S && axis == -1 && (microbatch_axis_shape_only(n, i) ||
 			(n->in[i]->type->dim[t.axis] == 1 && m->rows == 1 && r->in[i][t.axis] == -1));
 		if (axis == -2 || (t.kind == ALONG_S && t.axis != axis && !silent))
@@ -118,13 +118,13 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 			return false;
 	}
 	for (int i = 0; i < n->nout; i++) {
-		int axis = n->out[i] ? axis_of(r->out[i], n->out[i]->type->rank, f) : -1;
+		int axis = n->out[i] ? axis_of(r->out[i], n->out[i]->type->ndim, f) : -1;
 		if (!spoken || axis == -2 || (axis == -1 && n->out[i] && r->red != RED_SUM))
 			return false;
 	}
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
-			int axis = axis_of(r->out[i], n->out[i]->type->rank, f);
+			int axis = axis_of(r->out[i], n->out[i]->type->ndim, f);
 			m->time[n->out[i]->id] = axis >= 0 ? (Along){ ALONG_S, axis } : (Along){ ALONG_P, 0 };
 		}
 	return true;
@@ -138,13 +138,13 @@ static bool reshaped(Micro *m, Node *n)
 {
 	Along t = microbatch_axis_of(m, n->in[0]);
 	const Type *x = n->in[0]->type, *y = n->out[0]->type;
-	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != ALONG_S || y->rank < 1)
+	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != ALONG_S || y->ndim < 1)
 		return false;
 	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
 		before *= x->dim[a];
 	int want = whole_batch_axis(m->g, n->out[0], m->microbatches);
-	for (int axis = 0; axis < y->rank; lead *= y->dim[axis++]) {
+	for (int axis = 0; axis < y->ndim; lead *= y->dim[axis++]) {
 		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
 		if (lead != before || y->dim[axis] % m->rows || !here)
 			continue;
@@ -252,10 +252,10 @@ int microbatch_axis_find(Micro *m, Node *n)
 void microbatch_axis_sources(Micro *m)
 {
 	const Graph *g = m->g;
-	m->rows = g->nin && g->in[0]->type->rank > 0 ? g->in[0]->type->dim[0] : 0;
+	m->rows = g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 0;
 	for (int i = 0; i < g->nin; i++) {
 		const Type *t = g->in[i]->type;
-		if (!g->in[i]->init && t && t->rank > 0 && t->dim[0] == m->rows)
+		if (!g->in[i]->init && t && t->ndim > 0 && t->dim[0] == m->rows)
 			m->time[g->in[i]->id] = (Along){ ALONG_S, 0 };
 	}
 }

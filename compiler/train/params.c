@@ -163,9 +163,9 @@ static void warn_folded(Graph *g, bool marked)
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
 
-		if (!v->data || !floating(v) || v->data->rank < 1)
+		if (!v->data || !floating(v) || v->data->ndim < 1)
 			continue;
-		bool copy = copied(v->name) || (v->data->rank > 1 && numbered(v->name, "val_"));
+		bool copy = copied(v->name) || (v->data->ndim > 1 && numbered(v->name, "val_"));
 		if (copy || (marked && !mark_of(v))) {
 			copies++;
 			first = first ? first : v;
@@ -269,7 +269,7 @@ static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
 		Guess l = guess_of(g, v);
 		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
 	}
-	if (!v->data->rank)
+	if (!v->data->ndim)
 		return (Choice){ .kind = PARAM_CONSTANT };
 	const char *why = guess_numbers(v);
 	return (Choice){ why ? PARAM_STATE : PARAM_TRAINED, why };
@@ -553,7 +553,7 @@ static void leave_empty(Graph *g)
 		warn_at(v->loc, "%s has no elements (%s): it is not trained", v->name, type_text(v->type));
 		v->param = false;
 		v->annot = NULL;
-		v->data = v->data ? v->data : tensor_new(g->arena, v->type->elem, v->type->rank, v->type->dim);
+		v->data = v->data ? v->data : tensor_new(g->arena, v->type->elem, v->type->ndim, v->type->dim);
 	}
 }
 

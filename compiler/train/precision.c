@@ -91,7 +91,7 @@ void precision_mark(Model *m)
 
 static Tensor *converted(Arena *a, const Tensor *d, DType to)
 {
-	Tensor *t = tensor_new(a, to, d->rank, d->dim);
+	Tensor *t = tensor_new(a, to, d->ndim, d->dim);
 	for (int64_t i = 0; i < tensor_elements(d); i++)
 		tensor_set(t, i, tensor_get(d, i));
 	return t;
@@ -197,7 +197,7 @@ static int infer_again(Node *n)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && was[i] && was[i]->kind == TY_TENSOR) {
 			DType elem = n->out[i]->type ? n->out[i]->type->elem : was[i]->elem;
-			n->out[i]->type = type_tensor(n->graph->arena, elem, was[i]->rank, was[i]->dim);
+			n->out[i]->type = type_tensor(n->graph->arena, elem, was[i]->ndim, was[i]->dim);
 		}
 	return 0;
 }
@@ -243,7 +243,7 @@ static int widen(Precise *p, Value *v)
 {
 	Graph *g = p->g;
 	DType to = v->type->elem;
-	v->type = type_tensor(g->arena, DT_FLOAT, v->type->rank, v->type->dim);
+	v->type = type_tensor(g->arena, DT_FLOAT, v->type->ndim, v->type->dim);
 	if (v->data && extdata_load(v->data))
 		return -1;
 	if (v->data)
@@ -273,7 +273,7 @@ static int widen_all(Precise *p)
 			return -1;
 	for (int i = 0; i < g->ninit; i++) {
 		Value *v = g->init[i];
-		if (real(v) && half(v->type->elem) && (v->param || (!named && v->type->rank > 0))) {
+		if (real(v) && half(v->type->elem) && (v->param || (!named && v->type->ndim > 0))) {
 			v->param = true;
 			if (widen(p, v))
 				return -1;

@@ -230,7 +230,7 @@ void train_bind_batch(const Model *m)
 	const Arg *b = batch_of(m);
 	for (int i = 0; b && i < m->graph->nin; i++) {
 		const Type *t = m->graph->in[i]->type;
-		if (!t || t->kind != TY_TENSOR || t->rank < 1 || !dim_symbolic(t->dim[0]))
+		if (!t || t->kind != TY_TENSOR || t->ndim < 1 || !dim_symbolic(t->dim[0]))
 			continue;
 		Dim is = dim_bound(t->dim[0]);
 		if (dim_symbolic(is) || (is == b->i && !opt.infer)) {     /* --set may give the same number */
@@ -247,7 +247,7 @@ int train_check_batch(const Model *m)
 	const Value *v = NULL;
 	for (int i = 0; i < m->graph->nin && !v; i++) {
 		const Type *t = m->graph->in[i]->type;
-		v = t && t->kind == TY_TENSOR && t->rank > 0 && !m->graph->in[i]->data ? m->graph->in[i] : NULL;
+		v = t && t->kind == TY_TENSOR && t->ndim > 0 && !m->graph->in[i]->data ? m->graph->in[i] : NULL;
 	}
 	int64_t microbatches = microbatch_count(m), want = b ? b->i / microbatches : 0;
 	Dim d = v ? v->type->dim[0] : DIM_UNKNOWN, is = dim_bound(d);
@@ -269,7 +269,7 @@ int train_check_batch(const Model *m)
 
 static bool scalar(const Value *v)
 {
-	return v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0 && type_elements(v->type) == 1;
+	return v->type && v->type->kind == TY_TENSOR && v->type->ndim >= 0 && type_elements(v->type) == 1;
 }
 
 static Value *sum_of(Graph *g, Loc loc, Value *v)
@@ -372,7 +372,7 @@ static void fold_seed(Graph *g)
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool ones = !strcmp(n->op, "OnesLike"), zeros = !strcmp(n->op, "ZerosLike");
-		if ((!ones && !zeros) || !scalar(n->out[0]) || n->out[0]->type->rank != 0)
+		if ((!ones && !zeros) || !scalar(n->out[0]) || n->out[0]->type->ndim != 0)
 			continue;
 		Value *c = graph_const(g, tensor_scalar(g->arena, n->out[0]->type->elem, ones),
 			name_fmt("%s.one", n->in[0]->name));
@@ -392,7 +392,7 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			if (n->in[k] && n->in[k]->graph == g && n->in[k]->id < nvalue && by[n->in[k]->id])
 				n->in[k] = by[n->in[k]->id];
 		const Value *c = n->nin ? n->in[0] : NULL;
-		if (!strcmp(n->op, "CastLike") && c->data && !c->param && scalar(c) && c->type->rank == 0) {
+		if (!strcmp(n->op, "CastLike") && c->data && !c->param && scalar(c) && c->type->ndim == 0) {
 			Tensor *t = tensor_scalar(g->arena, n->out[0]->type->elem, tensor_get(c->data, 0));
 			by[n->out[0]->id] = graph_const(g, t, c->name);
 			n->out[0]->def = NULL;

@@ -32,7 +32,7 @@ static Name batch_symbol(const Graph *g, int64_t *rows)
 {
 	for (int i = 0; i < g->nin; i++) {
 		const Type *t = g->in[i]->type;
-		const char *s = t && t->kind == TY_TENSOR && t->rank > 0 && dim_symbolic(t->dim[0]) &&
+		const char *s = t && t->kind == TY_TENSOR && t->ndim > 0 && dim_symbolic(t->dim[0]) &&
 			!dim_symbolic(dim_bound(t->dim[0])) ? dim_text(t->dim[0]) : NULL;
 		if (s && !strpbrk(s, "*+-/() ")) {
 			*rows = dim_bound(t->dim[0]);
@@ -146,9 +146,9 @@ int whole_batch_axis(const Graph *g, const Value *v, int64_t microbatches)
 	int axis = WHOLE_SAME;
 	if (!o)
 		return compared(g, v) ? WHOLE_MISSING : WHOLE_UNKNOWN;
-	if (o->type->rank != v->type->rank)
+	if (o->type->ndim != v->type->ndim)
 		return WHOLE_OTHER;
-	for (int a = 0; a < v->type->rank; a++)
+	for (int a = 0; a < v->type->ndim; a++)
 		if (o->type->dim[a] != v->type->dim[a])
 			axis = axis == WHOLE_SAME &&
 				o->type->dim[a] == v->type->dim[a] * microbatches ? a : WHOLE_OTHER;

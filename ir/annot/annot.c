@@ -395,12 +395,12 @@ static bool is_sbp(const Arg *a)
 	if (a->kind != ARG_CALL || a->narg < 1 || x->key)
 		return false;
 	if (is(a->s, "S") && a->narg == 2)
-		return x->kind == ARG_INT && x->i >= 0 && x->i < RANK_MAX && x[1].kind == ARG_CALL && !x[1].key &&
+		return x->kind == ARG_INT && x->i >= 0 && x->i < NDIM_MAX && x[1].kind == ARG_CALL && !x[1].key &&
 		       is(x[1].s, "reach");
 	if (a->narg != 1)
 		return false;
 	if (is(a->s, "S"))
-		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < RANK_MAX &&
+		return (x->kind == ARG_INT || x->kind == ARG_FACTOR) && x->i >= 0 && x->i < NDIM_MAX &&
 		       x->j >= 0;
 	return is(a->s, "P") && is_word(x) &&
 	       (is(x->s, "sum") || is(x->s, "max") || is(x->s, "min") || is(x->s, "prod"));

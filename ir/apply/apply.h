@@ -16,7 +16,7 @@ int infer_graph(Graph *);
 
 /* contents.c: contents of small integer vectors, symbols included. */
 int  contents_set(Node *);                                   /* sets Value.elem of the first result where it is known */
-void contents_range(const Node *, int rank, int *from, int *to); /* the axes of a Shape node */
+void contents_range(const Node *, int ndim, int *from, int *to); /* the axes of a Shape node */
 /* Bounds of Slice for an axis of that size; negative ones count from its end. */
 void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size);
 

@@ -20,7 +20,7 @@ static El el_dim(Dim d)
 
 static bool vec_tensor(const Tensor *t, Vec *v)
 {
-	if (!t || t->rank > 1 || !t->data || (!dtype_is_int(t->dtype) && t->dtype != DT_BOOL) ||
+	if (!t || t->ndim > 1 || !t->data || (!dtype_is_int(t->dtype) && t->dtype != DT_BOOL) ||
 		tensor_elements(t) > CONTENTS_MAX)
 		return false;
 	v->n = (int)tensor_elements(t);
@@ -128,7 +128,7 @@ static bool gather_contents(const Node *n, Vec *r)
 {
 	Vec x;
 	const Tensor *idx = operand_const(n, 1);
-	if (!idx || idx->rank > 1 || !vec_in(n, 0, &x) || operand_rank(n, 0) != 1 || !vec_tensor(idx, r))
+	if (!idx || idx->ndim > 1 || !vec_in(n, 0, &x) || operand_ndim(n, 0) != 1 || !vec_tensor(idx, r))
 		return false;
 	for (int i = 0; i < r->n; i++) {
 		int64_t k = r->el[i].num;
@@ -147,7 +147,7 @@ static bool concat_contents(const Node *n, Vec *r)
 	for (int i = 0; i < n->nin; i++) {
 		if (!vec_in(n, i, &x)) {
 			const Type *t = operand_type(n, i);  /* unknown numbers, of which the count is known */
-			if (!t || t->rank != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
+			if (!t || t->ndim != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
 				return false;
 			x.n = (int)t->dim[0];
 			for (int k = 0; k < x.n; k++)
@@ -166,7 +166,7 @@ static bool slice_contents(const Node *n, Vec *r)
 	Vec x;
 	const Tensor *s = operand_const(n, 1), *e = operand_const(n, 2), *d = operand_const(n, 4);
 	if (!s || !e || tensor_elements(s) != 1 || tensor_elements(e) != 1 ||
-		(n->nin > 4 && n->in[4] && !d) || operand_rank(n, 0) != 1 || !vec_in(n, 0, &x))
+		(n->nin > 4 && n->in[4] && !d) || operand_ndim(n, 0) != 1 || !vec_in(n, 0, &x))
 		return false;
 	int64_t from = tensor_int(s, 0), to = tensor_int(e, 0), step = d ? tensor_int(d, 0) : 1;
 	contents_clamp(&from, &to, step, x.n);
@@ -180,17 +180,17 @@ static bool shape_op_contents(const Node *n, Vec *r)
 {
 	const Type *t = operand_type(n, 0);
 	int from, to;
-	if (!t || t->rank < 0)
+	if (!t || t->ndim < 0)
 		return false;
 	if (!strcmp(n->op, "Size")) {
 		Dim d = 1;
-		for (int i = 0; i < t->rank; i++)
+		for (int i = 0; i < t->ndim; i++)
 			d = dim_mul(d, t->dim[i]);
 		r->n = 1;
 		r->el[0] = el_dim(d);
 		return true;
 	}
-	contents_range(n, t->rank, &from, &to);
+	contents_range(n, t->ndim, &from, &to);
 	r->n = to - from;
 	for (int i = from; i < to; i++)
 		r->el[i - from] = el_dim(t->dim[i]);
@@ -201,7 +201,7 @@ static bool fill_contents(const Node *n, Vec *r)
 {
 	const Attr *a = node_attr(n, "value");
 	const Type *t = n->out[0]->type;
-	if (!a || a->type != AT_TENSOR || t->rank > 1 || type_elements(t) < 0 ||
+	if (!a || a->type != AT_TENSOR || t->ndim > 1 || type_elements(t) < 0 ||
 		type_elements(t) > CONTENTS_MAX || !vec_tensor(a->u.t, r))
 		return false;
 	r->n = (int)type_elements(t);
@@ -231,7 +231,7 @@ static bool constant_contents(const Node *n, Vec *r)
 
 static bool product_contents(const Node *n, Vec *r)
 {
-	if (!vec_in(n, 0, r) || operand_rank(n, 0) != 1 || n->out[0]->type->rank < 0 ||
+	if (!vec_in(n, 0, r) || operand_ndim(n, 0) != 1 || n->out[0]->type->ndim < 0 ||
 		type_elements(n->out[0]->type) != 1)
 		return false;
 	El p = el_num(!strcmp(n->op, "ReduceProd"));
@@ -290,8 +290,8 @@ int contents_set(Node *n)
 {
 	Vec r;
 	Value *y = n->nout > 0 ? n->out[0] : NULL;
-	if (!y || y->data || !y->type || y->type->kind != TY_TENSOR || y->type->rank < 0 ||
-		y->type->rank > 1 || *n->domain)
+	if (!y || y->data || !y->type || y->type->kind != TY_TENSOR || y->type->ndim < 0 ||
+		y->type->ndim > 1 || *n->domain)
 		return 0;
 	if (y->type->elem != DT_INT64 && y->type->elem != DT_INT32 && y->type->elem != DT_BOOL)
 		return 0;
@@ -302,7 +302,7 @@ int contents_set(Node *n)
 	for (size_t i = 0; !known && i < sizeof content_rules / sizeof *content_rules; i++)
 		if (!strcmp(content_rules[i].op, n->op))
 			known = content_rules[i].f(n, &r);
-	if (!known || (y->type->rank == 0 && r.n != 1))
+	if (!known || (y->type->ndim == 0 && r.n != 1))
 		return 0;
 	y->nelem = r.n;
 	y->elem = arena_array(n->graph->arena, Dim, r.n + 1);
@@ -322,13 +322,13 @@ void contents_clamp(int64_t *start, int64_t *end, int64_t step, int64_t size)
 	*end = *end < lo ? lo : *end > hi ? hi : *end;
 }
 
-void contents_range(const Node *n, int rank, int *from, int *to)
+void contents_range(const Node *n, int ndim, int *from, int *to)
 {
-	int64_t s = attr_int(n, "start"), e = attr_has(n, "end") ? attr_int(n, "end") : rank;
-	s = s < 0 ? s + rank : s;
-	e = e < 0 ? e + rank : e;
-	s = s < 0 ? 0 : s > rank ? rank : s;
-	e = e < 0 ? 0 : e > rank ? rank : e;
+	int64_t s = attr_int(n, "start"), e = attr_has(n, "end") ? attr_int(n, "end") : ndim;
+	s = s < 0 ? s + ndim : s;
+	e = e < 0 ? e + ndim : e;
+	s = s < 0 ? 0 : s > ndim ? ndim : s;
+	e = e < 0 ? 0 : e > ndim ? ndim : e;
 	*from = (int)s;
 	*to = e < s ? (int)s : (int)e;
 }

@@ -172,8 +172,8 @@ static int resolve_scan(Graph *g, Node *n)
 	for (int k = 0; k < nx && k < 64; k++) {
 		const Type *t = operand_type(n, nstate + k);
 
-		if (!t || t->rank < 1 || op_axis(n, nth(n, "scan_input_axes", k), t->rank, &axis[k]) < 0)
-			return refuse(n, "the rank of what it scans");
+		if (!t || t->ndim < 1 || op_axis(n, nth(n, "scan_input_axes", k), t->ndim, &axis[k]) < 0)
+			return refuse(n, "the number of axes of what it scans");
 		if (!dim_known(t->dim[axis[k]]) || (length >= 0 && length != t->dim[axis[k]]))
 			return refuse(n, "the (common) length of what it scans");
 		length = t->dim[axis[k]];
@@ -220,7 +220,7 @@ static int resolve_scan(Graph *g, Node *n)
 		}
 		int64_t at = nth(n, "scan_output_axes", k);
 		if (at < 0)
-			at += rows[k][0]->type && rows[k][0]->type->rank >= 0 ? rows[k][0]->type->rank + 1 : 0;
+			at += rows[k][0]->type && rows[k][0]->type->ndim >= 0 ? rows[k][0]->type->ndim + 1 : 0;
 		if (stack(g, n, rows[k], length, at, nth(n, "scan_output_directions", k) != 0, n->out[nstate + k]) < 0)
 			return -1;
 	}

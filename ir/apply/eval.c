@@ -116,7 +116,7 @@ void eval_store_ints(Tensor *t, const int64_t *v)
 void eval_strides(const Tensor *t, int64_t *stride)
 {
 	int64_t s = 1;
-	for (int i = t->rank; i-- > 0;) {
+	for (int i = t->ndim; i-- > 0;) {
 		stride[i] = s;
 		s *= t->dim[i];
 	}
@@ -150,9 +150,9 @@ void eval_copy(const Tensor *from, int64_t i, Tensor *to, int64_t j, int64_t cou
 /* to[i0, i1, ...] = from[base + i0 * stride0 + i1 * stride1 + ...], a row of the last axis at a time. */
 void eval_strided(const Tensor *from, int64_t base, const int64_t *stride, Tensor *to)
 {
-	int64_t idx[RANK_MAX] = { 0 }, total = tensor_elements(to), at = base;
-	int last = to->rank - 1;
-	if (to->rank == 0) {
+	int64_t idx[NDIM_MAX] = { 0 }, total = tensor_elements(to), at = base;
+	int last = to->ndim - 1;
+	if (to->ndim == 0) {
 		eval_copy(from, base, to, 0, 1);
 		return;
 	}
@@ -187,11 +187,11 @@ static void feed_init(Feed *f, const Tensor *t, const Tensor *out)
 	f->how = n == tensor_elements(out) ? SAME : n == 1 ? ONE : WALK;
 	if (f->how != WALK)
 		return;
-	f->idx = eval_scratch((size_t)out->rank * 8);
-	f->stride = eval_scratch((size_t)out->rank * 8);
+	f->idx = eval_scratch((size_t)out->ndim * 8);
+	f->stride = eval_scratch((size_t)out->ndim * 8);
 	int64_t s = 1;
-	for (int i = t->rank; i-- > 0;) {
-		f->stride[i + out->rank - t->rank] = t->dim[i] == 1 ? 0 : s;
+	for (int i = t->ndim; i-- > 0;) {
+		f->stride[i + out->ndim - t->ndim] = t->dim[i] == 1 ? 0 : s;
 		s *= t->dim[i];
 	}
 }
@@ -199,7 +199,7 @@ static void feed_init(Feed *f, const Tensor *t, const Tensor *out)
 static int64_t feed_next(Feed *f, const Tensor *out)
 {
 	int64_t at = f->at;
-	for (int i = out->rank; i-- > 0;) {
+	for (int i = out->ndim; i-- > 0;) {
 		if (++f->idx[i] < out->dim[i]) {
 			f->at += f->stride[i];
 			return at;
@@ -278,7 +278,7 @@ static Tensor *widen(Tensor *t, Arena *a, bool wide)
 {
 	if (!t || widened(t->dtype, wide) == t->dtype)
 		return t;
-	Tensor *w = tensor_new(a, DT_DOUBLE, t->rank, t->dim);
+	Tensor *w = tensor_new(a, DT_DOUBLE, t->ndim, t->dim);
 	w->name = t->name;
 	load_doubles(t, 0, tensor_elements(t), (double *)w->data);
 	return w;
@@ -286,14 +286,14 @@ static Tensor *widen(Tensor *t, Arena *a, bool wide)
 
 static Type *tensor_type(Arena *a, const Tensor *t, DType elem)
 {
-	return type_tensor(a, elem, t->rank, t->dim);
+	return type_tensor(a, elem, t->ndim, t->dim);
 }
 
 /* The result i of a node whose shape is inferred: a zeroed tensor, or NULL after explaining. */
 static Tensor *result(Node *n, int i, Arena *a, bool wide)
 {
 	const Type *t = n->out[i]->type;
-	if (!t || t->kind != TY_TENSOR || t->rank < 0 || type_elements(t) == -1) {
+	if (!t || t->kind != TY_TENSOR || t->ndim < 0 || type_elements(t) == -1) {
 		err_at(n->loc, "%s: the shape of result %s is not known: %s", n->op, n->out[i]->name,
 			t ? type_text(t) : "nothing is known");
 		return NULL;
@@ -305,7 +305,7 @@ static Tensor *result(Node *n, int i, Arena *a, bool wide)
 			n->out[i]->name, type_text(t), (long long)limits.elements);
 		return NULL;
 	}
-	return tensor_new(a, widened(t->elem, wide), t->rank, t->dim);
+	return tensor_new(a, widened(t->elem, wide), t->ndim, t->dim);
 }
 
 typedef struct Saved { Type *type; Tensor *data; Dim *elem; int nelem; } Saved;
@@ -518,7 +518,7 @@ typedef struct Cell {
 
 static Tensor *copied(const Tensor *t, Arena *a)
 {
-	Tensor *c = tensor_new(a, t->dtype, t->rank, t->dim);
+	Tensor *c = tensor_new(a, t->dtype, t->ndim, t->dim);
 	if (t->dtype == DT_STRING)
 		memcpy(c->str, t->str, (size_t)tensor_elements(t) * sizeof *t->str);
 	else if (t->bytes)

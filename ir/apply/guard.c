@@ -6,7 +6,7 @@
  *   compare = sum [("==" | "!=" | "<" ...) sum]
  *   sum     = product {("+" | "-") product}
  *   product = atom {("*" | "/" | "%") atom}
- *   atom    = integer | "text" | "(" or ")" | has(NAME) | wants(NAME) | rank(NAME) | dim(NAME, INT) | dtype(NAME)
+ *   atom    = integer | "text" | "(" or ")" | has(NAME) | wants(NAME) | ndim(NAME) | dim(NAME, INT) | dtype(NAME)
  *           | isfloat(NAME) | const(NAME) | the name of an attribute | the name of an element type
  *
  * A value is a number or a name; an absent attribute is 0 or "".  Conditions are written by us: an error is a bug. */
@@ -106,8 +106,8 @@ static Val query(Scan *s, Name what)
 		r.i = has(s, name);
 	else if (!strcmp(what, "wants"))
 		r.i = wants(s, name);
-	else if (v = arg(s, name), !strcmp(what, "rank"))
-		r.i = v && v->type ? v->type->rank : -1;
+	else if (v = arg(s, name), !strcmp(what, "ndim"))
+		r.i = v && v->type ? v->type->ndim : -1;
 	else if (!strcmp(what, "dtype"))
 		r.s = name_of(v && v->type ? dtype_name(v->type->elem) : "undefined");
 	else if (!strcmp(what, "isfloat"))
@@ -120,8 +120,8 @@ static Val query(Scan *s, Name what)
 		int64_t k = read_or(s).i;
 
 		if (v && v->type && k < 0)
-			k += v->type->rank;
-		r.i = v && v->type && k >= 0 && k < v->type->rank && v->type->dim[k] >= 0 ? v->type->dim[k] : -1;
+			k += v->type->ndim;
+		r.i = v && v->type && k >= 0 && k < v->type->ndim && v->type->dim[k] >= 0 ? v->type->dim[k] : -1;
 	} else {
 		die("guard \"%s\": unknown question %s", s->whole, what);
 	}

@@ -185,19 +185,19 @@ static int merge_declared(Node *n, int i, const Type *declared)
 	if (declared->kind != TY_TENSOR || t->kind != TY_TENSOR)
 		return 0;
 	bool clash = declared->elem && t->elem && declared->elem != t->elem;
-	clash |= declared->rank >= 0 && t->rank >= 0 && declared->rank != t->rank;
-	for (int k = 0; !clash && declared->rank >= 0 && k < t->rank; k++)
+	clash |= declared->ndim >= 0 && t->ndim >= 0 && declared->ndim != t->ndim;
+	for (int k = 0; !clash && declared->ndim >= 0 && k < t->ndim; k++)
 		clash |= dim_differ(dim_bound(declared->dim[k]), t->dim[k]);
 	if (clash) {
 		err_at(v->loc.file ? v->loc : n->loc, "%s is declared %s, but %s gives %s", v->name,
 			type_text(declared), n->op, type_text(t));
 		return -1;
 	}
-	if (t->rank < 0 && declared->rank >= 0)
-		v->type = type_tensor(n->graph->arena, t->elem ? t->elem : declared->elem, declared->rank,
+	if (t->ndim < 0 && declared->ndim >= 0)
+		v->type = type_tensor(n->graph->arena, t->elem ? t->elem : declared->elem, declared->ndim,
 			declared->dim);
 	else
-		for (int k = 0; declared->rank >= 0 && k < t->rank; k++)
+		for (int k = 0; declared->ndim >= 0 && k < t->ndim; k++)
 			if (t->dim[k] == DIM_UNKNOWN)
 				t->dim[k] = dim_bound(declared->dim[k]);
 	return 0;
@@ -208,7 +208,7 @@ static bool known_contents(Node *n)
 {
 	Value *v = n->nout == 1 ? n->out[0] : NULL;
 
-	if (!v || v->data || v->nelem < 0 || !v->type || v->type->rank < 0 || v->type->rank > 1 ||
+	if (!v || v->data || v->nelem < 0 || !v->type || v->type->ndim < 0 || v->type->ndim > 1 ||
 		!dtype_is_int(v->type->elem))
 		return v && v->data;
 	int64_t count = type_elements(v->type);
@@ -217,7 +217,7 @@ static bool known_contents(Node *n)
 			return false;
 	if (count != v->nelem)
 		return false;
-	Tensor *t = tensor_new(n->graph->arena, v->type->elem, v->type->rank, &count);
+	Tensor *t = tensor_new(n->graph->arena, v->type->elem, v->type->ndim, &count);
 	for (int i = 0; i < v->nelem; i++)
 		tensor_set_int(t, i, v->elem[i]);
 	v->data = t;
@@ -240,7 +240,7 @@ static void know_empty(Node *n)
 		const Type *t = v ? v->type : NULL;
 
 		if (t && !v->data && t->kind == TY_TENSOR && t->elem && t->elem != DT_STRING && type_elements(t) == 0)
-			v->data = tensor_new(n->graph->arena, t->elem, t->rank, t->dim);
+			v->data = tensor_new(n->graph->arena, t->elem, t->ndim, t->dim);
 	}
 }
 
@@ -303,7 +303,7 @@ int infer_node(Node *n)
 	for (int i = 0; i < n->nout; i++) {
 		const Type *t = n->out[i] ? n->out[i]->type : NULL;
 
-		for (int k = 0; t && k < t->rank; k++)
+		for (int k = 0; t && k < t->ndim; k++)
 			if (t->dim[k] == DIM_OVERFLOW || type_elements(t) == -2) {
 				fail_at(EXIT_INPUT, n->loc, "the shape of %s does not fit in 64 bits: %s",
 					n->out[i]->name, type_text(t));
@@ -319,17 +319,17 @@ int infer_node(Node *n)
 /* Types of inputs, with bound symbols replaced. */
 static void bind_type(Graph *g, Value *v)
 {
-	if (!v->type || v->type->rank <= 0)
+	if (!v->type || v->type->ndim <= 0)
 		return;
 	bool any = false;
-	for (int i = 0; i < v->type->rank; i++)
+	for (int i = 0; i < v->type->ndim; i++)
 		any |= dim_bound(v->type->dim[i]) != v->type->dim[i];
 	if (!any)
 		return;
-	Type *t = type_tensor(g->arena, v->type->elem, v->type->rank, v->type->dim);
+	Type *t = type_tensor(g->arena, v->type->elem, v->type->ndim, v->type->dim);
 	t->kind = v->type->kind;
 	t->denote = v->type->denote;
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		t->dim[i] = dim_bound(t->dim[i]);
 	v->type = t;
 }
@@ -344,12 +344,12 @@ int infer_values(Graph *g)
 		Value *v = g->init[i];
 		Dim dim[64];
 
-		if (!v->data || v->data->rank > 64)
+		if (!v->data || v->data->ndim > 64)
 			continue;
-		for (int k = 0; k < v->data->rank; k++)
+		for (int k = 0; k < v->data->ndim; k++)
 			dim[k] = v->data->dim[k];
 		if (!v->type)
-			v->type = type_tensor(g->arena, v->data->dtype, v->data->rank, dim);
+			v->type = type_tensor(g->arena, v->data->dtype, v->data->ndim, dim);
 	}
 	return 0;
 }

@@ -99,7 +99,7 @@ static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 		return refuse(n, "its sizes are");
 	*count = 0;
 	*size = NULL;
-	if (t && t->rank == 1) {
+	if (t && t->ndim == 1) {
 		for (int64_t i = 0; i < tensor_elements(t); i++)
 			arena_push(n->graph->arena, *size, *count, tensor_int(t, i));
 		return 0;
@@ -123,9 +123,9 @@ static int split(Graph *g, Node *n)
 	int64_t *size;
 	int axis, count;
 
-	if (!x || x->rank < 0)
-		return refuse(n, "the rank of its operand is");
-	if (op_axis(n, number(n, "axis", 0), x->rank, &axis) < 0 ||
+	if (!x || x->ndim < 0)
+		return refuse(n, "the number of axes of its operand is");
+	if (op_axis(n, number(n, "axis", 0), x->ndim, &axis) < 0 ||
 		sizes_of(n, x->dim[axis], &size, &count) < 0)
 		return -1;
 	Value **part = arena_array(g->arena, Value *, count + 1);

@@ -220,7 +220,7 @@ static int64_t elements(const Tensor *t)
 {
 	int64_t n = 1;
 
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		if (t->dim[i] < 0 || __builtin_mul_overflow(n, t->dim[i], &n))
 			return -1;
 	return n;

@@ -19,8 +19,8 @@ static const struct { DType t; char kind; int bytes; } types[] = {
 typedef struct Header {
 	DType dtype;
 	bool big, fortran;
-	int rank;
-	int64_t dim[RANK_MAX];
+	int ndim;
+	int64_t dim[NDIM_MAX];
 } Header;
 
 /* The text after 'key': in the dictionary, blanks skipped; NULL when the key is missing. */
@@ -60,9 +60,9 @@ static const char *parse_shape(const char *p, Header *h)
 			return NULL;
 		errno = 0;
 		long long d = strtoll(p, &end, 10);
-		if (end == p || d < 0 || errno || h->rank == RANK_MAX || (d && __builtin_mul_overflow(all, d, &all)))
+		if (end == p || d < 0 || errno || h->ndim == NDIM_MAX || (d && __builtin_mul_overflow(all, d, &all)))
 			return "its shape is not sensible";
-		h->dim[h->rank++] = d;
+		h->dim[h->ndim++] = d;
 		p = end + (*end == 'L');
 	}
 }
@@ -94,16 +94,16 @@ static void convert(Tensor *t, const uint8_t *in, const Header *h)
 {
 	size_t width = (size_t)dtype_bits(t->dtype) / 8,
 	       part = t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128 ? width / 2 : width;
-	int64_t n = tensor_elements(t), index[RANK_MAX] = { 0 }, stride[RANK_MAX], from = 0;
+	int64_t n = tensor_elements(t), index[NDIM_MAX] = { 0 }, stride[NDIM_MAX], from = 0;
 	uint8_t *out = (uint8_t *)t->data;
 
-	for (int k = 0; k < t->rank; k++)
+	for (int k = 0; k < t->ndim; k++)
 		stride[k] = k ? stride[k - 1] * t->dim[k - 1] : 1;
 	for (int64_t i = 0; i < n; i++, out += width) {
 		memcpy(out, in + (size_t)(h->fortran ? from : i) * width, width);
 		for (size_t b = 0; h->big && b < width; b += part)
 			swap_bytes(out + b, part);
-		from = tensor_next(t->rank, t->dim, stride, index, from);
+		from = tensor_next(t->ndim, t->dim, stride, index, from);
 	}
 }
 
@@ -127,20 +127,20 @@ static const char *decode(const SrcFile *f, uint32_t file, Arena *a, Tensor **ou
 	if (why)
 		return why;
 	int64_t n = 1;
-	for (int i = 0; i < h.rank; i++)
+	for (int i = 0; i < h.ndim; i++)
 		n *= h.dim[i];
 	size_t bytes = tensor_bytes(h.dtype, n), have = f->bytes - at - len;
 	if (bytes != have)
 		return have < bytes ? "it is shorter than its shape" : "it is longer than its shape";
 	if (h.big || h.fortran) {
-		*out = tensor_new(a, h.dtype, h.rank, h.dim);
+		*out = tensor_new(a, h.dtype, h.ndim, h.dim);
 		convert(*out, f->data + at + len, &h);
 		return NULL;
 	}
 	Tensor *t = arena_new(a, Tensor);
-	*t = (Tensor){ .dtype = h.dtype, .rank = h.rank, .dim = arena_array(a, int64_t, h.rank + 1),
+	*t = (Tensor){ .dtype = h.dtype, .ndim = h.ndim, .dim = arena_array(a, int64_t, h.ndim + 1),
 		.data = f->data + at + len, .bytes = bytes, .file = file, .file_off = at + len };
-	memcpy(t->dim, h.dim, sizeof *h.dim * (size_t)h.rank);
+	memcpy(t->dim, h.dim, sizeof *h.dim * (size_t)h.ndim);
 	*out = t;
 	return NULL;
 }
@@ -175,15 +175,15 @@ static DType wider(DType t)
 
 static bool put_header(FILE *f, const Tensor *t, DType dtype)
 {
-	char text[64 + 24 * RANK_MAX];
+	char text[64 + 24 * NDIM_MAX];
 	size_t i = 0;
 
 	while (types[i].t != dtype)
 		i++;
 	int n = sprintf(text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
 		types[i].bytes == 1 ? '|' : '<', types[i].kind, types[i].bytes);
-	for (int k = 0; k < t->rank; k++)
-		n += sprintf(text + n, k + 1 < t->rank ? "%lld, " : t->rank == 1 ? "%lld," : "%lld",
+	for (int k = 0; k < t->ndim; k++)
+		n += sprintf(text + n, k + 1 < t->ndim ? "%lld, " : t->ndim == 1 ? "%lld," : "%lld",
 			(long long)t->dim[k]);
 	n += sprintf(text + n, "), }");
 	int pad = (64 - (10 + n + 1) % 64) % 64, len = n + pad + 1;
@@ -201,7 +201,7 @@ int npy_write(const char *path, const Tensor *t)
 	}
 	const Tensor *out = t;
 	if (dtype != t->dtype) {
-		Tensor *wide = tensor_new(&tmp, dtype, t->rank, t->dim);
+		Tensor *wide = tensor_new(&tmp, dtype, t->ndim, t->dim);
 
 		for (int64_t i = 0, n = tensor_elements(t); i < n; i++)
 			tensor_set(wide, i, tensor_get(t, i));

@@ -96,7 +96,7 @@ static Tensor *entry(Json *j, Arena *a, int64_t *from, int64_t *to)
 {
 	char key[64], type[64] = "";
 	Tensor *t = arena_new(a, Tensor);
-	t->dim = arena_array(a, int64_t, RANK_MAX);
+	t->dim = arena_array(a, int64_t, NDIM_MAX);
 	*from = *to = -1;
 	for (take(j, '{'); more(j, '}');) {
 		string(j, key, sizeof key);
@@ -104,8 +104,8 @@ static Tensor *entry(Json *j, Arena *a, int64_t *from, int64_t *to)
 		if (!strcmp(key, "dtype")) {
 			string(j, type, sizeof type);
 		} else if (!strcmp(key, "shape")) {
-			for (take(j, '['); more(j, ']') && !(j->bad |= t->rank == RANK_MAX);)
-				t->dim[t->rank++] = integer(j);
+			for (take(j, '['); more(j, ']') && !(j->bad |= t->ndim == NDIM_MAX);)
+				t->dim[t->ndim++] = integer(j);
 		} else if (!strcmp(key, "data_offsets") && take(j, '[')) {
 			*from = integer(j);
 			take(j, ',');
@@ -121,7 +121,7 @@ static Tensor *entry(Json *j, Arena *a, int64_t *from, int64_t *to)
 static bool shape_fits(Tensor *t, int64_t bytes)
 {
 	int64_t n = 1;
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		if (__builtin_mul_overflow(n, t->dim[i], &n))
 			return false;
 	t->bytes = tensor_bytes(t->dtype, n);

@@ -98,12 +98,12 @@ Value *graph_const(Graph *g, Tensor *t, const char *hint)
 	Value *v = graph_fresh(g, hint);
 	Dim dim[32];
 
-	if (t->rank > 32)
-		die("a constant of rank %d", t->rank);
-	for (int i = 0; i < t->rank; i++)
+	if (t->ndim > 32)
+		die("a constant with %d axes", t->ndim);
+	for (int i = 0; i < t->ndim; i++)
 		dim[i] = t->dim[i];
 	v->data = t;
-	v->type = type_tensor(g->arena, t->dtype, t->rank, dim);
+	v->type = type_tensor(g->arena, t->dtype, t->ndim, dim);
 	v->init = true;
 	arena_push(g->arena, g->init, g->ninit, v);
 	return v;

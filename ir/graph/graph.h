@@ -64,7 +64,7 @@ struct Value {
 
 /* Each axis of a value as a product of factors, major to minor; equal numbers are split together
  * (compiler/front/factors.c). */
-typedef struct Factors { int rank; struct FactorAxis { int n, *factor; } *axis; } Factors;
+typedef struct Factors { int ndim; struct FactorAxis { int n, *factor; } *axis; } Factors;
 
 struct Node {
 	const Op *row;                  /* bound by bind.c; NULL before */

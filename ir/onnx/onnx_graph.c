@@ -180,11 +180,11 @@ static void twice(Loc loc, const char *what, const Value *v, Loc first)
 
 static Type *tensor_type(OnnxReader *r, const Tensor *t)
 {
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		dim[i] = t->dim[i];
-	return type_tensor(r->w.arena, t->dtype, t->rank, dim);
+	return type_tensor(r->w.arena, t->dtype, t->ndim, dim);
 }
 
 static void initialiser(OnnxReader *r, const WireField *f, Graph *g)
@@ -206,8 +206,8 @@ static void initialiser(OnnxReader *r, const WireField *f, Graph *g)
 		return;
 	}
 	bool differ = v->type && (v->type->kind != TY_TENSOR || v->type->elem != own->elem ||
-					 (v->type->rank >= 0 && v->type->rank != own->rank));
-	for (int i = 0; v->type && !differ && i < v->type->rank; i++)
+					 (v->type->ndim >= 0 && v->type->ndim != own->ndim));
+	for (int i = 0; v->type && !differ && i < v->type->ndim; i++)
 		differ = dim_differ(v->type->dim[i], own->dim[i]);
 	if (differ) {
 		err_at(t->loc, "%s is declared as %s but its data is %s", v->name, type_text(v->type), type_text(own));

@@ -694,9 +694,9 @@ static bool fix_axes(const NodeSpec *s, Sharding *h)
 	for (int i = 0; i < n->nout; i++)
 		v = n->out[i] && n->out[i]->name == h->tensor ? n->out[i] : v;
 	for (int d = 0; d < h->ndim; d++) {
-		if (h->dim[d].axis < 0 && v && v->type && v->type->rank >= 0)
-			h->dim[d].axis += v->type->rank;
-		if (h->dim[d].axis < 0 || h->dim[d].axis >= RANK_MAX)
+		if (h->dim[d].axis < 0 && v && v->type && v->type->ndim >= 0)
+			h->dim[d].axis += v->type->ndim;
+		if (h->dim[d].axis < 0 || h->dim[d].axis >= NDIM_MAX)
 			return false;
 	}
 	return v != NULL;

@@ -21,12 +21,12 @@ static bool elements(OnnxReader *r, const Tensor *t, int64_t *n)
 	bool zero = false;
 
 	*n = 1;
-	if (t->rank > RANK_MAX) {
+	if (t->ndim > NDIM_MAX) {
 		fail_at(EXIT_LIMIT, t->loc, "tensor %s has %d axes; at most %d are possible", or_empty(t->name),
-			t->rank, RANK_MAX);
+			t->ndim, NDIM_MAX);
 		return bad_tensor(r);
 	}
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		if (t->dim[i] < 0) {
 			err_at(t->loc, "tensor %s has a negative dimension: %lld", or_empty(t->name),
 				(long long)t->dim[i]);
@@ -204,7 +204,7 @@ Tensor *onnx_tensor(OnnxReader *r, const WireField *field)
 		return t;
 	while (wire_next(&m, &f)) {
 		switch (f.num) {
-		case 1:  wire_ints(&r->w, &f, &t->dim, &t->rank); break;
+		case 1:  wire_ints(&r->w, &f, &t->dim, &t->ndim); break;
 		case 2:  t->dtype = onnx_elem(r, &f); break;
 		case 3:
 			err_at(wire_loc(&r->w, f.at, 1), "tensors in segments are not supported");
@@ -237,7 +237,7 @@ Tensor *onnx_tensor(OnnxReader *r, const WireField *field)
 	return t;
 }
 
-/* A sparse tensor as a dense one: values [nnz], indices [nnz] into the flattened tensor or [nnz, rank]. */
+/* A sparse tensor as a dense one: values [nnz], indices [nnz] into the flattened tensor or [nnz, ndim]. */
 Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 {
 	WireField f, parts[3] = { 0 };
@@ -251,7 +251,7 @@ Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 		return t;
 	while (wire_next(&m, &f)) {
 		if (f.num == 3)
-			wire_ints(&r->w, &f, &t->dim, &t->rank);
+			wire_ints(&r->w, &f, &t->dim, &t->ndim);
 		else
 			parts[f.num] = f;
 	}
@@ -278,12 +278,12 @@ Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 	t->sparse = whole;
 	if (r->w.bad || !elements(r, t, &n))
 		return t;
-	int64_t nnz = val->rank == 1 ? val->dim[0] : -1;
-	bool flat = idx->rank == 1, deep = idx->rank == 2 && idx->dim[1] == t->rank;
+	int64_t nnz = val->ndim == 1 ? val->dim[0] : -1;
+	bool flat = idx->ndim == 1, deep = idx->ndim == 2 && idx->dim[1] == t->ndim;
 	if (nnz < 0 || idx->dtype != DT_INT64 || !(flat || deep) || idx->dim[0] != nnz || val->next || idx->next ||
 		dtype_bits(t->dtype) < 8) {
 		err_at(t->loc, "sparse tensor %s needs values [n] and int64 indices [n] or [n, %d], inside the file",
-			or_empty(t->name), t->rank);
+			or_empty(t->name), t->ndim);
 		r->w.bad = true;
 		return t;
 	}
@@ -298,8 +298,8 @@ Tensor *onnx_sparse(OnnxReader *r, const WireField *field)
 	for (int64_t i = 0; i < nnz; i++) {
 		int64_t where = 0;
 
-		for (int k = 0; k < (flat ? 1 : t->rank); k++) {
-			int64_t x = tensor_int(idx, flat ? i : i * t->rank + k), size = flat ? n : t->dim[k];
+		for (int k = 0; k < (flat ? 1 : t->ndim); k++) {
+			int64_t x = tensor_int(idx, flat ? i : i * t->ndim + k), size = flat ? n : t->dim[k];
 
 			if (x < 0 || x >= size) {
 				err_at(idx->loc, "index %lld of sparse tensor %s is not below %lld", (long long)x,

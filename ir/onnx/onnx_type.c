@@ -43,7 +43,7 @@ static void shape(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *keep)
 	WireField g;
 	int n = 0;
 
-	t->rank = 0;
+	t->ndim = 0;
 	t->dim = NULL;
 	t->denote = NULL;
 	keep->dim = NULL;
@@ -53,11 +53,11 @@ static void shape(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *keep)
 		Dim d = dimension(r, &g, &denote, &unknown);
 
 		if (unknown.n && !keep->dim)
-			keep->dim = arena_array(r->w.arena, Blobs, RANK_MAX);
-		if (unknown.n && t->rank < RANK_MAX)
-			keep->dim[t->rank] = unknown;
+			keep->dim = arena_array(r->w.arena, Blobs, NDIM_MAX);
+		if (unknown.n && t->ndim < NDIM_MAX)
+			keep->dim[t->ndim] = unknown;
 
-		arena_push(r->w.arena, t->dim, t->rank, d);
+		arena_push(r->w.arena, t->dim, t->ndim, d);
 		arena_push(r->w.arena, t->denote, n, denote);
 		denoted |= denote != NULL;
 	}
@@ -65,8 +65,8 @@ static void shape(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *keep)
 		t->denote = NULL;
 	if (!t->dim)
 		t->dim = arena_array(r->w.arena, Dim, 1);
-	if (t->rank > RANK_MAX && !r->w.bad) {
-		fail_at(EXIT_LIMIT, onnx_at(r, f), "a type has %d axes; at most %d are possible", t->rank, RANK_MAX);
+	if (t->ndim > NDIM_MAX && !r->w.bad) {
+		fail_at(EXIT_LIMIT, onnx_at(r, f), "a type has %d axes; at most %d are possible", t->ndim, NDIM_MAX);
 		r->w.bad = true;
 	}
 }
@@ -87,7 +87,7 @@ static void type_case(OnnxReader *r, const WireField *f, Type *t, TypeBlobs *kee
 	WireField g;
 
 	*keep = (TypeBlobs){ .type = keep->type };
-	*t = (Type){ .kind = kinds[f->num], .rank = -1, .denotation = denotation };
+	*t = (Type){ .kind = kinds[f->num], .ndim = -1, .denotation = denotation };
 	while (wire_next(&m, &g)) {
 		if (t->kind == TY_OPAQUE && g.num == 1)
 			t->domain = wire_name(&r->w, &g);
@@ -136,7 +136,7 @@ Type *onnx_type(OnnxReader *r, const WireField *f, bool *hollow)
 	bool wanting = (t->kind == TY_TENSOR || t->kind == TY_SPARSE || t->kind == TY_MAP) && t->elem == DT_UNDEFINED;
 	if (given && !wanting)
 		return t;
-	*hollow = t->unknown || t->denotation || (given && (t->rank >= 0 || t->kind != TY_TENSOR));
+	*hollow = t->unknown || t->denotation || (given && (t->ndim >= 0 || t->kind != TY_TENSOR));
 	return NULL;
 }
 
@@ -159,13 +159,13 @@ static void merge(Arena *mem, Blobs *to, const Blobs *from)
 /* A value whose type is given twice: denotations and unknown fields of the first go to the second. */
 void onnx_type_merge(OnnxReader *r, Type *to, const Type *from)
 {
-	int rank = to->kind == from->kind && to->rank == from->rank ? to->rank : 0;
+	int ndim = to->kind == from->kind && to->ndim == from->ndim ? to->ndim : 0;
 
 	if (to == from)
 		return;
 	if (!to->denotation)
 		to->denotation = from->denotation;
-	if (from->denote && rank > 0 && !to->denote)
+	if (from->denote && ndim > 0 && !to->denote)
 		to->denote = from->denote;
 	if (from->unknown && !to->unknown)
 		to->unknown = arena_new(r->w.arena, TypeBlobs);
@@ -175,9 +175,9 @@ void onnx_type_merge(OnnxReader *r, Type *to, const Type *from)
 			merge(r->w.arena, &to->unknown->kind, &from->unknown->kind);
 			merge(r->w.arena, &to->unknown->shape, &from->unknown->shape);
 		}
-		if (from->unknown->dim && rank > 0 && !to->unknown->dim)
-			to->unknown->dim = arena_array(r->w.arena, Blobs, RANK_MAX);
-		for (int i = 0; from->unknown->dim && i < rank; i++)
+		if (from->unknown->dim && ndim > 0 && !to->unknown->dim)
+			to->unknown->dim = arena_array(r->w.arena, Blobs, NDIM_MAX);
+		for (int i = 0; from->unknown->dim && i < ndim; i++)
 			merge(r->w.arena, &to->unknown->dim[i], &from->unknown->dim[i]);
 	}
 	if (to->sub && from->sub)

@@ -106,7 +106,7 @@ static void shape(Writer *w, const Type *t, const struct TypeBlobs *b)
 {
 	size_t at = wire_out_open(&w->o, 2);
 
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		size_t dim = wire_out_open(&w->o, 1);
 
 		if (dim_known(t->dim[i]))
@@ -136,7 +136,7 @@ static void type(Writer *w, uint32_t num, const Type *t)
 	case TY_SPARSE:
 		need_type(w, t->elem);
 		wire_out_int(&w->o, 1, t->elem);
-		if (t->rank >= 0)
+		if (t->ndim >= 0)
 			shape(w, t, b);
 		break;
 	case TY_SEQ:
@@ -175,7 +175,7 @@ static void tensor(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	size_t at = wire_out_open(o, num);
 
 	need_type(w, t->dtype);
-	wire_out_ints(o, 1, t->dim, t->rank, false);
+	wire_out_ints(o, 1, t->dim, t->ndim, false);
 	wire_out_int(o, 2, t->dtype);
 	for (int64_t i = 0, n = t->dtype == DT_STRING ? tensor_elements(t) : 0; i < n; i++)
 		wire_out_text(o, 6, t->str[i]);
@@ -214,7 +214,7 @@ static void sparse(Writer *w, uint32_t num, const Tensor *t, const Value *v)
 	values.nmeta = t->nmeta;
 	tensor(w, 1, &values, v);
 	tensor(w, 2, t->sparse->indices, NULL);
-	wire_out_ints(&w->o, 3, t->dim, t->rank, false);
+	wire_out_ints(&w->o, 3, t->dim, t->ndim, false);
 	wire_out_blobs(&w->o, &t->sparse->unknown);
 	wire_out_close(&w->o, at);
 }

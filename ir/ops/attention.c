@@ -71,8 +71,8 @@ static int read_heads(Node *n, Heads *h)
 {
 	Type *q = operand_type(n, Q), *k = operand_type(n, K), *v = operand_type(n, V),
 	     *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
-	int axes = q->rank;
-	if ((axes != 3 && axes != 4) || k->rank != axes || v->rank != axes) {
+	int axes = q->ndim;
+	if ((axes != 3 && axes != 4) || k->ndim != axes || v->ndim != axes) {
 		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
 			type_text(q), type_text(k), type_text(v));
 		return -1;
@@ -105,7 +105,7 @@ static int read_heads(Node *n, Heads *h)
 			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
-	h->past = old && old->rank == 4 ? old->dim[2] : past(n, PAST_K) ? DIM_UNKNOWN : 0;
+	h->past = old && old->ndim == 4 ? old->dim[2] : past(n, PAST_K) ? DIM_UNKNOWN : 0;
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static int shape_attention(Node *n)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (operand_rank(n, i) < 0) {
+		if (operand_ndim(n, i) < 0) {
 			for (int o = 0; o < n->nout; o++)
 				operand_set_result(n, o, operand_dtype(n, o == 2 ? V : Q), -1, NULL);
 			return 0;
@@ -144,18 +144,18 @@ static int shape_attention_grad(Node *n)
 	Heads h;
 	for (int i = Q; i <= V; i++) {
 		Type *t = operand_type(n, i);
-		operand_set_result(n, i, operand_dtype(n, i), t ? t->rank : -1, t ? t->dim : NULL);
-		if (operand_rank(n, i) < 0)
+		operand_set_result(n, i, operand_dtype(n, i), t ? t->ndim : -1, t ? t->dim : NULL);
+		if (operand_ndim(n, i) < 0)
 			return 0;
 	}
 	if (read_heads(n, &h))
 		return -1;
 	Type *y = operand_type(n, G_Y), *dy = operand_type(n, G_DY), *lse = operand_type(n, G_LSE);
-	bool clash = (y && y->rank != operand_rank(n, Q)) || (dy && dy->rank != operand_rank(n, Q)) ||
-	             (lse && lse->rank != 3);
-	for (int a = 0; !clash && y && dy && a < y->rank; a++)
+	bool clash = (y && y->ndim != operand_ndim(n, Q)) || (dy && dy->ndim != operand_ndim(n, Q)) ||
+	             (lse && lse->ndim != 3);
+	for (int a = 0; !clash && y && dy && a < y->ndim; a++)
 		clash = dim_differ(y->dim[a], dy->dim[a]);
-	if (clash || (y && dim_differ(y->dim[y->rank - 2], h.sq)) || (lse && dim_differ(lse->dim[2], h.sq))) {
+	if (clash || (y && dim_differ(y->dim[y->ndim - 2], h.sq)) || (lse && dim_differ(lse->dim[2], h.sq))) {
 		err_at(operand_loc(n, G_DY), "AttentionGrad: the operands do not fit queries of %s",
 			type_text(operand_type(n, Q)));
 		return -1;
@@ -237,18 +237,18 @@ static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 static Value *padded_mask(Node *n, Value *mask, const Value *k)
 {
 	Type *m = mask->type;
-	Dim want = k->type->dim[2], have = m->rank > 0 ? m->dim[m->rank - 1] : 1;
-	if (m->rank < 1 || !dim_known(want) || !dim_known(have) || have >= want)
+	Dim want = k->type->dim[2], have = m->ndim > 0 ? m->dim[m->ndim - 1] : 1;
+	if (m->ndim < 1 || !dim_known(want) || !dim_known(have) || have >= want)
 		return mask;
-	int64_t pads[2 * RANK_MAX] = { 0 };
-	pads[2 * m->rank - 1] = want - have;
+	int64_t pads[2 * NDIM_MAX] = { 0 };
+	pads[2 * m->ndim - 1] = want - have;
 	if (m->elem == DT_BOOL) { /* Pad takes bool only in recent opsets */
 		Value *w = make(n, NULL, "Pad", NULL, make(n, NULL, "Cast", "to=6", mask, NULL, NULL),
-			expand_ints(n, pads, 2 * m->rank), NULL);
+			expand_ints(n, pads, 2 * m->ndim), NULL);
 		return make(n, NULL, "Cast", "to=9", w, NULL, NULL);
 	}
 	return make(
-		n, NULL, "Pad", NULL, mask, expand_ints(n, pads, 2 * m->rank), make_num(n, mask, -INFINITY));
+		n, NULL, "Pad", NULL, mask, expand_ints(n, pads, 2 * m->ndim), make_num(n, mask, -INFINITY));
 }
 
 static Value *soften(Node *n, Value *s, double cap)
@@ -347,7 +347,7 @@ static int expand_attention(Node *n)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (operand_rank(n, i) < 0) {
+		if (operand_ndim(n, i) < 0) {
 			err_at(operand_loc(n, i), "Attention needs operands with a known number of axes");
 			return -1;
 		}
@@ -431,7 +431,7 @@ static int expand_attention_grad(Node *n)
 {
 	Heads h;
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && operand_rank(n, i) < 0) {
+		if (n->in[i] && operand_ndim(n, i) < 0) {
 			err_at(operand_loc(n, i), "AttentionGrad needs operands with a known number of axes");
 			return -1;
 		}
@@ -491,7 +491,7 @@ static bool own_attention(const Node *n, const bool *wants)
 	Heads h;
 	DType t = operand_dtype(n, Q);
 	for (int i = Q; i <= V; i++)
-		if (operand_rank(n, i) < 0)
+		if (operand_ndim(n, i) < 0)
 			return false;
 	return !wants[MASK] && dtype_bits(t) >= 32 && operand_dtype(n, V) == t && !attr_has(n, "softmax_precision") &&
 	       !read_heads((Node *)n, &h) && h.q > 0 && h.kv > 0 && dim_known(h.dq) && dim_known(h.dv);
@@ -510,23 +510,23 @@ static int shape_rotary(Node *n)
 {
 	Type *x = operand_type(n, 0), *c = operand_type(n, 1), *s = operand_type(n, 2);
 	bool ids = operand_value(n, 3) != NULL;
-	if (x && x->rank >= 0 && x->rank != 3 && x->rank != 4) {
+	if (x && x->ndim >= 0 && x->ndim != 3 && x->ndim != 4) {
 		err_at(operand_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s",
 			type_text(x));
 		return -1;
 	}
-	if (x && x->rank == 3 && attr_int(n, "num_heads") < 1) {
+	if (x && x->ndim == 3 && attr_int(n, "num_heads") < 1) {
 		err_at(n->loc, "RotaryEmbedding of an operand with 3 axes needs the attribute num_heads");
 		return -1;
 	}
 	for (int i = 1; i < 3; i++)
-		if (operand_rank(n, i) >= 0 && operand_rank(n, i) != (ids ? 2 : 3)) {
+		if (operand_ndim(n, i) >= 0 && operand_ndim(n, i) != (ids ? 2 : 3)) {
 			err_at(operand_loc(n, i),
 				"RotaryEmbedding: the cache %s must have %d axes %s position_ids",
 				type_text(operand_type(n, i)), ids ? 2 : 3, ids ? "with" : "without");
 			return -1;
 		}
-	if (c && s && c->rank > 0 && s->rank > 0 && dim_differ(c->dim[c->rank - 1], s->dim[s->rank - 1])) {
+	if (c && s && c->ndim > 0 && s->ndim > 0 && dim_differ(c->dim[c->ndim - 1], s->dim[s->ndim - 1])) {
 		err_at(operand_loc(n, 2), "RotaryEmbedding: the caches %s and %s differ", type_text(c),
 			type_text(s));
 		return -1;
@@ -546,11 +546,11 @@ static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
 static int expand_rotary(Node *n)
 {
 	Type *t = operand_type(n, 0);
-	if (!t || t->rank < 3) {
+	if (!t || t->ndim < 3) {
 		err_at(n->loc, "RotaryEmbedding needs an operand with a known number of axes");
 		return -1;
 	}
-	bool flat = t->rank == 3;
+	bool flat = t->ndim == 3;
 	int64_t heads = attr_int(n, "num_heads"), rot = attr_int(n, "rotary_embedding_dim");
 	Dim width = flat ? dim_div(t->dim[2], heads) : t->dim[3];
 	if (!dim_known(width) || rot < 0 || rot > width || (rot ? rot : width) % 2) {
@@ -560,7 +560,7 @@ static int expand_rotary(Node *n)
 	}
 	rot = rot ? rot : width;
 	Type *ct = operand_type(n, 1);
-	if (ct && ct->rank > 0 && dim_differ(ct->dim[ct->rank - 1], rot / 2)) {
+	if (ct && ct->ndim > 0 && dim_differ(ct->dim[ct->ndim - 1], rot / 2)) {
 		err_at(operand_loc(n, 1), "RotaryEmbedding: the cache %s does not hold angles for %lld pairs",
 			type_text(ct), (long long)(rot / 2));
 		return -1;
@@ -606,8 +606,8 @@ static int expand_rotary(Node *n)
 static int shape_swiglu(Node *n)
 {
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
-	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
-	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
+	bool clash = a && b && a->ndim >= 0 && b->ndim >= 0 && a->ndim != b->ndim;
+	for (int i = 0; !clash && a && b && b->ndim >= 0 && i < a->ndim; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
 		err_at(operand_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a),
@@ -648,10 +648,10 @@ static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, in
 {
 	const Value *v = out ? operand_result(n, i) : operand_value(n, i);
 	const Type *t = v ? v->type : NULL;
-	if (!t || t->rank < 3)
+	if (!t || t->ndim < 3)
 		return;
 	bool lse = is_grad(n) ? !out && i == G_LSE : out && i == LSE;
-	bool flat = t->rank == 3 && !lse;
+	bool flat = t->ndim == 3 && !lse;
 	if (!of_queries(n, out, i))
 		sharers = 1;
 	Dim width = flat ? dim_div(t->dim[2], r->len[head] * sharers) : 1;
@@ -664,7 +664,7 @@ static int factor_attention(Node *n, FactorRule *r)
 {
 	Heads h;
 	for (int i = Q; i <= V; i++)
-		if (operand_rank(n, i) < 0)
+		if (operand_ndim(n, i) < 0)
 			return -1;
 	if (read_heads(n, &h))
 		return -1;
@@ -707,8 +707,8 @@ static int factor_attention(Node *n, FactorRule *r)
 	if (lse)
 		lse[2] = place;
 	Type *m = operand_type(n, MASK);
-	for (int a = 0; m && a < m->rank; a++) {
-		int at = a + 4 - m->rank; /* right-aligned with [batch, heads, queries, keys] */
+	for (int a = 0; m && a < m->ndim; a++) {
+		int at = a + 4 - m->ndim; /* right-aligned with [batch, heads, queries, keys] */
 		if (dim_same(m->dim[a], 1))
 			continue;
 		if (at == 1 && head >= 0)
@@ -726,7 +726,7 @@ static void fit_heads(Node *shard, const Node *logical, const char *attr, int op
 {
 	Attr *a = node_attr(shard, attr);
 	const Type *t = shard->in[operand]->type, *w = logical->in[operand]->type;
-	if (a && a->u.i > 0 && t->rank == 3 && w->dim[2] > 0)
+	if (a && a->u.i > 0 && t->ndim == 3 && w->dim[2] > 0)
 		a->u.i = t->dim[2] / (w->dim[2] / a->u.i);
 }
 
@@ -744,22 +744,22 @@ static void fit_rotary(Node *shard, const Node *logical)
 static int factor_rotary(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank < 3 || !r->out[0])
+	if (!x || x->ndim < 3 || !r->out[0])
 		return -1;
-	int seq = x->rank == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), place = factor_add(r, x->dim[seq]);
+	int seq = x->ndim == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), place = factor_add(r, x->dim[seq]);
 	r->in[0][0] = r->out[0][0] = batch;
 	r->in[0][seq] = r->out[0][seq] = place;
-	if (x->rank == 4)
+	if (x->ndim == 4)
 		r->in[0][1] = r->out[0][1] = factor_add(r, x->dim[1]);
 	int64_t heads = attr_int(n, "num_heads");
-	if (x->rank == 3 && heads > 0 && dim_known(dim_div(x->dim[2], heads))) {
+	if (x->ndim == 3 && heads > 0 && dim_known(dim_div(x->dim[2], heads))) {
 		int head = factor_add(r, heads);
 		head_axis(r, false, 0, 2, head, -1, 1, dim_div(x->dim[2], heads));
 		head_axis(r, true, 0, 2, head, -1, 1, dim_div(x->dim[2], heads));
 	}
 	for (int i = 1; i < n->nin; i++)
 		if (r->in[i] &&
-			(i == 3 || operand_rank(n, i) == 3)) { /* caches by place, or the places themselves */
+			(i == 3 || operand_ndim(n, i) == 3)) { /* caches by place, or the places themselves */
 			r->in[i][0] = batch;
 			r->in[i][1] = place;
 		}
@@ -774,11 +774,11 @@ static Cost cost_attention(const Node *n)
 	Cost c = cost_bytes(n);
 	Type *q = operand_type(n, Q), *k = operand_type(n, K);
 	int64_t e = q ? type_elements(q) : -1;
-	if (e > 0 && k && k->rank > 2 && dim_known(k->dim[k->rank - 2])) {
-		double heads = q->rank == 3 && attr_int(n, "q_num_heads") > 0 ? (double)attr_int(n, "q_num_heads") : 1;
-		double each = (double)e * (double)k->dim[k->rank - 2] * (attr_int(n, "is_causal") ? 0.5 : 1.0);
+	if (e > 0 && k && k->ndim > 2 && dim_known(k->dim[k->ndim - 2])) {
+		double heads = q->ndim == 3 && attr_int(n, "q_num_heads") > 0 ? (double)attr_int(n, "q_num_heads") : 1;
+		double each = (double)e * (double)k->dim[k->ndim - 2] * (attr_int(n, "is_causal") ? 0.5 : 1.0);
 		c.flops = 4.0 * each;
-		c.others = SOFTMAX * each * heads / (double)q->dim[q->rank - 1];
+		c.others = SOFTMAX * each * heads / (double)q->dim[q->ndim - 1];
 	}
 	return c;
 }

@@ -23,7 +23,7 @@ static int kernel_of(Node *n, bool conv, int wi, int nd, int64_t *k, bool *known
 		return -1;
 	}
 	for (int i = 0; i < nd; i++) {
-		Dim d = w && w->rank == nd + 2 ? w->dim[i + 2] : DIM_UNKNOWN;
+		Dim d = w && w->ndim == nd + 2 ? w->dim[i + 2] : DIM_UNKNOWN;
 		if (attr && dim_differ(d, attr[i])) {
 			err_at(n->loc, "%s: kernel_shape says %lld along spatial axis %d, the weight is %s",
 				n->op, (long long)attr[i], i, type_text(w));
@@ -45,11 +45,11 @@ static int check_weight(Node *n, int xi, int wi)
 		err_at(n->loc, "%s: group must be at least 1, not %lld", n->op, (long long)group);
 		return -1;
 	}
-	if (!w || w->rank < 0)
+	if (!w || w->ndim < 0)
 		return 0;
-	if (x && x->rank >= 0 && w->rank != x->rank) {
+	if (x && x->ndim >= 0 && w->ndim != x->ndim) {
 		err_at(operand_loc(n, wi), "%s: the weight %s has %d axes, the operand %s has %d", n->op,
-			type_text(w), w->rank, type_text(x), x->rank);
+			type_text(w), w->ndim, type_text(x), x->ndim);
 		return -1;
 	}
 	if (dim_known(w->dim[0]) && w->dim[0] % group) {
@@ -66,11 +66,11 @@ int conv_shape(Node *n, bool conv)
 	int64_t k[SPATIAL_MAX];
 	Dim dim[SPATIAL_MAX + 2];
 	bool known = true;
-	if (!x || x->rank < 0) {
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int nd = x->rank - 2;
+	int nd = x->ndim - 2;
 	for (int i = 0; i < SPATIAL_MAX; i++)
 		k[i] = 1;
 	if ((conv && check_weight(n, 0, 1)) ||
@@ -78,10 +78,10 @@ int conv_shape(Node *n, bool conv)
 		window_dims(n, x, k, dim + 2))
 		return -1;
 	dim[0] = x->dim[0];
-	dim[1] = !conv ? x->dim[1] : wt && wt->rank >= 0 ? wt->dim[0] : DIM_UNKNOWN;
+	dim[1] = !conv ? x->dim[1] : wt && wt->ndim >= 0 ? wt->dim[0] : DIM_UNKNOWN;
 	for (int i = 0; !known && i < nd; i++)
 		dim[i + 2] = DIM_UNKNOWN;
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static int shape_conv(Node *n)
 	Type *x = operand_type(n, 0), *w = operand_type(n, 1), *b = operand_type(n, 2);
 	if (conv_shape(n, true))
 		return -1;
-	if (x && w && x->rank > 1 && w->rank > 1 &&
+	if (x && w && x->ndim > 1 && w->ndim > 1 &&
 		dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
 		err_at(operand_loc(n, 1),
 			"Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s",
@@ -98,7 +98,7 @@ static int shape_conv(Node *n)
 			dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
 		return -1;
 	}
-	if (b && b->rank >= 0 && (b->rank != 1 || (w && w->rank > 0 && dim_differ(b->dim[0], w->dim[0])))) {
+	if (b && b->ndim >= 0 && (b->ndim != 1 || (w && w->ndim > 0 && dim_differ(b->dim[0], w->dim[0])))) {
 		err_at(operand_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted",
 			type_text(b), type_text(w));
 		return -1;
@@ -114,11 +114,11 @@ static int shape_gradx(Node *n)
 	Dim dim[SPATIAL_MAX + 2], given[SPATIAL_MAX + 2];
 	bool known;
 	Window w;
-	if (!g || g->rank < 0) {
+	if (!g || g->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int nd = g->rank - 2;
+	int nd = g->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
 		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s",
 			n->op, (int)SPATIAL_MAX, type_text(g));
@@ -127,13 +127,13 @@ static int shape_gradx(Node *n)
 	if (check_weight(n, 0, 1) || kernel_of(n, true, 1, nd, k, &known) || window_read(n, nd, k, &w) ||
 		window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
-	if (wt && wt->rank > 0 && dim_differ(g->dim[1], wt->dim[0])) {
+	if (wt && wt->ndim > 0 && dim_differ(g->dim[1], wt->dim[0])) {
 		err_at(operand_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
 			type_text(g), dim_text(g->dim[1]), type_text(wt), dim_text(wt->dim[0]));
 		return -1;
 	}
 	dim[0] = g->dim[0];
-	dim[1] = wt && wt->rank > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
+	dim[1] = wt && wt->ndim > 1 ? dim_mul(wt->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	bool sized = operand_value(n, 2) != NULL;
 	if (sized && window_sizes(n, 2, nd + 2, given))
 		return -1;
@@ -152,7 +152,7 @@ static int shape_gradx(Node *n)
 			return -1;
 		}
 	}
-	operand_set_result(n, 0, g->elem, g->rank, dim);
+	operand_set_result(n, 0, g->elem, g->ndim, dim);
 	return 0;
 }
 
@@ -161,40 +161,40 @@ static int shape_gradw(Node *n)
 {
 	Type *x = operand_type(n, 0), *g = operand_type(n, 1);
 	Dim dim[SPATIAL_MAX + 2];
-	int rank = x && x->rank >= 0 ? x->rank : g ? g->rank : -1;
-	if (rank > SPATIAL_MAX + 2 || (rank >= 0 && rank < 3)) {
+	int ndim = x && x->ndim >= 0 ? x->ndim : g ? g->ndim : -1;
+	if (ndim > SPATIAL_MAX + 2 || (ndim >= 0 && ndim < 3)) {
 		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op,
 			(int)SPATIAL_MAX);
 		return -1;
 	}
-	if (x && g && x->rank >= 0 && g->rank >= 0 &&
-		(x->rank != g->rank || dim_differ(x->dim[0], g->dim[0]))) {
+	if (x && g && x->ndim >= 0 && g->ndim >= 0 &&
+		(x->ndim != g->ndim || dim_differ(x->dim[0], g->dim[0]))) {
 		err_at(n->loc, "%s: %s and %s do not belong to one convolution", n->op, type_text(x),
 			type_text(g));
 		return -1;
 	}
 	int64_t group = attr_int(n, "group");
 	for (int i = 0; i < 2; i++) {
-		Dim c = operand_rank(n, i) > 1 ? operand_type(n, i)->dim[1] : DIM_UNKNOWN;
+		Dim c = operand_ndim(n, i) > 1 ? operand_type(n, i)->dim[1] : DIM_UNKNOWN;
 		if (group < 1 || (dim_known(c) && c % group)) {
 			err_at(operand_loc(n, i), "%s: %lld groups do not divide %s channels", n->op,
 				(long long)group, dim_text(c));
 			return -1;
 		}
 	}
-	if (rank >= 0 && window_sizes(n, 2, rank, dim))
+	if (ndim >= 0 && window_sizes(n, 2, ndim, dim))
 		return -1;
-	for (int i = 2; i < rank; i++)
+	for (int i = 2; i < ndim; i++)
 		if (dim_known(dim[i]) && (dim[i] < 1 || dim[i] > INT32_MAX)) {
 			err_at(operand_loc(n, 2), "%s: a window of %lld elements along axis %d", n->op,
 				(long long)dim[i], i);
 			return -1;
 		}
-	if (rank >= 0) { /* from the operands, which may be shards; `shape` is that of the logical value */
-		dim[0] = g && g->rank > 1 ? g->dim[1] : DIM_UNKNOWN;
-		dim[1] = x && x->rank > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
+	if (ndim >= 0) { /* from the operands, which may be shards; `shape` is that of the logical value */
+		dim[0] = g && g->ndim > 1 ? g->dim[1] : DIM_UNKNOWN;
+		dim[1] = x && x->ndim > 1 ? dim_div(x->dim[1], attr_int(n, "group")) : DIM_UNKNOWN;
 	}
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return 0;
 }
 
@@ -296,9 +296,9 @@ static Patch patch_of(const Window *w, bool back)
 
 /* The window of a convolution from the sizes of x (in), w and g (out), all with batch and channel axes
  * before. */
-static int conv_window(Node *n, int rank, const int64_t *x, const int64_t *wt, const int64_t *g, Window *w)
+static int conv_window(Node *n, int ndim, const int64_t *x, const int64_t *wt, const int64_t *g, Window *w)
 {
-	if (window_read(n, rank - 2, wt + 2, w) || window_fit(n, w, x + 2))
+	if (window_read(n, ndim - 2, wt + 2, w) || window_fit(n, w, x + 2))
 		return -1;
 	w->nout = 1;
 	for (int i = 0; i < w->nd; i++) {
@@ -312,7 +312,7 @@ static int eval_conv(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *x = in[0], *wt = in[1], *b = n->nin > 2 ? in[2] : NULL, *y = out[0];
 	Window w;
-	if (conv_window(n, x->rank, x->dim, wt->dim, y->dim, &w))
+	if (conv_window(n, x->ndim, x->dim, wt->dim, y->dim, &w))
 		return -1;
 	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
 		og = o / groups, cg = wt->dim[1];
@@ -340,7 +340,7 @@ static int eval_gradx(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *g = in[0], *wt = in[1], *x = out[0];
 	Window w;
-	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
+	if (conv_window(n, x->ndim, x->dim, wt->dim, g->dim, &w))
 		return -1;
 	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
 		og = o / groups, cg = wt->dim[1];
@@ -362,7 +362,7 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 {
 	Tensor *x = in[0], *g = in[1], *wt = out[0];
 	Window w;
-	if (conv_window(n, x->rank, x->dim, wt->dim, g->dim, &w))
+	if (conv_window(n, x->ndim, x->dim, wt->dim, g->dim, &w))
 		return -1;
 	int64_t groups = attr_int(n, "group"), batch = x->dim[0], o = wt->dim[0], c = x->dim[1],
 		og = o / groups, cg = wt->dim[1];
@@ -394,11 +394,11 @@ static void channels(FactorRule *r, At a, int axis, int group, int each)
 static bool types_window(Node *n, At x, At w, At g, Window *win)
 {
 	const Type *xt = window_type(n, x), *wt = window_type(n, w), *gt = window_type(n, g);
-	for (int i = 0; i < xt->rank; i++)
+	for (int i = 0; i < xt->ndim; i++)
 		if (!dim_known(xt->dim[i]) || !dim_known(wt->dim[i]) || !dim_known(gt->dim[i]))
 			return false;
-	return xt->rank > 2 && xt->rank <= SPATIAL_MAX + 2 &&
-	       conv_window(n, xt->rank, xt->dim, wt->dim, gt->dim, win) == 0;
+	return xt->ndim > 2 && xt->ndim <= SPATIAL_MAX + 2 &&
+	       conv_window(n, xt->ndim, xt->dim, wt->dim, gt->dim, win) == 0;
 }
 
 /* Batch n, groups, output channels o and input channels c of each.  A bias is added once: where the sum over input
@@ -499,7 +499,7 @@ static Cost cost_conv(const Node *n)
 	const Type *g =
 		!strcmp(n->op, "Conv") ? n->out[0]->type : operand_type(n, strcmp(n->op, "ConvGradX") ? 1 : 0);
 	int64_t all = w ? type_elements(w) : -1, out = g ? type_elements(g) : -1;
-	if (all >= 0 && out >= 0 && w->rank > 0 && w->dim[0] > 0)
+	if (all >= 0 && out >= 0 && w->ndim > 0 && w->dim[0] > 0)
 		c.flops = 2.0 * (double)out * (double)(all / w->dim[0]);
 	return c;
 }
@@ -549,11 +549,11 @@ static int expand_transpose(Node *n)
 	int64_t k[SPATIAL_MAX + 1], pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
 	bool known;
 	Window w;
-	if (!x || x->rank < 0 || !wt || wt->rank < 0) {
+	if (!x || x->ndim < 0 || !wt || wt->ndim < 0) {
 		err_at(n->loc, "ConvTranspose needs operands with a known number of axes");
 		return -1;
 	}
-	int nd = x->rank - 2;
+	int nd = x->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
 		err_at(operand_loc(n, 0),
 			"ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s",

@@ -4,9 +4,9 @@
 static double elements(const Value *v)
 {
 	double n = 1;
-	if (!v || !v->type || v->type->kind != TY_TENSOR || v->type->rank < 0)
+	if (!v || !v->type || v->type->kind != TY_TENSOR || v->type->ndim < 0)
 		return 0;
-	for (int i = 0; i < v->type->rank; i++)
+	for (int i = 0; i < v->type->ndim; i++)
 		n *= dim_known(v->type->dim[i]) ? (double)v->type->dim[i] : 1;
 	return n;
 }

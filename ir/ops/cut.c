@@ -6,9 +6,9 @@
 /* Concat and Split: pieces of equal length make the axis a product, their number x the length of one. */
 static int factor_but_axis(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false }, equal = true, cut = !strcmp(n->op, "Split");
+	bool whole[NDIM_MAX] = { false }, equal = true, cut = !strcmp(n->op, "Split");
 	int axis, count = cut ? n->nout : n->nin;
-	if (operand_rank(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), operand_rank(n, 0), &axis) != 0)
+	if (operand_ndim(n, 0) < 0 || op_axis(n, attr_int(n, "axis"), operand_ndim(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
 	if (factor_keep(n, r, whole) != 0)
@@ -18,7 +18,7 @@ static int factor_but_axis(Node *n, FactorRule *r)
 		const Value *v = cut ? n->out[i] : n->in[i];
 		const Type *t = v ? v->type : NULL;
 		first = first ? first : t;
-		equal &= t && t->rank > axis && dim_same(t->dim[axis], first->dim[axis]);
+		equal &= t && t->ndim > axis && dim_same(t->dim[axis], first->dim[axis]);
 	}
 	if (!equal || !first || first->dim[axis] == 0)
 		return 0;
@@ -34,7 +34,7 @@ static void fit_split(Node *shard, const Node *logical)
 	int64_t len[256];
 	int axis;
 	if (shard->nin < 2 || !shard->in[1] || shard->nout > 256 ||
-		op_axis(shard, attr_int(shard, "axis"), operand_rank(shard, 0), &axis) != 0)
+		op_axis(shard, attr_int(shard, "axis"), operand_ndim(shard, 0), &axis) != 0)
 		return;
 	for (int i = 0; i < shard->nout; i++)
 		len[i] = shard->out[i] ? shard->out[i]->type->dim[axis] : tensor_int(logical->in[1]->data, i);
@@ -43,24 +43,24 @@ static void fit_split(Node *shard, const Node *logical)
 
 static int shape_concat(Node *n)
 {
-	int rank = -1, axis = 0;
-	Dim dim[RANK_MAX];
+	int ndim = -1, axis = 0;
+	Dim dim[NDIM_MAX];
 	for (int i = 0; i < n->nin; i++)
-		if (operand_rank(n, i) < 0) {
+		if (operand_ndim(n, i) < 0) {
 			operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 			return 0;
 		}
 	for (int i = 0; i < n->nin; i++) {
 		const Type *t = operand_type(n, i);
-		if (rank < 0) {
-			rank = t->rank;
-			if (op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
+		if (ndim < 0) {
+			ndim = t->ndim;
+			if (op_axis(n, attr_int(n, "axis"), ndim, &axis) != 0)
 				return -1;
-			memcpy(dim, t->dim, (size_t)rank * sizeof *dim);
+			memcpy(dim, t->dim, (size_t)ndim * sizeof *dim);
 			continue;
 		}
-		bool bad = t->rank != rank;
-		for (int a = 0; !bad && a < rank; a++) {
+		bool bad = t->ndim != ndim;
+		for (int a = 0; !bad && a < ndim; a++) {
 			if (a == axis)
 				dim[a] = dim_add(dim[a], t->dim[a]);
 			else if (dim_differ(dim[a], t->dim[a]))
@@ -74,7 +74,7 @@ static int shape_concat(Node *n)
 			return -1;
 		}
 	}
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return 0;
 }
 
@@ -82,11 +82,11 @@ static int eval_concat(Node *n, Tensor **in, Tensor **out)
 {
 	int axis;
 	int64_t outer = 1, inner = 1, at = 0;
-	if (op_axis(n, attr_int(n, "axis"), out[0]->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), out[0]->ndim, &axis) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
 		outer *= out[0]->dim[a];
-	for (int a = axis + 1; a < out[0]->rank; a++)
+	for (int a = axis + 1; a < out[0]->ndim; a++)
 		inner *= out[0]->dim[a];
 	for (int64_t o = 0; o < outer; o++)
 		for (int i = 0; i < n->nin; i++) {
@@ -105,7 +105,7 @@ static Value *lengths_along(Node *n, int axis)
 	bool known = true;
 	for (int i = 0; i < n->nin && known; i++) {
 		const Type *t = operand_type(n, i);
-		known = t && t->rank > axis && dim_known(t->dim[axis]);
+		known = t && t->ndim > axis && dim_known(t->dim[axis]);
 		len[i] = known ? t->dim[axis] : 0;
 	}
 	if (known)
@@ -123,9 +123,9 @@ static Value *lengths_along(Node *n, int axis)
 static int grad_concat(Node *n, Value **dout, Value **din)
 {
 	int axis;
-	if (operand_rank(n, 0) < 0)
-		die("Concat of unknown rank has no gradient");
-	if (op_axis(n, attr_int(n, "axis"), operand_rank(n, 0), &axis) != 0)
+	if (operand_ndim(n, 0) < 0)
+		die("Concat of an unknown number of axes has no gradient");
+	if (op_axis(n, attr_int(n, "axis"), operand_ndim(n, 0), &axis) != 0)
 		return -1;
 	char text[24];
 	snprintf(text, sizeof text, "axis=%d", axis);
@@ -188,21 +188,21 @@ static int shape_split(Node *n)
 {
 	const Type *x = operand_type(n, 0);
 	int axis;
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0) {
 		for (int i = 0; i < n->nout; i++)
 			operand_set_result(n, i, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	Dim *size = arena_array(n->graph->arena, Dim, n->nout + 1);
 	if (split_sizes(n, x->dim[axis], size) != 0)
 		return -1;
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
 	for (int i = 0; i < n->nout; i++) {
 		dim[axis] = size[i];
-		operand_set_result(n, i, x->elem, x->rank, dim);
+		operand_set_result(n, i, x->elem, x->ndim, dim);
 	}
 	return 0;
 }
@@ -211,11 +211,11 @@ static int eval_split(Node *n, Tensor **in, Tensor **out)
 {
 	int axis;
 	int64_t outer = 1, inner = 1, at = 0;
-	if (op_axis(n, attr_int(n, "axis"), in[0]->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), in[0]->ndim, &axis) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
 		outer *= in[0]->dim[a];
-	for (int a = axis + 1; a < in[0]->rank; a++)
+	for (int a = axis + 1; a < in[0]->ndim; a++)
 		inner *= in[0]->dim[a];
 	Dim *size = eval_scratch((size_t)n->nout * sizeof *size);
 	if (split_sizes(n, in[0]->dim[axis], size) != 0)
@@ -258,30 +258,30 @@ static int64_t slice_length(int64_t start, int64_t end, int64_t step)
 }
 
 /* The axis of the k-th entry of starts. */
-static int slice_axis(Node *n, const Tensor *axes, int k, int rank, int *axis)
+static int slice_axis(Node *n, const Tensor *axes, int k, int ndim, int *axis)
 {
 	if (!axes) {
 		*axis = k;
 		return 0;
 	}
-	return op_axis(n, tensor_int(axes, k), rank, axis);
+	return op_axis(n, tensor_int(axes, k), ndim, axis);
 }
 
-typedef struct Slices { int64_t start[RANK_MAX], step[RANK_MAX]; } Slices;
+typedef struct Slices { int64_t start[NDIM_MAX], step[NDIM_MAX]; } Slices;
 
 static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 {
 	const Tensor *s = operand_const(n, at), *e = operand_const(n, at + 1), *ax = operand_const(n, at + 2),
 		     *st = operand_const(n, at + 3);
-	Dim end[RANK_MAX];
+	Dim end[NDIM_MAX];
 	int64_t len = s ? tensor_elements(s) : operand_length(n, at);
 	bool axes = n->nin > at + 2 && n->in[at + 2], steps = n->nin > at + 3 && n->in[at + 3];
 	if ((axes && !ax) || len < 0) {
-		for (int a = 0; a < x->rank; a++)
+		for (int a = 0; a < x->ndim; a++)
 			dim[a] = DIM_UNKNOWN;
 		return 0;
 	}
-	if (!axes && len > x->rank) {
+	if (!axes && len > x->ndim) {
 		err_at(operand_loc(n, at), "%s: %lld starts for %s", n->op, (long long)len, type_text(x));
 		return -1;
 	}
@@ -290,10 +290,10 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 		err_at(n->loc, "%s: starts, ends, axes and steps must have the same length", n->op);
 		return -1;
 	}
-	int got = operand_dims(n, at + 1, end, RANK_MAX);
+	int got = operand_dims(n, at + 1, end, NDIM_MAX);
 	for (int k = 0; k < len; k++) {
 		int axis;
-		if (slice_axis(n, axes ? ax : NULL, k, x->rank, &axis) != 0)
+		if (slice_axis(n, axes ? ax : NULL, k, x->ndim, &axis) != 0)
 			return -1;
 		int64_t step = st ? tensor_int(st, k) : 1;
 		if (step == 0) {
@@ -324,15 +324,15 @@ static int slice_symbolic(Node *n, const Type *x, Dim *dim, int at)
 static int shape_slice(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
 	if (slice_symbolic(n, x, dim, 1) != 0)
 		return -1;
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
@@ -341,13 +341,13 @@ static int read_slices(Node *n, Tensor **in, int at, const Tensor *x, Slices *s)
 {
 	const Tensor *axes = n->nin > at + 2 ? in[at + 2] : NULL,
 		     *steps = n->nin > at + 3 ? in[at + 3] : NULL;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		s->start[a] = 0;
 		s->step[a] = 1;
 	}
 	for (int k = 0; k < tensor_elements(in[at]); k++) {
 		int a;
-		if (slice_axis(n, axes, k, x->rank, &a) != 0)
+		if (slice_axis(n, axes, k, x->ndim, &a) != 0)
 			return -1;
 		int64_t end = tensor_int(in[at + 1], k);
 		s->start[a] = tensor_int(in[at], k);
@@ -360,13 +360,13 @@ static int read_slices(Node *n, Tensor **in, int at, const Tensor *x, Slices *s)
 static int eval_slice(Node *n, Tensor **in, Tensor **out)
 {
 	Slices s;
-	int64_t stride[RANK_MAX], base = 0;
+	int64_t stride[NDIM_MAX], base = 0;
 	if (tensor_elements(out[0]) == 0)
 		return 0;
 	if (read_slices(n, in, 1, in[0], &s) != 0)
 		return -1;
 	eval_strides(in[0], stride);
-	for (int a = 0; a < in[0]->rank; a++) {
+	for (int a = 0; a < in[0]->ndim; a++) {
 		base += s.start[a] * stride[a];
 		stride[a] = out[0]->dim[a] > 1 ? stride[a] * s.step[a] : 0;
 	}
@@ -378,20 +378,20 @@ static int eval_slice(Node *n, Tensor **in, Tensor **out)
 static int eval_slice_grad(Node *n, Tensor **in, Tensor **out)
 {
 	Slices s;
-	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, at = 0, total = tensor_elements(in[0]);
+	int64_t stride[NDIM_MAX], idx[NDIM_MAX] = { 0 }, at = 0, total = tensor_elements(in[0]);
 	const Tensor *dy = in[0];
 	if (total == 0)
 		return 0;
 	if (read_slices(n, in, 2, out[0], &s) != 0)
 		return -1;
 	eval_strides(out[0], stride);
-	for (int a = 0; a < dy->rank; a++) {
+	for (int a = 0; a < dy->ndim; a++) {
 		at += s.start[a] * stride[a];
 		stride[a] = dy->dim[a] > 1 ? stride[a] * s.step[a] : 0;
 	}
 	for (int64_t i = 0; i < total; i++) {
 		eval_copy(dy, i, out[0], at, 1);
-		at = tensor_next(dy->rank, dy->dim, stride, idx, at);
+		at = tensor_next(dy->ndim, dy->dim, stride, idx, at);
 	}
 	return 0;
 }
@@ -400,13 +400,13 @@ static int eval_slice_grad(Node *n, Tensor **in, Tensor **out)
 static int shape_slice_grad(Node *n)
 {
 	const Type *dy = operand_type(n, 0), *like = operand_type(n, 1);
-	Dim dim[RANK_MAX];
-	if (dy && like && dy->rank >= 0 && like->rank >= 0) {
-		memcpy(dim, like->dim, (size_t)like->rank * sizeof *dim);
+	Dim dim[NDIM_MAX];
+	if (dy && like && dy->ndim >= 0 && like->ndim >= 0) {
+		memcpy(dim, like->dim, (size_t)like->ndim * sizeof *dim);
 		if (slice_symbolic(n, like, dim, 2) != 0)
 			return -1;
-		bool bad = dy->rank != like->rank;
-		for (int a = 0; !bad && a < dy->rank; a++)
+		bool bad = dy->ndim != like->ndim;
+		for (int a = 0; !bad && a < dy->ndim; a++)
 			bad = dim_differ(dy->dim[a], dim[a]);
 		if (bad) {
 			err_at(n->loc, "SliceGrad: the slice of %s is not %s", type_text(like),
@@ -432,23 +432,23 @@ static PadMode pad_mode(Node *n)
 }
 
 /* Pads before and after each axis, from operands at and axes_at; 1 when they are not known. */
-int cut_pads(Node *n, int at, int axes_at, int rank, int64_t *before, int64_t *after)
+int cut_pads(Node *n, int at, int axes_at, int ndim, int64_t *before, int64_t *after)
 {
 	const Tensor *p = operand_const(n, at), *axes = operand_const(n, axes_at);
 	bool has_axes = n->nin > axes_at && n->in[axes_at];
 	if (!p || (has_axes && !axes))
 		return 1;
-	int64_t k = has_axes ? tensor_elements(axes) : rank;
+	int64_t k = has_axes ? tensor_elements(axes) : ndim;
 	if (tensor_elements(p) != 2 * k) {
 		err_at(operand_loc(n, at), "%s: %lld pads for %lld axes", n->op, (long long)tensor_elements(p),
 			(long long)k);
 		return -1;
 	}
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		before[a] = after[a] = 0;
 	for (int i = 0; i < k; i++) {
 		int a = i;
-		if (has_axes && op_axis(n, tensor_int(axes, i), rank, &a) != 0)
+		if (has_axes && op_axis(n, tensor_int(axes, i), ndim, &a) != 0)
 			return -1;
 		before[a] = tensor_int(p, i);
 		after[a] = tensor_int(p, i + k);
@@ -470,19 +470,19 @@ static Dim padded(Dim d, int64_t by)
 static int shape_pad(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
-	int64_t before[RANK_MAX], after[RANK_MAX];
+	Dim dim[NDIM_MAX];
+	int64_t before[NDIM_MAX], after[NDIM_MAX];
 	PadMode mode = pad_mode(n);
 	if (mode == PAD_WRONG)
 		return -1;
-	if (!x || x->rank < 0) {
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int bad = cut_pads(n, 1, 3, x->rank, before, after);
+	int bad = cut_pads(n, 1, 3, x->ndim, before, after);
 	if (bad)
-		return bad < 0 ? -1 : shape_any(n, 0, x->elem, x->rank);
-	for (int a = 0; a < x->rank; a++) {
+		return bad < 0 ? -1 : shape_any(n, 0, x->elem, x->ndim);
+	for (int a = 0; a < x->ndim; a++) {
 		dim[a] = padded(x->dim[a], before[a] + after[a]);
 		if (dim_known(x->dim[a]) && x->dim[a] + before[a] + after[a] < 0) {
 			err_at(operand_loc(n, 1), "Pad: axis %d of %s cannot lose %lld elements", a, type_text(x),
@@ -495,7 +495,7 @@ static int shape_pad(Node *n)
 			return -1;
 		}
 	}
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
@@ -518,12 +518,12 @@ static int64_t pad_source(PadMode mode, int64_t i, int64_t n)
 /* For every element of the padded tensor, the element of the plain one, or -1. */
 static int64_t *pad_map(Node *n, PadMode mode, int at, int axes_at, const Tensor *plain, const Tensor *big)
 {
-	int64_t before[RANK_MAX], after[RANK_MAX], stride[RANK_MAX], total = tensor_elements(big);
-	if (cut_pads(n, at, axes_at, plain->rank, before, after) != 0)
+	int64_t before[NDIM_MAX], after[NDIM_MAX], stride[NDIM_MAX], total = tensor_elements(big);
+	if (cut_pads(n, at, axes_at, plain->ndim, before, after) != 0)
 		return NULL;
 	int64_t *map = eval_scratch((size_t)total * sizeof *map), inner = 1;
 	eval_strides(plain, stride);
-	for (int a = big->rank; a-- > 0; inner *= big->dim[a])
+	for (int a = big->ndim; a-- > 0; inner *= big->dim[a])
 		for (int64_t i = 0; i < total; i++) {
 			if (map[i] < 0)
 				continue;

@@ -213,18 +213,18 @@ static int roi_shape(Node *n, int first, Dim *dim)
 		err_at(n->loc, "%s: the size of the result must be at least 1 by 1", n->op);
 		return -1;
 	}
-	bool bad = (x && x->rank >= 0 && (x->rank != 4 || x->dim[2] == 0 || x->dim[3] == 0)) ||
-	           (rois && rois->rank >= 0 && (rois->rank != 2 || dim_differ(rois->dim[1], cols))) ||
-	           (batch && batch->rank >= 0 &&
-			   (batch->rank != 1 ||
-				   (rois && rois->rank == 2 && dim_differ(batch->dim[0], rois->dim[0]))));
+	bool bad = (x && x->ndim >= 0 && (x->ndim != 4 || x->dim[2] == 0 || x->dim[3] == 0)) ||
+	           (rois && rois->ndim >= 0 && (rois->ndim != 2 || dim_differ(rois->dim[1], cols))) ||
+	           (batch && batch->ndim >= 0 &&
+			   (batch->ndim != 1 ||
+				   (rois && rois->ndim == 2 && dim_differ(batch->dim[0], rois->dim[0]))));
 	if (bad) {
 		err_at(n->loc, "%s needs an image [N, C, H, W] and regions [R, %lld], not %s and %s", n->op,
 			(long long)cols, type_text(x), type_text(rois));
 		return -1;
 	}
-	dim[0] = rois && rois->rank == 2 ? rois->dim[0] : DIM_UNKNOWN;
-	dim[1] = x && x->rank == 4 ? x->dim[1] : DIM_UNKNOWN;
+	dim[0] = rois && rois->ndim == 2 ? rois->dim[0] : DIM_UNKNOWN;
+	dim[1] = x && x->ndim == 4 ? x->dim[1] : DIM_UNKNOWN;
 	dim[2] = out[0];
 	dim[3] = out[1];
 	return 0;
@@ -247,13 +247,13 @@ static int shape_roi_grad(Node *n)
 
 	if (roi_shape(n, 1, dim))
 		return -1;
-	for (int i = 0; dy && dy->rank >= 0 && i < 4; i++)
-		if (dy->rank != 4 || dim_differ(dy->dim[i], dim[i])) {
+	for (int i = 0; dy && dy->ndim >= 0 && i < 4; i++)
+		if (dy->ndim != 4 || dim_differ(dy->dim[i], dim[i])) {
 			err_at(operand_loc(n, 0), "%s: the gradient is %s, which is no result of these operands",
 				n->op, type_text(dy));
 			return -1;
 		}
-	operand_set_result(n, 0, operand_dtype(n, 1), x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 1), x ? x->ndim : -1, x ? x->dim : NULL);
 	return 0;
 }
 
@@ -370,8 +370,8 @@ static int shape_suppress(Node *n)
 	Dim dim[2] = { DIM_UNKNOWN, 3 };
 	bool known = true;
 
-	if (box && score && box->rank >= 0 && score->rank >= 0 &&
-		(box->rank != 3 || score->rank != 3 || dim_differ(box->dim[2], 4) ||
+	if (box && score && box->ndim >= 0 && score->ndim >= 0 &&
+		(box->ndim != 3 || score->ndim != 3 || dim_differ(box->dim[2], 4) ||
 			dim_differ(box->dim[1], score->dim[2]) || dim_differ(box->dim[0], score->dim[0]))) {
 		err_at(n->loc, "NonMaxSuppression needs boxes [N, B, 4] and scores [N, C, B], not %s and %s",
 			type_text(box), type_text(score));

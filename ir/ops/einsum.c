@@ -9,27 +9,27 @@
 
 enum {
 	LETTERS = 256,
-	LABELS = LETTERS + RANK_MAX
+	LABELS = LETTERS + NDIM_MAX
 }; /* a letter is its own label; LETTERS + k: axis k of "...", from the right */
 
 typedef struct Term {
 	Value *v;
-	int rank;
-	int label[RANK_MAX];
-	Dim dim[RANK_MAX];
+	int ndim;
+	int label[NDIM_MAX];
+	Dim dim[NDIM_MAX];
 } Term;
 
 typedef struct Sum {
 	Node *n;
 	Term *term;
 	int nterm;
-	int out[RANK_MAX], nout;
+	int out[NDIM_MAX], nout;
 	int uses[LABELS]; /* terms not yet combined that carry it, and one for the result */
 } Sum;
 
 static int find(const Term *t, int label)
 {
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		if (t->label[i] == label)
 			return i;
 	return -1;
@@ -37,8 +37,8 @@ static int find(const Term *t, int label)
 
 static void drop(Term *t, int axis)
 {
-	t->rank--;
-	for (int i = axis; i < t->rank; i++) {
+	t->ndim--;
+	for (int i = axis; i < t->ndim; i++) {
 		t->label[i] = t->label[i + 1];
 		t->dim[i] = t->dim[i + 1];
 	}
@@ -50,13 +50,13 @@ static void transpose(Sum *s, Term *t, const int64_t *perm)
 	Term old = *t;
 	bool same = true;
 
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		same = same && perm[i] == i;
 		t->label[i] = old.label[perm[i]];
 		t->dim[i] = old.dim[perm[i]];
 	}
 	if (!same)
-		t->v = expand_op(s->n, "Transpose", expand_list(s->n, "perm", perm, t->rank), t->v);
+		t->v = expand_op(s->n, "Transpose", expand_list(s->n, "perm", perm, t->ndim), t->v);
 }
 
 static void sum_axes(Sum *s, Term *t, const int64_t *axes, int naxes)
@@ -70,10 +70,10 @@ static void sum_axes(Sum *s, Term *t, const int64_t *axes, int naxes)
 
 static void sum_unneeded(Sum *s, Term *t)
 {
-	int64_t axes[RANK_MAX];
+	int64_t axes[NDIM_MAX];
 	int n = 0;
 
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		if (s->uses[t->label[i]] == 0)
 			axes[n++] = i;
 	sum_axes(s, t, axes, n);
@@ -83,7 +83,7 @@ static void sum_unneeded(Sum *s, Term *t)
 static int diagonal(Sum *s, Term *t, int i, int j)
 {
 	Node *n = s->n;
-	int64_t perm[RANK_MAX], d = t->dim[i];
+	int64_t perm[NDIM_MAX], d = t->dim[i];
 	int r = 0;
 
 	if (!dim_known(t->dim[i]) || !dim_same(t->dim[i], t->dim[j])) {
@@ -93,14 +93,14 @@ static int diagonal(Sum *s, Term *t, int i, int j)
 			i, j, dim_text(t->dim[i]), dim_text(t->dim[j]));
 		return -1;
 	}
-	for (int k = 0; k < t->rank; k++)
+	for (int k = 0; k < t->ndim; k++)
 		if (k != i && k != j)
 			perm[r++] = k;
 	perm[r] = i;
 	perm[r + 1] = j;
 	transpose(s, t, perm);
 
-	int64_t square, zero = 0, step = d + 1, last = t->rank - 2;
+	int64_t square, zero = 0, step = d + 1, last = t->ndim - 2;
 	if (__builtin_mul_overflow(d, d, &square)) {
 		err_at(n->loc, "Einsum: %lld squared is too large", (long long)d);
 		return -1;
@@ -110,7 +110,7 @@ static int diagonal(Sum *s, Term *t, int i, int j)
 	Value *flat = expand_op(n, "Reshape", "allowzero=1", t->v, shape);
 	t->v = expand_op(n, "Slice", NULL, flat, expand_ints(n, &zero, 1), expand_ints(n, &square, 1),
 		expand_ints(n, &last, 1), expand_ints(n, &step, 1));
-	drop(t, t->rank - 1);
+	drop(t, t->ndim - 1);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static Value *join(Sum *s, Term *t, int from, int n1, int n2)
 static void matmul(Sum *s, Term *a, Term *b, int nb, int nk)
 {
 	Node *n = s->n;
-	int nm = a->rank - nb - nk, nn = b->rank - nb - nk;
+	int nm = a->ndim - nb - nk, nn = b->ndim - nb - nk;
 	Value *p = expand_op(n, "MatMul", NULL, join(s, a, nb, nm, nk), join(s, b, nb, nk, nn));
 
 	if (nm != 1 || nn != 1) {
@@ -143,10 +143,10 @@ static void matmul(Sum *s, Term *a, Term *b, int nb, int nk)
 		p = expand_op(n, "Reshape", "allowzero=1", p, expand_op(n, "Concat", "axis=0", lead, tail));
 	}
 	a->v = p;
-	a->rank = nb + nm;
+	a->ndim = nb + nm;
 	for (int i = 0; i < nn; i++) {
-		a->label[a->rank] = b->label[nb + nk + i];
-		a->dim[a->rank++] = b->dim[nb + nk + i];
+		a->label[a->ndim] = b->label[nb + nk + i];
+		a->dim[a->ndim++] = b->dim[nb + nk + i];
 	}
 }
 
@@ -154,8 +154,8 @@ static void matmul(Sum *s, Term *a, Term *b, int nb, int nk)
 static void outer(Sum *s, Term *a, Term *b, int nb)
 {
 	Node *n = s->n;
-	int64_t axes[RANK_MAX];
-	int nm = a->rank - nb, nn = b->rank - nb;
+	int64_t axes[NDIM_MAX];
+	int nm = a->ndim - nb, nn = b->ndim - nb;
 	Value *av = a->v, *bv = b->v;
 
 	for (int i = 0; i < nn; i++)
@@ -168,8 +168,8 @@ static void outer(Sum *s, Term *a, Term *b, int nb)
 		bv = expand_op(n, "Unsqueeze", NULL, bv, expand_ints(n, axes, nm));
 	a->v = expand_op(n, "Mul", NULL, av, bv);
 	for (int i = 0; i < nn; i++) {
-		a->label[a->rank] = b->label[nb + i];
-		a->dim[a->rank++] = b->dim[nb + i];
+		a->label[a->ndim] = b->label[nb + i];
+		a->dim[a->ndim++] = b->dim[nb + i];
 	}
 }
 
@@ -178,7 +178,7 @@ static int settle(Sum *s, Term *a, Term *b)
 {
 	Node *n = s->n;
 
-	for (int i = a->rank - 1; i >= 0; i--) {
+	for (int i = a->ndim - 1; i >= 0; i--) {
 		int j = find(b, a->label[i]);
 
 		if (j < 0 || !dim_differ(a->dim[i], b->dim[j]))
@@ -205,24 +205,24 @@ static int settle(Sum *s, Term *a, Term *b)
 /* a becomes a combined with b. */
 static int combine(Sum *s, Term *a, Term *b)
 {
-	int64_t pa[RANK_MAX], pb[RANK_MAX], ka[RANK_MAX], kb[RANK_MAX];
+	int64_t pa[NDIM_MAX], pb[NDIM_MAX], ka[NDIM_MAX], kb[NDIM_MAX];
 	int na = 0, nb = 0, nk = 0, batch = 0;
 
 	if (settle(s, a, b))
 		return -1;
-	for (int i = 0; i < b->rank; i++)
+	for (int i = 0; i < b->ndim; i++)
 		s->uses[b->label[i]]--;
 	for (int side = 0; side < 2; side++) { /* indices of one side that nothing needs */
 		Term *t = side ? b : a, *o = side ? a : b;
-		int64_t axes[RANK_MAX];
+		int64_t axes[NDIM_MAX];
 		int count = 0;
 
-		for (int i = 0; i < t->rank; i++)
+		for (int i = 0; i < t->ndim; i++)
 			if (find(o, t->label[i]) < 0 && s->uses[t->label[i]] == 0)
 				axes[count++] = i;
 		sum_axes(s, t, axes, count);
 	}
-	for (int i = 0; i < a->rank; i++) { /* batch first, in a's order */
+	for (int i = 0; i < a->ndim; i++) { /* batch first, in a's order */
 		int j = find(b, a->label[i]);
 
 		if (j >= 0 && s->uses[a->label[i]] > 0) {
@@ -234,18 +234,18 @@ static int combine(Sum *s, Term *a, Term *b)
 			kb[nk++] = j;
 		}
 	}
-	for (int i = 0; i < a->rank; i++)
+	for (int i = 0; i < a->ndim; i++)
 		if (find(b, a->label[i]) < 0)
 			pa[na++] = i;
 	for (int i = 0; i < nk; i++) {
 		pa[na++] = ka[i];
 		pb[nb++] = kb[i];
 	}
-	for (int i = 0; i < b->rank; i++)
+	for (int i = 0; i < b->ndim; i++)
 		if (find(a, b->label[i]) < 0)
 			pb[nb++] = i;
-	if (a->rank + b->rank - batch - 2 * nk > RANK_MAX) {
-		err_at(s->n->loc, "Einsum: an intermediate result has more than %d axes", RANK_MAX);
+	if (a->ndim + b->ndim - batch - 2 * nk > NDIM_MAX) {
+		err_at(s->n->loc, "Einsum: an intermediate result has more than %d axes", NDIM_MAX);
 		return -1;
 	}
 	transpose(s, a, pa);
@@ -280,18 +280,18 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 			return -1;
 		}
 	}
-	if (!type || type->rank < 0) {
-		err_at(operand_loc(n, i), "Einsum needs operands of known rank");
+	if (!type || type->ndim < 0) {
+		err_at(operand_loc(n, i), "Einsum needs operands with a known number of axes");
 		return -1;
 	}
-	int more = type->rank - letters;
+	int more = type->ndim - letters;
 	if (more < 0 || (more && !dots)) {
 		err_at(operand_loc(n, i), "Einsum: the equation \"%s\" gives operand %d %d indices, and it is %s",
 			attr_str(n, "equation"), i, letters, type_text(type));
 		return -1;
 	}
 	t->v = n->in[i];
-	t->rank = type->rank;
+	t->ndim = type->ndim;
 	for (const char *q = p; q < end; q++) {
 		if (q == dots) {
 			for (int k = more - 1; k >= 0; k--)
@@ -301,17 +301,17 @@ static int read_term(Sum *s, int i, const char *p, const char *end)
 			t->label[at++] = (unsigned char)*q;
 		}
 	}
-	if (type->rank)
-		memcpy(t->dim, type->dim, sizeof(Dim) * (size_t)type->rank);
-	for (int a = 0; a < t->rank; a++)
-		for (int b = a + 1; b < t->rank; b++)
+	if (type->ndim)
+		memcpy(t->dim, type->dim, sizeof(Dim) * (size_t)type->ndim);
+	for (int a = 0; a < t->ndim; a++)
+		for (int b = a + 1; b < t->ndim; b++)
 			if (t->label[a] == t->label[b]) {
 				if (diagonal(s, t, a, b))
 					return -1;
 				a = -1; /* axes moved: look again */
 				break;
 			}
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->ndim; a++)
 		s->uses[t->label[a]]++;
 	return 0;
 }
@@ -322,7 +322,7 @@ static int read_result(Sum *s, const char *eq, const char *p)
 	int dots = 0, count[LETTERS] = { 0 };
 
 	for (int i = 0; i < s->nterm; i++)
-		for (int k = 0; k < s->term[i].rank; k++)
+		for (int k = 0; k < s->term[i].ndim; k++)
 			if (s->term[i].label[k] >= LETTERS && s->term[i].label[k] - LETTERS >= dots)
 				dots = s->term[i].label[k] - LETTERS + 1;
 	for (const char *q = eq; *q && *q != '-'; q++)
@@ -330,7 +330,7 @@ static int read_result(Sum *s, const char *eq, const char *p)
 	if (!p) {
 		for (int k = dots - 1; k >= 0; k--)
 			s->out[s->nout++] = LETTERS + k;
-		for (int c = 'A'; c <= 'z' && s->nout < RANK_MAX; c++)
+		for (int c = 'A'; c <= 'z' && s->nout < NDIM_MAX; c++)
 			if (count[c] == 1)
 				s->out[s->nout++] = c;
 		return 0;
@@ -338,7 +338,7 @@ static int read_result(Sum *s, const char *eq, const char *p)
 	for (; *p; p++) {
 		bool ell = !strncmp(p, "...", 3);
 
-		if (s->nout + (ell ? dots : 1) > RANK_MAX ||
+		if (s->nout + (ell ? dots : 1) > NDIM_MAX ||
 			(!ell && (*p == '.' || !count[(unsigned char)*p])) || (!ell && strchr(p + 1, *p))) {
 			err_at(s->n->loc,
 				"Einsum: the result of the equation \"%s\" has an index that no operand has, "
@@ -390,14 +390,14 @@ static int read_equation(Sum *s)
 static int expand_einsum(Node *n)
 {
 	Sum s = { .n = n, .nterm = n->nin };
-	int64_t perm[RANK_MAX];
+	int64_t perm[NDIM_MAX];
 
 	s.term = arena_array(n->graph->scratch, Term, n->nin);
 	if (read_equation(&s))
 		return -1;
 	for (int i = 0; i < s.nout; i++)
 		s.uses[s.out[i]]++;
-	for (int i = 0; i < s.term[0].rank; i++)
+	for (int i = 0; i < s.term[0].ndim; i++)
 		s.uses[s.term[0].label[i]]--;
 	sum_unneeded(&s, &s.term[0]);
 	for (int i = 1; i < s.nterm; i++)

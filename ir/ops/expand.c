@@ -14,9 +14,9 @@ Value *expand_num(Node *n, DType type, double v)
 	return graph_const(n->graph, tensor_scalar(n->graph->arena, type, v), "num");
 }
 
-Value *expand_table(Node *n, DType type, const double *v, int rank, const int64_t *dim)
+Value *expand_table(Node *n, DType type, const double *v, int ndim, const int64_t *dim)
 {
-	Tensor *t = tensor_new(n->graph->arena, type, rank, dim);
+	Tensor *t = tensor_new(n->graph->arena, type, ndim, dim);
 	int64_t count = tensor_elements(t);
 
 	for (int64_t i = 0; i < count; i++)
@@ -72,11 +72,11 @@ int expand_shape(Node *n, int i, int64_t *dim)
 {
 	Type *t = operand_type(n, i);
 
-	if (!t || t->rank < 0) {
+	if (!t || t->ndim < 0) {
 		err_at(operand_loc(n, i), "%s needs an operand of known shape", n->op);
 		return -1;
 	}
-	for (int k = 0; k < t->rank; k++) {
+	for (int k = 0; k < t->ndim; k++) {
 		if (!dim_known(t->dim[k])) {
 			err_at(operand_loc(n, i), "%s needs an operand of known sizes, and this is %s", n->op,
 				type_text(t));
@@ -84,7 +84,7 @@ int expand_shape(Node *n, int i, int64_t *dim)
 		}
 		dim[k] = t->dim[k];
 	}
-	return t->rank;
+	return t->ndim;
 }
 
 const Tensor *expand_const(Node *n, int i, const char *what)

@@ -33,20 +33,20 @@ static int64_t product(const int64_t *dim, int from, int to)
 static int shape_gather(Node *n)
 {
 	const Type *x = operand_type(n, 0), *idx = operand_type(n, 1);
-	Dim dim[2 * RANK_MAX];
-	int axis, rank = 0;
-	if (!x || x->rank < 0 || !idx || idx->rank < 0)
+	Dim dim[2 * NDIM_MAX];
+	int axis, ndim = 0;
+	if (!x || x->ndim < 0 || !idx || idx->ndim < 0)
 		return no_shape(n, 0, operand_dtype(n, 0));
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0 ||
-		shape_rank_check(n, x->rank - 1 + idx->rank) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0 ||
+		shape_ndim_check(n, x->ndim - 1 + idx->ndim) != 0)
 		return -1;
 	for (int a = 0; a < axis; a++)
-		dim[rank++] = x->dim[a];
-	for (int a = 0; a < idx->rank; a++)
-		dim[rank++] = idx->dim[a];
-	for (int a = axis + 1; a < x->rank; a++)
-		dim[rank++] = x->dim[a];
-	operand_set_result(n, 0, x->elem, rank, dim);
+		dim[ndim++] = x->dim[a];
+	for (int a = 0; a < idx->ndim; a++)
+		dim[ndim++] = idx->dim[a];
+	for (int a = axis + 1; a < x->ndim; a++)
+		dim[ndim++] = x->dim[a];
+	operand_set_result(n, 0, x->elem, ndim, dim);
 	return 0;
 }
 
@@ -72,10 +72,10 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
 	int axis;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
-		inner = product(x->dim, axis + 1, x->rank);
+		inner = product(x->dim, axis + 1, x->ndim);
 	int64_t many = tensor_elements(in[1]), *idx = part_indices(n, 1, in[1], len);
 	if (!idx)
 		return -1;
@@ -90,7 +90,7 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
  * indices outside of its shard. */
 static int factor_gather(Node *n, FactorRule *r)
 {
-	int axis, ri = operand_rank(n, 1), rx = operand_rank(n, 0);
+	int axis, ri = operand_ndim(n, 1), rx = operand_ndim(n, 0);
 	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0])
 		return -1;
 	for (int a = 0; a < rx; a++)
@@ -107,7 +107,7 @@ static int factor_gather(Node *n, FactorRule *r)
 static int shape_like_operand1(Node *n)
 {
 	const Type *t = operand_type(n, 1);
-	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->ndim : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -115,14 +115,14 @@ static int shape_gather_grad(Node *n)
 {
 	const Type *dy = operand_type(n, 0), *x = operand_type(n, 1), *idx = operand_type(n, 2);
 	int axis;
-	if (dy && x && idx && dy->rank >= 0 && x->rank >= 0 && idx->rank >= 0) {
-		if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (dy && x && idx && dy->ndim >= 0 && x->ndim >= 0 && idx->ndim >= 0) {
+		if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 			return -1;
-		bool bad = dy->rank != x->rank - 1 + idx->rank;
-		for (int a = 0; !bad && a < dy->rank; a++)
+		bool bad = dy->ndim != x->ndim - 1 + idx->ndim;
+		for (int a = 0; !bad && a < dy->ndim; a++)
 			bad = dim_differ(dy->dim[a], a < axis               ? x->dim[a]
-						     : a < axis + idx->rank ? idx->dim[a - axis]
-									    : x->dim[a - idx->rank + 1]);
+						     : a < axis + idx->ndim ? idx->dim[a - axis]
+									    : x->dim[a - idx->ndim + 1]);
 		if (bad) {
 			err_at(n->loc, "GatherGrad: %s is not gathered from %s by %s", type_text(dy),
 				type_text(x), type_text(idx));
@@ -136,10 +136,10 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = out[0];
 	int axis;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
-		inner = product(x->dim, axis + 1, x->rank);
+		inner = product(x->dim, axis + 1, x->ndim);
 	int64_t many = tensor_elements(in[2]), *idx = part_indices(n, 2, in[2], len);
 	if (!idx)
 		return -1;
@@ -155,9 +155,9 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 /* Where the indices are split each rank has one term of the sum: the result lacks those factors. */
 static int factor_gather_grad(Node *n, FactorRule *r)
 {
-	int axis, ri = operand_rank(n, 2), rx = operand_rank(n, 1);
+	int axis, ri = operand_ndim(n, 2), rx = operand_ndim(n, 1);
 	if (ri < 0 || rx < 0 || op_axis(n, attr_int(n, "axis"), rx, &axis) != 0 || !r->out[0] ||
-		operand_rank(n, 0) != rx - 1 + ri)
+		operand_ndim(n, 0) != rx - 1 + ri)
 		return -1;
 	for (int a = 0; a < rx; a++)
 		if (a != axis)
@@ -174,10 +174,10 @@ static int factor_elements(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *i = operand_type(n, 1);
 	int axis;
-	if (!x || !i || x->rank < 1 || i->rank != x->rank ||
-		op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (!x || !i || x->ndim < 1 || i->ndim != x->ndim ||
+		op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		if (a == axis || !dim_same(x->dim[a], i->dim[a]))
 			continue;
 		int f = factor_add(r, x->dim[a]);
@@ -195,20 +195,20 @@ static int check_elements(Node *n, int at_idx, int at_upd, int *axis)
 {
 	const Type *x = operand_type(n, 0), *idx = operand_type(n, at_idx),
 		   *upd = at_upd < 0 ? NULL : operand_type(n, at_upd);
-	if (!x || x->rank < 0)
+	if (!x || x->ndim < 0)
 		return 0;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, axis) != 0)
 		return -1;
-	bool bad = idx && idx->rank >= 0 && idx->rank != x->rank;
-	for (int a = 0; !bad && idx && a < idx->rank; a++)
+	bool bad = idx && idx->ndim >= 0 && idx->ndim != x->ndim;
+	for (int a = 0; !bad && idx && a < idx->ndim; a++)
 		bad = a != *axis && dim_known(idx->dim[a]) && dim_known(x->dim[a]) && idx->dim[a] > x->dim[a];
 	if (bad) {
 		err_at(operand_loc(n, at_idx), "%s: indices %s do not fit %s", n->op, type_text(idx),
 			type_text(x));
 		return -1;
 	}
-	bad = idx && upd && idx->rank >= 0 && upd->rank >= 0 && idx->rank != upd->rank;
-	for (int a = 0; !bad && idx && upd && upd->rank >= 0 && a < idx->rank; a++)
+	bad = idx && upd && idx->ndim >= 0 && upd->ndim >= 0 && idx->ndim != upd->ndim;
+	for (int a = 0; !bad && idx && upd && upd->ndim >= 0 && a < idx->ndim; a++)
 		bad = dim_differ(idx->dim[a], upd->dim[a]);
 	if (bad) {
 		err_at(operand_loc(n, at_upd), "%s: updates %s do not fit indices %s", n->op, type_text(upd),
@@ -224,7 +224,7 @@ static int shape_gather_elements(Node *n)
 	int axis;
 	if (check_elements(n, 1, -1, &axis) != 0)
 		return -1;
-	operand_set_result(n, 0, operand_dtype(n, 0), idx ? idx->rank : -1, idx ? idx->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), idx ? idx->ndim : -1, idx ? idx->dim : NULL);
 	return 0;
 }
 
@@ -232,8 +232,8 @@ static int shape_gather_elements(Node *n)
 static int64_t *element_map(Node *n, const Tensor *x, const Tensor *index, int operand)
 {
 	int axis;
-	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(index), at = 0;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	int64_t stride[NDIM_MAX], idx[NDIM_MAX] = { 0 }, total = tensor_elements(index), at = 0;
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return NULL;
 	int64_t *map = checked_indices(n, operand, index, x->dim[axis]);
 	eval_strides(x, stride);
@@ -241,7 +241,7 @@ static int64_t *element_map(Node *n, const Tensor *x, const Tensor *index, int o
 	stride[axis] = 0;
 	for (int64_t i = 0; map && i < total; i++) {
 		map[i] = at + map[i] * along;
-		at = tensor_next(x->rank, index->dim, stride, idx, at);
+		at = tensor_next(x->ndim, index->dim, stride, idx, at);
 	}
 	return map;
 }
@@ -328,18 +328,18 @@ static int eval_scatter_elements(Node *n, Tensor **in, Tensor **out)
 }
 
 /* GatherND and ScatterND: the last axis of the indices names a place. */
-typedef struct Nd { int batch, depth, irank, xrank; } Nd;
+typedef struct Nd { int batch, depth, ndim_index, ndim_x; } Nd;
 
 /* 0 known, 1 not known yet, -1 wrong. */
 static int read_nd(Node *n, int at_x, int at_idx, bool batched, Nd *d)
 {
 	const Type *x = operand_type(n, at_x), *idx = operand_type(n, at_idx);
-	if (!x || !idx || x->rank < 0 || idx->rank < 0 ||
-		(idx->rank > 0 && !dim_known(idx->dim[idx->rank - 1])))
+	if (!x || !idx || x->ndim < 0 || idx->ndim < 0 ||
+		(idx->ndim > 0 && !dim_known(idx->dim[idx->ndim - 1])))
 		return 1;
 	int64_t b = batched ? attr_int(n, "batch_dims") : 0;
-	bool bad = x->rank < 1 || idx->rank < 1 || b < 0 || b >= idx->rank || b >= x->rank ||
-	           idx->dim[idx->rank - 1] < 1 || idx->dim[idx->rank - 1] > x->rank - b;
+	bool bad = x->ndim < 1 || idx->ndim < 1 || b < 0 || b >= idx->ndim || b >= x->ndim ||
+	           idx->dim[idx->ndim - 1] < 1 || idx->dim[idx->ndim - 1] > x->ndim - b;
 	for (int a = 0; !bad && a < b; a++)
 		bad = dim_differ(x->dim[a], idx->dim[a]);
 	if (bad) {
@@ -347,32 +347,32 @@ static int read_nd(Node *n, int at_x, int at_idx, bool batched, Nd *d)
 			type_text(x), b ? " with these batch_dims" : "");
 		return -1;
 	}
-	*d = (Nd){ (int)b, (int)idx->dim[idx->rank - 1], idx->rank, x->rank };
+	*d = (Nd){ (int)b, (int)idx->dim[idx->ndim - 1], idx->ndim, x->ndim };
 	return 0;
 }
 
 /* The shape of what is taken: the axes of the indices but the last, then the axes that they do not name. */
 static int nd_dims(Node *n, int at_x, int at_idx, const Nd *d, Dim *dim)
 {
-	int rank = 0;
-	for (int a = 0; a < d->irank - 1; a++)
-		dim[rank++] = operand_type(n, at_idx)->dim[a];
-	for (int a = d->batch + d->depth; a < d->xrank; a++)
-		dim[rank++] = operand_type(n, at_x)->dim[a];
-	return rank;
+	int ndim = 0;
+	for (int a = 0; a < d->ndim_index - 1; a++)
+		dim[ndim++] = operand_type(n, at_idx)->dim[a];
+	for (int a = d->batch + d->depth; a < d->ndim_x; a++)
+		dim[ndim++] = operand_type(n, at_x)->dim[a];
+	return ndim;
 }
 
 static int shape_gather_nd(Node *n)
 {
 	Nd d;
-	Dim dim[2 * RANK_MAX];
+	Dim dim[2 * NDIM_MAX];
 	int bad = read_nd(n, 0, 1, true, &d);
 	if (bad)
 		return bad < 0 ? -1 : no_shape(n, 0, operand_dtype(n, 0));
-	int rank = nd_dims(n, 0, 1, &d, dim);
-	if (shape_rank_check(n, rank) != 0)
+	int ndim = nd_dims(n, 0, 1, &d, dim);
+	if (shape_ndim_check(n, ndim) != 0)
 		return -1;
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return 0;
 }
 
@@ -380,12 +380,12 @@ static int shape_gather_nd(Node *n)
 static int64_t *nd_map(
 	Node *n, const Tensor *x, const Tensor *index, int operand, int batch, int64_t *many, int64_t *run)
 {
-	int depth = (int)index->dim[index->rank - 1];
-	int64_t stride[RANK_MAX], *v = eval_ints(index);
-	*many = product(index->dim, 0, index->rank - 1);
-	*run = product(x->dim, batch + depth, x->rank);
-	int64_t perbatch = product(index->dim, batch, index->rank - 1),
-		slab = product(x->dim, batch, x->rank);
+	int depth = (int)index->dim[index->ndim - 1];
+	int64_t stride[NDIM_MAX], *v = eval_ints(index);
+	*many = product(index->dim, 0, index->ndim - 1);
+	*run = product(x->dim, batch + depth, x->ndim);
+	int64_t perbatch = product(index->dim, batch, index->ndim - 1),
+		slab = product(x->dim, batch, x->ndim);
 	int64_t *map = eval_scratch((size_t)*many * sizeof *map);
 	eval_strides(x, stride);
 	for (int64_t i = 0; i < *many; i++) {
@@ -411,14 +411,14 @@ static int eval_gather_nd(Node *n, Tensor **in, Tensor **out)
 static int shape_gather_nd_grad(Node *n)
 {
 	Nd d;
-	Dim dim[2 * RANK_MAX];
+	Dim dim[2 * NDIM_MAX];
 	const Type *dy = operand_type(n, 0);
 	int bad = read_nd(n, 1, 2, true, &d);
 	if (bad < 0)
 		return -1;
-	if (!bad && dy && dy->rank >= 0) {
-		bad = nd_dims(n, 1, 2, &d, dim) != dy->rank;
-		for (int a = 0; !bad && a < dy->rank; a++)
+	if (!bad && dy && dy->ndim >= 0) {
+		bad = nd_dims(n, 1, 2, &d, dim) != dy->ndim;
+		for (int a = 0; !bad && a < dy->ndim; a++)
 			bad = dim_differ(dim[a], dy->dim[a]);
 		if (bad) {
 			err_at(n->loc, "GatherNDGrad: %s is not gathered from %s by %s", type_text(dy),
@@ -444,17 +444,17 @@ static int eval_gather_nd_grad(Node *n, Tensor **in, Tensor **out)
 static int shape_scatter_nd(Node *n)
 {
 	Nd d;
-	Dim dim[2 * RANK_MAX];
+	Dim dim[2 * NDIM_MAX];
 	const Type *upd = operand_type(n, 2);
 	if (reduction(n) == S_WRONG)
 		return -1;
 	int bad = read_nd(n, 0, 1, false, &d);
 	if (bad < 0)
 		return -1;
-	if (!bad && upd && upd->rank >= 0) {
-		int rank = nd_dims(n, 0, 1, &d, dim);
-		bad = rank != upd->rank;
-		for (int a = 0; !bad && a < rank; a++)
+	if (!bad && upd && upd->ndim >= 0) {
+		int ndim = nd_dims(n, 0, 1, &d, dim);
+		bad = ndim != upd->ndim;
+		for (int a = 0; !bad && a < ndim; a++)
 			bad = dim_differ(dim[a], upd->dim[a]);
 		if (bad) {
 			err_at(operand_loc(n, 2), "ScatterND: updates %s do not fit %s by indices %s",
@@ -481,12 +481,12 @@ static int factor_nd(Node *n, FactorRule *r, int at_x, int at_idx, int *taken)
 	Nd d;
 	if (read_nd(n, at_x, at_idx, true, &d) != 0 || !taken || !r->out[0])
 		return -1;
-	for (int a = 0; a < d.irank - 1; a++) {
+	for (int a = 0; a < d.ndim_index - 1; a++) {
 		taken[a] = r->in[at_idx][a] = factor_add(r, operand_type(n, at_idx)->dim[a]);
 		if (a < d.batch)
 			r->in[at_x][a] = taken[a];
 	}
-	for (int a = d.batch + d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
+	for (int a = d.batch + d.depth, k = d.ndim_index - 1; a < d.ndim_x; a++, k++)
 		taken[k] = r->in[at_x][a] = factor_add(r, operand_type(n, at_x)->dim[a]);
 	return 0;
 }
@@ -501,7 +501,7 @@ static int factor_gather_nd_grad(Node *n, FactorRule *r)
 {
 	if (factor_nd(n, r, 1, 2, r->in[0]) != 0)
 		return -1;
-	for (int a = 0; a < operand_rank(n, 1); a++)
+	for (int a = 0; a < operand_ndim(n, 1); a++)
 		r->out[0][a] = r->in[1][a];
 	return 0;
 }
@@ -511,9 +511,9 @@ static int shape_one_hot(Node *n)
 {
 	const Type *idx = operand_type(n, 0), *val = operand_type(n, 2);
 	const Tensor *depth = operand_const(n, 1);
-	Dim dim[RANK_MAX], d = DIM_UNKNOWN;
+	Dim dim[NDIM_MAX], d = DIM_UNKNOWN;
 	int axis;
-	if (val && val->rank >= 0 && (val->rank != 1 || dim_differ(val->dim[0], 2))) {
+	if (val && val->ndim >= 0 && (val->ndim != 1 || dim_differ(val->dim[0], 2))) {
 		err_at(operand_loc(n, 2), "OneHot: values must be [off, on], not %s", type_text(val));
 		return -1;
 	}
@@ -525,14 +525,14 @@ static int shape_one_hot(Node *n)
 		d = tensor_int(depth, 0);
 	else if (operand_dims(n, 1, &d, 1) != 1)
 		d = DIM_UNKNOWN;
-	if (!idx || idx->rank < 0)
+	if (!idx || idx->ndim < 0)
 		return no_shape(n, 0, operand_dtype(n, 2));
-	if (shape_rank_check(n, idx->rank + 1) != 0 ||
-		op_axis(n, attr_int(n, "axis"), idx->rank + 1, &axis) != 0)
+	if (shape_ndim_check(n, idx->ndim + 1) != 0 ||
+		op_axis(n, attr_int(n, "axis"), idx->ndim + 1, &axis) != 0)
 		return -1;
-	for (int a = 0, k = 0; a <= idx->rank; a++)
+	for (int a = 0, k = 0; a <= idx->ndim; a++)
 		dim[a] = a == axis ? d : idx->dim[k++];
-	operand_set_result(n, 0, operand_dtype(n, 2), idx->rank + 1, dim);
+	operand_set_result(n, 0, operand_dtype(n, 2), idx->ndim + 1, dim);
 	return 0;
 }
 
@@ -541,19 +541,19 @@ static int factor_scatter_nd(Node *n, FactorRule *r)
 {
 	Nd d;
 	if (read_nd(n, 0, 1, false, &d) != 0 || !r->in[2] || !r->out[0] ||
-		operand_rank(n, 2) != d.irank - 1 + d.xrank - d.depth)
+		operand_ndim(n, 2) != d.ndim_index - 1 + d.ndim_x - d.depth)
 		return -1;
-	for (int a = d.depth, k = d.irank - 1; a < d.xrank; a++, k++)
+	for (int a = d.depth, k = d.ndim_index - 1; a < d.ndim_x; a++, k++)
 		r->in[0][a] = r->in[2][k] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 	return 0;
 }
 
 static int factor_one_hot(Node *n, FactorRule *r)
 {
-	int axis, rank = operand_rank(n, 0);
-	if (rank < 0 || !r->out[0] || op_axis(n, attr_int(n, "axis"), rank + 1, &axis) != 0)
+	int axis, ndim = operand_ndim(n, 0);
+	if (ndim < 0 || !r->out[0] || op_axis(n, attr_int(n, "axis"), ndim + 1, &axis) != 0)
 		return -1;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		r->in[0][a] = r->out[0][a < axis ? a : a + 1] = factor_add(r, operand_type(n, 0)->dim[a]);
 	r->out[0][axis] = factor_run(r, n->out[0]->type->dim[axis]);
 	return 0;
@@ -563,9 +563,9 @@ static int eval_one_hot(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *y = out[0];
 	int axis;
-	if (op_axis(n, attr_int(n, "axis"), y->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), y->ndim, &axis) != 0)
 		return -1;
-	int64_t depth = y->dim[axis], inner = product(y->dim, axis + 1, y->rank), total = tensor_elements(y),
+	int64_t depth = y->dim[axis], inner = product(y->dim, axis + 1, y->ndim), total = tensor_elements(y),
 		*idx = eval_ints(in[0]), among, from = attr_origin(n, depth, &among);
 	for (int64_t i = 0; i < total; i++) {
 		int64_t k = from + i / inner % depth, at = idx[i / inner / depth * inner + i % inner];
@@ -578,7 +578,7 @@ static void fit_one_hot(Node *shard, const Node *logical)
 {
 	int axis;
 	(void)logical;
-	if (op_axis(shard, attr_int(shard, "axis"), shard->out[0]->type->rank, &axis) == 0 && shard->in[1]->data)
+	if (op_axis(shard, attr_int(shard, "axis"), shard->out[0]->type->ndim, &axis) == 0 && shard->in[1]->data)
 		shard->in[1]->data = tensor_ints(shard->graph->scratch, &shard->out[0]->type->dim[axis], 1);
 }
 
@@ -587,17 +587,17 @@ static int shape_topk(Node *n)
 {
 	const Type *x = operand_type(n, 0);
 	const Tensor *k = operand_const(n, 1);
-	Dim dim[RANK_MAX], many = DIM_UNKNOWN;
+	Dim dim[NDIM_MAX], many = DIM_UNKNOWN;
 	int axis;
 	if (k && (tensor_elements(k) != 1 || tensor_int(k, 0) < 0)) {
 		err_at(operand_loc(n, 1), "TopK: k must be one number of at least 0");
 		return -1;
 	}
-	if (!x || x->rank < 0) {
+	if (!x || x->ndim < 0) {
 		no_shape(n, 1, DT_INT64);
 		return no_shape(n, 0, operand_dtype(n, 0));
 	}
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	if (k)
 		many = tensor_int(k, 0);
@@ -608,10 +608,10 @@ static int shape_topk(Node *n)
 			(long long)many);
 		return -1;
 	}
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
 	dim[axis] = many;
-	operand_set_result(n, 0, x->elem, x->rank, dim);
-	operand_set_result(n, 1, DT_INT64, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
+	operand_set_result(n, 1, DT_INT64, x->ndim, dim);
 	return 0;
 }
 
@@ -646,9 +646,9 @@ static int eval_topk(Node *n, Tensor **in, Tensor **out)
 	int axis;
 	if (!y)
 		return 0;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
-	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank),
+	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->ndim),
 		outer = product(x->dim, 0, axis), k = y->dim[axis];
 	Ranked *r = eval_scratch((size_t)len * sizeof *r);
 	bool real = dtype_is_float(x->dtype);
@@ -671,15 +671,15 @@ static int eval_topk(Node *n, Tensor **in, Tensor **out)
 /* All axes but the one that is searched. */
 static int factor_search(Node *n, FactorRule *r)
 {
-	int axis, rank = operand_rank(n, 0);
-	if (rank < 0 || op_axis(n, attr_int(n, "axis"), rank, &axis) != 0)
+	int axis, ndim = operand_ndim(n, 0);
+	if (ndim < 0 || op_axis(n, attr_int(n, "axis"), ndim, &axis) != 0)
 		return -1;
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		if (a == axis)
 			continue;
 		r->in[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nout; i++) {
-			bool dropped = r->out[i] && n->out[i]->type->rank < rank;
+			bool dropped = r->out[i] && n->out[i]->type->ndim < ndim;
 			if (r->out[i])
 				r->out[i][a - (dropped && a > axis)] = r->in[0][a];
 		}
@@ -690,20 +690,20 @@ static int factor_search(Node *n, FactorRule *r)
 static int shape_arg(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
-	int axis, rank = 0;
-	if (!x || x->rank < 0)
+	Dim dim[NDIM_MAX];
+	int axis, ndim = 0;
+	if (!x || x->ndim < 0)
 		return no_shape(n, 0, DT_INT64);
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	if (x->dim[axis] == 0) {
 		err_at(operand_loc(n, 0), "%s: axis %d of %s is empty", n->op, axis, type_text(x));
 		return -1;
 	}
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		if (a != axis || attr_int(n, "keepdims"))
-			dim[rank++] = a == axis ? 1 : x->dim[a];
-	operand_set_result(n, 0, DT_INT64, rank, dim);
+			dim[ndim++] = a == axis ? 1 : x->dim[a];
+	operand_set_result(n, 0, DT_INT64, ndim, dim);
 	return 0;
 }
 
@@ -711,9 +711,9 @@ static int eval_arg(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
 	int axis;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
-	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->rank),
+	int64_t len = x->dim[axis], inner = product(x->dim, axis + 1, x->ndim),
 		outer = product(x->dim, 0, axis);
 	bool max = !strcmp(n->op, "ArgMax"), last = attr_int(n, "select_last_index") != 0,
 	     real = dtype_is_float(x->dtype);
@@ -741,7 +741,7 @@ static bool nonzero(const Tensor *t, int64_t i)
 static int shape_nonzero(Node *n)
 {
 	const Tensor *x = operand_const(n, 0);
-	Dim dim[2] = { operand_rank(n, 0) < 0 ? DIM_UNKNOWN : operand_rank(n, 0), DIM_UNKNOWN };
+	Dim dim[2] = { operand_ndim(n, 0) < 0 ? DIM_UNKNOWN : operand_ndim(n, 0), DIM_UNKNOWN };
 	if (x) {
 		dim[1] = 0;
 		for (int64_t i = 0; i < tensor_elements(x); i++)
@@ -754,13 +754,13 @@ static int shape_nonzero(Node *n)
 static int eval_nonzero(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
-	int64_t many = out[0]->dim[1], k = 0, stride[RANK_MAX];
+	int64_t many = out[0]->dim[1], k = 0, stride[NDIM_MAX];
 	(void)n;
 	eval_strides(x, stride);
 	for (int64_t i = 0; i < tensor_elements(x); i++) {
 		if (!nonzero(x, i))
 			continue;
-		for (int a = 0; a < x->rank; a++)
+		for (int a = 0; a < x->ndim; a++)
 			tensor_set_int(out[0], a * many + k, i / stride[a] % x->dim[a]);
 		k++;
 	}
@@ -771,20 +771,20 @@ static int shape_compress(Node *n)
 {
 	const Type *x = operand_type(n, 0), *ct = operand_type(n, 1);
 	const Tensor *c = operand_const(n, 1);
-	Dim dim[RANK_MAX], many = DIM_UNKNOWN;
+	Dim dim[NDIM_MAX], many = DIM_UNKNOWN;
 	int axis = 0;
 	bool flat = !attr_has(n, "axis");
-	if (ct && ct->rank >= 0 && ct->rank != 1) {
+	if (ct && ct->ndim >= 0 && ct->ndim != 1) {
 		err_at(operand_loc(n, 1), "Compress: the condition must be a vector, not %s", type_text(ct));
 		return -1;
 	}
-	if ((!x || x->rank < 0) && !flat)
+	if ((!x || x->ndim < 0) && !flat)
 		return no_shape(n, 0, operand_dtype(n, 0));
-	if (!flat && op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (!flat && op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	if (c) {
 		Dim len = DIM_UNKNOWN;
-		if (x && x->rank >= 0)
+		if (x && x->ndim >= 0)
 			len = flat ? type_elements(x) : x->dim[axis];
 		many = 0;
 		for (int64_t i = 0; i < tensor_elements(c); i++)
@@ -794,9 +794,9 @@ static int shape_compress(Node *n)
 		operand_set_result(n, 0, operand_dtype(n, 0), 1, &many);
 		return 0;
 	}
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
 	dim[axis] = many;
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
@@ -805,10 +805,10 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 	const Tensor *x = in[0], *c = in[1];
 	int axis = 0;
 	bool flat = !attr_has(n, "axis");
-	if (!flat && op_axis(n, attr_int(n, "axis"), x->rank, &axis) != 0)
+	if (!flat && op_axis(n, attr_int(n, "axis"), x->ndim, &axis) != 0)
 		return -1;
 	int64_t len = flat ? tensor_elements(x) : x->dim[axis],
-		inner = flat ? 1 : product(x->dim, axis + 1, x->rank);
+		inner = flat ? 1 : product(x->dim, axis + 1, x->ndim);
 	int64_t outer = flat ? 1 : product(x->dim, 0, axis), to = 0, most = tensor_elements(c);
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t i = 0; i < len && i < most; i++)

@@ -14,31 +14,31 @@ static int shape_loss(Node *n)
 		err_at(n->loc, "%s: reduction \"%s\" is none of none, sum, mean", n->op, r);
 		return -1;
 	}
-	if (x && x->rank >= 0 && x->rank < 2) {
+	if (x && x->ndim >= 0 && x->ndim < 2) {
 		err_at(operand_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
-	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
-	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
+	bool clash = x && t && x->ndim >= 0 && t->ndim >= 0 && t->ndim != x->ndim - 1;
+	for (int i = 0; !clash && x && t && x->ndim >= 0 && i < t->ndim; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
 	if (clash) {
 		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op,
 			type_text(t), type_text(x));
 		return -1;
 	}
-	if (w && w->rank >= 0 &&
-		(w->rank != 1 || (x && x->rank > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
+	if (w && w->ndim >= 0 &&
+		(w->ndim != 1 || (x && x->ndim > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
 		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
 	}
 	if (none)
-		operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+		operand_set_result(n, 0, operand_dtype(n, 0), t ? t->ndim : -1, t ? t->dim : NULL);
 	else
 		operand_set_result(n, 0, operand_dtype(n, 0), 0, NULL);
-	operand_set_result(n, 1, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
-	operand_set_result(n, 2, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 1, operand_dtype(n, 0), x ? x->ndim : -1, x ? x->dim : NULL);
+	operand_set_result(n, 2, operand_dtype(n, 0), t ? t->ndim : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -46,10 +46,10 @@ static int shape_loss(Node *n)
 static int factor_loss(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank < 2 || !r->in[1] || operand_rank(n, 1) != x->rank - 1)
+	if (!x || x->ndim < 2 || !r->in[1] || operand_ndim(n, 1) != x->ndim - 1)
 		return -1;
 	bool none = !strcmp(attr_str(n, "reduction"), "none");
-	for (int a = 0; a < x->rank && strcmp(attr_str(n, "reduction"), "mean") != 0; a++) {
+	for (int a = 0; a < x->ndim && strcmp(attr_str(n, "reduction"), "mean") != 0; a++) {
 		if (a == 1)
 			continue;
 		int f = factor_add(r, x->dim[a]);
@@ -89,11 +89,11 @@ static int shape_xent_grad(Node *n)
 {
 	Type *x = operand_type(n, 0), *t = operand_type(n, 1), *lse = operand_type(n, 3), *dy = operand_type(n, 4);
 	bool none = !strcmp(attr_str(n, "reduction"), "none"),
-	     clash = t && lse && t->rank >= 0 && lse->rank >= 0 && t->rank != lse->rank;
-	for (int i = 0; !clash && t && lse && lse->rank >= 0 && i < t->rank; i++)
+	     clash = t && lse && t->ndim >= 0 && lse->ndim >= 0 && t->ndim != lse->ndim;
+	for (int i = 0; !clash && t && lse && lse->ndim >= 0 && i < t->ndim; i++)
 		clash = dim_differ(t->dim[i], lse->dim[i]);
-	if (clash || (dy && dy->rank >= 0 && (none ? t && t->rank >= 0 && dy->rank != t->rank : dy->rank != 0)) ||
-		(x && x->rank >= 0 && x->rank < 2)) {
+	if (clash || (dy && dy->ndim >= 0 && (none ? t && t->ndim >= 0 && dy->ndim != t->ndim : dy->ndim != 0)) ||
+		(x && x->ndim >= 0 && x->ndim < 2)) {
 		err_at(operand_loc(n, 3), "%s: the operands do not fit scores of %s", n->op, type_text(x));
 		return -1;
 	}
@@ -104,10 +104,10 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
 		return -1;
-	for (int a = 0; a < operand_rank(n, 1); a++) {
+	for (int a = 0; a < operand_ndim(n, 1); a++) {
 		int f = r->in[1][a];
 		r->in[3][a] = f;
-		if (operand_rank(n, 4) == operand_rank(n, 1))
+		if (operand_ndim(n, 4) == operand_ndim(n, 1))
 			r->in[4][a] = f;
 		r->out[0][a ? a + 1 : 0] = f;
 	}
@@ -128,13 +128,13 @@ static Cost cost_xent(const Node *n)
 static int shape_sum_exp(Node *n)
 {
 	Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 	int axis = 0;
-	if (x && x->rank >= 0 && op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	if (x && x->ndim >= 0 && op_axis(n, attr_int(n, "axis"), x->ndim, &axis))
 		return -1;
-	for (int a = 0; x && a < x->rank; a++)
+	for (int a = 0; x && a < x->ndim; a++)
 		dim[a] = a == axis ? 1 : x->dim[a];
-	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->ndim : -1, dim);
 	return 0;
 }
 
@@ -142,9 +142,9 @@ static int factor_sum_exp(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
 	int axis;
-	if (!x || x->rank < 1 || operand_rank(n, 1) != x->rank || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	if (!x || x->ndim < 1 || operand_ndim(n, 1) != x->ndim || op_axis(n, attr_int(n, "axis"), x->ndim, &axis))
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		int f = r->in[0][a] = factor_add(r, x->dim[a]);
 		if (a != axis)
 			r->in[1][a] = r->out[0][a] = f;
@@ -156,19 +156,19 @@ static int factor_sum_exp(Node *n, FactorRule *r)
 static int shape_ahead(Node *n)
 {
 	Type *x = operand_type(n, 0), *own = operand_type(n, 1), *t = operand_type(n, 2);
-	bool clash = x && t && x->rank >= 0 && t->rank >= 0 && t->rank != x->rank - 1;
-	clash |= own && t && own->rank >= 0 && t->rank >= 0 && own->rank != t->rank;
-	for (int i = 0; !clash && x && t && x->rank >= 0 && i < t->rank; i++)
+	bool clash = x && t && x->ndim >= 0 && t->ndim >= 0 && t->ndim != x->ndim - 1;
+	clash |= own && t && own->ndim >= 0 && t->ndim >= 0 && own->ndim != t->ndim;
+	for (int i = 0; !clash && x && t && x->ndim >= 0 && i < t->ndim; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]) ||
-		        (own && own->rank >= 0 && dim_differ(t->dim[i], own->dim[i]));
-	if (clash || (x && x->rank >= 0 && x->rank < 2)) {
+		        (own && own->ndim >= 0 && dim_differ(t->dim[i], own->dim[i]));
+	if (clash || (x && x->ndim >= 0 && x->ndim < 2)) {
 		err_at(operand_loc(n, 2),
 			"%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these "
 			"are %s",
 			n->op, t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
 		return -1;
 	}
-	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), t ? t->ndim : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -176,9 +176,9 @@ static int shape_ahead(Node *n)
 static int factor_ahead(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank < 2 || operand_rank(n, 1) != x->rank - 1 || operand_rank(n, 2) != x->rank - 1)
+	if (!x || x->ndim < 2 || operand_ndim(n, 1) != x->ndim - 1 || operand_ndim(n, 2) != x->ndim - 1)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		int k = a ? a - 1 : 0, f = r->in[0][a] = a == 1 ? factor_run(r, x->dim[a]) : factor_add(r, x->dim[a]);
 		if (a != 1)
 			r->in[1][k] = r->in[2][k] = r->out[0][k] = f;

@@ -16,7 +16,7 @@ Value *make_int(Node *n, int64_t v)
 
 Value *make_axes(Node *n, int first, int end)
 {
-	int64_t axes[RANK_MAX];
+	int64_t axes[NDIM_MAX];
 	for (int i = first; i < end; i++)
 		axes[i - first] = i;
 	return expand_ints(n, axes, end > first ? end - first : 0);

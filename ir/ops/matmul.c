@@ -155,7 +155,7 @@ static bool transposed(const Node *n, int i)
 static int shape_matmul(Node *n)
 {
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
-	int ra = operand_rank(n, 0), rb = operand_rank(n, 1);
+	int ra = operand_ndim(n, 0), rb = operand_ndim(n, 1);
 	if (ra == 0 || rb == 0) {
 		err_at(operand_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar",
 			n->op);
@@ -179,22 +179,22 @@ static int shape_matmul(Node *n)
 	int la = ra > 2 ? ra - 2 : 0, lb = rb > 2 ? rb - 2 : 0, most = la > lb ? la : lb;
 	Dim *dim = arena_array(n->graph->arena, Dim, most + 2);
 	memcpy(dim, a->dim, sizeof *dim * (size_t)la);
-	int rank = shape_broadcast_dims(n, la, dim, lb, b->dim);
-	if (rank < 0)
+	int ndim = shape_broadcast_dims(n, la, dim, lb, b->dim);
+	if (ndim < 0)
 		return -1;
 	if (ra > 1)
-		dim[rank++] = a->dim[ra - (ta ? 1 : 2)];
+		dim[ndim++] = a->dim[ra - (ta ? 1 : 2)];
 	if (rb > 1)
-		dim[rank++] = b->dim[rb - (tb ? 2 : 1)];
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+		dim[ndim++] = b->dim[rb - (tb ? 2 : 1)];
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return 0;
 }
 
 /* The steps through the leading axes of one operand: 0 where it is broadcast. */
 static void batch_steps(const Tensor *t, int lead, const Tensor *out, int64_t *step)
 {
-	int mine = t->rank > 2 ? t->rank - 2 : 0;
-	int64_t s = t->rank >= 2 ? t->dim[t->rank - 2] * t->dim[t->rank - 1] : 0;
+	int mine = t->ndim > 2 ? t->ndim - 2 : 0;
+	int64_t s = t->ndim >= 2 ? t->dim[t->ndim - 2] * t->dim[t->ndim - 1] : 0;
 	for (int i = lead - 1, j = mine - 1; i >= 0; i--, j--) {
 		step[i] = j < 0 || (t->dim[j] == 1 && out->dim[i] != 1) ? 0 : s;
 		if (j >= 0)
@@ -217,9 +217,9 @@ static int eval_matmul(Node *node, Tensor **in, Tensor **out)
 {
 	Tensor *a = in[0], *b = in[1], *c = out[0];
 	bool ta = transposed(node, 0), tb = transposed(node, 1);
-	int64_t m = a->rank > 1 ? a->dim[a->rank - (ta ? 1 : 2)] : 1, k = a->dim[a->rank - (ta ? 2 : 1)],
-		n = b->rank > 1 ? b->dim[b->rank - (tb ? 2 : 1)] : 1;
-	int lead = c->rank - (a->rank > 1) - (b->rank > 1);
+	int64_t m = a->ndim > 1 ? a->dim[a->ndim - (ta ? 1 : 2)] : 1, k = a->dim[a->ndim - (ta ? 2 : 1)],
+		n = b->ndim > 1 ? b->dim[b->ndim - (tb ? 2 : 1)] : 1;
+	int lead = c->ndim - (a->ndim > 1) - (b->ndim > 1);
 	int64_t *sa = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1)),
 		*sb = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
 	int64_t *at = eval_scratch(sizeof(int64_t) * (size_t)(lead + 1));
@@ -270,7 +270,7 @@ static Cost cost_matmul(const Node *n)
 	Cost c = cost_bytes(n);
 	Type *a = operand_type(n, 0), *y = n->out[0]->type;
 	int64_t out = y ? type_elements(y) : -1;
-	int k = a ? a->rank - (transposed(n, 0) ? 2 : 1) : -1;
+	int k = a ? a->ndim - (transposed(n, 0) ? 2 : 1) : -1;
 	if (k >= 0 && out >= 0 && dim_known(a->dim[k]))
 		c.flops = 2.0 * (double)out * (double)a->dim[k];
 	return c;
@@ -288,7 +288,7 @@ static int factor_matmul_t(Node *n, FactorRule *r)
 static int shape_over(Node *n)
 {
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
-	int ra = operand_rank(n, 0), rb = operand_rank(n, 1);
+	int ra = operand_ndim(n, 0), rb = operand_ndim(n, 1);
 	Dim dim[2] = { ra > 0 ? a->dim[ra - 1] : DIM_UNKNOWN, rb > 0 ? b->dim[rb - 1] : DIM_UNKNOWN };
 	bool bad = ra == 0 || rb == 0 || (ra > 0 && rb > 0 && ra != rb);
 	for (int i = 0; !bad && ra > 0 && rb > 0 && i < ra - 1; i++)
@@ -307,7 +307,7 @@ static int eval_over(Node *node, Tensor **in, Tensor **out)
 	Tensor *a = in[0], *b = in[1], *c = out[0];
 	(void)node;
 	int64_t m = c->dim[0], n = c->dim[1], k = 1;
-	for (int i = 0; i < a->rank - 1; i++)
+	for (int i = 0; i < a->ndim - 1; i++)
 		k *= a->dim[i];
 	Mat ma = matmul_of(a), mb = matmul_of(b);
 	double *dc = eval_scratch(sizeof(double) * (size_t)(m * n + 1));
@@ -323,8 +323,8 @@ static Cost cost_over(const Node *n)
 	Cost c = cost_bytes(n);
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
 	int64_t e = a ? type_elements(a) : -1;
-	if (e >= 0 && b && b->rank > 0 && dim_known(b->dim[b->rank - 1]))
-		c.flops = 2.0 * (double)e * (double)b->dim[b->rank - 1];
+	if (e >= 0 && b && b->ndim > 0 && dim_known(b->dim[b->ndim - 1]))
+		c.flops = 2.0 * (double)e * (double)b->dim[b->ndim - 1];
 	return c;
 }
 
@@ -333,12 +333,12 @@ static int shape_gemm(Node *n)
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1), *c = operand_type(n, 2);
 	bool ta = attr_int(n, "transA") != 0, tb = attr_int(n, "transB") != 0;
 	for (int i = 0; i < 2; i++)
-		if (operand_rank(n, i) >= 0 && operand_rank(n, i) != 2) {
+		if (operand_ndim(n, i) >= 0 && operand_ndim(n, i) != 2) {
 			err_at(operand_loc(n, i), "Gemm multiplies matrices, this operand is %s",
 				type_text(operand_type(n, i)));
 			return -1;
 		}
-	bool known_a = a && a->rank == 2, known_b = b && b->rank == 2;
+	bool known_a = a && a->ndim == 2, known_b = b && b->ndim == 2;
 	Dim dim[2] = { known_a ? a->dim[ta] : DIM_UNKNOWN, known_b ? b->dim[!tb] : DIM_UNKNOWN };
 	if (known_a && known_b && dim_differ(a->dim[!ta], b->dim[tb])) {
 		err_at(operand_loc(n, 1), "Gemm cannot contract %s with %s: the operands are %s%s and %s%s",
@@ -346,8 +346,8 @@ static int shape_gemm(Node *n)
 			type_text(b), tb ? " transposed" : "");
 		return -1;
 	}
-	for (int i = 0; c && i < c->rank; i++) {
-		int axis = i + 2 - c->rank;
+	for (int i = 0; c && i < c->ndim; i++) {
+		int axis = i + 2 - c->ndim;
 		if (axis < 0 || (dim_differ(c->dim[i], 1) && dim_differ(c->dim[i], dim[axis]))) {
 			err_at(operand_loc(n, 2), "Gemm cannot add %s to a product of [%s, %s]", type_text(c),
 				dim_text(dim[0]), dim_text(dim[1]));
@@ -388,17 +388,17 @@ const Op ops_matmul[] = {
 	{ .name = "MatMul", .since = 1, .precision = PRECISION_LOW, .sig = "a:N b:N -> c:N",
 	  .shape = shape_matmul, .kernel = "matmul", .eval = eval_matmul,
 	  .factors = "... m k, ... k n -> ... m n", .linear = "a b",
-	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"rank(a) > 1 && rank(b) > 1\");"
-	          "db = MatMulOver(a, dc) @when(\"rank(a) > 1 && rank(b) == 2\");"
-	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"rank(a) > 1 && rank(b) > 2\");"
-	          "da = Mul(dc, b) @when(\"rank(a) == 1 && rank(b) == 1\");"
-	          "db = Mul(dc, a) @when(\"rank(a) == 1 && rank(b) == 1\");"
-	          "row = Unsqueeze(dc, [-2]) @when(\"rank(a) == 1 && rank(b) > 1\");"
-	          "da = ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"rank(a) == 1 && rank(b) > 1\");"
-	          "db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"rank(a) == 1 && rank(b) > 1\");"
-	          "col = Unsqueeze(dc, [-1]) @when(\"rank(a) > 1 && rank(b) == 1\");"
-	          "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"rank(a) > 1 && rank(b) == 1\");"
-	          "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"rank(a) > 1 && rank(b) == 1\")",
+	  .grad = "da = ReduceTo(MatMulT<transB=1>(dc, b), a) @when(\"ndim(a) > 1 && ndim(b) > 1\");"
+	          "db = MatMulOver(a, dc) @when(\"ndim(a) > 1 && ndim(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"ndim(a) > 1 && ndim(b) > 2\");"
+	          "da = Mul(dc, b) @when(\"ndim(a) == 1 && ndim(b) == 1\");"
+	          "db = Mul(dc, a) @when(\"ndim(a) == 1 && ndim(b) == 1\");"
+	          "row = Unsqueeze(dc, [-2]) @when(\"ndim(a) == 1 && ndim(b) > 1\");"
+	          "da = ReduceTo(Squeeze(MatMul(row, Swap(b)), [-2]), a) @when(\"ndim(a) == 1 && ndim(b) > 1\");"
+	          "db = ReduceTo(MatMul(Unsqueeze(a, [1]), row), b) @when(\"ndim(a) == 1 && ndim(b) > 1\");"
+	          "col = Unsqueeze(dc, [-1]) @when(\"ndim(a) > 1 && ndim(b) == 1\");"
+	          "da = ReduceTo(MatMul(col, Unsqueeze(b, [0])), a) @when(\"ndim(a) > 1 && ndim(b) == 1\");"
+	          "db = ReduceTo(Squeeze(MatMul(Swap(a), col), [-1]), b) @when(\"ndim(a) > 1 && ndim(b) == 1\")",
 	  .cost = cost_matmul,
 	  .test = "a:[2,3] b:[3,4] | a:[2,1,3,4] b:[5,4,2] | a:[4] b:[4] | a:[4] b:[2,4,3] | a:[2,3,4] b:[4] | "
 	          "a:[3,0] b:[0,2]" },
@@ -409,10 +409,10 @@ const Op ops_matmul[] = {
 	          "da = ReduceTo(MatMul(dc, b), a) @when(\"transA == 0 && transB != 0\");"
 	          "da = ReduceTo(MatMulT<transB=1>(b, dc), a) @when(\"transA != 0 && transB == 0\");"
 	          "da = ReduceTo(MatMulT<transA=1, transB=1>(b, dc), a) @when(\"transA != 0 && transB != 0\");"
-	          "db = MatMulOver(a, dc) @when(\"transA == 0 && transB == 0 && rank(b) == 2\");"
-	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"transA == 0 && transB == 0 && rank(b) > 2\");"
-	          "db = MatMulOver(dc, a) @when(\"transA == 0 && transB != 0 && rank(b) == 2\");"
-	          "db = ReduceTo(MatMulT<transA=1>(dc, a), b) @when(\"transA == 0 && transB != 0 && rank(b) > 2\");"
+	          "db = MatMulOver(a, dc) @when(\"transA == 0 && transB == 0 && ndim(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(a, dc), b) @when(\"transA == 0 && transB == 0 && ndim(b) > 2\");"
+	          "db = MatMulOver(dc, a) @when(\"transA == 0 && transB != 0 && ndim(b) == 2\");"
+	          "db = ReduceTo(MatMulT<transA=1>(dc, a), b) @when(\"transA == 0 && transB != 0 && ndim(b) > 2\");"
 	          "db = ReduceTo(MatMul(a, dc), b) @when(\"transA != 0 && transB == 0\");"
 	          "db = ReduceTo(MatMulT<transA=1, transB=1>(dc, a), b) @when(\"transA != 0 && transB != 0\")",
 	  .cost = cost_matmul,

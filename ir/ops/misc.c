@@ -1,4 +1,5 @@
-/* Operators of no family, most of them definitions in C because they depend on ranks or on the contents of operands. */
+/* Operators of no family, most of them definitions in C because they depend on the number of axes or on the contents
+ * of operands. */
 #include "ops.h"
 
 #include <stdlib.h>
@@ -40,8 +41,8 @@ static int expand_split(Node *n)
 
 typedef struct Image {
 	int r; /* spatial axes */
-	int64_t size[RANK_MAX], block[RANK_MAX], dil[RANK_MAX], stride[RANK_MAX], lo[RANK_MAX],
-		steps[RANK_MAX];
+	int64_t size[NDIM_MAX], block[NDIM_MAX], dil[NDIM_MAX], stride[NDIM_MAX], lo[NDIM_MAX],
+		steps[NDIM_MAX];
 	int64_t points, cells, windows; /* products of size, block and steps */
 } Image;
 
@@ -118,7 +119,7 @@ static int expand_col2im(Node *n)
 		return -1;
 	if (!expand_room(n, m.cells, m.windows))
 		return -1;
-	if (!x || x->rank != 3 || dim_differ(x->dim[2], m.windows) ||
+	if (!x || x->ndim != 3 || dim_differ(x->dim[2], m.windows) ||
 		(dim_known(x->dim[1]) && x->dim[1] % m.cells)) {
 		err_at(operand_loc(n, 0), "Col2Im needs an operand [N, C * %lld, %lld], not %s",
 			(long long)m.cells, (long long)m.windows, type_text(x));
@@ -171,11 +172,11 @@ static int expand_cumprod(Node *n)
 
 	if (!t || tensor_elements(t) != 1)
 		return -1;
-	if (!x || x->rank < 0) {
-		err_at(operand_loc(n, 0), "CumProd needs an operand of known rank");
+	if (!x || x->ndim < 0) {
+		err_at(operand_loc(n, 0), "CumProd needs an operand with a known number of axes");
 		return -1;
 	}
-	if (op_axis(n, tensor_int(t, 0), x->rank, &axis))
+	if (op_axis(n, tensor_int(t, 0), x->ndim, &axis))
 		return -1;
 	int64_t len = x->dim[axis];
 	if (!dim_known(len)) {
@@ -202,7 +203,7 @@ static int shape_bitcast(Node *n)
 			to > 0 && to < DT_COUNT ? dtype_name((DType)to) : "an unknown type");
 		return -1;
 	}
-	operand_set_result(n, 0, (DType)to, x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, (DType)to, x ? x->ndim : -1, x ? x->dim : NULL);
 	return 0;
 }
 
@@ -211,7 +212,7 @@ static const Tensor *declared(const Tensor *t, DType type, Arena *a)
 {
 	if (t->dtype == type)
 		return t;
-	Tensor *r = tensor_new(a, type, t->rank, t->dim);
+	Tensor *r = tensor_new(a, type, t->ndim, t->dim);
 	for (int64_t i = 0; i < tensor_elements(t); i++)
 		tensor_set(r, i, tensor_get(t, i));
 	return r;
@@ -223,7 +224,7 @@ static int eval_bitcast(Node *n, Tensor **in, Tensor **out)
 	const Tensor *from = declared(in[0], operand_dtype(n, 0), &a);
 	Tensor *to = out[0]->dtype == (DType)attr_int(n, "to")
 	                     ? out[0]
-	                     : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->rank, out[0]->dim);
+	                     : tensor_new(&a, (DType)attr_int(n, "to"), out[0]->ndim, out[0]->dim);
 
 	memcpy((void *)to->data, from->data, from->bytes);
 	for (int64_t i = 0; to != out[0] && i < tensor_elements(to); i++)
@@ -280,7 +281,8 @@ static int by_first(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Finds the groups of equal items: group[g] = { first item, count, rank when sorted }; of[item] is its group's rank. */
+/* Finds the groups of equal items: group[g] = { first item, count, index when sorted }; of[item] is the index of the
+ * group of an item. */
 static int64_t unique(const Items *s, Arena *a, int64_t (**groups)[3], int64_t **of)
 {
 	int64_t *order = arena_array(a, int64_t, s->n + 1),
@@ -313,11 +315,11 @@ static int items_of(Node *n, const Tensor *t, Arena *a, Items *s)
 
 	*s = (Items){ .n = count, .len = 1, .outer = 1, .inner = 1 };
 	if (attr_has(n, "axis")) {
-		if (op_axis(n, attr_int(n, "axis"), t->rank, &axis))
+		if (op_axis(n, attr_int(n, "axis"), t->ndim, &axis))
 			return -1;
 		s->n = t->dim[axis];
 		s->len = s->n ? count / s->n : 0;
-		for (int i = axis + 1; i < t->rank; i++)
+		for (int i = axis + 1; i < t->ndim; i++)
 			s->inner *= t->dim[i];
 		s->inner = s->inner ? s->inner : 1;
 	}
@@ -339,9 +341,9 @@ static int shape_unique(Node *n)
 {
 	const Tensor *t = operand_const(n, 0);
 	Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX] = { DIM_UNKNOWN }, one = DIM_UNKNOWN, all = DIM_UNKNOWN;
+	Dim dim[NDIM_MAX] = { DIM_UNKNOWN }, one = DIM_UNKNOWN, all = DIM_UNKNOWN;
 	bool whole = !attr_has(n, "axis");
-	int rank = whole ? 1 : x ? x->rank : -1, axis = 0;
+	int ndim = whole ? 1 : x ? x->ndim : -1, axis = 0;
 
 	if (t) {
 		Arena a = { 0 };
@@ -355,17 +357,17 @@ static int shape_unique(Node *n)
 		one = unique(&s, &a, &g, &of);
 		all = s.n;
 		arena_free(&a);
-	} else if (x && x->rank >= 0 && whole && type_elements(x) >= 0) {
+	} else if (x && x->ndim >= 0 && whole && type_elements(x) >= 0) {
 		all = type_elements(x);
 	}
-	if (!whole && rank >= 0) {
-		if (op_axis(n, attr_int(n, "axis"), rank, &axis))
+	if (!whole && ndim >= 0) {
+		if (op_axis(n, attr_int(n, "axis"), ndim, &axis))
 			return -1;
-		memcpy(dim, x->dim, sizeof *dim * (size_t)rank);
+		memcpy(dim, x->dim, sizeof *dim * (size_t)ndim);
 		all = dim[axis];
 	}
 	dim[axis] = one;
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	operand_set_result(n, 1, DT_INT64, 1, &one);
 	operand_set_result(n, 2, DT_INT64, 1, &all);
 	operand_set_result(n, 3, DT_INT64, 1, &one);
@@ -383,11 +385,11 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 		return -1;
 	}
 	count = unique(&s, &a, &g, &of);
-	int64_t *rank = arena_array(&a, int64_t, count + 1);
+	int64_t *nth = arena_array(&a, int64_t, count + 1);
 	if (!attr_int(n, "sorted"))
 		qsort(g, (size_t)count, sizeof *g, by_first);
 	for (int64_t i = 0; i < count; i++)
-		rank[g[i][2]] = i;
+		nth[g[i][2]] = i;
 	for (int64_t i = 0; i < count; i++) {
 		for (int64_t e = 0; n->out[0] && e < s.len; e++) {
 			int64_t to = (e / s.inner * count + i) * s.inner + e % s.inner,
@@ -404,7 +406,7 @@ static int eval_unique(Node *n, Tensor **in, Tensor **out)
 			tensor_set_int(out[3], i, g[i][1]);
 	}
 	for (int64_t i = 0; n->nout > 2 && n->out[2] && i < s.n; i++)
-		tensor_set_int(out[2], i, rank[of[i]]);
+		tensor_set_int(out[2], i, nth[of[i]]);
 	arena_free(&a);
 	return 0;
 }

@@ -12,8 +12,8 @@ static void eval_copy_all(const Tensor *from, Tensor *to)
 static void broadcast_strides(const Tensor *t, const Tensor *in, int64_t *stride)
 {
 	int64_t s = 1;
-	for (int a = in->rank; a-- > 0;) {
-		int k = a - (in->rank - t->rank);
+	for (int a = in->ndim; a-- > 0;) {
+		int k = a - (in->ndim - t->ndim);
 		stride[a] = k < 0 || t->dim[k] == 1 ? 0 : s;
 		s *= k < 0 ? 1 : t->dim[k];
 	}
@@ -23,14 +23,14 @@ static void broadcast_strides(const Tensor *t, const Tensor *in, int64_t *stride
 static int factor_expand(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	if (!x || !y || x->rank < 0 || y->rank < x->rank)
+	if (!x || !y || x->ndim < 0 || y->ndim < x->ndim)
 		return -1;
-	for (int a = 0; a < y->rank; a++) {
-		int k = a - (y->rank - x->rank);
+	for (int a = 0; a < y->ndim; a++) {
+		int k = a - (y->ndim - x->ndim);
 		r->out[0][a] = factor_add(r, y->dim[a]);
 		if (k >= 0 && dim_same(x->dim[k], y->dim[a]))
 			r->in[0][k] = r->out[0][a];
-		if (n->nin > 1 && r->in[1] && operand_rank(n, 1) == y->rank &&
+		if (n->nin > 1 && r->in[1] && operand_ndim(n, 1) == y->ndim &&
 			!strcmp(n->row->schema->in[1].name, "like"))
 			r->in[1][a] = r->out[0][a];
 	}
@@ -38,21 +38,21 @@ static int factor_expand(Node *n, FactorRule *r)
 }
 
 /* One side of a reshape while it is read: the axis, what is left of its length, and the sub-factors found. */
-typedef struct Side { const Type *t; bool out; int axis, nsub; Dim rest; SubFactor sub[RANK_MAX]; } Side;
+typedef struct Side { const Type *t; bool out; int axis, nsub; Dim rest; SubFactor sub[NDIM_MAX]; } Side;
 
 static bool next_axis(Side *s)
 {
-	while (++s->axis < s->t->rank && dim_same(s->t->dim[s->axis], 1))
+	while (++s->axis < s->t->ndim && dim_same(s->t->dim[s->axis], 1))
 		;
 	s->nsub = 0;
-	s->rest = s->axis < s->t->rank ? s->t->dim[s->axis] : 1;
-	return s->axis < s->t->rank && s->rest != 0;
+	s->rest = s->axis < s->t->ndim ? s->t->dim[s->axis] : 1;
+	return s->axis < s->t->ndim && s->rest != 0;
 }
 
 /* The axis is the product of what was found; the rest of it is never split. */
 static void end_axis(FactorRule *r, Side *s, bool all)
 {
-	if (!all && s->nsub && s->nsub < RANK_MAX)
+	if (!all && s->nsub && s->nsub < NDIM_MAX)
 		s->sub[s->nsub++] = (SubFactor){ -1, s->rest };
 	if (all && s->nsub == 1)
 		(s->out ? r->out : r->in)[0][s->axis] = s->sub[0].factor;
@@ -73,12 +73,12 @@ static bool times(Dim a, Dim b, Dim *q)
 static int factor_reshape(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	if (!x || !y || x->rank < 0 || y->rank < 0)
+	if (!x || !y || x->ndim < 0 || y->ndim < 0)
 		return -1;
 	Side a = { .t = x, .axis = -1 }, b = { .t = y, .out = true, .axis = -1 };
 	bool more = next_axis(&a), other = next_axis(&b);
 	more &= other;
-	while (more && a.nsub < RANK_MAX - 1 && b.nsub < RANK_MAX - 1) {
+	while (more && a.nsub < NDIM_MAX - 1 && b.nsub < NDIM_MAX - 1) {
 		Dim q = DIM_UNKNOWN;
 		bool same = dim_same(a.rest, b.rest), left = !same && times(b.rest, a.rest, &q);
 		if (!same && !left && !times(a.rest, b.rest, &q))
@@ -102,7 +102,7 @@ static int factor_reshape(Node *n, FactorRule *r)
 		return 0;
 	end_axis(r, &a, false);
 	end_axis(r, &b, false);
-	for (int i = x->rank - 1, k = y->rank - 1; i > a.axis && k > b.axis && dim_same(x->dim[i], y->dim[k]); i--, k--)
+	for (int i = x->ndim - 1, k = y->ndim - 1; i > a.axis && k > b.axis && dim_same(x->dim[i], y->dim[k]); i--, k--)
 		r->in[0][i] = r->out[0][k] = factor_add(r, x->dim[i]);
 	return 0;
 }
@@ -111,11 +111,11 @@ static int factor_reshape(Node *n, FactorRule *r)
 static void fit_squeeze(Node *shard, const Node *logical)
 {
 	const Type *x = logical->in[0]->type;
-	int64_t axes[RANK_MAX];
+	int64_t axes[NDIM_MAX];
 	int n = 0;
 	if (shard->nin > 1 && shard->in[1])
 		return;
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		if (x->dim[a] == 1)
 			axes[n++] = a;
 	Arena *s = shard->graph->scratch;
@@ -131,12 +131,12 @@ static void fit_squeeze(Node *shard, const Node *logical)
 }
 
 /* Reshape. */
-static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
+static int reshape_infer(Node *n, const Type *x, Dim *dim, int ndim, int hole)
 {
 	Dim total = 1, rest = 1;
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		total = dim_mul(total, x->dim[a]);
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		if (a != hole)
 			rest = dim_mul(rest, dim[a]);
 	if (hole >= 0 && dim_known(total) && dim_known(rest) && (rest == 0 || total % rest != 0)) {
@@ -148,7 +148,7 @@ static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
 		dim[hole] = rest == DIM_UNKNOWN || total == DIM_UNKNOWN ? DIM_UNKNOWN : dim_div(total, rest);
 	else if (dim_differ(total, rest)) {
 		err_at(n->loc, "Reshape cannot turn %s (%lld elements) into %s (%lld)", type_text(x),
-			(long long)total, type_text(&(Type){ .elem = x->elem, .rank = rank, .dim = dim }),
+			(long long)total, type_text(&(Type){ .elem = x->elem, .ndim = ndim, .dim = dim }),
 			(long long)rest);
 		return -1;
 	}
@@ -158,50 +158,50 @@ static int reshape_infer(Node *n, const Type *x, Dim *dim, int rank, int hole)
 static int shape_reshape(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 	int64_t len = operand_length(n, 1);
 	bool allowzero = attr_int(n, "allowzero") != 0, exact = operand_const(n, 1) != NULL;
-	int rank = operand_dims(n, 1, dim, RANK_MAX), hole = -1, holes = 0;
-	if (shape_rank_check(n, len) != 0)
+	int ndim = operand_dims(n, 1, dim, NDIM_MAX), hole = -1, holes = 0;
+	if (shape_ndim_check(n, len) != 0)
 		return -1;
-	if (rank < 0)
+	if (ndim < 0)
 		return len < 0 ? (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0)
 		               : shape_any(n, 0, operand_dtype(n, 0), (int)len);
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		int64_t given = exact ? tensor_int(operand_const(n, 1), a) : 0;
 		if (given < -1) {
 			err_at(operand_loc(n, 1), "Reshape: the shape has a negative size, %lld", (long long)given);
 			return -1;
 		}
 		if (dim[a] == 0 && !allowzero) {
-			if (x && x->rank >= 0 && a >= x->rank) {
+			if (x && x->ndim >= 0 && a >= x->ndim) {
 				err_at(operand_loc(n, 1),
 					"Reshape: 0 stands at place %d of the shape, but %s has only %d axes",
-					a, type_text(x), x->rank);
+					a, type_text(x), x->ndim);
 				return -1;
 			}
-			dim[a] = x && x->rank >= 0 ? x->dim[a] : DIM_UNKNOWN;
+			dim[a] = x && x->ndim >= 0 ? x->dim[a] : DIM_UNKNOWN;
 			if (dim[a] != DIM_UNKNOWN)
 				continue;
-			holes += x && x->rank >= 0 ? 2 : 0;
+			holes += x && x->ndim >= 0 ? 2 : 0;
 		} else if (dim[a] == DIM_UNKNOWN) {
 			hole = a;
 			holes++;
 		}
 	}
-	if (exact && x && x->rank >= 0) {
+	if (exact && x && x->ndim >= 0) {
 		const Tensor *t = operand_const(n, 1);
 		int minus = 0;
-		for (int a = 0; a < rank; a++)
+		for (int a = 0; a < ndim; a++)
 			minus += tensor_int(t, a) == -1;
 		if (minus > 1) {
 			err_at(operand_loc(n, 1), "Reshape: -1 stands %d times in the shape", minus);
 			return -1;
 		}
 	}
-	if (x && x->rank >= 0 && holes <= 1 && reshape_infer(n, x, dim, rank, hole) != 0)
+	if (x && x->ndim >= 0 && holes <= 1 && reshape_infer(n, x, dim, ndim, hole) != 0)
 		return -1;
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return 0;
 }
 
@@ -213,26 +213,26 @@ static int eval_same_order(Node *n, Tensor **in, Tensor **out)
 }
 
 /* Transpose. */
-static int read_perm(Node *n, int rank, int *perm)
+static int read_perm(Node *n, int ndim, int *perm)
 {
 	int k;
 	const int64_t *p = attr_ints(n, "perm", &k);
-	bool seen[RANK_MAX] = { false };
-	for (int a = 0; a < rank; a++)
-		perm[a] = rank - 1 - a;
+	bool seen[NDIM_MAX] = { false };
+	for (int a = 0; a < ndim; a++)
+		perm[a] = ndim - 1 - a;
 	if (!attr_has(n, "perm"))
 		return 0;
-	for (int a = 0; a < k && k == rank; a++) {
-		if (p[a] < 0 || p[a] >= rank || seen[p[a]])
+	for (int a = 0; a < k && k == ndim; a++) {
+		if (p[a] < 0 || p[a] >= ndim || seen[p[a]])
 			break;
 		seen[p[a]] = true;
 		perm[a] = (int)p[a];
-		if (a == rank - 1)
+		if (a == ndim - 1)
 			return 0;
 	}
-	if (k == 0 && rank == 0)
+	if (k == 0 && ndim == 0)
 		return 0;
-	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", rank,
+	err_at(n->loc, "Transpose: perm must name each of the %d axes of %s once", ndim,
 		type_text(operand_type(n, 0)));
 	return -1;
 }
@@ -240,30 +240,30 @@ static int read_perm(Node *n, int rank, int *perm)
 static int shape_transpose(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	int perm[RANK_MAX], k;
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
+	int perm[NDIM_MAX], k;
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0) {
 		attr_ints(n, "perm", &k);
-		return attr_has(n, "perm") && k <= RANK_MAX
+		return attr_has(n, "perm") && k <= NDIM_MAX
 		               ? shape_any(n, 0, operand_dtype(n, 0), k)
 		               : (operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL), 0);
 	}
-	if (read_perm(n, x->rank, perm) != 0)
+	if (read_perm(n, x->ndim, perm) != 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		dim[a] = x->dim[perm[a]];
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
 static int eval_transpose(Node *n, Tensor **in, Tensor **out)
 {
-	int perm[RANK_MAX];
-	int64_t stride[RANK_MAX], s[RANK_MAX];
-	if (read_perm(n, in[0]->rank, perm) != 0)
+	int perm[NDIM_MAX];
+	int64_t stride[NDIM_MAX], s[NDIM_MAX];
+	if (read_perm(n, in[0]->ndim, perm) != 0)
 		return -1;
 	eval_strides(in[0], s);
-	for (int a = 0; a < in[0]->rank; a++)
+	for (int a = 0; a < in[0]->ndim; a++)
 		stride[a] = s[perm[a]];
 	eval_strided(in[0], 0, stride, out[0]);
 	return 0;
@@ -271,25 +271,25 @@ static int eval_transpose(Node *n, Tensor **in, Tensor **out)
 
 static int factor_transpose(Node *n, FactorRule *r)
 {
-	int perm[RANK_MAX], rank = operand_rank(n, 0);
-	if (rank < 0 || read_perm(n, rank, perm) != 0)
+	int perm[NDIM_MAX], ndim = operand_ndim(n, 0);
+	if (ndim < 0 || read_perm(n, ndim, perm) != 0)
 		return -1;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		r->in[0][perm[a]] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[perm[a]]);
 	return 0;
 }
 
 static int grad_transpose(Node *n, Value **dout, Value **din)
 {
-	int perm[RANK_MAX], back[RANK_MAX], rank = operand_rank(n, 0), at = 6;
-	char text[6 + 4 * RANK_MAX + 2] = "perm=[";
-	if (rank < 0)
-		die("Transpose of unknown rank has no gradient");
-	if (read_perm(n, rank, perm) != 0)
+	int perm[NDIM_MAX], back[NDIM_MAX], ndim = operand_ndim(n, 0), at = 6;
+	char text[6 + 4 * NDIM_MAX + 2] = "perm=[";
+	if (ndim < 0)
+		die("Transpose of an unknown number of axes has no gradient");
+	if (read_perm(n, ndim, perm) != 0)
 		return -1;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		back[perm[a]] = a;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		at += snprintf(text + at, sizeof text - (size_t)at, "%s%d", a ? "," : "", back[a]);
 	snprintf(text + at, sizeof text - (size_t)at, "]");
 	din[0] = build(n->graph, n->loc, "Transpose", text, 1, NULL, 1, dout[0]);
@@ -300,26 +300,26 @@ static int grad_transpose(Node *n, Value **dout, Value **din)
 static int shape_swap(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (x->rank < 2) {
+	if (x->ndim < 2) {
 		err_at(operand_loc(n, 0), "Swap needs two axes, not %s", type_text(x));
 		return -1;
 	}
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
-	dim[x->rank - 1] = x->dim[x->rank - 2];
-	dim[x->rank - 2] = x->dim[x->rank - 1];
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
+	dim[x->ndim - 1] = x->dim[x->ndim - 2];
+	dim[x->ndim - 2] = x->dim[x->ndim - 1];
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
 static int eval_swap(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t s[RANK_MAX];
-	int r = in[0]->rank;
+	int64_t s[NDIM_MAX];
+	int r = in[0]->ndim;
 	(void)n;
 	eval_strides(in[0], s);
 	int64_t t = s[r - 1];
@@ -334,10 +334,10 @@ static int shape_expand(Node *n)
 {
 	const Type *x = operand_type(n, 0);
 	const Tensor *t = operand_const(n, 1);
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 	int64_t len = operand_length(n, 1);
-	int rank = operand_dims(n, 1, dim, RANK_MAX);
-	if (shape_rank_check(n, len) != 0)
+	int ndim = operand_dims(n, 1, dim, NDIM_MAX);
+	if (shape_ndim_check(n, len) != 0)
 		return -1;
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
 		if (tensor_int(t, i) < 0) {
@@ -345,24 +345,24 @@ static int shape_expand(Node *n)
 				(long long)tensor_int(t, i));
 			return -1;
 		}
-	if (!x || x->rank < 0 || (rank < 0 && len < 0)) {
+	if (!x || x->ndim < 0 || (ndim < 0 && len < 0)) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (rank < 0) {
-		rank = (int)len;
-		for (int a = 0; a < rank; a++)
+	if (ndim < 0) {
+		ndim = (int)len;
+		for (int a = 0; a < ndim; a++)
 			dim[a] = DIM_UNKNOWN;
 	}
-	if ((rank = shape_broadcast_dims(n, rank, dim, x->rank, x->dim)) < 0)
+	if ((ndim = shape_broadcast_dims(n, ndim, dim, x->ndim, x->dim)) < 0)
 		return -1;
-	operand_set_result(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, ndim, dim);
 	return 0;
 }
 
 static int eval_expand(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t stride[RANK_MAX];
+	int64_t stride[NDIM_MAX];
 	(void)n;
 	broadcast_strides(in[0], out[0], stride);
 	eval_strided(in[0], 0, stride, out[0]);
@@ -372,10 +372,10 @@ static int eval_expand(Node *n, Tensor **in, Tensor **out)
 /* small can be broadcast to large: checked as far as both are known. */
 static int fits(Node *n, const Type *small, const Type *large)
 {
-	bool bad = small->rank > large->rank;
-	for (int a = 0; !bad && a < small->rank; a++)
+	bool bad = small->ndim > large->ndim;
+	for (int a = 0; !bad && a < small->ndim; a++)
 		bad = small->dim[a] != 1 &&
-		      dim_differ(small->dim[a], large->dim[a + large->rank - small->rank]);
+		      dim_differ(small->dim[a], large->dim[a + large->ndim - small->ndim]);
 	if (!bad)
 		return 0;
 	err_at(n->loc, "%s: %s does not broadcast to %s", n->op, type_text(small), type_text(large));
@@ -385,21 +385,21 @@ static int fits(Node *n, const Type *small, const Type *large)
 int movement_like_second(Node *n)
 {
 	const Type *x = operand_type(n, 0), *like = operand_type(n, 1);
-	if (!like || like->rank < 0) {
+	if (!like || like->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	bool up = !strcmp(n->op, "LikeShape");
-	if (x && x->rank >= 0 && (up || !strcmp(n->op, "ReduceTo")) &&
+	if (x && x->ndim >= 0 && (up || !strcmp(n->op, "ReduceTo")) &&
 		fits(n, up ? x : like, up ? like : x) != 0)
 		return -1;
-	operand_set_result(n, 0, operand_dtype(n, 0), like->rank, like->dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), like->ndim, like->dim);
 	return 0;
 }
 
 static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(in[0]), at = 0;
+	int64_t stride[NDIM_MAX], idx[NDIM_MAX] = { 0 }, total = tensor_elements(in[0]), at = 0;
 	(void)n;
 	if (total == tensor_elements(out[0])) {
 		eval_copy_all(in[0], out[0]);
@@ -415,7 +415,7 @@ static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 			sum[at] += x[i];
 		else
 			isum[at] = (int64_t)((uint64_t)isum[at] + (uint64_t)xi[i]);
-		at = tensor_next(in[0]->rank, in[0]->dim, stride, idx, at);
+		at = tensor_next(in[0]->ndim, in[0]->dim, stride, idx, at);
 	}
 	if (real)
 		eval_store(out[0], sum);
@@ -428,10 +428,10 @@ static int eval_reduce_to(Node *n, Tensor **in, Tensor **out)
 static int factor_reduce_to(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	if (!x || !y || y->rank < 0 || x->rank < y->rank)
+	if (!x || !y || y->ndim < 0 || x->ndim < y->ndim)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
-		int k = a - (x->rank - y->rank);
+	for (int a = 0; a < x->ndim; a++) {
+		int k = a - (x->ndim - y->ndim);
 		r->in[0][a] = factor_add(r, x->dim[a]);
 		if (k >= 0 && dim_same(x->dim[a], y->dim[k]))
 			r->out[0][k] = r->in[1][k] = r->in[0][a];
@@ -440,12 +440,12 @@ static int factor_reduce_to(Node *n, FactorRule *r)
 }
 
 /* Squeeze, Unsqueeze, Flatten. */
-static int marked_axes(Node *n, int i, int rank, bool *mark)
+static int marked_axes(Node *n, int i, int ndim, bool *mark)
 {
 	const Tensor *t = operand_const(n, i);
 	for (int64_t k = 0; k < tensor_elements(t); k++) {
 		int a;
-		if (op_axis(n, tensor_int(t, k), rank, &a) != 0)
+		if (op_axis(n, tensor_int(t, k), ndim, &a) != 0)
 			return -1;
 		if (mark[a]) {
 			err_at(operand_loc(n, i), "%s: axis %d stands twice", n->op, a);
@@ -459,19 +459,19 @@ static int marked_axes(Node *n, int i, int rank, bool *mark)
 static int shape_squeeze(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	bool gone[RANK_MAX] = { false }, given = n->nin > 1 && n->in[1];
-	Dim dim[RANK_MAX];
-	int rank = 0;
-	if (!x || x->rank < 0 || (given && !operand_const(n, 1))) {
+	bool gone[NDIM_MAX] = { false }, given = n->nin > 1 && n->in[1];
+	Dim dim[NDIM_MAX];
+	int ndim = 0;
+	if (!x || x->ndim < 0 || (given && !operand_const(n, 1))) {
 		int64_t len = operand_length(n, 1);
-		if (x && x->rank >= 0 && len >= 0 && len <= x->rank)
-			return shape_any(n, 0, x->elem, x->rank - (int)len);
+		if (x && x->ndim >= 0 && len >= 0 && len <= x->ndim)
+			return shape_any(n, 0, x->elem, x->ndim - (int)len);
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (given && marked_axes(n, 1, x->rank, gone) != 0)
+	if (given && marked_axes(n, 1, x->ndim, gone) != 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		if (!given && x->dim[a] == DIM_UNKNOWN) {
 			operand_set_result(n, 0, x->elem, -1, NULL);
 			return 0;
@@ -483,9 +483,9 @@ static int shape_squeeze(Node *n)
 			return -1;
 		}
 		if (!gone[a])
-			dim[rank++] = x->dim[a];
+			dim[ndim++] = x->dim[a];
 	}
-	operand_set_result(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, ndim, dim);
 	return 0;
 }
 
@@ -494,22 +494,22 @@ static int shape_unsqueeze(Node *n)
 	const Type *x = operand_type(n, 0);
 	const Tensor *axes = operand_const(n, 1);
 	int64_t len = axes ? tensor_elements(axes) : operand_length(n, 1);
-	bool fresh[RANK_MAX] = { false };
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0 || len < 0) {
+	bool fresh[NDIM_MAX] = { false };
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0 || len < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	if (shape_rank_check(n, len) != 0 || shape_rank_check(n, x->rank + len) != 0)
+	if (shape_ndim_check(n, len) != 0 || shape_ndim_check(n, x->ndim + len) != 0)
 		return -1;
-	int rank = x->rank + (int)len;
+	int ndim = x->ndim + (int)len;
 	if (!axes)
-		return shape_any(n, 0, x->elem, rank);
-	if (marked_axes(n, 1, rank, fresh) != 0)
+		return shape_any(n, 0, x->elem, ndim);
+	if (marked_axes(n, 1, ndim, fresh) != 0)
 		return -1;
-	for (int a = 0, k = 0; a < rank; a++)
+	for (int a = 0, k = 0; a < ndim; a++)
 		dim[a] = fresh[a] ? 1 : x->dim[k++];
-	operand_set_result(n, 0, x->elem, rank, dim);
+	operand_set_result(n, 0, x->elem, ndim, dim);
 	return 0;
 }
 
@@ -520,23 +520,23 @@ static int factor_squeeze(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
 	const Tensor *axes = operand_const(n, 1);
-	bool on[RANK_MAX] = { false };
-	if (!x || !y || x->rank < 0 || y->rank < 0)
+	bool on[NDIM_MAX] = { false };
+	if (!x || !y || x->ndim < 0 || y->ndim < 0)
 		return -1;
 	if (!axes)
 		return factor_reshape(n, r);
-	const Type *big = x->rank > y->rank ? x : y;
+	const Type *big = x->ndim > y->ndim ? x : y;
 	for (int64_t k = 0; k < tensor_elements(axes); k++) {
 		int a;
-		if (op_axis(n, tensor_int(axes, k), big->rank, &a) != 0)
+		if (op_axis(n, tensor_int(axes, k), big->ndim, &a) != 0)
 			return -1;
 		on[a] = true;
 	}
-	for (int a = 0, k = 0; a < big->rank; a++) {
+	for (int a = 0, k = 0; a < big->ndim; a++) {
 		if (on[a])
 			continue;
 		int f = factor_add(r, big->dim[a]);
-		if (k >= (big == x ? y->rank : x->rank))
+		if (k >= (big == x ? y->ndim : x->ndim))
 			return -1;
 		r->in[0][big == x ? a : k] = f;
 		r->out[0][big == x ? k : a] = f;
@@ -550,14 +550,14 @@ static int shape_flatten(Node *n)
 	const Type *x = operand_type(n, 0);
 	int64_t axis = attr_int(n, "axis");
 	Dim dim[2] = { 1, 1 };
-	if (!x || x->rank < 0)
+	if (!x || x->ndim < 0)
 		return shape_any(n, 0, operand_dtype(n, 0), 2);
-	if (axis < -x->rank || axis > x->rank) {
-		err_at(n->loc, "Flatten: axis %lld is outside [%d, %d]", (long long)axis, -x->rank, x->rank);
+	if (axis < -x->ndim || axis > x->ndim) {
+		err_at(n->loc, "Flatten: axis %lld is outside [%d, %d]", (long long)axis, -x->ndim, x->ndim);
 		return -1;
 	}
-	axis += axis < 0 ? x->rank : 0;
-	for (int a = 0; a < x->rank; a++)
+	axis += axis < 0 ? x->ndim : 0;
+	for (int a = 0; a < x->ndim; a++)
 		dim[a >= axis] = dim_mul(dim[a >= axis], x->dim[a]);
 	operand_set_result(n, 0, x->elem, 2, dim);
 	return 0;
@@ -566,7 +566,7 @@ static int shape_flatten(Node *n)
 /* Trilu. */
 static int shape_trilu(Node *n)
 {
-	if (operand_rank(n, 0) >= 0 && operand_rank(n, 0) < 2) {
+	if (operand_ndim(n, 0) >= 0 && operand_ndim(n, 0) < 2) {
 		err_at(operand_loc(n, 0), "Trilu needs two axes, not %s", type_text(operand_type(n, 0)));
 		return -1;
 	}
@@ -580,8 +580,8 @@ static int eval_trilu(Node *n, Tensor **in, Tensor **out)
 		err_at(operand_loc(n, 1), "Trilu: k must be a scalar");
 		return -1;
 	}
-	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->rank - 1],
-		rows = x->dim[x->rank - 2];
+	int64_t k = n->nin > 1 && in[1] ? tensor_int(in[1], 0) : 0, cols = x->dim[x->ndim - 1],
+		rows = x->dim[x->ndim - 2];
 	int64_t total = tensor_elements(x);
 	bool upper = attr_int(n, "upper") != 0;
 	k = k > cols ? cols : k < -rows ? -rows : k;
@@ -598,20 +598,20 @@ static int eval_trilu(Node *n, Tensor **in, Tensor **out)
 }
 
 /* CumSum. */
-static int cumsum_axis(Node *n, const Tensor *t, int rank, int *axis)
+static int cumsum_axis(Node *n, const Tensor *t, int ndim, int *axis)
 {
 	if (tensor_elements(t) != 1) {
 		err_at(operand_loc(n, 1), "%s: axis must be a scalar", n->op);
 		return -1;
 	}
-	return op_axis(n, tensor_int(t, 0), rank, axis);
+	return op_axis(n, tensor_int(t, 0), ndim, axis);
 }
 
 static int shape_cumsum(Node *n)
 {
 	int axis;
-	if (operand_rank(n, 0) >= 0 && operand_const(n, 1) &&
-		cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
+	if (operand_ndim(n, 0) >= 0 && operand_const(n, 1) &&
+		cumsum_axis(n, operand_const(n, 1), operand_ndim(n, 0), &axis) != 0)
 		return -1;
 	return shape_like_first(n);
 }
@@ -623,10 +623,10 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 	int64_t inner = 1, total = tensor_elements(x);
 	bool exclusive = attr_int(n, "exclusive") != 0, reverse = attr_int(n, "reverse") != 0,
 	     real = dtype_is_float(x->dtype);
-	if (cumsum_axis(n, in[1], x->rank, &axis) != 0)
+	if (cumsum_axis(n, in[1], x->ndim, &axis) != 0)
 		return -1;
 	int64_t len = x->dim[axis];
-	for (int a = axis + 1; a < x->rank; a++)
+	for (int a = axis + 1; a < x->ndim; a++)
 		inner *= x->dim[a];
 	double *v = real ? eval_doubles(x) : NULL;
 	int64_t *w = real ? NULL : eval_ints(x);
@@ -657,10 +657,10 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 /* Each sequence for itself. */
 static int factor_reverse(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
-	int batch, time, rank = operand_rank(n, 0);
-	if (rank < 2 || op_axis(n, attr_int(n, "batch_axis"), rank, &batch) != 0 ||
-		op_axis(n, attr_int(n, "time_axis"), rank, &time) != 0 || !r->in[1])
+	bool whole[NDIM_MAX] = { false };
+	int batch, time, ndim = operand_ndim(n, 0);
+	if (ndim < 2 || op_axis(n, attr_int(n, "batch_axis"), ndim, &batch) != 0 ||
+		op_axis(n, attr_int(n, "time_axis"), ndim, &time) != 0 || !r->in[1])
 		return -1;
 	whole[time] = true;
 	if (factor_keep(n, r, whole) != 0)
@@ -671,10 +671,10 @@ static int factor_reverse(Node *n, FactorRule *r)
 
 static int factor_cumsum(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
+	bool whole[NDIM_MAX] = { false };
 	int axis;
-	if (operand_rank(n, 0) < 0 || !operand_const(n, 1) ||
-		cumsum_axis(n, operand_const(n, 1), operand_rank(n, 0), &axis) != 0)
+	if (operand_ndim(n, 0) < 0 || !operand_const(n, 1) ||
+		cumsum_axis(n, operand_const(n, 1), operand_ndim(n, 0), &axis) != 0)
 		return -1;
 	whole[axis] = true;
 	return factor_keep(n, r, whole);
@@ -689,11 +689,11 @@ static int shape_eye(Node *n)
 		err_at(n->loc, "EyeLike: element type %lld is not supported", (long long)to);
 		return -1;
 	}
-	if (x && x->rank >= 0 && x->rank != 2) {
+	if (x && x->ndim >= 0 && x->ndim != 2) {
 		err_at(operand_loc(n, 0), "EyeLike needs two axes, not %s", type_text(x));
 		return -1;
 	}
-	if (x && x->rank == 2)
+	if (x && x->ndim == 2)
 		operand_set_result(n, 0, (DType)to, 2, x->dim);
 	else
 		shape_any(n, 0, (DType)to, 2);
@@ -728,9 +728,9 @@ static int shape_reverse(Node *n)
 	int64_t time, batch;
 	if (reverse_axes(n, &time, &batch) != 0)
 		return -1;
-	if (x && x->rank >= 0 &&
-		(x->rank < 2 ||
-			(l && l->rank >= 0 && (l->rank != 1 || dim_differ(l->dim[0], x->dim[batch]))))) {
+	if (x && x->ndim >= 0 &&
+		(x->ndim < 2 ||
+			(l && l->ndim >= 0 && (l->ndim != 1 || dim_differ(l->dim[0], x->dim[batch]))))) {
 		err_at(n->loc, "ReverseSequence: %s does not fit lengths %s", type_text(x),
 			l ? type_text(l) : "of any kind");
 		return -1;
@@ -744,7 +744,7 @@ static int eval_reverse(Node *n, Tensor **in, Tensor **out)
 	int64_t time, batch, inner = 1;
 	if (reverse_axes(n, &time, &batch) != 0)
 		return -1;
-	for (int a = 2; a < x->rank; a++)
+	for (int a = 2; a < x->ndim; a++)
 		inner *= x->dim[a];
 	int64_t st = time == 0 ? x->dim[1] * inner : inner, sb = time == 0 ? inner : x->dim[1] * inner;
 	for (int64_t b = 0; b < x->dim[batch]; b++) {

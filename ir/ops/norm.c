@@ -33,9 +33,9 @@ static Value *inverse_root(Node *n, Value *v)
 }
 
 /* A vector over channels, in a shape that broadcasts to an operand of this number of axes: [C] -> [C, 1, 1]. */
-static Value *per_channel(Node *n, Value *v, int rank)
+static Value *per_channel(Node *n, Value *v, int ndim)
 {
-	return rank > 2 ? make2(n, "Unsqueeze", v, make_axes(n, 1, rank - 1)) : v;
+	return ndim > 2 ? make2(n, "Unsqueeze", v, make_axes(n, 1, ndim - 1)) : v;
 }
 
 static bool wanted(const Node *n, int i)
@@ -55,26 +55,26 @@ static int64_t stat_parts(const Node *n)
 static int shape_batchnorm(Node *n)
 {
 	Type *x = operand_type(n, 0);
-	if (x && x->rank >= 0 && x->rank < 2) {
+	if (x && x->ndim >= 0 && x->ndim < 2) {
 		err_at(operand_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s",
 			type_text(x));
 		return -1;
 	}
 	for (int i = 1; i < 5; i++) {
 		Type *v = operand_type(n, i);
-		if (v && v->rank >= 0 &&
-			(v->rank != 1 || (x && x->rank > 1 && dim_differ(v->dim[0], x->dim[1])))) {
+		if (v && v->ndim >= 0 &&
+			(v->ndim != 1 || (x && x->ndim > 1 && dim_differ(v->dim[0], x->dim[1])))) {
 			err_at(operand_loc(n, i),
 				"BatchNormalization: %s is %s, one number per channel of %s is wanted",
 				n->in[i]->name, type_text(v), x ? type_text(x) : "the operand");
 			return -1;
 		}
 	}
-	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->ndim : -1, x ? x->dim : NULL);
 	Type *m = operand_type(n, 3);
 	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
-		operand_set_result(n, i, operand_dtype(n, 3), m ? m->rank : -1, m ? m->dim : NULL);
-	if (x && x->rank > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
+		operand_set_result(n, i, operand_dtype(n, 3), m ? m->ndim : -1, m ? m->dim : NULL);
+	if (x && x->ndim > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
 		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s",
 			(long long)stat_parts(n), dim_text(x->dim[0]));
 		return -1;
@@ -102,23 +102,23 @@ static bool batch_training(const Node *n)
 
 /* [N, C, ...] as [parts, N / parts, C, ...], which is normalised over all but the parts and the channels; running
  * statistics are averages. */
-static int expand_local(Node *n, int rank, DType t, DType st)
+static int expand_local(Node *n, int ndim, DType t, DType st)
 {
-	int64_t dim[RANK_MAX] = { stat_parts(n), -1 }, axes[RANK_MAX], gone[RANK_MAX];
+	int64_t dim[NDIM_MAX] = { stat_parts(n), -1 }, axes[NDIM_MAX], gone[NDIM_MAX];
 	int k = 0, g = 0;
 	const Type *xt = operand_type(n, 0);
-	for (int a = 1; a < rank; a++)
-		if (!dim_known(dim[a + 1] = xt->dim[a]) || rank >= RANK_MAX) {
+	for (int a = 1; a < ndim; a++)
+		if (!dim_known(dim[a + 1] = xt->dim[a]) || ndim >= NDIM_MAX) {
 			err_at(n->loc, "%s with @local_stats needs an operand of known channels and places", n->op);
 			return -1;
 		}
-	for (int a = 0; a <= rank; a++) {
+	for (int a = 0; a <= ndim; a++) {
 		if (a != 0 && a != 2)
 			axes[k++] = a;
 		if (a != 2)
 			gone[g++] = a;
 	}
-	Value *x = make2(n, "Reshape", cast(n, NULL, n->in[0], t), expand_ints(n, dim, rank + 1)),
+	Value *x = make2(n, "Reshape", cast(n, NULL, n->in[0], t), expand_ints(n, dim, ndim + 1)),
 	      *over = expand_ints(n, axes, k);
 	Value *m = mean(n, NULL, x, over), *d = m ? make2(n, "Sub", x, m) : NULL,
 	      *v = d ? mean(n, NULL, make2(n, "Mul", d, d), over) : NULL;
@@ -131,8 +131,8 @@ static int expand_local(Node *n, int rank, DType t, DType st)
 		if (wanted(n, i) && !(i < 3 ? running(n, n->out[i], n->in[i + 2], s, st) : cast(n, n->out[i], s, st)))
 			return -1;
 	}
-	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), rank),
-	      *b = per_channel(n, cast(n, NULL, n->in[2], t), rank);
+	Value *scale = per_channel(n, cast(n, NULL, n->in[1], t), ndim),
+	      *b = per_channel(n, cast(n, NULL, n->in[2], t), ndim);
 	Value *y = scale && b ? make2(n, "Add", make2(n, "Mul", d, make2(n, "Mul", inv, scale)), b) : NULL;
 	y = make2(n, "Reshape", y, make1(n, "Shape", n->in[0]));
 	return y && cast(n, operand_result(n, 0), y, xt->elem) ? 0 : -1;
@@ -141,22 +141,22 @@ static int expand_local(Node *n, int rank, DType t, DType st)
 static int expand_batchnorm(Node *n)
 {
 	Type *xt = operand_type(n, 0);
-	if (!xt || xt->rank < 2) {
+	if (!xt || xt->ndim < 2) {
 		err_at(n->loc, "BatchNormalization needs an operand with a known number of axes");
 		return -1;
 	}
-	int rank = xt->rank;
+	int ndim = xt->ndim;
 	DType st = operand_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
 	if (batch_training(n) && stat_parts(n) > 1)
-		return expand_local(n, rank, t, st);
+		return expand_local(n, ndim, t, st);
 	Value *x = cast(n, NULL, n->in[0], t), *m = n->in[3], *v = n->in[4];
 	if (batch_training(n)) {
-		int64_t axes[RANK_MAX] = { 0 };
-		for (int i = 2; i < rank; i++)
+		int64_t axes[NDIM_MAX] = { 0 };
+		for (int i = 2; i < ndim; i++)
 			axes[i - 1] = i;
-		Value *over = expand_ints(n, axes, rank - 1);
+		Value *over = expand_ints(n, axes, ndim - 1);
 		Value *bm = make(n, NULL, "ReduceMean", "keepdims=0", x, over, NULL);
-		Value *d = make2(n, "Sub", x, per_channel(n, bm, rank));
+		Value *d = make2(n, "Sub", x, per_channel(n, bm, ndim));
 		Value *bv = make(
 			n, NULL, "ReduceMean", "keepdims=0", d ? make2(n, "Mul", d, d) : NULL, over, NULL);
 		if (!bm || !bv)
@@ -176,13 +176,13 @@ static int expand_batchnorm(Node *n)
 	if (wanted(n, 4) && n->row->since >= 14 && !cast(n, n->out[4], inv, st))
 		return -1;
 	Value *scale = make2(n, "Mul", cast(n, NULL, n->in[1], t), inv);
-	Value *d = make2(n, "Sub", x, per_channel(n, cast(n, NULL, m, t), rank));
+	Value *d = make2(n, "Sub", x, per_channel(n, cast(n, NULL, m, t), ndim));
 	Value *y = operand_result(n, 0), *b = cast(n, NULL, n->in[2], t);
 	bool back = t != xt->elem;
 	if (!scale || !d || !b)
 		return -1;
-	Value *r = make(n, back ? NULL : y, "Add", NULL, make2(n, "Mul", d, per_channel(n, scale, rank)),
-		per_channel(n, b, rank), NULL);
+	Value *r = make(n, back ? NULL : y, "Add", NULL, make2(n, "Mul", d, per_channel(n, scale, ndim)),
+		per_channel(n, b, ndim), NULL);
 	if (back)
 		r = cast(n, y, r, xt->elem);
 	return r ? 0 : -1;
@@ -197,20 +197,20 @@ static int shape_layernorm(Node *n)
 	DType stash;
 	if (expand_float(n, "stash_type", &stash))
 		return -1;
-	if (!x || x->rank < 0) {
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		for (int i = 1; i < n->nout; i++)
 			operand_set_result(n, i, stash, -1, NULL);
 		return 0;
 	}
 	int axis, last = rms ? 1 : 2;
-	Dim dim[RANK_MAX];
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	Dim dim[NDIM_MAX];
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis))
 		return -1;
 	for (int i = 1; i <= last; i++) {
 		Type *s = operand_type(n, i);
-		for (int k = 0; s && k < s->rank; k++) {
-			int at = k + x->rank - s->rank;
+		for (int k = 0; s && k < s->ndim; k++) {
+			int at = k + x->ndim - s->ndim;
 			if (at < 0 || (dim_differ(s->dim[k], 1) && dim_differ(s->dim[k], x->dim[at]))) {
 				err_at(operand_loc(n, i), "%s: %s does not fit the normalised axes of %s", n->op,
 					type_text(s), type_text(x));
@@ -218,11 +218,11 @@ static int shape_layernorm(Node *n)
 			}
 		}
 	}
-	for (int i = 0; i < x->rank; i++)
+	for (int i = 0; i < x->ndim; i++)
 		dim[i] = i < axis ? x->dim[i] : 1;
-	operand_set_result(n, 0, x->elem, x->rank, x->dim);
+	operand_set_result(n, 0, x->elem, x->ndim, x->dim);
 	for (int i = 1; i < n->nout; i++)
-		operand_set_result(n, i, stash, x->rank, dim);
+		operand_set_result(n, i, stash, x->ndim, dim);
 	return 0;
 }
 
@@ -231,18 +231,18 @@ static int expand_layernorm(Node *n)
 	Type *xt = operand_type(n, 0);
 	bool rms = !strcmp(n->op, "RMSNormalization");
 	int axis;
-	if (!xt || xt->rank < 0) {
+	if (!xt || xt->ndim < 0) {
 		err_at(n->loc, "%s needs an operand with a known number of axes", n->op);
 		return -1;
 	}
-	if (op_axis(n, attr_int(n, "axis"), xt->rank, &axis))
+	if (op_axis(n, attr_int(n, "axis"), xt->ndim, &axis))
 		return -1;
 	DType stash, t = xt->elem;
 	if (expand_float(n, "stash_type", &stash))
 		return -1;
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
-	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->rank), *d = x,
+	Value *x = cast(n, NULL, n->in[0], t), *axes = make_axes(n, axis, xt->ndim), *d = x,
 	      *y = operand_result(n, 0);
 	if (!rms) {
 		Value *m = mean(n, wanted(n, 1) && stash == t ? n->out[1] : NULL, x, axes);
@@ -269,12 +269,12 @@ static int expand_layernorm(Node *n)
 static int shape_channels(Node *n)
 {
 	Type *x = operand_type(n, 0);
-	if (x && x->rank >= 0 && x->rank < 3 && strcmp(n->op, "GroupNormalization")) {
+	if (x && x->ndim >= 0 && x->ndim < 3 && strcmp(n->op, "GroupNormalization")) {
 		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
-	Dim want = x && x->rank > 1 ? x->dim[1] : DIM_UNKNOWN;
+	Dim want = x && x->ndim > 1 ? x->dim[1] : DIM_UNKNOWN;
 	if (!strcmp(n->op, "GroupNormalization")) {
 		int64_t groups = attr_int(n, "num_groups");
 		if (groups < 1 || (dim_known(want) && want % groups)) {
@@ -285,14 +285,14 @@ static int shape_channels(Node *n)
 		if (n->row->since < 21)
 			want = groups;
 	}
-	Dim each[2] = { x && x->rank > 0 ? x->dim[0] : DIM_UNKNOWN,
+	Dim each[2] = { x && x->ndim > 0 ? x->dim[0] : DIM_UNKNOWN,
 		strcmp(n->op, "GroupNormalization") ? want : attr_int(n, "num_groups") };
 	for (int i = 1; i < n->nout; i++) /* mean and reciprocal deviation of each group */
 		operand_set_result(n, i, dtype_bits(operand_dtype(n, 0)) < 32 ? DT_FLOAT : operand_dtype(n, 0), 2,
 			each);
 	for (int i = 1; i < 3; i++) {
 		Type *v = operand_type(n, i);
-		if (v && v->rank >= 0 && (v->rank != 1 || dim_differ(v->dim[0], want))) {
+		if (v && v->ndim >= 0 && (v->ndim != 1 || dim_differ(v->dim[0], want))) {
 			err_at(operand_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name,
 				type_text(v), dim_text(want));
 			return -1;
@@ -321,43 +321,43 @@ static Value *standard(Node *n, Value *x, Value *axes)
 static int expand_instancenorm(Node *n)
 {
 	Type *xt = operand_type(n, 0);
-	if (!xt || xt->rank < 3) {
+	if (!xt || xt->ndim < 3) {
 		err_at(n->loc, "InstanceNormalization needs an operand with a known number of axes");
 		return -1;
 	}
-	Value *norm = standard(n, n->in[0], make_axes(n, 2, xt->rank));
+	Value *norm = standard(n, n->in[0], make_axes(n, 2, xt->ndim));
 	if (!norm)
 		return -1;
-	Value *scaled = make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank));
-	return make(n, operand_result(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->rank), NULL) ? 0
+	Value *scaled = make2(n, "Mul", norm, per_channel(n, n->in[1], xt->ndim));
+	return make(n, operand_result(n, 0), "Add", NULL, scaled, per_channel(n, n->in[2], xt->ndim), NULL) ? 0
 	                                                                                               : -1;
 }
 
 /* Axes of [N, groups, C / groups, ...]: those behind the channels stay, so that a part of them stays one; where sizes
  * are not known, they are one axis with the channels of a group. */
-static int grouped_rank(const Type *t)
+static int grouped_ndim(const Type *t)
 {
-	for (int a = 1; a < t->rank; a++)
-		if (!dim_known(t->dim[a]) || t->dim[a] == 0 || t->rank >= RANK_MAX)
+	for (int a = 1; a < t->ndim; a++)
+		if (!dim_known(t->dim[a]) || t->dim[a] == 0 || t->ndim >= NDIM_MAX)
 			return 3;
-	return t->rank + 1;
+	return t->ndim + 1;
 }
 
 static Value *grouped(Node *n, Value *v, int64_t groups)
 {
-	int64_t dim[RANK_MAX] = { 0, groups, -1 };
-	int rank = v ? grouped_rank(v->type) : 3;
-	if (rank > 3 || (v && v->type->rank == 2 && dim_known(v->type->dim[1])))
+	int64_t dim[NDIM_MAX] = { 0, groups, -1 };
+	int ndim = v ? grouped_ndim(v->type) : 3;
+	if (ndim > 3 || (v && v->type->ndim == 2 && dim_known(v->type->dim[1])))
 		dim[2] = groups ? v->type->dim[1] / groups : 1;
-	for (int a = 3; a < rank; a++)
+	for (int a = 3; a < ndim; a++)
 		dim[a] = v->type->dim[a - 1];
-	return make2(n, "Reshape", v, expand_ints(n, dim, rank));
+	return make2(n, "Reshape", v, expand_ints(n, dim, ndim));
 }
 
 static int expand_groupnorm(Node *n)
 {
 	Type *xt = operand_type(n, 0);
-	if (!xt || xt->rank < 2) {
+	if (!xt || xt->ndim < 2) {
 		err_at(n->loc, "GroupNormalization needs an operand with a known number of axes");
 		return -1;
 	}
@@ -368,20 +368,20 @@ static int expand_groupnorm(Node *n)
 	if (dtype_bits(stash) > dtype_bits(t))
 		t = stash;
 	Value *x = n->in[0], *y = operand_result(n, 0), *shape = make1(n, "Shape", x);
-	int rank = grouped_rank(xt);
-	Value *axes = make_axes(n, 2, rank),
+	int ndim = grouped_ndim(xt);
+	Value *axes = make_axes(n, 2, ndim),
 	      *norm = standard(n, cast(n, NULL, grouped(n, x, attr_int(n, "num_groups")), t), axes);
 	if (!shape || !norm)
 		return -1;
 	norm = cast(n, NULL, norm, xt->elem);
 	if (by_group) {
-		norm = make2(n, "Mul", norm, per_channel(n, n->in[1], rank));
-		norm = norm ? make2(n, "Add", norm, per_channel(n, n->in[2], rank)) : NULL;
+		norm = make2(n, "Mul", norm, per_channel(n, n->in[1], ndim));
+		norm = norm ? make2(n, "Add", norm, per_channel(n, n->in[2], ndim)) : NULL;
 		return make(n, y, "Reshape", NULL, norm, shape, NULL) ? 0 : -1;
 	}
 	norm = make2(n, "Reshape", norm, shape);
-	norm = norm ? make2(n, "Mul", norm, per_channel(n, n->in[1], xt->rank)) : NULL;
-	return make(n, y, "Add", NULL, norm, per_channel(n, n->in[2], xt->rank), NULL) ? 0 : -1;
+	norm = norm ? make2(n, "Mul", norm, per_channel(n, n->in[1], xt->ndim)) : NULL;
+	return make(n, y, "Add", NULL, norm, per_channel(n, n->in[2], xt->ndim), NULL) ? 0 : -1;
 }
 
 /* ---- gradients of the norms ---- */
@@ -401,18 +401,18 @@ static NormKind norm_kind(const Node *n)
 static int shape_norm_grad(Node *n)
 {
 	Type *dy = operand_type(n, DY), *x = operand_type(n, X), *s = operand_type(n, SCALE);
-	bool clash = dy && x && dy->rank >= 0 && x->rank >= 0 && dy->rank != x->rank,
+	bool clash = dy && x && dy->ndim >= 0 && x->ndim >= 0 && dy->ndim != x->ndim,
 	     w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	for (int i = 0; !clash && dy && x && x->rank >= 0 && i < dy->rank; i++)
+	for (int i = 0; !clash && dy && x && x->ndim >= 0 && i < dy->ndim; i++)
 		clash = dim_differ(dy->dim[i], x->dim[i]);
-	if (clash || (norm_kind(n) != BY_LAYER && x && x->rank >= 0 && x->rank < 2)) {
+	if (clash || (norm_kind(n) != BY_LAYER && x && x->ndim >= 0 && x->ndim < 2)) {
 		err_at(operand_loc(n, DY), "%s: %s is no gradient of what was made from %s", n->op, type_text(dy),
 			type_text(x));
 		return -1;
 	}
 	const Type *like = w ? s : x;
 	for (int i = 0; i < n->nout; i++)
-		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), like ? like->rank : -1,
+		operand_set_result(n, i, operand_dtype(n, w ? SCALE : X), like ? like->ndim : -1,
 			like ? like->dim : NULL);
 	return 0;
 }
@@ -423,15 +423,15 @@ static Value *by_group(Node *n, Value *v)
 	int64_t groups = norm_kind(n) == BY_GROUP ? attr_int(n, "num_groups") : 0;
 	if (norm_kind(n) != BY_GROUP || !v)
 		return v;
-	return grouped(n, v, groups < 1 && grouped_rank(v->type) > 3 ? v->type->dim[1] : groups);
+	return grouped(n, v, groups < 1 && grouped_ndim(v->type) > 3 ? v->type->dim[1] : groups);
 }
 
 static Value *statistic(Node *n, Value *v, DType t)
 {
 	NormKind kind = norm_kind(n);
 	v = cast(n, NULL, v, t);
-	return kind == BY_GROUP   ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_rank(operand_type(n, X))))
-	       : kind == BY_BATCH ? per_channel(n, v, operand_rank(n, X))
+	return kind == BY_GROUP   ? make2(n, "Unsqueeze", v, make_axes(n, 2, grouped_ndim(operand_type(n, X))))
+	       : kind == BY_BATCH ? per_channel(n, v, operand_ndim(n, X))
 	                          : v;
 }
 
@@ -446,13 +446,13 @@ static Value *normalised(Node *n, DType t)
 
 static Value *norm_axes(Node *n)
 {
-	int rank = operand_rank(n, X), axis = 0, k = 0;
-	int64_t axes[RANK_MAX];
+	int ndim = operand_ndim(n, X), axis = 0, k = 0;
+	int64_t axes[NDIM_MAX];
 	if (norm_kind(n) == BY_GROUP)
-		return make_axes(n, 2, grouped_rank(operand_type(n, X)));
+		return make_axes(n, 2, grouped_ndim(operand_type(n, X)));
 	if (norm_kind(n) == BY_LAYER)
-		return op_axis(n, attr_int(n, "axis"), rank, &axis) ? NULL : make_axes(n, axis, rank);
-	for (int i = 0; i < rank; i++)
+		return op_axis(n, attr_int(n, "axis"), ndim, &axis) ? NULL : make_axes(n, axis, ndim);
+	for (int i = 0; i < ndim; i++)
 		if (i != 1)
 			axes[k++] = i;
 	return expand_ints(n, axes, k);
@@ -466,7 +466,7 @@ static DType widest(const Node *n)
 
 static int expand_norm_grad(Node *n)
 {
-	if (operand_rank(n, X) < 1 || operand_rank(n, DY) < 1) {
+	if (operand_ndim(n, X) < 1 || operand_ndim(n, DY) < 1) {
 		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
 		return -1;
 	}
@@ -474,7 +474,7 @@ static int expand_norm_grad(Node *n)
 	NormKind kind = norm_kind(n);
 	Value *scale = cast(n, NULL, n->in[SCALE], t), *axes = norm_axes(n), *h = normalised(n, t);
 	if (kind != BY_LAYER)
-		scale = per_channel(n, scale, operand_rank(n, X));
+		scale = per_channel(n, scale, operand_ndim(n, X));
 	Value *g = scale ? by_group(n, make2(n, "Mul", cast(n, NULL, n->in[DY], t), scale)) : NULL;
 	if (!g || !h || !axes)
 		return -1;
@@ -493,9 +493,9 @@ static int sum_to_scale(Node *n, int i, Value *v)
 {
 	if (!wanted(n, i))
 		return 0;
-	int rank = operand_rank(n, X), k = 0;
-	int64_t axes[RANK_MAX];
-	for (int a = 0; a < rank; a++)
+	int ndim = operand_ndim(n, X), k = 0;
+	int64_t axes[NDIM_MAX];
+	for (int a = 0; a < ndim; a++)
 		if (a != 1)
 			axes[k++] = a;
 	Value *sum = norm_kind(n) == BY_LAYER
@@ -506,7 +506,7 @@ static int sum_to_scale(Node *n, int i, Value *v)
 
 static int expand_norm_grad_w(Node *n)
 {
-	if (operand_rank(n, X) < 1 || operand_rank(n, DY) < 1) {
+	if (operand_ndim(n, X) < 1 || operand_ndim(n, DY) < 1) {
 		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
 		return -1;
 	}
@@ -545,12 +545,12 @@ static int factor_layer_grad(Node *n, FactorRule *r)
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
 	Type *x = operand_type(n, X), *s = operand_type(n, SCALE);
 	int axis;
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis) || !s || s->rank < 0)
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis) || !s || s->ndim < 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
-		int f = grad_axis(n, r, a, a >= axis), at = a - (x->rank - s->rank);
+	for (int a = 0; a < x->ndim; a++) {
+		int f = grad_axis(n, r, a, a >= axis), at = a - (x->ndim - s->ndim);
 		for (int i = MEAN; i <= INV && a < axis; i++)
-			if (i < n->nin && r->in[i] && operand_rank(n, i) > a)
+			if (i < n->nin && r->in[i] && operand_ndim(n, i) > a)
 				r->in[i][a] = f;
 		if (at < 0 || dim_same(s->dim[at], 1))
 			continue;
@@ -565,17 +565,17 @@ static int factor_layer_grad(Node *n, FactorRule *r)
 /* Group norms: batch and groups; batch norms: channels; the rest by the definition. */
 static int factor_norm_grad(Node *n, FactorRule *r)
 {
-	int rank = operand_rank(n, X);
+	int ndim = operand_ndim(n, X);
 	Type *x = operand_type(n, X);
 	NormKind kind = norm_kind(n);
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
-	if (rank < 1 || operand_rank(n, DY) != rank)
+	if (ndim < 1 || operand_ndim(n, DY) != ndim)
 		return -1;
 	if (kind == BY_LAYER)
 		return factor_layer_grad(n, r);
-	if (rank < 2 || operand_rank(n, SCALE) != 1 || !dim_known(x->dim[1]))
+	if (ndim < 2 || operand_ndim(n, SCALE) != 1 || !dim_known(x->dim[1]))
 		return -1;
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		int f = a == 1 ? -1 : grad_axis(n, r, a, kind == BY_BATCH || a > 1);
 		for (int i = MEAN; i <= INV && kind == BY_GROUP && a == 0; i++)
 			if (i < n->nin && r->in[i])
@@ -668,13 +668,13 @@ static int expand_lrn(Node *n)
 {
 	Type *xt = operand_type(n, 0);
 	int64_t size = attr_int(n, "size");
-	if (!xt || xt->rank < 2 || xt->rank > SPATIAL_MAX + 1 || size < 1) {
+	if (!xt || xt->ndim < 2 || xt->ndim > SPATIAL_MAX + 1 || size < 1) {
 		err_at(n->loc, "LRN needs a size of at least 1 and an operand with 2 to %d axes",
 			SPATIAL_MAX + 1);
 		return -1;
 	}
 	Arena *a = n->graph->arena;
-	int nd = xt->rank - 1;
+	int nd = xt->ndim - 1;
 	const char *kernel = arena_printf(a, "kernel_shape=[%lld", (long long)size),
 		   *pads = arena_printf(a, "pads=[%lld", (long long)((size - 1) / 2));
 	for (int i = 1; i < nd; i++)
@@ -696,8 +696,8 @@ static int expand_lrn(Node *n)
 
 static int shape_axis(Node *n)
 {
-	int axis, rank = operand_rank(n, 0);
-	if (rank > 0 && op_axis(n, attr_int(n, "axis"), rank, &axis))
+	int axis, ndim = operand_ndim(n, 0);
+	if (ndim > 0 && op_axis(n, attr_int(n, "axis"), ndim, &axis))
 		return -1;
 	return shape_like_first(n);
 }
@@ -706,8 +706,8 @@ static int shape_axis(Node *n)
 static int shape_pair(Node *n)
 {
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
-	bool clash = a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank;
-	for (int i = 0; !clash && a && b && b->rank >= 0 && i < a->rank; i++)
+	bool clash = a && b && a->ndim >= 0 && b->ndim >= 0 && a->ndim != b->ndim;
+	for (int i = 0; !clash && a && b && b->ndim >= 0 && i < a->ndim; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
 		err_at(operand_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a),
@@ -721,12 +721,12 @@ static int shape_dropout(Node *n)
 {
 	Type *x = operand_type(n, 0);
 	for (int i = 1; i < 3; i++)
-		if (operand_rank(n, i) > 0 && type_elements(operand_type(n, i)) != 1) {
+		if (operand_ndim(n, i) > 0 && type_elements(operand_type(n, i)) != 1) {
 			err_at(operand_loc(n, i), "Dropout: %s must be a scalar, it is %s",
 				i == 1 ? "ratio" : "training_mode", type_text(operand_type(n, i)));
 			return -1;
 		}
-	operand_set_result(n, 1, DT_BOOL, x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 1, DT_BOOL, x ? x->ndim : -1, x ? x->dim : NULL);
 	return shape_like_first(n);
 }
 
@@ -774,17 +774,17 @@ static int expand_dropout(Node *n)
 static int factors_but(Node *n, FactorRule *r, const bool *whole)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank < 0)
+	if (!x || x->ndim < 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		if (whole[a])
 			continue;
 		int f = factor_add(r, x->dim[a]);
 		r->in[0][a] = f;
-		if (n->nin == 2 && r->in[1] && operand_rank(n, 1) == x->rank && *n->domain) /* a gradient: dy and y */
+		if (n->nin == 2 && r->in[1] && operand_ndim(n, 1) == x->ndim && *n->domain) /* a gradient: dy and y */
 			r->in[1][a] = f;
 		for (int i = 0; i < n->nout; i++)
-			if (r->out[i] && n->out[i]->type->rank == x->rank)
+			if (r->out[i] && n->out[i]->type->ndim == x->ndim)
 				r->out[i][a] = f;
 	}
 	return 0;
@@ -797,7 +797,7 @@ static void reduced_axis(Node *n, FactorRule *r, int axis)
 	int f = factor_defined(r, x->dim[axis]);
 	for (int i = 0; i < n->nin; i++) {
 		Type *t = operand_type(n, i);
-		int at = t ? axis - (x->rank - t->rank) : -1;
+		int at = t ? axis - (x->ndim - t->ndim) : -1;
 		if (r->in[i] && at >= 0 && dim_same(t->dim[at], x->dim[axis]))
 			r->in[i][at] = f;
 	}
@@ -807,9 +807,9 @@ static void reduced_axis(Node *n, FactorRule *r, int axis)
 
 static int factor_softmax(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
-	int axis, rank = operand_rank(n, 0);
-	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
+	bool whole[NDIM_MAX] = { false };
+	int axis, ndim = operand_ndim(n, 0);
+	if (ndim < 1 || op_axis(n, attr_int(n, "axis"), ndim, &axis))
 		return -1;
 	whole[axis] = true;
 	if (factors_but(n, r, whole))
@@ -820,15 +820,15 @@ static int factor_softmax(Node *n, FactorRule *r)
 
 static int factor_layernorm(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false };
-	int axis, rank = operand_rank(n, 0);
-	if (rank < 1 || op_axis(n, attr_int(n, "axis"), rank, &axis))
+	bool whole[NDIM_MAX] = { false };
+	int axis, ndim = operand_ndim(n, 0);
+	if (ndim < 1 || op_axis(n, attr_int(n, "axis"), ndim, &axis))
 		return -1;
-	for (int i = axis; i < rank; i++)
+	for (int i = axis; i < ndim; i++)
 		whole[i] = true;
 	if (factors_but(n, r, whole))
 		return -1;
-	for (int i = axis; i < rank; i++)
+	for (int i = axis; i < ndim; i++)
 		reduced_axis(n, r, i);
 	return 0;
 }
@@ -839,12 +839,12 @@ static int factor_channels(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
 	bool batch = !strcmp(n->op, "BatchNormalization"), group = !strcmp(n->op, "GroupNormalization");
-	if (!x || x->rank < 2 || !dim_known(x->dim[1]))
+	if (!x || x->ndim < 2 || !dim_known(x->dim[1]))
 		return -1;
 	int64_t groups = group ? attr_int(n, "num_groups") : x->dim[1];
 	bool stored = batch && !batch_training(n);
 	int first = -1;
-	for (int a = 0; a < x->rank; a++) {
+	for (int a = 0; a < x->ndim; a++) {
 		if (a == 1)
 			continue;
 		bool reduced = !stored && (batch || a > 1);
@@ -875,7 +875,7 @@ static int factor_channels(Node *n, FactorRule *r)
 
 static int factor_lrn(Node *n, FactorRule *r)
 {
-	bool whole[RANK_MAX] = { false, true };
+	bool whole[NDIM_MAX] = { false, true };
 	return factors_but(n, r, whole);
 }
 

@@ -22,13 +22,13 @@ Cost cost_reduce(const Node *);             /* one flop per element of the first
 
 /* cut.c */
 /* The padding of each axis, from constant operands; -1 when they are not constant. */
-int cut_pads(Node *, int at, int axes_at, int rank, int64_t *before, int64_t *after);
+int cut_pads(Node *, int at, int axes_at, int ndim, int64_t *before, int64_t *after);
 
 /* expand.c: for rows whose definition is a C function.  Each appends to n->graph; NULL after an error was reported, and
  * NULL as an operand (of expand_op, expand_result) gives NULL: an expander only needs to look at its last result. */
 Value *expand_ints(Node *, const int64_t *v, int n);           /* int64 vector */
 Value *expand_num(Node *, DType, double v);                    /* scalar */
-Value *expand_table(Node *, DType, const double *v, int rank, const int64_t *dim);
+Value *expand_table(Node *, DType, const double *v, int ndim, const int64_t *dim);
 char  *expand_attr(Node *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char  *expand_list(Node *, const char *name, const int64_t *v, int n);   /* "name=[1, 2]" */
 Value *expand_cast(Node *, Value *, DType);
@@ -99,16 +99,16 @@ int shape_like_first(Node *);               /* out[0] is as in[0] */
 int shape_broadcast(Node *);                /* out[0] has the dtype of in[0] and the broadcast shape of all operands */
 int shape_compare(Node *);                  /* as shape_broadcast, but bool */
 int shape_broadcast_as(Node *, DType);      /* as shape_broadcast, of that element type */
-/* Broadcast of two shapes into dim (room for the larger rank); rank, or -1 after err_at naming both shapes. */
-int shape_broadcast_dims(Node *, int rank, Dim *dim, int brank, const Dim *bdim);
-int shape_any(Node *, int i, DType, int rank);      /* out[i] of known rank and unknown lengths; 0 */
-int shape_rank_check(Node *, int64_t rank); /* -1 after err_at where no tensor has so many axes */
+/* Broadcast of two shapes into dim (room for the larger ndim); its ndim, or -1 after err_at naming both shapes. */
+int shape_broadcast_dims(Node *, int ndim, Dim *dim, int bndim, const Dim *bdim);
+int shape_any(Node *, int i, DType, int ndim);      /* out[i] with ndim axes of unknown length; 0 */
+int shape_ndim_check(Node *, int64_t ndim); /* -1 after err_at where no tensor has so many axes */
 void shape_fit(Node *shard, const Node *logical);   /* the operand called shape becomes the shape of the first result */
 
 /* steps.c */
 typedef struct Act { const char *name; double alpha, beta; } Act;   /* the activation of a gate */
 bool steps_plain(const Node *);             /* an RNN, GRU or LSTM of the usual kind */
-int steps_operand(Node *, int i, int rank, const Dim *);    /* checks the shape of an operand, if present; -1 */
+int steps_operand(Node *, int i, int ndim, const Dim *);    /* checks the shape of an operand, if present; -1 */
 
 /* window.c: the windows of a convolution or pool. */
 enum { SPATIAL_MAX = 8 };
@@ -126,7 +126,7 @@ int64_t window_span(const Window *, int i);                         /* from the 
 int window_read(Node *, int nd, const int64_t *kernel, Window *);  /* k, stride, dil, lo, hi from attributes; -1 */
 /* The number of windows along each spatial axis. */
 int window_dims(Node *, const Type *x, const int64_t *kernel, Dim *out);
-int window_sizes(Node *, int operand, int rank, Dim *dim);           /* contents of a shape operand, or DIM_UNKNOWN */
+int window_sizes(Node *, int operand, int ndim, Dim *dim);           /* contents of a shape operand, or DIM_UNKNOWN */
 int window_fit(Node *, Window *, const int64_t *in);               /* in, out, and the padding by auto_pad */
 
 /* An operand or result of a node, by its index. */

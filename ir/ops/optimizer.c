@@ -10,10 +10,10 @@ static int shape_update(Node *n)
 	for (int i = 1; w && i < n->nin; i++) {
 		const Type *t = operand_type(n, i);
 		bool rate = i == n->nin - 1;
-		bool fits = !t || t->rank < 0 || w->rank < 0 ||
-		            (rate ? type_elements(t) < 0 || type_elements(t) == 1 : t->rank == w->rank);
+		bool fits = !t || t->ndim < 0 || w->ndim < 0 ||
+		            (rate ? type_elements(t) < 0 || type_elements(t) == 1 : t->ndim == w->ndim);
 
-		for (int k = 0; fits && !rate && t && t->rank > 0 && w->rank > 0 && k < t->rank; k++)
+		for (int k = 0; fits && !rate && t && t->ndim > 0 && w->ndim > 0 && k < t->ndim; k++)
 			fits = !dim_differ(t->dim[k], w->dim[k]);
 		if (!fits) {
 			err_at(operand_loc(n, i), "%s: %s is %s, but the parameter %s is %s", n->op, n->in[i]->name,
@@ -27,23 +27,23 @@ static int shape_update(Node *n)
 /* Where a sum over micro-batches begins. */
 static int shape_zeros(Node *n)
 {
-	int rank;
-	const int64_t *shape = attr_ints(n, "shape", &rank);
-	Dim dim[RANK_MAX];
+	int ndim;
+	const int64_t *shape = attr_ints(n, "shape", &ndim);
+	Dim dim[NDIM_MAX];
 	int64_t type = attr_int(n, "dtype");
 
-	if (type <= DT_UNDEFINED || type >= DT_COUNT || type == DT_STRING || rank > RANK_MAX) {
+	if (type <= DT_UNDEFINED || type >= DT_COUNT || type == DT_STRING || ndim > NDIM_MAX) {
 		err_at(n->loc, "%s: no such type or shape", n->op);
 		return -1;
 	}
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		if (shape[a] < 0) {
 			err_at(n->loc, "%s: the length %lld is negative", n->op, (long long)shape[a]);
 			return -1;
 		}
 		dim[a] = shape[a];
 	}
-	operand_set_result(n, 0, (DType)type, rank, dim);
+	operand_set_result(n, 0, (DType)type, ndim, dim);
 	return 0;
 }
 

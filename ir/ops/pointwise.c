@@ -13,7 +13,7 @@ static int shape_where(Node *n)
 static int shape_to_bool(Node *n)
 {
 	const Type *t = operand_type(n, 0);
-	operand_set_result(n, 0, DT_BOOL, t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, DT_BOOL, t ? t->ndim : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -50,7 +50,7 @@ static int shape_clip(Node *n)
 {
 	for (int i = 1; i < 3; i++) {
 		const Type *t = operand_type(n, i);
-		if (t && t->rank >= 0 && type_elements(t) >= 0 && type_elements(t) != 1) {
+		if (t && t->ndim >= 0 && type_elements(t) >= 0 && type_elements(t) != 1) {
 			err_at(operand_loc(n, i), "Clip: the %s bound must be a scalar, not %s",
 				i == 1 ? "lower" : "upper", type_text(t));
 			return -1;
@@ -74,7 +74,7 @@ static int cast_to(Node *n, int64_t to)
 				dtype_name(ends[i]));
 			return -1;
 		}
-	operand_set_result(n, 0, (DType)to, t ? t->rank : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, (DType)to, t ? t->ndim : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -134,7 +134,7 @@ static int eval_cast(Node *n, Tensor **in, Tensor **out)
 /* The axes of the first operand are those of the result; the other operands are not split. */
 static int factor_first(Node *n, FactorRule *r)
 {
-	for (int a = 0; r->in[0] && r->out[0] && a < operand_rank(n, 0); a++)
+	for (int a = 0; r->in[0] && r->out[0] && a < operand_ndim(n, 0); a++)
 		r->in[0][a] = r->out[0][a] = factor_add(r, operand_type(n, 0)->dim[a]);
 	return 0;
 }

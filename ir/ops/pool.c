@@ -49,13 +49,13 @@ static void seen_at(const Window *w, int64_t pixel, Seen *s)
 }
 
 /* The window of a pool over an operand of these sizes, with room for what one window sees. */
-static int pool_window(Node *n, int rank, const int64_t *dim, Window *w, Seen *s)
+static int pool_window(Node *n, int ndim, const int64_t *dim, Window *w, Seen *s)
 {
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
-	if (!k || len != rank - 2) {
+	if (!k || len != ndim - 2) {
 		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand has %d spatial axes", n->op,
-			len, rank - 2);
+			len, ndim - 2);
 		return -1;
 	}
 	if (window_read(n, len, k, w) || window_fit(n, w, dim + 2))
@@ -92,7 +92,7 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 	Tensor *x = in[0];
 	Window w;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &s))
+	if (pool_window(n, x->ndim, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	bool columns = attr_int(n, "storage_order") == 1, places = n->nout > 1 && out[1];
@@ -148,7 +148,7 @@ static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 	Tensor *g = in[0], *x = in[1];
 	Window w;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &s))
+	if (pool_window(n, x->ndim, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	Stretch own = stretch_of(n, &w);
@@ -184,7 +184,7 @@ static int eval_sumpool(Node *n, Tensor **in, Tensor **out)
 	Tensor *x = in[0];
 	Window w;
 	Seen s;
-	if (pool_window(n, x->rank, x->dim, &w, &s))
+	if (pool_window(n, x->ndim, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
@@ -207,11 +207,11 @@ static int eval_sumpool_grad(Node *n, Tensor **in, Tensor **out)
 	Tensor *g = in[0], *x = out[0];
 	Window w;
 	Seen s;
-	int64_t dim[RANK_MAX];
-	memcpy(dim, x->dim, (size_t)x->rank * sizeof *dim);
-	for (int i = 0; i < x->rank && node_attr(n, "from"); i++)
+	int64_t dim[NDIM_MAX];
+	memcpy(dim, x->dim, (size_t)x->ndim * sizeof *dim);
+	for (int i = 0; i < x->ndim && node_attr(n, "from"); i++)
 		dim[i] = tensor_int(in[1], i);
-	if (pool_window(n, x->rank, dim, &w, &s))
+	if (pool_window(n, x->ndim, dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
 	Stretch own = stretch_of(n, &w);
@@ -241,7 +241,7 @@ static int shape_maxpool(Node *n)
 		return -1;
 	Type *y = n->out[0]->type;
 	if (n->nout > 1 && n->out[1])
-		operand_set_result(n, 1, DT_INT64, y->rank, y->dim);
+		operand_set_result(n, 1, DT_INT64, y->ndim, y->dim);
 	return 0;
 }
 
@@ -251,17 +251,17 @@ static int check_pooled(Node *n, const Type *x, const Type *g)
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
 	Dim want[SPATIAL_MAX];
-	if (!x || x->rank < 0 || !g || g->rank < 0)
+	if (!x || x->ndim < 0 || !g || g->ndim < 0)
 		return 0;
-	if (len != x->rank - 2) {
+	if (len != x->ndim - 2) {
 		err_at(n->loc, "%s: kernel_shape has %d entries, but the operand %s has %d spatial axes",
-			n->op, len, type_text(x), x->rank - 2);
+			n->op, len, type_text(x), x->ndim - 2);
 		return -1;
 	}
 	if (window_dims(n, x, k, want))
 		return -1;
-	bool clash = g->rank != x->rank;
-	for (int i = 0; !clash && i < g->rank; i++)
+	bool clash = g->ndim != x->ndim;
+	for (int i = 0; !clash && i < g->ndim; i++)
 		clash = dim_differ(g->dim[i], i < 2 ? x->dim[i] : want[i - 2]);
 	if (clash)
 		err_at(operand_loc(n, 0), "%s: %s is no pool of %s", n->op, type_text(g), type_text(x));
@@ -274,18 +274,18 @@ static int shape_stretch(Node *n)
 	const Type *x = n->out[0] ? n->out[0]->type : NULL;
 	int64_t from[SPATIAL_MAX];
 	Dim dim[SPATIAL_MAX + 2];
-	if (!n->shard || !x || x->rank < 3 || x->rank > SPATIAL_MAX + 2 || !window_crop(n, x->rank - 2, from, dim + 2))
+	if (!n->shard || !x || x->ndim < 3 || x->ndim > SPATIAL_MAX + 2 || !window_crop(n, x->ndim - 2, from, dim + 2))
 		return 0;
 	dim[0] = x->dim[0];
 	dim[1] = x->dim[1];
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
 static int shape_maxpool_grad(Node *n)
 {
 	Type *x = operand_type(n, 1);
-	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->rank : -1, x ? x->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), x ? x->ndim : -1, x ? x->dim : NULL);
 	return check_pooled(n, x, operand_type(n, 0)) || shape_stretch(n) ? -1 : 0;
 }
 
@@ -293,13 +293,13 @@ static int shape_maxpool_grad(Node *n)
 static int shape_pool_grad(Node *n)
 {
 	Type *g = operand_type(n, 0);
-	Dim dim[RANK_MAX];
-	int rank = g ? g->rank : -1;
-	if (rank >= 0 && window_sizes(n, 1, rank, dim))
+	Dim dim[NDIM_MAX];
+	int ndim = g ? g->ndim : -1;
+	if (ndim >= 0 && window_sizes(n, 1, ndim, dim))
 		return -1;
-	for (int i = 0; i < 2 && i < rank; i++)
+	for (int i = 0; i < 2 && i < ndim; i++)
 		dim[i] = g->dim[i];
-	operand_set_result(n, 0, operand_dtype(n, 0), rank, dim);
+	operand_set_result(n, 0, operand_dtype(n, 0), ndim, dim);
 	return check_pooled(n, n->out[0] ? n->out[0]->type : NULL, g) || shape_stretch(n) ? -1 : 0;
 }
 
@@ -307,12 +307,12 @@ static int shape_pool_grad(Node *n)
 static int factor_pool(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank < 3 || (n->nout > 1 && n->out[1]))
+	if (!x || x->ndim < 3 || (n->nout > 1 && n->out[1]))
 		return -1;
 	for (int axis = 0; axis < 2; axis++) {
 		int f = factor_add(r, x->dim[axis]);
 		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && operand_rank(n, i) == x->rank)
+			if (r->in[i] && operand_ndim(n, i) == x->ndim)
 				r->in[i][axis] = f;
 		if (r->out[0])
 			r->out[0][axis] = f;
@@ -325,7 +325,7 @@ static bool types_window(Node *n, const Type *x, Window *w)
 {
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
-	if (!x || !k || len != x->rank - 2 || len > SPATIAL_MAX || type_elements(x) < 0)
+	if (!x || !k || len != x->ndim - 2 || len > SPATIAL_MAX || type_elements(x) < 0)
 		return false;
 	return window_read(n, len, k, w) == 0 && window_fit(n, w, x->dim + 2) == 0;
 }
@@ -343,7 +343,7 @@ static int factor_windows(Node *n, FactorRule *r)
 /* x, which MaxPool's reads, is the second operand; the others read its size only. */
 static At seen_by_grad(const Node *n)
 {
-	return (At){ false, operand_rank(n, 1) == operand_rank(n, 0) ? 1 : -1 };
+	return (At){ false, operand_ndim(n, 1) == operand_ndim(n, 0) ? 1 : -1 };
 }
 
 static int factor_windows_back(Node *n, FactorRule *r)
@@ -389,12 +389,12 @@ static int expand_global(Node *n)
 {
 	Type *x = operand_type(n, 0);
 	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
-	if (!x || x->rank < 3) {
+	if (!x || x->ndim < 3) {
 		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
 			x ? type_text(x) : "of unknown shape");
 		return -1;
 	}
-	Value *v = n->in[0], *axes = make_axes(n, 2, x->rank), *y = operand_result(n, 0);
+	Value *v = n->in[0], *axes = make_axes(n, 2, x->ndim), *y = operand_result(n, 0);
 	if (strcmp(n->op, "GlobalLpPool"))
 		return make(n, y, op, "keepdims=1", v, axes, NULL) ? 0 : -1;
 	int64_t p = attr_int(n, "p");
@@ -417,16 +417,16 @@ static int expand_unpool(Node *n)
 	Type *x = operand_type(n, 0);
 	int len;
 	const int64_t *k = attr_ints(n, "kernel_shape", &len);
-	int64_t shape[RANK_MAX], pads[2 * RANK_MAX] = { 0 }, total = 1;
-	Dim want[RANK_MAX];
+	int64_t shape[NDIM_MAX], pads[2 * NDIM_MAX] = { 0 }, total = 1;
+	Dim want[NDIM_MAX];
 	Window w;
-	if (!x || x->rank != len + 2 || type_elements(x) < 0) {
+	if (!x || x->ndim != len + 2 || type_elements(x) < 0) {
 		err_at(n->loc, "MaxUnpool needs an operand of known size with %d spatial axes", len);
 		return -1;
 	}
 	if (window_read(n, len, k, &w))
 		return -1;
-	for (int i = 0; i < x->rank; i++) {
+	for (int i = 0; i < x->ndim; i++) {
 		shape[i] = i < 2 ? x->dim[i]
 		                 : (x->dim[i] - 1) * w.stride[i - 2] - w.lo[i - 2] - w.hi[i - 2] + w.k[i - 2];
 		if (shape[i] < 0 || __builtin_mul_overflow(total, shape[i], &total)) {
@@ -438,22 +438,22 @@ static int expand_unpool(Node *n)
 	Value *zero = make2(n, "Expand", make_num(n, n->in[0], 0), expand_ints(n, &total, 1));
 	Value *full = make(n, NULL, "ScatterElements", "axis=0", zero, make2(n, "Reshape", n->in[1], flat),
 		make2(n, "Reshape", n->in[0], flat));
-	full = make(n, last ? NULL : y, "Reshape", NULL, full, expand_ints(n, shape, x->rank), NULL);
+	full = make(n, last ? NULL : y, "Reshape", NULL, full, expand_ints(n, shape, x->ndim), NULL);
 	if (last) {
-		if (operand_dims(n, 2, want, x->rank) != x->rank) {
+		if (operand_dims(n, 2, want, x->ndim) != x->ndim) {
 			err_at(operand_loc(n, 2), "MaxUnpool: output_shape must be a constant with %d entries",
-				x->rank);
+				x->ndim);
 			return -1;
 		}
-		for (int i = 0; i < x->rank; i++) {
+		for (int i = 0; i < x->ndim; i++) {
 			if (!dim_known(want[i])) {
 				err_at(operand_loc(n, 2),
 					"MaxUnpool: entry %d of output_shape is negative or not known", i);
 				return -1;
 			}
-			pads[x->rank + i] = want[i] - shape[i];
+			pads[x->ndim + i] = want[i] - shape[i];
 		}
-		full = make(n, y, "Pad", NULL, full, expand_ints(n, pads, 2 * x->rank), NULL);
+		full = make(n, y, "Pad", NULL, full, expand_ints(n, pads, 2 * x->ndim), NULL);
 	}
 	return full ? 0 : -1;
 }

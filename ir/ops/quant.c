@@ -9,26 +9,26 @@
 static Value *spread(Node *n, int i)
 {
 	Type *x = operand_type(n, 0), *t = operand_type(n, i);
-	int64_t block = attr_int(n, "block_size"), dim[RANK_MAX];
+	int64_t block = attr_int(n, "block_size"), dim[NDIM_MAX];
 	int axis;
 
-	if (!x || x->rank < 0 || !t || t->rank < 0) {
-		err_at(n->loc, "%s needs operands of known rank", n->op);
+	if (!x || x->ndim < 0 || !t || t->ndim < 0) {
+		err_at(n->loc, "%s needs operands with a known number of axes", n->op);
 		return NULL;
 	}
-	if (t->rank == 0)
+	if (t->ndim == 0)
 		return n->in[i];
 	if (type_elements(t) == 1)
 		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, NULL, 0));
-	if (op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	if (op_axis(n, attr_int(n, "axis"), x->ndim, &axis))
 		return NULL;
-	if (block <= 0 && t->rank == 1 && !dim_differ(t->dim[0], x->dim[axis])) {
-		for (int k = 0; k < x->rank; k++)
+	if (block <= 0 && t->ndim == 1 && !dim_differ(t->dim[0], x->dim[axis])) {
+		for (int k = 0; k < x->ndim; k++)
 			dim[k] = k == axis ? -1 : 1;
-		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, dim, x->rank));
+		return expand_op(n, "Reshape", NULL, n->in[i], expand_ints(n, dim, x->ndim));
 	}
 	Dim len = x->dim[axis];
-	if (block <= 0 || t->rank != x->rank || !dim_known(len) ||
+	if (block <= 0 || t->ndim != x->ndim || !dim_known(len) ||
 		!dim_same(t->dim[axis], len / block + (len % block != 0))) {
 		err_at(operand_loc(n, i), "%s along axis %d of %s cannot use %s in blocks of %lld", n->op, axis,
 			type_text(x), type_text(operand_type(n, i)), (long long)block);

@@ -66,16 +66,16 @@ static uint64_t node_key(const Node *n)
 
 static int shape_uniform(Node *n)
 {
-	Dim dim[RANK_MAX];
-	int rank = operand_dims(n, 0, dim, RANK_MAX);
+	Dim dim[NDIM_MAX];
+	int ndim = operand_dims(n, 0, dim, NDIM_MAX);
 	const Type *t = operand_type(n, 0);
 
-	if (rank < 0 && t && t->rank == 1 && dim_known(t->dim[0]) && t->dim[0] <= RANK_MAX) {
-		rank = (int)t->dim[0];
-		for (int i = 0; i < rank; i++)
+	if (ndim < 0 && t && t->ndim == 1 && dim_known(t->dim[0]) && t->dim[0] <= NDIM_MAX) {
+		ndim = (int)t->dim[0];
+		for (int i = 0; i < ndim; i++)
 			dim[i] = DIM_UNKNOWN;
 	}
-	operand_set_result(n, 0, DT_FLOAT, rank, dim);
+	operand_set_result(n, 0, DT_FLOAT, ndim, dim);
 	return 0;
 }
 
@@ -90,12 +90,12 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 	const Attr *among = node_attr(n, "among"), *origin = node_attr(n, "origin");       /* of a part, by axis */
 	const int64_t *dim = among ? among->u.is : out[0]->dim;
 
-	for (int a = out[0]->rank; a-- > axis;)
+	for (int a = out[0]->ndim; a-- > axis;)
 		inner *= dim[a];
 	for (int64_t k = 0; k < count; k++) {
 		int64_t i = 0, rest = k, stride = 1;
 
-		for (int a = out[0]->rank; a-- > 0;) {
+		for (int a = out[0]->ndim; a-- > 0;) {
 			i += (rest % out[0]->dim[a] + (origin ? origin->u.is[a] : 0)) * stride;
 			rest /= out[0]->dim[a];
 			stride *= dim[a];
@@ -113,9 +113,9 @@ static int factor_uniform(Node *n, FactorRule *r)
 
 	if (!u)
 		return -1;
-	for (int a = 0; a < u->rank; a++) {
+	for (int a = 0; a < u->ndim; a++) {
 		r->out[0][a] = factor_run(r, u->dim[a]);
-		if (like && like->rank == u->rank)
+		if (like && like->ndim == u->ndim)
 			r->in[1][a] = r->out[0][a];
 	}
 	return 0;
@@ -200,7 +200,7 @@ static int expand_random(Node *n)
 	DType type = result_type(n);
 	bool gauss = strstr(n->op, "Normal") != NULL;
 	Value *shape, *like = n->nin ? n->in[0] : NULL;
-	int rank;
+	int ndim;
 
 	if (!type)
 		return -1;
@@ -211,14 +211,14 @@ static int expand_random(Node *n)
 	if (n->nin) {
 		shape = expand_op(n, "Shape", NULL, n->in[0]);
 	} else {
-		const int64_t *dim = attr_ints(n, "shape", &rank);
+		const int64_t *dim = attr_ints(n, "shape", &ndim);
 
-		for (int i = 0; i < rank; i++)
+		for (int i = 0; i < ndim; i++)
 			if (dim[i] < 0) {
 				err_at(n->loc, "%s: the shape has a negative size, %lld", n->op, (long long)dim[i]);
 				return -1;
 			}
-		shape = expand_ints(n, dim, rank);
+		shape = expand_ints(n, dim, ndim);
 	}
 	return expand_result(n, 0, gauss ? normal(n, shape, like, type) : uniform(n, shape, like, type));
 }
@@ -240,7 +240,7 @@ static int expand_multinomial(Node *n)
 	int64_t samples = attr_int(n, "sample_size"), two = 2, one = 1;
 	DType type = attr_has(n, "dtype") ? (DType)attr_int(n, "dtype") : DT_INT32;
 
-	if (operand_rank(n, 0) != 2 || samples < 0 || (type != DT_INT32 && type != DT_INT64)) {
+	if (operand_ndim(n, 0) != 2 || samples < 0 || (type != DT_INT32 && type != DT_INT64)) {
 		err_at(n->loc, "Multinomial takes [batch, classes] and gives int32 or int64");
 		return -1;
 	}

@@ -96,7 +96,7 @@ static int read_cell(Node *n, Cell *c)
 		return -1;
 	}
 	c->hidden = attr_has(n, "hidden_size")                  ? attr_int(n, "hidden_size")
-	            : r && r->rank == 3 && dim_known(r->dim[2]) ? r->dim[2]
+	            : r && r->ndim == 3 && dim_known(r->dim[2]) ? r->dim[2]
 	                                                        : -1;
 	return read_acts(c);
 }
@@ -107,11 +107,11 @@ static int shape_recurrent(Node *n)
 	Cell c;
 	if (read_cell(n, &c))
 		return -1;
-	if (x && x->rank >= 0 && x->rank != 3) {
+	if (x && x->ndim >= 0 && x->ndim != 3) {
 		err_at(operand_loc(n, X), "%s wants an operand of 3 axes, it is %s", n->op, type_text(x));
 		return -1;
 	}
-	bool known = x && x->rank == 3;
+	bool known = x && x->ndim == 3;
 	Dim seq = known ? x->dim[c.batch_first] : DIM_UNKNOWN,
 	    batch = known ? x->dim[!c.batch_first] : DIM_UNKNOWN;
 	Dim hidden = c.hidden < 0 ? DIM_UNKNOWN : c.hidden, all = dim_mul(hidden, c.gates), dirs = c.dirs;

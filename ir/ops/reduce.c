@@ -6,18 +6,18 @@
 #include <string.h>
 
 /* Which axes are reduced; 1 when that is not known yet. */
-static int reduced(Node *n, int rank, bool *gone)
+static int reduced(Node *n, int ndim, bool *gone)
 {
 	bool given = n->nin > 1 && n->in[1], noop = attr_int(n, "noop_with_empty_axes") != 0;
 	const Tensor *t = given ? operand_const(n, 1) : NULL;
 	if (given && !t)
 		return 1;
 	int64_t k = t ? tensor_elements(t) : 0;
-	for (int a = 0; a < rank; a++)
+	for (int a = 0; a < ndim; a++)
 		gone[a] = k == 0 && !noop;
 	for (int64_t i = 0; i < k; i++) {
 		int a;
-		if (op_axis(n, tensor_int(t, i), rank, &a) != 0)
+		if (op_axis(n, tensor_int(t, i), ndim, &a) != 0)
 			return -1;
 		gone[a] = true;
 	}
@@ -27,22 +27,22 @@ static int reduced(Node *n, int rank, bool *gone)
 static int shape_reduce(Node *n)
 {
 	const Type *x = operand_type(n, 0);
-	bool gone[RANK_MAX], keep = attr_int(n, "keepdims") != 0;
-	Dim dim[RANK_MAX];
-	int rank = 0;
-	if (!x || x->rank < 0) {
+	bool gone[NDIM_MAX], keep = attr_int(n, "keepdims") != 0;
+	Dim dim[NDIM_MAX];
+	int ndim = 0;
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
-	int bad = reduced(n, x->rank, gone);
+	int bad = reduced(n, x->ndim, gone);
 	if (bad < 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		if (bad)
-			dim[rank++] = DIM_UNKNOWN;
+			dim[ndim++] = DIM_UNKNOWN;
 		else if (!gone[a] || keep)
-			dim[rank++] = gone[a] ? 1 : x->dim[a];
-	operand_set_result(n, 0, x->elem, bad && !keep ? -1 : rank, dim);
+			dim[ndim++] = gone[a] ? 1 : x->dim[a];
+	operand_set_result(n, 0, x->elem, bad && !keep ? -1 : ndim, dim);
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static int64_t join_int(Kind k, int64_t a, int64_t x, bool isuint64)
 static void result_strides(const Tensor *x, const bool *gone, int64_t *stride)
 {
 	int64_t s = 1;
-	for (int a = x->rank; a-- > 0;) {
+	for (int a = x->ndim; a-- > 0;) {
 		stride[a] = gone[a] ? 0 : s;
 		s *= gone[a] ? 1 : x->dim[a];
 	}
@@ -105,10 +105,10 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 {
 	const Tensor *x = in[0];
 	Kind kind = kind_of(n);
-	bool gone[RANK_MAX], real = dtype_is_float(x->dtype), u64 = x->dtype == DT_UINT64;
-	int64_t stride[RANK_MAX], idx[RANK_MAX] = { 0 }, total = tensor_elements(x),
+	bool gone[NDIM_MAX], real = dtype_is_float(x->dtype), u64 = x->dtype == DT_UINT64;
+	int64_t stride[NDIM_MAX], idx[NDIM_MAX] = { 0 }, total = tensor_elements(x),
 				  many = tensor_elements(out[0]), at = 0;
-	if (reduced(n, x->rank, gone) != 0)
+	if (reduced(n, x->ndim, gone) != 0)
 		return -1;
 	result_strides(x, gone, stride);
 	static const double first[] = {
@@ -126,7 +126,7 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 			r[at] = join(kind, r[at], v[i]);
 		else
 			ri[at] = join_int(kind, ri[at], vi[i], u64);
-		at = tensor_next(x->rank, x->dim, stride, idx, at);
+		at = tensor_next(x->ndim, x->dim, stride, idx, at);
 	}
 	int64_t among;
 	attr_origin(n, many ? total / many : 0, &among);
@@ -147,16 +147,16 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 static int factor_reduce(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	bool gone[RANK_MAX];
+	bool gone[NDIM_MAX];
 	Kind kind = kind_of(n);
-	if (!x || !y || x->rank < 0 || y->rank < 0 || reduced(n, x->rank, gone) != 0)
+	if (!x || !y || x->ndim < 0 || y->ndim < 0 || reduced(n, x->ndim, gone) != 0)
 		return -1;
 	static const Reduce partial[] = {
 		[R_SUM] = RED_SUM, [R_MEAN] = RED_SUM, [R_PROD] = RED_PROD, [R_MAX] = RED_MAX, [R_MIN] = RED_MIN,
 	};
 	r->red = partial[kind];
-	bool keep = x->rank == y->rank;
-	for (int a = 0, k = 0; a < x->rank; a++) {
+	bool keep = x->ndim == y->ndim;
+	for (int a = 0, k = 0; a < x->ndim; a++) {
 		if (!gone[a])
 			r->in[0][a] = r->out[0][k] = factor_add(r, x->dim[a]);
 		else

@@ -117,9 +117,9 @@ static Value *pick(Node *n, Value *v, const Mode *m, const Axis *x)
 }
 
 /* A sum of gathered and weighted copies, one for each tap: for long axes, where a matrix would be mostly zeros. */
-static Value *blend_taps(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
+static Value *blend_taps(Node *n, Value *v, DType type, int ndim, const Mode *m, const Axis *x)
 {
-	int64_t count = taps(m, x), dim[RANK_MAX], *idx = arena_array(n->graph->scratch, int64_t, count);
+	int64_t count = taps(m, x), dim[NDIM_MAX], *idx = arena_array(n->graph->scratch, int64_t, count);
 	int64_t *at = arena_array(n->graph->scratch, int64_t, count * x->out);
 	double *w = arena_array(n->graph->scratch, double, count),
 	       *weight = arena_array(n->graph->scratch, double, count * x->out);
@@ -133,25 +133,25 @@ static Value *blend_taps(Node *n, Value *v, DType type, int rank, const Mode *m,
 			weight[k * x->out + j] = w[k];
 		}
 	}
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		dim[i] = i < x->axis ? 1 : i == x->axis ? x->out : 1;
 	for (int64_t k = 0; k < count; k++) {
 		Value *t = expand_op(n, "Gather", axis, v, expand_ints(n, at + k * x->out, (int)x->out));
 
-		t = expand_op(n, "Mul", NULL, t, expand_table(n, type, weight + k * x->out, rank, dim));
+		t = expand_op(n, "Mul", NULL, t, expand_table(n, type, weight + k * x->out, ndim, dim));
 		sum = k ? expand_op(n, "Add", NULL, sum, t) : t;
 	}
 	return sum;
 }
 
 /* Multiplies axis x of v by the matrix of weights, at the left or at the right of a matrix product. */
-static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x)
+static Value *blend_matrix(Node *n, Value *v, DType type, int ndim, const Mode *m, const Axis *x)
 {
 	int64_t count = taps(m, x), *idx = arena_array(n->graph->scratch, int64_t, count);
 	double *w = arena_array(n->graph->scratch, double, x->out * x->in),
 	       *one = arena_array(n->graph->scratch, double, count);
-	bool left = x->axis == rank - 2;
-	int64_t perm[RANK_MAX], dim[2] = { left ? x->out : x->in, left ? x->in : x->out };
+	bool left = x->axis == ndim - 2;
+	int64_t perm[NDIM_MAX], dim[2] = { left ? x->out : x->in, left ? x->in : x->out };
 
 	for (int64_t j = 0; j < x->out; j++) {
 		read_taps(m, x, j, idx, one);
@@ -161,31 +161,31 @@ static Value *blend_matrix(Node *n, Value *v, DType type, int rank, const Mode *
 	Value *mat = expand_table(n, type, w, 2, dim);
 	if (left)
 		return expand_op(n, "MatMul", NULL, mat, v);
-	if (x->axis == rank - 1)
+	if (x->axis == ndim - 1)
 		return expand_op(n, "MatMul", NULL, v, mat);
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		perm[i] = i;
-	perm[x->axis] = rank - 1;
-	perm[rank - 1] = x->axis;
-	char *swap = expand_list(n, "perm", perm, rank);
+	perm[x->axis] = ndim - 1;
+	perm[ndim - 1] = x->axis;
+	char *swap = expand_list(n, "perm", perm, ndim);
 	return expand_op(
 		n, "Transpose", swap, expand_op(n, "MatMul", NULL, expand_op(n, "Transpose", swap, v), mat));
 }
 
 /* Elements beyond the region of interest along any axis are one given value. */
-static Value *fill_outside(Node *n, Value *v, DType type, int rank, const Mode *m, const Axis *x, int nx)
+static Value *fill_outside(Node *n, Value *v, DType type, int ndim, const Mode *m, const Axis *x, int nx)
 {
 	Value *inside = NULL;
 
 	for (int a = 0; a < nx; a++) {
 		double *in = arena_array(n->graph->scratch, double, x[a].out);
-		int64_t dim[RANK_MAX];
+		int64_t dim[NDIM_MAX];
 
-		for (int i = 0; i < rank; i++)
+		for (int i = 0; i < ndim; i++)
 			dim[i] = i == x[a].axis ? x[a].out : 1;
 		for (int64_t j = 0; j < x[a].out; j++)
 			in[j] = !beyond(m, &x[a], position(m, &x[a], j));
-		Value *t = expand_table(n, DT_BOOL, in, rank, dim);
+		Value *t = expand_table(n, DT_BOOL, in, ndim, dim);
 		inside = inside ? expand_op(n, "And", NULL, inside, t) : t;
 	}
 	return inside ? expand_op(n, "Where", NULL, inside, v, expand_num(n, type, m->outside)) : v;
@@ -194,7 +194,7 @@ static Value *fill_outside(Node *n, Value *v, DType type, int rank, const Mode *
 static int resample(Node *n, const Mode *m, Axis *x, int nx)
 {
 	DType type = operand_dtype(n, 0), work = dtype_is_float(type) ? type : DT_FLOAT;
-	int rank = operand_rank(n, 0);
+	int ndim = operand_ndim(n, 0);
 	bool near = !strcmp(m->kind, "nearest"), crop = !strcmp(m->coord, "tf_crop_and_resize");
 	Value *v = n->in[0];
 
@@ -213,11 +213,11 @@ static int resample(Node *n, const Mode *m, Axis *x, int nx)
 		bool dense = x[a].in <= 64 || x[a].in <= 4 * taps(m, &x[a]);
 
 		v = near    ? pick(n, v, m, &x[a])
-		    : dense ? blend_matrix(n, v, work, rank, m, &x[a])
-		            : blend_taps(n, v, work, rank, m, &x[a]);
+		    : dense ? blend_matrix(n, v, work, ndim, m, &x[a])
+		            : blend_taps(n, v, work, ndim, m, &x[a]);
 	}
 	if (crop)
-		v = fill_outside(n, v, near ? type : work, rank, m, x, nx);
+		v = fill_outside(n, v, near ? type : work, ndim, m, x, nx);
 	if (!near && work != type) {
 		bool sign = dtype_is_signed(type);
 		int bits = dtype_bits(type);
@@ -235,7 +235,7 @@ static bool given(Node *n, int i)
 	if (i >= n->nin || !n->in[i])
 		return false;
 	Type *t = operand_type(n, i);
-	return !(t && t->rank == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor meant "none" */
+	return !(t && t->ndim == 1 && t->dim[0] == 0); /* before opset 13 an empty tensor meant "none" */
 }
 
 /* The axes that change, from scales; axes of unknown size must have scale 1. */
@@ -270,12 +270,12 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 	Type *t = operand_type(n, 0);
 	const Tensor *given = operand_const(n, 3);
 	Name policy = attr_str(n, "keep_aspect_ratio_policy");
-	Dim size[RANK_MAX];
+	Dim size[NDIM_MAX];
 	bool keep = policy && strcmp(policy, "stretch"), less = policy && !strcmp(policy, "not_larger");
 	double best = less ? INFINITY : 0;
 	int nx = 0;
 
-	if (operand_dims(n, 3, size, RANK_MAX) != naxes) {
+	if (operand_dims(n, 3, size, NDIM_MAX) != naxes) {
 		err_at(operand_loc(n, 3), "Resize needs %d sizes that can be computed before the program runs",
 			naxes);
 		return -1;
@@ -350,13 +350,13 @@ static int read_scales(Node *n, const Tensor *t, int naxes, double *scale)
 	return 0;
 }
 
-static int known_rank(Node *n)
+static int known_ndim(Node *n)
 {
-	int rank = operand_rank(n, 0);
+	int ndim = operand_ndim(n, 0);
 
-	if (rank < 0)
-		err_at(operand_loc(n, 0), "%s needs an operand of known rank", n->op);
-	return rank;
+	if (ndim < 0)
+		err_at(operand_loc(n, 0), "%s needs an operand with a known number of axes", n->op);
+	return ndim;
 }
 
 static int expand_resize(Node *n)
@@ -368,24 +368,24 @@ static int expand_resize(Node *n)
 		.coord = attr_str(n, "coordinate_transformation_mode"), .a = attr_float(n, "cubic_coeff_a"),
 		.antialias = attr_int(n, "antialias") != 0, .exclude = attr_int(n, "exclude_outside") != 0,
 		.outside = attr_float(n, "extrapolation_value") };
-	int rank = known_rank(n), axes[RANK_MAX], naxes, nx;
+	int ndim = known_ndim(n), axes[NDIM_MAX], naxes, nx;
 	const int64_t *list = attr_ints(n, "axes", &naxes);
-	double scale[RANK_MAX];
-	Axis x[RANK_MAX];
+	double scale[NDIM_MAX];
+	Axis x[NDIM_MAX];
 
-	if (rank < 0 || !expand_oneof(n, "mode", kinds) ||
+	if (ndim < 0 || !expand_oneof(n, "mode", kinds) ||
 		!expand_oneof(n, "coordinate_transformation_mode", coords))
 		return -1;
-	if (list && naxes > rank) {
+	if (list && naxes > ndim) {
 		err_at(n->loc, "Resize has %d axes for %s", naxes, type_text(operand_type(n, 0)));
 		return -1;
 	}
 	for (int i = 0; list && i < naxes; i++)
-		if (op_axis(n, list[i], rank, &axes[i]))
+		if (op_axis(n, list[i], ndim, &axes[i]))
 			return -1;
-	for (int i = 0; !list && i < rank; i++)
+	for (int i = 0; !list && i < ndim; i++)
 		axes[i] = i;
-	naxes = list ? naxes : rank;
+	naxes = list ? naxes : ndim;
 	if (given(n, 2) == given(n, 3)) {
 		err_at(n->loc, "Resize needs either scales or sizes");
 		return -1;
@@ -410,8 +410,8 @@ static int upsample(Node *n, const double *scale, int naxes)
 	Mode m = { .kind = attr_str(n, "mode"), .nearest = name_of("floor"), .coord = name_of("asymmetric"),
 		.a = -0.75 };
 	static const char *const kinds[] = { "nearest", "linear", "bilinear", "trilinear", NULL };
-	int axes[RANK_MAX];
-	Axis x[RANK_MAX];
+	int axes[NDIM_MAX];
+	Axis x[NDIM_MAX];
 
 	if (!expand_oneof(n, "mode", kinds))
 		return -1;
@@ -425,28 +425,28 @@ static int upsample(Node *n, const double *scale, int naxes)
 
 static int expand_upsample(Node *n)
 {
-	int rank = known_rank(n);
-	double scale[RANK_MAX];
-	const Tensor *t = rank < 0 ? NULL : expand_const(n, 1, "scales");
+	int ndim = known_ndim(n);
+	double scale[NDIM_MAX];
+	const Tensor *t = ndim < 0 ? NULL : expand_const(n, 1, "scales");
 
-	return !t || read_scales(n, t, rank, scale) ? -1 : upsample(n, scale, rank);
+	return !t || read_scales(n, t, ndim, scale) ? -1 : upsample(n, scale, ndim);
 }
 
 static int expand_upsample_old(Node *n)
 {
-	int rank = known_rank(n);
+	int ndim = known_ndim(n);
 	const Attr *a = node_attr(n, "scales");
-	double scale[RANK_MAX];
+	double scale[NDIM_MAX];
 
-	if (rank < 0)
+	if (ndim < 0)
 		return -1;
-	if (!a || a->type != AT_FLOATS || a->n != rank) {
-		err_at(n->loc, "Upsample needs %d scales", rank);
+	if (!a || a->type != AT_FLOATS || a->n != ndim) {
+		err_at(n->loc, "Upsample needs %d scales", ndim);
 		return -1;
 	}
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		scale[i] = a->u.fs[i];
-	return upsample(n, scale, rank);
+	return upsample(n, scale, ndim);
 }
 
 /* clang-format off */

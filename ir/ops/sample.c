@@ -11,12 +11,12 @@ typedef struct Grid {
 	Node *n;
 	DType gtype, work;     /* of positions; of values and weights */
 	int r;                 /* spatial axes */
-	int64_t len[RANK_MAX]; /* of each */
+	int64_t len[NDIM_MAX]; /* of each */
 	Name mode, pad;
 	bool align;
 	int taps;  /* neighbours per axis: 1, 2 or 4 */
 	int batch; /* axes before the points */
-	Value *idx[RANK_MAX][4], *w[RANK_MAX][4];
+	Value *idx[NDIM_MAX][4], *w[NDIM_MAX][4];
 } Grid;
 
 #define g2(g, op, a, b) expand_op((g)->n, op, NULL, a, b)
@@ -165,15 +165,15 @@ static int read_grid(Grid *g)
 		return -1;
 	g->mode = attr_str(n, "mode");
 	g->taps = !strcmp(g->mode, "nearest") ? 1 : strstr(g->mode, "cubic") ? 4 : 2;
-	if (!x || !p || x->rank < 3 || p->rank != x->rank ||
-		(dim_known(p->dim[p->rank - 1]) && p->dim[p->rank - 1] != x->rank - 2)) {
+	if (!x || !p || x->ndim < 3 || p->ndim != x->ndim ||
+		(dim_known(p->dim[p->ndim - 1]) && p->dim[p->ndim - 1] != x->ndim - 2)) {
 		err_at(n->loc,
 			"GridSample needs an image [N, C, D1, ..., Dr] and positions [N, O1, ..., Or, r], "
 		        "not %s and %s",
 			type_text(x), type_text(p));
 		return -1;
 	}
-	g->r = x->rank - 2;
+	g->r = x->ndim - 2;
 	if (g->r > (g->taps == 4 ? 3 : 6)) {
 		err_at(n->loc, "GridSample over %d axes is more than it can do", g->r);
 		return -1;
@@ -227,8 +227,8 @@ static int expand_grid(Node *n)
 /* ---- DeformConv ---- */
 
 typedef struct Deform {
-	int64_t group, spots, k[RANK_MAX],
-		out[RANK_MAX];             /* spots: groups of channels with offsets of their own */
+	int64_t group, spots, k[NDIM_MAX],
+		out[NDIM_MAX];             /* spots: groups of channels with offsets of their own */
 	int64_t nk, np, channels, filters; /* elements of a window, windows, sizes of axis 1 of x and y */
 } Deform;
 
@@ -240,12 +240,12 @@ static int64_t nth(const int64_t *list, int i, int64_t none)
 static int read_deform(Node *n, Grid *g, Deform *d)
 {
 	Type *x = operand_type(n, 0);
-	int64_t xd[RANK_MAX], wd[RANK_MAX], od[RANK_MAX];
-	int no = expand_shape(n, 2, od), nw = expand_shape(n, 1, wd), nx = x ? x->rank : -1;
+	int64_t xd[NDIM_MAX], wd[NDIM_MAX], od[NDIM_MAX];
+	int no = expand_shape(n, 2, od), nw = expand_shape(n, 1, wd), nx = x ? x->ndim : -1;
 
 	if (no < 0 || nw < 0 || nx < 3 || no != nx || nw != nx || nx - 2 > 4) {
 		if (no >= 0 && nw >= 0)
-			err_at(n->loc, "DeformConv needs x, w and offset of the same rank, at least 3");
+			err_at(n->loc, "DeformConv needs x, w and offset with the same number of axes, at least 3");
 		return -1;
 	}
 	g->r = nx - 2;
@@ -332,8 +332,8 @@ static int expand_deform(Node *n)
 	int64_t per = d.channels / d.spots, wide = d.channels / d.group * d.nk;
 	int64_t x4[4] = { 0, d.spots, per, -1 }, c5[5] = { 0, d.spots, d.nk, d.np, per },
 		c4[4] = { 0, d.group, wide, d.np };
-	int64_t w3[3] = { d.group, d.filters / d.group, wide }, y[RANK_MAX] = { 0, d.filters },
-		b[RANK_MAX] = { -1 };
+	int64_t w3[3] = { d.group, d.filters / d.group, wide }, y[NDIM_MAX] = { 0, d.filters },
+		b[NDIM_MAX] = { -1 };
 	Value *x = expand_op(
 		n, "Transpose", "perm=[0, 1, 3, 2]", g2(&g, "Reshape", n->in[0], expand_ints(n, x4, 4)));
 	Value *cols = gather_all(&g, x);

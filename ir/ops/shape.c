@@ -7,7 +7,7 @@
 static bool unknown_shape(Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && operand_rank(n, i) < 0)
+		if (n->in[i] && operand_ndim(n, i) < 0)
 			return true;
 	return false;
 }
@@ -16,7 +16,7 @@ int shape_like_first(Node *n)
 {
 	const Type *t = operand_type(n, 0);
 	if (t)
-		operand_set_result(n, 0, t->elem, t->rank, t->dim);
+		operand_set_result(n, 0, t->elem, t->ndim, t->dim);
 	return 0;
 }
 
@@ -33,21 +33,21 @@ static Dim broadcast_dim(Dim a, Dim b)
 	return dim_known(a) ? DIM_OVERFLOW : DIM_UNKNOWN;
 }
 
-int shape_broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim)
+int shape_broadcast_dims(Node *n, int ndim, Dim *dim, int bndim, const Dim *bdim)
 {
-	int r = rank > brank ? rank : brank;
-	Dim was[RANK_MAX];
-	memcpy(was, dim, (size_t)rank * sizeof *dim);
+	int r = ndim > bndim ? ndim : bndim;
+	Dim was[NDIM_MAX];
+	memcpy(was, dim, (size_t)ndim * sizeof *dim);
 	for (int i = r; i-- > 0;) {
-		int ia = i - (r - rank), ib = i - (r - brank);
+		int ia = i - (r - ndim), ib = i - (r - bndim);
 		Dim a = ia >= 0 ? was[ia] : 1, b = ib >= 0 ? bdim[ib] : 1;
 		dim[i] = broadcast_dim(a, b);
 		if (dim[i] == DIM_OVERFLOW) {
 			err_at(n->loc, "%s cannot broadcast %lld with %lld: the shapes are %s and %s", n->op,
 				(long long)a, (long long)b,
-				type_text(&(Type){ .elem = operand_dtype(n, 0), .rank = rank, .dim = was }),
+				type_text(&(Type){ .elem = operand_dtype(n, 0), .ndim = ndim, .dim = was }),
 				type_text(&(Type){
-					.elem = operand_dtype(n, 0), .rank = brank, .dim = (Dim *)bdim }));
+					.elem = operand_dtype(n, 0), .ndim = bndim, .dim = (Dim *)bdim }));
 			return -1;
 		}
 	}
@@ -56,18 +56,18 @@ int shape_broadcast_dims(Node *n, int rank, Dim *dim, int brank, const Dim *bdim
 
 int shape_broadcast_as(Node *n, DType elem)
 {
-	Dim dim[RANK_MAX];
-	int rank = 0;
+	Dim dim[NDIM_MAX];
+	int ndim = 0;
 	if (unknown_shape(n)) {
 		operand_set_result(n, 0, elem, -1, NULL);
 		return 0;
 	}
 	for (int i = 0; i < n->nin; i++) {
 		const Type *t = operand_type(n, i);
-		if (t && (rank = shape_broadcast_dims(n, rank, dim, t->rank, t->dim)) < 0)
+		if (t && (ndim = shape_broadcast_dims(n, ndim, dim, t->ndim, t->dim)) < 0)
 			return -1;
 	}
-	operand_set_result(n, 0, elem, rank, dim);
+	operand_set_result(n, 0, elem, ndim, dim);
 	return 0;
 }
 
@@ -81,21 +81,21 @@ int shape_compare(Node *n)
 	return shape_broadcast_as(n, DT_BOOL);
 }
 
-int shape_rank_check(Node *n, int64_t rank)
+int shape_ndim_check(Node *n, int64_t ndim)
 {
-	if (rank <= RANK_MAX)
+	if (ndim <= NDIM_MAX)
 		return 0;
-	err_at(n->loc, "%s: %lld axes are more than %d", n->op, (long long)rank, RANK_MAX);
+	err_at(n->loc, "%s: %lld axes are more than %d", n->op, (long long)ndim, NDIM_MAX);
 	return -1;
 }
 
 /* A result of known number of axes and unknown lengths. */
-int shape_any(Node *n, int i, DType elem, int rank)
+int shape_any(Node *n, int i, DType elem, int ndim)
 {
-	Dim dim[RANK_MAX];
-	for (int a = 0; a < rank; a++)
+	Dim dim[NDIM_MAX];
+	for (int a = 0; a < ndim; a++)
 		dim[a] = DIM_UNKNOWN;
-	operand_set_result(n, i, elem, rank, dim);
+	operand_set_result(n, i, elem, ndim, dim);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ void shape_fit(Node *shard, const Node *logical)
 		i++;
 	if (i >= shard->nin || !shard->in[i] || !y)
 		return;
-	Tensor *t = tensor_ints(shard->graph->scratch, y->dim, y->rank);
+	Tensor *t = tensor_ints(shard->graph->scratch, y->dim, y->ndim);
 	shard->in[i]->data = t;
 	shard->in[i]->elem = NULL;
 	shard->in[i]->nelem = 0;
@@ -117,10 +117,10 @@ void shape_fit(Node *shard, const Node *logical)
 /* Shape and Size. */
 static int shape_shape(Node *n)
 {
-	int rank = operand_rank(n, 0), from, to;
+	int ndim = operand_ndim(n, 0), from, to;
 	Dim d = DIM_UNKNOWN;
-	if (rank >= 0) {
-		contents_range(n, rank, &from, &to);
+	if (ndim >= 0) {
+		contents_range(n, ndim, &from, &to);
 		d = to - from;
 	}
 	operand_set_result(n, 0, DT_INT64, 1, &d);
@@ -130,7 +130,7 @@ static int shape_shape(Node *n)
 static int eval_shape(Node *n, Tensor **in, Tensor **out)
 {
 	int from, to;
-	contents_range(n, in[0]->rank, &from, &to);
+	contents_range(n, in[0]->ndim, &from, &to);
 	for (int i = from; i < to; i++)
 		tensor_set_int(out[0], i - from, in[0]->dim[i]);
 	return 0;
@@ -182,7 +182,7 @@ static int shape_constant(Node *n)
 	case AT_TENSOR: case AT_SPARSE:
 		if (!a->u.t)
 			break;
-		operand_set_result(n, 0, a->u.t->dtype, a->u.t->rank, a->u.t->dim);
+		operand_set_result(n, 0, a->u.t->dtype, a->u.t->ndim, a->u.t->dim);
 		return 0;
 	case AT_FLOAT: operand_set_result(n, 0, DT_FLOAT, 0, NULL); return 0;
 	case AT_FLOATS: operand_set_result(n, 0, DT_FLOAT, 1, &len); return 0;
@@ -230,7 +230,7 @@ static const Tensor *fill_value(Node *n)
 
 static int shape_constant_of_shape(Node *n)
 {
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 	const Tensor *fill = fill_value(n), *t = operand_const(n, 0);
 	DType elem = fill ? fill->dtype : DT_FLOAT;
 	if (fill && tensor_elements(fill) != 1) {
@@ -243,9 +243,9 @@ static int shape_constant_of_shape(Node *n)
 		return -1;
 	}
 	const Type *s = operand_type(n, 0);
-	if (s && s->rank == 1 && dim_known(s->dim[0]) && s->dim[0] > RANK_MAX) {
+	if (s && s->ndim == 1 && dim_known(s->dim[0]) && s->dim[0] > NDIM_MAX) {
 		err_at(operand_loc(n, 0), "ConstantOfShape: %lld axes are more than %d", (long long)s->dim[0],
-			RANK_MAX);
+			NDIM_MAX);
 		return -1;
 	}
 	for (int64_t i = 0; t && i < tensor_elements(t); i++)
@@ -254,13 +254,13 @@ static int shape_constant_of_shape(Node *n)
 				(long long)tensor_int(t, i));
 			return -1;
 		}
-	int rank = operand_dims(n, 0, dim, RANK_MAX);
-	if (rank < 0 && s && s->rank == 1 && dim_known(s->dim[0])) {
-		rank = (int)s->dim[0];
-		for (int i = 0; i < rank; i++)
+	int ndim = operand_dims(n, 0, dim, NDIM_MAX);
+	if (ndim < 0 && s && s->ndim == 1 && dim_known(s->dim[0])) {
+		ndim = (int)s->dim[0];
+		for (int i = 0; i < ndim; i++)
 			dim[i] = DIM_UNKNOWN;
 	}
-	operand_set_result(n, 0, elem, rank, dim);
+	operand_set_result(n, 0, elem, ndim, dim);
 	return 0;
 }
 

@@ -213,20 +213,20 @@ static Value *long_transform(Node *n, Value *x, DType type, const Dft *d)
 	return d->pout == 1 ? until(n, x, 2, 1) : x;
 }
 
-/* The transform of x along axis, which has rank axes, the last of them the parts of a number. */
-static Value *transform(Node *n, Value *x, DType type, int rank, int axis, const Dft *d)
+/* The transform of x along axis, which has ndim axes, the last of them the parts of a number. */
+static Value *transform(Node *n, Value *x, DType type, int ndim, int axis, const Dft *d)
 {
-	int64_t perm[RANK_MAX], flat = d->in * d->pin, back[2] = { d->out, d->pout };
+	int64_t perm[NDIM_MAX], flat = d->in * d->pin, back[2] = { d->out, d->pout };
 	DType work = type == DT_DOUBLE ? type : DT_FLOAT;
 
-	for (int i = 0; i < rank; i++)
+	for (int i = 0; i < ndim; i++)
 		perm[i] = i;
-	perm[axis] = rank - 2;
-	perm[rank - 2] = axis;
-	char *swap = expand_list(n, "perm", perm, rank);
+	perm[axis] = ndim - 2;
+	perm[ndim - 2] = axis;
+	char *swap = expand_list(n, "perm", perm, ndim);
 	if (work != type)
 		x = expand_cast(n, x, work);
-	if (axis != rank - 2)
+	if (axis != ndim - 2)
 		x = expand_op(n, "Transpose", swap, x);
 	Value *lead = expand_op(n, "Shape", "end=-2", x);
 	Value *y;
@@ -239,7 +239,7 @@ static Value *transform(Node *n, Value *x, DType type, int rank, int axis, const
 	}
 	y = expand_op(n, "Reshape", "allowzero=1", y,
 		expand_op(n, "Concat", "axis=0", lead, expand_ints(n, back, 2)));
-	if (axis != rank - 2)
+	if (axis != ndim - 2)
 		y = expand_op(n, "Transpose", swap, y);
 	return work != type ? expand_cast(n, y, type) : y;
 }
@@ -269,17 +269,17 @@ static int expand_dft(Node *n)
 
 	if (read_int(n, 1, "a length", &len) || (!old && read_int(n, 2, "an axis", &at)))
 		return -1;
-	if (!t || t->rank < 2 || !dim_known(t->dim[t->rank - 1]) || t->dim[t->rank - 1] < 1 ||
-		t->dim[t->rank - 1] > 2) {
+	if (!t || t->ndim < 2 || !dim_known(t->dim[t->ndim - 1]) || t->dim[t->ndim - 1] < 1 ||
+		t->dim[t->ndim - 1] > 2) {
 		err_at(operand_loc(n, 0), "DFT takes [..., n, 1] (real) or [..., n, 2] (complex), not %s",
 			type_text(t));
 		return -1;
 	}
-	if (op_axis(n, at, t->rank, &axis))
+	if (op_axis(n, at, t->ndim, &axis))
 		return -1;
-	d.pin = (int)t->dim[t->rank - 1];
+	d.pin = (int)t->dim[t->ndim - 1];
 	d.in = t->dim[axis];
-	if (!dim_known(d.in) || d.in > INT32_MAX || axis == t->rank - 1) {
+	if (!dim_known(d.in) || d.in > INT32_MAX || axis == t->ndim - 1) {
 		err_at(operand_loc(n, 0), "DFT needs an axis of known length, not axis %d of %s", axis,
 			type_text(t));
 		return -1;
@@ -291,7 +291,7 @@ static int expand_dft(Node *n)
 	}
 	d.out = d.half && !d.inverse ? d.len / 2 + 1 : d.len;
 	d.pout = d.half && d.inverse ? 1 : 2;
-	return expand_result(n, 0, transform(n, n->in[0], t->elem, t->rank, axis, &d));
+	return expand_result(n, 0, transform(n, n->in[0], t->elem, t->ndim, axis, &d));
 }
 
 static int expand_stft(Node *n)
@@ -302,7 +302,7 @@ static int expand_stft(Node *n)
 
 	if (read_int(n, 1, "a frame step", &step) || read_int(n, 3, "a frame length", &len))
 		return -1;
-	if (!t || t->rank != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 ||
+	if (!t || t->ndim != 3 || !dim_known(t->dim[1]) || !dim_known(t->dim[2]) || t->dim[2] < 1 ||
 		t->dim[2] > 2) {
 		err_at(operand_loc(n, 0), "STFT takes a signal [batch, length, 1 or 2] of known length, not %s",
 			type_text(t));
@@ -311,8 +311,8 @@ static int expand_stft(Node *n)
 	if (len < 0 && !w)
 		len = t->dim[1];
 	else if (len < 0)
-		len = w->rank == 1 ? w->dim[0] : -1;
-	if (w && (w->rank != 1 || dim_differ(w->dim[0], len))) {
+		len = w->ndim == 1 ? w->dim[0] : -1;
+	if (w && (w->ndim != 1 || dim_differ(w->dim[0], len))) {
 		err_at(operand_loc(n, 2), "STFT: the window must be float[%lld], not %s", (long long)len,
 			type_text(w));
 		return -1;
@@ -420,7 +420,7 @@ static int square(Node *n)
 {
 	Type *t = operand_type(n, 0);
 
-	if (t && t->rank >= 0 && (t->rank < 2 || dim_differ(t->dim[t->rank - 1], t->dim[t->rank - 2]))) {
+	if (t && t->ndim >= 0 && (t->ndim < 2 || dim_differ(t->dim[t->ndim - 1], t->dim[t->ndim - 2]))) {
 		err_at(operand_loc(n, 0), "%s takes square matrices, not %s", n->op, type_text(t));
 		return -1;
 	}
@@ -433,7 +433,7 @@ static int shape_det(Node *n)
 
 	if (square(n))
 		return -1;
-	operand_set_result(n, 0, operand_dtype(n, 0), t && t->rank >= 0 ? t->rank - 2 : -1, t ? t->dim : NULL);
+	operand_set_result(n, 0, operand_dtype(n, 0), t && t->ndim >= 0 ? t->ndim - 2 : -1, t ? t->dim : NULL);
 	return 0;
 }
 
@@ -444,7 +444,7 @@ static int shape_cofactor(Node *n)
 
 static int eval_det(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t m = in[0]->dim[in[0]->rank - 1], count = tensor_elements(out[0]);
+	int64_t m = in[0]->dim[in[0]->ndim - 1], count = tensor_elements(out[0]);
 	double *a = eval_doubles(in[0]);
 
 	(void)n;
@@ -456,7 +456,7 @@ static int eval_det(Node *n, Tensor **in, Tensor **out)
 /* The derivative of the determinant: the signed minors.  They exist where the inverse does not. */
 static int eval_cofactor(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t m = in[0]->dim[in[0]->rank - 1], count = tensor_elements(in[0]);
+	int64_t m = in[0]->dim[in[0]->ndim - 1], count = tensor_elements(in[0]);
 	double *a = eval_doubles(in[0]), *minor = eval_scratch(sizeof(double) * (size_t)(m * m + 1));
 
 	(void)n;
@@ -477,7 +477,7 @@ static Cost cost_det(const Node *n)
 {
 	Type *t = operand_type(n, 0);
 	Cost c = cost_bytes(n);
-	int64_t e = t ? type_elements(t) : -1, m = t && t->rank >= 2 ? t->dim[t->rank - 1] : -1;
+	int64_t e = t ? type_elements(t) : -1, m = t && t->ndim >= 2 ? t->dim[t->ndim - 1] : -1;
 
 	if (e >= 0 && m >= 0)
 		c.flops = (double)e * (double)m *

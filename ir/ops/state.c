@@ -24,16 +24,16 @@ static int expand_tensor_scatter(Node *n)
 {
 	static const char *const modes[] = { "linear", "circular", NULL };
 	Type *x = operand_type(n, 0), *u = operand_type(n, 1);
-	int64_t axes[RANK_MAX];
+	int64_t axes[NDIM_MAX];
 	int axis, k = 0;
 
-	if (!x || x->rank < 2 || !u || u->rank != x->rank) {
+	if (!x || x->ndim < 2 || !u || u->ndim != x->ndim) {
 		err_at(n->loc,
-			"TensorScatter needs a cache and an update of the same known rank, not %s and %s",
+			"TensorScatter needs a cache and an update with the same known number of axes, not %s and %s",
 			type_text(x), type_text(u));
 		return -1;
 	}
-	if (!expand_oneof(n, "mode", modes) || op_axis(n, attr_int(n, "axis"), x->rank, &axis))
+	if (!expand_oneof(n, "mode", modes) || op_axis(n, attr_int(n, "axis"), x->ndim, &axis))
 		return -1;
 	if (axis == 0) {
 		err_at(n->loc, "TensorScatter cannot write along axis 0, the samples");
@@ -48,7 +48,7 @@ static int expand_tensor_scatter(Node *n)
 		at = op2(n, "Unsqueeze", at, one_int(n, 0));
 	if (!strcmp(attr_str(n, "mode"), "circular"))
 		at = op2(n, "Mod", at, expand_op(n, "Shape", which, n->in[0]));
-	for (int i = 1; i < x->rank; i++)
+	for (int i = 1; i < x->ndim; i++)
 		if (i != axis)
 			axes[k++] = i;
 	if (k)
@@ -67,7 +67,7 @@ static int expand_causal_conv(Node *n)
 
 	if (!expand_oneof(n, "activation", kinds))
 		return -1;
-	if (!x || x->rank != 3 || !w || w->rank != 3 || !dim_known(w->dim[2]) || w->dim[2] < 1 ||
+	if (!x || x->ndim != 3 || !w || w->ndim != 3 || !dim_known(w->dim[2]) || w->dim[2] < 1 ||
 		!dim_known(w->dim[0]) || dim_differ(x->dim[1], w->dim[0]) || dim_differ(w->dim[1], 1)) {
 		err_at(n->loc,
 			"CausalConvWithState needs x [batch, channels, length] and w [channels, 1, k], not "
@@ -109,7 +109,7 @@ typedef struct Linear {
 /* Operand i as [B, T, dims...], in the type we compute in. */
 static Value *unpack(Linear *a, int i, const int64_t *dim, int count)
 {
-	int64_t shape[RANK_MAX] = { 0, 0 };
+	int64_t shape[NDIM_MAX] = { 0, 0 };
 	Value *v = operand_dtype(a->n, i) == a->work ? a->n->in[i] : expand_cast(a->n, a->n->in[i], a->work);
 
 	memcpy(shape + 2, dim, sizeof *dim * (size_t)count);
@@ -121,7 +121,7 @@ static int read_linear(Linear *a)
 	static const char *const rules[] = { "linear", "gated", "delta", "gated_delta", NULL };
 	Node *n = a->n;
 	Name rule = attr_str(n, "update_rule");
-	int64_t qd[RANK_MAX], vd[RANK_MAX], heads = attr_int(n, "q_num_heads");
+	int64_t qd[NDIM_MAX], vd[NDIM_MAX], heads = attr_int(n, "q_num_heads");
 
 	a->heads = attr_int(n, "kv_num_heads");
 	a->gated = !strncmp(rule, "gated", 5);
@@ -129,7 +129,7 @@ static int read_linear(Linear *a)
 	if (!expand_oneof(n, "update_rule", rules) || expand_shape(n, 0, qd) < 0 ||
 		expand_shape(n, 2, vd) < 0)
 		return -1;
-	if (operand_rank(n, 0) != 3 || operand_rank(n, 1) != 3 || operand_rank(n, 2) != 3 || a->heads < 1 ||
+	if (operand_ndim(n, 0) != 3 || operand_ndim(n, 1) != 3 || operand_ndim(n, 2) != 3 || a->heads < 1 ||
 		heads < 1 || heads % a->heads || qd[2] % heads || vd[2] % a->heads || a->gated != given(n, 4) ||
 		a->delta != given(n, 5)) {
 		err_at(n->loc,

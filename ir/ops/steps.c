@@ -37,7 +37,7 @@ bool steps_plain(const Node *n)
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	DType t = x ? x->elem : DT_UNDEFINED;
 	int g = gates_of(n);
-	return (t == DT_FLOAT || t == DT_DOUBLE) && r && r->rank == 2 && dim_known(r->dim[1]) &&
+	return (t == DT_FLOAT || t == DT_DOUBLE) && r && r->ndim == 2 && dim_known(r->dim[1]) &&
 	       r->dim[1] * dtype_bits(t) / 8 <= STATE_MOST && !attr_has(n, "activations") &&
 	       !(attr_float(n, "clip") > 0) && (g != 4 || (!attr_int(n, "input_forget") && !operand_value(n, P)));
 }
@@ -49,16 +49,16 @@ static bool own_steps(const Node *n, const bool *wants)
 }
 
 /* An operand that is there has this shape, or may have; -1 after err_at. */
-int steps_operand(Node *n, int i, int rank, const Dim *dim)
+int steps_operand(Node *n, int i, int ndim, const Dim *dim)
 {
 	Type *t = operand_type(n, i);
-	bool clash = t && t->rank >= 0 && t->rank != rank;
-	for (int k = 0; !clash && t && k < t->rank; k++)
+	bool clash = t && t->ndim >= 0 && t->ndim != ndim;
+	for (int k = 0; !clash && t && k < t->ndim; k++)
 		clash = dim_differ(t->dim[k], dim[k]);
 	if (!clash)
 		return 0;
 	err_at(operand_loc(n, i), "%s: %s is %s, %s is wanted", n->op, n->row->schema->in[i].name, type_text(t),
-		type_text(type_tensor(n->graph->arena, t->elem, rank, dim)));
+		type_text(type_tensor(n->graph->arena, t->elem, ndim, dim)));
 	return -1;
 }
 
@@ -66,13 +66,13 @@ static int shape_steps(Node *n)
 {
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	int g = gates_of(n);
-	if ((x && x->rank >= 0 && x->rank != 3) || (r && r->rank >= 0 && r->rank != 2)) {
+	if ((x && x->ndim >= 0 && x->ndim != 3) || (r && r->ndim >= 0 && r->ndim != 2)) {
 		err_at(n->loc, "%s wants xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x),
 			type_text(r));
 		return -1;
 	}
-	Dim seq = x && x->rank == 3 ? x->dim[0] : DIM_UNKNOWN, batch = x && x->rank == 3 ? x->dim[1] : DIM_UNKNOWN;
-	Dim hidden = r && r->rank == 2 ? r->dim[1] : DIM_UNKNOWN, all = dim_mul(hidden, g);
+	Dim seq = x && x->ndim == 3 ? x->dim[0] : DIM_UNKNOWN, batch = x && x->ndim == 3 ? x->dim[1] : DIM_UNKNOWN;
+	Dim hidden = r && r->ndim == 2 ? r->dim[1] : DIM_UNKNOWN, all = dim_mul(hidden, g);
 	Dim state[3] = { 1, batch, hidden }, every[3] = { seq, batch, hidden }, gates[3] = { seq, batch, all };
 	if (steps_operand(n, XW, 3, gates) || steps_operand(n, R, 2, (Dim[]){ all, hidden }) ||
 		steps_operand(n, H, 3, state) || steps_operand(n, LENS, 1, &batch) ||
@@ -95,11 +95,11 @@ static int shape_steps(Node *n)
 static int shape_steps_grad(Node *n)
 {
 	Type *dy = operand_type(n, 0);
-	if (dy && dy->rank >= 0 && dy->rank != 3) {
+	if (dy && dy->ndim >= 0 && dy->ndim != 3) {
 		err_at(operand_loc(n, 0), "%s wants dy of 3 axes, it is %s", n->op, type_text(dy));
 		return -1;
 	}
-	bool known = dy && dy->rank == 3;
+	bool known = dy && dy->ndim == 3;
 	Dim seq = known ? dy->dim[0] : DIM_UNKNOWN, batch = known ? dy->dim[1] : DIM_UNKNOWN,
 	    hidden = known ? dy->dim[2] : DIM_UNKNOWN;
 	Dim all = dim_mul(hidden, gates_of(n)), state[3] = { 1, batch, hidden }, gates[3] = { seq, batch, all },
@@ -294,7 +294,7 @@ static int read_cell(Node *n, Cell *c)
 {
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	*c = (Cell){ .n = n, .gates = gates_of(n) };
-	if (!x || x->rank != 3 || !dim_known(x->dim[0]) || !r || r->rank != 2 || !dim_known(r->dim[1]) ||
+	if (!x || x->ndim != 3 || !dim_known(x->dim[0]) || !r || r->ndim != 2 || !dim_known(r->dim[1]) ||
 		x->dim[0] < 1 || r->dim[1] < 1) {
 		err_at(n->loc,
 			"%s is unrolled: it needs a known number of steps and a known hidden size, the operands are %s "
@@ -558,11 +558,11 @@ static int eval_lstm_grad(Node *n, Tensor **in, Tensor **out)
 static int factor_steps(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
-	if (!x || x->rank != 3)
+	if (!x || x->ndim != 3)
 		return -1;
 	int f = factor_add(r, x->dim[1]);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && operand_rank(n, i) == 3)
+		if (n->in[i] && operand_ndim(n, i) == 3)
 			r->in[i][1] = f;
 		else if (n->in[i] && !strcmp(n->row->schema->in[i].name, "lens"))
 			r->in[i][0] = f;
@@ -578,7 +578,7 @@ static Cost cost_steps(const Node *n)
 	Cost c = cost_bytes(n);
 	Type *x = operand_type(n, 0), *r = operand_type(n, strstr(n->op, "Grad") ? 3 : R);
 	int64_t nr = r ? type_elements(r) : -1;
-	if (x && x->rank == 3 && dim_known(x->dim[0]) && dim_known(x->dim[1]) && nr > 0)
+	if (x && x->ndim == 3 && dim_known(x->dim[0]) && dim_known(x->dim[1]) && nr > 0)
 		c.flops = 2.0 * (double)x->dim[0] * (double)x->dim[1] * (double)nr;
 	return c;
 }

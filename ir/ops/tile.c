@@ -11,19 +11,19 @@ static int shape_tile(Node *n)
 {
 	const Type *x = operand_type(n, 0);
 	const Tensor *t = operand_const(n, 1);
-	Dim dim[RANK_MAX];
-	if (!x || x->rank < 0) {
+	Dim dim[NDIM_MAX];
+	if (!x || x->ndim < 0) {
 		operand_set_result(n, 0, operand_dtype(n, 0), -1, NULL);
 		return 0;
 	}
 	int64_t len = t ? tensor_elements(t) : operand_length(n, 1);
-	if (len >= 0 && len != x->rank) {
+	if (len >= 0 && len != x->ndim) {
 		err_at(operand_loc(n, 1), "Tile: %lld repeats for %s", (long long)len, type_text(x));
 		return -1;
 	}
-	if (operand_dims(n, 1, dim, RANK_MAX) != x->rank)
-		return shape_any(n, 0, x->elem, x->rank);
-	for (int a = 0; a < x->rank; a++) {
+	if (operand_dims(n, 1, dim, NDIM_MAX) != x->ndim)
+		return shape_any(n, 0, x->elem, x->ndim);
+	for (int a = 0; a < x->ndim; a++) {
 		if (t && dim[a] < 0) {
 			err_at(operand_loc(n, 1), "Tile: a negative number of repeats, %lld",
 				(long long)tensor_int(t, a));
@@ -31,17 +31,17 @@ static int shape_tile(Node *n)
 		}
 		dim[a] = dim_mul(x->dim[a], dim[a]);
 	}
-	operand_set_result(n, 0, x->elem, x->rank, dim);
+	operand_set_result(n, 0, x->elem, x->ndim, dim);
 	return 0;
 }
 
 static int eval_tile(Node *n, Tensor **in, Tensor **out)
 {
-	int64_t stride[RANK_MAX], total = tensor_elements(out[0]);
+	int64_t stride[NDIM_MAX], total = tensor_elements(out[0]);
 	const Tensor *x = in[0];
-	int last = x->rank - 1;
+	int last = x->ndim - 1;
 	(void)n;
-	if (x->rank == 0) {
+	if (x->ndim == 0) {
 		eval_copy(x, 0, out[0], 0, total);
 		return 0;
 	}
@@ -60,12 +60,12 @@ static int eval_tile(Node *n, Tensor **in, Tensor **out)
 enum { AXES = 8, AT_ONCE = 3 };
 
 /* The axes that are repeated, as far as that is known. */
-static int repeated(const Node *n, int rank, bool *on)
+static int repeated(const Node *n, int ndim, bool *on)
 {
-	Dim times[RANK_MAX];
+	Dim times[NDIM_MAX];
 	int count = 0;
-	bool known_dims = operand_dims(n, 1, times, RANK_MAX) == rank;
-	for (int a = 0; a < rank; a++)
+	bool known_dims = operand_dims(n, 1, times, NDIM_MAX) == ndim;
+	for (int a = 0; a < ndim; a++)
 		count += on[a] = !known_dims || times[a] != 1;
 	return count;
 }
@@ -89,14 +89,14 @@ static Value *times(Node *n, Value *a, Value *b)
 
 /* Axes on[first] .. are repeated, at most `most` of them; join: neighbours that move together are one axis.  Returns
  * where the next step begins. */
-static int plan_step(Node *n, int rank, const bool *on, int first, int most, bool join, Value **len,
+static int plan_step(Node *n, int ndim, const bool *on, int first, int most, bool join, Value **len,
 	Value *const *repeats, Step *s)
 {
-	Value *from[2 * RANK_MAX], *to[2 * RANK_MAX], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
+	Value *from[2 * NDIM_MAX], *to[2 * NDIM_MAX], *one = expand_ints(n, (int64_t[]){ 1 }, 1);
 	int count = 0, end = first;
 	bool fresh = true;
 	*s = (Step){ 0 };
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		bool here = a >= first && on[a] && s->nax < most;
 		if (here) {
 			s->axis[s->nax++] = count;
@@ -113,34 +113,34 @@ static int plan_step(Node *n, int rank, const bool *on, int first, int most, boo
 	}
 	s->from = expand_node(n, "Concat", "axis=0", count, from);
 	s->to = expand_node(n, "Concat", "axis=0", count, to);
-	s->made = expand_node(n, "Concat", "axis=0", rank, len);
+	s->made = expand_node(n, "Concat", "axis=0", ndim, len);
 	return end;
 }
 
 static int plan_steps(Node *n, Step *step)
 {
 	const Type *x = operand_type(n, 0);
-	Dim known[RANK_MAX];
-	bool on[RANK_MAX];
-	Value *len[RANK_MAX], *repeats[RANK_MAX], *shape = expand_op(n, "Shape", NULL, n->in[0]);
-	bool known_dims = operand_dims(n, 1, known, RANK_MAX) == x->rank;
-	int count = repeated(n, x->rank, on), steps = 0, at = 0;
-	bool join = x->rank + count > AXES;
-	for (int a = 0; a < x->rank; a++) {
+	Dim known[NDIM_MAX];
+	bool on[NDIM_MAX];
+	Value *len[NDIM_MAX], *repeats[NDIM_MAX], *shape = expand_op(n, "Shape", NULL, n->in[0]);
+	bool known_dims = operand_dims(n, 1, known, NDIM_MAX) == x->ndim;
+	int count = repeated(n, x->ndim, on), steps = 0, at = 0;
+	bool join = x->ndim + count > AXES;
+	for (int a = 0; a < x->ndim; a++) {
 		len[a] = element(n, shape, x->dim, a);
 		repeats[a] = on[a] ? element(n, n->in[1], known_dims ? known : NULL, a) : NULL;
 	}
 	for (int done = 0; done < count; done += step[steps++].nax)
-		at = plan_step(n, x->rank, on, at, join ? AT_ONCE : AXES, join, len, repeats, &step[steps]);
+		at = plan_step(n, x->ndim, on, at, join ? AT_ONCE : AXES, join, len, repeats, &step[steps]);
 	return steps;
 }
 
 static int expand_tile(Node *n)
 {
-	Step step[RANK_MAX];
+	Step step[NDIM_MAX];
 	Value *y = n->in[0];
-	if (operand_rank(n, 0) < 0) {
-		err_at(operand_loc(n, 0), "Tile needs an operand of known rank");
+	if (operand_ndim(n, 0) < 0) {
+		err_at(operand_loc(n, 0), "Tile needs an operand with a known number of axes");
 		return -1;
 	}
 	int steps = plan_steps(n, step);
@@ -153,10 +153,10 @@ static int expand_tile(Node *n)
 
 static int grad_tile(Node *n, Value **dout, Value **din)
 {
-	Step step[RANK_MAX];
+	Step step[NDIM_MAX];
 	Value *d = dout[0];
-	if (operand_rank(n, 0) < 0)
-		die("Tile of unknown rank has no gradient");
+	if (operand_ndim(n, 0) < 0)
+		die("Tile of an unknown number of axes has no gradient");
 	for (int i = plan_steps(n, step); i-- > 0;) {
 		int64_t axes[AT_ONCE + AXES];
 		for (int k = 0; k < step[i].nax; k++)

@@ -131,7 +131,7 @@ int window_fit(Node *n, Window *w, const int64_t *in)
 int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 {
 	Window w;
-	int mode, nd = x->rank - 2;
+	int mode, nd = x->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
 		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op,
 			(int)SPATIAL_MAX, type_text(x));
@@ -156,11 +156,11 @@ int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 	return 0;
 }
 
-int window_sizes(Node *n, int i, int rank, Dim *dim)
+int window_sizes(Node *n, int i, int ndim, Dim *dim)
 {
 	const Tensor *t = operand_const(n, i);
-	bool known = operand_dims(n, i, dim, rank) == rank;
-	for (int k = 0; k < rank; k++)
+	bool known = operand_dims(n, i, dim, ndim) == ndim;
+	for (int k = 0; k < ndim; k++)
 		if (!known) {
 			dim[k] = DIM_UNKNOWN;
 		} else if (t && tensor_int(t, k) < 0) {

@@ -15,7 +15,7 @@ typedef struct Spec { char letter[AXES_MAX]; int n, dots; } Spec;
 
 static const Type *type_of(const Value *v)
 {
-	return v && v->type && v->type->kind == TY_TENSOR && v->type->rank >= 0 ? v->type : NULL;
+	return v && v->type && v->type->kind == TY_TENSOR && v->type->ndim >= 0 ? v->type : NULL;
 }
 
 static int *rows(Arena *a, const Value *v)
@@ -23,8 +23,8 @@ static int *rows(Arena *a, const Value *v)
 	const Type *t = type_of(v);
 	if (!t)
 		return NULL;
-	int *r = arena_array(a, int, t->rank ? t->rank : 1);
-	for (int i = 0; i < t->rank; i++)
+	int *r = arena_array(a, int, t->ndim ? t->ndim : 1);
+	for (int i = 0; i < t->ndim; i++)
 		r[i] = WHOLE;
 	return r;
 }
@@ -151,12 +151,12 @@ static bool lay(Table *t, const Spec *sp, const Value *v, int *row)
 	const Type *ty = type_of(v);
 	if (!v)
 		return true;
-	if (!ty || !row || ty->rank > AXES_MAX)
+	if (!ty || !row || ty->ndim > AXES_MAX)
 		return false;
-	int extra = ty->rank - sp->n;
+	int extra = ty->ndim - sp->n;
 	if (extra < 0 || (extra > 0 && sp->dots < 0))
 		return false;
-	for (int a = 0; a < ty->rank; a++) {
+	for (int a = 0; a < ty->ndim; a++) {
 		bool under = sp->dots >= 0 && a >= sp->dots && a < sp->dots + extra;
 		if (under) {
 			row[a] = lookup(t, &t->dots[sp->dots + extra - 1 - a], ty->dim[a]);
@@ -175,7 +175,7 @@ static bool settle(const FactorRule *r, const Value *v, int *row)
 	const Type *ty = type_of(v);
 	if (!ty || !row)
 		return true;
-	for (int a = 0; a < ty->rank; a++) {
+	for (int a = 0; a < ty->ndim; a++) {
 		if (row[a] < 0 || ty->dim[a] == r->len[row[a]])
 			continue;
 		if (ty->dim[a] != 1)
@@ -269,15 +269,15 @@ static bool alike(const Node *n, int i)
  * unsplit. */
 int factor_keep(Node *n, FactorRule *r, const bool *unsplit)
 {
-	int rank = operand_rank(n, 0);
-	if (rank < 0)
+	int ndim = operand_ndim(n, 0);
+	if (ndim < 0)
 		return -1;
-	for (int a = 0; a < rank; a++) {
+	for (int a = 0; a < ndim; a++) {
 		if (unsplit[a])
 			continue;
 		int f = factor_add(r, operand_type(n, 0)->dim[a]);
 		for (int i = 0; i < n->nin; i++)
-			if (r->in[i] && operand_rank(n, i) == rank && (i == 0 || alike(n, i)))
+			if (r->in[i] && operand_ndim(n, i) == ndim && (i == 0 || alike(n, i)))
 				r->in[i][a] = f;
 		for (int i = 0; i < n->nout; i++)
 			if (r->out[i])
@@ -286,14 +286,14 @@ int factor_keep(Node *n, FactorRule *r, const bool *unsplit)
 	return 0;
 }
 
-/* Axes whose length does not change are kept: Slice, Pad, Expand of equal rank, Tile. */
+/* Axes whose length does not change are kept: Slice, Pad, Expand to as many axes, Tile. */
 int factor_keep_equal(Node *n, FactorRule *r)
 {
-	bool unsplit[RANK_MAX] = { false };
+	bool unsplit[NDIM_MAX] = { false };
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
-	if (!x || !y || x->rank != y->rank || x->rank < 0)
+	if (!x || !y || x->ndim != y->ndim || x->ndim < 0)
 		return -1;
-	for (int a = 0; a < x->rank; a++)
+	for (int a = 0; a < x->ndim; a++)
 		unsplit[a] = !dim_same(x->dim[a], y->dim[a]);
 	return factor_keep(n, r, unsplit);
 }

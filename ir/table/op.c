@@ -245,7 +245,7 @@ bool op_index(const Node *n, int operand, int *axis)
 	if (strlen(s->in[operand].name) != len || strncmp(s->in[operand].name, at, len))
 		return false;
 	int64_t a = !strcmp(at + len, " axis") ? attr_int(n, "axis") : strtoll(at + len, NULL, 10);
-	*axis = (int)(a < 0 ? a + n->in[0]->type->rank : a);
+	*axis = (int)(a < 0 ? a + n->in[0]->type->ndim : a);
 	return true;
 }
 
@@ -280,7 +280,7 @@ bool op_origin(const Node *n, bool *out, int *at, int *axis)
 		die("%s: .origin names nothing of .sig", n->row->name);
 	const Value *v = *out ? n->out[*at] : n->in[*at];
 	int64_t a = !strcmp(text + len, " axis") ? attr_int(n, "axis") : strtoll(text + len, NULL, 10);
-	*axis = !strcmp(text + len, " *") ? -1 : (int)(a < 0 ? a + v->type->rank : a);
+	*axis = !strcmp(text + len, " *") ? -1 : (int)(a < 0 ? a + v->type->ndim : a);
 	return true;
 }
 
@@ -306,12 +306,12 @@ int64_t op_version(const Model *m, Name domain)
 	return -1;
 }
 
-int op_axis(Node *n, int64_t axis, int rank, int *out)
+int op_axis(Node *n, int64_t axis, int ndim, int *out)
 {
-	if (axis < -rank || axis >= rank) {
-		err_at(n->loc, "%s: axis %lld is outside [%d, %d]", n->op, (long long)axis, -rank, rank - 1);
+	if (axis < -ndim || axis >= ndim) {
+		err_at(n->loc, "%s: axis %lld is outside [%d, %d]", n->op, (long long)axis, -ndim, ndim - 1);
 		return -1;
 	}
-	*out = (int)(axis < 0 ? axis + rank : axis);
+	*out = (int)(axis < 0 ? axis + ndim : axis);
 	return 0;
 }

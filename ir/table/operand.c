@@ -6,11 +6,11 @@ Type *operand_type(const Node *n, int i)
 	return i < n->nin && n->in[i] ? n->in[i]->type : NULL;
 }
 
-int operand_rank(const Node *n, int i)
+int operand_ndim(const Node *n, int i)
 {
 	const Type *t = operand_type(n, i);
 
-	return t && t->kind == TY_TENSOR ? t->rank : -1;
+	return t && t->kind == TY_TENSOR ? t->ndim : -1;
 }
 
 DType operand_dtype(const Node *n, int i)
@@ -50,10 +50,10 @@ int operand_dims(const Node *n, int i, Dim *dim, int max)
 	return n->in[i]->nelem;
 }
 
-void operand_set_result(Node *n, int i, DType elem, int rank, const Dim *dim)
+void operand_set_result(Node *n, int i, DType elem, int ndim, const Dim *dim)
 {
 	if (i < n->nout && n->out[i])
-		n->out[i]->type = type_tensor(n->graph->arena, elem, rank, dim);
+		n->out[i]->type = type_tensor(n->graph->arena, elem, ndim, dim);
 }
 
 Loc operand_loc(const Node *n, int i)
@@ -65,5 +65,5 @@ Loc operand_loc(const Node *n, int i)
 int64_t operand_length(const Node *n, int i)
 {
 	const Type *t = operand_type(n, i);
-	return t && t->rank == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
+	return t && t->ndim == 1 && dim_known(t->dim[0]) ? t->dim[0] : -1;
 }

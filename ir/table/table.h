@@ -89,7 +89,7 @@ const Op *op_at(int i);
 bool op_index(const Node *, int operand, int *axis);         /* whether it indexes an axis of the first, by .index */
 int  op_added(const Node *);                                 /* the operand that .added of its row names; -1: none */
 bool op_origin(const Node *, bool *out, int *at, int *axis); /* by .origin of its row; axis -1: all */
-int  op_axis(Node *, int64_t axis, int rank, int *out);      /* normalises a negative axis; -1 after err_at */
+int  op_axis(Node *, int64_t axis, int ndim, int *out);      /* normalises a negative axis; -1 after err_at */
 int64_t op_version(const Model *, Name domain);              /* what the model imports; -1 none */
 /* Opsets below 9 are read as far as the operator has not changed since; others are refused by name. */
 enum { OPSET_MIN = 1, OPSET_MAX = 28, IR_MIN = 3, IR_MAX = 14 };
@@ -106,11 +106,11 @@ int64_t attr_origin(const Node *, int64_t len, int64_t *among); /* where a shard
 static inline Value *operand_value(const Node *n, int i) { return i < n->nin ? n->in[i] : NULL; }
 static inline Value *operand_result(const Node *n, int i) { return i < n->nout ? n->out[i] : NULL; }
 Type   *operand_type(const Node *, int i);                   /* NULL when left out or unknown */
-int     operand_rank(const Node *, int i);                   /* -1 unknown */
+int     operand_ndim(const Node *, int i);                   /* -1 unknown */
 DType   operand_dtype(const Node *, int i);
 const Tensor *operand_const(const Node *, int i);            /* constant contents, or NULL */
 int     operand_dims(const Node *, int i, Dim *dim, int max); /* contents of a shape operand; count or -1 */
-void    operand_set_result(Node *, int i, DType, int rank, const Dim *dim);
+void    operand_set_result(Node *, int i, DType, int ndim, const Dim *dim);
 Loc     operand_loc(const Node *, int i);
 int64_t operand_length(const Node *, int i);                 /* the length of a vector operand, or -1 */
 

@@ -19,27 +19,27 @@ int64_t tensor_elements(const Tensor *t)
 	int64_t n = 1;
 	bool zero = false, over = false;
 
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		zero |= t->dim[i] == 0;
 		over |= __builtin_mul_overflow(n, t->dim[i], &n);
 	}
 	return zero ? 0 : over ? -1 : n;
 }
 
-Tensor *tensor_new(Arena *a, DType dtype, int rank, const int64_t *dim)
+Tensor *tensor_new(Arena *a, DType dtype, int ndim, const int64_t *dim)
 {
 	Tensor *t = arena_new(a, Tensor);
 	int64_t n = 1;
 	bool zero = false;
 
 	t->dtype = dtype;
-	t->rank = rank;
-	t->dim = arena_array(a, int64_t, rank + 1);
-	for (int i = 0; i < rank; i++) {
+	t->ndim = ndim;
+	t->dim = arena_array(a, int64_t, ndim + 1);
+	for (int i = 0; i < ndim; i++) {
 		t->dim[i] = dim[i];
 		zero |= dim[i] == 0;
 	}
-	for (int i = 0; i < rank && !zero; i++)
+	for (int i = 0; i < ndim && !zero; i++)
 		if (__builtin_mul_overflow(n, dim[i], &n))
 			die("tensor_new: shape overflows");
 	t->bytes = tensor_bytes(dtype, zero ? 0 : n);
@@ -184,9 +184,9 @@ void tensor_set(Tensor *t, int64_t i, double v)
 
 bool tensor_equal(const Tensor *a, const Tensor *b)
 {
-	if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes)
+	if (a->dtype != b->dtype || a->ndim != b->ndim || a->bytes != b->bytes)
 		return false;
-	for (int i = 0; i < a->rank; i++)
+	for (int i = 0; i < a->ndim; i++)
 		if (a->dim[i] != b->dim[i])
 			return false;
 	if (a->dtype == DT_STRING) {

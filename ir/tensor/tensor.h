@@ -25,7 +25,7 @@ uint32_t dtype_encode(DType, double v, bool saturate);
 /* dim.c: a dimension is a number, unknown, or a symbolic expression kept as its canonical text ("N", "2*N*T + 1").
  * Arithmetic keeps sums of products exact; what it cannot express is DIM_UNKNOWN; overflow is DIM_OVERFLOW. */
 typedef int64_t Dim;
-enum { RANK_MAX = 32 };                      /* dimensions of one tensor; readers refuse more */
+enum { NDIM_MAX = 32 };                      /* dimensions of one tensor; readers refuse more */
 #define DIM_UNKNOWN  ((Dim)-1)
 #define DIM_OVERFLOW ((Dim)-2)
 static inline bool dim_known(Dim d) { return d >= 0; }
@@ -50,7 +50,7 @@ typedef enum { TY_TENSOR, TY_SEQ, TY_OPTIONAL, TY_MAP, TY_SPARSE, TY_OPAQUE } Ty
 typedef struct Type {
 	TypeKind kind;
 	DType elem;                     /* tensor, sparse: element; map: key */
-	int rank;                       /* -1: unknown */
+	int ndim;                       /* -1: unknown */
 	Dim *dim;
 	Name *denote;                   /* per dimension, NULL when none */
 	struct Type *sub;               /* seq, optional: element; map: value */
@@ -59,7 +59,7 @@ typedef struct Type {
 	struct TypeBlobs { Blobs type, kind, shape, *dim; } *unknown;   /* of TypeProto and the messages inside; NULL */
 } Type;
 
-Type *type_tensor(Arena *, DType, int rank, const Dim *dim);         /* copies dim; rank -1 is unknown */
+Type *type_tensor(Arena *, DType, int ndim, const Dim *dim);         /* copies dim; ndim -1 is unknown */
 bool  type_equal(const Type *, const Type *);
 const char *type_text(const Type *);         /* "float[32, N]": valid until the eighth call after it */
 int64_t type_elements(const Type *);         /* number of elements; -1 when not all known, -2 on overflow */
@@ -80,7 +80,7 @@ typedef struct Pair { Name key, value; Loc loc; Blobs unknown; bool plain; /* no
 typedef struct Tensor {
 	Name name;
 	DType dtype;
-	int rank;
+	int ndim;
 	int64_t *dim;
 	const void *data;               /* in the mapped file where possible; of any alignment: memcpy */
 	size_t bytes;
@@ -95,13 +95,13 @@ typedef struct Tensor {
 	uint64_t file_off;
 } Tensor;
 
-Tensor *tensor_new(Arena *, DType, int rank, const int64_t *dim);    /* zeroed data of ours */
+Tensor *tensor_new(Arena *, DType, int ndim, const int64_t *dim);    /* zeroed data of ours */
 int64_t tensor_elements(const Tensor *);
 /* Moves idx to the next element of a shape in row-major order; returns its offset by the strides, given the offset `at`
  * of the element before. */
-static inline int64_t tensor_next(int rank, const int64_t *dim, const int64_t *stride, int64_t *idx, int64_t at)
+static inline int64_t tensor_next(int ndim, const int64_t *dim, const int64_t *stride, int64_t *idx, int64_t at)
 {
-	for (int a = rank; a-- > 0;) {
+	for (int a = ndim; a-- > 0;) {
 		at += stride[a];
 		if (++idx[a] < dim[a])
 			break;

@@ -3,16 +3,16 @@
 
 #include <string.h>
 
-Type *type_tensor(Arena *a, DType elem, int rank, const Dim *dim)
+Type *type_tensor(Arena *a, DType elem, int ndim, const Dim *dim)
 {
 	Type *t = arena_new(a, Type);
 
 	t->elem = elem;
-	t->rank = rank;
-	if (rank >= 0)
-		t->dim = arena_array(a, Dim, rank + 1);         /* never NULL: may be given to memcpy */
-	if (rank > 0)
-		memcpy(t->dim, dim, sizeof *dim * (size_t)rank);
+	t->ndim = ndim;
+	if (ndim >= 0)
+		t->dim = arena_array(a, Dim, ndim + 1);         /* never NULL: may be given to memcpy */
+	if (ndim > 0)
+		memcpy(t->dim, dim, sizeof *dim * (size_t)ndim);
 	return t;
 }
 
@@ -22,9 +22,9 @@ bool type_equal(const Type *a, const Type *b)
 		if (a == b)
 			return true;
 		if (a->kind != b->kind || a->elem != b->elem || a->domain != b->domain || a->name != b->name ||
-			a->rank != b->rank)
+			a->ndim != b->ndim)
 			return false;
-		for (int i = 0; i < a->rank; i++)
+		for (int i = 0; i < a->ndim; i++)
 			if (a->dim[i] != b->dim[i])
 				return false;
 	}
@@ -69,13 +69,13 @@ const char *type_text(const Type *t)
 			at = put(buf, cap, at, t->name ? t->name : "");
 		} else if (t->kind == TY_TENSOR || t->kind == TY_SPARSE) {
 			at = put(buf, cap, at, dtype_name(t->elem));
-			if (t->rank < 0)
+			if (t->ndim < 0)
 				at = put(buf, cap, at, "[]");
-			for (int i = 0; i < t->rank; i++) {
+			for (int i = 0; i < t->ndim; i++) {
 				at = put(buf, cap, at, i ? ", " : "[");
 				at = put(buf, cap, at, dim_text(t->dim[i]));
 			}
-			if (t->rank > 0)
+			if (t->ndim > 0)
 				at = put(buf, cap, at, "]");
 		}
 	}
@@ -89,9 +89,9 @@ int64_t type_elements(const Type *t)
 	int64_t n = 1;
 	bool zero = false, over = false;
 
-	if (!t || t->rank < 0)
+	if (!t || t->ndim < 0)
 		return -1;
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		if (!dim_known(t->dim[i]))
 			return -1;
 		zero |= t->dim[i] == 0;

@@ -128,13 +128,13 @@ static void denotation(Parser *p, Type *t, const Annot *a)
 	Name none = name_of("");
 	int axis = 0;
 
-	t->denote = arena_array(p->arena, Name, t->rank > 0 ? t->rank : 1);
+	t->denote = arena_array(p->arena, Name, t->ndim > 0 ? t->ndim : 1);
 	for (int i = 0; i < a->narg; i++) {
 		Name s = a->arg[i].s == none ? NULL : a->arg[i].s;
 
 		if (is(a->arg[i].param, "meaning"))
 			t->denotation = s;
-		else if (is(a->arg[i].param, "axes") && axis < t->rank)
+		else if (is(a->arg[i].param, "axes") && axis < t->ndim)
 			t->denote[axis++] = s;
 		else if (is(a->arg[i].param, "axes"))
 			err_at(a->arg[i].loc, "there is no axis %d: the type is %s", axis, type_text(t));

@@ -81,7 +81,7 @@ static bool at_dimensions(const Parser *p)
 Type *parse_type(Parser *p)
 {
 	Type *t = arena_new(p->arena, Type);
-	Dim dim[RANK_MAX];
+	Dim dim[NDIM_MAX];
 
 	enter(p);
 	t->kind = p->tok.kind == TOK_ID && p->next.kind == '(' ? (TypeKind)type_word(p->tok.name) : TY_TENSOR;
@@ -117,19 +117,19 @@ Type *parse_type(Parser *p)
 		t = type_tensor(p->arena, parse_element_type(p), 0, NULL);
 		if (at_dimensions(p)) {
 			advance(p);
-			t->rank = 0;
+			t->ndim = 0;
 			while (p->tok.kind != ']') {
-				if (t->rank == RANK_MAX) {
+				if (t->ndim == NDIM_MAX) {
 					fail_at(EXIT_LIMIT, p->tok.loc, "a tensor has at most %d dimensions",
-						RANK_MAX);
+						NDIM_MAX);
 					give_up(p);
 				}
-				dim[t->rank++] = dimension(p);
+				dim[t->ndim++] = dimension(p);
 				if (!accept(p, ','))
 					break;
 			}
 			expect(p, ']');
-			t = type_tensor(p->arena, t->elem, t->rank ? t->rank : -1, dim);
+			t = type_tensor(p->arena, t->elem, t->ndim ? t->ndim : -1, dim);
 		}
 	}
 	leave(p);
@@ -277,14 +277,14 @@ Tensor *parse_tensor(Parser *p, const Type *ty, Name name, Loc loc)
 
 	t->name = name;
 	t->loc = loc;
-	if (ty->kind != TY_TENSOR || ty->rank < 0) {
-		err_at(loc, "constant data needs a tensor type of known rank, not %s", type_text(ty));
+	if (ty->kind != TY_TENSOR || ty->ndim < 0) {
+		err_at(loc, "constant data needs a tensor type with a known number of axes, not %s", type_text(ty));
 		jump(p);
 	}
 	t->dtype = ty->elem;
-	t->rank = ty->rank;
-	t->dim = arena_array(p->arena, int64_t, ty->rank ? ty->rank : 1);
-	for (int i = 0; i < ty->rank; i++) {
+	t->ndim = ty->ndim;
+	t->dim = arena_array(p->arena, int64_t, ty->ndim ? ty->ndim : 1);
+	for (int i = 0; i < ty->ndim; i++) {
 		if (!dim_known(ty->dim[i])) {
 			err_at(loc, "constant data needs numbers as dimensions, not %s", type_text(ty));
 			jump(p);

@@ -256,9 +256,9 @@ static void metas(FILE *o, const Pair *meta, int n, const char *path)
 
 static void dims(FILE *o, const Type *t)
 {
-	if (t->rank < 0)
+	if (t->ndim < 0)
 		fputs("[]", o);
-	for (int i = 0; i < t->rank; i++) {
+	for (int i = 0; i < t->ndim; i++) {
 		fputs(i ? ", " : "[", o);
 		if (t->dim[i] >= 0)
 			fprintf(o, "%lld", (long long)t->dim[i]);
@@ -267,7 +267,7 @@ static void dims(FILE *o, const Type *t)
 		else
 			print_name(o, dim_text(t->dim[i]));
 	}
-	if (t->rank > 0)
+	if (t->ndim > 0)
 		fputc(']', o);
 }
 
@@ -307,9 +307,9 @@ static void type(FILE *o, const Type *t)
 static void tensor_type(FILE *o, const Tensor *t)
 {
 	fputs(dtype_name(t->dtype), o);
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		fprintf(o, "%s%lld", i ? ", " : "[", (long long)t->dim[i]);
-	if (t->rank)
+	if (t->ndim)
 		fputc(']', o);
 }
 
@@ -414,7 +414,7 @@ static void data(FILE *o, const Tensor *t, int depth)
 
 static void denotation(FILE *o, const Type *t, const char *path)
 {
-	int n = t->denote && t->rank > 0 ? t->rank : 0;
+	int n = t->denote && t->ndim > 0 ? t->ndim : 0;
 
 	while (n && !t->denote[n - 1])
 		n--;

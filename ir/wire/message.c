@@ -84,7 +84,7 @@ static bool empty(const Type *t)
 	const struct TypeBlobs *b = t->unknown;
 	int n = b->type.n + b->kind.n + b->shape.n;
 
-	for (int i = 0; b->dim && i < t->rank; i++)
+	for (int i = 0; b->dim && i < t->ndim; i++)
 		n += b->dim[i].n;
 	return n == 0;
 }
@@ -102,16 +102,16 @@ static void type(Walk *w, const char *word, Type *t)
 
 	if (!t->unknown && w->make)
 		t->unknown = arena_new(w->make, struct TypeBlobs);
-	if (t->unknown && w->make && !t->unknown->dim && t->rank > 0)
-		t->unknown->dim = arena_array(w->make, Blobs, RANK_MAX);
+	if (t->unknown && w->make && !t->unknown->dim && t->ndim > 0)
+		t->unknown->dim = arena_array(w->make, Blobs, NDIM_MAX);
 	size_t back = down(w, word, -1);
 	struct TypeBlobs none = { 0 }, *b = t->unknown ? t->unknown : &none;
 	visit(w, (Message){ .spec = &message_type, .unknown = &b->type, .type = t });
 	fields(w, cases[t->kind], -1, specs[t->kind], &b->kind);
 	size_t kind = down(w, cases[t->kind], -1);
-	if (t->rank >= 0)
+	if (t->ndim >= 0)
 		fields(w, "shape", -1, &message_shape, &b->shape);
-	for (int i = 0; b->dim && i < t->rank; i++)
+	for (int i = 0; b->dim && i < t->ndim; i++)
 		fields(w, "shape.dim", i, &message_dimension, &b->dim[i]);
 	if (t->sub)
 		type(w, t->kind == TY_MAP ? "value_type" : "elem_type", t->sub);

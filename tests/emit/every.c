@@ -94,7 +94,7 @@ static int symbols(const char *path, const char **list, int most)
 	int n = 0;
 	for (int i = 0; m && i < m->graph->nin; i++) {
 		const Type *t = m->graph->in[i]->type;
-		for (int a = 0; t && t->kind == TY_TENSOR && a < t->rank && n < most; a++) {
+		for (int a = 0; t && t->kind == TY_TENSOR && a < t->ndim && n < most; a++) {
 			const char *s = dim_symbolic(t->dim[a]) ? dim_text(t->dim[a]) : NULL;
 			bool known = !s || strpbrk(s, "*+-/() ");
 			for (int k = 0; k < n; k++)

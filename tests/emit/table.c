@@ -47,9 +47,9 @@ static size_t bytes_of(const Tensor *t)
 }
 
 /* A tensor over those bytes. */
-static Tensor *same(Arena *a, DType t, int rank, const int64_t *dim, const void *bytes)
+static Tensor *same(Arena *a, DType t, int ndim, const int64_t *dim, const void *bytes)
 {
-	Tensor *x = tensor_new(a, t, rank, dim);
+	Tensor *x = tensor_new(a, t, ndim, dim);
 	size_t n = bytes_of(x);
 	char *copy = arena_array(a, char, (int64_t)n + 1);
 	memcpy(copy, bytes, n);
@@ -64,7 +64,7 @@ static bool fixed(const Graph *g)
 		if (g->node[i]->row->random)
 			return false;
 	for (int i = 0; i < g->nout; i++)
-		if (!g->out[i]->type || g->out[i]->type->rank < 0 || type_elements(g->out[i]->type) < 1)
+		if (!g->out[i]->type || g->out[i]->type->ndim < 0 || type_elements(g->out[i]->type) < 1)
 			return false;
 	return true;
 }
@@ -94,9 +94,9 @@ static void append(Graph *g, const Case *c, Tensor **t, int nout, const char *na
 		Value *v = NULL;
 		if (c->in[i].given) {
 			v = graph_value_here(g, name_fmt("%s.in%d", name, i), (Loc){ 0 });
-			v->type = type_tensor(g->arena, c->in[i].dtype, c->in[i].rank, c->in[i].dim);
+			v->type = type_tensor(g->arena, c->in[i].dtype, c->in[i].ndim, c->in[i].dim);
 			if (c->in[i].isconst) {
-				v->data = same(g->arena, t[i]->dtype, t[i]->rank, t[i]->dim, t[i]->data);
+				v->data = same(g->arena, t[i]->dtype, t[i]->ndim, t[i]->dim, t[i]->data);
 				v->init = true;
 				arena_push(g->arena, g->init, g->ninit, v);
 			} else {

@@ -11,18 +11,18 @@
 
 static Tensor *room(Arena *a, const Type *t)
 {
-	return tensor_new(a, t->elem, t->rank, t->dim);
+	return tensor_new(a, t->elem, t->ndim, t->dim);
 }
 
 /* A value as a row of the tables, alone in the slab. */
 static RtTensor row(Ctx *c, const Value *v, Tensor *t)
 {
-	RtTensor r = { .name = v->name, .type = RT_BOOL, .naxis = t->rank };
+	RtTensor r = { .name = v->name, .type = RT_BOOL, .naxis = t->ndim };
 	if (t->dtype == DT_FLOAT)
 		r.type = RT_F32;
 	else if (t->dtype == DT_INT64)
 		r.type = RT_I64;
-	for (int a = 0; a < t->rank; a++)
+	for (int a = 0; a < t->ndim; a++)
 		r.dim[a] = t->dim[a];
 	c->slab = (unsigned char *)t->data;
 	return r;

@@ -33,7 +33,7 @@ static Tensor *written(const Graph *g, const char *dir, const char *part, const 
 	const char *path = arena_printf(a, "%s/%s/%s.npy", dir, part, file.s);
 	if (strlen(name) > 180 || access(path, F_OK))
 		return NULL;
-	Tensor *t = npy_read(path, a), *to = t ? tensor_new(a, v->type->elem, v->type->rank, v->type->dim) : NULL;
+	Tensor *t = npy_read(path, a), *to = t ? tensor_new(a, v->type->elem, v->type->ndim, v->type->dim) : NULL;
 	if (!t || tensor_elements(t) != tensor_elements(to) || dtype_bits(t->dtype) != dtype_bits(to->dtype)) {
 		printf(" %s: %s does not hold %s\n", v->name, path, type_text(v->type));
 		exit(1);
@@ -107,7 +107,7 @@ static Tensor *shaken(const Tensor *t, Arena *a)
 {
 	if (!t || t->dtype != DT_FLOAT)
 		return (Tensor *)t;
-	Tensor *s = tensor_new(a, t->dtype, t->rank, t->dim);
+	Tensor *s = tensor_new(a, t->dtype, t->ndim, t->dim);
 	for (int64_t i = 0; i < tensor_elements(t); i++) {
 		double by = (uint64_t)i * 0x9E3779B97F4A7C15u >> 63 ? 0x1p-23 : -0x1p-23;
 		tensor_set(s, i, tensor_get(t, i) * (1 + by));

@@ -21,18 +21,18 @@ static double uniform(double lo, double hi)
 /* Vectors are scales, shifts or variances: positive; matrices are weights. */
 static Tensor *fill(Arena *a, const Type *t, bool param)
 {
-	int64_t dim[RANK_MAX];
+	int64_t dim[NDIM_MAX];
 
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		dim[i] = dim_bound(t->dim[i]);
-	Tensor *x = tensor_new(a, dtype_is_float(t->elem) ? DT_DOUBLE : t->elem, t->rank, dim);
+	Tensor *x = tensor_new(a, dtype_is_float(t->elem) ? DT_DOUBLE : t->elem, t->ndim, dim);
 	for (int64_t i = 0; i < tensor_elements(x); i++) {
 		if (!dtype_is_float(t->elem))
 			tensor_set_int(x, i, t->elem == DT_BOOL ? i % 5 != 4 : (int64_t)uniform(0, 2));
 		else if (!param)
 			tensor_set(x, i, uniform(-1, 1));
 		else
-			tensor_set(x, i, t->rank == 1 ? uniform(0.5, 1.5) : uniform(-0.3, 0.3));
+			tensor_set(x, i, t->ndim == 1 ? uniform(0.5, 1.5) : uniform(-0.3, 0.3));
 	}
 	return x;
 }

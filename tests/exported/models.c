@@ -88,7 +88,7 @@ static double distance(const Tensor *got, const Tensor *want)
 
 static void bind_symbols(const Value *v, const Tensor *t)
 {
-	for (int i = 0; v->type && i < v->type->rank && v->type->rank == t->rank; i++)
+	for (int i = 0; v->type && i < v->type->ndim && v->type->ndim == t->ndim; i++)
 		if (dim_symbolic(v->type->dim[i]) && dim_symbolic(dim_bound(v->type->dim[i])))
 			dim_bind(dim_text(v->type->dim[i]), t->dim[i]);
 }

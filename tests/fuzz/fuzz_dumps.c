@@ -100,8 +100,8 @@ static void edit_value(Model *m, Value *v, Value *other, const Edit *e)
 		say(m, ON_VALUE, &v->annot, "factors", text);
 		break;
 	default:
-		if (v->type && v->type->kind == TY_TENSOR && v->type->rank > 0 && !v->data)
-			v->type->dim[e->b % v->type->rank] = e->b >> 4;
+		if (v->type && v->type->kind == TY_TENSOR && v->type->ndim > 0 && !v->data)
+			v->type->dim[e->b % v->type->ndim] = e->b >> 4;
 	}
 }
 

@@ -222,11 +222,11 @@ static char *string_of(Bytes b)
 }
 
 /* ---- Arrays, from TensorProto or .npy, with every element as a double or, for integers, exactly. */
-enum { MAX_RANK = 32 };
+enum { NDIM_MAX = 32 };
 typedef struct Array {
 	int dtype;                      /* ONNX's number; from .npy: of the type that numpy names */
-	int rank;
-	int64_t dim[MAX_RANK], n;
+	int ndim;
+	int64_t dim[NDIM_MAX], n;
 	double *v;
 	int64_t *i;                     /* integers and bool (unsigned 64-bit as its bit pattern); else NULL */
 } Array;
@@ -342,7 +342,7 @@ static bool array_make(Array *a, char **why)
 		return false;
 	}
 	a->n = 1;
-	for (int i = 0; i < a->rank; i++)
+	for (int i = 0; i < a->ndim; i++)
 		if (a->dim[i] < 0 || __builtin_mul_overflow(a->n, a->dim[i], &a->n) || a->n > 1 << 30) {
 			*why = text("too many elements");
 			return false;
@@ -371,11 +371,11 @@ static bool array_proto(const char *path, Array *a, char **why, int declared)
 			a->dtype = (int)f.v;
 		if (f.number == 9)
 			raw = f.b, have_raw = true;
-		if (f.number == 1 && f.wire == 0 && a->rank < MAX_RANK)
-			a->dim[a->rank++] = (int64_t)f.v;
+		if (f.number == 1 && f.wire == 0 && a->ndim < NDIM_MAX)
+			a->dim[a->ndim++] = (int64_t)f.v;
 		if (f.number == 1 && f.wire == 2)
-			for (Bytes p = f.b; p.n && a->rank < MAX_RANK;)
-				if (!varint(&p, (uint64_t *)&a->dim[a->rank++]))
+			for (Bytes p = f.b; p.n && a->ndim < NDIM_MAX;)
+				if (!varint(&p, (uint64_t *)&a->dim[a->ndim++]))
 					break;
 	}
 	if (a->dtype == 4 && declared == 16)    /* older cases give the bits of bfloat16 as uint16 */
@@ -447,12 +447,12 @@ static bool array_npy(const char *path, Array *a, char **why)
 		for (int d = 1; d < NDTYPES && !a->dtype; d++)
 			if (strlen(dtypes[d].npy) == len && !strncmp(dtypes[d].npy, descr, len))
 				a->dtype = d;
-		for (char *s = shape + 1; *s && *s != ')' && a->rank < MAX_RANK;) {
+		for (char *s = shape + 1; *s && *s != ')' && a->ndim < NDIM_MAX;) {
 			char *end;
 			long long n = strtoll(s, &end, 10);
 			if (end == s)
 				break;
-			a->dim[a->rank++] = n;
+			a->dim[a->ndim++] = n;
 			s = end + strspn(end, ", ");
 		}
 		free(*why);
@@ -465,11 +465,11 @@ out:
 	return good;
 }
 
-static bool npy_arange(const char *path, int rank, const int64_t *dim)
+static bool npy_arange(const char *path, int ndim, const int64_t *dim)
 {
 	char shape[400] = "", head[600];
 	int64_t n = 1;
-	for (int i = 0; i < rank; i++) {
+	for (int i = 0; i < ndim; i++) {
 		n *= dim[i];
 		snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%lld, ", (long long)dim[i]);
 	}
@@ -494,14 +494,14 @@ static char *compare(const Array *want, const Array *got, double rtol, double at
 {
 	if (strcmp(dtypes[want->dtype].npy, dtypes[got->dtype].npy))
 		return text("type is %s, expected %s", dtypes[got->dtype].name, dtypes[want->dtype].name);
-	bool same = want->rank == got->rank;
-	for (int i = 0; same && i < want->rank; i++)
+	bool same = want->ndim == got->ndim;
+	for (int i = 0; same && i < want->ndim; i++)
 		same = want->dim[i] == got->dim[i];
 	if (!same) {
 		char w[300] = "", g[300] = "";
-		for (int i = 0; i < want->rank; i++)
+		for (int i = 0; i < want->ndim; i++)
 			snprintf(w + strlen(w), sizeof w - strlen(w), "%s%lld", i ? "," : "", (long long)want->dim[i]);
-		for (int i = 0; i < got->rank; i++)
+		for (int i = 0; i < got->ndim; i++)
 			snprintf(g + strlen(g), sizeof g - strlen(g), "%s%lld", i ? "," : "", (long long)got->dim[i]);
 		return text("shape is [%s], expected [%s]", g, w);
 	}
@@ -532,7 +532,7 @@ typedef struct Holds {
 	List ops, kinds;
 	List init;                      /* names of initialisers */
 	int nin;                        /* inputs that are not initialisers */
-	struct { int rank; int64_t dim[MAX_RANK]; } in[16];
+	struct { int ndim; int64_t dim[NDIM_MAX]; } in[16];
 	int nout, out[64];              /* declared element types of the outputs */
 } Holds;
 
@@ -573,8 +573,8 @@ static void holds_value(Holds *h, Bytes in, bool input)
 {
 	Field f, t, s, d, v;
 	char *name = NULL;
-	int rank = 0, dtype = 0;
-	int64_t dim[MAX_RANK];
+	int ndim = 0, dtype = 0;
+	int64_t dim[NDIM_MAX];
 	while (field(&in, &f)) {
 		if (f.number == 1)
 			free(name), name = string_of(f.b);
@@ -598,8 +598,8 @@ static void holds_value(Holds *h, Bytes in, bool input)
 					for (Bytes di = d.b; field(&di, &v);)
 						if (v.number == 1)
 							n = (int64_t)v.v;
-					if (rank < MAX_RANK)
-						dim[rank++] = n;
+					if (ndim < NDIM_MAX)
+						dim[ndim++] = n;
 				}
 			}
 		}
@@ -608,8 +608,8 @@ static void holds_value(Holds *h, Bytes in, bool input)
 	for (int i = 0; name && i < h->init.n; i++)
 		given |= !strcmp(h->init.s[i], name);
 	if (input && !given && h->nin < 16) {
-		h->in[h->nin].rank = rank;
-		memcpy(h->in[h->nin++].dim, dim, sizeof *dim * (size_t)rank);
+		h->in[h->nin].ndim = ndim;
+		memcpy(h->in[h->nin++].dim, dim, sizeof *dim * (size_t)ndim);
 	}
 	if (!input && h->nout < 64)
 		h->out[h->nout++] = dtype;
@@ -746,7 +746,7 @@ static void try_case(const Case *c, Result *r, const char *tmp)
 		clear(in);
 		for (int i = 0; i < h.nin; i++) {
 			char *p = text("%s/input_%d.npy", in, i);
-			npy_arange(p, h.in[i].rank, h.in[i].dim);
+			npy_arange(p, h.in[i].ndim, h.in[i].dim);
 			free(p);
 		}
 		char *json = text("%s/../real/test_%s/data.json", c->dir, strstr(c->name, "light_") + 6);
@@ -759,7 +759,7 @@ static void try_case(const Case *c, Result *r, const char *tmp)
 			char *p = text("%s/input_%d.pb", in, i);
 			Array a;
 			if (access(p, R_OK) == 0 && array_proto(p, &a, &why, 0)) {
-				if (a.rank != h.in[i].rank)
+				if (a.ndim != h.in[i].ndim)
 					list_add(&h.kinds, "input:rank");
 				array_free(&a);
 			}

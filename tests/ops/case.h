@@ -16,7 +16,7 @@ typedef struct Case {
 	struct In {
 		bool given, isconst;
 		DType dtype;
-		int rank;
+		int ndim;
 		int64_t dim[8];
 		double lo, hi;
 		int64_t c[32]; int nc;
@@ -167,14 +167,14 @@ static inline const char *read_case(Case *c, const Op *op, const char *p, Arena 
 			p = end + 1;
 		}
 		if (*p == '[')
-			p = ints(p + 1, in->dim, &in->rank, 8, ']');
+			p = ints(p + 1, in->dim, &in->ndim, 8, ']');
 		else if (*p == '{') {
 			const char *q = ints(p + 1, in->c, &in->nc, 32, '}');
 
 			in->isconst = true;
 			if (in->dtype == DT_DOUBLE && !word)
 				in->dtype = DT_INT64;
-			in->rank = 1;
+			in->ndim = 1;
 			in->dim[0] = in->nc;
 			p = q;
 		} else
@@ -189,7 +189,7 @@ typedef struct Run { Model *m; Graph *g; Node *n; Value *in[MAXIN]; Tensor *t[MA
 
 static inline Tensor *make(const struct In *in, Arena *a)
 {
-	Tensor *t = tensor_new(a, in->dtype, in->rank, in->dim);
+	Tensor *t = tensor_new(a, in->dtype, in->ndim, in->dim);
 
 	for (int64_t i = 0; i < tensor_elements(t); i++)
 		if (in->isconst)
@@ -233,14 +233,14 @@ static inline int build_case(Run *r, const Case *c, int nout, bool symbolic)
 			Value *v = graph_value_here(r->g, name_fmt("in%d", i), (Loc){ 0 });
 
 			r->in[i] = v;
-			v->type = type_tensor(r->g->arena, in->dtype, in->rank, in->dim);
+			v->type = type_tensor(r->g->arena, in->dtype, in->ndim, in->dim);
 			if (in->isconst) {
 				v->data = r->t[i];
 				v->init = true;
 				arena_push(r->g->arena, r->g->init, r->g->ninit, v);
 			} else {
 				v->input = true;
-				if (symbolic && in->rank && in->dim[0] > 1)
+				if (symbolic && in->ndim && in->dim[0] > 1)
 					v->type->dim[0] = dim_symbol(name_fmt("walk%lld", (long long)in->dim[0]));
 				arena_push(r->g->arena, r->g->in, r->g->nin, v);
 			}

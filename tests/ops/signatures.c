@@ -63,7 +63,7 @@ static Tensor *part_of(const Tensor *t, const FormShard *p, Arena *a)
 	int64_t dim[FORM_AXES];
 	for (int i = 0; i < p->naxis; i++)
 		dim[i] = p->axis[i].len;
-	Tensor *r = tensor_new(a, t->dtype, t->rank, dim);
+	Tensor *r = tensor_new(a, t->dtype, t->ndim, dim);
 	each(p, t->dim, take, &(Copy){ t, r });
 	return r;
 }
@@ -87,7 +87,7 @@ static Tensor **terms_of(const Tensor *t, int count, Arena *a)
 {
 	Tensor **list = arena_array(a, Tensor *, count);
 	for (int i = 0; i < count; i++)
-		list[i] = count == 1 ? (Tensor *)t : tensor_new(a, t->dtype, t->rank, t->dim);
+		list[i] = count == 1 ? (Tensor *)t : tensor_new(a, t->dtype, t->ndim, t->dim);
 	for (int64_t e = 0; count > 1 && e < tensor_elements(t); e++) {
 		double rest = tensor_get(t, e);
 		for (int i = 0; i + 1 < count; i++) {
@@ -131,7 +131,7 @@ static bool run_part(const Node *part, Tensor **t, Tensor **out, Arena *a)
 			in[nin++] = t[i];
 		}
 		if (v)
-			v->type = type_tensor(g->arena, t[i]->dtype, t[i]->rank, t[i]->dim);
+			v->type = type_tensor(g->arena, t[i]->dtype, t[i]->ndim, t[i]->dim);
 		node_in(n, v);
 	}
 	Value *outs[MAXOUT];
@@ -178,7 +178,7 @@ static int first_copy(const Form *f, int place)
 
 static bool equal(const Tensor *x, const Tensor *y, DType inside)
 {
-	if (x->rank != y->rank || memcmp(x->dim, y->dim, (size_t)x->rank * sizeof *x->dim) != 0)
+	if (x->ndim != y->ndim || memcmp(x->dim, y->dim, (size_t)x->ndim * sizeof *x->dim) != 0)
 		return false;
 	for (int64_t i = 0; i < tensor_elements(x); i++)
 		if (!near(tensor_get(x, i), tensor_get(y, i), inside))
@@ -241,7 +241,7 @@ static Tensor *neutral(const Type *whole, const Form *f, const FormShard *p, Are
 	static const double with[] = { [FORM_SUM] = 0, [FORM_MAX] = -INFINITY, [FORM_MIN] = INFINITY, [FORM_PROD] = 1 };
 	double x = 0;
 	Type *part = type_of_part(whole, p, a);
-	Tensor *t = tensor_new(a, whole->elem, part->rank, part->dim);
+	Tensor *t = tensor_new(a, whole->elem, part->ndim, part->dim);
 	for (int k = 0; k < f->ndim; k++)
 		if (f->cut[k].kind == FORM_P)
 			x = with[f->cut[k].reduce];
@@ -314,13 +314,13 @@ static const char *run_sig(const Node *n, const NdSig *s, const Mesh *m, Tensor 
 				continue;
 			got[i][p] = out[i] = part ? out[i] : neutral(n->out[i]->type, &fout[i], &pout[i][p], &a);
 			for (int k = 0; k < pout[i][p].naxis; k++)
-				if (out[i]->rank != pout[i][p].naxis || out[i]->dim[k] != pout[i][p].axis[k].len)
+				if (out[i]->ndim != pout[i][p].naxis || out[i]->dim[k] != pout[i][p].axis[k].len)
 					wrong = name_fmt("result %d of rank %d is not as long as its part", i, p);
 		}
 	}
 	for (int i = 0; i < n->nout && !wrong; i++) {
 		const Type *t = n->out[i] ? n->out[i]->type : NULL;
-		sum[i] = t ? tensor_new(arena, t->elem, t->rank, t->dim) : NULL;
+		sum[i] = t ? tensor_new(arena, t->elem, t->ndim, t->dim) : NULL;
 		const char *why = NULL;
 		if (t)
 			why = join(sum[i], want ? want[i] : NULL, &fout[i], pout[i], got[i], m->nrank, &a);

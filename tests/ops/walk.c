@@ -35,13 +35,13 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 		for (int i = 0; i < nout && ok; i++) {
 			const Type *ty = r.g->out[i]->type;
 
-			if (!ty || ty->rank != out[i]->rank || ty->elem != out[i]->dtype) {
-				fail(c, name_fmt("result %d is evaluated as %s of rank %d, inferred as %s", i,
-					dtype_name(out[i]->dtype), out[i]->rank, type_text(ty)));
+			if (!ty || ty->ndim != out[i]->ndim || ty->elem != out[i]->dtype) {
+				fail(c, name_fmt("result %d is evaluated as %s with %d axes, inferred as %s", i,
+					dtype_name(out[i]->dtype), out[i]->ndim, type_text(ty)));
 				ok = false;
 				break;
 			}
-			for (int k = 0; k < ty->rank && ok; k++)
+			for (int k = 0; k < ty->ndim && ok; k++)
 				if (dim_differ(ty->dim[k], out[i]->dim[k])) {
 					fail(c, name_fmt("axis %d of result %d is evaluated as %lld, inferred as %s", k,
 						i, (long long)out[i]->dim[k], type_text(ty)));
@@ -63,7 +63,7 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 		for (int i = 0; i < nout && !bad && ok; i++) {
 			const Type *ty = s.g->out[i]->type;
 
-			for (int k = 0; ty && ty->rank == out[i]->rank && k < ty->rank && ok; k++) {
+			for (int k = 0; ty && ty->ndim == out[i]->ndim && k < ty->ndim && ok; k++) {
 				for (int n = 2; n < 33; n++)
 					dim_bind(name_fmt("walk%d", n), n);
 				Dim d = dim_bound(ty->dim[k]);
@@ -73,9 +73,9 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 					ok = false;
 				}
 			}
-			if (ty && ty->rank >= 0 && ty->rank != out[i]->rank) {
-				fail(c, name_fmt("with symbols, result %d has rank %d, not %d", i, ty->rank,
-					out[i]->rank));
+			if (ty && ty->ndim >= 0 && ty->ndim != out[i]->ndim) {
+				fail(c, name_fmt("with symbols, result %d has %d axes, not %d", i, ty->ndim,
+					out[i]->ndim));
 				ok = false;
 			}
 		}
@@ -90,7 +90,7 @@ static bool check_shape(const Case *c, Tensor **t, int nout)
 static bool check_bad(const Case *base, int nout, int *refused)
 {
 	for (int i = 0; i < base->nin; i++)
-		for (int k = -3; k < base->in[i].rank; k++) {
+		for (int k = -3; k < base->in[i].ndim; k++) {
 			Case c = *base;
 			Run r = { 0 };
 			Arena a = { 0 };
@@ -105,9 +105,9 @@ static bool check_bad(const Case *base, int nout, int *refused)
 			else if (k == -2)
 				c.in[i].dtype = dtype_is_float(c.in[i].dtype) ? DT_BOOL : DT_FLOAT;
 			else if (k == -1) {
-				if (c.in[i].rank == 0 || c.in[i].isconst)
+				if (c.in[i].ndim == 0 || c.in[i].isconst)
 					continue;
-				c.in[i].rank--;
+				c.in[i].ndim--;
 			} else
 				c.in[i].dim[k] = c.in[i].dim[k] == 7 ? 5 : 7;
 			for (int j = 0; j < c.nin; j++)
@@ -128,7 +128,7 @@ static bool check_bad(const Case *base, int nout, int *refused)
 				for (int j = 0; j < nout && !evil && ok; j++) {
 					const Type *ty = r.g->out[j]->type;
 
-					for (int x = 0; ty && x < ty->rank && out[j] && x < out[j]->rank; x++)
+					for (int x = 0; ty && x < ty->ndim && out[j] && x < out[j]->ndim; x++)
 						ok &= !dim_differ(ty->dim[x], out[j]->dim[x]);
 				}
 				if (evil && !diag_errors())
@@ -175,9 +175,9 @@ static Value *weigh(Run *r, uint64_t seed)
 
 		if (!isfloat(o) || type_elements(o->type) < 0)
 			continue;
-		for (int k = 0; k < o->type->rank; k++)
+		for (int k = 0; k < o->type->ndim; k++)
 			dim[k] = o->type->dim[k];
-		Tensor *w = tensor_new(r->g->arena, o->type->elem, o->type->rank, dim);
+		Tensor *w = tensor_new(r->g->arena, o->type->elem, o->type->ndim, dim);
 		for (int64_t k = 0; k < tensor_elements(w); k++)
 			tensor_set(w, k, uniform(0.5, 1.5));
 		Value *p = build(r->g, (Loc){ 0 }, "Mul", NULL, 1, NULL, 2, o, graph_const(r->g, w, "weight"));
@@ -286,9 +286,9 @@ static bool check_gradient(const Case *c, Tensor **t, int nout, bool one_sided, 
 			if (which[k] == i)
 				g = out[k];
 		if (g) {
-			bool same = g->rank == x->rank;
+			bool same = g->ndim == x->ndim;
 
-			for (int k = 0; same && k < g->rank; k++)
+			for (int k = 0; same && k < g->ndim; k++)
 				same &= g->dim[k] == x->dim[k];
 			if (!same) {
 				fail(c, name_fmt("the gradient of operand %d has another shape than it", at[i]));

@@ -16,7 +16,7 @@ static int pin(Model *m, int ndim, int (*rule)(const Value *, int number))
 {
 	for (int i = 0, n = 0; i < m->graph->ninit; i++) {
 		const Value *v = m->graph->init[i];
-		int axis = annot_find(v->annot, "init") && v->type->rank > 0 ? rule(v, n++) : -1;
+		int axis = annot_find(v->annot, "init") && v->type->ndim > 0 ? rule(v, n++) : -1;
 		if (axis < 0)
 			continue;
 		char *text = arena_printf(&m->arena, "@pin(\"%s\", sbp: [%sS(%d)])", v->name, ndim == 2 ? "B, " : "",
@@ -36,7 +36,7 @@ static int first_axis(const Value *v, int number)
 /* By columns and by rows in turn. */
 static int turns(const Value *v, int number)
 {
-	return v->type->rank < 2 ? -1 : number / 2 % 2 ? 0 : 1;
+	return v->type->ndim < 2 ? -1 : number / 2 % 2 ? 0 : 1;
 }
 
 typedef struct Way { const char *name; int ndim, mesh[2]; int (*rule)(const Value *, int); bool random, space; } Way;
@@ -47,7 +47,7 @@ static bool cut_space(Model *m)
 	bool any = false;
 	for (int i = 0; i < m->graph->nnode; i++) {
 		const Node *n = m->graph->node[i];
-		if (!n->row->place || n->out[0]->type->rank < 4 || !strcmp(n->op, "ConvGradW") ||
+		if (!n->row->place || n->out[0]->type->ndim < 4 || !strcmp(n->op, "ConvGradW") ||
 			annot_find(n->out[0]->annot, "sbp"))
 			continue;
 		any = true;

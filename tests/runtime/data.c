@@ -124,12 +124,12 @@ static void npy(const char *path, const char *type, const char *shape, const voi
 	fclose(f);
 }
 
-static void idx(const char *path, int rank, const void *data, size_t bytes)
+static void idx(const char *path, int ndim, const void *data, size_t bytes)
 {
 	static const unsigned char head[3][16] = { { 0, 0, 8, 1, 0, 0, 2, 88 }, { 0 }, { 0, 0, 8, 3, 0, 0, 2, 88, 0, 0,
 		0, 8, 0, 0, 0, 8 } };
 	FILE *f = create(path);
-	fwrite(head[rank - 1], 1, 4 + 4 * (size_t)rank, f);
+	fwrite(head[ndim - 1], 1, 4 + 4 * (size_t)ndim, f);
 	fwrite(data, 1, bytes, f);
 	fclose(f);
 }

@@ -19,11 +19,11 @@ static double uniform(double lo, double hi)
 
 static Tensor *fill(Arena *a, const Type *t)
 {
-	int64_t dim[RANK_MAX];
+	int64_t dim[NDIM_MAX];
 
-	for (int i = 0; i < t->rank; i++)
+	for (int i = 0; i < t->ndim; i++)
 		dim[i] = dim_bound(t->dim[i]);
-	Tensor *x = tensor_new(a, t->elem, t->rank, dim);
+	Tensor *x = tensor_new(a, t->elem, t->ndim, dim);
 	for (int64_t i = 0; i < tensor_elements(x); i++)
 		if (t->elem == DT_BOOL)
 			tensor_set_int(x, i, i % 3 != 1);

@@ -27,11 +27,11 @@ uint64_t field_combine(Reduce, uint64_t, uint64_t), field_neutral(Reduce);
 typedef struct Exact {
 	bool real;                      /* numbers of the field; else integers, as they are */
 	DType dtype;
-	int rank;
-	int64_t dim[RANK_MAX], n;
+	int ndim;
+	int64_t dim[NDIM_MAX], n;
 	uint64_t *v;
 } Exact;
-Exact *exact_new(Arena *, DType, int rank, const int64_t *dim);         /* zeros */
+Exact *exact_new(Arena *, DType, int ndim, const int64_t *dim);         /* zeros */
 Exact *exact_tensor(Arena *, const Tensor *);
 /* of an input or a parameter; integers in 0 .. below - 1 */
 Exact *exact_start(Arena *, const Value *, uint64_t seed, int64_t below);

@@ -24,28 +24,28 @@ static int upto(Made *m, int n)
 static int64_t elements(const MadeValue *v)
 {
 	int64_t n = 1;
-	for (int i = 0; i < v->rank; i++)
+	for (int i = 0; i < v->ndim; i++)
 		n *= v->dim[i];
 	return n;
 }
 
-static int new_value(Made *m, char type, int rank, const int64_t *dim, bool param)
+static int new_value(Made *m, char type, int ndim, const int64_t *dim, bool param)
 {
 	MadeValue *v = &m->value[m->nvalue];
-	*v = (MadeValue){ .type = type, .rank = rank, .param = param, .on = -1 };
-	memcpy(v->dim, dim, (size_t)rank * sizeof *dim);
+	*v = (MadeValue){ .type = type, .ndim = ndim, .param = param, .on = -1 };
+	memcpy(v->dim, dim, (size_t)ndim * sizeof *dim);
 	return m->nvalue++;
 }
 
 /* A parameter of that shape: now and then one that is there already. */
-static int param(Made *m, int rank, const int64_t *dim)
+static int param(Made *m, int ndim, const int64_t *dim)
 {
 	for (int i = 0; i < m->nvalue && upto(m, 3); i++) {
 		const MadeValue *v = &m->value[i];
-		if (v->param && v->type == 'f' && v->rank == rank && !memcmp(v->dim, dim, (size_t)rank * sizeof *dim))
+		if (v->param && v->type == 'f' && v->ndim == ndim && !memcmp(v->dim, dim, (size_t)ndim * sizeof *dim))
 			return i;
 	}
-	return new_value(m, 'f', rank, dim, true);
+	return new_value(m, 'f', ndim, dim, true);
 }
 
 /* Some value of at least that rank that a node made, or an input. */
@@ -53,20 +53,20 @@ static int some(Made *m, int least)
 {
 	for (int t = 0; t < 12; t++) {
 		int i = upto(m, 2) ? m->nvalue - 1 - upto(m, m->nvalue < 8 ? m->nvalue : 8) : upto(m, m->nvalue);
-		if (m->value[i].type == 'f' && m->value[i].rank >= least && !m->value[i].param)
+		if (m->value[i].type == 'f' && m->value[i].ndim >= least && !m->value[i].param)
 			return i;
 	}
 	return -1;
 }
 
 /* A line with one result, of that shape. */
-__attribute__((format(printf, 6, 7))) static int line(Made *m, int rank, const int64_t *dim, int nin, const int *in,
+__attribute__((format(printf, 6, 7))) static int line(Made *m, int ndim, const int64_t *dim, int nin, const int *in,
 	const char *fmt, ...)
 {
 	MadeLine *l = &m->line[m->nline];
 	va_list ap;
-	MadeValue v = { .rank = rank };
-	memcpy(v.dim, dim, (size_t)rank * sizeof *dim);
+	MadeValue v = { .ndim = ndim };
+	memcpy(v.dim, dim, (size_t)ndim * sizeof *dim);
 	if (elements(&v) > ELEMENTS)
 		return -1;
 	*l = (MadeLine){ .nin = nin, .nout = 1 };
@@ -74,7 +74,7 @@ __attribute__((format(printf, 6, 7))) static int line(Made *m, int rank, const i
 	va_start(ap, fmt);
 	vsnprintf(l->right, sizeof l->right, fmt, ap);
 	va_end(ap);
-	l->out[0] = new_value(m, 'f', rank, dim, false);
+	l->out[0] = new_value(m, 'f', ndim, dim, false);
 	m->nline++;
 	return l->out[0];
 }
@@ -106,7 +106,7 @@ static void unary(Made *m)
 		"Identity", "Sqrt" };
 	int a = some(m, 0);
 	if (a >= 0)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s(%s)", op[upto(m, sizeof op / sizeof op[0])],
+		line(m, m->value[a].ndim, m->value[a].dim, 1, &a, "%s(%s)", op[upto(m, sizeof op / sizeof op[0])],
 			name(m, a));
 }
 
@@ -117,14 +117,14 @@ static int partner(Made *m, int a)
 	for (int t = 0; t < 20; t++) {
 		int i = upto(m, m->nvalue);
 		const MadeValue *b = &m->value[i];
-		if (b->type == 'f' && b->rank == v.rank && !memcmp(b->dim, v.dim, (size_t)v.rank * sizeof *v.dim))
+		if (b->type == 'f' && b->ndim == v.ndim && !memcmp(b->dim, v.dim, (size_t)v.ndim * sizeof *v.dim))
 			return i;
 	}
-	int drop = v.rank ? upto(m, v.rank + 1) : 0;
-	int64_t dim[MADE_RANK];
-	for (int k = drop; k < v.rank; k++)
+	int drop = v.ndim ? upto(m, v.ndim + 1) : 0;
+	int64_t dim[MADE_NDIM];
+	for (int k = drop; k < v.ndim; k++)
 		dim[k - drop] = upto(m, 4) ? v.dim[k] : 1;
-	return param(m, v.rank - drop, dim);
+	return param(m, v.ndim - drop, dim);
 }
 
 static void binary(Made *m)
@@ -134,7 +134,7 @@ static void binary(Made *m)
 	if (a < 0)
 		return;
 	int b = partner(m, a), in[2] = { a, b };
-	line(m, m->value[a].rank, m->value[a].dim, 2, in, "%s(%s, %s)", op[upto(m, sizeof op / sizeof op[0])],
+	line(m, m->value[a].ndim, m->value[a].dim, 2, in, "%s(%s, %s)", op[upto(m, sizeof op / sizeof op[0])],
 		name(m, a), name(m, b));
 }
 
@@ -142,7 +142,7 @@ static void scaled(Made *m)
 {
 	int a = some(m, 0);
 	if (a >= 0)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, upto(m, 2) ? "Mul(%s, 0.125)" : "Div(%s, 3)",
+		line(m, m->value[a].ndim, m->value[a].dim, 1, &a, upto(m, 2) ? "Mul(%s, 0.125)" : "Div(%s, 3)",
 			name(m, a));
 }
 
@@ -152,7 +152,7 @@ static void choose(Made *m)
 	if (a < 0)
 		return;
 	int b = partner(m, a), in[2] = { a, b };
-	line(m, m->value[a].rank, m->value[a].dim, 2, in, "Where(Less(%s, %s), %s, %s)", name(m, a), name(m, b),
+	line(m, m->value[a].ndim, m->value[a].dim, 2, in, "Where(Less(%s, %s), %s, %s)", name(m, a), name(m, b),
 		name(m, b), name(m, a));
 }
 
@@ -162,25 +162,25 @@ static void product(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t w[2] = { v.dim[v.rank - 1], 1 + upto(m, 7) }, dim[MADE_RANK];
-	for (int t = 0; t < 10 && v.rank >= 2; t++) {           /* of two activations */
-		int b = some(m, v.rank);
-		if (b < 0 || m->value[b].rank != v.rank || m->value[b].dim[v.rank - 2] != w[0] ||
-			memcmp(v.dim, m->value[b].dim, (size_t)(v.rank - 2) * sizeof *dim))
+	int64_t w[2] = { v.dim[v.ndim - 1], 1 + upto(m, 7) }, dim[MADE_NDIM];
+	for (int t = 0; t < 10 && v.ndim >= 2; t++) {           /* of two activations */
+		int b = some(m, v.ndim);
+		if (b < 0 || m->value[b].ndim != v.ndim || m->value[b].dim[v.ndim - 2] != w[0] ||
+			memcmp(v.dim, m->value[b].dim, (size_t)(v.ndim - 2) * sizeof *dim))
 			continue;
 		memcpy(dim, v.dim, sizeof dim);
-		dim[v.rank - 1] = m->value[b].dim[v.rank - 1];
+		dim[v.ndim - 1] = m->value[b].dim[v.ndim - 1];
 		int in[2] = { a, b };
-		line(m, v.rank, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
+		line(m, v.ndim, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
 		return;
 	}
 	for (int i = 0; i < m->nvalue && upto(m, 4); i++)
-		if (m->value[i].param && m->value[i].rank == 2 && m->value[i].dim[0] == w[0])
+		if (m->value[i].param && m->value[i].ndim == 2 && m->value[i].dim[0] == w[0])
 			w[1] = m->value[i].dim[1];
 	int b = param(m, 2, w), in[2] = { a, b };
 	memcpy(dim, v.dim, sizeof dim);
-	dim[v.rank - 1] = w[1];
-	line(m, v.rank, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
+	dim[v.ndim - 1] = w[1];
+	line(m, v.ndim, dim, 2, in, "MatMul(%s, %s)", name(m, a), name(m, b));
 }
 
 static void transpose(Made *m)
@@ -189,18 +189,18 @@ static void transpose(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t perm[MADE_RANK], dim[MADE_RANK];
-	for (int i = 0; i < v.rank; i++)
+	int64_t perm[MADE_NDIM], dim[MADE_NDIM];
+	for (int i = 0; i < v.ndim; i++)
 		perm[i] = i;
-	for (int i = v.rank - 1; i > 0; i--) {
+	for (int i = v.ndim - 1; i > 0; i--) {
 		int k = upto(m, i + 1);
 		int64_t t = perm[i];
 		perm[i] = perm[k];
 		perm[k] = t;
 	}
-	for (int i = 0; i < v.rank; i++)
+	for (int i = 0; i < v.ndim; i++)
 		dim[i] = v.dim[perm[i]];
-	line(m, v.rank, dim, 1, &a, "Transpose<perm = %s>(%s)", list(perm, v.rank), name(m, a));
+	line(m, v.ndim, dim, 1, &a, "Transpose<perm = %s>(%s)", list(perm, v.ndim), name(m, a));
 }
 
 /* Two axes into one, or one into two. */
@@ -210,11 +210,11 @@ static void reshape(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t dim[MADE_RANK + 1];
-	int at = upto(m, v.rank);
-	if (upto(m, 2) && v.rank >= 2) {
-		at = upto(m, v.rank - 1);
-		for (int i = 0; i < v.rank; i++)
+	int64_t dim[MADE_NDIM + 1];
+	int at = upto(m, v.ndim);
+	if (upto(m, 2) && v.ndim >= 2) {
+		at = upto(m, v.ndim - 1);
+		for (int i = 0; i < v.ndim; i++)
 			if (i == at + 1)
 				dim[n - 1] *= v.dim[i];
 			else
@@ -224,9 +224,9 @@ static void reshape(Made *m)
 		for (int64_t d = 2; d < v.dim[at]; d++)
 			if (v.dim[at] % d == 0 && (by == 1 || upto(m, 2)))
 				by = d;
-		if (v.rank == MADE_RANK || by == 1)
+		if (v.ndim == MADE_NDIM || by == 1)
 			return;
-		for (int i = 0; i < v.rank; i++) {
+		for (int i = 0; i < v.ndim; i++) {
 			dim[n++] = i == at ? by : v.dim[i];
 			if (i == at)
 				dim[n++] = v.dim[i] / by;
@@ -241,7 +241,7 @@ static void split(Made *m)
 	if (a < 0 || m->nvalue + 4 > MADE_VALUES)
 		return;
 	MadeValue v = m->value[a];
-	int axis = upto(m, v.rank), parts = 2 + upto(m, 2);
+	int axis = upto(m, v.ndim), parts = 2 + upto(m, 2);
 	int64_t len[3], d = v.dim[axis];
 	if (d < parts)
 		return;
@@ -254,7 +254,7 @@ static void split(Made *m)
 	snprintf(l->right, sizeof l->right, "Split<axis = %d>(%s, %s)", axis, name(m, a), list(len, parts));
 	for (int i = 0; i < parts; i++) {
 		v.dim[axis] = len[i];
-		l->out[i] = new_value(m, 'f', v.rank, v.dim, false);
+		l->out[i] = new_value(m, 'f', v.ndim, v.dim, false);
 	}
 }
 
@@ -264,18 +264,18 @@ static void concat(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int axis = upto(m, v.rank), b = a;
+	int axis = upto(m, v.ndim), b = a;
 	for (int t = 0; t < 20; t++) {
 		int i = upto(m, m->nvalue);
-		bool fits = m->value[i].type == 'f' && m->value[i].rank == v.rank;
-		for (int k = 0; fits && k < v.rank; k++)
+		bool fits = m->value[i].type == 'f' && m->value[i].ndim == v.ndim;
+		for (int k = 0; fits && k < v.ndim; k++)
 			fits = k == axis || m->value[i].dim[k] == v.dim[k];
 		if (fits)
 			b = i;
 	}
 	int in[2] = { a, b };
 	v.dim[axis] += m->value[b].dim[axis];
-	line(m, v.rank, v.dim, 2, in, "Concat<axis = %d>(%s, %s)", axis, name(m, a), name(m, b));
+	line(m, v.ndim, v.dim, 2, in, "Concat<axis = %d>(%s, %s)", axis, name(m, a), name(m, b));
 }
 
 static void slice(Made *m)
@@ -284,10 +284,10 @@ static void slice(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int axis = upto(m, v.rank), from = upto(m, (int)v.dim[axis]), to = from + 1 + upto(m, (int)v.dim[axis] - from),
+	int axis = upto(m, v.ndim), from = upto(m, (int)v.dim[axis]), to = from + 1 + upto(m, (int)v.dim[axis] - from),
 		step = 1 + upto(m, 2);
 	v.dim[axis] = (to - from - 1) / step + 1;
-	line(m, v.rank, v.dim, 1, &a, "Slice(%s, [%d], [%d], [%d], [%d])", name(m, a), from, to, axis, step);
+	line(m, v.ndim, v.dim, 1, &a, "Slice(%s, [%d], [%d], [%d], [%d])", name(m, a), from, to, axis, step);
 }
 
 static void pad(Made *m)
@@ -296,34 +296,34 @@ static void pad(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t pads[2 * MADE_RANK] = { 0 };
-	int axis = upto(m, v.rank);
+	int64_t pads[2 * MADE_NDIM] = { 0 };
+	int axis = upto(m, v.ndim);
 	pads[axis] = upto(m, 3);
-	pads[axis + v.rank] = upto(m, 2);
-	v.dim[axis] += pads[axis] + pads[axis + v.rank];
-	line(m, v.rank, v.dim, 1, &a, "Pad(%s, %s)", name(m, a), list(pads, 2 * v.rank));
+	pads[axis + v.ndim] = upto(m, 2);
+	v.dim[axis] += pads[axis] + pads[axis + v.ndim];
+	line(m, v.ndim, v.dim, 1, &a, "Pad(%s, %s)", name(m, a), list(pads, 2 * v.ndim));
 }
 
 /* Rows of a table by an input of integers, or of an activation. */
 static void gather(Made *m)
 {
-	int64_t dim[2] = { 1 + upto(m, 5), 1 + upto(m, 4) }, out[MADE_RANK];
-	int rank = 1 + upto(m, 2), ids = new_value(m, 'i', rank, dim, false);
+	int64_t dim[2] = { 1 + upto(m, 5), 1 + upto(m, 4) }, out[MADE_NDIM];
+	int ndim = 1 + upto(m, 2), ids = new_value(m, 'i', ndim, dim, false);
 	if (upto(m, 2)) {
 		int64_t t[2] = { 2 + upto(m, 6), 1 + upto(m, 6) };
 		int table = param(m, 2, t), in[2] = { table, ids };
-		memcpy(out, dim, (size_t)rank * sizeof *dim);
-		out[rank] = m->value[table].dim[1];
-		line(m, rank + 1, out, 2, in, "Gather(%s, %s)", name(m, table), name(m, ids));
+		memcpy(out, dim, (size_t)ndim * sizeof *dim);
+		out[ndim] = m->value[table].dim[1];
+		line(m, ndim + 1, out, 2, in, "Gather(%s, %s)", name(m, table), name(m, ids));
 		return;
 	}
 	int a = some(m, 1);
-	if (a < 0 || m->value[a].rank + rank - 1 > MADE_RANK)
+	if (a < 0 || m->value[a].ndim + ndim - 1 > MADE_NDIM)
 		return;
 	MadeValue v = m->value[a];
-	int axis = upto(m, v.rank), n = 0, in[2] = { a, ids };
-	for (int k = 0; k < v.rank; k++) {
-		for (int i = 0; k == axis && i < rank; i++)
+	int axis = upto(m, v.ndim), n = 0, in[2] = { a, ids };
+	for (int k = 0; k < v.ndim; k++) {
+		for (int i = 0; k == axis && i < ndim; i++)
 			out[n++] = dim[i];
 		if (k != axis)
 			out[n++] = v.dim[k];
@@ -334,14 +334,14 @@ static void gather(Made *m)
 static void expand(Made *m)
 {
 	int a = some(m, 0);
-	if (a < 0 || m->value[a].rank >= MADE_RANK)
+	if (a < 0 || m->value[a].ndim >= MADE_NDIM)
 		return;
 	MadeValue v = m->value[a];
-	int64_t dim[MADE_RANK];
+	int64_t dim[MADE_NDIM];
 	dim[0] = 1 + upto(m, 3);
-	for (int k = 0; k < v.rank; k++)
+	for (int k = 0; k < v.ndim; k++)
 		dim[k + 1] = v.dim[k] == 1 ? 1 + upto(m, 4) : v.dim[k];
-	line(m, v.rank + 1, dim, 1, &a, "Expand(%s, %s)", name(m, a), list(dim, v.rank + 1));
+	line(m, v.ndim + 1, dim, 1, &a, "Expand(%s, %s)", name(m, a), list(dim, v.ndim + 1));
 }
 
 static void unsqueeze(Made *m)
@@ -350,20 +350,20 @@ static void unsqueeze(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t dim[MADE_RANK];
-	for (int k = 0; k < v.rank; k++)
+	int64_t dim[MADE_NDIM];
+	for (int k = 0; k < v.ndim; k++)
 		if (v.dim[k] == 1 && upto(m, 2)) {
 			memcpy(dim, v.dim, sizeof dim);
-			memmove(&dim[k], &dim[k + 1], (size_t)(v.rank - k - 1) * sizeof *dim);
-			line(m, v.rank - 1, dim, 1, &a, "Squeeze(%s, [%d])", name(m, a), k);
+			memmove(&dim[k], &dim[k + 1], (size_t)(v.ndim - k - 1) * sizeof *dim);
+			line(m, v.ndim - 1, dim, 1, &a, "Squeeze(%s, [%d])", name(m, a), k);
 			return;
 		}
-	if (v.rank == MADE_RANK)
+	if (v.ndim == MADE_NDIM)
 		return;
-	int at = upto(m, v.rank + 1);
-	for (int k = 0; k <= v.rank; k++)
+	int at = upto(m, v.ndim + 1);
+	for (int k = 0; k <= v.ndim; k++)
 		dim[k] = k == at ? 1 : v.dim[n++];
-	line(m, v.rank + 1, dim, 1, &a, "Unsqueeze(%s, [%d])", name(m, a), at);
+	line(m, v.ndim + 1, dim, 1, &a, "Unsqueeze(%s, [%d])", name(m, a), at);
 }
 
 static void reduce(Made *m)
@@ -373,10 +373,10 @@ static void reduce(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t axes[MADE_RANK], dim[MADE_RANK];
+	int64_t axes[MADE_NDIM], dim[MADE_NDIM];
 	bool keep = upto(m, 2);
-	for (int k = 0; k < v.rank; k++) {
-		bool on = upto(m, 2) || (k == v.rank - 1 && !naxis);
+	for (int k = 0; k < v.ndim; k++) {
+		bool on = upto(m, 2) || (k == v.ndim - 1 && !naxis);
 		if (on)
 			axes[naxis++] = k;
 		if (!on || keep)
@@ -392,11 +392,11 @@ static void along(Made *m)
 	int a = some(m, 1);
 	if (a < 0)
 		return;
-	int k = upto(m, 4), axis = upto(m, m->value[a].rank);
+	int k = upto(m, 4), axis = upto(m, m->value[a].ndim);
 	if (k == 3)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "CumSum(%s, %d)", name(m, a), axis);
+		line(m, m->value[a].ndim, m->value[a].dim, 1, &a, "CumSum(%s, %d)", name(m, a), axis);
 	else
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "%s<axis = %d>(%s)", op[k], axis, name(m, a));
+		line(m, m->value[a].ndim, m->value[a].dim, 1, &a, "%s<axis = %d>(%s)", op[k], axis, name(m, a));
 }
 
 /* Images are made of whatever there is. */
@@ -404,7 +404,7 @@ static int image(Made *m)
 {
 	for (int t = 0; t < 6; t++) {
 		int i = some(m, 4);
-		if (i >= 0 && m->value[i].rank == 4)
+		if (i >= 0 && m->value[i].ndim == 4)
 			return i;
 	}
 	int64_t dim[4] = { 1 + upto(m, 3), 1 + upto(m, 4), 3 + upto(m, 4), 3 + upto(m, 4) };
@@ -418,15 +418,15 @@ static void norm_channels(Made *m, int kind)
 	MadeValue v = m->value[a];
 	int s = param(m, 1, &v.dim[1]), b = param(m, 1, &v.dim[1]), in[5] = { a, s, b };
 	if (kind == 0)
-		line(m, v.rank, v.dim, 3, in, "InstanceNormalization(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
+		line(m, v.ndim, v.dim, 3, in, "InstanceNormalization(%s, %s, %s)", name(m, a), name(m, s), name(m, b));
 	else if (kind == 1)
-		line(m, v.rank, v.dim, 3, in, "GroupNormalization<num_groups = %d>(%s, %s, %s)", v.dim[1] % 2 ? 1 : 2,
+		line(m, v.ndim, v.dim, 3, in, "GroupNormalization<num_groups = %d>(%s, %s, %s)", v.dim[1] % 2 ? 1 : 2,
 			name(m, a), name(m, s), name(m, b));
 	if (kind < 2)
 		return;
 	in[3] = new_value(m, 'f', 1, &v.dim[1], false);
 	in[4] = new_value(m, 'f', 1, &v.dim[1], false);
-	line(m, v.rank, v.dim, 5, in, "BatchNormalization<training_mode = 1>(%s, %s, %s, %s, %s)", name(m, a),
+	line(m, v.ndim, v.dim, 5, in, "BatchNormalization<training_mode = 1>(%s, %s, %s, %s, %s)", name(m, a),
 		name(m, s), name(m, b), name(m, in[3]), name(m, in[4]));
 }
 
@@ -438,12 +438,12 @@ static void norm(Made *m)
 	if (kind > 1 || a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int s = param(m, 1, &v.dim[v.rank - 1]), b = param(m, 1, &v.dim[v.rank - 1]), in[3] = { a, s, b };
+	int s = param(m, 1, &v.dim[v.ndim - 1]), b = param(m, 1, &v.dim[v.ndim - 1]), in[3] = { a, s, b };
 	if (kind)
-		line(m, v.rank, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s),
+		line(m, v.ndim, v.dim, 3, in, "LayerNormalization<axis = -1>(%s, %s, %s)", name(m, a), name(m, s),
 			name(m, b));
 	else
-		line(m, v.rank, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
+		line(m, v.ndim, v.dim, 2, in, "RMSNormalization<axis = -1>(%s, %s)", name(m, a), name(m, s));
 }
 
 static void conv(Made *m)
@@ -477,11 +477,11 @@ static void pool(Made *m)
 static void attention(Made *m)
 {
 	int a = some(m, 3);
-	if (a < 0 || m->value[a].rank != 3)
+	if (a < 0 || m->value[a].ndim != 3)
 		return;
 	MadeValue v = m->value[a];
 	int heads = v.dim[2] % 3 == 0 ? 3 : v.dim[2] % 2 == 0 ? 2 : 1, b = partner(m, a);
-	if (m->value[b].rank != 3 || memcmp(m->value[b].dim, v.dim, 3 * sizeof *v.dim))
+	if (m->value[b].ndim != 3 || memcmp(m->value[b].dim, v.dim, 3 * sizeof *v.dim))
 		b = a;
 	int in[3] = { a, b, a };
 	line(m, 3, v.dim, 3, in, "Attention<q_num_heads = %d, kv_num_heads = %d, is_causal = %d>(%s, %s, %s)", heads,
@@ -491,7 +491,7 @@ static void attention(Made *m)
 static void loss(Made *m)
 {
 	int a = some(m, 2);
-	if (a < 0 || m->value[a].rank != 2 || m->value[a].dim[1] < 2)
+	if (a < 0 || m->value[a].ndim != 2 || m->value[a].dim[1] < 2)
 		return;
 	int label = new_value(m, 'i', 1, m->value[a].dim, false), in[2] = { a, label };
 	line(m, 0, m->value[a].dim, 2, in, "SoftmaxCrossEntropyLoss%s(%s, %s)",
@@ -502,7 +502,7 @@ static void wider(Made *m)
 {
 	int a = some(m, 0);
 	if (a >= 0)
-		line(m, m->value[a].rank, m->value[a].dim, 1, &a, "Cast<to = 1>(Tanh(Cast<to = 11>(%s)))", name(m, a));
+		line(m, m->value[a].ndim, m->value[a].dim, 1, &a, "Cast<to = 1>(Tanh(Cast<to = 11>(%s)))", name(m, a));
 }
 
 static void best(Made *m)
@@ -511,9 +511,9 @@ static void best(Made *m)
 	if (a < 0 || m->train)          /* it has no gradient */
 		return;
 	MadeValue v = m->value[a];
-	int64_t dim[MADE_RANK];
-	int axis = upto(m, v.rank);
-	for (int k = 0; k < v.rank; k++)
+	int64_t dim[MADE_NDIM];
+	int axis = upto(m, v.ndim);
+	for (int k = 0; k < v.ndim; k++)
 		if (k != axis)
 			dim[n++] = v.dim[k];
 	line(m, n, dim, 1, &a, "Cast<to = 1>(ArgMax<axis = %d, keepdims = 0>(%s))", axis, name(m, a));
@@ -525,16 +525,16 @@ static void tile(Made *m)
 	if (a < 0)
 		return;
 	MadeValue v = m->value[a];
-	int64_t by[MADE_RANK];
+	int64_t by[MADE_NDIM];
 	if (upto(m, 2)) {
-		line(m, v.rank, v.dim, 1, &a, "Trilu<upper = %d>(%s)", upto(m, 2), name(m, a));
+		line(m, v.ndim, v.dim, 1, &a, "Trilu<upper = %d>(%s)", upto(m, 2), name(m, a));
 		return;
 	}
-	for (int k = 0; k < v.rank; k++)
+	for (int k = 0; k < v.ndim; k++)
 		v.dim[k] *= by[k] = upto(m, 3) ? 1 : 2;
-	if (v.rank > 4)                 /* its gradient has twice as many axes, and a form has at most 8 */
+	if (v.ndim > 4)                 /* its gradient has twice as many axes, and a form has at most 8 */
 		return;
-	line(m, v.rank, v.dim, 1, &a, "Tile(%s, %s)", name(m, a), list(by, v.rank));
+	line(m, v.ndim, v.dim, 1, &a, "Tile(%s, %s)", name(m, a), list(by, v.ndim));
 }
 
 /* ---- pins ---- */
@@ -548,8 +548,8 @@ static void pin(Made *m, MadeValue *v)
 		at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, k ? ", " : "");
 		if (what == 0 && partial)
 			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, "P");
-		else if (what < 3 && v->rank)
-			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, "S(%d)", upto(m, v->rank));
+		else if (what < 3 && v->ndim)
+			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, "S(%d)", upto(m, v->ndim));
 		else
 			at += (size_t)snprintf(v->pin + at, sizeof v->pin - at, what == 3 ? "B" : "_");
 	}
@@ -615,10 +615,10 @@ void make_model(Made *m, uint64_t seed)
 	int ranks = shape(m, &m->mesh[0], 8);
 	for (int i = 0, n = 1 + upto(m, 3); i < n; i++) {
 		int64_t dim[4];
-		int rank = 1 + upto(m, 3);
-		for (int k = 0; k < rank; k++)
-			dim[k] = size[upto(m, rank == 1 ? 10 : rank == 2 ? 10 : 7)];
-		new_value(m, 'f', rank, dim, false);
+		int ndim = 1 + upto(m, 3);
+		for (int k = 0; k < ndim; k++)
+			dim[k] = size[upto(m, ndim == 1 ? 10 : ndim == 2 ? 10 : 7)];
+		new_value(m, 'f', ndim, dim, false);
 	}
 	int nodes = 5 + upto(m, 36);
 	for (int t = 0; t < 4 * nodes && m->nline < nodes && m->nvalue < MADE_VALUES - 16; t++)
@@ -638,8 +638,8 @@ static void declare(FILE *f, const Made *m, int i, bool pinned)
 {
 	const MadeValue *v = &m->value[i];
 	fprintf(f, "%s", v->type == 'f' ? "float" : "int64");
-	for (int k = 0; k < v->rank; k++)
-		fprintf(f, "%s%lld%s", k ? ", " : "[", (long long)v->dim[k], k == v->rank - 1 ? "]" : "");
+	for (int k = 0; k < v->ndim; k++)
+		fprintf(f, "%s%lld%s", k ? ", " : "[", (long long)v->dim[k], k == v->ndim - 1 ? "]" : "");
 	fprintf(f, " %s", name(m, i));
 	if (pinned && m->nmesh > 1 && v->on >= 0)
 		fprintf(f, " @on(m%d)", v->on);

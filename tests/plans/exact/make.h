@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MADE_VALUES = 256, MADE_LINES = 128, MADE_RANK = 5, MADE_MESHES = 3 };
+enum { MADE_VALUES = 256, MADE_LINES = 128, MADE_NDIM = 5, MADE_MESHES = 3 };
 
 typedef struct MadeValue {
 	char type;                      /* f: float, i: int64, b: bool */
-	int rank;
-	int64_t dim[MADE_RANK];
+	int ndim;
+	int64_t dim[MADE_NDIM];
 	bool param;
 	int on;                         /* the mesh that is said; -1: none */
 	char pin[96];                   /* "@sbp(...)" or nothing */

@@ -20,11 +20,11 @@ const char *exact_reason(void)
 	return reason;
 }
 
-Exact *exact_new(Arena *a, DType t, int rank, const int64_t *dim)
+Exact *exact_new(Arena *a, DType t, int ndim, const int64_t *dim)
 {
 	Exact *x = arena_new(a, Exact);
-	*x = (Exact){ .real = dtype_is_float(t), .dtype = t, .rank = rank, .n = 1 };
-	for (int i = 0; i < rank; i++)
+	*x = (Exact){ .real = dtype_is_float(t), .dtype = t, .ndim = ndim, .n = 1 };
+	for (int i = 0; i < ndim; i++)
 		x->n *= x->dim[i] = dim[i];
 	x->v = arena_array(a, uint64_t, x->n + 1);
 	return x;
@@ -32,7 +32,7 @@ Exact *exact_new(Arena *a, DType t, int rank, const int64_t *dim)
 
 Exact *exact_tensor(Arena *a, const Tensor *t)
 {
-	Exact *x = exact_new(a, t->dtype, t->rank, t->dim);
+	Exact *x = exact_new(a, t->dtype, t->ndim, t->dim);
 	for (int64_t i = 0; i < x->n; i++)
 		x->v[i] = x->real ? field_double(tensor_get(t, i)) : (uint64_t)tensor_int(t, i);
 	return x;
@@ -40,7 +40,7 @@ Exact *exact_tensor(Arena *a, const Tensor *t)
 
 Exact *exact_start(Arena *a, const Value *v, uint64_t seed, int64_t below)
 {
-	Exact *x = exact_new(a, v->type->elem, v->type->rank, v->type->dim);
+	Exact *x = exact_new(a, v->type->elem, v->type->ndim, v->type->dim);
 	uint64_t key = field_hash(field_text(v->name), seed);
 	uint64_t most = x->dtype == DT_BOOL ? 2 : (uint64_t)below;
 	if (x->real)
@@ -58,15 +58,15 @@ typedef struct Stack { Exact **in; Arena *a; int64_t n; const Exact *like; uint6
 static uint64_t *spread(Stack *s, const Exact *x)
 {
 	uint64_t *r = arena_array(s->a, uint64_t, s->n + 1);
-	int64_t stride[RANK_MAX] = { 0 }, idx[RANK_MAX] = { 0 }, step = 1, at = 0;
-	int shift = s->like->rank - x->rank;
-	for (int k = x->rank; k-- > 0;) {
+	int64_t stride[NDIM_MAX] = { 0 }, idx[NDIM_MAX] = { 0 }, step = 1, at = 0;
+	int shift = s->like->ndim - x->ndim;
+	for (int k = x->ndim; k-- > 0;) {
 		stride[k + shift] = x->dim[k] == 1 ? 0 : step;
 		step *= x->dim[k];
 	}
 	for (int64_t i = 0; i < s->n; i++) {
 		r[i] = x->real ? x->v[at] : field_int((int64_t)x->v[at]);
-		at = tensor_next(s->like->rank, s->like->dim, stride, idx, at);
+		at = tensor_next(s->like->ndim, s->like->dim, stride, idx, at);
 	}
 	return r;
 }
@@ -161,7 +161,7 @@ typedef struct Local { Node node, *n; Tensor **tin, **tout; Arena tmp; } Local;
 
 static Tensor *tensor_of(Arena *a, const Exact *x)
 {
-	Tensor *t = tensor_new(a, x->real ? DT_DOUBLE : x->dtype, x->rank, x->dim);
+	Tensor *t = tensor_new(a, x->real ? DT_DOUBLE : x->dtype, x->ndim, x->dim);
 	for (int64_t i = 0; i < x->n && !x->real; i++)
 		tensor_set_int(t, i, (int64_t)x->v[i]);
 	return t;
@@ -171,7 +171,7 @@ static Value *value_on(Arena *a, const Value *v, const Exact *x, Tensor *t)
 {
 	Value *c = arena_new(a, Value);
 	*c = *v;
-	c->type = type_tensor(a, x->dtype, x->rank, x->dim);
+	c->type = type_tensor(a, x->dtype, x->ndim, x->dim);
 	c->data = x->real ? NULL : t;
 	return c;
 }
@@ -332,32 +332,32 @@ static int by_limbs(Local *l, Exact **in, Exact **out, const int *group, int mos
 
 /* ---- by factors alone ---- */
 
-typedef struct Cells { const int *row; int64_t n, len[RANK_MAX]; uint64_t *hash; } Cells;
+typedef struct Cells { const int *row; int64_t n, len[NDIM_MAX]; uint64_t *hash; } Cells;
 
 /* What an operand has at each index of its factors. */
 static Cells cells_of(Arena *a, const Exact *x, const int *row, uint64_t start)
 {
 	Cells c = { .row = row, .n = 1 };
-	int64_t idx[RANK_MAX] = { 0 }, none[RANK_MAX] = { 0 };
-	for (int k = 0; k < x->rank; k++)
+	int64_t idx[NDIM_MAX] = { 0 }, none[NDIM_MAX] = { 0 };
+	for (int k = 0; k < x->ndim; k++)
 		c.n *= c.len[k] = row && row[k] >= 0 ? x->dim[k] : 1;
 	c.hash = arena_array(a, uint64_t, c.n + 1);
 	for (int64_t i = 0; i < c.n; i++)
 		c.hash[i] = start;
 	for (int64_t i = 0; i < x->n; i++) {
 		int64_t at = 0;
-		for (int k = 0; k < x->rank; k++)
+		for (int k = 0; k < x->ndim; k++)
 			at = at * c.len[k] + (c.len[k] > 1 ? idx[k] : 0);
 		c.hash[at] = field_hash(c.hash[at], x->v[i]);
-		tensor_next(x->rank, x->dim, none, idx, 0);
+		tensor_next(x->ndim, x->dim, none, idx, 0);
 	}
 	return c;
 }
 
-static uint64_t cell_at(const Cells *c, int rank, const int64_t *coord)
+static uint64_t cell_at(const Cells *c, int ndim, const int64_t *coord)
 {
 	int64_t at = 0;
-	for (int k = 0; k < rank; k++)
+	for (int k = 0; k < ndim; k++)
 		at = at * c->len[k] + (c->len[k] > 1 ? coord[c->row[k]] : 0);
 	return c->hash[at];
 }
@@ -373,17 +373,17 @@ static int by_factors(Local *l, Exact **in, Exact **out)
 		if (n->in[i])
 			cell[i] = cells_of(&l->tmp, in[i], r->in[i], field_int(i));
 	for (int o = 0; o < n->nout; o++) {
-		int64_t idx[RANK_MAX] = { 0 }, none[RANK_MAX] = { 0 }, terms = 1;
+		int64_t idx[NDIM_MAX] = { 0 }, none[NDIM_MAX] = { 0 }, terms = 1;
 		int64_t *coord = arena_array(&l->tmp, int64_t, r->nfactor + 1);
 		bool *kept = arena_array(&l->tmp, bool, r->nfactor + 1);
-		for (int k = 0; n->out[o] && k < out[o]->rank; k++)
+		for (int k = 0; n->out[o] && k < out[o]->ndim; k++)
 			if (r->out[o][k] >= 0)
 				kept[r->out[o][k]] = true;
 		for (int f = 0; f < r->nfactor; f++)
 			terms *= kept[f] ? 1 : r->len[f];
 		for (int64_t e = 0; n->out[o] && e < out[o]->n; e++) {
 			uint64_t base = field_hash(field_text(n->op), (uint64_t)o), sum = field_neutral(r->red);
-			for (int k = 0; k < out[o]->rank; k++)
+			for (int k = 0; k < out[o]->ndim; k++)
 				if (r->out[o][k] >= 0)
 					coord[r->out[o][k]] = idx[k];
 				else
@@ -398,11 +398,11 @@ static int by_factors(Local *l, Exact **in, Exact **out)
 					}
 				for (int i = 0; i < n->nin; i++)
 					if (n->in[i])
-						h = field_hash(h, cell_at(&cell[i], in[i]->rank, coord));
+						h = field_hash(h, cell_at(&cell[i], in[i]->ndim, coord));
 				sum = field_combine(r->red, sum, h);
 			}
 			out[o]->v[e] = out[o]->real ? sum : sum % 2;
-			tensor_next(out[o]->rank, out[o]->dim, none, idx, 0);
+			tensor_next(out[o]->ndim, out[o]->dim, none, idx, 0);
 		}
 	}
 	return 0;
@@ -428,7 +428,7 @@ static int run_graph(Graph *g, Exact **held, Arena *a)
 				continue;
 			known &= v->data != NULL;
 			held[v->id] = out[k] = v->data ? exact_tensor(a, v->data)
-				: exact_new(a, v->type->elem, v->type->rank, v->type->dim);
+				: exact_new(a, v->type->elem, v->type->ndim, v->type->dim);
 		}
 		if (!known && exact_node(n, in, out, a))
 			return -1;
@@ -455,7 +455,7 @@ static int by_definition(Node *n, Exact **in, Exact **out)
 				v = c->in[k];
 		if (n->in[i] && !v) {
 			v = graph_fresh(g, n->in[i]->name);
-			v->type = type_tensor(g->arena, in[i]->dtype, in[i]->rank, in[i]->dim);
+			v->type = type_tensor(g->arena, in[i]->dtype, in[i]->ndim, in[i]->dim);
 			v->data = in[i]->real ? NULL : tensor_of(g->arena, in[i]);
 			v->init = v->data != NULL;
 			v->input = !v->init;
@@ -509,7 +509,7 @@ static bool any_real(const Node *n, Exact **in, Exact **out)
 static void add_bias(const Exact *b, Exact *y)
 {
 	int64_t inner = 1;
-	for (int k = 2; k < y->rank; k++)
+	for (int k = 2; k < y->ndim; k++)
 		inner *= y->dim[k];
 	for (int64_t i = 0; i < y->n; i++)
 		y->v[i] = field_add(y->v[i], b->v[i / inner % y->dim[1]]);
@@ -534,17 +534,17 @@ static int by_product(Local *l, Exact **in, Exact **out)
 {
 	const Exact *x = in[0];
 	const Tensor *axes = l->n->nin > 1 ? l->tin[1] : NULL;
-	bool gone[RANK_MAX] = { false };
-	int64_t stride[RANK_MAX] = { 0 }, idx[RANK_MAX] = { 0 }, step = 1, at = 0;
-	for (int k = 0; k < x->rank; k++)
+	bool gone[NDIM_MAX] = { false };
+	int64_t stride[NDIM_MAX] = { 0 }, idx[NDIM_MAX] = { 0 }, step = 1, at = 0;
+	for (int k = 0; k < x->ndim; k++)
 		gone[k] = !axes || !tensor_elements(axes);
 	for (int64_t i = 0; axes && i < tensor_elements(axes); i++) {
 		int k;
-		if (op_axis(l->n, tensor_int(axes, i), x->rank, &k))
+		if (op_axis(l->n, tensor_int(axes, i), x->ndim, &k))
 			return -1;
 		gone[k] = true;
 	}
-	for (int k = x->rank; k-- > 0;)
+	for (int k = x->ndim; k-- > 0;)
 		if (!gone[k]) {
 			stride[k] = step;
 			step *= x->dim[k];
@@ -553,7 +553,7 @@ static int by_product(Local *l, Exact **in, Exact **out)
 		out[0]->v[i] = 1;
 	for (int64_t i = 0; i < x->n; i++) {
 		out[0]->v[at] = field_mul(out[0]->v[at], x->v[i]);
-		at = tensor_next(x->rank, x->dim, stride, idx, at);
+		at = tensor_next(x->ndim, x->dim, stride, idx, at);
 	}
 	return 0;
 }

@@ -23,7 +23,7 @@ static int64_t *bounds(const Graph *g, Arena *a)
 			if (!n->in[k] || !n->in[k]->type || dtype_is_float(n->in[k]->type->elem))
 				continue;
 			int64_t *b = &below[n->in[k]->id], by = 1000;
-			if (op_index(n, k, &axis) && n->in[0]->type->rank > axis)
+			if (op_index(n, k, &axis) && n->in[0]->type->ndim > axis)
 				by = n->in[0]->type->dim[axis];
 			else if (op_index(n, k, &axis) || !strcmp(n->op, "GatherGrad") || (k == 1 && n->row->composite))
 				by = 2;
@@ -47,7 +47,7 @@ Whole *run_whole(Graph *g, uint64_t seed, Arena *a)
 		Value *v = g->value[i];
 		if (v->data && !v->param)
 			w->value[i] = exact_tensor(a, v->data);
-		else if (!v->def && v->type && v->type->rank >= 0)
+		else if (!v->def && v->type && v->type->ndim >= 0)
 			w->value[i] = exact_start(a, v, seed, below[i]);
 	}
 	int bad = 0;
@@ -59,7 +59,7 @@ Whole *run_whole(Graph *g, uint64_t seed, Arena *a)
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
 				w->value[n->out[k]->id] = out[k] = exact_new(a, n->out[k]->type->elem,
-					n->out[k]->type->rank, n->out[k]->type->dim);
+					n->out[k]->type->ndim, n->out[k]->type->dim);
 		bad = exact_node(n, in, out, &tmp);
 	}
 	for (int i = 0; i < g->nvalue && !bad; i++)
@@ -146,7 +146,7 @@ static int run_together(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 		}
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])
-			y[k] = exact_new(a, n->out[k]->type->elem, n->out[k]->type->rank, n->out[k]->type->dim);
+			y[k] = exact_new(a, n->out[k]->type->elem, n->out[k]->type->ndim, n->out[k]->type->dim);
 	if (exact_node(n, x, y, a)) {
 		say(r, RUN_CANNOT, n, exact_reason());
 		return -1;
@@ -159,7 +159,7 @@ static int run_together(Run *r, Node *n, Hold **in, Hold **out, Arena *a)
 
 static Type *type_on(Arena *a, const Exact *x)
 {
-	return x ? type_tensor(a, x->dtype, x->rank, x->dim) : NULL;
+	return x ? type_tensor(a, x->dtype, x->ndim, x->dim) : NULL;
 }
 
 /* What a rank gives that has nothing to do: no term. */
@@ -338,10 +338,10 @@ static Sbp *random_home(const Value *v, const Mesh *m, uint64_t *rng, Arena *a)
 			int what = (int)(next(rng) % 4);
 			if (what == 0 && partial)
 				s[k] = (Sbp){ .kind = SBP_P, .red = red };
-			else if (what < 3 && v->type->rank) {
-				s[k] = (Sbp){ .kind = SBP_S, .axis = (int)(next(rng) % (uint64_t)v->type->rank) };
+			else if (what < 3 && v->type->ndim) {
+				s[k] = (Sbp){ .kind = SBP_S, .axis = (int)(next(rng) % (uint64_t)v->type->ndim) };
 				const struct FactorAxis *x = v->factors &&
-					s[k].axis < v->factors->rank ? &v->factors->axis[s[k].axis] : NULL;
+					s[k].axis < v->factors->ndim ? &v->factors->axis[s[k].axis] : NULL;
 				if (x && x->n > 1 && next(rng) % 2)
 					s[k].leaf = 1 + (int)(next(rng) % (uint64_t)x->n);
 			}
@@ -369,7 +369,7 @@ Outcome run_random(Graph *g, const Mesh *mesh, int nmesh, const Whole *w, uint64
 	}
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
-		if (v->type && v->type->rank >= 0 && w->value[i] && (!v->def || next(&rng) % 3 == 0)) {
+		if (v->type && v->type->ndim >= 0 && w->value[i] && (!v->def || next(&rng) % 3 == 0)) {
 			s.at[i] = random_mesh(mesh, nmesh, &rng);
 			s.home[i] = random_home(v, s.at[i], &rng, a);
 		}
