@@ -6,7 +6,7 @@
  *
  * The walk is one order of all tasks.  If one use begins after another in it and the end of the other is not in its
  * past, then some run has both at the same time; if its end is, none has.  So the test at each beginning is enough.
- * */
+ * Clocks count only lanes on which a use of shared bytes ends: nobody asks for the others. */
 #include "lanes/walk.h"
 
 #include <stdlib.h>
@@ -23,8 +23,9 @@ typedef struct Area {
 typedef struct Tenant { bool began; int open; int *lane; int32_t *end; int nend; } Tenant;
 typedef struct Clocks {
 	Walk *w;
-	int n;                          /* lanes */
-	int32_t *now;                   /* [lane][n]: tasks of each lane that are in its past */
+	int n;                          /* lanes that are counted */
+	int *count;                     /* by lane: its place among them, or -1 */
+	int32_t *now;                   /* [lane][n]: tasks of each counted lane that are in its past */
 	int32_t **made, **given;        /* by register, by use: [piece][n]; NULL: only its own lane reads it */
 	int32_t **sent;                 /* by channel: [n] of its last message */
 	int32_t *tasks;                 /* by lane: tasks ended */
@@ -93,13 +94,41 @@ static bool find_shared(Clocks *c)
 	return any;
 }
 
+/* How many ends a use of an area has: each lane that reads it gives it back; what nobody reads ends with its maker. */
+static int ends_of(const Walk *w, const Area *a)
+{
+	return a->reg >= 0 && w->reg[a->reg].nuse ? w->reg[a->reg].nuse : 1;
+}
+
+static void count_lane(Clocks *c, int lane)
+{
+	if (c->count[lane] < 0)
+		c->count[lane] = c->n++;
+}
+
+static void count_lanes(Clocks *c)
+{
+	const Walk *w = c->w;
+	c->count = arena_array(w->arena, int, w->nlane + 1);
+	memset(c->count, -1, sizeof(int) * (size_t)w->nlane);
+	for (int i = 0; i < c->narea; i++) {
+		const Area *x = &c->area[i];
+		const WalkReg *r = x->reg >= 0 ? &w->reg[x->reg] : NULL;
+		int maker = r ? r->maker : w->actor[x->actor].lane;
+		for (int k = 0; x->nbeside && r && k < r->nuse; k++)
+			count_lane(c, w->use[r->use[k]].lane);
+		if (x->nbeside && !(r && r->nuse) && maker >= 0)
+			count_lane(c, maker);
+	}
+}
+
 static void clocks_begin(Clocks *c)
 {
 	Walk *w = c->w;
 	Arena *a = w->arena;
-	c->n = w->nlane;
-	c->now = arena_array(a, int32_t, (size_t)c->n * (size_t)c->n);
-	c->tasks = arena_array(a, int32_t, c->n);
+	count_lanes(c);
+	c->now = arena_array(a, int32_t, (size_t)w->nlane * (size_t)c->n);
+	c->tasks = arena_array(a, int32_t, w->nlane);
 	c->made = arena_array(a, int32_t *, w->nreg + 1);
 	c->given = arena_array(a, int32_t *, w->nuse + 1);
 	c->sent = arena_array(a, int32_t *, w->net->nchannel + 1);
@@ -121,8 +150,10 @@ static void clocks_begin(Clocks *c)
 		c->sent[i] = arena_array(a, int32_t, c->n);
 	for (int i = 0; i < c->narea; i++) {
 		const Area *x = &c->area[i];
+		if (!x->nbeside)
+			continue;
 		*(x->reg >= 0 ? &c->area_of_reg[x->reg] : &c->area_of_actor[x->actor]) = i;
-		int ends = x->reg >= 0 ? w->reg[x->reg].nuse : 1;
+		int ends = ends_of(w, x);
 		c->tenant[i] = arena_array(a, Tenant, x->copies);
 		for (int k = 0; k < x->copies; k++) {
 			Tenant *t = &c->tenant[i][k];
@@ -142,7 +173,7 @@ static const char *area_name(const Clocks *c, const Area *a)
 }
 
 /* A use begins on `lane`: those of areas that share its bytes are in its past. */
-static void enter(Clocks *c, int lane, int area, int piece, int ends)
+static void enter(Clocks *c, int lane, int area, int piece)
 {
 	const Area *a = &c->area[area];
 	const int32_t *now = c->now + (size_t)lane * (size_t)c->n;
@@ -154,7 +185,7 @@ static void enter(Clocks *c, int lane, int area, int piece, int ends)
 				continue;
 			bool past = !t->open;
 			for (int e = 0; e < t->nend && past; e++)
-				past = t->end[e] <= now[t->lane[e]];
+				past = t->end[e] <= now[c->count[t->lane[e]]];
 			if (!past)
 				c->why = arena_printf(c->w->arena, "%s writes %s over %s, which may still be in use",
 					walk_name(c->w, lane), area_name(c, a), area_name(c, b));
@@ -162,7 +193,7 @@ static void enter(Clocks *c, int lane, int area, int piece, int ends)
 	}
 	Tenant *t = &c->tenant[area][piece];
 	t->began = true;
-	t->open = ends;
+	t->open = ends_of(c->w, a);
 	t->nend = 0;
 }
 
@@ -198,11 +229,11 @@ static void at_start(Clocks *c, int lane, const WalkActor *a)
 		const WalkReg *r = &w->reg[a->make[i]];
 		int area = c->area_of_reg[a->make[i]];
 		if (area >= 0)
-			enter(c, lane, area, (int)(r->made % r->r->copies), r->nuse);
+			enter(c, lane, area, (int)(r->made % r->r->copies));
 	}
 	int area = c->area_of_actor[a - w->actor];
 	if (area >= 0)
-		enter(c, lane, area, 0, 1);
+		enter(c, lane, area, 0);
 }
 
 static void at_end(Clocks *c, int lane, const WalkActor *a)
@@ -212,13 +243,17 @@ static void at_end(Clocks *c, int lane, const WalkActor *a)
 	size_t bytes = sizeof *now * (size_t)c->n;
 	if (a->act == DO_RECEIVE)
 		join(now, c->sent[a->channel], c->n);
-	now[lane] = ++c->tasks[lane];
+	c->tasks[lane]++;
+	if (c->count[lane] >= 0)
+		now[c->count[lane]] = c->tasks[lane];
 	if (a->act == DO_SEND)
 		memcpy(c->sent[a->channel], now, bytes);
 	for (int i = 0; i < a->nmake; i++) {
 		const WalkReg *r = &w->reg[a->make[i]];
 		if (c->made[a->make[i]])
 			memcpy(c->made[a->make[i]] + r->made % r->r->copies * c->n, now, bytes);
+		if (!r->nuse && c->area_of_reg[a->make[i]] >= 0)
+			leave(c, lane, c->area_of_reg[a->make[i]], (int)(r->made % r->r->copies));
 	}
 	for (int i = 0; i < a->ngive; i++) {
 		const WalkUse *u = &w->use[a->give[i]];

@@ -1,14 +1,13 @@
 /* The proof that a net does what it should, in any order in which its lanes can run, without times.
  *
  * From the lists alone:
- *   - each stage runs F, B and W (or F and BW) once for each micro-batch, in this order, on its own rank;
+ *   - each stage runs F, B and W (or F and BW) once for each micro-batch, in this order, on its own rank (tables.c);
  *   - a register is made, read and given back equally often in a step, by each lane in the same order of
  *     micro-batches;
  *   - the ends of a channel agree in number, order and size of messages; a meeting has one lane of each role.
  * By a walk over two steps, in which a send ends only when it is received: all lanes come to their end.  One walk
- *   decides, because lanes are Kahn processes (walk.h), and a net that needs no buffered sends also runs with them.
- *            A
- *   register that its maker's lane reads itself has no counter in programs: such a lane does not wait, it overwrites.
+ * decides, because lanes are Kahn processes (walk.h), and a net that needs no buffered sends also runs with them.  A
+ * register that its maker's lane reads itself has no counter in programs: such a lane does not wait, it overwrites.
  * During the same walk, bytes.c looks for bytes that are in use twice. */
 #include "lanes/walk.h"
 
@@ -265,7 +264,8 @@ const char *check_net(const LaneNet *net, Arena *arena)
 {
 	Arena scratch = { 0 };
 	Walk w;
-	const char *why = walk_begin(&w, net, 2, false, &scratch);
+	const char *why = tables_check(net, &scratch);
+	why = why ? why : walk_begin(&w, net, 2, false, &scratch);
 	why = why ? why : check_lists(&w);
 	for (int c = 0; c < net->nchannel && !why; c++)
 		why = check_channel(&w, c);

@@ -78,6 +78,9 @@ typedef enum { WALK_START, WALK_MET, WALK_END } WalkMoment;
 void walk_run(Walk *, void (*see)(Walk *, int lane, WalkMoment, void *), void *with);
 char *walk_name(const Walk *, int lane);                /* "rank 0: F1 of micro-batch 3" */
 
+/* tables.c: NULL, or a row of the net that is wrong by itself. */
+const char *tables_check(const LaneNet *, Arena *);
+
 /* bytes.c: walk_run, and NULL, or which bytes are in use twice. */
 const char *bytes_run(Walk *);
 
