@@ -2,8 +2,8 @@
  * and 256 micro-batches unless told otherwise.
  *
  * disjoint: no two areas share bytes, so one walk over two steps decides.  shared: the update of each rank works in
- * the bytes of the activations that it keeps, so vector clocks show that nobody reads them any more.  Processor time of
- * one thread, the smallest of all runs. */
+ * the bytes of the activations that it keeps, so vector clocks show that nobody reads them any more.  Processor time
+ * of one thread, the smallest of all runs. */
 #include "lanes/lanes.h"
 
 #include <stdlib.h>
@@ -61,8 +61,8 @@ static double measure(const LaneNet *n, int runs)
 
 static void table(int nrank, int micros, int runs)
 {
-	printf("%d ranks x %d micro-batches\n%-12s %8s %8s %12s %12s %12s\n", nrank, micros, "schedule", "tasks", "lanes",
-		"programs, s", "disjoint, s", "shared, s");
+	printf("%d ranks x %d micro-batches\n%-12s %8s %8s %12s %12s %12s\n", nrank, micros, "schedule", "tasks",
+		"lanes", "programs, s", "disjoint, s", "shared, s");
 	for (const PipeSchedule *s = schedules; s->name; s++) {
 		Arena a = { 0 };
 		Pipeline p = even(&a, s, nrank, micros);

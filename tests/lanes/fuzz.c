@@ -110,8 +110,8 @@ int main(void)
 	if (good < cases * 4 / 5 || refused < cases / 20)
 		fail(cases, "too few are proved or refused", NULL);
 	if (!bad)
-		printf("ok %d pipelines, %d of the solver: %d proved and played, %d of them searched; %d refusals confirmed\n",
-			cases, solved, good, searched, refused);
+		printf("ok %d pipelines, %d of the solver: %d proved and played, %d of them searched; %d refusals "
+			"confirmed\n", cases, solved, good, searched, refused);
 	search_end();
 	return 0;
 }

@@ -3,8 +3,8 @@
  *
  * The model knows nothing of the walk in compiler/lanes: a process for each lane; counters of pieces made, read and
  * given back; a rendezvous channel and a buffered one for each channel, of which the first move of all chooses one
- * kind.  A net is wrong if a process cannot go on (an invalid end state), if bytes are in use twice with buffered sends,
- * or if a block runs before one of its stage and micro-batch that it needs (assertions). */
+ * kind.  A net is wrong if a process cannot go on (an invalid end state), if bytes are in use twice with buffered
+ * sends, or if a block runs before one of its stage and micro-batch that it needs (assertions). */
 #include "states.h"
 
 static const LaneNet *net;
@@ -98,7 +98,8 @@ static void begin(int r, const LaneTask *t, const Does3 *d)
 			continue;
 		fputs("\t\tif\n", f);
 		for (int k = 0; k < x->copies; k++) {
-			const char *when = arena_printf(&arena_process, ":: made[%d] %% %d == %d ->", reg_id(r, g), x->copies, k);
+			const char *when = arena_printf(&arena_process, ":: made[%d] %% %d == %d ->", reg_id(r, g),
+				x->copies, k);
 			take(r, area_id(r, g, k), x->offset + k * x->bytes, x->bytes, when);
 		}
 		fputs("\t\tfi;\n", f);
@@ -200,7 +201,8 @@ static void write_net(void)
 				lane_id(r, l), net->role[r].nreg, lane_id(r, l), net->nmeet + 1);
 	for (int r = 0; r < net->nrole; r++)
 		for (int l = 0; l < net->role[r].nlane; l++) {
-			fprintf(f, "proctype lane%d() {\n\tbyte step = 0;\n\tdo\n\t:: step < %d ->\n", lane_id(r, l), STEPS);
+			fprintf(f, "proctype lane%d() {\n\tbyte step = 0;\n\tdo\n\t:: step < %d ->\n",
+				lane_id(r, l), STEPS);
 			for (int i = 0; i < net->role[r].lane[l].ntask; i++)
 				write_task(r, l, i);
 			fputs("\tstep++\n\t:: else -> break\n\tod\n}\n", f);

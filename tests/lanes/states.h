@@ -19,7 +19,8 @@ static int below(int n)
 
 /* ---- the search: states are (tasks ended, part of the task that runs) of each lane ---- */
 
-typedef struct State { uint16_t done[LANES]; uint8_t part[LANES]; } State;     /* part 0: idle, 1 + meetings behind it */
+/* part 0: idle; else 1 + meetings behind it */
+typedef struct State { uint16_t done[LANES]; uint8_t part[LANES]; } State;
 static struct { const LaneNet *net; const Lane *lane[LANES]; int role[LANES], upto[LANES], n; bool buffered; } s;
 static State *states;
 static int *table, nstate, *stack, nstack;
